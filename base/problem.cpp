@@ -1,0 +1,122 @@
+#include "base/problem.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace deepgen {
+namespace {
+
+constexpr std::array<const char*, 2> kTypes = {"f32", "f64"};
+constexpr std::array<const char*, 4> kLayouts = {"nn", "nt", "tn", "tt"};
+constexpr std::array<const char*, 4> kEpilogueOps = {"bias", "relu", "gelu", "silu"};
+
+template <typename Names> std::string join(const Names& names) {
+  std::string text;
+  for (const char* name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+template <typename Enum, size_t N>
+Enum lookup(const std::array<const char*, N>& names, std::string_view text, const std::string& field) {
+  for (size_t i = 0; i < N; ++i)
+    if (text == names[i]) return Enum(i);
+  throw Error("unknown value '" + std::string(text) + "' in a problem key", field, "",
+              "use one of: " + join(names));
+}
+
+int64_t integer(std::string_view text, const std::string& field) {
+  int64_t value = 0;
+  auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || end != text.data() + text.size())
+    throw Error("'" + std::string(text) + "' is not an integer", field);
+  return value;
+}
+
+std::vector<EpilogueOp> parse_epilogue(std::string_view text) {
+  std::vector<EpilogueOp> ops;
+  if (text == "none") return ops;
+  while (true) {
+    size_t plus = text.find('+');
+    ops.push_back(lookup<EpilogueOp>(kEpilogueOps, text.substr(0, plus), "epilogue"));
+    if (plus == std::string_view::npos) return ops;
+    text.remove_prefix(plus + 1);
+  }
+}
+
+/// Takes " name=value" off the front of `rest`; the fields of a key have one order.
+std::string_view field(std::string_view& rest, std::string_view name) {
+  std::string prefix = " " + std::string(name) + "=";
+  if (rest.substr(0, prefix.size()) != prefix)
+    throw Error("the problem key lacks the field '" + std::string(name) + "'", "at '" + std::string(rest) + "'",
+                "fields have one fixed order: m n k batch a b d acc layout epilogue align");
+  rest.remove_prefix(prefix.size());
+  std::string_view value = rest.substr(0, rest.find(' '));
+  rest.remove_prefix(value.size());
+  return value;
+}
+
+} // namespace
+
+std::string to_string(Type t) { return kTypes[size_t(t)]; }
+std::string to_string(Layout l) { return kLayouts[size_t(l)]; }
+std::string to_string(EpilogueOp e) { return kEpilogueOps[size_t(e)]; }
+int64_t size_of(Type t) { return t == Type::f32 ? 4 : 8; }
+
+bool Problem::has(EpilogueOp wanted) const {
+  return std::find(epilogue.begin(), epilogue.end(), wanted) != epilogue.end();
+}
+
+std::string epilogue_text(const std::vector<EpilogueOp>& ops) {
+  if (ops.empty()) return "none";
+  std::string text;
+  for (EpilogueOp e : ops) text += (text.empty() ? "" : "+") + to_string(e);
+  return text;
+}
+
+std::string Problem::key() const {
+  return op + " m=" + std::to_string(m) + " n=" + std::to_string(n) + " k=" + std::to_string(k) +
+         " batch=" + std::to_string(batch) + " a=" + to_string(a) + " b=" + to_string(b) +
+         " d=" + to_string(d) + " acc=" + to_string(accumulate) + " layout=" + to_string(layout) +
+         " epilogue=" + epilogue_text(epilogue) + " align=" + std::to_string(align);
+}
+
+Problem Problem::parse(std::string_view text) {
+  Problem p;
+  std::string_view rest = text;
+  p.op = std::string(rest.substr(0, rest.find(' ')));
+  if (p.op != "gemm") throw Error("unknown operator '" + p.op + "' in a problem key", std::string(text));
+  rest.remove_prefix(p.op.size());
+  for (auto [name, value] : {std::pair{"m", &p.m}, {"n", &p.n}, {"k", &p.k}, {"batch", &p.batch}})
+    *value = integer(field(rest, name), name);
+  for (auto [name, value] : {std::pair{"a", &p.a}, {"b", &p.b}, {"d", &p.d}, {"acc", &p.accumulate}})
+    *value = lookup<Type>(kTypes, field(rest, name), name);
+  p.layout = lookup<Layout>(kLayouts, field(rest, "layout"), "layout");
+  p.epilogue = parse_epilogue(field(rest, "epilogue"));
+  p.align = integer(field(rest, "align"), "align");
+  if (!rest.empty()) throw Error("trailing text '" + std::string(rest) + "' in a problem key", std::string(text));
+  validate(p);
+  if (p.key() != text)
+    throw Error("a problem key in another than its canonical spelling", std::string(text), "expected " + p.key());
+  return p;
+}
+
+void validate(const Problem& p) {
+  for (auto [name, value] : {std::pair{"m", p.m}, {"n", p.n}, {"k", p.k}, {"batch", p.batch}})
+    if (value < 1 || value > (int64_t(1) << 31))
+      throw Error("size out of range", std::string(name) + " = " + std::to_string(value), "",
+                  "sizes are integers from 1 to 2^31");
+  if (p.a != p.b || p.a != p.d || p.a != p.accumulate)
+    throw Error("this combination of types is not served", p.key(),
+                "A, B, D and the accumulator must have one type", "use f32 throughout, or f64 throughout");
+  if (p.align != size_of(p.d))
+    throw Error("alignment not served", "align = " + std::to_string(p.align), "",
+                "use the size of D's type: " + std::to_string(size_of(p.d)));
+  for (EpilogueOp op : {EpilogueOp::bias, EpilogueOp::relu, EpilogueOp::gelu, EpilogueOp::silu})
+    if (std::count(p.epilogue.begin(), p.epilogue.end(), op) > 1)
+      throw Error("epilogue '" + to_string(op) + "' appears twice", epilogue_text(p.epilogue));
+}
+
+} // namespace deepgen

@@ -1,0 +1,101 @@
+#include "base/record.h"
+
+#include "base/files.h"
+#include "base/json.h"
+
+namespace deepgen {
+namespace {
+
+constexpr const char* kRecordSchema = "deepgen.record/1";
+constexpr const char* kEnvironmentSchema = "deepgen.env/1";
+
+Json timing_json(const Timing& t) {
+  return {{"seconds", t.seconds}, {"quartile1", t.quartile1}, {"quartile3", t.quartile3},
+          {"ratio", t.ratio},     {"low", t.low},             {"high", t.high},
+          {"samples", t.samples}, {"clean", t.clean}};
+}
+
+Timing timing_from_json(const Json& json, const std::string& where) {
+  Timing t;
+  for (auto [name, value] : {std::pair{"seconds", &t.seconds}, {"quartile1", &t.quartile1},
+                             {"quartile3", &t.quartile3}, {"ratio", &t.ratio}, {"low", &t.low}, {"high", &t.high},
+                             {"clean", &t.clean}})
+    *value = get<double>(json, name, where);
+  t.samples = get<int64_t>(json, "samples", where);
+  return t;
+}
+
+} // namespace
+
+Json Record::to_json() const {
+  Json json = {{"schema", kRecordSchema},
+               {"stage", stage},
+               {"slot", slot},
+               {"status", status},
+               {"detail", detail},
+               {"problem", problem},
+               {"arch", arch},
+               {"template", choice.template_name},
+               {"revision", revision},
+               {"config", choice.config.to_json()},
+               {"origin", origin},
+               {"sha256", sha256},
+               {"code_bytes", code_bytes},
+               {"workspace", workspace},
+               {"kernel_file", kernel_file},
+               {"error", error}};
+  if (timing) json["timing"] = timing_json(*timing);
+  return json;
+}
+
+Record Record::from_json(const Json& json, const std::string& where) {
+  check_schema(json, kRecordSchema, where);
+  Record r;
+  for (auto [name, value] :
+       {std::pair{"stage", &r.stage}, {"status", &r.status}, {"detail", &r.detail}, {"problem", &r.problem},
+        {"arch", &r.arch}, {"template", &r.choice.template_name}, {"origin", &r.origin}, {"sha256", &r.sha256},
+        {"kernel_file", &r.kernel_file}})
+    *value = get<std::string>(json, name, where);
+  for (auto [name, value] : {std::pair{"slot", &r.slot}, {"revision", &r.revision}, {"code_bytes", &r.code_bytes},
+                             {"workspace", &r.workspace}})
+    *value = get<int64_t>(json, name, where);
+  r.choice.config = Config::from_json(get<Json>(json, "config", where));
+  r.error = get<double>(json, "error", where);
+  if (json.contains("timing")) r.timing = timing_from_json(json["timing"], where);
+  return r;
+}
+
+std::string RecordLog::serialize() const {
+  Json head = {{"schema", kEnvironmentSchema},
+               {"environment", environment},
+               {"noise_floor", noise_floor},
+               {"stable", stable}};
+  std::string out = head.dump() + "\n";
+  for (const Record& r : records) out += r.to_json().dump() + "\n";
+  return out;
+}
+
+RecordLog RecordLog::parse(const std::string& text, const std::string& where) {
+  RecordLog log;
+  size_t number = 0;
+  for (size_t at = 0; at < text.size(); ++number) {
+    size_t end = text.find('\n', at);
+    if (end == std::string::npos) break; // torn: the writer ends every line
+    const std::string place = where + ":" + std::to_string(number + 1);
+    Json json = parse_json(text.substr(at, end - at), place);
+    if (number == 0) {
+      check_schema(json, kEnvironmentSchema, place);
+      log.environment = get<Json>(json, "environment", place);
+      log.noise_floor = get<double>(json, "noise_floor", place);
+      log.stable = get<bool>(json, "stable", place);
+    } else {
+      log.records.push_back(Record::from_json(json, place));
+    }
+    at = end + 1;
+  }
+  return log;
+}
+
+RecordLog RecordLog::read(const std::string& path) { return parse(read_file(path), path); }
+
+} // namespace deepgen

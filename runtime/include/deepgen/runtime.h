@@ -1,0 +1,86 @@
+/* The public interface of a tuned library: status codes, arguments, threads. C ABI, usable from C99 and C++17.
+   No call allocates, throws, aborts or prints. Calls may run concurrently from any number of threads. */
+#ifndef DEEPGEN_RUNTIME_H
+#define DEEPGEN_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define DEEPGEN_DEFAULT(value) = value
+extern "C" {
+#else
+#define DEEPGEN_DEFAULT(value)
+#endif
+
+typedef enum deepgen_status {
+  DEEPGEN_OK = 0,
+  DEEPGEN_ERROR_NULL,              /* a required pointer is null */
+  DEEPGEN_ERROR_ALIGNMENT,         /* a pointer is not aligned to its element type */
+  DEEPGEN_ERROR_LEADING_DIMENSION, /* a leading dimension is smaller than a row of the matrix as stored */
+  DEEPGEN_ERROR_SIZE,              /* a matrix view has other sizes than the function was built for */
+  DEEPGEN_ERROR_STRIDE,            /* a batch stride of D makes batch entries overlap, or one is negative */
+  DEEPGEN_ERROR_WORKSPACE,         /* the workspace is too small or not aligned to 64 bytes */
+  DEEPGEN_ERROR_OVERLAP,           /* C overlaps D but is not equal to it */
+  DEEPGEN_ERROR_NO_KERNEL,         /* no linked kernel runs on this device */
+  DEEPGEN_ERROR_ARGUMENT           /* any other argument out of range; the function's documentation says which */
+} deepgen_status;
+
+/* One sentence: what is wrong and what to do. Never null, also for unknown values. */
+const char* deepgen_status_string(deepgen_status status);
+
+/* D = epilogue(alpha * A * B + beta * C), batch times; see the generated header for sizes, types and layout.
+   Leading dimensions and strides are in elements. 0 for a leading dimension means "dense" (the columns as stored);
+   0 for a batch stride means "dense" too (rows x leading dimension). From C, start from DEEPGEN_GEMM_ARGS. */
+typedef struct deepgen_gemm_args {
+  const void* a DEEPGEN_DEFAULT(nullptr);
+  const void* b DEEPGEN_DEFAULT(nullptr);
+  const void* c DEEPGEN_DEFAULT(nullptr);    /* may be null when beta is 0; may be equal to d */
+  void* d DEEPGEN_DEFAULT(nullptr);
+  const void* bias DEEPGEN_DEFAULT(nullptr); /* required when the epilogue has bias: N values */
+  int64_t lda DEEPGEN_DEFAULT(0), ldb DEEPGEN_DEFAULT(0), ldc DEEPGEN_DEFAULT(0), ldd DEEPGEN_DEFAULT(0);
+  int64_t stride_a DEEPGEN_DEFAULT(0), stride_b DEEPGEN_DEFAULT(0), stride_c DEEPGEN_DEFAULT(0),
+      stride_d DEEPGEN_DEFAULT(0);
+  double alpha DEEPGEN_DEFAULT(1.0), beta DEEPGEN_DEFAULT(0.0);
+  void* workspace DEEPGEN_DEFAULT(nullptr);  /* null: scratch that the runtime reserved at start-up */
+  size_t workspace_bytes DEEPGEN_DEFAULT(0);
+} deepgen_gemm_args;
+
+#define DEEPGEN_GEMM_ARGS \
+  { NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 1.0, 0.0, NULL, 0 }
+
+struct deepgen_function;
+/* Runs a function of a generated library; what the generated wrappers call. */
+deepgen_status deepgen_run_gemm(const struct deepgen_function* function, const deepgen_gemm_args* args);
+/* Bytes of workspace that the selected kernel needs with the present thread count, 0 if none. */
+size_t deepgen_workspace_size(const struct deepgen_function* function);
+/* The selected kernel's config, e.g. "cpu_tile isa=4 mr=14 ..."; null when none runs on this device. */
+const char* deepgen_selected_config(const struct deepgen_function* function);
+
+/* Threads. The default is the number of CPUs that the process may use (affinity mask), or DEEPGEN_NUM_THREADS.
+   Small problems run on the calling thread alone. */
+deepgen_status deepgen_set_num_threads(int threads); /* 1..1024 */
+int deepgen_get_num_threads(void);
+
+/* Runs task(context, i) for every i in [0, count), possibly concurrently, and returns when all are done. */
+typedef void (*deepgen_task)(void* context, int index);
+typedef void (*deepgen_parallel_for)(void* user, int count, deepgen_task task, void* context);
+/* Uses the caller's threads instead of the runtime's own pool; null goes back to the pool. Set it before the first
+   call or while no call runs. `threads` is how many tasks a call is split into at most. */
+deepgen_status deepgen_set_parallel_for(deepgen_parallel_for function, void* user, int threads);
+
+#ifdef __cplusplus
+} /* extern "C" */
+
+namespace deepgen {
+
+/// A row-major matrix of the caller's; the generated typed functions check its sizes.
+template <typename T> struct matrix {
+  T* data;
+  int64_t rows, columns;
+  int64_t leading_dimension = columns;
+};
+
+} // namespace deepgen
+#endif
+#endif

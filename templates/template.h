@@ -1,0 +1,53 @@
+// Template: a family of kernels. Knows which problems it serves, its parameters and their constraints, what a config
+// should cost, and emits MLIR for one config. Nothing outside a template's own file pair knows its name.
+#pragma once
+
+#include "base/device.h"
+#include "base/kernel.h"
+
+namespace mlir {
+class ModuleOp;
+}
+
+namespace deepgen {
+
+/// One dimension of a template's space.
+struct Parameter {
+  std::string name;
+  std::vector<int64_t> values;
+  std::string doc; ///< one line; for an enumeration, what each value means
+};
+
+class Template {
+public:
+  virtual ~Template() = default;
+
+  virtual std::string name() const = 0;
+  /// Raised when a change alters what an existing config means; a lock entry of another revision is stale.
+  virtual int64_t revision() const = 0;
+  /// Why this template does not serve the problem on the arch; empty when it does.
+  virtual std::string why_not(const Problem&, const std::string& arch) const = 0;
+  virtual std::vector<Parameter> parameters(const Problem&, const Device&) const = 0;
+  /// The first constraint that the config breaks, in words with its numbers; empty when it is legal.
+  virtual std::string why_illegal(const Problem&, const Device&, const Config&) const = 0;
+  /// Estimated seconds of one call on one thread; ranks the space, so only the order matters.
+  virtual double cost(const Problem&, const Device&, const Config&) const = 0;
+  /// Configs to link beside this one so that the library runs on lesser devices of the arch, best first.
+  virtual std::vector<Config> fallbacks(const Problem&, const Config&) const { return {}; }
+  /// A small shape with ragged edges on which the same config is verified too.
+  virtual Problem awkward(const Problem&, const Config&) const = 0;
+  /// Adds `kernel_symbol` to the module and returns its description (everything but the code, role and sha256).
+  /// Throws Error when the config cannot be emitted.
+  virtual Kernel emit(mlir::ModuleOp, const Problem&, const Config&) const = 0;
+};
+
+/// Name of the function that emit() defines: void deepgen_kernel(ptr args).
+inline constexpr const char* kernel_symbol = "deepgen_kernel";
+
+/// All templates, in registration order. register_template() is for tests that add one of their own.
+const std::vector<const Template*>& templates();
+void register_template(const Template*);
+/// Throws Error that lists the known names.
+const Template& find_template(const std::string& name);
+
+} // namespace deepgen
