@@ -1,0 +1,344 @@
+# DeepGen: GEMM kernels tuned inside a CMake build.
+#
+#   deepgen_add_gemm(<target> [NAME f] SHAPE M N K TYPES a b d [ACCUMULATE t] [LAYOUT nn|nt|tn|tt] [BATCH n]
+#                    [EPILOGUE bias|relu|gelu|silu ...] [SLOTS n ...] [UNTUNED]
+#                    [ARCHS native|cpu ...] [NAMESPACE ns] [LOCK_FILE path])
+#
+# The first call creates the static library <target> with the header <target>.h; later calls with another NAME add
+# problems to it. NAME defaults to <target>, NAMESPACE to <target>, ACCUMULATE to the type of D, LAYOUT to nt (B is
+# stored [N,K]). C symbols are <namespace>_<name>. SLOTS is the number of candidates in each round of the search.
+# UNTUNED takes the template's default config, never searched and never locked: a baseline to compare with.
+# ARCHS, NAMESPACE and LOCK_FILE belong to the library: the first call decides.
+#
+# Targets: <target>; <target>.tune searches its problems and merges the winners into the lock file; `tune` does so
+# for every library. Properties of <target> to read: DEEPGEN_LOCK_FILE, DEEPGEN_ARCHS, DEEPGEN_MODE.
+#
+# Cache variables:
+#   DEEPGEN_MODE                auto: build what the lock has, search what it lacks; lock: never search in a plain
+#                               build; frozen: as lock, and a missing or stale entry is an error
+#   DEEPGEN_ARCHS               default of ARCHS: native
+#   DEEPGEN_SLOTS               default of SLOTS: 32 12 4
+#   DEEPGEN_GPU_JOBS            measure edges that run at once: 1
+#   DEEPGEN_COMPILE_JOBS        kernel compiles that run at once: all cores
+#   DEEPGEN_MEASURE_SECONDS     budget of one measure edge in seconds; empty: the tool decides
+#   DEEPGEN_TUNE_TARGET         name of the global tune target: tune
+#   DEEPGEN_EXECUTABLE          path of `deepgen`; empty: the one of the package or of this build
+#   DEEPGEN_MEASURE_EXECUTABLE  path of `deepgen-measure`; empty: the one beside `deepgen`
+#
+# Edges are declared in DeepGenGraph.cmake. Everything below may be called from any directory scope, so state lives in
+# target and global properties, never in variables of the including file.
+include_guard(GLOBAL)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenGraph.cmake)
+
+set(DEEPGEN_MODE auto CACHE STRING "auto, lock or frozen")
+set_property(CACHE DEEPGEN_MODE PROPERTY STRINGS auto lock frozen)
+set(DEEPGEN_ARCHS native CACHE STRING "Default of ARCHS")
+set(DEEPGEN_SLOTS 32 12 4 CACHE STRING "Candidates in each round of a search")
+set(DEEPGEN_GPU_JOBS 1 CACHE STRING "Measure edges that run at once")
+set(DEEPGEN_COMPILE_JOBS "" CACHE STRING "Kernel compiles that run at once; empty: all cores")
+set(DEEPGEN_MEASURE_SECONDS "" CACHE STRING "Budget of one measure edge in seconds; empty: the tool decides")
+set(DEEPGEN_TUNE_TARGET tune CACHE STRING "Name of the target that tunes everything")
+set(DEEPGEN_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen`")
+set(DEEPGEN_MEASURE_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen-measure`; empty: the one beside `deepgen`")
+
+function(deepgen_add_gemm target)
+  set(options UNTUNED)
+  set(singles NAME ACCUMULATE LAYOUT BATCH NAMESPACE LOCK_FILE)
+  set(lists SHAPE TYPES EPILOGUE ARCHS SLOTS)
+  _deepgen_check_words(${target} "${options};${singles};${lists}" "${options}" "${ARGN}" ${ARGC})
+  cmake_parse_arguments(PARSE_ARGV 1 arg "${options}" "${singles}" "${lists}")
+
+  foreach(default "NAME ${target}" "LAYOUT nt" "BATCH 1")
+    string(REPLACE " " ";" default "${default}")
+    list(GET default 0 keyword)
+    if(NOT DEFINED arg_${keyword})
+      list(GET default 1 arg_${keyword})
+    endif()
+  endforeach()
+  if(NOT DEFINED arg_SLOTS)
+    set(arg_SLOTS ${DEEPGEN_SLOTS})
+  endif()
+  _deepgen_check_identifier(${target} NAME "${arg_NAME}")
+  _deepgen_problem_key(${target} key)
+  _deepgen_check_counts(${target} SLOTS "${arg_SLOTS}" 1000)
+
+  _deepgen_library(${target})
+  get_target_property(names ${target} DEEPGEN_NAMES)
+  if(arg_NAME IN_LIST names)
+    list(JOIN names ", " names)
+    _deepgen_fail(${target} NAME "${arg_NAME}" "is already in this library" "a name other than: ${names}")
+  endif()
+  get_target_property(namespace ${target} DEEPGEN_NAMESPACE)
+  set(symbol ${namespace}_${arg_NAME})
+  get_property(owner GLOBAL PROPERTY DEEPGEN_OWNER_${symbol})
+  if(owner)
+    _deepgen_fail(${target} NAME "${arg_NAME}" "gives the C symbol ${symbol}, which ${owner} has already"
+      "another NAME or NAMESPACE")
+  endif()
+  set_property(GLOBAL PROPERTY DEEPGEN_OWNER_${symbol} ${target})
+
+  set(untuned false)
+  if(arg_UNTUNED)
+    set(untuned true)
+  endif()
+  set_property(TARGET ${target} APPEND PROPERTY DEEPGEN_NAMES ${arg_NAME})
+  set_target_properties(${target} PROPERTIES
+    DEEPGEN_KEY_${arg_NAME} "${key}"
+    DEEPGEN_SLOTS_${arg_NAME} "${arg_SLOTS}"
+    DEEPGEN_UNTUNED_${arg_NAME} ${untuned})
+  # Written only when different, so a reconfigure re-runs nothing.
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/deepgen/${target}/${arg_NAME}/problem.json CONTENT
+"{\"schema\":\"deepgen.problem/1\",\"target\":\"${target}\",\"name\":\"${arg_NAME}\",\"namespace\":\"${namespace}\",
+ \"problem\":\"${key}\",
+ \"untuned\":${untuned}}
+" @ONLY)
+endfunction()
+
+# Creates the library at the first call; at a later one checks that the call belongs to it. Reads arg_* of the caller.
+function(_deepgen_library target)
+  if(NOT TARGET ${target})
+    _deepgen_create_library(${target})
+    return()
+  endif()
+  get_target_property(names ${target} DEEPGEN_NAMES)
+  if(names STREQUAL "names-NOTFOUND")
+    _deepgen_fail(${target} "target name" "${target}" "is already used by another target" "a name that is free")
+  endif()
+  get_target_property(folder ${target} SOURCE_DIR)
+  if(NOT folder STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+    _deepgen_fail(${target} "target name" "${target}" "belongs to ${folder}"
+      "problems are added in the directory of the first call; here, another target name")
+  endif()
+  if(DEFINED arg_ARCHS)
+    _deepgen_archs(${target} archs)
+    _deepgen_check_same(${target} ARCHS "${arg_ARCHS}" "${archs}")
+  endif()
+  if(DEFINED arg_NAMESPACE)
+    _deepgen_check_same(${target} NAMESPACE "${arg_NAMESPACE}" "${arg_NAMESPACE}")
+  endif()
+  if(DEFINED arg_LOCK_FILE)
+    _deepgen_lock_path(lock)
+    _deepgen_check_same(${target} LOCK_FILE "${arg_LOCK_FILE}" "${lock}")
+  endif()
+endfunction()
+
+function(_deepgen_create_library target)
+  if(NOT target MATCHES "^[A-Za-z0-9_.+-]+$")
+    _deepgen_fail("${target}" "target name" "${target}" "is not a target name" "letters, digits and _ . + -")
+  endif()
+  if(NOT DEFINED arg_NAMESPACE)
+    set(arg_NAMESPACE ${target})
+  endif()
+  _deepgen_check_identifier(${target} NAMESPACE "${arg_NAMESPACE}")
+  _deepgen_archs(${target} archs)
+  _deepgen_lock_path(lock)
+  if(NOT DEEPGEN_MODE MATCHES "^(auto|lock|frozen)$")
+    _deepgen_fail(${target} DEEPGEN_MODE "${DEEPGEN_MODE}" "is unknown" "auto, lock, frozen")
+  endif()
+  _deepgen_project_setup(${target})
+
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/deepgen/${target})
+  set(source ${folder}/${target}.cpp)
+  add_library(${target} STATIC ${source})
+  target_sources(${target} PUBLIC
+    FILE_SET HEADERS BASE_DIRS ${folder}/include FILES ${folder}/include/${target}.h)
+  target_link_libraries(${target} PUBLIC DeepGen::runtime)
+  target_compile_features(${target} PUBLIC cxx_std_17)
+  # The source holds the kernels as top-level assembly, which link-time optimization may drop or double, and it is
+  # the consumer's flags that it is compiled with: no warning of theirs may break it.
+  set_source_files_properties(${source} PROPERTIES
+    COMPILE_OPTIONS "-fno-lto;-w" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
+  set_target_properties(${target} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON INTERPROCEDURAL_OPTIMIZATION OFF
+    DEEPGEN_NAMES "" DEEPGEN_NAMESPACE ${arg_NAMESPACE} DEEPGEN_ARCHS "${archs}" DEEPGEN_LOCK_FILE ${lock}
+    DEEPGEN_MODE ${DEEPGEN_MODE})
+  # Further calls may follow: the edges that see all problems are declared when the directory ends.
+  cmake_language(EVAL CODE "cmake_language(DEFER CALL _deepgen_finish_library [[${target}]])")
+endfunction()
+
+function(_deepgen_lock_path result)
+  set(path ${CMAKE_CURRENT_SOURCE_DIR}/deepgen.lock.json)
+  if(DEFINED arg_LOCK_FILE)
+    cmake_path(ABSOLUTE_PATH arg_LOCK_FILE BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE path)
+  endif()
+  set(${result} ${path} PARENT_SCOPE)
+endfunction()
+
+# The archs of ARCHS or DEEPGEN_ARCHS with `native` resolved.
+function(_deepgen_archs target result)
+  set(keyword ARCHS)
+  if(NOT DEFINED arg_ARCHS)
+    set(keyword DEEPGEN_ARCHS)
+    set(arg_ARCHS ${DEEPGEN_ARCHS})
+  endif()
+  _deepgen_served_archs(served)
+  set(archs "")
+  foreach(arch IN LISTS arg_ARCHS)
+    if(arch STREQUAL "native")
+      _deepgen_native_archs(arch)
+    elseif(NOT arch IN_LIST served)
+      list(JOIN served ", " text)
+      _deepgen_fail(${target} ${keyword} "${arch}" "is not served by this version" "native, ${text}")
+    endif()
+    list(APPEND archs ${arch})
+  endforeach()
+  list(REMOVE_DUPLICATES archs)
+  if(NOT archs)
+    _deepgen_fail(${target} ${keyword} "" "is empty" "native, or one or more archs")
+  endif()
+  set(${result} "${archs}" PARENT_SCOPE)
+endfunction()
+
+# --- checks: every message names the target, the keyword, the value and what is allowed
+
+function(_deepgen_fail target keyword value why allowed)
+  message(FATAL_ERROR "deepgen_add_gemm(${target}): ${keyword} '${value}' ${why}.\n  Allowed: ${allowed}.")
+endfunction()
+
+# Walks over the words as they are written: finds what cmake_parse_arguments lets pass (repeated keywords, empty
+# values, an unknown keyword behind a list) and missing values.
+function(_deepgen_check_words target keywords options words count)
+  list(JOIN keywords ", " allowed)
+  set(seen "")
+  set(current "")
+  set(values 1)
+  math(EXPR last "${count} - 1")
+  list(LENGTH words length)
+  math(EXPR length "${length} + 1")
+  if(NOT length EQUAL count)
+    _deepgen_fail(${target} "argument" "${words}" "has an empty value or one with a semicolon" "values without either")
+  endif()
+  foreach(word IN LISTS words)
+    if(word IN_LIST keywords)
+      if(word IN_LIST seen)
+        _deepgen_fail(${target} ${word} "${word}" "appears twice" "each keyword once")
+      elseif(NOT values)
+        _deepgen_fail(${target} ${current} "" "has no value" "at least one value behind ${current}")
+      endif()
+      list(APPEND seen ${word})
+      set(current ${word})
+      set(values 0)
+      if(word IN_LIST options)
+        set(values 1)
+      endif()
+    elseif(word STREQUAL "" OR word MATCHES "[\"\\\\@$]")
+      _deepgen_fail(${target} "${current}" "${word}" "is empty or has one of \" \\ @ $" "plain words")
+    elseif((word MATCHES "^[A-Z][A-Z_]+$" AND NOT word MATCHES "^(BIAS|RELU|GELU|SILU|CPU|NATIVE)$"
+            AND current MATCHES "^(SHAPE|TYPES|EPILOGUE|ARCHS|SLOTS)$")
+           OR current STREQUAL "" OR current IN_LIST options)
+      _deepgen_fail(${target} "unknown keyword" "${word}" "is not understood" "${allowed}")
+    else()
+      math(EXPR values "${values} + 1")
+      if(values GREATER 1 AND current MATCHES "^(NAME|ACCUMULATE|LAYOUT|BATCH|NAMESPACE|LOCK_FILE)$")
+        _deepgen_fail(${target} ${current} "${word}" "is a second value" "one value; keywords are ${allowed}")
+      endif()
+    endif()
+  endforeach()
+  if(NOT values)
+    _deepgen_fail(${target} ${current} "" "has no value" "at least one value behind ${current}")
+  endif()
+  foreach(keyword SHAPE TYPES)
+    if(NOT keyword IN_LIST seen)
+      _deepgen_fail(${target} ${keyword} "" "is required" "SHAPE <M> <N> <K> and TYPES <A> <B> <D>")
+    endif()
+  endforeach()
+endfunction()
+
+function(_deepgen_check_counts target keyword values limit)
+  foreach(value IN LISTS values)
+    if(NOT value MATCHES "^[1-9][0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?$" OR value GREATER limit)
+      _deepgen_fail(${target} ${keyword} "${value}" "is not a whole number in range" "1 to ${limit}")
+    endif()
+  endforeach()
+  if(NOT values)
+    _deepgen_fail(${target} ${keyword} "" "is empty" "one or more whole numbers, 1 to ${limit}")
+  endif()
+endfunction()
+
+function(_deepgen_check_word target keyword value)
+  if(NOT value IN_LIST ARGN)
+    list(JOIN ARGN ", " allowed)
+    _deepgen_fail(${target} ${keyword} "${value}" "is unknown" "${allowed}")
+  endif()
+endfunction()
+
+function(_deepgen_check_identifier target keyword value)
+  # NAME and NAMESPACE appear as C++ names of their own, too.
+  set(reserved
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
+    concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete
+    do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
+    namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
+    requires restrict return short signed sizeof static static_assert static_cast struct switch template this
+    thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
+    xor_eq std deepgen main)
+  if(NOT value MATCHES "^[A-Za-z_][A-Za-z0-9_]*$" OR value MATCHES "__|^_" OR value IN_LIST reserved)
+    _deepgen_fail("${target}" ${keyword} "${value}" "is not an identifier that C and C++ leave to programs"
+      "letters, digits and single underscores, a letter first, no reserved word; the default is the target's name, so pass ${keyword} where that is none")
+  endif()
+endfunction()
+
+function(_deepgen_check_same target keyword value resolved)
+  if(keyword STREQUAL "NAMESPACE")
+    get_target_property(first ${target} DEEPGEN_NAMESPACE)
+  else()
+    get_target_property(first ${target} DEEPGEN_${keyword})
+  endif()
+  if(NOT resolved STREQUAL first)
+    _deepgen_fail(${target} ${keyword} "${value}" "differs from the first call of this library"
+      "${first}, or nothing: the first call decides")
+  endif()
+endfunction()
+
+# The canonical line of base/problem.h from arg_*.
+function(_deepgen_problem_key target result)
+  foreach(keyword SHAPE TYPES)
+    list(LENGTH arg_${keyword} length)
+    if(NOT length EQUAL 3)
+      string(REPLACE ";" " " text "${arg_${keyword}}")
+      _deepgen_fail(${target} ${keyword} "${text}" "has ${length} values" "three: SHAPE <M> <N> <K>, TYPES <A> <B> <D>")
+    endif()
+  endforeach()
+  _deepgen_check_counts(${target} SHAPE "${arg_SHAPE}" 2147483648)
+  _deepgen_check_counts(${target} BATCH "${arg_BATCH}" 2147483648)
+  foreach(type IN LISTS arg_TYPES)
+    _deepgen_check_word(${target} TYPES "${type}" f32 f64)
+  endforeach()
+  list(GET arg_TYPES 2 d)
+  if(NOT DEFINED arg_ACCUMULATE)
+    set(arg_ACCUMULATE ${d})
+  endif()
+  _deepgen_check_word(${target} ACCUMULATE "${arg_ACCUMULATE}" f32 f64)
+  set(types "${arg_TYPES}")
+  list(REMOVE_DUPLICATES types)
+  if(NOT types STREQUAL d)
+    string(REPLACE ";" " " text "${arg_TYPES}")
+    _deepgen_fail(${target} TYPES "${text}" "mixes types" "f32 f32 f32, f64 f64 f64")
+  elseif(NOT arg_ACCUMULATE STREQUAL d)
+    _deepgen_fail(${target} ACCUMULATE "${arg_ACCUMULATE}" "differs from the type of D" "${d}")
+  endif()
+  _deepgen_check_word(${target} LAYOUT "${arg_LAYOUT}" nn nt tn tt)
+  foreach(op IN LISTS arg_EPILOGUE)
+    _deepgen_check_word(${target} EPILOGUE "${op}" bias relu gelu silu)
+  endforeach()
+  set(epilogue "${arg_EPILOGUE}")
+  list(REMOVE_DUPLICATES epilogue)
+  if(NOT epilogue STREQUAL "${arg_EPILOGUE}")
+    string(REPLACE ";" " " text "${arg_EPILOGUE}")
+    _deepgen_fail(${target} EPILOGUE "${text}" "has an operation twice" "each of bias, relu, gelu, silu at most once")
+  endif()
+  string(REPLACE ";" "+" epilogue "${epilogue}")
+  if(epilogue STREQUAL "")
+    set(epilogue none)
+  endif()
+  set(align 4)
+  if(d STREQUAL "f64")
+    set(align 8)
+  endif()
+  list(GET arg_SHAPE 0 m)
+  list(GET arg_SHAPE 1 n)
+  list(GET arg_SHAPE 2 k)
+  string(CONCAT key "gemm m=${m} n=${n} k=${k} batch=${arg_BATCH} a=${d} b=${d} d=${d} acc=${arg_ACCUMULATE} "
+    "layout=${arg_LAYOUT} epilogue=${epilogue} align=${align}")
+  set(${result} "${key}" PARENT_SCOPE)
+endfunction()

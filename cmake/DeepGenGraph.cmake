@@ -1,0 +1,362 @@
+# The edges behind deepgen_add_gemm(): a static graph, so Ninja sees every candidate and resumes an interrupted search.
+#
+#   plan r0 -> compile slots -> measure r0 -> plan r1 -> ... -> playoff -> select -> compile winner -> embed
+#
+# What keeps it from running again without need (each of these was paid for once):
+# * Edges run the tool but do not depend on its file: they depend on codegen.id, which one edge rewrites only when the
+#   generated code may change. So a relink of the tool re-runs that edge alone.
+# * Measuring depends on kernels only, and kernels, plans and choices are left alone when equal (restat prunes).
+# * The lock is an input and never an OUTPUT or BYPRODUCT: `ninja clean` deletes those.
+# * Commands hold paths and numbers, never configs: tuning does not change build.ninja.
+# * Paths in commands are relative to the library's folder: hundreds of problems fit into one command line.
+include_guard(GLOBAL)
+
+# What this version generates kernels for. An arch family is one more word here.
+function(_deepgen_served_archs result)
+  set(${result} cpu PARENT_SCOPE)
+endfunction()
+
+# Attached GPUs that this version serves, else cpu. Looked up once per build tree.
+function(_deepgen_native_archs result)
+  if(NOT DEFINED CACHE{DEEPGEN_NATIVE_ARCHS})
+    _deepgen_attached_gpus(found)
+    _deepgen_served_archs(served)
+    set(native "")
+    foreach(arch IN LISTS found)
+      if(arch IN_LIST served)
+        list(APPEND native ${arch})
+      else()
+        message(STATUS "DeepGen: this version has no kernels for the attached ${arch}; native means cpu")
+      endif()
+    endforeach()
+    if(NOT native)
+      set(native cpu)
+    endif()
+    set(DEEPGEN_NATIVE_ARCHS "${native}" CACHE INTERNAL "What ARCHS native means in this build tree")
+  endif()
+  set(${result} "$CACHE{DEEPGEN_NATIVE_ARCHS}" PARENT_SCOPE)
+endfunction()
+
+function(_deepgen_attached_gpus result)
+  set(archs "")
+  if(EXISTS /proc/driver/nvidia/gpus)
+    find_program(DEEPGEN_NVIDIA_SMI nvidia-smi)
+    mark_as_advanced(DEEPGEN_NVIDIA_SMI)
+    set(capabilities "")
+    if(DEEPGEN_NVIDIA_SMI)
+      execute_process(COMMAND ${DEEPGEN_NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
+        OUTPUT_VARIABLE capabilities ERROR_QUIET TIMEOUT 30)
+    endif()
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]+" capabilities "${capabilities}")
+    foreach(capability IN LISTS capabilities)
+      string(REPLACE "." "" number ${capability})
+      if(number GREATER_EQUAL 90)
+        string(APPEND number a) # architecture-specific features: wgmma, tcgen05
+      endif()
+      list(APPEND archs sm_${number})
+    endforeach()
+  endif()
+  file(GLOB nodes /sys/class/kfd/kfd/topology/nodes/*/properties)
+  foreach(node IN LISTS nodes)
+    file(STRINGS ${node} line REGEX "^gfx_target_version [1-9]") # none on a node that is a CPU
+    if(line MATCHES " ([0-9]+)$")
+      math(EXPR major "${CMAKE_MATCH_1} / 10000")
+      math(EXPR minor "${CMAKE_MATCH_1} / 100 % 100" OUTPUT_FORMAT HEXADECIMAL)
+      math(EXPR step "${CMAKE_MATCH_1} % 100" OUTPUT_FORMAT HEXADECIMAL)
+      string(REPLACE "0x" "" name "gfx${major}${minor}${step}")
+      list(APPEND archs ${name})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES archs)
+  set(${result} "${archs}" PARENT_SCOPE)
+endfunction()
+
+# What all libraries of a build tree share, at the first call: checks, pools, codegen.id and device.json.
+function(_deepgen_project_setup target)
+  if(NOT TARGET DeepGen::runtime)
+    _deepgen_fail(${target} "target" "DeepGen::runtime" "is not visible in this directory"
+      "find_package(DeepGen) or add_subdirectory() of DeepGen here or in a folder above")
+  endif()
+  get_property(done GLOBAL PROPERTY DEEPGEN_SETUP)
+  if(done)
+    return()
+  endif()
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  if(NOT CXX IN_LIST languages)
+    _deepgen_fail(${target} "languages" "${languages}" "lack C++" "project(... LANGUAGES CXX)")
+  elseif(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" OR NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    _deepgen_fail(${target} "target system" "${CMAKE_SYSTEM_NAME} ${CMAKE_SYSTEM_PROCESSOR}" "is not served"
+      "Linux x86_64")
+  endif()
+  set(jobs ${DEEPGEN_COMPILE_JOBS})
+  if(NOT jobs)
+    include(ProcessorCount)
+    ProcessorCount(jobs)
+    if(jobs EQUAL 0)
+      set(jobs 1)
+    endif()
+  endif()
+  _deepgen_check_counts(${target} DEEPGEN_COMPILE_JOBS "${jobs}" 4096)
+  _deepgen_check_counts(${target} DEEPGEN_GPU_JOBS "${DEEPGEN_GPU_JOBS}" 64)
+  if(NOT DEEPGEN_MEASURE_SECONDS MATCHES "^([0-9]+(\\.[0-9]+)?)?$")
+    _deepgen_fail(${target} DEEPGEN_MEASURE_SECONDS "${DEEPGEN_MEASURE_SECONDS}" "is not a number of seconds"
+      "a decimal number, or empty")
+  endif()
+  _deepgen_find_tools(${target})
+  set_property(GLOBAL PROPERTY DEEPGEN_SETUP TRUE)
+  # At the end of the project, after its own pools are known; a pool that is defined twice is an error of Ninja's.
+  cmake_language(EVAL CODE
+    "cmake_language(DEFER DIRECTORY [[${CMAKE_SOURCE_DIR}]] CALL _deepgen_define_pools ${jobs} ${DEEPGEN_GPU_JOBS})")
+  _deepgen_shared_edges()
+endfunction()
+
+function(_deepgen_define_pools compile_jobs measure_jobs)
+  get_property(pools GLOBAL PROPERTY JOB_POOLS)
+  if(NOT pools)
+    set(pools ${CMAKE_JOB_POOLS}) # the property hides this variable
+  endif()
+  list(APPEND pools deepgen_compile=${compile_jobs} deepgen_measure=${measure_jobs})
+  set_property(GLOBAL PROPERTY JOB_POOLS ${pools})
+endfunction()
+
+# DEEPGEN_TOOL, DEEPGEN_MEASURE (global properties): what commands start. A target of this build, or a path: a path is
+# the same in every configuration of a multi-config build, so switching configurations re-runs nothing.
+function(_deepgen_find_tools target)
+  set(measure_default ${DEEPGEN_MEASURE_EXECUTABLE})
+  if(DEEPGEN_EXECUTABLE AND NOT measure_default)
+    cmake_path(REPLACE_FILENAME DEEPGEN_EXECUTABLE deepgen-measure OUTPUT_VARIABLE measure_default)
+  endif()
+  foreach(tool "deepgen|${DEEPGEN_EXECUTABLE}|DEEPGEN_EXECUTABLE|DEEPGEN_TOOL"
+               "deepgen-measure|${measure_default}|DEEPGEN_MEASURE_EXECUTABLE|DEEPGEN_MEASURE")
+    string(REPLACE "|" ";" tool "${tool}")
+    list(POP_FRONT tool name path variable property)
+    if(path)
+      cmake_path(ABSOLUTE_PATH path BASE_DIRECTORY ${CMAKE_BINARY_DIR} NORMALIZE)
+      if(NOT EXISTS ${path} OR IS_DIRECTORY ${path})
+        _deepgen_fail(${target} ${variable} "${path}" "does not exist" "the path of ${name}, or empty")
+      endif()
+      if(NOT TARGET DeepGen::${name})
+        add_executable(DeepGen::${name} IMPORTED GLOBAL)
+        set_target_properties(DeepGen::${name} PROPERTIES IMPORTED_LOCATION ${path})
+      endif()
+      set_property(GLOBAL PROPERTY ${property} ${path})
+    elseif(NOT TARGET DeepGen::${name})
+      _deepgen_fail(${target} ${variable} "" "is empty and this DeepGen comes without ${name}" "the path of ${name}")
+    else()
+      get_target_property(imported DeepGen::${name} IMPORTED)
+      set(command DeepGen::${name})
+      if(imported)
+        get_target_property(command DeepGen::${name} LOCATION)
+      endif()
+      set_property(GLOBAL PROPERTY ${property} ${command})
+    endif()
+  endforeach()
+endfunction()
+
+function(_deepgen_shared_edges)
+  get_property(tool GLOBAL PROPERTY DEEPGEN_TOOL)
+  get_property(measure GLOBAL PROPERTY DEEPGEN_MEASURE)
+  set(folder ${CMAKE_BINARY_DIR}/deepgen)
+  file(MAKE_DIRECTORY ${folder})
+  # These two alone depend on the tools' files. Both are written only when they change.
+  add_custom_command(OUTPUT ${folder}/codegen.id
+    COMMAND ${tool} --codegen-id -o ${folder}/codegen.id
+    DEPENDS ${tool} VERBATIM COMMENT "DeepGen: identity of the code generator")
+  add_custom_command(OUTPUT ${folder}/device.json
+    COMMAND ${measure} devices --arch cpu -o ${folder}/device.json
+    DEPENDS ${measure} VERBATIM COMMENT "DeepGen: attached devices")
+  # Their rules live in this directory; libraries of others reach them through this target.
+  add_custom_target(deepgen.setup DEPENDS ${folder}/codegen.id ${folder}/device.json)
+  set_target_properties(deepgen.setup PROPERTIES FOLDER DeepGen)
+endfunction()
+
+# Runs when the directory of the first call ends: all problems of the library are known.
+function(_deepgen_finish_library target)
+  get_property(tool GLOBAL PROPERTY DEEPGEN_TOOL)
+  get_property(measure GLOBAL PROPERTY DEEPGEN_MEASURE)
+  get_target_property(names ${target} DEEPGEN_NAMES)
+  get_target_property(archs ${target} DEEPGEN_ARCHS)
+  get_target_property(lock ${target} DEEPGEN_LOCK_FILE)
+  get_target_property(mode ${target} DEEPGEN_MODE)
+  set(shared ${CMAKE_BINARY_DIR}/deepgen)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/deepgen/${target})
+  _deepgen_read_lock(${lock} entries)
+  set(can_search FALSE)
+  if(CMAKE_GENERATOR MATCHES "Ninja" AND NOT mode STREQUAL "frozen")
+    set(can_search TRUE)
+  endif()
+  if(mode STREQUAL "auto" AND NOT CMAKE_GENERATOR MATCHES "Ninja")
+    set(mode lock)
+    message(STATUS "DeepGen: ${target}: only Ninja generators search; ${CMAKE_GENERATOR} builds what the lock has, else defaults")
+  endif()
+
+  set(select_args "") # a group per problem and arch
+  set(select_deps ${shared}/codegen.id ${shared}/device.json)
+  set(choices "")
+  set(embed_args "")
+  set(embed_deps ${shared}/codegen.id)
+  set(merge_args "")
+  set(all_records "")
+  set(finals "")
+  foreach(name IN LISTS names)
+    get_target_property(key ${target} DEEPGEN_KEY_${name})
+    get_target_property(slots ${target} DEEPGEN_SLOTS_${name})
+    get_target_property(untuned ${target} DEEPGEN_UNTUNED_${name})
+    list(APPEND select_deps ${folder}/${name}/problem.json)
+    list(APPEND embed_deps ${folder}/${name}/problem.json)
+    list(APPEND embed_args --problem ${name}/problem.json)
+    foreach(arch IN LISTS archs)
+      set(here ${name}/${arch})
+      list(APPEND select_args --problem ${name}/problem.json --arch ${arch})
+      if(can_search AND NOT untuned)
+        _deepgen_search_edges() # sets `records`
+        list(APPEND merge_args --problem ${name}/problem.json --arch ${arch} --records ${records} ${here}/final.jsonl)
+        list(APPEND all_records ${records} ${here}/final.jsonl)
+        list(APPEND finals ${folder}/${here}/final.jsonl)
+        string(FIND "${entries}" "\"problem\":\"${key}\",\"arch\":\"${arch}\"" locked)
+        if(mode STREQUAL "auto" AND locked EQUAL -1)
+          list(APPEND select_args --records ${here}/final.jsonl)
+          list(APPEND select_deps ${folder}/${here}/final.jsonl)
+        endif()
+      endif()
+      list(APPEND select_args -o ${here}/choice.json)
+      list(APPEND choices ${folder}/${here}/choice.json)
+      list(APPEND embed_args --kernel ${here}/winner.dgk)
+      list(APPEND embed_deps ${folder}/${here}/winner.dgk)
+      _deepgen_winner_edge()
+    endforeach()
+  endforeach()
+  if(EXISTS ${lock})
+    list(APPEND select_deps ${lock})
+  endif()
+
+  add_custom_command(OUTPUT ${choices}
+    COMMAND ${tool} select --mode ${mode} --device ${shared}/device.json --lock ${lock} ${select_args}
+    DEPENDS ${select_deps} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: selecting configs")
+  add_custom_command(OUTPUT ${folder}/${target}.cpp ${folder}/include/${target}.h
+    COMMAND ${tool} embed --target ${target} --header include/${target}.h --source ${target}.cpp ${embed_args}
+    DEPENDS ${embed_deps} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: embedding kernels")
+  add_dependencies(${target} deepgen.setup)
+  _deepgen_tune_target()
+endfunction()
+
+# The lock as text, read once per configure and path. CMake runs again when it changes, but a lock that is absent must
+# not be a dependency: a missing input is always out of date.
+function(_deepgen_read_lock lock result)
+  set(text "")
+  if(EXISTS ${lock})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${lock})
+    get_property(known GLOBAL PROPERTY "DEEPGEN_LOCK ${lock}" SET)
+    if(NOT known)
+      file(READ ${lock} text)
+      set_property(GLOBAL PROPERTY "DEEPGEN_LOCK ${lock}" "${text}")
+    endif()
+    get_property(text GLOBAL PROPERTY "DEEPGEN_LOCK ${lock}")
+  endif()
+  set(${result} "${text}" PARENT_SCOPE)
+endfunction()
+
+# The search of one problem on one arch. Reads the variables of _deepgen_finish_library; sets `records`.
+function(_deepgen_search_edges)
+  set(base ${folder}/${here})
+  set(budget "")
+  if(DEEPGEN_MEASURE_SECONDS)
+    set(budget --seconds ${DEEPGEN_MEASURE_SECONDS})
+  endif()
+  set(records "")
+  set(record_files "")
+  set(past "") # --records of the rounds so far
+  set(anchor "")
+  set(round 0)
+  foreach(count IN LISTS slots)
+    set(r r${round})
+    # The lock gives the incumbent. No dependency: what `tune` has just merged is no reason to search again.
+    add_custom_command(OUTPUT ${base}/${r}/plan.json
+      COMMAND ${tool} plan --problem ${name}/problem.json --arch ${arch} --device ${shared}/device.json
+        --round ${round} --slots ${count} --lock ${lock} ${past} -o ${here}/${r}/plan.json
+      DEPENDS ${folder}/${name}/problem.json ${shared}/device.json ${shared}/codegen.id ${record_files}
+      WORKING_DIRECTORY ${folder} VERBATIM COMMENT "Planning ${target}: ${here} ${r}")
+    set(kernels "")
+    math(EXPR last "${count} - 1")
+    foreach(slot RANGE ${last})
+      set(file ${slot})
+      if(slot LESS 10)
+        set(file 0${slot})
+      endif()
+      set(file ${r}/s${file}.dgk)
+      list(APPEND kernels ${base}/${file})
+      add_custom_command(OUTPUT ${base}/${file}
+        COMMAND ${tool} compile --plan ${here}/${r}/plan.json --slot ${slot} -o ${here}/${file}
+        DEPENDS ${base}/${r}/plan.json ${shared}/codegen.id
+        WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_compile COMMENT "Compiling ${target}: ${here}/${file}")
+    endforeach()
+    if(round GREATER 0)
+      set(anchor --anchor ${here}/r0/s00.dgk)
+      list(APPEND kernels ${base}/r0/s00.dgk)
+    endif()
+    add_custom_command(OUTPUT ${base}/${r}/records.jsonl
+      COMMAND ${measure} run --plan ${here}/${r}/plan.json --kernels ${here}/${r} --slots ${count}
+        --device ${shared}/device.json ${anchor} ${budget} -o ${here}/${r}/records.jsonl
+      DEPENDS ${kernels} ${shared}/device.json
+      WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_measure COMMENT "Measuring ${target}: ${here} ${r}")
+    list(APPEND records ${here}/${r}/records.jsonl)
+    list(APPEND record_files ${base}/${r}/records.jsonl)
+    set(past --records ${records})
+    math(EXPR round "${round} + 1")
+  endforeach()
+  add_custom_command(OUTPUT ${base}/final.jsonl
+    COMMAND ${measure} playoff --device ${shared}/device.json --records ${records} ${budget} -o ${here}/final.jsonl
+    DEPENDS ${record_files} ${shared}/device.json
+    WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_measure COMMENT "Playoff ${target}: ${here}")
+  set(records "${records}" PARENT_SCOPE)
+endfunction()
+
+function(_deepgen_winner_edge)
+  set(frozen "")
+  if(mode STREQUAL "frozen")
+    set(frozen --frozen)
+  endif()
+  set(pool "")
+  if(CMAKE_GENERATOR MATCHES "Ninja")
+    set(pool JOB_POOL deepgen_compile)
+  endif()
+  add_custom_command(OUTPUT ${folder}/${here}/winner.dgk
+    COMMAND ${tool} compile --choice ${here}/choice.json ${frozen} -o ${here}/winner.dgk
+    DEPENDS ${folder}/${here}/choice.json ${shared}/codegen.id
+    WORKING_DIRECTORY ${folder} VERBATIM ${pool} COMMENT "Compiling ${target}: ${here} winner")
+endfunction()
+
+# <target>.tune and the global target: one utility target a library, never one a slot. Merging the lock is a side
+# effect that is declared nowhere; the stamp makes CMake run again, which then builds from the lock.
+function(_deepgen_tune_target)
+  set(stamp ${folder}/lock.stamp)
+  if(NOT EXISTS ${stamp})
+    file(TOUCH ${stamp})
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${stamp})
+
+  set(why "")
+  if(mode STREQUAL "frozen")
+    set(why "DEEPGEN_MODE is frozen, which never searches. Configure another build folder with -DDEEPGEN_MODE=auto and run its tune target")
+  elseif(NOT can_search)
+    set(why "only Ninja generators tune, and this is ${CMAKE_GENERATOR}. Configure another build folder with -G Ninja and run its tune target; it writes ${lock}, which this one builds from")
+  endif()
+  if(why)
+    add_custom_target(${target}.tune
+      COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: cannot tune ${target}: ${why}." COMMAND ${CMAKE_COMMAND} -E false VERBATIM)
+  elseif(merge_args)
+    add_custom_target(${target}.tune
+      COMMAND ${tool} lock merge --lock ${lock} --device ${shared}/device.json ${merge_args} --stamp lock.stamp
+      COMMAND ${tool} report --records ${all_records}
+      DEPENDS ${finals} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: merging winners into ${lock}")
+  else()
+    add_custom_target(${target}.tune COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: ${target} has only UNTUNED problems" VERBATIM)
+  endif()
+  add_dependencies(${target}.tune deepgen.setup)
+  if(NOT TARGET ${DEEPGEN_TUNE_TARGET})
+    add_custom_target(${DEEPGEN_TUNE_TARGET})
+    set_target_properties(${DEEPGEN_TUNE_TARGET} PROPERTIES FOLDER DeepGen)
+  endif()
+  add_dependencies(${DEEPGEN_TUNE_TARGET} ${target}.tune)
+  set_target_properties(${target}.tune PROPERTIES FOLDER DeepGen)
+endfunction()
