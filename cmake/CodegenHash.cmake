@@ -1,0 +1,10 @@
+# cmake -DOUTPUT=f -DSOURCES="a;b" -P CodegenHash.cmake: a header with one hash over the sources that decide a kernel's
+# bytes, in the given order. Rewritten only on change.
+set(hashes "")
+foreach(source IN LISTS SOURCES)
+  file(SHA256 ${source} hash)
+  string(APPEND hashes ${hash})
+endforeach()
+string(SHA256 hash "${hashes}")
+string(SUBSTRING ${hash} 0 16 hash)
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "static constexpr const char* kCodegenHash = \"${hash}\";\n" @ONLY)

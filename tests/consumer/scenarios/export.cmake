@@ -1,0 +1,11 @@
+# The tuned library is an ordinary one: installed, exported, moved, and used by a project that tunes nothing.
+configure(basic build)
+build(build)
+run(${CMAKE_COMMAND} --install build --prefix ${WORK}/first)
+file(RENAME ${WORK}/first ${WORK}/moved)
+file(REMOVE_RECURSE ${WORK}/build)
+run(${CMAKE_COMMAND} -G Ninja -S downstream -B use "-DCMAKE_PREFIX_PATH=${PREFIX}\;${WORK}/moved" -DCMAKE_CXX_COMPILER=${CXX})
+build(use)
+expect_not("Measuring" "Compiling kernels")
+run(use/app)
+expect(ok)

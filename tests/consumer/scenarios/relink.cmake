@@ -1,0 +1,10 @@
+# A tool that was linked again, but generates the same code, re-tunes nothing.
+file(COPY ${PREFIX}/bin DESTINATION ${WORK}/tools)
+configure(basic build -DDEEPGEN_EXECUTABLE=${WORK}/tools/bin/deepgen)
+build(build)
+run(${CMAKE_COMMAND} -E sleep 1.1)
+run(${CMAKE_COMMAND} -E touch tools/bin/deepgen tools/bin/deepgen-measure)
+build(build -v)
+expect("--codegen-id" "deepgen-measure devices")
+expect_not(${search_edges} "compile --choice")
+expect_null_build(build)

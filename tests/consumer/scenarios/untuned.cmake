@@ -1,0 +1,15 @@
+# An UNTUNED problem is built from the default, is never searched, and stays out of the lock.
+file(WRITE ${WORK}/arguments/CMakeLists.txt [[
+cmake_minimum_required(VERSION 3.25)
+project(untuned CXX)
+find_package(DeepGen 0.1 REQUIRED)
+deepgen_add_gemm(plain SHAPE 8 8 8 TYPES f32 f32 f32 UNTUNED)
+]])
+configure(arguments build)
+build(build -v)
+expect_not(${search_edges})
+build(build --target tune -v)
+expect_not(${search_edges})
+expect_no_file(arguments/deepgen.lock.json)
+configure(arguments frozen -DDEEPGEN_MODE=frozen)
+build(frozen)
