@@ -30,6 +30,12 @@ public:
   virtual std::vector<Parameter> parameters(const Problem&, const Device&) const = 0;
   /// The first constraint that the config breaks, in words with its numbers; empty when it is legal.
   virtual std::string why_illegal(const Problem&, const Device&, const Config&) const = 0;
+  /// True when no config that starts with these `assigned` parameter values is legal; lets an enumeration skip whole
+  /// branches. Must agree with why_illegal(): it may overlook, but never cut off a legal config.
+  virtual bool dead_end(const Problem&, const Device&, const Config&, size_t assigned) const {
+    (void)assigned;
+    return false;
+  }
   /// Estimated seconds of one call on one thread; ranks the space, so only the order matters.
   virtual double cost(const Problem&, const Device&, const Config&) const = 0;
   /// Configs to link beside this one so that the library runs on lesser devices of the arch, best first.

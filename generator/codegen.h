@@ -1,0 +1,35 @@
+// Codegen: the MLIR and LLVM pipelines for host code. Internal to the compiler; includes MLIR.
+#pragma once
+
+#include "base/kernel.h"
+
+#include "llvm/IR/Module.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <memory>
+
+namespace llvm {
+class TargetMachine;
+}
+
+namespace deepgen {
+
+/// A context with the dialects that templates use, single-threaded (candidates are compiled in parallel by Ninja).
+std::unique_ptr<mlir::MLIRContext> make_context();
+
+/// scf, arith, vector, func -> llvm dialect. Throws Error with MLIR's diagnostics.
+void lower_to_llvm(mlir::ModuleOp);
+
+/// -> LLVM IR for x86-64 at the level, with vectors of the level's full width.
+std::unique_ptr<llvm::Module> translate(mlir::ModuleOp, llvm::LLVMContext&, int64_t level);
+void optimize(llvm::Module&, int64_t level);
+/// An ELF object, or assembly text.
+std::string emit_code(llvm::Module&, int64_t level, bool assembly);
+
+/// Lays out the object's text and constants as one image and resolves every relocation in it; what needs more
+/// (an external symbol, an absolute address) throws Error. Sets code, entry and align of the kernel.
+void link_image(const std::string& object, Kernel&);
+
+} // namespace deepgen

@@ -1,0 +1,304 @@
+#include "templates/cpu_tile.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace deepgen {
+namespace {
+
+enum Index { kIsa, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kPrefetch, kParameters };
+constexpr const char* kNames[] = {"isa", "form", "mr", "nv", "kc", "ku", "pack", "mc", "nc", "loops", "prefetch"};
+constexpr int64_t kPackA = 1, kPackB = 2;
+
+int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+/// By position where the config is in the template's order, as all that DeepGen writes are; else by name.
+int64_t at(const Config& config, Index i) {
+  if (size_t(i) < config.values.size() && config.values[i].first == kNames[i]) return config.values[i].second;
+  return config[kNames[i]];
+}
+
+/// The level's vectors of a fixed, generic config: what runs where the tuned one cannot.
+Config generic_config(const Problem& p, int64_t level) {
+  const bool transposed_b = p.b_transposed();
+  const int64_t mr = level >= 3 ? 6 : 4;
+  const int64_t values[] = {level, 0, std::min(mr, p.m), 2, std::min<int64_t>(256, p.k), std::min<int64_t>(4, p.k),
+                            transposed_b || p.m > 2 * mr ? kPackB : 0, std::min<int64_t>(96, p.m),
+                            std::min<int64_t>(1024, p.n), 0, 0};
+  Config config;
+  for (int i = 0; i < kParameters; ++i) config.set(kNames[i], values[i]);
+  return config;
+}
+
+std::vector<int64_t> up_to(std::initializer_list<int64_t> values, int64_t limit) {
+  std::vector<int64_t> out;
+  for (int64_t v : values)
+    if (v < limit) out.push_back(v);
+  out.push_back(limit);
+  return out;
+}
+
+/// Row counts of a tile: a few that suit every ISA, and those that divide M into equal panels.
+std::vector<int64_t> row_counts(int64_t m) {
+  constexpr int64_t kMost = 14;
+  std::vector<int64_t> out;
+  for (int64_t v : {1, 2, 3, 4, 5, 6, 8, 9, 12, 13, 14})
+    if (v <= m) out.push_back(v);
+  const int64_t panels = ceil_div(m, kMost);
+  for (int64_t p = panels; p < panels + 3; ++p) out.push_back(ceil_div(m, p));
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+/// The values that constraints look at; everything is known from the parameters up to the constraint's own.
+struct Point {
+  const Problem& p;
+  const Device& device;
+  const Config& config;
+  int64_t operator[](Index i) const { return at(config, i); }
+  VectorIsa isa() const { return {(*this)[kIsa], p.a}; }
+  bool dot() const { return (*this)[kForm] == 1; }
+  int64_t nr() const { return dot() ? (*this)[kNv] : (*this)[kNv] * isa().lanes(); }
+  int64_t bytes() const { return size_of(p.a); }
+  int64_t accumulators() const { return (*this)[kMr] * (*this)[kNv]; }
+  int64_t m_tiles() const { return ceil_div(p.m, (*this)[kMr]); }
+  int64_t n_tiles() const { return ceil_div(p.n, nr()); }
+};
+
+std::string number(double v) {
+  std::string s = std::to_string(v);
+  return s.substr(0, s.find('.') + 3);
+}
+
+/// One rule of the space: `broken` is checked as soon as the parameter `after` is known. Rules that only save time
+/// (they cut what measurements showed to be slow) give their source.
+struct Rule {
+  Index after;
+  bool (*broken)(const Point&);
+  std::string (*why)(const Point&);
+};
+
+const Rule kRules[] = {
+    {kIsa, [](const Point& x) { return x[kIsa] > x.device.isa; },
+     [](const Point& x) {
+       return "isa=" + std::to_string(x[kIsa]) + " is above the device's x86-64 level " + std::to_string(x.device.isa);
+     }},
+    {kForm, [](const Point& x) { return x.dot() && (x.p.a_transposed() || !x.p.b_transposed()); },
+     [](const Point&) { return std::string("form=1 (dot) needs layout nt: rows of A and B along K"); }},
+    {kForm, [](const Point& x) { return x.dot() && x.p.k < x.isa().lanes(); },
+     [](const Point&) { return std::string("form=1 (dot) needs K of at least one vector"); }},
+    {kMr, [](const Point& x) { return x[kMr] > x.p.m; },
+     [](const Point& x) { return "mr=" + std::to_string(x[kMr]) + " exceeds M"; }},
+    {kNv,
+     [](const Point& x) {
+       const int64_t temporaries = x.dot() ? std::min(x[kNv], x[kMr]) + 1 : x[kNv] + 1;
+       return x.accumulators() + temporaries > x.isa().registers();
+     },
+     [](const Point& x) {
+       return "mr*nv accumulators with their operands need more than the " + std::to_string(x.isa().registers()) +
+              " vector registers";
+     }},
+    {kNv, [](const Point& x) { return x.n_tiles() == 1 && x[kNv] > 1 && (x.nr() - x.p.n) >= (x.dot() ? 1 : x.isa().lanes()); },
+     [](const Point&) { return std::string("a narrower tile already covers N"); }},
+    // Two FMA ports with a latency of 4 cycles need 8 independent sums; fewer only where D has no more.
+    {kNv,
+     [](const Point& x) {
+       const int64_t most = std::min<int64_t>(8, x.p.m * ceil_div(x.p.n, x.dot() ? 1 : x.isa().lanes()));
+       return x.accumulators() < most && !(x.p.m < 4 && x[kMr] == x.p.m && x.accumulators() >= std::min<int64_t>(4, most));
+     },
+     [](const Point& x) { return "mr*nv=" + std::to_string(x.accumulators()) + " sums do not hide the FMA latency"; }},
+    // Loads per FMA (measured: tiles at 1.04 ran at half speed). Few rows cannot do better.
+    {kNv,
+     [](const Point& x) {
+       return x.p.m >= 4 && x.p.n >= 4 * x.isa().lanes() && double(x[kMr] + x[kNv]) > 0.70 * double(x.accumulators());
+     },
+     [](const Point& x) {
+       return "(mr+nv)/(mr*nv)=" + number(double(x[kMr] + x[kNv]) / double(x.accumulators())) + " loads per FMA exceed 0.70";
+     }},
+    {kKc, [](const Point& x) { return x.dot() && x[kKc] < x.p.k && (x[kKc] % x.isa().lanes() || x[kKc] < 512); },
+     [](const Point&) { return std::string("form=1 (dot) needs kc=K, or whole vectors and at least 512"); }},
+    {kKc, [](const Point& x) { return x[kKc] < std::min<int64_t>(x.p.k, 64) && x.p.m > 8; },
+     [](const Point&) { return std::string("kc below 64 pays for D's traffic only with few rows"); }},
+    {kKc,
+     [](const Point& x) {
+       const int64_t narrow = std::min(x[kMr], x.nr());
+       return !x.dot() && x[kKc] > 64 && double(x.bytes() * x[kKc] * narrow) > 1.0 * double(x.device.l1d);
+     },
+     [](const Point&) { return std::string("a panel of kc steps does not fit the L1 data cache"); }},
+    {kUnroll, [](const Point& x) { return x[kUnroll] > x[kKc]; },
+     [](const Point&) { return std::string("ku exceeds kc"); }},
+    {kUnroll,
+     [](const Point& x) {
+       if (x.dot()) return x[kUnroll] > 2;
+       return x[kUnroll] < std::min<int64_t>(4, x[kKc]) || (x[kUnroll] == 8 && x[kMr] * x[kNv] > 20);
+     },
+     [](const Point&) { return std::string("ku outside of what pays: 4, 8 for small tiles; 1 or 2 for form=1"); }},
+    {kPack, [](const Point& x) { return x.dot() && x[kPack] != 0; },
+     [](const Point&) { return std::string("form=1 (dot) reads A and B in place"); }},
+    {kPack, [](const Point& x) { return !x.dot() && x.p.b_transposed() && !(x[kPack] & kPackB); },
+     [](const Point&) { return std::string("B with rows along K must be packed, or use form=1"); }},
+    {kPack, [](const Point& x) { return (x[kPack] & kPackA) && x.n_tiles() == 1 && x.p.a_transposed(); },
+     [](const Point&) { return std::string("packing A that is read once, in the order it is stored"); }},
+    {kPack, [](const Point& x) { return (x[kPack] & kPackB) && x.m_tiles() == 1 && !x.p.b_transposed(); },
+     [](const Point&) { return std::string("packing B that is read once, in the order it is stored"); }},
+    {kPack,
+     [](const Point& x) {
+       return !x.dot() && !(x[kPack] & kPackB) && x.p.n * x.bytes() > 4096 && x.m_tiles() > 2 && x.p.k > 64;
+     },
+     [](const Point&) { return std::string("unpacked rows of B beyond one page each (measured: half speed)"); }},
+    {kMc, [](const Point& x) { return x[kMc] < x.p.m && x[kMc] < 2 * x[kMr]; },
+     [](const Point&) { return std::string("mc below two tiles"); }},
+    {kMc,
+     [](const Point& x) {
+       const int64_t rows = std::min(ceil_div(x[kMc], x[kMr]) * x[kMr], x.p.m);
+       return (x[kPack] & kPackA) && double(x.bytes() * rows * x[kKc]) > 0.75 * double(x.device.l2);
+     },
+     [](const Point&) { return std::string("the packed block of A exceeds 3/4 of L2"); }},
+    {kNc, [](const Point& x) { return x[kNc] < x.p.n && (x[kPack] & kPackB) == 0; },
+     [](const Point&) { return std::string("nc only blocks a packed B"); }},
+    {kLoops, [](const Point& x) { return x[kLoops] == 1 && (x.m_tiles() == 1 || x.n_tiles() == 1); },
+     [](const Point&) { return std::string("loops=1 is the same as 0 with one row or column of tiles"); }},
+    {kLoops, [](const Point& x) { return x[kLoops] == 2 && (!(x[kPack] & kPackB) || x[kNc] < x.p.n || x[kKc] >= x.p.k); },
+     [](const Point&) { return std::string("loops=2 packs all of B once: needs pack B, nc=N and several blocks of K"); }},
+    {kLoops, [](const Point& x) { return x[kLoops] == 2 && x.bytes() * x.p.n * x.p.k > x.device.l3 / 2; },
+     [](const Point&) { return std::string("loops=2 needs the packed B in half of the last-level cache"); }},
+    {kPrefetch, [](const Point& x) { return x[kPrefetch] && (x.dot() || (x[kPack] & kPackB)); },
+     [](const Point&) { return std::string("prefetch is for rows of B read in place"); }},
+};
+
+/// Sizes along one axis: how many tiles of which extent.
+struct TileClass {
+  int64_t count, extent;
+};
+std::vector<TileClass> classes(int64_t size, int64_t tile) {
+  std::vector<TileClass> out;
+  if (size >= tile) out.push_back({size / tile, tile});
+  if (size % tile) out.push_back({1, size % tile});
+  return out;
+}
+
+/// Cycles of one micro-kernel call: the larger of FMA throughput, FMA latency and load throughput for every step of
+/// k, then the tile's own traffic. Port counts are those of current x86 cores (2 FMA, 2 loads a cycle).
+double micro_cycles(const CpuTiling& t, int64_t rows, int64_t columns, double kc) {
+  const int64_t lanes = t.isa.lanes();
+  const double vectors = t.dot ? double(columns) : double(ceil_div(columns, lanes));
+  const double sums = double(rows) * vectors;
+  const double loads = double(rows) + vectors * (t.pack_b || t.dot ? 1.0 : 1.15);
+  const double step = std::max({sums / 2, 4.0, loads / 2, (sums + loads) / 4 + 3.0 / double(t.unroll)});
+  const double d_vectors = double(rows) * double(ceil_div(columns, lanes));
+  const double passes = t.k_blocks > 1 ? 3.0 : 1.5;
+  return step * (t.dot ? kc / double(lanes) : kc) + d_vectors * passes + 30 + (t.dot ? sums * 7 : 0);
+}
+
+double tile_cycles(const Problem& p, const CpuTiling& t) {
+  double cycles = 0;
+  for (auto [m_count, rows] : classes(p.m, t.mr))
+    for (auto [n_count, columns] : classes(p.n, t.nr))
+      for (auto [k_count, kc] : classes(p.k, t.kc))
+        cycles += double(m_count * n_count * k_count) * micro_cycles(t, rows, columns, double(kc));
+  return cycles;
+}
+
+/// Copies, and operand traffic that the first-level cache does not serve.
+double memory_cycles(const Problem& p, const Device& device, const CpuTiling& t) {
+  const double bytes = double(size_of(p.a)), m = double(p.m), n = double(p.n), k = double(p.k);
+  const double n_blocks = double(ceil_div(t.n_tiles, t.nc_tiles)), m_blocks = double(ceil_div(t.m_tiles, t.mc_tiles));
+  double cycles = 0;
+  if (t.pack_a) cycles += m * k * n_blocks * (p.a_transposed() ? 0.15 : 0.45) * bytes / 4;
+  if (t.pack_b) cycles += n * k * (p.b_transposed() ? 0.45 : 0.15) * bytes / 4;
+  const double a_block = double(t.mc_tiles * t.mr) * double(std::min(t.kc, p.k)) * bytes;
+  const double b_block = double(t.nc_tiles * t.nr) * double(std::min(t.kc, p.k)) * bytes;
+  const double a_rate = a_block > 0.75 * double(device.l2) ? 8 : 32, b_rate = b_block > 0.75 * double(device.l2) ? 12 : 32;
+  const bool a_stays = t.loops == 1;
+  cycles += 0.35 * m * k * bytes * (a_stays ? n_blocks : double(t.n_tiles)) / a_rate;
+  cycles += 0.35 * n * k * bytes * (a_stays ? double(t.m_tiles) : m_blocks) / b_rate;
+  if (!t.pack_a && !p.a_transposed() && t.mr > 8 && (p.k * size_of(p.a)) % 4096 == 0 && t.m_tiles > 1)
+    cycles += 0.1 * m * k * double(t.n_tiles); // rows of A that share cache sets
+  if (!t.pack_b && !t.dot && p.n * size_of(p.a) > 2048 && t.kc > 64)
+    cycles += 3.0 * k * double(t.n_tiles) * double(t.m_tiles); // a page of B per step of k
+  return cycles;
+}
+
+} // namespace
+
+CpuTiling::CpuTiling(const Problem& p, const Config& c)
+    : isa{at(c, kIsa), p.a}, dot(at(c, kForm) == 1), mr(at(c, kMr)), nv(at(c, kNv)), kc(std::min(at(c, kKc), p.k)),
+      mc(at(c, kMc)), nc(at(c, kNc)), unroll(at(c, kUnroll)), pack_a(at(c, kPack) & kPackA),
+      pack_b(at(c, kPack) & kPackB), loops(at(c, kLoops)), prefetch(at(c, kPrefetch)),
+      nr(dot ? nv : nv * isa.lanes()), m_tiles(ceil_div(p.m, mr)), n_tiles(ceil_div(p.n, nr)),
+      m_rest(p.m - (m_tiles - 1) * mr), n_rest(p.n - (n_tiles - 1) * nr),
+      mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
+      nc_tiles(loops == 2 ? n_tiles : std::clamp<int64_t>(ceil_div(nc, nr), 1, n_tiles)), k_blocks(ceil_div(p.k, kc)),
+      a_elements(pack_a ? mc_tiles * mr * kc : 0),
+      b_elements(pack_b ? nc_tiles * nr * (loops == 2 ? p.k : kc) : 0) {}
+
+std::string CpuTile::why_not(const Problem& p, const std::string& arch) const {
+  if (arch != "cpu") return "cpu_tile generates x86-64 code, not " + arch;
+  return p.op == "gemm" ? "" : "cpu_tile serves gemm, not " + p.op;
+}
+
+std::vector<Parameter> CpuTile::parameters(const Problem& p, const Device& device) const {
+  std::vector<int64_t> levels = device.isa >= 4 ? std::vector<int64_t>{4, 3}
+                                : device.isa >= 3 ? std::vector<int64_t>{3} : std::vector<int64_t>{1};
+  const bool dot = p.layout == Layout::nt;
+  return {{"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
+          {"form", dot ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
+           "0: vectors along N, rank-1 updates; 1: vectors along K, dot products"},
+          {"mr", row_counts(p.m), "rows of a register tile"},
+          {"nv", {1, 2, 3, 4, 5, 6, 8}, "columns of a register tile, in vectors (form 1: in columns)"},
+          {"kc", up_to({16, 64, 128, 192, 256, 384, 512, 1024, 2048}, p.k), "depth of a block of K"},
+          {"ku", {1, 2, 4, 8}, "steps of K per iteration"},
+          {"pack", {0, kPackA, kPackB, kPackA | kPackB}, "copy into panels: 1 A, 2 B, 3 both"},
+          {"mc", up_to({48, 112, 224, 448}, p.m), "rows of a block of A, rounded up to tiles"},
+          {"nc", up_to({512, 1024, 2048}, p.n), "columns of a block of B, rounded up to tiles"},
+          {"loops", {0, 1, 2},
+           "0: a panel of B stays while rows of tiles pass; 1: a panel of A stays; 2: as 0, all of B packed first and "
+           "blocks of K innermost"},
+          {"prefetch", {0, 4, 16}, "rows of B prefetched ahead, when read in place"}};
+}
+
+std::string CpuTile::why_illegal(const Problem& p, const Device& device, const Config& config) const {
+  const Point point{p, device, config};
+  for (const Rule& rule : kRules)
+    if (rule.broken(point)) return rule.why(point);
+  return "";
+}
+
+bool CpuTile::dead_end(const Problem& p, const Device& device, const Config& config, size_t assigned) const {
+  const Point point{p, device, config};
+  for (const Rule& rule : kRules)
+    if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
+  return false;
+}
+
+double CpuTile::cost(const Problem& p, const Device& device, const Config& config) const {
+  const CpuTiling t(p, config);
+  constexpr double kHertz = 3e9; // nominal: only the order matters
+  return double(p.batch) * (tile_cycles(p, t) + memory_cycles(p, device, t)) / kHertz;
+}
+
+std::vector<Config> CpuTile::fallbacks(const Problem& p, const Config& config) const {
+  std::vector<Config> out;
+  if (at(config, kIsa) > 3) out.push_back(generic_config(p, 3));
+  if (at(config, kIsa) > 1) out.push_back(generic_config(p, 1));
+  return out;
+}
+
+Problem CpuTile::awkward(const Problem& p, const Config& config) const {
+  const CpuTiling t(p, config);
+  Problem small = p;
+  small.m = 2 * t.mr - 1 > 1 ? 2 * t.mr - 1 : 2;
+  small.n = t.nr + t.isa.lanes() / 2 + 1;
+  // A second, ragged block of K where blocks are short enough; otherwise a ragged end of the only one. Blocks of the
+  // dot form are whole vectors, so that one block must do unless the problem itself has several.
+  const int64_t ragged = (t.dot ? 3 * t.isa.lanes() : 0) + 2 * t.unroll + 1;
+  const bool second_block = t.dot ? t.k_blocks > 1 && t.kc <= 512 : t.kc <= 512;
+  small.k = second_block ? t.kc + ragged : std::min(ragged, t.kc);
+  small.batch = p.batch > 1 ? 2 : 1;
+  return small;
+}
+
+} // namespace deepgen

@@ -1,0 +1,43 @@
+// cpu_tile: GEMM by register tiles on x86-64, after Goto and van de Geijn ("Anatomy of High-Performance Matrix
+// Multiplication", 2008): blocks of A and B sized for the caches, packed or read in place, around a micro-kernel.
+#pragma once
+
+#include "templates/ir_builder.h"
+#include "templates/template.h"
+
+namespace deepgen {
+
+/// A config of cpu_tile with everything that follows from it for one problem. Tiles are mr x nr of D.
+struct CpuTiling {
+  CpuTiling(const Problem&, const Config&);
+
+  VectorIsa isa;
+  bool dot;               ///< vectors along K, for A and B whose rows both run along K
+  int64_t mr, nv, kc, mc, nc, unroll;
+  bool pack_a, pack_b;
+  int64_t loops;          ///< see the parameter's documentation
+  int64_t prefetch;
+
+  int64_t nr;                    ///< columns of a tile
+  int64_t m_tiles, n_tiles;      ///< of the problem
+  int64_t m_rest, n_rest;        ///< rows, columns of the last tile; mr, nr when it is whole
+  int64_t mc_tiles, nc_tiles;    ///< of a cache block
+  int64_t k_blocks;
+  int64_t a_elements, b_elements; ///< of the packed blocks, 0 when not packed
+};
+
+class CpuTile : public Template {
+public:
+  std::string name() const override { return "cpu_tile"; }
+  int64_t revision() const override { return 1; }
+  std::string why_not(const Problem&, const std::string& arch) const override;
+  std::vector<Parameter> parameters(const Problem&, const Device&) const override;
+  std::string why_illegal(const Problem&, const Device&, const Config&) const override;
+  bool dead_end(const Problem&, const Device&, const Config&, size_t assigned) const override;
+  double cost(const Problem&, const Device&, const Config&) const override;
+  std::vector<Config> fallbacks(const Problem&, const Config&) const override;
+  Problem awkward(const Problem&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Problem&, const Config&) const override;
+};
+
+} // namespace deepgen

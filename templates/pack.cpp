@@ -1,0 +1,81 @@
+#include "templates/pack.h"
+
+namespace deepgen {
+namespace {
+
+/// One row of the panel is one run of the source.
+void copy_rows(Ir& ir, const PanelShape& panel, mlir::ValueRange arguments) {
+  Value source = arguments[0], ld = arguments[1], destination = arguments[2], kc = arguments[3];
+  const int64_t lanes = ir.isa.lanes();
+  ir.loop(ir.constant(0), kc, 1, [&](Value k) {
+    Value from = ir.at(source, ir.mul(k, ld));
+    Value to = ir.at(destination, ir.mul(k, panel.width));
+    for (int64_t w = 0; w < panel.width; w += lanes) {
+      const int64_t valid = std::clamp<int64_t>(panel.valid - w, 0, lanes);
+      Value values = valid == 0 ? ir.splat(0.0) : ir.load_vector(ir.at(from, w), valid);
+      ir.store_vector(values, ir.at(to, w), std::min(lanes, panel.width - w));
+    }
+  });
+}
+
+/// `count` values of k from `source` on, for all columns w of the panel.
+void transpose_block(Ir& ir, const PanelShape& panel, Value source, Value ld, Value destination, int64_t count) {
+  const int64_t lanes = ir.isa.lanes();
+  for (int64_t w = 0; w < panel.width; w += lanes) {
+    Values rows;
+    for (int64_t i = w; i < w + lanes; ++i)
+      rows.push_back(i < panel.valid ? ir.load_vector(ir.at(source, ir.mul(ld, i)), count) : ir.splat(0.0));
+    Values columns = transpose(ir, rows);
+    for (int64_t k = 0; k < count; ++k)
+      ir.store_vector(columns[size_t(k)], ir.at(destination, k * panel.width + w), std::min(lanes, panel.width - w));
+  }
+}
+
+void transpose_columns(Ir& ir, const PanelShape& panel, mlir::ValueRange arguments) {
+  Value source = arguments[0], ld = arguments[1], destination = arguments[2], kc = arguments[3];
+  const int64_t lanes = ir.isa.lanes();
+  Value whole = ir.sub(kc, ir.remainder(kc, lanes));
+  ir.loop(ir.constant(0), whole, lanes, [&](Value k) {
+    transpose_block(ir, panel, ir.at(source, k), ld, ir.at(destination, ir.mul(k, panel.width)), lanes);
+  });
+  // The last, ragged block: one value of k at a time, so that nothing behind the row is read.
+  ir.loop(whole, kc, 1, [&](Value k) {
+    transpose_block(ir, panel, ir.at(source, k), ld, ir.at(destination, ir.mul(k, panel.width)), 1);
+  });
+}
+
+} // namespace
+
+Values transpose(Ir& ir, Values rows) {
+  const int64_t n = ir.isa.lanes();
+  for (int64_t step = 1; step < n; step *= 2) {
+    Values next(rows.size());
+    for (int64_t i = 0; i < n; ++i) {
+      if (i & step) continue;
+      llvm::SmallVector<int64_t> low, high;
+      for (int64_t e = 0; e < n; ++e) {
+        low.push_back(e & step ? n + e - step : e);
+        high.push_back(e & step ? n + e : e + step);
+      }
+      Value x = rows[size_t(i)], y = rows[size_t(i + step)];
+      next[size_t(i)] = ir.shuffle(x, y, low);
+      next[size_t(i + step)] = ir.shuffle(x, y, high);
+    }
+    rows = next;
+  }
+  return rows;
+}
+
+std::string pack_function(Ir& ir, const PanelShape& panel) {
+  std::string name = std::string(panel.k_major ? "pack_rows_" : "pack_columns_") + std::to_string(panel.width) + "_" +
+                     std::to_string(panel.valid);
+  ir.function(name, {ir.pointer, ir.i64, ir.pointer, ir.i64}, true, [&](mlir::ValueRange arguments) {
+    if (panel.k_major)
+      copy_rows(ir, panel, arguments);
+    else
+      transpose_columns(ir, panel, arguments);
+  });
+  return name;
+}
+
+} // namespace deepgen

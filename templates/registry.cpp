@@ -1,0 +1,28 @@
+// The list of all templates: a new family is one line here.
+#include "base/error.h"
+#include "templates/cpu_tile.h"
+
+namespace deepgen {
+namespace {
+
+std::vector<const Template*>& registry() {
+  static const CpuTile cpu_tile;
+  static std::vector<const Template*> all = {&cpu_tile};
+  return all;
+}
+
+} // namespace
+
+const std::vector<const Template*>& templates() { return registry(); }
+void register_template(const Template* t) { registry().push_back(t); }
+
+const Template& find_template(const std::string& name) {
+  std::string known;
+  for (const Template* t : registry()) {
+    if (t->name() == name) return *t;
+    known += (known.empty() ? "" : ", ") + t->name();
+  }
+  throw Error("unknown template '" + name + "'", "", "", "this version has: " + known);
+}
+
+} // namespace deepgen
