@@ -1,0 +1,104 @@
+// select, embed
+#include "base/error.h"
+#include "base/files.h"
+#include "generator/cli/cli.h"
+#include "generator/cli/inputs.h"
+#include "generator/embed.h"
+#include "generator/select.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+
+namespace deepgen {
+namespace {
+
+void require_groups(const CliContext& context, const std::string& command) {
+  if (context.groups.empty())
+    throw Error("no --problem given", "deepgen " + command, "", "see `deepgen " + command + " --help`");
+}
+
+struct SelectOptions {
+  std::string mode = "auto", device, lock;
+};
+
+void run_select(const SelectOptions& o, const CliContext& context) {
+  require_groups(context, "select");
+  const Mode mode = parse_mode(o.mode);
+  std::vector<SelectRequest> requests;
+  for (const Group& group : context.groups) {
+    SelectRequest r{ProblemFile::read(group.one("--problem")), group.one_or("--arch", "cpu"), {}};
+    group.one("-o"); // before anything is written
+    if (mode == Mode::automatic)
+      r.logs = logs_of(group.many("--records"));
+    requests.push_back(std::move(r));
+  }
+  const std::string arch = requests.front().arch;
+  for (const SelectRequest& r : requests)
+    if (r.arch != arch)
+      throw Error("one select serves one arch", arch + " and " + r.arch, "", "call it once an arch");
+  const Device device = mode == Mode::frozen ? generic_device(arch) : device_of(o.device, arch);
+  const Lock lock = o.lock.empty() ? Lock() : Lock::read(o.lock);
+  const std::string place = o.lock.empty() ? "(no --lock given)" : o.lock;
+  const std::vector<Selection> selections = select(mode, device, lock, place, requests);
+  for (size_t i = 0; i < selections.size(); ++i) {
+    if (!selections[i].note.empty())
+      std::cerr << selections[i].note << "\n";
+    write_if_changed(context.groups[i].one("-o"), selections[i].choice.serialize());
+  }
+}
+
+struct EmbedOptions {
+  std::string target, header, source;
+};
+
+void run_embed(const EmbedOptions& o, const CliContext& context) {
+  require_groups(context, "embed");
+  Library library{o.target, std::filesystem::path(o.header).filename().string(), {}};
+  for (const Group& group : context.groups) {
+    LibraryFunction f{ProblemFile::read(group.one("--problem")), {}};
+    for (const std::string& path : group.many("--kernel"))
+      f.kernels.push_back(KernelFile::read(path));
+    library.functions.push_back(std::move(f));
+  }
+  validate(library);
+  const std::string header = embed_header(library), source = embed_source(library);
+  write_if_changed(o.header, header);
+  write_if_changed(o.source, source);
+}
+
+} // namespace
+
+void add_select_command(CLI::App& app, CliContext& context) {
+  auto o = std::make_shared<SelectOptions>();
+  CLI::App* c =
+      app.add_subcommand("select", "decide which config each problem links: lock, records or default");
+  c->add_option("--mode", o->mode, "auto, lock or frozen")->capture_default_str();
+  c->add_option("--device", o->device,
+                "device.json; this host's device if absent; frozen does not look at it");
+  c->add_option("--lock", o->lock, "lock file; an absent file is an empty lock");
+  c->footer(
+      "then, any number of times:\n  --problem problem.json [--arch cpu] [--records FILE ...] -o "
+      "choice.json\n\n"
+      "auto: the lock, else the records, else the default config. lock: the lock, else the default.\n"
+      "frozen: the lock, else an error that lists all missing and stale entries.\n"
+      "A lock entry of this very device comes before one of the same arch. Defaults in lock and frozen mode\n"
+      "are those of a generic x86-64-v3 device, so that every host builds the same bytes.\n"
+      "Example:\n  deepgen select --mode lock --device device.json --lock deepgen.lock.json "
+      "--problem problem.json --arch cpu -o choice.json");
+  c->callback([o, &context] { run_select(*o, context); });
+}
+
+void add_embed_command(CLI::App& app, CliContext& context) {
+  auto o = std::make_shared<EmbedOptions>();
+  CLI::App* c = app.add_subcommand("embed", "write the header and source of a tuned library");
+  c->add_option("--target", o->target, "name of the library")->required();
+  c->add_option("--header", o->header, "header to write; left alone when unchanged")->required();
+  c->add_option("--source", o->source, "C++17 source to write; left alone when unchanged")->required();
+  c->footer("then, once a function:\n  --problem problem.json --kernel winner.dgk [--kernel ...]\n\n"
+            "Example:\n  deepgen embed --target kernels --header kernels.h --source kernels.cpp "
+            "--problem problem.json --kernel winner.dgk");
+  c->callback([o, &context] { run_embed(*o, context); });
+}
+
+} // namespace deepgen

@@ -1,0 +1,166 @@
+// compile, dump
+#include "base/error.h"
+#include "base/files.h"
+#include "base/plan.h"
+#include "generator/cli/cli.h"
+#include "generator/cli/inputs.h"
+#include "generator/cli/isolate.h"
+#include "generator/compile.h"
+#include "generator/exchange.h"
+#include "generator/space.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+namespace deepgen {
+namespace {
+
+constexpr size_t kLongestDetail = 2000;
+
+struct CompileOptions {
+  std::string plan, choice, output;
+  size_t slot = 0;
+  bool frozen = false;
+  double timeout = 60;
+};
+
+struct Candidate {
+  Problem problem;
+  std::string arch;
+  Choice choice;
+  std::string origin;
+};
+
+KernelFile failed(const Candidate& c, const std::string& detail) {
+  KernelFile file;
+  file.status = "failed";
+  file.detail = detail.substr(0, kLongestDetail);
+  file.problem = c.problem;
+  file.arch = c.arch;
+  file.choice = c.choice;
+  for (const Template* t : templates())
+    if (t->name() == c.choice.template_name)
+      file.revision = t->revision();
+  return file;
+}
+
+/// Compiles in a child process: a code generator that aborts or hangs on a candidate is that candidate's
+/// failure.
+KernelFile compile_one(const Candidate& c, bool awkward, bool fallbacks, double timeout) {
+  const Turn turn = Turn::compile_turn();
+  auto work = [&] { return compile_candidate(c.problem, c.arch, c.choice, awkward, fallbacks).serialize(); };
+  const Isolated isolated = run_isolated(work, timeout);
+  KernelFile file;
+  if (isolated.failure.empty()) {
+    file = KernelFile::parse(isolated.result, "the compiler's result");
+  } else {
+    file = failed(c, isolated.threw ? isolated.errors
+                                    : "the compiler " + isolated.failure + ": " + isolated.errors);
+  }
+  file.origin = c.origin;
+  return file;
+}
+
+void compile_slot(const CompileOptions& o) {
+  const Plan plan = Plan::read(o.plan);
+  KernelFile file;
+  if (o.slot >= plan.slots.size()) {
+    file.status = "empty";
+    file.problem = plan.problem;
+    file.arch = plan.arch;
+  } else {
+    const PlanSlot& slot = plan.slots[o.slot];
+    file = compile_one({plan.problem, plan.arch, slot.choice, slot.origin}, true, false, o.timeout);
+  }
+  write_if_changed(o.output, file.serialize());
+}
+
+void check_hash(const CompileOptions& o, const ChoiceFile& choice, const KernelFile& file) {
+  const Kernel* main = file.find("main");
+  if (!main)
+    throw Error("the compiler made no main kernel", o.choice, choice.choice.text());
+  if (choice.expect_sha256.empty() || choice.expect_sha256 == main->sha256)
+    return;
+  const std::string why =
+      "expected sha256 " + choice.expect_sha256 + ", compiled " + main->sha256 + " with " + toolchain();
+  if (o.frozen)
+    throw Error("the compiled kernel is not the one that was locked", choice.problem.key(), why,
+                "build with the lock's toolchain, or run `ninja tune` and commit the lock");
+  std::cerr << "deepgen: same config, other code than in the lock (" << why
+            << "): run `ninja tune` to verify it again\n";
+}
+
+void compile_choice(const CompileOptions& o) {
+  const ChoiceFile choice = ChoiceFile::read(o.choice);
+  const Template& t = find_template(choice.choice.template_name);
+  if (t.revision() != choice.revision)
+    throw Error("the choice is for another revision of template " + t.name(), o.choice,
+                std::to_string(choice.revision) + " instead of " + std::to_string(t.revision()),
+                "run `deepgen select` again (delete the file and build)");
+  const KernelFile file =
+      compile_one({choice.problem, choice.arch, choice.choice, choice.origin}, false, true, o.timeout);
+  if (file.status != "ok")
+    throw Error("the chosen config cannot be compiled", choice.problem.key() + ", " + choice.choice.text(),
+                file.detail, "run `ninja tune` to choose another one");
+  check_hash(o, choice, file);
+  write_if_changed(o.output, file.serialize());
+}
+
+} // namespace
+
+void add_compile_command(CLI::App& app, CliContext&) {
+  auto o = std::make_shared<CompileOptions>();
+  CLI::App* c =
+      app.add_subcommand("compile", "compile one candidate of a plan, or a chosen config with its fallbacks");
+  CLI::Option* plan =
+      c->add_option("--plan", o->plan, "plan.json; a bad candidate gives a file that says so, not an error");
+  CLI::Option* slot = c->add_option("--slot", o->slot, "index of the candidate");
+  CLI::Option* choice = c->add_option("--choice", o->choice, "choice.json; fails when it cannot be compiled");
+  plan->needs(slot)->excludes(choice);
+  slot->needs(plan);
+  c->add_flag("--frozen", o->frozen, "with --choice: fail when the code is not the locked one")
+      ->needs(choice);
+  c->add_option("--timeout", o->timeout, "seconds for the compiler")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  c->add_option("-o", o->output, ".dgk file to write; left alone when unchanged")->required();
+  c->footer("Examples:\n  deepgen compile --plan r0/plan.json --slot 3 -o r0/s03.dgk\n"
+            "  deepgen compile --choice choice.json --frozen -o winner.dgk");
+  c->callback([o] {
+    if (o->plan.empty() == o->choice.empty())
+      throw Error("compile needs --plan and --slot, or --choice", "deepgen compile", "",
+                  "see `deepgen compile --help`");
+    o->plan.empty() ? compile_choice(*o) : compile_slot(*o);
+  });
+}
+
+void add_dump_command(CLI::App& app, CliContext&) {
+  struct Options {
+    std::string problem, arch = "cpu", device, config, stage = "mlir", output;
+  };
+  auto o = std::make_shared<Options>();
+  CLI::App* c = app.add_subcommand("dump", "print one candidate at a stage of the compiler");
+  c->add_option("--problem", o->problem, "problem key or problem.json")->required();
+  c->add_option("--arch", o->arch, "arch of the candidate")->capture_default_str();
+  c->add_option("--device", o->device, "device.json for the default config; this host's device if absent");
+  c->add_option("--config", o->config, "\"template parameter=value ...\"; the default config if absent");
+  c->add_option("--stage", o->stage, "what to print")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"mlir", "lowered", "llvm", "optimized", "asm"}));
+  c->add_option("-o", o->output, "file to write instead of standard output");
+  c->footer(
+      "Example:\n  deepgen dump --problem problem.json --config \"cpu_tile isa=4 mr=14 ...\" --stage asm");
+  c->callback([o] {
+    const Problem problem = problem_of(o->problem);
+    const Choice choice = o->config.empty()
+                              ? Space(problem, o->arch, device_of(o->device, o->arch)).default_choice()
+                              : choice_of(o->config, problem, o->arch);
+    const std::string text = dump_stage(problem, choice, o->stage);
+    if (o->output.empty())
+      std::cout << text;
+    else
+      write_atomically(o->output, text);
+  });
+}
+
+} // namespace deepgen

@@ -1,0 +1,73 @@
+#include "base/error.h"
+#include "base/files.h"
+#include "generator/cli/cli.h"
+#include "generator/compile.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+
+namespace deepgen {
+namespace {
+
+/// --codegen-id [-o FILE]: the file is a dependency of every kernel, so it must not change without need.
+void print_codegen_id(const std::string& output) {
+  const std::string id = codegen_id() + "\n";
+  if (output.empty())
+    std::cout << id;
+  else
+    write_if_changed(output, id);
+}
+
+int run(std::vector<std::string> arguments) {
+  CliContext context;
+  context.groups = take_groups(arguments);
+  CLI::App app("deepgen: GEMM kernels, tuned inside a CMake build", "deepgen");
+  app.footer("Example: deepgen space count --problem "
+             "\"gemm m=512 n=512 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4\"\n"
+             "Every command explains itself: deepgen plan --help");
+  bool id = false, version = false;
+  std::string output;
+  app.add_flag("--codegen-id", id,
+               "print what identifies the code generator; kernels are rebuilt when it changes");
+  app.add_flag("--version", version, "print the versions of deepgen and LLVM");
+  app.add_option("-o", output, "with --codegen-id: file to write, left alone when unchanged");
+  app.require_subcommand(0, 1);
+  for (auto add :
+       {add_plan_command, add_compile_command, add_select_command, add_embed_command, add_lock_command,
+        add_report_command, add_space_command, add_dump_command, add_doctor_command})
+    add(app, context);
+  std::reverse(arguments.begin(), arguments.end()); // CLI11 takes them from the back
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0)
+      return app.exit(e); // --help
+    std::string used;
+    for (CLI::App* at = &app; !at->get_subcommands().empty();) {
+      at = at->get_subcommands().front();
+      used += " " + at->get_name();
+    }
+    throw Error(e.what(), "deepgen" + used, "", "see `deepgen" + used + " --help`");
+  }
+  if (version)
+    std::cout << toolchain() << "\n";
+  if (id)
+    print_codegen_id(output);
+  if (!version && !id && app.get_subcommands().empty())
+    std::cout << app.help();
+  return context.status;
+}
+
+} // namespace
+
+int deepgen_main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const std::exception& e) {
+    std::cerr << "deepgen: " << e.what() << "\n";
+    return 1;
+  }
+}
+
+} // namespace deepgen

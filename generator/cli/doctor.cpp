@@ -1,0 +1,101 @@
+// doctor: what is installed, what is missing, and how to get it.
+#include "base/error.h"
+#include "generator/cli/cli.h"
+#include "generator/cli/inputs.h"
+#include "generator/compile.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <sstream>
+#include <unistd.h>
+
+namespace deepgen {
+namespace {
+
+struct Tool {
+  const char* name;
+  std::vector<std::string> programs; ///< any one of them serves
+  bool required;
+  const char* remedy;
+};
+
+const std::vector<Tool> kTools = {
+    {"cmake", {"cmake"}, true, "apt install cmake (3.25 or newer)"},
+    {"ninja", {"ninja"}, true, "apt install ninja-build (1.11 or newer)"},
+    {"C++ compiler", {"c++", "g++", "clang++"}, true, "apt install g++"},
+    {"CUDA ptxas",
+     {"ptxas", "/usr/local/cuda/bin/ptxas"},
+     false,
+     "install the CUDA Toolkit; needed for NVIDIA archs"},
+    {"ROCm", {"rocminfo", "/opt/rocm/bin/rocminfo"}, false, "install ROCm; needed for AMD archs"}};
+
+/// Full path of a program: looked up in PATH unless it has a slash.
+std::string which(const std::string& program) {
+  if (program.find('/') != std::string::npos)
+    return access(program.c_str(), X_OK) == 0 ? program : "";
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string full = (folder.empty() ? "." : folder) + "/" + program;
+    if (access(full.c_str(), X_OK) == 0)
+      return full;
+  }
+  return "";
+}
+
+void line(const char* name, const std::string& text) { std::printf("%-14s %s\n", name, text.c_str()); }
+
+bool check_tool(const Tool& tool) {
+  for (const std::string& program : tool.programs)
+    if (std::string path = which(program); !path.empty()) {
+      line(tool.name, path);
+      return true;
+    }
+  line(tool.name, std::string(tool.required ? "MISSING: " : "not found: ") + tool.remedy);
+  return !tool.required;
+}
+
+bool check_device() {
+  try {
+    const Device d = probe_device("cpu");
+    std::string text = d.name + ", x86-64-v" + std::to_string(d.isa) + ", " + std::to_string(d.cores) +
+                       " cores, L1d " + std::to_string(d.l1d >> 10) + " KiB, L2 " +
+                       std::to_string(d.l2 >> 10) + " KiB";
+    line("cpu", text);
+    return true;
+  } catch (const Error& e) {
+    line("cpu", std::string("MISSING: ") + e.what());
+    return false;
+  }
+}
+
+void check_openblas() {
+  for (const char* name : {"libopenblas.so.0", "libopenblas.so"})
+    if (void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
+      auto config = reinterpret_cast<const char* (*)()>(dlsym(library, "openblas_get_config"));
+      line("OpenBLAS", config ? config() : name);
+      return;
+    }
+  line("OpenBLAS", "not found: apt install libopenblas0; the vendor baseline of searches on the CPU");
+}
+
+} // namespace
+
+void add_doctor_command(CLI::App& app, CliContext& context) {
+  CLI::App* c =
+      app.add_subcommand("doctor", "toolchains and devices: what is there, what is missing, how to get it");
+  c->footer("Fails when something that every build needs is missing.\nExample:\n  deepgen doctor");
+  c->callback([&context] {
+    line("deepgen", toolchain());
+    line("codegen id", codegen_id());
+    bool good = check_device();
+    for (const Tool& tool : kTools)
+      good &= check_tool(tool);
+    check_openblas();
+    context.status = good ? 0 : 1;
+  });
+}
+
+} // namespace deepgen

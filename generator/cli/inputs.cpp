@@ -1,0 +1,107 @@
+#include "generator/cli/inputs.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "generator/exchange.h"
+#include "templates/template.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace deepgen {
+namespace {
+
+/// Runs a program without a shell and returns its wait status; -1 when it cannot be started.
+int run_program(std::vector<std::string> words) {
+  std::vector<char*> argv;
+  for (std::string& word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  if (posix_spawn(&child, argv[0], nullptr, nullptr, argv.data(), environ) != 0)
+    return -1;
+  int status = -1;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+/// A fresh file under /tmp, removed at the end of the scope.
+struct TemporaryFile {
+  std::string path = "/tmp/deepgen-device-XXXXXX";
+  TemporaryFile() {
+    const int fd = mkstemp(path.data());
+    if (fd < 0)
+      throw Error("cannot create a temporary file", path, std::strerror(errno));
+    close(fd);
+  }
+  ~TemporaryFile() { unlink(path.c_str()); }
+};
+
+} // namespace
+
+std::string own_folder() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().string() + "/";
+}
+
+Device probe_device(const std::string& arch) {
+  const std::string program = own_folder() + "deepgen-measure";
+  const std::string remedy = "install it beside deepgen, or pass --device";
+  if (access(program.c_str(), X_OK) != 0)
+    throw Error("cannot find out the device: deepgen-measure is missing", program, std::strerror(errno),
+                remedy);
+  TemporaryFile file;
+  const int status = run_program({program, "devices", "--arch", arch, "-o", file.path});
+  if (status != 0)
+    throw Error("cannot find out the device: deepgen-measure failed", program + " devices --arch " + arch,
+                "wait status " + std::to_string(status), remedy);
+  return Device::read(file.path);
+}
+
+Device device_of(const std::string& path, const std::string& arch) {
+  if (path.empty())
+    return probe_device(arch);
+  Device device = Device::read(path);
+  if (device.arch != arch)
+    throw Error("the device is of another arch", path, device.arch + " instead of " + arch,
+                "pass the device.json of that arch");
+  return device;
+}
+
+Problem problem_of(const std::string& text) {
+  const bool key = text.find(' ') != std::string::npos;
+  return key ? Problem::parse(text) : ProblemFile::read(text).problem;
+}
+
+Choice choice_of(const std::string& text, const Problem& problem, const std::string& arch) {
+  const std::string first = text.substr(0, text.find(' '));
+  if (first.find('=') == std::string::npos) {
+    find_template(first);
+    return {first, Config::parse(text.substr(first.size()))};
+  }
+  std::string name, names;
+  for (const Template* t : templates())
+    if (t->why_not(problem, arch).empty())
+      names += (names.empty() ? "" : ", ") + (name = t->name());
+  if (name != names || name.empty())
+    throw Error("the config does not name its template", text,
+                name.empty() ? "no template serves the problem on " + arch
+                             : "several serve the problem: " + names,
+                "start it with the template's name");
+  return {name, Config::parse(text)};
+}
+
+std::vector<RecordLog> logs_of(const std::vector<std::string>& paths) {
+  std::vector<RecordLog> logs;
+  for (const std::string& path : paths)
+    logs.push_back(RecordLog::read(path));
+  return logs;
+}
+
+} // namespace deepgen

@@ -1,0 +1,22 @@
+// Inputs that several commands share.
+#pragma once
+
+#include "base/device.h"
+#include "base/problem.h"
+#include "base/record.h"
+
+namespace deepgen {
+
+/// The device of `path`, or, when `path` is empty, of this host as the sibling deepgen-measure finds it.
+Device device_of(const std::string& path, const std::string& arch);
+/// The output of the sibling `deepgen-measure devices`; throws Error when it is missing or fails.
+Device probe_device(const std::string& arch);
+/// A problem key, or the path of a problem.json.
+Problem problem_of(const std::string& key_or_path);
+/// "cpu_tile isa=4 ..." or, where one template alone serves the problem, "isa=4 ...".
+Choice choice_of(const std::string& text, const Problem&, const std::string& arch);
+std::vector<RecordLog> logs_of(const std::vector<std::string>& paths);
+/// Folder of this executable, with a slash at the end.
+std::string own_folder();
+
+} // namespace deepgen

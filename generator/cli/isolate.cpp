@@ -1,0 +1,112 @@
+#include "generator/cli/isolate.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace deepgen {
+namespace {
+
+constexpr int kExceptionStatus = 97;
+
+void write_all(int fd, const std::string& bytes) {
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t n = write(fd, bytes.data() + at, bytes.size() - at);
+    if (n < 0 && errno != EINTR)
+      _exit(1);
+    if (n > 0)
+      at += size_t(n);
+  }
+}
+
+[[noreturn]] void child(const std::function<std::string()>& work, int out, int err) {
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core); // a core file of a bad candidate would litter the build folder
+  dup2(err, STDERR_FILENO);
+  int status = 0;
+  try {
+    write_all(out, work());
+  } catch (const std::exception& e) {
+    write_all(STDERR_FILENO, e.what());
+    status = kExceptionStatus;
+  }
+  std::fflush(nullptr);
+  _exit(status); // no destructors of the parent's objects
+}
+
+/// Reads both pipes until their ends; false when the time is up first.
+bool drain(const std::array<int, 2>& fds, std::array<std::string*, 2> texts, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  std::array<pollfd, 2> polled{{{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}}};
+  while (polled[0].fd >= 0 || polled[1].fd >= 0) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+    if (left <= 0)
+      return false;
+    if (poll(polled.data(), 2, int(std::min<long long>(left + 1, 60000))) < 0 && errno != EINTR)
+      return false;
+    for (size_t i = 0; i < 2; ++i) {
+      if (polled[i].fd < 0 || !polled[i].revents)
+        continue;
+      char buffer[1 << 16];
+      const ssize_t n = read(polled[i].fd, buffer, sizeof buffer);
+      if (n > 0)
+        texts[i]->append(buffer, size_t(n));
+      if (n == 0 || (n < 0 && errno != EINTR))
+        polled[i].fd = -1;
+    }
+  }
+  return true;
+}
+
+std::string death(int status) {
+  if (!WIFSIGNALED(status))
+    return "ended with status " + std::to_string(WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  return "was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
+}
+
+} // namespace
+
+Isolated run_isolated(const std::function<std::string()>& work, double seconds) {
+  std::array<int, 2> out, err;
+  if (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(err.data(), O_CLOEXEC) != 0)
+    throw Error("cannot create a pipe", "", std::strerror(errno));
+  std::fflush(nullptr);
+  const pid_t pid = fork();
+  if (pid < 0)
+    throw Error("cannot start a process", "", std::strerror(errno));
+  if (pid == 0)
+    child(work, out[1], err[1]);
+  close(out[1]);
+  close(err[1]);
+  Isolated isolated;
+  const bool in_time = drain({out[0], err[0]}, {&isolated.result, &isolated.errors}, seconds);
+  if (!in_time)
+    kill(pid, SIGKILL);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  close(out[0]);
+  close(err[0]);
+  isolated.threw = in_time && WIFEXITED(status) && WEXITSTATUS(status) == kExceptionStatus;
+  if (!in_time)
+    isolated.failure = "took longer than " + std::to_string(int(seconds)) + " s";
+  else if (status != 0)
+    isolated.failure = death(status);
+  return isolated;
+}
+
+} // namespace deepgen

@@ -1,0 +1,110 @@
+// lock merge, lock check
+#include "base/error.h"
+#include "base/files.h"
+#include "generator/cli/cli.h"
+#include "generator/cli/inputs.h"
+#include "generator/compile.h"
+#include "generator/decide.h"
+#include "generator/exchange.h"
+#include "generator/lock.h"
+#include "templates/template.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+
+namespace deepgen {
+namespace {
+
+struct MergeOptions {
+  std::string lock, device, stamp;
+};
+
+LockEntry entry_of(const Group& group, const ProblemFile& file, const MergeOptions& o) {
+  if (file.untuned)
+    throw Error("not locked: the problem is marked untuned", file.label());
+  if (group.many("--records").empty())
+    throw Error("missing --records", "deepgen lock merge, " + file.label(), "",
+                "see `deepgen lock merge --help`");
+  const std::string arch = group.one_or("--arch", "cpu");
+  return lock_entry(file.problem.key(), arch, device_of(o.device, arch), toolchain(),
+                    logs_of(group.many("--records")));
+}
+
+/// A stamp is a build output, so it must exist; its time says when the lock changed last.
+void touch(const std::string& path, bool changed) {
+  if (path.empty())
+    return;
+  if (!file_exists(path))
+    write_atomically(path, "");
+  if (changed)
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now());
+}
+
+int run_merge(const MergeOptions& o, const CliContext& context) {
+  Lock::read(o.lock); // a damaged lock is the first thing to report
+  std::vector<LockEntry> entries;
+  for (const Group& group : context.groups) {
+    const ProblemFile file = ProblemFile::read(group.one("--problem"));
+    try {
+      entries.push_back(entry_of(group, file, o));
+      std::cout << "deepgen: " << file.label() << ": " << entries.back().choice.text() << ", time "
+                << entries.back().evidence["ratio"][1] << " of the default's\n";
+    } catch (const Error& e) { // the others may still be good
+      std::cerr << "deepgen: " << file.label() << ": " << e.what() << "\n";
+    }
+  }
+  touch(o.stamp, !entries.empty() && merge_into_lock(o.lock, entries));
+  return entries.empty() && !context.groups.empty() ? 1 : 0;
+}
+
+int run_check(const std::string& path, const CliContext& context) {
+  if (!file_exists(path))
+    throw Error("there is no lock file", path, "", "run `ninja tune`");
+  const Lock lock = Lock::read(path);
+  int bad = 0;
+  auto complain = [&](const std::string& what) {
+    std::cerr << "deepgen: " << path << ": " << what << "\n";
+    ++bad;
+  };
+  for (const LockEntry& e : lock.entries())
+    if (std::string why = why_stale(e); !why.empty())
+      complain("stale: " + e.problem + " on " + e.arch + " (" + e.device.name + "): " + why);
+  for (const Group& group : context.groups) {
+    const ProblemFile file = ProblemFile::read(group.one("--problem"));
+    const std::string arch = group.one_or("--arch", "cpu");
+    if (!file.untuned && !lock.find(file.problem.key(), arch, Device()))
+      complain("missing: " + file.label() + ": " + file.problem.key() + " on " + arch);
+  }
+  if (bad == 0)
+    std::cout << path << ": " << lock.entries().size() << " entries, all good\n";
+  return bad ? 1 : 0;
+}
+
+} // namespace
+
+void add_lock_command(CLI::App& app, CliContext& context) {
+  CLI::App* lock = app.add_subcommand("lock", "write or check the committed lock file");
+  lock->require_subcommand(1);
+  lock->footer("Example:\n  deepgen lock check --lock deepgen.lock.json");
+
+  auto o = std::make_shared<MergeOptions>();
+  CLI::App* merge = lock->add_subcommand("merge", "add the winners of finished searches to the lock");
+  merge->add_option("--lock", o->lock, "lock file; created if absent")->required();
+  merge->add_option("--device", o->device, "device.json; this host's device if absent");
+  merge->add_option("--stamp", o->stamp, "file to touch when the lock changed");
+  merge->footer("then, any number of times:\n  --problem problem.json [--arch cpu] --records FILE ...\n\n"
+                "An unstable or unverified result is refused; fails when nothing could be merged.\n"
+                "Example:\n  deepgen lock merge --lock deepgen.lock.json --device device.json "
+                "--problem problem.json --arch cpu --records r0/records.jsonl final.jsonl");
+  merge->callback([o, &context] { context.status = run_merge(*o, context); });
+
+  auto path = std::make_shared<std::string>();
+  CLI::App* check = lock->add_subcommand("check", "list stale entries, and problems that the lock lacks");
+  check->add_option("--lock", *path, "lock file")->required();
+  check->footer("then, any number of times:\n  --problem problem.json [--arch cpu]\n\n"
+                "Example:\n  deepgen lock check --lock deepgen.lock.json --problem problem.json --arch cpu");
+  check->callback([path, &context] { context.status = run_check(*path, context); });
+}
+
+} // namespace deepgen

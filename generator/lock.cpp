@@ -1,0 +1,195 @@
+#include "generator/lock.h"
+
+#include "base/files.h"
+#include "base/json.h"
+#include "generator/decide.h"
+#include "generator/final_log.h"
+#include "generator/space.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <tuple>
+
+namespace deepgen {
+namespace {
+
+constexpr const char* kSchema = "deepgen.lock/1";
+
+auto identity(const LockEntry& e) { return std::tie(e.problem, e.arch, e.device.name, e.device.isa); }
+
+LockEntry entry_from_json(const Json& json, const std::string& where) {
+  LockEntry e;
+  e.problem = get<std::string>(json, "problem", where);
+  e.arch = get<std::string>(json, "arch", where);
+  const Json device = get<Json>(json, "device", where);
+  e.device.arch = e.arch;
+  e.device.name = get<std::string>(device, "name", where);
+  for (auto [name, value] :
+       {std::pair{"isa", &e.device.isa}, {"l1d", &e.device.l1d}, {"l2", &e.device.l2}, {"l3", &e.device.l3}})
+    *value = get<int64_t>(device, name, where);
+  e.choice.template_name = get<std::string>(json, "template", where);
+  e.revision = get<int64_t>(json, "revision", where);
+  e.choice.config = Config::from_json(get<Json>(json, "config", where));
+  e.sha256 = get<std::string>(json, "sha256", where);
+  e.toolchain = get<std::string>(json, "toolchain", where);
+  e.evidence = get<Json>(json, "evidence", where);
+  return e;
+}
+
+/// Four digits: more would only make noise in diffs.
+double rounded(double x) { return std::round(x * 1e4) / 1e4; }
+
+std::string vendor_name(const Record& r) { return r.detail.empty() ? "vendor" : r.detail; }
+
+Json evidence_of(const Decision& decision, const RecordLog& final, const std::vector<RecordLog>& logs,
+                 const std::string& problem) {
+  const Timing& t = *decision.winner.timing;
+  std::set<std::string> candidates;
+  for (const RecordLog& log : logs)
+    for (const Record& r : log.records)
+      if (r.problem == problem && !r.is_vendor())
+        candidates.insert(r.choice.text());
+  Json evidence = {{"ratio", {rounded(t.low), rounded(t.ratio), rounded(t.high)}},
+                   {"noise_floor", rounded(final.noise_floor)}};
+  if (const Record* vendor = vendor_record(final))
+    evidence["vendor"] = {vendor_name(*vendor), rounded(t.ratio / vendor->timing->ratio)};
+  evidence["candidates"] = candidates.size();
+  return evidence;
+}
+
+std::string machine_lock(const std::string& path) {
+  uint64_t h = 0xcbf29ce484222325u; // FNV-1a: the same file must give the same name in every program
+  for (unsigned char c : path)
+    h = (h ^ c) * 0x100000001b3u;
+  char name[40];
+  std::snprintf(name, sizeof name, "/lock-%016llx", static_cast<unsigned long long>(h));
+  return machine_lock_dir() + name;
+}
+
+} // namespace
+
+std::string LockEntry::line() const {
+  const Json json = {{"problem", problem},
+                     {"arch", arch},
+                     {"device",
+                      {{"name", device.name},
+                       {"isa", device.isa},
+                       {"l1d", device.l1d},
+                       {"l2", device.l2},
+                       {"l3", device.l3}}},
+                     {"template", choice.template_name},
+                     {"revision", revision},
+                     {"config", choice.config.to_json()},
+                     {"sha256", sha256},
+                     {"toolchain", toolchain},
+                     {"evidence", evidence}};
+  return json.dump();
+}
+
+bool LockEntry::agrees_with(const LockEntry& e) const {
+  auto decision = [](const LockEntry& x) {
+    return std::tie(x.device.l1d, x.device.l2, x.device.l3, x.choice.template_name, x.choice.config.values,
+                    x.revision, x.sha256, x.toolchain);
+  };
+  return identity(*this) == identity(e) && decision(*this) == decision(e);
+}
+
+Lock Lock::parse(const std::string& text, const std::string& where) {
+  const Json json = parse_json(text, where);
+  check_schema(json, kSchema, where);
+  const Json list = get<Json>(json, "entries", where);
+  if (!list.is_array())
+    throw Error("field 'entries' is not a list", where);
+  Lock lock;
+  for (size_t i = 0; i < list.size(); ++i)
+    lock.entries_.push_back(entry_from_json(list[i], where + ", entry " + std::to_string(i + 1)));
+  auto& entries = lock.entries_;
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& x, const auto& y) { return identity(x) < identity(y); });
+  auto twice = std::adjacent_find(entries.begin(), entries.end(),
+                                  [](const auto& x, const auto& y) { return identity(x) == identity(y); });
+  if (twice != entries.end())
+    throw Error("two entries for one problem and device", where, twice->problem + " on " + twice->device.name,
+                "delete one of the two lines, or tune again");
+  return lock;
+}
+
+Lock Lock::read(const std::string& path) { return file_exists(path) ? parse(read_file(path), path) : Lock(); }
+
+std::string Lock::serialize() const {
+  std::string out = "{\n\"schema\":\"" + std::string(kSchema) + "\",\n\"entries\":[\n";
+  for (size_t i = 0; i < entries_.size(); ++i)
+    out += entries_[i].line() + (i + 1 < entries_.size() ? ",\n" : "\n");
+  return out + "]\n}\n";
+}
+
+const LockEntry* Lock::find(const std::string& problem, const std::string& arch, const Device& device) const {
+  const LockEntry* best = nullptr;
+  auto rank = [&](const LockEntry& e) {
+    const bool exact = e.device.name == device.name && e.device.isa == device.isa;
+    const bool runs = e.device.isa <= device.isa;
+    return std::tuple(!exact, !runs, runs ? -e.device.isa : e.device.isa, e.device.name);
+  };
+  for (const LockEntry& e : entries_)
+    if (e.problem == problem && e.arch == arch && (!best || rank(e) < rank(*best)))
+      best = &e;
+  return best;
+}
+
+bool Lock::put(LockEntry entry) {
+  auto at = std::lower_bound(entries_.begin(), entries_.end(), entry,
+                             [](const auto& x, const auto& y) { return identity(x) < identity(y); });
+  if (at == entries_.end() || identity(*at) != identity(entry)) {
+    entries_.insert(at, std::move(entry));
+    return true;
+  }
+  if (at->agrees_with(entry))
+    return false;
+  *at = std::move(entry);
+  return true;
+}
+
+std::string why_stale(const LockEntry& e) {
+  try {
+    const Template& t = find_template(e.choice.template_name);
+    if (t.revision() != e.revision)
+      return "template " + t.name() + " has revision " + std::to_string(t.revision()) +
+             ", the entry was tuned with " + std::to_string(e.revision);
+    return why_illegal(Problem::parse(e.problem), e.arch, e.device, e.choice);
+  } catch (const Error& error) { // unknown template, or a problem key that this version does not know
+    return error.what();
+  }
+}
+
+LockEntry lock_entry(const std::string& problem, const std::string& arch, const Device& device,
+                     const std::string& toolchain, const std::vector<RecordLog>& logs) {
+  const RecordLog* final = final_log(logs, problem, arch);
+  const std::string remedy = "tune again on a quiet machine";
+  if (!final)
+    throw Error("not locked: the records hold no finals", problem, "", "let the search finish");
+  if (!final->stable)
+    throw Error("not locked: too much interference for a decision", problem, "", remedy);
+  const Decision decision = decide(*final);
+  if (!decision.found)
+    throw Error("not locked: " + decision.reason, problem);
+  const Record& w = decision.winner;
+  if (w.sha256.empty() || !(w.error <= 1))
+    throw Error("not locked: the winner was not verified", problem, w.choice.text());
+  return {problem,    arch,     device,    w.choice,
+          w.revision, w.sha256, toolchain, evidence_of(decision, *final, logs, problem)};
+}
+
+bool merge_into_lock(const std::string& path, const std::vector<LockEntry>& entries) {
+  const std::string real = std::filesystem::weakly_canonical(path).string(); // writes through a symbolic link
+  FileLock turn(machine_lock(real), FileLock::kExclusive);
+  Lock lock = Lock::read(real);
+  bool changed = false;
+  for (const LockEntry& e : entries)
+    changed |= lock.put(e);
+  return changed && write_if_changed(real, lock.serialize());
+}
+
+} // namespace deepgen

@@ -1,0 +1,112 @@
+#include "generator/report.h"
+
+#include "base/problem.h"
+#include "generator/decide.h"
+#include "generator/final_log.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+namespace deepgen {
+namespace {
+
+using Row = std::vector<std::string>;
+
+std::string format(const char* pattern, double x, double y = 0, double z = 0) {
+  char buffer[120];
+  std::snprintf(buffer, sizeof buffer, pattern, x, y, z);
+  return buffer;
+}
+
+/// Columns as wide as their widest cell; the last one is not padded.
+std::string table(const std::vector<Row>& rows) {
+  std::vector<size_t> width(rows.front().size(), 0);
+  for (const Row& row : rows)
+    for (size_t i = 0; i < row.size(); ++i)
+      width[i] = std::max(width[i], row[i].size());
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line = " ";
+    for (size_t i = 0; i < row.size(); ++i) {
+      line += " " + row[i];
+      if (i + 1 < row.size())
+        line += std::string(width[i] - row[i].size(), ' ');
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+double gflops(const Record& r) { return Problem::parse(r.problem).flops() / r.timing->seconds * 1e-9; }
+
+Row row_of(const Record& r) {
+  Row row{r.stage,  r.is_vendor() ? "-" : std::to_string(r.slot),           r.status, "", "", "",
+          r.origin, r.is_vendor() ? "vendor: " + r.detail : r.choice.text()};
+  if (r.timing) {
+    const Timing& t = *r.timing;
+    row[3] = format("%.1f", gflops(r));
+    row[4] = format("%.3f", 1 / t.ratio);
+    row[5] = format("[%.3f, %.3f]", 1 / t.high, 1 / t.low);
+  }
+  if (!r.ok() && !r.detail.empty() && !r.is_vendor())
+    row[7] += "  (" + r.detail.substr(0, r.detail.find('\n')) + ")";
+  return row;
+}
+
+/// By stage as given, the finals last; within a stage the fastest first and the failures at the end.
+void sort_records(std::vector<const Record*>& records) {
+  auto key = [](const Record* r) { return r->timing ? r->timing->ratio : 1e30; };
+  std::stable_sort(records.begin(), records.end(), [&](const Record* x, const Record* y) {
+    if ((x->stage == "final") != (y->stage == "final"))
+      return y->stage == "final";
+    return x->stage != y->stage ? x->stage < y->stage : key(x) < key(y);
+  });
+}
+
+std::string summary(const std::vector<const Record*>& records, const RecordLog* final) {
+  std::map<std::string, int> counts;
+  for (const Record* r : records)
+    if (r->stage != "final" && !r->is_vendor())
+      ++counts[r->status];
+  std::string text = "  candidates:";
+  for (const auto& [status, count] : counts)
+    text += " " + std::to_string(count) + " " + status;
+  text += counts.empty() ? " none\n" : "\n";
+  if (!final)
+    return text + "  no finals: the search has not finished\n";
+  const Decision decision = decide(*final);
+  if (!decision.found)
+    return text + "  no winner: " + decision.reason + "\n";
+  text += "  winner: " + decision.winner.choice.text() + "\n          " + decision.reason +
+          format("; noise floor %.1f %%", 100 * final->noise_floor) + (final->stable ? "" : "; unstable") +
+          "\n";
+  if (const Record* vendor = vendor_record(*final))
+    text += "  vendor: " + (vendor->detail.empty() ? "library" : vendor->detail) +
+            format(", %.1f GFLOP/s; the winner is %.3fx as fast\n", gflops(*vendor),
+                   vendor->timing->ratio / decision.winner.timing->ratio);
+  return text;
+}
+
+} // namespace
+
+std::string report(const std::vector<RecordLog>& logs) {
+  std::map<std::pair<std::string, std::string>, std::vector<const Record*>> groups;
+  for (const RecordLog& log : logs)
+    for (const Record& r : log.records)
+      groups[{r.problem, r.arch}].push_back(&r);
+  if (groups.empty())
+    return "no records\n";
+  std::string text;
+  for (auto& [group, records] : groups) {
+    sort_records(records);
+    std::vector<Row> rows{{"stage", "slot", "status", "GFLOP/s", "x default", "95 %", "origin", "config"}};
+    for (const Record* r : records)
+      rows.push_back(row_of(*r));
+    text += (text.empty() ? "" : "\n") + group.first + " on " + group.second + "\n" + table(rows) +
+            summary(records, final_log(logs, group.first, group.second));
+  }
+  return text;
+}
+
+} // namespace deepgen

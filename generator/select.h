@@ -1,0 +1,36 @@
+// Select: which config a build links for each problem, from the lock, the records of a search, or the
+// default.
+#pragma once
+
+#include "generator/exchange.h"
+#include "generator/lock.h"
+
+namespace deepgen {
+
+/// DEEPGEN_MODE. auto: lock, else records, else default. lock: lock, else default. frozen: lock, else error.
+enum class Mode { automatic, lock, frozen };
+Mode parse_mode(const std::string&); ///< throws Error naming the three
+
+/// What `lock` and `frozen` builds assume where no lock entry says more: x86-64-v3 with common cache sizes.
+/// Taking the host's own facts instead would give other bytes on other hosts.
+Device generic_device(const std::string& arch);
+
+struct SelectRequest {
+  ProblemFile file;
+  std::string arch = "cpu";
+  std::vector<RecordLog> logs; ///< of its search; read in automatic mode only
+};
+
+struct Selection {
+  ChoiceFile choice;
+  std::string note; ///< a line for the user; empty when there is nothing to say
+};
+
+/// One selection a request. `device` decides the rung of the lock's ladder (exact device, same arch) in lock
+/// and automatic mode, and the default config in automatic mode; frozen ignores it. In frozen mode every
+/// missing and stale entry is collected into one Error. Problems marked untuned always get the default
+/// config.
+std::vector<Selection> select(Mode, const Device& device, const Lock&, const std::string& lock_path,
+                              const std::vector<SelectRequest>&);
+
+} // namespace deepgen

@@ -1,0 +1,268 @@
+#include "generator/space.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace deepgen {
+namespace {
+
+std::string list(const std::vector<int64_t>& values) {
+  std::string text;
+  for (int64_t value : values)
+    text += (text.empty() ? "" : ", ") + std::to_string(value);
+  return text;
+}
+
+std::optional<uint32_t> position(const std::vector<int64_t>& values, int64_t value) {
+  auto it = std::find(values.begin(), values.end(), value);
+  if (it == values.end())
+    return std::nullopt;
+  return uint32_t(it - values.begin());
+}
+
+uint64_t grid_size(const Family& family) {
+  uint64_t raw = 1;
+  for (const Parameter& p : family.parameters)
+    if (__builtin_mul_overflow(raw, uint64_t(p.values.size()), &raw))
+      throw Error("the grid of a template is too large to enumerate", family.source->name(), "",
+                  "give its parameters fewer values");
+  return raw;
+}
+
+} // namespace
+
+/// Walks the grid depth first, changing one Config in place: no string is copied per point.
+class Space::Walk {
+public:
+  Walk(Space& space, uint32_t index, const Problem& problem, const Device& device)
+      : space_(space), index_(index), family_(space.families_[index]), problem_(problem), device_(device) {
+    for (const Parameter& p : family_.parameters)
+      config_.values.emplace_back(p.name, 0);
+  }
+
+  void visit(size_t assigned, uint64_t grid) {
+    if (assigned == family_.parameters.size())
+      return leaf(grid);
+    const auto& values = family_.parameters[assigned].values;
+    for (size_t i = 0; i < values.size(); ++i) {
+      config_.values[assigned].second = values[i];
+      if (!family_.source->dead_end(problem_, device_, config_, assigned + 1))
+        visit(assigned + 1, grid * values.size() + i);
+    }
+  }
+
+private:
+  void leaf(uint64_t grid) {
+    if (!family_.source->why_illegal(problem_, device_, config_).empty())
+      return;
+    double cost = family_.source->cost(problem_, device_, config_);
+    if (std::isnan(cost))
+      cost = std::numeric_limits<double>::infinity();
+    space_.points_.push_back({cost, grid, index_});
+    ++family_.legal;
+  }
+
+  Space& space_;
+  uint32_t index_;
+  Family& family_;
+  const Problem& problem_;
+  const Device& device_;
+  Config config_;
+};
+
+Space::Space(const Problem& problem, const std::string& arch, const Device& device) {
+  std::string reasons;
+  for (const Template* t : templates()) {
+    const std::string why = t->why_not(problem, arch);
+    if (!why.empty()) {
+      reasons += (reasons.empty() ? "" : "; ") + t->name() + ": " + why;
+      continue;
+    }
+    families_.push_back({t, t->parameters(problem, device)});
+    families_.back().raw = grid_size(families_.back());
+    Walk(*this, uint32_t(families_.size() - 1), problem, device).visit(0, 0);
+  }
+  if (families_.empty())
+    throw Error("no template serves this problem on " + arch, problem.key(), reasons,
+                "change the problem, or add a template under templates/");
+  sort_points();
+}
+
+/// Texts are made only for runs of equal cost.
+void Space::sort_points() {
+  std::sort(points_.begin(), points_.end(), [](const Point& x, const Point& y) {
+    return x.cost != y.cost ? x.cost < y.cost : x.family != y.family ? x.family < y.family : x.grid < y.grid;
+  });
+  for (size_t first = 0, last; first < points_.size(); first = last) {
+    for (last = first + 1; last < points_.size() && points_[last].cost == points_[first].cost;)
+      ++last;
+    if (last - first == 1)
+      continue;
+    std::vector<std::pair<std::string, Point>> run;
+    for (size_t i = first; i < last; ++i)
+      run.emplace_back(choice(i).text(), points_[i]);
+    std::sort(run.begin(), run.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+    for (size_t i = first; i < last; ++i)
+      points_[i] = run[i - first].second;
+  }
+  ranks_.resize(families_.size());
+  for (size_t f = 0; f < families_.size(); ++f)
+    ranks_[f].reserve(families_[f].legal);
+  for (size_t i = 0; i < points_.size(); ++i)
+    ranks_[points_[i].family].emplace(points_[i].grid, uint32_t(i));
+}
+
+std::vector<uint32_t> Space::digits(const Point& point) const {
+  const auto& parameters = families_[point.family].parameters;
+  std::vector<uint32_t> digits(parameters.size());
+  uint64_t rest = point.grid;
+  for (size_t i = parameters.size(); i-- > 0; rest /= parameters[i].values.size())
+    digits[i] = uint32_t(rest % parameters[i].values.size());
+  return digits;
+}
+
+std::optional<size_t> Space::at(uint32_t family, const std::vector<uint32_t>& digits) const {
+  uint64_t grid = 0;
+  for (size_t i = 0; i < digits.size(); ++i)
+    grid = grid * families_[family].parameters[i].values.size() + digits[i];
+  auto it = ranks_[family].find(grid);
+  if (it == ranks_[family].end())
+    return std::nullopt;
+  return it->second;
+}
+
+Choice Space::choice(size_t rank) const {
+  const Point& point = points_[rank];
+  const Family& family = families_[point.family];
+  const std::vector<uint32_t> d = digits(point);
+  Choice choice{family.source->name(), {}};
+  for (size_t i = 0; i < d.size(); ++i)
+    choice.config.values.emplace_back(family.parameters[i].name, family.parameters[i].values[d[i]]);
+  return choice;
+}
+
+Choice Space::default_choice() const {
+  if (points_.empty()) {
+    std::string names;
+    for (const Family& f : families_)
+      names += (names.empty() ? "" : ", ") + f.source->name();
+    throw Error("no legal config", names, "every point of the space breaks a constraint",
+                "see `deepgen space explain --help`");
+  }
+  return choice(0);
+}
+
+std::optional<size_t> Space::rank(const Choice& choice) const {
+  for (uint32_t f = 0; f < families_.size(); ++f) {
+    const auto& parameters = families_[f].parameters;
+    if (families_[f].source->name() != choice.template_name)
+      continue;
+    if (parameters.size() != choice.config.values.size())
+      return std::nullopt;
+    std::vector<uint32_t> d;
+    for (const Parameter& p : parameters) {
+      auto& values = choice.config.values;
+      auto it = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == p.name; });
+      if (it == values.end())
+        return std::nullopt;
+      auto digit = position(p.values, it->second);
+      if (!digit)
+        return std::nullopt;
+      d.push_back(*digit);
+    }
+    return at(f, d);
+  }
+  return std::nullopt;
+}
+
+std::vector<uint64_t> Space::stratum(size_t rank, size_t parameters) const {
+  const std::vector<uint32_t> d = digits(points_[rank]);
+  std::vector<uint64_t> key{points_[rank].family};
+  key.insert(key.end(), d.begin(), d.begin() + ptrdiff_t(std::min(parameters, d.size())));
+  return key;
+}
+
+size_t Space::distance(size_t rank, size_t other) const {
+  const std::vector<uint32_t> x = digits(points_[rank]), y = digits(points_[other]);
+  if (points_[rank].family != points_[other].family)
+    return std::max(x.size(), y.size());
+  size_t count = 0;
+  for (size_t i = 0; i < x.size(); ++i)
+    count += x[i] != y[i];
+  return count;
+}
+
+std::vector<size_t> Space::neighbours(size_t rank) const {
+  const Point& point = points_[rank];
+  const std::vector<uint32_t> origin = digits(point);
+  std::vector<size_t> found;
+  for (size_t i = 0; i < origin.size(); ++i)
+    for (int step : {-1, 1}) {
+      const int64_t end = int64_t(families_[point.family].parameters[i].values.size());
+      std::vector<uint32_t> d = origin;
+      for (int64_t v = int64_t(origin[i]) + step; v >= 0 && v < end; v += step) {
+        d[i] = uint32_t(v);
+        if (auto hit = at(point.family, d)) {
+          found.push_back(*hit);
+          break;
+        }
+      }
+    }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<size_t> Space::second_neighbours(size_t rank) const {
+  const Point& point = points_[rank];
+  const std::vector<uint32_t> origin = digits(point);
+  const auto& parameters = families_[point.family].parameters;
+  auto moved = [&](std::vector<uint32_t>& d, size_t i, int step) {
+    if (step < 0 ? d[i] == 0 : d[i] + 1 == parameters[i].values.size())
+      return false;
+    d[i] = uint32_t(int64_t(d[i]) + step);
+    return true;
+  };
+  std::vector<size_t> found;
+  for (size_t i = 0; i < origin.size(); ++i)
+    for (size_t j = i + 1; j < origin.size(); ++j)
+      for (int signs = 0; signs < 4; ++signs) {
+        std::vector<uint32_t> d = origin;
+        if (!moved(d, i, signs & 1 ? 1 : -1) || !moved(d, j, signs & 2 ? 1 : -1))
+          continue;
+        if (auto hit = at(point.family, d))
+          found.push_back(*hit);
+      }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::string why_illegal(const Problem& problem, const std::string& arch, const Device& device,
+                        const Choice& choice) {
+  const Template& t = find_template(choice.template_name);
+  if (std::string why = t.why_not(problem, arch); !why.empty())
+    return t.name() + " does not serve it: " + why;
+  const std::vector<Parameter> parameters = t.parameters(problem, device);
+  Config ordered;
+  for (const Parameter& p : parameters) {
+    auto& values = choice.config.values;
+    auto it = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == p.name; });
+    if (it == values.end())
+      return "parameter '" + p.name + "' has no value";
+    if (!position(p.values, it->second))
+      return p.name + "=" + std::to_string(it->second) + " is not one of " + list(p.values);
+    ordered.values.push_back(*it);
+  }
+  std::string names;
+  for (const Parameter& p : parameters)
+    names += (names.empty() ? "" : ", ") + p.name;
+  for (const auto& [name, value] : choice.config.values)
+    if (std::none_of(parameters.begin(), parameters.end(),
+                     [&](const Parameter& p) { return p.name == name; }))
+      return t.name() + " has no parameter '" + name + "', but " + names;
+  return t.why_illegal(problem, device, ordered);
+}
+
+} // namespace deepgen

@@ -1,0 +1,65 @@
+// Space: all legal configs of all templates for one problem on one arch, ranked by estimated cost.
+#pragma once
+
+#include "templates/template.h"
+
+#include <optional>
+#include <unordered_map>
+
+namespace deepgen {
+
+/// One template's share of a space.
+struct Family {
+  const Template* source;
+  std::vector<Parameter> parameters;
+  uint64_t raw = 1; ///< points of the cartesian grid
+  size_t legal = 0; ///< of which no constraint is broken
+};
+
+/// A point is kept as its position in the grid (mixed radix over the parameters' values), so that a space of
+/// 200k points costs a few megabytes and neighbours are arithmetic. Rank 0 is the cheapest; equal costs go by
+/// text.
+class Space {
+public:
+  /// Throws Error with every template's reason when none serves the problem on the arch.
+  Space(const Problem&, const std::string& arch, const Device&);
+
+  const std::vector<Family>& families() const { return families_; }
+  size_t size() const { return points_.size(); }
+  double cost(size_t rank) const { return points_[rank].cost; }
+  Choice choice(size_t rank) const;
+  /// The default config: rank 0. Throws Error when no config is legal.
+  Choice default_choice() const;
+  /// Accepts the parameters in any order; nothing when the choice is not in the space.
+  std::optional<size_t> rank(const Choice&) const;
+  /// Identifies template and the values of its first parameters: configs that are alike in the large.
+  std::vector<uint64_t> stratum(size_t rank, size_t parameters) const;
+  /// How many parameters differ; configs of two templates differ in all.
+  size_t distance(size_t rank, size_t other) const;
+
+  /// Legal configs that differ in one parameter, moved to the nearest legal value up or down; best first.
+  std::vector<size_t> neighbours(size_t rank) const;
+  /// Legal configs that differ in two parameters, each moved by one value; best first.
+  std::vector<size_t> second_neighbours(size_t rank) const;
+
+private:
+  class Walk;
+  struct Point {
+    double cost;
+    uint64_t grid;
+    uint32_t family;
+  };
+  void sort_points();
+  std::vector<uint32_t> digits(const Point&) const;
+  std::optional<size_t> at(uint32_t family, const std::vector<uint32_t>& digits) const;
+
+  std::vector<Family> families_;
+  std::vector<Point> points_;
+  std::vector<std::unordered_map<uint64_t, uint32_t>> ranks_; ///< per family: grid position to rank
+};
+
+/// Why the choice is not in the space of (problem, arch, device): unknown parameter, value not offered, or
+/// the constraint that it breaks. Empty when it is legal. Throws Error when the template does not exist.
+std::string why_illegal(const Problem&, const std::string& arch, const Device&, const Choice&);
+
+} // namespace deepgen
