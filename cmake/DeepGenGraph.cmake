@@ -346,7 +346,7 @@ function(_deepgen_tune_target)
       COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: cannot tune ${target}: ${why}." COMMAND ${CMAKE_COMMAND} -E false VERBATIM)
   elseif(merge_args)
     add_custom_target(${target}.tune
-      COMMAND ${tool} lock merge --lock ${lock} --device ${shared}/device.json ${merge_args} --stamp lock.stamp
+      COMMAND ${tool} lock merge --lock ${lock} --device ${shared}/device.json --stamp lock.stamp ${merge_args}
       COMMAND ${tool} report --records ${all_records}
       DEPENDS ${finals} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: merging winners into ${lock}")
   else()

@@ -8,11 +8,6 @@ foreach(variable SCENARIO PREFIX WORK DEEPGEN_SOURCE CXX CC)
   endif()
 endforeach()
 
-# Tiny searches: what is tested is the build, not the speed of the kernels.
-set(quick -DCMAKE_PREFIX_PATH=${PREFIX} -DDEEPGEN_SLOTS=4$<SEMICOLON>2 -DDEEPGEN_MEASURE_SECONDS=0.3
-  -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_C_COMPILER=${CC})
-string(REPLACE "$<SEMICOLON>" "\\;" quick "${quick}")
-
 # run(<command>...): output in `output`; stops when it fails. run_failing: when it does not.
 macro(run)
   _run(0 ${ARGN})
@@ -97,5 +92,14 @@ file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK})
 file(GLOB projects ${CMAKE_CURRENT_LIST_DIR}/projects/*)
 file(COPY ${projects} DESTINATION ${WORK})
+# Tiny searches: what is tested is the build, not the speed of the kernels.
+file(WRITE ${WORK}/quick.cmake "
+set(CMAKE_PREFIX_PATH ${PREFIX} CACHE STRING \"\")
+set(CMAKE_C_COMPILER ${CC} CACHE STRING \"\")
+set(CMAKE_CXX_COMPILER ${CXX} CACHE STRING \"\")
+set(DEEPGEN_SLOTS 4 2 CACHE STRING \"\")
+set(DEEPGEN_MEASURE_SECONDS 0.3 CACHE STRING \"\")
+")
+set(quick -C ${WORK}/quick.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/scenarios/${SCENARIO}.cmake)
 message(STATUS "${SCENARIO}: passed")
