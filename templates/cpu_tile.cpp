@@ -165,8 +165,8 @@ const Rule kRules[] = {
      [](const Point&) { return std::string("loops=2 packs all of B once: needs pack B, nc=N and several blocks of K"); }},
     {kLoops, [](const Point& x) { return x[kLoops] == 2 && x.bytes() * x.p.n * x.p.k > x.device.l3 / 2; },
      [](const Point&) { return std::string("loops=2 needs the packed B in half of the last-level cache"); }},
-    {kPrefetch, [](const Point& x) { return x[kPrefetch] && (x.dot() || (x[kPack] & kPackB)); },
-     [](const Point&) { return std::string("prefetch is for rows of B read in place"); }},
+    {kPrefetch, [](const Point& x) { return x[kPrefetch] && (x[kPack] & kPackB); },
+     [](const Point&) { return std::string("prefetch is for B read in place"); }},
 };
 
 /// Sizes along one axis: how many tiles of which extent.
@@ -257,7 +257,7 @@ std::vector<Parameter> CpuTile::parameters(const Problem& p, const Device& devic
           {"loops", {0, 1, 2},
            "0: a panel of B stays while rows of tiles pass; 1: a panel of A stays; 2: as 0, all of B packed first and "
            "blocks of K innermost"},
-          {"prefetch", {0, 4, 16}, "rows of B prefetched ahead, when read in place"}};
+          {"prefetch", {0, 4, 16, 64}, "steps of K (form 1: vectors) by which B is prefetched, when read in place"}};
 }
 
 std::string CpuTile::why_illegal(const Problem& p, const Device& device, const Config& config) const {

@@ -62,7 +62,7 @@ private:
   void step(Values& acc, Value a_at, Value b_at, int64_t u, int64_t count, bool prefetch) {
     Values right;
     for (int64_t j = 0; j < vectors; ++j) right.push_back(ir.load_vector(b_address(b_at, u, j), b_lanes(j, count)));
-    if (prefetch && tile.prefetch && !dot)
+    if (prefetch && tile.prefetch)
       for (int64_t j = 0; j < vectors; ++j) ir.prefetch(b_address(b_at, u + tile.prefetch, j), false);
     for (int64_t r = 0; r < tile.rows; ++r) {
       Value at = a_address(a_at, u, r);

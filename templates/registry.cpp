@@ -15,6 +15,7 @@ std::vector<const Template*>& registry() {
 
 const std::vector<const Template*>& templates() { return registry(); }
 void register_template(const Template* t) { registry().push_back(t); }
+void use_only_template(const Template* t) { registry() = {t}; }
 
 const Template& find_template(const std::string& name) {
   std::string known;

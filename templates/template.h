@@ -50,9 +50,10 @@ public:
 /// Name of the function that emit() defines: void deepgen_kernel(ptr args).
 inline constexpr const char* kernel_symbol = "deepgen_kernel";
 
-/// All templates, in registration order. register_template() is for tests that add one of their own.
+/// All templates, in registration order. The other two are for tests: add one of their own, or have nothing else.
 const std::vector<const Template*>& templates();
 void register_template(const Template*);
+void use_only_template(const Template*);
 /// Throws Error that lists the known names.
 const Template& find_template(const std::string& name);
 
