@@ -89,7 +89,7 @@ function(deepgen_add_gemm target)
     DEEPGEN_SLOTS_${arg_NAME} "${arg_SLOTS}"
     DEEPGEN_UNTUNED_${arg_NAME} ${untuned})
   # Written only when different, so a reconfigure re-runs nothing.
-  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/deepgen/${target}/${arg_NAME}/problem.json CONTENT
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/_deepgen/${target}/${arg_NAME}/problem.json CONTENT
 "{\"schema\":\"deepgen.problem/1\",\"target\":\"${target}\",\"name\":\"${arg_NAME}\",\"namespace\":\"${namespace}\",
  \"problem\":\"${key}\",
  \"untuned\":${untuned}}
@@ -139,7 +139,7 @@ function(_deepgen_create_library target)
   endif()
   _deepgen_project_setup(${target})
 
-  set(folder ${CMAKE_CURRENT_BINARY_DIR}/deepgen/${target})
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/_deepgen/${target})
   set(source ${folder}/${target}.cpp)
   add_library(${target} STATIC ${source})
   target_sources(${target} PUBLIC

@@ -5,14 +5,14 @@ set -m # own process group, as a shell gives a foreground job; without it a back
 ninja -C build -j1 > first.log 2>&1 &
 job=$!
 for i in $(seq 600); do
-  [ -e build/deepgen/kernels/up/cpu/r0/s02.dgk ] && break
-  [ -e build/deepgen/kernels/down/cpu/r0/s02.dgk ] && break
+  [ -e build/_deepgen/kernels/up/cpu/r0/s02.dgk ] && break
+  [ -e build/_deepgen/kernels/down/cpu/r0/s02.dgk ] && break
   sleep 0.05
 done
 kill -INT -- -$job
 wait $job && exit 1 # must not have finished
 cat first.log
-find build/deepgen -name '*.dgk' -printf '%T@ %i %p\n' | sort > before.txt
+find build/_deepgen -name '*.dgk' -printf '%T@ %i %p\n' | sort > before.txt
 ]])
 find_program(bash bash REQUIRED)
 run(${bash} interrupt.sh)
@@ -27,11 +27,11 @@ build(build)
 run(build/app)
 expect(ok)
 # Kernels that were finished were not compiled again: same time stamp, same inode.
-run(find build/deepgen -name *.dgk -printf "%T@ %i %p\\n")
+run(find build/_deepgen -name *.dgk -printf "%T@ %i %p\\n")
 foreach(line IN LISTS before)
   expect("${line}")
 endforeach()
-run(find build/deepgen -name *.tmp*)
+run(find build/_deepgen -name *.tmp*)
 if(NOT output STREQUAL "")
   message(FATAL_ERROR "temporary files are left: ${output}")
 endif()

@@ -9,7 +9,7 @@ build(build)
 expect("Re-running CMake")
 expect_not("Measuring")
 expect_null_build(build)
-file(READ ${WORK}/build/deepgen/kernels/up/cpu/choice.json output)
+file(READ ${WORK}/build/_deepgen/kernels/up/cpu/choice.json output)
 expect("\"origin\":\"lock\"")
 
 configure(basic fresh)
