@@ -21,5 +21,7 @@ Decision decide(const RecordLog& final);
 
 /// The vendor library's record in the finals; nullptr when it was not measured.
 const Record* vendor_record(const RecordLog& final);
+/// E.g. "openblas 0.3.21", which its records hold as their origin.
+inline std::string vendor_name(const Record& vendor) { return vendor.origin; }
 
 } // namespace deepgen

@@ -42,8 +42,6 @@ LockEntry entry_from_json(const Json& json, const std::string& where) {
 /// Four digits: more would only make noise in diffs.
 double rounded(double x) { return std::round(x * 1e4) / 1e4; }
 
-std::string vendor_name(const Record& r) { return r.detail.empty() ? "vendor" : r.detail; }
-
 Json evidence_of(const Decision& decision, const RecordLog& final, const std::vector<RecordLog>& logs,
                  const std::string& problem) {
   const Timing& t = *decision.winner.timing;
@@ -58,6 +56,19 @@ Json evidence_of(const Decision& decision, const RecordLog& final, const std::ve
     evidence["vendor"] = {vendor_name(*vendor), rounded(t.ratio / vendor->timing->ratio)};
   evidence["candidates"] = candidates.size();
   return evidence;
+}
+
+/// The file behind symbolic links, also when it does not exist yet: weakly_canonical() stops at a dangling
+/// link.
+std::string real_path(const std::string& path) {
+  namespace fs = std::filesystem;
+  fs::path file = path;
+  for (int links = 0; fs::is_symlink(file); ++links) {
+    if (links == 40)
+      throw Error("too many symbolic links", path);
+    file = file.parent_path() / fs::read_symlink(file);
+  }
+  return fs::weakly_canonical(file).string();
 }
 
 std::string machine_lock(const std::string& path) {
@@ -183,7 +194,7 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
 }
 
 bool merge_into_lock(const std::string& path, const std::vector<LockEntry>& entries) {
-  const std::string real = std::filesystem::weakly_canonical(path).string(); // writes through a symbolic link
+  const std::string real = real_path(path);
   FileLock turn(machine_lock(real), FileLock::kExclusive);
   Lock lock = Lock::read(real);
   bool changed = false;

@@ -41,15 +41,17 @@ std::string table(const std::vector<Row>& rows) {
 double gflops(const Record& r) { return Problem::parse(r.problem).flops() / r.timing->seconds * 1e-9; }
 
 Row row_of(const Record& r) {
-  Row row{r.stage,  r.is_vendor() ? "-" : std::to_string(r.slot),           r.status, "", "", "",
-          r.origin, r.is_vendor() ? "vendor: " + r.detail : r.choice.text()};
+  const bool vendor = r.is_vendor();
+  Row row{r.stage, vendor ? "-" : std::to_string(r.slot), r.status, "", "", ""};
+  row.push_back(vendor ? "vendor" : r.origin);
+  row.push_back(vendor ? vendor_name(r) : r.choice.text());
   if (r.timing) {
     const Timing& t = *r.timing;
     row[3] = format("%.1f", gflops(r));
     row[4] = format("%.3f", 1 / t.ratio);
     row[5] = format("[%.3f, %.3f]", 1 / t.high, 1 / t.low);
   }
-  if (!r.ok() && !r.detail.empty() && !r.is_vendor())
+  if (!r.ok() && !r.detail.empty())
     row[7] += "  (" + r.detail.substr(0, r.detail.find('\n')) + ")";
   return row;
 }
@@ -82,7 +84,7 @@ std::string summary(const std::vector<const Record*>& records, const RecordLog* 
           format("; noise floor %.1f %%", 100 * final->noise_floor) + (final->stable ? "" : "; unstable") +
           "\n";
   if (const Record* vendor = vendor_record(*final))
-    text += "  vendor: " + (vendor->detail.empty() ? "library" : vendor->detail) +
+    text += "  vendor: " + vendor_name(*vendor) +
             format(", %.1f GFLOP/s; the winner is %.3fx as fast\n", gflops(*vendor),
                    vendor->timing->ratio / decision.winner.timing->ratio);
   return text;
