@@ -1,0 +1,206 @@
+#include "generator/lock.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "tests/unit/fake_template.h"
+
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace deepgen {
+namespace {
+
+class LockTest : public testing::Test {
+protected:
+  void SetUp() override {
+    register_fake_template();
+    folder_ = testing::TempDir() + "lock_test_" + std::to_string(getpid());
+    std::filesystem::create_directories(folder_);
+    path_ = folder_ + "/deepgen.lock.json";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  LockEntry entry(int64_t m, int64_t mr = 4, const std::string& device = "fake device") {
+    Problem p;
+    p.m = m;
+    return {p.key(), "fake",  fake_device(4, device), fake_choice(4, mr, 16, 0), 3,
+            "sha",   "tools", {{"candidates", 1}}};
+  }
+  std::string error_of_merge() {
+    try {
+      merge_into_lock(path_, {entry(1)});
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  }
+
+  std::string folder_, path_;
+};
+
+TEST_F(LockTest, RoundTripsSortedOneEntryALine) {
+  EXPECT_TRUE(Lock::read(path_).entries().empty()) << "an absent lock is empty";
+  EXPECT_TRUE(merge_into_lock(path_, {entry(3), entry(1), entry(2)}));
+  const std::string text = read_file(path_);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8);
+  const Lock lock = Lock::read(path_);
+  ASSERT_EQ(lock.entries().size(), 3u);
+  EXPECT_EQ(lock.serialize(), text);
+  EXPECT_EQ(lock.entries()[0].problem, entry(1).problem);
+  EXPECT_EQ(lock.entries()[2].problem, entry(3).problem);
+  EXPECT_EQ(lock.entries()[0].choice, entry(1).choice);
+}
+
+TEST_F(LockTest, SameDecisionLeavesTheFileAlone) {
+  merge_into_lock(path_, {entry(1), entry(2)});
+  const std::string before = read_file(path_);
+  LockEntry again = entry(1);
+  again.evidence["candidates"] = 99;
+  EXPECT_FALSE(merge_into_lock(path_, {again}));
+  EXPECT_EQ(read_file(path_), before);
+  EXPECT_TRUE(merge_into_lock(path_, {entry(1, 5)}));
+  EXPECT_EQ(Lock::read(path_).entries()[0].choice.config["mr"], 5);
+  EXPECT_EQ(Lock::read(path_).entries().size(), 2u);
+}
+
+TEST_F(LockTest, DevicesHaveEntriesOfTheirOwn) {
+  merge_into_lock(path_, {entry(1, 4, "b"), entry(1, 5, "a")});
+  const Lock lock = Lock::read(path_);
+  ASSERT_EQ(lock.entries().size(), 2u);
+  EXPECT_EQ(lock.find(entry(1).problem, "fake", fake_device(4, "b"))->choice.config["mr"], 4);
+  EXPECT_EQ(lock.find(entry(1).problem, "fake", fake_device(4, "new"))->choice.config["mr"], 5) << "by name";
+  EXPECT_EQ(lock.find(entry(1).problem, "cpu", fake_device()), nullptr);
+  EXPECT_EQ(lock.find(entry(9).problem, "fake", fake_device()), nullptr);
+}
+
+TEST_F(LockTest, ConcurrentThreadsLoseNothing) {
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 8; ++t)
+    writers.emplace_back([this, t] {
+      for (int i = 0; i < 10; ++i)
+        merge_into_lock(path_, {entry(1 + t * 10 + i)});
+    });
+  for (std::thread& t : writers)
+    t.join();
+  EXPECT_EQ(Lock::read(path_).entries().size(), 80u);
+}
+
+TEST_F(LockTest, ConcurrentProcessesLoseNothing) {
+  std::filesystem::create_symlink(path_, folder_ + "/link"); // another name of the same file
+  std::vector<pid_t> writers;
+  for (int t = 0; t < 8; ++t) {
+    const pid_t pid = fork();
+    if (pid != 0) {
+      writers.push_back(pid);
+      continue;
+    }
+    try {
+      for (int i = 0; i < 10; ++i)
+        merge_into_lock(t % 2 ? path_ : folder_ + "/link", {entry(1 + t * 10 + i)});
+    } catch (...) {
+      _exit(1);
+    }
+    _exit(0);
+  }
+  for (pid_t pid : writers) {
+    int status = -1;
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(Lock::read(path_).entries().size(), 80u);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ + "/link"));
+}
+
+TEST_F(LockTest, WritesThroughALinkWhoseFileDoesNotExistYet) {
+  std::filesystem::create_symlink("deepgen.lock.json", folder_ + "/link");
+  EXPECT_TRUE(merge_into_lock(folder_ + "/link", {entry(1)}));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ + "/link"));
+  EXPECT_EQ(Lock::read(path_).entries().size(), 1u);
+}
+
+TEST_F(LockTest, DamagedFilesAreReportedAndNeverOverwritten) {
+  merge_into_lock(path_, {entry(1), entry(2)});
+  const std::string good = read_file(path_);
+  const std::string conflict = "<<<<<<< HEAD\n" + good;
+  const std::string twice = good.substr(0, good.find("]\n}")) + "," + entry(2).line() + "\n]\n}\n";
+  std::string lacking = good;
+  lacking.replace(lacking.find("\"revision\""), 10, "\"revisiom\"");
+  for (const std::string& bad : {good.substr(0, good.size() / 2), std::string(), conflict, twice, lacking}) {
+    write_atomically(path_, bad);
+    const std::string error = error_of_merge();
+    EXPECT_NE(error.find(path_), std::string::npos) << "the file is named: " << error;
+    EXPECT_EQ(read_file(path_), bad);
+  }
+}
+
+TEST_F(LockTest, UnknownSchemaIsReportedAndNeverOverwritten) {
+  const std::string newer = "{\n\"schema\":\"deepgen.lock/2\",\n\"entries\":[\n]\n}\n";
+  write_atomically(path_, newer);
+  EXPECT_NE(error_of_merge().find("unknown schema 'deepgen.lock/2'"), std::string::npos);
+  EXPECT_EQ(read_file(path_), newer);
+}
+
+TEST_F(LockTest, StaleEntriesAreExplained) {
+  LockEntry e = entry(1);
+  EXPECT_EQ(why_stale(e), "");
+  e.revision = 2;
+  EXPECT_EQ(why_stale(e), "template fake_tile has revision 3, the entry was tuned with 2");
+  e = entry(1);
+  e.choice.template_name = "gone";
+  EXPECT_NE(why_stale(e).find("unknown template 'gone'"), std::string::npos);
+  e = entry(1);
+  e.choice = fake_choice(4, 8, 64, 0);
+  EXPECT_EQ(why_stale(e), "mr * nr = 512 > 128 accumulators");
+  e = entry(1);
+  e.problem = "conv m=1";
+  EXPECT_NE(why_stale(e), "");
+}
+
+class LockEntryTest : public LockTest {
+protected:
+  RecordLog log() {
+    RecordLog log;
+    log.noise_floor = 0.004123456;
+    for (auto [origin, mr, ratio] : {std::tuple("default", 2, 1.0), {"model", 4, 0.923456}}) {
+      Record r;
+      r.stage = "final", r.problem = Problem().key(), r.arch = "fake", r.origin = origin, r.revision = 3;
+      r.choice = fake_choice(4, mr, 16, 0), r.sha256 = "sha" + std::to_string(mr);
+      r.timing = Timing{1e-3, 1e-3, 1e-3, ratio, ratio - 0.01, ratio + 0.01, 40, 1};
+      log.records.push_back(r);
+    }
+    Record vendor = log.records[0];
+    vendor.choice = {"vendor", {}}, vendor.origin = "openblas 0.3.21", vendor.timing->ratio = 1.25;
+    log.records.push_back(vendor);
+    return log;
+  }
+  LockEntry make(const RecordLog& final) {
+    return lock_entry(Problem().key(), "fake", fake_device(), "tools", {final});
+  }
+};
+
+TEST_F(LockEntryTest, HoldsTheWinnerAndItsEvidence) {
+  const LockEntry e = make(log());
+  EXPECT_EQ(e.choice, fake_choice(4, 4, 16, 0));
+  EXPECT_EQ(e.sha256, "sha4");
+  EXPECT_EQ(e.evidence.dump(), "{\"ratio\":[0.9135,0.9235,0.9335],\"noise_floor\":0.0041,"
+                               "\"vendor\":[\"openblas 0.3.21\",0.7388],\"candidates\":2}");
+  Lock lock;
+  lock.put(e);
+  EXPECT_EQ(Lock::parse(lock.serialize(), "x").serialize(), lock.serialize());
+  EXPECT_FALSE(lock.put(Lock::parse(lock.serialize(), "x").entries()[0])) << "read back, it agrees";
+}
+
+TEST_F(LockEntryTest, UnstableAndUnverifiedResultsAreRefused) {
+  RecordLog unstable = log(), unverified = log(), wrong = log();
+  unstable.stable = false;
+  unverified.records[1].sha256 = "";
+  wrong.records[1].error = 1.5;
+  for (const RecordLog& bad : {unstable, unverified, wrong, RecordLog()})
+    EXPECT_THROW(make(bad), Error);
+}
+
+} // namespace
+} // namespace deepgen

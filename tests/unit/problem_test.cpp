@@ -1,0 +1,80 @@
+#include "base/problem.h"
+
+#include "base/error.h"
+
+#include <gtest/gtest.h>
+#include <random>
+
+namespace deepgen {
+namespace {
+
+std::string error_of(const std::string& key) {
+  try {
+    Problem::parse(key);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Problem, KeyIsCanonical) {
+  Problem p;
+  p.m = 512, p.n = 2048, p.k = 512;
+  p.layout = Layout::nt;
+  p.epilogue = {EpilogueOp::bias, EpilogueOp::gelu};
+  EXPECT_EQ(p.key(),
+            "gemm m=512 n=2048 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4");
+}
+
+TEST(Problem, RandomKeysRoundTrip) {
+  std::mt19937 random(1);
+  const std::vector<std::vector<EpilogueOp>> epilogues = {{},
+                                                          {EpilogueOp::bias},
+                                                          {EpilogueOp::relu},
+                                                          {EpilogueOp::bias, EpilogueOp::silu},
+                                                          {EpilogueOp::gelu, EpilogueOp::bias}};
+  for (int i = 0; i < 500; ++i) {
+    Problem p;
+    for (int64_t* size : {&p.m, &p.n, &p.k, &p.batch})
+      *size = 1 + int64_t(random() % (1 << (random() % 20)));
+    if (random() % 2)
+      p.a = p.b = p.d = p.accumulate = Type::f64, p.align = 8;
+    p.layout = Layout(random() % 4);
+    p.epilogue = epilogues[random() % epilogues.size()];
+    const Problem parsed = Problem::parse(p.key());
+    EXPECT_EQ(parsed, p);
+    EXPECT_EQ(parsed.key(), p.key());
+  }
+}
+
+TEST(Problem, StoredShapesFollowTheLayout) {
+  Problem p;
+  p.m = 2, p.n = 3, p.k = 5;
+  p.layout = Layout::tt;
+  EXPECT_EQ(p.a_rows(), 5);
+  EXPECT_EQ(p.a_columns(), 2);
+  EXPECT_EQ(p.b_rows(), 3);
+  EXPECT_EQ(p.b_columns(), 5);
+  EXPECT_EQ(p.flops(), 60);
+}
+
+TEST(Problem, BadKeysNameTheField) {
+  const std::string good = Problem().key();
+  auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string key = good;
+    return key.replace(key.find(from), from.size(), to);
+  };
+  EXPECT_EQ(error_of(good), "");
+  EXPECT_NE(error_of(replaced("m=1", "m=0")).find("m = 0"), std::string::npos);
+  EXPECT_NE(error_of(replaced("m=1", "m=x")).find("'x' is not an integer"), std::string::npos);
+  EXPECT_NE(error_of(replaced("m=1", "m=01")).find("canonical"), std::string::npos);
+  EXPECT_NE(error_of(replaced("layout=nn", "layout=xx")).find("nn, nt, tn, tt"), std::string::npos);
+  EXPECT_NE(error_of(replaced("epilogue=none", "epilogue=relu+relu")).find("twice"), std::string::npos);
+  EXPECT_NE(error_of(replaced("a=f32", "a=f64")).find("one type"), std::string::npos);
+  EXPECT_NE(error_of(replaced(" k=1", "")).find("'k'"), std::string::npos);
+  EXPECT_NE(error_of(good + " more=1").find("trailing"), std::string::npos);
+  EXPECT_NE(error_of("conv m=1").find("unknown operator"), std::string::npos);
+}
+
+} // namespace
+} // namespace deepgen

@@ -1,0 +1,58 @@
+#include "base/record.h"
+
+#include "base/error.h"
+
+#include <gtest/gtest.h>
+
+namespace deepgen {
+namespace {
+
+RecordLog sample() {
+  RecordLog log;
+  log.environment = {{"device", "fake"}};
+  log.noise_floor = 0.004;
+  log.stable = false;
+  Record r;
+  r.stage = "r0", r.slot = 3, r.problem = "p", r.arch = "cpu", r.revision = 2, r.origin = "model";
+  r.choice = {"cpu_tile", Config::parse("isa=4 mr=14")};
+  r.sha256 = "ab", r.code_bytes = 100, r.workspace = 64, r.kernel_file = "s03.dgk", r.error = 0.25;
+  r.timing = Timing{1e-3, 0.9e-3, 1.1e-3, 0.92, 0.91, 0.93, 40, 0.98};
+  log.records = {r, r};
+  log.records[1].status = "wrong", log.records[1].detail = "D[3,4]\nis 7", log.records[1].timing.reset();
+  return log;
+}
+
+TEST(RecordLog, RoundTrips) {
+  const RecordLog log = sample();
+  const RecordLog parsed = RecordLog::parse(log.serialize(), "x");
+  EXPECT_EQ(parsed.serialize(), log.serialize());
+  ASSERT_EQ(parsed.records.size(), 2u);
+  EXPECT_EQ(parsed.records[0].choice, log.records[0].choice);
+  EXPECT_EQ(parsed.records[0].timing->low, 0.91);
+  EXPECT_FALSE(parsed.records[1].timing);
+  EXPECT_FALSE(parsed.stable);
+}
+
+TEST(RecordLog, TornTailIsIgnoredAtEveryByte) {
+  const std::string text = sample().serialize();
+  const size_t last_line = text.rfind('\n', text.size() - 2) + 1;
+  for (size_t size = last_line; size < text.size(); ++size)
+    EXPECT_EQ(RecordLog::parse(text.substr(0, size), "x").records.size(), 1u) << size;
+  EXPECT_EQ(RecordLog::parse(text, "x").records.size(), 2u);
+  EXPECT_TRUE(RecordLog::parse("", "x").records.empty());
+}
+
+TEST(RecordLog, DamageElsewhereNamesTheLine) {
+  std::string text = sample().serialize();
+  text[text.find('\n') + 5] = '\x01';
+  try {
+    RecordLog::parse(text, "records.jsonl");
+    FAIL() << "damage in line 2";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("records.jsonl:2"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(RecordLog::parse("{\"schema\":\"deepgen.env/9\"}\n", "x"), Error);
+}
+
+} // namespace
+} // namespace deepgen
