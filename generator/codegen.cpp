@@ -5,6 +5,7 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
@@ -55,6 +56,10 @@ llvm::TargetMachine& target_machine(int64_t level) {
   static std::unique_ptr<llvm::TargetMachine> machines[5];
   std::unique_ptr<llvm::TargetMachine>& machine = machines[std::clamp<int64_t>(level, 1, 4)];
   if (!machine) {
+    // The pre-RA scheduler hoists the next steps' loads of B and then spills accumulators. The emitted order is the
+    // wanted one (measured: 28 reloads an iteration instead of none for tiles of 4x6, 5x5 and 9x3 vectors).
+    const char* options[] = {"deepgen", "-enable-misched=false"};
+    llvm::cl::ParseCommandLineOptions(2, options);
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();

@@ -133,9 +133,12 @@ const Rule kRules[] = {
     {kUnroll,
      [](const Point& x) {
        if (x.dot()) return x[kUnroll] > 2;
-       return x[kUnroll] < std::min<int64_t>(4, x[kKc]) || (x[kUnroll] == 8 && x[kMr] * x[kNv] > 20);
+       const int64_t sums = x.accumulators();
+       return x[kUnroll] < std::min<int64_t>(sums > 26 ? 2 : 4, x[kKc]) || (x[kUnroll] == 8 && sums > 20);
      },
-     [](const Point&) { return std::string("ku outside of what pays: 4, 8 for small tiles; 1 or 2 for form=1"); }},
+     [](const Point&) {
+       return std::string("ku outside of what pays: 4; 8 for up to 20 sums, 2 for more than 26; 1 or 2 for form=1");
+     }},
     {kPack, [](const Point& x) { return x.dot() && x[kPack] != 0; },
      [](const Point&) { return std::string("form=1 (dot) reads A and B in place"); }},
     {kPack, [](const Point& x) { return !x.dot() && x.p.b_transposed() && !(x[kPack] & kPackB); },

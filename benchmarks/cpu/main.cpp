@@ -1,0 +1,178 @@
+// Interleaved, paired timing of every arm of a row: rounds in random order, thread CPU time, ratios within a round.
+//   cpu_benchmark [--rounds n] [--row name] --csv FILE       raw samples to FILE, the table to stdout
+#include "peers.h"
+
+#include <suite.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <random>
+
+namespace {
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = {
+#include "suite_rows.inc"
+  };
+  return all;
+}
+
+double cpu_seconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
+double quantile(std::vector<double> v, double q) {
+  std::sort(v.begin(), v.end());
+  return v[size_t(q * double(v.size() - 1) + 0.5)];
+}
+
+struct Timed {
+  Arm arm;
+  int64_t calls = 1; ///< per sample
+  std::vector<double> seconds;
+  bool right = true;
+};
+
+float* allocate(int64_t count, std::mt19937& rng, int colour) {
+  // Staggered within a page, so that equal sizes do not fight for the same cache sets.
+  char* base = static_cast<char*>(std::aligned_alloc(4096, (size_t(count) * 4 + 16384) / 4096 * 4096));
+  float* data = reinterpret_cast<float*>(base + 64 * 5 * colour);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (int64_t i = 0; i < count; ++i) data[i] = uniform(rng);
+  return data;
+}
+
+/// Every arm must agree with the first peer before it is timed.
+void check(std::vector<Timed>& arms, const Row& row, float* d) {
+  const size_t count = size_t(row.m * row.n * row.batch);
+  std::vector<float> expected;
+  for (Timed& t : arms) {
+    std::fill(d, d + count, NAN);
+    t.arm.call();
+    if (expected.empty()) {
+      expected.assign(d, d + count);
+      continue;
+    }
+    for (size_t i = 0; i < count && t.right; ++i)
+      t.right = std::abs(d[i] - expected[i]) <= 2e-5f * std::sqrt(float(row.k)) + 1e-5f * std::abs(expected[i]);
+    if (!t.right) std::fprintf(stderr, "%s: %s computes something else, left out\n", row.name, t.arm.name.c_str());
+  }
+  arms.erase(std::remove_if(arms.begin(), arms.end(), [](const Timed& t) { return !t.right; }), arms.end());
+}
+
+void measure(std::vector<Timed>& arms, int rounds) {
+  for (Timed& t : arms) {
+    t.arm.call();
+    const double begin = cpu_seconds();
+    t.arm.call();
+    t.calls = std::max<int64_t>(1, int64_t(0.005 / std::max(cpu_seconds() - begin, 1e-7)));
+  }
+  std::mt19937 rng(1);
+  std::vector<size_t> order(arms.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  for (int round = 0; round < rounds; ++round) {
+    std::shuffle(order.begin(), order.end(), rng);
+    for (size_t i : order) {
+      arms[i].arm.call(); // warm
+      const double begin = cpu_seconds();
+      for (int64_t c = 0; c < arms[i].calls; ++c) arms[i].arm.call();
+      arms[i].seconds.push_back((cpu_seconds() - begin) / double(arms[i].calls));
+    }
+  }
+}
+
+/// Median and quartiles of time(peer) / time(DeepGen), round by round: above 1, DeepGen is faster.
+struct Ratio {
+  double median, low, high;
+};
+Ratio ratio(const Timed& peer, const Timed& own) {
+  std::vector<double> r;
+  for (size_t i = 0; i < own.seconds.size(); ++i) r.push_back(peer.seconds[i] / own.seconds[i]);
+  return {quantile(r, 0.5), quantile(r, 0.25), quantile(r, 0.75)};
+}
+
+struct Means {
+  double openblas = 0, best = 0, worst = 1e9;
+  int count = 0;
+};
+
+void print(const Row& row, const std::vector<Timed>& arms, Means& means) {
+  const Timed& own = arms.back();
+  double best = 1e9, against_openblas = 1;
+  std::string best_name, others;
+  for (size_t i = 0; i + 1 < arms.size(); ++i) {
+    Ratio r = ratio(arms[i], own);
+    char text[120];
+    std::snprintf(text, sizeof text, "%s%s %.3f [%.3f, %.3f]%s", others.empty() ? "" : "; ", arms[i].arm.name.c_str(),
+                  r.median, r.low, r.high, arms[i].arm.counted ? "" : " (not counted)");
+    others += text;
+    if (arms[i].arm.counted && r.median < best) best = r.median, best_name = arms[i].arm.name;
+    if (arms[i].arm.name == "OpenBLAS") against_openblas = r.median;
+  }
+  std::printf("| %s | %lld x %lld x %lld%s | %.1f | %.3f | %.3f (%s) | %s | `%s` |\n", row.name, (long long)row.m,
+              (long long)row.n, (long long)row.k, row.batch > 1 ? (" b" + std::to_string(row.batch)).c_str() : "",
+              row.flops() / quantile(own.seconds, 0.5) / 1e9, against_openblas, best, best_name.c_str(), others.c_str(),
+              deepgen_selected_config(row.function));
+  std::fflush(stdout);
+  means.openblas += std::log(against_openblas), means.best += std::log(best);
+  means.worst = std::min(means.worst, best), ++means.count;
+}
+
+void run_row(const Row& row, int rounds, std::ofstream& csv, Means& means) {
+  std::mt19937 rng(7);
+  float* a = allocate(row.m * row.k * row.batch, rng, 0);
+  float* b = allocate(row.k * row.n * row.batch, rng, 1);
+  float* bias = allocate(row.n, rng, 2);
+  float* d = allocate(row.m * row.n * row.batch, rng, 3);
+  std::vector<Timed> arms;
+  for (Arm& arm : peer_arms(row, {a, b, bias, d})) arms.push_back({std::move(arm), 1, {}, true});
+  deepgen_gemm_args args;
+  args.a = a, args.b = b, args.d = d, args.bias = row.bias ? bias : nullptr;
+  arms.push_back({{"DeepGen", true, [&] { row.run(&args); }}, 1, {}, true});
+  if (deepgen_status status = row.run(&args)) {
+    std::fprintf(stderr, "%s: %s\n", row.name, deepgen_status_string(status));
+    std::exit(1);
+  }
+  check(arms, row, d);
+  measure(arms, rounds);
+  for (const Timed& t : arms)
+    for (size_t i = 0; i < t.seconds.size(); ++i)
+      csv << row.name << ',' << t.arm.name << ',' << i << ',' << t.seconds[i] << '\n';
+  print(row, arms, means);
+  for (float* p : {a, b, bias, d}) std::free(reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(4095)));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  int rounds = 31;
+  std::string only, csv_path;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (!std::strcmp(argv[i], "--rounds")) rounds = std::atoi(argv[i + 1]);
+    if (!std::strcmp(argv[i], "--row")) only = argv[i + 1];
+    if (!std::strcmp(argv[i], "--csv")) csv_path = argv[i + 1];
+  }
+  if (rounds < 3 || csv_path.empty()) {
+    std::fprintf(stderr, "usage: cpu_benchmark [--rounds n>=3] [--row name] --csv FILE\n");
+    return 1;
+  }
+  deepgen_set_num_threads(1);
+  std::ofstream csv(csv_path);
+  csv << "row,arm,round,seconds\n";
+  std::printf("| row | M x N x K | GFLOP/s | vs OpenBLAS | vs best peer | every peer: time / DeepGen's time, median "
+              "[quartiles] | config |\n| --- | --- | --- | --- | --- | --- | --- |\n");
+  Means means;
+  for (const Row& row : rows())
+    if (only.empty() || only == row.name) run_row(row, rounds, csv, means);
+  if (means.count == 0) return 1;
+  std::printf("\nGeometric mean over %d rows: %.3f against OpenBLAS, %.3f against the best peer of each row; worst row %.3f.\n",
+              means.count, std::exp(means.openblas / means.count), std::exp(means.best / means.count), means.worst);
+  return csv.good() ? 0 : 1;
+}
