@@ -1,0 +1,67 @@
+#include "measure/arms.h"
+
+#include "base/error.h"
+#include "base/files.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+namespace deepgen {
+
+TimingOperands::TimingOperands(const Problem& p, int64_t workspace, uint64_t seed)
+    : problem_(p), inputs_(p, seed, false), d_(size_t(p.m * p.n * p.batch * size_of(p.d)), 5),
+      workspace_(size_t(std::max<int64_t>(workspace, 1)), 0) {}
+
+CallBuffers TimingOperands::buffers() const {
+  const Problem& p = problem_;
+  CallBuffers x;
+  x.a = inputs_.a.data(), x.lda = p.a_columns(), x.stride_a = p.m * p.k;
+  x.b = inputs_.b.data(), x.ldb = p.b_columns(), x.stride_b = p.k * p.n;
+  x.d = d_.data(), x.ldd = x.ldc = p.n, x.stride_d = x.stride_c = p.m * p.n;
+  x.bias = p.has(EpilogueOp::bias) ? inputs_.bias.data() : nullptr;
+  x.workspace = workspace_.data();
+  return x;
+}
+
+void TimingOperands::touch() const {
+  std::memset(d_.data(), 0, d_.size());
+  std::memset(workspace_.data(), 0, workspace_.size());
+}
+
+Arm kernel_arm(const std::string& name, const Kernel& kernel, const TimingOperands& operands) {
+  return {name, [&kernel, &operands]() -> std::function<void()> {
+            auto loaded = std::make_shared<LoadedKernel>(kernel);
+            operands.touch();
+            return [loaded, block = loaded->arguments(operands.buffers(), loaded->full_range())] {
+              loaded->call(block);
+            };
+          }};
+}
+
+Arm vendor_arm(const Vendor& vendor, const Problem& problem, const TimingOperands& operands) {
+  return {vendor.name(),
+          [&vendor, &problem, &operands] { return vendor.prepare(problem, operands.buffers()); }};
+}
+
+std::string timing_lock_path() { return machine_lock_dir() + "/device-cpu"; }
+
+Json environment(const Device& device, const std::string& anchor) {
+  return {{"device", device.to_json()},
+          {"profile", "cpu-interleaved/1"},
+          {"threads", 1},
+          {"tool", "deepgen-measure " DEEPGEN_VERSION},
+          {"anchor", anchor}};
+}
+
+int64_t runnable_isa(const Device& device) { return std::min(device.isa, int64_t(deepgen_cpu_level())); }
+
+void check_device(const Device& device, const std::string& where) {
+  if (device.arch != "cpu")
+    throw Error("measuring on arch '" + device.arch + "' is not supported", where, "", "tune for arch cpu");
+  if (!device.present)
+    throw Error("the device is not attached", where, "",
+                "measure on a host that has it, or build from a lock");
+}
+
+} // namespace deepgen

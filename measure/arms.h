@@ -1,0 +1,41 @@
+// What is timed: kernels and the vendor on the same dense operands, alpha 1 and beta 0, one thread.
+#pragma once
+
+#include "base/device.h"
+#include "base/kernel.h"
+#include "base/record.h"
+#include "measure/inputs.h"
+#include "measure/race.h"
+#include "measure/vendor.h"
+
+namespace deepgen {
+
+class TimingOperands {
+public:
+  /// `workspace`: of the kernel that needs most.
+  TimingOperands(const Problem&, int64_t workspace, uint64_t seed);
+  CallBuffers buffers() const;
+  /// Touches what calls write, so that no sample pays for page faults. For the worker, after the fork.
+  void touch() const;
+
+private:
+  Problem problem_;
+  Inputs inputs_;
+  PageBuffer d_, workspace_;
+};
+
+/// `kernel` and `operands` must outlive the race.
+Arm kernel_arm(const std::string& name, const Kernel& kernel, const TimingOperands& operands);
+Arm vendor_arm(const Vendor& vendor, const Problem& problem, const TimingOperands& operands);
+
+/// The lock under which anything is timed on the CPU, whoever builds.
+std::string timing_lock_path();
+
+/// The first line of a log: on what and how its records were measured.
+Json environment(const Device& device, const std::string& anchor);
+/// Throws Error unless the CPU is there and described for this host.
+void check_device(const Device& device, const std::string& where);
+/// The level that both the description and this CPU have.
+int64_t runnable_isa(const Device& device);
+
+} // namespace deepgen

@@ -1,0 +1,36 @@
+// The candidates of one round as files, and what becomes of them as records.
+#pragma once
+
+#include "base/device.h"
+#include "base/kernel.h"
+#include "base/plan.h"
+#include "base/record.h"
+
+namespace deepgen {
+
+struct Candidate {
+  KernelFile file;
+  Record record; ///< status is empty until something decided it
+  const Kernel& main() const { return *file.find("main"); }
+  bool open() const { return record.status.empty(); }
+  void decide(const std::string& status, const std::string& detail);
+};
+
+/// Reads DIR/sNN.dgk for NN in [0, slots); paths in the records are relative to the folder of `log`. Slots
+/// that the plan lacks give no candidate. Failed compiles, code that the device cannot run and code equal to
+/// an earlier slot's are decided already. Throws Error when a file is missing, or is not what the plan says.
+std::vector<Candidate> load_candidates(const Plan& plan, const std::string& directory, int64_t slots,
+                                       const std::string& log, int64_t device_isa);
+
+/// A candidate that is in no plan slot, such as the anchor.
+Candidate load_candidate(const std::string& path, const std::string& log, int64_t device_isa);
+
+/// `path` as seen from the folder of `log`.
+std::string relative_to_log(const std::string& path, const std::string& log);
+/// The path of a record's kernel file, given the log that holds the record.
+std::string kernel_path(const Record& record, const std::string& log);
+
+/// JSON has no NaN and no infinity.
+double finite(double value);
+
+} // namespace deepgen

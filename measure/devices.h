@@ -1,0 +1,15 @@
+// What is attached to this machine.
+#pragma once
+
+#include "base/device.h"
+
+namespace deepgen {
+
+/// The device of `arch`: "cpu", "sm_..." or "gfx...". GPUs are named when the driver lists one, and can be
+/// compiled for; measuring on them is not there yet. Throws Error for an arch of another form.
+Device find_device(const std::string& arch);
+
+/// One line for people about each attached device.
+std::vector<std::string> list_devices();
+
+} // namespace deepgen

@@ -1,0 +1,42 @@
+// Seeded operand values, as stored and dense.
+#pragma once
+
+#include "base/problem.h"
+
+#include <cstddef>
+
+namespace deepgen {
+
+/// Pages of zeros, aligned to a cache line. `colour` staggers the start within the page, so that operands of
+/// equal size do not contend for the same cache sets.
+class PageBuffer {
+public:
+  PageBuffer() = default;
+  explicit PageBuffer(size_t bytes, int colour = 0); ///< throws Error when memory is short
+  ~PageBuffer();
+  PageBuffer(PageBuffer&& other) noexcept { swap(other); }
+  PageBuffer& operator=(PageBuffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  char* data() const { return data_; }
+  size_t size() const { return size_; }
+
+private:
+  void swap(PageBuffer& other) noexcept;
+  void* pages_ = nullptr;
+  size_t mapped_ = 0, size_ = 0;
+  char* data_ = nullptr;
+};
+
+/// A, B, C and bias of one problem, uniform in [-1, 1), of the problem's types: never zeros (which would be
+/// fast), never denormals (which would be slow). A value depends only on the seed and its place.
+struct Inputs {
+  PageBuffer a, b, c, bias;
+  Inputs(const Problem&, uint64_t seed, bool with_c = true);
+};
+
+/// The `index`-th number of a stream, uniform in [-1, 1) with 24 significant bits.
+double uniform(uint64_t seed, uint64_t index);
+
+} // namespace deepgen

@@ -1,0 +1,112 @@
+// deepgen-measure: devices, verification, timing. Needs the device, and no compiler.
+#include "base/error.h"
+#include "base/files.h"
+#include "measure/devices.h"
+#include "measure/run.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+namespace {
+
+using namespace deepgen;
+
+void add_measure_options(CLI::App& app, MeasureOptions& o) {
+  app.add_option("--seconds", o.seconds, "time budget; waiting for the machine is not counted")
+      ->envname("DEEPGEN_MEASURE_SECONDS")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  app.add_option("--timeout", o.call_seconds,
+                 "seconds after which a kernel call hangs (more for large problems)")
+      ->envname("DEEPGEN_MEASURE_TIMEOUT")
+      ->check(CLI::Range(0.05, 3600.0))
+      ->capture_default_str();
+  app.add_option("--seed", o.seed, "seed of the data, the order of rounds and the bootstrap")
+      ->capture_default_str();
+}
+
+struct DevicesCommand {
+  std::string arch = "cpu", output;
+  bool list = false;
+};
+
+void devices(const DevicesCommand& command) {
+  if (command.list) {
+    for (const std::string& line : list_devices())
+      std::puts(line.c_str());
+    return;
+  }
+  const std::string text = find_device(command.arch).to_json().dump(1) + "\n";
+  if (command.output.empty())
+    std::fputs(text.c_str(), stdout);
+  else
+    write_if_changed(command.output, text);
+}
+
+void add_devices(CLI::App& app, DevicesCommand& c) {
+  auto* sub = app.add_subcommand("devices", "Describe the device of an arch, or list what is attached");
+  sub->add_option("--arch", c.arch, "cpu, sm_<number> or gfx<number>")->capture_default_str();
+  sub->add_option("-o", c.output, "write the description here, if it changed (default: standard output)");
+  sub->add_flag("--list", c.list, "one line for people about each attached device");
+  sub->footer("Example:\n  deepgen-measure devices --arch cpu -o device.json");
+  sub->callback([&c] { devices(c); });
+}
+
+void add_run(CLI::App& app, RunCommand& c) {
+  auto* sub = app.add_subcommand("run", "Verify and time the candidates of one round; one record for each");
+  sub->add_option("--plan", c.plan, "the round's plan.json")->required();
+  sub->add_option("--kernels", c.kernels, "folder with s00.dgk, s01.dgk, ...")->required();
+  sub->add_option("--slots", c.slots, "how many there are")->required()->check(CLI::Range(1, 1000000));
+  sub->add_option("--device", c.device, "device.json")->required();
+  sub->add_option("--anchor", c.anchor,
+                  "kernel that ratios are taken against; default: slot 0 of this round");
+  sub->add_option("-o", c.output, "records.jsonl")->required();
+  add_measure_options(*sub, c.options);
+  sub->footer(
+      "Example:\n  deepgen-measure run --plan r1/plan.json --kernels r1 --slots 12 --device device.json \\\n"
+      "    --anchor r0/s00.dgk -o r1/records.jsonl");
+  sub->callback([&c] { run(c); });
+}
+
+void add_playoff(CLI::App& app, PlayoffCommand& c) {
+  auto* sub = app.add_subcommand(
+      "playoff",
+      "Time the best of all rounds against the default and the vendor library, on a quiet machine.\n"
+      "Takes 11 to 60 interleaved rounds: as many as the time budget has room for, but 11 at least");
+  sub->add_option("--records", c.records, "logs of the rounds")->required()->expected(1, 1000);
+  sub->add_option("--device", c.device, "device.json")->required();
+  sub->add_option("-o", c.output, "final.jsonl")->required();
+  sub->add_flag("!--no-vendor", c.options.vendor, "do not time the vendor library");
+  add_measure_options(*sub, c.options);
+  sub->footer("Example:\n  deepgen-measure playoff --device device.json --records r0/records.jsonl "
+              "r1/records.jsonl \\\n"
+              "    -o final.jsonl");
+  sub->callback([&c] { playoff(c); });
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Measures GEMM kernels that `deepgen compile` made: verifies them against an f64 reference in a\n"
+      "worker process, and times them against each other.");
+  app.set_version_flag("--version", "deepgen-measure " DEEPGEN_VERSION);
+  app.require_subcommand(1);
+  app.footer("Example:\n  deepgen-measure devices --list\nEvery command has its own --help.");
+  DevicesCommand devices_command;
+  RunCommand run_command;
+  PlayoffCommand playoff_command;
+  add_devices(app, devices_command);
+  add_run(app, run_command);
+  add_playoff(app, playoff_command);
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "deepgen-measure: error: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,293 @@
+#include "measure/race.h"
+
+#include "measure/candidates.h"
+#include "measure/statistics.h"
+#include "measure/worker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+namespace deepgen {
+namespace {
+
+constexpr double kTooSlow = 3;
+constexpr int kRetries = 3; ///< of a disturbed sample, when it is a short one
+constexpr double kShort = 0.05;
+constexpr double kSlack = 20;
+
+using Samples = std::vector<std::map<int, Sample>>;
+
+/// Lives in the worker.
+class Track {
+public:
+  Track(const std::vector<Arm>& arms, const std::vector<size_t>& entered, const RaceOptions& options,
+        Channel& channel)
+      : options_(options), channel_(channel), random_(options.seed), runners_(arms.size()) {
+    for (size_t arm : entered) {
+      announce(arm, options_.call_seconds);
+      runners_[arm].call = arms[arm].make();
+      calibrate(arm);
+    }
+  }
+
+  double round_seconds(const std::vector<size_t>& arms) const {
+    double sum = 0;
+    for (size_t arm : arms)
+      sum += runners_[arm].sample_seconds();
+    return sum;
+  }
+  double first_seconds(size_t arm) const { return runners_[arm].seconds; }
+  const std::map<int, Sample>& samples(size_t arm) const { return runners_[arm].rounds; }
+  double left() const { return options_.deadline - wall_seconds(); }
+
+  void drop(size_t arm) {
+    record(arm, 0, {runners_[arm].seconds, false});
+    channel_.send({{"arm", arm}, {"dropped", true}});
+  }
+
+  void run_round(std::vector<size_t> arms) {
+    for (size_t i = arms.size(); i > 1; --i)
+      std::swap(arms[i - 1], arms[random_() % i]);
+    for (size_t arm : arms)
+      if (!runners_[arm].rounds.count(round_))
+        record(arm, round_, sample(arm));
+    ++round_;
+  }
+
+private:
+  struct Runner {
+    std::function<void()> call;
+    double seconds = 0; ///< of one call
+    int64_t calls = 1;  ///< in a sample
+    std::map<int, Sample> rounds;
+    double sample_seconds() const { return seconds * double(calls + 1); }
+  };
+
+  /// Finds how many calls fill a sample; the first call warms up. Where one call takes far longer than a
+  /// sample, it is the arm's sample of the first round already: repeating it would use up the budget.
+  void calibrate(size_t arm) {
+    Runner& r = runners_[arm];
+    constexpr double kLong = 10;
+    const Sample first = watch_.time(r.call, 1);
+    r.seconds = first.seconds;
+    if (first.seconds > kLong * options_.sample_seconds)
+      return record(arm, 0, first);
+    for (r.calls = 1;; r.calls *= 4) {
+      const double seconds = watch_.time(r.call, r.calls).seconds;
+      r.seconds = r.calls == 1 ? seconds : std::min(r.seconds, seconds);
+      if (seconds * double(r.calls) >= options_.sample_seconds / 8 || r.calls > (1 << 24))
+        break;
+    }
+    r.seconds = std::max(r.seconds, 1e-10);
+    r.calls = std::max<int64_t>(1, int64_t(std::ceil(options_.sample_seconds / r.seconds)));
+  }
+
+  Sample sample(size_t arm) {
+    Runner& r = runners_[arm];
+    announce(arm, std::max(options_.call_seconds, kSlack * r.sample_seconds()));
+    // A call that takes long enough warms its own caches.
+    const bool warm = r.seconds < options_.sample_seconds;
+    const int retries = r.sample_seconds() < kShort ? kRetries : 1;
+    Sample best;
+    for (int attempt = 0; attempt <= retries; ++attempt) {
+      if (warm)
+        r.call();
+      const Sample one = watch_.time(r.call, r.calls);
+      if (attempt == 0 || one.clean || one.seconds < best.seconds)
+        best = one;
+      if (one.clean || left() < 0)
+        break;
+    }
+    return best;
+  }
+
+  void announce(size_t arm, double limit) {
+    channel_.send({{"arm", arm}, {"running", true}});
+    channel_.step("timing", limit);
+  }
+
+  void record(size_t arm, int round, const Sample& s) {
+    runners_[arm].rounds[round] = s;
+    channel_.send({{"arm", arm}, {"round", round}, {"seconds", s.seconds}, {"clean", s.clean}});
+  }
+
+  const RaceOptions& options_;
+  Channel& channel_;
+  Stopwatch watch_;
+  std::mt19937_64 random_;
+  std::vector<Runner> runners_;
+  int round_ = 0;
+};
+
+std::vector<double> ratios(const std::map<int, Sample>& arm, const std::map<int, Sample>& anchor) {
+  std::vector<double> clean, all;
+  for (const auto& [round, sample] : arm) {
+    auto other = anchor.find(round);
+    if (other == anchor.end() || !(sample.seconds > 0) || !(other->second.seconds > 0))
+      continue;
+    all.push_back(std::log(sample.seconds / other->second.seconds));
+    if (sample.clean && other->second.clean)
+      clean.push_back(all.back());
+  }
+  return clean.size() >= 3 && clean.size() * 2 >= all.size() ? clean : all;
+}
+
+/// The best `keep` by their ratio so far; the anchor stays, and does not count.
+std::vector<size_t> best_arms(const Track& track, const std::vector<size_t>& arms, size_t keep) {
+  std::vector<std::pair<double, size_t>> ranked;
+  for (size_t arm : arms)
+    if (arm != arms.front())
+      ranked.emplace_back(median(ratios(track.samples(arm), track.samples(arms.front()))), arm);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<size_t> kept = {arms.front()};
+  for (size_t i = 0; i < std::min(keep, ranked.size()); ++i)
+    kept.push_back(ranked[i].second);
+  return kept;
+}
+
+std::vector<size_t> drop_slow(Track& track, const std::vector<size_t>& arms) {
+  double fastest = track.first_seconds(arms.front());
+  for (size_t arm : arms)
+    fastest = std::min(fastest, track.first_seconds(arm));
+  std::vector<size_t> kept;
+  for (size_t arm : arms)
+    if (arm == arms.front() || track.first_seconds(arm) <= kTooSlow * fastest)
+      kept.push_back(arm);
+    else
+      track.drop(arm);
+  return kept;
+}
+
+void run_halving(Track& track, std::vector<size_t> arms) {
+  struct Stage {
+    int rounds;
+    double share; ///< of the time left
+  };
+  constexpr Stage kStages[] = {{3, 0.4}, {5, 0.5}, {9, 1.0}};
+  constexpr size_t kFewest = 4, kFinalists = 8;
+  arms = drop_slow(track, arms);
+  for (size_t stage = 0; stage < std::size(kStages); ++stage) {
+    if (stage > 0) {
+      const size_t third = std::max(kFewest, (arms.size() + 1) / 3);
+      arms = best_arms(track, arms, stage == 2 ? std::min(third, kFinalists) : third);
+      if (track.left() <= 0)
+        return;
+    }
+    const double affordable = kStages[stage].share * track.left() / std::max(track.round_seconds(arms), 1e-9);
+    const int rounds = int(std::clamp(affordable, 1.0, double(kStages[stage].rounds)));
+    for (int i = 0; i < rounds && (i == 0 || track.left() > 0); ++i)
+      track.run_round(arms);
+  }
+}
+
+void run_full(Track& track, const std::vector<size_t>& arms, int fewest, int most) {
+  for (int i = 0; i < most && (i < fewest || track.left() > track.round_seconds(arms)); ++i)
+    track.run_round(arms);
+}
+
+/// The best ratio so far, for people.
+std::string standing(const std::vector<ArmResult>& results, size_t anchor, int round) {
+  double best = 1;
+  for (const ArmResult& r : results)
+    if (r.timed() && !r.dropped && results[anchor].timed())
+      best = std::min(best, std::exp(median(log_ratios(r, results[anchor]))));
+  char text[80];
+  std::snprintf(text, sizeof text, "timing round %d, best %.3f of the default's time", round + 1, best);
+  return text;
+}
+
+/// Runs `strategy` in workers until one gets through; arms that kill one stay out of the next.
+std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& options, Progress& progress,
+                            const std::function<void(Track&, const std::vector<size_t>&)>& strategy) {
+  std::vector<ArmResult> results(arms.size());
+  std::vector<size_t> entered(arms.size());
+  std::iota(entered.begin(), entered.end(), size_t(0));
+  while (!entered.empty()) {
+    size_t current = entered.front();
+    int round = -1;
+    const auto on_message = [&](const Json& m) {
+      current = std::min(m.value("arm", current), arms.size() - 1);
+      if (m.contains("dropped"))
+        results[current].dropped = true;
+      if (!m.contains("round"))
+        return;
+      results[current].rounds[m.value("round", 0)] = {m.value("seconds", 0.0), m.value("clean", false)};
+      if (m.value("round", 0) == round)
+        return;
+      round = m.value("round", 0);
+      progress.live(standing(results, entered.front(), round));
+    };
+    const WorkerEnd end = run_worker(
+        [&](Channel& channel) {
+          Track track(arms, entered, options, channel);
+          strategy(track, entered);
+        },
+        on_message);
+    if (end.kind == WorkerEnd::done)
+      break;
+    for (size_t arm : entered)
+      results[arm] = {};
+    results[current].failure = end.kind == WorkerEnd::timeout ? "timeout" : "crash";
+    results[current].detail = end.detail;
+    std::erase(entered, current);
+  }
+  return results;
+}
+
+} // namespace
+
+std::vector<ArmResult> halving_race(const std::vector<Arm>& arms, const RaceOptions& options,
+                                    Progress& progress) {
+  return race(arms, options, progress, run_halving);
+}
+
+std::vector<ArmResult> full_race(const std::vector<Arm>& arms, int fewest, int most,
+                                 const RaceOptions& options, Progress& progress) {
+  return race(arms, options, progress, [&](Track& track, const std::vector<size_t>& entered) {
+    run_full(track, entered, fewest, most);
+  });
+}
+
+std::vector<double> log_ratios(const ArmResult& arm, const ArmResult& anchor) {
+  return ratios(arm.rounds, anchor.rounds);
+}
+
+Timing summarize(const ArmResult& arm, const ArmResult& anchor, uint64_t seed) {
+  std::vector<double> clean, all;
+  for (const auto& [round, sample] : arm.rounds) {
+    all.push_back(sample.seconds);
+    if (sample.clean)
+      clean.push_back(sample.seconds);
+  }
+  const std::vector<double>& used = clean.empty() ? all : clean;
+  const Interval ratio = bootstrap_median(log_ratios(arm, anchor), seed);
+  Timing t;
+  t.seconds = finite(median(used));
+  t.quartile1 = finite(quantile(used, 0.25));
+  t.quartile3 = finite(quantile(used, 0.75));
+  t.ratio = finite(std::exp(ratio.middle));
+  t.low = finite(std::exp(ratio.low));
+  t.high = finite(std::exp(ratio.high));
+  t.samples = int64_t(all.size());
+  t.clean = all.empty() ? 0 : double(clean.size()) / double(all.size());
+  return t;
+}
+
+size_t anchor_of(const std::vector<ArmResult>& results) {
+  size_t i = 0;
+  while (i < results.size() && !results[i].timed())
+    ++i;
+  return i;
+}
+
+double clean_share(const std::vector<ArmResult>& results) {
+  double clean = 0, all = 0;
+  for (const ArmResult& r : results)
+    for (const auto& [round, sample] : r.rounds)
+      clean += sample.clean, all += 1;
+  return all > 0 ? clean / all : 0;
+}
+
+} // namespace deepgen

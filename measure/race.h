@@ -1,0 +1,56 @@
+// Times arms against each other: every round runs each arm once in a random order, so that drift hits all
+// alike.
+#pragma once
+
+#include "base/record.h"
+#include "measure/progress.h"
+#include "measure/stopwatch.h"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace deepgen {
+
+/// One thing to time. Arm 0 is the anchor, against which ratios are taken.
+struct Arm {
+  std::string name;
+  /// Called in the worker; returns the call to time. Hence whatever it loads cannot hurt the parent.
+  std::function<std::function<void()>()> make;
+};
+
+/// What an arm did: its sample in each round that it took part in.
+struct ArmResult {
+  std::map<int, Sample> rounds;
+  bool dropped = false;        ///< too slow to go on after its first sample
+  std::string failure, detail; ///< "crash" or "timeout" while being timed
+  bool timed() const { return failure.empty() && !rounds.empty(); }
+};
+
+struct RaceOptions {
+  double sample_seconds = 0.003; ///< enough calls for this
+  double deadline = 0;           ///< on the clock of wall_seconds()
+  double call_seconds = 10;      ///< a call that takes longer hangs
+  uint64_t seed = 1;
+};
+
+/// Successive halving in a worker process: 3 rounds for all, 5 for the better third (at least 4), 9 for the
+/// best 8 of those; always with the anchor. Fewer where the deadline is near, but at least one. Arms that the
+/// first sample shows to be 3 times slower than the fastest are dropped. After a crash the race starts again
+/// without the culprit.
+std::vector<ArmResult> halving_race(const std::vector<Arm>& arms, const RaceOptions&, Progress&);
+
+/// Every arm in every round: as many rounds as the deadline allows, from `fewest` to `most`.
+std::vector<ArmResult> full_race(const std::vector<Arm>& arms, int fewest, int most, const RaceOptions&,
+                                 Progress&);
+
+/// The arm that ratios are taken against: the first one that could be timed; results.size() when none could.
+size_t anchor_of(const std::vector<ArmResult>& results);
+/// log(arm / anchor) of the rounds that have both; only undisturbed pairs where those are at least half and
+/// at least 3.
+std::vector<double> log_ratios(const ArmResult& arm, const ArmResult& anchor);
+Timing summarize(const ArmResult& arm, const ArmResult& anchor, uint64_t seed);
+double clean_share(const std::vector<ArmResult>& results);
+
+} // namespace deepgen

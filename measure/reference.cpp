@@ -1,0 +1,256 @@
+#include "measure/reference.h"
+
+#include "measure/buffers.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+
+// One object file serves every x86-64: the loader picks the clone.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
+#define DEEPGEN_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define DEEPGEN_CLONES
+#endif
+
+namespace deepgen {
+namespace {
+
+constexpr double kFullFlops = 20e9, kSampleFlops = 8e9;
+constexpr int64_t kFullElements = int64_t(1) << 25;
+constexpr int64_t kRun = 32;
+
+constexpr int64_t kTileM = 4, kTileN = 8, kBlockK = 256, kBlockN = 512;
+
+/// out[4][ld] += a (packed [k][4]) * b (packed [k][8]).
+DEEPGEN_CLONES void tile_product(const double* a, const double* b, int64_t k, double* out, int64_t ld) {
+  typedef double Vector __attribute__((vector_size(64)));
+  Vector sum[kTileM] = {};
+  for (int64_t i = 0; i < k; ++i, a += kTileM, b += kTileN) {
+    Vector right;
+    std::memcpy(&right, b, sizeof right);
+    for (int64_t r = 0; r < kTileM; ++r)
+      sum[r] += a[r] * right;
+  }
+  for (int64_t r = 0; r < kTileM; ++r)
+    for (int64_t j = 0; j < kTileN; ++j)
+      out[r * ld + j] += sum[r][j];
+}
+
+double element(Type type, const char* data, int64_t index) {
+  return type == Type::f32 ? reinterpret_cast<const float*>(data)[index]
+                           : reinterpret_cast<const double*>(data)[index];
+}
+
+/// Copies a block of `inner` k-values by `outer` rows or columns into panels of `width`, zero beyond the
+/// edge. Element (o, i) lies at offset(o) + i * step.
+template <typename Offset>
+void pack(Type type, const char* data, int64_t outer, int64_t inner, int64_t width, int64_t step,
+          Offset offset, double* out) {
+  for (int64_t o0 = 0; o0 < outer; o0 += width, out += width * inner)
+    for (int64_t o = 0; o < width; ++o) {
+      if (o0 + o >= outer) {
+        for (int64_t i = 0; i < inner; ++i)
+          out[i * width + o] = 0;
+        continue;
+      }
+      const int64_t base = offset(o0 + o);
+      if (type == Type::f32)
+        for (int64_t i = 0; i < inner; ++i)
+          out[i * width + o] = reinterpret_cast<const float*>(data)[base + i * step];
+      else
+        for (int64_t i = 0; i < inner; ++i)
+          out[i * width + o] = reinterpret_cast<const double*>(data)[base + i * step];
+    }
+}
+
+std::vector<int64_t> choose_rows(const Problem& p, uint64_t seed) {
+  const int64_t all = p.m * p.batch;
+  std::vector<int64_t> rows;
+  if (p.flops() <= kFullFlops && all * p.n <= kFullElements) {
+    for (int64_t i = 0; i < all; ++i)
+      rows.push_back(i);
+    return rows;
+  }
+  const double row_flops = 2.0 * double(p.n) * double(p.k);
+  const auto budget = int64_t(std::min(kSampleFlops / row_flops, double(kFullElements) / double(p.n)));
+  rows = {0, all - 1};
+  for (int64_t run = 0; run < std::max<int64_t>(1, budget / kRun); ++run) {
+    const auto start = int64_t((uniform(seed, uint64_t(run)) + 1) / 2 * double(all));
+    for (int64_t i = start; i < std::min(start + kRun, all); ++i)
+      rows.push_back(i);
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return rows;
+}
+
+double unit_roundoff(Type type) { return type == Type::f32 ? 0x1p-24 : 0x1p-53; }
+double smallest_normal(Type type) { return type == Type::f32 ? double(FLT_MIN) : DBL_MIN; }
+
+double gelu(double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); }
+double silu(double x) { return x / (1 + std::exp(-x)); }
+
+void apply(EpilogueOp op, double u, double bias, double& x, double& tolerance) {
+  constexpr double kSlope = 1.13, kFunction = 16;
+  switch (op) {
+  case EpilogueOp::bias:
+    tolerance += 2 * u * (std::fabs(x) + std::fabs(bias));
+    x += bias;
+    break;
+  case EpilogueOp::relu:
+    x = std::max(x, 0.0);
+    break;
+  case EpilogueOp::gelu:
+  case EpilogueOp::silu:
+    tolerance = kSlope * tolerance + kFunction * u * std::fabs(x);
+    x = op == EpilogueOp::gelu ? gelu(x) : silu(x);
+    break;
+  }
+}
+
+std::string place(const Problem& p, int64_t index, int64_t column) {
+  std::string text = "row " + std::to_string(index % p.m) + ", column " + std::to_string(column);
+  if (p.batch > 1)
+    text += ", batch entry " + std::to_string(index / p.m);
+  return text;
+}
+
+bool untouched(const Problem& p, const char* data, int64_t column) {
+  const int64_t bytes = size_of(p.d);
+  uint32_t word[2] = {canary, canary};
+  return std::memcmp(data + column * bytes, word, size_t(bytes)) == 0;
+}
+
+} // namespace
+
+Reference::Reference(const Problem& p, const Inputs& inputs, uint64_t seed)
+    : problem_(p), inputs_(inputs), rows_(choose_rows(p, seed)) {
+  product_.assign(rows_.size() * size_t(p.n), 0.0);
+  measure_norms();
+  for (size_t begin = 0; begin < rows_.size();) {
+    const int64_t entry = rows_[begin] / p.m;
+    size_t end = begin;
+    while (end < rows_.size() && rows_[end] / p.m == entry)
+      ++end;
+    multiply_entry(entry, begin, end);
+    begin = end;
+  }
+}
+
+void Reference::multiply_entry(int64_t entry, size_t begin, size_t end) {
+  const Problem& p = problem_;
+  const char* a = inputs_.a.data() + entry * p.m * p.k * size_of(p.a);
+  const char* b = inputs_.b.data() + entry * p.k * p.n * size_of(p.b);
+  const auto count = int64_t(end - begin);
+  std::vector<double> b_panels(size_t(kBlockK * (kBlockN + kTileN))), a_panel(size_t(kBlockK * kTileM));
+  double edge[kTileM * kTileN];
+  for (int64_t n0 = 0; n0 < p.n; n0 += kBlockN)
+    for (int64_t k0 = 0; k0 < p.k; k0 += kBlockK) {
+      const int64_t nb = std::min(kBlockN, p.n - n0), kb = std::min(kBlockK, p.k - k0);
+      const auto b_at = [&](int64_t j) { return p.b_transposed() ? (n0 + j) * p.k + k0 : k0 * p.n + n0 + j; };
+      pack(p.b, b, nb, kb, kTileN, p.b_transposed() ? 1 : p.n, b_at, b_panels.data());
+      for (int64_t i = 0; i < count; i += kTileM) {
+        const int64_t mb = std::min(kTileM, count - i);
+        const auto a_at = [&](int64_t r) {
+          const int64_t row = rows_[begin + size_t(i + r)] % p.m;
+          return p.a_transposed() ? k0 * p.m + row : row * p.k + k0;
+        };
+        pack(p.a, a, mb, kb, kTileM, p.a_transposed() ? p.m : 1, a_at, a_panel.data());
+        double* out = &product_[(begin + size_t(i)) * size_t(p.n) + size_t(n0)];
+        for (int64_t j = 0; j < nb; j += kTileN) {
+          if (mb == kTileM && nb - j >= kTileN) {
+            tile_product(a_panel.data(), &b_panels[size_t(j * kb)], kb, out + j, p.n);
+            continue;
+          }
+          std::fill(std::begin(edge), std::end(edge), 0.0);
+          tile_product(a_panel.data(), &b_panels[size_t(j * kb)], kb, edge, kTileN);
+          for (int64_t r = 0; r < mb; ++r)
+            for (int64_t x = 0; x < std::min(kTileN, nb - j); ++x)
+              out[r * p.n + j + x] += edge[r * kTileN + x];
+        }
+      }
+    }
+}
+
+void Reference::measure_norms() {
+  const Problem& p = problem_;
+  for (int64_t index : rows_) {
+    const int64_t base = index / p.m * p.m * p.k, row = index % p.m;
+    double sum = 0;
+    for (int64_t k = 0; k < p.k; ++k) {
+      const double x =
+          element(p.a, inputs_.a.data(), base + (p.a_transposed() ? k * p.m + row : row * p.k + k));
+      sum += x * x;
+    }
+    a_norms_.push_back(std::sqrt(sum));
+  }
+  b_norms_.assign(size_t(p.batch * p.n), 0.0);
+  int64_t at = 0;
+  for (int64_t entry = 0; entry < p.batch; ++entry)
+    for (int64_t r = 0; r < p.b_rows(); ++r)
+      for (int64_t c = 0; c < p.b_columns(); ++c) {
+        const double x = element(p.b, inputs_.b.data(), at++);
+        b_norms_[size_t(entry * p.n + (p.b_transposed() ? r : c))] += x * x;
+      }
+  for (double& x : b_norms_)
+    x = std::sqrt(x);
+}
+
+Expected Reference::expected(double alpha, double beta) const {
+  const Problem& p = problem_;
+  const double u = unit_roundoff(p.d), factor = (8 + 4 * std::sqrt(double(p.k))) * std::fabs(alpha);
+  Expected out;
+  out.value.reserve(product_.size());
+  out.tolerance.reserve(product_.size());
+  for (size_t i = 0; i < rows_.size(); ++i)
+    for (int64_t j = 0; j < p.n; ++j) {
+      const size_t at = i * size_t(p.n) + size_t(j);
+      const double c = beta == 0 ? 0 : beta * element(p.d, inputs_.c.data(), rows_[i] * p.n + j);
+      double x = alpha * product_[at] + c;
+      double tolerance =
+          u * (factor * a_norms_[i] * b_norms_[size_t(rows_[i] / p.m * p.n + j)] + 8 * std::fabs(c));
+      for (EpilogueOp op : p.epilogue)
+        apply(op, u, element(p.d, inputs_.bias.data(), j), x, tolerance);
+      out.value.push_back(x);
+      out.tolerance.push_back(tolerance + smallest_normal(p.d));
+    }
+  return out;
+}
+
+Comparison compare_row(const Problem& p, int64_t index, const char* data, const double* value,
+                       const double* tolerance) {
+  Comparison worst;
+  int64_t worst_column = -1;
+  for (int64_t j = 0; j < p.n; ++j) {
+    const double error = std::fabs(element(p.d, data, j) - value[j]) / tolerance[j];
+    if (error <= worst.error)
+      continue;
+    if (!(error <= 1) && !(worst.error > 1))
+      worst_column = j; // the first wrong column tells most
+    worst.error = std::isfinite(error) ? error : 1e30;
+  }
+  if (worst_column < 0)
+    return worst;
+  const double found = element(p.d, data, worst_column);
+  worst.detail = untouched(p, data, worst_column)
+                     ? "not written: " + place(p, index, worst_column)
+                     : place(p, index, worst_column) + " is " + std::to_string(found) + ", expected " +
+                           std::to_string(value[worst_column]) + " +- " +
+                           std::to_string(tolerance[worst_column]);
+  return worst;
+}
+
+Comparison check_finite(const Problem& p, int64_t index, const char* data) {
+  Comparison result;
+  for (int64_t j = 0; j < p.n; ++j)
+    if (!std::isfinite(element(p.d, data, j))) {
+      result.error = 1e30;
+      result.detail = (untouched(p, data, j) ? "not written: " : "not finite: ") + place(p, index, j);
+      return result;
+    }
+  return result;
+}
+
+} // namespace deepgen

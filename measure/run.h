@@ -1,0 +1,33 @@
+// The commands of deepgen-measure that time something. Both print a summary line to stderr.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace deepgen {
+
+struct MeasureOptions {
+  double seconds = 20;      ///< for everything but waiting for the machine
+  double call_seconds = 10; ///< a call without an answer for longer hangs
+  uint64_t seed = 1;
+  bool vendor = true; ///< playoff: time the vendor library too
+};
+
+/// Verifies and times the candidates of one round against the anchor; writes one record for each.
+struct RunCommand {
+  std::string plan, kernels, device, anchor, output;
+  int64_t slots = 0;
+  MeasureOptions options;
+};
+void run(const RunCommand&);
+
+/// Times the best of all rounds, the default twice and the vendor; writes the records of stage "final".
+struct PlayoffCommand {
+  std::string device, output;
+  std::vector<std::string> records;
+  MeasureOptions options;
+};
+void playoff(const PlayoffCommand&);
+
+} // namespace deepgen

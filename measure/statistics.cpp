@@ -1,0 +1,50 @@
+#include "measure/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace deepgen {
+
+double quantile(std::vector<double> values, double q) {
+  if (values.empty())
+    return 0;
+  std::sort(values.begin(), values.end());
+  const double at = q * double(values.size() - 1);
+  const auto below = size_t(at);
+  if (below + 1 >= values.size())
+    return values.back();
+  return values[below] + (at - double(below)) * (values[below + 1] - values[below]);
+}
+
+double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
+
+Interval bootstrap_median(const std::vector<double>& values, uint64_t seed) {
+  constexpr int kResamples = 2000;
+  if (values.empty())
+    return {};
+  std::mt19937_64 random(seed);
+  std::vector<double> medians, resample(values.size());
+  medians.reserve(kResamples);
+  for (int i = 0; i < kResamples; ++i) {
+    // Not std::uniform_int_distribution: its sequence differs between libraries.
+    for (double& x : resample)
+      x = values[random() % values.size()];
+    medians.push_back(median(resample));
+  }
+  return {quantile(medians, 0.025), median(values), quantile(medians, 0.975)};
+}
+
+double noise_floor(const std::vector<double>& log_ratios) {
+  const size_t count = log_ratios.size();
+  if (count < 5)
+    return 0;
+  const size_t block = std::max<size_t>(5, count / 6);
+  std::vector<double> deviations;
+  for (size_t i = 0; i + block <= count; ++i)
+    deviations.push_back(
+        std::fabs(median({log_ratios.begin() + long(i), log_ratios.begin() + long(i + block)})));
+  return std::expm1(quantile(std::move(deviations), 0.95));
+}
+
+} // namespace deepgen

@@ -1,0 +1,84 @@
+#include "measure/stopwatch.h"
+
+#include <cstdio>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace deepgen {
+namespace {
+
+double read_clock(clockid_t clock) {
+  timespec t;
+  clock_gettime(clock, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
+/// Seconds that the hypervisor gave to others, all CPUs together.
+double steal_seconds() {
+  char text[512];
+  const int file = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    return 0;
+  const ssize_t size = ::read(file, text, sizeof text - 1);
+  close(file);
+  if (size <= 0)
+    return 0;
+  text[size] = 0;
+  unsigned long long steal = 0;
+  std::sscanf(text, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &steal);
+  return double(steal) / double(sysconf(_SC_CLK_TCK));
+}
+
+} // namespace
+
+double wall_seconds() { return read_clock(CLOCK_MONOTONIC); }
+double thread_cpu_seconds() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
+
+Stopwatch::Stopwatch() : schedstat_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {
+  // On hosts with many CPUs the kernel takes long to format /proc/stat; those are rarely virtual.
+  constexpr double kCheap = 200e-6;
+  const double start = wall_seconds();
+  steal_seconds();
+  read_steal_ = wall_seconds() - start < kCheap;
+}
+
+Stopwatch::~Stopwatch() {
+  if (schedstat_ >= 0)
+    close(schedstat_);
+}
+
+Stopwatch::Disturbance Stopwatch::read() const {
+  Disturbance d;
+  char text[128];
+  const ssize_t size = schedstat_ >= 0 ? pread(schedstat_, text, sizeof text - 1, 0) : 0;
+  unsigned long long delay = 0;
+  if (size > 0) {
+    text[size] = 0;
+    std::sscanf(text, "%*u %llu", &delay);
+    d.run_delay = 1e-9 * double(delay);
+  } else {
+    rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    d.preemptions = usage.ru_nivcsw;
+  }
+  if (read_steal_)
+    d.steal = steal_seconds();
+  return d;
+}
+
+Sample Stopwatch::time(const std::function<void()>& call, int64_t calls) const {
+  constexpr double kDelayShare = 0.005, kTick = 0.011;
+  const Disturbance before = read();
+  const double wall = wall_seconds(), cpu = thread_cpu_seconds();
+  for (int64_t i = 0; i < calls; ++i)
+    call();
+  const double cpu_time = thread_cpu_seconds() - cpu, wall_time = wall_seconds() - wall;
+  const Disturbance after = read();
+  const bool clean = after.run_delay - before.run_delay <= kDelayShare * wall_time &&
+                     after.preemptions == before.preemptions && after.steal - before.steal <= kTick;
+  return {cpu_time / double(calls), clean};
+}
+
+} // namespace deepgen

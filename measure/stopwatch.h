@@ -1,0 +1,40 @@
+// Times calls on this thread and tells whether something else disturbed them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace deepgen {
+
+double wall_seconds();
+double thread_cpu_seconds();
+
+struct Sample {
+  double seconds = 0; ///< per call, of the thread's own CPU time
+  bool clean = true;
+};
+
+/// One thread's. CPU time leaves out the time that others ran, but not what they did to the caches, nor what
+/// the hypervisor took. A sample is clean when the thread waited for a CPU at most 0.5 % of the wall time
+/// (schedstat; where that is missing, when it was never preempted) and the machine lost at most one tick to
+/// the hypervisor (steal).
+class Stopwatch {
+public:
+  Stopwatch();
+  ~Stopwatch();
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+  Sample time(const std::function<void()>& call, int64_t calls) const;
+
+private:
+  struct Disturbance {
+    double run_delay = 0, steal = 0;
+    int64_t preemptions = 0;
+  };
+  Disturbance read() const;
+  int schedstat_ = -1;
+  bool read_steal_ = false;
+};
+
+} // namespace deepgen

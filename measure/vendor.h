@@ -1,0 +1,28 @@
+// The vendor library as a baseline: OpenBLAS, loaded with dlopen so that nothing depends on it.
+#pragma once
+
+#include "measure/loader.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace deepgen {
+
+/// What a user without DeepGen would run: cblas_sgemm or cblas_dgemm on one thread, a batch as a loop, the
+/// epilogue as a loop over D afterwards with libm's functions. Loading it starts no threads in this process's
+/// children.
+class Vendor {
+public:
+  /// Empty when no OpenBLAS is installed.
+  static std::optional<Vendor> open();
+  const std::string& name() const { return name_; } ///< "openblas 0.3.21"
+  /// The call to time. The buffers must outlive it.
+  std::function<void()> prepare(const Problem&, const CallBuffers&) const;
+
+private:
+  std::string name_;
+  void *sgemm_ = nullptr, *dgemm_ = nullptr;
+};
+
+} // namespace deepgen

@@ -1,0 +1,113 @@
+#include "measure/verify_all.h"
+
+#include "base/error.h"
+#include "measure/stopwatch.h"
+#include "measure/worker.h"
+
+#include <algorithm>
+#include <map>
+
+namespace deepgen {
+namespace {
+
+/// Lives in a worker; keeps the operands of shapes that several candidates share.
+class Verifier {
+public:
+  Verifier(CaseSet& cases, const VerifyOptions& options, Channel& channel)
+      : cases_(cases), options_(options), channel_(channel) {}
+
+  Verdict verify(const KernelFile& file) {
+    Verdict worst;
+    for (const Kernel& kernel : file.kernels) {
+      if (kernel.isa > options_.device_isa)
+        continue; // a fallback's awkward twin, for a better device
+      const Verdict one = verify(kernel);
+      if (one.status != "ok")
+        return {one.status, kernel.role + " kernel: " + one.detail, one.error};
+      worst.error = std::max(worst.error, one.error);
+    }
+    return worst;
+  }
+
+private:
+  Verdict verify(const Kernel& kernel) {
+    const double limit = call_limit(kernel.problem, options_.call_seconds);
+    const std::string prefix = kernel.role + " kernel, case '";
+    channel_.step("preparing the " + kernel.role + " kernel", std::max(limit, 60.0));
+    CaseSet& cases = cases_for(kernel.problem);
+    const LoadedKernel loaded(kernel);
+    return cases.verify(loaded, kernel.workspace,
+                        [&](const std::string& name) { channel_.step(prefix + name + "'", limit); });
+  }
+
+  CaseSet& cases_for(const Problem& problem) {
+    if (problem == cases_.problem())
+      return cases_;
+    auto& own = own_[problem.key()];
+    if (!own)
+      own = std::make_unique<CaseSet>(problem, options_.seed);
+    return *own;
+  }
+
+  CaseSet& cases_;
+  const VerifyOptions& options_;
+  Channel& channel_;
+  std::map<std::string, std::unique_ptr<CaseSet>> own_;
+};
+
+Json verdict_message(size_t index, const Verdict& v) {
+  return {{"candidate", index}, {"status", v.status}, {"detail", v.detail}, {"error", finite(v.error)}};
+}
+
+/// The worker's body: verdicts for candidates[from...], in order, until the deadline.
+void verify_from(const std::vector<Candidate*>& candidates, size_t from, CaseSet& cases,
+                 const VerifyOptions& options, Channel& channel) {
+  Verifier verifier(cases, options, channel);
+  for (size_t i = from; i < candidates.size(); ++i) {
+    if (i > 0 && wall_seconds() > options.deadline)
+      return; // the first one is the default: it is always verified
+    Verdict verdict;
+    try {
+      verdict = verifier.verify(candidates[i]->file);
+    } catch (const Error& e) {
+      verdict = {"unsupported", e.what(), 0};
+    }
+    channel.send(verdict_message(i, verdict));
+  }
+}
+
+} // namespace
+
+void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, const VerifyOptions& options,
+                Progress& progress) {
+  size_t next = 0;
+  const auto show = [&] {
+    progress.live("verified " + std::to_string(next) + "/" + std::to_string(candidates.size()));
+  };
+  const auto on_verdict = [&](const Json& message) {
+    Candidate& c = *candidates.at(message.value("candidate", next));
+    c.record.error = message.value("error", 0.0);
+    if (const std::string status = message.value("status", ""); status != "ok")
+      c.decide(status, message.value("detail", ""));
+    ++next;
+    show();
+  };
+  show();
+  while (next < candidates.size()) {
+    const WorkerEnd end = run_worker(
+        [&](Channel& channel) { verify_from(candidates, next, cases, options, channel); }, on_verdict);
+    if (end.kind == WorkerEnd::done)
+      break;
+    if (next >= candidates.size())
+      break; // it died after its last verdict, which stands
+    Candidate& c = *candidates[next++];
+    if (!end.fault.empty())
+      c.decide("out_of_bounds", end.fault + "; " + end.detail);
+    else
+      c.decide(end.kind == WorkerEnd::timeout ? "timeout" : "crash", end.detail);
+  }
+  for (; next < candidates.size(); ++next)
+    candidates[next]->decide("dropped", "not verified within the time budget; raise --seconds");
+}
+
+} // namespace deepgen

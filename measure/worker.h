@@ -1,0 +1,36 @@
+// A disposable process in which unproven code runs: it may crash, hang or corrupt its memory, and the parent
+// goes on.
+#pragma once
+
+#include "base/config.h"
+
+#include <functional>
+
+namespace deepgen {
+
+/// The worker's end of the pipe: JSON lines to the parent.
+class Channel {
+public:
+  explicit Channel(int fd) : fd_(fd) {}
+  void send(const Json& message);
+  /// Announces what comes next. The parent kills the worker when nothing more is heard for `limit` seconds.
+  void step(const std::string& what, double limit);
+
+private:
+  int fd_;
+};
+
+struct WorkerEnd {
+  enum Kind { done, crash, timeout } kind = done;
+  std::string detail; ///< "SIGSEGV in: strided", "no answer within 10 s in: dense"; empty when done
+  std::string
+      fault; ///< where a stray access hit an operand, when it did: "access 4 bytes behind the end of B"
+};
+
+/// Forks, runs `body` in the child and hands each of its messages (but not the steps) to `on_message`. `body`
+/// sees the parent's memory as it is now. An Error thrown by `body` is thrown here. The child dies with this
+/// process. A SIGINT or SIGTERM to this process kills the child first.
+WorkerEnd run_worker(const std::function<void(Channel&)>& body,
+                     const std::function<void(const Json&)>& on_message);
+
+} // namespace deepgen

@@ -1,0 +1,283 @@
+// Verification and the commands of deepgen-measure, on kernels that are jumps into this test program.
+#include "base/error.h"
+#include "base/files.h"
+#include "measure/devices.h"
+#include "measure/run.h"
+#include "measure/stopwatch.h"
+#include "measure/vendor.h"
+#include "measure/verify_all.h"
+#include "test_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace deepgen {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace test_kernels;
+
+/// The verdict on an entry, as the worker-driven verification has it.
+Record verify_one(const std::string& code, double call_seconds = 10) {
+  Candidate c;
+  c.file.problem = small_problem();
+  c.file.kernels = {kernel_of(code)};
+  c.record.status = "";
+  CaseSet cases(small_problem(), 1);
+  VerifyOptions options;
+  options.call_seconds = call_seconds;
+  options.deadline = wall_seconds() + 60;
+  Progress progress("test");
+  verify_all({&c}, cases, options, progress);
+  return c.record;
+}
+Record verify_one(Entry entry, double call_seconds = 10) { return verify_one(jump_to(entry), call_seconds); }
+
+// --- verification
+// -------------------------------------------------------------------------------------------------
+
+TEST(Verify, AcceptsACorrectKernel) {
+  const Record r = verify_one(good);
+  EXPECT_EQ(r.status, "") << r.detail;
+  EXPECT_GT(r.error, 0);
+  EXPECT_LT(r.error, 1);
+}
+
+struct Bad {
+  const char* name;
+  Entry entry;
+  const char *status, *detail;
+};
+void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
+class VerifyBad : public testing::TestWithParam<Bad> {};
+TEST_P(VerifyBad, IsFound) {
+  const Record r = verify_one(GetParam().entry, 0.3);
+  EXPECT_EQ(r.status, GetParam().status) << r.detail;
+  EXPECT_NE(r.detail.find(GetParam().detail), std::string::npos) << r.detail;
+}
+INSTANTIATE_TEST_SUITE_P(Kernels, VerifyBad,
+                         testing::Values(Bad{"term", drops_a_term, "wrong", "dense"},
+                                         Bad{"c", reads_c, "wrong", "column"},
+                                         Bad{"rows", ignores_m0, "wrong", "in place"},
+                                         Bad{"columns", ignores_n0, "wrong", "in place by columns"},
+                                         Bad{"entries", ignores_b0, "wrong", "alpha 0"},
+                                         Bad{"ld", ignores_ld, "out_of_bounds", "between rows"},
+                                         Bad{"row", writes_past_rows, "out_of_bounds", "behind the end of D"},
+                                         Bad{"input", writes_a, "out_of_bounds", "write to the input A"},
+                                         Bad{"read", reads_past_b, "out_of_bounds", "behind the end of B"},
+                                         Bad{"unwritten", skips_last, "wrong", "not written"},
+                                         Bad{"hang", hangs, "timeout", "0.3 s"},
+                                         Bad{"exit", calls_exit, "crash", "ended"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Verify, CrashNamesTheSignal) {
+  const Record r = verify_one(std::string("\x0f\x0b", 2)); // ud2
+  EXPECT_EQ(r.status, "crash");
+  EXPECT_NE(r.detail.find("SIGILL"), std::string::npos) << r.detail;
+}
+
+TEST(Verify, GoesOnAfterCrashes) {
+  std::vector<Candidate> candidates(5);
+  const Entry entries[] = {good, calls_exit, good, writes_a, good};
+  std::vector<Candidate*> list;
+  for (size_t i = 0; i < 5; ++i) {
+    candidates[i].file.kernels = {kernel_of(entries[i])};
+    candidates[i].record.status = "";
+    list.push_back(&candidates[i]);
+  }
+  CaseSet cases(small_problem(), 1);
+  VerifyOptions options;
+  options.deadline = wall_seconds() + 60;
+  Progress progress("test");
+  verify_all(list, cases, options, progress);
+  for (size_t i : {0, 2, 4})
+    EXPECT_TRUE(candidates[i].open()) << candidates[i].record.detail;
+  EXPECT_EQ(candidates[1].record.status, "crash");
+  EXPECT_EQ(candidates[3].record.status, "out_of_bounds");
+}
+
+TEST(Verify, ChecksEveryKernelOfTheFile) {
+  Candidate c;
+  c.file.kernels = {kernel_of(good), kernel_of(jump_to(drops_a_term), "awkward")};
+  c.record.status = "";
+  CaseSet cases(small_problem(), 1);
+  VerifyOptions options;
+  options.deadline = wall_seconds() + 60;
+  Progress progress("test");
+  verify_all({&c}, cases, options, progress);
+  EXPECT_EQ(c.record.status, "wrong");
+  EXPECT_NE(c.record.detail.find("awkward"), std::string::npos);
+}
+
+TEST(Loader, RefusesWhatItDoesNotKnow) {
+  Kernel k = kernel_of(good);
+  k.args[0] = "tensor_map";
+  EXPECT_THROW(LoadedKernel{k}, Error);
+  k = kernel_of(good);
+  k.entry = int64_t(k.code.size());
+  EXPECT_THROW(LoadedKernel{k}, Error);
+}
+
+// --- commands
+// -----------------------------------------------------------------------------------------------------
+
+class Commands : public testing::Test {
+protected:
+  fs::path folder = fs::temp_directory_path() / ("deepgen-measure-test-" + std::to_string(getpid()));
+  MeasureOptions options;
+
+  void SetUp() override {
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+    write_atomically(path("device.json"), find_device("cpu").to_json().dump());
+    options.seconds = 3;
+    options.call_seconds = 0.5;
+  }
+  void TearDown() override { fs::remove_all(folder); }
+  std::string path(const std::string& name) { return (folder / name).string(); }
+
+  static Choice choice(int64_t i) { return {"test", Config::parse("x=" + std::to_string(i))}; }
+  void write_slot(int round, int64_t slot, KernelFile file) {
+    file.problem = small_problem();
+    char name[32];
+    std::snprintf(name, sizeof name, "r%d/s%02d.dgk", round, int(slot));
+    write_atomically(path(name), file.serialize());
+  }
+  void write_kernel(int round, int64_t slot, Entry entry, int64_t isa = 1) {
+    KernelFile file;
+    file.choice = choice(slot);
+    file.origin = slot == 0 && round == 0 ? "default" : "model";
+    file.kernels = {kernel_of(entry)};
+    file.kernels[0].isa = isa;
+    file.kernels[0].sha256 = std::to_string(reinterpret_cast<uintptr_t>(entry));
+    write_slot(round, slot, file);
+  }
+  void write_plan(int round, int64_t slots) {
+    Plan plan;
+    plan.problem = small_problem();
+    plan.round = round;
+    for (int64_t i = 0; i < slots; ++i)
+      plan.slots.push_back({choice(i), i == 0 && round == 0 ? "default" : "model"});
+    write_atomically(path("r" + std::to_string(round) + "/plan.json"), plan.serialize());
+  }
+  RecordLog run_round(int round, int64_t slots, bool with_anchor = false) {
+    const std::string r = "r" + std::to_string(round);
+    run({path(r + "/plan.json"), path(r), path("device.json"), with_anchor ? path("r0/s00.dgk") : "",
+         path(r + "/records.jsonl"), slots, options});
+    return RecordLog::read(path(r + "/records.jsonl"));
+  }
+  RecordLog run_playoff(std::vector<std::string> logs) {
+    for (std::string& log : logs)
+      log = path(log);
+    playoff({path("device.json"), path("final.jsonl"), logs, options});
+    return RecordLog::read(path("final.jsonl"));
+  }
+};
+
+TEST_F(Commands, OneRecordForEachSlotWhateverItDoes) {
+  write_plan(0, 9);
+  write_kernel(0, 0, twice);
+  write_kernel(0, 1, good);
+  write_kernel(0, 2, drops_a_term);
+  write_kernel(0, 3, hangs);
+  write_kernel(0, 4, calls_exit);
+  write_kernel(0, 5, good);
+  write_kernel(0, 6, good_again, 9);
+  write_kernel(0, 7, slow);
+  KernelFile failed;
+  failed.status = "failed", failed.detail = "no registers left", failed.choice = choice(8);
+  write_slot(0, 8, failed);
+  KernelFile empty;
+  empty.status = "empty";
+  write_slot(0, 9, empty);
+  const RecordLog log = run_round(0, 10);
+  const char* expected[] = {"ok",        "ok",          "wrong",   "timeout",      "crash",
+                            "duplicate", "unsupported", "dropped", "compile_error"};
+  ASSERT_EQ(log.records.size(), 9u);
+  for (size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(log.records[i].status, expected[i]) << i << ": " << log.records[i].detail;
+    EXPECT_EQ(log.records[i].slot, int64_t(i));
+    EXPECT_EQ(log.records[i].stage, "r0");
+  }
+  EXPECT_EQ(log.records[0].timing->ratio, 1);
+  EXPECT_LT(log.records[1].timing->ratio, 0.8);
+  EXPECT_EQ(log.records[1].kernel_file, "s01.dgk");
+  EXPECT_EQ(log.records[5].detail, "the same code as slot 1");
+  EXPECT_EQ(log.records[8].detail, "no registers left");
+  EXPECT_EQ(log.environment["anchor"], "default");
+  EXPECT_EQ(log.environment["profile"], "cpu-interleaved/1");
+}
+
+TEST_F(Commands, PlayoffTimesTheBestOfAllRounds) {
+  write_plan(0, 2);
+  write_kernel(0, 0, twice);
+  write_kernel(0, 1, drops_a_term);
+  run_round(0, 2);
+  write_plan(1, 2);
+  write_kernel(1, 0, good);
+  write_kernel(1, 1, twice); // the default again: no finalist of its own
+  const RecordLog second = run_round(1, 2, true);
+  EXPECT_LT(second.records[0].timing->ratio, 0.8) << "against the anchor of round 0";
+  const RecordLog final = run_playoff({"r0/records.jsonl", "r1/records.jsonl"});
+  const bool vendor = Vendor::open().has_value();
+  ASSERT_EQ(final.records.size(), vendor ? 3u : 2u);
+  EXPECT_EQ(final.records[0].origin, "default");
+  EXPECT_EQ(final.records[0].stage, "final");
+  EXPECT_EQ(final.records[1].kernel_file, "r1/s00.dgk");
+  EXPECT_GT(final.records[1].timing->samples, 10);
+  EXPECT_LT(final.records[1].timing->high, 0.9);
+  EXPECT_GT(final.noise_floor, 0);
+  if (vendor) {
+    EXPECT_TRUE(final.records[2].is_vendor());
+    EXPECT_EQ(final.records[2].origin.rfind("openblas", 0), 0u);
+    EXPECT_GT(final.records[2].timing->seconds, 0);
+  }
+}
+
+TEST_F(Commands, PlayoffWithoutAnyCorrectCandidate) {
+  write_plan(0, 2);
+  write_kernel(0, 0, drops_a_term);
+  write_kernel(0, 1, writes_a);
+  EXPECT_EQ(run_round(0, 2).environment["anchor"], "none");
+  const RecordLog final = run_playoff({"r0/records.jsonl"});
+  ASSERT_EQ(final.records.size(), 1u);
+  EXPECT_EQ(final.records[0].status, "wrong");
+  EXPECT_EQ(final.records[0].stage, "final");
+}
+
+TEST_F(Commands, AFailedDefaultLeavesTheOthersComparable) {
+  write_plan(0, 3);
+  write_kernel(0, 0, drops_a_term);
+  write_kernel(0, 1, twice);
+  write_kernel(0, 2, good);
+  const RecordLog log = run_round(0, 3);
+  EXPECT_EQ(log.environment["anchor"], "the default failed, instead: slot 1");
+  EXPECT_LT(log.records[2].timing->ratio, 0.8);
+  const RecordLog final = run_playoff({"r0/records.jsonl"});
+  EXPECT_EQ(final.records[0].status, "wrong");
+  EXPECT_TRUE(final.records[1].ok());
+}
+
+TEST_F(Commands, BadInputIsAnErrorThatNamesTheFile) {
+  write_plan(0, 2);
+  write_kernel(0, 0, twice);
+  try {
+    run_round(0, 2);
+    FAIL() << "slot 1 is missing";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("s01.dgk"), std::string::npos) << e.what();
+  }
+  write_kernel(0, 1, good);
+  run_round(0, 2);
+  KernelFile other;
+  other.choice = choice(7);
+  other.kernels = {kernel_of(good_again)};
+  write_slot(0, 1, other);
+  EXPECT_THROW(run_round(0, 2), Error) << "not what the plan says";
+  EXPECT_THROW(run_playoff({"r0/records.jsonl"}), Error) << "not what was measured";
+  EXPECT_FALSE(file_exists(path("final.jsonl")));
+}
+
+} // namespace
+} // namespace deepgen
