@@ -1,4 +1,5 @@
-// What this CPU and its operating system can execute, from CPUID and XGETBV. Internal to the runtime and measure/.
+// What this CPU and its operating system can execute, from CPUID and XGETBV. Internal to the runtime and
+// measure/.
 #pragma once
 
 #include <cstdint>

@@ -5,9 +5,9 @@
 
 namespace deepgen::pool {
 
-/// Runs the tasks [0, count) on the hook's or the pool's threads and returns true when all are done. False, having
-/// run none, when the pool is busy with another call: that call's threads are the machine's, so the caller computes
-/// alone. Hence nested and concurrent calls cannot deadlock.
+/// Runs the tasks [0, count) on the hook's or the pool's threads and returns true when all are done. False,
+/// having run none, when the pool is busy with another call: that call's threads are the machine's, so the
+/// caller computes alone. Hence nested and concurrent calls cannot deadlock.
 bool run(int count, deepgen_task task, void* context);
 
 /// Children of fork(2) have none of the threads; they get a new pool at need. Idempotent.

@@ -12,7 +12,8 @@ bool reserve(size_t bytes);
 /// After fork(2) the child has one thread, and no slot is in use.
 void reset_after_fork();
 
-/// One slot while in scope. Spins when all are taken, which ends: whoever holds one computes and takes no other.
+/// One slot while in scope. Spins when all are taken, which ends: whoever holds one computes and takes no
+/// other.
 class Slot {
 public:
   explicit Slot(size_t bytes); ///< takes nothing when bytes is 0; reserve(bytes) must have succeeded

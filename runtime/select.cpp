@@ -9,19 +9,24 @@ namespace deepgen {
 namespace {
 
 bool well_formed(const deepgen_kernel& k) {
-  if (!k.arch || !k.config || !k.entry || !k.args || k.arg_count > DEEPGEN_ARG_COUNT) return false;
+  if (!k.arch || !k.config || !k.entry || !k.args || k.arg_count > DEEPGEN_ARG_COUNT)
+    return false;
   for (uint32_t i = 0; i < k.arg_count; ++i)
-    if (k.args[i] >= DEEPGEN_ARG_COUNT) return false;
+    if (k.args[i] >= DEEPGEN_ARG_COUNT)
+      return false;
   return k.tiles_m >= 1 && k.tiles_n >= 1 && k.tiles_b >= 1 && k.grain_m >= 1 && k.grain_n >= 1;
 }
 
 deepgen_status select(const deepgen_function& f) {
-  if (!f.selected || !f.kernels || (f.type_bytes != 4 && f.type_bytes != 8)) return DEEPGEN_ERROR_ARGUMENT;
+  if (!f.selected || !f.kernels || (f.type_bytes != 4 && f.type_bytes != 8))
+    return DEEPGEN_ERROR_ARGUMENT;
   const uint32_t level = deepgen_cpu_level();
   for (uint32_t i = 0; i < f.kernel_count; ++i) {
     const deepgen_kernel& k = f.kernels[i];
-    if (!well_formed(k)) return DEEPGEN_ERROR_ARGUMENT;
-    if (std::strcmp(k.arch, "cpu") != 0 || k.isa > level) continue;
+    if (!well_formed(k))
+      return DEEPGEN_ERROR_ARGUMENT;
+    if (std::strcmp(k.arch, "cpu") != 0 || k.isa > level)
+      continue;
     __atomic_store_n(f.selected, &k, __ATOMIC_RELEASE);
     return scratch::reserve(k.workspace) ? DEEPGEN_OK : DEEPGEN_ERROR_WORKSPACE;
   }
@@ -32,9 +37,11 @@ deepgen_status select(const deepgen_function& f) {
 } // namespace
 
 const deepgen_kernel* selected_kernel(const deepgen_function& f) {
-  if (!f.selected) return nullptr;
+  if (!f.selected)
+    return nullptr;
   const deepgen_kernel* kernel = __atomic_load_n(f.selected, __ATOMIC_ACQUIRE);
-  if (kernel) return kernel;
+  if (kernel)
+    return kernel;
   deepgen_register(&f, 1);
   return __atomic_load_n(f.selected, __ATOMIC_ACQUIRE);
 }
@@ -42,12 +49,14 @@ const deepgen_kernel* selected_kernel(const deepgen_function& f) {
 } // namespace deepgen
 
 int deepgen_register(const deepgen_function* functions, uint32_t count) {
-  if (!functions && count) return DEEPGEN_ERROR_NULL;
+  if (!functions && count)
+    return DEEPGEN_ERROR_NULL;
   deepgen::pool::install_fork_handler();
   deepgen_status first_error = DEEPGEN_OK;
   for (uint32_t i = 0; i < count; ++i) {
     const deepgen_status status = deepgen::select(functions[i]);
-    if (first_error == DEEPGEN_OK) first_error = status;
+    if (first_error == DEEPGEN_OK)
+      first_error = status;
   }
   return first_error;
 }

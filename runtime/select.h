@@ -5,7 +5,8 @@
 
 namespace deepgen {
 
-/// The selected kernel; selects when the call comes before the library's static initializer. Null: none runs here.
+/// The selected kernel; selects when the call comes before the library's static initializer. Null: none runs
+/// here.
 const deepgen_kernel* selected_kernel(const deepgen_function& function);
 
 } // namespace deepgen

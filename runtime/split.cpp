@@ -15,13 +15,15 @@ double span(const deepgen_kernel& k, const Split& s) {
   return double(smaller(m, k.tiles_m)) * double(smaller(n, k.tiles_n));
 }
 
-/// The cut into at most pm x pn parts with the kernel's grain, or with single tiles where that shares out better.
+/// The cut into at most pm x pn parts with the kernel's grain, or with single tiles where that shares out
+/// better.
 Split cut(const deepgen_kernel& k, int64_t pm, int64_t pn) {
   Split coarse;
   coarse.step_m = k.grain_m, coarse.step_n = k.grain_n;
   coarse.parts_m = int(smaller(pm, ceil_div(k.tiles_m, k.grain_m)));
   coarse.parts_n = int(smaller(pn, ceil_div(k.tiles_n, k.grain_n)));
-  if (coarse.parts_m == pm && coarse.parts_n == pn) return coarse;
+  if (coarse.parts_m == pm && coarse.parts_n == pn)
+    return coarse;
   Split fine;
   fine.parts_m = int(smaller(pm, k.tiles_m));
   fine.parts_n = int(smaller(pn, k.tiles_n));
@@ -38,7 +40,8 @@ void part(int64_t tiles, int64_t step, int parts, int index, int64_t& begin, int
 
 Split split_tiles(const deepgen_kernel& k, int threads) {
   Split best;
-  if (threads <= 1) return best;
+  if (threads <= 1)
+    return best;
   if (k.tiles_b >= threads) {
     best.parts_b = threads;
     return best;
@@ -49,7 +52,8 @@ Split split_tiles(const deepgen_kernel& k, int threads) {
   for (int first = 2; first * first <= threads; ++first) {
     const int second = threads / first;
     for (const Split& two_sided : {cut(k, first, second), cut(k, second, first)})
-      if (span(k, two_sided) < limit) best = two_sided, limit = span(k, two_sided);
+      if (span(k, two_sided) < limit)
+        best = two_sided, limit = span(k, two_sided);
   }
   return best;
 }

@@ -10,16 +10,17 @@ struct TileRange {
   int64_t m0 = 0, m1 = 0, n0 = 0, n1 = 0, b0 = 0, b1 = 0;
 };
 
-/// parts_m x parts_n x parts_b tasks, none empty; cuts along M and N fall on multiples of the steps, in tiles.
+/// parts_m x parts_n x parts_b tasks, none empty; cuts along M and N fall on multiples of the steps, in
+/// tiles.
 struct Split {
   int parts_m = 1, parts_n = 1, parts_b = 1;
   int64_t step_m = 1, step_n = 1;
   int count() const { return parts_m * parts_n * parts_b; }
 };
 
-/// At most `threads` tasks. Whole batch entries when there are enough; else the longer side of the grid in multiples
-/// of the kernel's grain, in single tiles where the grain would leave threads idle, and both sides where one is too
-/// short to share out evenly (two-sided cuts pack more, so they must win clearly).
+/// At most `threads` tasks. Whole batch entries when there are enough; else the longer side of the grid in
+/// multiples of the kernel's grain, in single tiles where the grain would leave threads idle, and both sides
+/// where one is too short to share out evenly (two-sided cuts pack more, so they must win clearly).
 Split split_tiles(const deepgen_kernel& kernel, int threads);
 
 /// The tiles of task `index` in [0, split.count()).

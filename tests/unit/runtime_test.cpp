@@ -36,8 +36,8 @@ extern "C" void* calloc(size_t count, size_t bytes) {
 
 namespace {
 
-using deepgen::split_tiles;
 using deepgen::Split;
+using deepgen::split_tiles;
 using deepgen::task_range;
 using deepgen::TileRange;
 
@@ -53,7 +53,8 @@ struct Counter {
     for (auto& plane : tiles)
       for (auto& row : plane)
         for (auto& tile : row)
-          if (tile != 1) return false;
+          if (tile != 1)
+            return false;
     return true;
   }
 };
@@ -61,9 +62,10 @@ Counter counter;
 thread_local bool inside = false;
 
 enum Slot { kM0, kM1, kN0, kN1, kB0, kB1, kWorkspace, kAlpha, kLdd, kStrideA, kC, kSlots };
-constexpr uint8_t kArgs[kSlots] = {DEEPGEN_ARG_M0,  DEEPGEN_ARG_M1,        DEEPGEN_ARG_N0,    DEEPGEN_ARG_N1,
-                                   DEEPGEN_ARG_B0,  DEEPGEN_ARG_B1,        DEEPGEN_ARG_WORKSPACE,
-                                   DEEPGEN_ARG_ALPHA, DEEPGEN_ARG_LDD, DEEPGEN_ARG_STRIDE_A, DEEPGEN_ARG_C};
+constexpr uint8_t kArgs[kSlots] = {DEEPGEN_ARG_M0,        DEEPGEN_ARG_M1,    DEEPGEN_ARG_N0,
+                                   DEEPGEN_ARG_N1,        DEEPGEN_ARG_B0,    DEEPGEN_ARG_B1,
+                                   DEEPGEN_ARG_WORKSPACE, DEEPGEN_ARG_ALPHA, DEEPGEN_ARG_LDD,
+                                   DEEPGEN_ARG_STRIDE_A,  DEEPGEN_ARG_C};
 constexpr size_t kScratch = 100'000;
 
 void count_tiles(const uint64_t* args) {
@@ -71,14 +73,18 @@ void count_tiles(const uint64_t* args) {
   // Two tasks that share scratch would see each other's mark.
   auto* scratch = reinterpret_cast<volatile char*>(args[kWorkspace]);
   const char mark = char(1 + args[kM0] * 7 + args[kN0]);
-  if (!scratch || args[kWorkspace] % 64 != 0) counter.bad_workspace++;
-  for (size_t i = 0; i < kScratch; i += 4096) scratch[i] = mark;
+  if (!scratch || args[kWorkspace] % 64 != 0)
+    counter.bad_workspace++;
+  for (size_t i = 0; i < kScratch; i += 4096)
+    scratch[i] = mark;
   scratch[kScratch - 1] = mark;
   for (uint64_t b = args[kB0]; b < args[kB1]; ++b)
     for (uint64_t m = args[kM0]; m < args[kM1]; ++m)
-      for (uint64_t n = args[kN0]; n < args[kN1]; ++n) counter.tiles[b][m][n]++;
+      for (uint64_t n = args[kN0]; n < args[kN1]; ++n)
+        counter.tiles[b][m][n]++;
   for (size_t i = 0; i < kScratch; i += 4096)
-    if (scratch[i] != mark) counter.bad_workspace++;
+    if (scratch[i] != mark)
+      counter.bad_workspace++;
   counter.last_alpha = args[kAlpha];
   counter.last_ldd = args[kLdd];
   counter.last_stride_a = args[kStrideA];
@@ -102,7 +108,8 @@ protected:
   std::vector<deepgen_kernel> kernels{kernel(1, count_tiles, "counting")};
   const deepgen_kernel* selected = nullptr;
   deepgen_function function{};
-  std::vector<float> a = std::vector<float>(kM * kK * kBatch + 1), b = std::vector<float>(kK * kN * kBatch + 1),
+  std::vector<float> a = std::vector<float>(kM * kK * kBatch + 1),
+                     b = std::vector<float>(kK * kN * kBatch + 1),
                      c = std::vector<float>(kM * kN * kBatch * 2 + 1),
                      d = std::vector<float>(kM * kN * kBatch * 2 + 1), bias = std::vector<float>(kN + 1);
   deepgen_gemm_args args;
@@ -262,8 +269,8 @@ TEST_F(Runtime, TooMuchScratchAsksForAWorkspace) {
 }
 
 TEST_F(Runtime, SelectsByLevel) {
-  kernels = {kernel(4, other_kernel, "four"), kernel(3, other_kernel, "three"), kernel(2, other_kernel, "two"),
-             kernel(1, other_kernel, "one")};
+  kernels = {kernel(4, other_kernel, "four"), kernel(3, other_kernel, "three"),
+             kernel(2, other_kernel, "two"), kernel(1, other_kernel, "one")};
   function.kernels = kernels.data(), function.kernel_count = 4;
   const char* names[] = {"one", "two", "three", "four"};
   const uint32_t hardware = deepgen::cpu::hardware_level();
@@ -309,7 +316,8 @@ struct Hook {
   static void run(void* user, int count, deepgen_task task, void* context) {
     auto* self = static_cast<Hook*>(user);
     self->count = count, self->calls++;
-    for (int i = count - 1; i >= 0; --i) task(context, i);
+    for (int i = count - 1; i >= 0; --i)
+      task(context, i);
   }
 };
 
@@ -341,14 +349,17 @@ TEST_F(Runtime, EightThreadsCallAtOnce) {
   std::vector<std::thread> callers;
   for (int t = 0; t < kCallers; ++t)
     callers.emplace_back([&] {
-      for (int i = 0; i < kRounds; ++i) failures += run() != DEEPGEN_OK;
+      for (int i = 0; i < kRounds; ++i)
+        failures += run() != DEEPGEN_OK;
     });
-  for (std::thread& t : callers) t.join();
+  for (std::thread& t : callers)
+    t.join();
   EXPECT_EQ(failures, 0);
   EXPECT_EQ(counter.bad_workspace, 0) << "two tasks shared scratch";
   for (auto& plane : counter.tiles)
     for (auto& row : plane)
-      for (auto& tile : row) ASSERT_EQ(tile, kCallers * kRounds);
+      for (auto& tile : row)
+        ASSERT_EQ(tile, kCallers * kRounds);
 }
 
 void nested_kernel(const uint64_t* args);
@@ -359,9 +370,11 @@ struct Nested {
 } nested;
 void nested_kernel(const uint64_t* args) {
   count_tiles(args);
-  if (inside) return;
+  if (inside)
+    return;
   inside = true;
-  if (deepgen_run_gemm(nested.function, nested.args) != DEEPGEN_OK) nested.inner_errors++;
+  if (deepgen_run_gemm(nested.function, nested.args) != DEEPGEN_OK)
+    nested.inner_errors++;
   inside = false;
 }
 
@@ -378,7 +391,8 @@ TEST_F(Runtime, CallsDoNotAllocate) {
   deepgen_set_num_threads(3);
   ASSERT_EQ(run(), DEEPGEN_OK); // the first parallel call starts the threads
   const long before = allocations;
-  for (int i = 0; i < 100; ++i) run();
+  for (int i = 0; i < 100; ++i)
+    run();
   args.lda = 1;
   run();
   EXPECT_EQ(allocations, before);
@@ -431,9 +445,11 @@ TEST(Split, CoversTheGridOnceAndUsesThreads) {
               ASSERT_TRUE(r.m0 < r.m1 && r.n0 < r.n1 && r.b0 < r.b1) << "an empty task";
               for (int64_t z = r.b0; z < r.b1; ++z)
                 for (int64_t y = r.m0; y < r.m1; ++y)
-                  for (int64_t x = r.n0; x < r.n1; ++x) seen[size_t((z * m + y) * n + x)]++;
+                  for (int64_t x = r.n0; x < r.n1; ++x)
+                    seen[size_t((z * m + y) * n + x)]++;
             }
-            for (int count : seen) ASSERT_EQ(count, 1) << m << " " << n << " " << b << " " << grain << " " << threads;
+            for (int count : seen)
+              ASSERT_EQ(count, 1) << m << " " << n << " " << b << " " << grain << " " << threads;
             if (std::max(m, n) >= threads) {
               ASSERT_GE(2 * split.count(), threads);
             }
@@ -445,13 +461,15 @@ TEST(Split, KeepsTheGrainWhereItCan) {
   k.tiles_m = 64, k.tiles_n = 10, k.tiles_b = 1, k.grain_m = 8, k.grain_n = 10;
   const Split split = split_tiles(k, 4);
   EXPECT_EQ(split.parts_m, 4);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(task_range(k, split, i).m0 % 8, 0);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(task_range(k, split, i).m0 % 8, 0);
   EXPECT_EQ(split_tiles(k, 16).parts_m, 16) << "8 blocks of the grain would leave 8 threads idle";
 }
 
 TEST(Status, EveryValueIsExplained) {
   std::set<std::string> texts;
-  for (int i = DEEPGEN_OK; i <= DEEPGEN_ERROR_ARGUMENT; ++i) texts.insert(deepgen_status_string(deepgen_status(i)));
+  for (int i = DEEPGEN_OK; i <= DEEPGEN_ERROR_ARGUMENT; ++i)
+    texts.insert(deepgen_status_string(deepgen_status(i)));
   EXPECT_EQ(texts.size(), size_t(DEEPGEN_ERROR_ARGUMENT) + 1);
   EXPECT_NE(deepgen_status_string(deepgen_status(99)), nullptr);
 }
