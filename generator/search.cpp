@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kRandomShareFirst = 0.15; ///< of round 0
 constexpr double kNeighbourShare = 0.75;   ///< of later rounds
-constexpr size_t kStratumParameters = 3;   ///< leading parameters, such as (isa, mr, nr), name a stratum
+constexpr size_t kStratumParameters = 4; ///< leading parameters, such as (isa, form, mr, nv), name a stratum
 
 /// FNV-1a: std::hash may differ between standard libraries.
 uint64_t hash(const std::string& text) {

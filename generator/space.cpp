@@ -181,7 +181,7 @@ std::optional<size_t> Space::rank(const Choice& choice) const {
 std::vector<uint64_t> Space::stratum(size_t rank, size_t parameters) const {
   const std::vector<uint32_t> d = digits(points_[rank]);
   std::vector<uint64_t> key{points_[rank].family};
-  key.insert(key.end(), d.begin(), d.begin() + ptrdiff_t(std::min(parameters, d.size())));
+  key.insert(key.end(), d.begin(), d.begin() + ptrdiff_t(std::min(parameters, d.size() - !d.empty())));
   return key;
 }
 
