@@ -32,8 +32,8 @@ public:
   Choice default_choice() const;
   /// Accepts the parameters in any order; nothing when the choice is not in the space.
   std::optional<size_t> rank(const Choice&) const;
-  /// Identifies template and the values of its first parameters: configs that are alike in the large. Never all of
-  /// them: configs that differ in the last one alone are near-identical.
+  /// Identifies template and the values of its first parameters: configs that are alike in the large. Never
+  /// all of them: configs that differ in the last one alone are near-identical.
   std::vector<uint64_t> stratum(size_t rank, size_t parameters) const;
   /// How many parameters differ; configs of two templates differ in all.
   size_t distance(size_t rank, size_t other) const;
