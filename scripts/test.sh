@@ -5,6 +5,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CI=true
 
 scripts/install-deps.sh
+# The unit and numeric tests once more under AddressSanitizer and UndefinedBehaviorSanitizer. First, so that the last
+# lines are those of the whole suite. DEEPGEN_SKIP_SANITIZERS=1 saves the second build.
+if [ -z "${DEEPGEN_SKIP_SANITIZERS:-}" ]; then
+  cmake --preset asan
+  cmake --build --preset asan
+  ctest --preset asan --label-regex 'unit|numerics' </dev/null
+fi
 cmake --preset ci
 cmake --build --preset ci
 ctest --preset ci "$@" </dev/null

@@ -134,7 +134,8 @@ const Rule kRules[] = {
      [](const Point& x) {
        if (x.dot()) return x[kUnroll] > 2;
        const int64_t sums = x.accumulators();
-       return x[kUnroll] < std::min<int64_t>(sums > 26 ? 2 : 4, x[kKc]) || (x[kUnroll] == 8 && sums > 20);
+       const int64_t least = x[kKc] >= 4 && sums <= 26 ? 4 : x[kKc] >= 2 ? 2 : 1;
+       return x[kUnroll] < least || (x[kUnroll] == 8 && sums > 20);
      },
      [](const Point&) {
        return std::string("ku outside of what pays: 4; 8 for up to 20 sums, 2 for more than 26; 1 or 2 for form=1");

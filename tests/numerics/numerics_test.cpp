@@ -119,6 +119,22 @@ TEST_P(EveryValue, MatchesTheReference) {
 }
 INSTANTIATE_TEST_SUITE_P(Layouts, EveryValue, testing::Values(Layout::nn, Layout::nt, Layout::tn, Layout::tt));
 
+/// Whatever the problem and the level, some config is legal, and the default is among the space's own.
+TEST(Space, IsNeverEmpty) {
+  Rng rng(9);
+  for (size_t i = 0; i < 400; ++i) {
+    Problem p = random_problem(rng, i);
+    if (i % 3 == 0) p.m = pick(rng, {1, 2, 3, 1000, 4097});
+    if (i % 3 == 1) p.n = pick(rng, {1, 2, 3, 1000, 4097});
+    if (i % 5 == 0) p.k = pick(rng, {1, 2, 3, 1000, 4097});
+    for (int64_t level : {1, 2, 3, 4}) {
+      Space space(p, "cpu", device_of_level(level));
+      ASSERT_GT(space.size(), 0u) << p.key() << " at level " << level;
+      EXPECT_EQ(why_illegal(p, "cpu", device_of_level(level), space.default_choice()), "") << p.key();
+    }
+  }
+}
+
 TEST(Codegen, IsDeterministic) {
   Problem p = Problem::parse("gemm m=33 n=77 k=129 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=tn epilogue=bias+gelu align=4");
   Space space(p, "cpu", device_of_level(4));
