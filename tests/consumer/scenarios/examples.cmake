@@ -1,0 +1,10 @@
+# The examples as they are: the frozen one builds from its committed lock, the other one searches, checks itself and times.
+file(COPY ${DEEPGEN_SOURCE}/examples DESTINATION ${WORK})
+configure(examples/frozen frozen)
+build(frozen -v)
+expect_not(${search_edges})
+run(frozen/frozen)
+configure(examples/ffn ffn)
+build(ffn)
+run(ffn/ffn)
+expect("All results agree")
