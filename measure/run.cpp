@@ -6,6 +6,7 @@
 #include "measure/verify_all.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace deepgen {
@@ -116,26 +117,32 @@ std::string anchor_text(const Round& round, const std::vector<Candidate*>& list,
   return (is_default ? "default" : "the default failed, instead: " + arm_name(*list[first]));
 }
 
+/// "12 ok, 3 wrong, 1 timeout"
+std::string count_statuses(const std::vector<Candidate>& candidates) {
+  std::map<std::string, int> counts;
+  for (const Candidate& c : candidates)
+    counts[c.record.status]++;
+  std::string text = std::to_string(counts["ok"]) + " ok";
+  counts.erase("ok");
+  for (const auto& [status, count] : counts)
+    text += ", " + std::to_string(count) + " " + status;
+  return text;
+}
+
 std::string summary(const std::vector<Candidate>& candidates, const std::string& anchor) {
-  size_t ok = 0, failed = 0;
   const Record* best = nullptr;
-  for (const Candidate& c : candidates) {
-    const Record& r = c.record;
-    ok += r.ok();
-    failed += !r.ok() && r.status != "duplicate" && r.status != "dropped";
-    if (r.ok() && r.timing && (!best || r.timing->ratio < best->timing->ratio))
+  for (const Candidate& c : candidates)
+    if (const Record& r = c.record; r.ok() && (!best || r.timing->ratio < best->timing->ratio))
       best = &r;
-  }
-  std::string text = std::to_string(candidates.size()) + " candidates, " + std::to_string(ok) + " ok, " +
-                     std::to_string(failed) + " failed";
+  std::string text = std::to_string(candidates.size()) + " candidates: " + count_statuses(candidates);
+  if (!best && candidates.empty())
+    return "the plan is empty";
   if (!best)
-    return text + "; nothing to time";
+    return text + "; the first one: " + candidates.front().record.detail;
   char ratio[64];
   std::snprintf(ratio, sizeof ratio, "%.3f", best->timing->ratio);
-  text += "; best slot " + std::to_string(best->slot) + ", " + ratio + " of the default's time";
-  if (anchor != "default")
-    text += " (anchor: " + anchor + ")";
-  return text;
+  text += "; best slot " + std::to_string(best->slot) + ", " + ratio;
+  return text + (anchor == "default" ? " of the default's time" : " of the anchor's time (" + anchor + ")");
 }
 
 } // namespace

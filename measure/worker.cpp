@@ -48,8 +48,10 @@ void report_fault(const char* description) {
 }
 
 void kill_and_die(int signal) {
-  if (const pid_t pid = running)
+  if (const pid_t pid = running) {
     kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
