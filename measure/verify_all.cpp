@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace deepgen {
 namespace {
@@ -78,9 +79,10 @@ void verify_from(const std::vector<Candidate*>& candidates, size_t from, CaseSet
 
 } // namespace
 
-void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, const VerifyOptions& options,
+void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, VerifyOptions options,
                 Progress& progress) {
   size_t next = 0;
+  double last_verdict = wall_seconds();
   const auto show = [&] {
     progress.live("verified " + std::to_string(next) + "/" + std::to_string(candidates.size()));
   };
@@ -90,6 +92,7 @@ void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, const
     if (const std::string status = message.value("status", ""); status != "ok")
       c.decide(status, message.value("detail", ""));
     ++next;
+    last_verdict = wall_seconds();
     show();
   };
   show();
@@ -101,6 +104,9 @@ void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, const
     if (next >= candidates.size())
       break; // it died after its last verdict, which stands
     Candidate& c = *candidates[next++];
+    const double lost = wall_seconds() - std::exchange(last_verdict, wall_seconds());
+    if (end.kind == WorkerEnd::timeout)
+      options.deadline += lost; // waiting for one that hangs is not at the others' expense
     if (!end.fault.empty())
       c.decide("out_of_bounds", end.fault + "; " + end.detail);
     else

@@ -17,7 +17,7 @@ struct VerifyOptions {
 /// For every open candidate: the main kernel on the tuned shape, the awkward kernel on its own, and fallbacks
 /// that this device can run. Bad ones are decided, good ones stay open with their error filled in. `cases` is
 /// for the problem.
-void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, const VerifyOptions& options,
+void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, VerifyOptions options,
                 Progress& progress);
 
 } // namespace deepgen

@@ -1,7 +1,7 @@
 # Candidates that crash, hang, write out of bounds, give wrong numbers, fail to compile or crawl: one record each, and
 # the build ends with a correct winner.
 set(ENV{DEEPGEN_MEASURE_TIMEOUT} 1) # seconds that a hanging candidate is given
-configure(basic build -DDEEPGEN_EXECUTABLE=${FAULTY} -DDEEPGEN_SLOTS=7)
+configure(basic build -DDEEPGEN_EXECUTABLE=${FAULTY} -DDEEPGEN_SLOTS=7 -DDEEPGEN_MEASURE_SECONDS=5)
 build(build)
 run(build/app)
 expect(ok "fault=0")
