@@ -2,19 +2,6 @@
 
 #include "base/error.h"
 
-#include "llvm/IR/LegacyPassManager.h"
-#include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/CommandLine.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
-#include "llvm/TargetParser/Triple.h"
-#include "llvm/Transforms/IPO/GlobalDCE.h"
-#include "llvm/Transforms/InstCombine/InstCombine.h"
-#include "llvm/Transforms/Scalar/EarlyCSE.h"
-#include "llvm/Transforms/Scalar/LICM.h"
-#include "llvm/Transforms/Scalar/LoopPassManager.h"
-#include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -28,6 +15,19 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Triple.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 namespace deepgen {
 namespace {
@@ -56,8 +56,9 @@ llvm::TargetMachine& target_machine(int64_t level) {
   static std::unique_ptr<llvm::TargetMachine> machines[5];
   std::unique_ptr<llvm::TargetMachine>& machine = machines[std::clamp<int64_t>(level, 1, 4)];
   if (!machine) {
-    // The pre-RA scheduler hoists the next steps' loads of B and then spills accumulators. The emitted order is the
-    // wanted one (measured: 28 reloads an iteration instead of none for tiles of 4x6, 5x5 and 9x3 vectors).
+    // The pre-RA scheduler hoists the next steps' loads of B and then spills accumulators. The emitted order
+    // is the wanted one (measured: 28 reloads an iteration instead of none for tiles of 4x6, 5x5 and 9x3
+    // vectors).
     const char* options[] = {"deepgen", "-enable-misched=false"};
     llvm::cl::ParseCommandLineOptions(2, options);
     LLVMInitializeX86TargetInfo();
@@ -68,8 +69,9 @@ llvm::TargetMachine& target_machine(int64_t level) {
     std::string why;
     const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, why);
     if (!target) throw Error("LLVM has no x86-64 target", "", why);
-    machine.reset(target->createTargetMachine(triple, cpu_name(level), "", llvm::TargetOptions(), llvm::Reloc::PIC_,
-                                              llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+    machine.reset(target->createTargetMachine(triple, cpu_name(level), "", llvm::TargetOptions(),
+                                              llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                              llvm::CodeGenOptLevel::Aggressive));
   }
   return *machine;
 }
@@ -78,8 +80,8 @@ llvm::TargetMachine& target_machine(int64_t level) {
 
 std::unique_ptr<mlir::MLIRContext> make_context() {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::LLVM::LLVMDialect, mlir::scf::SCFDialect,
-                  mlir::vector::VectorDialect>();
+  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::LLVM::LLVMDialect,
+                  mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
   auto context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
@@ -89,7 +91,8 @@ std::unique_ptr<mlir::MLIRContext> make_context() {
 
 void lower_to_llvm(mlir::ModuleOp module) {
   Diagnostics diagnostics(module.getContext());
-  if (mlir::failed(mlir::verify(module))) throw Error("the template emitted invalid MLIR", "", diagnostics.text());
+  if (mlir::failed(mlir::verify(module)))
+    throw Error("the template emitted invalid MLIR", "", diagnostics.text());
   mlir::PassManager passes(module.getContext());
   passes.enableVerifier(false);
   passes.addPass(mlir::createCSEPass());
@@ -130,8 +133,8 @@ void optimize(llvm::Module& module, int64_t level) {
   builder.registerCGSCCAnalyses(sccs);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  // Loops are already blocked, unrolled and vectorized: what is left is cleaning up, not the -O2 pipeline, which
-  // costs three times as much and changes nothing in the inner loops.
+  // Loops are already blocked, unrolled and vectorized: what is left is cleaning up, not the -O2 pipeline,
+  // which costs three times as much and changes nothing in the inner loops.
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::EarlyCSEPass());
   passes.addPass(llvm::InstCombinePass());

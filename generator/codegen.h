@@ -3,10 +3,10 @@
 
 #include "base/kernel.h"
 
-#include "llvm/IR/Module.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/IR/Module.h"
 
 #include <memory>
 
@@ -16,7 +16,8 @@ class TargetMachine;
 
 namespace deepgen {
 
-/// A context with the dialects that templates use, single-threaded (candidates are compiled in parallel by Ninja).
+/// A context with the dialects that templates use, single-threaded (candidates are compiled in parallel by
+/// Ninja).
 std::unique_ptr<mlir::MLIRContext> make_context();
 
 /// scf, arith, vector, func -> llvm dialect. Throws Error with MLIR's diagnostics.

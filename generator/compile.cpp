@@ -5,10 +5,10 @@
 #include "generator/codegen_hash.inc"
 #include "templates/template.h"
 
+#include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
-#include "mlir/IR/Builders.h"
 
 namespace deepgen {
 namespace {
@@ -61,8 +61,8 @@ std::string printed(const llvm::Module& module) {
 
 } // namespace
 
-KernelFile compile_candidate(const Problem& problem, const std::string& arch, const Choice& choice, bool awkward,
-                             bool fallbacks) {
+KernelFile compile_candidate(const Problem& problem, const std::string& arch, const Choice& choice,
+                             bool awkward, bool fallbacks) {
   KernelFile file;
   file.problem = problem, file.arch = arch, file.choice = choice;
   try {
@@ -70,7 +70,8 @@ KernelFile compile_candidate(const Problem& problem, const std::string& arch, co
     file.revision = family.revision();
     if (std::string why = family.why_not(problem, arch); !why.empty()) throw Error(why);
     file.kernels.push_back(compile_one(problem, choice, "main"));
-    if (awkward) file.kernels.push_back(compile_one(family.awkward(problem, choice.config), choice, "awkward"));
+    if (awkward)
+      file.kernels.push_back(compile_one(family.awkward(problem, choice.config), choice, "awkward"));
     if (fallbacks)
       for (const Config& config : family.fallbacks(problem, choice.config))
         file.kernels.push_back(compile_one(problem, {choice.template_name, config}, "fallback"));
@@ -82,11 +83,14 @@ KernelFile compile_candidate(const Problem& problem, const std::string& arch, co
 }
 
 std::string codegen_id() { return std::string("llvm ") + DEEPGEN_LLVM_VERSION + " sources " + kCodegenHash; }
-std::string toolchain() { return std::string("deepgen ") + DEEPGEN_VERSION + " llvm " + DEEPGEN_LLVM_VERSION; }
+std::string toolchain() {
+  return std::string("deepgen ") + DEEPGEN_VERSION + " llvm " + DEEPGEN_LLVM_VERSION;
+}
 
 std::string dump_stage(const Problem& problem, const Choice& choice, const std::string& stage) {
   if (stage != "mlir" && stage != "lowered" && stage != "llvm" && stage != "optimized" && stage != "asm")
-    throw Error("unknown stage '" + stage + "'", "--stage", "", "use one of: mlir, lowered, llvm, optimized, asm");
+    throw Error("unknown stage '" + stage + "'", "--stage", "",
+                "use one of: mlir, lowered, llvm, optimized, asm");
   Emitted emitted(problem, choice);
   if (stage == "mlir") return printed(*emitted.module);
   lower_to_llvm(*emitted.module);

@@ -5,18 +5,19 @@
 
 namespace deepgen {
 
-/// Compiles one candidate. Never throws for a bad candidate: the file's status is then "failed", with the reason.
-/// `awkward` adds the same config for the template's awkward shape, for verification; `fallbacks` adds kernels for
-/// lesser devices of the arch, for linking.
-KernelFile compile_candidate(const Problem&, const std::string& arch, const Choice&, bool awkward, bool fallbacks);
+/// Compiles one candidate. Never throws for a bad candidate: the file's status is then "failed", with the
+/// reason. `awkward` adds the same config for the template's awkward shape, for verification; `fallbacks`
+/// adds kernels for lesser devices of the arch, for linking.
+KernelFile compile_candidate(const Problem&, const std::string& arch, const Choice&, bool awkward,
+                             bool fallbacks);
 
-/// Names everything that the code of a kernel depends on beside its problem and config: the sources of templates and
-/// code generation (a hash) and LLVM's version. Kernels are recompiled when it changes.
+/// Names everything that the code of a kernel depends on beside its problem and config: the sources of
+/// templates and code generation (a hash) and LLVM's version. Kernels are recompiled when it changes.
 std::string codegen_id();
 std::string toolchain(); ///< "deepgen 0.1.0 llvm 22.1.8"
 
-/// The candidate after one stage: "mlir" as the template emits it, "lowered" in the llvm dialect, "llvm" as LLVM IR,
-/// "optimized" LLVM IR, "asm" assembly. Throws Error on another stage.
+/// The candidate after one stage: "mlir" as the template emits it, "lowered" in the llvm dialect, "llvm" as
+/// LLVM IR, "optimized" LLVM IR, "asm" assembly. Throws Error on another stage.
 std::string dump_stage(const Problem&, const Choice&, const std::string& stage);
 
 } // namespace deepgen

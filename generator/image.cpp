@@ -1,4 +1,5 @@
-// Links one ELF object into a position-independent image: text first, constants behind it, no relocations left.
+// Links one ELF object into a position-independent image: text first, constants behind it, no relocations
+// left.
 #include "base/error.h"
 #include "generator/codegen.h"
 #include "templates/template.h"
@@ -13,8 +14,11 @@ namespace {
 
 namespace object = llvm::object;
 
-template <typename T> T checked(llvm::Expected<T> value, const char* what) {
-  if (!value) throw Error(std::string("cannot read the compiled object: ") + what, "", llvm::toString(value.takeError()));
+template <typename T>
+T checked(llvm::Expected<T> value, const char* what) {
+  if (!value)
+    throw Error(std::string("cannot read the compiled object: ") + what, "",
+                llvm::toString(value.takeError()));
   return std::move(*value);
 }
 
@@ -40,9 +44,11 @@ private:
   void lay_out(bool text) {
     for (const object::SectionRef& section : file_.sections()) {
       const object::ELFSectionRef elf(section);
-      if (!(elf.getFlags() & llvm::ELF::SHF_ALLOC) || section.isText() != text || section.getSize() == 0) continue;
+      if (!(elf.getFlags() & llvm::ELF::SHF_ALLOC) || section.isText() != text || section.getSize() == 0)
+        continue;
       const llvm::StringRef name = checked(section.getName(), "section name");
-      if (name.starts_with(".eh_frame") || name.starts_with(".note")) continue; // nothing unwinds through a kernel
+      if (name.starts_with(".eh_frame") || name.starts_with(".note"))
+        continue; // nothing unwinds through a kernel
       if ((elf.getFlags() & llvm::ELF::SHF_WRITE) || section.isBSS())
         throw Error("the kernel has writable data", name.str(), "images are read-only");
       const uint64_t align = std::max<uint64_t>(section.getAlignment().value(), 16);
@@ -57,7 +63,8 @@ private:
     const llvm::StringRef name = checked(symbol.getName(), "symbol name");
     auto section = checked(symbol.getSection(), "symbol section");
     if (section == file_.section_end())
-      throw Error("the kernel needs an external symbol", name.str(), "", "emit code that needs no library function");
+      throw Error("the kernel needs an external symbol", name.str(), "",
+                  "emit code that needs no library function");
     auto place = offset_.find(section->getIndex());
     if (place == offset_.end()) throw Error("the kernel refers to a section outside its image", name.str());
     return place->second + checked(symbol.getValue(), "symbol value");
@@ -69,8 +76,7 @@ private:
     for (const object::RelocationRef& relocation : relocations.relocations()) {
       const uint64_t type = relocation.getType();
       if (type != llvm::ELF::R_X86_64_PC32 && type != llvm::ELF::R_X86_64_PLT32)
-        throw Error("the kernel needs a relocation that an image cannot have",
-                    type_name(relocation));
+        throw Error("the kernel needs a relocation that an image cannot have", type_name(relocation));
       const int64_t addend = checked(object::ELFRelocationRef(relocation).getAddend(), "addend");
       const uint64_t place = offset_[target->getIndex()] + relocation.getOffset();
       const int32_t value = int32_t(int64_t(address(*relocation.getSymbol())) + addend - int64_t(place));
@@ -94,7 +100,8 @@ private:
 } // namespace
 
 void link_image(const std::string& bytes, Kernel& kernel) {
-  auto file = checked(object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(bytes, "kernel")), "format");
+  auto file =
+      checked(object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(bytes, "kernel")), "format");
   Linker(llvm::cast<object::ELFObjectFileBase>(*file)).link(kernel);
 }
 

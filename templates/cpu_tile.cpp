@@ -9,7 +9,8 @@ namespace deepgen {
 namespace {
 
 enum Index { kIsa, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kPrefetch, kParameters };
-constexpr const char* kNames[] = {"isa", "form", "mr", "nv", "kc", "ku", "pack", "mc", "nc", "loops", "prefetch"};
+constexpr const char* kNames[] = {"isa",  "form", "mr", "nv",    "kc",      "ku",
+                                  "pack", "mc",   "nc", "loops", "prefetch"};
 constexpr int64_t kPackA = 1, kPackB = 2;
 
 int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -24,9 +25,17 @@ int64_t at(const Config& config, Index i) {
 Config generic_config(const Problem& p, int64_t level) {
   const bool transposed_b = p.b_transposed();
   const int64_t mr = level >= 3 ? 6 : 4;
-  const int64_t values[] = {level, 0, std::min(mr, p.m), 2, std::min<int64_t>(256, p.k), std::min<int64_t>(4, p.k),
-                            transposed_b || p.m > 2 * mr ? kPackB : 0, std::min<int64_t>(96, p.m),
-                            std::min<int64_t>(1024, p.n), 0, 0};
+  const int64_t values[] = {level,
+                            0,
+                            std::min(mr, p.m),
+                            2,
+                            std::min<int64_t>(256, p.k),
+                            std::min<int64_t>(4, p.k),
+                            transposed_b || p.m > 2 * mr ? kPackB : 0,
+                            std::min<int64_t>(96, p.m),
+                            std::min<int64_t>(1024, p.n),
+                            0,
+                            0};
   Config config;
   for (int i = 0; i < kParameters; ++i) config.set(kNames[i], values[i]);
   return config;
@@ -73,8 +82,8 @@ std::string number(double v) {
   return s.substr(0, s.find('.') + 3);
 }
 
-/// One rule of the space: `broken` is checked as soon as the parameter `after` is known. Rules that only save time
-/// (they cut what measurements showed to be slow) give their source.
+/// One rule of the space: `broken` is checked as soon as the parameter `after` is known. Rules that only save
+/// time (they cut what measurements showed to be slow) give their source.
 struct Rule {
   Index after;
   bool (*broken)(const Point&);
@@ -84,7 +93,8 @@ struct Rule {
 const Rule kRules[] = {
     {kIsa, [](const Point& x) { return x[kIsa] > x.device.isa; },
      [](const Point& x) {
-       return "isa=" + std::to_string(x[kIsa]) + " is above the device's x86-64 level " + std::to_string(x.device.isa);
+       return "isa=" + std::to_string(x[kIsa]) + " is above the device's x86-64 level " +
+              std::to_string(x.device.isa);
      }},
     {kForm, [](const Point& x) { return x.dot() && (x.p.a_transposed() || !x.p.b_transposed()); },
      [](const Point&) { return std::string("form=1 (dot) needs layout nt: rows of A and B along K"); }},
@@ -98,27 +108,36 @@ const Rule kRules[] = {
        return x.accumulators() + temporaries > x.isa().registers();
      },
      [](const Point& x) {
-       return "mr*nv accumulators with their operands need more than the " + std::to_string(x.isa().registers()) +
-              " vector registers";
+       return "mr*nv accumulators with their operands need more than the " +
+              std::to_string(x.isa().registers()) + " vector registers";
      }},
-    {kNv, [](const Point& x) { return x.n_tiles() == 1 && x[kNv] > 1 && (x.nr() - x.p.n) >= (x.dot() ? 1 : x.isa().lanes()); },
+    {kNv,
+     [](const Point& x) {
+       return x.n_tiles() == 1 && x[kNv] > 1 && (x.nr() - x.p.n) >= (x.dot() ? 1 : x.isa().lanes());
+     },
      [](const Point&) { return std::string("a narrower tile already covers N"); }},
     // Two FMA ports with a latency of 4 cycles need 8 independent sums; fewer only where D has no more.
     {kNv,
      [](const Point& x) {
        const int64_t most = std::min<int64_t>(8, x.p.m * ceil_div(x.p.n, x.dot() ? 1 : x.isa().lanes()));
-       return x.accumulators() < most && !(x.p.m < 4 && x[kMr] == x.p.m && x.accumulators() >= std::min<int64_t>(4, most));
+       return x.accumulators() < most &&
+              !(x.p.m < 4 && x[kMr] == x.p.m && x.accumulators() >= std::min<int64_t>(4, most));
      },
-     [](const Point& x) { return "mr*nv=" + std::to_string(x.accumulators()) + " sums do not hide the FMA latency"; }},
+     [](const Point& x) {
+       return "mr*nv=" + std::to_string(x.accumulators()) + " sums do not hide the FMA latency";
+     }},
     // Loads per FMA (measured: tiles at 1.04 ran at half speed). Few rows cannot do better.
     {kNv,
      [](const Point& x) {
-       return x.p.m >= 4 && x.p.n >= 4 * x.isa().lanes() && double(x[kMr] + x[kNv]) > 0.70 * double(x.accumulators());
+       return x.p.m >= 4 && x.p.n >= 4 * x.isa().lanes() &&
+              double(x[kMr] + x[kNv]) > 0.70 * double(x.accumulators());
      },
      [](const Point& x) {
-       return "(mr+nv)/(mr*nv)=" + number(double(x[kMr] + x[kNv]) / double(x.accumulators())) + " loads per FMA exceed 0.70";
+       return "(mr+nv)/(mr*nv)=" + number(double(x[kMr] + x[kNv]) / double(x.accumulators())) +
+              " loads per FMA exceed 0.70";
      }},
-    {kKc, [](const Point& x) { return x.dot() && x[kKc] < x.p.k && (x[kKc] % x.isa().lanes() || x[kKc] < 512); },
+    {kKc,
+     [](const Point& x) { return x.dot() && x[kKc] < x.p.k && (x[kKc] % x.isa().lanes() || x[kKc] < 512); },
      [](const Point&) { return std::string("form=1 (dot) needs kc=K, or whole vectors and at least 512"); }},
     {kKc, [](const Point& x) { return x[kKc] < std::min<int64_t>(x.p.k, 64) && x.p.m > 8; },
      [](const Point&) { return std::string("kc below 64 pays for D's traffic only with few rows"); }},
@@ -138,7 +157,8 @@ const Rule kRules[] = {
        return x[kUnroll] < least || (x[kUnroll] == 8 && sums > 20);
      },
      [](const Point&) {
-       return std::string("ku outside of what pays: 4; 8 for up to 20 sums, 2 for more than 26; 1 or 2 for form=1");
+       return std::string(
+           "ku outside of what pays: 4; 8 for up to 20 sums, 2 for more than 26; 1 or 2 for form=1");
      }},
     {kPack, [](const Point& x) { return x.dot() && x[kPack] != 0; },
      [](const Point&) { return std::string("form=1 (dot) reads A and B in place"); }},
@@ -152,7 +172,9 @@ const Rule kRules[] = {
      [](const Point& x) {
        return !x.dot() && !(x[kPack] & kPackB) && x.p.n * x.bytes() > 4096 && x.m_tiles() > 2 && x.p.k > 64;
      },
-     [](const Point&) { return std::string("unpacked rows of B beyond one page each (measured: half speed)"); }},
+     [](const Point&) {
+       return std::string("unpacked rows of B beyond one page each (measured: half speed)");
+     }},
     {kMc, [](const Point& x) { return x[kMc] < x.p.m && x[kMc] < 2 * x[kMr]; },
      [](const Point&) { return std::string("mc below two tiles"); }},
     {kMc,
@@ -165,8 +187,13 @@ const Rule kRules[] = {
      [](const Point&) { return std::string("nc only blocks a packed B"); }},
     {kLoops, [](const Point& x) { return x[kLoops] == 1 && (x.m_tiles() == 1 || x.n_tiles() == 1); },
      [](const Point&) { return std::string("loops=1 is the same as 0 with one row or column of tiles"); }},
-    {kLoops, [](const Point& x) { return x[kLoops] == 2 && (!(x[kPack] & kPackB) || x[kNc] < x.p.n || x[kKc] >= x.p.k); },
-     [](const Point&) { return std::string("loops=2 packs all of B once: needs pack B, nc=N and several blocks of K"); }},
+    {kLoops,
+     [](const Point& x) {
+       return x[kLoops] == 2 && (!(x[kPack] & kPackB) || x[kNc] < x.p.n || x[kKc] >= x.p.k);
+     },
+     [](const Point&) {
+       return std::string("loops=2 packs all of B once: needs pack B, nc=N and several blocks of K");
+     }},
     {kLoops, [](const Point& x) { return x[kLoops] == 2 && x.bytes() * x.p.n * x.p.k > x.device.l3 / 2; },
      [](const Point&) { return std::string("loops=2 needs the packed B in half of the last-level cache"); }},
     {kPrefetch, [](const Point& x) { return x[kPrefetch] && (x[kPack] & kPackB); },
@@ -184,41 +211,62 @@ std::vector<TileClass> classes(int64_t size, int64_t tile) {
   return out;
 }
 
-/// Cycles of one micro-kernel call: the larger of FMA throughput, FMA latency and load throughput for every step of
-/// k, then the tile's own traffic. Port counts are those of current x86 cores (2 FMA, 2 loads a cycle).
-double micro_cycles(const CpuTiling& t, int64_t rows, int64_t columns, double kc) {
+/// Bytes per cycle at which an operand that is swept again and again arrives, by the cache that holds it.
+/// Nominal values of current x86 cores (Intel's and AMD's optimization manuals); only the order of configs
+/// matters.
+double bytes_per_cycle(double bytes, const Device& device) {
+  return bytes <= 0.8 * double(device.l1d) ? 128 : bytes <= 0.75 * double(device.l2) ? 32 : 10;
+}
+
+/// How fast a tile's operands arrive: a panel of B stays while tiles of A pass (loops 0 and 2), or the
+/// reverse.
+struct Supply {
+  double a_rate, b_rate;
+};
+Supply supply(const Problem& p, const Device& device, const CpuTiling& t) {
+  const double depth = double(std::min(t.kc, p.k)) * double(size_of(p.a));
+  const double a_panel = double(t.mr) * depth, b_panel = double(t.nr) * depth;
+  const double a_block = double(t.mc_tiles) * a_panel, b_block = double(t.nc_tiles) * b_panel;
+  const bool a_stays = t.loops == 1;
+  return {bytes_per_cycle(a_stays ? a_panel : a_block, device),
+          bytes_per_cycle(a_stays ? b_block : b_panel, device)};
+}
+
+/// Cycles of one micro-kernel call: the largest of FMA throughput, FMA latency, load and issue slots and
+/// cache bandwidth for every step of k, then the tile's own traffic. Two FMAs and two loads a cycle.
+double micro_cycles(const CpuTiling& t, const Supply& from, int64_t rows, int64_t columns, double kc) {
   const int64_t lanes = t.isa.lanes();
   const double vectors = t.dot ? double(columns) : double(ceil_div(columns, lanes));
-  const double sums = double(rows) * vectors;
+  const double sums = double(rows) * vectors, width = double(t.isa.bytes());
   const double loads = double(rows) + vectors * (t.pack_b || t.dot ? 1.0 : 1.15);
-  const double step = std::max({sums / 2, 4.0, loads / 2, (sums + loads) / 4 + 3.0 / double(t.unroll)});
+  const double a_bytes = double(rows) * (t.dot ? width : width / double(lanes));
+  const double traffic = a_bytes / from.a_rate + vectors * width / from.b_rate;
+  const double step =
+      std::max({sums / 2, 4.0, loads / 2, (sums + loads) / 4 + 3.0 / double(t.unroll), traffic});
   const double d_vectors = double(rows) * double(ceil_div(columns, lanes));
   const double passes = t.k_blocks > 1 ? 3.0 : 1.5;
   return step * (t.dot ? kc / double(lanes) : kc) + d_vectors * passes + 30 + (t.dot ? sums * 7 : 0);
 }
 
-double tile_cycles(const Problem& p, const CpuTiling& t) {
+double tile_cycles(const Problem& p, const Device& device, const CpuTiling& t) {
+  const Supply from = supply(p, device, t);
   double cycles = 0;
   for (auto [m_count, rows] : classes(p.m, t.mr))
     for (auto [n_count, columns] : classes(p.n, t.nr))
       for (auto [k_count, kc] : classes(p.k, t.kc))
-        cycles += double(m_count * n_count * k_count) * micro_cycles(t, rows, columns, double(kc));
+        cycles += double(m_count * n_count * k_count) * micro_cycles(t, from, rows, columns, double(kc));
   return cycles;
 }
 
-/// Copies, and operand traffic that the first-level cache does not serve.
-double memory_cycles(const Problem& p, const Device& device, const CpuTiling& t) {
+/// Copies into panels, and what reading in place costs.
+double memory_cycles(const Problem& p, const CpuTiling& t) {
   const double bytes = double(size_of(p.a)), m = double(p.m), n = double(p.n), k = double(p.k);
-  const double n_blocks = double(ceil_div(t.n_tiles, t.nc_tiles)), m_blocks = double(ceil_div(t.m_tiles, t.mc_tiles));
   double cycles = 0;
-  if (t.pack_a) cycles += m * k * n_blocks * (p.a_transposed() ? 0.15 : 0.45) * bytes / 4;
+  if (t.pack_a) {
+    const double sweeps = double(ceil_div(t.n_tiles, t.nc_tiles));
+    cycles += m * k * sweeps * (p.a_transposed() ? 0.15 : 0.45) * bytes / 4;
+  }
   if (t.pack_b) cycles += n * k * (p.b_transposed() ? 0.45 : 0.15) * bytes / 4;
-  const double a_block = double(t.mc_tiles * t.mr) * double(std::min(t.kc, p.k)) * bytes;
-  const double b_block = double(t.nc_tiles * t.nr) * double(std::min(t.kc, p.k)) * bytes;
-  const double a_rate = a_block > 0.75 * double(device.l2) ? 8 : 32, b_rate = b_block > 0.75 * double(device.l2) ? 12 : 32;
-  const bool a_stays = t.loops == 1;
-  cycles += 0.35 * m * k * bytes * (a_stays ? n_blocks : double(t.n_tiles)) / a_rate;
-  cycles += 0.35 * n * k * bytes * (a_stays ? double(t.m_tiles) : m_blocks) / b_rate;
   if (!t.pack_a && !p.a_transposed() && t.mr > 8 && (p.k * size_of(p.a)) % 4096 == 0 && t.m_tiles > 1)
     cycles += 0.1 * m * k * double(t.n_tiles); // rows of A that share cache sets
   if (!t.pack_b && !t.dot && p.n * size_of(p.a) > 2048 && t.kc > 64)
@@ -229,14 +277,14 @@ double memory_cycles(const Problem& p, const Device& device, const CpuTiling& t)
 } // namespace
 
 CpuTiling::CpuTiling(const Problem& p, const Config& c)
-    : isa{at(c, kIsa), p.a}, dot(at(c, kForm) == 1), mr(at(c, kMr)), nv(at(c, kNv)), kc(std::min(at(c, kKc), p.k)),
-      mc(at(c, kMc)), nc(at(c, kNc)), unroll(at(c, kUnroll)), pack_a(at(c, kPack) & kPackA),
-      pack_b(at(c, kPack) & kPackB), loops(at(c, kLoops)), prefetch(at(c, kPrefetch)),
-      nr(dot ? nv : nv * isa.lanes()), m_tiles(ceil_div(p.m, mr)), n_tiles(ceil_div(p.n, nr)),
-      m_rest(p.m - (m_tiles - 1) * mr), n_rest(p.n - (n_tiles - 1) * nr),
+    : isa{at(c, kIsa), p.a}, dot(at(c, kForm) == 1), mr(at(c, kMr)), nv(at(c, kNv)),
+      kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)), unroll(at(c, kUnroll)),
+      pack_a(at(c, kPack) & kPackA), pack_b(at(c, kPack) & kPackB), loops(at(c, kLoops)),
+      prefetch(at(c, kPrefetch)), nr(dot ? nv : nv * isa.lanes()), m_tiles(ceil_div(p.m, mr)),
+      n_tiles(ceil_div(p.n, nr)), m_rest(p.m - (m_tiles - 1) * mr), n_rest(p.n - (n_tiles - 1) * nr),
       mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
-      nc_tiles(loops == 2 ? n_tiles : std::clamp<int64_t>(ceil_div(nc, nr), 1, n_tiles)), k_blocks(ceil_div(p.k, kc)),
-      a_elements(pack_a ? mc_tiles * mr * kc : 0),
+      nc_tiles(loops == 2 ? n_tiles : std::clamp<int64_t>(ceil_div(nc, nr), 1, n_tiles)),
+      k_blocks(ceil_div(p.k, kc)), a_elements(pack_a ? mc_tiles * mr * kc : 0),
       b_elements(pack_b ? nc_tiles * nr * (loops == 2 ? p.k : kc) : 0) {}
 
 std::string CpuTile::why_not(const Problem& p, const std::string& arch) const {
@@ -245,8 +293,9 @@ std::string CpuTile::why_not(const Problem& p, const std::string& arch) const {
 }
 
 std::vector<Parameter> CpuTile::parameters(const Problem& p, const Device& device) const {
-  std::vector<int64_t> levels = device.isa >= 4 ? std::vector<int64_t>{4, 3}
-                                : device.isa >= 3 ? std::vector<int64_t>{3} : std::vector<int64_t>{1};
+  std::vector<int64_t> levels = device.isa >= 4   ? std::vector<int64_t>{4, 3}
+                                : device.isa >= 3 ? std::vector<int64_t>{3}
+                                                  : std::vector<int64_t>{1};
   const bool dot = p.layout == Layout::nt;
   return {{"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
           {"form", dot ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
@@ -258,10 +307,14 @@ std::vector<Parameter> CpuTile::parameters(const Problem& p, const Device& devic
           {"pack", {0, kPackA, kPackB, kPackA | kPackB}, "copy into panels: 1 A, 2 B, 3 both"},
           {"mc", up_to({48, 112, 224, 448}, p.m), "rows of a block of A, rounded up to tiles"},
           {"nc", up_to({512, 1024, 2048}, p.n), "columns of a block of B, rounded up to tiles"},
-          {"loops", {0, 1, 2},
-           "0: a panel of B stays while rows of tiles pass; 1: a panel of A stays; 2: as 0, all of B packed first and "
+          {"loops",
+           {0, 1, 2},
+           "0: a panel of B stays while rows of tiles pass; 1: a panel of A stays; 2: as 0, all of B packed "
+           "first and "
            "blocks of K innermost"},
-          {"prefetch", {0, 4, 16, 64}, "steps of K (form 1: vectors) by which B is prefetched, when read in place"}};
+          {"prefetch",
+           {0, 4, 16, 64},
+           "steps of K (form 1: vectors) by which B is prefetched, when read in place"}};
 }
 
 std::string CpuTile::why_illegal(const Problem& p, const Device& device, const Config& config) const {
@@ -281,7 +334,7 @@ bool CpuTile::dead_end(const Problem& p, const Device& device, const Config& con
 double CpuTile::cost(const Problem& p, const Device& device, const Config& config) const {
   const CpuTiling t(p, config);
   constexpr double kHertz = 3e9; // nominal: only the order matters
-  return double(p.batch) * (tile_cycles(p, t) + memory_cycles(p, device, t)) / kHertz;
+  return double(p.batch) * (tile_cycles(p, device, t) + memory_cycles(p, t)) / kHertz;
 }
 
 std::vector<Config> CpuTile::fallbacks(const Problem& p, const Config& config) const {
@@ -296,8 +349,8 @@ Problem CpuTile::awkward(const Problem& p, const Config& config) const {
   Problem small = p;
   small.m = 2 * t.mr - 1 > 1 ? 2 * t.mr - 1 : 2;
   small.n = t.nr + t.isa.lanes() / 2 + 1;
-  // A second, ragged block of K where blocks are short enough; otherwise a ragged end of the only one. Blocks of the
-  // dot form are whole vectors, so that one block must do unless the problem itself has several.
+  // A second, ragged block of K where blocks are short enough; otherwise a ragged end of the only one. Blocks
+  // of the dot form are whole vectors, so that one block must do unless the problem itself has several.
   const int64_t ragged = (t.dot ? 3 * t.isa.lanes() : 0) + 2 * t.unroll + 1;
   const bool second_block = t.dot ? t.k_blocks > 1 && t.kc <= 512 : t.kc <= 512;
   small.k = second_block ? t.kc + ragged : std::min(ragged, t.kc);

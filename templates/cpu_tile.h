@@ -1,5 +1,6 @@
-// cpu_tile: GEMM by register tiles on x86-64, after Goto and van de Geijn ("Anatomy of High-Performance Matrix
-// Multiplication", 2008): blocks of A and B sized for the caches, packed or read in place, around a micro-kernel.
+// cpu_tile: GEMM by register tiles on x86-64, after Goto and van de Geijn ("Anatomy of High-Performance
+// Matrix Multiplication", 2008): blocks of A and B sized for the caches, packed or read in place, around a
+// micro-kernel.
 #pragma once
 
 #include "templates/ir_builder.h"
@@ -12,16 +13,16 @@ struct CpuTiling {
   CpuTiling(const Problem&, const Config&);
 
   VectorIsa isa;
-  bool dot;               ///< vectors along K, for A and B whose rows both run along K
+  bool dot; ///< vectors along K, for A and B whose rows both run along K
   int64_t mr, nv, kc, mc, nc, unroll;
   bool pack_a, pack_b;
-  int64_t loops;          ///< see the parameter's documentation
+  int64_t loops; ///< see the parameter's documentation
   int64_t prefetch;
 
-  int64_t nr;                    ///< columns of a tile
-  int64_t m_tiles, n_tiles;      ///< of the problem
-  int64_t m_rest, n_rest;        ///< rows, columns of the last tile; mr, nr when it is whole
-  int64_t mc_tiles, nc_tiles;    ///< of a cache block
+  int64_t nr;                 ///< columns of a tile
+  int64_t m_tiles, n_tiles;   ///< of the problem
+  int64_t m_rest, n_rest;     ///< rows, columns of the last tile; mr, nr when it is whole
+  int64_t mc_tiles, nc_tiles; ///< of a cache block
   int64_t k_blocks;
   int64_t a_elements, b_elements; ///< of the packed blocks, 0 when not packed
 };

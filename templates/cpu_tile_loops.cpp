@@ -11,18 +11,31 @@ namespace {
 
 class LoopNest {
 public:
-  LoopNest(Ir& builder, const Problem& problem, const CpuTiling& tiling) : ir(builder), p(problem), t(tiling) {}
+  LoopNest(Ir& builder, const Problem& problem, const CpuTiling& tiling)
+      : ir(builder), p(problem), t(tiling) {}
 
   void emit(Value block) {
     args = block;
-    for (auto [name, value] : {std::pair{"a", &a_base}, {"b", &b_base}, {"c", &c_base}, {"d", &d_base}, {"bias", &bias},
-                               {"workspace", &a_panels}, {"lda", &lda}, {"ldb", &ldb}, {"ldc", &ldc}, {"ldd", &ldd},
-                               {"m0", &m0}, {"m1", &m1}, {"n0", &n0}, {"n1", &n1}})
+    for (auto [name, value] : {std::pair{"a", &a_base},
+                               {"b", &b_base},
+                               {"c", &c_base},
+                               {"d", &d_base},
+                               {"bias", &bias},
+                               {"workspace", &a_panels},
+                               {"lda", &lda},
+                               {"ldb", &ldb},
+                               {"ldc", &ldc},
+                               {"ldd", &ldd},
+                               {"m0", &m0},
+                               {"m1", &m1},
+                               {"n0", &n0},
+                               {"n1", &n1}})
       *value = load_arg(ir, args, name);
     b_panels = ir.at(a_panels, padded(t.a_elements));
     zero = ir.constant(0), one = ir.constant(1);
     if (p.batch == 1) return with_batch_entry(zero);
-    ir.loop(load_arg(ir, args, "b0"), load_arg(ir, args, "b1"), 1, [&](Value entry) { with_batch_entry(entry); });
+    ir.loop(load_arg(ir, args, "b0"), load_arg(ir, args, "b1"), 1,
+            [&](Value entry) { with_batch_entry(entry); });
   }
 
   /// Packed blocks start on cache lines.
@@ -32,7 +45,8 @@ private:
   Ir& ir;
   const Problem& p;
   const CpuTiling& t;
-  Value args, a_base, b_base, c_base, d_base, bias, a_panels, b_panels, lda, ldb, ldc, ldd, m0, m1, n0, n1, zero, one;
+  Value args, a_base, b_base, c_base, d_base, bias, a_panels, b_panels, lda, ldb, ldc, ldd, m0, m1, n0, n1,
+      zero, one;
   Value a, b, c, d; ///< of the batch entry
 
   struct KBlock {
@@ -42,7 +56,8 @@ private:
   void with_batch_entry(Value entry) {
     a = a_base, b = b_base, c = c_base, d = d_base;
     if (p.batch > 1)
-      for (auto [matrix, stride] : {std::pair{&a, "stride_a"}, {&b, "stride_b"}, {&c, "stride_c"}, {&d, "stride_d"}})
+      for (auto [matrix, stride] :
+           {std::pair{&a, "stride_a"}, {&b, "stride_b"}, {&c, "stride_c"}, {&d, "stride_d"}})
         *matrix = ir.at(*matrix, ir.mul(entry, load_arg(ir, args, stride)));
     n_blocks([&](Value j0, Value j1) {
       if (t.loops == 2) {
@@ -75,10 +90,13 @@ private:
     });
   }
 
-  /// Runs `body` with the extent of tile `index`, which is `rest` for the last tile and `whole` for the others.
-  void by_extent(Value index, int64_t tiles, int64_t whole, int64_t rest, const std::function<void(int64_t)>& body) {
+  /// Runs `body` with the extent of tile `index`, which is `rest` for the last tile and `whole` for the
+  /// others.
+  void by_extent(Value index, int64_t tiles, int64_t whole, int64_t rest,
+                 const std::function<void(int64_t)>& body) {
     if (whole == rest || tiles == 1) return body(rest);
-    ir.branch(ir.equal(index, ir.constant(tiles - 1)), [&] { body(rest); }, [&] { body(whole); });
+    ir.branch(
+        ir.equal(index, ir.constant(tiles - 1)), [&] { body(rest); }, [&] { body(whole); });
   }
 
   Value b_panel(Value j, Value j0, const KBlock& k) {
@@ -92,11 +110,13 @@ private:
   }
   Value a_source(Value i, const KBlock& k) {
     Value m = ir.mul(i, t.mr);
-    return p.a_transposed() ? ir.at(ir.at(a, ir.mul(k.start, lda)), m) : ir.at(ir.at(a, ir.mul(m, lda)), k.start);
+    return p.a_transposed() ? ir.at(ir.at(a, ir.mul(k.start, lda)), m)
+                            : ir.at(ir.at(a, ir.mul(m, lda)), k.start);
   }
   Value b_source(Value j, const KBlock& k) {
     Value n = ir.mul(j, t.nr);
-    return p.b_transposed() ? ir.at(ir.at(b, ir.mul(n, ldb)), k.start) : ir.at(ir.at(b, ir.mul(k.start, ldb)), n);
+    return p.b_transposed() ? ir.at(ir.at(b, ir.mul(n, ldb)), k.start)
+                            : ir.at(ir.at(b, ir.mul(k.start, ldb)), n);
   }
 
   void pack_b(Value j0, Value j1, const KBlock& k) {
@@ -122,7 +142,8 @@ private:
     pack_a(i0, i1, k);
     auto visit = [&](Value i, Value j) {
       by_extent(i, t.m_tiles, t.mr, t.m_rest, [&](int64_t rows) {
-        by_extent(j, t.n_tiles, t.nr, t.n_rest, [&](int64_t columns) { tile(i, j, i0, j0, k, rows, columns); });
+        by_extent(j, t.n_tiles, t.nr, t.n_rest,
+                  [&](int64_t columns) { tile(i, j, i0, j0, k, rows, columns); });
       });
     };
     if (t.loops == 1)
@@ -138,14 +159,15 @@ private:
     shape.unroll = t.unroll;
     shape.prefetch = t.prefetch;
     const int64_t step = t.unroll * (t.dot ? t.isa.lanes() : 1);
-    shape.k_multiple = p.k / (t.dot ? t.isa.lanes() : 1) % t.unroll == 0 && (t.k_blocks == 1 || t.kc % step == 0);
+    shape.k_multiple =
+        p.k / (t.dot ? t.isa.lanes() : 1) % t.unroll == 0 && (t.k_blocks == 1 || t.kc % step == 0);
     shape.single_block = t.k_blocks == 1;
     shape.k_tail = t.dot ? p.k % t.isa.lanes() : 0;
     Value m = ir.mul(i, t.mr), n = ir.mul(j, t.nr);
     ir.call(micro_kernel(ir, p.epilogue, shape),
-            {args, t.pack_a ? a_panel(i, i0, k) : a_source(i, k), lda, t.pack_b ? b_panel(j, j0, k) : b_source(j, k), ldb,
-             ir.at(ir.at(d, ir.mul(m, ldd)), n), ir.at(ir.at(c, ir.mul(m, ldc)), n), ir.at(bias, n), k.depth, k.first,
-             k.last});
+            {args, t.pack_a ? a_panel(i, i0, k) : a_source(i, k), lda,
+             t.pack_b ? b_panel(j, j0, k) : b_source(j, k), ldb, ir.at(ir.at(d, ir.mul(m, ldd)), n),
+             ir.at(ir.at(c, ir.mul(m, ldc)), n), ir.at(bias, n), k.depth, k.first, k.last});
   }
 };
 

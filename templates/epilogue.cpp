@@ -25,20 +25,21 @@ Value polynomial(Ir& ir, Value t, llvm::ArrayRef<double> ascending) {
   return sum;
 }
 
-/// erfc(z) exp(z^2) for z >= 0, as a polynomial in t = (z - c) / (z + c): truncated Chebyshev series, computed with
-/// 70 digits by scripts/fit_erfc.py. Largest relative error, evaluated in the type itself: 2.1e-7 and 9.8e-16.
+/// erfc(z) exp(z^2) for z >= 0, as a polynomial in t = (z - c) / (z + c): truncated Chebyshev series,
+/// computed with 70 digits by scripts/fit_erfc.py. Largest relative error, evaluated in the type
+/// itself: 2.1e-7 and 9.8e-16.
 constexpr double kErfcCentre32 = 3, kErfcCentre64 = 4;
-constexpr double kErfc32[] = {0.17900115365185434,   -0.32623364583192993,  0.2456036216271468,
-                              -0.15011418584856487,  0.07166797533270303,   -0.02440260496936182,
-                              0.004259766871257394,  0.0007320455403284751, -0.0005781560561591779,
+constexpr double kErfc32[] = {0.17900115365185434,    -0.32623364583192993,  0.2456036216271468,
+                              -0.15011418584856487,   0.07166797533270303,   -0.02440260496936182,
+                              0.004259766871257394,   0.0007320455403284751, -0.0005781560561591779,
                               1.8398235500739622e-05, 4.564088760267887e-05};
 constexpr double kErfc64[] = {
-    0.13699945762506138,     -0.25906804876017253,   0.2187196789182644,      -0.16425781669723072,
-    0.10896317739892815,     -0.06310781564179457,   0.031299056518247596,    -0.012843946006388787,
-    0.0040602636283182825,   -0.0007991269820253035, -2.1761748035718732e-05, 7.898387349464188e-05,
-    -2.2555929261440034e-05, -1.9050222714817373e-06, 2.9442671004526366e-06, -4.056635568059823e-07,
-    -2.83616680306096e-07,   9.286877001125978e-08,  2.484346620100743e-08,   -1.304361065835857e-08,
-    -2.02554257660657e-09,   1.0747862261442003e-09, 1.2013356305627165e-10};
+    0.13699945762506138,     -0.25906804876017253,    0.2187196789182644,      -0.16425781669723072,
+    0.10896317739892815,     -0.06310781564179457,    0.031299056518247596,    -0.012843946006388787,
+    0.0040602636283182825,   -0.0007991269820253035,  -2.1761748035718732e-05, 7.898387349464188e-05,
+    -2.2555929261440034e-05, -1.9050222714817373e-06, 2.9442671004526366e-06,  -4.056635568059823e-07,
+    -2.83616680306096e-07,   9.286877001125978e-08,   2.484346620100743e-08,   -1.304361065835857e-08,
+    -2.02554257660657e-09,   1.0747862261442003e-09,  1.2013356305627165e-10};
 
 } // namespace
 
@@ -49,8 +50,9 @@ bool is_cheap(const std::vector<EpilogueOp>& ops) {
 
 Value relu(Ir& ir, Value x) { return at_least(ir, x, 0.0); }
 
-// Cody and Waite: exp(x) = 2^n exp(r), r = x - n ln 2 in two steps, |r| <= ln(2)/2, Taylor polynomial. n is rounded
-// by adding 1.5 * 2^mantissa bits, which leaves it in the low bits of the sum on every level, SSE2 too.
+// Cody and Waite: exp(x) = 2^n exp(r), r = x - n ln 2 in two steps, |r| <= ln(2)/2, Taylor polynomial. n is
+// rounded by adding 1.5 * 2^mantissa bits, which leaves it in the low bits of the sum on every level, SSE2
+// too.
 Value exp(Ir& ir, Value x) {
   const bool single = ir.isa.element == Type::f32;
   const double lowest = single ? -87.33 : -708.39, highest = single ? 88.0 : 709.0;
@@ -72,8 +74,10 @@ Value exp(Ir& ir, Value x) {
   auto bits = mlir::VectorType::get({ir.isa.lanes()}, lane);
   Value shift = arith::ConstantOp::create(
       ir.b, ir.loc, mlir::DenseElementsAttr::get(bits, ir.b.getIntegerAttr(lane, mantissa)));
-  Value exponent = arith::ShLIOp::create(ir.b, ir.loc, arith::BitcastOp::create(ir.b, ir.loc, bits, shifted), shift);
-  Value scaled = arith::AddIOp::create(ir.b, ir.loc, arith::BitcastOp::create(ir.b, ir.loc, bits, p), exponent);
+  Value exponent =
+      arith::ShLIOp::create(ir.b, ir.loc, arith::BitcastOp::create(ir.b, ir.loc, bits, shifted), shift);
+  Value scaled =
+      arith::AddIOp::create(ir.b, ir.loc, arith::BitcastOp::create(ir.b, ir.loc, bits, p), exponent);
   Value result = arith::BitcastOp::create(ir.b, ir.loc, ir.vector, scaled);
   return select_if(ir, arith::CmpFPredicate::OLT, x, ir.splat(lowest), ir.splat(0.0), result);
 }
@@ -95,16 +99,28 @@ Value gelu(Ir& ir, Value x) {
 }
 
 Value silu(Ir& ir, Value x) {
-  Value decay = exp(ir, ir.subf(ir.splat(0.0), x));
-  return ir.divf(x, ir.addf(ir.splat(1.0), decay));
+  // exp(-|x|) cannot overflow, so that large negative x goes to 0 and not to x / (the largest exponential).
+  Value zero = ir.splat(0.0);
+  Value negative = arith::CmpFOp::create(ir.b, ir.loc, arith::CmpFPredicate::OLT, x, zero);
+  Value decay = exp(ir, ir.select(negative, x, ir.subf(zero, x)));
+  Value numerator = ir.select(negative, ir.mulf(x, decay), x);
+  return ir.divf(numerator, ir.addf(ir.splat(1.0), decay));
 }
 
 Value apply_epilogue(Ir& ir, const std::vector<EpilogueOp>& ops, Value x, Value bias) {
   for (EpilogueOp op : ops) switch (op) {
-    case EpilogueOp::bias: x = ir.addf(x, bias); break;
-    case EpilogueOp::relu: x = relu(ir, x); break;
-    case EpilogueOp::gelu: x = gelu(ir, x); break;
-    case EpilogueOp::silu: x = silu(ir, x); break;
+    case EpilogueOp::bias:
+      x = ir.addf(x, bias);
+      break;
+    case EpilogueOp::relu:
+      x = relu(ir, x);
+      break;
+    case EpilogueOp::gelu:
+      x = gelu(ir, x);
+      break;
+    case EpilogueOp::silu:
+      x = silu(ir, x);
+      break;
     }
   return x;
 }

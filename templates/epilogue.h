@@ -9,11 +9,11 @@ namespace deepgen {
 /// gelu and silu are emitted once, in a loop over the rows of a finished tile.
 bool is_cheap(const std::vector<EpilogueOp>&);
 
-/// Applies the ops left to right. `bias` is the vector of bias values for x's columns (unused without a bias op).
+/// Applies the ops left to right. `bias` is the vector of bias values for x's columns (unused without a bias
+/// op).
 Value apply_epilogue(Ir&, const std::vector<EpilogueOp>&, Value x, Value bias);
 
-/// Elementwise functions, accurate to a few units in the last place of the result over the whole range
-/// (docs/numerics.md has the measured errors).
+/// Elementwise functions; docs/numerics.md has their accuracy and special values.
 Value relu(Ir&, Value x); ///< NaN stays NaN
 Value exp(Ir&, Value x);  ///< clamped to the range of normal numbers
 Value gelu(Ir&, Value x); ///< x/2 * erfc(-x/sqrt(2)), the erf form

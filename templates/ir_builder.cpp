@@ -39,9 +39,13 @@ Value Ir::min(Value x, Value y) { return arith::MinSIOp::create(b, loc, x, y); }
 Value Ir::remainder(Value x, int64_t y) { return arith::RemUIOp::create(b, loc, x, constant(y)); }
 Value Ir::shift_right(Value x, int64_t power) { return arith::DivUIOp::create(b, loc, x, constant(power)); }
 Value Ir::equal(Value x, Value y) { return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, y); }
-Value Ir::not_equal(Value x, Value y) { return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, x, y); }
+Value Ir::not_equal(Value x, Value y) {
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, x, y);
+}
 Value Ir::widen(Value condition) { return arith::ExtUIOp::create(b, loc, i64, condition); }
-Value Ir::select(Value condition, Value yes, Value no) { return arith::SelectOp::create(b, loc, condition, yes, no); }
+Value Ir::select(Value condition, Value yes, Value no) {
+  return arith::SelectOp::create(b, loc, condition, yes, no);
+}
 
 Value Ir::at(Value base, Value offset) {
   return llvmd::GEPOp::create(b, loc, pointer, element, base, mlir::ValueRange{offset},
@@ -89,7 +93,8 @@ void Ir::prefetch(Value address, bool write) {
 Value Ir::scalar(double value) { return arith::ConstantOp::create(b, loc, b.getFloatAttr(element, value)); }
 Value Ir::splat(double value) {
   auto type = mlir::cast<mlir::VectorType>(vector);
-  return arith::ConstantOp::create(b, loc, mlir::DenseElementsAttr::get(type, b.getFloatAttr(element, value)));
+  return arith::ConstantOp::create(b, loc,
+                                   mlir::DenseElementsAttr::get(type, b.getFloatAttr(element, value)));
 }
 Value Ir::splat(Value scalar) { return vector_dialect::BroadcastOp::create(b, loc, vector, scalar); }
 
@@ -118,14 +123,15 @@ Value Ir::is_not(Value x, double value) {
 }
 
 Values Ir::loop(Value from, Value to, int64_t step, mlir::ValueRange carried, const Body& body) {
-  auto op = scf::ForOp::create(b, loc, from, to, constant(step), carried,
-                               [&](mlir::OpBuilder& inner, mlir::Location, Value index, mlir::ValueRange values) {
-                                 mlir::OpBuilder outer = b;
-                                 b = inner;
-                                 Values next = body(index, values);
-                                 scf::YieldOp::create(b, loc, next);
-                                 b = outer;
-                               });
+  auto op =
+      scf::ForOp::create(b, loc, from, to, constant(step), carried,
+                         [&](mlir::OpBuilder& inner, mlir::Location, Value index, mlir::ValueRange values) {
+                           mlir::OpBuilder outer = b;
+                           b = inner;
+                           Values next = body(index, values);
+                           scf::YieldOp::create(b, loc, next);
+                           b = outer;
+                         });
   return Values(op.getResults());
 }
 
@@ -166,6 +172,7 @@ void Ir::function(const std::string& name, llvm::ArrayRef<mlir::Type> parameters
   llvm::SmallVector<mlir::Attribute> attributes = {b.getStringAttr("nounwind")};
   if (is_private) {
     op.setPrivate();
+    op->setAttr("llvm.linkage", llvmd::LinkageAttr::get(b.getContext(), llvmd::Linkage::Internal));
     attributes.push_back(b.getStringAttr("noinline"));
   }
   op->setAttr("passthrough", b.getArrayAttr(attributes));

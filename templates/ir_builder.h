@@ -1,6 +1,6 @@
-// Ir: the few operations that vector-level kernels are made of, over MLIR's llvm, scf, arith and vector dialects.
-// Memory is addressed through bare pointers (llvm.ptr), so that leading dimensions may be runtime values and a
-// kernel's signature is the plain C one; loops are scf, arithmetic is arith and vector.
+// Ir: the few operations that vector-level kernels are made of, over MLIR's llvm, scf, arith and vector
+// dialects. Memory is addressed through bare pointers (llvm.ptr), so that leading dimensions may be runtime
+// values and a kernel's signature is the plain C one; loops are scf, arithmetic is arith and vector.
 #pragma once
 
 #include "base/problem.h"
@@ -71,9 +71,9 @@ public:
   Value mulf(Value, Value);
   Value divf(Value, Value);
   Value shuffle(Value, Value, llvm::ArrayRef<int64_t> lanes);
-  Value sum_lanes(Value);                           ///< scalar
+  Value sum_lanes(Value); ///< scalar
   Value insert(Value scalar, Value into, int64_t lane);
-  Value is_not(Value, double);                      ///< i1: unequal, also true for NaN
+  Value is_not(Value, double); ///< i1: unequal, also true for NaN
 
   // Control flow.
   using Body = std::function<Values(Value index, mlir::ValueRange carried)>;
@@ -83,8 +83,9 @@ public:
                 const std::function<Values()>& no);
   void branch(Value condition, const std::function<void()>& yes, const std::function<void()>& no = nullptr);
 
-  /// Defines `name` once (later calls return at once) and leaves the insertion point where it was. Parameters are
-  /// pointers or i64; helpers are private and not inlined, so that register allocation sees one tile at a time.
+  /// Defines `name` once (later calls return at once) and leaves the insertion point where it was. Parameters
+  /// are pointers or i64; helpers are private and not inlined, so that register allocation sees one tile at a
+  /// time.
   void function(const std::string& name, llvm::ArrayRef<mlir::Type> parameters, bool is_private,
                 const std::function<void(mlir::ValueRange)>& body);
   void call(const std::string& name, mlir::ValueRange arguments);

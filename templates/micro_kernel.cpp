@@ -8,10 +8,10 @@
 namespace deepgen {
 
 const std::vector<std::string>& gemm_args() {
-  static const std::vector<std::string> names = {"a",        "b",        "c",        "d",     "bias", "workspace",
-                                                 "lda",      "ldb",      "ldc",      "ldd",   "alpha", "beta",
-                                                 "stride_a", "stride_b", "stride_c", "stride_d",
-                                                 "m0",       "m1",       "n0",       "n1",    "b0",   "b1"};
+  static const std::vector<std::string> names = {
+      "a",   "b",   "c",     "d",    "bias",     "workspace", "lda",      "ldb",
+      "ldc", "ldd", "alpha", "beta", "stride_a", "stride_b",  "stride_c", "stride_d",
+      "m0",  "m1",  "n0",    "n1",   "b0",       "b1"};
   return names;
 }
 
@@ -20,7 +20,10 @@ Value load_arg(Ir& ir, Value args, const std::string& name) {
   const auto at = std::find(names.begin(), names.end(), name);
   if (at == names.end()) throw Error("no argument slot '" + name + "'");
   const bool is_pointer = at - names.begin() < 6, is_scalar = name == "alpha" || name == "beta";
-  return ir.load(is_pointer ? ir.pointer : is_scalar ? ir.element : ir.i64, ir.at_byte(args, 8 * (at - names.begin())), 8);
+  return ir.load(is_pointer  ? ir.pointer
+                 : is_scalar ? ir.element
+                             : ir.i64,
+                 ir.at_byte(args, 8 * (at - names.begin())), 8);
 }
 
 namespace {
@@ -28,7 +31,8 @@ namespace {
 /// Emits the body of one micro-kernel; the members are its parameters and what is derived from them.
 class Emitter {
 public:
-  Emitter(Ir& builder, const std::vector<EpilogueOp>& epilogue, const MicroTile& shape, mlir::ValueRange parameters)
+  Emitter(Ir& builder, const std::vector<EpilogueOp>& epilogue, const MicroTile& shape,
+          mlir::ValueRange parameters)
       : ir(builder), ops(epilogue), tile(shape), args(parameters[0]), a(parameters[1]), lda(parameters[2]),
         b(parameters[3]), ldb(parameters[4]), d(parameters[5]), c(parameters[6]), bias(parameters[7]),
         kc(parameters[8]), first(parameters[9]), last(parameters[10]), lanes(ir.isa.lanes()),
@@ -58,10 +62,12 @@ private:
         ir.prefetch(ir.at(ir.at(d, ir.mul(ldd, r)), j), true);
   }
 
-  /// One step of k (lanes steps in the dot form): acc += A column * B row. `count` lanes exist in the dot form.
+  /// One step of k (lanes steps in the dot form): acc += A column * B row. `count` lanes exist in the dot
+  /// form.
   void step(Values& acc, Value a_at, Value b_at, int64_t u, int64_t count, bool prefetch) {
     Values right;
-    for (int64_t j = 0; j < vectors; ++j) right.push_back(ir.load_vector(b_address(b_at, u, j), b_lanes(j, count)));
+    for (int64_t j = 0; j < vectors; ++j)
+      right.push_back(ir.load_vector(b_address(b_at, u, j), b_lanes(j, count)));
     if (prefetch && tile.prefetch)
       for (int64_t j = 0; j < vectors; ++j) ir.prefetch(b_address(b_at, u + tile.prefetch, j), false);
     for (int64_t r = 0; r < tile.rows; ++r) {
@@ -145,19 +151,23 @@ private:
     Value base = c, ld = load_arg(ir, args, "ldc"), scale = beta, adds = ir.is_not(beta, 0.0);
     if (!tile.single_block) {
       Value is_first = flag(first);
-      base = ir.select(is_first, c, d), ld = ir.select(is_first, ld, ldd), scale = ir.select(is_first, beta, one);
+      base = ir.select(is_first, c, d), ld = ir.select(is_first, ld, ldd),
+      scale = ir.select(is_first, beta, one);
       adds = ir.is_not(scale, 0.0);
     }
     mlir::TypeRange types = mlir::ValueRange(acc).getTypes();
-    acc = ir.branch(ir.is_not(alpha, 1.0), types, [&] { return multiplied(acc, alpha); }, [&] { return acc; });
-    acc = ir.branch(adds, types, [&] { return added(acc, base, ld, scale); }, [&] { return acc; });
+    acc = ir.branch(
+        ir.is_not(alpha, 1.0), types, [&] { return multiplied(acc, alpha); }, [&] { return acc; });
+    acc = ir.branch(
+        adds, types, [&] { return added(acc, base, ld, scale); }, [&] { return acc; });
     if (ops.empty()) return store(acc);
     if (!is_cheap(ops)) {
       store(acc);
       return on_last([&] { epilogue_rows(); });
     }
     if (tile.single_block) return store(with_epilogue(acc));
-    store(ir.branch(flag(last), types, [&] { return with_epilogue(acc); }, [&] { return acc; }));
+    store(ir.branch(
+        flag(last), types, [&] { return with_epilogue(acc); }, [&] { return acc; }));
   }
 
   void on_last(const std::function<void()>& body) {
@@ -202,7 +212,8 @@ private:
     return out;
   }
 
-  /// A long epilogue, once in the code: over the rows of the finished tile, which are in the first-level cache.
+  /// A long epilogue, once in the code: over the rows of the finished tile, which are in the first-level
+  /// cache.
   void epilogue_rows() {
     Values shifts;
     for (int64_t j = 0; j < vectors; ++j) shifts.push_back(bias_vector(j));
@@ -210,7 +221,8 @@ private:
       Value row = ir.at(d, ir.mul(r, ldd));
       for (int64_t j = 0; j < vectors; ++j) {
         Value at = ir.at(row, j * lanes);
-        ir.store_vector(apply_epilogue(ir, ops, ir.load_vector(at, valid(j)), shifts[size_t(j)]), at, valid(j));
+        ir.store_vector(apply_epilogue(ir, ops, ir.load_vector(at, valid(j)), shifts[size_t(j)]), at,
+                        valid(j));
       }
     });
   }

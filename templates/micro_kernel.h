@@ -1,4 +1,5 @@
-// Micro-kernels: one register tile of D over one block of k, with the scaling and the epilogue that finish it.
+// Micro-kernels: one register tile of D over one block of k, with the scaling and the epilogue that finish
+// it.
 #pragma once
 
 #include "templates/ir_builder.h"
@@ -12,26 +13,27 @@ Value load_arg(Ir&, Value args, const std::string& name);
 
 /// Where the operands of a tile lie. Strides are runtime values except inside a panel.
 enum class Access {
-  panel,   ///< packed: element (k, w) at k * width + w
-  k_rows,  ///< element (k, w) at k * ld + w: the operand as stored when its rows run along M or N
+  panel,    ///< packed: element (k, w) at k * width + w
+  k_rows,   ///< element (k, w) at k * ld + w: the operand as stored when its rows run along M or N
   k_columns ///< element (k, w) at w * ld + k: its rows run along K
 };
 
 struct MicroTile {
-  int64_t rows, columns;       ///< of D that this variant computes; all of them exist
-  int64_t a_width, b_width;    ///< of the panels
-  Access a, b;                 ///< k_columns for b means the dot form: vectors along k, sums of lanes at the end
-  int64_t unroll = 1;          ///< steps of k per iteration
-  int64_t prefetch = 0;        ///< distance in steps of k at which B is prefetched; 0: not
-  bool k_multiple = false;     ///< every block of k is a multiple of `unroll`
-  bool single_block = false;   ///< K is one block: every call is the first and the last
-  int64_t k_tail = 0;          ///< dot form: K modulo the vector length, handled by the last block
+  int64_t rows, columns;    ///< of D that this variant computes; all of them exist
+  int64_t a_width, b_width; ///< of the panels
+  Access a, b;              ///< k_columns for b means the dot form: vectors along k, sums of lanes at the end
+  int64_t unroll = 1;       ///< steps of k per iteration
+  int64_t prefetch = 0;     ///< distance in steps of k at which B is prefetched; 0: not
+  bool k_multiple = false;  ///< every block of k is a multiple of `unroll`
+  bool single_block = false; ///< K is one block: every call is the first and the last
+  int64_t k_tail = 0;        ///< dot form: K modulo the vector length, handled by the last block
 };
 
 /// Defines (once) and names the function
 ///   (args, a, lda, b, ldb, d, c, bias, kc, first, last)
-/// that adds the product over kc steps to the tile: D = alpha AB + beta C on the first block, D += alpha AB later, and
-/// the epilogue on the last. first and last are i64 flags. C is not read when beta is 0, D not on the first block.
+/// that adds the product over kc steps to the tile: D = alpha AB + beta C on the first block, D += alpha AB
+/// later, and the epilogue on the last. first and last are i64 flags. C is not read when beta is 0, D not on
+/// the first block.
 std::string micro_kernel(Ir&, const std::vector<EpilogueOp>&, const MicroTile&);
 
 } // namespace deepgen

@@ -19,7 +19,8 @@ void copy_rows(Ir& ir, const PanelShape& panel, mlir::ValueRange arguments) {
 }
 
 /// `count` values of k from `source` on, for all columns w of the panel.
-void transpose_block(Ir& ir, const PanelShape& panel, Value source, Value ld, Value destination, int64_t count) {
+void transpose_block(Ir& ir, const PanelShape& panel, Value source, Value ld, Value destination,
+                     int64_t count) {
   const int64_t lanes = ir.isa.lanes();
   for (int64_t w = 0; w < panel.width; w += lanes) {
     Values rows;
@@ -27,7 +28,8 @@ void transpose_block(Ir& ir, const PanelShape& panel, Value source, Value ld, Va
       rows.push_back(i < panel.valid ? ir.load_vector(ir.at(source, ir.mul(ld, i)), count) : ir.splat(0.0));
     Values columns = transpose(ir, rows);
     for (int64_t k = 0; k < count; ++k)
-      ir.store_vector(columns[size_t(k)], ir.at(destination, k * panel.width + w), std::min(lanes, panel.width - w));
+      ir.store_vector(columns[size_t(k)], ir.at(destination, k * panel.width + w),
+                      std::min(lanes, panel.width - w));
   }
 }
 
@@ -67,8 +69,8 @@ Values transpose(Ir& ir, Values rows) {
 }
 
 std::string pack_function(Ir& ir, const PanelShape& panel) {
-  std::string name = std::string(panel.k_major ? "pack_rows_" : "pack_columns_") + std::to_string(panel.width) + "_" +
-                     std::to_string(panel.valid);
+  std::string name = std::string(panel.k_major ? "pack_rows_" : "pack_columns_") +
+                     std::to_string(panel.width) + "_" + std::to_string(panel.valid);
   ir.function(name, {ir.pointer, ir.i64, ir.pointer, ir.i64}, true, [&](mlir::ValueRange arguments) {
     if (panel.k_major)
       copy_rows(ir, panel, arguments);

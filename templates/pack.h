@@ -5,9 +5,9 @@
 
 namespace deepgen {
 
-/// A panel holds, for every k of a block, `width` consecutive values of one operand (rows of A or columns of B), of
-/// which the first `valid` exist; the rest is zero. Panel element (k, w) lies at k * width + w.
-/// The source holds the operand with k along rows (`k_major`: element (k, w) at k * ld + w) or along columns
+/// A panel holds, for every k of a block, `width` consecutive values of one operand (rows of A or columns of
+/// B), of which the first `valid` exist; the rest is zero. Panel element (k, w) lies at k * width + w. The
+/// source holds the operand with k along rows (`k_major`: element (k, w) at k * ld + w) or along columns
 /// (element (k, w) at w * ld + k, transposed in registers on the way).
 struct PanelShape {
   int64_t width, valid;

@@ -1,5 +1,6 @@
-// Template: a family of kernels. Knows which problems it serves, its parameters and their constraints, what a config
-// should cost, and emits MLIR for one config. Nothing outside a template's own file pair knows its name.
+// Template: a family of kernels. Knows which problems it serves, its parameters and their constraints, what a
+// config should cost, and emits MLIR for one config. Nothing outside a template's own file pair knows its
+// name.
 #pragma once
 
 #include "base/device.h"
@@ -30,8 +31,8 @@ public:
   virtual std::vector<Parameter> parameters(const Problem&, const Device&) const = 0;
   /// The first constraint that the config breaks, in words with its numbers; empty when it is legal.
   virtual std::string why_illegal(const Problem&, const Device&, const Config&) const = 0;
-  /// True when no config that starts with these `assigned` parameter values is legal; lets an enumeration skip whole
-  /// branches. Must agree with why_illegal(): it may overlook, but never cut off a legal config.
+  /// True when no config that starts with these `assigned` parameter values is legal; lets an enumeration
+  /// skip whole branches. Must agree with why_illegal(): it may overlook, but never cut off a legal config.
   virtual bool dead_end(const Problem&, const Device&, const Config&, size_t assigned) const {
     (void)assigned;
     return false;
@@ -42,15 +43,16 @@ public:
   virtual std::vector<Config> fallbacks(const Problem&, const Config&) const { return {}; }
   /// A small shape with ragged edges on which the same config is verified too.
   virtual Problem awkward(const Problem&, const Config&) const = 0;
-  /// Adds `kernel_symbol` to the module and returns its description (everything but the code, role and sha256).
-  /// Throws Error when the config cannot be emitted.
+  /// Adds `kernel_symbol` to the module and returns its description (everything but the code, role and
+  /// sha256). Throws Error when the config cannot be emitted.
   virtual Kernel emit(mlir::ModuleOp, const Problem&, const Config&) const = 0;
 };
 
 /// Name of the function that emit() defines: void deepgen_kernel(ptr args).
 inline constexpr const char* kernel_symbol = "deepgen_kernel";
 
-/// All templates, in registration order. The other two are for tests: add one of their own, or have nothing else.
+/// All templates, in registration order. The other two are for tests: add one of their own, or have nothing
+/// else.
 const std::vector<const Template*>& templates();
 void register_template(const Template*);
 void use_only_template(const Template*);

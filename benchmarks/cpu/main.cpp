@@ -1,4 +1,5 @@
-// Interleaved, paired timing of every arm of a row: rounds in random order, thread CPU time, ratios within a round.
+// Interleaved, paired timing of every arm of a row: rounds in random order, thread CPU time, ratios within a
+// round.
 //   cpu_benchmark [--rounds n] [--row name] --csv FILE       raw samples to FILE, the table to stdout
 #include "peers.h"
 
@@ -61,8 +62,10 @@ void check(std::vector<Timed>& arms, const Row& row, float* d) {
       continue;
     }
     for (size_t i = 0; i < count && t.right; ++i)
-      t.right = std::abs(d[i] - expected[i]) <= 2e-5f * std::sqrt(float(row.k)) + 1e-5f * std::abs(expected[i]);
-    if (!t.right) std::fprintf(stderr, "%s: %s computes something else, left out\n", row.name, t.arm.name.c_str());
+      t.right =
+          std::abs(d[i] - expected[i]) <= 2e-5f * std::sqrt(float(row.k)) + 1e-5f * std::abs(expected[i]);
+    if (!t.right)
+      std::fprintf(stderr, "%s: %s computes something else, left out\n", row.name, t.arm.name.c_str());
   }
   arms.erase(std::remove_if(arms.begin(), arms.end(), [](const Timed& t) { return !t.right; }), arms.end());
 }
@@ -110,16 +113,18 @@ void print(const Row& row, const std::vector<Timed>& arms, Means& means) {
   for (size_t i = 0; i + 1 < arms.size(); ++i) {
     Ratio r = ratio(arms[i], own);
     char text[120];
-    std::snprintf(text, sizeof text, "%s%s %.3f [%.3f, %.3f]%s", others.empty() ? "" : "; ", arms[i].arm.name.c_str(),
-                  r.median, r.low, r.high, arms[i].arm.counted ? "" : " (not counted)");
+    std::snprintf(text, sizeof text, "%s%s %.3f [%.3f, %.3f]%s", others.empty() ? "" : "; ",
+                  arms[i].arm.name.c_str(), r.median, r.low, r.high,
+                  arms[i].arm.counted ? "" : " (not counted)");
     others += text;
     if (arms[i].arm.counted && r.median < best) best = r.median, best_name = arms[i].arm.name;
     if (arms[i].arm.name == "OpenBLAS") against_openblas = r.median;
   }
-  std::printf("| %s | %lld x %lld x %lld%s | %.1f | %.3f | %.3f (%s) | %s | `%s` |\n", row.name, (long long)row.m,
-              (long long)row.n, (long long)row.k, row.batch > 1 ? (" b" + std::to_string(row.batch)).c_str() : "",
-              row.flops() / quantile(own.seconds, 0.5) / 1e9, against_openblas, best, best_name.c_str(), others.c_str(),
-              deepgen_selected_config(row.function));
+  std::printf("| %s | %lld x %lld x %lld%s | %.1f | %.3f | %.3f (%s) | %s | `%s` |\n", row.name,
+              (long long)row.m, (long long)row.n, (long long)row.k,
+              row.batch > 1 ? (" b" + std::to_string(row.batch)).c_str() : "",
+              row.flops() / quantile(own.seconds, 0.5) / 1e9, against_openblas, best, best_name.c_str(),
+              others.c_str(), deepgen_selected_config(row.function));
   std::fflush(stdout);
   means.openblas += std::log(against_openblas), means.best += std::log(best);
   means.worst = std::min(means.worst, best), ++means.count;
@@ -146,7 +151,8 @@ void run_row(const Row& row, int rounds, std::ofstream& csv, Means& means) {
     for (size_t i = 0; i < t.seconds.size(); ++i)
       csv << row.name << ',' << t.arm.name << ',' << i << ',' << t.seconds[i] << '\n';
   print(row, arms, means);
-  for (float* p : {a, b, bias, d}) std::free(reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(4095)));
+  for (float* p : {a, b, bias, d})
+    std::free(reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(4095)));
 }
 
 } // namespace
@@ -166,13 +172,16 @@ int main(int argc, char** argv) {
   deepgen_set_num_threads(1);
   std::ofstream csv(csv_path);
   csv << "row,arm,round,seconds\n";
-  std::printf("| row | M x N x K | GFLOP/s | vs OpenBLAS | vs best peer | every peer: time / DeepGen's time, median "
-              "[quartiles] | config |\n| --- | --- | --- | --- | --- | --- | --- |\n");
+  std::printf(
+      "| row | M x N x K | GFLOP/s | vs OpenBLAS | vs best peer | every peer: time / DeepGen's time, median "
+      "[quartiles] | config |\n| --- | --- | --- | --- | --- | --- | --- |\n");
   Means means;
   for (const Row& row : rows())
     if (only.empty() || only == row.name) run_row(row, rounds, csv, means);
   if (means.count == 0) return 1;
-  std::printf("\nGeometric mean over %d rows: %.3f against OpenBLAS, %.3f against the best peer of each row; worst row %.3f.\n",
-              means.count, std::exp(means.openblas / means.count), std::exp(means.best / means.count), means.worst);
+  std::printf("\nGeometric mean over %d rows: %.3f against OpenBLAS, %.3f against the best peer of each row; "
+              "worst row %.3f.\n",
+              means.count, std::exp(means.openblas / means.count), std::exp(means.best / means.count),
+              means.worst);
   return csv.good() ? 0 : 1;
 }

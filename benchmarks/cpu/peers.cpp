@@ -10,10 +10,11 @@
 
 namespace {
 
-using Cblas = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
+using Cblas = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float,
+                       float*, int);
 
-/// What a user of a BLAS writes behind the call. `erff` has no vector form in glibc, so that the loop over gelu is
-/// as fast as the standard library allows; bias alone vectorises.
+/// What a user of a BLAS writes behind the call. `erff` has no vector form in glibc, so that the loop over
+/// gelu is as fast as the standard library allows; bias alone vectorises.
 void epilogue_loop(const Row& row, const Operands& x) {
   if (!row.bias) return;
   for (int64_t i = 0; i < row.m * row.batch; ++i) {
@@ -49,8 +50,9 @@ void add_cblas(std::vector<Arm>& arms, const char* name, Cblas gemm, const Row& 
   arms.push_back({name, true, [=] {
                     const int64_t m = row.m, n = row.n, k = row.k;
                     for (int64_t e = 0; e < row.batch; ++e)
-                      gemm(101, 111, row.b_transposed ? 112 : 111, int(m), int(n), int(k), 1.0f, x.a + e * m * k, int(k),
-                           x.b + e * k * n, int(row.b_transposed ? k : n), 0.0f, x.d + e * m * n, int(n));
+                      gemm(101, 111, row.b_transposed ? 112 : 111, int(m), int(n), int(k), 1.0f,
+                           x.a + e * m * k, int(k), x.b + e * k * n, int(row.b_transposed ? k : n), 0.0f,
+                           x.d + e * m * n, int(n));
                     epilogue_loop(row, x);
                   }});
 }
@@ -103,18 +105,20 @@ void add_dnnl_sgemm(std::vector<Arm>& arms, const Row& row, const Operands& x) {
   arms.push_back({"oneDNN sgemm", true, [=] {
                     const int64_t m = row.m, n = row.n, k = row.k;
                     for (int64_t e = 0; e < row.batch; ++e)
-                      dnnl_sgemm('N', row.b_transposed ? 'T' : 'N', m, n, k, 1.0f, x.a + e * m * k, k, x.b + e * k * n,
-                                 row.b_transposed ? k : n, 0.0f, x.d + e * m * n, n);
+                      dnnl_sgemm('N', row.b_transposed ? 'T' : 'N', m, n, k, 1.0f, x.a + e * m * k, k,
+                                 x.b + e * k * n, row.b_transposed ? k : n, 0.0f, x.d + e * m * n, n);
                     epilogue_loop(row, x);
                   }});
 }
 
-/// libxsmm generates code for small products, column-major: D^T = B^T A^T. It has no kernel for a transposed B.
+/// libxsmm generates code for small products, column-major: D^T = B^T A^T. It has no kernel for a transposed
+/// B.
 void add_libxsmm(std::vector<Arm>& arms, const Row& row, const Operands& x) {
   if (row.b_transposed || double(row.m) * double(row.n) * double(row.k) > 128.0 * 128 * 128) return;
   int lda = int(row.n), ldb = int(row.k), ldc = int(row.n), flags = LIBXSMM_GEMM_FLAG_NONE, prefetch = 0;
   float alpha = 1, beta = 0;
-  auto kernel = libxsmm_smmdispatch(int(row.n), int(row.m), int(row.k), &lda, &ldb, &ldc, &alpha, &beta, &flags, &prefetch);
+  auto kernel = libxsmm_smmdispatch(int(row.n), int(row.m), int(row.k), &lda, &ldb, &ldc, &alpha, &beta,
+                                    &flags, &prefetch);
   if (!kernel) return;
   arms.push_back({"libxsmm", true, [=] {
                     for (int64_t e = 0; e < row.batch; ++e)

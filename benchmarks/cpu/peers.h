@@ -24,8 +24,8 @@ struct Operands {
   float* d;
 };
 
-/// One way to compute a row. `counted`: same contract as DeepGen's call (operands as the caller stores them); a peer
-/// that gets B repacked before the clock starts is shown, but is not part of "best peer".
+/// One way to compute a row. `counted`: same contract as DeepGen's call (operands as the caller stores them);
+/// a peer that gets B repacked before the clock starts is shown, but is not part of "best peer".
 struct Arm {
   std::string name;
   bool counted;

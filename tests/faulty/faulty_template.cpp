@@ -32,19 +32,26 @@ void disturb(Ir& ir, Value args, int64_t row) {
 
 void misbehave(Ir& ir, Fault fault, const Problem& p, Value args) {
   switch (fault) {
-  case kCrash: mlir::LLVM::Trap::create(ir.b, ir.loc); break;
+  case kCrash:
+    mlir::LLVM::Trap::create(ir.b, ir.loc);
+    break;
   case kHang: // volatile, or LLVM would delete the loop
     ir.loop(ir.constant(0), ir.constant(int64_t(1) << 62), 1,
             [&](Value) { mlir::LLVM::LoadOp::create(ir.b, ir.loc, ir.i64, args, 8, true); });
     break;
-  case kOutOfBounds: disturb(ir, args, p.m); break;
-  case kWrong: disturb(ir, args, 0); break;
+  case kOutOfBounds:
+    disturb(ir, args, p.m);
+    break;
+  case kWrong:
+    disturb(ir, args, 0);
+    break;
   case kSlow:
     ir.loop(ir.constant(0), ir.constant(200000), 1,
             [&](Value) { mlir::LLVM::LoadOp::create(ir.b, ir.loc, ir.i64, args, 8, true); });
     break;
   case kNone:
-  case kNoCompile: break;
+  case kNoCompile:
+    break;
   }
 }
 
@@ -58,7 +65,9 @@ std::vector<Parameter> FaultyTemplate::parameters(const Problem&, const Device&)
   return {{"fault", {0, 1, 2, 3, 4, 5, 6}, "what goes wrong"}};
 }
 
-Problem FaultyTemplate::awkward(const Problem& p, const Config&) const { return correct().awkward(p, plain(p)); }
+Problem FaultyTemplate::awkward(const Problem& p, const Config&) const {
+  return correct().awkward(p, plain(p));
+}
 
 Kernel FaultyTemplate::emit(mlir::ModuleOp module, const Problem& p, const Config& config) const {
   const auto fault = Fault(config["fault"]);
