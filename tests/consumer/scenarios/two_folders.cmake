@@ -1,5 +1,7 @@
 # Libraries in two folders share pools, codegen.id and device.json, and a project's own job pools live on.
-configure(two_folders build)
+# CPU kernels are measured one at a time, whatever is set for GPUs.
+configure(two_folders build -DDEEPGEN_GPU_JOBS=3)
+expect("DEEPGEN_GPU_JOBS=3 is for GPUs")
 build(build)
 run(build/app)
 expect(ok)
@@ -15,3 +17,6 @@ foreach(pool deepgen_compile deepgen_measure mine)
     message(FATAL_ERROR "pool ${pool} is defined ${count} times")
   endif()
 endforeach()
+if(NOT rules MATCHES "pool deepgen_measure\n  depth = 1\n")
+  message(FATAL_ERROR "more than one CPU measurement may run at once:\n${rules}")
+endif()
