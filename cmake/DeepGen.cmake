@@ -18,7 +18,7 @@
 #                               build; frozen: as lock, and a missing or stale entry is an error
 #   DEEPGEN_ARCHS               default of ARCHS: native
 #   DEEPGEN_SLOTS               default of SLOTS: 32 12 4
-#   DEEPGEN_GPU_JOBS            measure edges that run at once: 1
+#   DEEPGEN_GPU_JOBS            measure edges that run at once on GPUs: 1. CPU kernels are always measured one at a time
 #   DEEPGEN_COMPILE_JOBS        kernel compiles that run at once: all cores
 #   DEEPGEN_MEASURE_SECONDS     budget of one measure edge in seconds; empty: the tool decides
 #   DEEPGEN_TUNE_TARGET         name of the global tune target: tune
@@ -34,7 +34,7 @@ set(DEEPGEN_MODE auto CACHE STRING "auto, lock or frozen")
 set_property(CACHE DEEPGEN_MODE PROPERTY STRINGS auto lock frozen)
 set(DEEPGEN_ARCHS native CACHE STRING "Default of ARCHS")
 set(DEEPGEN_SLOTS 32 12 4 CACHE STRING "Candidates in each round of a search")
-set(DEEPGEN_GPU_JOBS 1 CACHE STRING "Measure edges that run at once")
+set(DEEPGEN_GPU_JOBS 1 CACHE STRING "Measure edges that run at once on GPUs")
 set(DEEPGEN_COMPILE_JOBS "" CACHE STRING "Kernel compiles that run at once; empty: all cores")
 set(DEEPGEN_MEASURE_SECONDS "" CACHE STRING "Budget of one measure edge in seconds; empty: the tool decides")
 set(DEEPGEN_TUNE_TARGET tune CACHE STRING "Name of the target that tunes everything")
@@ -69,15 +69,7 @@ function(deepgen_add_gemm target)
     _deepgen_fail(${target} NAME "${arg_NAME}" "is already in this library" "a name other than: ${names}")
   endif()
   get_target_property(namespace ${target} DEEPGEN_NAMESPACE)
-  set(symbol ${namespace}_${arg_NAME})
-  foreach(each ${symbol} ${symbol}_run ${symbol}_function)
-    get_property(owner GLOBAL PROPERTY DEEPGEN_OWNER_${each})
-    if(owner)
-      _deepgen_fail(${target} NAME "${arg_NAME}" "gives the C symbol ${each}, which ${owner} has already"
-        "another NAME or NAMESPACE")
-    endif()
-    set_property(GLOBAL PROPERTY DEEPGEN_OWNER_${each} ${target})
-  endforeach()
+  _deepgen_own_symbols(${target} ${namespace}_${arg_NAME})
 
   set(untuned false)
   if(arg_UNTUNED)
@@ -94,6 +86,29 @@ function(deepgen_add_gemm target)
  \"problem\":\"${key}\",
  \"untuned\":${untuned}}
 " @ONLY)
+endfunction()
+
+# C symbols and C++ namespaces share the global scope of a program: each symbol has one owner, and none is a namespace.
+# Libraries may share a namespace. Read arg_NAME of the caller.
+function(_deepgen_own_symbols target symbol)
+  foreach(each ${symbol} ${symbol}_run ${symbol}_function)
+    foreach(kind OWNER NAMESPACE_OWNER)
+      get_property(owner GLOBAL PROPERTY DEEPGEN_${kind}_${each})
+      if(owner)
+        _deepgen_fail(${target} NAME "${arg_NAME}" "gives the C symbol ${each}, which ${owner} has already"
+          "another NAME or NAMESPACE; a symbol must not be called like a namespace either")
+      endif()
+    endforeach()
+    set_property(GLOBAL PROPERTY DEEPGEN_OWNER_${each} ${target})
+  endforeach()
+endfunction()
+
+function(_deepgen_own_namespace target namespace)
+  get_property(owner GLOBAL PROPERTY DEEPGEN_OWNER_${namespace})
+  if(owner)
+    _deepgen_fail(${target} NAMESPACE "${namespace}" "is a C symbol that ${owner} has already" "another NAMESPACE")
+  endif()
+  set_property(GLOBAL PROPERTY DEEPGEN_NAMESPACE_OWNER_${namespace} ${target})
 endfunction()
 
 # Creates the library at the first call; at a later one checks that the call belongs to it. Reads arg_* of the caller.
@@ -137,6 +152,7 @@ function(_deepgen_create_library target)
   if(NOT DEEPGEN_MODE MATCHES "^(auto|lock|frozen)$")
     _deepgen_fail(${target} DEEPGEN_MODE "${DEEPGEN_MODE}" "is unknown" "auto, lock, frozen")
   endif()
+  _deepgen_own_namespace(${target} ${arg_NAMESPACE})
   _deepgen_project_setup(${target})
 
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/_deepgen/${target})
@@ -265,6 +281,10 @@ function(_deepgen_check_word target keyword value)
 endfunction()
 
 function(_deepgen_check_identifier target keyword value)
+  if(value MATCHES "^[Dd][Ee][Ee][Pp][Gg][Ee][Nn](_|$)") # functions, types and macros of the runtime
+    _deepgen_fail("${target}" ${keyword} "${value}" "is a name that DeepGen's runtime keeps to itself"
+      "a name that does not begin with deepgen_; the default is the target's name, so pass ${keyword} for such a target")
+  endif()
   # NAME and NAMESPACE appear as C++ names of their own, too.
   set(reserved
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
@@ -273,7 +293,7 @@ function(_deepgen_check_identifier target keyword value)
     namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
     requires restrict return short signed sizeof static static_assert static_cast struct switch template this
     thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
-    xor_eq std deepgen main)
+    xor_eq std main)
   if(NOT value MATCHES "^[A-Za-z_][A-Za-z0-9_]*$" OR value MATCHES "__|^_" OR value IN_LIST reserved)
     _deepgen_fail("${target}" ${keyword} "${value}" "is not an identifier that C and C++ leave to programs"
       "letters, digits and single underscores, a letter first, no reserved word; the default is the target's name, so pass ${keyword} where that is none")
