@@ -1,0 +1,15 @@
+# add_subdirectory twice and find_package in one build, in either order: one DeepGen, same behaviour.
+configure(twice folder -DFIRST=folder -DDEEPGEN_SOURCE=${DEEPGEN_SOURCE} -DDEEPGEN_EXECUTABLE=${PREFIX}/bin/deepgen)
+expect("part of this build already")
+build(folder)
+run(folder/app)
+expect(ok)
+expect_null_build(folder)
+
+configure(twice package -DFIRST=package -DDEEPGEN_SOURCE=${DEEPGEN_SOURCE})
+expect("part of this build already")
+expect_no_file(package/one/runtime)
+build(package)
+run(package/app)
+expect(ok)
+expect_null_build(package)
