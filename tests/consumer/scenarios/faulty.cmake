@@ -1,5 +1,5 @@
-# Candidates that crash, hang, write out of bounds, give wrong numbers, fail to compile or crawl: one record each, and
-# the build ends with a correct winner.
+# Candidates that crash, hang, write out of bounds, give wrong numbers, fail to compile or crawl (dropped): one record
+# each, and the build ends with a correct winner.
 set(ENV{DEEPGEN_MEASURE_TIMEOUT} 1) # seconds that a hanging candidate is given
 configure(basic build -DDEEPGEN_EXECUTABLE=${FAULTY} -DDEEPGEN_SLOTS=7 -DDEEPGEN_MEASURE_SECONDS=5)
 build(build)
@@ -7,7 +7,7 @@ run(build/app)
 expect(ok "fault=0")
 foreach(name up down)
   file(READ ${WORK}/build/_deepgen/kernels/${name}/cpu/r0/records.jsonl records)
-  foreach(status crash timeout out_of_bounds wrong compile_error)
+  foreach(status crash timeout out_of_bounds wrong compile_error dropped)
     string(REGEX MATCHALL "\"status\":\"${status}\"" found "${records}")
     list(LENGTH found count)
     if(NOT count EQUAL 1)

@@ -1,0 +1,41 @@
+/* Both C entry points against a plain loop; small whole numbers make the sums exact. */
+#include <kernels.h>
+
+#include <stdio.h>
+
+enum { M = 3, N = 5, K = 4 };
+
+static int wrong(const float* a, const float* b, const float* bias, const float* d, float alpha) {
+  for (int m = 0; m < M; ++m)
+    for (int n = 0; n < N; ++n) {
+      float sum = 0;
+      for (int k = 0; k < K; ++k) sum += a[m * K + k] * b[n * K + k];
+      if (d[m * N + n] != alpha * sum + bias[n]) return printf("d[%d,%d] = %g\n", m, n, d[m * N + n]);
+    }
+  return 0;
+}
+
+int main(void) {
+  float a[M * K], b[N * K], bias[N], d[M * N];
+  for (int i = 0; i < M * K; ++i) a[i] = (float)(i % 5 - 2);
+  for (int i = 0; i < N * K; ++i) b[i] = (float)(i % 7 - 3);
+  for (int i = 0; i < N; ++i) bias[i] = (float)(10 * i);
+  deepgen_status status = kernels_up(a, b, bias, d);
+  if (status != DEEPGEN_OK) return puts(deepgen_status_string(status)), 1;
+  if (wrong(a, b, bias, d, 1)) return 1;
+
+  deepgen_gemm_args args = DEEPGEN_GEMM_ARGS;
+  args.a = a;
+  args.b = b;
+  args.bias = bias;
+  args.d = d;
+  args.alpha = 2;
+  status = kernels_up_run(&args);
+  if (status != DEEPGEN_OK) return puts(deepgen_status_string(status)), 1;
+  if (wrong(a, b, bias, d, 2)) return 1;
+
+  args.d = NULL;
+  if (kernels_up_run(&args) == DEEPGEN_OK) return puts("a null pointer was taken"), 1;
+  printf("ok, tuned: %s\n", deepgen_selected_config(kernels_up_function()));
+  return 0;
+}

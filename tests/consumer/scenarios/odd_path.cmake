@@ -1,0 +1,26 @@
+# Spaces, parentheses, brackets and other alphabets in all paths, with the flags of a consumer that has them all.
+set(source "sürce (two) [1]")
+set(flags -DCMAKE_UNITY_BUILD=ON -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON -DCMAKE_CXX_FLAGS=-fno-exceptions)
+file(RENAME ${WORK}/basic "${WORK}/${source}")
+configure("${source}" "bü (ild) [2]" ${flags})
+build("bü (ild) [2]")
+expect("Measuring kernels")
+run("bü (ild) [2]/app")
+expect(ok)
+expect_null_build("bü (ild) [2]")
+configure("${source}" "lock only (ß)" ${flags} -DDEEPGEN_MODE=lock)
+build("lock only (ß)")
+build("bü (ild) [2]" --target tune)
+expect_file("${source}/deepgen.lock.json")
+build("lock only (ß)")
+expect("Re-running CMake" "selecting configs")
+expect_null_build("lock only (ß)")
+run("lock only (ß)/app")
+expect(ok)
+
+# DeepGen's own sources under the same flags.
+configure("${source}" "sub (folder)" ${flags} -DHOW=subdirectory -DDEEPGEN_SOURCE=${DEEPGEN_SOURCE}
+  -DDEEPGEN_EXECUTABLE=${PREFIX}/bin/deepgen -DDEEPGEN_INSTALL=ON)
+build("sub (folder)")
+run("sub (folder)/app")
+expect(ok)
