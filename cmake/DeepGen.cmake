@@ -89,7 +89,7 @@ function(deepgen_add_gemm target)
 endfunction()
 
 # C symbols and C++ namespaces share the global scope of a program: each symbol has one owner, and none is a namespace.
-# Libraries may share a namespace. Read arg_NAME of the caller.
+# Libraries may share a namespace. Reads arg_NAME of the caller.
 function(_deepgen_own_symbols target symbol)
   foreach(each ${symbol} ${symbol}_run ${symbol}_function)
     foreach(kind OWNER NAMESPACE_OWNER)

@@ -112,7 +112,7 @@ endfunction()
 
 function(_deepgen_define_pools compile_jobs measure_jobs)
   _deepgen_served_archs(served)
-  if(served STREQUAL "cpu" AND measure_jobs GREATER 1) # two on one CPU would time each other
+  if(served STREQUAL "cpu" AND measure_jobs GREATER 1) # two on one CPU would slow each other down
     message(STATUS "DeepGen: CPU kernels are measured one at a time; DEEPGEN_GPU_JOBS=${measure_jobs} is for GPUs")
     set(measure_jobs 1)
   endif()
