@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,7 +31,10 @@ void write_all(int fd, const std::string& bytes) {
   }
 }
 
-[[noreturn]] void child(const std::function<std::string()>& work, int out, int err) {
+[[noreturn]] void child(const std::function<std::string()>& work, pid_t parent, int out, int err) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL); // or it would hold the inherited locks for as long as it runs
+  if (getppid() != parent)
+    _exit(1); // the parent died before the line above
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core); // a core file of a bad candidate would litter the build folder
   dup2(err, STDERR_FILENO);
@@ -85,11 +89,11 @@ Isolated run_isolated(const std::function<std::string()>& work, double seconds) 
   if (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(err.data(), O_CLOEXEC) != 0)
     throw Error("cannot create a pipe", "", std::strerror(errno));
   std::fflush(nullptr);
-  const pid_t pid = fork();
+  const pid_t parent = getpid(), pid = fork();
   if (pid < 0)
     throw Error("cannot start a process", "", std::strerror(errno));
   if (pid == 0)
-    child(work, out[1], err[1]);
+    child(work, parent, out[1], err[1]);
   close(out[1]);
   close(err[1]);
   Isolated isolated;

@@ -15,6 +15,7 @@ struct Isolated {
   bool threw = false; ///< it ended by an exception
 };
 
+/// The child dies with the caller, however that ends.
 Isolated run_isolated(const std::function<std::string()>& work, double seconds);
 
 } // namespace deepgen

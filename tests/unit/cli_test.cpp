@@ -2,10 +2,13 @@
 #include "generator/cli/groups.h"
 #include "generator/cli/isolate.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <stdexcept>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace deepgen {
@@ -59,6 +62,33 @@ TEST(Isolate, CrashesHangsAndExceptionsAreResults) {
   EXPECT_TRUE(thrown.threw);
   EXPECT_EQ(thrown.errors, "no registers");
   EXPECT_EQ(run_isolated([]() -> std::string { _exit(3); }, 60).failure, "ended with status 3");
+}
+
+/// A child that outlived its parent would keep the parent's locks.
+TEST(Isolate, ChildDiesWithItsParent) {
+  int alive[2], started[2];
+  ASSERT_EQ(pipe(alive), 0);
+  ASSERT_EQ(pipe(started), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    run_isolated(
+        [&] {
+          while (write(started[1], "x", 1) == 1)
+            pause();
+          return std::string();
+        },
+        60);
+    _exit(0);
+  }
+  close(alive[1]);
+  char x = 0;
+  ASSERT_EQ(read(started[0], &x, 1), 1);
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
+  pollfd ended = {alive[0], POLLIN, 0}; // hangs up when the last holder of the other end is gone
+  EXPECT_EQ(poll(&ended, 1, 10000), 1) << "the child still runs";
+  for (int fd : {alive[0], started[0], started[1]})
+    close(fd);
 }
 
 } // namespace
