@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+#include <type_traits>
 #define DEEPGEN_DEFAULT(value) = value
 extern "C" {
 #else
@@ -21,7 +22,7 @@ typedef enum deepgen_status {
   DEEPGEN_ERROR_SIZE,              /* a matrix view has other sizes than the function was built for */
   DEEPGEN_ERROR_STRIDE,            /* a batch stride of D makes batch entries overlap, or one is negative */
   DEEPGEN_ERROR_WORKSPACE,         /* the workspace is too small or not aligned to 64 bytes */
-  DEEPGEN_ERROR_OVERLAP,           /* C overlaps D but is not equal to it */
+  DEEPGEN_ERROR_OVERLAP,           /* C overlaps D but is not equal to it. D over A, B or bias is not checked */
   DEEPGEN_ERROR_NO_KERNEL,         /* no linked kernel runs on this device */
   DEEPGEN_ERROR_ARGUMENT           /* any other argument out of range; the function's documentation says which */
 } deepgen_status;
@@ -36,7 +37,7 @@ typedef struct deepgen_gemm_args {
   const void* a DEEPGEN_DEFAULT(nullptr);
   const void* b DEEPGEN_DEFAULT(nullptr);
   const void* c DEEPGEN_DEFAULT(nullptr);    /* may be null when beta is 0; may be equal to d */
-  void* d DEEPGEN_DEFAULT(nullptr);
+  void* d DEEPGEN_DEFAULT(nullptr);          /* must overlap neither a, b nor bias; this is not checked */
   const void* bias DEEPGEN_DEFAULT(nullptr); /* required when the epilogue has bias: N values */
   int64_t lda DEEPGEN_DEFAULT(0), ldb DEEPGEN_DEFAULT(0), ldc DEEPGEN_DEFAULT(0), ldd DEEPGEN_DEFAULT(0);
   int64_t stride_a DEEPGEN_DEFAULT(0), stride_b DEEPGEN_DEFAULT(0), stride_c DEEPGEN_DEFAULT(0),
@@ -79,6 +80,11 @@ template <typename T> struct matrix {
   T* data;
   int64_t rows, columns;
   int64_t leading_dimension = columns;
+
+  /// As T* to const T*: the D of one call can be the A of the next.
+  template <typename U,
+            typename = std::enable_if_t<std::is_same<U, const T>::value && !std::is_same<U, T>::value>>
+  operator matrix<U>() const { return {data, rows, columns, leading_dimension}; }
 };
 
 } // namespace deepgen
