@@ -347,7 +347,7 @@ std::vector<Config> CpuTile::fallbacks(const Problem& p, const Config& config) c
 Problem CpuTile::awkward(const Problem& p, const Config& config) const {
   const CpuTiling t(p, config);
   Problem small = p;
-  small.m = 2 * t.mr - 1 > 1 ? 2 * t.mr - 1 : 2;
+  small.m = t.mr + 1; // a whole tile and one row: ragged, and cheap to compile
   small.n = t.nr + t.isa.lanes() / 2 + 1;
   // A second, ragged block of K where blocks are short enough; otherwise a ragged end of the only one. Blocks
   // of the dot form are whole vectors, so that one block must do unless the problem itself has several.

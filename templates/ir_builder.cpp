@@ -86,6 +86,10 @@ void Ir::store_vector(Value value, Value address, int64_t count) {
     llvmd::MaskedStoreOp::create(b, loc, value, address, mask(count), alignment);
 }
 
+void Ir::store_scalar(Value value, Value address) {
+  llvmd::StoreOp::create(b, loc, value, address, unsigned(size_of(isa.element)));
+}
+
 void Ir::prefetch(Value address, bool write) {
   llvmd::Prefetch::create(b, loc, address, uint32_t(write ? 1 : 0), uint32_t(3), uint32_t(1));
 }

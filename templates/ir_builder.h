@@ -59,6 +59,7 @@ public:
   /// The first `count` lanes (all of them when count == lanes); the others are zero and not read.
   Value load_vector(Value address, int64_t count);
   void store_vector(Value, Value address, int64_t count);
+  void store_scalar(Value, Value address);
   void prefetch(Value address, bool write);
 
   // Vectors and scalars of the kernel's type.

@@ -18,19 +18,32 @@ void copy_rows(Ir& ir, const PanelShape& panel, mlir::ValueRange arguments) {
   });
 }
 
-/// `count` values of k from `source` on, for all columns w of the panel.
-void transpose_block(Ir& ir, const PanelShape& panel, Value source, Value ld, Value destination,
-                     int64_t count) {
+/// A square: `lanes` steps of k for the `lanes` values of w from `source` on, of which the first `valid`
+/// exist.
+void transpose_square(Ir& ir, int64_t panel_width, int64_t valid, int64_t stored, Value source, Value ld,
+                      Value destination) {
   const int64_t lanes = ir.isa.lanes();
-  for (int64_t w = 0; w < panel.width; w += lanes) {
-    Values rows;
-    for (int64_t i = w; i < w + lanes; ++i)
-      rows.push_back(i < panel.valid ? ir.load_vector(ir.at(source, ir.mul(ld, i)), count) : ir.splat(0.0));
-    Values columns = transpose(ir, rows);
-    for (int64_t k = 0; k < count; ++k)
-      ir.store_vector(columns[size_t(k)], ir.at(destination, k * panel.width + w),
-                      std::min(lanes, panel.width - w));
-  }
+  Values rows;
+  for (int64_t w = 0; w < lanes; ++w)
+    rows.push_back(w < valid ? ir.load_vector(ir.at(source, ir.mul(ld, w)), lanes) : ir.splat(0.0));
+  Values columns = transpose(ir, rows);
+  for (int64_t k = 0; k < lanes; ++k)
+    ir.store_vector(columns[size_t(k)], ir.at(destination, k * panel_width), stored);
+}
+
+/// `lanes` steps of k from `source` on, for all columns w of the panel.
+void transpose_block(Ir& ir, const PanelShape& panel, Value source, Value ld, Value destination) {
+  const int64_t lanes = ir.isa.lanes(), whole = panel.valid / lanes * lanes;
+  // A loop, not unrolled squares: shuffles are what compiling a kernel spends most time on.
+  if (whole > 0)
+    ir.loop(ir.constant(0), ir.constant(whole), lanes, [&](Value w) {
+      transpose_square(ir, panel.width, lanes, lanes, ir.at(source, ir.mul(w, ld)), ld,
+                       ir.at(destination, w));
+    });
+  for (int64_t w = whole; w < panel.width; w += lanes)
+    transpose_square(ir, panel.width, std::clamp<int64_t>(panel.valid - w, 0, lanes),
+                     std::min(lanes, panel.width - w), ir.at(source, ir.mul(ld, w)), ld,
+                     ir.at(destination, w));
 }
 
 void transpose_columns(Ir& ir, const PanelShape& panel, mlir::ValueRange arguments) {
@@ -38,11 +51,16 @@ void transpose_columns(Ir& ir, const PanelShape& panel, mlir::ValueRange argumen
   const int64_t lanes = ir.isa.lanes();
   Value whole = ir.sub(kc, ir.remainder(kc, lanes));
   ir.loop(ir.constant(0), whole, lanes, [&](Value k) {
-    transpose_block(ir, panel, ir.at(source, k), ld, ir.at(destination, ir.mul(k, panel.width)), lanes);
+    transpose_block(ir, panel, ir.at(source, k), ld, ir.at(destination, ir.mul(k, panel.width)));
   });
-  // The last, ragged block: one value of k at a time, so that nothing behind the row is read.
+  // What is left is fewer than `lanes` steps: element by element, so that nothing behind the rows is read,
+  // and no second transposition is compiled.
   ir.loop(whole, kc, 1, [&](Value k) {
-    transpose_block(ir, panel, ir.at(source, k), ld, ir.at(destination, ir.mul(k, panel.width)), 1);
+    Value to = ir.at(destination, ir.mul(k, panel.width));
+    for (int64_t w = 0; w < panel.width; ++w) {
+      Value from = ir.at(ir.at(source, k), ir.mul(ld, w));
+      ir.store_scalar(w < panel.valid ? ir.load_scalar(from) : ir.scalar(0.0), ir.at(to, w));
+    }
   });
 }
 
