@@ -5,6 +5,8 @@
 #include "generator/final_log.h"
 #include "generator/space.h"
 
+#include <limits>
+
 namespace deepgen {
 namespace {
 
@@ -13,6 +15,15 @@ struct Context {
   Device device; ///< of the ladder
   const Lock& lock;
 };
+
+/// What a frozen build is for is not known, so it has every level: the best entry is linked, and with it the
+/// fallbacks for lesser CPUs.
+Device best_device(const std::string& arch) {
+  Device device = generic_device(arch);
+  device.name.clear();
+  device.isa = std::numeric_limits<int64_t>::max();
+  return device;
+}
 
 Selection make(const SelectRequest& r, const Choice& choice, int64_t revision, std::string origin,
                std::string sha256 = "", std::string note = "") {
@@ -82,7 +93,7 @@ Device generic_device(const std::string& arch) {
 std::vector<Selection> select(Mode mode, const Device& device, const Lock& lock, const std::string& lock_path,
                               const std::vector<SelectRequest>& requests) {
   const bool frozen = mode == Mode::frozen;
-  const Context c{mode, frozen ? generic_device(device.arch) : device, lock};
+  const Context c{mode, frozen ? best_device(device.arch) : device, lock};
   std::vector<Selection> selections;
   std::string failures;
   for (const SelectRequest& r : requests) {

@@ -11,7 +11,7 @@ namespace deepgen {
 enum class Mode { automatic, lock, frozen };
 Mode parse_mode(const std::string&); ///< throws Error naming the three
 
-/// What `lock` and `frozen` builds assume where no lock entry says more: x86-64-v3 with common cache sizes.
+/// What the default configs of `lock` and `frozen` builds assume: x86-64-v3 with common cache sizes.
 /// Taking the host's own facts instead would give other bytes on other hosts.
 Device generic_device(const std::string& arch);
 
@@ -27,7 +27,8 @@ struct Selection {
 };
 
 /// One selection a request. `device` decides the rung of the lock's ladder (exact device, same arch) in lock
-/// and automatic mode, and the default config in automatic mode; frozen ignores it. In frozen mode every
+/// and automatic mode, and the default config in automatic mode; frozen ignores it and takes the entry of the
+/// highest isa, then by name. A stale entry counts only where no good one is left. In frozen mode every
 /// missing and stale entry is collected into one Error. Problems marked untuned always get the default
 /// config.
 std::vector<Selection> select(Mode, const Device& device, const Lock&, const std::string& lock_path,

@@ -185,6 +185,31 @@ TEST_F(SelectTest, LegalityIsThatOfTheEntrysDevice) {
   EXPECT_NE(why_stale(entry(kFast, "level 1 device", 1)), "");
 }
 
+TEST_F(SelectTest, FrozenTakesTheHighestLevelThenTheName) {
+  const LockEntry v3 = entry(fake_choice(3, 2, 8, 0), "a", 3), v4 = entry(fake_choice(4, 2, 8, 0), "c", 4),
+                  same = entry(fake_choice(4, 4, 8, 0), "b", 4);
+  const auto frozen = [&](const std::vector<LockEntry>& entries, const Device& host) {
+    return one(Mode::frozen, lock_of(entries), request(), host).choice.choice;
+  };
+  for (const Device& host : {fake_device(1, "new"), fake_device(3, "a"), fake_device(4, "c")}) {
+    EXPECT_EQ(frozen({v3, v4}, host), v4.choice) << "whatever the build host is";
+    EXPECT_EQ(frozen({v3, v4, same}, host), same.choice);
+    EXPECT_EQ(frozen({v3}, host), v3.choice);
+  }
+}
+
+TEST_F(SelectTest, AStaleEntryHidesNoGoodOne) {
+  LockEntry stale = entry(kFast);
+  stale.revision = 2;
+  const LockEntry good = entry(fake_choice(3, 2, 8, 0), "another device", 3);
+  for (Mode mode : {Mode::automatic, Mode::lock, Mode::frozen}) {
+    const Selection s = one(mode, lock_of({stale, good}), request({search_}));
+    EXPECT_EQ(s.choice.choice, good.choice);
+    EXPECT_EQ(s.choice.origin, "lock");
+    EXPECT_EQ(s.note, "");
+  }
+}
+
 TEST_F(SelectTest, FrozenReportsAllMissingAndStaleAtOnce) {
   SelectRequest good = request(), missing = request(), stale = request();
   good.file.name = "good", missing.file.name = "missing", stale.file.name = "stale";
