@@ -3,11 +3,13 @@
 #include "base/error.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -16,6 +18,45 @@
 namespace fs = std::filesystem;
 
 namespace deepgen {
+namespace {
+
+bool write_all(int fd, const std::string& content) {
+  for (size_t at = 0; at < content.size();) {
+    const ssize_t n = write(fd, content.data() + at, content.size() - at);
+    if (n < 0 && errno != EINTR) return false;
+    if (n > 0) at += size_t(n);
+  }
+  return true;
+}
+
+/// A new file beside `path`. As mkstemp(3), since process ids repeat where containers share a folder, but with the
+/// mode that the umask gives: mkstemp's is 0600, and umask(2) cannot be read without changing it for all threads.
+std::string write_temporary(const std::string& path, const std::string& content) {
+  std::random_device random;
+  std::string temporary;
+  int fd = -1;
+  for (int attempt = 0; fd < 0 && attempt < 100; ++attempt) {
+    char suffix[16];
+    std::snprintf(suffix, sizeof suffix, ".tmp%08x", random());
+    temporary = path + suffix;
+    fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0 && errno != EEXIST) break;
+  }
+  int error = fd < 0 || !write_all(fd, content) ? errno : 0;
+  if (fd >= 0 && close(fd) != 0 && error == 0) error = errno;
+  if (error == 0) return temporary;
+  if (fd >= 0) unlink(temporary.c_str());
+  throw Error("cannot write file", path, std::strerror(error), "check the folder's permissions and the free space");
+}
+
+/// Waits until flock(2) has it; false on an error.
+bool wait_for(int fd, FileLock::Mode mode) {
+  while (flock(fd, mode == FileLock::kExclusive ? LOCK_EX : LOCK_SH) != 0)
+    if (errno != EINTR) return false;
+  return true;
+}
+
+} // namespace
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -34,17 +75,7 @@ void write_atomically(const std::string& path, const std::string& content) {
   fs::path target(path);
   std::error_code status;
   if (target.has_parent_path()) fs::create_directories(target.parent_path(), status);
-  const std::string temporary = path + ".tmp" + std::to_string(getpid());
-  {
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    out.write(content.data(), std::streamsize(content.size()));
-    out.close();
-    if (!out) {
-      const std::string why = std::strerror(errno);
-      fs::remove(temporary, status);
-      throw Error("cannot write file", path, why, "check the folder's permissions and the free space");
-    }
-  }
+  const std::string temporary = write_temporary(path, content);
   fs::rename(temporary, target, status);
   if (status) {
     const std::string why = status.message();
@@ -62,12 +93,20 @@ bool write_if_changed(const std::string& path, const std::string& content) {
 FileLock::FileLock(const std::string& path, Mode mode) {
   fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd_ < 0) throw Error("cannot open lock file", path, std::strerror(errno));
-  while (flock(fd_, mode == kExclusive ? LOCK_EX : LOCK_SH) != 0)
-    if (errno != EINTR) {
-      const std::string why = std::strerror(errno);
-      close(fd_);
-      throw Error("cannot lock file", path, why);
-    }
+  if (wait_for(fd_, mode)) return;
+  const std::string why = std::strerror(errno);
+  close(fd_);
+  throw Error("cannot lock file", path, why);
+}
+
+std::optional<FileLock> FileLock::of_folder(const std::string& folder) {
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) throw Error("cannot open folder", folder, std::strerror(errno));
+  if (wait_for(fd, kExclusive)) return FileLock(fd);
+  const int error = errno;
+  close(fd);
+  if (error == EBADF || error == EOPNOTSUPP || error == ENOLCK) return std::nullopt; // NFS wants a writable file
+  throw Error("cannot lock folder", folder, std::strerror(error));
 }
 
 FileLock::~FileLock() {

@@ -1,6 +1,7 @@
 // Files shared between processes of a build: written whole or not at all, rewritten only on change, locked.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,7 +9,7 @@ namespace deepgen {
 
 std::string read_file(const std::string& path); ///< throws Error when it cannot be read
 bool file_exists(const std::string& path);
-/// Writes through a temporary file and rename(2), so that a reader or a crash never sees half a file.
+/// Writes through a temporary file of its own beside `path` and rename(2), so that a reader or a crash never sees half a file.
 void write_atomically(const std::string& path, const std::string& content);
 /// As write_atomically, but leaves an equal file and its time stamp alone (Ninja's restat then prunes).
 /// Returns whether the file was written. Creates the folder.
@@ -19,12 +20,16 @@ class FileLock {
 public:
   enum Mode { kShared, kExclusive };
   FileLock(const std::string& path, Mode mode);
+  /// Exclusive, on the folder itself: the same one for everybody who sees the folder, from whatever container, and no
+  /// file is left in it. Empty where the file system cannot lock folders.
+  static std::optional<FileLock> of_folder(const std::string& folder);
   ~FileLock();
   FileLock(FileLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
 private:
+  explicit FileLock(int fd) : fd_(fd) {}
   int fd_;
 };
 

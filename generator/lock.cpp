@@ -68,7 +68,7 @@ std::string real_path(const std::string& path) {
       throw Error("too many symbolic links", path);
     file = file.parent_path() / fs::read_symlink(file);
   }
-  return fs::weakly_canonical(file).string();
+  return fs::weakly_canonical(fs::absolute(file)).string(); // it has a folder, then
 }
 
 std::string machine_lock(const std::string& path) {
@@ -78,6 +78,16 @@ std::string machine_lock(const std::string& path) {
   char name[40];
   std::snprintf(name, sizeof name, "/lock-%016llx", static_cast<unsigned long long>(h));
   return machine_lock_dir() + name;
+}
+
+/// The lock of the folder holds across containers, whose machine_lock_dir() may differ.
+FileLock merge_turn(const std::string& real) {
+  const std::filesystem::path folder = std::filesystem::path(real).parent_path();
+  std::error_code ignored; // what cannot be created cannot be opened either
+  std::filesystem::create_directories(folder, ignored);
+  if (std::optional<FileLock> turn = FileLock::of_folder(folder))
+    return std::move(*turn);
+  return FileLock(machine_lock(real), FileLock::kExclusive);
 }
 
 } // namespace
@@ -142,7 +152,8 @@ const LockEntry* Lock::find(const std::string& problem, const std::string& arch,
   auto rank = [&](const LockEntry& e) {
     const bool exact = e.device.name == device.name && e.device.isa == device.isa;
     const bool runs = e.device.isa <= device.isa;
-    return std::tuple(!exact, !runs, runs ? -e.device.isa : e.device.isa, e.device.name);
+    const bool stale = !why_stale(e).empty();
+    return std::tuple(stale, !exact, !runs, runs ? -e.device.isa : e.device.isa, e.device.name);
   };
   for (const LockEntry& e : entries_)
     if (e.problem == problem && e.arch == arch && (!best || rank(e) < rank(*best)))
@@ -195,7 +206,7 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
 
 bool merge_into_lock(const std::string& path, const std::vector<LockEntry>& entries) {
   const std::string real = real_path(path);
-  FileLock turn(machine_lock(real), FileLock::kExclusive);
+  const FileLock turn = merge_turn(real);
   Lock lock = Lock::read(real);
   bool changed = false;
   for (const LockEntry& e : entries)

@@ -32,7 +32,8 @@ public:
 
   const std::vector<LockEntry>& entries() const { return entries_; }
   /// Exact device (name and isa), else one of the same arch: the highest isa that the device has, else the
-  /// lowest one; then by name. nullptr when the problem is not locked for the arch.
+  /// lowest one; then by name. A stale one only when no good one is left. nullptr when the problem is not
+  /// locked for the arch.
   const LockEntry* find(const std::string& problem, const std::string& arch, const Device&) const;
   /// Adds or replaces; keeps an entry that agrees, so that tuning again with the same outcome changes
   /// nothing. Returns whether the lock changed.
@@ -51,8 +52,7 @@ std::string why_stale(const LockEntry&);
 LockEntry lock_entry(const std::string& problem, const std::string& arch, const Device&,
                      const std::string& toolchain, const std::vector<RecordLog>& logs);
 
-/// Merges into the file under an exclusive lock on this machine: reads it again, adds, replaces it
-/// atomically. Concurrent writers lose nothing. Returns whether the file changed.
+/// Merges into the file under an exclusive lock of its folder: reads it again, adds, replaces it atomically. Concurrent writers lose nothing. Returns whether the file changed.
 bool merge_into_lock(const std::string& path, const std::vector<LockEntry>& entries);
 
 } // namespace deepgen
