@@ -6,6 +6,7 @@
 #include "generator/compile.h"
 #include "generator/decide.h"
 #include "generator/exchange.h"
+#include "generator/final_log.h"
 #include "generator/lock.h"
 #include "templates/template.h"
 
@@ -20,6 +21,19 @@ struct MergeOptions {
   std::string lock, device, stamp;
 };
 
+/// Removes the log: Ninja would hold it for up to date, and no `tune` could ever repeat the playoff.
+[[noreturn]] void refuse_unstable(const std::string& path, const ProblemFile& file) {
+  std::error_code failure;
+  std::filesystem::remove(path, failure);
+  if (failure)
+    throw Error("not locked: too much interference for a decision", path,
+                "the playoff cannot be repeated, as this file could not be removed: " + failure.message(),
+                "remove it, and run `ninja tune` on a quiet machine");
+  throw Error("not locked: too much interference for a decision", path,
+              "the playoff of " + file.problem.key() + " was unstable; this file was removed",
+              "run `ninja tune` again on a quiet machine: it repeats this playoff alone");
+}
+
 LockEntry entry_of(const Group& group, const ProblemFile& file, const MergeOptions& o) {
   if (file.untuned)
     throw Error("not locked: the problem is marked untuned", file.label());
@@ -27,8 +41,11 @@ LockEntry entry_of(const Group& group, const ProblemFile& file, const MergeOptio
     throw Error("missing --records", "deepgen lock merge, " + file.label(), "",
                 "see `deepgen lock merge --help`");
   const std::string arch = group.one_or("--arch", "cpu");
-  return lock_entry(file.problem.key(), arch, device_of(o.device, arch), toolchain(),
-                    logs_of(group.many("--records")));
+  const std::vector<std::string> paths = group.many("--records");
+  const std::vector<RecordLog> logs = logs_of(paths);
+  if (const RecordLog* final = final_log(logs, file.problem.key(), arch); final && !final->stable)
+    refuse_unstable(paths[size_t(final - logs.data())], file);
+  return lock_entry(file.problem.key(), arch, device_of(o.device, arch), toolchain(), logs);
 }
 
 /// A stamp is a build output, so it must exist; its time says when the lock changed last.
@@ -55,7 +72,7 @@ int run_merge(const MergeOptions& o, const CliContext& context) {
     }
   }
   touch(o.stamp, !entries.empty() && merge_into_lock(o.lock, entries));
-  return entries.empty() && !context.groups.empty() ? 1 : 0;
+  return entries.size() < context.groups.size() ? 1 : 0;
 }
 
 int run_check(const std::string& path, const CliContext& context) {
@@ -94,7 +111,8 @@ void add_lock_command(CLI::App& app, CliContext& context) {
   merge->add_option("--device", o->device, "device.json; this host's device if absent");
   merge->add_option("--stamp", o->stamp, "file to touch when the lock changed");
   merge->footer("then, any number of times:\n  --problem problem.json [--arch cpu] --records FILE ...\n\n"
-                "An unstable or unverified result is refused; fails when nothing could be merged.\n"
+                "An unstable or unverified result is refused: the others are merged, and the command fails.\n"
+                "The log of an unstable playoff is removed, so that the next `tune` repeats it.\n"
                 "Example:\n  deepgen lock merge --lock deepgen.lock.json --device device.json "
                 "--problem problem.json --arch cpu --records r0/records.jsonl final.jsonl");
   merge->callback([o, &context] { context.status = run_merge(*o, context); });

@@ -2,10 +2,14 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "generator/cli/cli.h"
 #include "tests/unit/fake_template.h"
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -86,6 +90,32 @@ TEST_F(LockTest, ConcurrentThreadsLoseNothing) {
   for (std::thread& t : writers)
     t.join();
   EXPECT_EQ(Lock::read(path_).entries().size(), 80u);
+}
+
+TEST_F(LockTest, MergeWaitsForWhoeverHasTheFolder) {
+  std::optional<FileLock> other = FileLock::of_folder(folder_);
+  ASSERT_TRUE(other.has_value());
+  std::atomic<bool> merged = false;
+  std::thread writer([&] { merged = merge_into_lock(path_, {entry(1)}); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(merged);
+  EXPECT_FALSE(file_exists(path_));
+  other.reset();
+  writer.join();
+  EXPECT_TRUE(merged);
+}
+
+TEST_F(LockTest, WrittenFilesHaveTheModeOfTheUmaskAndLeaveNothing) {
+  const mode_t before = umask(027);
+  write_atomically(path_, "x");
+  umask(before);
+  const auto mode = std::filesystem::status(path_).permissions();
+  EXPECT_EQ(mode, std::filesystem::perms(0640));
+  EXPECT_THROW(write_atomically(folder_ + "/no\nfolder/" + std::string(300, 'x'), "x"), Error);
+  std::filesystem::create_directories(folder_ + "/taken/in");
+  EXPECT_THROW(write_atomically(folder_ + "/taken", "x"), Error);
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder_))
+    EXPECT_EQ(file.path().string().find(".tmp"), std::string::npos) << file.path();
 }
 
 TEST_F(LockTest, ConcurrentProcessesLoseNothing) {
@@ -200,6 +230,45 @@ TEST_F(LockEntryTest, UnstableAndUnverifiedResultsAreRefused) {
   wrong.records[1].error = 1.5;
   for (const RecordLog& bad : {unstable, unverified, wrong, RecordLog()})
     EXPECT_THROW(make(bad), Error);
+}
+
+/// The command: what is unstable goes, so that the build measures it again; the others are merged.
+TEST_F(LockEntryTest, MergeRemovesUnstableFinalsAndFails) {
+  write_atomically(folder_ + "/device.json", fake_device().to_json().dump());
+  for (int64_t m : {1, 2}) {
+    Problem p;
+    p.m = m;
+    RecordLog final = log();
+    final.stable = m == 1;
+    for (Record& r : final.records)
+      r.problem = p.key();
+    const std::string folder = folder_ + "/" + std::to_string(m);
+    const Json problem = {{"schema", "deepgen.problem/1"}, {"target", "kernels"},   {"name", "f"},
+                          {"namespace", "kernels"},        {"problem", p.key()}, {"untuned", false}};
+    write_atomically(folder + "/problem.json", problem.dump());
+    write_atomically(folder + "/final.jsonl", final.serialize());
+  }
+  const auto merge = [&](std::vector<std::string> folders) {
+    std::vector<std::string> words = {"deepgen", "lock",     "merge",
+                                      "--lock",  path_,      "--device",
+                                      folder_ + "/device.json"};
+    for (const std::string& f : folders)
+      words.insert(words.end(), {"--problem", folder_ + f + "/problem.json", "--arch", "fake", "--records",
+                                 folder_ + f + "/final.jsonl"});
+    std::vector<char*> argv;
+    for (std::string& word : words)
+      argv.push_back(word.data());
+    return deepgen_main(int(argv.size()), argv.data());
+  };
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(merge({"/2", "/1"}), 1);
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find(folder_ + "/2/final.jsonl"), std::string::npos) << text;
+  EXPECT_NE(text.find("was removed"), std::string::npos) << text;
+  EXPECT_FALSE(file_exists(folder_ + "/2/final.jsonl"));
+  EXPECT_TRUE(file_exists(folder_ + "/1/final.jsonl"));
+  EXPECT_EQ(Lock::read(path_).entries().size(), 1u);
+  EXPECT_EQ(merge({"/1"}), 0);
 }
 
 } // namespace
