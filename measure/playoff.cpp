@@ -120,21 +120,42 @@ void fill(Record& record, const ArmResult& result, const ArmResult& anchor, uint
     record.status = result.failure, record.detail = "while it was timed: " + result.detail;
 }
 
-/// Arms: the finalists in order, then the first one again, then the vendor.
-std::vector<ArmResult> time(const Selection& selection, const std::optional<Vendor>& vendor,
-                            const PlayoffCommand& command, Progress& progress) {
+/// Results of the finalists in order, and of two more arms: the anchor again, which gives the noise, and the
+/// vendor.
+struct Timed {
+  std::vector<ArmResult> all, finalists;
+  ArmResult again, vendor;
+  size_t anchor = 0; ///< among the finalists; their count when none could be timed
+};
+
+Timed time_against(size_t anchor, const Selection& selection, const std::optional<Vendor>& vendor,
+                   const TimingOperands& operands, const RaceOptions& options, Progress& progress) {
+  const std::vector<Finalist>& finalists = selection.finalists();
+  std::vector<Arm> arms;
+  for (const Finalist& f : finalists)
+    arms.push_back(kernel_arm(f.record.choice.text(), f.kernel(), operands));
+  arms.push_back(kernel_arm("the anchor again", finalists[anchor].kernel(), operands));
+  if (vendor)
+    arms.push_back(vendor_arm(*vendor, finalists.front().file.problem, operands));
+  Timed t;
+  t.all = full_race(arms, kFewestRounds, kMostRounds, options, progress);
+  t.finalists.assign(t.all.begin(), t.all.begin() + std::ptrdiff_t(finalists.size()));
+  t.again = t.all[finalists.size()];
+  if (vendor)
+    t.vendor = t.all.back();
+  t.anchor = anchor_of(t.finalists);
+  return t;
+}
+
+/// Again where the anchor failed while it was timed: the noise is the next one's, against itself.
+Timed time(const Selection& selection, const std::optional<Vendor>& vendor, const PlayoffCommand& command,
+           Progress& progress) {
   const std::vector<Finalist>& finalists = selection.finalists();
   const Problem problem = finalists.front().file.problem;
   int64_t workspace = 0;
   for (const Finalist& f : finalists)
     workspace = std::max(workspace, f.kernel().workspace);
   const TimingOperands operands(problem, workspace, command.options.seed);
-  std::vector<Arm> arms;
-  for (const Finalist& f : finalists)
-    arms.push_back(kernel_arm(f.record.choice.text(), f.kernel(), operands));
-  arms.push_back(kernel_arm("the first again", finalists.front().kernel(), operands));
-  if (vendor)
-    arms.push_back(vendor_arm(*vendor, problem, operands));
   progress.live("waiting for the device and for compiles to end");
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
   const Turn quiet = Turn::quiet_turn();
@@ -142,7 +163,12 @@ std::vector<ArmResult> time(const Selection& selection, const std::optional<Vend
   options.deadline = wall_seconds() + command.options.seconds;
   options.call_seconds = call_limit(problem, command.options.call_seconds);
   options.seed = command.options.seed;
-  return full_race(arms, kFewestRounds, kMostRounds, options, progress);
+  for (size_t anchor = 0;;) {
+    Timed t = time_against(anchor, selection, vendor, operands, options, progress);
+    if (t.anchor <= anchor || t.anchor == finalists.size())
+      return t;
+    anchor = t.anchor;
+  }
 }
 
 std::string percent(double x) {
@@ -164,8 +190,10 @@ std::string summary(const RecordLog& log) {
                   r.timing->ratio);
     text += line;
   }
+  if (text.empty())
+    return "no finalist could be timed, so nothing is decided";
   text += " of the default's time, noise " + percent(log.noise_floor);
-  return log.stable ? text : text + ", unstable: the machine was too busy";
+  return log.stable ? text : text + ", unstable: the machine was too busy, or the noise could not be measured";
 }
 
 std::string tell_vendor(const std::optional<Vendor>& vendor, const MeasureOptions& options) {
@@ -188,27 +216,29 @@ void playoff(const PlayoffCommand& command) {
   if (finalists.empty()) {
     log.environment = environment(device, "none");
     write_atomically(command.output, log.serialize());
-    progress.summary("no candidate of any round was correct; the default is used untimed");
+    progress.summary("no candidate of any round was correct, so nothing was timed; see `deepgen report`");
     return;
   }
   const std::optional<Vendor> vendor = command.options.vendor ? Vendor::open() : std::nullopt;
   if (auto text = tell_vendor(vendor, command.options); !text.empty())
     progress.summary(text);
-  const std::vector<ArmResult> results = time(selection, vendor, command, progress);
-  const size_t anchor = anchor_of(results), again = finalists.size();
-  if (anchor < results.size()) {
-    for (size_t i = 0; i < finalists.size(); ++i) {
-      log.records.push_back(finalists[i].record);
-      fill(log.records.back(), results[i], results[anchor], command.options.seed);
-    }
-    if (vendor) {
-      log.records.push_back(vendor_record(finalists.front().record, vendor->name()));
-      fill(log.records.back(), results[again + 1], results[anchor], command.options.seed);
-    }
-    log.noise_floor = finite(noise_floor(log_ratios(results[again], results.front())));
-    log.stable = clean_share(results) >= kCleanEnough;
+  const Timed timed = time(selection, vendor, command, progress);
+  const bool any = timed.anchor < finalists.size();
+  for (size_t i = 0; i < finalists.size(); ++i) {
+    log.records.push_back(finalists[i].record);
+    fill(log.records.back(), timed.finalists[i], timed.finalists[any ? timed.anchor : i],
+         command.options.seed);
   }
-  const bool against_default = anchor == 0 && selection.has_default();
+  if (vendor && any) {
+    log.records.push_back(vendor_record(finalists.front().record, vendor->name()));
+    fill(log.records.back(), timed.vendor, timed.finalists[timed.anchor], command.options.seed);
+  }
+  const std::vector<double> noise =
+      any ? log_ratios(timed.again, timed.finalists[timed.anchor]) : std::vector<double>();
+  log.noise_floor = finite(noise_floor(noise));
+  // Without a noise floor nothing can be said to be faster.
+  log.stable = noise.size() >= kFewestForNoise && clean_share(timed.all) >= kCleanEnough;
+  const bool against_default = timed.anchor == 0 && selection.has_default();
   log.environment =
       environment(device, against_default ? "default" : "the default failed, instead: a finalist");
   write_atomically(command.output, log.serialize());

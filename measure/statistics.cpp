@@ -37,7 +37,7 @@ Interval bootstrap_median(const std::vector<double>& values, uint64_t seed) {
 
 double noise_floor(const std::vector<double>& log_ratios) {
   const size_t count = log_ratios.size();
-  if (count < 5)
+  if (count < kFewestForNoise)
     return 0;
   const size_t block = std::max<size_t>(5, count / 6);
   std::vector<double> deviations;

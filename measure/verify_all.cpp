@@ -70,7 +70,7 @@ void verify_from(const std::vector<Candidate*>& candidates, size_t from, CaseSet
     Verdict verdict;
     try {
       verdict = verifier.verify(candidates[i]->file);
-    } catch (const Error& e) {
+    } catch (const std::exception& e) { // not only Error: no memory for one must not end the others
       verdict = {"unsupported", e.what(), 0};
     }
     channel.send(verdict_message(i, verdict));

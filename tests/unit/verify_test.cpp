@@ -97,6 +97,22 @@ TEST(Verify, GoesOnAfterCrashes) {
   EXPECT_EQ(candidates[3].record.status, "out_of_bounds");
 }
 
+TEST(Verify, AnyExceptionIsTheCandidatesOwn) {
+  std::vector<Candidate> candidates(2);
+  candidates[0].file.kernels = {kernel_of(jump_to(good), "\xff")}; // no UTF-8, at which JSON throws
+  candidates[1].file.kernels = {kernel_of(good)};
+  std::vector<Candidate*> list;
+  for (Candidate& c : candidates)
+    c.record.status = "", list.push_back(&c);
+  CaseSet cases(small_problem(), 1);
+  VerifyOptions options;
+  options.deadline = wall_seconds() + 60;
+  Progress progress("test");
+  verify_all(list, cases, options, progress);
+  EXPECT_EQ(candidates[0].record.status, "unsupported") << candidates[0].record.detail;
+  EXPECT_TRUE(candidates[1].open()) << candidates[1].record.detail;
+}
+
 TEST(Verify, ChecksEveryKernelOfTheFile) {
   Candidate c;
   c.file.kernels = {kernel_of(good), kernel_of(jump_to(drops_a_term), "awkward")};
@@ -257,6 +273,43 @@ TEST_F(Commands, AFailedDefaultLeavesTheOthersComparable) {
   const RecordLog final = run_playoff({"r0/records.jsonl"});
   EXPECT_EQ(final.records[0].status, "wrong");
   EXPECT_TRUE(final.records[1].ok());
+}
+
+/// The default passes its round and then fails in the playoff: the noise is that of the finalist in its place.
+TEST_F(Commands, ADefaultThatFailsWhileTimedLeavesANoiseFloor) {
+  write_plan(0, 3);
+  write_kernel(0, 0, twice);
+  write_kernel(0, 1, good);
+  write_kernel(0, 2, good_again);
+  run_round(0, 3);
+  KernelFile file = KernelFile::read(path("r0/s00.dgk"));
+  const std::string sha256 = file.kernels[0].sha256;
+  file.kernels[0] = kernel_of(calls_exit);
+  file.kernels[0].sha256 = sha256; // or the file would be refused as changed
+  write_slot(0, 0, file);
+  const RecordLog final = run_playoff({"r0/records.jsonl"});
+  EXPECT_EQ(final.records[0].origin, "default");
+  EXPECT_EQ(final.records[0].status, "crash");
+  EXPECT_EQ(final.environment["anchor"], "the default failed, instead: a finalist");
+  EXPECT_TRUE(final.records[1].ok());
+  EXPECT_EQ(final.records[1].timing->ratio, 1);
+  EXPECT_GT(final.noise_floor, 0);
+}
+
+TEST_F(Commands, APlayoffThatTimesNothingIsUnstable) {
+  write_plan(0, 1);
+  write_kernel(0, 0, good);
+  run_round(0, 1);
+  KernelFile file = KernelFile::read(path("r0/s00.dgk"));
+  const std::string sha256 = file.kernels[0].sha256;
+  file.kernels[0] = kernel_of(calls_exit);
+  file.kernels[0].sha256 = sha256;
+  write_slot(0, 0, file);
+  const RecordLog final = run_playoff({"r0/records.jsonl"});
+  ASSERT_EQ(final.records.size(), 1u) << "no vendor: there is nothing to compare it with";
+  EXPECT_EQ(final.records[0].status, "crash");
+  EXPECT_EQ(final.noise_floor, 0);
+  EXPECT_FALSE(final.stable);
 }
 
 TEST_F(Commands, BadInputIsAnErrorThatNamesTheFile) {
