@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <sstream>
 #include <unistd.h>
 
 namespace deepgen {
@@ -86,6 +87,10 @@ TEST_F(EmbedTest, CompilesAsCxx17AndC99) {
       "int use(const float* a, float* d, const double* x, double* y) {\n"
       "  deepgen_gemm_args args;\n"
       "  args.alpha = 2;\n"
+      "  deepgen::matrix<float> made{d, 512, 2048}; // the D of one is the A of the next\n"
+      "  deepgen::matrix<const float> next = made;\n"
+      "  const deepgen::matrix<const float> same = next;\n"
+      "  if (kernels::up(made, {a, 2048, 64}, a, made) || kernels::up(same, next, a, made)) return 1;\n"
       "  return kernels::up(a, a, a, d) || kernels::up({a, 512, 64}, {a, 2048, 64}, a, {d, 512, 2048}) ||\n"
       "         kernels::up(args) || kernels::down(x, x, y);\n"
       "}\n");
@@ -168,6 +173,36 @@ TEST_F(EmbedTest, IdenticalCodeIsEmbeddedOnce) {
   for (size_t at = 0; (at = source.find(".pushsection", at)) != std::string::npos; ++at)
     ++count;
   EXPECT_EQ(count, 2u);
+}
+
+/// CMake refuses bad names before anything is built; who calls the tool directly gets the same answer.
+TEST_F(EmbedTest, ReservedWordsAreThoseOfTheBuild) {
+  const std::string cmake = read_file(DEEPGEN_SOURCE_DIR "/cmake/DeepGen.cmake");
+  const size_t begin = cmake.find("set(reserved"), end = cmake.find(')', begin);
+  ASSERT_NE(begin, std::string::npos);
+  std::istringstream words(cmake.substr(begin + 12, end - begin - 12));
+  int count = 0;
+  for (std::string word; words >> word; ++count) {
+    Library l = library();
+    l.functions[0].file.name = word;
+    EXPECT_NE(error_of(l).find("reserved word"), std::string::npos) << word;
+  }
+  EXPECT_GT(count, 90);
+  for (const char* word : {"_up", "up__down", "2up", "u p", ""}) {
+    Library l = library();
+    l.functions[0].file.name = word;
+    EXPECT_NE(error_of(l).find("single underscores"), std::string::npos) << word;
+  }
+  for (const char* word : {"deepgen", "DeepGen_up", "DEEPGEN_H"}) {
+    Library l = library();
+    l.functions[0].file.ns = l.functions[1].file.ns = word;
+    EXPECT_NE(error_of(l).find("keeps to itself"), std::string::npos) << word;
+  }
+  Library l = library();
+  for (const char* word : {"up_down_2", "deepgenerate"}) {
+    l.functions[0].file.name = word;
+    EXPECT_EQ(error_of(l), "");
+  }
 }
 
 TEST_F(EmbedTest, BadLibrariesAreExplained) {
