@@ -63,7 +63,8 @@ std::string comment(const LibraryFunction& f) {
     text += "     gelu(x) = x/2 * (1 + erf(x / sqrt 2))\n";
   if (p.has(EpilogueOp::silu))
     text += "     silu(x) = x / (1 + exp(-x))\n";
-  text += "   Pointers are aligned to " + number(p.align) + " bytes; D must overlap neither A, B nor bias,\n   which is not checked.\n";
+  text += "   Pointers are aligned to " + number(p.align) + " bytes; D must overlap neither A, B nor bias,\n"
+          "   which is not checked.\n";
   if (p.batch > 1)
     text += "   Batch entries lie rows x leading dimension apart unless strides are given.\n";
   text += "   Kernels, best first, the first one that the CPU can run is used (" + origins(f) + "):\n" +

@@ -193,7 +193,8 @@ std::string summary(const RecordLog& log) {
   if (text.empty())
     return "no finalist could be timed, so nothing is decided";
   text += " of the default's time, noise " + percent(log.noise_floor);
-  return log.stable ? text : text + ", unstable: the machine was too busy, or the noise could not be measured";
+  return log.stable ? text
+                    : text + ", unstable: the machine was too busy, or the noise could not be measured";
 }
 
 std::string tell_vendor(const std::optional<Vendor>& vendor, const MeasureOptions& options) {
