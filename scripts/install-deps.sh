@@ -2,7 +2,7 @@
 # Installs what building DeepGen needs and this Debian or Ubuntu lacks. Does nothing when all is there.
 set -euo pipefail
 
-packages=(g++ cmake python3 ninja-build ccache
+packages=(g++ make cmake python3 ninja-build ccache
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools lld-22
   libzstd-dev zlib1g-dev libcli11-dev nlohmann-json3-dev libgtest-dev)
 optional=(libopenblas0-pthread) # the vendor baseline, loaded at run time when it is there
