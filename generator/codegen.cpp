@@ -51,11 +51,8 @@ const char* cpu_name(int64_t level) {
   return level >= 4 ? "x86-64-v4" : level == 3 ? "x86-64-v3" : level == 2 ? "x86-64-v2" : "x86-64";
 }
 
-/// One target machine a level and process: building one costs milliseconds.
-llvm::TargetMachine& target_machine(int64_t level) {
-  static std::unique_ptr<llvm::TargetMachine> machines[5];
-  std::unique_ptr<llvm::TargetMachine>& machine = machines[std::clamp<int64_t>(level, 1, 4)];
-  if (!machine) {
+void initialize_target() {
+  static const bool done = [] {
     // The pre-RA scheduler hoists the next steps' loads of B and then spills accumulators. The emitted order
     // is the wanted one (measured: 26 to 28 stack accesses an iteration, or none, for tiles of 4x6, 5x5 and
     // 9x3 vectors).
@@ -65,6 +62,17 @@ llvm::TargetMachine& target_machine(int64_t level) {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    return true;
+  }();
+  (void)done;
+}
+
+/// One target machine a level and process: building one costs milliseconds.
+llvm::TargetMachine& target_machine(int64_t level) {
+  static std::unique_ptr<llvm::TargetMachine> machines[5];
+  std::unique_ptr<llvm::TargetMachine>& machine = machines[std::clamp<int64_t>(level, 1, 4)];
+  if (!machine) {
+    initialize_target();
     llvm::Triple triple("x86_64-unknown-linux-gnu");
     std::string why;
     const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, why);

@@ -10,10 +10,6 @@
 
 #include <memory>
 
-namespace llvm {
-class TargetMachine;
-}
-
 namespace deepgen {
 
 /// A context with the dialects that templates use, single-threaded (candidates are compiled in parallel by

@@ -7,6 +7,7 @@
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <cstring>
 #include <map>
 
 namespace deepgen {

@@ -1,18 +1,12 @@
 #include "measure/reference.h"
 
 #include "measure/buffers.h"
+#include "measure/clones.h"
 
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <cstring>
-
-// One object file serves every x86-64: the loader picks the clone.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-#define DEEPGEN_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define DEEPGEN_CLONES
-#endif
 
 namespace deepgen {
 namespace {

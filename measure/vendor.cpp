@@ -1,15 +1,11 @@
 #include "measure/vendor.h"
 
+#include "measure/clones.h"
+
 #include <cmath>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <sstream>
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-#define DEEPGEN_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define DEEPGEN_CLONES
-#endif
 
 namespace deepgen {
 namespace {
