@@ -2,14 +2,23 @@
 
 #include "base/json.h"
 
+#include <cstdlib>
+
 namespace deepgen {
 namespace {
 constexpr const char* kSchema = "deepgen.device/1";
 }
 
 Json Device::to_json() const {
-  return {{"schema", kSchema}, {"arch", arch},   {"present", present}, {"name", name}, {"isa", isa},
-          {"features", features}, {"cores", cores}, {"l1d", l1d},         {"l2", l2},     {"l3", l3}};
+  Json json = {{"schema", kSchema}, {"arch", arch},   {"present", present}, {"name", name}, {"isa", isa},
+               {"features", features}, {"cores", cores}, {"l1d", l1d},         {"l2", l2},     {"l3", l3}};
+  if (is_cpu()) return json;
+  json["uuid"] = uuid;
+  json["shared_block"] = shared_block;
+  json["shared_multiprocessor"] = shared_multiprocessor;
+  json["clock_khz"] = clock_khz;
+  json["memory_bandwidth"] = memory_bandwidth;
+  return json;
 }
 
 Device Device::from_json(const Json& json) {
@@ -19,13 +28,50 @@ Device Device::from_json(const Json& json) {
   d.arch = get<std::string>(json, "arch", where);
   d.present = get<bool>(json, "present", where);
   d.name = get<std::string>(json, "name", where);
-  d.isa = get<int64_t>(json, "isa", where);
   d.features = get<std::vector<std::string>>(json, "features", where);
-  d.cores = get<int64_t>(json, "cores", where);
-  d.l1d = get<int64_t>(json, "l1d", where);
-  d.l2 = get<int64_t>(json, "l2", where);
-  d.l3 = get<int64_t>(json, "l3", where);
+  for (auto [key, value] : {std::pair{"isa", &d.isa}, {"cores", &d.cores}, {"l1d", &d.l1d}, {"l2", &d.l2}, {"l3", &d.l3}})
+    *value = get<int64_t>(json, key, where);
+  if (d.is_cpu()) return d;
+  d.uuid = get<std::string>(json, "uuid", where);
+  for (auto [key, value] : {std::pair{"shared_block", &d.shared_block},
+                            {"shared_multiprocessor", &d.shared_multiprocessor},
+                            {"clock_khz", &d.clock_khz},
+                            {"memory_bandwidth", &d.memory_bandwidth}})
+    *value = get<int64_t>(json, key, where);
   return d;
+}
+
+int64_t compute_capability(const std::string& arch) {
+  if (arch.rfind("sm_", 0) != 0) return 0;
+  return std::strtoll(arch.c_str() + 3, nullptr, 10);
+}
+
+int64_t Device::compute_capability() const { return deepgen::compute_capability(arch); }
+
+// CUDA C++ Programming Guide, "Compute Capabilities" (shared memory); vendor data sheets (the rest).
+Device generic_gpu(const std::string& arch) {
+  struct Row {
+    int64_t capability;
+    const char* name;
+    int64_t cores, l2_mib, block_kib, shared_kib, clock_mhz, gb_per_second;
+  };
+  static constexpr Row rows[] = {{80, "NVIDIA A100", 108, 40, 163, 164, 1410, 2039},
+                                 {86, "NVIDIA A10", 72, 6, 99, 100, 1695, 600},
+                                 {89, "NVIDIA L40S", 142, 96, 99, 100, 2520, 864},
+                                 {90, "NVIDIA H100", 132, 50, 227, 228, 1980, 3350},
+                                 {100, "NVIDIA B200", 148, 126, 227, 228, 1965, 8000},
+                                 {120, "NVIDIA RTX PRO 6000 Blackwell", 188, 128, 99, 100, 2617, 1792}};
+  const int64_t capability = deepgen::compute_capability(arch);
+  for (const Row& r : rows) {
+    if (r.capability != capability) continue;
+    Device d;
+    d.arch = arch, d.name = r.name, d.present = false, d.isa = 0, d.cores = r.cores;
+    d.l1d = 0, d.l2 = r.l2_mib << 20, d.l3 = 0;
+    d.shared_block = r.block_kib << 10, d.shared_multiprocessor = r.shared_kib << 10;
+    d.clock_khz = r.clock_mhz * 1000, d.memory_bandwidth = r.gb_per_second * 1000000000;
+    return d;
+  }
+  throw Error("unknown arch '" + arch + "'", "", "", "use cpu, or one of sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120");
 }
 
 Device Device::read(const std::string& path) { return from_json(read_json(path, kSchema)); }

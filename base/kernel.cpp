@@ -8,8 +8,69 @@ namespace {
 
 constexpr const char* kSchema = "deepgen.kernel/1";
 
+Json launch_json(const Launch& l) {
+  return {{"entry", l.entry},           {"grid", l.grid},
+          {"block", l.block},           {"cluster", l.cluster},
+          {"shared", l.shared},         {"persistent", l.persistent},
+          {"dependent", l.dependent},   {"registers", l.registers},
+          {"stack", l.stack},           {"spill_stores", l.spill_stores},
+          {"spill_loads", l.spill_loads}, {"static_shared", l.static_shared}};
+}
+
+Launch launch_from_json(const Json& json, const std::string& where) {
+  using Triple = std::array<int64_t, 3>;
+  Launch l;
+  l.entry = get<std::string>(json, "entry", where);
+  l.grid = get<Triple>(json, "grid", where);
+  l.block = get<Triple>(json, "block", where);
+  l.cluster = get<Triple>(json, "cluster", where);
+  l.persistent = get<bool>(json, "persistent", where);
+  l.dependent = get<bool>(json, "dependent", where);
+  for (auto [key, value] : {std::pair{"shared", &l.shared}, {"registers", &l.registers}, {"stack", &l.stack},
+                            {"spill_stores", &l.spill_stores}, {"spill_loads", &l.spill_loads},
+                            {"static_shared", &l.static_shared}})
+    *value = get<int64_t>(json, key, where);
+  return l;
+}
+
+Json map_json(const TensorMap& m) {
+  return {{"operand", m.operand}, {"box", {m.box_columns, m.box_rows}}, {"swizzle", m.swizzle}, {"promotion", m.promotion}};
+}
+
+TensorMap map_from_json(const Json& json, const std::string& where) {
+  const auto box = get<std::array<int64_t, 2>>(json, "box", where);
+  return {get<std::string>(json, "operand", where), box[0], box[1], get<int64_t>(json, "swizzle", where),
+          get<int64_t>(json, "promotion", where)};
+}
+
+/// A GPU kernel has launches; the fields of the other kind of device are left out.
+void add_gpu_json(const Kernel& k, Json& json) {
+  Json launches = Json::array(), maps = Json::array();
+  for (const Launch& l : k.launches) launches.push_back(launch_json(l));
+  for (const TensorMap& m : k.maps) maps.push_back(map_json(m));
+  json["target"] = k.target;
+  json["launches"] = launches;
+  json["maps"] = maps;
+  json["operand_align"] = {k.align_a, k.align_b, k.align_d};
+  json["assembler"] = k.assembler;
+  json["warnings"] = k.warnings;
+  json["device"] = k.device;
+  json["ptx_bytes"] = k.ptx.size();
+}
+
+void read_gpu_json(const Json& json, const std::string& where, Kernel& k) {
+  for (const Json& item : get<Json>(json, "launches", where)) k.launches.push_back(launch_from_json(item, where));
+  for (const Json& item : get<Json>(json, "maps", where)) k.maps.push_back(map_from_json(item, where));
+  const auto align = get<std::array<int64_t, 3>>(json, "operand_align", where);
+  k.align_a = align[0], k.align_b = align[1], k.align_d = align[2];
+  k.target = get<std::string>(json, "target", where);
+  k.assembler = get<std::string>(json, "assembler", where);
+  k.warnings = get<std::vector<std::string>>(json, "warnings", where);
+  k.device = get<std::string>(json, "device", where);
+}
+
 Json kernel_json(const Kernel& k) {
-  return {{"role", k.role},
+  Json json = {{"role", k.role},
           {"problem", k.problem.key()},
           {"template", k.choice.template_name},
           {"config", k.choice.config.to_json()},
@@ -22,6 +83,8 @@ Json kernel_json(const Kernel& k) {
           {"entry", k.entry},
           {"sha256", k.sha256},
           {"code_bytes", k.code.size()}};
+  if (!k.launches.empty()) add_gpu_json(k, json);
+  return json;
 }
 
 Kernel kernel_from_json(const Json& json, const std::string& where) {
@@ -41,6 +104,7 @@ Kernel kernel_from_json(const Json& json, const std::string& where) {
   k.align = get<int64_t>(json, "align", where);
   k.entry = get<int64_t>(json, "entry", where);
   k.sha256 = get<std::string>(json, "sha256", where);
+  if (json.contains("launches")) read_gpu_json(json, where, k);
   return k;
 }
 
@@ -66,7 +130,7 @@ std::string KernelFile::serialize() const {
                {"origin", origin},
                {"kernels", list}};
   std::string out = head.dump() + "\n";
-  for (const Kernel& k : kernels) out += k.code;
+  for (const Kernel& k : kernels) out += k.code + k.ptx;
   return out;
 }
 
@@ -87,10 +151,14 @@ KernelFile KernelFile::parse(const std::string& bytes, const std::string& where)
   size_t at = line + 1;
   for (const Json& item : get<Json>(head, "kernels", where)) {
     Kernel k = kernel_from_json(item, where);
-    size_t size = get<size_t>(item, "code_bytes", where);
-    if (size > bytes.size() - at) throw Error("truncated kernel file", where, "", "delete it and build again");
-    k.code = bytes.substr(at, size);
-    at += size;
+    auto take = [&](const char* field) {
+      const size_t size = get<size_t>(item, field, where);
+      if (size > bytes.size() - at) throw Error("truncated kernel file", where, "", "delete it and build again");
+      at += size;
+      return bytes.substr(at - size, size);
+    };
+    k.code = take("code_bytes");
+    if (item.contains("ptx_bytes")) k.ptx = take("ptx_bytes");
     file.kernels.push_back(std::move(k));
   }
   return file;

@@ -9,9 +9,12 @@
 namespace deepgen {
 namespace {
 
-constexpr std::array<const char*, 2> kTypes = {"f32", "f64"};
+constexpr std::array<const char*, 9> kTypes = {"f32", "f64", "f16", "bf16", "tf32", "e4m3", "e5m2", "i8", "i32"};
+constexpr std::array<int64_t, 9> kSizes = {4, 8, 2, 2, 4, 1, 1, 1, 4};
 constexpr std::array<const char*, 4> kLayouts = {"nn", "nt", "tn", "tt"};
-constexpr std::array<const char*, 4> kEpilogueOps = {"bias", "relu", "gelu", "silu"};
+constexpr std::array<const char*, epilogue_op_count> kEpilogueOps = {
+    "bias",     "bias_row", "relu",    "gelu",    "gelu_tanh", "silu",      "sigmoid", "clamp",
+    "residual", "multiply", "scale_a", "scale_b", "scale_row", "scale_col", "scale_d"};
 
 template <typename Names> std::string join(const Names& names) {
   std::string text;
@@ -63,7 +66,17 @@ std::string_view field(std::string_view& rest, std::string_view name) {
 std::string to_string(Type t) { return kTypes[size_t(t)]; }
 std::string to_string(Layout l) { return kLayouts[size_t(l)]; }
 std::string to_string(EpilogueOp e) { return kEpilogueOps[size_t(e)]; }
-int64_t size_of(Type t) { return t == Type::f32 ? 4 : 8; }
+int64_t size_of(Type t) { return kSizes[size_t(t)]; }
+
+Type Problem::epilogue_type() const { return d == Type::i8 ? Type::f32 : d; }
+Type Problem::scale_type() const {
+  return d == Type::f64 || d == Type::i32 ? d : Type::f32;
+}
+
+void complete(Problem& p) {
+  p.accumulate = p.a == Type::f64 ? Type::f64 : p.a == Type::i8 ? Type::i32 : Type::f32;
+  p.align = std::min({size_of(p.a), size_of(p.b), size_of(p.d)});
+}
 
 bool Problem::has(EpilogueOp wanted) const {
   return std::find(epilogue.begin(), epilogue.end(), wanted) != epilogue.end();
@@ -103,18 +116,51 @@ Problem Problem::parse(std::string_view text) {
   return p;
 }
 
+namespace {
+
+bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
+
+bool output_served(Type a, Type d) {
+  auto one_of = [d](std::initializer_list<Type> types) { return std::find(types.begin(), types.end(), d) != types.end(); };
+  switch (a) {
+  case Type::f32: case Type::tf32: return one_of({Type::f32});
+  case Type::f64: return one_of({Type::f64});
+  case Type::f16: case Type::bf16: return one_of({a, Type::f32});
+  case Type::e4m3: case Type::e5m2: return one_of({Type::f16, Type::bf16, Type::f32});
+  case Type::i8: return one_of({Type::i32, Type::f32, Type::bf16, Type::i8});
+  case Type::i32: return false;
+  }
+  return false;
+}
+
+void check_types(const Problem& p) {
+  if (!(p.a == p.b || (is_fp8(p.a) && is_fp8(p.b))) || !output_served(p.a, p.d))
+    throw Error("this combination of types is not served",
+                "a=" + to_string(p.a) + " b=" + to_string(p.b) + " d=" + to_string(p.d), "",
+                "a b -> d: f32 f32 -> f32, f64 f64 -> f64, f16 f16 -> f16 or f32, bf16 bf16 -> bf16 or f32, tf32 tf32 -> "
+                "f32, e4m3/e5m2 -> f16, bf16 or f32, i8 i8 -> i32, f32, bf16 or i8");
+  Problem expected = p;
+  complete(expected);
+  if (p.accumulate != expected.accumulate)
+    throw Error("this accumulator is not served", "acc=" + to_string(p.accumulate), "",
+                "use " + to_string(expected.accumulate));
+  if (p.align != expected.align)
+    throw Error("alignment not served", "align=" + std::to_string(p.align), "",
+                "use the size of the smallest element: " + std::to_string(expected.align));
+}
+
+} // namespace
+
 void validate(const Problem& p) {
   for (auto [name, value] : {std::pair{"m", p.m}, {"n", p.n}, {"k", p.k}, {"batch", p.batch}})
     if (value < 1 || value > (int64_t(1) << 31))
       throw Error("size out of range", std::string(name) + " = " + std::to_string(value), "",
                   "sizes are integers from 1 to 2^31");
-  if (p.a != p.b || p.a != p.d || p.a != p.accumulate)
-    throw Error("this combination of types is not served", p.key(),
-                "A, B, D and the accumulator must have one type", "use f32 throughout, or f64 throughout");
-  if (p.align != size_of(p.d))
-    throw Error("alignment not served", "align = " + std::to_string(p.align), "",
-                "use the size of D's type: " + std::to_string(size_of(p.d)));
-  for (EpilogueOp op : {EpilogueOp::bias, EpilogueOp::relu, EpilogueOp::gelu, EpilogueOp::silu})
+  check_types(p);
+  if (p.d == Type::i32 && !p.epilogue.empty())
+    throw Error("an epilogue on integer output is not served", epilogue_text(p.epilogue), "D is i32",
+                "use d=f32 with scales, or no epilogue");
+  for (EpilogueOp op : p.epilogue)
     if (std::count(p.epilogue.begin(), p.epilogue.end(), op) > 1)
       throw Error("epilogue '" + to_string(op) + "' appears twice", epilogue_text(p.epilogue));
 }

@@ -25,14 +25,14 @@ struct Emitted {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   Kernel kernel;
 
-  Emitted(const Problem& problem, const Choice& choice)
+  Emitted(const Problem& problem, const std::string& arch, const Choice& choice)
       : module(mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()))) {
-    kernel = find_template(choice.template_name).emit(*module, problem, choice.config);
+    kernel = find_template(choice.template_name).emit(*module, problem, arch, choice.config);
   }
 };
 
-Kernel compile_one(const Problem& problem, const Choice& choice, const std::string& role) {
-  Emitted emitted(problem, choice);
+Kernel compile_one(const Problem& problem, const std::string& arch, const Choice& choice, const std::string& role) {
+  Emitted emitted(problem, arch, choice);
   lower_to_llvm(*emitted.module);
   llvm::LLVMContext context;
   auto module = translate(*emitted.module, context, emitted.kernel.isa);
@@ -69,12 +69,12 @@ KernelFile compile_candidate(const Problem& problem, const std::string& arch, co
     const Template& family = find_template(choice.template_name);
     file.revision = family.revision();
     if (std::string why = family.why_not(problem, arch); !why.empty()) throw Error(why);
-    file.kernels.push_back(compile_one(problem, choice, "main"));
+    file.kernels.push_back(compile_one(problem, arch, choice, "main"));
     if (awkward)
-      file.kernels.push_back(compile_one(family.awkward(problem, choice.config), choice, "awkward"));
+      file.kernels.push_back(compile_one(family.awkward(problem, choice.config), arch, choice, "awkward"));
     if (fallbacks)
-      for (const Config& config : family.fallbacks(problem, choice.config))
-        file.kernels.push_back(compile_one(problem, {choice.template_name, config}, "fallback"));
+      for (const Config& config : family.fallbacks(problem, arch, choice.config))
+        file.kernels.push_back(compile_one(problem, arch, {choice.template_name, config}, "fallback"));
   } catch (const std::exception& e) {
     file.status = "failed", file.detail = e.what();
     file.kernels.clear();
@@ -91,7 +91,7 @@ std::string dump_stage(const Problem& problem, const Choice& choice, const std::
   if (stage != "mlir" && stage != "lowered" && stage != "llvm" && stage != "optimized" && stage != "asm")
     throw Error("unknown stage '" + stage + "'", "--stage", "",
                 "use one of: mlir, lowered, llvm, optimized, asm");
-  Emitted emitted(problem, choice);
+  Emitted emitted(problem, "cpu", choice);
   if (stage == "mlir") return printed(*emitted.module);
   lower_to_llvm(*emitted.module);
   if (stage == "lowered") return printed(*emitted.module);

@@ -71,10 +71,7 @@ std::string Images::add(const Kernel& k, const std::string& preferred) {
 }
 
 std::string argument(const std::string& name, const LibraryFunction& f) {
-  static const std::array<const char*, DEEPGEN_ARG_COUNT> known = {
-      "a",   "b",        "c",        "d",        "bias",     "lda",   "ldb",  "ldc",
-      "ldd", "stride_a", "stride_b", "stride_c", "stride_d", "alpha", "beta", "workspace",
-      "m0",  "m1",       "n0",       "n1",       "b0",       "b1"};
+  static const std::array<const char*, DEEPGEN_ARG_COUNT> known = {DEEPGEN_ARG_NAMES};
   for (const char* candidate : known)
     if (name == candidate) {
       std::string text = "DEEPGEN_ARG_";
@@ -97,12 +94,20 @@ std::string kernel_tables(const LibraryFunction& f, Images& images) {
     for (size_t i = 0; i < k->args.size(); ++i)
       lists += (i ? ", " : "") + argument(k->args[i], f);
     lists += "};\n";
-    table += "    {\"cpu\", " + quoted(k->choice.text()) + ", " + number(k->isa) + ", " +
-             images.add(*k, "deepgen_" + id) + ", " + id + "_args, " + number(int64_t(k->args.size())) +
-             ", " + number(k->tiles_m) + ", " + number(k->tiles_n) + ", " + number(k->tiles_b) + ", " +
-             number(k->grain_m) + ", " + number(k->grain_n) + ", " + number(k->workspace) + "},\n";
+    table += "    {.arch = \"cpu\", .config = " + quoted(k->choice.text()) + ", .args = " + id +
+             "_args, .arg_count = " + number(int64_t(k->args.size())) + ", .workspace = " + number(k->workspace) +
+             ", .isa = " + number(k->isa) + ", .entry = " + images.add(*k, "deepgen_" + id) + ", .tiles_m = " +
+             number(k->tiles_m) + ", .tiles_n = " + number(k->tiles_n) + ", .tiles_b = " + number(k->tiles_b) +
+             ", .grain_m = " + number(k->grain_m) + ", .grain_n = " + number(k->grain_n) + "},\n";
   }
   return lists + table + "};\nconst deepgen_kernel* volatile " + name + "_selected = nullptr;\n";
+}
+
+int64_t epilogue_set(const Problem& p) {
+  int64_t set = 0;
+  for (EpilogueOp op : p.epilogue)
+    set |= int64_t(1) << int(op);
+  return set;
 }
 
 std::string function_row(const LibraryFunction& f) {
@@ -110,10 +115,11 @@ std::string function_row(const LibraryFunction& f) {
   const std::string name = symbol(f);
   std::string text = "    {" + quoted(name) + ", " + quoted(p.key()) + ",\n     ";
   for (int64_t x : {p.m, p.n, p.k, p.batch, p.a_rows(), p.a_columns(), p.b_rows(), p.b_columns(),
-                    size_of(p.d), int64_t(p.has(EpilogueOp::bias))})
+                    int64_t(p.a), int64_t(p.b), int64_t(p.d), int64_t(p.epilogue_type()), int64_t(p.scale_type()),
+                    epilogue_set(p)})
     text += number(x) + ", ";
   return text + name + "_kernels, " + number(int64_t(linked_kernels(f).size())) + ", &" + name +
-         "_selected},\n";
+         "_selected, nullptr},\n";
 }
 
 std::string definitions(const LibraryFunction& f, size_t index) {

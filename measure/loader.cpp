@@ -10,9 +10,7 @@
 namespace deepgen {
 namespace {
 
-constexpr std::array<const char*, DEEPGEN_ARG_COUNT> kArgNames = {
-    "a",        "b",        "c",     "d",    "bias",      "lda", "ldb", "ldc", "ldd", "stride_a", "stride_b",
-    "stride_c", "stride_d", "alpha", "beta", "workspace", "m0",  "m1",  "n0",  "n1",  "b0",       "b1"};
+constexpr std::array<const char*, DEEPGEN_ARG_COUNT> kArgNames = {DEEPGEN_ARG_NAMES};
 
 constexpr unsigned char kTrap = 0xcc; // int3
 

@@ -101,6 +101,8 @@ void apply(EpilogueOp op, double u, double bias, double& x, double& tolerance) {
     tolerance = kSlope * tolerance + kFunction * u * std::fabs(x);
     x = op == EpilogueOp::gelu ? gelu(x) : silu(x);
     break;
+  default:
+    break;
   }
 }
 

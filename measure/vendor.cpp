@@ -44,6 +44,8 @@ template <typename T>
     for (int64_t j = 0; j < n; ++j)
       row[j] = silu(row[j]);
     break;
+  default:
+    break;
   }
 }
 

@@ -70,16 +70,19 @@ uint64_t scalar_bits(double value, uint32_t type_bytes) {
   return bits;
 }
 
+uint32_t type_bytes(const deepgen_function& f) { return f.d_type == DEEPGEN_F64 ? 8 : 4; }
+
 deepgen_status check_pointers(const deepgen_function& f, const deepgen_gemm_args& args) {
   const bool reads_c = args.beta != 0; // true for NaN too
-  if (!args.a || !args.b || !args.d || (f.has_bias && !args.bias) || (reads_c && !args.c))
+  const bool has_bias = f.epilogue & (1u << DEEPGEN_EPILOGUE_BIAS);
+  if (!args.a || !args.b || !args.d || (has_bias && !args.bias) || (reads_c && !args.c))
     return DEEPGEN_ERROR_NULL;
   uintptr_t bits = uintptr_t(args.a) | uintptr_t(args.b) | uintptr_t(args.d);
-  if (f.has_bias)
+  if (has_bias)
     bits |= uintptr_t(args.bias);
   if (reads_c)
     bits |= uintptr_t(args.c);
-  return bits & (f.type_bytes - 1) ? DEEPGEN_ERROR_ALIGNMENT : DEEPGEN_OK;
+  return bits & (type_bytes(f) - 1) ? DEEPGEN_ERROR_ALIGNMENT : DEEPGEN_OK;
 }
 
 } // namespace
@@ -93,14 +96,14 @@ deepgen_status check_arguments(const deepgen_function& f, const deepgen_gemm_arg
   Matrix c{f.m, f.n, args.ldc, args.stride_c};
   Matrix d{f.m, f.n, args.ldd, args.stride_d};
   for (Matrix* x : {&a, &b, &d})
-    if (deepgen_status status = complete(*x, f.batch, f.type_bytes))
+    if (deepgen_status status = complete(*x, f.batch, type_bytes(f)))
       return status;
   if (!entries_disjoint(d, f.batch))
     return DEEPGEN_ERROR_STRIDE;
   if (args.beta != 0) {
-    if (deepgen_status status = complete(c, f.batch, f.type_bytes))
+    if (deepgen_status status = complete(c, f.batch, type_bytes(f)))
       return status;
-    if (overlap(c, args.c, d, args.d, f.batch, f.type_bytes))
+    if (overlap(c, args.c, d, args.d, f.batch, type_bytes(f)))
       return DEEPGEN_ERROR_OVERLAP;
   }
   uint64_t* slot = values.slot;
@@ -113,8 +116,8 @@ deepgen_status check_arguments(const deepgen_function& f, const deepgen_gemm_arg
   slot[DEEPGEN_ARG_LDB] = uint64_t(b.ld), slot[DEEPGEN_ARG_STRIDE_B] = uint64_t(b.stride);
   slot[DEEPGEN_ARG_LDC] = uint64_t(c.ld), slot[DEEPGEN_ARG_STRIDE_C] = uint64_t(c.stride);
   slot[DEEPGEN_ARG_LDD] = uint64_t(d.ld), slot[DEEPGEN_ARG_STRIDE_D] = uint64_t(d.stride);
-  slot[DEEPGEN_ARG_ALPHA] = scalar_bits(args.alpha, f.type_bytes);
-  slot[DEEPGEN_ARG_BETA] = scalar_bits(args.beta, f.type_bytes);
+  slot[DEEPGEN_ARG_ALPHA] = scalar_bits(args.alpha, type_bytes(f));
+  slot[DEEPGEN_ARG_BETA] = scalar_bits(args.beta, type_bytes(f));
   return DEEPGEN_OK;
 }
 

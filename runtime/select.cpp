@@ -18,7 +18,7 @@ bool well_formed(const deepgen_kernel& k) {
 }
 
 deepgen_status select(const deepgen_function& f) {
-  if (!f.selected || !f.kernels || (f.type_bytes != 4 && f.type_bytes != 8))
+  if (!f.selected || !f.kernels || f.d_type > DEEPGEN_I32)
     return DEEPGEN_ERROR_ARGUMENT;
   const uint32_t level = deepgen_cpu_level();
   for (uint32_t i = 0; i < f.kernel_count; ++i) {

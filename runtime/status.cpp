@@ -30,6 +30,12 @@ const char* deepgen_status_string(deepgen_status status) {
            "separate memory";
   case DEEPGEN_ERROR_NO_KERNEL:
     return "no linked kernel runs on this device: build the library with this arch in ARCHS";
+  case DEEPGEN_ERROR_NO_DRIVER:
+    return "The NVIDIA driver (libcuda.so.1) cannot be loaded or is too old: install a driver of release 580 or later.";
+  case DEEPGEN_ERROR_NO_CONTEXT:
+    return "No CUDA device is current on this thread: call cudaSetDevice() or cuCtxSetCurrent() first.";
+  case DEEPGEN_ERROR_DRIVER:
+    return "A call of the CUDA driver failed: deepgen_last_driver_error() has its code and text.";
   case DEEPGEN_ERROR_ARGUMENT:
     return "an argument is out of range: see the function's documentation";
   }

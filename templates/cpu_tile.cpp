@@ -289,7 +289,12 @@ CpuTiling::CpuTiling(const Problem& p, const Config& c)
 
 std::string CpuTile::why_not(const Problem& p, const std::string& arch) const {
   if (arch != "cpu") return "cpu_tile generates x86-64 code, not " + arch;
-  return p.op == "gemm" ? "" : "cpu_tile serves gemm, not " + p.op;
+  if (p.op != "gemm") return "cpu_tile serves gemm, not " + p.op;
+  if (p.a != p.d || (p.a != Type::f32 && p.a != Type::f64)) return "cpu_tile serves f32 and f64";
+  for (EpilogueOp op : p.epilogue)
+    if (op > EpilogueOp::silu || op == EpilogueOp::bias_row || op == EpilogueOp::gelu_tanh)
+      return "cpu_tile does not have the epilogue " + to_string(op) + " yet";
+  return "";
 }
 
 std::vector<Parameter> CpuTile::parameters(const Problem& p, const Device& device) const {
@@ -337,7 +342,7 @@ double CpuTile::cost(const Problem& p, const Device& device, const Config& confi
   return double(p.batch) * (tile_cycles(p, device, t) + memory_cycles(p, t)) / kHertz;
 }
 
-std::vector<Config> CpuTile::fallbacks(const Problem& p, const Config& config) const {
+std::vector<Config> CpuTile::fallbacks(const Problem& p, const std::string&, const Config& config) const {
   std::vector<Config> out;
   if (at(config, kIsa) > 3) out.push_back(generic_config(p, 3));
   if (at(config, kIsa) > 1) out.push_back(generic_config(p, 1));

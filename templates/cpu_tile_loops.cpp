@@ -173,7 +173,7 @@ private:
 
 } // namespace
 
-Kernel CpuTile::emit(mlir::ModuleOp module, const Problem& p, const Config& config) const {
+Kernel CpuTile::emit(mlir::ModuleOp module, const Problem& p, const std::string&, const Config& config) const {
   const CpuTiling t(p, config);
   Ir ir(module, t.isa);
   ir.function(kernel_symbol, {ir.pointer}, false,

@@ -121,6 +121,8 @@ Value apply_epilogue(Ir& ir, const std::vector<EpilogueOp>& ops, Value x, Value 
     case EpilogueOp::silu:
       x = silu(ir, x);
       break;
+    default:
+      break;
     }
   return x;
 }

@@ -40,15 +40,21 @@ public:
   /// Estimated seconds of one call on one thread; ranks the space, so only the order matters.
   virtual double cost(const Problem&, const Device&, const Config&) const = 0;
   /// Configs to link beside this one so that the library runs on lesser devices of the arch, best first.
-  virtual std::vector<Config> fallbacks(const Problem&, const Config&) const { return {}; }
+  /// and on operands less aligned than the config wants: the last one must take any that the types allow.
+  virtual std::vector<Config> fallbacks(const Problem&, const std::string& arch, const Config&) const {
+    (void)arch;
+    return {};
+  }
   /// A small shape with ragged edges on which the same config is verified too.
   virtual Problem awkward(const Problem&, const Config&) const = 0;
   /// Adds `kernel_symbol` to the module and returns its description (everything but the code, role and
-  /// sha256). Throws Error when the config cannot be emitted.
-  virtual Kernel emit(mlir::ModuleOp, const Problem&, const Config&) const = 0;
+  /// sha256). For a GPU: `target`, launches, maps and operand alignments too. Throws Error when the config cannot be
+  /// emitted.
+  virtual Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const = 0;
 };
 
-/// Name of the function that emit() defines: void deepgen_kernel(ptr args).
+/// Name of the function that emit() defines for the CPU: void deepgen_kernel(ptr args). A GPU kernel names its entries in
+/// Kernel::launches; the first one has this name.
 inline constexpr const char* kernel_symbol = "deepgen_kernel";
 
 /// All templates, in registration order. The other two are for tests: add one of their own, or have nothing

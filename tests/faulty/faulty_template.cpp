@@ -20,7 +20,7 @@ const Template& correct() {
 /// The SSE2 config that cpu_tile links as the last resort: right on every CPU.
 Config plain(const Problem& p) {
   Config level2 = Config::parse("isa=2 form=0 mr=1 nv=1 kc=1 ku=1 pack=0 mc=1 nc=1 loops=0 prefetch=0");
-  return correct().fallbacks(p, level2).back();
+  return correct().fallbacks(p, "cpu", level2).back();
 }
 
 /// Adds 1 to the element of D at `row`.
@@ -69,10 +69,10 @@ Problem FaultyTemplate::awkward(const Problem& p, const Config&) const {
   return correct().awkward(p, plain(p));
 }
 
-Kernel FaultyTemplate::emit(mlir::ModuleOp module, const Problem& p, const Config& config) const {
+Kernel FaultyTemplate::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch, const Config& config) const {
   const auto fault = Fault(config["fault"]);
   if (fault == kNoCompile) throw Error("this candidate does not compile", "fault=5", "it was asked to");
-  Kernel kernel = correct().emit(module, p, plain(p));
+  Kernel kernel = correct().emit(module, p, arch, plain(p));
   module.lookupSymbol<mlir::func::FuncOp>(kernel_symbol).setSymName("inner");
   Ir ir(module, {1, p.a});
   ir.function(kernel_symbol, {ir.pointer}, false, [&](mlir::ValueRange parameters) {

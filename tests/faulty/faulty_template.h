@@ -16,7 +16,7 @@ public:
   std::string why_illegal(const Problem&, const Device&, const Config&) const override { return ""; }
   double cost(const Problem&, const Device&, const Config& c) const override { return 1e-6 * double(1 + c["fault"]); }
   Problem awkward(const Problem&, const Config&) const override;
-  Kernel emit(mlir::ModuleOp, const Problem&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
 };
 
 } // namespace deepgen

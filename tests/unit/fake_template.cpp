@@ -29,7 +29,7 @@ double FakeTemplate::cost(const Problem& p, const Device&, const Config& c) cons
   return p.flops() / double(c["isa"] * c["mr"] * c["nr"]);
 }
 
-Kernel FakeTemplate::emit(mlir::ModuleOp, const Problem&, const Config&) const {
+Kernel FakeTemplate::emit(mlir::ModuleOp, const Problem&, const std::string&, const Config&) const {
   throw Error("the fake template emits nothing");
 }
 

@@ -18,7 +18,7 @@ public:
   std::string why_illegal(const Problem&, const Device&, const Config&) const override;
   double cost(const Problem&, const Device&, const Config&) const override;
   Problem awkward(const Problem& p, const Config&) const override { return p; }
-  Kernel emit(mlir::ModuleOp, const Problem&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
 };
 
 /// Registers it, once a process.

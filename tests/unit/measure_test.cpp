@@ -48,6 +48,8 @@ double naive(const Problem& p, const Inputs& in, int64_t entry, int64_t m, int64
     case EpilogueOp::silu:
       x = x / (1 + std::exp(-x));
       break;
+    default:
+      break;
     }
   return x;
 }

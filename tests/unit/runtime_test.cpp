@@ -120,7 +120,9 @@ protected:
   deepgen_gemm_args args;
 
   void SetUp() override {
-    function = {"test", "gemm ...", kM, kN, kK, kBatch, kM, kK, kK, kN, 4, 1, kernels.data(), 1, &selected};
+    function = {"test", "gemm ...", kM, kN, kK, kBatch, kM, kK, kK, kN,
+                DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, 1u << DEEPGEN_EPILOGUE_BIAS,
+                kernels.data(), 1, &selected, nullptr};
     args.a = a.data(), args.b = b.data(), args.d = d.data(), args.bias = bias.data();
     counter.clear();
     unsetenv("DEEPGEN_CPU_LEVEL");
@@ -160,7 +162,7 @@ TEST_F(Runtime, PassesDefaultsAndScalars) {
   EXPECT_EQ(counter.last_ldd, uint64_t(kN));
   EXPECT_EQ(counter.last_stride_a, uint64_t(kM * kK));
   std::vector<double> wide(kM * kN * kBatch * 2);
-  function.type_bytes = 8;
+  function.d_type = DEEPGEN_F64;
   args.a = args.b = args.bias = wide.data(), args.d = wide.data() + 1;
   ASSERT_EQ(run(), DEEPGEN_OK);
   double alpha64 = 0;
@@ -181,7 +183,7 @@ TEST_F(Runtime, NullPointers) {
   args.beta = 1;
   EXPECT_EQ(run(), DEEPGEN_ERROR_NULL);
   args.beta = 0;
-  function.has_bias = 0, args.bias = nullptr;
+  function.epilogue = 0, args.bias = nullptr;
   EXPECT_EQ(run(), DEEPGEN_OK);
   args.d = nullptr;
   EXPECT_EQ(run(), DEEPGEN_ERROR_NULL);

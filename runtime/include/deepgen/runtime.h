@@ -24,15 +24,22 @@ typedef enum deepgen_status {
   DEEPGEN_ERROR_WORKSPACE,         /* the workspace is too small or not aligned to 64 bytes */
   DEEPGEN_ERROR_OVERLAP,           /* C overlaps D but is not equal to it. D over A, B or bias is not checked */
   DEEPGEN_ERROR_NO_KERNEL,         /* no linked kernel runs on this device */
-  DEEPGEN_ERROR_ARGUMENT           /* any other argument out of range; the function's documentation says which */
+  DEEPGEN_ERROR_ARGUMENT,          /* any other argument out of range; the function's documentation says which */
+  DEEPGEN_ERROR_NO_DRIVER,         /* the GPU's driver library cannot be loaded, or is too old */
+  DEEPGEN_ERROR_NO_CONTEXT,        /* no device is current on this thread, or it has none */
+  DEEPGEN_ERROR_DRIVER             /* a driver call failed; deepgen_last_driver_error() says which */
 } deepgen_status;
 
 /* One sentence: what is wrong and what to do. Never null, also for unknown values. */
 const char* deepgen_status_string(deepgen_status status);
 
-/* D = epilogue(alpha * A * B + beta * C), batch times; see the generated header for sizes, types and layout.
-   Leading dimensions and strides are in elements. 0 for a leading dimension means "dense" (the columns as stored);
-   0 for a batch stride means "dense" too (rows x leading dimension). From C, start from DEEPGEN_GEMM_ARGS. */
+/* As a batch stride of A, B, C, residual or multiplier: one matrix for the whole batch. */
+#define DEEPGEN_BROADCAST (-1)
+
+/* D = epilogue(alpha * A * B + beta * C), batch times; see the generated header for sizes, types, layout and what the
+   epilogue needs. Leading dimensions and strides are in elements. 0 for a leading dimension means "dense" (the columns
+   as stored); 0 for a batch stride means "dense" too (rows x leading dimension). On a GPU all pointers are device
+   pointers. From C, start from DEEPGEN_GEMM_ARGS. */
 typedef struct deepgen_gemm_args {
   const void* a DEEPGEN_DEFAULT(nullptr);
   const void* b DEEPGEN_DEFAULT(nullptr);
@@ -43,12 +50,27 @@ typedef struct deepgen_gemm_args {
   int64_t stride_a DEEPGEN_DEFAULT(0), stride_b DEEPGEN_DEFAULT(0), stride_c DEEPGEN_DEFAULT(0),
       stride_d DEEPGEN_DEFAULT(0);
   double alpha DEEPGEN_DEFAULT(1.0), beta DEEPGEN_DEFAULT(0.0);
-  void* workspace DEEPGEN_DEFAULT(nullptr);  /* null: scratch that the runtime reserved at start-up */
+  void* workspace DEEPGEN_DEFAULT(nullptr);  /* CPU: null: scratch that the runtime reserved at start-up */
   size_t workspace_bytes DEEPGEN_DEFAULT(0);
+  /* Operands of the epilogue; each is required when the epilogue has its step. */
+  const void* bias_row DEEPGEN_DEFAULT(nullptr);   /* M values */
+  const void* residual DEEPGEN_DEFAULT(nullptr);   /* M x N; may be equal to d, or must not overlap it */
+  const void* multiplier DEEPGEN_DEFAULT(nullptr); /* M x N, likewise */
+  int64_t ld_residual DEEPGEN_DEFAULT(0), stride_residual DEEPGEN_DEFAULT(0), ld_multiplier DEEPGEN_DEFAULT(0),
+      stride_multiplier DEEPGEN_DEFAULT(0);
+  const void* scale_a DEEPGEN_DEFAULT(nullptr);    /* one value each */
+  const void* scale_b DEEPGEN_DEFAULT(nullptr);
+  const void* scale_d DEEPGEN_DEFAULT(nullptr);
+  const void* scale_row DEEPGEN_DEFAULT(nullptr);  /* M values */
+  const void* scale_col DEEPGEN_DEFAULT(nullptr);  /* N values */
+  double clamp_low DEEPGEN_DEFAULT(0.0), clamp_high DEEPGEN_DEFAULT(0.0); /* low <= high */
 } deepgen_gemm_args;
 
-#define DEEPGEN_GEMM_ARGS \
-  { NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 1.0, 0.0, NULL, 0 }
+#define DEEPGEN_GEMM_ARGS                                                                                              \
+  {                                                                                                                    \
+    NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 1.0, 0.0, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, \
+        NULL, NULL, NULL, 0.0, 0.0                                                                                     \
+  }
 
 struct deepgen_function;
 /* Runs a function of a generated library; what the generated wrappers call. */
@@ -57,6 +79,24 @@ deepgen_status deepgen_run_gemm(const struct deepgen_function* function, const d
 size_t deepgen_workspace_size(const struct deepgen_function* function);
 /* The selected kernel's config, e.g. "cpu_tile isa=4 mr=14 ..."; null when none runs on this device. */
 const char* deepgen_selected_config(const struct deepgen_function* function);
+
+/* NVIDIA GPUs. The driver is looked up at the first of these calls: nothing links CUDA. `stream` is a CUstream or
+   cudaStream_t (null: the legacy default stream) of the context that is current on the calling thread. */
+typedef struct CUstream_st* deepgen_stream;
+/* Enqueues the function on the stream and returns: no allocation, no synchronisation; capturable in a CUDA graph. The
+   kernel is the first of: tuned on a device of this name; for this device's arch; PTX, compiled by the driver; among
+   these, one whose alignment the operands have. The first call on a device loads its code, unless deepgen_prepare() did.
+   Needs a workspace of deepgen_launch_workspace_size() bytes, aligned to 256, until the stream has passed the call. */
+deepgen_status deepgen_launch_gemm(const struct deepgen_function* function, const deepgen_gemm_args* args,
+                                   deepgen_stream stream);
+/* Loads what the function needs on the current device. */
+deepgen_status deepgen_prepare(const struct deepgen_function* function);
+/* Bytes that the largest of the function's kernels for the current device needs; 0 if none or on an error. */
+size_t deepgen_launch_workspace_size(const struct deepgen_function* function);
+/* The config that an aligned call takes on the current device; null when none runs there. */
+const char* deepgen_launch_config(const struct deepgen_function* function);
+/* The driver's code (CUresult) and text for this thread's last DEEPGEN_ERROR_DRIVER; 0 and "" when there was none. */
+int deepgen_last_driver_error(const char** text);
 
 /* Threads. The default is the number of CPUs that the process may use (affinity mask), or DEEPGEN_NUM_THREADS.
    Small problems run on the calling thread alone. */
