@@ -94,11 +94,11 @@ std::string kernel_tables(const LibraryFunction& f, Images& images) {
     for (size_t i = 0; i < k->args.size(); ++i)
       lists += (i ? ", " : "") + argument(k->args[i], f);
     lists += "};\n";
-    table += "    {.arch = \"cpu\", .config = " + quoted(k->choice.text()) + ", .args = " + id +
-             "_args, .arg_count = " + number(int64_t(k->args.size())) + ", .workspace = " + number(k->workspace) +
-             ", .isa = " + number(k->isa) + ", .entry = " + images.add(*k, "deepgen_" + id) + ", .tiles_m = " +
-             number(k->tiles_m) + ", .tiles_n = " + number(k->tiles_n) + ", .tiles_b = " + number(k->tiles_b) +
-             ", .grain_m = " + number(k->grain_m) + ", .grain_n = " + number(k->grain_n) + "},\n";
+    table += "    {\"cpu\", " + quoted(k->choice.text()) + ", " + id + "_args, " + number(int64_t(k->args.size())) +
+             ", " + number(k->workspace) + ", " + number(k->isa) + ", " + images.add(*k, "deepgen_" + id);
+    for (int64_t x : {k->tiles_m, k->tiles_n, k->tiles_b, k->grain_m, k->grain_n})
+      table += ", " + number(x);
+    table += ", nullptr, 1, 1, 1, nullptr, nullptr, 0, nullptr, 0},\n";
   }
   return lists + table + "};\nconst deepgen_kernel* volatile " + name + "_selected = nullptr;\n";
 }

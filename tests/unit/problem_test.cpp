@@ -70,7 +70,8 @@ TEST(Problem, BadKeysNameTheField) {
   EXPECT_NE(error_of(replaced("m=1", "m=01")).find("canonical"), std::string::npos);
   EXPECT_NE(error_of(replaced("layout=nn", "layout=xx")).find("nn, nt, tn, tt"), std::string::npos);
   EXPECT_NE(error_of(replaced("epilogue=none", "epilogue=relu+relu")).find("twice"), std::string::npos);
-  EXPECT_NE(error_of(replaced("a=f32", "a=f64")).find("one type"), std::string::npos);
+  EXPECT_NE(error_of(replaced(" a=f32", " a=f64")).find("a=f64 b=f32 d=f32"), std::string::npos);
+  EXPECT_NE(error_of(replaced("d=f32", "d=q7")).find("'q7'"), std::string::npos);
   EXPECT_NE(error_of(replaced(" k=1", "")).find("'k'"), std::string::npos);
   EXPECT_NE(error_of(good + " more=1").find("trailing"), std::string::npos);
   EXPECT_NE(error_of("conv m=1").find("unknown operator"), std::string::npos);
