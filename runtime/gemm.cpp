@@ -14,6 +14,7 @@ constexpr double kSerialFlops = 4e6;
 constexpr size_t kWorkspaceAlign = 64;
 
 struct Call {
+  explicit Call(const deepgen_kernel& k) : kernel(k) {} // leaves `values` to check_arguments()
   const deepgen_kernel& kernel;
   ArgumentValues values;
   Split split;
@@ -30,10 +31,9 @@ int threads_for(const deepgen_function& f) {
   return flops < kSerialFlops ? 1 : deepgen_get_num_threads();
 }
 
-void run_range(const Call& call, const TileRange& range, char* workspace) {
-  const deepgen_kernel& k = call.kernel;
+/// `values` has everything but the task's own slots.
+void run_range(const deepgen_kernel& k, ArgumentValues& values, const TileRange& range, char* workspace) {
   scratch::Slot slot(workspace ? 0 : k.workspace);
-  ArgumentValues values = call.values;
   values.slot[DEEPGEN_ARG_WORKSPACE] = uintptr_t(workspace ? workspace : slot.data());
   values.slot[DEEPGEN_ARG_M0] = uint64_t(range.m0), values.slot[DEEPGEN_ARG_M1] = uint64_t(range.m1);
   values.slot[DEEPGEN_ARG_N0] = uint64_t(range.n0), values.slot[DEEPGEN_ARG_N1] = uint64_t(range.n1);
@@ -47,7 +47,8 @@ void run_range(const Call& call, const TileRange& range, char* workspace) {
 void run_task(void* context, int index) {
   const Call& call = *static_cast<const Call*>(context);
   char* workspace = call.workspace ? call.workspace + size_t(index) * piece_bytes(call.kernel) : nullptr;
-  run_range(call, task_range(call.kernel, call.split, index), workspace);
+  ArgumentValues values = call.values;
+  run_range(call.kernel, values, task_range(call.kernel, call.split, index), workspace);
 }
 
 deepgen_status check_workspace(const deepgen_gemm_args& args, Call& call) {
@@ -74,7 +75,7 @@ deepgen_status deepgen_run_gemm(const deepgen_function* function, const deepgen_
   const deepgen_kernel* kernel = selected_kernel(*function);
   if (!kernel)
     return DEEPGEN_ERROR_NO_KERNEL;
-  Call call{*kernel, {}, {}};
+  Call call(*kernel);
   if (deepgen_status status = check_arguments(*function, *args, call.values))
     return status;
   const int threads = threads_for(*function);
@@ -84,7 +85,7 @@ deepgen_status deepgen_run_gemm(const deepgen_function* function, const deepgen_
     return status;
   if (call.split.count() > 1 && pool::run(call.split.count(), run_task, &call))
     return DEEPGEN_OK;
-  run_range(call, {0, kernel->tiles_m, 0, kernel->tiles_n, 0, kernel->tiles_b}, call.workspace);
+  run_range(*kernel, call.values, {0, kernel->tiles_m, 0, kernel->tiles_n, 0, kernel->tiles_b}, call.workspace);
   return DEEPGEN_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/select.h"
 
+#include "runtime/arguments.h"
 #include "runtime/pool.h"
 #include "runtime/scratch.h"
 
@@ -9,21 +10,21 @@ namespace deepgen {
 namespace {
 
 bool well_formed(const deepgen_kernel& k) {
-  if (!k.arch || !k.config || !k.entry || !k.args || k.arg_count > DEEPGEN_ARG_COUNT)
+  if (!k.config || !k.entry || !k.args || k.arg_count > DEEPGEN_ARG_COUNT)
     return false;
   for (uint32_t i = 0; i < k.arg_count; ++i)
-    if (k.args[i] >= DEEPGEN_ARG_COUNT)
+    if (k.args[i] >= DEEPGEN_ARG_MAP_A) // tensor maps are for GPUs
       return false;
   return k.tiles_m >= 1 && k.tiles_n >= 1 && k.tiles_b >= 1 && k.grain_m >= 1 && k.grain_n >= 1;
 }
 
 deepgen_status select(const deepgen_function& f) {
-  if (!f.selected || !f.kernels || f.d_type > DEEPGEN_I32)
+  if (!f.selected || !f.kernels || !has_known_types(f))
     return DEEPGEN_ERROR_ARGUMENT;
   const uint32_t level = deepgen_cpu_level();
   for (uint32_t i = 0; i < f.kernel_count; ++i) {
     const deepgen_kernel& k = f.kernels[i];
-    if (!well_formed(k))
+    if (!k.arch || (std::strcmp(k.arch, "cpu") == 0 && !well_formed(k)))
       return DEEPGEN_ERROR_ARGUMENT;
     if (std::strcmp(k.arch, "cpu") != 0 || k.isa > level)
       continue;

@@ -162,7 +162,7 @@ TEST_F(Runtime, PassesDefaultsAndScalars) {
   EXPECT_EQ(counter.last_ldd, uint64_t(kN));
   EXPECT_EQ(counter.last_stride_a, uint64_t(kM * kK));
   std::vector<double> wide(kM * kN * kBatch * 2);
-  function.d_type = DEEPGEN_F64;
+  function.a_type = function.b_type = function.d_type = function.epilogue_type = function.scale_type = DEEPGEN_F64;
   args.a = args.b = args.bias = wide.data(), args.d = wide.data() + 1;
   ASSERT_EQ(run(), DEEPGEN_OK);
   double alpha64 = 0;
@@ -215,7 +215,7 @@ TEST_F(Runtime, LeadingDimensions) {
 }
 
 TEST_F(Runtime, Strides) {
-  args.stride_a = -1;
+  args.stride_a = -2;
   EXPECT_EQ(run(), DEEPGEN_ERROR_STRIDE);
   args.stride_a = 1; // overlapping inputs are fine
   EXPECT_EQ(run(), DEEPGEN_OK);
@@ -477,9 +477,9 @@ TEST(Split, KeepsTheGrainWhereItCan) {
 
 TEST(Status, EveryValueIsExplained) {
   std::set<std::string> texts;
-  for (int i = DEEPGEN_OK; i <= DEEPGEN_ERROR_ARGUMENT; ++i)
+  for (int i = DEEPGEN_OK; i <= DEEPGEN_ERROR_DRIVER; ++i)
     texts.insert(deepgen_status_string(deepgen_status(i)));
-  EXPECT_EQ(texts.size(), size_t(DEEPGEN_ERROR_ARGUMENT) + 1);
+  EXPECT_EQ(texts.size(), size_t(DEEPGEN_ERROR_DRIVER) + 1);
   EXPECT_NE(deepgen_status_string(deepgen_status(99)), nullptr);
 }
 
