@@ -23,21 +23,24 @@ Ir::Ir(mlir::ModuleOp module, VectorIsa target)
 }
 
 Value Ir::constant(int64_t value) { return arith::ConstantIntOp::create(b, loc, i64, value); }
+Value Ir::constant_like(Value x, int64_t value) {
+  return arith::ConstantIntOp::create(b, loc, x.getType(), value);
+}
 
 Value Ir::add(Value x, Value y) {
   const auto flags = arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw;
   return arith::AddIOp::create(b, loc, x, y, flags);
 }
-Value Ir::add(Value x, int64_t y) { return y == 0 ? x : add(x, constant(y)); }
+Value Ir::add(Value x, int64_t y) { return y == 0 ? x : add(x, constant_like(x, y)); }
 Value Ir::sub(Value x, Value y) { return arith::SubIOp::create(b, loc, x, y); }
 Value Ir::mul(Value x, Value y) {
   const auto flags = arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw;
   return arith::MulIOp::create(b, loc, x, y, flags);
 }
-Value Ir::mul(Value x, int64_t y) { return y == 1 ? x : mul(x, constant(y)); }
+Value Ir::mul(Value x, int64_t y) { return y == 1 ? x : mul(x, constant_like(x, y)); }
 Value Ir::min(Value x, Value y) { return arith::MinSIOp::create(b, loc, x, y); }
-Value Ir::remainder(Value x, int64_t y) { return arith::RemUIOp::create(b, loc, x, constant(y)); }
-Value Ir::shift_right(Value x, int64_t power) { return arith::DivUIOp::create(b, loc, x, constant(power)); }
+Value Ir::remainder(Value x, int64_t y) { return arith::RemUIOp::create(b, loc, x, constant_like(x, y)); }
+Value Ir::shift_right(Value x, int64_t power) { return arith::DivUIOp::create(b, loc, x, constant_like(x, power)); }
 Value Ir::equal(Value x, Value y) { return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, y); }
 Value Ir::not_equal(Value x, Value y) {
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, x, y);
@@ -128,7 +131,7 @@ Value Ir::is_not(Value x, double value) {
 
 Values Ir::loop(Value from, Value to, int64_t step, mlir::ValueRange carried, const Body& body) {
   auto op =
-      scf::ForOp::create(b, loc, from, to, constant(step), carried,
+      scf::ForOp::create(b, loc, from, to, constant_like(from, step), carried,
                          [&](mlir::OpBuilder& inner, mlir::Location, Value index, mlir::ValueRange values) {
                            mlir::OpBuilder outer = b;
                            b = inner;

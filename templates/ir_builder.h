@@ -35,8 +35,9 @@ public:
   const VectorIsa isa;
   mlir::Type i64, i1, pointer, element, vector;
 
-  // Integers (i64) and conditions (i1).
+  // Integers (i64; other widths work too, constants take the other operand's) and conditions (i1).
   Value constant(int64_t);
+  Value constant_like(Value, int64_t);
   Value add(Value, Value);
   Value add(Value, int64_t);
   Value sub(Value, Value);

@@ -1,0 +1,445 @@
+#include "templates/gpu_ir.h"
+
+#include "base/device.h"
+#include "base/error.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <array>
+
+namespace deepgen {
+
+namespace arith = mlir::arith;
+namespace llvmd = mlir::LLVM;
+namespace nvvm = mlir::NVVM;
+namespace scf = mlir::scf;
+
+namespace {
+
+bool takes(const Problem& p, const std::string& name) {
+  using E = EpilogueOp;
+  static const std::map<std::string, E> operands = {
+      {"bias", E::bias}, {"bias_row", E::bias_row}, {"residual", E::residual}, {"ld_residual", E::residual},
+      {"stride_residual", E::residual}, {"multiplier", E::multiply}, {"ld_multiplier", E::multiply},
+      {"stride_multiplier", E::multiply}, {"scale_a", E::scale_a}, {"scale_b", E::scale_b}, {"scale_d", E::scale_d},
+      {"scale_row", E::scale_row}, {"scale_col", E::scale_col}, {"clamp_low", E::clamp}, {"clamp_high", E::clamp}};
+  if (name.rfind("stride_", 0) == 0 && p.batch == 1) return false;
+  auto it = operands.find(name);
+  return it == operands.end() || p.has(it->second);
+}
+
+} // namespace
+
+std::vector<std::string> gpu_arguments(const Problem& p, bool workspace) {
+  std::vector<std::string> out;
+  for (const char* name : {"a", "b", "c", "d", "bias", "lda", "ldb", "ldc", "ldd", "stride_a", "stride_b", "stride_c",
+                           "stride_d", "alpha", "beta", "workspace", "bias_row", "residual", "ld_residual",
+                           "stride_residual", "multiplier", "ld_multiplier", "stride_multiplier", "scale_a", "scale_b",
+                           "scale_d", "scale_row", "scale_col", "clamp_low", "clamp_high"})
+    if (std::string(name) == "workspace" ? workspace : takes(p, name)) out.push_back(name);
+  return out;
+}
+
+GpuIr::GpuIr(mlir::ModuleOp module, const std::string& target)
+    : Ir(module, {1, Type::f32}), capability(compute_capability(target)), i8(b.getI8Type()), i16(b.getI16Type()),
+      i32(b.getI32Type()), f16(b.getF16Type()), bf16(b.getBF16Type()), f32(b.getF32Type()), f64(b.getF64Type()),
+      global(llvmd::LLVMPointerType::get(b.getContext(), 1)), shared(llvmd::LLVMPointerType::get(b.getContext(), 3)),
+      module_(module) {
+  if (capability < 80) throw Error("no GPU target: '" + target + "'");
+}
+
+mlir::Type GpuIr::memory_type(Type type) const {
+  switch (type) {
+  case Type::f64: return f64;
+  case Type::f16: return f16;
+  case Type::bf16: return bf16;
+  case Type::i32: return i32;
+  case Type::i8:
+  case Type::e4m3:
+  case Type::e5m2: return i8;
+  default: return f32;
+  }
+}
+
+mlir::Type GpuIr::lanes(int64_t n, mlir::Type type) const {
+  return n == 1 ? type : mlir::Type(mlir::VectorType::get({n}, type));
+}
+
+mlir::Type GpuIr::argument_type(const Problem& p, const std::string& name) {
+  if (name.rfind("ld", 0) == 0 || name.rfind("stride_", 0) == 0) return i64;
+  if (name == "alpha" || name == "beta" || name.rfind("clamp_", 0) == 0) return memory_type(p.scale_type());
+  if (name.rfind("map_", 0) == 0) return pointer;
+  return global;
+}
+
+void GpuIr::kernel(const GpuEntry& entry, const Problem& p, const std::vector<std::string>& names,
+                   const std::function<void(const Arguments&)>& body) {
+  mlir::OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(module_.getBody());
+  llvm::SmallVector<mlir::Type> types;
+  for (const std::string& name : names) types.push_back(argument_type(p, name));
+  auto type = llvmd::LLVMFunctionType::get(llvmd::LLVMVoidType::get(b.getContext()), types);
+  auto function = llvmd::LLVMFuncOp::create(b, loc, entry.name, type);
+  function->setAttr("nvvm.kernel", b.getUnitAttr());
+  function->setAttr("nvvm.reqntid", b.getDenseI32ArrayAttr({int32_t(entry.threads), 1, 1}));
+  function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(int32_t(entry.min_blocks)));
+  if (entry.max_registers) function->setAttr("nvvm.maxnreg", b.getI32IntegerAttr(int32_t(entry.max_registers)));
+  if (entry.cluster != std::array<int64_t, 3>{1, 1, 1})
+    function->setAttr("nvvm.cluster_dim",
+                      b.getDenseI32ArrayAttr({int32_t(entry.cluster[0]), int32_t(entry.cluster[1]),
+                                              int32_t(entry.cluster[2])}));
+  entry_ = function.addEntryBlock(b), evict_first_ = nullptr;
+  b.setInsertionPointToStart(entry_);
+  Arguments arguments;
+  for (size_t i = 0; i < names.size(); ++i) {
+    arguments[names[i]] = function.getArgument(unsigned(i));
+    if (names[i].rfind("map_", 0) != 0) continue;
+    // A tensor map is passed by value; without grid_constant LLVM would copy it to local memory.
+    auto bytes = llvmd::LLVMArrayType::get(i8, 128);
+    function.setArgAttr(unsigned(i), "llvm.byval", mlir::TypeAttr::get(bytes));
+    function.setArgAttr(unsigned(i), "nvvm.grid_constant", b.getUnitAttr());
+    function.setArgAttr(unsigned(i), "llvm.align", b.getI32IntegerAttr(64));
+  }
+  body(arguments);
+  llvmd::ReturnOp::create(b, loc, mlir::ValueRange{});
+}
+
+Value GpuIr::shared_memory() {
+  constexpr const char* kName = "deepgen_shared";
+  if (!module_.lookupSymbol(kName)) {
+    mlir::OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module_.getBody());
+    llvmd::GlobalOp::create(b, loc, llvmd::LLVMArrayType::get(i8, 0), false, llvmd::Linkage::External, kName,
+                            mlir::Attribute(), 1024, 3);
+  }
+  return llvmd::AddressOfOp::create(b, loc, shared, kName);
+}
+
+Value GpuIr::thread() { return nvvm::ThreadIdXOp::create(b, loc, i32); }
+Value GpuIr::block_x() { return nvvm::BlockIdXOp::create(b, loc, i32); }
+Value GpuIr::block_y() { return nvvm::BlockIdYOp::create(b, loc, i32); }
+Value GpuIr::block_z() { return nvvm::BlockIdZOp::create(b, loc, i32); }
+Value GpuIr::grid_x() { return nvvm::GridDimXOp::create(b, loc, i32); }
+Value GpuIr::lane() { return bit_and(thread(), 31); }
+Value GpuIr::warp() { return shuffle_index(shift_right_bits(thread(), 5), c(0)); }
+
+Value GpuIr::c(int64_t value) { return c(i32, value); }
+Value GpuIr::c(mlir::Type type, int64_t value) { return arith::ConstantIntOp::create(b, loc, type, value); }
+Value GpuIr::divide(Value x, int64_t y) {
+  return y == 1 ? x : Value(arith::DivUIOp::create(b, loc, x, c(x.getType(), y)));
+}
+Value GpuIr::divide(Value x, Value y) { return arith::DivUIOp::create(b, loc, x, y); }
+Value GpuIr::remainder(Value x, int64_t y) { return arith::RemUIOp::create(b, loc, x, c(x.getType(), y)); }
+Value GpuIr::remainder(Value x, Value y) { return arith::RemUIOp::create(b, loc, x, y); }
+Value GpuIr::bit_and(Value x, int64_t y) { return bit_and(x, c(x.getType(), y)); }
+Value GpuIr::bit_and(Value x, Value y) { return arith::AndIOp::create(b, loc, x, y); }
+Value GpuIr::bit_or(Value x, Value y) { return arith::OrIOp::create(b, loc, x, y); }
+Value GpuIr::bit_xor(Value x, Value y) { return arith::XOrIOp::create(b, loc, x, y); }
+Value GpuIr::bit_xor(Value x, int64_t y) { return y == 0 ? x : bit_xor(x, c(x.getType(), y)); }
+Value GpuIr::shift_left(Value x, int64_t y) {
+  return y == 0 ? x : Value(arith::ShLIOp::create(b, loc, x, c(x.getType(), y)));
+}
+Value GpuIr::shift_right_bits(Value x, int64_t y) {
+  return y == 0 ? x : Value(arith::ShRUIOp::create(b, loc, x, c(x.getType(), y)));
+}
+Value GpuIr::max(Value x, Value y) { return arith::MaxSIOp::create(b, loc, x, y); }
+Value GpuIr::less(Value x, Value y) { return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y); }
+Value GpuIr::less(Value x, int64_t y) { return less(x, c(x.getType(), y)); }
+Value GpuIr::at_least(Value x, int64_t y) {
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, x, c(x.getType(), y));
+}
+Value GpuIr::both(Value x, Value y) { return bit_and(x, y); }
+Value GpuIr::either(Value x, Value y) { return bit_or(x, y); }
+Value GpuIr::to_i64(Value x) { return x.getType() == i64 ? x : Value(arith::ExtUIOp::create(b, loc, i64, x)); }
+Value GpuIr::to_i32(Value x) { return x.getType() == i32 ? x : Value(arith::TruncIOp::create(b, loc, i32, x)); }
+
+Value GpuIr::offset(Value base, Value bytes) {
+  return llvmd::GEPOp::create(b, loc, base.getType(), i8, base, mlir::ValueRange{bytes},
+                              llvmd::GEPNoWrapFlags::inbounds);
+}
+Value GpuIr::offset(Value base, int64_t bytes) {
+  if (bytes == 0) return base;
+  if (bytes != int32_t(bytes)) return offset(base, constant(bytes));
+  return llvmd::GEPOp::create(b, loc, base.getType(), i8, base, llvm::ArrayRef<llvmd::GEPArg>{int32_t(bytes)},
+                              llvmd::GEPNoWrapFlags::inbounds);
+}
+
+namespace {
+
+int64_t bytes_of(mlir::Type type) {
+  int64_t count = 1;
+  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type)) count = vector.getNumElements(), type = vector.getElementType();
+  return count * type.getIntOrFloatBitWidth() / 8;
+}
+
+mlir::Type element_of(mlir::Type type) {
+  auto vector = mlir::dyn_cast<mlir::VectorType>(type);
+  return vector ? vector.getElementType() : type;
+}
+
+int64_t count_of(mlir::Type type) {
+  auto vector = mlir::dyn_cast<mlir::VectorType>(type);
+  return vector ? vector.getNumElements() : 1;
+}
+
+/// The same shape with another element.
+mlir::Type reshaped(mlir::Type like, mlir::Type element) {
+  auto vector = mlir::dyn_cast<mlir::VectorType>(like);
+  return vector ? mlir::Type(mlir::VectorType::get(vector.getShape(), element)) : element;
+}
+
+} // namespace
+
+Value GpuIr::load_global(mlir::Type type, Value address, int64_t alignment, Cache cache) {
+  const int64_t bytes = bytes_of(type);
+  if (cache == Cache::usual || alignment < bytes || bytes > 16) return load(type, address, alignment);
+  std::string text = "ld.global.nc";
+  if (cache != Cache::read_only) text += ".L1::no_allocate";
+  mlir::SmallVector<Value> operands = {address};
+  const bool hinted = cache == Cache::streamed_first;
+  if (hinted) text += ".L2::cache_hint", operands.push_back(evict_first());
+  if (cache != Cache::read_only && bytes >= 4) text += ".L2::256B";
+  // Volatile: it stays behind griddepcontrol.wait.
+  if (bytes <= 4) {
+    const bool word = bytes == 4;
+    text += word ? ".b32 $0, [$1]" : bytes == 2 ? ".b16 $0, [$1]" : ".b8 $0, [$1]";
+    Value raw = assembly(word ? i32 : i16, text + (hinted ? ", $2;" : ";"),
+                         std::string(word ? "=r,l" : "=h,l") + (hinted ? ",l" : ""), operands, true);
+    if (bytes == 1) raw = arith::TruncIOp::create(b, loc, i8, raw);
+    return bitcast(type, raw);
+  }
+  const int64_t words = bytes / 4;
+  if (words == 3 || words * 4 != bytes) return load(type, address, alignment);
+  auto record = llvmd::LLVMStructType::getLiteral(b.getContext(), llvm::SmallVector<mlir::Type>(size_t(words), i32));
+  text += words == 2 ? ".v2.b32 {$0,$1}, [$2]" : ".v4.b32 {$0,$1,$2,$3}, [$4]";
+  text += !hinted ? ";" : words == 2 ? ", $3;" : ", $5;";
+  Value raw = assembly(record, text, std::string(words == 2 ? "=r,=r,l" : "=r,=r,=r,=r,l") + (hinted ? ",l" : ""),
+                       operands, true);
+  Values parts;
+  for (int64_t i = 0; i < words; ++i) parts.push_back(llvmd::ExtractValueOp::create(b, loc, raw, i));
+  return bitcast(type, pack(parts));
+}
+
+/// One policy for the entry, made where it starts.
+Value GpuIr::evict_first() {
+  if (!evict_first_) {
+    mlir::OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(entry_);
+    evict_first_ = assembly(i64, "createpolicy.fractional.L2::evict_first.b64 $0, 1.0;", "=l", {}, false);
+  }
+  return evict_first_;
+}
+
+void GpuIr::store(Value value, Value address, int64_t alignment) {
+  llvmd::StoreOp::create(b, loc, value, address, unsigned(alignment));
+}
+
+void GpuIr::copy_async(Value to, Value from, int64_t bytes, Value valid) {
+  // Whole 16 bytes bypass L1 (cg); the smaller sizes exist through L1 only (ca).
+  const auto modifier = bytes == 16 ? nvvm::LoadCacheModifierKind::CG : nvvm::LoadCacheModifierKind::CA;
+  nvvm::CpAsyncOp::create(b, loc, to, from, uint32_t(bytes), modifier, valid);
+}
+void GpuIr::commit_copies() { nvvm::CpAsyncCommitGroupOp::create(b, loc); }
+void GpuIr::wait_copies(int64_t groups) { nvvm::CpAsyncWaitGroupOp::create(b, loc, uint32_t(groups)); }
+
+Values GpuIr::load_matrix(Value address, int64_t count, bool transposed) {
+  const auto layout = transposed ? nvvm::MMALayout::col : nvvm::MMALayout::row;
+  mlir::Type type = i32;
+  if (count > 1)
+    type = llvmd::LLVMStructType::getLiteral(b.getContext(), llvm::SmallVector<mlir::Type>(size_t(count), i32));
+  auto shape = nvvm::LdStMatrixShapeAttr::get(b.getContext(), 8, 8);
+  Value raw = nvvm::LdMatrixOp::create(b, loc, type, address, uint32_t(count), layout, shape,
+                                       nvvm::LdStMatrixEltType::B16);
+  if (count == 1) return {raw};
+  Values out;
+  for (int64_t i = 0; i < count; ++i) out.push_back(llvmd::ExtractValueOp::create(b, loc, raw, i));
+  return out;
+}
+
+void GpuIr::store_matrix(Value address, mlir::ValueRange registers, bool transposed) {
+  const auto layout = transposed ? nvvm::MMALayout::col : nvvm::MMALayout::row;
+  auto shape = nvvm::LdStMatrixShapeAttr::get(b.getContext(), 8, 8);
+  nvvm::StMatrixOp::create(b, loc, address, registers, layout, shape, nvvm::LdStMatrixEltType::B16);
+}
+
+void GpuIr::barrier() { nvvm::Barrier0Op::create(b, loc); }
+void GpuIr::warp_barrier() { nvvm::SyncWarpOp::create(b, loc, c(-1)); }
+void GpuIr::named_barrier(int64_t id, int64_t threads) {
+  nvvm::BarrierOp::create(b, loc, mlir::TypeRange{}, c(id), c(threads), nvvm::BarrierReductionAttr(), Value());
+}
+void GpuIr::named_arrive(int64_t id, int64_t threads) { nvvm::BarrierArriveOp::create(b, loc, c(id), c(threads)); }
+
+Value GpuIr::shuffle_xor(Value x, int64_t lane_mask) {
+  if (bytes_of(x.getType()) == 8) {
+    Values halves;
+    for (Value half : unpack(bitcast(lanes(2, i32), x))) halves.push_back(shuffle_xor(half, lane_mask));
+    return bitcast(x.getType(), pack(halves));
+  }
+  return nvvm::ShflOp::create(b, loc, x.getType(), c(-1), x, c(lane_mask), c(31), nvvm::ShflKind::bfly,
+                              mlir::UnitAttr());
+}
+Value GpuIr::shuffle_index(Value x, Value from) {
+  return nvvm::ShflOp::create(b, loc, x.getType(), c(-1), x, from, c(31), nvvm::ShflKind::idx, mlir::UnitAttr());
+}
+void GpuIr::wait_for_predecessor() {
+  if (capability >= 90) nvvm::GriddepcontrolOp::create(b, loc, nvvm::GridDepActionKind::wait);
+}
+void GpuIr::launch_dependents() {
+  if (capability >= 90) nvvm::GriddepcontrolOp::create(b, loc, nvvm::GridDepActionKind::launch_dependents);
+}
+
+Value GpuIr::bitcast(mlir::Type type, Value x) {
+  return x.getType() == type ? x : Value(llvmd::BitcastOp::create(b, loc, type, x));
+}
+
+Value GpuIr::convert(mlir::Type to, Value x) {
+  mlir::Type type = reshaped(x.getType(), element_of(to));
+  if (type == x.getType()) return x;
+  mlir::Type from = element_of(x.getType()), into = element_of(to);
+  if (mlir::isa<mlir::IntegerType>(from)) return arith::SIToFPOp::create(b, loc, type, x);
+  const unsigned wide = into.getIntOrFloatBitWidth(), narrow = from.getIntOrFloatBitWidth();
+  if (wide > narrow) return arith::ExtFOp::create(b, loc, type, x);
+  if (wide < narrow) return arith::TruncFOp::create(b, loc, type, x);
+  return convert(to, convert(f32, x)); // f16 and bf16
+}
+
+Value GpuIr::decode(Type from, Value x) {
+  switch (from) {
+  case Type::f16:
+  case Type::bf16: return convert(f32, x);
+  case Type::i8: return arith::ExtSIOp::create(b, loc, reshaped(x.getType(), i32), x);
+  case Type::e4m3:
+  case Type::e5m2: {
+    const int64_t count = count_of(x.getType());
+    if (count % 2 == 0) {
+      Values all;
+      for (int64_t i = 0; i < count; i += 2)
+        for (Value v : unpack(decode_pair(from, slice(x, i, 2)))) all.push_back(v);
+      return pack(all);
+    }
+    Values all;
+    for (Value v : unpack(x)) all.push_back(from == Type::e4m3 ? decode_e4m3(v) : decode_e5m2(v));
+    return pack(all);
+  }
+  default: return x;
+  }
+}
+
+Value GpuIr::decode_pair(Type from, Value x) {
+  if (capability >= 89) {
+    mlir::Type type = from == Type::e4m3 ? mlir::Type(mlir::Float8E4M3FNType::get(b.getContext()))
+                                         : mlir::Type(mlir::Float8E5M2Type::get(b.getContext()));
+    return convert(f32, nvvm::ConvertF8x2ToF16x2Op::create(b, loc, lanes(2, f16), x, false, type));
+  }
+  Values both;
+  for (Value v : unpack(x)) both.push_back(from == Type::e4m3 ? decode_e4m3(v) : decode_e5m2(v));
+  return pack(both);
+}
+
+/// Sign to the top, exponent and significand where f32 has them; the product moves the bias from 7 to 127, exactly
+/// for subnormals too.
+Value GpuIr::decode_e4m3(Value x) {
+  Value wide = arith::ExtUIOp::create(b, loc, i32, x);
+  Value magnitude = bit_and(wide, 0x7f), sign = shift_left(bit_and(wide, 0x80), 24);
+  Value scaled = arith::MulFOp::create(b, loc, bitcast(f32, shift_left(magnitude, 20)), number(f32, 0x1p120));
+  Value bits = select(equal(magnitude, c(0x7f)), c(0x7fc00000), bitcast(i32, scaled));
+  return bitcast(f32, bit_or(bits, sign));
+}
+
+Value GpuIr::decode_e5m2(Value x) { // the upper half of an f16
+  Value wide = arith::ExtUIOp::create(b, loc, i16, x);
+  return convert(f32, bitcast(f16, shift_left(wide, 8)));
+}
+
+Value GpuIr::encode(Type to, Value x) {
+  switch (to) {
+  case Type::f16: return convert(f16, x);
+  case Type::bf16: return convert(bf16, x);
+  case Type::i8: {
+    Values all;
+    for (Value v : unpack(x)) {
+      Value raw = assembly(i32, "cvt.rni.sat.s8.f32 $0, $1;", "=r,f", v, false);
+      all.push_back(arith::TruncIOp::create(b, loc, i8, raw));
+    }
+    return pack(all);
+  }
+  default: return x;
+  }
+}
+
+Value GpuIr::round_tf32(Value x) {
+  return bitcast(f32, nvvm::ConvertFloatToTF32Op::create(b, loc, i32, x, nvvm::FPRoundingMode::RNA));
+}
+
+Value GpuIr::number(mlir::Type type, double value) {
+  auto one = b.getFloatAttr(element_of(type), value);
+  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type))
+    return arith::ConstantOp::create(b, loc, mlir::DenseElementsAttr::get(vector, mlir::Attribute(one)));
+  return arith::ConstantOp::create(b, loc, one);
+}
+Value GpuIr::maximum(Value x, Value y) { return arith::MaximumFOp::create(b, loc, x, y); }
+Value GpuIr::minimum(Value x, Value y) { return arith::MinimumFOp::create(b, loc, x, y); }
+Value GpuIr::exp2_fast(Value x) { return assembly(f32, "ex2.approx.ftz.f32 $0, $1;", "=f,f", x, false); }
+Value GpuIr::reciprocal_fast(Value x) { return assembly(f32, "rcp.approx.ftz.f32 $0, $1;", "=f,f", x, false); }
+Value GpuIr::tanh_fast(Value x) { return assembly(f32, "tanh.approx.f32 $0, $1;", "=f,f", x, false); }
+Value GpuIr::multiply_add(Value x, Value y, Value z) { return llvmd::FMAOp::create(b, loc, x, y, z); }
+Value GpuIr::dot4(Value x, Value y, Value sum) {
+  return assembly(i32, "dp4a.s32.s32 $0, $1, $2, $3;", "=r,r,r,r", {x, y, sum}, false);
+}
+
+Value GpuIr::extract(Value x, int64_t at) {
+  if (!mlir::isa<mlir::VectorType>(x.getType())) return x;
+  return mlir::vector::ExtractOp::create(b, loc, x, at);
+}
+Value GpuIr::pack(mlir::ValueRange scalars) {
+  if (scalars.size() == 1) return scalars[0];
+  auto type = mlir::VectorType::get({int64_t(scalars.size())}, scalars[0].getType());
+  return mlir::vector::FromElementsOp::create(b, loc, type, scalars);
+}
+Values GpuIr::unpack(Value x) {
+  Values out;
+  for (int64_t i = 0; i < count_of(x.getType()); ++i) out.push_back(extract(x, i));
+  return out;
+}
+Value GpuIr::slice(Value x, int64_t first, int64_t count) {
+  if (first == 0 && count == count_of(x.getType())) return x;
+  Values out;
+  for (int64_t i = 0; i < count; ++i) out.push_back(extract(x, first + i));
+  return pack(out);
+}
+
+Values GpuIr::rolled_loop(Value from, Value to, int64_t step, mlir::ValueRange carried, const Body& body) {
+  Values out = loop(from, to, step, carried, body);
+  // scf -> cf -> llvm keeps an attribute of this name on the loop's back edge.
+  auto context = b.getContext();
+  auto unroll = llvmd::LoopUnrollAttr::get(context, b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
+  auto peel = llvmd::LoopPeeledAttr::get(context, b.getI32IntegerAttr(0));
+  auto annotation = llvmd::LoopAnnotationAttr::get(context, {}, {}, {}, unroll, {}, {}, {}, {}, peel, {}, {}, {}, {},
+                                                   {}, {});
+  auto previous = std::prev(b.getInsertionPoint());
+  previous->setAttr("loop_annotation", annotation);
+  return out;
+}
+void GpuIr::rolled_loop(Value from, Value to, int64_t step, const std::function<void(Value)>& body) {
+  rolled_loop(from, to, step, {}, [&](Value index, mlir::ValueRange) {
+    body(index);
+    return Values();
+  });
+}
+
+Value GpuIr::assembly(mlir::Type result, const std::string& text, const std::string& constraints,
+                      mlir::ValueRange operands, bool side_effects) {
+  llvm::SmallVector<mlir::Type> results;
+  if (result) results.push_back(result);
+  auto op = llvmd::InlineAsmOp::create(b, loc, results, operands, text,
+                                       constraints + (side_effects ? ",~{memory}" : ""), side_effects, false,
+                                       llvmd::tailcallkind::TailCallKind::None, llvmd::AsmDialectAttr(),
+                                       mlir::ArrayAttr());
+  return result ? op.getResult(0) : Value();
+}
+
+} // namespace deepgen
