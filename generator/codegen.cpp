@@ -4,15 +4,18 @@
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -32,39 +35,8 @@
 namespace deepgen {
 namespace {
 
-/// Collects what MLIR reports while it lives.
-class Diagnostics {
-public:
-  explicit Diagnostics(mlir::MLIRContext* context)
-      : handler_(context, [this](mlir::Diagnostic& d) {
-          text_ += (text_.empty() ? "" : "; ") + d.str();
-          return mlir::success();
-        }) {}
-  const std::string& text() const { return text_; }
-
-private:
-  std::string text_;
-  mlir::ScopedDiagnosticHandler handler_;
-};
-
 const char* cpu_name(int64_t level) {
   return level >= 4 ? "x86-64-v4" : level == 3 ? "x86-64-v3" : level == 2 ? "x86-64-v2" : "x86-64";
-}
-
-void initialize_target() {
-  static const bool done = [] {
-    // The pre-RA scheduler hoists the next steps' loads of B and then spills accumulators. The emitted order
-    // is the wanted one (measured: 26 to 28 stack accesses an iteration, or none, for tiles of 4x6, 5x5 and
-    // 9x3 vectors).
-    const char* options[] = {"deepgen", "-enable-misched=false"};
-    llvm::cl::ParseCommandLineOptions(2, options);
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-    return true;
-  }();
-  (void)done;
 }
 
 /// One target machine a level and process: building one costs milliseconds.
@@ -72,7 +44,11 @@ llvm::TargetMachine& target_machine(int64_t level) {
   static std::unique_ptr<llvm::TargetMachine> machines[5];
   std::unique_ptr<llvm::TargetMachine>& machine = machines[std::clamp<int64_t>(level, 1, 4)];
   if (!machine) {
-    initialize_target();
+    initialize_llvm();
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
     llvm::Triple triple("x86_64-unknown-linux-gnu");
     std::string why;
     const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, why);
@@ -86,12 +62,25 @@ llvm::TargetMachine& target_machine(int64_t level) {
 
 } // namespace
 
+void initialize_llvm() {
+  static const bool done = [] {
+    // The pre-RA scheduler hoists the next steps' loads of B and then spills accumulators. The emitted order
+    // is the wanted one (measured: 26 to 28 stack accesses an iteration, or none, for tiles of 4x6, 5x5 and
+    // 9x3 vectors).
+    const char* options[] = {"deepgen", "-enable-misched=false"};
+    return llvm::cl::ParseCommandLineOptions(2, options);
+  }();
+  (void)done;
+}
+
 std::unique_ptr<mlir::MLIRContext> make_context() {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::LLVM::LLVMDialect,
-                  mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
+  registry.insert<mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
+                  mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::NVVM::NVVMDialect, mlir::scf::SCFDialect,
+                  mlir::vector::VectorDialect>();
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
+  mlir::registerNVVMDialectTranslation(registry);
   auto context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
   return context;
@@ -106,7 +95,9 @@ void lower_to_llvm(mlir::ModuleOp module) {
   passes.addPass(mlir::createCSEPass());
   passes.addPass(mlir::createSCFToControlFlowPass());
   passes.addPass(mlir::createConvertVectorToLLVMPass());
+  passes.addPass(mlir::createConvertMathToLLVMPass());
   passes.addPass(mlir::createArithToLLVMConversionPass());
+  passes.addPass(mlir::createConvertNVVMToLLVMPass());
   passes.addPass(mlir::createConvertControlFlowToLLVMPass());
   passes.addPass(mlir::createConvertFuncToLLVMPass());
   passes.addPass(mlir::createReconcileUnrealizedCastsPass());

@@ -1,9 +1,10 @@
-// Codegen: the MLIR and LLVM pipelines for host code. Internal to the compiler; includes MLIR.
+// Codegen: the MLIR pipeline, and the LLVM one for host code (for GPUs: nvptx.h). Internal to the compiler.
 #pragma once
 
 #include "base/kernel.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/IR/Module.h"
@@ -12,11 +13,29 @@
 
 namespace deepgen {
 
+/// Collects what MLIR reports while it lives.
+class Diagnostics {
+public:
+  explicit Diagnostics(mlir::MLIRContext* context)
+      : handler_(context, [this](mlir::Diagnostic& d) {
+          text_ += (text_.empty() ? "" : "; ") + d.str();
+          return mlir::success();
+        }) {}
+  const std::string& text() const { return text_; }
+
+private:
+  std::string text_;
+  mlir::ScopedDiagnosticHandler handler_;
+};
+
+/// Sets LLVM's options, once a process.
+void initialize_llvm();
+
 /// A context with the dialects that templates use, single-threaded (candidates are compiled in parallel by
 /// Ninja).
 std::unique_ptr<mlir::MLIRContext> make_context();
 
-/// scf, arith, vector, func -> llvm dialect. Throws Error with MLIR's diagnostics.
+/// scf, arith, vector, math, func, nvvm -> llvm dialect. Throws Error with MLIR's diagnostics.
 void lower_to_llvm(mlir::ModuleOp);
 
 /// -> LLVM IR for x86-64 at the level, with vectors of the level's full width.

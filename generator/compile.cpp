@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "generator/codegen.h"
 #include "generator/codegen_hash.inc"
+#include "generator/nvptx.h"
+#include "generator/ptxas.h"
 #include "templates/template.h"
 
 #include "mlir/IR/Builders.h"
@@ -31,19 +33,54 @@ struct Emitted {
   }
 };
 
+bool is_gpu(const std::string& arch) { return compute_capability(arch) > 0; }
+
+/// For a GPU up to the PTX: the assembler runs beside the next kernel's compilation.
 Kernel compile_one(const Problem& problem, const std::string& arch, const Choice& choice, const std::string& role) {
   Emitted emitted(problem, arch, choice);
   lower_to_llvm(*emitted.module);
   llvm::LLVMContext context;
-  auto module = translate(*emitted.module, context, emitted.kernel.isa);
-  optimize(*module, emitted.kernel.isa);
   Kernel kernel = std::move(emitted.kernel);
-  link_image(emit_code(*module, kernel.isa, false), kernel);
+  if (is_gpu(arch)) {
+    auto module = translate_gpu(*emitted.module, context, kernel.target);
+    optimize_gpu(*module, kernel.target);
+    kernel.ptx = emit_ptx(*module, kernel.target);
+  } else {
+    auto module = translate(*emitted.module, context, kernel.isa);
+    optimize(*module, kernel.isa);
+    link_image(emit_code(*module, kernel.isa, false), kernel);
+  }
   kernel.role = role;
   kernel.choice = choice;
-  kernel.sha256 = sha256_hex(kernel.code);
   return kernel;
 }
+
+/// Collects the kernels of one candidate.
+class Kernels {
+public:
+  Kernels(KernelFile& file) : file_(file) {}
+
+  void add(const Problem& problem, const Choice& choice, const std::string& role) {
+    file_.kernels.push_back(compile_one(problem, file_.arch, choice, role));
+    if (is_gpu(file_.arch)) assemblies_.emplace_back(file_.kernels.back());
+  }
+
+  void finish() {
+    for (size_t i = 0; i < file_.kernels.size(); ++i) {
+      Kernel& kernel = file_.kernels[i];
+      if (is_gpu(file_.arch)) assemblies_[i].finish(kernel, kAssemblerSeconds);
+      kernel.sha256 = sha256_hex(kernel.code.empty() ? kernel.ptx : kernel.code);
+      // The awkward kernel is never timed, and a fallback has no alternative: both may be slow.
+      if (std::string why = why_rejected(kernel); kernel.role == "main" && !why.empty())
+        throw Error("rejected after assembly: " + why);
+    }
+  }
+
+private:
+  static constexpr double kAssemblerSeconds = 60;
+  KernelFile& file_;
+  std::vector<Assembly> assemblies_;
+};
 
 std::string printed(mlir::ModuleOp value) {
   std::string text;
@@ -69,12 +106,13 @@ KernelFile compile_candidate(const Problem& problem, const std::string& arch, co
     const Template& family = find_template(choice.template_name);
     file.revision = family.revision();
     if (std::string why = family.why_not(problem, arch); !why.empty()) throw Error(why);
-    file.kernels.push_back(compile_one(problem, arch, choice, "main"));
-    if (awkward)
-      file.kernels.push_back(compile_one(family.awkward(problem, choice.config), arch, choice, "awkward"));
+    Kernels kernels(file);
+    kernels.add(problem, choice, "main");
+    if (awkward) kernels.add(family.awkward(problem, choice.config), choice, "awkward");
     if (fallbacks)
       for (const Config& config : family.fallbacks(problem, arch, choice.config))
-        file.kernels.push_back(compile_one(problem, arch, {choice.template_name, config}, "fallback"));
+        kernels.add(problem, {choice.template_name, config}, "fallback");
+    kernels.finish();
   } catch (const std::exception& e) {
     file.status = "failed", file.detail = e.what();
     file.kernels.clear();
@@ -87,19 +125,24 @@ std::string toolchain() {
   return std::string("deepgen ") + DEEPGEN_VERSION + " llvm " + DEEPGEN_LLVM_VERSION;
 }
 
-std::string dump_stage(const Problem& problem, const Choice& choice, const std::string& stage) {
-  if (stage != "mlir" && stage != "lowered" && stage != "llvm" && stage != "optimized" && stage != "asm")
-    throw Error("unknown stage '" + stage + "'", "--stage", "",
-                "use one of: mlir, lowered, llvm, optimized, asm");
-  Emitted emitted(problem, "cpu", choice);
+std::string dump_stage(const Problem& problem, const std::string& arch, const Choice& choice,
+                       const std::string& stage) {
+  const std::string last = is_gpu(arch) ? "ptx" : "asm";
+  if (stage != "mlir" && stage != "lowered" && stage != "llvm" && stage != "optimized" && stage != last)
+    throw Error("unknown stage '" + stage + "'", "--stage", "arch " + arch,
+                "use one of: mlir, lowered, llvm, optimized, " + last);
+  Emitted emitted(problem, arch, choice);
   if (stage == "mlir") return printed(*emitted.module);
   lower_to_llvm(*emitted.module);
   if (stage == "lowered") return printed(*emitted.module);
   llvm::LLVMContext context;
-  auto module = translate(*emitted.module, context, emitted.kernel.isa);
+  const Kernel& kernel = emitted.kernel;
+  auto module = is_gpu(arch) ? translate_gpu(*emitted.module, context, kernel.target)
+                             : translate(*emitted.module, context, kernel.isa);
   if (stage == "llvm") return printed(*module);
-  optimize(*module, emitted.kernel.isa);
-  return stage == "optimized" ? printed(*module) : emit_code(*module, emitted.kernel.isa, true);
+  is_gpu(arch) ? optimize_gpu(*module, kernel.target) : optimize(*module, kernel.isa);
+  if (stage == "optimized") return printed(*module);
+  return is_gpu(arch) ? emit_ptx(*module, kernel.target) : emit_code(*module, kernel.isa, true);
 }
 
 } // namespace deepgen

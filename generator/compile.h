@@ -1,4 +1,4 @@
-// Compiling a candidate: template -> MLIR -> LLVM IR -> x86-64 object -> position-independent image.
+// Compiling a candidate: template -> MLIR -> LLVM IR -> x86-64 object -> position-independent image, or -> PTX -> cubin.
 #pragma once
 
 #include "base/kernel.h"
@@ -17,7 +17,7 @@ std::string codegen_id();
 std::string toolchain(); ///< "deepgen 0.1.0 llvm 22.1.8"
 
 /// The candidate after one stage: "mlir" as the template emits it, "lowered" in the llvm dialect, "llvm" as
-/// LLVM IR, "optimized" LLVM IR, "asm" assembly. Throws Error on another stage.
-std::string dump_stage(const Problem&, const Choice&, const std::string& stage);
+/// LLVM IR, "optimized" LLVM IR, "asm" assembly of a CPU, "ptx" of a GPU. Throws Error on another stage.
+std::string dump_stage(const Problem&, const std::string& arch, const Choice&, const std::string& stage);
 
 } // namespace deepgen

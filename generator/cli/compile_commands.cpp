@@ -146,7 +146,7 @@ void add_dump_command(CLI::App& app, CliContext&) {
   c->add_option("--config", o->config, "\"template parameter=value ...\"; the default config if absent");
   c->add_option("--stage", o->stage, "what to print")
       ->capture_default_str()
-      ->check(CLI::IsMember({"mlir", "lowered", "llvm", "optimized", "asm"}));
+      ->check(CLI::IsMember({"mlir", "lowered", "llvm", "optimized", "asm", "ptx"}));
   c->add_option("-o", o->output, "file to write instead of standard output");
   c->footer(
       "Example:\n  deepgen dump --problem problem.json --config \"cpu_tile isa=4 mr=14 ...\" --stage asm");
@@ -155,7 +155,7 @@ void add_dump_command(CLI::App& app, CliContext&) {
     const Choice choice = o->config.empty()
                               ? Space(problem, o->arch, device_of(o->device, o->arch)).default_choice()
                               : choice_of(o->config, problem, o->arch);
-    const std::string text = dump_stage(problem, choice, o->stage);
+    const std::string text = dump_stage(problem, o->arch, choice, o->stage);
     if (o->output.empty())
       std::cout << text;
     else
