@@ -5,6 +5,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
 
 namespace deepgen {
 
@@ -105,9 +106,21 @@ Value Ir::splat(double value) {
 }
 Value Ir::splat(Value scalar) { return vector_dialect::BroadcastOp::create(b, loc, vector, scalar); }
 
+Value Ir::constant_like(Value like, double value) {
+  mlir::TypedAttr attribute = b.getFloatAttr(mlir::getElementTypeOrSelf(like), value);
+  if (auto type = mlir::dyn_cast<mlir::VectorType>(like.getType()))
+    attribute = mlir::DenseElementsAttr::get(type, mlir::Attribute(attribute));
+  return arith::ConstantOp::create(b, loc, attribute);
+}
+Value Ir::broadcast_like(Value scalar, Value like) {
+  if (!mlir::isa<mlir::VectorType>(like.getType())) return scalar;
+  return vector_dialect::BroadcastOp::create(b, loc, like.getType(), scalar);
+}
+
 Value Ir::fma(Value x, Value y, Value z) {
-  if (isa.has_fma()) return vector_dialect::FMAOp::create(b, loc, x, y, z);
-  return addf(mulf(x, y), z);
+  if (!isa.has_fma()) return addf(mulf(x, y), z);
+  if (mlir::isa<mlir::VectorType>(x.getType())) return vector_dialect::FMAOp::create(b, loc, x, y, z);
+  return llvmd::FMAOp::create(b, loc, x, y, z);
 }
 Value Ir::addf(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
 Value Ir::subf(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }

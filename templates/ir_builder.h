@@ -63,10 +63,12 @@ public:
   void store_scalar(Value, Value address);
   void prefetch(Value address, bool write);
 
-  // Vectors and scalars of the kernel's type.
+  // Vectors and scalars. The first three make the kernel's type; arithmetic takes any float type.
   Value scalar(double);
   Value splat(double);
   Value splat(Value scalar);
+  Value constant_like(Value, double);            ///< of that value's type, scalar or vector
+  Value broadcast_like(Value scalar, Value like); ///< the scalar itself when `like` is one
   Value fma(Value x, Value y, Value z); ///< x * y + z; two roundings where the level has no FMA
   Value addf(Value, Value);
   Value subf(Value, Value);

@@ -206,7 +206,7 @@ private:
       Value shift = bias_vector(j);
       for (int64_t r = 0; r < tile.rows; ++r) {
         const size_t i = size_t(r * vectors + j);
-        out[i] = apply_epilogue(ir, ops, acc[i], shift);
+        out[i] = apply_epilogue(ir, ops, acc[i], [&](const EpilogueOperand&) { return shift; });
       }
     }
     return out;
@@ -221,8 +221,9 @@ private:
       Value row = ir.at(d, ir.mul(r, ldd));
       for (int64_t j = 0; j < vectors; ++j) {
         Value at = ir.at(row, j * lanes);
-        ir.store_vector(apply_epilogue(ir, ops, ir.load_vector(at, valid(j)), shifts[size_t(j)]), at,
-                        valid(j));
+        Value x = apply_epilogue(ir, ops, ir.load_vector(at, valid(j)),
+                                 [&](const EpilogueOperand&) { return shifts[size_t(j)]; });
+        ir.store_vector(x, at, valid(j));
       }
     });
   }
