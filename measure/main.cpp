@@ -1,6 +1,7 @@
 // deepgen-measure: devices, verification, timing. Needs the device, and no compiler.
 #include "base/error.h"
 #include "base/files.h"
+#include "measure/cuda_verify_all.h"
 #include "measure/devices.h"
 #include "measure/run.h"
 
@@ -85,6 +86,20 @@ void add_playoff(CLI::App& app, PlayoffCommand& c) {
   sub->callback([&c] { playoff(c); });
 }
 
+void add_verify(CLI::App& app, cuda::VerifyCommand& c, int& status) {
+  auto* sub = app.add_subcommand("verify", "Verify GPU kernels on the attached device; a line each and a summary.\n"
+                                           "Exit status 1 when one is not ok");
+  sub->add_option("files", c.files, "kernel files that `deepgen compile` made")->required();
+  sub->add_option("--gpu", c.options.ordinal, "which one, as CUDA_VISIBLE_DEVICES shows them")->capture_default_str();
+  sub->add_option("--timeout", c.options.call_seconds, "seconds after which a call hangs (more for large problems)")
+      ->envname("DEEPGEN_MEASURE_TIMEOUT")
+      ->check(CLI::Range(0.05, 3600.0))
+      ->capture_default_str();
+  sub->add_option("--seed", c.options.seed, "seed of the data")->capture_default_str();
+  sub->footer("Example:\n  deepgen-measure verify r0/*.dgk");
+  sub->callback([&c, &status] { status = cuda::verify(c) ? 0 : 1; });
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -97,12 +112,15 @@ int main(int argc, char** argv) {
   DevicesCommand devices_command;
   RunCommand run_command;
   PlayoffCommand playoff_command;
+  cuda::VerifyCommand verify_command;
+  int status = 0;
   add_devices(app, devices_command);
   add_run(app, run_command);
   add_playoff(app, playoff_command);
+  add_verify(app, verify_command, status);
   try {
     app.parse(argc, argv);
-    return 0;
+    return status;
   } catch (const CLI::ParseError& e) {
     return app.exit(e);
   } catch (const std::exception& e) {

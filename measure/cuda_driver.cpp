@@ -1,0 +1,156 @@
+#include "measure/cuda_driver.h"
+
+#include <dlfcn.h>
+
+namespace deepgen::cuda {
+namespace {
+
+constexpr int kOutOfMemory = 2;
+constexpr int kCaptureThreadLocal = 1;
+constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6;
+
+std::string error_text(int code) {
+  const char *name = nullptr, *text = nullptr;
+  if (const Driver* d = driver()) d->cuGetErrorName(code, &name), d->cuGetErrorString(code, &text);
+  return std::string(name ? name : "CUDA error " + std::to_string(code)) +
+         (text ? ": " + std::string(text) : "");
+}
+
+bool load(Driver& d) {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!library) return false;
+  bool complete = true;
+  const auto find = [&](auto& slot, const char* symbol, bool needed = true) {
+    slot = reinterpret_cast<std::decay_t<decltype(slot)>>(dlsym(library, symbol));
+    if (!slot && needed) complete = false;
+  };
+  // The names with a version are what cuda.h means by the plain ones.
+  find(d.cuInit, "cuInit"), find(d.cuDriverGetVersion, "cuDriverGetVersion");
+  find(d.cuGetErrorName, "cuGetErrorName"), find(d.cuGetErrorString, "cuGetErrorString");
+  find(d.cuDeviceGetCount, "cuDeviceGetCount"), find(d.cuDeviceGet, "cuDeviceGet");
+  find(d.cuDeviceGetName, "cuDeviceGetName"), find(d.cuDeviceGetUuid, "cuDeviceGetUuid_v2");
+  find(d.cuDeviceGetAttribute, "cuDeviceGetAttribute");
+  find(d.cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain"), find(d.cuCtxSetCurrent, "cuCtxSetCurrent");
+  find(d.cuMemGetInfo, "cuMemGetInfo_v2"), find(d.cuMemAlloc, "cuMemAlloc_v2"),
+      find(d.cuMemFree, "cuMemFree_v2");
+  find(d.cuMemcpyHtoD, "cuMemcpyHtoD_v2"), find(d.cuMemcpyDtoH, "cuMemcpyDtoH_v2");
+  find(d.cuMemsetD32Async, "cuMemsetD32Async");
+  find(d.cuModuleLoadDataEx, "cuModuleLoadDataEx"), find(d.cuModuleUnload, "cuModuleUnload");
+  find(d.cuModuleGetFunction, "cuModuleGetFunction"), find(d.cuFuncSetAttribute, "cuFuncSetAttribute");
+  find(d.cuLaunchKernelEx, "cuLaunchKernelEx");
+  find(d.cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  find(d.cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters", false);
+  find(d.cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled", false);
+  find(d.cuStreamCreate, "cuStreamCreate"), find(d.cuStreamSynchronize, "cuStreamSynchronize");
+  find(d.cuStreamBeginCapture, "cuStreamBeginCapture_v2"), find(d.cuStreamEndCapture, "cuStreamEndCapture");
+  find(d.cuGraphInstantiate, "cuGraphInstantiateWithFlags"), find(d.cuGraphUpload, "cuGraphUpload");
+  find(d.cuGraphLaunch, "cuGraphLaunch"), find(d.cuGraphExecDestroy, "cuGraphExecDestroy");
+  find(d.cuGraphDestroy, "cuGraphDestroy");
+  find(d.cuEventCreate, "cuEventCreate"), find(d.cuEventRecord, "cuEventRecord");
+  find(d.cuEventElapsedTime, "cuEventElapsedTime");
+  return complete;
+}
+
+} // namespace
+
+DriverError::DriverError(int c, const std::string& text, const std::string& call)
+    : std::runtime_error(text + ", in " + call), code(c) {}
+
+// Illegal addresses, traps, misaligned accesses, launch time-outs and the like are 700 to 719; refused
+// launches (701 and 720) and what came before any kernel ran leave the context as it was.
+bool DriverError::sticky() const {
+  return code == 700 || (code >= 702 && code <= 719) || code == 999 || code == 214;
+}
+
+const Driver* driver() {
+  static Driver table;
+  static const bool loaded = load(table);
+  return loaded ? &table : nullptr;
+}
+
+void check(int code, const char* call) {
+  if (code != 0) throw DriverError(code, error_text(code), call);
+}
+
+Context::Context(int ordinal) {
+  const Driver* d = driver();
+  if (!d)
+    throw DriverError(100, "no NVIDIA driver of version 12.0 or later (libcuda.so.1)", "loading the driver");
+  check(d->cuInit(0), "starting the driver");
+  check(d->cuDeviceGet(&device_, ordinal), "opening the device");
+  void* context = nullptr;
+  // The primary one, which libraries on top of the CUDA runtime use too.
+  check(d->cuDevicePrimaryCtxRetain(&context, device_), "creating a context");
+  check(d->cuCtxSetCurrent(context), "selecting the context");
+  check(d->cuStreamCreate(&stream_, 1), "creating a stream"); // 1: does not wait for the default stream
+  multiprocessors_ = attribute(Attribute::multiprocessors);
+}
+
+int Context::attribute(Attribute a) const {
+  int value = 0;
+  check(driver()->cuDeviceGetAttribute(&value, int(a), device_), "asking for a fact about the device");
+  return value;
+}
+
+void Context::synchronize() const { check(driver()->cuStreamSynchronize(stream_), "running kernels"); }
+
+Memory::Memory(size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  const int code = driver()->cuMemAlloc(&address_, bytes);
+  if (code == kOutOfMemory)
+    throw DriverError(code, "not enough device memory", "allocating " + std::to_string(bytes >> 20) + " MiB");
+  check(code, "allocating device memory");
+}
+
+Memory::~Memory() {
+  if (address_) driver()->cuMemFree(address_); // fails harmlessly after a sticky error
+}
+
+Module::Module(const std::string& image) {
+  char log[4096] = "";
+  int options[] = {kJitErrorLog, kJitErrorLogBytes};
+  void* values[] = {log, reinterpret_cast<void*>(uintptr_t(sizeof log))};
+  const int code = driver()->cuModuleLoadDataEx(&module_, image.c_str(), 2, options, values);
+  if (code != 0)
+    throw DriverError(code, error_text(code) + (*log ? std::string("; ") + log : ""), "loading code");
+}
+
+Module::~Module() {
+  if (module_) driver()->cuModuleUnload(module_);
+}
+
+Function Module::function(const std::string& entry) const {
+  Function f = nullptr;
+  check(driver()->cuModuleGetFunction(&f, module_, entry.c_str()),
+        ("looking for the entry " + entry).c_str());
+  return f;
+}
+
+void Graph::begin(Stream stream) {
+  check(driver()->cuStreamBeginCapture(stream, kCaptureThreadLocal), "beginning a graph");
+}
+
+void Graph::abandon(Stream stream) {
+  void* graph = nullptr;
+  driver()->cuStreamEndCapture(stream, &graph);
+  if (graph) driver()->cuGraphDestroy(graph);
+}
+
+void Graph::end(Stream stream) {
+  void* graph = nullptr;
+  check(driver()->cuStreamEndCapture(stream, &graph), "ending a graph");
+  const int code = driver()->cuGraphInstantiate(&executable_, graph, 0);
+  driver()->cuGraphDestroy(graph);
+  check(code, "instantiating a graph");
+  check(driver()->cuGraphUpload(executable_, stream), "uploading a graph");
+}
+
+Graph::~Graph() {
+  if (executable_) driver()->cuGraphExecDestroy(executable_);
+}
+
+void Graph::launch(Stream stream) const {
+  check(driver()->cuGraphLaunch(executable_, stream), "launching a graph");
+}
+
+} // namespace deepgen::cuda

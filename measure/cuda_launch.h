@@ -1,0 +1,45 @@
+// A GPU kernel launched from its description.
+#pragma once
+
+#include "base/kernel.h"
+#include "measure/cuda_driver.h"
+#include "measure/cuda_parameters.h"
+
+#include <vector>
+
+namespace deepgen::cuda {
+
+/// What one call of a kernel gets. Absent operands have data 0.
+struct CallOperands {
+  Array a, b, c, d, residual, multiplier;
+  Address bias = 0, bias_row = 0, scale_a = 0, scale_b = 0, scale_d = 0, scale_row = 0, scale_col = 0,
+          workspace = 0;
+  double alpha = 1, beta = 0, clamp_low = 0, clamp_high = 0;
+};
+
+/// The bits of a scalar argument, in the low bytes.
+uint64_t scalar_bits(double value, Type type);
+
+class LoadedKernel {
+public:
+  /// Loads the cubin when the device runs it, else the PTX. Throws Error when neither does, or the
+  /// description is not understood; DriverError when the driver refuses it.
+  LoadedKernel(const Kernel& kernel, const Context& context);
+  /// Enqueues the launches of one call. The operands are copied.
+  void enqueue(const CallOperands& operands, Stream stream) const;
+
+private:
+  struct Entry {
+    Function function = nullptr;
+    LaunchConfig config;
+    std::vector<LaunchAttribute> attributes;
+  };
+  Entry prepare(const Launch& launch, const Context& context) const;
+
+  const Kernel kernel_; ///< without its code
+  Module module_;
+  std::vector<int> slots_; ///< deepgen_arg
+  std::vector<Entry> entries_;
+};
+
+} // namespace deepgen::cuda

@@ -1,0 +1,76 @@
+// Operands in device memory that show a stray access, and the kernels that fill and check them.
+#pragma once
+
+#include "base/problem.h"
+#include "measure/cuda_driver.h"
+#include "measure/cuda_parameters.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace deepgen::cuda {
+
+/// The kernels of cuda_kernels.cu, on one device.
+class Toolbox {
+public:
+  explicit Toolbox(const Context& context);
+  const Context& context() const { return context_; }
+
+  void fill(const Array& x, const Values& v) const { run("fill", elements(x), x, v); }
+  void check_values(const Array& x, const Values& v, Address finding) const {
+    run("check_values", elements(x), x, v, finding);
+  }
+  void check_gaps(const Array& x, Address begin, Address end, Address finding) const {
+    run("check_gaps", 32 * (x.batch * x.rows + 1), x, begin, end, finding);
+  }
+  void check_written(const Array& d, Address finding) const { run("check_written", elements(d), d, finding); }
+  void product(const ProductParameters& p, int64_t blocks) const;
+  void compare(const CompareParameters& q) const {
+    run("compare", q.block_count * block_rows * q.d.columns, q);
+  }
+  void epilogue(const Array& source, const Array& d, const EpilogueParameters& p) const {
+    run("epilogue", elements(d), source, d, p);
+  }
+  /// Every multiprocessor spins; `reading` is the address of a ClockReading.
+  void spin(Address reading, double seconds) const;
+  void read_all(Address data, size_t bytes, Address sink) const;
+  void set_words(Address data, uint32_t word, size_t bytes) const;
+
+private:
+  static int64_t elements(const Array& x) { return x.batch * x.rows * x.columns; }
+  /// One thread an item, up to what keeps the device busy; the kernels loop over the rest.
+  template <typename... Parameters>
+  void run(const char* entry, int64_t items, const Parameters&... parameters) const {
+    const void* list[] = {&parameters...};
+    launch(entry, items, const_cast<void**>(list));
+  }
+  void launch(const char* entry, int64_t items, void** parameters) const;
+
+  const Context& context_;
+  Module module_;
+};
+
+/// An operand between two zones of canaries, in an allocation of its own.
+class GuardedArray {
+public:
+  /// `offset`: bytes by which the first element misses 256-byte alignment.
+  GuardedArray(Type type, const Array& shape, int64_t offset);
+  const Array& array() const { return array_; }
+  Address data() const { return array_.data; }
+  /// Canaries everywhere: a value that is read, or not written, shows.
+  void poison(const Toolbox& tools) const;
+  void check_gaps(const Toolbox& tools, Address finding) const;
+  /// "12 bytes before the first element", from a Finding of check_gaps.
+  std::string place_of_damage(uint64_t place) const;
+
+private:
+  Memory memory_;
+  Array array_;
+  Address end_ = 0;
+};
+
+/// A dense matrix, or `gap` elements between rows and between batch entries.
+Array shape_of(int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t gap);
+
+} // namespace deepgen::cuda

@@ -1,0 +1,34 @@
+#include "measure/cuda_values.h"
+
+#include <cmath>
+
+namespace deepgen::cuda {
+
+Values values_of(const Problem& p, Operand operand, uint64_t seed) {
+  Values v;
+  v.seed = 16 * seed + uint64_t(operand);
+  const bool input = operand == Operand::a || operand == Operand::b;
+  if (operand == Operand::scale_row || operand == Operand::scale_col || operand == Operand::multiplier)
+    v.centre = 1, v.amplitude = 0.5;
+  else if ((input && p.a == Type::i8) || (operand == Operand::c && p.d == Type::i8))
+    v.centre = -0.5, v.amplitude = 127.5;
+  else if (operand == Operand::c && p.d == Type::i32)
+    v.amplitude = 1000;
+  return v;
+}
+
+Scalars scalars_of(const Problem& p) {
+  Scalars s;
+  const double root = std::sqrt(double(p.k));
+  double typical = root / 3; // of a product's elements
+  if (p.a == Type::i8) {
+    typical = root * 128 * 128 / 3;
+    if (p.d == Type::i8)
+      s.unit_alpha = std::exp2(std::floor(std::log2(40 / typical))), typical *= s.unit_alpha;
+  }
+  s.clamp_low = -std::exp2(std::floor(std::log2(typical)));
+  s.clamp_high = -1.5 * s.clamp_low;
+  return s;
+}
+
+} // namespace deepgen::cuda

@@ -1,0 +1,329 @@
+#include "measure/cuda_verify.h"
+
+#include "measure/cuda_tolerance.h"
+#include "measure/cuda_values.h"
+#include "measure/inputs.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace deepgen::cuda {
+namespace {
+
+constexpr double kFullFlops = 150e9, kSampleFlops = 50e9, kAllCasesFlops = 100e9, kBroadcastFlops = 10e9;
+constexpr int64_t kFullElements = int64_t(1) << 26;
+constexpr size_t kMostProducts = 4;
+
+int64_t blocks_per_entry(const Problem& p) { return (p.m + block_rows - 1) / block_rows; }
+
+/// Elements that `align` bytes are, of an operand whose rows must start at multiples of that.
+int64_t unit_of(int64_t align, Type type) { return std::max<int64_t>(1, align / size_of(type)); }
+
+/// The smallest leading dimension that is larger than the columns and meets the alignment, but no stricter
+/// one.
+Array padded_shape(int64_t rows, int64_t columns, int64_t batch, int64_t unit) {
+  int64_t ld = (columns / unit + 1) * unit;
+  if (ld / unit % 2 == 0) ld += unit;
+  return shape_of(rows, columns, ld, batch, unit);
+}
+
+template <typename T>
+Memory upload(const std::vector<T>& data) {
+  Memory memory(data.size() * sizeof(T));
+  check(driver()->cuMemcpyHtoD(memory.address(), data.data(), data.size() * sizeof(T)),
+        "copying to the device");
+  return memory;
+}
+
+GuardedArray guarded(Type type, int64_t rows, int64_t columns, int64_t batch, int64_t align, bool padded) {
+  if (!padded) return GuardedArray(type, shape_of(rows, columns, columns, batch, 0), 0);
+  const int64_t unit = unit_of(align, type);
+  return GuardedArray(type, padded_shape(rows, columns, batch, unit), unit * size_of(type));
+}
+
+} // namespace
+
+std::vector<CallCase> call_cases(const Problem& p) {
+  const bool integer = p.scale_type() == Type::i32;
+  const double alpha = integer ? 3 : 1.5, beta = integer ? -2 : -0.5;
+  std::vector<CallCase> cases = {{"dense", false, 1, 0, CallCase::absent}};
+  if (p.flops() <= kAllCasesFlops) {
+    cases.push_back({"strided", true, alpha, 0, CallCase::separate});
+    cases.push_back({"alpha and beta in place", true, alpha, beta, CallCase::in_place});
+    if (p.has(EpilogueOp::residual) || p.has(EpilogueOp::multiply))
+      cases.push_back({"operands in place", true, 1, 0, CallCase::absent, true});
+    if (p.batch > 1 && p.flops() <= kBroadcastFlops) {
+      cases.push_back({"A broadcast", true, 1, 0, CallCase::absent, false, CallCase::a});
+      cases.push_back({"B broadcast", true, 1, 0, CallCase::absent, false, CallCase::b});
+    }
+  }
+  cases.push_back({"alpha and beta", true, alpha, beta, CallCase::separate});
+  return cases;
+}
+
+std::vector<int64_t> checked_blocks(const Problem& p, uint64_t seed) {
+  const int64_t all = blocks_per_entry(p) * p.batch;
+  std::vector<int64_t> blocks;
+  if (p.flops() <= kFullFlops && double(p.m * p.batch) * double(p.n) <= double(kFullElements)) {
+    for (int64_t i = 0; i < all; ++i) blocks.push_back(i);
+    return blocks;
+  }
+  const double block_elements = double(block_rows) * double(p.n);
+  const double budget =
+      std::min(kSampleFlops / (2 * block_elements * double(p.k)), double(kFullElements) / block_elements);
+  blocks = {0, all - 1};
+  for (int64_t i = 0; i < int64_t(budget) - 2; ++i)
+    blocks.push_back(std::min(all - 1, int64_t((uniform(seed, uint64_t(i)) + 1) / 2 * double(all))));
+  std::sort(blocks.begin(), blocks.end());
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+  return blocks;
+}
+
+/// Every buffer of one call, and what it must hold afterwards.
+struct Verifier::Operands {
+  struct Input {
+    const char* name;
+    GuardedArray array;
+    Values values;
+    bool poisoned = false; ///< holds canaries only
+  };
+  std::vector<Input> inputs;
+  std::vector<std::unique_ptr<GuardedArray>> outputs; ///< D, then the workspace if there is one
+  Memory reference_c; ///< the values of C, which D replaces when it is in place
+  CallOperands call;
+  EpilogueParameters epilogue;
+
+  Operands(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
+  const GuardedArray& d() const { return *outputs.front(); }
+  int checks() const { return 2 * int(inputs.size()) + int(outputs.size()) + 2; }
+
+private:
+  Array add(const char* name, GuardedArray array, const Values& v, const Toolbox& tools) {
+    array.poison(tools);
+    tools.fill(array.array(), v);
+    inputs.push_back({name, std::move(array), v});
+    return inputs.back().array.array();
+  }
+  void add_vectors(const Problem&, const Toolbox&, uint64_t seed);
+  void add_matrices(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
+  void add_c(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
+};
+
+Verifier::Operands::Operands(const Kernel& k, const CallCase& c, const Toolbox& tools, uint64_t seed) {
+  const Problem& p = k.problem;
+  const Scalars s = scalars_of(p);
+  inputs.reserve(16);
+  outputs.push_back(std::make_unique<GuardedArray>(guarded(p.d, p.m, p.n, p.batch, k.align_d, c.padded)));
+  d().poison(tools);
+  call.d = d().array();
+  if (k.workspace > 0) {
+    outputs.push_back(
+        std::make_unique<GuardedArray>(Type::i8, shape_of(1, k.workspace, k.workspace, 1, 0), 0));
+    outputs.back()->poison(tools);
+    call.workspace = outputs.back()->data();
+  }
+  const int64_t a_batch = c.broadcast == CallCase::a ? 1 : p.batch,
+                b_batch = c.broadcast == CallCase::b ? 1 : p.batch;
+  call.a = add("A", guarded(p.a, p.a_rows(), p.a_columns(), a_batch, k.align_a, c.padded),
+               values_of(p, Operand::a, seed), tools);
+  call.b = add("B", guarded(p.b, p.b_rows(), p.b_columns(), b_batch, k.align_b, c.padded),
+               values_of(p, Operand::b, seed), tools);
+  call.alpha = epilogue.alpha = c.alpha * s.unit_alpha;
+  call.beta = epilogue.beta = c.beta;
+  call.clamp_low = epilogue.clamp_low = s.clamp_low;
+  call.clamp_high = epilogue.clamp_high = s.clamp_high;
+  epilogue.scale_a = s.scale_a, epilogue.scale_b = s.scale_b, epilogue.scale_d = s.scale_d;
+  for (EpilogueOp op : p.epilogue) epilogue.steps[epilogue.step_count++] = int32_t(op);
+  add_vectors(p, tools, seed);
+  add_matrices(k, c, tools, seed);
+  add_c(k, c, tools, seed);
+}
+
+void Verifier::Operands::add_vectors(const Problem& p, const Toolbox& tools, uint64_t seed) {
+  epilogue.vector_type = int32_t(p.epilogue_type());
+  epilogue.scale_type = int32_t(p.scale_type());
+  const auto vector = [&](EpilogueOp op, const char* name, Type type, int64_t size,
+                          const Values& v) -> Address {
+    if (!p.has(op)) return 0;
+    return add(name, GuardedArray(type, shape_of(1, size, size, 1, 0), size_of(type)), v, tools).data;
+  };
+  const auto scalar = [&](EpilogueOp op, const char* name, double value) {
+    return vector(op, name, p.scale_type(), 1, {0, value, 0});
+  };
+  call.bias = epilogue.bias =
+      vector(EpilogueOp::bias, "bias", p.epilogue_type(), p.n, values_of(p, Operand::bias, seed));
+  call.bias_row = epilogue.bias_row =
+      vector(EpilogueOp::bias_row, "bias_row", p.epilogue_type(), p.m, values_of(p, Operand::bias_row, seed));
+  call.scale_row = epilogue.scale_row =
+      vector(EpilogueOp::scale_row, "scale_row", p.scale_type(), p.m, values_of(p, Operand::scale_row, seed));
+  call.scale_col = epilogue.scale_col =
+      vector(EpilogueOp::scale_col, "scale_col", p.scale_type(), p.n, values_of(p, Operand::scale_col, seed));
+  call.scale_a = scalar(EpilogueOp::scale_a, "scale_a", epilogue.scale_a);
+  call.scale_b = scalar(EpilogueOp::scale_b, "scale_b", epilogue.scale_b);
+  call.scale_d = scalar(EpilogueOp::scale_d, "scale_d", epilogue.scale_d);
+}
+
+void Verifier::Operands::add_matrices(const Kernel& k, const CallCase& c, const Toolbox& tools,
+                                      uint64_t seed) {
+  const Problem& p = k.problem;
+  const auto matrix = [&](EpilogueOp op, const char* name, Operand operand, Array& reference,
+                          Array& in_call) {
+    if (!p.has(op)) return;
+    // Where both are D, they have the same values.
+    const Values v = values_of(p, c.reuse ? Operand::multiplier : operand, seed);
+    reference = in_call =
+        add(name, guarded(p.epilogue_type(), p.m, p.n, p.batch, k.align_d, c.padded), v, tools);
+    if (!c.reuse || p.epilogue_type() != p.d) return;
+    tools.fill(call.d, v);
+    in_call = call.d;
+  };
+  matrix(EpilogueOp::residual, "residual", Operand::residual, epilogue.residual, call.residual);
+  matrix(EpilogueOp::multiply, "multiplier", Operand::multiplier, epilogue.multiplier, call.multiplier);
+}
+
+void Verifier::Operands::add_c(const Kernel& k, const CallCase& c, const Toolbox& tools, uint64_t seed) {
+  const Problem& p = k.problem;
+  if (c.c == CallCase::absent) {
+    call.c.ld = call.d.ld, call.c.stride = call.d.stride;
+    return;
+  }
+  const Values v = values_of(p, Operand::c, seed);
+  call.c = epilogue.c = add("C", guarded(p.d, p.m, p.n, p.batch, k.align_d, c.padded), v, tools);
+  if (c.beta == 0) inputs.back().array.poison(tools), inputs.back().poisoned = true;
+  if (c.c == CallCase::in_place) {
+    tools.fill(call.d, v);
+    call.c = call.d;
+  }
+}
+
+Verifier::Verifier(const Context& context, const Toolbox& tools, uint64_t seed)
+    : context_(context), tools_(tools), seed_(seed) {}
+
+const Verifier::Product& Verifier::product_of(const Problem& p, const CallCase& c) {
+  const std::string key = p.key() + (c.broadcast == CallCase::a   ? " a"
+                                     : c.broadcast == CallCase::b ? " b"
+                                                                  : "");
+  if (auto found = products_.find(key); found != products_.end()) return found->second;
+  if (products_.size() >= kMostProducts) products_.clear();
+  Product x;
+  x.blocks = checked_blocks(p, seed_);
+  const size_t elements = x.blocks.size() * size_t(block_rows * p.n);
+  x.block_list = upload(x.blocks);
+  x.value = Memory(elements * sizeof(double)), x.magnitude = Memory(elements * sizeof(float));
+  const bool a_one = c.broadcast == CallCase::a, b_one = c.broadcast == CallCase::b;
+  const GuardedArray a(p.a, shape_of(p.a_rows(), p.a_columns(), p.a_columns(), a_one ? 1 : p.batch, 0), 0);
+  const GuardedArray b(p.b, shape_of(p.b_rows(), p.b_columns(), p.b_columns(), b_one ? 1 : p.batch, 0), 0);
+  tools_.fill(a.array(), values_of(p, Operand::a, seed_));
+  tools_.fill(b.array(), values_of(p, Operand::b, seed_));
+  ProductParameters q;
+  q.a = a.data(), q.b = b.data(), q.a_type = int32_t(p.a), q.b_type = int32_t(p.b);
+  q.m = p.m, q.n = p.n, q.k = p.k;
+  q.a_row = p.a_transposed() ? 1 : p.k, q.a_k = p.a_transposed() ? p.m : 1, q.a_entry = a.array().stride;
+  q.b_column = p.b_transposed() ? p.k : 1, q.b_k = p.b_transposed() ? 1 : p.n, q.b_entry = b.array().stride;
+  q.blocks = x.block_list.address(), q.product = x.value.address(), q.magnitude = x.magnitude.address();
+  tools_.product(q, int64_t(x.blocks.size()));
+  context_.synchronize();
+  return products_.emplace(key, std::move(x)).first->second;
+}
+
+Verdict Verifier::verify(const Kernel& kernel, const std::function<void(const std::string&)>& before) {
+  before("loading");
+  const LoadedKernel loaded(kernel, context_);
+  Verdict worst;
+  for (const CallCase& c : call_cases(kernel.problem)) {
+    before(c.name);
+    Verdict one = run(kernel, loaded, c);
+    if (one.status != "ok") {
+      one.detail += " (case '" + std::string(c.name) + "' of " + kernel.problem.key() + ")";
+      return one;
+    }
+    worst.error = std::max(worst.error, one.error);
+  }
+  return worst;
+}
+
+Verdict Verifier::run(const Kernel& kernel, const LoadedKernel& loaded, const CallCase& c) {
+  const Problem& p = kernel.problem;
+  const Product& product = product_of(p, c);
+  const Operands x(kernel, c, tools_, seed_);
+  std::vector<Finding> findings(size_t(x.checks()));
+  const Memory results = upload(findings);
+  const auto at = [&](size_t i) { return results.address() + i * sizeof(Finding); };
+
+  loaded.enqueue(x.call, context_.stream());
+  context_.synchronize(); // what the kernel did wrong shows here, before anything else is enqueued
+
+  CompareParameters q;
+  q.d = x.d().array(), q.block_count = int64_t(product.blocks.size());
+  q.blocks = product.block_list.address(), q.product = product.value.address(),
+  q.magnitude = product.magnitude.address();
+  q.epilogue = x.epilogue, q.tolerance = tolerance_of(p), q.result = at(0);
+  tools_.compare(q);
+  if (q.block_count < blocks_per_entry(p) * p.batch) tools_.check_written(q.d, at(1));
+  size_t next = 2;
+  for (const auto& output : x.outputs) output->check_gaps(tools_, at(next++));
+  for (const Operands::Input& input : x.inputs) {
+    input.array.check_gaps(tools_, at(next++));
+    if (!input.poisoned) tools_.check_values(input.array.array(), input.values, at(next));
+    ++next;
+  }
+  context_.synchronize();
+  check(driver()->cuMemcpyDtoH(findings.data(), results.address(), findings.size() * sizeof(Finding)),
+        "reading the findings");
+
+  next = 2;
+  for (size_t i = 0; i < x.outputs.size(); ++i, ++next)
+    if (findings[next].count)
+      return {"out_of_bounds",
+              std::string(i == 0 ? "D" : "the workspace") + " written " +
+                  x.outputs[i]->place_of_damage(findings[next].place),
+              0};
+  for (const Operands::Input& input : x.inputs) {
+    if (findings[next].count)
+      return {"out_of_bounds",
+              std::string(input.name) + " written " + input.array.place_of_damage(findings[next].place), 0};
+    if (findings[next + 1].count)
+      return {"out_of_bounds",
+              std::string(input.name) + " was changed, first at element " +
+                  std::to_string(findings[next + 1].place),
+              0};
+    next += 2;
+  }
+  Verdict verdict{"ok", "", double(std::bit_cast<float>(findings[0].worst))};
+  if (findings[0].count || findings[1].count) {
+    verdict.status = "wrong";
+    verdict.detail = describe(kernel, x, q, findings[findings[0].count ? 0 : 1]);
+  }
+  return verdict;
+}
+
+std::string Verifier::describe(const Kernel& kernel, const Operands& x, const CompareParameters& compared,
+                               const Finding& f) {
+  const Problem& p = kernel.problem;
+  const auto place = int64_t(f.place);
+  const std::string where = "row " + std::to_string(place / p.n % p.m) + ", column " +
+                            std::to_string(place % p.n) +
+                            (p.batch > 1 ? ", batch entry " + std::to_string(place / p.n / p.m) : "") + " (" +
+                            std::to_string(f.count) + " elements)";
+  unsigned char bits[8];
+  const int64_t bytes = size_of(p.d), entry = place / p.n / p.m, row = place / p.n % p.m,
+                column = place % p.n;
+  const Array& d = x.d().array();
+  const Address at = d.data + uint64_t((entry * d.stride + row * d.ld + column) * bytes);
+  check(driver()->cuMemcpyDtoH(bits, at, size_t(bytes)), "reading an element");
+  const bool untouched = std::all_of(bits, bits + bytes, [](unsigned char b) { return b == canary_byte; });
+  if (untouched && p.d != Type::i8 && p.d != Type::i32) return "not written: " + where;
+  Finding one;
+  const Memory result = upload(std::vector<Finding>{one});
+  CompareParameters q = compared;
+  q.place = place, q.result = result.address();
+  tools_.compare(q);
+  context_.synchronize();
+  check(driver()->cuMemcpyDtoH(&one, result.address(), sizeof one), "reading a finding");
+  char text[160];
+  std::snprintf(text, sizeof text, " is %.9g, expected %.9g +- %.3g", one.found, one.expected, one.tolerance);
+  return where + text;
+}
+
+} // namespace deepgen::cuda

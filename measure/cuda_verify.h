@@ -1,0 +1,60 @@
+// Whether a GPU kernel computes the right thing and nothing else. Everything happens on the device: operands
+// are made there, held against an f64 reference there, and only findings come back.
+#pragma once
+
+#include "base/kernel.h"
+#include "measure/cuda_launch.h"
+#include "measure/cuda_operands.h"
+#include "measure/verify.h"
+
+#include <map>
+
+namespace deepgen::cuda {
+
+/// What one call must get right.
+struct CallCase {
+  const char* name;
+  bool padded; ///< gaps between rows and entries, and bases no better aligned than the kernel demands
+  double alpha, beta;
+  enum C {
+    absent,
+    separate,
+    in_place
+  } c;                ///< absent: C is null; separate with beta 0: C holds NaN; in place: D
+  bool reuse = false; ///< residual and multiplier are D
+  enum Broadcast { none, a, b } broadcast = none; ///< one matrix for the whole batch
+};
+
+/// Problems above 100 GFLOP get the first and the last plain case; the others are covered by the same config
+/// on the template's awkward shape.
+std::vector<CallCase> call_cases(const Problem&);
+
+/// Blocks of 32 rows of D, as indices into batch entries * blocks per entry: all of them, or of problems
+/// above 150 GFLOP or 64 M elements the first, the last and seeded ones in between.
+std::vector<int64_t> checked_blocks(const Problem&, uint64_t seed);
+
+class Verifier {
+public:
+  Verifier(const Context& context, const Toolbox& tools, uint64_t seed);
+  /// `before` is called with the case's name ahead of each. A DriverError from a call of the kernel passes
+  /// through.
+  Verdict verify(const Kernel& kernel, const std::function<void(const std::string&)>& before);
+
+private:
+  struct Operands;
+  /// The product of the inputs, kept for all kernels of one problem.
+  struct Product {
+    std::vector<int64_t> blocks;
+    Memory block_list, value, magnitude;
+  };
+  const Product& product_of(const Problem&, const CallCase&);
+  Verdict run(const Kernel&, const LoadedKernel&, const CallCase&);
+  std::string describe(const Kernel&, const Operands&, const CompareParameters&, const Finding&);
+
+  const Context& context_;
+  const Toolbox& tools_;
+  uint64_t seed_;
+  std::map<std::string, Product> products_;
+};
+
+} // namespace deepgen::cuda

@@ -1,0 +1,118 @@
+#include "measure/cuda_verify_all.h"
+
+#include "base/error.h"
+#include "measure/candidates.h"
+#include "measure/cuda_verify.h"
+#include "measure/stopwatch.h"
+#include "measure/worker.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace deepgen::cuda {
+namespace {
+
+/// Creating a context and compiling the measurement's own kernels may take long on a machine with many GPUs.
+constexpr double kStartSeconds = 120;
+
+Verdict verify_file(const KernelFile& file, Verifier& verifier, double limit, Channel& channel) {
+  Verdict worst;
+  for (const Kernel& kernel : file.kernels) {
+    const double call = call_limit(kernel.problem, limit);
+    const auto before = [&](const std::string& name) {
+      channel.step(kernel.role + " kernel, case '" + name + "'", call);
+    };
+    Verdict one;
+    try {
+      one = verifier.verify(kernel, before);
+    } catch (const DriverError& e) {
+      one = {e.sticky() ? "crash" : "unsupported", e.what(), 0};
+    }
+    if (one.status != "ok") return {one.status, kernel.role + " kernel: " + one.detail, one.error};
+    worst.error = std::max(worst.error, one.error);
+  }
+  return worst;
+}
+
+/// The worker's body: verdicts for files[from...], in order, until the deadline or a crash.
+void verify_from(const std::vector<const KernelFile*>& files, size_t from, const VerifyOptions& o,
+                 Channel& channel) {
+  channel.step("opening the device", kStartSeconds);
+  const Context context(o.ordinal);
+  const Toolbox tools(context);
+  Verifier verifier(context, tools, o.seed);
+  for (size_t i = from; i < files.size(); ++i) {
+    if (i > 0 && wall_seconds() > o.deadline) return; // the first one is the default: it is always verified
+    Verdict v;
+    try {
+      v = verify_file(*files[i], verifier, o.call_seconds, channel);
+    } catch (const std::exception& e) { // not only Error: no memory for one must not end the others
+      v = {"unsupported", e.what(), 0};
+    }
+    channel.send({{"file", i}, {"status", v.status}, {"detail", v.detail}, {"error", finite(v.error)}});
+    if (v.status == "crash") std::_Exit(0); // the context is lost; destructors would only fail
+  }
+}
+
+} // namespace
+
+size_t verify_files(const std::vector<const KernelFile*>& files, VerifyOptions options,
+                    const std::function<void(size_t, const Verdict&)>& on_verdict) {
+  size_t next = 0;
+  double last = wall_seconds();
+  const auto on_message = [&](const Json& m) {
+    on_verdict(next, {m.value("status", ""), m.value("detail", ""), m.value("error", 0.0)});
+    ++next, last = wall_seconds();
+  };
+  while (next < files.size()) {
+    const size_t before = next;
+    const WorkerEnd end =
+        run_worker([&](Channel& channel) { verify_from(files, next, options, channel); }, on_message);
+    if (end.kind == WorkerEnd::done || next >= files.size()) break;
+    if (next > before && end.kind == WorkerEnd::crash)
+      continue; // it ended itself after a crash that it reported
+    const double lost = wall_seconds() - std::exchange(last, wall_seconds());
+    if (end.kind == WorkerEnd::timeout)
+      options.deadline += lost; // waiting for one that hangs is not at the others' expense
+    on_verdict(next++, {end.kind == WorkerEnd::timeout ? "timeout" : "crash", end.detail, 0});
+  }
+  return next;
+}
+
+bool verify(const VerifyCommand& command) {
+  std::vector<KernelFile> files;
+  std::vector<const KernelFile*> good;
+  std::vector<std::string> names;
+  std::map<std::string, int> counts;
+  for (const std::string& path : command.files) {
+    KernelFile file = KernelFile::read(path);
+    if (file.status == "empty") continue;
+    if (file.arch == "cpu")
+      throw Error("`verify` is for GPU kernels", path, "it is for the arch cpu",
+                  "use `deepgen-measure run` for those");
+    if (file.status != "ok") {
+      counts["compile_error"]++;
+      std::printf("compile_error %s %s\n", path.c_str(), file.detail.c_str());
+      continue;
+    }
+    files.push_back(std::move(file)), names.push_back(path);
+  }
+  for (const KernelFile& file : files) good.push_back(&file);
+  const double start = wall_seconds();
+  verify_files(good, command.options, [&](size_t i, const Verdict& v) {
+    counts[v.status]++;
+    std::printf("%-13s %s error %.3f%s%s\n", v.status.c_str(), names[i].c_str(), v.error,
+                v.detail.empty() ? "" : ": ", v.detail.c_str());
+    std::fflush(stdout);
+  });
+  std::string summary;
+  for (const auto& [status, count] : counts)
+    summary += (summary.empty() ? "" : ", ") + std::to_string(count) + " " + status;
+  std::printf("%zu files: %s in %.1f s\n", command.files.size(), summary.c_str(), wall_seconds() - start);
+  return counts.size() == 1 && counts.count("ok");
+}
+
+} // namespace deepgen::cuda
