@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "measure/cuda_devices.h"
 #include "runtime/cpu.h"
 #include "runtime/include/deepgen/kernel_abi.h"
 
@@ -94,14 +95,6 @@ Device find_cpu() {
   return d;
 }
 
-std::vector<std::string> nvidia_gpus() {
-  std::vector<std::string> names;
-  for (const fs::path& gpu : children("/proc/driver/nvidia/gpus"))
-    if (std::string name = field_of(gpu / "information", "Model"); !name.empty())
-      names.push_back(name);
-  return names;
-}
-
 /// "gfx942" of each GPU that the kernel fusion driver lists; its CPU nodes have version 0.
 std::vector<std::string> amd_gpus() {
   std::vector<std::string> archs;
@@ -119,20 +112,13 @@ std::vector<std::string> amd_gpus() {
   return archs;
 }
 
-Device find_gpu(const std::string& arch) {
+Device find_amd(const std::string& arch) {
   Device d;
   d.arch = arch;
   d.isa = 0;
   d.cores = 0;
   d.l1d = d.l2 = d.l3 = 0;
   d.present = false;
-  if (arch.rfind("sm_", 0) == 0) {
-    const auto names = nvidia_gpus();
-    d.present = !names.empty();
-    if (d.present)
-      d.name = names.front();
-    return d;
-  }
   const auto archs = amd_gpus();
   d.present = std::find(archs.begin(), archs.end(), arch) != archs.end();
   if (d.present)
@@ -149,8 +135,10 @@ std::string size_text(int64_t bytes) {
 Device find_device(const std::string& arch) {
   if (arch == "cpu")
     return find_cpu();
-  if (arch.rfind("sm_", 0) == 0 || arch.rfind("gfx", 0) == 0)
-    return find_gpu(arch);
+  if (arch.rfind("sm_", 0) == 0)
+    return cuda::find(arch);
+  if (arch.rfind("gfx", 0) == 0)
+    return find_amd(arch);
   throw Error("unknown arch '" + arch + "'", "--arch", "", "use cpu, sm_<number> or gfx<number>");
 }
 
@@ -159,8 +147,10 @@ std::vector<std::string> list_devices() {
   std::vector<std::string> lines = {"cpu      " + cpu.name + ", x86-64-v" + std::to_string(cpu.isa) + ", " +
                                     std::to_string(cpu.cores) + " cores, L1d " + size_text(cpu.l1d) +
                                     ", L2 " + size_text(cpu.l2) + ", L3 " + size_text(cpu.l3)};
-  for (const std::string& name : nvidia_gpus())
-    lines.push_back("sm_*     " + name);
+  for (const Device& d : cuda::devices())
+    lines.push_back(d.arch + std::string(9 - std::min<size_t>(8, d.arch.size()), ' ') + d.name + ", " +
+                    std::to_string(d.cores) + " multiprocessors, L2 " + size_text(d.l2) + ", " +
+                    std::to_string(d.memory_bandwidth / 1000000000) + " GB/s, " + d.uuid);
   for (const std::string& arch : amd_gpus())
     lines.push_back(arch + std::string(9 - std::min<size_t>(8, arch.size()), ' ') + "AMD GPU");
   return lines;

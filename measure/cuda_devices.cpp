@@ -1,0 +1,96 @@
+#include "measure/cuda_devices.h"
+
+#include "base/error.h"
+#include "measure/cuda_driver.h"
+#include "measure/worker.h"
+
+#include <cstdio>
+
+namespace deepgen::cuda {
+namespace {
+
+constexpr double kDriverSeconds = 60;
+
+/// "GPU-01234567-89ab-cdef-0123-456789abcdef", as nvidia-smi prints it.
+std::string uuid_of(const Driver& d, int device) {
+  unsigned char bytes[16];
+  check(d.cuDeviceGetUuid(bytes, device), "asking for the UUID of the device");
+  std::string text = "GPU";
+  for (int i = 0; i < 16; ++i) {
+    char hex[4];
+    std::snprintf(hex, sizeof hex, "%02x", bytes[i]);
+    text += (i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "") + std::string(hex);
+  }
+  return text;
+}
+
+Device describe(const Driver& d, int ordinal) {
+  int device = 0;
+  check(d.cuDeviceGet(&device, ordinal), "opening a device");
+  const auto ask = [&](Attribute a) {
+    int value = 0;
+    check(d.cuDeviceGetAttribute(&value, int(a), device), "asking for a fact about the device");
+    return int64_t(value);
+  };
+  char name[128] = "";
+  check(d.cuDeviceGetName(name, sizeof name, device), "asking for the name of the device");
+  Device x;
+  x.arch = "sm_" + std::to_string(ask(Attribute::capability_major) * 10 + ask(Attribute::capability_minor));
+  x.present = true, x.name = name, x.uuid = uuid_of(d, device);
+  x.isa = 0, x.l1d = 0, x.l3 = 0;
+  x.cores = ask(Attribute::multiprocessors);
+  x.l2 = ask(Attribute::l2_bytes);
+  x.shared_block = ask(Attribute::shared_per_block);
+  x.shared_multiprocessor = ask(Attribute::shared_per_multiprocessor);
+  x.clock_khz = ask(Attribute::clock_khz);
+  x.memory_bandwidth = 2 * ask(Attribute::memory_clock_khz) * 1000 * ask(Attribute::memory_bus_bits) / 8;
+  return x;
+}
+
+/// The worker's body.
+void describe_all(Channel& channel) {
+  channel.step("asking the NVIDIA driver for its devices", kDriverSeconds);
+  const Driver* d = driver();
+  int count = 0;
+  if (!d || d->cuInit(0) != 0 || d->cuDeviceGetCount(&count) != 0)
+    return; // no driver, or one without a device
+  for (int i = 0; i < count; ++i) channel.send(describe(*d, i).to_json());
+}
+
+} // namespace
+
+std::vector<Device> devices() {
+  std::vector<Device> found;
+  const WorkerEnd end =
+      run_worker(describe_all, [&](const Json& json) { found.push_back(Device::from_json(json)); });
+  if (end.kind != WorkerEnd::done)
+    std::fprintf(stderr, "deepgen-measure: the NVIDIA driver failed, so its devices are not used: %s\n",
+                 end.detail.c_str());
+  return found;
+}
+
+Device find(const std::string& arch) {
+  const Device usual = generic_gpu(arch);
+  for (Device& d : devices())
+    if (d.compute_capability() == usual.compute_capability()) {
+      d.arch = arch;
+      return d;
+    }
+  return usual;
+}
+
+int ordinal_of(const std::string& uuid) {
+  const Driver* d = driver();
+  int count = 0;
+  if (d && d->cuInit(0) == 0 && d->cuDeviceGetCount(&count) == 0)
+    for (int i = 0; i < count; ++i) {
+      int device = 0;
+      check(d->cuDeviceGet(&device, i), "opening a device");
+      if (uuid_of(*d, device) == uuid) return i;
+    }
+  throw Error("the device is not attached", uuid,
+              "none of the " + std::to_string(count) + " visible GPUs is it",
+              "delete device.json to find the devices again, or look at CUDA_VISIBLE_DEVICES");
+}
+
+} // namespace deepgen::cuda

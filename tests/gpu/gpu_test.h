@@ -1,0 +1,27 @@
+// The fixture of tests that need an NVIDIA GPU.
+#pragma once
+
+#include "measure/cuda_devices.h"
+
+#include <gtest/gtest.h>
+
+namespace deepgen {
+
+/// Skips where none is attached. The driver is not loaded in this process: it forks workers.
+class GpuTest : public testing::Test {
+protected:
+  void SetUp() override {
+    if (!device().present) GTEST_SKIP() << "no NVIDIA GPU here";
+  }
+  static const Device& device() {
+    static const Device first = [] {
+      const std::vector<Device> all = cuda::devices();
+      Device none;
+      none.present = false;
+      return all.empty() ? none : all.front();
+    }();
+    return first;
+  }
+};
+
+} // namespace deepgen
