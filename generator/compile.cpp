@@ -43,6 +43,9 @@ Kernel compile_one(const Problem& problem, const std::string& arch, const Choice
   Kernel kernel = std::move(emitted.kernel);
   if (is_gpu(arch)) {
     auto module = translate_gpu(*emitted.module, context, kernel.target);
+    for (const Launch& launch : kernel.launches)
+      if (!module->getFunction(launch.entry))
+        throw Error("template " + choice.template_name + " did not define the entry " + launch.entry);
     optimize_gpu(*module, kernel.target);
     kernel.ptx = emit_ptx(*module, kernel.target);
   } else {
@@ -72,15 +75,22 @@ public:
       kernel.sha256 = sha256_hex(kernel.code.empty() ? kernel.ptx : kernel.code);
       // The awkward kernel is never timed, and a fallback has no alternative: both may be slow.
       if (std::string why = why_rejected(kernel); kernel.role == "main" && !why.empty())
-        throw Error("rejected after assembly: " + why);
+        throw Error("the assembled kernel is rejected: " + why);
     }
   }
 
 private:
-  static constexpr double kAssemblerSeconds = 60;
+  static constexpr double kAssemblerSeconds = 30;
   KernelFile& file_;
   std::vector<Assembly> assemblies_;
 };
+
+/// " ptxas 13.0.88" for a GPU.
+std::string assembler(const std::string& arch) {
+  if (!is_gpu(arch)) return "";
+  const std::string version = ptxas_version();
+  return " " + (version.empty() ? "without ptxas" : version);
+}
 
 std::string printed(mlir::ModuleOp value) {
   std::string text;
@@ -120,9 +130,11 @@ KernelFile compile_candidate(const Problem& problem, const std::string& arch, co
   return file;
 }
 
-std::string codegen_id() { return std::string("llvm ") + DEEPGEN_LLVM_VERSION + " sources " + kCodegenHash; }
-std::string toolchain() {
-  return std::string("deepgen ") + DEEPGEN_VERSION + " llvm " + DEEPGEN_LLVM_VERSION;
+std::string codegen_id(const std::string& arch) {
+  return std::string("llvm ") + DEEPGEN_LLVM_VERSION + assembler(arch) + " sources " + kCodegenHash;
+}
+std::string toolchain(const std::string& arch) {
+  return std::string("deepgen ") + DEEPGEN_VERSION + " llvm " + DEEPGEN_LLVM_VERSION + assembler(arch);
 }
 
 std::string dump_stage(const Problem& problem, const std::string& arch, const Choice& choice,

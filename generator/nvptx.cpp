@@ -19,6 +19,7 @@
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/LICM.h"
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/LoopRotation.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
@@ -27,13 +28,47 @@
 namespace deepgen {
 namespace {
 
-/// The PTX ISA version that introduced the target.
+/// The PTX ISA version for the target: the one that introduced it, and at least CUDA 12.0's, which the runtime's driver
+/// entry points need anyhow.
 int target_version(const std::string& target) {
   const int64_t capability = compute_capability(target);
   return capability >= 120 ? 87 : capability >= 100 ? 86 : 80;
 }
 
-int isa_version(const llvm::Module&, const std::string& target) { return std::max(target_version(target), 84); }
+/// What came later than its target: the version that a call of an intrinsic, or a piece of inline assembly, needs when its
+/// name or text has both words.
+int instruction_version(llvm::StringRef text) {
+  struct Row {
+    const char *word, *other;
+    int version;
+  };
+  static constexpr Row rows[] = {{"mma", "e4m3", 84},
+                                 {"mma", "e5m2", 84},
+                                 {"cvt", "e4m3x2", 81},
+                                 {"cvt", "e5m2x2", 81},
+                                 {"nvvm.", "e4m3x2", 81},
+                                 {"nvvm.", "e5m2x2", 81},
+                                 {"tensormap.replace", "", 83},
+                                 {"cp.async.bulk", "shared::cta.global", 86},
+                                 {"cp.async.bulk", "g2s.cta", 86},
+                                 {"cp.async.bulk", "to.shared.cta", 86}};
+  int version = 0;
+  for (const Row& row : rows)
+    if (text.contains(row.word) && text.contains(row.other)) version = std::max(version, row.version);
+  return version;
+}
+
+int isa_version(const llvm::Module& module, const std::string& target) {
+  int version = target_version(target);
+  for (const llvm::Function& f : module) {
+    if (f.isDeclaration()) version = std::max(version, instruction_version(f.getName()));
+    for (const llvm::Instruction& i : llvm::instructions(f))
+      if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i))
+        if (auto* text = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()))
+          version = std::max(version, instruction_version(text->getAsmString()));
+  }
+  return version;
+}
 
 /// One target machine a target, ISA version and process: building one costs milliseconds.
 llvm::TargetMachine& target_machine(const std::string& cpu, int version) {
@@ -96,9 +131,13 @@ void optimize_gpu(llvm::Module& module, const std::string& target) {
   passes.addPass(llvm::EarlyCSEPass());
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  llvm::LoopPassManager in_loops; // rotated, a loop has one branch less an iteration
+  in_loops.addPass(llvm::LoopRotatePass());
+  in_loops.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(in_loops), true));
   passes.addPass(llvm::EarlyCSEPass(true));
   passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
   llvm::ModulePassManager pipeline;
   pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   pipeline.addPass(llvm::GlobalDCEPass());

@@ -35,6 +35,10 @@ int memory_file(const char* name) {
   return fd;
 }
 
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+}
+
 std::string descriptor_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
 void write_all(int fd, const std::string& bytes) {
@@ -136,22 +140,22 @@ PtxasReport parse_ptxas(const std::string& output) {
   PtxasReport report;
   std::istringstream lines(output);
   std::smatch match;
-  static const std::regex entry("Compiling entry function '([^']+)'"), used("Used ([0-9]+) registers");
-  bool in_entry = false; // "Function properties" of device functions follow too
+  static const std::regex entry("Compiling entry function '([^']+)'"), function("Function properties for (.*)"),
+      used("Used ([0-9]+) registers"), warning("(warning *: |info *: (?=\\(C[0-9]+\\)))(.*)");
+  bool of_entry = false; // functions that an entry calls have properties too
   for (std::string line; std::getline(lines, line);) {
-    if (line.find("warning") != std::string::npos || line.find("(C7") != std::string::npos) {
-      report.warnings.push_back(line);
+    if (std::regex_search(line, match, warning)) {
+      report.warnings.push_back(match.prefix().str() == "ptxas " ? match[2].str() : line);
     } else if (std::regex_search(line, match, entry)) {
       report.entries.emplace_back().entry = match[1];
-      in_entry = true;
-    } else if (report.entries.empty() || !in_entry) {
-      continue;
-    } else if (line.find("bytes stack frame") != std::string::npos) {
+    } else if (std::regex_search(line, match, function)) {
+      of_entry = !report.entries.empty() && match[1] == report.entries.back().entry;
+    } else if (of_entry && line.find("bytes stack frame") != std::string::npos) {
       Launch& l = report.entries.back();
       l.stack = number_before(line, "stack frame");
       l.spill_stores = number_before(line, "spill stores");
       l.spill_loads = number_before(line, "spill loads");
-    } else if (std::regex_search(line, match, used)) {
+    } else if (of_entry && std::regex_search(line, match, used)) {
       report.entries.back().registers = std::stoll(match[1]);
       report.entries.back().static_shared = number_before(line, "smem");
     }
@@ -161,8 +165,9 @@ PtxasReport parse_ptxas(const std::string& output) {
 
 std::string find_ptxas() {
   if (const char* chosen = std::getenv("DEEPGEN_PTXAS"); chosen && *chosen) {
+    if (chosen == std::string("none")) return "";
     if (!executable(chosen))
-      throw Error("DEEPGEN_PTXAS names no program", chosen, "", "set it to the path of ptxas, or unset it");
+      throw Error("DEEPGEN_PTXAS names no program", chosen, "", "set it to the path of ptxas or to none, or unset it");
     return chosen;
   }
   for (const fs::path& path : candidates())
@@ -222,6 +227,7 @@ void Assembly::finish(Kernel& kernel, double seconds) {
   const bool in_time = drain(messages_, text, seconds);
   if (!in_time) kill(process_, SIGKILL);
   const int status = wait_for(std::exchange(process_, -1));
+  replace_all(text, descriptor_path(input_), "kernel.ptx");
   const std::string quoted = text.substr(0, kLongestMessage);
   if (!in_time) throw Error("ptxas took longer than " + std::to_string(int(seconds)) + " s", kernel.target, quoted);
   if (status != 0) throw Error("ptxas refuses the kernel's PTX", kernel.target, quoted);
@@ -239,12 +245,18 @@ void Assembly::finish(Kernel& kernel, double seconds) {
 }
 
 std::string why_rejected(const Kernel& kernel) {
-  for (const Launch& l : kernel.launches)
+  for (const Launch& l : kernel.launches) {
+    const std::string used = l.entry + " uses " + std::to_string(l.registers) + " registers";
     if (l.spill_stores || l.spill_loads || l.stack)
-      return l.entry + " has " + std::to_string(l.registers) + " registers, " + std::to_string(l.stack) +
-             " bytes of stack, " + std::to_string(l.spill_stores) + " bytes of spill stores, " +
-             std::to_string(l.spill_loads) + " bytes of spill loads";
-  static const std::regex serialised("C75(08|10|11|14|15|17|19)");
+      return used + ", " + std::to_string(l.stack) + " bytes of stack, " + std::to_string(l.spill_stores) +
+             " bytes of spill stores, " + std::to_string(l.spill_loads) + " bytes of spill loads";
+    const int64_t threads = l.block[0] * l.block[1] * l.block[2];
+    if (const int64_t total = (l.registers + 7) / 8 * 8 * threads; total > 65536)
+      return used + " in " + std::to_string(threads) + " threads: a multiprocessor has 65536";
+  }
+  // A wait after each wgmma (7510, 7511, 7514), or waits and arrivals that the template did not ask for (7515, 7517, 7519);
+  // setmaxnreg ignored (7508).
+  static const std::regex serialised("\\(C75(08|10|11|14|15|17|19)\\)");
   for (const std::string& warning : kernel.warnings)
     if (std::regex_search(warning, serialised)) return "ptxas warns: " + warning;
   return "";

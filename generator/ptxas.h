@@ -15,8 +15,8 @@ struct PtxasReport {
 };
 PtxasReport parse_ptxas(const std::string& output);
 
-/// Path of ptxas: $DEEPGEN_PTXAS, else in $CUDA_HOME/bin, $CUDA_PATH/bin, PATH, /usr/local/cuda*/bin; empty when there is
-/// none. Throws Error when DEEPGEN_PTXAS names no program.
+/// Path of ptxas: $DEEPGEN_PTXAS ("none": do without), else in $CUDA_HOME/bin, $CUDA_PATH/bin, PATH, /usr/local/cuda*/bin;
+/// empty when there is none. Throws Error when DEEPGEN_PTXAS names no program.
 std::string find_ptxas();
 /// "ptxas 13.0.88"; empty when there is none.
 std::string ptxas_version();

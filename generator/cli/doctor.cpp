@@ -3,6 +3,7 @@
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/compile.h"
+#include "generator/ptxas.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -25,10 +26,6 @@ const std::vector<Tool> kTools = {
     {"cmake", {"cmake"}, true, "apt install cmake (3.25 or newer)"},
     {"ninja", {"ninja"}, true, "apt install ninja-build (1.11 or newer)"},
     {"C++ compiler", {"c++", "g++", "clang++"}, true, "apt install g++"},
-    {"CUDA ptxas",
-     {"ptxas", "/usr/local/cuda/bin/ptxas"},
-     false,
-     "install the CUDA Toolkit; needed for NVIDIA archs"},
     {"ROCm", {"rocminfo", "/opt/rocm/bin/rocminfo"}, false, "install ROCm; needed for AMD archs"}};
 
 /// Full path of a program: looked up in PATH unless it has a slash.
@@ -71,6 +68,15 @@ bool check_device() {
   }
 }
 
+void check_ptxas() {
+  const std::string program = find_ptxas();
+  if (program.empty())
+    line("CUDA ptxas", "not found: install the CUDA Toolkit, or set DEEPGEN_PTXAS; without it kernels for NVIDIA GPUs are "
+                       "PTX only, which the driver compiles when a program loads them");
+  else
+    line("CUDA ptxas", program + ", " + ptxas_version());
+}
+
 void check_openblas() {
   for (const char* name : {"libopenblas.so.0", "libopenblas.so"})
     if (void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
@@ -93,6 +99,7 @@ void add_doctor_command(CLI::App& app, CliContext& context) {
     bool good = check_device();
     for (const Tool& tool : kTools)
       good &= check_tool(tool);
+    check_ptxas();
     check_openblas();
     context.status = good ? 0 : 1;
   });
