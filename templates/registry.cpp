@@ -1,13 +1,15 @@
 // The list of all templates: a new family is one line here.
 #include "base/error.h"
 #include "templates/cpu_tile.h"
+#include "templates/gemv.h"
 
 namespace deepgen {
 namespace {
 
 std::vector<const Template*>& registry() {
   static const CpuTile cpu_tile;
-  static std::vector<const Template*> all = {&cpu_tile};
+  static const Gemv gemv;
+  static std::vector<const Template*> all = {&cpu_tile, &gemv};
   return all;
 }
 

@@ -1,0 +1,293 @@
+#include "templates/gemv.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace deepgen {
+namespace {
+
+constexpr const char* kForm = "form";
+constexpr const char* kVec = "vec";
+constexpr const char* kWidth = "width";
+constexpr const char* kRowWarps = "rwarps";
+constexpr const char* kKWarps = "kwarps";
+constexpr const char* kUnroll = "unroll";
+constexpr const char* kSplits = "splits";
+constexpr const char* kHint = "hint";
+constexpr const char* kPipeline = "pipe";
+constexpr const char* kDependent = "pdl";
+
+int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
+int64_t round_up(int64_t x, int64_t y) { return ceil_div(x, y) * y; }
+std::string text(int64_t x) { return std::to_string(x); }
+
+bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
+
+/// Whether mma.sync multiplies these operands straight from registers as they were loaded. Elements of 8 bits
+/// that are not consecutive along K would first have to be transposed byte by byte.
+std::string why_no_mma(const Problem& p, const GemvTiling& t, int64_t capability) {
+  if (p.a == Type::f32 || p.a == Type::f64) return "form=1 (mma) does not multiply " + to_string(p.a);
+  if (p.a != p.b && !is_fp8(p.a)) return "form=1 (mma) needs A and B of one type";
+  if (is_fp8(p.a) && capability < 89) return "form=1 (mma) multiplies 8-bit floats from sm_89 on";
+  if (t.size == 1 && !t.k_major) return "form=1 (mma) needs 8-bit weights with rows along K";
+  return "";
+}
+
+/// The bytes, up to 16, to which every row of W (of the vectors) starts in a dense problem.
+int64_t dense_alignment(const Problem& p, bool of_b) {
+  const int64_t pitch = of_b ? p.b_columns() * size_of(p.b) : p.a_columns() * size_of(p.a);
+  return std::min<int64_t>(16, pitch & -pitch);
+}
+
+/// What does not depend on a config.
+GemvTiling bare(const Problem& p) {
+  Config c;
+  for (const char* name : {kForm, kHint, kPipeline, kDependent}) c.set(name, 0);
+  for (const char* name : {kRowWarps, kKWarps, kUnroll, kSplits}) c.set(name, 1);
+  c.set(kVec, 16);
+  c.set(kWidth, 64);
+  return GemvTiling(p, c);
+}
+
+int64_t max_threads(int64_t capability) {
+  return capability == 86 || capability == 89 || capability == 120 ? 1536 : 2048;
+}
+
+/// Blocks that one multiprocessor holds at a time.
+int64_t resident_blocks(const GemvTiling& t, const Device& device) {
+  const int64_t capability = device.compute_capability();
+  const int64_t registers = round_up(t.registers(), 8) * t.threads;
+  const int64_t shared = round_up(t.shared_bytes() + 1024, 1024);
+  return std::max<int64_t>(
+      1, std::min({max_threads(capability) / t.threads, 65536 / registers,
+                   device.shared_multiprocessor / shared, int64_t(capability == 86 ? 16 : 24)}));
+}
+
+std::string why_illegal_load(const Problem& p, const Device& device, const GemvTiling& t) {
+  if (t.vec < t.size || t.vec > 16)
+    return "vec=" + text(t.vec) + " is not between an element of " + text(t.size) + " and 16 bytes";
+  if (int64_t align = dense_alignment(p, t.weights_b); t.vec > align)
+    return "vec=" + text(t.vec) + " exceeds the alignment of W's dense rows, " + text(align) + " bytes";
+  if (int64_t align = dense_alignment(p, !t.weights_b); t.vector_align() > align)
+    return "loads of " + text(t.vector_align()) + " bytes exceed the alignment of the vectors' dense rows, " +
+           text(align) + " bytes";
+  if (t.mma) {
+    if (std::string why = why_no_mma(p, t, device.compute_capability()); !why.empty()) return why;
+    if (t.k_major && t.vec < 8) return "form=1 (mma) needs loads of two registers, not vec=" + text(t.vec);
+    if (!t.k_major && t.vec < 2 * t.size) return "form=1 (mma) needs two rows of W in a load";
+  }
+  const int64_t unit = !t.mma ? (t.k_major ? 1 : t.elements) : (t.k_major ? 16 : 8 * t.elements);
+  const int64_t least = !t.mma && !t.k_major ? 4 * unit : unit, most = (!t.mma && !t.k_major) ? 32 * unit
+                                                                       : t.mma && !t.k_major  ? 2 * unit
+                                                                       : t.mma                ? 4 * unit
+                                                                                              : 8;
+  if (t.width < least || t.width > most || t.width % unit || (t.width / unit & (t.width / unit - 1)))
+    return "width=" + text(t.width) + " is not a power of two times " + text(unit) + " from " + text(least) +
+           " to " + text(most);
+  if (t.dependent && device.compute_capability() < 90) return "pdl=1 needs sm_90";
+  return "";
+}
+
+std::string why_illegal_shape(const GemvTiling& t) {
+  const int64_t warps = t.row_warps * t.k_warps;
+  if (warps > 32) return "rwarps*kwarps=" + text(warps) + " warps exceed the 32 of a block";
+  if (t.width > 1 && t.width / 2 >= t.rows && t.row_warps == 1 && !t.mma && t.k_major)
+    return "half of width=" + text(t.width) + " covers all rows";
+  if (t.row_warps > 1 && t.width * t.row_warps / 2 >= t.rows)
+    return "half of rwarps=" + text(t.row_warps) + " covers all rows";
+  if (t.unroll > 1 && t.k_step / 2 >= t.k) return "half of unroll=" + text(t.unroll) + " covers K";
+  if (const int64_t steps = ceil_div(t.k, t.k_step); t.workers > 1 && t.workers > steps)
+    return "kwarps*splits=" + text(t.workers) + " warps share " + text(steps) + " steps of K";
+  if (t.pipeline && t.k / t.k_step <= t.workers) return "pipe=1 needs more than one step of K for a warp";
+  return "";
+}
+
+std::string why_illegal_resources(const GemvTiling& t, const Device& device) {
+  const int64_t limit = std::min<int64_t>(255, 65536 / t.threads);
+  if (t.registers() > limit)
+    return "about " + text(t.registers()) + " registers a thread exceed the " + text(limit) + " of " +
+           text(t.threads) + " threads";
+  if (t.shared_bytes() > device.shared_block)
+    return text(t.shared_bytes()) + " bytes of shared memory exceed the device's " +
+           text(device.shared_block);
+  if (t.loads() > 16) return text(t.loads()) + " loads of one lane in flight: more than 16 do not pay";
+  return "";
+}
+
+/// Warp instructions per iteration of a warp: loads, conversions, multiplications.
+double instructions(const GemvTiling& t) {
+  const double words = std::max(1.0, double(t.vec) / 4), loads = double(t.loads());
+  const double vectors = double(t.vectors), elements = double(t.elements);
+  if (t.mma) {
+    const double tiles = loads * words / 4; // of m16 by one k step
+    const double pieces = double(t.positions * t.columns / 8) * (t.vectors_k_major ? 1.0 : elements * 2);
+    return loads * 2 + pieces * 2 + tiles * double(t.columns) / 8 * 2 + (t.k_major ? 0 : loads * words * 1.5);
+  }
+  const double convert = t.size >= 4 ? 0 : t.size == 2 ? 1 : 1.5;
+  const double dot =
+      t.weight_type == Type::i8 && t.k_major && t.vec >= 4 ? 4 : 1; // elements of an instruction
+  const double per_vector =
+      t.k_major ? elements * convert + (t.vectors_k_major ? 2 : 2 * elements) : 2 + convert;
+  return loads * (2 + elements * convert + elements * vectors / dot) +
+         double(t.positions) * vectors * per_vector;
+}
+
+} // namespace
+
+bool gemv_weights_are_b(const Problem& p) { return p.m <= 16 && (p.n > 16 || p.m <= p.n); }
+
+GemvTiling::GemvTiling(const Problem& p, const Config& c)
+    : weights_b(gemv_weights_are_b(p)), k_major(weights_b ? p.b_transposed() : !p.a_transposed()),
+      vectors_k_major(weights_b ? !p.a_transposed() : p.b_transposed()), weight_type(weights_b ? p.b : p.a),
+      vector_type(weights_b ? p.a : p.b), rows(weights_b ? p.n : p.m), vectors(weights_b ? p.m : p.n), k(p.k),
+      size(size_of(p.a)), mma(c[kForm] == 1), vec(c[kVec]), width(c[kWidth]), row_warps(c[kRowWarps]),
+      k_warps(c[kKWarps]), unroll(c[kUnroll]), splits(c[kSplits]), hint(c[kHint]),
+      pipeline(c[kPipeline] == 1), dependent(c[kDependent] == 1) {
+  elements = std::max<int64_t>(1, vec / size);
+  if (!k_major && !mma) {
+    lanes_k = std::max<int64_t>(1, 32 / std::max<int64_t>(1, width / elements)), groups = 1,
+    positions = unroll;
+    k_step = lanes_k * unroll, lane_k = 1, vector_elements = 1;
+  } else if (!k_major) {
+    // An instruction takes two registers of consecutive elements of K from each of four lanes.
+    const int64_t run = 8 / size;
+    lanes_k = 4, groups = std::max<int64_t>(1, width / (8 * elements)), positions = run * unroll;
+    k_step = 4 * run * unroll, lane_k = run, vector_elements = run;
+  } else {
+    lanes_k = mma ? 4 : 32, groups = mma ? width / 8 : width, positions = unroll;
+    k_step = lanes_k * elements * unroll, lane_k = elements, vector_elements = elements;
+  }
+  columns = mma ? round_up(vectors, 8) : vectors;
+  block_rows = width * row_warps, threads = 32 * row_warps * k_warps, row_blocks = ceil_div(rows, block_rows);
+  workers = k_warps * splits;
+}
+
+int64_t GemvTiling::registers() const {
+  const int64_t word = size == 8 ? 2 : 1, piece = std::max<int64_t>(1, vec / 4);
+  const int64_t accumulators = mma       ? width * columns / 32
+                               : k_major ? groups * vectors * word
+                                         : elements * vectors * word;
+  const int64_t vector_piece = mma ? columns / 8 * (k_major ? piece : 2) : vectors * (k_major ? piece : word);
+  const int64_t converted = mma ? (k_major ? 0 : 2 * piece) : elements * word;
+  return 28 + accumulators + loads() * piece * (pipeline ? 2 : 1) + vector_piece + converted +
+         2 * (k_major ? groups : positions);
+}
+
+int64_t GemvTiling::shared_bytes() const { return k_warps * block_rows * columns * (size == 8 ? 8 : 4); }
+
+std::string Gemv::why_not(const Problem& p, const std::string& arch) const {
+  const int64_t capability = compute_capability(arch);
+  if (!capability) return "gemv generates code for NVIDIA GPUs, not " + arch;
+  if (capability < 80) return "gemv needs sm_80 or later";
+  if (p.op != "gemm") return "gemv serves gemm, not " + p.op;
+  if (p.m > 16 && p.n > 16) return "gemv needs M <= 16 or N <= 16";
+  if (!p.epilogue.empty() || p.batch > 1 || p.d == Type::f64 || p.d == Type::i32)
+    return "gemv does not have this epilogue, batch or output yet";
+  if ((is_fp8(p.a) || is_fp8(p.b)) && capability < 89) return "8-bit floats need sm_89 or later";
+  return "";
+}
+
+std::vector<Parameter> Gemv::parameters(const Problem& p, const Device& device) const {
+  const GemvTiling t = bare(p);
+  const bool mma = why_no_mma(p, t, device.compute_capability()).empty();
+  const int64_t align = dense_alignment(p, t.weights_b);
+  std::vector<int64_t> vecs = {align}, widths;
+  if (align / 2 >= t.size && align > 4) vecs.push_back(align / 2);
+  for (int64_t vec : vecs)
+    for (int64_t lanes : {4, 8, 16, 32})
+      if (!t.k_major) widths.push_back(lanes * (vec / t.size));
+  if (t.k_major)
+    widths = mma ? std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64} : std::vector<int64_t>{1, 2, 4, 8};
+  std::sort(widths.begin(), widths.end());
+  widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
+  return {{kForm, mma ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{0},
+           "0: fused multiply-add; 1: tensor cores (mma.sync)"},
+          {kVec, vecs, "bytes of one load of W"},
+          {kWidth, widths, "rows of W of one warp"},
+          {kRowWarps, {1, 2, 4, 8}, "warps of a block side by side along the rows of W"},
+          {kKWarps, {1, 2, 4, 8, 16}, "warps of a block that share K"},
+          {kUnroll, {1, 2, 4, 8, 16}, "loads along K that are in flight together, per row"},
+          {kSplits, {1, 2, 3, 4, 6, 8, 16}, "blocks that share K; above 1, a second launch adds their sums"},
+          {kHint, {2, 1}, "1: W bypasses L1; 2: and L2 fetches 256 bytes at a time"},
+          {kPipeline, {0, 1}, "1: the next iteration's loads are issued before this one's arithmetic"},
+          {kDependent,
+           device.compute_capability() >= 90 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
+           "1: programmatic dependent launch"}};
+}
+
+std::string Gemv::why_illegal(const Problem& p, const Device& device, const Config& config) const {
+  const GemvTiling t(p, config);
+  if (std::string why = why_illegal_load(p, device, t); !why.empty()) return why;
+  if (std::string why = why_illegal_shape(t); !why.empty()) return why;
+  return why_illegal_resources(t, device);
+}
+
+// Little's law decides: bandwidth is bytes in flight over latency. The constants are nominal (only the order
+// matters): 0.8 us of latency under load, 85 % of the peak bandwidth at best, one multiprocessor at most 64
+// bytes a clock.
+double Gemv::cost(const Problem& p, const Device& device, const Config& config) const {
+  constexpr double kLatency = 0.8e-6, kLaunch = 2.0e-6, kEfficiency = 0.85;
+  const GemvTiling t(p, config);
+  const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
+  const double blocks = double(t.row_blocks * t.splits * p.batch);
+  const double per_core = std::ceil(blocks / cores);
+  const double resident = std::min(double(resident_blocks(t, device)), per_core);
+  const double steps = std::ceil(double(t.k) / double(t.k_step * t.workers)); // of one warp
+  const double weights = double(t.rows * t.k * t.size * p.batch);
+  // Lines that a load touches only in part still travel whole sectors.
+  const double run = double(t.k_major ? t.lanes_k * t.vec : t.width * t.size);
+  const double sectors = std::max(1.0, 32.0 / std::max(run, 1.0));
+  const double in_flight = resident * double(t.threads * t.loads() * t.vec) * (t.pipeline ? 1.0 : 0.7);
+  const double core_rate = std::min(in_flight / kLatency, 64 * clock);
+  const double block_bytes = double(t.block_rows) * double(t.k_step * t.size) * steps * double(t.k_warps);
+  const double memory = std::max(weights * sectors / (double(device.memory_bandwidth) * kEfficiency),
+                                 per_core * block_bytes / core_rate);
+  // Every multiprocessor fetches the vectors once from L2, or every block does when L1 cannot keep them.
+  const double vector_bytes = double(t.vectors * t.k * t.size);
+  const bool kept = vector_bytes < 0.5 * double(device.shared_multiprocessor);
+  const double fetched = (kept ? std::min(blocks, cores) : blocks) * vector_bytes / double(t.splits);
+  const double l2 = (weights + fetched) / (1.6 * double(device.memory_bandwidth));
+  const double issue = per_core * double(t.threads / 32) * steps * instructions(t) / 4 / clock;
+  const double waves = std::ceil(per_core / resident);
+  const double reduce =
+      double(t.k_warps) * double(t.block_rows * t.columns) / double(t.threads) * 4 / clock + 0.15e-6;
+  const double second =
+      t.splits > 1 ? kLaunch + double(t.splits * t.rows * t.columns * 4) / double(device.memory_bandwidth)
+                   : 0;
+  return kLaunch * (t.dependent ? 0.8 : 1.0) + kLatency + std::max({memory, l2, issue}) + waves * reduce +
+         second + (t.hint == 1 ? 0.02e-6 : 0);
+}
+
+std::vector<Config> Gemv::fallbacks(const Problem& p, const std::string&, const Config& config) const {
+  const GemvTiling t(p, config);
+  if (t.vec == t.size && !t.dependent && !t.mma) return {};
+  const std::pair<const char*, int64_t> values[] = {
+      {kForm, 0},     {kVec, t.size}, {kWidth, t.k_major ? (t.vectors > 8 ? 2 : 4) : 32},
+      {kRowWarps, 1}, {kKWarps, 8},   {kUnroll, 4},
+      {kSplits, 1},   {kHint, 1},     {kPipeline, 0},
+      {kDependent, 0}};
+  Config generic;
+  for (const auto& [name, value] : values) generic.set(name, value);
+  return {generic};
+}
+
+Problem Gemv::awkward(const Problem& p, const Config& config) const {
+  const GemvTiling t(p, config);
+  // Whole loads, so that the small problem's dense operands are as aligned as the config wants.
+  const int64_t row_unit = t.k_major ? 1 : t.elements;
+  const int64_t k_unit = t.k_major || t.vectors_k_major ? t.elements : 1;
+  const int64_t rows = round_up(std::max<int64_t>(t.block_rows + row_unit, 17), row_unit);
+  // One whole round of all workers where that is short, and a ragged step.
+  const int64_t round = t.k_step * t.workers;
+  const int64_t k = (round <= 8192 ? round : t.k_step) + round_up(t.k_step / 2 + 1, k_unit);
+  Problem small = p;
+  (t.weights_b ? small.n : small.m) = rows;
+  small.k = k;
+  small.batch = p.batch > 1 ? 2 : 1;
+  return small;
+}
+
+} // namespace deepgen

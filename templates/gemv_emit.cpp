@@ -1,0 +1,137 @@
+// What a gemv kernel is made of: warps side by side along W's rows and along K, their sums added in shared
+// memory, the epilogue.
+#include "templates/gemv_warp.h"
+
+#include "base/error.h"
+
+namespace deepgen {
+namespace {
+
+class GemvBlock {
+public:
+  GemvBlock(GpuIr& builder, const Problem& problem, const GemvTiling& tiling,
+            const GpuIr::Arguments& arguments)
+      : ir(builder), p(problem), t(tiling), args(arguments) {}
+  void emit();
+
+private:
+  GemvOperands operands();
+  Value slots(Value warp, Value row, Value column);
+  void finish(Value thread);
+  void write(Value row, Value vector, Value sum);
+  Value argument(const std::string& name) { return args.at(name); }
+
+  GpuIr& ir;
+  const Problem& p;
+  const GemvTiling& t;
+  const GpuIr::Arguments& args;
+  Value batch, first_row, split, row_warp, k_warp;
+};
+
+void GemvBlock::emit() {
+  if (t.dependent) {
+    ir.wait_for_predecessor();
+    ir.launch_dependents();
+  }
+  Value block = ir.block_x(), warp = ir.warp();
+  batch = p.batch > 1 ? ir.divide(block, t.row_blocks) : ir.c(0);
+  if (p.batch > 1) block = ir.remainder(block, t.row_blocks);
+  first_row = ir.mul(block, t.block_rows);
+  split = t.splits > 1 ? ir.block_y() : ir.c(0);
+  row_warp = t.row_warps > 1 ? ir.remainder(warp, t.row_warps) : ir.c(0);
+  k_warp = ir.divide(warp, t.row_warps);
+
+  const GemvOperands from = operands();
+  GemvWarp work(ir, t, from);
+  const Values sums = work.run();
+  work.store(sums, slots(k_warp, ir.mul(row_warp, t.width), ir.c(0)));
+  ir.barrier();
+  Value thread = ir.thread();
+  const int64_t outputs = t.block_rows * t.vectors;
+  for (int64_t first = 0; first < outputs; first += t.threads) {
+    Value output = ir.add(thread, first);
+    if (first + t.threads <= outputs)
+      finish(output);
+    else
+      ir.branch(ir.less(output, outputs), [&] { finish(output); });
+  }
+}
+
+GemvOperands GemvBlock::operands() {
+  const char w = t.weights_b ? 'b' : 'a', x = t.weights_b ? 'a' : 'b';
+  const auto base = [&](char operand) {
+    Value pointer = argument({operand});
+    if (p.batch == 1) return pointer;
+    Value elements = ir.mul(ir.to_i64(batch), argument(std::string("stride_") + operand));
+    return ir.offset(pointer, ir.mul(elements, t.size));
+  };
+  const auto pitch = [&](char operand) { return ir.mul(argument(std::string("ld") + operand), t.size); };
+  return {base(w),
+          base(x),
+          pitch(w),
+          pitch(x),
+          ir.add(first_row, ir.mul(row_warp, t.width)),
+          ir.add(ir.mul(split, t.k_warps), k_warp)};
+}
+
+Value GemvBlock::slots(Value warp, Value row, Value column) {
+  Value index = ir.add(ir.mul(ir.add(ir.mul(warp, t.block_rows), row), t.columns), column);
+  return ir.offset(ir.shared_memory(), ir.mul(index, t.size == 8 ? 8 : 4));
+}
+
+/// One element of D: the sums of the warps that share K, in their order. Neighbouring threads take neighbours
+/// in memory.
+void GemvBlock::finish(Value output) {
+  Value row = t.weights_b ? ir.remainder(output, t.block_rows) : ir.divide(output, t.vectors);
+  Value vector = t.weights_b ? ir.divide(output, t.block_rows) : ir.remainder(output, t.vectors);
+  const int64_t bytes = t.size == 8 ? 8 : 4;
+  Value slot = slots(ir.c(0), row, vector), sum;
+  for (int64_t warp = 0; warp < t.k_warps; ++warp) {
+    Value at = ir.offset(slot, warp * t.block_rows * t.columns * bytes);
+    Value part = ir.load(gemv_accumulator(ir, t), at, bytes);
+    sum = sum ? gemv_add(ir, sum, part) : part;
+  }
+  row = ir.add(first_row, row);
+  if (t.rows % t.block_rows)
+    ir.branch(ir.less(row, t.rows), [&] { write(row, vector, sum); });
+  else
+    write(row, vector, sum);
+}
+
+void GemvBlock::write(Value row, Value vector, Value sum) {
+  Value m = t.weights_b ? vector : row, n = t.weights_b ? row : vector;
+  if (!p.epilogue.empty() || p.batch > 1 || t.splits > 1 || p.scale_type() != Type::f32)
+    throw Error("not yet");
+  Value at = ir.mul(ir.add(ir.mul(ir.to_i64(m), argument("ldd")), ir.to_i64(n)), size_of(p.d));
+  Value x = ir.mulf(argument("alpha"), ir.convert(ir.f32, sum));
+  ir.store(ir.encode(p.d, x), ir.offset(argument("d"), at), size_of(p.d));
+}
+
+} // namespace
+
+Kernel Gemv::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
+                  const Config& config) const {
+  const GemvTiling t(p, config);
+  Kernel kernel;
+  kernel.problem = p;
+  kernel.target = "sm_" + std::to_string(compute_capability(arch));
+  kernel.args = gpu_arguments(p, t.splits > 1);
+  (t.weights_b ? kernel.align_b : kernel.align_a) = t.vec;
+  (t.weights_b ? kernel.align_a : kernel.align_b) = t.vector_align();
+  kernel.align_d = size_of(p.d);
+  GpuIr ir(module, kernel.target);
+  GpuEntry entry;
+  entry.name = kernel_symbol;
+  entry.threads = t.threads;
+  ir.kernel(entry, p, kernel.args, [&](const GpuIr::Arguments& args) { GemvBlock(ir, p, t, args).emit(); });
+  Launch launch;
+  launch.entry = kernel_symbol;
+  launch.grid = {t.row_blocks * p.batch, t.splits, 1};
+  launch.block = {t.threads, 1, 1};
+  launch.shared = t.shared_bytes();
+  launch.dependent = t.dependent;
+  kernel.launches.push_back(launch);
+  return kernel;
+}
+
+} // namespace deepgen
