@@ -45,7 +45,7 @@ std::vector<std::string> gpu_arguments(const Problem& p, bool workspace) {
 }
 
 GpuIr::GpuIr(mlir::ModuleOp module, const std::string& target)
-    : Ir(module, {1, Type::f32}), capability(compute_capability(target)), i8(b.getI8Type()), i16(b.getI16Type()),
+    : Ir(module, {3, Type::f32}), capability(compute_capability(target)), i8(b.getI8Type()), i16(b.getI16Type()),
       i32(b.getI32Type()), f16(b.getF16Type()), bf16(b.getBF16Type()), f32(b.getF32Type()), f64(b.getF64Type()),
       global(llvmd::LLVMPointerType::get(b.getContext(), 1)), shared(llvmd::LLVMPointerType::get(b.getContext(), 3)),
       module_(module) {
