@@ -139,7 +139,7 @@ Value Ir::insert(Value scalar, Value into, int64_t lane) {
   return vector_dialect::InsertOp::create(b, loc, scalar, into, lane);
 }
 Value Ir::is_not(Value x, double value) {
-  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, x, scalar(value));
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, x, constant_like(x, value));
 }
 
 Values Ir::loop(Value from, Value to, int64_t step, mlir::ValueRange carried, const Body& body) {

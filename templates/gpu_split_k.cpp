@@ -1,0 +1,107 @@
+#include "templates/gpu_split_k.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace deepgen {
+namespace {
+
+constexpr int64_t kThreads = 128;
+constexpr int64_t kInFlight = 8; ///< partial sums that a thread loads before it adds the first
+
+int64_t round_up(int64_t x, int64_t y) { return (x + y - 1) / y * y; }
+
+} // namespace
+
+GpuSplitK::GpuSplitK(const Problem& p, int64_t splits)
+    : problem_(p), splits_(splits), pitch_(round_up(p.n, 16 / size_of(p.accumulate))) {}
+
+int64_t GpuSplitK::workspace() const {
+  return splits_ == 1 ? 0 : splits_ * problem_.batch * problem_.m * pitch_ * size_of(type());
+}
+
+int64_t GpuSplitK::lanes() const {
+  // A small output has more threads of fewer columns each: the reduction is then bound by latency.
+  int64_t lanes = 16 / size_of(type());
+  while (lanes > 1 && problem_.batch * problem_.m * pitch_ / lanes < 128 * kThreads) lanes /= 2;
+  return lanes;
+}
+
+int64_t GpuSplitK::vectors() const { return problem_.batch * problem_.m * (pitch_ / lanes()); }
+
+void GpuSplitK::store(GpuIr& ir, const GpuIr::Arguments& arguments, Value split, Value entry,
+                      llvm::ArrayRef<Fragment> fragments, Bounds bounds) const {
+  const int64_t bytes = size_of(type());
+  Value plane = split;
+  if (entry && problem_.batch > 1) plane = ir.add(ir.mul(split, problem_.batch), entry);
+  Value base = ir.offset(arguments.at("workspace"), ir.mul(ir.to_i64(plane), problem_.m * pitch_ * bytes));
+  for (const Fragment& f : fragments) {
+    const int64_t count = int64_t(f.values.size());
+    int64_t width = 16 / bytes;
+    while (count % width) width /= 2;
+    Value row = ir.offset(base, ir.mul(ir.to_i64(f.row), pitch_ * bytes));
+    for (int64_t first = 0; first < count; first += width) {
+      Value column = ir.add(f.column, first);
+      auto write = [&] {
+        Value at = ir.offset(row, ir.mul(ir.to_i64(column), bytes));
+        ir.store(ir.pack(mlir::ValueRange(f.values).slice(size_t(first), size_t(width))), at, width * bytes);
+      };
+      Value inside;
+      if (bounds.rows) inside = ir.less(f.row, problem_.m);
+      if (bounds.columns) {
+        Value fits = ir.less(column, pitch_);
+        inside = inside ? ir.both(inside, fits) : fits;
+      }
+      if (inside)
+        ir.branch(inside, write);
+      else
+        write();
+    }
+  }
+}
+
+void GpuSplitK::reduce(GpuIr& ir, const GpuIr::Arguments& arguments, int64_t align_d) const {
+  const int64_t bytes = size_of(type()), columns = lanes(), per_row = pitch_ / columns;
+  const int64_t plane = problem_.batch * problem_.m * pitch_ * bytes; // from one split to the next
+  ir.wait_for_predecessor();
+  Value index = ir.add(ir.mul(ir.block_x(), kThreads), ir.thread());
+  ir.branch(ir.less(index, vectors()), [&] {
+    Value line = ir.divide(index, per_row), column = ir.mul(ir.sub(index, ir.mul(line, per_row)), columns);
+    Value entry, row = line;
+    if (problem_.batch > 1) entry = ir.divide(line, problem_.m), row = ir.sub(line, ir.mul(entry, problem_.m));
+    Value at = ir.offset(arguments.at("workspace"), ir.mul(ir.to_i64(index), columns * bytes));
+    mlir::Type vector = ir.lanes(columns, ir.memory_type(type()));
+    auto add = [&](Value sum, Value x) -> Value {
+      if (type() == Type::i32) return mlir::arith::AddIOp::create(ir.b, ir.loc, sum, x);
+      return ir.addf(sum, x);
+    };
+    auto add_some = [&](Value sum, Value from, int64_t count) {
+      Values loaded;
+      for (int64_t s = 0; s < count; ++s) loaded.push_back(ir.load(vector, ir.offset(from, s * plane), columns * bytes));
+      for (Value x : loaded) sum = sum ? add(sum, x) : x;
+      return sum;
+    };
+    const int64_t head = splits_ % kInFlight ? splits_ % kInFlight : kInFlight;
+    Value sum = add_some(nullptr, at, head);
+    if (head < splits_)
+      sum = ir.rolled_loop(ir.c(head), ir.c(splits_), kInFlight, sum, [&](Value s, mlir::ValueRange carried) {
+        Value from = ir.offset(at, ir.mul(ir.to_i64(s), plane));
+        return Values{add_some(carried[0], from, kInFlight)};
+      })[0];
+    GpuEpilogue epilogue(ir, problem_, arguments, entry, align_d);
+    epilogue.store(Fragment{row, column, ir.unpack(sum)}, {false, pitch_ != problem_.n});
+  });
+}
+
+Launch GpuSplitK::emit_reduce(GpuIr& ir, const std::vector<std::string>& arguments, int64_t align_d) const {
+  Launch launch;
+  launch.entry = "deepgen_reduce";
+  launch.grid[0] = round_up(vectors(), kThreads) / kThreads;
+  launch.block[0] = kThreads;
+  launch.dependent = ir.capability >= 90;
+  GpuEntry entry;
+  entry.name = launch.entry, entry.threads = kThreads;
+  ir.kernel(entry, problem_, arguments, [&](const GpuIr::Arguments& values) { reduce(ir, values, align_d); });
+  return launch;
+}
+
+} // namespace deepgen
