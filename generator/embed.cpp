@@ -1,10 +1,12 @@
 #include "generator/embed.h"
 
+#include "base/device.h"
 #include "base/error.h"
 
 #include <algorithm>
 #include <cctype>
 #include <set>
+#include <tuple>
 
 namespace deepgen {
 namespace {
@@ -48,6 +50,33 @@ void check_identifier(const std::string& text, const std::string& what, const st
                 "pass another NAME or NAMESPACE to deepgen_add_gemm()");
 }
 
+void check_cpu_kernel(const Kernel& k, const std::string& where) {
+  const bool power_of_two = k.align >= 1 && (k.align & (k.align - 1)) == 0;
+  if (k.entry < 0 || size_t(k.entry) >= k.code.size() || !power_of_two)
+    throw Error("a kernel's entry or alignment is out of range", where);
+}
+
+/// The generated tables have 32 bits for each of these.
+void check_gpu_kernel(const Kernel& k, const std::string& where) {
+  auto small = [](int64_t x) { return x >= 0 && x < int64_t(1) << 31; };
+  if (k.launches.empty() || k.target.empty() || (k.code.empty() && k.ptx.empty()))
+    throw Error("a GPU kernel lacks its launches, its target or its code", where, k.choice.text());
+  bool good = small(k.align_a) && small(k.align_b) && small(k.align_d);
+  for (const Launch& l : k.launches) {
+    good = good && small(l.shared);
+    for (const auto* triple : {&l.grid, &l.block, &l.cluster})
+      for (int64_t x : *triple)
+        good = good && small(x) && x > 0;
+  }
+  if (!good)
+    throw Error("a launch of a GPU kernel is out of range", where, k.choice.text());
+}
+
+void check_arch(const std::string& arch, const std::string& where) {
+  if (arch != "cpu" && compute_capability(arch) == 0)
+    throw Error("arch '" + arch + "' cannot be embedded", where, "", "use arch cpu or an NVIDIA GPU's");
+}
+
 void check_kernel_file(const KernelFile& file, const LibraryFunction& f) {
   const std::string where = f.file.label() + " (" + file.arch + ", " + file.choice.text() + ")";
   if (file.status != "ok")
@@ -56,28 +85,55 @@ void check_kernel_file(const KernelFile& file, const LibraryFunction& f) {
     throw Error("a kernel file is for another problem", where,
                 file.problem.key() + " instead of " + f.file.problem.key(),
                 "delete the build folder of this target and build again");
-  if (file.arch != "cpu")
-    throw Error("arch '" + file.arch + "' cannot be embedded", where, "", "use arch cpu");
+  check_arch(file.arch, where);
   if (!file.find("main"))
     throw Error("a kernel file lacks its main kernel", where);
-  for (const Kernel& k : file.kernels) {
-    const bool power_of_two = k.align >= 1 && (k.align & (k.align - 1)) == 0;
-    if (k.entry < 0 || size_t(k.entry) >= k.code.size() || !power_of_two)
-      throw Error("a kernel's entry or alignment is out of range", where);
-  }
+  for (const Kernel& k : file.kernels)
+    file.arch == "cpu" ? check_cpu_kernel(k, where) : check_gpu_kernel(k, where);
+}
+
+/// The runtime finds a kernel for every call: the last one of an arch takes any device and any operands of the types.
+void check_last_kernel(const LinkedKernel& last, const LibraryFunction& f) {
+  const Kernel& k = *last.kernel;
+  const Problem& p = f.file.problem;
+  if (last.file->arch == "cpu")
+    return;
+  if (!k.device.empty() || k.align_a > size_of(p.a) || k.align_b > size_of(p.b) || k.align_d > size_of(p.d))
+    throw Error("no kernel of " + last.file->arch + " takes operands that are aligned to their elements alone",
+                f.file.label() + ", " + k.choice.text(), "", "a defect of the template's fallbacks()");
+}
+
+/// The CPU comes first, then later archs before earlier ones, as their code and PTX are the better ones for any device
+/// that can run both.
+int64_t arch_rank(const std::string& arch) {
+  const int64_t capability = compute_capability(arch);
+  return arch == "cpu" ? 0 : 10000 - 2 * capability - (arch.back() == 'a' ? 1 : 0);
 }
 
 } // namespace
 
-std::vector<const Kernel*> linked_kernels(const LibraryFunction& f) {
-  std::vector<const Kernel*> kernels;
+std::vector<LinkedKernel> linked_kernels(const LibraryFunction& f) {
+  std::vector<LinkedKernel> kernels;
   for (const KernelFile& file : f.kernels)
     for (const Kernel& k : file.kernels)
       if (k.role == "main" || k.role == "fallback")
-        kernels.push_back(&k);
+        kernels.push_back({&file, &k});
+  auto rank = [](const LinkedKernel& k) {
+    const bool cpu = k.file->arch == "cpu";
+    return std::tuple(arch_rank(k.file->arch), cpu ? -k.kernel->isa : 0, !cpu && k.kernel->role == "fallback",
+                      k.kernel->device.empty());
+  };
   std::stable_sort(kernels.begin(), kernels.end(),
-                   [](const Kernel* x, const Kernel* y) { return x->isa > y->isa; });
+                   [&](const LinkedKernel& x, const LinkedKernel& y) { return rank(x) < rank(y); });
   return kernels;
+}
+
+bool runs_on_cpu(const LibraryFunction& f) {
+  return std::any_of(f.kernels.begin(), f.kernels.end(), [](const KernelFile& k) { return k.arch == "cpu"; });
+}
+
+bool runs_on_gpus(const LibraryFunction& f) {
+  return std::any_of(f.kernels.begin(), f.kernels.end(), [](const KernelFile& k) { return k.arch != "cpu"; });
 }
 
 void validate(const Library& library) {
@@ -86,7 +142,7 @@ void validate(const Library& library) {
     const std::string where = library.target + ", function " + f.file.name;
     check_identifier(f.file.name, "the function name", where);
     check_identifier(f.file.ns, "the namespace", where);
-    for (const char* suffix : {"", "_run", "_function"})
+    for (const char* suffix : {"", "_run", "_function", "_launch", "_prepare", "_workspace_size"})
       if (!names.insert(f.file.ns + "_" + f.file.name + suffix).second)
         throw Error("two functions of a library give the same C name", where,
                     f.file.ns + "_" + f.file.name + suffix, "pass another NAME to deepgen_add_gemm()");
@@ -94,6 +150,10 @@ void validate(const Library& library) {
       throw Error("a function has no kernel", where, "", "pass --kernel after its --problem");
     for (const KernelFile& file : f.kernels)
       check_kernel_file(file, f);
+    const std::vector<LinkedKernel> kernels = linked_kernels(f);
+    for (size_t i = 0; i < kernels.size(); ++i)
+      if (i + 1 == kernels.size() || kernels[i + 1].file->arch != kernels[i].file->arch)
+        check_last_kernel(kernels[i], f);
   }
   if (library.functions.empty())
     throw Error("a library needs at least one problem", library.target);

@@ -25,7 +25,16 @@ void validate(const Library&);
 std::string embed_header(const Library&);
 std::string embed_source(const Library&);
 
-/// The kernels of a function that the library links, best (highest isa) first: "main" and "fallback" roles.
-std::vector<const Kernel*> linked_kernels(const LibraryFunction&);
+/// One row of a function's table of kernels.
+struct LinkedKernel {
+  const KernelFile* file;
+  const Kernel* kernel;
+};
+/// What the library links of a function, without "awkward" kernels, as the runtime wants it: the CPU's, best level first;
+/// then the GPU archs from the latest on: kernels tuned on one device, the arch's general one, those for less aligned
+/// operands.
+std::vector<LinkedKernel> linked_kernels(const LibraryFunction&);
+bool runs_on_cpu(const LibraryFunction&);
+bool runs_on_gpus(const LibraryFunction&);
 
 } // namespace deepgen

@@ -1,13 +1,12 @@
 #include "generator/embed.h"
 
-#include "base/error.h"
+#include "generator/embed_signature.h"
 
 #include <cctype>
 
 namespace deepgen {
 namespace {
 
-std::string c_type(Type t) { return t == Type::f32 ? "float" : "double"; }
 std::string symbol(const LibraryFunction& f) { return f.file.ns + "_" + f.file.name; }
 std::string number(int64_t x) { return std::to_string(x); }
 
@@ -20,21 +19,55 @@ std::string guard(const std::string& target) {
 
 std::string formula(const Problem& p) {
   std::string text = "alpha * A * B + beta * C";
-  for (EpilogueOp op : p.epilogue)
-    text = op == EpilogueOp::bias ? "(" + text + ") + bias" : to_string(op) + "(" + text + ")";
+  for (EpilogueOp op : p.epilogue) {
+    const std::string name = op == EpilogueOp::multiply ? "multiplier" : to_string(op);
+    if (op == EpilogueOp::bias || op == EpilogueOp::bias_row || op == EpilogueOp::residual)
+      text = "(" + text + ") + " + name;
+    else if (op == EpilogueOp::multiply || op >= EpilogueOp::scale_a)
+      text = "(" + text + ") * " + name;
+    else
+      text = name + "(" + text + ")";
+  }
   return "D = " + text;
 }
 
-std::string matrix_line(const std::string& name, int64_t rows, int64_t columns, const std::string& meaning) {
-  return "     " + name + "  " + number(rows) + " x " + number(columns) + " (" + meaning +
+std::string matrix_line(const std::string& name, Type type, int64_t rows, int64_t columns,
+                        const std::string& meaning) {
+  return "     " + name + "  " + to_string(type) + ", " + number(rows) + " x " + number(columns) + " (" + meaning +
          "), leading dimension " + number(columns) + " unless given\n";
 }
 
-std::string levels(const LibraryFunction& f) {
+std::string operand_lines(const Problem& p) {
   std::string text;
-  for (const Kernel* k : linked_kernels(f))
-    text += "     x86-64-v" + number(k->isa) + ": " + k->choice.text() + "\n";
+  for (const EpilogueOperand& operand : epilogue_operands(p)) {
+    const Type type = type_of(operand, p);
+    const std::string name = operand.name;
+    if (operand.shape == EpilogueOperand::matrix)
+      text += matrix_line(name, type, p.m, p.n, "M x N");
+    else if (operand.shape == EpilogueOperand::one_value)
+      text += "     " + name + ": one " + to_string(type) + " value\n";
+    else
+      text += "     " + name + ": " + number(operand.shape == EpilogueOperand::per_column ? p.n : p.m) + " values, one a " +
+              (operand.shape == EpilogueOperand::per_column ? "column" : "row") + ", " + to_string(type) +
+              ", the same for every batch entry\n";
+  }
+  for (auto [op, meaning] : {std::pair{EpilogueOp::gelu, "gelu(x) = x/2 * (1 + erf(x / sqrt 2))"},
+                             {EpilogueOp::gelu_tanh,
+                              "gelu_tanh(x) = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))"},
+                             {EpilogueOp::silu, "silu(x) = x / (1 + exp(-x))"},
+                             {EpilogueOp::sigmoid, "sigmoid(x) = 1 / (1 + exp(-x))"},
+                             {EpilogueOp::clamp, "clamp(x) = min(max(x, clamp_low), clamp_high)"}})
+    if (p.has(op))
+      text += std::string("     ") + meaning + "\n";
   return text;
+}
+
+/// Where the config runs, and on what it was chosen.
+std::string kernel_line(const LinkedKernel& k) {
+  const bool cpu = k.file->arch == "cpu";
+  const std::string where = cpu ? "x86-64-v" + number(k.kernel->isa) : k.file->arch;
+  return "     " + where + (k.kernel->device.empty() ? "" : ", " + k.kernel->device) + ": " +
+         k.kernel->choice.text() + "\n";
 }
 
 /// What the chosen config rests on, for each kernel file.
@@ -53,77 +86,90 @@ std::string comment(const LibraryFunction& f) {
   const Problem& p = f.file.problem;
   std::string text = "/* " + symbol(f) + ": " + formula(p) + "\n";
   text += "   M=" + number(p.m) + " N=" + number(p.n) + " K=" + number(p.k) + ", batch " + number(p.batch) +
-          ". Row-major. A, B, D: " + to_string(p.d) + "; sums in " + to_string(p.accumulate) + ".\n";
-  text += matrix_line("A", p.a_rows(), p.a_columns(), p.a_transposed() ? "K x M, transposed" : "M x K");
-  text += matrix_line("B", p.b_rows(), p.b_columns(), p.b_transposed() ? "N x K, transposed" : "K x N");
-  text += matrix_line("D", p.m, p.n, "M x N; C alike");
-  if (p.has(EpilogueOp::bias))
-    text += "     bias: " + number(p.n) + " values, one a column, the same for every batch\n";
-  if (p.has(EpilogueOp::gelu))
-    text += "     gelu(x) = x/2 * (1 + erf(x / sqrt 2))\n";
-  if (p.has(EpilogueOp::silu))
-    text += "     silu(x) = x / (1 + exp(-x))\n";
-  text += "   Pointers are aligned to " + number(p.align) + " bytes; D must overlap neither A, B nor bias,\n"
-          "   which is not checked.\n";
+          ". Row-major. Sums in " + to_string(p.accumulate) + "; " +
+          (c_type(p.a) == "void" || c_type(p.d) == "void" ? "types without a name in C are void;" : "") +
+          " alpha and beta are rounded to " + to_string(p.scale_type()) + ".\n";
+  text += matrix_line("A", p.a, p.a_rows(), p.a_columns(), p.a_transposed() ? "K x M, transposed" : "M x K");
+  text += matrix_line("B", p.b, p.b_rows(), p.b_columns(), p.b_transposed() ? "N x K, transposed" : "K x N");
+  text += matrix_line("D", p.d, p.m, p.n, "M x N; C alike");
+  text += operand_lines(p);
+  text += "   Pointers are aligned to their elements (" + number(p.align) +
+          " bytes the smallest); D must overlap neither A, B nor vectors,\n   which is not checked.\n";
   if (p.batch > 1)
     text += "   Batch entries lie rows x leading dimension apart unless strides are given.\n";
-  text += "   Kernels, best first, the first one that the CPU can run is used (" + origins(f) + "):\n" +
-          levels(f);
+  text += "   Kernels, best first, the first one that the device and the operands allow is used (" + origins(f) + "):\n";
+  for (const LinkedKernel& k : linked_kernels(f))
+    text += kernel_line(k);
   return text + "*/\n";
-}
-
-/// "const float* a, const float* b, const float* bias, float* d"
-std::string pointer_parameters(const Problem& p) {
-  const std::string in = "const " + c_type(p.a) + "* ";
-  return in + "a, " + in + "b, " + (p.has(EpilogueOp::bias) ? in + "bias, " : "") + c_type(p.d) + "* d";
-}
-
-std::string pointer_arguments(const Problem& p) {
-  return p.has(EpilogueOp::bias) ? "a, b, bias, d" : "a, b, d";
 }
 
 std::string c_declarations(const LibraryFunction& f) {
   const std::string name = symbol(f);
-  return comment(f) + "deepgen_status " + name + "(" + pointer_parameters(f.file.problem) +
-         "); /* alpha 1, beta 0, dense */\ndeepgen_status " + name +
-         "_run(const deepgen_gemm_args* args);\nconst struct deepgen_function* " + name +
-         "_function(void);\n";
+  std::string text = comment(f);
+  if (runs_on_cpu(f))
+    text += "deepgen_status " + name + "(" + declared(function_parameters(f.file.problem)) +
+            "); /* alpha 1, beta 0, dense */\ndeepgen_status " + name + "_run(const deepgen_gemm_args* args);\n";
+  if (runs_on_gpus(f))
+    text += "/* On a stream of the current device; all pointers are device pointers. _prepare() loads the code, which the\n"
+            "   first launch does otherwise; _workspace_size() is what a launch needs on the current device. */\n"
+            "deepgen_status " + name + "_launch(const deepgen_gemm_args* args, deepgen_stream stream);\n"
+            "deepgen_status " + name + "_prepare(void);\nsize_t " + name + "_workspace_size(void);\n";
+  return text + "const struct deepgen_function* " + name + "_function(void);\n";
 }
 
 /// Overload with sized views, for batch 1: sizes that differ from the tuned ones are an error, not a crash.
 std::string matrix_overload(const LibraryFunction& f) {
-  const Problem& p = f.file.problem;
-  const std::string in = "deepgen::matrix<const " + c_type(p.a) + "> ";
-  const bool bias = p.has(EpilogueOp::bias);
-  auto differs = [](const std::string& m, int64_t rows, int64_t columns) {
-    return m + ".rows != " + number(rows) + " || " + m + ".columns != " + number(columns);
-  };
+  std::string views, checks, fields;
+  for (const FunctionParameter& p : function_parameters(f.file.problem)) {
+    views += (views.empty() ? "" : ", ");
+    if (!p.is_matrix) {
+      views += p.type + " " + p.name;
+      fields += "  args." + p.name + " = " + p.name + ";\n";
+      continue;
+    }
+    views += "deepgen::matrix<" + p.type.substr(0, p.type.size() - 1) + "> " + p.name;
+    checks += (checks.empty() ? "" : " ||\n      ") + p.name + ".rows != " + number(p.rows) + " || " + p.name +
+              ".columns != " + number(p.columns);
+    fields += "  args." + p.name + " = " + p.name + ".data, args." + p.leading_dimension + " = " + p.name +
+              ".leading_dimension;\n";
+  }
   return "/// The same with sized views, which may have gaps between rows; DEEPGEN_ERROR_SIZE when a size "
          "differs.\n"
          "inline deepgen_status " +
-         f.file.name + "(" + in + "a, " + in + "b, " + (bias ? "const " + c_type(p.d) + "* bias, " : "") +
-         "deepgen::matrix<" + c_type(p.d) + "> d) {\n  if (" + differs("a", p.a_rows(), p.a_columns()) +
-         " ||\n      " + differs("b", p.b_rows(), p.b_columns()) + " ||\n      " + differs("d", p.m, p.n) +
-         ")\n    return DEEPGEN_ERROR_SIZE;\n  deepgen_gemm_args args;\n"
-         "  args.a = a.data, args.b = b.data, args.d = d.data" +
-         (bias ? ", args.bias = bias" : "") +
-         ";\n  args.lda = a.leading_dimension, args.ldb = b.leading_dimension, args.ldd = "
-         "d.leading_dimension;\n"
-         "  return ::" +
-         symbol(f) + "_run(&args);\n}\n";
+         f.file.name + "(" + views + ") {\n  if (" + checks +
+         ")\n    return DEEPGEN_ERROR_SIZE;\n  deepgen_gemm_args args;\n" + fields + "  return ::" + symbol(f) +
+         "_run(&args);\n}\n";
+}
+
+std::string cpu_overloads(const LibraryFunction& f) {
+  const std::vector<FunctionParameter> parameters = function_parameters(f.file.problem);
+  std::string text = "inline deepgen_status " + f.file.name + "(" + declared(parameters) + ") {\n  return ::" + symbol(f) +
+                     "(" + passed(parameters) + ");\n}\n" +
+                     "/// The same with alpha, beta, C, leading dimensions, strides and workspace.\n" +
+                     "inline deepgen_status " + f.file.name + "(const deepgen_gemm_args& args) { return ::" + symbol(f) +
+                     "_run(&args); }\n";
+  return f.file.problem.batch == 1 ? text + matrix_overload(f) : text;
+}
+
+std::string gpu_overloads(const LibraryFunction& f) {
+  const std::string name = symbol(f);
+  const std::vector<FunctionParameter> parameters = function_parameters(f.file.problem);
+  return "/// On the stream of a GPU. The workspace, of " + f.file.name + "_workspace_size() bytes, may be left out when that is 0.\n"
+         "inline deepgen_status " + f.file.name + "(" + declared(parameters) +
+         ", deepgen_stream stream,\n    void* workspace = nullptr, size_t workspace_bytes = 0) {\n"
+         "  deepgen_gemm_args args;\n  " + assigned(parameters) +
+         ";\n  args.workspace = workspace, args.workspace_bytes = workspace_bytes;\n  return ::" + name +
+         "_launch(&args, stream);\n}\ninline deepgen_status " + f.file.name +
+         "(const deepgen_gemm_args& args, deepgen_stream stream) { return ::" + name +
+         "_launch(&args, stream); }\ninline deepgen_status " + f.file.name + "_prepare() { return ::" + name +
+         "_prepare(); }\ninline size_t " + f.file.name + "_workspace_size() { return ::" + name +
+         "_workspace_size(); }\n";
 }
 
 std::string cpp_functions(const LibraryFunction& f) {
-  const Problem& p = f.file.problem;
-  std::string text = "namespace " + f.file.ns + " {\n\n/// " + formula(p) + "; see " + symbol(f) +
-                     " above.\n" + "inline deepgen_status " + f.file.name + "(" + pointer_parameters(p) +
-                     ") {\n  return ::" + symbol(f) + "(" + pointer_arguments(p) + ");\n}\n" +
-                     "/// The same with alpha, beta, C, leading dimensions, strides and workspace.\n" +
-                     "inline deepgen_status " + f.file.name +
-                     "(const deepgen_gemm_args& args) { return ::" + symbol(f) + "_run(&args); }\n";
-  if (p.batch == 1)
-    text += matrix_overload(f);
-  return text + "\n} // namespace " + f.file.ns + "\n";
+  return "namespace " + f.file.ns + " {\n\n/// " + formula(f.file.problem) + "; see " + symbol(f) + " above.\n" +
+         (runs_on_cpu(f) ? cpu_overloads(f) : "") + (runs_on_gpus(f) ? gpu_overloads(f) : "") + "\n} // namespace " +
+         f.file.ns + "\n";
 }
 
 } // namespace

@@ -1,13 +1,12 @@
 #include "generator/embed.h"
 
 #include "base/error.h"
+#include "generator/embed_code.h"
+#include "generator/embed_signature.h"
 #include "runtime/include/deepgen/kernel_abi.h"
 
 #include <array>
 #include <cctype>
-#include <cstdio>
-#include <map>
-#include <tuple>
 
 namespace deepgen {
 namespace {
@@ -15,60 +14,6 @@ namespace {
 std::string symbol(const LibraryFunction& f) { return f.file.ns + "_" + f.file.name; }
 std::string number(int64_t x) { return std::to_string(x); }
 std::string quoted(const std::string& text) { return Json(text).dump(); }
-
-/// The code of the library's kernels; identical code is embedded once.
-class Images {
-public:
-  /// Returns the entry symbol of the kernel's code.
-  std::string add(const Kernel& kernel, const std::string& preferred);
-  const std::string& text() const { return text_; }
-
-private:
-  std::map<std::tuple<std::string, int64_t, int64_t>, std::string> symbols_;
-  std::string text_;
-};
-
-/// Bytes [first, last) of the code as data lines of one string literal each.
-std::string data_lines(const std::string& code, size_t first, size_t last) {
-  std::string text;
-  char buffer[40];
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(code[i]); };
-  while (first < last) {
-    if (last - first < 8) {
-      std::snprintf(buffer, sizeof buffer, "    \".byte 0x%02x\\n\"\n", byte(first++));
-      text += buffer;
-      continue;
-    }
-    text += "    \".quad ";
-    for (int column = 0; column < 4 && last - first >= 8; ++column, first += 8) {
-      uint64_t word = 0;
-      for (size_t i = 8; i-- > 0;)
-        word = word << 8 | byte(first + i);
-      std::snprintf(buffer, sizeof buffer, "%s0x%llx", column ? ", " : "",
-                    static_cast<unsigned long long>(word));
-      text += buffer;
-    }
-    text += "\\n\"\n";
-  }
-  return text;
-}
-
-std::string Images::add(const Kernel& k, const std::string& preferred) {
-  auto [at, fresh] = symbols_.emplace(std::tuple(k.code, k.entry, k.align), preferred);
-  if (!fresh)
-    return at->second;
-  auto directive = [](const std::string& line) { return "    \"" + line + "\\n\"\n"; };
-  const std::string name = preferred;
-  // Global but hidden, so that it survives link-time optimisation, which may move this asm to another unit.
-  text_ += "\n__asm__(\n" + directive(".pushsection .text." + name + ",\\\"ax\\\",@progbits") +
-           directive(".balign " + number(k.align)) + data_lines(k.code, 0, size_t(k.entry)) +
-           directive(".globl " + name) + directive(".hidden " + name) +
-           directive(".type " + name + ", @function") + directive(name + ":") +
-           data_lines(k.code, size_t(k.entry), k.code.size()) + directive(".size " + name + ", . - " + name) +
-           "    \".popsection\\n\");\n" + "extern \"C\" __attribute__((visibility(\"hidden\"))) void " +
-           name + "(const uint64_t* args);\n";
-  return name;
-}
 
 std::string argument(const std::string& name, const LibraryFunction& f) {
   static const std::array<const char*, DEEPGEN_ARG_COUNT> known = {DEEPGEN_ARG_NAMES};
@@ -83,24 +28,65 @@ std::string argument(const std::string& name, const LibraryFunction& f) {
               "build the kernel and the library with the same version of DeepGen");
 }
 
-/// The table of one function's kernels, and the argument lists it points to.
-std::string kernel_tables(const LibraryFunction& f, Images& images) {
+std::string launch_table(const Kernel& k, const std::string& id) {
+  auto triple = [](const std::array<int64_t, 3>& x) {
+    return "{" + number(x[0]) + "u, " + number(x[1]) + "u, " + number(x[2]) + "u}";
+  };
+  std::string text = "const deepgen_launch " + id + "_launches[] = {\n";
+  for (const Launch& l : k.launches)
+    text += "    {" + quoted(l.entry) + ", " + triple(l.grid) + ", " + triple(l.block) + ", " + triple(l.cluster) + ", " +
+            number(l.shared) + "u, " + (l.persistent ? "DEEPGEN_LAUNCH_PERSISTENT" : "0u") + " | " +
+            (l.dependent ? "DEEPGEN_LAUNCH_DEPENDENT" : "0u") + "},\n";
+  return text + "};\n";
+}
+
+std::string map_table(const Kernel& k, const std::string& id, const LibraryFunction& f) {
+  if (k.maps.empty())
+    return "";
+  std::string text = "const deepgen_tensor_map " + id + "_maps[] = {\n";
+  for (const TensorMap& m : k.maps)
+    text += "    {" + argument(m.operand, f) + ", " + number(m.box_columns) + "u, " + number(m.box_rows) + "u, " +
+            number(m.swizzle) + "u, " + number(m.promotion) + "u},\n";
+  return text + "};\n";
+}
+
+/// The fields of deepgen_kernel in order: those of every kernel, of the CPU's, of GPUs'.
+std::string kernel_row(const LinkedKernel& linked, const std::string& id, EmbeddedCode& code) {
+  const Kernel& k = *linked.kernel;
+  std::string row = "    {" + quoted(linked.file->arch) + ", " + quoted(k.choice.text()) + ", " + id + "_args, " +
+                    number(int64_t(k.args.size())) + ", " + number(k.workspace) + ", ";
+  if (linked.file->arch == "cpu") {
+    row += number(k.isa) + ", " + code.add_image(k, "deepgen_" + id);
+    for (int64_t x : {k.tiles_m, k.tiles_n, k.tiles_b, k.grain_m, k.grain_n})
+      row += ", " + number(x);
+    return row + ", nullptr, 1, 1, 1, nullptr, nullptr, 0, nullptr, 0},\n";
+  }
+  row += "0, nullptr, 1, 1, 1, 1, 1, " + (k.device.empty() ? "nullptr" : quoted(k.device));
+  for (int64_t x : {k.align_a, k.align_b, k.align_d})
+    row += ", " + number(x);
+  return row + ", &" + code.add_gpu_code(k, "deepgen_" + id) + ", " + id + "_launches, " +
+         number(int64_t(k.launches.size())) + ", " + (k.maps.empty() ? "nullptr" : id + "_maps") + ", " +
+         number(int64_t(k.maps.size())) + "},\n";
+}
+
+/// The table of one function's kernels, and the lists that it points to.
+std::string kernel_tables(const LibraryFunction& f, EmbeddedCode& code) {
   const std::string name = symbol(f);
   std::string lists, table = "const deepgen_kernel " + name + "_kernels[] = {\n";
   size_t index = 0;
-  for (const Kernel* k : linked_kernels(f)) {
+  for (const LinkedKernel& linked : linked_kernels(f)) {
+    const Kernel& k = *linked.kernel;
     const std::string id = name + "_" + number(int64_t(index++));
     lists += "const uint8_t " + id + "_args[] = {";
-    for (size_t i = 0; i < k->args.size(); ++i)
-      lists += (i ? ", " : "") + argument(k->args[i], f);
+    for (size_t i = 0; i < k.args.size(); ++i)
+      lists += (i ? ", " : "") + argument(k.args[i], f);
     lists += "};\n";
-    table += "    {\"cpu\", " + quoted(k->choice.text()) + ", " + id + "_args, " + number(int64_t(k->args.size())) +
-             ", " + number(k->workspace) + ", " + number(k->isa) + ", " + images.add(*k, "deepgen_" + id);
-    for (int64_t x : {k->tiles_m, k->tiles_n, k->tiles_b, k->grain_m, k->grain_n})
-      table += ", " + number(x);
-    table += ", nullptr, 1, 1, 1, nullptr, nullptr, 0, nullptr, 0},\n";
+    if (linked.file->arch != "cpu")
+      lists += launch_table(k, id) + map_table(k, id, f);
+    table += kernel_row(linked, id, code);
   }
-  return lists + table + "};\nconst deepgen_kernel* volatile " + name + "_selected = nullptr;\n";
+  return lists + table + "};\nconst deepgen_kernel* volatile " + name + "_selected = nullptr;\nvoid* volatile " + name +
+         "_devices = nullptr;\n";
 }
 
 int64_t epilogue_set(const Problem& p) {
@@ -119,43 +105,53 @@ std::string function_row(const LibraryFunction& f) {
                     epilogue_set(p)})
     text += number(x) + ", ";
   return text + name + "_kernels, " + number(int64_t(linked_kernels(f).size())) + ", &" + name +
-         "_selected, nullptr},\n";
+         "_selected, &" + name + "_devices},\n";
 }
 
 std::string definitions(const LibraryFunction& f, size_t index) {
-  const Problem& p = f.file.problem;
+  const std::vector<FunctionParameter> parameters = function_parameters(f.file.problem);
   const std::string name = symbol(f), row = "&functions[" + number(int64_t(index)) + "]";
-  const std::string type = p.a == Type::f32 ? "float" : "double", in = "const " + type + "* ";
-  const bool bias = p.has(EpilogueOp::bias);
-  return "\ndeepgen_status " + name + "(" + in + "a, " + in + "b, " + (bias ? in + "bias, " : "") + type +
-         "* d) {\n  deepgen_gemm_args args;\n  args.a = a, args.b = b, args.d = d" +
-         (bias ? ", args.bias = bias" : "") + ";\n  return deepgen_run_gemm(" + row +
-         ", &args);\n}\ndeepgen_status " + name +
-         "_run(const deepgen_gemm_args* args) { return deepgen_run_gemm(" + row +
-         ", args); }\nconst struct deepgen_function* " + name + "_function(void) { return " + row + "; }\n";
+  std::string text;
+  if (runs_on_cpu(f))
+    text += "\ndeepgen_status " + name + "(" + declared(parameters) + ") {\n  deepgen_gemm_args args;\n  " +
+            assigned(parameters) + ";\n  return deepgen_run_gemm(" + row + ", &args);\n}\ndeepgen_status " + name +
+            "_run(const deepgen_gemm_args* args) { return deepgen_run_gemm(" + row + ", args); }";
+  if (runs_on_gpus(f))
+    text += "\ndeepgen_status " + name + "_launch(const deepgen_gemm_args* args, deepgen_stream stream) {\n" +
+            "  return deepgen_launch_gemm(" + row + ", args, stream);\n}\ndeepgen_status " + name +
+            "_prepare(void) { return deepgen_prepare(" + row + "); }\nsize_t " + name +
+            "_workspace_size(void) { return deepgen_launch_workspace_size(" + row + "); }";
+  return text + "\nconst struct deepgen_function* " + name + "_function(void) { return " + row + "; }\n";
+}
+
+/// What a library with kernels for the CPU needs beside its tables.
+std::string cpu_guard() { return "\n#if !defined(__x86_64__)\n#error \"this library holds x86-64 code\"\n#endif\n"; }
+
+std::string registration(size_t functions) {
+  return "\n// Selects kernels before main(); a call from an earlier initializer does so itself.\n"
+         "[[maybe_unused]] const int registered = deepgen_register(functions, " +
+         number(int64_t(functions)) + ");\n";
 }
 
 } // namespace
 
 std::string embed_source(const Library& library) {
-  Images images;
+  EmbeddedCode code;
   std::string tables, rows, bodies;
+  bool cpu = false;
   for (size_t i = 0; i < library.functions.size(); ++i) {
-    tables += kernel_tables(library.functions[i], images) + "\n";
+    tables += kernel_tables(library.functions[i], code) + "\n";
     rows += function_row(library.functions[i]);
     bodies += definitions(library.functions[i], i);
+    cpu = cpu || runs_on_cpu(library.functions[i]);
   }
-  const std::string count = number(int64_t(library.functions.size()));
   return "// Kernels and tables of the library " + library.target +
          ". Generated by deepgen; edits are lost.\n"
          "#include <deepgen/kernel_abi.h>\n#include <deepgen/runtime.h>\n\n#include \"" +
-         library.header_name +
-         "\"\n\n#if !defined(__x86_64__)\n"
-         "#error \"this library holds x86-64 code\"\n#endif\n" +
-         images.text() + "\nnamespace {\n\n" + tables + "const deepgen_function functions[] = {\n" + rows +
-         "};\n\n// Selects kernels before main(); a call from an earlier initializer does so itself.\n"
-         "[[maybe_unused]] const int registered = deepgen_register(functions, " +
-         count + ");\n\n} // namespace\n\nextern \"C\" {\n" + bodies + "\n} // extern \"C\"\n";
+         library.header_name + "\"\n" + (cpu ? cpu_guard() : "") + code.sections() + "\nnamespace {\n\n" +
+         code.tables() + "\n" + tables + "const deepgen_function functions[] = {\n" + rows + "};\n" +
+         (cpu ? registration(library.functions.size()) : "") + "\n} // namespace\n\nextern \"C\" {\n" + bodies +
+         "\n} // extern \"C\"\n";
 }
 
 } // namespace deepgen

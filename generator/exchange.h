@@ -16,15 +16,24 @@ struct ProblemFile {
   static ProblemFile read(const std::string& path);
 };
 
+/// One decision of a lock, as choice.json keeps it.
+struct LockedChoice {
+  Choice choice;
+  int64_t revision = 0;
+  std::string expect_sha256; ///< of the main kernel's code; empty unless the lock has one
+  std::string toolchain;     ///< what made that code
+  std::string device;        ///< tuned on the device of this name; empty: for all of the arch
+};
+
 /// choice.json: the config to build. Holds no timings, so that measuring again with the same outcome rebuilds
 /// nothing.
 struct ChoiceFile {
   Problem problem;
   std::string arch = "cpu";
-  Choice choice;
-  int64_t revision = 0;
-  std::string origin;        ///< "lock", "search" or "default"
-  std::string expect_sha256; ///< of the main kernel's code; empty unless the lock has one
+  LockedChoice main;
+  std::string origin;                ///< "lock", "search" or "default"
+  std::vector<LockedChoice> devices; ///< GPUs: linked beside `main`, each for the device it was tuned on alone
+  std::vector<Choice> instead;       ///< GPUs: for a default that the assembler refuses (it spills, say), best first
 
   std::string serialize() const;
   static ChoiceFile read(const std::string& path);

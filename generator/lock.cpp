@@ -20,16 +20,54 @@ constexpr const char* kSchema = "deepgen.lock/1";
 
 auto identity(const LockEntry& e) { return std::tie(e.problem, e.arch, e.device.name, e.device.isa); }
 
+/// The facts of a device on which legality may depend: of a GPU, no clocks and no bandwidth.
+std::vector<std::pair<const char*, int64_t Device::*>> facts_of(const std::string& arch) {
+  if (compute_capability(arch) != 0)
+    return {{"cores", &Device::cores},
+            {"l2", &Device::l2},
+            {"shared_block", &Device::shared_block},
+            {"shared_multiprocessor", &Device::shared_multiprocessor}};
+  return {{"isa", &Device::isa}, {"l1d", &Device::l1d}, {"l2", &Device::l2}, {"l3", &Device::l3}};
+}
+
+Json device_json(const Device& device, const std::string& arch) {
+  Json json = {{"name", device.name}};
+  for (auto [name, fact] : facts_of(arch))
+    json[name] = device.*fact;
+  return json;
+}
+
+/// What an entry does not keep. A later version's arch makes its entries stale, but not the file.
+Device facts_left_out(const std::string& arch) {
+  try {
+    return compute_capability(arch) != 0 ? generic_gpu(arch) : Device();
+  } catch (const Error&) {
+    return Device();
+  }
+}
+
+Device device_from_json(const Json& json, const std::string& arch, const std::string& where) {
+  Device device = facts_left_out(arch);
+  device.arch = arch;
+  device.name = get<std::string>(json, "name", where);
+  for (auto [name, fact] : facts_of(arch))
+    device.*fact = get<int64_t>(json, name, where);
+  return device;
+}
+
+bool same_facts(const LockEntry& x, const LockEntry& y) {
+  for (auto [name, fact] : facts_of(x.arch))
+    if (x.device.*fact != y.device.*fact)
+      return false;
+  return true;
+}
+
 LockEntry entry_from_json(const Json& json, const std::string& where) {
   LockEntry e;
   e.problem = get<std::string>(json, "problem", where);
   e.arch = get<std::string>(json, "arch", where);
   const Json device = get<Json>(json, "device", where);
-  e.device.arch = e.arch;
-  e.device.name = get<std::string>(device, "name", where);
-  for (auto [name, value] :
-       {std::pair{"isa", &e.device.isa}, {"l1d", &e.device.l1d}, {"l2", &e.device.l2}, {"l3", &e.device.l3}})
-    *value = get<int64_t>(device, name, where);
+  e.device = device_from_json(device, e.arch, where);
   e.choice.template_name = get<std::string>(json, "template", where);
   e.revision = get<int64_t>(json, "revision", where);
   e.choice.config = Config::from_json(get<Json>(json, "config", where));
@@ -95,12 +133,7 @@ FileLock merge_turn(const std::string& real) {
 std::string LockEntry::line() const {
   const Json json = {{"problem", problem},
                      {"arch", arch},
-                     {"device",
-                      {{"name", device.name},
-                       {"isa", device.isa},
-                       {"l1d", device.l1d},
-                       {"l2", device.l2},
-                       {"l3", device.l3}}},
+                     {"device", device_json(device, arch)},
                      {"template", choice.template_name},
                      {"revision", revision},
                      {"config", choice.config.to_json()},
@@ -112,10 +145,9 @@ std::string LockEntry::line() const {
 
 bool LockEntry::agrees_with(const LockEntry& e) const {
   auto decision = [](const LockEntry& x) {
-    return std::tie(x.device.l1d, x.device.l2, x.device.l3, x.choice.template_name, x.choice.config.values,
-                    x.revision, x.sha256, x.toolchain);
+    return std::tie(x.choice.template_name, x.choice.config.values, x.revision, x.sha256, x.toolchain);
   };
-  return identity(*this) == identity(e) && decision(*this) == decision(e);
+  return identity(*this) == identity(e) && decision(*this) == decision(e) && same_facts(*this, e);
 }
 
 Lock Lock::parse(const std::string& text, const std::string& where) {
@@ -159,6 +191,14 @@ const LockEntry* Lock::find(const std::string& problem, const std::string& arch,
     if (e.problem == problem && e.arch == arch && (!best || rank(e) < rank(*best)))
       best = &e;
   return best;
+}
+
+std::vector<const LockEntry*> Lock::find_all(const std::string& problem, const std::string& arch) const {
+  std::vector<const LockEntry*> found;
+  for (const LockEntry& e : entries_) // sorted
+    if (e.problem == problem && e.arch == arch)
+      found.push_back(&e);
+  return found;
 }
 
 bool Lock::put(LockEntry entry) {

@@ -9,7 +9,7 @@ namespace deepgen {
 
 struct LockEntry {
   std::string problem, arch;
-  Device device; ///< name and the facts on which legality depends: isa and caches
+  Device device; ///< name and the facts on which legality depends: see lock.cpp
   Choice choice;
   int64_t revision = 0; ///< of the template
   std::string sha256;   ///< of the main kernel's code
@@ -35,6 +35,8 @@ public:
   /// lowest one; then by name. A stale one only when no good one is left. nullptr when the problem is not
   /// locked for the arch.
   const LockEntry* find(const std::string& problem, const std::string& arch, const Device&) const;
+  /// All entries of the problem on the arch, by device name.
+  std::vector<const LockEntry*> find_all(const std::string& problem, const std::string& arch) const;
   /// Adds or replaces; keeps an entry that agrees, so that tuning again with the same outcome changes
   /// nothing. Returns whether the lock changed.
   bool put(LockEntry);

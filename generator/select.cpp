@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "generator/decide.h"
 #include "generator/final_log.h"
+#include "generator/search.h"
 #include "generator/space.h"
 
 #include <limits>
@@ -10,11 +11,14 @@
 namespace deepgen {
 namespace {
 
+constexpr size_t kInstead = 8; ///< configs to try when the default one cannot be compiled
+
 struct Context {
   Mode mode;
-  Device device; ///< of the ladder
   const Lock& lock;
 };
+
+bool is_gpu(const std::string& arch) { return compute_capability(arch) != 0; }
 
 /// What a frozen build is for is not known, so it has every level: the best entry is linked, and with it the
 /// fallbacks for lesser CPUs.
@@ -25,48 +29,110 @@ Device best_device(const std::string& arch) {
   return device;
 }
 
-Selection make(const SelectRequest& r, const Choice& choice, int64_t revision, std::string origin,
-               std::string sha256 = "", std::string note = "") {
+Selection make(const SelectRequest& r, LockedChoice choice, std::string origin, std::string note = "") {
   if (!note.empty())
     note = "deepgen: " + r.file.label() + ": " + note;
-  return {{r.file.problem, r.arch, choice, revision, std::move(origin), std::move(sha256)}, std::move(note)};
+  return {{r.file.problem, r.arch, std::move(choice), std::move(origin), {}, {}}, std::move(note)};
+}
+
+/// The model's best of other kinds: what follows the default in the plan of a first round.
+std::vector<Choice> instead_of_default(const SelectRequest& r, const Device& device) {
+  SearchInput in;
+  in.problem = r.file.problem, in.arch = r.arch, in.device = device;
+  in.slots = kInstead + 1;
+  std::vector<Choice> choices;
+  for (const PlanSlot& slot : next_plan(in).slots)
+    if (slot.origin != "default")
+      choices.push_back(slot.choice);
+  return choices;
 }
 
 Selection take_default(const Context& c, const SelectRequest& r, const std::string& note) {
-  const Device device = c.mode == Mode::automatic ? c.device : generic_device(r.arch);
+  const bool host = c.mode == Mode::automatic && (r.device.present || !is_gpu(r.arch));
+  const Device device = host ? r.device : generic_device(r.arch);
   const Choice choice = Space(r.file.problem, r.arch, device).default_choice();
-  return make(r, choice, find_template(choice.template_name).revision(), "default", "", note);
+  Selection s = make(r, {choice, find_template(choice.template_name).revision(), "", "", ""}, "default", note);
+  if (is_gpu(r.arch))
+    s.choice.instead = instead_of_default(r, device);
+  return s;
 }
 
-Selection take_entry(const SelectRequest& r, const LockEntry& e) {
-  return make(r, e.choice, e.revision, "lock", e.sha256);
+LockedChoice locked(const LockEntry& e, const std::string& device = "") {
+  return {e.choice, e.revision, e.sha256, e.toolchain, device};
 }
 
-/// `stale` may be a whole error report; the note is one line.
-std::string stale_text(const std::string& stale) {
-  return "the lock entry is stale (" + stale.substr(0, stale.find('\n')) + "); ";
+/// `stale` may be a whole error report.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string stale_text(const std::string& stale) { return "the lock entry is stale (" + first_line(stale) + "); "; }
+
+std::string untuned_text(const Context& c, const SelectRequest& r) {
+  if (is_gpu(r.arch) && !r.device.present && c.mode == Mode::automatic)
+    return "no " + r.arch + " device here: the default config; run `ninja tune` where there is one";
+  return "untuned for " + r.arch + "; run `ninja tune`";
 }
 
 /// What the search found, or the default when there was none.
 Selection from_records(const Context& c, const SelectRequest& r, const std::string& stale) {
   const RecordLog* final = final_log(r.logs, r.file.problem.key(), r.arch);
-  if (!final) {
-    const std::string why = !stale.empty()   ? stale_text(stale) + "using the default config"
-                            : r.logs.empty() ? "untuned for " + r.arch
-                                             : "no candidate could be measured on " + r.arch;
-    return take_default(c, r, why + "; run `ninja tune`");
-  }
+  if (!final && stale.empty() && r.logs.empty())
+    return take_default(c, r, untuned_text(c, r));
+  if (!final)
+    return take_default(c, r,
+                        (stale.empty() ? "no candidate could be measured on " + r.arch
+                                       : stale_text(stale) + "using the default config") +
+                            "; run `ninja tune`");
   const Decision decision = decide(*final);
   if (!decision.found)
     throw Error("the search found no correct kernel", r.file.label() + ", " + r.file.problem.key(),
                 decision.reason, "see `deepgen report --records ...`; the template may have a defect");
   const Record& w = decision.winner;
-  return make(r, w.choice, w.revision, "search", "",
+  return make(r, {w.choice, w.revision, "", "", ""}, "search",
               stale.empty() ? "" : stale_text(stale) + "using this build's search");
 }
 
 std::string missing_text(const SelectRequest& r) {
   return r.file.label() + ": missing: no entry for " + r.file.problem.key() + " on " + r.arch;
+}
+
+/// The entries of one problem on one arch that a library links, the general one first, and why others are not good.
+struct Found {
+  std::vector<const LockEntry*> good;
+  std::string stale; ///< why, of the first stale one; empty when there is none
+};
+
+/// Of a GPU arch all devices' entries; the first by name also serves the devices that have none.
+Found find_for_gpus(const Lock& lock, const std::string& key, const std::string& arch) {
+  Found found;
+  for (const LockEntry* e : lock.find_all(key, arch)) {
+    const std::string why = why_stale(*e);
+    if (why.empty())
+      found.good.push_back(e);
+    else if (found.stale.empty())
+      found.stale = e->device.name + ": " + why;
+  }
+  return found;
+}
+
+Found find(const Context& c, const SelectRequest& r) {
+  const std::string key = r.file.problem.key();
+  if (is_gpu(r.arch))
+    return find_for_gpus(c.lock, key, r.arch);
+  const LockEntry* e = c.lock.find(key, r.arch, c.mode == Mode::frozen ? best_device(r.arch) : r.device);
+  if (!e)
+    return {};
+  const std::string stale = why_stale(*e);
+  return stale.empty() ? Found{{e}, ""} : Found{{}, stale};
+}
+
+Selection take_entries(const SelectRequest& r, const Found& found) {
+  const LockEntry& general = *found.good.front();
+  Selection s = make(r, locked(general), "lock",
+                     found.stale.empty() ? "" : stale_text(found.stale) + "using that of " + general.device.name);
+  for (const LockEntry* e : found.good)
+    if (e->choice != general.choice || e->revision != general.revision)
+      s.choice.devices.push_back(locked(*e, e->device.name));
+  return s;
 }
 
 } // namespace
@@ -82,6 +148,8 @@ Mode parse_mode(const std::string& text) {
 }
 
 Device generic_device(const std::string& arch) {
+  if (is_gpu(arch))
+    return generic_gpu(arch);
   Device device;
   device.arch = arch;
   device.present = false;
@@ -90,10 +158,10 @@ Device generic_device(const std::string& arch) {
   return device;
 }
 
-std::vector<Selection> select(Mode mode, const Device& device, const Lock& lock, const std::string& lock_path,
+std::vector<Selection> select(Mode mode, const Lock& lock, const std::string& lock_path,
                               const std::vector<SelectRequest>& requests) {
   const bool frozen = mode == Mode::frozen;
-  const Context c{mode, frozen ? best_device(device.arch) : device, lock};
+  const Context c{mode, lock};
   std::vector<Selection> selections;
   std::string failures;
   for (const SelectRequest& r : requests) {
@@ -101,20 +169,19 @@ std::vector<Selection> select(Mode mode, const Device& device, const Lock& lock,
       selections.push_back(take_default(c, r, ""));
       continue;
     }
-    const LockEntry* entry = lock.find(r.file.problem.key(), r.arch, c.device);
-    const std::string stale = entry ? why_stale(*entry) : "";
-    if (entry && stale.empty())
-      selections.push_back(take_entry(r, *entry));
+    const Found found = find(c, r);
+    if (!found.good.empty() && (found.stale.empty() || !frozen))
+      selections.push_back(take_entries(r, found));
     else if (frozen)
-      failures += "\n  " + (entry ? r.file.label() + ": stale: " + stale.substr(0, stale.find('\n'))
-                                  : missing_text(r));
+      failures += "\n  " + (found.stale.empty() ? missing_text(r)
+                                                : r.file.label() + ": stale: " + first_line(found.stale));
     else if (mode == Mode::automatic)
-      selections.push_back(from_records(c, r, stale));
-    else if (entry)
+      selections.push_back(from_records(c, r, found.stale));
+    else if (!found.stale.empty())
       selections.push_back(
-          take_default(c, r, stale_text(stale) + "using the default config; run `ninja tune`"));
+          take_default(c, r, stale_text(found.stale) + "using the default config; run `ninja tune`"));
     else
-      selections.push_back(take_default(c, r, "untuned for " + r.arch + "; run `ninja tune`"));
+      selections.push_back(take_default(c, r, untuned_text(c, r)));
   }
   if (!failures.empty())
     throw Error("a frozen build needs a good lock entry for every problem" + failures, lock_path, "",

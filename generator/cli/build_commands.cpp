@@ -19,7 +19,8 @@ void require_groups(const CliContext& context, const std::string& command) {
 }
 
 struct SelectOptions {
-  std::string mode = "auto", device, lock;
+  std::string mode = "auto", lock;
+  std::vector<std::string> devices;
 };
 
 void run_select(const SelectOptions& o, const CliContext& context) {
@@ -27,20 +28,16 @@ void run_select(const SelectOptions& o, const CliContext& context) {
   const Mode mode = parse_mode(o.mode);
   std::vector<SelectRequest> requests;
   for (const Group& group : context.groups) {
-    SelectRequest r{ProblemFile::read(group.one("--problem")), group.one_or("--arch", "cpu"), {}};
+    SelectRequest r{ProblemFile::read(group.one("--problem")), group.one_or("--arch", "cpu"), {}, {}};
+    r.device = mode == Mode::frozen ? generic_device(r.arch) : device_of(o.devices, r.arch);
     group.one("-o"); // before anything is written
     if (mode == Mode::automatic)
       r.logs = logs_of(group.many("--records"));
     requests.push_back(std::move(r));
   }
-  const std::string arch = requests.front().arch;
-  for (const SelectRequest& r : requests)
-    if (r.arch != arch)
-      throw Error("one select serves one arch", arch + " and " + r.arch, "", "call it once an arch");
-  const Device device = mode == Mode::frozen ? generic_device(arch) : device_of(o.device, arch);
   const Lock lock = o.lock.empty() ? Lock() : Lock::read(o.lock);
   const std::string place = o.lock.empty() ? "(no --lock given)" : o.lock;
-  const std::vector<Selection> selections = select(mode, device, lock, place, requests);
+  const std::vector<Selection> selections = select(mode, lock, place, requests);
   for (size_t i = 0; i < selections.size(); ++i) {
     if (!selections[i].note.empty())
       std::cerr << selections[i].note << "\n";
@@ -74,8 +71,8 @@ void add_select_command(CLI::App& app, CliContext& context) {
   CLI::App* c =
       app.add_subcommand("select", "decide which config each problem links: lock, records or default");
   c->add_option("--mode", o->mode, "auto, lock or frozen")->capture_default_str();
-  c->add_option("--device", o->device,
-                "device.json; this host's device if absent; frozen does not look at it");
+  c->add_option("--device", o->devices,
+                "device.json of each arch; this host's CPU and generic GPUs if absent; frozen does not look at it");
   c->add_option("--lock", o->lock, "lock file; an absent file is an empty lock");
   c->footer(
       "then, any number of times:\n  --problem problem.json [--arch cpu] [--records FILE ...] -o "
@@ -83,7 +80,8 @@ void add_select_command(CLI::App& app, CliContext& context) {
       "auto: the lock, else the records, else the default config. lock: the lock, else the default.\n"
       "frozen: the lock, else an error that lists all missing and stale entries.\n"
       "A lock entry of this very device comes before one of the same arch. Defaults in lock and frozen mode\n"
-      "are those of a generic x86-64-v3 device, so that every host builds the same bytes.\n"
+      "are those of a generic device, so that every host builds the same bytes.\n"
+      "Of GPUs, the entries of all devices of the arch are linked.\n"
       "Example:\n  deepgen select --mode lock --device device.json --lock deepgen.lock.json "
       "--problem problem.json --arch cpu -o choice.json");
   c->callback([o, &context] { run_select(*o, context); });

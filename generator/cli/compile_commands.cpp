@@ -75,34 +75,71 @@ void compile_slot(const CompileOptions& o) {
   write_if_changed(o.output, file.serialize());
 }
 
-void check_hash(const CompileOptions& o, const ChoiceFile& choice, const KernelFile& file) {
-  const Kernel* main = file.find("main");
-  if (!main)
-    throw Error("the compiler made no main kernel", o.choice, choice.choice.text());
-  if (choice.expect_sha256.empty() || choice.expect_sha256 == main->sha256)
+/// What made the code of this very kernel.
+std::string maker(const Kernel& k) {
+  if (k.launches.empty())
+    return toolchain();
+  return toolchain() + (k.assembler.empty() ? ", no ptxas (its PTX was compared)" : ", " + k.assembler);
+}
+
+void check_hash(const CompileOptions& o, const ChoiceFile& file, const LockedChoice& choice, const Kernel& main) {
+  if (choice.expect_sha256.empty() || choice.expect_sha256 == main.sha256)
     return;
-  const std::string why =
-      "expected sha256 " + choice.expect_sha256 + ", compiled " + main->sha256 + " with " + toolchain();
+  const std::string why = "the lock has sha256 " + choice.expect_sha256 + " by " + choice.toolchain + "; compiled " +
+                          main.sha256 + " by " + maker(main);
   if (o.frozen)
-    throw Error("the compiled kernel is not the one that was locked", choice.problem.key(), why,
+    throw Error("the compiled kernel is not the one that was locked", file.problem.key() + " on " + file.arch, why,
                 "build with the lock's toolchain, or run `ninja tune` and commit the lock");
   std::cerr << "deepgen: same config, other code than in the lock (" << why
             << "): run `ninja tune` to verify it again\n";
 }
 
-void compile_choice(const CompileOptions& o) {
-  const ChoiceFile choice = ChoiceFile::read(o.choice);
+/// Compiles the choice with what is linked beside it; a file that cannot be compiled says so.
+KernelFile compile_main(const CompileOptions& o, const ChoiceFile& choice) {
+  const std::string origin = choice.origin;
+  KernelFile file = compile_one({choice.problem, choice.arch, choice.main.choice, origin}, false, true, o.timeout);
+  for (const Choice& other : choice.instead) {
+    if (file.status == "ok")
+      break;
+    std::cerr << "deepgen: " << choice.problem.key() << " on " << choice.arch << ": not " << file.choice.text() << " ("
+              << file.detail.substr(0, file.detail.find('\n')) << ") but " << other.text() << "\n";
+    file = compile_one({choice.problem, choice.arch, other, origin}, false, true, o.timeout);
+  }
+  return file;
+}
+
+const Kernel& main_of(const KernelFile& file, const CompileOptions& o, const ChoiceFile& choice) {
+  if (file.status != "ok")
+    throw Error("the chosen config cannot be compiled", choice.problem.key() + ", " + file.choice.text(),
+                file.detail, "run `ninja tune` to choose another one");
+  const Kernel* main = file.find("main");
+  if (!main)
+    throw Error("the compiler made no main kernel", o.choice, file.choice.text());
+  return *main;
+}
+
+void check_revision(const LockedChoice& choice, const std::string& path) {
   const Template& t = find_template(choice.choice.template_name);
   if (t.revision() != choice.revision)
-    throw Error("the choice is for another revision of template " + t.name(), o.choice,
+    throw Error("the choice is for another revision of template " + t.name(), path,
                 std::to_string(choice.revision) + " instead of " + std::to_string(t.revision()),
                 "run `deepgen select` again (delete the file and build)");
-  const KernelFile file =
-      compile_one({choice.problem, choice.arch, choice.choice, choice.origin}, false, true, o.timeout);
-  if (file.status != "ok")
-    throw Error("the chosen config cannot be compiled", choice.problem.key() + ", " + choice.choice.text(),
-                file.detail, "run `ninja tune` to choose another one");
-  check_hash(o, choice, file);
+}
+
+void compile_choice(const CompileOptions& o) {
+  const ChoiceFile choice = ChoiceFile::read(o.choice);
+  check_revision(choice.main, o.choice);
+  KernelFile file = compile_main(o, choice);
+  check_hash(o, choice, choice.main, main_of(file, o, choice));
+  for (const LockedChoice& device : choice.devices) {
+    check_revision(device, o.choice);
+    const Candidate candidate{choice.problem, choice.arch, device.choice, choice.origin};
+    const KernelFile other = compile_one(candidate, false, false, o.timeout);
+    Kernel kernel = main_of(other, o, choice);
+    check_hash(o, choice, device, kernel);
+    kernel.device = device.device;
+    file.kernels.push_back(std::move(kernel));
+  }
   write_if_changed(o.output, file.serialize());
 }
 

@@ -65,13 +65,21 @@ Device probe_device(const std::string& arch) {
 }
 
 Device device_of(const std::string& path, const std::string& arch) {
+  const bool gpu = compute_capability(arch) != 0;
   if (path.empty())
-    return probe_device(arch);
+    return gpu ? generic_gpu(arch) : probe_device(arch);
   Device device = Device::read(path);
   if (device.arch != arch)
     throw Error("the device is of another arch", path, device.arch + " instead of " + arch,
                 "pass the device.json of that arch");
-  return device;
+  return gpu && !device.present ? generic_gpu(arch) : device;
+}
+
+Device device_of(const std::vector<std::string>& paths, const std::string& arch) {
+  for (const std::string& path : paths)
+    if (Device::read(path).arch == arch)
+      return device_of(path, arch);
+  return device_of(std::string(), arch);
 }
 
 Problem problem_of(const std::string& text) {

@@ -7,8 +7,11 @@
 
 namespace deepgen {
 
-/// The device of `path`, or, when `path` is empty, of this host as the sibling deepgen-measure finds it.
+/// The device of `path`. Without a path: for the CPU this host's, as the sibling deepgen-measure finds it; for a GPU the
+/// arch's generic part, whatever is attached. The same for a GPU that the file says is not present.
 Device device_of(const std::string& path, const std::string& arch);
+/// Among several files that of the arch, if there is one.
+Device device_of(const std::vector<std::string>& paths, const std::string& arch);
 /// The output of the sibling `deepgen-measure devices`; throws Error when it is missing or fails.
 Device probe_device(const std::string& arch);
 /// A problem key, or the path of a problem.json.

@@ -18,7 +18,8 @@ namespace deepgen {
 namespace {
 
 struct MergeOptions {
-  std::string lock, device, stamp;
+  std::string lock, stamp;
+  std::vector<std::string> devices;
 };
 
 /// Removes the log: Ninja would hold it for up to date, and no `tune` could ever repeat the playoff.
@@ -45,7 +46,11 @@ LockEntry entry_of(const Group& group, const ProblemFile& file, const MergeOptio
   const std::vector<RecordLog> logs = logs_of(paths);
   if (const RecordLog* final = final_log(logs, file.problem.key(), arch); final && !final->stable)
     refuse_unstable(paths[size_t(final - logs.data())], file);
-  return lock_entry(file.problem.key(), arch, device_of(o.device, arch), toolchain(), logs);
+  const Device device = device_of(o.devices, arch);
+  if (!device.present)
+    throw Error("not locked: no device of the arch is attached", file.label(), arch,
+                "pass the --device that the search ran on");
+  return lock_entry(file.problem.key(), arch, device, toolchain(), logs);
 }
 
 /// A stamp is a build output, so it must exist; its time says when the lock changed last.
@@ -108,7 +113,7 @@ void add_lock_command(CLI::App& app, CliContext& context) {
   auto o = std::make_shared<MergeOptions>();
   CLI::App* merge = lock->add_subcommand("merge", "add the winners of finished searches to the lock");
   merge->add_option("--lock", o->lock, "lock file; created if absent")->required();
-  merge->add_option("--device", o->device, "device.json; this host's device if absent");
+  merge->add_option("--device", o->devices, "device.json of each arch; this host's CPU if absent");
   merge->add_option("--stamp", o->stamp, "file to touch when the lock changed");
   merge->footer("then, any number of times:\n  --problem problem.json [--arch cpu] --records FILE ...\n\n"
                 "An unstable or unverified result is refused: the others are merged, and the command fails.\n"

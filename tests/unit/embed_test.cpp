@@ -154,7 +154,7 @@ TEST_F(EmbedTest, HeaderDocumentsTheFunction) {
   const std::string header = embed_header(library());
   for (const char* part :
        {"kernels_up: D = gelu((alpha * A * B + beta * C) + bias)", "M=512 N=2048 K=64",
-        "B  2048 x 64 (N x K, transposed), leading dimension 64", "bias: 2048 values", "aligned to 8 bytes",
+        "B  f32, 2048 x 64 (N x K, transposed), leading dimension 64", "bias: 2048 values", "(8 bytes the smallest)",
         "x86-64-v4: cpu_tile isa=4 mr=4", "from the lock", "DEEPGEN_ERROR_SIZE"})
     EXPECT_NE(header.find(part), std::string::npos) << part << "\n" << header;
 }
@@ -163,8 +163,8 @@ TEST_F(EmbedTest, BestKernelFirstAndAwkwardOnesLeftOut) {
   const LibraryFunction f = library().functions[0];
   const auto kernels = linked_kernels(f);
   ASSERT_EQ(kernels.size(), 2u);
-  EXPECT_EQ(kernels[0]->isa, 4);
-  EXPECT_EQ(kernels[1]->isa, 1);
+  EXPECT_EQ(kernels[0].kernel->isa, 4);
+  EXPECT_EQ(kernels[1].kernel->isa, 1);
 }
 
 TEST_F(EmbedTest, IdenticalCodeIsEmbeddedOnce) {
@@ -173,6 +173,124 @@ TEST_F(EmbedTest, IdenticalCodeIsEmbeddedOnce) {
   for (size_t at = 0; (at = source.find(".pushsection", at)) != std::string::npos; ++at)
     ++count;
   EXPECT_EQ(count, 2u);
+}
+
+/// A function with kernels for the CPU and two GPU archs, of which one was tuned on two devices.
+class EmbedGpuTest : public EmbedTest {
+protected:
+  static Kernel gpu_kernel(const Problem& p, const std::string& role, const std::string& target, const std::string& code,
+                           int64_t align) {
+    Kernel k = kernel(p, role, 0, code);
+    k.choice = {"tile", Config::parse("x=" + std::to_string(align))};
+    k.args = {"a", "map_b", "d", "alpha"};
+    k.target = target, k.ptx = "// PTX of \"" + code + "\"\n.target " + target + "\n";
+    k.align_a = k.align_b = k.align_d = align;
+    k.launches = {{"deepgen_kernel", {3, 2, 1}, {128, 1, 1}, {2, 1, 1}, 99, true, false}, {"deepgen_reduce", {5, 1, 1}}};
+    k.maps = {{"b", 64, 128, 128, 256}};
+    return k;
+  }
+  static KernelFile gpu_file(const Problem& p, const std::string& arch, bool two_devices) {
+    KernelFile file;
+    file.problem = p, file.arch = arch, file.origin = "lock";
+    file.kernels = {gpu_kernel(p, "main", arch, "cubin of " + arch, 16), gpu_kernel(p, "fallback", "sm_80", "plain", 1)};
+    if (two_devices) {
+      file.kernels.push_back(gpu_kernel(p, "main", arch, "another cubin", 8));
+      file.kernels.back().device = "NVIDIA H200";
+    }
+    return file;
+  }
+  static Library gpu_library(bool with_cpu) {
+    Library l = library();
+    LibraryFunction& f = l.functions[0];
+    f.file.problem = Problem::parse("gemm m=512 n=2048 k=64 batch=1 a=i8 b=i8 d=i8 acc=i32 layout=nt "
+                                    "epilogue=scale_a+bias_row+clamp+residual+scale_d align=1");
+    l.functions.pop_back();
+    f.kernels[0].problem = f.file.problem;
+    if (!with_cpu)
+      f.kernels.clear();
+    f.kernels.push_back(gpu_file(f.file.problem, "sm_80", false));
+    f.kernels.push_back(gpu_file(f.file.problem, "sm_90a", true));
+    return l;
+  }
+};
+
+TEST_F(EmbedGpuTest, LaterArchsAndExactDevicesComeFirst) {
+  std::string order;
+  const Library l = gpu_library(true);
+  for (const LinkedKernel& k : linked_kernels(l.functions[0]))
+    order += k.file->arch + "/" + k.kernel->role + "/" + k.kernel->device + " ";
+  EXPECT_EQ(order, "cpu/main/ cpu/fallback/ sm_90a/main/NVIDIA H200 sm_90a/main/ sm_90a/fallback/ sm_80/main/ "
+                   "sm_80/fallback/ ");
+}
+
+TEST_F(EmbedGpuTest, CompilesAndSharesIdenticalCode) {
+  const char* use = "#include \"my-kernels.h\"\n"
+                    "int use(const int8_t* a, const float* v, int8_t* d, deepgen_stream s) {\n"
+                    "  deepgen_gemm_args args;\n"
+                    "  return kernels::up(a, a, v, 0.0, 1.0, v, v, v, d, s) || kernels::up(args, s) ||\n"
+                    "         kernels::up_prepare() || kernels::up_workspace_size();\n"
+                    "}\n";
+  for (bool with_cpu : {true, false}) {
+    const Library l = gpu_library(with_cpu);
+    write(l);
+    write_atomically(folder_ + "/use.cpp", use);
+    write_atomically(folder_ + "/use.c", "#include \"my-kernels.h\"\n"
+                                         "int use(void) { return kernels_up_launch(0, 0) || kernels_up_prepare(); }\n");
+    EXPECT_EQ(compile("c++ -std=c++17", "my-kernels.cpp"), 0);
+    EXPECT_EQ(compile("c++ -std=c++17", "use.cpp"), 0);
+    EXPECT_EQ(compile("cc -std=c99", "use.c"), 0);
+    const std::string source = embed_source(l), header = embed_header(l);
+    auto count = [&](const std::string& text) {
+      size_t n = 0;
+      for (size_t at = 0; (at = source.find(text, at)) != std::string::npos; ++at)
+        ++n;
+      return n;
+    };
+    EXPECT_EQ(count("deepgen_gpu_code deepgen_"), 4u) << "the plain fallback is shared";
+    EXPECT_EQ(count(".rodata."), 4u);
+    EXPECT_EQ(count("deepgen_register"), with_cpu ? 1u : 0u);
+    EXPECT_EQ(header.find("kernels_up_run") != std::string::npos, with_cpu);
+    for (const char* part : {"scale_a: one f32 value", "bias_row: 512 values, one a row, f32", "clamp(x) = min(max(x",
+                             "residual  f32, 512 x 2048", "sm_90a, NVIDIA H200: tile x=8", "sm_80: from the lock"})
+      EXPECT_NE(header.find(part), std::string::npos) << part << "\n" << header;
+  }
+}
+
+/// The linked tables hold the cubin's bytes and the PTX with its zero.
+TEST_F(EmbedGpuTest, TablesHoldTheCode) {
+  write(gpu_library(false));
+  write_atomically(
+      folder_ + "/stub.cpp",
+      "#include <cstring>\n#include <deepgen/kernel_abi.h>\n#include <deepgen/runtime.h>\n#include \"my-kernels.h\"\n"
+      "extern \"C\" deepgen_status deepgen_launch_gemm(const deepgen_function*, const deepgen_gemm_args*, deepgen_stream) {\n"
+      "  return DEEPGEN_OK;\n}\n"
+      "extern \"C\" deepgen_status deepgen_prepare(const deepgen_function*) { return DEEPGEN_OK; }\n"
+      "extern \"C\" size_t deepgen_launch_workspace_size(const deepgen_function*) { return 0; }\n"
+      "int main() {\n"
+      "  const deepgen_function* f = kernels_up_function();\n"
+      "  const deepgen_kernel &first = f->kernels[0], &last = f->kernels[4];\n"
+      "  if (f->kernel_count != 5 || std::strcmp(first.device, \"NVIDIA H200\") || last.device) return 1;\n"
+      "  if (first.gpu->code_bytes != 13 || std::memcmp(first.gpu->code, \"another cubin\", 13)) return 2;\n"
+      "  if (std::strcmp(last.gpu->ptx, \"// PTX of \\\"plain\\\"\\n.target sm_80\\n\")) return 3;\n"
+      "  if (first.launch_count != 2 || first.launches[0].grid[1] != 2 || first.launches[0].cluster[0] != 2 ||\n"
+      "      first.launches[0].shared != 99 || first.launches[0].flags != DEEPGEN_LAUNCH_PERSISTENT) return 4;\n"
+      "  if (std::strcmp(first.launches[1].entry, \"deepgen_reduce\") || first.maps[0].operand != DEEPGEN_ARG_B) return 5;\n"
+      "  if (last.align_a != 1 || first.align_d != 8 || last.gpu != f->kernels[2].gpu || *last.gpu->state) return 6;\n"
+      "  return *f->devices || first.args[1] != DEEPGEN_ARG_MAP_B ? 7 : 0;\n"
+      "}\n");
+  ASSERT_EQ(std::system(("c++ -std=c++17 -I" DEEPGEN_SOURCE_DIR "/runtime/include " + folder_ + "/stub.cpp " + folder_ +
+                         "/my-kernels.cpp -o " + folder_ + "/stub").c_str()),
+            0);
+  EXPECT_EQ(WEXITSTATUS(std::system((folder_ + "/stub").c_str())), 0);
+}
+
+TEST_F(EmbedGpuTest, EveryArchNeedsAKernelForAllOperands) {
+  Library l = gpu_library(false);
+  l.functions[0].kernels[0].kernels.pop_back();
+  EXPECT_NE(error_of(l).find("no kernel of sm_80 takes operands"), std::string::npos) << error_of(l);
+  l = gpu_library(false);
+  l.functions[0].kernels[0].kernels[0].launches[0].grid[0] = int64_t(1) << 40;
+  EXPECT_NE(error_of(l).find("out of range"), std::string::npos);
 }
 
 /// CMake refuses bad names before anything is built; who calls the tool directly gets the same answer.

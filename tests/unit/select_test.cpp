@@ -127,8 +127,9 @@ protected:
       lock.put(e);
     return lock;
   }
-  Selection one(Mode mode, const Lock& lock, const SelectRequest& r, const Device& device = fake_device()) {
-    return select(mode, device, lock, "deepgen.lock.json", {r}).at(0);
+  Selection one(Mode mode, const Lock& lock, SelectRequest r, const Device& device = fake_device()) {
+    r.device = device;
+    return select(mode, lock, "deepgen.lock.json", {r}).at(0);
   }
   const RecordLog search_ = finals({arm("default", kDefault, 1, 0), arm("model", kFast, 0.5, 0.01)});
 };
@@ -137,17 +138,17 @@ TEST_F(SelectTest, LadderExactThenSameArchThenRecordsThenDefault) {
   const Lock both = lock_of({entry(kOther), entry(kFast, "another device")});
   const Lock another = lock_of({entry(kFast, "another device")});
   const Selection exact = one(Mode::automatic, both, request({search_}));
-  EXPECT_EQ(exact.choice.choice, kOther);
+  EXPECT_EQ(exact.choice.main.choice, kOther);
   EXPECT_EQ(exact.choice.origin, "lock");
-  EXPECT_EQ(exact.choice.expect_sha256, "sha");
+  EXPECT_EQ(exact.choice.main.expect_sha256, "sha");
   EXPECT_EQ(exact.note, "");
-  EXPECT_EQ(one(Mode::automatic, another, request({search_})).choice.choice, kFast);
+  EXPECT_EQ(one(Mode::automatic, another, request({search_})).choice.main.choice, kFast);
   const Selection found = one(Mode::automatic, Lock(), request({search_}));
-  EXPECT_EQ(found.choice.choice, kFast);
+  EXPECT_EQ(found.choice.main.choice, kFast);
   EXPECT_EQ(found.choice.origin, "search");
-  EXPECT_EQ(found.choice.expect_sha256, "");
+  EXPECT_EQ(found.choice.main.expect_sha256, "");
   const Selection none = one(Mode::automatic, Lock(), request());
-  EXPECT_EQ(none.choice.choice, kDefault);
+  EXPECT_EQ(none.choice.main.choice, kDefault);
   EXPECT_EQ(none.choice.origin, "default");
   EXPECT_EQ(none.note, "deepgen: kernels f: untuned for fake; run `ninja tune`");
 }
@@ -155,15 +156,15 @@ TEST_F(SelectTest, LadderExactThenSameArchThenRecordsThenDefault) {
 TEST_F(SelectTest, SameArchPrefersTheHighestLevelThatTheDeviceHas) {
   const Lock lock = lock_of({entry(fake_choice(1, 2, 8, 0), "a", 1), entry(fake_choice(3, 2, 8, 0), "b", 3),
                              entry(fake_choice(4, 2, 8, 0), "c", 4)});
-  EXPECT_EQ(one(Mode::lock, lock, request(), fake_device(3, "new")).choice.choice.config["isa"], 3);
-  EXPECT_EQ(one(Mode::lock, lock, request(), fake_device(4, "new")).choice.choice.config["isa"], 4);
+  EXPECT_EQ(one(Mode::lock, lock, request(), fake_device(3, "new")).choice.main.choice.config["isa"], 3);
+  EXPECT_EQ(one(Mode::lock, lock, request(), fake_device(4, "new")).choice.main.choice.config["isa"], 4);
 }
 
 TEST_F(SelectTest, LockModeDefaultDoesNotDependOnTheHost) {
   const Selection here = one(Mode::lock, Lock(), request({search_}), fake_device(4));
   const Selection there = one(Mode::lock, Lock(), request(), fake_device(1, "elsewhere"));
   EXPECT_EQ(here.choice.serialize(), there.choice.serialize());
-  EXPECT_EQ(here.choice.choice.config["isa"], 3) << "generic x86-64-v3";
+  EXPECT_EQ(here.choice.main.choice.config["isa"], 3) << "generic x86-64-v3";
 }
 
 TEST_F(SelectTest, StaleEntriesFallBackAndSayWhy) {
@@ -181,7 +182,7 @@ TEST_F(SelectTest, StaleEntriesFallBackAndSayWhy) {
 
 TEST_F(SelectTest, LegalityIsThatOfTheEntrysDevice) {
   const Selection s = one(Mode::frozen, lock_of({entry(kFast)}), request(), fake_device(1, "a lesser host"));
-  EXPECT_EQ(s.choice.choice, kFast) << "a level 4 config is good on a level 1 build host";
+  EXPECT_EQ(s.choice.main.choice, kFast) << "a level 4 config is good on a level 1 build host";
   EXPECT_NE(why_stale(entry(kFast, "level 1 device", 1)), "");
 }
 
@@ -189,7 +190,7 @@ TEST_F(SelectTest, FrozenTakesTheHighestLevelThenTheName) {
   const LockEntry v3 = entry(fake_choice(3, 2, 8, 0), "a", 3), v4 = entry(fake_choice(4, 2, 8, 0), "c", 4),
                   same = entry(fake_choice(4, 4, 8, 0), "b", 4);
   const auto frozen = [&](const std::vector<LockEntry>& entries, const Device& host) {
-    return one(Mode::frozen, lock_of(entries), request(), host).choice.choice;
+    return one(Mode::frozen, lock_of(entries), request(), host).choice.main.choice;
   };
   for (const Device& host : {fake_device(1, "new"), fake_device(3, "a"), fake_device(4, "c")}) {
     EXPECT_EQ(frozen({v3, v4}, host), v4.choice) << "whatever the build host is";
@@ -204,7 +205,7 @@ TEST_F(SelectTest, AStaleEntryHidesNoGoodOne) {
   const LockEntry good = entry(fake_choice(3, 2, 8, 0), "another device", 3);
   for (Mode mode : {Mode::automatic, Mode::lock, Mode::frozen}) {
     const Selection s = one(mode, lock_of({stale, good}), request({search_}));
-    EXPECT_EQ(s.choice.choice, good.choice);
+    EXPECT_EQ(s.choice.main.choice, good.choice);
     EXPECT_EQ(s.choice.origin, "lock");
     EXPECT_EQ(s.note, "");
   }
@@ -219,7 +220,7 @@ TEST_F(SelectTest, FrozenReportsAllMissingAndStaleAtOnce) {
   old.problem = stale.file.problem.key();
   old.revision = 1;
   try {
-    select(Mode::frozen, fake_device(), lock_of({entry(kFast), old}), "path.lock", {missing, good, stale});
+    select(Mode::frozen, lock_of({entry(kFast), old}), "path.lock", {missing, good, stale});
     FAIL() << "two bad entries";
   } catch (const Error& e) {
     const std::string text = e.what();
