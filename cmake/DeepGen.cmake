@@ -1,14 +1,17 @@
 # DeepGen: GEMM kernels tuned inside a CMake build.
 #
 #   deepgen_add_gemm(<target> [NAME f] SHAPE M N K TYPES a b d [ACCUMULATE t] [LAYOUT nn|nt|tn|tt] [BATCH n]
-#                    [EPILOGUE bias|relu|gelu|silu ...] [SLOTS n ...] [UNTUNED]
-#                    [ARCHS native|cpu ...] [NAMESPACE ns] [LOCK_FILE path])
+#                    [EPILOGUE bias|bias_row|relu|gelu|gelu_tanh|silu|sigmoid|clamp|residual|multiply|
+#                              scale_a|scale_b|scale_row|scale_col|scale_d ...] [SLOTS n ...] [UNTUNED]
+#                    [ARCHS native|cpu|sm_80|sm_86|sm_89|sm_90|sm_90a|sm_100|sm_120 ...] [NAMESPACE ns] [LOCK_FILE path])
 #
 # The first call creates the static library <target> with the header <target>.h; later calls with another NAME add
-# problems to it. NAME defaults to <target>, NAMESPACE to <target>, ACCUMULATE to the type of D, LAYOUT to nt (B is
-# stored [N,K]). C symbols are <namespace>_<name>. SLOTS is the number of candidates in each round of the search.
+# problems to it. NAME defaults to <target>, NAMESPACE to <target>, ACCUMULATE to what the types imply, LAYOUT to nt
+# (B is stored [N,K]). TYPES of A and B to D: f32 to f32, f64 to f64, f16 to f16 or f32, bf16 to bf16 or f32, tf32 to
+# f32, e4m3 and e5m2 to f16, bf16 or f32, i8 to i32, f32, bf16 or i8. The epilogue's steps apply in the order given. C symbols are <namespace>_<name>. SLOTS is the number of candidates in each round of the search.
 # UNTUNED takes the template's default config, never searched and never locked: a baseline to compare with.
-# ARCHS, NAMESPACE and LOCK_FILE belong to the library: the first call decides.
+# ARCHS, NAMESPACE and LOCK_FILE belong to the library: the first call decides. A library holds kernels for all of its
+# archs; an arch is tuned where its device is attached. `native` means the attached GPUs, or else the CPU.
 #
 # Targets: <target>; <target>.tune searches its problems and merges the winners into the lock file; `tune` does so
 # for every library. Properties of <target> to read: DEEPGEN_LOCK_FILE, DEEPGEN_ARCHS, DEEPGEN_MODE.
@@ -28,6 +31,8 @@
 # Edges are declared in DeepGenGraph.cmake. Everything below may be called from any directory scope, so state lives in
 # target and global properties, never in variables of the including file.
 include_guard(GLOBAL)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenProblem.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenDevices.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenGraph.cmake)
 
 set(DEEPGEN_MODE auto CACHE STRING "auto, lock or frozen")
@@ -60,9 +65,11 @@ function(deepgen_add_gemm target)
   endif()
   _deepgen_check_identifier(${target} NAME "${arg_NAME}")
   _deepgen_problem_key(${target} key)
+  string(REPLACE ";" " " types "${arg_TYPES}")
   _deepgen_check_counts(${target} SLOTS "${arg_SLOTS}" 1000)
 
   _deepgen_library(${target})
+  _deepgen_check_archs_serve(${target} "${types}")
   get_target_property(names ${target} DEEPGEN_NAMES)
   if(arg_NAME IN_LIST names)
     list(JOIN names ", " names)
@@ -91,7 +98,7 @@ endfunction()
 # C symbols and C++ namespaces share the global scope of a program: each symbol has one owner, and none is a namespace.
 # Libraries may share a namespace. Reads arg_NAME of the caller.
 function(_deepgen_own_symbols target symbol)
-  foreach(each ${symbol} ${symbol}_run ${symbol}_function)
+  foreach(each ${symbol} ${symbol}_run ${symbol}_function ${symbol}_launch ${symbol}_prepare ${symbol}_workspace_size)
     foreach(kind OWNER NAMESPACE_OWNER)
       get_property(owner GLOBAL PROPERTY DEEPGEN_${kind}_${each})
       if(owner)
@@ -147,13 +154,13 @@ function(_deepgen_create_library target)
     set(arg_NAMESPACE ${target})
   endif()
   _deepgen_check_identifier(${target} NAMESPACE "${arg_NAMESPACE}")
-  _deepgen_archs(${target} archs)
   _deepgen_lock_path(lock)
   if(NOT DEEPGEN_MODE MATCHES "^(auto|lock|frozen)$")
     _deepgen_fail(${target} DEEPGEN_MODE "${DEEPGEN_MODE}" "is unknown" "auto, lock, frozen")
   endif()
   _deepgen_own_namespace(${target} ${arg_NAMESPACE})
   _deepgen_project_setup(${target})
+  _deepgen_archs(${target} archs)
 
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/_deepgen/${target})
   set(source ${folder}/${target}.cpp)
@@ -182,31 +189,6 @@ function(_deepgen_lock_path result)
   set(${result} ${path} PARENT_SCOPE)
 endfunction()
 
-# The archs of ARCHS or DEEPGEN_ARCHS with `native` resolved.
-function(_deepgen_archs target result)
-  set(keyword ARCHS)
-  if(NOT DEFINED arg_ARCHS)
-    set(keyword DEEPGEN_ARCHS)
-    set(arg_ARCHS ${DEEPGEN_ARCHS})
-  endif()
-  _deepgen_served_archs(served)
-  set(archs "")
-  foreach(arch IN LISTS arg_ARCHS)
-    if(arch STREQUAL "native")
-      _deepgen_native_archs(arch)
-    elseif(NOT arch IN_LIST served)
-      list(JOIN served ", " text)
-      _deepgen_fail(${target} ${keyword} "${arch}" "is not served by this version" "native, ${text}")
-    endif()
-    list(APPEND archs ${arch})
-  endforeach()
-  list(REMOVE_DUPLICATES archs)
-  if(NOT archs)
-    _deepgen_fail(${target} ${keyword} "" "is empty" "native, or one or more archs")
-  endif()
-  set(${result} "${archs}" PARENT_SCOPE)
-endfunction()
-
 # --- checks: every message names the target, the keyword, the value and what is allowed
 
 function(_deepgen_fail target keyword value why allowed)
@@ -226,7 +208,10 @@ function(_deepgen_check_words target keywords options words count)
   if(NOT length EQUAL count)
     _deepgen_fail(${target} "argument" "${words}" "has an empty value or one with a semicolon" "values without either")
   endif()
+  get_property(values_of_lists GLOBAL PROPERTY DEEPGEN_EPILOGUES)
+  list(APPEND values_of_lists cpu native)
   foreach(word IN LISTS words)
+    string(TOLOWER "${word}" lower)
     if(word IN_LIST keywords)
       if(word IN_LIST seen)
         _deepgen_fail(${target} ${word} "${word}" "appears twice" "each keyword once")
@@ -241,7 +226,7 @@ function(_deepgen_check_words target keywords options words count)
       endif()
     elseif(word STREQUAL "" OR word MATCHES "[\"\\\\@$]")
       _deepgen_fail(${target} "${current}" "${word}" "is empty or has one of \" \\ @ $" "plain words")
-    elseif((word MATCHES "^[A-Z][A-Z_]+$" AND NOT word MATCHES "^(BIAS|RELU|GELU|SILU|CPU|NATIVE)$"
+    elseif((word MATCHES "^[A-Z][A-Z_]+$" AND NOT lower IN_LIST values_of_lists
             AND current MATCHES "^(SHAPE|TYPES|EPILOGUE|ARCHS|SLOTS)$")
            OR current STREQUAL "" OR current IN_LIST options)
       _deepgen_fail(${target} "unknown keyword" "${word}" "is not understood" "${allowed}")
@@ -310,57 +295,4 @@ function(_deepgen_check_same target keyword value resolved)
     _deepgen_fail(${target} ${keyword} "${value}" "differs from the first call of this library"
       "${first}, or nothing: the first call decides")
   endif()
-endfunction()
-
-# The canonical line of base/problem.h from arg_*.
-function(_deepgen_problem_key target result)
-  foreach(keyword SHAPE TYPES)
-    list(LENGTH arg_${keyword} length)
-    if(NOT length EQUAL 3)
-      string(REPLACE ";" " " text "${arg_${keyword}}")
-      _deepgen_fail(${target} ${keyword} "${text}" "has ${length} values" "three: SHAPE <M> <N> <K>, TYPES <A> <B> <D>")
-    endif()
-  endforeach()
-  _deepgen_check_counts(${target} SHAPE "${arg_SHAPE}" 2147483648)
-  _deepgen_check_counts(${target} BATCH "${arg_BATCH}" 2147483648)
-  foreach(type IN LISTS arg_TYPES)
-    _deepgen_check_word(${target} TYPES "${type}" f32 f64)
-  endforeach()
-  list(GET arg_TYPES 2 d)
-  if(NOT DEFINED arg_ACCUMULATE)
-    set(arg_ACCUMULATE ${d})
-  endif()
-  _deepgen_check_word(${target} ACCUMULATE "${arg_ACCUMULATE}" f32 f64)
-  set(types "${arg_TYPES}")
-  list(REMOVE_DUPLICATES types)
-  if(NOT types STREQUAL d)
-    string(REPLACE ";" " " text "${arg_TYPES}")
-    _deepgen_fail(${target} TYPES "${text}" "mixes types" "f32 f32 f32, f64 f64 f64")
-  elseif(NOT arg_ACCUMULATE STREQUAL d)
-    _deepgen_fail(${target} ACCUMULATE "${arg_ACCUMULATE}" "differs from the type of D" "${d}")
-  endif()
-  _deepgen_check_word(${target} LAYOUT "${arg_LAYOUT}" nn nt tn tt)
-  foreach(op IN LISTS arg_EPILOGUE)
-    _deepgen_check_word(${target} EPILOGUE "${op}" bias relu gelu silu)
-  endforeach()
-  set(epilogue "${arg_EPILOGUE}")
-  list(REMOVE_DUPLICATES epilogue)
-  if(NOT epilogue STREQUAL "${arg_EPILOGUE}")
-    string(REPLACE ";" " " text "${arg_EPILOGUE}")
-    _deepgen_fail(${target} EPILOGUE "${text}" "has an operation twice" "each of bias, relu, gelu, silu at most once")
-  endif()
-  string(REPLACE ";" "+" epilogue "${epilogue}")
-  if(epilogue STREQUAL "")
-    set(epilogue none)
-  endif()
-  set(align 4)
-  if(d STREQUAL "f64")
-    set(align 8)
-  endif()
-  list(GET arg_SHAPE 0 m)
-  list(GET arg_SHAPE 1 n)
-  list(GET arg_SHAPE 2 k)
-  string(CONCAT key "gemm m=${m} n=${n} k=${k} batch=${arg_BATCH} a=${d} b=${d} d=${d} acc=${arg_ACCUMULATE} "
-    "layout=${arg_LAYOUT} epilogue=${epilogue} align=${align}")
-  set(${result} "${key}" PARENT_SCOPE)
 endfunction()

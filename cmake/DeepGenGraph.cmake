@@ -11,67 +11,7 @@
 # * Paths in commands are relative to the library's folder: hundreds of problems fit into one command line.
 include_guard(GLOBAL)
 
-# What this version generates kernels for. An arch family is one more word here.
-function(_deepgen_served_archs result)
-  set(${result} cpu PARENT_SCOPE)
-endfunction()
-
-# Attached GPUs that this version serves, else cpu. Looked up once per build tree.
-function(_deepgen_native_archs result)
-  if(NOT DEFINED CACHE{DEEPGEN_NATIVE_ARCHS})
-    _deepgen_attached_gpus(found)
-    _deepgen_served_archs(served)
-    set(native "")
-    foreach(arch IN LISTS found)
-      if(arch IN_LIST served)
-        list(APPEND native ${arch})
-      else()
-        message(STATUS "DeepGen: this version has no kernels for the attached ${arch}; native means cpu")
-      endif()
-    endforeach()
-    if(NOT native)
-      set(native cpu)
-    endif()
-    set(DEEPGEN_NATIVE_ARCHS "${native}" CACHE INTERNAL "What ARCHS native means in this build tree")
-  endif()
-  set(${result} "$CACHE{DEEPGEN_NATIVE_ARCHS}" PARENT_SCOPE)
-endfunction()
-
-function(_deepgen_attached_gpus result)
-  set(archs "")
-  if(EXISTS /proc/driver/nvidia/gpus)
-    find_program(DEEPGEN_NVIDIA_SMI nvidia-smi)
-    mark_as_advanced(DEEPGEN_NVIDIA_SMI)
-    set(capabilities "")
-    if(DEEPGEN_NVIDIA_SMI)
-      execute_process(COMMAND ${DEEPGEN_NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
-        OUTPUT_VARIABLE capabilities ERROR_QUIET TIMEOUT 30)
-    endif()
-    string(REGEX MATCHALL "[0-9]+\\.[0-9]+" capabilities "${capabilities}")
-    foreach(capability IN LISTS capabilities)
-      string(REPLACE "." "" number ${capability})
-      if(number GREATER_EQUAL 90)
-        string(APPEND number a) # architecture-specific features: wgmma, tcgen05
-      endif()
-      list(APPEND archs sm_${number})
-    endforeach()
-  endif()
-  file(GLOB nodes /sys/class/kfd/kfd/topology/nodes/*/properties)
-  foreach(node IN LISTS nodes)
-    file(STRINGS ${node} line REGEX "^gfx_target_version [1-9]") # none on a node that is a CPU
-    if(line MATCHES " ([0-9]+)$")
-      math(EXPR major "${CMAKE_MATCH_1} / 10000")
-      math(EXPR minor "${CMAKE_MATCH_1} / 100 % 100" OUTPUT_FORMAT HEXADECIMAL)
-      math(EXPR step "${CMAKE_MATCH_1} % 100" OUTPUT_FORMAT HEXADECIMAL)
-      string(REPLACE "0x" "" name "gfx${major}${minor}${step}")
-      list(APPEND archs ${name})
-    endif()
-  endforeach()
-  list(REMOVE_DUPLICATES archs)
-  set(${result} "${archs}" PARENT_SCOPE)
-endfunction()
-
-# What all libraries of a build tree share, at the first call: checks, pools, codegen.id and device.json.
+# What all libraries of a build tree share, at the first call: checks, pools and codegen.id.
 function(_deepgen_project_setup target)
   if(NOT TARGET DeepGen::runtime)
     _deepgen_fail(${target} "target" "DeepGen::runtime" "is not visible in this directory"
@@ -110,20 +50,6 @@ function(_deepgen_project_setup target)
   _deepgen_shared_edges()
 endfunction()
 
-function(_deepgen_define_pools compile_jobs measure_jobs)
-  _deepgen_served_archs(served)
-  if(served STREQUAL "cpu" AND measure_jobs GREATER 1) # two on one CPU would slow each other down
-    message(STATUS "DeepGen: CPU kernels are measured one at a time; DEEPGEN_GPU_JOBS=${measure_jobs} is for GPUs")
-    set(measure_jobs 1)
-  endif()
-  get_property(pools GLOBAL PROPERTY JOB_POOLS)
-  if(NOT pools)
-    set(pools ${CMAKE_JOB_POOLS}) # the property hides this variable
-  endif()
-  list(APPEND pools deepgen_compile=${compile_jobs} deepgen_measure=${measure_jobs})
-  set_property(GLOBAL PROPERTY JOB_POOLS ${pools})
-endfunction()
-
 # DEEPGEN_TOOL, DEEPGEN_MEASURE (global properties): what commands start. A target of this build, or a path: a path is
 # the same in every configuration of a multi-config build, so switching configurations re-runs nothing.
 function(_deepgen_find_tools target)
@@ -160,18 +86,14 @@ endfunction()
 
 function(_deepgen_shared_edges)
   get_property(tool GLOBAL PROPERTY DEEPGEN_TOOL)
-  get_property(measure GLOBAL PROPERTY DEEPGEN_MEASURE)
   set(folder ${CMAKE_BINARY_DIR}/_deepgen)
   file(MAKE_DIRECTORY ${folder})
-  # These two alone depend on the tools' files. Both are written only when they change.
+  # This and device.json alone depend on the tools' files. Both are written only when they change.
   add_custom_command(OUTPUT ${folder}/codegen.id
     COMMAND ${tool} --codegen-id -o ${folder}/codegen.id
     DEPENDS ${tool} VERBATIM COMMENT "DeepGen: identity of the code generator")
-  add_custom_command(OUTPUT ${folder}/device.json
-    COMMAND ${measure} devices --arch cpu -o ${folder}/device.json
-    DEPENDS ${measure} VERBATIM COMMENT "DeepGen: attached devices")
-  # Their rules live in this directory; libraries of others reach them through this target.
-  add_custom_target(deepgen.setup DEPENDS ${folder}/codegen.id ${folder}/device.json)
+  # Its rule lives in this directory; libraries of others reach it through this target.
+  add_custom_target(deepgen.setup DEPENDS ${folder}/codegen.id)
   set_target_properties(deepgen.setup PROPERTIES FOLDER DeepGen)
 endfunction()
 
@@ -190,13 +112,28 @@ function(_deepgen_finish_library target)
   _deepgen_search_mode()
 
   set(select_args "") # a group per problem and arch
-  set(select_deps ${shared}/codegen.id ${shared}/device.json)
+  set(select_deps ${shared}/codegen.id)
   set(choices "")
   set(embed_args "")
   set(embed_deps ${shared}/codegen.id)
   set(merge_args "")
   set(all_records "")
   set(finals "")
+  set(devices "") # --device of each arch
+  set(unattached "") # archs that are not searched here
+  foreach(arch IN LISTS archs)
+    _deepgen_device_edge(${target} ${arch} device_${arch})
+    list(APPEND devices --device ${device_${arch}})
+    list(APPEND select_deps ${device_${arch}})
+    _deepgen_is_attached(${arch} attached_${arch})
+    if(NOT attached_${arch})
+      list(APPEND unattached ${arch})
+    endif()
+  endforeach()
+  if(unattached AND mode STREQUAL "auto")
+    list(JOIN unattached ", " text)
+    message(STATUS "DeepGen: ${target}: no ${text} device here: built from the lock, else from default configs")
+  endif()
   foreach(name IN LISTS names)
     list(APPEND select_deps ${folder}/${name}/problem.json)
     list(APPEND embed_deps ${folder}/${name}/problem.json)
@@ -205,10 +142,10 @@ function(_deepgen_finish_library target)
       _deepgen_problem_edges()
     endforeach()
   endforeach()
-  set(where --device ${shared}/device.json --lock ${lock})
+  set(where ${devices} --lock ${lock})
   if(EXISTS ${lock})
     # Another order of words: a lock that appears changes the command, so Ninja runs it again however old the file is.
-    set(where --lock ${lock} --device ${shared}/device.json)
+    set(where --lock ${lock} ${devices})
     list(APPEND select_deps ${lock})
   endif()
 
@@ -241,7 +178,7 @@ macro(_deepgen_problem_edges)
   get_target_property(untuned ${target} DEEPGEN_UNTUNED_${name})
   set(here ${name}/${arch})
   list(APPEND select_args --problem ${name}/problem.json --arch ${arch})
-  if(can_search AND NOT untuned)
+  if(can_search AND NOT untuned AND attached_${arch})
     _deepgen_search_edges() # sets `records`
     list(APPEND merge_args --problem ${name}/problem.json --arch ${arch} --records ${records} ${here}/final.jsonl)
     list(APPEND all_records ${records} ${here}/final.jsonl)
@@ -285,6 +222,10 @@ function(_deepgen_search_edges)
   if(DEEPGEN_MEASURE_SECONDS)
     set(budget --seconds ${DEEPGEN_MEASURE_SECONDS})
   endif()
+  set(pool deepgen_measure)
+  if(NOT arch STREQUAL "cpu")
+    set(pool deepgen_measure_gpu)
+  endif()
   set(records "")
   set(record_files "")
   set(past "") # --records of the rounds so far
@@ -294,9 +235,9 @@ function(_deepgen_search_edges)
     set(r r${round})
     # The lock gives the incumbent. No dependency: what `tune` has just merged is no reason to search again.
     add_custom_command(OUTPUT ${base}/${r}/plan.json
-      COMMAND ${tool} plan --problem ${name}/problem.json --arch ${arch} --device ${shared}/device.json
+      COMMAND ${tool} plan --problem ${name}/problem.json --arch ${arch} --device ${device_${arch}}
         --round ${round} --slots ${count} --lock ${lock} ${past} -o ${here}/${r}/plan.json
-      DEPENDS ${folder}/${name}/problem.json ${shared}/device.json ${shared}/codegen.id ${record_files}
+      DEPENDS ${folder}/${name}/problem.json ${device_${arch}} ${shared}/codegen.id ${record_files}
       WORKING_DIRECTORY ${folder} VERBATIM COMMENT "Planning ${target}: ${here} ${r}")
     set(kernels "")
     math(EXPR last "${count} - 1")
@@ -318,18 +259,18 @@ function(_deepgen_search_edges)
     endif()
     add_custom_command(OUTPUT ${base}/${r}/records.jsonl
       COMMAND ${measure} run --plan ${here}/${r}/plan.json --kernels ${here}/${r} --slots ${count}
-        --device ${shared}/device.json ${anchor} ${budget} -o ${here}/${r}/records.jsonl
-      DEPENDS ${kernels} ${shared}/device.json
-      WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_measure COMMENT "Measuring ${target}: ${here} ${r}")
+        --device ${device_${arch}} ${anchor} ${budget} -o ${here}/${r}/records.jsonl
+      DEPENDS ${kernels} ${device_${arch}}
+      WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${pool} COMMENT "Measuring ${target}: ${here} ${r}")
     list(APPEND records ${here}/${r}/records.jsonl)
     list(APPEND record_files ${base}/${r}/records.jsonl)
     set(past --records ${records})
     math(EXPR round "${round} + 1")
   endforeach()
   add_custom_command(OUTPUT ${base}/final.jsonl
-    COMMAND ${measure} playoff --device ${shared}/device.json --records ${records} ${budget} -o ${here}/final.jsonl
-    DEPENDS ${record_files} ${shared}/device.json
-    WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_measure COMMENT "Playoff ${target}: ${here}")
+    COMMAND ${measure} playoff --device ${device_${arch}} --records ${records} ${budget} -o ${here}/final.jsonl
+    DEPENDS ${record_files} ${device_${arch}}
+    WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${pool} COMMENT "Playoff ${target}: ${here}")
   set(records "${records}" PARENT_SCOPE)
 endfunction()
 
@@ -368,11 +309,16 @@ function(_deepgen_tune_target)
       COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: cannot tune ${target}: ${why}." COMMAND ${CMAKE_COMMAND} -E false VERBATIM)
   elseif(merge_args)
     add_custom_target(${target}.tune
-      COMMAND ${tool} lock merge --lock ${lock} --device ${shared}/device.json --stamp lock.stamp ${merge_args}
+      COMMAND ${tool} lock merge --lock ${lock} ${devices} --stamp lock.stamp ${merge_args}
       COMMAND ${tool} report --records ${all_records}
       DEPENDS ${finals} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: merging winners into ${lock}")
   else()
-    add_custom_target(${target}.tune COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: ${target} has only UNTUNED problems" VERBATIM)
+    set(why "has only UNTUNED problems")
+    if(unattached)
+      list(JOIN unattached ", " text)
+      set(why "has nothing to tune here: no ${text} device is attached")
+    endif()
+    add_custom_target(${target}.tune COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: ${target} ${why}" VERBATIM)
   endif()
   add_dependencies(${target}.tune deepgen.setup)
   if(NOT TARGET ${DEEPGEN_TUNE_TARGET})

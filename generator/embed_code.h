@@ -1,5 +1,5 @@
-// The code of a library's kernels as text of its source: machine code as assembly directives, PTX as string literals.
-// Identical code is embedded once.
+// The code of a library's kernels as text of its source: machine code as assembly directives, PTX as string
+// literals. Identical code is embedded once.
 #pragma once
 
 #include "base/kernel.h"

@@ -12,8 +12,7 @@ std::string number(int64_t x) { return std::to_string(x); }
 
 std::string guard(const std::string& target) {
   std::string text = "DEEPGEN_GENERATED_";
-  for (unsigned char c : target)
-    text += std::isalnum(c) ? char(std::toupper(c)) : '_';
+  for (unsigned char c : target) text += std::isalnum(c) ? char(std::toupper(c)) : '_';
   return text + "_H";
 }
 
@@ -33,8 +32,8 @@ std::string formula(const Problem& p) {
 
 std::string matrix_line(const std::string& name, Type type, int64_t rows, int64_t columns,
                         const std::string& meaning) {
-  return "     " + name + "  " + to_string(type) + ", " + number(rows) + " x " + number(columns) + " (" + meaning +
-         "), leading dimension " + number(columns) + " unless given\n";
+  return "     " + name + "  " + to_string(type) + ", " + number(rows) + " x " + number(columns) + " (" +
+         meaning + "), leading dimension " + number(columns) + " unless given\n";
 }
 
 std::string operand_lines(const Problem& p) {
@@ -47,18 +46,17 @@ std::string operand_lines(const Problem& p) {
     else if (operand.shape == EpilogueOperand::one_value)
       text += "     " + name + ": one " + to_string(type) + " value\n";
     else
-      text += "     " + name + ": " + number(operand.shape == EpilogueOperand::per_column ? p.n : p.m) + " values, one a " +
-              (operand.shape == EpilogueOperand::per_column ? "column" : "row") + ", " + to_string(type) +
-              ", the same for every batch entry\n";
+      text += "     " + name + ": " + number(operand.shape == EpilogueOperand::per_column ? p.n : p.m) +
+              " values, one a " + (operand.shape == EpilogueOperand::per_column ? "column" : "row") + ", " +
+              to_string(type) + ", the same for every batch entry\n";
   }
-  for (auto [op, meaning] : {std::pair{EpilogueOp::gelu, "gelu(x) = x/2 * (1 + erf(x / sqrt 2))"},
-                             {EpilogueOp::gelu_tanh,
-                              "gelu_tanh(x) = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))"},
-                             {EpilogueOp::silu, "silu(x) = x / (1 + exp(-x))"},
-                             {EpilogueOp::sigmoid, "sigmoid(x) = 1 / (1 + exp(-x))"},
-                             {EpilogueOp::clamp, "clamp(x) = min(max(x, clamp_low), clamp_high)"}})
-    if (p.has(op))
-      text += std::string("     ") + meaning + "\n";
+  for (auto [op, meaning] :
+       {std::pair{EpilogueOp::gelu, "gelu(x) = x/2 * (1 + erf(x / sqrt 2))"},
+        {EpilogueOp::gelu_tanh, "gelu_tanh(x) = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))"},
+        {EpilogueOp::silu, "silu(x) = x / (1 + exp(-x))"},
+        {EpilogueOp::sigmoid, "sigmoid(x) = 1 / (1 + exp(-x))"},
+        {EpilogueOp::clamp, "clamp(x) = min(max(x, clamp_low), clamp_high)"}})
+    if (p.has(op)) text += std::string("     ") + meaning + "\n";
   return text;
 }
 
@@ -95,11 +93,10 @@ std::string comment(const LibraryFunction& f) {
   text += operand_lines(p);
   text += "   Pointers are aligned to their elements (" + number(p.align) +
           " bytes the smallest); D must overlap neither A, B nor vectors,\n   which is not checked.\n";
-  if (p.batch > 1)
-    text += "   Batch entries lie rows x leading dimension apart unless strides are given.\n";
-  text += "   Kernels, best first, the first one that the device and the operands allow is used (" + origins(f) + "):\n";
-  for (const LinkedKernel& k : linked_kernels(f))
-    text += kernel_line(k);
+  if (p.batch > 1) text += "   Batch entries lie rows x leading dimension apart unless strides are given.\n";
+  text += "   Kernels, best first, the first one that the device and the operands allow is used (" +
+          origins(f) + "):\n";
+  for (const LinkedKernel& k : linked_kernels(f)) text += kernel_line(k);
   return text + "*/\n";
 }
 
@@ -108,12 +105,18 @@ std::string c_declarations(const LibraryFunction& f) {
   std::string text = comment(f);
   if (runs_on_cpu(f))
     text += "deepgen_status " + name + "(" + declared(function_parameters(f.file.problem)) +
-            "); /* alpha 1, beta 0, dense */\ndeepgen_status " + name + "_run(const deepgen_gemm_args* args);\n";
+            "); /* alpha 1, beta 0, dense */\ndeepgen_status " + name +
+            "_run(const deepgen_gemm_args* args);\n";
   if (runs_on_gpus(f))
-    text += "/* On a stream of the current device; all pointers are device pointers. _prepare() loads the code, which the\n"
-            "   first launch does otherwise; _workspace_size() is what a launch needs on the current device. */\n"
-            "deepgen_status " + name + "_launch(const deepgen_gemm_args* args, deepgen_stream stream);\n"
-            "deepgen_status " + name + "_prepare(void);\nsize_t " + name + "_workspace_size(void);\n";
+    text +=
+        "/* On a stream of the current device; all pointers are device pointers. _prepare() loads the code, "
+        "which the\n"
+        "   first launch does otherwise; _workspace_size() is what a launch needs on the current device. */\n"
+        "deepgen_status " +
+        name +
+        "_launch(const deepgen_gemm_args* args, deepgen_stream stream);\n"
+        "deepgen_status " +
+        name + "_prepare(void);\nsize_t " + name + "_workspace_size(void);\n";
   return text + "const struct deepgen_function* " + name + "_function(void);\n";
 }
 
@@ -128,8 +131,8 @@ std::string matrix_overload(const LibraryFunction& f) {
       continue;
     }
     views += "deepgen::matrix<" + p.type.substr(0, p.type.size() - 1) + "> " + p.name;
-    checks += (checks.empty() ? "" : " ||\n      ") + p.name + ".rows != " + number(p.rows) + " || " + p.name +
-              ".columns != " + number(p.columns);
+    checks += (checks.empty() ? "" : " ||\n      ") + p.name + ".rows != " + number(p.rows) + " || " +
+              p.name + ".columns != " + number(p.columns);
     fields += "  args." + p.name + " = " + p.name + ".data, args." + p.leading_dimension + " = " + p.name +
               ".leading_dimension;\n";
   }
@@ -137,27 +140,30 @@ std::string matrix_overload(const LibraryFunction& f) {
          "differs.\n"
          "inline deepgen_status " +
          f.file.name + "(" + views + ") {\n  if (" + checks +
-         ")\n    return DEEPGEN_ERROR_SIZE;\n  deepgen_gemm_args args;\n" + fields + "  return ::" + symbol(f) +
-         "_run(&args);\n}\n";
+         ")\n    return DEEPGEN_ERROR_SIZE;\n  deepgen_gemm_args args;\n" + fields +
+         "  return ::" + symbol(f) + "_run(&args);\n}\n";
 }
 
 std::string cpu_overloads(const LibraryFunction& f) {
   const std::vector<FunctionParameter> parameters = function_parameters(f.file.problem);
-  std::string text = "inline deepgen_status " + f.file.name + "(" + declared(parameters) + ") {\n  return ::" + symbol(f) +
-                     "(" + passed(parameters) + ");\n}\n" +
+  std::string text = "inline deepgen_status " + f.file.name + "(" + declared(parameters) +
+                     ") {\n  return ::" + symbol(f) + "(" + passed(parameters) + ");\n}\n" +
                      "/// The same with alpha, beta, C, leading dimensions, strides and workspace.\n" +
-                     "inline deepgen_status " + f.file.name + "(const deepgen_gemm_args& args) { return ::" + symbol(f) +
-                     "_run(&args); }\n";
+                     "inline deepgen_status " + f.file.name +
+                     "(const deepgen_gemm_args& args) { return ::" + symbol(f) + "_run(&args); }\n";
   return f.file.problem.batch == 1 ? text + matrix_overload(f) : text;
 }
 
 std::string gpu_overloads(const LibraryFunction& f) {
   const std::string name = symbol(f);
   const std::vector<FunctionParameter> parameters = function_parameters(f.file.problem);
-  return "/// On the stream of a GPU. The workspace, of " + f.file.name + "_workspace_size() bytes, may be left out when that is 0.\n"
-         "inline deepgen_status " + f.file.name + "(" + declared(parameters) +
+  return "/// On the stream of a GPU. The workspace, of " + f.file.name +
+         "_workspace_size() bytes, may be left out when that is 0.\n"
+         "inline deepgen_status " +
+         f.file.name + "(" + declared(parameters) +
          ", deepgen_stream stream,\n    void* workspace = nullptr, size_t workspace_bytes = 0) {\n"
-         "  deepgen_gemm_args args;\n  " + assigned(parameters) +
+         "  deepgen_gemm_args args;\n  " +
+         assigned(parameters) +
          ";\n  args.workspace = workspace, args.workspace_bytes = workspace_bytes;\n  return ::" + name +
          "_launch(&args, stream);\n}\ninline deepgen_status " + f.file.name +
          "(const deepgen_gemm_args& args, deepgen_stream stream) { return ::" + name +
@@ -167,9 +173,9 @@ std::string gpu_overloads(const LibraryFunction& f) {
 }
 
 std::string cpp_functions(const LibraryFunction& f) {
-  return "namespace " + f.file.ns + " {\n\n/// " + formula(f.file.problem) + "; see " + symbol(f) + " above.\n" +
-         (runs_on_cpu(f) ? cpu_overloads(f) : "") + (runs_on_gpus(f) ? gpu_overloads(f) : "") + "\n} // namespace " +
-         f.file.ns + "\n";
+  return "namespace " + f.file.ns + " {\n\n/// " + formula(f.file.problem) + "; see " + symbol(f) +
+         " above.\n" + (runs_on_cpu(f) ? cpu_overloads(f) : "") + (runs_on_gpus(f) ? gpu_overloads(f) : "") +
+         "\n} // namespace " + f.file.ns + "\n";
 }
 
 } // namespace
@@ -182,11 +188,9 @@ std::string embed_header(const Library& library) {
                      "#ifndef " +
                      name + "\n#define " + name +
                      "\n\n#include <deepgen/runtime.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n";
-  for (const LibraryFunction& f : library.functions)
-    text += "\n" + c_declarations(f);
+  for (const LibraryFunction& f : library.functions) text += "\n" + c_declarations(f);
   text += "\n#ifdef __cplusplus\n} /* extern \"C\" */\n";
-  for (const LibraryFunction& f : library.functions)
-    text += "\n" + cpp_functions(f);
+  for (const LibraryFunction& f : library.functions) text += "\n" + cpp_functions(f);
   return text + "\n#endif\n#endif\n";
 }
 

@@ -3,24 +3,22 @@
 namespace deepgen {
 namespace {
 
-constexpr EpilogueOperand kOperands[] = {
-    {EpilogueOp::bias, "bias", EpilogueOperand::per_column},
-    {EpilogueOp::bias_row, "bias_row", EpilogueOperand::per_row},
-    {EpilogueOp::residual, "residual", EpilogueOperand::matrix},
-    {EpilogueOp::multiply, "multiplier", EpilogueOperand::matrix},
-    {EpilogueOp::scale_a, "scale_a", EpilogueOperand::one_value},
-    {EpilogueOp::scale_b, "scale_b", EpilogueOperand::one_value},
-    {EpilogueOp::scale_row, "scale_row", EpilogueOperand::per_row},
-    {EpilogueOp::scale_col, "scale_col", EpilogueOperand::per_column},
-    {EpilogueOp::scale_d, "scale_d", EpilogueOperand::one_value}};
+constexpr EpilogueOperand kOperands[] = {{EpilogueOp::bias, "bias", EpilogueOperand::per_column},
+                                         {EpilogueOp::bias_row, "bias_row", EpilogueOperand::per_row},
+                                         {EpilogueOp::residual, "residual", EpilogueOperand::matrix},
+                                         {EpilogueOp::multiply, "multiplier", EpilogueOperand::matrix},
+                                         {EpilogueOp::scale_a, "scale_a", EpilogueOperand::one_value},
+                                         {EpilogueOp::scale_b, "scale_b", EpilogueOperand::one_value},
+                                         {EpilogueOp::scale_row, "scale_row", EpilogueOperand::per_row},
+                                         {EpilogueOp::scale_col, "scale_col", EpilogueOperand::per_column},
+                                         {EpilogueOp::scale_d, "scale_d", EpilogueOperand::one_value}};
 
 bool is_scale(EpilogueOp op) { return op >= EpilogueOp::scale_a; }
 
 template <typename Text>
 std::string joined(const std::vector<FunctionParameter>& parameters, Text text) {
   std::string list;
-  for (const FunctionParameter& p : parameters)
-    list += (list.empty() ? "" : ", ") + text(p);
+  for (const FunctionParameter& p : parameters) list += (list.empty() ? "" : ", ") + text(p);
   return list;
 }
 
@@ -28,11 +26,20 @@ std::string joined(const std::vector<FunctionParameter>& parameters, Text text) 
 
 std::string c_type(Type type) {
   switch (type) {
-  case Type::f32: case Type::tf32: return "float";
-  case Type::f64: return "double";
-  case Type::i8: return "int8_t";
-  case Type::i32: return "int32_t";
-  case Type::f16: case Type::bf16: case Type::e4m3: case Type::e5m2: break;
+  case Type::f32:
+  case Type::tf32:
+    return "float";
+  case Type::f64:
+    return "double";
+  case Type::i8:
+    return "int8_t";
+  case Type::i32:
+    return "int32_t";
+  case Type::f16:
+  case Type::bf16:
+  case Type::e4m3:
+  case Type::e5m2:
+    break;
   }
   return "void";
 }
@@ -40,8 +47,7 @@ std::string c_type(Type type) {
 std::vector<EpilogueOperand> epilogue_operands(const Problem& p) {
   std::vector<EpilogueOperand> operands;
   for (const EpilogueOperand& operand : kOperands)
-    if (p.has(operand.op))
-      operands.push_back(operand);
+    if (p.has(operand.op)) operands.push_back(operand);
   return operands;
 }
 
@@ -55,13 +61,11 @@ std::vector<FunctionParameter> function_parameters(const Problem& p) {
                                          {in(p.b), "b", true, p.b_rows(), p.b_columns(), "ldb"}};
   bool clamp = p.has(EpilogueOp::clamp);
   auto add_clamp = [&] {
-    if (clamp)
-      list.insert(list.end(), {{"double", "clamp_low"}, {"double", "clamp_high"}});
+    if (clamp) list.insert(list.end(), {{"double", "clamp_low"}, {"double", "clamp_high"}});
     clamp = false;
   };
   for (const EpilogueOperand& operand : epilogue_operands(p)) {
-    if (operand.op > EpilogueOp::clamp)
-      add_clamp();
+    if (operand.op > EpilogueOp::clamp) add_clamp();
     FunctionParameter parameter{in(type_of(operand, p)), operand.name};
     if (operand.shape == EpilogueOperand::matrix)
       parameter = {parameter.type, operand.name, true, p.m, p.n, std::string("ld_") + operand.name};

@@ -1,4 +1,5 @@
-// What the generated functions of a library take: the C types of the operands, and the parameters of the short forms.
+// What the generated functions of a library take: the C types of the operands, and the parameters of the
+// short forms.
 #pragma once
 
 #include "base/problem.h"
@@ -15,7 +16,8 @@ struct EpilogueOperand {
   const char* name;
   Shape shape;
 };
-/// In the order of EpilogueOp, whatever the order of the problem's steps. The bounds of clamp are not among them.
+/// In the order of EpilogueOp, whatever the order of the problem's steps. The bounds of clamp are not among
+/// them.
 std::vector<EpilogueOperand> epilogue_operands(const Problem&);
 Type type_of(const EpilogueOperand&, const Problem&);
 
@@ -23,10 +25,11 @@ Type type_of(const EpilogueOperand&, const Problem&);
 struct FunctionParameter {
   std::string type, name;
   bool is_matrix = false;
-  int64_t rows = 0, columns = 0; ///< of a matrix, as stored
+  int64_t rows = 0, columns = 0;   ///< of a matrix, as stored
   std::string leading_dimension{}; ///< of a matrix: its field
 };
-/// a, b, the operands of the epilogue in the order of EpilogueOp (those of clamp are clamp_low, clamp_high), d.
+/// a, b, the operands of the epilogue in the order of EpilogueOp (those of clamp are clamp_low, clamp_high),
+/// d.
 std::vector<FunctionParameter> function_parameters(const Problem&);
 std::string declared(const std::vector<FunctionParameter>&); ///< "const float* a, const float* b, float* d"
 std::string passed(const std::vector<FunctionParameter>&);   ///< "a, b, d"

@@ -20,8 +20,7 @@ std::string argument(const std::string& name, const LibraryFunction& f) {
   for (const char* candidate : known)
     if (name == candidate) {
       std::string text = "DEEPGEN_ARG_";
-      for (unsigned char c : name)
-        text += char(std::toupper(c));
+      for (unsigned char c : name) text += char(std::toupper(c));
       return text;
     }
   throw Error("a kernel asks for an unknown argument '" + name + "'", f.file.label(), "",
@@ -34,36 +33,34 @@ std::string launch_table(const Kernel& k, const std::string& id) {
   };
   std::string text = "const deepgen_launch " + id + "_launches[] = {\n";
   for (const Launch& l : k.launches)
-    text += "    {" + quoted(l.entry) + ", " + triple(l.grid) + ", " + triple(l.block) + ", " + triple(l.cluster) + ", " +
-            number(l.shared) + "u, " + (l.persistent ? "DEEPGEN_LAUNCH_PERSISTENT" : "0u") + " | " +
+    text += "    {" + quoted(l.entry) + ", " + triple(l.grid) + ", " + triple(l.block) + ", " +
+            triple(l.cluster) + ", " + number(l.shared) + "u, " +
+            (l.persistent ? "DEEPGEN_LAUNCH_PERSISTENT" : "0u") + " | " +
             (l.dependent ? "DEEPGEN_LAUNCH_DEPENDENT" : "0u") + "},\n";
   return text + "};\n";
 }
 
 std::string map_table(const Kernel& k, const std::string& id, const LibraryFunction& f) {
-  if (k.maps.empty())
-    return "";
+  if (k.maps.empty()) return "";
   std::string text = "const deepgen_tensor_map " + id + "_maps[] = {\n";
   for (const TensorMap& m : k.maps)
-    text += "    {" + argument(m.operand, f) + ", " + number(m.box_columns) + "u, " + number(m.box_rows) + "u, " +
-            number(m.swizzle) + "u, " + number(m.promotion) + "u},\n";
+    text += "    {" + argument(m.operand, f) + ", " + number(m.box_columns) + "u, " + number(m.box_rows) +
+            "u, " + number(m.swizzle) + "u, " + number(m.promotion) + "u},\n";
   return text + "};\n";
 }
 
 /// The fields of deepgen_kernel in order: those of every kernel, of the CPU's, of GPUs'.
 std::string kernel_row(const LinkedKernel& linked, const std::string& id, EmbeddedCode& code) {
   const Kernel& k = *linked.kernel;
-  std::string row = "    {" + quoted(linked.file->arch) + ", " + quoted(k.choice.text()) + ", " + id + "_args, " +
-                    number(int64_t(k.args.size())) + ", " + number(k.workspace) + ", ";
+  std::string row = "    {" + quoted(linked.file->arch) + ", " + quoted(k.choice.text()) + ", " + id +
+                    "_args, " + number(int64_t(k.args.size())) + ", " + number(k.workspace) + ", ";
   if (linked.file->arch == "cpu") {
     row += number(k.isa) + ", " + code.add_image(k, "deepgen_" + id);
-    for (int64_t x : {k.tiles_m, k.tiles_n, k.tiles_b, k.grain_m, k.grain_n})
-      row += ", " + number(x);
+    for (int64_t x : {k.tiles_m, k.tiles_n, k.tiles_b, k.grain_m, k.grain_n}) row += ", " + number(x);
     return row + ", nullptr, 1, 1, 1, nullptr, nullptr, 0, nullptr, 0},\n";
   }
   row += "0, nullptr, 1, 1, 1, 1, 1, " + (k.device.empty() ? "nullptr" : quoted(k.device));
-  for (int64_t x : {k.align_a, k.align_b, k.align_d})
-    row += ", " + number(x);
+  for (int64_t x : {k.align_a, k.align_b, k.align_d}) row += ", " + number(x);
   return row + ", &" + code.add_gpu_code(k, "deepgen_" + id) + ", " + id + "_launches, " +
          number(int64_t(k.launches.size())) + ", " + (k.maps.empty() ? "nullptr" : id + "_maps") + ", " +
          number(int64_t(k.maps.size())) + "},\n";
@@ -78,21 +75,18 @@ std::string kernel_tables(const LibraryFunction& f, EmbeddedCode& code) {
     const Kernel& k = *linked.kernel;
     const std::string id = name + "_" + number(int64_t(index++));
     lists += "const uint8_t " + id + "_args[] = {";
-    for (size_t i = 0; i < k.args.size(); ++i)
-      lists += (i ? ", " : "") + argument(k.args[i], f);
+    for (size_t i = 0; i < k.args.size(); ++i) lists += (i ? ", " : "") + argument(k.args[i], f);
     lists += "};\n";
-    if (linked.file->arch != "cpu")
-      lists += launch_table(k, id) + map_table(k, id, f);
+    if (linked.file->arch != "cpu") lists += launch_table(k, id) + map_table(k, id, f);
     table += kernel_row(linked, id, code);
   }
-  return lists + table + "};\nconst deepgen_kernel* volatile " + name + "_selected = nullptr;\nvoid* volatile " + name +
-         "_devices = nullptr;\n";
+  return lists + table + "};\nconst deepgen_kernel* volatile " + name +
+         "_selected = nullptr;\nvoid* volatile " + name + "_devices = nullptr;\n";
 }
 
 int64_t epilogue_set(const Problem& p) {
   int64_t set = 0;
-  for (EpilogueOp op : p.epilogue)
-    set |= int64_t(1) << int(op);
+  for (EpilogueOp op : p.epilogue) set |= int64_t(1) << int(op);
   return set;
 }
 
@@ -100,9 +94,9 @@ std::string function_row(const LibraryFunction& f) {
   const Problem& p = f.file.problem;
   const std::string name = symbol(f);
   std::string text = "    {" + quoted(name) + ", " + quoted(p.key()) + ",\n     ";
-  for (int64_t x : {p.m, p.n, p.k, p.batch, p.a_rows(), p.a_columns(), p.b_rows(), p.b_columns(),
-                    int64_t(p.a), int64_t(p.b), int64_t(p.d), int64_t(p.epilogue_type()), int64_t(p.scale_type()),
-                    epilogue_set(p)})
+  for (int64_t x :
+       {p.m, p.n, p.k, p.batch, p.a_rows(), p.a_columns(), p.b_rows(), p.b_columns(), int64_t(p.a),
+        int64_t(p.b), int64_t(p.d), int64_t(p.epilogue_type()), int64_t(p.scale_type()), epilogue_set(p)})
     text += number(x) + ", ";
   return text + name + "_kernels, " + number(int64_t(linked_kernels(f).size())) + ", &" + name +
          "_selected, &" + name + "_devices},\n";
@@ -114,8 +108,8 @@ std::string definitions(const LibraryFunction& f, size_t index) {
   std::string text;
   if (runs_on_cpu(f))
     text += "\ndeepgen_status " + name + "(" + declared(parameters) + ") {\n  deepgen_gemm_args args;\n  " +
-            assigned(parameters) + ";\n  return deepgen_run_gemm(" + row + ", &args);\n}\ndeepgen_status " + name +
-            "_run(const deepgen_gemm_args* args) { return deepgen_run_gemm(" + row + ", args); }";
+            assigned(parameters) + ";\n  return deepgen_run_gemm(" + row + ", &args);\n}\ndeepgen_status " +
+            name + "_run(const deepgen_gemm_args* args) { return deepgen_run_gemm(" + row + ", args); }";
   if (runs_on_gpus(f))
     text += "\ndeepgen_status " + name + "_launch(const deepgen_gemm_args* args, deepgen_stream stream) {\n" +
             "  return deepgen_launch_gemm(" + row + ", args, stream);\n}\ndeepgen_status " + name +
@@ -125,7 +119,9 @@ std::string definitions(const LibraryFunction& f, size_t index) {
 }
 
 /// What a library with kernels for the CPU needs beside its tables.
-std::string cpu_guard() { return "\n#if !defined(__x86_64__)\n#error \"this library holds x86-64 code\"\n#endif\n"; }
+std::string cpu_guard() {
+  return "\n#if !defined(__x86_64__)\n#error \"this library holds x86-64 code\"\n#endif\n";
+}
 
 std::string registration(size_t functions) {
   return "\n// Selects kernels before main(); a call from an earlier initializer does so itself.\n"
@@ -150,8 +146,8 @@ std::string embed_source(const Library& library) {
          "#include <deepgen/kernel_abi.h>\n#include <deepgen/runtime.h>\n\n#include \"" +
          library.header_name + "\"\n" + (cpu ? cpu_guard() : "") + code.sections() + "\nnamespace {\n\n" +
          code.tables() + "\n" + tables + "const deepgen_function functions[] = {\n" + rows + "};\n" +
-         (cpu ? registration(library.functions.size()) : "") + "\n} // namespace\n\nextern \"C\" {\n" + bodies +
-         "\n} // extern \"C\"\n";
+         (cpu ? registration(library.functions.size()) : "") + "\n} // namespace\n\nextern \"C\" {\n" +
+         bodies + "\n} // extern \"C\"\n";
 }
 
 } // namespace deepgen

@@ -8,6 +8,7 @@
 #include "generator/exchange.h"
 #include "generator/final_log.h"
 #include "generator/lock.h"
+#include "generator/ptxas.h"
 #include "templates/template.h"
 
 #include <CLI/CLI.hpp>
@@ -50,7 +51,8 @@ LockEntry entry_of(const Group& group, const ProblemFile& file, const MergeOptio
   if (!device.present)
     throw Error("not locked: no device of the arch is attached", file.label(), arch,
                 "pass the --device that the search ran on");
-  return lock_entry(file.problem.key(), arch, device, toolchain(), logs);
+  const std::string tools = toolchain() + (arch == "cpu" ? "" : " " + (ptxas_version().empty() ? "no ptxas" : ptxas_version()));
+  return lock_entry(file.problem.key(), arch, device, tools, logs);
 }
 
 /// A stamp is a build output, so it must exist; its time says when the lock changed last.
