@@ -191,10 +191,6 @@ endfunction()
 
 # --- checks: every message names the target, the keyword, the value and what is allowed
 
-function(_deepgen_fail target keyword value why allowed)
-  message(FATAL_ERROR "deepgen_add_gemm(${target}): ${keyword} '${value}' ${why}.\n  Allowed: ${allowed}.")
-endfunction()
-
 # Walks over the words as they are written: finds what cmake_parse_arguments lets pass (repeated keywords, empty
 # values, an unknown keyword behind a list) and missing values.
 function(_deepgen_check_words target keywords options words count)
@@ -245,24 +241,6 @@ function(_deepgen_check_words target keywords options words count)
       _deepgen_fail(${target} ${keyword} "" "is required" "SHAPE <M> <N> <K> and TYPES <A> <B> <D>")
     endif()
   endforeach()
-endfunction()
-
-function(_deepgen_check_counts target keyword values limit)
-  foreach(value IN LISTS values)
-    if(NOT value MATCHES "^[1-9][0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?$" OR value GREATER limit)
-      _deepgen_fail(${target} ${keyword} "${value}" "is not a whole number in range" "1 to ${limit}")
-    endif()
-  endforeach()
-  if(NOT values)
-    _deepgen_fail(${target} ${keyword} "" "is empty" "one or more whole numbers, 1 to ${limit}")
-  endif()
-endfunction()
-
-function(_deepgen_check_word target keyword value)
-  if(NOT value IN_LIST ARGN)
-    list(JOIN ARGN ", " allowed)
-    _deepgen_fail(${target} ${keyword} "${value}" "is unknown" "${allowed}")
-  endif()
 endfunction()
 
 function(_deepgen_check_identifier target keyword value)

@@ -7,6 +7,28 @@ set_property(GLOBAL PROPERTY DEEPGEN_TYPES f32 f64 f16 bf16 tf32 e4m3 e5m2 i8 i3
 set_property(GLOBAL PROPERTY DEEPGEN_EPILOGUES bias bias_row relu gelu gelu_tanh silu sigmoid clamp residual multiply
   scale_a scale_b scale_row scale_col scale_d)
 
+function(_deepgen_fail target keyword value why allowed)
+  message(FATAL_ERROR "deepgen_add_gemm(${target}): ${keyword} '${value}' ${why}.\n  Allowed: ${allowed}.")
+endfunction()
+
+function(_deepgen_check_counts target keyword values limit)
+  foreach(value IN LISTS values)
+    if(NOT value MATCHES "^[1-9][0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?$" OR value GREATER limit)
+      _deepgen_fail(${target} ${keyword} "${value}" "is not a whole number in range" "1 to ${limit}")
+    endif()
+  endforeach()
+  if(NOT values)
+    _deepgen_fail(${target} ${keyword} "" "is empty" "one or more whole numbers, 1 to ${limit}")
+  endif()
+endfunction()
+
+function(_deepgen_check_word target keyword value)
+  if(NOT value IN_LIST ARGN)
+    list(JOIN ARGN ", " allowed)
+    _deepgen_fail(${target} ${keyword} "${value}" "is unknown" "${allowed}")
+  endif()
+endfunction()
+
 # What D may be for A and B of these types; empty when they do not go together.
 function(_deepgen_outputs a b result)
   set(outputs "")

@@ -1,9 +1,15 @@
 #include "base/problem.h"
 
 #include "base/error.h"
+#include "base/files.h"
 
+#include <cstdlib>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <random>
+#include <set>
+#include <sstream>
+#include <unistd.h>
 
 namespace deepgen {
 namespace {
@@ -75,6 +81,35 @@ TEST(Problem, BadKeysNameTheField) {
   EXPECT_NE(error_of(replaced(" k=1", "")).find("'k'"), std::string::npos);
   EXPECT_NE(error_of(good + " more=1").find("trailing"), std::string::npos);
   EXPECT_NE(error_of("conv m=1").find("unknown operator"), std::string::npos);
+}
+
+/// deepgen_add_gemm() composes keys and refuses types on its own, before there is a tool to ask.
+TEST(Problem, CMakeComposesTheSameKeys) {
+  const std::string file = testing::TempDir() + "problem_keys_" + std::to_string(getpid());
+  const std::string command = DEEPGEN_CMAKE_COMMAND " -DSOURCE=" DEEPGEN_SOURCE_DIR " -DOUTPUT=" + file +
+                              " -P " DEEPGEN_SOURCE_DIR "/tests/unit/problem_keys.cmake";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::set<std::string> composed, served;
+  auto types = [](const Problem& p) { return to_string(p.a) + " " + to_string(p.b) + " " + to_string(p.d); };
+  std::istringstream lines(read_file(file));
+  std::filesystem::remove(file);
+  for (std::string key; std::getline(lines, key);) {
+    const Problem p = Problem::parse(key);
+    EXPECT_EQ(p.key(), key);
+    EXPECT_EQ(p.epilogue.size(), p.d == Type::i32 ? 0u : size_t(epilogue_op_count)) << key;
+    composed.insert(types(p));
+  }
+  for (int a = 0; a <= int(Type::i32); ++a)
+    for (int b = 0; b <= int(Type::i32); ++b)
+      for (int d = 0; d <= int(Type::i32); ++d) {
+        Problem p;
+        p.a = Type(a), p.b = Type(b), p.d = Type(d);
+        complete(p);
+        if (error_of(p.key()).empty())
+          served.insert(types(p));
+      }
+  EXPECT_EQ(composed, served);
+  EXPECT_EQ(served.size(), 23u);
 }
 
 } // namespace
