@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kRandomShareFirst = 0.15; ///< of round 0
 constexpr double kNeighbourShare = 0.75;   ///< of later rounds
+constexpr size_t kFamilyFloor = 4; ///< slots of round 0 for the best of each template, where several serve
 constexpr size_t kStratumParameters = 4; ///< leading parameters, such as (isa, form, mr, nv), name a stratum
 
 /// FNV-1a: std::hash may differ between standard libraries.
@@ -82,28 +83,56 @@ private:
 /// The model's best, but few of each stratum and, within it, not two that differ in one parameter only: the
 /// model ranks whole regions wrongly, so its first hundred are often one region. The limits are relaxed until
 /// full.
-void pick_by_model(const Space& space, Picker& picker, size_t count) {
-  std::map<std::vector<uint64_t>, std::vector<size_t>> strata;
-  for (size_t rank : picker.picked())
-    strata[space.stratum(rank, kStratumParameters)].push_back(rank);
-  for (size_t limit = std::max<size_t>(1, count / 10); picker.size() < count; limit *= 2) {
-    const bool last = limit >= space.size();
-    for (size_t rank = 0; rank < space.size() && picker.size() < count; ++rank) {
-      if (picker.taken(rank))
-        continue;
-      auto& mates = strata[space.stratum(rank, kStratumParameters)];
-      if (!last && mates.size() >= limit)
-        continue;
-      if (!last && std::any_of(mates.begin(), mates.end(),
-                               [&](size_t mate) { return space.distance(rank, mate) < 2; }))
-        continue;
-      picker.pick(rank, "model");
-      mates.push_back(rank);
-    }
-    if (last)
-      break;
+class ModelPicks {
+public:
+  ModelPicks(const Space& space, Picker& picker) : space_(space), picker_(picker) {
+    for (size_t rank : picker.picked())
+      add(rank);
   }
-}
+
+  /// The costs of two templates compare less well than those of one: none is left out for what its model says.
+  void give_each_family(size_t floor) {
+    for (size_t family = 0; family < space_.families().size(); ++family) {
+      auto mine = [&](size_t rank) { return space_.family(rank) == family; };
+      const auto& picked = picker_.picked();
+      const size_t have = size_t(std::count_if(picked.begin(), picked.end(), mine));
+      if (have < floor)
+        fill(picker_.size() + floor - have, 1, mine);
+    }
+  }
+
+  void fill(size_t count) {
+    fill(count, std::max<size_t>(1, count / 10), [](size_t) { return true; });
+  }
+
+private:
+  void add(size_t rank) { strata_[space_.stratum(rank, kStratumParameters)].push_back(rank); }
+
+  bool is_spread(size_t rank, size_t limit) {
+    const auto& mates = strata_[space_.stratum(rank, kStratumParameters)];
+    return mates.size() < limit && std::none_of(mates.begin(), mates.end(), [&](size_t mate) {
+             return space_.distance(rank, mate) < 2;
+           });
+  }
+
+  template <typename Wanted>
+  void fill(size_t count, size_t first_limit, Wanted wanted) {
+    for (size_t limit = first_limit; picker_.size() < count; limit *= 2) {
+      const bool last = limit >= space_.size();
+      for (size_t rank = 0; rank < space_.size() && picker_.size() < count; ++rank)
+        if (!picker_.taken(rank) && wanted(rank) && (last || is_spread(rank, limit))) {
+          picker_.pick(rank, "model");
+          add(rank);
+        }
+      if (last)
+        break;
+    }
+  }
+
+  const Space& space_;
+  Picker& picker_;
+  std::map<std::vector<uint64_t>, std::vector<size_t>> strata_;
+};
 
 void first_round(const Space& space, const SearchInput& in, Picker& picker) {
   picker.pick(0, "default");
@@ -111,7 +140,10 @@ void first_round(const Space& space, const SearchInput& in, Picker& picker) {
     if (auto rank = space.rank(*in.incumbent))
       picker.pick(*rank, "incumbent");
   const size_t random = in.slots > 4 ? size_t(std::lround(kRandomShareFirst * double(in.slots))) : 0;
-  pick_by_model(space, picker, in.slots - random);
+  ModelPicks picks(space, picker);
+  if (const size_t families = space.families().size(); families > 1)
+    picks.give_each_family(std::min(kFamilyFloor, (in.slots - random) / families));
+  picks.fill(in.slots - random);
   picker.pick_random(space.size(), in.slots);
 }
 

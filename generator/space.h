@@ -26,6 +26,7 @@ public:
 
   const std::vector<Family>& families() const { return families_; }
   size_t size() const { return points_.size(); }
+  size_t family(size_t rank) const { return points_[rank].family; } ///< index into families()
   double cost(size_t rank) const { return points_[rank].cost; }
   Choice choice(size_t rank) const;
   /// The default config: rank 0. Throws Error when no config is legal.
