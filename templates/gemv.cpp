@@ -184,8 +184,6 @@ std::string Gemv::why_not(const Problem& p, const std::string& arch) const {
   if (capability < 80) return "gemv needs sm_80 or later";
   if (p.op != "gemm") return "gemv serves gemm, not " + p.op;
   if (p.m > 16 && p.n > 16) return "gemv needs M <= 16 or N <= 16";
-  if (!p.epilogue.empty() || p.batch > 1 || p.d == Type::f64 || p.d == Type::i32)
-    return "gemv does not have this epilogue, batch or output yet";
   if ((is_fp8(p.a) || is_fp8(p.b)) && capability < 89) return "8-bit floats need sm_89 or later";
   return "";
 }

@@ -1,6 +1,7 @@
 // What a gemv kernel is made of: warps side by side along W's rows and along K, their sums added in shared
 // memory, the epilogue.
 #include "templates/gemv_warp.h"
+#include "templates/gpu_epilogue.h"
 
 #include "base/error.h"
 
@@ -18,7 +19,7 @@ private:
   GemvOperands operands();
   Value slots(Value warp, Value row, Value column);
   void finish(Value thread);
-  void write(Value row, Value vector, Value sum);
+  Fragment fragment(Value output);
   Value argument(const std::string& name) { return args.at(name); }
 
   GpuIr& ir;
@@ -46,15 +47,7 @@ void GemvBlock::emit() {
   const Values sums = work.run();
   work.store(sums, slots(k_warp, ir.mul(row_warp, t.width), ir.c(0)));
   ir.barrier();
-  Value thread = ir.thread();
-  const int64_t outputs = t.block_rows * t.vectors;
-  for (int64_t first = 0; first < outputs; first += t.threads) {
-    Value output = ir.add(thread, first);
-    if (first + t.threads <= outputs)
-      finish(output);
-    else
-      ir.branch(ir.less(output, outputs), [&] { finish(output); });
-  }
+  finish(ir.thread());
 }
 
 GemvOperands GemvBlock::operands() {
@@ -79,9 +72,22 @@ Value GemvBlock::slots(Value warp, Value row, Value column) {
   return ir.offset(ir.shared_memory(), ir.mul(index, t.size == 8 ? 8 : 4));
 }
 
-/// One element of D: the sums of the warps that share K, in their order. Neighbouring threads take neighbours
-/// in memory.
-void GemvBlock::finish(Value output) {
+/// Elements of D that the thread makes: neighbouring threads take neighbours in memory.
+void GemvBlock::finish(Value thread) {
+  const int64_t outputs = t.block_rows * t.vectors, whole = outputs / t.threads;
+  Bounds bounds;
+  (t.weights_b ? bounds.columns : bounds.rows) = t.rows % t.block_rows != 0;
+  GpuEpilogue epilogue(ir, p, args, p.batch > 1 ? batch : Value(), size_of(p.d));
+  std::vector<Fragment> fragments;
+  for (int64_t i = 0; i < whole; ++i) fragments.push_back(fragment(ir.add(thread, i * t.threads)));
+  if (whole) epilogue.store(fragments, bounds);
+  if (outputs % t.threads == 0) return;
+  Value last = ir.add(thread, whole * t.threads);
+  ir.branch(ir.less(last, outputs), [&] { epilogue.store(fragment(last), bounds); });
+}
+
+/// One element: the sums of the warps that share K, in their order.
+Fragment GemvBlock::fragment(Value output) {
   Value row = t.weights_b ? ir.remainder(output, t.block_rows) : ir.divide(output, t.vectors);
   Value vector = t.weights_b ? ir.divide(output, t.block_rows) : ir.remainder(output, t.vectors);
   const int64_t bytes = t.size == 8 ? 8 : 4;
@@ -92,19 +98,7 @@ void GemvBlock::finish(Value output) {
     sum = sum ? gemv_add(ir, sum, part) : part;
   }
   row = ir.add(first_row, row);
-  if (t.rows % t.block_rows)
-    ir.branch(ir.less(row, t.rows), [&] { write(row, vector, sum); });
-  else
-    write(row, vector, sum);
-}
-
-void GemvBlock::write(Value row, Value vector, Value sum) {
-  Value m = t.weights_b ? vector : row, n = t.weights_b ? row : vector;
-  if (!p.epilogue.empty() || p.batch > 1 || t.splits > 1 || p.scale_type() != Type::f32)
-    throw Error("not yet");
-  Value at = ir.mul(ir.add(ir.mul(ir.to_i64(m), argument("ldd")), ir.to_i64(n)), size_of(p.d));
-  Value x = ir.mulf(argument("alpha"), ir.convert(ir.f32, sum));
-  ir.store(ir.encode(p.d, x), ir.offset(argument("d"), at), size_of(p.d));
+  return {t.weights_b ? vector : row, t.weights_b ? row : vector, {sum}};
 }
 
 } // namespace
