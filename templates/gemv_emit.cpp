@@ -1,9 +1,7 @@
 // What a gemv kernel is made of: warps side by side along W's rows and along K, their sums added in shared
 // memory, the epilogue.
 #include "templates/gemv_warp.h"
-#include "templates/gpu_epilogue.h"
-
-#include "base/error.h"
+#include "templates/gpu_split_k.h"
 
 namespace deepgen {
 namespace {
@@ -47,6 +45,7 @@ void GemvBlock::emit() {
   const Values sums = work.run();
   work.store(sums, slots(k_warp, ir.mul(row_warp, t.width), ir.c(0)));
   ir.barrier();
+  if (t.splits > 1 && !t.dependent) ir.launch_dependents(); // the reduction
   finish(ir.thread());
 }
 
@@ -77,13 +76,20 @@ void GemvBlock::finish(Value thread) {
   const int64_t outputs = t.block_rows * t.vectors, whole = outputs / t.threads;
   Bounds bounds;
   (t.weights_b ? bounds.columns : bounds.rows) = t.rows % t.block_rows != 0;
-  GpuEpilogue epilogue(ir, p, args, p.batch > 1 ? batch : Value(), size_of(p.d));
+  Value entry = p.batch > 1 ? batch : Value();
+  GpuEpilogue epilogue(ir, p, args, entry, size_of(p.d));
+  const auto store = [&](llvm::ArrayRef<Fragment> all) {
+    if (t.splits > 1)
+      GpuSplitK(p, t.splits).store(ir, args, split, entry, all, bounds);
+    else
+      epilogue.store(all, bounds);
+  };
   std::vector<Fragment> fragments;
   for (int64_t i = 0; i < whole; ++i) fragments.push_back(fragment(ir.add(thread, i * t.threads)));
-  if (whole) epilogue.store(fragments, bounds);
+  if (whole) store(fragments);
   if (outputs % t.threads == 0) return;
   Value last = ir.add(thread, whole * t.threads);
-  ir.branch(ir.less(last, outputs), [&] { epilogue.store(fragment(last), bounds); });
+  ir.branch(ir.less(last, outputs), [&] { store(fragment(last)); });
 }
 
 /// One element: the sums of the warps that share K, in their order.
@@ -125,6 +131,11 @@ Kernel Gemv::emit(mlir::ModuleOp module, const Problem& p, const std::string& ar
   launch.shared = t.shared_bytes();
   launch.dependent = t.dependent;
   kernel.launches.push_back(launch);
+  if (t.splits > 1) {
+    const GpuSplitK split_k(p, t.splits);
+    kernel.workspace = split_k.workspace();
+    kernel.launches.push_back(split_k.emit_reduce(ir, kernel.args, kernel.align_d));
+  }
   return kernel;
 }
 
