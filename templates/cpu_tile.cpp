@@ -1,6 +1,7 @@
 #include "templates/cpu_tile.h"
 
 #include "base/error.h"
+#include "templates/epilogue.h"
 
 #include <algorithm>
 #include <cmath>
@@ -76,6 +77,16 @@ struct Point {
   int64_t m_tiles() const { return ceil_div(p.m, (*this)[kMr]); }
   int64_t n_tiles() const { return ceil_div(p.n, nr()); }
 };
+
+/// Whether the epilogue reads a matrix, which may be D itself.
+bool reads_matrix(const Problem& p) { return p.has(EpilogueOp::residual) || p.has(EpilogueOp::multiply); }
+/// Whether D cannot hold partial sums between blocks of K.
+bool blocks_sums(const Point& x) { return reads_matrix(x.p) && x[kKc] < x.p.k; }
+
+double sums_bytes(const Point& x) {
+  const double rows = double(std::min(x[kMc] + x[kMr], x.p.m)), columns = double(std::min(x[kNc] + x.nr(), x.p.n));
+  return rows * columns * double(x.bytes());
+}
 
 std::string number(double v) {
   std::string s = std::to_string(v);
@@ -183,8 +194,13 @@ const Rule kRules[] = {
        return (x[kPack] & kPackA) && double(x.bytes() * rows * x[kKc]) > 0.75 * double(x.device.l2);
      },
      [](const Point&) { return std::string("the packed block of A exceeds 3/4 of L2"); }},
-    {kNc, [](const Point& x) { return x[kNc] < x.p.n && (x[kPack] & kPackB) == 0; },
+    {kNc, [](const Point& x) { return x[kNc] < x.p.n && (x[kPack] & kPackB) == 0 && !blocks_sums(x); },
      [](const Point&) { return std::string("nc only blocks a packed B"); }},
+    {kNc, [](const Point& x) { return blocks_sums(x) && sums_bytes(x) > double(x.device.l3) / 2; },
+     [](const Point& x) {
+       return "the sums of a block of D, " + number(sums_bytes(x) / 1048576) +
+              " MiB beside D (which residual or multiplier may be), exceed half of the last-level cache";
+     }},
     {kLoops, [](const Point& x) { return x[kLoops] == 1 && (x.m_tiles() == 1 || x.n_tiles() == 1); },
      [](const Point&) { return std::string("loops=1 is the same as 0 with one row or column of tiles"); }},
     {kLoops,
@@ -266,7 +282,11 @@ double memory_cycles(const Problem& p, const CpuTiling& t) {
     const double sweeps = double(ceil_div(t.n_tiles, t.nc_tiles));
     cycles += m * k * sweeps * (p.a_transposed() ? 0.15 : 0.45) * bytes / 4;
   }
-  if (t.pack_b) cycles += n * k * (p.b_transposed() ? 0.45 : 0.15) * bytes / 4;
+  if (t.pack_b) {
+    const bool again = t.sums_elements && t.k_blocks > 1 && t.loops != 2; // for every block of rows
+    const double sweeps = again ? double(ceil_div(t.m_tiles, t.mc_tiles)) : 1;
+    cycles += n * k * sweeps * (p.b_transposed() ? 0.45 : 0.15) * bytes / 4;
+  }
   if (!t.pack_a && !p.a_transposed() && t.mr > 8 && (p.k * size_of(p.a)) % 4096 == 0 && t.m_tiles > 1)
     cycles += 0.1 * m * k * double(t.n_tiles); // rows of A that share cache sets
   if (!t.pack_b && !t.dot && p.n * size_of(p.a) > 2048 && t.kc > 64)
@@ -285,15 +305,16 @@ CpuTiling::CpuTiling(const Problem& p, const Config& c)
       mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
       nc_tiles(loops == 2 ? n_tiles : std::clamp<int64_t>(ceil_div(nc, nr), 1, n_tiles)),
       k_blocks(ceil_div(p.k, kc)), a_elements(pack_a ? mc_tiles * mr * kc : 0),
-      b_elements(pack_b ? nc_tiles * nr * (loops == 2 ? p.k : kc) : 0) {}
+      b_elements(pack_b ? nc_tiles * nr * (loops == 2 ? p.k : kc) : 0), sums_ld(0), sums_elements(0) {
+  if (!reads_matrix(p) || (k_blocks == 1 && is_cheap(p.epilogue))) return;
+  sums_ld = ceil_div(nr, isa.lanes()) * isa.lanes();
+  sums_elements = mr * sums_ld * (k_blocks == 1 ? 1 : mc_tiles * nc_tiles);
+}
 
 std::string CpuTile::why_not(const Problem& p, const std::string& arch) const {
   if (arch != "cpu") return "cpu_tile generates x86-64 code, not " + arch;
   if (p.op != "gemm") return "cpu_tile serves gemm, not " + p.op;
   if (p.a != p.d || (p.a != Type::f32 && p.a != Type::f64)) return "cpu_tile serves f32 and f64";
-  for (EpilogueOp op : p.epilogue)
-    if (op > EpilogueOp::silu || op == EpilogueOp::bias_row || op == EpilogueOp::gelu_tanh)
-      return "cpu_tile does not have the epilogue " + to_string(op) + " yet";
   return "";
 }
 

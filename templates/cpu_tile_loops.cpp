@@ -1,10 +1,10 @@
 // The loops of cpu_tile around its micro-kernels: batch, blocks of N, K and M, packing, tiles.
 #include "templates/cpu_tile.h"
-#include "templates/epilogue.h"
 #include "templates/micro_kernel.h"
 #include "templates/pack.h"
 
 #include <algorithm>
+#include <map>
 
 namespace deepgen {
 namespace {
@@ -30,11 +30,12 @@ public:
                                {"m1", &m1},
                                {"n0", &n0},
                                {"n1", &n1}})
-      *value = load_arg(ir, args, name);
+      *value = arg(name);
     b_panels = ir.at(a_panels, padded(t.a_elements));
+    if (t.sums_elements) sums = ir.at(b_panels, padded(t.b_elements));
     zero = ir.constant(0), one = ir.constant(1);
     if (p.batch == 1) return with_batch_entry(zero);
-    ir.loop(load_arg(ir, args, "b0"), load_arg(ir, args, "b1"), 1,
+    ir.loop(arg("b0"), arg("b1"), 1,
             [&](Value entry) { with_batch_entry(entry); });
   }
 
@@ -48,6 +49,10 @@ private:
   Value args, a_base, b_base, c_base, d_base, bias, a_panels, b_panels, lda, ldb, ldc, ldd, m0, m1, n0, n1,
       zero, one;
   Value a, b, c, d; ///< of the batch entry
+  Value sums;       ///< tiles of a block of D, one behind the other
+  std::map<std::string, Value> operands; ///< tile_operands(), of the batch entry
+
+  Value arg(const std::string& name) { return load_arg(ir, p, args, name); }
 
   struct KBlock {
     Value start, depth, first, last;
@@ -58,11 +63,24 @@ private:
     if (p.batch > 1)
       for (auto [matrix, stride] :
            {std::pair{&a, "stride_a"}, {&b, "stride_b"}, {&c, "stride_c"}, {&d, "stride_d"}})
-        *matrix = ir.at(*matrix, ir.mul(entry, load_arg(ir, args, stride)));
+        *matrix = ir.at(*matrix, ir.mul(entry, arg(stride)));
+    for (const EpilogueOperand& operand : tile_operands(p)) {
+      const std::string name = operand.name;
+      operands[name] = arg(name);
+      if (p.batch > 1 && operand.shape == OperandShape::matrix)
+        operands[name] = ir.at(operands[name], ir.mul(entry, arg("stride_" + name)));
+    }
     n_blocks([&](Value j0, Value j1) {
       if (t.loops == 2) {
         k_blocks([&](const KBlock& k) { pack_b(j0, j1, k); });
         m_blocks([&](Value i0, Value i1) { k_blocks([&](const KBlock& k) { block(i0, i1, j0, j1, k); }); });
+      } else if (t.sums_elements) { // K inside, so that only a block of D has unfinished sums
+        m_blocks([&](Value i0, Value i1) {
+          k_blocks([&](const KBlock& k) {
+            pack_b(j0, j1, k);
+            block(i0, i1, j0, j1, k);
+          });
+        });
       } else {
         k_blocks([&](const KBlock& k) {
           pack_b(j0, j1, k);
@@ -163,11 +181,26 @@ private:
         p.k / (t.dot ? t.isa.lanes() : 1) % t.unroll == 0 && (t.k_blocks == 1 || t.kc % step == 0);
     shape.single_block = t.k_blocks == 1;
     shape.k_tail = t.dot ? p.k % t.isa.lanes() : 0;
+    shape.sums_ld = t.sums_ld;
     Value m = ir.mul(i, t.mr), n = ir.mul(j, t.nr);
-    ir.call(micro_kernel(ir, p.epilogue, shape),
-            {args, t.pack_a ? a_panel(i, i0, k) : a_source(i, k), lda,
-             t.pack_b ? b_panel(j, j0, k) : b_source(j, k), ldb, ir.at(ir.at(d, ir.mul(m, ldd)), n),
-             ir.at(ir.at(c, ir.mul(m, ldc)), n), ir.at(bias, n), k.depth, k.first, k.last});
+    Values arguments = {args, t.pack_a ? a_panel(i, i0, k) : a_source(i, k), lda,
+                        t.pack_b ? b_panel(j, j0, k) : b_source(j, k), ldb, ir.at(ir.at(d, ir.mul(m, ldd)), n),
+                        ir.at(ir.at(c, ir.mul(m, ldc)), n), ir.at(bias, n), k.depth, k.first, k.last};
+    if (t.sums_elements) arguments.push_back(tile_sums(i, j, i0, j0));
+    for (const EpilogueOperand& operand : tile_operands(p)) {
+      Value at = operands[operand.name];
+      if (operand.shape == OperandShape::matrix)
+        at = ir.at(at, ir.mul(m, arg(std::string("ld_") + operand.name)));
+      arguments.push_back(ir.at(at, operand.shape == OperandShape::row ? m : n));
+    }
+    ir.call(micro_kernel(ir, p, shape), arguments);
+  }
+
+  /// Every tile of the block has its own sums, unless they are finished at once.
+  Value tile_sums(Value i, Value j, Value i0, Value j0) {
+    if (t.k_blocks == 1) return sums;
+    Value tile = ir.add(ir.mul(ir.sub(i, i0), t.nc_tiles), ir.sub(j, j0));
+    return ir.at(sums, ir.mul(tile, t.mr * t.sums_ld));
   }
 };
 
@@ -182,10 +215,11 @@ Kernel CpuTile::emit(mlir::ModuleOp module, const Problem& p, const std::string&
   kernel.problem = p;
   kernel.choice = {name(), config};
   kernel.isa = t.isa.level;
-  kernel.args = gemm_args();
+  kernel.args = gemm_args(p);
   kernel.tiles_m = t.m_tiles, kernel.tiles_n = t.n_tiles, kernel.tiles_b = p.batch;
   kernel.grain_m = t.mc_tiles, kernel.grain_n = t.nc_tiles;
-  kernel.workspace = (LoopNest::padded(t.a_elements) + LoopNest::padded(t.b_elements)) * size_of(p.a);
+  kernel.workspace = size_of(p.a) * (LoopNest::padded(t.a_elements) + LoopNest::padded(t.b_elements) +
+                                    LoopNest::padded(t.sums_elements));
   return kernel;
 }
 

@@ -1,29 +1,46 @@
 #include "templates/micro_kernel.h"
 
 #include "base/error.h"
-#include "templates/epilogue.h"
 
 #include <algorithm>
+#include <map>
 
 namespace deepgen {
 
-const std::vector<std::string>& gemm_args() {
-  static const std::vector<std::string> names = {
-      "a",   "b",   "c",     "d",    "bias",     "workspace", "lda",      "ldb",
-      "ldc", "ldd", "alpha", "beta", "stride_a", "stride_b",  "stride_c", "stride_d",
-      "m0",  "m1",  "n0",    "n1",   "b0",       "b1"};
+namespace {
+
+/// Of all problems; the first kPointers are pointers.
+constexpr const char* kCommonArgs[] = {"a",   "b",   "c",     "d",    "bias",     "workspace", "lda",      "ldb",
+                                       "ldc", "ldd", "alpha", "beta", "stride_a", "stride_b",  "stride_c", "stride_d",
+                                       "m0",  "m1",  "n0",    "n1",   "b0",       "b1"};
+constexpr std::ptrdiff_t kPointers = 6;
+
+} // namespace
+
+std::vector<std::string> gemm_args(const Problem& p) {
+  std::vector<std::string> names(std::begin(kCommonArgs), std::end(kCommonArgs));
+  for (const std::string& name : epilogue_args(p.epilogue, p.batch > 1))
+    if (name != "bias") names.push_back(name);
   return names;
 }
 
-Value load_arg(Ir& ir, Value args, const std::string& name) {
-  const auto& names = gemm_args();
-  const auto at = std::find(names.begin(), names.end(), name);
-  if (at == names.end()) throw Error("no argument slot '" + name + "'");
-  const bool is_pointer = at - names.begin() < 6, is_scalar = name == "alpha" || name == "beta";
-  return ir.load(is_pointer  ? ir.pointer
-                 : is_scalar ? ir.element
-                             : ir.i64,
-                 ir.at_byte(args, 8 * (at - names.begin())), 8);
+Value load_arg(Ir& ir, const Problem& p, Value args, const std::string& name) {
+  const std::vector<std::string> names = gemm_args(p);
+  const auto at = std::find(names.begin(), names.end(), name) - names.begin();
+  if (size_t(at) == names.size()) throw Error("no argument slot '" + name + "'");
+  mlir::Type type = at < kPointers ? ir.pointer : name == "alpha" || name == "beta" ? ir.element : ir.i64;
+  for (EpilogueOp op : p.epilogue)
+    for (const EpilogueOperand& operand : operands_of(op))
+      if (name == operand.name) type = operand.shape == OperandShape::value ? ir.element : ir.pointer;
+  return ir.load(type, ir.at_byte(args, 8 * at), 8);
+}
+
+std::vector<EpilogueOperand> tile_operands(const Problem& p) {
+  std::vector<EpilogueOperand> out;
+  for (EpilogueOp op : p.epilogue)
+    for (const EpilogueOperand& operand : operands_of(op))
+      if (op != EpilogueOp::bias && operand.shape <= OperandShape::matrix) out.push_back(operand);
+  return out;
 }
 
 namespace {
@@ -31,29 +48,41 @@ namespace {
 /// Emits the body of one micro-kernel; the members are its parameters and what is derived from them.
 class Emitter {
 public:
-  Emitter(Ir& builder, const std::vector<EpilogueOp>& epilogue, const MicroTile& shape,
-          mlir::ValueRange parameters)
-      : ir(builder), ops(epilogue), tile(shape), args(parameters[0]), a(parameters[1]), lda(parameters[2]),
+  Emitter(Ir& builder, const Problem& problem, const MicroTile& shape, mlir::ValueRange parameters)
+      : ir(builder), p(problem), ops(p.epilogue), tile(shape), args(parameters[0]), a(parameters[1]), lda(parameters[2]),
         b(parameters[3]), ldb(parameters[4]), d(parameters[5]), c(parameters[6]), bias(parameters[7]),
         kc(parameters[8]), first(parameters[9]), last(parameters[10]), lanes(ir.isa.lanes()),
-        dot(shape.b == Access::k_columns), vectors(dot ? tile.columns : (tile.columns + lanes - 1) / lanes) {}
+        dot(shape.b == Access::k_columns), vectors(dot ? tile.columns : (tile.columns + lanes - 1) / lanes) {
+    size_t next = 11;
+    operands["bias"] = bias;
+    if (tile.sums_ld) sums = parameters[next++];
+    for (const EpilogueOperand& operand : tile_operands(p)) operands[operand.name] = parameters[next++];
+  }
 
   void emit() {
-    ldd = load_arg(ir, args, "ldd");
+    ldd = arg("ldd");
+    sums_ld = ldd;
+    if (tile.sums_ld)
+      sums_ld = ir.constant(tile.sums_ld);
+    else
+      sums = d;
     prefetch_d();
     finish(dot ? sum(product()) : product());
   }
 
 private:
   Ir& ir;
+  const Problem& p;
   const std::vector<EpilogueOp>& ops;
   const MicroTile& tile;
-  Value args, a, lda, b, ldb, d, c, bias, kc, first, last, ldd;
+  Value args, a, lda, b, ldb, d, c, bias, kc, first, last, ldd, sums, sums_ld;
+  std::map<std::string, Value> operands; ///< of the epilogue: addresses; leading dimensions and splat values
   const int64_t lanes;
   const bool dot;
   int64_t vectors; ///< accumulators per row
 
   int64_t valid(int64_t j) const { return std::min(lanes, tile.columns - j * lanes); }
+  Value arg(const std::string& name) { return load_arg(ir, p, args, name); }
   Value flag(Value x) { return ir.not_equal(x, ir.constant(0)); }
 
   void prefetch_d() {
@@ -144,14 +173,14 @@ private:
     return rows;
   }
 
-  /// D = alpha acc (+ beta C, or + D after the first block), then the epilogue.
+  /// D = alpha acc (+ beta C, or + the sums so far after the first block), then the epilogue.
   void finish(Values acc) {
-    Value alpha = load_arg(ir, args, "alpha"), beta = load_arg(ir, args, "beta");
+    Value alpha = arg("alpha"), beta = arg("beta");
     Value one = ir.scalar(1.0);
-    Value base = c, ld = load_arg(ir, args, "ldc"), scale = beta, adds = ir.is_not(beta, 0.0);
+    Value base = c, ld = arg("ldc"), scale = beta, adds = ir.is_not(beta, 0.0);
     if (!tile.single_block) {
       Value is_first = flag(first);
-      base = ir.select(is_first, c, d), ld = ir.select(is_first, ld, ldd),
+      base = ir.select(is_first, c, sums), ld = ir.select(is_first, ld, sums_ld),
       scale = ir.select(is_first, beta, one);
       adds = ir.is_not(scale, 0.0);
     }
@@ -160,14 +189,18 @@ private:
         ir.is_not(alpha, 1.0), types, [&] { return multiplied(acc, alpha); }, [&] { return acc; });
     acc = ir.branch(
         adds, types, [&] { return added(acc, base, ld, scale); }, [&] { return acc; });
-    if (ops.empty()) return store(acc);
+    if (ops.empty()) return store(acc, d, ldd);
     if (!is_cheap(ops)) {
-      store(acc);
+      store(acc, sums, sums_ld);
       return on_last([&] { epilogue_rows(); });
     }
-    if (tile.single_block) return store(with_epilogue(acc));
+    if (tile.single_block) return store(with_epilogue(acc), d, ldd);
+    if (tile.sums_ld)
+      return ir.branch(
+          flag(last), [&] { store(with_epilogue(acc), d, ldd); }, [&] { store(acc, sums, sums_ld); });
     store(ir.branch(
-        flag(last), types, [&] { return with_epilogue(acc); }, [&] { return acc; }));
+              flag(last), types, [&] { return with_epilogue(acc); }, [&] { return acc; }),
+          d, ldd);
   }
 
   void on_last(const std::function<void()>& body) {
@@ -195,18 +228,56 @@ private:
     return out;
   }
 
-  Value bias_vector(int64_t j) {
-    bool used = std::find(ops.begin(), ops.end(), EpilogueOp::bias) != ops.end();
-    return used ? ir.load_vector(ir.at(bias, j * lanes), valid(j)) : Value();
+  /// Loads what the epilogue needs once for the tile: leading dimensions and single values.
+  void load_tile_operands() {
+    for (EpilogueOp op : ops)
+      for (const EpilogueOperand& operand : operands_of(op)) {
+        const std::string name = operand.name;
+        if (operand.shape == OperandShape::matrix) operands["ld_" + name] = arg("ld_" + name);
+        if (operand.shape == OperandShape::value) operands[name] = ir.splat(arg(name));
+        if (operand.shape == OperandShape::single) operands[name] = ir.splat(ir.load_scalar(arg(name)));
+      }
+  }
+
+  using Columns = std::map<std::string, Value>; ///< operands with one value for each column, of one vector
+  Columns load_columns(int64_t j) {
+    Columns out;
+    for (EpilogueOp op : ops)
+      for (const EpilogueOperand& operand : operands_of(op))
+        if (operand.shape == OperandShape::column)
+          out[operand.name] = ir.load_vector(ir.at(operands[operand.name], j * lanes), valid(j));
+    return out;
+  }
+
+  /// The epilogue of vector j of a row, which is an int64_t or a Value.
+  template <typename Row> Value finished(Value x, Row row, int64_t j, Columns& columns) {
+    return apply_epilogue(ir, ops, x, [&](const EpilogueOperand& operand) -> Value {
+      const std::string name = operand.name;
+      switch (operand.shape) {
+      case OperandShape::column:
+        return columns[name];
+      case OperandShape::row:
+        return ir.splat(ir.load_scalar(ir.at(operands[name], row)));
+      case OperandShape::matrix: {
+        Value at = ir.at(operands[name], ir.mul(operands["ld_" + name], row));
+        return ir.load_vector(ir.at(at, j * lanes), valid(j));
+      }
+      case OperandShape::single:
+      case OperandShape::value:
+        break;
+      }
+      return operands[name];
+    });
   }
 
   Values with_epilogue(const Values& acc) {
+    load_tile_operands();
     Values out(acc.size());
     for (int64_t j = 0; j < vectors; ++j) {
-      Value shift = bias_vector(j);
+      Columns columns = load_columns(j);
       for (int64_t r = 0; r < tile.rows; ++r) {
         const size_t i = size_t(r * vectors + j);
-        out[i] = apply_epilogue(ir, ops, acc[i], [&](const EpilogueOperand&) { return shift; });
+        out[i] = finished(acc[i], r, j, columns);
       }
     }
     return out;
@@ -215,34 +286,37 @@ private:
   /// A long epilogue, once in the code: over the rows of the finished tile, which are in the first-level
   /// cache.
   void epilogue_rows() {
-    Values shifts;
-    for (int64_t j = 0; j < vectors; ++j) shifts.push_back(bias_vector(j));
+    load_tile_operands();
+    std::vector<Columns> columns;
+    for (int64_t j = 0; j < vectors; ++j) columns.push_back(load_columns(j));
     ir.loop(ir.constant(0), ir.constant(tile.rows), 1, [&](Value r) {
       Value row = ir.at(d, ir.mul(r, ldd));
+      Value from = tile.sums_ld ? ir.at(sums, ir.mul(r, sums_ld)) : row;
       for (int64_t j = 0; j < vectors; ++j) {
         Value at = ir.at(row, j * lanes);
-        Value x = apply_epilogue(ir, ops, ir.load_vector(at, valid(j)),
-                                 [&](const EpilogueOperand&) { return shifts[size_t(j)]; });
-        ir.store_vector(x, at, valid(j));
+        Value x = ir.load_vector(tile.sums_ld ? ir.at(from, j * lanes) : at, valid(j));
+        ir.store_vector(finished(x, r, j, columns[size_t(j)]), at, valid(j));
       }
     });
   }
 
-  void store(const Values& acc) {
+  void store(const Values& acc, Value to, Value ld) {
     for (int64_t r = 0; r < tile.rows; ++r)
       for (int64_t j = 0; j < vectors; ++j)
-        ir.store_vector(acc[size_t(r * vectors + j)], ir.at(ir.at(d, ir.mul(ldd, r)), j * lanes), valid(j));
+        ir.store_vector(acc[size_t(r * vectors + j)], ir.at(ir.at(to, ir.mul(ld, r)), j * lanes), valid(j));
   }
 };
 
 } // namespace
 
-std::string micro_kernel(Ir& ir, const std::vector<EpilogueOp>& ops, const MicroTile& tile) {
+std::string micro_kernel(Ir& ir, const Problem& p, const MicroTile& tile) {
   std::string name = "micro_" + std::to_string(tile.rows) + "x" + std::to_string(tile.columns);
   llvm::SmallVector<mlir::Type> parameters = {ir.pointer, ir.pointer, ir.i64, ir.pointer, ir.i64, ir.pointer,
                                               ir.pointer, ir.pointer, ir.i64, ir.i64,     ir.i64};
+  if (tile.sums_ld) parameters.push_back(ir.pointer);
+  parameters.append(tile_operands(p).size(), ir.pointer);
   ir.function(name, parameters, true,
-              [&](mlir::ValueRange arguments) { Emitter(ir, ops, tile, arguments).emit(); });
+              [&](mlir::ValueRange arguments) { Emitter(ir, p, tile, arguments).emit(); });
   return name;
 }
 

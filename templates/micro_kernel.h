@@ -2,14 +2,17 @@
 // it.
 #pragma once
 
-#include "templates/ir_builder.h"
+#include "templates/epilogue.h"
 
 namespace deepgen {
 
-/// The argument block of a CPU GEMM kernel: the slots in the order in which the kernels here read them.
-const std::vector<std::string>& gemm_args();
-/// Loads a named slot as i64, pointer or (alpha, beta) scalar of the kernel's type.
-Value load_arg(Ir&, Value args, const std::string& name);
+/// The argument block of a CPU GEMM kernel: the slots in the order in which the kernels here read them. Those up to "b1"
+/// are the same for all problems, and behind them come the operands of the epilogue other than bias.
+std::vector<std::string> gemm_args(const Problem&);
+/// Loads a named slot as i64, pointer or (alpha, beta, bounds) scalar of the kernel's type.
+Value load_arg(Ir&, const Problem&, Value args, const std::string& name);
+/// The operands of the epilogue, without bias, of which a tile has its own part: columns, rows and matrices.
+std::vector<EpilogueOperand> tile_operands(const Problem&);
 
 /// Where the operands of a tile lie. Strides are runtime values except inside a panel.
 enum class Access {
@@ -27,13 +30,16 @@ struct MicroTile {
   bool k_multiple = false;  ///< every block of k is a multiple of `unroll`
   bool single_block = false; ///< K is one block: every call is the first and the last
   int64_t k_tail = 0;        ///< dot form: K modulo the vector length, handled by the last block
+  /// Where sums go that are not final yet: to D itself when 0, else to a scratch tile with rows of so many elements,
+  /// because D may be an operand of the epilogue.
+  int64_t sums_ld = 0;
 };
 
 /// Defines (once) and names the function
-///   (args, a, lda, b, ldb, d, c, bias, kc, first, last)
-/// that adds the product over kc steps to the tile: D = alpha AB + beta C on the first block, D += alpha AB
-/// later, and the epilogue on the last. first and last are i64 flags. C is not read when beta is 0, D not on
-/// the first block.
-std::string micro_kernel(Ir&, const std::vector<EpilogueOp>&, const MicroTile&);
+///   (args, a, lda, b, ldb, d, c, bias, kc, first, last[, sums][, tile_operands()...])
+/// that adds the product over kc steps to the tile: D = alpha AB + beta C on the first block, D += alpha AB later (with
+/// `sums` in D's place but for the final values), and the epilogue on the last. first and last are i64 flags. C is not
+/// read when beta is 0, D not on the first block. Operands that are D itself are read before it is written.
+std::string micro_kernel(Ir&, const Problem&, const MicroTile&);
 
 } // namespace deepgen

@@ -24,8 +24,8 @@ Config plain(const Problem& p) {
 }
 
 /// Adds 1 to the element of D at `row`.
-void disturb(Ir& ir, Value args, int64_t row) {
-  Value at = ir.at(load_arg(ir, args, "d"), ir.mul(load_arg(ir, args, "ldd"), row));
+void disturb(Ir& ir, const Problem& p, Value args, int64_t row) {
+  Value at = ir.at(load_arg(ir, p, args, "d"), ir.mul(load_arg(ir, p, args, "ldd"), row));
   Value old = ir.load_vector(at, 1);
   ir.store_vector(ir.addf(old, ir.splat(1.0)), at, 1);
 }
@@ -40,10 +40,10 @@ void misbehave(Ir& ir, Fault fault, const Problem& p, Value args) {
             [&](Value) { mlir::LLVM::LoadOp::create(ir.b, ir.loc, ir.i64, args, 8, true); });
     break;
   case kOutOfBounds:
-    disturb(ir, args, p.m);
+    disturb(ir, p, args, p.m);
     break;
   case kWrong:
-    disturb(ir, args, 0);
+    disturb(ir, p, args, 0);
     break;
   case kSlow:
     ir.loop(ir.constant(0), ir.constant(200000), 1,
