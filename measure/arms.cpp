@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "measure/operands.h"
 
 #include <algorithm>
 #include <cstring>
@@ -19,7 +20,12 @@ CallBuffers TimingOperands::buffers() const {
   x.a = inputs_.a.data(), x.lda = p.a_columns(), x.stride_a = p.m * p.k;
   x.b = inputs_.b.data(), x.ldb = p.b_columns(), x.stride_b = p.k * p.n;
   x.d = d_.data(), x.ldd = x.ldc = p.n, x.stride_d = x.stride_c = p.m * p.n;
-  x.bias = p.has(EpilogueOp::bias) ? inputs_.bias.data() : nullptr;
+  for (const Operand& operand : operands_of(p)) {
+    x.*operand.data = inputs_.operand(operand.op).data();
+    if (operand.ld)
+      x.*operand.ld = p.n, x.*operand.stride = p.m * p.n;
+  }
+  x.clamp_low = inputs_.clamp_low, x.clamp_high = inputs_.clamp_high;
   x.workspace = workspace_.data();
   return x;
 }

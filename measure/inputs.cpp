@@ -1,8 +1,11 @@
 #include "measure/inputs.h"
 
 #include "base/error.h"
+#include "measure/operands.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <sys/mman.h>
 #include <utility>
@@ -20,20 +23,57 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-template <typename T>
-void fill_as(char* data, size_t count, uint64_t seed) {
-  T* out = reinterpret_cast<T*>(data);
-  for (size_t i = 0; i < count; ++i)
-    out[i] = T(uniform(seed, i));
+/// Seeds of streams: A, B, C, bias, then one for each other operand.
+uint64_t stream(uint64_t seed, EpilogueOp op) {
+  return op == EpilogueOp::bias ? 4 * seed + 3 : 4 * seed + ((1 + uint64_t(op)) << 40);
 }
 
-PageBuffer values(Type type, int64_t count, uint64_t seed, int colour) {
+bool is_scale(EpilogueOp op) {
+  return op == EpilogueOp::scale_a || op == EpilogueOp::scale_b || op == EpilogueOp::scale_d ||
+         op == EpilogueOp::scale_row || op == EpilogueOp::scale_col;
+}
+
+/// From y uniform in [-1, 1).
+double scale(double y) { return std::exp2(2 * std::fabs(y) - 1) * (y < 0 ? -1 : 1); }
+
+template <typename T>
+void fill_as(char* data, size_t count, uint64_t seed, bool scales) {
+  T* out = reinterpret_cast<T*>(data);
+  for (size_t i = 0; i < count; ++i)
+    out[i] = T(scales ? scale(uniform(seed, i)) : uniform(seed, i));
+}
+
+PageBuffer values(Type type, int64_t count, uint64_t seed, int colour, bool scales = false) {
   PageBuffer buffer(size_t(count * size_of(type)), colour);
   if (type == Type::f32)
-    fill_as<float>(buffer.data(), size_t(count), seed);
+    fill_as<float>(buffer.data(), size_t(count), seed, scales);
   else
-    fill_as<double>(buffer.data(), size_t(count), seed);
+    fill_as<double>(buffer.data(), size_t(count), seed, scales);
   return buffer;
+}
+
+/// A sample of what clamp gets: near-normal sums with K products' deviation, sqrt(K) / 3, and the steps before it.
+std::vector<double> before_clamp(const Problem& p, uint64_t seed) {
+  constexpr size_t kSamples = 1000;
+  std::vector<double> out(kSamples);
+  for (size_t i = 0; i < kSamples; ++i) {
+    double x = 0;
+    for (uint64_t j = 0; j < 6; ++j) // variance 1/3 each
+      x += uniform(stream(seed, EpilogueOp::clamp), 6 * i + j);
+    x *= std::sqrt(double(p.k)) / (3 * M_SQRT2);
+    for (EpilogueOp op : p.epilogue) {
+      if (op == EpilogueOp::clamp)
+        break;
+      double y = 0;
+      for (const Operand& operand : operands_of(p))
+        if (operand.op == op)
+          y = uniform(stream(seed, op), i % size_t(operand.count(p)));
+      x = apply_step(op, x, is_scale(op) ? scale(y) : y, 0, 0);
+    }
+    out[i] = x;
+  }
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 } // namespace
@@ -69,10 +109,20 @@ void PageBuffer::swap(PageBuffer& other) noexcept {
 }
 
 Inputs::Inputs(const Problem& p, uint64_t seed, bool with_c)
-    : a(values(p.a, p.m * p.k * p.batch, 4 * seed, 1)), b(values(p.b, p.k * p.n * p.batch, 4 * seed + 1, 2)),
-      bias(values(p.d, p.n, 4 * seed + 3, 3)) {
+    : a(values(p.a, p.m * p.k * p.batch, 4 * seed, 1)), b(values(p.b, p.k * p.n * p.batch, 4 * seed + 1, 2)) {
   if (with_c)
     c = values(p.d, p.m * p.n * p.batch, 4 * seed + 2, 4);
+  int colour = 3;
+  for (const Operand& operand : operands_of(p)) {
+    const bool scales = is_scale(operand.op);
+    operands[size_t(operand.op)] = values(scales ? p.scale_type() : p.epilogue_type(), operand.count(p),
+                                          stream(seed, operand.op), colour, scales);
+    colour = std::max(6, colour + 1); // C is 4, D is 5
+  }
+  if (!p.has(EpilogueOp::clamp))
+    return;
+  const std::vector<double> sample = before_clamp(p, seed);
+  clamp_low = float(sample[sample.size() / 8]), clamp_high = float(sample[sample.size() * 7 / 8]);
 }
 
 } // namespace deepgen

@@ -15,6 +15,11 @@ struct CallBuffers {
   int64_t stride_a = 0, stride_b = 0, stride_c = 0, stride_d = 0;
   double alpha = 1, beta = 0;
   void* workspace = nullptr;
+  // Of the epilogue.
+  const void *bias_row = nullptr, *residual = nullptr, *multiplier = nullptr;
+  int64_t ld_residual = 0, stride_residual = 0, ld_multiplier = 0, stride_multiplier = 0;
+  const void *scale_a = nullptr, *scale_b = nullptr, *scale_d = nullptr, *scale_row = nullptr, *scale_col = nullptr;
+  double clamp_low = 0, clamp_high = 0;
 };
 
 /// Tiles [m0, m1) x [n0, n1) of the batch entries [b0, b1).

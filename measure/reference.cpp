@@ -2,8 +2,10 @@
 
 #include "measure/buffers.h"
 #include "measure/clones.h"
+#include "measure/operands.h"
 
 #include <algorithm>
+#include <array>
 #include <cfloat>
 #include <cmath>
 #include <cstring>
@@ -83,27 +85,34 @@ std::vector<int64_t> choose_rows(const Problem& p, uint64_t seed) {
 double unit_roundoff(Type type) { return type == Type::f32 ? 0x1p-24 : 0x1p-53; }
 double smallest_normal(Type type) { return type == Type::f32 ? double(FLT_MIN) : DBL_MIN; }
 
-double gelu(double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); }
-double silu(double x) { return x / (1 + std::exp(-x)); }
-
-void apply(EpilogueOp op, double u, double bias, double& x, double& tolerance) {
-  constexpr double kSlope = 1.13, kFunction = 16;
+/// How a step changes the tolerance of x; y is its operand, `result` what it makes of x.
+double tolerance_after(EpilogueOp op, const Problem& p, double x, double y, double result, double tolerance) {
+  constexpr double kFunction = 16; // u
+  const double u = unit_roundoff(p.d), tiny = smallest_normal(p.d);
   switch (op) {
   case EpilogueOp::bias:
-    tolerance += 2 * u * (std::fabs(x) + std::fabs(bias));
-    x += bias;
-    break;
+  case EpilogueOp::bias_row:
+  case EpilogueOp::residual:
+    return tolerance + 2 * u * (std::fabs(x) + std::fabs(y));
+  case EpilogueOp::multiply:
+  case EpilogueOp::scale_a:
+  case EpilogueOp::scale_b:
+  case EpilogueOp::scale_row:
+  case EpilogueOp::scale_col:
+  case EpilogueOp::scale_d:
+    return std::fabs(y) * tolerance + 2 * u * std::fabs(result) + tiny;
   case EpilogueOp::relu:
-    x = std::max(x, 0.0);
-    break;
+  case EpilogueOp::clamp:
+    return tolerance;
   case EpilogueOp::gelu:
+  case EpilogueOp::gelu_tanh:
+    return 1.13 * tolerance + kFunction * u * std::fabs(x) + tiny;
   case EpilogueOp::silu:
-    tolerance = kSlope * tolerance + kFunction * u * std::fabs(x);
-    x = op == EpilogueOp::gelu ? gelu(x) : silu(x);
-    break;
-  default:
-    break;
+    return 1.1 * tolerance + kFunction * u * std::fabs(x) + tiny;
+  case EpilogueOp::sigmoid:
+    return 0.25 * tolerance + kFunction * u * result + tiny;
   }
+  return tolerance;
 }
 
 std::string place(const Problem& p, int64_t index, int64_t column) {
@@ -194,24 +203,36 @@ void Reference::measure_norms() {
     x = std::sqrt(x);
 }
 
-Expected Reference::expected(double alpha, double beta) const {
+Expected Reference::expected(double alpha, double beta, Broadcast broadcast) const {
   const Problem& p = problem_;
   const double u = unit_roundoff(p.d), factor = (8 + 4 * std::sqrt(double(p.k))) * std::fabs(alpha);
+  std::array<const Operand*, epilogue_op_count> operand_of{};
+  const std::vector<Operand> operands = operands_of(p);
+  for (const Operand& operand : operands)
+    operand_of[size_t(operand.op)] = &operand;
   Expected out;
   out.value.reserve(product_.size());
   out.tolerance.reserve(product_.size());
-  for (size_t i = 0; i < rows_.size(); ++i)
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const int64_t entry = rows_[i] / p.m, m = rows_[i] % p.m;
+    const size_t source = broadcast.inputs ? size_t(m) : i; // all rows are there, so that these are entry 0's
+    const int64_t matrix = broadcast.matrices ? 0 : entry;
     for (int64_t j = 0; j < p.n; ++j) {
-      const size_t at = i * size_t(p.n) + size_t(j);
-      const double c = beta == 0 ? 0 : beta * element(p.d, inputs_.c.data(), rows_[i] * p.n + j);
-      double x = alpha * product_[at] + c;
-      double tolerance =
-          u * (factor * a_norms_[i] * b_norms_[size_t(rows_[i] / p.m * p.n + j)] + 8 * std::fabs(c));
-      for (EpilogueOp op : p.epilogue)
-        apply(op, u, element(p.d, inputs_.bias.data(), j), x, tolerance);
+      const double c = beta == 0 ? 0 : beta * element(p.d, inputs_.c.data(), (matrix * p.m + m) * p.n + j);
+      const double norms = a_norms_[source] * b_norms_[size_t((broadcast.inputs ? 0 : entry) * p.n + j)];
+      double x = alpha * product_[source * size_t(p.n) + size_t(j)] + c;
+      double tolerance = u * (factor * norms + 8 * std::fabs(c));
+      for (EpilogueOp op : p.epilogue) {
+        const Operand* operand = operand_of[size_t(op)];
+        const double y = operand ? element(p.d, inputs_.operand(op).data(), operand->index(p, matrix, m, j)) : 0;
+        const double result = apply_step(op, x, y, inputs_.clamp_low, inputs_.clamp_high);
+        tolerance = tolerance_after(op, p, x, y, result, tolerance);
+        x = result;
+      }
       out.value.push_back(x);
       out.tolerance.push_back(tolerance + smallest_normal(p.d));
     }
+  }
   return out;
 }
 

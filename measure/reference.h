@@ -5,11 +5,15 @@
 // Algorithms, 3.5); for data with independent roundings it is lambda sqrt(K) u |a|.|b| with a probability
 // that falls as exp(-lambda^2 / 2) (Higham and Mary, SIAM J. Sci. Comput. 41, 2019). |a|.|b| <= ||a|| ||b||
 // (2-norms) is cheap for every element. Hence
-//   before the epilogue: u [ (8 + 4 sqrt(K)) |alpha| ||a_i|| ||b_j|| + 8 |beta c_ij| ]
-//   bias:                + 2 u (|x| + |bias|)
-//   relu:                unchanged;  gelu, silu: times 1.13 (their steepest slope), + 16 u |x| for the
-//   function itself
-// and one smallest normal number for underflow. 4 sqrt(K) + 8 exceeds K up to K = 30, so that short sums have
+//   before the epilogue:     u [ (8 + 4 sqrt(K)) |alpha| ||a_i|| ||b_j|| + 8 |beta c_ij| ]
+// and then step by step, from a value x with the tolerance t:
+//   bias, bias_row, residual t + 2 u (|x| + |y|), y the operand
+//   multiply, scales         |y| t + 2 u |x y|
+//   relu, clamp              t
+//   gelu, gelu_tanh          1.13 t + 16 u |x|, the steepest slope and the function's own error
+//   silu                     1.1 t + 16 u |x|
+//   sigmoid                  t / 4 + 16 u sigmoid(x)
+// and the smallest normal number for underflow, of the result and of each exponential. 4 sqrt(K) + 8 exceeds K up to K = 30, so that short sums have
 // the deterministic bound. With values in [-1, 1), ||a|| ||b|| is about K / 3 and one lost product is about
 // 1/4, largest near 1 in a matrix: the bound for f32 reaches 1/4 near K = 20000, so a kernel that drops one k
 // is caught well beyond a few thousand.
@@ -18,6 +22,12 @@
 #include "measure/inputs.h"
 
 namespace deepgen {
+
+/// Operands of which all batch entries use the first one's matrix.
+struct Broadcast {
+  bool inputs = false;   ///< A and B
+  bool matrices = false; ///< C, residual and multiplier
+};
 
 /// Expected values of the checked rows of D and their tolerances, `rows x n`, row-major.
 struct Expected {
@@ -34,7 +44,8 @@ public:
   /// Indices into the batch * m rows of D, ascending.
   const std::vector<int64_t>& rows() const { return rows_; }
   bool sampled() const { return int64_t(rows_.size()) < problem_.m * problem_.batch; }
-  Expected expected(double alpha, double beta) const;
+  /// `broadcast` is only for problems that are not sampled.
+  Expected expected(double alpha, double beta, Broadcast broadcast = {}) const;
 
 private:
   void multiply_entry(int64_t entry, size_t begin, size_t end);

@@ -1,6 +1,7 @@
 #include "measure/vendor.h"
 
 #include "measure/clones.h"
+#include "measure/operands.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -16,60 +17,91 @@ template <typename T>
 using Gemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, T alpha, const T* a,
                       int lda, const T* b, int ldb, T beta, T* c, int ldc);
 
+/// One step over a row of n values; `y` is its operand: an array for columns and matrices, else one value.
 template <typename T>
-T gelu(T x) {
-  return T(0.5) * x * (1 + std::erf(x * T(M_SQRT1_2)));
-}
-template <typename T>
-T silu(T x) {
-  return x / (1 + std::exp(-x));
-}
-
-template <typename T>
-[[gnu::always_inline]] inline void apply_row(EpilogueOp op, T* row, const T* bias, int64_t n) {
+[[gnu::always_inline]] inline void apply_row(EpilogueOp op, T* row, int64_t n, const T* y, T low, T high) {
+  const auto map = [&](auto function) {
+    for (int64_t j = 0; j < n; ++j)
+      row[j] = function(row[j], j);
+  };
   switch (op) {
   case EpilogueOp::bias:
-    for (int64_t j = 0; j < n; ++j)
-      row[j] += bias[j];
-    break;
+  case EpilogueOp::residual:
+    return map([&](T x, int64_t j) { return x + y[j]; });
+  case EpilogueOp::multiply:
+  case EpilogueOp::scale_col:
+    return map([&](T x, int64_t j) { return x * y[j]; });
+  case EpilogueOp::bias_row:
+    return map([value = *y](T x, int64_t) { return x + value; });
+  case EpilogueOp::scale_a:
+  case EpilogueOp::scale_b:
+  case EpilogueOp::scale_d:
+  case EpilogueOp::scale_row:
+    return map([value = *y](T x, int64_t) { return x * value; });
   case EpilogueOp::relu:
-    for (int64_t j = 0; j < n; ++j)
-      row[j] = row[j] > 0 ? row[j] : 0;
-    break;
+    return map([](T x, int64_t) { return x > 0 ? x : T(0); });
+  case EpilogueOp::clamp:
+    return map([=](T x, int64_t) { return x < low ? low : x > high ? high : x; });
   case EpilogueOp::gelu:
-    for (int64_t j = 0; j < n; ++j)
-      row[j] = gelu(row[j]);
-    break;
+    return map([](T x, int64_t) { return T(0.5) * x * (1 + std::erf(x * T(M_SQRT1_2))); });
+  case EpilogueOp::gelu_tanh:
+    return map([](T x, int64_t) {
+      return T(0.5) * x * (1 + std::tanh(T(M_2_SQRTPI * M_SQRT1_2) * (x + T(0.044715) * x * x * x)));
+    });
   case EpilogueOp::silu:
-    for (int64_t j = 0; j < n; ++j)
-      row[j] = silu(row[j]);
-    break;
-  default:
-    break;
+    return map([](T x, int64_t) { return x / (1 + std::exp(-x)); });
+  case EpilogueOp::sigmoid:
+    return map([](T x, int64_t) { return 1 / (1 + std::exp(-x)); });
   }
 }
 
-DEEPGEN_CLONES void apply(EpilogueOp op, float* row, const float* bias, int64_t n) {
-  apply_row(op, row, bias, n);
+DEEPGEN_CLONES void apply(EpilogueOp op, float* row, int64_t n, const float* y, float low, float high) {
+  apply_row(op, row, n, y, low, high);
 }
-DEEPGEN_CLONES void apply(EpilogueOp op, double* row, const double* bias, int64_t n) {
-  apply_row(op, row, bias, n);
+DEEPGEN_CLONES void apply(EpilogueOp op, double* row, int64_t n, const double* y, double low, double high) {
+  apply_row(op, row, n, y, low, high);
+}
+
+/// A step and where its operand lies.
+template <typename T> struct Step {
+  EpilogueOp op;
+  const T* data = nullptr;
+  int64_t entry = 0, row = 0; ///< distances in elements
+};
+
+template <typename T> std::vector<Step<T>> steps(const Problem& p, const CallBuffers& x) {
+  std::vector<Step<T>> out;
+  const std::vector<Operand> operands = operands_of(p);
+  for (EpilogueOp op : p.epilogue) {
+    Step<T> step{op};
+    for (const Operand& operand : operands) {
+      if (operand.op != op)
+        continue;
+      step.data = static_cast<const T*>(x.*operand.data);
+      if (operand.shape == Operand::matrix)
+        step.entry = x.*operand.stride, step.row = x.*operand.ld;
+      else
+        step.row = operand.shape == Operand::row;
+    }
+    out.push_back(step);
+  }
+  return out;
 }
 
 template <typename T>
-void call(Gemm<T> gemm, const Problem& p, const CallBuffers& x) {
+void call(Gemm<T> gemm, const Problem& p, const CallBuffers& x, const std::vector<Step<T>>& epilogue) {
   const auto* a = static_cast<const T*>(x.a);
   const auto* b = static_cast<const T*>(x.b);
-  const auto* bias = static_cast<const T*>(x.bias);
   auto* d = static_cast<T*>(x.d);
   for (int64_t entry = 0; entry < p.batch; ++entry, a += x.stride_a, b += x.stride_b, d += x.stride_d) {
     gemm(kRowMajor, p.a_transposed() ? kTranspose : kNoTranspose,
          p.b_transposed() ? kTranspose : kNoTranspose, int(p.m), int(p.n), int(p.k), T(x.alpha), a,
          int(x.lda), b, int(x.ldb), 0, d, int(x.ldd));
     // Row by row, while the row is in a cache.
-    for (int64_t r = 0; r < p.m && !p.epilogue.empty(); ++r)
-      for (EpilogueOp op : p.epilogue)
-        apply(op, d + r * x.ldd, bias, p.n);
+    for (int64_t r = 0; r < p.m && !epilogue.empty(); ++r)
+      for (const Step<T>& step : epilogue)
+        apply(step.op, d + r * x.ldd, p.n, step.data + entry * step.entry + r * step.row, T(x.clamp_low),
+              T(x.clamp_high));
   }
 }
 
@@ -112,8 +144,12 @@ std::optional<Vendor> Vendor::open() {
 
 std::function<void()> Vendor::prepare(const Problem& p, const CallBuffers& x) const {
   if (p.accumulate == Type::f32)
-    return [gemm = reinterpret_cast<Gemm<float>>(sgemm_), p, x] { call(gemm, p, x); };
-  return [gemm = reinterpret_cast<Gemm<double>>(dgemm_), p, x] { call(gemm, p, x); };
+    return [gemm = reinterpret_cast<Gemm<float>>(sgemm_), p, x, epilogue = steps<float>(p, x)] {
+      call(gemm, p, x, epilogue);
+    };
+  return [gemm = reinterpret_cast<Gemm<double>>(dgemm_), p, x, epilogue = steps<double>(p, x)] {
+    call(gemm, p, x, epilogue);
+  };
 }
 
 } // namespace deepgen

@@ -1,5 +1,7 @@
 #include "measure/verify.h"
 
+#include "measure/operands.h"
+
 #include <algorithm>
 
 namespace deepgen {
@@ -24,13 +26,37 @@ constexpr Case kOthers[] = {
     {"padded, beta 0", true, Guard::behind, 2, 0, Case::separate, Case::columns},
     {"padded, alpha 0", true, Guard::in_front, 0, 0.5, Case::in_place, Case::entries},
 };
+constexpr Case kResidual[] = {
+    {"residual in place", true, Guard::in_front, 1.25, -0.75, Case::separate, Case::rows, Case::residual},
+    {"residual in place by columns", true, Guard::behind, 1, 0, Case::absent, Case::columns, Case::residual},
+};
+constexpr Case kMultiplier[] = {
+    {"multiplier in place", true, Guard::behind, 1, 0, Case::absent, Case::rows, Case::multiplier},
+    {"multiplier in place by columns", true, Guard::in_front, -0.5, 1, Case::separate, Case::columns,
+     Case::multiplier},
+};
+constexpr Case kBroadcast[] = {
+    {"broadcast A and B", true, Guard::behind, 1, 0.5, Case::separate, Case::entries, Case::none, {true, false}},
+    {"broadcast C and matrices", true, Guard::in_front, 1, -0.5, Case::separate, Case::whole, Case::none,
+     {false, true}},
+};
 
-View view(int64_t rows, int64_t columns, int64_t batch, bool padded) {
+EpilogueOp op_of(Case::Matrix matrix) {
+  return matrix == Case::residual ? EpilogueOp::residual : EpilogueOp::multiply;
+}
+
+/// `more` makes leading dimensions and strides of operands with equal sizes differ.
+View view(int64_t rows, int64_t columns, int64_t batch, bool padded, int64_t more = 0) {
   View v = View::dense(rows, columns, batch);
   if (!padded)
     return v;
-  v.ld = (columns + 3) | 1;
+  v.ld = (columns + 3 + 2 * more) | 1;
   v.stride = rows * v.ld + 7;
+  return v;
+}
+
+View first_entry(View v) {
+  v.batch = 1, v.stride = 0;
   return v;
 }
 
@@ -58,8 +84,16 @@ std::vector<std::pair<int64_t, int64_t>> parts(int64_t first, int64_t last) {
 
 std::vector<Case> cases_for(const Problem& p) {
   std::vector<Case> cases = {kDense};
-  if (cheap(p))
-    cases.insert(cases.end(), std::begin(kOthers), std::end(kOthers));
+  if (!cheap(p))
+    return cases;
+  const auto append = [&](const auto& more) { cases.insert(cases.end(), std::begin(more), std::end(more)); };
+  append(kOthers);
+  if (p.has(EpilogueOp::residual))
+    append(kResidual);
+  if (p.has(EpilogueOp::multiply))
+    append(kMultiplier);
+  if (p.batch > 1)
+    append(kBroadcast);
   return cases;
 }
 
@@ -99,28 +133,55 @@ CaseSet::CaseSet(const Problem& p, uint64_t seed)
 
 CaseSet::Prepared CaseSet::prepare(const Case& c) const {
   const Problem& p = problem_;
-  const View a = view(p.a_rows(), p.a_columns(), p.batch, c.padded),
-             b = view(p.b_rows(), p.b_columns(), p.batch, c.padded);
+  View a = view(p.a_rows(), p.a_columns(), p.batch, c.padded),
+       b = view(p.b_rows(), p.b_columns(), p.batch, c.padded);
+  if (c.broadcast.inputs)
+    a = first_entry(a), b = first_entry(b);
   const View d = view(p.m, p.n, p.batch, c.padded);
   // With beta 0, C must not be read: it holds NaN.
   const bool own_c = c.c == Case::separate;
+  View c_view = own_c ? view(p.m, p.n, p.batch, c.padded, 1) : d;
+  if (own_c && c.broadcast.matrices)
+    c_view = first_entry(c_view);
   Prepared out{c,
                input("A", p.a, a, c, inputs_.a.data()),
                input("B", p.b, b, c, inputs_.b.data()),
-               input("C", p.d, own_c ? d : View(), c, own_c && c.beta != 0 ? inputs_.c.data() : nullptr),
+               input("C", p.d, own_c ? c_view : View(), c, own_c && c.beta != 0 ? inputs_.c.data() : nullptr),
                GuardedMatrix("D", p.d, d, c.guard, c.padded),
-               input("bias", p.d, View::dense(1, p.n, 1), c, inputs_.bias.data()),
                {},
-               reference_.expected(c.alpha, c.beta)};
+               {},
+               reference_.expected(c.alpha, c.beta, c.broadcast)};
   CallBuffers& x = out.buffers;
   x.a = out.a.data(), x.lda = a.ld, x.stride_a = a.stride;
   x.b = out.b.data(), x.ldb = b.ld, x.stride_b = b.stride;
   x.d = out.d.data(), x.ldd = d.ld, x.stride_d = d.stride;
-  x.ldc = d.ld, x.stride_c = d.stride;
+  x.ldc = c_view.ld, x.stride_c = c_view.stride;
   x.c = c.c == Case::in_place ? out.d.data() : own_c ? out.c.data() : nullptr;
-  x.bias = p.has(EpilogueOp::bias) ? out.bias.data() : nullptr;
   x.alpha = c.alpha, x.beta = c.beta;
+  prepare_epilogue(out);
   return out;
+}
+
+void CaseSet::prepare_epilogue(Prepared& out) const {
+  const Problem& p = problem_;
+  const Case& c = out.what;
+  CallBuffers& x = out.buffers;
+  x.clamp_low = inputs_.clamp_low, x.clamp_high = inputs_.clamp_high;
+  for (const Operand& operand : operands_of(p)) {
+    const bool matrix = operand.shape == Operand::matrix;
+    if (c.in_d != Case::none && operand.op == op_of(c.in_d)) {
+      x.*operand.data = x.d, x.*operand.ld = x.ldd, x.*operand.stride = x.stride_d;
+      continue;
+    }
+    View v = matrix ? view(p.m, p.n, p.batch, c.padded, 2 + int64_t(out.operands.size()))
+                    : View::dense(1, operand.columns(p), 1);
+    if (matrix && c.broadcast.matrices)
+      v = first_entry(v);
+    out.operands.push_back(input(operand.name, p.d, v, c, inputs_.operand(operand.op).data()));
+    x.*operand.data = out.operands.back().data();
+    if (matrix)
+      x.*operand.ld = v.ld, x.*operand.stride = v.stride;
+  }
 }
 
 Verdict CaseSet::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_bytes) const {
@@ -129,6 +190,8 @@ Verdict CaseSet::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_
   buffers.workspace = workspace.data();
   if (x.what.c == Case::in_place && x.what.beta != 0)
     x.d.fill(inputs_.c.data());
+  else if (x.what.in_d != Case::none)
+    x.d.fill(inputs_.operand(op_of(x.what.in_d)).data());
   else
     x.d.poison();
   for (const TileRanges& range : cut_ranges(kernel.full_range(), x.what.cut))

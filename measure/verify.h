@@ -23,9 +23,11 @@ struct Case {
     columns,
     entries
   } cut; ///< how the grid is shared out among calls, as threads would
+  enum Matrix { none, residual, multiplier } in_d = none; ///< which operand of the epilogue is D itself
+  Broadcast broadcast = {};
 };
 
-/// Problems up to 2 GFLOP and 16 M elements get every case. Larger ones get the dense call only: their
+/// Problems up to 2 GFLOP and 16 M elements get every case that their batch and epilogue allow. Larger ones get the dense call only: their
 /// leading dimensions, scalars and splits are covered by the same config on the template's awkward shape.
 std::vector<Case> cases_for(const Problem&);
 
@@ -50,11 +52,13 @@ public:
 private:
   struct Prepared {
     Case what;
-    GuardedMatrix a, b, c, d, bias;
+    GuardedMatrix a, b, c, d;
+    std::vector<GuardedMatrix> operands; ///< of the epilogue
     CallBuffers buffers;
     Expected expected;
   };
   Prepared prepare(const Case&) const;
+  void prepare_epilogue(Prepared&) const;
   Verdict run(Prepared&, const LoadedKernel&, int64_t workspace) const;
 
   Problem problem_;

@@ -37,7 +37,7 @@ double naive(const Problem& p, const Inputs& in, int64_t entry, int64_t m, int64
   for (EpilogueOp op : p.epilogue)
     switch (op) {
     case EpilogueOp::bias:
-      x += at(p.d, in.bias, n);
+      x += at(p.d, in.operand(op), n);
       break;
     case EpilogueOp::relu:
       x = x > 0 ? x : 0;
@@ -343,7 +343,7 @@ TEST(VendorBaseline, ComputesTheProblem) {
     const Reference reference(p, in, 1);
     std::vector<char> d(size_t(p.m * p.n * p.batch * size_of(p.d)));
     CallBuffers x;
-    x.a = in.a.data(), x.b = in.b.data(), x.d = d.data(), x.bias = in.bias.data();
+    x.a = in.a.data(), x.b = in.b.data(), x.d = d.data(), x.bias = in.operand(EpilogueOp::bias).data();
     x.lda = p.a_columns(), x.ldb = p.b_columns(), x.ldd = p.n;
     x.stride_a = p.m * p.k, x.stride_b = p.k * p.n, x.stride_d = p.m * p.n;
     vendor->prepare(p, x)();
