@@ -50,8 +50,7 @@ std::vector<Operand> operands_of(const Problem& p) {
   std::vector<Operand> out;
   for (EpilogueOp op : p.epilogue)
     for (const Operand& operand : kOperands)
-      if (operand.op == op)
-        out.push_back(operand);
+      if (operand.op == op) out.push_back(operand);
   return out;
 }
 

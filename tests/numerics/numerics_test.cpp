@@ -1,26 +1,14 @@
 // Random (problem, config) pairs, compiled and run against the f64 reference on guarded buffers, as
 // deepgen-measure does it: dense and padded operands, alpha and beta, C apart and in place, every way to
 // share out the grid.
-#include "generator/compile.h"
-#include "generator/space.h"
-#include "measure/verify.h"
-#include "runtime/cpu.h"
-#include "templates/cpu_tile.h"
-
-#include <gtest/gtest.h>
+#include "tests/numerics/numerics.h"
 
 #include <map>
-#include <random>
 
 namespace deepgen {
 namespace {
 
-using Rng = std::mt19937;
-
-int64_t pick(Rng& rng, const std::vector<int64_t>& values) { return values[rng() % values.size()]; }
-int64_t between(Rng& rng, int64_t low, int64_t high) {
-  return low + int64_t(rng() % uint64_t(high - low + 1));
-}
+using namespace numerics;
 
 const std::vector<std::vector<EpilogueOp>>& epilogues() {
   using enum EpilogueOp;
@@ -28,59 +16,6 @@ const std::vector<std::vector<EpilogueOp>>& epilogues() {
       {},           {bias},       {relu},       {gelu},       {silu},
       {bias, relu}, {bias, gelu}, {bias, silu}, {relu, bias}, {silu, bias, relu}};
   return all;
-}
-
-Device device_of_level(int64_t level) {
-  Device device;
-  device.isa = level;
-  return device;
-}
-
-int64_t host_level() { return int64_t(cpu::hardware_level()); }
-
-/// Sizes that break tile code: 1, primes, a tile or a vector more or less one.
-int64_t awkward_size(Rng& rng) {
-  switch (rng() % 4) {
-  case 0:
-    return 1;
-  case 1:
-    return pick(rng, {2, 3, 5, 7, 11, 13, 17, 29, 37, 61, 97, 113, 131});
-  case 2:
-    return pick(rng, {4, 8, 14, 16, 32, 48, 64, 96}) + between(rng, -1, 1);
-  default:
-    return between(rng, 1, 160);
-  }
-}
-
-Problem random_problem(Rng& rng, size_t index) {
-  Problem p;
-  p.m = awkward_size(rng), p.n = awkward_size(rng),
-  p.k = rng() % 8 == 0 ? between(rng, 500, 700) : awkward_size(rng);
-  p.batch = rng() % 4 == 0 ? between(rng, 2, 3) : 1;
-  p.layout = Layout(index % 4);
-  p.epilogue = epilogues()[index / 4 % epilogues().size()];
-  p.a = p.b = p.d = p.accumulate = rng() % 3 == 0 ? Type::f64 : Type::f32;
-  p.align = size_of(p.d);
-  return p;
-}
-
-/// Verifies every kernel of the file that this CPU runs; returns how many.
-int verify_all(const KernelFile& file, const std::string& context) {
-  EXPECT_EQ(file.status, "ok") << file.detail << "\n" << context;
-  int verified = 0;
-  for (const Kernel& kernel : file.kernels) {
-    if (kernel.isa > host_level()) continue;
-    CaseSet cases(kernel.problem, 7);
-    std::string step;
-    Verdict verdict =
-        cases.verify(LoadedKernel(kernel), kernel.workspace, [&](const std::string& s) { step = s; });
-    EXPECT_EQ(verdict.status, "ok") << kernel.role << ": " << verdict.detail << "\n"
-                                    << step << "\n"
-                                    << kernel.problem.key() << "\n"
-                                    << kernel.choice.text();
-    ++verified;
-  }
-  return verified;
 }
 
 /// One of eight shares of the random pairs, so that ctest runs them in parallel and names what failed.
@@ -91,7 +26,9 @@ TEST_P(RandomPairs, MatchTheReference) {
   Rng rng(uint32_t(1000 + GetParam()));
   int pairs = 0;
   for (int i = 0; i < kPairs; ++i) {
-    Problem p = random_problem(rng, size_t(GetParam() * kPairs + i));
+    const auto index = size_t(GetParam() * kPairs + i);
+    Problem p = random_problem(rng, index);
+    p.epilogue = epilogues()[index / 4 % epilogues().size()];
     const int64_t level = std::min(host_level(), pick(rng, {4, 4, 3, 1}));
     Space space(p, "cpu", device_of_level(level));
     ASSERT_GT(space.size(), 0u) << "no legal config: " << p.key() << " at level " << level;
@@ -145,6 +82,7 @@ TEST(Space, IsNeverEmpty) {
   Rng rng(9);
   for (size_t i = 0; i < 400; ++i) {
     Problem p = random_problem(rng, i);
+    p.epilogue = random_epilogue(rng);
     if (i % 3 == 0) p.m = pick(rng, {1, 2, 3, 1000, 4097});
     if (i % 3 == 1) p.n = pick(rng, {1, 2, 3, 1000, 4097});
     if (i % 5 == 0) p.k = pick(rng, {1, 2, 3, 1000, 4097});
@@ -176,39 +114,6 @@ TEST(Codegen, BadCandidateIsAFailedFile) {
   EXPECT_TRUE(file.kernels.empty());
   file = compile_candidate(p, "sm_90a", {"cpu_tile", Config()}, false, false);
   EXPECT_EQ(file.status, "failed");
-}
-
-/// NaN and infinity pass through as IEEE 754 and PyTorch have it: relu(NaN) = NaN, gelu(+inf) = silu(+inf) =
-/// +inf; large negative values go to zero.
-TEST(Epilogue, SpecialValues) {
-  for (EpilogueOp op : {EpilogueOp::relu, EpilogueOp::gelu, EpilogueOp::silu}) {
-    Problem p;
-    p.m = 1, p.n = 8, p.k = 1;
-    p.epilogue = {op};
-    Space space(p, "cpu", device_of_level(host_level()));
-    KernelFile file = compile_candidate(p, "cpu", space.default_choice(), false, false);
-    ASSERT_EQ(file.status, "ok") << file.detail;
-    const float inf = INFINITY;
-    float a[1] = {1}, b[8] = {NAN, inf, -200.0f, 0.0f, 30.0f, -1e35f, -3e38f, -inf}, d[8] = {};
-    CallBuffers buffers;
-    buffers.a = a, buffers.b = b, buffers.d = d;
-    buffers.lda = 1, buffers.ldb = 8, buffers.ldd = 8;
-    alignas(64) char workspace[1 << 12];
-    ASSERT_LE(file.kernels[0].workspace, int64_t(sizeof workspace));
-    buffers.workspace = workspace;
-    LoadedKernel(file.kernels[0]).call(buffers);
-    EXPECT_TRUE(std::isnan(d[0])) << to_string(op);
-    EXPECT_EQ(d[1], inf) << to_string(op);
-    EXPECT_NEAR(d[2], 0.0, 1e-30) << to_string(op);
-    EXPECT_EQ(d[3], 0.0f) << to_string(op);
-    EXPECT_EQ(d[4], 30.0f) << to_string(op);
-    EXPECT_NEAR(d[5], 0.0, 1e-30) << to_string(op);
-    EXPECT_NEAR(d[6], 0.0, 1e-30) << to_string(op);
-    if (op == EpilogueOp::relu)
-      EXPECT_EQ(d[7], 0.0f);
-    else
-      EXPECT_TRUE(std::isnan(d[7])) << to_string(op); // -inf times 0
-  }
 }
 
 } // namespace

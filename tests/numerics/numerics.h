@@ -1,0 +1,86 @@
+// What the tests of numerics share: random problems, and the verdict on all kernels of a file.
+#pragma once
+
+#include "generator/compile.h"
+#include "generator/space.h"
+#include "measure/verify.h"
+#include "runtime/cpu.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace deepgen::numerics {
+
+using Rng = std::mt19937;
+
+inline int64_t pick(Rng& rng, const std::vector<int64_t>& values) { return values[rng() % values.size()]; }
+inline int64_t between(Rng& rng, int64_t low, int64_t high) {
+  return low + int64_t(rng() % uint64_t(high - low + 1));
+}
+
+inline Device device_of_level(int64_t level) {
+  Device device;
+  device.isa = level;
+  return device;
+}
+
+inline int64_t host_level() { return int64_t(cpu::hardware_level()); }
+
+/// Sizes that break tile code: 1, primes, a tile or a vector more or less one.
+inline int64_t awkward_size(Rng& rng) {
+  switch (rng() % 4) {
+  case 0:
+    return 1;
+  case 1:
+    return pick(rng, {2, 3, 5, 7, 11, 13, 17, 29, 37, 61, 97, 113, 131});
+  case 2:
+    return pick(rng, {4, 8, 14, 16, 32, 48, 64, 96}) + between(rng, -1, 1);
+  default:
+    return between(rng, 1, 160);
+  }
+}
+
+/// All but the epilogue. Types and layouts alternate with `index`.
+inline Problem random_problem(Rng& rng, size_t index) {
+  Problem p;
+  p.m = awkward_size(rng), p.n = awkward_size(rng),
+  p.k = rng() % 8 == 0 ? between(rng, 500, 700) : awkward_size(rng);
+  p.batch = rng() % 4 == 0 ? between(rng, 2, 3) : 1;
+  p.layout = Layout(index % 4);
+  p.a = p.b = p.d = p.accumulate = rng() % 3 == 0 ? Type::f64 : Type::f32;
+  p.align = size_of(p.d);
+  return p;
+}
+
+/// Up to six steps, in any order.
+inline std::vector<EpilogueOp> random_epilogue(Rng& rng) {
+  std::vector<EpilogueOp> ops(epilogue_op_count);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    ops[i] = EpilogueOp(i);
+    std::swap(ops[i], ops[rng() % (i + 1)]);
+  }
+  ops.resize(rng() % 7);
+  return ops;
+}
+
+/// Verifies every kernel of the file that this CPU runs; returns how many.
+inline int verify_all(const KernelFile& file, const std::string& context) {
+  EXPECT_EQ(file.status, "ok") << file.detail << "\n" << context;
+  int verified = 0;
+  for (const Kernel& kernel : file.kernels) {
+    if (kernel.isa > host_level()) continue;
+    CaseSet cases(kernel.problem, 7);
+    std::string step;
+    Verdict verdict =
+        cases.verify(LoadedKernel(kernel), kernel.workspace, [&](const std::string& s) { step = s; });
+    EXPECT_EQ(verdict.status, "ok") << kernel.role << ": " << verdict.detail << "\n"
+                                    << step << "\n"
+                                    << kernel.problem.key() << "\n"
+                                    << kernel.choice.text();
+    ++verified;
+  }
+  return verified;
+}
+
+} // namespace deepgen::numerics
