@@ -23,7 +23,8 @@ const char* deepgen_status_string(deepgen_status status) {
     return "C, residual or multiplier overlaps D but is not equal to it: use the same pointer, type, leading dimension "
            "and stride for both, or separate memory";
   case DEEPGEN_ERROR_NO_KERNEL:
-    return "no linked kernel runs on this device: build the library with this device's arch in ARCHS";
+    return "no linked kernel runs on this device, or none takes operands of this alignment: build the library with this "
+           "device's arch in ARCHS";
   case DEEPGEN_ERROR_ARGUMENT:
     return "an argument is out of range: clamp_low must be at most clamp_high, alpha and beta of an i32 function are "
            "whole numbers of 32 bits, threads are 1 to 1024";

@@ -1,0 +1,96 @@
+// A function of a generated library as tests describe one, for the driver of tests/fake_cuda.
+#pragma once
+
+#include "deepgen/kernel_abi.h"
+#include "deepgen/runtime.h"
+#include "fake_cuda.h"
+
+#include <cstdlib>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace deepgen::cuda_tests {
+
+/// One kernel; the text members may be changed until the function is made.
+struct KernelText {
+  std::string config, arch = "sm_90a", target, cubin, ptx, device; ///< empty: none; target: as arch
+  uint32_t align_a = 1, align_b = 1, align_d = 1;
+  size_t workspace = 0;
+  std::vector<uint8_t> args{DEEPGEN_ARG_A};
+  std::vector<deepgen_launch> launches{{"deepgen_kernel", {4, 1, 1}, {128, 1, 1}, {1, 1, 1}, 0, 0}};
+  std::vector<deepgen_tensor_map> maps;
+};
+
+/// A kernel whose cubin and PTX have the entry deepgen_kernel with one pointer.
+inline KernelText kernel(const std::string& config, const std::string& arch = "sm_90a") {
+  KernelText k;
+  k.config = config, k.arch = arch;
+  k.cubin = "cubin " + arch + " deepgen_kernel=8 name:" + config;
+  k.ptx = "ptx " + arch + " deepgen_kernel=8 name:" + config;
+  return k;
+}
+
+/// bf16 m x n x k = 64 x 128 x 32, nt. Nothing is dereferenced: addresses are made up.
+class CudaFunction {
+public:
+  explicit CudaFunction(std::vector<KernelText> texts, int64_t batch = 1) : texts_(std::move(texts)) {
+    function_.name = "test", function_.problem = "gemm ...";
+    function_.m = 64, function_.n = 128, function_.k = 32, function_.batch = batch;
+    function_.a_rows = 64, function_.a_columns = 32, function_.b_rows = 128, function_.b_columns = 32;
+    function_.a_type = function_.b_type = function_.d_type = function_.epilogue_type = DEEPGEN_BF16;
+    function_.scale_type = DEEPGEN_F32;
+    for (KernelText& t : texts_)
+      add(t);
+    function_.kernels = kernels_.data(), function_.kernel_count = uint32_t(kernels_.size());
+    function_.selected = &selected_, function_.devices = &devices_;
+    args.a = reinterpret_cast<void*>(0x10000), args.b = reinterpret_cast<void*>(0x20000);
+    args.d = reinterpret_cast<void*>(0x30000);
+  }
+  CudaFunction(const CudaFunction&) = delete;
+
+  deepgen_status launch(deepgen_stream stream = nullptr) { return deepgen_launch_gemm(&function_, &args, stream); }
+  const char* config() { return deepgen_launch_config(&function_); }
+  size_t workspace() { return deepgen_launch_workspace_size(&function_); }
+  deepgen_status prepare() { return deepgen_prepare(&function_); }
+  deepgen_function& function() { return function_; }
+
+  deepgen_gemm_args args;
+
+private:
+  struct State {
+    void* volatile pointer = nullptr;
+  };
+  void add(KernelText& t) {
+    if (t.target.empty())
+      t.target = t.arch;
+    codes_.push_back({t.target.c_str(), t.cubin.empty() ? nullptr : t.cubin.c_str(), t.cubin.size(),
+                      t.ptx.empty() ? nullptr : t.ptx.c_str(), &states_.emplace_back().pointer});
+    deepgen_kernel k{};
+    k.arch = t.arch.c_str(), k.config = t.config.c_str();
+    k.args = t.args.data(), k.arg_count = uint32_t(t.args.size());
+    k.workspace = t.workspace;
+    k.device = t.device.empty() ? nullptr : t.device.c_str();
+    k.align_a = t.align_a, k.align_b = t.align_b, k.align_d = t.align_d;
+    k.gpu = &codes_.back();
+    k.launches = t.launches.data(), k.launch_count = uint32_t(t.launches.size());
+    k.maps = t.maps.data(), k.map_count = uint32_t(t.maps.size());
+    kernels_.push_back(k);
+  }
+
+  std::vector<KernelText> texts_;
+  std::deque<State> states_;
+  std::deque<deepgen_gpu_code> codes_;
+  std::vector<deepgen_kernel> kernels_;
+  const deepgen_kernel* selected_ = nullptr;
+  void* volatile devices_ = nullptr;
+  deepgen_function function_{};
+};
+
+inline fake_cuda::Device h100() { return {.name = "NVIDIA H100", .major = 9, .minor = 0}; }
+inline fake_cuda::Device h200() { return {.name = "NVIDIA H200", .major = 9, .minor = 0}; }
+inline fake_cuda::Device a100() { return {.name = "NVIDIA A100", .major = 8, .minor = 0, .multiprocessors = 108}; }
+
+inline int calls(const char* entry_point) { return fake_cuda::state().calls[entry_point]; }
+
+} // namespace deepgen::cuda_tests
