@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 namespace deepgen {
@@ -60,11 +61,14 @@ Json environment(const Device& device, const std::string& anchor) {
           {"anchor", anchor}};
 }
 
-int64_t runnable_isa(const Device& device) { return std::min(device.isa, int64_t(deepgen_cpu_level())); }
+int64_t runnable_isa(const Device& device) {
+  if (!device.is_cpu()) return std::numeric_limits<int64_t>::max();
+  return std::min(device.isa, int64_t(deepgen_cpu_level()));
+}
 
 void check_device(const Device& device, const std::string& where) {
-  if (device.arch != "cpu")
-    throw Error("measuring on arch '" + device.arch + "' is not supported", where, "", "tune for arch cpu");
+  if (!device.is_cpu() && !device.compute_capability())
+    throw Error("measuring on arch '" + device.arch + "' is not supported", where, "", "tune for cpu or sm_<number>");
   if (!device.present)
     throw Error("the device is not attached", where, "",
                 "measure on a host that has it, or build from a lock");

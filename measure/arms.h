@@ -33,9 +33,9 @@ std::string timing_lock_path();
 
 /// The first line of a log: on what and how its records were measured.
 Json environment(const Device& device, const std::string& anchor);
-/// Throws Error unless the CPU is there and described for this host.
+/// Throws Error unless the device can be measured on and is there.
 void check_device(const Device& device, const std::string& where);
-/// The level that both the description and this CPU have.
+/// The level that both the description and this CPU have; no limit for GPUs.
 int64_t runnable_isa(const Device& device);
 
 } // namespace deepgen

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "measure/candidates.h"
+#include "measure/cuda_devices.h"
 #include "measure/cuda_verify.h"
 #include "measure/stopwatch.h"
 #include "measure/worker.h"
@@ -41,7 +42,7 @@ Verdict verify_file(const KernelFile& file, Verifier& verifier, double limit, Ch
 void verify_from(const std::vector<const KernelFile*>& files, size_t from, const VerifyOptions& o,
                  Channel& channel) {
   channel.step("opening the device", kStartSeconds);
-  const Context context(o.ordinal);
+  const Context context(o.uuid.empty() ? o.ordinal : ordinal_of(o.uuid));
   const Toolbox tools(context);
   Verifier verifier(context, tools, o.seed);
   for (size_t i = from; i < files.size(); ++i) {

@@ -11,6 +11,7 @@ namespace deepgen::cuda {
 
 struct VerifyOptions {
   int ordinal = 0;          ///< of the device, as CUDA_VISIBLE_DEVICES shows them
+  std::string uuid;         ///< when given, the device is found by this
   double call_seconds = 10; ///< a call without an answer for longer hangs
   double deadline = 1e300;  ///< on the clock of wall_seconds(); files not begun by then get no verdict
   uint64_t seed = 1;

@@ -2,6 +2,8 @@
 #include "base/files.h"
 #include "measure/arms.h"
 #include "measure/candidates.h"
+#include "measure/cuda_bench.h"
+#include "measure/cuda_vendor.h"
 #include "measure/run.h"
 #include "measure/statistics.h"
 #include "measure/verify.h"
@@ -15,7 +17,7 @@ namespace {
 
 constexpr size_t kFinalists = 4;
 constexpr int kFewestRounds = 11, kMostRounds = 60;
-constexpr double kCleanEnough = 0.5;
+constexpr double kCleanEnough = 0.5, kCleanEnoughOnGpu = 0.8;
 
 /// A record of an earlier log, and its kernel.
 struct Finalist {
@@ -120,55 +122,160 @@ void fill(Record& record, const ArmResult& result, const ArmResult& anchor, uint
     record.status = result.failure, record.detail = "while it was timed: " + result.detail;
 }
 
-/// Results of the finalists in order, and of two more arms: the anchor again, which gives the noise, and the
-/// vendor.
+/// Results of the finalists in order, and of more arms: the anchor again, which gives the noise, and the vendor's best.
 struct Timed {
   std::vector<ArmResult> all, finalists;
   ArmResult again, vendor;
   size_t anchor = 0; ///< among the finalists; their count when none could be timed
 };
 
-Timed time_against(size_t anchor, const Selection& selection, const std::optional<Vendor>& vendor,
-                   const TimingOperands& operands, const RaceOptions& options, Progress& progress) {
+/// What the finalists and the vendor are timed with on this kind of device.
+struct Field {
+  std::function<Arm(const std::string&, const Kernel&)> kernel_arm;
+  std::vector<Arm> vendor_arms;
+  std::function<void(RaceOptions&)> complete = [](RaceOptions&) {};
+};
+
+Timed time_against(size_t anchor, const Selection& selection, const Field& field, RaceOptions options,
+                   Progress& progress) {
   const std::vector<Finalist>& finalists = selection.finalists();
   std::vector<Arm> arms;
   for (const Finalist& f : finalists)
-    arms.push_back(kernel_arm(f.record.choice.text(), f.kernel(), operands));
-  arms.push_back(kernel_arm("the anchor again", finalists[anchor].kernel(), operands));
-  if (vendor)
-    arms.push_back(vendor_arm(*vendor, finalists.front().file.problem, operands));
+    arms.push_back(field.kernel_arm(f.record.choice.text(), f.kernel()));
+  arms.push_back(field.kernel_arm("the anchor again", finalists[anchor].kernel()));
+  arms.insert(arms.end(), field.vendor_arms.begin(), field.vendor_arms.end());
   Timed t;
   t.all = full_race(arms, kFewestRounds, kMostRounds, options, progress);
   t.finalists.assign(t.all.begin(), t.all.begin() + std::ptrdiff_t(finalists.size()));
   t.again = t.all[finalists.size()];
-  if (vendor)
-    t.vendor = t.all.back();
   t.anchor = anchor_of(t.finalists);
+  if (t.anchor == finalists.size())
+    return t;
+  const auto ratio = [&](const ArmResult& r) {
+    return r.timed() ? median(log_ratios(r, t.finalists[t.anchor])) : 1e30;
+  };
+  for (size_t i = finalists.size() + 1; i < t.all.size(); ++i)
+    if (i == finalists.size() + 1 || ratio(t.all[i]) < ratio(t.vendor))
+      t.vendor = t.all[i];
   return t;
 }
 
 /// Again where the anchor failed while it was timed: the noise is the next one's, against itself.
-Timed time(const Selection& selection, const std::optional<Vendor>& vendor, const PlayoffCommand& command,
-           Progress& progress) {
+Timed time(const Selection& selection, const Field& field, const PlayoffCommand& command, Progress& progress) {
   const std::vector<Finalist>& finalists = selection.finalists();
-  const Problem problem = finalists.front().file.problem;
-  int64_t workspace = 0;
-  for (const Finalist& f : finalists)
-    workspace = std::max(workspace, f.kernel().workspace);
-  const TimingOperands operands(problem, workspace, command.options.seed);
-  progress.live("waiting for the device and for compiles to end");
-  const FileLock lock(timing_lock_path(), FileLock::kExclusive);
-  const Turn quiet = Turn::quiet_turn();
   RaceOptions options;
   options.deadline = wall_seconds() + command.options.seconds;
-  options.call_seconds = call_limit(problem, command.options.call_seconds);
+  options.call_seconds = call_limit(finalists.front().file.problem, command.options.call_seconds);
   options.seed = command.options.seed;
+  field.complete(options);
   for (size_t anchor = 0;;) {
-    Timed t = time_against(anchor, selection, vendor, operands, options, progress);
+    Timed t = time_against(anchor, selection, field, options, progress);
     if (t.anchor <= anchor || t.anchor == finalists.size())
       return t;
     anchor = t.anchor;
   }
+}
+
+/// What was timed, and what the log says about where.
+struct Outcome {
+  Timed timed;
+  std::optional<std::string> vendor; ///< its name when it was timed
+  std::string vendor_note;           ///< how its time is to be read
+  std::function<Json(const std::string& anchor)> environment;
+  double clean_enough = kCleanEnough;
+  bool alone = true; ///< nobody else used the device
+};
+
+int64_t workspace_of(const Selection& selection) {
+  int64_t workspace = 0;
+  for (const Finalist& f : selection.finalists())
+    workspace = std::max(workspace, f.kernel().workspace);
+  return workspace;
+}
+
+Outcome time_on_cpu(const Selection& selection, const Device& device, const PlayoffCommand& command,
+                    Progress& progress) {
+  const Problem& problem = selection.finalists().front().file.problem;
+  const std::optional<Vendor> vendor = command.options.vendor ? Vendor::open() : std::nullopt;
+  if (!vendor && command.options.vendor)
+    progress.summary("no OpenBLAS here, so no vendor baseline; install libopenblas0 for one");
+  const TimingOperands operands(problem, workspace_of(selection), command.options.seed);
+  Field field;
+  field.kernel_arm = [&](const std::string& name, const Kernel& kernel) {
+    return kernel_arm(name, kernel, operands);
+  };
+  Outcome out;
+  if (vendor) {
+    field.vendor_arms.push_back(vendor_arm(*vendor, problem, operands));
+    out.vendor = vendor->name();
+  }
+  progress.live("waiting for the device and for compiles to end");
+  const FileLock lock(timing_lock_path(), FileLock::kExclusive);
+  const Turn quiet = Turn::quiet_turn();
+  out.timed = time(selection, field, command, progress);
+  out.environment = [device](const std::string& anchor) { return environment(device, anchor); };
+  return out;
+}
+
+/// For each finalist, the vendor's best time in units of its own, from the same rounds.
+Json vendor_ratios(const Selection& selection, const Timed& t, uint64_t seed) {
+  Json ratios = Json::array();
+  for (size_t i = 0; i < t.finalists.size(); ++i) {
+    if (!t.vendor.timed() || !t.finalists[i].timed())
+      continue;
+    const Timing timing = summarize(t.vendor, t.finalists[i], seed);
+    ratios.push_back({{"sha256", selection.finalists()[i].record.sha256},
+                      {"ratio", timing.ratio},
+                      {"low", timing.low},
+                      {"high", timing.high}});
+  }
+  return ratios;
+}
+
+Outcome time_on_gpu(const Selection& selection, const Device& device, const PlayoffCommand& command,
+                    Progress& progress) {
+  const Problem& problem = selection.finalists().front().file.problem;
+  progress.live("waiting for the device and for compiles to end");
+  const FileLock lock(cuda::lock_path(device), FileLock::kExclusive);
+  const Turn quiet = Turn::quiet_turn();
+  const cuda::Surroundings around = cuda::surroundings(device);
+  if (around.other_processes)
+    progress.summary("another process computes on the device (" + std::to_string(around.other_processes) +
+                     "), so nothing is decided");
+  cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed);
+  Field field;
+  field.kernel_arm = [&](const std::string& name, const Kernel& kernel) {
+    return bench.kernel_arm(name, kernel);
+  };
+  field.complete = [&](RaceOptions& o) { bench.complete(o); };
+  cuda::Vendor vendor;
+  vendor.why_not = "not asked for";
+  if (command.options.vendor) {
+    progress.live("asking cuBLASLt");
+    vendor = cuda::find_vendor(problem, device, command.options.seed);
+    field.vendor_arms = cuda::vendor_arms(vendor, bench);
+    if (!vendor.why_not.empty())
+      progress.summary("no vendor baseline: " + vendor.why_not);
+  }
+  Outcome out;
+  if (!field.vendor_arms.empty())
+    out.vendor = vendor.name;
+  out.vendor_note = "best of " + std::to_string(field.vendor_arms.size()) + " algorithms" +
+                    (vendor.plan.text().empty() ? "" : "; " + vendor.plan.text());
+  out.timed = time(selection, field, command, progress);
+  out.environment = [&selection, device, around, vendor, timed = out.timed,
+                     seed = command.options.seed](const std::string& anchor) {
+    Json json = cuda::environment(device, anchor, around, timed.all);
+    json["vendor"] = {{"name", vendor.name},
+                      {"why_not", vendor.why_not},
+                      {"algorithms", vendor.algorithms.size()},
+                      {"epilogue", vendor.plan.text()},
+                      {"ratios", vendor_ratios(selection, timed, seed)}};
+    return json;
+  };
+  out.clean_enough = kCleanEnoughOnGpu;
+  out.alone = around.other_processes == 0;
+  return out;
 }
 
 std::string percent(double x) {
@@ -197,12 +304,6 @@ std::string summary(const RecordLog& log) {
                     : text + ", unstable: the machine was too busy, or the noise could not be measured";
 }
 
-std::string tell_vendor(const std::optional<Vendor>& vendor, const MeasureOptions& options) {
-  if (vendor || !options.vendor)
-    return "";
-  return "no OpenBLAS here, so no vendor baseline; install libopenblas0 for one";
-}
-
 } // namespace
 
 void playoff(const PlayoffCommand& command) {
@@ -220,28 +321,26 @@ void playoff(const PlayoffCommand& command) {
     progress.summary("no candidate of any round was correct, so nothing was timed; see `deepgen report`");
     return;
   }
-  const std::optional<Vendor> vendor = command.options.vendor ? Vendor::open() : std::nullopt;
-  if (auto text = tell_vendor(vendor, command.options); !text.empty())
-    progress.summary(text);
-  const Timed timed = time(selection, vendor, command, progress);
+  const Outcome outcome = (device.is_cpu() ? time_on_cpu : time_on_gpu)(selection, device, command, progress);
+  const Timed& timed = outcome.timed;
   const bool any = timed.anchor < finalists.size();
   for (size_t i = 0; i < finalists.size(); ++i) {
     log.records.push_back(finalists[i].record);
     fill(log.records.back(), timed.finalists[i], timed.finalists[any ? timed.anchor : i],
          command.options.seed);
   }
-  if (vendor && any) {
-    log.records.push_back(vendor_record(finalists.front().record, vendor->name()));
+  if (outcome.vendor && any) {
+    log.records.push_back(vendor_record(finalists.front().record, *outcome.vendor));
+    log.records.back().detail = outcome.vendor_note;
     fill(log.records.back(), timed.vendor, timed.finalists[timed.anchor], command.options.seed);
   }
   const std::vector<double> noise =
       any ? log_ratios(timed.again, timed.finalists[timed.anchor]) : std::vector<double>();
   log.noise_floor = finite(noise_floor(noise));
   // Without a noise floor nothing can be said to be faster.
-  log.stable = noise.size() >= kFewestForNoise && clean_share(timed.all) >= kCleanEnough;
+  log.stable = noise.size() >= kFewestForNoise && clean_share(timed.all) >= outcome.clean_enough && outcome.alone;
   const bool against_default = timed.anchor == 0 && selection.has_default();
-  log.environment =
-      environment(device, against_default ? "default" : "the default failed, instead: a finalist");
+  log.environment = outcome.environment(against_default ? "default" : "the default failed, instead: a finalist");
   write_atomically(command.output, log.serialize());
   progress.summary(summary(log));
 }

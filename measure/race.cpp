@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <random>
 
@@ -26,16 +27,27 @@ public:
         Channel& channel)
       : options_(options), channel_(channel), random_(options.seed), runners_(arms.size()) {
     for (size_t arm : entered) {
-      announce(arm, options_.call_seconds);
+      announce(arm, options_.call_seconds + (arm == entered.front() ? options_.start_seconds : 0));
+      if (arms[arm].make_sampler) {
+        guarded(arm, [&] {
+          runners_[arm].sampler = arms[arm].make_sampler();
+          runners_[arm].calls = runners_[arm].sampler.calls;
+          runners_[arm].seconds = runners_[arm].sampler.take().seconds;
+        });
+        continue;
+      }
       runners_[arm].call = arms[arm].make();
       calibrate(arm);
+    }
+    if (options_.settle && !entered.empty()) {
+      announce(entered.front(), options_.call_seconds + options_.settle_seconds);
+      guarded(entered.front(), options_.settle);
     }
   }
 
   double round_seconds(const std::vector<size_t>& arms) const {
     double sum = 0;
-    for (size_t arm : arms)
-      sum += runners_[arm].sample_seconds();
+    for (size_t arm : arms) sum += runners_[arm].sample_seconds();
     return sum;
   }
   double first_seconds(size_t arm) const { return runners_[arm].seconds; }
@@ -48,17 +60,16 @@ public:
   }
 
   void run_round(std::vector<size_t> arms) {
-    for (size_t i = arms.size(); i > 1; --i)
-      std::swap(arms[i - 1], arms[random_() % i]);
+    for (size_t i = arms.size(); i > 1; --i) std::swap(arms[i - 1], arms[random_() % i]);
     for (size_t arm : arms)
-      if (!runners_[arm].rounds.count(round_))
-        record(arm, round_, sample(arm));
+      if (!runners_[arm].rounds.count(round_)) record(arm, round_, sample(arm));
     ++round_;
   }
 
 private:
   struct Runner {
     std::function<void()> call;
+    Sampler sampler;    ///< instead of `call`
     double seconds = 0; ///< of one call
     int64_t calls = 1;  ///< in a sample
     std::map<int, Sample> rounds;
@@ -72,13 +83,11 @@ private:
     constexpr double kLong = 10;
     const Sample first = watch_.time(r.call, 1);
     r.seconds = first.seconds;
-    if (first.seconds > kLong * options_.sample_seconds)
-      return record(arm, 0, first);
+    if (first.seconds > kLong * options_.sample_seconds) return record(arm, 0, first);
     for (r.calls = 1;; r.calls *= 4) {
       const double seconds = watch_.time(r.call, r.calls).seconds;
       r.seconds = r.calls == 1 ? seconds : std::min(r.seconds, seconds);
-      if (seconds * double(r.calls) >= options_.sample_seconds / 8 || r.calls > (1 << 24))
-        break;
+      if (seconds * double(r.calls) >= options_.sample_seconds / 8 || r.calls > (1 << 24)) break;
     }
     r.seconds = std::max(r.seconds, 1e-10);
     r.calls = std::max<int64_t>(1, int64_t(std::ceil(options_.sample_seconds / r.seconds)));
@@ -87,20 +96,32 @@ private:
   Sample sample(size_t arm) {
     Runner& r = runners_[arm];
     announce(arm, std::max(options_.call_seconds, kSlack * r.sample_seconds()));
+    if (r.sampler.take) {
+      Sample one;
+      guarded(arm, [&] { one = r.sampler.take(); });
+      return one;
+    }
     // A call that takes long enough warms its own caches.
     const bool warm = r.seconds < options_.sample_seconds;
     const int retries = r.sample_seconds() < kShort ? kRetries : 1;
     Sample best;
     for (int attempt = 0; attempt <= retries; ++attempt) {
-      if (warm)
-        r.call();
+      if (warm) r.call();
       const Sample one = watch_.time(r.call, r.calls);
-      if (attempt == 0 || one.clean || one.seconds < best.seconds)
-        best = one;
-      if (one.clean || left() < 0)
-        break;
+      if (attempt == 0 || one.clean || one.seconds < best.seconds) best = one;
+      if (one.clean || left() < 0) break;
     }
     return best;
+  }
+
+  /// A sampler's exception ends this process, whose device may be lost, after telling why.
+  void guarded(size_t arm, const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const std::exception& e) {
+      channel_.send({{"arm", arm}, {"failed", e.what()}});
+      std::_Exit(0);
+    }
   }
 
   void announce(size_t arm, double limit) {
@@ -110,7 +131,11 @@ private:
 
   void record(size_t arm, int round, const Sample& s) {
     runners_[arm].rounds[round] = s;
-    channel_.send({{"arm", arm}, {"round", round}, {"seconds", s.seconds}, {"clean", s.clean}});
+    channel_.send({{"arm", arm},
+                   {"round", round},
+                   {"seconds", s.seconds},
+                   {"clean", s.clean},
+                   {"megahertz", s.megahertz}});
   }
 
   const RaceOptions& options_;
@@ -125,11 +150,9 @@ std::vector<double> ratios(const std::map<int, Sample>& arm, const std::map<int,
   std::vector<double> clean, all;
   for (const auto& [round, sample] : arm) {
     auto other = anchor.find(round);
-    if (other == anchor.end() || !(sample.seconds > 0) || !(other->second.seconds > 0))
-      continue;
+    if (other == anchor.end() || !(sample.seconds > 0) || !(other->second.seconds > 0)) continue;
     all.push_back(std::log(sample.seconds / other->second.seconds));
-    if (sample.clean && other->second.clean)
-      clean.push_back(all.back());
+    if (sample.clean && other->second.clean) clean.push_back(all.back());
   }
   return clean.size() >= 3 && clean.size() * 2 >= all.size() ? clean : all;
 }
@@ -142,15 +165,13 @@ std::vector<size_t> best_arms(const Track& track, const std::vector<size_t>& arm
       ranked.emplace_back(median(ratios(track.samples(arm), track.samples(arms.front()))), arm);
   std::sort(ranked.begin(), ranked.end());
   std::vector<size_t> kept = {arms.front()};
-  for (size_t i = 0; i < std::min(keep, ranked.size()); ++i)
-    kept.push_back(ranked[i].second);
+  for (size_t i = 0; i < std::min(keep, ranked.size()); ++i) kept.push_back(ranked[i].second);
   return kept;
 }
 
 std::vector<size_t> drop_slow(Track& track, const std::vector<size_t>& arms) {
   double fastest = track.first_seconds(arms.front());
-  for (size_t arm : arms)
-    fastest = std::min(fastest, track.first_seconds(arm));
+  for (size_t arm : arms) fastest = std::min(fastest, track.first_seconds(arm));
   std::vector<size_t> kept;
   for (size_t arm : arms)
     if (arm == arms.front() || track.first_seconds(arm) <= kTooSlow * fastest)
@@ -172,13 +193,11 @@ void run_halving(Track& track, std::vector<size_t> arms) {
     if (stage > 0) {
       const size_t third = std::max(kFewest, (arms.size() + 1) / 3);
       arms = best_arms(track, arms, stage == 2 ? std::min(third, kFinalists) : third);
-      if (track.left() <= 0)
-        return;
+      if (track.left() <= 0) return;
     }
     const double affordable = kStages[stage].share * track.left() / std::max(track.round_seconds(arms), 1e-9);
     const int rounds = int(std::clamp(affordable, 1.0, double(kStages[stage].rounds)));
-    for (int i = 0; i < rounds && (i == 0 || track.left() > 0); ++i)
-      track.run_round(arms);
+    for (int i = 0; i < rounds && (i == 0 || track.left() > 0); ++i) track.run_round(arms);
   }
 }
 
@@ -207,15 +226,15 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
   while (!entered.empty()) {
     size_t current = entered.front();
     int round = -1;
+    std::string failed;
     const auto on_message = [&](const Json& m) {
       current = std::min(m.value("arm", current), arms.size() - 1);
-      if (m.contains("dropped"))
-        results[current].dropped = true;
-      if (!m.contains("round"))
-        return;
-      results[current].rounds[m.value("round", 0)] = {m.value("seconds", 0.0), m.value("clean", false)};
-      if (m.value("round", 0) == round)
-        return;
+      failed = m.value("failed", failed);
+      if (m.contains("dropped")) results[current].dropped = true;
+      if (!m.contains("round")) return;
+      results[current].rounds[m.value("round", 0)] = {m.value("seconds", 0.0), m.value("clean", false),
+                                                      m.value("megahertz", 0.0)};
+      if (m.value("round", 0) == round) return;
       round = m.value("round", 0);
       progress.live(standing(results, entered.front(), round));
     };
@@ -225,12 +244,10 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
           strategy(track, entered);
         },
         on_message);
-    if (end.kind == WorkerEnd::done)
-      break;
-    for (size_t arm : entered)
-      results[arm] = {};
+    if (end.kind == WorkerEnd::done) break;
+    for (size_t arm : entered) results[arm] = {};
     results[current].failure = end.kind == WorkerEnd::timeout ? "timeout" : "crash";
-    results[current].detail = end.detail;
+    results[current].detail = failed.empty() ? end.detail : failed;
     std::erase(entered, current);
   }
   return results;
@@ -258,8 +275,7 @@ Timing summarize(const ArmResult& arm, const ArmResult& anchor, uint64_t seed) {
   std::vector<double> clean, all;
   for (const auto& [round, sample] : arm.rounds) {
     all.push_back(sample.seconds);
-    if (sample.clean)
-      clean.push_back(sample.seconds);
+    if (sample.clean) clean.push_back(sample.seconds);
   }
   const std::vector<double>& used = clean.empty() ? all : clean;
   const Interval ratio = bootstrap_median(log_ratios(arm, anchor), seed);
@@ -277,16 +293,14 @@ Timing summarize(const ArmResult& arm, const ArmResult& anchor, uint64_t seed) {
 
 size_t anchor_of(const std::vector<ArmResult>& results) {
   size_t i = 0;
-  while (i < results.size() && !results[i].timed())
-    ++i;
+  while (i < results.size() && !results[i].timed()) ++i;
   return i;
 }
 
 double clean_share(const std::vector<ArmResult>& results) {
   double clean = 0, all = 0;
   for (const ArmResult& r : results)
-    for (const auto& [round, sample] : r.rounds)
-      clean += sample.clean, all += 1;
+    for (const auto& [round, sample] : r.rounds) clean += sample.clean, all += 1;
   return all > 0 ? clean / all : 0;
 }
 

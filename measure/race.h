@@ -13,11 +13,19 @@
 
 namespace deepgen {
 
-/// One thing to time. Arm 0 is the anchor, against which ratios are taken.
+/// Takes one sample, of `calls` calls, by itself: such as the replay of a graph between two events.
+struct Sampler {
+  std::function<Sample()> take;
+  int64_t calls = 1;
+};
+
+/// One thing to time. Arm 0 is the anchor, against which ratios are taken. Has one of `make` and
+/// `make_sampler`, called in the worker; hence whatever they load cannot hurt the parent.
 struct Arm {
   std::string name;
-  /// Called in the worker; returns the call to time. Hence whatever it loads cannot hurt the parent.
-  std::function<std::function<void()>()> make;
+  std::function<std::function<void()>()> make; ///< returns the call to time, by this thread's CPU time
+  /// An exception from it, or from its samples, is the arm's failure: "crash".
+  std::function<Sampler()> make_sampler = {};
 };
 
 /// What an arm did: its sample in each round that it took part in.
@@ -32,6 +40,9 @@ struct RaceOptions {
   double sample_seconds = 0.003; ///< enough calls for this
   double deadline = 0;           ///< on the clock of wall_seconds()
   double call_seconds = 10;      ///< a call that takes longer hangs
+  double start_seconds = 0;      ///< more for the first arm: what all arms need is set up with it
+  std::function<void()> settle;  ///< called in the worker when all arms are made, before the first round
+  double settle_seconds = 0;     ///< it takes at most
   uint64_t seed = 1;
 };
 

@@ -3,6 +3,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "measure/arms.h"
+#include "measure/cuda_bench.h"
+#include "measure/cuda_devices.h"
+#include "measure/cuda_verify_all.h"
 #include "measure/verify_all.h"
 
 #include <algorithm>
@@ -54,10 +57,33 @@ struct Round {
   }
 };
 
+void verify_on_gpu(Round& round, const std::vector<Candidate*>& list, double start) {
+  const MeasureOptions& o = round.command.options;
+  cuda::VerifyOptions options;
+  options.uuid = round.device.uuid;
+  options.call_seconds = o.call_seconds;
+  options.deadline = start + kVerifyShare * o.seconds;
+  options.seed = o.seed;
+  std::vector<const KernelFile*> files;
+  for (Candidate* c : list)
+    files.push_back(&c->file);
+  round.progress.live("verifying");
+  size_t next = cuda::verify_files(files, options, [&](size_t i, const Verdict& v) {
+    list[i]->record.error = v.error;
+    if (v.status != "ok")
+      list[i]->decide(v.status, v.detail);
+    round.progress.live("verified " + std::to_string(i + 1) + "/" + std::to_string(files.size()));
+  });
+  for (; next < list.size(); ++next)
+    list[next]->decide("dropped", "not verified within the time budget; raise --seconds");
+}
+
 void verify(Round& round, double start) {
   const std::vector<Candidate*> list = round.open();
   if (list.empty())
     return;
+  if (!round.device.is_cpu())
+    return verify_on_gpu(round, list, start);
   const MeasureOptions& o = round.command.options;
   round.progress.live("computing the reference");
   CaseSet cases(round.plan.problem, o.seed);
@@ -73,23 +99,40 @@ std::string arm_name(const Candidate& c) {
   return c.record.slot < 0 ? "anchor" : "slot " + std::to_string(c.record.slot);
 }
 
+std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace,
+                                   RaceOptions options, double budget) {
+  const TimingOperands operands(round.plan.problem, workspace, options.seed);
+  std::vector<Arm> arms;
+  for (Candidate* c : list)
+    arms.push_back(kernel_arm(arm_name(*c), c->main(), operands));
+  round.progress.live("waiting for the device");
+  const FileLock lock(timing_lock_path(), FileLock::kExclusive);
+  options.deadline = wall_seconds() + budget;
+  return halving_race(arms, options, round.progress);
+}
+
+/// The device is locked already.
+std::vector<ArmResult> race_on_gpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace,
+                                   RaceOptions options, double budget) {
+  cuda::Bench bench(round.plan.problem, round.device, workspace, options.seed);
+  std::vector<Arm> arms;
+  for (Candidate* c : list)
+    arms.push_back(bench.kernel_arm(arm_name(*c), c->main()));
+  bench.complete(options);
+  options.deadline = wall_seconds() + budget;
+  return halving_race(arms, options, round.progress);
+}
+
 /// Fills in the records of `list`; returns the results for the log's summary.
 std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, double budget) {
   const MeasureOptions& o = round.command.options;
   int64_t workspace = 0;
   for (Candidate* c : list)
     workspace = std::max(workspace, c->main().workspace);
-  const TimingOperands operands(round.plan.problem, workspace, o.seed);
-  std::vector<Arm> arms;
-  for (Candidate* c : list)
-    arms.push_back(kernel_arm(arm_name(*c), c->main(), operands));
-  round.progress.live("waiting for the device");
-  const FileLock lock(timing_lock_path(), FileLock::kExclusive);
   RaceOptions options;
-  options.deadline = wall_seconds() + budget;
   options.call_seconds = call_limit(round.plan.problem, o.call_seconds);
   options.seed = o.seed;
-  const std::vector<ArmResult> results = halving_race(arms, options, round.progress);
+  const std::vector<ArmResult> results = (round.device.is_cpu() ? race_on_cpu : race_on_gpu)(round, list, workspace, options, budget);
   const size_t first = anchor_of(results);
   for (size_t i = 0; i < list.size(); ++i) {
     const ArmResult& r = results[i];
@@ -149,19 +192,28 @@ std::string summary(const std::vector<Candidate>& candidates, const std::string&
 
 void run(const RunCommand& command) {
   Round round(command);
+  std::optional<FileLock> gpu;
+  cuda::Surroundings around;
+  if (!round.device.is_cpu()) { // on a GPU, verifying would disturb others' timing
+    round.progress.live("waiting for the device");
+    gpu.emplace(cuda::lock_path(round.device), FileLock::kExclusive);
+    around = cuda::surroundings(round.device);
+  }
   const double start = wall_seconds();
   verify(round, start);
   const std::vector<Candidate*> list = round.open();
   RecordLog log;
   std::string anchor = "none";
+  std::vector<ArmResult> results;
   if (!list.empty()) {
     // What verification took is gone, but its floor leaves timing a share.
     const double seconds = command.options.seconds, left = start + seconds - wall_seconds();
-    const std::vector<ArmResult> results = time(round, list, std::max(left, (1 - kVerifyShare) * seconds));
+    results = time(round, list, std::max(left, (1 - kVerifyShare) * seconds));
     anchor = anchor_text(round, list, results);
     log.stable = clean_share(results) >= 0.5;
   }
-  log.environment = environment(round.device, anchor);
+  log.environment = round.device.is_cpu() ? environment(round.device, anchor)
+                                          : cuda::environment(round.device, anchor, around, results);
   for (Candidate& c : round.candidates)
     log.records.push_back(c.record);
   write_atomically(command.output, log.serialize());

@@ -10,8 +10,9 @@ double wall_seconds();
 double thread_cpu_seconds();
 
 struct Sample {
-  double seconds = 0; ///< per call, of the thread's own CPU time
+  double seconds = 0; ///< per call, of the thread's own CPU time, or between two events on a GPU
   bool clean = true;
+  double megahertz = 0; ///< the GPU's clock at the time; 0: not read
 };
 
 /// One thread's. CPU time leaves out the time that others ran, but not what they did to the caches, nor what

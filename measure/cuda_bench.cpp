@@ -1,0 +1,284 @@
+#include "measure/cuda_bench.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "measure/cuda_devices.h"
+#include "measure/cuda_operands.h"
+#include "measure/cuda_values.h"
+#include "measure/nvml.h"
+#include "measure/statistics.h"
+#include "measure/worker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <thread>
+
+namespace deepgen::cuda {
+namespace {
+
+constexpr int64_t kMostSets = 1024, kMostLaunches = 1024;
+constexpr double kSampleSeconds = 2.5e-3, kLongCall = 5e-3;
+/// In front of each sample: the host enqueues the graph while the device spins.
+constexpr double kDelay = 200e-6;
+constexpr double kHeatWindow = 0.1, kHeatLimit = 3, kSteady = 0.005;
+constexpr size_t kSteadyWindows = 5;
+constexpr double kCool = 0.2;
+/// An arm that is this much slower than the first one is shown to be so by single launches.
+constexpr double kFarSlower = 5;
+constexpr double kStartSeconds = 120;
+constexpr int64_t kAlign = 1024;
+
+int64_t round_up(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+Array matrix(Type type, int64_t rows, int64_t columns, int64_t batch) {
+  Array x = shape_of(rows, columns, columns, batch, 0);
+  x.type = int32_t(type);
+  return x;
+}
+
+int64_t bytes_of(const Array& x) { return x.rows * x.columns * x.batch * size_of(Type(x.type)); }
+
+} // namespace
+
+RingSize ring_size(int64_t bytes, int64_t cache, int64_t memory, double seconds) {
+  RingSize r;
+  r.sets = std::clamp((3 * cache + bytes - 1) / bytes, int64_t(2), kMostSets);
+  r.sets = std::clamp(memory / bytes, int64_t(1), r.sets);
+  if (seconds >= kLongCall) return r;
+  const auto filling = int64_t(std::ceil(kSampleSeconds / std::max(seconds, 1e-7)));
+  r.launches = std::min(std::max(filling, r.sets), kMostLaunches);
+  return r;
+}
+
+int64_t set_bytes(const Problem& p, int64_t workspace) {
+  const int64_t outputs = 1 + (p.has(EpilogueOp::residual) + p.has(EpilogueOp::multiply)) *
+                                  size_of(p.epilogue_type()) / size_of(p.d);
+  return p.batch *
+             (p.m * p.k * size_of(p.a) + p.k * p.n * size_of(p.b) + outputs * p.m * p.n * size_of(p.d)) +
+         workspace;
+}
+
+/// Everything on the device. Lives in a worker.
+class Bench::Open : public Bench::Ring {
+public:
+  Open(const Problem& p, const Device& device, int64_t workspace, uint64_t seed)
+      : problem_(p), cache_(device.l2), workspace_(workspace), context_(ordinal_of(device.uuid)),
+        tools_(context_), nvml_(Nvml::open(device.uuid)), reading_(sizeof(ClockReading)) {
+    size_t free = 0, total = 0;
+    check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
+    check(driver()->cuEventCreate(&begin_, 0), "creating an event");
+    check(driver()->cuEventCreate(&end_, 0), "creating an event");
+    size_.sets = ring_size(set_bytes(p, workspace), cache_, int64_t(double(free) * 0.7), kLongCall).sets;
+    fill(seed);
+  }
+  const Context& context() const override { return context_; }
+  const Toolbox& tools() const override { return tools_; }
+  const Problem& problem() const override { return problem_; }
+  const CallOperands& operands() const override { return sets_.front(); }
+
+  Sampler sampler(const Enqueue& enqueue) {
+    const double once = time_once(enqueue);
+    if (size_.launches == 0) {
+      first_seconds_ = once;
+      size_.launches = ring_size(set_bytes(problem_, workspace_), cache_, int64_t(1) << 62, once).launches;
+    }
+    const int64_t launches = once > kFarSlower * first_seconds_ ? 1 : size_.launches;
+    auto graph = std::make_shared<Graph>(context_.stream(), [&] {
+      for (int64_t i = 0; i < launches; ++i) enqueue(sets_[size_t(i % size_.sets)], context_.stream());
+    });
+    if (!heater_) heater_ = graph;
+    return {[this, graph, launches] { return sample(*graph, launches); }, launches};
+  }
+
+  /// Replays the first arm's graph until the clock is steady.
+  void settle() {
+    std::deque<double> clocks;
+    const double start = wall_seconds();
+    while (wall_seconds() - start < kHeatLimit) {
+      const double window = wall_seconds();
+      double clock = 0;
+      while (wall_seconds() - window < kHeatWindow) clock = sample(*heater_, 1).megahertz;
+      clocks.push_back(clock);
+      if (clocks.size() > kSteadyWindows) clocks.pop_front();
+      const auto [low, high] = std::minmax_element(clocks.begin(), clocks.end());
+      if (clocks.size() == kSteadyWindows && *high - *low < kSteady * *high) return;
+    }
+  }
+
+private:
+  void fill(uint64_t seed);
+  Address vector(EpilogueOp op, Type type, int64_t size, const Values& v);
+
+  double elapsed() const {
+    context_.synchronize();
+    float milliseconds = 0;
+    check(driver()->cuEventElapsedTime(&milliseconds, begin_, end_), "reading the events");
+    return double(milliseconds) * 1e-3;
+  }
+
+  /// The second of two calls: the first one may load code.
+  double time_once(const Enqueue& enqueue) {
+    enqueue(sets_.front(), context_.stream());
+    context_.synchronize();
+    tools_.spin(reading_.address(), kDelay);
+    check(driver()->cuEventRecord(begin_, context_.stream()), "recording an event");
+    enqueue(sets_.back(), context_.stream());
+    check(driver()->cuEventRecord(end_, context_.stream()), "recording an event");
+    return elapsed();
+  }
+
+  Sample sample(const Graph& graph, int64_t launches) {
+    tools_.spin(reading_.address(), kDelay);
+    check(driver()->cuEventRecord(begin_, context_.stream()), "recording an event");
+    graph.launch(context_.stream());
+    check(driver()->cuEventRecord(end_, context_.stream()), "recording an event");
+    Sample s;
+    s.seconds = elapsed() / double(launches);
+    ClockReading r;
+    check(driver()->cuMemcpyDtoH(&r, reading_.address(), sizeof r), "reading the clock");
+    if (r.nanoseconds) s.megahertz = double(r.cycles) * 1e3 / double(r.nanoseconds);
+    if (nvml_ && nvml_->clock_reasons().value_or(0) & Nvml::disturbing) {
+      s.clean = false;
+      std::this_thread::sleep_for(std::chrono::duration<double>(kCool));
+    }
+    return s;
+  }
+
+  Problem problem_;
+  int64_t cache_, workspace_;
+  Context context_;
+  Toolbox tools_;
+  std::optional<Nvml> nvml_;
+  Memory reading_;
+  Event begin_ = nullptr, end_ = nullptr;
+  RingSize size_{2, 0};
+  double first_seconds_ = 0;
+  std::vector<Memory> memory_;
+  std::vector<CallOperands> sets_;
+  std::shared_ptr<Graph> heater_;
+};
+
+void Bench::Open::fill(uint64_t seed) {
+  const Problem& p = problem_;
+  const Scalars s = scalars_of(p);
+  sets_.resize(size_t(size_.sets));
+  const auto ring = [&](Array shape, Array CallOperands::*operand, Operand what) {
+    const int64_t pitch = round_up(bytes_of(shape));
+    memory_.emplace_back(size_t(pitch * size_.sets));
+    for (int64_t i = 0; i < size_.sets; ++i) {
+      shape.data = memory_.back().address() + uint64_t(i * pitch);
+      sets_[size_t(i)].*operand = shape;
+      tools_.fill(shape, values_of(p, what, seed + uint64_t(i)));
+    }
+  };
+  ring(matrix(p.a, p.a_rows(), p.a_columns(), p.batch), &CallOperands::a, Operand::a);
+  ring(matrix(p.b, p.b_rows(), p.b_columns(), p.batch), &CallOperands::b, Operand::b);
+  ring(matrix(p.d, p.m, p.n, p.batch), &CallOperands::d, Operand::c);
+  const Array side = matrix(p.epilogue_type(), p.m, p.n, p.batch);
+  if (p.has(EpilogueOp::residual)) ring(side, &CallOperands::residual, Operand::residual);
+  if (p.has(EpilogueOp::multiply)) ring(side, &CallOperands::multiplier, Operand::multiplier);
+  const int64_t pitch = round_up(workspace_);
+  memory_.emplace_back(size_t(pitch * size_.sets));
+  CallOperands shared;
+  shared.bias = vector(EpilogueOp::bias, p.epilogue_type(), p.n, values_of(p, Operand::bias, seed));
+  shared.bias_row =
+      vector(EpilogueOp::bias_row, p.epilogue_type(), p.m, values_of(p, Operand::bias_row, seed));
+  shared.scale_row =
+      vector(EpilogueOp::scale_row, p.scale_type(), p.m, values_of(p, Operand::scale_row, seed));
+  shared.scale_col =
+      vector(EpilogueOp::scale_col, p.scale_type(), p.n, values_of(p, Operand::scale_col, seed));
+  shared.scale_a = vector(EpilogueOp::scale_a, p.scale_type(), 1, {0, s.scale_a, 0});
+  shared.scale_b = vector(EpilogueOp::scale_b, p.scale_type(), 1, {0, s.scale_b, 0});
+  shared.scale_d = vector(EpilogueOp::scale_d, p.scale_type(), 1, {0, s.scale_d, 0});
+  for (int64_t i = 0; i < size_.sets; ++i) {
+    CallOperands& x = sets_[size_t(i)];
+    shared.a = x.a, shared.b = x.b, shared.d = x.d, shared.residual = x.residual,
+    shared.multiplier = x.multiplier;
+    x = shared;
+    x.c.ld = x.d.ld, x.c.stride = x.d.stride;
+    x.workspace = workspace_ ? memory_[memory_.size() - 1].address() + uint64_t(i * pitch) : 0;
+    x.alpha = s.unit_alpha, x.clamp_low = s.clamp_low, x.clamp_high = s.clamp_high;
+  }
+  context_.synchronize();
+}
+
+Address Bench::Open::vector(EpilogueOp op, Type type, int64_t size, const Values& v) {
+  if (!problem_.has(op)) return 0;
+  Array x = matrix(type, 1, size, 1);
+  // In front: fill() takes the workspace from the end.
+  memory_.emplace(memory_.begin(), size_t(bytes_of(x)));
+  x.data = memory_.front().address();
+  tools_.fill(x, v);
+  return x.data;
+}
+
+Bench::Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed)
+    : problem_(problem), device_(device), workspace_(workspace), seed_(seed) {}
+Bench::~Bench() = default;
+
+Bench::Open& Bench::open() {
+  if (!open_) open_ = std::make_unique<Open>(problem_, device_, workspace_, seed_);
+  return *open_;
+}
+
+Bench::Ring& Bench::ring() { return open(); }
+
+Arm Bench::arm(const std::string& name, std::function<Enqueue(Ring&)> prepare) {
+  Arm a;
+  a.name = name;
+  a.make_sampler = [this, prepare] { return open().sampler(prepare(open())); };
+  return a;
+}
+
+Arm Bench::kernel_arm(const std::string& name, const Kernel& kernel) {
+  return arm(name, [&kernel](Ring& ring) -> Enqueue {
+    auto loaded = std::make_shared<LoadedKernel>(kernel, ring.context());
+    return [loaded](const CallOperands& x, Stream stream) { loaded->enqueue(x, stream); };
+  });
+}
+
+void Bench::complete(RaceOptions& options) {
+  options.start_seconds = kStartSeconds;
+  options.settle = [this] { open().settle(); };
+  options.settle_seconds = 10 * kHeatLimit;
+}
+
+std::string lock_path(const Device& device) { return machine_lock_dir() + "/device-" + device.uuid; }
+
+Surroundings surroundings(const Device& device) {
+  Surroundings s;
+  run_worker(
+      [&](Channel& channel) {
+        channel.step("asking NVML", 30);
+        if (const auto nvml = Nvml::open(device.uuid))
+          channel.send({{"processes", nvml->compute_processes().value_or(0)},
+                        {"watts", nvml->power_limit_watts()},
+                        {"driver", nvml->driver_version()}});
+      },
+      [&](const Json& m) {
+        s.other_processes = m.value("processes", 0);
+        s.power_limit_watts = m.value("watts", 0.0);
+        s.driver = m.value("driver", "");
+      });
+  return s;
+}
+
+Json environment(const Device& device, const std::string& anchor, const Surroundings& around,
+                 const std::vector<ArmResult>& results) {
+  std::vector<double> clocks;
+  for (const ArmResult& r : results)
+    for (const auto& [round, sample] : r.rounds)
+      if (sample.megahertz > 0) clocks.push_back(sample.megahertz);
+  const auto rounded = [&](double q) { return std::round(quantile(clocks, q)); };
+  return {{"device", device.to_json()},
+          {"profile", "cold-graph/1"},
+          {"tool", "deepgen-measure " DEEPGEN_VERSION},
+          {"anchor", anchor},
+          {"driver", around.driver},
+          {"power_limit_watts", around.power_limit_watts},
+          {"other_processes", around.other_processes},
+          {"clock_mhz", {rounded(0.05), rounded(0.5), rounded(0.95)}}};
+}
+
+} // namespace deepgen::cuda

@@ -1,0 +1,82 @@
+// Timing on a GPU, profile "cold-graph/1": a sample is the replay of a graph of launches that rotate over
+// sets of operands, together larger than the caches, between two events; divided by the number of launches.
+// What a call launches besides its main kernel counts.
+#pragma once
+
+#include "base/device.h"
+#include "base/kernel.h"
+#include "base/record.h"
+#include "measure/cuda_launch.h"
+#include "measure/race.h"
+
+#include <functional>
+#include <memory>
+
+namespace deepgen::cuda {
+
+class Toolbox;
+
+/// How many sets of operands, and launches in a sample.
+struct RingSize {
+  int64_t sets = 2, launches = 1;
+};
+/// Sets for three times the cache, 2 to 1024, no more than fit into `memory`; launches for 2.5 ms and at
+/// least as many as there are sets, up to 1024; 1 when one takes 5 ms or more.
+RingSize ring_size(int64_t set_bytes, int64_t cache, int64_t memory, double seconds);
+
+/// The bytes that a call touches: a set of operands, with `workspace`.
+int64_t set_bytes(const Problem&, int64_t workspace);
+
+class Bench {
+public:
+  /// `workspace`: of the kernel that needs most. Nothing touches the device before the first arm is made.
+  Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed);
+  ~Bench();
+  Bench(const Bench&) = delete;
+
+  Arm kernel_arm(const std::string& name, const Kernel& kernel);
+  /// What else can be timed on the same operands: `prepare` is called in the worker and returns what enqueues
+  /// a call on the operands of one set.
+  using Enqueue = std::function<void(const CallOperands&, Stream)>;
+  class Ring; ///< the worker's
+  Arm arm(const std::string& name, std::function<Enqueue(Ring&)> prepare);
+
+  Ring& ring(); ///< for use in a worker; opened when first needed
+  /// Fills in what a race on this device needs: pre-heating, and time for the start.
+  void complete(RaceOptions& options);
+
+  class Ring {
+  public:
+    virtual ~Ring() = default;
+    virtual const Context& context() const = 0;
+    virtual const Toolbox& tools() const = 0;
+    virtual const Problem& problem() const = 0;
+    virtual const CallOperands& operands() const = 0; ///< of the first set
+  };
+
+private:
+  class Open;
+  Open& open(); ///< in the worker, when first needed
+  Problem problem_;
+  Device device_;
+  int64_t workspace_;
+  uint64_t seed_;
+  std::unique_ptr<Open> open_;
+};
+
+/// The file to lock while anything runs on the device, whoever builds.
+std::string lock_path(const Device& device);
+
+/// Facts about the machine that only NVML tells, asked in a child process before anything is timed.
+struct Surroundings {
+  int other_processes = 0;
+  double power_limit_watts = 0;
+  std::string driver;
+};
+Surroundings surroundings(const Device& device);
+
+/// The first line of a log. `results`: for the clock at which the samples were taken.
+Json environment(const Device& device, const std::string& anchor, const Surroundings& around,
+                 const std::vector<ArmResult>& results);
+
+} // namespace deepgen::cuda

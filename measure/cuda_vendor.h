@@ -1,0 +1,48 @@
+// cuBLASLt as a baseline, loaded with dlopen. Row-major matrices are its column-major ones transposed, so the
+// operands are swapped: D^T = B^T A^T.
+#pragma once
+
+#include "measure/cuda_bench.h"
+
+#include <array>
+#include <vector>
+
+namespace deepgen::cuda {
+
+/// How a problem maps to one cuBLASLt call and, for what it cannot fuse, a kernel of our own behind it.
+struct VendorPlan {
+  std::string why_not; ///< not empty: it cannot multiply these at all
+  bool fused_bias = false, fused_residual = false, fused_scales = false;
+  enum Activation { none, relu, gelu_tanh } activation = none;
+  /// Left for the kernel behind it.
+  std::vector<EpilogueOp> rest;
+  /// The product goes to i32 scratch first, since cuBLASLt's integer product has no other output with these
+  /// steps.
+  bool scratch = false;
+  bool separate() const { return scratch || !rest.empty(); }
+  std::string text() const; ///< "fused bias+gelu_tanh, then our kernel for residual"
+};
+/// `fuse`: as much as cuBLASLt has; else nothing but the product.
+VendorPlan plan_vendor(const Problem&, bool fuse);
+
+/// Every algorithm that the heuristic returns for a problem and that runs.
+struct Vendor {
+  std::string name = "cublaslt"; ///< "cublaslt 13.1.0"
+  VendorPlan plan;
+  std::string why_not; ///< empty when there are algorithms
+  using Algorithm = std::array<uint64_t, 8>;
+  std::vector<Algorithm> algorithms;
+};
+
+/// Asks in a child process.
+Vendor find_vendor(const Problem& problem, const Device& device, uint64_t seed);
+
+/// An arm per algorithm. `bench` must outlive them.
+std::vector<Arm> vendor_arms(const Vendor& vendor, Bench& bench);
+
+/// The enqueue of an algorithm in this process, for tests of the mapping.
+Bench::Enqueue vendor_call(const VendorPlan& plan, const Vendor::Algorithm& algorithm, Bench::Ring& ring);
+/// In this process: what find_vendor() finds.
+Vendor ask_vendor(Bench::Ring& ring);
+
+} // namespace deepgen::cuda
