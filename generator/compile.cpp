@@ -75,7 +75,7 @@ public:
       kernel.sha256 = sha256_hex(kernel.code.empty() ? kernel.ptx : kernel.code);
       // The awkward kernel is never timed, and a fallback has no alternative: both may be slow.
       if (std::string why = why_rejected(kernel); kernel.role == "main" && !why.empty())
-        throw Error("the assembled kernel is rejected: " + why);
+        throw Error(std::string(kRejected) + ": " + why);
     }
   }
 

@@ -5,6 +5,9 @@
 
 namespace deepgen {
 
+/// How the detail of a candidate begins whose code was made but is not worth running (why_rejected() in ptxas.h).
+inline constexpr const char* kRejected = "the assembled kernel is rejected";
+
 /// Compiles one candidate. Never throws for a bad candidate: the file's status is then "failed", with the
 /// reason. `awkward` adds the same config for the template's awkward shape, for verification; `fallbacks`
 /// adds kernels for lesser devices of the arch, for linking.

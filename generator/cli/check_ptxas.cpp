@@ -1,0 +1,186 @@
+// check-ptxas: compiles a random sample of candidates for GPU archs, as a build would, and says what became of them.
+#include "base/error.h"
+#include "generator/cli/cli.h"
+#include "generator/cli/isolate.h"
+#include "generator/compile.h"
+#include "generator/ptxas.h"
+#include "generator/sample.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace deepgen {
+namespace {
+
+struct CheckOptions {
+  SampleSpec spec;
+  size_t jobs = std::max(1u, std::thread::hardware_concurrency());
+  double largest_share = 0.25, timeout = 120;
+  bool verbose = false;
+};
+
+struct Outcome {
+  std::string status, detail; ///< "ok", "rejected" by the gate, "failed"
+  double seconds = 0;         ///< CPU time of main and awkward kernel, ptxas included
+};
+
+double cpu_seconds() {
+  double total = 0;
+  for (int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    getrusage(who, &usage);
+    for (const timeval& t : {usage.ru_utime, usage.ru_stime}) total += double(t.tv_sec) + double(t.tv_usec) * 1e-6;
+  }
+  return total;
+}
+
+Outcome compile_sample(const Sample& s, double timeout) {
+  const Isolated isolated = run_isolated(
+      [&] {
+        const KernelFile file = compile_candidate(s.problem, s.arch, s.choice, true, false);
+        return Json{file.status, file.detail, cpu_seconds()}.dump();
+      },
+      timeout);
+  if (!isolated.failure.empty()) return {"failed", isolated.failure + ": " + isolated.errors};
+  const Json json = Json::parse(isolated.result);
+  Outcome outcome{json[0], json[1], json[2]};
+  if (outcome.detail.rfind(kRejected, 0) == 0) outcome.status = "rejected";
+  return outcome;
+}
+
+struct Worker {
+  pid_t process;
+  FILE* results; ///< a line per sample; an unnamed file, so that no worker waits for a reader
+};
+
+std::vector<Outcome> collect(const std::vector<Worker>& workers, size_t count) {
+  std::vector<Outcome> outcomes(count, {"failed", "no result: its worker process died"});
+  for (const Worker& worker : workers) {
+    while (waitpid(worker.process, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    std::rewind(worker.results);
+    char* text = nullptr;
+    size_t room = 0;
+    while (getline(&text, &room, worker.results) > 0) {
+      const Json json = Json::parse(text);
+      outcomes.at(json[0]) = {json[1], json[2], json[3]};
+    }
+    std::free(text);
+    std::fclose(worker.results);
+  }
+  return outcomes;
+}
+
+/// Worker w of `jobs` takes the samples w, w + jobs, ... Each worker is a process, as each compilation is.
+std::vector<Outcome> compile_all(const std::vector<Sample>& samples, const CheckOptions& o) {
+  std::vector<Worker> workers;
+  const pid_t parent = getpid();
+  for (size_t w = 0; w < std::min(o.jobs, samples.size()); ++w) {
+    FILE* results = std::tmpfile();
+    const pid_t child = results ? fork() : -1;
+    if (child < 0) throw Error("cannot start a worker process", "check-ptxas", std::strerror(errno));
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != parent) _exit(1);
+      for (size_t i = w; i < samples.size(); i += o.jobs) {
+        const Outcome r = compile_sample(samples[i], o.timeout);
+        std::fprintf(results, "%s\n", Json{i, r.status, r.detail, r.seconds}.dump().c_str());
+      }
+      std::fflush(results);
+      _exit(0);
+    }
+    workers.push_back({child, results});
+  }
+  return collect(workers, samples.size());
+}
+
+struct Row {
+  size_t ok = 0, rejected = 0, failed = 0;
+  double seconds = 0, longest = 0;
+
+  void add(const Outcome& outcome) {
+    ++(outcome.status == "ok" ? ok : outcome.status == "rejected" ? rejected : failed);
+    seconds += outcome.status == "failed" ? 0 : outcome.seconds;
+    longest = std::max(longest, outcome.seconds);
+  }
+  size_t count() const { return ok + rejected + failed; }
+  double mean() const { return seconds / double(std::max<size_t>(1, ok + rejected)); }
+  double rejected_share() const { return double(rejected) / double(count()); }
+};
+
+void print_rows(const char* first, const std::map<std::string, Row>& rows) {
+  std::printf("%-12s %8s %8s %8s %8s  %s\n", first, "samples", "compiled", "rejected", "failed", "CPU s: mean, longest");
+  for (const auto& [name, row] : rows)
+    std::printf("%-12s %8zu %8zu %8zu %8zu  %.2f %.2f\n", name.c_str(), row.count(), row.ok, row.rejected, row.failed,
+                row.mean(), row.longest);
+}
+
+void print_sample(const Sample& s, const Outcome& outcome) {
+  std::printf("%s: --arch %s --problem \"%s\" --config \"%s\"\n  %s\n", outcome.status.c_str(), s.arch.c_str(),
+              s.problem.key().c_str(), s.choice.text().c_str(), outcome.detail.c_str());
+}
+
+int check(const CheckOptions& o) {
+  if (find_ptxas().empty())
+    throw Error("check-ptxas needs ptxas", "", "none was found", "install the CUDA Toolkit, or set DEEPGEN_PTXAS");
+  const std::vector<Sample> samples = draw_samples(o.spec);
+  if (samples.empty()) throw Error("no template serves any of these archs", "check-ptxas");
+  const std::vector<Outcome> outcomes = compile_all(samples, o);
+  std::map<std::string, Row> by_template, by_arch, by_types;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const Problem& p = samples[i].problem;
+    by_template[samples[i].choice.template_name].add(outcomes[i]);
+    by_arch[samples[i].arch].add(outcomes[i]);
+    by_types[to_string(p.a) + " " + to_string(p.b) + " " + to_string(p.d)].add(outcomes[i]);
+    if (outcomes[i].status == "failed" || (o.verbose && outcomes[i].status == "rejected"))
+      print_sample(samples[i], outcomes[i]);
+  }
+  std::printf("%s, seed %llu\n", ptxas_version().c_str(), static_cast<unsigned long long>(o.spec.seed));
+  print_rows("template", by_template);
+  print_rows("arch", by_arch);
+  print_rows("types", by_types);
+  bool good = true;
+  for (const auto& [name, row] : by_template) {
+    good &= row.failed == 0;
+    if (row.rejected_share() <= o.largest_share) continue;
+    std::printf("%s: %.0f %% are rejected, more than %.0f %%\n", name.c_str(), 100 * row.rejected_share(),
+                100 * o.largest_share);
+    good = false;
+  }
+  return good ? 0 : 1;
+}
+
+} // namespace
+
+void add_check_ptxas_command(CLI::App& app, CliContext& context) {
+  auto o = std::make_shared<CheckOptions>();
+  o->spec.archs = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"};
+  CLI::App* c = app.add_subcommand("check-ptxas", "compile a random sample of GPU candidates, and say what became of them");
+  c->add_option("--arch", o->spec.archs, "archs")->capture_default_str();
+  c->add_option("--template", o->spec.templates, "templates; all if absent");
+  c->add_option("--count", o->spec.count, "samples; 0: one for each template, arch, types and layout")->capture_default_str();
+  c->add_option("--each", o->spec.each, "samples for each template, arch, types and layout")->capture_default_str();
+  c->add_option("--seed", o->spec.seed, "of the sample")->capture_default_str();
+  c->add_option("--largest", o->spec.largest, "largest size of M, N and K")->capture_default_str()->check(CLI::PositiveNumber);
+  c->add_option("--jobs", o->jobs, "compilations at a time")->capture_default_str()->check(CLI::PositiveNumber);
+  c->add_option("--max-rejected", o->largest_share, "share of a template's samples that may spill")->capture_default_str();
+  c->add_option("--timeout", o->timeout, "seconds for one candidate")->capture_default_str();
+  c->add_flag("--defaults", o->spec.defaults, "compile default configs instead of random ones");
+  c->add_flag("--verbose", o->verbose, "print the rejected ones too");
+  c->footer("Fails when a config that its template calls legal does not compile, or too many are rejected.\n"
+            "Example:\n  deepgen check-ptxas --count 100 --arch sm_90a --template gemv");
+  c->callback([o, &context] { context.status = check(*o); });
+}
+
+} // namespace deepgen

@@ -1,0 +1,164 @@
+#include "generator/sample.h"
+
+#include "base/error.h"
+#include "generator/space.h"
+
+#include <algorithm>
+
+namespace deepgen {
+namespace {
+
+using Random = std::mt19937_64;
+
+// The standard library's distributions and shuffle differ between implementations; these do not.
+int64_t between(Random& random, int64_t low, int64_t high) {
+  return low + int64_t(random() % uint64_t(high - low + 1));
+}
+template <typename T> void shuffle(std::vector<T>& values, Random& random) {
+  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
+}
+
+int64_t draw_size(Random& random, int64_t largest) {
+  static constexpr int64_t tile[] = {8, 16, 32, 64, 128};
+  switch (random() % 8) {
+  case 0: return 1;
+  case 1: return between(random, 2, std::min<int64_t>(16, largest));
+  case 2: case 3: return between(random, 1, largest);
+  case 4: return between(random, 1, std::max<int64_t>(1, largest / 8)) | 1; // odd
+  default: {
+    const int64_t unit = std::min(tile[random() % 5], largest);
+    return unit * between(random, 1, std::max<int64_t>(1, largest / unit));
+  }
+  }
+}
+
+bool valid(const Problem& problem) {
+  try {
+    validate(problem);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// All combinations of types that validate() takes, with each layout.
+std::vector<Problem> all_kinds() {
+  constexpr int last = int(Type::i32);
+  std::vector<Problem> kinds;
+  for (int a = 0; a <= last; ++a)
+    for (int b = 0; b <= last; ++b)
+      for (int d = 0; d <= last; ++d)
+        for (Layout layout : {Layout::nn, Layout::nt, Layout::tn, Layout::tt}) {
+          Problem p;
+          p.a = Type(a), p.b = Type(b), p.d = Type(d), p.layout = layout;
+          complete(p);
+          if (valid(p)) kinds.push_back(p);
+        }
+  return kinds;
+}
+
+/// Depth first over the grid with the values in random order, giving up a branch after some leaves.
+class ConfigSearch {
+public:
+  ConfigSearch(const Template& source, const Problem& problem, const Device& device, Random& random)
+      : source_(source), problem_(problem), device_(device), random_(random),
+        parameters_(source.parameters(problem, device)) {}
+
+  std::optional<Config> find() {
+    for (int attempt = 0; attempt < 50; ++attempt) {
+      Config config;
+      for (Parameter& p : parameters_) {
+        config.values.emplace_back(p.name, 0);
+        shuffle(p.values, random_);
+      }
+      leaves_ = 0;
+      if (visit(config, 0)) return config;
+    }
+    return std::nullopt;
+  }
+
+private:
+  bool visit(Config& config, size_t assigned) {
+    if (assigned == parameters_.size()) {
+      ++leaves_;
+      return source_.why_illegal(problem_, device_, config).empty();
+    }
+    for (int64_t value : parameters_[assigned].values) {
+      config.values[assigned].second = value;
+      if (!source_.dead_end(problem_, device_, config, assigned + 1) && visit(config, assigned + 1)) return true;
+      if (leaves_ > 300) return false;
+    }
+    return false;
+  }
+
+  const Template& source_;
+  const Problem& problem_;
+  const Device& device_;
+  Random& random_;
+  std::vector<Parameter> parameters_;
+  int leaves_ = 0;
+};
+
+struct Cell {
+  std::string arch;
+  const Template* source;
+  Problem kind;
+};
+
+std::vector<Cell> all_cells(const SampleSpec& spec) {
+  std::vector<Cell> cells;
+  const std::vector<Problem> kinds = all_kinds();
+  for (const Template* t : templates()) {
+    const auto& wanted = spec.templates;
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), t->name()) == wanted.end()) continue;
+    for (const std::string& arch : spec.archs)
+      for (const Problem& kind : kinds) cells.insert(cells.end(), spec.each, {arch, t, kind});
+  }
+  return cells;
+}
+
+/// Nothing when the template serves no problem of the cell, as far as some tries tell.
+std::optional<Sample> draw(const Cell& cell, const SampleSpec& spec, Random& random) {
+  const Device device = generic_gpu(cell.arch);
+  for (int attempt = 0; attempt < 60; ++attempt) {
+    Problem problem = cell.kind;
+    draw_shape(problem, spec.largest, random);
+    if (!cell.source->why_not(problem, cell.arch).empty()) continue;
+    if (spec.defaults) return Sample{problem, cell.arch, Space(problem, cell.arch, device).default_choice()};
+    if (auto config = draw_config(*cell.source, problem, device, random))
+      return Sample{problem, cell.arch, {cell.source->name(), *config}};
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+void draw_shape(Problem& problem, int64_t largest, Random& random) {
+  for (int64_t* size : {&problem.m, &problem.n, &problem.k}) *size = draw_size(random, largest);
+  problem.batch = random() % 4 ? 1 : between(random, 2, 5);
+  problem.epilogue.clear();
+  if (problem.d == Type::i32) return;
+  std::vector<EpilogueOp> ops;
+  for (int op = 0; op < epilogue_op_count; ++op) ops.push_back(EpilogueOp(op));
+  shuffle(ops, random);
+  const int64_t length = random() % 3 ? between(random, 0, 3) : between(random, 0, epilogue_op_count);
+  problem.epilogue.assign(ops.begin(), ops.begin() + length);
+}
+
+std::optional<Config> draw_config(const Template& source, const Problem& problem, const Device& device, Random& random) {
+  return ConfigSearch(source, problem, device, random).find();
+}
+
+std::vector<Sample> draw_samples(const SampleSpec& spec) {
+  Random random(spec.seed);
+  std::vector<Cell> cells = all_cells(spec);
+  shuffle(cells, random);
+  std::vector<Sample> samples;
+  for (const Cell& cell : cells) {
+    if (spec.count && samples.size() == spec.count) break;
+    if (auto sample = draw(cell, spec, random)) samples.push_back(std::move(*sample));
+  }
+  return samples;
+}
+
+} // namespace deepgen

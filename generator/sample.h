@@ -1,0 +1,38 @@
+// Sample: random candidates, for tests that must not only see the shapes and configs somebody thought of.
+#pragma once
+
+#include "templates/template.h"
+
+#include <optional>
+#include <random>
+
+namespace deepgen {
+
+/// One candidate. Samples print as the arguments of `deepgen dump`.
+struct Sample {
+  Problem problem;
+  std::string arch;
+  Choice choice;
+};
+
+struct SampleSpec {
+  std::vector<std::string> archs;
+  std::vector<std::string> templates; ///< names; empty: all
+  uint64_t seed = 1;
+  size_t count = 0;  ///< so many at random; 0: all cells
+  size_t each = 1;   ///< samples per cell
+  int64_t largest = 3000; ///< size of M, N and K
+  bool defaults = false;  ///< the default config of the whole space instead of a random one of the template
+};
+
+/// A cell is an arch, a template, the types of A, B and D, and a layout. In each one that the template serves, draws sizes
+/// (tiny, prime, multiples of tiles), batch, an epilogue and a legal config for the arch's generic device. The same spec
+/// gives the same samples.
+std::vector<Sample> draw_samples(const SampleSpec&);
+
+/// A legal config, at random; nothing when none was found.
+std::optional<Config> draw_config(const Template&, const Problem&, const Device&, std::mt19937_64&);
+/// Sizes, batch and epilogue, at random; types and layout are kept.
+void draw_shape(Problem&, int64_t largest, std::mt19937_64&);
+
+} // namespace deepgen
