@@ -9,18 +9,19 @@ namespace deepgen::nvidia {
 namespace {
 
 using GetProcAddress = Result (*)(const char* name, void** address, int version, uint64_t flags, int* found);
-constexpr uint64_t legacy_stream = 1; ///< null means the legacy default stream, however the program was compiled
+constexpr uint64_t legacy_stream =
+    1; ///< null means the legacy default stream, however the program was compiled
 
-/// Each symbol is asked for in the form that a version of CUDA gave it, whatever the driver's: cuCtxGetDevice, for one,
-/// takes other parameters since 13.0.
+/// Each symbol is asked for in the form that a version of CUDA gave it, whatever the driver's:
+/// cuCtxGetDevice, for one, takes other parameters since 13.0.
 class Loader {
 public:
   explicit Loader(GetProcAddress get) : get_(get) {}
 
-  template <typename Entry> void find(Entry& entry, const char* name, int version) {
+  template <typename Entry>
+  void find(Entry& entry, const char* name, int version) {
     void* address = nullptr;
-    if (get_(name, &address, version, legacy_stream, nullptr) != success)
-      address = nullptr;
+    if (get_(name, &address, version, legacy_stream, nullptr) != success) address = nullptr;
     entry = reinterpret_cast<Entry>(address);
     complete_ &= address != nullptr;
   }
@@ -41,11 +42,9 @@ thread_local Result last_error __attribute__((tls_model("initial-exec"))) = succ
 const Driver* load() {
   const char* path = secure_getenv("DEEPGEN_CUDA_DRIVER");
   void* library = dlopen(path && *path ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL); // never closed
-  if (!library)
-    return nullptr;
+  if (!library) return nullptr;
   const auto get = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
-  if (!get)
-    return nullptr;
+  if (!get) return nullptr;
   Loader optional(get), needed(get);
   optional.find(table.function_load, "cuFuncLoad", 12040);
   needed.find(table.get_error_string, "cuGetErrorString", 6000);
@@ -69,8 +68,7 @@ const Driver* load() {
 } // namespace
 
 const Driver* driver() {
-  if (looked.load(std::memory_order_acquire))
-    return loaded.load(std::memory_order_relaxed);
+  if (looked.load(std::memory_order_acquire)) return loaded.load(std::memory_order_relaxed);
   pthread_mutex_lock(&mutex);
   if (!looked.load(std::memory_order_relaxed)) {
     loaded.store(load(), std::memory_order_relaxed);

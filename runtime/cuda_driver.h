@@ -1,5 +1,6 @@
-// The entry points of the CUDA driver that a launch needs, and the few types that they take: nothing links CUDA or
-// includes its headers. tests/unit/cuda_abi_test.cpp compares these declarations with the toolkit's. Internal.
+// The entry points of the CUDA driver that a launch needs, and the few types that they take: nothing links
+// CUDA or includes its headers. tests/unit/cuda_abi_test.cpp compares these declarations with the toolkit's.
+// Internal.
 #pragma once
 
 #include "deepgen/runtime.h"
@@ -51,7 +52,13 @@ struct alignas(128) TensorMap { ///< CUtensorMap
   uint64_t words[16];
 };
 enum class TensorType : int { // CUtensorMapDataType
-  u8 = 0, i32 = 3, f16 = 6, f32 = 7, f64 = 8, bf16 = 9, tf32 = 11
+  u8 = 0,
+  i32 = 3,
+  f16 = 6,
+  f32 = 7,
+  f64 = 8,
+  bf16 = 9,
+  tf32 = 11
 };
 
 struct Driver {
@@ -69,15 +76,16 @@ struct Driver {
   Result (*function_load)(Function); ///< null before CUDA 12.4
   Result (*launch)(const LaunchConfig*, Function, void** parameters, void** extra);
   Result (*encode_tiled)(TensorMap*, int type, uint32_t rank, void* address, const uint64_t* sizes,
-                         const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int interleave,
-                         int swizzle, int promotion, int fill);
-  Result (*blocks_that_fit)(int*, Function, int block_threads, size_t dynamic_shared); ///< on one multiprocessor
-  Result (*clusters_that_fit)(int*, Function, const LaunchConfig*);                    ///< on the device
+                         const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides,
+                         int interleave, int swizzle, int promotion, int fill);
+  Result (*blocks_that_fit)(int*, Function, int block_threads,
+                            size_t dynamic_shared);                 ///< on one multiprocessor
+  Result (*clusters_that_fit)(int*, Function, const LaunchConfig*); ///< on the device
   Result (*exchange_capture_mode)(int* mode);
 };
 
-/// The driver of this process, looked up once; null when there is none or it is too old. DEEPGEN_CUDA_DRIVER in the
-/// environment names another library, for tests.
+/// The driver of this process, looked up once; null when there is none or it is too old. DEEPGEN_CUDA_DRIVER
+/// in the environment names another library, for tests.
 const Driver* driver();
 
 /// The status of a failed driver call, kept for deepgen_last_driver_error() when it is DEEPGEN_ERROR_DRIVER.

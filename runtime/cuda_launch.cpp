@@ -31,11 +31,11 @@ AddressBits address_bits(const Call& call) {
   AddressBits all{bits(DEEPGEN_ARG_A, DEEPGEN_ARG_LDA, DEEPGEN_ARG_STRIDE_A, f.a_type),
                   bits(DEEPGEN_ARG_B, DEEPGEN_ARG_LDB, DEEPGEN_ARG_STRIDE_B, f.b_type),
                   bits(DEEPGEN_ARG_D, DEEPGEN_ARG_LDD, DEEPGEN_ARG_STRIDE_D, f.d_type)};
-  if (reads_c(call.args))
-    all.d |= bits(DEEPGEN_ARG_C, DEEPGEN_ARG_LDC, DEEPGEN_ARG_STRIDE_C, f.d_type);
+  if (reads_c(call.args)) all.d |= bits(DEEPGEN_ARG_C, DEEPGEN_ARG_LDC, DEEPGEN_ARG_STRIDE_C, f.d_type);
   // Zero when the function has no such operand.
   all.d |= bits(DEEPGEN_ARG_RESIDUAL, DEEPGEN_ARG_LD_RESIDUAL, DEEPGEN_ARG_STRIDE_RESIDUAL, f.epilogue_type);
-  all.d |= bits(DEEPGEN_ARG_MULTIPLIER, DEEPGEN_ARG_LD_MULTIPLIER, DEEPGEN_ARG_STRIDE_MULTIPLIER, f.epilogue_type);
+  all.d |=
+      bits(DEEPGEN_ARG_MULTIPLIER, DEEPGEN_ARG_LD_MULTIPLIER, DEEPGEN_ARG_STRIDE_MULTIPLIER, f.epilogue_type);
   return all;
 }
 
@@ -44,8 +44,7 @@ bool meets(const AddressBits& bits, const deepgen_kernel& k) {
 }
 
 deepgen_status take_workspace(Call& call, const deepgen_kernel& k) {
-  if (!k.workspace)
-    return DEEPGEN_OK;
+  if (!k.workspace) return DEEPGEN_OK;
   const auto address = uintptr_t(call.args.workspace);
   if (!address || address % workspace_align || call.args.workspace_bytes < k.workspace)
     return DEEPGEN_ERROR_WORKSPACE;
@@ -55,8 +54,7 @@ deepgen_status take_workspace(Call& call, const deepgen_kernel& k) {
 
 deepgen_status enqueue(Call& call, const PreparedKernel& prepared, TensorMap* maps) {
   const deepgen_kernel& k = *prepared.kernel;
-  if (deepgen_status status = take_workspace(call, k))
-    return status;
+  if (deepgen_status status = take_workspace(call, k)) return status;
   void* parameters[DEEPGEN_ARG_COUNT];
   for (uint32_t i = 0; i < k.arg_count; ++i) {
     const uint8_t arg = k.args[i];
@@ -68,14 +66,14 @@ deepgen_status enqueue(Call& call, const PreparedKernel& prepared, TensorMap* ma
     LaunchConfig config = prepared.launches[i].config;
     config.stream = call.stream;
     const auto function = reinterpret_cast<Function>(prepared.launches[i].kernel);
-    if (Result r = call.driver.launch(&config, function, parameters, nullptr))
-      return failure(r);
+    if (Result r = call.driver.launch(&config, function, parameters, nullptr)) return failure(r);
   }
   return DEEPGEN_OK;
 }
 
 /// Apart from launch(), as the maps take a kilobyte of the stack. `unaddressable`: nothing was enqueued.
-[[gnu::noinline]] deepgen_status enqueue_with_maps(Call& call, const PreparedKernel& prepared, bool& unaddressable) {
+[[gnu::noinline]] deepgen_status enqueue_with_maps(Call& call, const PreparedKernel& prepared,
+                                                   bool& unaddressable) {
   TensorMap maps[map_slots];
   const Result r =
       encode_maps(call.driver, call.function, *prepared.kernel, call.values, reads_c(call.args), maps);
@@ -88,21 +86,17 @@ deepgen_status launch(Call& call, const Choice& choice) {
   bool unaddressable = false;
   for (uint32_t i = 0; i < choice.count; ++i) {
     const PreparedKernel& prepared = choice.kernels[i];
-    if (!meets(bits, *prepared.kernel))
-      continue;
-    if (!prepared.kernel->map_count)
-      return enqueue(call, prepared, nullptr);
+    if (!meets(bits, *prepared.kernel)) continue;
+    if (!prepared.kernel->map_count) return enqueue(call, prepared, nullptr);
     const deepgen_status status = enqueue_with_maps(call, prepared, unaddressable);
-    if (!unaddressable)
-      return status;
+    if (!unaddressable) return status;
   }
   return unaddressable ? failure(invalid_value) : DEEPGEN_ERROR_NO_KERNEL;
 }
 
 /// The choice for the current device, and the driver that made it.
 deepgen_status current_choice(const deepgen_function* f, const Driver*& d, const Choice*& choice) {
-  if (!f)
-    return DEEPGEN_ERROR_NULL;
+  if (!f) return DEEPGEN_ERROR_NULL;
   d = driver();
   return d ? choose(*d, *f, choice) : DEEPGEN_ERROR_NO_DRIVER;
 }
@@ -116,26 +110,21 @@ deepgen_status deepgen_launch_gemm(const deepgen_function* function, const deepg
                                    deepgen_stream stream) {
   const Driver* d = nullptr;
   const Choice* choice = nullptr;
-  if (!args)
-    return DEEPGEN_ERROR_NULL;
-  if (deepgen_status status = current_choice(function, d, choice))
-    return status;
+  if (!args) return DEEPGEN_ERROR_NULL;
+  if (deepgen_status status = current_choice(function, d, choice)) return status;
   Call call(*d, *function, *args, stream);
-  if (deepgen_status status = deepgen::check_arguments(*function, *args, call.values))
-    return status;
+  if (deepgen_status status = deepgen::check_arguments(*function, *args, call.values)) return status;
   return launch(call, *choice);
 }
 
 deepgen_status deepgen_prepare(const deepgen_function* function) {
   const Driver* d = nullptr;
   const Choice* choice = nullptr;
-  if (deepgen_status status = current_choice(function, d, choice))
-    return status;
+  if (deepgen_status status = current_choice(function, d, choice)) return status;
   LoadsDuringCapture loads(*d);
   for (uint32_t i = 0; i < choice->count; ++i)
     for (uint32_t j = 0; j < choice->kernels[i].kernel->launch_count; ++j)
-      if (Result r = load_into_context(*d, choice->kernels[i].launches[j]))
-        return failure(r);
+      if (Result r = load_into_context(*d, choice->kernels[i].launches[j])) return failure(r);
   return DEEPGEN_OK;
 }
 

@@ -30,12 +30,13 @@ struct PreparedLaunch {
 /// Whether the description can be worked with.
 bool well_formed(const deepgen_kernel&);
 
-/// Loads the kernel's code, or its PTX where the code does not load, and fills in `launches`, one for each of the
-/// kernel's. A result that concerns_code() means: not this kernel, try another one. Not thread-safe.
+/// Loads the kernel's code, or its PTX where the code does not load, and fills in `launches`, one for each of
+/// the kernel's. A result that concerns_code() means: not this kernel, try another one. Not thread-safe.
 Result load(const Driver&, const Device&, const deepgen_kernel&, PreparedLaunch* launches);
 bool concerns_code(Result);
 
-/// Loads into the current context what its device has already prepared: the driver would do so at the first launch.
+/// Loads into the current context what its device has already prepared: the driver would do so at the first
+/// launch.
 Result load_into_context(const Driver&, const PreparedLaunch&);
 
 } // namespace deepgen::nvidia

@@ -20,8 +20,7 @@ pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 const Choice* find(const deepgen_function& f, int device) {
   const auto* choices = static_cast<const Choices*>(__atomic_load_n(f.devices, __ATOMIC_ACQUIRE));
-  if (!choices || uint32_t(device) >= uint32_t(choices->count))
-    return nullptr;
+  if (!choices || uint32_t(device) >= uint32_t(choices->count)) return nullptr;
   return __atomic_load_n(&choices->of_device[device], __ATOMIC_ACQUIRE);
 }
 
@@ -41,16 +40,15 @@ uint32_t next_best(const deepgen_function& f, const Device& device, uint32_t pre
   for (uint32_t i = 0; i < f.kernel_count; ++i) {
     const uint32_t s = standing(f.kernels[i], device);
     const bool is_later = previous == none || s > after || (s == after && i > previous);
-    if (is_later && s < best_standing)
-      best = i, best_standing = s;
+    if (is_later && s < best_standing) best = i, best_standing = s;
   }
   return best;
 }
 
 bool is_for_gpu(const deepgen_kernel& k) { return k.arch && capability(k.arch); }
 
-/// Adds the kernels that load, up to the first that takes every call. The result is that of the first failure when
-/// none loads, and success with no kernel when the table has none for the device.
+/// Adds the kernels that load, up to the first that takes every call. The result is that of the first failure
+/// when none loads, and success with no kernel when the table has none for the device.
 Result load_kernels(const Driver& d, const deepgen_function& f, const Device& device, Choice& choice) {
   Result first_failure = success;
   for (uint32_t i = f.kernel_count; (i = next_best(f, device, i)) != f.kernel_count;) {
@@ -59,35 +57,30 @@ Result load_kernels(const Driver& d, const deepgen_function& f, const Device& de
     const Result r = launches ? load(d, device, k, launches) : out_of_memory;
     if (r != success) {
       std::free(launches);
-      if (!concerns_code(r))
-        return r;
+      if (!concerns_code(r)) return r;
       first_failure = first_failure == success ? r : first_failure;
       continue;
     }
     choice.kernels[choice.count++] = {&k, launches};
     choice.workspace = k.workspace > choice.workspace ? k.workspace : choice.workspace;
-    if (takes_all(k, f))
-      break;
+    if (takes_all(k, f)) break;
   }
   return choice.count ? success : first_failure;
 }
 
 void discard(Choice* choice) {
-  for (uint32_t i = 0; i < choice->count; ++i)
-    std::free(choice->kernels[i].launches);
+  for (uint32_t i = 0; i < choice->count; ++i) std::free(choice->kernels[i].launches);
   std::free(choice);
 }
 
 deepgen_status make_choice(const Driver& d, const deepgen_function& f, int ordinal, Choice*& made) {
   for (uint32_t i = 0; i < f.kernel_count; ++i)
-    if (is_for_gpu(f.kernels[i]) && !well_formed(f.kernels[i]))
-      return DEEPGEN_ERROR_ARGUMENT;
+    if (is_for_gpu(f.kernels[i]) && !well_formed(f.kernels[i])) return DEEPGEN_ERROR_ARGUMENT;
   Device device;
-  if (Result r = describe(d, ordinal, device))
-    return failure(r);
-  auto* choice = static_cast<Choice*>(std::calloc(1, sizeof(Choice) + f.kernel_count * sizeof(PreparedKernel)));
-  if (!choice)
-    return failure(out_of_memory);
+  if (Result r = describe(d, ordinal, device)) return failure(r);
+  auto* choice =
+      static_cast<Choice*>(std::calloc(1, sizeof(Choice) + f.kernel_count * sizeof(PreparedKernel)));
+  if (!choice) return failure(out_of_memory);
   const Result r = load_kernels(d, f, device, *choice);
   if (r == success && choice->count) {
     made = choice;
@@ -101,11 +94,9 @@ deepgen_status make_table(const Driver& d, const deepgen_function& f, int ordina
   choices = static_cast<Choices*>(*f.devices);
   if (!choices) {
     int count = 0;
-    if (Result r = d.device_count(&count))
-      return failure(r);
+    if (Result r = d.device_count(&count)) return failure(r);
     choices = static_cast<Choices*>(std::calloc(1, sizeof(Choices) + size_t(count) * sizeof(Choice*)));
-    if (!choices)
-      return failure(out_of_memory);
+    if (!choices) return failure(out_of_memory);
     choices->count = count;
     __atomic_store_n(f.devices, choices, __ATOMIC_RELEASE);
   }
@@ -115,14 +106,11 @@ deepgen_status make_table(const Driver& d, const deepgen_function& f, int ordina
 /// With the mutex held.
 deepgen_status choose_first(const Driver& d, const deepgen_function& f, int ordinal, const Choice*& choice) {
   choice = find(f, ordinal); // another thread may have been first
-  if (choice)
-    return DEEPGEN_OK;
+  if (choice) return DEEPGEN_OK;
   Choices* choices = nullptr;
-  if (deepgen_status status = make_table(d, f, ordinal, choices))
-    return status;
+  if (deepgen_status status = make_table(d, f, ordinal, choices)) return status;
   Choice* made = nullptr;
-  if (deepgen_status status = make_choice(d, f, ordinal, made))
-    return status;
+  if (deepgen_status status = make_choice(d, f, ordinal, made)) return status;
   __atomic_store_n(&choices->of_device[ordinal], made, __ATOMIC_RELEASE);
   choice = made;
   return DEEPGEN_OK;
@@ -131,11 +119,9 @@ deepgen_status choose_first(const Driver& d, const deepgen_function& f, int ordi
 } // namespace
 
 uint32_t standing(const deepgen_kernel& k, const Device& device) {
-  if (!is_for_gpu(k))
-    return cannot_run;
+  if (!is_for_gpu(k)) return cannot_run;
   const bool runs = runs_on(k.gpu->target, device);
-  if (!runs && !(k.gpu->ptx && compiles_on(k.gpu->target, device)))
-    return cannot_run;
+  if (!runs && !(k.gpu->ptx && compiles_on(k.gpu->target, device))) return cannot_run;
   const uint32_t kind = !runs ? 2 : k.device && std::strcmp(k.device, device.name) == 0 ? 0 : 1;
   constexpr uint32_t archs = 1 << 16;
   return kind * archs + (archs - 1 - uint32_t(capability(k.arch)));
@@ -143,15 +129,11 @@ uint32_t standing(const deepgen_kernel& k, const Device& device) {
 
 deepgen_status choose(const Driver& d, const deepgen_function& f, const Choice*& choice) {
   int device = -1;
-  if (Result r = d.context_device(&device))
-    return failure(r);
-  if (!f.devices)
-    return DEEPGEN_ERROR_NO_KERNEL; // a library for CPUs alone
+  if (Result r = d.context_device(&device)) return failure(r);
+  if (!f.devices) return DEEPGEN_ERROR_NO_KERNEL; // a library for CPUs alone
   choice = find(f, device);
-  if (choice)
-    return DEEPGEN_OK;
-  if (!f.kernels || !has_known_types(f))
-    return DEEPGEN_ERROR_ARGUMENT;
+  if (choice) return DEEPGEN_OK;
+  if (!f.kernels || !has_known_types(f)) return DEEPGEN_ERROR_ARGUMENT;
   pthread_mutex_lock(&mutex);
   deepgen_status status;
   {

@@ -20,8 +20,8 @@ struct Choice {
 /// The choice for the device of the current context; makes it at the first call.
 deepgen_status choose(const Driver&, const deepgen_function&, const Choice*&);
 
-/// Better is lower: tuned on a device of this name; for this device's arch or an earlier one of its major version; PTX.
-/// Within each, the latest arch. Equals keep the order of the table.
+/// Better is lower: tuned on a device of this name; for this device's arch or an earlier one of its major
+/// version; PTX. Within each, the latest arch. Equals keep the order of the table.
 constexpr uint32_t cannot_run = ~0u;
 uint32_t standing(const deepgen_kernel&, const Device&);
 

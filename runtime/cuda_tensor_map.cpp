@@ -18,23 +18,34 @@ constexpr Operand operands[map_slots] = {
 
 uint8_t type_of(const deepgen_function& f, deepgen_arg operand) {
   switch (operand) {
-  case DEEPGEN_ARG_A: return f.a_type;
-  case DEEPGEN_ARG_B: return f.b_type;
+  case DEEPGEN_ARG_A:
+    return f.a_type;
+  case DEEPGEN_ARG_B:
+    return f.b_type;
   case DEEPGEN_ARG_C:
-  case DEEPGEN_ARG_D: return f.d_type;
-  default: return f.epilogue_type;
+  case DEEPGEN_ARG_D:
+    return f.d_type;
+  default:
+    return f.epilogue_type;
   }
 }
 
 TensorType tensor_type(uint8_t type) {
   switch (type) {
-  case DEEPGEN_F32: return TensorType::f32;
-  case DEEPGEN_F64: return TensorType::f64;
-  case DEEPGEN_F16: return TensorType::f16;
-  case DEEPGEN_BF16: return TensorType::bf16;
-  case DEEPGEN_TF32: return TensorType::tf32;
-  case DEEPGEN_I32: return TensorType::i32;
-  default: return TensorType::u8; // both 8-bit floats, i8
+  case DEEPGEN_F32:
+    return TensorType::f32;
+  case DEEPGEN_F64:
+    return TensorType::f64;
+  case DEEPGEN_F16:
+    return TensorType::f16;
+  case DEEPGEN_BF16:
+    return TensorType::bf16;
+  case DEEPGEN_TF32:
+    return TensorType::tf32;
+  case DEEPGEN_I32:
+    return TensorType::i32;
+  default:
+    return TensorType::u8; // both 8-bit floats, i8
   }
 }
 
@@ -46,30 +57,34 @@ Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_m
   const bool is_a = map.operand == DEEPGEN_ARG_A, is_b = map.operand == DEEPGEN_ARG_B;
   const uint8_t type = type_of(f, deepgen_arg(map.operand));
   const uint64_t size = size_of(type);
-  const uint64_t sizes[3] = {uint64_t(is_a ? f.a_columns : is_b ? f.b_columns : f.n),
-                             uint64_t(is_a ? f.a_rows : is_b ? f.b_rows : f.m), uint64_t(f.batch)};
+  const uint64_t sizes[3] = {uint64_t(is_a   ? f.a_columns
+                                      : is_b ? f.b_columns
+                                             : f.n),
+                             uint64_t(is_a   ? f.a_rows
+                                      : is_b ? f.b_rows
+                                             : f.m),
+                             uint64_t(f.batch)};
   const uint64_t strides[2] = {values.slot[place.ld] * size, values.slot[place.stride] * size};
   const uint32_t box[3] = {map.box_columns, map.box_rows, 1}, every_element[3] = {1, 1, 1};
   return d.encode_tiled(&out, int(tensor_type(type)), f.batch > 1 ? 3 : 2,
                         reinterpret_cast<void*>(values.slot[place.base]), sizes, strides, box, every_element,
-                        /*interleave=*/0, swizzle_code(map.swizzle), promotion_code(map.promotion), /*fill=*/0);
+                        /*interleave=*/0, swizzle_code(map.swizzle), promotion_code(map.promotion),
+                        /*fill=*/0);
 }
 
 } // namespace
 
 deepgen_arg mapped_operand(uint8_t map_slot) { return operands[map_slot - DEEPGEN_ARG_MAP_A].base; }
 
-Result encode_maps(const Driver& d, const deepgen_function& f, const deepgen_kernel& k, const ArgumentValues& values,
-                   bool reads_c, TensorMap* maps) {
+Result encode_maps(const Driver& d, const deepgen_function& f, const deepgen_kernel& k,
+                   const ArgumentValues& values, bool reads_c, TensorMap* maps) {
   for (uint32_t i = 0; i < k.map_count; ++i)
     for (uint32_t slot = 0; slot < map_slots; ++slot) {
-      if (k.maps[i].operand != operands[slot].base)
-        continue;
+      if (k.maps[i].operand != operands[slot].base) continue;
       // C may be null when it is not read, which no map can say.
       const bool stands_in = k.maps[i].operand == DEEPGEN_ARG_C && !reads_c;
       const Operand& place = operands[stands_in ? DEEPGEN_ARG_MAP_D - DEEPGEN_ARG_MAP_A : slot];
-      if (Result r = encode(d, f, k.maps[i], place, values, maps[slot]))
-        return r;
+      if (Result r = encode(d, f, k.maps[i], place, values, maps[slot])) return r;
     }
   return success;
 }

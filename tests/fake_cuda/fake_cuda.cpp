@@ -69,8 +69,8 @@ bool runs(const Code& code, const Device& device) {
   return capability / 10 == code.capability / 10 && capability >= code.capability;
 }
 
-#define ENTER(name)                                                                                                    \
-  std::lock_guard lock(state().mutex);                                                                                 \
+#define ENTER(name)                                                                                          \
+  std::lock_guard lock(state().mutex);                                                                       \
   if (Result told = enter(name)) return told;
 
 Result get_error_string(Result r, const char** text) {
@@ -101,10 +101,17 @@ Result device_attribute(int* value, int attribute, int device) {
   ENTER("cuDeviceGetAttribute");
   const Device& d = state().devices.at(size_t(device));
   switch (attribute) {
-  case capability_major: *value = d.major; return success;
-  case capability_minor: *value = d.minor; return success;
-  case multiprocessors: *value = d.multiprocessors; return success;
-  default: return invalid_value;
+  case capability_major:
+    *value = d.major;
+    return success;
+  case capability_minor:
+    *value = d.minor;
+    return success;
+  case multiprocessors:
+    *value = d.multiprocessors;
+    return success;
+  default:
+    return invalid_value;
   }
 }
 
@@ -185,10 +192,11 @@ Result exchange_capture_mode(int* other) {
 
 /// The rules of the hardware that a wrong description would break.
 Result encode_tiled(TensorMap* map, int type, uint32_t rank, void* address, const uint64_t* sizes,
-                    const uint64_t* strides, const uint32_t* box, const uint32_t*, int interleave, int swizzle,
-                    int promotion, int fill) {
+                    const uint64_t* strides, const uint32_t* box, const uint32_t*, int interleave,
+                    int swizzle, int promotion, int fill) {
   ENTER("cuTensorMapEncodeTiled");
-  if (reinterpret_cast<uintptr_t>(map) % kAlignmentOfMaps || !address || reinterpret_cast<uintptr_t>(address) % 16)
+  if (reinterpret_cast<uintptr_t>(map) % kAlignmentOfMaps || !address ||
+      reinterpret_cast<uintptr_t>(address) % 16)
     return invalid_value;
   for (uint32_t i = 0; i + 1 < rank; ++i)
     if (strides[i] % 16 || strides[i] >= uint64_t(1) << 40) return invalid_value;
@@ -197,8 +205,15 @@ Result encode_tiled(TensorMap* map, int type, uint32_t rank, void* address, cons
   std::memset(map, 0, sizeof *map);
   map->words[0] = state().maps.size();
   if (state().recording)
-    state().maps.push_back({type, interleave, swizzle, promotion, fill, reinterpret_cast<uint64_t>(address),
-                            {sizes, sizes + rank}, {strides, strides + rank - 1}, {box, box + rank}});
+    state().maps.push_back({type,
+                            interleave,
+                            swizzle,
+                            promotion,
+                            fill,
+                            reinterpret_cast<uint64_t>(address),
+                            {sizes, sizes + rank},
+                            {strides, strides + rank - 1},
+                            {box, box + rank}});
   return success;
 }
 
@@ -262,7 +277,8 @@ int capture_mode() { return mode; }
 
 } // namespace fake_cuda
 
-extern "C" Result cuGetProcAddress_v2(const char* name, void** address, int version, uint64_t flags, int* found) {
+extern "C" Result cuGetProcAddress_v2(const char* name, void** address, int version, uint64_t flags,
+                                      int* found) {
   constexpr int kFoundNothing = 1;
   constexpr uint64_t kLegacyStream = 1;
   *address = nullptr;

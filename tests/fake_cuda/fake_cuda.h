@@ -1,7 +1,9 @@
-// A CUDA driver that runs nothing: a shared library with cuGetProcAddress_v2 and the entry points behind it, which
-// records what it is asked for. Point DEEPGEN_CUDA_DRIVER at it, link it, and set it up through state().
+// A CUDA driver that runs nothing: a shared library with cuGetProcAddress_v2 and the entry points behind it,
+// which records what it is asked for. Point DEEPGEN_CUDA_DRIVER at it, link it, and set it up through
+// state().
 //
-// Code is text: "<cubin or ptx> <arch> <entry>=<bytes of a parameter>,<bytes>,... <entry>=..."; other words are comments.
+// Code is text: "<cubin or ptx> <arch> <entry>=<bytes of a parameter>,<bytes>,... <entry>=..."; other words
+// are comments.
 #pragma once
 
 #include "runtime/cuda_driver.h"
@@ -46,7 +48,7 @@ struct State {
   std::set<std::string> missing;            ///< entry points that this driver does not have
   std::map<std::string, int> results;       ///< by entry point: fails with this
   std::map<std::string, int> image_results; ///< by a part of the code's text: loading it fails with this
-  std::atomic<bool> capturing{false};       ///< some stream is: calls that load code fail unless in relaxed mode
+  std::atomic<bool> capturing{false}; ///< some stream is: calls that load code fail unless in relaxed mode
   std::atomic<bool> recording{true};
 
   std::map<std::string, int> calls; ///< by entry point

@@ -29,7 +29,8 @@ namespace {
 
 using namespace deepgen::cuda_tests;
 
-template <typename T> T as(const std::string& bytes) {
+template <typename T>
+T as(const std::string& bytes) {
   T value{};
   EXPECT_EQ(bytes.size(), sizeof value);
   std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
@@ -58,9 +59,9 @@ protected:
 };
 
 TEST_F(CudaLaunch, PassesArgumentsInTheKernelsOrder) {
-  KernelText k = with({DEEPGEN_ARG_ALPHA, DEEPGEN_ARG_D, DEEPGEN_ARG_LDB, DEEPGEN_ARG_WORKSPACE, DEEPGEN_ARG_BIAS_ROW,
-                       DEEPGEN_ARG_SCALE_D, DEEPGEN_ARG_CLAMP_LOW, DEEPGEN_ARG_CLAMP_HIGH, DEEPGEN_ARG_LD_RESIDUAL,
-                       DEEPGEN_ARG_STRIDE_RESIDUAL},
+  KernelText k = with({DEEPGEN_ARG_ALPHA, DEEPGEN_ARG_D, DEEPGEN_ARG_LDB, DEEPGEN_ARG_WORKSPACE,
+                       DEEPGEN_ARG_BIAS_ROW, DEEPGEN_ARG_SCALE_D, DEEPGEN_ARG_CLAMP_LOW,
+                       DEEPGEN_ARG_CLAMP_HIGH, DEEPGEN_ARG_LD_RESIDUAL, DEEPGEN_ARG_STRIDE_RESIDUAL},
                       "4,8,8,8,8,8,4,4,8,8");
   k.workspace = 1000;
   k.launches = {{"deepgen_kernel", {7, 3, 2}, {64, 2, 1}, {1, 1, 1}, 1000, 0},
@@ -100,7 +101,9 @@ TEST_F(CudaLaunch, PassesArgumentsInTheKernelsOrder) {
 TEST_F(CudaLaunch, TensorMaps) {
   KernelText k = with({DEEPGEN_ARG_MAP_D, DEEPGEN_ARG_MAP_A, DEEPGEN_ARG_MAP_RESIDUAL}, "128,128,128");
   k.align_a = k.align_d = 16;
-  k.maps = {{DEEPGEN_ARG_A, 64, 128, 128, 256}, {DEEPGEN_ARG_D, 32, 64, 64, 0}, {DEEPGEN_ARG_RESIDUAL, 8, 8, 0, 64}};
+  k.maps = {{DEEPGEN_ARG_A, 64, 128, 128, 256},
+            {DEEPGEN_ARG_D, 32, 64, 64, 0},
+            {DEEPGEN_ARG_RESIDUAL, 8, 8, 0, 64}};
   CudaFunction f({k}, 3);
   f.function().a_type = DEEPGEN_TF32, f.function().epilogue_type = DEEPGEN_F32;
   f.function().epilogue = 1u << DEEPGEN_EPILOGUE_RESIDUAL;
@@ -222,8 +225,7 @@ TEST_F(CudaLaunch, SharedMemoryIsRaisedAndNeverLowered) {
 TEST_F(CudaLaunch, PersistentGridsFitTheDevice) {
   auto grid = [&](std::array<uint32_t, 3> size, uint32_t cluster) {
     KernelText k = kernel("k");
-    for (size_t i = 0; i < 3; ++i)
-      k.launches[0].grid[i] = size[i];
+    for (size_t i = 0; i < 3; ++i) k.launches[0].grid[i] = size[i];
     k.launches[0].cluster[0] = cluster;
     k.launches[0].flags = DEEPGEN_LAUNCH_PERSISTENT;
     EXPECT_EQ(CudaFunction({k}).launch(), DEEPGEN_OK);
@@ -280,13 +282,12 @@ TEST_F(CudaLaunch, ASteadyCallOnlyLaunches) {
   fake_cuda::state().calls.clear();
   ASSERT_EQ(f.launch(), DEEPGEN_OK);
   EXPECT_EQ(fake_cuda::state().calls,
-            (std::map<std::string, int>{{"cuCtxGetDevice", 1}, {"cuTensorMapEncodeTiled", 1}, {"cuLaunchKernelEx", 1}}));
-  if (!COUNTS_ALLOCATIONS)
-    GTEST_SKIP() << "a sanitizer has its own malloc";
+            (std::map<std::string, int>{
+                {"cuCtxGetDevice", 1}, {"cuTensorMapEncodeTiled", 1}, {"cuLaunchKernelEx", 1}}));
+  if (!COUNTS_ALLOCATIONS) GTEST_SKIP() << "a sanitizer has its own malloc";
   fake_cuda::state().recording = false;
   const long before = allocations;
-  for (int i = 0; i < 100; ++i)
-    f.launch();
+  for (int i = 0; i < 100; ++i) f.launch();
   EXPECT_EQ(allocations, before);
   void* volatile kept = malloc(1);
   free(kept);

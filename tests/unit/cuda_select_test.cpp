@@ -82,7 +82,8 @@ TEST_F(CudaSelect, AlignmentFallsThrough) {
   auto expect = [&](const char* config, const char* what) {
     fake_cuda::state().launches.clear();
     ASSERT_EQ(f.launch(), DEEPGEN_OK) << what;
-    EXPECT_NE(launched().find(std::string("name:") + config), std::string::npos) << what << ": " << launched();
+    EXPECT_NE(launched().find(std::string("name:") + config), std::string::npos)
+        << what << ": " << launched();
   };
   f.args.workspace = reinterpret_cast<void*>(0x100000), f.args.workspace_bytes = 1024;
   expect("wide", "dense");
@@ -265,8 +266,7 @@ TEST_F(CudaSelect, EightThreadsCallFirst) {
         start.arrive_and_wait();
         failures += f.launch() != DEEPGEN_OK;
       });
-    for (std::thread& t : threads)
-      t.join();
+    for (std::thread& t : threads) t.join();
     ASSERT_EQ(failures, 0);
     ASSERT_EQ(calls("cuLibraryLoadData"), 2);
     ASSERT_EQ(calls("cuDeviceGetName"), 2) << "one choice a device";
@@ -279,8 +279,7 @@ TEST_F(CudaSelect, EightThreadsCallFirst) {
   setenv("DEEPGEN_CUDA_DRIVER", path, 1);
   fake_cuda::reset({h100()});
   fake_cuda::set_current(0);
-  if (missing)
-    fake_cuda::state().missing = {missing};
+  if (missing) fake_cuda::state().missing = {missing};
   CudaFunction f({kernel("one")});
   const bool quiet = f.config() == nullptr && f.workspace() == 0 && f.prepare() == DEEPGEN_ERROR_NO_DRIVER;
   const deepgen_status status = f.launch();
@@ -293,7 +292,8 @@ TEST(CudaDriverDeathTest, MissingOrTooOld) {
   EXPECT_EXIT(launch_and_exit("/nowhere/libcuda.so.1", nullptr), no_driver, "");
   EXPECT_EXIT(launch_and_exit("libm.so.6", nullptr), no_driver, "") << "no cuGetProcAddress_v2";
   EXPECT_EXIT(launch_and_exit(FAKE_CUDA, "cuLibraryLoadData"), no_driver, "") << "before 12.0";
-  EXPECT_EXIT(launch_and_exit(FAKE_CUDA, "cuFuncLoad"), ::testing::ExitedWithCode(DEEPGEN_OK), "") << "before 12.4";
+  EXPECT_EXIT(launch_and_exit(FAKE_CUDA, "cuFuncLoad"), ::testing::ExitedWithCode(DEEPGEN_OK), "")
+      << "before 12.4";
   EXPECT_EXIT(launch_and_exit(FAKE_CUDA, nullptr), ::testing::ExitedWithCode(DEEPGEN_OK), "");
 }
 

@@ -40,8 +40,7 @@ public:
     function_.a_rows = 64, function_.a_columns = 32, function_.b_rows = 128, function_.b_columns = 32;
     function_.a_type = function_.b_type = function_.d_type = function_.epilogue_type = DEEPGEN_BF16;
     function_.scale_type = DEEPGEN_F32;
-    for (KernelText& t : texts_)
-      add(t);
+    for (KernelText& t : texts_) add(t);
     function_.kernels = kernels_.data(), function_.kernel_count = uint32_t(kernels_.size());
     function_.selected = &selected_, function_.devices = &devices_;
     args.a = reinterpret_cast<void*>(0x10000), args.b = reinterpret_cast<void*>(0x20000);
@@ -49,7 +48,9 @@ public:
   }
   CudaFunction(const CudaFunction&) = delete;
 
-  deepgen_status launch(deepgen_stream stream = nullptr) { return deepgen_launch_gemm(&function_, &args, stream); }
+  deepgen_status launch(deepgen_stream stream = nullptr) {
+    return deepgen_launch_gemm(&function_, &args, stream);
+  }
   const char* config() { return deepgen_launch_config(&function_); }
   size_t workspace() { return deepgen_launch_workspace_size(&function_); }
   deepgen_status prepare() { return deepgen_prepare(&function_); }
@@ -62,8 +63,7 @@ private:
     void* volatile pointer = nullptr;
   };
   void add(KernelText& t) {
-    if (t.target.empty())
-      t.target = t.arch;
+    if (t.target.empty()) t.target = t.arch;
     codes_.push_back({t.target.c_str(), t.cubin.empty() ? nullptr : t.cubin.c_str(), t.cubin.size(),
                       t.ptx.empty() ? nullptr : t.ptx.c_str(), &states_.emplace_back().pointer});
     deepgen_kernel k{};
@@ -89,7 +89,9 @@ private:
 
 inline fake_cuda::Device h100() { return {.name = "NVIDIA H100", .major = 9, .minor = 0}; }
 inline fake_cuda::Device h200() { return {.name = "NVIDIA H200", .major = 9, .minor = 0}; }
-inline fake_cuda::Device a100() { return {.name = "NVIDIA A100", .major = 8, .minor = 0, .multiprocessors = 108}; }
+inline fake_cuda::Device a100() {
+  return {.name = "NVIDIA A100", .major = 8, .minor = 0, .multiprocessors = 108};
+}
 
 inline int calls(const char* entry_point) { return fake_cuda::state().calls[entry_point]; }
 
