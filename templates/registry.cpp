@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "templates/cpu_tile.h"
 #include "templates/gemv.h"
+#include "templates/mma_sync.h"
 
 namespace deepgen {
 namespace {
@@ -9,7 +10,8 @@ namespace {
 std::vector<const Template*>& registry() {
   static const CpuTile cpu_tile;
   static const Gemv gemv;
-  static std::vector<const Template*> all = {&cpu_tile, &gemv};
+  static const MmaSync mma_sync;
+  static std::vector<const Template*> all = {&cpu_tile, &gemv, &mma_sync};
   return all;
 }
 

@@ -1,0 +1,126 @@
+// How long a config of mma_sync should take. Rates are those of the vendors' data sheets, lowered where
+// measurements of mma.sync kernels are known; the search needs the order of configs only.
+#include "templates/gpu_split_k.h"
+#include "templates/mma_sync.h"
+
+#include <algorithm>
+
+namespace deepgen {
+namespace {
+
+/// Floating-point operations a clock and multiprocessor that mma.sync reaches with 16-bit operands and f32
+/// sums.
+double rate16(int64_t capability) {
+  switch (capability) {
+  case 80:
+    return 2048;
+  case 90:
+    return 2600; // wgmma: 4096
+  case 100:
+    return 2048;
+  default:
+    return 1024; // sm_86, sm_89, sm_120
+  }
+}
+
+double rate(Type type, int64_t capability) {
+  switch (type) {
+  case Type::f64:
+    return capability == 90 ? 256 : capability == 80 || capability == 100 ? 128 : 4;
+  case Type::tf32:
+    return rate16(capability) / 2;
+  case Type::f16:
+  case Type::bf16:
+    return rate16(capability);
+  default:
+    return 2 * rate16(capability);
+  }
+}
+
+constexpr double kSharedBytes = 128; ///< a clock and multiprocessor
+constexpr double kL2Bytes = 40;      ///< a clock and multiprocessor, all of them reading
+constexpr double kLatency = 900;     ///< clocks from global memory to shared memory under load
+constexpr double kTileOverhead = 60; ///< clocks: barrier, addresses
+constexpr double kLaunch = 2e-6, kReduce = 1.6e-6, kEarlyStart = 0.4e-6; ///< seconds
+
+class Estimate {
+public:
+  Estimate(const Problem& p, const Device& d, const MmaTiling& t)
+      : p(p), t(t), d(d), hertz(std::max(1e9, double(d.clock_khz) * 1e3)),
+        cores(double(std::max<int64_t>(1, d.cores))) {}
+
+  double seconds() const {
+    const double blocks = double(t.blocks() * p.batch);
+    const int64_t each = int64_t(std::max(1.0, std::ceil(blocks / cores)));
+    const int64_t most = std::min(resident(), each);
+    double clocks = double(each / most) * batch_clocks(most);
+    if (each % most) clocks += batch_clocks(each % most);
+    double total =
+        std::max(clocks / hertz, memory_seconds()) + 0.15 * std::min(clocks / hertz, memory_seconds());
+    total += kLaunch - (t.dependent ? kEarlyStart : 0);
+    if (t.split()) total += kReduce + GpuSplitK(p, t.splits).traffic() / (kL2Bytes * cores * hertz);
+    return total;
+  }
+
+private:
+  /// Blocks that one multiprocessor holds at a time.
+  int64_t resident() const {
+    const int64_t threads = d.compute_capability() % 10 && d.compute_capability() != 90 ? 1536 : 2048;
+    const int64_t registers = (t.registers + 7) / 8 * 8;
+    return std::max<int64_t>(1, std::min({d.shared_multiprocessor / (t.shared + 1024), threads / t.threads,
+                                          65536 / (registers * t.threads), int64_t(32)}));
+  }
+
+  /// `n` blocks together on one multiprocessor.
+  double batch_clocks(int64_t n) const {
+    const double blocks = double(n), warps = blocks * double(t.threads) / 32;
+    const double flops = 2.0 * double(t.bm * t.bn * t.bk);
+    const double busy = std::min(1.0, warps / 4) * (warps >= 8 ? 1.0 : 0.8);
+    const double tensor = blocks * flops / rate(p.a, d.compute_capability()) / busy;
+    const double reads = double((t.bm * t.warps_n + t.bn * t.warps_m + t.bm + t.bn) * t.bk_bytes);
+    const double words = t.a.load == FragmentLoad::elements || t.b.load == FragmentLoad::elements ? 1.5 : 1.0;
+    const double shared = blocks * words * reads / kSharedBytes;
+    double fill = blocks * double(t.stage_bytes) / kL2Bytes;
+    // A sector of 32 bytes and an instruction for every small piece.
+    for (auto [bytes, align] : {std::pair{t.a.bytes(), t.align_a}, {t.b.bytes(), t.align_b}})
+      if (align < 16) fill += blocks * double(bytes / align) / 32 * (align < 4 ? 4.0 : 2.0);
+    const double ahead = double(std::max<int64_t>(1, t.ring - 1));
+    const double tile =
+        std::max({tensor, shared, fill, kLatency / ahead, tensor * 0.7 + shared * 0.4}) + kTileOverhead;
+    const double rounds = double(t.wm / 16 / t.pass_tiles);
+    const double d_bytes = double(t.bm * t.bn * (t.split() ? t.accumulator_bytes : size_of(p.d)));
+    const double store =
+        blocks * d_bytes * cores / double(d.memory_bandwidth) * hertz * 0.7 / cores * stores_per_core();
+    const double staging =
+        blocks * double(t.bm * t.bn * t.accumulator_bytes * (t.k_warps + 1)) / kSharedBytes;
+    return 700 + kLatency + double(t.split_tiles) * tile + rounds * 150 + staging * 1.5 + store;
+  }
+
+  /// Multiprocessors that store at the same time share the memory's bandwidth.
+  double stores_per_core() const { return std::min(cores, double(t.blocks() * p.batch)); }
+
+  double memory_seconds() const {
+    const double a = double(p.m * p.k * size_of(p.a)), b = double(p.n * p.k * size_of(p.b));
+    const double bytes = double(p.batch) * (a + b + double(p.m * p.n * size_of(p.d)));
+    // Too little in flight does not reach the bandwidth: Little's law with a microsecond of latency.
+    const int64_t each = int64_t(std::ceil(double(t.blocks() * p.batch) / cores));
+    const double running = std::min(cores, double(t.blocks() * p.batch)) * double(std::min(resident(), each));
+    const double ahead = double(std::max<int64_t>(1, t.ring - 1));
+    const double in_flight = running * ahead * double(t.stage_bytes);
+    return bytes / std::min(0.9 * double(d.memory_bandwidth), in_flight / 1.0e-6);
+  }
+
+  const Problem& p;
+  const MmaTiling& t;
+  const Device& d;
+  const double hertz, cores;
+};
+
+} // namespace
+
+double MmaSync::cost(const Problem& p, const Device& device, const Config& config) const {
+  const MmaTiling t(p, device.compute_capability(), config);
+  return Estimate(p, device, t).seconds();
+}
+
+} // namespace deepgen

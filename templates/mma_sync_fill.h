@@ -1,0 +1,54 @@
+// Copies an operand's tiles from global into shared memory: by cp.async in pieces of 16, 8 or 4 bytes, or
+// element by element through registers where rows are less aligned than that.
+#pragma once
+
+#include "templates/mma_sync_fragments.h"
+
+namespace deepgen {
+
+class TileFill {
+public:
+  struct Source {
+    Value base;     ///< of the batch entry's matrix
+    Value pitch;    ///< bytes from row to row, i64
+    Value first;    ///< of the block's rows of A or columns of B
+    int64_t extent; ///< M or N
+    Value k_first;  ///< of the block's range of K
+  };
+  TileFill(GpuIr&, const SharedTile&, int64_t threads, int64_t align, const Source&);
+
+  /// Pieces of a tile that each thread copies.
+  static int64_t pieces(const SharedTile&, int64_t threads, int64_t align);
+  /// Whether a thread's pieces lie at equal distances.
+  static bool regular(const SharedTile&, int64_t threads, int64_t align);
+  static bool through_registers(int64_t align) { return align < 4; }
+
+  Value start() const;          ///< address of the first tile
+  Value next(Value tile) const; ///< address of the tile after it
+  /// Starts copying. `k_left`: elements of K from the tile's first on, may be negative; null: no fewer than a
+  /// tile. Returns what finish() stores, when the copy goes through registers.
+  Values begin(Value stage, Value tile, Value k_left) const;
+  void finish(Value stage, mlir::ValueRange registers) const;
+
+private:
+  struct Piece {
+    Value shared;      ///< offset in the stage
+    Value row, column; ///< in the tile; column in bytes
+    Value offset;      ///< from the tile's address, i64; null: one step beyond the piece before
+    Value exists;      ///< i1: fewer pieces than threads; null: always
+  };
+  Value clamp(Value left, int64_t most) const;
+  /// Bytes of the piece that lie in the matrix; null: all.
+  Value valid(const Piece&, Value k_left) const;
+  Value address(const Piece&, Value tile, Value previous) const;
+
+  GpuIr& ir_;
+  const SharedTile& tile_;
+  const Source source_;
+  const int64_t width_;
+  Value step_;        ///< bytes from the rows of one piece to those of the next, i64
+  Value extent_left_; ///< of M or N in the tile; null: all of it
+  llvm::SmallVector<Piece> pieces_;
+};
+
+} // namespace deepgen
