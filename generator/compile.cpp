@@ -85,11 +85,9 @@ private:
   std::vector<Assembly> assemblies_;
 };
 
-/// " ptxas 13.0.88" for a GPU.
-std::string assembler(const std::string& arch) {
-  if (!is_gpu(arch)) return "";
+std::string assembler() {
   const std::string version = ptxas_version();
-  return " " + (version.empty() ? "without ptxas" : version);
+  return version.empty() ? "without ptxas" : version;
 }
 
 std::string printed(mlir::ModuleOp value) {
@@ -130,11 +128,12 @@ KernelFile compile_candidate(const Problem& problem, const std::string& arch, co
   return file;
 }
 
-std::string codegen_id(const std::string& arch) {
-  return std::string("llvm ") + DEEPGEN_LLVM_VERSION + assembler(arch) + " sources " + kCodegenHash;
+std::string codegen_id() {
+  return std::string("llvm ") + DEEPGEN_LLVM_VERSION + " " + assembler() + " sources " + kCodegenHash;
 }
 std::string toolchain(const std::string& arch) {
-  return std::string("deepgen ") + DEEPGEN_VERSION + " llvm " + DEEPGEN_LLVM_VERSION + assembler(arch);
+  return std::string("deepgen ") + DEEPGEN_VERSION + " llvm " + DEEPGEN_LLVM_VERSION +
+         (is_gpu(arch) ? " " + assembler() : "");
 }
 
 std::string dump_stage(const Problem& problem, const std::string& arch, const Choice& choice,

@@ -15,8 +15,9 @@ KernelFile compile_candidate(const Problem&, const std::string& arch, const Choi
                              bool fallbacks);
 
 /// Names everything that the code of a kernel depends on beside its problem and config: the sources of
-/// templates and code generation (a hash), LLVM's version, and ptxas's for a GPU. Kernels are recompiled when it changes.
-std::string codegen_id(const std::string& arch = "cpu");
+/// templates and code generation (a hash), and LLVM's and ptxas's versions. Kernels of all archs are recompiled when it
+/// changes.
+std::string codegen_id();
 std::string toolchain(const std::string& arch = "cpu"); ///< "deepgen 0.1.0 llvm 22.1.8", on GPUs "... ptxas 13.0.88"
 
 /// The candidate after one stage: "mlir" as the template emits it, "lowered" in the llvm dialect, "llvm" as

@@ -75,18 +75,11 @@ void compile_slot(const CompileOptions& o) {
   write_if_changed(o.output, file.serialize());
 }
 
-/// What made the code of this very kernel.
-std::string maker(const Kernel& k) {
-  if (k.launches.empty())
-    return toolchain();
-  return toolchain() + (k.assembler.empty() ? ", no ptxas (its PTX was compared)" : ", " + k.assembler);
-}
-
 void check_hash(const CompileOptions& o, const ChoiceFile& file, const LockedChoice& choice, const Kernel& main) {
   if (choice.expect_sha256.empty() || choice.expect_sha256 == main.sha256)
     return;
   const std::string why = "the lock has sha256 " + choice.expect_sha256 + " by " + choice.toolchain + "; compiled " +
-                          main.sha256 + " by " + maker(main);
+                          main.sha256 + " by " + toolchain(file.arch);
   if (o.frozen)
     throw Error("the compiled kernel is not the one that was locked", file.problem.key() + " on " + file.arch, why,
                 "build with the lock's toolchain, or run `ninja tune` and commit the lock");

@@ -6,19 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
-#include <set>
 
 namespace deepgen {
 namespace {
 
-/// --codegen-id [--arch ARCH...] [-o FILE]: the file is a dependency of every kernel, so it must not change without need.
-void print_codegen_id(const std::vector<std::string>& archs, const std::string& output) {
-  std::set<std::string> ids;
-  for (const std::string& arch : archs)
-    ids.insert(codegen_id(arch));
-  std::string id;
-  for (const std::string& one : ids)
-    id += one + "\n";
+/// --codegen-id [-o FILE]: the file is a dependency of every kernel, so it must not change without need.
+void print_codegen_id(const std::string& output) {
+  const std::string id = codegen_id() + "\n";
   if (output.empty())
     std::cout << id;
   else
@@ -34,11 +28,9 @@ int run(std::vector<std::string> arguments) {
              "Every command explains itself: deepgen plan --help");
   bool id = false, version = false;
   std::string output;
-  std::vector<std::string> archs{"cpu"};
   app.add_flag("--codegen-id", id,
                "print what identifies the code generator; kernels are rebuilt when it changes");
   app.add_flag("--version", version, "print the versions of deepgen and LLVM");
-  app.add_option("--arch", archs, "with --codegen-id: the archs that kernels are made for; cpu if absent");
   app.add_option("-o", output, "with --codegen-id: file to write, left alone when unchanged");
   app.require_subcommand(0, 1);
   for (auto add :
@@ -62,7 +54,7 @@ int run(std::vector<std::string> arguments) {
   if (version)
     std::cout << toolchain() << "\n";
   if (id)
-    print_codegen_id(archs, output);
+    print_codegen_id(output);
   if (!version && !id && app.get_subcommands().empty())
     std::cout << app.help();
   return context.status;

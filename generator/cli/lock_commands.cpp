@@ -8,7 +8,6 @@
 #include "generator/exchange.h"
 #include "generator/final_log.h"
 #include "generator/lock.h"
-#include "generator/ptxas.h"
 #include "templates/template.h"
 
 #include <CLI/CLI.hpp>
@@ -51,8 +50,7 @@ LockEntry entry_of(const Group& group, const ProblemFile& file, const MergeOptio
   if (!device.present)
     throw Error("not locked: no device of the arch is attached", file.label(), arch,
                 "pass the --device that the search ran on");
-  const std::string tools = toolchain() + (arch == "cpu" ? "" : " " + (ptxas_version().empty() ? "no ptxas" : ptxas_version()));
-  return lock_entry(file.problem.key(), arch, device, tools, logs);
+  return lock_entry(file.problem.key(), arch, device, toolchain(arch), logs);
 }
 
 /// A stamp is a build output, so it must exist; its time says when the lock changed last.
