@@ -1,6 +1,6 @@
 #include "templates/gemv.h"
 
-#include "base/error.h"
+#include "templates/gpu_split_k.h"
 
 #include <algorithm>
 #include <array>
@@ -52,18 +52,11 @@ GemvTiling bare(const Problem& p) {
   return GemvTiling(p, c);
 }
 
-int64_t max_threads(int64_t capability) {
-  return capability == 86 || capability == 89 || capability == 120 ? 1536 : 2048;
-}
-
 /// Blocks that one multiprocessor holds at a time.
 int64_t resident_blocks(const GemvTiling& t, const Device& device) {
-  const int64_t capability = device.compute_capability();
-  const int64_t registers = round_up(t.registers(), 8) * t.threads;
   const int64_t shared = round_up(t.shared_bytes() + 1024, 1024);
-  return std::max<int64_t>(
-      1, std::min({max_threads(capability) / t.threads, 65536 / registers,
-                   device.shared_multiprocessor / shared, int64_t(capability == 86 ? 16 : 24)}));
+  return std::clamp<int64_t>(device.shared_multiprocessor / shared, 1,
+                             t.min_blocks(device.compute_capability()));
 }
 
 std::string why_illegal_load(const Problem& p, const Device& device, const GemvTiling& t) {
@@ -91,29 +84,51 @@ std::string why_illegal_load(const Problem& p, const Device& device, const GemvT
   return "";
 }
 
-std::string why_illegal_shape(const GemvTiling& t) {
-  const int64_t warps = t.row_warps * t.k_warps;
-  if (warps > 32) return "rwarps*kwarps=" + text(warps) + " warps exceed the 32 of a block";
-  if (t.width > 1 && t.width / 2 >= t.rows && t.row_warps == 1 && !t.mma && t.k_major)
+std::string why_illegal_shape(const Problem& p, const Device& device, const GemvTiling& t) {
+  const int64_t warps = t.row_warps * t.k_warps, steps = ceil_div(t.k, t.k_step);
+  if (warps > 16) return "rwarps*kwarps=" + text(warps) + " exceeds 16 warps of a block";
+  const int64_t blocks = t.row_blocks * p.batch;
+  if (warps == 1 && (steps > 1 || blocks >= 2 * device.cores))
+    return "one warp of a block leaves most of a multiprocessor idle";
+  if (t.k_major && !t.mma && t.width > 1 && t.width / 2 >= t.rows)
     return "half of width=" + text(t.width) + " covers all rows";
   if (t.row_warps > 1 && t.width * t.row_warps / 2 >= t.rows)
     return "half of rwarps=" + text(t.row_warps) + " covers all rows";
   if (t.unroll > 1 && t.k_step / 2 >= t.k) return "half of unroll=" + text(t.unroll) + " covers K";
-  if (const int64_t steps = ceil_div(t.k, t.k_step); t.workers > 1 && t.workers > steps)
+  if (t.workers > 1 && t.workers > steps)
     return "kwarps*splits=" + text(t.workers) + " warps share " + text(steps) + " steps of K";
   if (t.pipeline && t.k / t.k_step <= t.workers) return "pipe=1 needs more than one step of K for a warp";
+  if (t.splits > 1 && blocks >= 2 * device.cores)
+    return "splits=" + text(t.splits) + " although " + text(blocks) + " blocks fill the device twice";
+  if (t.row_warps > 1 && blocks * t.splits < device.cores)
+    return "rwarps=" + text(t.row_warps) + " although " + text(blocks * t.splits) +
+           " blocks do not fill the device";
+  return "";
+}
+
+/// Rules that only save time.
+std::string why_slow(const Problem& p, const Device& device, const GemvTiling& t) {
+  if (t.loads() * t.vec * (t.pipeline ? 2 : 1) < 32 && t.k > t.k_step)
+    return "less than 32 bytes of a lane in flight";
+  if (const int64_t align = dense_alignment(p, t.weights_b);
+      !t.mma && t.vec < align && 2 * t.elements * t.vectors <= 64)
+    return "vec=" + text(t.vec) + " although W is aligned to " + text(align) +
+           " bytes and few registers hold the sums";
+  if (t.loads() > 16) return text(t.loads()) + " loads of one lane in flight: more than 16 do not pay";
+  if (!t.mma && t.size == 2 && t.vectors > 8 && t.vec == 16 &&
+      why_no_mma(p, t, device.compute_capability()).empty())
+    return "form=0 multiplies " + text(t.vectors) + " vectors more slowly than W arrives";
   return "";
 }
 
 std::string why_illegal_resources(const GemvTiling& t, const Device& device) {
-  const int64_t limit = std::min<int64_t>(255, 65536 / t.threads);
+  const int64_t limit = std::min<int64_t>(168, 65536 / t.threads);
   if (t.registers() > limit)
     return "about " + text(t.registers()) + " registers a thread exceed the " + text(limit) + " of " +
            text(t.threads) + " threads";
   if (t.shared_bytes() > device.shared_block)
     return text(t.shared_bytes()) + " bytes of shared memory exceed the device's " +
            text(device.shared_block);
-  if (t.loads() > 16) return text(t.loads()) + " loads of one lane in flight: more than 16 do not pay";
   return "";
 }
 
@@ -176,6 +191,12 @@ int64_t GemvTiling::registers() const {
          2 * (k_major ? groups : positions);
 }
 
+int64_t GemvTiling::min_blocks(int64_t capability) const {
+  const bool small = capability == 86 || capability == 89 || capability == 120;
+  const int64_t each = round_up(registers() * 115 / 100 + 8, 8);
+  return std::clamp<int64_t>(std::min(65536 / (each * threads), (small ? 1536 : 2048) / threads), 1, 16);
+}
+
 int64_t GemvTiling::shared_bytes() const { return k_warps * block_rows * columns * (size == 8 ? 8 : 4); }
 
 std::string Gemv::why_not(const Problem& p, const std::string& arch) const {
@@ -193,7 +214,7 @@ std::vector<Parameter> Gemv::parameters(const Problem& p, const Device& device) 
   const bool mma = why_no_mma(p, t, device.compute_capability()).empty();
   const int64_t align = dense_alignment(p, t.weights_b);
   std::vector<int64_t> vecs = {align}, widths;
-  if (align / 2 >= t.size && align > 4) vecs.push_back(align / 2);
+  if (!t.k_major && align / 2 >= t.size && align > 4) vecs.push_back(align / 2);
   for (int64_t vec : vecs)
     for (int64_t lanes : {4, 8, 16, 32})
       if (!t.k_major) widths.push_back(lanes * (vec / t.size));
@@ -219,44 +240,49 @@ std::vector<Parameter> Gemv::parameters(const Problem& p, const Device& device) 
 std::string Gemv::why_illegal(const Problem& p, const Device& device, const Config& config) const {
   const GemvTiling t(p, config);
   if (std::string why = why_illegal_load(p, device, t); !why.empty()) return why;
-  if (std::string why = why_illegal_shape(t); !why.empty()) return why;
-  return why_illegal_resources(t, device);
+  if (std::string why = why_illegal_shape(p, device, t); !why.empty()) return why;
+  if (std::string why = why_illegal_resources(t, device); !why.empty()) return why;
+  return why_slow(p, device, t);
 }
 
 // Little's law decides: bandwidth is bytes in flight over latency. The constants are nominal (only the order
-// matters): 0.8 us of latency under load, 85 % of the peak bandwidth at best, one multiprocessor at most 64
-// bytes a clock.
+// matters): 0.8 us of latency under load, 1 us for a block to start and end, 85 % of the peak bandwidth at
+// best, one multiprocessor at most 64 bytes a clock.
 double Gemv::cost(const Problem& p, const Device& device, const Config& config) const {
-  constexpr double kLatency = 0.8e-6, kLaunch = 2.0e-6, kEfficiency = 0.85;
+  constexpr double kLatency = 0.8e-6, kBlock = 1.0e-6, kLaunch = 2.0e-6, kEfficiency = 0.85;
   const GemvTiling t(p, config);
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
   const double blocks = double(t.row_blocks * t.splits * p.batch);
   const double per_core = std::ceil(blocks / cores);
   const double resident = std::min(double(resident_blocks(t, device)), per_core);
+  const double waves = std::ceil(per_core / resident);
   const double steps = std::ceil(double(t.k) / double(t.k_step * t.workers)); // of one warp
   const double weights = double(t.rows * t.k * t.size * p.batch);
-  // Lines that a load touches only in part still travel whole sectors.
+  // Loads that touch a sector only in part still move all of it.
   const double run = double(t.k_major ? t.lanes_k * t.vec : t.width * t.size);
-  const double sectors = std::max(1.0, 32.0 / std::max(run, 1.0));
-  const double in_flight = resident * double(t.threads * t.loads() * t.vec) * (t.pipeline ? 1.0 : 0.7);
+  const double sectors = std::max(1.0, 32.0 / run);
+  // While a block starts and ends it has nothing in flight; without a pipeline neither while a warp
+  // multiplies.
+  const double busy = waves > 1 ? steps * kLatency / (steps * kLatency + kBlock) : 1.0;
+  const double in_flight =
+      resident * double(t.threads * t.loads() * t.vec) * busy * (t.pipeline || steps == 1 ? 1.0 : 0.7);
   const double core_rate = std::min(in_flight / kLatency, 64 * clock);
-  const double block_bytes = double(t.block_rows) * double(t.k_step * t.size) * steps * double(t.k_warps);
-  const double memory = std::max(weights * sectors / (double(device.memory_bandwidth) * kEfficiency),
-                                 per_core * block_bytes / core_rate);
+  const double block_bytes = double(t.block_rows * t.k_step * t.size * t.k_warps) * steps;
+  const double best = double(device.memory_bandwidth) * kEfficiency, wanted = best * kLatency / cores;
+  const double memory = std::max(weights * sectors / best, per_core * block_bytes / core_rate) *
+                        (1 + 0.2 * std::max(0.5, wanted / in_flight));
   // Every multiprocessor fetches the vectors once from L2, or every block does when L1 cannot keep them.
-  const double vector_bytes = double(t.vectors * t.k * t.size);
+  const double vector_bytes = double(t.vectors * t.k * t.size) / double(t.splits);
   const bool kept = vector_bytes < 0.5 * double(device.shared_multiprocessor);
-  const double fetched = (kept ? std::min(blocks, cores) : blocks) * vector_bytes / double(t.splits);
+  const double fetched = (kept ? std::min(blocks, cores) : blocks) * vector_bytes;
   const double l2 = (weights + fetched) / (1.6 * double(device.memory_bandwidth));
   const double issue = per_core * double(t.threads / 32) * steps * instructions(t) / 4 / clock;
-  const double waves = std::ceil(per_core / resident);
-  const double reduce =
-      double(t.k_warps) * double(t.block_rows * t.columns) / double(t.threads) * 4 / clock + 0.15e-6;
+  const double reduce = double(t.k_warps * t.block_rows * t.columns) / double(t.threads) * 8 / clock;
   const double second =
-      t.splits > 1 ? kLaunch + double(t.splits * t.rows * t.columns * 4) / double(device.memory_bandwidth)
-                   : 0;
-  return kLaunch * (t.dependent ? 0.8 : 1.0) + kLatency + std::max({memory, l2, issue}) + waves * reduce +
-         second + (t.hint == 1 ? 0.02e-6 : 0);
+      t.splits > 1 ? 0.5 * kLaunch + GpuSplitK(p, t.splits).traffic() / double(device.memory_bandwidth) : 0;
+  return kLaunch * (t.dependent ? 0.9 : 1.0) + kBlock + std::max({memory, l2, issue}) +
+         0.2 * (memory + l2 + issue) + waves * reduce + second + (t.hint == 1 ? 0.02e-6 : 0) +
+         1e-9 * double(t.registers());
 }
 
 std::vector<Config> Gemv::fallbacks(const Problem& p, const std::string&, const Config& config) const {

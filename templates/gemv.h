@@ -42,6 +42,8 @@ struct GemvTiling {
   int64_t loads() const { return groups * positions; }
   int64_t registers() const; ///< estimate, for one thread
   int64_t shared_bytes() const;
+  /// Blocks whose registers a multiprocessor is to hold: what ptxas allocates for.
+  int64_t min_blocks(int64_t capability) const;
 };
 
 /// True when the vectors are rows of A and the weights are B.

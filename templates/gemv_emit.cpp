@@ -123,6 +123,7 @@ Kernel Gemv::emit(mlir::ModuleOp module, const Problem& p, const std::string& ar
   GpuEntry entry;
   entry.name = kernel_symbol;
   entry.threads = t.threads;
+  entry.min_blocks = t.min_blocks(ir.capability);
   ir.kernel(entry, p, kernel.args, [&](const GpuIr::Arguments& args) { GemvBlock(ir, p, t, args).emit(); });
   Launch launch;
   launch.entry = kernel_symbol;
