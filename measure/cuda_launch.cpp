@@ -67,10 +67,11 @@ int map_type(Type t) {
   }
 }
 
-TensorMapBits encode_map(const TensorMap& map, const Array& x) {
+/// A broadcast operand has as many entries as the others, with a stride of 0.
+TensorMapBits encode_map(const TensorMap& map, const Array& x, int64_t batch) {
   const auto type = Type(x.type);
   const uint64_t bytes = uint64_t(size_of(type));
-  const uint64_t sizes[] = {uint64_t(x.columns), uint64_t(x.rows), uint64_t(x.batch)};
+  const uint64_t sizes[] = {uint64_t(x.columns), uint64_t(x.rows), uint64_t(batch)};
   const uint64_t pitches[] = {uint64_t(x.ld) * bytes, uint64_t(x.stride) * bytes};
   const uint32_t box[] = {uint32_t(map.box_columns), uint32_t(map.box_rows), 1}, steps[] = {1, 1, 1};
   const int swizzle = map.swizzle == 128 ? 3 : int(map.swizzle / 32);
@@ -79,7 +80,7 @@ TensorMapBits encode_map(const TensorMap& map, const Array& x) {
   if (!d.cuTensorMapEncodeTiled)
     throw Error("this driver has no tensor maps", map.operand, "", "install driver 535 or later");
   TensorMapBits bits;
-  check(d.cuTensorMapEncodeTiled(&bits, map_type(type), x.batch > 1 ? 3 : 2, reinterpret_cast<void*>(x.data),
+  check(d.cuTensorMapEncodeTiled(&bits, map_type(type), batch > 1 ? 3 : 2, reinterpret_cast<void*>(x.data),
                                  sizes, pitches, box, steps, 0, swizzle, promotion, 0),
         ("encoding the tensor map of " + map.operand).c_str());
   return bits;
@@ -198,7 +199,7 @@ void LoadedKernel::enqueue(const CallOperands& operands, Stream stream) const {
   std::vector<TensorMapBits> maps;
   maps.reserve(kernel_.maps.size());
   for (const TensorMap& map : kernel_.maps)
-    maps.push_back(encode_map(map, operand_of(map.operand, operands)));
+    maps.push_back(encode_map(map, operand_of(map.operand, operands), kernel_.problem.batch));
   std::vector<void*> parameters;
   for (size_t i = 0; i < slots_.size(); ++i) {
     void* value = &slots[slots_[i]];

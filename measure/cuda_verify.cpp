@@ -230,10 +230,11 @@ const Verifier::Product& Verifier::product_of(const Problem& p, const CallCase& 
 Verdict Verifier::verify(const Kernel& kernel, const std::function<void(const std::string&)>& before) {
   before("loading");
   const LoadedKernel loaded(kernel, context_);
+  const Enqueue enqueue = [&](const CallOperands& x, Stream stream) { loaded.enqueue(x, stream); };
   Verdict worst;
   for (const CallCase& c : call_cases(kernel.problem)) {
     before(c.name);
-    Verdict one = run(kernel, loaded, c);
+    Verdict one = verify_call(kernel, enqueue, c);
     if (one.status != "ok") {
       one.detail += " (case '" + std::string(c.name) + "' of " + kernel.problem.key() + ")";
       return one;
@@ -243,7 +244,7 @@ Verdict Verifier::verify(const Kernel& kernel, const std::function<void(const st
   return worst;
 }
 
-Verdict Verifier::run(const Kernel& kernel, const LoadedKernel& loaded, const CallCase& c) {
+Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, const CallCase& c) {
   const Problem& p = kernel.problem;
   const Product& product = product_of(p, c);
   const Operands x(kernel, c, tools_, seed_);
@@ -251,7 +252,7 @@ Verdict Verifier::run(const Kernel& kernel, const LoadedKernel& loaded, const Ca
   const Memory results = upload(findings);
   const auto at = [&](size_t i) { return results.address() + i * sizeof(Finding); };
 
-  loaded.enqueue(x.call, context_.stream());
+  enqueue(x.call, context_.stream());
   context_.synchronize(); // what the kernel did wrong shows here, before anything else is enqueued
 
   CompareParameters q;

@@ -40,6 +40,10 @@ public:
   /// through.
   Verdict verify(const Kernel& kernel, const std::function<void(const std::string&)>& before);
 
+  /// One case of something else that computes the problem, called as `enqueue` does.
+  using Enqueue = std::function<void(const CallOperands&, Stream)>;
+  Verdict verify_call(const Kernel& described, const Enqueue& enqueue, const CallCase&);
+
 private:
   struct Operands;
   /// The product of the inputs, kept for all kernels of one problem.
@@ -48,7 +52,6 @@ private:
     Memory block_list, value, magnitude;
   };
   const Product& product_of(const Problem&, const CallCase&);
-  Verdict run(const Kernel&, const LoadedKernel&, const CallCase&);
   std::string describe(const Kernel&, const Operands&, const CompareParameters&, const Finding&);
 
   const Context& context_;

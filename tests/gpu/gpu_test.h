@@ -9,7 +9,7 @@ namespace deepgen {
 
 /// Skips where none is attached. The driver is not loaded in this process: it forks workers.
 class GpuTest : public testing::Test {
-protected:
+public:
   void SetUp() override {
     if (!device().present) GTEST_SKIP() << "no NVIDIA GPU here";
   }

@@ -1,7 +1,9 @@
 // What measuring on CUDA devices decides without one.
 #include "base/files.h"
+#include "measure/cuda_bench.h"
 #include "measure/cuda_tolerance.h"
 #include "measure/cuda_values.h"
+#include "measure/cuda_vendor.h"
 #include "measure/cuda_verify.h"
 
 #include <gtest/gtest.h>
@@ -123,6 +125,90 @@ TEST(CudaValues, IntegersFillTheirRange) {
   EXPECT_EQ(std::rint(v.centre - v.amplitude), -128);
   EXPECT_EQ(std::rint(v.centre + v.amplitude), 127);
   EXPECT_NE(values_of(problem(Type::i8, Type::i32, 8, 8, 8), Operand::b, 1).seed, v.seed);
+}
+
+TEST(CudaBench, TheRingIsLargerThanTheCacheAndSamplesAreLong) {
+  constexpr int64_t kCache = int64_t(50) << 20, kMemory = int64_t(80) << 30;
+  const RingSize large = ring_size(int64_t(1) << 30, kCache, kMemory, 1e-3);
+  EXPECT_EQ(large.sets, 2);
+  EXPECT_EQ(large.launches, 3);
+  const RingSize middle = ring_size(int64_t(6) << 20, kCache, kMemory, 10e-6);
+  EXPECT_EQ(middle.sets, 25);
+  EXPECT_EQ(middle.launches, 250);
+  const RingSize small = ring_size(20000, kCache, kMemory, 2e-6);
+  EXPECT_EQ(small.sets, 1024);
+  EXPECT_EQ(small.launches, 1024);
+  EXPECT_EQ(ring_size(int64_t(1) << 30, kCache, kMemory, 20e-3).launches, 1);
+  EXPECT_EQ(ring_size(int64_t(60) << 30, kCache, kMemory, 1e-3).sets, 1); // what fits
+}
+
+TEST(CudaBench, ASetHoldsEveryMatrixOfACall) {
+  Problem p = problem(Type::bf16, Type::bf16, 100, 200, 300);
+  EXPECT_EQ(set_bytes(p, 1000), 2 * (100 * 300 + 300 * 200 + 100 * 200) + 1000);
+  p.epilogue = {EpilogueOp::residual, EpilogueOp::multiply};
+  EXPECT_EQ(set_bytes(p, 0), 2 * (100 * 300 + 300 * 200 + 3 * 100 * 200));
+}
+
+/// A simulated device: samples come from arms that never were kernels.
+TEST(CudaBench, SamplersRaceLikeCalls) {
+  const auto simulated = [](double seconds) {
+    Arm arm;
+    arm.make_sampler = [seconds] { return Sampler{[seconds] { return Sample{seconds, true, 1500}; }, 100}; };
+    return arm;
+  };
+  Arm broken;
+  broken.make_sampler = []() -> Sampler { throw std::runtime_error("CUDA_ERROR_ILLEGAL_ADDRESS"); };
+  Arm late = simulated(1e-5);
+  late.make_sampler = [count = std::make_shared<int>(0)] {
+    return Sampler{[count]() -> Sample {
+                     if (++*count == 4) throw std::runtime_error("CUDA_ERROR_LAUNCH_FAILED");
+                     return {1e-5, true, 1500};
+                   },
+                   1};
+  };
+  RaceOptions options;
+  options.deadline = wall_seconds() + 20;
+  Progress progress("test");
+  const auto r =
+      halving_race({simulated(2e-5), simulated(1e-5), broken, late, simulated(9e-5)}, options, progress);
+  EXPECT_NEAR(summarize(r[1], r[0], 1).ratio, 0.5, 1e-9);
+  EXPECT_EQ(r[2].failure, "crash");
+  EXPECT_EQ(r[2].detail, "CUDA_ERROR_ILLEGAL_ADDRESS");
+  EXPECT_EQ(r[3].failure, "crash");
+  EXPECT_EQ(r[3].detail, "CUDA_ERROR_LAUNCH_FAILED");
+  EXPECT_TRUE(r[4].dropped);
+  EXPECT_EQ(r[1].rounds.begin()->second.megahertz, 1500);
+}
+
+TEST(CudaVendor, FusesWhatCublasLtHas) {
+  Problem p = problem(Type::bf16, Type::bf16, 64, 64, 64);
+  p.layout = Layout::nt;
+  p.epilogue = {EpilogueOp::bias, EpilogueOp::gelu_tanh};
+  VendorPlan plan = plan_vendor(p, true);
+  EXPECT_TRUE(plan.fused_bias);
+  EXPECT_EQ(plan.activation, VendorPlan::gelu_tanh);
+  EXPECT_FALSE(plan.separate());
+  p.epilogue = {EpilogueOp::bias, EpilogueOp::gelu}; // the erf form: it has none
+  plan = plan_vendor(p, true);
+  EXPECT_TRUE(plan.fused_bias);
+  EXPECT_EQ(plan.rest, std::vector<EpilogueOp>{EpilogueOp::gelu});
+  EXPECT_EQ(plan.text(), "fused bias, then an elementwise kernel of ours for gelu");
+  p.epilogue = {EpilogueOp::relu, EpilogueOp::bias}; // its bias comes before its activation
+  plan = plan_vendor(p, true);
+  EXPECT_EQ(plan.activation, VendorPlan::relu);
+  EXPECT_EQ(plan.rest, std::vector<EpilogueOp>{EpilogueOp::bias});
+  EXPECT_EQ(plan_vendor(p, false).rest, p.epilogue);
+}
+
+TEST(CudaVendor, SaysWhatItCannot) {
+  Problem p = problem(Type::e4m3, Type::bf16, 64, 64, 64);
+  p.layout = Layout::nn;
+  EXPECT_NE(plan_vendor(p, true).why_not, "");
+  p.layout = Layout::nt;
+  EXPECT_EQ(plan_vendor(p, true).why_not, "");
+  Problem q = problem(Type::i8, Type::bf16, 64, 64, 64);
+  EXPECT_TRUE(plan_vendor(q, true).scratch);
+  EXPECT_EQ(plan_vendor(q, true).text(), "an elementwise kernel of ours for the conversion");
 }
 
 /// The device's code numbers types and steps by itself.

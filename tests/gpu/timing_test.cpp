@@ -1,0 +1,128 @@
+// Timing on a device, and the vendor library beside it. Skipped without one.
+#include "measure/cuda_bench.h"
+#include "measure/cuda_operands.h"
+#include "measure/cuda_vendor.h"
+#include "measure/cuda_verify.h"
+#include "measure/worker.h"
+#include "tests/gpu/faulty_kernels.h"
+#include "tests/gpu/gpu_test.h"
+
+namespace deepgen::cuda {
+namespace {
+
+/// Runs `body` where the driver may be started; fails the test with what it throws.
+void in_worker(const std::function<void(Channel&)>& body,
+               const std::function<void(const Json&)>& on_message) {
+  try {
+    const WorkerEnd end = run_worker(
+        [&](Channel& channel) {
+          channel.step("a test", 300);
+          body(channel);
+        },
+        on_message);
+    EXPECT_EQ(end.kind, WorkerEnd::done) << end.detail;
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << e.what();
+  }
+}
+
+std::vector<ArmResult> race_of(const std::vector<KernelFile>& files) {
+  Bench bench(files[0].problem, GpuTest::device(), 0, 1);
+  std::vector<Arm> arms;
+  for (const KernelFile& f : files) arms.push_back(bench.kernel_arm(f.choice.text(), *f.find("main")));
+  RaceOptions options;
+  options.deadline = wall_seconds() + 10;
+  options.call_seconds = 3;
+  bench.complete(options);
+  Progress progress("test");
+  return full_race(arms, 11, 20, options, progress);
+}
+
+TEST_F(GpuTest, AKernelTakesAsLongAsItself) {
+  const auto r = race_of({ptx_kernel(512, 512, 512), ptx_kernel(512, 512, 512)});
+  const Timing t = summarize(r[1], r[0], 1);
+  EXPECT_NEAR(t.ratio, 1, 0.03);
+  EXPECT_GT(t.seconds, 1e-6);
+  EXPECT_GT(r[0].rounds.begin()->second.megahertz, 100);
+  EXPECT_LT(r[0].rounds.begin()->second.megahertz, 4000);
+}
+
+TEST_F(GpuTest, HalfTheWorkTakesLessTime) {
+  Fault half;
+  half.last = "512";
+  const auto r = race_of({ptx_kernel(512, 512, 1024), ptx_kernel(512, 512, 1024, half)});
+  EXPECT_LT(summarize(r[1], r[0], 1).ratio, 0.7);
+}
+
+TEST_F(GpuTest, AnArmThatTrapsOrHangsStaysOutOfTheRace) {
+  Fault trap, hang;
+  trap.start = "trap;", hang.start = "forever: bra forever;";
+  const auto r = race_of({ptx_kernel(64, 64, 64), ptx_kernel(64, 64, 64, trap), ptx_kernel(64, 64, 64, hang),
+                          ptx_kernel(64, 64, 64)});
+  EXPECT_TRUE(r[0].timed() && r[3].timed());
+  EXPECT_EQ(r[1].failure, "crash");
+  EXPECT_NE(r[1].detail.find("CUDA_ERROR"), std::string::npos) << r[1].detail;
+  EXPECT_EQ(r[2].failure, "timeout");
+}
+
+Problem problem(Type a, Type b, Type d, Layout layout, const std::vector<EpilogueOp>& epilogue = {},
+                int64_t batch = 1) {
+  Problem p;
+  p.m = 64, p.n = 96, p.k = 128, p.batch = batch, p.a = a, p.b = b, p.d = d, p.layout = layout,
+  p.epilogue = epilogue;
+  complete(p);
+  return p;
+}
+
+/// Holds every algorithm that cuBLASLt has for the problem against the reference; returns how many those are.
+size_t verify_vendor(const Problem& p) {
+  size_t algorithms = 0;
+  in_worker(
+      [&](Channel& channel) {
+        Bench bench(p, GpuTest::device(), 0, 1);
+        const Vendor v = ask_vendor(bench.ring());
+        channel.send({{"count", v.algorithms.size()}, {"why", v.why_not}});
+        Kernel k;
+        k.problem = p, k.align_a = k.align_b = k.align_d = 16;
+        Verifier verifier(bench.ring().context(), bench.ring().tools(), 1);
+        for (const Vendor::Algorithm& a : v.algorithms) {
+          const Verdict one =
+              verifier.verify_call(k, vendor_call(v.plan, a, bench.ring()), call_cases(p).front());
+          channel.send({{"status", one.status}, {"detail", one.detail}});
+        }
+      },
+      [&](const Json& m) {
+        algorithms = m.value("count", algorithms);
+        EXPECT_EQ(m.value("status", "ok"), "ok") << m.value("detail", "") << " of " << p.key();
+      });
+  return algorithms;
+}
+
+TEST_F(GpuTest, CublasLtComputesWhatTheProblemSays) {
+  using enum Type;
+  size_t found = verify_vendor(problem(f32, f32, f32, Layout::nn));
+  if (!found) GTEST_SKIP() << "no cuBLASLt here";
+  for (Layout l : {Layout::nn, Layout::nt, Layout::tn, Layout::tt}) {
+    EXPECT_GT(verify_vendor(problem(f32, f32, f32, l)), 0u);
+    EXPECT_GT(verify_vendor(problem(bf16, bf16, bf16, l)), 0u);
+    EXPECT_GT(verify_vendor(problem(f64, f64, f64, l)), 0u);
+  }
+  EXPECT_GT(verify_vendor(problem(f16, f16, f32, Layout::nt)), 0u);
+  EXPECT_GT(verify_vendor(problem(tf32, tf32, f32, Layout::nt)), 0u);
+  EXPECT_GT(verify_vendor(problem(f16, f16, f16, Layout::nt, {}, 5)), 0u);
+  EXPECT_GT(verify_vendor(problem(i8, i8, i32, Layout::nt)), 0u);
+  const bool fp8 = device().compute_capability() >= 89;
+  EXPECT_EQ(verify_vendor(problem(e4m3, e4m3, bf16, Layout::nt)) > 0, fp8);
+}
+
+TEST_F(GpuTest, CublasLtWithEpilogues) {
+  using enum Type;
+  using enum EpilogueOp;
+  if (!verify_vendor(problem(f32, f32, f32, Layout::nn))) GTEST_SKIP() << "no cuBLASLt here";
+  for (const std::vector<EpilogueOp>& e : std::vector<std::vector<EpilogueOp>>{
+           {bias}, {bias, relu}, {bias, gelu_tanh}, {residual}, {bias, residual, relu}})
+    EXPECT_GT(verify_vendor(problem(bf16, bf16, bf16, Layout::nt, e)), 0u) << epilogue_text(e);
+}
+
+} // namespace
+} // namespace deepgen::cuda
