@@ -381,6 +381,7 @@ Value GpuIr::number(mlir::Type type, double value) {
     return arith::ConstantOp::create(b, loc, mlir::DenseElementsAttr::get(vector, mlir::Attribute(one)));
   return arith::ConstantOp::create(b, loc, one);
 }
+Value GpuIr::zero(mlir::Type type) { return arith::ConstantOp::create(b, loc, b.getZeroAttr(type)); }
 Value GpuIr::maximum(Value x, Value y) { return arith::MaximumFOp::create(b, loc, x, y); }
 Value GpuIr::minimum(Value x, Value y) { return arith::MinimumFOp::create(b, loc, x, y); }
 Value GpuIr::exp2_fast(Value x) { return assembly(f32, "ex2.approx.ftz.f32 $0, $1;", "=f,f", x, false); }

@@ -122,6 +122,7 @@ public:
 
   // Floats.
   Value number(mlir::Type, double); ///< of a scalar or vector type
+  Value zero(mlir::Type);           ///< of any scalar or vector type
   Value maximum(Value, Value);      ///< NaN when one is NaN
   Value minimum(Value, Value);
   Value exp2_fast(Value f32);       ///< ex2.approx.ftz: 2 ulp

@@ -3,6 +3,7 @@
 #include "templates/cpu_tile.h"
 #include "templates/gemv.h"
 #include "templates/mma_sync.h"
+#include "templates/simt.h"
 
 namespace deepgen {
 namespace {
@@ -11,7 +12,8 @@ std::vector<const Template*>& registry() {
   static const CpuTile cpu_tile;
   static const Gemv gemv;
   static const MmaSync mma_sync;
-  static std::vector<const Template*> all = {&cpu_tile, &gemv, &mma_sync};
+  static const Simt simt;
+  static std::vector<const Template*> all = {&cpu_tile, &gemv, &mma_sync, &simt};
   return all;
 }
 

@@ -1,0 +1,233 @@
+#include "templates/simt.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace deepgen {
+namespace {
+
+enum Index { kWide, kBm, kBn, kBk, kTm, kTn, kStages, kBlocks, kSplits, kGroup, kParameters };
+constexpr const char* kNames[] = {"wide", "bm", "bn", "bk", "tm", "tn", "stages", "blocks", "splits", "group"};
+
+int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
+std::string text(int64_t x) { return std::to_string(x); }
+
+/// By position where the config is in the template's order, as all that DeepGen writes are; else by name.
+int64_t at(const Config& config, Index i) {
+  if (size_t(i) < config.values.size() && config.values[i].first == kNames[i]) return config.values[i].second;
+  return config[kNames[i]];
+}
+
+/// Elements, up to 16 bytes, that one access may cover in rows of so many elements.
+int64_t widest(int64_t columns, int64_t bytes) {
+  int64_t width = 16 / bytes;
+  while (columns % width) width /= 2;
+  return width;
+}
+
+/// Multiply-adds per cycle and multiprocessor (CUDA C++ Programming Guide, "Arithmetic Instructions").
+double multiply_rate(const SimtTiling& t, Type accumulate, int64_t capability) {
+  const bool consumer = capability == 86 || capability == 89 || capability == 120;
+  if (accumulate == Type::f64) return consumer ? 2 : capability == 80 ? 32 : 64;
+  if (accumulate == Type::i32) return 64;
+  (void)t;
+  return capability == 80 ? 64 : 128;
+}
+
+int64_t resident_threads(int64_t capability) {
+  return capability == 86 || capability == 89 || capability == 120 ? 1536 : 2048;
+}
+
+/// Blocks that one multiprocessor holds at a time; `blocks` caps the registers that the assembler takes.
+int64_t resident_blocks(const SimtTiling& t, const Device& device) {
+  const int64_t registers = std::min<int64_t>(ceil_div(t.registers(), 8) * 8, 65536 / (t.blocks * t.threads) / 8 * 8);
+  return std::max<int64_t>(1, std::min({device.shared_multiprocessor / (t.shared_bytes() + 1024),
+                                        65536 / (registers * t.threads),
+                                        resident_threads(device.compute_capability()) / t.threads, int64_t(16)}));
+}
+
+/// The constraints that the first `assigned` parameters decide; the others hold their smallest values.
+std::string broken(const Problem& p, const Device& device, const SimtTiling& t, size_t assigned) {
+  if (t.wide && t.a.width == 1 && t.b.width == 1 && t.width_d == 1 && !t.dot)
+    return "wide=1: rows of the dense operands allow no access wider than an element";
+  if (assigned > kBm && t.bm > 16 && t.bm / 2 >= p.m) return "bm=" + text(t.bm / 2) + " already covers M";
+  if (assigned > kBn && t.bn > 16 && t.bn / 2 >= p.n) return "bn=" + text(t.bn / 2) + " already covers N";
+  if (assigned > kBk && t.bk > 8 && t.bk / 2 >= t.k) return "bk=" + text(t.bk / 2) + " already covers K";
+  if (assigned <= kTn) return "";
+  if (t.warps_m == 0 || t.warps_n == 0)
+    return "warps of " + text(t.lanes_m) + " x " + text(t.lanes_n) + " threads with " + text(t.tm) + " x " + text(t.tn) +
+           " elements each do not divide the tile of " + text(t.bm) + " x " + text(t.bn);
+  if (t.threads < 64 || t.threads > 512) return text(t.threads) + " threads are not between 64 and 512";
+  if (t.registers() > 255) return "about " + text(t.registers()) + " registers of a thread exceed 255";
+  if (assigned <= kStages) return "";
+  if (!t.async && t.stages != 2)
+    return "operands that are converted on their way to shared memory have stages=2";
+  if (t.stages > 2 && t.stages > t.tiles_k + 1)
+    return "stages=" + text(t.stages) + " exceed the " + text(t.tiles_k) + " tiles along K";
+  if (t.shared_bytes() > device.shared_block)
+    return text(t.shared_bytes()) + " bytes of shared memory exceed the device's " + text(device.shared_block);
+  if (assigned <= kBlocks) return "";
+  if (t.blocks * t.threads > resident_threads(device.compute_capability()))
+    return "blocks=" + text(t.blocks) + " have more threads than a multiprocessor";
+  if (t.blocks > 1 && t.blocks * (t.shared_bytes() + 1024) > device.shared_multiprocessor)
+    return "blocks=" + text(t.blocks) + " exceed the shared memory of a multiprocessor";
+  if (t.blocks > 1 && t.registers() * t.threads * t.blocks > 65536)
+    return "about " + text(t.registers()) + " registers of " + text(t.blocks * t.threads) + " threads exceed 65536";
+  if (assigned <= kSplits) return "";
+  const int64_t tiles = t.tiles_m * t.tiles_n * p.batch;
+  if (t.splits > 1 && tiles >= 2 * device.cores) return "splits for a grid that fills the device twice without";
+  if (t.splits > 1 && (t.splits - 1) * t.split_tiles >= t.tiles_k)
+    return "splits=" + text(t.splits) + " of " + text(t.tiles_k) + " tiles along K leave one without";
+  if (t.splits > 1 && t.split_tiles * t.bk < 64) return "less than 64 of K in a split";
+  if (assigned <= kGroup) return "";
+  if (t.group > 1 && (t.group > t.tiles_m || t.tiles_n == 1))
+    return "group=" + text(t.group) + " is the same as a smaller one";
+  return "";
+}
+
+/// Cycles that one multiprocessor spends on one block's share of the sum, when others hide its latencies.
+double block_cycles(const SimtTiling& t, Type accumulate, int64_t capability) {
+  const double warps = double(t.threads) / 32, tiles = double(t.split_tiles);
+  const double products = double(t.bm * t.bn * t.bk);
+  const double loads = double(t.tm / t.chunk_m() + t.tn / t.chunk_n());
+  const double multiply = products / multiply_rate(t, accumulate, capability);
+  // A load of 16 bytes by half a warp takes a cycle, and shared memory serves the copies too.
+  const double copies = double(t.a.accesses + t.b.accesses) / 32;
+  const double shared = warps * double(t.bk) * loads * 2 + copies * (t.async ? 2 : 4);
+  const double convert = t.async ? 0 : double(t.a.accesses * t.a.width + t.b.accesses * t.b.width) / 32 * 3;
+  const double issue =
+      (warps * double(t.bk) * (double(t.tm * t.tn) * (accumulate == Type::i32 && !t.dot ? 2 : 1) + loads) +
+       copies * 6 + convert) / 4;
+  return tiles * (std::max({multiply, shared, issue}) + 40) + 1500 + double(t.tm * t.tn) * warps * 2;
+}
+
+} // namespace
+
+SimtTiling::SimtTiling(const Problem& p, const Config& config) {
+  bm = at(config, kBm), bn = at(config, kBn), bk = at(config, kBk), tm = at(config, kTm), tn = at(config, kTn);
+  stages = at(config, kStages), wide = at(config, kWide), blocks = at(config, kBlocks), splits = at(config, kSplits);
+  group = at(config, kGroup);
+  const int64_t width_a = wide ? widest(p.a_columns(), size_of(p.a)) : 1;
+  const int64_t width_b = wide ? widest(p.b_columns(), size_of(p.b)) : 1;
+  dot = p.a == Type::i8 && wide && p.layout == Layout::nt && width_a >= 4 && width_b >= 4;
+  async = dot || p.a == Type::f32 || p.a == Type::tf32 || p.a == Type::f64;
+  element = p.a == Type::f64 ? 8 : 4;
+  k = dot ? p.k / 4 : p.k;
+
+  lanes_n = std::clamp<int64_t>(bn / tn, 1, 8), lanes_m = 32 / lanes_n;
+  warps_n = bn % (lanes_n * tn) ? 0 : bn / (lanes_n * tn);
+  warps_m = bm % (lanes_m * tm) ? 0 : bm / (lanes_m * tm);
+  threads = warps_m * warps_n * 32;
+  tiles_m = ceil_div(p.m, bm), tiles_n = ceil_div(p.n, bn), tiles_k = ceil_div(k, bk);
+  split_tiles = ceil_div(tiles_k, splits);
+
+  auto side = [&](Type type, bool k_major, int64_t extent, int64_t size, int64_t width) {
+    SimtSide s;
+    s.type = type, s.k_major = k_major, s.extent = extent, s.size = size;
+    s.bytes = dot ? 4 : size_of(type);
+    // Copies cannot transpose: along k they take one element each.
+    s.width = async && k_major ? 1 : std::min(width, k_major ? bk : extent);
+    s.row = extent + (k_major ? 16 / element : 0);
+    s.accesses = extent * bk / s.width;
+    s.per_thread = threads ? std::max<int64_t>(1, s.accesses / threads) : 1;
+    return s;
+  };
+  a = side(p.a, !p.a_transposed(), bm, p.m, width_a);
+  b = side(p.b, p.b_transposed(), bn, p.n, width_b);
+  b.offset = bk * a.row * element;
+  width_d = wide ? std::min(widest(p.n, size_of(p.d)), chunk_n()) : 1;
+}
+
+int64_t SimtTiling::registers() const {
+  const int64_t words = element / 4;
+  int64_t count = words * (tm * tn + 2 * (tm + tn)) + 28;
+  if (!async)
+    for (const SimtSide* s : {&a, &b}) count += s->per_thread * std::max<int64_t>(1, s->width * s->bytes / 4);
+  return count;
+}
+
+std::string Simt::why_not(const Problem& p, const std::string& arch) const {
+  if (p.op != "gemm") return "simt computes gemm, not " + p.op;
+  return compute_capability(arch) >= 80 ? "" : "simt is for NVIDIA GPUs from sm_80 on";
+}
+
+std::vector<Parameter> Simt::parameters(const Problem& p, const Device& device) const {
+  std::vector<int64_t> stages = {2};
+  if (p.a == Type::f32 || p.a == Type::tf32 || p.a == Type::f64 || p.a == Type::i8) stages = {2, 3, 4, 5};
+  std::vector<int64_t> splits = {1};
+  for (int64_t s : {2, 3, 4, 6, 8, 12, 16, 24, 32, 64})
+    if (s * 64 <= p.k && p.m * p.n * p.batch / (256 * 256) < 2 * device.cores) splits.push_back(s);
+  return {{"wide", {0, 1}, "0: accesses of one element; 1: of up to 16 bytes, as rows of the dense operands allow"},
+          {"bm", {16, 32, 64, 128, 256}, "rows of D that a block computes"},
+          {"bn", {16, 32, 64, 128, 256}, "columns of D that a block computes"},
+          {"bk", {8, 16, 32}, "steps of K in a tile (of four each where i8 is multiplied by dp4a)"},
+          {"tm", {1, 2, 4, 8}, "rows of D that a thread computes"},
+          {"tn", {4, 8, 16}, "columns of D that a thread computes"},
+          {"stages", stages, "tiles of A and B in shared memory"},
+          {"blocks", {1, 2, 3, 4}, "blocks of a multiprocessor that registers are limited for"},
+          {"splits", splits, "blocks that share the sum over K of one tile"},
+          {"group", {1, 4, 8, 16}, "rows of tiles that are computed together, for the L2 cache"}};
+}
+
+std::string Simt::why_illegal(const Problem& p, const Device& device, const Config& config) const {
+  return broken(p, device, SimtTiling(p, config), kParameters);
+}
+
+bool Simt::dead_end(const Problem& p, const Device& device, const Config& config, size_t assigned) const {
+  static constexpr int64_t kSmallest[] = {0, 16, 16, 8, 1, 4, 2, 1, 1, 1};
+  Config filled;
+  for (size_t i = 0; i < kParameters; ++i)
+    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kSmallest[i]);
+  return !broken(p, device, SimtTiling(p, filled), assigned).empty();
+}
+
+double Simt::cost(const Problem& p, const Device& device, const Config& config) const {
+  const SimtTiling t(p, config);
+  const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
+  const int64_t blocks = t.tiles_m * t.tiles_n * p.batch * t.splits;
+  const double waves = double(ceil_div(blocks, device.cores)); // blocks of the busiest multiprocessor
+  const double together = std::min(waves, double(resident_blocks(t, device)));
+  // Two warps on each of the four schedulers hide the latency of multiplications, four that of shared memory.
+  const double warps = together * double(t.threads) / 32;
+  const double busy = std::min(1.0, 0.55 + 0.45 * std::min(1.0, warps / 12) - (together < 2 ? 0.04 : 0.0));
+  double seconds = waves * block_cycles(t, p.accumulate, device.compute_capability()) / (busy * clock);
+
+  // Every tile comes through L2 (about 40 bytes a cycle and multiprocessor); what does not fit there comes from memory.
+  const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
+  const double tile_bytes = double(t.split_tiles * t.bk) * (t.dot ? 4 : 1) * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
+  seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * 40 * clock));
+  const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
+                                         double(p.m * p.n) * double(size_of(p.d)));
+  seconds = std::max(seconds, once / double(device.memory_bandwidth));
+  if (t.splits > 1)
+    seconds += 2e-6 + 2 * double(t.splits * p.batch * p.m * p.n * t.element) / (2 * double(device.memory_bandwidth));
+  if (!t.wide) seconds *= 1.02;
+  if (t.group == 1 && t.tiles_m > 16) seconds *= 1.01;
+  return seconds * (1 + 0.002 * double(t.stages == 3 ? 0 : std::abs(t.stages - 3)));
+}
+
+std::vector<Config> Simt::fallbacks(const Problem& p, const std::string&, const Config& config) const {
+  const SimtTiling t(p, config);
+  if (!t.wide) return {};
+  Config narrow = config;
+  narrow.set("wide", 0);
+  if (t.dot) narrow.set("stages", 2), narrow.set("blocks", 1); // which converts in registers
+  return {narrow};
+}
+
+/// Odd multiples of what the problem's own sizes are multiples of, so that accesses are as wide.
+Problem Simt::awkward(const Problem& p, const Config& config) const {
+  const SimtTiling t(p, config);
+  auto like = [](int64_t size, int64_t least) {
+    const int64_t unit = std::min<int64_t>(16, size & -size);
+    const int64_t units = ceil_div(least, unit);
+    return unit * (units % 2 ? units : units + 1);
+  };
+  Problem small = p;
+  small.m = like(p.m, t.bm + t.bm / 3 + 1), small.n = like(p.n, t.bn + t.bn / 3 + 1);
+  small.k = like(p.k, (t.dot ? 4 : 1) * (t.bk * (t.stages + t.splits) + t.bk / 2 + 1));
+  small.batch = p.batch > 1 ? 2 : 1;
+  return small;
+}
+
+} // namespace deepgen

@@ -1,0 +1,61 @@
+// simt: matrix products on the ordinary multiply-add units. It serves every type, layout, epilogue, size and alignment,
+// and is what f32 and f64 are computed with where their full precision is asked for.
+#pragma once
+
+#include "templates/template.h"
+
+namespace deepgen {
+
+/// One operand's tile: how it goes from global to shared memory, where it is [k][x] with x along M (of A) or N (of B).
+struct SimtSide {
+  Type type = Type::f32;
+  bool k_major = false;   ///< consecutive in memory along k
+  int64_t extent = 0;     ///< of the tile along x
+  int64_t size = 0;       ///< of the matrix along x
+  int64_t bytes = 4;      ///< of an element in global memory
+  int64_t width = 1;      ///< elements of one access, along k or x as they are stored
+  int64_t row = 0;        ///< elements of shared memory from one k to the next
+  int64_t offset = 0;     ///< bytes from the start of a stage
+  int64_t accesses = 0;   ///< of one tile by all threads
+  int64_t per_thread = 0;
+};
+
+/// A config with everything that follows from it for one problem.
+struct SimtTiling {
+  SimtTiling(const Problem&, const Config&);
+
+  int64_t bm, bn, bk, tm, tn, stages, wide, blocks, splits, group; ///< the parameters; see Simt::parameters()
+  bool dot = false;   ///< dp4a: an element of shared memory holds four i8 along k, and k counts those
+  bool async = false; ///< cp.async moves the elements as they are; else they are converted in registers
+  int64_t k = 1;      ///< of the problem, in elements of shared memory
+  int64_t element = 4; ///< bytes in shared memory
+  int64_t lanes_m = 4, lanes_n = 8;   ///< of a warp
+  int64_t warps_m = 1, warps_n = 1;   ///< of a block; 0: the tile does not divide so
+  int64_t threads = 0;
+  int64_t tiles_m = 1, tiles_n = 1, tiles_k = 1, split_tiles = 1;
+  SimtSide a, b;
+  int64_t width_d = 1; ///< elements of D in one access
+
+  int64_t stage_bytes() const { return b.offset + bk * b.row * element; }
+  int64_t shared_bytes() const { return stages * stage_bytes(); }
+  int64_t registers() const; ///< estimate, for one thread
+  /// Consecutive rows (columns) that a thread holds: what it reads from shared memory at once.
+  int64_t chunk_m() const { return std::min(tm, 16 / element); }
+  int64_t chunk_n() const { return std::min(tn, 16 / element); }
+};
+
+class Simt : public Template {
+public:
+  std::string name() const override { return "simt"; }
+  int64_t revision() const override { return 1; }
+  std::string why_not(const Problem&, const std::string& arch) const override;
+  std::vector<Parameter> parameters(const Problem&, const Device&) const override;
+  std::string why_illegal(const Problem&, const Device&, const Config&) const override;
+  bool dead_end(const Problem&, const Device&, const Config&, size_t assigned) const override;
+  double cost(const Problem&, const Device&, const Config&) const override;
+  std::vector<Config> fallbacks(const Problem&, const std::string& arch, const Config&) const override;
+  Problem awkward(const Problem&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
+};
+
+} // namespace deepgen

@@ -1,0 +1,322 @@
+// The kernel of a simt config: a multistage pipeline through shared memory around a register-tiled outer product.
+#include "templates/gpu_split_k.h"
+#include "templates/simt_load.h"
+
+#include "base/device.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace deepgen {
+namespace {
+
+class SimtBlock {
+public:
+  SimtBlock(GpuIr& builder, const Problem& problem, const SimtTiling& tiling, const GpuIr::Arguments& args)
+      : ir(builder), p(problem), t(tiling), args_(args) {}
+
+  void emit(int64_t align_d);
+
+private:
+  /// What the loop over k carries.
+  struct State {
+    Value a, b;        ///< where the thread reads its next tile
+    Value remaining;   ///< of k, from that tile's start
+    Value read, write; ///< offsets of stages: of the tile that is multiplied, and for the next one that is loaded
+    Values fragment_a, fragment_b, sums;
+    Values pack() const;
+    State unpacked(const Values&) const; ///< the same sizes, other values
+  };
+
+  void find_tile();
+  void find_lane();
+  Value operand(const char* name, const SimtSide&);
+  Value pitch(const char* name, const SimtSide&);
+  Values fragment(const SimtSide&, Value lane_base, int64_t lanes, int64_t count, Value slot, int64_t k);
+  void read_fragments(State&, Value slot, int64_t k);
+  Values multiply(const Values& a, const Values& b, Values sums);
+  Value next_slot(Value slot);
+  State first_state();
+  void copy(const State&, int64_t from, int64_t to);
+  void advance(State&);
+  State asynchronous_tile(State);
+  State converted_tile(State);
+  std::vector<Fragment> row_of(const State&, int64_t i);
+  void store(const State&, int64_t align_d);
+
+  GpuIr& ir;
+  const Problem& p;
+  const SimtTiling& t;
+  const GpuIr::Arguments& args_;
+  Value entry_, split_, block_m_, block_n_; ///< block_m, block_n: the tile's first row and column
+  Value thread_m_, thread_n_;               ///< the thread's first row and column in the tile
+  Value lane_a_, lane_b_;                   ///< the same in shared memory, pointers into stage 0
+  std::unique_ptr<SimtLoader> a_, b_;
+  Value first_k_, end_k_, tiles_; ///< of the split
+};
+
+Values SimtBlock::State::pack() const {
+  Values all = {a, b, remaining, read, write};
+  llvm::append_range(all, fragment_a);
+  llvm::append_range(all, fragment_b);
+  llvm::append_range(all, sums);
+  return all;
+}
+
+SimtBlock::State SimtBlock::State::unpacked(const Values& all) const {
+  State s = *this;
+  s.a = all[0], s.b = all[1], s.remaining = all[2], s.read = all[3], s.write = all[4];
+  const Value* next = all.data() + 5;
+  for (Values* values : {&s.fragment_a, &s.fragment_b, &s.sums})
+    for (Value& value : *values) value = *next++;
+  return s;
+}
+
+/// Blocks go down columns of `group` tiles before they go right, so that neighbours in time share operands in L2.
+void SimtBlock::find_tile() {
+  Value index = ir.block_x();
+  if (p.batch > 1) {
+    entry_ = ir.divide(index, t.tiles_m * t.tiles_n);
+    index = ir.sub(index, ir.mul(entry_, t.tiles_m * t.tiles_n));
+  }
+  split_ = ir.block_y();
+  const int64_t group = std::min(t.group, t.tiles_m);
+  Value band = ir.divide(index, group * t.tiles_n);
+  Value inside = ir.sub(index, ir.mul(band, group * t.tiles_n)), first = ir.mul(band, group), m, n;
+  if (t.tiles_m % group == 0) {
+    n = ir.divide(inside, group), m = ir.sub(inside, ir.mul(n, group));
+  } else {
+    Value rows = ir.min(ir.sub(ir.c(t.tiles_m), first), ir.c(group));
+    n = ir.divide(inside, rows), m = ir.sub(inside, ir.mul(n, rows));
+  }
+  block_m_ = ir.mul(ir.add(first, m), t.bm), block_n_ = ir.mul(n, t.bn);
+}
+
+/// Lanes 2 i and 2 i + 1 read the same chunk of B, and half a warp two chunks of A: no two different words of one bank.
+void SimtBlock::find_lane() {
+  Value lane = ir.lane(), warp = ir.warp(), m, n;
+  if (t.lanes_m == 1) {
+    m = ir.c(0), n = lane;
+  } else {
+    Value high = ir.divide(lane, 2 * t.lanes_n);
+    m = ir.add(ir.bit_and(lane, 1), ir.mul(high, 2));
+    n = ir.remainder(ir.divide(lane, 2), t.lanes_n);
+  }
+  Value warp_m = ir.divide(warp, t.warps_n), warp_n = ir.remainder(warp, t.warps_n);
+  thread_m_ = ir.add(ir.mul(warp_m, t.lanes_m * t.tm), ir.mul(m, t.chunk_m()));
+  thread_n_ = ir.add(ir.mul(warp_n, t.lanes_n * t.tn), ir.mul(n, t.chunk_n()));
+  Value shared = ir.shared_memory();
+  lane_a_ = ir.offset(ir.offset(shared, ir.mul(thread_m_, t.element)), t.a.offset);
+  lane_b_ = ir.offset(ir.offset(shared, ir.mul(thread_n_, t.element)), t.b.offset);
+}
+
+Value SimtBlock::operand(const char* name, const SimtSide& side) {
+  Value base = args_.at(name);
+  if (!entry_) return base;
+  Value stride = args_.at(std::string("stride_") + name);
+  const int64_t bytes = t.dot ? 1 : side.bytes;
+  return ir.offset(base, ir.mul(ir.mul(ir.to_i64(entry_), stride), bytes));
+}
+
+Value SimtBlock::pitch(const char* name, const SimtSide& side) {
+  return ir.mul(args_.at(std::string("ld") + name), t.dot ? 1 : side.bytes);
+}
+
+Values SimtBlock::fragment(const SimtSide& side, Value lane_base, int64_t lanes, int64_t count, Value slot, int64_t k) {
+  mlir::Type type = t.element == 8 ? ir.f64 : p.accumulate == Type::i32 ? ir.i32 : ir.f32;
+  const int64_t chunk = std::min(count, 16 / t.element);
+  Value base = ir.offset(lane_base, slot);
+  Values out;
+  for (int64_t i = 0; i < count / chunk; ++i) {
+    Value at = ir.offset(base, (k * side.row + i * lanes * chunk) * t.element);
+    llvm::append_range(out, ir.unpack(ir.load(ir.lanes(chunk, type), at, chunk * t.element)));
+  }
+  return out;
+}
+
+void SimtBlock::read_fragments(State& s, Value slot, int64_t k) {
+  s.fragment_a = fragment(t.a, lane_a_, t.lanes_m, t.tm, slot, k);
+  s.fragment_b = fragment(t.b, lane_b_, t.lanes_n, t.tn, slot, k);
+}
+
+Values SimtBlock::multiply(const Values& a, const Values& b, Values sums) {
+  for (int64_t i = 0; i < t.tm; ++i)
+    for (int64_t j = 0; j < t.tn; ++j) {
+      Value& sum = sums[size_t(i * t.tn + j)];
+      Value x = a[size_t(i)], y = b[size_t(j)];
+      if (t.dot)
+        sum = ir.dot4(x, y, sum);
+      else if (p.accumulate == Type::i32)
+        sum = mlir::arith::AddIOp::create(ir.b, ir.loc, mlir::arith::MulIOp::create(ir.b, ir.loc, x, y), sum);
+      else
+        sum = ir.multiply_add(x, y, sum);
+    }
+  return sums;
+}
+
+Value SimtBlock::next_slot(Value slot) {
+  Value next = ir.add(slot, t.stage_bytes());
+  return ir.select(ir.less(next, t.shared_bytes()), next, ir.c(0));
+}
+
+void SimtBlock::copy(const State& s, int64_t from, int64_t to) {
+  const int64_t of_a = t.a.per_thread;
+  if (from < of_a) a_->copy(from, std::min(to, of_a), s.a, s.write, s.remaining);
+  if (to > of_a) b_->copy(std::max<int64_t>(0, from - of_a), to - of_a, s.b, s.write, s.remaining);
+}
+
+/// The tile at `write` is on its way: on to the next one.
+void SimtBlock::advance(State& s) {
+  s.a = a_->next(s.a), s.b = b_->next(s.b);
+  s.remaining = ir.sub(s.remaining, ir.c(t.bk));
+  s.write = next_slot(s.write);
+}
+
+SimtBlock::State SimtBlock::first_state() {
+  State s;
+  s.a = a_->start(first_k_), s.b = b_->start(first_k_), s.remaining = ir.sub(end_k_, first_k_);
+  s.read = s.write = ir.c(0);
+  if (t.async) {
+    for (int64_t stage = 0; stage + 1 < t.stages; ++stage) {
+      copy(s, 0, t.a.per_thread + t.b.per_thread);
+      ir.commit_copies();
+      advance(s);
+    }
+    ir.wait_copies(t.stages - 2);
+  } else {
+    Values a = a_->load(s.a, s.remaining), b = b_->load(s.b, s.remaining);
+    a_->store(a, s.write, s.remaining), b_->store(b, s.write, s.remaining);
+    advance(s);
+  }
+  ir.barrier();
+  read_fragments(s, s.read, 0);
+  s.sums.assign(size_t(t.tm * t.tn), ir.zero(ir.memory_type(p.accumulate)));
+  return s;
+}
+
+/// One tile is multiplied while another one is fetched stages - 1 tiles ahead. The last step waits for the next tile and
+/// reads its first fragments, so that multiplication does not pause between tiles.
+SimtBlock::State SimtBlock::asynchronous_tile(State s) {
+  const int64_t copies = t.a.per_thread + t.b.per_thread, steps = t.bk - 1;
+  Value following = next_slot(s.read);
+  for (int64_t k = 0; k < t.bk; ++k) {
+    const Values a = s.fragment_a, b = s.fragment_b;
+    if (k + 1 == t.bk) {
+      ir.commit_copies();
+      ir.wait_copies(t.stages - 2);
+      ir.barrier();
+      read_fragments(s, following, 0);
+    } else {
+      read_fragments(s, s.read, k + 1);
+      copy(s, copies * k / steps, copies * (k + 1) / steps);
+    }
+    s.sums = multiply(a, b, s.sums);
+  }
+  advance(s);
+  s.read = following;
+  return s;
+}
+
+SimtBlock::State SimtBlock::converted_tile(State s) {
+  Value following = next_slot(s.read);
+  Values next_a = a_->load(s.a, s.remaining), next_b = b_->load(s.b, s.remaining);
+  for (int64_t k = 0; k < t.bk; ++k) {
+    const Values a = s.fragment_a, b = s.fragment_b;
+    if (k + 1 == t.bk) {
+      a_->store(next_a, s.write, s.remaining), b_->store(next_b, s.write, s.remaining);
+      ir.barrier();
+      read_fragments(s, following, 0);
+    } else {
+      read_fragments(s, s.read, k + 1);
+    }
+    s.sums = multiply(a, b, s.sums);
+  }
+  advance(s);
+  s.read = following;
+  return s;
+}
+
+std::vector<Fragment> SimtBlock::row_of(const State& s, int64_t i) {
+  const int64_t cm = t.chunk_m(), cn = t.chunk_n();
+  Value row = ir.add(ir.add(block_m_, thread_m_), i / cm * t.lanes_m * cm + i % cm);
+  std::vector<Fragment> out;
+  for (int64_t j = 0; j < t.tn; j += cn) {
+    auto first = s.sums.begin() + i * t.tn + j;
+    out.push_back({row, Value(), Values(first, first + cn)});
+  }
+  return out;
+}
+
+void SimtBlock::store(const State& s, int64_t align_d) {
+  const Bounds bounds{p.m % t.bm != 0, p.n % t.bn != 0};
+  std::vector<Value> columns;
+  for (int64_t j = 0; j < t.tn; j += t.chunk_n())
+    columns.push_back(ir.add(ir.add(block_n_, thread_n_), j * t.lanes_n));
+  std::unique_ptr<GpuEpilogue> epilogue;
+  if (t.splits > 1)
+    ir.launch_dependents();
+  else
+    epilogue = std::make_unique<GpuEpilogue>(ir, p, args_, entry_, align_d);
+  const int64_t rows = std::clamp<int64_t>(16 / t.tn, 1, t.tm); // together: 16 values
+  for (int64_t first = 0; first < t.tm; first += rows) {
+    std::vector<Fragment> together;
+    for (int64_t i = first; i < std::min(t.tm, first + rows); ++i) {
+      std::vector<Fragment> row = row_of(s, i);
+      for (size_t j = 0; j < row.size(); ++j) row[j].column = columns[j];
+      together.insert(together.end(), row.begin(), row.end());
+    }
+    if (epilogue)
+      epilogue->store(together, bounds);
+    else
+      GpuSplitK(p, t.splits).store(ir, args_, split_, entry_, together, bounds);
+  }
+}
+
+void SimtBlock::emit(int64_t align_d) {
+  find_tile();
+  find_lane();
+  first_k_ = ir.c(0), end_k_ = ir.c(t.k), tiles_ = ir.c(t.tiles_k);
+  if (t.splits > 1) {
+    first_k_ = ir.mul(split_, t.split_tiles * t.bk);
+    end_k_ = ir.min(ir.add(first_k_, t.split_tiles * t.bk), ir.c(t.k));
+    tiles_ = ir.min(ir.c(t.split_tiles), ir.sub(ir.c(t.tiles_k), ir.mul(split_, t.split_tiles)));
+  }
+  a_ = std::make_unique<SimtLoader>(ir, t, t.a, operand("a", t.a), pitch("a", t.a), block_m_);
+  b_ = std::make_unique<SimtLoader>(ir, t, t.b, operand("b", t.b), pitch("b", t.b), block_n_);
+  const State first = first_state();
+  Values last = ir.rolled_loop(ir.c(0), tiles_, 1, first.pack(), [&](Value, mlir::ValueRange carried) {
+    State s = first.unpacked(Values(carried));
+    return (t.async ? asynchronous_tile(s) : converted_tile(s)).pack();
+  });
+  store(first.unpacked(last), align_d);
+}
+
+} // namespace
+
+Kernel Simt::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch, const Config& config) const {
+  const SimtTiling t(p, config);
+  Kernel kernel;
+  kernel.problem = p;
+  kernel.target = "sm_" + std::to_string(compute_capability(arch));
+  kernel.args = gpu_arguments(p, t.splits > 1);
+  kernel.align_a = t.a.width * t.a.bytes, kernel.align_b = t.b.width * t.b.bytes;
+  kernel.align_d = t.width_d * size_of(p.d);
+  GpuIr ir(module, kernel.target);
+  GpuEntry entry;
+  entry.name = kernel_symbol, entry.threads = t.threads, entry.min_blocks = t.blocks;
+  ir.kernel(entry, p, kernel.args,
+            [&](const GpuIr::Arguments& args) { SimtBlock(ir, p, t, args).emit(kernel.align_d); });
+  Launch launch;
+  launch.entry = kernel_symbol;
+  launch.grid = {t.tiles_m * t.tiles_n * p.batch, t.splits, 1};
+  launch.block = {t.threads, 1, 1};
+  launch.shared = t.shared_bytes();
+  kernel.launches.push_back(launch);
+  if (t.splits > 1) {
+    const GpuSplitK split(p, t.splits);
+    kernel.workspace = split.workspace();
+    kernel.launches.push_back(split.emit_reduce(ir, kernel.args, kernel.align_d));
+  }
+  return kernel;
+}
+
+} // namespace deepgen
