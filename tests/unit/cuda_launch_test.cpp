@@ -1,5 +1,6 @@
 // What a launch hands to the driver: parameters, tensor maps, attributes, workspace; and what it must not do.
 #include "cuda_test_function.h"
+#include "fake_devices.h"
 
 #include <gtest/gtest.h>
 

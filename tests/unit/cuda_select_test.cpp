@@ -1,5 +1,6 @@
 // Which kernel a device runs: the order of selection, what falls through to what, and the errors.
 #include "cuda_test_function.h"
+#include "fake_devices.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,8 @@
-// A function of a generated library as tests describe one, for the driver of tests/fake_cuda.
+// A function of a generated library as tests describe one.
 #pragma once
 
 #include "deepgen/kernel_abi.h"
 #include "deepgen/runtime.h"
-#include "fake_cuda.h"
 
 #include <cstdlib>
 #include <deque>
@@ -86,13 +85,5 @@ private:
   void* volatile devices_ = nullptr;
   deepgen_function function_{};
 };
-
-inline fake_cuda::Device h100() { return {.name = "NVIDIA H100", .major = 9, .minor = 0}; }
-inline fake_cuda::Device h200() { return {.name = "NVIDIA H200", .major = 9, .minor = 0}; }
-inline fake_cuda::Device a100() {
-  return {.name = "NVIDIA A100", .major = 8, .minor = 0, .multiprocessors = 108};
-}
-
-inline int calls(const char* entry_point) { return fake_cuda::state().calls[entry_point]; }
 
 } // namespace deepgen::cuda_tests
