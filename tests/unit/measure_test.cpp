@@ -1,6 +1,7 @@
 // What measuring stands on: the reference and its tolerance, guarded buffers, workers, statistics, races, the
 // vendor.
 #include "base/error.h"
+#include "measure/arms.h"
 #include "measure/devices.h"
 #include "measure/race.h"
 #include "measure/statistics.h"
@@ -34,10 +35,15 @@ double naive(const Problem& p, const Inputs& in, int64_t entry, int64_t m, int64
     x += at(p.a, in.a, entry * p.m * p.k + (p.a_transposed() ? k * p.m + m : m * p.k + k)) *
          at(p.b, in.b, entry * p.k * p.n + (p.b_transposed() ? n * p.k + k : k * p.n + n));
   x = alpha * x + beta * at(p.d, in.c, (entry * p.m + m) * p.n + n);
+  const auto y = [&](EpilogueOp op, int64_t i) { return at(p.d, in.operand(op), i); };
+  const int64_t place = (entry * p.m + m) * p.n + n;
   for (EpilogueOp op : p.epilogue)
     switch (op) {
     case EpilogueOp::bias:
-      x += at(p.d, in.operand(op), n);
+      x += y(op, n);
+      break;
+    case EpilogueOp::bias_row:
+      x += y(op, m);
       break;
     case EpilogueOp::relu:
       x = x > 0 ? x : 0;
@@ -45,10 +51,34 @@ double naive(const Problem& p, const Inputs& in, int64_t entry, int64_t m, int64
     case EpilogueOp::gelu:
       x = x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
       break;
+    case EpilogueOp::gelu_tanh:
+      x = x * 0.5 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+      break;
     case EpilogueOp::silu:
       x = x / (1 + std::exp(-x));
       break;
-    default:
+    case EpilogueOp::sigmoid:
+      x = 0.5 + 0.5 * std::tanh(x / 2);
+      break;
+    case EpilogueOp::clamp:
+      x = std::clamp(x, in.clamp_low, in.clamp_high);
+      break;
+    case EpilogueOp::residual:
+      x += y(op, place);
+      break;
+    case EpilogueOp::multiply:
+      x *= y(op, place);
+      break;
+    case EpilogueOp::scale_row:
+      x *= y(op, m);
+      break;
+    case EpilogueOp::scale_col:
+      x *= y(op, n);
+      break;
+    case EpilogueOp::scale_a:
+    case EpilogueOp::scale_b:
+    case EpilogueOp::scale_d:
+      x *= y(op, 0);
       break;
     }
   return x;
@@ -59,7 +89,11 @@ TEST(Reference, EqualsTheNaiveLoop) {
        {"gemm m=5 n=9 k=3 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4",
         "gemm m=70 n=530 k=300 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4",
         "gemm m=33 n=17 k=257 batch=3 a=f64 b=f64 d=f64 acc=f64 layout=tn epilogue=silu align=8",
-        "gemm m=1 n=1 k=1 batch=2 a=f64 b=f64 d=f64 acc=f64 layout=tt epilogue=relu+bias align=8"}) {
+        "gemm m=1 n=1 k=1 batch=2 a=f64 b=f64 d=f64 acc=f64 layout=tt epilogue=relu+bias align=8",
+        "gemm m=21 n=17 k=40 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=nn "
+        "epilogue=scale_a+scale_b+bias_row+gelu_tanh+multiply+scale_row+residual align=4",
+        "gemm m=21 n=17 k=40 batch=2 a=f64 b=f64 d=f64 acc=f64 layout=nn "
+        "epilogue=residual+clamp+scale_col+sigmoid+multiply+scale_d align=8"}) {
     const Problem p = Problem::parse(key);
     const Inputs inputs(p, 3);
     const Reference reference(p, inputs, 3);
@@ -335,24 +369,22 @@ TEST(VendorBaseline, ComputesTheProblem) {
   const auto vendor = Vendor::open();
   if (!vendor)
     GTEST_SKIP() << "no OpenBLAS";
-  for (const char* key :
-       {"gemm m=13 n=11 k=17 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=tn epilogue=bias+gelu align=4",
-        "gemm m=5 n=70 k=33 batch=1 a=f64 b=f64 d=f64 acc=f64 layout=nt epilogue=silu align=8"}) {
-    const Problem p = Problem::parse(key);
-    const Inputs in(p, 1);
-    const Reference reference(p, in, 1);
-    std::vector<char> d(size_t(p.m * p.n * p.batch * size_of(p.d)));
-    CallBuffers x;
-    x.a = in.a.data(), x.b = in.b.data(), x.d = d.data(), x.bias = in.operand(EpilogueOp::bias).data();
-    x.lda = p.a_columns(), x.ldb = p.b_columns(), x.ldd = p.n;
-    x.stride_a = p.m * p.k, x.stride_b = p.k * p.n, x.stride_d = p.m * p.n;
-    vendor->prepare(p, x)();
-    const Comparison c =
-        compare(p, reference.rows(), reference.expected(1, 0), [&](int64_t entry, int64_t row) {
-          return &d[size_t((entry * p.m + row) * p.n * size_of(p.d))];
-        });
-    EXPECT_TRUE(c.ok()) << key << ": " << c.detail;
-  }
+  for (const char* epilogue : {"bias+gelu", "silu", "relu+bias_row+scale_a+scale_b", "scale_row+multiply+residual",
+                               "clamp+scale_col+gelu_tanh", "residual+sigmoid+scale_d+multiply"})
+    for (const char* rest : {"a=f32 b=f32 d=f32 acc=f32 layout=tn", "a=f64 b=f64 d=f64 acc=f64 layout=nt"}) {
+      const std::string text = std::string("gemm m=13 n=11 k=17 batch=2 ") + rest + " epilogue=" + epilogue;
+      const Problem p = Problem::parse(text + (rest[3] == '3' ? " align=4" : " align=8"));
+      const Inputs in(p, 1);
+      const Reference reference(p, in, 1);
+      const TimingOperands operands(p, 1, 1);
+      const CallBuffers x = operands.buffers();
+      vendor->prepare(p, x)();
+      const Comparison c =
+          compare(p, reference.rows(), reference.expected(1, 0), [&](int64_t entry, int64_t row) {
+            return static_cast<const char*>(x.d) + (entry * p.m + row) * p.n * size_of(p.d);
+          });
+      EXPECT_TRUE(c.ok()) << p.key() << ": " << c.detail;
+    }
 }
 
 TEST(Devices, DescribesTheCpu) {
