@@ -58,7 +58,8 @@ std::string broken(const Problem& p, const Device& device, const SimtTiling& t, 
     return "warps of " + text(t.lanes_m) + " x " + text(t.lanes_n) + " threads with " + text(t.tm) + " x " + text(t.tn) +
            " elements each do not divide the tile of " + text(t.bm) + " x " + text(t.bn);
   if (t.threads < 64 || t.threads > 512) return text(t.threads) + " threads are not between 64 and 512";
-  if (t.registers() > 255) return "about " + text(t.registers()) + " registers of a thread exceed 255";
+  if (const int64_t most = std::min<int64_t>(255, 65536 / t.threads); t.registers() > most)
+    return "about " + text(t.registers()) + " registers of a thread exceed " + text(most);
   if (assigned <= kStages) return "";
   if (!t.async && t.stages != 2)
     return "operands that are converted on their way to shared memory have stages=2";

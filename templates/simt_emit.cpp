@@ -19,9 +19,8 @@ public:
 private:
   /// What the loop over k carries.
   struct State {
-    Value a, b;        ///< where the thread reads its next tile
-    Value remaining;   ///< of k, from that tile's start
-    Value read, write; ///< offsets of stages: of the tile that is multiplied, and for the next one that is loaded
+    Value a, b; ///< where the thread reads its next tile
+    Value read; ///< offset of the stage that is multiplied
     Values fragment_a, fragment_b, sums;
     Values pack() const;
     State unpacked(const Values&) const; ///< the same sizes, other values
@@ -35,11 +34,13 @@ private:
   void read_fragments(State&, Value slot, int64_t k);
   Values multiply(const Values& a, const Values& b, Values sums);
   Value next_slot(Value slot);
+  Value previous_slot(Value slot);
+  Value remaining(Value tile);
   State first_state();
-  void copy(const State&, int64_t from, int64_t to);
+  void copy(const State&, int64_t from, int64_t to, Value slot, Value remaining);
   void advance(State&);
-  State asynchronous_tile(State);
-  State converted_tile(State);
+  State asynchronous_tile(State, Value tile);
+  State converted_tile(State, Value tile);
   std::vector<Fragment> row_of(const State&, int64_t i);
   void store(const State&, int64_t align_d);
 
@@ -48,14 +49,14 @@ private:
   const SimtTiling& t;
   const GpuIr::Arguments& args_;
   Value entry_, split_, block_m_, block_n_; ///< block_m, block_n: the tile's first row and column
-  Value thread_m_, thread_n_;               ///< the thread's first row and column in the tile
+  Value first_m_, first_n_;                 ///< the thread's first row and column
   Value lane_a_, lane_b_;                   ///< the same in shared memory, pointers into stage 0
   std::unique_ptr<SimtLoader> a_, b_;
-  Value first_k_, end_k_, tiles_; ///< of the split
+  Value first_k_, depth_, tiles_; ///< of the split: where it starts, how far it goes
 };
 
 Values SimtBlock::State::pack() const {
-  Values all = {a, b, remaining, read, write};
+  Values all = {a, b, read};
   llvm::append_range(all, fragment_a);
   llvm::append_range(all, fragment_b);
   llvm::append_range(all, sums);
@@ -64,8 +65,8 @@ Values SimtBlock::State::pack() const {
 
 SimtBlock::State SimtBlock::State::unpacked(const Values& all) const {
   State s = *this;
-  s.a = all[0], s.b = all[1], s.remaining = all[2], s.read = all[3], s.write = all[4];
-  const Value* next = all.data() + 5;
+  s.a = all[0], s.b = all[1], s.read = all[2];
+  const Value* next = all.data() + 3;
   for (Values* values : {&s.fragment_a, &s.fragment_b, &s.sums})
     for (Value& value : *values) value = *next++;
   return s;
@@ -102,11 +103,12 @@ void SimtBlock::find_lane() {
     n = ir.remainder(ir.divide(lane, 2), t.lanes_n);
   }
   Value warp_m = ir.divide(warp, t.warps_n), warp_n = ir.remainder(warp, t.warps_n);
-  thread_m_ = ir.add(ir.mul(warp_m, t.lanes_m * t.tm), ir.mul(m, t.chunk_m()));
-  thread_n_ = ir.add(ir.mul(warp_n, t.lanes_n * t.tn), ir.mul(n, t.chunk_n()));
+  Value thread_m = ir.add(ir.mul(warp_m, t.lanes_m * t.tm), ir.mul(m, t.chunk_m()));
+  Value thread_n = ir.add(ir.mul(warp_n, t.lanes_n * t.tn), ir.mul(n, t.chunk_n()));
   Value shared = ir.shared_memory();
-  lane_a_ = ir.offset(ir.offset(shared, ir.mul(thread_m_, t.element)), t.a.offset);
-  lane_b_ = ir.offset(ir.offset(shared, ir.mul(thread_n_, t.element)), t.b.offset);
+  lane_a_ = ir.offset(ir.offset(shared, ir.mul(thread_m, t.element)), t.a.offset);
+  lane_b_ = ir.offset(ir.offset(shared, ir.mul(thread_n, t.element)), t.b.offset);
+  first_m_ = ir.add(block_m_, thread_m), first_n_ = ir.add(block_n_, thread_n);
 }
 
 Value SimtBlock::operand(const char* name, const SimtSide& side) {
@@ -158,33 +160,35 @@ Value SimtBlock::next_slot(Value slot) {
   return ir.select(ir.less(next, t.shared_bytes()), next, ir.c(0));
 }
 
-void SimtBlock::copy(const State& s, int64_t from, int64_t to) {
-  const int64_t of_a = t.a.per_thread;
-  if (from < of_a) a_->copy(from, std::min(to, of_a), s.a, s.write, s.remaining);
-  if (to > of_a) b_->copy(std::max<int64_t>(0, from - of_a), to - of_a, s.b, s.write, s.remaining);
+Value SimtBlock::previous_slot(Value slot) {
+  return ir.select(ir.equal(slot, ir.c(0)), ir.c(t.shared_bytes() - t.stage_bytes()),
+                   ir.sub(slot, ir.c(t.stage_bytes())));
 }
 
-/// The tile at `write` is on its way: on to the next one.
-void SimtBlock::advance(State& s) {
-  s.a = a_->next(s.a), s.b = b_->next(s.b);
-  s.remaining = ir.sub(s.remaining, ir.c(t.bk));
-  s.write = next_slot(s.write);
+/// What is left of K from the start of a tile of the split, counted from 0.
+Value SimtBlock::remaining(Value tile) { return ir.sub(depth_, ir.mul(tile, t.bk)); }
+
+void SimtBlock::copy(const State& s, int64_t from, int64_t to, Value slot, Value remaining) {
+  const int64_t of_a = t.a.per_thread;
+  if (from < of_a) a_->copy(from, std::min(to, of_a), s.a, slot, remaining);
+  if (to > of_a) b_->copy(std::max<int64_t>(0, from - of_a), to - of_a, s.b, slot, remaining);
 }
+
+void SimtBlock::advance(State& s) { s.a = a_->next(s.a), s.b = b_->next(s.b); }
 
 SimtBlock::State SimtBlock::first_state() {
   State s;
-  s.a = a_->start(first_k_), s.b = b_->start(first_k_), s.remaining = ir.sub(end_k_, first_k_);
-  s.read = s.write = ir.c(0);
+  s.a = a_->start(first_k_), s.b = b_->start(first_k_), s.read = ir.c(0);
   if (t.async) {
     for (int64_t stage = 0; stage + 1 < t.stages; ++stage) {
-      copy(s, 0, t.a.per_thread + t.b.per_thread);
+      copy(s, 0, t.a.per_thread + t.b.per_thread, ir.c(stage * t.stage_bytes()), remaining(ir.c(stage)));
       ir.commit_copies();
       advance(s);
     }
     ir.wait_copies(t.stages - 2);
   } else {
-    Values a = a_->load(s.a, s.remaining), b = b_->load(s.b, s.remaining);
-    a_->store(a, s.write, s.remaining), b_->store(b, s.write, s.remaining);
+    Values a = a_->load(s.a, depth_), b = b_->load(s.b, depth_);
+    a_->store(a, s.read, depth_), b_->store(b, s.read, depth_);
     advance(s);
   }
   ir.barrier();
@@ -193,11 +197,12 @@ SimtBlock::State SimtBlock::first_state() {
   return s;
 }
 
-/// One tile is multiplied while another one is fetched stages - 1 tiles ahead. The last step waits for the next tile and
-/// reads its first fragments, so that multiplication does not pause between tiles.
-SimtBlock::State SimtBlock::asynchronous_tile(State s) {
+/// One tile is multiplied while another one is fetched stages - 1 tiles ahead, into the stage that was multiplied last.
+/// The last step waits for the next tile and reads its first fragments, so that multiplication does not pause.
+SimtBlock::State SimtBlock::asynchronous_tile(State s, Value tile) {
   const int64_t copies = t.a.per_thread + t.b.per_thread, steps = t.bk - 1;
-  Value following = next_slot(s.read);
+  Value following = next_slot(s.read), write = previous_slot(s.read);
+  Value left = remaining(ir.add(tile, t.stages - 1));
   for (int64_t k = 0; k < t.bk; ++k) {
     const Values a = s.fragment_a, b = s.fragment_b;
     if (k + 1 == t.bk) {
@@ -207,7 +212,7 @@ SimtBlock::State SimtBlock::asynchronous_tile(State s) {
       read_fragments(s, following, 0);
     } else {
       read_fragments(s, s.read, k + 1);
-      copy(s, copies * k / steps, copies * (k + 1) / steps);
+      copy(s, copies * k / steps, copies * (k + 1) / steps, write, left);
     }
     s.sums = multiply(a, b, s.sums);
   }
@@ -216,13 +221,13 @@ SimtBlock::State SimtBlock::asynchronous_tile(State s) {
   return s;
 }
 
-SimtBlock::State SimtBlock::converted_tile(State s) {
-  Value following = next_slot(s.read);
-  Values next_a = a_->load(s.a, s.remaining), next_b = b_->load(s.b, s.remaining);
+SimtBlock::State SimtBlock::converted_tile(State s, Value tile) {
+  Value following = next_slot(s.read), left = remaining(ir.add(tile, 1));
+  Values next_a = a_->load(s.a, left), next_b = b_->load(s.b, left);
   for (int64_t k = 0; k < t.bk; ++k) {
     const Values a = s.fragment_a, b = s.fragment_b;
     if (k + 1 == t.bk) {
-      a_->store(next_a, s.write, s.remaining), b_->store(next_b, s.write, s.remaining);
+      a_->store(next_a, following, left), b_->store(next_b, following, left);
       ir.barrier();
       read_fragments(s, following, 0);
     } else {
@@ -237,7 +242,7 @@ SimtBlock::State SimtBlock::converted_tile(State s) {
 
 std::vector<Fragment> SimtBlock::row_of(const State& s, int64_t i) {
   const int64_t cm = t.chunk_m(), cn = t.chunk_n();
-  Value row = ir.add(ir.add(block_m_, thread_m_), i / cm * t.lanes_m * cm + i % cm);
+  Value row = ir.add(first_m_, i / cm * t.lanes_m * cm + i % cm);
   std::vector<Fragment> out;
   for (int64_t j = 0; j < t.tn; j += cn) {
     auto first = s.sums.begin() + i * t.tn + j;
@@ -250,7 +255,7 @@ void SimtBlock::store(const State& s, int64_t align_d) {
   const Bounds bounds{p.m % t.bm != 0, p.n % t.bn != 0};
   std::vector<Value> columns;
   for (int64_t j = 0; j < t.tn; j += t.chunk_n())
-    columns.push_back(ir.add(ir.add(block_n_, thread_n_), j * t.lanes_n));
+    columns.push_back(ir.add(first_n_, j * t.lanes_n));
   std::unique_ptr<GpuEpilogue> epilogue;
   if (t.splits > 1)
     ir.launch_dependents();
@@ -274,18 +279,18 @@ void SimtBlock::store(const State& s, int64_t align_d) {
 void SimtBlock::emit(int64_t align_d) {
   find_tile();
   find_lane();
-  first_k_ = ir.c(0), end_k_ = ir.c(t.k), tiles_ = ir.c(t.tiles_k);
+  first_k_ = ir.c(0), depth_ = ir.c(t.k), tiles_ = ir.c(t.tiles_k);
   if (t.splits > 1) {
     first_k_ = ir.mul(split_, t.split_tiles * t.bk);
-    end_k_ = ir.min(ir.add(first_k_, t.split_tiles * t.bk), ir.c(t.k));
+    depth_ = ir.min(ir.c(t.split_tiles * t.bk), ir.sub(ir.c(t.k), first_k_));
     tiles_ = ir.min(ir.c(t.split_tiles), ir.sub(ir.c(t.tiles_k), ir.mul(split_, t.split_tiles)));
   }
   a_ = std::make_unique<SimtLoader>(ir, t, t.a, operand("a", t.a), pitch("a", t.a), block_m_);
   b_ = std::make_unique<SimtLoader>(ir, t, t.b, operand("b", t.b), pitch("b", t.b), block_n_);
   const State first = first_state();
-  Values last = ir.rolled_loop(ir.c(0), tiles_, 1, first.pack(), [&](Value, mlir::ValueRange carried) {
+  Values last = ir.rolled_loop(ir.c(0), tiles_, 1, first.pack(), [&](Value tile, mlir::ValueRange carried) {
     State s = first.unpacked(Values(carried));
-    return (t.async ? asynchronous_tile(s) : converted_tile(s)).pack();
+    return (t.async ? asynchronous_tile(s, tile) : converted_tile(s, tile)).pack();
   });
   store(first.unpacked(last), align_d);
 }

@@ -42,6 +42,12 @@ int64_t SimtLoader::field_of_x(int64_t access) const {
 }
 
 SimtLoader::Place SimtLoader::place(int64_t i) const {
+  if (side_.k_major) { // rows in order, so that the next address is one step from the last
+    int64_t rows = 1;
+    while (rows < side_.per_thread && field_of_x(rows * t_.threads) != 0) ++rows;
+    const int64_t pieces = side_.per_thread / rows;
+    i = i % pieces * rows + i / pieces;
+  }
   // The number of threads is a power of two, so that the bits of thread and of i do not mix.
   const int64_t k = field_of_k(i * t_.threads), x = field_of_x(i * t_.threads);
   return side_.k_major ? Place{k * side_.width, x} : Place{k, x * side_.width};
@@ -59,15 +65,23 @@ Value SimtLoader::next(Value pointer) {
   return side_.k_major ? ir.offset(pointer, t_.bk * side_.bytes) : ir.offset(pointer, ir.mul(pitch_, t_.bk));
 }
 
+/// In steps of the pitch from the address before: one register pair instead of one for every row.
+Value SimtLoader::row_address(int64_t rows, Value pointer) {
+  if (walk_from_ != pointer || walked_ > rows) walk_from_ = walk_ = pointer, walked_ = 0;
+  if (rows != walked_) walk_ = ir.offset(walk_, ir.mul(pitch_, rows - walked_));
+  walked_ = rows;
+  return walk_;
+}
+
 Value SimtLoader::global_address(int64_t i, Value pointer) {
   const Place at = place(i);
-  if (clamped()) {
-    pointer = ir.offset(pointer, rows_[size_t(i)]);
-  } else if (at.x) {
-    pointer = side_.k_major ? ir.offset(pointer, ir.mul(pitch_, at.x)) : ir.offset(pointer, at.x * side_.bytes);
+  if (clamped()) pointer = ir.offset(pointer, rows_[size_t(i)]);
+  if (side_.k_major) {
+    if (!clamped()) pointer = row_address(at.x, pointer);
+    return ir.offset(pointer, at.k * side_.bytes);
   }
-  if (at.k == 0) return pointer;
-  return side_.k_major ? ir.offset(pointer, at.k * side_.bytes) : ir.offset(pointer, ir.mul(pitch_, at.k));
+  if (clamped()) return at.k ? ir.offset(pointer, ir.mul(pitch_, at.k)) : pointer;
+  return ir.offset(row_address(at.k, pointer), at.x * side_.bytes);
 }
 
 Value SimtLoader::shared_address(int64_t i, Value slot) {

@@ -31,11 +31,11 @@ private:
   Place place(int64_t i) const;
   int64_t field_of_k(int64_t access) const;
   int64_t field_of_x(int64_t access) const;
+  Value row_address(int64_t rows, Value pointer);
   Value global_address(int64_t i, Value pointer);
   Value shared_address(int64_t i, Value slot);
   Value valid(int64_t i, Value remaining); ///< i1
   bool clamped() const { return side_.size % side_.extent != 0; }
-  int64_t unit_bytes() const { return side_.k_major ? side_.bytes : 0; }
 
   GpuIr& ir;
   const SimtTiling& t_;
@@ -43,6 +43,8 @@ private:
   // An access' number has bit fields for its place: the fastest along what is consecutive in memory.
   int64_t k_units_, x_units_, k_lanes_;
   Value operand_, pitch_, first_, thread_, thread_k_, thread_x_;
+  Value walk_from_, walk_; ///< where the last address was, in stored rows from the tile's first
+  int64_t walked_ = 0;
   std::vector<Value> rows_; ///< of clamped tiles: bytes to x of each access, from the operand's start
 };
 
