@@ -26,12 +26,10 @@ int64_t widest(int64_t columns, int64_t bytes) {
 }
 
 /// Multiply-adds per cycle and multiprocessor (CUDA C++ Programming Guide, "Arithmetic Instructions").
-double multiply_rate(const SimtTiling& t, Type accumulate, int64_t capability) {
+double multiply_rate(Type accumulate, int64_t capability) {
   const bool consumer = capability == 86 || capability == 89 || capability == 120;
   if (accumulate == Type::f64) return consumer ? 2 : capability == 80 ? 32 : 64;
-  if (accumulate == Type::i32) return 64;
-  (void)t;
-  return capability == 80 ? 64 : 128;
+  return accumulate == Type::i32 || capability == 80 ? 64 : 128;
 }
 
 int64_t resident_threads(int64_t capability) {
@@ -88,18 +86,30 @@ std::string broken(const Problem& p, const Device& device, const SimtTiling& t, 
 
 /// Cycles that one multiprocessor spends on one block's share of the sum, when others hide its latencies.
 double block_cycles(const SimtTiling& t, Type accumulate, int64_t capability) {
-  const double warps = double(t.threads) / 32, tiles = double(t.split_tiles);
-  const double products = double(t.bm * t.bn * t.bk);
+  const double warps = double(t.threads) / 32, products = double(t.bm * t.bn * t.bk);
   const double loads = double(t.tm / t.chunk_m() + t.tn / t.chunk_n());
-  const double multiply = products / multiply_rate(t, accumulate, capability);
-  // A load of 16 bytes by half a warp takes a cycle, and shared memory serves the copies too.
+  const double multiply = products / multiply_rate(accumulate, capability);
+  // Shared memory gives a register of 32 lanes a cycle at best; several lanes that read one word cost less than that.
   const double copies = double(t.a.accesses + t.b.accesses) / 32;
-  const double shared = warps * double(t.bk) * loads * 2 + copies * (t.async ? 2 : 4);
+  const double shared = warps * double(t.bk) * loads * 3 + copies * (t.async ? 2 : 4);
   const double convert = t.async ? 0 : double(t.a.accesses * t.a.width + t.b.accesses * t.b.width) / 32 * 3;
-  const double issue =
-      (warps * double(t.bk) * (double(t.tm * t.tn) * (accumulate == Type::i32 && !t.dot ? 2 : 1) + loads) +
-       copies * 6 + convert) / 4;
-  return tiles * (std::max({multiply, shared, issue}) + 40) + 1500 + double(t.tm * t.tn) * warps * 2;
+  const double each = accumulate == Type::i32 && !t.dot ? 2 : 1;
+  const double issue = (warps * double(t.bk) * (double(t.tm * t.tn) * each + loads) + copies * 6 + convert) / 4;
+  // The units overlap, but not perfectly.
+  const double tile = std::sqrt(multiply * multiply + shared * shared / 2 + std::max(0.0, issue * issue - multiply * multiply));
+  // Long loop bodies leave the instruction caches.
+  const double code = double(t.tm * t.tn * t.bk) > 2048 ? 1.02 : 1;
+  return double(t.split_tiles) * (tile * code + 30) + 1200 + double(t.tm * t.tn) * warps * 2;
+}
+
+/// Bytes from memory, when the blocks that run at a time share what they read through L2: bands of `group` tiles.
+double memory_bytes(const Problem& p, const SimtTiling& t, const Device& device, double once) {
+  const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
+  const double tiles = double(t.tiles_m * t.tiles_n), at_once = std::min(tiles, double(device.cores));
+  const double rows = std::min(double(t.group), double(t.tiles_m));
+  const double columns = std::min(at_once / rows, double(t.tiles_n));
+  const double wave = double(p.k) * (rows * double(t.bm) * bytes_a + columns * double(t.bn) * bytes_b);
+  return std::max(once, double(p.batch) * tiles / (rows * columns) * wave);
 }
 
 } // namespace
@@ -185,26 +195,27 @@ bool Simt::dead_end(const Problem& p, const Device& device, const Config& config
 double Simt::cost(const Problem& p, const Device& device, const Config& config) const {
   const SimtTiling t(p, config);
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
+  const double bandwidth = double(device.memory_bandwidth);
   const int64_t blocks = t.tiles_m * t.tiles_n * p.batch * t.splits;
   const double waves = double(ceil_div(blocks, device.cores)); // blocks of the busiest multiprocessor
-  const double together = std::min(waves, double(resident_blocks(t, device)));
-  // Two warps on each of the four schedulers hide the latency of multiplications, four that of shared memory.
-  const double warps = together * double(t.threads) / 32;
-  const double busy = std::min(1.0, 0.55 + 0.45 * std::min(1.0, warps / 12) - (together < 2 ? 0.04 : 0.0));
+  // A scheduler with one warp waits for its latencies; four warps hide nearly all of them.
+  const double warps = std::min(waves, double(resident_blocks(t, device))) * double(t.threads) / 128;
+  const double busy = 1 - 0.25 * std::exp2(1 - std::max(1.0, warps));
   double seconds = waves * block_cycles(t, p.accumulate, device.compute_capability()) / (busy * clock);
 
-  // Every tile comes through L2 (about 40 bytes a cycle and multiprocessor); what does not fit there comes from memory.
+  // Every tile comes through L2, about 40 bytes a cycle and multiprocessor.
   const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
-  const double tile_bytes = double(t.split_tiles * t.bk) * (t.dot ? 4 : 1) * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
+  const double depth = double(t.split_tiles * t.bk) * (t.dot ? 4 : 1);
+  const double tile_bytes = depth * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
   seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * 40 * clock));
   const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
                                          double(p.m * p.n) * double(size_of(p.d)));
-  seconds = std::max(seconds, once / double(device.memory_bandwidth));
+  const double memory = memory_bytes(p, t, device, once) / bandwidth;
+  seconds = std::max(seconds, memory) + 0.05 * memory;
   if (t.splits > 1)
-    seconds += 2e-6 + 2 * double(t.splits * p.batch * p.m * p.n * t.element) / (2 * double(device.memory_bandwidth));
+    seconds += 2e-6 + double(t.splits * p.batch * p.m * p.n * t.element) / bandwidth;
   if (!t.wide) seconds *= 1.02;
-  if (t.group == 1 && t.tiles_m > 16) seconds *= 1.01;
-  return seconds * (1 + 0.002 * double(t.stages == 3 ? 0 : std::abs(t.stages - 3)));
+  return seconds * (1 + 0.002 * double(std::abs(t.stages - 3)) + 0.001 * double(t.blocks));
 }
 
 std::vector<Config> Simt::fallbacks(const Problem& p, const std::string&, const Config& config) const {
