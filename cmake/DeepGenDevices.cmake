@@ -128,52 +128,39 @@ function(_deepgen_amd_archs result)
   set(${result} "${archs}" PARENT_SCOPE)
 endfunction()
 
-# device.json and the codegen id of an arch, which all libraries of the build tree share. Their rules live in the directory
-# of the first library that has the arch; the others reach them through a target. These files alone depend on the tools'
-# files, and are written only when they change.
-function(_deepgen_arch_edges target arch device id)
-  set(folder ${CMAKE_BINARY_DIR}/_deepgen)
-  set(device_file ${folder}/devices/${arch}.json)
-  set(kind cpu)
-  if(NOT arch STREQUAL "cpu")
-    set(kind cuda)
-  endif()
-  set(id_file ${folder}/codegen.${kind}.id)
+# device.json of an arch, which all libraries of the build tree share. Its rule lives in the directory of the first
+# library that has the arch; the others reach it through a target. It and codegen.id alone depend on the tools' files, and
+# are written only when they change.
+function(_deepgen_device_edge target arch result)
+  set(file ${CMAKE_BINARY_DIR}/_deepgen/devices/${arch}.json)
   if(NOT TARGET deepgen.device.${arch})
     get_property(measure GLOBAL PROPERTY DEEPGEN_MEASURE)
-    file(MAKE_DIRECTORY ${folder}/devices)
-    add_custom_command(OUTPUT ${device_file} COMMAND ${measure} devices --arch ${arch} -o ${device_file}
+    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/_deepgen/devices)
+    add_custom_command(OUTPUT ${file} COMMAND ${measure} devices --arch ${arch} -o ${file}
       DEPENDS ${measure} VERBATIM COMMENT "DeepGen: device of ${arch}")
-    add_custom_target(deepgen.device.${arch} DEPENDS ${device_file})
+    add_custom_target(deepgen.device.${arch} DEPENDS ${file})
     set_target_properties(deepgen.device.${arch} PROPERTIES FOLDER DeepGen)
-    _deepgen_codegen_edge(${kind} ${arch} ${id_file})
-    add_dependencies(deepgen.device.${arch} deepgen.codegen.${kind})
   endif()
   add_dependencies(${target} deepgen.device.${arch})
-  set(${device} ${device_file} PARENT_SCOPE)
-  set(${id} ${id_file} PARENT_SCOPE)
+  set(${result} ${file} PARENT_SCOPE)
 endfunction()
 
-# What kernels are made by: the sources of the generator, LLVM, and for GPUs ptxas.
-function(_deepgen_codegen_edge kind arch file)
-  if(TARGET deepgen.codegen.${kind})
-    return()
-  endif()
+# What kernels are made by: the sources of the generator, LLVM, ptxas.
+function(_deepgen_codegen_edge)
   get_property(tool GLOBAL PROPERTY DEEPGEN_TOOL)
+  set(file ${CMAKE_BINARY_DIR}/_deepgen/codegen.id)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/_deepgen)
+  find_program(DEEPGEN_PTXAS_PROGRAM ptxas HINTS $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda PATH_SUFFIXES bin)
+  mark_as_advanced(DEEPGEN_PTXAS_PROGRAM)
   set(assembler "")
-  if(kind STREQUAL "cuda")
-    find_program(DEEPGEN_PTXAS_PROGRAM ptxas HINTS $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda PATH_SUFFIXES bin)
-    mark_as_advanced(DEEPGEN_PTXAS_PROGRAM)
-    if(DEEPGEN_PTXAS_PROGRAM)
-      set(assembler ${DEEPGEN_PTXAS_PROGRAM})
-    else()
-      message(STATUS "DeepGen: no ptxas: GPU kernels are PTX, which the driver compiles when they are loaded. Install the CUDA Toolkit")
-    endif()
+  if(DEEPGEN_PTXAS_PROGRAM)
+    set(assembler ${DEEPGEN_PTXAS_PROGRAM})
   endif()
-  add_custom_command(OUTPUT ${file} COMMAND ${tool} --codegen-id --arch ${arch} -o ${file}
+  add_custom_command(OUTPUT ${file} COMMAND ${tool} --codegen-id -o ${file}
     DEPENDS ${tool} ${assembler} VERBATIM COMMENT "DeepGen: identity of the code generator")
-  add_custom_target(deepgen.codegen.${kind} DEPENDS ${file})
-  set_target_properties(deepgen.codegen.${kind} PROPERTIES FOLDER DeepGen)
+  # Its rule lives in this directory; libraries of others reach it through this target.
+  add_custom_target(deepgen.setup DEPENDS ${file})
+  set_target_properties(deepgen.setup PROPERTIES FOLDER DeepGen)
 endfunction()
 
 # Two measurements on one CPU would slow each other down. On GPUs, deepgen-measure takes the GPU for itself.

@@ -3,7 +3,7 @@
 #   plan r0 -> compile slots -> measure r0 -> plan r1 -> ... -> playoff -> select -> compile winner -> embed
 #
 # What keeps it from running again without need (each of these was paid for once):
-# * Edges run the tool but do not depend on its file: they depend on codegen.<kind>.id, which one edge rewrites only when the
+# * Edges run the tool but do not depend on its file: they depend on codegen.id, which one edge rewrites only when the
 #   generated code may change. So a relink of the tool re-runs that edge alone.
 # * Measuring depends on kernels only, and kernels, plans and choices are left alone when equal (restat prunes).
 # * The lock is an input and never an OUTPUT or BYPRODUCT: `ninja clean` deletes those.
@@ -11,7 +11,7 @@
 # * Paths in commands are relative to the library's folder: hundreds of problems fit into one command line.
 include_guard(GLOBAL)
 
-# What all libraries of a build tree share, at the first call: checks and pools.
+# What all libraries of a build tree share, at the first call: checks, pools and codegen.id.
 function(_deepgen_project_setup target)
   if(NOT TARGET DeepGen::runtime)
     _deepgen_fail(${target} "target" "DeepGen::runtime" "is not visible in this directory"
@@ -47,6 +47,7 @@ function(_deepgen_project_setup target)
   # At the end of the project, after its own pools are known; a pool that is defined twice is an error of Ninja's.
   cmake_language(EVAL CODE
     "cmake_language(DEFER DIRECTORY [=[${CMAKE_SOURCE_DIR}]=] CALL _deepgen_define_pools ${jobs} ${DEEPGEN_GPU_JOBS})")
+  _deepgen_codegen_edge()
 endfunction()
 
 # DEEPGEN_TOOL, DEEPGEN_MEASURE (global properties): what commands start. A target of this build, or a path: a path is
@@ -92,25 +93,25 @@ function(_deepgen_finish_library target)
   get_target_property(archs ${target} DEEPGEN_ARCHS)
   get_target_property(lock ${target} DEEPGEN_LOCK_FILE)
   get_target_property(mode ${target} DEEPGEN_MODE)
+  set(shared ${CMAKE_BINARY_DIR}/_deepgen)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/_deepgen/${target})
   _deepgen_read_lock(${lock} entries)
   _deepgen_search_mode()
 
   set(select_args "") # a group per problem and arch
-  set(select_deps "")
+  set(select_deps ${shared}/codegen.id)
   set(choices "")
   set(embed_args "")
-  set(embed_deps "")
+  set(embed_deps ${shared}/codegen.id)
   set(merge_args "")
   set(all_records "")
   set(finals "")
   set(devices "") # --device of each arch
   set(unattached "") # archs that are not searched here
   foreach(arch IN LISTS archs)
-    _deepgen_arch_edges(${target} ${arch} device_${arch} id_${arch})
+    _deepgen_device_edge(${target} ${arch} device_${arch})
     list(APPEND devices --device ${device_${arch}})
-    list(APPEND select_deps ${device_${arch}} ${id_${arch}})
-    list(APPEND embed_deps ${id_${arch}})
+    list(APPEND select_deps ${device_${arch}})
     _deepgen_is_attached(${arch} attached_${arch})
     if(NOT attached_${arch})
       list(APPEND unattached ${arch})
@@ -141,6 +142,7 @@ function(_deepgen_finish_library target)
   add_custom_command(OUTPUT ${folder}/${target}.cpp ${folder}/include/${target}.h
     COMMAND ${tool} embed --target ${target} --header include/${target}.h --source ${target}.cpp ${embed_args}
     DEPENDS ${embed_deps} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: embedding kernels")
+  add_dependencies(${target} deepgen.setup)
   _deepgen_tune_target()
 endfunction()
 
@@ -222,7 +224,7 @@ function(_deepgen_search_edges)
     add_custom_command(OUTPUT ${base}/${r}/plan.json
       COMMAND ${tool} plan --problem ${name}/problem.json --arch ${arch} --device ${device_${arch}}
         --round ${round} --slots ${count} --lock ${lock} ${past} -o ${here}/${r}/plan.json
-      DEPENDS ${folder}/${name}/problem.json ${device_${arch}} ${id_${arch}} ${record_files}
+      DEPENDS ${folder}/${name}/problem.json ${device_${arch}} ${shared}/codegen.id ${record_files}
       WORKING_DIRECTORY ${folder} VERBATIM COMMENT "Planning ${target}: ${here} ${r}")
     set(kernels "")
     math(EXPR last "${count} - 1")
@@ -235,7 +237,7 @@ function(_deepgen_search_edges)
       list(APPEND kernels ${base}/${file})
       add_custom_command(OUTPUT ${base}/${file}
         COMMAND ${tool} compile --plan ${here}/${r}/plan.json --slot ${slot} -o ${here}/${file}
-        DEPENDS ${base}/${r}/plan.json ${id_${arch}}
+        DEPENDS ${base}/${r}/plan.json ${shared}/codegen.id
         WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_compile COMMENT "Compiling ${target}: ${here}/${file}")
     endforeach()
     if(round GREATER 0)
@@ -270,7 +272,7 @@ function(_deepgen_winner_edge)
   endif()
   add_custom_command(OUTPUT ${folder}/${here}/winner.dgk
     COMMAND ${tool} compile --choice ${here}/choice.json ${frozen} -o ${here}/winner.dgk
-    DEPENDS ${folder}/${here}/choice.json ${id_${arch}}
+    DEPENDS ${folder}/${here}/choice.json ${shared}/codegen.id
     WORKING_DIRECTORY ${folder} VERBATIM ${pool} COMMENT "Compiling ${target}: ${here} winner")
 endfunction()
 
@@ -305,9 +307,7 @@ function(_deepgen_tune_target)
     endif()
     add_custom_target(${target}.tune COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: ${target} ${why}" VERBATIM)
   endif()
-  foreach(arch IN LISTS archs)
-    add_dependencies(${target}.tune deepgen.device.${arch})
-  endforeach()
+  add_dependencies(${target}.tune deepgen.setup)
   if(NOT TARGET ${DEEPGEN_TUNE_TARGET})
     add_custom_target(${DEEPGEN_TUNE_TARGET})
     set_target_properties(${DEEPGEN_TUNE_TARGET} PROPERTIES FOLDER DeepGen DEEPGEN_TUNES_ALL TRUE)
