@@ -87,8 +87,10 @@ public:
     auto graph = std::make_shared<Graph>(context_.stream(), [&] {
       for (int64_t i = 0; i < launches; ++i) enqueue(sets_[size_t(i % size_.sets)], context_.stream());
     });
-    if (!heater_) heater_ = graph;
-    return {[this, graph, launches] { return sample(*graph, launches); }, launches};
+    // A graph does not keep the code that it launches: `enqueue` owns it, and lives as long.
+    std::function<Sample()> replay = [this, graph, enqueue, launches] { return sample(*graph, launches); };
+    if (!heater_) heater_ = replay;
+    return {replay, launches};
   }
 
   /// Replays the first arm's graph until the clock is steady.
@@ -98,7 +100,7 @@ public:
     while (wall_seconds() - start < kHeatLimit) {
       const double window = wall_seconds();
       double clock = 0;
-      while (wall_seconds() - window < kHeatWindow) clock = sample(*heater_, 1).megahertz;
+      while (wall_seconds() - window < kHeatWindow) clock = heater_().megahertz;
       clocks.push_back(clock);
       if (clocks.size() > kSteadyWindows) clocks.pop_front();
       const auto [low, high] = std::minmax_element(clocks.begin(), clocks.end());
@@ -156,7 +158,7 @@ private:
   double first_seconds_ = 0;
   std::vector<Memory> memory_;
   std::vector<CallOperands> sets_;
-  std::shared_ptr<Graph> heater_;
+  std::function<Sample()> heater_; ///< the first arm
 };
 
 void Bench::Open::fill(uint64_t seed) {
