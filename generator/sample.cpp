@@ -4,6 +4,7 @@
 #include "generator/space.h"
 
 #include <algorithm>
+#include <map>
 
 namespace deepgen {
 namespace {
@@ -18,13 +19,23 @@ template <typename T> void shuffle(std::vector<T>& values, Random& random) {
   for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
 }
 
+int64_t prime_at_most(int64_t n) {
+  for (; n > 2; --n) {
+    int64_t divisor = 2;
+    while (divisor * divisor <= n && n % divisor != 0) ++divisor;
+    if (divisor * divisor > n) break;
+  }
+  return n;
+}
+
 int64_t draw_size(Random& random, int64_t largest) {
   static constexpr int64_t tile[] = {8, 16, 32, 64, 128};
-  switch (random() % 8) {
+  switch (random() % 10) {
   case 0: return 1;
-  case 1: return between(random, 2, std::min<int64_t>(16, largest));
-  case 2: case 3: return between(random, 1, largest);
-  case 4: return between(random, 1, std::max<int64_t>(1, largest / 8)) | 1; // odd
+  case 1: case 2: return between(random, 1, std::min<int64_t>(16, largest));
+  case 3: case 4: return between(random, 1, largest);
+  case 5: return prime_at_most(between(random, 1, largest));
+  case 6: return between(random, 1, std::max<int64_t>(1, largest / 8)) | 1; // odd
   default: {
     const int64_t unit = std::min(tile[random() % 5], largest);
     return unit * between(random, 1, std::max<int64_t>(1, largest / unit));
@@ -102,17 +113,24 @@ private:
 struct Cell {
   std::string arch;
   const Template* source;
-  Problem kind;
+  std::vector<Problem> kinds; ///< of which a sample has one
 };
 
+/// With `spec.count`, the kinds of one type of A share a cell: the 8-bit floats have half of all combinations.
 std::vector<Cell> all_cells(const SampleSpec& spec) {
+  std::map<Type, std::vector<Problem>> groups;
   std::vector<Cell> cells;
   const std::vector<Problem> kinds = all_kinds();
+  for (const Problem& kind : kinds) groups[kind.a].push_back(kind);
   for (const Template* t : templates()) {
     const auto& wanted = spec.templates;
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), t->name()) == wanted.end()) continue;
-    for (const std::string& arch : spec.archs)
-      for (const Problem& kind : kinds) cells.insert(cells.end(), spec.each, {arch, t, kind});
+    for (const std::string& arch : spec.archs) {
+      if (spec.count)
+        for (const auto& [type, group] : groups) cells.push_back({arch, t, group});
+      else
+        for (const Problem& kind : kinds) cells.insert(cells.end(), spec.each, {arch, t, {kind}});
+    }
   }
   return cells;
 }
@@ -121,8 +139,8 @@ std::vector<Cell> all_cells(const SampleSpec& spec) {
 std::optional<Sample> draw(const Cell& cell, const SampleSpec& spec, Random& random) {
   const Device device = generic_gpu(cell.arch);
   for (int attempt = 0; attempt < 60; ++attempt) {
-    Problem problem = cell.kind;
-    draw_shape(problem, spec.largest, random);
+    Problem problem = cell.kinds[random() % cell.kinds.size()];
+    draw_shape(problem, spec, random);
     if (!cell.source->why_not(problem, cell.arch).empty()) continue;
     if (spec.defaults) return Sample{problem, cell.arch, Space(problem, cell.arch, device).default_choice()};
     if (auto config = draw_config(*cell.source, problem, device, random))
@@ -133,9 +151,14 @@ std::optional<Sample> draw(const Cell& cell, const SampleSpec& spec, Random& ran
 
 } // namespace
 
-void draw_shape(Problem& problem, int64_t largest, Random& random) {
-  for (int64_t* size : {&problem.m, &problem.n, &problem.k}) *size = draw_size(random, largest);
+void draw_shape(Problem& problem, const SampleSpec& spec, Random& random) {
+  int64_t* sizes[] = {&problem.m, &problem.n, &problem.k, &problem.batch};
+  for (int64_t* size : {&problem.m, &problem.n, &problem.k}) *size = draw_size(random, spec.largest);
   problem.batch = random() % 4 ? 1 : between(random, 2, 5);
+  while (problem.flops() > std::max(2.0, spec.most_flops)) { // two or three of the sizes stay as they are
+    int64_t& size = *sizes[random() % 4];
+    if (size > 1) size = draw_size(random, std::max<int64_t>(1, size / 4));
+  }
   problem.epilogue.clear();
   if (problem.d == Type::i32) return;
   std::vector<EpilogueOp> ops;
@@ -152,12 +175,16 @@ std::optional<Config> draw_config(const Template& source, const Problem& problem
 std::vector<Sample> draw_samples(const SampleSpec& spec) {
   Random random(spec.seed);
   std::vector<Cell> cells = all_cells(spec);
-  shuffle(cells, random);
   std::vector<Sample> samples;
-  for (const Cell& cell : cells) {
-    if (spec.count && samples.size() == spec.count) break;
-    if (auto sample = draw(cell, spec, random)) samples.push_back(std::move(*sample));
-  }
+  size_t before;
+  do { // with a count, all cells in turn, in another order each time
+    before = samples.size();
+    shuffle(cells, random);
+    for (const Cell& cell : cells) {
+      if (spec.count && samples.size() == spec.count) break;
+      if (auto sample = draw(cell, spec, random)) samples.push_back(std::move(*sample));
+    }
+  } while (samples.size() > before && samples.size() < spec.count);
   return samples;
 }
 

@@ -19,9 +19,10 @@ struct SampleSpec {
   std::vector<std::string> archs;
   std::vector<std::string> templates; ///< names; empty: all
   uint64_t seed = 1;
-  size_t count = 0;  ///< so many at random; 0: all cells
-  size_t each = 1;   ///< samples per cell
+  size_t count = 0;       ///< so many, spread evenly over archs, templates and types of A; 0: every cell
+  size_t each = 1;        ///< samples per cell, without a count
   int64_t largest = 3000; ///< size of M, N and K
+  double most_flops = 1e300; ///< of one problem, for those who run them
   bool defaults = false;  ///< the default config of the whole space instead of a random one of the template
 };
 
@@ -33,6 +34,6 @@ std::vector<Sample> draw_samples(const SampleSpec&);
 /// A legal config, at random; nothing when none was found.
 std::optional<Config> draw_config(const Template&, const Problem&, const Device&, std::mt19937_64&);
 /// Sizes, batch and epilogue, at random; types and layout are kept.
-void draw_shape(Problem&, int64_t largest, std::mt19937_64&);
+void draw_shape(Problem&, const SampleSpec&, std::mt19937_64&);
 
 } // namespace deepgen

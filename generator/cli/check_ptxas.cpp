@@ -1,5 +1,6 @@
 // check-ptxas: compiles a random sample of candidates for GPU archs, as a build would, and says what became of them.
 #include "base/error.h"
+#include "base/files.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/isolate.h"
 #include "generator/compile.h"
@@ -28,10 +29,11 @@ struct CheckOptions {
   size_t jobs = std::max(1u, std::thread::hardware_concurrency());
   double largest_share = 0.25, timeout = 120;
   bool verbose = false;
+  std::string keep; ///< folder for the kernel files of what compiles
 };
 
 struct Outcome {
-  std::string status, detail; ///< "ok", "rejected" by the gate, "failed"
+  std::string status, detail; ///< "ok", "rejected" by the gate, "failed"; why, or what the kernel takes
   double seconds = 0;         ///< CPU time of main and awkward kernel, ptxas included
 };
 
@@ -45,13 +47,32 @@ double cpu_seconds() {
   return total;
 }
 
-Outcome compile_sample(const Sample& s, double timeout) {
+std::string resources(const Kernel& kernel) {
+  std::string text = std::to_string(kernel.code.size()) + " bytes of code";
+  for (const Launch& l : kernel.launches) text += ", " + l.entry + " " + std::to_string(l.registers) + " registers";
+  for (const std::string& warning : kernel.warnings) text += ", " + warning;
+  return text;
+}
+
+/// "00012-mma_sync+reduce-f16.f16.f32.dgk": what is known of a file, for those who count.
+std::string file_name(size_t index, const KernelFile& file, const Kernel& main) {
+  char number[32];
+  std::snprintf(number, sizeof number, "%05zu-", index);
+  const Problem& p = file.problem;
+  return number + file.choice.template_name + (main.launches.size() > 1 ? "+reduce-" : "-") + to_string(p.a) + "." +
+         to_string(p.b) + "." + to_string(p.d) + ".dgk";
+}
+
+Outcome compile_sample(const Sample& s, size_t index, const CheckOptions& o) {
   const Isolated isolated = run_isolated(
       [&] {
         const KernelFile file = compile_candidate(s.problem, s.arch, s.choice, true, false);
-        return Json{file.status, file.detail, cpu_seconds()}.dump();
+        const double seconds = cpu_seconds();
+        const Kernel* main = file.find("main");
+        if (main && !o.keep.empty()) write_if_changed(o.keep + "/" + file_name(index, file, *main), file.serialize());
+        return Json{file.status, main ? resources(*main) : file.detail, seconds}.dump();
       },
-      timeout);
+      o.timeout);
   if (!isolated.failure.empty()) return {"failed", isolated.failure + ": " + isolated.errors};
   const Json json = Json::parse(isolated.result);
   Outcome outcome{json[0], json[1], json[2]};
@@ -94,7 +115,7 @@ std::vector<Outcome> compile_all(const std::vector<Sample>& samples, const Check
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(1);
       for (size_t i = w; i < samples.size(); i += o.jobs) {
-        const Outcome r = compile_sample(samples[i], o.timeout);
+        const Outcome r = compile_sample(samples[i], i, o);
         std::fprintf(results, "%s\n", Json{i, r.status, r.detail, r.seconds}.dump().c_str());
       }
       std::fflush(results);
@@ -107,23 +128,27 @@ std::vector<Outcome> compile_all(const std::vector<Sample>& samples, const Check
 
 struct Row {
   size_t ok = 0, rejected = 0, failed = 0;
-  double seconds = 0, longest = 0;
+  std::vector<double> seconds; ///< without those that failed
 
   void add(const Outcome& outcome) {
     ++(outcome.status == "ok" ? ok : outcome.status == "rejected" ? rejected : failed);
-    seconds += outcome.status == "failed" ? 0 : outcome.seconds;
-    longest = std::max(longest, outcome.seconds);
+    if (outcome.status != "failed") seconds.push_back(outcome.seconds);
   }
   size_t count() const { return ok + rejected + failed; }
-  double mean() const { return seconds / double(std::max<size_t>(1, ok + rejected)); }
+  double quantile(double share) const {
+    if (seconds.empty()) return 0;
+    std::vector<double> sorted = seconds;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[size_t(share * double(sorted.size() - 1) + 0.5)];
+  }
   double rejected_share() const { return double(rejected) / double(count()); }
 };
 
 void print_rows(const char* first, const std::map<std::string, Row>& rows) {
-  std::printf("%-12s %8s %8s %8s %8s  %s\n", first, "samples", "compiled", "rejected", "failed", "CPU s: mean, longest");
+  std::printf("%-12s %8s %8s %8s %8s  %s\n", first, "samples", "compiled", "rejected", "failed", "CPU s: median, 95 %, longest");
   for (const auto& [name, row] : rows)
-    std::printf("%-12s %8zu %8zu %8zu %8zu  %.2f %.2f\n", name.c_str(), row.count(), row.ok, row.rejected, row.failed,
-                row.mean(), row.longest);
+    std::printf("%-12s %8zu %8zu %8zu %8zu  %.2f %.2f %.2f\n", name.c_str(), row.count(), row.ok, row.rejected,
+                row.failed, row.quantile(0.5), row.quantile(0.95), row.quantile(1));
 }
 
 void print_sample(const Sample& s, const Outcome& outcome) {
@@ -143,8 +168,7 @@ int check(const CheckOptions& o) {
     by_template[samples[i].choice.template_name].add(outcomes[i]);
     by_arch[samples[i].arch].add(outcomes[i]);
     by_types[to_string(p.a) + " " + to_string(p.b) + " " + to_string(p.d)].add(outcomes[i]);
-    if (outcomes[i].status == "failed" || (o.verbose && outcomes[i].status == "rejected"))
-      print_sample(samples[i], outcomes[i]);
+    if (outcomes[i].status == "failed" || o.verbose) print_sample(samples[i], outcomes[i]);
   }
   std::printf("%s, seed %llu\n", ptxas_version().c_str(), static_cast<unsigned long long>(o.spec.seed));
   print_rows("template", by_template);
@@ -169,17 +193,21 @@ void add_check_ptxas_command(CLI::App& app, CliContext& context) {
   CLI::App* c = app.add_subcommand("check-ptxas", "compile a random sample of GPU candidates, and say what became of them");
   c->add_option("--arch", o->spec.archs, "archs")->capture_default_str();
   c->add_option("--template", o->spec.templates, "templates; all if absent");
-  c->add_option("--count", o->spec.count, "samples; 0: one for each template, arch, types and layout")->capture_default_str();
+  c->add_option("--count", o->spec.count, "samples, spread over templates, archs and types of A; 0: one for each with each layout")->capture_default_str();
   c->add_option("--each", o->spec.each, "samples for each template, arch, types and layout")->capture_default_str();
   c->add_option("--seed", o->spec.seed, "of the sample")->capture_default_str();
   c->add_option("--largest", o->spec.largest, "largest size of M, N and K")->capture_default_str()->check(CLI::PositiveNumber);
+  c->add_option("--most-flops", o->spec.most_flops, "operations of one problem: for those who run what is kept")
+      ->check(CLI::PositiveNumber);
+  c->add_option("--keep", o->keep, "write a kernel file of each sample that compiles here, for `deepgen-measure verify`");
   c->add_option("--jobs", o->jobs, "compilations at a time")->capture_default_str()->check(CLI::PositiveNumber);
   c->add_option("--max-rejected", o->largest_share, "share of a template's samples that may spill")->capture_default_str();
   c->add_option("--timeout", o->timeout, "seconds for one candidate")->capture_default_str();
   c->add_flag("--defaults", o->spec.defaults, "compile default configs instead of random ones");
-  c->add_flag("--verbose", o->verbose, "print the rejected ones too");
+  c->add_flag("--verbose", o->verbose, "print every sample, not only those that fail");
   c->footer("Fails when a config that its template calls legal does not compile, or too many are rejected.\n"
-            "Example:\n  deepgen check-ptxas --count 100 --arch sm_90a --template gemv");
+            "Example:\n  deepgen check-ptxas --count 100 --arch sm_90a --template gemv\n"
+            "  scripts/gpu-verify.sh checks on a GPU what --keep writes.");
   c->callback([o, &context] { context.status = check(*o); });
 }
 

@@ -3,6 +3,7 @@
 #include "generator/space.h"
 
 #include <gtest/gtest.h>
+#include <map>
 #include <set>
 
 namespace deepgen {
@@ -40,6 +41,28 @@ TEST(Sample, TheSeedDecides) {
   EXPECT_EQ(first.size(), 20u);
   EXPECT_EQ(first, texts(draw_samples(spec)));
   EXPECT_NE(first, texts(draw_samples(other)));
+}
+
+TEST(Sample, ACountIsReachedWithBoundedWorkAndLargeSizes) {
+  SampleSpec spec = spec_of(3);
+  spec.archs = {"sm_90a"};
+  spec.count = 600; // of fewer cells
+  spec.most_flops = 4e9;
+  const std::vector<Sample> samples = draw_samples(spec);
+  EXPECT_EQ(samples.size(), 600u);
+  int64_t largest = 0;
+  size_t batched = 0;
+  std::map<Type, size_t> types;
+  for (const Sample& s : samples) {
+    EXPECT_LE(s.problem.flops(), 4e9) << s.problem.key();
+    largest = std::max({largest, s.problem.m, s.problem.n, s.problem.k});
+    batched += s.problem.batch > 1;
+    ++types[s.problem.a];
+  }
+  EXPECT_GE(largest, 2900);
+  EXPECT_GE(batched, 60u);
+  EXPECT_EQ(types.size(), 8u);
+  for (const auto& [type, count] : types) EXPECT_GE(count, 50u) << to_string(type);
 }
 
 } // namespace
