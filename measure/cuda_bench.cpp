@@ -19,13 +19,14 @@ namespace {
 
 constexpr int64_t kMostSets = 1024, kMostLaunches = 1024;
 constexpr double kSampleSeconds = 2.5e-3, kLongCall = 5e-3;
-/// In front of each sample: the host enqueues the graph while the device spins.
-constexpr double kDelay = 200e-6;
+constexpr double kLongestSample = 0.1, kFullSample = 0.8 * kSampleSeconds;
+/// In front of each sample: the host enqueues the graph while the device spins. Doubled for a graph that
+/// takes longer.
+constexpr double kDelay = 200e-6, kLongestDelay = 5e-3;
+constexpr int kAttempts = 4; ///< at a sample whose graph came too late
 constexpr double kHeatWindow = 0.1, kHeatLimit = 3, kSteady = 0.005;
 constexpr size_t kSteadyWindows = 5;
 constexpr double kCool = 0.2;
-/// An arm that is this much slower than the first one is shown to be so by single launches.
-constexpr double kFarSlower = 5;
 constexpr double kStartSeconds = 120;
 constexpr int64_t kAlign = 1024;
 
@@ -41,14 +42,18 @@ int64_t bytes_of(const Array& x) { return x.rows * x.columns * x.batch * size_of
 
 } // namespace
 
-RingSize ring_size(int64_t bytes, int64_t cache, int64_t memory, double seconds) {
-  RingSize r;
-  r.sets = std::clamp((3 * cache + bytes - 1) / bytes, int64_t(2), kMostSets);
-  r.sets = std::clamp(memory / bytes, int64_t(1), r.sets);
-  if (seconds >= kLongCall) return r;
-  const auto filling = int64_t(std::ceil(kSampleSeconds / std::max(seconds, 1e-7)));
-  r.launches = std::min(std::max(filling, r.sets), kMostLaunches);
-  return r;
+int64_t ring_sets(int64_t bytes, int64_t cache, int64_t memory) {
+  const int64_t wanted = std::clamp((3 * cache + bytes - 1) / bytes, int64_t(2), kMostSets);
+  return std::clamp(memory / bytes, int64_t(1), wanted);
+}
+
+int64_t ring_launches(int64_t sets, double seconds) {
+  if (seconds >= kLongCall) return 1;
+  const auto launches_for = [&](double sample) {
+    return int64_t(std::ceil(sample / std::max(seconds, 1e-7)));
+  };
+  const int64_t turns = std::min((launches_for(kSampleSeconds) + sets - 1) / sets, kMostLaunches / sets);
+  return std::min(std::max(turns, int64_t(1)) * sets, launches_for(kLongestSample));
 }
 
 int64_t set_bytes(const Problem& p, int64_t workspace) {
@@ -69,7 +74,7 @@ public:
     check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
     check(driver()->cuEventCreate(&begin_, 0), "creating an event");
     check(driver()->cuEventCreate(&end_, 0), "creating an event");
-    size_.sets = ring_size(set_bytes(p, workspace), cache_, int64_t(double(free) * 0.7), kLongCall).sets;
+    sets_.resize(size_t(ring_sets(set_bytes(p, workspace), cache_, int64_t(double(free) * 0.7))));
     fill(seed);
   }
   const Context& context() const override { return context_; }
@@ -78,20 +83,11 @@ public:
   const CallOperands& operands() const override { return sets_.front(); }
 
   Sampler sampler(const Enqueue& enqueue) {
-    const double once = time_once(enqueue);
-    if (size_.launches == 0) {
-      first_seconds_ = once;
-      size_.launches = ring_size(set_bytes(problem_, workspace_), cache_, int64_t(1) << 62, once).launches;
-    }
-    const int64_t launches = once > kFarSlower * first_seconds_ ? 1 : size_.launches;
-    auto graph = std::make_shared<Graph>(context_.stream(), [&] {
-      for (int64_t i = 0; i < launches; ++i) enqueue(sets_[size_t(i % size_.sets)], context_.stream());
-    });
-    // A graph does not keep the code that it launches: `enqueue` owns it, and lives as long.
-    std::function<Sample()> replay = [this, graph, enqueue, launches] { return sample(*graph, launches); };
-    if (!heater_) heater_ = replay;
-    return {replay, launches};
+    return sampler(int64_t(sets_.size()),
+                   [=, this](int64_t set) { enqueue(sets_[size_t(set)], context_.stream()); });
   }
+  /// Reads `bytes` from a ring of its own.
+  Sampler reader(int64_t bytes, uint64_t seed);
 
   /// Replays the first arm's graph until the clock is steady.
   void settle() {
@@ -100,7 +96,7 @@ public:
     while (wall_seconds() - start < kHeatLimit) {
       const double window = wall_seconds();
       double clock = 0;
-      while (wall_seconds() - window < kHeatWindow) clock = heater_().megahertz;
+      while (wall_seconds() - window < kHeatWindow) clock = sample(*heater_).megahertz;
       clocks.push_back(clock);
       if (clocks.size() > kSteadyWindows) clocks.pop_front();
       const auto [low, high] = std::minmax_element(clocks.begin(), clocks.end());
@@ -119,24 +115,47 @@ private:
     return double(milliseconds) * 1e-3;
   }
 
+  using EnqueueSet = std::function<void(int64_t set)>;
+  struct Replay {
+    EnqueueSet enqueue; ///< a graph does not keep the code that it launches: this owns it
+    int64_t launches;
+    Graph graph;
+    double delay = kDelay;
+    Replay(const EnqueueSet& e, int64_t sets, int64_t count, Stream stream)
+        : enqueue(e), launches(count), graph(stream, [&] {
+            for (int64_t i = 0; i < count; ++i) enqueue(i % sets);
+          }) {}
+  };
+
+  Sampler sampler(int64_t sets, const EnqueueSet& enqueue) {
+    const auto make = [&](int64_t launches) {
+      return std::make_shared<Replay>(enqueue, sets, launches, context_.stream());
+    };
+    auto replay = make(ring_launches(sets, time_once(sets, enqueue)));
+    const double seconds = sample(*replay).seconds; // less than a single launch seemed to take
+    if (seconds * double(replay->launches) < kFullSample && ring_launches(sets, seconds) > replay->launches)
+      replay = make(ring_launches(sets, seconds));
+    if (!heater_) heater_ = replay;
+    return {[this, replay] { return sample(*replay); }, replay->launches};
+  }
+
   /// The second of two calls: the first one may load code.
-  double time_once(const Enqueue& enqueue) {
-    enqueue(sets_.front(), context_.stream());
+  double time_once(int64_t sets, const EnqueueSet& enqueue) {
+    enqueue(0);
     context_.synchronize();
     tools_.spin(reading_.address(), kDelay);
     check(driver()->cuEventRecord(begin_, context_.stream()), "recording an event");
-    enqueue(sets_.back(), context_.stream());
+    enqueue(sets - 1);
     check(driver()->cuEventRecord(end_, context_.stream()), "recording an event");
     return elapsed();
   }
 
-  Sample sample(const Graph& graph, int64_t launches) {
-    tools_.spin(reading_.address(), kDelay);
-    check(driver()->cuEventRecord(begin_, context_.stream()), "recording an event");
-    graph.launch(context_.stream());
-    check(driver()->cuEventRecord(end_, context_.stream()), "recording an event");
+  Sample sample(Replay& replay) {
     Sample s;
-    s.seconds = elapsed() / double(launches);
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      s = sample_once(replay);
+      if (s.clean) break;
+    }
     ClockReading r;
     check(driver()->cuMemcpyDtoH(&r, reading_.address(), sizeof r), "reading the clock");
     if (r.nanoseconds) s.megahertz = double(r.cycles) * 1e3 / double(r.nanoseconds);
@@ -147,6 +166,21 @@ private:
     return s;
   }
 
+  /// Not clean when the graph may have come after the delay was over: the device's waiting for it was timed
+  /// then.
+  Sample sample_once(Replay& replay) {
+    const double start = wall_seconds();
+    tools_.spin(reading_.address(), replay.delay);
+    check(driver()->cuEventRecord(begin_, context_.stream()), "recording an event");
+    replay.graph.launch(context_.stream());
+    Sample s;
+    s.clean = wall_seconds() - start < replay.delay;
+    check(driver()->cuEventRecord(end_, context_.stream()), "recording an event");
+    s.seconds = elapsed() / double(replay.launches);
+    if (!s.clean) replay.delay = std::min(2 * replay.delay, kLongestDelay);
+    return s;
+  }
+
   Problem problem_;
   int64_t cache_, workspace_;
   Context context_;
@@ -154,21 +188,19 @@ private:
   std::optional<Nvml> nvml_;
   Memory reading_;
   Event begin_ = nullptr, end_ = nullptr;
-  RingSize size_{2, 0};
-  double first_seconds_ = 0;
   std::vector<Memory> memory_;
   std::vector<CallOperands> sets_;
-  std::function<Sample()> heater_; ///< the first arm
+  std::shared_ptr<Replay> heater_;
 };
 
 void Bench::Open::fill(uint64_t seed) {
   const Problem& p = problem_;
   const Scalars s = scalars_of(p);
-  sets_.resize(size_t(size_.sets));
+  const auto sets = int64_t(sets_.size());
   const auto ring = [&](Array shape, Array CallOperands::*operand, Operand what) {
     const int64_t pitch = round_up(bytes_of(shape));
-    memory_.emplace_back(size_t(pitch * size_.sets));
-    for (int64_t i = 0; i < size_.sets; ++i) {
+    memory_.emplace_back(size_t(pitch * sets));
+    for (int64_t i = 0; i < sets; ++i) {
       shape.data = memory_.back().address() + uint64_t(i * pitch);
       sets_[size_t(i)].*operand = shape;
       tools_.fill(shape, values_of(p, what, seed + uint64_t(i)));
@@ -181,7 +213,7 @@ void Bench::Open::fill(uint64_t seed) {
   if (p.has(EpilogueOp::residual)) ring(side, &CallOperands::residual, Operand::residual);
   if (p.has(EpilogueOp::multiply)) ring(side, &CallOperands::multiplier, Operand::multiplier);
   const int64_t pitch = round_up(workspace_);
-  memory_.emplace_back(size_t(pitch * size_.sets));
+  memory_.emplace_back(size_t(pitch * sets));
   CallOperands shared;
   shared.bias = vector(EpilogueOp::bias, p.epilogue_type(), p.n, values_of(p, Operand::bias, seed));
   shared.bias_row =
@@ -193,7 +225,7 @@ void Bench::Open::fill(uint64_t seed) {
   shared.scale_a = vector(EpilogueOp::scale_a, p.scale_type(), 1, {0, s.scale_a, 0});
   shared.scale_b = vector(EpilogueOp::scale_b, p.scale_type(), 1, {0, s.scale_b, 0});
   shared.scale_d = vector(EpilogueOp::scale_d, p.scale_type(), 1, {0, s.scale_d, 0});
-  for (int64_t i = 0; i < size_.sets; ++i) {
+  for (int64_t i = 0; i < sets; ++i) {
     CallOperands& x = sets_[size_t(i)];
     shared.a = x.a, shared.b = x.b, shared.d = x.d, shared.residual = x.residual,
     shared.multiplier = x.multiplier;
@@ -213,6 +245,23 @@ Address Bench::Open::vector(EpilogueOp op, Type type, int64_t size, const Values
   x.data = memory_.front().address();
   tools_.fill(x, v);
   return x.data;
+}
+
+Sampler Bench::Open::reader(int64_t bytes, uint64_t seed) {
+  struct Buffers {
+    Memory memory, sink;
+  };
+  size_t free = 0, total = 0;
+  check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
+  const int64_t pitch = round_up(bytes), sets = ring_sets(pitch, cache_, int64_t(double(free) * 0.7));
+  auto buffers = std::make_shared<Buffers>(Buffers{Memory(size_t(sets * pitch)), Memory(16)});
+  Array all = matrix(Type::f32, sets, pitch / size_of(Type::f32), 1);
+  all.data = buffers->memory.address();
+  tools_.fill(all, {seed, 0, 1});
+  return sampler(sets, [=, this](int64_t set) {
+    tools_.read_all(buffers->memory.address() + uint64_t(set * pitch), size_t(bytes),
+                    buffers->sink.address());
+  });
 }
 
 Bench::Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed)
@@ -238,6 +287,19 @@ Arm Bench::kernel_arm(const std::string& name, const Kernel& kernel) {
     auto loaded = std::make_shared<LoadedKernel>(kernel, ring.context());
     return [loaded](const CallOperands& x, Stream stream) { loaded->enqueue(x, stream); };
   });
+}
+
+int64_t Bench::read_bytes() const {
+  const Problem& p = problem_;
+  const int64_t bytes = p.batch * p.k * std::max(p.m * size_of(p.a), p.n * size_of(p.b));
+  return (bytes + 15) / 16 * 16; // it is read in words of that
+}
+
+Arm Bench::read_arm() {
+  Arm a;
+  a.name = "read";
+  a.make_sampler = [this] { return open().reader(read_bytes(), seed_); };
+  return a;
 }
 
 void Bench::complete(RaceOptions& options) {

@@ -16,13 +16,12 @@ namespace deepgen::cuda {
 
 class Toolbox;
 
-/// How many sets of operands, and launches in a sample.
-struct RingSize {
-  int64_t sets = 2, launches = 1;
-};
-/// Sets for three times the cache, 2 to 1024, no more than fit into `memory`; launches for 2.5 ms and at
-/// least as many as there are sets, up to 1024; 1 when one takes 5 ms or more.
-RingSize ring_size(int64_t set_bytes, int64_t cache, int64_t memory, double seconds);
+/// Sets of operands for three times the cache: 2 to 1024, but no more than fit into `memory`.
+int64_t ring_sets(int64_t set_bytes, int64_t cache, int64_t memory);
+/// Launches in a sample: whole turns of the ring, so that no sample finds in the caches what the one before
+/// it left; enough for 2.5 ms, as far as 1024 launches do. One when it takes 5 ms; fewer than a turn where
+/// that would take 0.1 s.
+int64_t ring_launches(int64_t sets, double seconds);
 
 /// The bytes that a call touches: a set of operands, with `workspace`.
 int64_t set_bytes(const Problem&, int64_t workspace);
@@ -42,6 +41,10 @@ public:
   Arm arm(const std::string& name, std::function<Enqueue(Ring&)> prepare);
 
   Ring& ring(); ///< for use in a worker; opened when first needed
+  /// Reads a buffer of `read_bytes()`, the size of the larger of A and B, from a ring of its own: what the
+  /// memory gives at best for an operand of that size.
+  Arm read_arm();
+  int64_t read_bytes() const;
   /// Fills in what a race on this device needs: pre-heating, and time for the start.
   void complete(RaceOptions& options);
 

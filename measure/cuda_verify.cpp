@@ -228,11 +228,13 @@ const Verifier::Product& Verifier::product_of(const Problem& p, const CallCase& 
 }
 
 Verdict Verifier::verify(const Kernel& kernel, const std::function<void(const std::string&)>& before) {
-  before("loading");
+  before(loading);
   const LoadedKernel loaded(kernel, context_);
   const Enqueue enqueue = [&](const CallOperands& x, Stream stream) { loaded.enqueue(x, stream); };
   Verdict worst;
   for (const CallCase& c : call_cases(kernel.problem)) {
+    before(reference);
+    product_of(kernel.problem, c);
     before(c.name);
     Verdict one = verify_call(kernel, enqueue, c);
     if (one.status != "ok") {

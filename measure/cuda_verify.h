@@ -36,8 +36,9 @@ std::vector<int64_t> checked_blocks(const Problem&, uint64_t seed);
 class Verifier {
 public:
   Verifier(const Context& context, const Toolbox& tools, uint64_t seed);
-  /// `before` is called with the case's name ahead of each. A DriverError from a call of the kernel passes
-  /// through.
+  static constexpr const char *loading = "loading", *reference = "computing the reference";
+  /// `before` is called with the case's name ahead of each, and with these two ahead of what they say. A
+  /// DriverError from a call of the kernel passes through.
   Verdict verify(const Kernel& kernel, const std::function<void(const std::string&)>& before);
 
   /// One case of something else that computes the problem, called as `enqueue` does.

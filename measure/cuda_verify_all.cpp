@@ -17,14 +17,16 @@ namespace deepgen::cuda {
 namespace {
 
 /// Creating a context and compiling the measurement's own kernels may take long on a machine with many GPUs.
-constexpr double kStartSeconds = 120;
+constexpr double kStartSeconds = 120, kPrepareSeconds = 60;
 
 Verdict verify_file(const KernelFile& file, Verifier& verifier, double limit, Channel& channel) {
   Verdict worst;
   for (const Kernel& kernel : file.kernels) {
     const double call = call_limit(kernel.problem, limit);
     const auto before = [&](const std::string& name) {
-      channel.step(kernel.role + " kernel, case '" + name + "'", call);
+      const bool calls = name != Verifier::loading && name != Verifier::reference;
+      channel.step(kernel.role + " kernel, " + (calls ? "case '" + name + "'" : name),
+                   calls ? call : std::max(call, kPrepareSeconds));
     };
     Verdict one;
     try {

@@ -4,6 +4,7 @@
 #include "measure/candidates.h"
 #include "measure/cuda_bench.h"
 #include "measure/cuda_vendor.h"
+#include "measure/finals.h"
 #include "measure/run.h"
 #include "measure/statistics.h"
 #include "measure/verify.h"
@@ -16,7 +17,6 @@ namespace deepgen {
 namespace {
 
 constexpr size_t kFinalists = 4;
-constexpr int kFewestRounds = 11, kMostRounds = 60;
 constexpr double kCleanEnough = 0.5, kCleanEnoughOnGpu = 0.8;
 
 /// A record of an earlier log, and its kernel.
@@ -122,63 +122,9 @@ void fill(Record& record, const ArmResult& result, const ArmResult& anchor, uint
     record.status = result.failure, record.detail = "while it was timed: " + result.detail;
 }
 
-/// Results of the finalists in order, and of more arms: the anchor again, which gives the noise, and the vendor's best.
-struct Timed {
-  std::vector<ArmResult> all, finalists;
-  ArmResult again, vendor;
-  size_t anchor = 0; ///< among the finalists; their count when none could be timed
-};
-
-/// What the finalists and the vendor are timed with on this kind of device.
-struct Field {
-  std::function<Arm(const std::string&, const Kernel&)> kernel_arm;
-  std::vector<Arm> vendor_arms;
-  std::function<void(RaceOptions&)> complete = [](RaceOptions&) {};
-};
-
-Timed time_against(size_t anchor, const Selection& selection, const Field& field, RaceOptions options,
-                   Progress& progress) {
-  const std::vector<Finalist>& finalists = selection.finalists();
-  std::vector<Arm> arms;
-  for (const Finalist& f : finalists)
-    arms.push_back(field.kernel_arm(f.record.choice.text(), f.kernel()));
-  arms.push_back(field.kernel_arm("the anchor again", finalists[anchor].kernel()));
-  arms.insert(arms.end(), field.vendor_arms.begin(), field.vendor_arms.end());
-  Timed t;
-  t.all = full_race(arms, kFewestRounds, kMostRounds, options, progress);
-  t.finalists.assign(t.all.begin(), t.all.begin() + std::ptrdiff_t(finalists.size()));
-  t.again = t.all[finalists.size()];
-  t.anchor = anchor_of(t.finalists);
-  if (t.anchor == finalists.size())
-    return t;
-  const auto ratio = [&](const ArmResult& r) {
-    return r.timed() ? median(log_ratios(r, t.finalists[t.anchor])) : 1e30;
-  };
-  for (size_t i = finalists.size() + 1; i < t.all.size(); ++i)
-    if (i == finalists.size() + 1 || ratio(t.all[i]) < ratio(t.vendor))
-      t.vendor = t.all[i];
-  return t;
-}
-
-/// Again where the anchor failed while it was timed: the noise is the next one's, against itself.
-Timed time(const Selection& selection, const Field& field, const PlayoffCommand& command, Progress& progress) {
-  const std::vector<Finalist>& finalists = selection.finalists();
-  RaceOptions options;
-  options.deadline = wall_seconds() + command.options.seconds;
-  options.call_seconds = call_limit(finalists.front().file.problem, command.options.call_seconds);
-  options.seed = command.options.seed;
-  field.complete(options);
-  for (size_t anchor = 0;;) {
-    Timed t = time_against(anchor, selection, field, options, progress);
-    if (t.anchor <= anchor || t.anchor == finalists.size())
-      return t;
-    anchor = t.anchor;
-  }
-}
-
 /// What was timed, and what the log says about where.
 struct Outcome {
-  Timed timed;
+  FinalsResult timed;
   std::optional<std::string> vendor; ///< its name when it was timed
   std::string vendor_note;           ///< how its time is to be read
   std::function<Json(const std::string& anchor)> environment;
@@ -193,6 +139,26 @@ int64_t workspace_of(const Selection& selection) {
   return workspace;
 }
 
+Field field_of(const Selection& selection,
+               const std::function<Arm(const std::string& name, const Kernel&)>& arm_of) {
+  Field field;
+  field.finalists = selection.finalists().size();
+  field.arm = [&selection, arm_of](size_t i, const std::string& name) {
+    const Finalist& f = selection.finalists()[i];
+    return arm_of(name.empty() ? f.record.choice.text() : name, f.kernel());
+  };
+  return field;
+}
+
+/// The time budget starts here.
+RaceOptions race_options(const Problem& problem, const PlayoffCommand& command) {
+  RaceOptions options;
+  options.deadline = wall_seconds() + command.options.seconds;
+  options.call_seconds = call_limit(problem, command.options.call_seconds);
+  options.seed = command.options.seed;
+  return options;
+}
+
 Outcome time_on_cpu(const Selection& selection, const Device& device, const PlayoffCommand& command,
                     Progress& progress) {
   const Problem& problem = selection.finalists().front().file.problem;
@@ -200,10 +166,9 @@ Outcome time_on_cpu(const Selection& selection, const Device& device, const Play
   if (!vendor && command.options.vendor)
     progress.summary("no OpenBLAS here, so no vendor baseline; install libopenblas0 for one");
   const TimingOperands operands(problem, workspace_of(selection), command.options.seed);
-  Field field;
-  field.kernel_arm = [&](const std::string& name, const Kernel& kernel) {
+  Field field = field_of(selection, [&](const std::string& name, const Kernel& kernel) {
     return kernel_arm(name, kernel, operands);
-  };
+  });
   Outcome out;
   if (vendor) {
     field.vendor_arms.push_back(vendor_arm(*vendor, problem, operands));
@@ -212,13 +177,13 @@ Outcome time_on_cpu(const Selection& selection, const Device& device, const Play
   progress.live("waiting for the device and for compiles to end");
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
   const Turn quiet = Turn::quiet_turn();
-  out.timed = time(selection, field, command, progress);
+  out.timed = run_finals(field, race_options(problem, command), progress);
   out.environment = [device](const std::string& anchor) { return environment(device, anchor); };
   return out;
 }
 
 /// For each finalist, the vendor's best time in units of its own, from the same rounds.
-Json vendor_ratios(const Selection& selection, const Timed& t, uint64_t seed) {
+Json vendor_ratios(const Selection& selection, const FinalsResult& t, uint64_t seed) {
   Json ratios = Json::array();
   for (size_t i = 0; i < t.finalists.size(); ++i) {
     if (!t.vendor.timed() || !t.finalists[i].timed())
@@ -243,11 +208,10 @@ Outcome time_on_gpu(const Selection& selection, const Device& device, const Play
     progress.summary("another process computes on the device (" + std::to_string(around.other_processes) +
                      "), so nothing is decided");
   cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed);
-  Field field;
-  field.kernel_arm = [&](const std::string& name, const Kernel& kernel) {
+  Field field = field_of(selection, [&](const std::string& name, const Kernel& kernel) {
     return bench.kernel_arm(name, kernel);
-  };
-  field.complete = [&](RaceOptions& o) { bench.complete(o); };
+  });
+  field.read_arm = bench.read_arm();
   cuda::Vendor vendor;
   vendor.why_not = "not asked for";
   if (command.options.vendor) {
@@ -262,8 +226,10 @@ Outcome time_on_gpu(const Selection& selection, const Device& device, const Play
     out.vendor = vendor.name;
   out.vendor_note = "best of " + std::to_string(field.vendor_arms.size()) + " algorithms" +
                     (vendor.plan.text().empty() ? "" : "; " + vendor.plan.text());
-  out.timed = time(selection, field, command, progress);
-  out.environment = [&selection, device, around, vendor, timed = out.timed,
+  RaceOptions options = race_options(problem, command);
+  bench.complete(options);
+  out.timed = run_finals(field, options, progress);
+  out.environment = [&selection, device, around, vendor, timed = out.timed, bytes = bench.read_bytes(),
                      seed = command.options.seed](const std::string& anchor) {
     Json json = cuda::environment(device, anchor, around, timed.all);
     json["vendor"] = {{"name", vendor.name},
@@ -271,6 +237,8 @@ Outcome time_on_gpu(const Selection& selection, const Device& device, const Play
                       {"algorithms", vendor.algorithms.size()},
                       {"epilogue", vendor.plan.text()},
                       {"ratios", vendor_ratios(selection, timed, seed)}};
+    if (timed.read.timed())
+      json["read"] = {{"bytes", bytes}, {"seconds", summarize(timed.read, timed.read, seed).seconds}};
     return json;
   };
   out.clean_enough = kCleanEnoughOnGpu;
@@ -322,7 +290,7 @@ void playoff(const PlayoffCommand& command) {
     return;
   }
   const Outcome outcome = (device.is_cpu() ? time_on_cpu : time_on_gpu)(selection, device, command, progress);
-  const Timed& timed = outcome.timed;
+  const FinalsResult& timed = outcome.timed;
   const bool any = timed.anchor < finalists.size();
   for (size_t i = 0; i < finalists.size(); ++i) {
     log.records.push_back(finalists[i].record);

@@ -5,6 +5,7 @@
 #include "measure/cuda_values.h"
 #include "measure/cuda_vendor.h"
 #include "measure/cuda_verify.h"
+#include "measure/finals.h"
 
 #include <gtest/gtest.h>
 
@@ -127,19 +128,30 @@ TEST(CudaValues, IntegersFillTheirRange) {
   EXPECT_NE(values_of(problem(Type::i8, Type::i32, 8, 8, 8), Operand::b, 1).seed, v.seed);
 }
 
-TEST(CudaBench, TheRingIsLargerThanTheCacheAndSamplesAreLong) {
+TEST(CudaBench, TheRingIsLargerThanTheCache) {
   constexpr int64_t kCache = int64_t(50) << 20, kMemory = int64_t(80) << 30;
-  const RingSize large = ring_size(int64_t(1) << 30, kCache, kMemory, 1e-3);
-  EXPECT_EQ(large.sets, 2);
-  EXPECT_EQ(large.launches, 3);
-  const RingSize middle = ring_size(int64_t(6) << 20, kCache, kMemory, 10e-6);
-  EXPECT_EQ(middle.sets, 25);
-  EXPECT_EQ(middle.launches, 250);
-  const RingSize small = ring_size(20000, kCache, kMemory, 2e-6);
-  EXPECT_EQ(small.sets, 1024);
-  EXPECT_EQ(small.launches, 1024);
-  EXPECT_EQ(ring_size(int64_t(1) << 30, kCache, kMemory, 20e-3).launches, 1);
-  EXPECT_EQ(ring_size(int64_t(60) << 30, kCache, kMemory, 1e-3).sets, 1); // what fits
+  EXPECT_EQ(ring_sets(int64_t(1) << 30, kCache, kMemory), 2);
+  EXPECT_EQ(ring_sets(int64_t(6) << 20, kCache, kMemory), 25);
+  EXPECT_EQ(ring_sets(20000, kCache, kMemory), 1024);
+  EXPECT_EQ(ring_sets(int64_t(60) << 30, kCache, kMemory), 1); // what fits
+}
+
+TEST(CudaBench, SamplesAreLongAndWholeTurnsOfTheRing) {
+  EXPECT_EQ(ring_launches(2, 1e-3), 4);
+  EXPECT_EQ(ring_launches(25, 10e-6), 250);
+  EXPECT_EQ(ring_launches(300, 10e-6), 300);
+  EXPECT_EQ(ring_launches(300, 1e-6), 900); // not 1024
+  EXPECT_EQ(ring_launches(1024, 2e-6), 1024);
+  EXPECT_EQ(ring_launches(2, 20e-3), 1);
+  EXPECT_EQ(ring_launches(1024, 1e-3), 100); // a slow kernel of a small problem
+}
+
+TEST(CudaBench, TheMemoryIsReadAsMuchAsTheLargerInput) {
+  Problem p = problem(Type::bf16, Type::bf16, 1, 4096, 4096);
+  EXPECT_EQ(Bench(p, Device(), 0, 1).read_bytes(), 2 * 4096 * 4096);
+  p.m = 10000;
+  EXPECT_EQ(Bench(p, Device(), 0, 1).read_bytes(), 2 * 10000 * 4096);
+  EXPECT_EQ(Bench(problem(Type::i8, Type::i32, 1, 1, 1), Device(), 0, 1).read_bytes(), 16);
 }
 
 TEST(CudaBench, ASetHoldsEveryMatrixOfACall) {
@@ -150,14 +162,25 @@ TEST(CudaBench, ASetHoldsEveryMatrixOfACall) {
 }
 
 /// A simulated device: samples come from arms that never were kernels.
+Arm simulated(double seconds) {
+  Arm arm;
+  arm.make_sampler = [seconds] { return Sampler{[seconds] { return Sample{seconds, true, 1500}; }, 100}; };
+  return arm;
+}
+
+Arm failing(const char* why) {
+  Arm arm;
+  arm.make_sampler = [why]() -> Sampler { throw std::runtime_error(why); };
+  return arm;
+}
+
+RaceOptions within(double seconds) {
+  RaceOptions options;
+  options.deadline = wall_seconds() + seconds;
+  return options;
+}
+
 TEST(CudaBench, SamplersRaceLikeCalls) {
-  const auto simulated = [](double seconds) {
-    Arm arm;
-    arm.make_sampler = [seconds] { return Sampler{[seconds] { return Sample{seconds, true, 1500}; }, 100}; };
-    return arm;
-  };
-  Arm broken;
-  broken.make_sampler = []() -> Sampler { throw std::runtime_error("CUDA_ERROR_ILLEGAL_ADDRESS"); };
   Arm late = simulated(1e-5);
   late.make_sampler = [count = std::make_shared<int>(0)] {
     return Sampler{[count]() -> Sample {
@@ -166,11 +189,10 @@ TEST(CudaBench, SamplersRaceLikeCalls) {
                    },
                    1};
   };
-  RaceOptions options;
-  options.deadline = wall_seconds() + 20;
   Progress progress("test");
-  const auto r =
-      halving_race({simulated(2e-5), simulated(1e-5), broken, late, simulated(9e-5)}, options, progress);
+  const auto r = halving_race({simulated(2e-5), simulated(1e-5), failing("CUDA_ERROR_ILLEGAL_ADDRESS"), late,
+                               simulated(9e-5)},
+                              within(20), progress);
   EXPECT_NEAR(summarize(r[1], r[0], 1).ratio, 0.5, 1e-9);
   EXPECT_EQ(r[2].failure, "crash");
   EXPECT_EQ(r[2].detail, "CUDA_ERROR_ILLEGAL_ADDRESS");
@@ -178,6 +200,51 @@ TEST(CudaBench, SamplersRaceLikeCalls) {
   EXPECT_EQ(r[3].detail, "CUDA_ERROR_LAUNCH_FAILED");
   EXPECT_TRUE(r[4].dropped);
   EXPECT_EQ(r[1].rounds.begin()->second.megahertz, 1500);
+}
+
+Field field_of(const std::vector<Arm>& finalists) {
+  Field f;
+  f.finalists = finalists.size();
+  f.arm = [finalists](size_t i, const std::string&) { return finalists[i]; };
+  return f;
+}
+
+TEST(Finals, TheVendorHasItsBestAndReadingIsNoContender) {
+  Field f = field_of({simulated(4e-5), simulated(2e-5)});
+  f.vendor_arms = {simulated(5e-5), failing("CUDA_ERROR_LAUNCH_FAILED"), simulated(3e-5), simulated(3.5e-5)};
+  f.read_arm = simulated(1e-5); // faster than all of them
+  Progress progress("test");
+  const FinalsResult r = run_finals(f, within(20), progress);
+  EXPECT_EQ(r.anchor, 0u);
+  ASSERT_EQ(r.finalists.size(), 2u);
+  EXPECT_GE(r.again.rounds.size(), 11u);
+  EXPECT_NEAR(summarize(r.finalists[1], r.finalists[0], 1).ratio, 0.5, 1e-9);
+  EXPECT_NEAR(summarize(r.vendor, r.finalists[1], 1).ratio, 1.5, 1e-9);
+  EXPECT_NEAR(summarize(r.read, r.finalists[0], 1).seconds, 1e-5, 1e-12);
+}
+
+TEST(Finals, AVendorOrAReadArmThatFailsLeavesTheOthersAlone) {
+  Field f = field_of({simulated(4e-5), simulated(2e-5)});
+  f.vendor_arms = {failing("no algorithm")};
+  f.read_arm = failing("not enough device memory");
+  Progress progress("test");
+  const FinalsResult r = run_finals(f, within(20), progress);
+  EXPECT_TRUE(r.finalists[0].timed() && r.finalists[1].timed() && r.again.timed());
+  EXPECT_EQ(r.vendor.detail, "no algorithm");
+  EXPECT_FALSE(r.read.timed());
+  f.vendor_arms.clear();
+  EXPECT_FALSE(run_finals(f, within(20), progress).vendor.timed());
+}
+
+TEST(Finals, TheNextFinalistIsTheAnchorWhereTheFirstFails) {
+  Field f = field_of({failing("CUDA_ERROR_ILLEGAL_ADDRESS"), simulated(2e-5), simulated(1e-5)});
+  f.read_arm = simulated(1e-6);
+  Progress progress("test");
+  const FinalsResult r = run_finals(f, within(20), progress);
+  EXPECT_EQ(r.anchor, 1u);
+  EXPECT_TRUE(r.again.timed());
+  EXPECT_NEAR(summarize(r.again, r.finalists[1], 1).ratio, 1, 1e-9);
+  EXPECT_EQ(run_finals(field_of({failing("a"), failing("b")}), within(20), progress).anchor, 2u);
 }
 
 TEST(CudaVendor, FusesWhatCublasLtHas) {

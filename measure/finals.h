@@ -1,0 +1,35 @@
+// The last rounds of a search: finalists, the anchor a second time, the vendor library and what else is timed
+// for comparison, all interleaved.
+#pragma once
+
+#include "base/kernel.h"
+#include "measure/race.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace deepgen {
+
+/// What runs in the finals on one kind of device.
+struct Field {
+  size_t finalists = 0; ///< the first one is the default, where that is good
+  std::function<Arm(size_t finalist, const std::string& name)> arm; ///< an empty name: its own
+  std::vector<Arm> vendor_arms;
+  std::optional<Arm> read_arm; ///< for the memory's bandwidth
+};
+
+struct FinalsResult {
+  std::vector<ArmResult> all, finalists;
+  ArmResult again;  ///< the anchor: what it differs from itself is noise
+  ArmResult vendor; ///< the best of the vendor's arms
+  ArmResult read;
+  size_t anchor = 0; ///< among the finalists; their count when none could be timed
+};
+
+/// As many rounds as the deadline has room for, but 11 at least. Where the anchor fails while it is timed,
+/// all over again with the next finalist in its place.
+FinalsResult run_finals(const Field&, const RaceOptions&, Progress&);
+
+} // namespace deepgen
