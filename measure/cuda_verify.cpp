@@ -105,7 +105,7 @@ private:
     inputs.push_back({name, std::move(array), v});
     return inputs.back().array.array();
   }
-  void add_vectors(const Problem&, const Toolbox&, uint64_t seed);
+  void add_vectors(const Problem&, const CallCase&, const Toolbox&, uint64_t seed);
   void add_matrices(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
   void add_c(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
 };
@@ -135,18 +135,20 @@ Verifier::Operands::Operands(const Kernel& k, const CallCase& c, const Toolbox& 
   call.clamp_high = epilogue.clamp_high = s.clamp_high;
   epilogue.scale_a = s.scale_a, epilogue.scale_b = s.scale_b, epilogue.scale_d = s.scale_d;
   for (EpilogueOp op : p.epilogue) epilogue.steps[epilogue.step_count++] = int32_t(op);
-  add_vectors(p, tools, seed);
+  add_vectors(p, c, tools, seed);
   add_matrices(k, c, tools, seed);
   add_c(k, c, tools, seed);
 }
 
-void Verifier::Operands::add_vectors(const Problem& p, const Toolbox& tools, uint64_t seed) {
+void Verifier::Operands::add_vectors(const Problem& p, const CallCase& c, const Toolbox& tools,
+                                     uint64_t seed) {
   epilogue.vector_type = int32_t(p.epilogue_type());
   epilogue.scale_type = int32_t(p.scale_type());
   const auto vector = [&](EpilogueOp op, const char* name, Type type, int64_t size,
                           const Values& v) -> Address {
     if (!p.has(op)) return 0;
-    return add(name, GuardedArray(type, shape_of(1, size, size, 1, 0), size_of(type)), v, tools).data;
+    const int64_t offset = c.padded ? size_of(type) : 0;
+    return add(name, GuardedArray(type, shape_of(1, size, size, 1, 0), offset), v, tools).data;
   };
   const auto scalar = [&](EpilogueOp op, const char* name, double value) {
     return vector(op, name, p.scale_type(), 1, {0, value, 0});

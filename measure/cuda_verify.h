@@ -14,7 +14,8 @@ namespace deepgen::cuda {
 /// What one call must get right.
 struct CallCase {
   const char* name;
-  bool padded; ///< gaps between rows and entries, and bases no better aligned than the kernel demands
+  /// Gaps between rows and entries, and bases no better aligned than the kernel demands; vectors as their elements.
+  bool padded;
   double alpha, beta;
   enum C {
     absent,
