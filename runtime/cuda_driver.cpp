@@ -35,7 +35,7 @@ private:
 Driver table;
 std::atomic<const Driver*> loaded{nullptr};
 std::atomic<uint32_t> looked{0};
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t driver_mutex = PTHREAD_MUTEX_INITIALIZER;
 /// initial-exec: a lazily allocated thread-local variable would call malloc inside a call.
 thread_local Result last_error __attribute__((tls_model("initial-exec"))) = success;
 
@@ -69,12 +69,12 @@ const Driver* load() {
 
 const Driver* driver() {
   if (looked.load(std::memory_order_acquire)) return loaded.load(std::memory_order_relaxed);
-  pthread_mutex_lock(&mutex);
+  pthread_mutex_lock(&driver_mutex);
   if (!looked.load(std::memory_order_relaxed)) {
     loaded.store(load(), std::memory_order_relaxed);
     looked.store(1, std::memory_order_release);
   }
-  pthread_mutex_unlock(&mutex);
+  pthread_mutex_unlock(&driver_mutex);
   return loaded.load(std::memory_order_relaxed);
 }
 

@@ -7,8 +7,8 @@ namespace {
 
 constexpr uintptr_t workspace_align = 256;
 
-struct Call {
-  Call(const Driver& d, const deepgen_function& f, const deepgen_gemm_args& a, deepgen_stream s)
+struct LaunchCall {
+  LaunchCall(const Driver& d, const deepgen_function& f, const deepgen_gemm_args& a, deepgen_stream s)
       : driver(d), function(f), args(a), stream(s) {} // leaves `values` to check_arguments()
   const Driver& driver;
   const deepgen_function& function;
@@ -22,7 +22,7 @@ struct AddressBits {
   uint64_t a, b, d;
 };
 
-AddressBits address_bits(const Call& call) {
+AddressBits address_bits(const LaunchCall& call) {
   const deepgen_function& f = call.function;
   auto bits = [&](deepgen_arg base, deepgen_arg ld, deepgen_arg stride, uint8_t type) {
     const uint64_t* slot = call.values.slot;
@@ -43,7 +43,7 @@ bool meets(const AddressBits& bits, const deepgen_kernel& k) {
   return !((bits.a & (k.align_a - 1)) | (bits.b & (k.align_b - 1)) | (bits.d & (k.align_d - 1)));
 }
 
-deepgen_status take_workspace(Call& call, const deepgen_kernel& k) {
+deepgen_status take_workspace(LaunchCall& call, const deepgen_kernel& k) {
   if (!k.workspace) return DEEPGEN_OK;
   const auto address = uintptr_t(call.args.workspace);
   if (!address || address % workspace_align || call.args.workspace_bytes < k.workspace)
@@ -52,7 +52,7 @@ deepgen_status take_workspace(Call& call, const deepgen_kernel& k) {
   return DEEPGEN_OK;
 }
 
-deepgen_status enqueue(Call& call, const PreparedKernel& prepared, TensorMap* maps) {
+deepgen_status enqueue(LaunchCall& call, const PreparedKernel& prepared, TensorMap* maps) {
   const deepgen_kernel& k = *prepared.kernel;
   if (deepgen_status status = take_workspace(call, k)) return status;
   void* parameters[DEEPGEN_ARG_COUNT];
@@ -72,7 +72,7 @@ deepgen_status enqueue(Call& call, const PreparedKernel& prepared, TensorMap* ma
 }
 
 /// Apart from launch(), as the maps take a kilobyte of the stack. `unaddressable`: nothing was enqueued.
-[[gnu::noinline]] deepgen_status enqueue_with_maps(Call& call, const PreparedKernel& prepared,
+[[gnu::noinline]] deepgen_status enqueue_with_maps(LaunchCall& call, const PreparedKernel& prepared,
                                                    bool& unaddressable) {
   TensorMap maps[map_slots];
   const Result r =
@@ -81,7 +81,7 @@ deepgen_status enqueue(Call& call, const PreparedKernel& prepared, TensorMap* ma
   return unaddressable ? DEEPGEN_OK : r == success ? enqueue(call, prepared, maps) : failure(r);
 }
 
-deepgen_status launch(Call& call, const Choice& choice) {
+deepgen_status launch(LaunchCall& call, const Choice& choice) {
   const AddressBits bits = address_bits(call);
   bool unaddressable = false;
   for (uint32_t i = 0; i < choice.count; ++i) {
@@ -112,7 +112,7 @@ deepgen_status deepgen_launch_gemm(const deepgen_function* function, const deepg
   const Choice* choice = nullptr;
   if (!args) return DEEPGEN_ERROR_NULL;
   if (deepgen_status status = current_choice(function, d, choice)) return status;
-  Call call(*d, *function, *args, stream);
+  LaunchCall call(*d, *function, *args, stream);
   if (deepgen_status status = deepgen::check_arguments(*function, *args, call.values)) return status;
   return launch(call, *choice);
 }

@@ -16,7 +16,7 @@ struct Choices {
 };
 
 /// First calls of all functions take turns. Nothing survives fork(2): CUDA itself does not.
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t selection_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 const Choice* find(const deepgen_function& f, int device) {
   const auto* choices = static_cast<const Choices*>(__atomic_load_n(f.devices, __ATOMIC_ACQUIRE));
@@ -134,13 +134,13 @@ deepgen_status choose(const Driver& d, const deepgen_function& f, const Choice*&
   choice = find(f, device);
   if (choice) return DEEPGEN_OK;
   if (!f.kernels || !has_known_types(f)) return DEEPGEN_ERROR_ARGUMENT;
-  pthread_mutex_lock(&mutex);
+  pthread_mutex_lock(&selection_mutex);
   deepgen_status status;
   {
     LoadsDuringCapture loads(d);
     status = choose_first(d, f, device, choice);
   }
-  pthread_mutex_unlock(&mutex);
+  pthread_mutex_unlock(&selection_mutex);
   return status;
 }
 
