@@ -1,48 +1,150 @@
 #!/usr/bin/env bash
-# The whole flow on a host with a GPU, from an unpacked package: build the example, tune, run, build frozen, run.
-#   scripts/gpu-flow.sh <folder of the package> [<work folder>]
-#   scripts/gpu-flow.sh --frozen <folder of the package> [<work folder>]     on a host without a GPU: compare the sums
-# Needs cmake, ninja, a C++ compiler and the CUDA Toolkit. The second form takes the lock that the first one left in the
-# example's folder of <work folder>, or that is committed. DEEPGEN_ARCHS in the environment overrides the example's.
+# The whole flow of the package with examples/cuda_ffn, checked at every step. Exits with 1 at the first thing that is wrong.
+#   scripts/gpu-flow.sh PACKAGE.tgz OUTDIR            on a GPU host: search, run, tune, build from the lock, build frozen
+#   scripts/gpu-flow.sh --frozen PACKAGE.tgz OUTDIR   on a host without a GPU: the same kernels from OUTDIR's lock?
+# Needs cmake, ninja, a C++ compiler and the CUDA Toolkit; the second form the ptxas of the first. OUTDIR gets the lock,
+# the SHA-256 of every kernel in the library, the log, and an archive of the records; --frozen only reads there.
+# From the environment: DEEPGEN_ARCHS, DEEPGEN_SLOTS (as in CMake), DEEPGEN_MEASURE_SECONDS.
 set -euo pipefail
-frozen_only=false
+mode=gpu
 if [ "${1:-}" = --frozen ]; then
-  frozen_only=true
+  mode=frozen
   shift
 fi
-package=$(realpath "${1:?folder of the unpacked package}")
-source=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../examples/cuda_ffn")
-work=$(realpath -m "${2:-build/gpu-flow}")
-example=$work/cuda_ffn
-mkdir -p "$example"
-cp -u "$source"/* "$example"
+if [ $# -ne 2 ] || [ ! -f "$1" ]; then
+  sed -n '2,5s/^# //p' "$0" >&2
+  exit 2
+fi
+example=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../examples/cuda_ffn")
+package=$(realpath "$1")
+[ $mode = frozen ] || mkdir -p "$2"
+out=$(realpath "$2")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+start=$SECONDS
 
-configure() { # <build folder> <option>...
-  local folder=$work/$1
+say() { printf '%4d s  %s\n' $((SECONDS - start)) "$*" | cut -c1-198 | tee -a transcript; }
+quote() { cut -c1-189 | sed 's/^/        | /' | tee -a transcript; }
+save() { [ $mode = frozen ] || { cp transcript "$out/transcript.txt" && cat ./*.log >"$out/log.txt"; }; }
+fail() { # <what> [<log>]
+  say "FAILED: $1"
+  [ -z "${2:-}" ] || tail -n 25 "$2" | quote
+  save
+  exit 1
+}
+run() { # <log> <command>...: its output goes to the log alone
+  local log=$1
   shift
-  rm -rf "$folder"
-  cmake -G Ninja -S "$example" -B "$folder" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$package" \
-    ${DEEPGEN_ARCHS:+"-DDEEPGEN_ARCHS=$DEEPGEN_ARCHS"} "$@"
+  "$@" >"$log" 2>&1 || fail "$*" "$log"
+}
+configure() { # <build folder> <option>...
+  local folder=$1
+  shift
+  run "$folder-configure.log" cmake -G Ninja -S cuda_ffn -B "$folder" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_PREFIX_PATH="$prefix" ${DEEPGEN_ARCHS:+"-DDEEPGEN_ARCHS=$DEEPGEN_ARCHS"} \
+    ${DEEPGEN_SLOTS:+"-DDEEPGEN_SLOTS=$DEEPGEN_SLOTS"} "$@"
+}
+execute() { # <build folder>: the program checks its own results
+  run "$1-run.log" "$1/cuda_ffn"
+  grep -q 'All results agree' "$1-run.log" || fail "$1/cuda_ffn does not agree" "$1-run.log"
+  quote <"$1-run.log"
+}
+never() { ! grep -E "$1" "$2" >never.txt || fail "$3: $(head -n 1 never.txt)"; } # <pattern> <log> <what it means>
+sums() { # <build folder>: a line for each cubin that the static library holds, then for what it was compiled from
+  local object=$1/kernels.o section
+  ar p "$1/libffn_kernels.a" >"$object"
+  for section in $(objdump -h "$object" | awk '$2 ~ /_cubin$/ {print $2}'); do
+    objcopy -O binary --only-section="$section" "$object" cubin
+    echo "$(sha256sum <cubin | cut -c1-64)  ${section#.rodata.deepgen_}"
+  done
+  (cd "$1/_deepgen/ffn_kernels" && sha256sum ffn_kernels.cpp)
+}
+same() { # <file> <file> <what>
+  cmp -s "$1" "$2" && return
+  diff "$1" "$2" | quote || true
+  fail "$3"
+}
+refuse_without_ptxas() {
+  configure no-ptxas-frozen -DDEEPGEN_MODE=frozen
+  if DEEPGEN_PTXAS=none cmake --build no-ptxas-frozen >no-ptxas-frozen.log 2>&1; then
+    fail "a frozen build without ptxas did not fail"
+  fi
+  grep -q 'the compiled kernel is not the one that was locked' no-ptxas-frozen.log ||
+    fail "a frozen build without ptxas failed with another error" no-ptxas-frozen.log
+  say "frozen without ptxas: refused, and says so:"
+  grep -m 1 -A 3 'not the one that was locked' no-ptxas-frozen.log | quote
 }
 
-if ! $frozen_only; then
-  "$package/bin/deepgen-measure" devices --list
-  echo "== plain build: finds the GPU, searches, links"
-  configure build
-  cmake --build "$work/build"
-  "$work/build/cuda_ffn"
-  echo "== tune: merges what was found into the lock"
-  cmake --build "$work/build" --target tune
-  cmake --build "$work/build" # from the lock
-  "$work/build/cuda_ffn"
+tar xzf "$package"
+prefix=$(realpath deepgen-*)
+cp -r "$example" cuda_ffn
+rm -f cuda_ffn/deepgen.lock.json
+"$prefix/bin/deepgen" doctor >doctor.log 2>&1 || fail "deepgen doctor" doctor.log
+grep -E '^(deepgen|CUDA)' doctor.log | quote
+
+if [ $mode = frozen ]; then
+  cp "$out/deepgen.lock.json" cuda_ffn
+  configure frozen -DDEEPGEN_MODE=frozen
+  run frozen.log cmake --build frozen
+  never 'Measuring|Playoff|Planning' frozen.log "a frozen build searched"
+  sums frozen >kernels.sha256
+  quote <kernels.sha256
+  same "$out/kernels.sha256" kernels.sha256 "the frozen build gives other kernels than the host that tuned"
+  refuse_without_ptxas
+  say "OK: $(grep -c _cubin kernels.sha256) cubins and the library's source are those of the host that tuned"
+  exit
 fi
 
-echo "== frozen: from the lock alone"
+"$prefix/bin/deepgen-measure" devices --list >devices.log 2>&1
+quote <devices.log
+grep -q '^sm_' devices.log || fail "no NVIDIA GPU, or no driver" devices.log
+
+configure build
+never 'no sm_.* device here' build-configure.log "CMake found no GPU of the example's arch (DEEPGEN_ARCHS=native takes any)"
+run build.log cmake --build build
+grep -q 'Playoff ffn_kernels' build.log || fail "the first build did not search" build.log
+[ ! -e cuda_ffn/deepgen.lock.json ] || fail "a plain build wrote the lock"
+sums build >searched.sha256
+say "built: searched and linked"
+execute build
+
+run tune.log cmake --build build --target tune
+never 'Measuring|Playoff|Compiling.*/s[0-9]' tune.log "tune repeated what the build had done"
+grep -E '^gemm |winner:|default|vendor:|candidates:' tune.log | quote
+cp cuda_ffn/deepgen.lock.json "$out"
+[ "$(grep -c '"problem"' cuda_ffn/deepgen.lock.json)" = 2 ] || fail "the lock has not two entries" cuda_ffn/deepgen.lock.json
+say "tuned: two entries in the lock"
+
+run locked.log cmake --build build
+run null.log cmake --build build
+grep -q 'no work to do' null.log || fail "a second build has work to do" null.log
+execute build
+sums build >locked.sha256
+same <(grep _cubin searched.sha256) <(grep _cubin locked.sha256) "the lock gives other kernels than the search"
+say "built from the lock: the cubins of the search"
+
 configure frozen -DDEEPGEN_MODE=frozen
-cmake --build "$work/frozen"
-if ! $frozen_only; then
-  "$work/frozen/cuda_ffn"
-fi
-echo "== sums of the lock and of the frozen build's kernels: equal on every host with the lock's toolchain"
-cd "$work"
-sha256sum cuda_ffn/deepgen.lock.json frozen/_deepgen/ffn_kernels/*/sm_*/winner.dgk frozen/_deepgen/ffn_kernels/ffn_kernels.cpp
+run frozen.log cmake --build frozen
+execute frozen
+sums frozen >kernels.sha256
+cp kernels.sha256 "$out"
+quote <kernels.sha256
+same locked.sha256 kernels.sha256 "the frozen build gives other kernels than the lock's"
+grep -o '"sha256":"[0-9a-f]*"' cuda_ffn/deepgen.lock.json | cut -d'"' -f4 | while read -r sum; do
+  grep -q "^$sum " kernels.sha256 || fail "the library lacks the kernel $sum of the lock"
+done
+say "built frozen, in another folder: the same library"
+
+refuse_without_ptxas
+configure ptx -DDEEPGEN_MODE=lock
+run ptx.log env DEEPGEN_PTXAS=none cmake --build ptx
+sums ptx >ptx.sha256
+never _cubin ptx.sha256 "a build without ptxas has cubins"
+execute ptx
+say "built without ptxas: the driver compiles the PTX"
+
+tar czf "$out/records.tar.gz" --exclude='s[0-9]*.dgk' -C build/_deepgen ffn_kernels
+save
+say "OK"
+save
