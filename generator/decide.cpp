@@ -56,10 +56,14 @@ Decision take(const Record& winner, bool improved, double threshold, std::string
 Decision decide(const RecordLog& final) {
   const double threshold = std::max(final.noise_floor, kSmallestGain);
   const Record* incumbent = nullptr;
+  std::string became_of_default = "is missing";
   std::vector<const Record*> others, beaters;
   for (const Record& r : final.records) {
-    if (!timed_finalist(r))
+    if (!timed_finalist(r)) {
+      if (r.origin == "default")
+        became_of_default = r.ok() ? "could not be timed" : "failed: " + r.status;
       continue;
+    }
     if (r.origin == "default")
       incumbent = incumbent ? incumbent : &r;
     else
@@ -68,7 +72,7 @@ Decision decide(const RecordLog& final) {
   if (!incumbent) {
     if (others.empty())
       return {false, {}, false, threshold, what_became(final)};
-    return take(*best_of(others, threshold, false), true, threshold, "the default config is not correct");
+    return take(*best_of(others, threshold, false), true, threshold, "the default config " + became_of_default);
   }
   if (!final.stable)
     return take(*incumbent, false, threshold, "the default stays: too much interference to decide");

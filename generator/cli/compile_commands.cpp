@@ -1,4 +1,5 @@
 // compile, dump
+#include "base/device.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/plan.h"
@@ -78,11 +79,12 @@ void compile_slot(const CompileOptions& o) {
 void check_hash(const CompileOptions& o, const ChoiceFile& file, const LockedChoice& choice, const Kernel& main) {
   if (choice.expect_sha256.empty() || choice.expect_sha256 == main.sha256)
     return;
-  const std::string why = "the lock has sha256 " + choice.expect_sha256 + " by " + choice.toolchain + "; compiled " +
-                          main.sha256 + " by " + toolchain(file.arch);
+  const std::string why = "locked by " + choice.toolchain + ", sha256 " + choice.expect_sha256 + "; compiled by " +
+                          toolchain(file.arch) + ", sha256 " + main.sha256;
+  const std::string assembler = is_gpu(file.arch) ? " (DEEPGEN_PTXAS names its ptxas)" : "";
   if (o.frozen)
     throw Error("the compiled kernel is not the one that was locked", file.problem.key() + " on " + file.arch, why,
-                "build with the lock's toolchain, or run `ninja tune` and commit the lock");
+                "build with the lock's toolchain" + assembler + ", or run `ninja tune` and commit the lock");
   std::cerr << "deepgen: same config, other code than in the lock (" << why
             << "): run `ninja tune` to verify it again\n";
 }

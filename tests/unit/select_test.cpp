@@ -90,6 +90,7 @@ TEST(Decide, WrongDefaultLosesToTheFastestCorrectOne) {
   const Decision d = decide(finals({base, arm("model", kFast, 1.2, 0), arm("model", kOther, 1.1, 0)}));
   EXPECT_EQ(d.winner.choice, kOther);
   EXPECT_TRUE(d.improved);
+  EXPECT_EQ(d.reason, "the default config failed: wrong");
   const Decision none = decide(finals({base}));
   EXPECT_FALSE(none.found);
   EXPECT_NE(none.reason.find("1 wrong"), std::string::npos) << none.reason;
