@@ -8,8 +8,9 @@
 # The first call creates the static library <target> with the header <target>.h; later calls with another NAME add
 # problems to it. NAME defaults to <target>, NAMESPACE to <target>, ACCUMULATE to what the types imply, LAYOUT to nt
 # (B is stored [N,K]). TYPES of A and B to D: f32 to f32, f64 to f64, f16 to f16 or f32, bf16 to bf16 or f32, tf32 to
-# f32, e4m3 and e5m2 to f16, bf16 or f32, i8 to i32, f32, bf16 or i8. The epilogue's steps apply in the order given. C symbols are <namespace>_<name>. SLOTS is the number of candidates in each round of the search.
-# UNTUNED takes the template's default config, never searched and never locked: a baseline to compare with.
+# f32, e4m3 and e5m2 to f16, bf16 or f32, i8 to i32, f32, bf16 or i8. The epilogue's steps apply in the order given.
+# C symbols are <namespace>_<name>. SLOTS is the number of candidates in each round of the search. UNTUNED takes the
+# template's default config, never searched and never locked: a baseline to compare with.
 # ARCHS, NAMESPACE and LOCK_FILE belong to the library: the first call decides. A library holds kernels for all of its
 # archs; an arch is tuned where its device is attached. `native` means the attached GPUs, or else the CPU.
 #

@@ -1,5 +1,6 @@
 #include "generator/compile.h"
 
+#include "base/device.h"
 #include "base/error.h"
 #include "generator/codegen.h"
 #include "generator/codegen_hash.inc"
@@ -32,8 +33,6 @@ struct Emitted {
     kernel = find_template(choice.template_name).emit(*module, problem, arch, choice.config);
   }
 };
-
-bool is_gpu(const std::string& arch) { return compute_capability(arch) > 0; }
 
 /// For a GPU up to the PTX: the assembler runs beside the next kernel's compilation.
 Kernel compile_one(const Problem& problem, const std::string& arch, const Choice& choice, const std::string& role) {

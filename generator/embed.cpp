@@ -1,7 +1,6 @@
-#include "generator/embed.h"
-
 #include "base/device.h"
 #include "base/error.h"
+#include "generator/embed_text.h"
 
 #include <algorithm>
 #include <cctype>
@@ -73,7 +72,7 @@ void check_gpu_kernel(const Kernel& k, const std::string& where) {
 }
 
 void check_arch(const std::string& arch, const std::string& where) {
-  if (arch != "cpu" && compute_capability(arch) == 0)
+  if (arch != "cpu" && !is_gpu(arch))
     throw Error("arch '" + arch + "' cannot be embedded", where, "", "use arch cpu or an NVIDIA GPU's");
 }
 
@@ -143,9 +142,9 @@ void validate(const Library& library) {
     check_identifier(f.file.name, "the function name", where);
     check_identifier(f.file.ns, "the namespace", where);
     for (const char* suffix : {"", "_run", "_function", "_launch", "_prepare", "_workspace_size"})
-      if (!names.insert(f.file.ns + "_" + f.file.name + suffix).second)
-        throw Error("two functions of a library give the same C name", where,
-                    f.file.ns + "_" + f.file.name + suffix, "pass another NAME to deepgen_add_gemm()");
+      if (!names.insert(symbol(f) + suffix).second)
+        throw Error("two functions of a library give the same C name", where, symbol(f) + suffix,
+                    "pass another NAME to deepgen_add_gemm()");
     if (f.kernels.empty())
       throw Error("a function has no kernel", where, "", "pass --kernel after its --problem");
     for (const KernelFile& file : f.kernels)

@@ -1,12 +1,12 @@
 #include "generator/embed_code.h"
 
+#include "generator/embed_text.h"
+
 #include <cstdio>
 
 namespace deepgen {
 namespace {
 
-std::string number(int64_t x) { return std::to_string(x); }
-std::string quoted(const std::string& text) { return Json(text).dump(); }
 std::string directive(const std::string& line) { return "    \"" + line + "\\n\"\n"; }
 
 /// Bytes [first, last) of the code as data lines of one string literal each.

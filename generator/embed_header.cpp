@@ -1,14 +1,10 @@
-#include "generator/embed.h"
-
 #include "generator/embed_signature.h"
+#include "generator/embed_text.h"
 
 #include <cctype>
 
 namespace deepgen {
 namespace {
-
-std::string symbol(const LibraryFunction& f) { return f.file.ns + "_" + f.file.name; }
-std::string number(int64_t x) { return std::to_string(x); }
 
 std::string guard(const std::string& target) {
   std::string text = "DEEPGEN_GENERATED_";

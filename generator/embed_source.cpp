@@ -1,8 +1,7 @@
-#include "generator/embed.h"
-
 #include "base/error.h"
 #include "generator/embed_code.h"
 #include "generator/embed_signature.h"
+#include "generator/embed_text.h"
 #include "runtime/include/deepgen/kernel_abi.h"
 
 #include <array>
@@ -10,10 +9,6 @@
 
 namespace deepgen {
 namespace {
-
-std::string symbol(const LibraryFunction& f) { return f.file.ns + "_" + f.file.name; }
-std::string number(int64_t x) { return std::to_string(x); }
-std::string quoted(const std::string& text) { return Json(text).dump(); }
 
 std::string argument(const std::string& name, const LibraryFunction& f) {
   static const std::array<const char*, DEEPGEN_ARG_COUNT> known = {DEEPGEN_ARG_NAMES};

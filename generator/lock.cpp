@@ -22,7 +22,7 @@ auto identity(const LockEntry& e) { return std::tie(e.problem, e.arch, e.device.
 
 /// The facts of a device on which legality may depend: of a GPU, no clocks and no bandwidth.
 std::vector<std::pair<const char*, int64_t Device::*>> facts_of(const std::string& arch) {
-  if (compute_capability(arch) != 0)
+  if (is_gpu(arch))
     return {{"cores", &Device::cores},
             {"l2", &Device::l2},
             {"shared_block", &Device::shared_block},
@@ -40,7 +40,7 @@ Json device_json(const Device& device, const std::string& arch) {
 /// What an entry does not keep. A later version's arch makes its entries stale, but not the file.
 Device facts_left_out(const std::string& arch) {
   try {
-    return compute_capability(arch) != 0 ? generic_gpu(arch) : Device();
+    return is_gpu(arch) ? generic_gpu(arch) : Device();
   } catch (const Error&) {
     return Device();
   }

@@ -18,8 +18,6 @@ struct Context {
   const Lock& lock;
 };
 
-bool is_gpu(const std::string& arch) { return compute_capability(arch) != 0; }
-
 /// What a frozen build is for is not known, so it has every level: the best entry is linked, and with it the
 /// fallbacks for lesser CPUs.
 Device best_device(const std::string& arch) {

@@ -65,7 +65,7 @@ Device probe_device(const std::string& arch) {
 }
 
 Device device_of(const std::string& path, const std::string& arch) {
-  const bool gpu = compute_capability(arch) != 0;
+  const bool gpu = is_gpu(arch);
   if (path.empty())
     return gpu ? generic_gpu(arch) : probe_device(arch);
   Device device = Device::read(path);
