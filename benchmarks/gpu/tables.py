@@ -1,0 +1,90 @@
+"""The rows of a suite, and their results as tables."""
+import csv
+import json
+import math
+
+SIZES = {"f64": 8, "f32": 4, "tf32": 4, "i32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "e5m2": 1, "i8": 1}
+OUTPUT = {"tf32": "f32", "e4m3": "bf16", "e5m2": "bf16", "i8": "i32"}
+ACCUMULATE = {"f64": "f64", "i8": "i32"}
+COLUMNS = ("name problem template config us tflops vendor_us ratio ratio_low ratio_high verdict default_ratio noise stable "
+           "vendor vendor_algorithms vendor_note bandwidth read_bandwidth bandwidth_share candidates ok clock_mhz seconds "
+           "device driver detail").split()
+
+
+def read_suite(path):
+    for line in open(path):
+        fields = line.split("#")[0].split()
+        if fields:
+            name, dtype, layout, batch, m, n, k, epilogue = fields
+            d = OUTPUT.get(dtype, dtype)
+            # As Problem::key() prints it. The suite's gelu is the tanh form, which cuBLASLt fuses.
+            steps = "+".join("gelu_tanh" if s == "gelu" else s for s in epilogue.split("_"))
+            yield {"name": name, "dtype": dtype, "batch": int(batch), "m": int(m), "n": int(n), "k": int(k), "problem":
+                   f"gemm m={m} n={n} k={k} batch={batch} a={dtype} b={dtype} d={d} acc={ACCUMULATE.get(dtype, 'f32')} "
+                   f"layout={layout} epilogue={steps} align={min(SIZES[dtype], SIZES[d])}"}
+
+
+def evaluate(row, choice, head, *finals):
+    """Fills in the columns that come from the final log."""
+    chosen = (choice["template"], choice["config"])
+    winner = next((r for r in finals if (r["template"], r["config"]) == chosen and "timing" in r), None)
+    if not winner:
+        raise RuntimeError("the choice could not be timed: " + "; ".join(r["detail"] for r in finals if r.get("detail")))
+    environment, vendor, seconds = head["environment"], head["environment"]["vendor"], winner["timing"]["seconds"]
+    size, out = SIZES[row["dtype"]], SIZES[OUTPUT.get(row["dtype"], row["dtype"])]
+    m, n, k, batch = row["m"], row["n"], row["k"], row["batch"]
+    moved = batch * (size * k * (m + n) + out * m * n)
+    row.update(template=winner["template"], config=" ".join(f"{k}={v}" for k, v in winner["config"].items()),
+               us=round(seconds * 1e6, 3), tflops=round(2e-12 * m * n * k * batch / seconds, 2),
+               bandwidth=round(moved / seconds * 1e-9), default_ratio=round(winner["timing"]["ratio"], 4),
+               noise=round(head["noise_floor"], 4), stable=head["stable"], clock_mhz=environment["clock_mhz"][1],
+               vendor=vendor["name"], vendor_algorithms=vendor["algorithms"],
+               vendor_note=vendor["why_not"] or vendor["epilogue"], device=environment["device"]["name"],
+               driver=f"{environment['driver']}, {environment['power_limit_watts']:.0f} W, {environment['profile']}")
+    if "read" in environment:
+        read = environment["read"]["bytes"] / environment["read"]["seconds"]
+        row.update(read_bandwidth=round(read * 1e-9), bandwidth_share=round(moved / seconds / read, 3))
+    for record in finals:
+        if record["template"] == "vendor" and "timing" in record:
+            row["vendor_us"] = round(record["timing"]["seconds"] * 1e6, 3)
+    for ratio in vendor["ratios"]:
+        if ratio["sha256"] == winner["sha256"]:
+            row.update({column: round(ratio[key], 4) for column, key in
+                        (("ratio", "ratio"), ("ratio_low", "low"), ("ratio_high", "high"))})
+            low, high = row["ratio_low"] - 1, row["ratio_high"] - 1
+            row["verdict"] = "win" if low > row["noise"] else "loss" if high < -row["noise"] else "tie"
+
+
+def markdown(rows):
+    for about in sorted({f"{r['device']}, driver {r['driver']}, {r['vendor']}" for r in rows if "us" in r}):
+        yield f"{about}.\n"
+    yield "| row | problem | us | TFLOP/s | cuBLASLt us | cuBLASLt / DeepGen [95 %] | of default | of read | template | s |"
+    yield "| --- " * 10 + "|"
+    shown = ("m", "n", "k", "batch", "a", "layout", "epilogue")
+    for r in rows:
+        problem = " ".join(f for f in r["problem"].split()
+                           if f.split("=")[0] in shown and f not in ("batch=1", "epilogue=none"))
+        if "us" not in r:
+            yield f"| {r['name']} | {problem} | failed: {(r['detail'] or '?').splitlines()[0]} |" + " |" * 7
+            continue
+        ratio = (f"{r['ratio']:.3f} [{r['ratio_low']:.3f}, {r['ratio_high']:.3f}] {r['verdict']}" if "ratio" in r
+                 else r["vendor_note"] or "not timed") + ("" if r["stable"] else ", unstable")
+        yield (f"| {r['name']} | {problem} | {r['us']} | {r['tflops']} | {r.get('vendor_us', '')} | {ratio} | "
+               f"{r['default_ratio']:.3f} | {r.get('bandwidth_share', 0):.0%} | {r['template']} | {r['seconds']} |")
+    ratios = [r["ratio"] for r in rows if "ratio" in r]
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        yield f"\nGeometric mean of {len(ratios)} ratios: {mean:.3f}; the worst: {min(ratios):.3f}."
+
+
+def write(suite, output):
+    """From the rows' own files: of this run and of earlier ones, in the suite's order."""
+    order = [row["name"] for row in read_suite(suite)]
+    rows = [json.loads(path.read_text()) for path in (output / "rows").glob("*.json")]
+    rows.sort(key=lambda r: order.index(r["name"]) if r["name"] in order else len(order))
+    with open(output / "results.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    (output / "results.md").write_text("\n".join(markdown(rows)) + "\n")
+    return rows

@@ -1,0 +1,91 @@
+"""benchmarks/gpu/run.py with the real `deepgen` and a measurement that is made up: gpu_benchmark_test.py DEEPGEN RUN_PY"""
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+MEASURE = r'''#!/usr/bin/env python3
+import json, pathlib, sys
+command, words = sys.argv[1], sys.argv[2:]
+def option(name): return words[words.index(name) + 1]
+def record(stage, slot, kernel, ratio):
+    head = json.loads(pathlib.Path(kernel).read_bytes().split(b"\n")[0])
+    return {"schema": "deepgen.record/1", "stage": stage, "slot": slot, "status": "ok", "detail": "", "problem": head["problem"],
+            "arch": head["arch"], "template": head["template"], "revision": head["revision"], "config": head["config"],
+            "origin": head["origin"], "code_bytes": 1, "workspace": 0, "error": 0.1, "kernel_file": str(kernel), "sha256": head["kernels"][0]["sha256"],
+            "timing": {"seconds": 1e-5 * ratio, "quartile1": 1e-5 * ratio, "quartile3": 1e-5 * ratio, "ratio": ratio,
+                       "low": ratio, "high": ratio, "samples": 11, "clean": 1.0}}
+def write(environment, records):
+    head = {"schema": "deepgen.env/1", "environment": environment, "noise_floor": 0.001, "stable": True}
+    pathlib.Path(option("-o")).write_text("".join(json.dumps(x) + "\n" for x in [head, *records]))
+if command == "devices":
+    device = json.loads(pathlib.Path(sys.argv[0]).with_name("device.json").read_text())
+    pathlib.Path(option("-o")).write_text(json.dumps(device))
+elif command == "run":
+    folder = pathlib.Path(option("--kernels"))
+    if "n=96 " in (folder / "plan.json").read_text(): sys.exit("deepgen-measure: error: it trapped")
+    slots = len(json.loads((folder / "plan.json").read_text())["slots"])
+    write({}, [record(folder.name, i, folder / f"s{i:02}.dgk", 1 - 0.1 * i) for i in range(slots)])
+else:
+    logs = [pathlib.Path(w) for w in words[words.index("--records") + 1:words.index("-o")]]
+    finals = sorted((json.loads(line) for log in logs for line in log.read_text().splitlines()[1:]),
+                    key=lambda r: r["origin"] != "default")[:2]
+    for r in finals: r["stage"] = "final"
+    best = finals[-1]
+    vendor = dict(best, template="vendor", config={}, origin="cublaslt 13.1.0", sha256="", timing=dict(best["timing"], seconds=2e-5))
+    write({"clock_mhz": [1, 1500, 2], "driver": "580", "power_limit_watts": 700, "profile": "cold-graph/1",
+           "device": {"name": "made up"}, "read": {"bytes": 65536, "seconds": 1e-6},
+           "vendor": {"name": "cublaslt 13.1.0", "why_not": "", "algorithms": 8, "epilogue": "",
+                      "ratios": [{"sha256": r["sha256"], "ratio": 1.25, "low": 1.2, "high": 1.3} for r in finals]}},
+          [*finals, vendor])
+'''
+
+
+def main(deepgen, run):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        tools, output, suite = folder / "bin", folder / "out.1", folder / "suite.txt"
+        tools.mkdir()
+        os.symlink(os.path.abspath(deepgen), tools / "deepgen")
+        device = {"schema": "deepgen.device/1", "arch": "sm_80", "present": True, "name": "made up", "isa": 0, "features": [],
+                  "cores": 108, "l1d": 0, "l2": 41943040, "l3": 0, "uuid": "GPU-0", "shared_block": 166912,
+                  "shared_multiprocessor": 167936, "clock_khz": 1410000, "memory_bandwidth": 1555000000000}
+        (tools / "device.json").write_text(json.dumps(device))
+        (tools / "deepgen-measure").write_text(MEASURE)
+        (tools / "deepgen-measure").chmod(0o755)
+        suite.write_text("good bf16 nt 1 64 64 64 bias_gelu\ntraps f32 nn 1 64 96 64 none # a comment\n"
+                         "wide e4m3 nt 2 16 128 64 none\n")
+
+        def start(*rows):
+            done = subprocess.run([sys.executable, run, "--bin", tools, "--arch", "sm_80", "--suite", suite, "--slots", "2", "1",
+                                   "--jobs", "2", "-o", output, *rows], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True)
+            with open(output / "results.csv") as file:
+                return done, {row["name"]: row for row in csv.DictReader(file)}
+
+        done, rows = start()
+        assert done.returncode == 1, done.stdout
+        assert list(rows) == ["good", "traps", "wide"], rows
+        good = rows["good"]
+        assert good["ratio"] == "1.25" and good["verdict"] == "win" and good["stable"] == "True", good
+        assert good["problem"].endswith("epilogue=bias+gelu_tanh align=2"), good
+        assert good["candidates"] == good["ok"] == "3", good
+        assert good["vendor_us"] == "20.0" and good["read_bandwidth"] == "66", good
+        assert "it trapped" in rows["traps"]["detail"] and not rows["traps"]["us"], rows
+        assert rows["wide"]["us"], rows
+        assert (output / "raw/wide/final.jsonl").exists() and (output / "raw/wide/r1.jsonl").exists()
+        table = (output / "results.md").read_text()
+        assert "failed: RuntimeError" in table and "Geometric mean of 2 ratios: 1.250" in table, table
+
+        done, rows = start() # only what failed
+        assert "good" not in done.stdout.split("| row |")[0] and "it trapped" in done.stdout, done.stdout
+        assert len(rows) == 3
+        done, _ = start("nothing")
+        assert done.returncode == 2 and "nothing" in done.stdout, done.stdout
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
