@@ -109,6 +109,29 @@ std::optional<FileLock> FileLock::of_folder(const std::string& folder) {
   throw Error("cannot lock folder", folder, std::strerror(error));
 }
 
+FileLock FileLock::of_host(const std::string& name) {
+  const std::string path = "/tmp/" + name;
+  // To read suffices for flock(2), and is what other users may. O_CREAT would be refused where the file is theirs.
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  while (true) {
+    int fd = open(path.c_str(), kFlags);
+    if (fd < 0 && errno == ENOENT) {
+      fd = open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0444);
+      if (fd < 0 && errno == EEXIST) continue;
+      if (fd >= 0) fchmod(fd, 0444); // whatever the umask
+    }
+    if (fd < 0) throw Error("cannot open the lock file of this host", path, std::strerror(errno), "remove it");
+    struct stat held = {}, named = {};
+    if (!wait_for(fd, kExclusive) || fstat(fd, &held) != 0) {
+      const std::string why = std::strerror(errno);
+      close(fd);
+      throw Error("cannot lock file", path, why);
+    }
+    if (stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev) return FileLock(fd);
+    close(fd); // somebody cleaned /tmp up meanwhile
+  }
+}
+
 FileLock::~FileLock() {
   if (fd_ >= 0) close(fd_);
 }

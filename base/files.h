@@ -23,6 +23,8 @@ public:
   /// Exclusive, on the folder itself: the same one for everybody who sees the folder, from whatever container, and no
   /// file is left in it. Empty where the file system cannot lock folders.
   static std::optional<FileLock> of_folder(const std::string& folder);
+  /// Exclusive, for all users of this host: on the file of this name in /tmp, which stays there.
+  static FileLock of_host(const std::string& name);
   ~FileLock();
   FileLock(FileLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   FileLock(const FileLock&) = delete;

@@ -1,7 +1,6 @@
 #include "measure/cuda_bench.h"
 
 #include "base/error.h"
-#include "base/files.h"
 #include "measure/cuda_devices.h"
 #include "measure/cuda_operands.h"
 #include "measure/cuda_values.h"
@@ -308,7 +307,7 @@ void Bench::complete(RaceOptions& options) {
   options.settle_seconds = 10 * kHeatLimit;
 }
 
-std::string lock_path(const Device& device) { return machine_lock_dir() + "/device-" + device.uuid; }
+FileLock lock(const Device& device) { return FileLock::of_host("deepgen-" + device.uuid); }
 
 Surroundings surroundings(const Device& device) {
   Surroundings s;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/device.h"
+#include "base/files.h"
 #include "base/kernel.h"
 #include "base/record.h"
 #include "measure/cuda_launch.h"
@@ -67,8 +68,8 @@ private:
   std::unique_ptr<Open> open_;
 };
 
-/// The file to lock while anything runs on the device, whoever builds.
-std::string lock_path(const Device& device);
+/// To be held while anything runs on the device: all builds of all users of the host wait for each other.
+FileLock lock(const Device& device);
 
 /// Facts about the machine that only NVML tells, asked in a child process before anything is timed.
 struct Surroundings {

@@ -262,7 +262,7 @@ VendorPlan plan_vendor(const Problem& p, bool fuse) {
   if ((is_fp8(p.a) || is_fp8(p.b)) && p.layout != Layout::nt)
     plan.why_not = "cuBLASLt multiplies 8-bit floats in layout nt alone";
   if (p.a == Type::i8) {
-    plan.scratch = p.d != Type::i32;
+    plan.scratch = p.d != Type::i32 && !(fuse && p.d == Type::i8 && p.epilogue.empty());
     return plan;
   }
   if (!fuse) return plan;

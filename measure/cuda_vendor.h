@@ -16,8 +16,7 @@ struct VendorPlan {
   enum Activation { none, relu, gelu_tanh } activation = none;
   /// Left for the kernel behind it.
   std::vector<EpilogueOp> rest;
-  /// The product goes to i32 scratch first, since cuBLASLt's integer product has no other output with these
-  /// steps.
+  /// The product goes to i32 scratch first: of integers cuBLASLt writes nothing else but i8, scaled by alpha.
   bool scratch = false;
   bool separate() const { return scratch || !rest.empty(); }
   std::string text() const; ///< "fused bias+gelu_tanh, then our kernel for residual"

@@ -201,7 +201,7 @@ Outcome time_on_gpu(const Selection& selection, const Device& device, const Play
                     Progress& progress) {
   const Problem& problem = selection.finalists().front().file.problem;
   progress.live("waiting for the device and for compiles to end");
-  const FileLock lock(cuda::lock_path(device), FileLock::kExclusive);
+  const FileLock lock = cuda::lock(device);
   const Turn quiet = Turn::quiet_turn();
   const cuda::Surroundings around = cuda::surroundings(device);
   if (around.other_processes)
@@ -284,7 +284,7 @@ void playoff(const PlayoffCommand& command) {
   if (auto failed = selection.failed_default(command.output))
     log.records.push_back(*failed);
   if (finalists.empty()) {
-    log.environment = environment(device, "none");
+    log.environment = device.is_cpu() ? environment(device, "none") : cuda::environment(device, "none", {}, {});
     write_atomically(command.output, log.serialize());
     progress.summary("no candidate of any round was correct, so nothing was timed; see `deepgen report`");
     return;

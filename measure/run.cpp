@@ -196,7 +196,7 @@ void run(const RunCommand& command) {
   cuda::Surroundings around;
   if (!round.device.is_cpu()) { // on a GPU, verifying would disturb others' timing
     round.progress.live("waiting for the device");
-    gpu.emplace(cuda::lock_path(round.device), FileLock::kExclusive);
+    gpu.emplace(cuda::lock(round.device));
     around = cuda::surroundings(round.device);
   }
   const double start = wall_seconds();

@@ -111,6 +111,8 @@ TEST_F(GpuTest, CublasLtComputesWhatTheProblemSays) {
   EXPECT_GT(verify_vendor(problem(tf32, tf32, f32, Layout::nt)), 0u);
   EXPECT_GT(verify_vendor(problem(f16, f16, f16, Layout::nt, {}, 5)), 0u);
   EXPECT_GT(verify_vendor(problem(i8, i8, i32, Layout::nt)), 0u);
+  EXPECT_GT(verify_vendor(problem(i8, i8, i8, Layout::nt)), 0u);
+  EXPECT_GT(verify_vendor(problem(i8, i8, bf16, Layout::nt)), 0u);
   const bool fp8 = device().compute_capability() >= 89;
   EXPECT_EQ(verify_vendor(problem(e4m3, e4m3, bf16, Layout::nt)) > 0, fp8);
 }

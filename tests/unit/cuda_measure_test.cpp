@@ -10,7 +10,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fcntl.h>
 #include <random>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace deepgen::cuda {
 namespace {
@@ -276,6 +280,31 @@ TEST(CudaVendor, SaysWhatItCannot) {
   Problem q = problem(Type::i8, Type::bf16, 64, 64, 64);
   EXPECT_TRUE(plan_vendor(q, true).scratch);
   EXPECT_EQ(plan_vendor(q, true).text(), "an elementwise kernel of ours for the conversion");
+  q = problem(Type::i8, Type::i8, 64, 64, 64);
+  EXPECT_FALSE(plan_vendor(q, true).separate());
+  EXPECT_TRUE(plan_vendor(q, false).scratch);
+  q.epilogue = {EpilogueOp::relu};
+  EXPECT_TRUE(plan_vendor(q, true).scratch);
+}
+
+TEST(CudaBench, OneLockForAllUsersOfTheHost) {
+  Device device;
+  device.uuid = "GPU-test-" + std::to_string(getpid());
+  const std::string path = "/tmp/deepgen-" + device.uuid;
+  const mode_t old = umask(0077);
+  std::optional<FileLock> held = lock(device);
+  umask(old);
+  struct stat info = {};
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0444u);
+  const int other = open(path.c_str(), O_RDONLY);
+  EXPECT_NE(flock(other, LOCK_EX | LOCK_NB), 0);
+  held.reset();
+  EXPECT_EQ(flock(other, LOCK_EX | LOCK_NB), 0);
+  close(other);
+  held.emplace(lock(device)); // a file that is there
+  held.reset();
+  unlink(path.c_str());
 }
 
 /// The device's code numbers types and steps by itself.
