@@ -10,3 +10,4 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = lit_config.params["work"]
 config.substitutions.append(("%deepgen", lit_config.params["deepgen"]))
 config.substitutions.append(("%FileCheck", lit_config.params["filecheck"]))
+config.recursiveExpansionLimit = 4  # %{dump} of a test is made of other substitutions
