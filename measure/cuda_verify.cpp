@@ -42,6 +42,12 @@ GuardedArray guarded(Type type, int64_t rows, int64_t columns, int64_t batch, in
   return GuardedArray(type, padded_shape(rows, columns, batch, unit), unit * size_of(type));
 }
 
+/// Whether calls of it may disturb each other.
+bool meets_others(const Kernel& k) {
+  return k.workspace > 0 ||
+         std::any_of(k.launches.begin(), k.launches.end(), [](const Launch& l) { return l.dependent; });
+}
+
 } // namespace
 
 std::vector<CallCase> call_cases(const Problem& p) {
@@ -49,6 +55,7 @@ std::vector<CallCase> call_cases(const Problem& p) {
   const double alpha = integer ? 3 : 1.5, beta = integer ? -2 : -0.5;
   std::vector<CallCase> cases = {{"dense", false, 1, 0, CallCase::absent}};
   if (p.flops() <= kAllCasesFlops) {
+    cases.push_back({"in a row", false, 1, 0, CallCase::absent, false, CallCase::none, true});
     cases.push_back({"strided", true, alpha, 0, CallCase::separate});
     cases.push_back({"alpha and beta in place", true, alpha, beta, CallCase::in_place});
     if (p.has(EpilogueOp::residual) || p.has(EpilogueOp::multiply))
@@ -232,13 +239,13 @@ const Verifier::Product& Verifier::product_of(const Problem& p, const CallCase& 
 Verdict Verifier::verify(const Kernel& kernel, const std::function<void(const std::string&)>& before) {
   before(loading);
   const LoadedKernel loaded(kernel, context_);
-  const Enqueue enqueue = [&](const CallOperands& x, Stream stream) { loaded.enqueue(x, stream); };
   Verdict worst;
   for (const CallCase& c : call_cases(kernel.problem)) {
+    if (c.in_a_row && !meets_others(kernel)) continue;
     before(reference);
     product_of(kernel.problem, c);
     before(c.name);
-    Verdict one = verify_call(kernel, enqueue, c);
+    Verdict one = verify_case(loaded, kernel, c);
     if (one.status != "ok") {
       one.detail += " (case '" + std::string(c.name) + "' of " + kernel.problem.key() + ")";
       return one;
@@ -246,6 +253,23 @@ Verdict Verifier::verify(const Kernel& kernel, const std::function<void(const st
     worst.error = std::max(worst.error, one.error);
   }
   return worst;
+}
+
+Verdict Verifier::verify_case(const LoadedKernel& loaded, const Kernel& kernel, const CallCase& c) {
+  if (!c.in_a_row)
+    return verify_call(kernel, [&](const CallOperands& x, Stream stream) { loaded.enqueue(x, stream); }, c);
+  const Problem& p = kernel.problem;
+  const GuardedArray a = guarded(p.a, p.a_rows(), p.a_columns(), p.batch, 0, false),
+                     d = guarded(p.d, p.m, p.n, p.batch, 0, false);
+  tools_.fill(a.array(), values_of(p, Operand::a, seed_ + 1));
+  return verify_call(
+      kernel,
+      [&](const CallOperands& x, Stream stream) {
+        CallOperands other = x;
+        other.a = a.array(), other.d = d.array();
+        loaded.enqueue(other, stream), loaded.enqueue(x, stream), loaded.enqueue(other, stream);
+      },
+      c);
 }
 
 Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, const CallCase& c) {

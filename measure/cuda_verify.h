@@ -24,6 +24,9 @@ struct CallCase {
   } c;                ///< absent: C is null; separate with beta 0: C holds NaN; in place: D
   bool reuse = false; ///< residual and multiplier are D
   enum Broadcast { none, a, b } broadcast = none; ///< one matrix for the whole batch
+  /// Between two calls on another A and D with the same workspace: for kernels that may begin before the one
+  /// ahead of them ends, or leave something in the workspace.
+  bool in_a_row = false;
 };
 
 /// Problems above 100 GFLOP get the first and the last plain case; the others are covered by the same config
@@ -54,6 +57,7 @@ private:
     Memory block_list, value, magnitude;
   };
   const Product& product_of(const Problem&, const CallCase&);
+  Verdict verify_case(const LoadedKernel&, const Kernel&, const CallCase&);
   std::string describe(const Kernel&, const Operands&, const CompareParameters&, const Finding&);
 
   const Context& context_;

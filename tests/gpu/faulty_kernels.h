@@ -19,7 +19,7 @@ inline KernelFile ptx_kernel(int64_t m, int64_t n, int64_t k, const Fault& fault
   kernel.role = "main";
   kernel.problem.m = m, kernel.problem.n = n, kernel.problem.k = k;
   complete(kernel.problem);
-  kernel.args = {"a", "b", "c", "d", "lda", "ldb", "ldc", "ldd", "alpha", "beta"};
+  kernel.args = {"a", "b", "c", "d", "lda", "ldb", "ldc", "ldd", "alpha", "beta", "workspace"};
   kernel.target = "sm_80";
   kernel.align_a = kernel.align_b = kernel.align_d = 4;
   Launch launch;
@@ -31,8 +31,9 @@ inline KernelFile ptx_kernel(int64_t m, int64_t n, int64_t k, const Fault& fault
 .target sm_80
 .address_size 64
 .visible .entry deepgen_kernel(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 pd, .param .u64 plda,
-    .param .u64 pldb, .param .u64 pldc, .param .u64 pldd, .param .f32 palpha, .param .f32 pbeta) {
-  .reg .u64 %a, %b, %c, %d, %lda, %ldb, %ldc, %ldd, %address, %other, %row, %column, %index, %depth;
+    .param .u64 pldb, .param .u64 pldc, .param .u64 pldd, .param .f32 palpha, .param .f32 pbeta,
+    .param .u64 pworkspace) {
+  .reg .u64 %workspace, %a, %b, %c, %d, %lda, %ldb, %ldc, %ldd, %address, %other, %row, %column, %index, %depth;
   .reg .u32 %t, %u, %v;
   .reg .f32 %sum, %x, %y, %alpha, %beta;
   .reg .pred %p;
@@ -46,6 +47,7 @@ inline KernelFile ptx_kernel(int64_t m, int64_t n, int64_t k, const Fault& fault
   ld.param.u64 %ldd, [pldd];
   ld.param.f32 %alpha, [palpha];
   ld.param.f32 %beta, [pbeta];
+  ld.param.u64 %workspace, [pworkspace];
   )" + fault.start +
                R"(
   mov.u32 %t, %ctaid.x;

@@ -78,6 +78,18 @@ TEST_F(GpuTest, AReadOfCThatIsNotCalledForIsNoticed) {
   EXPECT_NE(v.detail.find("'strided'"), std::string::npos) << v.detail;
 }
 
+TEST_F(GpuTest, AWorkspaceThatMustBeAsOneCallFoundItIsNoticed) {
+  Fault fault; // the last element is wrong unless the workspace holds what it did before the first call
+  fault.product = "setp.ne.u64 %p, %index, 1352; @%p bra others; ld.global.u32 %u, [%workspace]; mov.u32 %v, 0;"
+                  "st.global.u32 [%workspace], %v; setp.ne.u32 %p, %u, -1; @%p add.f32 %sum, %sum, 0f42000000;"
+                  "others:";
+  KernelFile file = ptx_kernel(33, 41, 37, fault);
+  file.kernels[0].workspace = 16;
+  const Verdict v = verdicts({file})[0];
+  EXPECT_EQ(v.status, "wrong");
+  EXPECT_NE(v.detail.find("case 'in a row'"), std::string::npos) << v.detail;
+}
+
 TEST_F(GpuTest, ATrapIsOneVerdictAndTheNextKernelRuns) {
   Fault trap, illegal;
   trap.start = "trap;";

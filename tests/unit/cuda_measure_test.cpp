@@ -103,14 +103,14 @@ TEST(CudaVerify, CasesCoverWhatACallMayPass) {
   Problem p = problem(Type::f16, Type::f16, 64, 64, 64);
   p.batch = 3;
   p.epilogue = {EpilogueOp::residual};
-  bool in_place = false, nan_c = false, reuse = false, a = false, b = false;
+  bool in_place = false, nan_c = false, reuse = false, a = false, b = false, row = false;
   for (const CallCase& c : call_cases(p)) {
     in_place |= c.c == CallCase::in_place && c.beta != 0;
     nan_c |= c.c == CallCase::separate && c.beta == 0;
-    reuse |= c.reuse;
+    reuse |= c.reuse, row |= c.in_a_row;
     a |= c.broadcast == CallCase::a, b |= c.broadcast == CallCase::b;
   }
-  EXPECT_TRUE(in_place && nan_c && reuse && a && b);
+  EXPECT_TRUE(in_place && nan_c && reuse && a && b && row);
   EXPECT_EQ(call_cases(problem(Type::f16, Type::f16, 8192, 8192, 8192)).size(), 2u);
 }
 
