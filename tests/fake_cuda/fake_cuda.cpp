@@ -1,7 +1,11 @@
 #include "fake_cuda.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <elf.h>
 #include <memory>
+#include <regex>
 #include <sstream>
 
 using namespace deepgen::nvidia;
@@ -10,7 +14,8 @@ namespace fake_cuda {
 namespace {
 
 constexpr int kStreamCaptureUnsupported = 900, kAlignmentOfMaps = 64;
-thread_local int current = -1;
+const char* device_of_environment() { return std::getenv("FAKE_CUDA_DEVICE"); }
+thread_local int current = device_of_environment() ? 0 : -1;
 thread_local int mode = 0;
 
 struct Code {
@@ -30,6 +35,40 @@ struct Entry {
 /// Handles stay good for ever, as nothing is unloaded.
 std::vector<std::unique_ptr<Code>> codes;
 std::vector<std::unique_ptr<Entry>> entries;
+
+/// Its entries are the functions that have a section of code.
+Code parse_cubin(const char* image) {
+  Elf64_Ehdr head;
+  std::memcpy(&head, image, sizeof head);
+  Code code;
+  code.text = "a cubin";
+  code.capability = int(head.e_ident[EI_ABIVERSION] >= 8 ? head.e_flags >> 8 & 0xff : head.e_flags & 0xff);
+  const auto section = [&](size_t i) {
+    Elf64_Shdr s;
+    std::memcpy(&s, image + head.e_shoff + i * head.e_shentsize, sizeof s);
+    return s;
+  };
+  const char* names = image + section(head.e_shstrndx).sh_offset;
+  for (size_t i = 0; i < head.e_shnum; ++i)
+    if (const std::string name = names + section(i).sh_name; name.rfind(".text.", 0) == 0) code.entries[name.substr(6)];
+  return code;
+}
+
+Code parse_ptx(const std::string& text) {
+  static const std::regex target("\\.target sm_([0-9]+)([af]?)"), entry("\\.entry ([^(]+)\\(([^)]*)\\)"),
+      parameter("\\.param [^,]*(8 [^,]*\\[([0-9]+)\\]|32 |64 )[^,]*");
+  Code code;
+  code.text = "PTX", code.is_ptx = true;
+  std::smatch match;
+  if (std::regex_search(text, match, target)) code.capability = std::stoi(match[1]), code.suffix = match[2].str()[0];
+  for (std::sregex_iterator at(text.begin(), text.end(), entry), end; at != end; ++at) {
+    const std::string list = (*at)[2];
+    auto& sizes = code.entries[(*at)[1]];
+    for (std::sregex_iterator p(list.begin(), list.end(), parameter), last; p != last; ++p)
+      sizes.push_back((*p)[2].matched ? std::stoi((*p)[2]) : std::stoi((*p)[1]) / 8);
+  }
+  return code;
+}
 
 Code parse(const std::string& text) {
   Code code;
@@ -118,11 +157,15 @@ Result device_attribute(int* value, int attribute, int device) {
 Result library_load(Library* library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
   ENTER("cuLibraryLoadData");
   if (Result r = forbidden_in_capture()) return r;
+  const bool cubin = std::memcmp(image, ELFMAG, SELFMAG) == 0;
   const std::string text = static_cast<const char*>(image);
-  if (text.rfind("cubin ", 0) != 0 && text.rfind("ptx ", 0) != 0) return invalid_image;
+  const bool ptx = text.find(".version ") != std::string::npos;
+  if (!cubin && !ptx && text.rfind("cubin ", 0) != 0 && text.rfind("ptx ", 0) != 0) return invalid_image;
   for (const auto& [part, result] : state().image_results)
     if (text.find(part) != std::string::npos) return result;
-  codes.push_back(std::make_unique<Code>(parse(text)));
+  codes.push_back(std::make_unique<Code>(cubin ? parse_cubin(static_cast<const char*>(image))
+                                         : ptx ? parse_ptx(text)
+                                               : parse(text)));
   *library = reinterpret_cast<Library>(codes.back().get());
   return success;
 }
@@ -222,6 +265,9 @@ Result launch(const LaunchConfig* config, Function function, void** parameters, 
   if (extra || current < 0) return invalid_context;
   const auto* entry = reinterpret_cast<const Entry*>(function);
   if (!runs(*entry->code, state().devices.at(size_t(current)))) return no_binary_for_gpu;
+  if (device_of_environment())
+    std::fprintf(stderr, "launch of %s, %s for %d, %zu parameters\n", entry->name.c_str(), entry->code->text.c_str(),
+                 entry->code->capability, entry->sizes.size());
   if (!state().recording) return success;
   Launch l{entry->code->text, entry->name, {}, {}, config->shared, config->stream, {}, {}};
   for (size_t i = 0; i < 3; ++i) l.grid[i] = config->grid[i], l.block[i] = config->block[i];
@@ -259,7 +305,17 @@ const Symbol symbols[] = {
 } // namespace
 
 State& state() {
-  static State* s = new State;
+  static State* s = [] {
+    auto* fresh = new State;
+    if (const char* text = device_of_environment()) {
+      Device d;
+      int length = 0;
+      std::sscanf(text, "%d.%d %n", &d.major, &d.minor, &length);
+      d.name = text + length;
+      fresh->devices = {d};
+    }
+    return fresh;
+  }();
   return *s;
 }
 
