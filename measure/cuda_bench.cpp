@@ -21,7 +21,7 @@ constexpr double kSampleSeconds = 2.5e-3, kLongCall = 5e-3;
 constexpr double kLongestSample = 0.1, kFullSample = 0.8 * kSampleSeconds;
 /// In front of each sample: the host enqueues the graph while the device spins. Doubled for a graph that
 /// takes longer.
-constexpr double kDelay = 200e-6, kLongestDelay = 5e-3;
+constexpr double kDelay = 200e-6, kLongestDelay = 20e-3;
 constexpr int kAttempts = 4; ///< at a sample whose graph came too late
 constexpr double kHeatWindow = 0.1, kHeatLimit = 3, kSteady = 0.005;
 constexpr size_t kSteadyWindows = 5;

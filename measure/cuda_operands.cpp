@@ -7,7 +7,6 @@
 namespace deepgen::cuda {
 namespace {
 
-constexpr int64_t kZone = 4096;
 constexpr int64_t kThreads = 256;
 
 void enqueue(Function function, uint32_t grid_x, uint32_t grid_y, Stream stream, void** parameters) {
@@ -63,13 +62,13 @@ Array shape_of(int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t
   return x;
 }
 
-GuardedArray::GuardedArray(Type type, const Array& shape, int64_t offset) : array_(shape) {
+GuardedArray::GuardedArray(Type type, const Array& shape, int64_t offset, int64_t zone) : array_(shape) {
   const int64_t extent =
       ((shape.batch - 1) * shape.stride + (shape.rows - 1) * shape.ld + shape.columns) * size_of(type);
-  const int64_t bytes = (2 * kZone + offset + extent + 3) / 4 * 4;
+  const int64_t bytes = (2 * zone + offset + extent + 3) / 4 * 4;
   memory_ = Memory(size_t(bytes));
   array_.type = int32_t(type);
-  array_.data = memory_.address() + uint64_t(kZone + offset);
+  array_.data = memory_.address() + uint64_t(zone + offset);
   end_ = memory_.address() + uint64_t(bytes);
 }
 

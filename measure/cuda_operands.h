@@ -54,8 +54,9 @@ private:
 /// An operand between two zones of canaries, in an allocation of its own.
 class GuardedArray {
 public:
-  /// `offset`: bytes by which the first element misses 256-byte alignment.
-  GuardedArray(Type type, const Array& shape, int64_t offset);
+  /// `offset`: bytes by which the first element misses 256-byte alignment. `zone`: bytes of canaries before and
+  /// behind; a multiple of 256.
+  GuardedArray(Type type, const Array& shape, int64_t offset, int64_t zone);
   const Array& array() const { return array_; }
   Address data() const { return array_.data; }
   /// Canaries everywhere: a value that is read, or not written, shows.

@@ -36,11 +36,18 @@ Memory upload(const std::vector<T>& data) {
   return memory;
 }
 
-GuardedArray guarded(Type type, int64_t rows, int64_t columns, int64_t batch, int64_t align, bool padded) {
-  if (!padded) return GuardedArray(type, shape_of(rows, columns, columns, batch, 0), 0);
-  const int64_t unit = unit_of(align, type);
-  return GuardedArray(type, padded_shape(rows, columns, batch, unit), unit * size_of(type));
-}
+struct Guard {
+  int64_t zone;
+  bool padded;
+  GuardedArray matrix(Type type, int64_t rows, int64_t columns, int64_t batch, int64_t align) const {
+    if (!padded) return GuardedArray(type, shape_of(rows, columns, columns, batch, 0), 0, zone);
+    const int64_t unit = unit_of(align, type);
+    return GuardedArray(type, padded_shape(rows, columns, batch, unit), unit * size_of(type), zone);
+  }
+  GuardedArray vector(Type type, int64_t size) const {
+    return GuardedArray(type, shape_of(1, size, size, 1, 0), padded ? size_of(type) : 0, zone);
+  }
+};
 
 /// Whether calls of it may disturb each other.
 bool meets_others(const Kernel& k) {
@@ -101,40 +108,43 @@ struct Verifier::Operands {
   CallOperands call;
   EpilogueParameters epilogue;
 
-  Operands(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
+  Operands(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed, int64_t zone);
   const GuardedArray& d() const { return *outputs.front(); }
   int checks() const { return 2 * int(inputs.size()) + int(outputs.size()) + 2; }
 
 private:
+  const Guard guard;
   Array add(const char* name, GuardedArray array, const Values& v, const Toolbox& tools) {
     array.poison(tools);
     tools.fill(array.array(), v);
     inputs.push_back({name, std::move(array), v});
     return inputs.back().array.array();
   }
-  void add_vectors(const Problem&, const CallCase&, const Toolbox&, uint64_t seed);
+  void add_vectors(const Problem&, const Toolbox&, uint64_t seed);
   void add_matrices(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
   void add_c(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
 };
 
-Verifier::Operands::Operands(const Kernel& k, const CallCase& c, const Toolbox& tools, uint64_t seed) {
+Verifier::Operands::Operands(const Kernel& k, const CallCase& c, const Toolbox& tools, uint64_t seed,
+                             int64_t zone)
+    : guard{zone, c.padded} {
   const Problem& p = k.problem;
   const Scalars s = scalars_of(p);
   inputs.reserve(16);
-  outputs.push_back(std::make_unique<GuardedArray>(guarded(p.d, p.m, p.n, p.batch, k.align_d, c.padded)));
+  outputs.push_back(std::make_unique<GuardedArray>(guard.matrix(p.d, p.m, p.n, p.batch, k.align_d)));
   d().poison(tools);
   call.d = d().array();
   if (k.workspace > 0) {
     outputs.push_back(
-        std::make_unique<GuardedArray>(Type::i8, shape_of(1, k.workspace, k.workspace, 1, 0), 0));
+        std::make_unique<GuardedArray>(Type::i8, shape_of(1, k.workspace, k.workspace, 1, 0), 0, zone));
     outputs.back()->poison(tools);
     call.workspace = outputs.back()->data();
   }
   const int64_t a_batch = c.broadcast == CallCase::a ? 1 : p.batch,
                 b_batch = c.broadcast == CallCase::b ? 1 : p.batch;
-  call.a = add("A", guarded(p.a, p.a_rows(), p.a_columns(), a_batch, k.align_a, c.padded),
+  call.a = add("A", guard.matrix(p.a, p.a_rows(), p.a_columns(), a_batch, k.align_a),
                values_of(p, Operand::a, seed), tools);
-  call.b = add("B", guarded(p.b, p.b_rows(), p.b_columns(), b_batch, k.align_b, c.padded),
+  call.b = add("B", guard.matrix(p.b, p.b_rows(), p.b_columns(), b_batch, k.align_b),
                values_of(p, Operand::b, seed), tools);
   call.alpha = epilogue.alpha = c.alpha * s.unit_alpha;
   call.beta = epilogue.beta = c.beta;
@@ -142,20 +152,18 @@ Verifier::Operands::Operands(const Kernel& k, const CallCase& c, const Toolbox& 
   call.clamp_high = epilogue.clamp_high = s.clamp_high;
   epilogue.scale_a = s.scale_a, epilogue.scale_b = s.scale_b, epilogue.scale_d = s.scale_d;
   for (EpilogueOp op : p.epilogue) epilogue.steps[epilogue.step_count++] = int32_t(op);
-  add_vectors(p, c, tools, seed);
+  add_vectors(p, tools, seed);
   add_matrices(k, c, tools, seed);
   add_c(k, c, tools, seed);
 }
 
-void Verifier::Operands::add_vectors(const Problem& p, const CallCase& c, const Toolbox& tools,
-                                     uint64_t seed) {
+void Verifier::Operands::add_vectors(const Problem& p, const Toolbox& tools, uint64_t seed) {
   epilogue.vector_type = int32_t(p.epilogue_type());
   epilogue.scale_type = int32_t(p.scale_type());
   const auto vector = [&](EpilogueOp op, const char* name, Type type, int64_t size,
                           const Values& v) -> Address {
     if (!p.has(op)) return 0;
-    const int64_t offset = c.padded ? size_of(type) : 0;
-    return add(name, GuardedArray(type, shape_of(1, size, size, 1, 0), offset), v, tools).data;
+    return add(name, guard.vector(type, size), v, tools).data;
   };
   const auto scalar = [&](EpilogueOp op, const char* name, double value) {
     return vector(op, name, p.scale_type(), 1, {0, value, 0});
@@ -182,7 +190,7 @@ void Verifier::Operands::add_matrices(const Kernel& k, const CallCase& c, const 
     // Where both are D, they have the same values.
     const Values v = values_of(p, c.reuse ? Operand::multiplier : operand, seed);
     reference = in_call =
-        add(name, guarded(p.epilogue_type(), p.m, p.n, p.batch, k.align_d, c.padded), v, tools);
+        add(name, guard.matrix(p.epilogue_type(), p.m, p.n, p.batch, k.align_d), v, tools);
     if (!c.reuse || p.epilogue_type() != p.d) return;
     tools.fill(call.d, v);
     in_call = call.d;
@@ -198,7 +206,7 @@ void Verifier::Operands::add_c(const Kernel& k, const CallCase& c, const Toolbox
     return;
   }
   const Values v = values_of(p, Operand::c, seed);
-  call.c = epilogue.c = add("C", guarded(p.d, p.m, p.n, p.batch, k.align_d, c.padded), v, tools);
+  call.c = epilogue.c = add("C", guard.matrix(p.d, p.m, p.n, p.batch, k.align_d), v, tools);
   if (c.beta == 0) inputs.back().array.poison(tools), inputs.back().poisoned = true;
   if (c.c == CallCase::in_place) {
     tools.fill(call.d, v);
@@ -206,8 +214,8 @@ void Verifier::Operands::add_c(const Kernel& k, const CallCase& c, const Toolbox
   }
 }
 
-Verifier::Verifier(const Context& context, const Toolbox& tools, uint64_t seed)
-    : context_(context), tools_(tools), seed_(seed) {}
+Verifier::Verifier(const Context& context, const Toolbox& tools, uint64_t seed, int64_t zone)
+    : context_(context), tools_(tools), seed_(seed), zone_(zone) {}
 
 const Verifier::Product& Verifier::product_of(const Problem& p, const CallCase& c) {
   const std::string key = p.key() + (c.broadcast == CallCase::a   ? " a"
@@ -221,8 +229,9 @@ const Verifier::Product& Verifier::product_of(const Problem& p, const CallCase& 
   x.block_list = upload(x.blocks);
   x.value = Memory(elements * sizeof(double)), x.magnitude = Memory(elements * sizeof(float));
   const bool a_one = c.broadcast == CallCase::a, b_one = c.broadcast == CallCase::b;
-  const GuardedArray a(p.a, shape_of(p.a_rows(), p.a_columns(), p.a_columns(), a_one ? 1 : p.batch, 0), 0);
-  const GuardedArray b(p.b, shape_of(p.b_rows(), p.b_columns(), p.b_columns(), b_one ? 1 : p.batch, 0), 0);
+  const Guard dense{zone_, false};
+  const GuardedArray a = dense.matrix(p.a, p.a_rows(), p.a_columns(), a_one ? 1 : p.batch, 0),
+                     b = dense.matrix(p.b, p.b_rows(), p.b_columns(), b_one ? 1 : p.batch, 0);
   tools_.fill(a.array(), values_of(p, Operand::a, seed_));
   tools_.fill(b.array(), values_of(p, Operand::b, seed_));
   ProductParameters q;
@@ -259,8 +268,9 @@ Verdict Verifier::verify_case(const LoadedKernel& loaded, const Kernel& kernel, 
   if (!c.in_a_row)
     return verify_call(kernel, [&](const CallOperands& x, Stream stream) { loaded.enqueue(x, stream); }, c);
   const Problem& p = kernel.problem;
-  const GuardedArray a = guarded(p.a, p.a_rows(), p.a_columns(), p.batch, 0, false),
-                     d = guarded(p.d, p.m, p.n, p.batch, 0, false);
+  const Guard dense{zone_, false};
+  const GuardedArray a = dense.matrix(p.a, p.a_rows(), p.a_columns(), p.batch, 0),
+                     d = dense.matrix(p.d, p.m, p.n, p.batch, 0);
   tools_.fill(a.array(), values_of(p, Operand::a, seed_ + 1));
   return verify_call(
       kernel,
@@ -275,7 +285,7 @@ Verdict Verifier::verify_case(const LoadedKernel& loaded, const Kernel& kernel, 
 Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, const CallCase& c) {
   const Problem& p = kernel.problem;
   const Product& product = product_of(p, c);
-  const Operands x(kernel, c, tools_, seed_);
+  const Operands x(kernel, c, tools_, seed_, zone_);
   std::vector<Finding> findings(size_t(x.checks()));
   const Memory results = upload(findings);
   const auto at = [&](size_t i) { return results.address() + i * sizeof(Finding); };

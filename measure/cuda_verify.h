@@ -39,7 +39,10 @@ std::vector<int64_t> checked_blocks(const Problem&, uint64_t seed);
 
 class Verifier {
 public:
-  Verifier(const Context& context, const Toolbox& tools, uint64_t seed);
+  /// `zone`: bytes of canaries around every operand. With 0, a tool that watches the bounds of allocations sees
+  /// stray reads too.
+  Verifier(const Context& context, const Toolbox& tools, uint64_t seed, int64_t zone = default_zone);
+  static constexpr int64_t default_zone = 4096;
   static constexpr const char *loading = "loading", *reference = "computing the reference";
   /// `before` is called with the case's name ahead of each, and with these two ahead of what they say. A
   /// DriverError from a call of the kernel passes through.
@@ -63,6 +66,7 @@ private:
   const Context& context_;
   const Toolbox& tools_;
   uint64_t seed_;
+  int64_t zone_;
   std::map<std::string, Product> products_;
 };
 

@@ -46,7 +46,7 @@ void verify_from(const std::vector<const KernelFile*>& files, size_t from, const
   channel.step("opening the device", kStartSeconds);
   const Context context(o.uuid.empty() ? o.ordinal : ordinal_of(o.uuid));
   const Toolbox tools(context);
-  Verifier verifier(context, tools, o.seed);
+  Verifier verifier(context, tools, o.seed, o.zone);
   for (size_t i = from; i < files.size(); ++i) {
     if (i > 0 && wall_seconds() > o.deadline) return; // the first one is the default: it is always verified
     Verdict v;

@@ -15,6 +15,7 @@ struct VerifyOptions {
   double call_seconds = 10; ///< a call without an answer for longer hangs
   double deadline = 1e300;  ///< on the clock of wall_seconds(); files not begun by then get no verdict
   uint64_t seed = 1;
+  int64_t zone = 4096; ///< bytes of canaries before and behind every operand
 };
 
 /// Hands on the verdict of each file, in order: all its kernels in all their cases. "crash" and "timeout"

@@ -96,6 +96,10 @@ void add_verify(CLI::App& app, cuda::VerifyCommand& c, int& status) {
       ->check(CLI::Range(0.05, 3600.0))
       ->capture_default_str();
   sub->add_option("--seed", c.options.seed, "seed of the data")->capture_default_str();
+  sub->add_option("--zone", c.options.zone,
+                  "bytes of canaries around every operand; 0 under compute-sanitizer, which then sees stray reads")
+      ->check(CLI::IsMember({0, 256, 4096, 65536}))
+      ->capture_default_str();
   sub->footer("Example:\n  deepgen-measure verify r0/*.dgk");
   sub->callback([&c, &status] { status = cuda::verify(c) ? 0 : 1; });
 }

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Runs compute-sanitizer (memcheck, racecheck, initcheck, synccheck) over random configs, spread over the templates and the
+# types of A, on the attached GPU, in every case of `deepgen-measure verify`. Operands lie in allocations of their own size, so
+# that memcheck sees a read beside them.
+#   scripts/gpu-sanitize.sh <folder of deepgen and deepgen-measure> [<count>] [<seed>]
+# Needs compute-sanitizer in PATH or in /usr/local/cuda/bin. Exits with 77 without it or without a GPU. Where gpu_test lies
+# in the folder too, it first shows that memcheck notices an illegal access of a worker.
+set -euo pipefail
+bin=${1:?folder of deepgen and deepgen-measure}
+count=${2:-40}
+seed=${3:-1}
+export PATH=$PATH:/usr/local/cuda/bin LC_ALL=C
+
+arch=$("$bin/deepgen-measure" devices --list | awk '$1 ~ /^sm_/ { print $1; exit }')
+if [ -z "$arch" ] || ! command -v compute-sanitizer > /dev/null; then
+  echo "skipped: no NVIDIA GPU here, or no compute-sanitizer"
+  exit 77
+fi
+work=$(mktemp -d "${TMPDIR:-/tmp}/gpu-sanitize.XXXXXX")
+
+# What the tool says besides its header and an empty summary.
+findings() { grep '^=========' "$1" | grep -v -e 'COMPUTE-SANITIZER' -e 'SUMMARY: 0 ' || true; }
+run() {
+  local tool=$1 log=$2
+  shift 2
+  compute-sanitizer --tool "$tool" --target-processes all "$@" > "$log" 2>&1 || true
+  grep -q COMPUTE-SANITIZER "$log" || { echo "compute-sanitizer did not start; see $log"; exit 1; }
+}
+
+if [ -x "$bin/gpu_test" ]; then
+  run memcheck "$work/control" "$bin/gpu_test" --gtest_filter=GpuTest.ATrapIsOneVerdictAndTheNextKernelRuns
+  if [ -z "$(findings "$work/control")" ]; then
+    echo "memcheck does not see what the workers do; see $work/control"
+    exit 1
+  fi
+fi
+
+echo "== compiling for $arch"
+"$bin/deepgen" check-ptxas --arch "$arch" --count "$count" --seed "$seed" --largest 200 --most-flops 4e6 --max-rejected 1 --keep "$work"
+mapfile -t files < <(find "$work" -name '*.dgk' | sort)
+
+failed=0
+for tool in memcheck racecheck initcheck synccheck; do
+  echo "== $tool"
+  run "$tool" "$work/$tool" "$bin/deepgen-measure" verify --zone 0 --timeout 300 "${files[@]}"
+  ok=$(grep -c '^ok ' "$work/$tool" || true)
+  bad=$(findings "$work/$tool" | wc -l)
+  echo "$ok of ${#files[@]} files ok, $bad lines of findings"
+  if [ "$ok" != "${#files[@]}" ] || [ "$bad" != 0 ]; then
+    findings "$work/$tool" | head -20
+    failed=1
+  fi
+done
+if [ "$failed" != 0 ]; then
+  echo "FAILED; kernels and logs are in $work"
+  exit 1
+fi
+rm -rf "$work"
