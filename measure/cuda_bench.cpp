@@ -23,7 +23,7 @@ constexpr double kLongestSample = 0.1, kFullSample = 0.8 * kSampleSeconds;
 /// takes longer.
 constexpr double kDelay = 200e-6, kLongestDelay = 20e-3;
 constexpr int kAttempts = 4; ///< at a sample whose graph came too late
-constexpr double kHeatWindow = 0.1, kHeatLimit = 3, kSteady = 0.005;
+constexpr double kHeatWindow = 0.1, kSteady = 0.005;
 constexpr size_t kSteadyWindows = 5;
 constexpr double kCool = 0.2;
 constexpr double kStartSeconds = 120;
@@ -89,10 +89,10 @@ public:
   Sampler reader(int64_t bytes, uint64_t seed);
 
   /// Replays the first arm's graph until the clock is steady.
-  void settle() {
+  void settle(double limit) {
     std::deque<double> clocks;
     const double start = wall_seconds();
-    while (wall_seconds() - start < kHeatLimit) {
+    while (wall_seconds() - start < limit) {
       const double window = wall_seconds();
       double clock = 0;
       while (wall_seconds() - window < kHeatWindow) clock = sample(*heater_).megahertz;
@@ -301,10 +301,10 @@ Arm Bench::read_arm() {
   return a;
 }
 
-void Bench::complete(RaceOptions& options) {
+void Bench::complete(RaceOptions& options, double heat) {
   options.start_seconds = kStartSeconds;
-  options.settle = [this] { open().settle(); };
-  options.settle_seconds = 10 * kHeatLimit;
+  options.settle = [this, heat] { open().settle(heat); };
+  options.settle_seconds = 10 * heat;
 }
 
 FileLock lock(const Device& device) { return FileLock::of_host("deepgen-" + device.uuid); }

@@ -46,8 +46,11 @@ public:
   /// memory gives at best for an operand of that size.
   Arm read_arm();
   int64_t read_bytes() const;
-  /// Fills in what a race on this device needs: pre-heating, and time for the start.
-  void complete(RaceOptions& options);
+  /// Fills in what a race on this device needs: time for the start, and pre-heating until the clock is
+  /// steady, for `heat` seconds at most: rounds pair their samples, so that a drift matters little where the
+  /// candidates differ much.
+  static constexpr double brief_heat = 1, full_heat = 3;
+  void complete(RaceOptions& options, double heat);
 
   class Ring {
   public:

@@ -227,7 +227,7 @@ Outcome time_on_gpu(const Selection& selection, const Device& device, const Play
   out.vendor_note = "best of " + std::to_string(field.vendor_arms.size()) + " algorithms" +
                     (vendor.plan.text().empty() ? "" : "; " + vendor.plan.text());
   RaceOptions options = race_options(problem, command);
-  bench.complete(options);
+  bench.complete(options, cuda::Bench::full_heat);
   out.timed = run_finals(field, options, progress);
   out.environment = [&selection, device, around, vendor, timed = out.timed, bytes = bench.read_bytes(),
                      seed = command.options.seed](const std::string& anchor) {

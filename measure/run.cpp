@@ -118,7 +118,7 @@ std::vector<ArmResult> race_on_gpu(Round& round, const std::vector<Candidate*>& 
   std::vector<Arm> arms;
   for (Candidate* c : list)
     arms.push_back(bench.kernel_arm(arm_name(*c), c->main()));
-  bench.complete(options);
+  bench.complete(options, cuda::Bench::brief_heat);
   options.deadline = wall_seconds() + budget;
   return halving_race(arms, options, round.progress);
 }

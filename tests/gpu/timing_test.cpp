@@ -3,6 +3,7 @@
 #include "measure/cuda_operands.h"
 #include "measure/cuda_vendor.h"
 #include "measure/cuda_verify.h"
+#include "measure/finals.h"
 #include "measure/worker.h"
 #include "tests/gpu/faulty_kernels.h"
 #include "tests/gpu/gpu_test.h"
@@ -33,7 +34,7 @@ std::vector<ArmResult> race_of(const std::vector<KernelFile>& files) {
   RaceOptions options;
   options.deadline = wall_seconds() + 10;
   options.call_seconds = 3;
-  bench.complete(options);
+  bench.complete(options, Bench::full_heat);
   Progress progress("test");
   return full_race(arms, 11, 20, options, progress);
 }
@@ -52,6 +53,27 @@ TEST_F(GpuTest, HalfTheWorkTakesLessTime) {
   half.last = "512";
   const auto r = race_of({ptx_kernel(512, 512, 1024), ptx_kernel(512, 512, 1024, half)});
   EXPECT_LT(summarize(r[1], r[0], 1).ratio, 0.7);
+}
+
+/// Faster than the memory: from a cache. Far slower: no measure of the memory.
+TEST_F(GpuTest, ReadingIsAsFastAsTheMemoryAndNoFaster) {
+  if (device().memory_bandwidth == 0) GTEST_SKIP() << "the driver does not tell the memory's bandwidth";
+  Problem p;
+  p.m = 1, p.n = p.k = 8192, p.a = p.b = p.d = Type::bf16, p.layout = Layout::nt;
+  deepgen::complete(p);
+  Bench bench(p, device(), 0, 1);
+  RaceOptions options;
+  options.deadline = wall_seconds() + 10;
+  Field field;
+  field.finalists = 1;
+  field.arm = [&](size_t, const std::string&) { return bench.read_arm(); };
+  bench.complete(options, Bench::full_heat);
+  Progress progress("test");
+  const FinalsResult r = run_finals(field, options, progress);
+  ASSERT_TRUE(r.again.timed()) << r.again.detail;
+  const double speed = double(bench.read_bytes()) / summarize(r.again, r.again, 1).seconds;
+  EXPECT_LT(speed, 1.02 * double(device().memory_bandwidth));
+  EXPECT_GT(speed, 0.6 * double(device().memory_bandwidth));
 }
 
 TEST_F(GpuTest, AnArmThatTrapsOrHangsStaysOutOfTheRace) {
