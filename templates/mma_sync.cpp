@@ -121,8 +121,8 @@ const Rule kRules[] = {
        return "bk=" + text(x[kBk]) + " bytes are not whole steps of " + text(x.step_bytes()) +
               " for each of warps_k";
      }},
-    {kWarpsK, [](const Point& x) { return x[kWarpsK] > 1 && (x.accumulators() > 64 || x.tiles_k() < 4); },
-     [](const Point&) { return std::string("warps_k pays for small tiles with a long K"); }},
+    {kWarpsK, [](const Point& x) { return x[kWarpsK] > 1 && (x.warps() > 8 || x.tiles_k() < 4); },
+     [](const Point&) { return std::string("warps_k pays for few warps and a long K"); }},
     {kWarpsK, [](const Point& x) { return x.warps() > 16 || (x.warps() < 4 && x[kBm] * x[kBn] >= 64 * 32); },
      [](const Point& x) { return text(x.warps()) + " warps: a tile of this size wants 4 to 16"; }},
     {kWarpsK, [](const Point& x) { return x.warps() * 32 * (x.accumulators() + 40) > 65536; },
@@ -137,10 +137,6 @@ const Rule kRules[] = {
      }},
     {kStages, [](const Point& x) { return x[kStages] > 2 && x[kStages] > x.tiles_k() + 1; },
      [](const Point& x) { return "stages=" + text(x[kStages]) + " exceeds the tiles of K"; }},
-    {kSplits, [](const Point& x) { return (x[kSplits] - 1) * x.split_tiles() >= x.tiles_k(); },
-     [](const Point& x) {
-       return "splits=" + text(x[kSplits]) + " of " + text(x.tiles_k()) + " tiles of K leave one empty";
-     }},
     {kSplits,
      [](const Point& x) {
        return x[kSplits] > 1 && (x.split_tiles() < 4 || x.blocks() * x[kSplits] > 4 * x.device.cores);
@@ -294,7 +290,8 @@ Problem MmaSync::awkward(const Problem& p, const Config& config) const {
   const int64_t unit = std::max<int64_t>({1, p.a_transposed() ? 1 : a, p.b_transposed() ? b : 1});
   // Once around the ring of stages and a ragged tile at the end; many splits have less each.
   const int64_t each = t.split_tiles == 1 ? 1 : t.splits > 4 ? 2 : t.stages + 1;
-  small.k = (t.splits * each - 1) * t.bk + (t.bk > 3 * unit ? 3 * unit : unit);
+  const int64_t tiles = t.splits * each - (each > 1); // the last split has one less
+  small.k = (tiles - 1) * t.bk + (t.bk > 3 * unit ? 3 * unit : unit);
   small.batch = p.batch > 1 ? 2 : 1;
   return small;
 }

@@ -24,7 +24,7 @@ struct MmaTiling {
   int64_t threads;
   int64_t steps; ///< of K that one warp makes in a tile
   int64_t tiles_m, tiles_n, tiles_k;
-  int64_t split_tiles; ///< tiles of K of a split; the last split may have fewer
+  int64_t split_tiles; ///< tiles of K of a split; some may have one less
   SharedTile a, b;
   int64_t stage_bytes;
   int64_t ring;              ///< stages that exist: one is enough for one tile of K

@@ -43,7 +43,8 @@ private:
 };
 
 /// Blocks that run at the same time should share rows of A and columns of B: bands of `group` rows of tiles
-/// are visited column by column. Splits and batch entries follow each other.
+/// are visited column by column. Splits and batch entries follow each other. Split s has the tiles s, s + splits, ... of K:
+/// blocks that run at the same time then read neighbouring parts of the same rows.
 void MmaKernel::locate_block() {
   const int64_t tiles = t.tiles_m * t.tiles_n;
   Value index = ir.block_x(), tile = index;
@@ -59,10 +60,10 @@ void MmaKernel::locate_block() {
   if (t.tiles_m % group) height = ir.min(ir.sub(ir.c(t.tiles_m), first), height);
   m0 = ir.mul(ir.add(first, ir.remainder(inside, height)), t.bm);
   n0 = ir.mul(ir.divide(inside, height), t.bn);
-  first_tile = split ? ir.mul(split, t.split_tiles) : ir.c(0);
+  first_tile = split ? split : ir.c(0);
   tile_count = ir.c(t.split_tiles);
-  if (split && t.tiles_k % t.split_tiles)
-    tile_count = ir.min(ir.sub(ir.c(t.tiles_k), first_tile), tile_count);
+  if (const int64_t longer = t.tiles_k % t.splits)
+    tile_count = ir.select(ir.less(first_tile, longer), tile_count, ir.c(t.split_tiles - 1));
 }
 
 void MmaKernel::locate_warp() {
@@ -79,14 +80,15 @@ TileFill MmaKernel::fill(const std::string& name, const SharedTile& tile, int64_
     base = ir.offset(base, ir.mul(ir.mul(ir.to_i64(entry), arguments.at("stride_" + name)), tile.element));
   return TileFill(
       ir, tile, t.threads, align,
-      {base, ir.mul(arguments.at("ld" + name), tile.element), first, extent, ir.mul(first_tile, t.bk)});
+      {base, ir.mul(arguments.at("ld" + name), tile.element), first, extent, ir.mul(first_tile, t.bk),
+       t.splits});
 }
 
 /// Elements of K from a tile of the block's on; null when tiles are whole and nobody asks for more than there
 /// are.
 Value MmaKernel::k_left(Value tile_index, bool always) {
   if (!always && p.k % t.bk == 0) return nullptr;
-  return ir.sub(ir.c(p.k), ir.mul(ir.add(first_tile, tile_index), t.bk));
+  return ir.sub(ir.c(p.k), ir.mul(ir.add(first_tile, ir.mul(tile_index, t.splits)), t.bk));
 }
 
 void MmaKernel::multiply_step(mlir::ValueRange fragments) {

@@ -19,9 +19,9 @@ TileFill::TileFill(GpuIr& ir, const SharedTile& tile, int64_t threads, int64_t a
   if (equal) step_ = ir.mul(source.pitch, rows);
   for (int64_t i = 0; i < pieces(tile, threads, align); ++i) {
     Value index = ir.add(ir.thread(), i * threads);
-    Piece piece;
+    Piece piece{};
     if (i > 0 && equal) {
-      piece.row = ir.add(pieces_[0].row, i * rows), piece.column = pieces_[0].column;
+      piece.row = pieces_[0].row, piece.row_offset = i * rows, piece.column = pieces_[0].column;
       piece.shared = ir.add(pieces_[0].shared, i * rows * tile.row_bytes);
     } else {
       piece.row = ir.divide(index, in_row), piece.column = ir.mul(ir.remainder(index, in_row), width_);
@@ -31,12 +31,7 @@ TileFill::TileFill(GpuIr& ir, const SharedTile& tile, int64_t threads, int64_t a
     if ((i + 1) * threads > total) piece.exists = ir.less(index, total);
     pieces_.push_back(piece);
   }
-  if (source.extent % tile.extent)
-    extent_left_ = clamp(ir.sub(ir.c(source.extent), source.first), tile.extent);
-}
-
-Value TileFill::clamp(Value left, int64_t most) const {
-  return ir_.min(ir_.max(left, ir_.c(0)), ir_.c(most));
+  if (source.extent % tile.extent) extent_left_ = ir.sub(ir.c(source.extent), source.first);
 }
 
 Value TileFill::start() const {
@@ -47,32 +42,37 @@ Value TileFill::start() const {
 }
 
 Value TileFill::next(Value tile) const {
-  return tile_.k_contiguous ? ir_.offset(tile, tile_.row_bytes)
-                            : ir_.offset(tile, ir_.mul(source_.pitch, tile_.rows));
+  return tile_.k_contiguous ? ir_.offset(tile, tile_.row_bytes * source_.k_step)
+                            : ir_.offset(tile, ir_.mul(source_.pitch, tile_.rows * source_.k_step));
 }
 
 Value TileFill::address(const Piece& piece, Value tile, Value previous) const {
   return piece.offset ? ir_.offset(tile, piece.offset) : ir_.offset(previous, step_);
 }
 
-Value TileFill::valid(const Piece& piece, Value k_left) const {
-  Value rows = tile_.k_contiguous ? extent_left_ : k_left,
-        columns = tile_.k_contiguous ? k_left : extent_left_;
-  if (!rows && !columns) return nullptr;
-  Value bytes = ir_.c(width_);
-  if (columns) bytes = clamp(ir_.sub(ir_.mul(columns, tile_.element), piece.column), width_);
-  return rows ? ir_.select(ir_.less(piece.row, rows), bytes, ir_.c(0)) : bytes;
+TileFill::Left TileFill::left(Value k_left) const {
+  Left out{tile_.k_contiguous ? extent_left_ : k_left, tile_.k_contiguous ? k_left : extent_left_};
+  if (out.columns) out.columns = ir_.mul(out.columns, tile_.element);
+  return out;
+}
+
+Value TileFill::inside(const Piece& piece, const Left& left) const {
+  Value row, column;
+  // Against a constant, so that the pieces of a thread share one difference.
+  if (left.rows) row = ir_.less(ir_.sub(piece.row, left.rows), -piece.row_offset);
+  if (left.columns) column = ir_.less(piece.column, left.columns);
+  return row && column ? ir_.both(row, column) : row ? row : column;
 }
 
 Values TileFill::begin(Value stage, Value tile, Value k_left) const {
-  const int64_t k_extent = tile_.k_contiguous ? tile_.row_bytes / tile_.element : tile_.rows;
-  if (k_left) k_left = clamp(k_left, k_extent);
+  const Left limits = left(k_left);
   Values registers;
   Value at;
   for (const Piece& piece : pieces_) {
     at = address(piece, tile, at);
-    Value bytes = valid(piece, k_left);
+    Value inside = this->inside(piece, limits);
     if (!through_registers(width_)) {
+      Value bytes = inside ? ir_.select(inside, ir_.c(width_), ir_.c(0)) : Value();
       auto copy = [&] { ir_.copy_async(ir_.offset(stage, piece.shared), at, width_, bytes); };
       if (piece.exists)
         ir_.branch(piece.exists, copy);
@@ -80,7 +80,6 @@ Values TileFill::begin(Value stage, Value tile, Value k_left) const {
         copy();
       continue;
     }
-    Value inside = bytes ? ir_.not_equal(bytes, ir_.c(0)) : Value();
     if (piece.exists) inside = inside ? ir_.both(inside, piece.exists) : piece.exists;
     mlir::Type type = width_ == 2 ? ir_.i16 : ir_.i8;
     // Elements outside of the matrix are zero; what is read in their stead always exists.

@@ -13,7 +13,8 @@ public:
     Value pitch;    ///< bytes from row to row, i64
     Value first;    ///< of the block's rows of A or columns of B
     int64_t extent; ///< M or N
-    Value k_first;  ///< of the block's range of K
+    Value k_first;  ///< the block's first step of K
+    int64_t k_step; ///< tiles of K from one of the block's to the next
   };
   TileFill(GpuIr&, const SharedTile&, int64_t threads, int64_t align, const Source&);
 
@@ -32,14 +33,20 @@ public:
 
 private:
   struct Piece {
-    Value shared;      ///< offset in the stage
-    Value row, column; ///< in the tile; column in bytes
-    Value offset;      ///< from the tile's address, i64; null: one step beyond the piece before
-    Value exists;      ///< i1: fewer pieces than threads; null: always
+    Value shared;       ///< offset in the stage
+    Value row, column;  ///< in the tile; column in bytes
+    int64_t row_offset; ///< to be added to `row`
+    Value offset;       ///< from the tile's address, i64; null: one step beyond the piece before
+    Value exists;       ///< i1: fewer pieces than threads; null: always
   };
-  Value clamp(Value left, int64_t most) const;
-  /// Bytes of the piece that lie in the matrix; null: all.
-  Value valid(const Piece&, Value k_left) const;
+  /// What remains of the tile's two extents, as begin() compares pieces with it; null: all of it.
+  struct Left {
+    Value rows, columns; ///< columns in bytes
+  };
+  Left left(Value k_left) const;
+  /// Whether a piece lies in the matrix; null: yes. None lies there in part: rows, and steps of K, are whole numbers of
+  /// pieces where this alignment is legal.
+  Value inside(const Piece&, const Left&) const;
   Value address(const Piece&, Value tile, Value previous) const;
 
   GpuIr& ir_;
