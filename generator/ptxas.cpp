@@ -195,7 +195,7 @@ std::string ptxas_version() {
   return known[program] = "ptxas " + match[1].str();
 }
 
-Assembly::Assembly(const Kernel& kernel) {
+Assembly::Assembly(const Kernel& kernel, int level) {
   const std::string program = find_ptxas();
   if (program.empty()) return;
   input_ = memory_file("ptx");
@@ -204,7 +204,8 @@ Assembly::Assembly(const Kernel& kernel) {
   std::array<int, 2> pipe_ends;
   if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw Error("cannot create a pipe", "", errno_text());
   messages_ = pipe_ends[0];
-  process_ = start({program, "-v", "-O3", "-arch=" + kernel.target, descriptor_path(input_), "-o", descriptor_path(output_)},
+  process_ = start({program, "-v", "-O" + std::to_string(level), "-arch=" + kernel.target, descriptor_path(input_), "-o",
+                    descriptor_path(output_)},
                    pipe_ends[1]);
   close(pipe_ends[1]);
 }

@@ -24,8 +24,8 @@ std::string ptxas_version();
 /// One running ptxas. Its input and output are memory files and a pipe, so that nothing is left on disk however it ends.
 class Assembly {
 public:
-  /// Starts ptxas on kernel.ptx for kernel.target, if there is a ptxas.
-  explicit Assembly(const Kernel&);
+  /// Starts ptxas on kernel.ptx for kernel.target, if there is a ptxas; `level` as in -O.
+  explicit Assembly(const Kernel&, int level = 3);
   Assembly(Assembly&&) noexcept;
   Assembly& operator=(Assembly&&) = delete;
   ~Assembly(); ///< kills it when it still runs

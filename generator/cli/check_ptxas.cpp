@@ -152,8 +152,8 @@ void print_rows(const char* first, const std::map<std::string, Row>& rows) {
 }
 
 void print_sample(const Sample& s, const Outcome& outcome) {
-  std::printf("%s: --arch %s --problem \"%s\" --config \"%s\"\n  %s\n", outcome.status.c_str(), s.arch.c_str(),
-              s.problem.key().c_str(), s.choice.text().c_str(), outcome.detail.c_str());
+  std::printf("%s in %.2f s: --arch %s --problem \"%s\" --config \"%s\"\n  %s\n", outcome.status.c_str(),
+              outcome.seconds, s.arch.c_str(), s.problem.key().c_str(), s.choice.text().c_str(), outcome.detail.c_str());
 }
 
 int check(const CheckOptions& o) {
