@@ -41,9 +41,9 @@ int64_t bytes_of(const Array& x) { return x.rows * x.columns * x.batch * size_of
 
 } // namespace
 
-int64_t ring_sets(int64_t bytes, int64_t cache, int64_t memory) {
+int64_t ring_sets(int64_t bytes, int64_t workspace, int64_t cache, int64_t memory) {
   const int64_t wanted = std::clamp((3 * cache + bytes - 1) / bytes, int64_t(2), kMostSets);
-  return std::clamp(memory / bytes, int64_t(1), wanted);
+  return std::clamp(memory / (bytes + workspace), int64_t(1), wanted);
 }
 
 int64_t ring_launches(int64_t sets, double seconds) {
@@ -55,12 +55,10 @@ int64_t ring_launches(int64_t sets, double seconds) {
   return std::min(std::max(turns, int64_t(1)) * sets, launches_for(kLongestSample));
 }
 
-int64_t set_bytes(const Problem& p, int64_t workspace) {
-  const int64_t outputs = 1 + (p.has(EpilogueOp::residual) + p.has(EpilogueOp::multiply)) *
-                                  size_of(p.epilogue_type()) / size_of(p.d);
-  return p.batch *
-             (p.m * p.k * size_of(p.a) + p.k * p.n * size_of(p.b) + outputs * p.m * p.n * size_of(p.d)) +
-         workspace;
+int64_t set_bytes(const Problem& p) {
+  const int64_t element =
+      size_of(p.d) + (p.has(EpilogueOp::residual) + p.has(EpilogueOp::multiply)) * size_of(p.epilogue_type());
+  return p.batch * (p.m * p.k * size_of(p.a) + p.k * p.n * size_of(p.b) + p.m * p.n * element);
 }
 
 /// Everything on the device. Lives in a worker.
@@ -73,7 +71,7 @@ public:
     check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
     check(driver()->cuEventCreate(&begin_, 0), "creating an event");
     check(driver()->cuEventCreate(&end_, 0), "creating an event");
-    sets_.resize(size_t(ring_sets(set_bytes(p, workspace), cache_, int64_t(double(free) * 0.7))));
+    sets_.resize(size_t(ring_sets(set_bytes(p), workspace, cache_, int64_t(double(free) * 0.7))));
     fill(seed);
   }
   const Context& context() const override { return context_; }
@@ -252,7 +250,7 @@ Sampler Bench::Open::reader(int64_t bytes, uint64_t seed) {
   };
   size_t free = 0, total = 0;
   check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
-  const int64_t pitch = round_up(bytes), sets = ring_sets(pitch, cache_, int64_t(double(free) * 0.7));
+  const int64_t pitch = round_up(bytes), sets = ring_sets(pitch, 0, cache_, int64_t(double(free) * 0.7));
   auto buffers = std::make_shared<Buffers>(Buffers{Memory(size_t(sets * pitch)), Memory(16)});
   Array all = matrix(Type::f32, sets, pitch / size_of(Type::f32), 1);
   all.data = buffers->memory.address();

@@ -17,15 +17,16 @@ namespace deepgen::cuda {
 
 class Toolbox;
 
-/// Sets of operands for three times the cache: 2 to 1024, but no more than fit into `memory`.
-int64_t ring_sets(int64_t set_bytes, int64_t cache, int64_t memory);
+/// Sets of operands for three times the cache: 2 to 1024, but no more than fit into `memory`, each with a
+/// `workspace`. That does not make up for operands: other kernels do not touch it.
+int64_t ring_sets(int64_t set_bytes, int64_t workspace, int64_t cache, int64_t memory);
 /// Launches in a sample: whole turns of the ring, so that no sample finds in the caches what the one before
 /// it left; enough for 2.5 ms, as far as 1024 launches do. One when it takes 5 ms; fewer than a turn where
 /// that would take 0.1 s.
 int64_t ring_launches(int64_t sets, double seconds);
 
-/// The bytes that a call touches: a set of operands, with `workspace`.
-int64_t set_bytes(const Problem&, int64_t workspace);
+/// A, B, D and what the epilogue reads of D's shape.
+int64_t set_bytes(const Problem&);
 
 class Bench {
 public:
