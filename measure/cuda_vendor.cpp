@@ -6,14 +6,18 @@
 #include "measure/worker.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <dlfcn.h>
+#include <optional>
+#include <set>
 
 namespace deepgen::cuda {
 namespace {
 
 constexpr size_t kWorkspace = size_t(64) << 20;
 constexpr int kAskFor = 64;
-constexpr double kProbeSeconds = 180; ///< the library loads its kernels when first used
+constexpr double kProbeSeconds = 180, kTrySeconds = 30; ///< the library loads its kernels when first used
+constexpr size_t kMostLost = 4;                         ///< algorithms that crash or hang
 
 // cublasLt.h, cublas_api.h, library_types.h
 enum Attribute {
@@ -291,8 +295,9 @@ Bench::Enqueue vendor_call(const VendorPlan& plan, const Vendor::Algorithm& algo
   };
 }
 
-Vendor ask_vendor(Bench::Ring& ring) {
+Vendor ask_vendor(Bench::Ring& ring, const std::function<bool(int)>& may_try) {
   Vendor v;
+  int number = 0;
   const Library* lt = Library::open();
   if (!lt) {
     v.why_not = "no cuBLASLt here (libcublasLt.so.13 or .12)";
@@ -305,6 +310,7 @@ Vendor ask_vendor(Bench::Ring& ring) {
     if (!v.why_not.empty()) return v;
     try {
       for (const Vendor::Algorithm& algorithm : multiplication(v.plan, ring)->algorithms()) {
+        if (!may_try(number++)) continue;
         try {
           vendor_call(v.plan, algorithm, ring)(ring.operands(), ring.context().stream());
         } catch (const DriverError&) {
@@ -326,26 +332,45 @@ Vendor ask_vendor(Bench::Ring& ring) {
 Vendor find_vendor(const Problem& problem, const Device& device, uint64_t seed) {
   Vendor v;
   Bench bench(problem, device, 0, seed);
-  const WorkerEnd end = run_worker(
-      [&](Channel& channel) {
-        channel.step("asking cuBLASLt", kProbeSeconds);
-        try {
-          const Vendor found = ask_vendor(bench.ring());
-          channel.send({{"name", found.name},
-                        {"why_not", found.why_not},
-                        {"algorithms", found.algorithms},
-                        {"fuse", found.plan.text() == plan_vendor(problem, true).text()}});
-        } catch (const DriverError& e) {
-          channel.send({{"name", v.name}, {"why_not", e.what()}});
-        }
-      },
-      [&](const Json& m) {
-        v.name = m.value("name", v.name), v.why_not = m.value("why_not", "");
-        v.algorithms = m.value("algorithms", v.algorithms);
-        v.plan = plan_vendor(problem, m.value("fuse", true));
-      });
-  if (end.kind != WorkerEnd::done) v.why_not = "cuBLASLt failed: " + end.detail, v.algorithms.clear();
-  return v;
+  std::set<int> lost;
+  std::optional<int> trying;
+  const auto ask = [&](Channel& channel) {
+    channel.step("asking cuBLASLt", kProbeSeconds);
+    const auto may_try = [&](int number) {
+      channel.send({{"trying", number}});
+      channel.step("an algorithm of cuBLASLt", kTrySeconds);
+      return !lost.count(number);
+    };
+    try {
+      const Vendor found = ask_vendor(bench.ring(), may_try);
+      channel.send({{"name", found.name},
+                    {"why_not", found.why_not},
+                    {"algorithms", found.algorithms},
+                    {"fuse", found.plan.text() == plan_vendor(problem, true).text()}});
+    } catch (const DriverError& e) {
+      channel.send({{"name", v.name}, {"why_not", e.what()}});
+      if (e.sticky()) std::_Exit(0); // the context is lost
+    }
+  };
+  const auto on_message = [&](const Json& m) {
+    if (m.contains("trying")) {
+      trying = m.value("trying", 0);
+      return;
+    }
+    v.name = m.value("name", v.name), v.why_not = m.value("why_not", "");
+    v.algorithms = m.value("algorithms", v.algorithms);
+    v.plan = plan_vendor(problem, m.value("fuse", true));
+  };
+  while (true) {
+    trying.reset();
+    const WorkerEnd end = run_worker(ask, on_message);
+    if (end.kind == WorkerEnd::done) return v;
+    if (!trying || lost.size() == kMostLost) {
+      v.why_not = "cuBLASLt failed: " + (v.why_not.empty() ? end.detail : v.why_not), v.algorithms.clear();
+      return v;
+    }
+    lost.insert(*trying), v.why_not.clear();
+  }
 }
 
 std::vector<Arm> vendor_arms(const Vendor& vendor, Bench& bench) {

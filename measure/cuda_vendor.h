@@ -33,7 +33,7 @@ struct Vendor {
   std::vector<Algorithm> algorithms;
 };
 
-/// Asks in a child process.
+/// Asks in a child process; in another one where an algorithm crashes or hangs, which is left out then.
 Vendor find_vendor(const Problem& problem, const Device& device, uint64_t seed);
 
 /// An arm per algorithm. `bench` must outlive them.
@@ -41,7 +41,9 @@ std::vector<Arm> vendor_arms(const Vendor& vendor, Bench& bench);
 
 /// The enqueue of an algorithm in this process, for tests of the mapping.
 Bench::Enqueue vendor_call(const VendorPlan& plan, const Vendor::Algorithm& algorithm, Bench::Ring& ring);
-/// In this process: what find_vendor() finds.
-Vendor ask_vendor(Bench::Ring& ring);
+/// In this process: what find_vendor() finds. `may_try` is called ahead of each algorithm, with its number,
+/// and returns whether to try it.
+Vendor ask_vendor(
+    Bench::Ring& ring, const std::function<bool(int)>& may_try = [](int) { return true; });
 
 } // namespace deepgen::cuda

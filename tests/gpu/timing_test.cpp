@@ -130,6 +130,9 @@ TEST_F(GpuTest, CublasLtComputesWhatTheProblemSays) {
     EXPECT_GT(verify_vendor(problem(f64, f64, f64, l)), 0u);
   }
   EXPECT_GT(verify_vendor(problem(f16, f16, f32, Layout::nt)), 0u);
+  Problem odd = problem(bf16, bf16, bf16, Layout::nt);
+  odd.m = 33, odd.n = 41, odd.k = 37;
+  EXPECT_GT(verify_vendor(odd), 0u);
   EXPECT_GT(verify_vendor(problem(tf32, tf32, f32, Layout::nt)), 0u);
   EXPECT_GT(verify_vendor(problem(f16, f16, f16, Layout::nt, {}, 5)), 0u);
   EXPECT_GT(verify_vendor(problem(i8, i8, i32, Layout::nt)), 0u);
@@ -146,6 +149,12 @@ TEST_F(GpuTest, CublasLtWithEpilogues) {
   for (const std::vector<EpilogueOp>& e : std::vector<std::vector<EpilogueOp>>{
            {bias}, {bias, relu}, {bias, gelu_tanh}, {residual}, {bias, residual, relu}})
     EXPECT_GT(verify_vendor(problem(bf16, bf16, bf16, Layout::nt, e)), 0u) << epilogue_text(e);
+  EXPECT_GT(verify_vendor(problem(f16, f16, f16, Layout::nn, {bias, relu}, 3)), 0u);
+  EXPECT_GT(verify_vendor(problem(bf16, bf16, f32, Layout::nt, {bias, silu, multiply})), 0u);
+  EXPECT_GT(verify_vendor(problem(i8, i8, bf16, Layout::nt, {scale_row, scale_col, bias})), 0u);
+  if (device().compute_capability() < 89) return;
+  EXPECT_GT(verify_vendor(problem(e4m3, e4m3, bf16, Layout::nt, {scale_a, scale_b})), 0u);
+  EXPECT_GT(verify_vendor(problem(e4m3, e4m3, bf16, Layout::nt, {scale_a, scale_b, bias, gelu_tanh})), 0u);
 }
 
 } // namespace
