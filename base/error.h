@@ -25,4 +25,7 @@ private:
   }
 };
 
+/// Of what may be an Error's whole report.
+inline std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 } // namespace deepgen

@@ -265,11 +265,7 @@ function(_deepgen_check_identifier target keyword value)
 endfunction()
 
 function(_deepgen_check_same target keyword value resolved)
-  if(keyword STREQUAL "NAMESPACE")
-    get_target_property(first ${target} DEEPGEN_NAMESPACE)
-  else()
-    get_target_property(first ${target} DEEPGEN_${keyword})
-  endif()
+  get_target_property(first ${target} DEEPGEN_${keyword})
   if(NOT resolved STREQUAL first)
     _deepgen_fail(${target} ${keyword} "${value}" "differs from the first call of this library"
       "${first}, or nothing: the first call decides")

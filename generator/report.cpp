@@ -1,5 +1,6 @@
 #include "generator/report.h"
 
+#include "base/error.h"
 #include "base/problem.h"
 #include "generator/decide.h"
 #include "generator/final_log.h"
@@ -52,7 +53,7 @@ Row row_of(const Record& r) {
     row[5] = format("[%.3f, %.3f]", 1 / t.high, 1 / t.low);
   }
   if (!r.ok() && !r.detail.empty())
-    row[7] += "  (" + r.detail.substr(0, r.detail.find('\n')) + ")";
+    row[7] += "  (" + first_line(r.detail) + ")";
   return row;
 }
 

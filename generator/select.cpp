@@ -59,9 +59,6 @@ LockedChoice locked(const LockEntry& e, const std::string& device = "") {
   return {e.choice, e.revision, e.sha256, e.toolchain, device};
 }
 
-/// `stale` may be a whole error report.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 std::string stale_text(const std::string& stale) { return "the lock entry is stale (" + first_line(stale) + "); "; }
 
 std::string untuned_text(const Context& c, const SelectRequest& r) {

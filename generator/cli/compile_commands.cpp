@@ -97,7 +97,7 @@ KernelFile compile_main(const CompileOptions& o, const ChoiceFile& choice) {
     if (file.status == "ok")
       break;
     std::cerr << "deepgen: " << choice.problem.key() << " on " << choice.arch << ": not " << file.choice.text() << " ("
-              << file.detail.substr(0, file.detail.find('\n')) << ") but " << other.text() << "\n";
+              << first_line(file.detail) << ") but " << other.text() << "\n";
     file = compile_one({choice.problem, choice.arch, other, origin}, false, true, o.timeout);
   }
   return file;

@@ -18,20 +18,16 @@ namespace {
 struct Tool {
   const char* name;
   std::vector<std::string> programs; ///< any one of them serves
-  bool required;
   const char* remedy;
 };
 
 const std::vector<Tool> kTools = {
-    {"cmake", {"cmake"}, true, "apt install cmake (3.25 or newer)"},
-    {"ninja", {"ninja"}, true, "apt install ninja-build (1.11 or newer)"},
-    {"C++ compiler", {"c++", "g++", "clang++"}, true, "apt install g++"},
-    {"ROCm", {"rocminfo", "/opt/rocm/bin/rocminfo"}, false, "install ROCm; needed for AMD archs"}};
+    {"cmake", {"cmake"}, "apt install cmake (3.25 or newer)"},
+    {"ninja", {"ninja"}, "apt install ninja-build (1.11 or newer)"},
+    {"C++ compiler", {"c++", "g++", "clang++"}, "apt install g++"}};
 
-/// Full path of a program: looked up in PATH unless it has a slash.
+/// Full path of a program in PATH.
 std::string which(const std::string& program) {
-  if (program.find('/') != std::string::npos)
-    return access(program.c_str(), X_OK) == 0 ? program : "";
   const char* path = std::getenv("PATH");
   std::istringstream folders(path ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');) {
@@ -50,20 +46,17 @@ bool check_tool(const Tool& tool) {
       line(tool.name, path);
       return true;
     }
-  line(tool.name, std::string(tool.required ? "MISSING: " : "not found: ") + tool.remedy);
-  return !tool.required;
+  line(tool.name, std::string("MISSING: ") + tool.remedy);
+  return false;
 }
 
-bool check_device() {
+bool check_devices() {
+  std::fflush(stdout);
   try {
-    const Device d = probe_device("cpu");
-    std::string text = d.name + ", x86-64-v" + std::to_string(d.isa) + ", " + std::to_string(d.cores) +
-                       " cores, L1d " + std::to_string(d.l1d >> 10) + " KiB, L2 " +
-                       std::to_string(d.l2 >> 10) + " KiB";
-    line("cpu", text);
+    list_devices();
     return true;
   } catch (const Error& e) {
-    line("cpu", std::string("MISSING: ") + e.what());
+    line("devices", std::string("MISSING: ") + e.what());
     return false;
   }
 }
@@ -96,11 +89,12 @@ void add_doctor_command(CLI::App& app, CliContext& context) {
   c->callback([&context] {
     line("deepgen", toolchain());
     line("codegen id", codegen_id());
-    bool good = check_device();
+    bool good = true;
     for (const Tool& tool : kTools)
       good &= check_tool(tool);
     check_ptxas();
     check_openblas();
+    good &= check_devices();
     context.status = good ? 0 : 1;
   });
 }

@@ -44,25 +44,29 @@ struct TemporaryFile {
   ~TemporaryFile() { unlink(path.c_str()); }
 };
 
-} // namespace
-
-std::string own_folder() {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path().string() + "/";
-}
-
-Device probe_device(const std::string& arch) {
-  const std::string program = own_folder() + "deepgen-measure";
+/// Runs `deepgen-measure devices`.
+void ask_for_devices(const std::vector<std::string>& options) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").replace_filename("deepgen-measure");
   const std::string remedy = "install it beside deepgen, or pass --device";
   if (access(program.c_str(), X_OK) != 0)
     throw Error("cannot find out the device: deepgen-measure is missing", program, std::strerror(errno),
                 remedy);
-  TemporaryFile file;
-  const int status = run_program({program, "devices", "--arch", arch, "-o", file.path});
-  if (status != 0)
-    throw Error("cannot find out the device: deepgen-measure failed", program + " devices --arch " + arch,
+  std::vector<std::string> words = {program, "devices"};
+  words.insert(words.end(), options.begin(), options.end());
+  if (const int status = run_program(words); status != 0)
+    throw Error("cannot find out the device: deepgen-measure failed", program + " devices " + options.front(),
                 "wait status " + std::to_string(status), remedy);
+}
+
+} // namespace
+
+Device probe_device(const std::string& arch) {
+  TemporaryFile file;
+  ask_for_devices({"--arch", arch, "-o", file.path});
   return Device::read(file.path);
 }
+
+void list_devices() { ask_for_devices({"--list"}); }
 
 Device device_of(const std::string& path, const std::string& arch) {
   const bool gpu = is_gpu(arch);

@@ -14,12 +14,11 @@ Device device_of(const std::string& path, const std::string& arch);
 Device device_of(const std::vector<std::string>& paths, const std::string& arch);
 /// The output of the sibling `deepgen-measure devices`; throws Error when it is missing or fails.
 Device probe_device(const std::string& arch);
+void list_devices(); ///< prints what it finds attached, a line each
 /// A problem key, or the path of a problem.json.
 Problem problem_of(const std::string& key_or_path);
 /// "cpu_tile isa=4 ..." or, where one template alone serves the problem, "isa=4 ...".
 Choice choice_of(const std::string& text, const Problem&, const std::string& arch);
 std::vector<RecordLog> logs_of(const std::vector<std::string>& paths);
-/// Folder of this executable, with a slash at the end.
-std::string own_folder();
 
 } // namespace deepgen
