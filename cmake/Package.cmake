@@ -26,6 +26,10 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/LICENSE)
 endif()
 
 if(PROJECT_IS_TOP_LEVEL)
+  # As they lie in the source tree, so that their links hold.
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/deepgen PATTERN build EXCLUDE)
+  install(FILES ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/deepgen)
   set(CPACK_GENERATOR TGZ)
   set(CPACK_PACKAGE_NAME deepgen)
   set(CPACK_PACKAGE_VENDOR DeepGen)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The whole flow of the package with examples/cuda_ffn, checked at every step. Exits with 1 at the first thing that is wrong.
+# The whole flow of the package with its example cuda_ffn, checked at every step. Exits with 1 at the first thing that is wrong.
 #   scripts/gpu-flow.sh PACKAGE.tgz OUTDIR            on a GPU host: search, run, tune, build from the lock, build frozen
 #   scripts/gpu-flow.sh --frozen PACKAGE.tgz OUTDIR   on a host without a GPU: the same kernels from OUTDIR's lock?
 # Needs cmake, ninja, a C++ compiler and the CUDA Toolkit; the second form the ptxas of the first. OUTDIR gets the lock,
@@ -15,7 +15,6 @@ if [ $# -ne 2 ] || [ ! -f "$1" ]; then
   sed -n '2,5s/^# //p' "$0" >&2
   exit 2
 fi
-example=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../examples/cuda_ffn")
 package=$(realpath "$1")
 [ $mode = frozen ] || mkdir -p "$2"
 out=$(realpath "$2")
@@ -78,7 +77,7 @@ refuse_without_ptxas() {
 
 tar xzf "$package"
 prefix=$(realpath deepgen-*)
-cp -r "$example" cuda_ffn
+cp -r "$prefix/share/doc/deepgen/examples/cuda_ffn" .
 rm -f cuda_ffn/deepgen.lock.json
 "$prefix/bin/deepgen" doctor >doctor.log 2>&1 || fail "deepgen doctor" doctor.log
 grep -E '^(deepgen|CUDA)' doctor.log | quote

@@ -14,6 +14,11 @@ endif()
 file(ARCHIVE_EXTRACT INPUT ${archive} DESTINATION ${WORK}/unpacked)
 file(GLOB root ${WORK}/unpacked/deepgen-*)
 file(REMOVE_RECURSE ${WORK}/archives)
+foreach(file README.md docs/guide.md examples/cuda_ffn/main.cpp LICENSE)
+  if(NOT EXISTS ${root}/share/doc/deepgen/${file})
+    message(FATAL_ERROR "the archive lacks share/doc/deepgen/${file}")
+  endif()
+endforeach()
 
 # No tool of LLVM's or of the build is in reach.
 find_program(ninja NAMES ninja ninja-build REQUIRED)
