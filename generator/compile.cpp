@@ -60,7 +60,7 @@ Kernel compile_one(const Problem& problem, const std::string& arch, const Choice
 /// Collects the kernels of one candidate.
 class Kernels {
 public:
-  Kernels(KernelFile& file) : file_(file) {}
+  Kernels(KernelFile& file, bool reject) : file_(file), reject_(reject) {}
 
   void add(const Problem& problem, const Choice& choice, const std::string& role) {
     file_.kernels.push_back(compile_one(problem, file_.arch, choice, role));
@@ -74,7 +74,7 @@ public:
       if (is_gpu(file_.arch)) assemblies_[i].finish(kernel, kAssemblerSeconds);
       kernel.sha256 = sha256_hex(kernel.code.empty() ? kernel.ptx : kernel.code);
       // The awkward kernel is never timed, and a fallback has no alternative: both may be slow.
-      if (std::string why = why_rejected(kernel); kernel.role == "main" && !why.empty())
+      if (std::string why = why_rejected(kernel); reject_ && kernel.role == "main" && !why.empty())
         throw Error(std::string(kRejected) + ": " + why);
     }
   }
@@ -82,6 +82,7 @@ public:
 private:
   static constexpr double kAssemblerSeconds = 30;
   KernelFile& file_;
+  const bool reject_;
   std::vector<Assembly> assemblies_;
 };
 
@@ -107,14 +108,14 @@ std::string printed(const llvm::Module& module) {
 } // namespace
 
 KernelFile compile_candidate(const Problem& problem, const std::string& arch, const Choice& choice,
-                             bool awkward, bool fallbacks) {
+                             bool awkward, bool fallbacks, bool reject) {
   KernelFile file;
   file.problem = problem, file.arch = arch, file.choice = choice;
   try {
     const Template& family = find_template(choice.template_name);
     file.revision = family.revision();
     if (std::string why = family.why_not(problem, arch); !why.empty()) throw Error(why);
-    Kernels kernels(file);
+    Kernels kernels(file, reject);
     kernels.add(problem, choice, "main");
     if (awkward) kernels.add(family.awkward(problem, choice.config), choice, "awkward");
     if (fallbacks)

@@ -10,9 +10,9 @@ inline constexpr const char* kRejected = "the assembled kernel is rejected";
 
 /// Compiles one candidate. Never throws for a bad candidate: the file's status is then "failed", with the
 /// reason. `awkward` adds the same config for the template's awkward shape, for verification; `fallbacks`
-/// adds kernels for lesser devices of the arch, for linking.
+/// adds kernels for lesser devices of the arch, for linking. `reject`: code that is not worth running is a failure.
 KernelFile compile_candidate(const Problem&, const std::string& arch, const Choice&, bool awkward,
-                             bool fallbacks);
+                             bool fallbacks, bool reject = true);
 
 /// Names everything that the code of a kernel depends on beside its problem and config: the sources of
 /// templates and code generation (a hash), and LLVM's and ptxas's versions. Kernels of all archs are recompiled when it

@@ -8,6 +8,7 @@
 #include "generator/cli/isolate.h"
 #include "generator/compile.h"
 #include "generator/exchange.h"
+#include "generator/ptxas.h"
 #include "generator/space.h"
 
 #include <CLI/CLI.hpp>
@@ -46,10 +47,11 @@ KernelFile failed(const Candidate& c, const std::string& detail) {
 }
 
 /// Compiles in a child process: a code generator that aborts or hangs on a candidate is that candidate's
-/// failure.
+/// failure. The lock's config is built in any case: with its own ptxas it was sound.
 KernelFile compile_one(const Candidate& c, bool awkward, bool fallbacks, double timeout) {
   const Turn turn = Turn::compile_turn();
-  auto work = [&] { return compile_candidate(c.problem, c.arch, c.choice, awkward, fallbacks).serialize(); };
+  const bool reject = c.origin != "lock";
+  auto work = [&] { return compile_candidate(c.problem, c.arch, c.choice, awkward, fallbacks, reject).serialize(); };
   const Isolated isolated = run_isolated(work, timeout);
   KernelFile file;
   if (isolated.failure.empty()) {
@@ -85,7 +87,8 @@ void check_hash(const CompileOptions& o, const ChoiceFile& file, const LockedCho
   if (o.frozen)
     throw Error("the compiled kernel is not the one that was locked", file.problem.key() + " on " + file.arch, why,
                 "build with the lock's toolchain" + assembler + ", or run `ninja tune` and commit the lock");
-  std::cerr << "deepgen: same config, other code than in the lock (" << why
+  const std::string unsound = why_rejected(main);
+  std::cerr << "deepgen: same config, other code than in the lock (" << why << (unsound.empty() ? "" : "; ") << unsound
             << "): run `ninja tune` to verify it again\n";
 }
 

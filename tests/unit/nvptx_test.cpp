@@ -190,9 +190,11 @@ protected:
 using NvptxAssembled = WithPtxas;
 
 TEST_F(NvptxAssembled, ASpillingCandidateFails) {
-  const KernelFile file = compile(spilling(), "sm_80");
+  const TextTemplate text = spilling();
+  const KernelFile file = compile(text, "sm_80");
   EXPECT_EQ(file.status, "failed");
   EXPECT_THAT(file.detail, testing::ContainsRegex("rejected: deepgen_kernel uses 32 registers.*bytes of spill"));
+  EXPECT_EQ(compile_candidate(kProblem, "sm_80", {"text", Config::parse("x=1")}, false, false, false).status, "ok");
   EXPECT_TRUE(file.kernels.empty());
 }
 
