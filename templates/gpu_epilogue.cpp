@@ -59,8 +59,8 @@ GpuEpilogue::GpuEpilogue(GpuIr& ir, const Problem& p, const GpuIr::Arguments& ar
         bases_[operand.name] = matrix_base(operand.name, p.epilogue_type());
 }
 
-bool GpuEpilogue::reads_matrices() const {
-  return problem_.has(EpilogueOp::residual) || problem_.has(EpilogueOp::multiply);
+bool GpuEpilogue::reads_matrices(const Problem& p) {
+  return p.has(EpilogueOp::residual) || p.has(EpilogueOp::multiply);
 }
 
 Value GpuEpilogue::matrix_base(const std::string& name, Type type) {
@@ -114,6 +114,8 @@ std::vector<GpuEpilogue::Piece> GpuEpilogue::pieces(llvm::ArrayRef<Fragment> fra
       out.push_back(piece);
     }
   }
+  load_c(out);
+  load_operands(out);
   return out;
 }
 
@@ -209,20 +211,45 @@ Value GpuEpilogue::finish(const Piece& piece, int64_t lane) {
   return x;
 }
 
-void GpuEpilogue::store(llvm::ArrayRef<Fragment> fragments, Bounds bounds) {
+Values GpuEpilogue::results(llvm::ArrayRef<Fragment> fragments, Bounds bounds) {
   std::vector<Piece> all = pieces(fragments, bounds);
-  load_c(all);
-  load_operands(all);
-  for (const Piece& piece : all) {
-    const int64_t count = int64_t(piece.accumulators.size());
-    Values results;
-    for (int64_t i = 0; i < count; ++i) results.push_back(finish(piece, i));
-    Value result = ir_.encode(problem_.d, ir_.pack(results));
-    auto write = [&] { ir_.store(result, address("d", problem_.d, piece), count * size_of(problem_.d)); };
-    if (piece.inside)
-      ir_.branch(piece.inside, write);
-    else
-      write();
+  Values out;
+  auto piece = all.begin();
+  for (const Fragment& f : fragments) {
+    Values elements;
+    for (; elements.size() < f.values.size(); ++piece)
+      for (size_t i = 0; i < piece->accumulators.size(); ++i) elements.push_back(finish(*piece, int64_t(i)));
+    out.push_back(ir_.encode(problem_.d, ir_.pack(elements)));
+  }
+  return out;
+}
+
+void GpuEpilogue::write(Value row, Value column, Value elements, Bounds bounds) {
+  Piece piece;
+  piece.row = row, piece.column = column;
+  if (bounds.rows) piece.inside = ir_.less(row, problem_.m);
+  if (bounds.columns) {
+    Value inside = ir_.less(column, problem_.n);
+    piece.inside = piece.inside ? ir_.both(piece.inside, inside) : inside;
+  }
+  write(piece, elements);
+}
+
+void GpuEpilogue::write(const Piece& piece, Value elements) {
+  auto vector = mlir::dyn_cast<mlir::VectorType>(elements.getType());
+  const int64_t bytes = (vector ? vector.getNumElements() : 1) * size_of(problem_.d);
+  auto write = [&] { ir_.store(elements, address("d", problem_.d, piece), bytes); };
+  if (piece.inside)
+    ir_.branch(piece.inside, write);
+  else
+    write();
+}
+
+void GpuEpilogue::store(llvm::ArrayRef<Fragment> fragments, Bounds bounds) {
+  for (const Piece& piece : pieces(fragments, bounds)) {
+    Values elements;
+    for (size_t i = 0; i < piece.accumulators.size(); ++i) elements.push_back(finish(piece, int64_t(i)));
+    write(piece, ir_.encode(problem_.d, ir_.pack(elements)));
   }
 }
 

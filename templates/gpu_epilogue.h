@@ -27,8 +27,13 @@ public:
   /// store: a few of them hide the latency, too many take registers.
   void store(llvm::ArrayRef<Fragment>, Bounds);
 
+  /// store() in two halves, for those who rearrange elements in between: D's elements of each fragment, as one vector, and
+  /// writing elements of consecutive columns, all of them inside or outside of D.
+  Values results(llvm::ArrayRef<Fragment>, Bounds);
+  void write(Value row, Value column, Value elements, Bounds);
+
   /// True when a store reads matrices beside C, whose loads cost as much as D's stores.
-  bool reads_matrices() const;
+  static bool reads_matrices(const Problem&);
 
 private:
   struct Piece; ///< as many columns as one access of D covers
@@ -36,7 +41,8 @@ private:
   Value address(const std::string& name, Type, const Piece&);
   /// The value that `make` gave for the same key in the same block of code: vectors are read once for many rows.
   Value remember(const std::string& what, Value of, int64_t number, const std::function<Value()>& make);
-  std::vector<Piece> pieces(llvm::ArrayRef<Fragment>, Bounds);
+  std::vector<Piece> pieces(llvm::ArrayRef<Fragment>, Bounds); ///< with their operands
+  void write(const Piece&, Value elements);
   void load_c(llvm::MutableArrayRef<Piece>);
   void load_operands(llvm::MutableArrayRef<Piece>);
   Values load_matrix(const std::string& name, Type, const Piece&);

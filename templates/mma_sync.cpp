@@ -1,5 +1,6 @@
 #include "templates/mma_sync.h"
 
+#include "templates/gpu_epilogue.h"
 #include "templates/gpu_split_k.h"
 #include "templates/mma_sync_fill.h"
 
@@ -199,10 +200,13 @@ MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
       b(p.b, p.b_transposed(), bn, bk_bytes), stage_bytes(a.bytes() + b.bytes()),
       ring(split_tiles == 1 ? 1 : stages) {
   accumulator_bytes = shape.doubles ? 8 : 4;
-  // 8 more than a multiple of 32 words (doubles: 16): rows that a warp writes at once fall into different
-  // banks.
-  staging_pitch = bn + 8;
-  const int64_t row_tiles = k_warps * warps_m * 16 * staging_pitch * accumulator_bytes;
+  by_warps = k_warps == 1 && !GpuEpilogue::reads_matrices(p) && a.load != FragmentLoad::matrix_bytes &&
+             b.load != FragmentLoad::matrix_bytes;
+  // Rows that a warp writes at once fall into different banks.
+  warp_pitch = by_warps && !split() && size_of(p.d) < 4 ? ceil_div(wn * size_of(p.d), 16) * 16 + 16 : 0;
+  staging_pitch = bn + 8; // as above: a multiple of 32 words (doubles: 16) and 8
+  const int64_t row_tiles =
+      by_warps ? threads / 32 * 16 * warp_pitch : k_warps * warps_m * 16 * staging_pitch * accumulator_bytes;
   constexpr int64_t kSmall = 20 << 10; // shared memory that does not limit how many blocks run at once
   pass_tiles = staged_tiles(wm / 16, row_tiles, std::max(ring * stage_bytes, kSmall));
   staging_rows = warps_m * 16 * pass_tiles;

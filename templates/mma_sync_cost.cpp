@@ -87,12 +87,13 @@ private:
     const double ahead = double(std::max<int64_t>(1, t.ring - 1));
     const double tile =
         std::max({tensor, shared, fill, kLatency / ahead, tensor * 0.7 + shared * 0.4}) + kTileOverhead;
-    const double rounds = double(t.wm / 16 / t.pass_tiles);
+    const double rounds = t.by_warps ? 0 : double(t.wm / 16 / t.pass_tiles);
     const double d_bytes = double(t.bm * t.bn * (t.split() ? t.accumulator_bytes : size_of(p.d)));
     const double store =
         blocks * d_bytes * cores / double(d.memory_bandwidth) * hertz * 0.7 / cores * stores_per_core();
-    const double staging =
-        blocks * double(t.bm * t.bn * t.accumulator_bytes * (t.k_warps + 1)) / kSharedBytes;
+    const double passes = t.by_warps ? t.warp_pitch ? 2.0 * double(size_of(p.d)) : 0.0
+                                     : double(t.accumulator_bytes * (t.k_warps + 1)); // bytes, written and read
+    const double staging = blocks * double(t.bm * t.bn) * passes / kSharedBytes;
     return 700 + kLatency + double(t.split_tiles) * tile + rounds * 150 + staging * 1.5 + store;
   }
 

@@ -1,9 +1,8 @@
-// The kernel of one config of mma_sync.
+// The kernel of one config of mma_sync: the main loop and what is around it.
 #include "templates/gpu_split_k.h"
 #include "templates/mma_sync.h"
 #include "templates/mma_sync_fill.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "templates/mma_sync_store.h"
 
 namespace deepgen {
 namespace {
@@ -22,13 +21,6 @@ private:
   Value k_left(Value tile_index, bool always);
   void accumulate();
   void multiply_step(mlir::ValueRange fragments);
-  void stage_sums(int64_t pass);
-  void store_pass(int64_t pass, GpuEpilogue&);
-  Values staged(Value row, Value column);
-  Value sum(Value x, Value y) {
-    if (p.accumulate != Type::i32) return ir.addf(x, y);
-    return mlir::arith::AddIOp::create(ir.b, ir.loc, x, y); // may wrap
-  }
 
   GpuIr& ir;
   const Problem& p;
@@ -195,77 +187,6 @@ void MmaKernel::accumulate() {
   sums.assign(results.begin(), results.begin() + ptrdiff_t(sum_count));
 }
 
-/// Writes the accumulators of some rows of every warp to shared memory, one copy for each warp along K.
-void MmaKernel::stage_sums(int64_t pass) {
-  Value lane = ir.lane(), g = ir.shift_right_bits(lane, 2), four = ir.bit_and(lane, 3);
-  const bool pairs_a = t.a.load == FragmentLoad::matrix_bytes,
-             pairs_b = t.b.load == FragmentLoad::matrix_bytes;
-  Value row = ir.add(ir.mul(warp_m, 16 * t.pass_tiles), pairs_a ? ir.shift_left(g, 1) : g);
-  row = ir.add(row, ir.mul(warp_k, t.staging_rows));
-  Value column = ir.add(ir.mul(warp_n, t.wn), ir.shift_left(four, pairs_b ? 2 : 1));
-  Value at = ir.offset(memory, ir.mul(ir.add(ir.mul(row, t.staging_pitch), column), t.accumulator_bytes));
-  for (int64_t i = 0; i < t.pass_tiles; ++i)
-    for (int64_t h = 0; h < 2; ++h)
-      for (int64_t j = 0; j < n_tiles(); j += pairs_b ? 2 : 1) {
-        const size_t first = size_t(((pass * t.pass_tiles + i) * n_tiles() + j) * 4 + 2 * h);
-        Values values = {sums[first], sums[first + 1]};
-        if (pairs_b) values = {sums[first], sums[first + 4], sums[first + 1], sums[first + 5]};
-        const int64_t rows = i * 16 + (pairs_a ? h : 8 * h);
-        ir.store(ir.pack(values), ir.offset(at, (rows * t.staging_pitch + j * 8) * t.accumulator_bytes),
-                 std::min<int64_t>(16, int64_t(values.size()) * t.accumulator_bytes));
-      }
-}
-
-Values MmaKernel::staged(Value row, Value column) {
-  const int64_t lanes = std::min(t.vector, 16 / t.accumulator_bytes);
-  mlir::Type type = ir.lanes(lanes, sums[0].getType());
-  Value at = ir.offset(memory, ir.mul(ir.add(ir.mul(row, t.staging_pitch), column), t.accumulator_bytes));
-  Values out;
-  for (int64_t first = 0; first < t.vector; first += lanes) {
-    Values total;
-    for (int64_t k = 0; k < t.k_warps; ++k) {
-      const int64_t offset = (k * t.staging_rows * t.staging_pitch + first) * t.accumulator_bytes;
-      Values part = ir.unpack(ir.load(type, ir.offset(at, offset), lanes * t.accumulator_bytes));
-      for (size_t i = 0; i < part.size(); ++i)
-        if (k == 0)
-          total.push_back(part[i]);
-        else
-          total[i] = sum(total[i], part[i]);
-    }
-    out.append(total);
-  }
-  return out;
-}
-
-void MmaKernel::store_pass(int64_t pass, GpuEpilogue& epilogue) {
-  const int64_t in_row = t.bn / t.vector, total = t.staging_rows * in_row;
-  const int64_t rounds = (total + t.threads - 1) / t.threads;
-  // Several at once hide the latency of C and other operands, where accumulators of later passes leave the
-  // registers.
-  const bool crowded = t.pass_tiles * 16 != t.wm && t.wm * t.wn > 2048;
-  int64_t together = total % t.threads ? 1 : std::max<int64_t>(1, (crowded ? 8 : 16) / t.vector);
-  while (rounds % together) together /= 2;
-  const Bounds bounds{p.m % t.bm != 0, p.n % t.bn != 0};
-  ir.rolled_loop(ir.thread(), ir.c(total), t.threads * together, [&](Value index) {
-    llvm::SmallVector<Fragment, 2> fragments;
-    for (int64_t i = 0; i < together; ++i) {
-      Value at = ir.add(index, i * t.threads);
-      Value row = ir.divide(at, in_row), column = ir.mul(ir.remainder(at, in_row), t.vector);
-      Values values = staged(row, column);
-      Value in_d = row;
-      if (t.pass_tiles * 16 != t.wm)
-        in_d = ir.add(
-            ir.add(ir.mul(ir.divide(row, 16 * t.pass_tiles), t.wm), ir.remainder(row, 16 * t.pass_tiles)),
-            pass * 16 * t.pass_tiles);
-      fragments.push_back({ir.add(m0, in_d), ir.add(n0, column), values});
-    }
-    if (t.split())
-      GpuSplitK(p, t.splits).store(ir, arguments, split, entry, fragments, bounds);
-    else
-      epilogue.store(fragments, bounds);
-  });
-}
-
 void MmaKernel::emit() {
   if (t.dependent) ir.wait_for_predecessor();
   memory = ir.shared_memory();
@@ -276,14 +197,7 @@ void MmaKernel::emit() {
   sums.assign(size_t(m_tiles() * n_tiles() * 4), zero);
   accumulate();
   if (t.dependent || t.split()) ir.launch_dependents();
-  GpuEpilogue epilogue(ir, p, arguments, entry, t.align_d);
-  ir.wait_copies(0);
-  for (int64_t pass = 0; pass < m_tiles() / t.pass_tiles; ++pass) {
-    ir.barrier();
-    stage_sums(pass);
-    ir.barrier();
-    store_pass(pass, epilogue);
-  }
+  MmaStore(ir, p, t, arguments, {memory, m0, n0, entry, split, warp_m, warp_n, warp_k}, sums).emit();
 }
 
 } // namespace
