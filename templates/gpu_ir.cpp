@@ -243,6 +243,15 @@ void GpuIr::copy_async(Value to, Value from, int64_t bytes, Value valid) {
   const auto modifier = bytes == 16 ? nvvm::LoadCacheModifierKind::CG : nvvm::LoadCacheModifierKind::CA;
   nvvm::CpAsyncOp::create(b, loc, to, from, uint32_t(bytes), modifier, valid);
 }
+
+void GpuIr::copy_async_if(Value wanted, Value to, Value from, int64_t bytes, Value valid) {
+  const std::string size = std::to_string(bytes), modifier = bytes == 16 ? "cg" : "ca";
+  Values operands = {wanted, to, from};
+  if (valid) operands.push_back(valid);
+  assembly(nullptr, "@$0 cp.async." + modifier + ".shared.global [$1], [$2], " + size + (valid ? ", $3;" : ";"),
+           valid ? "b,r,l,r" : "b,r,l", operands, true);
+}
+
 void GpuIr::commit_copies() { nvvm::CpAsyncCommitGroupOp::create(b, loc); }
 void GpuIr::wait_copies(int64_t groups) { nvvm::CpAsyncWaitGroupOp::create(b, loc, uint32_t(groups)); }
 

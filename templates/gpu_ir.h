@@ -93,6 +93,8 @@ public:
   void store(Value, Value address, int64_t alignment);
   /// cp.async of 4, 8 or 16 bytes; of those `valid` bytes (i32; null: all) are read and the rest becomes zero.
   void copy_async(Value shared_address, Value global_address, int64_t bytes, Value valid = nullptr);
+  /// The same where `wanted` (i1) holds, as one predicated instruction; else shared memory stays as it is.
+  void copy_async_if(Value wanted, Value shared_address, Value global_address, int64_t bytes, Value valid = nullptr);
   void commit_copies();
   void wait_copies(int64_t groups_in_flight);
   /// ldmatrix: 1, 2 or 4 matrices of 8 x 8 16-bit elements; i32 registers.

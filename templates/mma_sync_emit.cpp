@@ -108,9 +108,16 @@ void MmaKernel::accumulate() {
     return out;
   };
   Values in_flight_a, in_flight_b;
-  auto begin = [&](Value at, Value index, Value a, Value b) {
-    in_flight_a = fill_a.begin(at, a, k_left(index, registers_a));
-    in_flight_b = fill_b.begin(ir.offset(at, t.a.bytes()), b, k_left(index, registers_b));
+  auto begin = [&](Value at, Value left, Value a, Value b) {
+    in_flight_a = fill_a.begin(at, a, left);
+    in_flight_b = fill_b.begin(ir.offset(at, t.a.bytes()), b, left);
+  };
+  // Only the last tile of K may be ragged; the others do without its comparisons.
+  auto begin_copies = [&](Value index, Value a, Value b, Value at) {
+    Value left = k_left(index, false);
+    if (!left) return begin(at, nullptr, a, b);
+    ir.branch(ir.at_least(left, t.bk), [&] { begin(at, nullptr, a, b); });
+    ir.branch(ir.less(left, t.bk), [&] { begin(at, left, a, b); });
   };
   auto finish = [&](Value at) {
     fill_a.finish(at, in_flight_a);
@@ -121,7 +128,8 @@ void MmaKernel::accumulate() {
   const int64_t ahead = std::max<int64_t>(1, t.ring - 1);
   for (int64_t i = 0; i < ahead; ++i) {
     auto whole = [&] {
-      begin(stage(ir.c(i * t.stage_bytes)), ir.c(i), a, b), finish(stage(ir.c(i * t.stage_bytes)));
+      Value at = stage(ir.c(i * t.stage_bytes));
+      begin(at, k_left(ir.c(i), registers_a || registers_b), a, b), finish(at);
     };
     if (split && i > 0)
       ir.branch(ir.less(ir.c(i), tile_count), whole);
@@ -158,11 +166,10 @@ void MmaKernel::accumulate() {
     Value reading = rest[0], writing = rest[1], to_read = following(reading);
     Value coming = ir.add(index, ahead);
     auto start = [&] {
-      auto go = [&] { begin(stage(writing), coming, rest[2], rest[3]); };
       if (registers_a || registers_b)
-        go(); // elements beyond K read as zero
+        begin(stage(writing), k_left(coming, true), rest[2], rest[3]); // elements beyond K read as zero
       else
-        ir.branch(ir.less(coming, tile_count), go);
+        ir.branch(ir.less(coming, tile_count), [&] { begin_copies(coming, rest[2], rest[3], stage(writing)); });
       ir.commit_copies();
     };
     for (int64_t step = 0; step < t.steps; ++step) {

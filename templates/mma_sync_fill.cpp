@@ -50,37 +50,44 @@ Value TileFill::address(const Piece& piece, Value tile, Value previous) const {
   return piece.offset ? ir_.offset(tile, piece.offset) : ir_.offset(previous, step_);
 }
 
-TileFill::Left TileFill::left(Value k_left) const {
-  Left out{tile_.k_contiguous ? extent_left_ : k_left, tile_.k_contiguous ? k_left : extent_left_};
-  if (out.columns) out.columns = ir_.mul(out.columns, tile_.element);
-  return out;
+Value TileFill::row_less(const Piece& piece, Value limit) const {
+  // Against a constant, so that the pieces of a thread share one difference.
+  return ir_.less(ir_.sub(piece.row, limit), -piece.row_offset);
 }
 
-Value TileFill::inside(const Piece& piece, const Left& left) const {
-  Value row, column;
-  // Against a constant, so that the pieces of a thread share one difference.
-  if (left.rows) row = ir_.less(ir_.sub(piece.row, left.rows), -piece.row_offset);
-  if (left.columns) column = ir_.less(piece.column, left.columns);
-  return row && column ? ir_.both(row, column) : row ? row : column;
+Value TileFill::column_less(const Piece& piece, Value limit) const {
+  return ir_.less(piece.column, ir_.mul(limit, tile_.element));
+}
+
+Value TileFill::inside_extent(const Piece& piece, Value extent_left) const {
+  if (!extent_left) return nullptr;
+  return tile_.k_contiguous ? row_less(piece, extent_left) : column_less(piece, extent_left);
+}
+
+Value TileFill::inside_k(const Piece& piece, Value k_left) const {
+  if (!k_left) return nullptr;
+  return tile_.k_contiguous ? column_less(piece, k_left) : row_less(piece, k_left);
 }
 
 Values TileFill::begin(Value stage, Value tile, Value k_left) const {
-  const Left limits = left(k_left);
   Values registers;
-  Value at;
+  Value at, extent_left = extent_left_;
+  // Comparisons would leave the loop, and take a register each, if LLVM knew that this is always the same.
+  if (extent_left) extent_left = ir_.assembly(ir_.i32, "mov.b32 $0, $1;", "=r,r", extent_left, true);
+  auto both = [&](Value x, Value y) { return x && y ? ir_.both(x, y) : x ? x : y; };
   for (const Piece& piece : pieces_) {
     at = address(piece, tile, at);
-    Value inside = this->inside(piece, limits);
+    Value wanted = both(piece.exists, inside_extent(piece, extent_left)), in_k = inside_k(piece, k_left);
     if (!through_registers(width_)) {
-      Value bytes = inside ? ir_.select(inside, ir_.c(width_), ir_.c(0)) : Value();
-      auto copy = [&] { ir_.copy_async(ir_.offset(stage, piece.shared), at, width_, bytes); };
-      if (piece.exists)
-        ir_.branch(piece.exists, copy);
+      Value to = ir_.offset(stage, piece.shared);
+      Value bytes = in_k ? ir_.select(in_k, ir_.c(width_), ir_.c(0)) : Value();
+      if (wanted)
+        ir_.copy_async_if(wanted, to, at, width_, bytes);
       else
-        copy();
+        ir_.copy_async(to, at, width_, bytes);
       continue;
     }
-    if (piece.exists) inside = inside ? ir_.both(inside, piece.exists) : piece.exists;
+    Value inside = both(wanted, in_k);
     mlir::Type type = width_ == 2 ? ir_.i16 : ir_.i8;
     // Elements outside of the matrix are zero; what is read in their stead always exists.
     Value value = ir_.load(type, inside ? ir_.select(inside, at, source_.base) : at, width_);

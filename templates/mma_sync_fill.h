@@ -27,7 +27,8 @@ public:
   Value start() const;          ///< address of the first tile
   Value next(Value tile) const; ///< address of the tile after it
   /// Starts copying. `k_left`: elements of K from the tile's first on, may be negative; null: no fewer than a
-  /// tile. Returns what finish() stores, when the copy goes through registers.
+  /// tile. What lies beyond K is zero; what lies beyond M or N is anything, as nobody reads the sums that it makes.
+  /// Returns what finish() stores, when the copy goes through registers.
   Values begin(Value stage, Value tile, Value k_left) const;
   void finish(Value stage, mlir::ValueRange registers) const;
 
@@ -39,14 +40,10 @@ private:
     Value offset;       ///< from the tile's address, i64; null: one step beyond the piece before
     Value exists;       ///< i1: fewer pieces than threads; null: always
   };
-  /// What remains of the tile's two extents, as begin() compares pieces with it; null: all of it.
-  struct Left {
-    Value rows, columns; ///< columns in bytes
-  };
-  Left left(Value k_left) const;
-  /// Whether a piece lies in the matrix; null: yes. None lies there in part: rows, and steps of K, are whole numbers of
-  /// pieces where this alignment is legal.
-  Value inside(const Piece&, const Left&) const;
+  /// Whether a piece lies inside along M or N, and along K; null: yes. None lies there in part: rows, and steps of K, are
+  /// whole numbers of pieces where this alignment is legal.
+  Value inside_extent(const Piece&, Value extent_left) const, inside_k(const Piece&, Value k_left) const;
+  Value row_less(const Piece&, Value limit) const, column_less(const Piece&, Value limit) const;
   Value address(const Piece&, Value tile, Value previous) const;
 
   GpuIr& ir_;
