@@ -76,11 +76,12 @@ TileFill MmaKernel::fill(const std::string& name, const SharedTile& tile, int64_
        t.splits});
 }
 
-/// Elements of K from a tile of the block's on; null when tiles are whole and nobody asks for more than there
-/// are.
+/// Elements of K from a tile of the block's on, not negative; null when tiles are whole and nobody asks for more than
+/// there are.
 Value MmaKernel::k_left(Value tile_index, bool always) {
   if (!always && p.k % t.bk == 0) return nullptr;
-  return ir.sub(ir.c(p.k), ir.mul(ir.add(first_tile, ir.mul(tile_index, t.splits)), t.bk));
+  Value first = ir.mul(ir.add(first_tile, ir.mul(tile_index, t.splits)), t.bk);
+  return ir.max(ir.sub(ir.c(p.k), first), ir.c(0));
 }
 
 void MmaKernel::multiply_step(mlir::ValueRange fragments) {

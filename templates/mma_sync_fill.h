@@ -26,7 +26,7 @@ public:
 
   Value start() const;          ///< address of the first tile
   Value next(Value tile) const; ///< address of the tile after it
-  /// Starts copying. `k_left`: elements of K from the tile's first on, may be negative; null: no fewer than a
+  /// Starts copying. `k_left`: elements of K from the tile's first on, not negative; null: no fewer than a
   /// tile. What lies beyond K is zero; what lies beyond M or N is anything, as nobody reads the sums that it makes.
   /// Returns what finish() stores, when the copy goes through registers.
   Values begin(Value stage, Value tile, Value k_left) const;
