@@ -1,7 +1,7 @@
 # A library for several archs on GPUs that a driver of the tests pretends to be: which of its kernels runs.
-find_program(ptxas ptxas HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+run(${PREFIX}/bin/deepgen --codegen-id)
 set(code "a cubin")
-if(NOT ptxas)
+if(output MATCHES "without ptxas")
   set(code PTX)
 endif()
 configure(archs build -DDEEPGEN_MODE=lock)
