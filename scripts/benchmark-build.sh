@@ -30,7 +30,7 @@ mkdir -p "$work/hundred"
     echo "deepgen_add_gemm(hundred NAME f$i SHAPE $((i % 13 * 5 + 3)) $((i * 3 + 8)) $((i % 17 * 8 + 5)) TYPES f32 f32 f32 LAYOUT $layout EPILOGUE $epilogue)"
   done
 } >"$work/hundred/CMakeLists.txt"
-configure() { cmake -G Ninja -S "$work/hundred" -B "$work/hundred/$1" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release "${@:2}"; }
+configure() { cmake -G Ninja -S "$work/hundred" -B "$work/hundred/$1" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release -DDEEPGEN_ARCHS=cpu "${@:2}"; }
 echo "tuning 100 small problems for the lock ..." >&2
 rm -rf "$work/hundred/deepgen.lock.json" "$work/hundred/tune"
 configure tune -DDEEPGEN_SLOTS=2 -DDEEPGEN_MEASURE_SECONDS=0.1 >/dev/null

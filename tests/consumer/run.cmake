@@ -83,18 +83,27 @@ macro(expect_null_build folder)
 endmacro()
 # The lines of the edges that search, as `ninja -v` prints the commands.
 set(search_edges "compile --plan" "deepgen-measure run" "deepgen-measure playoff")
-# A lock for the project `basic`, made once by a search. On a busy machine a playoff may be unstable, which is not what is
-# tested here: it is repeated, as the message of `tune` asks.
-macro(make_lock)
-  configure(basic tuning)
+# tune(<build> <options>...). On a busy machine a playoff may be unstable, which is not what is tested here: it is repeated,
+# as the message of `tune` asks.
+function(tune folder)
+  message(STATUS "$ tune ${folder}")
   foreach(attempt RANGE 4)
-    execute_process(COMMAND ${CMAKE_COMMAND} --build tuning --target tune
-      WORKING_DIRECTORY ${WORK} RESULT_VARIABLE rc OUTPUT_VARIABLE out ERROR_VARIABLE out)
-    if(rc EQUAL 0 OR NOT out MATCHES "not locked: too much interference")
+    execute_process(COMMAND ${CMAKE_COMMAND} --build ${folder} ${ARGN} --target tune
+      WORKING_DIRECTORY ${WORK} RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
+    message("${text}")
+    if(NOT text MATCHES "not locked: too much interference")
       break()
     endif()
   endforeach()
-  build(tuning --target tune)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "tune failed with ${status}")
+  endif()
+  set(output "${text}" PARENT_SCOPE)
+endfunction()
+# A lock for the project `basic`, made once by a search.
+macro(make_lock)
+  configure(basic tuning)
+  tune(tuning)
   expect_file(basic/deepgen.lock.json)
 endmacro()
 
@@ -102,11 +111,12 @@ file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK})
 file(GLOB projects ${CMAKE_CURRENT_LIST_DIR}/projects/*)
 file(COPY ${projects} DESTINATION ${WORK})
-# Tiny searches: what is tested is the build, not the speed of the kernels.
+# Tiny searches: what is tested is the build, not the speed of the kernels. For the CPU also on a host with GPUs.
 file(WRITE ${WORK}/quick.cmake "
 set(CMAKE_PREFIX_PATH ${PREFIX} CACHE STRING \"\")
 set(CMAKE_C_COMPILER ${CC} CACHE STRING \"\")
 set(CMAKE_CXX_COMPILER ${CXX} CACHE STRING \"\")
+set(DEEPGEN_ARCHS cpu CACHE STRING \"\")
 set(DEEPGEN_SLOTS 4 2 CACHE STRING \"\")
 set(DEEPGEN_MEASURE_SECONDS 0.3 CACHE STRING \"\")
 ")

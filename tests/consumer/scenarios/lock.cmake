@@ -1,7 +1,7 @@
 # tune writes the lock; the next build configures again and builds from it; a fresh build runs only the winners' edges.
 configure(basic build)
 build(build)
-build(build --target tune)
+tune(build)
 expect("merging winners")
 expect_not("Measuring") # the plain build has searched already
 expect_file(basic/deepgen.lock.json)
