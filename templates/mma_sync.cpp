@@ -138,6 +138,14 @@ const Rule kRules[] = {
      }},
     {kStages, [](const Point& x) { return x[kStages] > 2 && x[kStages] > x.tiles_k() + 1; },
      [](const Point& x) { return "stages=" + text(x[kStages]) + " exceeds the tiles of K"; }},
+    {kStages,
+     [](const Point& x) {
+       return x[kStages] > 2 && TileFill::through_registers(dense_a(x.p)) &&
+              TileFill::through_registers(dense_b(x.p));
+     },
+     [](const Point&) {
+       return std::string("both operands pass through registers, one tile ahead: two stages are enough");
+     }},
     {kSplits,
      [](const Point& x) {
        return x[kSplits] > 1 && (x.split_tiles() < 4 || x.blocks() * x[kSplits] > 4 * x.device.cores);
@@ -160,15 +168,6 @@ const Rule kRules[] = {
     {kAlignD, [](const Point& x) { return x[kAlignD] > dense_d(x.p); },
      [](const Point& x) {
        return "align_d=" + text(x[kAlignD]) + ", but rows of D are aligned to " + text(dense_d(x.p));
-     }},
-    {kAlignD,
-     [](const Point& x) {
-       const MmaTiling t = x.tiling();
-       return (TileFill::through_registers(t.align_a) && TileFill::pieces(t.a, t.threads, t.align_a) > 32) ||
-              (TileFill::through_registers(t.align_b) && TileFill::pieces(t.b, t.threads, t.align_b) > 32);
-     },
-     [](const Point&) {
-       return std::string("more than 32 elements of a tile for each thread pass through registers");
      }},
     {kAlignD,
      [](const Point& x) {
@@ -216,11 +215,9 @@ MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
   const int64_t fragments = words * (wm / 16 * shape.a_values + wn / 8 * shape.b_values);
   registers = words * wm * wn / 32 + 2 * fragments + 44;
   for (auto [tile, align] : {std::pair{&a, align_a}, {&b, align_b}}) {
-    const int64_t pieces = TileFill::pieces(*tile, threads, align);
     registers += tile->k_contiguous ? steps : wn / 16;
-    registers += TileFill::through_registers(align)         ? 2 * pieces
-                 : TileFill::regular(*tile, threads, align) ? 0
-                                                            : 2 * pieces;
+    if (tile->load == FragmentLoad::matrix_bytes) registers += 8; // pairs of bytes before they are permuted
+    registers += TileFill::in_flight(*tile, threads, align) + TileFill::for_addresses(*tile, threads, align);
   }
 }
 

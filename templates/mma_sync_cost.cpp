@@ -2,6 +2,7 @@
 // measurements of mma.sync kernels are known; the search needs the order of configs only.
 #include "templates/gpu_split_k.h"
 #include "templates/mma_sync.h"
+#include "templates/mma_sync_fill.h"
 
 #include <algorithm>
 
@@ -78,13 +79,21 @@ private:
     const double busy = std::min(1.0, warps / 4) * (warps >= 8 ? 1.0 : 0.8);
     const double tensor = blocks * flops / rate(p.a, d.compute_capability()) / busy;
     const double reads = double((t.bm * t.warps_n + t.bn * t.warps_m + t.bm + t.bn) * t.bk_bytes);
-    const double words = t.a.load == FragmentLoad::elements || t.b.load == FragmentLoad::elements ? 1.5 : 1.0;
-    const double shared = blocks * words * reads / kSharedBytes;
+    const double elements = t.a.load == FragmentLoad::elements || t.b.load == FragmentLoad::elements ? 1.5 : 1.0;
+    double shared = blocks * elements * reads / kSharedBytes;
     double fill = blocks * double(t.stage_bytes) / kL2Bytes;
-    // A sector of 32 bytes and an instruction for every small piece.
+    // An instruction for every small piece. By words: three loads of two wavefronts each, and a store, for 8 bytes
+    // of 32 lanes, in the unit that reads fragments too.
+    double words = 0;
+    bool by_words = false;
     for (auto [bytes, align] : {std::pair{t.a.bytes(), t.align_a}, {t.b.bytes(), t.align_b}})
-      if (align < 16) fill += blocks * double(bytes / align) / 32 * (align < 4 ? 4.0 : 2.0);
-    const double ahead = double(std::max<int64_t>(1, t.ring - 1));
+      if (TileFill::through_registers(align))
+        words += blocks * double(bytes) / 256 * 8, by_words = true;
+      else if (align < 16)
+        fill += blocks * double(bytes / align) / 32 * 2.0;
+    shared += words;
+    // What goes through registers is on its way during one tile.
+    const double ahead = by_words ? 1 : double(std::max<int64_t>(1, t.ring - 1));
     const double tile =
         std::max({tensor, shared, fill, kLatency / ahead, tensor * 0.7 + shared * 0.4}) + kTileOverhead;
     const double rounds = t.by_warps ? 0 : double(t.wm / 16 / t.pass_tiles);

@@ -109,16 +109,20 @@ void MmaKernel::accumulate() {
     return out;
   };
   Values in_flight_a, in_flight_b;
-  auto begin = [&](Value at, Value left, Value a, Value b) {
-    in_flight_a = fill_a.begin(at, a, left);
-    in_flight_b = fill_b.begin(ir.offset(at, t.a.bytes()), b, left);
+  auto begin_words = [&](Value index, Value a, Value b, Value at) {
+    if (registers_a) in_flight_a = fill_a.begin(at, a, k_left(index, true));
+    if (registers_b) in_flight_b = fill_b.begin(ir.offset(at, t.a.bytes()), b, k_left(index, true));
+  };
+  auto copy = [&](Value left, Value a, Value b, Value at) {
+    if (!registers_a) fill_a.begin(at, a, left);
+    if (!registers_b) fill_b.begin(ir.offset(at, t.a.bytes()), b, left);
   };
   // Only the last tile of K may be ragged; the others do without its comparisons.
   auto begin_copies = [&](Value index, Value a, Value b, Value at) {
     Value left = k_left(index, false);
-    if (!left) return begin(at, nullptr, a, b);
-    ir.branch(ir.at_least(left, t.bk), [&] { begin(at, nullptr, a, b); });
-    ir.branch(ir.less(left, t.bk), [&] { begin(at, left, a, b); });
+    if (!left) return copy(nullptr, a, b, at);
+    ir.branch(ir.at_least(left, t.bk), [&] { copy(nullptr, a, b, at); });
+    ir.branch(ir.less(left, t.bk), [&] { copy(left, a, b, at); });
   };
   auto finish = [&](Value at) {
     fill_a.finish(at, in_flight_a);
@@ -130,7 +134,9 @@ void MmaKernel::accumulate() {
   for (int64_t i = 0; i < ahead; ++i) {
     auto whole = [&] {
       Value at = stage(ir.c(i * t.stage_bytes));
-      begin(at, k_left(ir.c(i), registers_a || registers_b), a, b), finish(at);
+      begin_words(ir.c(i), a, b, at);
+      copy(k_left(ir.c(i), false), a, b, at);
+      finish(at);
     };
     if (split && i > 0)
       ir.branch(ir.less(ir.c(i), tile_count), whole);
@@ -167,9 +173,8 @@ void MmaKernel::accumulate() {
     Value reading = rest[0], writing = rest[1], to_read = following(reading);
     Value coming = ir.add(index, ahead);
     auto start = [&] {
-      if (registers_a || registers_b)
-        begin(stage(writing), k_left(coming, true), rest[2], rest[3]); // elements beyond K read as zero
-      else
+      begin_words(coming, rest[2], rest[3], stage(writing)); // beyond K: zeros
+      if (!registers_a || !registers_b)
         ir.branch(ir.less(coming, tile_count), [&] { begin_copies(coming, rest[2], rest[3], stage(writing)); });
       ir.commit_copies();
     };

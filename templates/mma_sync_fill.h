@@ -1,5 +1,6 @@
-// Copies an operand's tiles from global into shared memory: by cp.async in pieces of 16, 8 or 4 bytes, or
-// element by element through registers where rows are less aligned than that.
+// Copies an operand's tiles from global into shared memory: by cp.async in pieces of 16, 8 or 4 bytes. Rows
+// that are less aligned go through registers by words: a word of the tile is a funnel shift of the two
+// aligned words in which it lies.
 #pragma once
 
 #include "templates/mma_sync_fragments.h"
@@ -18,40 +19,62 @@ public:
   };
   TileFill(GpuIr&, const SharedTile&, int64_t threads, int64_t align, const Source&);
 
-  /// Pieces of a tile that each thread copies.
-  static int64_t pieces(const SharedTile&, int64_t threads, int64_t align);
-  /// Whether a thread's pieces lie at equal distances.
-  static bool regular(const SharedTile&, int64_t threads, int64_t align);
   static bool through_registers(int64_t align) { return align < 4; }
+  /// Registers of a thread from begin() to finish().
+  static int64_t in_flight(const SharedTile&, int64_t threads, int64_t align);
+  /// Registers of a thread for where its pieces lie.
+  static int64_t for_addresses(const SharedTile&, int64_t threads, int64_t align);
 
-  Value start() const;          ///< address of the first tile
-  Value next(Value tile) const; ///< address of the tile after it
-  /// Starts copying. `k_left`: elements of K from the tile's first on, not negative; null: no fewer than a
-  /// tile. What lies beyond K is zero; what lies beyond M or N is anything, as nobody reads the sums that it makes.
-  /// Returns what finish() stores, when the copy goes through registers.
+  Value start() const { return start_; } ///< address of the first tile
+  Value next(Value tile) const;          ///< address of the tile after it
+  /// Starts copying. What lies beyond K is zero; what lies beyond M or N is anything, as nobody reads the
+  /// sums that it makes. `k_left`: elements of K from the tile's first on, may be negative when copies go
+  /// through registers; null: no fewer than a tile, and they do not. Returns what finish() stores.
   Values begin(Value stage, Value tile, Value k_left) const;
   void finish(Value stage, mlir::ValueRange registers) const;
 
 private:
+  /// What a thread copies at once.
+  struct Layout {
+    Layout(const SharedTile&, int64_t threads, int64_t align);
+    int64_t width; ///< bytes of a piece
+    int64_t in_row, total;
+    int64_t count; ///< of a thread; the last ones may not exist
+    int64_t rows;  ///< from a piece of a thread to its next one, when they lie in one column; else 0
+    int64_t cycle; ///< pieces of a thread after which they repeat, some rows further down
+  };
   struct Piece {
     Value shared;       ///< offset in the stage
     Value row, column;  ///< in the tile; column in bytes
     int64_t row_offset; ///< to be added to `row`
-    Value offset;       ///< from the tile's address, i64; null: one step beyond the piece before
-    Value exists;       ///< i1: fewer pieces than threads; null: always
+    Value offset; ///< from the tile's address, i64, to the word where the piece begins; null: one step beyond
+                  ///< an earlier piece
+    Value excess; ///< bytes by which that word precedes the piece
+    Value exists; ///< i1: fewer pieces than threads; null: always
   };
-  /// Whether a piece lies inside along M or N, and along K; null: yes. None lies there in part: rows, and steps of K, are
-  /// whole numbers of pieces where this alignment is legal.
+  void locate(int64_t index, int64_t threads);
+  Values addresses(Value tile) const;
+  /// Whether a piece lies inside along M or N, and along K; null: yes. None lies there in part: rows, and
+  /// steps of K, are whole numbers of pieces where this alignment is legal.
   Value inside_extent(const Piece&, Value extent_left) const, inside_k(const Piece&, Value k_left) const;
   Value row_less(const Piece&, Value limit) const, column_less(const Piece&, Value limit) const;
-  Value address(const Piece&, Value tile, Value previous) const;
+  Value extent_left() const;
+  void copy(Value stage, Value tile, Value k_left) const;
+
+  int64_t words() const { return layout_.width / 4 + 1; } ///< aligned ones that a piece lies in
+  int64_t k_whole() const;
+  Values load_inner(Value tile) const, load_edge(Value tile, Value k_left) const;
+  Value load_word(Value address, Value valid, int64_t index) const;
+  Value load_part(Value address, Value valid) const;
 
   GpuIr& ir_;
   const SharedTile& tile_;
   const Source source_;
-  const int64_t width_;
-  Value step_;        ///< bytes from the rows of one piece to those of the next, i64
-  Value extent_left_; ///< of M or N in the tile; null: all of it
+  const Layout layout_;
+  const bool by_words_;
+  Value start_;
+  Value step_;        ///< bytes from a piece to the one of the next cycle, i64
+  Value extent_left_; ///< of M or N from the tile's first on; null: no fewer than a tile
   llvm::SmallVector<Piece> pieces_;
 };
 
