@@ -216,9 +216,13 @@ MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
   registers = words * wm * wn / 32 + 2 * fragments + 44;
   for (auto [tile, align] : {std::pair{&a, align_a}, {&b, align_b}}) {
     registers += tile->k_contiguous ? steps : wn / 16;
-    if (tile->load == FragmentLoad::matrix_bytes) registers += 8; // pairs of bytes before they are permuted
-    registers += TileFill::in_flight(*tile, threads, align) + TileFill::for_addresses(*tile, threads, align);
+    if (tile->load == FragmentLoad::matrix_bytes) registers += 24; // pairs of bytes before they are permuted
+    registers += TileFill::in_flight(*tile, threads, align);
+    registers += TileFill::for_addresses(*tile, threads, align, tile == &a ? align_b : align_a);
   }
+  // ptxas loads them for more than one step ahead, where there are several.
+  if (a.load == FragmentLoad::matrix_bytes && b.load == FragmentLoad::matrix_bytes)
+    registers += std::clamp<int64_t>(steps - 2, 0, 2) * fragments;
 }
 
 std::string MmaSync::why_not(const Problem& p, const std::string& arch) const {

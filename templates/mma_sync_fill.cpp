@@ -39,12 +39,14 @@ int64_t TileFill::in_flight(const SharedTile& tile, int64_t threads, int64_t ali
   const Layout layout(tile, threads, align);
   // Each piece with its address. Bytes at the end of a matrix, one by one, take some more.
   const int64_t bytes = tile.element == 1;
-  return layout.count * (layout.width / 4 + 3 + bytes) + 5 + 4 * bytes;
+  return layout.count * (layout.width / 4 + 3 + bytes) + 5 + 8 * bytes;
 }
 
-int64_t TileFill::for_addresses(const SharedTile& tile, int64_t threads, int64_t align) {
+int64_t TileFill::for_addresses(const SharedTile& tile, int64_t threads, int64_t align, int64_t other_align) {
   const Layout layout(tile, threads, align);
-  return (through_registers(align) ? 4 : 3) * (layout.cycle - 1);
+  const bool words = through_registers(align);
+  const bool together = !words && (layout.count > 16 || through_registers(other_align));
+  return 7 * (layout.cycle - 1) + (together ? layout.count : 0);
 }
 
 TileFill::TileFill(GpuIr& ir, const SharedTile& tile, int64_t threads, int64_t align, const Source& source)

@@ -22,14 +22,15 @@ public:
   static bool through_registers(int64_t align) { return align < 4; }
   /// Registers of a thread from begin() to finish().
   static int64_t in_flight(const SharedTile&, int64_t threads, int64_t align);
-  /// Registers of a thread for where its pieces lie.
-  static int64_t for_addresses(const SharedTile&, int64_t threads, int64_t align);
+  /// Registers of a thread for where its pieces lie. Many of a copy, or those beside an operand that goes
+  /// through registers, are all at hand at once.
+  static int64_t for_addresses(const SharedTile&, int64_t threads, int64_t align, int64_t other_align);
 
   Value start() const { return start_; } ///< address of the first tile
   Value next(Value tile) const;          ///< address of the tile after it
   /// Starts copying. What lies beyond K is zero; what lies beyond M or N is anything, as nobody reads the
-  /// sums that it makes. `k_left`: elements of K from the tile's first on, may be negative when copies go
-  /// through registers; null: no fewer than a tile, and they do not. Returns what finish() stores.
+  /// sums that it makes. `k_left`: elements of K from the tile's first on, not negative; null: no fewer than
+  /// a tile, where copies do not go through registers. Returns what finish() stores.
   Values begin(Value stage, Value tile, Value k_left) const;
   void finish(Value stage, mlir::ValueRange registers) const;
 
