@@ -17,6 +17,7 @@ enum Index {
   kWarpsN,
   kWarpsK,
   kStages,
+  kBlocks,
   kSplits,
   kGroup,
   kPdl,
@@ -26,7 +27,7 @@ enum Index {
   kParameters
 };
 constexpr const char* kNames[] = {"bm",     "bn",    "bk",  "warps_m", "warps_n", "warps_k", "stages",
-                                  "splits", "group", "pdl", "align_a", "align_b", "align_d"};
+                                  "blocks", "splits", "group", "pdl", "align_a", "align_b", "align_d"};
 
 int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 std::string text(int64_t x) { return std::to_string(x); }
@@ -153,6 +154,13 @@ const Rule kRules[] = {
      [](const Point&) {
        return std::string("splits pay for fewer blocks than multiprocessors, and for 4 tiles of K each");
      }},
+    {kBlocks, [](const Point& x) { return x[kBlocks] > 1 && x.blocks() < x[kBlocks] * x.device.cores; },
+     [](const Point& x) { return "there are no blocks=" + text(x[kBlocks]) + " for each multiprocessor"; }},
+    {kBlocks,
+     [](const Point& x) {
+       return x[kBlocks] > 1 && (x[kBlocks] * x.warps() > 48 || x[kBlocks] * x.warps() < 8);
+     },
+     [](const Point& x) { return text(x[kBlocks] * x.warps()) + " warps: 8 to 48 are worth a limit"; }},
     {kSplits, [](const Point& x) { return x[kStages] > 2 && x[kStages] > x.split_tiles() + 1; },
      [](const Point& x) { return "stages=" + text(x[kStages]) + " exceeds the tiles of K of a split"; }},
     {kGroup, [](const Point& x) { return x[kGroup] > 1 && x[kGroup] / 2 >= ceil_div(x.p.m, x[kBm]); },
@@ -179,6 +187,15 @@ const Rule kRules[] = {
        return "about " + text(t.registers) + " registers are needed, but " + text(t.threads) +
               " threads have " + text(std::min<int64_t>(255, 65536 / t.threads)) + " each";
      }},
+    {kAlignD,
+     [](const Point& x) {
+       const MmaTiling t = x.tiling();
+       return t.resident > 1 && (t.resident * (t.shared + 1024) > x.device.shared_multiprocessor ||
+                                 t.resident * t.threads * t.least_registers > 65536);
+     },
+     [](const Point& x) {
+       return "registers or shared memory of a multiprocessor do not hold blocks=" + text(x[kBlocks]);
+     }},
     {kAlignD, [](const Point& x) { return x.tiling().shared > x.device.shared_block; },
      [](const Point& x) {
        return text(x.tiling().shared) + " bytes of shared memory, but a block has " +
@@ -190,7 +207,7 @@ const Rule kRules[] = {
 
 MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), bk_bytes(at(c, kBk)), warps_m(at(c, kWarpsM)), warps_n(at(c, kWarpsN)),
-      k_warps(at(c, kWarpsK)), stages(at(c, kStages)), splits(at(c, kSplits)), group(at(c, kGroup)),
+      k_warps(at(c, kWarpsK)), stages(at(c, kStages)), resident(at(c, kBlocks)), splits(at(c, kSplits)), group(at(c, kGroup)),
       dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)), align_b(at(c, kAlignB)), align_d(at(c, kAlignD)),
       shape(p.a, p.b, capability, bk_bytes), bk(bk_bytes / size_of(p.a)), wm(bm / warps_m), wn(bn / warps_n),
       threads(32 * warps_m * warps_n * k_warps), steps(bk_bytes / shape.bytes / k_warps),
@@ -214,6 +231,7 @@ MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
   const int64_t words = shape.doubles ? 2 : 1;
   const int64_t fragments = words * (wm / 16 * shape.a_values + wn / 8 * shape.b_values);
   registers = words * wm * wn / 32 + 2 * fragments + 44;
+  least_registers = words * wm * wn / 32 + fragments + 16;
   for (auto [tile, align] : {std::pair{&a, align_a}, {&b, align_b}}) {
     registers += tile->k_contiguous ? steps : wn / 16;
     if (tile->load == FragmentLoad::matrix_bytes) registers += 24; // pairs of bytes before they are permuted
@@ -249,6 +267,7 @@ std::vector<Parameter> MmaSync::parameters(const Problem& p, const Device& devic
           {"warps_n", {1, 2, 4, 8}, "warps along N"},
           {"warps_k", {1, 2, 4}, "warps that share the depth of a tile; their sums are added at the end"},
           {"stages", {2, 3, 4, 5, 6, 8}, "tiles of A and B in shared memory"},
+          {"blocks", {1, 2, 3, 4, 5, 6, 8}, "blocks of a multiprocessor that registers are limited for"},
           {"splits",
            {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64},
            "blocks that share the sum over K of a tile of D"},
@@ -279,7 +298,7 @@ std::vector<Config> MmaSync::fallbacks(const Problem& p, const std::string&, con
     return {};
   const bool flat = p.m <= 16;
   const int64_t values[] = {
-      flat ? 16 : 64, 64,           64,          flat ? 1 : 2, flat ? 4 : 2, 1, 2, 1, 1, 0,
+      flat ? 16 : 64, 64,           64,          flat ? 1 : 2, flat ? 4 : 2, 1, 2, 1, 1, 1, 0,
       size_of(p.a),   size_of(p.b), size_of(p.d)};
   Config generic;
   for (int i = 0; i < kParameters; ++i) generic.set(kNames[i], values[i]);

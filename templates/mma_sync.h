@@ -14,7 +14,7 @@ namespace deepgen {
 struct MmaTiling {
   MmaTiling(const Problem&, int64_t capability, const Config&);
 
-  int64_t bm, bn, bk_bytes, warps_m, warps_n, k_warps, stages, splits, group;
+  int64_t bm, bn, bk_bytes, warps_m, warps_n, k_warps, stages, resident, splits, group;
   bool dependent;
   int64_t align_a, align_b, align_d;
 
@@ -36,6 +36,7 @@ struct MmaTiling {
   int64_t staging_rows;      ///< in one pass, of all warps along M
   int64_t shared;            ///< bytes
   int64_t vector;            ///< columns of D that one thread stores at once
+  int64_t least_registers;   ///< what a limit on registers must leave: one set of fragments
   int64_t registers;         ///< of a thread: accumulators, two sets of fragments and some for addresses
 
   bool split() const { return splits > 1; }

@@ -67,7 +67,8 @@ private:
   /// Blocks that one multiprocessor holds at a time.
   int64_t resident() const {
     const int64_t threads = d.compute_capability() % 10 && d.compute_capability() != 90 ? 1536 : 2048;
-    const int64_t registers = (t.registers + 7) / 8 * 8;
+    const int64_t registers =
+        std::min((t.registers + 7) / 8 * 8, 65536 / (t.resident * t.threads) / 8 * 8);
     return std::max<int64_t>(1, std::min({d.shared_multiprocessor / (t.shared + 1024), threads / t.threads,
                                           65536 / (registers * t.threads), int64_t(32)}));
   }

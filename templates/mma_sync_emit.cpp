@@ -224,7 +224,7 @@ Kernel MmaSync::emit(mlir::ModuleOp module, const Problem& p, const std::string&
   kernel.args = gpu_arguments(p, t.split());
   kernel.align_a = t.align_a, kernel.align_b = t.align_b, kernel.align_d = t.align_d;
   GpuIr ir(module, kernel.target);
-  ir.kernel({kernel_symbol, t.threads}, p, kernel.args,
+  ir.kernel({kernel_symbol, t.threads, t.resident}, p, kernel.args,
             [&](const GpuIr::Arguments& arguments) { MmaKernel(ir, p, t, arguments).emit(); });
   Launch launch;
   launch.entry = kernel_symbol;
