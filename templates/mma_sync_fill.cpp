@@ -205,6 +205,8 @@ Values TileFill::load_edge(Value tile, Value k_left) const {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];
     Value valid = ir_.sub(columns, ir_.sub(piece.column, piece.excess));
+    // A piece beyond the end has none: not the bytes between its first word and itself either.
+    valid = ir_.select(ir_.less(piece.column, columns), valid, ir_.c(0));
     if (rows) valid = ir_.select(row_less(piece, rows), valid, ir_.c(0));
     if (piece.exists) valid = ir_.select(piece.exists, valid, ir_.c(0));
     for (int64_t j = 0; j < words(); ++j) out.push_back(load_word(ir_.offset(at[i], 4 * j), valid, j));
