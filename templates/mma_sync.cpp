@@ -233,10 +233,11 @@ MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
   registers = words * wm * wn / 32 + 2 * fragments + 44;
   least_registers = words * wm * wn / 32 + fragments + 16;
   for (auto [tile, align] : {std::pair{&a, align_a}, {&b, align_b}}) {
-    registers += tile->k_contiguous ? steps : wn / 16;
-    if (tile->load == FragmentLoad::matrix_bytes) registers += 24; // pairs of bytes before they are permuted
-    registers += TileFill::in_flight(*tile, threads, align);
-    registers += TileFill::for_addresses(*tile, threads, align, tile == &a ? align_b : align_a);
+    int64_t fill = TileFill::in_flight(*tile, threads, align);
+    fill += TileFill::for_addresses(*tile, threads, align, tile == &a ? align_b : align_a);
+    if (tile->load == FragmentLoad::matrix_bytes) fill += 24; // pairs of bytes before they are permuted
+    registers += fill + (tile->k_contiguous ? steps : wn / 16);
+    least_registers += fill;
   }
   // ptxas loads them for more than one step ahead, where there are several.
   if (a.load == FragmentLoad::matrix_bytes && b.load == FragmentLoad::matrix_bytes)
