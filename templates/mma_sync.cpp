@@ -123,8 +123,8 @@ const Rule kRules[] = {
        return "bk=" + text(x[kBk]) + " bytes are not whole steps of " + text(x.step_bytes()) +
               " for each of warps_k";
      }},
-    {kWarpsK, [](const Point& x) { return x[kWarpsK] > 1 && (x.warps() > 8 || x.tiles_k() < 4); },
-     [](const Point&) { return std::string("warps_k pays for few warps and a long K"); }},
+    {kWarpsK, [](const Point& x) { return x[kWarpsK] > 1 && x.tiles_k() < 4; },
+     [](const Point&) { return std::string("warps_k pays for 4 tiles of K and more"); }},
     {kWarpsK, [](const Point& x) { return x.warps() > 16 || (x.warps() < 4 && x[kBm] * x[kBn] >= 64 * 32); },
      [](const Point& x) { return text(x.warps()) + " warps: a tile of this size wants 4 to 16"; }},
     {kWarpsK, [](const Point& x) { return x.warps() * 32 * (x.accumulators() + 40) > 65536; },
