@@ -154,7 +154,7 @@ const Rule kRules[] = {
      [](const Point&) {
        return std::string("splits pay for fewer blocks than multiprocessors, and for 4 tiles of K each");
      }},
-    {kBlocks, [](const Point& x) { return x[kBlocks] > 1 && x.blocks() < x[kBlocks] * x.device.cores; },
+    {kBlocks, [](const Point& x) { return x[kBlocks] > 1 && x.blocks() <= (x[kBlocks] - 1) * x.device.cores; },
      [](const Point& x) { return "there are no blocks=" + text(x[kBlocks]) + " for each multiprocessor"; }},
     {kBlocks,
      [](const Point& x) {
@@ -180,12 +180,13 @@ const Rule kRules[] = {
     {kAlignD,
      [](const Point& x) {
        const MmaTiling t = x.tiling();
-       return t.registers > std::min<int64_t>(255, 65536 / t.threads);
+       return t.registers > 255 || t.least_registers * t.threads > 65536;
      },
      [](const Point& x) {
        const MmaTiling t = x.tiling();
-       return "about " + text(t.registers) + " registers are needed, but " + text(t.threads) +
-              " threads have " + text(std::min<int64_t>(255, 65536 / t.threads)) + " each";
+       return "about " + text(t.registers) + " registers are needed, at least " + text(t.least_registers) +
+              ", but " + text(t.threads) + " threads have " +
+              text(std::min<int64_t>(255, 65536 / t.threads)) + " each";
      }},
     {kAlignD,
      [](const Point& x) {
@@ -231,7 +232,7 @@ MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
   const int64_t words = shape.doubles ? 2 : 1;
   const int64_t fragments = words * (wm / 16 * shape.a_values + wn / 8 * shape.b_values);
   registers = words * wm * wn / 32 + 2 * fragments + 44;
-  least_registers = words * wm * wn / 32 + fragments + 16;
+  least_registers = words * wm * wn / 32 + fragments + 12;
   for (auto [tile, align] : {std::pair{&a, align_a}, {&b, align_b}}) {
     int64_t fill = TileFill::in_flight(*tile, threads, align);
     fill += TileFill::for_addresses(*tile, threads, align, tile == &a ? align_b : align_a);

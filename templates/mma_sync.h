@@ -36,7 +36,7 @@ struct MmaTiling {
   int64_t staging_rows;      ///< in one pass, of all warps along M
   int64_t shared;            ///< bytes
   int64_t vector;            ///< columns of D that one thread stores at once
-  int64_t least_registers;   ///< what a limit on registers must leave: one set of fragments
+  int64_t least_registers;   ///< what a limit on registers must leave
   int64_t registers;         ///< of a thread: accumulators, two sets of fragments and some for addresses
 
   bool split() const { return splits > 1; }

@@ -41,6 +41,7 @@ double rate(Type type, int64_t capability) {
 constexpr double kSharedBytes = 128; ///< a clock and multiprocessor
 constexpr double kL2Bytes = 40;      ///< a clock and multiprocessor, all of them reading
 constexpr double kLatency = 900;     ///< clocks from global memory to shared memory under load
+constexpr double kStart = 700 + kLatency; ///< clocks until a block multiplies
 constexpr double kTileOverhead = 60; ///< clocks: barrier, addresses
 constexpr double kLaunch = 2e-6, kReduce = 1.6e-6, kEarlyStart = 0.4e-6; ///< seconds
 
@@ -54,8 +55,14 @@ public:
     const double blocks = double(t.blocks() * p.batch);
     const int64_t each = int64_t(std::max(1.0, std::ceil(blocks / cores)));
     const int64_t most = std::min(resident(), each);
-    double clocks = double(each / most) * batch_clocks(most);
-    if (each % most) clocks += batch_clocks(each % most);
+    double clocks = kStart + work(most);
+    if (each > most) {
+      // One block's end overlaps with another's beginning: either the units are busy all the time, or too few blocks are
+      // there to hide how long each takes.
+      const double busy = double(each) * work(most) / double(most);
+      const double waiting = double(each) / double(most) * (kStart + work(1));
+      clocks = kStart + std::max(busy, waiting);
+    }
     double total =
         std::max(clocks / hertz, memory_seconds()) + 0.15 * std::min(clocks / hertz, memory_seconds());
     total += kLaunch - (t.dependent ? kEarlyStart : 0);
@@ -73,8 +80,8 @@ private:
                                           65536 / (registers * t.threads), int64_t(32)}));
   }
 
-  /// `n` blocks together on one multiprocessor.
-  double batch_clocks(int64_t n) const {
+  /// Clocks of `n` blocks together on one multiprocessor, after their start.
+  double work(int64_t n) const {
     const double blocks = double(n), warps = blocks * double(t.threads) / 32;
     const double flops = 2.0 * double(t.bm * t.bn * t.bk);
     const double busy = std::min(1.0, warps / 4) * (warps >= 8 ? 1.0 : 0.8);
@@ -104,7 +111,7 @@ private:
     const double passes = t.by_warps ? t.warp_pitch ? 2.0 * double(size_of(p.d)) : 0.0
                                      : double(t.accumulator_bytes * (t.k_warps + 1)); // bytes, written and read
     const double staging = blocks * double(t.bm * t.bn) * passes / kSharedBytes;
-    return 700 + kLatency + double(t.split_tiles) * tile + rounds * 150 + staging * 1.5 + store;
+    return double(t.split_tiles) * tile + rounds * 150 + staging * 1.5 + store;
   }
 
   /// Multiprocessors that store at the same time share the memory's bandwidth.
