@@ -20,7 +20,8 @@ struct Bounds {
 
 class GpuEpilogue {
 public:
-  /// Made where it dominates all stores, best behind the main loop. Of one batch entry (`entry`: i32; null without a batch). `align_d`: what Kernel::align_d will say.
+  /// Made where it dominates all stores, best behind the main loop. Of one batch entry (`entry`: i32; null without a
+  /// batch). `align_d`: what Kernel::align_d will say.
   GpuEpilogue(GpuIr&, const Problem&, const GpuIr::Arguments&, Value entry, int64_t align_d);
 
   /// Fragments that are stored together have their operands (C, residual, ...) loaded together, ahead of the first

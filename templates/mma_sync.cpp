@@ -26,8 +26,8 @@ enum Index {
   kAlignD,
   kParameters
 };
-constexpr const char* kNames[] = {"bm",     "bn",    "bk",  "warps_m", "warps_n", "warps_k", "stages",
-                                  "blocks", "splits", "group", "pdl", "align_a", "align_b", "align_d"};
+constexpr const char* kNames[] = {"bm",     "bn",     "bk",    "warps_m", "warps_n", "warps_k", "stages",
+                                  "blocks", "splits", "group", "pdl",     "align_a", "align_b", "align_d"};
 
 int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 std::string text(int64_t x) { return std::to_string(x); }
@@ -154,7 +154,8 @@ const Rule kRules[] = {
      [](const Point&) {
        return std::string("splits pay for fewer blocks than multiprocessors, and for 4 tiles of K each");
      }},
-    {kBlocks, [](const Point& x) { return x[kBlocks] > 1 && x.blocks() <= (x[kBlocks] - 1) * x.device.cores; },
+    {kBlocks,
+     [](const Point& x) { return x[kBlocks] > 1 && x.blocks() <= (x[kBlocks] - 1) * x.device.cores; },
      [](const Point& x) { return "there are no blocks=" + text(x[kBlocks]) + " for each multiprocessor"; }},
     {kBlocks,
      [](const Point& x) {
@@ -208,14 +209,14 @@ const Rule kRules[] = {
 
 MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), bk_bytes(at(c, kBk)), warps_m(at(c, kWarpsM)), warps_n(at(c, kWarpsN)),
-      k_warps(at(c, kWarpsK)), stages(at(c, kStages)), resident(at(c, kBlocks)), splits(at(c, kSplits)), group(at(c, kGroup)),
-      dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)), align_b(at(c, kAlignB)), align_d(at(c, kAlignD)),
-      shape(p.a, p.b, capability, bk_bytes), bk(bk_bytes / size_of(p.a)), wm(bm / warps_m), wn(bn / warps_n),
-      threads(32 * warps_m * warps_n * k_warps), steps(bk_bytes / shape.bytes / k_warps),
-      tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.n, bn)), tiles_k(ceil_div(p.k, bk)),
-      split_tiles(ceil_div(tiles_k, splits)), a(p.a, !p.a_transposed(), bm, bk_bytes),
-      b(p.b, p.b_transposed(), bn, bk_bytes), stage_bytes(a.bytes() + b.bytes()),
-      ring(split_tiles == 1 ? 1 : stages) {
+      k_warps(at(c, kWarpsK)), stages(at(c, kStages)), resident(at(c, kBlocks)), splits(at(c, kSplits)),
+      group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)), align_b(at(c, kAlignB)),
+      align_d(at(c, kAlignD)), shape(p.a, p.b, capability, bk_bytes), bk(bk_bytes / size_of(p.a)),
+      wm(bm / warps_m), wn(bn / warps_n), threads(32 * warps_m * warps_n * k_warps),
+      steps(bk_bytes / shape.bytes / k_warps), tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.n, bn)),
+      tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, splits)),
+      a(p.a, !p.a_transposed(), bm, bk_bytes), b(p.b, p.b_transposed(), bn, bk_bytes),
+      stage_bytes(a.bytes() + b.bytes()), ring(split_tiles == 1 ? 1 : stages) {
   accumulator_bytes = shape.doubles ? 8 : 4;
   by_warps = k_warps == 1 && !GpuEpilogue::reads_matrices(p) && a.load != FragmentLoad::matrix_bytes &&
              b.load != FragmentLoad::matrix_bytes;

@@ -29,15 +29,15 @@ struct MmaTiling {
   int64_t stage_bytes;
   int64_t ring;              ///< stages that exist: one is enough for one tile of K
   int64_t accumulator_bytes; ///< of one accumulator
-  bool by_warps;             ///< each warp stores its own tile; else the block does, with its accumulators staged
-  int64_t warp_pitch;        ///< by warps: bytes from one staged row of D's elements to the next; 0: not staged
-  int64_t pass_tiles;        ///< rows of 16 of each warp's tile that are staged at once for the epilogue
-  int64_t staging_pitch;     ///< by blocks: accumulators from one staged row to the next
-  int64_t staging_rows;      ///< in one pass, of all warps along M
-  int64_t shared;            ///< bytes
-  int64_t vector;            ///< columns of D that one thread stores at once
-  int64_t least_registers;   ///< what a limit on registers must leave
-  int64_t registers;         ///< of a thread: accumulators, two sets of fragments and some for addresses
+  bool by_warps;         ///< each warp stores its own tile; else the block does, with its accumulators staged
+  int64_t warp_pitch;    ///< by warps: bytes from one staged row of D's elements to the next; 0: not staged
+  int64_t pass_tiles;    ///< rows of 16 of each warp's tile that are staged at once for the epilogue
+  int64_t staging_pitch; ///< by blocks: accumulators from one staged row to the next
+  int64_t staging_rows;  ///< in one pass, of all warps along M
+  int64_t shared;        ///< bytes
+  int64_t vector;        ///< columns of D that one thread stores at once
+  int64_t least_registers; ///< what a limit on registers must leave
+  int64_t registers;       ///< of a thread: accumulators, two sets of fragments and some for addresses
 
   bool split() const { return splits > 1; }
   int64_t blocks() const { return tiles_m * tiles_n * splits; } ///< for one batch entry

@@ -38,11 +38,11 @@ double rate(Type type, int64_t capability) {
   }
 }
 
-constexpr double kSharedBytes = 128; ///< a clock and multiprocessor
-constexpr double kL2Bytes = 40;      ///< a clock and multiprocessor, all of them reading
-constexpr double kLatency = 900;     ///< clocks from global memory to shared memory under load
+constexpr double kSharedBytes = 128;      ///< a clock and multiprocessor
+constexpr double kL2Bytes = 40;           ///< a clock and multiprocessor, all of them reading
+constexpr double kLatency = 900;          ///< clocks from global memory to shared memory under load
 constexpr double kStart = 700 + kLatency; ///< clocks until a block multiplies
-constexpr double kTileOverhead = 60; ///< clocks: barrier, addresses
+constexpr double kTileOverhead = 60;      ///< clocks: barrier, addresses
 constexpr double kLaunch = 2e-6, kReduce = 1.6e-6, kEarlyStart = 0.4e-6; ///< seconds
 
 class Estimate {
@@ -57,8 +57,8 @@ public:
     const int64_t most = std::min(resident(), each);
     double clocks = kStart + work(most);
     if (each > most) {
-      // One block's end overlaps with another's beginning: either the units are busy all the time, or too few blocks are
-      // there to hide how long each takes.
+      // One block's end overlaps with another's beginning: either the units are busy all the time, or too few
+      // blocks are there to hide how long each takes.
       const double busy = double(each) * work(most) / double(most);
       const double waiting = double(each) / double(most) * (kStart + work(1));
       clocks = kStart + std::max(busy, waiting);
@@ -74,8 +74,7 @@ private:
   /// Blocks that one multiprocessor holds at a time.
   int64_t resident() const {
     const int64_t threads = d.compute_capability() % 10 && d.compute_capability() != 90 ? 1536 : 2048;
-    const int64_t registers =
-        std::min((t.registers + 7) / 8 * 8, 65536 / (t.resident * t.threads) / 8 * 8);
+    const int64_t registers = std::min((t.registers + 7) / 8 * 8, 65536 / (t.resident * t.threads) / 8 * 8);
     return std::max<int64_t>(1, std::min({d.shared_multiprocessor / (t.shared + 1024), threads / t.threads,
                                           65536 / (registers * t.threads), int64_t(32)}));
   }
@@ -87,11 +86,12 @@ private:
     const double busy = std::min(1.0, warps / 4) * (warps >= 8 ? 1.0 : 0.8);
     const double tensor = blocks * flops / rate(p.a, d.compute_capability()) / busy;
     const double reads = double((t.bm * t.warps_n + t.bn * t.warps_m + t.bm + t.bn) * t.bk_bytes);
-    const double elements = t.a.load == FragmentLoad::elements || t.b.load == FragmentLoad::elements ? 1.5 : 1.0;
+    const double elements =
+        t.a.load == FragmentLoad::elements || t.b.load == FragmentLoad::elements ? 1.5 : 1.0;
     double shared = blocks * elements * reads / kSharedBytes;
     double fill = blocks * double(t.stage_bytes) / kL2Bytes;
-    // An instruction for every small piece. By words: three loads of two wavefronts each, and a store, for 8 bytes
-    // of 32 lanes, in the unit that reads fragments too.
+    // An instruction for every small piece. By words: loads, shifts and stores cost about 8 wavefronts for 256
+    // bytes in the unit that reads fragments too.
     double words = 0;
     bool by_words = false;
     for (auto [bytes, align] : {std::pair{t.a.bytes(), t.align_a}, {t.b.bytes(), t.align_b}})
@@ -108,8 +108,9 @@ private:
     const double d_bytes = double(t.bm * t.bn * (t.split() ? t.accumulator_bytes : size_of(p.d)));
     const double store =
         blocks * d_bytes * cores / double(d.memory_bandwidth) * hertz * 0.7 / cores * stores_per_core();
-    const double passes = t.by_warps ? t.warp_pitch ? 2.0 * double(size_of(p.d)) : 0.0
-                                     : double(t.accumulator_bytes * (t.k_warps + 1)); // bytes, written and read
+    const double passes = t.by_warps
+                              ? t.warp_pitch ? 2.0 * double(size_of(p.d)) : 0.0
+                              : double(t.accumulator_bytes * (t.k_warps + 1)); // bytes, written and read
     const double staging = blocks * double(t.bm * t.bn) * passes / kSharedBytes;
     return double(t.split_tiles) * tile + rounds * 150 + staging * 1.5 + store;
   }

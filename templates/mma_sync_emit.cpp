@@ -35,8 +35,8 @@ private:
 };
 
 /// Blocks that run at the same time should share rows of A and columns of B: bands of `group` rows of tiles
-/// are visited column by column. Splits and batch entries follow each other. Split s has the tiles s, s + splits, ... of K:
-/// blocks that run at the same time then read neighbouring parts of the same rows.
+/// are visited column by column. Splits and batch entries follow each other. Split s has the tiles s, s +
+/// splits, ... of K: blocks that run at the same time then read neighbouring parts of the same rows.
 void MmaKernel::locate_block() {
   const int64_t tiles = t.tiles_m * t.tiles_n;
   Value index = ir.block_x(), tile = index;
@@ -70,14 +70,13 @@ TileFill MmaKernel::fill(const std::string& name, const SharedTile& tile, int64_
   Value base = arguments.at(name);
   if (entry)
     base = ir.offset(base, ir.mul(ir.mul(ir.to_i64(entry), arguments.at("stride_" + name)), tile.element));
-  return TileFill(
-      ir, tile, t.threads, align,
-      {base, ir.mul(arguments.at("ld" + name), tile.element), first, extent, ir.mul(first_tile, t.bk),
-       t.splits});
+  return TileFill(ir, tile, t.threads, align,
+                  {base, ir.mul(arguments.at("ld" + name), tile.element), first, extent,
+                   ir.mul(first_tile, t.bk), t.splits});
 }
 
-/// Elements of K from a tile of the block's on, not negative; null when tiles are whole and nobody asks for more than
-/// there are.
+/// Elements of K from a tile of the block's on, not negative; null when tiles are whole and nobody asks for
+/// more than there are.
 Value MmaKernel::k_left(Value tile_index, bool always) {
   if (!always && p.k % t.bk == 0) return nullptr;
   Value first = ir.mul(ir.add(first_tile, ir.mul(tile_index, t.splits)), t.bk);
@@ -175,7 +174,8 @@ void MmaKernel::accumulate() {
     auto start = [&] {
       begin_words(coming, rest[2], rest[3], stage(writing)); // beyond K: zeros
       if (!registers_a || !registers_b)
-        ir.branch(ir.less(coming, tile_count), [&] { begin_copies(coming, rest[2], rest[3], stage(writing)); });
+        ir.branch(ir.less(coming, tile_count),
+                  [&] { begin_copies(coming, rest[2], rest[3], stage(writing)); });
       ir.commit_copies();
     };
     for (int64_t step = 0; step < t.steps; ++step) {

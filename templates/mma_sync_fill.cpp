@@ -9,8 +9,8 @@ namespace llvmd = mlir::LLVM;
 
 namespace {
 
-/// Of a piece that goes through registers: four words take five loads. Pieces of 4 and 8 bytes, whose loads lie closer
-/// together, were slower on an H200 (1001 x 1003 x 997 of bf16).
+/// Of a piece that goes through registers: four words take five loads. Pieces of 4 and 8 bytes, whose loads
+/// lie closer together, were slower on an H200 (1001 x 1003 x 997 of bf16).
 constexpr int64_t kWordBytes = 16;
 
 Value zero_extended(GpuIr& ir, Value x) { return mlir::arith::ExtUIOp::create(ir.b, ir.loc, ir.i32, x); }

@@ -27,8 +27,9 @@ void MmaStore::store_rows(llvm::ArrayRef<Fragment> fragments) {
     epilogue.store(fragments, bounds);
 }
 
-// Each warp stores its own tile. A lane has two columns of 8 at a time: of 4 bytes an element, four lanes write whole
-// sectors. Narrower elements pass through a part of shared memory that is the warp's own, and leave in rows.
+// Each warp stores its own tile. A lane has two columns of 8 at a time: of 4 bytes an element, four lanes
+// write whole sectors. Narrower elements pass through a part of shared memory that is the warp's own, and
+// leave in rows.
 
 Values MmaStore::row_of_sums(int64_t i, int64_t half, int64_t j) const {
   const size_t first = size_t((i * n_tiles() + j) * 4 + 2 * half);
@@ -96,8 +97,8 @@ void MmaStore::copy_rows(Value from, Value first_row) {
   });
 }
 
-// The block stores together: accumulators pass through shared memory, where those of several warps along K are added,
-// and operands of the epilogue are read in rows too.
+// The block stores together: accumulators pass through shared memory, where those of several warps along K
+// are added, and operands of the epilogue are read in rows too.
 
 void MmaStore::store_by_blocks() {
   ir.wait_copies(0);
@@ -133,7 +134,8 @@ void MmaStore::stage_sums(int64_t pass) {
 Values MmaStore::staged_sums(Value row, Value column) {
   const int64_t lanes = std::min(t.vector, 16 / t.accumulator_bytes);
   mlir::Type type = ir.lanes(lanes, sums[0].getType());
-  Value from = ir.offset(at.memory, ir.mul(ir.add(ir.mul(row, t.staging_pitch), column), t.accumulator_bytes));
+  Value from =
+      ir.offset(at.memory, ir.mul(ir.add(ir.mul(row, t.staging_pitch), column), t.accumulator_bytes));
   auto add = [&](Value x, Value y) -> Value {
     if (p.accumulate != Type::i32) return ir.addf(x, y);
     return mlir::arith::AddIOp::create(ir.b, ir.loc, x, y); // may wrap

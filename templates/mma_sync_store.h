@@ -16,7 +16,8 @@ struct MmaPlace {
 
 class MmaStore {
 public:
-  MmaStore(GpuIr&, const Problem&, const MmaTiling&, const GpuIr::Arguments&, const MmaPlace&, mlir::ValueRange sums);
+  MmaStore(GpuIr&, const Problem&, const MmaTiling&, const GpuIr::Arguments&, const MmaPlace&,
+           mlir::ValueRange sums);
   void emit();
 
 private:
