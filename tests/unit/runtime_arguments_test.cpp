@@ -85,21 +85,21 @@ TEST_F(Arguments, EveryVectorIsRequiredAlignedAndPassed) {
 }
 
 struct MatrixOperand {
-  deepgen_epilogue step;
+  uint32_t epilogue; ///< set of the step that reads it; 0: C
   const void* deepgen_gemm_args::*pointer;
   int64_t deepgen_gemm_args::*ld;
   int64_t deepgen_gemm_args::*stride;
   deepgen_arg slot, ld_slot, stride_slot;
 };
 constexpr MatrixOperand kMatrices[] = {
-    {DEEPGEN_EPILOGUE_RESIDUAL, &deepgen_gemm_args::residual, &deepgen_gemm_args::ld_residual,
+    {1u << DEEPGEN_EPILOGUE_RESIDUAL, &deepgen_gemm_args::residual, &deepgen_gemm_args::ld_residual,
      &deepgen_gemm_args::stride_residual, DEEPGEN_ARG_RESIDUAL, DEEPGEN_ARG_LD_RESIDUAL,
      DEEPGEN_ARG_STRIDE_RESIDUAL},
-    {DEEPGEN_EPILOGUE_MULTIPLY, &deepgen_gemm_args::multiplier, &deepgen_gemm_args::ld_multiplier,
+    {1u << DEEPGEN_EPILOGUE_MULTIPLY, &deepgen_gemm_args::multiplier, &deepgen_gemm_args::ld_multiplier,
      &deepgen_gemm_args::stride_multiplier, DEEPGEN_ARG_MULTIPLIER, DEEPGEN_ARG_LD_MULTIPLIER,
      DEEPGEN_ARG_STRIDE_MULTIPLIER},
     // C is such a matrix too, whenever beta is not 0.
-    {deepgen_epilogue(31), &deepgen_gemm_args::c, &deepgen_gemm_args::ldc, &deepgen_gemm_args::stride_c,
+    {0, &deepgen_gemm_args::c, &deepgen_gemm_args::ldc, &deepgen_gemm_args::stride_c,
      DEEPGEN_ARG_C, DEEPGEN_ARG_LDC, DEEPGEN_ARG_STRIDE_C},
 };
 
@@ -107,30 +107,30 @@ TEST_F(Arguments, EveryMatrixIsCheckedAndPassed) {
   for (const MatrixOperand& x : kMatrices) {
     SetUp();
     args = deepgen_gemm_args{.a = args.a, .b = args.b, .d = args.d};
-    function.epilogue = x.step == 31 ? 0 : set({x.step});
-    args.beta = x.step == 31;
-    EXPECT_EQ(check(), DEEPGEN_ERROR_NULL) << x.step;
+    function.epilogue = x.epilogue;
+    args.beta = x.epilogue == 0;
+    EXPECT_EQ(check(), DEEPGEN_ERROR_NULL) << x.slot;
     args.*x.pointer = at(0x50001);
-    EXPECT_EQ(check(), DEEPGEN_ERROR_ALIGNMENT) << x.step;
+    EXPECT_EQ(check(), DEEPGEN_ERROR_ALIGNMENT) << x.slot;
     args.*x.pointer = at(0x50002);
-    ASSERT_EQ(check(), DEEPGEN_OK) << x.step;
+    ASSERT_EQ(check(), DEEPGEN_OK) << x.slot;
     EXPECT_EQ(slot(x.slot), 0x50002u);
     EXPECT_EQ(slot(x.ld_slot), uint64_t(kN));
     EXPECT_EQ(slot(x.stride_slot), uint64_t(kM * kN));
     args.*x.ld = kN - 1;
-    EXPECT_EQ(check(), DEEPGEN_ERROR_LEADING_DIMENSION) << x.step;
+    EXPECT_EQ(check(), DEEPGEN_ERROR_LEADING_DIMENSION) << x.slot;
     args.*x.ld = kN + 3;
     args.*x.stride = 5; // entries of what is read may overlap
-    ASSERT_EQ(check(), DEEPGEN_OK) << x.step;
+    ASSERT_EQ(check(), DEEPGEN_OK) << x.slot;
     EXPECT_EQ(slot(x.ld_slot), uint64_t(kN + 3));
     EXPECT_EQ(slot(x.stride_slot), 5u);
     args.*x.stride = DEEPGEN_BROADCAST;
-    ASSERT_EQ(check(), DEEPGEN_OK) << x.step;
+    ASSERT_EQ(check(), DEEPGEN_OK) << x.slot;
     EXPECT_EQ(slot(x.stride_slot), 0u);
     args.*x.stride = -2;
-    EXPECT_EQ(check(), DEEPGEN_ERROR_STRIDE) << x.step;
+    EXPECT_EQ(check(), DEEPGEN_ERROR_STRIDE) << x.slot;
     args.*x.stride = INT64_MAX / 2;
-    EXPECT_EQ(check(), DEEPGEN_ERROR_STRIDE) << x.step;
+    EXPECT_EQ(check(), DEEPGEN_ERROR_STRIDE) << x.slot;
   }
 }
 
@@ -138,32 +138,32 @@ TEST_F(Arguments, WhatIsReadBesideDIsDOrSeparate) {
   for (const MatrixOperand& x : kMatrices) {
     SetUp();
     args = deepgen_gemm_args{.a = args.a, .b = args.b, .d = args.d};
-    function.epilogue = x.step == 31 ? 0 : set({x.step});
-    args.beta = x.step == 31;
+    function.epilogue = x.epilogue;
+    args.beta = x.epilogue == 0;
     const uintptr_t d = 0x30000, bytes = kBatch * kM * kN * 2;
     args.*x.pointer = at(d);
-    EXPECT_EQ(check(), DEEPGEN_OK) << x.step;
+    EXPECT_EQ(check(), DEEPGEN_OK) << x.slot;
     args.*x.stride = DEEPGEN_BROADCAST;
     EXPECT_EQ(check(), DEEPGEN_ERROR_OVERLAP) << "entry 0 of D is read after it was written";
     function.batch = 1;
     EXPECT_EQ(check(), DEEPGEN_OK) << "one entry: the stride does not matter";
     function.batch = kBatch, args.*x.stride = 0;
     args.*x.ld = kN + 1;
-    EXPECT_EQ(check(), DEEPGEN_ERROR_OVERLAP) << x.step;
+    EXPECT_EQ(check(), DEEPGEN_ERROR_OVERLAP) << x.slot;
     args.*x.ld = 0;
     for (uintptr_t address : {d + 2, d + bytes - 2, d - 2, d - bytes + 2}) {
       args.*x.pointer = at(address);
-      EXPECT_EQ(check(), DEEPGEN_ERROR_OVERLAP) << x.step << " " << address - d;
+      EXPECT_EQ(check(), DEEPGEN_ERROR_OVERLAP) << x.slot << " " << address - d;
     }
     for (uintptr_t address : {d + bytes, d - bytes}) {
       args.*x.pointer = at(address);
-      EXPECT_EQ(check(), DEEPGEN_OK) << x.step << " " << address - d;
+      EXPECT_EQ(check(), DEEPGEN_OK) << x.slot << " " << address - d;
     }
     function.batch = 1, args.*x.ld = args.ldd = 2 * kN; // halves of one matrix
     args.*x.pointer = at(d + 2 * kN);
-    EXPECT_EQ(check(), DEEPGEN_OK) << x.step;
+    EXPECT_EQ(check(), DEEPGEN_OK) << x.slot;
     args.*x.pointer = at(d + 2 * kN - 2);
-    EXPECT_EQ(check(), DEEPGEN_ERROR_OVERLAP) << x.step;
+    EXPECT_EQ(check(), DEEPGEN_ERROR_OVERLAP) << x.slot;
   }
 }
 
