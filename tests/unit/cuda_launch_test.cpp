@@ -1,30 +1,11 @@
 // What a launch hands to the driver: parameters, tensor maps, attributes, workspace; and what it must not do.
+#include "counted_allocations.h"
 #include "cuda_test_function.h"
 #include "fake_devices.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
-
-namespace {
-std::atomic<long> allocations{0};
-}
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which have their own malloc
-#define COUNTS_ALLOCATIONS 1
-extern "C" void* __libc_malloc(size_t);
-extern "C" void* malloc(size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_malloc(bytes);
-}
-extern "C" void* __libc_calloc(size_t, size_t);
-extern "C" void* calloc(size_t count, size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_calloc(count, bytes);
-}
-#else
-#define COUNTS_ALLOCATIONS 0
-#endif
 
 namespace {
 
