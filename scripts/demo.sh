@@ -12,7 +12,8 @@ cmake --install build/release --prefix build/demo/deepgen >/dev/null
 
 example=ffn
 options=()
-if build/release/bin/deepgen-measure devices --list | grep -q '^ *sm_' && [ -d "${CUDA_HOME:-/usr/local/cuda}/include" ]; then
+devices=$(build/release/bin/deepgen-measure devices --list)
+if grep -q '^ *sm_' <<<"$devices" && [ -d "${CUDA_HOME:-/usr/local/cuda}/include" ]; then
   example=cuda_ffn
   options=(-DDEEPGEN_ARCHS=native)
 fi
