@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "templates/epilogue.h"
+#include "templates/sizes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,13 +15,7 @@ constexpr const char* kNames[] = {"isa",  "form", "mr", "nv",    "kc",      "ku"
                                   "pack", "mc",   "nc", "loops", "prefetch"};
 constexpr int64_t kPackA = 1, kPackB = 2;
 
-int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
-
-/// By position where the config is in the template's order, as all that DeepGen writes are; else by name.
-int64_t at(const Config& config, Index i) {
-  if (size_t(i) < config.values.size() && config.values[i].first == kNames[i]) return config.values[i].second;
-  return config[kNames[i]];
-}
+int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
 /// The level's vectors of a fixed, generic config: what runs where the tuned one cannot.
 Config generic_config(const Problem& p, int64_t level) {

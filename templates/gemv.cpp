@@ -1,6 +1,7 @@
 #include "templates/gemv.h"
 
 #include "templates/gpu_split_k.h"
+#include "templates/sizes.h"
 
 #include <algorithm>
 #include <array>
@@ -20,12 +21,6 @@ constexpr const char* kHint = "hint";
 constexpr const char* kPipeline = "pipe";
 constexpr const char* kDependent = "pdl";
 
-int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
-int64_t round_up(int64_t x, int64_t y) { return ceil_div(x, y) * y; }
-std::string text(int64_t x) { return std::to_string(x); }
-
-bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
-
 /// Whether mma.sync multiplies these operands straight from registers as they were loaded. Elements of 8 bits
 /// that are not consecutive along K would first have to be transposed byte by byte.
 std::string why_no_mma(const Problem& p, const GemvTiling& t, int64_t capability) {
@@ -38,8 +33,7 @@ std::string why_no_mma(const Problem& p, const GemvTiling& t, int64_t capability
 
 /// The bytes, up to 16, to which every row of W (of the vectors) starts in a dense problem.
 int64_t dense_alignment(const Problem& p, bool of_b) {
-  const int64_t pitch = of_b ? p.b_columns() * size_of(p.b) : p.a_columns() * size_of(p.a);
-  return std::min<int64_t>(16, pitch & -pitch);
+  return of_b ? dense_alignment(p.b_columns(), p.b) : dense_alignment(p.a_columns(), p.a);
 }
 
 /// What does not depend on a config.
@@ -192,9 +186,8 @@ int64_t GemvTiling::registers() const {
 }
 
 int64_t GemvTiling::min_blocks(int64_t capability) const {
-  const bool small = capability == 86 || capability == 89 || capability == 120;
   const int64_t each = round_up(registers() * 115 / 100 + 8, 8);
-  return std::clamp<int64_t>(std::min(65536 / (each * threads), (small ? 1536 : 2048) / threads), 1, 16);
+  return std::clamp<int64_t>(std::min(65536 / (each * threads), resident_threads(capability) / threads), 1, 16);
 }
 
 int64_t GemvTiling::shared_bytes() const { return k_warps * block_rows * columns * (size == 8 ? 8 : 4); }
@@ -230,7 +223,7 @@ std::vector<Parameter> Gemv::parameters(const Problem& p, const Device& device) 
           {kKWarps, {1, 2, 4, 8, 16}, "warps of a block that share K"},
           {kUnroll, {1, 2, 4, 8, 16}, "loads along K that are in flight together, per row"},
           {kSplits, {1, 2, 3, 4, 6, 8, 16}, "blocks that share K; above 1, a second launch adds their sums"},
-          {kHint, {2, 1}, "1: W bypasses L1; 2: and L2 fetches 256 bytes at a time"},
+          {kHint, {2, 1}, "1: W by read-only loads; 2: it bypasses L1, and L2 fetches 256 bytes at a time"},
           {kPipeline, {0, 1}, "1: the next iteration's loads are issued before this one's arithmetic"},
           {kDependent,
            device.compute_capability() >= 90 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},

@@ -122,8 +122,6 @@ Value GpuIr::shared_memory() {
 Value GpuIr::thread() { return nvvm::ThreadIdXOp::create(b, loc, i32); }
 Value GpuIr::block_x() { return nvvm::BlockIdXOp::create(b, loc, i32); }
 Value GpuIr::block_y() { return nvvm::BlockIdYOp::create(b, loc, i32); }
-Value GpuIr::block_z() { return nvvm::BlockIdZOp::create(b, loc, i32); }
-Value GpuIr::grid_x() { return nvvm::GridDimXOp::create(b, loc, i32); }
 Value GpuIr::lane() { return bit_and(thread(), 31); }
 Value GpuIr::warp() { return shuffle_index(shift_right_bits(thread(), 5), c(0)); }
 
@@ -153,7 +151,6 @@ Value GpuIr::at_least(Value x, int64_t y) {
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, x, c(x.getType(), y));
 }
 Value GpuIr::both(Value x, Value y) { return bit_and(x, y); }
-Value GpuIr::either(Value x, Value y) { return bit_or(x, y); }
 Value GpuIr::to_i64(Value x) { return x.getType() == i64 ? x : Value(arith::ExtUIOp::create(b, loc, i64, x)); }
 Value GpuIr::to_i32(Value x) { return x.getType() == i32 ? x : Value(arith::TruncIOp::create(b, loc, i32, x)); }
 
@@ -269,18 +266,8 @@ Values GpuIr::load_matrix(Value address, int64_t count, bool transposed) {
   return out;
 }
 
-void GpuIr::store_matrix(Value address, mlir::ValueRange registers, bool transposed) {
-  const auto layout = transposed ? nvvm::MMALayout::col : nvvm::MMALayout::row;
-  auto shape = nvvm::LdStMatrixShapeAttr::get(b.getContext(), 8, 8);
-  nvvm::StMatrixOp::create(b, loc, address, registers, layout, shape, nvvm::LdStMatrixEltType::B16);
-}
-
 void GpuIr::barrier() { nvvm::Barrier0Op::create(b, loc); }
 void GpuIr::warp_barrier() { nvvm::SyncWarpOp::create(b, loc, c(-1)); }
-void GpuIr::named_barrier(int64_t id, int64_t threads) {
-  nvvm::BarrierOp::create(b, loc, mlir::TypeRange{}, c(id), c(threads), nvvm::BarrierReductionAttr(), Value());
-}
-void GpuIr::named_arrive(int64_t id, int64_t threads) { nvvm::BarrierArriveOp::create(b, loc, c(id), c(threads)); }
 
 Value GpuIr::shuffle_xor(Value x, int64_t lane_mask) {
   if (bytes_of(x.getType()) == 8) {
@@ -395,7 +382,6 @@ Value GpuIr::maximum(Value x, Value y) { return arith::MaximumFOp::create(b, loc
 Value GpuIr::minimum(Value x, Value y) { return arith::MinimumFOp::create(b, loc, x, y); }
 Value GpuIr::exp2_fast(Value x) { return assembly(f32, "ex2.approx.ftz.f32 $0, $1;", "=f,f", x, false); }
 Value GpuIr::reciprocal_fast(Value x) { return assembly(f32, "rcp.approx.ftz.f32 $0, $1;", "=f,f", x, false); }
-Value GpuIr::tanh_fast(Value x) { return assembly(f32, "tanh.approx.f32 $0, $1;", "=f,f", x, false); }
 Value GpuIr::multiply_add(Value x, Value y, Value z) { return llvmd::FMAOp::create(b, loc, x, y, z); }
 Value GpuIr::dot4(Value x, Value y, Value sum) {
   return assembly(i32, "dp4a.s32.s32 $0, $1, $2, $3;", "=r,r,r,r", {x, y, sum}, false);

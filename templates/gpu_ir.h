@@ -56,8 +56,6 @@ public:
   Value thread(); ///< threadIdx.x
   Value block_x();
   Value block_y();
-  Value block_z();
-  Value grid_x(); ///< blocks of the grid along x: differs from Launch::grid when that is persistent
   Value lane();   ///< thread % 32
   Value warp();   ///< thread / 32, the same register for all lanes of a warp
 
@@ -80,7 +78,6 @@ public:
   Value less(Value, int64_t);
   Value at_least(Value, int64_t); ///< signed
   Value both(Value, Value);       ///< of conditions
-  Value either(Value, Value);
   Value to_i64(Value i32);        ///< of a non-negative value
   Value to_i32(Value i64);
 
@@ -99,14 +96,10 @@ public:
   void wait_copies(int64_t groups_in_flight);
   /// ldmatrix: 1, 2 or 4 matrices of 8 x 8 16-bit elements; i32 registers.
   Values load_matrix(Value shared_address, int64_t count, bool transposed);
-  /// stmatrix of 1, 2 or 4 registers (sm_90 and later).
-  void store_matrix(Value shared_address, mlir::ValueRange registers, bool transposed);
 
   // Threads together.
   void barrier();      ///< of the block
   void warp_barrier(); ///< of the warp
-  void named_barrier(int64_t id, int64_t threads);
-  void named_arrive(int64_t id, int64_t threads);
   Value shuffle_xor(Value, int64_t lane_mask); ///< 32-bit and 64-bit scalars
   Value shuffle_index(Value, Value lane);
   /// Programmatic dependent launch (nothing before sm_90).
@@ -129,7 +122,6 @@ public:
   Value minimum(Value, Value);
   Value exp2_fast(Value f32);       ///< ex2.approx.ftz: 2 ulp
   Value reciprocal_fast(Value f32); ///< rcp.approx.ftz: 1 ulp
-  Value tanh_fast(Value f32);       ///< tanh.approx: relative error 2^-11
   Value multiply_add(Value x, Value y, Value z); ///< one rounding, any float type, scalar or vector
   Value dot4(Value a, Value b, Value sum);       ///< dp4a: i32 registers of four i8 each
 

@@ -1,5 +1,7 @@
 #include "templates/gpu_split_k.h"
 
+#include "templates/sizes.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace deepgen {
@@ -7,8 +9,6 @@ namespace {
 
 constexpr int64_t kThreads = 128;
 constexpr int64_t kInFlight = 8; ///< partial sums that a thread loads before it adds the first
-
-int64_t round_up(int64_t x, int64_t y) { return (x + y - 1) / y * y; }
 
 } // namespace
 

@@ -3,6 +3,7 @@
 #include "templates/gpu_epilogue.h"
 #include "templates/gpu_split_k.h"
 #include "templates/mma_sync_fill.h"
+#include "templates/sizes.h"
 
 #include <algorithm>
 
@@ -29,21 +30,9 @@ enum Index {
 constexpr const char* kNames[] = {"bm",     "bn",     "bk",    "warps_m", "warps_n", "warps_k", "stages",
                                   "blocks", "splits", "group", "pdl",     "align_a", "align_b", "align_d"};
 
-int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
-std::string text(int64_t x) { return std::to_string(x); }
-bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
 
-/// By position where the config is in the template's order, as all that DeepGen writes are; else by name.
-int64_t at(const Config& config, Index i) {
-  if (size_t(i) < config.values.size() && config.values[i].first == kNames[i]) return config.values[i].second;
-  return config[kNames[i]];
-}
+int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
-/// Bytes, up to 16, to which every row of a dense matrix starts.
-int64_t dense_alignment(int64_t columns, Type type) {
-  const int64_t bytes = columns * size_of(type);
-  return std::min<int64_t>(16, bytes & -bytes);
-}
 int64_t dense_a(const Problem& p) { return dense_alignment(p.a_columns(), p.a); }
 int64_t dense_b(const Problem& p) { return dense_alignment(p.b_columns(), p.b); }
 int64_t dense_d(const Problem& p) { return dense_alignment(p.n, p.d); }

@@ -2,6 +2,7 @@
 // measurements of mma.sync kernels are known; the search needs the order of configs only.
 #include "templates/gpu_split_k.h"
 #include "templates/mma_sync.h"
+#include "templates/sizes.h"
 #include "templates/mma_sync_fill.h"
 
 #include <algorithm>
@@ -73,7 +74,7 @@ public:
 private:
   /// Blocks that one multiprocessor holds at a time.
   int64_t resident() const {
-    const int64_t threads = d.compute_capability() % 10 && d.compute_capability() != 90 ? 1536 : 2048;
+    const int64_t threads = resident_threads(d.compute_capability());
     const int64_t registers = std::min((t.registers + 7) / 8 * 8, 65536 / (t.resident * t.threads) / 8 * 8);
     return std::max<int64_t>(1, std::min({d.shared_multiprocessor / (t.shared + 1024), threads / t.threads,
                                           65536 / (registers * t.threads), int64_t(32)}));

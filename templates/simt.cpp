@@ -1,5 +1,7 @@
 #include "templates/simt.h"
 
+#include "templates/sizes.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -9,14 +11,8 @@ namespace {
 enum Index { kWide, kBm, kBn, kBk, kTm, kTn, kStages, kBlocks, kSplits, kGroup, kParameters };
 constexpr const char* kNames[] = {"wide", "bm", "bn", "bk", "tm", "tn", "stages", "blocks", "splits", "group"};
 
-int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
-std::string text(int64_t x) { return std::to_string(x); }
 
-/// By position where the config is in the template's order, as all that DeepGen writes are; else by name.
-int64_t at(const Config& config, Index i) {
-  if (size_t(i) < config.values.size() && config.values[i].first == kNames[i]) return config.values[i].second;
-  return config[kNames[i]];
-}
+int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
 /// Elements, up to 16 bytes, that one access may cover in rows of so many elements.
 int64_t widest(int64_t columns, int64_t bytes) {
@@ -30,10 +26,6 @@ double multiply_rate(Type accumulate, int64_t capability) {
   const bool consumer = capability == 86 || capability == 89 || capability == 120;
   if (accumulate == Type::f64) return consumer ? 2 : capability == 80 ? 32 : 64;
   return accumulate == Type::i32 || capability == 80 ? 64 : 128;
-}
-
-int64_t resident_threads(int64_t capability) {
-  return capability == 86 || capability == 89 || capability == 120 ? 1536 : 2048;
 }
 
 /// Blocks that one multiprocessor holds at a time; `blocks` caps the registers that the assembler takes.

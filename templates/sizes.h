@@ -1,0 +1,35 @@
+// What the templates' rules and estimates count with.
+#pragma once
+
+#include "base/config.h"
+#include "base/problem.h"
+
+#include <algorithm>
+#include <string>
+
+namespace deepgen {
+
+inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
+inline int64_t round_up(int64_t x, int64_t y) { return ceil_div(x, y) * y; }
+inline std::string text(int64_t x) { return std::to_string(x); }
+inline bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
+
+/// Parameter `i` of a template, called `name`: by position where the config is in the template's order, as
+/// all that DeepGen writes are; else by name.
+inline int64_t value_at(const Config& config, size_t i, const char* name) {
+  if (i < config.values.size() && config.values[i].first == name) return config.values[i].second;
+  return config[name];
+}
+
+/// Bytes, up to 16, to which every row of a dense matrix starts.
+inline int64_t dense_alignment(int64_t columns, Type type) {
+  const int64_t bytes = columns * size_of(type);
+  return std::min<int64_t>(16, bytes & -bytes);
+}
+
+/// Threads that a multiprocessor holds at a time (CUDA C++ Programming Guide, "Compute Capabilities").
+inline int64_t resident_threads(int64_t capability) {
+  return capability == 86 || capability == 89 || capability == 120 ? 1536 : 2048;
+}
+
+} // namespace deepgen
