@@ -5,8 +5,7 @@ set -m # own process group, as a shell gives a foreground job; without it a back
 ninja -C build -j1 > first.log 2>&1 &
 job=$!
 for i in $(seq 600); do
-  [ -e build/_deepgen/kernels/up/cpu/r0/s02.dgk ] && break
-  [ -e build/_deepgen/kernels/down/cpu/r0/s02.dgk ] && break
+  [ "$(find build/_deepgen -name '*.dgk' | wc -l)" -ge 3 ] && break
   sleep 0.05
 done
 kill -INT -- -$job
@@ -20,7 +19,8 @@ expect("interrupted by user")
 expect_no_file(build/app)
 file(STRINGS ${WORK}/before.txt before)
 list(LENGTH before done)
-if(done LESS 3)
+# Of the three, Ninja deletes the one whose edge has written it but not ended yet: its edges must be atomic.
+if(done LESS 2)
   message(FATAL_ERROR "only ${done} kernels were there when the build was interrupted")
 endif()
 build(build)
