@@ -35,7 +35,7 @@ class Picker {
 public:
   Picker(const Space& space, const SearchInput& in)
       : space_(space), taken_(space.size(), false),
-        random_(hash(in.problem.key() + "|" + in.arch + "|" + std::to_string(in.round)) ^ in.seed) {
+        random_(hash(in.problem.key() + "|" + in.arch + "|" + std::to_string(in.round)) ^ in.options.seed) {
     plan_.problem = in.problem;
     plan_.arch = in.arch;
     plan_.round = in.round;

@@ -4,6 +4,7 @@
 #include "base/device.h"
 #include "base/plan.h"
 #include "base/record.h"
+#include "base/search_options.h"
 
 namespace deepgen {
 
@@ -15,7 +16,7 @@ struct SearchInput {
   size_t slots = 32;
   std::optional<Choice> incumbent; ///< what the lock holds, if anything
   std::vector<Record> records;     ///< of the earlier rounds
-  uint64_t seed = 1;
+  SearchOptions options;
 };
 
 /// The next round's candidates: at most `slots`, none measured before, none twice; empty when nothing is

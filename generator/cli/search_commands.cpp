@@ -48,7 +48,7 @@ void run_plan(const PlanOptions& o) {
   in.device = device_of(o.device, o.arch);
   in.round = o.round;
   in.slots = o.slots;
-  in.seed = o.seed;
+  in.options.seed = o.seed;
   if (o.round == 0)
     in.incumbent = incumbent(o, file, in.device);
   for (RecordLog& log : logs_of(o.records))

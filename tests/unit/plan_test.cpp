@@ -84,7 +84,7 @@ TEST_F(PlanTest, IncumbentThatIsTheDefaultOrIllegalTakesNoSlot) {
 
 TEST_F(PlanTest, IsDeterministic) {
   SearchInput in = input(), other = input();
-  other.seed = 2;
+  other.options.seed = 2;
   EXPECT_EQ(next_plan(in).serialize(), next_plan(in).serialize());
   EXPECT_NE(next_plan(in).serialize(), next_plan(other).serialize()) << "the seed matters";
   measure(next_plan(in), in, [](const Choice&) { return 1.0; });
