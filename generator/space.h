@@ -36,6 +36,14 @@ public:
   /// Identifies template and the values of its first parameters: configs that are alike in the large. Never
   /// all of them: configs that differ in the last one alone are near-identical.
   std::vector<uint64_t> stratum(size_t rank, size_t parameters) const;
+  /// Which of its family's values each parameter has.
+  std::vector<uint32_t> positions(size_t rank) const { return digits(points_[rank]); }
+  /// The config of these positions; nothing when it is not in the space.
+  std::optional<size_t> find(size_t family, const std::vector<uint32_t>& positions) const {
+    return at(uint32_t(family), positions);
+  }
+  /// The part of this space that consists of these configs, such as those that were recorded.
+  Space restricted_to(const std::vector<size_t>& ranks) const;
   /// How many parameters differ; configs of two templates differ in all.
   size_t distance(size_t rank, size_t other) const;
 
@@ -51,7 +59,9 @@ private:
     uint64_t grid;
     uint32_t family;
   };
+  Space() = default;
   void sort_points();
+  void index_points();
   std::vector<uint32_t> digits(const Point&) const;
   std::optional<size_t> at(uint32_t family, const std::vector<uint32_t>& digits) const;
 

@@ -72,6 +72,20 @@ TEST_F(SpaceTest, NeighboursMoveOneParameterOrTwo) {
   EXPECT_EQ(full.second_neighbours(origin).size(), 12u + 6u - 1u) << "all but mr=5 nr=32, which is illegal";
 }
 
+TEST_F(SpaceTest, RestrictedToSomeConfigsKeepsTheirOrder) {
+  const Space full = space();
+  const std::vector<size_t> ranks = {40, 3, 41, 3};
+  const Space part = full.restricted_to(ranks);
+  ASSERT_EQ(part.size(), 3u);
+  EXPECT_EQ(part.families()[0].legal, 3u);
+  EXPECT_EQ(part.choice(0), full.choice(3));
+  EXPECT_EQ(part.choice(2), full.choice(41));
+  EXPECT_EQ(part.rank(full.choice(41)), 2u);
+  EXPECT_FALSE(part.rank(full.choice(4)));
+  EXPECT_EQ(part.find(0, full.positions(41)), 2u);
+  EXPECT_FALSE(part.find(0, full.positions(4)));
+}
+
 TEST_F(SpaceTest, ExplainsIllegalConfigs) {
   auto why = [](const std::string& config) {
     return why_illegal(Problem(), "fake", fake_device(3), {"fake_tile", Config::parse(config)});
