@@ -1,16 +1,15 @@
 #include "generator/lock.h"
 
+#include "base/decide.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "generator/decide.h"
+#include "generator/evidence.h"
 #include "generator/final_log.h"
 #include "generator/space.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <set>
 #include <tuple>
 
 namespace deepgen {
@@ -75,25 +74,6 @@ LockEntry entry_from_json(const Json& json, const std::string& where) {
   e.toolchain = get<std::string>(json, "toolchain", where);
   e.evidence = get<Json>(json, "evidence", where);
   return e;
-}
-
-/// Four digits: more would only make noise in diffs.
-double rounded(double x) { return std::round(x * 1e4) / 1e4; }
-
-Json evidence_of(const Decision& decision, const RecordLog& final, const std::vector<RecordLog>& logs,
-                 const std::string& problem) {
-  const Timing& t = *decision.winner.timing;
-  std::set<std::string> candidates;
-  for (const RecordLog& log : logs)
-    for (const Record& r : log.records)
-      if (r.problem == problem && !r.is_vendor())
-        candidates.insert(r.choice.text());
-  Json evidence = {{"ratio", {rounded(t.low), rounded(t.ratio), rounded(t.high)}},
-                   {"noise_floor", rounded(final.noise_floor)}};
-  if (const Record* vendor = vendor_record(final))
-    evidence["vendor"] = {vendor_name(*vendor), rounded(t.ratio / vendor->timing->ratio)};
-  evidence["candidates"] = candidates.size();
-  return evidence;
 }
 
 /// The file behind symbolic links, also when it does not exist yet: weakly_canonical() stops at a dangling
@@ -233,7 +213,8 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
   if (!final)
     throw Error("not locked: the records hold no finals", problem, "", "let the search finish");
   if (!final->stable)
-    throw Error("not locked: too much interference for a decision", problem, "", remedy);
+    throw Error("not locked: too much interference for a decision", problem, final->environment.value("unstable", ""),
+                remedy);
   const Decision decision = decide(*final);
   if (!decision.found)
     throw Error("not locked: " + decision.reason, problem);
@@ -241,7 +222,7 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
   if (w.sha256.empty() || !(w.error <= 1))
     throw Error("not locked: the winner was not verified", problem, w.choice.text());
   return {problem,    arch,     device,    w.choice,
-          w.revision, w.sha256, toolchain, evidence_of(decision, *final, logs, problem)};
+          w.revision, w.sha256, toolchain, evidence_of(decision, *final, logs, {problem, arch, device})};
 }
 
 bool merge_into_lock(const std::string& path, const std::vector<LockEntry>& entries) {

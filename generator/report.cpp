@@ -1,8 +1,8 @@
 #include "generator/report.h"
 
+#include "base/decide.h"
 #include "base/error.h"
 #include "base/problem.h"
-#include "generator/decide.h"
 #include "generator/final_log.h"
 
 #include <algorithm>
@@ -57,12 +57,13 @@ Row row_of(const Record& r) {
   return row;
 }
 
-/// By stage as given, the finals last; within a stage the fastest first and the failures at the end.
+/// By stage as given, the finals and then the hold-out last; within a stage the fastest first and the failures at the end.
 void sort_records(std::vector<const Record*>& records) {
   auto key = [](const Record* r) { return r->timing ? r->timing->ratio : 1e30; };
   std::stable_sort(records.begin(), records.end(), [&](const Record* x, const Record* y) {
-    if ((x->stage == "final") != (y->stage == "final"))
-      return y->stage == "final";
+    const auto late = [](const Record* r) { return r->stage == "holdout" ? 2 : r->stage == "final" ? 1 : 0; };
+    if (late(x) != late(y))
+      return late(x) < late(y);
     return x->stage != y->stage ? x->stage < y->stage : key(x) < key(y);
   });
 }
@@ -70,7 +71,7 @@ void sort_records(std::vector<const Record*>& records) {
 std::string summary(const std::vector<const Record*>& records, const RecordLog* final) {
   std::map<std::string, int> counts;
   for (const Record* r : records)
-    if (r->stage != "final" && !r->is_vendor())
+    if (r->stage != "final" && r->stage != "holdout" && !r->is_vendor())
       ++counts[r->status];
   std::string text = "  candidates:";
   for (const auto& [status, count] : counts)
@@ -82,7 +83,7 @@ std::string summary(const std::vector<const Record*>& records, const RecordLog* 
   if (!decision.found)
     return text + "  no winner: " + decision.reason + "\n";
   text += "  winner: " + decision.winner.choice.text() + "\n          " + decision.reason +
-          format("; noise floor %.1f %%", 100 * final->noise_floor) + (final->stable ? "" : "; unstable") +
+          format("; noise floor %.1f %%", 100 * final->noise_floor) + (final->stable ? "" : "; unstable: " + final->environment.value("unstable", "too much interference")) +
           "\n";
   if (const Record* vendor = vendor_record(*final))
     text += "  vendor: " + vendor_name(*vendor) +

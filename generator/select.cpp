@@ -1,7 +1,7 @@
 #include "generator/select.h"
 
+#include "base/decide.h"
 #include "base/error.h"
-#include "generator/decide.h"
 #include "generator/final_log.h"
 #include "generator/search.h"
 #include "generator/space.h"

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <thread>
 
 namespace deepgen::cuda {
 namespace {
@@ -25,7 +24,6 @@ constexpr double kDelay = 200e-6, kLongestDelay = 20e-3;
 constexpr int kAttempts = 4; ///< at a sample whose graph came too late
 constexpr double kHeatWindow = 0.1, kSteady = 0.005;
 constexpr size_t kSteadyWindows = 5;
-constexpr double kCool = 0.2;
 constexpr double kStartSeconds = 120;
 constexpr int64_t kAlign = 1024;
 
@@ -156,10 +154,9 @@ private:
     ClockReading r;
     check(driver()->cuMemcpyDtoH(&r, reading_.address(), sizeof r), "reading the clock");
     if (r.nanoseconds) s.megahertz = double(r.cycles) * 1e3 / double(r.nanoseconds);
-    if (nvml_ && nvml_->clock_reasons().value_or(0) & Nvml::disturbing) {
-      s.clean = false;
-      std::this_thread::sleep_for(std::chrono::duration<double>(kCool));
-    }
+    const uint64_t reasons = nvml_ ? nvml_->clock_reasons().value_or(0) : 0;
+    s.throttled = reasons & Nvml::disturbing;
+    s.capped = reasons & Nvml::power_cap;
     return s;
   }
 

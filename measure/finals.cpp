@@ -6,17 +6,17 @@ namespace deepgen {
 namespace {
 
 constexpr int kFewestRounds = 11, kMostRounds = 60;
+constexpr int kFewestOfHoldout = 7; ///< for an interval, where a call takes seconds
 
-ArmResult best_of(const std::vector<ArmResult>& results, const ArmResult& anchor) {
-  const ArmResult* best = nullptr;
+std::optional<size_t> best_of(const std::vector<ArmResult>& results, const ArmResult& anchor) {
+  std::optional<size_t> best;
   double least = 0;
-  for (const ArmResult& r : results) {
-    if (!r.timed()) continue;
-    const double ratio = median(log_ratios(r, anchor));
-    if (!best || ratio < least) best = &r, least = ratio;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].timed()) continue;
+    const double ratio = median(log_ratios(results[i], anchor));
+    if (!best || ratio < least) best = i, least = ratio;
   }
-  if (best) return *best;
-  return results.empty() ? ArmResult() : results.front(); // for why it failed
+  return best;
 }
 
 FinalsResult run_against(size_t anchor, const Field& field, const RaceOptions& options, Progress& progress) {
@@ -32,9 +32,9 @@ FinalsResult run_against(size_t anchor, const Field& field, const RaceOptions& o
   f.again = *again;
   if (field.read_arm) f.read = f.all.back();
   f.anchor = anchor_of(f.finalists);
-  if (f.anchor < field.finalists)
-    f.vendor =
-        best_of({again + 1, again + 1 + std::ptrdiff_t(field.vendor_arms.size())}, f.finalists[f.anchor]);
+  const std::vector<ArmResult> vendor(again + 1, again + 1 + std::ptrdiff_t(field.vendor_arms.size()));
+  if (f.anchor < field.finalists) f.vendor_arm = best_of(vendor, f.finalists[f.anchor]);
+  if (!vendor.empty()) f.vendor = vendor[f.vendor_arm.value_or(0)]; // the first one: for why it failed
   return f;
 }
 
@@ -46,6 +46,19 @@ FinalsResult run_finals(const Field& field, const RaceOptions& options, Progress
     if (f.anchor <= anchor || f.anchor == field.finalists) return f;
     anchor = f.anchor;
   }
+}
+
+HoldoutResult run_holdout(const Field& field, size_t anchor, size_t winner, std::optional<size_t> vendor_arm,
+                          const RaceOptions& options, Progress& progress) {
+  std::vector<Arm> arms = {field.arm(anchor, ""), field.arm(anchor, "the anchor again")};
+  if (winner != anchor) arms.push_back(field.arm(winner, ""));
+  if (vendor_arm) arms.push_back(field.vendor_arms[*vendor_arm]);
+  HoldoutResult h;
+  h.all = full_race(arms, kFewestOfHoldout, kMostRounds, options, progress);
+  h.anchor = h.all[0], h.again = h.all[1];
+  h.winner = winner == anchor ? h.anchor : h.all[2];
+  if (vendor_arm) h.vendor = h.all.back();
+  return h;
 }
 
 } // namespace deepgen

@@ -1,5 +1,5 @@
 // The last rounds of a search: finalists, the anchor a second time, the vendor library and what else is timed
-// for comparison, all interleaved.
+// for comparison, all interleaved; then, in a new process, the winner alone against the default and the vendor.
 #pragma once
 
 #include "base/kernel.h"
@@ -25,11 +25,22 @@ struct FinalsResult {
   ArmResult again;  ///< the anchor: what it differs from itself is noise
   ArmResult vendor; ///< the best of the vendor's arms
   ArmResult read;
-  size_t anchor = 0; ///< among the finalists; their count when none could be timed
+  size_t anchor = 0;                ///< among the finalists; their count when none could be timed
+  std::optional<size_t> vendor_arm; ///< which was the best
 };
 
 /// As many rounds as the deadline has room for, but 11 at least. Where the anchor fails while it is timed,
 /// all over again with the next finalist in its place.
 FinalsResult run_finals(const Field&, const RaceOptions&, Progress&);
+
+struct HoldoutResult {
+  std::vector<ArmResult> all;
+  ArmResult anchor, again, winner; ///< `winner` is `anchor` where that won
+  ArmResult vendor;
+};
+
+/// The chosen ones of the finals, against each other in a process of their own: here nothing is chosen any more.
+HoldoutResult run_holdout(const Field&, size_t anchor, size_t winner, std::optional<size_t> vendor_arm,
+                          const RaceOptions&, Progress&);
 
 } // namespace deepgen

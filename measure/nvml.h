@@ -24,6 +24,7 @@ public:
   /// Bits after which a sample says nothing about the kernel: slowdown by hardware, heat or power brake. The
   /// power cap is not among them: it is the normal state of a busy device.
   static constexpr uint64_t disturbing = 0x8 | 0x20 | 0x40 | 0x80;
+  static constexpr uint64_t power_cap = 0x4;
 
 private:
   void* device_ = nullptr;

@@ -1,12 +1,12 @@
+#include "base/decide.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "measure/arms.h"
 #include "measure/candidates.h"
+#include "measure/contest.h"
 #include "measure/cuda_bench.h"
 #include "measure/cuda_vendor.h"
-#include "measure/finals.h"
 #include "measure/run.h"
-#include "measure/statistics.h"
 #include "measure/verify.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace deepgen {
 namespace {
 
 constexpr size_t kFinalists = 4;
-constexpr double kCleanEnough = 0.5, kCleanEnoughOnGpu = 0.8;
+constexpr double kCleanEnoughOnGpu = 0.8;
 
 /// A record of an earlier log, and its kernel.
 struct Finalist {
@@ -25,6 +25,13 @@ struct Finalist {
   KernelFile file;
   const Kernel& kernel() const { return *file.find("main"); }
 };
+
+/// The fields of `more` replace those of `json`, at their places.
+Json merged(Json json, const Json& more) {
+  for (const auto& [key, value] : more.items())
+    json[key] = value;
+  return json;
+}
 
 struct Entry {
   Record record;
@@ -105,33 +112,6 @@ private:
   bool has_default_ = false;
 };
 
-Record vendor_record(const Record& like, const std::string& name) {
-  Record r;
-  r.stage = "final";
-  r.problem = like.problem;
-  r.arch = like.arch;
-  r.choice.template_name = "vendor";
-  r.origin = name;
-  return r;
-}
-
-void fill(Record& record, const ArmResult& result, const ArmResult& anchor, uint64_t seed) {
-  if (result.timed())
-    record.timing = summarize(result, anchor, seed);
-  else
-    record.status = result.failure, record.detail = "while it was timed: " + result.detail;
-}
-
-/// What was timed, and what the log says about where.
-struct Outcome {
-  FinalsResult timed;
-  std::optional<std::string> vendor; ///< its name when it was timed
-  std::string vendor_note;           ///< how its time is to be read
-  std::function<Json(const std::string& anchor)> environment;
-  double clean_enough = kCleanEnough;
-  bool alone = true; ///< nobody else used the device
-};
-
 int64_t workspace_of(const Selection& selection) {
   int64_t workspace = 0;
   for (const Finalist& f : selection.finalists())
@@ -150,36 +130,43 @@ Field field_of(const Selection& selection,
   return field;
 }
 
-/// The time budget starts here.
-RaceOptions race_options(const Problem& problem, const PlayoffCommand& command) {
-  RaceOptions options;
-  options.deadline = wall_seconds() + command.options.seconds;
-  options.call_seconds = call_limit(problem, command.options.call_seconds);
-  options.seed = command.options.seed;
-  return options;
+Contest contest_of(const Selection& selection, const PlayoffCommand& command) {
+  Contest c;
+  for (const Finalist& f : selection.finalists())
+    c.finalists.push_back(f.record);
+  c.has_default = selection.has_default();
+  c.options.call_seconds = call_limit(selection.finalists().front().file.problem, command.options.call_seconds);
+  c.options.seed = command.options.seed;
+  c.seconds = command.options.seconds;
+  return c;
 }
 
-Outcome time_on_cpu(const Selection& selection, const Device& device, const PlayoffCommand& command,
-                    Progress& progress) {
+RecordLog time_on_cpu(const Selection& selection, const Device& device, const PlayoffCommand& command,
+                      Progress& progress) {
   const Problem& problem = selection.finalists().front().file.problem;
   const std::optional<Vendor> vendor = command.options.vendor ? Vendor::open() : std::nullopt;
   if (!vendor && command.options.vendor)
     progress.summary("no OpenBLAS here, so no vendor baseline; install libopenblas0 for one");
-  const TimingOperands operands(problem, workspace_of(selection), command.options.seed);
-  Field field = field_of(selection, [&](const std::string& name, const Kernel& kernel) {
-    return kernel_arm(name, kernel, operands);
-  });
-  Outcome out;
-  if (vendor) {
-    field.vendor_arms.push_back(vendor_arm(*vendor, problem, operands));
-    out.vendor = vendor->name();
-  }
+  std::optional<TimingOperands> operands;
+  Contest c = contest_of(selection, command);
+  if (vendor)
+    c.vendor = vendor->name();
+  c.field = [&] {
+    operands.reset();
+    operands.emplace(problem, workspace_of(selection), command.options.seed);
+    Field field = field_of(selection, [&](const std::string& name, const Kernel& kernel) {
+      return kernel_arm(name, kernel, *operands);
+    });
+    if (vendor)
+      field.vendor_arms.push_back(vendor_arm(*vendor, problem, *operands));
+    return field;
+  };
   progress.live("waiting for the device and for compiles to end");
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
   const Turn quiet = Turn::quiet_turn();
-  out.timed = run_finals(field, race_options(problem, command), progress);
-  out.environment = [device](const std::string& anchor) { return environment(device, anchor); };
-  return out;
+  RecordLog log = run_contest(c, progress).log;
+  log.environment = merged(environment(device, ""), log.environment);
+  return log;
 }
 
 /// For each finalist, the vendor's best time in units of its own, from the same rounds.
@@ -197,53 +184,59 @@ Json vendor_ratios(const Selection& selection, const FinalsResult& t, uint64_t s
   return ratios;
 }
 
-Outcome time_on_gpu(const Selection& selection, const Device& device, const PlayoffCommand& command,
-                    Progress& progress) {
+/// Whether somebody else computes on the device. Such a log decides nothing.
+void note_company(int processes, RecordLog& log) {
+  if (!processes)
+    return;
+  log.stable = false;
+  log.environment["unstable"] =
+      "shared: " + std::to_string(processes) + " other processes compute on the device";
+}
+
+RecordLog time_on_gpu(const Selection& selection, const Device& device, const PlayoffCommand& command,
+                      Progress& progress) {
   const Problem& problem = selection.finalists().front().file.problem;
   progress.live("waiting for the device and for compiles to end");
   const FileLock lock = cuda::lock(device);
   const Turn quiet = Turn::quiet_turn();
-  const cuda::Surroundings around = cuda::surroundings(device);
-  if (around.other_processes)
-    progress.summary("another process computes on the device (" + std::to_string(around.other_processes) +
-                     "), so nothing is decided");
+  cuda::Surroundings around = cuda::surroundings(device);
   cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed);
-  Field field = field_of(selection, [&](const std::string& name, const Kernel& kernel) {
-    return bench.kernel_arm(name, kernel);
-  });
-  field.read_arm = bench.read_arm();
   cuda::Vendor vendor;
   vendor.why_not = "not asked for";
   if (command.options.vendor) {
     progress.live("asking cuBLASLt");
     vendor = cuda::find_vendor(problem, device, command.options.seed);
-    field.vendor_arms = cuda::vendor_arms(vendor, bench);
     if (!vendor.why_not.empty())
       progress.summary("no vendor baseline: " + vendor.why_not);
   }
-  Outcome out;
-  if (!field.vendor_arms.empty())
-    out.vendor = vendor.name;
-  out.vendor_note = "best of " + std::to_string(field.vendor_arms.size()) + " algorithms" +
-                    (vendor.plan.text().empty() ? "" : "; " + vendor.plan.text());
-  RaceOptions options = race_options(problem, command);
-  bench.complete(options, cuda::Bench::full_heat);
-  out.timed = run_finals(field, options, progress);
-  out.environment = [&selection, device, around, vendor, timed = out.timed, bytes = bench.read_bytes(),
-                     seed = command.options.seed](const std::string& anchor) {
-    Json json = cuda::environment(device, anchor, around, timed.all);
-    json["vendor"] = {{"name", vendor.name},
-                      {"why_not", vendor.why_not},
-                      {"algorithms", vendor.algorithms.size()},
-                      {"epilogue", vendor.plan.text()},
-                      {"ratios", vendor_ratios(selection, timed, seed)}};
-    if (timed.read.timed())
-      json["read"] = {{"bytes", bytes}, {"seconds", summarize(timed.read, timed.read, seed).seconds}};
-    return json;
+  Contest c = contest_of(selection, command);
+  if (!vendor.algorithms.empty())
+    c.vendor = vendor.name;
+  c.vendor_note = "best of " + std::to_string(vendor.algorithms.size()) + " algorithms" +
+                  (vendor.plan.text().empty() ? "" : "; " + vendor.plan.text());
+  c.field = [&] { // of the operands a worker's own bench is opened in each race
+    Field field = field_of(selection, [&](const std::string& name, const Kernel& kernel) {
+      return bench.kernel_arm(name, kernel);
+    });
+    field.read_arm = bench.read_arm();
+    field.vendor_arms = cuda::vendor_arms(vendor, bench);
+    return field;
   };
-  out.clean_enough = kCleanEnoughOnGpu;
-  out.alone = around.other_processes == 0;
-  return out;
+  c.clean_enough = kCleanEnoughOnGpu;
+  bench.complete(c.options, cuda::Bench::full_heat);
+  ContestResult r = run_contest(c, progress);
+  around.other_processes = std::max(around.other_processes, cuda::surroundings(device).other_processes);
+  Json json = cuda::environment(device, "", around, r.samples);
+  json["vendor"] = {{"name", vendor.name},
+                    {"why_not", vendor.why_not},
+                    {"algorithms", vendor.algorithms.size()},
+                    {"epilogue", vendor.plan.text()},
+                    {"ratios", vendor_ratios(selection, r.finals, command.options.seed)}};
+  if (const ArmResult& read = r.finals.read; read.timed())
+    json["read"] = {{"bytes", bench.read_bytes()}, {"seconds", summarize(read, read, command.options.seed).seconds}};
+  r.log.environment = merged(std::move(json), r.log.environment);
+  note_company(around.other_processes, r.log);
+  return std::move(r.log);
 }
 
 std::string percent(double x) {
@@ -252,24 +245,27 @@ std::string percent(double x) {
   return text;
 }
 
+std::string name_of(const Record& r) {
+  return r.is_vendor() ? r.origin : r.origin == "default" ? "default" : "slot " + std::to_string(r.slot);
+}
+
 std::string summary(const RecordLog& log) {
+  const bool again = log.environment.contains("holdout");
   std::string text;
   for (const Record& r : log.records) {
-    if (!r.timing)
+    if (!r.timing || r.stage != "final")
       continue;
     char line[160];
-    std::snprintf(line, sizeof line, "%s%s %.3f", text.empty() ? "" : ", ",
-                  r.is_vendor()           ? r.origin.c_str()
-                  : r.origin == "default" ? "default"
-                                          : ("slot " + std::to_string(r.slot)).c_str(),
-                  r.timing->ratio);
+    std::snprintf(line, sizeof line, "%s%s %.3f", text.empty() ? "" : ", ", name_of(r).c_str(), r.timing->ratio);
     text += line;
   }
   if (text.empty())
     return "no finalist could be timed, so nothing is decided";
   text += " of the default's time, noise " + percent(log.noise_floor);
-  return log.stable ? text
-                    : text + ", unstable: the machine was too busy, or the noise could not be measured";
+  if (!log.stable)
+    return text + "; unstable: " + log.environment.value("unstable", "");
+  const Decision d = decide(log);
+  return text + "; " + (again ? "hold-out: " : "") + d.reason;
 }
 
 } // namespace
@@ -278,39 +274,18 @@ void playoff(const PlayoffCommand& command) {
   const Device device = Device::read(command.device);
   check_device(device, command.device);
   const Selection selection(command);
-  const std::vector<Finalist>& finalists = selection.finalists();
   Progress progress("measure final");
   RecordLog log;
-  if (auto failed = selection.failed_default(command.output))
-    log.records.push_back(*failed);
-  if (finalists.empty()) {
+  if (selection.finalists().empty()) {
     log.environment = device.is_cpu() ? environment(device, "none") : cuda::environment(device, "none", {}, {});
-    write_atomically(command.output, log.serialize());
     progress.summary("no candidate of any round was correct, so nothing was timed; see `deepgen report`");
-    return;
+  } else {
+    log = (device.is_cpu() ? time_on_cpu : time_on_gpu)(selection, device, command, progress);
+    progress.summary(summary(log));
   }
-  const Outcome outcome = (device.is_cpu() ? time_on_cpu : time_on_gpu)(selection, device, command, progress);
-  const FinalsResult& timed = outcome.timed;
-  const bool any = timed.anchor < finalists.size();
-  for (size_t i = 0; i < finalists.size(); ++i) {
-    log.records.push_back(finalists[i].record);
-    fill(log.records.back(), timed.finalists[i], timed.finalists[any ? timed.anchor : i],
-         command.options.seed);
-  }
-  if (outcome.vendor && any) {
-    log.records.push_back(vendor_record(finalists.front().record, *outcome.vendor));
-    log.records.back().detail = outcome.vendor_note;
-    fill(log.records.back(), timed.vendor, timed.finalists[timed.anchor], command.options.seed);
-  }
-  const std::vector<double> noise =
-      any ? log_ratios(timed.again, timed.finalists[timed.anchor]) : std::vector<double>();
-  log.noise_floor = finite(noise_floor(noise));
-  // Without a noise floor nothing can be said to be faster.
-  log.stable = noise.size() >= kFewestForNoise && clean_share(timed.all) >= outcome.clean_enough && outcome.alone;
-  const bool against_default = timed.anchor == 0 && selection.has_default();
-  log.environment = outcome.environment(against_default ? "default" : "the default failed, instead: a finalist");
+  if (auto failed = selection.failed_default(command.output))
+    log.records.insert(log.records.begin(), *failed);
   write_atomically(command.output, log.serialize());
-  progress.summary(summary(log));
 }
 
 } // namespace deepgen

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <numeric>
 #include <random>
+#include <set>
+#include <thread>
 
 namespace deepgen {
 namespace {
@@ -59,12 +61,21 @@ public:
     channel_.send({{"arm", arm}, {"dropped", true}});
   }
 
-  void run_round(std::vector<size_t> arms) {
+  /// Returns whether it counts.
+  bool run_round(std::vector<size_t> arms) {
     for (size_t i = arms.size(); i > 1; --i) std::swap(arms[i - 1], arms[random_() % i]);
-    for (size_t arm : arms)
+    bool throttled = false;
+    for (size_t arm : arms) {
       if (!runners_[arm].rounds.count(round_)) record(arm, round_, sample(arm));
+      throttled |= runners_[arm].rounds[round_].throttled;
+    }
+    if (throttled) drop_round(arms);
     ++round_;
+    return !throttled;
   }
+
+  /// Whether so many rounds were dropped that `planned` others would decide nothing either.
+  bool hopeless(int planned) const { return dropped_ > kMostDropped * double(planned) + 1; }
 
 private:
   struct Runner {
@@ -129,13 +140,23 @@ private:
     channel_.step("timing", limit);
   }
 
+  void drop_round(const std::vector<size_t>& arms) {
+    ++dropped_;
+    for (size_t arm : arms) runners_[arm].rounds[round_].throttled = true;
+    announce(arms.front(), options_.call_seconds + options_.cool_seconds);
+    channel_.send({{"dropped_round", round_}});
+    std::this_thread::sleep_for(std::chrono::duration<double>(options_.cool_seconds));
+  }
+
   void record(size_t arm, int round, const Sample& s) {
     runners_[arm].rounds[round] = s;
     channel_.send({{"arm", arm},
                    {"round", round},
                    {"seconds", s.seconds},
                    {"clean", s.clean},
-                   {"megahertz", s.megahertz}});
+                   {"megahertz", s.megahertz},
+                   {"throttled", s.throttled},
+                   {"capped", s.capped}});
   }
 
   const RaceOptions& options_;
@@ -143,18 +164,21 @@ private:
   Stopwatch watch_;
   std::mt19937_64 random_;
   std::vector<Runner> runners_;
-  int round_ = 0;
+  int round_ = 0, dropped_ = 0;
 };
 
 std::vector<double> ratios(const std::map<int, Sample>& arm, const std::map<int, Sample>& anchor) {
-  std::vector<double> clean, all;
+  std::vector<double> clean, kept, all;
   for (const auto& [round, sample] : arm) {
     auto other = anchor.find(round);
     if (other == anchor.end() || !(sample.seconds > 0) || !(other->second.seconds > 0)) continue;
     all.push_back(std::log(sample.seconds / other->second.seconds));
+    if (sample.throttled || other->second.throttled) continue;
+    kept.push_back(all.back());
     if (sample.clean && other->second.clean) clean.push_back(all.back());
   }
-  return clean.size() >= 3 && clean.size() * 2 >= all.size() ? clean : all;
+  if (clean.size() >= 3 && clean.size() * 2 >= kept.size()) return clean;
+  return kept.empty() ? all : kept;
 }
 
 /// The best `keep` by their ratio so far; the anchor stays, and does not count.
@@ -197,13 +221,16 @@ void run_halving(Track& track, std::vector<size_t> arms) {
     }
     const double affordable = kStages[stage].share * track.left() / std::max(track.round_seconds(arms), 1e-9);
     const int rounds = int(std::clamp(affordable, 1.0, double(kStages[stage].rounds)));
-    for (int i = 0; i < rounds && (i == 0 || track.left() > 0); ++i) track.run_round(arms);
+    for (int kept = 0, run = 0; kept < rounds && run < 2 * rounds && (run == 0 || track.left() > 0); ++run)
+      kept += track.run_round(arms);
   }
 }
 
 void run_full(Track& track, const std::vector<size_t>& arms, int fewest, int most) {
-  for (int i = 0; i < most && (i < fewest || track.left() > track.round_seconds(arms)); ++i)
-    track.run_round(arms);
+  for (int kept = 0; kept < most && (kept < fewest || track.left() > track.round_seconds(arms));) {
+    kept += track.run_round(arms);
+    if (track.hopeless(most)) return;
+  }
 }
 
 /// The best ratio so far, for people.
@@ -231,9 +258,13 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
       current = std::min(m.value("arm", current), arms.size() - 1);
       failed = m.value("failed", failed);
       if (m.contains("dropped")) results[current].dropped = true;
+      if (m.contains("dropped_round"))
+        for (ArmResult& r : results)
+          if (auto at = r.rounds.find(m.value("dropped_round", 0)); at != r.rounds.end()) at->second.throttled = true;
       if (!m.contains("round")) return;
       results[current].rounds[m.value("round", 0)] = {m.value("seconds", 0.0), m.value("clean", false),
-                                                      m.value("megahertz", 0.0)};
+                                                      m.value("megahertz", 0.0), m.value("throttled", false),
+                                                      m.value("capped", false)};
       if (m.value("round", 0) == round) return;
       round = m.value("round", 0);
       progress.live(standing(results, entered.front(), round));
@@ -272,12 +303,15 @@ std::vector<double> log_ratios(const ArmResult& arm, const ArmResult& anchor) {
 }
 
 Timing summarize(const ArmResult& arm, const ArmResult& anchor, uint64_t seed) {
-  std::vector<double> clean, all;
+  std::vector<double> clean, kept, all;
   for (const auto& [round, sample] : arm.rounds) {
     all.push_back(sample.seconds);
+    if (sample.throttled) continue;
+    kept.push_back(sample.seconds);
     if (sample.clean) clean.push_back(sample.seconds);
   }
-  const std::vector<double>& used = clean.empty() ? all : clean;
+  if (kept.empty()) kept = all;
+  const std::vector<double>& used = clean.empty() ? kept : clean;
   const Interval ratio = bootstrap_median(log_ratios(arm, anchor), seed);
   Timing t;
   t.seconds = finite(median(used));
@@ -286,8 +320,8 @@ Timing summarize(const ArmResult& arm, const ArmResult& anchor, uint64_t seed) {
   t.ratio = finite(std::exp(ratio.middle));
   t.low = finite(std::exp(ratio.low));
   t.high = finite(std::exp(ratio.high));
-  t.samples = int64_t(all.size());
-  t.clean = all.empty() ? 0 : double(clean.size()) / double(all.size());
+  t.samples = int64_t(kept.size());
+  t.clean = kept.empty() ? 0 : double(clean.size()) / double(kept.size());
   return t;
 }
 
@@ -300,8 +334,19 @@ size_t anchor_of(const std::vector<ArmResult>& results) {
 double clean_share(const std::vector<ArmResult>& results) {
   double clean = 0, all = 0;
   for (const ArmResult& r : results)
-    for (const auto& [round, sample] : r.rounds) clean += sample.clean, all += 1;
+    for (const auto& [round, sample] : r.rounds)
+      if (!sample.throttled) clean += sample.clean, all += 1;
   return all > 0 ? clean / all : 0;
+}
+
+double dropped_share(const std::vector<ArmResult>& results) {
+  std::set<int> all, dropped;
+  for (const ArmResult& r : results)
+    for (const auto& [round, sample] : r.rounds) {
+      all.insert(round);
+      if (sample.throttled) dropped.insert(round);
+    }
+  return all.empty() ? 0 : double(dropped.size()) / double(all.size());
 }
 
 } // namespace deepgen

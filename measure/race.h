@@ -28,7 +28,7 @@ struct Arm {
   std::function<Sampler()> make_sampler = {};
 };
 
-/// What an arm did: its sample in each round that it took part in.
+/// What an arm did: its sample in each round that it took part in. Of a dropped round all samples are `throttled`.
 struct ArmResult {
   std::map<int, Sample> rounds;
   bool dropped = false;        ///< too slow to go on after its first sample
@@ -43,13 +43,15 @@ struct RaceOptions {
   double start_seconds = 0;      ///< more for the first arm: what all arms need is set up with it
   std::function<void()> settle;  ///< called in the worker when all arms are made, before the first round
   double settle_seconds = 0;     ///< it takes at most
+  double cool_seconds = 1;       ///< pause after a round that was dropped, as a device throttled in it
   uint64_t seed = 1;
 };
 
 /// Successive halving in a worker process: 3 rounds for all, 5 for the better third (at least 4), 9 for the
 /// best 8 of those; always with the anchor. Fewer where the deadline is near, but at least one. Arms that the
 /// first sample shows to be 3 times slower than the fastest are dropped. After a crash the race starts again
-/// without the culprit.
+/// without the culprit. A round in which the device throttled is dropped as a whole and repeated, as long as not more
+/// than a fifth of them are.
 std::vector<ArmResult> halving_race(const std::vector<Arm>& arms, const RaceOptions&, Progress&);
 
 /// Every arm in every round: as many rounds as the deadline allows, from `fewest` to `most`.
@@ -58,10 +60,13 @@ std::vector<ArmResult> full_race(const std::vector<Arm>& arms, int fewest, int m
 
 /// The arm that ratios are taken against: the first one that could be timed; results.size() when none could.
 size_t anchor_of(const std::vector<ArmResult>& results);
-/// log(arm / anchor) of the rounds that have both; only undisturbed pairs where those are at least half and
-/// at least 3.
+/// log(arm / anchor) of the rounds that have both, but not of dropped ones unless all are; only undisturbed pairs where
+/// those are at least half and at least 3.
 std::vector<double> log_ratios(const ArmResult& arm, const ArmResult& anchor);
 Timing summarize(const ArmResult& arm, const ArmResult& anchor, uint64_t seed);
 double clean_share(const std::vector<ArmResult>& results);
+/// Of all rounds.
+double dropped_share(const std::vector<ArmResult>& results);
+constexpr double kMostDropped = 0.2; ///< with more, a race decides nothing
 
 } // namespace deepgen

@@ -201,6 +201,8 @@ void run(const RunCommand& command) {
   }
   const double start = wall_seconds();
   verify(round, start);
+  const auto cut = std::count_if(round.candidates.begin(), round.candidates.end(),
+                                 [](const Candidate& c) { return c.record.status == "dropped"; });
   const std::vector<Candidate*> list = round.open();
   RecordLog log;
   std::string anchor = "none";
@@ -210,10 +212,13 @@ void run(const RunCommand& command) {
     const double seconds = command.options.seconds, left = start + seconds - wall_seconds();
     results = time(round, list, std::max(left, (1 - kVerifyShare) * seconds));
     anchor = anchor_text(round, list, results);
-    log.stable = clean_share(results) >= 0.5;
+    log.stable = clean_share(results) >= 0.5 && dropped_share(results) <= kMostDropped;
   }
   log.environment = round.device.is_cpu() ? environment(round.device, anchor)
                                           : cuda::environment(round.device, anchor, around, results);
+  // A search that was cut short may have missed the best.
+  if (cut)
+    log.environment["cut"] = cut;
   for (Candidate& c : round.candidates)
     log.records.push_back(c.record);
   write_atomically(command.output, log.serialize());

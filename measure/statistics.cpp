@@ -9,12 +9,13 @@ namespace deepgen {
 double quantile(std::vector<double> values, double q) {
   if (values.empty())
     return 0;
-  std::sort(values.begin(), values.end());
   const double at = q * double(values.size() - 1);
-  const auto below = size_t(at);
-  if (below + 1 >= values.size())
-    return values.back();
-  return values[below] + (at - double(below)) * (values[below + 1] - values[below]);
+  const auto below = std::min(size_t(at), values.size() - 1);
+  const auto nth = values.begin() + std::ptrdiff_t(below);
+  std::nth_element(values.begin(), nth, values.end()); // far cheaper than to sort: intervals take thousands of medians
+  if (below + 1 == values.size())
+    return *nth;
+  return *nth + (at - double(below)) * (*std::min_element(nth + 1, values.end()) - *nth);
 }
 
 double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }

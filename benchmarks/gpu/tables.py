@@ -27,7 +27,8 @@ def read_suite(path):
 def evaluate(row, choice, head, *finals):
     """Fills in the columns that come from the final log."""
     chosen = (choice["template"], choice["config"])
-    winner = next((r for r in finals if (r["template"], r["config"]) == chosen and "timing" in r), None)
+    winner = next((r for stage in ("holdout", "final") for r in finals
+                   if (r["stage"], r["template"], r["config"]) == (stage, *chosen) and "timing" in r), None)
     if not winner:
         raise RuntimeError("the choice could not be timed: " + "; ".join(r["detail"] for r in finals if r.get("detail")))
     environment, vendor, seconds = head["environment"], head["environment"]["vendor"], winner["timing"]["seconds"]
@@ -53,6 +54,11 @@ def evaluate(row, choice, head, *finals):
                         (("ratio", "ratio"), ("ratio_low", "low"), ("ratio_high", "high"))})
             low, high = row["ratio_low"] - 1, row["ratio_high"] - 1
             row["verdict"] = "win" if low > row["noise"] else "loss" if high < -row["noise"] else "tie"
+    holdout = environment.get("holdout", {}) # logs of earlier versions have none
+    if holdout.get("sha256") == winner["sha256"] and "vendor" in holdout:
+        low, middle, high = (1 / x for x in reversed(holdout["vendor"]["ratio"]))
+        row.update(ratio=round(middle, 4), ratio_low=round(low, 4), ratio_high=round(high, 4),
+                   verdict=holdout["vendor"]["verdict"], noise=round(max(row["noise"], holdout["noise_floor"]), 4))
 
 
 def markdown(rows):

@@ -1,10 +1,11 @@
-// lock merge, lock check
+// lock merge, lock show, lock check
+#include "base/decide.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/compile.h"
-#include "generator/decide.h"
+#include "generator/evidence.h"
 #include "generator/exchange.h"
 #include "generator/final_log.h"
 #include "generator/lock.h"
@@ -23,7 +24,7 @@ struct MergeOptions {
 };
 
 /// Removes the log: Ninja would hold it for up to date, and no `tune` could ever repeat the playoff.
-[[noreturn]] void refuse_unstable(const std::string& path, const ProblemFile& file) {
+[[noreturn]] void refuse_unstable(const std::string& path, const ProblemFile& file, const std::string& why) {
   std::error_code failure;
   std::filesystem::remove(path, failure);
   if (failure)
@@ -31,7 +32,8 @@ struct MergeOptions {
                 "the playoff cannot be repeated, as this file could not be removed: " + failure.message(),
                 "remove it, and run `ninja tune` on a quiet machine");
   throw Error("not locked: too much interference for a decision", path,
-              "the playoff of " + file.problem.key() + " was unstable; this file was removed",
+              "the playoff of " + file.problem.key() + " was unstable" + (why.empty() ? "" : " (" + why + ")") +
+                  "; this file was removed",
               "run `ninja tune` again on a quiet machine: it repeats this playoff alone");
 }
 
@@ -45,7 +47,7 @@ LockEntry entry_of(const Group& group, const ProblemFile& file, const MergeOptio
   const std::vector<std::string> paths = group.many("--records");
   const std::vector<RecordLog> logs = logs_of(paths);
   if (const RecordLog* final = final_log(logs, file.problem.key(), arch); final && !final->stable)
-    refuse_unstable(paths[size_t(final - logs.data())], file);
+    refuse_unstable(paths[size_t(final - logs.data())], file, final->environment.value("unstable", ""));
   const Device device = device_of(o.devices, arch);
   if (!device.present)
     throw Error("not locked: no device of the arch is attached", file.label(), arch,
@@ -70,14 +72,23 @@ int run_merge(const MergeOptions& o, const CliContext& context) {
     const ProblemFile file = ProblemFile::read(group.one("--problem"));
     try {
       entries.push_back(entry_of(group, file, o));
-      std::cout << "deepgen: " << file.label() << ": " << entries.back().choice.text() << ", time "
-                << entries.back().evidence["ratio"][1] << " of the default's\n";
+      std::cout << "deepgen: " << file.label() << ": " << entries.back().choice.text() << "\n  "
+                << statement(entries.back().evidence, entries.back().device) << "\n";
     } catch (const Error& e) { // the others may still be good
       std::cerr << "deepgen: " << file.label() << ": " << e.what() << "\n";
     }
   }
   touch(o.stamp, !entries.empty() && merge_into_lock(o.lock, entries));
   return entries.size() < context.groups.size() ? 1 : 0;
+}
+
+void run_show(const std::string& path) {
+  if (!file_exists(path))
+    throw Error("there is no lock file", path, "", "run `ninja tune`");
+  const Lock lock = Lock::read(path);
+  for (const LockEntry& e : lock.entries())
+    std::cout << e.problem << " on " << e.arch << "\n  " << e.choice.text() << "\n  "
+              << statement(e.evidence, e.device) << "\n";
 }
 
 int run_check(const std::string& path, const CliContext& context) {
@@ -106,7 +117,7 @@ int run_check(const std::string& path, const CliContext& context) {
 } // namespace
 
 void add_lock_command(CLI::App& app, CliContext& context) {
-  CLI::App* lock = app.add_subcommand("lock", "write or check the committed lock file");
+  CLI::App* lock = app.add_subcommand("lock", "write, show or check the committed lock file");
   lock->require_subcommand(1);
   lock->footer("Example:\n  deepgen lock check --lock deepgen.lock.json");
 
@@ -123,6 +134,11 @@ void add_lock_command(CLI::App& app, CliContext& context) {
   merge->callback([o, &context] { context.status = run_merge(*o, context); });
 
   auto path = std::make_shared<std::string>();
+  CLI::App* show = lock->add_subcommand("show", "what was chosen for each problem and device, and by what evidence");
+  show->add_option("--lock", *path, "lock file")->required();
+  show->footer("Example:\n  deepgen lock show --lock deepgen.lock.json");
+  show->callback([path] { run_show(*path); });
+
   CLI::App* check = lock->add_subcommand("check", "list stale entries, and problems that the lock lacks");
   check->add_option("--lock", *path, "lock file")->required();
   check->footer("then, any number of times:\n  --problem problem.json [--arch cpu]\n\n"

@@ -39,8 +39,10 @@ else:
     write({"clock_mhz": [1, 1500, 2], "driver": "580", "power_limit_watts": 700, "profile": "cold-graph/1",
            "device": {"name": "made up"}, "read": {"bytes": 65536, "seconds": 1e-6},
            "vendor": {"name": "cublaslt 13.1.0", "why_not": "", "algorithms": 8, "epilogue": "",
-                      "ratios": [{"sha256": r["sha256"], "ratio": 1.25, "low": 1.2, "high": 1.3} for r in finals]}},
-          [*finals, vendor])
+                      "ratios": [{"sha256": r["sha256"], "ratio": 1.4, "low": 1.3, "high": 1.5} for r in finals]},
+           "holdout": {"sha256": best["sha256"], "noise_floor": 0.002, "verdict": "win",
+                       "vendor": {"name": "cublaslt 13.1.0", "algorithm": "3", "ratio": [0.75, 0.8, 0.85], "verdict": "win"}}},
+          [*finals, vendor, *(dict(r, stage="holdout") for r in [*finals, vendor])])
 '''
 
 
@@ -71,6 +73,7 @@ def main(deepgen, run):
         assert list(rows) == ["good", "traps", "wide"], rows
         good = rows["good"]
         assert good["ratio"] == "1.25" and good["verdict"] == "win" and good["stable"] == "True", good
+        assert good["ratio_low"] == "1.1765" and good["noise"] == "0.002", good # of the hold-out
         assert good["problem"].endswith("epilogue=bias+gelu_tanh align=2"), good
         assert good["candidates"] == good["ok"] == "3", good
         assert good["vendor_us"] == "20.0" and good["read_bandwidth"] == "66", good

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "generator/cli/cli.h"
+#include "generator/evidence.h"
 #include "tests/unit/fake_template.h"
 
 #include <atomic>
@@ -216,11 +217,78 @@ TEST_F(LockEntryTest, HoldsTheWinnerAndItsEvidence) {
   EXPECT_EQ(e.choice, fake_choice(4, 4, 16, 0));
   EXPECT_EQ(e.sha256, "sha4");
   EXPECT_EQ(e.evidence.dump(), "{\"ratio\":[0.9135,0.9235,0.9335],\"noise_floor\":0.0041,"
-                               "\"vendor\":[\"openblas 0.3.21\",0.7388],\"candidates\":2}");
+                               "\"vendor\":[\"openblas 0.3.21\",0.7388],\"candidates\":2,\"legal\":132,"
+                               "\"complete\":true}");
   Lock lock;
   lock.put(e);
   EXPECT_EQ(Lock::parse(lock.serialize(), "x").serialize(), lock.serialize());
   EXPECT_FALSE(lock.put(Lock::parse(lock.serialize(), "x").entries()[0])) << "read back, it agrees";
+}
+
+/// Of finals and a hold-out on a GPU.
+RecordLog with_holdout(RecordLog log, double ratio, double high) {
+  for (size_t i : {0, 1}) {
+    log.records.push_back(log.records[i]);
+    log.records.back().stage = "holdout";
+  }
+  log.records.back().timing->ratio = ratio, log.records.back().timing->high = high;
+  log.environment = {{"profile", "cold-graph/1"},
+                     {"driver", "570.86"},
+                     {"holdout",
+                      {{"rounds", 40},
+                       {"dropped", 0.05},
+                       {"noise_floor", 0.006},
+                       {"verdict", "win"},
+                       {"clock_mhz", {1620, 1610}},
+                       {"power_capped", 0.9},
+                       {"vendor",
+                        {{"name", "cublaslt 13.1.0"},
+                         {"algorithm", "cublaslt 13.1.0 algorithm 3"},
+                         {"ratio", {0.97, 0.98, 0.985}},
+                         {"verdict", "win"}}},
+                       {"sha256", "sha4"}}}};
+  return log;
+}
+
+TEST_F(LockEntryTest, TheHoldoutIsWhatIsReported) {
+  RecordLog final = with_holdout(log(), 0.95, 0.96);
+  final.records[2].origin = "cublaslt 13.1.0";
+  LockEntry e = make(final);
+  EXPECT_EQ(e.choice, fake_choice(4, 4, 16, 0));
+  EXPECT_EQ(statement(e.evidence, e.device),
+            "1.053x vs default [1.042, 1.095] (95 % CI, 40 paired rounds), noise floor 0.6 %, 5 % of the rounds dropped, "
+            "cold-graph/1, fake device, driver 570.86, SM clock 1.62/1.61 GHz, at the power limit, 2 of 132 legal candidates, "
+            "1.020x vs cublaslt 13.1.0 algorithm 3 [1.015, 1.031]: win");
+  final.environment["cut"] = 12;
+  e = make(final);
+  EXPECT_FALSE(e.evidence["complete"].get<bool>());
+  EXPECT_NE(statement(e.evidence, e.device).find("INCOMPLETE"), std::string::npos);
+}
+
+TEST_F(LockEntryTest, WhatTheHoldoutDoesNotConfirmIsNotLocked) {
+  LockEntry e = make(with_holdout(log(), 0.99, 1.01));
+  EXPECT_EQ(e.choice, fake_choice(4, 2, 16, 0)) << "the default";
+  EXPECT_EQ(e.evidence["verdict"], "default");
+  EXPECT_FALSE(e.evidence.contains("vendor_ratio")) << "that was the other's";
+  RecordLog clocks = with_holdout(log(), 0.9, 0.91);
+  clocks.environment["holdout"]["clocks"] = "ambiguous";
+  EXPECT_EQ(make(clocks).choice, fake_choice(4, 2, 16, 0));
+}
+
+/// What earlier versions wrote, and what a later one might.
+TEST_F(LockEntryTest, EvidenceDecidesNothing) {
+  for (const char* text : {"{}", "{\"ratio\":[0.9,0.9,0.9],\"noise_floor\":0.01,\"vendor\":[\"openblas\",0.5],\"candidates\":9}",
+                           "{\"ratio\":[0.9,0.9,0.9],\"of_a_later_version\":{\"x\":[1]}}"}) {
+    LockEntry e = make(log());
+    e.evidence = Json::parse(text);
+    Lock lock;
+    lock.put(e);
+    const Lock again = Lock::parse(lock.serialize(), "x");
+    EXPECT_EQ(again.serialize(), lock.serialize());
+    EXPECT_EQ(again.entries()[0].choice, e.choice);
+    EXPECT_FALSE(lock.put(make(log()))) << "the decision is the same";
+    EXPECT_FALSE(statement(e.evidence, e.device).empty());
+  }
 }
 
 TEST_F(LockEntryTest, UnstableAndUnverifiedResultsAreRefused) {

@@ -1,7 +1,7 @@
 #include "generator/select.h"
 
+#include "base/decide.h"
 #include "base/error.h"
-#include "generator/decide.h"
 #include "generator/report.h"
 #include "tests/unit/fake_template.h"
 

@@ -1,4 +1,4 @@
-#include "generator/decide.h"
+#include "base/decide.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -53,8 +53,8 @@ Decision take(const Record& winner, bool improved, double threshold, std::string
 
 } // namespace
 
-Decision decide(const RecordLog& final) {
-  const double threshold = std::max(final.noise_floor, kSmallestGain);
+Decision decide_finals(const RecordLog& final) {
+  const double threshold = threshold_of(final.noise_floor);
   const Record* incumbent = nullptr;
   std::string became_of_default = "is missing";
   std::vector<const Record*> others, beaters;
@@ -88,10 +88,48 @@ Decision decide(const RecordLog& final) {
               text("%.3fx vs default [%.3f, %.3f]", 1 / t.ratio, 1 / t.high, 1 / t.low));
 }
 
+Decision decide(const RecordLog& final) {
+  Decision d = decide_finals(final);
+  const Record *standard = nullptr, *again = nullptr;
+  for (const Record& r : final.records) {
+    if (r.stage != "holdout" || r.is_vendor() || !r.timing)
+      continue;
+    if (r.origin == "default")
+      standard = &r;
+    if (d.found && r.choice == d.winner.choice)
+      again = &r;
+  }
+  if (!d.found || !again)
+    return d;
+  if (!d.improved || !standard) {
+    d.winner = *again;
+    return d;
+  }
+  const Timing& t = *again->timing;
+  const bool clocks_agree = final.environment.value("/holdout/clocks"_json_pointer, "") != "ambiguous";
+  const std::string measured = text("%.3fx vs default [%.3f, %.3f]", 1 / t.ratio, 1 / t.high, 1 / t.low);
+  if (t.high < 1 && clocks_agree)
+    return take(*again, true, d.threshold, measured);
+  return take(*standard, false, d.threshold,
+              "the default stays: a second process does not confirm what won the finals: " + measured +
+                  (clocks_agree ? "" : ", at another clock"));
+}
+
+double threshold_of(double noise_floor) { return std::max(noise_floor, kSmallestGain); }
+
+std::string verdict(double low, double high, double noise) {
+  if (high < 1 - noise)
+    return "win";
+  if (low > 1 + noise)
+    return "loss";
+  return low >= 1 - noise && high <= 1 + noise ? "tie" : "AMBG";
+}
+
 const Record* vendor_record(const RecordLog& final) {
-  for (const Record& r : final.records)
-    if (r.stage == "final" && r.is_vendor() && r.ok() && r.timing)
-      return &r;
+  for (const char* stage : {"holdout", "final"})
+    for (const Record& r : final.records)
+      if (r.stage == stage && r.is_vendor() && r.ok() && r.timing)
+        return &r;
   return nullptr;
 }
 

@@ -1,0 +1,239 @@
+// Whole contests on a simulated device, over many seeds: noise, drift, autocorrelation and throttling as
+// unlocked clocks give, and true times that are known. Nothing here depends on the time that anything takes.
+#include "base/decide.h"
+#include "measure/contest.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <random>
+
+namespace deepgen {
+namespace {
+
+/// What a worker's samples come from. Each race begins with a fresh one, as it forks.
+struct Machine {
+  uint64_t seed = 1;
+  double noise = 0.01;     ///< of a sample
+  double drift = 0.05;     ///< amplitude of a slow wave that all arms share
+  double correlated = 0.5; ///< of the shared noise, from one sample to the next
+  double throttled = 0;    ///< share of samples in which the device throttles
+  bool capped = true;
+
+  double time(double seconds, double megahertz, Sample& s) {
+    if (!started_) random_.seed(seed), started_ = true;
+    std::normal_distribution<double> normal;
+    std::uniform_real_distribution<double> uniform;
+    shared_ = correlated * shared_ + 0.01 * normal(random_);
+    const double wave = drift * std::sin(0.01 * double(++samples_));
+    s.seconds = seconds * std::exp(noise * normal(random_) + shared_ + wave);
+    s.megahertz = megahertz;
+    s.capped = capped;
+    s.throttled = uniform(random_) < throttled;
+    if (s.throttled) s.seconds *= 1 + uniform(random_);
+    return s.seconds;
+  }
+
+private:
+  bool started_ = false;
+  std::mt19937_64 random_;
+  double shared_ = 0;
+  int64_t samples_ = 0;
+};
+
+struct Simulated {
+  double seconds, megahertz = 1500;
+};
+
+Arm arm_of(const std::shared_ptr<Machine>& machine, const Simulated& one) {
+  Arm a;
+  a.make_sampler = [machine, one] {
+    return Sampler{[machine, one] {
+                     Sample s;
+                     machine->time(one.seconds, one.megahertz, s);
+                     return s;
+                   },
+                   1};
+  };
+  return a;
+}
+
+/// The first one is the default. `vendor`: times of its algorithms.
+Contest contest_of(const Machine& machine, const std::vector<Simulated>& arms,
+                   const std::vector<double>& vendor = {}) {
+  Contest c;
+  for (size_t i = 0; i < arms.size(); ++i) {
+    Record r;
+    r.stage = "final", r.slot = int64_t(i), r.origin = i ? "model" : "default",
+    r.sha256 = "sha" + std::to_string(i);
+    r.choice = {"t", {}};
+    r.choice.config.set("x", int64_t(i));
+    c.finalists.push_back(r);
+  }
+  c.field = [machine, arms, vendor, races = std::make_shared<uint64_t>(0)] {
+    auto shared = std::make_shared<Machine>(machine);
+    shared->seed = machine.seed * 1000 + ++*races;
+    Field f;
+    f.finalists = arms.size();
+    f.arm = [shared, arms](size_t i, const std::string&) { return arm_of(shared, arms[i]); };
+    for (double seconds : vendor) {
+      f.vendor_arms.push_back(arm_of(shared, {seconds}));
+      f.vendor_arms.back().name = "algorithm " + std::to_string(f.vendor_arms.size() - 1);
+    }
+    return f;
+  };
+  if (!vendor.empty()) c.vendor = "vendor 1.0";
+  c.options.cool_seconds = 0;
+  c.options.seed = machine.seed;
+  return c;
+}
+
+RecordLog log_of(const Machine& machine, const std::vector<Simulated>& arms,
+                 const std::vector<double>& vendor = {}) {
+  Progress silent("test");
+  return run_contest(contest_of(machine, arms, vendor), silent).log;
+}
+
+constexpr uint64_t kSeeds = 40;
+
+TEST(Contest, OfEqualArmsTheDefaultIsKept) {
+  int kept = 0, decided = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Machine machine;
+    machine.seed = seed;
+    const RecordLog log = log_of(machine, {{1e-5}, {1e-5}, {1e-5}, {1e-5}, {1e-5}});
+    decided += log.stable;
+    kept += !decide(log).improved;
+  }
+  EXPECT_EQ(decided, int(kSeeds));
+  EXPECT_GE(kept, int(std::ceil(0.95 * kSeeds)));
+}
+
+TEST(Contest, AnArmThatIsThreePercentFasterIsFound) {
+  int found = 0;
+  double reported = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Machine machine;
+    machine.seed = seed;
+    const Decision d = decide(log_of(machine, {{1e-5}, {1e-5}, {0.97e-5}, {1.01e-5}, {1e-5}}));
+    found += d.improved && d.winner.slot == 2;
+    reported += std::log(d.winner.timing->ratio) / double(kSeeds);
+  }
+  EXPECT_GE(found, int(std::ceil(0.9 * kSeeds)));
+  EXPECT_NEAR(std::exp(reported), 0.97, 0.004);
+}
+
+/// The fastest of many equal ones is the luckiest: its ratio in the finals says too much, that of the
+/// hold-out does not.
+TEST(Contest, TheHoldoutKnowsNoWinnersCurse) {
+  double finals = 0, holdout = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Machine machine;
+    machine.seed = seed, machine.noise = 0.03;
+    const std::vector<double> algorithms(12, 1e-5);
+    const RecordLog log = log_of(machine, {{1e-5}}, algorithms);
+    for (const Record& r : log.records)
+      if (r.is_vendor())
+        (r.stage == "final" ? finals : holdout) += std::log(r.timing->ratio) / double(kSeeds);
+  }
+  EXPECT_LT(finals, -0.005);
+  EXPECT_NEAR(holdout, 0, 0.0025);
+}
+
+TEST(Contest, ThrottledRoundsAreDropped) {
+  double dropped = 0;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    Machine machine;
+    machine.seed = seed, machine.throttled = 0.02;
+    const RecordLog log = log_of(machine, {{1e-5}, {0.9e-5}, {1e-5}});
+    const Json& finals = log.environment["finals"];
+    ASSERT_TRUE(log.stable) << log.environment.dump();
+    dropped += finals["dropped"].get<double>();
+    EXPECT_EQ(finals["rounds"], 60) << "dropped ones are repeated";
+    EXPECT_TRUE(decide(log).improved);
+    EXPECT_NEAR(decide(log).winner.timing->ratio, 0.9, 0.02);
+  }
+  EXPECT_GT(dropped, 0.2); // of ten
+}
+
+TEST(Contest, MoreThanAFifthOfThemDecidesNothing) {
+  for (double share : {0.1, 0.3, 1.0}) {
+    Machine machine;
+    machine.throttled = share;
+    const RecordLog log = log_of(machine, {{1e-5}, {0.9e-5}, {1e-5}});
+    EXPECT_FALSE(log.stable) << share;
+    EXPECT_NE(log.environment.value("unstable", "").find("throttled"), std::string::npos)
+        << log.environment.dump();
+    ASSERT_EQ(log.records.size(), 3u) << "and yet all are there";
+    EXPECT_GT(log.records[1].timing->seconds, 0);
+    EXPECT_FALSE(decide(log).improved);
+  }
+}
+
+TEST(Contest, ALoudMachineRaisesTheBar) {
+  int wrong = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Machine machine;
+    machine.seed = seed, machine.noise = 0.1;
+    wrong += decide(log_of(machine, {{1e-5}, {1.02e-5}, {1.03e-5}, {1.02e-5}})).improved;
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Contest, TheVendorsBestIsTimedAgainAndJudged) {
+  const RecordLog log = log_of({}, {{1e-5}, {0.8e-5}}, {1.2e-5, 0.9e-5, 1e-5});
+  const Json vendor = log.environment["holdout"]["vendor"];
+  EXPECT_EQ(vendor["algorithm"], "algorithm 1");
+  EXPECT_NEAR(vendor["ratio"][1].get<double>(), 0.8 / 0.9, 0.01);
+  EXPECT_EQ(vendor["verdict"], "win");
+  EXPECT_EQ(vendor_record(log)->stage, "holdout");
+  EXPECT_EQ(log_of({}, {{1e-5}, {0.8e-5}}, {0.5e-5}).environment["holdout"]["vendor"]["verdict"], "loss");
+  EXPECT_EQ(log_of({}, {{1e-5}, {0.8e-5}}, {0.8e-5}).environment["holdout"]["vendor"]["verdict"], "tie");
+}
+
+/// 4 % faster at a clock that is 5 % higher: by cycles it is slower.
+TEST(Contest, ClocksThatDifferAreSaid) {
+  Machine machine;
+  machine.noise = 0.002;
+  RecordLog log = log_of(machine, {{1e-5, 1500}, {0.96e-5, 1575}});
+  EXPECT_EQ(log.environment["holdout"]["verdict"], "power-limited win");
+  EXPECT_TRUE(decide(log).improved);
+  machine.capped = false;
+  log = log_of(machine, {{1e-5, 1500}, {0.96e-5, 1575}});
+  EXPECT_EQ(log.environment["holdout"]["verdict"], "AMBG");
+  EXPECT_FALSE(decide(log).improved);
+  log = log_of(machine, {{1e-5, 1500}, {0.9e-5, 1575}}); // in cycles, too
+  EXPECT_EQ(log.environment["holdout"]["verdict"], "win");
+  EXPECT_TRUE(decide(log).improved);
+}
+
+TEST(Contest, WhatFailsInTheHoldoutIsNotLocked) {
+  Contest c = contest_of({}, {{1e-5}, {0.8e-5}});
+  c.field = [field = c.field, races = std::make_shared<int>(0)] {
+    Field f = field();
+    if (++*races == 2)
+      f.arm = [arm = f.arm](size_t i, const std::string& name) {
+        Arm a = arm(i, name);
+        if (i == 1)
+          a.make_sampler = []() -> Sampler { throw std::runtime_error("CUDA_ERROR_ILLEGAL_ADDRESS"); };
+        return a;
+      };
+    return f;
+  };
+  Progress silent("test");
+  const RecordLog log = run_contest(c, silent).log;
+  EXPECT_FALSE(log.stable);
+  EXPECT_FALSE(decide(log).improved);
+}
+
+TEST(Verdict, WhereAnIntervalLies) {
+  EXPECT_EQ(verdict(0.90, 0.98, 0.01), "win");
+  EXPECT_EQ(verdict(1.02, 1.10, 0.01), "loss");
+  EXPECT_EQ(verdict(0.995, 1.005, 0.01), "tie");
+  EXPECT_EQ(verdict(0.95, 1.005, 0.01), "AMBG");
+  EXPECT_EQ(verdict(0.98, 1.03, 0.01), "AMBG");
+}
+
+} // namespace
+} // namespace deepgen
