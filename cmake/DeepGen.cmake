@@ -25,6 +25,8 @@
 #   DEEPGEN_GPU_JOBS            measure edges that run at once on GPUs: 1. CPU kernels are always measured one at a time
 #   DEEPGEN_COMPILE_JOBS        kernel compiles that run at once: all cores
 #   DEEPGEN_MEASURE_SECONDS     budget of one measure edge in seconds; empty: the tool decides
+#   DEEPGEN_CACHE_DIR           folder where builds keep compiled kernels and measurements for later builds; empty: that of
+#                               the environment's DEEPGEN_CACHE_DIR, else ~/.cache/deepgen
 #   DEEPGEN_TUNE_TARGET         name of the global tune target: tune
 #   DEEPGEN_EXECUTABLE          path of `deepgen`; empty: the one of the package or of this build
 #   DEEPGEN_MEASURE_EXECUTABLE  path of `deepgen-measure`; empty: the one beside `deepgen`
@@ -43,6 +45,7 @@ set(DEEPGEN_SLOTS 32 12 4 CACHE STRING "Candidates in each round of a search")
 set(DEEPGEN_GPU_JOBS 1 CACHE STRING "Measure edges that run at once on GPUs")
 set(DEEPGEN_COMPILE_JOBS "" CACHE STRING "Kernel compiles that run at once; empty: all cores")
 set(DEEPGEN_MEASURE_SECONDS "" CACHE STRING "Budget of one measure edge in seconds; empty: the tool decides")
+set(DEEPGEN_CACHE_DIR "" CACHE PATH "Folder of the cache between builds; empty: the user's")
 set(DEEPGEN_TUNE_TARGET tune CACHE STRING "Name of the target that tunes everything")
 set(DEEPGEN_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen`")
 set(DEEPGEN_MEASURE_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen-measure`; empty: the one beside `deepgen`")

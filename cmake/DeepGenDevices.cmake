@@ -157,7 +157,8 @@ function(_deepgen_codegen_edge)
   if(DEEPGEN_PTXAS_PROGRAM)
     set(assembler ${DEEPGEN_PTXAS_PROGRAM})
   endif()
-  add_custom_command(OUTPUT ${file} COMMAND ${tool} --codegen-id -o ${file}
+  _deepgen_cache_option(cache)
+  add_custom_command(OUTPUT ${file} COMMAND ${tool} --codegen-id ${cache} -o ${file}
     DEPENDS ${tool} ${assembler} VERBATIM COMMENT "DeepGen: identity of the code generator")
   # Its rule lives in this directory; libraries of others reach it through this target.
   add_custom_target(deepgen.setup DEPENDS ${file})

@@ -84,6 +84,16 @@ function(_deepgen_find_tools target)
   endforeach()
 endfunction()
 
+# What commands that use the cache between builds get: nothing, for the user's.
+function(_deepgen_cache_option result)
+  set(option "")
+  if(DEEPGEN_CACHE_DIR)
+    cmake_path(ABSOLUTE_PATH DEEPGEN_CACHE_DIR BASE_DIRECTORY ${CMAKE_BINARY_DIR} NORMALIZE OUTPUT_VARIABLE folder)
+    set(option --cache ${folder})
+  endif()
+  set(${result} "${option}" PARENT_SCOPE)
+endfunction()
+
 # Runs when the directory of the first call ends: all problems of the library are known. Its variables are read and
 # extended by the macros below.
 function(_deepgen_finish_library target)
@@ -96,6 +106,7 @@ function(_deepgen_finish_library target)
   set(shared ${CMAKE_BINARY_DIR}/_deepgen)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/_deepgen/${target})
   _deepgen_read_lock(${lock} entries)
+  _deepgen_cache_option(cache)
   _deepgen_search_mode()
 
   set(select_args "") # a group per problem and arch
@@ -236,7 +247,7 @@ function(_deepgen_search_edges)
       set(file ${r}/s${file}.dgk)
       list(APPEND kernels ${base}/${file})
       add_custom_command(OUTPUT ${base}/${file}
-        COMMAND ${tool} compile --plan ${here}/${r}/plan.json --slot ${slot} -o ${here}/${file}
+        COMMAND ${tool} compile --plan ${here}/${r}/plan.json --slot ${slot} ${cache} -o ${here}/${file}
         DEPENDS ${base}/${r}/plan.json ${shared}/codegen.id
         WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_compile COMMENT "Compiling ${target}: ${here}/${file}")
     endforeach()
@@ -271,7 +282,7 @@ function(_deepgen_winner_edge)
     set(pool JOB_POOL deepgen_compile)
   endif()
   add_custom_command(OUTPUT ${folder}/${here}/winner.dgk
-    COMMAND ${tool} compile --choice ${here}/choice.json ${frozen} -o ${here}/winner.dgk
+    COMMAND ${tool} compile --choice ${here}/choice.json ${frozen} ${cache} -o ${here}/winner.dgk
     DEPENDS ${folder}/${here}/choice.json ${shared}/codegen.id
     WORKING_DIRECTORY ${folder} VERBATIM ${pool} COMMENT "Compiling ${target}: ${here} winner")
 endfunction()

@@ -2,6 +2,7 @@
 
 #include "base/device.h"
 #include "base/error.h"
+#include "base/sha256.h"
 #include "generator/codegen.h"
 #include "generator/codegen_hash.inc"
 #include "generator/nvptx.h"
@@ -9,18 +10,10 @@
 #include "templates/template.h"
 
 #include "mlir/IR/Builders.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace deepgen {
 namespace {
-
-std::string sha256_hex(const std::string& bytes) {
-  llvm::SHA256 hash;
-  hash.update(llvm::StringRef(bytes));
-  return llvm::toHex(hash.final(), true);
-}
 
 /// A module with the template's kernel in it, and its description.
 struct Emitted {
@@ -132,6 +125,7 @@ KernelFile compile_candidate(const Problem& problem, const std::string& arch, co
 std::string codegen_id() {
   return std::string("llvm ") + DEEPGEN_LLVM_VERSION + " " + assembler() + " sources " + kCodegenHash;
 }
+std::string compiler_id(const std::string& arch) { return toolchain(arch) + " sources " + kCodegenHash; }
 std::string toolchain(const std::string& arch) {
   return std::string("deepgen ") + DEEPGEN_VERSION + " llvm " + DEEPGEN_LLVM_VERSION +
          (is_gpu(arch) ? " " + assembler() : "");

@@ -18,6 +18,8 @@ KernelFile compile_candidate(const Problem&, const std::string& arch, const Choi
 /// templates and code generation (a hash), and LLVM's and ptxas's versions. Kernels of all archs are recompiled when it
 /// changes.
 std::string codegen_id();
+/// The part of it that kernels of the arch depend on, with this tool's version.
+std::string compiler_id(const std::string& arch);
 std::string toolchain(const std::string& arch = "cpu"); ///< "deepgen 0.1.0 llvm 22.1.8", on GPUs "... ptxas 13.0.88"
 
 /// The candidate after one stage: "mlir" as the template emits it, "lowered" in the llvm dialect, "llvm" as

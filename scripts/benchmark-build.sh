@@ -2,6 +2,7 @@
 # What DeepGen costs a build: start-up of the tool, one candidate, a library of 100 locked problems, one call.
 # Prints a table of medians; needs build/release (cmake --preset release). Takes some minutes: the lock is made by tuning.
 set -euo pipefail
+export DEEPGEN_CACHE=off # everything is made and measured anew
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$PWD/build/benchmark
 prefix=$work/deepgen

@@ -2,6 +2,7 @@
 # Tunes the rows of benchmarks/cpu/suite.txt on this machine and times them beside OpenBLAS, BLIS, oneDNN and libxsmm.
 # Prints the table; raw samples go to build/benchmark/cpu.csv. Arguments go to cpu_benchmark (e.g. --rounds 31).
 set -euo pipefail
+export DEEPGEN_CACHE=off # everything is made and measured anew
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/install-deps.sh libopenblas0-pthread libblis4-openmp libdnnl-dev libxsmm-dev
 cmake --preset release -DDEEPGEN_BUILD_TESTS=OFF

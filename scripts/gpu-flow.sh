@@ -6,6 +6,7 @@
 # the SHA-256 of every kernel in the library, the log, and an archive of the records; --frozen only reads there.
 # From the environment: DEEPGEN_ARCHS, DEEPGEN_SLOTS (as in CMake), DEEPGEN_MEASURE_SECONDS.
 set -euo pipefail
+export DEEPGEN_CACHE=off # everything is made and measured anew
 mode=gpu
 if [ "${1:-}" = --frozen ]; then
   mode=frozen

@@ -1,8 +1,10 @@
 // compile, dump
+#include "base/cache.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/plan.h"
+#include "generator/cache_key.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/cli/isolate.h"
@@ -20,7 +22,7 @@ namespace {
 constexpr size_t kLongestDetail = 2000;
 
 struct CompileOptions {
-  std::string plan, choice, output;
+  std::string plan, choice, output, cache;
   size_t slot = 0;
   bool frozen = false;
   double timeout = 60;
@@ -40,28 +42,48 @@ KernelFile failed(const Candidate& c, const std::string& detail) {
   file.problem = c.problem;
   file.arch = c.arch;
   file.choice = c.choice;
-  for (const Template* t : templates())
-    if (t->name() == c.choice.template_name)
-      file.revision = t->revision();
+  file.revision = revision_of(c.choice.template_name);
   return file;
 }
 
-/// Compiles in a child process: a code generator that aborts or hangs on a candidate is that candidate's
-/// failure. The lock's config is built in any case: with its own ptxas it was sound.
-KernelFile compile_one(const Candidate& c, bool awkward, bool fallbacks, double timeout) {
+/// What compile_candidate() gives, serialized. In a child process: a code generator that aborts or hangs on a candidate
+/// is that candidate's failure.
+KernelFile compile_isolated(const Candidate& c, bool awkward, bool fallbacks, bool reject, double timeout) {
   const Turn turn = Turn::compile_turn();
-  const bool reject = c.origin != "lock";
   auto work = [&] { return compile_candidate(c.problem, c.arch, c.choice, awkward, fallbacks, reject).serialize(); };
   const Isolated isolated = run_isolated(work, timeout);
-  KernelFile file;
-  if (isolated.failure.empty()) {
-    file = KernelFile::parse(isolated.result, "the compiler's result");
-  } else {
-    file = failed(c, isolated.threw ? isolated.errors
-                                    : "the compiler " + isolated.failure + ": " + isolated.errors);
+  if (isolated.failure.empty())
+    return KernelFile::parse(isolated.result, "the compiler's result");
+  return failed(c, isolated.threw ? isolated.errors
+                                  : "the compiler " + isolated.failure + ": " + isolated.errors);
+}
+
+std::optional<KernelFile> find_cached(Cache& cache, const std::string& key) {
+  const std::optional<std::string> bytes = cache.find(CacheKind::kernel, key);
+  if (!bytes)
+    return std::nullopt;
+  try {
+    return KernelFile::parse(*bytes, "the cache's entry");
+  } catch (const Error&) {
+    return std::nullopt;
   }
-  file.origin = c.origin;
-  return file;
+}
+
+/// From the cache, or compiled; the bytes are the same, as both are parsed and written by the same code. The lock's
+/// config is built in any case: with its own ptxas it was sound. A frozen build shows what this toolchain makes, so it
+/// takes nothing that an earlier one has made.
+KernelFile compile_one(const Candidate& c, bool awkward, bool fallbacks, const CompileOptions& o) {
+  const bool reject = c.origin != "lock";
+  Cache cache(o.frozen ? CacheSettings() : CacheSettings::from_environment(o.cache));
+  const std::string key = cache.on() ? kernel_cache_key(c.problem, c.arch, c.choice, awkward, fallbacks, reject) : "";
+  std::optional<KernelFile> file = find_cached(cache, key);
+  if (!file) {
+    file = compile_isolated(c, awkward, fallbacks, reject, o.timeout);
+    if (worth_caching(*file))
+      cache.store(CacheKind::kernel, key, file->serialize());
+  }
+  file->origin = c.origin;
+  return *file;
 }
 
 void compile_slot(const CompileOptions& o) {
@@ -73,7 +95,7 @@ void compile_slot(const CompileOptions& o) {
     file.arch = plan.arch;
   } else {
     const PlanSlot& slot = plan.slots[o.slot];
-    file = compile_one({plan.problem, plan.arch, slot.choice, slot.origin}, true, false, o.timeout);
+    file = compile_one({plan.problem, plan.arch, slot.choice, slot.origin}, true, false, o);
   }
   write_if_changed(o.output, file.serialize());
 }
@@ -95,13 +117,13 @@ void check_hash(const CompileOptions& o, const ChoiceFile& file, const LockedCho
 /// Compiles the choice with what is linked beside it; a file that cannot be compiled says so.
 KernelFile compile_main(const CompileOptions& o, const ChoiceFile& choice) {
   const std::string origin = choice.origin;
-  KernelFile file = compile_one({choice.problem, choice.arch, choice.main.choice, origin}, false, true, o.timeout);
+  KernelFile file = compile_one({choice.problem, choice.arch, choice.main.choice, origin}, false, true, o);
   for (const Choice& other : choice.instead) {
     if (file.status == "ok")
       break;
     std::cerr << "deepgen: " << choice.problem.key() << " on " << choice.arch << ": not " << file.choice.text() << " ("
               << first_line(file.detail) << ") but " << other.text() << "\n";
-    file = compile_one({choice.problem, choice.arch, other, origin}, false, true, o.timeout);
+    file = compile_one({choice.problem, choice.arch, other, origin}, false, true, o);
   }
   return file;
 }
@@ -132,7 +154,7 @@ void compile_choice(const CompileOptions& o) {
   for (const LockedChoice& device : choice.devices) {
     check_revision(device, o.choice);
     const Candidate candidate{choice.problem, choice.arch, device.choice, choice.origin};
-    const KernelFile other = compile_one(candidate, false, false, o.timeout);
+    const KernelFile other = compile_one(candidate, false, false, o);
     Kernel kernel = main_of(other, o, choice);
     check_hash(o, choice, device, kernel);
     kernel.device = device.device;
@@ -158,6 +180,7 @@ void add_compile_command(CLI::App& app, CliContext&) {
   c->add_option("--timeout", o->timeout, "seconds for the compiler")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  c->add_option("--cache", o->cache, "folder of the cache; else DEEPGEN_CACHE_DIR or the user's. Not used with --frozen");
   c->add_option("-o", o->output, ".dgk file to write; left alone when unchanged")->required();
   c->footer("Examples:\n  deepgen compile --plan r0/plan.json --slot 3 -o r0/s03.dgk\n"
             "  deepgen compile --choice choice.json --frozen -o winner.dgk");

@@ -1,3 +1,4 @@
+#include "base/cache.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "generator/cli/cli.h"
@@ -10,13 +11,18 @@
 namespace deepgen {
 namespace {
 
-/// --codegen-id [-o FILE]: the file is a dependency of every kernel, so it must not change without need.
-void print_codegen_id(const std::string& output) {
+/// --codegen-id [-o FILE]: the file is a dependency of every kernel, so it must not change without need. The one edge of
+/// a build tree that tells when there is no cache: those that use it, many at once, go on without a word.
+void print_codegen_id(const std::string& output, const std::string& folder) {
   const std::string id = codegen_id() + "\n";
-  if (output.empty())
+  if (output.empty()) {
     std::cout << id;
-  else
-    write_if_changed(output, id);
+    return;
+  }
+  Cache cache(CacheSettings::from_environment(folder));
+  if (const std::string why = cache.why_no_store(); !why.empty())
+    std::cerr << "deepgen: nothing new is kept in the cache " << cache.settings().folder << ": " << why << "\n";
+  write_if_changed(output, id);
 }
 
 int run(std::vector<std::string> arguments) {
@@ -27,16 +33,17 @@ int run(std::vector<std::string> arguments) {
              "\"gemm m=512 n=512 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4\"\n"
              "Every command explains itself: deepgen plan --help");
   bool id = false, version = false;
-  std::string output;
+  std::string output, cache;
   app.add_flag("--codegen-id", id,
                "print what identifies the code generator; kernels are rebuilt when it changes");
   app.add_flag("--version", version, "print the versions of deepgen and LLVM");
   app.add_option("-o", output, "with --codegen-id: file to write, left alone when unchanged");
+  app.add_option("--cache", cache, "with --codegen-id -o: folder of the cache, to say when it cannot be written");
   app.require_subcommand(0, 1);
   for (auto add :
        {add_plan_command, add_compile_command, add_select_command, add_embed_command, add_lock_command,
         add_report_command, add_space_command, add_dump_command, add_doctor_command,
-        add_check_ptxas_command})
+        add_check_ptxas_command, add_cache_command})
     add(app, context);
   std::reverse(arguments.begin(), arguments.end()); // CLI11 takes them from the back
   try {
@@ -54,7 +61,7 @@ int run(std::vector<std::string> arguments) {
   if (version)
     std::cout << toolchain() << "\n";
   if (id)
-    print_codegen_id(output);
+    print_codegen_id(output, cache);
   if (!version && !id && app.get_subcommands().empty())
     std::cout << app.help();
   return context.status;
