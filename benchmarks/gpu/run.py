@@ -140,6 +140,7 @@ class Tuner:
 
 
 def main():
+    os.environ["DEEPGEN_CACHE"] = "off" # everything is made and measured anew
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="*", help="names of rows; none: all that have no result yet")
     parser.add_argument("--bin", help="folder of deepgen and deepgen-measure")
