@@ -193,7 +193,7 @@ void later_round(const Space& space, const SearchInput& in, Picker& picker) {
 } // namespace
 
 Plan next_plan(const SearchInput& in) {
-  const Space space(in.problem, in.arch, in.device);
+  const Space space(in.problem, in.arch, in.device, in.options, in.incumbent);
   Picker picker(space, in);
   space.default_choice(); // throws when no config is legal
   if (in.slots == 0)

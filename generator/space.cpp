@@ -1,20 +1,20 @@
 #include "generator/space.h"
 
 #include "base/error.h"
+#include "generator/space_rules.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 namespace deepgen {
 namespace {
 
-std::string list(const std::vector<int64_t>& values) {
-  std::string text;
-  for (int64_t value : values)
-    text += (text.empty() ? "" : ", ") + std::to_string(value);
-  return text;
-}
+/// Beyond these an enumeration takes minutes and gigabytes: the options extend too much.
+constexpr uint64_t kMostRaw = 10'000'000'000, kMostVisits = 200'000'000;
+constexpr size_t kMostPoints = 2'000'000;
+constexpr const char* kFewer = "give its parameters fewer values in the search file";
 
 std::optional<uint32_t> position(const std::vector<int64_t>& values, int64_t value) {
   auto it = std::find(values.begin(), values.end(), value);
@@ -26,9 +26,9 @@ std::optional<uint32_t> position(const std::vector<int64_t>& values, int64_t val
 uint64_t grid_size(const Family& family) {
   uint64_t raw = 1;
   for (const Parameter& p : family.parameters)
-    if (__builtin_mul_overflow(raw, uint64_t(p.values.size()), &raw))
-      throw Error("the grid of a template is too large to enumerate", family.source->name(), "",
-                  "give its parameters fewer values");
+    if (__builtin_mul_overflow(raw, uint64_t(p.values.size()), &raw) || raw > kMostRaw)
+      throw Error("the space is too large to enumerate", family.source->name(),
+                  "its grid has more than " + std::to_string(kMostRaw) + " points", kFewer);
   return raw;
 }
 
@@ -37,8 +37,10 @@ uint64_t grid_size(const Family& family) {
 /// Walks the grid depth first, changing one Config in place: no string is copied per point.
 class Space::Walk {
 public:
-  Walk(Space& space, uint32_t index, const Problem& problem, const Device& device)
-      : space_(space), index_(index), family_(space.families_[index]), problem_(problem), device_(device) {
+  Walk(Space& space, uint32_t index, const std::vector<RuledParameter>& ruled, const SpaceRules& rules,
+       const Problem& problem, const Device& device)
+      : space_(space), index_(index), family_(space.families_[index]), ruled_(ruled), rules_(rules), problem_(problem),
+        device_(device) {
     for (const Parameter& p : family_.parameters)
       config_.values.emplace_back(p.name, 0);
   }
@@ -48,15 +50,31 @@ public:
       return leaf(grid);
     const auto& values = family_.parameters[assigned].values;
     for (size_t i = 0; i < values.size(); ++i) {
+      if (!ruled_[assigned].visited[i])
+        continue;
+      if (++visits_ > kMostVisits || space_.points_.size() > kMostPoints)
+        throw Error("the space is too large to enumerate", family_.source->name(),
+                    std::to_string(visits_) + " points visited, " + std::to_string(space_.points_.size()) + " of them legal",
+                    kFewer);
       config_.values[assigned].second = values[i];
       if (!family_.source->dead_end(problem_, device_, config_, assigned + 1))
         visit(assigned + 1, grid * values.size() + i);
     }
   }
 
+  /// A config that is known to be legal.
+  void add(const Config& config) {
+    const auto grid = grid_of(family_, config);
+    if (grid && added_.insert(*grid).second) {
+      for (auto& [name, value] : config_.values)
+        value = config[name];
+      leaf(*grid);
+    }
+  }
+
 private:
   void leaf(uint64_t grid) {
-    if (!family_.source->why_illegal(problem_, device_, config_).empty())
+    if (!family_.source->why_illegal(problem_, device_, config_).empty() || !rules_.allows_text(*family_.source, config_))
       return;
     double cost = family_.source->cost(problem_, device_, config_);
     if (std::isnan(cost))
@@ -68,27 +86,76 @@ private:
   Space& space_;
   uint32_t index_;
   Family& family_;
+  const std::vector<RuledParameter>& ruled_;
+  const SpaceRules& rules_;
   const Problem& problem_;
   const Device& device_;
   Config config_;
+  uint64_t visits_ = 0;
+  std::set<uint64_t> added_;
 };
 
-Space::Space(const Problem& problem, const std::string& arch, const Device& device) {
+Space::Space(const Problem& problem, const std::string& arch, const Device& device, const SearchOptions& options,
+             const std::optional<Choice>& also) {
+  SpaceRules rules(options, problem, arch, device);
+  std::optional<Choice> welcome = also;
+  if (also && (rules.has_configs() || !why_illegal(problem, arch, device, *also).empty() || !rules.allows(*also)))
+    welcome.reset();
   std::string reasons;
   for (const Template* t : templates()) {
-    const std::string why = t->why_not(problem, arch);
-    if (!why.empty()) {
+    std::string why = t->why_not(problem, arch);
+    if (why.empty() && !rules.allows(*t))
+      why = "the search options leave it out";
+    if (why.empty())
+      add_family(*t, rules, problem, device, welcome);
+    else
       reasons += (reasons.empty() ? "" : "; ") + t->name() + ": " + why;
-      continue;
-    }
-    families_.push_back({t, t->parameters(problem, device)});
-    families_.back().raw = grid_size(families_.back());
-    Walk(*this, uint32_t(families_.size() - 1), problem, device).visit(0, 0);
   }
+  notes_ = rules.notes();
   if (families_.empty())
     throw Error("no template serves this problem on " + arch, problem.key(), reasons,
                 "change the problem, or add a template under templates/");
   sort_points();
+}
+
+void Space::add_family(const Template& t, SpaceRules& rules, const Problem& problem, const Device& device,
+                       const std::optional<Choice>& also) {
+  const std::vector<RuledParameter> ruled = rules.parameters(t, also);
+  Family family{&t, {}};
+  for (const RuledParameter& r : ruled)
+    family.parameters.push_back(r.parameter);
+  family.raw = grid_size(family);
+  families_.push_back(std::move(family));
+  Walk walk(*this, uint32_t(families_.size() - 1), ruled, rules, problem, device);
+  if (!rules.has_configs())
+    walk.visit(0, 0);
+  for (const Choice& choice : rules.configs())
+    if (choice.template_name == t.name() && rules.allows(choice))
+      walk.add(choice.config);
+  // Only where the enumeration did not meet it.
+  if (also && also->template_name == t.name())
+    for (const RuledParameter& r : ruled) {
+      const auto digit = position(r.parameter.values, also->config[r.parameter.name]);
+      if (digit && !r.visited[*digit]) {
+        walk.add(also->config);
+        break;
+      }
+    }
+}
+
+std::optional<uint64_t> Space::grid_of(const Family& family, const Config& config) {
+  uint64_t grid = 0;
+  if (family.parameters.size() != config.values.size())
+    return std::nullopt;
+  for (const Parameter& p : family.parameters) {
+    auto& values = config.values;
+    auto it = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == p.name; });
+    const auto digit = it == values.end() ? std::nullopt : position(p.values, it->second);
+    if (!digit)
+      return std::nullopt;
+    grid = grid * p.values.size() + *digit;
+  }
+  return grid;
 }
 
 /// Texts are made only for runs of equal cost.
@@ -169,31 +236,21 @@ Choice Space::default_choice() const {
     std::string names;
     for (const Family& f : families_)
       names += (names.empty() ? "" : ", ") + f.source->name();
-    throw Error("no legal config", names, "every point of the space breaks a constraint",
-                "see `deepgen space explain --help`");
+    std::string why = "every point of the space breaks a constraint or is left out by the search options";
+    for (const std::string& note : notes_)
+      why += "; " + note;
+    throw Error("no legal config", names, why, "see `deepgen space explain --help`");
   }
   return choice(0);
 }
 
 std::optional<size_t> Space::rank(const Choice& choice) const {
   for (uint32_t f = 0; f < families_.size(); ++f) {
-    const auto& parameters = families_[f].parameters;
     if (families_[f].source->name() != choice.template_name)
       continue;
-    if (parameters.size() != choice.config.values.size())
-      return std::nullopt;
-    std::vector<uint32_t> d;
-    for (const Parameter& p : parameters) {
-      auto& values = choice.config.values;
-      auto it = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == p.name; });
-      if (it == values.end())
-        return std::nullopt;
-      auto digit = position(p.values, it->second);
-      if (!digit)
-        return std::nullopt;
-      d.push_back(*digit);
-    }
-    return at(f, d);
+    const auto grid = grid_of(families_[f], choice.config);
+    const auto it = grid ? ranks_[f].find(*grid) : ranks_[f].end();
+    return it == ranks_[f].end() ? std::nullopt : std::optional<size_t>(it->second);
   }
   return std::nullopt;
 }
@@ -271,8 +328,8 @@ std::string why_illegal(const Problem& problem, const std::string& arch, const D
     auto it = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == p.name; });
     if (it == values.end())
       return "parameter '" + p.name + "' has no value";
-    if (!position(p.values, it->second))
-      return p.name + "=" + std::to_string(it->second) + " is not one of " + list(p.values);
+    if (!position(p.values, it->second) && !p.more.holds(it->second))
+      return p.name + "=" + std::to_string(it->second) + " is not one of " + values_text(p);
     ordered.values.push_back(*it);
   }
   std::string names;

@@ -1,12 +1,15 @@
 // Space: all legal configs of all templates for one problem on one arch, ranked by estimated cost.
 #pragma once
 
+#include "base/search_options.h"
 #include "templates/template.h"
 
 #include <optional>
 #include <unordered_map>
 
 namespace deepgen {
+
+class SpaceRules;
 
 /// One template's share of a space.
 struct Family {
@@ -21,11 +24,16 @@ struct Family {
 /// text.
 class Space {
 public:
-  /// Throws Error with every template's reason when none serves the problem on the arch.
-  Space(const Problem&, const std::string& arch, const Device&);
+  /// Throws Error with every template's reason when none serves the problem on the arch, and when the options name what no
+  /// template has. `also` is a legal config, such as the lock's, that is in the space even if it has values which its
+  /// template does not offer, unless the options leave it out.
+  Space(const Problem&, const std::string& arch, const Device&, const SearchOptions& = {},
+        const std::optional<Choice>& also = {});
 
   const std::vector<Family>& families() const { return families_; }
   size_t size() const { return points_.size(); }
+  /// What the options ask for and cannot be, a line each: a value that the template cannot have for this problem.
+  const std::vector<std::string>& notes() const { return notes_; }
   size_t family(size_t rank) const { return points_[rank].family; } ///< index into families()
   double cost(size_t rank) const { return points_[rank].cost; }
   Choice choice(size_t rank) const;
@@ -54,6 +62,9 @@ public:
 
 private:
   class Walk;
+  void add_family(const Template&, SpaceRules&, const Problem&, const Device&, const std::optional<Choice>& also);
+  /// Position of a config in a family's grid; nothing when a value is not of the grid.
+  static std::optional<uint64_t> grid_of(const Family&, const Config&);
   struct Point {
     double cost;
     uint64_t grid;
@@ -68,10 +79,11 @@ private:
   std::vector<Family> families_;
   std::vector<Point> points_;
   std::vector<std::unordered_map<uint64_t, uint32_t>> ranks_; ///< per family: grid position to rank
+  std::vector<std::string> notes_;
 };
 
-/// Why the choice is not in the space of (problem, arch, device): unknown parameter, value not offered, or
-/// the constraint that it breaks. Empty when it is legal. Throws Error when the template does not exist.
+/// Why the choice is in no space of (problem, arch, device): unknown parameter, a value that the template neither offers nor
+/// can make, or the constraint that it breaks. Empty when it is legal. Throws Error when the template does not exist.
 std::string why_illegal(const Problem&, const std::string& arch, const Device&, const Choice&);
 
 } // namespace deepgen

@@ -321,13 +321,13 @@ std::vector<Parameter> CpuTile::parameters(const Problem& p, const Device& devic
   return {{"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
           {"form", dot ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
            "0: vectors along N, rank-1 updates; 1: vectors along K, dot products"},
-          {"mr", row_counts(p.m), "rows of a register tile"},
-          {"nv", {1, 2, 3, 4, 5, 6, 8}, "columns of a register tile, in vectors (form 1: in columns)"},
-          {"kc", up_to({16, 64, 128, 192, 256, 384, 512, 1024, 2048}, p.k), "depth of a block of K"},
-          {"ku", {1, 2, 4, 8}, "steps of K per iteration"},
+          {"mr", row_counts(p.m), "rows of a register tile", {1, std::min<int64_t>(28, p.m)}},
+          {"nv", {1, 2, 3, 4, 5, 6, 8}, "columns of a register tile, in vectors (form 1: in columns)", {1, 28}},
+          {"kc", up_to({16, 64, 128, 192, 256, 384, 512, 1024, 2048}, p.k), "depth of a block of K", {1, p.k}},
+          {"ku", {1, 2, 4, 8}, "steps of K per iteration", {1, 8}},
           {"pack", {0, kPackA, kPackB, kPackA | kPackB}, "copy into panels: 1 A, 2 B, 3 both"},
-          {"mc", up_to({48, 112, 224, 448}, p.m), "rows of a block of A, rounded up to tiles"},
-          {"nc", up_to({512, 1024, 2048}, p.n), "columns of a block of B, rounded up to tiles"},
+          {"mc", up_to({48, 112, 224, 448}, p.m), "rows of a block of A, rounded up to tiles", {1, p.m}},
+          {"nc", up_to({512, 1024, 2048}, p.n), "columns of a block of B, rounded up to tiles", {1, p.n}},
           {"loops",
            {0, 1, 2},
            "0: a panel of B stays while rows of tiles pass; 1: a panel of A stays; 2: as 0, all of B packed "
@@ -335,7 +335,8 @@ std::vector<Parameter> CpuTile::parameters(const Problem& p, const Device& devic
            "blocks of K innermost"},
           {"prefetch",
            {0, 4, 16, 64},
-           "steps of K (form 1: vectors) by which B is prefetched, when read in place"}};
+           "steps of K (form 1: vectors) by which B is prefetched, when read in place",
+           {0, 256}}};
 }
 
 std::string CpuTile::why_illegal(const Problem& p, const Device& device, const Config& config) const {

@@ -161,15 +161,15 @@ std::vector<Parameter> Simt::parameters(const Problem& p, const Device& device) 
   for (int64_t s : {2, 3, 4, 6, 8, 12, 16, 24, 32, 64})
     if (s * 64 <= p.k && p.m * p.n * p.batch / (256 * 256) < 2 * device.cores) splits.push_back(s);
   return {{"wide", {0, 1}, "0: accesses of one element; 1: of up to 16 bytes, as rows of the dense operands allow"},
-          {"bm", {16, 32, 64, 128, 256}, "rows of D that a block computes"},
-          {"bn", {16, 32, 64, 128, 256}, "columns of D that a block computes"},
-          {"bk", {8, 16, 32}, "steps of K in a tile (of four each where i8 is multiplied by dp4a)"},
-          {"tm", {1, 2, 4, 8}, "rows of D that a thread computes"},
-          {"tn", {4, 8, 16}, "columns of D that a thread computes"},
-          {"stages", stages, "tiles of A and B in shared memory"},
-          {"blocks", {1, 2, 3, 4}, "blocks of a multiprocessor that registers are limited for"},
-          {"splits", splits, "blocks that share the sum over K of one tile"},
-          {"group", {1, 4, 8, 16}, "rows of tiles that are computed together, for the L2 cache"}};
+          {"bm", {16, 32, 64, 128, 256}, "rows of D that a block computes", {16, 512, 1, true}},
+          {"bn", {16, 32, 64, 128, 256}, "columns of D that a block computes", {16, 512, 1, true}},
+          {"bk", {8, 16, 32}, "steps of K in a tile (of four each where i8 is multiplied by dp4a)", {8, 128, 1, true}},
+          {"tm", {1, 2, 4, 8}, "rows of D that a thread computes", {1, 16, 1, true}},
+          {"tn", {4, 8, 16}, "columns of D that a thread computes", {4, 32, 1, true}},
+          {"stages", stages, "tiles of A and B in shared memory", {2, stages.size() > 1 ? 12 : 2}},
+          {"blocks", {1, 2, 3, 4}, "blocks of a multiprocessor that registers are limited for", {1, 16}},
+          {"splits", splits, "blocks that share the sum over K of one tile", {1, 256}},
+          {"group", {1, 4, 8, 16}, "rows of tiles that are computed together, for the L2 cache", {1, 256}}};
 }
 
 std::string Simt::why_illegal(const Problem& p, const Device& device, const Config& config) const {

@@ -12,11 +12,24 @@ class ModuleOp;
 
 namespace deepgen {
 
+/// The values that a template can make beside those that it offers: a search file may add them. Constraints are asked about
+/// no others, so what they divide by or shift by cannot be 0. Of an enumeration: none.
+struct Extension {
+  int64_t least = 1, most = 0;
+  int64_t step = 1;    ///< its multiples
+  bool powers = false; ///< powers of two alone
+
+  bool holds(int64_t value) const {
+    return value >= least && value <= most && value % step == 0 && (!powers || (value & (value - 1)) == 0);
+  }
+};
+
 /// One dimension of a template's space.
 struct Parameter {
   std::string name;
   std::vector<int64_t> values;
   std::string doc; ///< one line; for an enumeration, what each value means
+  Extension more = {};
 };
 
 class Template {

@@ -13,7 +13,7 @@ std::string FakeTemplate::why_not(const Problem&, const std::string& arch) const
 std::vector<Parameter> FakeTemplate::parameters(const Problem&, const Device&) const {
   return {{"isa", {1, 3, 4}, "level"},
           {"mr", {1, 2, 3, 4, 5, 6, 7, 8}, "rows of the tile"},
-          {"nr", {8, 16, 32, 64}, "columns of the tile"},
+          {"nr", {8, 16, 32, 64}, "columns of the tile", {8, 128, 8}},
           {"pack", {0, 1}, "0: no, 1: pack B"}};
 }
 
