@@ -295,7 +295,7 @@ Problem Gemv::awkward(const Problem& p, const Config& config) const {
   const GemvTiling t(p, config);
   // Whole loads, so that the small problem's dense operands are as aligned as the config wants.
   const int64_t row_unit = t.k_major ? 1 : t.elements;
-  const int64_t k_unit = t.k_major || t.vectors_k_major ? t.elements : 1;
+  const int64_t k_unit = std::max(t.k_major ? t.elements : 1, t.vectors_k_major ? t.vector_elements : 1);
   const int64_t rows = round_up(std::max<int64_t>(t.block_rows + row_unit, 17), row_unit);
   // One whole round of all workers where that is short, and a ragged step.
   const int64_t round = t.k_step * t.workers;
