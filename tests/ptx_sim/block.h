@@ -1,0 +1,56 @@
+// Block and Cluster: what warps share while they run.
+#pragma once
+
+#include "tests/ptx_sim/global_memory.h"
+#include "tests/ptx_sim/shared_memory.h"
+#include "tests/ptx_sim/warp.h"
+
+#include <array>
+#include <memory>
+#include <random>
+
+namespace deepgen::ptx_sim {
+
+struct Cluster;
+
+/// bar.sync, bar.arrive: counts threads.
+struct NamedBarrier {
+  uint32_t arrived = 0, expected = 0;
+  Knowledge sum;
+  std::vector<Warp*> waiting;
+};
+
+struct Block {
+  Cluster& cluster;
+  uint32_t rank = 0; ///< in the cluster
+  SharedMemory shared;
+  std::array<NamedBarrier, 16> barriers;
+  std::vector<std::unique_ptr<Warp>> warps;
+  std::array<uint32_t, 3> index{}; ///< in the grid
+  uint32_t threads = 0;
+
+  Block(Cluster& cluster, uint32_t rank, size_t shared_bytes, size_t readers, size_t agents)
+      : cluster(cluster), rank(rank), shared(shared_bytes, readers, agents) {}
+};
+
+/// The blocks that run at the same time: one, or those of a cluster.
+struct Cluster {
+  Cluster(const Program& program, GlobalMemory& memory, const std::vector<uint8_t>& parameters,
+          std::mt19937_64& random, bool dependent)
+      : program(program), memory(memory), parameters(parameters), random(random), dependent(dependent) {}
+
+  const Program& program;
+  GlobalMemory& memory;
+  const std::vector<uint8_t>& parameters; ///< bytes of the launch's parameters
+  std::mt19937_64& random;
+  bool dependent;       ///< the launch may start before its predecessor ends
+  uint64_t number = 0;  ///< in the grid
+  uint64_t version = 1; ///< counts changes that may let another warp go on
+  std::vector<std::unique_ptr<Block>> blocks;
+  Knowledge all; ///< what has happened so far, for the blocks that start
+
+  /// Of a shared address, which may be another block's.
+  Block& block_of(Block& own, uint64_t address, uint64_t& offset);
+};
+
+} // namespace deepgen::ptx_sim

@@ -1,0 +1,187 @@
+#include "tests/ptx_sim/check.h"
+
+#include "measure/cuda_tolerance.h"
+#include "measure/cuda_values.h"
+#include "tests/ptx_sim/fault.h"
+#include "tests/ptx_sim/launch.h"
+#include "tests/ptx_sim/operands.h"
+
+#include <cmath>
+
+namespace deepgen::ptx_sim {
+namespace {
+
+/// The reference's value of one element, and the error that a correct kernel may make.
+struct Expected {
+  double x, tolerance;
+
+  void add(double y, double u) {
+    tolerance += 2 * u * (std::fabs(x) + std::fabs(y));
+    x += y;
+  }
+  void scale(double y, double u) {
+    x *= y;
+    tolerance = tolerance * std::fabs(y) + 2 * u * std::fabs(x);
+  }
+  void apply(double value, double slope, double u) {
+    tolerance = slope * tolerance + 32 * u * std::max(std::fabs(x), std::fabs(value));
+    x = value;
+  }
+};
+
+class Reference {
+public:
+  Reference(const Problem& p, const Operands& o)
+      : p_(p), o_(o), t_(cuda::tolerance_of(p)), scalars_(cuda::scalars_of(p)) {}
+
+  Expected at(int64_t entry, int64_t m, int64_t n) const {
+    double product, magnitude;
+    multiply(entry, m, n, product, magnitude);
+    const double c = o_.beta == 0 ? 0 : matrix("c", entry, m, n), u = t_.epilogue;
+    if (p_.d == Type::i32) {
+      const uint64_t sum = uint64_t(int64_t(o_.alpha)) * uint64_t(int64_t(product)) +
+                           uint64_t(int64_t(o_.beta)) * uint64_t(int64_t(c));
+      return {double(int32_t(uint32_t(sum))), 0};
+    }
+    Expected e{o_.alpha * product + o_.beta * c,
+               std::fabs(o_.alpha) * t_.sum * magnitude + 8 * u * std::fabs(o_.beta * c)};
+    for (EpilogueOp op : p_.epilogue) step(op, entry, m, n, e);
+    if (p_.d == Type::i8) {
+      e.x = std::fmin(std::fmax(e.x, -128.0), 127.0);
+      e.tolerance += 0.5;
+    } else {
+      e.tolerance += t_.output * (std::fabs(e.x) + e.tolerance) + t_.smallest;
+    }
+    return e;
+  }
+
+  double error(double found, const Expected& e) const {
+    if (t_.largest > 0 && std::isinf(found) && std::fabs(e.x) + e.tolerance >= t_.largest &&
+        (found > 0) == (e.x > 0))
+      return 0;
+    if (found == e.x) return 0;
+    const double error = std::fabs(found - e.x) / e.tolerance;
+    return std::isnan(error) ? INFINITY : error;
+  }
+
+private:
+  double matrix(const char* name, int64_t entry, int64_t m, int64_t n) const {
+    return o_.values.at(name)[size_t((entry * p_.m + m) * p_.n + n)];
+  }
+  double vector(const char* name, int64_t i) const { return o_.values.at(name)[size_t(i)]; }
+
+  void multiply(int64_t entry, int64_t m, int64_t n, double& product, double& magnitude) const {
+    const auto &a = o_.matrices.at("a"), &b = o_.matrices.at("b");
+    const double* x = &o_.values.at(
+        "a")[size_t((a.batch > 1 ? entry : 0) * p_.m * p_.k + m * (p_.a_transposed() ? 1 : p_.k))];
+    const double* y = &o_.values.at(
+        "b")[size_t((b.batch > 1 ? entry : 0) * p_.n * p_.k + n * (p_.b_transposed() ? p_.k : 1))];
+    const int64_t x_step = p_.a_transposed() ? p_.m : 1, y_step = p_.b_transposed() ? 1 : p_.n;
+    double xx = 0, yy = 0;
+    product = 0;
+    for (int64_t k = 0; k < p_.k; ++k) {
+      const double u = x[k * x_step], v = y[k * y_step];
+      product += u * v, xx += u * u, yy += v * v;
+    }
+    magnitude = std::sqrt(xx) * std::sqrt(yy);
+  }
+
+  void step(EpilogueOp op, int64_t entry, int64_t m, int64_t n, Expected& e) const {
+    const double x = e.x, u = t_.epilogue;
+    switch (op) {
+    case EpilogueOp::bias:
+      return e.add(vector("bias", n), u);
+    case EpilogueOp::bias_row:
+      return e.add(vector("bias_row", m), u);
+    case EpilogueOp::relu:
+      e.x = std::fmax(x, 0.0);
+      return;
+    case EpilogueOp::gelu:
+      return e.apply(0.5 * x * std::erfc(-x * std::sqrt(0.5)), 1.13, u);
+    case EpilogueOp::gelu_tanh:
+      return e.apply(0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))), 1.13, u);
+    case EpilogueOp::silu:
+      return e.apply(x / (1 + std::exp(-x)), 1.1, u);
+    case EpilogueOp::sigmoid:
+      return e.apply(1 / (1 + std::exp(-x)), 0.25, u);
+    case EpilogueOp::clamp:
+      e.x = std::fmin(std::fmax(x, o_.clamp_low), o_.clamp_high);
+      return;
+    case EpilogueOp::residual:
+      return e.add(matrix("residual", entry, m, n), u);
+    case EpilogueOp::multiply:
+      return e.scale(matrix("multiplier", entry, m, n), u);
+    case EpilogueOp::scale_a:
+      return e.scale(scalars_.scale_a, u);
+    case EpilogueOp::scale_b:
+      return e.scale(scalars_.scale_b, u);
+    case EpilogueOp::scale_row:
+      return e.scale(vector("scale_row", m), u);
+    case EpilogueOp::scale_col:
+      return e.scale(vector("scale_col", n), u);
+    case EpilogueOp::scale_d:
+      return e.scale(scalars_.scale_d, u);
+    }
+  }
+
+  const Problem& p_;
+  const Operands& o_;
+  const cuda::Tolerance t_;
+  const cuda::Scalars scalars_;
+};
+
+std::string place(int64_t entry, int64_t m, int64_t n) {
+  return "D[" + std::to_string(m) + "," + std::to_string(n) + "] of batch entry " + std::to_string(entry);
+}
+
+Outcome compare(const Kernel& k, const Operands& o) {
+  const Problem& p = k.problem;
+  const Reference reference(p, o);
+  const Matrix& d = o.matrices.at("d");
+  Outcome out;
+  int64_t wrong = 0;
+  for (int64_t entry = 0; entry < p.batch; ++entry)
+    for (int64_t m = 0; m < p.m; ++m)
+      for (int64_t n = 0; n < p.n; ++n) {
+        const Expected e = reference.at(entry, m, n);
+        const double found = o.element(d, entry, m, n), error = reference.error(found, e);
+        out.error = std::max(out.error, error);
+        if (error > 1 && wrong++ == 0)
+          out.fault = (o.is_untouched(d, entry, m, n) ? "not written: " : "") + place(entry, m, n) + " is " +
+                      std::to_string(found) + ", expected " + std::to_string(e.x) + " +- " +
+                      std::to_string(e.tolerance);
+      }
+  if (wrong)
+    out.fault += "; " + std::to_string(wrong) + " of " + std::to_string(p.batch * p.m * p.n) + " are wrong";
+  return out;
+}
+
+} // namespace
+
+Outcome check_case(const Kernel& k, const cuda::CallCase& c, uint64_t seed) {
+  try {
+    Operands o(k, c, seed);
+    std::vector<std::vector<uint8_t>> arguments;
+    for (const std::string& name : k.args) arguments.push_back(o.argument(k, name));
+    for (size_t i = 0; i < k.launches.size(); ++i) {
+      const Launch& l = k.launches[i];
+      if (l.persistent) return {"a persistent launch, which the simulator does not know yet", 0};
+      // Scratch is no promise: all of it may be used, and what a launch leaves there the next one finds.
+      run_launch(k.ptx, {l.entry, l.grid, l.block, l.cluster, l.shared, l.dependent}, arguments, o.memory,
+                 seed + i);
+    }
+    return compare(k, o);
+  } catch (const Fault& f) {
+    return {f.what(), 0};
+  }
+}
+
+std::vector<cuda::CallCase> chosen_cases(const Problem& p, uint64_t seed) {
+  const std::vector<cuda::CallCase> all = cuda::call_cases(p);
+  std::vector<cuda::CallCase> padded;
+  for (const cuda::CallCase& c : all)
+    if (c.padded) padded.push_back(c);
+  return {padded.back(), padded[seed % (padded.size() - 1)]};
+}
+
+} // namespace deepgen::ptx_sim

@@ -1,0 +1,88 @@
+#include "tests/ptx_sim/global_memory.h"
+
+#include "tests/ptx_sim/fault.h"
+
+#include <algorithm>
+
+namespace deepgen::ptx_sim {
+namespace {
+
+constexpr int kRegionShift = 36; // the region's index in the upper bits of an address
+constexpr size_t kWord = 4;
+
+const std::vector<uint8_t>& poison() {
+  static const std::vector<uint8_t> bytes(128, 0xff);
+  return bytes;
+}
+
+std::string place(const GlobalMemory::Region& r, uint64_t address, size_t count) {
+  return std::to_string(count) + " bytes at byte " + std::to_string(int64_t(address - r.base)) + " of " +
+         r.name;
+}
+
+} // namespace
+
+size_t GlobalMemory::add(const std::string& name, size_t bytes, size_t misalignment, bool writable) {
+  Region r;
+  r.name = name, r.writable = writable;
+  r.base = (uint64_t(regions_.size() + 1) << kRegionShift) + 4096 + misalignment;
+  r.lead = misalignment % kWord;
+  bytes = (bytes + r.lead + kWord - 1) / kWord * kWord;
+  r.bytes.assign(bytes, 0xff);
+  r.owned.assign(bytes, 0);
+  r.writers.assign(bytes, 0);
+  regions_.push_back(std::move(r));
+  return regions_.size() - 1;
+}
+
+void GlobalMemory::start_launch() {
+  for (Region& r : regions_) std::fill(r.writers.begin(), r.writers.end(), 0);
+}
+
+const GlobalMemory::Region& GlobalMemory::find(uint64_t address, size_t count, bool reads) const {
+  const uint64_t index = (address >> kRegionShift) - 1;
+  if (index >= regions_.size())
+    throw Fault("access outside of every operand: address " + std::to_string(address));
+  const Region& r = regions_[index];
+  const uint64_t at = address - r.base + r.lead;
+  if (address + r.lead < r.base || at > r.bytes.size() || count > r.bytes.size() - at)
+    throw Fault("out of bounds: " + place(r, address, count));
+  size_t owned = 0;
+  for (size_t i = 0; i < count; ++i) owned += r.owned[at + i];
+  const bool in_word =
+      address % kWord + count <= kWord; // and so, as `at` shows, one with a byte of the operand
+  if (owned < count && !(reads && r.by_words && in_word))
+    throw Fault("out of bounds: " + place(r, address, count) + ", of which elements own " +
+                std::to_string(owned));
+  return r;
+}
+
+const uint8_t* GlobalMemory::read(uint64_t address, size_t count, uint32_t who, bool read_only) const {
+  const Region& r = find(address, count, true);
+  const uint64_t at = address - r.base + r.lead;
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t writer = r.writers[at + i];
+    if (writer && (read_only || writer != who)) return poison().data();
+  }
+  return &r.bytes[at];
+}
+
+uint8_t* GlobalMemory::write(uint64_t address, size_t count, uint32_t who) {
+  Region& r = const_cast<Region&>(find(address, count, false));
+  if (!r.writable) throw Fault("writes an input: " + place(r, address, count));
+  const uint64_t at = address - r.base + r.lead;
+  for (size_t i = 0; i < count; ++i) {
+    if (r.writers[at + i] && r.writers[at + i] != who)
+      throw Fault("writes what another warp has written: " + place(r, address, count));
+    r.writers[at + i] = who;
+  }
+  return &r.bytes[at];
+}
+
+uint8_t* GlobalMemory::modify(uint64_t address, size_t count) {
+  Region& r = const_cast<Region&>(find(address, count, false));
+  if (!r.writable) throw Fault("writes an input: " + place(r, address, count));
+  return &r.bytes[address - r.base + r.lead];
+}
+
+} // namespace deepgen::ptx_sim

@@ -1,0 +1,45 @@
+// GlobalMemory: the operands of a call, each a region of its own. Only bytes that belong to an element may be
+// touched, but of an operand whose rows are not aligned to words, all words from the first element to the
+// last may be read; they hold poison where no element is. What one warp writes in a launch no other may write
+// in the same launch, and one that reads it gets poison too: it is no fault as long as nothing is made of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace deepgen::ptx_sim {
+
+class GlobalMemory {
+public:
+  struct Region {
+    std::string name;
+    uint64_t base = 0;
+    bool writable = false;
+    bool by_words = false; ///< what lies between its elements may be read, a word at a time
+    std::vector<uint8_t>
+        bytes; ///< all 0xff at first: NaN in every floating-point type; some more than the operand's
+    std::vector<uint8_t> owned;    ///< whether an element owns the byte
+    std::vector<uint32_t> writers; ///< in this launch: who, or 0
+    size_t lead = 0;               ///< bytes before `base`
+  };
+
+  /// `misalignment`: bytes by which the region's start misses 256-byte alignment. Returns its index.
+  size_t add(const std::string& name, size_t bytes, size_t misalignment, bool writable);
+  Region& operator[](size_t index) { return regions_[index]; }
+  const Region& operator[](size_t index) const { return regions_[index]; }
+
+  void start_launch();
+  /// `who`: the accessing warp, not 0; `read_only`: by an instruction that does not see this launch's writes.
+  /// Up to 128 bytes. Throws Fault for bytes that no element owns.
+  const uint8_t* read(uint64_t address, size_t count, uint32_t who, bool read_only) const;
+  uint8_t* write(uint64_t address, size_t count, uint32_t who);
+  /// For atomic operations, which may meet.
+  uint8_t* modify(uint64_t address, size_t count);
+
+private:
+  const Region& find(uint64_t address, size_t count, bool reads) const;
+  std::vector<Region> regions_;
+};
+
+} // namespace deepgen::ptx_sim

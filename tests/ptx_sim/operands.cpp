@@ -1,0 +1,192 @@
+#include "tests/ptx_sim/operands.h"
+
+#include "measure/cuda_launch.h"
+#include "measure/cuda_values.h"
+#include "tests/ptx_sim/fault.h"
+#include "tests/ptx_sim/numbers.h"
+#include "tests/ptx_sim/tensor_map.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace deepgen::ptx_sim {
+namespace {
+
+using cuda::CallCase;
+using cuda::Operand;
+
+Format format_of(Type t) {
+  switch (t) {
+  case Type::f64:
+    return Format::f64;
+  case Type::f16:
+    return Format::f16;
+  case Type::bf16:
+    return Format::bf16;
+  case Type::e4m3:
+    return Format::e4m3;
+  case Type::e5m2:
+    return Format::e5m2;
+  case Type::i8:
+    return Format::s8;
+  case Type::i32:
+    return Format::s32;
+  default:
+    return Format::f32; // tf32 is f32 in memory
+  }
+}
+
+/// As measure/cuda_verify.cpp: more than the columns, and no better aligned than `unit` elements.
+int64_t padded_ld(int64_t columns, int64_t unit) {
+  const int64_t ld = (columns / unit + 1) * unit;
+  return ld / unit % 2 == 0 ? ld + unit : ld;
+}
+
+template <typename T>
+std::vector<uint8_t> bytes_of(const T& value, size_t count = sizeof(T)) {
+  std::vector<uint8_t> out(count);
+  std::memcpy(out.data(), &value, count);
+  return out;
+}
+
+} // namespace
+
+Matrix Operands::place(const std::string& name, Type type, int64_t rows, int64_t columns, int64_t batch,
+                       int64_t align, bool padded, bool writable) {
+  Matrix x;
+  x.type = type, x.rows = rows, x.columns = columns, x.batch = batch;
+  const int64_t unit = std::max<int64_t>(1, align / size_of(type)), gap = padded ? unit : 0;
+  x.ld = padded ? padded_ld(columns, unit) : columns;
+  x.stride = batch > 1 ? rows * x.ld + gap : 0;
+  const int64_t size = x.bytes_at(batch - 1, rows - 1, columns);
+  x.region = memory.add(name, size_t(size), padded ? size_t(unit * size_of(type)) : 0, writable);
+  x.lead = int64_t(memory[x.region].lead);
+  memory[x.region].by_words = align < 4 && !writable;
+  std::vector<uint8_t>& owned = memory[x.region].owned;
+  for (int64_t e = 0; e < batch; ++e)
+    for (int64_t r = 0; r < rows; ++r)
+      std::fill_n(owned.begin() + x.bytes_at(e, r, 0), columns * size_of(type), uint8_t(1));
+  return matrices[name] = x;
+}
+
+void Operands::fill(const std::string& name, const Matrix& x, const cuda::Values& v) {
+  std::mt19937_64 random(v.seed);
+  const Format format = format_of(x.type);
+  std::vector<double>& all = values[name];
+  all.clear();
+  for (int64_t e = 0; e < x.batch; ++e)
+    for (int64_t r = 0; r < x.rows; ++r)
+      for (int64_t c = 0; c < x.columns; ++c) {
+        const double u = double(random() >> 40) * 0x1p-23 - 1;
+        const uint64_t bits = encode(format, v.centre + v.amplitude * u, true);
+        std::memcpy(&memory[x.region].bytes[size_t(x.bytes_at(e, r, c))], &bits, size_t(size_of(x.type)));
+        all.push_back(decode(format, bits));
+      }
+}
+
+Operands::Operands(const Kernel& k, const CallCase& c, uint64_t seed) {
+  const Problem& p = k.problem;
+  const cuda::Scalars s = cuda::scalars_of(p);
+  alpha = c.alpha * s.unit_alpha, beta = c.beta;
+  clamp_low = s.clamp_low, clamp_high = s.clamp_high;
+  place("d", p.d, p.m, p.n, p.batch, k.align_d, c.padded, true);
+  if (k.workspace > 0) place("workspace", Type::i8, 1, k.workspace, 1, 1, false, true);
+  const auto input = [&](const char* name, Type type, int64_t rows, int64_t columns, bool broadcast,
+                         int64_t align, Operand o) {
+    const Matrix x = place(name, type, rows, columns, broadcast ? 1 : p.batch, align, c.padded, false);
+    fill(name, x, cuda::values_of(p, o, seed));
+  };
+  input("a", p.a, p.a_rows(), p.a_columns(), c.broadcast == CallCase::a, k.align_a, Operand::a);
+  input("b", p.b, p.b_rows(), p.b_columns(), c.broadcast == CallCase::b, k.align_b, Operand::b);
+  add_vectors(p, c, seed);
+  add_matrices(k, c, seed);
+}
+
+void Operands::add_vectors(const Problem& p, const CallCase& c, uint64_t seed) {
+  const cuda::Scalars s = cuda::scalars_of(p);
+  const auto vector = [&](EpilogueOp op, Type type, int64_t size, const cuda::Values& v) {
+    if (p.has(op))
+      fill(to_string(op), place(to_string(op), type, 1, size, 1, size_of(type), c.padded, false), v);
+  };
+  const Type type = p.epilogue_type(), scale = p.scale_type();
+  vector(EpilogueOp::bias, type, p.n, cuda::values_of(p, Operand::bias, seed));
+  vector(EpilogueOp::bias_row, type, p.m, cuda::values_of(p, Operand::bias_row, seed));
+  vector(EpilogueOp::scale_row, scale, p.m, cuda::values_of(p, Operand::scale_row, seed));
+  vector(EpilogueOp::scale_col, scale, p.n, cuda::values_of(p, Operand::scale_col, seed));
+  vector(EpilogueOp::scale_a, scale, 1, {0, s.scale_a, 0});
+  vector(EpilogueOp::scale_b, scale, 1, {0, s.scale_b, 0});
+  vector(EpilogueOp::scale_d, scale, 1, {0, s.scale_d, 0});
+}
+
+void Operands::add_matrices(const Kernel& k, const CallCase& c, uint64_t seed) {
+  const Problem& p = k.problem;
+  const auto matrix = [&](EpilogueOp op, const std::string& name, Operand o) {
+    if (!p.has(op)) return;
+    const bool is_d = c.reuse && p.epilogue_type() == p.d;
+    // Where both are D, they have the same values.
+    const cuda::Values v = cuda::values_of(p, is_d ? Operand::multiplier : o, seed);
+    if (is_d)
+      matrices[name] = matrices["d"];
+    else
+      place(name, p.epilogue_type(), p.m, p.n, p.batch, k.align_d, c.padded, false);
+    fill(name, matrices[name], v);
+  };
+  matrix(EpilogueOp::residual, "residual", Operand::residual);
+  matrix(EpilogueOp::multiply, "multiplier", Operand::multiplier);
+  if (c.c == CallCase::absent) return;
+  if (c.c == CallCase::in_place)
+    matrices["c"] = matrices["d"];
+  else
+    place("c", p.d, p.m, p.n, p.batch, k.align_d, c.padded, false);
+  if (c.beta != 0)
+    fill("c", matrices["c"], cuda::values_of(p, Operand::c, seed));
+  else
+    std::fill(memory[matrices["c"].region].owned.begin(), memory[matrices["c"].region].owned.end(),
+              uint8_t(0));
+}
+
+std::vector<uint8_t> Operands::argument(const Kernel& k, const std::string& name) const {
+  const auto find = [&](std::string operand) { // C's leading dimension must be there where C is not
+    auto found = matrices.find(operand);
+    if (found == matrices.end() && operand == "c") found = matrices.find("d");
+    if (found == matrices.end())
+      throw Fault("the kernel wants the argument '" + name + "', which the problem does not have");
+    return found->second;
+  };
+  if (name.starts_with("map_")) {
+    for (const deepgen::TensorMap& map : k.maps)
+      if (name == "map_" + map.operand) {
+        const Matrix x = find(map.operand);
+        const int64_t sizes[] = {x.columns, x.rows, k.problem.batch}, steps[] = {x.ld, x.stride};
+        return bytes_of(make_tensor_map(memory[x.region].base, uint32_t(size_of(x.type)),
+                                        k.problem.batch > 1 ? 3 : 2, sizes, steps, map));
+      }
+    throw Fault("the kernel has no map for its argument '" + name + "'");
+  }
+  const Type scalar = k.problem.scale_type();
+  const std::pair<const char*, double> scalars[] = {
+      {"alpha", alpha}, {"beta", beta}, {"clamp_low", clamp_low}, {"clamp_high", clamp_high}};
+  for (const auto& [scalar_name, value] : scalars)
+    if (name == scalar_name) return bytes_of(cuda::scalar_bits(value, scalar), size_t(size_of(scalar)));
+  if (name.starts_with("lda") || name.starts_with("ldb") || name.starts_with("ldc") ||
+      name.starts_with("ldd"))
+    return bytes_of(find(name.substr(2)).ld);
+  if (name.starts_with("ld_")) return bytes_of(find(name.substr(3)).ld);
+  if (name.starts_with("stride_")) return bytes_of(find(name.substr(7)).stride);
+  if (name == "c" && !matrices.count("c")) return bytes_of(uint64_t(0));
+  return bytes_of(memory[find(name).region].base);
+}
+
+double Operands::element(const Matrix& x, int64_t entry, int64_t row, int64_t column) const {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &memory[x.region].bytes[size_t(x.bytes_at(entry, row, column))],
+              size_t(size_of(x.type)));
+  return decode(format_of(x.type), bits);
+}
+
+bool Operands::is_untouched(const Matrix& x, int64_t entry, int64_t row, int64_t column) const {
+  return memory[x.region].writers[size_t(x.bytes_at(entry, row, column))] == 0;
+}
+
+} // namespace deepgen::ptx_sim
