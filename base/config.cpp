@@ -1,6 +1,6 @@
 #include "base/config.h"
 
-#include "base/error.h"
+#include "base/json.h"
 
 #include <sstream>
 
@@ -52,10 +52,10 @@ Json Config::to_json() const {
 }
 
 Config Config::from_json(const Json& json) {
-  if (!json.is_object()) throw Error("a config must be a JSON object", json.dump());
+  if (!json.is_object()) throw Error("a config must be a JSON object", excerpt(json));
   Config config;
   for (const auto& [key, value] : json.items()) {
-    if (!value.is_number_integer()) throw Error("a config value must be an integer", key + " = " + value.dump());
+    if (!is_a<int64_t>(value)) throw Error("a config value must be an integer of 64 bits", key + " = " + excerpt(value));
     config.values.emplace_back(key, value.get<int64_t>());
   }
   return config;

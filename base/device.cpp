@@ -30,14 +30,14 @@ Device Device::from_json(const Json& json) {
   d.name = get<std::string>(json, "name", where);
   d.features = get<std::vector<std::string>>(json, "features", where);
   for (auto [key, value] : {std::pair{"isa", &d.isa}, {"cores", &d.cores}, {"l1d", &d.l1d}, {"l2", &d.l2}, {"l3", &d.l3}})
-    *value = get<int64_t>(json, key, where);
+    *value = get_count(json, key, where);
   if (d.is_cpu()) return d;
   d.uuid = get<std::string>(json, "uuid", where);
   for (auto [key, value] : {std::pair{"shared_block", &d.shared_block},
                             {"shared_multiprocessor", &d.shared_multiprocessor},
                             {"clock_khz", &d.clock_khz},
                             {"memory_bandwidth", &d.memory_bandwidth}})
-    *value = get<int64_t>(json, key, where);
+    *value = get_count(json, key, where);
   return d;
 }
 

@@ -17,19 +17,25 @@ Json launch_json(const Launch& l) {
           {"spill_loads", l.spill_loads}, {"static_shared", l.static_shared}};
 }
 
+/// A list of N numbers, all at least 1.
+template <size_t N> std::array<int64_t, N> get_sizes(const Json& json, const std::string& key, const std::string& where) {
+  const auto sizes = get<std::array<int64_t, N>>(json, key, where);
+  check_counts(key, where, sizes.data(), sizes.data() + N, 1);
+  return sizes;
+}
+
 Launch launch_from_json(const Json& json, const std::string& where) {
-  using Triple = std::array<int64_t, 3>;
   Launch l;
   l.entry = get<std::string>(json, "entry", where);
-  l.grid = get<Triple>(json, "grid", where);
-  l.block = get<Triple>(json, "block", where);
-  l.cluster = get<Triple>(json, "cluster", where);
+  l.grid = get_sizes<3>(json, "grid", where);
+  l.block = get_sizes<3>(json, "block", where);
+  l.cluster = get_sizes<3>(json, "cluster", where);
   l.persistent = get<bool>(json, "persistent", where);
   l.dependent = get<bool>(json, "dependent", where);
   for (auto [key, value] : {std::pair{"shared", &l.shared}, {"registers", &l.registers}, {"stack", &l.stack},
                             {"spill_stores", &l.spill_stores}, {"spill_loads", &l.spill_loads},
                             {"static_shared", &l.static_shared}})
-    *value = get<int64_t>(json, key, where);
+    *value = get_count(json, key, where);
   return l;
 }
 
@@ -38,9 +44,9 @@ Json map_json(const TensorMap& m) {
 }
 
 TensorMap map_from_json(const Json& json, const std::string& where) {
-  const auto box = get<std::array<int64_t, 2>>(json, "box", where);
-  return {get<std::string>(json, "operand", where), box[0], box[1], get<int64_t>(json, "swizzle", where),
-          get<int64_t>(json, "promotion", where)};
+  const auto box = get_sizes<2>(json, "box", where);
+  return {get<std::string>(json, "operand", where), box[0], box[1], get_count(json, "swizzle", where),
+          get_count(json, "promotion", where)};
 }
 
 /// A GPU kernel has launches; the fields of the other kind of device are left out.
@@ -59,9 +65,9 @@ void add_gpu_json(const Kernel& k, Json& json) {
 }
 
 void read_gpu_json(const Json& json, const std::string& where, Kernel& k) {
-  for (const Json& item : get<Json>(json, "launches", where)) k.launches.push_back(launch_from_json(item, where));
-  for (const Json& item : get<Json>(json, "maps", where)) k.maps.push_back(map_from_json(item, where));
-  const auto align = get<std::array<int64_t, 3>>(json, "operand_align", where);
+  for (const Json& item : get<std::vector<Json>>(json, "launches", where)) k.launches.push_back(launch_from_json(item, where));
+  for (const Json& item : get<std::vector<Json>>(json, "maps", where)) k.maps.push_back(map_from_json(item, where));
+  const auto align = get_sizes<3>(json, "operand_align", where);
   k.align_a = align[0], k.align_b = align[1], k.align_d = align[2];
   k.target = get<std::string>(json, "target", where);
   k.assembler = get<std::string>(json, "assembler", where);
@@ -93,16 +99,15 @@ Kernel kernel_from_json(const Json& json, const std::string& where) {
   k.problem = Problem::parse(get<std::string>(json, "problem", where));
   k.choice.template_name = get<std::string>(json, "template", where);
   k.choice.config = Config::from_json(get<Json>(json, "config", where));
-  k.isa = get<int64_t>(json, "isa", where);
+  k.isa = get_count(json, "isa", where);
   k.args = get<std::vector<std::string>>(json, "args", where);
-  auto tiles = get<std::vector<int64_t>>(json, "tiles", where);
-  auto grain = get<std::vector<int64_t>>(json, "grain", where);
-  if (tiles.size() != 3 || grain.size() != 2) throw Error("malformed kernel description", where);
+  const auto tiles = get_sizes<3>(json, "tiles", where);
+  const auto grain = get_sizes<2>(json, "grain", where);
   k.tiles_m = tiles[0], k.tiles_n = tiles[1], k.tiles_b = tiles[2];
   k.grain_m = grain[0], k.grain_n = grain[1];
-  k.workspace = get<int64_t>(json, "workspace", where);
-  k.align = get<int64_t>(json, "align", where);
-  k.entry = get<int64_t>(json, "entry", where);
+  k.workspace = get_count(json, "workspace", where);
+  k.align = get_count(json, "align", where, 1);
+  k.entry = get_count(json, "entry", where);
   k.sha256 = get<std::string>(json, "sha256", where);
   if (json.contains("launches")) read_gpu_json(json, where, k);
   return k;
@@ -129,7 +134,7 @@ std::string KernelFile::serialize() const {
                {"config", choice.config.to_json()},
                {"origin", origin},
                {"kernels", list}};
-  std::string out = head.dump() + "\n";
+  std::string out = dump_json(head) + "\n";
   for (const Kernel& k : kernels) out += k.code + k.ptx;
   return out;
 }
@@ -149,7 +154,7 @@ KernelFile KernelFile::parse(const std::string& bytes, const std::string& where)
   file.choice.config = Config::from_json(get<Json>(head, "config", where));
   file.origin = get<std::string>(head, "origin", where);
   size_t at = line + 1;
-  for (const Json& item : get<Json>(head, "kernels", where)) {
+  for (const Json& item : get<std::vector<Json>>(head, "kernels", where)) {
     Kernel k = kernel_from_json(item, where);
     auto take = [&](const char* field) {
       const size_t size = get<size_t>(item, field, where);
@@ -158,6 +163,8 @@ KernelFile KernelFile::parse(const std::string& bytes, const std::string& where)
       return bytes.substr(at - size, size);
     };
     k.code = take("code_bytes");
+    if (k.entry > 0 && size_t(k.entry) >= k.code.size())
+      throw Error("a kernel's entry lies behind its code", where, "", "delete the file and build again");
     if (item.contains("ptx_bytes")) k.ptx = take("ptx_bytes");
     file.kernels.push_back(std::move(k));
   }

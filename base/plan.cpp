@@ -9,26 +9,28 @@ constexpr const char* kSchema = "deepgen.plan/1";
 }
 
 std::string Plan::serialize() const {
-  std::string out = "{\"schema\":\"" + std::string(kSchema) + "\",\"problem\":" + Json(problem.key()).dump() +
-                    ",\"arch\":" + Json(arch).dump() + ",\"round\":" + std::to_string(round) + ",\"slots\":[";
+  std::string out = "{\"schema\":\"" + std::string(kSchema) + "\",\"problem\":" + dump_json(problem.key()) +
+                    ",\"arch\":" + dump_json(arch) + ",\"round\":" + std::to_string(round) + ",\"slots\":[";
   for (size_t i = 0; i < slots.size(); ++i)
-    out += (i ? ",\n" : "\n") + Json{{"template", slots[i].choice.template_name},
-                                     {"config", slots[i].choice.config.to_json()},
-                                     {"origin", slots[i].origin}}
-                                    .dump();
+    out += (i ? ",\n" : "\n") + dump_json({{"template", slots[i].choice.template_name},
+                                       {"config", slots[i].choice.config.to_json()},
+                                       {"origin", slots[i].origin}});
   return out + "\n]}\n";
 }
 
-Plan Plan::read(const std::string& path) {
-  Json json = read_json(path, kSchema);
+Plan Plan::parse(const std::string& text, const std::string& where) {
+  const Json json = parse_json(text, where);
+  check_schema(json, kSchema, where);
   Plan plan;
-  plan.problem = Problem::parse(get<std::string>(json, "problem", path));
-  plan.arch = get<std::string>(json, "arch", path);
-  plan.round = get<int>(json, "round", path);
-  for (const Json& slot : get<Json>(json, "slots", path))
-    plan.slots.push_back({{get<std::string>(slot, "template", path), Config::from_json(get<Json>(slot, "config", path))},
-                          get<std::string>(slot, "origin", path)});
+  plan.problem = Problem::parse(get<std::string>(json, "problem", where));
+  plan.arch = get<std::string>(json, "arch", where);
+  plan.round = get<int>(json, "round", where);
+  for (const Json& slot : get<std::vector<Json>>(json, "slots", where))
+    plan.slots.push_back({{get<std::string>(slot, "template", where), Config::from_json(get<Json>(slot, "config", where))},
+                          get<std::string>(slot, "origin", where)});
   return plan;
 }
+
+Plan Plan::read(const std::string& path) { return parse(read_file(path), path); }
 
 } // namespace deepgen

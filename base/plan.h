@@ -19,6 +19,7 @@ struct Plan {
   std::vector<PlanSlot> slots;
 
   std::string serialize() const; ///< one slot a line, for people and diffs
+  static Plan parse(const std::string& text, const std::string& where);
   static Plan read(const std::string& path);
 };
 

@@ -3,16 +3,25 @@
 #include "base/files.h"
 #include "base/json.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace deepgen {
 namespace {
 
 constexpr const char* kRecordSchema = "deepgen.record/1";
 constexpr const char* kEnvironmentSchema = "deepgen.env/1";
 
+/// JSON has neither NaN nor infinity: it would say null, and the log would be unreadable.
+double finite(double x) {
+  constexpr double kLargest = 1e30;
+  return std::isnan(x) ? kLargest : std::clamp(x, -kLargest, kLargest);
+}
+
 Json timing_json(const Timing& t) {
-  return {{"seconds", t.seconds}, {"quartile1", t.quartile1}, {"quartile3", t.quartile3},
-          {"ratio", t.ratio},     {"low", t.low},             {"high", t.high},
-          {"samples", t.samples}, {"clean", t.clean}};
+  return {{"seconds", finite(t.seconds)}, {"quartile1", finite(t.quartile1)}, {"quartile3", finite(t.quartile3)},
+          {"ratio", finite(t.ratio)},     {"low", finite(t.low)},             {"high", finite(t.high)},
+          {"samples", t.samples},         {"clean", finite(t.clean)}};
 }
 
 Timing timing_from_json(const Json& json, const std::string& where) {
@@ -43,7 +52,7 @@ Json Record::to_json() const {
                {"code_bytes", code_bytes},
                {"workspace", workspace},
                {"kernel_file", kernel_file},
-               {"error", error}};
+               {"error", finite(error)}};
   if (timing) json["timing"] = timing_json(*timing);
   return json;
 }
@@ -68,10 +77,10 @@ Record Record::from_json(const Json& json, const std::string& where) {
 std::string RecordLog::serialize() const {
   Json head = {{"schema", kEnvironmentSchema},
                {"environment", environment},
-               {"noise_floor", noise_floor},
+               {"noise_floor", finite(noise_floor)},
                {"stable", stable}};
-  std::string out = head.dump() + "\n";
-  for (const Record& r : records) out += r.to_json().dump() + "\n";
+  std::string out = dump_json(head) + "\n";
+  for (const Record& r : records) out += dump_json(r.to_json()) + "\n";
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include "generator/exchange.h"
 
+#include "base/files.h"
 #include "base/json.h"
 
 namespace deepgen {
@@ -36,16 +37,19 @@ LockedChoice choice_from_json(const Json& json, const std::string& path) {
 
 } // namespace
 
-ProblemFile ProblemFile::read(const std::string& path) {
-  const Json json = read_json(path, kProblemSchema);
+ProblemFile ProblemFile::parse(const std::string& text, const std::string& where) {
+  const Json json = parse_json(text, where);
+  check_schema(json, kProblemSchema, where);
   ProblemFile file;
-  file.target = get<std::string>(json, "target", path);
-  file.name = get<std::string>(json, "name", path);
-  file.ns = get<std::string>(json, "namespace", path);
-  file.problem = problem_of(json, path);
-  file.untuned = get<bool>(json, "untuned", path);
+  file.target = get<std::string>(json, "target", where);
+  file.name = get<std::string>(json, "name", where);
+  file.ns = get<std::string>(json, "namespace", where);
+  file.problem = problem_of(json, where);
+  file.untuned = get<bool>(json, "untuned", where);
   return file;
 }
+
+ProblemFile ProblemFile::read(const std::string& path) { return parse(read_file(path), path); }
 
 std::string ChoiceFile::serialize() const {
   Json json = {{"schema", kChoiceSchema}, {"problem", problem.key()}, {"arch", arch}};
@@ -62,26 +66,29 @@ std::string ChoiceFile::serialize() const {
     json["devices"] = others;
     json["instead"] = spare;
   }
-  return json.dump() + "\n";
+  return dump_json(json) + "\n";
 }
 
-ChoiceFile ChoiceFile::read(const std::string& path) {
-  const Json json = read_json(path, kChoiceSchema);
+ChoiceFile ChoiceFile::parse(const std::string& text, const std::string& where) {
+  const Json json = parse_json(text, where);
+  check_schema(json, kChoiceSchema, where);
   ChoiceFile file;
-  file.problem = problem_of(json, path);
-  file.arch = get<std::string>(json, "arch", path);
-  file.main = choice_from_json(json, path);
-  file.origin = get<std::string>(json, "origin", path);
+  file.problem = problem_of(json, where);
+  file.arch = get<std::string>(json, "arch", where);
+  file.main = choice_from_json(json, where);
+  file.origin = get<std::string>(json, "origin", where);
   if (file.arch == "cpu")
     return file;
-  for (const Json& item : get<Json>(json, "devices", path)) {
-    file.devices.push_back(choice_from_json(item, path));
-    file.devices.back().device = get<std::string>(item, "device", path);
+  for (const Json& item : get<std::vector<Json>>(json, "devices", where)) {
+    file.devices.push_back(choice_from_json(item, where));
+    file.devices.back().device = get<std::string>(item, "device", where);
   }
-  for (const Json& item : get<Json>(json, "instead", path))
+  for (const Json& item : get<std::vector<Json>>(json, "instead", where))
     file.instead.push_back(
-        {get<std::string>(item, "template", path), Config::from_json(get<Json>(item, "config", path))});
+        {get<std::string>(item, "template", where), Config::from_json(get<Json>(item, "config", where))});
   return file;
 }
+
+ChoiceFile ChoiceFile::read(const std::string& path) { return parse(read_file(path), path); }
 
 } // namespace deepgen

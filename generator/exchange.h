@@ -13,6 +13,7 @@ struct ProblemFile {
   bool untuned = false; ///< true: always the default config
 
   std::string label() const { return target + " " + name; }
+  static ProblemFile parse(const std::string& text, const std::string& where);
   static ProblemFile read(const std::string& path);
 };
 
@@ -36,6 +37,7 @@ struct ChoiceFile {
   std::vector<Choice> instead;       ///< GPUs: for a default that the assembler refuses (it spills, say), best first
 
   std::string serialize() const;
+  static ChoiceFile parse(const std::string& text, const std::string& where);
   static ChoiceFile read(const std::string& path);
 };
 

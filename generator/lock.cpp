@@ -50,7 +50,7 @@ Device device_from_json(const Json& json, const std::string& arch, const std::st
   device.arch = arch;
   device.name = get<std::string>(json, "name", where);
   for (auto [name, fact] : facts_of(arch))
-    device.*fact = get<int64_t>(json, name, where);
+    device.*fact = get_count(json, name, where);
   return device;
 }
 
@@ -120,7 +120,7 @@ std::string LockEntry::line() const {
                      {"sha256", sha256},
                      {"toolchain", toolchain},
                      {"evidence", evidence}};
-  return json.dump();
+  return dump_json(json);
 }
 
 bool LockEntry::agrees_with(const LockEntry& e) const {
@@ -133,9 +133,7 @@ bool LockEntry::agrees_with(const LockEntry& e) const {
 Lock Lock::parse(const std::string& text, const std::string& where) {
   const Json json = parse_json(text, where);
   check_schema(json, kSchema, where);
-  const Json list = get<Json>(json, "entries", where);
-  if (!list.is_array())
-    throw Error("field 'entries' is not a list", where);
+  const auto list = get<std::vector<Json>>(json, "entries", where);
   Lock lock;
   for (size_t i = 0; i < list.size(); ++i)
     lock.entries_.push_back(entry_from_json(list[i], where + ", entry " + std::to_string(i + 1)));

@@ -1,6 +1,7 @@
 #include "measure/worker.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "measure/fault.h"
 #include "measure/stopwatch.h"
 
@@ -36,7 +37,7 @@ void write_all(int fd, const char* data, size_t size) {
 }
 
 void send_line(int fd, const Json& json) {
-  const std::string line = json.dump() + "\n";
+  const std::string line = dump_json(json) + "\n";
   write_all(fd, line.data(), line.size());
 }
 
