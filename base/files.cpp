@@ -50,8 +50,8 @@ std::string write_temporary(const std::string& path, const std::string& content)
 }
 
 /// Waits until flock(2) has it; false on an error.
-bool wait_for(int fd, FileLock::Mode mode) {
-  while (flock(fd, mode == FileLock::kExclusive ? LOCK_EX : LOCK_SH) != 0)
+bool wait_for(int fd, int operation) {
+  while (flock(fd, operation) != 0)
     if (errno != EINTR) return false;
   return true;
 }
@@ -93,7 +93,7 @@ bool write_if_changed(const std::string& path, const std::string& content) {
 FileLock::FileLock(const std::string& path, Mode mode) {
   fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd_ < 0) throw Error("cannot open lock file", path, std::strerror(errno));
-  if (wait_for(fd_, mode)) return;
+  if (wait_for(fd_, mode == kExclusive ? LOCK_EX : LOCK_SH)) return;
   const std::string why = std::strerror(errno);
   close(fd_);
   throw Error("cannot lock file", path, why);
@@ -102,7 +102,7 @@ FileLock::FileLock(const std::string& path, Mode mode) {
 std::optional<FileLock> FileLock::of_folder(const std::string& folder) {
   const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) throw Error("cannot open folder", folder, std::strerror(errno));
-  if (wait_for(fd, kExclusive)) return FileLock(fd);
+  if (wait_for(fd, LOCK_EX)) return FileLock(fd);
   const int error = errno;
   close(fd);
   if (error == EBADF || error == EOPNOTSUPP || error == ENOLCK) return std::nullopt; // NFS wants a writable file
@@ -110,6 +110,13 @@ std::optional<FileLock> FileLock::of_folder(const std::string& folder) {
 }
 
 FileLock FileLock::of_host(const std::string& name) {
+  return std::move(*lock_of_host(name, LOCK_EX));
+}
+
+std::optional<FileLock> FileLock::try_of_host(const std::string& name) { return lock_of_host(name, LOCK_EX | LOCK_NB); }
+
+/// Empty where LOCK_NB is asked for and another has it.
+std::optional<FileLock> FileLock::lock_of_host(const std::string& name, int operation) {
   const std::string path = "/tmp/" + name;
   // To read suffices for flock(2), and is what other users may. O_CREAT would be refused where the file is theirs.
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
@@ -122,9 +129,11 @@ FileLock FileLock::of_host(const std::string& name) {
     }
     if (fd < 0) throw Error("cannot open the lock file of this host", path, std::strerror(errno), "remove it");
     struct stat held = {}, named = {};
-    if (!wait_for(fd, kExclusive) || fstat(fd, &held) != 0) {
-      const std::string why = std::strerror(errno);
+    if (!wait_for(fd, operation) || fstat(fd, &held) != 0) {
+      const int error = errno;
       close(fd);
+      if (error == EWOULDBLOCK) return std::nullopt;
+      const std::string why = std::strerror(error);
       throw Error("cannot lock file", path, why);
     }
     if (stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev) return FileLock(fd);

@@ -25,6 +25,8 @@ public:
   static std::optional<FileLock> of_folder(const std::string& folder);
   /// Exclusive, for all users of this host: on the file of this name in /tmp, which stays there.
   static FileLock of_host(const std::string& name);
+  /// The same, but empty while another has it.
+  static std::optional<FileLock> try_of_host(const std::string& name);
   ~FileLock();
   FileLock(FileLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   FileLock(const FileLock&) = delete;
@@ -32,6 +34,7 @@ public:
 
 private:
   explicit FileLock(int fd) : fd_(fd) {}
+  static std::optional<FileLock> lock_of_host(const std::string& name, int operation);
   int fd_;
 };
 

@@ -22,8 +22,9 @@
 #                               build; frozen: as lock, and a missing or stale entry is an error
 #   DEEPGEN_ARCHS               default of ARCHS: native
 #   DEEPGEN_SLOTS               default of SLOTS: 32 12 4
-#   DEEPGEN_GPU_JOBS            measure edges that run at once on GPUs: 1. CPU kernels are always measured one at a time
-#   DEEPGEN_COMPILE_JOBS        kernel compiles that run at once: all cores
+#   DEEPGEN_GPU_JOBS            measure edges that run at once, each on a GPU of its own: as many as there are. CPU kernels are
+#                               always measured one at a time
+#   DEEPGEN_COMPILE_JOBS        kernel compiles that run at once: all cores; of more than four, one less for each GPU
 #   DEEPGEN_MEASURE_SECONDS     budget of one measure edge in seconds; empty: the tool decides
 #   DEEPGEN_CACHE_DIR           folder where builds keep compiled kernels and measurements for later builds; empty: that of
 #                               the environment's DEEPGEN_CACHE_DIR, else ~/.cache/deepgen
@@ -42,8 +43,8 @@ set(DEEPGEN_MODE auto CACHE STRING "auto, lock or frozen")
 set_property(CACHE DEEPGEN_MODE PROPERTY STRINGS auto lock frozen)
 set(DEEPGEN_ARCHS native CACHE STRING "Default of ARCHS")
 set(DEEPGEN_SLOTS 32 12 4 CACHE STRING "Candidates in each round of a search")
-set(DEEPGEN_GPU_JOBS 1 CACHE STRING "Measure edges that run at once on GPUs")
-set(DEEPGEN_COMPILE_JOBS "" CACHE STRING "Kernel compiles that run at once; empty: all cores")
+set(DEEPGEN_GPU_JOBS "" CACHE STRING "Measure edges that run at once on GPUs; empty: one for each attached GPU")
+set(DEEPGEN_COMPILE_JOBS "" CACHE STRING "Kernel compiles that run at once; empty: all cores but those of measure edges on GPUs")
 set(DEEPGEN_MEASURE_SECONDS "" CACHE STRING "Budget of one measure edge in seconds; empty: the tool decides")
 set(DEEPGEN_CACHE_DIR "" CACHE PATH "Folder of the cache between builds; empty: the user's")
 set(DEEPGEN_TUNE_TARGET tune CACHE STRING "Name of the target that tunes everything")

@@ -28,25 +28,21 @@ function(_deepgen_project_setup target)
     _deepgen_fail(${target} "target system" "${CMAKE_SYSTEM_NAME} ${CMAKE_SYSTEM_PROCESSOR}" "is not served"
       "Linux x86_64")
   endif()
-  set(jobs ${DEEPGEN_COMPILE_JOBS})
-  if(NOT jobs)
-    include(ProcessorCount)
-    ProcessorCount(jobs)
-    if(jobs EQUAL 0)
-      set(jobs 1)
-    endif()
+  if(DEEPGEN_COMPILE_JOBS)
+    _deepgen_check_counts(${target} DEEPGEN_COMPILE_JOBS "${DEEPGEN_COMPILE_JOBS}" 4096)
   endif()
-  _deepgen_check_counts(${target} DEEPGEN_COMPILE_JOBS "${jobs}" 4096)
-  _deepgen_check_counts(${target} DEEPGEN_GPU_JOBS "${DEEPGEN_GPU_JOBS}" 64)
+  if(DEEPGEN_GPU_JOBS)
+    _deepgen_check_counts(${target} DEEPGEN_GPU_JOBS "${DEEPGEN_GPU_JOBS}" 64)
+  endif()
   if(NOT DEEPGEN_MEASURE_SECONDS MATCHES "^([0-9]+(\\.[0-9]+)?)?$")
     _deepgen_fail(${target} DEEPGEN_MEASURE_SECONDS "${DEEPGEN_MEASURE_SECONDS}" "is not a number of seconds"
       "a decimal number, or empty")
   endif()
   _deepgen_find_tools(${target})
   set_property(GLOBAL PROPERTY DEEPGEN_SETUP TRUE)
-  # At the end of the project, after its own pools are known; a pool that is defined twice is an error of Ninja's.
-  cmake_language(EVAL CODE
-    "cmake_language(DEFER DIRECTORY [=[${CMAKE_SOURCE_DIR}]=] CALL _deepgen_define_pools ${jobs} ${DEEPGEN_GPU_JOBS})")
+  # At the end of the project, after its own pools and the GPUs are known; a pool that is defined twice is an error of
+  # Ninja's.
+  cmake_language(EVAL CODE "cmake_language(DEFER DIRECTORY [=[${CMAKE_SOURCE_DIR}]=] CALL _deepgen_define_pools)")
   _deepgen_codegen_edge()
 endfunction()
 

@@ -302,8 +302,6 @@ void Bench::complete(RaceOptions& options, double heat) {
   options.settle_seconds = 10 * heat;
 }
 
-FileLock lock(const Device& device) { return FileLock::of_host("deepgen-" + device.uuid); }
-
 Surroundings surroundings(const Device& device) {
   Surroundings s;
   run_worker(

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "base/device.h"
-#include "base/files.h"
 #include "base/kernel.h"
 #include "base/record.h"
 #include "measure/cuda_launch.h"
@@ -71,9 +70,6 @@ private:
   uint64_t seed_;
   std::unique_ptr<Open> open_;
 };
-
-/// To be held while anything runs on the device: all builds of all users of the host wait for each other.
-FileLock lock(const Device& device);
 
 /// Facts about the machine that only NVML tells, asked in a child process before anything is timed.
 struct Surroundings {

@@ -23,6 +23,10 @@ void add_measure_options(CLI::App& app, MeasureOptions& o) {
       ->envname("DEEPGEN_MEASURE_TIMEOUT")
       ->check(CLI::Range(0.05, 3600.0))
       ->capture_default_str();
+  app.add_option("--devices", o.devices,
+                 "GPUs that may be used, of those that CUDA_VISIBLE_DEVICES leaves: UUIDs, beginnings of them, or numbers,\n"
+                 "with commas between; default: all of the model of --device. A free one of them is taken")
+      ->envname("DEEPGEN_DEVICES");
   app.add_option("--seed", o.seed, "seed of the data, the order of rounds and the bootstrap")
       ->capture_default_str();
 }
@@ -32,16 +36,31 @@ struct DevicesCommand {
   bool list = false;
 };
 
+/// Whether the file is of this device, or of another one of its model: which of them was found first is no reason to
+/// measure again.
+bool describes(const std::string& path, Device device) {
+  if (device.is_cpu() || !device.present || !file_exists(path))
+    return false;
+  try {
+    const Device old = Device::read(path);
+    device.uuid = old.uuid;
+    return old == device;
+  } catch (const Error&) { // damaged, or of another version
+    return false;
+  }
+}
+
 void devices(const DevicesCommand& command) {
   if (command.list) {
     for (const std::string& line : list_devices())
       std::puts(line.c_str());
     return;
   }
-  const std::string text = find_device(command.arch).to_json().dump(1) + "\n";
+  const Device device = find_device(command.arch);
+  const std::string text = device.to_json().dump(1) + "\n";
   if (command.output.empty())
     std::fputs(text.c_str(), stdout);
-  else
+  else if (!describes(command.output, device))
     write_if_changed(command.output, text);
 }
 

@@ -5,6 +5,7 @@
 #include "measure/candidates.h"
 #include "measure/contest.h"
 #include "measure/cuda_bench.h"
+#include "measure/cuda_take.h"
 #include "measure/cuda_vendor.h"
 #include "measure/run.h"
 #include "measure/verify.h"
@@ -193,11 +194,12 @@ void note_company(int processes, RecordLog& log) {
       "shared: " + std::to_string(processes) + " other processes compute on the device";
 }
 
-RecordLog time_on_gpu(const Selection& selection, const Device& device, const PlayoffCommand& command,
+RecordLog time_on_gpu(const Selection& selection, const Device& model, const PlayoffCommand& command,
                       Progress& progress) {
   const Problem& problem = selection.finalists().front().file.problem;
   progress.live("waiting for the device and for compiles to end");
-  const FileLock lock = cuda::lock(device);
+  const cuda::Taken taken = cuda::take(model, command.options.devices);
+  const Device& device = taken.device;
   const Turn quiet = Turn::quiet_turn();
   cuda::Surroundings around = cuda::surroundings(device);
   cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed);

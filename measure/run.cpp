@@ -4,7 +4,7 @@
 #include "base/files.h"
 #include "measure/arms.h"
 #include "measure/cuda_bench.h"
-#include "measure/cuda_devices.h"
+#include "measure/cuda_take.h"
 #include "measure/cuda_verify_all.h"
 #include "measure/verify_all.h"
 
@@ -192,11 +192,12 @@ std::string summary(const std::vector<Candidate>& candidates, const std::string&
 
 void run(const RunCommand& command) {
   Round round(command);
-  std::optional<FileLock> gpu;
+  std::optional<cuda::Taken> gpu;
   cuda::Surroundings around;
   if (!round.device.is_cpu()) { // on a GPU, verifying would disturb others' timing
     round.progress.live("waiting for the device");
-    gpu.emplace(cuda::lock(round.device));
+    gpu.emplace(cuda::take(round.device, command.options.devices));
+    round.device = gpu->device;
     around = cuda::surroundings(round.device);
   }
   const double start = wall_seconds();

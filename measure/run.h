@@ -11,6 +11,7 @@ struct MeasureOptions {
   double seconds = 20;      ///< for everything but waiting for the machine
   double call_seconds = 10; ///< a call without an answer for longer hangs
   uint64_t seed = 1;
+  std::string devices;      ///< GPUs that may be used: see cuda::is_allowed()
   bool vendor = true; ///< playoff: time the vendor library too
 };
 

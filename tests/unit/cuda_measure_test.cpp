@@ -1,6 +1,7 @@
 // What measuring on CUDA devices decides without one.
 #include "base/files.h"
 #include "measure/cuda_bench.h"
+#include "measure/cuda_take.h"
 #include "measure/cuda_tolerance.h"
 #include "measure/cuda_values.h"
 #include "measure/cuda_vendor.h"
@@ -294,7 +295,7 @@ TEST(CudaBench, OneLockForAllUsersOfTheHost) {
   device.uuid = "GPU-test-" + std::to_string(getpid());
   const std::string path = "/tmp/deepgen-" + device.uuid;
   const mode_t old = umask(0077);
-  std::optional<FileLock> held = lock(device);
+  std::optional<FileLock> held = FileLock::of_host(lock_name(device));
   umask(old);
   struct stat info = {};
   ASSERT_EQ(stat(path.c_str(), &info), 0);
@@ -304,7 +305,8 @@ TEST(CudaBench, OneLockForAllUsersOfTheHost) {
   held.reset();
   EXPECT_EQ(flock(other, LOCK_EX | LOCK_NB), 0);
   close(other);
-  held.emplace(lock(device)); // a file that is there
+  held.emplace(FileLock::of_host(lock_name(device))); // a file that is there
+  EXPECT_FALSE(FileLock::try_of_host(lock_name(device)));
   held.reset();
   unlink(path.c_str());
 }

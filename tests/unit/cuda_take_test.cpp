@@ -1,0 +1,173 @@
+// Which of several GPUs is measured on.
+#include "base/error.h"
+#include "base/kernel.h"
+#include "base/plan.h"
+#include "base/record.h"
+#include "measure/cuda_take.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace deepgen::cuda {
+namespace {
+
+Device device(const std::string& name, const std::string& uuid) {
+  Device d = generic_gpu("sm_90");
+  d.name = name, d.uuid = uuid, d.present = true;
+  return d;
+}
+
+struct Nobody {};
+/// Throws Nobody instead of waiting.
+Taken try_take(const Device& model, const std::vector<Device>& attached, const std::string& allowed = "") {
+  return take(model, attached, allowed, [] { throw Nobody(); });
+}
+
+TEST(Take, EveryEdgeADeviceOfItsOwn) {
+  const std::string mine = "GPU-test-" + std::to_string(getpid()) + "-";
+  const std::vector<Device> attached = {device("H100", mine + "1"), device("H200", mine + "2"),
+                                        device("H100", mine + "3")};
+  Device model = attached[0];
+  model.arch = "sm_90a", model.uuid = "GPU-of-yesterday";
+  std::optional<Taken> first = try_take(model, attached), second = try_take(model, attached);
+  EXPECT_EQ(first->device.arch, "sm_90a");
+  EXPECT_NE(first->device.uuid, second->device.uuid);
+  for (const Taken* t : {&*first, &*second}) EXPECT_EQ(t->device.name, "H100");
+  EXPECT_THROW(try_take(model, attached), Nobody) << "an H200 is free, and of another model";
+  const std::string released = first->device.uuid;
+  first.reset();
+  EXPECT_EQ(try_take(model, attached).device.uuid, released);
+  EXPECT_EQ(try_take(attached[1], attached).device.uuid, mine + "2");
+  for (const Device& d : attached) unlink(("/tmp/" + lock_name(d)).c_str());
+}
+
+TEST(Take, OnlyWhatIsAllowed) {
+  const std::string mine = "GPU-" + std::to_string(getpid());
+  const std::vector<Device> attached = {device("H100", mine + "-a"), device("H100", mine + "-b")};
+  for (const std::string& allowed :
+       {std::string("1"), mine + "-b", mine.substr(4) + "-b", "7," + mine + "-b"})
+    EXPECT_EQ(try_take(attached[0], attached, allowed).device.uuid, mine + "-b") << allowed;
+  EXPECT_THROW(try_take(attached[0], attached, "2"), Error);
+  EXPECT_THROW(try_take(device("A100", ""), attached), Error);
+  EXPECT_THROW(try_take(attached[0], {}), Error);
+  for (const Device& d : attached) unlink(("/tmp/" + lock_name(d)).c_str());
+}
+
+/// deepgen-measure with a driver that has devices and runs nothing.
+class TakeCommand : public testing::Test {
+protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "take_" + std::to_string(getpid());
+    std::filesystem::create_directories(folder_);
+    setenv("LD_LIBRARY_PATH", FAKE_DRIVER_FOLDER, 1);
+    setenv("FAKE_CUDA_MACHINE", std::to_string(getpid()).c_str(), 1); // other processes run these tests, too
+    setenv("FAKE_CUDA_DEVICES", "9.0 H100;8.0 A100;9.0 H100", 1);
+    measure({"devices", "--arch", "sm_90a", "-o", folder_ + "/device.json"});
+    Plan plan;
+    plan.problem =
+        Problem::parse("gemm m=8 n=8 k=8 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4");
+    plan.arch = "sm_90a", plan.slots = {{{"simt", {}}, "default"}};
+    KernelFile kernel;
+    kernel.problem = plan.problem, kernel.arch = plan.arch, kernel.choice = plan.slots[0].choice;
+    kernel.status = "failed", kernel.detail = "made so";
+    write_atomically(folder_ + "/plan.json", plan.serialize());
+    write_atomically(folder_ + "/s00.dgk", kernel.serialize());
+  }
+  void TearDown() override {
+    std::filesystem::remove_all(folder_);
+    for (int i : {1, 2, 3}) unlink(("/tmp/" + name_of(i)).c_str());
+    for (const char* name : {"LD_LIBRARY_PATH", "FAKE_CUDA_MACHINE", "FAKE_CUDA_DEVICES", "DEEPGEN_DEVICES",
+                             "FAKE_NVML_PROCESSES"})
+      unsetenv(name);
+  }
+
+  static pid_t start(std::vector<std::string> words) {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    words.insert(words.begin(), DEEPGEN_MEASURE);
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  static int end_of(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  static int measure(const std::vector<std::string>& words) { return end_of(start(words)); }
+
+  pid_t start_run(const std::string& log) {
+    return start({"run", "--plan", folder_ + "/plan.json", "--kernels", folder_, "--slots", "1", "--device",
+                  folder_ + "/device.json", "-o", folder_ + "/" + log});
+  }
+  Json environment_of(const std::string& log) { return RecordLog::read(folder_ + "/" + log).environment; }
+  /// The last digit of the UUID that a run measured on.
+  std::string number(const std::string& log) {
+    return environment_of(log)["device"]["uuid"].get<std::string>().substr(39);
+  }
+  static std::string name_of(int number) {
+    char name[80];
+    std::snprintf(name, sizeof name, "deepgen-GPU-%08x-0000-0000-0000-00000000000%d", unsigned(getpid()),
+                  number);
+    return name;
+  }
+  static FileLock hold(int number) { return FileLock::of_host(name_of(number)); }
+
+  std::string folder_;
+};
+
+TEST_F(TakeCommand, AFreeDeviceOfTheModelOrNone) {
+  std::optional<FileLock> first = hold(1), third = hold(3);
+  const pid_t waiting = start_run("a.jsonl");
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(waitpid(waiting, nullptr, WNOHANG), 0) << "the second device is free, and of another model";
+  third.reset();
+  EXPECT_EQ(end_of(waiting), 0);
+  EXPECT_EQ(number("a.jsonl"), "3");
+  EXPECT_EQ(end_of(start_run("b.jsonl")), 0);
+  EXPECT_EQ(number("b.jsonl"), "3") << "the first one is still taken";
+  third.emplace(hold(3));
+  first.reset();
+  EXPECT_EQ(end_of(start_run("c.jsonl")), 0);
+  EXPECT_EQ(number("c.jsonl"), "1");
+}
+
+TEST_F(TakeCommand, RestrictionsHold) {
+  setenv("DEEPGEN_DEVICES", "2", 1);
+  EXPECT_EQ(end_of(start_run("a.jsonl")), 0);
+  EXPECT_EQ(number("a.jsonl"), "3");
+  setenv("DEEPGEN_DEVICES", "1", 1);
+  EXPECT_EQ(end_of(start_run("b.jsonl")), 1) << "that one is of another model";
+  EXPECT_FALSE(file_exists(folder_ + "/b.jsonl"));
+}
+
+TEST_F(TakeCommand, WhoElseComputesOnItIsRecorded) {
+  setenv("FAKE_NVML_PROCESSES", "2", 1);
+  EXPECT_EQ(end_of(start_run("a.jsonl")), 0);
+  EXPECT_EQ(environment_of("a.jsonl")["other_processes"], 2);
+  EXPECT_EQ(environment_of("a.jsonl")["driver"], "600.1");
+}
+
+TEST_F(TakeCommand, WhichOfThemWasFoundFirstIsNoReasonToMeasureAgain) {
+  const std::string path = folder_ + "/device.json", before = read_file(path);
+  Device other = Device::read(path);
+  EXPECT_EQ(other.uuid.substr(39), "1");
+  other.uuid = "GPU-another";
+  write_atomically(path, other.to_json().dump(1));
+  const std::string edited = read_file(path);
+  EXPECT_EQ(measure({"devices", "--arch", "sm_90a", "-o", path}), 0);
+  EXPECT_EQ(read_file(path), edited);
+  setenv("FAKE_CUDA_DEVICES", "9.0 H200", 1);
+  EXPECT_EQ(measure({"devices", "--arch", "sm_90a", "-o", path}), 0);
+  EXPECT_EQ(Device::read(path).name, "H200");
+}
+
+} // namespace
+} // namespace deepgen::cuda
