@@ -112,8 +112,7 @@ KernelFile compile_candidate(const Problem& problem, const std::string& arch, co
     kernels.add(problem, choice, "main");
     if (awkward) kernels.add(family.awkward(problem, choice.config), choice, "awkward");
     if (fallbacks)
-      for (const Config& config : family.fallbacks(problem, arch, choice.config))
-        kernels.add(problem, {choice.template_name, config}, "fallback");
+      for (const Choice& other : family.fallbacks(problem, arch, choice.config)) kernels.add(problem, other, "fallback");
     kernels.finish();
   } catch (const std::exception& e) {
     file.status = "failed", file.detail = e.what();

@@ -359,10 +359,10 @@ double CpuTile::cost(const Problem& p, const Device& device, const Config& confi
   return double(p.batch) * (tile_cycles(p, device, t) + memory_cycles(p, t)) / kHertz;
 }
 
-std::vector<Config> CpuTile::fallbacks(const Problem& p, const std::string&, const Config& config) const {
-  std::vector<Config> out;
-  if (at(config, kIsa) > 3) out.push_back(generic_config(p, 3));
-  if (at(config, kIsa) > 1) out.push_back(generic_config(p, 1));
+std::vector<Choice> CpuTile::fallbacks(const Problem& p, const std::string&, const Config& config) const {
+  std::vector<Choice> out;
+  if (at(config, kIsa) > 3) out.push_back({name(), generic_config(p, 3)});
+  if (at(config, kIsa) > 1) out.push_back({name(), generic_config(p, 1)});
   return out;
 }
 

@@ -278,7 +278,7 @@ double Gemv::cost(const Problem& p, const Device& device, const Config& config) 
          1e-9 * double(t.registers());
 }
 
-std::vector<Config> Gemv::fallbacks(const Problem& p, const std::string&, const Config& config) const {
+std::vector<Choice> Gemv::fallbacks(const Problem& p, const std::string&, const Config& config) const {
   const GemvTiling t(p, config);
   if (t.vec == t.size && !t.dependent && !t.mma) return {};
   const std::pair<const char*, int64_t> values[] = {
@@ -288,7 +288,7 @@ std::vector<Config> Gemv::fallbacks(const Problem& p, const std::string&, const 
       {kDependent, 0}};
   Config generic;
   for (const auto& [name, value] : values) generic.set(name, value);
-  return {generic};
+  return {{name(), generic}};
 }
 
 Problem Gemv::awkward(const Problem& p, const Config& config) const {

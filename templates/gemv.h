@@ -57,7 +57,7 @@ public:
   std::vector<Parameter> parameters(const Problem&, const Device&) const override;
   std::string why_illegal(const Problem&, const Device&, const Config&) const override;
   double cost(const Problem&, const Device&, const Config&) const override;
-  std::vector<Config> fallbacks(const Problem&, const std::string& arch, const Config&) const override;
+  std::vector<Choice> fallbacks(const Problem&, const std::string& arch, const Config&) const override;
   Problem awkward(const Problem&, const Config&) const override;
   Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
 };

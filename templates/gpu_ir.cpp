@@ -141,6 +141,7 @@ Value GpuIr::bit_xor(Value x, int64_t y) { return y == 0 ? x : bit_xor(x, c(x.ge
 Value GpuIr::shift_left(Value x, int64_t y) {
   return y == 0 ? x : Value(arith::ShLIOp::create(b, loc, x, c(x.getType(), y)));
 }
+Value GpuIr::shift_left(Value x, Value y) { return arith::ShLIOp::create(b, loc, x, y); }
 Value GpuIr::shift_right_bits(Value x, int64_t y) {
   return y == 0 ? x : Value(arith::ShRUIOp::create(b, loc, x, c(x.getType(), y)));
 }
@@ -153,6 +154,8 @@ Value GpuIr::at_least(Value x, int64_t y) {
 Value GpuIr::both(Value x, Value y) { return bit_and(x, y); }
 Value GpuIr::to_i64(Value x) { return x.getType() == i64 ? x : Value(arith::ExtUIOp::create(b, loc, i64, x)); }
 Value GpuIr::to_i32(Value x) { return x.getType() == i32 ? x : Value(arith::TruncIOp::create(b, loc, i32, x)); }
+
+Value GpuIr::to_i16(Value x) { return arith::TruncIOp::create(b, loc, i16, x); }
 
 Value GpuIr::offset(Value base, Value bytes) {
   return llvmd::GEPOp::create(b, loc, base.getType(), i8, base, mlir::ValueRange{bytes},
@@ -408,7 +411,7 @@ Value GpuIr::slice(Value x, int64_t first, int64_t count) {
   return pack(out);
 }
 
-Values GpuIr::rolled_loop(Value from, Value to, int64_t step, mlir::ValueRange carried, const Body& body) {
+Values GpuIr::rolled_loop(Value from, Value to, Value step, mlir::ValueRange carried, const Body& body) {
   Values out = loop(from, to, step, carried, body);
   // scf -> cf -> llvm keeps an attribute of this name on the loop's back edge.
   auto context = b.getContext();
@@ -419,6 +422,9 @@ Values GpuIr::rolled_loop(Value from, Value to, int64_t step, mlir::ValueRange c
   auto previous = std::prev(b.getInsertionPoint());
   previous->setAttr("loop_annotation", annotation);
   return out;
+}
+Values GpuIr::rolled_loop(Value from, Value to, int64_t step, mlir::ValueRange carried, const Body& body) {
+  return rolled_loop(from, to, constant_like(from, step), carried, body);
 }
 void GpuIr::rolled_loop(Value from, Value to, int64_t step, const std::function<void(Value)>& body) {
   rolled_loop(from, to, step, {}, [&](Value index, mlir::ValueRange) {

@@ -72,6 +72,7 @@ public:
   Value bit_xor(Value, Value);
   Value bit_xor(Value, int64_t);
   Value shift_left(Value, int64_t);
+  Value shift_left(Value, Value);
   Value shift_right_bits(Value, int64_t); ///< logical
   Value max(Value, Value);        ///< signed
   Value less(Value, Value);       ///< signed
@@ -80,6 +81,7 @@ public:
   Value both(Value, Value);       ///< of conditions
   Value to_i64(Value i32);        ///< of a non-negative value
   Value to_i32(Value i64);
+  Value to_i16(Value i32);        ///< the lower bits
 
   // Addresses.
   Value offset(Value pointer, Value bytes);   ///< bytes: i32 or i64, non-negative
@@ -132,6 +134,7 @@ public:
   Value slice(Value, int64_t first, int64_t count);
 
   /// A loop that LLVM leaves as it is: neither unrolled nor peeled (as scf.for through Ir::loop otherwise).
+  Values rolled_loop(Value from, Value to, Value step, mlir::ValueRange carried, const Body& body);
   Values rolled_loop(Value from, Value to, int64_t step, mlir::ValueRange carried, const Body& body);
   void rolled_loop(Value from, Value to, int64_t step, const std::function<void(Value)>& body);
 

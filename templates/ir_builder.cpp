@@ -142,9 +142,9 @@ Value Ir::is_not(Value x, double value) {
   return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, x, constant_like(x, value));
 }
 
-Values Ir::loop(Value from, Value to, int64_t step, mlir::ValueRange carried, const Body& body) {
+Values Ir::loop(Value from, Value to, Value step, mlir::ValueRange carried, const Body& body) {
   auto op =
-      scf::ForOp::create(b, loc, from, to, constant_like(from, step), carried,
+      scf::ForOp::create(b, loc, from, to, step, carried,
                          [&](mlir::OpBuilder& inner, mlir::Location, Value index, mlir::ValueRange values) {
                            mlir::OpBuilder outer = b;
                            b = inner;
@@ -153,6 +153,10 @@ Values Ir::loop(Value from, Value to, int64_t step, mlir::ValueRange carried, co
                            b = outer;
                          });
   return Values(op.getResults());
+}
+
+Values Ir::loop(Value from, Value to, int64_t step, mlir::ValueRange carried, const Body& body) {
+  return loop(from, to, constant_like(from, step), carried, body);
 }
 
 void Ir::loop(Value from, Value to, int64_t step, const std::function<void(Value)>& body) {

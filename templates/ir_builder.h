@@ -81,6 +81,7 @@ public:
 
   // Control flow.
   using Body = std::function<Values(Value index, mlir::ValueRange carried)>;
+  Values loop(Value from, Value to, Value step, mlir::ValueRange carried, const Body& body);
   Values loop(Value from, Value to, int64_t step, mlir::ValueRange carried, const Body& body);
   void loop(Value from, Value to, int64_t step, const std::function<void(Value)>& body);
   Values branch(Value condition, mlir::TypeRange types, const std::function<Values()>& yes,

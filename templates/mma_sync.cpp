@@ -285,7 +285,7 @@ bool MmaSync::dead_end(const Problem& p, const Device& device, const Config& con
   return false;
 }
 
-std::vector<Config> MmaSync::fallbacks(const Problem& p, const std::string&, const Config& config) const {
+std::vector<Choice> MmaSync::fallbacks(const Problem& p, const std::string&, const Config& config) const {
   if (at(config, kAlignA) == size_of(p.a) && at(config, kAlignB) == size_of(p.b) &&
       at(config, kAlignD) == size_of(p.d))
     return {};
@@ -295,7 +295,7 @@ std::vector<Config> MmaSync::fallbacks(const Problem& p, const std::string&, con
       size_of(p.a),   size_of(p.b), size_of(p.d)};
   Config generic;
   for (int i = 0; i < kParameters; ++i) generic.set(kNames[i], values[i]);
-  return {generic};
+  return {{name(), generic}};
 }
 
 Problem MmaSync::awkward(const Problem& p, const Config& config) const {

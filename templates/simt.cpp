@@ -210,13 +210,13 @@ double Simt::cost(const Problem& p, const Device& device, const Config& config) 
   return seconds * (1 + 0.002 * double(std::abs(t.stages - 3)) + 0.001 * double(t.blocks));
 }
 
-std::vector<Config> Simt::fallbacks(const Problem& p, const std::string&, const Config& config) const {
+std::vector<Choice> Simt::fallbacks(const Problem& p, const std::string&, const Config& config) const {
   const SimtTiling t(p, config);
   if (!t.wide) return {};
   Config narrow = config;
   narrow.set("wide", 0);
   if (t.dot) narrow.set("stages", 2), narrow.set("blocks", 1); // which converts in registers
-  return {narrow};
+  return {{name(), narrow}};
 }
 
 /// Odd multiples of what the problem's own sizes are multiples of, so that accesses are as wide.

@@ -52,9 +52,9 @@ public:
   }
   /// Estimated seconds of one call on one thread; ranks the space, so only the order matters.
   virtual double cost(const Problem&, const Device&, const Config&) const = 0;
-  /// Configs to link beside this one so that the library runs on lesser devices of the arch, best first.
-  /// and on operands less aligned than the config wants: the last one must take any that the types allow.
-  virtual std::vector<Config> fallbacks(const Problem&, const std::string& arch, const Config&) const {
+  /// What to link beside this config so that the library runs on lesser devices of the arch, and on operands less aligned
+  /// than the config wants, best first: the last one must take any that the types allow. May be of another template.
+  virtual std::vector<Choice> fallbacks(const Problem&, const std::string& arch, const Config&) const {
     (void)arch;
     return {};
   }

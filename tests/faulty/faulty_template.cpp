@@ -20,7 +20,7 @@ const Template& correct() {
 /// The SSE2 config that cpu_tile links as the last resort: right on every CPU.
 Config plain(const Problem& p) {
   Config level2 = Config::parse("isa=2 form=0 mr=1 nv=1 kc=1 ku=1 pack=0 mc=1 nc=1 loops=0 prefetch=0");
-  return correct().fallbacks(p, "cpu", level2).back();
+  return correct().fallbacks(p, "cpu", level2).back().config;
 }
 
 /// Adds 1 to the element of D at `row`.

@@ -1,0 +1,251 @@
+#include "templates/hopper_ws.h"
+
+#include "templates/gpu_epilogue.h"
+#include "templates/gpu_split_k.h"
+#include "templates/sizes.h"
+
+#include <algorithm>
+
+namespace deepgen {
+namespace {
+
+enum Index { kBm, kBn, kSlices, kStages, kConsumers, kPingpong, kSwap, kClusterM, kClusterN, kSplits, kGroup, kPdl, kAlignD, kParameters };
+constexpr const char* kNames[] = {"bm",        "bn",        "slices", "stages", "consumers", "pingpong", "swap",
+                                  "cluster_m", "cluster_n", "splits", "group",  "pdl",       "align_d"};
+
+constexpr int64_t kSliceBytes = 128;   ///< of K in one slice of a stage
+constexpr int64_t kMostSums = 208;     ///< registers of a thread: measured to fit without spills, by two warpgroups
+constexpr int64_t kAlignAB = 16;       ///< that TMA wants of bases, leading dimensions and strides
+
+int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
+
+int64_t dense_d(const Problem& p) { return dense_alignment(p.n, p.d); }
+
+/// The values that constraints look at; everything is known from the parameters up to the constraint's own.
+struct Point {
+  const Problem& p;
+  const Device& device;
+  const Config& config;
+  int64_t operator[](Index i) const { return at(config, i); }
+  int64_t m() const { return (*this)[kSwap] ? p.n : p.m; }
+  int64_t n() const { return (*this)[kSwap] ? p.m : p.n; }
+  int64_t m_tiles() const { return (*this)[kBm] / 64 / ((*this)[kPingpong] ? 1 : (*this)[kConsumers]); }
+  int64_t sums() const { return m_tiles() * (*this)[kBn] / 2; }
+  int64_t stage_bytes() const { return ((*this)[kBm] + (*this)[kBn]) * (*this)[kSlices] * kSliceBytes; }
+  int64_t tiles_k() const { return ceil_div(p.k, (*this)[kSlices] * kSliceBytes / size_of(p.a)); }
+  int64_t split_tiles() const { return ceil_div(tiles_k(), (*this)[kSplits]); }
+  int64_t tiles() const { return ceil_div(m(), (*this)[kBm]) * ceil_div(n(), (*this)[kBn]) * p.batch; }
+  bool left_k_major() const { return (*this)[kSwap] ? p.b_transposed() : !p.a_transposed(); }
+  bool right_k_major() const { return (*this)[kSwap] ? !p.a_transposed() : p.b_transposed(); }
+};
+
+/// One rule of the space: `broken` is checked as soon as the parameter `after` is known.
+struct Rule {
+  Index after;
+  bool (*broken)(const Point&);
+  std::string (*why)(const Point&);
+};
+
+const Rule kRules[] = {
+    {kBm, [](const Point& x) { return x[kBm] < 64 || x[kBm] % 64 != 0 || x[kBm] > 256; },
+     [](const Point& x) { return "bm=" + text(x[kBm]) + " is not 64, 128, 192 or 256"; }},
+    {kBn,
+     [](const Point& x) {
+       const int64_t unit = x.p.a == Type::i8 && x[kBn] > 32 ? 16 : 8;
+       return x[kBn] < 8 || x[kBn] > 256 || x[kBn] % unit != 0;
+     },
+     [](const Point& x) { return "wgmma has no n=" + text(x[kBn]) + " for these types"; }},
+    {kSlices, [](const Point& x) { return x[kSlices] < 1 || x[kSlices] > 4; },
+     [](const Point& x) { return "slices=" + text(x[kSlices]) + " is not 1 to 4"; }},
+    {kSlices, [](const Point& x) { return x[kSlices] > 1 && x.tiles_k() < 4; },
+     [](const Point&) { return std::string("slices pay for 4 tiles of K and more"); }},
+    {kSlices, [](const Point& x) { return x[kSlices] > 1 && x[kBm] + x[kBn] > 256; },
+     [](const Point&) { return std::string("slices pay for small tiles: bm + bn of at most 256"); }},
+    {kStages, [](const Point& x) { return x[kStages] < 2 || x[kStages] * x.stage_bytes() > x.device.shared_block; },
+     [](const Point& x) {
+       return "stages=" + text(x[kStages]) + " of (bm+bn)*slices*128=" + text(x.stage_bytes()) +
+              " bytes do not fit, or are less than 2: a block has " + text(x.device.shared_block) + " bytes of shared memory";
+     }},
+    {kStages, [](const Point& x) { return x[kStages] > 2 && x[kStages] > x.tiles_k() * 2; },
+     [](const Point& x) { return "stages=" + text(x[kStages]) + " exceeds the tiles of K of two tiles of D"; }},
+    {kConsumers, [](const Point& x) { return x[kConsumers] < 1 || x[kConsumers] > 3; },
+     [](const Point& x) { return "consumers=" + text(x[kConsumers]) + " is not 1, 2 or 3"; }},
+    {kPingpong, [](const Point& x) { return x[kPingpong] && x[kConsumers] != 2; },
+     [](const Point&) { return std::string("pingpong takes turns between two consumers"); }},
+    {kPingpong, [](const Point& x) { return !x[kPingpong] && x[kBm] % (64 * x[kConsumers]) != 0; },
+     [](const Point& x) { return "bm=" + text(x[kBm]) + " is not 64 rows for each of the consumers"; }},
+    {kPingpong,
+     [](const Point& x) { return x.sums() > (x[kConsumers] == 3 ? 96 : x[kConsumers] == 2 ? kMostSums : 192); },
+     [](const Point& x) { return text(x.sums()) + " sums in registers of a thread are too many beside " + text(x[kConsumers]) + " consumers"; }},
+    {kSwap,
+     [](const Point& x) {
+       return size_of(x.p.a) != 2 && !(x.left_k_major() && x.right_k_major());
+     },
+     [](const Point&) { return std::string("wgmma multiplies operands of these types along contiguous K only (layout nt)"); }},
+    {kSwap, [](const Point& x) { return !x.right_k_major() && x[kBn] % 64 != 0; },
+     [](const Point& x) { return "bn=" + text(x[kBn]) + " is not a multiple of 64 elements that lie side by side"; }},
+    {kSwap, [](const Point& x) { return x[kSwap] && x.p.m > 128; },
+     [](const Point&) { return std::string("swap pays for M of at most 128"); }},
+    {kSwap, [](const Point& x) { return x[kBm] > 64 && x[kBm] / 2 >= x.m(); },
+     [](const Point& x) { return "half of bm=" + text(x[kBm]) + " already covers " + (x[kSwap] ? "N" : "M"); }},
+    {kSwap,
+     [](const Point& x) { return x[kBn] > (x.right_k_major() ? 8 : 64) && x[kBn] - (x[kBn] > 64 ? 16 : 8) >= x.n(); },
+     [](const Point& x) { return "a smaller bn than " + text(x[kBn]) + " covers " + (x[kSwap] ? "M" : "N"); }},
+    {kSwap, [](const Point& x) { return !x[kSwap] && x[kBn] * size_of(x.p.d) % 16 != 0; },
+     [](const Point& x) { return "rows of bn=" + text(x[kBn]) + " elements of D are not multiples of 16 bytes"; }},
+    {kClusterM,
+     [](const Point& x) {
+       const int64_t unit = x.right_k_major() ? 8 : 64;
+       return x[kClusterM] < 1 || x[kBn] % (unit * x[kClusterM]) != 0 || ceil_div(x.m(), x[kBm]) < x[kClusterM];
+     },
+     [](const Point& x) { return "cluster_m=" + text(x[kClusterM]) + " blocks cannot share tiles of N, or there are fewer tiles along M"; }},
+    {kClusterN,
+     [](const Point& x) {
+       const int64_t unit = x.left_k_major() ? 8 : 64;
+       return x[kClusterN] < 1 || x[kBm] % (unit * x[kClusterN]) != 0 || ceil_div(x.n(), x[kBn]) < x[kClusterN];
+     },
+     [](const Point& x) { return "cluster_n=" + text(x[kClusterN]) + " blocks cannot share tiles of M, or there are fewer tiles along N"; }},
+    {kClusterN, [](const Point& x) { return x[kClusterM] * x[kClusterN] > 4; },
+     [](const Point&) { return std::string("clusters of more than 4 blocks do not fill the device"); }},
+    {kSplits,
+     [](const Point& x) {
+       return x[kSplits] < 1 || (x[kSplits] > 1 && (x.split_tiles() < 4 || x.tiles() * x[kSplits] > 2 * x.device.cores ||
+                                                    (x.split_tiles() - 1) * x[kSplits] >= x.tiles_k()));
+     },
+     [](const Point&) { return std::string("splits pay for fewer tiles than multiprocessors, and for 4 tiles of K each"); }},
+    {kSplits, [](const Point& x) { return x[kSplits] > 1 && x[kPingpong]; },
+     [](const Point&) { return std::string("pingpong overlaps one tile's end with the next: splits have none"); }},
+    {kSplits, [](const Point& x) { return x[kPingpong] && x.tiles() < 2 * x.device.cores / 3; },
+     [](const Point&) { return std::string("pingpong pays for more tiles than multiprocessors"); }},
+    {kGroup, [](const Point& x) { return x[kGroup] < 1 || (x[kGroup] > 1 && x[kGroup] / 2 >= ceil_div(x.m(), x[kBm] * x[kClusterM])); },
+     [](const Point& x) { return "half of group=" + text(x[kGroup]) + " already covers the rows of tiles"; }},
+    {kAlignD,
+     [](const Point& x) { return x[kAlignD] < size_of(x.p.d) || x[kAlignD] > 16 || (x[kAlignD] & (x[kAlignD] - 1)) || x[kAlignD] > dense_d(x.p); },
+     [](const Point& x) { return "align_d=" + text(x[kAlignD]) + ", but rows of D are aligned to " + text(dense_d(x.p)); }},
+    {kAlignD, [](const Point& x) { return HopperTiling(x.p, x.config).shared > x.device.shared_block; },
+     [](const Point& x) {
+       return text(HopperTiling(x.p, x.config).shared) + " bytes of shared memory, but a block has " +
+              text(x.device.shared_block);
+     }},
+};
+
+/// Boxes of D's rows whose parts fall into different banks: 128 bytes swizzled, or an odd number of 16 bytes.
+HopperStaging box_of(int64_t row_bytes, int64_t size, int64_t rows, bool whole_rows) {
+  HopperStaging s;
+  s.rows = rows;
+  const int64_t units = row_bytes / 16, odd = units / (units & -units);
+  s.row_bytes = row_bytes % 128 == 0 ? 128 : odd >= 5 ? odd * 16 : row_bytes % 64 == 0 ? 64 : odd == 3 ? 48 : row_bytes % 32 == 0 ? 32 : 16;
+  if (s.row_bytes <= 128 && (s.row_bytes & (s.row_bytes - 1)) == 0 && s.row_bytes > 16) s.swizzle = s.row_bytes;
+  s.columns = s.row_bytes / size;
+  s.boxes = whole_rows ? row_bytes / s.row_bytes : 1;
+  s.box_bytes = round_up(rows * s.row_bytes, s.swizzle ? 8 * s.swizzle : 128);
+  return s;
+}
+
+} // namespace
+
+HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share)
+    : name(std::move(name)), type(type), k_major(k_major), rows(rows), share(share), bytes(rows * kSliceBytes) {
+  if (k_major) {
+    box_columns = bk, box_rows = rows / share;
+  } else {
+    box_columns = kSliceBytes / size_of(type), box_rows = bk;
+    copies = rows / box_columns / share, slice_bytes = bk * kSliceBytes;
+  }
+}
+
+HopperTiling::HopperTiling(const Problem& p, const Config& c)
+    : bm(at(c, kBm)), bn(at(c, kBn)), slices(at(c, kSlices)), stages(at(c, kStages)), consumers(at(c, kConsumers)),
+      pingpong(at(c, kPingpong) != 0), swap(at(c, kSwap) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
+      splits(at(c, kSplits)), group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_d(at(c, kAlignD)),
+      bk_slice(kSliceBytes / size_of(p.a)), bk(slices * bk_slice), m(swap ? p.n : p.m), n(swap ? p.m : p.n),
+      warpgroup_rows(pingpong ? bm : bm / consumers), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
+      clusters_m(ceil_div(tiles_m, cluster_m)), clusters_n(ceil_div(tiles_n, cluster_n)), tiles_k(ceil_div(p.k, bk)),
+      split_tiles(ceil_div(tiles_k, splits)), threads(128 * (1 + consumers)) {
+  const HopperTile a("a", p.a, !p.a_transposed(), swap ? bn : bm, bk_slice, swap ? cluster_m : cluster_n);
+  const HopperTile b("b", p.b, p.b_transposed(), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m);
+  left = swap ? b : a, right = swap ? a : b;
+  stage_bytes = slices * (left.bytes + right.bytes);
+  // A warp stores 16 rows at once; with swap a warpgroup stores 64 columns.
+  staging = swap ? box_of(64 * size_of(p.d), size_of(p.d), bn, true) : box_of(bn * size_of(p.d), size_of(p.d), 16, false);
+  const int64_t passes = m_tiles() * (swap ? 1 : bn / staging.columns);
+  staging.buffers = std::min<int64_t>(2, passes);
+  staging_offset = stages * stage_bytes;
+  const int64_t owners = consumers * (swap ? 1 : 4);
+  barriers_offset = staging_offset + (split() ? 0 : owners * staging.buffers * staging.buffer_bytes());
+  shared = barriers_offset + 16 * stages;
+  if (consumers == 2) producer_registers = sums() > 128 ? 24 : 40, consumer_registers = sums() > 128 ? 240 : 232;
+  if (consumers == 3) producer_registers = 32, consumer_registers = 160;
+  mma = {left.type, right.type, p.accumulate, bn, m_tiles(), kSliceBytes};
+}
+
+std::string HopperWs::why_not(const Problem& p, const std::string& arch) const {
+  if (arch != "sm_90a") return "wgmma and TMA stores in this form are Hopper's: arch sm_90a";
+  if (p.a == Type::f32 || p.a == Type::f64) return "wgmma does not multiply " + to_string(p.a);
+  if (size_of(p.a) != 2 && p.layout != Layout::nt)
+    return "wgmma multiplies operands of these types along contiguous K only: layout nt";
+  for (auto [columns, type, name] : {std::tuple{p.a_columns(), p.a, "A"}, {p.b_columns(), p.b, "B"}})
+    if (dense_alignment(columns, type) < kAlignAB)
+      return "rows of " + std::string(name) + " are not aligned to the 16 bytes that TMA needs";
+  constexpr int64_t kMost = int64_t(1) << 30;
+  if (p.m > kMost || p.n > kMost || p.k > kMost) return "M, N or K exceeds 2^30";
+  if (ceil_div(p.m, 8) * ceil_div(p.n, 8) > kMost / p.batch) return "more than 2^30 tiles";
+  return "";
+}
+
+std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) const {
+  std::vector<int64_t> widths;
+  for (int64_t n = 8; n <= 256; n += n < 64 ? 8 : 16)
+    if (!(p.a == Type::i8 && n > 32 && n % 16)) widths.push_back(n);
+  return {{"bm", {64, 128, 192, 256}, "rows of a block's tile, of wgmma's M"},
+          {"bn", widths, "columns of a block's tile, of wgmma's N"},
+          {"slices", {1, 2}, "slices of 128 bytes of K in a stage"},
+          {"stages", {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16}, "of shared memory"},
+          {"consumers", {1, 2, 3}, "warpgroups that multiply"},
+          {"pingpong", {0, 1}, "0: consumers share a tile; 1: two consumers take turns with a tile each"},
+          {"swap", {0, 1}, "1: the transpose of D is computed, so that N lies along wgmma's M"},
+          {"cluster_m", {1, 2}, "blocks of a cluster along M, which share the tiles of the operand along N"},
+          {"cluster_n", {1, 2}, "blocks of a cluster along N, which share the tiles of the operand along M"},
+          {"splits", {1, 2, 3, 4, 5, 6, 8, 12, 16}, "blocks that share the sum over K of a tile of D"},
+          {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column"},
+          {"pdl", {0, 1}, "1: programmatic dependent launch"},
+          {"align_d", {dense_d(p)}, "bytes to which rows of D (and C, residual, multiplier) are aligned"}};
+}
+
+std::string HopperWs::why_illegal(const Problem& p, const Device& device, const Config& config) const {
+  const Point point{p, device, config};
+  for (const Rule& rule : kRules)
+    if (rule.broken(point)) return rule.why(point);
+  return "";
+}
+
+bool HopperWs::dead_end(const Problem& p, const Device& device, const Config& config, size_t assigned) const {
+  const Point point{p, device, config};
+  for (const Rule& rule : kRules)
+    if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
+  return false;
+}
+
+/// What TMA cannot address, mma.sync multiplies.
+std::vector<Choice> HopperWs::fallbacks(const Problem& p, const std::string& arch, const Config&) const {
+  Config aligned;
+  for (const char* name : {"align_a", "align_b", "align_d"}) aligned.set(name, kAlignAB);
+  return find_template("mma_sync").fallbacks(p, arch, aligned);
+}
+
+Problem HopperWs::awkward(const Problem& p, const Config& config) const {
+  const HopperTiling t(p, config);
+  const int64_t a = kAlignAB / size_of(p.a), b = kAlignAB / size_of(p.b), d = std::max<int64_t>(1, t.align_d / size_of(p.d));
+  const int64_t m_unit = p.a_transposed() ? a : 1, n_unit = std::max(d, p.b_transposed() ? 1 : b);
+  Problem small = p;
+  small.m = (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) + 3 * m_unit;
+  small.n = (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) + 3 * n_unit;
+  const int64_t k_unit = std::max<int64_t>(p.a_transposed() ? 1 : a, p.b_transposed() ? b : 1);
+  // Once around the ring of stages and a ragged tile at the end; many splits have less each.
+  const int64_t each = t.splits > 4 ? 2 : t.stages + 1, tiles = t.splits * each - (t.splits > 1);
+  small.k = (tiles - 1) * t.bk + (t.bk > 3 * k_unit ? 3 * k_unit : k_unit);
+  small.batch = p.batch > 1 ? 2 : 1;
+  return small;
+}
+
+} // namespace deepgen

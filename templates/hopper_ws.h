@@ -1,0 +1,90 @@
+// hopper_ws: GEMM on Hopper's warpgroup-wide tensor cores (sm_90a). One warpgroup produces: one of its threads fills a ring
+// of stages in shared memory by TMA. One to three warpgroups consume: they multiply stages by wgmma, straight from shared
+// memory, and store their sums through shared memory by TMA while the next tile is being filled. Blocks are persistent:
+// each walks over tiles of D, alone or in clusters that share their loads.
+#pragma once
+
+#include "templates/hopper_ir.h"
+#include "templates/template.h"
+
+namespace deepgen {
+
+/// One operand's tile in a stage: slices of 128 bytes along the dimension that is contiguous in memory.
+struct HopperTile {
+  HopperTile() = default;
+  HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share);
+
+  std::string name; ///< "a" or "b"
+  Type type = Type::bf16;
+  bool k_major = true;
+  int64_t rows = 0;       ///< along M or N
+  int64_t box_columns = 0, box_rows = 0; ///< of one copy
+  int64_t copies = 1;     ///< that one block of the cluster makes for 128 bytes of K (k_major) or 64 elements
+  int64_t share = 1;      ///< blocks of the cluster that load a part of it each, and send it to all of them
+  int64_t slice_bytes = 0; ///< from one 64 rows to the next, when not k_major
+  int64_t bytes = 0;      ///< of one slice of K
+
+  MatrixOperand operand(Value address) const { return {address, k_major, slice_bytes}; }
+  int64_t rows64_bytes() const { return k_major ? 64 * 128 : slice_bytes; } ///< from 64 rows to the next 64
+};
+
+/// How sums leave through shared memory: boxes of a few rows of D with up to 128 bytes each.
+struct HopperStaging {
+  int64_t columns = 0;     ///< of D in a box
+  int64_t rows = 0;        ///< of D in a box
+  int64_t boxes = 1;       ///< side by side in a buffer
+  int64_t row_bytes = 0;   ///< of a box
+  int64_t swizzle = 0;     ///< bytes, as in TensorMap
+  int64_t box_bytes = 0;
+  int64_t buffers = 2;     ///< for each warp (swapped: for each warpgroup)
+  int64_t buffer_bytes() const { return boxes * box_bytes; }
+};
+
+/// A config of hopper_ws with everything that follows from it for one problem. M and N are those of wgmma: with `swap` it
+/// computes the transpose of D, so that M counts columns of D and N its rows.
+struct HopperTiling {
+  HopperTiling(const Problem&, const Config&);
+
+  int64_t bm, bn, slices, stages, consumers;
+  bool pingpong, swap;
+  int64_t cluster_m, cluster_n, splits, group;
+  bool dependent;
+  int64_t align_d;
+
+  int64_t bk_slice, bk;   ///< elements of K in 128 bytes; in a stage
+  int64_t m, n;           ///< of wgmma
+  int64_t warpgroup_rows; ///< of M that one warpgroup has
+  int64_t tiles_m, tiles_n, clusters_m, clusters_n, tiles_k;
+  int64_t split_tiles;    ///< tiles of K of a split; some may have one less
+  HopperTile left, right; ///< wgmma's first operand, along M, and its second one, along N
+  int64_t stage_bytes;
+  HopperStaging staging;
+  int64_t staging_offset, barriers_offset, shared; ///< bytes
+  int64_t threads;
+  int64_t producer_registers = 0, consumer_registers = 0; ///< 0: as the block starts
+  WarpgroupMma mma;
+
+  int64_t cluster() const { return cluster_m * cluster_n; }
+  bool split() const { return splits > 1; }
+  bool stores_tiles() const { return align_d >= 16 && !split(); } ///< by TMA
+  int64_t m_tiles() const { return warpgroup_rows / 64; }
+  int64_t sums() const { return m_tiles() * bn / 2; } ///< registers of a thread
+  /// Tiles of clusters of all splits and batch entries.
+  int64_t work(const Problem& p) const { return clusters_m * clusters_n * splits * p.batch; }
+};
+
+class HopperWs : public Template {
+public:
+  std::string name() const override { return "hopper_ws"; }
+  int64_t revision() const override { return 1; }
+  std::string why_not(const Problem&, const std::string& arch) const override;
+  std::vector<Parameter> parameters(const Problem&, const Device&) const override;
+  std::string why_illegal(const Problem&, const Device&, const Config&) const override;
+  bool dead_end(const Problem&, const Device&, const Config&, size_t assigned) const override;
+  double cost(const Problem&, const Device&, const Config&) const override;
+  std::vector<Choice> fallbacks(const Problem&, const std::string& arch, const Config&) const override;
+  Problem awkward(const Problem&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
+};
+
+} // namespace deepgen

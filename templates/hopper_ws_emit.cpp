@@ -1,0 +1,301 @@
+#include "templates/hopper_ws.h"
+
+#include "templates/gpu_split_k.h"
+#include "templates/hopper_ws_store.h"
+#include "templates/sizes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace deepgen {
+namespace {
+
+/// One step of a block through the work of the grid. `entry` and `split` are null when there is one.
+struct Work {
+  Value m0, n0; ///< of the block's tile
+  Value entry, split;
+  Value k_first, k_count; ///< in tiles of K; split s has the tiles s, s + splits, ...
+};
+
+/// A position in the ring of stages: the stage, and the parity of its round.
+struct RingPlace {
+  Value stage, parity;
+};
+
+class HopperKernel {
+public:
+  HopperKernel(HopperIr& ir, const Problem& p, const HopperTiling& t, const GpuIr::Arguments& arguments)
+      : ir(ir), p(p), t(t), arguments(arguments) {}
+  void emit();
+
+private:
+  void start();
+  void produce();
+  void fill_stage(const Work&, Value k_tile, Value address, Value full);
+  void load(const HopperTile&, Value first, Value part, Value blocks, Value k, Value entry, Value to, Value full);
+  void consume();
+  Values accumulate(const Work&, Value consumer, RingPlace& place);
+  void release(Value stage, Value also);
+  void take_turn(Value consumer);
+  void pass_turn(Value consumer);
+
+  Work locate(Value index);
+  RingPlace next(RingPlace) const;
+  Value full_barrier(Value stage) const { return ir.add(barriers, ir.shift_left(stage, 3)); }
+  Value empty_barrier(Value stage) const { return ir.add(full_barrier(stage), 8 * t.stages); }
+  Value stage_address(Value stage) const { return ir.add(memory, ir.mul(stage, t.stage_bytes)); }
+
+  HopperIr& ir;
+  const Problem& p;
+  const HopperTiling& t;
+  const GpuIr::Arguments& arguments;
+  Value memory, barriers; ///< i32 addresses of shared memory
+  Value rank_m, rank_n;   ///< in the cluster; null without
+  Value cluster, clusters; ///< number of this one, and of all that run
+};
+
+void HopperKernel::start() {
+  memory = ir.address(ir.shared_memory()), barriers = ir.add(memory, t.barriers_offset);
+  const int64_t size = t.cluster();
+  if (size > 1) {
+    Value rank = ir.block_of_cluster();
+    if (t.cluster_m > 1) rank_m = ir.divide(rank, t.cluster_n);
+    if (t.cluster_n > 1) rank_n = ir.remainder(rank, t.cluster_n);
+  }
+  cluster = ir.divide(ir.block_x(), size), clusters = ir.divide(ir.grid_x(), size);
+  ir.branch(ir.less(ir.thread(), 1), [&] {
+    for (int64_t s = 0; s < t.stages; ++s) {
+      ir.barrier_init(full_barrier(ir.c(s)), 1);
+      ir.barrier_init(empty_barrier(ir.c(s)), (t.pingpong ? 1 : t.consumers) * size);
+    }
+    ir.fence_barrier_init();
+  });
+  ir.warp_barrier();
+  if (size > 1)
+    ir.cluster_arrive(), ir.cluster_wait();
+  else
+    ir.barrier();
+  if (t.dependent) ir.launch_dependents(), ir.wait_for_predecessor();
+}
+
+void HopperKernel::emit() {
+  start();
+  ir.branch(ir.less(ir.warpgroup(), 1), [&] { produce(); }, [&] { consume(); });
+  if (t.cluster() == 1) return;
+  // Nobody leaves while others may still write to its memory or tell its barriers.
+  ir.warp_barrier();
+  ir.cluster_arrive();
+  ir.cluster_wait();
+}
+
+/// Bands of `group` rows of tiles are visited column by column, so that what runs at a time shares rows and columns.
+/// Splits and batch entries follow each other.
+Work HopperKernel::locate(Value index) {
+  Work w;
+  const int64_t tiles = t.clusters_m * t.clusters_n;
+  Value tile = index;
+  if (t.splits * p.batch > 1) {
+    tile = ir.remainder(index, tiles);
+    Value rest = ir.divide(index, tiles);
+    if (t.split()) w.split = p.batch > 1 ? ir.remainder(rest, t.splits) : rest;
+    if (p.batch > 1) w.entry = ir.divide(rest, t.splits);
+  }
+  const int64_t group = std::min(t.group, t.clusters_m);
+  Value band = ir.divide(tile, group * t.clusters_n), inside = ir.remainder(tile, group * t.clusters_n);
+  Value height = ir.c(group), first = ir.mul(band, group);
+  if (t.clusters_m % group) height = ir.min(ir.sub(ir.c(t.clusters_m), first), height);
+  Value m = ir.mul(ir.add(first, ir.remainder(inside, height)), t.cluster_m);
+  Value n = ir.mul(ir.divide(inside, height), t.cluster_n);
+  if (rank_m) m = ir.add(m, rank_m);
+  if (rank_n) n = ir.add(n, rank_n);
+  w.m0 = ir.mul(m, t.bm), w.n0 = ir.mul(n, t.bn);
+  w.k_first = w.split ? w.split : ir.c(0), w.k_count = ir.c(t.split_tiles);
+  if (const int64_t longer = t.tiles_k % t.splits)
+    w.k_count = ir.select(ir.less(w.k_first, longer), w.k_count, ir.c(t.split_tiles - 1));
+  return w;
+}
+
+RingPlace HopperKernel::next(RingPlace at) const {
+  Value stage = ir.add(at.stage, 1), wraps = ir.equal(stage, ir.c(t.stages));
+  return {ir.select(wraps, ir.c(0), stage), ir.select(wraps, ir.bit_xor(at.parity, 1), at.parity)};
+}
+
+void HopperKernel::produce() {
+  if (t.producer_registers) ir.registers(false, t.producer_registers);
+  ir.branch(ir.less(ir.warp(), 1), [&] {
+    ir.branch(ir.elect(), [&] {
+      ir.rolled_loop(cluster, ir.c(t.work(p)), clusters, {ir.c(0), ir.c(0)}, [&](Value index, mlir::ValueRange ring) {
+        const Work w = locate(index);
+        return ir.rolled_loop(ir.c(0), w.k_count, 1, ring, [&](Value i, mlir::ValueRange at) {
+          const RingPlace place{at[0], at[1]};
+          Value full = full_barrier(place.stage);
+          ir.wait(empty_barrier(place.stage), ir.bit_xor(place.parity, 1));
+          ir.arrive_expecting(full, t.stage_bytes);
+          fill_stage(w, ir.add(w.k_first, ir.mul(i, t.splits)), stage_address(place.stage), full);
+          const RingPlace after = next(place);
+          return Values{after.stage, after.parity};
+        });
+      });
+    });
+  });
+}
+
+/// Each block of a cluster loads its part of what it shares with others, and sends it to them and itself.
+void HopperKernel::fill_stage(const Work& w, Value k_tile, Value to, Value full) {
+  auto mask = [&](bool left) -> Value {
+    // Blocks are numbered along N first. The left operand is shared by those of one m, the right one by those of one n.
+    if (left && t.cluster_n > 1) {
+      Value row = ir.c((1 << t.cluster_n) - 1);
+      return ir.to_i16(rank_m ? ir.shift_left(row, ir.mul(rank_m, t.cluster_n)) : row);
+    }
+    if (!left && t.cluster_m > 1) {
+      int64_t column = 0;
+      for (int64_t i = 0; i < t.cluster_m; ++i) column |= int64_t(1) << (i * t.cluster_n);
+      return ir.to_i16(rank_n ? ir.shift_left(ir.c(column), rank_n) : ir.c(column));
+    }
+    return nullptr;
+  };
+  Value left_blocks = mask(true), right_blocks = mask(false);
+  for (int64_t s = 0; s < t.slices; ++s) {
+    Value k = ir.add(ir.mul(k_tile, t.bk), s * t.bk_slice);
+    load(t.left, w.m0, rank_n, left_blocks, k, w.entry, ir.add(to, s * t.left.bytes), full);
+    load(t.right, w.n0, rank_m, right_blocks, k, w.entry, ir.add(to, t.slices * t.left.bytes + s * t.right.bytes), full);
+  }
+}
+
+void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value blocks, Value k, Value entry, Value to,
+                        Value full) {
+  const int64_t rows = tile.rows / tile.share, bytes = tile.bytes / tile.share;
+  if (tile.share > 1) first = ir.add(first, ir.mul(part, rows)), to = ir.add(to, ir.mul(part, bytes));
+  for (int64_t i = 0; i < tile.copies; ++i) {
+    Value along = ir.add(first, i * tile.box_columns); // several copies: columns of memory lie along M or N
+    Values at = tile.k_major ? Values{k, first} : Values{along, k};
+    if (p.batch > 1) at.push_back(entry);
+    ir.load_tile(arguments.at("map_" + tile.name), ir.add(to, i * tile.slice_bytes), full, at, blocks);
+  }
+}
+
+void HopperKernel::consume() {
+  if (t.consumer_registers) ir.registers(true, t.consumer_registers);
+  Value consumer = ir.sub(ir.warpgroup(), ir.c(1));
+  Value first = cluster, step = clusters, steps = ir.c(0);
+  if (t.pingpong) {
+    first = ir.add(cluster, ir.mul(consumer, clusters)), step = ir.add(clusters, clusters);
+    steps = ir.mul(consumer, t.tiles_k);
+    ir.branch(ir.equal(consumer, ir.c(1)), [&] { pass_turn(consumer); });
+  }
+  // Carried: the place in the ring, or with pingpong how many stages both consumers took before.
+  Values carried = t.pingpong ? Values{steps} : Values{ir.c(0), ir.c(0)};
+  ir.rolled_loop(first, ir.c(t.work(p)), step, carried, [&](Value index, mlir::ValueRange before) {
+    const Work w = locate(index);
+    RingPlace place;
+    if (t.pingpong) {
+      Value round = ir.divide(before[0], t.stages);
+      place = {ir.sub(before[0], ir.mul(round, t.stages)), ir.bit_and(round, 1)};
+    } else {
+      place = {before[0], before[1]};
+    }
+    const Values sums = accumulate(w, consumer, place);
+    Value m0 = t.pingpong ? w.m0 : ir.add(w.m0, ir.mul(consumer, t.warpgroup_rows));
+    HopperStore(ir, p, t, arguments, {memory, m0, w.n0, w.entry, w.split, consumer}, sums).emit();
+    return t.pingpong ? Values{ir.add(before[0], 2 * t.tiles_k)} : Values{place.stage, place.parity};
+  });
+}
+
+/// Only one consumer multiplies at a time, in turn: otherwise the second could wait for a phase that is two rounds away.
+void HopperKernel::take_turn(Value consumer) { ir.named_barrier(ir.add(consumer, 8), 256); }
+void HopperKernel::pass_turn(Value consumer) {
+  ir.branch(ir.equal(consumer, ir.c(0)), [&] { ir.named_barrier_arrive(9, 256); }, [&] { ir.named_barrier_arrive(8, 256); });
+}
+
+/// The main loop: the products of one stage are in flight while the next one's start; then the stage before is released.
+Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place) {
+  const int64_t rows_bytes = t.pingpong ? 0 : t.left.rows64_bytes() * t.m_tiles();
+  mlir::Type type = ir.memory_type(p.accumulate);
+  Values carried = {place.stage, place.parity, place.stage};
+  for (int64_t i = 0; i < t.sums(); ++i) carried.push_back(mlir::LLVM::UndefOp::create(ir.b, ir.loc, type));
+  if (t.pingpong) take_turn(consumer);
+  Values out = ir.rolled_loop(ir.c(0), w.k_count, 1, carried, [&](Value i, mlir::ValueRange before) {
+    const RingPlace at{before[0], before[1]};
+    Values sums(before.begin() + 3, before.end());
+    ir.wait(full_barrier(at.stage), at.parity);
+    Value stage = stage_address(at.stage);
+    for (int64_t s = 0; s < t.slices; ++s) {
+      Value left = ir.add(stage, s * t.left.bytes);
+      if (rows_bytes) left = ir.add(left, ir.mul(consumer, rows_bytes));
+      Value right = ir.add(stage, t.slices * t.left.bytes + s * t.right.bytes);
+      sums = ir.multiply_tiles(t.mma, t.left.operand(left), t.right.operand(right), t.left.rows64_bytes(),
+                               s == 0 ? i : ir.c(1), sums);
+    }
+    ir.wait_products(t.slices);
+    release(before[2], ir.at_least(i, 1));
+    const RingPlace after = next(at);
+    Values next_carried = {after.stage, after.parity, at.stage};
+    next_carried.append(sums);
+    return next_carried;
+  });
+  if (t.pingpong) pass_turn(consumer);
+  place = {out[0], out[1]};
+  Values sums = ir.finish_products(mlir::ValueRange(out).drop_front(3));
+  release(out[2], nullptr);
+  return sums;
+}
+
+/// Tells the producers of all blocks of the cluster that this warpgroup has read the stage; `also`: if this holds.
+void HopperKernel::release(Value stage, Value also) {
+  Value thread = ir.bit_and(ir.thread(), 127), chosen = ir.less(thread, t.cluster());
+  if (also) chosen = ir.both(chosen, also);
+  ir.branch(chosen, [&] {
+    if (t.cluster() > 1)
+      ir.arrive_at_block(empty_barrier(stage), thread);
+    else
+      ir.arrive(empty_barrier(stage));
+  });
+}
+
+/// Rows whose pitch is no multiple of 128 bytes straddle lines: wider promotion would fetch what nobody reads.
+int64_t promotion(int64_t columns, Type type) { return columns * size_of(type) % 128 == 0 ? 256 : 128; }
+
+void describe_maps(const Problem& p, const HopperTiling& t, Kernel& kernel) {
+  for (const HopperTile* tile : {&t.left, &t.right}) {
+    const int64_t columns = tile->name == "a" ? p.a_columns() : p.b_columns();
+    kernel.maps.push_back({tile->name, tile->box_columns, tile->box_rows, 128, promotion(columns, tile->type)});
+    kernel.args.push_back("map_" + tile->name);
+  }
+  if (!t.stores_tiles()) return;
+  kernel.maps.push_back({"d", t.staging.columns, t.staging.rows, t.staging.swizzle, 0});
+  kernel.args.push_back("map_d");
+}
+
+} // namespace
+
+Kernel HopperWs::emit(mlir::ModuleOp module, const Problem& p, const std::string&, const Config& config) const {
+  const HopperTiling t(p, config);
+  Kernel kernel;
+  kernel.problem = p;
+  kernel.target = "sm_90a";
+  kernel.args = gpu_arguments(p, t.split());
+  kernel.align_a = kernel.align_b = 16, kernel.align_d = t.align_d;
+  describe_maps(p, t, kernel);
+  HopperIr ir(module, kernel.target);
+  GpuEntry entry;
+  entry.name = kernel_symbol, entry.threads = t.threads, entry.cluster = {t.cluster(), 1, 1};
+  ir.kernel(entry, p, kernel.args,
+            [&](const GpuIr::Arguments& arguments) { HopperKernel(ir, p, t, arguments).emit(); });
+  Launch launch;
+  launch.entry = kernel_symbol;
+  launch.grid = {t.work(p) * t.cluster(), 1, 1};
+  launch.block = {t.threads, 1, 1};
+  launch.cluster = {t.cluster(), 1, 1};
+  launch.shared = t.shared;
+  launch.persistent = true;
+  launch.dependent = t.dependent;
+  kernel.launches.push_back(launch);
+  if (t.split()) {
+    const GpuSplitK split(p, t.splits);
+    kernel.workspace = split.workspace();
+    kernel.launches.push_back(split.emit_reduce(ir, kernel.args, t.align_d));
+  }
+  return kernel;
+}
+
+} // namespace deepgen

@@ -1,0 +1,177 @@
+#include "templates/hopper_ws_store.h"
+
+#include "templates/gpu_split_k.h"
+#include "templates/sizes.h"
+
+#include <numeric>
+
+namespace deepgen {
+
+HopperStore::HopperStore(HopperIr& ir, const Problem& p, const HopperTiling& t, const GpuIr::Arguments& arguments,
+                         const HopperPlace& at, mlir::ValueRange sums)
+    : ir(ir), p(p), t(t), arguments(arguments), at(at), sums(sums),
+      bounds{p.m % (t.swap ? t.bn : t.bm) != 0, p.n % (t.swap ? t.bm : t.bn) != 0}, lane(ir.lane()),
+      warp(ir.bit_and(ir.warp(), 3)), leader(ir.less(t.swap ? ir.bit_and(ir.thread(), 127) : lane, 1)),
+      epilogue(ir, p, arguments, at.entry, t.align_d) {}
+
+Values HopperStore::group(int64_t m_tile, int64_t column8) const {
+  const size_t first = size_t(m_tile * t.bn / 2 + column8 * 4);
+  return {sums[first], sums[first + 1], sums[first + 2], sums[first + 3]};
+}
+
+/// Fragments in the order of group(): without swap two for each 8 columns, otherwise four of one element.
+std::vector<Fragment> HopperStore::fragments(int64_t m_tile, int64_t first8, int64_t count8) const {
+  Value g = ir.shift_right_bits(lane, 2), pair = ir.shift_left(ir.bit_and(lane, 3), 1);
+  Value m_low = ir.add(ir.add(at.m0, ir.add(ir.mul(warp, 16), g)), 64 * m_tile), m_high = ir.add(m_low, 8);
+  std::vector<Fragment> out;
+  for (int64_t j = first8; j < first8 + count8; ++j) {
+    Value n = ir.add(ir.add(at.n0, pair), 8 * j), next = t.swap ? ir.add(n, 1) : Value();
+    const Values s = group(m_tile, j);
+    if (t.swap) {
+      out.push_back({n, m_low, {s[0]}});
+      out.push_back({next, m_low, {s[1]}});
+      out.push_back({n, m_high, {s[2]}});
+      out.push_back({next, m_high, {s[3]}});
+    } else {
+      out.push_back({m_low, n, {s[0], s[1]}});
+      out.push_back({m_high, n, {s[2], s[3]}});
+    }
+  }
+  return out;
+}
+
+void HopperStore::emit() {
+  if (t.split()) return store_partial_sums();
+  const int64_t all = t.bn / 8, together = t.swap ? all : t.staging.columns / 8;
+  const int64_t passes = t.m_tiles() * (all / together);
+  for (int64_t pass = 0; pass < passes; ++pass)
+    store_pass(pass / (all / together), pass % (all / together) * together, together, pass);
+}
+
+void HopperStore::store_partial_sums() {
+  const GpuSplitK split(p, t.splits);
+  for (int64_t m_tile = 0; m_tile < t.m_tiles(); ++m_tile)
+    for (int64_t j = 0; j < t.bn / 8; j += 2)
+      split.store(ir, arguments, at.split, at.entry, fragments(m_tile, j, std::min<int64_t>(2, t.bn / 8 - j)), bounds);
+}
+
+/// Through one buffer: a warp's 16 rows of D (a warpgroup's 64 columns when swapped).
+void HopperStore::store_pass(int64_t m_tile, int64_t first8, int64_t count8, int64_t pass) {
+  const std::vector<Fragment> parts = fragments(m_tile, first8, count8);
+  Values elements;
+  // A few at a time: operands of the epilogue that are loaded together take registers.
+  const size_t each = GpuEpilogue::reads_matrices(p) ? 8 : 16;
+  for (size_t i = 0; i < parts.size(); i += each)
+    elements.append(epilogue.results(llvm::ArrayRef(parts).slice(i, std::min(each, parts.size() - i)), bounds));
+  Value owner = t.swap ? at.consumer : ir.add(ir.mul(at.consumer, 4), warp);
+  const int64_t buffers = t.staging.buffers, buffer = pass % buffers;
+  Value to = ir.add(ir.add(at.memory, t.staging_offset + buffer * t.staging.buffer_bytes()),
+                    ir.mul(owner, buffers * t.staging.buffer_bytes()));
+  // The last pass of the tile before may have used this buffer, where they are odd in number.
+  const int64_t in_flight = pass == 0 ? 0 : buffers - 1;
+  if (t.stores_tiles()) ir.branch(leader, [&] { ir.wait_stores_read(in_flight); });
+  synchronize();
+  stage(to, elements, count8);
+  if (t.stores_tiles()) ir.fence_async();
+  synchronize();
+  Value m = ir.add(at.m0, 64 * m_tile), n = ir.add(at.n0, 8 * first8);
+  Value row = t.swap ? n : ir.add(m, ir.mul(warp, 16)), column = t.swap ? m : n;
+  if (t.stores_tiles())
+    copy_tile(to, row, column);
+  else
+    copy_rows(to, row, column);
+}
+
+void HopperStore::synchronize() const {
+  if (t.swap)
+    ir.named_barrier(ir.add(at.consumer, 1), 128);
+  else
+    ir.warp_barrier();
+}
+
+Value HopperStore::staged(Value buffer, Value row, Value byte) const {
+  const int64_t width = t.staging.row_bytes;
+  Value box, in_row = byte;
+  if (t.staging.boxes > 1) box = ir.divide(byte, width), in_row = ir.remainder(byte, width);
+  Value unit = ir.shift_right_bits(in_row, 4);
+  // The address's bits 4.. are combined with its bits 7..: the units of a row with the row's number.
+  if (t.staging.swizzle == 128) unit = ir.bit_xor(unit, ir.bit_and(row, 7));
+  if (t.staging.swizzle == 64) unit = ir.bit_xor(unit, ir.bit_and(ir.shift_right_bits(row, 1), 3));
+  if (t.staging.swizzle == 32) unit = ir.bit_xor(unit, ir.bit_and(ir.shift_right_bits(row, 2), 1));
+  Value offset = ir.add(ir.mul(row, width), ir.add(ir.shift_left(unit, 4), ir.bit_and(in_row, 15)));
+  if (box) offset = ir.add(offset, ir.mul(box, t.staging.box_bytes));
+  return ir.add(buffer, offset);
+}
+
+void HopperStore::stage(Value buffer, mlir::ValueRange elements, int64_t count8) const {
+  if (size_of(p.d) != 2) return stage_elements(buffer, elements, count8);
+  Values words;
+  for (size_t i = 0; i < elements.size(); ++i)
+    if (!t.swap)
+      words.push_back(ir.bitcast(ir.i32, elements[i]));
+    else if (i % 2)
+      words.push_back(ir.bitcast(ir.i32, ir.pack({elements[i - 1], elements[i]})));
+  stage_matrices(buffer, words, count8);
+}
+
+/// 16-bit elements: each instruction takes 16 columns of wgmma's N of 16 rows of its M.
+void HopperStore::stage_matrices(Value buffer, mlir::ValueRange words, int64_t count8) const {
+  Value low = ir.bit_and(lane, 7), eight = ir.bit_and(ir.shift_right_bits(lane, 3), 1), sixteen = ir.shift_right_bits(lane, 4);
+  for (int64_t j = 0; j < count8; j += 2) {
+    const bool pair = j + 1 < count8;
+    // The lanes' addresses are those of the rows of the matrices: low rows, high rows, then the next 8 columns.
+    Value row = t.swap ? ir.add(ir.add(low, ir.shift_left(sixteen, 3)), 8 * j) : ir.add(low, ir.shift_left(eight, 3));
+    Value byte = t.swap ? ir.add(ir.mul(warp, 32), ir.shift_left(eight, 4)) : ir.add(ir.shift_left(sixteen, 4), 16 * j);
+    // Of the two matrices, lanes 16 to 31 do not count, but their addresses should exist.
+    if (!pair) {
+      if (t.swap)
+        row = ir.add(low, 8 * j);
+      else
+        byte = ir.c(16 * j);
+    }
+    ir.store_matrix(staged(buffer, row, byte), words.slice(size_t(2 * j), pair ? 4 : 2), t.swap);
+  }
+}
+
+void HopperStore::stage_elements(Value buffer, mlir::ValueRange elements, int64_t count8) const {
+  const int64_t size = size_of(p.d);
+  Value g = ir.shift_right_bits(lane, 2), pair = ir.shift_left(ir.bit_and(lane, 3), 1);
+  for (int64_t j = 0; j < count8; ++j)
+    for (int64_t half = 0; half < 2; ++half)
+      if (!t.swap) {
+        Value to = staged(buffer, ir.add(g, 8 * half), ir.mul(ir.add(pair, 8 * j), size));
+        ir.store(elements[size_t(2 * j + half)], ir.pointer_to(to), 2 * size);
+      } else {
+        Value byte = ir.mul(ir.add(ir.add(ir.mul(warp, 16), g), 8 * half), size);
+        for (int64_t i = 0; i < 2; ++i) {
+          Value to = staged(buffer, ir.add(pair, 8 * j + i), byte);
+          ir.store(elements[size_t(4 * j + 2 * half + i)], ir.pointer_to(to), size);
+        }
+      }
+}
+
+void HopperStore::copy_tile(Value buffer, Value row, Value column) {
+  ir.branch(leader, [&] {
+    for (int64_t box = 0; box < t.staging.boxes; ++box) {
+      Values to = {ir.add(column, box * t.staging.columns), row};
+      if (p.batch > 1) to.push_back(at.entry);
+      ir.store_tile(arguments.at("map_d"), ir.add(buffer, box * t.staging.box_bytes), to);
+    }
+    ir.commit_stores();
+  });
+}
+
+/// Rows that TMA cannot address: by the threads that staged them.
+void HopperStore::copy_rows(Value buffer, Value row, Value column) {
+  const int64_t size = size_of(p.d), in_all = t.staging.boxes * t.staging.row_bytes, threads = t.swap ? 128 : 32;
+  const int64_t chunk = std::gcd<int64_t>(16, t.align_d), in_row = in_all / chunk, total = t.staging.rows * in_row;
+  mlir::Type type = ir.lanes(chunk / size, ir.memory_type(p.d));
+  Value first = t.swap ? ir.bit_and(ir.thread(), 127) : lane;
+  ir.rolled_loop(first, ir.c(total), threads, [&](Value index) {
+    Value line = ir.divide(index, in_row), byte = ir.mul(ir.remainder(index, in_row), chunk);
+    Value element = ir.load(type, ir.pointer_to(staged(buffer, line, byte)), chunk);
+    epilogue.write(ir.add(row, line), ir.add(column, ir.divide(byte, size)), element, bounds);
+  });
+}
+
+} // namespace deepgen

@@ -1,0 +1,49 @@
+// From the sums of a warpgroup to D, or to the workspace of split-K.
+#pragma once
+
+#include "templates/gpu_epilogue.h"
+#include "templates/hopper_ws.h"
+
+namespace deepgen {
+
+/// A tile of D of one warpgroup. `entry` and `split` are null when there is one.
+struct HopperPlace {
+  Value memory;     ///< i32: of the block
+  Value m0, n0;     ///< of the warpgroup's tile
+  Value entry, split;
+  Value consumer;   ///< number of the warpgroup among the consumers
+};
+
+class HopperStore {
+public:
+  HopperStore(HopperIr&, const Problem&, const HopperTiling&, const GpuIr::Arguments&, const HopperPlace&,
+              mlir::ValueRange sums);
+  void emit();
+
+private:
+  /// Sums of 8 columns of wgmma's N, as one thread has them: (row, column), (row, column + 1), and 8 rows below.
+  Values group(int64_t m_tile, int64_t column8) const;
+  std::vector<Fragment> fragments(int64_t m_tile, int64_t first8, int64_t count8) const;
+  void store_partial_sums();
+  void store_pass(int64_t m_tile, int64_t first8, int64_t count8, int64_t pass);
+  void stage(Value buffer, mlir::ValueRange elements, int64_t count8) const;
+  void stage_matrices(Value buffer, mlir::ValueRange words, int64_t count8) const;
+  void stage_elements(Value buffer, mlir::ValueRange elements, int64_t count8) const;
+  /// Where byte `byte` (i32) of a row of a buffer is: boxes follow each other.
+  Value staged(Value buffer, Value row, Value byte) const;
+  void copy_tile(Value buffer, Value row, Value column);
+  void copy_rows(Value buffer, Value row, Value column);
+  void synchronize() const;
+
+  HopperIr& ir;
+  const Problem& p;
+  const HopperTiling& t;
+  const GpuIr::Arguments& arguments;
+  const HopperPlace at;
+  const Values sums;
+  const Bounds bounds;
+  Value lane, warp, leader; ///< in the warpgroup; leader: i1, the thread that issues copies
+  GpuEpilogue epilogue;
+};
+
+} // namespace deepgen
