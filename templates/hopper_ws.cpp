@@ -15,6 +15,7 @@ constexpr const char* kNames[] = {"bm",        "bn",        "slices", "stages", 
 
 constexpr int64_t kSliceBytes = 128;   ///< of K in one slice of a stage
 constexpr int64_t kMostSums = 208;     ///< registers of a thread: measured to fit without spills, by two warpgroups
+constexpr int64_t kSharedBlock = 232448; ///< bytes that a block of sm_90 may have
 constexpr int64_t kAlignAB = 16;       ///< that TMA wants of bases, leading dimensions and strides
 
 int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
@@ -169,10 +170,10 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
   // A warp stores 16 rows at once; with swap a warpgroup stores 64 columns.
   staging = swap ? box_of(64 * size_of(p.d), size_of(p.d), bn, true) : box_of(bn * size_of(p.d), size_of(p.d), 16, false);
   const int64_t passes = m_tiles() * (swap ? 1 : bn / staging.columns);
-  staging.buffers = std::min<int64_t>(2, passes);
+  const int64_t buffer_bytes = consumers * (swap ? 1 : 4) * staging.buffer_bytes();
   staging_offset = stages * stage_bytes;
-  const int64_t owners = consumers * (swap ? 1 : 4);
-  barriers_offset = staging_offset + (split() ? 0 : owners * staging.buffers * staging.buffer_bytes());
+  staging.buffers = passes > 1 && staging_offset + 2 * buffer_bytes + 16 * stages <= kSharedBlock ? 2 : 1;
+  barriers_offset = staging_offset + (split() ? 0 : staging.buffers * buffer_bytes);
   shared = barriers_offset + 16 * stages;
   if (consumers == 2) producer_registers = sums() > 128 ? 24 : 40, consumer_registers = sums() > 128 ? 240 : 232;
   if (consumers == 3) producer_registers = 32, consumer_registers = 160;

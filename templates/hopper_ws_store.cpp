@@ -43,9 +43,8 @@ std::vector<Fragment> HopperStore::fragments(int64_t m_tile, int64_t first8, int
 void HopperStore::emit() {
   if (t.split()) return store_partial_sums();
   const int64_t all = t.bn / 8, together = t.swap ? all : t.staging.columns / 8;
-  const int64_t passes = t.m_tiles() * (all / together);
-  for (int64_t pass = 0; pass < passes; ++pass)
-    store_pass(pass / (all / together), pass % (all / together) * together, together, pass);
+  for (int64_t pass = 0; pass < t.m_tiles() * (all / together); ++pass)
+    store_pass(pass % t.m_tiles(), pass / t.m_tiles() * together, together, pass);
 }
 
 void HopperStore::store_partial_sums() {
@@ -57,12 +56,6 @@ void HopperStore::store_partial_sums() {
 
 /// Through one buffer: a warp's 16 rows of D (a warpgroup's 64 columns when swapped).
 void HopperStore::store_pass(int64_t m_tile, int64_t first8, int64_t count8, int64_t pass) {
-  const std::vector<Fragment> parts = fragments(m_tile, first8, count8);
-  Values elements;
-  // A few at a time: operands of the epilogue that are loaded together take registers.
-  const size_t each = GpuEpilogue::reads_matrices(p) ? 8 : 16;
-  for (size_t i = 0; i < parts.size(); i += each)
-    elements.append(epilogue.results(llvm::ArrayRef(parts).slice(i, std::min(each, parts.size() - i)), bounds));
   Value owner = t.swap ? at.consumer : ir.add(ir.mul(at.consumer, 4), warp);
   const int64_t buffers = t.staging.buffers, buffer = pass % buffers;
   Value to = ir.add(ir.add(at.memory, t.staging_offset + buffer * t.staging.buffer_bytes()),
@@ -71,7 +64,12 @@ void HopperStore::store_pass(int64_t m_tile, int64_t first8, int64_t count8, int
   const int64_t in_flight = pass == 0 ? 0 : buffers - 1;
   if (t.stores_tiles()) ir.branch(leader, [&] { ir.wait_stores_read(in_flight); });
   synchronize();
-  stage(to, elements, count8);
+  // A few at a time: what the epilogue needs beside the sums takes registers.
+  const int64_t each = t.sums() > 128 ? 2 : 4;
+  for (int64_t j = 0; j < count8; j += each) {
+    const int64_t count = std::min(each, count8 - j);
+    stage(to, epilogue.results(fragments(m_tile, first8 + j, count), bounds), j, count);
+  }
   if (t.stores_tiles()) ir.fence_async();
   synchronize();
   Value m = ir.add(at.m0, 64 * m_tile), n = ir.add(at.n0, 8 * first8);
@@ -103,48 +101,48 @@ Value HopperStore::staged(Value buffer, Value row, Value byte) const {
   return ir.add(buffer, offset);
 }
 
-void HopperStore::stage(Value buffer, mlir::ValueRange elements, int64_t count8) const {
-  if (size_of(p.d) != 2) return stage_elements(buffer, elements, count8);
+void HopperStore::stage(Value buffer, mlir::ValueRange elements, int64_t first8, int64_t count8) const {
+  if (size_of(p.d) != 2) return stage_elements(buffer, elements, first8, count8);
   Values words;
   for (size_t i = 0; i < elements.size(); ++i)
     if (!t.swap)
       words.push_back(ir.bitcast(ir.i32, elements[i]));
     else if (i % 2)
       words.push_back(ir.bitcast(ir.i32, ir.pack({elements[i - 1], elements[i]})));
-  stage_matrices(buffer, words, count8);
+  stage_matrices(buffer, words, first8, count8);
 }
 
 /// 16-bit elements: each instruction takes 16 columns of wgmma's N of 16 rows of its M.
-void HopperStore::stage_matrices(Value buffer, mlir::ValueRange words, int64_t count8) const {
+void HopperStore::stage_matrices(Value buffer, mlir::ValueRange words, int64_t first8, int64_t count8) const {
   Value low = ir.bit_and(lane, 7), eight = ir.bit_and(ir.shift_right_bits(lane, 3), 1), sixteen = ir.shift_right_bits(lane, 4);
   for (int64_t j = 0; j < count8; j += 2) {
     const bool pair = j + 1 < count8;
     // The lanes' addresses are those of the rows of the matrices: low rows, high rows, then the next 8 columns.
-    Value row = t.swap ? ir.add(ir.add(low, ir.shift_left(sixteen, 3)), 8 * j) : ir.add(low, ir.shift_left(eight, 3));
-    Value byte = t.swap ? ir.add(ir.mul(warp, 32), ir.shift_left(eight, 4)) : ir.add(ir.shift_left(sixteen, 4), 16 * j);
+    Value row = t.swap ? ir.add(ir.add(low, ir.shift_left(sixteen, 3)), 8 * (first8 + j)) : ir.add(low, ir.shift_left(eight, 3));
+    Value byte = t.swap ? ir.add(ir.mul(warp, 32), ir.shift_left(eight, 4)) : ir.add(ir.shift_left(sixteen, 4), 16 * (first8 + j));
     // Of the two matrices, lanes 16 to 31 do not count, but their addresses should exist.
     if (!pair) {
       if (t.swap)
-        row = ir.add(low, 8 * j);
+        row = ir.add(low, 8 * (first8 + j));
       else
-        byte = ir.c(16 * j);
+        byte = ir.c(16 * (first8 + j));
     }
     ir.store_matrix(staged(buffer, row, byte), words.slice(size_t(2 * j), pair ? 4 : 2), t.swap);
   }
 }
 
-void HopperStore::stage_elements(Value buffer, mlir::ValueRange elements, int64_t count8) const {
+void HopperStore::stage_elements(Value buffer, mlir::ValueRange elements, int64_t first8, int64_t count8) const {
   const int64_t size = size_of(p.d);
   Value g = ir.shift_right_bits(lane, 2), pair = ir.shift_left(ir.bit_and(lane, 3), 1);
   for (int64_t j = 0; j < count8; ++j)
     for (int64_t half = 0; half < 2; ++half)
       if (!t.swap) {
-        Value to = staged(buffer, ir.add(g, 8 * half), ir.mul(ir.add(pair, 8 * j), size));
+        Value to = staged(buffer, ir.add(g, 8 * half), ir.mul(ir.add(pair, 8 * (first8 + j)), size));
         ir.store(elements[size_t(2 * j + half)], ir.pointer_to(to), 2 * size);
       } else {
         Value byte = ir.mul(ir.add(ir.add(ir.mul(warp, 16), g), 8 * half), size);
         for (int64_t i = 0; i < 2; ++i) {
-          Value to = staged(buffer, ir.add(pair, 8 * j + i), byte);
+          Value to = staged(buffer, ir.add(pair, 8 * (first8 + j) + i), byte);
           ir.store(elements[size_t(4 * j + 2 * half + i)], ir.pointer_to(to), size);
         }
       }

@@ -26,9 +26,10 @@ private:
   std::vector<Fragment> fragments(int64_t m_tile, int64_t first8, int64_t count8) const;
   void store_partial_sums();
   void store_pass(int64_t m_tile, int64_t first8, int64_t count8, int64_t pass);
-  void stage(Value buffer, mlir::ValueRange elements, int64_t count8) const;
-  void stage_matrices(Value buffer, mlir::ValueRange words, int64_t count8) const;
-  void stage_elements(Value buffer, mlir::ValueRange elements, int64_t count8) const;
+  /// Writes D's elements of `count8` times 8 columns of wgmma's N, from `first8` times 8 of the buffer on.
+  void stage(Value buffer, mlir::ValueRange elements, int64_t first8, int64_t count8) const;
+  void stage_matrices(Value buffer, mlir::ValueRange words, int64_t first8, int64_t count8) const;
+  void stage_elements(Value buffer, mlir::ValueRange elements, int64_t first8, int64_t count8) const;
   /// Where byte `byte` (i32) of a row of a buffer is: boxes follow each other.
   Value staged(Value buffer, Value row, Value byte) const;
   void copy_tile(Value buffer, Value row, Value column);
