@@ -40,13 +40,13 @@ Launch launch_from_json(const Json& json, const std::string& where) {
 }
 
 Json map_json(const TensorMap& m) {
-  return {{"operand", m.operand}, {"box", {m.box_columns, m.box_rows}}, {"swizzle", m.swizzle}, {"promotion", m.promotion}};
+  return {{"operand", m.operand}, {"box", {m.box_columns, m.box_rows}}, {"swizzle", m.swizzle}, {"promotion", m.promotion}, {"phases", m.phases}};
 }
 
 TensorMap map_from_json(const Json& json, const std::string& where) {
   const auto box = get_sizes<2>(json, "box", where);
   return {get<std::string>(json, "operand", where), box[0], box[1], get_count(json, "swizzle", where),
-          get_count(json, "promotion", where)};
+          get_count(json, "promotion", where), get_count(json, "phases", where, 1)};
 }
 
 /// A GPU kernel has launches; the fields of the other kind of device are left out.

@@ -30,6 +30,10 @@ struct TensorMap {
   int64_t box_columns = 64, box_rows = 128; ///< elements of one copy
   int64_t swizzle = 128;                    ///< bytes: 0 (none), 32, 64, 128
   int64_t promotion = 256;                  ///< L2 promotion, bytes: 0, 64, 128, 256
+  /// Above 1 the argument is an array of so many maps, to which the rows are dealt in turn: map i has the rows i, i + phases,
+  /// ... Their pitch is a multiple of 16 bytes where that of the operand's rows is one of 16 / phases. Each map's base is
+  /// rounded down to 16 bytes, and its columns count from there. Rank 2, operands "a" and "b".
+  int64_t phases = 1;
   bool operator==(const TensorMap&) const = default;
 };
 

@@ -52,14 +52,14 @@ deepgen_status take_workspace(LaunchCall& call, const deepgen_kernel& k) {
   return DEEPGEN_OK;
 }
 
-deepgen_status enqueue(LaunchCall& call, const PreparedKernel& prepared, TensorMap* maps) {
+deepgen_status enqueue(LaunchCall& call, const PreparedKernel& prepared, EncodedMaps* maps) {
   const deepgen_kernel& k = *prepared.kernel;
   if (deepgen_status status = take_workspace(call, k)) return status;
   void* parameters[DEEPGEN_ARG_COUNT];
   for (uint32_t i = 0; i < k.arg_count; ++i) {
     const uint8_t arg = k.args[i];
     // The driver reads as many bytes as the parameter has: a scalar of 4 bytes lies in the low ones.
-    parameters[i] = arg >= DEEPGEN_ARG_MAP_A ? static_cast<void*>(&maps[arg - DEEPGEN_ARG_MAP_A])
+    parameters[i] = arg >= DEEPGEN_ARG_MAP_A ? static_cast<void*>(maps->of_slot[arg - DEEPGEN_ARG_MAP_A])
                                              : static_cast<void*>(&call.values.slot[arg]);
   }
   for (uint32_t i = 0; i < k.launch_count; ++i) {
@@ -71,14 +71,14 @@ deepgen_status enqueue(LaunchCall& call, const PreparedKernel& prepared, TensorM
   return DEEPGEN_OK;
 }
 
-/// Apart from launch(), as the maps take a kilobyte of the stack. `unaddressable`: nothing was enqueued.
+/// Apart from launch(), as the maps take kilobytes of the stack. `unaddressable`: nothing was enqueued.
 [[gnu::noinline]] deepgen_status enqueue_with_maps(LaunchCall& call, const PreparedKernel& prepared,
                                                    bool& unaddressable) {
-  TensorMap maps[map_slots];
+  EncodedMaps maps;
   const Result r =
       encode_maps(call.driver, call.function, *prepared.kernel, call.values, reads_c(call.args), maps);
   unaddressable = r == invalid_value;
-  return unaddressable ? DEEPGEN_OK : r == success ? enqueue(call, prepared, maps) : failure(r);
+  return unaddressable ? DEEPGEN_OK : r == success ? enqueue(call, prepared, &maps) : failure(r);
 }
 
 deepgen_status launch(LaunchCall& call, const Choice& choice) {

@@ -52,22 +52,21 @@ TensorType tensor_type(uint8_t type) {
 int swizzle_code(uint16_t bytes) { return bytes == 128 ? 3 : bytes == 64 ? 2 : bytes == 32 ? 1 : 0; }
 int promotion_code(uint16_t bytes) { return bytes == 256 ? 3 : bytes == 128 ? 2 : bytes == 64 ? 1 : 0; }
 
-Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_map& map, const Operand& place,
-              const ArgumentValues& values, TensorMap& out) {
+Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_map& map, uint64_t phase,
+              const Operand& place, const ArgumentValues& values, TensorMap& out) {
   const bool is_a = map.operand == DEEPGEN_ARG_A, is_b = map.operand == DEEPGEN_ARG_B;
   const uint8_t type = type_of(f, deepgen_arg(map.operand));
-  const uint64_t size = size_of(type);
-  const uint64_t sizes[3] = {uint64_t(is_a   ? f.a_columns
-                                      : is_b ? f.b_columns
-                                             : f.n),
-                             uint64_t(is_a   ? f.a_rows
-                                      : is_b ? f.b_rows
-                                             : f.m),
+  const uint64_t size = size_of(type), phases = map.phases > 1 ? map.phases : 1, pitch = values.slot[place.ld] * size;
+  const uint64_t first = values.slot[place.base] + phase * pitch, left = phases > 1 ? first % 16 : 0;
+  const uint64_t columns = uint64_t(is_a ? f.a_columns : is_b ? f.b_columns : f.n);
+  const uint64_t rows = uint64_t(is_a ? f.a_rows : is_b ? f.b_rows : f.m);
+  // A phase beyond the last row is never asked for, but a map has at least one.
+  const uint64_t sizes[3] = {columns + left / size, rows > phase ? (rows - phase + phases - 1) / phases : 1,
                              uint64_t(f.batch)};
-  const uint64_t strides[2] = {values.slot[place.ld] * size, values.slot[place.stride] * size};
+  const uint64_t strides[2] = {pitch * phases, values.slot[place.stride] * size};
   const uint32_t box[3] = {map.box_columns, map.box_rows, 1}, every_element[3] = {1, 1, 1};
   return d.encode_tiled(&out, int(tensor_type(type)), f.batch > 1 ? 3 : 2,
-                        reinterpret_cast<void*>(values.slot[place.base]), sizes, strides, box, every_element,
+                        reinterpret_cast<void*>(first - left), sizes, strides, box, every_element,
                         /*interleave=*/0, swizzle_code(map.swizzle), promotion_code(map.promotion),
                         /*fill=*/0);
 }
@@ -77,14 +76,20 @@ Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_m
 deepgen_arg mapped_operand(uint8_t map_slot) { return operands[map_slot - DEEPGEN_ARG_MAP_A].base; }
 
 Result encode_maps(const Driver& d, const deepgen_function& f, const deepgen_kernel& k,
-                   const ArgumentValues& values, bool reads_c, TensorMap* maps) {
+                   const ArgumentValues& values, bool reads_c, EncodedMaps& out) {
+  TensorMap* next = out.maps;
   for (uint32_t i = 0; i < k.map_count; ++i)
     for (uint32_t slot = 0; slot < map_slots; ++slot) {
       if (k.maps[i].operand != operands[slot].base) continue;
       // C may be null when it is not read, which no map can say.
       const bool stands_in = k.maps[i].operand == DEEPGEN_ARG_C && !reads_c;
       const Operand& place = operands[stands_in ? DEEPGEN_ARG_MAP_D - DEEPGEN_ARG_MAP_A : slot];
-      if (Result r = encode(d, f, k.maps[i], place, values, maps[slot])) return r;
+      out.of_slot[slot] = next;
+      const uint32_t phases = k.maps[i].phases > 1 ? k.maps[i].phases : 1;
+      for (uint32_t phase = 0; phase < phases; ++phase) {
+        if (next == out.maps + most_maps) return invalid_value;
+        if (Result r = encode(d, f, k.maps[i], phase, place, values, *next++)) return r;
+      }
     }
   return success;
 }

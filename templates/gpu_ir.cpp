@@ -99,7 +99,10 @@ void GpuIr::kernel(const GpuEntry& entry, const Problem& p, const std::vector<st
     arguments[names[i]] = function.getArgument(unsigned(i));
     if (names[i].rfind("map_", 0) != 0) continue;
     // A tensor map is passed by value; without grid_constant LLVM would copy it to local memory.
-    auto bytes = llvmd::LLVMArrayType::get(i8, 128);
+    int64_t count = 1;
+    for (const TensorMap& map : maps)
+      if (names[i] == "map_" + map.operand) count = map.phases;
+    auto bytes = llvmd::LLVMArrayType::get(i8, unsigned(128 * count));
     function.setArgAttr(unsigned(i), "llvm.byval", mlir::TypeAttr::get(bytes));
     function.setArgAttr(unsigned(i), "nvvm.grid_constant", b.getUnitAttr());
     function.setArgAttr(unsigned(i), "llvm.align", b.getI32IntegerAttr(64));
@@ -145,6 +148,7 @@ Value GpuIr::shift_left(Value x, Value y) { return arith::ShLIOp::create(b, loc,
 Value GpuIr::shift_right_bits(Value x, int64_t y) {
   return y == 0 ? x : Value(arith::ShRUIOp::create(b, loc, x, c(x.getType(), y)));
 }
+Value GpuIr::wrapping_add(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
 Value GpuIr::max(Value x, Value y) { return arith::MaxSIOp::create(b, loc, x, y); }
 Value GpuIr::less(Value x, Value y) { return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y); }
 Value GpuIr::less(Value x, int64_t y) { return less(x, c(x.getType(), y)); }

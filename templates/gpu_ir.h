@@ -47,6 +47,7 @@ public:
 
   // Entries. `body` gets the parameters by name.
   using Arguments = std::map<std::string, Value>;
+  std::vector<TensorMap> maps; ///< what the arguments "map_..." of all entries are
   void kernel(const GpuEntry&, const Problem&, const std::vector<std::string>& arguments,
               const std::function<void(const Arguments&)>& body);
   /// The block's dynamic shared memory, aligned to 1024 bytes (one symbol for the module).
@@ -74,6 +75,7 @@ public:
   Value shift_left(Value, int64_t);
   Value shift_left(Value, Value);
   Value shift_right_bits(Value, int64_t); ///< logical
+  Value wrapping_add(Value, Value); ///< modulo 2^32 or 2^64, where add() must not overflow
   Value max(Value, Value);        ///< signed
   Value less(Value, Value);       ///< signed
   Value less(Value, int64_t);

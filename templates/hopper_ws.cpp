@@ -9,17 +9,20 @@
 namespace deepgen {
 namespace {
 
-enum Index { kBm, kBn, kSlices, kStages, kConsumers, kPingpong, kSwap, kClusterM, kClusterN, kSplits, kGroup, kPdl, kAlignD, kParameters };
+enum Index { kBm, kBn, kSlices, kStages, kConsumers, kPingpong, kSwap, kClusterM, kClusterN, kSplits, kGroup, kPdl, kAlignA, kAlignB, kAlignD };
 constexpr const char* kNames[] = {"bm",        "bn",        "slices", "stages", "consumers", "pingpong", "swap",
-                                  "cluster_m", "cluster_n", "splits", "group",  "pdl",       "align_d"};
+                                  "cluster_m", "cluster_n", "splits", "group",  "pdl",       "align_a",  "align_b", "align_d"};
 
 constexpr int64_t kSliceBytes = 128;   ///< of K in one slice of a stage
 constexpr int64_t kMostSums = 208;     ///< registers of a thread: measured to fit without spills, by two warpgroups
 constexpr int64_t kSharedBlock = 232448; ///< bytes that a block of sm_90 may have
 constexpr int64_t kAlignAB = 16;       ///< that TMA wants of bases, leading dimensions and strides
+constexpr int64_t kLeastAlign = 2;     ///< for which eight tensor maps do
 
 int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
+int64_t dense_a(const Problem& p) { return dense_alignment(p.a_columns(), p.a); }
+int64_t dense_b(const Problem& p) { return dense_alignment(p.b_columns(), p.b); }
 int64_t dense_d(const Problem& p) { return dense_alignment(p.n, p.d); }
 
 /// The values that constraints look at; everything is known from the parameters up to the constraint's own.
@@ -38,7 +41,10 @@ struct Point {
   int64_t tiles() const { return ceil_div(m(), (*this)[kBm]) * ceil_div(n(), (*this)[kBn]) * p.batch; }
   bool left_k_major() const { return (*this)[kSwap] ? p.b_transposed() : !p.a_transposed(); }
   bool right_k_major() const { return (*this)[kSwap] ? !p.a_transposed() : p.b_transposed(); }
+  bool dealt() const { return (*this)[kAlignA] < kAlignAB || (*this)[kAlignB] < kAlignAB; }
 };
+
+bool is_alignment(int64_t x, int64_t least, int64_t most) { return x >= least && x <= most && (x & (x - 1)) == 0; }
 
 /// One rule of the space: `broken` is checked as soon as the parameter `after` is known.
 struct Rule {
@@ -120,8 +126,19 @@ const Rule kRules[] = {
      [](const Point&) { return std::string("pingpong pays for more tiles than multiprocessors"); }},
     {kGroup, [](const Point& x) { return x[kGroup] < 1 || (x[kGroup] > 1 && x[kGroup] / 2 >= ceil_div(x.m(), x[kBm] * x[kClusterM])); },
      [](const Point& x) { return "half of group=" + text(x[kGroup]) + " already covers the rows of tiles"; }},
-    {kAlignD,
-     [](const Point& x) { return x[kAlignD] < size_of(x.p.d) || x[kAlignD] > 16 || (x[kAlignD] & (x[kAlignD] - 1)) || x[kAlignD] > dense_d(x.p); },
+    {kAlignA, [](const Point& x) { return !is_alignment(x[kAlignA], kLeastAlign, std::min(kAlignAB, dense_a(x.p))); },
+     [](const Point& x) { return "align_a=" + text(x[kAlignA]) + ", but rows of A are aligned to " + text(dense_a(x.p)); }},
+    {kAlignB, [](const Point& x) { return !is_alignment(x[kAlignB], kLeastAlign, std::min(kAlignAB, dense_b(x.p))); },
+     [](const Point& x) { return "align_b=" + text(x[kAlignB]) + ", but rows of B are aligned to " + text(dense_b(x.p)); }},
+    {kAlignB,
+     [](const Point& x) {
+       return x.dealt() && (x[kSwap] || x[kClusterM] * x[kClusterN] > 1 || x[kBm] % (8 * kAlignAB / x[kAlignA]) != 0 ||
+                            x[kBn] % (8 * kAlignAB / x[kAlignB]) != 0);
+     },
+     [](const Point&) {
+       return std::string("rows that are dealt to several tensor maps: only without swap and clusters, 8 rows of a tile for each map");
+     }},
+    {kAlignD, [](const Point& x) { return !is_alignment(x[kAlignD], size_of(x.p.d), std::min<int64_t>(16, dense_d(x.p))); },
      [](const Point& x) { return "align_d=" + text(x[kAlignD]) + ", but rows of D are aligned to " + text(dense_d(x.p)); }},
     {kAlignD, [](const Point& x) { return HopperTiling(x.p, x.config).shared > x.device.shared_block; },
      [](const Point& x) {
@@ -143,12 +160,20 @@ HopperStaging box_of(int64_t row_bytes, int64_t size, int64_t rows, bool whole_r
   return s;
 }
 
+/// Rows of the whole tile, 16 bytes further apart than they are long.
+HopperStaging whole_rows(int64_t columns, int64_t size, int64_t rows) {
+  HopperStaging s;
+  s.rows = rows, s.columns = columns, s.row_bytes = columns * size + 16, s.box_bytes = round_up(rows * s.row_bytes, 128);
+  return s;
+}
+
 } // namespace
 
-HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share)
+HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share, int64_t align)
     : name(std::move(name)), type(type), k_major(k_major), rows(rows), share(share), bytes(rows * kSliceBytes) {
   if (k_major) {
-    box_columns = bk, box_rows = rows / share;
+    phases = copies = kAlignAB / align;
+    box_columns = bk, box_rows = rows / share / phases;
   } else {
     box_columns = kSliceBytes / size_of(type), box_rows = bk;
     copies = rows / box_columns / share, slice_bytes = bk * kSliceBytes;
@@ -158,17 +183,19 @@ HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, 
 HopperTiling::HopperTiling(const Problem& p, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), slices(at(c, kSlices)), stages(at(c, kStages)), consumers(at(c, kConsumers)),
       pingpong(at(c, kPingpong) != 0), swap(at(c, kSwap) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
-      splits(at(c, kSplits)), group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_d(at(c, kAlignD)),
+      splits(at(c, kSplits)), group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)), align_b(at(c, kAlignB)), align_d(at(c, kAlignD)),
       bk_slice(kSliceBytes / size_of(p.a)), bk(slices * bk_slice), m(swap ? p.n : p.m), n(swap ? p.m : p.n),
       warpgroup_rows(pingpong ? bm : bm / consumers), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
       clusters_m(ceil_div(tiles_m, cluster_m)), clusters_n(ceil_div(tiles_n, cluster_n)), tiles_k(ceil_div(p.k, bk)),
       split_tiles(ceil_div(tiles_k, splits)), threads(128 * (1 + consumers)) {
-  const HopperTile a("a", p.a, !p.a_transposed(), swap ? bn : bm, bk_slice, swap ? cluster_m : cluster_n);
-  const HopperTile b("b", p.b, p.b_transposed(), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m);
+  const HopperTile a("a", p.a, !p.a_transposed(), swap ? bn : bm, bk_slice, swap ? cluster_m : cluster_n, align_a);
+  const HopperTile b("b", p.b, p.b_transposed(), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m, align_b);
   left = swap ? b : a, right = swap ? a : b;
   stage_bytes = slices * (left.bytes + right.bytes);
   // A warp stores 16 rows at once; with swap a warpgroup stores 64 columns.
-  staging = swap ? box_of(64 * size_of(p.d), size_of(p.d), bn, true) : box_of(bn * size_of(p.d), size_of(p.d), 16, false);
+  staging = swap              ? box_of(64 * size_of(p.d), size_of(p.d), bn, true)
+            : right.phases > 1 ? whole_rows(bn, size_of(p.d), 16)
+                               : box_of(bn * size_of(p.d), size_of(p.d), 16, false);
   const int64_t passes = m_tiles() * (swap ? 1 : bn / staging.columns);
   const int64_t buffer_bytes = consumers * (swap ? 1 : 4) * staging.buffer_bytes();
   staging_offset = stages * stage_bytes;
@@ -185,9 +212,13 @@ std::string HopperWs::why_not(const Problem& p, const std::string& arch) const {
   if (p.a == Type::f32 || p.a == Type::f64) return "wgmma does not multiply " + to_string(p.a);
   if (size_of(p.a) != 2 && p.layout != Layout::nt)
     return "wgmma multiplies operands of these types along contiguous K only: layout nt";
-  for (auto [columns, type, name] : {std::tuple{p.a_columns(), p.a, "A"}, {p.b_columns(), p.b, "B"}})
-    if (dense_alignment(columns, type) < kAlignAB)
-      return "rows of " + std::string(name) + " are not aligned to the 16 bytes that TMA needs";
+  for (auto [columns, type, k_major, name] : {std::tuple{p.a_columns(), p.a, !p.a_transposed(), "A"},
+                                              {p.b_columns(), p.b, p.b_transposed(), "B"}}) {
+    const int64_t align = dense_alignment(columns, type);
+    if (align < kAlignAB && (!k_major || align < kLeastAlign || p.batch > 1))
+      return "rows of " + std::string(name) + " are aligned to " + text(align) +
+             " bytes: TMA needs 16 (2 where they lie along K and there is no batch)";
+  }
   constexpr int64_t kMost = int64_t(1) << 30;
   if (p.m > kMost || p.n > kMost || p.k > kMost) return "M, N or K exceeds 2^30";
   if (ceil_div(p.m, 8) * ceil_div(p.n, 8) > kMost / p.batch) return "more than 2^30 tiles";
@@ -210,6 +241,8 @@ std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) con
           {"splits", {1, 2, 3, 4, 5, 6, 8, 12, 16}, "blocks that share the sum over K of a tile of D"},
           {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column"},
           {"pdl", {0, 1}, "1: programmatic dependent launch"},
+          {"align_a", {dense_a(p)}, "bytes to which rows of A are aligned"},
+          {"align_b", {dense_b(p)}, "bytes to which rows of B are aligned"},
           {"align_d", {dense_d(p)}, "bytes to which rows of D (and C, residual, multiplier) are aligned"}};
 }
 
@@ -236,7 +269,7 @@ std::vector<Choice> HopperWs::fallbacks(const Problem& p, const std::string& arc
 
 Problem HopperWs::awkward(const Problem& p, const Config& config) const {
   const HopperTiling t(p, config);
-  const int64_t a = kAlignAB / size_of(p.a), b = kAlignAB / size_of(p.b), d = std::max<int64_t>(1, t.align_d / size_of(p.d));
+  const int64_t a = std::max<int64_t>(1, t.align_a / size_of(p.a)), b = std::max<int64_t>(1, t.align_b / size_of(p.b)), d = std::max<int64_t>(1, t.align_d / size_of(p.d));
   const int64_t m_unit = p.a_transposed() ? a : 1, n_unit = std::max(d, p.b_transposed() ? 1 : b);
   Problem small = p;
   small.m = (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) + 3 * m_unit;

@@ -10,9 +10,11 @@
 namespace deepgen {
 
 /// One operand's tile in a stage: slices of 128 bytes along the dimension that is contiguous in memory.
+/// TMA wants the rows of a matrix 16 bytes apart, or a multiple of that. Rows that are not are dealt in turn to 2, 4 or 8
+/// matrices (`phases`) whose rows are: then the tile has its rows in the order 0, phases, 2 phases, ... 1, phases + 1, ...
 struct HopperTile {
   HopperTile() = default;
-  HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share);
+  HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share, int64_t align);
 
   std::string name; ///< "a" or "b"
   Type type = Type::bf16;
@@ -23,6 +25,7 @@ struct HopperTile {
   int64_t share = 1;      ///< blocks of the cluster that load a part of it each, and send it to all of them
   int64_t slice_bytes = 0; ///< from one 64 rows to the next, when not k_major
   int64_t bytes = 0;      ///< of one slice of K
+  int64_t phases = 1;     ///< only when k_major
 
   MatrixOperand operand(Value address) const { return {address, k_major, slice_bytes}; }
   int64_t rows64_bytes() const { return k_major ? 64 * 128 : slice_bytes; } ///< from 64 rows to the next 64
@@ -33,7 +36,7 @@ struct HopperStaging {
   int64_t columns = 0;     ///< of D in a box
   int64_t rows = 0;        ///< of D in a box
   int64_t boxes = 1;       ///< side by side in a buffer
-  int64_t row_bytes = 0;   ///< of a box
+  int64_t row_bytes = 0;   ///< from one row of a box to the next
   int64_t swizzle = 0;     ///< bytes, as in TensorMap
   int64_t box_bytes = 0;
   int64_t buffers = 2;     ///< for each warp (swapped: for each warpgroup)
@@ -49,7 +52,7 @@ struct HopperTiling {
   bool pingpong, swap;
   int64_t cluster_m, cluster_n, splits, group;
   bool dependent;
-  int64_t align_d;
+  int64_t align_a, align_b, align_d;
 
   int64_t bk_slice, bk;   ///< elements of K in 128 bytes; in a stage
   int64_t m, n;           ///< of wgmma
@@ -66,7 +69,7 @@ struct HopperTiling {
 
   int64_t cluster() const { return cluster_m * cluster_n; }
   bool split() const { return splits > 1; }
-  bool stores_tiles() const { return align_d >= 16 && !split(); } ///< by TMA
+  bool stores_tiles() const { return align_d >= 16 && !split() && left.phases * right.phases == 1; } ///< by TMA
   int64_t m_tiles() const { return warpgroup_rows / 64; }
   int64_t sums() const { return m_tiles() * bn / 2; } ///< registers of a thread
   /// Tiles of clusters of all splits and batch entries.

@@ -10,7 +10,9 @@ namespace deepgen {
 HopperStore::HopperStore(HopperIr& ir, const Problem& p, const HopperTiling& t, const GpuIr::Arguments& arguments,
                          const HopperPlace& at, mlir::ValueRange sums)
     : ir(ir), p(p), t(t), arguments(arguments), at(at), sums(sums),
-      bounds{p.m % (t.swap ? t.bn : t.bm) != 0, p.n % (t.swap ? t.bm : t.bn) != 0}, lane(ir.lane()),
+      bounds{p.m % (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) != 0,
+             p.n % (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) != 0},
+      lane(ir.lane()),
       warp(ir.bit_and(ir.warp(), 3)), leader(ir.less(t.swap ? ir.bit_and(ir.thread(), 127) : lane, 1)),
       epilogue(ir, p, arguments, at.entry, t.align_d) {}
 
@@ -19,23 +21,33 @@ Values HopperStore::group(int64_t m_tile, int64_t column8) const {
   return {sums[first], sums[first + 1], sums[first + 2], sums[first + 3]};
 }
 
-/// Fragments in the order of group(): without swap two for each 8 columns, otherwise four of one element.
+Value HopperStore::undealt(const HopperTile& tile, Value row) const {
+  if (tile.phases == 1) return row;
+  const int64_t each = tile.rows / tile.phases;
+  return ir.add(ir.mul(ir.remainder(row, each), tile.phases), ir.divide(row, each));
+}
+
+Value HopperStore::tile_row(int64_t m_tile) const {
+  Value row = ir.add(ir.mul(warp, 16), 64 * m_tile);
+  return t.pingpong ? row : ir.add(row, ir.mul(at.consumer, t.warpgroup_rows));
+}
+
+/// Fragments in the order of group(): for each 8 columns two of two elements, or four of one.
 std::vector<Fragment> HopperStore::fragments(int64_t m_tile, int64_t first8, int64_t count8) const {
-  Value g = ir.shift_right_bits(lane, 2), pair = ir.shift_left(ir.bit_and(lane, 3), 1);
-  Value m_low = ir.add(ir.add(at.m0, ir.add(ir.mul(warp, 16), g)), 64 * m_tile), m_high = ir.add(m_low, 8);
+  Value row = ir.add(tile_row(m_tile), ir.shift_right_bits(lane, 2)), pair = ir.shift_left(ir.bit_and(lane, 3), 1);
+  Value m[2];
+  for (int64_t half = 0; half < 2; ++half) m[half] = ir.add(at.m0, undealt(t.left, ir.add(row, 8 * half)));
   std::vector<Fragment> out;
   for (int64_t j = first8; j < first8 + count8; ++j) {
-    Value n = ir.add(ir.add(at.n0, pair), 8 * j), next = t.swap ? ir.add(n, 1) : Value();
     const Values s = group(m_tile, j);
-    if (t.swap) {
-      out.push_back({n, m_low, {s[0]}});
-      out.push_back({next, m_low, {s[1]}});
-      out.push_back({n, m_high, {s[2]}});
-      out.push_back({next, m_high, {s[3]}});
-    } else {
-      out.push_back({m_low, n, {s[0], s[1]}});
-      out.push_back({m_high, n, {s[2], s[3]}});
-    }
+    Value column = ir.add(pair, 8 * j), n[2] = {ir.add(at.n0, undealt(t.right, column)), nullptr};
+    if (element_wise()) n[1] = ir.add(at.n0, undealt(t.right, ir.add(column, 1)));
+    for (size_t half = 0; half < 2; ++half)
+      if (element_wise())
+        for (size_t i = 0; i < 2; ++i)
+          out.push_back({t.swap ? n[i] : m[half], t.swap ? m[half] : n[i], {s[2 * half + i]}});
+      else
+        out.push_back({m[half], n[0], {s[2 * half], s[2 * half + 1]}});
   }
   return out;
 }
@@ -72,12 +84,10 @@ void HopperStore::store_pass(int64_t m_tile, int64_t first8, int64_t count8, int
   }
   if (t.stores_tiles()) ir.fence_async();
   synchronize();
-  Value m = ir.add(at.m0, 64 * m_tile), n = ir.add(at.n0, 8 * first8);
-  Value row = t.swap ? n : ir.add(m, ir.mul(warp, 16)), column = t.swap ? m : n;
   if (t.stores_tiles())
-    copy_tile(to, row, column);
+    copy_tile(to, m_tile, first8);
   else
-    copy_rows(to, row, column);
+    copy_rows(to, m_tile, first8);
 }
 
 void HopperStore::synchronize() const {
@@ -102,7 +112,7 @@ Value HopperStore::staged(Value buffer, Value row, Value byte) const {
 }
 
 void HopperStore::stage(Value buffer, mlir::ValueRange elements, int64_t first8, int64_t count8) const {
-  if (size_of(p.d) != 2) return stage_elements(buffer, elements, first8, count8);
+  if (size_of(p.d) != 2 || t.right.phases > 1) return stage_elements(buffer, elements, first8, count8);
   Values words;
   for (size_t i = 0; i < elements.size(); ++i)
     if (!t.swap)
@@ -136,22 +146,23 @@ void HopperStore::stage_elements(Value buffer, mlir::ValueRange elements, int64_
   Value g = ir.shift_right_bits(lane, 2), pair = ir.shift_left(ir.bit_and(lane, 3), 1);
   for (int64_t j = 0; j < count8; ++j)
     for (int64_t half = 0; half < 2; ++half)
-      if (!t.swap) {
-        Value to = staged(buffer, ir.add(g, 8 * half), ir.mul(ir.add(pair, 8 * (first8 + j)), size));
-        ir.store(elements[size_t(2 * j + half)], ir.pointer_to(to), 2 * size);
-      } else {
-        Value byte = ir.mul(ir.add(ir.add(ir.mul(warp, 16), g), 8 * half), size);
-        for (int64_t i = 0; i < 2; ++i) {
-          Value to = staged(buffer, ir.add(pair, 8 * (first8 + j) + i), byte);
+      for (int64_t i = 0; i < (element_wise() ? 2 : 1); ++i) {
+        Value row = ir.add(t.swap ? ir.add(ir.mul(warp, 16), g) : g, 8 * half);
+        Value column = undealt(t.right, ir.add(pair, 8 * (first8 + j) + i));
+        Value to = t.swap ? staged(buffer, column, ir.mul(row, size)) : staged(buffer, row, ir.mul(column, size));
+        if (element_wise())
           ir.store(elements[size_t(4 * j + 2 * half + i)], ir.pointer_to(to), size);
-        }
+        else
+          ir.store(elements[size_t(2 * j + half)], ir.pointer_to(to), 2 * size);
       }
 }
 
-void HopperStore::copy_tile(Value buffer, Value row, Value column) {
+void HopperStore::copy_tile(Value buffer, int64_t m_tile, int64_t first8) {
   ir.branch(leader, [&] {
+    // A warpgroup's 64 columns start with its first warp's, which the leader is in.
+    Value m = ir.add(at.m0, tile_row(m_tile)), n = ir.add(at.n0, 8 * first8);
     for (int64_t box = 0; box < t.staging.boxes; ++box) {
-      Values to = {ir.add(column, box * t.staging.columns), row};
+      Values to = {ir.add(t.swap ? m : n, box * t.staging.columns), t.swap ? n : m};
       if (p.batch > 1) to.push_back(at.entry);
       ir.store_tile(arguments.at("map_d"), ir.add(buffer, box * t.staging.box_bytes), to);
     }
@@ -160,15 +171,20 @@ void HopperStore::copy_tile(Value buffer, Value row, Value column) {
 }
 
 /// Rows that TMA cannot address: by the threads that staged them.
-void HopperStore::copy_rows(Value buffer, Value row, Value column) {
-  const int64_t size = size_of(p.d), in_all = t.staging.boxes * t.staging.row_bytes, threads = t.swap ? 128 : 32;
-  const int64_t chunk = std::gcd<int64_t>(16, t.align_d), in_row = in_all / chunk, total = t.staging.rows * in_row;
+void HopperStore::copy_rows(Value buffer, int64_t m_tile, int64_t first8) {
+  const int64_t size = size_of(p.d), in_all = t.staging.boxes * t.staging.columns * size, threads = t.swap ? 128 : 32;
+  const int64_t chunk = std::gcd(in_all, t.align_d), in_row = in_all / chunk, total = t.staging.rows * in_row;
   mlir::Type type = ir.lanes(chunk / size, ir.memory_type(p.d));
-  Value first = t.swap ? ir.bit_and(ir.thread(), 127) : lane;
+  Value warp_row = tile_row(m_tile), first = lane;
+  if (t.swap) warp_row = ir.sub(warp_row, ir.mul(warp, 16)), first = ir.bit_and(ir.thread(), 127);
   ir.rolled_loop(first, ir.c(total), threads, [&](Value index) {
     Value line = ir.divide(index, in_row), byte = ir.mul(ir.remainder(index, in_row), chunk);
-    Value element = ir.load(type, ir.pointer_to(staged(buffer, line, byte)), chunk);
-    epilogue.write(ir.add(row, line), ir.add(column, ir.divide(byte, size)), element, bounds);
+    Value element = ir.load(type, ir.pointer_to(staged(buffer, line, byte)), chunk), in_line = ir.divide(byte, size);
+    if (t.swap)
+      epilogue.write(ir.add(at.n0, line), ir.add(ir.add(at.m0, warp_row), in_line), element, bounds);
+    else
+      epilogue.write(ir.add(at.m0, undealt(t.left, ir.add(warp_row, line))), ir.add(ir.add(at.n0, 8 * first8), in_line),
+                     element, bounds);
   });
 }
 

@@ -9,7 +9,7 @@ namespace deepgen {
 /// A tile of D of one warpgroup. `entry` and `split` are null when there is one.
 struct HopperPlace {
   Value memory;     ///< i32: of the block
-  Value m0, n0;     ///< of the warpgroup's tile
+  Value m0, n0;     ///< of the block's tile
   Value entry, split;
   Value consumer;   ///< number of the warpgroup among the consumers
 };
@@ -23,6 +23,9 @@ public:
 private:
   /// Sums of 8 columns of wgmma's N, as one thread has them: (row, column), (row, column + 1), and 8 rows below.
   Values group(int64_t m_tile, int64_t column8) const;
+  /// Where row `row` of the tile in shared memory is in the operand: elsewhere when its rows are dealt to several maps.
+  Value undealt(const HopperTile&, Value row) const;
+  Value tile_row(int64_t m_tile) const; ///< the warp's first one
   std::vector<Fragment> fragments(int64_t m_tile, int64_t first8, int64_t count8) const;
   void store_partial_sums();
   void store_pass(int64_t m_tile, int64_t first8, int64_t count8, int64_t pass);
@@ -32,8 +35,9 @@ private:
   void stage_elements(Value buffer, mlir::ValueRange elements, int64_t first8, int64_t count8) const;
   /// Where byte `byte` (i32) of a row of a buffer is: boxes follow each other.
   Value staged(Value buffer, Value row, Value byte) const;
-  void copy_tile(Value buffer, Value row, Value column);
-  void copy_rows(Value buffer, Value row, Value column);
+  void copy_tile(Value buffer, int64_t m_tile, int64_t first8);
+  void copy_rows(Value buffer, int64_t m_tile, int64_t first8);
+  bool element_wise() const { return t.swap || t.right.phases > 1; } ///< fragments have one element each
   void synchronize() const;
 
   HopperIr& ir;

@@ -51,7 +51,7 @@ typedef enum deepgen_arg {
   DEEPGEN_ARG_SCALE_COL, /* "scale_col": N values */
   DEEPGEN_ARG_CLAMP_LOW, /* "clamp_low", "clamp_high" */
   DEEPGEN_ARG_CLAMP_HIGH,
-  DEEPGEN_ARG_MAP_A,     /* "map_a", ...: a tensor map of 128 bytes by value (GPU) */
+  DEEPGEN_ARG_MAP_A,     /* "map_a", ...: a tensor map of 128 bytes, or an array of them, by value (GPU) */
   DEEPGEN_ARG_MAP_B,
   DEEPGEN_ARG_MAP_C,
   DEEPGEN_ARG_MAP_D,
@@ -85,6 +85,7 @@ typedef struct deepgen_tensor_map {
   uint8_t operand; /* DEEPGEN_ARG_A, _B, _C, _D, _RESIDUAL or _MULTIPLIER */
   uint32_t box_columns, box_rows;
   uint16_t swizzle, promotion; /* bytes */
+  uint16_t phases;             /* above 1: so many maps in a row, to which the operand's rows are dealt in turn */
 } deepgen_tensor_map;
 
 /* Code for one GPU arch. The runtime keeps what it loaded in `state`. */
