@@ -185,6 +185,8 @@ void HopperIr::named_barrier_arrive(int64_t id, int64_t threads) {
   assembly(nullptr, "bar.arrive " + text(id) + ", " + text(threads) + ";", "", {}, true);
 }
 
+Value HopperIr::opaque(Value x) { return assembly(i32, "mov.b32 $0, $1;", "=r,r", x, true); }
+
 Value HopperIr::block_of_cluster() { return nvvm::ClusterId::create(b, loc, i32); }
 void HopperIr::cluster_arrive() { assembly(nullptr, "barrier.cluster.arrive.relaxed;", "", {}, true); }
 void HopperIr::cluster_wait() { assembly(nullptr, "barrier.cluster.wait;", "", {}, true); }

@@ -69,6 +69,10 @@ public:
   void named_barrier(int64_t id, int64_t threads);
   void named_barrier_arrive(int64_t id, int64_t threads);
 
+  /// The same value, of which LLVM knows nothing: what follows from it stays in the loop where it is used, and takes no
+  /// registers outside of it.
+  Value opaque(Value i32);
+
   // Clusters.
   Value block_of_cluster();
   void cluster_arrive();

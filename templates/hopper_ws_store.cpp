@@ -12,8 +12,8 @@ HopperStore::HopperStore(HopperIr& ir, const Problem& p, const HopperTiling& t, 
     : ir(ir), p(p), t(t), arguments(arguments), at(at), sums(sums),
       bounds{p.m % (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) != 0,
              p.n % (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) != 0},
-      lane(ir.lane()),
-      warp(ir.bit_and(ir.warp(), 3)), leader(ir.less(t.swap ? ir.bit_and(ir.thread(), 127) : lane, 1)),
+      thread(ir.opaque(ir.bit_and(ir.thread(), 127))), lane(ir.bit_and(thread, 31)),
+      warp(ir.shuffle_index(ir.shift_right_bits(thread, 5), ir.c(0))), leader(ir.less(t.swap ? thread : lane, 1)),
       epilogue(ir, p, arguments, at.entry, t.align_d) {}
 
 Values HopperStore::group(int64_t m_tile, int64_t column8) const {
@@ -23,7 +23,7 @@ Values HopperStore::group(int64_t m_tile, int64_t column8) const {
 
 Value HopperStore::undealt(const HopperTile& tile, Value row) const {
   if (tile.phases == 1) return row;
-  const int64_t each = tile.rows / tile.phases;
+  const int64_t each = t.sums() > 128 ? 2 : 4;
   return ir.add(ir.mul(ir.remainder(row, each), tile.phases), ir.divide(row, each));
 }
 
@@ -176,7 +176,7 @@ void HopperStore::copy_rows(Value buffer, int64_t m_tile, int64_t first8) {
   const int64_t chunk = std::gcd(in_all, t.align_d), in_row = in_all / chunk, total = t.staging.rows * in_row;
   mlir::Type type = ir.lanes(chunk / size, ir.memory_type(p.d));
   Value warp_row = tile_row(m_tile), first = lane;
-  if (t.swap) warp_row = ir.sub(warp_row, ir.mul(warp, 16)), first = ir.bit_and(ir.thread(), 127);
+  if (t.swap) warp_row = ir.sub(warp_row, ir.mul(warp, 16)), first = thread;
   ir.rolled_loop(first, ir.c(total), threads, [&](Value index) {
     Value line = ir.divide(index, in_row), byte = ir.mul(ir.remainder(index, in_row), chunk);
     Value element = ir.load(type, ir.pointer_to(staged(buffer, line, byte)), chunk), in_line = ir.divide(byte, size);

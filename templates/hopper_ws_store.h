@@ -47,7 +47,7 @@ private:
   const HopperPlace at;
   const Values sums;
   const Bounds bounds;
-  Value lane, warp, leader; ///< in the warpgroup; leader: i1, the thread that issues copies
+  Value thread, lane, warp, leader; ///< in the warpgroup; leader: i1, the thread that issues copies
   GpuEpilogue epilogue;
 };
 
