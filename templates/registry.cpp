@@ -6,6 +6,8 @@
 #include "templates/mma_sync.h"
 #include "templates/simt.h"
 
+#include <cstdlib>
+
 namespace deepgen {
 namespace {
 
@@ -15,7 +17,14 @@ std::vector<const Template*>& registry() {
   static const HopperWs hopper_ws;
   static const MmaSync mma_sync;
   static const Simt simt;
-  static std::vector<const Template*> all = {&cpu_tile, &gemv, &hopper_ws, &mma_sync, &simt};
+  static std::vector<const Template*> all = {&cpu_tile, &gemv, &mma_sync, &simt};
+  // Checked in simulation, but not run on a GPU yet: for those who ask for it.
+  static const bool experimental = [] {
+    const char* wanted = std::getenv("DEEPGEN_EXPERIMENTAL");
+    return wanted && *wanted && std::string(wanted) != "0";
+  }();
+  static const bool added = experimental && (all.push_back(&hopper_ws), true);
+  (void)added;
   return all;
 }
 
