@@ -214,6 +214,7 @@ void HopperKernel::consume() {
     HopperStore(ir, p, t, arguments, {memory, w.m0, w.n0, w.entry, w.split, consumer}, sums).emit();
     return t.pingpong ? Values{ir.add(before[0], 2 * t.tiles_k)} : Values{place.stage, place.parity};
   });
+  if (t.stores_tiles()) ir.wait_stores_read(0); // the block's memory is another's when it ends
 }
 
 /// Only one consumer multiplies at a time, in turn: otherwise the second could wait for a phase that is two rounds away.
