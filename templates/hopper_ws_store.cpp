@@ -177,14 +177,26 @@ void HopperStore::copy_rows(Value buffer, int64_t m_tile, int64_t first8) {
   mlir::Type type = ir.lanes(chunk / size, ir.memory_type(p.d));
   Value warp_row = tile_row(m_tile), first = lane;
   if (t.swap) warp_row = ir.sub(warp_row, ir.mul(warp, 16)), first = thread;
-  ir.rolled_loop(first, ir.c(total), threads, [&](Value index) {
-    Value line = ir.divide(index, in_row), byte = ir.mul(ir.remainder(index, in_row), chunk);
-    Value element = ir.load(type, ir.pointer_to(staged(buffer, line, byte)), chunk), in_line = ir.divide(byte, size);
-    if (t.swap)
-      epilogue.write(ir.add(at.n0, line), ir.add(ir.add(at.m0, warp_row), in_line), element, bounds);
-    else
-      epilogue.write(ir.add(at.m0, undealt(t.left, ir.add(warp_row, line))), ir.add(ir.add(at.n0, 8 * first8), in_line),
-                     element, bounds);
+  const int64_t rounds = ceil_div(total, threads);
+  int64_t together = std::min<int64_t>(rounds, 8); // hides the latency of shared memory
+  while (rounds % together) --together;
+  ir.rolled_loop(first, ir.c(rounds * threads), threads * together, [&](Value index) {
+    Values lines, bytes, elements;
+    for (int64_t i = 0; i < together; ++i) {
+      Value item = ir.add(index, threads * i);
+      if (total % threads) item = ir.min(item, ir.c(total - 1)); // the last ones twice
+      lines.push_back(ir.divide(item, in_row));
+      bytes.push_back(ir.mul(ir.remainder(item, in_row), chunk));
+      elements.push_back(ir.load(type, ir.pointer_to(staged(buffer, lines.back(), bytes.back())), chunk));
+    }
+    for (size_t i = 0; i < elements.size(); ++i) {
+      Value in_line = ir.divide(bytes[i], size);
+      if (t.swap)
+        epilogue.write(ir.add(at.n0, lines[i]), ir.add(ir.add(at.m0, warp_row), in_line), elements[i], bounds);
+      else
+        epilogue.write(ir.add(at.m0, undealt(t.left, ir.add(warp_row, lines[i]))),
+                       ir.add(ir.add(at.n0, 8 * first8), in_line), elements[i], bounds);
+    }
   });
 }
 
