@@ -9,8 +9,8 @@
 namespace deepgen {
 namespace {
 
-enum Index { kBm, kBn, kSlices, kStages, kConsumers, kPingpong, kSwap, kClusterM, kClusterN, kSplits, kGroup, kPdl, kAlignA, kAlignB, kAlignD };
-constexpr const char* kNames[] = {"bm",        "bn",        "slices", "stages", "consumers", "pingpong", "swap",
+enum Index { kBm, kBn, kSlices, kStages, kConsumers, kPingpong, kSwap, kPromote, kClusterM, kClusterN, kSplits, kGroup, kPdl, kAlignA, kAlignB, kAlignD };
+constexpr const char* kNames[] = {"bm",        "bn",        "slices", "stages", "consumers", "pingpong", "swap", "promote",
                                   "cluster_m", "cluster_n", "splits", "group",  "pdl",       "align_a",  "align_b", "align_d"};
 
 constexpr int64_t kSliceBytes = 128;   ///< of K in one slice of a stage
@@ -35,6 +35,7 @@ struct Point {
   int64_t n() const { return (*this)[kSwap] ? p.m : p.n; }
   int64_t m_tiles() const { return (*this)[kBm] / 64 / ((*this)[kPingpong] ? 1 : (*this)[kConsumers]); }
   int64_t sums() const { return m_tiles() * (*this)[kBn] / 2; }
+  int64_t registers() const { return sums() * ((*this)[kPromote] ? 2 : 1); }
   int64_t stage_bytes() const { return ((*this)[kBm] + (*this)[kBn]) * (*this)[kSlices] * kSliceBytes; }
   int64_t tiles_k() const { return ceil_div(p.k, (*this)[kSlices] * kSliceBytes / size_of(p.a)); }
   int64_t split_tiles() const { return ceil_div(tiles_k(), (*this)[kSplits]); }
@@ -81,9 +82,11 @@ const Rule kRules[] = {
      [](const Point&) { return std::string("pingpong takes turns between two consumers"); }},
     {kPingpong, [](const Point& x) { return !x[kPingpong] && x[kBm] % (64 * x[kConsumers]) != 0; },
      [](const Point& x) { return "bm=" + text(x[kBm]) + " is not 64 rows for each of the consumers"; }},
-    {kPingpong,
-     [](const Point& x) { return x.sums() > (x[kConsumers] == 3 ? 96 : x[kConsumers] == 2 ? kMostSums : 192); },
-     [](const Point& x) { return text(x.sums()) + " sums in registers of a thread are too many beside " + text(x[kConsumers]) + " consumers"; }},
+    {kPromote, [](const Point& x) { return x[kPromote] && !is_fp8(x.p.a); },
+     [](const Point&) { return std::string("promote is for sums of 8-bit floats"); }},
+    {kPromote,
+     [](const Point& x) { return x.registers() > (x[kConsumers] == 3 ? 96 : x[kConsumers] == 2 ? kMostSums : 192); },
+     [](const Point& x) { return text(x.registers()) + " sums in registers of a thread are too many beside " + text(x[kConsumers]) + " consumers"; }},
     {kSwap,
      [](const Point& x) {
        return size_of(x.p.a) != 2 && !(x.left_k_major() && x.right_k_major());
@@ -182,7 +185,7 @@ HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, 
 
 HopperTiling::HopperTiling(const Problem& p, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), slices(at(c, kSlices)), stages(at(c, kStages)), consumers(at(c, kConsumers)),
-      pingpong(at(c, kPingpong) != 0), swap(at(c, kSwap) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
+      pingpong(at(c, kPingpong) != 0), swap(at(c, kSwap) != 0), promote(at(c, kPromote) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
       splits(at(c, kSplits)), group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)), align_b(at(c, kAlignB)), align_d(at(c, kAlignD)),
       bk_slice(kSliceBytes / size_of(p.a)), bk(slices * bk_slice), m(swap ? p.n : p.m), n(swap ? p.m : p.n),
       warpgroup_rows(pingpong ? bm : bm / consumers), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
@@ -229,6 +232,7 @@ std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) con
   std::vector<int64_t> widths;
   for (int64_t n = 8; n <= 256; n += n < 64 ? 8 : 16)
     if (!(p.a == Type::i8 && n > 32 && n % 16)) widths.push_back(n);
+  const std::vector<int64_t> promotions = is_fp8(p.a) ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0};
   return {{"bm", {64, 128, 192, 256}, "rows of a block's tile, of wgmma's M"},
           {"bn", widths, "columns of a block's tile, of wgmma's N"},
           {"slices", {1, 2}, "slices of 128 bytes of K in a stage"},
@@ -236,6 +240,7 @@ std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) con
           {"consumers", {1, 2, 3}, "warpgroups that multiply"},
           {"pingpong", {0, 1}, "0: consumers share a tile; 1: two consumers take turns with a tile each"},
           {"swap", {0, 1}, "1: the transpose of D is computed, so that N lies along wgmma's M"},
+          {"promote", promotions, "1: 8-bit floats: the sums of each stage are added in f32, as tensor cores keep fewer bits"},
           {"cluster_m", {1, 2}, "blocks of a cluster along M, which share the tiles of the operand along N"},
           {"cluster_n", {1, 2}, "blocks of a cluster along N, which share the tiles of the operand along M"},
           {"splits", {1, 2, 3, 4, 5, 6, 8, 12, 16}, "blocks that share the sum over K of a tile of D"},

@@ -49,7 +49,7 @@ struct HopperTiling {
   HopperTiling(const Problem&, const Config&);
 
   int64_t bm, bn, slices, stages, consumers;
-  bool pingpong, swap;
+  bool pingpong, swap, promote;
   int64_t cluster_m, cluster_n, splits, group;
   bool dependent;
   int64_t align_a, align_b, align_d;

@@ -227,12 +227,13 @@ void HopperKernel::pass_turn(Value consumer) {
 Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place) {
   const int64_t rows_bytes = t.pingpong ? 0 : t.left.rows64_bytes() * t.m_tiles();
   mlir::Type type = ir.memory_type(p.accumulate);
-  Values carried = {place.stage, place.parity, place.stage};
-  for (int64_t i = 0; i < t.sums(); ++i) carried.push_back(mlir::LLVM::UndefOp::create(ir.b, ir.loc, type));
+  Values carried = {place.stage, place.parity, place.stage}, none(size_t(t.sums()), mlir::LLVM::UndefOp::create(ir.b, ir.loc, type));
+  carried.append(t.promote ? Values(size_t(t.sums()), ir.zero(type)) : none);
   if (t.pingpong) take_turn(consumer);
   Values out = ir.rolled_loop(ir.c(0), w.k_count, 1, carried, [&](Value i, mlir::ValueRange before) {
     const RingPlace at{before[0], before[1]};
-    Values sums(before.begin() + 3, before.end());
+    const mlir::ValueRange total = before.drop_front(3);
+    Values sums = t.promote ? none : Values(total);
     ir.wait(full_barrier(at.stage), at.parity);
     Value stage = stage_address(at.stage);
     for (int64_t s = 0; s < t.slices; ++s) {
@@ -240,9 +241,14 @@ Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place)
       if (rows_bytes) left = ir.add(left, ir.mul(consumer, rows_bytes));
       Value right = ir.add(stage, t.slices * t.left.bytes + s * t.right.bytes);
       sums = ir.multiply_tiles(t.mma, t.left.operand(left), t.right.operand(right), t.left.rows64_bytes(),
-                               s == 0 ? i : ir.c(1), sums);
+                               s ? ir.c(1) : t.promote ? ir.c(0) : i, sums);
     }
-    ir.wait_products(t.slices);
+    if (t.promote) {
+      sums = ir.finish_products(sums);
+      for (size_t j = 0; j < sums.size(); ++j) sums[j] = ir.addf(total[j], sums[j]);
+    } else {
+      ir.wait_products(t.slices);
+    }
     release(before[2], ir.at_least(i, 1));
     const RingPlace after = next(at);
     Values next_carried = {after.stage, after.parity, at.stage};
