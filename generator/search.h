@@ -1,4 +1,4 @@
-// The search strategy: one function from what has been measured to what is to be tried next.
+// The search: one function from what has been measured to what is to be tried next.
 #pragma once
 
 #include "base/device.h"
@@ -7,6 +7,8 @@
 #include "base/search_options.h"
 
 namespace deepgen {
+
+class Space;
 
 struct SearchInput {
   Problem problem;
@@ -20,9 +22,10 @@ struct SearchInput {
 };
 
 /// The next round's candidates: at most `slots`, none measured before, none twice; empty when nothing is
-/// left. Round 0: the default, the incumbent, the model's best spread over strata, a few random ones. Later
-/// rounds: neighbours of the best measured, and random ones from the model's better half. The same input
-/// gives the same plan on every host.
+/// left, or options.trials or options.patience say that it is enough. Round 0 begins with the default and the
+/// incumbent, the rest is the strategy's choice. The same input gives the same plan on every host.
 Plan next_plan(const SearchInput&);
+/// The same in a space that is there already.
+Plan next_plan(const SearchInput&, const Space&);
 
 } // namespace deepgen

@@ -175,31 +175,11 @@ void Space::sort_points() {
     for (size_t i = first; i < last; ++i)
       points_[i] = run[i - first].second;
   }
-  index_points();
-}
-
-void Space::index_points() {
   ranks_.assign(families_.size(), {});
   for (size_t f = 0; f < families_.size(); ++f)
     ranks_[f].reserve(families_[f].legal);
   for (size_t i = 0; i < points_.size(); ++i)
     ranks_[points_[i].family].emplace(points_[i].grid, uint32_t(i));
-}
-
-Space Space::restricted_to(const std::vector<size_t>& ranks) const {
-  std::vector<size_t> sorted = ranks; // a lower rank is a better estimate
-  std::sort(sorted.begin(), sorted.end());
-  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  Space part;
-  part.families_ = families_;
-  for (Family& f : part.families_)
-    f.legal = 0;
-  for (size_t rank : sorted) {
-    part.points_.push_back(points_[rank]);
-    ++part.families_[points_[rank].family].legal;
-  }
-  part.index_points();
-  return part;
 }
 
 std::vector<uint32_t> Space::digits(const Point& point) const {

@@ -50,8 +50,6 @@ public:
   std::optional<size_t> find(size_t family, const std::vector<uint32_t>& positions) const {
     return at(uint32_t(family), positions);
   }
-  /// The part of this space that consists of these configs, such as those that were recorded.
-  Space restricted_to(const std::vector<size_t>& ranks) const;
   /// How many parameters differ; configs of two templates differ in all.
   size_t distance(size_t rank, size_t other) const;
 
@@ -70,9 +68,7 @@ private:
     uint64_t grid;
     uint32_t family;
   };
-  Space() = default;
   void sort_points();
-  void index_points();
   std::vector<uint32_t> digits(const Point&) const;
   std::optional<size_t> at(uint32_t family, const std::vector<uint32_t>& digits) const;
 

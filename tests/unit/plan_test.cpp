@@ -92,23 +92,7 @@ TEST_F(PlanTest, IsDeterministic) {
   EXPECT_EQ(next_plan(in).serialize(), next_plan(in).serialize());
 }
 
-TEST_F(PlanTest, LaterRoundsNeverRepeatAndEndWithAnEmptyPlan) {
-  SearchInput in = input(0, 20);
-  const size_t total = Space(in.problem, in.arch, in.device).size();
-  std::set<std::string> seen;
-  for (; in.round < 20; ++in.round) {
-    const Plan plan = next_plan(in);
-    for (const PlanSlot& slot : plan.slots)
-      EXPECT_TRUE(seen.insert(slot.choice.text()).second) << slot.choice.text();
-    measure(plan, in, [](const Choice& c) { return 1.0 / double(c.config["mr"]); });
-    if (plan.slots.empty())
-      break;
-  }
-  EXPECT_EQ(seen.size(), total) << "the whole space in the end";
-  EXPECT_EQ(in.round, 7) << "132 configs, 20 a round";
-}
-
-TEST_F(PlanTest, LaterRoundsAreMostlyNeighboursOfTheBest) {
+TEST_F(PlanTest, LaterRoundsMixModelNeighboursAndRandom) {
   SearchInput in = input(0, 24);
   auto truth = [](const Choice& c) { return c.config == fake_choice(3, 5, 16, 1).config ? 0.5 : 1.0; };
   measure(next_plan(in), in, truth);
@@ -117,11 +101,14 @@ TEST_F(PlanTest, LaterRoundsAreMostlyNeighboursOfTheBest) {
   best.timing->ratio = 0.7;
   in.records.push_back(best);
   in.round = 1;
-  in.slots = 12;
+  in.slots = 16;
   const Plan plan = next_plan(in);
-  EXPECT_EQ(
-      std::count_if(plan.slots.begin(), plan.slots.end(), [](auto& s) { return s.origin == "neighbour"; }),
-      9);
+  std::map<std::string, int> origins;
+  for (const PlanSlot& slot : plan.slots)
+    ++origins[slot.origin];
+  EXPECT_EQ(origins["random"], 1);
+  EXPECT_EQ(origins["model"] + origins["neighbour"], 15);
+  EXPECT_GE(origins["neighbour"], 7);
   EXPECT_TRUE(std::any_of(plan.slots.begin(), plan.slots.end(), [](auto& s) {
     return s.choice == fake_choice(3, 5, 16, 1);
   })) << "the optimum is a neighbour of the best measured";
@@ -138,7 +125,7 @@ TEST_F(PlanTest, RecordsOfAnotherProblemAndFailuresAreNoParents) {
   in.records[0].problem = in.problem.key();
   in.records[0].status = "crash";
   for (const PlanSlot& slot : next_plan(in).slots) {
-    EXPECT_EQ(slot.origin, "random");
+    EXPECT_NE(slot.origin, "neighbour");
     EXPECT_NE(slot.choice, r.choice) << "what crashed is not tried again";
   }
 }

@@ -72,18 +72,11 @@ TEST_F(SpaceTest, NeighboursMoveOneParameterOrTwo) {
   EXPECT_EQ(full.second_neighbours(origin).size(), 12u + 6u - 1u) << "all but mr=5 nr=32, which is illegal";
 }
 
-TEST_F(SpaceTest, RestrictedToSomeConfigsKeepsTheirOrder) {
+TEST_F(SpaceTest, PositionsNameAConfig) {
   const Space full = space();
-  const std::vector<size_t> ranks = {40, 3, 41, 3};
-  const Space part = full.restricted_to(ranks);
-  ASSERT_EQ(part.size(), 3u);
-  EXPECT_EQ(part.families()[0].legal, 3u);
-  EXPECT_EQ(part.choice(0), full.choice(3));
-  EXPECT_EQ(part.choice(2), full.choice(41));
-  EXPECT_EQ(part.rank(full.choice(41)), 2u);
-  EXPECT_FALSE(part.rank(full.choice(4)));
-  EXPECT_EQ(part.find(0, full.positions(41)), 2u);
-  EXPECT_FALSE(part.find(0, full.positions(4)));
+  for (size_t i = 0; i < full.size(); ++i)
+    EXPECT_EQ(full.find(full.family(i), full.positions(i)), i);
+  EXPECT_FALSE(full.find(0, {2, 7, 3, 0})) << "mr=8 nr=64 is illegal";
 }
 
 TEST_F(SpaceTest, ExplainsIllegalConfigs) {

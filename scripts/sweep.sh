@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Records a whole space: every legal config of a problem is compiled, verified and timed, the fastest ones again, and all
+# of it is packed into one file for `deepgen replay`.
+#   scripts/sweep.sh <folder of deepgen and deepgen-measure> <problem key> <arch> <work folder> <out.space.zst> [<option>...]
+#     --include RE, --exclude RE  on a config's text: only these configs (a space of 3000 takes minutes on a GPU host)
+#     --seconds N   wall time after which it stops; the same command goes on later, as the work folder has what is done
+#     --jobs N      compilers at a time (default: all processors; on the CPU 1, as compiling disturbs the timing)
+#     --again N     how often the fastest are timed again (default 2), --within R: up to so much slower (default 0.05)
+# Exits with 3 when time was short: what there is so far is packed all the same.
+set -euo pipefail
+[ $# -ge 5 ] || { sed -n '2,10s/^# //p' "$0" >&2; exit 2; }
+bin=$(realpath "$1") key=$2 arch=$3 work=$4 out=$5
+shift 5
+filter=() seconds=1000000 again=2 within=0.05 chunk=32 jobs=$(nproc)
+[ "$arch" != cpu ] || jobs=1
+while [ $# -ge 2 ]; do
+  case $1 in
+    --include | --exclude) filter+=("$1" "$2") ;;
+    --seconds) seconds=$2 ;;
+    --jobs) jobs=$2 ;;
+    --again) again=$2 ;;
+    --within) within=$2 ;;
+    *) echo "unknown option $1" >&2; exit 2 ;;
+  esac
+  shift 2
+done
+mkdir -p "$work" "$(dirname "$out")"
+device=$work/device.json
+[ -e "$device" ] || "$bin/deepgen-measure" devices --arch "$arch" -o "$device"
+target=(--problem "$key" --arch "$arch" --device "$device")
+
+compile() { # <folder of a plan>
+  [ ! -e "$1/records.jsonl" ] || return 0
+  seq 0 $((chunk - 1)) | while read -r slot; do
+    file=$(printf '%s/s%02d.dgk' "$1" "$slot")
+    [ -e "$file" ] || printf '%s\0%s\0' "$slot" "$file"
+  done | xargs -0 -r -n 2 -P "$jobs" sh -c '"$0" compile --plan "$1/plan.json" --slot "$2" -o "$3"' "$bin/deepgen" "$1"
+}
+measure() { # <folder of a plan>
+  local anchor=()
+  [ "$1" = "$work/r0000" ] || anchor=(--anchor "$work/r0000/s00.dgk")
+  "$bin/deepgen-measure" run --plan "$1/plan.json" --kernels "$1" --slots $chunk --device "$device" --seconds 120 \
+    "${anchor[@]}" -o "$1/records.jsonl"
+  find "$1" -name 's*.dgk' ! -path "$work/r0000/s00.dgk" -delete
+}
+pack() { "$bin/deepgen" sweep pack "${target[@]}" --records "$work"/r*/records.jsonl -o "$out"; }
+record() { # <folder of a plan>...
+  while [ $# -gt 0 ]; do
+    if [ $SECONDS -ge "$seconds" ]; then
+      pack
+      echo "stopped after $SECONDS s with $# plans left; the same command goes on" >&2
+      exit 3
+    fi
+    compile "$1"
+    local next=
+    if [ "$arch" != cpu ] && [ $# -ge 2 ]; then # beside the timing, which a GPU does not feel
+      compile "$2" &
+      next=$!
+    fi
+    [ -e "$1/records.jsonl" ] || measure "$1"
+    [ -z "$next" ] || wait "$next"
+    shift
+  done
+}
+
+[ -e "$work/planned" ] || "$bin/deepgen" sweep plan "${target[@]}" "${filter[@]}" --chunk $chunk -o "$work"
+touch "$work/planned"
+record "$work"/r0*
+for pass in $(seq "$again"); do # of thousands of times the best is the luckiest
+  [ -e "$work/planned$pass" ] ||
+    "$bin/deepgen" sweep plan "${target[@]}" --again "$work"/r*/records.jsonl --within "$within" --chunk $chunk \
+      --first "$((pass * 1000 + 1000))" -o "$work"
+  touch "$work/planned$pass"
+  record "$work"/r$((pass + 1))*
+done
+pack

@@ -1,0 +1,153 @@
+#include "generator/replay.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "generator/sweep.h"
+#include "tests/unit/fake_template.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <set>
+
+namespace deepgen {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The fake template's space, where every config with pack=1 crashes and the others are the faster the larger
+/// mr is.
+RecordLog fake_log() {
+  register_fake_template();
+  RecordLog log;
+  log.environment = {{"profile", "fake/1"}};
+  const Space space(Problem(), "fake", fake_device());
+  for (size_t rank = 0; rank < space.size(); ++rank) {
+    Record r;
+    r.problem = Problem().key(), r.arch = "fake", r.choice = space.choice(rank), r.sha256 = r.choice.text();
+    if (r.choice.config["pack"]) {
+      r.status = "crash";
+    } else {
+      r.timing = Timing();
+      r.timing->ratio = 2.0 / double(r.choice.config["mr"]);
+      r.timing->seconds = 1e-3 * r.timing->ratio;
+      r.timing->samples = 3;
+    }
+    log.records.push_back(r);
+  }
+  return log;
+}
+
+RecordedSpace fake_space() { return pack(Problem(), fake_device(), {fake_log()}); }
+
+TEST(RecordedSpaceTest, FileRoundTrips) {
+  const RecordedSpace space = fake_space();
+  ASSERT_EQ(space.configs.size(), 132u);
+  EXPECT_NEAR(space.anchor_seconds, 1e-3, 1e-9);
+  const std::string path = testing::TempDir() + "replay_test.space.zst";
+  space.write(path);
+  const RecordedSpace again = RecordedSpace::read(path);
+  EXPECT_EQ(again.serialize(), space.serialize());
+  EXPECT_EQ(again.device, fake_device());
+  EXPECT_EQ(again.environment["profile"], "fake/1");
+  const std::string bytes = read_file(path), text = space.serialize();
+  write_atomically(path, bytes.substr(0, bytes.size() / 2));
+  EXPECT_THROW(RecordedSpace::read(path), Error);
+  write_atomically(path, text);
+  EXPECT_THROW(RecordedSpace::read(path), Error) << "not compressed";
+  EXPECT_THROW(RecordedSpace::parse(text.substr(0, text.rfind('\n', text.size() - 2) + 1), "cut"), Error);
+  fs::remove(path);
+}
+
+TEST(RecordedSpaceTest, RepeatedTimesAndEqualCodeArePooled) {
+  std::vector<RecordLog> logs(3, fake_log());
+  const double ratios[] = {0.9, 1.3, 1.0};
+  for (size_t i = 0; i < 3; ++i) {
+    logs[i].records.resize(2);
+    for (Record& r : logs[i].records) {
+      r.sha256 = "same";
+      r.status = "ok";
+      r.timing = Timing();
+      r.timing->ratio = ratios[i], r.timing->samples = 5;
+    }
+    logs[i].records[1].status = "duplicate";
+    logs[i].records[1].timing.reset();
+  }
+  const RecordedSpace space = pack(Problem(), fake_device(), logs);
+  ASSERT_EQ(space.configs.size(), 2u);
+  for (const RecordedConfig& c : space.configs) {
+    EXPECT_EQ(c.status, "ok");
+    EXPECT_EQ(c.ratio, 1.0);
+    EXPECT_EQ(c.samples, 15);
+  }
+  EXPECT_THROW(pack(Problem(), fake_device(), {RecordLog()}), Error);
+}
+
+TEST(SweepTest, PlansHoldTheSpaceOnceAndBeginWithTheDefault) {
+  register_fake_template();
+  SweepOptions o;
+  o.chunk = 40;
+  o.search.exclude = "isa=1";
+  const std::vector<Plan> plans = sweep_plans(Problem(), "fake", fake_device(), o, {});
+  ASSERT_EQ(plans.size(), 3u);
+  std::set<std::string> seen;
+  for (const Plan& plan : plans)
+    for (const PlanSlot& slot : plan.slots) EXPECT_TRUE(seen.insert(slot.choice.text()).second);
+  EXPECT_EQ(seen.size(), 88u) << "two of three levels";
+  EXPECT_EQ(plans[0].slots[0].choice, Space(Problem(), "fake", fake_device()).default_choice());
+  EXPECT_EQ(plans[2].round, 2);
+  o.search.include = "no such";
+  EXPECT_THROW(sweep_plans(Problem(), "fake", fake_device(), o, {}), Error);
+}
+
+TEST(SweepTest, TimesTheBestAgain) {
+  SweepOptions o;
+  o.within = 0.2;
+  o.first_round = 9;
+  const std::vector<Plan> plans = sweep_plans(Problem(), "fake", fake_device(), o, {fake_log()});
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans[0].round, 9);
+  EXPECT_EQ(plans[0].slots.size(), 12u) << "mr=8 and mr=7, three levels, two widths";
+}
+
+TEST(ReplayTest, CountsWhatIsNoLongerLegal) {
+  RecordedSpace recorded = fake_space();
+  recorded.device = fake_device(3);
+  const Replay replay(recorded);
+  EXPECT_EQ(replay.illegal(), 44u) << "isa=4";
+  EXPECT_EQ(replay.space().size(), 88u);
+  EXPECT_EQ(replay.best_ratio(), 0.25);
+  recorded.device = fake_device(0);
+  EXPECT_THROW(Replay{recorded}, Error);
+}
+
+TEST(ReplayTest, FollowsTheBestAndHonoursTheRounds) {
+  const Replay replay(fake_space());
+  ReplayOptions o;
+  o.slots = {20, 8, 2};
+  const ReplayedSearch search = replay.run(o, 1);
+  ASSERT_EQ(search.best.size(), 30u);
+  EXPECT_EQ(search.best[0], 1.0) << "the default, mr=2";
+  EXPECT_TRUE(std::is_sorted(search.best.rbegin(), search.best.rend()));
+  EXPECT_EQ(search.best.back(), 0.25);
+  EXPECT_EQ(replay.run(o, 1).tried, search.tried);
+}
+
+TEST(ReplayTest, SummaryIsOfAllSeeds) {
+  const Replay replay(fake_space());
+  ReplayedSearch lucky, unlucky;
+  lucky.best.assign(20, 0.25);
+  unlucky.best.assign(40, 0.5);
+  const ReplaySummary summary = summarize(replay, {lucky, unlucky, unlucky});
+  ASSERT_EQ(summary.points.size(), 3u);
+  EXPECT_EQ(summary.points[0].trials, 16u);
+  EXPECT_EQ(summary.points[2].trials, 40u);
+  EXPECT_EQ(summary.trials, 40);
+  for (const RegretPoint& p : summary.points) {
+    EXPECT_EQ(p.median, 1);
+    EXPECT_NEAR(p.within_half, 1.0 / 3, 1e-9);
+  }
+}
+
+} // namespace
+} // namespace deepgen
