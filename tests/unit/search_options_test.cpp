@@ -109,8 +109,8 @@ TEST(SearchOptions, ErrorsNameFileKeyValueAndRemedy) {
 
 TEST(SearchOptions, NestingIsNoDanger) {
   const std::string deep = std::string(200000, '[') + std::string(200000, ']');
-  EXPECT_NE(failure("\"seed\":" + deep).find("bad value of 'seed': a list of 1"), std::string::npos);
-  EXPECT_NE(failure("\"slots\":[" + deep + "]").find("bad value of 'slots': a list of 1"), std::string::npos);
+  EXPECT_NE(failure("\"seed\":" + deep).find("nested more than"), std::string::npos);
+  EXPECT_NE(failure("\"slots\":[" + deep + "]").find("nested more than"), std::string::npos);
 }
 
 TEST(SavedSpace, RoundTripsAndSelectsByProblem) {
