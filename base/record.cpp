@@ -54,6 +54,7 @@ Json Record::to_json() const {
                {"kernel_file", kernel_file},
                {"error", finite(error)}};
   if (timing) json["timing"] = timing_json(*timing);
+  if (cached) json["cached"] = true;
   return json;
 }
 
@@ -71,6 +72,7 @@ Record Record::from_json(const Json& json, const std::string& where) {
   r.choice.config = Config::from_json(get<Json>(json, "config", where));
   r.error = get<double>(json, "error", where);
   if (json.contains("timing")) r.timing = timing_from_json(json["timing"], where);
+  if (json.contains("cached")) r.cached = get<bool>(json, "cached", where);
   return r;
 }
 

@@ -32,6 +32,7 @@ struct Record {
   /// Largest error of the output relative to its tolerance (<= 1 passes), over all verified shapes.
   double error = 0;
   std::optional<Timing> timing;
+  bool cached = false; ///< the timing, or the verdict that it is bad, is an earlier run's
 
   bool ok() const { return status == "ok"; }
   bool is_vendor() const { return choice.template_name == "vendor"; }

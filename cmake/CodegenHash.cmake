@@ -1,5 +1,5 @@
-# cmake -DOUTPUT=f -DSOURCES="a;b" -P CodegenHash.cmake: a header with one hash over the sources that decide a kernel's
-# bytes, in the given order. Rewritten only on change.
+# cmake -DOUTPUT=f -DNAME=n -DSOURCES="a;b" -P CodegenHash.cmake: a header that defines n as one hash over the sources, in
+# the given order. Rewritten only on change.
 set(hashes "")
 foreach(source IN LISTS SOURCES)
   file(SHA256 ${source} hash)
@@ -7,4 +7,4 @@ foreach(source IN LISTS SOURCES)
 endforeach()
 string(SHA256 hash "${hashes}")
 string(SUBSTRING ${hash} 0 16 hash)
-file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "static constexpr const char* kCodegenHash = \"${hash}\";\n" @ONLY)
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "static constexpr const char* ${NAME} = \"${hash}\";\n" @ONLY)

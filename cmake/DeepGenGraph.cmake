@@ -253,7 +253,7 @@ function(_deepgen_search_edges)
     endif()
     add_custom_command(OUTPUT ${base}/${r}/records.jsonl
       COMMAND ${measure} run --plan ${here}/${r}/plan.json --kernels ${here}/${r} --slots ${count}
-        --device ${device_${arch}} ${anchor} ${budget} -o ${here}/${r}/records.jsonl
+        --device ${device_${arch}} ${anchor} ${budget} ${cache} -o ${here}/${r}/records.jsonl
       DEPENDS ${kernels} ${device_${arch}}
       WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${pool} COMMENT "Measuring ${target}: ${here} ${r}")
     list(APPEND records ${here}/${r}/records.jsonl)

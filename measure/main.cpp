@@ -81,6 +81,7 @@ void add_run(CLI::App& app, RunCommand& c) {
   sub->add_option("--device", c.device, "device.json")->required();
   sub->add_option("--anchor", c.anchor,
                   "kernel that ratios are taken against; default: slot 0 of this round");
+  sub->add_option("--cache", c.cache, "folder of the cache; else DEEPGEN_CACHE_DIR or the user's");
   sub->add_option("-o", c.output, "records.jsonl")->required();
   add_measure_options(*sub, c.options);
   sub->footer(

@@ -49,6 +49,7 @@ Finalist load(const Entry& e, const std::string& output) {
   f.record.stage = "final";
   f.record.detail.clear();
   f.record.timing.reset();
+  f.record.cached = false;
   f.record.kernel_file = relative_to_log(path, output);
   return f;
 }

@@ -6,6 +6,7 @@
 #include "measure/cuda_bench.h"
 #include "measure/cuda_take.h"
 #include "measure/cuda_verify_all.h"
+#include "measure/history.h"
 #include "measure/verify_all.h"
 
 #include <algorithm>
@@ -78,12 +79,7 @@ void verify_on_gpu(Round& round, const std::vector<Candidate*>& list, double sta
     list[next]->decide("dropped", "not verified within the time budget; raise --seconds");
 }
 
-void verify(Round& round, double start) {
-  const std::vector<Candidate*> list = round.open();
-  if (list.empty())
-    return;
-  if (!round.device.is_cpu())
-    return verify_on_gpu(round, list, start);
+void verify_on_cpu(Round& round, const std::vector<Candidate*>& list, double start) {
   const MeasureOptions& o = round.command.options;
   round.progress.live("computing the reference");
   CaseSet cases(round.plan.problem, o.seed);
@@ -93,6 +89,14 @@ void verify(Round& round, double start) {
   options.deadline = start + kVerifyShare * o.seconds;
   options.seed = o.seed;
   verify_all(list, cases, options, round.progress);
+}
+
+void verify(Round& round, History& history, double start) {
+  const std::vector<Candidate*> list = history.unverified(round.open());
+  if (list.empty())
+    return;
+  (round.device.is_cpu() ? verify_on_cpu : verify_on_gpu)(round, list, start);
+  history.keep_verdicts(list);
 }
 
 std::string arm_name(const Candidate& c) {
@@ -149,15 +153,46 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
   return results;
 }
 
+bool is_default(const Round& round, const Candidate& c) {
+  return round.command.anchor.empty() ? c.record.slot == 0 : &c == &*round.anchor;
+}
+
 /// Which arm the ratios of this log are against.
 std::string anchor_text(const Round& round, const std::vector<Candidate*>& list,
                         const std::vector<ArmResult>& results) {
   const size_t first = anchor_of(results);
   if (first >= list.size())
     return "none";
-  const bool is_default =
-      round.command.anchor.empty() ? list[first]->record.slot == 0 : list[first] == &*round.anchor;
-  return (is_default ? "default" : "the default failed, instead: " + arm_name(*list[first]));
+  return (is_default(round, *list[first]) ? "default" : "the default failed, instead: " + arm_name(*list[first]));
+}
+
+/// Of the candidates that are open still.
+struct Times {
+  std::vector<ArmResult> results; ///< of what this run has timed
+  std::string anchor = "none";
+  bool stable = true;
+};
+
+/// `seconds`: left of the budget.
+Times time_unknown(Round& round, History& history, bool alone, double seconds) {
+  const std::vector<Candidate*> open = round.open();
+  if (open.empty())
+    return {};
+  const bool comparable = is_default(round, *open.front());
+  const std::vector<Candidate*> list = comparable ? history.untimed(open) : open;
+  if (list.empty())
+    return {{}, "default", true};
+  Times t;
+  t.results = time(round, list, seconds);
+  t.anchor = anchor_text(round, list, t.results);
+  t.stable = clean_share(t.results) >= 0.5 && dropped_share(t.results) <= kMostDropped;
+  if (comparable && t.anchor == "default") {
+    if (t.stable && alone)
+      history.keep_times(list);
+  } else if (list.size() < open.size()) {
+    t.stable = false; // the known ratios are to another time than the new ones
+  }
+  return t;
 }
 
 /// "12 ok, 3 wrong, 1 timeout"
@@ -169,6 +204,9 @@ std::string count_statuses(const std::vector<Candidate>& candidates) {
   counts.erase("ok");
   for (const auto& [status, count] : counts)
     text += ", " + std::to_string(count) + " " + status;
+  const auto cached = std::count_if(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.record.cached; });
+  if (cached)
+    text += " (" + std::to_string(cached) + " from the cache)";
   return text;
 }
 
@@ -200,30 +238,26 @@ void run(const RunCommand& command) {
     round.device = gpu->device;
     around = cuda::surroundings(round.device);
   }
+  History history(CacheSettings::from_environment(command.cache), round.device, around, command.options);
   const double start = wall_seconds();
-  verify(round, start);
+  verify(round, history, start);
   const auto cut = std::count_if(round.candidates.begin(), round.candidates.end(),
                                  [](const Candidate& c) { return c.record.status == "dropped"; });
-  const std::vector<Candidate*> list = round.open();
+  // What verification took is gone, but its floor leaves timing a share.
+  const double seconds = command.options.seconds, left = start + seconds - wall_seconds();
+  const Times times = time_unknown(round, history, around.other_processes == 0,
+                                   std::max(left, (1 - kVerifyShare) * seconds));
   RecordLog log;
-  std::string anchor = "none";
-  std::vector<ArmResult> results;
-  if (!list.empty()) {
-    // What verification took is gone, but its floor leaves timing a share.
-    const double seconds = command.options.seconds, left = start + seconds - wall_seconds();
-    results = time(round, list, std::max(left, (1 - kVerifyShare) * seconds));
-    anchor = anchor_text(round, list, results);
-    log.stable = clean_share(results) >= 0.5 && dropped_share(results) <= kMostDropped;
-  }
-  log.environment = round.device.is_cpu() ? environment(round.device, anchor)
-                                          : cuda::environment(round.device, anchor, around, results);
+  log.stable = times.stable;
+  log.environment = round.device.is_cpu() ? environment(round.device, times.anchor)
+                                          : cuda::environment(round.device, times.anchor, around, times.results);
   // A search that was cut short may have missed the best.
   if (cut)
     log.environment["cut"] = cut;
   for (Candidate& c : round.candidates)
     log.records.push_back(c.record);
   write_atomically(command.output, log.serialize());
-  round.progress.summary(summary(round.candidates, anchor));
+  round.progress.summary(summary(round.candidates, times.anchor));
 }
 
 } // namespace deepgen

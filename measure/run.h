@@ -18,6 +18,7 @@ struct MeasureOptions {
 /// Verifies and times the candidates of one round against the anchor; writes one record for each.
 struct RunCommand {
   std::string plan, kernels, device, anchor, output;
+  std::string cache; ///< folder; empty: the environment's
   int64_t slots = 0;
   MeasureOptions options;
 };

@@ -1,0 +1,40 @@
+// History: what earlier runs, of any build folder, found out about the same code.
+//
+// A verdict holds wherever the code and the arch are the same, a time only on the same kind of device, under the same
+// conditions and against the same anchor. What the moment decides is never kept: timeouts, crashes, what could not be run,
+// what was dropped, and anything from a run that was disturbed.
+#pragma once
+
+#include "base/cache.h"
+#include "measure/candidates.h"
+#include "measure/cuda_bench.h"
+#include "measure/run.h"
+
+namespace deepgen {
+
+class History {
+public:
+  History(CacheSettings, const Device&, const cuda::Surroundings&, const MeasureOptions&);
+
+  /// Those of `open` whose verdict is not known; bad ones that are known are decided.
+  std::vector<Candidate*> unverified(const std::vector<Candidate*>& open);
+  void keep_verdicts(const std::vector<Candidate*>& verified);
+
+  /// Decides those whose time against the default, the first of `open`, is known. Returns the others behind the default;
+  /// nothing when there are none.
+  std::vector<Candidate*> untimed(const std::vector<Candidate*>& open);
+  /// Times of an undisturbed run, relative to the first one's.
+  void keep_times(const std::vector<Candidate*>& timed);
+
+private:
+  std::string verdict_key(const Candidate&) const;
+  std::string time_key(const Candidate&, const Candidate& anchor) const;
+  bool recall_time(Candidate&, const Candidate& anchor);
+
+  Cache cache_;
+  Json verdicts_hold_; ///< what verdicts depend on beside the code
+  Json times_hold_;    ///< what times do
+  std::string driver_; ///< of a GPU: compiles what has no code
+};
+
+} // namespace deepgen
