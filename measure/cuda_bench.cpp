@@ -76,6 +76,7 @@ public:
   const Toolbox& tools() const override { return tools_; }
   const Problem& problem() const override { return problem_; }
   const CallOperands& operands() const override { return sets_.front(); }
+  int64_t cache() const override { return cache_; }
 
   Sampler sampler(const Enqueue& enqueue) {
     return sampler(int64_t(sets_.size()),

@@ -59,6 +59,7 @@ public:
     virtual const Toolbox& tools() const = 0;
     virtual const Problem& problem() const = 0;
     virtual const CallOperands& operands() const = 0; ///< of the first set
+    virtual int64_t cache() const = 0;                ///< bytes of the device's last-level cache
   };
 
 private:

@@ -16,6 +16,8 @@ namespace {
 
 constexpr size_t kWorkspace = size_t(64) << 20;
 constexpr int kAskFor = 64;
+constexpr uint64_t kAlign = 1024;
+uint64_t round_up(uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 constexpr double kProbeSeconds = 180, kTrySeconds = 30; ///< the library loads its kernels when first used
 constexpr size_t kMostLost = 4;                         ///< algorithms that crash or hang
 
@@ -33,8 +35,11 @@ enum Attribute {
 enum LayoutAttribute { kBatchCount = 5, kBatchStride = 6 };
 enum Epilogue { kDefault = 1, kRelu = 2, kBias = 4, kGelu = 32 };
 constexpr int kMaxWorkspace = 1;
+/// cublasLtMatmulAlgoConfigAttributes_t
+enum ConfigAttribute { kId = 0, kTile = 1, kSplitK = 2, kStages = 6 };
+using AlgorithmBits = std::array<uint64_t, 8>;
 struct Heuristic {
-  Vendor::Algorithm algorithm;
+  AlgorithmBits algorithm;
   size_t workspace;
   int state;
   float waves;
@@ -51,7 +56,8 @@ struct Library {
   int (*preference_set)(void*, int, const void*, size_t);
   int (*heuristic)(void*, void*, void*, void*, void*, void*, void*, int, Heuristic*, int*);
   int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*, const void*,
-                void*, void*, void*, const Vendor::Algorithm*, void*, size_t, Stream);
+                void*, void*, void*, const AlgorithmBits*, void*, size_t, Stream);
+  int (*config_get)(const AlgorithmBits*, int, void*, size_t, size_t*);
   size_t (*version)();
 
   /// Null when no cuBLASLt is found. Only for workers: it starts the driver.
@@ -81,6 +87,7 @@ private:
     find(preference_create, "cublasLtMatmulPreferenceCreate");
     find(preference_set, "cublasLtMatmulPreferenceSetAttribute");
     find(heuristic, "cublasLtMatmulAlgoGetHeuristic"), find(matmul, "cublasLtMatmul");
+    find(config_get, "cublasLtMatmulAlgoConfigGetAttribute");
     return complete;
   }
 };
@@ -132,6 +139,18 @@ std::string version_text(size_t version) { // 130100 -> 13.1.0; before 13: 12080
          std::to_string(version % 100);
 }
 
+/// What the library calls an algorithm; of what it does not tell, nothing.
+std::string text_of(const AlgorithmBits& algorithm) {
+  std::string text;
+  for (auto [name, attribute] : {std::pair{"id", kId}, {"tile", kTile}, {"stages", kStages}, {"split-K", kSplitK}}) {
+    int32_t value = 0;
+    size_t written = 0;
+    if (Library::open()->config_get(&algorithm, attribute, &value, sizeof value, &written) == 0)
+      text += (text.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(value);
+  }
+  return text;
+}
+
 /// One matrix multiplication, set up once. Lives in a worker and is never torn down: the process ends.
 class Multiplication {
 public:
@@ -155,7 +174,6 @@ public:
     if (plan.scratch) scratch_ = Memory(size_t(p.m * p.n * p.batch * 4));
     d_ = layout(output_, d);
     c_ = plan.fused_residual ? layout(p.epilogue_type(), x.residual) : d_;
-    workspace_ = Memory(kWorkspace);
   }
 
   std::vector<Vendor::Algorithm> algorithms() const {
@@ -170,11 +188,13 @@ public:
                  &count); // a failure: none
     std::vector<Vendor::Algorithm> found;
     for (int i = 0; i < count; ++i)
-      if (results[size_t(i)].state == 0) found.push_back(results[size_t(i)].algorithm);
+      if (const Heuristic& h = results[size_t(i)]; h.state == 0)
+        found.push_back({h.algorithm, h.workspace, text_of(h.algorithm)});
     return found;
   }
 
-  void enqueue(const Vendor::Algorithm& algorithm, const CallOperands& x, const Toolbox& tools,
+  /// `workspace`: of as many bytes as the algorithm uses.
+  void enqueue(const Vendor::Algorithm& algorithm, Address workspace, const CallOperands& x, const Toolbox& tools,
                Stream stream) {
     point(x);
     const double alpha = plan_.scratch ? 1 : x.alpha, beta = plan_.fused_residual ? 1 : 0;
@@ -184,8 +204,8 @@ public:
     const auto pointer = [](Address a) { return reinterpret_cast<void*>(a); };
     void* c = pointer(plan_.fused_residual ? x.residual.data : product.data);
     check_lt(Library::open()->matmul(handle_, desc_, &alpha_bits, pointer(x.b.data), b_, pointer(x.a.data),
-                                     a_, &beta_bits, c, c_, pointer(product.data), d_, &algorithm,
-                                     pointer(workspace_.address()), kWorkspace, stream),
+                                     a_, &beta_bits, c, c_, pointer(product.data), d_, &algorithm.bits,
+                                     pointer(workspace), algorithm.workspace, stream),
              "cublasLtMatmul");
     if (plan_.separate()) tools.epilogue(product, x.d, rest(x));
   }
@@ -232,10 +252,23 @@ private:
   const VendorPlan plan_;
   Type output_ = Type::f32, scale_type_ = Type::f32;
   void *handle_ = nullptr, *desc_ = nullptr, *a_ = nullptr, *b_ = nullptr, *c_ = nullptr, *d_ = nullptr;
-  Memory workspace_, scratch_;
+  Memory scratch_;
 };
 
-/// One for all arms of a worker: they run one after the other, and share the workspace.
+/// Of one worker: its arms run one after the other, and share the memory.
+class Workspaces {
+public:
+  explicit Workspaces(int64_t cache) : memory_(size_t(workspace_memory(cache))) {}
+  /// Call by call another one: within a graph, and so in its replays.
+  Address at(uint64_t call, uint64_t bytes) const {
+    return bytes ? memory_.address() + round_up(bytes) * (call % rotating_workspaces(bytes, int64_t(memory_.bytes()))) : 0;
+  }
+
+private:
+  Memory memory_;
+};
+
+/// One for all arms of a worker: they run one after the other.
 std::shared_ptr<Multiplication> multiplication(const VendorPlan& plan, Bench::Ring& ring) {
   static std::shared_ptr<Multiplication> last;
   static std::string key;
@@ -288,10 +321,18 @@ VendorPlan plan_vendor(const Problem& p, bool fuse) {
   return plan;
 }
 
+int64_t workspace_memory(int64_t cache) { return std::max(3 * cache, int64_t(2 * kWorkspace)); }
+
+uint64_t rotating_workspaces(uint64_t bytes, int64_t memory) {
+  constexpr uint64_t kMost = 1024;
+  return std::clamp(uint64_t(memory) / round_up(bytes), uint64_t(1), kMost);
+}
+
 Bench::Enqueue vendor_call(const VendorPlan& plan, const Vendor::Algorithm& algorithm, Bench::Ring& ring) {
   auto product = multiplication(plan, ring);
-  return [product, algorithm, &tools = ring.tools()](const CallOperands& x, Stream stream) {
-    product->enqueue(algorithm, x, tools, stream);
+  static const Workspaces workspaces(ring.cache());
+  return [product, algorithm, calls = uint64_t(0), &tools = ring.tools()](const CallOperands& x, Stream stream) mutable {
+    product->enqueue(algorithm, workspaces.at(calls++, algorithm.workspace), x, tools, stream);
   };
 }
 
@@ -343,9 +384,12 @@ Vendor find_vendor(const Problem& problem, const Device& device, uint64_t seed) 
     };
     try {
       const Vendor found = ask_vendor(bench.ring(), may_try);
+      Json algorithms = Json::array();
+      for (const Vendor::Algorithm& a : found.algorithms)
+        algorithms.push_back({{"bits", a.bits}, {"workspace", a.workspace}, {"text", a.text}});
       channel.send({{"name", found.name},
                     {"why_not", found.why_not},
-                    {"algorithms", found.algorithms},
+                    {"algorithms", algorithms},
                     {"fuse", found.plan.text() == plan_vendor(problem, true).text()}});
     } catch (const DriverError& e) {
       channel.send({{"name", v.name}, {"why_not", e.what()}});
@@ -358,7 +402,9 @@ Vendor find_vendor(const Problem& problem, const Device& device, uint64_t seed) 
       return;
     }
     v.name = m.value("name", v.name), v.why_not = m.value("why_not", "");
-    v.algorithms = m.value("algorithms", v.algorithms);
+    for (const Json& a : m.value("algorithms", Json::array()))
+      v.algorithms.push_back({a.at("bits").get<AlgorithmBits>(), a.at("workspace").get<uint64_t>(),
+                              a.at("text").get<std::string>()});
     v.plan = plan_vendor(problem, m.value("fuse", true));
   };
   while (true) {
@@ -376,7 +422,8 @@ Vendor find_vendor(const Problem& problem, const Device& device, uint64_t seed) 
 std::vector<Arm> vendor_arms(const Vendor& vendor, Bench& bench) {
   std::vector<Arm> arms;
   for (size_t i = 0; i < vendor.algorithms.size(); ++i)
-    arms.push_back(bench.arm(vendor.name + " algorithm " + std::to_string(i),
+    arms.push_back(bench.arm(vendor.name + " algorithm " + std::to_string(i) +
+                                 (vendor.algorithms[i].text.empty() ? "" : " (" + vendor.algorithms[i].text + ")"),
                              [plan = vendor.plan, algorithm = vendor.algorithms[i]](Bench::Ring& ring) {
                                return vendor_call(plan, algorithm, ring);
                              }));

@@ -29,7 +29,11 @@ struct Vendor {
   std::string name = "cublaslt"; ///< "cublaslt 13.1.0"
   VendorPlan plan;
   std::string why_not; ///< empty when there are algorithms
-  using Algorithm = std::array<uint64_t, 8>;
+  struct Algorithm {
+    std::array<uint64_t, 8> bits{}; ///< cublasLtMatmulAlgo_t
+    uint64_t workspace = 0;         ///< bytes that it uses
+    std::string text;               ///< "id 66, tile 20, stages 36, split-K 1", as the library numbers them
+  };
   std::vector<Algorithm> algorithms;
 };
 
@@ -41,6 +45,10 @@ std::vector<Arm> vendor_arms(const Vendor& vendor, Bench& bench);
 
 /// The enqueue of an algorithm in this process, for tests of the mapping.
 Bench::Enqueue vendor_call(const VendorPlan& plan, const Vendor::Algorithm& algorithm, Bench::Ring& ring);
+/// Bytes for workspaces: three times the cache, so that none is found there when its turn comes again.
+int64_t workspace_memory(int64_t cache);
+/// How many of `bytes` take turns in `memory`.
+uint64_t rotating_workspaces(uint64_t bytes, int64_t memory);
 /// In this process: what find_vendor() finds. `may_try` is called ahead of each algorithm, with its number,
 /// and returns whether to try it.
 Vendor ask_vendor(

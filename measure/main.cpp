@@ -1,6 +1,7 @@
 // deepgen-measure: devices, verification, timing. Needs the device, and no compiler.
 #include "base/error.h"
 #include "base/files.h"
+#include "measure/compare.h"
 #include "measure/cuda_verify_all.h"
 #include "measure/devices.h"
 #include "measure/run.h"
@@ -124,6 +125,28 @@ void add_verify(CLI::App& app, cuda::VerifyCommand& c, int& status) {
   sub->callback([&c, &status] { status = cuda::verify(c) ? 0 : 1; });
 }
 
+void add_compare(CLI::App& app, CompareCommand& c) {
+  auto* sub = app.add_subcommand(
+      "compare", "Time kernels of one problem against the first, all in one process: time / its time, 95 % interval, verdict");
+  sub->add_option("files", c.files, "kernel files that `deepgen compile` made")->required();
+  sub->add_option("--device", c.device, "device.json")->required();
+  sub->add_option("-o", c.output, "the same as JSON");
+  add_measure_options(*sub, c.options);
+  sub->footer("Example:\n  deepgen-measure compare --device device.json r0/s00.dgk r1/s03.dgk");
+  sub->callback([&c] { compare(c); });
+}
+
+void add_noise(CLI::App& app, NoiseCommand& c) {
+  auto* sub = app.add_subcommand("noise", "What a kernel differs from itself on this machine, timed as candidates are");
+  sub->add_option("file", c.file, "kernel file; default: a loop on the CPU, reading memory on a GPU");
+  sub->add_option("--device", c.device, "device.json");
+  sub->add_option("--arch", c.arch, "instead: the first device of this arch")->capture_default_str();
+  sub->add_option("-o", c.output, "the same as JSON");
+  add_measure_options(*sub, c.options);
+  sub->footer("Example:\n  deepgen-measure noise --arch sm_90a");
+  sub->callback([&c] { noise(c); });
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -137,11 +160,15 @@ int main(int argc, char** argv) {
   RunCommand run_command;
   PlayoffCommand playoff_command;
   cuda::VerifyCommand verify_command;
+  CompareCommand compare_command;
+  NoiseCommand noise_command;
   int status = 0;
   add_devices(app, devices_command);
   add_run(app, run_command);
   add_playoff(app, playoff_command);
   add_verify(app, verify_command, status);
+  add_compare(app, compare_command);
+  add_noise(app, noise_command);
   try {
     app.parse(argc, argv);
     return status;

@@ -274,6 +274,16 @@ TEST(CudaVendor, FusesWhatCublasLtHas) {
   EXPECT_EQ(plan_vendor(p, false).rest, p.epilogue);
 }
 
+TEST(CudaVendor, ItsWorkspacesAreLargerThanTheCache) {
+  const int64_t memory = workspace_memory(int64_t(50) << 20);
+  EXPECT_EQ(memory, int64_t(150) << 20);
+  EXPECT_EQ(rotating_workspaces(64 << 20, memory), 2u);
+  EXPECT_EQ(rotating_workspaces(1 << 20, memory), 150u);
+  EXPECT_EQ(rotating_workspaces((1 << 20) + 1, memory), 149u) << "aligned";
+  EXPECT_EQ(rotating_workspaces(16, memory), 1024u);
+  EXPECT_EQ(rotating_workspaces(64 << 20, workspace_memory(1 << 20)), 2u);
+}
+
 TEST(CudaVendor, SaysWhatItCannot) {
   Problem p = problem(Type::e4m3, Type::bf16, 64, 64, 64);
   p.layout = Layout::nn;
