@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tests/ptx_sim/global_memory.h"
+#include "tests/ptx_sim/mbarrier.h"
 #include "tests/ptx_sim/shared_memory.h"
 #include "tests/ptx_sim/warp.h"
 
@@ -25,12 +26,22 @@ struct Block {
   uint32_t rank = 0; ///< in the cluster
   SharedMemory shared;
   std::array<NamedBarrier, 16> barriers;
+  std::map<uint64_t, Mbarrier> mbarriers; ///< by offset in shared memory
   std::vector<std::unique_ptr<Warp>> warps;
   std::array<uint32_t, 3> index{}; ///< in the grid
   uint32_t threads = 0;
 
-  Block(Cluster& cluster, uint32_t rank, size_t shared_bytes, size_t readers, size_t agents)
-      : cluster(cluster), rank(rank), shared(shared_bytes, readers, agents) {}
+  Block(Cluster& cluster, uint32_t rank, size_t shared_bytes, size_t readers)
+      : cluster(cluster), rank(rank), shared(shared_bytes, readers) {}
+  Mbarrier& mbarrier_at(uint64_t offset, const Access&);
+  /// Throws Fault when all of its threads have ended: its shared memory is no more.
+  void check_alive() const;
+};
+
+/// barrier.cluster: of all threads that have not ended.
+struct ClusterBarrier {
+  uint64_t generation = 1; ///< counts completions
+  Knowledge sum, done;
 };
 
 /// The blocks that run at the same time: one, or those of a cluster.
@@ -47,8 +58,15 @@ struct Cluster {
   uint64_t number = 0;  ///< in the grid
   uint64_t version = 1; ///< counts changes that may let another warp go on
   std::vector<std::unique_ptr<Block>> blocks;
+  Agent next_mbarrier = 0;
+  /// Bulk copies under way; each ends at a random time.
+  std::vector<std::function<void()>> landings;
+  ClusterBarrier barrier;
   Knowledge all; ///< what has happened so far, for the blocks that start
 
+  void settle(Mbarrier&);
+  /// Lets one copy end; false when none is under way.
+  bool land_one();
   /// Of a shared address, which may be another block's.
   Block& block_of(Block& own, uint64_t address, uint64_t& offset);
 };

@@ -32,5 +32,6 @@ bool decode_matrix(const Opcode&, Instruction& in);
 bool decode_bulk(const Opcode&, Instruction& in);
 bool decode_mbarrier(const Opcode&, Instruction& in);
 bool decode_wgmma(const Opcode&, Instruction& in);
+bool decode_cluster(const Opcode&, Instruction& in);
 
 } // namespace deepgen::ptx_sim

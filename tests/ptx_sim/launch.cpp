@@ -39,20 +39,24 @@ public:
       : shape_(shape), random_(seed), cluster_(program, memory, parameters, random_, shape.dependent) {
     const auto threads = uint32_t(product(shape.block));
     const size_t warps_per_block = (threads + 31) / 32, blocks = size_t(product(shape.cluster));
-    const size_t warps = warps_per_block * blocks, agents = 2 * warps + kBarrierAgents;
+    // Readers first: warps and warpgroups; then what copies for a warp; then mbarriers.
+    const size_t groups_per_block = (warps_per_block + 3) / 4, warps = warps_per_block * blocks;
+    const size_t readers = warps + groups_per_block * blocks, agents = readers + warps + kBarrierAgents;
     cluster_.all = Knowledge(agents);
     for (size_t b = 0; b < blocks; ++b) {
       cluster_.blocks.push_back(std::make_unique<Block>(
-          cluster_, uint32_t(b), size_t(shape.shared) + program.static_shared, warps, agents));
+          cluster_, uint32_t(b), size_t(shape.shared) + program.static_shared, readers));
       Block& block = *cluster_.blocks.back();
       block.threads = threads;
       for (size_t w = 0; w < warps_per_block; ++w) {
         const auto agent = Agent(b * warps_per_block + w);
         block.warps.push_back(std::make_unique<Warp>(block, int(w), agent, agents));
-        block.warps.back()->copies = Agent(warps) + agent;
+        block.warps.back()->copies = Agent(readers) + agent;
+        block.warps.back()->warpgroup = Agent(warps + b * groups_per_block + w / 4);
         order_.push_back(block.warps.back().get());
       }
     }
+    first_mbarrier_ = Agent(readers + warps);
   }
 
   void run() {
@@ -76,10 +80,14 @@ private:
 
   void start(const std::array<int64_t, 3>& at, uint64_t number) {
     cluster_.number = number;
+    cluster_.next_mbarrier = first_mbarrier_;
+    const size_t agents = cluster_.all.seen.size();
+    cluster_.barrier = {1, Knowledge(agents), Knowledge(agents)};
     for (auto& block : cluster_.blocks) {
       const auto inside = place(block->rank, shape_.cluster);
       for (size_t i = 0; i < 3; ++i) block->index[i] = uint32_t(at[i] * shape_.cluster[i] + inside[i]);
       block->shared.start_block();
+      block->mbarriers.clear();
       for (NamedBarrier& b : block->barriers) b = {0, 0, Knowledge(cluster_.all.seen.size()), {}};
       for (auto& warp : block->warps) start(*warp);
     }
@@ -90,6 +98,7 @@ private:
     const uint32_t first = uint32_t(w.index) * 32, count = std::min(32u, block.threads - first);
     w.start(count == 32 ? all_lanes : (1u << count) - 1);
     w.known.join(cluster_.all);
+    w.wgmma_clock = cluster_.all.seen[w.warpgroup];
     w.release();
     const auto set = [&](size_t slot, auto value) {
       uint64_t* lanes = w.registers({Operand::reg, uint32_t(slot), 0});
@@ -118,8 +127,10 @@ private:
         if (w->state == Warp::State::ready) run(*w), progress = true;
         all_done &= w->state == Warp::State::done;
       }
-      if (all_done) return;
-      if (!progress) throw Fault("deadlock:" + places());
+      if (all_done && cluster_.landings.empty()) return;
+      // A copy ends now and then, and when nothing else happens.
+      const bool landed = (!progress || random_() % 2) && cluster_.land_one();
+      if (!progress && !landed) throw Fault("deadlock:" + places());
     }
   }
 
@@ -132,8 +143,16 @@ private:
   }
 
   void finish() {
+    for (auto& block : cluster_.blocks)
+      for (auto& [offset, barrier] : block->mbarriers) {
+        cluster_.all.join(barrier.done);
+        cluster_.all.learn(barrier.agent, barrier.clock());
+      }
     for (Warp* w : order_) cluster_.all.join(w->known);
-    for (Warp* w : order_) cluster_.all.learn(w->copies, w->copy_group), w->copy_group++;
+    for (Warp* w : order_) {
+      cluster_.all.learn(w->copies, w->copy_group++);
+      cluster_.all.learn(w->warpgroup, w->wgmma_clock + w->wgmma_groups + 1);
+    }
   }
 
   std::string describe(const Warp& w) const {
@@ -147,6 +166,12 @@ private:
     std::string text;
     for (const Warp* w : order_)
       if (w->state != Warp::State::done) text += "\n  " + describe(*w);
+    for (const auto& block : cluster_.blocks)
+      for (const auto& [offset, b] : block->mbarriers)
+        text += "\n  mbarrier at " + std::to_string(offset) + " of block " + std::to_string(block->rank) +
+                " of the cluster: " + std::to_string(b.completed) + " phases complete, " +
+                std::to_string(b.pending) + " of " + std::to_string(b.count) + " arrivals and " +
+                std::to_string(b.bytes) + " bytes to come";
     return text;
   }
 
@@ -154,6 +179,7 @@ private:
   std::mt19937_64 random_;
   Cluster cluster_;
   std::vector<Warp*> order_;
+  Agent first_mbarrier_ = 0;
 };
 
 } // namespace

@@ -171,6 +171,7 @@ bool decode_move(const Opcode& op, Instruction& in) {
   const size_t to = in.count(0), from = in.count(1);
   in.m = uint16_t(bits / std::max(to, from));
   in.run = to > 1 ? unpack : from > 1 ? pack : move;
+  in.renames = to == 1 && from == 1;
   return bits > 0;
 }
 
@@ -235,6 +236,7 @@ bool decode_memory(const Opcode& op, Instruction& in, const Program& program) {
   if (!loads && op.name() != "st") return false;
   const std::string& type = op.last();
   in.bytes = uint8_t(type_bytes(type)), in.is_signed = type[0] == 's', in.flag = op.has("nc");
+  in.kind = op.has("relaxed") || op.has("acquire") || op.has("volatile"); // may meet writes of others
   if (loads && in.operands[0].kind == Operand::reg) in.m = program.register_bits[in.operands[0].slot];
   if (in.bytes == 0 || in.bytes > 8 || in.count(loads ? 0 : 1) > 8) return false;
   if (op.has("param"))

@@ -197,12 +197,14 @@ private:
       in.target = find_label(s.operands.at(0), scope);
       if (decode_threads(op, in)) return in;
     }
+    in.first_is_address = !s.operands.empty() && s.operands[0][0] == '[';
     for (const std::string& text : s.operands) {
       in.first.push_back(uint16_t(in.operands.size()));
       add_operand(text, scope, in);
     }
-    if (!decode_arithmetic(op, in) && !decode_float(op, in) && !decode_convert(op, in, p_) &&
-        !decode_memory(op, in, p_) && !decode_threads(op, in) && !decode_matrix(op, in))
+    if (!decode_arithmetic(op, in) && !decode_bulk(op, in) && !decode_mbarrier(op, in) &&
+        !decode_float(op, in) && !decode_convert(op, in, p_) && !decode_memory(op, in, p_) &&
+        !decode_threads(op, in) && !decode_matrix(op, in) && !decode_wgmma(op, in) && !decode_cluster(op, in))
       throw Fault("the simulator does not know " + s.opcode);
     p_.uses_wgmma |= op.name() == "wgmma";
     return in;

@@ -34,6 +34,9 @@ struct Instruction {
   uint32_t target = 0; ///< of a branch
   uint8_t bytes = 0;   ///< of one element
   bool is_signed = false, flag = false;
+  bool of_wgmma = false;         ///< handles its registers itself
+  bool renames = false;          ///< a plain mov
+  bool first_is_address = false; ///< the first operand stands in brackets
   uint8_t kind = 0;
   uint16_t m = 0, n = 0, k = 0;
   uint8_t types[4] = {}; ///< Format

@@ -4,11 +4,9 @@
 
 namespace deepgen::ptx_sim {
 
-SharedMemory::SharedMemory(size_t bytes, size_t readers, size_t agents)
+SharedMemory::SharedMemory(size_t bytes, size_t readers)
     : bytes_((bytes + 3) / 4 * 4), split_(bytes_.size() / 4), writers_(bytes_.size()),
-      reads_(bytes_.size() * readers), readers_(readers) {
-  (void)agents;
-}
+      reads_(bytes_.size() * readers), readers_(readers) {}
 
 void SharedMemory::start_block() { std::fill(bytes_.begin(), bytes_.end(), uint8_t(0xff)); }
 
@@ -61,7 +59,7 @@ void SharedMemory::check_read(size_t cell, const Access& a) const {
   const uint32_t* reads = &reads_[cell * readers_];
   for (size_t r = 0; r < readers_; ++r)
     if (reads[r] > a.known->seen[r])
-      fail(cell, a, "writes without knowing that warp " + std::to_string(r) + " has read");
+      fail(cell, a, "writes without knowing that agent " + std::to_string(r) + " has read");
 }
 
 const uint8_t* SharedMemory::read(uint64_t offset, size_t count, const Access& a) {

@@ -10,8 +10,8 @@ namespace deepgen::ptx_sim {
 
 class SharedMemory {
 public:
-  /// Accesses come from `agents` agents, of which the first `readers` read.
-  SharedMemory(size_t bytes, size_t readers, size_t agents);
+  /// Of all agents the first `readers` read.
+  SharedMemory(size_t bytes, size_t readers);
 
   size_t size() const { return bytes_.size(); }
   /// Bytes that nothing has written are NaN in every floating-point type.
@@ -21,7 +21,8 @@ public:
   /// with this one.
   const uint8_t* read(uint64_t offset, size_t count, const Access&);
   uint8_t* write(uint64_t offset, size_t count, const Access&);
-  /// A reading that was under way since `begun`: nothing may have written meanwhile. Recorded as `done`.
+  /// A reading that was under way since `begun`: nothing may have written meanwhile. Recorded as the agent's
+  /// and clock's of `done`.
   void finish_read(uint64_t offset, size_t count, const Access& begun, const Access& done);
 
 private:

@@ -16,6 +16,12 @@ void Warp::start(uint32_t live_lanes) {
   others_.clear();
   state = State::ready;
   waited_for_predecessor = false;
+  at_cluster_barrier = 0, cluster_generation = 0;
+  initialised = Knowledge(known.seen.size());
+  bulk_readings.clear(), wgmma_readings.clear();
+  std::fill(std::begin(bulk_groups), std::end(bulk_groups), 0);
+  wgmma_groups = 0;
+  if (block.cluster.program.uses_wgmma) tags.assign(block.cluster.program.register_bits.size(), touched);
 }
 
 void Warp::run() {
@@ -31,7 +37,10 @@ void Warp::run() {
       for (int l = 0; l < 32; ++l)
         if (bool(p[l] & 1) == instruction.guard_negated) active &= ~(1u << l);
     }
-    if (active) instruction.run(*this, instruction);
+    if (active) {
+      if (!tags.empty() && !instruction.of_wgmma) watch(instruction);
+      instruction.run(*this, instruction);
+    }
     if (others_.empty() && !apart_ && !giving_way_ && mask)
       pc = next_;
     else
@@ -48,7 +57,21 @@ void Warp::branch(uint32_t target) {
   mask &= ~active;
 }
 
+/// Registers of a wgmma that is under way may be renamed, as the assembler does, but not used. What an
+/// instruction writes needs a wgmma.fence before a wgmma has it.
+void Warp::watch(const Instruction& in) {
+  for (const Operand& o : in.operands)
+    if (o.kind == Operand::reg && tags[o.slot] >= first_group && !in.renames)
+      throw Fault("a register of a wgmma that is still under way is used");
+  for (size_t i = 0; i < (in.groups() ? in.count(0) : 0); ++i)
+    if (in.at(0, i).kind == Operand::reg)
+      tags[in.at(0, i).slot] = in.renames && in.at(1).kind == Operand::reg ? tags[in.at(1).slot] : touched;
+}
+
 void Warp::exit_lanes() {
+  for (const ReadingGroup& r : bulk_readings)
+    if (is_active(r.lane))
+      throw Fault("a thread ends before the bulk copy of line " + std::to_string(r.line) + " has read");
   live &= ~active, mask &= ~active;
   if (!live) ++block.cluster.version;
 }
@@ -60,8 +83,8 @@ bool Warp::gathered(uint32_t lanes) {
 }
 
 void Warp::regroup() {
-  if (mask) others_.push_back({mask, apart_ ? pc : next_, apart_, giving_way_});
-  apart_ = giving_way_ = false;
+  if (mask) others_.push_back({mask, apart_ || trying_again_ ? pc : next_, apart_, giving_way_});
+  apart_ = giving_way_ = trying_again_ = false;
   for (size_t i = 0; i < others_.size(); ++i)
     for (size_t j = others_.size() - 1; j > i; --j)
       if (others_[j].pc == others_[i].pc) {

@@ -50,6 +50,8 @@ public:
   bool gathered() { return gathered(live); }
   /// A failed test of what another warp or a copy does: the group gives way until something has changed.
   void give_way() { giving_way_ = true; }
+  /// The same, and then the instruction is tried again.
+  void try_again() { giving_way_ = trying_again_ = true; }
   void wait() { state = State::waiting; }
   /// What it does from now on is not known to those who know it now.
   void release() { known.seen[agent] = ++clock; }
@@ -69,7 +71,40 @@ public:
   Agent copies = 0;
   uint32_t copy_group = 1;
 
+  // barrier.cluster: lanes that have arrived, and in which generation.
+  uint32_t at_cluster_barrier = 0;
+  uint64_t cluster_generation = 0;
+  Knowledge initialised; ///< up to the last fence.mbarrier_init
+
+  /// Shared memory that an asynchronous instruction reads, from its beginning on.
+  struct Reading {
+    Block* block;
+    uint64_t offset;
+    uint32_t bytes;
+  };
+  struct ReadingGroup {
+    uint32_t group = 0;
+    int lane = 0; ///< of bulk copies, whose groups are a thread's
+    uint32_t line = 0;
+    Knowledge begun;
+    std::vector<Reading> readings;
+  };
+  std::vector<ReadingGroup> bulk_readings, wgmma_readings;
+  uint32_t bulk_groups[32] = {}; ///< committed
+  Agent warpgroup = 0;           ///< reads what wgmma reads; its clock counts groups
+  uint32_t wgmma_clock = 0;      ///< before the first group
+  uint32_t wgmma_groups = 0;     ///< committed
+  /// Ends the readings for which `done` holds; `reader`: as whose.
+  template <typename Done>
+  void finish(std::vector<ReadingGroup>& all, const Access& reader, const Done& done);
+
+  /// What wgmma has to do with a register: nothing since the last wgmma.fence, `touched` since then, or by
+  /// the group that is still to write it.
+  static constexpr uint32_t touched = 1, first_group = 2;
+  std::vector<uint32_t> tags;
+
 private:
+  void watch(const Instruction&);
   struct Group {
     uint32_t mask, pc;
     bool apart = false; ///< waits for other lanes
@@ -81,7 +116,7 @@ private:
   const uint64_t* constants_;
   std::vector<Group> others_;
   uint32_t next_ = 0;
-  bool apart_ = false, giving_way_ = false;
+  bool apart_ = false, giving_way_ = false, trying_again_ = false;
 };
 
 } // namespace deepgen::ptx_sim
