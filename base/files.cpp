@@ -29,24 +29,72 @@ bool write_all(int fd, const std::string& content) {
   return true;
 }
 
-/// A new file beside `path`. As mkstemp(3), since process ids repeat where containers share a folder, but with the
-/// mode that the umask gives: mkstemp's is 0600, and umask(2) cannot be read without changing it for all threads.
-std::string write_temporary(const std::string& path, const std::string& content) {
-  std::random_device random;
-  std::string temporary;
-  int fd = -1;
-  for (int attempt = 0; fd < 0 && attempt < 100; ++attempt) {
-    char suffix[16];
-    std::snprintf(suffix, sizeof suffix, ".tmp%08x", random());
-    temporary = path + suffix;
-    fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0 && errno != EEXIST) break;
+constexpr const char* kTemporary = ".tmp"; ///< then 8 hexadecimal digits
+
+/// A new file beside `path`, removed again unless renamed. As mkstemp(3), since process ids repeat where containers share
+/// a folder, but with the mode that the umask gives: mkstemp's is 0600, and umask(2) cannot be read without changing it
+/// for all threads. Locked to the end, which tells it from what a killed process left.
+class Temporary {
+public:
+  explicit Temporary(const std::string& path) : path_(path) {
+    for (int attempt = 0; attempt < 100 && !create() && errno == EEXIST; ++attempt) {
+    }
+    if (fd_ < 0) fail(errno);
   }
-  int error = fd < 0 || !write_all(fd, content) ? errno : 0;
-  if (fd >= 0 && close(fd) != 0 && error == 0) error = errno;
-  if (error == 0) return temporary;
-  if (fd >= 0) unlink(temporary.c_str());
-  throw Error("cannot write file", path, std::strerror(error), "check the folder's permissions and the free space");
+  ~Temporary() {
+    if (!renamed_) unlink(name_.c_str());
+    if (fd_ >= 0) close(fd_);
+  }
+  Temporary(const Temporary&) = delete;
+
+  void write(const std::string& content) {
+    if (!write_all(fd_, content)) fail(errno);
+    // Some file systems report a full disk when a descriptor is closed. The other one keeps the lock.
+    const int other = dup(fd_);
+    if (other < 0 || close(other) != 0) fail(errno);
+  }
+
+  void rename() {
+    if (::rename(name_.c_str(), path_.c_str()) != 0) fail(errno);
+    renamed_ = true;
+  }
+
+private:
+  bool create() {
+    char suffix[16];
+    std::snprintf(suffix, sizeof suffix, "%s%08x", kTemporary, random_());
+    name_ = path_ + suffix;
+    fd_ = open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd_ < 0) return false;
+    flock(fd_, LOCK_EX); // where it fails it fails for remove_abandoned() too
+    struct stat info = {};
+    if (fstat(fd_, &info) == 0 && info.st_nlink > 0) return true;
+    close(fd_), fd_ = -1, errno = EEXIST; // taken for abandoned before it was locked
+    return false;
+  }
+  /// No destructor runs for an object whose constructor throws, and then there is no file either.
+  [[noreturn]] void fail(int error) const {
+    throw Error("cannot write file", path_, std::strerror(error), "check the folder's permissions and the free space");
+  }
+
+  std::string path_, name_;
+  std::random_device random_;
+  int fd_ = -1;
+  bool renamed_ = false;
+};
+
+/// Removes the temporary files of `path` whose writers were killed: nobody has them locked.
+void remove_abandoned(const fs::path& path) {
+  const std::string prefix = path.filename().string() + kTemporary;
+  std::error_code ignored;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  for (fs::directory_iterator it(folder, ignored), end; !ignored && it != end; it.increment(ignored)) {
+    if (it->path().filename().string().rfind(prefix, 0) != 0) continue;
+    const int fd = open(it->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(it->path().c_str());
+    close(fd);
+  }
 }
 
 /// Waits until flock(2) has it; false on an error.
@@ -72,22 +120,25 @@ bool file_exists(const std::string& path) {
 }
 
 void write_atomically(const std::string& path, const std::string& content) {
-  fs::path target(path);
+  const fs::path target(path);
   std::error_code status;
   if (target.has_parent_path()) fs::create_directories(target.parent_path(), status);
-  const std::string temporary = write_temporary(path, content);
-  fs::rename(temporary, target, status);
-  if (status) {
-    const std::string why = status.message();
-    fs::remove(temporary, status);
-    throw Error("cannot replace file", path, why);
-  }
+  if (status)
+    throw Error("cannot create the folder of a file", path, status.message(),
+                "check the folder's permissions and the free space");
+  remove_abandoned(target);
+  Temporary temporary(path);
+  temporary.write(content);
+  temporary.rename();
 }
 
 bool write_if_changed(const std::string& path, const std::string& content) {
-  if (file_exists(path) && read_file(path) == content) return false;
-  write_atomically(path, content);
-  return true;
+  if (!file_exists(path) || read_file(path) != content) {
+    write_atomically(path, content);
+    return true;
+  }
+  remove_abandoned(path);
+  return false;
 }
 
 FileLock::FileLock(const std::string& path, Mode mode) {
