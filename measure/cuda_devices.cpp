@@ -82,12 +82,16 @@ Device find(const std::string& arch) {
 int ordinal_of(const std::string& uuid) {
   const Driver* d = driver();
   int count = 0;
-  if (d && d->cuInit(0) == 0 && d->cuDeviceGetCount(&count) == 0)
-    for (int i = 0; i < count; ++i) {
-      int device = 0;
-      check(d->cuDeviceGet(&device, i), "opening a device");
-      if (uuid_of(*d, device) == uuid) return i;
-    }
+  if (d) {
+    int code = d->cuInit(0);
+    if (code == 0) code = d->cuDeviceGetCount(&count);
+    if (DriverError(code, "", "").sticky()) check(code, "starting the driver"); // it may be back in a second
+  }
+  for (int i = 0; i < count; ++i) {
+    int device = 0;
+    check(d->cuDeviceGet(&device, i), "opening a device");
+    if (uuid_of(*d, device) == uuid) return i;
+  }
   throw Error("the device is not attached", uuid,
               "none of the " + std::to_string(count) + " visible GPUs is it",
               "delete device.json to find the devices again, or look at CUDA_VISIBLE_DEVICES");

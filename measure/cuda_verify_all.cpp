@@ -8,9 +8,12 @@
 #include "measure/worker.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
+#include <thread>
 #include <utility>
 
 namespace deepgen::cuda {
@@ -40,11 +43,23 @@ Verdict verify_file(const KernelFile& file, Verifier& verifier, double limit, Ch
   return worst;
 }
 
+/// A device that is reset is away for a second or two; the next process can use it.
+constexpr int kMostOpenings = 5;
+constexpr std::chrono::seconds kResetPause{1};
+
 /// The worker's body: verdicts for files[from...], in order, until the deadline or a crash.
 void verify_from(const std::vector<const KernelFile*>& files, size_t from, const VerifyOptions& o,
                  Channel& channel) {
   channel.step("opening the device", kStartSeconds);
-  const Context context(o.uuid.empty() ? o.ordinal : ordinal_of(o.uuid));
+  std::optional<Context> opened;
+  try {
+    opened.emplace(o.uuid.empty() ? o.ordinal : ordinal_of(o.uuid));
+  } catch (const DriverError& e) {
+    if (!e.sticky()) throw;
+    channel.send({{"lost", e.what()}}); // no candidate has run yet: the driver is being reset, say
+    std::_Exit(0);
+  }
+  const Context& context = *opened;
   const Toolbox tools(context);
   Verifier verifier(context, tools, o.seed, o.zone);
   for (size_t i = from; i < files.size(); ++i) {
@@ -64,9 +79,13 @@ void verify_from(const std::vector<const KernelFile*>& files, size_t from, const
 
 size_t verify_files(const std::vector<const KernelFile*>& files, VerifyOptions options,
                     const std::function<void(size_t, const Verdict&)>& on_verdict) {
-  size_t next = 0;
+  size_t next = 0, spared = files.size();
   double last = wall_seconds();
+  int openings = 0;
+  std::string unopened; ///< why the device could not be opened
   const auto on_message = [&](const Json& m) {
+    unopened = m.value("lost", "");
+    if (!unopened.empty()) return;
     on_verdict(next, {m.value("status", ""), m.value("detail", ""), m.value("error", 0.0)});
     ++next, last = wall_seconds();
   };
@@ -75,6 +94,15 @@ size_t verify_files(const std::vector<const KernelFile*>& files, VerifyOptions o
     const WorkerEnd end =
         run_worker([&](Channel& channel) { verify_from(files, next, options, channel); }, on_message);
     if (end.kind == WorkerEnd::done || next >= files.size()) break;
+    if (const std::string why = std::exchange(unopened, ""); !why.empty()) {
+      if (++openings == kMostOpenings)
+        throw Error("the GPU cannot be opened", files[next]->problem.key(), why,
+                    "see `nvidia-smi` and the kernel's log; then run the build again: it goes on here");
+      std::this_thread::sleep_for(kResetPause);
+      continue;
+    }
+    openings = 0;
+    if (end.killed && std::exchange(spared, next) != next) continue;
     if (next > before && end.kind == WorkerEnd::crash)
       continue; // it ended itself after a crash that it reported
     const double lost = wall_seconds() - std::exchange(last, wall_seconds());

@@ -11,6 +11,7 @@
 #include <random>
 #include <set>
 #include <thread>
+#include <utility>
 
 namespace deepgen {
 namespace {
@@ -250,6 +251,7 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
   std::vector<ArmResult> results(arms.size());
   std::vector<size_t> entered(arms.size());
   std::iota(entered.begin(), entered.end(), size_t(0));
+  bool spared = false; ///< once a race is run again with the arm in which its worker was killed from elsewhere
   while (!entered.empty()) {
     size_t current = entered.front();
     int round = -1;
@@ -277,6 +279,7 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
         on_message);
     if (end.kind == WorkerEnd::done) break;
     for (size_t arm : entered) results[arm] = {};
+    if (end.killed && !std::exchange(spared, true)) continue;
     results[current].failure = end.kind == WorkerEnd::timeout ? "timeout" : "crash";
     results[current].detail = failed.empty() ? end.detail : failed;
     std::erase(entered, current);

@@ -81,7 +81,7 @@ void verify_from(const std::vector<Candidate*>& candidates, size_t from, CaseSet
 
 void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, VerifyOptions options,
                 Progress& progress) {
-  size_t next = 0;
+  size_t next = 0, spared = candidates.size();
   double last_verdict = wall_seconds();
   const auto show = [&] {
     progress.live("verified " + std::to_string(next) + "/" + std::to_string(candidates.size()));
@@ -103,6 +103,8 @@ void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, Verif
       break;
     if (next >= candidates.size())
       break; // it died after its last verdict, which stands
+    if (end.killed && std::exchange(spared, next) != next)
+      continue;
     Candidate& c = *candidates[next++];
     const double lost = wall_seconds() - std::exchange(last_verdict, wall_seconds());
     if (end.kind == WorkerEnd::timeout)

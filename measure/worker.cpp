@@ -221,9 +221,10 @@ WorkerEnd run_worker(const std::function<void(Channel&)>& body,
   end.fault = listener.fault;
   if (overran)
     end = {WorkerEnd::timeout, "no answer within " + seconds_text(listener.limit) + " in: " + listener.step,
-           ""};
+           "", false};
   else if (WIFSIGNALED(status))
-    end.kind = WorkerEnd::crash, end.detail = signal_name(WTERMSIG(status)) + " in: " + listener.step;
+    end.kind = WorkerEnd::crash, end.detail = signal_name(WTERMSIG(status)) + " in: " + listener.step,
+    end.killed = WTERMSIG(status) == SIGKILL;
   else if (!listener.done)
     end.kind = WorkerEnd::crash, end.detail = "the process ended in: " + listener.step;
   return end;

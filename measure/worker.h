@@ -25,6 +25,8 @@ struct WorkerEnd {
   std::string detail; ///< "SIGSEGV in: strided", "no answer within 10 s in: dense"; empty when done
   std::string
       fault; ///< where a stray access hit an operand, when it did: "access 4 bytes behind the end of B"
+  /// Somebody else killed it, the kernel for lack of memory perhaps: not yet the candidate's fault. Try again, once.
+  bool killed = false;
 };
 
 /// Forks, runs `body` in the child and hands each of its messages (but not the steps) to `on_message`. `body`

@@ -51,7 +51,8 @@ KernelFile failed(const Candidate& c, const std::string& detail) {
 KernelFile compile_isolated(const Candidate& c, bool awkward, bool fallbacks, bool reject, double timeout) {
   const Turn turn = Turn::compile_turn();
   auto work = [&] { return compile_candidate(c.problem, c.arch, c.choice, awkward, fallbacks, reject).serialize(); };
-  const Isolated isolated = run_isolated(work, timeout);
+  Isolated isolated = run_isolated(work, timeout);
+  if (isolated.killed) isolated = run_isolated(work, timeout); // once is not yet the candidate's fault
   if (isolated.failure.empty())
     return KernelFile::parse(isolated.result, "the compiler's result");
   return failed(c, isolated.threw ? isolated.errors

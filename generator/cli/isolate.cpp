@@ -106,6 +106,7 @@ Isolated run_isolated(const std::function<std::string()>& work, double seconds) 
   close(out[0]);
   close(err[0]);
   isolated.threw = in_time && WIFEXITED(status) && WEXITSTATUS(status) == kExceptionStatus;
+  isolated.killed = in_time && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   if (!in_time)
     isolated.failure = "took longer than " + std::to_string(int(seconds)) + " s";
   else if (status != 0)

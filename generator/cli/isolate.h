@@ -13,6 +13,7 @@ struct Isolated {
       failure; ///< how the child ended, e.g. "was killed by signal 6 (Aborted)"; empty when all went well
   std::string errors; ///< what the child wrote to stderr, and the text of its exception
   bool threw = false; ///< it ended by an exception
+  bool killed = false; ///< by SIGKILL from elsewhere: a person, or the kernel for lack of memory
 };
 
 /// The child dies with the caller, however that ends.

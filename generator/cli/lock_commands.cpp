@@ -65,6 +65,15 @@ void touch(const std::string& path, bool changed) {
     std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now());
 }
 
+/// The lock may lie where nothing can be written; what was measured lies in the build folder.
+bool merge_or_say_what_is_kept(const std::string& lock, const std::vector<LockEntry>& entries) {
+  try {
+    return merge_into_lock(lock, entries);
+  } catch (const Error& e) {
+    throw Error(e.what() + std::string("\n  kept:   all measurements; when this is remedied run `ninja tune` again: it only merges"));
+  }
+}
+
 int run_merge(const MergeOptions& o, const CliContext& context) {
   Lock::read(o.lock); // a damaged lock is the first thing to report
   std::vector<LockEntry> entries;
@@ -78,7 +87,7 @@ int run_merge(const MergeOptions& o, const CliContext& context) {
       std::cerr << "deepgen: " << file.label() << ": " << e.what() << "\n";
     }
   }
-  touch(o.stamp, !entries.empty() && merge_into_lock(o.lock, entries));
+  touch(o.stamp, !entries.empty() && merge_or_say_what_is_kept(o.lock, entries));
   return entries.size() < context.groups.size() ? 1 : 0;
 }
 

@@ -56,8 +56,11 @@ TEST(Isolate, CrashesHangsAndExceptionsAreResults) {
       60);
   EXPECT_EQ(crash.failure, "was killed by signal 6 (Aborted)");
   EXPECT_EQ(crash.errors, "last words");
+  EXPECT_FALSE(crash.killed);
+  EXPECT_TRUE(run_isolated([] { return raise(SIGKILL), std::string(); }, 60).killed);
   const Isolated hang = run_isolated([] { return pause(), std::string(); }, 0.1);
   EXPECT_NE(hang.failure.find("took longer"), std::string::npos);
+  EXPECT_FALSE(hang.killed) << "by whom, if not by us";
   const Isolated thrown = run_isolated([]() -> std::string { throw std::runtime_error("no registers"); }, 60);
   EXPECT_TRUE(thrown.threw);
   EXPECT_EQ(thrown.errors, "no registers");

@@ -11,9 +11,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csignal>
 #include <fcntl.h>
 #include <random>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -207,6 +209,29 @@ TEST(CudaBench, SamplersRaceLikeCalls) {
   EXPECT_EQ(r[3].detail, "CUDA_ERROR_LAUNCH_FAILED");
   EXPECT_TRUE(r[4].dropped);
   EXPECT_EQ(r[1].rounds.begin()->second.megahertz, 1500);
+}
+
+/// The kernel for lack of memory, or a person: once it is not the arm's fault, twice it is.
+TEST(CudaBench, AWorkerKilledFromElsewhereRunsAgain) {
+  void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  int* samples = static_cast<int*>(page);
+  Progress progress("test");
+  for (int kills : {1, 2}) {
+    *samples = 0;
+    Arm killed = simulated(1e-5);
+    killed.make_sampler = [=] {
+      return Sampler{[=]() -> Sample {
+                       if (++*samples <= kills) raise(SIGKILL);
+                       return {1e-5, true, 1500};
+                     },
+                     1};
+    };
+    const auto r = halving_race({simulated(2e-5), killed}, within(20), progress);
+    EXPECT_EQ(r[1].failure, kills == 1 ? "" : "crash");
+    EXPECT_TRUE(r[0].timed());
+  }
+  munmap(page, 4096);
 }
 
 Field field_of(const std::vector<Arm>& finalists) {

@@ -241,6 +241,8 @@ TEST(Worker, SurvivesCrashAndHang) {
       ignore);
   EXPECT_EQ(end.kind, WorkerEnd::crash);
   EXPECT_EQ(end.detail, "SIGABRT in: the bad part");
+  EXPECT_FALSE(end.killed);
+  EXPECT_TRUE(run_worker([](Channel&) { raise(SIGKILL); }, ignore).killed);
   const double start = wall_seconds();
   end = run_worker(
       [](Channel& channel) {
@@ -249,6 +251,7 @@ TEST(Worker, SurvivesCrashAndHang) {
       },
       ignore);
   EXPECT_EQ(end.kind, WorkerEnd::timeout);
+  EXPECT_FALSE(end.killed) << "by whom, if not by us";
   EXPECT_LT(wall_seconds() - start, 5);
   EXPECT_THROW(run_worker([](Channel&) { throw Error("bad input"); }, ignore), Error);
 }
