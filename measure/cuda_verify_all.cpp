@@ -99,6 +99,7 @@ size_t verify_files(const std::vector<const KernelFile*>& files, VerifyOptions o
         throw Error("the GPU cannot be opened", files[next]->problem.key(), why,
                     "see `nvidia-smi` and the kernel's log; then run the build again: it goes on here");
       std::this_thread::sleep_for(kResetPause);
+      options.deadline += wall_seconds() - std::exchange(last, wall_seconds());
       continue;
     }
     openings = 0;

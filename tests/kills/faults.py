@@ -1,0 +1,230 @@
+"""A full disk, a read-only source tree, a clock that runs backwards, a GPU that is reset: clear messages, nothing lost, and
+the next run goes on.
+
+Runs the tools with faults.c preloaded. Every command of a search meets a disk that is full from its n-th change on, for
+each n until it meets none: it must fail with the name of a file, or succeed whole, and leave old or new files and no
+temporary ones. Then `ninja tune` with a source tree that cannot be written, and with a clock that runs backwards.
+
+  faults.py --deepgen deepgen --measure deepgen-measure --faults libfaults.so
+            --driver libcuda.so.1 --prefix PREFIX --work FOLDER [--cxx c++]
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+REFUSED = "faults: refused"
+
+
+def fail(why):
+    sys.exit(f"faults: {why}")
+
+
+def run(command, folder, faults=None, must_succeed=True):
+    """Status and output; `faults` are the variables of faults.c."""
+    environment = os.environ | (faults or {})
+    done = subprocess.run([str(word) for word in command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if must_succeed and done.returncode != 0:
+        fail(f"{' '.join(map(str, command))} failed:\n{done.stdout}")
+    return done.returncode, done.stdout
+
+
+def contents(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def commands():
+    """Of one search, with what each writes, and what of that may differ from one run to the next."""
+    tool, measure = options.deepgen, options.measure
+    problem = ["--problem", "problem.json"]
+    records = ["--records", "r0/records.jsonl"]
+    yield [measure, "devices", "--arch", "cpu", "-o", "device.json"], ["device.json"], False
+    yield [tool, "--codegen-id", "-o", "codegen.id"], ["codegen.id"], False
+    yield [tool, "plan", *problem, "--device", "device.json", "--round", 0, "--slots", 2, "-o", "r0/plan.json"], ["r0/plan.json"], False
+    for slot in (0, 1):
+        output = f"r0/s{slot:02}.dgk"
+        yield [tool, "compile", "--plan", "r0/plan.json", "--slot", slot, "-o", output], [output], False
+    budget = ["--seconds", 0.1, "--device", "device.json"]
+    yield [measure, "run", "--plan", "r0/plan.json", "--kernels", "r0", "--slots", 2, *budget, "-o", "r0/records.jsonl"], ["r0/records.jsonl"], True
+    yield [measure, "playoff", *records, *budget, "-o", "final.jsonl"], ["final.jsonl"], True
+    yield [tool, "select", "--device", "device.json", *problem, "-o", "choice.json"], ["choice.json"], False
+    yield [tool, "compile", "--choice", "choice.json", "-o", "winner.dgk"], ["winner.dgk"], False
+    yield [tool, "embed", "--target", "t", "--header", "include/t.h", "--source", "t.cpp", *problem, "--kernel", "winner.dgk"], ["include/t.h", "t.cpp"], False
+
+
+def meet_full_disks(command, outputs, folder):
+    """The folder is as it was before the command; afterwards as the command leaves it. Returns how many failures it met."""
+    before = contents(folder)
+    for at in range(1, 100):
+        status, text = run(command, folder, {"FAULTS_IN": str(folder), "FAULTS_FULL_AT": str(at)}, must_succeed=False)
+        after = contents(folder)
+        if REFUSED not in text:
+            if status != 0:
+                fail(f"{command} failed without a fault:\n{text}")
+            return at - 1
+        if status == 0 or "No space left on device" not in text or "free space" not in text:
+            fail(f"{command} with a disk full at change {at} ended with {status} and:\n{text}")
+        if not any(pathlib.Path(output).name in text for output in outputs):
+            fail(f"the message names none of {outputs}:\n{text}")
+        unexpected = after.keys() - before.keys() - {pathlib.Path(o) for o in outputs}
+        allowed = outputs if len(outputs) > 1 else []  # the first may be new when the second one fails
+        changed = [p for p in before if after.get(p) != before[p] and str(p) not in allowed]
+        if unexpected or changed:
+            fail(f"{command} with a disk full at change {at} left {unexpected} and changed {changed}")
+    fail(f"{command} has no end of changes")
+
+
+def full_disks():
+    folder = options.work / "disk"
+    folder.mkdir()
+    shutil.copyfile(HERE.parent / "fuzz/corpus/problem/one", folder / "problem.json")
+    met = 0
+    for command, outputs, varies in commands():
+        met += meet_full_disks(command, outputs, folder)
+        for output in outputs:  # now there is an old one
+            path = folder / output
+            good = path.read_bytes()
+            path.write_bytes(good[:-9])
+            met += meet_full_disks(command, outputs, folder)
+            if not varies and path.read_bytes() != good:
+                fail(f"{path} is not as it was written first")
+    print(f"faults: {met + full_disks_of_merge(folder)} full disks")
+
+
+def full_disks_of_merge(folder):
+    lock = folder / "lock.json"
+    records = ["--records", "r0/records.jsonl", "final.jsonl"]
+    merge = [options.deepgen, "lock", "merge", "--lock", "lock.json", "--device", "device.json", "--problem", "problem.json", *records]
+    for _ in range(6):  # an unstable playoff is not merged
+        status, text = run(merge, folder, must_succeed=False)
+        if "too much interference" not in text:
+            break
+        for command, outputs, _ in commands():
+            if outputs == ["final.jsonl"]:
+                run(command, folder)
+    if status != 0:
+        fail(f"cannot merge:\n{text}")
+    lock.unlink()
+    met = meet_full_disks(merge, ["lock.json"], folder)
+    shutil.copyfile(HERE.parent / "fuzz/corpus/lock/one", lock)
+    met += meet_full_disks(merge, ["lock.json"], folder)
+    if lock.read_bytes().count(b'"problem"') != 2:
+        fail(f"the lock lost an entry: {lock.read_text()}")
+    return met
+
+
+def configure(name):
+    project, build = options.work / name, options.work / f"{name}-build"
+    shutil.copytree(HERE / "project", project)
+    run(["cmake", "-G", "Ninja", "-S", project, "-B", build, "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_PREFIX_PATH={options.prefix}",
+         f"-DDEEPGEN_EXECUTABLE={options.deepgen}", f"-DDEEPGEN_MEASURE_EXECUTABLE={options.measure}",
+         f"-DCMAKE_CXX_COMPILER={options.cxx}", "-DDEEPGEN_ARCHS=cpu", "-DDEEPGEN_SLOTS=2", "-DDEEPGEN_MEASURE_SECONDS=0.1"],
+        options.work)
+    return project, build
+
+
+def tune(build, faults=None, expect=0):
+    """On a busy machine a playoff may be unstable; then it is repeated, as the message asks. Returns all output."""
+    every = ""
+    for _ in range(6):
+        status, text = run(["ninja", "-C", build, "-v", "tune"], build, faults, must_succeed=False)
+        every += text
+        if "too much interference" not in text:
+            break
+    if (status != 0) != (expect != 0):
+        fail(f"`ninja tune` with {faults} ended with {status}:\n{every}")
+    return every
+
+
+def read_only_source():
+    project, build = configure("read_only")
+    text = tune(build, {"FAULTS_IN": str(project), "FAULTS_READ_ONLY": "1"}, expect=1)
+    for wanted in ("Read-only file system", "deepgen.lock.json", "run `ninja tune` again"):
+        if wanted not in text:
+            fail(f"with a read-only source tree `ninja tune` does not say: {wanted}\n{text}")
+    run(["ninja", "-C", build], build, {"FAULTS_IN": str(project), "FAULTS_READ_ONLY": "1"})
+    if [p.name for p in project.iterdir()] != ["CMakeLists.txt"]:
+        fail("a read-only source tree was written to")
+    text = tune(build)
+    if re.search(r" compile --plan|deepgen-measure run", text) or not (project / "deepgen.lock.json").exists():
+        fail(f"the next `ninja tune` should only merge:\n{text}")
+    print("faults: a read-only source tree")
+
+
+def gpu_search(folder):
+    """A round of a search on a GPU whose driver is tests/fake_cuda/lossy_driver.cpp: every kernel passes."""
+    folder.mkdir()
+    key = "gemm m=64 n=64 k=64 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2"
+    text = (HERE.parent / "fuzz/corpus/problem/one").read_text()
+    (folder / "problem.json").write_text(re.sub('"gemm [^"]*"', f'"{key}"', text))
+    run([options.measure, "devices", "--arch", "sm_90", "-o", "device.json"], folder)
+    run([options.deepgen, "plan", "--problem", "problem.json", "--arch", "sm_90", "--device", "device.json", "--round", 0, "--slots", 3,
+         "-o", "plan.json"], folder)
+    for slot in range(3):
+        run([options.deepgen, "compile", "--plan", "plan.json", "--slot", slot, "-o", f"s{slot:02}.dgk"], folder)
+    return [options.measure, "run", "--plan", "plan.json", "--kernels", ".", "--slots", 3, "--device", "device.json", "--seconds", 0.1,
+            "-o", "records.jsonl"]
+
+
+def driver_resets():
+    """At the n-th call of the driver its process loses the device: one candidate is a crash, and the others are good."""
+    folder = options.work / "driver"
+    os.environ.update(LD_LIBRARY_PATH=str(options.driver.parent), DEEPGEN_PTXAS="none")
+    measure = gpu_search(folder)
+    records, calls = folder / "records.jsonl", folder / "calls"
+    verify = [options.measure, "verify", "s00.dgk", "s01.dgk", "s02.dgk"]
+    blamed = set()
+
+    def lost_at(call, command, must_succeed):
+        calls.unlink(missing_ok=True)
+        return run(command, folder, {"FAKE_DRIVER_FAILS": f"{calls} {call} 999"}, must_succeed)
+
+    def check(call, text, outcomes):  # of the three candidates: status and detail
+        bad = [i for i, (status, _) in enumerate(outcomes) if status not in ("ok", "dropped")]
+        if len(outcomes) != 3 or len(bad) > 1 or any(outcomes[i][0] != "crash" or "CUDA_ERROR_UNKNOWN" not in outcomes[i][1] for i in bad):
+            fail(f"with a driver that is lost at call {call}: {text}")
+        blamed.update(bad)
+
+    for call in (1, 9, 12, 20, 100, 400, 700, 1000):
+        text = lost_at(call, verify, must_succeed=False)[1]
+        check(call, text, re.findall(r"^(\w+) +s\d\d\.dgk(.*)$", text, re.MULTILINE))
+    if len(blamed) < 2:
+        fail(f"only {blamed} were hit")
+    for call in (9, 20000):  # the second one while it is timed
+        text = lost_at(call, measure, must_succeed=True)[1]
+        lines = [json.loads(line) for line in records.read_text().splitlines()[1:]]
+        check(call, text, [(r["status"], r["detail"]) for r in lines])
+    records.unlink()
+    status, text = lost_at(0, measure, must_succeed=False)  # it does not come back
+    if status == 0 or "cannot be opened" not in text or "run the build again" not in text or records.exists():
+        fail(f"with a driver that stays lost: {text}")
+    print("faults: a driver that is reset")
+
+
+def clock_backwards():
+    project, build = configure("clock")
+    tune(build, {"FAULTS_CLOCK": "1"})
+    if not (project / "deepgen.lock.json").exists():
+        fail("no lock with a clock that runs backwards")
+    print("faults: a clock that runs backwards")
+
+
+parser = argparse.ArgumentParser()
+for each in ("deepgen", "measure", "faults", "driver", "prefix", "work"):
+    parser.add_argument(f"--{each}", required=True, type=pathlib.Path)
+parser.add_argument("--cxx", default="c++")
+parser.add_argument("--only", help="one of the parts, such as driver_resets")
+options = parser.parse_args()
+options.work = options.work.resolve()
+shutil.rmtree(options.work, ignore_errors=True)
+options.work.mkdir(parents=True)
+os.environ.update(DEEPGEN_CACHE="off", LD_PRELOAD=str(options.faults), FAULTS_QUIET="1")
+for part in (full_disks, read_only_source, clock_backwards, driver_resets):
+    if options.only in (None, part.__name__):
+        part()
