@@ -211,17 +211,17 @@ std::string machine_lock_dir() {
 
 Turn Turn::compile_turn() {
   const std::string dir = machine_lock_dir();
-  FileLock gate(dir + "/gate", FileLock::kShared); // closed while somebody waits for quiet
+  FileLock gate(dir + "/gate", FileLock::kExclusive); // who wants quiet holds it, until the quiet is over
   std::vector<FileLock> held;
   held.emplace_back(dir + "/work", FileLock::kShared);
   return Turn(std::move(held));
 }
 
-Turn Turn::quiet_turn() {
+Turn Turn::quiet_turn(FileLock::Mode mode) {
   const std::string dir = machine_lock_dir();
   std::vector<FileLock> held;
-  held.emplace_back(dir + "/gate", FileLock::kExclusive);
-  held.emplace_back(dir + "/work", FileLock::kExclusive);
+  held.emplace_back(dir + "/gate", mode);
+  FileLock drained(dir + "/work", FileLock::kExclusive); // no compile runs now, nor begins while the gate is held
   return Turn(std::move(held));
 }
 

@@ -42,11 +42,11 @@ private:
 std::string machine_lock_dir();
 
 /// Keeps compiles out of the machine while finalists are timed. A compile holds `compile_turn()`; the playoff holds
-/// `quiet_turn()`, which waits for running compiles and makes new ones wait. A turnstile keeps it from starving.
+/// `quiet_turn()`, which waits for running compiles and makes new ones wait. Playoffs on several GPUs share the quiet.
 class Turn {
 public:
   static Turn compile_turn();
-  static Turn quiet_turn();
+  static Turn quiet_turn(FileLock::Mode mode = FileLock::kExclusive);
 
 private:
   explicit Turn(std::vector<FileLock> held) : held_(std::move(held)) {}

@@ -37,7 +37,7 @@ public:
       bench_ = std::make_unique<cuda::Bench>(problem, device_, workspace, o.seed);
       bench_->complete(options_, cuda::Bench::full_heat);
     }
-    quiet_.emplace(Turn::quiet_turn());
+    quiet_.emplace(Turn::quiet_turn(model.is_cpu() ? FileLock::kExclusive : FileLock::kShared));
     options_.call_seconds = call_limit(problem, o.call_seconds);
     options_.seed = o.seed;
   }

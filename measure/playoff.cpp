@@ -201,7 +201,7 @@ RecordLog time_on_gpu(const Selection& selection, const Device& model, const Pla
   progress.live("waiting for the device and for compiles to end");
   const cuda::Taken taken = cuda::take(model, command.options.devices);
   const Device& device = taken.device;
-  const Turn quiet = Turn::quiet_turn();
+  const Turn quiet = Turn::quiet_turn(FileLock::kShared);
   cuda::Surroundings around = cuda::surroundings(device);
   cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed);
   cuda::Vendor vendor;

@@ -4,11 +4,13 @@
 #include "base/plan.h"
 #include "base/record.h"
 #include "measure/cuda_take.h"
+#include "tests/unit/environment.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -56,6 +58,54 @@ TEST(Take, OnlyWhatIsAllowed) {
   EXPECT_THROW(try_take(device("A100", ""), attached), Error);
   EXPECT_THROW(try_take(attached[0], {}), Error);
   for (const Device& d : attached) unlink(("/tmp/" + lock_name(d)).c_str());
+}
+
+/// What holds up whom, in a folder of locks of its own.
+class Quiet : public testing::Test {
+protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "quiet_" + std::to_string(getpid());
+    std::filesystem::create_directories(folder_);
+    runtime_.emplace("XDG_RUNTIME_DIR", folder_.c_str());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  /// Whether it has to wait for `held`, which are given back then.
+  static bool waits(std::vector<Turn> held, const std::function<Turn()>& other) {
+    auto got = std::async(std::launch::async, [&] { const Turn turn = other(); });
+    const bool waited = got.wait_for(std::chrono::milliseconds(150)) != std::future_status::ready;
+    held.clear();
+    got.get(); // now it has it, or this hangs
+    return waited;
+  }
+  static std::vector<Turn> one_of(Turn turn) {
+    std::vector<Turn> list;
+    list.push_back(std::move(turn));
+    return list;
+  }
+  static Turn shared() { return Turn::quiet_turn(FileLock::kShared); }
+  static Turn alone() { return Turn::quiet_turn(); }
+  static Turn compile() { return Turn::compile_turn(); }
+
+  std::string folder_;
+  std::optional<Environment> runtime_;
+};
+
+TEST_F(Quiet, NoCompileBesideAPlayoff) {
+  EXPECT_TRUE(waits(one_of(shared()), compile));
+  EXPECT_TRUE(waits(one_of(alone()), compile));
+  EXPECT_TRUE(waits(one_of(compile()), shared));
+  EXPECT_TRUE(waits(one_of(compile()), alone));
+  EXPECT_TRUE(waits(one_of(shared()), alone));
+  EXPECT_TRUE(waits(one_of(alone()), shared));
+}
+
+TEST_F(Quiet, CompilesShareTheMachineAndPlayoffsOnSeveralGpusTheQuiet) {
+  std::vector<Turn> compiles = one_of(compile()), playoffs;
+  compiles.push_back(compile()); // else this hangs
+  EXPECT_TRUE(waits(std::move(compiles), shared));
+  playoffs.push_back(shared());
+  playoffs.push_back(shared());
+  EXPECT_TRUE(waits(std::move(playoffs), compile));
 }
 
 /// deepgen-measure with a driver that has devices and runs nothing.

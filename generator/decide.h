@@ -1,3 +1,0 @@
-// Moved to base/decide.h.
-#pragma once
-#include "base/decide.h"
