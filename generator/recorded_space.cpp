@@ -71,8 +71,26 @@ struct Findings {
 
 /// Times of one piece of code, whatever configs made it.
 struct Times {
-  std::vector<double> ratios;
+  std::vector<std::pair<double, int64_t>> ratios; ///< with the samples of each
   int64_t samples = 0;
+
+  void add(const Timing& t) {
+    ratios.emplace_back(t.ratio, std::max<int64_t>(t.samples, 1));
+    samples += ratios.back().second;
+  }
+  /// The median over all samples; between two where these are equally many.
+  double ratio() {
+    std::sort(ratios.begin(), ratios.end());
+    int64_t below = 0;
+    for (size_t i = 0; i < ratios.size(); ++i) {
+      below += ratios[i].second;
+      if (2 * below == samples)
+        return (ratios[i].first + ratios[i + 1].first) / 2;
+      if (2 * below > samples)
+        return ratios[i].first;
+    }
+    return 0;
+  }
 };
 
 } // namespace
@@ -157,8 +175,7 @@ RecordedSpace pack(const Problem& problem, const Device& device, const std::vect
       Findings& f =
           found.try_emplace(r.choice.text(), Findings{{r.choice, r.status, 0, 0}, code}).first->second;
       if (r.timing && r.timing->ratio > 0 && (r.ok() || r.status == "dropped")) {
-        times[code].ratios.push_back(r.timing->ratio);
-        times[code].samples += r.timing->samples;
+        times[code].add(*r.timing);
         seconds.push_back(r.timing->seconds / r.timing->ratio);
         f.config.status = r.status;
       }
@@ -167,7 +184,7 @@ RecordedSpace pack(const Problem& problem, const Device& device, const std::vect
   }
   for (auto& [text, f] : found) {
     if (const auto it = times.find(f.code); it != times.end()) {
-      f.config.ratio = median(it->second.ratios);
+      f.config.ratio = it->second.ratio();
       f.config.samples = it->second.samples;
       if (f.config.status == "duplicate") f.config.status = "ok";
     }

@@ -31,8 +31,8 @@ struct RecordedSpace {
   static RecordedSpace read(const std::string& path);
 };
 
-/// All records of the problem. A config that was timed more than once has the median of its ratios, and so
-/// have all configs with the same code. Those that were not reached in time are left out.
+/// All records of the problem. A config that was timed more than once has the median of its ratios, weighted by their
+/// samples, and so have all configs with the same code. Those that were not reached in time are left out.
 RecordedSpace pack(const Problem&, const Device&, const std::vector<RecordLog>&);
 
 } // namespace deepgen

@@ -62,13 +62,14 @@ TEST(RecordedSpaceTest, FileRoundTrips) {
 TEST(RecordedSpaceTest, RepeatedTimesAndEqualCodeArePooled) {
   std::vector<RecordLog> logs(3, fake_log());
   const double ratios[] = {0.9, 1.3, 1.0};
+  const int64_t samples[] = {9, 2, 4};
   for (size_t i = 0; i < 3; ++i) {
     logs[i].records.resize(2);
     for (Record& r : logs[i].records) {
       r.sha256 = "same";
       r.status = "ok";
       r.timing = Timing();
-      r.timing->ratio = ratios[i], r.timing->samples = 5;
+      r.timing->ratio = ratios[i], r.timing->samples = samples[i];
     }
     logs[i].records[1].status = "duplicate";
     logs[i].records[1].timing.reset();
@@ -77,7 +78,7 @@ TEST(RecordedSpaceTest, RepeatedTimesAndEqualCodeArePooled) {
   ASSERT_EQ(space.configs.size(), 2u);
   for (const RecordedConfig& c : space.configs) {
     EXPECT_EQ(c.status, "ok");
-    EXPECT_EQ(c.ratio, 1.0);
+    EXPECT_EQ(c.ratio, 0.9) << "the median of all 15 samples";
     EXPECT_EQ(c.samples, 15);
   }
   EXPECT_THROW(pack(Problem(), fake_device(), {RecordLog()}), Error);
@@ -148,6 +149,44 @@ TEST(ReplayTest, SummaryIsOfAllSeeds) {
     EXPECT_NEAR(p.within_half, 1.0 / 3, 1e-9);
   }
 }
+
+/// The bar for the default strategy, on every space that was recorded.
+class RecordedTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(RecordedTest, AutoReachesItsBar) {
+  const Replay replay(
+      RecordedSpace::read(std::string(DEEPGEN_SOURCE_DIR) + "/benchmarks/search/" + GetParam()));
+  ReplayOptions o;
+  o.search.trials = 200;
+  std::vector<ReplayedSearch> searches;
+  for (uint64_t seed = 1; seed <= 20; ++seed) searches.push_back(replay.run(o, seed));
+  const ReplaySummary summary = summarize(replay, searches);
+  auto found = [&](size_t trials) { // median share of the best one's speed
+    const auto& points = summary.points;
+    const auto last =
+        std::find_if(points.rbegin(), points.rend(), [&](auto& p) { return p.trials <= trials; });
+    return 1 / (1 + last->median);
+  };
+  EXPECT_GE(found(64), 0.98);
+  EXPECT_GE(found(200), 0.995);
+}
+
+std::vector<std::string> recorded_files() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(std::string(DEEPGEN_SOURCE_DIR) + "/benchmarks/search"))
+    if (entry.path().extension() == ".zst") names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param.substr(0, info.param.find('.'));
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Spaces, RecordedTest, testing::ValuesIn(recorded_files()), test_name);
 
 } // namespace
 } // namespace deepgen
