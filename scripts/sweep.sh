@@ -8,6 +8,7 @@
 #     --again N     how often the fastest are timed again (default 2), --within R: up to so much slower (default 0.05)
 # Exits with 3 when time was short: what there is so far is packed all the same.
 set -euo pipefail
+export DEEPGEN_CACHE=off # a space is measured, not remembered; what is timed again is timed
 [ $# -ge 5 ] || { sed -n '2,10s/^# //p' "$0" >&2; exit 2; }
 bin=$(realpath "$1") key=$2 arch=$3 work=$4 out=$5
 shift 5
