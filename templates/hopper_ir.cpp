@@ -51,7 +51,7 @@ void HopperIr::load_tile(Value map, Value to, Value barrier, mlir::ValueRange co
     operands.push_back(coordinates[i]);
   }
   std::string text_ = "cp.async.bulk.tensor." + text(int64_t(coordinates.size())) +
-                      "d.shared::cluster.global.mbarrier::complete_tx::bytes";
+                      "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes";
   if (blocks) text_ += ".multicast::cluster";
   text_ += " [$0], [$1, {" + at + "}], [$2]";
   if (blocks) text_ += ", $" + text(int64_t(operands.size())), constraints += ",h", operands.push_back(blocks);
@@ -67,7 +67,7 @@ void HopperIr::store_tile(Value map, Value from, mlir::ValueRange coordinates) {
     operands.push_back(coordinates[i]);
   }
   assembly(nullptr,
-           "cp.async.bulk.tensor." + text(int64_t(coordinates.size())) + "d.global.shared::cta.bulk_group [$0, {" + at +
+           "cp.async.bulk.tensor." + text(int64_t(coordinates.size())) + "d.global.shared::cta.tile.bulk_group [$0, {" + at +
                "}], [$1];",
            constraints, operands, true);
 }

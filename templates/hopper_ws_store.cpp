@@ -23,7 +23,7 @@ Values HopperStore::group(int64_t m_tile, int64_t column8) const {
 
 Value HopperStore::undealt(const HopperTile& tile, Value row) const {
   if (tile.phases == 1) return row;
-  const int64_t each = t.sums() > 128 ? 2 : 4;
+  const int64_t each = tile.rows / tile.phases;
   return ir.add(ir.mul(ir.remainder(row, each), tile.phases), ir.divide(row, each));
 }
 
