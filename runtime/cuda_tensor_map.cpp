@@ -57,10 +57,10 @@ Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_m
   const bool is_a = map.operand == DEEPGEN_ARG_A, is_b = map.operand == DEEPGEN_ARG_B;
   const uint8_t type = type_of(f, deepgen_arg(map.operand));
   const uint64_t size = size_of(type), phases = map.phases > 1 ? map.phases : 1, pitch = values.slot[place.ld] * size;
-  const uint64_t first = values.slot[place.base] + phase * pitch, left = phases > 1 ? first % 16 : 0;
   const uint64_t columns = uint64_t(is_a ? f.a_columns : is_b ? f.b_columns : f.n);
   const uint64_t rows = uint64_t(is_a ? f.a_rows : is_b ? f.b_rows : f.m);
-  // A phase beyond the last row is never asked for, but a map has at least one.
+  // A phase that starts behind the last row has the first one: what is made of it is in no row of D.
+  const uint64_t first = values.slot[place.base] + (phase < rows ? phase * pitch : 0), left = phases > 1 ? first % 16 : 0;
   const uint64_t sizes[3] = {columns + left / size, rows > phase ? (rows - phase + phases - 1) / phases : 1,
                              uint64_t(f.batch)};
   const uint64_t strides[2] = {pitch * phases, values.slot[place.stride] * size};

@@ -150,13 +150,19 @@ const Rule kRules[] = {
      }},
 };
 
-/// Boxes of D's rows whose parts fall into different banks: 128 bytes swizzled, or an odd number of 16 bytes.
+/// Boxes of D's rows whose parts fall into different banks: swizzled, or an odd number of 16 bytes. Whole groups of 8 columns.
 HopperStaging box_of(int64_t row_bytes, int64_t size, int64_t rows, bool whole_rows) {
   HopperStaging s;
   s.rows = rows;
-  const int64_t units = row_bytes / 16, odd = units / (units & -units);
-  s.row_bytes = row_bytes % 128 == 0 ? 128 : odd >= 5 ? odd * 16 : row_bytes % 64 == 0 ? 64 : odd == 3 ? 48 : row_bytes % 32 == 0 ? 32 : 16;
-  if (s.row_bytes <= 128 && (s.row_bytes & (s.row_bytes - 1)) == 0 && s.row_bytes > 16) s.swizzle = s.row_bytes;
+  const int64_t units = row_bytes / 16, odd = units / (units & -units) * 16;
+  const bool odd_fits = odd / size % 8 == 0;
+  s.row_bytes = row_bytes % 128 == 0             ? 128
+                : odd >= 5 * 16 && odd_fits      ? odd
+                : row_bytes % 64 == 0            ? 64
+                : odd == 3 * 16 && odd_fits      ? odd
+                : row_bytes % 32 == 0            ? 32
+                                                 : 16;
+  if (s.row_bytes == 128 || s.row_bytes == 64 || s.row_bytes == 32) s.swizzle = s.row_bytes;
   s.columns = s.row_bytes / size;
   s.boxes = whole_rows ? row_bytes / s.row_bytes : 1;
   s.box_bytes = round_up(rows * s.row_bytes, s.swizzle ? 8 * s.swizzle : 128);
