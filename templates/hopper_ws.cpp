@@ -15,6 +15,7 @@ constexpr const char* kNames[] = {"bm",        "bn",        "slices", "stages", 
 
 constexpr int64_t kSliceBytes = 128;   ///< of K in one slice of a stage
 constexpr int64_t kMostSums = 208;     ///< registers of a thread: measured to fit without spills, by two warpgroups
+constexpr int64_t kMostSteps = 3000;   ///< sums times steps of the epilogue, beyond which ptxas takes over ten seconds
 constexpr int64_t kSharedBlock = 232448; ///< bytes that a block of sm_90 may have
 constexpr int64_t kAlignAB = 16;       ///< that TMA wants of bases, leading dimensions and strides
 constexpr int64_t kLeastAlign = 2;     ///< for which eight tensor maps do
@@ -42,6 +43,13 @@ struct Point {
   int64_t tiles() const { return ceil_div(m(), (*this)[kBm]) * ceil_div(n(), (*this)[kBn]) * p.batch; }
   bool left_k_major() const { return (*this)[kSwap] ? p.b_transposed() : !p.a_transposed(); }
   bool right_k_major() const { return (*this)[kSwap] ? !p.a_transposed() : p.b_transposed(); }
+  /// Of the epilogue, in those of the cheapest kind.
+  int64_t steps() const {
+    int64_t steps = 1;
+    for (EpilogueOp op : p.epilogue)
+      steps += op == EpilogueOp::gelu || op == EpilogueOp::gelu_tanh || op == EpilogueOp::silu || op == EpilogueOp::sigmoid ? 8 : 1;
+    return steps;
+  }
   bool dealt() const { return (*this)[kAlignA] < kAlignAB || (*this)[kAlignB] < kAlignAB; }
 };
 
@@ -87,6 +95,10 @@ const Rule kRules[] = {
     {kPromote,
      [](const Point& x) { return x.registers() > (x[kConsumers] == 3 ? 96 : x[kConsumers] == 2 ? kMostSums : 192); },
      [](const Point& x) { return text(x.registers()) + " sums in registers of a thread are too many beside " + text(x[kConsumers]) + " consumers"; }},
+    {kPromote, [](const Point& x) { return x.sums() * x.steps() > kMostSteps; },
+     [](const Point& x) {
+       return "an epilogue of this length for " + text(x.sums()) + " sums of a thread takes the assembler very long";
+     }},
     {kSwap,
      [](const Point& x) {
        return size_of(x.p.a) != 2 && !(x.left_k_major() && x.right_k_major());
@@ -141,6 +153,12 @@ const Rule kRules[] = {
      [](const Point&) {
        return std::string("rows that are dealt to several tensor maps: only without swap and clusters, 8 rows of a tile for each map");
      }},
+    {kAlignB,
+     [](const Point& x) {
+       return (x[kAlignA] < kAlignAB && x.p.m < kAlignAB / x[kAlignA]) ||
+              (x[kAlignB] < kAlignAB && x.p.n < kAlignAB / x[kAlignB]);
+     },
+     [](const Point&) { return std::string("fewer rows than tensor maps that they are dealt to"); }},
     {kAlignD, [](const Point& x) { return !is_alignment(x[kAlignD], size_of(x.p.d), std::min<int64_t>(16, dense_d(x.p))); },
      [](const Point& x) { return "align_d=" + text(x[kAlignD]) + ", but rows of D are aligned to " + text(dense_d(x.p)); }},
     {kAlignD, [](const Point& x) { return HopperTiling(x.p, x.config).shared > x.device.shared_block; },
