@@ -173,9 +173,9 @@ bool decode_bulk(const Opcode& op, Instruction& in) {
     in.run = commit;
   else if (op.has("wait_group"))
     in.run = wait_for_groups;
-  else if (op.has("tensor") && op.has("tile") && op.has("mbarrier::complete_tx::bytes")) {
+  else if (op.has("tensor") && !op.has("im2col") && op.has("mbarrier::complete_tx::bytes")) {
     in.run = load_tensor, in.flag = op.has("multicast::cluster");
-  } else if (op.has("tensor") && op.has("tile") && op.has("bulk_group") && op.parts[5] == "global") {
+  } else if (op.has("tensor") && !op.has("im2col") && op.has("bulk_group") && op.parts[5] == "global") {
     in.run = store_tensor;
   }
   return in.run != nullptr;

@@ -73,7 +73,9 @@ uint8_t* GlobalMemory::write(uint64_t address, size_t count, uint32_t who) {
   const uint64_t at = address - r.base + r.lead;
   for (size_t i = 0; i < count; ++i) {
     if (r.writers[at + i] && r.writers[at + i] != who)
-      throw Fault("writes what another warp has written: " + place(r, address, count));
+      throw Fault("writes what another warp has written: " + place(r, address, count) + ", by warp " +
+                  std::to_string((r.writers[at + i] - 1) % 1024) + " of cluster " +
+                  std::to_string((r.writers[at + i] - 1) / 1024));
     r.writers[at + i] = who;
   }
   return &r.bytes[at];

@@ -50,6 +50,17 @@ std::vector<uint8_t> bytes_of(const T& value, size_t count = sizeof(T)) {
   return out;
 }
 
+/// As runtime/cuda_tensor_map.cpp encodes it: of several maps, each has every `phases`-th row.
+SimulatedMap map_of(const Matrix& x, uint64_t base, int64_t batch, int64_t phase,
+                    const deepgen::TensorMap& map) {
+  const int64_t size = size_of(x.type), phases = map.phases;
+  const uint64_t first = base + uint64_t(phase * x.ld * size), left = phases > 1 ? first % 16 : 0;
+  const int64_t rows = x.rows > phase ? (x.rows - phase + phases - 1) / phases : 1;
+  const int64_t sizes[] = {x.columns + int64_t(left) / size, rows, batch},
+                steps[] = {x.ld * phases, x.stride};
+  return make_tensor_map(first - left, uint32_t(size), batch > 1 ? 3 : 2, sizes, steps, map);
+}
+
 } // namespace
 
 Matrix Operands::place(const std::string& name, Type type, int64_t rows, int64_t columns, int64_t batch,
@@ -158,9 +169,13 @@ std::vector<uint8_t> Operands::argument(const Kernel& k, const std::string& name
     for (const deepgen::TensorMap& map : k.maps)
       if (name == "map_" + map.operand) {
         const Matrix x = find(map.operand);
-        const int64_t sizes[] = {x.columns, x.rows, k.problem.batch}, steps[] = {x.ld, x.stride};
-        return bytes_of(make_tensor_map(memory[x.region].base, uint32_t(size_of(x.type)),
-                                        k.problem.batch > 1 ? 3 : 2, sizes, steps, map));
+        std::vector<uint8_t> all;
+        for (int64_t phase = 0; phase < map.phases; ++phase) {
+          const std::vector<uint8_t> one =
+              bytes_of(map_of(x, memory[x.region].base, k.problem.batch, phase, map));
+          all.insert(all.end(), one.begin(), one.end());
+        }
+        return all;
       }
     throw Fault("the kernel has no map for its argument '" + name + "'");
   }
