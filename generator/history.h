@@ -20,7 +20,6 @@ public:
 
   /// In the order of the records, each config once.
   const std::vector<Trial>& trials() const { return trials_; }
-  bool tried(size_t rank) const { return tried_[rank]; }
   /// Candidates of the problem that were tried, in the space or not.
   size_t count() const { return count_; }
   /// The smallest ratio; infinity when nothing was timed.
