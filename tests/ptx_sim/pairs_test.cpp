@@ -21,11 +21,12 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
 
 const std::vector<Sample>& samples() {
   static const std::vector<Sample> all = [] {
+    setenv("DEEPGEN_EXPERIMENTAL", "1", 1); // before the first look at the list of templates
     SampleSpec spec;
     spec.archs = {"sm_80", "sm_89", "sm_90a"};
-    spec.templates = {"simt", "mma_sync", "gemv"};
+    spec.templates = {"simt", "mma_sync", "gemv", "hopper_ws"};
     spec.seed = from_environment("PTX_SIM_SEED", 3);
-    spec.count = from_environment("PTX_SIM_COUNT", 100);
+    spec.count = from_environment("PTX_SIM_COUNT", 130);
     spec.largest = 300;
     spec.most_flops = 1e7;
     return draw_samples(spec);
