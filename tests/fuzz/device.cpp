@@ -1,0 +1,16 @@
+#include "base/device.h"
+#include "base/json.h"
+#include "tests/fuzz/target.h"
+
+namespace deepgen {
+namespace {
+
+void run_device(const std::string& input) {
+  fuzz::round_trip(
+      input, [](const std::string& text) { return Device::from_json(parse_json(text, "device")); },
+      [](const Device& device) { return dump_json(device.to_json()); });
+}
+const fuzz::Target device_target("device", run_device);
+
+} // namespace
+} // namespace deepgen
