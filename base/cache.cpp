@@ -165,14 +165,17 @@ int64_t parse_size(const std::string& text) {
   const std::string units = "KMGT";
   const size_t power = unit.empty() ? 0 : units.find(unit[0]) + 1;
   const double bytes = number * double(int64_t(1) << 10 * power);
-  if (end == text.c_str() || !(number >= 0) || unit.size() > 1 || (!unit.empty() && power == 0) || bytes > 1e18)
-    throw Error("not a size: '" + text + "'", "DEEPGEN_CACHE_SIZE", "", "bytes, or a number with K, M, G or T: 500M");
+  if (end == text.c_str() || !(number >= 0) || unit.size() > 1 || (!unit.empty() && power == 0) ||
+      bytes > 1e18)
+    throw Error("not a size: '" + text + "'", "DEEPGEN_CACHE_SIZE", "",
+                "bytes, or a number with K, M, G or T: 500M");
   return int64_t(bytes);
 }
 
 std::string default_folder() {
   if (const char* folder = variable("DEEPGEN_CACHE_DIR")) return folder;
-  if (const char* caches = variable("XDG_CACHE_HOME"); caches && *caches == '/') return std::string(caches) + "/deepgen";
+  if (const char* caches = variable("XDG_CACHE_HOME"); caches && *caches == '/')
+    return std::string(caches) + "/deepgen";
   if (const char* home = variable("HOME"); home && *home == '/') return std::string(home) + "/.cache/deepgen";
   return "";
 }
@@ -183,13 +186,14 @@ CacheSettings CacheSettings::from_environment(const std::string& folder) {
   CacheSettings settings;
   const std::string use = variable("DEEPGEN_CACHE") ? variable("DEEPGEN_CACHE") : "on";
   if (use == "off") return settings;
-  if (use != "on") throw Error("not a setting of the cache: '" + use + "'", "DEEPGEN_CACHE", "", "on, or off");
+  if (use != "on")
+    throw Error("not a setting of the cache: '" + use + "'", "DEEPGEN_CACHE", "", "on, or off");
   if (const char* size = variable("DEEPGEN_CACHE_SIZE")) settings.limit = parse_size(size);
   settings.folder = folder.empty() ? default_folder() : folder;
   if (!settings.folder.empty() && settings.folder[0] != '/')
     throw Error("the cache's folder is no absolute path: '" + settings.folder + "'",
-                folder.empty() ? "DEEPGEN_CACHE_DIR" : "--cache", "commands of a build run in different folders",
-                "write the path from / on");
+                folder.empty() ? "DEEPGEN_CACHE_DIR" : "--cache",
+                "commands of a build run in different folders", "write the path from / on");
   return settings;
 }
 
@@ -248,7 +252,8 @@ void Cache::store(CacheKind kind, const std::string& key, const std::string& val
   const int64_t bytes = disk_bytes(int64_t(content.size()));
   if (bytes > room(settings_.limit)) return;
   int64_t stamp = 0;
-  // Counted before it is written: who dies in between leaves a sum that is too large, which the next eviction mends.
+  // Counted before it is written: who dies in between leaves a sum that is too large, which the next eviction
+  // mends.
   const auto admitted = [&] {
     bool fits = false;
     update([&](CacheCounters& c) {
@@ -297,7 +302,8 @@ void Cache::make_room(int64_t wanted) {
       bytes -= e.bytes;
     }
   update([&](CacheCounters& c) {
-    c.bytes = c.bytes < before ? -1 : bytes + (c.bytes - before); // others have stored meanwhile, or cleared all
+    c.bytes =
+        c.bytes < before ? -1 : bytes + (c.bytes - before); // others have stored meanwhile, or cleared all
     c.evicted += evicted;
   });
 }
@@ -306,7 +312,8 @@ CacheStats Cache::stats() const {
   CacheStats stats;
   if (!on()) return stats;
   stats.counters = read_counters(counters_path());
-  for (const Entry& e : entries_in(settings_.folder)) stats.kinds[e.kind].entries++, stats.kinds[e.kind].bytes += e.bytes;
+  for (const Entry& e : entries_in(settings_.folder))
+    stats.kinds[e.kind].entries++, stats.kinds[e.kind].bytes += e.bytes;
   return stats;
 }
 

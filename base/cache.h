@@ -1,8 +1,10 @@
-// Cache: what earlier builds of this user found out, by content: one file an entry, whose name is the hash of its key.
+// Cache: what earlier builds of this user found out, by content: one file an entry, whose name is the hash of
+// its key.
 //
-// Any number of processes may use it at once and be killed at any time. An entry is written beside its place and renamed,
-// carries its key and a checksum, and counts as absent, and is removed, when it is not as it was written. Nothing here
-// throws, waits for long or fails a build: a folder that cannot be read is empty, one that cannot be written stays as it is.
+// Any number of processes may use it at once and be killed at any time. An entry is written beside its place
+// and renamed, carries its key and a checksum, and counts as absent, and is removed, when it is not as it was
+// written. Nothing here throws, waits for long or fails a build: a folder that cannot be read is empty, one
+// that cannot be written stays as it is.
 #pragma once
 
 #include "base/cache_counters.h"
@@ -13,11 +15,11 @@
 namespace deepgen {
 
 struct CacheSettings {
-  std::string folder;              ///< empty: no cache
+  std::string folder;               ///< empty: no cache
   int64_t limit = int64_t(2) << 30; ///< bytes of all entries together
 
-  /// DEEPGEN_CACHE=off, DEEPGEN_CACHE_SIZE, DEEPGEN_CACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/deepgen. `folder` comes
-  /// before the environment's. Throws Error for a value that has no meaning.
+  /// DEEPGEN_CACHE=off, DEEPGEN_CACHE_SIZE, DEEPGEN_CACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/deepgen.
+  /// `folder` comes before the environment's. Throws Error for a value that has no meaning.
   static CacheSettings from_environment(const std::string& folder = "");
 };
 

@@ -48,7 +48,8 @@ void compress(State& state, const char* block) {
 } // namespace
 
 std::string sha256_hex(std::string_view bytes) {
-  State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const size_t whole = bytes.size() / kBlock * kBlock, rest = bytes.size() - whole;
   for (size_t at = 0; at < whole; at += kBlock) compress(state, bytes.data() + at);
   // The rest, a one bit, zeros, and the length in bits: one block, or two.

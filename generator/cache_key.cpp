@@ -11,8 +11,8 @@ int64_t revision_of(const std::string& name) {
   return 0;
 }
 
-std::string kernel_cache_key(const Problem& problem, const std::string& arch, const Choice& choice, bool awkward,
-                             bool fallbacks, bool reject) {
+std::string kernel_cache_key(const Problem& problem, const std::string& arch, const Choice& choice,
+                             bool awkward, bool fallbacks, bool reject) {
   const auto flag = [](const char* name, bool set) { return std::string(" ") + name + (set ? "=1" : "=0"); };
   return "compiled by " + compiler_id(arch) + "\nproblem " + problem.key() + "\narch " + arch + "\nconfig " +
          choice.text() + "\nrevision " + std::to_string(revision_of(choice.template_name)) + "\noptions" +

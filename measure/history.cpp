@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kFewestSamples = 3;
 constexpr double kCleanEnough = 0.5;
 
-/// Everything about a candidate that verifying and timing can see: code, and how it is called. Not why it was planned.
+/// Everything about a candidate that verifying and timing can see: code, and how it is called. Not why it was
+/// planned.
 std::string content_hash(const Candidate& c) {
   KernelFile file = c.file;
   file.origin.clear();
@@ -28,17 +29,14 @@ bool is_assembled(const Candidate& c) {
 /// The kind of device: any one of a model, whatever CPUs of it this process may use.
 Json model_of(const Device& device) {
   Json json = device.to_json();
-  for (const char* one : {"present", "uuid"})
-    json.erase(one);
-  if (device.is_cpu())
-    json.erase("cores");
+  for (const char* one : {"present", "uuid"}) json.erase(one);
+  if (device.is_cpu()) json.erase("cores");
   return json;
 }
 
 /// Nothing when it is not what was stored.
 std::optional<Json> parse(const std::optional<std::string>& value) {
-  if (!value)
-    return std::nullopt;
+  if (!value) return std::nullopt;
   const Json json = Json::parse(*value, nullptr, false);
   return json.is_object() ? std::optional(json) : std::nullopt;
 }
@@ -52,11 +50,11 @@ bool is_lasting(const std::string& status) {
 History::History(CacheSettings settings, const Device& device, const cuda::Surroundings& around,
                  const MeasureOptions& o)
     : cache_(std::move(settings)), driver_(around.driver) {
-  verdicts_hold_ = {{"measured by", "deepgen-measure " DEEPGEN_VERSION " sources " + std::string(kMeasureHash)},
-                    {"arch", device.arch},
-                    {"seed", o.seed}};
-  if (device.is_cpu())
-    verdicts_hold_["isa"] = runnable_isa(device); // kernels for more than that are not run
+  verdicts_hold_ = {
+      {"measured by", "deepgen-measure " DEEPGEN_VERSION " sources " + std::string(kMeasureHash)},
+      {"arch", device.arch},
+      {"seed", o.seed}};
+  if (device.is_cpu()) verdicts_hold_["isa"] = runnable_isa(device); // kernels for more than that are not run
   times_hold_ = verdicts_hold_;
   times_hold_["device"] = model_of(device);
   times_hold_["seconds"] = o.seconds, times_hold_["call seconds"] = o.call_seconds;
@@ -68,8 +66,7 @@ std::string History::verdict_key(const Candidate& c) const {
   Json key = verdicts_hold_;
   key["kernel"] = content_hash(c);
   key["problem"] = c.file.problem.key();
-  if (c.file.arch != "cpu" && !is_assembled(c))
-    key["driver"] = driver_;
+  if (c.file.arch != "cpu" && !is_assembled(c)) key["driver"] = driver_;
   return key.dump(1) + "\n";
 }
 
@@ -81,8 +78,7 @@ std::string History::time_key(const Candidate& c, const Candidate& anchor) const
 }
 
 std::vector<Candidate*> History::unverified(const std::vector<Candidate*>& open) {
-  if (!cache_.on())
-    return open;
+  if (!cache_.on()) return open;
   std::vector<Candidate*> unknown;
   for (Candidate* c : open) {
     const std::optional<Json> verdict = parse(cache_.find(CacheKind::verdict, verdict_key(*c)));
@@ -92,8 +88,7 @@ std::vector<Candidate*> History::unverified(const std::vector<Candidate*>& open)
       continue;
     }
     c->record.error = verdict->value("error", 0.0);
-    if (status == "ok")
-      continue;
+    if (status == "ok") continue;
     c->decide(status, verdict->value("detail", ""));
     c->record.cached = true;
   }
@@ -101,8 +96,7 @@ std::vector<Candidate*> History::unverified(const std::vector<Candidate*>& open)
 }
 
 void History::keep_verdicts(const std::vector<Candidate*>& verified) {
-  if (!cache_.on())
-    return;
+  if (!cache_.on()) return;
   for (const Candidate* c : verified) {
     const std::string status = c->open() ? "ok" : c->record.status;
     if (is_lasting(status))
@@ -113,38 +107,32 @@ void History::keep_verdicts(const std::vector<Candidate*>& verified) {
 
 bool History::recall_time(Candidate& c, const Candidate& anchor) {
   const std::optional<Json> json = parse(cache_.find(CacheKind::time, time_key(c, anchor)));
-  if (!json)
-    return false;
+  if (!json) return false;
   try {
     c.record.timing = Record::from_json(*json, "the cache's entry").timing;
   } catch (const Error&) {
     return false;
   }
-  if (!c.record.timing)
-    return false;
+  if (!c.record.timing) return false;
   c.decide("ok", "");
   c.record.cached = true;
   return true;
 }
 
 std::vector<Candidate*> History::untimed(const std::vector<Candidate*>& open) {
-  if (!cache_.on() || open.empty())
-    return open;
+  if (!cache_.on() || open.empty()) return open;
   Candidate& anchor = *open.front();
   std::vector<Candidate*> list;
   for (size_t i = 1; i < open.size(); ++i)
-    if (!recall_time(*open[i], anchor))
-      list.push_back(open[i]);
+    if (!recall_time(*open[i], anchor)) list.push_back(open[i]);
   // An anchor that is no candidate of this round has no record to fill in.
   const bool needed = !list.empty() || (anchor.record.slot >= 0 && !recall_time(anchor, anchor));
-  if (needed)
-    list.insert(list.begin(), &anchor);
+  if (needed) list.insert(list.begin(), &anchor);
   return list;
 }
 
 void History::keep_times(const std::vector<Candidate*>& timed) {
-  if (!cache_.on())
-    return;
+  if (!cache_.on()) return;
   for (const Candidate* c : timed) {
     const std::optional<Timing>& t = c->record.timing;
     if (c->record.ok() && t && t->samples >= kFewestSamples && t->clean >= kCleanEnough)

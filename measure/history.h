@@ -1,8 +1,8 @@
 // History: what earlier runs, of any build folder, found out about the same code.
 //
-// A verdict holds wherever the code and the arch are the same, a time only on the same kind of device, under the same
-// conditions and against the same anchor. What the moment decides is never kept: timeouts, crashes, what could not be run,
-// what was dropped, and anything from a run that was disturbed.
+// A verdict holds wherever the code and the arch are the same, a time only on the same kind of device, under
+// the same conditions and against the same anchor. What the moment decides is never kept: timeouts, crashes,
+// what could not be run, what was dropped, and anything from a run that was disturbed.
 #pragma once
 
 #include "base/cache.h"
@@ -20,8 +20,8 @@ public:
   std::vector<Candidate*> unverified(const std::vector<Candidate*>& open);
   void keep_verdicts(const std::vector<Candidate*>& verified);
 
-  /// Decides those whose time against the default, the first of `open`, is known. Returns the others behind the default;
-  /// nothing when there are none.
+  /// Decides those whose time against the default, the first of `open`, is known. Returns the others behind
+  /// the default; nothing when there are none.
   std::vector<Candidate*> untimed(const std::vector<Candidate*>& open);
   /// Times of an undisturbed run, relative to the first one's.
   void keep_times(const std::vector<Candidate*>& timed);

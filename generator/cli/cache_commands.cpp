@@ -20,8 +20,10 @@ Json to_json(const CacheSettings& settings, const CacheStats& stats) {
   int64_t hits = 0, misses = 0;
   for (size_t i = 0; i < kCacheKinds.size(); ++i) {
     const CacheCounters::Kind& counts = stats.counters.kinds[i];
-    kinds[kCacheKinds[i]] = {{"entries", stats.kinds[i].entries}, {"bytes", stats.kinds[i].bytes},
-                             {"hits", counts.hits},               {"misses", counts.misses},
+    kinds[kCacheKinds[i]] = {{"entries", stats.kinds[i].entries},
+                             {"bytes", stats.kinds[i].bytes},
+                             {"hits", counts.hits},
+                             {"misses", counts.misses},
                              {"stored", counts.stored}};
     hits += counts.hits, misses += counts.misses;
   }
@@ -41,8 +43,7 @@ std::string size_text(int64_t bytes) {
   const char* const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   double number = double(bytes);
   size_t unit = 0;
-  for (; number >= 1024 && unit + 1 < std::size(units); ++unit)
-    number /= 1024;
+  for (; number >= 1024 && unit + 1 < std::size(units); ++unit) number /= 1024;
   char text[48];
   std::snprintf(text, sizeof text, unit ? "%.1f %s" : "%.0f %s", number, units[unit]);
   return text;
@@ -65,15 +66,13 @@ void print_table(const CacheSettings& settings, const CacheStats& stats) {
 
 /// What a person should know who looks at a cache that is off, or cannot keep anything.
 std::string note(Cache& cache) {
-  if (!cache.on())
-    return "the cache is off: DEEPGEN_CACHE=off, or there is no home folder";
+  if (!cache.on()) return "the cache is off: DEEPGEN_CACHE=off, or there is no home folder";
   const std::string why = cache.why_no_store();
   return why.empty() ? "" : "nothing new is kept in " + cache.settings().folder + ": " + why;
 }
 
 void show(Cache& cache, bool json) {
-  if (const std::string text = note(cache); !text.empty())
-    std::cerr << "deepgen: " << text << "\n";
+  if (const std::string text = note(cache); !text.empty()) std::cerr << "deepgen: " << text << "\n";
   const CacheStats stats = cache.stats();
   if (json)
     std::cout << to_json(cache.settings(), stats).dump() << "\n";
@@ -99,11 +98,12 @@ void add_cache_command(CLI::App& app, CliContext&) {
     Cache cache(CacheSettings::from_environment(o->folder));
     show(cache, o->json);
   });
-  add(*c, "clear", "remove all entries and set the counts to 0; prints the stats from before", o)->callback([o] {
-    Cache cache(CacheSettings::from_environment(o->folder));
-    show(cache, o->json);
-    cache.clear();
-  });
+  add(*c, "clear", "remove all entries and set the counts to 0; prints the stats from before", o)
+      ->callback([o] {
+        Cache cache(CacheSettings::from_environment(o->folder));
+        show(cache, o->json);
+        cache.clear();
+      });
 }
 
 } // namespace deepgen

@@ -1,4 +1,5 @@
 // doctor: what is installed, what is missing, and how to get it.
+#include "base/cache.h"
 #include "base/error.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
@@ -80,6 +81,12 @@ void check_openblas() {
   line("OpenBLAS", "not found: apt install libopenblas0; the vendor baseline of searches on the CPU");
 }
 
+void check_cache() {
+  Cache cache(CacheSettings::from_environment());
+  const std::string why = cache.why_no_store();
+  line("cache", !cache.on() ? "off" : cache.settings().folder + (why.empty() ? "" : ": nothing new is kept: " + why));
+}
+
 } // namespace
 
 void add_doctor_command(CLI::App& app, CliContext& context) {
@@ -94,6 +101,7 @@ void add_doctor_command(CLI::App& app, CliContext& context) {
       good &= check_tool(tool);
     check_ptxas();
     check_openblas();
+    check_cache();
     good &= check_devices();
     context.status = good ? 0 : 1;
   });

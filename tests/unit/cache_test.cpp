@@ -1,4 +1,5 @@
-// The cache between builds: entries that are torn, writers that are killed, clocks that go back, disks that are full.
+// The cache between builds: entries that are torn, writers that are killed, clocks that go back, disks that
+// are full.
 #include "base/cache.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -56,8 +57,10 @@ TEST(Sha256, GivesTheStandardsExamples) {
   EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(sha256_hex(std::string(1000000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-  EXPECT_EQ(sha256_hex(std::string(64, '\xff')), "8667e718294e9e0df1d30600ba3eeb201f764aad2dad72748643e4a285e1d1f7");
+  EXPECT_EQ(sha256_hex(std::string(1000000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_EQ(sha256_hex(std::string(64, '\xff')),
+            "8667e718294e9e0df1d30600ba3eeb201f764aad2dad72748643e4a285e1d1f7");
 }
 
 TEST_F(CacheTest, FindsWhatWasStored) {
@@ -151,7 +154,8 @@ TEST_F(CacheTest, EvictsInTheOrderOfUseWhateverTheClockDoes) {
 TEST_F(CacheTest, LostCountersAreCountedAgain) {
   Cache cache(settings());
   for (int i = 0; i < 9; ++i) cache.store(kTime, std::to_string(i), "x");
-  for (const char* damage : {"", "deepgen.cache-counters/1\n", "deepgen.cache-counters/9\n1 1 1 1 1 1 1 1 1 1 1 1 1", "x"}) {
+  for (const char* damage :
+       {"", "deepgen.cache-counters/1\n", "deepgen.cache-counters/9\n1 1 1 1 1 1 1 1 1 1 1 1 1", "x"}) {
     write_atomically(folder + "/cache/counters", damage);
     cache.store(kTime, std::string("new ") + damage, "x");
     EXPECT_EQ(cache.stats().counters.bytes, cache.stats().bytes()) << damage;
@@ -159,7 +163,9 @@ TEST_F(CacheTest, LostCountersAreCountedAgain) {
 }
 
 /// Keys and values of the tests with many processes: a value can be told from its key.
-std::string value_of(int key) { return std::string(size_t(100 + key * 977 % 20000), char('a' + key % 26)) + std::to_string(key); }
+std::string value_of(int key) {
+  return std::string(size_t(100 + key * 977 % 20000), char('a' + key % 26)) + std::to_string(key);
+}
 
 TEST_F(CacheTest, WritersAndReadersAtOnceSeeWholeEntries) {
   constexpr int kProcesses = 8, kUses = 300, kKeys = 40;
@@ -279,8 +285,8 @@ TEST_F(CacheTest, AFullDiskKeepsWhatIsThere) {
 }
 
 TEST_F(CacheTest, SettingsComeFromTheEnvironment) {
-  const Environment use("DEEPGEN_CACHE", nullptr), size("DEEPGEN_CACHE_SIZE", nullptr), dir("DEEPGEN_CACHE_DIR", nullptr),
-      xdg("XDG_CACHE_HOME", nullptr), home("HOME", "/home/me");
+  const Environment use("DEEPGEN_CACHE", nullptr), size("DEEPGEN_CACHE_SIZE", nullptr),
+      dir("DEEPGEN_CACHE_DIR", nullptr), xdg("XDG_CACHE_HOME", nullptr), home("HOME", "/home/me");
   const auto where = [](const char* option = "") { return CacheSettings::from_environment(option).folder; };
   EXPECT_EQ(where(), "/home/me/.cache/deepgen");
   EXPECT_EQ(CacheSettings::from_environment().limit, int64_t(2) << 30);

@@ -44,7 +44,9 @@ protected:
     if (!status.empty()) verified.decide(status, "because");
     from.keep_verdicts({&verified});
   }
-  void keep_verdict(const Candidate& c, const std::string& status = "") const { keep_verdict(c, status, history()); }
+  void keep_verdict(const Candidate& c, const std::string& status = "") const {
+    keep_verdict(c, status, history());
+  }
   bool verdict_known(Candidate c, History now) const { return now.unverified({&c}).empty(); }
   bool verdict_known(const Candidate& c) const { return verdict_known(c, history()); }
 
@@ -76,7 +78,8 @@ protected:
 TEST_F(HistoryTest, VerdictsThatLastAreKept) {
   const Candidate good = candidate(0, "good"), wrong = candidate(1, "wrong"), stray = candidate(2, "stray");
   keep_verdict(good), keep_verdict(wrong, "wrong"), keep_verdict(stray, "out_of_bounds");
-  std::vector<Candidate> now = {candidate(5, "stray"), candidate(6, "new"), candidate(7, "good"), candidate(8, "wrong")};
+  std::vector<Candidate> now = {candidate(5, "stray"), candidate(6, "new"), candidate(7, "good"),
+                                candidate(8, "wrong")};
   const std::vector<Candidate*> unknown = history().unverified(pointers(now));
   ASSERT_EQ(unknown.size(), 1u);
   EXPECT_EQ(unknown[0], &now[1]);
@@ -173,7 +176,7 @@ TEST_F(HistoryTest, TimesHoldUnderEqualConditionsAlone) {
 }
 
 TEST_F(HistoryTest, DisturbedTimesAreNotKept) {
-  std::vector<Candidate> list = {candidate(0, "default"), candidate(1, "few"), candidate(2, "disturbed"),
+  std::vector<Candidate> list = {candidate(0, "default"), candidate(1, "few"),     candidate(2, "disturbed"),
                                  candidate(3, "dropped"), candidate(4, "crashed"), candidate(5, "good")};
   list[1].record.timing = timing(0.9, 1, 2);
   list[2].record.timing = timing(0.9, 0.4);
