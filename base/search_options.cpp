@@ -25,20 +25,12 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// A value that a message quotes. Nothing nested: dump() recurses, and the file may be anything.
-std::string shortened(const Json& value) {
-  if (value.is_structured())
-    return std::string(value.is_array() ? "a list" : "an object") + " of " + std::to_string(value.size());
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return text.size() > 80 ? text.substr(0, 77) + "..." : text;
-}
-
 /// One object of the file. Every field is asked for by its name; what nobody asked for is an error.
 class Fields {
 public:
   Fields(const Json& json, std::string path, const std::string& where)
       : json_(json), path_(std::move(path)), where_(where) {
-    if (!json.is_object()) throw Error("'" + path_ + "' is not an object", where_, shortened(json), kRemedy);
+    if (!json.is_object()) throw Error("'" + path_ + "' is not an object", where_, excerpt(json), kRemedy);
   }
 
   const Json* find(const std::string& key) {
@@ -48,7 +40,7 @@ public:
   }
 
   [[noreturn]] void fail(const std::string& key, const Json& value, const std::string& allowed) const {
-    throw Error("bad value of '" + name(key) + "': " + shortened(value), where_, "allowed: " + allowed,
+    throw Error("bad value of '" + name(key) + "': " + excerpt(value), where_, "allowed: " + allowed,
                 kRemedy);
   }
 
@@ -90,7 +82,7 @@ public:
     try {
       std::regex compiled(result);
     } catch (const std::regex_error& e) {
-      throw Error("bad value of '" + name(key) + "': " + shortened(Json(result)), where_, e.what(),
+      throw Error("bad value of '" + name(key) + "': " + excerpt(result), where_, e.what(),
                   "an ECMAScript regular expression; in JSON a backslash is written twice");
     }
   }

@@ -2,15 +2,17 @@
 #
 #   deepgen_add_gemm(<target> [NAME f] SHAPE M N K TYPES a b d [ACCUMULATE t] [LAYOUT nn|nt|tn|tt] [BATCH n]
 #                    [EPILOGUE bias|bias_row|relu|gelu|gelu_tanh|silu|sigmoid|clamp|residual|multiply|
-#                              scale_a|scale_b|scale_row|scale_col|scale_d ...] [SLOTS n ...] [UNTUNED]
+#                              scale_a|scale_b|scale_row|scale_col|scale_d ...]
+#                    [SEARCH auto|grid|random|anneal|genetic|gbt|xgboost] [SEARCH_FILE f] [BUDGET quick|default|thorough]
+#                    [SLOTS n ...] [UNTUNED]
 #                    [ARCHS native|cpu|sm_80|sm_86|sm_89|sm_90|sm_90a|sm_100|sm_120 ...] [NAMESPACE ns] [LOCK_FILE path])
 #
 # The first call creates the static library <target> with the header <target>.h; later calls with another NAME add
 # problems to it. NAME defaults to <target>, NAMESPACE to <target>, ACCUMULATE to what the types imply, LAYOUT to nt
 # (B is stored [N,K]). TYPES of A and B to D: f32 to f32, f64 to f64, f16 to f16 or f32, bf16 to bf16 or f32, tf32 to
 # f32, e4m3 and e5m2 to f16, bf16 or f32, i8 to i32, f32, bf16 or i8. The epilogue's steps apply in the order given.
-# C symbols are <namespace>_<name>. SLOTS is the number of candidates in each round of the search. UNTUNED takes the
-# template's default config, never searched and never locked: a baseline to compare with.
+# C symbols are <namespace>_<name>. SEARCH, SEARCH_FILE, BUDGET and SLOTS (candidates in each round) are about how a search
+# goes: see DeepGenSearch.cmake. UNTUNED takes the template's default config, never searched and never locked: a baseline to compare with.
 # ARCHS, NAMESPACE and LOCK_FILE belong to the library: the first call decides. A library holds kernels for all of its
 # archs; an arch is tuned where its device is attached. `native` means the attached GPUs, or else the CPU.
 #
@@ -21,11 +23,12 @@
 #   DEEPGEN_MODE                auto: build what the lock has, search what it lacks; lock: never search in a plain
 #                               build; frozen: as lock, and a missing or stale entry is an error
 #   DEEPGEN_ARCHS               default of ARCHS: native
-#   DEEPGEN_SLOTS               default of SLOTS: 32 12 4
+#   DEEPGEN_SEARCH, DEEPGEN_SEARCH_FILE, DEEPGEN_BUDGET, DEEPGEN_SLOTS
+#                               defaults of SEARCH, SEARCH_FILE, BUDGET, SLOTS; empty: auto, none, default, by the budget
 #   DEEPGEN_GPU_JOBS            measure edges that run at once, each on a GPU of its own: as many as there are. CPU kernels are
 #                               always measured one at a time
 #   DEEPGEN_COMPILE_JOBS        kernel compiles that run at once: all cores; of more than four, one less for each GPU
-#   DEEPGEN_MEASURE_SECONDS     budget of one measure edge in seconds; empty: the tool decides
+#   DEEPGEN_MEASURE_SECONDS     time for one measure edge; empty: by the budget
 #   DEEPGEN_CACHE_DIR           folder where builds keep compiled kernels and measurements for later builds; empty: that of
 #                               the environment's DEEPGEN_CACHE_DIR, else ~/.cache/deepgen
 #   DEEPGEN_TUNE_TARGET         name of the global tune target: tune
@@ -37,15 +40,21 @@
 include_guard(GLOBAL)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenProblem.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenDevices.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenSearch.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenGraph.cmake)
 
 set(DEEPGEN_MODE auto CACHE STRING "auto, lock or frozen")
 set_property(CACHE DEEPGEN_MODE PROPERTY STRINGS auto lock frozen)
 set(DEEPGEN_ARCHS native CACHE STRING "Default of ARCHS")
-set(DEEPGEN_SLOTS 32 12 4 CACHE STRING "Candidates in each round of a search")
+set(DEEPGEN_SEARCH "" CACHE STRING "Search strategy; empty: that of the search file, else auto")
+set_property(CACHE DEEPGEN_SEARCH PROPERTY STRINGS "" auto grid random anneal genetic gbt xgboost)
+set(DEEPGEN_SEARCH_FILE "" CACHE FILEPATH "Search file (deepgen.search/1) of all problems that name none")
+set(DEEPGEN_BUDGET "" CACHE STRING "quick, default or thorough; empty: that of the search file, else default")
+set_property(CACHE DEEPGEN_BUDGET PROPERTY STRINGS "" quick default thorough)
+set(DEEPGEN_SLOTS "" CACHE STRING "Candidates in each round of a search; empty: by the budget")
 set(DEEPGEN_GPU_JOBS "" CACHE STRING "Measure edges that run at once on GPUs; empty: one for each attached GPU")
 set(DEEPGEN_COMPILE_JOBS "" CACHE STRING "Kernel compiles that run at once; empty: all cores but those of measure edges on GPUs")
-set(DEEPGEN_MEASURE_SECONDS "" CACHE STRING "Budget of one measure edge in seconds; empty: the tool decides")
+set(DEEPGEN_MEASURE_SECONDS "" CACHE STRING "Time for one measure edge in seconds; empty: by the budget")
 set(DEEPGEN_CACHE_DIR "" CACHE PATH "Folder of the cache between builds; empty: the user's")
 set(DEEPGEN_TUNE_TARGET tune CACHE STRING "Name of the target that tunes everything")
 set(DEEPGEN_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen`")
@@ -53,7 +62,7 @@ set(DEEPGEN_MEASURE_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen-me
 
 function(deepgen_add_gemm target)
   set(options UNTUNED)
-  set(singles NAME ACCUMULATE LAYOUT BATCH NAMESPACE LOCK_FILE)
+  set(singles NAME ACCUMULATE LAYOUT BATCH NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
   set(lists SHAPE TYPES EPILOGUE ARCHS SLOTS)
   _deepgen_check_words(${target} "${options};${singles};${lists}" "${options}" "${ARGN}" ${ARGC})
   cmake_parse_arguments(PARSE_ARGV 1 arg "${options}" "${singles}" "${lists}")
@@ -65,13 +74,10 @@ function(deepgen_add_gemm target)
       list(GET default 1 arg_${keyword})
     endif()
   endforeach()
-  if(NOT DEFINED arg_SLOTS)
-    set(arg_SLOTS ${DEEPGEN_SLOTS})
-  endif()
   _deepgen_check_identifier(${target} NAME "${arg_NAME}")
   _deepgen_problem_key(${target} key)
   string(REPLACE ";" " " types "${arg_TYPES}")
-  _deepgen_check_counts(${target} SLOTS "${arg_SLOTS}" 1000)
+  _deepgen_search_options(${target})
 
   _deepgen_library(${target})
   _deepgen_check_archs_serve(${target} "${types}")
@@ -90,7 +96,12 @@ function(deepgen_add_gemm target)
   set_property(TARGET ${target} APPEND PROPERTY DEEPGEN_NAMES ${arg_NAME})
   set_target_properties(${target} PROPERTIES
     DEEPGEN_KEY_${arg_NAME} "${key}"
-    DEEPGEN_SLOTS_${arg_NAME} "${arg_SLOTS}"
+    DEEPGEN_SLOTS_${arg_NAME} "${slots}"
+    DEEPGEN_PLAN_${arg_NAME} "${plan_options}"
+    DEEPGEN_COMPILE_${arg_NAME} "${compile_options}"
+    DEEPGEN_MEASURE_${arg_NAME} "${measure_options}"
+    DEEPGEN_PLAYOFF_${arg_NAME} "${playoff_options}"
+    DEEPGEN_SEARCH_FILES_${arg_NAME} "${search_files}"
     DEEPGEN_UNTUNED_${arg_NAME} ${untuned})
   # Written only when different, so a reconfigure re-runs nothing.
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/_deepgen/${target}/${arg_NAME}/problem.json CONTENT
@@ -233,7 +244,7 @@ function(_deepgen_check_words target keywords options words count)
       _deepgen_fail(${target} "unknown keyword" "${word}" "is not understood" "${allowed}")
     else()
       math(EXPR values "${values} + 1")
-      if(values GREATER 1 AND current MATCHES "^(NAME|ACCUMULATE|LAYOUT|BATCH|NAMESPACE|LOCK_FILE)$")
+      if(values GREATER 1 AND current MATCHES "^(NAME|ACCUMULATE|LAYOUT|BATCH|NAMESPACE|LOCK_FILE|SEARCH|SEARCH_FILE|BUDGET)$")
         _deepgen_fail(${target} ${current} "${word}" "is a second value" "one value; keywords are ${allowed}")
       endif()
     endif()

@@ -113,11 +113,14 @@ function(_deepgen_finish_library target)
   set(merge_args "")
   set(all_records "")
   set(finals "")
+  set(dry_runs "") # a command for each problem and arch that is searched
   set(devices "") # --device of each arch
+  set(device_files "")
   set(unattached "") # archs that are not searched here
   foreach(arch IN LISTS archs)
     _deepgen_device_edge(${target} ${arch} device_${arch})
     list(APPEND devices --device ${device_${arch}})
+    list(APPEND device_files ${device_${arch}})
     list(APPEND select_deps ${device_${arch}})
     _deepgen_is_attached(${arch} attached_${arch})
     if(NOT attached_${arch})
@@ -168,12 +171,11 @@ endmacro()
 # The edges of problem `name` on `arch`, and its words in the commands of the library.
 macro(_deepgen_problem_edges)
   get_target_property(key ${target} DEEPGEN_KEY_${name})
-  get_target_property(slots ${target} DEEPGEN_SLOTS_${name})
   get_target_property(untuned ${target} DEEPGEN_UNTUNED_${name})
   set(here ${name}/${arch})
   list(APPEND select_args --problem ${name}/problem.json --arch ${arch})
   if(can_search AND NOT untuned AND attached_${arch})
-    _deepgen_search_edges() # sets `records`
+    _deepgen_search_edges() # sets `records`, extends `dry_runs`
     list(APPEND merge_args --problem ${name}/problem.json --arch ${arch} --records ${records} ${here}/final.jsonl)
     list(APPEND all_records ${records} ${here}/final.jsonl)
     list(APPEND finals ${folder}/${here}/final.jsonl)
@@ -212,10 +214,10 @@ endfunction()
 # The search of one problem on one arch. Reads the variables of _deepgen_finish_library; sets `records`.
 function(_deepgen_search_edges)
   set(base ${folder}/${here})
-  set(budget "")
-  if(DEEPGEN_MEASURE_SECONDS)
-    set(budget --seconds ${DEEPGEN_MEASURE_SECONDS})
-  endif()
+  foreach(option SLOTS PLAN COMPILE MEASURE PLAYOFF SEARCH_FILES)
+    string(TOLOWER ${option} variable)
+    get_target_property(${variable}_option ${target} DEEPGEN_${option}_${name})
+  endforeach()
   set(pool deepgen_measure)
   if(NOT arch STREQUAL "cpu")
     set(pool deepgen_measure_gpu)
@@ -225,14 +227,18 @@ function(_deepgen_search_edges)
   set(past "") # --records of the rounds so far
   set(anchor "")
   set(round 0)
-  foreach(count IN LISTS slots)
+  foreach(count IN LISTS slots_option)
     set(r r${round})
     # The lock gives the incumbent. No dependency: what `tune` has just merged is no reason to search again.
-    add_custom_command(OUTPUT ${base}/${r}/plan.json
-      COMMAND ${tool} plan --problem ${name}/problem.json --arch ${arch} --device ${device_${arch}}
-        --round ${round} --slots ${count} --lock ${lock} ${past} -o ${here}/${r}/plan.json
-      DEPENDS ${folder}/${name}/problem.json ${device_${arch}} ${shared}/codegen.id ${record_files}
+    set(plan plan --problem ${name}/problem.json --arch ${arch} --device ${device_${arch}} --round ${round} --slots ${count}
+      --lock ${lock} ${plan_option})
+    add_custom_command(OUTPUT ${base}/${r}/plan.json ${base}/${r}/commands.txt
+      COMMAND ${tool} ${plan} ${past} --commands ${here}/${r}/commands.txt -o ${here}/${r}/plan.json
+      DEPENDS ${folder}/${name}/problem.json ${device_${arch}} ${shared}/codegen.id ${search_files_option} ${record_files}
       WORKING_DIRECTORY ${folder} VERBATIM COMMENT "Planning ${target}: ${here} ${r}")
+    if(round EQUAL 0)
+      list(APPEND dry_runs COMMAND ${tool} ${plan} --dry-run)
+    endif()
     set(kernels "")
     math(EXPR last "${count} - 1")
     foreach(slot RANGE ${last})
@@ -243,7 +249,7 @@ function(_deepgen_search_edges)
       set(file ${r}/s${file}.dgk)
       list(APPEND kernels ${base}/${file})
       add_custom_command(OUTPUT ${base}/${file}
-        COMMAND ${tool} compile --plan ${here}/${r}/plan.json --slot ${slot} ${cache} -o ${here}/${file}
+        COMMAND ${tool} compile --plan ${here}/${r}/plan.json --slot ${slot} ${cache} ${compile_option} -o ${here}/${file}
         DEPENDS ${base}/${r}/plan.json ${shared}/codegen.id
         WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_compile COMMENT "Compiling ${target}: ${here}/${file}")
     endforeach()
@@ -253,7 +259,7 @@ function(_deepgen_search_edges)
     endif()
     add_custom_command(OUTPUT ${base}/${r}/records.jsonl
       COMMAND ${measure} run --plan ${here}/${r}/plan.json --kernels ${here}/${r} --slots ${count}
-        --device ${device_${arch}} ${anchor} ${budget} ${cache} -o ${here}/${r}/records.jsonl
+        --device ${device_${arch}} ${anchor} ${measure_option} ${cache} -o ${here}/${r}/records.jsonl
       DEPENDS ${kernels} ${device_${arch}}
       WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${pool} COMMENT "Measuring ${target}: ${here} ${r}")
     list(APPEND records ${here}/${r}/records.jsonl)
@@ -262,9 +268,15 @@ function(_deepgen_search_edges)
     math(EXPR round "${round} + 1")
   endforeach()
   add_custom_command(OUTPUT ${base}/final.jsonl
-    COMMAND ${measure} playoff --device ${device_${arch}} --records ${records} ${budget} -o ${here}/final.jsonl
+    COMMAND ${measure} playoff --device ${device_${arch}} --records ${records} ${playoff_option} -o ${here}/final.jsonl
     DEPENDS ${record_files} ${device_${arch}}
     WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${pool} COMMENT "Playoff ${target}: ${here}")
+  list(POP_FRONT slots_option)
+  list(JOIN slots_option ", " later)
+  if(later)
+    list(APPEND dry_runs COMMAND ${CMAKE_COMMAND} -E echo "then up to ${later} candidates in later rounds, chosen by what was measured")
+  endif()
+  set(dry_runs "${dry_runs}" PARENT_SCOPE)
   set(records "${records}" PARENT_SCOPE)
 endfunction()
 
@@ -315,6 +327,10 @@ function(_deepgen_tune_target)
     add_custom_target(${target}.tune COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: ${target} ${why}" VERBATIM)
   endif()
   add_dependencies(${target}.tune deepgen.setup)
+  if(dry_runs)
+    add_custom_target(${target}.dry-run ${dry_runs} DEPENDS ${device_files} WORKING_DIRECTORY ${folder} VERBATIM)
+    set_target_properties(${target}.dry-run PROPERTIES FOLDER DeepGen)
+  endif()
   if(NOT TARGET ${DEEPGEN_TUNE_TARGET})
     add_custom_target(${DEEPGEN_TUNE_TARGET})
     set_target_properties(${DEEPGEN_TUNE_TARGET} PROPERTIES FOLDER DeepGen DEEPGEN_TUNES_ALL TRUE)

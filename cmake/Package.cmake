@@ -20,7 +20,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/DeepGenConfigVers
 install(FILES
   ${PROJECT_BINARY_DIR}/package/DeepGenConfig.cmake ${PROJECT_BINARY_DIR}/package/DeepGenConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGen.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenProblem.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/DeepGenDevices.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenGraph.cmake DESTINATION ${_package})
+  ${PROJECT_SOURCE_DIR}/cmake/DeepGenDevices.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenGraph.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/DeepGenSearch.cmake DESTINATION ${_package})
 if(EXISTS ${PROJECT_SOURCE_DIR}/LICENSE)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/deepgen)
 endif()

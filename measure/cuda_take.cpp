@@ -38,7 +38,7 @@ bool is_allowed(const Device& device, size_t number, const std::string& list) {
   for (std::string word; std::getline(words, word, ',');) {
     if (word.empty()) continue;
     none = false;
-    if (word == std::to_string(number)) return true;
+    if (word == std::to_string(number) || word == device.name) return true;
     const bool is_number = word.find_first_not_of("0123456789") == std::string::npos;
     if (!is_number && (device.uuid.rfind(word, 0) == 0 || device.uuid.rfind("GPU-" + word, 0) == 0))
       return true;

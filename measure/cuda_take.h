@@ -16,8 +16,8 @@ std::string lock_name(const Device& device);
 /// Whether it does not matter on which of two devices something is measured.
 bool same_model(const Device& x, const Device& y);
 
-/// `list`: UUIDs as nvidia-smi prints them, beginnings of them, or numbers in the driver's order, with commas
-/// between; empty: every device.
+/// `list`: UUIDs as nvidia-smi prints them, beginnings of them, names, or numbers in the driver's order, with
+/// commas between; empty: every device.
 bool is_allowed(const Device& device, size_t number, const std::string& list);
 
 struct Taken {

@@ -5,7 +5,7 @@
 namespace deepgen {
 namespace {
 
-constexpr int kFewestRounds = 11, kMostRounds = 60;
+constexpr int kFewestRounds = 11;
 constexpr int kFewestOfHoldout = 7; ///< for an interval, where a call takes seconds
 
 std::optional<size_t> best_of(const std::vector<ArmResult>& results, const ArmResult& anchor) {
@@ -26,7 +26,7 @@ FinalsResult run_against(size_t anchor, const Field& field, const RaceOptions& o
   arms.insert(arms.end(), field.vendor_arms.begin(), field.vendor_arms.end());
   if (field.read_arm) arms.push_back(*field.read_arm);
   FinalsResult f;
-  f.all = full_race(arms, kFewestRounds, kMostRounds, options, progress);
+  f.all = full_race(arms, kFewestRounds, options.most_rounds, options, progress);
   const auto again = f.all.begin() + std::ptrdiff_t(field.finalists);
   f.finalists.assign(f.all.begin(), again);
   f.again = *again;
@@ -54,7 +54,7 @@ HoldoutResult run_holdout(const Field& field, size_t anchor, size_t winner, std:
   if (winner != anchor) arms.push_back(field.arm(winner, ""));
   if (vendor_arm) arms.push_back(field.vendor_arms[*vendor_arm]);
   HoldoutResult h;
-  h.all = full_race(arms, kFewestOfHoldout, kMostRounds, options, progress);
+  h.all = full_race(arms, kFewestOfHoldout, options.most_rounds, options, progress);
   h.anchor = h.all[0], h.again = h.all[1];
   h.winner = winner == anchor ? h.anchor : h.all[2];
   if (vendor_arm) h.vendor = h.all.back();

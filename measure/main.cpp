@@ -25,10 +25,13 @@ void add_measure_options(CLI::App& app, MeasureOptions& o) {
       ->check(CLI::Range(0.05, 3600.0))
       ->capture_default_str();
   app.add_option("--devices", o.devices,
-                 "GPUs that may be used, of those that CUDA_VISIBLE_DEVICES leaves: UUIDs, beginnings of them, or numbers,\n"
-                 "with commas between; default: all of the model of --device. A free one of them is taken")
+                 "GPUs that may be used, of those that CUDA_VISIBLE_DEVICES leaves: UUIDs, beginnings of them, names, or\n"
+                 "numbers, with commas between; default: all of the model of --device. A free one of them is taken")
       ->envname("DEEPGEN_DEVICES");
   app.add_option("--seed", o.seed, "seed of the data, the order of rounds and the bootstrap")
+      ->capture_default_str();
+  app.add_option("--warmup", o.warmup, "calls of each candidate (on a GPU: samples) before its first sample")
+      ->check(CLI::Range(0, 10000))
       ->capture_default_str();
 }
 
@@ -95,10 +98,12 @@ void add_playoff(CLI::App& app, PlayoffCommand& c) {
   auto* sub = app.add_subcommand(
       "playoff",
       "Time the best of all rounds against the default and the vendor library, on a quiet machine.\n"
-      "Takes 11 to 60 interleaved rounds: as many as the time budget has room for, but 11 at least");
+      "Takes 11 to 60 interleaved rounds: as many as the time budget has room for, but 11 at least;\n"
+      "as many again at most in a new process for the winner alone");
   sub->add_option("--records", c.records, "logs of the rounds")->required()->expected(1, 1000);
   sub->add_option("--device", c.device, "device.json")->required();
   sub->add_option("-o", c.output, "final.jsonl")->required();
+  sub->add_option("--samples", c.options.samples, "rounds at most")->check(CLI::Range(11, 10000))->capture_default_str();
   sub->add_flag("!--no-vendor", c.options.vendor, "do not time the vendor library");
   add_measure_options(*sub, c.options);
   sub->footer("Example:\n  deepgen-measure playoff --device device.json --records r0/records.jsonl "

@@ -139,6 +139,8 @@ Contest contest_of(const Selection& selection, const PlayoffCommand& command) {
   c.has_default = selection.has_default();
   c.options.call_seconds = call_limit(selection.finalists().front().file.problem, command.options.call_seconds);
   c.options.seed = command.options.seed;
+  c.options.warmup = command.options.warmup;
+  c.options.most_rounds = command.options.samples;
   c.seconds = command.options.seconds;
   return c;
 }

@@ -35,11 +35,13 @@ public:
         guarded(arm, [&] {
           runners_[arm].sampler = arms[arm].make_sampler();
           runners_[arm].calls = runners_[arm].sampler.calls;
+          warm_up(arm, [&] { runners_[arm].sampler.take(); });
           runners_[arm].seconds = runners_[arm].sampler.take().seconds;
         });
         continue;
       }
       runners_[arm].call = arms[arm].make();
+      warm_up(arm, runners_[arm].call);
       calibrate(arm);
     }
     if (options_.settle && !entered.empty()) {
@@ -87,6 +89,13 @@ private:
     std::map<int, Sample> rounds;
     double sample_seconds() const { return seconds * double(calls + 1); }
   };
+
+  void warm_up(size_t arm, const std::function<void()>& call) {
+    for (int i = 0; i < options_.warmup && left() > 0; ++i) {
+      announce(arm, options_.call_seconds); // each may take as long as one alone
+      call();
+    }
+  }
 
   /// Finds how many calls fill a sample; the first call warms up. Where one call takes far longer than a
   /// sample, it is the arm's sample of the first round already: repeating it would use up the budget.

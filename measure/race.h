@@ -44,6 +44,8 @@ struct RaceOptions {
   std::function<void()> settle;  ///< called in the worker when all arms are made, before the first round
   double settle_seconds = 0;     ///< it takes at most
   double cool_seconds = 1;       ///< pause after a round that was dropped, as a device throttled in it
+  int warmup = 0;                ///< calls (or samples of a sampler) of each arm before its first sample
+  int most_rounds = 60;          ///< of a full race
   uint64_t seed = 1;
 };
 

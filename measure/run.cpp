@@ -136,6 +136,7 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
   RaceOptions options;
   options.call_seconds = call_limit(round.plan.problem, o.call_seconds);
   options.seed = o.seed;
+  options.warmup = o.warmup;
   const std::vector<ArmResult> results = (round.device.is_cpu() ? race_on_cpu : race_on_gpu)(round, list, workspace, options, budget);
   const size_t first = anchor_of(results);
   for (size_t i = 0; i < list.size(); ++i) {

@@ -12,6 +12,8 @@ struct MeasureOptions {
   double call_seconds = 10; ///< a call without an answer for longer hangs
   uint64_t seed = 1;
   std::string devices;      ///< GPUs that may be used: see cuda::is_allowed()
+  int warmup = 0;    ///< calls of each arm before its first sample
+  int samples = 60;  ///< playoff: of each arm, at most
   bool vendor = true; ///< playoff: time the vendor library too
 };
 

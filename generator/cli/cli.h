@@ -30,6 +30,7 @@ void add_select_command(CLI::App&, CliContext&);
 void add_embed_command(CLI::App&, CliContext&);
 void add_lock_command(CLI::App&, CliContext&);
 void add_space_command(CLI::App&, CliContext&);
+void add_top_command(CLI::App&, CliContext&);
 void add_doctor_command(CLI::App&, CliContext&);
 void add_cache_command(CLI::App&, CliContext&);
 void add_check_ptxas_command(CLI::App&, CliContext&);

@@ -17,21 +17,6 @@ extern char** environ;
 namespace deepgen {
 namespace {
 
-/// Runs a program without a shell and returns its wait status; -1 when it cannot be started.
-int run_program(std::vector<std::string> words) {
-  std::vector<char*> argv;
-  for (std::string& word : words)
-    argv.push_back(word.data());
-  argv.push_back(nullptr);
-  pid_t child = 0;
-  if (posix_spawn(&child, argv[0], nullptr, nullptr, argv.data(), environ) != 0)
-    return -1;
-  int status = -1;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
-
 /// A fresh file under /tmp, removed at the end of the scope.
 struct TemporaryFile {
   std::string path = "/tmp/deepgen-device-XXXXXX";
@@ -59,6 +44,20 @@ void ask_for_devices(const std::vector<std::string>& options) {
 }
 
 } // namespace
+
+int run_program(std::vector<std::string> words) {
+  std::vector<char*> argv;
+  for (std::string& word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  if (posix_spawn(&child, argv[0], nullptr, nullptr, argv.data(), environ) != 0)
+    return -1;
+  int status = -1;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
 
 Device probe_device(const std::string& arch) {
   TemporaryFile file;

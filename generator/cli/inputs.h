@@ -14,6 +14,8 @@ Device device_of(const std::string& path, const std::string& arch);
 Device device_of(const std::vector<std::string>& paths, const std::string& arch);
 /// The output of the sibling `deepgen-measure devices`; throws Error when it is missing or fails.
 Device probe_device(const std::string& arch);
+/// Runs a program without a shell and returns its wait status; -1 when it cannot be started.
+int run_program(std::vector<std::string> words);
 void list_devices(); ///< prints what it finds attached, a line each
 /// A problem key, or the path of a problem.json.
 Problem problem_of(const std::string& key_or_path);

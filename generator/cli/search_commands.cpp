@@ -3,6 +3,8 @@
 #include "base/files.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
+#include "generator/cli/search_flags.h"
+#include "generator/cli/try_command.h"
 #include "generator/exchange.h"
 #include "generator/lock.h"
 #include "generator/report.h"
@@ -10,17 +12,19 @@
 #include "generator/space.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <iostream>
 
 namespace deepgen {
 namespace {
 
 struct PlanOptions {
-  std::string problem, arch = "cpu", device, lock, output;
+  std::string problem, arch = "cpu", device, lock, output, commands;
   int round = 0;
   size_t slots = 32;
   std::vector<std::string> records;
-  uint64_t seed = 1;
+  SearchFlags search;
+  bool dry_run = false;
 };
 
 /// The lock's config, if it can be tried here; a config for a better device than this one cannot.
@@ -36,24 +40,57 @@ std::optional<Choice> incumbent(const PlanOptions& o, const ProblemFile& file, c
     why = why_illegal(file.problem, o.arch, device, entry->choice);
   if (why.empty())
     return entry->choice;
-  std::cerr << "deepgen: " << file.label() << ": the locked config is not tried: " << why << "\n";
+  if (o.round == 0)
+    std::cerr << "deepgen: " << file.label() << ": the locked config is not tried: " << why << "\n";
   return std::nullopt;
 }
 
-void run_plan(const PlanOptions& o) {
-  const ProblemFile file = ProblemFile::read(o.problem);
+SearchInput search_input(const PlanOptions& o, const ProblemFile& file) {
   SearchInput in;
   in.problem = file.problem;
   in.arch = o.arch;
   in.device = device_of(o.device, o.arch);
   in.round = o.round;
   in.slots = o.slots;
-  in.options.seed = o.seed;
-  if (o.round == 0)
-    in.incumbent = incumbent(o, file, in.device);
+  in.options = search_options(o.search, in.problem, in.arch);
+  in.incumbent = incumbent(o, file, in.device);
   for (RecordLog& log : logs_of(o.records))
     in.records.insert(in.records.end(), log.records.begin(), log.records.end());
-  write_if_changed(o.output, next_plan(in).serialize());
+  return in;
+}
+
+void print_plan(const SearchInput& in, const Plan& plan, const Space& space) {
+  std::printf("%s on %s, %s: round %d\n%4s  %-10s %12s  config\n", in.problem.key().c_str(), in.arch.c_str(),
+              in.device.name.c_str(), plan.round, "slot", "origin", "estimate/s");
+  for (size_t i = 0; i < plan.slots.size(); ++i) {
+    const PlanSlot& slot = plan.slots[i];
+    const std::string name = slot.choice.text();
+    if (const auto rank = space.rank(slot.choice))
+      std::printf("%4zu  %-10s %12.3e  %s\n", i, slot.origin.c_str(), space.cost(*rank), name.c_str());
+    else
+      std::printf("%4zu  %-10s %12s  %s\n", i, slot.origin.c_str(), "-", name.c_str());
+  }
+  std::printf("%zu candidates of the %zu in the space\n", plan.slots.size(), space.size());
+}
+
+void run_plan(const PlanOptions& o) {
+  if (o.output.empty() && !o.dry_run)
+    throw Error("plan needs -o, or --dry-run", "deepgen plan", "", "see `deepgen plan --help`");
+  const ProblemFile file = ProblemFile::read(o.problem);
+  const SearchInput in = search_input(o, file);
+  const Space space(in.problem, in.arch, in.device, in.options, in.incumbent);
+  const Plan plan = next_plan(in, space);
+  if (o.round == 0) { // a search says once what cannot be
+    for (const std::string& note : space.notes())
+      std::cerr << "deepgen: " << file.label() << ": " << note << "\n";
+    if (in.incumbent && !space.rank(*in.incumbent))
+      std::cerr << "deepgen: " << file.label() << ": the locked config is not tried: the search file leaves it out\n";
+  }
+  if (o.dry_run)
+    return print_plan(in, plan, space);
+  write_if_changed(o.output, plan.serialize());
+  if (!o.commands.empty())
+    write_if_changed(o.commands, candidate_commands(plan, o.problem, o.device));
 }
 
 } // namespace
@@ -68,8 +105,10 @@ void add_plan_command(CLI::App& app, CliContext&) {
   c->add_option("--slots", o->slots, "number of candidates at most")->required();
   c->add_option("--lock", o->lock, "lock file, whose config becomes a candidate of round 0");
   c->add_option("--records", o->records, "record logs of the earlier rounds");
-  c->add_option("--seed", o->seed, "seed of the random candidates")->capture_default_str();
-  c->add_option("-o", o->output, "plan.json to write; left alone when unchanged")->required();
+  add_search_flags(*c, o->search);
+  c->add_flag("--dry-run", o->dry_run, "print what would be compiled, and write nothing");
+  c->add_option("--commands", o->commands, "file to write with a line for each candidate that rebuilds and times it");
+  c->add_option("-o", o->output, "plan.json to write; left alone when unchanged");
   c->footer(
       "Example:\n  deepgen plan --problem problem.json --arch cpu --device device.json --round 1 --slots 12 "
       "--records r0/records.jsonl -o r1/plan.json");

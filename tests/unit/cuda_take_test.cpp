@@ -54,6 +54,7 @@ TEST(Take, OnlyWhatIsAllowed) {
   for (const std::string& allowed :
        {std::string("1"), mine + "-b", mine.substr(4) + "-b", "7," + mine + "-b"})
     EXPECT_EQ(try_take(attached[0], attached, allowed).device.uuid, mine + "-b") << allowed;
+  EXPECT_EQ(try_take(attached[0], attached, "no such device," + attached[0].name).device.name, attached[0].name);
   EXPECT_THROW(try_take(attached[0], attached, "2"), Error);
   EXPECT_THROW(try_take(device("A100", ""), attached), Error);
   EXPECT_THROW(try_take(attached[0], {}), Error);
