@@ -8,6 +8,7 @@
 #include "generator/space.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 
@@ -52,6 +53,7 @@ void run_try(const TryOptions& o) {
   const Plan plan = plan_of(o, problem, device_of(device, o.arch));
   const std::string plan_file = folder / "plan.json", records = folder / "records.jsonl";
   write_if_changed(plan_file, plan.serialize());
+  setenv("DEEPGEN_CACHE", "off", 1); // who asks for a measurement wants one, and not what an earlier one said
   for (size_t i = 0; i < plan.slots.size(); ++i)
     start({own_path(), "compile", "--plan", plan_file, "--slot", std::to_string(i), "--timeout", o.timeout,
            "-o", folder / ("s0" + std::to_string(i) + ".dgk")});
