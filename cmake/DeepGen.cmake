@@ -17,7 +17,8 @@
 # archs; an arch is tuned where its device is attached. `native` means the attached GPUs, or else the CPU.
 #
 # Targets: <target>; <target>.tune searches its problems and merges the winners into the lock file; `tune` does so
-# for every library. Properties of <target> to read: DEEPGEN_LOCK_FILE, DEEPGEN_ARCHS, DEEPGEN_MODE.
+# for every library; `tune-report` writes deepgen-report.html of all records in the build tree. Properties of <target>
+# to read: DEEPGEN_LOCK_FILE, DEEPGEN_ARCHS, DEEPGEN_MODE.
 #
 # Cache variables:
 #   DEEPGEN_MODE                auto: build what the lock has, search what it lacks; lock: never search in a plain

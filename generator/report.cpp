@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/problem.h"
 #include "generator/final_log.h"
+#include "generator/report_study.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -92,6 +93,20 @@ std::string summary(const std::vector<const Record*>& records, const RecordLog* 
   return text;
 }
 
+std::string counts_text(const std::map<std::string, size_t>& counts) {
+  std::string text;
+  for (const auto& [word, count] : counts)
+    text += (text.empty() ? " " : ", ") + std::to_string(count) + " " + word;
+  return text;
+}
+
+std::string totals_text(const std::string& baseline, const Totals& t) {
+  if (!t.count)
+    return "";
+  return "  x " + baseline + format(": geometric mean %.3f, worst %.3f, weighted %.3f;", t.geomean, t.worst, t.weighted) +
+         counts_text(t.verdicts) + "\n";
+}
+
 } // namespace
 
 std::string report(const std::vector<RecordLog>& logs) {
@@ -109,6 +124,18 @@ std::string report(const std::vector<RecordLog>& logs) {
       rows.push_back(row_of(*r));
     text += (text.empty() ? "" : "\n") + group.first + " on " + group.second + "\n" + table(rows) +
             summary(records, final_log(logs, group.first, group.second));
+  }
+  return text;
+}
+
+std::string summary_text(const std::vector<Study>& studies) {
+  std::string text;
+  for (const Summary& s : summaries_of(studies)) {
+    if (!s.against_default.count && !s.against_vendor.count)
+      continue;
+    text += "\n" + std::to_string(s.studies.size()) + " problems on " + s.arch +
+            (s.device.empty() ? "" : ", " + s.device) + ":" + counts_text(s.outcomes) + "\n";
+    text += totals_text("default", s.against_default) + totals_text("vendor", s.against_vendor);
   }
   return text;
 }

@@ -1,4 +1,4 @@
-// plan, report
+// plan
 #include "base/error.h"
 #include "base/files.h"
 #include "generator/cli/cli.h"
@@ -7,7 +7,6 @@
 #include "generator/cli/try_command.h"
 #include "generator/exchange.h"
 #include "generator/lock.h"
-#include "generator/report.h"
 #include "generator/search.h"
 #include "generator/space.h"
 
@@ -113,15 +112,6 @@ void add_plan_command(CLI::App& app, CliContext&) {
       "Example:\n  deepgen plan --problem problem.json --arch cpu --device device.json --round 1 --slots 12 "
       "--records r0/records.jsonl -o r1/plan.json");
   c->callback([o] { run_plan(*o); });
-}
-
-void add_report_command(CLI::App& app, CliContext&) {
-  auto records = std::make_shared<std::vector<std::string>>();
-  CLI::App* c = app.add_subcommand("report", "show searches as tables: candidates, vendor library, winner");
-  c->add_option("--records", *records, "record logs, any number")->required();
-  c->footer("Ratios are times as fast as the default config; 95 % is the confidence interval.\n"
-            "Example:\n  deepgen report --records r0/records.jsonl r1/records.jsonl final.jsonl");
-  c->callback([records] { std::cout << report(logs_of(*records)); });
 }
 
 } // namespace deepgen

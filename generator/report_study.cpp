@@ -1,0 +1,185 @@
+#include "generator/report_study.h"
+
+#include "base/error.h"
+#include "templates/template.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace deepgen {
+namespace {
+
+/// Rounds by number ("r10" after "r9"), others behind them.
+int64_t round_of(const Record& r) {
+  const bool round = r.stage.size() > 1 && r.stage[0] == 'r' &&
+                     r.stage.find_first_not_of("0123456789", 1) == std::string::npos;
+  return round ? std::strtoll(r.stage.c_str() + 1, nullptr, 10) : INT64_MAX;
+}
+
+Device device_of(const RecordLog& log, const std::string& arch) {
+  if (log.environment.is_object() && log.environment.contains("device")) try {
+      return Device::from_json(log.environment["device"]);
+    } catch (const Error&) { // a log of something else than deepgen-measure
+    }
+  Device device;
+  device.arch = arch, device.isa = 0, device.cores = 0, device.l1d = device.l2 = device.l3 = 0;
+  return device;
+}
+
+void estimate(Trial& trial, const Study& study) {
+  const Record& r = trial.record;
+  try {
+    const Template& source = find_template(r.choice.template_name);
+    trial.no_estimate = source.why_not(study.problem, study.arch);
+    if (trial.no_estimate.empty() && r.revision != source.revision())
+      trial.no_estimate = "the template has another revision now";
+    if (trial.no_estimate.empty())
+      trial.no_estimate = source.why_illegal(study.problem, study.device, r.choice.config);
+    if (trial.no_estimate.empty()) trial.estimate = source.cost(study.problem, study.device, r.choice.config);
+  } catch (const Error& e) {
+    trial.no_estimate = first_line(e.what());
+  }
+}
+
+/// Of how much time the vendor takes to that of the kernel: paired in the finals where the device can, else
+/// from both ratios to the default, which widens the interval.
+Speed speed_against(const Record& vendor, const Record& winner, const RecordLog& final) {
+  if (final.environment.contains("vendor"))
+    for (const Json& pair : final.environment["vendor"].value("ratios", Json::array()))
+      if (pair.value("sha256", "") == winner.sha256)
+        return {pair.value("ratio", 1.0), pair.value("low", 1.0), pair.value("high", 1.0)};
+  const Timing &v = *vendor.timing, &w = *winner.timing;
+  return {v.ratio / w.ratio, v.low / w.high, v.high / w.low};
+}
+
+void conclude(Study& study) {
+  if (!study.final) return;
+  study.decision = decide(*study.final);
+  if (const Record* vendor = vendor_record(*study.final)) study.vendor = *vendor;
+  if (!study.decision.found) return;
+  const Record& winner = study.decision.winner;
+  const bool has_default =
+      std::any_of(study.final->records.begin(), study.final->records.end(),
+                  [](const Record& r) { return r.origin == "default" && r.ok() && r.timing; });
+  if (has_default && !study.decision.improved)
+    study.against_default = Speed{};
+  else if (has_default && winner.timing)
+    study.against_default = Speed{1 / winner.timing->ratio, 1 / winner.timing->high, 1 / winner.timing->low};
+  if (study.vendor && winner.timing)
+    study.against_vendor = speed_against(*study.vendor, winner, *study.final);
+}
+
+using Key = std::tuple<std::string, std::string, std::string>; // arch, device, problem
+
+class Studies {
+public:
+  explicit Studies(const ReportInput& input) : input(input) {}
+
+  std::vector<Study> collect() {
+    for (const RecordLog& log : input.logs) add(log);
+    for (const Lock& lock : input.locks)
+      for (const LockEntry& entry : lock.entries())
+        at(entry.problem, entry.arch, entry.device).locked.push_back(entry);
+    std::vector<Study> studies;
+    for (auto& [key, study] : found) {
+      auto order = [](const Trial& t) { return std::tuple(round_of(t.record), t.record.slot); };
+      std::stable_sort(study.trials.begin(), study.trials.end(),
+                       [&](const Trial& x, const Trial& y) { return order(x) < order(y); });
+      for (Trial& trial : study.trials) estimate(trial, study);
+      conclude(study);
+      studies.push_back(std::move(study));
+    }
+    return studies;
+  }
+
+private:
+  void add(const RecordLog& log) {
+    std::map<std::string, bool> finals; // of one problem; a later log replaces an earlier one's
+    const std::string anchor =
+        log.environment.is_object() ? log.environment.value("anchor", "default") : "default";
+    for (const Record& r : log.records) {
+      Study& study = at(r.problem, r.arch, device_of(log, r.arch));
+      if (anchor != "default") study.anchor = anchor;
+      if (r.stage != "final") {
+        study.trials.push_back({r, {}, ""});
+        continue;
+      }
+      if (!finals[r.problem + " " + r.arch]) {
+        finals[r.problem + " " + r.arch] = true;
+        study.final = RecordLog{log.environment, {}, log.noise_floor, log.stable};
+      }
+      study.final->records.push_back(r);
+    }
+  }
+
+  Study& at(const std::string& problem, const std::string& arch, const Device& device) {
+    const Key key{arch, device.name, problem};
+    auto it = found.find(key);
+    if (it == found.end()) {
+      it = found.try_emplace(key).first;
+      it->second.problem = Problem::parse(problem);
+      it->second.arch = arch;
+      it->second.device = device;
+      if (auto label = input.labels.find(problem); label != input.labels.end())
+        it->second.label = label->second;
+      if (auto weight = input.weights.find(problem); weight != input.weights.end())
+        it->second.weight = weight->second;
+    }
+    return it->second;
+  }
+
+  const ReportInput& input;
+  std::map<Key, Study> found;
+};
+
+} // namespace
+
+std::string Study::outcome() const {
+  if (!final) return trials.empty() ? "not searched" : "unfinished";
+  if (!decision.found) return "no winner";
+  return !against_default ? "default failed" : decision.improved ? "improved" : "unchanged";
+}
+
+Verdict verdict(const Speed& speed, double threshold) {
+  if (speed.low > 1 + threshold) return Verdict::win;
+  if (speed.high < 1 - threshold) return Verdict::loss;
+  return speed.low >= 1 - threshold && speed.high <= 1 + threshold ? Verdict::tie : Verdict::unclear;
+}
+
+std::string to_string(Verdict v) {
+  constexpr const char* names[] = {"win", "loss", "tie", "unclear"};
+  return names[int(v)];
+}
+
+Roofline roofline_of(const Problem& p) {
+  const double m = double(p.m), n = double(p.n), k = double(p.k), batch = double(p.batch);
+  const double vector = double(size_of(p.epilogue_type())), scale = double(size_of(p.scale_type()));
+  double bytes =
+      batch * (m * k * double(size_of(p.a)) + k * n * double(size_of(p.b)) + m * n * double(size_of(p.d)));
+  for (EpilogueOp op : p.epilogue) switch (op) {
+    case EpilogueOp::bias:
+      bytes += n * vector;
+      break;
+    case EpilogueOp::bias_row:
+      bytes += m * vector;
+      break;
+    case EpilogueOp::scale_col:
+      bytes += n * scale;
+      break;
+    case EpilogueOp::scale_row:
+      bytes += m * scale;
+      break;
+    case EpilogueOp::residual:
+    case EpilogueOp::multiply:
+      bytes += batch * m * n * vector;
+      break;
+    default:
+      break; // no operand, or one value
+    }
+  return {p.flops(), bytes};
+}
+
+std::vector<Study> studies_of(const ReportInput& input) { return Studies(input).collect(); }
+
+} // namespace deepgen

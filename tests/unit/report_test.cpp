@@ -1,0 +1,223 @@
+#include "generator/report_page.h"
+
+#include "base/error.h"
+#include "fake_template.h"
+#include "generator/report.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <sstream>
+
+namespace deepgen {
+namespace {
+
+Problem problem(int64_t m) {
+  return Problem::parse("gemm m=" + std::to_string(m) +
+                        " n=64 k=32 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=bias align=4");
+}
+
+Record record(const Problem& p, const std::string& stage, int64_t slot, const Choice& choice,
+              const std::string& origin, double ratio) {
+  Record r;
+  r.stage = stage, r.slot = slot, r.problem = p.key(), r.arch = "fake", r.revision = 3;
+  r.choice = choice, r.origin = origin, r.sha256 = "sha of " + choice.text() + std::to_string(slot);
+  r.timing = Timing{1e-3 * ratio, 0.9e-3 * ratio, 1.1e-3 * ratio, ratio, ratio * 0.99, ratio * 1.01, 40, 1};
+  if (ratio == 1) r.timing->low = r.timing->high = 1;
+  return r;
+}
+
+Record vendor(const Problem& p, double ratio) {
+  Record r = record(p, "final", -1, {"vendor", {}}, "library 1.0", ratio);
+  r.revision = 0, r.sha256 = "";
+  return r;
+}
+
+RecordLog log_of(std::vector<Record> records, double noise = 0) {
+  RecordLog log;
+  Json device = fake_device().to_json();
+  log.environment = {{"device", device}, {"anchor", "default"}};
+  log.records = std::move(records), log.noise_floor = noise;
+  return log;
+}
+
+const Choice kDefault = fake_choice(4, 2, 64, 0), kFast = fake_choice(4, 4, 32, 0),
+             kSlow = fake_choice(1, 1, 8, 0);
+
+/// Two rounds and finals: the default, one candidate of speed 1 / `ratio`, a failure, the vendor.
+std::vector<RecordLog> search(const Problem& p, double ratio, double vendor_ratio) {
+  Record broken = record(p, "r0", 1, kSlow, "random", 1);
+  broken.status = "wrong", broken.detail = "D[3,4] is 7", broken.timing.reset();
+  return {log_of({record(p, "r10", 0, kFast, "neighbour", ratio)}),
+          log_of({broken, record(p, "r0", 0, kDefault, "default", 1)}),
+          log_of({record(p, "final", 0, kDefault, "default", 1),
+                  record(p, "final", 0, kFast, "neighbour", ratio), vendor(p, vendor_ratio)},
+                 0.01)};
+}
+
+ReportInput input(std::initializer_list<std::vector<RecordLog>> searches) {
+  register_fake_template();
+  ReportInput in;
+  for (const auto& logs : searches) in.logs.insert(in.logs.end(), logs.begin(), logs.end());
+  return in;
+}
+
+TEST(Study, HoldsTheRecordsInTheOrderOfTheSearch) {
+  const std::vector<Study> studies = studies_of(input({search(problem(16), 0.8, 0.5)}));
+  ASSERT_EQ(studies.size(), 1u);
+  const Study& s = studies[0];
+  ASSERT_EQ(s.trials.size(), 3u);
+  EXPECT_EQ(s.trials[0].record.origin, "default");
+  EXPECT_EQ(s.trials[1].record.status, "wrong");
+  EXPECT_EQ(s.trials[2].record.stage, "r10");
+  EXPECT_EQ(s.outcome(), "improved");
+  EXPECT_EQ(s.decision.winner.choice, kFast);
+  EXPECT_DOUBLE_EQ(s.against_default->value, 1 / 0.8);
+  EXPECT_DOUBLE_EQ(s.against_default->low, 1 / (0.8 * 1.01));
+  EXPECT_DOUBLE_EQ(s.against_vendor->value, 0.5 / 0.8);
+  EXPECT_DOUBLE_EQ(s.against_vendor->low, 0.5 * 0.99 / (0.8 * 1.01)) << "the worse ends of both";
+  EXPECT_EQ(verdict(*s.against_vendor, s.decision.threshold), Verdict::loss);
+}
+
+TEST(Study, TakesPairedRatiosToTheVendorWhereThereAre) {
+  ReportInput in = input({search(problem(16), 0.8, 0.5)});
+  const std::string sha = in.logs[2].records[1].sha256;
+  in.logs[2].environment["vendor"] = {{"ratios",
+                                       {{{"sha256", "another"}, {"ratio", 9}},
+                                        {{"sha256", sha}, {"ratio", 0.6}, {"low", 0.59}, {"high", 0.61}}}}};
+  const Speed speed = *studies_of(in)[0].against_vendor;
+  EXPECT_EQ(speed.value, 0.6);
+  EXPECT_EQ(speed.low, 0.59);
+  EXPECT_EQ(speed.high, 0.61);
+}
+
+TEST(Study, EstimatesWhatIsLegalStillAndSaysWhyNot) {
+  ReportInput in = input({search(problem(16), 0.8, 0.5)});
+  Record illegal = record(problem(16), "r0", 2, fake_choice(4, 8, 64, 0), "random", 2);
+  Record old = record(problem(16), "r0", 3, kFast, "random", 2);
+  old.revision = 1;
+  Record gone = record(problem(16), "r0", 4, {"no_such_template", {}}, "random", 2);
+  in.logs[1].records.insert(in.logs[1].records.end(), {illegal, old, gone});
+  const Study s = studies_of(in)[0];
+  ASSERT_EQ(s.trials.size(), 6u);
+  const Template& fake = find_template("fake_tile");
+  EXPECT_EQ(s.trials[0].estimate, fake.cost(problem(16), fake_device(), kDefault.config));
+  for (size_t i : {2, 3, 4}) {
+    EXPECT_FALSE(s.trials[i].estimate) << i;
+    EXPECT_NE(s.trials[i].no_estimate, "") << i;
+  }
+  EXPECT_NE(s.trials[3].no_estimate.find("revision"), std::string::npos);
+}
+
+TEST(Study, AFailedDefaultLeavesNothingToCompareWith) {
+  ReportInput in = input({search(problem(16), 0.8, 0.5)});
+  in.logs[2].records[0].status = "crash", in.logs[2].records[0].timing.reset();
+  in.logs[2].environment["anchor"] = "the default failed, instead: a finalist";
+  const std::vector<Study> studies = studies_of(in);
+  EXPECT_EQ(studies[0].outcome(), "default failed");
+  EXPECT_FALSE(studies[0].against_default);
+  EXPECT_NE(studies[0].anchor, "default");
+  EXPECT_EQ(summaries_of(studies)[0].against_default.count, 0u);
+  EXPECT_EQ(summaries_of(studies)[0].against_vendor.count, 1u);
+}
+
+TEST(Study, WithoutFinalsOrRecords) {
+  ReportInput in = input({search(problem(16), 0.8, 0.5)});
+  in.logs.pop_back();
+  EXPECT_EQ(studies_of(in)[0].outcome(), "unfinished");
+  LockEntry entry;
+  entry.problem = problem(48).key(), entry.arch = "fake", entry.device = fake_device(), entry.choice = kFast;
+  entry.revision = 3;
+  Lock lock;
+  lock.put(entry);
+  in.locks = {lock};
+  const std::vector<Study> studies = studies_of(in);
+  ASSERT_EQ(studies.size(), 2u);
+  EXPECT_EQ(studies[1].outcome(), "not searched");
+  EXPECT_EQ(studies[1].locked.size(), 1u);
+  EXPECT_TRUE(studies[0].locked.empty());
+}
+
+TEST(Summary, CountsLossesAndWhatIsUnchanged) {
+  ReportInput in =
+      input({search(problem(16), 0.8, 0.5), search(problem(32), 1.5, 2), search(problem(48), 0.5, 0.5)});
+  in.weights[problem(16).key()] = 10;
+  const std::vector<Study> studies = studies_of(in);
+  const std::vector<Summary> summaries = summaries_of(studies);
+  ASSERT_EQ(summaries.size(), 1u);
+  const Summary& s = summaries[0];
+  EXPECT_EQ(s.outcomes, (std::map<std::string, size_t>{{"improved", 2}, {"unchanged", 1}}));
+  EXPECT_EQ(s.against_default.count, 3u);
+  EXPECT_NEAR(s.against_default.geomean, std::cbrt(1.25 * 1 * 2), 1e-12);
+  EXPECT_EQ(s.against_default.worst, 1);
+  EXPECT_EQ(s.against_default.worst_problem, problem(32).key());
+  // Seconds of the default are 1e-3 in all.
+  EXPECT_NEAR(s.against_default.weighted, (10 + 1 + 1) / (10 * 0.8 + 1 + 0.5), 1e-12);
+  EXPECT_NEAR(s.against_vendor.geomean, std::cbrt(0.625 * 2 * 1), 1e-12);
+  EXPECT_EQ(s.against_vendor.worst, 0.625);
+  EXPECT_NEAR(s.against_vendor.weighted, (10 * 0.5 + 2 + 0.5) / (10 * 0.8 + 1 + 0.5), 1e-12);
+  EXPECT_EQ(s.against_vendor.verdicts,
+            (std::map<std::string, size_t>{{"loss", 1}, {"unclear", 1}, {"win", 1}}));
+  const std::string text = summary_text(studies);
+  EXPECT_NE(text.find("1 loss, 1 unclear, 1 win"), std::string::npos) << text;
+}
+
+TEST(Verdict, NeedsTheWholeInterval) {
+  EXPECT_EQ(verdict({1.03, 1.021, 1.04}, 0.02), Verdict::win);
+  EXPECT_EQ(verdict({1.03, 1.019, 1.04}, 0.02), Verdict::unclear);
+  EXPECT_EQ(verdict({1.0, 0.99, 1.01}, 0.02), Verdict::tie);
+  EXPECT_EQ(verdict({0.9, 0.89, 0.97}, 0.02), Verdict::loss);
+}
+
+TEST(Roofline, CountsEveryOperandOnce) {
+  Problem p = Problem::parse("gemm m=4 n=8 k=16 batch=2 a=bf16 b=bf16 d=f32 acc=f32 layout=nn "
+                             "epilogue=bias+residual+scale_row align=2");
+  const Roofline r = roofline_of(p);
+  EXPECT_EQ(r.flops, 2. * 4 * 8 * 16 * 2);
+  EXPECT_EQ(r.bytes, 2 * (4 * 16 * 2 + 16 * 8 * 2 + 4 * 8 * 4) + 8 * 4 + 2 * 4 * 8 * 4 + 4 * 4);
+}
+
+TEST(ReportPage, HoldsTheRecordsNumbersAndNothingElseRuns) {
+  ReportInput in = input({search(problem(16), 0.8, 0.5)});
+  in.logs[1].records[0].detail = "</script><script>alert(1)</script>";
+  const std::vector<Study> studies = studies_of(in);
+  const std::string page = report_page(studies);
+  EXPECT_EQ(page.find("alert(1)</script>"), std::string::npos) << "text of a record must not end the script";
+  EXPECT_EQ(page.find("{{"), std::string::npos) << "a part that was not filled in";
+  EXPECT_EQ(page.find("sourceMappingURL"), std::string::npos);
+  const std::string open = "id=\"data\">";
+  const size_t at = page.find(open) + open.size();
+  const Json data = Json::parse(page.substr(at, page.find("</script>", at) - at));
+  EXPECT_EQ(data, report_json(studies));
+  const Json& study = data["devices"][0]["studies"][0];
+  EXPECT_EQ(study["trials"][2]["ratio"], 0.8);
+  EXPECT_EQ(study["trials"][1]["detail"], in.logs[1].records[0].detail);
+  EXPECT_EQ(study["finals"]["winner"]["config"], kFast.config.to_json());
+  EXPECT_EQ(study["parameters"]["fake_tile"].size(), kFast.config.values.size());
+  EXPECT_EQ(data["devices"][0]["against_vendor"]["verdicts"]["loss"], 1);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Csv, ARowAProblemAndARowACandidate) {
+  ReportInput in = input({search(problem(16), 0.8, 0.5), search(problem(32), 1.5, 2)});
+  in.logs[1].records[0].detail = "a \"quoted\", long\nreason";
+  const std::vector<Study> studies = studies_of(in);
+  const std::vector<std::string> summary = lines_of(summary_csv(studies));
+  ASSERT_EQ(summary.size(), 3u);
+  EXPECT_EQ(summary[1],
+            problem(16).key() + ",fake,fake device,,1,improved," + kFast.text() +
+                ",0.0008,0.08192,0.01,1.25,1.23762376,1.26262626,library 1.0,0.0005,0.625,0.612623762,"
+                "0.637626263,loss,3,1");
+  const std::string candidates = candidates_csv(studies);
+  EXPECT_NE(candidates.find("\"a \"\"quoted\"\", long\nreason\""), std::string::npos);
+  EXPECT_EQ(lines_of(candidates).size(), 1u + 2 * 6 + 1)
+      << "head, three trials and three finals each, a line break";
+}
+
+} // namespace
+} // namespace deepgen
