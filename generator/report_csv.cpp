@@ -47,7 +47,7 @@ Row summary_row(const Study& s) {
   row.push_back(s.vendor ? vendor_name(*s.vendor) : "");
   row.push_back(s.vendor ? number(s.vendor->timing->seconds) : "");
   add(row, s.against_vendor);
-  row.push_back(s.against_vendor ? to_string(verdict(*s.against_vendor, s.decision.threshold)) : "");
+  row.push_back(s.vendor_verdict);
   row.push_back(std::to_string(s.trials.size()));
   size_t failed = 0;
   for (const Trial& trial : s.trials)

@@ -1,5 +1,6 @@
 // docs/formats.md describes what comes out.
 #include "generator/report_page.h"
+#include "generator/evidence.h"
 #include "templates/template.h"
 
 namespace deepgen {
@@ -57,6 +58,10 @@ Json finals_json(const Study& study) {
                {"records", Json::array()}};
   for (const Record& r : study.final->records) json["records"].push_back(json_of(r));
   if (study.decision.found) json["winner"] = json_of(study.decision.winner);
+  if (!study.evidence.empty()) {
+    json["evidence"] = study.evidence;
+    json["statement"] = statement(study.evidence, study.device);
+  }
   return json;
 }
 
@@ -100,7 +105,7 @@ Json json_of(const Study& study) {
   if (study.against_default) json["against_default"] = json_of(*study.against_default);
   if (study.against_vendor) {
     json["against_vendor"] = json_of(*study.against_vendor);
-    json["vendor_verdict"] = to_string(verdict(*study.against_vendor, study.decision.threshold));
+    json["vendor_verdict"] = study.vendor_verdict;
   }
   for (const LockEntry& e : study.locked)
     json["locked"].push_back({{"config", e.choice.text()},

@@ -1,6 +1,7 @@
 #include "generator/report_study.h"
 
 #include "base/error.h"
+#include "generator/evidence.h"
 #include "templates/template.h"
 
 #include <algorithm>
@@ -42,10 +43,23 @@ void estimate(Trial& trial, const Study& study) {
   }
 }
 
-/// Of how much time the vendor takes to that of the kernel: paired in the finals where the device can, else
-/// from both ratios to the default, which widens the interval.
+/// Verdicts of the hold-out know of clocks and power limits, too. They are about what the finals chose.
+const Json& holdout_of(const RecordLog& final, const Record& winner) {
+  static const Json none = Json::object();
+  const auto holdout = final.environment.find("holdout");
+  return holdout != final.environment.end() && holdout->value("sha256", "") == winner.sha256 ? *holdout
+                                                                                             : none;
+}
+
+/// The winner's speed against the vendor: paired where the measurement has that pair, else from both ratios
+/// to the default, which widens the interval.
 Speed speed_against(const Record& vendor, const Record& winner, const RecordLog& final) {
-  if (final.environment.contains("vendor"))
+  if (const Json& holdout = holdout_of(final, winner); holdout.contains("vendor")) {
+    const Json& ratio =
+        holdout["vendor"].at("ratio"); // of times, the winner's to the vendor's: low, median, high
+    return {1 / ratio.at(1).get<double>(), 1 / ratio.at(2).get<double>(), 1 / ratio.at(0).get<double>()};
+  }
+  if (winner.stage == "final" && final.environment.contains("vendor"))
     for (const Json& pair : final.environment["vendor"].value("ratios", Json::array()))
       if (pair.value("sha256", "") == winner.sha256)
         return {pair.value("ratio", 1.0), pair.value("low", 1.0), pair.value("high", 1.0)};
@@ -53,21 +67,42 @@ Speed speed_against(const Record& vendor, const Record& winner, const RecordLog&
   return {v.ratio / w.ratio, v.low / w.high, v.high / w.low};
 }
 
-void conclude(Study& study) {
+std::string verdict_of(const Speed& speed, double threshold) {
+  return verdict(1 / speed.high, 1 / speed.low, threshold);
+}
+
+void compare(Study& study) {
+  const RecordLog& final = *study.final;
+  const Record& winner = study.decision.winner;
+  const Json& holdout = holdout_of(final, winner);
+  const bool has_default = std::any_of(final.records.begin(), final.records.end(), [&](const Record& r) {
+    return r.stage == winner.stage && r.origin == "default" && r.ok() && r.timing;
+  });
+  if (has_default && !study.decision.improved) {
+    study.against_default = Speed{};
+    study.default_verdict = "unchanged";
+  } else if (has_default) {
+    const Timing& t = *winner.timing;
+    study.against_default = Speed{1 / t.ratio, 1 / t.high, 1 / t.low};
+    study.default_verdict =
+        holdout.value("verdict", verdict_of(*study.against_default, study.decision.threshold));
+  }
+  if (!study.vendor) return;
+  study.against_vendor = speed_against(*study.vendor, winner, final);
+  study.vendor_verdict = holdout.contains("vendor")
+                             ? holdout["vendor"].value("verdict", "")
+                             : verdict_of(*study.against_vendor, study.decision.threshold);
+}
+
+void conclude(Study& study, const ReportInput& input) {
   if (!study.final) return;
   study.decision = decide(*study.final);
   if (const Record* vendor = vendor_record(*study.final)) study.vendor = *vendor;
-  if (!study.decision.found) return;
-  const Record& winner = study.decision.winner;
-  const bool has_default =
-      std::any_of(study.final->records.begin(), study.final->records.end(),
-                  [](const Record& r) { return r.origin == "default" && r.ok() && r.timing; });
-  if (has_default && !study.decision.improved)
-    study.against_default = Speed{};
-  else if (has_default && winner.timing)
-    study.against_default = Speed{1 / winner.timing->ratio, 1 / winner.timing->high, 1 / winner.timing->low};
-  if (study.vendor && winner.timing)
-    study.against_vendor = speed_against(*study.vendor, winner, *study.final);
+  if (!study.decision.found || !study.decision.winner.timing) return;
+  compare(study);
+  if (input.evidence)
+    study.evidence = evidence_of(study.decision, *study.final, input.logs,
+                                 {study.problem.key(), study.arch, study.device});
 }
 
 using Key = std::tuple<std::string, std::string, std::string>; // arch, device, problem
@@ -87,7 +122,7 @@ public:
       std::stable_sort(study.trials.begin(), study.trials.end(),
                        [&](const Trial& x, const Trial& y) { return order(x) < order(y); });
       for (Trial& trial : study.trials) estimate(trial, study);
-      conclude(study);
+      conclude(study, input);
       studies.push_back(std::move(study));
     }
     return studies;
@@ -101,7 +136,7 @@ private:
     for (const Record& r : log.records) {
       Study& study = at(r.problem, r.arch, device_of(log, r.arch));
       if (anchor != "default") study.anchor = anchor;
-      if (r.stage != "final") {
+      if (r.stage != "final" && r.stage != "holdout") {
         study.trials.push_back({r, {}, ""});
         continue;
       }
@@ -139,17 +174,6 @@ std::string Study::outcome() const {
   if (!final) return trials.empty() ? "not searched" : "unfinished";
   if (!decision.found) return "no winner";
   return !against_default ? "default failed" : decision.improved ? "improved" : "unchanged";
-}
-
-Verdict verdict(const Speed& speed, double threshold) {
-  if (speed.low > 1 + threshold) return Verdict::win;
-  if (speed.high < 1 - threshold) return Verdict::loss;
-  return speed.low >= 1 - threshold && speed.high <= 1 + threshold ? Verdict::tie : Verdict::unclear;
-}
-
-std::string to_string(Verdict v) {
-  constexpr const char* names[] = {"win", "loss", "tie", "unclear"};
-  return names[int(v)];
 }
 
 Roofline roofline_of(const Problem& p) {

@@ -2,9 +2,9 @@
 // the report page, the CSV tables and the summary.
 #pragma once
 
+#include "base/decide.h"
 #include "base/device.h"
 #include "base/problem.h"
-#include "generator/decide.h"
 #include "generator/lock.h"
 
 #include <map>
@@ -24,11 +24,6 @@ struct Speed {
   double value = 1, low = 1, high = 1;
 };
 
-/// Beyond the threshold with the whole interval; wholly within it; or neither.
-enum class Verdict { win, loss, tie, unclear };
-Verdict verdict(const Speed&, double threshold);
-std::string to_string(Verdict);
-
 /// Where a time stands between memory and multipliers. A call reads each operand once and writes D once, at
 /// least.
 struct Roofline {
@@ -47,10 +42,12 @@ struct Study {
   /// be another arm in each log.
   std::string anchor = "default";
   std::vector<Trial> trials;      ///< by round and slot
-  std::optional<RecordLog> final; ///< of this problem alone
+  std::optional<RecordLog> final; ///< finals and hold-out of this problem alone
   Decision decision;              ///< of the finals
   std::optional<Record> vendor;
   std::optional<Speed> against_default, against_vendor; ///< of the winner
+  std::string default_verdict, vendor_verdict;          ///< as base/decide.h has them; "unchanged": the default itself
+  Json evidence = Json::object();                       ///< what a lock entry would hold
   std::vector<LockEntry> locked;                        ///< entries for this problem and device
 
   bool decided() const { return final && decision.found; }
@@ -64,6 +61,7 @@ struct ReportInput {
   std::vector<Lock> locks;
   std::map<std::string, std::string> labels; ///< problem key to name
   std::map<std::string, double> weights;     ///< problem key to weight; empty: all the same
+  bool evidence = true; ///< Study::evidence is wanted; counting all legal configs can take a second a problem
 };
 
 /// One for each (problem, arch, device name), sorted by device and key. Throws Error on a problem that does

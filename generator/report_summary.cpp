@@ -41,12 +41,9 @@ Summary summary_of(const std::vector<const Study*>& studies) {
     const double seconds = study->decision.winner.timing->seconds;
     if (study->against_default)
       against_default.add(*study, *study->against_default, seconds * study->against_default->value,
-                          study->decision.improved
-                              ? to_string(verdict(*study->against_default, study->decision.threshold))
-                              : "unchanged");
+                          study->default_verdict);
     if (study->against_vendor)
-      against_vendor.add(*study, *study->against_vendor, study->vendor->timing->seconds,
-                         to_string(verdict(*study->against_vendor, study->decision.threshold)));
+      against_vendor.add(*study, *study->against_vendor, study->vendor->timing->seconds, study->vendor_verdict);
   }
   s.against_default = against_default.result();
   s.against_vendor = against_vendor.result();

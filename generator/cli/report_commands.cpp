@@ -93,7 +93,8 @@ ReportInput input_of(const ReportOptions& o) {
 void run_report(const ReportOptions& o) {
   if (o.records.empty() && o.build.empty() && o.locks.empty())
     throw Error("nothing to report on", "deepgen report", "", "pass --records, --build or --lock");
-  const ReportInput in = input_of(o);
+  ReportInput in = input_of(o);
+  in.evidence = !o.html.empty();
   const std::vector<Study> studies = studies_of(in);
   if (o.html.empty() && o.csv.empty() && o.candidates.empty()) {
     std::cout << report(in.logs) << summary_text(studies);

@@ -24,8 +24,9 @@ function totalsTile(totals, baseline, device) {
 function verdictsTile(device) {
   const { verdicts, count } = device.against_vendor;
   if (!count) return null;
-  const text = ["win", "tie", "unclear", "loss"].map(word => verdicts[word] || 0);
-  return tile({ text: text.join(" / ") }, "win / tie / unclear / loss against the vendor library", "a win or loss is one of the whole 95 % interval, beyond the noise");
+  const all = word => Object.entries(verdicts).reduce((sum, [name, n]) => sum + (name.endsWith(word) ? n : 0), 0);
+  return tile({ text: ["win", "tie", "AMBG", "loss"].map(all).join(" / ") }, "win / tie / AMBG / loss against the vendor library",
+    "a win or loss is one of the whole 95 % interval, beyond the noise; AMBG reaches over that border");
 }
 
 function overviewChart(host, device) {
@@ -97,24 +98,19 @@ function roofText_of(roofs) {
 
 // --- one problem
 
+/** How it ended, in the words of `deepgen lock show`. */
 function statement(study) {
   const finals = study.finals;
   if (study.outcome === "not searched") return "No records: the problem is in a lock alone.";
   if (!finals) return `The search is not finished: ${Text.plural(study.trials.length, "candidate")} so far, no finals.`;
   if (!finals.winner) return `No winner: ${finals.reason}.`;
-  const parts = [finals.reason], environment = study.environment;
-  if (study.against_vendor) parts.push(`${study.against_vendor[0].toFixed(3)}x vs ${study.vendor.origin} ${Text.interval(study.against_vendor)} (${study.vendor_verdict})`);
-  parts.push(`95 % intervals, ${finals.winner.samples} samples`, `noise floor ${Text.percent(finals.noise_floor, 2)}${finals.stable ? "" : ", unstable"}`);
-  if (environment.profile) parts.push(environment.profile);
-  if (environment.clock_mhz) parts.push(`SM clock ${environment.clock_mhz[1]} MHz (${environment.clock_mhz[0]} to ${environment.clock_mhz[2]})`);
-  parts.push(`${Text.plural(study.trials.length, "candidate")} tried`);
-  return parts.join("; ") + ".";
+  return finals.statement ? `${finals.statement}.` : `${finals.reason}.`;
 }
 
 function facts(study, device) {
-  const winner = winnerOf(study), rows = [["problem", el("code", {}, study.key)], ["device", deviceName(device)]];
+  const winner = winnerOf(study), finals = study.finals, rows = [["problem", el("code", {}, study.key)], ["device", deviceName(device)]];
   if (winner) {
-    rows.push(["winner", el("code", { id: "winner" }, Text.config(winner))]);
+    rows.push(["winner", el("code", { id: "winner" }, Text.config(winner))], ["why", finals.reason + (finals.stable ? "" : `; unstable: ${study.environment.unstable || "too much interference"}`)]);
     if (winner.seconds) rows.push(["time", `${Text.seconds(winner.seconds)} (quartiles ${Text.seconds(winner.quartile1)} to ${Text.seconds(winner.quartile3)}), ${Text.rate(study.flops / winner.seconds)}`]);
     rows.push(["code", `${Text.bytes(winner.code_bytes || 0)}, workspace ${Text.bytes(winner.workspace || 0)}, largest error ${Text.significant(winner.error)} of the tolerance`]);
   }
@@ -200,7 +196,7 @@ function showProblem(device, study) {
   view.append(el("h1", {}, Text.title(study), " ", badge(study.outcome)), el("p", { id: "statement" }, statement(study)));
   const overview = card("The problem and its winner", null, facts(study, device));
   view.append(el("div", { class: "cards" }, overview,
-    study.finals && study.finals.records.some(r => r.seconds) && card("Finals", "Bars are 95 % intervals." + (study.anchor === "default" ? " A finalist wins that is wholly right of the shaded band, the noise; otherwise the default stays." : " The default failed; one of the finalists is the anchor."), finals)));
+    study.finals && study.finals.records.some(r => r.seconds) && card("Finals", "Bars are 95 % intervals." + (study.anchor === "default" ? " A finalist wins that is wholly right of the shaded band, the noise, and is faster in the hold-out, a new process, too; otherwise the default stays." : " The default failed; one of the finalists is the anchor."), finals)));
   if (searched) {
     const search = card("The search", (study.anchor === "default" ? "Each candidate against the default in the same round of measurement; bars are 95 % intervals." : "The default failed, so these are plain rates; bars are quartiles.") + " The line is the best so far.", trials);
     search.classList.add("alone"), view.append(search);

@@ -46,7 +46,7 @@ function el(tag, attributes = {}, ...children) {
 }
 
 function badge(word) {
-  const kind = { improved: "good", win: "good", loss: "bad", "no winner": "bad", ok: "" }[word];
+  const kind = { improved: "good", win: "good", "power-limited win": "good", loss: "bad", "power-limited loss": "bad", "no winner": "bad" }[word];
   return el("span", { class: "badge " + (kind || "") }, word);
 }
 
@@ -111,7 +111,7 @@ const Speed = study => study.anchor === "default"
 const winnerOf = study => study.finals && study.finals.winner;
 const isWinner = (study, record) => {
   const winner = winnerOf(study);
-  return !!winner && record.stage === "final" && winner.slot === record.slot && Text.config(winner) === Text.config(record);
+  return !!winner && ["final", "holdout"].includes(record.stage) && record.template !== "vendor" && Text.config(winner) === Text.config(record);
 };
 
 /** Median; of Spearman's kind of correlation, the ranks (ties share theirs). */
@@ -139,10 +139,12 @@ function correlation(xs, ys) {
 const Plots = {
   /** Winner, default, vendor and the other finalists: times as fast as the default. */
   finals(host, study) {
+    const again = record => record.stage === "holdout";
     const rows = study.finals.records.filter(r => r.seconds).map(record => ({
       record, winner: isWinner(study, record),
-      name: record.template === "vendor" ? record.origin : record.origin === "default" ? "default" : `${record.origin}, slot ${record.slot}`,
-    })).sort((x, y) => x.record.ratio - y.record.ratio);
+      name: (record.template === "vendor" ? record.origin : record.origin === "default" ? "default" : `${record.origin}, slot ${record.slot}`) +
+        (again(record) ? ", hold-out" : ""),
+    })).sort((x, y) => again(y.record) - again(x.record) || x.record.ratio - y.record.ratio);
     const kinds = [["winner", r => r.winner], ["vendor library", r => r.record.template === "vendor" && !r.winner],
       ["default", r => r.record.origin === "default" && !r.winner], ["other finalist", () => true]];
     const datasets = kinds.map(([label], i) => ({ label, ...Charts.look(i), pointRadius: i ? 5 : 6, interval: "x", data: [], records: [] }));
@@ -160,7 +162,8 @@ const Plots = {
       y: Charts.axis("", { min: -.6, max: rows.length - .4, reverse: true, title: { display: false }, grid: { display: false },
         afterBuildTicks: scale => { scale.ticks = rows.map((_, value) => ({ value })); },
         ticks: { autoSkip: false, color: Charts.colour("ink"), callback: v => rows[v] ? rows[v].name : "" } }),
-      marks: [{ axis: "x", from: 1 - threshold, to: 1 + threshold }, { axis: "x", at: 1, solid: true }],
+      marks: [{ axis: "x", from: 1 - threshold, to: 1 + threshold }, { axis: "x", at: 1, solid: true },
+        ...(rows.some(row => again(row.record)) ? [{ axis: "y", at: rows.filter(row => again(row.record)).length - .5 }] : [])],
     });
   },
 

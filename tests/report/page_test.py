@@ -1,0 +1,233 @@
+"""The report's page in headless Chromium: page_test.py DEEPGEN RECORDS_FOLDER [CHROMIUM]
+
+It renders without a message on the console, and the numbers in its DOM are those of the records, computed here once more.
+Exits with 77 (skipped) where there is no Chromium."""
+import html.parser
+import json
+import math
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+DEEPGEN, RECORDS = sys.argv[1], pathlib.Path(sys.argv[2])
+CHROMIUM = sys.argv[3] if len(sys.argv) > 3 else next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
+VOID = {"meta", "link", "br", "input", "img", "hr"}
+
+
+class Element:
+    def __init__(self, tag, attributes):
+        self.tag, self.attributes, self.children, self.own = tag, dict(attributes), [], ""
+
+    def all(self, tag, **attributes):
+        wanted = {name.replace("_", "-"): value for name, value in attributes.items()}
+        found = [self] if self.tag == tag and all(self.attributes.get(n) == v for n, v in wanted.items()) else []
+        return found + [e for child in self.children for e in child.all(tag, **attributes)]
+
+    def text(self):
+        return self.own + "".join(child.text() for child in self.children)
+
+
+class Dom(html.parser.HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.root = Element("", {})
+        self.open = [self.root]
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        element = Element(tag, attributes)
+        self.open[-1].children.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_endtag(self, tag):
+        while len(self.open) > 1 and self.open.pop().tag != tag:
+            pass
+
+    def handle_data(self, data):
+        self.open[-1].own += data
+
+
+def pixels(path):
+    """Width and the set of colours of a PNG of 8 bits a channel."""
+    data, at, packed = path.read_bytes(), 8, b""
+    while at < len(data):
+        size, kind = struct.unpack(">I4s", data[at:at + 8])
+        body = data[at + 8:at + 8 + size]
+        if kind == b"IHDR":
+            width, height, depth, colour = struct.unpack(">IIBB", body[:10])
+        elif kind == b"IDAT":
+            packed += body
+        at += size + 12
+    assert depth == 8 and colour in (2, 6), "another kind of PNG than Chromium wrote so far"
+    channels, raw, colours = {2: 3, 6: 4}[colour], zlib.decompress(packed), set()
+    stride, above = width * channels, bytearray(width * channels)
+    for y in range(height):
+        kind, row = raw[y * (stride + 1)], bytearray(raw[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
+        for x in range(stride if kind else 0):
+            a, b, c = row[x - channels] if x >= channels else 0, above[x], above[x - channels] if x >= channels else 0
+            nearest = min((abs(b - c), 0, a), (abs(a - c), 1, b), (abs(a + b - 2 * c), 2, c))[2]
+            row[x] = (row[x] + (0, a, b, (a + b) // 2, nearest)[kind]) & 255
+        colours.update(bytes(row[x:x + 3]) for x in range(0, stride, channels))
+        above = row
+    return width, colours
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        folder = pathlib.Path(cls.folder.name)
+        cls.page = folder / "report.html"
+        cls.files = sorted(RECORDS.glob("*/*.jsonl"))
+        # A search of one failure, whose text must not become markup.
+        head, record = [json.loads(line) for line in cls.files[0].read_text().splitlines()[:2]]
+        cls.hostile = dict(record, stage="r0", status="wrong", detail="</script><img src=x onerror=alert(1)><!--", problem=record["problem"].replace(" k=", " k=7"))
+        del cls.hostile["timing"]
+        (folder / "hostile.jsonl").write_text(json.dumps(head) + "\n" + json.dumps(cls.hostile) + "\n")
+        subprocess.run([DEEPGEN, "report", "--html", cls.page, "--records", *cls.files, folder / "hostile.jsonl"], check=True, stdout=subprocess.DEVNULL)
+        cls.logs = {}
+        for path in cls.files:
+            environment, *records = [json.loads(line) for line in path.read_text().splitlines()]
+            for r in records:
+                cls.logs.setdefault(r["problem"], []).append((environment, r))
+        cls.overview = cls.dump("#/")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def browse(cls, view, *options):
+        command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                   f"--user-data-dir={cls.folder.name}/profile", "--enable-logging=stderr", "--virtual-time-budget=300",
+                   "--window-size=1200,1500", *options, cls.page.as_uri() + view]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+        if done.returncode or console:
+            raise AssertionError(f"{view}: status {done.returncode}\n" + "\n".join(console or [done.stderr[-3000:]]))
+        return done.stdout
+
+    @classmethod
+    def dump(cls, view):
+        root = Dom(cls.browse(view, "--dump-dom")).root
+        if not root.all("main", data_ready=view):
+            raise AssertionError(f"{view} has not been drawn: {root.text()[:2000]}")
+        return root
+
+    def finals(self, problem):
+        records = [(e, r) for e, r in self.logs[problem] if r["stage"] == "final"]
+        return records[0][0], [r for _, r in records]
+
+    def winner(self, problem):
+        """Of finals without a hold-out: the smallest of those that beat the default within the noise of the best."""
+        environment, records = self.finals(problem)
+        timed = [r for r in records if r["status"] == "ok" and r["template"] != "vendor"]
+        noise = max(0.005, json.loads(self.head(problem))["noise_floor"])
+        default = next((r for r in timed if r["origin"] == "default"), None)
+        if not default:
+            best = min(r["timing"]["seconds"] for r in timed)
+            near = [r for r in timed if r["timing"]["seconds"] <= best * (1 + noise)]
+        else:
+            beaters = [r for r in timed if r["timing"]["high"] < 1 - noise]
+            best = min((r["timing"]["ratio"] for r in beaters), default=0)
+            near = [r for r in beaters if r["timing"]["ratio"] <= best * (1 + noise)] or [default]
+        return min(near, key=lambda r: (r["workspace"], r["code_bytes"], self.config(r))), default
+
+    def head(self, problem):
+        return next(path.read_text().splitlines()[0] for path in self.files if path.name == "final.jsonl" and problem in path.read_text())
+
+    @staticmethod
+    def config(record):
+        return record["template"] + "".join(f" {k}={v}" for k, v in record["config"].items())
+
+    def rows(self, root, table):
+        (found,) = root.all("table", id=table)
+        heads = [th.text() for th in found.all("th")]
+        return {row.attributes["data-row"]: dict(zip(heads, row.all("td"))) for row in found.all("tbody")[0].all("tr")}
+
+    def assertNumber(self, cell, expected):
+        self.assertAlmostEqual(float(cell.attributes["data-value"]) / expected, 1, places=9)
+
+    def test_overview_has_every_problem_with_its_numbers(self):
+        rows = self.rows(self.overview, "problems-0")
+        self.assertEqual(set(rows), set(self.logs) | {self.hostile["problem"]})
+        self.assertEqual(rows[self.hostile["problem"]]["outcome"].text(), "unfinished")
+        against_default, against_vendor = [], []
+        for problem in self.logs:
+            winner, default = self.winner(problem)
+            row = rows[problem]
+            self.assertNumber(row["winner's time"], winner["timing"]["seconds"])
+            trials = [r for _, r in self.logs[problem] if r["stage"] != "final"]
+            self.assertEqual(float(row["candidates"].attributes["data-value"]), len(trials))
+            self.assertEqual(float(row["failed"].attributes["data-value"]), sum(r["status"] not in ("ok", "dropped", "duplicate") for r in trials))
+            if default:
+                against_default.append(1 / winner["timing"]["ratio"])
+                self.assertNumber(row["× default"], against_default[-1])
+                self.assertIn(f"{against_default[-1]:.3f}×", row["× default"].text())
+            pairs = {p["sha256"]: p for p in self.finals(problem)[0]["environment"]["vendor"]["ratios"]}
+            against_vendor.append(pairs[winner["sha256"]]["ratio"])
+            self.assertNumber(row["× vendor"], against_vendor[-1])
+        means = [float(b.attributes["data-value"]) for b in self.overview.all("b") if "data-value" in b.attributes]
+        for mean, values in zip(means, (against_default, against_vendor), strict=True):
+            self.assertAlmostEqual(mean, math.exp(sum(map(math.log, values)) / len(values)), places=9)
+
+    def test_problem_has_every_candidate(self):
+        problems = list(self.rows(self.overview, "problems-0"))
+        for problem in problems[0], next(p for p in problems if "a=e4m3" in p): # the latter's default failed
+            with self.subTest(problem):
+                root = self.dump(f"#/0/{problems.index(problem)}")
+                records = [r for _, r in self.logs[problem]]
+                (table,) = root.all("table", id="candidates")
+                cells = [row.all("td") for row in table.all("tbody")[0].all("tr")]
+                self.assertEqual(len(cells), len(records))
+                shown = {(c[1].text(), c[10].text().split("winner")[0]): c for c in cells}
+                for r in records:
+                    name = r["origin"] if r["template"] == "vendor" else self.config(r)
+                    row = next(c for (stage, text), c in shown.items() if stage == r["stage"] and text.startswith(name))
+                    self.assertEqual(row[3].text(), r["status"])
+                    if "timing" in r:
+                        self.assertNumber(row[4], 1 / r["timing"]["ratio"])
+                        self.assertNumber(row[6], r["timing"]["seconds"])
+                winner, _ = self.winner(problem)
+                self.assertEqual(root.all("code", id="winner")[0].text(), self.config(winner))
+                charts = {c.attributes["aria-label"].split(":")[0]: int(c.attributes["data-points"]) for c in root.all("canvas")}
+                self.assertEqual(charts["Search"], sum(r["stage"] != "final" for r in records))
+                self.assertEqual(charts["Finals"], sum(r["stage"] == "final" and "timing" in r for r in records))
+                failed = sum(r["stage"] != "final" and r["status"] == "compile_error" for r in records)
+                counted = root.all("table", id="failures")
+                self.assertEqual(sum(float(row.all("td")[1].attributes["data-value"]) for t in counted for row in t.all("tbody")[0].all("tr")), failed)
+
+    def test_text_of_a_record_stays_text(self):
+        problems = list(self.rows(self.overview, "problems-0"))
+        root = self.dump(f"#/0/{problems.index(self.hostile['problem'])}")
+        self.assertIn(self.hostile["detail"], root.all("table", id="candidates")[0].text())
+        self.assertEqual(root.all("img"), [])
+
+    def test_charts_are_drawn(self):
+        picture = pathlib.Path(self.folder.name) / "page.png"
+        self.browse("#/", f"--screenshot={picture}", "--force-device-scale-factor=1")
+        width, colours = pixels(picture)
+        self.assertEqual(width, 1200)
+        for colour in "0b5cad", "b35900": # borders of the points of the first two series
+            near = min(max(abs(x - y) for x, y in zip(bytes.fromhex(colour), c)) for c in colours)
+            self.assertLessEqual(near, 6, f"no pixel of colour {colour}")
+
+    def test_needs_no_network(self):
+        text = self.page.read_text()
+        self.assertIn("default-src 'none'", text)
+        self.assertEqual(re.findall(r"<(?:script|link|img|iframe)[^>]*\b(?:src|href)=[^>]*>", re.sub(r"<script.*?</script>", "", text, flags=re.S)), [])
+        self.assertEqual(re.findall(r"<script[^>]*\bsrc=", text), [])
+
+
+if __name__ == "__main__":
+    if not CHROMIUM:
+        print("skipped: no chromium; scripts/install-deps.sh installs it")
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1])
