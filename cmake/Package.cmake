@@ -25,6 +25,9 @@ install(FILES
 if(EXISTS ${PROJECT_SOURCE_DIR}/LICENSE)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/deepgen)
 endif()
+if(DEEPGEN_BUILD_TOOLS) # Chart.js is in `deepgen` and in the pages that it writes
+  install(FILES ${PROJECT_SOURCE_DIR}/generator/page/chart.LICENSE.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/deepgen)
+endif()
 
 if(PROJECT_IS_TOP_LEVEL)
   # As they lie in the source tree, so that their links hold.

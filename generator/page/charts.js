@@ -2,6 +2,9 @@
 // as bars, and arrow keys move over the points of a chart that has the focus.
 "use strict";
 
+/** Of any number of values; arguments of Math.min() lie on the stack. */
+const least = values => values.reduce((x, y) => Math.min(x, y), Infinity), most = values => values.reduce((x, y) => Math.max(x, y), -Infinity);
+
 const Charts = (() => {
   const live = [];
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
@@ -104,7 +107,7 @@ const Charts = (() => {
   }
   /** A logarithmic axis over the values, with some room on both sides. */
   function logAxis(title, values, ticks) {
-    const min = Math.min(...values), max = Math.max(...values);
+    const min = least(values), max = most(values);
     return axis(title, { log: true, min: min / 1.25, max: max * 1.25, ticks: { callback: ticks } });
   }
 

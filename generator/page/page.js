@@ -63,10 +63,10 @@ function problemsTable(device, d) {
     { title: "outcome", value: s => s.outcome, show: s => badge(s.outcome) },
     ...speedColumns("× default", "against_default"), ...speedColumns("× vendor", "against_vendor"),
     { title: "vendor", value: s => s.vendor_verdict, show: s => s.vendor_verdict ? badge(s.vendor_verdict) : "–" },
-    { title: "winner's time", number: true, value: s => winnerOf(s) && winnerOf(s).seconds, show: s => winnerOf(s) ? Text.seconds(winnerOf(s).seconds) : "–" },
+    { title: "time", help: "of a call of the winner", number: true, value: s => winnerOf(s) && winnerOf(s).seconds, show: s => winnerOf(s) ? Text.seconds(winnerOf(s).seconds) : "–" },
     { title: "rate", number: true, value: s => winnerOf(s) && winnerOf(s).seconds && s.flops / winnerOf(s).seconds, show: s => winnerOf(s) ? Text.rate(s.flops / winnerOf(s).seconds) : "–" },
-    { title: "noise floor", number: true, value: s => s.finals && s.finals.noise_floor, show: s => s.finals ? Text.percent(s.finals.noise_floor, 2) : "–" },
-    { title: "candidates", number: true, value: s => s.trials.length },
+    { title: "noise", help: "floor: what the default differs from itself", number: true, value: s => s.finals && s.finals.noise_floor, show: s => s.finals ? Text.percent(s.finals.noise_floor, 2) : "–" },
+    { title: "tried", help: "candidates", number: true, value: s => s.trials.length },
     { title: "failed", number: true, value: s => failures(s).length },
   ];
   if (!device.equal_weights) columns.push({ title: "weight", number: true, value: s => s.weight });

@@ -191,7 +191,7 @@ const Plots = {
     Charts.draw(host, {
       label: `Search: speed of ${Text.plural(study.trials.length, "candidate")} in the order tried`, datasets: datasets.filter(set => set.data.length), height: 340,
       x: Charts.axis("candidate, in the order of the search", { min: 0, max: study.trials.length + 1 }),
-      y: Charts.axis(speed.title, { min: 0, suggestedMax: 1.12 * Math.max(...study.trials.filter(t => t.seconds).map(speed.of)), ticks: { includeBounds: false, callback: v => speed.text(v) } }),
+      y: Charts.axis(speed.title, { min: 0, suggestedMax: 1.12 * most(study.trials.filter(t => t.seconds).map(speed.of)), ticks: { includeBounds: false, callback: v => speed.text(v) } }),
       marks: study.anchor === "default" ? [...starts, { axis: "y", at: 1, solid: true }] : starts,
     });
   },
@@ -204,7 +204,7 @@ const Plots = {
       return { label: template, ...Charts.look(i), data: own.map(t => ({ x: t.estimate, y: t.seconds })),
         describe: k => [`estimated ${Text.seconds(own[k].estimate)}`, ...describe(study, own[k])] };
     });
-    const xs = timed.map(t => t.estimate), ys = timed.map(t => t.seconds), low = Math.min(...xs, ...ys) / 1.25, high = Math.max(...xs, ...ys) * 1.25;
+    const xs = timed.map(t => t.estimate), ys = timed.map(t => t.seconds), low = Math.min(least(xs), least(ys)) / 1.25, high = Math.max(most(xs), most(ys)) * 1.25;
     datasets.push({ label: "measured = estimated", type: "line", data: [{ x: low, y: low }, { x: high, y: high }], pointRadius: 0, pointHitRadius: 0,
       borderDash: [4, 4], borderWidth: 1.2, pointStyle: "line", borderColor: Charts.colour("soft"), backgroundColor: Charts.colour("soft") });
     Charts.draw(host, {
@@ -246,7 +246,7 @@ const Plots = {
   /** One small chart a parameter: the speeds of its values. Returns those that the search held at one value. */
   parameters(host, study, template) {
     const timed = study.trials.filter(t => t.template === template && t.seconds), fixed = [], effects = [];
-    const speed = Speed(study), all = timed.map(speed.of), room = .06 * (Math.max(...all) - Math.min(...all));
+    const speed = Speed(study), all = timed.map(speed.of), room = .06 * (most(all) - least(all)) || .05 * most(all);
     for (const name of Object.keys(timed[0].config)) {
       const values = [...new Set(timed.map(t => t.config[name]))].sort((x, y) => x - y);
       if (values.length < 2) { fixed.push(`${name}=${values[0]}`); continue; }
@@ -267,7 +267,7 @@ const Plots = {
           { ...Charts.look(0), pointRadius: 2.5, data: points, describe: i => describe(study, points[i].trial) }],
         x: Charts.axis("", { title: { display: false }, min: -.6, max: values.length - .4, grid: { display: false },
           afterBuildTicks: scale => { scale.ticks = values.map((_, value) => ({ value })); }, ticks: { autoSkip: false, maxRotation: 60, callback: v => values[v] } }),
-        y: Charts.axis(speed.short, { min: Math.min(...all) - room, max: Math.max(...all) + room, ticks: { maxTicksLimit: 4, includeBounds: false, callback: v => speed.text(v, 2) } }),
+        y: Charts.axis(speed.short, { min: least(all) - room, max: most(all) + room, ticks: { maxTicksLimit: 4, includeBounds: false, callback: v => speed.text(v, 2) } }),
       });
     }
     return fixed;

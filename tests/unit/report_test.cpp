@@ -1,3 +1,4 @@
+#include "generator/export.h"
 #include "generator/report_page.h"
 
 #include "base/error.h"
@@ -241,6 +242,48 @@ TEST(Csv, ARowAProblemAndARowACandidate) {
   EXPECT_NE(candidates.find("\"a \"\"quoted\"\", long\nreason\""), std::string::npos);
   EXPECT_EQ(lines_of(candidates).size(), 1u + 2 * 6 + 1)
       << "head, three trials and three finals each, a line break";
+}
+
+TEST(Export, T4HasEveryTrial) {
+  ReportInput in = input({search(problem(16), 0.8, 0.5)});
+  Record twin = record(problem(16), "r10", 1, fake_choice(4, 4, 32, 1), "neighbour", 1);
+  twin.status = "duplicate", twin.timing.reset(), twin.sha256 = in.logs[0].records[0].sha256;
+  in.logs[0].records.push_back(twin);
+  const Json t4 = t4_json(studies_of(in)[0]);
+  EXPECT_EQ(t4["schema_version"], "1.0.0");
+  const Json& results = t4["results"];
+  ASSERT_EQ(results.size(), 4u);
+  EXPECT_EQ(results[0]["configuration"]["template"], "fake_tile");
+  EXPECT_EQ(results[0]["configuration"]["nr"], 64);
+  EXPECT_EQ(results[1]["invalidity"], "correctness");
+  EXPECT_EQ(results[1]["correctness"], 0);
+  EXPECT_TRUE(results[1]["times"]["runtimes"].empty());
+  for (size_t i : {2, 3}) { // the duplicate has its twin's time
+    EXPECT_EQ(results[i]["invalidity"], "correct");
+    EXPECT_DOUBLE_EQ(results[i]["times"]["runtimes"][0], 0.8) << "milliseconds";
+    EXPECT_EQ(results[i]["measurements"][0]["name"], results[i]["objectives"][0]);
+    EXPECT_DOUBLE_EQ(results[i]["measurements"][0]["value"], 0.8);
+  }
+}
+
+TEST(Export, T1ListsTheLegalConfigs) {
+  register_fake_template();
+  const Space space(problem(16), "fake", fake_device());
+  const Json t1 = t1_json(problem(16), "fake", space, 64);
+  const Json& parameters = t1["ConfigurationSpace"]["TuningParameters"];
+  ASSERT_EQ(parameters.size(), 4u);
+  EXPECT_EQ(parameters[2]["Name"], "nr");
+  EXPECT_EQ(parameters[2]["Values"], "[8,16,32,64]");
+  const Json& condition = t1["ConfigurationSpace"]["Conditions"][0];
+  EXPECT_EQ(condition["Parameters"], (Json{"isa", "mr", "nr", "pack"}));
+  const std::string text = condition["Expression"];
+  EXPECT_EQ(text.rfind("(isa, mr, nr, pack, ) in {", 0), 0u) << text.substr(0, 60);
+  size_t tuples = 0;
+  for (char c : text) tuples += c == ')';
+  EXPECT_EQ(tuples, 1 + space.size());
+  EXPECT_NE(text.find("(4,2,64,0,)"), std::string::npos);
+  EXPECT_EQ(text.find("(4,8,64,0,)"), std::string::npos) << "an illegal one";
+  EXPECT_EQ(t1["Budget"][0]["BudgetValue"], 64);
 }
 
 } // namespace
