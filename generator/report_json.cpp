@@ -17,6 +17,7 @@ Json json_of(const Record& r) {
   if (r.code_bytes) json["code_bytes"] = r.code_bytes;
   if (r.workspace) json["workspace"] = r.workspace;
   json["error"] = r.error;
+  if (r.cached) json["cached"] = true;
   if (r.timing) {
     const Timing& t = *r.timing;
     json["seconds"] = t.seconds, json["quartile1"] = t.quartile1, json["quartile3"] = t.quartile3;

@@ -12,9 +12,9 @@ const Charts = (() => {
 
   /** The look of the i-th series of a chart. */
   function look(i, hollow = false) {
-    const own = colour("s" + (i % 6)), drawn = shapes[i % 6] === "crossRot" || shapes[i % 6] === "star";
+    const own = colour("s" + (i % 6)), shape = shapes[(i + Math.floor(i / 6)) % 6], drawn = shape === "crossRot" || shape === "star";
     return {
-      pointStyle: shapes[i % 6], borderColor: own, backgroundColor: hollow ? "transparent" : own + (drawn ? "" : "b0"),
+      pointStyle: shape, borderColor: own, backgroundColor: hollow ? "transparent" : own + (drawn ? "" : "b0"),
       pointRadius: 4, pointHoverRadius: 6, pointBorderWidth: 1.4, pointHitRadius: 6,
     };
   }

@@ -149,7 +149,7 @@ function candidatesCard(study) {
   const columns = [
     { title: "#", number: true, up: true, value: r => r.n }, { title: "stage", value: r => r.stage },
     { title: "slot", number: true, up: true, value: r => r.slot >= 0 ? r.slot : undefined },
-    { title: "status", value: r => r.status, show: r => badge(r.status) },
+    { title: "status", value: r => r.status, show: r => [badge(r.status), r.cached && el("span", { class: "soft", title: "the time, or the verdict that it is bad, is an earlier run’s" }, " cached")] },
     { title: "× " + anchorOf(study), number: true, value: ratio("ratio"), show: r => r.seconds ? Text.times(1 / r.ratio) : "–" },
     { title: "95 %", number: true, value: ratio("high"), show: r => r.seconds ? Text.interval([0, 1 / r.high, 1 / r.low]) : "–" },
     { title: "time", number: true, up: true, value: r => r.seconds, show: r => r.seconds ? Text.seconds(r.seconds) : "–" },

@@ -94,7 +94,7 @@ function card(title, help, ...children) {
 const plot = () => el("div", { class: "plot" });
 
 function describe(study, record, extra = []) {
-  const lines = [`${record.stage}${record.slot >= 0 ? " slot " + record.slot : ""}, ${record.origin}: ${record.status}`];
+  const lines = [`${record.stage}${record.slot >= 0 ? " slot " + record.slot : ""}, ${record.origin}: ${record.status}${record.cached ? ", from the cache" : ""}`];
   if (record.seconds) {
     lines.push(`${Text.times(1 / record.ratio)} ${anchorOf(study)} ${Text.interval([0, 1 / record.high, 1 / record.low])}`);
     lines.push(`${Text.seconds(record.seconds)}, ${Text.rate(study.flops / record.seconds)}`);
