@@ -179,8 +179,12 @@ protected:
   }
   RecordLog run_round(int round, int64_t slots, bool with_anchor = false) {
     const std::string r = "r" + std::to_string(round);
-    run({path(r + "/plan.json"), path(r), path("device.json"), with_anchor ? path("r0/s00.dgk") : "",
-         path(r + "/records.jsonl"), slots, options});
+    RunCommand command;
+    command.plan = path(r + "/plan.json"), command.kernels = path(r), command.device = path("device.json");
+    command.anchor = with_anchor ? path("r0/s00.dgk") : "";
+    command.output = path(r + "/records.jsonl");
+    command.slots = slots, command.options = options;
+    run(command);
     return RecordLog::read(path(r + "/records.jsonl"));
   }
   RecordLog run_playoff(std::vector<std::string> logs) {
