@@ -18,17 +18,21 @@ void HopperIr::barrier_init(Value barrier, int64_t arrivals) {
   assembly(nullptr, "mbarrier.init.shared::cta.b64 [$0], " + text(arrivals) + ";", "r", barrier, true);
 }
 
-void HopperIr::fence_barrier_init() { assembly(nullptr, "fence.mbarrier_init.release.cluster;", "", {}, true); }
+void HopperIr::fence_barrier_init() {
+  assembly(nullptr, "fence.mbarrier_init.release.cluster;", "", {}, true);
+}
 
 void HopperIr::arrive(Value barrier) {
   assembly(nullptr, "mbarrier.arrive.shared::cta.b64 _, [$0];", "r", barrier, true);
 }
 
 void HopperIr::arrive_expecting(Value barrier, int64_t bytes) {
-  assembly(nullptr, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], " + text(bytes) + ";", "r", barrier, true);
+  assembly(nullptr, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], " + text(bytes) + ";", "r", barrier,
+           true);
 }
 
-/// Without a scope: one of .cluster becomes a barrier for all memory in each step (0.65 of the speed, measured on H200).
+/// Without a scope: one of .cluster becomes a barrier for all memory in each step (0.65 of the speed,
+/// measured on H200).
 void HopperIr::arrive_at_block(Value barrier, Value block) {
   assembly(nullptr,
            "{ .reg .b32 remote; mapa.shared::cluster.u32 remote, $0, $1; "
@@ -38,7 +42,8 @@ void HopperIr::arrive_at_block(Value barrier, Value block) {
 
 void HopperIr::wait(Value barrier, Value parity) {
   assembly(nullptr,
-           "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @!done bra again; }",
+           "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @!done bra "
+           "again; }",
            "r,r", {barrier, parity}, true);
 }
 
@@ -54,7 +59,8 @@ void HopperIr::load_tile(Value map, Value to, Value barrier, mlir::ValueRange co
                       "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes";
   if (blocks) text_ += ".multicast::cluster";
   text_ += " [$0], [$1, {" + at + "}], [$2]";
-  if (blocks) text_ += ", $" + text(int64_t(operands.size())), constraints += ",h", operands.push_back(blocks);
+  if (blocks)
+    text_ += ", $" + text(int64_t(operands.size())), constraints += ",h", operands.push_back(blocks);
   assembly(nullptr, text_ + ";", constraints, operands, true);
 }
 
@@ -67,8 +73,8 @@ void HopperIr::store_tile(Value map, Value from, mlir::ValueRange coordinates) {
     operands.push_back(coordinates[i]);
   }
   assembly(nullptr,
-           "cp.async.bulk.tensor." + text(int64_t(coordinates.size())) + "d.global.shared::cta.tile.bulk_group [$0, {" + at +
-               "}], [$1];",
+           "cp.async.bulk.tensor." + text(int64_t(coordinates.size())) +
+               "d.global.shared::cta.tile.bulk_group [$0, {" + at + "}], [$1];",
            constraints, operands, true);
 }
 
@@ -82,21 +88,29 @@ namespace {
 
 const char* type_name(Type t) {
   switch (t) {
-  case Type::f16: return "f16";
-  case Type::bf16: return "bf16";
-  case Type::tf32: return "tf32";
-  case Type::e4m3: return "e4m3";
-  case Type::e5m2: return "e5m2";
-  case Type::i8: return "s8";
-  default: throw Error("wgmma does not multiply " + to_string(t));
+  case Type::f16:
+    return "f16";
+  case Type::bf16:
+    return "bf16";
+  case Type::tf32:
+    return "tf32";
+  case Type::e4m3:
+    return "e4m3";
+  case Type::e5m2:
+    return "e5m2";
+  case Type::i8:
+    return "s8";
+  default:
+    throw Error("wgmma does not multiply " + to_string(t));
   }
 }
 
 constexpr int64_t kStepBytes = 32;   ///< of K in one wgmma
 constexpr int64_t kAtomBytes = 1024; ///< 8 rows of 128 bytes, after which the swizzle repeats
 
-/// Everything of a matrix descriptor but the address (PTX ISA, "Matrix Descriptor Format"): the distance of the slices along
-/// M or N (bits 16 to 29), that of the groups of 8 rows (bits 32 to 45), both in 16 bytes, and the swizzle by 128 bytes.
+/// Everything of a matrix descriptor but the address (PTX ISA, "Matrix Descriptor Format"): the distance of
+/// the slices along M or N (bits 16 to 29), that of the groups of 8 rows (bits 32 to 45), both in 16 bytes,
+/// and the swizzle by 128 bytes.
 uint64_t descriptor(const MatrixOperand& x) {
   const uint64_t leading = x.k_major ? 1 : uint64_t(x.slice_bytes / 16);
   return uint64_t(1) << 62 | uint64_t(kAtomBytes / 16) << 32 | leading << 16;
@@ -107,21 +121,23 @@ int64_t step_units(const MatrixOperand& x, int64_t k) { return (x.k_major ? kSte
 
 } // namespace
 
-/// All steps of the stage are one piece of assembly: a piece has its sums as operands, which is what LLVM's time goes to.
-Values HopperIr::multiply_tiles(const WarpgroupMma& m, const MatrixOperand& a, const MatrixOperand& b_, int64_t a_step,
-                                Value accumulate, mlir::ValueRange sums) {
+/// All steps of the stage are one piece of assembly: a piece has its sums as operands, which is what LLVM's
+/// time goes to.
+Values HopperIr::multiply_tiles(const WarpgroupMma& m, const MatrixOperand& a, const MatrixOperand& b_,
+                                int64_t a_step, Value accumulate, mlir::ValueRange sums) {
   const bool integers = m.accumulate == Type::i32, halves = size_of(m.a) == 2;
   const int64_t k = kStepBytes / size_of(m.a), count = int64_t(sums.size()), each = m.registers();
   const int64_t steps = m.depth_bytes / kStepBytes;
   const std::string first = text(2 * count); // operands: results, tied sums, then these
   auto operand = [&](int64_t i) { return "$" + text(2 * count + i); };
-  std::string code = "{ .reg .pred add, always; .reg .b64 da, db; .reg .b32 low; setp.ne.b32 add, " + operand(2) +
-                     ", 0; setp.eq.b32 always, 0, 0; wgmma.fence.sync.aligned;\n";
+  std::string code = "{ .reg .pred add, always; .reg .b64 da, db; .reg .b32 low; setp.ne.b32 add, " +
+                     operand(2) + ", 0; setp.eq.b32 always, 0, 0; wgmma.fence.sync.aligned;\n";
   auto describe = [&](const char* name, int64_t i, uint64_t fixed, int64_t units) {
-    code += "add.s32 low, " + operand(i) + ", " + text(units) + "; cvt.u64.u32 " + name + ", low; or.b64 " + name + ", " +
-            name + ", " + text(int64_t(fixed)) + ";\n";
+    code += "add.s32 low, " + operand(i) + ", " + text(units) + "; cvt.u64.u32 " + name + ", low; or.b64 " +
+            name + ", " + name + ", " + text(int64_t(fixed)) + ";\n";
   };
-  const std::string types = std::string(".") + (integers ? "s32" : "f32") + "." + type_name(m.a) + "." + type_name(m.b);
+  const std::string types =
+      std::string(".") + (integers ? "s32" : "f32") + "." + type_name(m.a) + "." + type_name(m.b);
   for (int64_t step = 0; step < steps; ++step)
     for (int64_t tile = 0; tile < m.m_tiles; ++tile) {
       describe("da", 0, descriptor(a), step * step_units(a, k) + tile * a_step / 16);
@@ -141,7 +157,8 @@ Values HopperIr::multiply_tiles(const WarpgroupMma& m, const MatrixOperand& a, c
   auto low_bits = [&](Value address) { return shift_right_bits(bit_and(address, 0x3ffff), 4); };
   operands.append({low_bits(a.address), low_bits(b_.address), accumulate});
   mlir::Type type = sums[0].getType();
-  auto record = llvmd::LLVMStructType::getLiteral(b.getContext(), llvm::SmallVector<mlir::Type>(size_t(count), type));
+  auto record =
+      llvmd::LLVMStructType::getLiteral(b.getContext(), llvm::SmallVector<mlir::Type>(size_t(count), type));
   Value raw = assembly(record, code, constraints + "r,r,r", operands, true);
   Values out;
   for (int64_t i = 0; i < count; ++i) out.push_back(llvmd::ExtractValueOp::create(b, loc, raw, i));
@@ -158,11 +175,12 @@ Values HopperIr::finish_products(mlir::ValueRange sums) {
   std::string constraints;
   for (size_t i = 0; i < sums.size(); ++i) constraints += integers ? "=r," : "=f,";
   for (size_t i = 0; i < sums.size(); ++i) constraints += (i ? "," : "") + text(int64_t(i));
-  auto record = llvmd::LLVMStructType::getLiteral(b.getContext(),
-                                                  llvm::SmallVector<mlir::Type>(sums.size(), sums[0].getType()));
+  auto record = llvmd::LLVMStructType::getLiteral(
+      b.getContext(), llvm::SmallVector<mlir::Type>(sums.size(), sums[0].getType()));
   Value raw = assembly(record, "wgmma.wait_group.sync.aligned 0;", constraints, sums, true);
   Values out;
-  for (size_t i = 0; i < sums.size(); ++i) out.push_back(llvmd::ExtractValueOp::create(b, loc, raw, int64_t(i)));
+  for (size_t i = 0; i < sums.size(); ++i)
+    out.push_back(llvmd::ExtractValueOp::create(b, loc, raw, int64_t(i)));
   return out;
 }
 
@@ -171,8 +189,9 @@ Value HopperIr::elect() { return nvvm::ElectSyncOp::create(b, loc, i1, Value());
 Value HopperIr::warpgroup() { return shuffle_index(shift_right_bits(thread(), 7), c(0)); }
 
 void HopperIr::registers(bool more, int64_t count) {
-  assembly(nullptr, std::string("setmaxnreg.") + (more ? "inc" : "dec") + ".sync.aligned.u32 " + text(count) + ";", "", {},
-           true);
+  assembly(nullptr,
+           std::string("setmaxnreg.") + (more ? "inc" : "dec") + ".sync.aligned.u32 " + text(count) + ";", "",
+           {}, true);
 }
 
 void HopperIr::named_barrier(Value id, int64_t threads) {

@@ -1,15 +1,16 @@
-// HopperIr: what kernels with TMA and wgmma need beyond GpuIr: barriers in shared memory that count bytes, copies of whole
-// tiles by tensor maps, warpgroup-wide products of tiles in shared memory, clusters. For target sm_90a. Addresses of
-// shared memory are i32 here, as the instructions take them; those of another block of the cluster too.
+// HopperIr: what kernels with TMA and wgmma need beyond GpuIr: barriers in shared memory that count bytes,
+// copies of whole tiles by tensor maps, warpgroup-wide products of tiles in shared memory, clusters. For
+// target sm_90a. Addresses of shared memory are i32 here, as the instructions take them; those of another
+// block of the cluster too.
 #pragma once
 
 #include "templates/gpu_ir.h"
 
 namespace deepgen {
 
-/// One operand of wgmma as it lies in shared memory: slices of 128 bytes, swizzled by 128 bytes, as TMA writes them.
-/// K-major: each row of the operand is 128 bytes of K. Otherwise each row is one element of K with 64 (16-bit) elements
-/// along M or N, and slices follow each other every `slice_bytes`.
+/// One operand of wgmma as it lies in shared memory: slices of 128 bytes, swizzled by 128 bytes, as TMA
+/// writes them. K-major: each row of the operand is 128 bytes of K. Otherwise each row is one element of K
+/// with 64 (16-bit) elements along M or N, and slices follow each other every `slice_bytes`.
 struct MatrixOperand {
   Value address; ///< of the tile, i32, aligned to 1024 bytes but for the rows of other warpgroups
   bool k_major = true;
@@ -43,18 +44,20 @@ public:
   /// Until the phase of the given parity has completed.
   void wait(Value barrier, Value parity);
 
-  // Copies by tensor maps; coordinates innermost first. `blocks` (i16, null: this block alone): the blocks of the cluster
-  // that get the tile, at the same address each, with their own barrier told.
+  // Copies by tensor maps; coordinates innermost first. `blocks` (i16, null: this block alone): the blocks of
+  // the cluster that get the tile, at the same address each, with their own barrier told.
   void load_tile(Value map, Value to, Value barrier, mlir::ValueRange coordinates, Value blocks = nullptr);
   void store_tile(Value map, Value from, mlir::ValueRange coordinates);
   void commit_stores();
-  void wait_stores_read(int64_t in_flight); ///< until the sources of all but so many groups may be overwritten
+  void
+  wait_stores_read(int64_t in_flight); ///< until the sources of all but so many groups may be overwritten
   /// What this thread wrote to shared memory becomes visible to TMA and wgmma.
   void fence_async();
 
   // Products. `sums`: of all m_tiles after each other, undefined in the first call of a tile.
-  /// Starts sums = (accumulate ? sums : 0) + A * B and commits it as one group. Until wait_products() has let it pass
-  /// nobody may touch the sums or overwrite the operands. `a_step`: bytes from one 64 rows of A to the next.
+  /// Starts sums = (accumulate ? sums : 0) + A * B and commits it as one group. Until wait_products() has let
+  /// it pass nobody may touch the sums or overwrite the operands. `a_step`: bytes from one 64 rows of A to
+  /// the next.
   Values multiply_tiles(const WarpgroupMma&, const MatrixOperand& a, const MatrixOperand& b, int64_t a_step,
                         Value accumulate, mlir::ValueRange sums);
   void wait_products(int64_t in_flight);
@@ -62,15 +65,15 @@ public:
   Values finish_products(mlir::ValueRange sums);
 
   // Warps and warpgroups.
-  Value elect();                           ///< i1: true in one lane of the warp
-  Value warpgroup();                       ///< threadIdx.x / 128, the same register for all lanes of a warp
+  Value elect();                            ///< i1: true in one lane of the warp
+  Value warpgroup();                        ///< threadIdx.x / 128, the same register for all lanes of a warp
   void registers(bool more, int64_t count); ///< setmaxnreg, by all warps of a warpgroup
   void named_barrier(Value id, int64_t threads);
   void named_barrier(int64_t id, int64_t threads);
   void named_barrier_arrive(int64_t id, int64_t threads);
 
-  /// The same value, of which LLVM knows nothing: what follows from it stays in the loop where it is used, and takes no
-  /// registers outside of it.
+  /// The same value, of which LLVM knows nothing: what follows from it stays in the loop where it is used,
+  /// and takes no registers outside of it.
   Value opaque(Value i32);
 
   // Clusters.

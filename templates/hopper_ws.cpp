@@ -9,16 +9,36 @@
 namespace deepgen {
 namespace {
 
-enum Index { kBm, kBn, kSlices, kStages, kConsumers, kPingpong, kSwap, kPromote, kClusterM, kClusterN, kSplits, kGroup, kPdl, kAlignA, kAlignB, kAlignD };
-constexpr const char* kNames[] = {"bm",        "bn",        "slices", "stages", "consumers", "pingpong", "swap", "promote",
-                                  "cluster_m", "cluster_n", "splits", "group",  "pdl",       "align_a",  "align_b", "align_d"};
+enum Index {
+  kBm,
+  kBn,
+  kSlices,
+  kStages,
+  kConsumers,
+  kPingpong,
+  kSwap,
+  kPromote,
+  kClusterM,
+  kClusterN,
+  kSplits,
+  kGroup,
+  kPdl,
+  kAlignA,
+  kAlignB,
+  kAlignD
+};
+constexpr const char* kNames[] = {"bm",   "bn",      "slices",    "stages",    "consumers", "pingpong",
+                                  "swap", "promote", "cluster_m", "cluster_n", "splits",    "group",
+                                  "pdl",  "align_a", "align_b",   "align_d"};
 
-constexpr int64_t kSliceBytes = 128;   ///< of K in one slice of a stage
-constexpr int64_t kMostSums = 208;     ///< registers of a thread: measured to fit without spills, by two warpgroups
-constexpr int64_t kMostSteps = 3000;   ///< sums times steps of the epilogue, beyond which ptxas takes over ten seconds
+constexpr int64_t kSliceBytes = 128; ///< of K in one slice of a stage
+/// Registers of a thread for sums: measured to fit without spills, by two warpgroups.
+constexpr int64_t kMostSums = 208;
+/// Sums times steps of the epilogue, beyond which ptxas takes over ten seconds.
+constexpr int64_t kMostSteps = 3000;
 constexpr int64_t kSharedBlock = 232448; ///< bytes that a block of sm_90 may have
-constexpr int64_t kAlignAB = 16;       ///< that TMA wants of bases, leading dimensions and strides
-constexpr int64_t kLeastAlign = 2;     ///< for which eight tensor maps do
+constexpr int64_t kAlignAB = 16;         ///< that TMA wants of bases, leading dimensions and strides
+constexpr int64_t kLeastAlign = 2;       ///< for which eight tensor maps do
 
 int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
@@ -47,13 +67,18 @@ struct Point {
   int64_t steps() const {
     int64_t steps = 1;
     for (EpilogueOp op : p.epilogue)
-      steps += op == EpilogueOp::gelu || op == EpilogueOp::gelu_tanh || op == EpilogueOp::silu || op == EpilogueOp::sigmoid ? 8 : 1;
+      steps += op == EpilogueOp::gelu || op == EpilogueOp::gelu_tanh || op == EpilogueOp::silu ||
+                       op == EpilogueOp::sigmoid
+                   ? 8
+                   : 1;
     return steps;
   }
   bool dealt() const { return (*this)[kAlignA] < kAlignAB || (*this)[kAlignB] < kAlignAB; }
 };
 
-bool is_alignment(int64_t x, int64_t least, int64_t most) { return x >= least && x <= most && (x & (x - 1)) == 0; }
+bool is_alignment(int64_t x, int64_t least, int64_t most) {
+  return x >= least && x <= most && (x & (x - 1)) == 0;
+}
 
 /// One rule of the space: `broken` is checked as soon as the parameter `after` is known.
 struct Rule {
@@ -77,13 +102,17 @@ const Rule kRules[] = {
      [](const Point&) { return std::string("slices pay for 4 tiles of K and more"); }},
     {kSlices, [](const Point& x) { return x[kSlices] > 1 && x[kBm] + x[kBn] > 256; },
      [](const Point&) { return std::string("slices pay for small tiles: bm + bn of at most 256"); }},
-    {kStages, [](const Point& x) { return x[kStages] < 2 || x[kStages] * x.stage_bytes() > x.device.shared_block; },
+    {kStages,
+     [](const Point& x) { return x[kStages] < 2 || x[kStages] * x.stage_bytes() > x.device.shared_block; },
      [](const Point& x) {
        return "stages=" + text(x[kStages]) + " of (bm+bn)*slices*128=" + text(x.stage_bytes()) +
-              " bytes do not fit, or are less than 2: a block has " + text(x.device.shared_block) + " bytes of shared memory";
+              " bytes do not fit, or are less than 2: a block has " + text(x.device.shared_block) +
+              " bytes of shared memory";
      }},
     {kStages, [](const Point& x) { return x[kStages] > 2 && x[kStages] > x.tiles_k() * 2; },
-     [](const Point& x) { return "stages=" + text(x[kStages]) + " exceeds the tiles of K of two tiles of D"; }},
+     [](const Point& x) {
+       return "stages=" + text(x[kStages]) + " exceeds the tiles of K of two tiles of D";
+     }},
     {kConsumers, [](const Point& x) { return x[kConsumers] < 1 || x[kConsumers] > 3; },
      [](const Point& x) { return "consumers=" + text(x[kConsumers]) + " is not 1, 2 or 3"; }},
     {kPingpong, [](const Point& x) { return x[kPingpong] && x[kConsumers] != 2; },
@@ -93,65 +122,104 @@ const Rule kRules[] = {
     {kPromote, [](const Point& x) { return x[kPromote] && !is_fp8(x.p.a); },
      [](const Point&) { return std::string("promote is for sums of 8-bit floats"); }},
     {kPromote,
-     [](const Point& x) { return x.registers() > (x[kConsumers] == 3 ? 96 : x[kConsumers] == 2 ? kMostSums : 192); },
-     [](const Point& x) { return text(x.registers()) + " sums in registers of a thread are too many beside " + text(x[kConsumers]) + " consumers"; }},
+     [](const Point& x) {
+       return x.registers() > (x[kConsumers] == 3 ? 96 : x[kConsumers] == 2 ? kMostSums : 192);
+     },
+     [](const Point& x) {
+       return text(x.registers()) + " sums in registers of a thread are too many beside " +
+              text(x[kConsumers]) + " consumers";
+     }},
     {kPromote, [](const Point& x) { return x.sums() * x.steps() > kMostSteps; },
      [](const Point& x) {
-       return "an epilogue of this length for " + text(x.sums()) + " sums of a thread takes the assembler very long";
+       return "an epilogue of this length for " + text(x.sums()) +
+              " sums of a thread takes the assembler very long";
      }},
-    {kSwap,
-     [](const Point& x) {
-       return size_of(x.p.a) != 2 && !(x.left_k_major() && x.right_k_major());
-     },
-     [](const Point&) { return std::string("wgmma multiplies operands of these types along contiguous K only (layout nt)"); }},
+    {kSwap, [](const Point& x) { return size_of(x.p.a) != 2 && !(x.left_k_major() && x.right_k_major()); },
+     [](const Point&) {
+       return std::string("wgmma multiplies operands of these types along contiguous K only (layout nt)");
+     }},
     {kSwap, [](const Point& x) { return !x.right_k_major() && x[kBn] % 64 != 0; },
-     [](const Point& x) { return "bn=" + text(x[kBn]) + " is not a multiple of 64 elements that lie side by side"; }},
+     [](const Point& x) {
+       return "bn=" + text(x[kBn]) + " is not a multiple of 64 elements that lie side by side";
+     }},
     {kSwap, [](const Point& x) { return x[kSwap] && x.p.m > 128; },
      [](const Point&) { return std::string("swap pays for M of at most 128"); }},
     {kSwap, [](const Point& x) { return x[kBm] > 64 && x[kBm] / 2 >= x.m(); },
-     [](const Point& x) { return "half of bm=" + text(x[kBm]) + " already covers " + (x[kSwap] ? "N" : "M"); }},
+     [](const Point& x) {
+       return "half of bm=" + text(x[kBm]) + " already covers " + (x[kSwap] ? "N" : "M");
+     }},
     {kSwap,
-     [](const Point& x) { return x[kBn] > (x.right_k_major() ? 8 : 64) && x[kBn] - (x[kBn] > 64 ? 16 : 8) >= x.n(); },
-     [](const Point& x) { return "a smaller bn than " + text(x[kBn]) + " covers " + (x[kSwap] ? "M" : "N"); }},
+     [](const Point& x) {
+       return x[kBn] > (x.right_k_major() ? 8 : 64) && x[kBn] - (x[kBn] > 64 ? 16 : 8) >= x.n();
+     },
+     [](const Point& x) {
+       return "a smaller bn than " + text(x[kBn]) + " covers " + (x[kSwap] ? "M" : "N");
+     }},
     {kSwap, [](const Point& x) { return !x[kSwap] && x[kBn] * size_of(x.p.d) % 16 != 0; },
-     [](const Point& x) { return "rows of bn=" + text(x[kBn]) + " elements of D are not multiples of 16 bytes"; }},
+     [](const Point& x) {
+       return "rows of bn=" + text(x[kBn]) + " elements of D are not multiples of 16 bytes";
+     }},
     {kClusterM,
      [](const Point& x) {
        const int64_t unit = x.right_k_major() ? 8 : 64;
-       return x[kClusterM] < 1 || x[kBn] % (unit * x[kClusterM]) != 0 || ceil_div(x.m(), x[kBm]) < x[kClusterM];
+       return x[kClusterM] < 1 || x[kBn] % (unit * x[kClusterM]) != 0 ||
+              ceil_div(x.m(), x[kBm]) < x[kClusterM];
      },
-     [](const Point& x) { return "cluster_m=" + text(x[kClusterM]) + " blocks cannot share tiles of N, or there are fewer tiles along M"; }},
+     [](const Point& x) {
+       return "cluster_m=" + text(x[kClusterM]) +
+              " blocks cannot share tiles of N, or there are fewer tiles along M";
+     }},
     {kClusterN,
      [](const Point& x) {
        const int64_t unit = x.left_k_major() ? 8 : 64;
-       return x[kClusterN] < 1 || x[kBm] % (unit * x[kClusterN]) != 0 || ceil_div(x.n(), x[kBn]) < x[kClusterN];
+       return x[kClusterN] < 1 || x[kBm] % (unit * x[kClusterN]) != 0 ||
+              ceil_div(x.n(), x[kBn]) < x[kClusterN];
      },
-     [](const Point& x) { return "cluster_n=" + text(x[kClusterN]) + " blocks cannot share tiles of M, or there are fewer tiles along N"; }},
+     [](const Point& x) {
+       return "cluster_n=" + text(x[kClusterN]) +
+              " blocks cannot share tiles of M, or there are fewer tiles along N";
+     }},
     {kClusterN, [](const Point& x) { return x[kClusterM] * x[kClusterN] > 4; },
      [](const Point&) { return std::string("clusters of more than 4 blocks do not fill the device"); }},
     {kSplits,
      [](const Point& x) {
-       return x[kSplits] < 1 || (x[kSplits] > 1 && (x.split_tiles() < 4 || x.tiles() * x[kSplits] > 2 * x.device.cores ||
-                                                    (x.split_tiles() - 1) * x[kSplits] >= x.tiles_k()));
-     },
-     [](const Point&) { return std::string("splits pay for fewer tiles than multiprocessors, and for 4 tiles of K each"); }},
-    {kSplits, [](const Point& x) { return x[kSplits] > 1 && x[kPingpong]; },
-     [](const Point&) { return std::string("pingpong overlaps one tile's end with the next: splits have none"); }},
-    {kSplits, [](const Point& x) { return x[kPingpong] && x.tiles() < 2 * x.device.cores / 3; },
-     [](const Point&) { return std::string("pingpong pays for more tiles than multiprocessors"); }},
-    {kGroup, [](const Point& x) { return x[kGroup] < 1 || (x[kGroup] > 1 && x[kGroup] / 2 >= ceil_div(x.m(), x[kBm] * x[kClusterM])); },
-     [](const Point& x) { return "half of group=" + text(x[kGroup]) + " already covers the rows of tiles"; }},
-    {kAlignA, [](const Point& x) { return !is_alignment(x[kAlignA], kLeastAlign, std::min(kAlignAB, dense_a(x.p))); },
-     [](const Point& x) { return "align_a=" + text(x[kAlignA]) + ", but rows of A are aligned to " + text(dense_a(x.p)); }},
-    {kAlignB, [](const Point& x) { return !is_alignment(x[kAlignB], kLeastAlign, std::min(kAlignAB, dense_b(x.p))); },
-     [](const Point& x) { return "align_b=" + text(x[kAlignB]) + ", but rows of B are aligned to " + text(dense_b(x.p)); }},
-    {kAlignB,
-     [](const Point& x) {
-       return x.dealt() && (x[kSwap] || x[kClusterM] * x[kClusterN] > 1 || x[kBm] % (8 * kAlignAB / x[kAlignA]) != 0 ||
-                            x[kBn] % (8 * kAlignAB / x[kAlignB]) != 0);
+       return x[kSplits] < 1 ||
+              (x[kSplits] > 1 && (x.split_tiles() < 4 || x.tiles() * x[kSplits] > 2 * x.device.cores ||
+                                  (x.split_tiles() - 1) * x[kSplits] >= x.tiles_k()));
      },
      [](const Point&) {
-       return std::string("rows that are dealt to several tensor maps: only without swap and clusters, 8 rows of a tile for each map");
+       return std::string("splits pay for fewer tiles than multiprocessors, and for 4 tiles of K each");
+     }},
+    {kSplits, [](const Point& x) { return x[kSplits] > 1 && x[kPingpong]; },
+     [](const Point&) {
+       return std::string("pingpong overlaps one tile's end with the next: splits have none");
+     }},
+    {kSplits, [](const Point& x) { return x[kPingpong] && x.tiles() < 2 * x.device.cores / 3; },
+     [](const Point&) { return std::string("pingpong pays for more tiles than multiprocessors"); }},
+    {kGroup,
+     [](const Point& x) {
+       return x[kGroup] < 1 || (x[kGroup] > 1 && x[kGroup] / 2 >= ceil_div(x.m(), x[kBm] * x[kClusterM]));
+     },
+     [](const Point& x) { return "half of group=" + text(x[kGroup]) + " already covers the rows of tiles"; }},
+    {kAlignA,
+     [](const Point& x) { return !is_alignment(x[kAlignA], kLeastAlign, std::min(kAlignAB, dense_a(x.p))); },
+     [](const Point& x) {
+       return "align_a=" + text(x[kAlignA]) + ", but rows of A are aligned to " + text(dense_a(x.p));
+     }},
+    {kAlignB,
+     [](const Point& x) { return !is_alignment(x[kAlignB], kLeastAlign, std::min(kAlignAB, dense_b(x.p))); },
+     [](const Point& x) {
+       return "align_b=" + text(x[kAlignB]) + ", but rows of B are aligned to " + text(dense_b(x.p));
+     }},
+    {kAlignB,
+     [](const Point& x) {
+       return x.dealt() &&
+              (x[kSwap] || x[kClusterM] * x[kClusterN] > 1 || x[kBm] % (8 * kAlignAB / x[kAlignA]) != 0 ||
+               x[kBn] % (8 * kAlignAB / x[kAlignB]) != 0);
+     },
+     [](const Point&) {
+       return std::string("rows that are dealt to several tensor maps: only without swap and clusters, 8 "
+                          "rows of a tile for each map");
      }},
     {kAlignB,
      [](const Point& x) {
@@ -159,8 +227,13 @@ const Rule kRules[] = {
               (x[kAlignB] < kAlignAB && x.p.n < kAlignAB / x[kAlignB]);
      },
      [](const Point&) { return std::string("fewer rows than tensor maps that they are dealt to"); }},
-    {kAlignD, [](const Point& x) { return !is_alignment(x[kAlignD], size_of(x.p.d), std::min<int64_t>(16, dense_d(x.p))); },
-     [](const Point& x) { return "align_d=" + text(x[kAlignD]) + ", but rows of D are aligned to " + text(dense_d(x.p)); }},
+    {kAlignD,
+     [](const Point& x) {
+       return !is_alignment(x[kAlignD], size_of(x.p.d), std::min<int64_t>(16, dense_d(x.p)));
+     },
+     [](const Point& x) {
+       return "align_d=" + text(x[kAlignD]) + ", but rows of D are aligned to " + text(dense_d(x.p));
+     }},
     {kAlignD, [](const Point& x) { return HopperTiling(x.p, x.config).shared > x.device.shared_block; },
      [](const Point& x) {
        return text(HopperTiling(x.p, x.config).shared) + " bytes of shared memory, but a block has " +
@@ -168,18 +241,19 @@ const Rule kRules[] = {
      }},
 };
 
-/// Boxes of D's rows whose parts fall into different banks: swizzled, or an odd number of 16 bytes. Whole groups of 8 columns.
+/// Boxes of D's rows whose parts fall into different banks: swizzled, or an odd number of 16 bytes. Whole
+/// groups of 8 columns.
 HopperStaging box_of(int64_t row_bytes, int64_t size, int64_t rows, bool whole_rows) {
   HopperStaging s;
   s.rows = rows;
   const int64_t units = row_bytes / 16, odd = units / (units & -units) * 16;
   const bool odd_fits = odd / size % 8 == 0;
-  s.row_bytes = row_bytes % 128 == 0             ? 128
-                : odd >= 5 * 16 && odd_fits      ? odd
-                : row_bytes % 64 == 0            ? 64
-                : odd == 3 * 16 && odd_fits      ? odd
-                : row_bytes % 32 == 0            ? 32
-                                                 : 16;
+  s.row_bytes = row_bytes % 128 == 0        ? 128
+                : odd >= 5 * 16 && odd_fits ? odd
+                : row_bytes % 64 == 0       ? 64
+                : odd == 3 * 16 && odd_fits ? odd
+                : row_bytes % 32 == 0       ? 32
+                                            : 16;
   if (s.row_bytes == 128 || s.row_bytes == 64 || s.row_bytes == 32) s.swizzle = s.row_bytes;
   s.columns = s.row_bytes / size;
   s.boxes = whole_rows ? row_bytes / s.row_bytes : 1;
@@ -190,14 +264,17 @@ HopperStaging box_of(int64_t row_bytes, int64_t size, int64_t rows, bool whole_r
 /// Rows of the whole tile, 16 bytes further apart than they are long.
 HopperStaging whole_rows(int64_t columns, int64_t size, int64_t rows) {
   HopperStaging s;
-  s.rows = rows, s.columns = columns, s.row_bytes = columns * size + 16, s.box_bytes = round_up(rows * s.row_bytes, 128);
+  s.rows = rows, s.columns = columns, s.row_bytes = columns * size + 16,
+  s.box_bytes = round_up(rows * s.row_bytes, 128);
   return s;
 }
 
 } // namespace
 
-HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share, int64_t align)
-    : name(std::move(name)), type(type), k_major(k_major), rows(rows), share(share), bytes(rows * kSliceBytes) {
+HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share,
+                       int64_t align)
+    : name(std::move(name)), type(type), k_major(k_major), rows(rows), share(share),
+      bytes(rows * kSliceBytes) {
   if (k_major) {
     phases = copies = kAlignAB / align;
     box_columns = bk, box_rows = rows / share / phases;
@@ -208,19 +285,23 @@ HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, 
 }
 
 HopperTiling::HopperTiling(const Problem& p, const Config& c)
-    : bm(at(c, kBm)), bn(at(c, kBn)), slices(at(c, kSlices)), stages(at(c, kStages)), consumers(at(c, kConsumers)),
-      pingpong(at(c, kPingpong) != 0), swap(at(c, kSwap) != 0), promote(at(c, kPromote) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
-      splits(at(c, kSplits)), group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)), align_b(at(c, kAlignB)), align_d(at(c, kAlignD)),
-      bk_slice(kSliceBytes / size_of(p.a)), bk(slices * bk_slice), m(swap ? p.n : p.m), n(swap ? p.m : p.n),
+    : bm(at(c, kBm)), bn(at(c, kBn)), slices(at(c, kSlices)), stages(at(c, kStages)),
+      consumers(at(c, kConsumers)), pingpong(at(c, kPingpong) != 0), swap(at(c, kSwap) != 0),
+      promote(at(c, kPromote) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
+      splits(at(c, kSplits)), group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)),
+      align_b(at(c, kAlignB)), align_d(at(c, kAlignD)), bk_slice(kSliceBytes / size_of(p.a)),
+      bk(slices * bk_slice), m(swap ? p.n : p.m), n(swap ? p.m : p.n),
       warpgroup_rows(pingpong ? bm : bm / consumers), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
-      clusters_m(ceil_div(tiles_m, cluster_m)), clusters_n(ceil_div(tiles_n, cluster_n)), tiles_k(ceil_div(p.k, bk)),
-      split_tiles(ceil_div(tiles_k, splits)), threads(128 * (1 + consumers)) {
-  const HopperTile a("a", p.a, !p.a_transposed(), swap ? bn : bm, bk_slice, swap ? cluster_m : cluster_n, align_a);
-  const HopperTile b("b", p.b, p.b_transposed(), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m, align_b);
+      clusters_m(ceil_div(tiles_m, cluster_m)), clusters_n(ceil_div(tiles_n, cluster_n)),
+      tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, splits)), threads(128 * (1 + consumers)) {
+  const HopperTile a("a", p.a, !p.a_transposed(), swap ? bn : bm, bk_slice, swap ? cluster_m : cluster_n,
+                     align_a);
+  const HopperTile b("b", p.b, p.b_transposed(), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m,
+                     align_b);
   left = swap ? b : a, right = swap ? a : b;
   stage_bytes = slices * (left.bytes + right.bytes);
   // A warp stores 16 rows at once; with swap a warpgroup stores 64 columns.
-  staging = swap              ? box_of(64 * size_of(p.d), size_of(p.d), bn, true)
+  staging = swap               ? box_of(64 * size_of(p.d), size_of(p.d), bn, true)
             : right.phases > 1 ? whole_rows(bn, size_of(p.d), 16)
                                : box_of(bn * size_of(p.d), size_of(p.d), 16, false);
   const int64_t passes = m_tiles() * (swap ? 1 : bn / staging.columns);
@@ -229,7 +310,8 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
   staging.buffers = passes > 1 && staging_offset + 2 * buffer_bytes + 16 * stages <= kSharedBlock ? 2 : 1;
   barriers_offset = staging_offset + (split() ? 0 : staging.buffers * buffer_bytes);
   shared = barriers_offset + 16 * stages;
-  if (consumers == 2) producer_registers = sums() > 128 ? 24 : 40, consumer_registers = sums() > 128 ? 240 : 232;
+  if (consumers == 2)
+    producer_registers = sums() > 128 ? 24 : 40, consumer_registers = sums() > 128 ? 240 : 232;
   if (consumers == 3) producer_registers = 32, consumer_registers = 160;
   mma = {left.type, right.type, p.accumulate, bn, m_tiles(), kSliceBytes};
 }
@@ -258,17 +340,21 @@ std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) con
     if (!(p.a == Type::i8 && n > 32 && n % 16)) widths.push_back(n);
   const std::vector<int64_t> promotions = is_fp8(p.a) ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0};
   return {{"bm", {64, 128, 192, 256}, "rows of a block's tile, of wgmma's M"},
-          {"bn", widths, "columns of a block's tile, of wgmma's N"},
+          {"bn", widths, "columns of a block's tile, of wgmma's N", {8, 256, 8}},
           {"slices", {1, 2}, "slices of 128 bytes of K in a stage"},
-          {"stages", {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16}, "of shared memory"},
+          {"stages", {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16}, "of shared memory", {2, 64}},
           {"consumers", {1, 2, 3}, "warpgroups that multiply"},
           {"pingpong", {0, 1}, "0: consumers share a tile; 1: two consumers take turns with a tile each"},
           {"swap", {0, 1}, "1: the transpose of D is computed, so that N lies along wgmma's M"},
-          {"promote", promotions, "1: 8-bit floats: the sums of each stage are added in f32, as tensor cores keep fewer bits"},
+          {"promote", promotions,
+           "1: 8-bit floats: the sums of each stage are added in f32, as tensor cores keep fewer bits"},
           {"cluster_m", {1, 2}, "blocks of a cluster along M, which share the tiles of the operand along N"},
           {"cluster_n", {1, 2}, "blocks of a cluster along N, which share the tiles of the operand along M"},
-          {"splits", {1, 2, 3, 4, 5, 6, 8, 12, 16}, "blocks that share the sum over K of a tile of D"},
-          {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column"},
+          {"splits",
+           {1, 2, 3, 4, 5, 6, 8, 12, 16},
+           "blocks that share the sum over K of a tile of D",
+           {1, 256}},
+          {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column", {1, 256}},
           {"pdl", {0, 1}, "1: programmatic dependent launch"},
           {"align_a", {dense_a(p)}, "bytes to which rows of A are aligned"},
           {"align_b", {dense_b(p)}, "bytes to which rows of B are aligned"},
@@ -298,7 +384,9 @@ std::vector<Choice> HopperWs::fallbacks(const Problem& p, const std::string& arc
 
 Problem HopperWs::awkward(const Problem& p, const Config& config) const {
   const HopperTiling t(p, config);
-  const int64_t a = std::max<int64_t>(1, t.align_a / size_of(p.a)), b = std::max<int64_t>(1, t.align_b / size_of(p.b)), d = std::max<int64_t>(1, t.align_d / size_of(p.d));
+  const int64_t a = std::max<int64_t>(1, t.align_a / size_of(p.a)),
+                b = std::max<int64_t>(1, t.align_b / size_of(p.b)),
+                d = std::max<int64_t>(1, t.align_d / size_of(p.d));
   const int64_t m_unit = p.a_transposed() ? a : 1, n_unit = std::max(d, p.b_transposed() ? 1 : b);
   Problem small = p;
   small.m = (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) + 3 * m_unit;

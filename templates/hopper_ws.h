@@ -1,7 +1,8 @@
-// hopper_ws: GEMM on Hopper's warpgroup-wide tensor cores (sm_90a). One warpgroup produces: one of its threads fills a ring
-// of stages in shared memory by TMA. One to three warpgroups consume: they multiply stages by wgmma, straight from shared
-// memory, and store their sums through shared memory by TMA while the next tile is being filled. Blocks are persistent:
-// each walks over tiles of D, alone or in clusters that share their loads.
+// hopper_ws: GEMM on Hopper's warpgroup-wide tensor cores (sm_90a). One warpgroup produces: one of its
+// threads fills a ring of stages in shared memory by TMA. One to three warpgroups consume: they multiply
+// stages by wgmma, straight from shared memory, and store their sums through shared memory by TMA while the
+// next tile is being filled. Blocks are persistent: each walks over tiles of D, alone or in clusters that
+// share their loads.
 #pragma once
 
 #include "templates/hopper_ir.h"
@@ -10,22 +11,24 @@
 namespace deepgen {
 
 /// One operand's tile in a stage: slices of 128 bytes along the dimension that is contiguous in memory.
-/// TMA wants the rows of a matrix 16 bytes apart, or a multiple of that. Rows that are not are dealt in turn to 2, 4 or 8
-/// matrices (`phases`) whose rows are: then the tile has its rows in the order 0, phases, 2 phases, ... 1, phases + 1, ...
+/// TMA wants the rows of a matrix 16 bytes apart, or a multiple of that. Rows that are not are dealt in turn
+/// to 2, 4 or 8 matrices (`phases`) whose rows are: then the tile has its rows in the order 0, phases, 2
+/// phases, ... 1, phases + 1, ...
 struct HopperTile {
   HopperTile() = default;
-  HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share, int64_t align);
+  HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share,
+             int64_t align);
 
   std::string name; ///< "a" or "b"
   Type type = Type::bf16;
   bool k_major = true;
-  int64_t rows = 0;       ///< along M or N
+  int64_t rows = 0;                      ///< along M or N
   int64_t box_columns = 0, box_rows = 0; ///< of one copy
-  int64_t copies = 1;     ///< that one block of the cluster makes for 128 bytes of K (k_major) or 64 elements
-  int64_t share = 1;      ///< blocks of the cluster that load a part of it each, and send it to all of them
+  int64_t copies = 1; ///< that one block of the cluster makes for 128 bytes of K (k_major) or 64 elements
+  int64_t share = 1;  ///< blocks of the cluster that load a part of it each, and send it to all of them
   int64_t slice_bytes = 0; ///< from one 64 rows to the next, when not k_major
-  int64_t bytes = 0;      ///< of one slice of K
-  int64_t phases = 1;     ///< only when k_major
+  int64_t bytes = 0;       ///< of one slice of K
+  int64_t phases = 1;      ///< only when k_major
 
   MatrixOperand operand(Value address) const { return {address, k_major, slice_bytes}; }
   int64_t rows64_bytes() const { return k_major ? 64 * 128 : slice_bytes; } ///< from 64 rows to the next 64
@@ -33,18 +36,18 @@ struct HopperTile {
 
 /// How sums leave through shared memory: boxes of a few rows of D with up to 128 bytes each.
 struct HopperStaging {
-  int64_t columns = 0;     ///< of D in a box
-  int64_t rows = 0;        ///< of D in a box
-  int64_t boxes = 1;       ///< side by side in a buffer
-  int64_t row_bytes = 0;   ///< from one row of a box to the next
-  int64_t swizzle = 0;     ///< bytes, as in TensorMap
+  int64_t columns = 0;   ///< of D in a box
+  int64_t rows = 0;      ///< of D in a box
+  int64_t boxes = 1;     ///< side by side in a buffer
+  int64_t row_bytes = 0; ///< from one row of a box to the next
+  int64_t swizzle = 0;   ///< bytes, as in TensorMap
   int64_t box_bytes = 0;
-  int64_t buffers = 2;     ///< for each warp (swapped: for each warpgroup)
+  int64_t buffers = 2; ///< for each warp (swapped: for each warpgroup)
   int64_t buffer_bytes() const { return boxes * box_bytes; }
 };
 
-/// A config of hopper_ws with everything that follows from it for one problem. M and N are those of wgmma: with `swap` it
-/// computes the transpose of D, so that M counts columns of D and N its rows.
+/// A config of hopper_ws with everything that follows from it for one problem. M and N are those of wgmma:
+/// with `swap` it computes the transpose of D, so that M counts columns of D and N its rows.
 struct HopperTiling {
   HopperTiling(const Problem&, const Config&);
 
@@ -69,7 +72,9 @@ struct HopperTiling {
 
   int64_t cluster() const { return cluster_m * cluster_n; }
   bool split() const { return splits > 1; }
-  bool stores_tiles() const { return align_d >= 16 && !split() && left.phases * right.phases == 1; } ///< by TMA
+  bool stores_tiles() const {
+    return align_d >= 16 && !split() && left.phases * right.phases == 1;
+  } ///< by TMA
   int64_t m_tiles() const { return warpgroup_rows / 64; }
   int64_t sums() const { return m_tiles() * bn / 2; } ///< registers of a thread
   /// Tiles of clusters of all splits and batch entries.

@@ -31,7 +31,8 @@ private:
   void start();
   void produce();
   void fill_stage(const Work&, Value k_tile, Value address, Value full);
-  void load(const HopperTile&, Value first, Value part, Value blocks, Value k, Value entry, Value to, Value full);
+  void load(const HopperTile&, Value first, Value part, Value blocks, Value k, Value entry, Value to,
+            Value full);
   void load_dealt(const HopperTile&, Value first, Value k, Value to, Value full);
   void consume();
   Values accumulate(const Work&, Value consumer, RingPlace& place);
@@ -49,8 +50,8 @@ private:
   const Problem& p;
   const HopperTiling& t;
   const GpuIr::Arguments& arguments;
-  Value memory, barriers; ///< i32 addresses of shared memory
-  Value rank_m, rank_n;   ///< in the cluster; null without
+  Value memory, barriers;  ///< i32 addresses of shared memory
+  Value rank_m, rank_n;    ///< in the cluster; null without
   Value cluster, clusters; ///< number of this one, and of all that run
 };
 
@@ -80,7 +81,8 @@ void HopperKernel::start() {
 
 void HopperKernel::emit() {
   start();
-  ir.branch(ir.less(ir.warpgroup(), 1), [&] { produce(); }, [&] { consume(); });
+  ir.branch(
+      ir.less(ir.warpgroup(), 1), [&] { produce(); }, [&] { consume(); });
   if (t.cluster() == 1) return;
   // Nobody leaves while others may still write to its memory or tell its barriers.
   ir.warp_barrier();
@@ -88,8 +90,8 @@ void HopperKernel::emit() {
   ir.cluster_wait();
 }
 
-/// Bands of `group` rows of tiles are visited column by column, so that what runs at a time shares rows and columns.
-/// Splits and batch entries follow each other.
+/// Bands of `group` rows of tiles are visited column by column, so that what runs at a time shares rows and
+/// columns. Splits and batch entries follow each other.
 Work HopperKernel::locate(Value index) {
   Work w;
   const int64_t tiles = t.clusters_m * t.clusters_n;
@@ -124,18 +126,19 @@ void HopperKernel::produce() {
   if (t.producer_registers) ir.registers(false, t.producer_registers);
   ir.branch(ir.less(ir.warp(), 1), [&] {
     ir.branch(ir.elect(), [&] {
-      ir.rolled_loop(cluster, ir.c(t.work(p)), clusters, {ir.c(0), ir.c(0)}, [&](Value index, mlir::ValueRange ring) {
-        const Work w = locate(index);
-        return ir.rolled_loop(ir.c(0), w.k_count, 1, ring, [&](Value i, mlir::ValueRange at) {
-          const RingPlace place{at[0], at[1]};
-          Value full = full_barrier(place.stage);
-          ir.wait(empty_barrier(place.stage), ir.bit_xor(place.parity, 1));
-          ir.arrive_expecting(full, t.stage_bytes);
-          fill_stage(w, ir.add(w.k_first, ir.mul(i, t.splits)), stage_address(place.stage), full);
-          const RingPlace after = next(place);
-          return Values{after.stage, after.parity};
-        });
-      });
+      ir.rolled_loop(
+          cluster, ir.c(t.work(p)), clusters, {ir.c(0), ir.c(0)}, [&](Value index, mlir::ValueRange ring) {
+            const Work w = locate(index);
+            return ir.rolled_loop(ir.c(0), w.k_count, 1, ring, [&](Value i, mlir::ValueRange at) {
+              const RingPlace place{at[0], at[1]};
+              Value full = full_barrier(place.stage);
+              ir.wait(empty_barrier(place.stage), ir.bit_xor(place.parity, 1));
+              ir.arrive_expecting(full, t.stage_bytes);
+              fill_stage(w, ir.add(w.k_first, ir.mul(i, t.splits)), stage_address(place.stage), full);
+              const RingPlace after = next(place);
+              return Values{after.stage, after.parity};
+            });
+          });
     });
   });
 }
@@ -143,7 +146,8 @@ void HopperKernel::produce() {
 /// Each block of a cluster loads its part of what it shares with others, and sends it to them and itself.
 void HopperKernel::fill_stage(const Work& w, Value k_tile, Value to, Value full) {
   auto mask = [&](bool left) -> Value {
-    // Blocks are numbered along N first. The left operand is shared by those of one m, the right one by those of one n.
+    // Blocks are numbered along N first. The left operand is shared by those of one m, the right one by those
+    // of one n.
     if (left && t.cluster_n > 1) {
       Value row = ir.c((1 << t.cluster_n) - 1);
       return ir.to_i16(rank_m ? ir.shift_left(row, ir.mul(rank_m, t.cluster_n)) : row);
@@ -159,12 +163,13 @@ void HopperKernel::fill_stage(const Work& w, Value k_tile, Value to, Value full)
   for (int64_t s = 0; s < t.slices; ++s) {
     Value k = ir.add(ir.mul(k_tile, t.bk), s * t.bk_slice);
     load(t.left, w.m0, rank_n, left_blocks, k, w.entry, ir.add(to, s * t.left.bytes), full);
-    load(t.right, w.n0, rank_m, right_blocks, k, w.entry, ir.add(to, t.slices * t.left.bytes + s * t.right.bytes), full);
+    load(t.right, w.n0, rank_m, right_blocks, k, w.entry,
+         ir.add(to, t.slices * t.left.bytes + s * t.right.bytes), full);
   }
 }
 
-void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value blocks, Value k, Value entry, Value to,
-                        Value full) {
+void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value blocks, Value k, Value entry,
+                        Value to, Value full) {
   const int64_t rows = tile.rows / tile.share, bytes = tile.bytes / tile.share;
   if (tile.share > 1) first = ir.add(first, ir.mul(part, rows)), to = ir.add(to, ir.mul(part, bytes));
   if (tile.phases > 1) return load_dealt(tile, first, k, to, full);
@@ -184,8 +189,8 @@ void HopperKernel::load_dealt(const HopperTile& tile, Value first, Value k, Valu
   Value row = ir.divide(first, tile.phases), start = base;
   for (int64_t i = 0; i < tile.phases; ++i) {
     Value left = ir.divide(ir.bit_and(start, 15), size);
-    ir.load_tile(ir.offset(arguments.at("map_" + tile.name), 128 * i), ir.add(to, i * tile.bytes / tile.phases), full,
-                 {ir.add(k, left), row});
+    ir.load_tile(ir.offset(arguments.at("map_" + tile.name), 128 * i),
+                 ir.add(to, i * tile.bytes / tile.phases), full, {ir.add(k, left), row});
     start = ir.wrapping_add(start, pitch);
   }
 }
@@ -217,17 +222,22 @@ void HopperKernel::consume() {
   if (t.stores_tiles()) ir.wait_stores_read(0); // the block's memory is another's when it ends
 }
 
-/// Only one consumer multiplies at a time, in turn: otherwise the second could wait for a phase that is two rounds away.
+/// Only one consumer multiplies at a time, in turn: otherwise the second could wait for a phase that is two
+/// rounds away.
 void HopperKernel::take_turn(Value consumer) { ir.named_barrier(ir.add(consumer, 8), 256); }
 void HopperKernel::pass_turn(Value consumer) {
-  ir.branch(ir.equal(consumer, ir.c(0)), [&] { ir.named_barrier_arrive(9, 256); }, [&] { ir.named_barrier_arrive(8, 256); });
+  ir.branch(
+      ir.equal(consumer, ir.c(0)), [&] { ir.named_barrier_arrive(9, 256); },
+      [&] { ir.named_barrier_arrive(8, 256); });
 }
 
-/// The main loop: the products of one stage are in flight while the next one's start; then the stage before is released.
+/// The main loop: the products of one stage are in flight while the next one's start; then the stage before
+/// is released.
 Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place) {
   const int64_t rows_bytes = t.pingpong ? 0 : t.left.rows64_bytes() * t.m_tiles();
   mlir::Type type = ir.memory_type(p.accumulate);
-  Values carried = {place.stage, place.parity, place.stage}, none(size_t(t.sums()), mlir::LLVM::UndefOp::create(ir.b, ir.loc, type));
+  Values carried = {place.stage, place.parity, place.stage},
+         none(size_t(t.sums()), mlir::LLVM::UndefOp::create(ir.b, ir.loc, type));
   carried.append(t.promote ? Values(size_t(t.sums()), ir.zero(type)) : none);
   if (t.pingpong) take_turn(consumer);
   Values out = ir.rolled_loop(ir.c(0), w.k_count, 1, carried, [&](Value i, mlir::ValueRange before) {
@@ -241,7 +251,10 @@ Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place)
       if (rows_bytes) left = ir.add(left, ir.mul(consumer, rows_bytes));
       Value right = ir.add(stage, t.slices * t.left.bytes + s * t.right.bytes);
       sums = ir.multiply_tiles(t.mma, t.left.operand(left), t.right.operand(right), t.left.rows64_bytes(),
-                               s ? ir.c(1) : t.promote ? ir.c(0) : i, sums);
+                               s           ? ir.c(1)
+                               : t.promote ? ir.c(0)
+                                           : i,
+                               sums);
     }
     if (t.promote) {
       sums = ir.finish_products(sums);
@@ -262,7 +275,8 @@ Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place)
   return sums;
 }
 
-/// Tells the producers of all blocks of the cluster that this warpgroup has read the stage; `also`: if this holds.
+/// Tells the producers of all blocks of the cluster that this warpgroup has read the stage; `also`: if this
+/// holds.
 void HopperKernel::release(Value stage, Value also) {
   Value thread = ir.bit_and(ir.thread(), 127), chosen = ir.less(thread, t.cluster());
   if (also) chosen = ir.both(chosen, also);
@@ -274,13 +288,15 @@ void HopperKernel::release(Value stage, Value also) {
   });
 }
 
-/// Rows whose pitch is no multiple of 128 bytes straddle lines: wider promotion would fetch what nobody reads.
+/// Rows whose pitch is no multiple of 128 bytes straddle lines: wider promotion would fetch what nobody
+/// reads.
 int64_t promotion(int64_t columns, Type type) { return columns * size_of(type) % 128 == 0 ? 256 : 128; }
 
 void describe_maps(const Problem& p, const HopperTiling& t, Kernel& kernel) {
   for (const HopperTile* tile : {&t.left, &t.right}) {
     const int64_t columns = tile->name == "a" ? p.a_columns() : p.b_columns();
-    kernel.maps.push_back({tile->name, tile->box_columns, tile->box_rows, 128, promotion(columns, tile->type), tile->phases});
+    kernel.maps.push_back(
+        {tile->name, tile->box_columns, tile->box_rows, 128, promotion(columns, tile->type), tile->phases});
     kernel.args.push_back("map_" + tile->name);
   }
   if (!t.stores_tiles()) return;
@@ -290,7 +306,8 @@ void describe_maps(const Problem& p, const HopperTiling& t, Kernel& kernel) {
 
 } // namespace
 
-Kernel HopperWs::emit(mlir::ModuleOp module, const Problem& p, const std::string&, const Config& config) const {
+Kernel HopperWs::emit(mlir::ModuleOp module, const Problem& p, const std::string&,
+                      const Config& config) const {
   const HopperTiling t(p, config);
   Kernel kernel;
   kernel.problem = p;

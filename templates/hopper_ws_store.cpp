@@ -7,14 +7,14 @@
 
 namespace deepgen {
 
-HopperStore::HopperStore(HopperIr& ir, const Problem& p, const HopperTiling& t, const GpuIr::Arguments& arguments,
-                         const HopperPlace& at, mlir::ValueRange sums)
-    : ir(ir), p(p), t(t), arguments(arguments), at(at), sums(sums),
-      bounds{p.m % (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) != 0,
-             p.n % (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) != 0},
+HopperStore::HopperStore(HopperIr& ir, const Problem& p, const HopperTiling& t,
+                         const GpuIr::Arguments& arguments, const HopperPlace& at, mlir::ValueRange sums)
+    : ir(ir), p(p), t(t), arguments(arguments), at(at),
+      sums(sums), bounds{p.m % (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) != 0,
+                         p.n % (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) != 0},
       thread(ir.opaque(ir.bit_and(ir.thread(), 127))), lane(ir.bit_and(thread, 31)),
-      warp(ir.shuffle_index(ir.shift_right_bits(thread, 5), ir.c(0))), leader(ir.less(t.swap ? thread : lane, 1)),
-      epilogue(ir, p, arguments, at.entry, t.align_d) {}
+      warp(ir.shuffle_index(ir.shift_right_bits(thread, 5), ir.c(0))),
+      leader(ir.less(t.swap ? thread : lane, 1)), epilogue(ir, p, arguments, at.entry, t.align_d) {}
 
 Values HopperStore::group(int64_t m_tile, int64_t column8) const {
   const size_t first = size_t(m_tile * t.bn / 2 + column8 * 4);
@@ -34,7 +34,8 @@ Value HopperStore::tile_row(int64_t m_tile) const {
 
 /// Fragments in the order of group(): for each 8 columns two of two elements, or four of one.
 std::vector<Fragment> HopperStore::fragments(int64_t m_tile, int64_t first8, int64_t count8) const {
-  Value row = ir.add(tile_row(m_tile), ir.shift_right_bits(lane, 2)), pair = ir.shift_left(ir.bit_and(lane, 3), 1);
+  Value row = ir.add(tile_row(m_tile), ir.shift_right_bits(lane, 2)),
+        pair = ir.shift_left(ir.bit_and(lane, 3), 1);
   Value m[2];
   for (int64_t half = 0; half < 2; ++half) m[half] = ir.add(at.m0, undealt(t.left, ir.add(row, 8 * half)));
   std::vector<Fragment> out;
@@ -63,7 +64,8 @@ void HopperStore::store_partial_sums() {
   const GpuSplitK split(p, t.splits);
   for (int64_t m_tile = 0; m_tile < t.m_tiles(); ++m_tile)
     for (int64_t j = 0; j < t.bn / 8; j += 2)
-      split.store(ir, arguments, at.split, at.entry, fragments(m_tile, j, std::min<int64_t>(2, t.bn / 8 - j)), bounds);
+      split.store(ir, arguments, at.split, at.entry, fragments(m_tile, j, std::min<int64_t>(2, t.bn / 8 - j)),
+                  bounds);
 }
 
 /// Through one buffer: a warp's 16 rows of D (a warpgroup's 64 columns when swapped).
@@ -124,12 +126,16 @@ void HopperStore::stage(Value buffer, mlir::ValueRange elements, int64_t first8,
 
 /// 16-bit elements: each instruction takes 16 columns of wgmma's N of 16 rows of its M.
 void HopperStore::stage_matrices(Value buffer, mlir::ValueRange words, int64_t first8, int64_t count8) const {
-  Value low = ir.bit_and(lane, 7), eight = ir.bit_and(ir.shift_right_bits(lane, 3), 1), sixteen = ir.shift_right_bits(lane, 4);
+  Value low = ir.bit_and(lane, 7), eight = ir.bit_and(ir.shift_right_bits(lane, 3), 1),
+        sixteen = ir.shift_right_bits(lane, 4);
   for (int64_t j = 0; j < count8; j += 2) {
     const bool pair = j + 1 < count8;
-    // The lanes' addresses are those of the rows of the matrices: low rows, high rows, then the next 8 columns.
-    Value row = t.swap ? ir.add(ir.add(low, ir.shift_left(sixteen, 3)), 8 * (first8 + j)) : ir.add(low, ir.shift_left(eight, 3));
-    Value byte = t.swap ? ir.add(ir.mul(warp, 32), ir.shift_left(eight, 4)) : ir.add(ir.shift_left(sixteen, 4), 16 * (first8 + j));
+    // The lanes' addresses are those of the rows of the matrices: low rows, high rows, then the next 8
+    // columns.
+    Value row = t.swap ? ir.add(ir.add(low, ir.shift_left(sixteen, 3)), 8 * (first8 + j))
+                       : ir.add(low, ir.shift_left(eight, 3));
+    Value byte = t.swap ? ir.add(ir.mul(warp, 32), ir.shift_left(eight, 4))
+                        : ir.add(ir.shift_left(sixteen, 4), 16 * (first8 + j));
     // Of the two matrices, lanes 16 to 31 do not count, but their addresses should exist.
     if (!pair) {
       if (t.swap)
@@ -141,7 +147,8 @@ void HopperStore::stage_matrices(Value buffer, mlir::ValueRange words, int64_t f
   }
 }
 
-void HopperStore::stage_elements(Value buffer, mlir::ValueRange elements, int64_t first8, int64_t count8) const {
+void HopperStore::stage_elements(Value buffer, mlir::ValueRange elements, int64_t first8,
+                                 int64_t count8) const {
   const int64_t size = size_of(p.d);
   Value g = ir.shift_right_bits(lane, 2), pair = ir.shift_left(ir.bit_and(lane, 3), 1);
   for (int64_t j = 0; j < count8; ++j)
@@ -149,7 +156,8 @@ void HopperStore::stage_elements(Value buffer, mlir::ValueRange elements, int64_
       for (int64_t i = 0; i < (element_wise() ? 2 : 1); ++i) {
         Value row = ir.add(t.swap ? ir.add(ir.mul(warp, 16), g) : g, 8 * half);
         Value column = undealt(t.right, ir.add(pair, 8 * (first8 + j) + i));
-        Value to = t.swap ? staged(buffer, column, ir.mul(row, size)) : staged(buffer, row, ir.mul(column, size));
+        Value to =
+            t.swap ? staged(buffer, column, ir.mul(row, size)) : staged(buffer, row, ir.mul(column, size));
         if (element_wise())
           ir.store(elements[size_t(4 * j + 2 * half + i)], ir.pointer_to(to), size);
         else
@@ -172,7 +180,8 @@ void HopperStore::copy_tile(Value buffer, int64_t m_tile, int64_t first8) {
 
 /// Rows that TMA cannot address: by the threads that staged them.
 void HopperStore::copy_rows(Value buffer, int64_t m_tile, int64_t first8) {
-  const int64_t size = size_of(p.d), in_all = t.staging.boxes * t.staging.columns * size, threads = t.swap ? 128 : 32;
+  const int64_t size = size_of(p.d), in_all = t.staging.boxes * t.staging.columns * size,
+                threads = t.swap ? 128 : 32;
   const int64_t chunk = std::gcd(in_all, t.align_d), in_row = in_all / chunk, total = t.staging.rows * in_row;
   mlir::Type type = ir.lanes(chunk / size, ir.memory_type(p.d));
   Value warp_row = tile_row(m_tile), first = lane;
@@ -192,7 +201,8 @@ void HopperStore::copy_rows(Value buffer, int64_t m_tile, int64_t first8) {
     for (size_t i = 0; i < elements.size(); ++i) {
       Value in_line = ir.divide(bytes[i], size);
       if (t.swap)
-        epilogue.write(ir.add(at.n0, lines[i]), ir.add(ir.add(at.m0, warp_row), in_line), elements[i], bounds);
+        epilogue.write(ir.add(at.n0, lines[i]), ir.add(ir.add(at.m0, warp_row), in_line), elements[i],
+                       bounds);
       else
         epilogue.write(ir.add(at.m0, undealt(t.left, ir.add(warp_row, lines[i]))),
                        ir.add(ir.add(at.n0, 8 * first8), in_line), elements[i], bounds);

@@ -8,10 +8,10 @@ namespace deepgen {
 
 /// A tile of D of one warpgroup. `entry` and `split` are null when there is one.
 struct HopperPlace {
-  Value memory;     ///< i32: of the block
-  Value m0, n0;     ///< of the block's tile
+  Value memory; ///< i32: of the block
+  Value m0, n0; ///< of the block's tile
   Value entry, split;
-  Value consumer;   ///< number of the warpgroup among the consumers
+  Value consumer; ///< number of the warpgroup among the consumers
 };
 
 class HopperStore {
@@ -21,9 +21,11 @@ public:
   void emit();
 
 private:
-  /// Sums of 8 columns of wgmma's N, as one thread has them: (row, column), (row, column + 1), and 8 rows below.
+  /// Sums of 8 columns of wgmma's N, as one thread has them: (row, column), (row, column + 1), and 8 rows
+  /// below.
   Values group(int64_t m_tile, int64_t column8) const;
-  /// Where row `row` of the tile in shared memory is in the operand: elsewhere when its rows are dealt to several maps.
+  /// Where row `row` of the tile in shared memory is in the operand: elsewhere when its rows are dealt to
+  /// several maps.
   Value undealt(const HopperTile&, Value row) const;
   Value tile_row(int64_t m_tile) const; ///< the warp's first one
   std::vector<Fragment> fragments(int64_t m_tile, int64_t first8, int64_t count8) const;
