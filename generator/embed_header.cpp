@@ -34,16 +34,16 @@ std::string matrix_line(const std::string& name, Type type, int64_t rows, int64_
 
 std::string operand_lines(const Problem& p) {
   std::string text;
-  for (const EpilogueOperand& operand : epilogue_operands(p)) {
+  for (const SignatureOperand& operand : epilogue_operands(p)) {
     const Type type = type_of(operand, p);
     const std::string name = operand.name;
-    if (operand.shape == EpilogueOperand::matrix)
+    if (operand.shape == SignatureOperand::matrix)
       text += matrix_line(name, type, p.m, p.n, "M x N");
-    else if (operand.shape == EpilogueOperand::one_value)
+    else if (operand.shape == SignatureOperand::one_value)
       text += "     " + name + ": one " + to_string(type) + " value\n";
     else
-      text += "     " + name + ": " + number(operand.shape == EpilogueOperand::per_column ? p.n : p.m) +
-              " values, one a " + (operand.shape == EpilogueOperand::per_column ? "column" : "row") + ", " +
+      text += "     " + name + ": " + number(operand.shape == SignatureOperand::per_column ? p.n : p.m) +
+              " values, one a " + (operand.shape == SignatureOperand::per_column ? "column" : "row") + ", " +
               to_string(type) + ", the same for every batch entry\n";
   }
   for (auto [op, meaning] :

@@ -3,15 +3,15 @@
 namespace deepgen {
 namespace {
 
-constexpr EpilogueOperand kOperands[] = {{EpilogueOp::bias, "bias", EpilogueOperand::per_column},
-                                         {EpilogueOp::bias_row, "bias_row", EpilogueOperand::per_row},
-                                         {EpilogueOp::residual, "residual", EpilogueOperand::matrix},
-                                         {EpilogueOp::multiply, "multiplier", EpilogueOperand::matrix},
-                                         {EpilogueOp::scale_a, "scale_a", EpilogueOperand::one_value},
-                                         {EpilogueOp::scale_b, "scale_b", EpilogueOperand::one_value},
-                                         {EpilogueOp::scale_row, "scale_row", EpilogueOperand::per_row},
-                                         {EpilogueOp::scale_col, "scale_col", EpilogueOperand::per_column},
-                                         {EpilogueOp::scale_d, "scale_d", EpilogueOperand::one_value}};
+constexpr SignatureOperand kOperands[] = {{EpilogueOp::bias, "bias", SignatureOperand::per_column},
+                                         {EpilogueOp::bias_row, "bias_row", SignatureOperand::per_row},
+                                         {EpilogueOp::residual, "residual", SignatureOperand::matrix},
+                                         {EpilogueOp::multiply, "multiplier", SignatureOperand::matrix},
+                                         {EpilogueOp::scale_a, "scale_a", SignatureOperand::one_value},
+                                         {EpilogueOp::scale_b, "scale_b", SignatureOperand::one_value},
+                                         {EpilogueOp::scale_row, "scale_row", SignatureOperand::per_row},
+                                         {EpilogueOp::scale_col, "scale_col", SignatureOperand::per_column},
+                                         {EpilogueOp::scale_d, "scale_d", SignatureOperand::one_value}};
 
 bool is_scale(EpilogueOp op) { return op >= EpilogueOp::scale_a; }
 
@@ -44,14 +44,14 @@ std::string c_type(Type type) {
   return "void";
 }
 
-std::vector<EpilogueOperand> epilogue_operands(const Problem& p) {
-  std::vector<EpilogueOperand> operands;
-  for (const EpilogueOperand& operand : kOperands)
+std::vector<SignatureOperand> epilogue_operands(const Problem& p) {
+  std::vector<SignatureOperand> operands;
+  for (const SignatureOperand& operand : kOperands)
     if (p.has(operand.op)) operands.push_back(operand);
   return operands;
 }
 
-Type type_of(const EpilogueOperand& operand, const Problem& p) {
+Type type_of(const SignatureOperand& operand, const Problem& p) {
   return is_scale(operand.op) ? p.scale_type() : p.epilogue_type();
 }
 
@@ -64,10 +64,10 @@ std::vector<FunctionParameter> function_parameters(const Problem& p) {
     if (clamp) list.insert(list.end(), {{"double", "clamp_low"}, {"double", "clamp_high"}});
     clamp = false;
   };
-  for (const EpilogueOperand& operand : epilogue_operands(p)) {
+  for (const SignatureOperand& operand : epilogue_operands(p)) {
     if (operand.op > EpilogueOp::clamp) add_clamp();
     FunctionParameter parameter{in(type_of(operand, p)), operand.name};
-    if (operand.shape == EpilogueOperand::matrix)
+    if (operand.shape == SignatureOperand::matrix)
       parameter = {parameter.type, operand.name, true, p.m, p.n, std::string("ld_") + operand.name};
     list.push_back(parameter);
   }

@@ -10,7 +10,7 @@ namespace deepgen {
 std::string c_type(Type);
 
 /// One operand of an epilogue; `name` is its field of deepgen_gemm_args.
-struct EpilogueOperand {
+struct SignatureOperand {
   enum Shape { per_column, per_row, matrix, one_value };
   EpilogueOp op;
   const char* name;
@@ -18,8 +18,8 @@ struct EpilogueOperand {
 };
 /// In the order of EpilogueOp, whatever the order of the problem's steps. The bounds of clamp are not among
 /// them.
-std::vector<EpilogueOperand> epilogue_operands(const Problem&);
-Type type_of(const EpilogueOperand&, const Problem&);
+std::vector<SignatureOperand> epilogue_operands(const Problem&);
+Type type_of(const SignatureOperand&, const Problem&);
 
 /// A parameter of a short form, which sets the field `name` of deepgen_gemm_args.
 struct FunctionParameter {

@@ -37,7 +37,7 @@ Json measurements(const Problem& problem, const Record& r, const Timing& t) {
 /// A duplicate has the bytes of another candidate, and so its time.
 const std::optional<Timing>& timing_of(const Record& r, const Study& study) {
   if (r.status == "duplicate" && !r.timing && !r.sha256.empty())
-    for (const Trial& other : study.trials)
+    for (const StudyTrial& other : study.trials)
       if (other.record.timing && other.record.sha256 == r.sha256) return other.record.timing;
   return r.timing;
 }
@@ -103,7 +103,7 @@ Json parameters(const Family& family, const Config& standard) {
 
 Json t4_json(const Study& study) {
   Json json = {{"schema_version", kT4Version}, {"metadata", metadata(study)}, {"results", Json::array()}};
-  for (const Trial& trial : study.trials) json["results"].push_back(result(trial.record, study));
+  for (const StudyTrial& trial : study.trials) json["results"].push_back(result(trial.record, study));
   return json;
 }
 

@@ -50,7 +50,7 @@ Row summary_row(const Study& s) {
   row.push_back(s.vendor_verdict);
   row.push_back(std::to_string(s.trials.size()));
   size_t failed = 0;
-  for (const Trial& trial : s.trials)
+  for (const StudyTrial& trial : s.trials)
     failed += !trial.record.ok() && trial.record.status != "dropped" && trial.record.status != "duplicate";
   row.push_back(std::to_string(failed));
   return row;
@@ -95,7 +95,7 @@ std::string candidates_csv(const std::vector<Study>& studies) {
                            "config",  "detail", "estimate", "seconds", "quartile1",  "quartile3", "ratio",
                            "low",     "high",   "samples",  "gflops",  "code_bytes", "workspace", "error"});
   for (const Study& study : studies) {
-    for (const Trial& trial : study.trials) text += line(candidate_row(study, trial.record, trial.estimate));
+    for (const StudyTrial& trial : study.trials) text += line(candidate_row(study, trial.record, trial.estimate));
     if (study.final)
       for (const Record& r : study.final->records) text += line(candidate_row(study, r, {}));
   }

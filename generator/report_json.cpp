@@ -27,7 +27,7 @@ Json json_of(const Record& r) {
   return json;
 }
 
-Json json_of(const Trial& trial) {
+Json json_of(const StudyTrial& trial) {
   Json json = json_of(trial.record);
   if (trial.estimate)
     json["estimate"] = *trial.estimate;
@@ -79,7 +79,7 @@ Json environment_json(const Study& study) {
 Json parameters_json(const Study& study) {
   Json json = Json::object();
   for (const Template* t : templates())
-    for (const Trial& trial : study.trials)
+    for (const StudyTrial& trial : study.trials)
       if (trial.record.choice.template_name == t->name() && trial.estimate) {
         for (const Parameter& p : t->parameters(study.problem, study.device)) json[t->name()][p.name] = p.doc;
         break;
@@ -100,7 +100,7 @@ Json json_of(const Study& study) {
                {"environment", environment_json(study)},
                {"parameters", parameters_json(study)},
                {"trials", Json::array()}};
-  for (const Trial& trial : study.trials) json["trials"].push_back(json_of(trial));
+  for (const StudyTrial& trial : study.trials) json["trials"].push_back(json_of(trial));
   if (study.final) json["finals"] = finals_json(study);
   if (study.vendor) json["vendor"] = json_of(*study.vendor);
   if (study.against_default) json["against_default"] = json_of(*study.against_default);

@@ -28,7 +28,7 @@ Device device_of(const RecordLog& log, const std::string& arch) {
   return device;
 }
 
-void estimate(Trial& trial, const Study& study) {
+void estimate(StudyTrial& trial, const Study& study) {
   const Record& r = trial.record;
   try {
     const Template& source = find_template(r.choice.template_name);
@@ -118,10 +118,10 @@ public:
         at(entry.problem, entry.arch, entry.device).locked.push_back(entry);
     std::vector<Study> studies;
     for (auto& [key, study] : found) {
-      auto order = [](const Trial& t) { return std::tuple(round_of(t.record), t.record.slot); };
+      auto order = [](const StudyTrial& t) { return std::tuple(round_of(t.record), t.record.slot); };
       std::stable_sort(study.trials.begin(), study.trials.end(),
-                       [&](const Trial& x, const Trial& y) { return order(x) < order(y); });
-      for (Trial& trial : study.trials) estimate(trial, study);
+                       [&](const StudyTrial& x, const StudyTrial& y) { return order(x) < order(y); });
+      for (StudyTrial& trial : study.trials) estimate(trial, study);
       conclude(study, input);
       studies.push_back(std::move(study));
     }

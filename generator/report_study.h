@@ -13,7 +13,7 @@
 namespace deepgen {
 
 /// A candidate of a search round.
-struct Trial {
+struct StudyTrial {
   Record record;
   std::optional<double> estimate; ///< seconds by the template's cost model
   std::string no_estimate; ///< why there is none: the config is not legal any more, the template is gone, ...
@@ -41,7 +41,7 @@ struct Study {
   /// What the rounds' ratios relate to: "default", or what deepgen-measure took where that failed, which may
   /// be another arm in each log.
   std::string anchor = "default";
-  std::vector<Trial> trials;      ///< by round and slot
+  std::vector<StudyTrial> trials;      ///< by round and slot
   std::optional<RecordLog> final; ///< finals and hold-out of this problem alone
   Decision decision;              ///< of the finals
   std::optional<Record> vendor;

@@ -136,15 +136,15 @@ std::vector<Cell> all_cells(const SampleSpec& spec) {
 }
 
 /// Nothing when the template serves no problem of the cell, as far as some tries tell.
-std::optional<Sample> draw(const Cell& cell, const SampleSpec& spec, Random& random) {
+std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, Random& random) {
   const Device device = generic_gpu(cell.arch);
   for (int attempt = 0; attempt < 60; ++attempt) {
     Problem problem = cell.kinds[random() % cell.kinds.size()];
     draw_shape(problem, spec, random);
     if (!cell.source->why_not(problem, cell.arch).empty()) continue;
-    if (spec.defaults) return Sample{problem, cell.arch, Space(problem, cell.arch, device).default_choice()};
+    if (spec.defaults) return RandomCandidate{problem, cell.arch, Space(problem, cell.arch, device).default_choice()};
     if (auto config = draw_config(*cell.source, problem, device, random))
-      return Sample{problem, cell.arch, {cell.source->name(), *config}};
+      return RandomCandidate{problem, cell.arch, {cell.source->name(), *config}};
   }
   return std::nullopt;
 }
@@ -172,10 +172,10 @@ std::optional<Config> draw_config(const Template& source, const Problem& problem
   return ConfigSearch(source, problem, device, random).find();
 }
 
-std::vector<Sample> draw_samples(const SampleSpec& spec) {
+std::vector<RandomCandidate> draw_samples(const SampleSpec& spec) {
   Random random(spec.seed);
   std::vector<Cell> cells = all_cells(spec);
-  std::vector<Sample> samples;
+  std::vector<RandomCandidate> samples;
   size_t before;
   do { // with a count, all cells in turn, in another order each time
     before = samples.size();

@@ -1,4 +1,4 @@
-// Sample: random candidates, for tests that must not only see the shapes and configs somebody thought of.
+// Samples: random candidates, for tests that must not only see the shapes and configs somebody thought of.
 #pragma once
 
 #include "templates/template.h"
@@ -9,7 +9,7 @@
 namespace deepgen {
 
 /// One candidate. Samples print as the arguments of `deepgen dump`.
-struct Sample {
+struct RandomCandidate {
   Problem problem;
   std::string arch;
   Choice choice;
@@ -29,7 +29,7 @@ struct SampleSpec {
 /// A cell is an arch, a template, the types of A, B and D, and a layout. In each one that the template serves, draws sizes
 /// (tiny, prime, multiples of tiles), batch, an epilogue and a legal config for the arch's generic device. The same spec
 /// gives the same samples.
-std::vector<Sample> draw_samples(const SampleSpec&);
+std::vector<RandomCandidate> draw_samples(const SampleSpec&);
 
 /// A legal config, at random; nothing when none was found.
 std::optional<Config> draw_config(const Template&, const Problem&, const Device&, std::mt19937_64&);

@@ -47,7 +47,7 @@ bool is_lasting(const std::string& status) {
 
 } // namespace
 
-History::History(CacheSettings settings, const Device& device, const cuda::Surroundings& around,
+EarlierRuns::EarlierRuns(CacheSettings settings, const Device& device, const cuda::Surroundings& around,
                  const MeasureOptions& o)
     : cache_(std::move(settings)), driver_(around.driver) {
   verdicts_hold_ = {
@@ -62,7 +62,7 @@ History::History(CacheSettings settings, const Device& device, const cuda::Surro
     times_hold_["driver"] = around.driver, times_hold_["power limit"] = around.power_limit_watts;
 }
 
-std::string History::verdict_key(const Candidate& c) const {
+std::string EarlierRuns::verdict_key(const Candidate& c) const {
   Json key = verdicts_hold_;
   key["kernel"] = content_hash(c);
   key["problem"] = c.file.problem.key();
@@ -70,14 +70,14 @@ std::string History::verdict_key(const Candidate& c) const {
   return key.dump(1) + "\n";
 }
 
-std::string History::time_key(const Candidate& c, const Candidate& anchor) const {
+std::string EarlierRuns::time_key(const Candidate& c, const Candidate& anchor) const {
   Json key = times_hold_;
   key["problem"] = c.file.problem.key();
   key["kernel"] = content_hash(c), key["anchor"] = content_hash(anchor);
   return key.dump(1) + "\n";
 }
 
-std::vector<Candidate*> History::unverified(const std::vector<Candidate*>& open) {
+std::vector<Candidate*> EarlierRuns::unverified(const std::vector<Candidate*>& open) {
   if (!cache_.on()) return open;
   std::vector<Candidate*> unknown;
   for (Candidate* c : open) {
@@ -95,7 +95,7 @@ std::vector<Candidate*> History::unverified(const std::vector<Candidate*>& open)
   return unknown;
 }
 
-void History::keep_verdicts(const std::vector<Candidate*>& verified) {
+void EarlierRuns::keep_verdicts(const std::vector<Candidate*>& verified) {
   if (!cache_.on()) return;
   for (const Candidate* c : verified) {
     const std::string status = c->open() ? "ok" : c->record.status;
@@ -105,7 +105,7 @@ void History::keep_verdicts(const std::vector<Candidate*>& verified) {
   }
 }
 
-bool History::recall_time(Candidate& c, const Candidate& anchor) {
+bool EarlierRuns::recall_time(Candidate& c, const Candidate& anchor) {
   const std::optional<Json> json = parse(cache_.find(CacheKind::time, time_key(c, anchor)));
   if (!json) return false;
   try {
@@ -119,7 +119,7 @@ bool History::recall_time(Candidate& c, const Candidate& anchor) {
   return true;
 }
 
-std::vector<Candidate*> History::untimed(const std::vector<Candidate*>& open) {
+std::vector<Candidate*> EarlierRuns::untimed(const std::vector<Candidate*>& open) {
   if (!cache_.on() || open.empty()) return open;
   Candidate& anchor = *open.front();
   std::vector<Candidate*> list;
@@ -131,7 +131,7 @@ std::vector<Candidate*> History::untimed(const std::vector<Candidate*>& open) {
   return list;
 }
 
-void History::keep_times(const std::vector<Candidate*>& timed) {
+void EarlierRuns::keep_times(const std::vector<Candidate*>& timed) {
   if (!cache_.on()) return;
   for (const Candidate* c : timed) {
     const std::optional<Timing>& t = c->record.timing;

@@ -1,4 +1,4 @@
-// History: what earlier runs, of any build folder, found out about the same code.
+// EarlierRuns: what earlier runs, of any build folder, found out about the same code.
 //
 // A verdict holds wherever the code and the arch are the same, a time only on the same kind of device, under
 // the same conditions and against the same anchor. What the moment decides is never kept: timeouts, crashes,
@@ -12,9 +12,9 @@
 
 namespace deepgen {
 
-class History {
+class EarlierRuns {
 public:
-  History(CacheSettings, const Device&, const cuda::Surroundings&, const MeasureOptions&);
+  EarlierRuns(CacheSettings, const Device&, const cuda::Surroundings&, const MeasureOptions&);
 
   /// Those of `open` whose verdict is not known; bad ones that are known are decided.
   std::vector<Candidate*> unverified(const std::vector<Candidate*>& open);

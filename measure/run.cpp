@@ -91,7 +91,7 @@ void verify_on_cpu(Round& round, const std::vector<Candidate*>& list, double sta
   verify_all(list, cases, options, round.progress);
 }
 
-void verify(Round& round, History& history, double start) {
+void verify(Round& round, EarlierRuns& history, double start) {
   const std::vector<Candidate*> list = history.unverified(round.open());
   if (list.empty())
     return;
@@ -175,7 +175,7 @@ struct Times {
 };
 
 /// `seconds`: left of the budget.
-Times time_unknown(Round& round, History& history, bool alone, double seconds) {
+Times time_unknown(Round& round, EarlierRuns& history, bool alone, double seconds) {
   const std::vector<Candidate*> open = round.open();
   if (open.empty())
     return {};
@@ -239,7 +239,7 @@ void run(const RunCommand& command) {
     round.device = gpu->device;
     around = cuda::surroundings(round.device);
   }
-  History history(CacheSettings::from_environment(command.cache), round.device, around, command.options);
+  EarlierRuns history(CacheSettings::from_environment(command.cache), round.device, around, command.options);
   const double start = wall_seconds();
   verify(round, history, start);
   const auto cut = std::count_if(round.candidates.begin(), round.candidates.end(),

@@ -63,7 +63,7 @@ std::string file_name(size_t index, const KernelFile& file, const Kernel& main) 
          to_string(p.b) + "." + to_string(p.d) + ".dgk";
 }
 
-Outcome compile_sample(const Sample& s, size_t index, const CheckOptions& o) {
+Outcome compile_sample(const RandomCandidate& s, size_t index, const CheckOptions& o) {
   const Isolated isolated = run_isolated(
       [&] {
         const KernelFile file = compile_candidate(s.problem, s.arch, s.choice, true, false);
@@ -104,7 +104,7 @@ std::vector<Outcome> collect(const std::vector<Worker>& workers, size_t count) {
 }
 
 /// Worker w of `jobs` takes the samples w, w + jobs, ... Each worker is a process, as each compilation is.
-std::vector<Outcome> compile_all(const std::vector<Sample>& samples, const CheckOptions& o) {
+std::vector<Outcome> compile_all(const std::vector<RandomCandidate>& samples, const CheckOptions& o) {
   std::vector<Worker> workers;
   const pid_t parent = getpid();
   for (size_t w = 0; w < std::min(o.jobs, samples.size()); ++w) {
@@ -151,7 +151,7 @@ void print_rows(const char* first, const std::map<std::string, Row>& rows) {
                 row.failed, row.quantile(0.5), row.quantile(0.95), row.quantile(1));
 }
 
-void print_sample(const Sample& s, const Outcome& outcome) {
+void print_sample(const RandomCandidate& s, const Outcome& outcome) {
   std::printf("%s in %.2f s: --arch %s --problem \"%s\" --config \"%s\"\n  %s\n", outcome.status.c_str(),
               outcome.seconds, s.arch.c_str(), s.problem.key().c_str(), s.choice.text().c_str(), outcome.detail.c_str());
 }
@@ -159,7 +159,7 @@ void print_sample(const Sample& s, const Outcome& outcome) {
 int check(const CheckOptions& o) {
   if (find_ptxas().empty())
     throw Error("check-ptxas needs ptxas", "", "none was found", "install the CUDA Toolkit, or set DEEPGEN_PTXAS");
-  const std::vector<Sample> samples = draw_samples(o.spec);
+  const std::vector<RandomCandidate> samples = draw_samples(o.spec);
   if (samples.empty()) throw Error("no template serves any of these archs", "check-ptxas");
   const std::vector<Outcome> outcomes = compile_all(samples, o);
   std::map<std::string, Row> by_template, by_arch, by_types;

@@ -19,8 +19,8 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
   return value && *value ? std::strtoull(value, nullptr, 0) : otherwise;
 }
 
-const std::vector<Sample>& samples() {
-  static const std::vector<Sample> all = [] {
+const std::vector<RandomCandidate>& samples() {
+  static const std::vector<RandomCandidate> all = [] {
     setenv("DEEPGEN_EXPERIMENTAL", "1", 1); // before the first look at the list of templates
     SampleSpec spec;
     spec.archs = {"sm_80", "sm_89", "sm_90a"};
@@ -48,7 +48,7 @@ TEST_P(RandomPairs, AreRightOnTheSimulatedDevice) {
   setenv("DEEPGEN_PTXAS", "none", 1); // the PTX is all that is wanted
   size_t checked = 0;
   for (size_t i = size_t(GetParam()); i < samples().size(); i += kShares) {
-    const Sample& s = samples()[i];
+    const RandomCandidate& s = samples()[i];
     const KernelFile file = compile_candidate(s.problem, s.arch, s.choice, true, false);
     ASSERT_EQ(file.status, "ok") << file.detail << ": " << s.problem.key() << " | " << s.choice.text();
     for (const Kernel& kernel : file.kernels) check(kernel, i);

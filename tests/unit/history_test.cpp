@@ -18,8 +18,8 @@ protected:
   }
   ~HistoryTest() override { std::filesystem::remove_all(folder); }
 
-  History history(const Device& device) const { return {{folder, 1 << 20}, device, around, options}; }
-  History history() const { return history(cpu); }
+  EarlierRuns history(const Device& device) const { return {{folder, 1 << 20}, device, around, options}; }
+  EarlierRuns history() const { return history(cpu); }
 
   static Candidate candidate(int64_t slot, const std::string& code, const std::string& arch = "cpu") {
     Candidate c;
@@ -38,7 +38,7 @@ protected:
     return all;
   }
   /// Verified with this outcome; "": good.
-  void keep_verdict(const Candidate& c, const std::string& status, History from) const {
+  void keep_verdict(const Candidate& c, const std::string& status, EarlierRuns from) const {
     Candidate verified = c;
     verified.record.error = 0.25;
     if (!status.empty()) verified.decide(status, "because");
@@ -47,7 +47,7 @@ protected:
   void keep_verdict(const Candidate& c, const std::string& status = "") const {
     keep_verdict(c, status, history());
   }
-  bool verdict_known(Candidate c, History now) const { return now.unverified({&c}).empty(); }
+  bool verdict_known(Candidate c, EarlierRuns now) const { return now.unverified({&c}).empty(); }
   bool verdict_known(const Candidate& c) const { return verdict_known(c, history()); }
 
   static Timing timing(double ratio, double clean = 1, int64_t samples = 5) {
@@ -56,7 +56,7 @@ protected:
     t.samples = samples, t.clean = clean;
     return t;
   }
-  void keep_times(std::vector<Candidate> timed, History from) const {
+  void keep_times(std::vector<Candidate> timed, EarlierRuns from) const {
     for (Candidate& c : timed) {
       if (!c.record.timing) c.record.timing = timing(1 + 0.1 * double(c.record.slot));
       if (c.open()) c.decide("ok", "");
@@ -64,7 +64,7 @@ protected:
     from.keep_times(pointers(timed));
   }
   /// How many of the candidates behind the first one still have to be timed.
-  size_t untimed(std::vector<Candidate> list, History now) const {
+  size_t untimed(std::vector<Candidate> list, EarlierRuns now) const {
     const size_t rest = now.untimed(pointers(list)).size();
     return rest ? rest - 1 : 0;
   }
@@ -136,7 +136,7 @@ TEST_F(HistoryTest, TimesAreKeptAgainstTheAnchor) {
   const std::vector<Candidate> three = {candidate(0, "default"), candidate(1, "one"), candidate(2, "two")};
   keep_times({three[0], three[1]}, history());
   std::vector<Candidate> now = three;
-  History again = history();
+  EarlierRuns again = history();
   std::vector<Candidate*> rest = again.untimed(pointers(now));
   EXPECT_EQ(rest, (std::vector<Candidate*>{&now[0], &now[2]})) << "the anchor is timed with what is new";
   EXPECT_TRUE(now[0].open());
@@ -189,7 +189,7 @@ TEST_F(HistoryTest, DisturbedTimesAreNotKept) {
 
 TEST_F(HistoryTest, WithoutACacheNothingIsKnown) {
   std::vector<Candidate> two = {candidate(0, "default"), candidate(1, "one")};
-  History off({}, cpu, around, options);
+  EarlierRuns off({}, cpu, around, options);
   off.keep_verdicts(pointers(two));
   EXPECT_EQ(off.unverified(pointers(two)).size(), 2u);
   EXPECT_EQ(off.untimed(pointers(two)).size(), 2u);

@@ -16,15 +16,15 @@ SampleSpec spec_of(uint64_t seed) {
   return spec;
 }
 
-std::vector<std::string> texts(const std::vector<Sample>& samples) {
+std::vector<std::string> texts(const std::vector<RandomCandidate>& samples) {
   std::vector<std::string> out;
-  for (const Sample& s : samples) out.push_back(s.arch + " " + s.problem.key() + " " + s.choice.text());
+  for (const RandomCandidate& s : samples) out.push_back(s.arch + " " + s.problem.key() + " " + s.choice.text());
   return out;
 }
 
 TEST(Sample, LegalAndOfEveryKindThatIsServed) {
   std::set<std::string> kinds;
-  for (const Sample& s : draw_samples(spec_of(1))) {
+  for (const RandomCandidate& s : draw_samples(spec_of(1))) {
     EXPECT_EQ(Problem::parse(s.problem.key()), s.problem);
     EXPECT_EQ(why_illegal(s.problem, s.arch, generic_gpu(s.arch), s.choice), "") << s.problem.key();
     EXPECT_LE(std::max({s.problem.m, s.problem.n, s.problem.k}), 3000);
@@ -48,12 +48,12 @@ TEST(Sample, ACountIsReachedWithBoundedWorkAndLargeSizes) {
   spec.archs = {"sm_90a"};
   spec.count = 600; // of fewer cells
   spec.most_flops = 4e9;
-  const std::vector<Sample> samples = draw_samples(spec);
+  const std::vector<RandomCandidate> samples = draw_samples(spec);
   EXPECT_EQ(samples.size(), 600u);
   int64_t largest = 0;
   size_t batched = 0;
   std::map<Type, size_t> types;
-  for (const Sample& s : samples) {
+  for (const RandomCandidate& s : samples) {
     EXPECT_LE(s.problem.flops(), 4e9) << s.problem.key();
     largest = std::max({largest, s.problem.m, s.problem.n, s.problem.k});
     batched += s.problem.batch > 1;

@@ -185,11 +185,11 @@ int64_t odd_value(const Parameter& p, std::mt19937_64& random) {
   }
 }
 
-std::vector<Sample> samples_of_all_templates() {
+std::vector<RandomCandidate> samples_of_all_templates() {
   SampleSpec spec;
   spec.archs = {"sm_80", "sm_90a", "sm_120"};
   spec.each = 1;
-  std::vector<Sample> samples = draw_samples(spec);
+  std::vector<RandomCandidate> samples = draw_samples(spec);
   for (const char* layout : {"nn", "nt", "tn", "tt"})
     for (const char* shape :
          {"m=1 n=4096 k=1024", "m=7 n=3 k=5", "m=512 n=512 k=512", "m=1000 n=1001 k=1003"}) {
@@ -204,7 +204,7 @@ std::vector<Sample> samples_of_all_templates() {
 TEST_F(SpaceRulesTest, NoValueCrashesATemplate) {
   std::mt19937_64 random(11);
   size_t legal = 0, extended = 0;
-  for (const Sample& sample : samples_of_all_templates()) {
+  for (const RandomCandidate& sample : samples_of_all_templates()) {
     const Template& t = find_template(sample.choice.template_name);
     const Device device = generic_device(sample.arch);
     const std::vector<Parameter> parameters = t.parameters(sample.problem, device);
