@@ -11,6 +11,8 @@
 namespace deepgen::cuda {
 namespace {
 
+constexpr int kListings = 5; ///< of the devices, a second apart
+
 std::vector<Device> candidates(const Device& model, const std::vector<Device>& attached,
                                const std::string& allowed) {
   std::vector<Device> found;
@@ -68,8 +70,21 @@ Taken take(const Device& model, const std::vector<Device>& attached, const std::
   }
 }
 
+/// A GPU that is being reset is not there for a moment, or answers with an error.
 Taken take(const Device& model, const std::string& allowed) {
-  return take(model, devices(), allowed, [] {});
+  std::string why = "the driver lists no device";
+  for (int attempt = 0; attempt < kListings; ++attempt) {
+    if (attempt > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::vector<Device> attached;
+    try {
+      attached = devices();
+    } catch (const Error& e) {
+      why = first_line(e.what());
+    }
+    if (!attached.empty()) return take(model, attached, allowed, [] {});
+  }
+  throw Error("the GPU cannot be opened", model.name, why,
+              "see `nvidia-smi` and the kernel's log; then run the build again: it goes on here");
 }
 
 } // namespace deepgen::cuda
