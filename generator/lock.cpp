@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "generator/evidence.h"
 #include "generator/final_log.h"
+#include "generator/seeded.h"
 #include "generator/space.h"
 
 #include <algorithm>
@@ -90,11 +91,8 @@ std::string real_path(const std::string& path) {
 }
 
 std::string machine_lock(const std::string& path) {
-  uint64_t h = 0xcbf29ce484222325u; // FNV-1a: the same file must give the same name in every program
-  for (unsigned char c : path)
-    h = (h ^ c) * 0x100000001b3u;
-  char name[40];
-  std::snprintf(name, sizeof name, "/lock-%016llx", static_cast<unsigned long long>(h));
+  char name[40]; // the same file must give the same name in every program
+  std::snprintf(name, sizeof name, "/lock-%016llx", static_cast<unsigned long long>(fnv1a(path)));
   return machine_lock_dir() + name;
 }
 

@@ -74,8 +74,8 @@ TensorMapBits encode_map(const TensorMap& map, int64_t phase, const Array& x, in
   // A phase that starts behind the last row has the first one: what is made of it is in no row of D.
   const uint64_t first = uint64_t(x.data) + uint64_t(phase < x.rows ? phase * x.ld : 0) * bytes;
   const uint64_t left = map.phases > 1 ? first % 16 : 0;
-  const uint64_t rows = (uint64_t(x.rows - phase) + phases - 1) / phases;
-  const uint64_t sizes[] = {uint64_t(x.columns) + left / bytes, std::max<uint64_t>(1, rows), uint64_t(batch)};
+  const uint64_t rows = phase < x.rows ? (uint64_t(x.rows - phase) + phases - 1) / phases : 1;
+  const uint64_t sizes[] = {uint64_t(x.columns) + left / bytes, rows, uint64_t(batch)};
   const uint64_t pitches[] = {uint64_t(x.ld) * bytes * phases, uint64_t(x.stride) * bytes};
   const uint32_t box[] = {uint32_t(map.box_columns), uint32_t(map.box_rows), 1}, steps[] = {1, 1, 1};
   const int swizzle = map.swizzle == 128 ? 3 : int(map.swizzle / 32);

@@ -31,8 +31,7 @@ void HopperIr::arrive_expecting(Value barrier, int64_t bytes) {
            true);
 }
 
-/// Without a scope: one of .cluster becomes a barrier for all memory in each step (0.65 of the speed,
-/// measured on H200).
+/// Without a scope: one of .cluster becomes a barrier for all memory in each step.
 void HopperIr::arrive_at_block(Value barrier, Value block) {
   assembly(nullptr,
            "{ .reg .b32 remote; mapa.shared::cluster.u32 remote, $0, $1; "
@@ -196,9 +195,6 @@ void HopperIr::registers(bool more, int64_t count) {
 
 void HopperIr::named_barrier(Value id, int64_t threads) {
   assembly(nullptr, "bar.sync $0, " + text(threads) + ";", "r", id, true);
-}
-void HopperIr::named_barrier(int64_t id, int64_t threads) {
-  assembly(nullptr, "bar.sync " + text(id) + ", " + text(threads) + ";", "", {}, true);
 }
 void HopperIr::named_barrier_arrive(int64_t id, int64_t threads) {
   assembly(nullptr, "bar.arrive " + text(id) + ", " + text(threads) + ";", "", {}, true);

@@ -69,7 +69,6 @@ public:
   Value warpgroup();                        ///< threadIdx.x / 128, the same register for all lanes of a warp
   void registers(bool more, int64_t count); ///< setmaxnreg, by all warps of a warpgroup
   void named_barrier(Value id, int64_t threads);
-  void named_barrier(int64_t id, int64_t threads);
   void named_barrier_arrive(int64_t id, int64_t threads);
 
   /// The same value, of which LLVM knows nothing: what follows from it stays in the loop where it is used,

@@ -1,4 +1,4 @@
-// How long a config of hopper_ws should take. Rates were measured on an H200; the search needs the order of
+// How long a config of hopper_ws should take. Rates are those of a prototype on an H200; the search needs the order of
 // configs only.
 #include "templates/gpu_split_k.h"
 #include "templates/hopper_ws.h"

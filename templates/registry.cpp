@@ -17,14 +17,13 @@ std::vector<const Template*>& registry() {
   static const HopperWs hopper_ws;
   static const MmaSync mma_sync;
   static const Simt simt;
-  static std::vector<const Template*> all = {&cpu_tile, &gemv, &mma_sync, &simt};
-  // Checked in simulation, but not run on a GPU yet: for those who ask for it.
-  static const bool experimental = [] {
+  static std::vector<const Template*> all = [] {
+    std::vector<const Template*> list = {&cpu_tile, &gemv, &mma_sync, &simt};
+    // Checked in simulation, but not run on a GPU yet: for those who ask for it.
     const char* wanted = std::getenv("DEEPGEN_EXPERIMENTAL");
-    return wanted && *wanted && std::string(wanted) != "0";
+    if (wanted && *wanted && std::string(wanted) != "0") list.push_back(&hopper_ws);
+    return list;
   }();
-  static const bool added = experimental && (all.push_back(&hopper_ws), true);
-  (void)added;
   return all;
 }
 
