@@ -40,13 +40,20 @@ Launch launch_from_json(const Json& json, const std::string& where) {
 }
 
 Json map_json(const TensorMap& m) {
-  return {{"operand", m.operand}, {"box", {m.box_columns, m.box_rows}}, {"swizzle", m.swizzle}, {"promotion", m.promotion}, {"phases", m.phases}};
+  Json json = {{"operand", m.operand}, {"box", {m.box_columns, m.box_rows}}, {"swizzle", m.swizzle}, {"promotion", m.promotion}};
+  if (m.packed.ld)
+    json["packed"] = {{"offset", m.packed.offset}, {"rows", m.packed.rows}, {"columns", m.packed.columns}, {"ld", m.packed.ld}};
+  return json;
 }
 
 TensorMap map_from_json(const Json& json, const std::string& where) {
   const auto box = get_sizes<2>(json, "box", where);
+  PackedOperand packed;
+  if (const auto found = json.find("packed"); found != json.end())
+    packed = {get_count(*found, "offset", where), get_count(*found, "rows", where, 1), get_count(*found, "columns", where, 1),
+              get_count(*found, "ld", where, 1)};
   return {get<std::string>(json, "operand", where), box[0], box[1], get_count(json, "swizzle", where),
-          get_count(json, "promotion", where), get_count(json, "phases", where, 1)};
+          get_count(json, "promotion", where), packed};
 }
 
 /// A GPU kernel has launches; the fields of the other kind of device are left out.

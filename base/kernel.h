@@ -23,6 +23,15 @@ struct Launch {
   bool operator==(const Launch&) const = default;
 };
 
+/// Where an earlier launch of the same call puts a copy of an operand: in the workspace, with rows `ld` elements apart and
+/// batch entries rows * ld.
+struct PackedOperand {
+  int64_t offset = 0; ///< bytes from the workspace's beginning, a multiple of 256
+  int64_t rows = 0, columns = 0;
+  int64_t ld = 0; ///< 0: there is no copy
+  bool operator==(const PackedOperand&) const = default;
+};
+
 /// A tensor map (CUtensorMap) of one operand, encoded by the runtime at each call and passed by value as the argument
 /// "map_<operand>". Rank 2, or 3 with the batch outermost: dimensions innermost first are the columns and rows as stored.
 struct TensorMap {
@@ -30,10 +39,7 @@ struct TensorMap {
   int64_t box_columns = 64, box_rows = 128; ///< elements of one copy
   int64_t swizzle = 128;                    ///< bytes: 0 (none), 32, 64, 128
   int64_t promotion = 256;                  ///< L2 promotion, bytes: 0, 64, 128, 256
-  /// Above 1 the argument is an array of so many maps, to which the rows are dealt in turn: map i has the rows i, i + phases,
-  /// ... Their pitch is a multiple of 16 bytes where that of the operand's rows is one of 16 / phases. Each map's base is
-  /// rounded down to 16 bytes, and its columns count from there. Rank 2, operands "a" and "b".
-  int64_t phases = 1;
+  PackedOperand packed;                     ///< what the map is of, in place of the operand itself
   bool operator==(const TensorMap&) const = default;
 };
 

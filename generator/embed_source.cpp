@@ -40,7 +40,8 @@ std::string map_table(const Kernel& k, const std::string& id, const LibraryFunct
   std::string text = "const deepgen_tensor_map " + id + "_maps[] = {\n";
   for (const TensorMap& m : k.maps)
     text += "    {" + argument(m.operand, f) + ", " + number(m.box_columns) + "u, " + number(m.box_rows) +
-            "u, " + number(m.swizzle) + "u, " + number(m.promotion) + "u, " + number(m.phases) + "u},\n";
+            "u, " + number(m.swizzle) + "u, " + number(m.promotion) + "u, " + number(m.packed.offset) + ", " +
+            number(m.packed.rows) + ", " + number(m.packed.columns) + ", " + number(m.packed.ld) + "},\n";
   return text + "};\n";
 }
 

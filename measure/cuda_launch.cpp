@@ -68,15 +68,14 @@ int map_type(Type t) {
 }
 
 /// A broadcast operand has as many entries as the others, with a stride of 0.
-TensorMapBits encode_map(const TensorMap& map, int64_t phase, const Array& x, int64_t batch) {
+TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, int64_t batch) {
+  if (const PackedOperand& copy = map.packed; copy.ld)
+    x.data = workspace + uint64_t(copy.offset), x.rows = copy.rows, x.columns = copy.columns, x.ld = copy.ld,
+    x.stride = copy.rows * copy.ld;
   const auto type = Type(x.type);
-  const uint64_t bytes = uint64_t(size_of(type)), phases = uint64_t(map.phases);
-  // A phase that starts behind the last row has the first one: what is made of it is in no row of D.
-  const uint64_t first = uint64_t(x.data) + uint64_t(phase < x.rows ? phase * x.ld : 0) * bytes;
-  const uint64_t left = map.phases > 1 ? first % 16 : 0;
-  const uint64_t rows = phase < x.rows ? (uint64_t(x.rows - phase) + phases - 1) / phases : 1;
-  const uint64_t sizes[] = {uint64_t(x.columns) + left / bytes, rows, uint64_t(batch)};
-  const uint64_t pitches[] = {uint64_t(x.ld) * bytes * phases, uint64_t(x.stride) * bytes};
+  const uint64_t bytes = uint64_t(size_of(type));
+  const uint64_t sizes[] = {uint64_t(x.columns), uint64_t(x.rows), uint64_t(batch)};
+  const uint64_t pitches[] = {uint64_t(x.ld) * bytes, uint64_t(x.stride) * bytes};
   const uint32_t box[] = {uint32_t(map.box_columns), uint32_t(map.box_rows), 1}, steps[] = {1, 1, 1};
   const int swizzle = map.swizzle == 128 ? 3 : int(map.swizzle / 32);
   const int promotion = map.promotion == 256 ? 3 : int(map.promotion / 64);
@@ -84,7 +83,7 @@ TensorMapBits encode_map(const TensorMap& map, int64_t phase, const Array& x, in
   if (!d.cuTensorMapEncodeTiled)
     throw Error("this driver has no tensor maps", map.operand, "", "install driver 535 or later");
   TensorMapBits bits;
-  check(d.cuTensorMapEncodeTiled(&bits, map_type(type), batch > 1 ? 3 : 2, reinterpret_cast<void*>(first - left),
+  check(d.cuTensorMapEncodeTiled(&bits, map_type(type), batch > 1 ? 3 : 2, reinterpret_cast<void*>(x.data),
                                  sizes, pitches, box, steps, 0, swizzle, promotion, 0),
         ("encoding the tensor map of " + map.operand).c_str());
   return bits;
@@ -200,17 +199,15 @@ LoadedKernel::Entry LoadedKernel::prepare(const Launch& launch, const Context& c
 void LoadedKernel::enqueue(const CallOperands& operands, Stream stream) const {
   uint64_t slots[DEEPGEN_ARG_COUNT] = {};
   fill_slots(operands, kernel_.problem.scale_type(), slots);
-  std::vector<std::vector<TensorMapBits>> maps(kernel_.maps.size());
-  for (size_t j = 0; j < maps.size(); ++j)
-    for (int64_t phase = 0; phase < kernel_.maps[j].phases; ++phase) {
-      const TensorMap& map = kernel_.maps[j];
-      maps[j].push_back(encode_map(map, phase, operand_of(map.operand, operands), kernel_.problem.batch));
-    }
+  std::vector<TensorMapBits> maps;
+  for (const TensorMap& map : kernel_.maps)
+    maps.push_back(
+        encode_map(map, operand_of(map.operand, operands), operands.workspace, kernel_.problem.batch));
   std::vector<void*> parameters;
   for (size_t i = 0; i < slots_.size(); ++i) {
     void* value = &slots[slots_[i]];
     for (size_t j = 0; j < maps.size(); ++j)
-      if (kernel_.args[i] == "map_" + kernel_.maps[j].operand) value = maps[j].data();
+      if (kernel_.args[i] == "map_" + kernel_.maps[j].operand) value = &maps[j];
     parameters.push_back(value);
   }
   for (const Entry& e : entries_) {

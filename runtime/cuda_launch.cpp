@@ -54,7 +54,6 @@ deepgen_status take_workspace(LaunchCall& call, const deepgen_kernel& k) {
 
 deepgen_status enqueue(LaunchCall& call, const PreparedKernel& prepared, EncodedMaps* maps) {
   const deepgen_kernel& k = *prepared.kernel;
-  if (deepgen_status status = take_workspace(call, k)) return status;
   void* parameters[DEEPGEN_ARG_COUNT];
   for (uint32_t i = 0; i < k.arg_count; ++i) {
     const uint8_t arg = k.args[i];
@@ -87,6 +86,7 @@ deepgen_status launch(LaunchCall& call, const Choice& choice) {
   for (uint32_t i = 0; i < choice.count; ++i) {
     const PreparedKernel& prepared = choice.kernels[i];
     if (!meets(bits, *prepared.kernel)) continue;
+    if (deepgen_status status = take_workspace(call, *prepared.kernel)) return status; // maps may be of parts of it
     if (!prepared.kernel->map_count) return enqueue(call, prepared, nullptr);
     const deepgen_status status = enqueue_with_maps(call, prepared, unaddressable);
     if (!unaddressable) return status;

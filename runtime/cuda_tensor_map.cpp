@@ -52,21 +52,22 @@ TensorType tensor_type(uint8_t type) {
 int swizzle_code(uint16_t bytes) { return bytes == 128 ? 3 : bytes == 64 ? 2 : bytes == 32 ? 1 : 0; }
 int promotion_code(uint16_t bytes) { return bytes == 256 ? 3 : bytes == 128 ? 2 : bytes == 64 ? 1 : 0; }
 
-Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_map& map, uint64_t phase,
-              const Operand& place, const ArgumentValues& values, TensorMap& out) {
+Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_map& map, const Operand& place,
+              const ArgumentValues& values, TensorMap& out) {
   const bool is_a = map.operand == DEEPGEN_ARG_A, is_b = map.operand == DEEPGEN_ARG_B;
   const uint8_t type = type_of(f, deepgen_arg(map.operand));
-  const uint64_t size = size_of(type), phases = map.phases > 1 ? map.phases : 1, pitch = values.slot[place.ld] * size;
-  const uint64_t columns = uint64_t(is_a ? f.a_columns : is_b ? f.b_columns : f.n);
-  const uint64_t rows = uint64_t(is_a ? f.a_rows : is_b ? f.b_rows : f.m);
-  // A phase that starts behind the last row has the first one: what is made of it is in no row of D.
-  const uint64_t first = values.slot[place.base] + (phase < rows ? phase * pitch : 0), left = phases > 1 ? first % 16 : 0;
-  const uint64_t sizes[3] = {columns + left / size, rows > phase ? (rows - phase + phases - 1) / phases : 1,
-                             uint64_t(f.batch)};
-  const uint64_t strides[2] = {pitch * phases, values.slot[place.stride] * size};
+  const uint64_t size = size_of(type);
+  uint64_t base = values.slot[place.base], ld = values.slot[place.ld], stride = values.slot[place.stride];
+  uint64_t sizes[3] = {uint64_t(is_a ? f.a_columns : is_b ? f.b_columns : f.n),
+                       uint64_t(is_a ? f.a_rows : is_b ? f.b_rows : f.m), uint64_t(f.batch)};
+  if (map.packed_ld) {
+    base = values.slot[DEEPGEN_ARG_WORKSPACE] + map.packed_offset, ld = uint64_t(map.packed_ld);
+    sizes[0] = uint64_t(map.packed_columns), sizes[1] = uint64_t(map.packed_rows), stride = sizes[1] * ld;
+  }
+  const uint64_t strides[2] = {ld * size, stride * size};
   const uint32_t box[3] = {map.box_columns, map.box_rows, 1}, every_element[3] = {1, 1, 1};
   return d.encode_tiled(&out, int(tensor_type(type)), f.batch > 1 ? 3 : 2,
-                        reinterpret_cast<void*>(first - left), sizes, strides, box, every_element,
+                        reinterpret_cast<void*>(base), sizes, strides, box, every_element,
                         /*interleave=*/0, swizzle_code(map.swizzle), promotion_code(map.promotion),
                         /*fill=*/0);
 }
@@ -85,11 +86,7 @@ Result encode_maps(const Driver& d, const deepgen_function& f, const deepgen_ker
       const bool stands_in = k.maps[i].operand == DEEPGEN_ARG_C && !reads_c;
       const Operand& place = operands[stands_in ? DEEPGEN_ARG_MAP_D - DEEPGEN_ARG_MAP_A : slot];
       out.of_slot[slot] = next;
-      const uint32_t phases = k.maps[i].phases > 1 ? k.maps[i].phases : 1;
-      for (uint32_t phase = 0; phase < phases; ++phase) {
-        if (next == out.maps + most_maps) return invalid_value;
-        if (Result r = encode(d, f, k.maps[i], phase, place, values, *next++)) return r;
-      }
+      if (Result r = encode(d, f, k.maps[i], place, values, *next++)) return r;
     }
   return success;
 }

@@ -11,11 +11,9 @@ constexpr uint32_t map_slots = DEEPGEN_ARG_COUNT - DEEPGEN_ARG_MAP_A;
 /// The operand of a map's slot: DEEPGEN_ARG_A for DEEPGEN_ARG_MAP_A.
 deepgen_arg mapped_operand(uint8_t map_slot);
 
-constexpr uint32_t most_maps = 8 + 8 + map_slots - 2; ///< eight phases of A and of B, one map of others
-
-/// The maps of one call; those of one operand in a row.
+/// The maps of one call.
 struct EncodedMaps {
-  TensorMap maps[most_maps];
+  TensorMap maps[map_slots];
   TensorMap* of_slot[map_slots]; ///< by slot after DEEPGEN_ARG_MAP_A, where the kernel has such a map
 };
 

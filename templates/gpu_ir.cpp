@@ -99,10 +99,7 @@ void GpuIr::kernel(const GpuEntry& entry, const Problem& p, const std::vector<st
     arguments[names[i]] = function.getArgument(unsigned(i));
     if (names[i].rfind("map_", 0) != 0) continue;
     // A tensor map is passed by value; without grid_constant LLVM would copy it to local memory.
-    int64_t count = 1;
-    for (const TensorMap& map : maps)
-      if (names[i] == "map_" + map.operand) count = map.phases;
-    auto bytes = llvmd::LLVMArrayType::get(i8, unsigned(128 * count));
+    auto bytes = llvmd::LLVMArrayType::get(i8, 128);
     function.setArgAttr(unsigned(i), "llvm.byval", mlir::TypeAttr::get(bytes));
     function.setArgAttr(unsigned(i), "nvvm.grid_constant", b.getUnitAttr());
     function.setArgAttr(unsigned(i), "llvm.align", b.getI32IntegerAttr(64));

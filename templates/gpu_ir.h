@@ -47,7 +47,6 @@ public:
 
   // Entries. `body` gets the parameters by name.
   using Arguments = std::map<std::string, Value>;
-  std::vector<TensorMap> maps; ///< what the arguments "map_..." of all entries are
   void kernel(const GpuEntry&, const Problem&, const std::vector<std::string>& arguments,
               const std::function<void(const Arguments&)>& body);
   /// The block's dynamic shared memory, aligned to 1024 bytes (one symbol for the module).

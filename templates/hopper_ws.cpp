@@ -37,11 +37,18 @@ constexpr int64_t kMostSums = 208;
 /// Sums times steps of the epilogue, beyond which ptxas takes over ten seconds.
 constexpr int64_t kMostSteps = 3000;
 constexpr int64_t kSharedBlock = 232448; ///< bytes that a block of sm_90 may have
+constexpr int64_t kMostCopied = int64_t(1) << 34; ///< bytes, in units of 16 that 32 bits count
 constexpr int64_t kAlignAB = 16;         ///< that TMA wants of bases, leading dimensions and strides
-constexpr int64_t kLeastAlign = 2;       ///< for which eight tensor maps do
 
 int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
+/// Tensor cores transpose 16-bit operands only: others are packed along K first.
+bool a_k_major(const Problem& p) { return !p.a_transposed() || size_of(p.a) != 2; }
+bool b_k_major(const Problem& p) { return p.b_transposed() || size_of(p.b) != 2; }
+/// TMA wants rows that are multiples of 16 bytes apart.
+GpuPack::Side side(int64_t align, bool k_major, bool stored_k_major) {
+  return {align < kAlignAB || k_major != stored_k_major, k_major, align};
+}
 int64_t dense_a(const Problem& p) { return dense_alignment(p.a_columns(), p.a); }
 int64_t dense_b(const Problem& p) { return dense_alignment(p.b_columns(), p.b); }
 int64_t dense_d(const Problem& p) { return dense_alignment(p.n, p.d); }
@@ -61,8 +68,10 @@ struct Point {
   int64_t tiles_k() const { return ceil_div(p.k, (*this)[kSlices] * kSliceBytes / size_of(p.a)); }
   int64_t split_tiles() const { return ceil_div(tiles_k(), (*this)[kSplits]); }
   int64_t tiles() const { return ceil_div(m(), (*this)[kBm]) * ceil_div(n(), (*this)[kBn]) * p.batch; }
-  bool left_k_major() const { return (*this)[kSwap] ? p.b_transposed() : !p.a_transposed(); }
-  bool right_k_major() const { return (*this)[kSwap] ? !p.a_transposed() : p.b_transposed(); }
+  bool left_k_major() const { return (*this)[kSwap] ? b_k_major(p) : a_k_major(p); }
+  bool right_k_major() const { return (*this)[kSwap] ? a_k_major(p) : b_k_major(p); }
+  GpuPack::Side pack_a() const { return side((*this)[kAlignA], a_k_major(p), !p.a_transposed()); }
+  GpuPack::Side pack_b() const { return side((*this)[kAlignB], b_k_major(p), p.b_transposed()); }
   /// Of the epilogue, in those of the cheapest kind.
   int64_t steps() const {
     int64_t steps = 1;
@@ -73,7 +82,6 @@ struct Point {
                    : 1;
     return steps;
   }
-  bool dealt() const { return (*this)[kAlignA] < kAlignAB || (*this)[kAlignB] < kAlignAB; }
 };
 
 bool is_alignment(int64_t x, int64_t least, int64_t most) {
@@ -133,10 +141,6 @@ const Rule kRules[] = {
      [](const Point& x) {
        return "an epilogue of this length for " + text(x.sums()) +
               " sums of a thread takes the assembler very long";
-     }},
-    {kSwap, [](const Point& x) { return size_of(x.p.a) != 2 && !(x.left_k_major() && x.right_k_major()); },
-     [](const Point&) {
-       return std::string("wgmma multiplies operands of these types along contiguous K only (layout nt)");
      }},
     {kSwap, [](const Point& x) { return !x.right_k_major() && x[kBn] % 64 != 0; },
      [](const Point& x) {
@@ -202,31 +206,17 @@ const Rule kRules[] = {
      },
      [](const Point& x) { return "half of group=" + text(x[kGroup]) + " already covers the rows of tiles"; }},
     {kAlignA,
-     [](const Point& x) { return !is_alignment(x[kAlignA], kLeastAlign, std::min(kAlignAB, dense_a(x.p))); },
+     [](const Point& x) { return !is_alignment(x[kAlignA], size_of(x.p.a), std::min(kAlignAB, dense_a(x.p))); },
      [](const Point& x) {
        return "align_a=" + text(x[kAlignA]) + ", but rows of A are aligned to " + text(dense_a(x.p));
      }},
     {kAlignB,
-     [](const Point& x) { return !is_alignment(x[kAlignB], kLeastAlign, std::min(kAlignAB, dense_b(x.p))); },
+     [](const Point& x) { return !is_alignment(x[kAlignB], size_of(x.p.b), std::min(kAlignAB, dense_b(x.p))); },
      [](const Point& x) {
        return "align_b=" + text(x[kAlignB]) + ", but rows of B are aligned to " + text(dense_b(x.p));
      }},
-    {kAlignB,
-     [](const Point& x) {
-       return x.dealt() &&
-              (x[kSwap] || x[kClusterM] * x[kClusterN] > 1 || x[kBm] % (8 * kAlignAB / x[kAlignA]) != 0 ||
-               x[kBn] % (8 * kAlignAB / x[kAlignB]) != 0);
-     },
-     [](const Point&) {
-       return std::string("rows that are dealt to several tensor maps: only without swap and clusters, 8 "
-                          "rows of a tile for each map");
-     }},
-    {kAlignB,
-     [](const Point& x) {
-       return (x[kAlignA] < kAlignAB && x.p.m < kAlignAB / x[kAlignA]) ||
-              (x[kAlignB] < kAlignAB && x.p.n < kAlignAB / x[kAlignB]);
-     },
-     [](const Point&) { return std::string("fewer rows than tensor maps that they are dealt to"); }},
+    {kAlignB, [](const Point& x) { return GpuPack(x.p, x.pack_a(), x.pack_b(), 0).end() > kMostCopied; },
+     [](const Point&) { return std::string("copies of operands exceed 16 GiB"); }},
     {kAlignD,
      [](const Point& x) {
        return !is_alignment(x[kAlignD], size_of(x.p.d), std::min<int64_t>(16, dense_d(x.p)));
@@ -261,23 +251,13 @@ HopperStaging box_of(int64_t row_bytes, int64_t size, int64_t rows, bool whole_r
   return s;
 }
 
-/// Rows of the whole tile, 16 bytes further apart than they are long.
-HopperStaging whole_rows(int64_t columns, int64_t size, int64_t rows) {
-  HopperStaging s;
-  s.rows = rows, s.columns = columns, s.row_bytes = columns * size + 16,
-  s.box_bytes = round_up(rows * s.row_bytes, 128);
-  return s;
-}
-
 } // namespace
 
-HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share,
-                       int64_t align)
+HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share)
     : name(std::move(name)), type(type), k_major(k_major), rows(rows), share(share),
       bytes(rows * kSliceBytes) {
   if (k_major) {
-    phases = copies = kAlignAB / align;
-    box_columns = bk, box_rows = rows / share / phases;
+    box_columns = bk, box_rows = rows / share;
   } else {
     box_columns = kSliceBytes / size_of(type), box_rows = bk;
     copies = rows / box_columns / share, slice_bytes = bk * kSliceBytes;
@@ -294,16 +274,13 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
       warpgroup_rows(pingpong ? bm : bm / consumers), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
       clusters_m(ceil_div(tiles_m, cluster_m)), clusters_n(ceil_div(tiles_n, cluster_n)),
       tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, splits)), threads(128 * (1 + consumers)) {
-  const HopperTile a("a", p.a, !p.a_transposed(), swap ? bn : bm, bk_slice, swap ? cluster_m : cluster_n,
-                     align_a);
-  const HopperTile b("b", p.b, p.b_transposed(), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m,
-                     align_b);
+  const HopperTile a("a", p.a, a_k_major(p), swap ? bn : bm, bk_slice, swap ? cluster_m : cluster_n);
+  const HopperTile b("b", p.b, b_k_major(p), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m);
   left = swap ? b : a, right = swap ? a : b;
   stage_bytes = slices * (left.bytes + right.bytes);
   // A warp stores 16 rows at once; with swap a warpgroup stores 64 columns.
-  staging = swap               ? box_of(64 * size_of(p.d), size_of(p.d), bn, true)
-            : right.phases > 1 ? whole_rows(bn, size_of(p.d), 16)
-                               : box_of(bn * size_of(p.d), size_of(p.d), 16, false);
+  staging = swap ? box_of(64 * size_of(p.d), size_of(p.d), bn, true)
+                 : box_of(bn * size_of(p.d), size_of(p.d), 16, false);
   const int64_t passes = m_tiles() * (swap ? 1 : bn / staging.columns);
   const int64_t buffer_bytes = consumers * (swap ? 1 : 4) * staging.buffer_bytes();
   staging_offset = stages * stage_bytes;
@@ -313,21 +290,14 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
   if (consumers == 2)
     producer_registers = sums() > 128 ? 24 : 40, consumer_registers = sums() > 128 ? 240 : 232;
   if (consumers == 3) producer_registers = 32, consumer_registers = 160;
+  pack = GpuPack(p, side(align_a, a_k_major(p), !p.a_transposed()), side(align_b, b_k_major(p), p.b_transposed()),
+                 split() ? GpuSplitK(p, splits).workspace() : 0);
   mma = {left.type, right.type, p.accumulate, bn, m_tiles(), kSliceBytes};
 }
 
 std::string HopperWs::why_not(const Problem& p, const std::string& arch) const {
   if (arch != "sm_90a") return "wgmma and TMA stores in this form are Hopper's: arch sm_90a";
   if (p.a == Type::f32 || p.a == Type::f64) return "wgmma does not multiply " + to_string(p.a);
-  if (size_of(p.a) != 2 && p.layout != Layout::nt)
-    return "wgmma multiplies operands of these types along contiguous K only: layout nt";
-  for (auto [columns, type, k_major, name] : {std::tuple{p.a_columns(), p.a, !p.a_transposed(), "A"},
-                                              {p.b_columns(), p.b, p.b_transposed(), "B"}}) {
-    const int64_t align = dense_alignment(columns, type);
-    if (align < kAlignAB && (!k_major || align < kLeastAlign || p.batch > 1))
-      return "rows of " + std::string(name) + " are aligned to " + text(align) +
-             " bytes: TMA needs 16 (2 where they lie along K and there is no batch)";
-  }
   constexpr int64_t kMost = int64_t(1) << 30;
   if (p.m > kMost || p.n > kMost || p.k > kMost) return "M, N or K exceeds 2^30";
   if (ceil_div(p.m, 8) * ceil_div(p.n, 8) > kMost / p.batch) return "more than 2^30 tiles";

@@ -5,19 +5,16 @@
 // share their loads.
 #pragma once
 
+#include "templates/gpu_pack.h"
 #include "templates/hopper_ir.h"
 #include "templates/template.h"
 
 namespace deepgen {
 
 /// One operand's tile in a stage: slices of 128 bytes along the dimension that is contiguous in memory.
-/// TMA wants the rows of a matrix 16 bytes apart, or a multiple of that. Rows that are not are dealt in turn
-/// to 2, 4 or 8 matrices (`phases`) whose rows are: then the tile has its rows in the order 0, phases, 2
-/// phases, ... 1, phases + 1, ...
 struct HopperTile {
   HopperTile() = default;
-  HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share,
-             int64_t align);
+  HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share);
 
   std::string name; ///< "a" or "b"
   Type type = Type::bf16;
@@ -28,7 +25,6 @@ struct HopperTile {
   int64_t share = 1;  ///< blocks of the cluster that load a part of it each, and send it to all of them
   int64_t slice_bytes = 0; ///< from one 64 rows to the next, when not k_major
   int64_t bytes = 0;       ///< of one slice of K
-  int64_t phases = 1;      ///< only when k_major
 
   MatrixOperand operand(Value address) const { return {address, k_major, slice_bytes}; }
   int64_t rows64_bytes() const { return k_major ? 64 * 128 : slice_bytes; } ///< from 64 rows to the next 64
@@ -69,12 +65,13 @@ struct HopperTiling {
   int64_t threads;
   int64_t producer_registers = 0, consumer_registers = 0; ///< 0: as the block starts
   WarpgroupMma mma;
+  GpuPack pack; ///< of operands that TMA cannot address or wgmma cannot multiply as they are
 
   int64_t cluster() const { return cluster_m * cluster_n; }
   bool split() const { return splits > 1; }
-  bool stores_tiles() const {
-    return align_d >= 16 && !split() && left.phases * right.phases == 1;
-  } ///< by TMA
+  /// The kernel starts while its predecessor ends: the call before, or the launch that packs.
+  bool waits() const { return dependent || pack.any(); }
+  bool stores_tiles() const { return align_d >= 16 && !split(); } ///< by TMA
   int64_t m_tiles() const { return warpgroup_rows / 64; }
   int64_t sums() const { return m_tiles() * bn / 2; } ///< registers of a thread
   /// Tiles of clusters of all splits and batch entries.

@@ -20,7 +20,7 @@ constexpr double kStart = 1500;  ///< clocks until a block multiplies
 constexpr double kCluster = 250; ///< clocks more for blocks that wait for each other
 constexpr double kIssue = 20;    ///< clocks from one stage to the next that do not overlap
 constexpr double kTraffic = 0.1; ///< of what shared memory and L2 take slows the rest down, by power
-constexpr double kLaunch = 2e-6, kReduce = 1.6e-6, kEarlyStart = 0.5e-6; ///< seconds
+constexpr double kLaunch = 2e-6, kReduce = 1.6e-6, kPack = 1.6e-6, kEarlyStart = 0.5e-6; ///< seconds
 constexpr double kBusyClock = 0.78; ///< of the peak clock: what power leaves to large problems
 constexpr double kBusyFlops = 5e10; ///< are large
 
@@ -42,6 +42,7 @@ public:
                  memory = memory_seconds();
     double total =
         std::max(busy, memory) + 0.15 * std::min(busy, memory) + kLaunch - (t.dependent ? kEarlyStart : 0);
+    if (t.pack.any()) total += kPack + 2 * double(t.pack.end()) / (0.7 * bandwidth);
     if (t.split()) total += kReduce + GpuSplitK(p, t.splits).traffic() / (kL2Bytes * cores * hertz);
     return total;
   }
@@ -60,8 +61,7 @@ private:
     // Each wgmma reads 64 rows of its first operand and the whole second one.
     const double shared = bytes_k * (rows + rows / 64 * columns) / kSharedBytes;
     const double loaded = bytes_k * (rows / double(t.cluster_n) + columns / double(t.cluster_m));
-    // Rows that straddle lines take one line more for each 128 bytes; so do the copies of a few rows of each
-    // phase.
+    // Rows that straddle lines take one line more for each 128 bytes.
     const double lines = straddles() ? 1.6 : 1.0;
     const double fill =
         loaded * lines / kL2Bytes * (0.4 + 0.6 * running / cores) * (t.cluster() > 1 ? 1.1 : 1.0);
@@ -71,17 +71,15 @@ private:
   }
 
   bool straddles() const {
-    return p.a_columns() * size_of(p.a) % 128 != 0 || p.b_columns() * size_of(p.b) % 128 != 0;
+    return (!t.pack.place("a").ld && p.a_columns() * size_of(p.a) % 128 != 0) ||
+           (!t.pack.place("b").ld && p.b_columns() * size_of(p.b) % 128 != 0);
   }
 
   /// Clocks to store one tile.
   double store() const {
     const double bytes = double(t.bm * t.bn * (t.split() ? 4 : size_of(p.d)));
     const double written = bytes * running / bandwidth * hertz;
-    const double each = t.stores_tiles()     ? 6
-                        : t.split()          ? 8
-                        : t.right.phases > 1 ? 24
-                                             : 14; // clocks for a row of 128 sums
+    const double each = t.stores_tiles() ? 6 : t.split() ? 8 : 14; // clocks for a row of 128 sums
     return 300 + double(t.sums()) * each + 0.7 * written;
   }
 

@@ -33,7 +33,6 @@ private:
   void fill_stage(const Work&, Value k_tile, Value address, Value full);
   void load(const HopperTile&, Value first, Value part, Value blocks, Value k, Value entry, Value to,
             Value full);
-  void load_dealt(const HopperTile&, Value first, Value k, Value to, Value full);
   void consume();
   Values accumulate(const Work&, Value consumer, RingPlace& place);
   void release(Value stage, Value also);
@@ -76,7 +75,7 @@ void HopperKernel::start() {
     ir.cluster_arrive(), ir.cluster_wait();
   else
     ir.barrier();
-  if (t.dependent) ir.launch_dependents(), ir.wait_for_predecessor();
+  if (t.waits()) ir.launch_dependents(), ir.wait_for_predecessor();
 }
 
 void HopperKernel::emit() {
@@ -172,26 +171,11 @@ void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value b
                         Value to, Value full) {
   const int64_t rows = tile.rows / tile.share, bytes = tile.bytes / tile.share;
   if (tile.share > 1) first = ir.add(first, ir.mul(part, rows)), to = ir.add(to, ir.mul(part, bytes));
-  if (tile.phases > 1) return load_dealt(tile, first, k, to, full);
   for (int64_t i = 0; i < tile.copies; ++i) {
     Value along = ir.add(first, i * tile.box_columns); // several copies: columns of memory lie along M or N
     Values at = tile.k_major ? Values{k, first} : Values{along, k};
     if (p.batch > 1) at.push_back(entry);
     ir.load_tile(arguments.at("map_" + tile.name), ir.add(to, i * tile.slice_bytes), full, at, blocks);
-  }
-}
-
-/// Each phase by its own map, whose columns count from an aligned address before the row's first element.
-void HopperKernel::load_dealt(const HopperTile& tile, Value first, Value k, Value to, Value full) {
-  const int64_t size = size_of(tile.type);
-  Value base = ir.to_i32(mlir::LLVM::PtrToIntOp::create(ir.b, ir.loc, ir.i64, arguments.at(tile.name)));
-  Value pitch = ir.shift_left(ir.to_i32(arguments.at("ld" + tile.name)), size == 4 ? 2 : size == 2 ? 1 : 0);
-  Value row = ir.divide(first, tile.phases), start = base;
-  for (int64_t i = 0; i < tile.phases; ++i) {
-    Value left = ir.divide(ir.bit_and(start, 15), size);
-    ir.load_tile(ir.offset(arguments.at("map_" + tile.name), 128 * i),
-                 ir.add(to, i * tile.bytes / tile.phases), full, {ir.add(k, left), row});
-    start = ir.wrapping_add(start, pitch);
   }
 }
 
@@ -294,13 +278,14 @@ int64_t promotion(int64_t columns, Type type) { return columns * size_of(type) %
 
 void describe_maps(const Problem& p, const HopperTiling& t, Kernel& kernel) {
   for (const HopperTile* tile : {&t.left, &t.right}) {
-    const int64_t columns = tile->name == "a" ? p.a_columns() : p.b_columns();
+    const PackedOperand packed = t.pack.place(tile->name);
+    const int64_t pitch = packed.ld ? packed.ld : tile->name == "a" ? p.a_columns() : p.b_columns();
     kernel.maps.push_back(
-        {tile->name, tile->box_columns, tile->box_rows, 128, promotion(columns, tile->type), tile->phases});
+        {tile->name, tile->box_columns, tile->box_rows, 128, promotion(pitch, tile->type), packed});
     kernel.args.push_back("map_" + tile->name);
   }
   if (!t.stores_tiles()) return;
-  kernel.maps.push_back({"d", t.staging.columns, t.staging.rows, t.staging.swizzle, 0});
+  kernel.maps.push_back({"d", t.staging.columns, t.staging.rows, t.staging.swizzle, 0, {}});
   kernel.args.push_back("map_d");
 }
 
@@ -312,11 +297,10 @@ Kernel HopperWs::emit(mlir::ModuleOp module, const Problem& p, const std::string
   Kernel kernel;
   kernel.problem = p;
   kernel.target = "sm_90a";
-  kernel.args = gpu_arguments(p, t.split());
+  kernel.args = gpu_arguments(p, t.split() || t.pack.any());
   kernel.align_a = t.align_a, kernel.align_b = t.align_b, kernel.align_d = t.align_d;
   describe_maps(p, t, kernel);
   HopperIr ir(module, kernel.target);
-  ir.maps = kernel.maps;
   GpuEntry entry;
   entry.name = kernel_symbol, entry.threads = t.threads, entry.cluster = {t.cluster(), 1, 1};
   ir.kernel(entry, p, kernel.args,
@@ -328,11 +312,13 @@ Kernel HopperWs::emit(mlir::ModuleOp module, const Problem& p, const std::string
   launch.cluster = {t.cluster(), 1, 1};
   launch.shared = t.shared;
   launch.persistent = true;
-  launch.dependent = t.dependent;
+  launch.dependent = t.waits();
+  kernel.workspace = t.pack.end();
+  if (t.pack.any()) kernel.launches.push_back(t.pack.emit(ir, p, kernel.args, t.dependent));
   kernel.launches.push_back(launch);
   if (t.split()) {
     const GpuSplitK split(p, t.splits);
-    kernel.workspace = split.workspace();
+    kernel.workspace = std::max(kernel.workspace, split.workspace());
     kernel.launches.push_back(split.emit_reduce(ir, kernel.args, t.align_d));
   }
   return kernel;

@@ -21,12 +21,6 @@ Values HopperStore::group(int64_t m_tile, int64_t column8) const {
   return {sums[first], sums[first + 1], sums[first + 2], sums[first + 3]};
 }
 
-Value HopperStore::undealt(const HopperTile& tile, Value row) const {
-  if (tile.phases == 1) return row;
-  const int64_t each = tile.rows / tile.phases;
-  return ir.add(ir.mul(ir.remainder(row, each), tile.phases), ir.divide(row, each));
-}
-
 Value HopperStore::tile_row(int64_t m_tile) const {
   Value row = ir.add(ir.mul(warp, 16), 64 * m_tile);
   return t.pingpong ? row : ir.add(row, ir.mul(at.consumer, t.warpgroup_rows));
@@ -37,14 +31,14 @@ std::vector<Fragment> HopperStore::fragments(int64_t m_tile, int64_t first8, int
   Value row = ir.add(tile_row(m_tile), ir.shift_right_bits(lane, 2)),
         pair = ir.shift_left(ir.bit_and(lane, 3), 1);
   Value m[2];
-  for (int64_t half = 0; half < 2; ++half) m[half] = ir.add(at.m0, undealt(t.left, ir.add(row, 8 * half)));
+  for (int64_t half = 0; half < 2; ++half) m[half] = ir.add(at.m0, ir.add(row, 8 * half));
   std::vector<Fragment> out;
   for (int64_t j = first8; j < first8 + count8; ++j) {
     const Values s = group(m_tile, j);
-    Value column = ir.add(pair, 8 * j), n[2] = {ir.add(at.n0, undealt(t.right, column)), nullptr};
-    if (element_wise()) n[1] = ir.add(at.n0, undealt(t.right, ir.add(column, 1)));
+    Value column = ir.add(pair, 8 * j), n[2] = {ir.add(at.n0, column), nullptr};
+    if (t.swap) n[1] = ir.add(at.n0, ir.add(column, 1));
     for (size_t half = 0; half < 2; ++half)
-      if (element_wise())
+      if (t.swap)
         for (size_t i = 0; i < 2; ++i)
           out.push_back({t.swap ? n[i] : m[half], t.swap ? m[half] : n[i], {s[2 * half + i]}});
       else
@@ -114,7 +108,7 @@ Value HopperStore::staged(Value buffer, Value row, Value byte) const {
 }
 
 void HopperStore::stage(Value buffer, mlir::ValueRange elements, int64_t first8, int64_t count8) const {
-  if (size_of(p.d) != 2 || t.right.phases > 1) return stage_elements(buffer, elements, first8, count8);
+  if (size_of(p.d) != 2) return stage_elements(buffer, elements, first8, count8);
   Values words;
   for (size_t i = 0; i < elements.size(); ++i)
     if (!t.swap)
@@ -153,12 +147,12 @@ void HopperStore::stage_elements(Value buffer, mlir::ValueRange elements, int64_
   Value g = ir.shift_right_bits(lane, 2), pair = ir.shift_left(ir.bit_and(lane, 3), 1);
   for (int64_t j = 0; j < count8; ++j)
     for (int64_t half = 0; half < 2; ++half)
-      for (int64_t i = 0; i < (element_wise() ? 2 : 1); ++i) {
+      for (int64_t i = 0; i < (t.swap ? 2 : 1); ++i) {
         Value row = ir.add(t.swap ? ir.add(ir.mul(warp, 16), g) : g, 8 * half);
-        Value column = undealt(t.right, ir.add(pair, 8 * (first8 + j) + i));
+        Value column = ir.add(pair, 8 * (first8 + j) + i);
         Value to =
             t.swap ? staged(buffer, column, ir.mul(row, size)) : staged(buffer, row, ir.mul(column, size));
-        if (element_wise())
+        if (t.swap)
           ir.store(elements[size_t(4 * j + 2 * half + i)], ir.pointer_to(to), size);
         else
           ir.store(elements[size_t(2 * j + half)], ir.pointer_to(to), 2 * size);
@@ -204,7 +198,7 @@ void HopperStore::copy_rows(Value buffer, int64_t m_tile, int64_t first8) {
         epilogue.write(ir.add(at.n0, lines[i]), ir.add(ir.add(at.m0, warp_row), in_line), elements[i],
                        bounds);
       else
-        epilogue.write(ir.add(at.m0, undealt(t.left, ir.add(warp_row, lines[i]))),
+        epilogue.write(ir.add(at.m0, ir.add(warp_row, lines[i])),
                        ir.add(ir.add(at.n0, 8 * first8), in_line), elements[i], bounds);
     }
   });

@@ -24,9 +24,6 @@ private:
   /// Sums of 8 columns of wgmma's N, as one thread has them: (row, column), (row, column + 1), and 8 rows
   /// below.
   Values group(int64_t m_tile, int64_t column8) const;
-  /// Where row `row` of the tile in shared memory is in the operand: elsewhere when its rows are dealt to
-  /// several maps.
-  Value undealt(const HopperTile&, Value row) const;
   Value tile_row(int64_t m_tile) const; ///< the warp's first one
   std::vector<Fragment> fragments(int64_t m_tile, int64_t first8, int64_t count8) const;
   void store_partial_sums();
@@ -39,7 +36,6 @@ private:
   Value staged(Value buffer, Value row, Value byte) const;
   void copy_tile(Value buffer, int64_t m_tile, int64_t first8);
   void copy_rows(Value buffer, int64_t m_tile, int64_t first8);
-  bool element_wise() const { return t.swap || t.right.phases > 1; } ///< fragments have one element each
   void synchronize() const;
 
   HopperIr& ir;

@@ -6,8 +6,6 @@
 #include "templates/mma_sync.h"
 #include "templates/simt.h"
 
-#include <cstdlib>
-
 namespace deepgen {
 namespace {
 
@@ -17,13 +15,7 @@ std::vector<const Template*>& registry() {
   static const HopperWs hopper_ws;
   static const MmaSync mma_sync;
   static const Simt simt;
-  static std::vector<const Template*> all = [] {
-    std::vector<const Template*> list = {&cpu_tile, &gemv, &mma_sync, &simt};
-    // Checked in simulation, but not run on a GPU yet: for those who ask for it.
-    const char* wanted = std::getenv("DEEPGEN_EXPERIMENTAL");
-    if (wanted && *wanted && std::string(wanted) != "0") list.push_back(&hopper_ws);
-    return list;
-  }();
+  static std::vector<const Template*> all = {&cpu_tile, &gemv, &hopper_ws, &mma_sync, &simt};
   return all;
 }
 

@@ -233,7 +233,7 @@ TEST_F(GpuRuntime, TensorMapClusterAndDependentLaunch) {
   KernelText k = from_ptx(tensor_map_ptx, "sm_90",
                           {DEEPGEN_ARG_MAP_A, DEEPGEN_ARG_D, DEEPGEN_ARG_LDD, DEEPGEN_ARG_STRIDE_D});
   k.align_a = 16;
-  k.maps = {{DEEPGEN_ARG_A, 32, 8, 128, 256, 1}};
+  k.maps = {{DEEPGEN_ARG_A, 32, 8, 128, 256, 0, 0, 0, 0}};
   k.launches = {{"deepgen_kernel", {2, 2, kBatch}, {256, 1, 1}, {2, 1, 1}, 0, 0},
                 {"deepgen_reduce", {2, 2, kBatch}, {256, 1, 1}, {1, 1, 1}, 0, DEEPGEN_LAUNCH_DEPENDENT}};
   CudaFunction f({k}, kBatch);

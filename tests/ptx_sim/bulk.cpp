@@ -32,6 +32,9 @@ public:
     if (in.count(group) != map.rank + 1) throw Fault("a copy of another rank than its tensor map's");
     for (uint32_t i = 0; i < map.rank; ++i) start_[i] = int32_t(w.in(in.at(group, i + 1))[lane]);
     for (uint32_t i = 1; i < map.rank; ++i) rows_ *= map.box[i];
+    // The GPU reports an illegal instruction.
+    if (start_[0] * int64_t(map.element_bytes) % 16)
+      throw Fault("a tensor copy from an address that 16 does not divide");
   }
   uint64_t row_bytes() const { return uint64_t(map_.box[0]) * map_.element_bytes; }
   uint64_t rows() const { return rows_; }

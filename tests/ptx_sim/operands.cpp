@@ -50,15 +50,15 @@ std::vector<uint8_t> bytes_of(const T& value, size_t count = sizeof(T)) {
   return out;
 }
 
-/// As runtime/cuda_tensor_map.cpp encodes it: of several maps, each has every `phases`-th row.
-SimulatedMap map_of(const Matrix& x, uint64_t base, int64_t batch, int64_t phase,
+/// As runtime/cuda_tensor_map.cpp encodes it.
+SimulatedMap map_of(const Matrix& x, uint64_t base, uint64_t workspace, int64_t batch,
                     const deepgen::TensorMap& map) {
-  const int64_t size = size_of(x.type), phases = map.phases;
-  const uint64_t first = base + uint64_t(phase * x.ld * size), left = phases > 1 ? first % 16 : 0;
-  const int64_t rows = x.rows > phase ? (x.rows - phase + phases - 1) / phases : 1;
-  const int64_t sizes[] = {x.columns + int64_t(left) / size, rows, batch},
-                steps[] = {x.ld * phases, x.stride};
-  return make_tensor_map(first - left, uint32_t(size), batch > 1 ? 3 : 2, sizes, steps, map);
+  int64_t sizes[] = {x.columns, x.rows, batch}, steps[] = {x.ld, x.stride};
+  if (const PackedOperand& copy = map.packed; copy.ld) {
+    base = workspace + uint64_t(copy.offset);
+    sizes[0] = copy.columns, sizes[1] = copy.rows, steps[0] = copy.ld, steps[1] = copy.rows * copy.ld;
+  }
+  return make_tensor_map(base, uint32_t(size_of(x.type)), batch > 1 ? 3 : 2, sizes, steps, map);
 }
 
 } // namespace
@@ -169,13 +169,8 @@ std::vector<uint8_t> Operands::argument(const Kernel& k, const std::string& name
     for (const deepgen::TensorMap& map : k.maps)
       if (name == "map_" + map.operand) {
         const Matrix x = find(map.operand);
-        std::vector<uint8_t> all;
-        for (int64_t phase = 0; phase < map.phases; ++phase) {
-          const std::vector<uint8_t> one =
-              bytes_of(map_of(x, memory[x.region].base, k.problem.batch, phase, map));
-          all.insert(all.end(), one.begin(), one.end());
-        }
-        return all;
+        const uint64_t workspace = map.packed.ld ? memory[find("workspace").region].base : 0;
+        return bytes_of(map_of(x, memory[x.region].base, workspace, k.problem.batch, map));
       }
     throw Fault("the kernel has no map for its argument '" + name + "'");
   }

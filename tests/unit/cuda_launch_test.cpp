@@ -83,9 +83,9 @@ TEST_F(CudaLaunch, PassesArgumentsInTheKernelsOrder) {
 TEST_F(CudaLaunch, TensorMaps) {
   KernelText k = with({DEEPGEN_ARG_MAP_D, DEEPGEN_ARG_MAP_A, DEEPGEN_ARG_MAP_RESIDUAL}, "128,128,128");
   k.align_a = k.align_d = 16;
-  k.maps = {{DEEPGEN_ARG_A, 64, 128, 128, 256, 1},
-            {DEEPGEN_ARG_D, 32, 64, 64, 0, 1},
-            {DEEPGEN_ARG_RESIDUAL, 8, 8, 0, 64, 1}};
+  k.maps = {{DEEPGEN_ARG_A, 64, 128, 128, 256, 0, 0, 0, 0},
+            {DEEPGEN_ARG_D, 32, 64, 64, 0, 0, 0, 0, 0},
+            {DEEPGEN_ARG_RESIDUAL, 8, 8, 0, 64, 0, 0, 0, 0}};
   CudaFunction f({k}, 3);
   f.function().a_type = DEEPGEN_TF32, f.function().epilogue_type = DEEPGEN_F32;
   f.function().epilogue = 1u << DEEPGEN_EPILOGUE_RESIDUAL;
@@ -119,30 +119,23 @@ TEST_F(CudaLaunch, TensorMaps) {
   EXPECT_EQ(as<Words>(parameters[2])[0], 2u);
 }
 
-TEST_F(CudaLaunch, RowsThatNoMapCanAddressAreDealtToSeveral) {
-  KernelText k = with({DEEPGEN_ARG_MAP_D, DEEPGEN_ARG_MAP_A}, "128,1024");
-  k.align_a = 2, k.align_d = 16;
-  k.maps = {{DEEPGEN_ARG_A, 64, 16, 128, 128, 8}, {DEEPGEN_ARG_D, 32, 64, 64, 0, 1}};
-  CudaFunction f({k});
-  f.args.a = at(0x10002), f.args.lda = 33;
+TEST_F(CudaLaunch, TheMapOfAPackedOperandIsThatOfItsCopyInTheWorkspace) {
+  KernelText k = with({DEEPGEN_ARG_WORKSPACE, DEEPGEN_ARG_MAP_B, DEEPGEN_ARG_MAP_A}, "8,128,128");
+  k.align_a = 2, k.align_b = 16, k.workspace = 65536;
+  k.maps = {{DEEPGEN_ARG_A, 64, 16, 128, 256, 0x1000, 33, 66, 128}, {DEEPGEN_ARG_B, 64, 64, 32, 128, 0, 0, 0, 0}};
+  CudaFunction f({k}, 2);
+  f.args.a = at(0x10002), f.args.lda = 33, f.args.workspace = at(0x70000), f.args.workspace_bytes = 65536;
   ASSERT_EQ(f.launch(), DEEPGEN_OK);
-  ASSERT_EQ(maps().size(), 9u);
-  for (uint64_t phase = 0; phase < 8; ++phase) {
-    const fake_cuda::EncodedMap& map = maps()[phase];
-    const uint64_t first = 0x10002 + phase * 66; // of row `phase`
-    EXPECT_EQ(map.address, first / 16 * 16);
-    EXPECT_EQ(map.sizes, (std::vector<uint64_t>{32 + first % 16 / 2, 8})) << "64 rows, every eighth";
-    EXPECT_EQ(map.strides, (std::vector<uint64_t>{8 * 66}));
-    EXPECT_EQ(map.box, (std::vector<uint32_t>{64, 16}));
-  }
-  using Words = std::array<std::array<uint64_t, 16>, 8>; // of 128 bytes each
-  const auto& parameters = launches().at(0).parameters;
-  for (uint64_t phase = 0; phase < 8; ++phase) EXPECT_EQ(as<Words>(parameters[1])[phase][0], phase);
+  ASSERT_EQ(maps().size(), 2u);
+  EXPECT_EQ(maps()[0].address, 0x71000u);
+  EXPECT_EQ(maps()[0].sizes, (std::vector<uint64_t>{66, 33, 2}));
+  EXPECT_EQ(maps()[0].strides, (std::vector<uint64_t>{256, 33 * 256}));
+  EXPECT_EQ(maps()[1].sizes, (std::vector<uint64_t>{32, 128, 2})) << "B has no copy";
 }
 
 TEST_F(CudaLaunch, TensorMapsOfOneEntryHaveRankTwo) {
   KernelText k = with({DEEPGEN_ARG_MAP_B}, "128");
-  k.align_b = 16, k.maps = {{DEEPGEN_ARG_B, 64, 64, 32, 128, 1}};
+  k.align_b = 16, k.maps = {{DEEPGEN_ARG_B, 64, 64, 32, 128, 0, 0, 0, 0}};
   const struct {
     deepgen_type type;
     int code;
@@ -163,7 +156,7 @@ TEST_F(CudaLaunch, TensorMapsOfOneEntryHaveRankTwo) {
 
 TEST_F(CudaLaunch, TheMapOfAnUnreadCIsThatOfD) {
   KernelText k = with({DEEPGEN_ARG_MAP_C}, "128");
-  k.align_d = 16, k.maps = {{DEEPGEN_ARG_C, 64, 64, 128, 256, 1}};
+  k.align_d = 16, k.maps = {{DEEPGEN_ARG_C, 64, 64, 128, 256, 0, 0, 0, 0}};
   CudaFunction f({k});
   f.args.ldd = 136;
   ASSERT_EQ(f.launch(), DEEPGEN_OK);
@@ -177,7 +170,7 @@ TEST_F(CudaLaunch, TheMapOfAnUnreadCIsThatOfD) {
 
 TEST_F(CudaLaunch, WhatNoMapCanAddressTakesTheNextKernel) {
   KernelText mapped = with({DEEPGEN_ARG_MAP_A}, "128"), plain = kernel("plain");
-  mapped.align_a = 16, mapped.maps = {{DEEPGEN_ARG_A, 64, 64, 128, 256, 1}};
+  mapped.align_a = 16, mapped.maps = {{DEEPGEN_ARG_A, 64, 64, 128, 256, 0, 0, 0, 0}};
   CudaFunction f({mapped, plain});
   const int before = deepgen_last_driver_error(nullptr);
   f.args.lda = int64_t(1) << 40;
@@ -279,7 +272,7 @@ TEST_F(CudaLaunch, FirstCallInsideACapture) {
 
 TEST_F(CudaLaunch, ASteadyCallOnlyLaunches) {
   KernelText k = with({DEEPGEN_ARG_MAP_A, DEEPGEN_ARG_D}, "128,8");
-  k.align_a = 16, k.maps = {{DEEPGEN_ARG_A, 64, 64, 128, 256, 1}};
+  k.align_a = 16, k.maps = {{DEEPGEN_ARG_A, 64, 64, 128, 256, 0, 0, 0, 0}};
   CudaFunction f({k});
   ASSERT_EQ(f.prepare(), DEEPGEN_OK);
   fake_cuda::state().calls.clear();

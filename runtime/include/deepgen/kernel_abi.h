@@ -85,7 +85,10 @@ typedef struct deepgen_tensor_map {
   uint8_t operand; /* DEEPGEN_ARG_A, _B, _C, _D, _RESIDUAL or _MULTIPLIER */
   uint32_t box_columns, box_rows;
   uint16_t swizzle, promotion; /* bytes */
-  uint16_t phases;             /* above 1: so many maps in a row, to which the operand's rows are dealt in turn */
+  /* The operand itself when packed_ld is 0. Otherwise its copy in the workspace, which an earlier launch of the call
+     makes: at this offset in bytes, its leading dimension in elements; batch entries are rows * ld elements apart. */
+  uint64_t packed_offset;
+  int64_t packed_rows, packed_columns, packed_ld;
 } deepgen_tensor_map;
 
 /* Code for one GPU arch. The runtime keeps what it loaded in `state`. */

@@ -1,0 +1,130 @@
+#include "templates/gpu_pack.h"
+
+#include "templates/sizes.h"
+
+namespace deepgen {
+namespace {
+
+constexpr int64_t kThreads = 256;
+constexpr int64_t kLine = 128;       ///< bytes: rows of copies begin with a line of the caches
+constexpr int64_t kAlignment = 256;  ///< bytes, of copies in the workspace
+
+} // namespace
+
+GpuPack::Copy GpuPack::describe(const Problem& p, const std::string& name, const Side& side, int64_t offset) {
+  const bool is_a = name == "a";
+  Copy c;
+  c.name = name, c.type = is_a ? p.a : p.b, c.align = side.align;
+  c.rows = is_a ? p.a_rows() : p.b_rows(), c.columns = is_a ? p.a_columns() : p.b_columns();
+  if (!side.packed) return c;
+  c.transposed = side.k_major != (is_a ? !p.a_transposed() : p.b_transposed());
+  const int64_t size = size_of(c.type);
+  c.place.offset = offset;
+  c.place.rows = c.transposed ? c.columns : c.rows, c.place.columns = c.transposed ? c.rows : c.columns;
+  c.place.ld = round_up(c.place.columns * size, kLine) / size;
+  c.blocks = c.transposed
+                 ? ceil_div(c.rows, c.tile()) * ceil_div(c.columns, c.tile()) * p.batch
+                 : ceil_div(p.batch * c.rows * c.place.ld / c.unit(), kThreads);
+  return c;
+}
+
+GpuPack::GpuPack(const Problem& p, const Side& a, const Side& b, int64_t start) {
+  int64_t at = round_up(start, kAlignment);
+  const auto add = [&](const std::string& name, const Side& side) {
+    const Copy c = describe(p, name, side, at);
+    if (!side.packed) return c;
+    at += round_up(p.batch * c.place.rows * c.place.ld * size_of(c.type), kAlignment);
+    bytes_ += double(p.batch) * double(size_of(c.type)) *
+              (double(c.rows) * double(c.columns) + double(c.place.rows) * double(c.place.ld));
+    end_ = at;
+    return c;
+  };
+  a_ = add("a", a), b_ = add("b", b);
+}
+
+/// A thread stores 16 bytes of a row. Behind the row's end it repeats the last elements: no map reaches there.
+void GpuPack::copy(GpuIr& ir, const Copy& c, Value base, Value ld, Value stride, Value to, Value block,
+                   int64_t batch) {
+  const int64_t size = size_of(c.type), in_row = c.place.ld / c.unit(), units = batch * c.rows * in_row;
+  const int64_t width = std::max(std::min<int64_t>(c.align, 16), size) / size, loads = c.unit() / width;
+  Value index = ir.add(ir.mul(block, kThreads), ir.thread());
+  ir.branch(ir.less(index, units), [&] {
+    Value line = ir.divide(index, in_row), column = ir.mul(ir.sub(index, ir.mul(line, in_row)), c.unit());
+    Value row = line, entry;
+    if (batch > 1) entry = ir.divide(line, c.rows), row = ir.sub(line, ir.mul(entry, c.rows));
+    Value first = ir.mul(ir.to_i64(row), ld);
+    if (entry) first = ir.add(first, ir.mul(ir.to_i64(entry), stride));
+    Value from = ir.offset(base, ir.mul(first, size));
+    Values elements;
+    mlir::Type type = ir.lanes(width, ir.memory_type(c.type));
+    for (int64_t i = 0; i < loads; ++i) {
+      Value at = ir.min(ir.add(column, i * width), ir.c(c.columns - width));
+      Value loaded = ir.load_global(type, ir.offset(from, ir.mul(ir.to_i64(at), size)), width * size, Cache::read_only);
+      const Values some = ir.unpack(loaded);
+      elements.append(some.begin(), some.end());
+    }
+    ir.store(ir.pack(elements), ir.offset(to, ir.mul(ir.to_i64(index), 16)), 16);
+  });
+}
+
+/// A block turns a square tile through shared memory, whose rows are one bank further apart than they are long.
+void GpuPack::transpose(GpuIr& ir, const Copy& c, Value base, Value ld, Value stride, Value to, Value block,
+                        int64_t batch) {
+  const int64_t size = size_of(c.type), tile = c.tile(), pitch = tile * size + 4;
+  const int64_t tiles_r = ceil_div(c.rows, tile), tiles_c = ceil_div(c.columns, tile);
+  Value entry, at = block;
+  if (batch > 1) entry = ir.divide(block, tiles_r * tiles_c), at = ir.remainder(block, tiles_r * tiles_c);
+  Value row0 = ir.mul(ir.divide(at, tiles_c), tile), column0 = ir.mul(ir.remainder(at, tiles_c), tile);
+  Value shared = ir.shared_memory(), thread = ir.thread();
+  Value from = entry ? ir.offset(base, ir.mul(ir.mul(ir.to_i64(entry), stride), size)) : base;
+  mlir::Type type = ir.memory_type(c.type);
+  Value c_in = ir.remainder(thread, tile), r_in = ir.divide(thread, tile);
+  Value column = ir.min(ir.add(column0, c_in), ir.c(c.columns - 1));
+  for (int64_t r = 0; r < tile; r += kThreads / tile) {
+    Value row = ir.add(r_in, r);
+    Value source = ir.add(ir.mul(ir.to_i64(ir.min(ir.add(row0, row), ir.c(c.rows - 1))), ld), ir.to_i64(column));
+    Value x = ir.load_global(type, ir.offset(from, ir.mul(source, size)), size, Cache::read_only);
+    ir.store(x, ir.offset(shared, ir.add(ir.mul(row, pitch), ir.mul(c_in, size))), size);
+  }
+  ir.barrier();
+  // Neighbours store neighbouring rows of the copy: their reads of the tile fall into different banks.
+  Value k_in = ir.mul(ir.divide(thread, tile), c.unit());
+  Value out_row = ir.add(column0, c_in);
+  ir.branch(ir.less(out_row, c.columns), [&] {
+    Values elements;
+    for (int64_t i = 0; i < c.unit(); ++i)
+      elements.push_back(
+          ir.load(type, ir.offset(shared, ir.add(ir.mul(ir.add(k_in, i), pitch), ir.mul(c_in, size))), size));
+    Value line = entry ? ir.add(ir.mul(entry, c.columns), out_row) : out_row;
+    Value target = ir.add(ir.mul(ir.to_i64(line), c.place.ld), ir.to_i64(ir.add(row0, k_in)));
+    ir.store(ir.pack(elements), ir.offset(to, ir.mul(target, size)), 16);
+  });
+}
+
+Launch GpuPack::emit(GpuIr& ir, const Problem& p, const std::vector<std::string>& names, bool dependent) const {
+  Launch launch;
+  launch.entry = "deepgen_pack";
+  launch.grid[0] = a_.blocks + b_.blocks, launch.block[0] = kThreads;
+  for (const Copy* c : {&a_, &b_})
+    if (c->place.ld && c->transposed)
+      launch.shared = std::max(launch.shared, c->tile() * (c->tile() * size_of(c->type) + 4));
+  launch.dependent = dependent;
+  GpuEntry entry;
+  entry.name = launch.entry, entry.threads = kThreads;
+  ir.kernel(entry, p, names, [&](const GpuIr::Arguments& values) {
+    ir.launch_dependents(), ir.wait_for_predecessor();
+    const auto work = [&](const Copy& c, Value block) {
+      Value to = ir.offset(values.at("workspace"), c.place.offset);
+      const auto stride = values.find("stride_" + c.name);
+      (c.transposed ? transpose : copy)(ir, c, values.at(c.name), values.at("ld" + c.name),
+                                        stride == values.end() ? Value() : stride->second, to, block, p.batch);
+    };
+    Value block = ir.block_x();
+    if (!a_.blocks || !b_.blocks) return work(a_.blocks ? a_ : b_, block);
+    ir.branch(
+        ir.less(block, a_.blocks), [&] { work(a_, block); }, [&] { work(b_, ir.sub(block, ir.c(a_.blocks))); });
+  });
+  return launch;
+}
+
+} // namespace deepgen

@@ -1,0 +1,52 @@
+// Packing on GPUs: a launch that copies operands into the workspace, in rows that TMA can address, and along K where
+// tensor cores want them so. It reads and writes an operand once, so it pays where each element is used often.
+#pragma once
+
+#include "templates/gpu_ir.h"
+
+namespace deepgen {
+
+class GpuPack {
+public:
+  /// What becomes of one operand.
+  struct Side {
+    bool packed = false;
+    bool k_major = true; ///< of the copy; the operand is transposed on the way if its own rows are not along K
+    int64_t align = 16;  ///< bytes to which the operand's rows are aligned
+  };
+
+  GpuPack() = default;
+  /// The copies begin `start` bytes into the workspace.
+  GpuPack(const Problem&, const Side& a, const Side& b, int64_t start);
+
+  bool any() const { return a_.place.ld || b_.place.ld; }
+  PackedOperand place(const std::string& operand) const { return operand == "a" ? a_.place : b_.place; }
+  int64_t end() const { return end_; } ///< bytes of workspace, with what comes before; 0 when there are no copies
+  double bytes() const { return bytes_; } ///< that the launch reads and writes
+
+  /// Adds the entry `deepgen_pack` to the module and returns its launch. From sm_90 on it waits for what runs before it
+  /// (with `dependent` it starts before that has ended), and lets the next launch start early: that must wait for it.
+  Launch emit(GpuIr&, const Problem&, const std::vector<std::string>& arguments, bool dependent) const;
+
+private:
+  struct Copy {
+    std::string name;
+    PackedOperand place;
+    Type type = Type::bf16;
+    bool transposed = false;
+    int64_t align = 16, rows = 0, columns = 0; ///< of the operand
+    int64_t blocks = 0;                        ///< of the launch
+
+    int64_t unit() const { return 16 / size_of(type); } ///< elements that a thread stores
+    int64_t tile() const { return size_of(type) == 1 ? 64 : 32; }
+  };
+  static Copy describe(const Problem&, const std::string& name, const Side&, int64_t offset);
+  static void copy(GpuIr&, const Copy&, Value base, Value ld, Value stride, Value to, Value block, int64_t batch);
+  static void transpose(GpuIr&, const Copy&, Value base, Value ld, Value stride, Value to, Value block, int64_t batch);
+
+  Copy a_, b_;
+  int64_t end_ = 0;
+  double bytes_ = 0;
+};
+
+} // namespace deepgen
