@@ -1,5 +1,7 @@
 #include "runtime/cuda_driver.h"
 
+#include "runtime/gpu.h"
+
 #include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -36,8 +38,11 @@ Driver table;
 std::atomic<const Driver*> loaded{nullptr};
 std::atomic<uint32_t> looked{0};
 pthread_mutex_t driver_mutex = PTHREAD_MUTEX_INITIALIZER;
-/// initial-exec: a lazily allocated thread-local variable would call malloc inside a call.
-thread_local Result last_error __attribute__((tls_model("initial-exec"))) = success;
+
+const char* text_of(Result result) {
+  const char* text = nullptr;
+  return table.get_error_string(result, &text) == success ? text : nullptr;
+}
 
 const Driver* load() {
   const char* path = secure_getenv("DEEPGEN_CUDA_DRIVER");
@@ -85,20 +90,9 @@ deepgen_status failure(Result result) {
   case invalid_context:
     return DEEPGEN_ERROR_NO_CONTEXT;
   default:
-    last_error = result;
+    keep_driver_error(result, text_of);
     return DEEPGEN_ERROR_DRIVER;
   }
 }
 
 } // namespace deepgen::nvidia
-
-int deepgen_last_driver_error(const char** text) {
-  using namespace deepgen::nvidia;
-  if (text) {
-    *text = "";
-    const Driver* d = last_error != success ? driver() : nullptr;
-    if (d && (d->get_error_string(last_error, text) != success || !*text))
-      *text = "an error that this driver cannot name";
-  }
-  return last_error;
-}

@@ -1,9 +1,9 @@
 #include "runtime/cuda_load.h"
 
 #include "runtime/cuda_tensor_map.h"
+#include "runtime/gpu.h"
 
 #include <cstdlib>
-#include <initializer_list>
 
 namespace deepgen::nvidia {
 namespace {
@@ -112,8 +112,6 @@ Result load_form(const Driver& d, const Device& device, const deepgen_kernel& k,
   return success;
 }
 
-bool is_power_of_two(uint32_t x) { return x && !(x & (x - 1)); }
-
 bool has_map(const deepgen_kernel& k, deepgen_arg operand) {
   for (uint32_t i = 0; i < k.map_count; ++i)
     if (k.maps[i].operand == operand) return true;
@@ -151,23 +149,9 @@ bool compiles_on(const char* target, const Device& device) {
 }
 
 bool well_formed(const deepgen_kernel& k) {
-  if (!k.config || !k.args || k.arg_count > DEEPGEN_ARG_COUNT || !k.launches || !k.launch_count ||
-      (k.map_count && !k.maps) || !k.gpu || !k.gpu->state || (!k.gpu->code && !k.gpu->ptx) ||
-      !capability(k.gpu->target))
-    return false;
-  for (uint32_t align : {k.align_a, k.align_b, k.align_d})
-    if (!is_power_of_two(align)) return false;
-  for (uint32_t i = 0; i < k.launch_count; ++i) {
-    const deepgen_launch& l = k.launches[i];
-    for (const uint32_t* x : {l.grid, l.block, l.cluster})
-      if (!x[0] || !x[1] || !x[2]) return false;
-    if (!l.entry) return false;
-  }
-  for (uint32_t i = 0; i < k.arg_count; ++i) {
-    const uint8_t arg = k.args[i];
-    if (arg >= DEEPGEN_ARG_COUNT || (arg >= DEEPGEN_ARG_M0 && arg <= DEEPGEN_ARG_B1)) return false;
-    if (arg >= DEEPGEN_ARG_MAP_A && !has_map(k, mapped_operand(arg))) return false;
-  }
+  if (!has_gpu_description(k) || (!k.gpu->code && !k.gpu->ptx) || !capability(k.gpu->target)) return false;
+  for (uint32_t i = 0; i < k.arg_count; ++i)
+    if (k.args[i] >= DEEPGEN_ARG_MAP_A && !has_map(k, mapped_operand(k.args[i]))) return false;
   return true;
 }
 

@@ -29,11 +29,13 @@ const char* deepgen_status_string(deepgen_status status) {
     return "an argument is out of range: clamp_low must be at most clamp_high, alpha and beta of an i32 function are "
            "whole numbers of 32 bits, threads are 1 to 1024";
   case DEEPGEN_ERROR_NO_DRIVER:
-    return "the NVIDIA driver (libcuda.so.1) cannot be loaded or is older than CUDA 12: install release 525 or later";
+    return "the GPU's driver library cannot be loaded or is too old: for NVIDIA libcuda.so.1 of release 525 or later, for AMD "
+           "libamdhip64.so of ROCm 5.2 or later (LD_LIBRARY_PATH must find it)";
   case DEEPGEN_ERROR_NO_CONTEXT:
-    return "no CUDA device is current on this thread: call cudaSetDevice() or cuCtxSetCurrent() on it first";
+    return "no GPU is current on this thread: call cudaSetDevice() or cuCtxSetCurrent() on it first; on AMD, HIP finds no "
+           "device: see that /dev/kfd exists and may be opened (groups render and video), and HIP_VISIBLE_DEVICES";
   case DEEPGEN_ERROR_DRIVER:
-    return "a call of the CUDA driver failed: deepgen_last_driver_error() has its code and text";
+    return "a call of the GPU's driver failed: deepgen_last_driver_error() has its code and text";
   }
   return "unknown status: the header and the linked runtime are of different versions";
 }

@@ -94,8 +94,9 @@ typedef struct deepgen_tensor_map {
 /* Code for one GPU arch. The runtime keeps what it loaded in `state`. */
 typedef struct deepgen_gpu_code {
   const char* target;     /* "sm_90": the code runs on major version 9 and minor >= 0, its PTX on all later devices too;
-                             "sm_90a": on 9.0 alone */
-  const void* code;       /* a cubin; null when there is only PTX */
+                             "sm_90a": on 9.0 alone. "gfx942": on that alone, whatever its settings; "gfx942:xnack-":
+                             with that setting */
+  const void* code;       /* a cubin, null when there is only PTX; an AMD code object */
   size_t code_bytes;
   const char* ptx;        /* zero-terminated; null when there is none */
   void* volatile* state;  /* points to one pointer, initially null */

@@ -80,12 +80,14 @@ size_t deepgen_workspace_size(const struct deepgen_function* function);
 /* The selected kernel's config, e.g. "cpu_tile isa=4 mr=14 ..."; null when none runs on this device. */
 const char* deepgen_selected_config(const struct deepgen_function* function);
 
-/* NVIDIA GPUs. The driver is looked up at the first of these calls: nothing links CUDA. `stream` is a CUstream or
-   cudaStream_t (null: the legacy default stream) of the context that is current on the calling thread. */
-typedef struct CUstream_st* deepgen_stream;
-/* Enqueues the function on the stream and returns: no allocation, no synchronisation; capturable in a CUDA graph. The
-   kernel is the first of: tuned on a device of this name; for this device's arch; PTX, compiled by the driver; among
-   these, one whose alignment the operands have. The first call on a device loads its code, unless deepgen_prepare() did.
+/* GPUs. The driver is looked up at the first of these calls: nothing links CUDA or HIP. `stream` is a CUstream or
+   cudaStream_t of the context that is current on the calling thread, or a hipStream_t of the current device (null: the default
+   stream, on NVIDIA the legacy one). A function with kernels for both vendors takes NVIDIA's where a CUDA context is
+   current. */
+typedef void* deepgen_stream;
+/* Enqueues the function on the stream and returns: no allocation, no synchronisation; capturable in a graph. The kernel
+   is the first of: tuned on a device of this name; for this device's arch; PTX, compiled by NVIDIA's driver; among these,
+   one whose alignment the operands have. The first call on a device loads its code, unless deepgen_prepare() did.
    Needs a workspace of deepgen_launch_workspace_size() bytes, aligned to 256, until the stream has passed the call. */
 deepgen_status deepgen_launch_gemm(const struct deepgen_function* function, const deepgen_gemm_args* args,
                                    deepgen_stream stream);
@@ -95,7 +97,8 @@ deepgen_status deepgen_prepare(const struct deepgen_function* function);
 size_t deepgen_launch_workspace_size(const struct deepgen_function* function);
 /* The config that an aligned call takes on the current device; null when none runs there. */
 const char* deepgen_launch_config(const struct deepgen_function* function);
-/* The driver's code (CUresult) and text for this thread's last DEEPGEN_ERROR_DRIVER; 0 and "" when there was none. */
+/* The driver's code (CUresult or hipError_t) and text for this thread's last DEEPGEN_ERROR_DRIVER; 0 and "" when there was
+   none. */
 int deepgen_last_driver_error(const char** text);
 
 /* Threads. The default is the number of CPUs that the process may use (affinity mask), or DEEPGEN_NUM_THREADS.

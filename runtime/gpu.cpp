@@ -1,0 +1,118 @@
+#include "runtime/gpu.h"
+
+#include <initializer_list>
+
+namespace deepgen {
+namespace {
+
+constexpr uintptr_t workspace_align = 256;
+
+struct DriverError {
+  int code;
+  const char* (*text_of)(int);
+};
+/// initial-exec: a lazily allocated thread-local variable would call malloc inside a call.
+thread_local DriverError last_error __attribute__((tls_model("initial-exec"))) = {};
+
+/// Whose kernels the function has; of both vendors', those for the device that is current on this thread. HIP
+/// has a current device wherever it has any, so that CUDA, which has to be given one, is asked first.
+const GpuVendor& vendor_of(const deepgen_function& f) {
+  bool sm = false, gfx = false;
+  for (uint32_t i = 0; f.kernels && i < f.kernel_count; ++i) {
+    const char* arch = f.kernels[i].arch;
+    sm |= arch && arch[0] == 's';
+    gfx |= arch && arch[0] == 'g';
+  }
+  if (!sm || !gfx) return gfx ? amd::vendor : nvidia::vendor;
+  const deepgen_status cuda = nvidia::vendor.current();
+  if (cuda == DEEPGEN_OK) return nvidia::vendor;
+  return amd::vendor.current() == DEEPGEN_OK || cuda == DEEPGEN_ERROR_NO_DRIVER ? amd::vendor
+                                                                                : nvidia::vendor;
+}
+
+bool is_power_of_two(uint32_t x) { return x && !(x & (x - 1)); }
+
+} // namespace
+
+void keep_driver_error(int code, const char* (*text_of)(int)) { last_error = {code, text_of}; }
+
+AddressBits address_bits(const GpuCall& call) {
+  const deepgen_function& f = call.function;
+  auto bits = [&](deepgen_arg base, deepgen_arg ld, deepgen_arg stride, uint8_t type) {
+    const uint64_t* slot = call.values.slot;
+    return slot[base] | slot[ld] * size_of(type) | (f.batch > 1 ? slot[stride] * size_of(type) : 0);
+  };
+  AddressBits all{bits(DEEPGEN_ARG_A, DEEPGEN_ARG_LDA, DEEPGEN_ARG_STRIDE_A, f.a_type),
+                  bits(DEEPGEN_ARG_B, DEEPGEN_ARG_LDB, DEEPGEN_ARG_STRIDE_B, f.b_type),
+                  bits(DEEPGEN_ARG_D, DEEPGEN_ARG_LDD, DEEPGEN_ARG_STRIDE_D, f.d_type)};
+  if (reads_c(call.args)) all.d |= bits(DEEPGEN_ARG_C, DEEPGEN_ARG_LDC, DEEPGEN_ARG_STRIDE_C, f.d_type);
+  // Zero when the function has no such operand.
+  all.d |= bits(DEEPGEN_ARG_RESIDUAL, DEEPGEN_ARG_LD_RESIDUAL, DEEPGEN_ARG_STRIDE_RESIDUAL, f.epilogue_type);
+  all.d |=
+      bits(DEEPGEN_ARG_MULTIPLIER, DEEPGEN_ARG_LD_MULTIPLIER, DEEPGEN_ARG_STRIDE_MULTIPLIER, f.epilogue_type);
+  return all;
+}
+
+deepgen_status take_workspace(GpuCall& call, const deepgen_kernel& k) {
+  if (!k.workspace) return DEEPGEN_OK;
+  const auto address = uintptr_t(call.args.workspace);
+  if (!address || address % workspace_align || call.args.workspace_bytes < k.workspace)
+    return DEEPGEN_ERROR_WORKSPACE;
+  call.values.slot[DEEPGEN_ARG_WORKSPACE] = address;
+  return DEEPGEN_OK;
+}
+
+bool has_gpu_description(const deepgen_kernel& k) {
+  if (!k.config || !k.args || k.arg_count > DEEPGEN_ARG_COUNT || !k.launches || !k.launch_count ||
+      (k.map_count && !k.maps) || !k.gpu || !k.gpu->state || !k.gpu->target)
+    return false;
+  for (uint32_t align : {k.align_a, k.align_b, k.align_d})
+    if (!is_power_of_two(align)) return false;
+  for (uint32_t i = 0; i < k.launch_count; ++i) {
+    const deepgen_launch& l = k.launches[i];
+    for (const uint32_t* x : {l.grid, l.block, l.cluster})
+      if (!x[0] || !x[1] || !x[2]) return false;
+    if (!l.entry) return false;
+  }
+  for (uint32_t i = 0; i < k.arg_count; ++i) {
+    const uint8_t arg = k.args[i];
+    if (arg >= DEEPGEN_ARG_COUNT || (arg >= DEEPGEN_ARG_M0 && arg <= DEEPGEN_ARG_B1)) return false;
+  }
+  return true;
+}
+
+} // namespace deepgen
+
+using namespace deepgen;
+
+deepgen_status deepgen_launch_gemm(const deepgen_function* function, const deepgen_gemm_args* args,
+                                   deepgen_stream stream) {
+  return function && args ? vendor_of(*function).launch(*function, *args, stream) : DEEPGEN_ERROR_NULL;
+}
+
+deepgen_status deepgen_prepare(const deepgen_function* function) {
+  return function ? vendor_of(*function).prepare(*function) : DEEPGEN_ERROR_NULL;
+}
+
+size_t deepgen_launch_workspace_size(const deepgen_function* function) {
+  const char* config = nullptr;
+  size_t workspace = 0;
+  if (function) vendor_of(*function).describe(*function, config, workspace);
+  return workspace;
+}
+
+const char* deepgen_launch_config(const deepgen_function* function) {
+  const char* config = nullptr;
+  size_t workspace = 0;
+  if (function) vendor_of(*function).describe(*function, config, workspace);
+  return config;
+}
+
+int deepgen_last_driver_error(const char** text) {
+  if (text) {
+    *text = "";
+    if (last_error.code && !(*text = last_error.text_of(last_error.code)))
+      *text = "an error that this driver cannot name";
+  }
+  return last_error.code;
+}
