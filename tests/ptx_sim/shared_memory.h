@@ -21,6 +21,8 @@ public:
   /// with this one.
   const uint8_t* read(uint64_t offset, size_t count, const Access&);
   uint8_t* write(uint64_t offset, size_t count, const Access&);
+  /// Without any check.
+  const uint8_t* peek(uint64_t offset) const { return &bytes_[offset]; }
   /// A reading that was under way since `begun`: nothing may have written meanwhile. Recorded as the agent's
   /// and clock's of `done`.
   void finish_read(uint64_t offset, size_t count, const Access& begun, const Access& done);
