@@ -6,8 +6,8 @@ namespace deepgen {
 namespace {
 
 constexpr int64_t kThreads = 256;
-constexpr int64_t kLine = 128;       ///< bytes: rows of copies begin with a line of the caches
-constexpr int64_t kAlignment = 256;  ///< bytes, of copies in the workspace
+constexpr int64_t kLine = 128;      ///< bytes: rows of copies begin with a line of the caches
+constexpr int64_t kAlignment = 256; ///< bytes, of copies in the workspace
 
 } // namespace
 
@@ -22,9 +22,8 @@ GpuPack::Copy GpuPack::describe(const Problem& p, const std::string& name, const
   c.place.offset = offset;
   c.place.rows = c.transposed ? c.columns : c.rows, c.place.columns = c.transposed ? c.rows : c.columns;
   c.place.ld = round_up(c.place.columns * size, kLine) / size;
-  c.blocks = c.transposed
-                 ? ceil_div(c.rows, c.tile()) * ceil_div(c.columns, c.tile()) * p.batch
-                 : ceil_div(p.batch * c.rows * c.place.ld / c.unit(), kThreads);
+  c.blocks = c.transposed ? ceil_div(c.rows, c.tile()) * ceil_div(c.columns, c.tile()) * p.batch
+                          : ceil_div(p.batch * c.rows * c.place.ld / c.unit(), kThreads);
   return c;
 }
 
@@ -42,7 +41,8 @@ GpuPack::GpuPack(const Problem& p, const Side& a, const Side& b, int64_t start) 
   a_ = add("a", a), b_ = add("b", b);
 }
 
-/// A thread stores 16 bytes of a row. Behind the row's end it repeats the last elements: no map reaches there.
+/// A thread stores 16 bytes of a row. Behind the row's end it repeats the last elements: no map reaches
+/// there.
 void GpuPack::copy(GpuIr& ir, const Copy& c, Value base, Value ld, Value stride, Value to, Value block,
                    int64_t batch) {
   const int64_t size = size_of(c.type), in_row = c.place.ld / c.unit(), units = batch * c.rows * in_row;
@@ -59,7 +59,8 @@ void GpuPack::copy(GpuIr& ir, const Copy& c, Value base, Value ld, Value stride,
     mlir::Type type = ir.lanes(width, ir.memory_type(c.type));
     for (int64_t i = 0; i < loads; ++i) {
       Value at = ir.min(ir.add(column, i * width), ir.c(c.columns - width));
-      Value loaded = ir.load_global(type, ir.offset(from, ir.mul(ir.to_i64(at), size)), width * size, Cache::read_only);
+      Value loaded =
+          ir.load_global(type, ir.offset(from, ir.mul(ir.to_i64(at), size)), width * size, Cache::read_only);
       const Values some = ir.unpack(loaded);
       elements.append(some.begin(), some.end());
     }
@@ -67,7 +68,8 @@ void GpuPack::copy(GpuIr& ir, const Copy& c, Value base, Value ld, Value stride,
   });
 }
 
-/// A block turns a square tile through shared memory, whose rows are one bank further apart than they are long.
+/// A block turns a square tile through shared memory, whose rows are one bank further apart than they are
+/// long.
 void GpuPack::transpose(GpuIr& ir, const Copy& c, Value base, Value ld, Value stride, Value to, Value block,
                         int64_t batch) {
   const int64_t size = size_of(c.type), tile = c.tile(), pitch = tile * size + 4;
@@ -82,7 +84,8 @@ void GpuPack::transpose(GpuIr& ir, const Copy& c, Value base, Value ld, Value st
   Value column = ir.min(ir.add(column0, c_in), ir.c(c.columns - 1));
   for (int64_t r = 0; r < tile; r += kThreads / tile) {
     Value row = ir.add(r_in, r);
-    Value source = ir.add(ir.mul(ir.to_i64(ir.min(ir.add(row0, row), ir.c(c.rows - 1))), ld), ir.to_i64(column));
+    Value source =
+        ir.add(ir.mul(ir.to_i64(ir.min(ir.add(row0, row), ir.c(c.rows - 1))), ld), ir.to_i64(column));
     Value x = ir.load_global(type, ir.offset(from, ir.mul(source, size)), size, Cache::read_only);
     ir.store(x, ir.offset(shared, ir.add(ir.mul(row, pitch), ir.mul(c_in, size))), size);
   }
@@ -101,7 +104,8 @@ void GpuPack::transpose(GpuIr& ir, const Copy& c, Value base, Value ld, Value st
   });
 }
 
-Launch GpuPack::emit(GpuIr& ir, const Problem& p, const std::vector<std::string>& names, bool dependent) const {
+Launch GpuPack::emit(GpuIr& ir, const Problem& p, const std::vector<std::string>& names,
+                     bool dependent) const {
   Launch launch;
   launch.entry = "deepgen_pack";
   launch.grid[0] = a_.blocks + b_.blocks, launch.block[0] = kThreads;
@@ -117,12 +121,14 @@ Launch GpuPack::emit(GpuIr& ir, const Problem& p, const std::vector<std::string>
       Value to = ir.offset(values.at("workspace"), c.place.offset);
       const auto stride = values.find("stride_" + c.name);
       (c.transposed ? transpose : copy)(ir, c, values.at(c.name), values.at("ld" + c.name),
-                                        stride == values.end() ? Value() : stride->second, to, block, p.batch);
+                                        stride == values.end() ? Value() : stride->second, to, block,
+                                        p.batch);
     };
     Value block = ir.block_x();
     if (!a_.blocks || !b_.blocks) return work(a_.blocks ? a_ : b_, block);
     ir.branch(
-        ir.less(block, a_.blocks), [&] { work(a_, block); }, [&] { work(b_, ir.sub(block, ir.c(a_.blocks))); });
+        ir.less(block, a_.blocks), [&] { work(a_, block); },
+        [&] { work(b_, ir.sub(block, ir.c(a_.blocks))); });
   });
   return launch;
 }

@@ -1,5 +1,6 @@
-// Packing on GPUs: a launch that copies operands into the workspace, in rows that TMA can address, and along K where
-// tensor cores want them so. It reads and writes an operand once, so it pays where each element is used often.
+// Packing on GPUs: a launch that copies operands into the workspace, in rows that TMA can address, and along
+// K where tensor cores want them so. It reads and writes an operand once, so it pays where each element is
+// used often.
 #pragma once
 
 #include "templates/gpu_ir.h"
@@ -11,8 +12,9 @@ public:
   /// What becomes of one operand.
   struct Side {
     bool packed = false;
-    bool k_major = true; ///< of the copy; the operand is transposed on the way if its own rows are not along K
-    int64_t align = 16;  ///< bytes to which the operand's rows are aligned
+    bool k_major =
+        true;           ///< of the copy; the operand is transposed on the way if its own rows are not along K
+    int64_t align = 16; ///< bytes to which the operand's rows are aligned
   };
 
   GpuPack() = default;
@@ -21,11 +23,14 @@ public:
 
   bool any() const { return a_.place.ld || b_.place.ld; }
   PackedOperand place(const std::string& operand) const { return operand == "a" ? a_.place : b_.place; }
-  int64_t end() const { return end_; } ///< bytes of workspace, with what comes before; 0 when there are no copies
+  int64_t end() const {
+    return end_;
+  } ///< bytes of workspace, with what comes before; 0 when there are no copies
   double bytes() const { return bytes_; } ///< that the launch reads and writes
 
-  /// Adds the entry `deepgen_pack` to the module and returns its launch. From sm_90 on it waits for what runs before it
-  /// (with `dependent` it starts before that has ended), and lets the next launch start early: that must wait for it.
+  /// Adds the entry `deepgen_pack` to the module and returns its launch. From sm_90 on it waits for what runs
+  /// before it (with `dependent` it starts before that has ended), and lets the next launch start early: that
+  /// must wait for it.
   Launch emit(GpuIr&, const Problem&, const std::vector<std::string>& arguments, bool dependent) const;
 
 private:
@@ -41,8 +46,10 @@ private:
     int64_t tile() const { return size_of(type) == 1 ? 64 : 32; }
   };
   static Copy describe(const Problem&, const std::string& name, const Side&, int64_t offset);
-  static void copy(GpuIr&, const Copy&, Value base, Value ld, Value stride, Value to, Value block, int64_t batch);
-  static void transpose(GpuIr&, const Copy&, Value base, Value ld, Value stride, Value to, Value block, int64_t batch);
+  static void copy(GpuIr&, const Copy&, Value base, Value ld, Value stride, Value to, Value block,
+                   int64_t batch);
+  static void transpose(GpuIr&, const Copy&, Value base, Value ld, Value stride, Value to, Value block,
+                        int64_t batch);
 
   Copy a_, b_;
   int64_t end_ = 0;

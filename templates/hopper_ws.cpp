@@ -72,16 +72,6 @@ struct Point {
   bool right_k_major() const { return (*this)[kSwap] ? a_k_major(p) : b_k_major(p); }
   GpuPack::Side pack_a() const { return side((*this)[kAlignA], a_k_major(p), !p.a_transposed()); }
   GpuPack::Side pack_b() const { return side((*this)[kAlignB], b_k_major(p), p.b_transposed()); }
-  /// Of the epilogue, in those of the cheapest kind.
-  int64_t steps() const {
-    int64_t steps = 1;
-    for (EpilogueOp op : p.epilogue)
-      steps += op == EpilogueOp::gelu || op == EpilogueOp::gelu_tanh || op == EpilogueOp::silu ||
-                       op == EpilogueOp::sigmoid
-                   ? 8
-                   : 1;
-    return steps;
-  }
 };
 
 bool is_alignment(int64_t x, int64_t least, int64_t most) {
@@ -137,7 +127,7 @@ const Rule kRules[] = {
        return text(x.registers()) + " sums in registers of a thread are too many beside " +
               text(x[kConsumers]) + " consumers";
      }},
-    {kPromote, [](const Point& x) { return x.sums() * x.steps() > kMostSteps; },
+    {kPromote, [](const Point& x) { return x.sums() * (1 + epilogue_steps(x.p)) > kMostSteps; },
      [](const Point& x) {
        return "an epilogue of this length for " + text(x.sums()) +
               " sums of a thread takes the assembler very long";
@@ -252,6 +242,16 @@ HopperStaging box_of(int64_t row_bytes, int64_t size, int64_t rows, bool whole_r
 }
 
 } // namespace
+
+int64_t epilogue_steps(const Problem& p) {
+  int64_t steps = 0;
+  for (EpilogueOp op : p.epilogue)
+    steps += op == EpilogueOp::gelu || op == EpilogueOp::gelu_tanh || op == EpilogueOp::silu ||
+                     op == EpilogueOp::sigmoid
+                 ? 8
+                 : 1;
+  return steps;
+}
 
 HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share)
     : name(std::move(name)), type(type), k_major(k_major), rows(rows), share(share),

@@ -78,6 +78,9 @@ struct HopperTiling {
   int64_t work(const Problem& p) const { return clusters_m * clusters_n * splits * p.batch; }
 };
 
+/// The epilogue's length, in steps of the cheapest kind.
+int64_t epilogue_steps(const Problem&);
+
 class HopperWs : public Template {
 public:
   std::string name() const override { return "hopper_ws"; }
