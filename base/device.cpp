@@ -1,5 +1,6 @@
 #include "base/device.h"
 
+#include "base/amd.h"
 #include "base/json.h"
 
 #include <cstdlib>
@@ -61,6 +62,7 @@ Device generic_gpu(const std::string& arch) {
                                  {90, "NVIDIA H100", 132, 50, 227, 228, 1980, 3350},
                                  {100, "NVIDIA B200", 148, 126, 227, 228, 1965, 8000},
                                  {120, "NVIDIA RTX PRO 6000 Blackwell", 188, 128, 99, 100, 2617, 1792}};
+  if (const AmdArch* amd = find_amd(arch)) return generic_amd(*amd);
   const int64_t capability = deepgen::compute_capability(arch);
   for (const Row& r : rows) {
     if (r.capability != capability) continue;
@@ -71,7 +73,7 @@ Device generic_gpu(const std::string& arch) {
     d.clock_khz = r.clock_mhz * 1000, d.memory_bandwidth = r.gb_per_second * 1000000000;
     return d;
   }
-  throw Error("unknown arch '" + arch + "'", "", "", "use cpu, or one of sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120");
+  throw Error("unknown arch '" + arch + "'", "", "", "use cpu, or one of sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120 " + amd_archs());
 }
 
 Device Device::read(const std::string& path) { return from_json(read_json(path, kSchema)); }

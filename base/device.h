@@ -36,10 +36,11 @@ struct Device {
 
 /// 80 for "sm_80", 90 for "sm_90a"; 0 for another kind of arch.
 int64_t compute_capability(const std::string& arch);
-inline bool is_gpu(const std::string& arch) { return compute_capability(arch) != 0; }
+bool is_amd(const std::string& arch); ///< "gfx942", ... (amd.h)
+inline bool is_gpu(const std::string& arch) { return compute_capability(arch) != 0 || is_amd(arch); }
 
 /// The facts of an arch that decide what is legal and what it should cost, for builds without the device: for GPUs those
-/// of the arch's data-centre part (sm_80: A100, sm_86: A10, sm_89: L40S, sm_90: H100, sm_100: B200, sm_120: RTX PRO 6000).
+/// of the arch's data-centre part (sm_80: A100, sm_86: A10, sm_89: L40S, sm_90: H100, sm_100: B200, sm_120: RTX PRO 6000; AMD's: amd.cpp).
 /// Throws Error for an arch that is not known.
 Device generic_gpu(const std::string& arch);
 

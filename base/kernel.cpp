@@ -1,5 +1,6 @@
 #include "base/kernel.h"
 
+#include "base/device.h"
 #include "base/files.h"
 #include "base/json.h"
 
@@ -8,13 +9,15 @@ namespace {
 
 constexpr const char* kSchema = "deepgen.kernel/1";
 
-Json launch_json(const Launch& l) {
-  return {{"entry", l.entry},           {"grid", l.grid},
+Json launch_json(const Launch& l, bool amd) {
+  Json json = {{"entry", l.entry},           {"grid", l.grid},
           {"block", l.block},           {"cluster", l.cluster},
           {"shared", l.shared},         {"persistent", l.persistent},
           {"dependent", l.dependent},   {"registers", l.registers},
           {"stack", l.stack},           {"spill_stores", l.spill_stores},
           {"spill_loads", l.spill_loads}, {"static_shared", l.static_shared}};
+  if (amd) json.update({{"accumulation", l.accumulation}, {"scalars", l.scalars}, {"waves", l.waves}});
+  return json;
 }
 
 /// A list of N numbers, all at least 1.
@@ -36,6 +39,8 @@ Launch launch_from_json(const Json& json, const std::string& where) {
                             {"spill_stores", &l.spill_stores}, {"spill_loads", &l.spill_loads},
                             {"static_shared", &l.static_shared}})
     *value = get_count(json, key, where);
+  for (auto [key, value] : {std::pair{"accumulation", &l.accumulation}, {"scalars", &l.scalars}, {"waves", &l.waves}})
+    if (json.contains(key)) *value = get_count(json, key, where);
   return l;
 }
 
@@ -59,7 +64,7 @@ TensorMap map_from_json(const Json& json, const std::string& where) {
 /// A GPU kernel has launches; the fields of the other kind of device are left out.
 void add_gpu_json(const Kernel& k, Json& json) {
   Json launches = Json::array(), maps = Json::array();
-  for (const Launch& l : k.launches) launches.push_back(launch_json(l));
+  for (const Launch& l : k.launches) launches.push_back(launch_json(l, is_amd(k.target)));
   for (const TensorMap& m : k.maps) maps.push_back(map_json(m));
   json["target"] = k.target;
   json["launches"] = launches;

@@ -20,6 +20,9 @@ struct Launch {
   bool dependent = false;  ///< programmatic dependent launch: the code waits for its predecessor (griddepcontrol.wait)
   // What the assembler reports about the entry; 0 when only PTX was made.
   int64_t registers = 0, stack = 0, spill_stores = 0, spill_loads = 0, static_shared = 0;
+  /// On AMD GPUs also: accumulation registers (part of `registers`), scalar registers, and waves that a SIMD holds at once.
+  /// Spills count registers there, not bytes.
+  int64_t accumulation = 0, scalars = 0, waves = 0;
   bool operator==(const Launch&) const = default;
 };
 
@@ -49,6 +52,8 @@ struct TensorMap {
 ///   where args[i] holds the value named by args[i] below (see runtime/include/deepgen/kernel_abi.h).
 /// "sm_...": a cubin, empty when no ptxas was there, and `ptx`, its source, for other devices of the same or later archs.
 ///   The parameters of each entry are args[] in order, 8 bytes each (scalars of 4 bytes: 4 bytes; tensor maps: 128 bytes).
+/// "gfx...": a code object (ELF), which carries no PTX. The parameters are as above, and there are no hidden ones; shared
+///   memory is static.
 struct Kernel {
   std::string role;  ///< "main"; "awkward": the same config for a small awkward shape; "fallback": for lesser devices or
                      ///< less aligned operands
@@ -70,7 +75,8 @@ struct Kernel {
 
   // GPU
   /// What the code was made for: "sm_90" runs on devices of major version 9 and minor >= 0, its PTX on all later ones;
-  /// "sm_90a", with architecture-specific instructions, on 9.0 alone. Need not be the candidate's arch.
+  /// "sm_90a", with architecture-specific instructions, on 9.0 alone; "gfx942" on that chip alone, with any setting of its
+  /// features (xnack, sramecc). Need not be the candidate's arch.
   std::string target;
   std::string ptx;
   std::vector<Launch> launches;
@@ -78,7 +84,7 @@ struct Kernel {
   /// Bytes to which base, leading dimension and batch stride of an operand must be aligned for this kernel; d: of C, D,
   /// residual and multiplier. The runtime takes the next kernel for a call that does not meet them.
   int64_t align_a = 1, align_b = 1, align_d = 1;
-  std::string assembler;             ///< "ptxas 13.0.88"; empty without code
+  std::string assembler;             ///< "ptxas 13.0.88", "LLD 22.1.8"; empty without code
   std::vector<std::string> warnings; ///< of the assembler
   std::string device;                ///< tuned on the device of this name; empty: for any (in winner.dgk only)
 };

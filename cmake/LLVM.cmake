@@ -9,16 +9,17 @@ include_guard(GLOBAL)
 
 set(DEEPGEN_LLVM_VERSION 22)
 # Components of llvm-config; a further target is one more word here.
-set(DEEPGEN_LLVM_COMPONENTS x86codegen x86asmparser nvptxcodegen asmprinter asmparser passes object)
+set(DEEPGEN_LLVM_COMPONENTS x86codegen x86asmparser nvptxcodegen amdgpucodegen asmprinter asmparser passes object)
 # Archives that are linked are those that are referenced: a static archive that nothing names costs nothing, so all of
 # MLIR's are offered, and a new dialect or conversion needs no change here. These must exist, or MLIR is not usable:
 set(DEEPGEN_MLIR_LIBS
   MLIRIR MLIRParser MLIRPass MLIRTransforms
   MLIRFuncDialect MLIRSCFDialect MLIRArithDialect MLIRVectorDialect MLIRLLVMDialect MLIRControlFlowDialect
-  MLIRIndexDialect MLIRMathDialect MLIRNVVMDialect
+  MLIRIndexDialect MLIRMathDialect MLIRNVVMDialect MLIRROCDLDialect
   MLIRSCFToControlFlow MLIRControlFlowToLLVM MLIRArithToLLVM MLIRVectorToLLVMPass MLIRFuncToLLVM MLIRMathToLLVM
   MLIRIndexToLLVM MLIRNVVMToLLVM MLIRReconcileUnrealizedCasts
-  MLIRTargetLLVMIRExport MLIRLLVMToLLVMIRTranslation MLIRNVVMToLLVMIRTranslation MLIRBuiltinToLLVMIRTranslation)
+  MLIRTargetLLVMIRExport MLIRLLVMToLLVMIRTranslation MLIRNVVMToLLVMIRTranslation MLIRROCDLToLLVMIRTranslation
+  MLIRBuiltinToLLVMIRTranslation)
 
 find_program(DEEPGEN_LLVM_CONFIG
   NAMES llvm-config-${DEEPGEN_LLVM_VERSION} llvm-config

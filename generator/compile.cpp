@@ -3,6 +3,7 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "base/sha256.h"
+#include "generator/amdgpu.h"
 #include "generator/codegen.h"
 #include "generator/codegen_hash.inc"
 #include "generator/nvptx.h"
@@ -27,13 +28,17 @@ struct Emitted {
   }
 };
 
-/// For a GPU up to the PTX: the assembler runs beside the next kernel's compilation.
+/// For an NVIDIA GPU up to the PTX: the assembler runs beside the next kernel's compilation.
 Kernel compile_one(const Problem& problem, const std::string& arch, const Choice& choice, const std::string& role) {
   Emitted emitted(problem, arch, choice);
   lower_to_llvm(*emitted.module);
   llvm::LLVMContext context;
   Kernel kernel = std::move(emitted.kernel);
-  if (is_gpu(arch)) {
+  if (is_amd(arch)) {
+    auto module = translate_amd(*emitted.module, context, kernel.target);
+    optimize_amd(*module, kernel.target);
+    link_amd(emit_amd(*module, kernel.target, false), kernel);
+  } else if (is_gpu(arch)) {
     auto module = translate_gpu(*emitted.module, context, kernel.target);
     for (const Launch& launch : kernel.launches)
       if (!module->getFunction(launch.entry))
@@ -58,21 +63,23 @@ public:
   void add(const Problem& problem, const Choice& choice, const std::string& role) {
     file_.kernels.push_back(compile_one(problem, file_.arch, choice, role));
     // -O3 takes ptxas about twice as long as -O2 where there are mma.sync; the awkward kernel is only verified.
-    if (is_gpu(file_.arch)) assemblies_.emplace_back(file_.kernels.back(), role == "awkward" ? 2 : 3);
+    if (takes_ptx()) assemblies_.emplace_back(file_.kernels.back(), role == "awkward" ? 2 : 3);
   }
 
   void finish() {
     for (size_t i = 0; i < file_.kernels.size(); ++i) {
       Kernel& kernel = file_.kernels[i];
-      if (is_gpu(file_.arch)) assemblies_[i].finish(kernel, kAssemblerSeconds);
+      if (takes_ptx()) assemblies_[i].finish(kernel, kAssemblerSeconds);
       kernel.sha256 = sha256_hex(kernel.code.empty() ? kernel.ptx : kernel.code);
       // The awkward kernel is never timed, and a fallback has no alternative: both may be slow.
-      if (std::string why = why_rejected(kernel); reject_ && kernel.role == "main" && !why.empty())
+      if (std::string why = takes_ptx() ? why_rejected(kernel) : why_rejected_amd(kernel); reject_ && kernel.role == "main" && !why.empty())
         throw Error(std::string(kRejected) + ": " + why);
     }
   }
 
 private:
+  bool takes_ptx() const { return compute_capability(file_.arch) != 0; }
+
   static constexpr double kAssemblerSeconds = 30;
   KernelFile& file_;
   const bool reject_;
@@ -82,6 +89,13 @@ private:
 std::string assembler() {
   const std::string version = ptxas_version();
   return version.empty() ? "without ptxas" : version;
+}
+
+/// Beside the code generator, what decides the bytes of an arch's kernels.
+std::string assembler_of(const std::string& arch) {
+  if (!is_amd(arch)) return is_gpu(arch) ? " " + assembler() : "";
+  const std::string version = lld_version();
+  return (version.empty() ? " without lld" : " " + version) + " " + amd_code_object_text();
 }
 
 std::string printed(mlir::ModuleOp value) {
@@ -126,13 +140,13 @@ std::string codegen_id() {
 }
 std::string compiler_id(const std::string& arch) { return toolchain(arch) + " sources " + kCodegenHash; }
 std::string toolchain(const std::string& arch) {
-  return std::string("deepgen ") + DEEPGEN_VERSION + " llvm " + DEEPGEN_LLVM_VERSION +
-         (is_gpu(arch) ? " " + assembler() : "");
+  return std::string("deepgen ") + DEEPGEN_VERSION + " llvm " + DEEPGEN_LLVM_VERSION + assembler_of(arch);
 }
 
 std::string dump_stage(const Problem& problem, const std::string& arch, const Choice& choice,
                        const std::string& stage) {
-  const std::string last = is_gpu(arch) ? "ptx" : "asm";
+  const bool amd = is_amd(arch), ptx = is_gpu(arch) && !amd;
+  const std::string last = ptx ? "ptx" : "asm";
   if (stage != "mlir" && stage != "lowered" && stage != "llvm" && stage != "optimized" && stage != last)
     throw Error("unknown stage '" + stage + "'", "--stage", "arch " + arch,
                 "use one of: mlir, lowered, llvm, optimized, " + last);
@@ -142,12 +156,20 @@ std::string dump_stage(const Problem& problem, const std::string& arch, const Ch
   if (stage == "lowered") return printed(*emitted.module);
   llvm::LLVMContext context;
   const Kernel& kernel = emitted.kernel;
-  auto module = is_gpu(arch) ? translate_gpu(*emitted.module, context, kernel.target)
-                             : translate(*emitted.module, context, kernel.isa);
+  auto module = amd   ? translate_amd(*emitted.module, context, kernel.target)
+                : ptx ? translate_gpu(*emitted.module, context, kernel.target)
+                      : translate(*emitted.module, context, kernel.isa);
   if (stage == "llvm") return printed(*module);
-  is_gpu(arch) ? optimize_gpu(*module, kernel.target) : optimize(*module, kernel.isa);
+  if (amd)
+    optimize_amd(*module, kernel.target);
+  else if (ptx)
+    optimize_gpu(*module, kernel.target);
+  else
+    optimize(*module, kernel.isa);
   if (stage == "optimized") return printed(*module);
-  return is_gpu(arch) ? emit_ptx(*module, kernel.target) : emit_code(*module, kernel.isa, true);
+  return amd   ? emit_amd(*module, kernel.target, true)
+         : ptx ? emit_ptx(*module, kernel.target)
+               : emit_code(*module, kernel.isa, true);
 }
 
 } // namespace deepgen

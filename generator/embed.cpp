@@ -72,7 +72,7 @@ void check_gpu_kernel(const Kernel& k, const std::string& where) {
 }
 
 void check_arch(const std::string& arch, const std::string& where) {
-  if (arch != "cpu" && !is_gpu(arch))
+  if (arch != "cpu" && !compute_capability(arch))
     throw Error("arch '" + arch + "' cannot be embedded", where, "", "use arch cpu or an NVIDIA GPU's");
 }
 

@@ -44,13 +44,17 @@ std::vector<std::string> gpu_arguments(const Problem& p, bool workspace) {
   return out;
 }
 
-GpuIr::GpuIr(mlir::ModuleOp module, const std::string& target)
-    : Ir(module, {3, Type::f32}), capability(compute_capability(target)), i8(b.getI8Type()), i16(b.getI16Type()),
-      i32(b.getI32Type()), f16(b.getF16Type()), bf16(b.getBF16Type()), f32(b.getF32Type()), f64(b.getF64Type()),
-      global(llvmd::LLVMPointerType::get(b.getContext(), 1)), shared(llvmd::LLVMPointerType::get(b.getContext(), 3)),
-      module_(module) {
+GpuIr::GpuIr(mlir::ModuleOp module) : GpuIr(module, int64_t(0)) {}
+
+GpuIr::GpuIr(mlir::ModuleOp module, const std::string& target) : GpuIr(module, compute_capability(target)) {
   if (capability < 80) throw Error("no GPU target: '" + target + "'");
 }
+
+GpuIr::GpuIr(mlir::ModuleOp module, int64_t target_capability)
+    : Ir(module, {3, Type::f32}), capability(target_capability), i8(b.getI8Type()), i16(b.getI16Type()),
+      i32(b.getI32Type()), f16(b.getF16Type()), bf16(b.getBF16Type()), f32(b.getF32Type()), f64(b.getF64Type()),
+      global(llvmd::LLVMPointerType::get(b.getContext(), 1)), shared(llvmd::LLVMPointerType::get(b.getContext(), 3)),
+      module_(module) {}
 
 mlir::Type GpuIr::memory_type(Type type) const {
   switch (type) {
@@ -361,14 +365,16 @@ Value GpuIr::encode(Type to, Value x) {
   case Type::bf16: return convert(bf16, x);
   case Type::i8: {
     Values all;
-    for (Value v : unpack(x)) {
-      Value raw = assembly(i32, "cvt.rni.sat.s8.f32 $0, $1;", "=r,f", v, false);
-      all.push_back(arith::TruncIOp::create(b, loc, i8, raw));
-    }
+    for (Value v : unpack(x)) all.push_back(round_to_i8(v));
     return pack(all);
   }
   default: return x;
   }
+}
+
+Value GpuIr::round_to_i8(Value x) {
+  Value raw = assembly(i32, "cvt.rni.sat.s8.f32 $0, $1;", "=r,f", x, false);
+  return arith::TruncIOp::create(b, loc, i8, raw);
 }
 
 Value GpuIr::round_tf32(Value x) {

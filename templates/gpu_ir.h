@@ -1,4 +1,5 @@
-// GpuIr: what kernels for NVIDIA GPUs are made of, over MLIR's llvm, nvvm, scf, arith and vector dialects. Indices
+// GpuIr: what kernels for GPUs are made of, over MLIR's llvm, nvvm, scf, arith and vector dialects. It is NVIDIA's; AmdIr
+// (amd_ir.h) does what is virtual for AMD GPUs, and templates that keep to that and to what needs no target serve both. Indices
 // within a block and byte offsets are i32; addresses in global memory and leading dimensions are i64. Everything is
 // inlined into one function per entry, whose loops are scf.for and branches scf.if.
 #pragma once
@@ -7,6 +8,7 @@
 #include "templates/ir_builder.h"
 
 #include <map>
+#include <memory>
 
 namespace deepgen {
 
@@ -20,6 +22,7 @@ struct GpuEntry {
   int64_t threads = 256;
   int64_t min_blocks = 1;    ///< that the register allocator leaves room for on a multiprocessor
   int64_t max_registers = 0; ///< 0: as many as min_blocks allows
+  int64_t shared = 0;        ///< bytes of shared memory where it is static, as on AMD GPUs
   std::array<int64_t, 3> cluster{1, 1, 1};
 };
 
@@ -35,8 +38,9 @@ class GpuIr : public Ir {
 public:
   /// `target`: Kernel::target, such as "sm_90".
   GpuIr(mlir::ModuleOp module, const std::string& target);
+  virtual ~GpuIr() = default;
 
-  const int64_t capability; ///< 80, 86, 89, 90, 100, 120
+  const int64_t capability; ///< 80, 86, 89, 90, 100, 120; 0 on AMD GPUs
   mlir::Type i8, i16, i32, f16, bf16, f32, f64;
   mlir::Type global, shared; ///< pointer types
 
@@ -47,17 +51,17 @@ public:
 
   // Entries. `body` gets the parameters by name.
   using Arguments = std::map<std::string, Value>;
-  void kernel(const GpuEntry&, const Problem&, const std::vector<std::string>& arguments,
-              const std::function<void(const Arguments&)>& body);
+  virtual void kernel(const GpuEntry&, const Problem&, const std::vector<std::string>& arguments,
+                      const std::function<void(const Arguments&)>& body);
   /// The block's dynamic shared memory, aligned to 1024 bytes (one symbol for the module).
-  Value shared_memory();
+  virtual Value shared_memory();
 
   // Where a thread is; i32.
-  Value thread(); ///< threadIdx.x
-  Value block_x();
-  Value block_y();
-  Value lane();   ///< thread % 32
-  Value warp();   ///< thread / 32, the same register for all lanes of a warp
+  virtual Value thread(); ///< threadIdx.x
+  virtual Value block_x();
+  virtual Value block_y();
+  Value lane();           ///< thread % 32
+  virtual Value warp();   ///< thread / 32, the same register for all lanes of a warp
 
   // Integers. The arithmetic of Ir works on i32 and i64 alike; constants take the other operand's type.
   Value c(int64_t);               ///< i32
@@ -89,7 +93,7 @@ public:
   Value offset(Value pointer, int64_t bytes);
 
   // Memory, of scalars and vectors.
-  Value load_global(mlir::Type, Value address, int64_t alignment, Cache = Cache::usual);
+  virtual Value load_global(mlir::Type, Value address, int64_t alignment, Cache = Cache::usual);
   void store(Value, Value address, int64_t alignment);
   /// cp.async of 4, 8 or 16 bytes; of those `valid` bytes (i32; null: all) are read and the rest becomes zero.
   void copy_async(Value shared_address, Value global_address, int64_t bytes, Value valid = nullptr);
@@ -101,7 +105,7 @@ public:
   Values load_matrix(Value shared_address, int64_t count, bool transposed);
 
   // Threads together.
-  void barrier();      ///< of the block
+  virtual void barrier(); ///< of the block
   void warp_barrier(); ///< of the warp
   Value shuffle_xor(Value, int64_t lane_mask); ///< 32-bit and 64-bit scalars
   Value shuffle_index(Value, Value lane);
@@ -123,10 +127,10 @@ public:
   Value zero(mlir::Type);           ///< of any scalar or vector type
   Value maximum(Value, Value);      ///< NaN when one is NaN
   Value minimum(Value, Value);
-  Value exp2_fast(Value f32);       ///< ex2.approx.ftz: 2 ulp
-  Value reciprocal_fast(Value f32); ///< rcp.approx.ftz: 1 ulp
+  virtual Value exp2_fast(Value f32);       ///< ex2.approx.ftz: 2 ulp
+  virtual Value reciprocal_fast(Value f32); ///< rcp.approx.ftz: 1 ulp
   Value multiply_add(Value x, Value y, Value z); ///< one rounding, any float type, scalar or vector
-  Value dot4(Value a, Value b, Value sum);       ///< dp4a: i32 registers of four i8 each
+  virtual Value dot4(Value a, Value b, Value sum); ///< dp4a: i32 registers of four i8 each
 
   // Vectors, also of one lane (scalars).
   Value extract(Value, int64_t lane);
@@ -143,13 +147,22 @@ public:
   Value assembly(mlir::Type result, const std::string& text, const std::string& constraints, mlir::ValueRange,
                  bool side_effects);
 
-private:
-  Value decode_e4m3(Value), decode_e5m2(Value), decode_pair(Type, Value);
+protected:
+  explicit GpuIr(mlir::ModuleOp module); ///< for a target that is not NVIDIA's
+  virtual Value round_to_i8(Value f32);   ///< to nearest even, saturated; NaN is 0
   mlir::Type argument_type(const Problem&, const std::string& name);
-  Value evict_first();
   mlir::ModuleOp module_;
+
+private:
+  GpuIr(mlir::ModuleOp, int64_t capability);
+  Value decode_e4m3(Value), decode_e5m2(Value), decode_pair(Type, Value);
+  Value evict_first();
   mlir::Block* entry_ = nullptr; ///< of the entry that is being made
   Value evict_first_;
 };
+
+/// What Kernel::target of a kernel that needs no instruction of one architecture alone is: "sm_90" for arch "sm_90a".
+std::string gpu_target(const std::string& arch);
+std::unique_ptr<GpuIr> make_gpu_ir(mlir::ModuleOp, const std::string& target);
 
 } // namespace deepgen

@@ -3,6 +3,7 @@
 #include "templates/cpu_tile.h"
 #include "templates/gemv.h"
 #include "templates/hopper_ws.h"
+#include "templates/mfma.h"
 #include "templates/mma_sync.h"
 #include "templates/simt.h"
 
@@ -13,9 +14,10 @@ std::vector<const Template*>& registry() {
   static const CpuTile cpu_tile;
   static const Gemv gemv;
   static const HopperWs hopper_ws;
+  static const Mfma mfma;
   static const MmaSync mma_sync;
   static const Simt simt;
-  static std::vector<const Template*> all = {&cpu_tile, &gemv, &hopper_ws, &mma_sync, &simt};
+  static std::vector<const Template*> all = {&cpu_tile, &gemv, &hopper_ws, &mfma, &mma_sync, &simt};
   return all;
 }
 

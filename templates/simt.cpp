@@ -1,5 +1,6 @@
 #include "templates/simt.h"
 
+#include "base/amd.h"
 #include "templates/sizes.h"
 
 #include <algorithm>
@@ -21,8 +22,36 @@ int64_t widest(int64_t columns, int64_t bytes) {
   return width;
 }
 
-/// Multiply-adds per cycle and multiprocessor (CUDA C++ Programming Guide, "Arithmetic Instructions").
-double multiply_rate(Type accumulate, int64_t capability) {
+/// What a multiprocessor offers to the blocks that run on it.
+struct Limits {
+  explicit Limits(const Device& device) : resident(resident_threads(device.compute_capability())) {
+    const AmdArch* amd = find_amd(device.arch);
+    if (!amd) return;
+    // Half of an SIMD's registers at most, so that two waves hide each other's latencies; vector instructions see 256.
+    most_registers = std::min<int64_t>(256, amd->registers / 2);
+    registers = amd->registers * amd->wave * AmdArch::simds, resident = amd->threads();
+    granule = amd->granule, kept = 0, wave = amd->wave;
+  }
+  int64_t resident;              ///< threads
+  int64_t registers = 65536;
+  int64_t most_registers = 255;  ///< of a thread
+  int64_t granule = 8;           ///< of a thread's registers
+  int64_t kept = 1024;           ///< bytes of shared memory of each block that the system keeps
+  int64_t wave = 32;
+};
+
+bool has_copies(const std::string& arch) { return !is_amd(arch); }
+SimtTiling tiling(const Problem& p, const Device& device, const Config& config) {
+  return SimtTiling(p, config, has_copies(device.arch));
+}
+
+/// Multiply-adds per cycle and multiprocessor (CUDA C++ Programming Guide, "Arithmetic Instructions"; AMD's ISA documents).
+double multiply_rate(Type accumulate, const Device& device) {
+  if (const AmdArch* amd = find_amd(device.arch)) {
+    if (accumulate == Type::f64) return amd->mfma ? 64 : amd->wave == 64 ? 32 : 4;
+    return amd->wave == 64 ? 64 : 256;
+  }
+  const int64_t capability = device.compute_capability();
   const bool consumer = capability == 86 || capability == 89 || capability == 120;
   if (accumulate == Type::f64) return consumer ? 2 : capability == 80 ? 32 : 64;
   return accumulate == Type::i32 || capability == 80 ? 64 : 128;
@@ -30,10 +59,12 @@ double multiply_rate(Type accumulate, int64_t capability) {
 
 /// Blocks that one multiprocessor holds at a time; `blocks` caps the registers that the assembler takes.
 int64_t resident_blocks(const SimtTiling& t, const Device& device) {
-  const int64_t registers = std::min<int64_t>(ceil_div(t.registers(), 8) * 8, 65536 / (t.blocks * t.threads) / 8 * 8);
-  return std::max<int64_t>(1, std::min({device.shared_multiprocessor / (t.shared_bytes() + 1024),
-                                        65536 / (registers * t.threads),
-                                        resident_threads(device.compute_capability()) / t.threads, int64_t(16)}));
+  const Limits limits(device);
+  const int64_t unit = limits.granule, most = limits.registers / (t.blocks * t.threads) / unit * unit;
+  const int64_t registers = std::max(unit, std::min<int64_t>(ceil_div(t.registers(), unit) * unit, most));
+  return std::max<int64_t>(1, std::min({device.shared_multiprocessor / (t.shared_bytes() + limits.kept),
+                                        limits.registers / (registers * t.threads), limits.resident / t.threads,
+                                        int64_t(16)}));
 }
 
 /// The constraints that the first `assigned` parameters decide; the others hold their smallest values.
@@ -48,7 +79,9 @@ std::string broken(const Problem& p, const Device& device, const SimtTiling& t, 
     return "warps of " + text(t.lanes_m) + " x " + text(t.lanes_n) + " threads with " + text(t.tm) + " x " + text(t.tn) +
            " elements each do not divide the tile of " + text(t.bm) + " x " + text(t.bn);
   if (t.threads < 64 || t.threads > 512) return text(t.threads) + " threads are not between 64 and 512";
-  if (const int64_t most = std::min<int64_t>(255, 65536 / t.threads); t.registers() > most)
+  const Limits limits(device);
+  if (t.threads % limits.wave) return text(t.threads) + " threads are no whole waves of " + text(limits.wave);
+  if (const int64_t most = std::min(limits.most_registers, limits.registers / t.threads); t.registers() > most)
     return "about " + text(t.registers()) + " registers of a thread exceed " + text(most);
   if (assigned <= kStages) return "";
   if (!t.async && t.stages != 2)
@@ -58,12 +91,13 @@ std::string broken(const Problem& p, const Device& device, const SimtTiling& t, 
   if (t.shared_bytes() > device.shared_block)
     return text(t.shared_bytes()) + " bytes of shared memory exceed the device's " + text(device.shared_block);
   if (assigned <= kBlocks) return "";
-  if (t.blocks * t.threads > resident_threads(device.compute_capability()))
+  if (t.blocks * t.threads > limits.resident)
     return "blocks=" + text(t.blocks) + " have more threads than a multiprocessor";
-  if (t.blocks > 1 && t.blocks * (t.shared_bytes() + 1024) > device.shared_multiprocessor)
+  if (t.blocks > 1 && t.blocks * (t.shared_bytes() + limits.kept) > device.shared_multiprocessor)
     return "blocks=" + text(t.blocks) + " exceed the shared memory of a multiprocessor";
-  if (t.blocks > 1 && t.registers() * t.threads * t.blocks > 65536)
-    return "about " + text(t.registers()) + " registers of " + text(t.blocks * t.threads) + " threads exceed 65536";
+  if (t.blocks > 1 && t.registers() * t.threads * t.blocks > limits.registers)
+    return "about " + text(t.registers()) + " registers of " + text(t.blocks * t.threads) + " threads exceed " +
+           text(limits.registers);
   if (assigned <= kSplits) return "";
   const int64_t tiles = t.tiles_m * t.tiles_n * p.batch;
   if (t.splits > 1 && tiles >= 2 * device.cores) return "splits for a grid that fills the device twice without";
@@ -77,14 +111,14 @@ std::string broken(const Problem& p, const Device& device, const SimtTiling& t, 
 }
 
 /// Cycles that one multiprocessor spends on one block's share of the sum, when others hide its latencies.
-double block_cycles(const SimtTiling& t, Type accumulate, int64_t capability) {
+double block_cycles(const SimtTiling& t, Type accumulate, const Device& device) {
   const double warps = double(t.threads) / 32, products = double(t.bm * t.bn * t.bk);
   const double loads = double(t.tm / t.chunk_m() + t.tn / t.chunk_n());
-  const double multiply = products / multiply_rate(accumulate, capability);
+  const double multiply = products / multiply_rate(accumulate, device);
   // Shared memory gives a register of 32 lanes a cycle at best; several lanes that read one word cost less than that.
   const double copies = double(t.a.accesses + t.b.accesses) / 32;
   const double shared = warps * double(t.bk) * loads * 3 + copies * (t.async ? 2 : 4);
-  const double convert = t.async ? 0 : double(t.a.accesses * t.a.width + t.b.accesses * t.b.width) / 32 * 3;
+  const double convert = t.as_is ? 0 : double(t.a.accesses * t.a.width + t.b.accesses * t.b.width) / 32 * 3;
   const double each = accumulate == Type::i32 && !t.dot ? 2 : 1;
   const double issue = (warps * double(t.bk) * (double(t.tm * t.tn) * each + loads) + copies * 6 + convert) / 4;
   // The units overlap, but not perfectly.
@@ -106,14 +140,15 @@ double memory_bytes(const Problem& p, const SimtTiling& t, const Device& device,
 
 } // namespace
 
-SimtTiling::SimtTiling(const Problem& p, const Config& config) {
+SimtTiling::SimtTiling(const Problem& p, const Config& config, bool copies) {
   bm = at(config, kBm), bn = at(config, kBn), bk = at(config, kBk), tm = at(config, kTm), tn = at(config, kTn);
   stages = at(config, kStages), wide = at(config, kWide), blocks = at(config, kBlocks), splits = at(config, kSplits);
   group = at(config, kGroup);
   const int64_t width_a = wide ? widest(p.a_columns(), size_of(p.a)) : 1;
   const int64_t width_b = wide ? widest(p.b_columns(), size_of(p.b)) : 1;
   dot = p.a == Type::i8 && wide && p.layout == Layout::nt && width_a >= 4 && width_b >= 4;
-  async = dot || p.a == Type::f32 || p.a == Type::tf32 || p.a == Type::f64;
+  as_is = dot || p.a == Type::f32 || p.a == Type::tf32 || p.a == Type::f64;
+  async = as_is && copies;
   element = p.a == Type::f64 ? 8 : 4;
   k = dot ? p.k / 4 : p.k;
 
@@ -151,12 +186,14 @@ int64_t SimtTiling::registers() const {
 
 std::string Simt::why_not(const Problem& p, const std::string& arch) const {
   if (p.op != "gemm") return "simt computes gemm, not " + p.op;
-  return compute_capability(arch) >= 80 ? "" : "simt is for NVIDIA GPUs from sm_80 on";
+  if (is_amd(arch)) return "";
+  return compute_capability(arch) >= 80 ? "" : "simt is for AMD GPUs, and NVIDIA GPUs from sm_80 on";
 }
 
 std::vector<Parameter> Simt::parameters(const Problem& p, const Device& device) const {
   std::vector<int64_t> stages = {2};
-  if (p.a == Type::f32 || p.a == Type::tf32 || p.a == Type::f64 || p.a == Type::i8) stages = {2, 3, 4, 5};
+  if (has_copies(device.arch) && (p.a == Type::f32 || p.a == Type::tf32 || p.a == Type::f64 || p.a == Type::i8))
+    stages = {2, 3, 4, 5};
   std::vector<int64_t> splits = {1};
   for (int64_t s : {2, 3, 4, 6, 8, 12, 16, 24, 32, 64})
     if (s * 64 <= p.k && p.m * p.n * p.batch / (256 * 256) < 2 * device.cores) splits.push_back(s);
@@ -173,7 +210,7 @@ std::vector<Parameter> Simt::parameters(const Problem& p, const Device& device) 
 }
 
 std::string Simt::why_illegal(const Problem& p, const Device& device, const Config& config) const {
-  return broken(p, device, SimtTiling(p, config), kParameters);
+  return broken(p, device, tiling(p, device, config), kParameters);
 }
 
 bool Simt::dead_end(const Problem& p, const Device& device, const Config& config, size_t assigned) const {
@@ -181,11 +218,11 @@ bool Simt::dead_end(const Problem& p, const Device& device, const Config& config
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kSmallest[i]);
-  return !broken(p, device, SimtTiling(p, filled), assigned).empty();
+  return !broken(p, device, tiling(p, device, filled), assigned).empty();
 }
 
 double Simt::cost(const Problem& p, const Device& device, const Config& config) const {
-  const SimtTiling t(p, config);
+  const SimtTiling t = tiling(p, device, config);
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
   const double bandwidth = double(device.memory_bandwidth);
   const int64_t blocks = t.tiles_m * t.tiles_n * p.batch * t.splits;
@@ -193,7 +230,7 @@ double Simt::cost(const Problem& p, const Device& device, const Config& config) 
   // A scheduler with one warp waits for its latencies; four warps hide nearly all of them.
   const double warps = std::min(waves, double(resident_blocks(t, device))) * double(t.threads) / 128;
   const double busy = 1 - 0.25 * std::exp2(1 - std::max(1.0, warps));
-  double seconds = waves * block_cycles(t, p.accumulate, device.compute_capability()) / (busy * clock);
+  double seconds = waves * block_cycles(t, p.accumulate, device) / (busy * clock);
 
   // Every tile comes through L2, about 40 bytes a cycle and multiprocessor.
   const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
@@ -210,8 +247,8 @@ double Simt::cost(const Problem& p, const Device& device, const Config& config) 
   return seconds * (1 + 0.002 * double(std::abs(t.stages - 3)) + 0.001 * double(t.blocks));
 }
 
-std::vector<Choice> Simt::fallbacks(const Problem& p, const std::string&, const Config& config) const {
-  const SimtTiling t(p, config);
+std::vector<Choice> Simt::fallbacks(const Problem& p, const std::string& arch, const Config& config) const {
+  const SimtTiling t(p, config, has_copies(arch));
   if (!t.wide) return {};
   Config narrow = config;
   narrow.set("wide", 0);
@@ -221,7 +258,7 @@ std::vector<Choice> Simt::fallbacks(const Problem& p, const std::string&, const 
 
 /// Odd multiples of what the problem's own sizes are multiples of, so that accesses are as wide.
 Problem Simt::awkward(const Problem& p, const Config& config) const {
-  const SimtTiling t(p, config);
+  const SimtTiling t(p, config, true);
   auto like = [](int64_t size, int64_t least) {
     const int64_t unit = std::min<int64_t>(16, size & -size);
     const int64_t units = ceil_div(least, unit);

@@ -22,11 +22,13 @@ struct SimtSide {
 
 /// A config with everything that follows from it for one problem.
 struct SimtTiling {
-  SimtTiling(const Problem&, const Config&);
+  /// `copies`: the arch has asynchronous copies to shared memory.
+  SimtTiling(const Problem&, const Config&, bool copies);
 
   int64_t bm, bn, bk, tm, tn, stages, wide, blocks, splits, group; ///< the parameters; see Simt::parameters()
   bool dot = false;   ///< dp4a: an element of shared memory holds four i8 along k, and k counts those
-  bool async = false; ///< cp.async moves the elements as they are; else they are converted in registers
+  bool as_is = false; ///< elements reach shared memory as they are; else they are converted in registers
+  bool async = false; ///< and by cp.async; else through registers
   int64_t k = 1;      ///< of the problem, in elements of shared memory
   int64_t element = 4; ///< bytes in shared memory
   int64_t lanes_m = 4, lanes_n = 8;   ///< of a warp

@@ -298,23 +298,25 @@ void SimtBlock::emit(int64_t align_d) {
 } // namespace
 
 Kernel Simt::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch, const Config& config) const {
-  const SimtTiling t(p, config);
+  const bool amd = is_amd(arch);
+  const SimtTiling t(p, config, !amd);
   Kernel kernel;
   kernel.problem = p;
-  kernel.target = "sm_" + std::to_string(compute_capability(arch));
+  kernel.target = gpu_target(arch);
   kernel.args = gpu_arguments(p, t.splits > 1);
   kernel.align_a = t.a.width * t.a.bytes, kernel.align_b = t.b.width * t.b.bytes;
   kernel.align_d = t.width_d * size_of(p.d);
-  GpuIr ir(module, kernel.target);
+  const std::unique_ptr<GpuIr> made = make_gpu_ir(module, kernel.target);
+  GpuIr& ir = *made;
   GpuEntry entry;
-  entry.name = kernel_symbol, entry.threads = t.threads, entry.min_blocks = t.blocks;
+  entry.name = kernel_symbol, entry.threads = t.threads, entry.min_blocks = t.blocks, entry.shared = t.shared_bytes();
   ir.kernel(entry, p, kernel.args,
             [&](const GpuIr::Arguments& args) { SimtBlock(ir, p, t, args).emit(kernel.align_d); });
   Launch launch;
   launch.entry = kernel_symbol;
   launch.grid = {t.tiles_m * t.tiles_n * p.batch, t.splits, 1};
   launch.block = {t.threads, 1, 1};
-  launch.shared = t.shared_bytes();
+  if (!amd) launch.shared = t.shared_bytes(); // AMD's is static
   kernel.launches.push_back(launch);
   if (t.splits > 1) {
     const GpuSplitK split(p, t.splits);

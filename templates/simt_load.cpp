@@ -111,7 +111,7 @@ void SimtLoader::copy(int64_t from, int64_t to, Value pointer, Value slot, Value
 }
 
 Values SimtLoader::load(Value pointer, Value remaining) {
-  mlir::Type type = ir.lanes(side_.width, ir.memory_type(side_.type));
+  mlir::Type type = ir.lanes(side_.width, t_.dot ? ir.i32 : ir.memory_type(side_.type));
   Values out;
   for (int64_t i = 0; i < side_.per_thread; ++i) {
     Value inside = valid(i, remaining);
@@ -124,7 +124,7 @@ Values SimtLoader::load(Value pointer, Value remaining) {
 void SimtLoader::store(const Values& loaded, Value slot, Value remaining) {
   auto all = [&] {
     for (int64_t i = 0; i < side_.per_thread; ++i) {
-      Value x = ir.decode(side_.type, loaded[size_t(i)]);
+      Value x = t_.as_is ? loaded[size_t(i)] : ir.decode(side_.type, loaded[size_t(i)]);
       x = ir.select(valid(i, remaining), x, ir.zero(x.getType()));
       Value at = shared_address(i, slot);
       if (side_.k_major) {

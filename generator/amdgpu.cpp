@@ -1,0 +1,123 @@
+#include "generator/amdgpu.h"
+
+#include "base/amd.h"
+#include "base/error.h"
+#include "generator/codegen.h"
+
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Triple.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/LoopRotation.h"
+#include "llvm/Transforms/Scalar/SROA.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+
+#include <cstdlib>
+#include <map>
+
+namespace deepgen {
+namespace {
+
+/// One target machine a target and process: building one costs milliseconds.
+llvm::TargetMachine& target_machine(const std::string& cpu) {
+  static std::map<std::string, std::unique_ptr<llvm::TargetMachine>> machines;
+  std::unique_ptr<llvm::TargetMachine>& machine = machines[cpu];
+  if (!machine) {
+    initialize_llvm();
+    LLVMInitializeAMDGPUTargetInfo();
+    LLVMInitializeAMDGPUTarget();
+    LLVMInitializeAMDGPUTargetMC();
+    LLVMInitializeAMDGPUAsmPrinter();
+    llvm::Triple triple("amdgcn-amd-amdhsa");
+    std::string why;
+    const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, why);
+    if (!target) throw Error("LLVM has no AMDGPU target", "", why);
+    // No features: the code runs with xnack and sramecc on or off.
+    machine.reset(target->createTargetMachine(triple, cpu, "", llvm::TargetOptions(), std::nullopt, std::nullopt,
+                                              llvm::CodeGenOptLevel::Aggressive));
+  }
+  return *machine;
+}
+
+/// Version 4 is what the oldest runtimes in use load, such as Hygon's DTK; later ones load it too.
+uint32_t code_object_version() {
+  const char* value = std::getenv("DEEPGEN_AMD_CODE_OBJECT");
+  const std::string text = value && *value ? value : "4";
+  if (text != "4" && text != "5" && text != "6")
+    throw Error("unknown code object version", "DEEPGEN_AMD_CODE_OBJECT", text, "use 4, 5 or 6");
+  return uint32_t(text[0] - '0') * 100;
+}
+
+} // namespace
+
+std::string amd_code_object_text() { return "code object " + std::to_string(code_object_version() / 100); }
+
+std::unique_ptr<llvm::Module> translate_amd(mlir::ModuleOp module, llvm::LLVMContext& context,
+                                            const std::string& target) {
+  Diagnostics diagnostics(module.getContext());
+  std::unique_ptr<llvm::Module> out = mlir::translateModuleToLLVMIR(module, context, "deepgen");
+  if (!out) throw Error("translation to LLVM IR failed", "", diagnostics.text());
+  llvm::TargetMachine& machine = target_machine(target);
+  out->setTargetTriple(machine.getTargetTriple());
+  out->setDataLayout(machine.createDataLayout());
+  out->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", code_object_version());
+  for (llvm::Function& f : *out) {
+    if (f.isDeclaration()) continue;
+    f.addFnAttr("target-cpu", target);
+    f.addFnAttr(llvm::Attribute::Convergent);
+    f.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+  return out;
+}
+
+void optimize_amd(llvm::Module& module, const std::string& target) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&target_machine(target));
+  builder.registerModuleAnalyses(modules);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  // Loops are already tiled and unrolled as the config says: no pass here unrolls, peels or vectorizes.
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  llvm::LoopPassManager in_loops; // rotated, a loop has one branch less an iteration
+  in_loops.addPass(llvm::LoopRotatePass());
+  in_loops.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(in_loops), true));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  llvm::ModulePassManager pipeline;
+  pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  pipeline.addPass(llvm::GlobalDCEPass());
+  pipeline.run(module, modules);
+}
+
+std::string emit_amd(llvm::Module& module, const std::string& target, bool assembly) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  const auto kind = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+  if (target_machine(target).addPassesToEmitFile(passes, stream, nullptr, kind, true))
+    throw Error("LLVM cannot emit code for " + target);
+  passes.run(module);
+  return std::string(bytes.data(), bytes.size());
+}
+
+} // namespace deepgen

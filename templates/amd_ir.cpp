@@ -1,0 +1,134 @@
+#include "templates/amd_ir.h"
+
+#include "base/error.h"
+#include "templates/sizes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+
+namespace deepgen {
+
+namespace arith = mlir::arith;
+namespace llvmd = mlir::LLVM;
+namespace rocdl = mlir::ROCDL;
+
+namespace {
+
+const AmdArch& known(const std::string& target) {
+  const AmdArch* arch = find_amd(target);
+  if (!arch) throw Error("no AMD GPU target: '" + target + "'", "", "", "use one of " + amd_archs());
+  return *arch;
+}
+
+/// What the runtime could pass beside the parameters, and no kernel of ours asks for.
+constexpr const char* kUnused[] = {
+    "amdgpu-no-dispatch-ptr",       "amdgpu-no-queue-ptr",          "amdgpu-no-dispatch-id",
+    "amdgpu-no-implicitarg-ptr",    "amdgpu-no-workitem-id-y",      "amdgpu-no-workitem-id-z",
+    "amdgpu-no-workgroup-id-z",     "amdgpu-no-default-queue",      "amdgpu-no-heap-ptr",
+    "amdgpu-no-hostcall-ptr",       "amdgpu-no-completion-action",  "amdgpu-no-multigrid-sync-arg",
+    "amdgpu-no-lds-kernel-id"};
+
+} // namespace
+
+AmdIr::AmdIr(mlir::ModuleOp module, const std::string& name) : GpuIr(module), arch(known(name)), target(name) {}
+
+void AmdIr::kernel(const GpuEntry& entry, const Problem& p, const std::vector<std::string>& names,
+                   const std::function<void(const Arguments&)>& body) {
+  mlir::OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(module_.getBody());
+  llvm::SmallVector<mlir::Type> types;
+  for (const std::string& name : names) types.push_back(argument_type(p, name));
+  auto type = llvmd::LLVMFunctionType::get(llvmd::LLVMVoidType::get(b.getContext()), types);
+  auto function = llvmd::LLVMFuncOp::create(b, loc, entry.name, type);
+  const std::string threads = std::to_string(entry.threads);
+  function->setAttr("rocdl.kernel", b.getUnitAttr());
+  function->setAttr("rocdl.flat_work_group_size", b.getStringAttr(threads + "," + threads));
+  function->setAttr("rocdl.reqd_work_group_size", b.getDenseI32ArrayAttr({int32_t(entry.threads), 1, 1}));
+  llvm::SmallVector<mlir::Attribute> attributes;
+  for (const char* name : kUnused) attributes.push_back(b.getStringAttr(name));
+  auto pair = [&](const char* name, const std::string& value) {
+    attributes.push_back(b.getArrayAttr({b.getStringAttr(name), b.getStringAttr(value)}));
+  };
+  pair("amdgpu-implicitarg-num-bytes", "0");
+  const int64_t waves = ceil_div(entry.min_blocks * ceil_div(entry.threads, arch.wave), AmdArch::simds);
+  pair("amdgpu-waves-per-eu", std::to_string(waves));
+  // Sums in vector registers: from accumulation registers they would have to be moved, and LLVM moves them within loops.
+  if (arch.mfma) pair("amdgpu-agpr-alloc", "0");
+  function->setAttr("passthrough", b.getArrayAttr(attributes));
+  shared_bytes_ = entry.shared;
+  b.setInsertionPointToStart(function.addEntryBlock(b));
+  Arguments arguments;
+  for (size_t i = 0; i < names.size(); ++i) arguments[names[i]] = function.getArgument(unsigned(i));
+  body(arguments);
+  llvmd::ReturnOp::create(b, loc, mlir::ValueRange{});
+}
+
+Value AmdIr::shared_memory() {
+  constexpr const char* kName = "deepgen_shared";
+  if (shared_bytes_ <= 0) throw Error("an entry uses shared memory but does not say how much");
+  if (!module_.lookupSymbol(kName)) {
+    mlir::OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module_.getBody());
+    auto bytes = llvmd::LLVMArrayType::get(i8, unsigned(shared_bytes_));
+    llvmd::GlobalOp::create(b, loc, bytes, false, llvmd::Linkage::Internal, kName, mlir::Attribute(), 1024, 3);
+  }
+  return llvmd::AddressOfOp::create(b, loc, shared, kName);
+}
+
+Value AmdIr::thread() { return rocdl::ThreadIdXOp::create(b, loc, i32); }
+Value AmdIr::block_x() { return rocdl::BlockIdXOp::create(b, loc, i32); }
+Value AmdIr::block_y() { return rocdl::BlockIdYOp::create(b, loc, i32); }
+Value AmdIr::warp() { return shift_right_bits(thread(), 5); }
+Value AmdIr::wave() { return uniform(shift_right_bits(thread(), arch.wave == 64 ? 6 : 5)); }
+Value AmdIr::wave_lane() { return bit_and(thread(), arch.wave - 1); }
+Value AmdIr::uniform(Value x) { return rocdl::ReadfirstlaneOp::create(b, loc, i32, x); }
+
+Value AmdIr::load_global(mlir::Type type, Value address, int64_t alignment, Cache) {
+  return load(type, address, alignment);
+}
+
+void AmdIr::fence(bool release) {
+  auto ordering = release ? llvmd::AtomicOrdering::release : llvmd::AtomicOrdering::acquire;
+  auto op = llvmd::FenceOp::create(b, loc, ordering, "workgroup");
+  op->setAttr(llvmd::LLVMDialect::getMmraAttrName(),
+              llvmd::MMRATagAttr::get(b.getContext(), "amdgpu-synchronize-as", "local"));
+}
+
+void AmdIr::barrier() {
+  fence(true);
+  rocdl::SBarrierOp::create(b, loc);
+  fence(false);
+}
+
+Value AmdIr::intrinsic(mlir::Type result, const std::string& name, mlir::ValueRange operands) {
+  return llvmd::CallIntrinsicOp::create(b, loc, result, b.getStringAttr(name), operands).getResult(0);
+}
+
+Value AmdIr::exp2_fast(Value x) { return intrinsic(f32, "llvm.amdgcn.exp2", x); }
+Value AmdIr::reciprocal_fast(Value x) { return intrinsic(f32, "llvm.amdgcn.rcp", x); }
+
+Value AmdIr::dot4(Value x, Value y, Value sum) {
+  Value no = c(i1, 0);
+  if (arch.wave == 64) return intrinsic(i32, "llvm.amdgcn.sdot4", {x, y, sum, no});
+  Value yes = c(i1, 1); // RDNA 3: each operand says that it is signed
+  return intrinsic(i32, "llvm.amdgcn.sudot4", {yes, x, yes, y, sum, no});
+}
+
+Value AmdIr::round_to_i8(Value x) {
+  Value whole = intrinsic(f32, "llvm.rint", x);
+  Value wide = intrinsic(i32, "llvm.fptosi.sat", whole); // NaN is 0
+  wide = max(min(wide, c(127)), c(-128));
+  return arith::TruncIOp::create(b, loc, i8, wide);
+}
+
+std::string gpu_target(const std::string& arch) {
+  return is_amd(arch) ? arch : "sm_" + std::to_string(compute_capability(arch));
+}
+
+std::unique_ptr<GpuIr> make_gpu_ir(mlir::ModuleOp module, const std::string& target) {
+  if (is_amd(target)) return std::make_unique<AmdIr>(module, target);
+  return std::make_unique<GpuIr>(module, target);
+}
+
+} // namespace deepgen

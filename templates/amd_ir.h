@@ -1,0 +1,50 @@
+// AmdIr: GpuIr for AMD GPUs, over MLIR's rocdl dialect in place of nvvm. Shared memory (LDS) is static: one symbol of the
+// module, as large as the entry that uses it says.
+#pragma once
+
+#include "base/amd.h"
+#include "templates/gpu_ir.h"
+
+namespace deepgen {
+
+class AmdIr : public GpuIr {
+public:
+  /// `target`: Kernel::target, such as "gfx942".
+  AmdIr(mlir::ModuleOp module, const std::string& target);
+
+  const AmdArch& arch;
+  const std::string target;
+
+  /// entry.min_blocks becomes waves of a SIMD. There are neither clusters nor a limit on registers.
+  void kernel(const GpuEntry&, const Problem&, const std::vector<std::string>& arguments,
+              const std::function<void(const Arguments&)>& body) override;
+  Value shared_memory() override;
+
+  Value thread() override;
+  Value block_x() override;
+  Value block_y() override;
+  Value warp() override;         ///< thread / 32, though a wave may have 64 lanes
+  Value wave();                  ///< thread / arch.wave, in a scalar register
+  Value wave_lane();             ///< thread % arch.wave
+  Value uniform(Value);          ///< an i32 that all lanes of a wave agree on, in a scalar register
+
+  Value load_global(mlir::Type, Value address, int64_t alignment, Cache = Cache::usual) override;
+  /// Of the block. Orders shared memory alone, so that loads from global memory stay in flight.
+  void barrier() override;
+
+  Value exp2_fast(Value f32) override;       ///< v_exp_f32: 1 ulp, subnormal results are 0
+  Value reciprocal_fast(Value f32) override; ///< v_rcp_f32: 1 ulp
+  Value dot4(Value a, Value b, Value sum) override;
+
+  /// A call of an LLVM intrinsic, by its name without types.
+  Value intrinsic(mlir::Type result, const std::string& name, mlir::ValueRange operands);
+
+protected:
+  Value round_to_i8(Value f32) override;
+
+private:
+  void fence(bool release);
+  int64_t shared_bytes_ = 0;
+};
+
+} // namespace deepgen

@@ -1,0 +1,256 @@
+#include "templates/mfma.h"
+
+#include "templates/sizes.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace deepgen {
+namespace {
+
+enum Index { kWide, kSize, kBm, kBn, kBk, kWavesM, kWavesN, kStages, kBlocks, kSplits, kGroup, kXcds, kParameters };
+constexpr const char* kNames[] = {"wide",   "size",   "bm",     "bn",     "bk",    "waves_m",
+                                  "waves_n", "stages", "blocks", "splits", "group", "xcds"};
+/// What dead_end() fills in for parameters that are not assigned.
+constexpr int64_t kSmallest[] = {0, 16, 16, 16, 64, 1, 1, 1, 1, 1, 1, 1};
+
+int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
+
+/// The largest power of two, up to `most`, that divides x.
+int64_t power_in(int64_t x, int64_t most) { return std::min(most, x & -x); }
+
+/// Vector registers that a lane of `waves` waves on a SIMD can have; beyond 256 there are accumulation registers alone.
+int64_t most_registers(const AmdArch& arch, int64_t waves) {
+  return std::min<int64_t>(256, arch.registers / std::max<int64_t>(1, waves) / arch.granule * arch.granule);
+}
+
+MfmaSide side_of(const std::string& arch, Type type, bool k_contiguous, int64_t extent, int64_t size,
+                 const MfmaTiling& t) {
+  MfmaSide s;
+  s.type = type, s.k_contiguous = k_contiguous, s.extent = extent, s.size = size, s.bytes = size_of(type);
+  const int64_t element = size_of(staged_type(arch, type)), threads = std::max<int64_t>(64, t.threads);
+  s.k = 16 / element; // one write to LDS
+  if (!k_contiguous) {
+    // A piece is transposed in registers. It gets smaller until there is one for each thread.
+    s.x = power_in(size, 16 / s.bytes);
+    auto few = [&] { return extent / s.x * (t.bk / s.k) < threads; };
+    while (few() && s.x * s.bytes > 8) s.x /= 2;
+    while (few() && s.k * element > 8) s.k /= 2;
+    while (few() && s.x * s.bytes > 4) s.x /= 2;
+    s.x = std::min(s.x, extent);
+  }
+  s.along_k = t.bk / s.k, s.along_x = extent / s.x;
+  s.per_thread = ceil_div(s.pieces(), threads);
+  return s;
+}
+
+struct Point {
+  const Problem& p;
+  const Device& device;
+  const MfmaTiling& t;
+  const AmdArch& arch;
+  int64_t waves() const { return t.waves_m * t.waves_n; }
+  int64_t grid() const { return t.tiles_m * t.tiles_n * p.batch; }
+  /// Waves of a SIMD, at least, that the register allocator leaves room for.
+  int64_t per_simd() const { return ceil_div(t.blocks * waves(), AmdArch::simds); }
+};
+
+/// One rule of the space; checked as soon as the parameter `after` is known.
+struct Rule {
+  Index after;
+  bool (*broken)(const Point&);
+  std::string (*why)(const Point&);
+};
+
+const Rule kRules[] = {
+    {kWide, [](const Point& x) { return x.t.wide && x.t.width_d == 1; },
+     [](const Point&) { return std::string("wide=1: rows of D allow no access wider than an element"); }},
+    {kSize, [](const Point& x) { return x.t.shape.name.empty(); },
+     [](const Point& x) { return "there is no matrix instruction of size=" + text(x.t.size) + " for the types"; }},
+    {kBm, [](const Point& x) { return x.t.bm > 32 && x.t.bm / 2 >= x.p.m; },
+     [](const Point& x) { return "half of bm=" + text(x.t.bm) + " already covers M"; }},
+    {kBn, [](const Point& x) { return x.t.bn > 32 && x.t.bn / 2 >= x.p.n; },
+     [](const Point& x) { return "half of bn=" + text(x.t.bn) + " already covers N"; }},
+    {kBk, [](const Point& x) { return x.t.bk_bytes > 64 && x.t.bk / 2 >= x.p.k; },
+     [](const Point& x) { return "half of bk=" + text(x.t.bk_bytes) + " bytes already covers K"; }},
+    {kBk, [](const Point& x) { return x.t.stage_bytes() > x.device.shared_block; },
+     [](const Point& x) { return "a stage has " + text(x.t.stage_bytes()) + " bytes, shared memory less"; }},
+    {kWavesN, [](const Point& x) { return !x.t.divides(); },
+     [](const Point& x) {
+       return "the tile of " + text(x.t.bm) + " x " + text(x.t.bn) + " is not whole instructions of size=" +
+              text(x.t.size) + " for each of the waves";
+     }},
+    {kWavesN, [](const Point& x) { return x.waves() > 8 || (x.waves() < 4 && x.t.bm * x.t.bn > 64 * 64); },
+     [](const Point& x) { return text(x.waves()) + " waves: a tile of this size wants 4 or 8"; }},
+    {kWavesN, [](const Point& x) { return x.t.wm > 4 * x.t.wn || x.t.wn > 4 * x.t.wm; },
+     [](const Point& x) {
+       return "a wave's tile of " + text(x.t.wm) + " x " + text(x.t.wn) + " is too oblong";
+     }},
+    {kWavesN, [](const Point& x) { return x.t.accumulators() > 128; },
+     [](const Point& x) { return text(x.t.accumulators()) + " accumulators of a lane: more than 128"; }},
+    {kWavesN, [](const Point& x) { return x.t.registers() > most_registers(x.arch, ceil_div(x.waves(), 4)); },
+     [](const Point& x) {
+       return "about " + text(x.t.registers()) + " registers of a lane exceed " +
+              text(most_registers(x.arch, ceil_div(x.waves(), 4)));
+     }},
+    {kStages, [](const Point& x) { return x.t.stages > x.t.tiles_k; },
+     [](const Point& x) { return "stages=" + text(x.t.stages) + " exceed the tiles along K"; }},
+    {kStages, [](const Point& x) { return x.t.shared_bytes() > x.device.shared_block; },
+     [](const Point& x) {
+       return text(x.t.shared_bytes()) + " bytes of shared memory exceed the block's " + text(x.device.shared_block);
+     }},
+    {kBlocks, [](const Point& x) { return x.t.blocks > 1 && x.grid() <= (x.t.blocks - 1) * x.device.cores; },
+     [](const Point& x) { return "there are no blocks=" + text(x.t.blocks) + " for each compute unit"; }},
+    {kBlocks,
+     [](const Point& x) {
+       return x.t.blocks > 1 && (x.per_simd() > x.arch.most_waves ||
+                                 x.t.registers() > most_registers(x.arch, x.per_simd()) ||
+                                 x.t.blocks * x.t.shared_bytes() > x.device.shared_multiprocessor);
+     },
+     [](const Point& x) {
+       return "registers or shared memory of a compute unit do not hold blocks=" + text(x.t.blocks);
+     }},
+    {kSplits,
+     [](const Point& x) {
+       return x.t.splits > 1 && ((x.t.splits - 1) * x.t.split_tiles >= x.t.tiles_k || x.t.split_tiles < 4 ||
+                                 x.grid() * x.t.splits > 4 * x.device.cores);
+     },
+     [](const Point&) {
+       return std::string("splits pay for fewer blocks than compute units, and for 4 tiles of K each");
+     }},
+    {kGroup, [](const Point& x) { return x.t.group > 1 && (x.t.group / 2 >= x.t.tiles_m || x.t.tiles_n == 1); },
+     [](const Point& x) { return "group=" + text(x.t.group) + " is the same as a smaller one"; }},
+    {kXcds, [](const Point& x) { return x.t.xcds > 1 && x.grid() < 2 * x.t.xcds; },
+     [](const Point& x) { return "xcds=" + text(x.t.xcds) + " for a grid of " + text(x.grid()); }},
+};
+
+std::string broken(const Problem& p, const Device& device, const Config& config, size_t assigned) {
+  const MfmaTiling t(p, device.arch, config);
+  const Point point{p, device, t, *find_amd(device.arch)};
+  for (const Rule& rule : kRules)
+    if (size_t(rule.after) < assigned && rule.broken(point)) return rule.why(point);
+  return "";
+}
+
+} // namespace
+
+int64_t MfmaSide::registers() const { return per_thread * std::max<int64_t>(1, k * x * bytes / 4); }
+
+MfmaTiling::MfmaTiling(const Problem& p, const std::string& arch, const Config& c)
+    : size(at(c, kSize)), bm(at(c, kBm)), bn(at(c, kBn)), bk_bytes(at(c, kBk)), waves_m(at(c, kWavesM)),
+      waves_n(at(c, kWavesN)), stages(at(c, kStages)), blocks(at(c, kBlocks)), splits(at(c, kSplits)),
+      group(at(c, kGroup)), xcds(at(c, kXcds)), wide(at(c, kWide)), shape(arch, p.a, p.b, size),
+      threads(64 * waves_m * waves_n), bk(bk_bytes / shape.element), wm(bm / waves_m), wn(bn / waves_n),
+      tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.n, bn)), tiles_k(ceil_div(p.k, bk)),
+      split_tiles(ceil_div(tiles_k, splits)), steps(bk_bytes / shape.step_bytes()) {
+  // Rows that a wave reads at once fall into different banks: gfx950 reads by groups of 16 lanes from 64 banks, the others
+  // by groups of 8 from 32.
+  pitch = bk_bytes + (arch == "gfx950" ? 32 : 16);
+  paired = size == 16 && size_of(p.d) <= 2 && wn % 32 == 0;
+  a = side_of(arch, p.a, !p.a_transposed(), bm, p.m, *this);
+  b = side_of(arch, p.b, p.b_transposed(), bn, p.n, *this);
+  b.offset = bm * pitch;
+  const int64_t together = paired ? 8 : size == 32 ? 16 : 4;
+  width_d = wide ? std::min(together, power_in(p.n, 16 / size_of(p.d))) : 1;
+}
+
+int64_t MfmaTiling::registers() const {
+  const int64_t fragments = 4 * (wm / size + wn / size);
+  return accumulators() + 2 * fragments + a.registers() + b.registers() + 2 * (a.per_thread + b.per_thread) + 24;
+}
+
+std::string Mfma::why_not(const Problem& p, const std::string& arch) const {
+  const AmdArch* amd = find_amd(arch);
+  if (!amd || !amd->mfma) return "mfma is for AMD GPUs with matrix instructions of CDNA, not " + arch;
+  return p.op == "gemm" ? "" : "mfma computes gemm, not " + p.op;
+}
+
+std::vector<Parameter> Mfma::parameters(const Problem& p, const Device& device) const {
+  std::vector<int64_t> splits = {1};
+  for (int64_t s : {2, 3, 4, 6, 8, 12, 16, 32})
+    if (s * 128 <= p.k && p.m * p.n * p.batch / (256 * 256) < 2 * device.cores) splits.push_back(s);
+  std::vector<int64_t> xcds = {1};
+  if (device.arch != "gfx90a") xcds.push_back(8);
+  return {{"wide", {0, 1}, "0: D in accesses of one element; 1: of up to 16 bytes, as rows of the dense D allow"},
+          {"size", {16, 32}, "of the matrix instruction, along M and N"},
+          {"bm", {32, 64, 128, 256}, "rows of D that a block computes", {16, 512, 16, true}},
+          {"bn", {32, 64, 128, 256}, "columns of D that a block computes", {16, 512, 16, true}},
+          {"bk", {64, 128}, "bytes of K of a row in a tile", {64, 256, 64, true}},
+          {"waves_m", {1, 2, 4}, "waves that share the rows", {1, 8, 1, true}},
+          {"waves_n", {1, 2, 4}, "waves that share the columns", {1, 8, 1, true}},
+          {"stages", {1, 2}, "tiles of A and B in shared memory"},
+          {"blocks", {1, 2, 3, 4}, "blocks of a compute unit that registers are limited for", {1, 8}},
+          {"splits", splits, "blocks that share the sum over K of one tile", {1, 256}},
+          {"group", {1, 4, 8, 16}, "rows of tiles that are computed together, for the L2 cache", {1, 256}},
+          {"xcds", xcds, "dies that neighbouring tiles are gathered on, as blocks are dealt out to them in turn", {1, 8}}};
+}
+
+std::string Mfma::why_illegal(const Problem& p, const Device& device, const Config& config) const {
+  return broken(p, device, config, kParameters);
+}
+
+bool Mfma::dead_end(const Problem& p, const Device& device, const Config& config, size_t assigned) const {
+  Config filled;
+  for (size_t i = 0; i < kParameters; ++i)
+    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kSmallest[i]);
+  return !broken(p, device, filled, assigned).empty();
+}
+
+/// Nobody has timed these kernels: what the parts of a tile cost by the documents, at the rates that they name.
+double Mfma::cost(const Problem& p, const Device& device, const Config& config) const {
+  const MfmaTiling t(p, device.arch, config);
+  const AmdArch& arch = *find_amd(device.arch);
+  const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
+  const int64_t waves = t.waves_m * t.waves_n, blocks = t.tiles_m * t.tiles_n * p.batch * t.splits;
+  const int64_t resident = std::max<int64_t>(1, arch.waves(t.registers(), t.shared_bytes(), t.threads) * 4 / waves);
+  const double rounds = double(ceil_div(blocks, device.cores));
+
+  const double multiply = 2.0 * double(t.bm * t.bn * t.bk) / t.shape.rate;
+  const double reads = double(waves * t.steps * (t.wm + t.wn)) / double(t.size) * 64 * 16 / 128; // 128 bytes a cycle
+  const double writes = double((t.bm + t.bn) * t.bk_bytes) / 128;
+  const double transposed = double((t.a.k_contiguous ? 0 : t.bm) + (t.b.k_contiguous ? 0 : t.bn)) * double(t.bk_bytes) / 128;
+  const double shared = reads + writes + transposed;
+  const double issue = double(waves) * (40 + 4 * double(t.a.registers() + t.b.registers())) / 4;
+  // A SIMD with one wave waits at every barrier; others fill the gaps.
+  const double hidden = double(std::min<int64_t>(resident * waves, 8)) / 4;
+  const double tile = std::max(multiply, shared) + (std::min(multiply, shared) * 0.25 + issue + 60.0 / double(t.stages)) / hidden;
+  double seconds = rounds * (double(t.split_tiles) * tile + 1500 / hidden + double(t.accumulators() * waves)) / clock;
+
+  const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
+  const double tile_bytes = double(t.split_tiles * t.bk) * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
+  seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * 48 * clock)); // through L2
+  const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
+                                         double(p.m * p.n) * double(size_of(p.d)));
+  const double memory = once / double(device.memory_bandwidth);
+  seconds = std::max(seconds, memory) + 0.1 * memory;
+  if (t.splits > 1)
+    seconds += 4e-6 + double(2 * t.splits * p.batch * p.m * p.n * (t.shape.doubles ? 8 : 4)) / double(device.memory_bandwidth);
+  const bool large = t.tiles_m * t.tiles_n > device.cores;
+  if (!t.wide) seconds *= 1.05;
+  if (large && t.group == 1) seconds *= 1.04;
+  if (large && t.xcds == 1 && device.arch != "gfx90a") seconds *= 1.03;
+  return seconds * (1 + 0.001 * double(t.blocks) + 0.0005 * double(t.group == 8 ? 0 : 1));
+}
+
+std::vector<Choice> Mfma::fallbacks(const Problem& p, const std::string& arch, const Config& config) const {
+  if (MfmaTiling(p, arch, config).width_d == 1) return {};
+  Config narrow = config;
+  narrow.set("wide", 0);
+  return {{name(), narrow}};
+}
+
+/// Odd multiples of what the problem's own sizes are multiples of, so that accesses are as wide.
+Problem Mfma::awkward(const Problem& p, const Config& config) const {
+  auto like = [](int64_t size, int64_t least) {
+    const int64_t unit = power_in(size, 16), units = ceil_div(least, unit);
+    return unit * (units % 2 ? units : units + 1);
+  };
+  const int64_t bm = at(config, kBm), bn = at(config, kBn), bk = at(config, kBk) / size_of(p.a);
+  Problem small = p;
+  small.m = like(p.m, bm + bm / 3 + 1), small.n = like(p.n, bn + bn / 3 + 1);
+  small.k = like(p.k, bk * (2 + at(config, kSplits)) + bk / 2 + 1);
+  small.batch = p.batch > 1 ? 2 : 1;
+  return small;
+}
+
+} // namespace deepgen

@@ -1,0 +1,156 @@
+#include "templates/mfma_fill.h"
+
+#include "templates/sizes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace deepgen {
+
+namespace arith = mlir::arith;
+
+namespace {
+
+int64_t log2_of(int64_t x) { return x <= 1 ? 0 : 1 + log2_of(x / 2); }
+
+} // namespace
+
+MfmaFill::MfmaFill(AmdIr& builder, const MfmaTiling& t, const MfmaSide& side, Value operand, Value pitch, Value first,
+                   bool columns)
+    : ir(builder), t_(t), side_(side), columns_(columns), operand_(operand), pitch_(pitch), thread_(ir.thread()) {
+  // The fastest along what is consecutive in memory. Threads beyond the tile's pieces have the places of others.
+  auto field = [&](int64_t shift, int64_t count) {
+    return ir.bit_and(ir.shift_right_bits(thread_, shift), count - 1);
+  };
+  const int64_t low = side.k_contiguous ? side.along_k : side.along_x;
+  Value inner = field(0, low), outer = field(log2_of(low), side.k_contiguous ? side.along_x : side.along_k);
+  thread_k_ = ir.mul(side.k_contiguous ? inner : outer, side.k);
+  thread_x_ = ir.mul(side.k_contiguous ? outer : inner, side.x);
+  Value row = columns ? t.shape.row_of_column(ir, thread_x_, t.paired) : thread_x_;
+  Value at = ir.add(ir.mul(row, t.pitch), ir.mul(thread_k_, t.shape.element));
+  lds_ = ir.offset(ir.offset(ir.shared_memory(), at), side.offset);
+  for (int64_t i = 0; i < side.per_thread; ++i) {
+    const Place p = place(i);
+    Value x = ir.add(ir.add(first, thread_x_), p.x), k = ir.to_i64(ir.add(thread_k_, p.k));
+    // Rows outside of the matrix are read from its last one; what comes of them is not stored.
+    if (side.size % side.extent != 0) x = ir.min(x, ir.c(side.size - side.x));
+    x = ir.to_i64(x);
+    Value along_x = side.k_contiguous ? ir.mul(x, pitch) : ir.mul(x, side.bytes);
+    Value along_k = side.k_contiguous ? ir.mul(k, side.bytes) : ir.mul(k, pitch);
+    rows_.push_back(ir.offset(ir.offset(operand, along_x), along_k));
+  }
+}
+
+/// The number of threads is a power of two, so that the bits of thread and of i do not mix.
+MfmaFill::Place MfmaFill::place(int64_t i) const {
+  const int64_t number = i * t_.threads;
+  if (side_.k_contiguous) return {number % side_.along_k * side_.k, number / side_.along_k * side_.x};
+  return {number / side_.along_x * side_.k, number % side_.along_x * side_.x};
+}
+
+mlir::Type MfmaFill::raw(int64_t bytes) const {
+  return bytes >= 4 ? ir.lanes(bytes / 4, ir.i32) : bytes == 2 ? ir.i16 : ir.i8;
+}
+
+Values MfmaFill::start(Value k) {
+  Value bytes = side_.k_contiguous ? ir.mul(ir.to_i64(k), side_.bytes) : ir.mul(ir.to_i64(k), pitch_);
+  Values out;
+  for (Value row : rows_) out.push_back(ir.offset(row, bytes));
+  return out;
+}
+
+Values MfmaFill::advance(const Values& pointers, Value steps) {
+  Value k = ir.to_i64(ir.mul(steps, t_.bk));
+  Value bytes = side_.k_contiguous ? ir.mul(k, side_.bytes) : ir.mul(k, pitch_);
+  Values out;
+  for (Value pointer : pointers) out.push_back(ir.offset(pointer, bytes));
+  return out;
+}
+
+Value MfmaFill::load(const Values& pointers, int64_t i) {
+  if (side_.k_contiguous) return ir.load(raw(side_.k * side_.bytes), pointers[size_t(i)], side_.bytes);
+  const int64_t line = i % side_.k;
+  Value at = pointers[size_t(i / side_.k)];
+  if (line) at = ir.offset(at, ir.mul(pitch_, line));
+  return ir.load(raw(side_.x * side_.bytes), at, side_.bytes);
+}
+
+Values MfmaFill::load_below(const Values& pointers, Value limit, int64_t k_of_problem) {
+  Values out;
+  auto guarded = [&](mlir::Type type, Value address, Value k) {
+    Value inside = ir.less(k, limit);
+    Value loaded = ir.load(type, ir.select(inside, address, operand_), side_.bytes);
+    return ir.select(inside, loaded, ir.zero(type));
+  };
+  for (int64_t i = 0; i < side_.per_thread; ++i) {
+    Value k = ir.add(thread_k_, place(i).k), at = pointers[size_t(i)];
+    if (!side_.k_contiguous) {
+      for (int64_t line = 0; line < side_.k; ++line) {
+        Value address = line ? ir.offset(at, ir.mul(pitch_, line)) : at;
+        out.push_back(guarded(raw(side_.x * side_.bytes), address, ir.add(k, line)));
+      }
+      continue;
+    }
+    // In parts that lie inside or outside as a whole.
+    const int64_t width = std::min(side_.k, k_of_problem & -k_of_problem);
+    mlir::Type element = ir.memory_type(side_.type);
+    Values all;
+    for (int64_t j = 0; j < side_.k; j += width)
+      for (Value v : ir.unpack(guarded(ir.lanes(width, element), ir.offset(at, j * side_.bytes), ir.add(k, j))))
+        all.push_back(v);
+    out.push_back(ir.bitcast(raw(side_.k * side_.bytes), ir.pack(all)));
+  }
+  return out;
+}
+
+/// Exact: e4m3 has fewer bits of exponent and significand than f16, e5m2 is the upper half of one.
+Value MfmaFill::widened(Value x) {
+  const int64_t count = mlir::isa<mlir::VectorType>(x.getType()) ? mlir::cast<mlir::VectorType>(x.getType()).getNumElements() : 1;
+  mlir::Type words = ir.lanes(count, ir.i16), halves = ir.lanes(count, ir.f16);
+  auto whole = [&](int64_t value) -> Value {
+    mlir::TypedAttr attribute = ir.b.getIntegerAttr(ir.i16, value);
+    if (count > 1)
+      attribute = mlir::DenseElementsAttr::get(mlir::cast<mlir::ShapedType>(words), mlir::Attribute(attribute));
+    return arith::ConstantOp::create(ir.b, ir.loc, attribute);
+  };
+  auto shifted = [&](Value v, int64_t places) -> Value { return arith::ShLIOp::create(ir.b, ir.loc, v, whole(places)); };
+  Value wide = arith::ExtUIOp::create(ir.b, ir.loc, words, x);
+  if (side_.type == Type::e5m2) return ir.bitcast(halves, shifted(wide, 8));
+  Value magnitude = ir.bit_and(wide, whole(0x7f)), sign = shifted(ir.bit_and(wide, whole(0x80)), 8);
+  Value scaled = ir.mulf(ir.bitcast(halves, shifted(magnitude, 7)), ir.number(halves, 256.0)); // moves the bias of 7 to 15
+  Value is_nan = arith::CmpIOp::create(ir.b, ir.loc, arith::CmpIPredicate::eq, magnitude, whole(0x7f));
+  Value bits = ir.select(is_nan, whole(0x7e00), ir.bitcast(words, scaled));
+  return ir.bitcast(halves, ir.bit_or(bits, sign));
+}
+
+Value MfmaFill::staged(Value elements) {
+  return size_of(side_.type) == t_.shape.element ? elements : widened(elements);
+}
+
+void MfmaFill::write(const Values& loaded, int64_t i, Value slot) {
+  mlir::Type element = ir.memory_type(side_.type);
+  const Place p = place(i);
+  Value base = ir.offset(ir.offset(lds_, slot), row(p.x) * t_.pitch + p.k * t_.shape.element);
+  const int64_t bytes = side_.k * t_.shape.element;
+  auto all = [&] {
+    if (side_.k_contiguous) {
+      Value x = loaded[size_t(i)];
+      if (side_.bytes != t_.shape.element) x = staged(ir.bitcast(ir.lanes(side_.k, element), x));
+      ir.store(x, base, bytes);
+      return;
+    }
+    std::vector<Values> lines; // along x
+    for (int64_t line = 0; line < side_.k; ++line)
+      lines.push_back(ir.unpack(staged(ir.bitcast(ir.lanes(side_.x, element), loaded[size_t(i * side_.k + line)]))));
+    for (int64_t x = 0; x < side_.x; ++x) {
+      Values column;
+      for (const Values& line : lines) column.push_back(line[size_t(x)]);
+      ir.store(ir.pack(column), ir.offset(base, row(x) * t_.pitch), bytes);
+    }
+  };
+  if (side_.pieces() < t_.threads)
+    ir.branch(ir.less(thread_, side_.pieces()), all);
+  else
+    all();
+}
+
+} // namespace deepgen
