@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "measure/cuda_driver.h"
 #include "measure/operands.h"
 
 #include <algorithm>
@@ -67,8 +68,8 @@ int64_t runnable_isa(const Device& device) {
 }
 
 void check_device(const Device& device, const std::string& where) {
-  if (!device.is_cpu() && !device.compute_capability())
-    throw Error("measuring on arch '" + device.arch + "' is not supported", where, "", "tune for cpu or sm_<number>");
+  if (!device.is_cpu() && !device.compute_capability() && cuda::platform_of(device.arch) != cuda::Platform::hip)
+    throw Error("measuring on arch '" + device.arch + "' is not supported", where, "", "tune for cpu, sm_<number> or gfx<number>");
   if (!device.present)
     throw Error("the device is not attached", where, "",
                 "measure on a host that has it, or build from a lock");

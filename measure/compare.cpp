@@ -50,7 +50,10 @@ public:
   Arm arm(const std::string& name, const Kernel& kernel) const {
     return bench_ ? bench_->kernel_arm(name, kernel) : kernel_arm(name, kernel, *operands_);
   }
-  Arm read_arm() const { return bench_->read_arm(); }
+  Arm read_arm() const {
+    if (std::optional<Arm> arm = bench_->read_arm()) return *arm;
+    throw Error("nothing to time", device_.name, "the measurement has no kernel of its own for AMD's devices", "pass a kernel file");
+  }
 
 private:
   Device device_;

@@ -64,7 +64,7 @@ class Bench::Open : public Bench::Ring {
 public:
   Open(const Problem& p, const Device& device, int64_t workspace, uint64_t seed)
       : problem_(p), cache_(device.l2), workspace_(workspace), context_(ordinal_of(device.uuid)),
-        tools_(context_), nvml_(Nvml::open(device.uuid)), reading_(sizeof(ClockReading)) {
+        tools_(Toolbox::make(context_)), nvml_(Nvml::open(device.uuid)), reading_(sizeof(ClockReading)) {
     size_t free = 0, total = 0;
     check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
     check(driver()->cuEventCreate(&begin_, 0), "creating an event");
@@ -73,7 +73,7 @@ public:
     fill(seed);
   }
   const Context& context() const override { return context_; }
-  const Toolbox& tools() const override { return tools_; }
+  const Toolbox& tools() const override { return *tools_; }
   const Problem& problem() const override { return problem_; }
   const CallOperands& operands() const override { return sets_.front(); }
   int64_t cache() const override { return cache_; }
@@ -92,7 +92,10 @@ public:
     while (wall_seconds() - start < limit) {
       const double window = wall_seconds();
       double clock = 0;
-      while (wall_seconds() - window < kHeatWindow) clock = sample(*heater_).megahertz;
+      while (wall_seconds() - window < kHeatWindow) {
+        const Sample s = sample(*heater_);
+        clock = s.megahertz > 0 ? s.megahertz : 1 / s.seconds; // it is the same graph in every window
+      }
       clocks.push_back(clock);
       if (clocks.size() > kSteadyWindows) clocks.pop_front();
       const auto [low, high] = std::minmax_element(clocks.begin(), clocks.end());
@@ -139,7 +142,7 @@ private:
   double time_once(int64_t sets, const EnqueueSet& enqueue) {
     enqueue(0);
     context_.synchronize();
-    tools_.spin(reading_.address(), kDelay);
+    tools_->spin(reading_.address(), kDelay);
     check(driver()->cuEventRecord(begin_, context_.stream()), "recording an event");
     enqueue(sets - 1);
     check(driver()->cuEventRecord(end_, context_.stream()), "recording an event");
@@ -165,7 +168,7 @@ private:
   /// then.
   Sample sample_once(Replay& replay) {
     const double start = wall_seconds();
-    tools_.spin(reading_.address(), replay.delay);
+    tools_->spin(reading_.address(), replay.delay);
     check(driver()->cuEventRecord(begin_, context_.stream()), "recording an event");
     replay.graph.launch(context_.stream());
     Sample s;
@@ -179,7 +182,7 @@ private:
   Problem problem_;
   int64_t cache_, workspace_;
   Context context_;
-  Toolbox tools_;
+  std::unique_ptr<const Toolbox> tools_;
   std::optional<Nvml> nvml_;
   Memory reading_;
   Event begin_ = nullptr, end_ = nullptr;
@@ -198,7 +201,7 @@ void Bench::Open::fill(uint64_t seed) {
     for (int64_t i = 0; i < sets; ++i) {
       shape.data = memory_.back().address() + uint64_t(i * pitch);
       sets_[size_t(i)].*operand = shape;
-      tools_.fill(shape, values_of(p, what, seed + uint64_t(i)));
+      tools_->fill(shape, values_of(p, what, seed + uint64_t(i)));
     }
   };
   ring(matrix(p.a, p.a_rows(), p.a_columns(), p.batch), &CallOperands::a, Operand::a);
@@ -238,7 +241,7 @@ Address Bench::Open::vector(EpilogueOp op, Type type, int64_t size, const Values
   // In front: fill() takes the workspace from the end.
   memory_.emplace(memory_.begin(), size_t(bytes_of(x)));
   x.data = memory_.front().address();
-  tools_.fill(x, v);
+  tools_->fill(x, v);
   return x.data;
 }
 
@@ -252,9 +255,9 @@ Sampler Bench::Open::reader(int64_t bytes, uint64_t seed) {
   auto buffers = std::make_shared<Buffers>(Buffers{Memory(size_t(sets * pitch)), Memory(16)});
   Array all = matrix(Type::f32, sets, pitch / size_of(Type::f32), 1);
   all.data = buffers->memory.address();
-  tools_.fill(all, {seed, 0, 1});
+  tools_->fill(all, {seed, 0, 1});
   return sampler(sets, [=, this](int64_t set) {
-    tools_.read_all(buffers->memory.address() + uint64_t(set * pitch), size_t(bytes),
+    tools_->read_all(buffers->memory.address() + uint64_t(set * pitch), size_t(bytes),
                     buffers->sink.address());
   });
 }
@@ -290,7 +293,8 @@ int64_t Bench::read_bytes() const {
   return (bytes + 15) / 16 * 16; // it is read in words of that
 }
 
-Arm Bench::read_arm() {
+std::optional<Arm> Bench::read_arm() {
+  if (platform() == Platform::hip) return std::nullopt; // needs a kernel of the measurement's own
   Arm a;
   a.name = "read";
   a.make_sampler = [this] { return open().reader(read_bytes(), seed_); };
@@ -307,8 +311,11 @@ Surroundings surroundings(const Device& device) {
   Surroundings s;
   run_worker(
       [&](Channel& channel) {
-        channel.step("asking NVML", 30);
-        if (const auto nvml = Nvml::open(device.uuid))
+        channel.step("asking about the device's surroundings", 30);
+        int version = 0;
+        if (platform() == Platform::hip) {
+          if (driver() && driver()->cuDriverGetVersion(&version) == 0) channel.send({{"driver", "HIP " + std::to_string(version)}});
+        } else if (const auto nvml = Nvml::open(device.uuid))
           channel.send({{"processes", nvml->compute_processes().value_or(0)},
                         {"watts", nvml->power_limit_watts()},
                         {"driver", nvml->driver_version()}});

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace deepgen::cuda {
 
@@ -43,8 +44,8 @@ public:
 
   Ring& ring(); ///< for use in a worker; opened when first needed
   /// Reads a buffer of `read_bytes()`, the size of the larger of A and B, from a ring of its own: what the
-  /// memory gives at best for an operand of that size.
-  Arm read_arm();
+  /// memory gives at best for an operand of that size. Empty on AMD's devices.
+  std::optional<Arm> read_arm();
   int64_t read_bytes() const;
   /// Fills in what a race on this device needs: time for the start, and pre-heating until the clock is
   /// steady, for `heat` seconds at most: rounds pair their samples, so that a drift matters little where the
@@ -72,7 +73,7 @@ private:
   std::unique_ptr<Open> open_;
 };
 
-/// Facts about the machine that only NVML tells, asked in a child process before anything is timed.
+/// Facts about the machine that only NVML tells (of an AMD device the version of HIP alone), asked in a child process before anything is timed.
 struct Surroundings {
   int other_processes = 0;
   double power_limit_watts = 0;

@@ -1,10 +1,12 @@
 #include "measure/cuda_devices.h"
 
 #include "base/error.h"
-#include "measure/cuda_driver.h"
+#include "measure/hip_driver.h"
 #include "measure/worker.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <sstream>
 
 namespace deepgen::cuda {
 namespace {
@@ -13,6 +15,7 @@ constexpr double kDriverSeconds = 60;
 
 /// "GPU-01234567-89ab-cdef-0123-456789abcdef", as nvidia-smi prints it.
 std::string uuid_of(const Driver& d, int device) {
+  if (platform() == Platform::hip) return hip_uuid(device);
   unsigned char bytes[16];
   check(d.cuDeviceGetUuid(bytes, device), "asking for the UUID of the device");
   std::string text = "GPU";
@@ -22,6 +25,14 @@ std::string uuid_of(const Driver& d, int device) {
     text += (i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "") + std::string(hex);
   }
   return text;
+}
+
+/// "gfx942:sramecc+:xnack-" is the arch and the settings of the device.
+void set_target(Device& x, const std::string& target) {
+  std::istringstream words(target);
+  std::getline(words, x.arch, ':');
+  for (std::string setting; std::getline(words, setting, ':');) x.features.push_back(setting);
+  std::sort(x.features.begin(), x.features.end());
 }
 
 Device describe(const Driver& d, int ordinal) {
@@ -35,7 +46,10 @@ Device describe(const Driver& d, int ordinal) {
   char name[128] = "";
   check(d.cuDeviceGetName(name, sizeof name, device), "asking for the name of the device");
   Device x;
-  x.arch = "sm_" + std::to_string(ask(Attribute::capability_major) * 10 + ask(Attribute::capability_minor));
+  if (platform() == Platform::hip)
+    set_target(x, hip_target(device));
+  else
+    x.arch = "sm_" + std::to_string(ask(Attribute::capability_major) * 10 + ask(Attribute::capability_minor));
   x.present = true, x.name = name, x.uuid = uuid_of(d, device);
   x.isa = 0, x.l1d = 0, x.l3 = 0;
   x.cores = ask(Attribute::multiprocessors);
@@ -49,7 +63,7 @@ Device describe(const Driver& d, int ordinal) {
 
 /// The worker's body.
 void describe_all(Channel& channel) {
-  channel.step("asking the NVIDIA driver for its devices", kDriverSeconds);
+  channel.step("asking the driver for its devices", kDriverSeconds);
   const Driver* d = driver();
   int count = 0;
   if (!d || d->cuInit(0) != 0 || d->cuDeviceGetCount(&count) != 0)
@@ -59,24 +73,27 @@ void describe_all(Channel& channel) {
 
 } // namespace
 
-std::vector<Device> devices() {
+std::vector<Device> devices(Platform p) {
   std::vector<Device> found;
-  const WorkerEnd end =
-      run_worker(describe_all, [&](const Json& json) { found.push_back(Device::from_json(json)); });
+  const auto ask = [&](Channel& channel) {
+    use(p);
+    describe_all(channel);
+  };
+  const WorkerEnd end = run_worker(ask, [&](const Json& json) { found.push_back(Device::from_json(json)); });
   if (end.kind != WorkerEnd::done)
-    std::fprintf(stderr, "deepgen-measure: the NVIDIA driver failed, so its devices are not used: %s\n",
-                 end.detail.c_str());
+    std::fprintf(stderr, "deepgen-measure: the %s driver failed, so its devices are not used: %s\n",
+                 p == Platform::hip ? "AMD" : "NVIDIA", end.detail.c_str());
   return found;
 }
 
 Device find(const std::string& arch) {
-  const Device usual = generic_gpu(arch);
-  for (Device& d : devices())
-    if (d.compute_capability() == usual.compute_capability()) {
+  const int64_t capability = compute_capability(arch);
+  for (Device& d : devices(platform_of(arch)))
+    if (capability ? d.compute_capability() == capability : d.arch == arch) {
       d.arch = arch;
       return d;
     }
-  return usual;
+  return generic_gpu(arch);
 }
 
 int ordinal_of(const std::string& uuid) {
@@ -94,7 +111,7 @@ int ordinal_of(const std::string& uuid) {
   }
   throw Error("the device is not attached", uuid,
               "none of the " + std::to_string(count) + " visible GPUs is it",
-              "delete device.json to find the devices again, or look at CUDA_VISIBLE_DEVICES");
+              "delete device.json to find the devices again, or look at CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES");
 }
 
 } // namespace deepgen::cuda

@@ -1,9 +1,13 @@
 #include "measure/cuda_driver.h"
 
+#include "measure/hip_driver.h"
+
 #include <dlfcn.h>
 
 namespace deepgen::cuda {
 namespace {
+
+Platform in_use = Platform::cuda;
 
 constexpr int kOutOfMemory = 2;
 constexpr int kCaptureThreadLocal = 1;
@@ -12,7 +16,7 @@ constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6;
 std::string error_text(int code) {
   const char *name = nullptr, *text = nullptr;
   if (const Driver* d = driver()) d->cuGetErrorName(code, &name), d->cuGetErrorString(code, &text);
-  return std::string(name ? name : "CUDA error " + std::to_string(code)) +
+  return std::string(name ? name : "driver error " + std::to_string(code)) +
          (text ? ": " + std::string(text) : "");
 }
 
@@ -62,7 +66,16 @@ bool DriverError::sticky() const {
   return code == 700 || (code >= 702 && code <= 719) || code == 999 || code == 214;
 }
 
+void use(Platform p) { in_use = p; }
+Platform platform() { return in_use; }
+Platform platform_of(const std::string& arch) { return arch.rfind("gfx", 0) == 0 ? Platform::hip : Platform::cuda; }
+
 const Driver* driver() {
+  if (in_use == Platform::hip) {
+    static Driver table;
+    static const bool loaded = load_hip(table);
+    return loaded ? &table : nullptr;
+  }
   static Driver table;
   static const bool loaded = load(table);
   return loaded ? &table : nullptr;
@@ -75,7 +88,10 @@ void check(int code, const char* call) {
 Context::Context(int ordinal) {
   const Driver* d = driver();
   if (!d)
-    throw DriverError(100, "no NVIDIA driver of version 12.0 or later (libcuda.so.1)", "loading the driver");
+    throw DriverError(100,
+                      in_use == Platform::hip ? "no ROCm of version 5.2 or later (libamdhip64.so)"
+                                            : "no NVIDIA driver of version 12.0 or later (libcuda.so.1)",
+                      "loading the driver");
   check(d->cuInit(0), "starting the driver");
   check(d->cuDeviceGet(&device_, ordinal), "opening the device");
   void* context = nullptr;
@@ -84,6 +100,7 @@ Context::Context(int ordinal) {
   check(d->cuCtxSetCurrent(context), "selecting the context");
   check(d->cuStreamCreate(&stream_, 1), "creating a stream"); // 1: does not wait for the default stream
   multiprocessors_ = attribute(Attribute::multiprocessors);
+  if (in_use == Platform::hip) target_ = hip_target(ordinal);
 }
 
 int Context::attribute(Attribute a) const {

@@ -1,5 +1,7 @@
-// The CUDA driver, loaded with dlopen: the few entry points that measuring needs, and owners for what they
+// The driver of GPUs, loaded with dlopen: the few entry points that measuring needs, and owners for what they
 // create. Only worker processes use it: a process that has initialised the driver must not fork.
+//
+// The calls are CUDA's; for AMD's devices hip_driver.cpp fills the same table with HIP's, which are alike.
 #pragma once
 
 #include <cstddef>
@@ -93,22 +95,30 @@ struct Driver {
   int (*cuEventElapsedTime)(float*, Event, Event);
 };
 
-/// The loaded driver; null when there is none or it lacks an entry point (an NVIDIA driver older than 12.0).
+/// Whose devices this process, and those that it starts from now on, measure on: CUDA's until use() says otherwise.
+enum class Platform { cuda, hip };
+void use(Platform);
+Platform platform();
+Platform platform_of(const std::string& arch); ///< HIP for "gfx942"
+
+/// The platform's loaded driver; null when there is none or it lacks an entry point (NVIDIA's before 12.0, ROCm before 5.2).
 const Driver* driver();
 /// Throws DriverError when `code` is not success. `call` says what failed, in words.
 void check(int code, const char* call);
 
-/// The device that CUDA_VISIBLE_DEVICES shows under this number, made current to this thread.
+/// The device that CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES shows under this number, made current to this thread.
 class Context {
 public:
   explicit Context(int ordinal);
   int attribute(Attribute) const;
+  const std::string& target() const { return target_; } ///< of an AMD device: "gfx942:sramecc+:xnack-"
   int multiprocessors() const { return multiprocessors_; }
   Stream stream() const { return stream_; }
   void synchronize() const; ///< throws what the kernels since the last one did wrong
 
 private:
   int device_ = 0, multiprocessors_ = 0;
+  std::string target_;
   Stream stream_ = nullptr;
 };
 

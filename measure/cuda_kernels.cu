@@ -1,11 +1,14 @@
 // Device side of verification and timing. Compiled to PTX that is committed beside this file, so that building DeepGen
 // needs no CUDA; every driver since CUDA 11 compiles it for every GPU since sm_80. After a change here, with nvcc 13.0:
 //   cmake -P measure/cuda_kernels.cmake
+// host_kernels.cpp compiles it for the host too, for devices that take no PTX: all but what times.
 #include "measure/cuda_parameters.h"
 
+#ifdef __CUDACC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
+#endif
 
 using namespace deepgen::cuda;
 
@@ -206,6 +209,7 @@ extern "C" __global__ void check_gaps(Array x, uint64_t begin, uint64_t end, Fin
   }
 }
 
+#ifdef __CUDACC__
 /// 32 x 32 values a block of 16 x 16 threads; blockIdx.y is the block of rows, blockIdx.x that of columns.
 extern "C" __global__ void __launch_bounds__(256) product(ProductParameters p) {
   constexpr int kStep = 16;
@@ -243,6 +247,8 @@ extern "C" __global__ void __launch_bounds__(256) product(ProductParameters p) {
     }
 }
 
+#endif
+
 /// Holds the checked rows of D against the reference. With `place`, describes that element (in dense order) alone.
 extern "C" __global__ void compare(CompareParameters q) {
   const Array& d = q.d;
@@ -273,6 +279,7 @@ extern "C" __global__ void check_written(Array d, Finding* finding) {
     if (load_bits(d.data, d.type, offset_of(d, i)) == untouched) report(finding, uint64_t(i));
 }
 
+#ifdef __CUDACC__
 /// Keeps every multiprocessor busy for some time and reads its clock.
 extern "C" __global__ void spin(ClockReading* reading, uint64_t nanoseconds) {
   uint64_t start, now;
@@ -303,6 +310,7 @@ extern "C" __global__ void __launch_bounds__(256) read_all(const uint4* data, in
   for (; i < count; i += step) add(__ldcs(data + i));
   if (sum == 0x12345678u) *sink = sum; // hardly ever
 }
+#endif
 
 /// The steps of an epilogue in f32, for a vendor library that lacks them: D = steps(alpha * source), where alpha is 1
 /// unless the product was left in integers.

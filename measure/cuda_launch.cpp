@@ -2,6 +2,7 @@
 
 #include "base/device.h"
 #include "base/error.h"
+#include "runtime/hip_load.h"
 #include "runtime/include/deepgen/kernel_abi.h"
 
 #include <algorithm>
@@ -31,6 +32,11 @@ bool runs_on(const std::string& target, int64_t capability, bool ptx) {
 }
 
 const std::string& choose_image(const Kernel& k, const Context& context) {
+  if (platform() == Platform::hip) {
+    if (!k.code.empty() && amd::runs_on(k.target.c_str(), context.target().c_str())) return k.code;
+    throw Error("a kernel for " + k.target + " does not run on this device", k.choice.text(), "it is a " + context.target(),
+                "compile for the arch of the device");
+  }
   const int64_t capability =
       context.attribute(Attribute::capability_major) * 10 + context.attribute(Attribute::capability_minor);
   if (!k.code.empty() && runs_on(k.target, capability, false)) return k.code;

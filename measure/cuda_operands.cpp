@@ -1,6 +1,7 @@
 #include "measure/cuda_operands.h"
 
 #include "measure/cuda_ptx.h"
+#include "measure/host_toolbox.h"
 
 #include <algorithm>
 
@@ -19,12 +20,17 @@ void enqueue(Function function, uint32_t grid_x, uint32_t grid_y, Stream stream,
 
 } // namespace
 
-Toolbox::Toolbox(const Context& context) : context_(context), module_(std::string(cuda_kernels_ptx)) {}
+std::unique_ptr<const Toolbox> Toolbox::make(const Context& context) {
+  if (platform() == Platform::hip) return host_toolbox(context);
+  return std::make_unique<const Toolbox>(context);
+}
+
+Toolbox::Toolbox(const Context& context) : context_(context), module_(std::in_place, std::string(cuda_kernels_ptx)) {}
 
 void Toolbox::launch(const char* entry, int64_t items, void** parameters) const {
   const int64_t most = int64_t(context_.multiprocessors()) * 16;
   const int64_t blocks = std::clamp((items + kThreads - 1) / kThreads, int64_t(1), most);
-  enqueue(module_.function(entry), uint32_t(blocks), 1, context_.stream(), parameters);
+  enqueue(module_->function(entry), uint32_t(blocks), 1, context_.stream(), parameters);
 }
 
 void Toolbox::product(const ProductParameters& p, int64_t blocks) const {
@@ -36,7 +42,7 @@ void Toolbox::product(const ProductParameters& p, int64_t blocks) const {
     part.blocks += uint64_t(done) * sizeof(int64_t);
     part.product += at * sizeof(double), part.magnitude += at * sizeof(float);
     void* parameters[] = {&part};
-    enqueue(module_.function("product"), columns, uint32_t(std::min(kMostRows, blocks - done)),
+    enqueue(module_->function("product"), columns, uint32_t(std::min(kMostRows, blocks - done)),
             context_.stream(), parameters);
   }
 }
@@ -44,7 +50,7 @@ void Toolbox::product(const ProductParameters& p, int64_t blocks) const {
 void Toolbox::spin(Address reading, double seconds) const {
   auto nanoseconds = uint64_t(seconds * 1e9);
   void* parameters[] = {&reading, &nanoseconds};
-  enqueue(module_.function("spin"), uint32_t(context_.multiprocessors()), 1, context_.stream(), parameters);
+  enqueue(module_->function("spin"), uint32_t(context_.multiprocessors()), 1, context_.stream(), parameters);
 }
 
 void Toolbox::read_all(Address data, size_t bytes, Address sink) const {

@@ -6,36 +6,53 @@
 #include "measure/cuda_parameters.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace deepgen::cuda {
 
-/// The kernels of cuda_kernels.cu, on one device.
+/// What is too much work to be checked in full, in FLOP: see call_cases() and checked_blocks().
+struct CheckBudget {
+  double full = 150e9, sample = 50e9, all_cases = 100e9, broadcast = 10e9;
+};
+
+/// The kernels of cuda_kernels.cu, on one device. Where it takes no PTX, they run on the host (host_toolbox.cpp), and there
+/// is none that times.
 class Toolbox {
 public:
+  static std::unique_ptr<const Toolbox> make(const Context& context);
   explicit Toolbox(const Context& context);
+  virtual ~Toolbox() = default;
+  Toolbox(const Toolbox&) = delete;
   const Context& context() const { return context_; }
+  virtual CheckBudget budget() const { return {}; }
+  /// Whether read_all() can be called, and spin() reads the clock.
+  virtual bool times() const { return true; }
 
-  void fill(const Array& x, const Values& v) const { run("fill", elements(x), x, v); }
-  void check_values(const Array& x, const Values& v, Address finding) const {
+  virtual void fill(const Array& x, const Values& v) const { run("fill", elements(x), x, v); }
+  virtual void check_values(const Array& x, const Values& v, Address finding) const {
     run("check_values", elements(x), x, v, finding);
   }
-  void check_gaps(const Array& x, Address begin, Address end, Address finding) const {
+  virtual void check_gaps(const Array& x, Address begin, Address end, Address finding) const {
     run("check_gaps", 32 * (x.batch * x.rows + 1), x, begin, end, finding);
   }
-  void check_written(const Array& d, Address finding) const { run("check_written", elements(d), d, finding); }
-  void product(const ProductParameters& p, int64_t blocks) const;
-  void compare(const CompareParameters& q) const {
+  virtual void check_written(const Array& d, Address finding) const { run("check_written", elements(d), d, finding); }
+  virtual void product(const ProductParameters& p, int64_t blocks) const;
+  virtual void compare(const CompareParameters& q) const {
     run("compare", q.block_count * block_rows * q.d.columns, q);
   }
-  void epilogue(const Array& source, const Array& d, const EpilogueParameters& p) const {
+  virtual void epilogue(const Array& source, const Array& d, const EpilogueParameters& p) const {
     run("epilogue", elements(d), source, d, p);
   }
   /// Every multiprocessor spins; `reading` is the address of a ClockReading.
-  void spin(Address reading, double seconds) const;
-  void read_all(Address data, size_t bytes, Address sink) const;
+  virtual void spin(Address reading, double seconds) const;
+  virtual void read_all(Address data, size_t bytes, Address sink) const;
   void set_words(Address data, uint32_t word, size_t bytes) const;
+
+protected:
+  struct WithoutKernels {};
+  Toolbox(const Context& context, WithoutKernels) : context_(context) {}
 
 private:
   static int64_t elements(const Array& x) { return x.batch * x.rows * x.columns; }
@@ -48,7 +65,7 @@ private:
   void launch(const char* entry, int64_t items, void** parameters) const;
 
   const Context& context_;
-  Module module_;
+  std::optional<Module> module_;
 };
 
 /// An operand between two zones of canaries, in an allocation of its own.

@@ -29,7 +29,8 @@ std::vector<Device> candidates(const Device& model, const std::vector<Device>& a
 std::string lock_name(const Device& device) { return "deepgen-" + device.uuid; }
 
 bool same_model(const Device& x, const Device& y) {
-  return x.name == y.name && x.compute_capability() == y.compute_capability() && x.cores == y.cores &&
+  const bool same_arch = x.compute_capability() ? x.compute_capability() == y.compute_capability() : x.arch == y.arch;
+  return x.name == y.name && same_arch && x.cores == y.cores &&
          x.l2 == y.l2 && x.shared_block == y.shared_block &&
          x.shared_multiprocessor == y.shared_multiprocessor;
 }
@@ -56,7 +57,7 @@ Taken take(const Device& model, const std::vector<Device>& attached, const std::
         "no device to measure on", model.name + ", " + model.arch,
         "of " + std::to_string(attached.size()) + " visible GPUs none is of this model" +
             (allowed.empty() ? "" : " and among the allowed: " + allowed),
-        "look at CUDA_VISIBLE_DEVICES and DEEPGEN_DEVICES, or delete device.json to find the devices again");
+        "look at CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and DEEPGEN_DEVICES, or delete device.json to find the devices again");
   const auto first = size_t(getpid()); // so that edges that start together try different ones first
   for (auto pause = std::chrono::milliseconds(10);;
        pause = std::min(2 * pause, std::chrono::milliseconds(200))) {
@@ -72,19 +73,20 @@ Taken take(const Device& model, const std::vector<Device>& attached, const std::
 
 /// A GPU that is being reset is not there for a moment, or answers with an error.
 Taken take(const Device& model, const std::string& allowed) {
+  use(platform_of(model.arch));
   std::string why = "the driver lists no device";
   for (int attempt = 0; attempt < kListings; ++attempt) {
     if (attempt > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
     std::vector<Device> attached;
     try {
-      attached = devices();
+      attached = devices(platform());
     } catch (const Error& e) {
       why = first_line(e.what());
     }
     if (!attached.empty()) return take(model, attached, allowed, [] {});
   }
   throw Error("the GPU cannot be opened", model.name, why,
-              "see `nvidia-smi` and the kernel's log; then run the build again: it goes on here");
+              "see `nvidia-smi` or `rocm-smi` and the kernel's log; then run the build again: it goes on here");
 }
 
 } // namespace deepgen::cuda

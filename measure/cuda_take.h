@@ -30,7 +30,7 @@ struct Taken {
 Taken take(const Device& model, const std::vector<Device>& attached, const std::string& allowed,
            const std::function<void()>& waiting);
 
-/// Of what the driver shows.
+/// Of what the driver of the model's platform shows, with which this process goes on.
 Taken take(const Device& model, const std::string& allowed);
 
 } // namespace deepgen::cuda

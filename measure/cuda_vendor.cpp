@@ -372,6 +372,10 @@ Vendor ask_vendor(Bench::Ring& ring, const std::function<bool(int)>& may_try) {
 
 Vendor find_vendor(const Problem& problem, const Device& device, uint64_t seed) {
   Vendor v;
+  if (platform() == Platform::hip) {
+    v.name = "hipblaslt", v.why_not = "this version asks no library of AMD's";
+    return v;
+  }
   Bench bench(problem, device, 0, seed);
   std::set<int> lost;
   std::optional<int> trying;

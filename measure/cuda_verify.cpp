@@ -11,7 +11,6 @@
 namespace deepgen::cuda {
 namespace {
 
-constexpr double kFullFlops = 150e9, kSampleFlops = 50e9, kAllCasesFlops = 100e9, kBroadcastFlops = 10e9;
 constexpr int64_t kFullElements = int64_t(1) << 26;
 constexpr size_t kMostProducts = 4;
 
@@ -57,17 +56,17 @@ bool meets_others(const Kernel& k) {
 
 } // namespace
 
-std::vector<CallCase> call_cases(const Problem& p) {
+std::vector<CallCase> call_cases(const Problem& p, const CheckBudget& budget) {
   const bool integer = p.scale_type() == Type::i32;
   const double alpha = integer ? 3 : 1.5, beta = integer ? -2 : -0.5;
   std::vector<CallCase> cases = {{"dense", false, 1, 0, CallCase::absent}};
-  if (p.flops() <= kAllCasesFlops) {
+  if (p.flops() <= budget.all_cases) {
     cases.push_back({"in a row", false, 1, 0, CallCase::absent, false, CallCase::none, true});
     cases.push_back({"strided", true, alpha, 0, CallCase::separate});
     cases.push_back({"alpha and beta in place", true, alpha, beta, CallCase::in_place});
     if (p.has(EpilogueOp::residual) || p.has(EpilogueOp::multiply))
       cases.push_back({"operands in place", true, 1, 0, CallCase::absent, true});
-    if (p.batch > 1 && p.flops() <= kBroadcastFlops) {
+    if (p.batch > 1 && p.flops() <= budget.broadcast) {
       cases.push_back({"A broadcast", true, 1, 0, CallCase::absent, false, CallCase::a});
       cases.push_back({"B broadcast", true, 1, 0, CallCase::absent, false, CallCase::b});
     }
@@ -76,18 +75,18 @@ std::vector<CallCase> call_cases(const Problem& p) {
   return cases;
 }
 
-std::vector<int64_t> checked_blocks(const Problem& p, uint64_t seed) {
+std::vector<int64_t> checked_blocks(const Problem& p, uint64_t seed, const CheckBudget& budget) {
   const int64_t all = blocks_per_entry(p) * p.batch;
   std::vector<int64_t> blocks;
-  if (p.flops() <= kFullFlops && double(p.m * p.batch) * double(p.n) <= double(kFullElements)) {
+  if (p.flops() <= budget.full && double(p.m * p.batch) * double(p.n) <= double(kFullElements)) {
     for (int64_t i = 0; i < all; ++i) blocks.push_back(i);
     return blocks;
   }
   const double block_elements = double(block_rows) * double(p.n);
-  const double budget =
-      std::min(kSampleFlops / (2 * block_elements * double(p.k)), double(kFullElements) / block_elements);
+  const double most =
+      std::min(budget.sample / (2 * block_elements * double(p.k)), double(kFullElements) / block_elements);
   blocks = {0, all - 1};
-  for (int64_t i = 0; i < int64_t(budget) - 2; ++i)
+  for (int64_t i = 0; i < int64_t(most) - 2; ++i)
     blocks.push_back(std::min(all - 1, int64_t((uniform(seed, uint64_t(i)) + 1) / 2 * double(all))));
   std::sort(blocks.begin(), blocks.end());
   blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
@@ -224,7 +223,7 @@ const Verifier::Product& Verifier::product_of(const Problem& p, const CallCase& 
   if (auto found = products_.find(key); found != products_.end()) return found->second;
   if (products_.size() >= kMostProducts) products_.clear();
   Product x;
-  x.blocks = checked_blocks(p, seed_);
+  x.blocks = checked_blocks(p, seed_, tools_.budget());
   const size_t elements = x.blocks.size() * size_t(block_rows * p.n);
   x.block_list = upload(x.blocks);
   x.value = Memory(elements * sizeof(double)), x.magnitude = Memory(elements * sizeof(float));
@@ -249,7 +248,7 @@ Verdict Verifier::verify(const Kernel& kernel, const std::function<void(const st
   before(loading);
   const LoadedKernel loaded(kernel, context_);
   Verdict worst;
-  for (const CallCase& c : call_cases(kernel.problem)) {
+  for (const CallCase& c : call_cases(kernel.problem, tools_.budget())) {
     if (c.in_a_row && !meets_others(kernel)) continue;
     before(reference);
     product_of(kernel.problem, c);

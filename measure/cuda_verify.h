@@ -1,4 +1,4 @@
-// Whether a GPU kernel computes the right thing and nothing else. Everything happens on the device: operands
+// Whether a GPU kernel computes the right thing and nothing else. Everything happens in the device's memory: operands
 // are made there, held against an f64 reference there, and only findings come back.
 #pragma once
 
@@ -29,13 +29,13 @@ struct CallCase {
   bool in_a_row = false;
 };
 
-/// Problems above 100 GFLOP get the first and the last plain case; the others are covered by the same config
-/// on the template's awkward shape.
-std::vector<CallCase> call_cases(const Problem&);
+/// Problems above the budget for all cases get the first and the last plain case; the others are covered by the same
+/// config on the template's awkward shape.
+std::vector<CallCase> call_cases(const Problem&, const CheckBudget& = {});
 
 /// Blocks of 32 rows of D, as indices into batch entries * blocks per entry: all of them, or of problems
-/// above 150 GFLOP or 64 M elements the first, the last and seeded ones in between.
-std::vector<int64_t> checked_blocks(const Problem&, uint64_t seed);
+/// above the budget or 64 M elements the first, the last and seeded ones in between.
+std::vector<int64_t> checked_blocks(const Problem&, uint64_t seed, const CheckBudget& = {});
 
 class Verifier {
 public:

@@ -60,8 +60,8 @@ void verify_from(const std::vector<const KernelFile*>& files, size_t from, const
     std::_Exit(0);
   }
   const Context& context = *opened;
-  const Toolbox tools(context);
-  Verifier verifier(context, tools, o.seed, o.zone);
+  const std::unique_ptr<const Toolbox> tools = Toolbox::make(context);
+  Verifier verifier(context, *tools, o.seed, o.zone);
   for (size_t i = from; i < files.size(); ++i) {
     if (i > 0 && wall_seconds() > o.deadline) return; // the first one is the default: it is always verified
     Verdict v;
@@ -133,6 +133,7 @@ bool verify(const VerifyCommand& command) {
     files.push_back(std::move(file)), names.push_back(path);
   }
   for (const KernelFile& file : files) good.push_back(&file);
+  if (!files.empty()) use(platform_of(files.front().arch));
   const double start = wall_seconds();
   verify_files(good, command.options, [&](size_t i, const Verdict& v) {
     counts[v.status]++;

@@ -112,18 +112,16 @@ std::vector<std::string> amd_gpus() {
   return archs;
 }
 
-Device find_amd(const std::string& arch) {
-  Device d;
-  d.arch = arch;
-  d.isa = 0;
-  d.cores = 0;
-  d.l1d = d.l2 = d.l3 = 0;
-  d.present = false;
-  const auto archs = amd_gpus();
-  d.present = std::find(archs.begin(), archs.end(), arch) != archs.end();
-  if (d.present)
-    d.name = "AMD " + arch;
-  return d;
+std::string padded(const std::string& arch) { return arch + std::string(9 - std::min<size_t>(8, arch.size()), ' '); }
+
+/// GPUs that the kernel's driver lists and HIP does not show, each with what to do.
+std::vector<std::string> lines_of_hidden(const std::vector<Device>& shown) {
+  std::vector<std::string> lines;
+  for (const std::string& arch : amd_gpus())
+    if (std::none_of(shown.begin(), shown.end(), [&](const Device& d) { return d.arch == arch; }))
+      lines.push_back(padded(arch) + "AMD GPU that HIP does not show: install ROCm 5.2 or later (LD_LIBRARY_PATH must find "
+                                     "libamdhip64.so), join the groups render and video, look at HIP_VISIBLE_DEVICES");
+  return lines;
 }
 
 std::string size_text(int64_t bytes) {
@@ -135,10 +133,8 @@ std::string size_text(int64_t bytes) {
 Device find_device(const std::string& arch) {
   if (arch == "cpu")
     return find_cpu();
-  if (arch.rfind("sm_", 0) == 0)
+  if (arch.rfind("sm_", 0) == 0 || arch.rfind("gfx", 0) == 0)
     return cuda::find(arch);
-  if (arch.rfind("gfx", 0) == 0)
-    return find_amd(arch);
   throw Error("unknown arch '" + arch + "'", "--arch", "", "use cpu, sm_<number> or gfx<number>");
 }
 
@@ -147,12 +143,14 @@ std::vector<std::string> list_devices() {
   std::vector<std::string> lines = {"cpu      " + cpu.name + ", x86-64-v" + std::to_string(cpu.isa) + ", " +
                                     std::to_string(cpu.cores) + " cores, L1d " + size_text(cpu.l1d) +
                                     ", L2 " + size_text(cpu.l2) + ", L3 " + size_text(cpu.l3)};
-  for (const Device& d : cuda::devices())
-    lines.push_back(d.arch + std::string(9 - std::min<size_t>(8, d.arch.size()), ' ') + d.name + ", " +
-                    std::to_string(d.cores) + " multiprocessors, L2 " + size_text(d.l2) + ", " +
+  const auto add = [&](const Device& d, const char* units) {
+    lines.push_back(padded(d.arch) + d.name + ", " + std::to_string(d.cores) + " " + units + ", L2 " + size_text(d.l2) + ", " +
                     std::to_string(d.memory_bandwidth / 1000000000) + " GB/s, " + d.uuid);
-  for (const std::string& arch : amd_gpus())
-    lines.push_back(arch + std::string(9 - std::min<size_t>(8, arch.size()), ' ') + "AMD GPU");
+  };
+  for (const Device& d : cuda::devices(cuda::Platform::cuda)) add(d, "multiprocessors");
+  const std::vector<Device> amd = cuda::devices(cuda::Platform::hip);
+  for (const Device& d : amd) add(d, "compute units");
+  for (const std::string& line : lines_of_hidden(amd)) lines.push_back(line);
   return lines;
 }
 

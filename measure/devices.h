@@ -5,8 +5,7 @@
 
 namespace deepgen {
 
-/// The device of `arch`: "cpu", "sm_..." or "gfx...". AMD's are named when the driver lists one; measuring on them is not
-/// there yet. Throws Error for an arch of another form.
+/// The device of `arch`: "cpu", "sm_..." or "gfx...". Throws Error for an arch of another form.
 Device find_device(const std::string& arch);
 
 /// One line for people about each attached device.

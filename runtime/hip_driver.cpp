@@ -21,6 +21,7 @@ constexpr const char* names[] = {"libamdhip64.so.7",
                                  "/opt/rocm/lib/libamdhip64.so"};
 
 Driver table;
+void* handle = nullptr; // never closed
 std::atomic<const Driver*> loaded{nullptr};
 std::atomic<uint32_t> looked{0};
 pthread_mutex_t driver_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -35,11 +36,11 @@ void* open_library() {
 }
 
 const Driver* load() {
-  void* library = open_library(); // never closed
-  if (!library) return nullptr;
+  handle = open_library();
+  if (!handle) return nullptr;
   bool complete = true;
   const auto find = [&](auto& entry, const char* name) {
-    entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(dlsym(library, name));
+    entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(dlsym(handle, name));
     complete &= entry != nullptr;
   };
   find(table.exchange_capture_mode, "hipThreadExchangeStreamCaptureMode");
@@ -72,6 +73,8 @@ const Driver* driver() {
   pthread_mutex_unlock(&driver_mutex);
   return loaded.load(std::memory_order_relaxed);
 }
+
+void* library() { return handle; }
 
 deepgen_status failure(Result result) {
   switch (result) {

@@ -5,6 +5,7 @@
 #include "generator/cli/inputs.h"
 #include "generator/compile.h"
 #include "generator/ptxas.h"
+#include "runtime/hip_driver.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -71,6 +72,22 @@ void check_ptxas() {
     line("CUDA ptxas", program + ", " + ptxas_version());
 }
 
+/// As a program with tuned kernels finds it.
+void check_rocm() {
+  if (!amd::driver()) {
+    line("ROCm HIP", "not found: install ROCm 5.2 or later, or set LD_LIBRARY_PATH where libamdhip64.so is; only tuning and "
+                     "running kernels on AMD GPUs needs it");
+    return;
+  }
+  const auto ask = reinterpret_cast<int (*)(int*)>(dlsym(amd::library(), "hipRuntimeGetVersion"));
+  int version = 0;
+  const bool known = ask && ask(&version) == 0;
+  Dl_info place = {};
+  dladdr(reinterpret_cast<void*>(amd::driver()->launch), &place);
+  line("ROCm HIP", std::string(place.dli_fname ? place.dli_fname : "libamdhip64.so") +
+                       (known ? ", " + std::to_string(version / 10000000) + "." + std::to_string(version / 100000 % 100) : ""));
+}
+
 void check_openblas() {
   for (const char* name : {"libopenblas.so.0", "libopenblas.so"})
     if (void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
@@ -100,6 +117,7 @@ void add_doctor_command(CLI::App& app, CliContext& context) {
     for (const Tool& tool : kTools)
       good &= check_tool(tool);
     check_ptxas();
+    check_rocm();
     check_openblas();
     check_cache();
     good &= check_devices();

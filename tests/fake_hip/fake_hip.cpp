@@ -142,6 +142,11 @@ int run(const Launch& l, const Module& module, const Device& device) {
   return s.hook(&launch);
 }
 
+double seconds_of(const std::string& kernel) {
+  const auto at = state().seconds.find(kernel);
+  return at == state().seconds.end() ? 10e-6 : at->second;
+}
+
 int launch(Function* f, Launch l, void** parameters, void** extra) {
   const Module& module = *f->module;
   const Device& device = state().devices.at(size_t(current));
@@ -155,7 +160,7 @@ int launch(Function* f, Launch l, void** parameters, void** extra) {
     l.kernarg = pack(*f->info, parameters, l.parameters);
   else if (extra && !unpack(*f->info, extra, l.kernarg, l.parameters))
     return refuse(invalid_value, l.kernel + ": the buffer of arguments has another size");
-  return enqueue(const_cast<void*>(l.stream), state().launch_seconds,
+  return enqueue(const_cast<void*>(l.stream), seconds_of(l.kernel),
                  [l, &module, device] { return run(l, module, device); });
 }
 
@@ -198,7 +203,8 @@ State& state() {
 void reset(std::vector<Device> devices) {
   State& s = state();
   s.devices = std::move(devices);
-  s.results.clear(), s.code_results.clear(), s.calls.clear(), s.launches.clear(), s.complaints.clear();
+  s.results.clear(), s.code_results.clear(), s.seconds.clear(), s.calls.clear(), s.launches.clear(),
+      s.complaints.clear();
   s.capturing = false, s.recording = true, s.hook = nullptr;
   mode = 0, current = 0;
 }

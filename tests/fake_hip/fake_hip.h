@@ -1,7 +1,7 @@
 // A HIP runtime library without a GPU: device memory is the host's, and a launch checks what a driver checks,
 // packs the arguments as the code object's metadata says, records it, and hands it to a hook
 // (fake_hip_hook.h) when there is one. Streams run at once; a stream that is being captured records into a
-// graph. Time is made up: each launch takes so many microseconds. Point DEEPGEN_HIP_DRIVER at it, link it,
+// graph. Time is made up: a launch takes what the test says. Point DEEPGEN_HIP_DRIVER at it, link it,
 // and set it up through state().
 //
 // A program that does not know it sets it up by the environment:
@@ -49,7 +49,7 @@ struct State {
   std::atomic<bool> capturing{false};      ///< some stream is: loading fails unless in relaxed mode
   std::atomic<bool> recording{true};
   fake_hip_run_function hook = nullptr;
-  double launch_seconds = 10e-6;
+  std::map<std::string, double> seconds; ///< by kernel: what a launch takes, 10 us where it is not here
 
   std::map<std::string, int> calls; ///< by entry point
   std::vector<Launch> launches;

@@ -15,7 +15,7 @@ public:
   }
   static const Device& device() {
     static const Device first = [] {
-      const std::vector<Device> all = cuda::devices();
+      const std::vector<Device> all = cuda::devices(cuda::Platform::cuda);
       Device none;
       none.present = false;
       return all.empty() ? none : all.front();

@@ -66,7 +66,7 @@ TEST_F(GpuTest, ReadingIsAsFastAsTheMemoryAndNoFaster) {
   options.deadline = wall_seconds() + 10;
   Field field;
   field.finalists = 1;
-  field.arm = [&](size_t, const std::string&) { return bench.read_arm(); };
+  field.arm = [&](size_t, const std::string&) { return *bench.read_arm(); };
   bench.complete(options, Bench::full_heat);
   Progress progress("test");
   const FinalsResult r = run_finals(field, options, progress);

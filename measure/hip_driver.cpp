@@ -1,0 +1,184 @@
+#include "measure/hip_driver.h"
+
+#include "runtime/hip_driver.h"
+#include "runtime/hip_load.h"
+
+#include <cctype>
+#include <dlfcn.h>
+
+namespace deepgen::cuda {
+namespace {
+
+constexpr int kInvalidValue = 1;
+
+/// Entry points by their names in libamdhip64.so; the signatures are those of ROCm 5.2 to 6.3.
+struct Hip {
+  int (*hipInit)(unsigned);
+  int (*hipDriverGetVersion)(int*);
+  const char* (*hipGetErrorName)(int);
+  const char* (*hipGetErrorString)(int);
+  int (*hipGetDeviceCount)(int*);
+  int (*hipDeviceGetUuid)(unsigned char*, int);
+  int (*hipDeviceGetPCIBusId)(char*, int, int); ///< may be null
+  int (*hipDeviceGetName)(char*, int, int);
+  int (*hipDeviceGetAttribute)(int*, int, int);
+  int (*hipSetDevice)(int);
+  int (*hipMemGetInfo)(size_t*, size_t*);
+  int (*hipMalloc)(void**, size_t);
+  int (*hipFree)(void*);
+  int (*hipMemcpyHtoD)(void*, void*, size_t);
+  int (*hipMemcpyDtoH)(void*, void*, size_t);
+  int (*hipMemsetD32Async)(void*, int, size_t, Stream);
+  int (*hipModuleLoadData)(void**, const void*);
+  int (*hipModuleUnload)(void*);
+  int (*hipModuleGetFunction)(Function*, void*, const char*);
+  int (*hipModuleLaunchKernel)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                               Stream, void**, void**);
+  int (*hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(int*, Function, int, size_t);
+  int (*hipStreamCreateWithFlags)(Stream*, unsigned);
+  int (*hipStreamSynchronize)(Stream);
+  int (*hipStreamBeginCapture)(Stream, int);
+  int (*hipStreamEndCapture)(Stream, void**);
+  int (*hipGraphInstantiate)(void**, void*, void**, char*, size_t);
+  int (*hipGraphLaunch)(void*, Stream);
+  int (*hipGraphExecDestroy)(void*);
+  int (*hipGraphDestroy)(void*);
+  int (*hipEventCreate)(Event*);
+  int (*hipEventRecord)(Event, Stream);
+  int (*hipEventElapsedTime)(float*, Event, Event);
+} hip;
+
+bool find_entries(void* library) {
+  bool complete = true;
+#define FIND(name)                                                                                           \
+  hip.name = reinterpret_cast<decltype(hip.name)>(dlsym(library, #name)), complete &= hip.name != nullptr
+  FIND(hipDeviceGetPCIBusId);
+  complete = true;
+  FIND(hipInit), FIND(hipDriverGetVersion), FIND(hipGetErrorName), FIND(hipGetErrorString);
+  FIND(hipGetDeviceCount), FIND(hipDeviceGetUuid), FIND(hipDeviceGetName), FIND(hipDeviceGetAttribute);
+  FIND(hipSetDevice), FIND(hipMemGetInfo), FIND(hipMalloc), FIND(hipFree), FIND(hipMemcpyHtoD),
+      FIND(hipMemcpyDtoH);
+  FIND(hipMemsetD32Async), FIND(hipModuleLoadData), FIND(hipModuleUnload), FIND(hipModuleGetFunction);
+  FIND(hipModuleLaunchKernel), FIND(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor);
+  FIND(hipStreamCreateWithFlags), FIND(hipStreamSynchronize), FIND(hipStreamBeginCapture),
+      FIND(hipStreamEndCapture);
+  FIND(hipGraphInstantiate), FIND(hipGraphLaunch), FIND(hipGraphExecDestroy), FIND(hipGraphDestroy);
+  FIND(hipEventCreate), FIND(hipEventRecord), FIND(hipEventElapsedTime);
+#undef FIND
+  return complete;
+}
+
+/// hipDeviceAttribute_t
+int attribute_of(Attribute a) {
+  switch (a) {
+  case Attribute::clock_khz:
+    return 5;
+  case Attribute::multiprocessors:
+    return 63;
+  case Attribute::memory_clock_khz:
+    return 60;
+  case Attribute::memory_bus_bits:
+    return 59;
+  case Attribute::l2_bytes:
+    return 19;
+  case Attribute::shared_per_multiprocessor:
+    return 10002;
+  case Attribute::shared_per_block:
+    return 74;
+  default:
+    return -1;
+  }
+}
+
+void* pointer(Address a) { return reinterpret_cast<void*>(uintptr_t(a)); }
+
+int launch(const LaunchConfig* c, Function f, void** parameters, void** extra) {
+  if (c->attribute_count) return kInvalidValue; // clusters and dependent launches are NVIDIA's
+  return hip.hipModuleLaunchKernel(f, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1],
+                                   c->block[2], c->shared, c->stream, parameters, extra);
+}
+
+/// The calls that have the same form.
+void share(Driver& d) {
+  d.cuInit = hip.hipInit, d.cuDriverGetVersion = hip.hipDriverGetVersion;
+  d.cuDeviceGetCount = hip.hipGetDeviceCount, d.cuDeviceGetName = hip.hipDeviceGetName;
+  d.cuDeviceGetUuid = hip.hipDeviceGetUuid, d.cuMemGetInfo = hip.hipMemGetInfo;
+  d.cuModuleUnload = hip.hipModuleUnload, d.cuModuleGetFunction = hip.hipModuleGetFunction;
+  d.cuOccupancyMaxActiveBlocksPerMultiprocessor = hip.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor;
+  d.cuStreamCreate = hip.hipStreamCreateWithFlags, d.cuStreamSynchronize = hip.hipStreamSynchronize;
+  d.cuStreamBeginCapture = hip.hipStreamBeginCapture, d.cuStreamEndCapture = hip.hipStreamEndCapture;
+  d.cuGraphLaunch = hip.hipGraphLaunch, d.cuGraphExecDestroy = hip.hipGraphExecDestroy;
+  d.cuGraphDestroy = hip.hipGraphDestroy;
+  d.cuEventRecord = hip.hipEventRecord, d.cuEventElapsedTime = hip.hipEventElapsedTime;
+}
+
+/// The calls that have another one.
+void adapt(Driver& d) {
+  d.cuGetErrorName = [](int code, const char** text) { return *text = hip.hipGetErrorName(code), 0; };
+  d.cuGetErrorString = [](int code, const char** text) { return *text = hip.hipGetErrorString(code), 0; };
+  d.cuDeviceGet = [](int* device, int ordinal) { return *device = ordinal, 0; };
+  d.cuDeviceGetAttribute = [](int* value, int attribute, int device) {
+    return hip.hipDeviceGetAttribute(value, attribute_of(Attribute(attribute)), device);
+  };
+  d.cuDevicePrimaryCtxRetain = [](void** context, int device) {
+    return *context = nullptr, hip.hipSetDevice(device);
+  };
+  d.cuCtxSetCurrent = [](void*) { return 0; };
+  d.cuMemAlloc = [](Address* address, size_t bytes) {
+    void* memory = nullptr;
+    const int code = hip.hipMalloc(&memory, bytes);
+    *address = reinterpret_cast<uintptr_t>(memory);
+    return code;
+  };
+  d.cuMemFree = [](Address address) { return hip.hipFree(pointer(address)); };
+  d.cuMemcpyHtoD = [](Address to, const void* from, size_t bytes) {
+    return hip.hipMemcpyHtoD(pointer(to), const_cast<void*>(from), bytes);
+  };
+  d.cuMemcpyDtoH = [](void* to, Address from, size_t bytes) {
+    return hip.hipMemcpyDtoH(to, pointer(from), bytes);
+  };
+  d.cuMemsetD32Async = [](Address to, unsigned word, size_t count, Stream stream) {
+    return hip.hipMemsetD32Async(pointer(to), int(word), count, stream);
+  };
+  d.cuModuleLoadDataEx = [](void** module, const void* image, unsigned, int*, void**) {
+    return hip.hipModuleLoadData(module, image);
+  };
+  d.cuFuncSetAttribute = [](Function, int, int) { return 0; }; // LDS needs no leave
+  d.cuLaunchKernelEx = launch;
+  d.cuGraphInstantiate = [](void** executable, void* graph, unsigned long long) {
+    return hip.hipGraphInstantiate(executable, graph, nullptr, nullptr, 0);
+  };
+  d.cuGraphUpload = [](void*, Stream) { return 0; }; // ROCm 5 has none; the first launch does it
+  d.cuEventCreate = [](Event* event, unsigned) { return hip.hipEventCreate(event); };
+}
+
+} // namespace
+
+bool load_hip(Driver& d) {
+  void* library = amd::driver() ? amd::library() : nullptr;
+  if (!library || !find_entries(library)) return false;
+  d = {};
+  share(d), adapt(d);
+  return true;
+}
+
+std::string hip_target(int ordinal) {
+  amd::Device device;
+  check(amd::describe(*amd::driver(), ordinal, device), "asking for the arch of the device");
+  return device.target;
+}
+
+std::string hip_uuid(int ordinal) {
+  unsigned char bytes[17] = {};
+  check(hip.hipDeviceGetUuid(bytes, ordinal), "asking for the UUID of the device");
+  std::string text = reinterpret_cast<const char*>(bytes);
+  bool good = text.size() == 16;
+  for (unsigned char c : text) good &= std::isxdigit(c) != 0;
+  if (good) return "GPU-" + text;
+  char place[32] = "";
+  if (hip.hipDeviceGetPCIBusId)
+    check(hip.hipDeviceGetPCIBusId(place, sizeof place, ordinal), "asking for the device's bus");
+  return "PCI-" + std::string(place);
+}
+
+} // namespace deepgen::cuda
