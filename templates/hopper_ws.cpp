@@ -33,7 +33,7 @@ constexpr const char* kNames[] = {"bm",   "bn",      "slices",    "stages",    "
 
 constexpr int64_t kSliceBytes = 128; ///< of K in one slice of a stage
 /// Registers of a thread for sums: measured to fit without spills, by two warpgroups.
-constexpr int64_t kMostSums = 208;
+constexpr int64_t kMostSums = 192;
 /// Sums times steps of the epilogue, beyond which ptxas takes over ten seconds.
 constexpr int64_t kMostSteps = 3000;
 constexpr int64_t kSharedBlock = 232448; ///< bytes that a block of sm_90 may have
