@@ -11,42 +11,8 @@ namespace {
 
 constexpr int kInvalidValue = 1;
 
-/// Entry points by their names in libamdhip64.so; the signatures are those of ROCm 5.2 to 6.3.
-struct Hip {
-  int (*hipInit)(unsigned);
-  int (*hipDriverGetVersion)(int*);
-  const char* (*hipGetErrorName)(int);
-  const char* (*hipGetErrorString)(int);
-  int (*hipGetDeviceCount)(int*);
-  int (*hipDeviceGetUuid)(unsigned char*, int);
-  int (*hipDeviceGetPCIBusId)(char*, int, int); ///< may be null
-  int (*hipDeviceGetName)(char*, int, int);
-  int (*hipDeviceGetAttribute)(int*, int, int);
-  int (*hipSetDevice)(int);
-  int (*hipMemGetInfo)(size_t*, size_t*);
-  int (*hipMalloc)(void**, size_t);
-  int (*hipFree)(void*);
-  int (*hipMemcpyHtoD)(void*, void*, size_t);
-  int (*hipMemcpyDtoH)(void*, void*, size_t);
-  int (*hipMemsetD32Async)(void*, int, size_t, Stream);
-  int (*hipModuleLoadData)(void**, const void*);
-  int (*hipModuleUnload)(void*);
-  int (*hipModuleGetFunction)(Function*, void*, const char*);
-  int (*hipModuleLaunchKernel)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                               Stream, void**, void**);
-  int (*hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)(int*, Function, int, size_t);
-  int (*hipStreamCreateWithFlags)(Stream*, unsigned);
-  int (*hipStreamSynchronize)(Stream);
-  int (*hipStreamBeginCapture)(Stream, int);
-  int (*hipStreamEndCapture)(Stream, void**);
-  int (*hipGraphInstantiate)(void**, void*, void**, char*, size_t);
-  int (*hipGraphLaunch)(void*, Stream);
-  int (*hipGraphExecDestroy)(void*);
-  int (*hipGraphDestroy)(void*);
-  int (*hipEventCreate)(Event*);
-  int (*hipEventRecord)(Event, Stream);
-  int (*hipEventElapsedTime)(float*, Event, Event);
-} hip;
+HipEntries hip;
+
 
 bool find_entries(void* library) {
   bool complete = true;
@@ -66,28 +32,6 @@ bool find_entries(void* library) {
   FIND(hipEventCreate), FIND(hipEventRecord), FIND(hipEventElapsedTime);
 #undef FIND
   return complete;
-}
-
-/// hipDeviceAttribute_t
-int attribute_of(Attribute a) {
-  switch (a) {
-  case Attribute::clock_khz:
-    return 5;
-  case Attribute::multiprocessors:
-    return 63;
-  case Attribute::memory_clock_khz:
-    return 60;
-  case Attribute::memory_bus_bits:
-    return 59;
-  case Attribute::l2_bytes:
-    return 19;
-  case Attribute::shared_per_multiprocessor:
-    return 10002;
-  case Attribute::shared_per_block:
-    return 74;
-  default:
-    return -1;
-  }
 }
 
 void* pointer(Address a) { return reinterpret_cast<void*>(uintptr_t(a)); }
@@ -118,7 +62,7 @@ void adapt(Driver& d) {
   d.cuGetErrorString = [](int code, const char** text) { return *text = hip.hipGetErrorString(code), 0; };
   d.cuDeviceGet = [](int* device, int ordinal) { return *device = ordinal, 0; };
   d.cuDeviceGetAttribute = [](int* value, int attribute, int device) {
-    return hip.hipDeviceGetAttribute(value, attribute_of(Attribute(attribute)), device);
+    return hip.hipDeviceGetAttribute(value, hip_attribute(Attribute(attribute)), device);
   };
   d.cuDevicePrimaryCtxRetain = [](void** context, int device) {
     return *context = nullptr, hip.hipSetDevice(device);
