@@ -63,7 +63,7 @@ int64_t set_bytes(const Problem& p) {
 class Bench::Open : public Bench::Ring {
 public:
   Open(const Problem& p, const Device& device, int64_t workspace, uint64_t seed)
-      : problem_(p), cache_(device.l2), workspace_(workspace), context_(ordinal_of(device.uuid)),
+      : problem_(p), cache_(std::max(device.l2, device.l3)), workspace_(workspace), context_(ordinal_of(device.uuid)),
         tools_(Toolbox::make(context_)), nvml_(Nvml::open(device.uuid)), reading_(sizeof(ClockReading)) {
     size_t free = 0, total = 0;
     check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");

@@ -1,5 +1,6 @@
 #include "measure/cuda_devices.h"
 
+#include "base/amd.h"
 #include "base/error.h"
 #include "measure/hip_driver.h"
 #include "measure/worker.h"
@@ -35,6 +36,25 @@ void set_target(Device& x, const std::string& target) {
   std::sort(x.features.begin(), x.features.end());
 }
 
+/// Bytes of the last-level cache (AMD Infinity Cache) behind L2, which HIP does not tell; vendor data sheets.
+int64_t infinity_cache(const std::string& arch) {
+  constexpr std::pair<const char*, int64_t> kMib[] = {{"gfx942", 256}, {"gfx950", 256}, {"gfx1100", 96}, {"gfx1201", 64}};
+  for (const auto& [name, mib] : kMib)
+    if (arch == name) return mib << 20;
+  return 0;
+}
+
+/// HIP tells the L2 of one of several dies, and a memory clock of which each kind of memory makes something else: what the
+/// arch's usual board has is less wrong where it is more.
+void correct_amd(Device& x) {
+  x.l3 = infinity_cache(x.arch);
+  const AmdArch* known = find_amd(x.arch);
+  if (!known) return;
+  const Device usual = generic_amd(*known);
+  x.l2 = std::max(x.l2, usual.l2);
+  x.memory_bandwidth = std::max(x.memory_bandwidth, usual.memory_bandwidth);
+}
+
 Device describe(const Driver& d, int ordinal) {
   int device = 0;
   check(d.cuDeviceGet(&device, ordinal), "opening a device");
@@ -58,6 +78,7 @@ Device describe(const Driver& d, int ordinal) {
   x.shared_multiprocessor = ask(Attribute::shared_per_multiprocessor);
   x.clock_khz = ask(Attribute::clock_khz);
   x.memory_bandwidth = 2 * ask(Attribute::memory_clock_khz) * 1000 * ask(Attribute::memory_bus_bits) / 8;
+  if (platform() == Platform::hip) correct_amd(x);
   return x;
 }
 

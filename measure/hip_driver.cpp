@@ -13,7 +13,6 @@ constexpr int kInvalidValue = 1;
 
 HipEntries hip;
 
-
 bool find_entries(void* library) {
   bool complete = true;
 #define FIND(name)                                                                                           \

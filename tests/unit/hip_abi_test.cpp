@@ -1,5 +1,5 @@
-// What is declared of HIP without its headers, held against them. Compiled only where they are installed (Debian:
-// libamdhip64-dev); written with those of ROCm 5.2.
+// What is declared of HIP without its headers, held against them. Compiled only where they are installed
+// (Debian: libamdhip64-dev); written with those of ROCm 5.2.
 #define __HIP_PLATFORM_AMD__ 1
 #define __HIP_PLATFORM_HCC__ 1
 #include "measure/hip_driver.h"
@@ -15,11 +15,13 @@ namespace amd = deepgen::amd;
 using deepgen::cuda::Attribute, deepgen::cuda::HipEntries;
 
 static_assert(amd::success == int(hipSuccess) && amd::invalid_value == int(hipErrorInvalidValue));
-static_assert(amd::out_of_memory == int(hipErrorOutOfMemory) && amd::not_initialized == int(hipErrorNotInitialized));
+static_assert(amd::out_of_memory == int(hipErrorOutOfMemory) &&
+              amd::not_initialized == int(hipErrorNotInitialized));
 static_assert(amd::invalid_configuration == int(hipErrorInvalidConfiguration));
 static_assert(amd::invalid_device_function == int(hipErrorInvalidDeviceFunction));
 static_assert(amd::no_device == int(hipErrorNoDevice) && amd::invalid_device == int(hipErrorInvalidDevice));
-static_assert(amd::invalid_image == int(hipErrorInvalidImage) && amd::invalid_context == int(hipErrorInvalidContext));
+static_assert(amd::invalid_image == int(hipErrorInvalidImage) &&
+              amd::invalid_context == int(hipErrorInvalidContext));
 static_assert(amd::no_binary_for_gpu == int(hipErrorNoBinaryForGpu));
 static_assert(amd::invalid_kernel_file == int(hipErrorInvalidKernelFile));
 static_assert(amd::shared_object_init_failed == int(hipErrorSharedObjectInitFailed));
@@ -34,11 +36,15 @@ static_assert(offsetof(hipDeviceProp_t, gcnArchName) >= 256 && sizeof(hipDeviceP
 static_assert(sizeof(hipUUID) == 16);
 
 static_assert(deepgen::cuda::hip_attribute(Attribute::clock_khz) == int(hipDeviceAttributeClockRate));
-static_assert(deepgen::cuda::hip_attribute(Attribute::multiprocessors) == int(hipDeviceAttributeMultiprocessorCount));
-static_assert(deepgen::cuda::hip_attribute(Attribute::memory_clock_khz) == int(hipDeviceAttributeMemoryClockRate));
-static_assert(deepgen::cuda::hip_attribute(Attribute::memory_bus_bits) == int(hipDeviceAttributeMemoryBusWidth));
+static_assert(deepgen::cuda::hip_attribute(Attribute::multiprocessors) ==
+              int(hipDeviceAttributeMultiprocessorCount));
+static_assert(deepgen::cuda::hip_attribute(Attribute::memory_clock_khz) ==
+              int(hipDeviceAttributeMemoryClockRate));
+static_assert(deepgen::cuda::hip_attribute(Attribute::memory_bus_bits) ==
+              int(hipDeviceAttributeMemoryBusWidth));
 static_assert(deepgen::cuda::hip_attribute(Attribute::l2_bytes) == int(hipDeviceAttributeL2CacheSize));
-static_assert(deepgen::cuda::hip_attribute(Attribute::shared_per_block) == int(hipDeviceAttributeMaxSharedMemoryPerBlock));
+static_assert(deepgen::cuda::hip_attribute(Attribute::shared_per_block) ==
+              int(hipDeviceAttributeMaxSharedMemoryPerBlock));
 static_assert(deepgen::cuda::hip_attribute(Attribute::shared_per_multiprocessor) ==
               int(hipDeviceAttributeMaxSharedMemoryPerMultiprocessor));
 
@@ -62,7 +68,8 @@ SAME(module_load, hipModuleLoadData);
 SAME(module_function, hipModuleGetFunction);
 SAME(launch, hipModuleLaunchKernel);
 SAME(exchange_capture_mode, hipThreadExchangeStreamCaptureMode);
-static_assert(!same_form(decltype(amd::Driver::module_load){}, decltype(&::hipModuleGetFunction){}), "the check can fail");
+static_assert(!same_form(decltype(amd::Driver::module_load){}, decltype(&::hipModuleGetFunction){}),
+              "the check can fail");
 
 #define SAME_ENTRY(entry) static_assert(same_form(decltype(HipEntries::entry){}, decltype(&::entry){}))
 SAME_ENTRY(hipInit);
@@ -90,7 +97,10 @@ SAME_ENTRY(hipEventRecord);
 SAME_ENTRY(hipEventElapsedTime);
 
 /// Of those with overloads for C++, the one of C.
-template <typename... A> constexpr bool has_form(int (*)(A...), hipError_t (*entry)(A...)) { return entry; }
+template <typename... A>
+constexpr bool has_form(int (*)(A...), hipError_t (*entry)(A...)) {
+  return entry;
+}
 static_assert(has_form<void**, size_t>(decltype(HipEntries::hipMalloc){}, &::hipMalloc));
 
 } // namespace

@@ -102,6 +102,9 @@ TEST_F(HipMeasure, ListsDevices) {
   EXPECT_EQ(found[0].cores, 304);
   EXPECT_EQ(found[0].uuid, "GPU-fa4e000000000000");
   EXPECT_EQ(found[0].shared_block, 64 << 10);
+  EXPECT_EQ(found[0].l2, 32 << 20) << "of all dies";
+  EXPECT_EQ(found[0].l3, 256 << 20) << "the last-level cache, which decides the ring of operands";
+  EXPECT_EQ(found[0].memory_bandwidth, 5300000000000);
   EXPECT_EQ(found[1].arch, "gfx1100");
   EXPECT_TRUE(found[1].features.empty());
   EXPECT_EQ(find_device("gfx1100").name, "Radeon RX 7900 XTX");

@@ -1,0 +1,158 @@
+// The whole way of a kernel for an AMD GPU without one: compiled, verified by deepgen-measure's own code and
+// called through the runtime, each through HIP's interface with the fake library below it and the simulated
+// device below that.
+#include "fake_hip.h"
+
+#include "base/device.h"
+#include "generator/compile.h"
+#include "generator/space.h"
+#include "measure/cuda_devices.h"
+#include "measure/cuda_verify_all.h"
+#include "runtime/include/deepgen/kernel_abi.h"
+#include "runtime/include/deepgen/runtime.h"
+#include "tests/amd_sim/hip_hook.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+extern "C" int hipMalloc(void**, size_t);
+extern "C" int hipFree(void*);
+
+namespace deepgen::amd_sim {
+namespace {
+
+struct Row {
+  const char *arch, *target, *problem;
+};
+
+class ThroughHip : public ::testing::Test {
+protected:
+  void SetUp() override {
+    setenv("DEEPGEN_HIP_DRIVER", FAKE_HIP, 1);
+    cuda::use(cuda::Platform::hip);
+  }
+  void TearDown() override { cuda::use(cuda::Platform::cuda); }
+
+  static void attach(const std::string& target) {
+    fake_hip::Device d;
+    d.target = target;
+    fake_hip::reset({d});
+    fake_hip::state().hook = run_on_simulator;
+  }
+
+  /// The default config with its awkward and fallback kernels, whose IR the simulator knows from here on.
+  static KernelFile compile(const Problem& p, const std::string& arch) {
+    const KernelFile file =
+        compile_candidate(p, arch, Space(p, arch, generic_gpu(arch)).default_choice(), true, true, false);
+    for (const Kernel& k : file.kernels) know(k.code, dump_stage(k.problem, arch, k.choice, "optimized"));
+    return file;
+  }
+
+  static cuda::VerifyOptions options() {
+    cuda::VerifyOptions o;
+    o.uuid = cuda::devices(cuda::Platform::hip).at(0).uuid, o.call_seconds = 60;
+    return o;
+  }
+  static Verdict verify(const KernelFile& file) {
+    Verdict verdict{"not verified", "", 0};
+    cuda::verify_files({&file}, options(), [&](size_t, const Verdict& v) { verdict = v; });
+    return verdict;
+  }
+};
+
+TEST_F(ThroughHip, KernelsAreVerified) {
+  for (const Row& row :
+       {Row{"gfx942", "gfx942:sramecc+:xnack-",
+            "gemm m=64 n=96 k=40 batch=2 a=f16 b=f16 d=f16 acc=f32 layout=nt epilogue=bias+relu align=2"},
+        Row{"gfx906", "gfx906:sramecc+:xnack-",
+            "gemm m=33 n=40 k=20 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4"},
+        Row{"gfx1100", "gfx1100",
+            "gemm m=40 n=33 k=24 batch=1 a=bf16 b=bf16 d=f32 acc=f32 layout=tn epilogue=none align=2"}}) {
+    attach(row.target);
+    const KernelFile file = compile(Problem::parse(row.problem), row.arch);
+    ASSERT_EQ(file.status, "ok") << row.arch << ": " << file.detail;
+    const Verdict v = verify(file);
+    EXPECT_EQ(v.status, "ok") << row.arch << ", " << file.choice.text() << ": " << v.detail;
+    EXPECT_TRUE(fake_hip::state().complaints.empty());
+  }
+}
+
+TEST_F(ThroughHip, AWrongKernelIsFound) {
+  attach("gfx942:sramecc+:xnack-");
+  const Problem p =
+      Problem::parse("gemm m=32 n=32 k=32 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=relu align=4");
+  const KernelFile file = compile(p, "gfx942");
+  ASSERT_EQ(file.status, "ok") << file.detail;
+  // As if its code forgot the step of the epilogue.
+  Problem other = p;
+  other.epilogue.clear();
+  const Kernel& main = *file.find("main");
+  know(main.code, dump_stage(other, "gfx942", main.choice, "optimized"));
+  const Verdict v = verify(file);
+  EXPECT_EQ(v.status, "wrong") << v.detail;
+}
+
+/// As a generated library has it.
+TEST_F(ThroughHip, TheRuntimeCallsIt) {
+  attach("gfx942:sramecc+:xnack-");
+  const Problem p =
+      Problem::parse("gemm m=24 n=40 k=16 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
+  const KernelFile file = compile(p, "gfx942");
+  ASSERT_EQ(file.status, "ok") << file.detail;
+  const Kernel& k = *file.find("main");
+  static const char* const names[] = {DEEPGEN_ARG_NAMES};
+  std::vector<uint8_t> args;
+  for (const std::string& name : k.args)
+    args.push_back(uint8_t(std::find(std::begin(names), std::end(names), name) - std::begin(names)));
+  std::vector<deepgen_launch> launches;
+  for (const Launch& l : k.launches) {
+    deepgen_launch x{};
+    x.entry = l.entry.c_str(), x.shared = uint32_t(l.shared),
+    x.flags = l.persistent ? DEEPGEN_LAUNCH_PERSISTENT : 0;
+    for (size_t i = 0; i < 3; ++i)
+      x.grid[i] = uint32_t(l.grid[i]), x.block[i] = uint32_t(l.block[i]),
+      x.cluster[i] = uint32_t(l.cluster[i]);
+    launches.push_back(x);
+  }
+  void* volatile state = nullptr;
+  void* volatile choices = nullptr;
+  const deepgen_gpu_code code = {k.target.c_str(), k.code.data(), k.code.size(), nullptr, &state};
+  const std::string config = k.choice.text();
+  deepgen_kernel kernel{};
+  kernel.arch = "gfx942", kernel.config = config.c_str(), kernel.args = args.data(),
+  kernel.arg_count = uint32_t(args.size());
+  kernel.workspace = size_t(k.workspace), kernel.gpu = &code;
+  kernel.align_a = uint32_t(k.align_a), kernel.align_b = uint32_t(k.align_b),
+  kernel.align_d = uint32_t(k.align_d);
+  kernel.launches = launches.data(), kernel.launch_count = uint32_t(launches.size());
+  deepgen_function f{};
+  f.name = "test", f.m = p.m, f.n = p.n, f.k = p.k, f.batch = 1;
+  f.a_rows = p.m, f.a_columns = p.k, f.b_rows = p.k, f.b_columns = p.n;
+  f.a_type = f.b_type = f.d_type = f.epilogue_type = f.scale_type = DEEPGEN_F32;
+  f.kernels = &kernel, f.kernel_count = 1, f.devices = &choices;
+
+  struct Matrix {
+    float* data = nullptr;
+    explicit Matrix(int64_t elements) {
+      hipMalloc(reinterpret_cast<void**>(&data), size_t(elements) * sizeof(float));
+    }
+    ~Matrix() { hipFree(data); }
+  } a(p.m * p.k), b(p.k * p.n), d(p.m * p.n), workspace(k.workspace / 4 + 1);
+  for (int64_t i = 0; i < p.m * p.k; ++i) a.data[i] = float(i % 7 - 3);
+  for (int64_t i = 0; i < p.k * p.n; ++i) b.data[i] = float(i % 5 - 2);
+  deepgen_gemm_args call;
+  call.a = a.data, call.b = b.data, call.d = d.data, call.alpha = 2;
+  call.workspace = workspace.data, call.workspace_bytes = size_t(k.workspace);
+  ASSERT_EQ(deepgen_launch_gemm(&f, &call, nullptr), DEEPGEN_OK);
+  EXPECT_STREQ(deepgen_launch_config(&f), config.c_str());
+  for (int64_t i = 0; i < p.m; ++i)
+    for (int64_t j = 0; j < p.n; ++j) {
+      float sum = 0; // whole numbers: exact
+      for (int64_t l = 0; l < p.k; ++l) sum += a.data[i * p.k + l] * b.data[l * p.n + j];
+      ASSERT_EQ(d.data[i * p.n + j], 2 * sum) << i << ", " << j;
+    }
+}
+
+} // namespace
+} // namespace deepgen::amd_sim
