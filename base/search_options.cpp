@@ -237,6 +237,7 @@ SearchOptions SearchOptions::parse(const std::string& text, const std::string& w
   read_templates(in, o);
   in.pattern("include", o.include);
   in.pattern("exclude", o.exclude);
+  in.whole("workspace", 0, int64_t(1) << 50, [&](int64_t v) { o.workspace = v; });
   in.text("space", o.space);
   read_measure(in, o.measure);
   in.finish();
@@ -261,6 +262,7 @@ std::string SearchOptions::serialize() const {
   if (!templates.empty()) json["templates"] = templates_json(templates);
   if (!include.empty()) json["include"] = include;
   if (!exclude.empty()) json["exclude"] = exclude;
+  if (workspace != standard.workspace) json["workspace"] = workspace;
   if (!space.empty()) json["space"] = space;
   if (const Json rules = measure_json(measure); !rules.empty()) json["measure"] = rules;
   return json.dump(1) + "\n";

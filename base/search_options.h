@@ -46,6 +46,9 @@ struct SearchOptions {
   /// Not empty: these configs alone, and of them what the rest allows. From the file `space`.
   std::vector<Choice> configs;
 
+  /// Bytes of workspace that a GPU kernel may ask its caller for.
+  int64_t workspace = int64_t(1) << 30;
+
   std::string space;          ///< path of a saved space (deepgen.space/1), relative to the search file
   std::string budget;         ///< "quick", "default" or "thorough"; read by CMake, as `slots`
   std::vector<int64_t> slots; ///< candidates in each round

@@ -13,7 +13,7 @@ include_guard(GLOBAL)
 set_property(GLOBAL PROPERTY DEEPGEN_STRATEGIES auto grid random anneal genetic gbt xgboost)
 set_property(GLOBAL PROPERTY DEEPGEN_BUDGETS quick default thorough)
 set_property(GLOBAL PROPERTY DEEPGEN_SEARCH_KEYS
-  schema budget slots strategy seed trials patience templates include exclude space measure)
+  schema budget slots strategy seed trials patience templates include exclude workspace space measure)
 set_property(GLOBAL PROPERTY DEEPGEN_MEASURE_KEYS
   seconds warmup samples call_timeout compile_timeout vendor devices)
 

@@ -74,7 +74,7 @@ public:
 
 private:
   void leaf(uint64_t grid) {
-    if (!family_.source->why_illegal(problem_, device_, config_).empty() || !rules_.allows_text(*family_.source, config_))
+    if (!family_.source->why_illegal(problem_, device_, config_).empty() || !rules_.passes(*family_.source, config_))
       return;
     double cost = family_.source->cost(problem_, device_, config_);
     if (std::isnan(cost))

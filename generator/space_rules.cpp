@@ -87,7 +87,8 @@ bool SpaceRules::allows(const Template& t) const {
   return options_.templates.empty() || options_.templates.count(t.name());
 }
 
-bool SpaceRules::allows_text(const Template& t, const Config& config) const {
+bool SpaceRules::passes(const Template& t, const Config& config) const {
+  if (t.workspace(problem_, config) > options_.workspace) return false;
   if (!patterns_->include && !patterns_->exclude) return true;
   const std::string text = Choice{t.name(), config}.text();
   return (!patterns_->include || std::regex_search(text, *patterns_->include)) &&
@@ -98,7 +99,7 @@ bool SpaceRules::allows(const Choice& choice) const {
   if (!exists(choice.template_name))
     return false;
   const Template& t = find_template(choice.template_name);
-  if (!allows(t) || !allows_text(t, choice.config))
+  if (!allows(t) || !passes(t, choice.config))
     return false;
   if (auto rule = options_.templates.find(choice.template_name); rule != options_.templates.end())
     for (const auto& [parameter, values] : rule->second.values)

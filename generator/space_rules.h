@@ -25,8 +25,8 @@ public:
   /// Throws Error when the options name a parameter that the template does not have. A parameter without
   /// values, when none of those that are asked for can be made: notes() says so.
   std::vector<RuledParameter> parameters(const Template&, const std::optional<Choice>& also);
-  /// By the regular expressions alone.
-  bool allows_text(const Template&, const Config&) const;
+  /// By the regular expressions and the workspace alone.
+  bool passes(const Template&, const Config&) const;
   /// A legal config, by everything.
   bool allows(const Choice&) const;
   /// Of an explicit list; empty when there is none.

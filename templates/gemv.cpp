@@ -291,6 +291,10 @@ std::vector<Choice> Gemv::fallbacks(const Problem& p, const std::string&, const 
   return {{name(), generic}};
 }
 
+int64_t Gemv::workspace(const Problem& p, const Config& config) const {
+  return split_workspace(p, config);
+}
+
 Problem Gemv::awkward(const Problem& p, const Config& config) const {
   const GemvTiling t(p, config);
   // Whole loads, so that the small problem's dense operands are as aligned as the config wants.

@@ -58,6 +58,7 @@ public:
   std::string why_illegal(const Problem&, const Device&, const Config&) const override;
   double cost(const Problem&, const Device&, const Config&) const override;
   std::vector<Choice> fallbacks(const Problem&, const std::string& arch, const Config&) const override;
+  int64_t workspace(const Problem&, const Config&) const override;
   Problem awkward(const Problem&, const Config&) const override;
   Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
 };

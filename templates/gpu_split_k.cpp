@@ -104,4 +104,6 @@ Launch GpuSplitK::emit_reduce(GpuIr& ir, const std::vector<std::string>& argumen
   return launch;
 }
 
+int64_t split_workspace(const Problem& p, const Config& config) { return GpuSplitK(p, config["splits"]).workspace(); }
+
 } // namespace deepgen

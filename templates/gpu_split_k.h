@@ -34,4 +34,7 @@ private:
   const int64_t pitch_; ///< of a row, in elements
 };
 
+/// That of a config with the parameter `splits`; 0 when it does not split.
+int64_t split_workspace(const Problem&, const Config&);
+
 } // namespace deepgen

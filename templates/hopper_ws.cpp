@@ -352,6 +352,10 @@ std::vector<Choice> HopperWs::fallbacks(const Problem& p, const std::string& arc
   return find_template("mma_sync").fallbacks(p, arch, aligned);
 }
 
+int64_t HopperWs::workspace(const Problem& p, const Config& config) const {
+  return std::max(HopperTiling(p, config).pack.end(), split_workspace(p, config));
+}
+
 Problem HopperWs::awkward(const Problem& p, const Config& config) const {
   const HopperTiling t(p, config);
   const int64_t a = std::max<int64_t>(1, t.align_a / size_of(p.a)),

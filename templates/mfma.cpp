@@ -1,5 +1,6 @@
 #include "templates/mfma.h"
 
+#include "templates/gpu_split_k.h"
 #include "templates/sizes.h"
 
 #include <algorithm>
@@ -240,6 +241,10 @@ std::vector<Choice> Mfma::fallbacks(const Problem& p, const std::string& arch, c
 }
 
 /// Odd multiples of what the problem's own sizes are multiples of, so that accesses are as wide.
+int64_t Mfma::workspace(const Problem& p, const Config& config) const {
+  return split_workspace(p, config);
+}
+
 Problem Mfma::awkward(const Problem& p, const Config& config) const {
   auto like = [](int64_t size, int64_t least) {
     const int64_t unit = power_in(size, 16), units = ceil_div(least, unit);

@@ -298,6 +298,10 @@ std::vector<Choice> MmaSync::fallbacks(const Problem& p, const std::string&, con
   return {{name(), generic}};
 }
 
+int64_t MmaSync::workspace(const Problem& p, const Config& config) const {
+  return split_workspace(p, config);
+}
+
 Problem MmaSync::awkward(const Problem& p, const Config& config) const {
   const MmaTiling t(p, 90, config);
   const int64_t a = t.align_a / size_of(p.a), b = t.align_b / size_of(p.b), d = t.align_d / size_of(p.d);

@@ -53,6 +53,7 @@ public:
   bool dead_end(const Problem&, const Device&, const Config&, size_t assigned) const override;
   double cost(const Problem&, const Device&, const Config&) const override;
   std::vector<Choice> fallbacks(const Problem&, const std::string& arch, const Config&) const override;
+  int64_t workspace(const Problem&, const Config&) const override;
   Problem awkward(const Problem&, const Config&) const override;
   Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
 };

@@ -1,6 +1,7 @@
 #include "templates/simt.h"
 
 #include "base/amd.h"
+#include "templates/gpu_split_k.h"
 #include "templates/sizes.h"
 
 #include <algorithm>
@@ -257,6 +258,10 @@ std::vector<Choice> Simt::fallbacks(const Problem& p, const std::string& arch, c
 }
 
 /// Odd multiples of what the problem's own sizes are multiples of, so that accesses are as wide.
+int64_t Simt::workspace(const Problem& p, const Config& config) const {
+  return split_workspace(p, config);
+}
+
 Problem Simt::awkward(const Problem& p, const Config& config) const {
   const SimtTiling t(p, config, true);
   auto like = [](int64_t size, int64_t least) {

@@ -58,6 +58,8 @@ public:
     (void)arch;
     return {};
   }
+  /// Bytes of workspace that a call of a GPU kernel needs (Kernel::workspace); says nothing about the CPU's.
+  virtual int64_t workspace(const Problem&, const Config&) const { return 0; }
   /// A small shape with ragged edges on which the same config is verified too.
   virtual Problem awkward(const Problem&, const Config&) const = 0;
   /// Adds `kernel_symbol` to the module and returns its description (everything but the code, role and

@@ -50,7 +50,12 @@ TEST_P(RandomPairs, AreRightOnTheSimulatedDevice) {
     const RandomCandidate& s = samples()[i];
     const KernelFile file = compile_candidate(s.problem, s.arch, s.choice, true, false);
     ASSERT_EQ(file.status, "ok") << file.detail << ": " << s.problem.key() << " | " << s.choice.text();
-    for (const Kernel& kernel : file.kernels) check(kernel, i);
+    for (const Kernel& kernel : file.kernels) {
+      check(kernel, i);
+      EXPECT_EQ(kernel.workspace,
+                find_template(kernel.choice.template_name).workspace(kernel.problem, kernel.choice.config))
+          << kernel.problem.key() << " | " << kernel.choice.text();
+    }
     checked += file.kernels.size();
   }
   EXPECT_GE(checked, samples().size() / kShares) << "kernels, of which one is for the sample's own problem";

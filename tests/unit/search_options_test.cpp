@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kFull = R"json({
  "schema": "deepgen.search/1", "budget": "thorough", "slots": [8, 4], "strategy": "genetic", "seed": 7, "trials": 100,
  "patience": 0, "templates": {"simt": {}, "cpu_tile": {"isa": [4], "kc": {"add": [320, 640]}}},
- "include": "mr=(6|8)", "exclude": "loops=2", "space": "top.json",
+ "include": "mr=(6|8)", "exclude": "loops=2", "workspace": 4096, "space": "top.json",
  "measure": {"seconds": 2.5, "warmup": 3, "samples": 40, "call_timeout": 5, "compile_timeout": 30, "vendor": false,
              "devices": [1, "GPU-0a1b", "NVIDIA H100 80GB HBM3"]}})json";
 
@@ -43,6 +43,7 @@ TEST(SearchOptions, ReadsEverything) {
   EXPECT_EQ(o.templates.at("cpu_tile").added.at("kc"), (std::vector<int64_t>{320, 640}));
   EXPECT_EQ(o.include, "mr=(6|8)");
   EXPECT_EQ(o.exclude, "loops=2");
+  EXPECT_EQ(o.workspace, 4096);
   EXPECT_EQ(o.space, "top.json");
   EXPECT_EQ(o.measure.seconds, 2.5);
   EXPECT_EQ(o.measure.warmup, 3);
