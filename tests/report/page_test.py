@@ -85,7 +85,7 @@ class Page(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         folder = pathlib.Path(cls.folder.name)
         cls.page = folder / "report.html"
-        cls.files = sorted(RECORDS.glob("*/*.jsonl"))
+        cls.files = sorted(RECORDS.glob("[bde]*/*.jsonl")) # nine searches, which draws faster than all of them
         # A search of one failure, whose text must not become markup.
         head, record = [json.loads(line) for line in cls.files[0].read_text().splitlines()[:2]]
         cls.hostile = dict(record, stage="r0", status="wrong", detail="</script><img src=x onerror=alert(1)><!--", problem=record["problem"].replace(" k=", " k=7"))
@@ -121,12 +121,12 @@ class Page(unittest.TestCase):
             raise AssertionError(f"{view} has not been drawn: {root.text()[:2000]}")
         return root
 
-    def finals(self, problem):
-        records = [(e, r) for e, r in self.logs[problem] if r["stage"] == "final"]
+    def finals(self, problem, stage="final"):
+        records = [(e, r) for e, r in self.logs[problem] if r["stage"] == stage]
         return records[0][0], [r for _, r in records]
 
     def winner(self, problem):
-        """Of finals without a hold-out: the smallest of those that beat the default within the noise of the best."""
+        """Of the finals the smallest of those that beat the default within the noise of the best; the hold-out confirms it."""
         environment, records = self.finals(problem)
         timed = [r for r in records if r["status"] == "ok" and r["template"] != "vendor"]
         noise = max(0.005, json.loads(self.head(problem))["noise_floor"])
@@ -138,7 +138,21 @@ class Page(unittest.TestCase):
             beaters = [r for r in timed if r["timing"]["high"] < 1 - noise]
             best = min((r["timing"]["ratio"] for r in beaters), default=0)
             near = [r for r in beaters if r["timing"]["ratio"] <= best * (1 + noise)] or [default]
-        return min(near, key=lambda r: (r["workspace"], r["code_bytes"], self.config(r))), default
+        winner = min(near, key=lambda r: (r["workspace"], r["code_bytes"], self.config(r)))
+        _, held = self.finals(problem, "holdout")
+        again = next(r for r in held if r["template"] != "vendor" and self.config(r) == self.config(winner))
+        standard = next((r for r in held if r["origin"] == "default"), None)
+        confirmed = again["timing"]["high"] < 1 and environment["environment"]["holdout"]["clocks"] != "ambiguous"
+        if winner is not default and standard and not confirmed:
+            return standard, standard
+        return again, standard
+
+    def against_vendor(self, problem, winner):
+        holdout = self.finals(problem)[0]["environment"]["holdout"]
+        if holdout["sha256"] == winner["sha256"] and "vendor" in holdout:
+            return 1 / holdout["vendor"]["ratio"][1]
+        vendor = next(r for r in self.finals(problem, "holdout")[1] if r["template"] == "vendor")
+        return vendor["timing"]["ratio"] / winner["timing"]["ratio"]
 
     def head(self, problem):
         return next(path.read_text().splitlines()[0] for path in self.files if path.name == "final.jsonl" and problem in path.read_text())
@@ -164,15 +178,14 @@ class Page(unittest.TestCase):
             winner, default = self.winner(problem)
             row = rows[problem]
             self.assertNumber(row["time"], winner["timing"]["seconds"])
-            trials = [r for _, r in self.logs[problem] if r["stage"] != "final"]
+            trials = [r for _, r in self.logs[problem] if r["stage"].startswith("r")]
             self.assertEqual(float(row["tried"].attributes["data-value"]), len(trials))
             self.assertEqual(float(row["failed"].attributes["data-value"]), sum(r["status"] not in ("ok", "dropped", "duplicate") for r in trials))
             if default:
                 against_default.append(1 / winner["timing"]["ratio"])
                 self.assertNumber(row["× default"], against_default[-1])
                 self.assertIn(f"{against_default[-1]:.3f}×", row["× default"].text())
-            pairs = {p["sha256"]: p for p in self.finals(problem)[0]["environment"]["vendor"]["ratios"]}
-            against_vendor.append(pairs[winner["sha256"]]["ratio"])
+            against_vendor.append(self.against_vendor(problem, winner))
             self.assertNumber(row["× vendor"], against_vendor[-1])
         means = [float(b.attributes["data-value"]) for b in self.overview.all("b") if "data-value" in b.attributes]
         for mean, values in zip(means, (against_default, against_vendor), strict=True):
@@ -180,7 +193,7 @@ class Page(unittest.TestCase):
 
     def test_problem_has_every_candidate(self):
         problems = list(self.rows(self.overview, "problems-0"))
-        for problem in problems[0], next(p for p in problems if "a=e4m3" in p): # the latter's default failed
+        for problem in problems[0], next(p for p in problems if "a=e4m3" in p):
             with self.subTest(problem):
                 root = self.dump(f"#/0/{problems.index(problem)}")
                 records = [r for _, r in self.logs[problem]]
@@ -198,9 +211,9 @@ class Page(unittest.TestCase):
                 winner, _ = self.winner(problem)
                 self.assertEqual(root.all("code", id="winner")[0].text(), self.config(winner))
                 charts = {c.attributes["aria-label"].split(":")[0]: int(c.attributes["data-points"]) for c in root.all("canvas")}
-                self.assertEqual(charts["Search"], sum(r["stage"] != "final" for r in records))
-                self.assertEqual(charts["Finals"], sum(r["stage"] == "final" and "timing" in r for r in records))
-                failed = sum(r["stage"] != "final" and r["status"] == "compile_error" for r in records)
+                self.assertEqual(charts["Search"], sum(r["stage"].startswith("r") for r in records))
+                self.assertEqual(charts["Finals"], sum(r["stage"] in ("final", "holdout") and "timing" in r for r in records))
+                failed = sum(r["stage"].startswith("r") and r["status"] == "compile_error" for r in records)
                 counted = root.all("table", id="failures")
                 self.assertEqual(sum(float(row.all("td")[1].attributes["data-value"]) for t in counted for row in t.all("tbody")[0].all("tr")), failed)
 
