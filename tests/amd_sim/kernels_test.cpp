@@ -211,7 +211,8 @@ loop:
   %old = phi i32 [ 5, %entry ], [ %s, %next ]
   %kind = and i32 %i, 3
   switch i32 %kind, label %other [ i32 1, label %one
-                                   i32 2, label %two ]
+                                   i32 2, label %two
+                                   i32 3, label %other ]
 one:
   %s1 = add i32 %s, 10
   br label %next

@@ -3,6 +3,8 @@
 #include "tests/amd_sim/workgroup.h"
 #include "tests/ptx_sim/fault.h"
 
+#include <algorithm>
+
 namespace deepgen::amd_sim {
 namespace {
 
@@ -60,21 +62,29 @@ void Wave::move(const Edge& edge, uint64_t mask) {
 }
 
 void Wave::branch(const Instruction& branch, const std::vector<uint64_t>& masks) {
-  size_t taken = 0, last = 0;
-  for (size_t i = 0; i < masks.size(); ++i)
-    if (masks[i]) move(branch.edges[i], masks[i]), ++taken, last = i;
-  if (taken == 1) {
-    ways_.back().block = branch.edges[last].block;
+  std::vector<Entry> taken; // edges into one block are one way
+  const int32_t join = group.program.blocks[branch.block].join;
+  for (size_t i = 0; i < masks.size(); ++i) {
+    if (!masks[i]) continue;
+    const Edge& edge = branch.edges[i];
+    move(edge, masks[i]);
+    const auto same =
+        std::find_if(taken.begin(), taken.end(), [&](const Entry& e) { return e.block == edge.block; });
+    if (same == taken.end())
+      taken.push_back({masks[i], edge.block, join});
+    else
+      same->mask |= masks[i];
+  }
+  if (taken.size() == 1) {
+    ways_.back().block = taken[0].block;
     return settle();
   }
-  const int32_t join = group.program.blocks[branch.block].join;
   if (join < 0 || join == ways_.back().join)
     ways_.pop_back();
   else
     ways_.back().block = uint32_t(join);
-  for (size_t i = 0; i < masks.size(); ++i)
-    if (masks[i] && int32_t(branch.edges[i].block) != join)
-      ways_.push_back({masks[i], branch.edges[i].block, join});
+  for (const Entry& e : taken)
+    if (int32_t(e.block) != join) ways_.push_back(e);
   settle();
 }
 

@@ -159,16 +159,24 @@ Outcome compare(const Kernel& k, const Operands& o) {
 } // namespace
 
 Outcome check_case(const Kernel& k, const cuda::CallCase& c, uint64_t seed) {
+  return check_case(k, c, seed,
+                    [&](const Launch& l, const std::vector<std::vector<uint8_t>>& arguments,
+                        GlobalMemory& memory, uint64_t launch_seed) {
+                      run_launch(k.ptx, {l.entry, l.grid, l.block, l.cluster, l.shared, l.dependent},
+                                 arguments, memory, launch_seed);
+                    });
+}
+
+Outcome check_case(const Kernel& k, const cuda::CallCase& c, uint64_t seed, const Runner& run) {
   try {
     Operands o(k, c, seed);
     std::vector<std::vector<uint8_t>> arguments;
     for (const std::string& name : k.args) arguments.push_back(o.argument(k, name));
     for (size_t i = 0; i < k.launches.size(); ++i) {
-      const Launch& l = k.launches[i];
-      LaunchShape shape{l.entry, l.grid, l.block, l.cluster, l.shared, l.dependent};
+      Launch l = k.launches[i];
       // A small device, so that blocks have several tiles.
-      if (l.persistent) shape.grid[0] = std::min(shape.grid[0], l.cluster[0] * int64_t(1 + (seed + i) % 6));
-      run_launch(k.ptx, shape, arguments, o.memory, seed + i);
+      if (l.persistent) l.grid[0] = std::min(l.grid[0], l.cluster[0] * int64_t(1 + (seed + i) % 6));
+      run(l, arguments, o.memory, seed + i);
     }
     return compare(k, o);
   } catch (const Fault& f) {

@@ -4,6 +4,9 @@
 
 #include "base/kernel.h"
 #include "measure/cuda_verify.h"
+#include "tests/ptx_sim/global_memory.h"
+
+#include <functional>
 
 namespace deepgen::ptx_sim {
 
@@ -12,7 +15,13 @@ struct Outcome {
   double error = 0;  ///< the largest, in tolerances
 };
 
+/// Runs one launch of a kernel on a simulated device. Throws Fault.
+using Runner = std::function<void(const Launch&, const std::vector<std::vector<uint8_t>>& arguments,
+                                  GlobalMemory&, uint64_t seed)>;
+
 Outcome check_case(const Kernel&, const cuda::CallCase&, uint64_t seed);
+/// The same on another device.
+Outcome check_case(const Kernel&, const cuda::CallCase&, uint64_t seed, const Runner&);
 /// The cases of a kernel that the seed chooses: the strictest one, and one more.
 std::vector<cuda::CallCase> chosen_cases(const Problem&, uint64_t seed);
 

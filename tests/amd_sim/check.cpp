@@ -1,0 +1,20 @@
+#include "tests/amd_sim/check.h"
+
+#include "tests/ptx_sim/fault.h"
+
+namespace deepgen::amd_sim {
+
+Outcome check_case(const Kernel& k, const std::string& ir, const cuda::CallCase& c, uint64_t seed) {
+  Outcome out;
+  const auto run = [&](const Launch& l, const std::vector<std::vector<uint8_t>>& arguments,
+                       ptx_sim::GlobalMemory& memory, uint64_t launch_seed) {
+    if (l.cluster != std::array<int64_t, 3>{1, 1, 1}) throw ptx_sim::Fault("AMD GPUs have no clusters");
+    const Report r = run_launch(ir, k.target, {l.entry, l.grid, l.block}, arguments, memory, launch_seed);
+    out.report.lds.insert(out.report.lds.end(), r.lds.begin(), r.lds.end());
+    out.report.matrix_operations += r.matrix_operations;
+  };
+  static_cast<ptx_sim::Outcome&>(out) = ptx_sim::check_case(k, c, seed, run);
+  return out;
+}
+
+} // namespace deepgen::amd_sim

@@ -1,0 +1,16 @@
+// Check: a kernel for an AMD GPU on the simulated device, with the operands, cases and reference of ptx_sim.
+#pragma once
+
+#include "tests/amd_sim/launch.h"
+#include "tests/ptx_sim/check.h"
+
+namespace deepgen::amd_sim {
+
+struct Outcome : ptx_sim::Outcome {
+  Report report; ///< of all launches
+};
+
+/// `ir`: the kernel's LLVM IR for the backend, as dump_stage() prints it.
+Outcome check_case(const Kernel&, const std::string& ir, const cuda::CallCase&, uint64_t seed);
+
+} // namespace deepgen::amd_sim

@@ -1,0 +1,53 @@
+// Random (problem, config) pairs of all templates for AMD GPUs on the simulated device: numbers against the
+// f64 reference, bounds, races, waits. Another sample: AMD_SIM_SEED=7 AMD_SIM_COUNT=600.
+#include "generator/sample.h"
+#include "tests/amd_sim/check.h"
+#include "tests/amd_sim/compiled.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace deepgen {
+namespace {
+
+constexpr int kShares = 4;
+constexpr uint64_t kCount = 100;
+
+uint64_t from_environment(const char* name, uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value && *value ? std::strtoull(value, nullptr, 0) : otherwise;
+}
+
+const std::vector<RandomCandidate>& samples() {
+  static const std::vector<RandomCandidate> all = [] {
+    SampleSpec spec;
+    spec.archs = {"gfx906", "gfx90a", "gfx942", "gfx950", "gfx1100"};
+    spec.seed = from_environment("AMD_SIM_SEED", 12);
+    spec.count = from_environment("AMD_SIM_COUNT", kCount);
+    spec.largest = 260;
+    spec.most_flops = 5e6;
+    return draw_samples(spec);
+  }();
+  return all;
+}
+
+void check(const RandomCandidate& s, uint64_t seed) {
+  const amd_sim::Compiled c = amd_sim::compile(s.problem, s.arch, s.choice);
+  for (const cuda::CallCase& each : ptx_sim::chosen_cases(s.problem, seed))
+    EXPECT_EQ(amd_sim::check_case(c.kernel, c.ir, each, seed).fault, "")
+        << "case '" << each.name << "', seed " << seed << ": --arch " << s.arch << " --problem \""
+        << s.problem.key() << "\" --config \"" << s.choice.text() << "\"";
+}
+
+/// A quarter of them each, so that ctest runs them in parallel.
+class AmdRandomPairs : public testing::TestWithParam<int> {};
+
+TEST_P(AmdRandomPairs, AreRightOnTheSimulatedDevice) {
+  ASSERT_GE(samples().size(), from_environment("AMD_SIM_COUNT", kCount));
+  for (size_t i = size_t(GetParam()); i < samples().size(); i += kShares) check(samples()[i], i);
+}
+INSTANTIATE_TEST_SUITE_P(Share, AmdRandomPairs, testing::Range(0, kShares));
+
+} // namespace
+} // namespace deepgen

@@ -1,0 +1,85 @@
+// Faults planted in the LLVM IR of templates' kernels: the simulator must find each of them.
+#include "tests/amd_sim/check.h"
+#include "tests/amd_sim/compiled.h"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+namespace deepgen::amd_sim {
+namespace {
+
+/// The first fault that one of the cases shows.
+std::string first_fault(const Compiled& c) {
+  for (const cuda::CallCase& each : ptx_sim::chosen_cases(c.kernel.problem, 1))
+    if (const std::string fault = check_case(c.kernel, c.ir, each, 1).fault; !fault.empty()) return fault;
+  return "";
+}
+
+/// Changes the matches of `pattern` one at a time, and expects that each change is found.
+int plant(const Compiled& right, const std::string& pattern, const std::string& by) {
+  const std::regex expression(pattern);
+  int planted = 0;
+  for (std::sregex_iterator i(right.ir.begin(), right.ir.end(), expression), end; i != end; ++i, ++planted) {
+    Compiled wrong = right;
+    wrong.ir.replace(size_t(i->position()), size_t(i->length()), i->format(by));
+    EXPECT_NE(first_fault(wrong), "")
+        << "not found: " << i->str() << " changed to '" << i->format(by) << "' at byte " << i->position();
+  }
+  return planted;
+}
+
+Compiled mfma_kernel() {
+  return compile(
+      Problem::parse(
+          "gemm m=84 n=72 k=200 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=nt epilogue=bias align=2"),
+      "gfx942",
+      {"mfma",
+       Config::parse("wide=0 size=16 bm=64 bn=32 bk=128 waves_m=2 waves_n=2 stages=1 blocks=1 splits=1 "
+                     "group=1 xcds=1")});
+}
+Compiled simt_kernel(const std::string& arch) {
+  return compile(
+      Problem::parse("gemm m=70 n=50 k=61 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4"),
+      arch, {"simt", Config::parse("wide=0 bm=64 bn=32 bk=8 tm=4 tn=4 stages=2 blocks=2 splits=1 group=1")});
+}
+
+TEST(AmdTemplateFaults, KernelsAreRightWithoutThem) {
+  for (const Compiled& c : {mfma_kernel(), simt_kernel("gfx90a"), simt_kernel("gfx1100")})
+    EXPECT_EQ(first_fault(c), "") << c.kernel.choice.text();
+}
+
+TEST(AmdTemplateFaults, MissingBarriersAreFound) {
+  const std::string barrier = R"(.*call void @llvm\.amdgcn\.s\.barrier\(\).*\n)";
+  for (const Compiled& c : {mfma_kernel(), simt_kernel("gfx90a"), simt_kernel("gfx1100")})
+    EXPECT_GE(plant(c, barrier, ""), 1) << c.kernel.choice.text();
+}
+
+TEST(AmdTemplateFaults, MissingWaitsAreFound) {
+  const std::string release = R"(.*fence syncscope\("workgroup"\) release.*\n)";
+  for (const Compiled& c : {mfma_kernel(), simt_kernel("gfx1100")})
+    EXPECT_GE(plant(c, release, ""), 1) << c.kernel.choice.text();
+}
+
+TEST(AmdTemplateFaults, WrongLayoutsAreFound) {
+  const std::string operands = R"((@llvm\.amdgcn\.mfma[^(]*\(<[^>]*> )([^,]*)(, <[^>]*> )([^,]*),)";
+  EXPECT_GE(plant(mfma_kernel(), operands, "$1$4$3$2,"), 1);
+}
+
+/// Accesses of one kind, each by 16 bytes too far.
+int shift(const Compiled& c, const std::string& access, const std::string& space) {
+  return plant(c, "\n( *)(" + access + R"([^\n]*, ptr addrspace\()" + space + R"(\) )(%[^,]*),)",
+               "\n$1%planted = getelementptr i8, ptr addrspace(" + space + ") $3, i32 16\n$1$2%planted,");
+}
+
+TEST(AmdTemplateFaults, ShiftedAddressesAreFound) {
+  for (const Compiled& c : {mfma_kernel(), simt_kernel("gfx1100")}) {
+    EXPECT_GE(shift(c, R"(%\d+ = load)", "1"), 1) << c.kernel.choice.text();
+    EXPECT_GE(shift(c, "store", "1"), 1) << c.kernel.choice.text();
+    EXPECT_GE(shift(c, R"(%\d+ = load)", "3"), 1) << c.kernel.choice.text();
+    EXPECT_GE(shift(c, "store", "3"), 1) << c.kernel.choice.text();
+  }
+}
+
+} // namespace
+} // namespace deepgen::amd_sim
