@@ -51,7 +51,9 @@ void AmdIr::kernel(const GpuEntry& entry, const Problem& p, const std::vector<st
     attributes.push_back(b.getArrayAttr({b.getStringAttr(name), b.getStringAttr(value)}));
   };
   pair("amdgpu-implicitarg-num-bytes", "0");
-  const int64_t waves = ceil_div(entry.min_blocks * ceil_div(entry.threads, arch.wave), AmdArch::simds);
+  // At least two, where there is LDS for them, so that one hides the other's latencies: on gfx906 that is 128 registers.
+  const int64_t wanted = ceil_div(entry.min_blocks * ceil_div(entry.threads, arch.wave), AmdArch::simds);
+  const int64_t waves = std::max(wanted, std::min<int64_t>(2, arch.waves(1, entry.shared, entry.threads)));
   pair("amdgpu-waves-per-eu", std::to_string(waves));
   // Sums in vector registers: from accumulation registers they would have to be moved, and LLVM moves them within loops.
   if (arch.mfma) pair("amdgpu-agpr-alloc", "0");

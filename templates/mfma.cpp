@@ -35,9 +35,9 @@ MfmaSide side_of(const std::string& arch, Type type, bool k_contiguous, int64_t 
     // A piece is transposed in registers. It gets smaller until there is one for each thread.
     s.x = power_in(size, 16 / s.bytes);
     auto few = [&] { return extent / s.x * (t.bk / s.k) < threads; };
-    while (few() && s.x * s.bytes > 8) s.x /= 2;
+    while (few() && s.x > 1 && s.x * s.bytes > 8) s.x /= 2;
     while (few() && s.k * element > 8) s.k /= 2;
-    while (few() && s.x * s.bytes > 4) s.x /= 2;
+    while (few() && s.x > 1 && s.x * s.bytes > 4) s.x /= 2;
     s.x = std::min(s.x, extent);
   }
   s.along_k = t.bk / s.k, s.along_x = extent / s.x;
@@ -144,9 +144,9 @@ MfmaTiling::MfmaTiling(const Problem& p, const std::string& arch, const Config& 
       threads(64 * waves_m * waves_n), bk(bk_bytes / shape.element), wm(bm / waves_m), wn(bn / waves_n),
       tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.n, bn)), tiles_k(ceil_div(p.k, bk)),
       split_tiles(ceil_div(tiles_k, splits)), steps(bk_bytes / shape.step_bytes()) {
-  // Rows that a wave reads at once fall into different banks: gfx950 reads by groups of 16 lanes from 64 banks, the others
-  // by groups of 8 from 32.
-  pitch = bk_bytes + (arch == "gfx950" ? 32 : 16);
+  // The lanes that LDS serves at a time have consecutive rows of one group, or (size 16) four of each of two groups, whose
+  // 16 bytes are neighbours. So rows are an odd number of 16 bytes apart, or an odd number of 32.
+  pitch = bk_bytes + (size == 16 ? 32 : 16);
   paired = size == 16 && size_of(p.d) <= 2 && wn % 32 == 0;
   a = side_of(arch, p.a, !p.a_transposed(), bm, p.m, *this);
   b = side_of(arch, p.b, p.b_transposed(), bn, p.n, *this);

@@ -216,17 +216,16 @@ MfmaBlock::State MfmaBlock::tile(State s, Value left) {
   State after = s;
   after.a = a_->advance(s.a, more), after.b = b_->advance(s.b, more);
   Queue queue;
-  auto refill = [&] { write_tile(s, next, queue), load_tile(after, queue); };
   for (int64_t step = 0; step < t.steps; ++step) {
     const Values rows = s.rows, columns = s.columns;
-    if (step + 1 < t.steps) {
-      read_step(s, s.slot, step + 1, queue);
-      if (step == 0 && t.stages == 2) refill();
-    } else {
-      if (t.stages == 1) ir.barrier();
-      if (t.stages == 1 || t.steps == 1) refill();
+    const bool last = step + 1 == t.steps;
+    if (!last) read_step(s, s.slot, step + 1, queue);
+    if (last && t.stages == 1) ir.barrier();
+    if (t.stages == 1 ? last : step == 0) write_tile(s, next, queue);
+    if (last) {
       for (; !queue.empty(); queue.pop_front()) queue.front()();
       wait_for_tile(after, next, queue);
+      load_tile(after, queue);
     }
     multiply(rows, columns, s.sums, queue);
   }

@@ -1,4 +1,5 @@
 // check-ptxas: compiles a random sample of candidates for GPU archs, as a build would, and says what became of them.
+#include "base/device.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "generator/cli/cli.h"
@@ -49,7 +50,10 @@ double cpu_seconds() {
 
 std::string resources(const Kernel& kernel) {
   std::string text = std::to_string(kernel.code.size()) + " bytes of code";
-  for (const Launch& l : kernel.launches) text += ", " + l.entry + " " + std::to_string(l.registers) + " registers";
+  for (const Launch& l : kernel.launches) {
+    text += ", " + l.entry + " " + std::to_string(l.registers) + " registers";
+    if (l.waves) text += ", " + std::to_string(l.waves) + " waves";
+  }
   for (const std::string& warning : kernel.warnings) text += ", " + warning;
   return text;
 }
@@ -157,7 +161,9 @@ void print_sample(const RandomCandidate& s, const Outcome& outcome) {
 }
 
 int check(const CheckOptions& o) {
-  if (find_ptxas().empty())
+  const bool for_ptx = std::any_of(o.spec.archs.begin(), o.spec.archs.end(),
+                                   [](const std::string& arch) { return compute_capability(arch) != 0; });
+  if (for_ptx && find_ptxas().empty())
     throw Error("check-ptxas needs ptxas", "", "none was found", "install the CUDA Toolkit, or set DEEPGEN_PTXAS");
   const std::vector<RandomCandidate> samples = draw_samples(o.spec);
   if (samples.empty()) throw Error("no template serves any of these archs", "check-ptxas");
@@ -170,7 +176,8 @@ int check(const CheckOptions& o) {
     by_types[to_string(p.a) + " " + to_string(p.b) + " " + to_string(p.d)].add(outcomes[i]);
     if (outcomes[i].status == "failed" || o.verbose) print_sample(samples[i], outcomes[i]);
   }
-  std::printf("%s, seed %llu\n", ptxas_version().c_str(), static_cast<unsigned long long>(o.spec.seed));
+  std::printf("%s, seed %llu\n", for_ptx ? ptxas_version().c_str() : "without ptxas",
+              static_cast<unsigned long long>(o.spec.seed));
   print_rows("template", by_template);
   print_rows("arch", by_arch);
   print_rows("types", by_types);

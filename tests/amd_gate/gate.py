@@ -1,0 +1,115 @@
+"""What can be said about AMD kernels without a GPU: registers, scratch memory, widths of accesses, and how much of the main
+loop's issue slots the matrix instructions take, by llvm-mca (one wave, fixed latencies: a ratio, no speed).
+
+usage: gate.py DEEPGEN LLVM_MCA"""
+import re
+import subprocess
+import sys
+
+MFMA = "mfma wide=1 size={size} bm={bm} bn={bn} bk={bk} waves_m={wm} waves_n={wn} stages={stages} blocks={blocks} splits=1 group=8 xcds=1"
+
+
+def mfma(bm, bn, bk, wm, wn, size=32, stages=1, blocks=1):
+    return MFMA.format(size=size, bm=bm, bn=bn, bk=bk, wm=wm, wn=wn, stages=stages, blocks=blocks)
+
+
+def problem(a, d, acc, layout, align):
+    return f"gemm m=4096 n=4096 k=4096 batch=1 a={a} b={a} d={d} acc={acc} layout={layout} epilogue=bias+gelu align={align}"
+
+
+F16 = problem("f16", "f16", "f32", "nt", 2)
+BF16 = problem("bf16", "bf16", "f32", "nt", 2)
+F32 = problem("f32", "f32", "f32", "nt", 4)
+VALU = "simt wide=1 bm=128 bn=128 bk=8 tm=8 tn=8 stages=2 blocks=1 splits=1 group=4"
+
+# arch, problem, config, least share of matrix instructions, most vector registers
+CASES = [
+    ("gfx942", F16, mfma(256, 256, 64, 2, 4), 0.80, 256),
+    ("gfx942", BF16, mfma(256, 256, 64, 2, 4), 0.80, 256),
+    ("gfx942", F16, mfma(128, 128, 64, 2, 2), 0.60, 256),
+    ("gfx942", BF16, mfma(128, 128, 64, 2, 2), 0.60, 256),
+    ("gfx90a", F16, mfma(256, 256, 64, 2, 4), 0.80, 256),
+    ("gfx90a", F16, mfma(128, 128, 64, 2, 2), 0.60, 256),
+    ("gfx950", F16, mfma(256, 256, 64, 2, 4, stages=2), 0.60, 256),
+    ("gfx906", F32, VALU, 0, 128),
+]
+
+
+def run(*words, text=None):
+    done = subprocess.run(words, input=text, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(words)} failed:\n{done.stderr}")
+    return done.stdout
+
+
+def main_loop(assembly):
+    """The lines of the loop that has most products."""
+    lines = assembly.splitlines()
+    at = {line[:-1]: i for i, line in enumerate(lines) if re.fullmatch(r"\.LBB\w+:", line)}
+    best = []
+    for i, line in enumerate(lines):
+        branch = re.match(r"\s+s_c?branch\w*\s+(\.LBB\w+)", line)
+        if not branch or at.get(branch[1], i) >= i:
+            continue
+        body = [x for x in lines[at[branch[1]] + 1:i] if re.match(r"\s+[a-z]\w+", x)]
+        if products(body) > products(best):
+            best = body
+    return best
+
+
+def products(lines):
+    return sum(bool(re.match(r"\s+v_(mfma|fma|dot|pk_fma)", x)) for x in lines)
+
+
+def matrix_share(mca, arch, loop):
+    iterations = 50
+    text = run(mca, "-mtriple=amdgcn", f"-mcpu={arch}", f"-iterations={iterations}", text="\n".join(
+        x for x in loop if not re.match(r"\s+s_c?branch", x)))
+    cycles = int(re.search(r"Total Cycles:\s+(\d+)", text)[1])
+    names = re.findall(r"^\[(\d+)\]\s+- (\w+)", text, re.M)
+    pressure = re.search(r"Resource pressure per iteration:\n.*\n(.*)", text)[1].split()
+    busy = float(dict(zip((n for _, n in names), pressure))["HWXDL"])
+    return busy * iterations / cycles
+
+
+def check(deepgen, mca, arch, key, config, least_share, most_registers):
+    assembly = run(deepgen, "dump", "--arch", arch, "--stage", "asm", "--problem", key, "--config", config)
+    wrong = []
+
+    def number(name):
+        return max(map(int, re.findall(rf"\.{name}:\s+(\d+)", assembly)))
+
+    if number("vgpr_count") > most_registers:
+        wrong.append(f"{number('vgpr_count')} vector registers, more than {most_registers}")
+    for name in ("private_segment_fixed_size", "vgpr_spill_count", "sgpr_spill_count"):
+        if number(name):
+            wrong.append(f"{name} is {number(name)}")
+    loop = main_loop(assembly)
+    if not products(loop):
+        wrong.append("no main loop")
+        return wrong, 0
+    for line in loop:
+        word = line.split()[0]
+        if re.match(r"scratch_|v_accvgpr|buffer_(gl|wb)", word):
+            wrong.append(f"in the main loop: {line.strip()}")
+        if re.match(r"global_load_", word) and word != "global_load_dwordx4":
+            wrong.append(f"in the main loop, narrower than 16 bytes: {line.strip()}")
+        if re.match(r"ds_read", word) and word != "ds_read_b128":
+            wrong.append(f"in the main loop, narrower than 16 bytes: {line.strip()}")
+    share = matrix_share(mca, arch, loop) if least_share else 0
+    if share < least_share:
+        wrong.append(f"{share:.2f} of the main loop are matrix instructions, less than {least_share:.2f}")
+    return wrong, share
+
+
+def main():
+    deepgen, mca = sys.argv[1:]
+    failed = False
+    for case in CASES:
+        wrong, share = check(deepgen, mca, *case)
+        print(f"{case[0]} {case[2]}\n  {share:.2f} of the main loop are matrix instructions", *wrong, sep="\n  ")
+        failed = failed or bool(wrong)
+    sys.exit(failed)
+
+
+main()
