@@ -1,9 +1,9 @@
 # Archs and devices: what ARCHS means, which of it is attached, and device.json of each arch.
 include_guard(GLOBAL)
 
-# What this version generates kernels for. An arch is one more word here and one more row in base/device.cpp.
+# What this version generates kernels for. An arch is one more word here and one more row in base/device.cpp or base/amd.cpp.
 function(_deepgen_served_archs result)
-  set(${result} cpu sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120 PARENT_SCOPE)
+  set(${result} cpu sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120 gfx906 gfx90a gfx942 gfx950 gfx1100 PARENT_SCOPE)
 endfunction()
 
 # The archs of ARCHS or DEEPGEN_ARCHS with `native` resolved. Reads arg_ARCHS of the caller.
@@ -85,10 +85,10 @@ function(_deepgen_attached_gpus result)
     endforeach()
     _deepgen_amd_archs(amd)
     list(APPEND archs ${amd})
+    list(LENGTH archs count)
     list(REMOVE_DUPLICATES archs)
     set(DEEPGEN_ATTACHED_GPUS "${archs}" CACHE INTERNAL "GPUs that this build tree can tune for")
-    list(LENGTH capabilities count)
-    set(DEEPGEN_ATTACHED_GPU_COUNT ${count} CACHE INTERNAL "NVIDIA GPUs that were attached then")
+    set(DEEPGEN_ATTACHED_GPU_COUNT ${count} CACHE INTERNAL "GPUs that were attached then")
   endif()
   set(${result} "$CACHE{DEEPGEN_ATTACHED_GPUS}" PARENT_SCOPE)
 endfunction()
@@ -171,13 +171,13 @@ endfunction()
 # library asked for GPUs.
 function(_deepgen_gpu_count result)
   set(count 0)
-  if("$CACHE{DEEPGEN_ATTACHED_GPUS}" MATCHES "sm_")
+  if("$CACHE{DEEPGEN_ATTACHED_GPUS}" MATCHES "sm_|gfx")
     set(count 1)
     if("$CACHE{DEEPGEN_ATTACHED_GPU_COUNT}" GREATER 1)
       set(count $CACHE{DEEPGEN_ATTACHED_GPU_COUNT})
     endif()
   endif()
-  foreach(variable CUDA_VISIBLE_DEVICES DEEPGEN_DEVICES)
+  foreach(variable CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES DEEPGEN_DEVICES)
     string(REPLACE "," ";" allowed "$ENV{${variable}}")
     list(LENGTH allowed length)
     if(length GREATER 0 AND length LESS count)

@@ -72,8 +72,8 @@ void check_gpu_kernel(const Kernel& k, const std::string& where) {
 }
 
 void check_arch(const std::string& arch, const std::string& where) {
-  if (arch != "cpu" && !compute_capability(arch))
-    throw Error("arch '" + arch + "' cannot be embedded", where, "", "use arch cpu or an NVIDIA GPU's");
+  if (arch != "cpu" && !is_gpu(arch))
+    throw Error("arch '" + arch + "' cannot be embedded", where, "", "use arch cpu or a GPU's");
 }
 
 void check_kernel_file(const KernelFile& file, const LibraryFunction& f) {
@@ -119,7 +119,8 @@ std::vector<LinkedKernel> linked_kernels(const LibraryFunction& f) {
         kernels.push_back({&file, &k});
   auto rank = [](const LinkedKernel& k) {
     const bool cpu = k.file->arch == "cpu";
-    return std::tuple(arch_rank(k.file->arch), cpu ? -k.kernel->isa : 0, !cpu && k.kernel->role == "fallback",
+    // All of AMD's have one rank, as none runs code of another; each keeps its kernels together.
+    return std::tuple(arch_rank(k.file->arch), std::string_view(k.file->arch), cpu ? -k.kernel->isa : 0, !cpu && k.kernel->role == "fallback",
                       k.kernel->device.empty());
   };
   std::stable_sort(kernels.begin(), kernels.end(),

@@ -47,6 +47,8 @@ State* state_of_environment() {
   entries("FAKE_HIP_RESULTS", [&](const std::string& entry) {
     s->results[entry.substr(0, entry.find('='))] = std::atoi(entry.c_str() + entry.find('=') + 1);
   });
+  const char* replays = std::getenv("FAKE_HIP_REPLAYS");
+  s->replays = !replays || *replays != '0';
   if (const char* hook = std::getenv("FAKE_HIP_HOOK")) {
     void* library = dlopen(hook, RTLD_NOW | RTLD_LOCAL);
     if (library) s->hook = reinterpret_cast<fake_hip_run_function>(dlsym(library, "fake_hip_run"));
@@ -205,7 +207,7 @@ void reset(std::vector<Device> devices) {
   s.devices = std::move(devices);
   s.results.clear(), s.code_results.clear(), s.seconds.clear(), s.calls.clear(), s.launches.clear(),
       s.complaints.clear();
-  s.capturing = false, s.recording = true, s.hook = nullptr;
+  s.capturing = false, s.recording = true, s.hook = nullptr, s.replays = true;
   mode = 0, current = 0;
 }
 

@@ -8,6 +8,7 @@
 //   FAKE_HIP_DEVICES="gfx942:sramecc+:xnack- AMD Instinct MI300X;gfx1100 Radeon RX 7900 XTX"
 //   FAKE_HIP_HOOK=<library>            runs the kernels
 //   FAKE_HIP_RESULTS="hipMalloc=2;..." these entry points fail
+//   FAKE_HIP_REPLAYS=0                 graphs take their time and run nothing: for timing what a hook would run for ages
 //   FAKE_HIP_TRACE=1                   each launch is a line on stderr
 #pragma once
 
@@ -49,6 +50,7 @@ struct State {
   std::atomic<bool> capturing{false};      ///< some stream is: loading fails unless in relaxed mode
   std::atomic<bool> recording{true};
   fake_hip_run_function hook = nullptr;
+  bool replays = true; ///< whether the launch of a graph runs what is in it, or only takes its time
   std::map<std::string, double> seconds; ///< by kernel: what a launch takes, 10 us where it is not here
 
   std::map<std::string, int> calls; ///< by entry point

@@ -158,7 +158,7 @@ TEST_F(HipMeasure, TimesByGraphsAndEvents) {
   std::filesystem::create_directories(folder);
   const std::vector<std::string> entries = {"slow", "fast"};
   fake_hip::state().seconds = {{"slow", 40e-6}, {"fast", 20e-6}};
-  fake_hip::state().recording = false;
+  fake_hip::state().recording = fake_hip::state().replays = false;
   Plan plan;
   plan.problem = product(), plan.arch = "gfx942";
   for (size_t i = 0; i < entries.size(); ++i) {

@@ -68,7 +68,7 @@ refuse("${first}\nadd_custom_target(tune)" "lib" "DEEPGEN_TUNE_TARGET" "'tune'" 
 accept("set(DEEPGEN_TUNE_TARGET tune_kernels)\nadd_custom_target(tune)\n${first}")
 refuse("set(DEEPGEN_MODE fast)\n${first}" "lib" "DEEPGEN_MODE" "'fast'" "auto, lock, frozen")
 refuse("set(DEEPGEN_SLOTS many)\n${first}" "lib" "SLOTS" "'many'" "1 to 1000")
-refuse("set(DEEPGEN_ARCHS gfx942)\n${first}" "lib" "DEEPGEN_ARCHS" "'gfx942'" "native, cpu")
+refuse("set(DEEPGEN_ARCHS gfx803)\n${first}" "lib" "DEEPGEN_ARCHS" "'gfx803'" "native, cpu")
 refuse("set(DEEPGEN_EXECUTABLE /nonexistent/deepgen)\n${first}" "lib" "DEEPGEN_EXECUTABLE" "/nonexistent/deepgen" "does not exist")
 file(MAKE_DIRECTORY ${WORK}/arguments/sub)
 file(WRITE ${WORK}/arguments/sub/CMakeLists.txt "deepgen_add_gemm(lib NAME two ${good})\n")
