@@ -12,20 +12,31 @@ struct Row {
   int64_t cores, l2_mib, clock_mhz, gb_per_second;
 };
 
-// LLVM, "User Guide for AMDGPU Backend", and the ISA documents (registers, waves, LDS); vendor data sheets (the rest).
-// gfx1100 counts work-group processors.
+// LLVM, "User Guide for AMDGPU Backend", and the ISA documents (registers, waves, LDS); vendor data sheets
+// (the rest). gfx1100 counts work-group processors.
 constexpr Row kRows[] = {
-    {{"gfx906", 64, 256, 4, 256, 10, 64 << 10, 64 << 10, false}, "AMD Radeon Instinct MI50", 60, 4, 1725, 1024},
+    {{"gfx906", 64, 256, 4, 256, 10, 64 << 10, 64 << 10, false},
+     "AMD Radeon Instinct MI50",
+     60,
+     4,
+     1725,
+     1024},
     {{"gfx90a", 64, 512, 8, 512, 8, 64 << 10, 64 << 10, true}, "AMD Instinct MI210", 104, 8, 1700, 1638},
     {{"gfx942", 64, 512, 8, 512, 8, 64 << 10, 64 << 10, true}, "AMD Instinct MI300X", 304, 32, 2100, 5300},
     {{"gfx950", 64, 512, 8, 512, 8, 160 << 10, 160 << 10, true}, "AMD Instinct MI355X", 256, 32, 2400, 8000},
-    {{"gfx1100", 32, 1536, 24, 256, 16, 128 << 10, 64 << 10, false}, "AMD Radeon RX 7900 XTX", 48, 6, 2500, 960}};
+    {{"gfx1100", 32, 1536, 24, 256, 16, 128 << 10, 64 << 10, false},
+     "AMD Radeon RX 7900 XTX",
+     48,
+     6,
+     2500,
+     960}};
 
 } // namespace
 
 int64_t AmdArch::waves(int64_t registers_of_lane, int64_t lds_of_block, int64_t threads_of_block) const {
   const int64_t each = std::max<int64_t>(granule, (registers_of_lane + granule - 1) / granule * granule);
-  const int64_t block = (threads_of_block + wave - 1) / wave, by_registers = std::min(registers / each, most_waves);
+  const int64_t block = (threads_of_block + wave - 1) / wave,
+                by_registers = std::min(registers / each, most_waves);
   // A block's waves are dealt out to the SIMDs, and all of them must fit at once.
   int64_t blocks = by_registers * simds / block;
   if (lds_of_block > 0) blocks = std::min(blocks, lds / lds_of_block);
@@ -47,7 +58,8 @@ std::string amd_archs() {
 }
 
 Device generic_amd(const AmdArch& arch) {
-  const Row& r = *std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& x) { return &x.arch == &arch; });
+  const Row& r =
+      *std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& x) { return &x.arch == &arch; });
   Device d;
   d.arch = arch.name, d.name = r.name, d.present = false, d.isa = 0, d.cores = r.cores;
   d.l1d = 0, d.l2 = r.l2_mib << 20, d.l3 = 0;

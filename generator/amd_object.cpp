@@ -64,9 +64,11 @@ std::string run_lld(const std::string& program, const std::vector<std::string>& 
   std::vector<llvm::StringRef> words = {"ld.lld"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const std::string out = output.path(), err = messages.path();
-  const std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(out), llvm::StringRef(err)};
+  const std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(out),
+                                                      llvm::StringRef(err)};
   std::string why;
-  const int status = llvm::sys::ExecuteAndWait(program, words, std::nullopt, redirects, kLinkerSeconds, 0, &why);
+  const int status =
+      llvm::sys::ExecuteAndWait(program, words, std::nullopt, redirects, kLinkerSeconds, 0, &why);
   if (status != 0)
     throw Error("lld cannot link the kernel", program, why + messages.content().substr(0, kLongestMessage));
   return output.content();
@@ -87,7 +89,8 @@ llvm::Error each_kernel(llvm::StringRef code, const std::function<void(llvm::msg
       llvm::msgpack::Document document;
       if (!document.readFromBlob(note.getDescAsStringRef(section.sh_addralign), false))
         return llvm::createStringError("the metadata is no msgpack");
-      for (auto& kernel : document.getRoot().getMap()["amdhsa.kernels"].getArray(true)) visit(kernel.getMap());
+      for (auto& kernel : document.getRoot().getMap()["amdhsa.kernels"].getArray(true))
+        visit(kernel.getMap());
     }
     if (failed) return failed;
   }
@@ -98,7 +101,7 @@ int64_t number(llvm::msgpack::MapDocNode& map, const char* key) {
   auto it = map.find(key);
   if (it == map.end()) return 0;
   const llvm::msgpack::DocNode& node = it->second;
-  return node.getKind() == llvm::msgpack::Type::UInt ? int64_t(node.getUInt())
+  return node.getKind() == llvm::msgpack::Type::UInt  ? int64_t(node.getUInt())
          : node.getKind() == llvm::msgpack::Type::Int ? node.getInt()
                                                       : 0;
 }
@@ -109,7 +112,8 @@ void set_resources(Launch& launch, llvm::msgpack::MapDocNode& map, const AmdArch
   launch.scalars = number(map, ".sgpr_count");
   launch.stack = number(map, ".private_segment_fixed_size");
   launch.static_shared = number(map, ".group_segment_fixed_size");
-  launch.spill_stores = launch.spill_loads = number(map, ".vgpr_spill_count") + number(map, ".sgpr_spill_count");
+  launch.spill_stores = launch.spill_loads =
+      number(map, ".vgpr_spill_count") + number(map, ".sgpr_spill_count");
   launch.waves = arch.waves(launch.registers, launch.static_shared + launch.shared, launch.block[0]);
 }
 
@@ -117,7 +121,8 @@ void set_resources(Launch& launch, llvm::msgpack::MapDocNode& map, const AmdArch
 
 std::string find_lld() {
   if (const char* named = std::getenv("DEEPGEN_LLD"); named && *named) {
-    if (!executable(named)) throw Error("DEEPGEN_LLD names no program", named, "", "set it to the path of LLVM 22's ld.lld");
+    if (!executable(named))
+      throw Error("DEEPGEN_LLD names no program", named, "", "set it to the path of LLVM 22's ld.lld");
     return named;
   }
   if (executable(DEEPGEN_LLD_PATH)) return DEEPGEN_LLD_PATH;
@@ -133,7 +138,8 @@ std::string lld_version() {
   if (!version.empty()) return version;
   // "Debian LLD 22.1.8 (compatible with GNU linkers)"
   const std::string text = run_lld(program, {"--version"});
-  const size_t begin = text.find("LLD "), end = text.find_first_of(" \n(", begin == std::string::npos ? 0 : begin + 4);
+  const size_t begin = text.find("LLD "),
+               end = text.find_first_of(" \n(", begin == std::string::npos ? 0 : begin + 4);
   return version = begin == std::string::npos ? "LLD" : text.substr(begin, end - begin);
 }
 
@@ -143,7 +149,8 @@ void link_amd(const std::string& object, Kernel& kernel) {
     throw Error("AMD kernels are linked by LLVM's ld.lld, which is not here", "", "",
                 "install lld-22, or set DEEPGEN_LLD to its path");
   const MemoryFile input(object);
-  kernel.code = run_lld(program, {"-shared", "--build-id=none", "-s", "--threads=1", "-o", "-", input.path()});
+  kernel.code =
+      run_lld(program, {"-shared", "--build-id=none", "-s", "--threads=1", "-o", "-", input.path()});
   kernel.assembler = lld_version();
   read_amd_resources(kernel);
 }
@@ -169,10 +176,12 @@ std::string why_rejected_amd(const Kernel& kernel) {
   for (const Launch& l : kernel.launches) {
     const std::string used = l.entry + " uses " + std::to_string(l.registers) + " vector registers";
     if (l.stack || l.spill_stores)
-      return used + ", " + std::to_string(l.stack) + " bytes of scratch, " + std::to_string(l.spill_stores) + " spilled";
+      return used + ", " + std::to_string(l.stack) + " bytes of scratch, " + std::to_string(l.spill_stores) +
+             " spilled";
     if (l.waves == 0)
-      return used + " and " + std::to_string(l.static_shared + l.shared) + " bytes of shared memory: no block of " +
-             std::to_string(l.block[0]) + " threads fits on a multiprocessor";
+      return used + " and " + std::to_string(l.static_shared + l.shared) +
+             " bytes of shared memory: no block of " + std::to_string(l.block[0]) +
+             " threads fits on a multiprocessor";
   }
   return "";
 }

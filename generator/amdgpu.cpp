@@ -42,8 +42,8 @@ llvm::TargetMachine& target_machine(const std::string& cpu) {
     const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, why);
     if (!target) throw Error("LLVM has no AMDGPU target", "", why);
     // No features: the code runs with xnack and sramecc on or off.
-    machine.reset(target->createTargetMachine(triple, cpu, "", llvm::TargetOptions(), std::nullopt, std::nullopt,
-                                              llvm::CodeGenOptLevel::Aggressive));
+    machine.reset(target->createTargetMachine(triple, cpu, "", llvm::TargetOptions(), std::nullopt,
+                                              std::nullopt, llvm::CodeGenOptLevel::Aggressive));
   }
   return *machine;
 }

@@ -23,15 +23,16 @@ const AmdArch& known(const std::string& target) {
 
 /// What the runtime could pass beside the parameters, and no kernel of ours asks for.
 constexpr const char* kUnused[] = {
-    "amdgpu-no-dispatch-ptr",       "amdgpu-no-queue-ptr",          "amdgpu-no-dispatch-id",
-    "amdgpu-no-implicitarg-ptr",    "amdgpu-no-workitem-id-y",      "amdgpu-no-workitem-id-z",
-    "amdgpu-no-workgroup-id-z",     "amdgpu-no-default-queue",      "amdgpu-no-heap-ptr",
-    "amdgpu-no-hostcall-ptr",       "amdgpu-no-completion-action",  "amdgpu-no-multigrid-sync-arg",
+    "amdgpu-no-dispatch-ptr",    "amdgpu-no-queue-ptr",         "amdgpu-no-dispatch-id",
+    "amdgpu-no-implicitarg-ptr", "amdgpu-no-workitem-id-y",     "amdgpu-no-workitem-id-z",
+    "amdgpu-no-workgroup-id-z",  "amdgpu-no-default-queue",     "amdgpu-no-heap-ptr",
+    "amdgpu-no-hostcall-ptr",    "amdgpu-no-completion-action", "amdgpu-no-multigrid-sync-arg",
     "amdgpu-no-lds-kernel-id"};
 
 } // namespace
 
-AmdIr::AmdIr(mlir::ModuleOp module, const std::string& name) : GpuIr(module), arch(known(name)), target(name) {}
+AmdIr::AmdIr(mlir::ModuleOp module, const std::string& name)
+    : GpuIr(module), arch(known(name)), target(name) {}
 
 void AmdIr::kernel(const GpuEntry& entry, const Problem& p, const std::vector<std::string>& names,
                    const std::function<void(const Arguments&)>& body) {
@@ -51,11 +52,13 @@ void AmdIr::kernel(const GpuEntry& entry, const Problem& p, const std::vector<st
     attributes.push_back(b.getArrayAttr({b.getStringAttr(name), b.getStringAttr(value)}));
   };
   pair("amdgpu-implicitarg-num-bytes", "0");
-  // At least two, where there is LDS for them, so that one hides the other's latencies: on gfx906 that is 128 registers.
+  // At least two, where there is LDS for them, so that one hides the other's latencies: on gfx906 that is 128
+  // registers.
   const int64_t wanted = ceil_div(entry.min_blocks * ceil_div(entry.threads, arch.wave), AmdArch::simds);
   const int64_t waves = std::max(wanted, std::min<int64_t>(2, arch.waves(1, entry.shared, entry.threads)));
   pair("amdgpu-waves-per-eu", std::to_string(waves));
-  // Sums in vector registers: from accumulation registers they would have to be moved, and LLVM moves them within loops.
+  // Sums in vector registers: from accumulation registers they would have to be moved, and LLVM moves them
+  // within loops.
   if (arch.mfma) pair("amdgpu-agpr-alloc", "0");
   function->setAttr("passthrough", b.getArrayAttr(attributes));
   shared_bytes_ = entry.shared;
@@ -73,7 +76,8 @@ Value AmdIr::shared_memory() {
     mlir::OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(module_.getBody());
     auto bytes = llvmd::LLVMArrayType::get(i8, unsigned(shared_bytes_));
-    llvmd::GlobalOp::create(b, loc, bytes, false, llvmd::Linkage::Internal, kName, mlir::Attribute(), 1024, 3);
+    llvmd::GlobalOp::create(b, loc, bytes, false, llvmd::Linkage::Internal, kName, mlir::Attribute(), 1024,
+                            3);
   }
   return llvmd::AddressOfOp::create(b, loc, shared, kName);
 }

@@ -1,5 +1,5 @@
-// AmdIr: GpuIr for AMD GPUs, over MLIR's rocdl dialect in place of nvvm. Shared memory (LDS) is static: one symbol of the
-// module, as large as the entry that uses it says.
+// AmdIr: GpuIr for AMD GPUs, over MLIR's rocdl dialect in place of nvvm. Shared memory (LDS) is static: one
+// symbol of the module, as large as the entry that uses it says.
 #pragma once
 
 #include "base/amd.h"
@@ -23,10 +23,10 @@ public:
   Value thread() override;
   Value block_x() override;
   Value block_y() override;
-  Value warp() override;         ///< thread / 32, though a wave may have 64 lanes
-  Value wave();                  ///< thread / arch.wave, in a scalar register
-  Value wave_lane();             ///< thread % arch.wave
-  Value uniform(Value);          ///< an i32 that all lanes of a wave agree on, in a scalar register
+  Value warp() override; ///< thread / 32, though a wave may have 64 lanes
+  Value wave();          ///< thread / arch.wave, in a scalar register
+  Value wave_lane();     ///< thread % arch.wave
+  Value uniform(Value);  ///< an i32 that all lanes of a wave agree on, in a scalar register
 
   Value load_global(mlir::Type, Value address, int64_t alignment, Cache = Cache::usual) override;
   /// Of the block. Orders shared memory alone, so that loads from global memory stay in flight.

@@ -9,8 +9,22 @@
 namespace deepgen {
 namespace {
 
-enum Index { kWide, kSize, kBm, kBn, kBk, kWavesM, kWavesN, kStages, kBlocks, kSplits, kGroup, kXcds, kParameters };
-constexpr const char* kNames[] = {"wide",   "size",   "bm",     "bn",     "bk",    "waves_m",
+enum Index {
+  kWide,
+  kSize,
+  kBm,
+  kBn,
+  kBk,
+  kWavesM,
+  kWavesN,
+  kStages,
+  kBlocks,
+  kSplits,
+  kGroup,
+  kXcds,
+  kParameters
+};
+constexpr const char* kNames[] = {"wide",    "size",   "bm",     "bn",     "bk",    "waves_m",
                                   "waves_n", "stages", "blocks", "splits", "group", "xcds"};
 /// What dead_end() fills in for parameters that are not assigned.
 constexpr int64_t kSmallest[] = {0, 16, 16, 16, 64, 1, 1, 1, 1, 1, 1, 1};
@@ -20,7 +34,8 @@ int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), k
 /// The largest power of two, up to `most`, that divides x.
 int64_t power_in(int64_t x, int64_t most) { return std::min(most, x & -x); }
 
-/// Vector registers that a lane of `waves` waves on a SIMD can have; beyond 256 there are accumulation registers alone.
+/// Vector registers that a lane of `waves` waves on a SIMD can have; beyond 256 there are accumulation
+/// registers alone.
 int64_t most_registers(const AmdArch& arch, int64_t waves) {
   return std::min<int64_t>(256, arch.registers / std::max<int64_t>(1, waves) / arch.granule * arch.granule);
 }
@@ -67,7 +82,9 @@ const Rule kRules[] = {
     {kWide, [](const Point& x) { return x.t.wide && x.t.width_d == 1; },
      [](const Point&) { return std::string("wide=1: rows of D allow no access wider than an element"); }},
     {kSize, [](const Point& x) { return x.t.shape.name.empty(); },
-     [](const Point& x) { return "there is no matrix instruction of size=" + text(x.t.size) + " for the types"; }},
+     [](const Point& x) {
+       return "there is no matrix instruction of size=" + text(x.t.size) + " for the types";
+     }},
     {kBm, [](const Point& x) { return x.t.bm > 32 && x.t.bm / 2 >= x.p.m; },
      [](const Point& x) { return "half of bm=" + text(x.t.bm) + " already covers M"; }},
     {kBn, [](const Point& x) { return x.t.bn > 32 && x.t.bn / 2 >= x.p.n; },
@@ -78,8 +95,8 @@ const Rule kRules[] = {
      [](const Point& x) { return "a stage has " + text(x.t.stage_bytes()) + " bytes, shared memory less"; }},
     {kWavesN, [](const Point& x) { return !x.t.divides(); },
      [](const Point& x) {
-       return "the tile of " + text(x.t.bm) + " x " + text(x.t.bn) + " is not whole instructions of size=" +
-              text(x.t.size) + " for each of the waves";
+       return "the tile of " + text(x.t.bm) + " x " + text(x.t.bn) +
+              " is not whole instructions of size=" + text(x.t.size) + " for each of the waves";
      }},
     {kWavesN, [](const Point& x) { return x.waves() > 8 || (x.waves() < 4 && x.t.bm * x.t.bn > 64 * 64); },
      [](const Point& x) { return text(x.waves()) + " waves: a tile of this size wants 4 or 8"; }},
@@ -98,15 +115,16 @@ const Rule kRules[] = {
      [](const Point& x) { return "stages=" + text(x.t.stages) + " exceed the tiles along K"; }},
     {kStages, [](const Point& x) { return x.t.shared_bytes() > x.device.shared_block; },
      [](const Point& x) {
-       return text(x.t.shared_bytes()) + " bytes of shared memory exceed the block's " + text(x.device.shared_block);
+       return text(x.t.shared_bytes()) + " bytes of shared memory exceed the block's " +
+              text(x.device.shared_block);
      }},
     {kBlocks, [](const Point& x) { return x.t.blocks > 1 && x.grid() <= (x.t.blocks - 1) * x.device.cores; },
      [](const Point& x) { return "there are no blocks=" + text(x.t.blocks) + " for each compute unit"; }},
     {kBlocks,
      [](const Point& x) {
-       return x.t.blocks > 1 && (x.per_simd() > x.arch.most_waves ||
-                                 x.t.registers() > most_registers(x.arch, x.per_simd()) ||
-                                 x.t.blocks * x.t.shared_bytes() > x.device.shared_multiprocessor);
+       return x.t.blocks > 1 &&
+              (x.per_simd() > x.arch.most_waves || x.t.registers() > most_registers(x.arch, x.per_simd()) ||
+               x.t.blocks * x.t.shared_bytes() > x.device.shared_multiprocessor);
      },
      [](const Point& x) {
        return "registers or shared memory of a compute unit do not hold blocks=" + text(x.t.blocks);
@@ -119,7 +137,8 @@ const Rule kRules[] = {
      [](const Point&) {
        return std::string("splits pay for fewer blocks than compute units, and for 4 tiles of K each");
      }},
-    {kGroup, [](const Point& x) { return x.t.group > 1 && (x.t.group / 2 >= x.t.tiles_m || x.t.tiles_n == 1); },
+    {kGroup,
+     [](const Point& x) { return x.t.group > 1 && (x.t.group / 2 >= x.t.tiles_m || x.t.tiles_n == 1); },
      [](const Point& x) { return "group=" + text(x.t.group) + " is the same as a smaller one"; }},
     {kXcds, [](const Point& x) { return x.t.xcds > 1 && x.grid() < 2 * x.t.xcds; },
      [](const Point& x) { return "xcds=" + text(x.t.xcds) + " for a grid of " + text(x.grid()); }},
@@ -144,8 +163,9 @@ MfmaTiling::MfmaTiling(const Problem& p, const std::string& arch, const Config& 
       threads(64 * waves_m * waves_n), bk(bk_bytes / shape.element), wm(bm / waves_m), wn(bn / waves_n),
       tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.n, bn)), tiles_k(ceil_div(p.k, bk)),
       split_tiles(ceil_div(tiles_k, splits)), steps(bk_bytes / shape.step_bytes()) {
-  // The lanes that LDS serves at a time have consecutive rows of one group, or (size 16) four of each of two groups, whose
-  // 16 bytes are neighbours. So rows are an odd number of 16 bytes apart, or an odd number of 32.
+  // The lanes that LDS serves at a time have consecutive rows of one group, or (size 16) four of each of two
+  // groups, whose 16 bytes are neighbours. So rows are an odd number of 16 bytes apart, or an odd number
+  // of 32.
   pitch = bk_bytes + (size == 16 ? 32 : 16);
   paired = size == 16 && size_of(p.d) <= 2 && wn % 32 == 0;
   a = side_of(arch, p.a, !p.a_transposed(), bm, p.m, *this);
@@ -157,7 +177,8 @@ MfmaTiling::MfmaTiling(const Problem& p, const std::string& arch, const Config& 
 
 int64_t MfmaTiling::registers() const {
   const int64_t fragments = 4 * (wm / size + wn / size);
-  return accumulators() + 2 * fragments + a.registers() + b.registers() + 2 * (a.per_thread + b.per_thread) + 24;
+  return accumulators() + 2 * fragments + a.registers() + b.registers() + 2 * (a.per_thread + b.per_thread) +
+         24;
 }
 
 std::string Mfma::why_not(const Problem& p, const std::string& arch) const {
@@ -172,18 +193,22 @@ std::vector<Parameter> Mfma::parameters(const Problem& p, const Device& device) 
     if (s * 128 <= p.k && p.m * p.n * p.batch / (256 * 256) < 2 * device.cores) splits.push_back(s);
   std::vector<int64_t> xcds = {1};
   if (device.arch != "gfx90a") xcds.push_back(8);
-  return {{"wide", {0, 1}, "0: D in accesses of one element; 1: of up to 16 bytes, as rows of the dense D allow"},
-          {"size", {16, 32}, "of the matrix instruction, along M and N"},
-          {"bm", {32, 64, 128, 256}, "rows of D that a block computes", {16, 512, 16, true}},
-          {"bn", {32, 64, 128, 256}, "columns of D that a block computes", {16, 512, 16, true}},
-          {"bk", {64, 128}, "bytes of K of a row in a tile", {64, 256, 64, true}},
-          {"waves_m", {1, 2, 4}, "waves that share the rows", {1, 8, 1, true}},
-          {"waves_n", {1, 2, 4}, "waves that share the columns", {1, 8, 1, true}},
-          {"stages", {1, 2}, "tiles of A and B in shared memory"},
-          {"blocks", {1, 2, 3, 4}, "blocks of a compute unit that registers are limited for", {1, 8}},
-          {"splits", splits, "blocks that share the sum over K of one tile", {1, 256}},
-          {"group", {1, 4, 8, 16}, "rows of tiles that are computed together, for the L2 cache", {1, 256}},
-          {"xcds", xcds, "dies that neighbouring tiles are gathered on, as blocks are dealt out to them in turn", {1, 8}}};
+  return {
+      {"wide", {0, 1}, "0: D in accesses of one element; 1: of up to 16 bytes, as rows of the dense D allow"},
+      {"size", {16, 32}, "of the matrix instruction, along M and N"},
+      {"bm", {32, 64, 128, 256}, "rows of D that a block computes", {16, 512, 16, true}},
+      {"bn", {32, 64, 128, 256}, "columns of D that a block computes", {16, 512, 16, true}},
+      {"bk", {64, 128}, "bytes of K of a row in a tile", {64, 256, 64, true}},
+      {"waves_m", {1, 2, 4}, "waves that share the rows", {1, 8, 1, true}},
+      {"waves_n", {1, 2, 4}, "waves that share the columns", {1, 8, 1, true}},
+      {"stages", {1, 2}, "tiles of A and B in shared memory"},
+      {"blocks", {1, 2, 3, 4}, "blocks of a compute unit that registers are limited for", {1, 8}},
+      {"splits", splits, "blocks that share the sum over K of one tile", {1, 256}},
+      {"group", {1, 4, 8, 16}, "rows of tiles that are computed together, for the L2 cache", {1, 256}},
+      {"xcds",
+       xcds,
+       "dies that neighbouring tiles are gathered on, as blocks are dealt out to them in turn",
+       {1, 8}}};
 }
 
 std::string Mfma::why_illegal(const Problem& p, const Device& device, const Config& config) const {
@@ -197,25 +222,31 @@ bool Mfma::dead_end(const Problem& p, const Device& device, const Config& config
   return !broken(p, device, filled, assigned).empty();
 }
 
-/// Nobody has timed these kernels: what the parts of a tile cost by the documents, at the rates that they name.
+/// Nobody has timed these kernels: what the parts of a tile cost by the documents, at the rates that they
+/// name.
 double Mfma::cost(const Problem& p, const Device& device, const Config& config) const {
   const MfmaTiling t(p, device.arch, config);
   const AmdArch& arch = *find_amd(device.arch);
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
   const int64_t waves = t.waves_m * t.waves_n, blocks = t.tiles_m * t.tiles_n * p.batch * t.splits;
-  const int64_t resident = std::max<int64_t>(1, arch.waves(t.registers(), t.shared_bytes(), t.threads) * 4 / waves);
+  const int64_t resident =
+      std::max<int64_t>(1, arch.waves(t.registers(), t.shared_bytes(), t.threads) * 4 / waves);
   const double rounds = double(ceil_div(blocks, device.cores));
 
   const double multiply = 2.0 * double(t.bm * t.bn * t.bk) / t.shape.rate;
-  const double reads = double(waves * t.steps * (t.wm + t.wn)) / double(t.size) * 64 * 16 / 128; // 128 bytes a cycle
+  const double reads =
+      double(waves * t.steps * (t.wm + t.wn)) / double(t.size) * 64 * 16 / 128; // 128 bytes a cycle
   const double writes = double((t.bm + t.bn) * t.bk_bytes) / 128;
-  const double transposed = double((t.a.k_contiguous ? 0 : t.bm) + (t.b.k_contiguous ? 0 : t.bn)) * double(t.bk_bytes) / 128;
+  const double transposed =
+      double((t.a.k_contiguous ? 0 : t.bm) + (t.b.k_contiguous ? 0 : t.bn)) * double(t.bk_bytes) / 128;
   const double shared = reads + writes + transposed;
   const double issue = double(waves) * (40 + 4 * double(t.a.registers() + t.b.registers())) / 4;
   // A SIMD with one wave waits at every barrier; others fill the gaps.
   const double hidden = double(std::min<int64_t>(resident * waves, 8)) / 4;
-  const double tile = std::max(multiply, shared) + (std::min(multiply, shared) * 0.25 + issue + 60.0 / double(t.stages)) / hidden;
-  double seconds = rounds * (double(t.split_tiles) * tile + 1500 / hidden + double(t.accumulators() * waves)) / clock;
+  const double tile = std::max(multiply, shared) +
+                      (std::min(multiply, shared) * 0.25 + issue + 60.0 / double(t.stages)) / hidden;
+  double seconds =
+      rounds * (double(t.split_tiles) * tile + 1500 / hidden + double(t.accumulators() * waves)) / clock;
 
   const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
   const double tile_bytes = double(t.split_tiles * t.bk) * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
@@ -225,7 +256,8 @@ double Mfma::cost(const Problem& p, const Device& device, const Config& config) 
   const double memory = once / double(device.memory_bandwidth);
   seconds = std::max(seconds, memory) + 0.1 * memory;
   if (t.splits > 1)
-    seconds += 4e-6 + double(2 * t.splits * p.batch * p.m * p.n * (t.shape.doubles ? 8 : 4)) / double(device.memory_bandwidth);
+    seconds += 4e-6 + double(2 * t.splits * p.batch * p.m * p.n * (t.shape.doubles ? 8 : 4)) /
+                          double(device.memory_bandwidth);
   const bool large = t.tiles_m * t.tiles_n > device.cores;
   if (!t.wide) seconds *= 1.05;
   if (large && t.group == 1) seconds *= 1.04;
@@ -241,9 +273,7 @@ std::vector<Choice> Mfma::fallbacks(const Problem& p, const std::string& arch, c
 }
 
 /// Odd multiples of what the problem's own sizes are multiples of, so that accesses are as wide.
-int64_t Mfma::workspace(const Problem& p, const Config& config) const {
-  return split_workspace(p, config);
-}
+int64_t Mfma::workspace(const Problem& p, const Config& config) const { return split_workspace(p, config); }
 
 Problem Mfma::awkward(const Problem& p, const Config& config) const {
   auto like = [](int64_t size, int64_t least) {

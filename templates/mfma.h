@@ -1,6 +1,6 @@
-// mfma: GEMM on the matrix units of AMD's CDNA GPUs. Tiles of A and B go through registers into LDS, where every row is
-// consecutive along K whatever the layout; waves read them by 16 bytes a lane without bank conflicts, one step ahead of the
-// matrix instructions, while the next tile is on its way from memory.
+// mfma: GEMM on the matrix units of AMD's CDNA GPUs. Tiles of A and B go through registers into LDS, where
+// every row is consecutive along K whatever the layout; waves read them by 16 bytes a lane without bank
+// conflicts, one step ahead of the matrix instructions, while the next tile is on its way from memory.
 #pragma once
 
 #include "templates/mfma_shape.h"
@@ -10,15 +10,15 @@ namespace deepgen {
 
 /// One operand's tile on its way: elements of global memory in pieces, one for each thread and turn.
 struct MfmaSide {
-  Type type = Type::f16;     ///< in memory
-  bool k_contiguous = false; ///< rows as stored go along K
-  int64_t extent = 0;        ///< rows of the tile in LDS
-  int64_t size = 0;          ///< of the matrix, M or N
-  int64_t bytes = 2;         ///< of an element in memory
-  int64_t k = 8, x = 1;      ///< elements of a piece
+  Type type = Type::f16;            ///< in memory
+  bool k_contiguous = false;        ///< rows as stored go along K
+  int64_t extent = 0;               ///< rows of the tile in LDS
+  int64_t size = 0;                 ///< of the matrix, M or N
+  int64_t bytes = 2;                ///< of an element in memory
+  int64_t k = 8, x = 1;             ///< elements of a piece
   int64_t along_k = 1, along_x = 1; ///< pieces of a tile
   int64_t per_thread = 1;
-  int64_t offset = 0;        ///< bytes from the start of a stage
+  int64_t offset = 0; ///< bytes from the start of a stage
   int64_t pieces() const { return along_k * along_x; }
   int64_t registers() const; ///< that hold what one thread has in flight
 };
@@ -27,21 +27,24 @@ struct MfmaSide {
 struct MfmaTiling {
   MfmaTiling(const Problem&, const std::string& arch, const Config&);
 
-  int64_t size, bm, bn, bk_bytes, waves_m, waves_n, stages, blocks, splits, group, xcds, wide; ///< the parameters
+  int64_t size, bm, bn, bk_bytes, waves_m, waves_n, stages, blocks, splits, group, xcds,
+      wide; ///< the parameters
   MfmaShape shape;
   int64_t threads, bk, wm, wn;
   int64_t tiles_m, tiles_n, tiles_k, split_tiles;
-  int64_t steps;       ///< of K in a tile
-  int64_t pitch;       ///< bytes from one row in LDS to the next
-  bool paired;         ///< see MfmaShape::row_of_column()
+  int64_t steps; ///< of K in a tile
+  int64_t pitch; ///< bytes from one row in LDS to the next
+  bool paired;   ///< see MfmaShape::row_of_column()
   MfmaSide a, b;
-  int64_t width_d;     ///< elements of D in one access
+  int64_t width_d; ///< elements of D in one access
 
-  bool divides() const { return wm * waves_m == bm && wn * waves_n == bn && wm % size == 0 && wn % size == 0; }
+  bool divides() const {
+    return wm * waves_m == bm && wn * waves_n == bn && wm % size == 0 && wn % size == 0;
+  }
   int64_t stage_bytes() const { return (bm + bn) * pitch; }
   int64_t shared_bytes() const { return stages * stage_bytes(); }
   int64_t accumulators() const { return wm * wn / 64 * (shape.doubles ? 2 : 1); } ///< registers
-  int64_t registers() const; ///< estimate, for one lane
+  int64_t registers() const;                                                      ///< estimate, for one lane
 };
 
 class Mfma : public Template {

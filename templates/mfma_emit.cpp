@@ -1,5 +1,5 @@
-// The kernel of an mfma config: tile t is multiplied from LDS while tile t + 1 waits in registers and is written to LDS, and
-// tile t + 2 is loaded into them.
+// The kernel of an mfma config: tile t is multiplied from LDS while tile t + 1 waits in registers and is
+// written to LDS, and tile t + 2 is loaded into them.
 #include "templates/gpu_split_k.h"
 #include "templates/mfma_fill.h"
 #include "templates/sizes.h"
@@ -22,7 +22,8 @@ private:
     Values a, b;               ///< where the thread's next pieces are
     Values loaded_a, loaded_b; ///< of the tile behind the one that is multiplied
     Value slot;                ///< offset of the stage that is multiplied
-    Values rows, columns;      ///< fragments of its next step: 16 bytes a lane, of each instruction's rows of A, columns of B
+    Values rows, columns; ///< fragments of its next step: 16 bytes a lane, of each instruction's rows of A,
+                          ///< columns of B
     Values sums;
     Values pack() const;
     State unpacked(const Values&) const; ///< the same sizes, other values
@@ -52,15 +53,17 @@ private:
   const MfmaTiling& t;
   const GpuIr::Arguments& args_;
   Value entry_, split_, block_m_, block_n_; ///< block_m, block_n: the tile's first row and column
-  Value lane_row_, lane_group_, wave_m_, wave_n_; ///< wave_m, wave_n: the first row and column of the wave in the tile
-  Value lds_a_, lds_b_;                     ///< where the lane reads, in stage 0
+  Value lane_row_, lane_group_, wave_m_,
+      wave_n_;          ///< wave_m, wave_n: the first row and column of the wave in the tile
+  Value lds_a_, lds_b_; ///< where the lane reads, in stage 0
   std::unique_ptr<MfmaFill> a_, b_;
   Value first_tile_, tiles_; ///< of the split
 };
 
 Values MfmaBlock::State::pack() const {
   Values all = {slot};
-  for (const Values* values : {&a, &b, &loaded_a, &loaded_b, &rows, &columns, &sums}) llvm::append_range(all, *values);
+  for (const Values* values : {&a, &b, &loaded_a, &loaded_b, &rows, &columns, &sums})
+    llvm::append_range(all, *values);
   return all;
 }
 
@@ -73,8 +76,8 @@ MfmaBlock::State MfmaBlock::State::unpacked(const Values& all) const {
   return s;
 }
 
-/// Blocks are dealt out to the dies in turn: each gets consecutive tiles. Tiles go down columns of `group` before they go
-/// right, so that neighbours share operands in L2.
+/// Blocks are dealt out to the dies in turn: each gets consecutive tiles. Tiles go down columns of `group`
+/// before they go right, so that neighbours share operands in L2.
 void MfmaBlock::find_tile() {
   Value index = ir.block_x();
   split_ = ir.block_y();
@@ -209,7 +212,8 @@ MfmaBlock::State MfmaBlock::first_state() {
   return s;
 }
 
-/// `left`: tiles behind this one. The last step's multiplication hides the reads of the next tile's first fragments.
+/// `left`: tiles behind this one. The last step's multiplication hides the reads of the next tile's first
+/// fragments.
 MfmaBlock::State MfmaBlock::tile(State s, Value left) {
   Value more = ir.select(ir.at_least(left, 2), ir.c(1), ir.c(0)); // else the loads are repeated
   Value next = t.stages == 1 ? s.slot : ir.sub(ir.c(t.stage_bytes()), s.slot);
@@ -301,7 +305,8 @@ void MfmaBlock::emit(int64_t align_d) {
 
 } // namespace
 
-Kernel Mfma::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch, const Config& config) const {
+Kernel Mfma::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
+                  const Config& config) const {
   const MfmaTiling t(p, arch, config);
   Kernel kernel;
   kernel.problem = p;
@@ -310,7 +315,8 @@ Kernel Mfma::emit(mlir::ModuleOp module, const Problem& p, const std::string& ar
   kernel.align_a = size_of(p.a), kernel.align_b = size_of(p.b), kernel.align_d = t.width_d * size_of(p.d);
   AmdIr ir(module, kernel.target);
   GpuEntry entry;
-  entry.name = kernel_symbol, entry.threads = t.threads, entry.min_blocks = t.blocks, entry.shared = t.shared_bytes();
+  entry.name = kernel_symbol, entry.threads = t.threads, entry.min_blocks = t.blocks,
+  entry.shared = t.shared_bytes();
   ir.kernel(entry, p, kernel.args,
             [&](const GpuIr::Arguments& args) { MfmaBlock(ir, p, t, args).emit(kernel.align_d); });
   Launch launch;

@@ -14,10 +14,12 @@ int64_t log2_of(int64_t x) { return x <= 1 ? 0 : 1 + log2_of(x / 2); }
 
 } // namespace
 
-MfmaFill::MfmaFill(AmdIr& builder, const MfmaTiling& t, const MfmaSide& side, Value operand, Value pitch, Value first,
-                   bool columns)
-    : ir(builder), t_(t), side_(side), columns_(columns), operand_(operand), pitch_(pitch), thread_(ir.thread()) {
-  // The fastest along what is consecutive in memory. Threads beyond the tile's pieces have the places of others.
+MfmaFill::MfmaFill(AmdIr& builder, const MfmaTiling& t, const MfmaSide& side, Value operand, Value pitch,
+                   Value first, bool columns)
+    : ir(builder), t_(t), side_(side), columns_(columns), operand_(operand), pitch_(pitch),
+      thread_(ir.thread()) {
+  // The fastest along what is consecutive in memory. Threads beyond the tile's pieces have the places of
+  // others.
   auto field = [&](int64_t shift, int64_t count) {
     return ir.bit_and(ir.shift_right_bits(thread_, shift), count - 1);
   };
@@ -95,7 +97,8 @@ Values MfmaFill::load_below(const Values& pointers, Value limit, int64_t k_of_pr
     mlir::Type element = ir.memory_type(side_.type);
     Values all;
     for (int64_t j = 0; j < side_.k; j += width)
-      for (Value v : ir.unpack(guarded(ir.lanes(width, element), ir.offset(at, j * side_.bytes), ir.add(k, j))))
+      for (Value v :
+           ir.unpack(guarded(ir.lanes(width, element), ir.offset(at, j * side_.bytes), ir.add(k, j))))
         all.push_back(v);
     out.push_back(ir.bitcast(raw(side_.k * side_.bytes), ir.pack(all)));
   }
@@ -104,19 +107,25 @@ Values MfmaFill::load_below(const Values& pointers, Value limit, int64_t k_of_pr
 
 /// Exact: e4m3 has fewer bits of exponent and significand than f16, e5m2 is the upper half of one.
 Value MfmaFill::widened(Value x) {
-  const int64_t count = mlir::isa<mlir::VectorType>(x.getType()) ? mlir::cast<mlir::VectorType>(x.getType()).getNumElements() : 1;
+  const int64_t count = mlir::isa<mlir::VectorType>(x.getType())
+                            ? mlir::cast<mlir::VectorType>(x.getType()).getNumElements()
+                            : 1;
   mlir::Type words = ir.lanes(count, ir.i16), halves = ir.lanes(count, ir.f16);
   auto whole = [&](int64_t value) -> Value {
     mlir::TypedAttr attribute = ir.b.getIntegerAttr(ir.i16, value);
     if (count > 1)
-      attribute = mlir::DenseElementsAttr::get(mlir::cast<mlir::ShapedType>(words), mlir::Attribute(attribute));
+      attribute =
+          mlir::DenseElementsAttr::get(mlir::cast<mlir::ShapedType>(words), mlir::Attribute(attribute));
     return arith::ConstantOp::create(ir.b, ir.loc, attribute);
   };
-  auto shifted = [&](Value v, int64_t places) -> Value { return arith::ShLIOp::create(ir.b, ir.loc, v, whole(places)); };
+  auto shifted = [&](Value v, int64_t places) -> Value {
+    return arith::ShLIOp::create(ir.b, ir.loc, v, whole(places));
+  };
   Value wide = arith::ExtUIOp::create(ir.b, ir.loc, words, x);
   if (side_.type == Type::e5m2) return ir.bitcast(halves, shifted(wide, 8));
   Value magnitude = ir.bit_and(wide, whole(0x7f)), sign = shifted(ir.bit_and(wide, whole(0x80)), 8);
-  Value scaled = ir.mulf(ir.bitcast(halves, shifted(magnitude, 7)), ir.number(halves, 256.0)); // moves the bias of 7 to 15
+  Value scaled = ir.mulf(ir.bitcast(halves, shifted(magnitude, 7)),
+                         ir.number(halves, 256.0)); // moves the bias of 7 to 15
   Value is_nan = arith::CmpIOp::create(ir.b, ir.loc, arith::CmpIPredicate::eq, magnitude, whole(0x7f));
   Value bits = ir.select(is_nan, whole(0x7e00), ir.bitcast(words, scaled));
   return ir.bitcast(halves, ir.bit_or(bits, sign));
@@ -140,7 +149,8 @@ void MfmaFill::write(const Values& loaded, int64_t i, Value slot) {
     }
     std::vector<Values> lines; // along x
     for (int64_t line = 0; line < side_.k; ++line)
-      lines.push_back(ir.unpack(staged(ir.bitcast(ir.lanes(side_.x, element), loaded[size_t(i * side_.k + line)]))));
+      lines.push_back(
+          ir.unpack(staged(ir.bitcast(ir.lanes(side_.x, element), loaded[size_t(i * side_.k + line)]))));
     for (int64_t x = 0; x < side_.x; ++x) {
       Values column;
       for (const Values& line : lines) column.push_back(line[size_t(x)]);

@@ -5,12 +5,13 @@
 
 namespace deepgen {
 
-/// The tiles of one operand that a block needs, each thread's share of them in pieces. Addresses need no alignment beyond
-/// the elements': CDNA's loads take any.
+/// The tiles of one operand that a block needs, each thread's share of them in pieces. Addresses need no
+/// alignment beyond the elements': CDNA's loads take any.
 class MfmaFill {
 public:
-  /// `operand`: of the batch entry; `pitch`: bytes from one stored row to the next, i64; `first`: the block's first row or
-  /// column of D; `columns`: this is B, whose rows in LDS are in the order of MfmaShape::row_of_column().
+  /// `operand`: of the batch entry; `pitch`: bytes from one stored row to the next, i64; `first`: the block's
+  /// first row or column of D; `columns`: this is B, whose rows in LDS are in the order of
+  /// MfmaShape::row_of_column().
   MfmaFill(AmdIr&, const MfmaTiling&, const MfmaSide&, Value operand, Value pitch, Value first, bool columns);
 
   /// Where the thread's pieces of the tile at k (i32) are; and the same `steps` (i32: 0 or 1) tiles further.
@@ -20,7 +21,8 @@ public:
   /// What one thread has in flight: registers as they come from memory.
   int64_t loads() const { return int64_t(side_.per_thread) * (side_.k_contiguous ? 1 : side_.k); }
   Value load(const Values& pointers, int64_t i); ///< 0 <= i < loads()
-  /// All of them; elements at `limit` (i32) and beyond, counted from the tile's first k, are zero and are not read.
+  /// All of them; elements at `limit` (i32) and beyond, counted from the tile's first k, are zero and are not
+  /// read.
   Values load_below(const Values& pointers, Value limit, int64_t k_of_problem);
 
   int64_t writes() const { return side_.per_thread; }
@@ -43,7 +45,7 @@ private:
   const bool columns_;
   Value operand_, pitch_;
   Value thread_, thread_k_, thread_x_;
-  Value lds_; ///< the thread's first row of the first stage
+  Value lds_;   ///< the thread's first row of the first stage
   Values rows_; ///< the pieces' addresses at k = 0
 };
 

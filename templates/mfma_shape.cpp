@@ -15,23 +15,22 @@ struct Row {
 };
 
 // AMD CDNA 2, CDNA 3 and CDNA 4 ISA documents; rates from their white papers.
-constexpr Row kRows[] = {
-    {"gfx90a", Type::f16, "f32.16x16x16f16", "f32.32x32x8f16", 8, 1024},
-    {"gfx90a", Type::bf16, "f32.16x16x16bf16.1k", "f32.32x32x8bf16.1k", 8, 1024},
-    {"gfx90a", Type::f32, "f32.16x16x4f32", "f32.32x32x2f32", 4, 256},
-    {"gfx90a", Type::f64, "f64.16x16x4f64", "", 8, 256},
-    {"gfx90a", Type::i8, "i32.16x16x16i8", "i32.32x32x8i8", 4, 1024},
-    {"gfx942", Type::f16, "f32.16x16x16f16", "f32.32x32x8f16", 8, 2048},
-    {"gfx942", Type::bf16, "f32.16x16x16bf16.1k", "f32.32x32x8bf16.1k", 8, 2048},
-    {"gfx942", Type::f32, "f32.16x16x4f32", "f32.32x32x2f32", 4, 256},
-    {"gfx942", Type::f64, "f64.16x16x4f64", "", 8, 256},
-    {"gfx942", Type::i8, "i32.16x16x32.i8", "i32.32x32x16.i8", 8, 4096},
-    {"gfx950", Type::f16, "f32.16x16x32.f16", "f32.32x32x16.f16", 16, 4096},
-    {"gfx950", Type::bf16, "f32.16x16x32.bf16", "f32.32x32x16.bf16", 16, 4096},
-    {"gfx950", Type::f32, "f32.16x16x4f32", "f32.32x32x2f32", 4, 256},
-    {"gfx950", Type::f64, "f64.16x16x4f64", "", 8, 128},
-    {"gfx950", Type::i8, "i32.16x16x64.i8", "i32.32x32x32.i8", 16, 8192},
-    {"gfx950", Type::e4m3, "f32.16x16x32.", "f32.32x32x16.", 8, 4096}};
+constexpr Row kRows[] = {{"gfx90a", Type::f16, "f32.16x16x16f16", "f32.32x32x8f16", 8, 1024},
+                         {"gfx90a", Type::bf16, "f32.16x16x16bf16.1k", "f32.32x32x8bf16.1k", 8, 1024},
+                         {"gfx90a", Type::f32, "f32.16x16x4f32", "f32.32x32x2f32", 4, 256},
+                         {"gfx90a", Type::f64, "f64.16x16x4f64", "", 8, 256},
+                         {"gfx90a", Type::i8, "i32.16x16x16i8", "i32.32x32x8i8", 4, 1024},
+                         {"gfx942", Type::f16, "f32.16x16x16f16", "f32.32x32x8f16", 8, 2048},
+                         {"gfx942", Type::bf16, "f32.16x16x16bf16.1k", "f32.32x32x8bf16.1k", 8, 2048},
+                         {"gfx942", Type::f32, "f32.16x16x4f32", "f32.32x32x2f32", 4, 256},
+                         {"gfx942", Type::f64, "f64.16x16x4f64", "", 8, 256},
+                         {"gfx942", Type::i8, "i32.16x16x32.i8", "i32.32x32x16.i8", 8, 4096},
+                         {"gfx950", Type::f16, "f32.16x16x32.f16", "f32.32x32x16.f16", 16, 4096},
+                         {"gfx950", Type::bf16, "f32.16x16x32.bf16", "f32.32x32x16.bf16", 16, 4096},
+                         {"gfx950", Type::f32, "f32.16x16x4f32", "f32.32x32x2f32", 4, 256},
+                         {"gfx950", Type::f64, "f64.16x16x4f64", "", 8, 128},
+                         {"gfx950", Type::i8, "i32.16x16x64.i8", "i32.32x32x32.i8", 16, 8192},
+                         {"gfx950", Type::e4m3, "f32.16x16x32.", "f32.32x32x16.", 8, 4096}};
 
 std::string short_name(Type t) { return t == Type::e4m3 ? "fp8" : "bf8"; }
 
@@ -57,10 +56,11 @@ MfmaShape::MfmaShape(const std::string& arch, Type a, Type b, int64_t shape) : s
 
 /// A lane's group is g, the number of its value i.
 std::vector<MfmaShape::Field> MfmaShape::fields(bool paired) const {
-  if (paired) return {{0, 2, 0}, {3, 2, 2}, {2, 1, 4}};      // n: i 2, instruction 1, g 2; row: i 2, g 2, instruction 1
-  if (size == 32) return {{0, 2, 0}, {4, 1, 2}, {2, 2, 3}};  // n: i 4, g 1; row: i 2, g 1, i 2
-  if (doubles) return {{2, 2, 0}, {0, 2, 2}};                // n: i 2, g 2; row: g 2, i 2
-  return {{0, 4, 0}};                                        // the same
+  if (paired)
+    return {{0, 2, 0}, {3, 2, 2}, {2, 1, 4}}; // n: i 2, instruction 1, g 2; row: i 2, g 2, instruction 1
+  if (size == 32) return {{0, 2, 0}, {4, 1, 2}, {2, 2, 3}}; // n: i 4, g 1; row: i 2, g 1, i 2
+  if (doubles) return {{2, 2, 0}, {0, 2, 2}};               // n: i 2, g 2; row: g 2, i 2
+  return {{0, 4, 0}};                                       // the same
 }
 
 int64_t MfmaShape::row_of_column(int64_t n, bool paired) const {
@@ -93,7 +93,8 @@ Value MfmaShape::multiply(AmdIr& ir, Value p, Value q, Value sum, int64_t instru
     return ir.bitcast(operand_type(ir, type_), ir.slice(x, instruction * words, words));
   };
   Value none = ir.c(0);
-  return ir.intrinsic(sum_type(ir), "llvm.amdgcn.mfma." + name, {operand(p), operand(q), sum, none, none, none});
+  return ir.intrinsic(sum_type(ir), "llvm.amdgcn.mfma." + name,
+                      {operand(p), operand(q), sum, none, none, none});
 }
 
 } // namespace deepgen

@@ -1,9 +1,10 @@
 // MfmaShape: one matrix instruction of CDNA, and what its lanes hold.
 //
-// The instruction is v_mfma_<...>_SxSxK: D[S,S] += P[S,K] Q[K,S]. A lane l holds of P the row l % S, of Q the column l % S,
-// and of both the same consecutive elements along K, those of group l / S. The templates pass B's columns as P and A's rows
-// as Q, so that the values of D that a lane holds are of one row of the problem's D and of columns that can be made
-// consecutive: column() says which column of B's tile is to be P's row r.
+// The instruction is v_mfma_<...>_SxSxK: D[S,S] += P[S,K] Q[K,S]. A lane l holds of P the row l % S, of Q the
+// column l % S, and of both the same consecutive elements along K, those of group l / S. The templates pass
+// B's columns as P and A's rows as Q, so that the values of D that a lane holds are of one row of the
+// problem's D and of columns that can be made consecutive: column() says which column of B's tile is to be
+// P's row r.
 #pragma once
 
 #include "templates/amd_ir.h"
@@ -11,25 +12,27 @@
 namespace deepgen {
 
 struct MfmaShape {
-  /// Of the widest instruction on `arch` (one with mfma) for elements of these types, as the LDS holds them. `size`: 16 or 32.
+  /// Of the widest instruction on `arch` (one with mfma) for elements of these types, as the LDS holds them.
+  /// `size`: 16 or 32.
   MfmaShape(const std::string& arch, Type a, Type b, int64_t size);
 
-  std::string name;        ///< of the intrinsic; empty when there is none of this size
-  int64_t size = 16;       ///< S
-  int64_t element = 2;     ///< bytes of an element in LDS
-  int64_t lane_bytes = 8;  ///< of P, and of Q, that a lane holds
-  int64_t values = 4;      ///< of D that a lane holds
+  std::string name;       ///< of the intrinsic; empty when there is none of this size
+  int64_t size = 16;      ///< S
+  int64_t element = 2;    ///< bytes of an element in LDS
+  int64_t lane_bytes = 8; ///< of P, and of Q, that a lane holds
+  int64_t values = 4;     ///< of D that a lane holds
   bool doubles = false;
-  double rate = 0;         ///< operations a cycle and compute unit
+  double rate = 0; ///< operations a cycle and compute unit
 
   int64_t groups() const { return 64 / size; }
-  /// Bytes along K of one step, in which each lane reads 16 bytes of a row: several instructions. Which of the elements are
-  /// multiplied in which of them does not matter as long as P and Q agree.
+  /// Bytes along K of one step, in which each lane reads 16 bytes of a row: several instructions. Which of
+  /// the elements are multiplied in which of them does not matter as long as P and Q agree.
   int64_t step_bytes() const { return 16 * groups(); }
   int64_t instructions() const { return 16 / lane_bytes; } ///< of a step
 
-  /// P's row for column n of a band of S columns, such that the values of a lane are of consecutive columns. `paired`
-  /// (S = 16): of a band of 32, two instructions; eight consecutive columns, the first four in the first one.
+  /// P's row for column n of a band of S columns, such that the values of a lane are of consecutive columns.
+  /// `paired` (S = 16): of a band of 32, two instructions; eight consecutive columns, the first four in the
+  /// first one.
   Value row_of_column(GpuIr&, Value n, bool paired) const;
   int64_t row_of_column(int64_t n, bool paired) const;
 
@@ -47,8 +50,8 @@ private:
   Type type_ = Type::f16;
 };
 
-/// The type that elements have in LDS on the arch: 8-bit floats are widened to f16 where the instructions know only AMD's
-/// own formats (gfx942), or none (gfx90a).
+/// The type that elements have in LDS on the arch: 8-bit floats are widened to f16 where the instructions
+/// know only AMD's own formats (gfx942), or none (gfx90a).
 Type staged_type(const std::string& arch, Type);
 
 } // namespace deepgen
