@@ -54,7 +54,7 @@ std::string_view field(std::string_view& rest, std::string_view name) {
   std::string prefix = " " + std::string(name) + "=";
   if (rest.substr(0, prefix.size()) != prefix)
     throw Error("the problem key lacks the field '" + std::string(name) + "'", "at '" + std::string(rest) + "'",
-                "fields have one fixed order: m n k batch a b d acc layout epilogue align");
+                "fields have one fixed order: m n k batch a b d acc layout [gate] epilogue align");
   rest.remove_prefix(prefix.size());
   std::string_view value = rest.substr(0, rest.find(' '));
   rest.remove_prefix(value.size());
@@ -82,6 +82,13 @@ bool Problem::has(EpilogueOp wanted) const {
   return std::find(epilogue.begin(), epilogue.end(), wanted) != epilogue.end();
 }
 
+Problem Problem::ungated() const {
+  Problem p = *this;
+  p.n = sum_columns();
+  p.gate.reset();
+  return p;
+}
+
 std::string epilogue_text(const std::vector<EpilogueOp>& ops) {
   if (ops.empty()) return "none";
   std::string text;
@@ -93,7 +100,7 @@ std::string Problem::key() const {
   return op + " m=" + std::to_string(m) + " n=" + std::to_string(n) + " k=" + std::to_string(k) +
          " batch=" + std::to_string(batch) + " a=" + to_string(a) + " b=" + to_string(b) +
          " d=" + to_string(d) + " acc=" + to_string(accumulate) + " layout=" + to_string(layout) +
-         " epilogue=" + epilogue_text(epilogue) + " align=" + std::to_string(align);
+         (gate ? " gate=" + to_string(*gate) : "") + " epilogue=" + epilogue_text(epilogue) + " align=" + std::to_string(align);
 }
 
 Problem Problem::parse(std::string_view text) {
@@ -107,6 +114,7 @@ Problem Problem::parse(std::string_view text) {
   for (auto [name, value] : {std::pair{"a", &p.a}, {"b", &p.b}, {"d", &p.d}, {"acc", &p.accumulate}})
     *value = lookup<Type>(kTypes, field(rest, name), name);
   p.layout = lookup<Layout>(kLayouts, field(rest, "layout"), "layout");
+  if (rest.starts_with(" gate=")) p.gate = lookup<EpilogueOp>(kEpilogueOps, field(rest, "gate"), "gate");
   p.epilogue = parse_epilogue(field(rest, "epilogue"));
   p.align = integer(field(rest, "align"), "align");
   if (!rest.empty()) throw Error("trailing text '" + std::string(rest) + "' in a problem key", std::string(text));
@@ -149,6 +157,20 @@ void check_types(const Problem& p) {
                 "use the size of the smallest element: " + std::to_string(expected.align));
 }
 
+void check_gate(const Problem& p) {
+  const EpilogueOp gate = *p.gate;
+  const std::string text = "gate=" + to_string(gate);
+  if (gate != EpilogueOp::silu && gate != EpilogueOp::gelu && gate != EpilogueOp::gelu_tanh &&
+      gate != EpilogueOp::sigmoid && gate != EpilogueOp::relu)
+    throw Error("this gate is not served", text, "", "use one of: silu, gelu, gelu_tanh, sigmoid, relu");
+  if (p.d == Type::i32) throw Error("a gate on integer output is not served", text, "D is i32", "use d=f32");
+  if (p.n > (int64_t(1) << 30)) throw Error("size out of range", "n = " + std::to_string(p.n), "with a gate", "up to 2^30");
+  for (EpilogueOp op : {EpilogueOp::scale_a, EpilogueOp::scale_b})
+    if (p.has(op))
+      throw Error("epilogue '" + to_string(op) + "' does not go with a gate", text + " epilogue=" + epilogue_text(p.epilogue),
+                  "scales of A and B belong before the gate", "pass their product as alpha, which applies there");
+}
+
 } // namespace
 
 void validate(const Problem& p) {
@@ -157,6 +179,7 @@ void validate(const Problem& p) {
       throw Error("size out of range", std::string(name) + " = " + std::to_string(value), "",
                   "sizes are integers from 1 to 2^31");
   check_types(p);
+  if (p.gate) check_gate(p);
   if (p.d == Type::i32 && !p.epilogue.empty())
     throw Error("an epilogue on integer output is not served", epilogue_text(p.epilogue), "D is i32",
                 "use d=f32 with scales, or no epilogue");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,8 @@ inline constexpr int epilogue_op_count = 15;
 /// Layout n stores A as [M,K] and B as [K,N]; t stores A as [K,M] and B as [N,K].
 /// The epilogue ops apply left to right, each at most once, in the accumulator's type (f32 when that is i32), and the
 /// result is rounded to D's type: to nearest even; for i8 to the nearest integer, ties to even, saturated to [-128, 127].
+/// With a gate, the product is gate(alpha * A * Bg) * (alpha * A * Bu), D = epilogue(that + beta * C): B has both weights,
+/// [Bg; Bu] one behind the other, as 2 N columns (layout n) or 2 N rows (layout t).
 /// C has D's type. Vectors and matrices of the epilogue have epilogue_type(), scales scale_type(). The vectors are the
 /// same for every batch entry; residual and multiplier have one matrix per entry.
 struct Problem {
@@ -44,6 +47,7 @@ struct Problem {
   int64_t m = 1, n = 1, k = 1, batch = 1;
   Type a = Type::f32, b = Type::f32, d = Type::f32, accumulate = Type::f32;
   Layout layout = Layout::nn;
+  std::optional<EpilogueOp> gate; ///< silu, gelu, gelu_tanh, sigmoid or relu
   std::vector<EpilogueOp> epilogue;
   int64_t align = 4; ///< bytes; every pointer and row start is aligned to its own type, and this is the smallest of those
 
@@ -52,13 +56,18 @@ struct Problem {
   bool a_transposed() const { return layout == Layout::tn || layout == Layout::tt; }
   bool b_transposed() const { return layout == Layout::nt || layout == Layout::tt; }
   bool has(EpilogueOp op) const;
-  /// Floating-point (or integer) operations of one call: 2 M N K batch (the epilogue is not counted, as in every BLAS).
-  double flops() const { return 2.0 * double(m) * double(n) * double(k) * double(batch); }
+  /// Columns of A * B: those of both weights where there is a gate.
+  int64_t sum_columns() const { return gate ? 2 * n : n; }
+  /// The problem without its gate, with B as it is: N is what sum_columns() was.
+  Problem ungated() const;
+  /// Floating-point (or integer) operations of one call: 2 M K sum_columns() batch (gate and epilogue are not counted, as in
+  /// every BLAS).
+  double flops() const { return 2.0 * double(m) * double(sum_columns()) * double(k) * double(batch); }
   /// Columns of the matrices as stored, which is also the smallest leading dimension, in elements.
   int64_t a_columns() const { return a_transposed() ? m : k; }
-  int64_t b_columns() const { return b_transposed() ? k : n; }
+  int64_t b_columns() const { return b_transposed() ? k : sum_columns(); }
   int64_t a_rows() const { return a_transposed() ? k : m; }
-  int64_t b_rows() const { return b_transposed() ? n : k; }
+  int64_t b_rows() const { return b_transposed() ? sum_columns() : k; }
   /// Of bias, bias_row, residual and multiplier: D's type, or f32 when that is i8.
   Type epilogue_type() const;
   /// Of the scales, alpha, beta and the clamp's bounds: f64 for f64 problems, i32 when D is i32 (alpha and beta are then
@@ -66,7 +75,8 @@ struct Problem {
   Type scale_type() const;
 
   /// The canonical line, e.g.
-  /// "gemm m=512 n=2048 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4".
+  /// "gemm m=512 n=2048 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4"; a gate stands
+  /// before the epilogue: "layout=nt gate=silu epilogue=none".
   std::string key() const;
   /// The inverse of key(); throws Error naming the offending field. parse(key()) == *this, and
   /// parse(text).key() == text: any other spelling is refused, so that one problem has one key.
@@ -84,7 +94,7 @@ void complete(Problem&);
 
 /// Throws Error when sizes are not >= 1, types are not served, or the epilogue is not sensible. Served (a b -> d):
 /// f32, f64; f16 and bf16 -> same or f32; tf32 -> f32; e4m3 and e5m2 in any pairing -> f16, bf16, f32; i8 -> i32 (no
-/// epilogue), f32, bf16, i8.
+/// epilogue, no gate), f32, bf16, i8.
 void validate(const Problem&);
 
 } // namespace deepgen

@@ -13,7 +13,9 @@ std::string guard(const std::string& target) {
 }
 
 std::string formula(const Problem& p) {
-  std::string text = "alpha * A * B + beta * C";
+  std::string text = "alpha * A * B";
+  if (p.gate) text = to_string(*p.gate) + "(alpha * A * Bg) * (alpha * A * Bu)";
+  text += " + beta * C";
   for (EpilogueOp op : p.epilogue) {
     const std::string name = op == EpilogueOp::multiply ? "multiplier" : to_string(op);
     if (op == EpilogueOp::bias || op == EpilogueOp::bias_row || op == EpilogueOp::residual)
@@ -30,6 +32,11 @@ std::string matrix_line(const std::string& name, Type type, int64_t rows, int64_
                         const std::string& meaning) {
   return "     " + name + "  " + to_string(type) + ", " + number(rows) + " x " + number(columns) + " (" +
          meaning + "), leading dimension " + number(columns) + " unless given\n";
+}
+
+std::string b_meaning(const Problem& p) {
+  if (p.gate) return p.b_transposed() ? "2 N x K, transposed: Bg, then Bu" : "K x 2 N: Bg, then Bu";
+  return p.b_transposed() ? "N x K, transposed" : "K x N";
 }
 
 std::string operand_lines(const Problem& p) {
@@ -52,7 +59,7 @@ std::string operand_lines(const Problem& p) {
         {EpilogueOp::silu, "silu(x) = x / (1 + exp(-x))"},
         {EpilogueOp::sigmoid, "sigmoid(x) = 1 / (1 + exp(-x))"},
         {EpilogueOp::clamp, "clamp(x) = min(max(x, clamp_low), clamp_high)"}})
-    if (p.has(op)) text += std::string("     ") + meaning + "\n";
+    if (p.has(op) || p.gate == op) text += std::string("     ") + meaning + "\n";
   return text;
 }
 
@@ -84,7 +91,7 @@ std::string comment(const LibraryFunction& f) {
           (c_type(p.a) == "void" || c_type(p.d) == "void" ? "types without a name in C are void;" : "") +
           " alpha and beta are rounded to " + to_string(p.scale_type()) + ".\n";
   text += matrix_line("A", p.a, p.a_rows(), p.a_columns(), p.a_transposed() ? "K x M, transposed" : "M x K");
-  text += matrix_line("B", p.b, p.b_rows(), p.b_columns(), p.b_transposed() ? "N x K, transposed" : "K x N");
+  text += matrix_line("B", p.b, p.b_rows(), p.b_columns(), b_meaning(p));
   text += matrix_line("D", p.d, p.m, p.n, "M x N; C alike");
   text += operand_lines(p);
   text += "   Pointers are aligned to their elements (" + number(p.align) +

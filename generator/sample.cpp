@@ -153,6 +153,10 @@ std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, Ra
 
 void draw_shape(Problem& problem, const SampleSpec& spec, Random& random) {
   int64_t* sizes[] = {&problem.m, &problem.n, &problem.k, &problem.batch};
+  static constexpr EpilogueOp gates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh, EpilogueOp::sigmoid,
+                                         EpilogueOp::relu};
+  problem.gate.reset();
+  if (problem.d != Type::i32 && random() % 4 == 0) problem.gate = gates[random() % std::size(gates)];
   for (int64_t* size : {&problem.m, &problem.n, &problem.k}) *size = draw_size(random, spec.largest);
   problem.batch = random() % 4 ? 1 : between(random, 2, 5);
   while (problem.flops() > std::max(2.0, spec.most_flops)) { // two or three of the sizes stay as they are
@@ -162,9 +166,11 @@ void draw_shape(Problem& problem, const SampleSpec& spec, Random& random) {
   problem.epilogue.clear();
   if (problem.d == Type::i32) return;
   std::vector<EpilogueOp> ops;
-  for (int op = 0; op < epilogue_op_count; ++op) ops.push_back(EpilogueOp(op));
+  for (int op = 0; op < epilogue_op_count; ++op)
+    if (!problem.gate || (EpilogueOp(op) != EpilogueOp::scale_a && EpilogueOp(op) != EpilogueOp::scale_b))
+      ops.push_back(EpilogueOp(op));
   shuffle(ops, random);
-  const int64_t length = random() % 3 ? between(random, 0, 3) : between(random, 0, epilogue_op_count);
+  const int64_t length = random() % 3 ? between(random, 0, 3) : between(random, 0, int64_t(ops.size()));
   problem.epilogue.assign(ops.begin(), ops.begin() + length);
 }
 

@@ -56,7 +56,7 @@ int64_t ring_launches(int64_t sets, double seconds) {
 int64_t set_bytes(const Problem& p) {
   const int64_t element =
       size_of(p.d) + (p.has(EpilogueOp::residual) + p.has(EpilogueOp::multiply)) * size_of(p.epilogue_type());
-  return p.batch * (p.m * p.k * size_of(p.a) + p.k * p.n * size_of(p.b) + p.m * p.n * element);
+  return p.batch * (p.m * p.k * size_of(p.a) + p.k * p.sum_columns() * size_of(p.b) + p.m * p.n * element);
 }
 
 /// Everything on the device. Lives in a worker.

@@ -155,15 +155,34 @@ __device__ double wrapped(const EpilogueParameters& p, double x, double c) {
   return int32_t(uint32_t(sum));
 }
 
+/// alpha times sum `at`.
+__device__ Expected scaled_sum(const CompareParameters& q, int64_t at) {
+  const double alpha = q.epilogue.alpha, magnitude = reinterpret_cast<const float*>(q.magnitude)[at];
+  return {alpha * reinterpret_cast<const double*>(q.product)[at], fabs(alpha) * q.tolerance.sum * magnitude};
+}
+
+__device__ Expected product_of(const Expected& e, const Expected& up, double u) {
+  const double x = e.x * up.x;
+  return {x, fabs(up.x) * e.tolerance + (fabs(e.x) + e.tolerance) * up.tolerance + 2 * u * fabs(x)};
+}
+
+/// `at`: number of the element among the rows that are checked.
 __device__ Expected expected_value(const CompareParameters& q, int64_t at, int64_t entry, int64_t row, int64_t column) {
   const EpilogueParameters& p = q.epilogue;
   const Tolerance& t = q.tolerance;
-  const double product = reinterpret_cast<const double*>(q.product)[at];
   const double c = p.beta == 0 ? 0 : array_value(p.c, entry, row, column);
-  if (q.d.type == i32) return {wrapped(p, product, c), 0};
-  Expected e = {p.alpha * product + p.beta * c, 0};
-  e.tolerance = fabs(p.alpha) * t.sum * reinterpret_cast<const float*>(q.magnitude)[at] + 8 * t.epilogue * fabs(p.beta * c);
-  for (int i = 0; i < p.step_count; ++i) run_step(p.steps[i], p, entry, row, column, t.epilogue, e);
+  if (q.d.type == i32) return {wrapped(p, reinterpret_cast<const double*>(q.product)[at], c), 0};
+  const bool gated = p.gate >= 0;
+  if (gated) at += at / q.d.columns * q.d.columns;
+  Expected e = scaled_sum(q, at);
+  for (int i = gated ? -2 : -1; i < p.step_count; ++i) {
+    if (i == -1) {
+      if (gated) e = product_of(e, scaled_sum(q, at + q.d.columns), t.epilogue);
+      e.x += p.beta * c, e.tolerance += 8 * t.epilogue * fabs(p.beta * c);
+    } else {
+      run_step(i < 0 ? p.gate : p.steps[i], p, entry, row, column, t.epilogue, e);
+    }
+  }
   if (q.d.type == i8) { // the tolerance may move the value over a tie
     e.x = fmin(fmax(e.x, -128.0), 127.0);
     e.tolerance += 0.5;
@@ -312,14 +331,14 @@ extern "C" __global__ void __launch_bounds__(256) read_all(const uint4* data, in
 }
 #endif
 
-/// The steps of an epilogue in f32, for a vendor library that lacks them: D = steps(alpha * source), where alpha is 1
+/// Gate and steps of an epilogue in f32, for a vendor library that lacks them: D = steps(alpha * source), where alpha is 1
 /// unless the product was left in integers.
 extern "C" __global__ void epilogue(Array source, Array d, EpilogueParameters p) {
   for (int64_t i = thread_index(); i < count_of(d); i += thread_count()) {
     const int64_t line = i / d.columns, entry = line / d.rows, row = line % d.rows, column = i % d.columns;
     float x = float(p.alpha) * float(array_value(source, entry, row, column));
-    for (int s = 0; s < p.step_count; ++s) {
-      switch (p.steps[s]) {
+    for (int s = p.gate < 0 ? 0 : -1; s < p.step_count; ++s) {
+      switch (s < 0 ? p.gate : p.steps[s]) {
       case bias: x += float(load(p.bias, p.vector_type, column)); break;
       case bias_row: x += float(load(p.bias_row, p.vector_type, row)); break;
       case relu: x = fmaxf(x, 0.0f); break;
@@ -336,7 +355,33 @@ extern "C" __global__ void epilogue(Array source, Array d, EpilogueParameters p)
       case scale_col: x *= float(load(p.scale_col, p.scale_type, column)); break;
       case scale_d: x *= float(p.scale_d); break;
       }
+      if (s < 0) x *= float(p.alpha) * float(array_value(source, entry, row, column + d.columns));
     }
     store_bits(d.data, d.type, offset_of(d, i), encode(d.type, x));
   }
 }
+
+#ifdef __CUDACC__
+/// The gate silu, gelu_tanh or sigmoid of a vendor's product alone, for f16 and bf16 in rows of whole vectors: what such a
+/// library's user would write, bound by memory.
+extern "C" __global__ void __launch_bounds__(256) gate_rows(Array source, Array d, int32_t gate) {
+  const uint32_t vectors = uint32_t(d.columns / 8), step = uint32_t(thread_count());
+  const auto value = [&](uint16_t bits) {
+    return d.type == f16 ? __half2float(__ushort_as_half(bits)) : __bfloat162float(__ushort_as_bfloat16(bits));
+  };
+  for (uint32_t i = uint32_t(thread_index()); i < uint32_t(d.batch * d.rows) * vectors; i += step) {
+    const uint32_t line = i / vectors, column = 8 * (i - line * vectors);
+    const uint16_t* from = reinterpret_cast<const uint16_t*>(source.data) + int64_t(line) * 2 * d.columns + column;
+    uint4 g = *reinterpret_cast<const uint4*>(from), u = *reinterpret_cast<const uint4*>(from + d.columns), out;
+    const auto *gates = reinterpret_cast<const uint16_t*>(&g), *ups = reinterpret_cast<const uint16_t*>(&u);
+    auto* results = reinterpret_cast<uint16_t*>(&out);
+    for (int j = 0; j < 8; ++j) {
+      const float x = value(gates[j]), up = value(ups[j]);
+      const float power = gate == gelu_tanh ? 1.59576912f * (x + 0.044715f * x * x * x) : x;
+      const float y = __fdividef(gate == sigmoid ? up : x * up, 1 + __expf(-power));
+      results[j] = d.type == f16 ? __half_as_ushort(__float2half(y)) : __bfloat16_as_ushort(__float2bfloat16(y));
+    }
+    *reinterpret_cast<uint4*>(reinterpret_cast<uint16_t*>(d.data) + int64_t(line) * d.columns + column) = out;
+  }
+}
+#endif

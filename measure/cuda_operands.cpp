@@ -47,6 +47,17 @@ void Toolbox::product(const ProductParameters& p, int64_t blocks) const {
   }
 }
 
+void Toolbox::epilogue(const Array& source, const Array& d, const EpilogueParameters& p) const {
+  const bool halves = source.type == d.type && (Type(d.type) == Type::f16 || Type(d.type) == Type::bf16);
+  const bool dense = d.columns % 8 == 0 && d.ld == d.columns && d.data % 16 == 0 && elements(d) < (int64_t(1) << 32);
+  const auto gate = EpilogueOp(p.gate);
+  const bool logistic = gate == EpilogueOp::silu || gate == EpilogueOp::gelu_tanh || gate == EpilogueOp::sigmoid;
+  if (p.gate >= 0 && logistic && p.step_count == 0 && p.alpha == 1 && halves && dense)
+    run("gate_rows", elements(d) / 8, source, d, p.gate);
+  else
+    run("epilogue", elements(d), source, d, p);
+}
+
 void Toolbox::spin(Address reading, double seconds) const {
   auto nanoseconds = uint64_t(seconds * 1e9);
   void* parameters[] = {&reading, &nanoseconds};

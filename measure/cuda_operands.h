@@ -42,9 +42,8 @@ public:
   virtual void compare(const CompareParameters& q) const {
     run("compare", q.block_count * block_rows * q.d.columns, q);
   }
-  virtual void epilogue(const Array& source, const Array& d, const EpilogueParameters& p) const {
-    run("epilogue", elements(d), source, d, p);
-  }
+  /// `source`: dense, with twice the columns where there is a gate.
+  virtual void epilogue(const Array& source, const Array& d, const EpilogueParameters& p) const;
   /// Every multiprocessor spins; `reading` is the address of a ClockReading.
   virtual void spin(Address reading, double seconds) const;
   virtual void read_all(Address data, size_t bytes, Address sink) const;

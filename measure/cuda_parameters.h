@@ -36,7 +36,7 @@ struct ProductParameters {
   uint64_t product = 0, magnitude = 0; ///< double[], float[]: [block][32][n]
 };
 
-/// The epilogue and its operands. Scalars are passed by value, as the verifier chose them.
+/// Gate, epilogue and its operands. Scalars are passed by value, as the verifier chose them.
 struct EpilogueParameters {
   double alpha = 1, beta = 0;
   double scale_a = 1, scale_b = 1, scale_d = 1, clamp_low = 0, clamp_high = 0;
@@ -44,7 +44,8 @@ struct EpilogueParameters {
   uint64_t bias = 0, bias_row = 0, scale_row = 0, scale_col = 0;
   int32_t vector_type = 0, scale_type = 0;
   int32_t steps[16] = {}; ///< deepgen::EpilogueOp
-  int32_t step_count = 0, padding = 0;
+  int32_t step_count = 0;
+  int32_t gate = -1; ///< deepgen::EpilogueOp; -1: none. Else the product has twice as many columns as D
 };
 
 /// How far from the reference an element may be; see cuda_tolerance.h.

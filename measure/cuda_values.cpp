@@ -23,8 +23,12 @@ Scalars scalars_of(const Problem& p) {
   double typical = root / 3; // of a product's elements
   if (p.a == Type::i8) {
     typical = root * 128 * 128 / 3;
-    if (p.d == Type::i8)
+    if (p.d == Type::i8 && !p.gate)
       s.unit_alpha = std::exp2(std::floor(std::log2(40 / typical))), typical *= s.unit_alpha;
+  }
+  if (p.gate) { // sums where the gate is neither open nor shut
+    s.unit_alpha = std::exp2(std::floor(std::log2((p.d == Type::i8 ? 8 : 2) / typical)));
+    typical = std::pow(typical * s.unit_alpha, 2) / 2;
   }
   s.clamp_low = -std::exp2(std::floor(std::log2(typical)));
   s.clamp_high = -1.5 * s.clamp_low;

@@ -13,7 +13,7 @@ Values values_of(const Problem&, Operand, uint64_t seed);
 
 /// Scalars that keep results in the middle of D's range. Representable in every type.
 struct Scalars {
-  double unit_alpha = 1; ///< stands for 1: smaller for i8 outputs, whose sums would saturate
+  double unit_alpha = 1; ///< stands for 1: other for i8 outputs, whose sums would saturate, and for gates
   double scale_a = 0.75, scale_b = 1.25, scale_d = 0.875, clamp_low = 0, clamp_high = 0;
 };
 Scalars scalars_of(const Problem&);

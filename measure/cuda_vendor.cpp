@@ -156,7 +156,8 @@ class Multiplication {
 public:
   Multiplication(const Problem& p, const VendorPlan& plan, const CallOperands& x) : problem_(p), plan_(plan) {
     const Library& lt = *Library::open();
-    output_ = plan.scratch ? Type::i32 : p.d;
+    output_ = plan.scratch && p.a == Type::i8 ? Type::i32 : p.d;
+    unscaled_ = plan.scratch && p.a == Type::i8;
     const bool integer = output_ == Type::i32;
     scale_type_ = integer ? Type::i32 : p.d == Type::f64 ? Type::f64 : Type::f32;
     check_lt(lt.create(&handle_), "cublasLtCreate");
@@ -170,9 +171,8 @@ public:
     set(kEpilogue, epilogue ? epilogue : int32_t(kDefault));
     point(x);
     b_ = layout(p.b, x.b), a_ = layout(p.a, x.a);
-    Array d = x.d;
-    if (plan.scratch) scratch_ = Memory(size_t(p.m * p.n * p.batch * 4));
-    d_ = layout(output_, d);
+    if (plan.scratch) scratch_ = Memory(size_t(p.m * p.sum_columns() * p.batch * size_of(output_)));
+    d_ = layout(output_, product(x));
     c_ = plan.fused_residual ? layout(p.epilogue_type(), x.residual) : d_;
   }
 
@@ -197,10 +197,9 @@ public:
   void enqueue(const Vendor::Algorithm& algorithm, Address workspace, const CallOperands& x, const Toolbox& tools,
                Stream stream) {
     point(x);
-    const double alpha = plan_.scratch ? 1 : x.alpha, beta = plan_.fused_residual ? 1 : 0;
+    const double alpha = unscaled_ ? 1 : x.alpha, beta = plan_.fused_residual ? 1 : 0;
     const uint64_t alpha_bits = scalar_bits(alpha, scale_type_), beta_bits = scalar_bits(beta, scale_type_);
-    Array product = x.d;
-    if (plan_.scratch) product.data = scratch_.address(), product.type = int32_t(Type::i32);
+    const Array product = this->product(x);
     const auto pointer = [](Address a) { return reinterpret_cast<void*>(a); };
     void* c = pointer(plan_.fused_residual ? x.residual.data : product.data);
     check_lt(Library::open()->matmul(handle_, desc_, &alpha_bits, pointer(x.b.data), b_, pointer(x.a.data),
@@ -235,10 +234,19 @@ private:
     }
     return layout;
   }
+  /// Where the product goes.
+  Array product(const CallOperands& x) const {
+    if (!plan_.scratch) return x.d;
+    const int64_t columns = problem_.sum_columns();
+    Array out = shape_of(problem_.m, columns, columns, problem_.batch, 0);
+    out.data = scratch_.address(), out.type = int32_t(output_);
+    return out;
+  }
   EpilogueParameters rest(const CallOperands& x) const {
     const Scalars s = scalars_of(problem_);
     EpilogueParameters e;
-    e.alpha = plan_.scratch ? x.alpha : 1;
+    e.alpha = unscaled_ ? x.alpha : 1;
+    if (plan_.gate) e.gate = int32_t(*plan_.gate);
     e.scale_a = s.scale_a, e.scale_b = s.scale_b, e.scale_d = s.scale_d, e.clamp_low = x.clamp_low,
     e.clamp_high = x.clamp_high;
     e.residual = x.residual, e.multiplier = x.multiplier;
@@ -251,6 +259,7 @@ private:
   const Problem problem_;
   const VendorPlan plan_;
   Type output_ = Type::f32, scale_type_ = Type::f32;
+  bool unscaled_ = false; ///< the product waits for alpha
   void *handle_ = nullptr, *desc_ = nullptr, *a_ = nullptr, *b_ = nullptr, *c_ = nullptr, *d_ = nullptr;
   Memory scratch_;
 };
@@ -289,8 +298,10 @@ std::string VendorPlan::text() const {
   add(activation == relu, "relu"), add(activation == gelu_tanh, "gelu_tanh");
   std::string out = fused.empty() ? "" : "fused " + fused;
   if (!separate()) return out;
+  const std::string left = rest.empty() ? "" : epilogue_text(rest);
+  const std::string gated = gate ? "the gate" + std::string(rest.empty() ? "" : ", ") : "";
   return out + (out.empty() ? "" : ", then ") + "an elementwise kernel of ours for " +
-         (rest.empty() ? "the conversion" : epilogue_text(rest));
+         (gated + left == "" ? "the conversion" : gated + left);
 }
 
 VendorPlan plan_vendor(const Problem& p, bool fuse) {
@@ -298,6 +309,10 @@ VendorPlan plan_vendor(const Problem& p, bool fuse) {
   plan.rest = p.epilogue;
   if ((is_fp8(p.a) || is_fp8(p.b)) && p.layout != Layout::nt)
     plan.why_not = "cuBLASLt multiplies 8-bit floats in layout nt alone";
+  if (p.gate) {
+    plan.gate = p.gate, plan.scratch = true;
+    return plan;
+  }
   if (p.a == Type::i8) {
     plan.scratch = p.d != Type::i32 && !(fuse && p.d == Type::i8 && p.epilogue.empty());
     return plan;

@@ -16,8 +16,10 @@ struct VendorPlan {
   enum Activation { none, relu, gelu_tanh } activation = none;
   /// Left for the kernel behind it.
   std::vector<EpilogueOp> rest;
-  /// The product goes to i32 scratch first: of integers cuBLASLt writes nothing else but i8, scaled by alpha.
+  /// The product goes to scratch first: that of both weights of a gated problem, in D's type; that of integers, of which
+  /// cuBLASLt writes nothing else but i8, scaled by alpha, in i32.
   bool scratch = false;
+  std::optional<EpilogueOp> gate; ///< left for the kernel behind it
   bool separate() const { return scratch || !rest.empty(); }
   std::string text() const; ///< "fused bias+gelu_tanh, then our kernel for residual"
 };

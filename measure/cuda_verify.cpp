@@ -150,6 +150,7 @@ Verifier::Operands::Operands(const Kernel& k, const CallCase& c, const Toolbox& 
   call.clamp_low = epilogue.clamp_low = s.clamp_low;
   call.clamp_high = epilogue.clamp_high = s.clamp_high;
   epilogue.scale_a = s.scale_a, epilogue.scale_b = s.scale_b, epilogue.scale_d = s.scale_d;
+  if (p.gate) epilogue.gate = int32_t(*p.gate);
   for (EpilogueOp op : p.epilogue) epilogue.steps[epilogue.step_count++] = int32_t(op);
   add_vectors(p, tools, seed);
   add_matrices(k, c, tools, seed);
@@ -216,14 +217,15 @@ void Verifier::Operands::add_c(const Kernel& k, const CallCase& c, const Toolbox
 Verifier::Verifier(const Context& context, const Toolbox& tools, uint64_t seed, int64_t zone)
     : context_(context), tools_(tools), seed_(seed), zone_(zone) {}
 
-const Verifier::Product& Verifier::product_of(const Problem& p, const CallCase& c) {
-  const std::string key = p.key() + (c.broadcast == CallCase::a   ? " a"
+const Verifier::Product& Verifier::product_of(const Problem& problem, const CallCase& c) {
+  const Problem p = problem.ungated();
+  const std::string key = problem.key() + (c.broadcast == CallCase::a   ? " a"
                                      : c.broadcast == CallCase::b ? " b"
                                                                   : "");
   if (auto found = products_.find(key); found != products_.end()) return found->second;
   if (products_.size() >= kMostProducts) products_.clear();
   Product x;
-  x.blocks = checked_blocks(p, seed_, tools_.budget());
+  x.blocks = checked_blocks(problem, seed_, tools_.budget());
   const size_t elements = x.blocks.size() * size_t(block_rows * p.n);
   x.block_list = upload(x.blocks);
   x.value = Memory(elements * sizeof(double)), x.magnitude = Memory(elements * sizeof(float));

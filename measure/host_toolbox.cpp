@@ -165,7 +165,7 @@ void HostToolbox::compare(const CompareParameters& q) const {
                  bias_row = vector_copy(e.bias_row, e.vector_type, q.d.rows),
                  scale_row = vector_copy(e.scale_row, e.scale_type, q.d.rows),
                  scale_col = vector_copy(e.scale_col, e.scale_type, q.d.columns);
-  const auto elements = size_t(q.block_count * block_rows * q.d.columns);
+  const auto elements = size_t(q.block_count * block_rows * q.d.columns * (e.gate < 0 ? 1 : 2));
   const HostCopy blocks(q.blocks, size_t(q.block_count) * sizeof(int64_t)),
       product(q.product, elements * sizeof(double)), magnitude(q.magnitude, elements * sizeof(float));
   CompareParameters on_host = q;

@@ -57,10 +57,14 @@ std::vector<double> before_clamp(const Problem& p, uint64_t seed) {
   constexpr size_t kSamples = 1000;
   std::vector<double> out(kSamples);
   for (size_t i = 0; i < kSamples; ++i) {
-    double x = 0;
-    for (uint64_t j = 0; j < 6; ++j) // variance 1/3 each
-      x += uniform(stream(seed, EpilogueOp::clamp), 6 * i + j);
-    x *= std::sqrt(double(p.k)) / (3 * M_SQRT2);
+    const auto sum = [&](uint64_t number) {
+      double x = 0;
+      for (uint64_t j = 0; j < 6; ++j) // variance 1/3 each
+        x += uniform(stream(seed, EpilogueOp::clamp), 6 * number + j);
+      return x * std::sqrt(double(p.k)) / (3 * M_SQRT2);
+    };
+    double x = sum(i);
+    if (p.gate) x = apply_step(*p.gate, sum(kSamples + i), 0, 0, 0) * x;
     for (EpilogueOp op : p.epilogue) {
       if (op == EpilogueOp::clamp)
         break;
@@ -109,7 +113,7 @@ void PageBuffer::swap(PageBuffer& other) noexcept {
 }
 
 Inputs::Inputs(const Problem& p, uint64_t seed, bool with_c)
-    : a(values(p.a, p.m * p.k * p.batch, 4 * seed, 1)), b(values(p.b, p.k * p.n * p.batch, 4 * seed + 1, 2)) {
+    : a(values(p.a, p.m * p.k * p.batch, 4 * seed, 1)), b(values(p.b, p.k * p.sum_columns() * p.batch, 4 * seed + 1, 2)) {
   if (with_c)
     c = values(p.d, p.m * p.n * p.batch, 4 * seed + 2, 4);
   int colour = 3;

@@ -69,7 +69,7 @@ std::vector<int64_t> choose_rows(const Problem& p, uint64_t seed) {
       rows.push_back(i);
     return rows;
   }
-  const double row_flops = 2.0 * double(p.n) * double(p.k);
+  const double row_flops = 2.0 * double(p.sum_columns()) * double(p.k);
   const auto budget = int64_t(std::min(kSampleFlops / row_flops, double(kFullElements) / double(p.n)));
   rows = {0, all - 1};
   for (int64_t run = 0; run < std::max<int64_t>(1, budget / kRun); ++run) {
@@ -115,6 +115,17 @@ double tolerance_after(EpilogueOp op, const Problem& p, double x, double y, doub
   return tolerance;
 }
 
+struct Sum {
+  double value, tolerance;
+};
+
+Sum gated(const Problem& p, Sum gate, Sum up) {
+  const double f = apply_step(*p.gate, gate.value, 0, 0, 0), x = f * up.value;
+  const double t = tolerance_after(*p.gate, p, gate.value, 0, f, gate.tolerance);
+  return {x, std::fabs(up.value) * t + (std::fabs(f) + t) * up.tolerance + 2 * unit_roundoff(p.d) * std::fabs(x) +
+                 smallest_normal(p.d)};
+}
+
 std::string place(const Problem& p, int64_t index, int64_t column) {
   std::string text = "row " + std::to_string(index % p.m) + ", column " + std::to_string(column);
   if (p.batch > 1)
@@ -131,8 +142,8 @@ bool untouched(const Problem& p, const char* data, int64_t column) {
 } // namespace
 
 Reference::Reference(const Problem& p, const Inputs& inputs, uint64_t seed)
-    : problem_(p), inputs_(inputs), rows_(choose_rows(p, seed)) {
-  product_.assign(rows_.size() * size_t(p.n), 0.0);
+    : problem_(p), ungated_(p.ungated()), inputs_(inputs), rows_(choose_rows(p, seed)) {
+  product_.assign(rows_.size() * size_t(ungated_.n), 0.0);
   measure_norms();
   for (size_t begin = 0; begin < rows_.size();) {
     const int64_t entry = rows_[begin] / p.m;
@@ -145,7 +156,7 @@ Reference::Reference(const Problem& p, const Inputs& inputs, uint64_t seed)
 }
 
 void Reference::multiply_entry(int64_t entry, size_t begin, size_t end) {
-  const Problem& p = problem_;
+  const Problem& p = ungated_;
   const char* a = inputs_.a.data() + entry * p.m * p.k * size_of(p.a);
   const char* b = inputs_.b.data() + entry * p.k * p.n * size_of(p.b);
   const auto count = int64_t(end - begin);
@@ -180,7 +191,7 @@ void Reference::multiply_entry(int64_t entry, size_t begin, size_t end) {
 }
 
 void Reference::measure_norms() {
-  const Problem& p = problem_;
+  const Problem& p = ungated_;
   for (int64_t index : rows_) {
     const int64_t base = index / p.m * p.m * p.k, row = index % p.m;
     double sum = 0;
@@ -205,23 +216,28 @@ void Reference::measure_norms() {
 
 Expected Reference::expected(double alpha, double beta, Broadcast broadcast) const {
   const Problem& p = problem_;
-  const double u = unit_roundoff(p.d), factor = (8 + 4 * std::sqrt(double(p.k))) * std::fabs(alpha);
+  const double u = unit_roundoff(p.d), factor = u * (8 + 4 * std::sqrt(double(p.k))) * std::fabs(alpha);
   std::array<const Operand*, epilogue_op_count> operand_of{};
   const std::vector<Operand> operands = operands_of(p);
   for (const Operand& operand : operands)
     operand_of[size_t(operand.op)] = &operand;
+  const int64_t columns = ungated_.n;
   Expected out;
-  out.value.reserve(product_.size());
-  out.tolerance.reserve(product_.size());
+  out.value.reserve(rows_.size() * size_t(p.n));
+  out.tolerance.reserve(rows_.size() * size_t(p.n));
   for (size_t i = 0; i < rows_.size(); ++i) {
     const int64_t entry = rows_[i] / p.m, m = rows_[i] % p.m;
     const size_t source = broadcast.inputs ? size_t(m) : i; // all rows are there, so that these are entry 0's
     const int64_t matrix = broadcast.matrices ? 0 : entry;
     for (int64_t j = 0; j < p.n; ++j) {
       const double c = beta == 0 ? 0 : beta * element(p.d, inputs_.c.data(), (matrix * p.m + m) * p.n + j);
-      const double norms = a_norms_[source] * b_norms_[size_t((broadcast.inputs ? 0 : entry) * p.n + j)];
-      double x = alpha * product_[source * size_t(p.n) + size_t(j)] + c;
-      double tolerance = u * (factor * norms + 8 * std::fabs(c));
+      const auto sum = [&](int64_t column) {
+        const double norms = a_norms_[source] * b_norms_[size_t((broadcast.inputs ? 0 : entry) * columns + column)];
+        return Sum{alpha * product_[source * size_t(columns) + size_t(column)], factor * norms};
+      };
+      Sum product = sum(j);
+      if (p.gate) product = gated(p, product, sum(p.n + j));
+      double x = product.value + c, tolerance = product.tolerance + 8 * u * std::fabs(c);
       for (EpilogueOp op : p.epilogue) {
         const Operand* operand = operand_of[size_t(op)];
         const double y = operand ? element(p.d, inputs_.operand(op).data(), operand->index(p, matrix, m, j)) : 0;

@@ -13,6 +13,8 @@
 //   gelu, gelu_tanh          1.13 t + 16 u |x|, the steepest slope and the function's own error
 //   silu                     1.1 t + 16 u |x|
 //   sigmoid                  t / 4 + 16 u sigmoid(x)
+// With a gate, from g +- t_g and y +- t_y, each as before the epilogue without c: f(g) +- t_f by the table, and
+//   f(g) y                   |y| t_f + (|f(g)| + t_f) t_y + 2 u |f(g) y| + 8 u |beta c|
 // and the smallest normal number for underflow, of the result and of each exponential. 4 sqrt(K) + 8 exceeds K up to K = 30, so that short sums have
 // the deterministic bound. With values in [-1, 1), ||a|| ||b|| is about K / 3 and one lost product is about
 // 1/4, largest near 1 in a matrix: the bound for f32 reaches 1/4 near K = 20000, so a kernel that drops one k
@@ -51,10 +53,10 @@ private:
   void multiply_entry(int64_t entry, size_t begin, size_t end);
   void measure_norms();
 
-  const Problem problem_;
+  const Problem problem_, ungated_;
   const Inputs& inputs_;
   std::vector<int64_t> rows_;
-  std::vector<double> product_;           ///< rows x n
+  std::vector<double> product_;           ///< rows x n of ungated_
   std::vector<double> a_norms_, b_norms_; ///< of the checked rows; of the columns of each batch entry
 };
 

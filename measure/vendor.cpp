@@ -88,20 +88,33 @@ template <typename T> std::vector<Step<T>> steps(const Problem& p, const CallBuf
   return out;
 }
 
+/// gate(row[j]) * row[n + j]
+template <typename T> void apply_gate(EpilogueOp gate, T* row, int64_t n, T* out) {
+  apply(gate, row, n, nullptr, T(0), T(0));
+  for (int64_t j = 0; j < n; ++j)
+    out[j] = row[j] * row[n + j];
+}
+
+/// `scratch`: for the sums of both weights; empty without a gate.
 template <typename T>
-void call(Gemm<T> gemm, const Problem& p, const CallBuffers& x, const std::vector<Step<T>>& epilogue) {
+void call(Gemm<T> gemm, const Problem& p, const CallBuffers& x, const std::vector<Step<T>>& epilogue,
+          std::vector<T>& scratch) {
   const auto* a = static_cast<const T*>(x.a);
   const auto* b = static_cast<const T*>(x.b);
   auto* d = static_cast<T*>(x.d);
   for (int64_t entry = 0; entry < p.batch; ++entry, a += x.stride_a, b += x.stride_b, d += x.stride_d) {
     gemm(kRowMajor, p.a_transposed() ? kTranspose : kNoTranspose,
-         p.b_transposed() ? kTranspose : kNoTranspose, int(p.m), int(p.n), int(p.k), T(x.alpha), a,
-         int(x.lda), b, int(x.ldb), 0, d, int(x.ldd));
+         p.b_transposed() ? kTranspose : kNoTranspose, int(p.m), int(p.sum_columns()), int(p.k),
+         T(x.alpha), a, int(x.lda), b, int(x.ldb), 0, p.gate ? scratch.data() : d,
+         int(p.gate ? p.sum_columns() : x.ldd));
     // Row by row, while the row is in a cache.
-    for (int64_t r = 0; r < p.m && !epilogue.empty(); ++r)
+    for (int64_t r = 0; r < p.m && (p.gate || !epilogue.empty()); ++r) {
+      if (p.gate)
+        apply_gate(*p.gate, &scratch[size_t(r * p.sum_columns())], p.n, d + r * x.ldd);
       for (const Step<T>& step : epilogue)
         apply(step.op, d + r * x.ldd, p.n, step.data + entry * step.entry + r * step.row, T(x.clamp_low),
               T(x.clamp_high));
+    }
   }
 }
 
@@ -142,14 +155,19 @@ std::optional<Vendor> Vendor::open() {
   return std::nullopt;
 }
 
-std::function<void()> Vendor::prepare(const Problem& p, const CallBuffers& x) const {
-  if (p.accumulate == Type::f32)
-    return [gemm = reinterpret_cast<Gemm<float>>(sgemm_), p, x, epilogue = steps<float>(p, x)] {
-      call(gemm, p, x, epilogue);
-    };
-  return [gemm = reinterpret_cast<Gemm<double>>(dgemm_), p, x, epilogue = steps<double>(p, x)] {
-    call(gemm, p, x, epilogue);
+namespace {
+
+template <typename T> std::function<void()> prepared(void* gemm, const Problem& p, const CallBuffers& x) {
+  std::vector<T> scratch(p.gate ? size_t(p.m * p.sum_columns()) : 0);
+  return [gemm = reinterpret_cast<Gemm<T>>(gemm), p, x, epilogue = steps<T>(p, x), scratch]() mutable {
+    call(gemm, p, x, epilogue, scratch);
   };
+}
+
+} // namespace
+
+std::function<void()> Vendor::prepare(const Problem& p, const CallBuffers& x) const {
+  return p.accumulate == Type::f32 ? prepared<float>(sgemm_, p, x) : prepared<double>(dgemm_, p, x);
 }
 
 } // namespace deepgen

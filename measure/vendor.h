@@ -10,7 +10,7 @@
 namespace deepgen {
 
 /// What a user without DeepGen would run: cblas_sgemm or cblas_dgemm on one thread, a batch as a loop, the
-/// epilogue as a loop over D afterwards with libm's functions. Loading it starts no threads in this process's
+/// epilogue as a loop over D afterwards with libm's functions; a gated problem as one product of both weights. Loading it starts no threads in this process's
 /// children.
 class Vendor {
 public:

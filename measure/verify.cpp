@@ -11,7 +11,7 @@ namespace {
 bool cheap(const Problem& p) {
   constexpr double kFlops = 2e9, kElements = 1 << 24;
   return p.flops() <= kFlops && double(p.batch) * (double(p.m) * double(p.n) + double(p.m) * double(p.k) +
-                                                   double(p.k) * double(p.n)) <=
+                                                   double(p.k) * double(p.sum_columns())) <=
                                     kElements;
 }
 

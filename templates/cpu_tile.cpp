@@ -27,7 +27,7 @@ Config generic_config(const Problem& p, int64_t level) {
                             2,
                             std::min<int64_t>(256, p.k),
                             std::min<int64_t>(4, p.k),
-                            transposed_b || p.m > 2 * mr ? kPackB : 0,
+                            transposed_b || p.gate || p.m > 2 * mr ? kPackB : 0,
                             std::min<int64_t>(96, p.m),
                             std::min<int64_t>(1024, p.n),
                             0,
@@ -64,22 +64,24 @@ struct Point {
   const Device& device;
   const Config& config;
   int64_t operator[](Index i) const { return at(config, i); }
+  bool gated() const { return p.gate.has_value(); }
+  int64_t n() const { return p.sum_columns(); } ///< columns of B
   VectorIsa isa() const { return {(*this)[kIsa], p.a}; }
   bool dot() const { return (*this)[kForm] == 1; }
   int64_t nr() const { return dot() ? (*this)[kNv] : (*this)[kNv] * isa().lanes(); }
   int64_t bytes() const { return size_of(p.a); }
   int64_t accumulators() const { return (*this)[kMr] * (*this)[kNv]; }
   int64_t m_tiles() const { return ceil_div(p.m, (*this)[kMr]); }
-  int64_t n_tiles() const { return ceil_div(p.n, nr()); }
+  int64_t n_tiles() const { return ceil_div(n(), nr()); }
 };
 
 /// Whether the epilogue reads a matrix, which may be D itself.
 bool reads_matrix(const Problem& p) { return p.has(EpilogueOp::residual) || p.has(EpilogueOp::multiply); }
 /// Whether D cannot hold partial sums between blocks of K.
-bool blocks_sums(const Point& x) { return reads_matrix(x.p) && x[kKc] < x.p.k; }
+bool blocks_sums(const Point& x) { return (x.gated() || reads_matrix(x.p)) && x[kKc] < x.p.k; }
 
 double sums_bytes(const Point& x) {
-  const double rows = double(std::min(x[kMc] + x[kMr], x.p.m)), columns = double(std::min(x[kNc] + x.nr(), x.p.n));
+  const double rows = double(std::min(x[kMc] + x[kMr], x.p.m)), columns = double(std::min(x[kNc] + x.nr(), x.n()));
   return rows * columns * double(x.bytes());
 }
 
@@ -104,10 +106,16 @@ const Rule kRules[] = {
      }},
     {kForm, [](const Point& x) { return x.dot() && (x.p.a_transposed() || !x.p.b_transposed()); },
      [](const Point&) { return std::string("form=1 (dot) needs layout nt: rows of A and B along K"); }},
+    {kForm, [](const Point& x) { return x.dot() && x.gated(); },
+     [](const Point&) { return std::string("form=1 (dot) does not serve a gate"); }},
     {kForm, [](const Point& x) { return x.dot() && x.p.k < x.isa().lanes(); },
      [](const Point&) { return std::string("form=1 (dot) needs K of at least one vector"); }},
     {kMr, [](const Point& x) { return x[kMr] > x.p.m; },
      [](const Point& x) { return "mr=" + std::to_string(x[kMr]) + " exceeds M"; }},
+    {kNv, [](const Point& x) { return x.gated() && x[kNv] % 2; },
+     [](const Point& x) {
+       return "nv=" + std::to_string(x[kNv]) + " vectors are not as many of one weight as of the other";
+     }},
     {kNv,
      [](const Point& x) {
        const int64_t temporaries = x.dot() ? std::min(x[kNv], x[kMr]) + 1 : x[kNv] + 1;
@@ -119,13 +127,14 @@ const Rule kRules[] = {
      }},
     {kNv,
      [](const Point& x) {
-       return x.n_tiles() == 1 && x[kNv] > 1 && (x.nr() - x.p.n) >= (x.dot() ? 1 : x.isa().lanes());
+       const int64_t least = x.gated() ? 2 : 1;
+       return x.n_tiles() == 1 && x[kNv] > least && (x.nr() - x.n()) >= least * (x.dot() ? 1 : x.isa().lanes());
      },
      [](const Point&) { return std::string("a narrower tile already covers N"); }},
     // Two FMA ports with a latency of 4 cycles need 8 independent sums; fewer only where D has no more.
     {kNv,
      [](const Point& x) {
-       const int64_t most = std::min<int64_t>(8, x.p.m * ceil_div(x.p.n, x.dot() ? 1 : x.isa().lanes()));
+       const int64_t most = std::min<int64_t>(8, x.p.m * ceil_div(x.n(), x.dot() ? 1 : x.isa().lanes()));
        return x.accumulators() < most &&
               !(x.p.m < 4 && x[kMr] == x.p.m && x.accumulators() >= std::min<int64_t>(4, most));
      },
@@ -135,7 +144,7 @@ const Rule kRules[] = {
     // Loads per FMA (measured: tiles at 1.04 ran at half speed). Few rows cannot do better.
     {kNv,
      [](const Point& x) {
-       return x.p.m >= 4 && x.p.n >= 4 * x.isa().lanes() &&
+       return x.p.m >= 4 && x.n() >= 4 * x.isa().lanes() &&
               double(x[kMr] + x[kNv]) > 0.70 * double(x.accumulators());
      },
      [](const Point& x) {
@@ -170,13 +179,16 @@ const Rule kRules[] = {
      [](const Point&) { return std::string("form=1 (dot) reads A and B in place"); }},
     {kPack, [](const Point& x) { return !x.dot() && x.p.b_transposed() && !(x[kPack] & kPackB); },
      [](const Point&) { return std::string("B with rows along K must be packed, or use form=1"); }},
+    {kPack, [](const Point& x) { return x.gated() && !(x[kPack] & kPackB); },
+     [](const Point&) { return std::string("the two weights of a gate must be packed: side by side in one panel"); }},
     {kPack, [](const Point& x) { return (x[kPack] & kPackA) && x.n_tiles() == 1 && x.p.a_transposed(); },
      [](const Point&) { return std::string("packing A that is read once, in the order it is stored"); }},
-    {kPack, [](const Point& x) { return (x[kPack] & kPackB) && x.m_tiles() == 1 && !x.p.b_transposed(); },
+    {kPack,
+     [](const Point& x) { return (x[kPack] & kPackB) && x.m_tiles() == 1 && !x.p.b_transposed() && !x.gated(); },
      [](const Point&) { return std::string("packing B that is read once, in the order it is stored"); }},
     {kPack,
      [](const Point& x) {
-       return !x.dot() && !(x[kPack] & kPackB) && x.p.n * x.bytes() > 4096 && x.m_tiles() > 2 && x.p.k > 64;
+       return !x.dot() && !(x[kPack] & kPackB) && x.n() * x.bytes() > 4096 && x.m_tiles() > 2 && x.p.k > 64;
      },
      [](const Point&) {
        return std::string("unpacked rows of B beyond one page each (measured: half speed)");
@@ -189,23 +201,24 @@ const Rule kRules[] = {
        return (x[kPack] & kPackA) && double(x.bytes() * rows * x[kKc]) > 0.75 * double(x.device.l2);
      },
      [](const Point&) { return std::string("the packed block of A exceeds 3/4 of L2"); }},
-    {kNc, [](const Point& x) { return x[kNc] < x.p.n && (x[kPack] & kPackB) == 0 && !blocks_sums(x); },
+    {kNc, [](const Point& x) { return x[kNc] < x.n() && (x[kPack] & kPackB) == 0 && !blocks_sums(x); },
      [](const Point&) { return std::string("nc only blocks a packed B"); }},
     {kNc, [](const Point& x) { return blocks_sums(x) && sums_bytes(x) > double(x.device.l3) / 2; },
      [](const Point& x) {
-       return "the sums of a block of D, " + number(sums_bytes(x) / 1048576) +
-              " MiB beside D (which residual or multiplier may be), exceed half of the last-level cache";
+       return "the sums of a block of D, " + number(sums_bytes(x) / 1048576) + " MiB beside D " +
+              (x.gated() ? "(of both weights)" : "(which residual or multiplier may be)") +
+              ", exceed half of the last-level cache";
      }},
     {kLoops, [](const Point& x) { return x[kLoops] == 1 && (x.m_tiles() == 1 || x.n_tiles() == 1); },
      [](const Point&) { return std::string("loops=1 is the same as 0 with one row or column of tiles"); }},
     {kLoops,
      [](const Point& x) {
-       return x[kLoops] == 2 && (!(x[kPack] & kPackB) || x[kNc] < x.p.n || x[kKc] >= x.p.k);
+       return x[kLoops] == 2 && (!(x[kPack] & kPackB) || x[kNc] < x.n() || x[kKc] >= x.p.k);
      },
      [](const Point&) {
        return std::string("loops=2 packs all of B once: needs pack B, nc=N and several blocks of K");
      }},
-    {kLoops, [](const Point& x) { return x[kLoops] == 2 && x.bytes() * x.p.n * x.p.k > x.device.l3 / 2; },
+    {kLoops, [](const Point& x) { return x[kLoops] == 2 && x.bytes() * x.n() * x.p.k > x.device.l3 / 2; },
      [](const Point&) { return std::string("loops=2 needs the packed B in half of the last-level cache"); }},
     {kPrefetch, [](const Point& x) { return x[kPrefetch] && (x[kPack] & kPackB); },
      [](const Point&) { return std::string("prefetch is for B read in place"); }},
@@ -295,13 +308,13 @@ CpuTiling::CpuTiling(const Problem& p, const Config& c)
     : isa{at(c, kIsa), p.a}, dot(at(c, kForm) == 1), mr(at(c, kMr)), nv(at(c, kNv)),
       kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)), unroll(at(c, kUnroll)),
       pack_a(at(c, kPack) & kPackA), pack_b(at(c, kPack) & kPackB), loops(at(c, kLoops)),
-      prefetch(at(c, kPrefetch)), nr(dot ? nv : nv * isa.lanes()), m_tiles(ceil_div(p.m, mr)),
-      n_tiles(ceil_div(p.n, nr)), m_rest(p.m - (m_tiles - 1) * mr), n_rest(p.n - (n_tiles - 1) * nr),
+      prefetch(at(c, kPrefetch)), nr(dot ? nv : nv * isa.lanes()), dr(p.gate ? nr / 2 : nr), m_tiles(ceil_div(p.m, mr)),
+      n_tiles(ceil_div(p.n, dr)), m_rest(p.m - (m_tiles - 1) * mr), n_rest(p.n - (n_tiles - 1) * dr),
       mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
       nc_tiles(loops == 2 ? n_tiles : std::clamp<int64_t>(ceil_div(nc, nr), 1, n_tiles)),
       k_blocks(ceil_div(p.k, kc)), a_elements(pack_a ? mc_tiles * mr * kc : 0),
       b_elements(pack_b ? nc_tiles * nr * (loops == 2 ? p.k : kc) : 0), sums_ld(0), sums_elements(0) {
-  if (!reads_matrix(p) || (k_blocks == 1 && is_cheap(p.epilogue))) return;
+  if (!p.gate && (!reads_matrix(p) || (k_blocks == 1 && is_cheap(p.epilogue)))) return;
   sums_ld = ceil_div(nr, isa.lanes()) * isa.lanes();
   sums_elements = mr * sums_ld * (k_blocks == 1 ? 1 : mc_tiles * nc_tiles);
 }
@@ -317,7 +330,7 @@ std::vector<Parameter> CpuTile::parameters(const Problem& p, const Device& devic
   std::vector<int64_t> levels = device.isa >= 4   ? std::vector<int64_t>{4, 3}
                                 : device.isa >= 3 ? std::vector<int64_t>{3}
                                                   : std::vector<int64_t>{1};
-  const bool dot = p.layout == Layout::nt;
+  const bool dot = p.layout == Layout::nt && !p.gate;
   return {{"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
           {"form", dot ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
            "0: vectors along N, rank-1 updates; 1: vectors along K, dot products"},
@@ -327,7 +340,8 @@ std::vector<Parameter> CpuTile::parameters(const Problem& p, const Device& devic
           {"ku", {1, 2, 4, 8}, "steps of K per iteration", {1, 8}},
           {"pack", {0, kPackA, kPackB, kPackA | kPackB}, "copy into panels: 1 A, 2 B, 3 both"},
           {"mc", up_to({48, 112, 224, 448}, p.m), "rows of a block of A, rounded up to tiles", {1, p.m}},
-          {"nc", up_to({512, 1024, 2048}, p.n), "columns of a block of B, rounded up to tiles", {1, p.n}},
+          {"nc", up_to({512, 1024, 2048}, p.sum_columns()), "columns of a block of B, rounded up to tiles",
+           {1, p.sum_columns()}},
           {"loops",
            {0, 1, 2},
            "0: a panel of B stays while rows of tiles pass; 1: a panel of A stays; 2: as 0, all of B packed "
@@ -356,7 +370,8 @@ bool CpuTile::dead_end(const Problem& p, const Device& device, const Config& con
 double CpuTile::cost(const Problem& p, const Device& device, const Config& config) const {
   const CpuTiling t(p, config);
   constexpr double kHertz = 3e9; // nominal: only the order matters
-  return double(p.batch) * (tile_cycles(p, device, t) + memory_cycles(p, t)) / kHertz;
+  const Problem product = p.ungated();
+  return double(p.batch) * (tile_cycles(product, device, t) + memory_cycles(product, t)) / kHertz;
 }
 
 std::vector<Choice> CpuTile::fallbacks(const Problem& p, const std::string&, const Config& config) const {
@@ -370,7 +385,7 @@ Problem CpuTile::awkward(const Problem& p, const Config& config) const {
   const CpuTiling t(p, config);
   Problem small = p;
   small.m = t.mr + 1; // a whole tile and one row: ragged, and cheap to compile
-  small.n = t.nr + t.isa.lanes() / 2 + 1;
+  small.n = t.dr + t.isa.lanes() / 2 + 1;
   // A second, ragged block of K where blocks are short enough; otherwise a ragged end of the only one. Blocks
   // of the dot form are whole vectors, so that one block must do unless the problem itself has several.
   const int64_t ragged = (t.dot ? 3 * t.isa.lanes() : 0) + 2 * t.unroll + 1;

@@ -19,14 +19,15 @@ struct CpuTiling {
   int64_t loops; ///< see the parameter's documentation
   int64_t prefetch;
 
-  int64_t nr;                 ///< columns of a tile
+  int64_t nr;                 ///< columns of B of a tile: with a gate, half of them of each weight
+  int64_t dr;                 ///< columns of D of a tile
   int64_t m_tiles, n_tiles;   ///< of the problem
-  int64_t m_rest, n_rest;     ///< rows, columns of the last tile; mr, nr when it is whole
+  int64_t m_rest, n_rest;     ///< rows, columns of D of the last tile; mr, dr when it is whole
   int64_t mc_tiles, nc_tiles; ///< of a cache block
   int64_t k_blocks;
   int64_t a_elements, b_elements; ///< of the packed blocks, 0 when not packed
-  /// Scratch for sums that are not final yet. 0: they are kept in D, which is then no operand of the epilogue (residual
-  /// and multiplier may be D itself).
+  /// Scratch for sums that are not final yet. 0: they are kept in D, which has room for them without a gate, and is then no
+  /// operand of the epilogue (residual and multiplier may be D itself).
   int64_t sums_ld, sums_elements;
 };
 

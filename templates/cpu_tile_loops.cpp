@@ -131,8 +131,9 @@ private:
     return p.a_transposed() ? ir.at(ir.at(a, ir.mul(k.start, lda)), m)
                             : ir.at(ir.at(a, ir.mul(m, lda)), k.start);
   }
-  Value b_source(Value j, const KBlock& k) {
-    Value n = ir.mul(j, t.nr);
+  /// `more`: columns further right.
+  Value b_source(Value j, const KBlock& k, int64_t more = 0) {
+    Value n = ir.add(ir.mul(j, t.dr), more);
     return p.b_transposed() ? ir.at(ir.at(b, ir.mul(n, ldb)), k.start)
                             : ir.at(ir.at(b, ir.mul(k.start, ldb)), n);
   }
@@ -140,9 +141,10 @@ private:
   void pack_b(Value j0, Value j1, const KBlock& k) {
     if (!t.pack_b) return;
     ir.loop(j0, j1, 1, [&](Value j) {
-      by_extent(j, t.n_tiles, t.nr, t.n_rest, [&](int64_t columns) {
-        std::string name = pack_function(ir, {t.nr, columns, !p.b_transposed()});
+      by_extent(j, t.n_tiles, t.dr, t.n_rest, [&](int64_t columns) {
+        std::string name = pack_function(ir, {t.dr, columns, !p.b_transposed(), t.dr == t.nr ? 0 : t.nr});
         ir.call(name, {b_source(j, k), ldb, b_panel(j, j0, k), k.depth});
+        if (p.gate) ir.call(name, {b_source(j, k, p.n), ldb, ir.at(b_panel(j, j0, k), t.dr), k.depth});
       });
     });
   }
@@ -160,7 +162,7 @@ private:
     pack_a(i0, i1, k);
     auto visit = [&](Value i, Value j) {
       by_extent(i, t.m_tiles, t.mr, t.m_rest, [&](int64_t rows) {
-        by_extent(j, t.n_tiles, t.nr, t.n_rest,
+        by_extent(j, t.n_tiles, t.dr, t.n_rest,
                   [&](int64_t columns) { tile(i, j, i0, j0, k, rows, columns); });
       });
     };
@@ -182,7 +184,7 @@ private:
     shape.single_block = t.k_blocks == 1;
     shape.k_tail = t.dot ? p.k % t.isa.lanes() : 0;
     shape.sums_ld = t.sums_ld;
-    Value m = ir.mul(i, t.mr), n = ir.mul(j, t.nr);
+    Value m = ir.mul(i, t.mr), n = ir.mul(j, t.dr);
     Values arguments = {args, t.pack_a ? a_panel(i, i0, k) : a_source(i, k), lda,
                         t.pack_b ? b_panel(j, j0, k) : b_source(j, k), ldb, ir.at(ir.at(d, ir.mul(m, ldd)), n),
                         ir.at(ir.at(c, ir.mul(m, ldc)), n), ir.at(bias, n), k.depth, k.first, k.last};

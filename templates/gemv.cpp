@@ -33,7 +33,8 @@ std::string why_no_mma(const Problem& p, const GemvTiling& t, int64_t capability
 
 /// The bytes, up to 16, to which every row of W (of the vectors) starts in a dense problem.
 int64_t dense_alignment(const Problem& p, bool of_b) {
-  return of_b ? dense_alignment(p.b_columns(), p.b) : dense_alignment(p.a_columns(), p.a);
+  if (!of_b) return dense_alignment(p.a_columns(), p.a);
+  return dense_alignment(p.b_transposed() ? p.k : p.n, p.b); // that of the second weight too
 }
 
 /// What does not depend on a config.
@@ -41,6 +42,7 @@ GemvTiling bare(const Problem& p) {
   Config c;
   for (const char* name : {kForm, kHint, kPipeline, kDependent}) c.set(name, 0);
   for (const char* name : {kRowWarps, kKWarps, kUnroll, kSplits}) c.set(name, 1);
+  if (p.gate) c.set(kRowWarps, 2);
   c.set(kVec, 16);
   c.set(kWidth, 64);
   return GemvTiling(p, c);
@@ -86,7 +88,8 @@ std::string why_illegal_shape(const Problem& p, const Device& device, const Gemv
     return "one warp of a block leaves most of a multiprocessor idle";
   if (t.k_major && !t.mma && t.width > 1 && t.width / 2 >= t.rows)
     return "half of width=" + text(t.width) + " covers all rows";
-  if (t.row_warps > 1 && t.width * t.row_warps / 2 >= t.rows)
+  if (t.row_warps % t.weights) return "a gate needs as many rwarps for one weight as for the other";
+  if (t.row_warps > t.weights && t.block_outputs / 2 >= t.rows)
     return "half of rwarps=" + text(t.row_warps) + " covers all rows";
   if (t.unroll > 1 && t.k_step / 2 >= t.k) return "half of unroll=" + text(t.unroll) + " covers K";
   if (t.workers > 1 && t.workers > steps)
@@ -94,7 +97,7 @@ std::string why_illegal_shape(const Problem& p, const Device& device, const Gemv
   if (t.pipeline && t.k / t.k_step <= t.workers) return "pipe=1 needs more than one step of K for a warp";
   if (t.splits > 1 && blocks >= 2 * device.cores)
     return "splits=" + text(t.splits) + " although " + text(blocks) + " blocks fill the device twice";
-  if (t.row_warps > 1 && blocks * t.splits < device.cores)
+  if (t.row_warps > t.weights && blocks * t.splits < device.cores)
     return "rwarps=" + text(t.row_warps) + " although " + text(blocks * t.splits) +
            " blocks do not fill the device";
   return "";
@@ -170,7 +173,9 @@ GemvTiling::GemvTiling(const Problem& p, const Config& c)
     k_step = lanes_k * elements * unroll, lane_k = elements, vector_elements = elements;
   }
   columns = mma ? round_up(vectors, 8) : vectors;
-  block_rows = width * row_warps, threads = 32 * row_warps * k_warps, row_blocks = ceil_div(rows, block_rows);
+  weights = p.gate ? 2 : 1;
+  block_rows = width * row_warps, block_outputs = std::max<int64_t>(1, block_rows / weights);
+  threads = 32 * row_warps * k_warps, row_blocks = ceil_div(rows, block_outputs);
   workers = k_warps * splits;
 }
 
@@ -198,6 +203,7 @@ std::string Gemv::why_not(const Problem& p, const std::string& arch) const {
   if (capability < 80) return "gemv needs sm_80 or later";
   if (p.op != "gemm") return "gemv serves gemm, not " + p.op;
   if (p.m > 16 && p.n > 16) return "gemv needs M <= 16 or N <= 16";
+  if (p.gate && !gemv_weights_are_b(p)) return "gemv serves a gate with M of at most 16 and N";
   if ((is_fp8(p.a) || is_fp8(p.b)) && capability < 89) return "8-bit floats need sm_89 or later";
   return "";
 }
@@ -250,7 +256,7 @@ double Gemv::cost(const Problem& p, const Device& device, const Config& config) 
   const double resident = std::min(double(resident_blocks(t, device)), per_core);
   const double waves = std::ceil(per_core / resident);
   const double steps = std::ceil(double(t.k) / double(t.k_step * t.workers)); // of one warp
-  const double weights = double(t.rows * t.k * t.size * p.batch);
+  const double weights = double(t.weights * t.rows * t.k * t.size * p.batch);
   // Loads that touch a sector only in part still move all of it.
   const double run = double(t.k_major ? t.lanes_k * t.vec : t.width * t.size);
   const double sectors = std::max(1.0, 32.0 / run);
@@ -283,7 +289,7 @@ std::vector<Choice> Gemv::fallbacks(const Problem& p, const std::string&, const 
   if (t.vec == t.size && !t.dependent && !t.mma) return {};
   const std::pair<const char*, int64_t> values[] = {
       {kForm, 0},     {kVec, t.size}, {kWidth, t.k_major ? (t.vectors > 8 ? 2 : 4) : 32},
-      {kRowWarps, 1}, {kKWarps, 8},   {kUnroll, 4},
+      {kRowWarps, t.weights}, {kKWarps, 8}, {kUnroll, 4},
       {kSplits, 1},   {kHint, 1},     {kPipeline, 0},
       {kDependent, 0}};
   Config generic;
@@ -300,7 +306,7 @@ Problem Gemv::awkward(const Problem& p, const Config& config) const {
   // Whole loads, so that the small problem's dense operands are as aligned as the config wants.
   const int64_t row_unit = t.k_major ? 1 : t.elements;
   const int64_t k_unit = std::max(t.k_major ? t.elements : 1, t.vectors_k_major ? t.vector_elements : 1);
-  const int64_t rows = round_up(std::max<int64_t>(t.block_rows + row_unit, 17), row_unit);
+  const int64_t rows = round_up(std::max<int64_t>(t.block_outputs + row_unit, 17), row_unit);
   // One whole round of all workers where that is short, and a ragged step.
   const int64_t round = t.k_step * t.workers;
   const int64_t k = (round <= 8192 ? round : t.k_step) + round_up(t.k_step / 2 + 1, k_unit);

@@ -1,6 +1,7 @@
 // What a gemv kernel is made of: warps side by side along W's rows and along K, their sums added in shared
 // memory, the epilogue.
 #include "templates/gemv_warp.h"
+#include "templates/gpu_gate.h"
 #include "templates/gpu_split_k.h"
 
 namespace deepgen {
@@ -17,7 +18,7 @@ private:
   GemvOperands operands();
   Value slots(Value warp, Value row, Value column);
   void finish(Value thread);
-  Fragment fragment(Value output);
+  Fragment fragment(Value output, int64_t weight);
   Value argument(const std::string& name) { return args.at(name); }
 
   GpuIr& ir;
@@ -35,7 +36,7 @@ void GemvBlock::emit() {
   Value block = ir.block_x(), warp = ir.warp();
   batch = p.batch > 1 ? ir.divide(block, t.row_blocks) : ir.c(0);
   if (p.batch > 1) block = ir.remainder(block, t.row_blocks);
-  first_row = ir.mul(block, t.block_rows);
+  first_row = ir.mul(block, t.block_outputs);
   split = t.splits > 1 ? ir.block_y() : ir.c(0);
   row_warp = t.row_warps > 1 ? ir.remainder(warp, t.row_warps) : ir.c(0);
   k_warp = ir.divide(warp, t.row_warps);
@@ -58,11 +59,18 @@ GemvOperands GemvBlock::operands() {
     return ir.offset(pointer, ir.mul(elements, t.size));
   };
   const auto pitch = [&](char operand) { return ir.mul(argument(std::string("ld") + operand), t.size); };
-  return {base(w),
+  Value weights = base(w), row_warp_of_weight = row_warp;
+  if (p.gate) { // the second half of the warps has the second weight
+    Value second = ir.at_least(row_warp, t.row_warps / 2);
+    Value further = t.k_major ? ir.mul(pitch(w), t.rows) : ir.constant(t.rows * t.size);
+    weights = ir.offset(weights, ir.select(second, further, ir.constant(0)));
+    row_warp_of_weight = ir.remainder(row_warp, t.row_warps / 2);
+  }
+  return {weights,
           base(x),
           pitch(w),
           pitch(x),
-          ir.add(first_row, ir.mul(row_warp, t.width)),
+          ir.add(first_row, ir.mul(row_warp_of_weight, t.width)),
           ir.add(ir.mul(split, t.k_warps), k_warp)};
 }
 
@@ -73,31 +81,36 @@ Value GemvBlock::slots(Value warp, Value row, Value column) {
 
 /// Elements of D that the thread makes: neighbouring threads take neighbours in memory.
 void GemvBlock::finish(Value thread) {
-  const int64_t outputs = t.block_rows * t.vectors, whole = outputs / t.threads;
+  const int64_t outputs = t.block_outputs * t.vectors, whole = outputs / t.threads;
   Bounds bounds;
-  (t.weights_b ? bounds.columns : bounds.rows) = t.rows % t.block_rows != 0;
+  (t.weights_b ? bounds.columns : bounds.rows) = t.rows % t.block_outputs != 0;
   Value entry = p.batch > 1 ? batch : Value();
-  GpuEpilogue epilogue(ir, p, args, entry, size_of(p.d));
-  const auto store = [&](llvm::ArrayRef<Fragment> all) {
+  GpuGate gate(ir, p, args);
+  GpuEpilogue epilogue(ir, GpuGate::rest(p), p.gate ? gate.rest(args) : args, entry, size_of(p.d));
+  const auto store = [&](const Values& at) {
+    std::vector<Fragment> sums[2];
+    for (int64_t w = 0; w < t.weights; ++w)
+      for (Value output : at) sums[w].push_back(fragment(output, w));
     if (t.splits > 1)
-      GpuSplitK(p, t.splits).store(ir, args, split, entry, all, bounds);
+      for (int64_t w = 0; w < t.weights; ++w)
+        GpuSplitK(p, t.splits).store(ir, args, split, entry, sums[w], bounds, w);
     else
-      epilogue.store(all, bounds);
+      epilogue.store(p.gate ? gate.products(sums[0], sums[1]) : sums[0], bounds);
   };
-  std::vector<Fragment> fragments;
-  for (int64_t i = 0; i < whole; ++i) fragments.push_back(fragment(ir.add(thread, i * t.threads)));
-  if (whole) store(fragments);
+  Values at;
+  for (int64_t i = 0; i < whole; ++i) at.push_back(ir.add(thread, i * t.threads));
+  if (whole) store(at);
   if (outputs % t.threads == 0) return;
   Value last = ir.add(thread, whole * t.threads);
-  ir.branch(ir.less(last, outputs), [&] { store(fragment(last)); });
+  ir.branch(ir.less(last, outputs), [&] { store({last}); });
 }
 
 /// One element: the sums of the warps that share K, in their order.
-Fragment GemvBlock::fragment(Value output) {
-  Value row = t.weights_b ? ir.remainder(output, t.block_rows) : ir.divide(output, t.vectors);
-  Value vector = t.weights_b ? ir.divide(output, t.block_rows) : ir.remainder(output, t.vectors);
+Fragment GemvBlock::fragment(Value output, int64_t weight) {
+  Value row = t.weights_b ? ir.remainder(output, t.block_outputs) : ir.divide(output, t.vectors);
+  Value vector = t.weights_b ? ir.divide(output, t.block_outputs) : ir.remainder(output, t.vectors);
   const int64_t bytes = t.size == 8 ? 8 : 4;
-  Value slot = slots(ir.c(0), row, vector), sum;
+  Value slot = slots(ir.c(0), ir.add(row, weight * t.block_outputs), vector), sum;
   for (int64_t warp = 0; warp < t.k_warps; ++warp) {
     Value at = ir.offset(slot, warp * t.block_rows * t.columns * bytes);
     Value part = ir.load(gemv_accumulator(ir, t), at, bytes);

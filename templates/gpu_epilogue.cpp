@@ -41,6 +41,16 @@ Value gelu_tanh_fast(GpuIr& ir, Value x) {
 
 } // namespace
 
+Value gpu_function(GpuIr& ir, const Problem& p, EpilogueOp op, Value x) {
+  const bool fast = size_of(p.d) <= 2;
+  if (op == EpilogueOp::relu && x.getType() == ir.f32) return ir.maximum(x, ir.number(ir.f32, 0.0));
+  if (fast && op == EpilogueOp::gelu) return gelu_fast(ir, x);
+  if (fast && op == EpilogueOp::gelu_tanh) return gelu_tanh_fast(ir, x);
+  if (fast && op == EpilogueOp::silu) return logistic_fast(ir, x, x);
+  if (fast && op == EpilogueOp::sigmoid) return logistic_fast(ir, x, ir.number(ir.f32, 1.0));
+  return apply_epilogue(ir, {op}, x, [](const EpilogueOperand&) { return Value(); });
+}
+
 struct GpuEpilogue::Piece {
   Value row, column;     ///< for stores
   Value safe_row, safe_column; ///< inside D
@@ -51,7 +61,7 @@ struct GpuEpilogue::Piece {
 
 GpuEpilogue::GpuEpilogue(GpuIr& ir, const Problem& p, const GpuIr::Arguments& arguments, Value entry, int64_t align_d)
     : ir_(ir), problem_(p), arguments_(arguments), entry_(entry), align_(align_d),
-      compute_(ir.memory_type(p.scale_type())), fast_(size_of(p.d) <= 2) {
+      compute_(ir.memory_type(p.scale_type())) {
   for (const char* name : {"c", "d"}) bases_[name] = matrix_base(name, p.d);
   for (EpilogueOp op : p.epilogue)
     for (const EpilogueOperand& operand : operands_of(op))
@@ -189,24 +199,11 @@ Value GpuEpilogue::scaled_sum(Value accumulator, Value c) {
   return ir_.multiply_add(beta, c, x);
 }
 
-Value GpuEpilogue::function(EpilogueOp op, Value x) {
-  if (op == EpilogueOp::relu && x.getType() == ir_.f32) return ir_.maximum(x, ir_.number(ir_.f32, 0.0));
-  if (!fast_) return nullptr;
-  switch (op) {
-  case EpilogueOp::gelu: return gelu_fast(ir_, x);
-  case EpilogueOp::gelu_tanh: return gelu_tanh_fast(ir_, x);
-  case EpilogueOp::silu: return logistic_fast(ir_, x, x);
-  case EpilogueOp::sigmoid: return logistic_fast(ir_, x, ir_.number(ir_.f32, 1.0));
-  default: return nullptr;
-  }
-}
-
 Value GpuEpilogue::finish(const Piece& piece, int64_t lane) {
   Value x = scaled_sum(piece.accumulators[size_t(lane)], piece.c[size_t(lane)]);
   auto operand = [&](const EpilogueOperand& o) { return piece.operands.at(o.name)[size_t(lane)]; };
   for (EpilogueOp op : problem_.epilogue) {
-    Value y = function(op, x);
-    x = y ? y : apply_epilogue(ir_, {op}, x, operand);
+    x = operands_of(op).empty() ? gpu_function(ir_, problem_, op, x) : apply_epilogue(ir_, {op}, x, operand);
   }
   return x;
 }

@@ -18,6 +18,9 @@ struct Bounds {
   bool rows = false, columns = false;
 };
 
+/// A step without operands. Approximate where D is so narrow that its rounding hides that.
+Value gpu_function(GpuIr&, const Problem&, EpilogueOp, Value x);
+
 class GpuEpilogue {
 public:
   /// Made where it dominates all stores, best behind the main loop. Of one batch entry (`entry`: i32; null without a
@@ -50,7 +53,6 @@ private:
   Value load_vector_element(const std::string& name, Type, Value index);
   Value scaled_sum(Value accumulator, Value c);
   Value finish(const Piece&, int64_t lane);
-  Value function(EpilogueOp, Value x); ///< null when the op is not one of those that have a fast form here
 
   GpuIr& ir_;
   const Problem problem_;
@@ -58,7 +60,6 @@ private:
   const Value entry_;
   const int64_t align_;
   const mlir::Type compute_;
-  const bool fast_; ///< D is so narrow that approximate functions are below its rounding
   std::map<std::string, Value> bases_;
   std::map<std::tuple<std::string, void*, int64_t>, Value> known_;
   mlir::Block* known_in_ = nullptr;

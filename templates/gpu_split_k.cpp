@@ -1,5 +1,6 @@
 #include "templates/gpu_split_k.h"
 
+#include "templates/gpu_gate.h"
 #include "templates/sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,9 +16,9 @@ constexpr int64_t kInFlight = 8; ///< partial sums that a thread loads before it
 GpuSplitK::GpuSplitK(const Problem& p, int64_t splits)
     : problem_(p), splits_(splits), pitch_(round_up(p.n, 16 / size_of(p.accumulate))) {}
 
-int64_t GpuSplitK::workspace() const {
-  return splits_ == 1 ? 0 : splits_ * problem_.batch * problem_.m * pitch_ * size_of(type());
-}
+int64_t GpuSplitK::plane() const { return problem_.batch * problem_.m * pitch_ * size_of(type()); }
+
+int64_t GpuSplitK::workspace() const { return splits_ == 1 ? 0 : splits_ * weights() * plane(); }
 
 int64_t GpuSplitK::lanes() const {
   // A small output has more threads of fewer columns each: the reduction is then bound by latency.
@@ -29,10 +30,11 @@ int64_t GpuSplitK::lanes() const {
 int64_t GpuSplitK::vectors() const { return problem_.batch * problem_.m * (pitch_ / lanes()); }
 
 void GpuSplitK::store(GpuIr& ir, const GpuIr::Arguments& arguments, Value split, Value entry,
-                      llvm::ArrayRef<Fragment> fragments, Bounds bounds) const {
+                      llvm::ArrayRef<Fragment> fragments, Bounds bounds, int64_t weight) const {
   const int64_t bytes = size_of(type());
   Value plane = split;
-  if (entry && problem_.batch > 1) plane = ir.add(ir.mul(split, problem_.batch), entry);
+  if (problem_.gate) plane = ir.add(ir.mul(split, 2), weight);
+  if (entry && problem_.batch > 1) plane = ir.add(ir.mul(plane, problem_.batch), entry);
   Value base = ir.offset(arguments.at("workspace"), ir.mul(ir.to_i64(plane), problem_.m * pitch_ * bytes));
   for (const Fragment& f : fragments) {
     const int64_t count = int64_t(f.values.size());
@@ -59,36 +61,44 @@ void GpuSplitK::store(GpuIr& ir, const GpuIr::Arguments& arguments, Value split,
   }
 }
 
+Value GpuSplitK::sum_up(GpuIr& ir, Value at) const {
+  const int64_t columns = lanes(), bytes = columns * size_of(type()), step = weights() * plane();
+  mlir::Type vector = ir.lanes(columns, ir.memory_type(type()));
+  auto add = [&](Value sum, Value x) -> Value {
+    if (type() == Type::i32) return mlir::arith::AddIOp::create(ir.b, ir.loc, sum, x);
+    return ir.addf(sum, x);
+  };
+  auto add_some = [&](Value sum, Value from, int64_t count) {
+    Values loaded;
+    for (int64_t s = 0; s < count; ++s) loaded.push_back(ir.load(vector, ir.offset(from, s * step), bytes));
+    for (Value x : loaded) sum = sum ? add(sum, x) : x;
+    return sum;
+  };
+  const int64_t head = splits_ % kInFlight ? splits_ % kInFlight : kInFlight;
+  Value sum = add_some(nullptr, at, head);
+  if (head == splits_) return sum;
+  return ir.rolled_loop(ir.c(head), ir.c(splits_), kInFlight, sum, [&](Value s, mlir::ValueRange carried) {
+    Value from = ir.offset(at, ir.mul(ir.to_i64(s), step));
+    return Values{add_some(carried[0], from, kInFlight)};
+  })[0];
+}
+
 void GpuSplitK::reduce(GpuIr& ir, const GpuIr::Arguments& arguments, int64_t align_d) const {
-  const int64_t bytes = size_of(type()), columns = lanes(), per_row = pitch_ / columns;
-  const int64_t plane = problem_.batch * problem_.m * pitch_ * bytes; // from one split to the next
+  const int64_t columns = lanes(), per_row = pitch_ / columns;
   ir.wait_for_predecessor();
   Value index = ir.add(ir.mul(ir.block_x(), kThreads), ir.thread());
   ir.branch(ir.less(index, vectors()), [&] {
     Value line = ir.divide(index, per_row), column = ir.mul(ir.sub(index, ir.mul(line, per_row)), columns);
     Value entry, row = line;
     if (problem_.batch > 1) entry = ir.divide(line, problem_.m), row = ir.sub(line, ir.mul(entry, problem_.m));
-    Value at = ir.offset(arguments.at("workspace"), ir.mul(ir.to_i64(index), columns * bytes));
-    mlir::Type vector = ir.lanes(columns, ir.memory_type(type()));
-    auto add = [&](Value sum, Value x) -> Value {
-      if (type() == Type::i32) return mlir::arith::AddIOp::create(ir.b, ir.loc, sum, x);
-      return ir.addf(sum, x);
-    };
-    auto add_some = [&](Value sum, Value from, int64_t count) {
-      Values loaded;
-      for (int64_t s = 0; s < count; ++s) loaded.push_back(ir.load(vector, ir.offset(from, s * plane), columns * bytes));
-      for (Value x : loaded) sum = sum ? add(sum, x) : x;
-      return sum;
-    };
-    const int64_t head = splits_ % kInFlight ? splits_ % kInFlight : kInFlight;
-    Value sum = add_some(nullptr, at, head);
-    if (head < splits_)
-      sum = ir.rolled_loop(ir.c(head), ir.c(splits_), kInFlight, sum, [&](Value s, mlir::ValueRange carried) {
-        Value from = ir.offset(at, ir.mul(ir.to_i64(s), plane));
-        return Values{add_some(carried[0], from, kInFlight)};
-      })[0];
-    GpuEpilogue epilogue(ir, problem_, arguments, entry, align_d);
-    epilogue.store(Fragment{row, column, ir.unpack(sum)}, {false, pitch_ != problem_.n});
+    Value at = ir.offset(arguments.at("workspace"), ir.mul(ir.to_i64(index), columns * size_of(type())));
+    Fragment sums{row, column, ir.unpack(sum_up(ir, at))};
+    const Bounds bounds{false, pitch_ != problem_.n};
+    if (!problem_.gate) return GpuEpilogue(ir, problem_, arguments, entry, align_d).store(sums, bounds);
+    const Fragment up{row, column, ir.unpack(sum_up(ir, ir.offset(at, plane())))};
+    GpuGate gate(ir, problem_, arguments);
+    GpuEpilogue(ir, GpuGate::rest(problem_), gate.rest(arguments), entry, align_d)
+        .store(gate.products(sums, up), bounds);
   });
 }
 

@@ -6,8 +6,8 @@
 
 namespace deepgen {
 
-/// Partial sums as the workspace holds them: [split][batch entry][row][column], rows padded to 16 bytes, of the
-/// accumulator's type.
+/// Partial sums as the workspace holds them: [split][weight][batch entry][row][column], rows padded to 16 bytes, of the
+/// accumulator's type. There are two weights with a gate, which is the second launch's.
 class GpuSplitK {
 public:
   GpuSplitK(const Problem&, int64_t splits);
@@ -16,8 +16,10 @@ public:
   /// Bytes that the partial sums make a call move, twice over: written and read.
   double traffic() const { return 2.0 * double(workspace()); }
 
-  /// For the main kernel, in place of GpuEpilogue::store. `entry` may be null without a batch.
-  void store(GpuIr&, const GpuIr::Arguments&, Value split, Value entry, llvm::ArrayRef<Fragment>, Bounds) const;
+  /// For the main kernel, in place of GpuEpilogue::store. `entry` may be null without a batch. `weight`: 1 for sums of the
+  /// one that is not the gate's.
+  void store(GpuIr&, const GpuIr::Arguments&, Value split, Value entry, llvm::ArrayRef<Fragment>, Bounds,
+             int64_t weight = 0) const;
 
   /// Adds the entry `deepgen_reduce` to the module and returns its launch. From sm_90 on it starts while the main kernel
   /// ends (main kernels should call launch_dependents() before they store) and waits for it itself.
@@ -27,6 +29,9 @@ private:
   void reduce(GpuIr&, const GpuIr::Arguments&, int64_t align_d) const;
   int64_t lanes() const;   ///< columns that one thread of the reduction sums
   int64_t vectors() const; ///< of the whole output
+  int64_t weights() const { return problem_.gate ? 2 : 1; }
+  int64_t plane() const; ///< bytes of one weight's sums of a split
+  Value sum_up(GpuIr&, Value first) const; ///< over the splits, from the first one's address on
   Type type() const { return problem_.accumulate; }
 
   const Problem problem_;

@@ -34,6 +34,7 @@ constexpr const char* kNames[] = {"bm",   "bn",      "slices",    "stages",    "
 constexpr int64_t kSliceBytes = 128; ///< of K in one slice of a stage
 /// Registers of a thread for sums: measured to fit without spills, by two warpgroups.
 constexpr int64_t kMostSums = 192;
+constexpr int64_t kMostGatedSums = 176; ///< two for each value that is stored: 192 spill
 /// Sums times steps of the epilogue, beyond which ptxas takes over ten seconds.
 constexpr int64_t kMostSteps = 3000;
 constexpr int64_t kSharedBlock = 232448; ///< bytes that a block of sm_90 may have
@@ -59,8 +60,8 @@ struct Point {
   const Device& device;
   const Config& config;
   int64_t operator[](Index i) const { return at(config, i); }
-  int64_t m() const { return (*this)[kSwap] ? p.n : p.m; }
-  int64_t n() const { return (*this)[kSwap] ? p.m : p.n; }
+  int64_t m() const { return (*this)[kSwap] ? p.sum_columns() : p.m; }
+  int64_t n() const { return (*this)[kSwap] ? p.m : p.sum_columns(); }
   int64_t m_tiles() const { return (*this)[kBm] / 64 / ((*this)[kPingpong] ? 1 : (*this)[kConsumers]); }
   int64_t sums() const { return m_tiles() * (*this)[kBn] / 2; }
   int64_t registers() const { return sums() * ((*this)[kPromote] ? 2 : 1); }
@@ -72,6 +73,7 @@ struct Point {
   bool right_k_major() const { return (*this)[kSwap] ? a_k_major(p) : b_k_major(p); }
   GpuPack::Side pack_a() const { return side((*this)[kAlignA], a_k_major(p), !p.a_transposed()); }
   GpuPack::Side pack_b() const { return side((*this)[kAlignB], b_k_major(p), p.b_transposed()); }
+  int64_t weights() const { return p.gate ? 2 : 1; }
 };
 
 bool is_alignment(int64_t x, int64_t least, int64_t most) {
@@ -121,7 +123,10 @@ const Rule kRules[] = {
      [](const Point&) { return std::string("promote is for sums of 8-bit floats"); }},
     {kPromote,
      [](const Point& x) {
-       return x.registers() > (x[kConsumers] == 3 ? 96 : x[kConsumers] == 2 ? kMostSums : 192);
+       return x.registers() > (x[kConsumers] == 3   ? 96
+                               : x.p.gate           ? kMostGatedSums
+                               : x[kConsumers] == 2 ? kMostSums
+                                                    : 192);
      },
      [](const Point& x) {
        return text(x.registers()) + " sums in registers of a thread are too many beside " +
@@ -132,30 +137,38 @@ const Rule kRules[] = {
        return "an epilogue of this length for " + text(x.sums()) +
               " sums of a thread takes the assembler very long";
      }},
-    {kSwap, [](const Point& x) { return !x.right_k_major() && x[kBn] % 64 != 0; },
+    {kSwap,
+     [](const Point& x) { return !x.right_k_major() && x[kBn] % (x[kSwap] ? 64 : 64 * x.weights()) != 0; },
      [](const Point& x) {
-       return "bn=" + text(x[kBn]) + " is not a multiple of 64 elements that lie side by side";
+       return "bn=" + text(x[kBn]) + " is not a multiple of 64 elements (of each weight) that lie side by side";
      }},
+    {kSwap, [](const Point& x) { return x.p.gate && !x[kSwap] && x[kBn] % 16 != 0; },
+     [](const Point& x) { return "bn=" + text(x[kBn]) + " is not a multiple of 8 columns of each weight"; }},
+    {kSwap, [](const Point& x) { return x.p.gate && x[kSwap] && x.m_tiles() % 2 != 0; },
+     [](const Point&) { return std::string("with swap a consumer needs 64 rows of each weight of a gate"); }},
     {kSwap, [](const Point& x) { return x[kSwap] && x.p.m > 128; },
      [](const Point&) { return std::string("swap pays for M of at most 128"); }},
-    {kSwap, [](const Point& x) { return x[kBm] > 64 && x[kBm] / 2 >= x.m(); },
+    {kSwap,
+     [](const Point& x) { return x[kBm] > (x[kSwap] ? 64 * x.weights() : 64) && x[kBm] / 2 >= x.m(); },
      [](const Point& x) {
        return "half of bm=" + text(x[kBm]) + " already covers " + (x[kSwap] ? "N" : "M");
      }},
     {kSwap,
      [](const Point& x) {
-       return x[kBn] > (x.right_k_major() ? 8 : 64) && x[kBn] - (x[kBn] > 64 ? 16 : 8) >= x.n();
+       const int64_t weights = x[kSwap] ? 1 : x.weights();
+       const int64_t least = weights * (x.right_k_major() ? 8 : 64), step = x[kBn] > 64 ? 16 : 8 * weights;
+       return x[kBn] > least && x[kBn] - step >= x.n();
      },
      [](const Point& x) {
        return "a smaller bn than " + text(x[kBn]) + " covers " + (x[kSwap] ? "M" : "N");
      }},
-    {kSwap, [](const Point& x) { return !x[kSwap] && x[kBn] * size_of(x.p.d) % 16 != 0; },
+    {kSwap, [](const Point& x) { return !x[kSwap] && x[kBn] / x.weights() * size_of(x.p.d) % 16 != 0; },
      [](const Point& x) {
-       return "rows of bn=" + text(x[kBn]) + " elements of D are not multiples of 16 bytes";
+       return "rows of " + text(x[kBn] / x.weights()) + " elements of D are not multiples of 16 bytes";
      }},
     {kClusterM,
      [](const Point& x) {
-       const int64_t unit = x.right_k_major() ? 8 : 64;
+       const int64_t unit = (x.right_k_major() ? 8 : 64) * (x[kSwap] ? 1 : x.weights());
        return x[kClusterM] < 1 || x[kBn] % (unit * x[kClusterM]) != 0 ||
               ceil_div(x.m(), x[kBm]) < x[kClusterM];
      },
@@ -165,7 +178,8 @@ const Rule kRules[] = {
      }},
     {kClusterN,
      [](const Point& x) {
-       const int64_t unit = x.left_k_major() ? 8 : 64;
+       const int64_t consumers = x[kPingpong] ? 1 : x[kConsumers], pieces = x.p.gate ? 2 * consumers : 1;
+       const int64_t unit = (x.left_k_major() ? 8 : 64) * (x[kSwap] ? pieces : 1);
        return x[kClusterN] < 1 || x[kBm] % (unit * x[kClusterN]) != 0 ||
               ceil_div(x.n(), x[kBn]) < x[kClusterN];
      },
@@ -244,24 +258,35 @@ HopperStaging box_of(int64_t row_bytes, int64_t size, int64_t rows, bool whole_r
 } // namespace
 
 int64_t epilogue_steps(const Problem& p) {
+  auto of = [](EpilogueOp op) {
+    return op == EpilogueOp::gelu || op == EpilogueOp::gelu_tanh || op == EpilogueOp::silu || op == EpilogueOp::sigmoid
+               ? 8
+               : 1;
+  };
   int64_t steps = 0;
-  for (EpilogueOp op : p.epilogue)
-    steps += op == EpilogueOp::gelu || op == EpilogueOp::gelu_tanh || op == EpilogueOp::silu ||
-                     op == EpilogueOp::sigmoid
-                 ? 8
-                 : 1;
-  return steps;
+  for (EpilogueOp op : p.epilogue) steps += of(op);
+  return p.gate ? (steps + 1 + of(*p.gate)) / 2 : steps; // two sums for one element
 }
 
-HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share)
-    : name(std::move(name)), type(type), k_major(k_major), rows(rows), share(share),
+HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share, int64_t pieces)
+    : name(std::move(name)), type(type), k_major(k_major), rows(rows), pieces(pieces), share(share),
       bytes(rows * kSliceBytes) {
   if (k_major) {
-    box_columns = bk, box_rows = rows / share;
+    box_columns = bk, box_rows = rows / pieces / share;
   } else {
     box_columns = kSliceBytes / size_of(type), box_rows = bk;
-    copies = rows / box_columns / share, slice_bytes = bk * kSliceBytes;
+    copies = rows / pieces / box_columns / share, slice_bytes = bk * kSliceBytes;
   }
+}
+
+HopperTiling HopperTiling::of_products() const {
+  HopperTiling out = *this;
+  if (swap)
+    out.bm /= weights, out.warpgroup_rows /= weights, out.m /= weights;
+  else
+    out.bn /= weights, out.n /= weights;
+  out.weights = 1;
+  return out;
 }
 
 HopperTiling::HopperTiling(const Problem& p, const Config& c)
@@ -270,18 +295,20 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
       promote(at(c, kPromote) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
       splits(at(c, kSplits)), group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)),
       align_b(at(c, kAlignB)), align_d(at(c, kAlignD)), bk_slice(kSliceBytes / size_of(p.a)),
-      bk(slices * bk_slice), m(swap ? p.n : p.m), n(swap ? p.m : p.n),
-      warpgroup_rows(pingpong ? bm : bm / consumers), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
+      bk(slices * bk_slice), m(swap ? p.sum_columns() : p.m), n(swap ? p.m : p.sum_columns()),
+      warpgroup_rows(pingpong ? bm : bm / consumers), weights(p.gate ? 2 : 1), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
       clusters_m(ceil_div(tiles_m, cluster_m)), clusters_n(ceil_div(tiles_n, cluster_n)),
       tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, splits)), threads(128 * (1 + consumers)) {
-  const HopperTile a("a", p.a, a_k_major(p), swap ? bn : bm, bk_slice, swap ? cluster_m : cluster_n);
-  const HopperTile b("b", p.b, b_k_major(p), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m);
+  const HopperTile a("a", p.a, a_k_major(p), swap ? bn : bm, bk_slice, swap ? cluster_m : cluster_n, 1);
+  const int64_t pieces = p.gate ? swap && !pingpong ? 2 * consumers : 2 : 1;
+  const HopperTile b("b", p.b, b_k_major(p), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m,
+                     pieces);
   left = swap ? b : a, right = swap ? a : b;
   stage_bytes = slices * (left.bytes + right.bytes);
   // A warp stores 16 rows at once; with swap a warpgroup stores 64 columns.
   staging = swap ? box_of(64 * size_of(p.d), size_of(p.d), bn, true)
-                 : box_of(bn * size_of(p.d), size_of(p.d), 16, false);
-  const int64_t passes = m_tiles() * (swap ? 1 : bn / staging.columns);
+                 : box_of(bn / weights * size_of(p.d), size_of(p.d), 16, false);
+  const int64_t passes = swap ? m_tiles() / weights : m_tiles() * bn / weights / staging.columns;
   const int64_t buffer_bytes = consumers * (swap ? 1 : 4) * staging.buffer_bytes();
   staging_offset = stages * stage_bytes;
   staging.buffers = passes > 1 && staging_offset + 2 * buffer_bytes + 16 * stages <= kSharedBlock ? 2 : 1;
@@ -364,7 +391,7 @@ Problem HopperWs::awkward(const Problem& p, const Config& config) const {
   const int64_t m_unit = p.a_transposed() ? a : 1, n_unit = std::max(d, p.b_transposed() ? 1 : b);
   Problem small = p;
   small.m = (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) + 3 * m_unit;
-  small.n = (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) + 3 * n_unit;
+  small.n = (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) / t.weights + 3 * n_unit;
   const int64_t k_unit = std::max<int64_t>(p.a_transposed() ? 1 : a, p.b_transposed() ? b : 1);
   // Once around the ring of stages and a ragged tile at the end; many splits have less each.
   const int64_t each = t.splits > 4 ? 2 : t.stages + 1, tiles = t.splits * each - (t.splits > 1);

@@ -11,17 +11,19 @@
 
 namespace deepgen {
 
-/// One operand's tile in a stage: slices of 128 bytes along the dimension that is contiguous in memory.
+/// One operand's tile in a stage: slices of 128 bytes along the dimension that is contiguous in memory. With a gate that of
+/// B has `pieces`, in turn of one weight and of the other: two of the columns of D are next to each other in both.
 struct HopperTile {
   HopperTile() = default;
-  HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share);
+  HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share, int64_t pieces);
 
   std::string name; ///< "a" or "b"
   Type type = Type::bf16;
   bool k_major = true;
   int64_t rows = 0;                      ///< along M or N
+  int64_t pieces = 1;                    ///< of as many rows each
   int64_t box_columns = 0, box_rows = 0; ///< of one copy
-  int64_t copies = 1; ///< that one block of the cluster makes for 128 bytes of K (k_major) or 64 elements
+  int64_t copies = 1; ///< that one block of the cluster makes of a piece for 128 bytes of K (k_major) or 64 elements
   int64_t share = 1;  ///< blocks of the cluster that load a part of it each, and send it to all of them
   int64_t slice_bytes = 0; ///< from one 64 rows to the next, when not k_major
   int64_t bytes = 0;       ///< of one slice of K
@@ -43,9 +45,12 @@ struct HopperStaging {
 };
 
 /// A config of hopper_ws with everything that follows from it for one problem. M and N are those of wgmma:
-/// with `swap` it computes the transpose of D, so that M counts columns of D and N its rows.
+/// with `swap` it computes the transpose of D, so that M counts columns of D and N its rows. With a gate those are the
+/// columns of both weights, two for each of D.
 struct HopperTiling {
   HopperTiling(const Problem&, const Config&);
+  /// How what the gate makes of the sums is stored: half the columns. Itself without a gate.
+  HopperTiling of_products() const;
 
   int64_t bm, bn, slices, stages, consumers;
   bool pingpong, swap, promote;
@@ -56,6 +61,7 @@ struct HopperTiling {
   int64_t bk_slice, bk;   ///< elements of K in 128 bytes; in a stage
   int64_t m, n;           ///< of wgmma
   int64_t warpgroup_rows; ///< of M that one warpgroup has
+  int64_t weights;        ///< matrices in B: two with a gate
   int64_t tiles_m, tiles_n, clusters_m, clusters_n, tiles_k;
   int64_t split_tiles;    ///< tiles of K of a split; some may have one less
   HopperTile left, right; ///< wgmma's first operand, along M, and its second one, along N

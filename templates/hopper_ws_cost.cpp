@@ -107,7 +107,8 @@ private:
 
   /// Clocks to store one tile.
   double store() const {
-    const double written = double(t.bm * t.bn * (t.split() ? 4 : size_of(p.d))) * running / bandwidth * hertz;
+    const double each = t.split() ? 4.0 : double(size_of(p.d)) / double(t.weights);
+    const double written = double(t.bm * t.bn) * each * running / bandwidth * hertz;
     const double way = t.stores_tiles() ? 1 : t.split() ? 0.53 : 2.33, sums = double(t.sums());
     return kStore + sums * (kSum * way + kStep * double(epilogue_steps(p) * t.consumers) / 2) +
            0.56 * written;

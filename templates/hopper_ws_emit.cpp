@@ -1,5 +1,6 @@
 #include "templates/hopper_ws.h"
 
+#include "templates/gpu_gate.h"
 #include "templates/gpu_split_k.h"
 #include "templates/hopper_ws_store.h"
 #include "templates/sizes.h"
@@ -11,7 +12,7 @@ namespace {
 
 /// One step of a block through the work of the grid. `entry` and `split` are null when there is one.
 struct Work {
-  Value m0, n0; ///< of the block's tile
+  Value m0, n0; ///< of the block's tile, in rows and columns of D or its transpose
   Value entry, split;
   Value k_first, k_count; ///< in tiles of K; split s has the tiles s, s + splits, ...
 };
@@ -24,7 +25,7 @@ struct RingPlace {
 class HopperKernel {
 public:
   HopperKernel(HopperIr& ir, const Problem& p, const HopperTiling& t, const GpuIr::Arguments& arguments)
-      : ir(ir), p(p), t(t), arguments(arguments) {}
+      : ir(ir), p(p), t(t), products(t.of_products()), arguments(arguments) {}
   void emit();
 
 private:
@@ -36,6 +37,7 @@ private:
   void consume();
   Values accumulate(const Work&, Value consumer, RingPlace& place);
   void release(Value stage, Value also);
+  void store(HopperPlace, const Values& sums);
   void take_turn(Value consumer);
   void pass_turn(Value consumer);
 
@@ -48,6 +50,7 @@ private:
   HopperIr& ir;
   const Problem& p;
   const HopperTiling& t;
+  const HopperTiling products; ///< tiles of D
   const GpuIr::Arguments& arguments;
   Value memory, barriers;  ///< i32 addresses of shared memory
   Value rank_m, rank_n;    ///< in the cluster; null without
@@ -109,7 +112,7 @@ Work HopperKernel::locate(Value index) {
   Value n = ir.mul(ir.divide(inside, height), t.cluster_n);
   if (rank_m) m = ir.add(m, rank_m);
   if (rank_n) n = ir.add(n, rank_n);
-  w.m0 = ir.mul(m, t.bm), w.n0 = ir.mul(n, t.bn);
+  w.m0 = ir.mul(m, products.bm), w.n0 = ir.mul(n, products.bn);
   w.k_first = w.split ? w.split : ir.c(0), w.k_count = ir.c(t.split_tiles);
   if (const int64_t longer = t.tiles_k % t.splits)
     w.k_count = ir.select(ir.less(w.k_first, longer), w.k_count, ir.c(t.split_tiles - 1));
@@ -169,13 +172,18 @@ void HopperKernel::fill_stage(const Work& w, Value k_tile, Value to, Value full)
 
 void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value blocks, Value k, Value entry,
                         Value to, Value full) {
-  const int64_t rows = tile.rows / tile.share, bytes = tile.bytes / tile.share;
-  if (tile.share > 1) first = ir.add(first, ir.mul(part, rows)), to = ir.add(to, ir.mul(part, bytes));
-  for (int64_t i = 0; i < tile.copies; ++i) {
-    Value along = ir.add(first, i * tile.box_columns); // several copies: columns of memory lie along M or N
-    Values at = tile.k_major ? Values{k, first} : Values{along, k};
-    if (p.batch > 1) at.push_back(entry);
-    ir.load_tile(arguments.at("map_" + tile.name), ir.add(to, i * tile.slice_bytes), full, at, blocks);
+  const int64_t rows = tile.rows / tile.pieces, bytes = tile.bytes / tile.pieces;
+  if (tile.share > 1)
+    first = ir.add(first, ir.mul(part, rows / tile.share)), to = ir.add(to, ir.mul(part, bytes / tile.share));
+  for (int64_t piece = 0; piece < tile.pieces; ++piece) {
+    Value begin = first, at_piece = ir.add(to, piece * bytes);
+    if (tile.pieces > 1) begin = ir.add(first, piece / 2 * rows + piece % 2 * p.n);
+    for (int64_t i = 0; i < tile.copies; ++i) {
+      Value along = ir.add(begin, i * tile.box_columns); // several copies: columns of memory lie along M or N
+      Values at = tile.k_major ? Values{k, begin} : Values{along, k};
+      if (p.batch > 1) at.push_back(entry);
+      ir.load_tile(arguments.at("map_" + tile.name), ir.add(at_piece, i * tile.slice_bytes), full, at, blocks);
+    }
   }
 }
 
@@ -200,10 +208,24 @@ void HopperKernel::consume() {
       place = {before[0], before[1]};
     }
     const Values sums = accumulate(w, consumer, place);
-    HopperStore(ir, p, t, arguments, {memory, w.m0, w.n0, w.entry, w.split, consumer}, sums).emit();
+    store({memory, w.m0, w.n0, w.entry, w.split, consumer}, sums);
     return t.pingpong ? Values{ir.add(before[0], 2 * t.tiles_k)} : Values{place.stage, place.parity};
   });
   if (t.stores_tiles()) ir.wait_stores_read(0); // the block's memory is another's when it ends
+}
+
+void HopperKernel::store(HopperPlace place, const Values& sums) {
+  if (!p.gate) return HopperStore(ir, p, t, arguments, place, mlir::ValueRange(sums)).emit();
+  Values of_weight[2];
+  const size_t run = t.swap ? sums.size() / 2 : size_t(t.bn / 4); // sums of one weight one after the other
+  for (size_t i = 0; i < sums.size(); ++i) of_weight[i / run % 2].push_back(sums[i]);
+  if (t.split()) {
+    for (; place.weight < 2; ++place.weight)
+      HopperStore(ir, p, products, arguments, place, mlir::ValueRange(of_weight[place.weight])).emit();
+    return;
+  }
+  const GpuGate gate(ir, p, arguments);
+  HopperStore(ir, GpuGate::rest(p), products, gate.rest(arguments), place, {gate, of_weight[0], of_weight[1]}).emit();
 }
 
 /// Only one consumer multiplies at a time, in turn: otherwise the second could wait for a phase that is two

@@ -8,7 +8,7 @@
 namespace deepgen {
 
 HopperStore::HopperStore(HopperIr& ir, const Problem& p, const HopperTiling& t,
-                         const GpuIr::Arguments& arguments, const HopperPlace& at, mlir::ValueRange sums)
+                         const GpuIr::Arguments& arguments, const HopperPlace& at, const GatedSums& sums)
     : ir(ir), p(p), t(t), arguments(arguments), at(at),
       sums(sums), bounds{p.m % (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) != 0,
                          p.n % (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) != 0},
@@ -59,7 +59,7 @@ void HopperStore::store_partial_sums() {
   for (int64_t m_tile = 0; m_tile < t.m_tiles(); ++m_tile)
     for (int64_t j = 0; j < t.bn / 8; j += 2)
       split.store(ir, arguments, at.split, at.entry, fragments(m_tile, j, std::min<int64_t>(2, t.bn / 8 - j)),
-                  bounds);
+                  bounds, at.weight);
 }
 
 /// Through one buffer: a warp's 16 rows of D (a warpgroup's 64 columns when swapped).

@@ -1,7 +1,7 @@
 // From the sums of a warpgroup to D, or to the workspace of split-K.
 #pragma once
 
-#include "templates/gpu_epilogue.h"
+#include "templates/gpu_gate.h"
 #include "templates/hopper_ws.h"
 
 namespace deepgen {
@@ -9,15 +9,17 @@ namespace deepgen {
 /// A tile of D of one warpgroup. `entry` and `split` are null when there is one.
 struct HopperPlace {
   Value memory; ///< i32: of the block
-  Value m0, n0; ///< of the block's tile
+  Value m0, n0; ///< of the block's tile of D, or of its transpose
   Value entry, split;
   Value consumer; ///< number of the warpgroup among the consumers
+  int64_t weight = 0; ///< whose sums they are, when splits of a gated problem are stored
 };
 
+/// With a gate, the sums are those of one weight, or products of gate and sum, and the tiling is of_products().
 class HopperStore {
 public:
   HopperStore(HopperIr&, const Problem&, const HopperTiling&, const GpuIr::Arguments&, const HopperPlace&,
-              mlir::ValueRange sums);
+              const GatedSums& sums);
   void emit();
 
 private:
@@ -43,7 +45,7 @@ private:
   const HopperTiling& t;
   const GpuIr::Arguments& arguments;
   const HopperPlace at;
-  const Values sums;
+  const GatedSums sums;
   const Bounds bounds;
   Value thread, lane, warp, leader; ///< in the warpgroup; leader: i1, the thread that issues copies
   GpuEpilogue epilogue;

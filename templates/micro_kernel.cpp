@@ -52,7 +52,7 @@ public:
       : ir(builder), p(problem), ops(p.epilogue), tile(shape), args(parameters[0]), a(parameters[1]), lda(parameters[2]),
         b(parameters[3]), ldb(parameters[4]), d(parameters[5]), c(parameters[6]), bias(parameters[7]),
         kc(parameters[8]), first(parameters[9]), last(parameters[10]), lanes(ir.isa.lanes()),
-        dot(shape.b == Access::k_columns), vectors(dot ? tile.columns : (tile.columns + lanes - 1) / lanes) {
+        dot(shape.b == Access::k_columns), vectors(dot ? tile.columns : (tile.columns + lanes - 1) / lanes * (p.gate ? 2 : 1)) {
     size_t next = 11;
     operands["bias"] = bias;
     if (tile.sums_ld) sums = parameters[next++];
@@ -79,8 +79,13 @@ private:
   std::map<std::string, Value> operands; ///< of the epilogue: addresses; leading dimensions and splat values
   const int64_t lanes;
   const bool dot;
-  int64_t vectors; ///< accumulators per row
+  int64_t vectors; ///< accumulators per row; with a gate, first those of one weight, then as many of the other
 
+  /// Where vector j of a row of sums is in a panel of B, and in scratch.
+  int64_t column_of(int64_t j) const {
+    const int64_t half = vectors / 2;
+    return p.gate && j >= half ? tile.b_width / 2 + (j - half) * lanes : j * lanes;
+  }
   int64_t valid(int64_t j) const { return std::min(lanes, tile.columns - j * lanes); }
   Value arg(const std::string& name) { return load_arg(ir, p, args, name); }
   Value flag(Value x) { return ir.not_equal(x, ir.constant(0)); }
@@ -120,7 +125,7 @@ private:
   }
   Value b_address(Value at, int64_t u, int64_t j) {
     if (dot) return ir.at(ir.at(at, ir.mul(ldb, j)), u * lanes);
-    if (tile.b == Access::panel) return ir.at(at, u * tile.b_width + j * lanes);
+    if (tile.b == Access::panel) return ir.at(at, u * tile.b_width + column_of(j));
     return ir.at(ir.at(at, ir.mul(ldb, u)), j * lanes);
   }
   Value advance(Value at, Access access, int64_t width, Value ld, int64_t steps) {
@@ -175,6 +180,7 @@ private:
 
   /// D = alpha acc (+ beta C, or + the sums so far after the first block), then the epilogue.
   void finish(Values acc) {
+    if (p.gate) return finish_gated(acc);
     Value alpha = arg("alpha"), beta = arg("beta");
     Value one = ir.scalar(1.0);
     Value base = c, ld = arg("ldc"), scale = beta, adds = ir.is_not(beta, 0.0);
@@ -201,6 +207,54 @@ private:
     store(ir.branch(
               flag(last), types, [&] { return with_epilogue(acc); }, [&] { return acc; }),
           d, ldd);
+  }
+
+  /// Sums of both weights stay in scratch, times alpha, until the last block of K. The gate has an exponential: it is
+  /// emitted once, in a loop over rows, as every long epilogue.
+  void finish_gated(Values acc) {
+    Value alpha = arg("alpha");
+    mlir::TypeRange types = mlir::ValueRange(acc).getTypes();
+    acc = ir.branch(
+        ir.is_not(alpha, 1.0), types, [&] { return multiplied(acc, alpha); }, [&] { return acc; });
+    if (!tile.single_block)
+      acc = ir.branch(
+          flag(first), types, [&] { return acc; },
+          [&] {
+            Values out = acc;
+            for_sums([&](size_t i, Value at) { out[i] = ir.addf(out[i], ir.load_vector(at, lanes)); });
+            return out;
+          });
+    for_sums([&](size_t i, Value at) { ir.store_vector(acc[i], at, lanes); });
+    on_last([&] { gated_rows(); });
+  }
+
+  /// `body` for each accumulator's number and where it is in scratch.
+  void for_sums(const std::function<void(size_t, Value)>& body) {
+    for (int64_t r = 0; r < tile.rows; ++r)
+      for (int64_t j = 0; j < vectors; ++j)
+        body(size_t(r * vectors + j), ir.at(ir.at(sums, ir.mul(sums_ld, r)), column_of(j)));
+  }
+
+  void gated_rows() {
+    vectors /= 2;
+    load_tile_operands();
+    Value ldc = arg("ldc"), beta = arg("beta"), adds = ir.is_not(beta, 0.0);
+    std::vector<Columns> columns;
+    for (int64_t j = 0; j < vectors; ++j) columns.push_back(load_columns(j));
+    ir.loop(ir.constant(0), ir.constant(tile.rows), 1, [&](Value r) {
+      Value to = ir.at(d, ir.mul(r, ldd)), from = ir.at(sums, ir.mul(r, sums_ld)), old = ir.at(c, ir.mul(r, ldc));
+      for (int64_t j = 0; j < vectors; ++j) {
+        Value gate = ir.load_vector(ir.at(from, j * lanes), lanes);
+        Value up = ir.load_vector(ir.at(from, tile.b_width / 2 + j * lanes), lanes);
+        gate = apply_epilogue(ir, {*p.gate}, gate, [](const EpilogueOperand&) { return Value(); });
+        Value x = ir.mulf(gate, up);
+        x = ir.branch(
+            adds, {x.getType()},
+            [&] { return Values{ir.fma(ir.splat(beta), ir.load_vector(ir.at(old, j * lanes), valid(j)), x)}; },
+            [&] { return Values{x}; })[0];
+        ir.store_vector(finished(x, r, j, columns[size_t(j)]), ir.at(to, j * lanes), valid(j));
+      }
+    });
   }
 
   void on_last(const std::function<void()>& body) {

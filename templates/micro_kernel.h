@@ -23,7 +23,7 @@ enum class Access {
 
 struct MicroTile {
   int64_t rows, columns;    ///< of D that this variant computes; all of them exist
-  int64_t a_width, b_width; ///< of the panels
+  int64_t a_width, b_width; ///< of the panels; with a gate, the left half of B's is one weight and the right half the other
   Access a, b;              ///< k_columns for b means the dot form: vectors along k, sums of lanes at the end
   int64_t unroll = 1;       ///< steps of k per iteration
   int64_t prefetch = 0;     ///< distance in steps of k at which B is prefetched; 0: not
@@ -38,7 +38,8 @@ struct MicroTile {
 /// Defines (once) and names the function
 ///   (args, a, lda, b, ldb, d, c, bias, kc, first, last[, sums][, tile_operands()...])
 /// that adds the product over kc steps to the tile: D = alpha AB + beta C on the first block, D += alpha AB later (with
-/// `sums` in D's place but for the final values), and the epilogue on the last. first and last are i64 flags. C is not
+/// `sums` in D's place but for the final values), and the epilogue on the last. With a gate `sums` has those of both weights,
+/// and gate and beta C belong to the last block. first and last are i64 flags. C is not
 /// read when beta is 0, D not on the first block. Operands that are D itself are read before it is written.
 std::string micro_kernel(Ir&, const Problem&, const MicroTile&);
 

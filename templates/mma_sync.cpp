@@ -34,7 +34,7 @@ constexpr const char* kNames[] = {"bm",     "bn",     "bk",    "warps_m", "warps
 int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
 int64_t dense_a(const Problem& p) { return dense_alignment(p.a_columns(), p.a); }
-int64_t dense_b(const Problem& p) { return dense_alignment(p.b_columns(), p.b); }
+int64_t dense_b(const Problem& p) { return dense_alignment(p.b_transposed() ? p.k : p.n, p.b); } // each weight's
 int64_t dense_d(const Problem& p) { return dense_alignment(p.n, p.d); }
 
 /// Rows of 16 of each warp's tile that fit in `bytes` of shared memory at once; at least one.
@@ -50,17 +50,19 @@ struct Point {
   const Device& device;
   const Config& config;
   int64_t operator[](Index i) const { return at(config, i); }
+  int64_t n() const { return p.sum_columns(); }
   int64_t warps() const { return (*this)[kWarpsM] * (*this)[kWarpsN] * (*this)[kWarpsK]; }
   int64_t wm() const { return (*this)[kBm] / (*this)[kWarpsM]; }
   int64_t wn() const { return (*this)[kBn] / (*this)[kWarpsN]; }
   int64_t bk() const { return (*this)[kBk] / size_of(p.a); }
   int64_t tiles_k() const { return ceil_div(p.k, bk()); }
   int64_t split_tiles() const { return ceil_div(tiles_k(), (*this)[kSplits]); }
-  int64_t blocks() const { return ceil_div(p.m, (*this)[kBm]) * ceil_div(p.n, (*this)[kBn]) * p.batch; }
+  int64_t blocks() const { return ceil_div(p.m, (*this)[kBm]) * ceil_div(n(), (*this)[kBn]) * p.batch; }
   int64_t step_bytes() const { return MmaShape(p.a, p.b, device.compute_capability(), (*this)[kBk]).bytes; }
   int64_t accumulators() const { return wm() * wn() / 32 * (p.a == Type::f64 ? 2 : 1); }
   int64_t stage_bytes() const { return ((*this)[kBm] + (*this)[kBn]) * (*this)[kBk]; }
   MmaTiling tiling() const { return MmaTiling(p, device.compute_capability(), config); }
+  int64_t weights() const { return p.gate ? 2 : 1; }
 };
 
 /// One rule of the space: `broken` is checked as soon as the parameter `after` is known.
@@ -73,7 +75,7 @@ struct Rule {
 const Rule kRules[] = {
     {kBm, [](const Point& x) { return x[kBm] > 16 && x[kBm] / 2 >= x.p.m; },
      [](const Point& x) { return "half of bm=" + text(x[kBm]) + " already covers M"; }},
-    {kBn, [](const Point& x) { return x[kBn] > 16 && x[kBn] / 2 >= x.p.n; },
+    {kBn, [](const Point& x) { return x[kBn] > 16 && x[kBn] / 2 >= x.n(); },
      [](const Point& x) { return "half of bn=" + text(x[kBn]) + " already covers N"; }},
     {kBn, [](const Point& x) { return x[kBm] * x[kBn] > 256 * 128; },
      [](const Point& x) { return "bm*bn=" + text(x[kBm] * x[kBn]) + " accumulators exceed 32768"; }},
@@ -91,11 +93,12 @@ const Rule kRules[] = {
     {kWarpsN,
      [](const Point& x) {
        const int64_t unit = size_of(x.p.b) == 1 && !x.p.b_transposed() ? 16 : 8;
-       return x[kBn] % (unit * x[kWarpsN]) != 0;
+       return x[kBn] % (unit * x[kWarpsN] * x.weights()) != 0;
      },
      [](const Point& x) {
        return "bn=" + text(x[kBn]) +
-              " is not a multiple of 8 columns (8-bit elements along N: 16) for each of warps_n";
+              " is not a multiple of 8 columns (8-bit elements along N: 16) for each of warps_n" +
+              (x.p.gate ? " and each weight" : "");
      }},
     {kWarpsN, [](const Point& x) { return x.wm() > 128 || x.wn() > 128 || x.accumulators() > 128; },
      [](const Point& x) {
@@ -143,6 +146,8 @@ const Rule kRules[] = {
      [](const Point&) {
        return std::string("splits pay for fewer blocks than multiprocessors, and for 4 tiles of K each");
      }},
+    {kSplits, [](const Point& x) { return x.p.gate && x[kWarpsK] > 1 && x[kSplits] == 1; },
+     [](const Point&) { return std::string("a gate needs whole sums in registers: warps_k=1, or splits"); }},
     {kBlocks,
      [](const Point& x) { return x[kBlocks] > 1 && x.blocks() <= (x[kBlocks] - 1) * x.device.cores; },
      [](const Point& x) { return "there are no blocks=" + text(x[kBlocks]) + " for each multiprocessor"; }},
@@ -202,16 +207,16 @@ MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
       group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)), align_b(at(c, kAlignB)),
       align_d(at(c, kAlignD)), shape(p.a, p.b, capability, bk_bytes), bk(bk_bytes / size_of(p.a)),
       wm(bm / warps_m), wn(bn / warps_n), threads(32 * warps_m * warps_n * k_warps),
-      steps(bk_bytes / shape.bytes / k_warps), tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.n, bn)),
-      tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, splits)),
-      a(p.a, !p.a_transposed(), bm, bk_bytes), b(p.b, p.b_transposed(), bn, bk_bytes),
-      stage_bytes(a.bytes() + b.bytes()), ring(split_tiles == 1 ? 1 : stages) {
+      steps(bk_bytes / shape.bytes / k_warps), tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.sum_columns(), bn)),
+      tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, splits)), weights(p.gate ? 2 : 1),
+      columns(bn / weights), warp_columns(wn / weights), a(p.a, !p.a_transposed(), bm, bk_bytes),
+      b(p.b, p.b_transposed(), columns, bk_bytes), stage_bytes(a.bytes() + weights * b.bytes()), ring(split_tiles == 1 ? 1 : stages) {
   accumulator_bytes = shape.doubles ? 8 : 4;
   by_warps = k_warps == 1 && !GpuEpilogue::reads_matrices(p) && a.load != FragmentLoad::matrix_bytes &&
              b.load != FragmentLoad::matrix_bytes;
   // Rows that a warp writes at once fall into different banks.
-  warp_pitch = by_warps && !split() && size_of(p.d) < 4 ? ceil_div(wn * size_of(p.d), 16) * 16 + 16 : 0;
-  staging_pitch = bn + 8; // as above: a multiple of 32 words (doubles: 16) and 8
+  warp_pitch = by_warps && !split() && size_of(p.d) < 4 ? ceil_div(warp_columns * size_of(p.d), 16) * 16 + 16 : 0;
+  staging_pitch = columns + 8; // as above: a multiple of 32 words (doubles: 16) and 8
   const int64_t row_tiles =
       by_warps ? threads / 32 * 16 * warp_pitch : k_warps * warps_m * 16 * staging_pitch * accumulator_bytes;
   constexpr int64_t kSmall = 20 << 10; // shared memory that does not limit how many blocks run at once
@@ -227,6 +232,7 @@ MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
     int64_t fill = TileFill::in_flight(*tile, threads, align);
     fill += TileFill::for_addresses(*tile, threads, align, tile == &a ? align_b : align_a);
     if (tile->load == FragmentLoad::matrix_bytes) fill += 24; // pairs of bytes before they are permuted
+    if (tile == &b) fill *= weights;
     registers += fill + (tile->k_contiguous ? steps : wn / 16);
     least_registers += fill;
   }
@@ -291,7 +297,7 @@ std::vector<Choice> MmaSync::fallbacks(const Problem& p, const std::string&, con
     return {};
   const bool flat = p.m <= 16;
   const int64_t values[] = {
-      flat ? 16 : 64, 64,           64,          flat ? 1 : 2, flat ? 4 : 2, 1, 2, 1, 1, 1, 0,
+      flat ? 16 : 64, 64, 64, flat ? 1 : 2, flat && !p.gate ? 4 : 2, 1, 2, 1, 1, 1, 0,
       size_of(p.a),   size_of(p.b), size_of(p.d)};
   Config generic;
   for (int i = 0; i < kParameters; ++i) generic.set(kNames[i], values[i]);
@@ -307,7 +313,7 @@ Problem MmaSync::awkward(const Problem& p, const Config& config) const {
   const int64_t a = t.align_a / size_of(p.a), b = t.align_b / size_of(p.b), d = t.align_d / size_of(p.d);
   Problem small = p;
   small.m = t.bm + 3 * std::max<int64_t>(1, p.a_transposed() ? a : 1);
-  small.n = t.bn + 3 * std::max<int64_t>({1, d, p.b_transposed() ? 1 : b});
+  small.n = t.columns + 3 * std::max<int64_t>({1, d, p.b_transposed() ? 1 : b});
   const int64_t unit = std::max<int64_t>({1, p.a_transposed() ? 1 : a, p.b_transposed() ? b : 1});
   // Once around the ring of stages and a ragged tile at the end; many splits have less each.
   const int64_t each = t.split_tiles == 1 ? 1 : t.splits > 4 ? 2 : t.stages + 1;

@@ -95,7 +95,7 @@ private:
     // bytes in the unit that reads fragments too.
     double words = 0;
     bool by_words = false;
-    for (auto [bytes, align] : {std::pair{t.a.bytes(), t.align_a}, {t.b.bytes(), t.align_b}})
+    for (auto [bytes, align] : {std::pair{t.a.bytes(), t.align_a}, {t.weights * t.b.bytes(), t.align_b}})
       if (TileFill::through_registers(align))
         words += blocks * double(bytes) / 256 * 8, by_words = true;
       else if (align < 16)
@@ -106,13 +106,13 @@ private:
     const double tile =
         std::max({tensor, shared, fill, kLatency / ahead, tensor * 0.7 + shared * 0.4}) + kTileOverhead;
     const double rounds = t.by_warps ? 0 : double(t.wm / 16 / t.pass_tiles);
-    const double d_bytes = double(t.bm * t.bn * (t.split() ? t.accumulator_bytes : size_of(p.d)));
+    const double d_bytes = double(t.bm * (t.split() ? t.bn * t.accumulator_bytes : t.columns * size_of(p.d)));
     const double store =
         blocks * d_bytes * cores / double(d.memory_bandwidth) * hertz * 0.7 / cores * stores_per_core();
     const double passes = t.by_warps
                               ? t.warp_pitch ? 2.0 * double(size_of(p.d)) : 0.0
                               : double(t.accumulator_bytes * (t.k_warps + 1)); // bytes, written and read
-    const double staging = blocks * double(t.bm * t.bn) * passes / kSharedBytes;
+    const double staging = blocks * double(t.bm * t.columns) * passes / kSharedBytes;
     return double(t.split_tiles) * tile + rounds * 150 + staging * 1.5 + store;
   }
 
@@ -120,7 +120,7 @@ private:
   double stores_per_core() const { return std::min(cores, double(t.blocks() * p.batch)); }
 
   double memory_seconds() const {
-    const double a = double(p.m * p.k * size_of(p.a)), b = double(p.n * p.k * size_of(p.b));
+    const double a = double(p.m * p.k * size_of(p.a)), b = double(p.sum_columns() * p.k * size_of(p.b));
     const double bytes = double(p.batch) * (a + b + double(p.m * p.n * size_of(p.d)));
     // Too little in flight does not reach the bandwidth: Little's law with a microsecond of latency.
     const int64_t each = int64_t(std::ceil(double(t.blocks() * p.batch) / cores));

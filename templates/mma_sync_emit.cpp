@@ -1,4 +1,5 @@
 // The kernel of one config of mma_sync: the main loop and what is around it.
+#include "templates/gpu_gate.h"
 #include "templates/gpu_split_k.h"
 #include "templates/mma_sync.h"
 #include "templates/mma_sync_fill.h"
@@ -16,11 +17,19 @@ public:
 private:
   void locate_block();
   void locate_warp();
-  TileFill fill(const std::string& name, const SharedTile&, int64_t align, Value first, int64_t extent);
+  TileFill fill(const std::string& name, const SharedTile&, int64_t align, Value first, int64_t extent,
+                int64_t weight = 0);
+  std::vector<TileFill> fills();
+  std::vector<FragmentReader> readers();
   Value stage(Value offset) { return ir.offset(memory, offset); }
+  /// Of an operand's tile in a stage: A, then each weight.
+  int64_t tile_offset(size_t operand) const {
+    return operand == 0 ? 0 : t.a.bytes() + int64_t(operand - 1) * t.b.bytes();
+  }
   Value k_left(Value tile_index, bool always);
   void accumulate();
   void multiply_step(mlir::ValueRange fragments);
+  void store();
 
   GpuIr& ir;
   const Problem& p;
@@ -51,7 +60,7 @@ void MmaKernel::locate_block() {
   Value height = ir.c(group), first = ir.mul(band, group);
   if (t.tiles_m % group) height = ir.min(ir.sub(ir.c(t.tiles_m), first), height);
   m0 = ir.mul(ir.add(first, ir.remainder(inside, height)), t.bm);
-  n0 = ir.mul(ir.divide(inside, height), t.bn);
+  n0 = ir.mul(ir.divide(inside, height), t.columns);
   first_tile = split ? split : ir.c(0);
   tile_count = ir.c(t.split_tiles);
   if (const int64_t longer = t.tiles_k % t.splits)
@@ -66,13 +75,32 @@ void MmaKernel::locate_warp() {
 }
 
 TileFill MmaKernel::fill(const std::string& name, const SharedTile& tile, int64_t align, Value first,
-                         int64_t extent) {
+                         int64_t extent, int64_t weight) {
   Value base = arguments.at(name);
+  if (weight && tile.k_contiguous)
+    base = ir.offset(base, ir.mul(arguments.at("ld" + name), extent * tile.element));
+  else if (weight)
+    base = ir.offset(base, extent * tile.element);
   if (entry)
     base = ir.offset(base, ir.mul(ir.mul(ir.to_i64(entry), arguments.at("stride_" + name)), tile.element));
   return TileFill(ir, tile, t.threads, align,
                   {base, ir.mul(arguments.at("ld" + name), tile.element), first, extent,
                    ir.mul(first_tile, t.bk), t.splits});
+}
+
+std::vector<TileFill> MmaKernel::fills() {
+  std::vector<TileFill> out = {fill("a", t.a, t.align_a, m0, p.m)};
+  for (int64_t w = 0; w < t.weights; ++w) out.push_back(fill("b", t.b, t.align_b, n0, p.n, w));
+  return out;
+}
+
+std::vector<FragmentReader> MmaKernel::readers() {
+  Value k_first = ir.mul(warp_k, t.steps * t.shape.k);
+  std::vector<FragmentReader> out;
+  out.emplace_back(ir, t.a, t.shape, true, ir.mul(warp_m, t.wm), m_tiles(), k_first, t.steps);
+  for (int64_t w = 0; w < t.weights; ++w)
+    out.emplace_back(ir, t.b, t.shape, false, ir.mul(warp_n, t.warp_columns), n_tiles() / t.weights, k_first, t.steps);
+  return out;
 }
 
 /// Elements of K from a tile of the block's on, not negative; null when tiles are whole and nobody asks for
@@ -98,43 +126,48 @@ void MmaKernel::multiply_step(mlir::ValueRange fragments) {
 void MmaKernel::accumulate() {
   const bool registers_a = TileFill::through_registers(t.align_a),
              registers_b = TileFill::through_registers(t.align_b);
-  const TileFill fill_a = fill("a", t.a, t.align_a, m0, p.m), fill_b = fill("b", t.b, t.align_b, n0, p.n);
-  Value k_first = ir.mul(warp_k, t.steps * t.shape.k);
-  const FragmentReader read_a(ir, t.a, t.shape, true, ir.mul(warp_m, t.wm), m_tiles(), k_first, t.steps);
-  const FragmentReader read_b(ir, t.b, t.shape, false, ir.mul(warp_n, t.wn), n_tiles(), k_first, t.steps);
+  const std::vector<TileFill> fill = fills();
+  const std::vector<FragmentReader> reader = readers();
+  auto by_registers = [&](size_t i) { return i == 0 ? registers_a : registers_b; };
   auto read = [&](Value at, int64_t step) {
-    Values out = read_a.read(at, step);
-    out.append(read_b.read(ir.offset(at, t.a.bytes()), step));
+    Values out;
+    for (size_t i = 0; i < reader.size(); ++i) out.append(reader[i].read(ir.offset(at, tile_offset(i)), step));
     return out;
   };
-  Values in_flight_a, in_flight_b;
-  auto begin_words = [&](Value index, Value a, Value b, Value at) {
-    if (registers_a) in_flight_a = fill_a.begin(at, a, k_left(index, true));
-    if (registers_b) in_flight_b = fill_b.begin(ir.offset(at, t.a.bytes()), b, k_left(index, true));
+  std::vector<Values> in_flight(fill.size());
+  auto begin_words = [&](Value index, mlir::ValueRange from, Value at) {
+    for (size_t i = 0; i < fill.size(); ++i)
+      if (by_registers(i))
+        in_flight[i] = fill[i].begin(ir.offset(at, tile_offset(i)), from[i], k_left(index, true));
   };
-  auto copy = [&](Value left, Value a, Value b, Value at) {
-    if (!registers_a) fill_a.begin(at, a, left);
-    if (!registers_b) fill_b.begin(ir.offset(at, t.a.bytes()), b, left);
+  auto copy = [&](Value left, mlir::ValueRange from, Value at) {
+    for (size_t i = 0; i < fill.size(); ++i)
+      if (!by_registers(i)) fill[i].begin(ir.offset(at, tile_offset(i)), from[i], left);
   };
   // Only the last tile of K may be ragged; the others do without its comparisons.
-  auto begin_copies = [&](Value index, Value a, Value b, Value at) {
+  auto begin_copies = [&](Value index, mlir::ValueRange from, Value at) {
     Value left = k_left(index, false);
-    if (!left) return copy(nullptr, a, b, at);
-    ir.branch(ir.at_least(left, t.bk), [&] { copy(nullptr, a, b, at); });
-    ir.branch(ir.less(left, t.bk), [&] { copy(left, a, b, at); });
+    if (!left) return copy(nullptr, from, at);
+    ir.branch(ir.at_least(left, t.bk), [&] { copy(nullptr, from, at); });
+    ir.branch(ir.less(left, t.bk), [&] { copy(left, from, at); });
   };
   auto finish = [&](Value at) {
-    fill_a.finish(at, in_flight_a);
-    fill_b.finish(ir.offset(at, t.a.bytes()), in_flight_b);
+    for (size_t i = 0; i < fill.size(); ++i) fill[i].finish(ir.offset(at, tile_offset(i)), in_flight[i]);
+  };
+  auto next = [&](mlir::ValueRange from) {
+    Values out;
+    for (size_t i = 0; i < fill.size(); ++i) out.push_back(fill[i].next(from[i]));
+    return out;
   };
 
-  Value a = fill_a.start(), b = fill_b.start();
+  Values from;
+  for (const TileFill& each : fill) from.push_back(each.start());
   const int64_t ahead = std::max<int64_t>(1, t.ring - 1);
   for (int64_t i = 0; i < ahead; ++i) {
     auto whole = [&] {
       Value at = stage(ir.c(i * t.stage_bytes));
-      begin_words(ir.c(i), a, b, at);
-      copy(k_left(ir.c(i), false), a, b, at);
+      begin_words(ir.c(i), from, at);
+      copy(k_left(ir.c(i), false), from, at);
       finish(at);
     };
     if (split && i > 0)
@@ -142,7 +175,7 @@ void MmaKernel::accumulate() {
     else if (i < t.split_tiles)
       whole();
     ir.commit_copies();
-    a = fill_a.next(a), b = fill_b.next(b);
+    from = next(from);
   }
   ir.wait_copies(ahead - 1);
   ir.barrier();
@@ -150,9 +183,9 @@ void MmaKernel::accumulate() {
 
   if (t.ring == 1) {
     for (int64_t step = 0; step < t.steps; ++step) {
-      Values next = step + 1 < t.steps ? read(memory, step + 1) : Values();
+      Values later = step + 1 < t.steps ? read(memory, step + 1) : Values();
       multiply_step(fragments);
-      fragments = next;
+      fragments = later;
     }
     return;
   }
@@ -160,7 +193,8 @@ void MmaKernel::accumulate() {
   const size_t sum_count = sums.size(), fragment_count = fragments.size();
   Values carried = sums;
   carried.append(fragments);
-  carried.append({ir.c(0), ir.c(ahead * t.stage_bytes), a, b});
+  carried.append({ir.c(0), ir.c(ahead * t.stage_bytes)});
+  carried.append(from);
   auto body = [&](Value index, mlir::ValueRange now) -> Values {
     sums.assign(now.begin(), now.begin() + ptrdiff_t(sum_count));
     Values present(now.slice(sum_count, fragment_count));
@@ -169,13 +203,14 @@ void MmaKernel::accumulate() {
       Value next = ir.add(offset, t.stage_bytes);
       return ir.select(ir.equal(next, ir.c(t.ring * t.stage_bytes)), ir.c(0), next);
     };
+    mlir::ValueRange from = rest.drop_front(2);
     Value reading = rest[0], writing = rest[1], to_read = following(reading);
     Value coming = ir.add(index, ahead);
     auto start = [&] {
-      begin_words(coming, rest[2], rest[3], stage(writing)); // beyond K: zeros
+      begin_words(coming, from, stage(writing)); // beyond K: zeros
       if (!registers_a || !registers_b)
         ir.branch(ir.less(coming, tile_count),
-                  [&] { begin_copies(coming, rest[2], rest[3], stage(writing)); });
+                  [&] { begin_copies(coming, from, stage(writing)); });
       ir.commit_copies();
     };
     for (int64_t step = 0; step < t.steps; ++step) {
@@ -186,14 +221,15 @@ void MmaKernel::accumulate() {
         ir.wait_copies(ahead - 1);
         ir.barrier();
       }
-      Values next = read(stage(last ? to_read : reading), last ? 0 : step + 1);
+      Values later = read(stage(last ? to_read : reading), last ? 0 : step + 1);
       if (step == 0 && !last) start();
       multiply_step(present);
-      present = next;
+      present = later;
     }
     Values out = sums;
     out.append(present);
-    out.append({to_read, following(writing), fill_a.next(rest[2]), fill_b.next(rest[3])});
+    out.append({to_read, following(writing)});
+    out.append(next(from));
     return out;
   };
   Values results = ir.rolled_loop(ir.c(0), tile_count, 1, carried, body);
@@ -210,7 +246,24 @@ void MmaKernel::emit() {
   sums.assign(size_t(m_tiles() * n_tiles() * 4), zero);
   accumulate();
   if (t.dependent || t.split()) ir.launch_dependents();
-  MmaStore(ir, p, t, arguments, {memory, m0, n0, entry, split, warp_m, warp_n, warp_k}, sums).emit();
+  store();
+}
+
+void MmaKernel::store() {
+  MmaPlace place{memory, m0, n0, entry, split, warp_m, warp_n, warp_k};
+  if (!p.gate) return MmaStore(ir, p, t, arguments, place, mlir::ValueRange(sums)).emit();
+  Values of_weight[2];
+  for (int64_t i = 0; i < m_tiles(); ++i)
+    for (int64_t j = 0; j < n_tiles(); ++j) {
+      auto first = sums.begin() + (i * n_tiles() + j) * 4;
+      of_weight[j / (n_tiles() / 2)].append(first, first + 4);
+    }
+  if (t.split()) {
+    for (; place.weight < 2; ++place.weight) MmaStore(ir, p, t, arguments, place, mlir::ValueRange(of_weight[place.weight])).emit();
+    return;
+  }
+  const GpuGate gate(ir, p, arguments);
+  MmaStore(ir, GpuGate::rest(p), t, gate.rest(arguments), place, {gate, of_weight[0], of_weight[1]}).emit();
 }
 
 } // namespace

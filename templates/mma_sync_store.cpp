@@ -9,8 +9,8 @@
 namespace deepgen {
 
 MmaStore::MmaStore(GpuIr& ir, const Problem& p, const MmaTiling& t, const GpuIr::Arguments& arguments,
-                   const MmaPlace& at, mlir::ValueRange sums)
-    : ir(ir), p(p), t(t), arguments(arguments), at(at), sums(sums), bounds{p.m % t.bm != 0, p.n % t.bn != 0},
+                   const MmaPlace& at, const GatedSums& sums)
+    : ir(ir), p(p), t(t), arguments(arguments), at(at), sums(sums), bounds{p.m % t.bm != 0, p.n % t.columns != 0},
       epilogue(ir, p, arguments, at.entry, t.align_d) {}
 
 void MmaStore::emit() {
@@ -22,7 +22,7 @@ void MmaStore::emit() {
 
 void MmaStore::store_rows(llvm::ArrayRef<Fragment> fragments) {
   if (t.split())
-    GpuSplitK(p, t.splits).store(ir, arguments, at.split, at.entry, fragments, bounds);
+    GpuSplitK(p, t.splits).store(ir, arguments, at.split, at.entry, fragments, bounds, at.weight);
   else
     epilogue.store(fragments, bounds);
 }
@@ -39,7 +39,7 @@ Values MmaStore::row_of_sums(int64_t i, int64_t half, int64_t j) const {
 void MmaStore::store_by_warps() {
   Value lane = ir.lane(), g = ir.shift_right_bits(lane, 2), pair = ir.shift_left(ir.bit_and(lane, 3), 1);
   Value first_row = ir.add(at.m0, ir.mul(at.warp_m, t.wm)), row = ir.add(first_row, g);
-  Value column = ir.add(ir.add(at.n0, ir.mul(at.warp_n, t.wn)), pair);
+  Value column = ir.add(ir.add(at.n0, ir.mul(at.warp_n, t.warp_columns)), pair);
   Values columns;
   for (int64_t j = 0; j < n_tiles(); ++j) columns.push_back(ir.add(column, 8 * j));
   Value area, to;
@@ -76,12 +76,12 @@ void MmaStore::stage_elements(Value to, llvm::ArrayRef<Fragment> fragments) {
 }
 
 void MmaStore::copy_rows(Value from, Value first_row) {
-  const int64_t size = size_of(p.d), chunk = std::gcd(t.wn * size, std::min<int64_t>(16, t.align_d));
-  const int64_t in_row = t.wn * size / chunk, total = t.pass_tiles * 16 * in_row, rounds = (total + 31) / 32;
+  const int64_t size = size_of(p.d), chunk = std::gcd(t.warp_columns * size, std::min<int64_t>(16, t.align_d));
+  const int64_t in_row = t.warp_columns * size / chunk, total = t.pass_tiles * 16 * in_row, rounds = (total + 31) / 32;
   int64_t together = std::min<int64_t>(rounds, 8);
   while (rounds % together) --together;
   mlir::Type type = ir.lanes(chunk / size, ir.memory_type(p.d));
-  Value first_column = ir.add(at.n0, ir.mul(at.warp_n, t.wn));
+  Value first_column = ir.add(at.n0, ir.mul(at.warp_n, t.warp_columns));
   ir.rolled_loop(ir.lane(), ir.c(rounds * 32), 32 * together, [&](Value index) {
     Values rows, columns, elements;
     for (int64_t i = 0; i < together; ++i) {
@@ -117,7 +117,7 @@ void MmaStore::stage_sums(int64_t pass) {
              pairs_b = t.b.load == FragmentLoad::matrix_bytes;
   Value row = ir.add(ir.mul(at.warp_m, 16 * t.pass_tiles), pairs_a ? ir.shift_left(g, 1) : g);
   row = ir.add(row, ir.mul(at.warp_k, t.staging_rows));
-  Value column = ir.add(ir.mul(at.warp_n, t.wn), ir.shift_left(four, pairs_b ? 2 : 1));
+  Value column = ir.add(ir.mul(at.warp_n, t.warp_columns), ir.shift_left(four, pairs_b ? 2 : 1));
   Value to = ir.offset(at.memory, ir.mul(ir.add(ir.mul(row, t.staging_pitch), column), t.accumulator_bytes));
   for (int64_t i = 0; i < t.pass_tiles; ++i)
     for (int64_t h = 0; h < 2; ++h)
@@ -133,11 +133,11 @@ void MmaStore::stage_sums(int64_t pass) {
 
 Values MmaStore::staged_sums(Value row, Value column) {
   const int64_t lanes = std::min(t.vector, 16 / t.accumulator_bytes);
-  mlir::Type type = ir.lanes(lanes, sums[0].getType());
+  mlir::Type type = ir.lanes(lanes, ir.memory_type(p.accumulate));
   Value from =
       ir.offset(at.memory, ir.mul(ir.add(ir.mul(row, t.staging_pitch), column), t.accumulator_bytes));
   auto add = [&](Value x, Value y) -> Value {
-    if (p.accumulate != Type::i32) return ir.addf(x, y);
+    if (x.getType() != ir.i32) return ir.addf(x, y);
     return mlir::arith::AddIOp::create(ir.b, ir.loc, x, y); // may wrap
   };
   Values out;
@@ -158,7 +158,7 @@ Values MmaStore::staged_sums(Value row, Value column) {
 }
 
 void MmaStore::store_pass(int64_t pass) {
-  const int64_t in_row = t.bn / t.vector, total = t.staging_rows * in_row;
+  const int64_t in_row = t.columns / t.vector, total = t.staging_rows * in_row;
   const int64_t rounds = (total + t.threads - 1) / t.threads;
   // Several at once hide the latency of C and other operands, where accumulators of later passes leave the
   // registers.

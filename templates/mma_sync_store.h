@@ -1,23 +1,25 @@
 // From the accumulators of mma_sync to D, or to the workspace of split-K.
 #pragma once
 
-#include "templates/gpu_epilogue.h"
+#include "templates/gpu_gate.h"
 #include "templates/mma_sync.h"
 
 namespace deepgen {
 
-/// Where a block and a warp are. `entry` and `split` are null when there is one.
+/// Where a block and a warp are. `entry` and `split` are null when there is one. n0 counts columns of D.
 struct MmaPlace {
   Value memory; ///< shared, of the block
   Value m0, n0; ///< of the block's tile
   Value entry, split;
   Value warp_m, warp_n, warp_k;
+  int64_t weight = 0; ///< whose sums they are, when splits of a gated problem are stored
 };
 
+/// With a gate, the sums are those of one weight, or products of gate and sum. The problem is then without its gate.
 class MmaStore {
 public:
   MmaStore(GpuIr&, const Problem&, const MmaTiling&, const GpuIr::Arguments&, const MmaPlace&,
-           mlir::ValueRange sums);
+           const GatedSums& sums);
   void emit();
 
 private:
@@ -33,14 +35,14 @@ private:
   void store_pass(int64_t pass);
 
   int64_t m_tiles() const { return t.wm / 16; }
-  int64_t n_tiles() const { return t.wn / 8; }
+  int64_t n_tiles() const { return t.warp_columns / 8; }
 
   GpuIr& ir;
   const Problem& p;
   const MmaTiling& t;
   const GpuIr::Arguments& arguments;
   const MmaPlace at;
-  const Values sums;
+  const GatedSums sums;
   const Bounds bounds;
   GpuEpilogue epilogue;
 };

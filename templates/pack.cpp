@@ -9,7 +9,7 @@ void copy_rows(Ir& ir, const PanelShape& panel, mlir::ValueRange arguments) {
   const int64_t lanes = ir.isa.lanes();
   ir.loop(ir.constant(0), kc, 1, [&](Value k) {
     Value from = ir.at(source, ir.mul(k, ld));
-    Value to = ir.at(destination, ir.mul(k, panel.width));
+    Value to = ir.at(destination, ir.mul(k, panel.pitch()));
     for (int64_t w = 0; w < panel.width; w += lanes) {
       const int64_t valid = std::clamp<int64_t>(panel.valid - w, 0, lanes);
       Value values = valid == 0 ? ir.splat(0.0) : ir.load_vector(ir.at(from, w), valid);
@@ -20,7 +20,7 @@ void copy_rows(Ir& ir, const PanelShape& panel, mlir::ValueRange arguments) {
 
 /// A square: `lanes` steps of k for the `lanes` values of w from `source` on, of which the first `valid`
 /// exist.
-void transpose_square(Ir& ir, int64_t panel_width, int64_t valid, int64_t stored, Value source, Value ld,
+void transpose_square(Ir& ir, int64_t pitch, int64_t valid, int64_t stored, Value source, Value ld,
                       Value destination) {
   const int64_t lanes = ir.isa.lanes();
   Values rows;
@@ -28,7 +28,7 @@ void transpose_square(Ir& ir, int64_t panel_width, int64_t valid, int64_t stored
     rows.push_back(w < valid ? ir.load_vector(ir.at(source, ir.mul(ld, w)), lanes) : ir.splat(0.0));
   Values columns = transpose(ir, rows);
   for (int64_t k = 0; k < lanes; ++k)
-    ir.store_vector(columns[size_t(k)], ir.at(destination, k * panel_width), stored);
+    ir.store_vector(columns[size_t(k)], ir.at(destination, k * pitch), stored);
 }
 
 /// `lanes` steps of k from `source` on, for all columns w of the panel.
@@ -37,11 +37,11 @@ void transpose_block(Ir& ir, const PanelShape& panel, Value source, Value ld, Va
   // A loop, not unrolled squares: shuffles are what compiling a kernel spends most time on.
   if (whole > 0)
     ir.loop(ir.constant(0), ir.constant(whole), lanes, [&](Value w) {
-      transpose_square(ir, panel.width, lanes, lanes, ir.at(source, ir.mul(w, ld)), ld,
+      transpose_square(ir, panel.pitch(), lanes, lanes, ir.at(source, ir.mul(w, ld)), ld,
                        ir.at(destination, w));
     });
   for (int64_t w = whole; w < panel.width; w += lanes)
-    transpose_square(ir, panel.width, std::clamp<int64_t>(panel.valid - w, 0, lanes),
+    transpose_square(ir, panel.pitch(), std::clamp<int64_t>(panel.valid - w, 0, lanes),
                      std::min(lanes, panel.width - w), ir.at(source, ir.mul(ld, w)), ld,
                      ir.at(destination, w));
 }
@@ -51,12 +51,12 @@ void transpose_columns(Ir& ir, const PanelShape& panel, mlir::ValueRange argumen
   const int64_t lanes = ir.isa.lanes();
   Value whole = ir.sub(kc, ir.remainder(kc, lanes));
   ir.loop(ir.constant(0), whole, lanes, [&](Value k) {
-    transpose_block(ir, panel, ir.at(source, k), ld, ir.at(destination, ir.mul(k, panel.width)));
+    transpose_block(ir, panel, ir.at(source, k), ld, ir.at(destination, ir.mul(k, panel.pitch())));
   });
   // What is left is fewer than `lanes` steps: element by element, so that nothing behind the rows is read,
   // and no second transposition is compiled.
   ir.loop(whole, kc, 1, [&](Value k) {
-    Value to = ir.at(destination, ir.mul(k, panel.width));
+    Value to = ir.at(destination, ir.mul(k, panel.pitch()));
     for (int64_t w = 0; w < panel.width; ++w) {
       Value from = ir.at(ir.at(source, k), ir.mul(ld, w));
       ir.store_scalar(w < panel.valid ? ir.load_scalar(from) : ir.scalar(0.0), ir.at(to, w));
@@ -88,7 +88,8 @@ Values transpose(Ir& ir, Values rows) {
 
 std::string pack_function(Ir& ir, const PanelShape& panel) {
   std::string name = std::string(panel.k_major ? "pack_rows_" : "pack_columns_") +
-                     std::to_string(panel.width) + "_" + std::to_string(panel.valid);
+                     std::to_string(panel.width) + "_" + std::to_string(panel.valid) +
+                     (panel.row ? "_of_" + std::to_string(panel.row) : "");
   ir.function(name, {ir.pointer, ir.i64, ir.pointer, ir.i64}, true, [&](mlir::ValueRange arguments) {
     if (panel.k_major)
       copy_rows(ir, panel, arguments);

@@ -73,7 +73,7 @@ std::string broken(const Problem& p, const Device& device, const SimtTiling& t, 
   if (t.wide && t.a.width == 1 && t.b.width == 1 && t.width_d == 1 && !t.dot)
     return "wide=1: rows of the dense operands allow no access wider than an element";
   if (assigned > kBm && t.bm > 16 && t.bm / 2 >= p.m) return "bm=" + text(t.bm / 2) + " already covers M";
-  if (assigned > kBn && t.bn > 16 && t.bn / 2 >= p.n) return "bn=" + text(t.bn / 2) + " already covers N";
+  if (assigned > kBn && t.bn > 16 && t.bn / 2 >= p.sum_columns()) return "bn=" + text(t.bn / 2) + " already covers N";
   if (assigned > kBk && t.bk > 8 && t.bk / 2 >= t.k) return "bk=" + text(t.bk / 2) + " already covers K";
   if (assigned <= kTn) return "";
   if (t.warps_m == 0 || t.warps_n == 0)
@@ -117,9 +117,10 @@ double block_cycles(const SimtTiling& t, Type accumulate, const Device& device) 
   const double loads = double(t.tm / t.chunk_m() + t.tn / t.chunk_n());
   const double multiply = products / multiply_rate(accumulate, device);
   // Shared memory gives a register of 32 lanes a cycle at best; several lanes that read one word cost less than that.
-  const double copies = double(t.a.accesses + t.b.accesses) / 32;
+  const double copies = double(t.a.accesses + t.weights * t.b.accesses) / 32;
   const double shared = warps * double(t.bk) * loads * 3 + copies * (t.async ? 2 : 4);
-  const double convert = t.as_is ? 0 : double(t.a.accesses * t.a.width + t.b.accesses * t.b.width) / 32 * 3;
+  const double convert =
+      t.as_is ? 0 : double(t.a.accesses * t.a.width + t.weights * t.b.accesses * t.b.width) / 32 * 3;
   const double each = accumulate == Type::i32 && !t.dot ? 2 : 1;
   const double issue = (warps * double(t.bk) * (double(t.tm * t.tn) * each + loads) + copies * 6 + convert) / 4;
   // The units overlap, but not perfectly.
@@ -146,18 +147,19 @@ SimtTiling::SimtTiling(const Problem& p, const Config& config, bool copies) {
   stages = at(config, kStages), wide = at(config, kWide), blocks = at(config, kBlocks), splits = at(config, kSplits);
   group = at(config, kGroup);
   const int64_t width_a = wide ? widest(p.a_columns(), size_of(p.a)) : 1;
-  const int64_t width_b = wide ? widest(p.b_columns(), size_of(p.b)) : 1;
+  const int64_t width_b = wide ? widest(p.b_transposed() ? p.k : p.n, size_of(p.b)) : 1; // the second weight's too
   dot = p.a == Type::i8 && wide && p.layout == Layout::nt && width_a >= 4 && width_b >= 4;
   as_is = dot || p.a == Type::f32 || p.a == Type::tf32 || p.a == Type::f64;
   async = as_is && copies;
   element = p.a == Type::f64 ? 8 : 4;
   k = dot ? p.k / 4 : p.k;
 
+  weights = p.gate ? 2 : 1;
   lanes_n = std::clamp<int64_t>(bn / tn, 1, 8), lanes_m = 32 / lanes_n;
   warps_n = bn % (lanes_n * tn) ? 0 : bn / (lanes_n * tn);
   warps_m = bm % (lanes_m * tm) ? 0 : bm / (lanes_m * tm);
   threads = warps_m * warps_n * 32;
-  tiles_m = ceil_div(p.m, bm), tiles_n = ceil_div(p.n, bn), tiles_k = ceil_div(k, bk);
+  tiles_m = ceil_div(p.m, bm), tiles_n = ceil_div(p.n, columns()), tiles_k = ceil_div(k, bk);
   split_tiles = ceil_div(tiles_k, splits);
 
   auto side = [&](Type type, bool k_major, int64_t extent, int64_t size, int64_t width) {
@@ -172,7 +174,7 @@ SimtTiling::SimtTiling(const Problem& p, const Config& config, bool copies) {
     return s;
   };
   a = side(p.a, !p.a_transposed(), bm, p.m, width_a);
-  b = side(p.b, p.b_transposed(), bn, p.n, width_b);
+  b = side(p.b, p.b_transposed(), columns(), p.n, width_b);
   b.offset = bk * a.row * element;
   width_d = wide ? std::min(widest(p.n, size_of(p.d)), chunk_n()) : 1;
 }
@@ -181,7 +183,8 @@ int64_t SimtTiling::registers() const {
   const int64_t words = element / 4;
   int64_t count = words * (tm * tn + 2 * (tm + tn)) + 28;
   if (!async)
-    for (const SimtSide* s : {&a, &b}) count += s->per_thread * std::max<int64_t>(1, s->width * s->bytes / 4);
+    for (auto [s, matrices] : {std::pair{&a, int64_t(1)}, {&b, weights}})
+      count += matrices * s->per_thread * std::max<int64_t>(1, s->width * s->bytes / 4);
   return count;
 }
 
@@ -222,8 +225,9 @@ bool Simt::dead_end(const Problem& p, const Device& device, const Config& config
   return !broken(p, device, tiling(p, device, filled), assigned).empty();
 }
 
-double Simt::cost(const Problem& p, const Device& device, const Config& config) const {
-  const SimtTiling t = tiling(p, device, config);
+double Simt::cost(const Problem& problem, const Device& device, const Config& config) const {
+  const SimtTiling t = tiling(problem, device, config);
+  const Problem p = problem.ungated();
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
   const double bandwidth = double(device.memory_bandwidth);
   const int64_t blocks = t.tiles_m * t.tiles_n * p.batch * t.splits;
@@ -239,7 +243,7 @@ double Simt::cost(const Problem& p, const Device& device, const Config& config) 
   const double tile_bytes = depth * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
   seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * 40 * clock));
   const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
-                                         double(p.m * p.n) * double(size_of(p.d)));
+                                         double(p.m * problem.n) * double(size_of(p.d)));
   const double memory = memory_bytes(p, t, device, once) / bandwidth;
   seconds = std::max(seconds, memory) + 0.05 * memory;
   if (t.splits > 1)
@@ -270,7 +274,7 @@ Problem Simt::awkward(const Problem& p, const Config& config) const {
     return unit * (units % 2 ? units : units + 1);
   };
   Problem small = p;
-  small.m = like(p.m, t.bm + t.bm / 3 + 1), small.n = like(p.n, t.bn + t.bn / 3 + 1);
+  small.m = like(p.m, t.bm + t.bm / 3 + 1), small.n = like(p.n, t.columns() + t.columns() / 3 + 1);
   small.k = like(p.k, (t.dot ? 4 : 1) * (t.bk * (t.stages + t.splits) + t.bk / 2 + 1));
   small.batch = p.batch > 1 ? 2 : 1;
   return small;

@@ -35,15 +35,19 @@ struct SimtTiling {
   int64_t warps_m = 1, warps_n = 1;   ///< of a block; 0: the tile does not divide so
   int64_t threads = 0;
   int64_t tiles_m = 1, tiles_n = 1, tiles_k = 1, split_tiles = 1;
-  SimtSide a, b;
+  int64_t weights = 1; ///< matrices in B: with a gate two, and half of a tile's columns are of one, half of the other
+  SimtSide a, b;       ///< b: of one weight
   int64_t width_d = 1; ///< elements of D in one access
 
-  int64_t stage_bytes() const { return b.offset + bk * b.row * element; }
+  int64_t weight_bytes() const { return bk * b.row * element; } ///< of one weight's tile in shared memory
+  int64_t stage_bytes() const { return b.offset + weights * weight_bytes(); }
   int64_t shared_bytes() const { return stages * stage_bytes(); }
   int64_t registers() const; ///< estimate, for one thread
   /// Consecutive rows (columns) that a thread holds: what it reads from shared memory at once.
   int64_t chunk_m() const { return std::min(tm, 16 / element); }
-  int64_t chunk_n() const { return std::min(tn, 16 / element); }
+  int64_t chunk_n() const { return std::min(tn / weights, 16 / element); }
+  int64_t columns() const { return bn / weights; }        ///< of D in a block's tile
+  int64_t thread_columns() const { return tn / weights; } ///< of D that a thread computes
 };
 
 class Simt : public Template {

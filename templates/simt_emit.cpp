@@ -1,4 +1,5 @@
 // The kernel of a simt config: a multistage pipeline through shared memory around a register-tiled outer product.
+#include "templates/gpu_gate.h"
 #include "templates/gpu_split_k.h"
 #include "templates/simt_load.h"
 
@@ -19,7 +20,7 @@ public:
 private:
   /// What the loop over k carries.
   struct State {
-    Value a, b; ///< where the thread reads its next tile
+    Values from; ///< where the thread reads its next tiles, of A and each weight
     Value read; ///< offset of the stage that is multiplied
     Values fragment_a, fragment_b, sums;
     Values pack() const;
@@ -30,6 +31,7 @@ private:
   void find_lane();
   Value operand(const char* name, const SimtSide&);
   Value pitch(const char* name, const SimtSide&);
+  void make_loaders();
   Values fragment(const SimtSide&, Value lane_base, int64_t lanes, int64_t count, Value slot, int64_t k);
   void read_fragments(State&, Value slot, int64_t k);
   Values multiply(const Values& a, const Values& b, Values sums);
@@ -41,7 +43,9 @@ private:
   void advance(State&);
   State asynchronous_tile(State, Value tile);
   State converted_tile(State, Value tile);
-  std::vector<Fragment> row_of(const State&, int64_t i);
+  Values load(const State&, Value remaining);
+  void put(const Values& loaded, Value slot, Value remaining);
+  std::vector<Fragment> row_of(const State&, int64_t i, int64_t weight, const std::vector<Value>& columns);
   void store(const State&, int64_t align_d);
 
   GpuIr& ir;
@@ -51,12 +55,13 @@ private:
   Value entry_, split_, block_m_, block_n_; ///< block_m, block_n: the tile's first row and column
   Value first_m_, first_n_;                 ///< the thread's first row and column
   Value lane_a_, lane_b_;                   ///< the same in shared memory, pointers into stage 0
-  std::unique_ptr<SimtLoader> a_, b_;
+  std::vector<std::unique_ptr<SimtLoader>> loaders_; ///< of A and each weight
   Value first_k_, depth_, tiles_; ///< of the split: where it starts, how far it goes
 };
 
 Values SimtBlock::State::pack() const {
-  Values all = {a, b, read};
+  Values all = from;
+  all.push_back(read);
   llvm::append_range(all, fragment_a);
   llvm::append_range(all, fragment_b);
   llvm::append_range(all, sums);
@@ -65,8 +70,9 @@ Values SimtBlock::State::pack() const {
 
 SimtBlock::State SimtBlock::State::unpacked(const Values& all) const {
   State s = *this;
-  s.a = all[0], s.b = all[1], s.read = all[2];
-  const Value* next = all.data() + 3;
+  const Value* next = all.data();
+  for (Value& value : s.from) value = *next++;
+  s.read = *next++;
   for (Values* values : {&s.fragment_a, &s.fragment_b, &s.sums})
     for (Value& value : *values) value = *next++;
   return s;
@@ -89,7 +95,7 @@ void SimtBlock::find_tile() {
     Value rows = ir.min(ir.sub(ir.c(t.tiles_m), first), ir.c(group));
     n = ir.divide(inside, rows), m = ir.sub(inside, ir.mul(n, rows));
   }
-  block_m_ = ir.mul(ir.add(first, m), t.bm), block_n_ = ir.mul(n, t.bn);
+  block_m_ = ir.mul(ir.add(first, m), t.bm), block_n_ = ir.mul(n, t.columns());
 }
 
 /// Lanes 2 i and 2 i + 1 read the same chunk of B, and half a warp two chunks of A: no two different words of one bank.
@@ -104,7 +110,7 @@ void SimtBlock::find_lane() {
   }
   Value warp_m = ir.divide(warp, t.warps_n), warp_n = ir.remainder(warp, t.warps_n);
   Value thread_m = ir.add(ir.mul(warp_m, t.lanes_m * t.tm), ir.mul(m, t.chunk_m()));
-  Value thread_n = ir.add(ir.mul(warp_n, t.lanes_n * t.tn), ir.mul(n, t.chunk_n()));
+  Value thread_n = ir.add(ir.mul(warp_n, t.lanes_n * t.thread_columns()), ir.mul(n, t.chunk_n()));
   Value shared = ir.shared_memory();
   lane_a_ = ir.offset(ir.offset(shared, ir.mul(thread_m, t.element)), t.a.offset);
   lane_b_ = ir.offset(ir.offset(shared, ir.mul(thread_n, t.element)), t.b.offset);
@@ -125,7 +131,7 @@ Value SimtBlock::pitch(const char* name, const SimtSide& side) {
 
 Values SimtBlock::fragment(const SimtSide& side, Value lane_base, int64_t lanes, int64_t count, Value slot, int64_t k) {
   mlir::Type type = t.element == 8 ? ir.f64 : p.accumulate == Type::i32 ? ir.i32 : ir.f32;
-  const int64_t chunk = std::min(count, 16 / t.element);
+  const int64_t chunk = std::min(count, 16 / t.element); // chunk_m() or chunk_n()
   Value base = ir.offset(lane_base, slot);
   Values out;
   for (int64_t i = 0; i < count / chunk; ++i) {
@@ -137,7 +143,10 @@ Values SimtBlock::fragment(const SimtSide& side, Value lane_base, int64_t lanes,
 
 void SimtBlock::read_fragments(State& s, Value slot, int64_t k) {
   s.fragment_a = fragment(t.a, lane_a_, t.lanes_m, t.tm, slot, k);
-  s.fragment_b = fragment(t.b, lane_b_, t.lanes_n, t.tn, slot, k);
+  s.fragment_b.clear();
+  for (int64_t w = 0; w < t.weights; ++w)
+    llvm::append_range(s.fragment_b, fragment(t.b, ir.offset(lane_b_, w * t.weight_bytes()), t.lanes_n,
+                                              t.thread_columns(), slot, k));
 }
 
 Values SimtBlock::multiply(const Values& a, const Values& b, Values sums) {
@@ -169,26 +178,47 @@ Value SimtBlock::previous_slot(Value slot) {
 Value SimtBlock::remaining(Value tile) { return ir.sub(depth_, ir.mul(tile, t.bk)); }
 
 void SimtBlock::copy(const State& s, int64_t from, int64_t to, Value slot, Value remaining) {
-  const int64_t of_a = t.a.per_thread;
-  if (from < of_a) a_->copy(from, std::min(to, of_a), s.a, slot, remaining);
-  if (to > of_a) b_->copy(std::max<int64_t>(0, from - of_a), to - of_a, s.b, slot, remaining);
+  int64_t first = 0;
+  for (size_t i = 0; i < loaders_.size(); ++i) {
+    const int64_t count = i ? t.b.per_thread : t.a.per_thread;
+    const int64_t begin = std::max<int64_t>(0, from - first), end = std::min(count, to - first);
+    if (begin < end) loaders_[i]->copy(begin, end, s.from[i], slot, remaining);
+    first += count;
+  }
 }
 
-void SimtBlock::advance(State& s) { s.a = a_->next(s.a), s.b = b_->next(s.b); }
+void SimtBlock::advance(State& s) {
+  for (size_t i = 0; i < loaders_.size(); ++i) s.from[i] = loaders_[i]->next(s.from[i]);
+}
+
+Values SimtBlock::load(const State& s, Value remaining) {
+  Values out;
+  for (size_t i = 0; i < loaders_.size(); ++i) llvm::append_range(out, loaders_[i]->load(s.from[i], remaining));
+  return out;
+}
+
+void SimtBlock::put(const Values& loaded, Value slot, Value remaining) {
+  mlir::ValueRange rest(loaded);
+  for (size_t i = 0; i < loaders_.size(); ++i) {
+    const auto count = size_t(i ? t.b.per_thread : t.a.per_thread);
+    loaders_[i]->store(Values(rest.take_front(count)), slot, remaining);
+    rest = rest.drop_front(count);
+  }
+}
 
 SimtBlock::State SimtBlock::first_state() {
   State s;
-  s.a = a_->start(first_k_), s.b = b_->start(first_k_), s.read = ir.c(0);
+  for (const auto& loader : loaders_) s.from.push_back(loader->start(first_k_));
+  s.read = ir.c(0);
   if (t.async) {
     for (int64_t stage = 0; stage + 1 < t.stages; ++stage) {
-      copy(s, 0, t.a.per_thread + t.b.per_thread, ir.c(stage * t.stage_bytes()), remaining(ir.c(stage)));
+      copy(s, 0, t.a.per_thread + t.weights * t.b.per_thread, ir.c(stage * t.stage_bytes()), remaining(ir.c(stage)));
       ir.commit_copies();
       advance(s);
     }
     ir.wait_copies(t.stages - 2);
   } else {
-    Values a = a_->load(s.a, depth_), b = b_->load(s.b, depth_);
-    a_->store(a, s.read, depth_), b_->store(b, s.read, depth_);
+    put(load(s, depth_), s.read, depth_);
     advance(s);
   }
   ir.barrier();
@@ -200,7 +230,7 @@ SimtBlock::State SimtBlock::first_state() {
 /// One tile is multiplied while another one is fetched stages - 1 tiles ahead, into the stage that was multiplied last.
 /// The last step waits for the next tile and reads its first fragments, so that multiplication does not pause.
 SimtBlock::State SimtBlock::asynchronous_tile(State s, Value tile) {
-  const int64_t copies = t.a.per_thread + t.b.per_thread, steps = t.bk - 1;
+  const int64_t copies = t.a.per_thread + t.weights * t.b.per_thread, steps = t.bk - 1;
   Value following = next_slot(s.read), write = previous_slot(s.read);
   Value left = remaining(ir.add(tile, t.stages - 1));
   for (int64_t k = 0; k < t.bk; ++k) {
@@ -223,11 +253,11 @@ SimtBlock::State SimtBlock::asynchronous_tile(State s, Value tile) {
 
 SimtBlock::State SimtBlock::converted_tile(State s, Value tile) {
   Value following = next_slot(s.read), left = remaining(ir.add(tile, 1));
-  Values next_a = a_->load(s.a, left), next_b = b_->load(s.b, left);
+  const Values next = load(s, left);
   for (int64_t k = 0; k < t.bk; ++k) {
     const Values a = s.fragment_a, b = s.fragment_b;
     if (k + 1 == t.bk) {
-      a_->store(next_a, following, left), b_->store(next_b, following, left);
+      put(next, following, left);
       ir.barrier();
       read_fragments(s, following, 0);
     } else {
@@ -240,39 +270,52 @@ SimtBlock::State SimtBlock::converted_tile(State s, Value tile) {
   return s;
 }
 
-std::vector<Fragment> SimtBlock::row_of(const State& s, int64_t i) {
+std::vector<Fragment> SimtBlock::row_of(const State& s, int64_t i, int64_t weight,
+                                        const std::vector<Value>& columns) {
   const int64_t cm = t.chunk_m(), cn = t.chunk_n();
   Value row = ir.add(first_m_, i / cm * t.lanes_m * cm + i % cm);
   std::vector<Fragment> out;
-  for (int64_t j = 0; j < t.tn; j += cn) {
-    auto first = s.sums.begin() + i * t.tn + j;
-    out.push_back({row, Value(), Values(first, first + cn)});
+  auto first = s.sums.begin() + i * t.tn + weight * t.thread_columns();
+  for (Value column : columns) {
+    out.push_back({row, column, Values(first, first + cn)});
+    first += cn;
   }
   return out;
 }
 
 void SimtBlock::store(const State& s, int64_t align_d) {
-  const Bounds bounds{p.m % t.bm != 0, p.n % t.bn != 0};
+  const Bounds bounds{p.m % t.bm != 0, p.n % t.columns() != 0};
   std::vector<Value> columns;
-  for (int64_t j = 0; j < t.tn; j += t.chunk_n())
+  for (int64_t j = 0; j < t.thread_columns(); j += t.chunk_n())
     columns.push_back(ir.add(first_n_, j * t.lanes_n));
   std::unique_ptr<GpuEpilogue> epilogue;
+  GpuGate gate(ir, p, args_);
   if (t.splits > 1)
     ir.launch_dependents();
   else
-    epilogue = std::make_unique<GpuEpilogue>(ir, p, args_, entry_, align_d);
+    epilogue = std::make_unique<GpuEpilogue>(ir, GpuGate::rest(p), p.gate ? gate.rest(args_) : args_, entry_, align_d);
   const int64_t rows = std::clamp<int64_t>(16 / t.tn, 1, t.tm); // together: 16 values
   for (int64_t first = 0; first < t.tm; first += rows) {
-    std::vector<Fragment> together;
-    for (int64_t i = first; i < std::min(t.tm, first + rows); ++i) {
-      std::vector<Fragment> row = row_of(s, i);
-      for (size_t j = 0; j < row.size(); ++j) row[j].column = columns[j];
-      together.insert(together.end(), row.begin(), row.end());
-    }
+    std::vector<Fragment> together[2];
+    for (int64_t w = 0; w < t.weights; ++w)
+      for (int64_t i = first; i < std::min(t.tm, first + rows); ++i)
+        llvm::append_range(together[w], row_of(s, i, w, columns));
     if (epilogue)
-      epilogue->store(together, bounds);
+      epilogue->store(p.gate ? gate.products(together[0], together[1]) : together[0], bounds);
     else
-      GpuSplitK(p, t.splits).store(ir, args_, split_, entry_, together, bounds);
+      for (int64_t w = 0; w < t.weights; ++w)
+        GpuSplitK(p, t.splits).store(ir, args_, split_, entry_, together[w], bounds, w);
+  }
+}
+
+void SimtBlock::make_loaders() {
+  loaders_.push_back(std::make_unique<SimtLoader>(ir, t, t.a, operand("a", t.a), pitch("a", t.a), block_m_));
+  Value b = operand("b", t.b), pitch_b = pitch("b", t.b);
+  for (int64_t w = 0; w < t.weights; ++w) {
+    SimtSide side = t.b;
+    side.offset += w * t.weight_bytes();
+    Value first = w == 0 ? b : ir.offset(b, t.b.k_major ? ir.mul(pitch_b, p.n) : ir.constant(p.n * t.b.bytes));
+    loaders_.push_back(std::make_unique<SimtLoader>(ir, t, side, first, pitch_b, block_n_));
   }
 }
 
@@ -285,8 +328,7 @@ void SimtBlock::emit(int64_t align_d) {
     depth_ = ir.min(ir.c(t.split_tiles * t.bk), ir.sub(ir.c(t.k), first_k_));
     tiles_ = ir.min(ir.c(t.split_tiles), ir.sub(ir.c(t.tiles_k), ir.mul(split_, t.split_tiles)));
   }
-  a_ = std::make_unique<SimtLoader>(ir, t, t.a, operand("a", t.a), pitch("a", t.a), block_m_);
-  b_ = std::make_unique<SimtLoader>(ir, t, t.b, operand("b", t.b), pitch("b", t.b), block_n_);
+  make_loaders();
   const State first = first_state();
   Values last = ir.rolled_loop(ir.c(0), tiles_, 1, first.pack(), [&](Value tile, mlir::ValueRange carried) {
     State s = first.unpacked(Values(carried));

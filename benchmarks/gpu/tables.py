@@ -19,9 +19,12 @@ def read_suite(path):
             d = OUTPUT.get(dtype, dtype)
             # As Problem::key() prints it. The suite's gelu is the tanh form, which cuBLASLt fuses.
             steps = "+".join("gelu_tanh" if s == "gelu" else s for s in epilogue.split("_"))
-            yield {"name": name, "dtype": dtype, "batch": int(batch), "m": int(m), "n": int(n), "k": int(k), "problem":
+            gate = epilogue.startswith("gate=")
+            after = f"{epilogue} epilogue=none" if gate else f"epilogue={steps}"
+            yield {"name": name, "dtype": dtype, "batch": int(batch), "m": int(m), "n": int(n), "k": int(k),
+                   "weights": 2 if gate else 1, "problem":
                    f"gemm m={m} n={n} k={k} batch={batch} a={dtype} b={dtype} d={d} acc={ACCUMULATE.get(dtype, 'f32')} "
-                   f"layout={layout} epilogue={steps} align={min(SIZES[dtype], SIZES[d])}"}
+                   f"layout={layout} {after} align={min(SIZES[dtype], SIZES[d])}"}
 
 
 def evaluate(row, choice, head, *finals):
@@ -33,10 +36,10 @@ def evaluate(row, choice, head, *finals):
         raise RuntimeError("the choice could not be timed: " + "; ".join(r["detail"] for r in finals if r.get("detail")))
     environment, vendor, seconds = head["environment"], head["environment"]["vendor"], winner["timing"]["seconds"]
     size, out = SIZES[row["dtype"]], SIZES[OUTPUT.get(row["dtype"], row["dtype"])]
-    m, n, k, batch = row["m"], row["n"], row["k"], row["batch"]
-    moved = batch * (size * k * (m + n) + out * m * n)
+    m, n, k, batch, weights = (row[key] for key in ("m", "n", "k", "batch", "weights"))
+    moved = batch * (size * k * (m + n * weights) + out * m * n)
     row.update(template=winner["template"], config=" ".join(f"{k}={v}" for k, v in winner["config"].items()),
-               us=round(seconds * 1e6, 3), tflops=round(2e-12 * m * n * k * batch / seconds, 2),
+               us=round(seconds * 1e6, 3), tflops=round(2e-12 * m * n * weights * k * batch / seconds, 2),
                bandwidth=round(moved / seconds * 1e-9), default_ratio=round(winner["timing"]["ratio"], 4),
                noise=round(head["noise_floor"], 4), stable=head["stable"], clock_mhz=environment["clock_mhz"][1],
                vendor=vendor["name"], vendor_algorithms=vendor["algorithms"],
@@ -66,7 +69,7 @@ def markdown(rows):
         yield f"{about}.\n"
     yield "| row | problem | us | TFLOP/s | cuBLASLt us | cuBLASLt / DeepGen [95 %] | of default | of read | template | s |"
     yield "| --- " * 10 + "|"
-    shown = ("m", "n", "k", "batch", "a", "layout", "epilogue")
+    shown = ("m", "n", "k", "batch", "a", "layout", "gate", "epilogue")
     for r in rows:
         problem = " ".join(f for f in r["problem"].split()
                            if f.split("=")[0] in shown and f not in ("batch=1", "epilogue=none"))

@@ -31,6 +31,36 @@ TEST_P(EveryStep, MatchesTheReferenceAlone) {
 INSTANTIATE_TEST_SUITE_P(Alone, EveryStep, testing::Range(0, epilogue_op_count),
                          [](const auto& info) { return to_string(EpilogueOp(info.param)); });
 
+EpilogueOp random_gate(Rng& rng) {
+  constexpr EpilogueOp kGates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh, EpilogueOp::sigmoid,
+                                   EpilogueOp::relu};
+  return kGates[rng() % std::size(kGates)];
+}
+
+/// Two weights in one kernel, with and without steps behind the gate; half of them with several blocks of K.
+TEST(Gated, RandomProblemsMatchTheReference) {
+  constexpr int kPairs = 60;
+  Rng rng(4000);
+  int blocks = 0, ragged = 0;
+  for (int i = 0; i < kPairs; ++i) {
+    Problem p = random_problem(rng, size_t(i));
+    do p.epilogue = random_epilogue(rng);
+    while (p.has(EpilogueOp::scale_a) || p.has(EpilogueOp::scale_b));
+    if (i % 3) p.epilogue.clear();
+    p.gate = random_gate(rng);
+    if (i % 2) p.k = between(rng, 130, 400);
+    const Space space(p, "cpu", device_of_level(std::min(host_level(), pick(rng, {4, 4, 3, 1}))));
+    ASSERT_GT(space.size(), 0u) << p.key();
+    const Choice choice = space.choice(rng() % space.size());
+    SCOPED_TRACE(p.key() + " | " + choice.text());
+    ASSERT_GT(verify_all(compile_candidate(p, "cpu", choice, true, i % 10 == 0), choice.text()), 0);
+    blocks += choice.config["kc"] < p.k, ragged += p.n % 4 != 0;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(blocks, kPairs / 8);
+  EXPECT_GT(ragged, kPairs / 4);
+}
+
 /// One of four shares. Half of the problems have a matrix operand and enough K for several blocks, whose sums
 /// D cannot hold.
 class RandomEpilogues : public testing::TestWithParam<int> {};
@@ -57,11 +87,13 @@ TEST_P(RandomEpilogues, MatchTheReference) {
 INSTANTIATE_TEST_SUITE_P(Share, RandomEpilogues, testing::Range(0, 4));
 
 /// Each value of each parameter where sums are kept beside D.
-TEST(Epilogue, EveryValueWithMatrixOperands) {
+TEST(Epilogue, EveryValueWithMatrixOperandsOrAGate) {
   for (const char* key : {"gemm m=131 n=1061 k=523 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt "
                           "epilogue=silu+multiply+residual align=4",
                           "gemm m=131 n=1061 k=523 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=tn "
-                          "epilogue=scale_row+residual align=4"}) {
+                          "epilogue=scale_row+residual align=4",
+                          "gemm m=131 n=530 k=523 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt "
+                          "gate=silu epilogue=none align=4"}) {
     const Problem p = Problem::parse(key);
     const Space space(p, "cpu", device_of_level(host_level()));
     std::set<std::pair<std::string, int64_t>> covered;

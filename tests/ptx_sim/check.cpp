@@ -23,6 +23,11 @@ struct Expected {
     x *= y;
     tolerance = tolerance * std::fabs(y) + 2 * u * std::fabs(x);
   }
+  void multiply(const Expected& y, double u) {
+    tolerance = tolerance * (std::fabs(y.x) + y.tolerance) + std::fabs(x) * y.tolerance;
+    x *= y.x;
+    tolerance += 2 * u * std::fabs(x);
+  }
   void apply(double value, double slope, double u) {
     tolerance = slope * tolerance + 32 * u * std::max(std::fabs(x), std::fabs(value));
     x = value;
@@ -43,8 +48,13 @@ public:
                            uint64_t(int64_t(o_.beta)) * uint64_t(int64_t(c));
       return {double(int32_t(uint32_t(sum))), 0};
     }
-    Expected e{o_.alpha * product + o_.beta * c,
-               std::fabs(o_.alpha) * t_.sum * magnitude + 8 * u * std::fabs(o_.beta * c)};
+    Expected e{o_.alpha * product, std::fabs(o_.alpha) * t_.sum * magnitude};
+    if (p_.gate) {
+      multiply(entry, m, p_.n + n, product, magnitude);
+      step(*p_.gate, entry, m, n, e);
+      e.multiply({o_.alpha * product, std::fabs(o_.alpha) * t_.sum * magnitude}, u);
+    }
+    e.x += o_.beta * c, e.tolerance += 8 * u * std::fabs(o_.beta * c);
     for (EpilogueOp op : p_.epilogue) step(op, entry, m, n, e);
     if (p_.d == Type::i8) {
       e.x = std::fmin(std::fmax(e.x, -128.0), 127.0);
@@ -75,8 +85,8 @@ private:
     const double* x = &o_.values.at(
         "a")[size_t((a.batch > 1 ? entry : 0) * p_.m * p_.k + m * (p_.a_transposed() ? 1 : p_.k))];
     const double* y = &o_.values.at(
-        "b")[size_t((b.batch > 1 ? entry : 0) * p_.n * p_.k + n * (p_.b_transposed() ? p_.k : 1))];
-    const int64_t x_step = p_.a_transposed() ? p_.m : 1, y_step = p_.b_transposed() ? 1 : p_.n;
+        "b")[size_t((b.batch > 1 ? entry : 0) * p_.sum_columns() * p_.k + n * (p_.b_transposed() ? p_.k : 1))];
+    const int64_t x_step = p_.a_transposed() ? p_.m : 1, y_step = p_.b_transposed() ? 1 : p_.sum_columns();
     double xx = 0, yy = 0;
     product = 0;
     for (int64_t k = 0; k < p_.k; ++k) {

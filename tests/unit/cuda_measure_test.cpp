@@ -299,6 +299,17 @@ TEST(CudaVendor, FusesWhatCublasLtHas) {
   EXPECT_EQ(plan_vendor(p, false).rest, p.epilogue);
 }
 
+TEST(CudaVendor, MultipliesBothWeightsOfAGateAtOnce) {
+  Problem p = problem(Type::bf16, Type::bf16, 64, 64, 64);
+  p.gate = EpilogueOp::silu;
+  p.epilogue = {EpilogueOp::bias};
+  const VendorPlan plan = plan_vendor(p, true);
+  EXPECT_TRUE(plan.scratch);
+  EXPECT_FALSE(plan.fused_bias);
+  EXPECT_EQ(plan.rest, p.epilogue);
+  EXPECT_EQ(plan.text(), "an elementwise kernel of ours for the gate, bias");
+}
+
 TEST(CudaVendor, ItsWorkspacesAreLargerThanTheCache) {
   const int64_t memory = workspace_memory(int64_t(50) << 20);
   EXPECT_EQ(memory, int64_t(150) << 20);

@@ -159,6 +159,17 @@ TEST_F(EmbedTest, HeaderDocumentsTheFunction) {
     EXPECT_NE(header.find(part), std::string::npos) << part << "\n" << header;
 }
 
+TEST_F(EmbedTest, HeaderDocumentsAGate) {
+  Library gated = library();
+  Problem& p = gated.functions[0].file.problem;
+  p.gate = EpilogueOp::silu;
+  const std::string header = embed_header(gated);
+  for (const char* part : {"D = gelu((silu(alpha * A * Bg) * (alpha * A * Bu) + beta * C) + bias)",
+                           "B  f32, 4096 x 64 (2 N x K, transposed: Bg, then Bu), leading dimension 64", "bias: 2048 values",
+                           "silu(x) = x / (1 + exp(-x))"})
+    EXPECT_NE(header.find(part), std::string::npos) << part << "\n" << header;
+}
+
 TEST_F(EmbedTest, BestKernelFirstAndAwkwardOnesLeftOut) {
   const LibraryFunction f = library().functions[0];
   const auto kernels = linked_kernels(f);

@@ -28,13 +28,21 @@ double at(Type type, const PageBuffer& x, int64_t i) {
                            : reinterpret_cast<const double*>(x.data())[i];
 }
 
-double naive(const Problem& p, const Inputs& in, int64_t entry, int64_t m, int64_t n, double alpha,
-             double beta) {
+/// Of the product of `columns` columns.
+double dot(const Problem& p, const Inputs& in, int64_t entry, int64_t m, int64_t n, int64_t columns) {
   double x = 0;
   for (int64_t k = 0; k < p.k; ++k)
     x += at(p.a, in.a, entry * p.m * p.k + (p.a_transposed() ? k * p.m + m : m * p.k + k)) *
-         at(p.b, in.b, entry * p.k * p.n + (p.b_transposed() ? n * p.k + k : k * p.n + n));
-  x = alpha * x + beta * at(p.d, in.c, (entry * p.m + m) * p.n + n);
+         at(p.b, in.b, entry * p.k * columns + (p.b_transposed() ? n * p.k + k : k * columns + n));
+  return x;
+}
+
+double naive(const Problem& p, const Inputs& in, int64_t entry, int64_t m, int64_t n, double alpha,
+             double beta) {
+  double x = alpha * dot(p, in, entry, m, n, p.gate ? 2 * p.n : p.n);
+  if (p.gate == EpilogueOp::silu) x = x / (1 + std::exp(-x)) * alpha * dot(p, in, entry, m, p.n + n, 2 * p.n);
+  if (p.gate == EpilogueOp::relu) x = std::max(x, 0.0) * alpha * dot(p, in, entry, m, p.n + n, 2 * p.n);
+  x += beta * at(p.d, in.c, (entry * p.m + m) * p.n + n);
   const auto y = [&](EpilogueOp op, int64_t i) { return at(p.d, in.operand(op), i); };
   const int64_t place = (entry * p.m + m) * p.n + n;
   for (EpilogueOp op : p.epilogue)
@@ -88,6 +96,8 @@ TEST(Reference, EqualsTheNaiveLoop) {
   for (const char* key :
        {"gemm m=5 n=9 k=3 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4",
         "gemm m=70 n=530 k=300 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4",
+        "gemm m=21 n=17 k=40 batch=2 a=f64 b=f64 d=f64 acc=f64 layout=tt gate=silu epilogue=bias+residual align=8",
+        "gemm m=5 n=530 k=300 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn gate=relu epilogue=none align=4",
         "gemm m=33 n=17 k=257 batch=3 a=f64 b=f64 d=f64 acc=f64 layout=tn epilogue=silu align=8",
         "gemm m=1 n=1 k=1 batch=2 a=f64 b=f64 d=f64 acc=f64 layout=tt epilogue=relu+bias align=8",
         "gemm m=21 n=17 k=40 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=nn "
@@ -372,10 +382,12 @@ TEST(VendorBaseline, ComputesTheProblem) {
   const auto vendor = Vendor::open();
   if (!vendor)
     GTEST_SKIP() << "no OpenBLAS";
-  for (const char* epilogue : {"bias+gelu", "silu", "relu+bias_row+scale_a+scale_b", "scale_row+multiply+residual",
-                               "clamp+scale_col+gelu_tanh", "residual+sigmoid+scale_d+multiply"})
+  for (const char* steps : {"epilogue=bias+gelu", "epilogue=silu", "epilogue=relu+bias_row+scale_a+scale_b",
+                            "epilogue=scale_row+multiply+residual", "epilogue=clamp+scale_col+gelu_tanh",
+                            "epilogue=residual+sigmoid+scale_d+multiply", "gate=silu epilogue=none",
+                            "gate=gelu_tanh epilogue=bias+clamp"})
     for (const char* rest : {"a=f32 b=f32 d=f32 acc=f32 layout=tn", "a=f64 b=f64 d=f64 acc=f64 layout=nt"}) {
-      const std::string text = std::string("gemm m=13 n=11 k=17 batch=2 ") + rest + " epilogue=" + epilogue;
+      const std::string text = std::string("gemm m=13 n=11 k=17 batch=2 ") + rest + " " + steps;
       const Problem p = Problem::parse(text + (rest[3] == '3' ? " align=4" : " align=8"));
       const Inputs in(p, 1);
       const Reference reference(p, in, 1);

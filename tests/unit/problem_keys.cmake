@@ -1,9 +1,11 @@
 # cmake -DSOURCE=<DeepGen> -DOUTPUT=<file> -P problem_keys.cmake: the keys that deepgen_add_gemm() composes, one a line:
-# each triple of types that it serves, with all steps of an epilogue in the order of a walk around their list.
+# each triple of types that it serves, with all steps of an epilogue in the order of a walk around their list, and once with
+# a gate.
 cmake_minimum_required(VERSION 3.25)
 include(${SOURCE}/cmake/DeepGenProblem.cmake)
 get_property(types GLOBAL PROPERTY DEEPGEN_TYPES)
 get_property(epilogues GLOBAL PROPERTY DEEPGEN_EPILOGUES)
+get_property(gates GLOBAL PROPERTY DEEPGEN_GATES)
 set(layouts nn nt tn tt)
 set(arg_SHAPE 4096 1 2147483648)
 set(arg_BATCH 7)
@@ -23,6 +25,14 @@ foreach(a IN LISTS types)
       endif()
       _deepgen_problem_key(test key)
       string(APPEND keys "${key}\n")
+      if(NOT d STREQUAL "i32")
+        list(POP_FRONT gates arg_GATED)
+        list(APPEND gates ${arg_GATED})
+        set(arg_EPILOGUE "")
+        _deepgen_problem_key(test key)
+        string(APPEND keys "${key}\n")
+        unset(arg_GATED)
+      endif()
     endforeach()
   endforeach()
 endforeach()

@@ -47,6 +47,7 @@ TEST(Problem, RandomKeysRoundTrip) {
       p.a = p.b = p.d = p.accumulate = Type::f64, p.align = 8;
     p.layout = Layout(random() % 4);
     p.epilogue = epilogues[random() % epilogues.size()];
+    if (random() % 2) p.gate = random() % 2 ? EpilogueOp::silu : EpilogueOp::gelu_tanh;
     const Problem parsed = Problem::parse(p.key());
     EXPECT_EQ(parsed, p);
     EXPECT_EQ(parsed.key(), p.key());
@@ -62,6 +63,38 @@ TEST(Problem, StoredShapesFollowTheLayout) {
   EXPECT_EQ(p.b_rows(), 3);
   EXPECT_EQ(p.b_columns(), 5);
   EXPECT_EQ(p.flops(), 60);
+}
+
+TEST(Problem, AGateDoublesB) {
+  const std::string key = "gemm m=2 n=3 k=5 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt gate=silu epilogue=bias align=2";
+  Problem p = Problem::parse(key);
+  EXPECT_EQ(p.key(), key);
+  EXPECT_EQ(p.gate, EpilogueOp::silu);
+  EXPECT_EQ(p.b_rows(), 6);
+  EXPECT_EQ(p.b_columns(), 5);
+  EXPECT_EQ(p.flops(), 120);
+  EXPECT_EQ(p.ungated().n, 6);
+  EXPECT_FALSE(p.ungated().gate);
+  EXPECT_EQ(p.ungated().ungated(), p.ungated());
+  p.layout = Layout::nn;
+  EXPECT_EQ(p.b_rows(), 5);
+  EXPECT_EQ(p.b_columns(), 6);
+}
+
+TEST(Problem, BadGatesSayWhy) {
+  const std::string types = "gemm m=1 n=1 k=1 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn ";
+  EXPECT_EQ(error_of(types + "gate=relu epilogue=scale_row align=4"), "");
+  EXPECT_NE(error_of(types + "gate=clamp epilogue=none align=4").find("silu, gelu, gelu_tanh, sigmoid, relu"),
+            std::string::npos);
+  EXPECT_NE(error_of(types + "gate=swish epilogue=none align=4").find("'swish'"), std::string::npos);
+  EXPECT_NE(error_of(types + "gate=silu epilogue=scale_b align=4").find("alpha"), std::string::npos);
+  EXPECT_NE(error_of(types + "epilogue=none gate=silu align=4"), "");
+  EXPECT_NE(error_of("gemm m=1 n=1 k=1 batch=1 a=i8 b=i8 d=i32 acc=i32 layout=nn gate=silu epilogue=none align=1")
+                .find("D is i32"),
+            std::string::npos);
+  EXPECT_NE(error_of("gemm m=1 n=1073741825 k=1 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn gate=silu epilogue=none "
+                     "align=4").find("2^30"),
+            std::string::npos);
 }
 
 TEST(Problem, BadKeysNameTheField) {
@@ -89,15 +122,16 @@ TEST(Problem, CMakeComposesTheSameKeys) {
   const std::string command = DEEPGEN_CMAKE_COMMAND " -DSOURCE=" DEEPGEN_SOURCE_DIR " -DOUTPUT=" + file +
                               " -P " DEEPGEN_SOURCE_DIR "/tests/unit/problem_keys.cmake";
   ASSERT_EQ(std::system(command.c_str()), 0);
-  std::set<std::string> composed, served;
+  std::set<std::string> composed, served, gates;
   auto types = [](const Problem& p) { return to_string(p.a) + " " + to_string(p.b) + " " + to_string(p.d); };
   std::istringstream lines(read_file(file));
   std::filesystem::remove(file);
   for (std::string key; std::getline(lines, key);) {
     const Problem p = Problem::parse(key);
     EXPECT_EQ(p.key(), key);
-    EXPECT_EQ(p.epilogue.size(), p.d == Type::i32 ? 0u : size_t(epilogue_op_count)) << key;
+    EXPECT_EQ(p.epilogue.size(), p.gate || p.d == Type::i32 ? 0u : size_t(epilogue_op_count)) << key;
     composed.insert(types(p));
+    if (p.gate) gates.insert(to_string(*p.gate));
   }
   for (int a = 0; a <= int(Type::i32); ++a)
     for (int b = 0; b <= int(Type::i32); ++b)
@@ -110,6 +144,7 @@ TEST(Problem, CMakeComposesTheSameKeys) {
       }
   EXPECT_EQ(composed, served);
   EXPECT_EQ(served.size(), 23u);
+  EXPECT_EQ(gates, (std::set<std::string>{"silu", "gelu", "gelu_tanh", "sigmoid", "relu"}));
 }
 
 } // namespace

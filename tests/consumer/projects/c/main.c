@@ -15,10 +15,22 @@ static int wrong(const float* a, const float* b, const float* bias, const float*
   return 0;
 }
 
+/* relu(alpha a bg^T) * (alpha a bu^T): bg is the first half of b, bu the second. */
+static int wrong_gate(const float* a, const float* b, const float* d, float alpha) {
+  for (int m = 0; m < M; ++m)
+    for (int n = 0; n < N; ++n) {
+      float gate = 0, up = 0;
+      for (int k = 0; k < K; ++k) gate += a[m * K + k] * b[n * K + k], up += a[m * K + k] * b[(N + n) * K + k];
+      if (d[m * N + n] != (gate > 0 ? alpha * gate : 0) * alpha * up)
+        return printf("gated d[%d,%d] = %g\n", m, n, d[m * N + n]);
+    }
+  return 0;
+}
+
 int main(void) {
-  float a[M * K], b[N * K], bias[N], d[M * N];
+  float a[M * K], b[2 * N * K], bias[N], d[M * N];
   for (int i = 0; i < M * K; ++i) a[i] = (float)(i % 5 - 2);
-  for (int i = 0; i < N * K; ++i) b[i] = (float)(i % 7 - 3);
+  for (int i = 0; i < 2 * N * K; ++i) b[i] = (float)(i % 7 - 3);
   for (int i = 0; i < N; ++i) bias[i] = (float)(10 * i);
   deepgen_status status = kernels_up(a, b, bias, d);
   if (status != DEEPGEN_OK) return puts(deepgen_status_string(status)), 1;
@@ -33,6 +45,10 @@ int main(void) {
   status = kernels_up_run(&args);
   if (status != DEEPGEN_OK) return puts(deepgen_status_string(status)), 1;
   if (wrong(a, b, bias, d, 2)) return 1;
+
+  args.bias = NULL;
+  if (kernels_glu(a, b, d) != DEEPGEN_OK || wrong_gate(a, b, d, 1)) return 1;
+  if (kernels_glu_run(&args) != DEEPGEN_OK || wrong_gate(a, b, d, 2)) return 1;
 
   args.d = NULL;
   if (kernels_up_run(&args) == DEEPGEN_OK) return puts("a null pointer was taken"), 1;
