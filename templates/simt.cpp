@@ -167,7 +167,7 @@ SimtTiling::SimtTiling(const Problem& p, const Config& config, bool copies) {
     s.type = type, s.k_major = k_major, s.extent = extent, s.size = size;
     s.bytes = dot ? 4 : size_of(type);
     // Copies cannot transpose: along k they take one element each.
-    s.width = async && k_major ? 1 : std::min(width, k_major ? bk : extent);
+    s.width = async && k_major ? 1 : std::min(dot ? width / 4 : width, k_major ? bk : extent);
     s.row = extent + (k_major ? 16 / element : 0);
     s.accesses = extent * bk / s.width;
     s.per_thread = threads ? std::max<int64_t>(1, s.accesses / threads) : 1;
