@@ -27,7 +27,7 @@ template <size_t N> std::array<int64_t, N> get_sizes(const Json& json, const std
   return sizes;
 }
 
-Launch launch_from_json(const Json& json, const std::string& where) {
+Launch launch_from_json(const Json& json, const std::string& where, bool amd) {
   Launch l;
   l.entry = get<std::string>(json, "entry", where);
   l.grid = get_sizes<3>(json, "grid", where);
@@ -39,8 +39,9 @@ Launch launch_from_json(const Json& json, const std::string& where) {
                             {"spill_stores", &l.spill_stores}, {"spill_loads", &l.spill_loads},
                             {"static_shared", &l.static_shared}})
     *value = get_count(json, key, where);
+  if (!amd) return l;
   for (auto [key, value] : {std::pair{"accumulation", &l.accumulation}, {"scalars", &l.scalars}, {"waves", &l.waves}})
-    if (json.contains(key)) *value = get_count(json, key, where);
+    *value = get_count(json, key, where);
   return l;
 }
 
@@ -77,11 +78,12 @@ void add_gpu_json(const Kernel& k, Json& json) {
 }
 
 void read_gpu_json(const Json& json, const std::string& where, Kernel& k) {
-  for (const Json& item : get<std::vector<Json>>(json, "launches", where)) k.launches.push_back(launch_from_json(item, where));
+  k.target = get<std::string>(json, "target", where);
+  for (const Json& item : get<std::vector<Json>>(json, "launches", where))
+    k.launches.push_back(launch_from_json(item, where, is_amd(k.target)));
   for (const Json& item : get<std::vector<Json>>(json, "maps", where)) k.maps.push_back(map_from_json(item, where));
   const auto align = get_sizes<3>(json, "operand_align", where);
   k.align_a = align[0], k.align_b = align[1], k.align_d = align[2];
-  k.target = get<std::string>(json, "target", where);
   k.assembler = get<std::string>(json, "assembler", where);
   k.warnings = get<std::vector<std::string>>(json, "warnings", where);
   k.device = get<std::string>(json, "device", where);
@@ -177,7 +179,7 @@ KernelFile KernelFile::parse(const std::string& bytes, const std::string& where)
     k.code = take("code_bytes");
     if (k.entry > 0 && size_t(k.entry) >= k.code.size())
       throw Error("a kernel's entry lies behind its code", where, "", "delete the file and build again");
-    if (item.contains("ptx_bytes")) k.ptx = take("ptx_bytes");
+    if (!k.launches.empty()) k.ptx = take("ptx_bytes"); // as it is written
     file.kernels.push_back(std::move(k));
   }
   return file;
