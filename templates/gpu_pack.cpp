@@ -72,7 +72,7 @@ void GpuPack::copy(GpuIr& ir, const Copy& c, Value base, Value ld, Value stride,
 /// long.
 void GpuPack::transpose(GpuIr& ir, const Copy& c, Value base, Value ld, Value stride, Value to, Value block,
                         int64_t batch) {
-  const int64_t size = size_of(c.type), tile = c.tile(), pitch = tile * size + 4;
+  const int64_t size = size_of(c.type), tile = c.tile(), pitch = c.pitch();
   const int64_t tiles_r = ceil_div(c.rows, tile), tiles_c = ceil_div(c.columns, tile);
   Value entry, at = block;
   if (batch > 1) entry = ir.divide(block, tiles_r * tiles_c), at = ir.remainder(block, tiles_r * tiles_c);
@@ -111,7 +111,7 @@ Launch GpuPack::emit(GpuIr& ir, const Problem& p, const std::vector<std::string>
   launch.grid[0] = a_.blocks + b_.blocks, launch.block[0] = kThreads;
   for (const Copy* c : {&a_, &b_})
     if (c->place.ld && c->transposed)
-      launch.shared = std::max(launch.shared, c->tile() * (c->tile() * size_of(c->type) + 4));
+      launch.shared = std::max(launch.shared, c->tile() * c->pitch());
   launch.dependent = dependent;
   GpuEntry entry;
   entry.name = launch.entry, entry.threads = kThreads;

@@ -44,6 +44,7 @@ private:
 
     int64_t unit() const { return 16 / size_of(type); } ///< elements that a thread stores
     int64_t tile() const { return size_of(type) == 1 ? 64 : 32; }
+    int64_t pitch() const { return tile() * size_of(type) + 4; } ///< of a tile's rows in shared memory, bytes
   };
   static Copy describe(const Problem&, const std::string& name, const Side&, int64_t offset);
   static void copy(GpuIr&, const Copy&, Value base, Value ld, Value stride, Value to, Value block,

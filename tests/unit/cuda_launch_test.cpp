@@ -1,5 +1,6 @@
 // What a launch hands to the driver: parameters, tensor maps, attributes, workspace; and what it must not do.
 #include "counted_allocations.h"
+#include "launched.h"
 #include "cuda_test_function.h"
 #include "fake_devices.h"
 
@@ -10,16 +11,6 @@
 namespace {
 
 using namespace deepgen::cuda_tests;
-
-template <typename T>
-T as(const std::string& bytes) {
-  T value{};
-  EXPECT_EQ(bytes.size(), sizeof value);
-  std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
-  return value;
-}
-
-void* at(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 class CudaLaunch : public ::testing::Test {
 protected:

@@ -1,5 +1,6 @@
 // What a launch hands to HIP: the argument segment, grids, the stream; and what it must not do.
 #include "counted_allocations.h"
+#include "launched.h"
 #include "hip_devices.h"
 
 #include <gtest/gtest.h>
@@ -25,16 +26,6 @@ int hipGraphDestroy(void*);
 namespace {
 
 using namespace deepgen::hip_tests;
-
-template <typename T>
-T as(const std::string& bytes) {
-  T value{};
-  EXPECT_EQ(bytes.size(), sizeof value);
-  std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
-  return value;
-}
-
-void* at(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 class HipLaunch : public ::testing::Test {
 protected:
