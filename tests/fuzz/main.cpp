@@ -81,6 +81,11 @@ Target::Target(const char* n, void (*r)(const std::string&)) : name(n), run(r), 
 
 using namespace deepgen::fuzz;
 
+/// Parsing JSON is allocating: short stacks and a small quarantine make a third more inputs a second. ASAN_OPTIONS wins.
+extern "C" const char* __asan_default_options() {
+  return "malloc_context_size=2:quarantine_size_mb=4:thread_local_quarantine_size_kb=64";
+}
+
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   const std::string option = "--target=";
   for (int i = 1; i < *argc; ++i)
