@@ -2,6 +2,7 @@
 
 #include "base/device.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/sha256.h"
 #include "generator/amdgpu.h"
 #include "generator/codegen.h"
@@ -13,8 +14,24 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstdlib>
+
 namespace deepgen {
 namespace {
+
+std::string printed(mlir::ModuleOp value) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  value.print(stream);
+  return text;
+}
+
+std::string printed(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
+}
 
 /// A module with the template's kernel in it, and its description.
 struct Emitted {
@@ -28,6 +45,16 @@ struct Emitted {
   }
 };
 
+/// The code object. $DEEPGEN_KEEP_IR names a folder for the IR that the backend got, under the code's SHA-256: the simulated
+/// device of the tests runs that.
+void link_code_object(llvm::Module& module, Kernel& kernel) {
+  const char* folder = std::getenv("DEEPGEN_KEEP_IR");
+  const bool keep = folder && *folder;
+  const std::string ir = keep ? printed(module) : "";
+  link_amd(emit_amd(module, kernel.target, false), kernel);
+  if (keep) write_if_changed(std::string(folder) + "/" + sha256_hex(kernel.code) + ".ll", ir);
+}
+
 /// For an NVIDIA GPU up to the PTX: the assembler runs beside the next kernel's compilation.
 Kernel compile_one(const Problem& problem, const std::string& arch, const Choice& choice, const std::string& role) {
   Emitted emitted(problem, arch, choice);
@@ -37,7 +64,7 @@ Kernel compile_one(const Problem& problem, const std::string& arch, const Choice
   if (is_amd(arch)) {
     auto module = translate_amd(*emitted.module, context, kernel.target);
     optimize_amd(*module, kernel.target);
-    link_amd(emit_amd(*module, kernel.target, false), kernel);
+    link_code_object(*module, kernel);
   } else if (is_gpu(arch)) {
     auto module = translate_gpu(*emitted.module, context, kernel.target);
     for (const Launch& launch : kernel.launches)
@@ -96,20 +123,6 @@ std::string assembler_of(const std::string& arch) {
   if (!is_amd(arch)) return is_gpu(arch) ? " " + assembler() : "";
   const std::string version = lld_version();
   return (version.empty() ? " without lld" : " " + version) + " " + amd_code_object_text();
-}
-
-std::string printed(mlir::ModuleOp value) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  value.print(stream);
-  return text;
-}
-
-std::string printed(const llvm::Module& module) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  module.print(stream, nullptr);
-  return text;
 }
 
 } // namespace

@@ -1,11 +1,15 @@
 #include "tests/amd_sim/hip_hook.h"
 
+#include "base/error.h"
+#include "base/files.h"
+#include "base/sha256.h"
 #include "tests/amd_sim/launch.h"
 #include "tests/fake_hip/code_object.h"
 #include "tests/ptx_sim/fault.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 
@@ -17,6 +21,17 @@ constexpr int kLaunchFailure = 719, kInvalidImage = 200;
 std::map<std::string, std::string>& known() {
   static std::map<std::string, std::string> ir_of_code;
   return ir_of_code;
+}
+
+/// Null where nobody has told what the code was made from.
+const std::string* ir_of(const std::string& code) {
+  auto at = known().find(code);
+  const char* folder = std::getenv("DEEPGEN_KEEP_IR");
+  if (at == known().end() && folder && *folder) {
+    const std::string file = std::string(folder) + "/" + sha256_hex(code) + ".ll";
+    if (file_exists(file)) at = known().emplace(code, read_file(file)).first;
+  }
+  return at == known().end() ? nullptr : &at->second;
 }
 
 /// The allocations that a launch's arguments point into, as regions of the simulated memory, which has
@@ -76,8 +91,11 @@ std::vector<std::vector<uint8_t>> arguments_of(const fake_hip_launch& launch, Al
 void know(const std::string& code, const std::string& ir) { known()[code] = ir; }
 
 int run_on_simulator(const fake_hip_launch* launch) {
-  const auto ir = known().find(std::string(static_cast<const char*>(launch->code), launch->code_bytes));
-  if (ir == known().end()) return kInvalidImage;
+  const std::string* ir = ir_of(std::string(static_cast<const char*>(launch->code), launch->code_bytes));
+  if (!ir) {
+    std::fprintf(stderr, "simulated device: nobody knows what %s was made from; see DEEPGEN_KEEP_IR\n", launch->kernel);
+    return kInvalidImage;
+  }
   Allocations allocations(*launch);
   const auto arguments = arguments_of(*launch, allocations);
   const std::string device = launch->device;
@@ -86,7 +104,7 @@ int run_on_simulator(const fake_hip_launch* launch) {
   for (size_t i = 0; i < 3; ++i) shape.grid[i] = launch->grid[i], shape.block[i] = launch->block[i];
   try {
     allocations.memory.start_launch();
-    run_launch(ir->second, device.substr(0, device.find(':')), shape, arguments, allocations.memory, 1);
+    run_launch(*ir, device.substr(0, device.find(':')), shape, arguments, allocations.memory, 1);
   } catch (const ptx_sim::Fault& f) {
     std::fprintf(stderr, "fault in %s: %s\n", launch->kernel, f.what());
     return kLaunchFailure;

@@ -1,10 +1,11 @@
 # Runs one scenario:
 #   cmake -D SCENARIO=... -D PREFIX=... -D WORK=... -D DEEPGEN_SOURCE=... -D DEEPGEN_BINARY=...
-#   -D FAULTY=... -D FAKE_CUDA=... -D FAKE_HIP=... -D CXX=... -D CC=... -P run.cmake
+#   -D FAULTY=... -D FAKE_CUDA=... -D FAKE_HIP=... -D AMD_SIM_HOOK=...
+#   -D CXX=... -D CC=... -P run.cmake
 # Each starts from an empty WORK folder and uses DeepGen as installed in PREFIX. A scenario is a list of commands and of
 # what their output must and must not say.
 cmake_minimum_required(VERSION 3.25)
-foreach(variable SCENARIO PREFIX WORK DEEPGEN_SOURCE DEEPGEN_BINARY FAULTY FAKE_CUDA FAKE_HIP CXX CC)
+foreach(variable SCENARIO PREFIX WORK DEEPGEN_SOURCE DEEPGEN_BINARY FAULTY FAKE_CUDA FAKE_HIP AMD_SIM_HOOK CXX CC)
   if(NOT ${variable})
     message(FATAL_ERROR "run.cmake needs -D ${variable}=...")
   endif()

@@ -1,0 +1,59 @@
+# The whole flow for an AMD GPU that is simulated: search, verify, lock, embed, link, run. libamdhip64.so is the tests' own;
+# it checks launches and packs arguments as the code object says, and the simulator runs the LLVM IR that the code was made
+# from. The device's time is made up and the same for all: what decides is the cost model.
+set(ENV{DEEPGEN_HIP_DRIVER} ${FAKE_HIP})
+set(ENV{FAKE_HIP_HOOK} ${AMD_SIM_HOOK})
+set(ENV{FAKE_HIP_REPLAYS} 0) # what a graph replays was verified; it takes its time, and is not simulated again
+set(ENV{DEEPGEN_KEEP_IR} ${WORK}/ir)
+set(mi300x "gfx942:sramecc+:xnack- AMD Instinct MI300X")
+set(ENV{FAKE_HIP_DEVICES} "${mi300x}")
+set(attached -DDEEPGEN_ATTACHED_GPUS=gfx942 -DDEEPGEN_ATTACHED_GPU_COUNT=1)
+
+function(expect_records file status count)
+  file(READ ${WORK}/${file} records)
+  string(REGEX MATCHALL "\"status\":\"${status}\"" found "${records}")
+  list(LENGTH found found)
+  if(NOT found EQUAL count)
+    message(FATAL_ERROR "${found} records say ${status}, not ${count}:\n${records}")
+  endif()
+endfunction()
+
+configure(hip_search build ${attached} -DDEEPGEN_MEASURE_SECONDS=8)
+build(build -v)
+expect("deepgen-measure run" "deepgen-measure playoff")
+set(search build/_deepgen/kernels/up/gfx942)
+expect_records(${search}/r0/records.jsonl ok 4)
+file(READ ${WORK}/${search}/final.jsonl output)
+expect("AMD Instinct MI300X" "\"holdout\"" "HIP 60000000")
+run(build/app)
+expect("right: ")
+expect_null_build(build)
+
+tune(build)
+expect("the default stays")
+run(${PREFIX}/bin/deepgen lock show --lock hip_search/deepgen.lock.json)
+expect("gfx942" "AMD Instinct MI300X" "the default config")
+
+# The same library from the lock on a host without the device; and its kernel runs on no other arch.
+set(ENV{FAKE_HIP_DEVICES} "")
+configure(hip_search frozen -DDEEPGEN_MODE=frozen)
+build(frozen -v)
+expect_not(${search_edges})
+expect_equal_files(build/_deepgen/kernels/kernels.cpp frozen/_deepgen/kernels/kernels.cpp)
+set(ENV{FAKE_HIP_DEVICES} "gfx90a:sramecc+:xnack- AMD Instinct MI210")
+run_failing(frozen/app)
+expect("no linked kernel runs on this device")
+set(ENV{FAKE_HIP_DEVICES} "${mi300x}")
+run(frozen/app)
+expect("right: ")
+
+# Wrong kernels are refused: one forgets the epilogue, one writes a row too many, one lacks barriers.
+file(REMOVE ${WORK}/hip_search/deepgen.lock.json)
+configure(hip_search faulty ${attached} -DDEEPGEN_EXECUTABLE=${FAULTY} -DDEEPGEN_SLOTS=4 -DDEEPGEN_MEASURE_SECONDS=8)
+build(faulty)
+expect("race") # from the simulated device
+foreach(status ok wrong out_of_bounds crash)
+  expect_records(faulty/_deepgen/kernels/up/gfx942/r0/records.jsonl ${status} 1)
+endforeach()
+run(faulty/app)
+expect("right: faulty_gpu fault=0")
