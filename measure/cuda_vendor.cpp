@@ -1,268 +1,24 @@
 #include "measure/cuda_vendor.h"
 
 #include "base/error.h"
-#include "measure/cuda_operands.h"
-#include "measure/cuda_values.h"
+#include "measure/lt_library.h"
+#include "measure/vendor_product.h"
 #include "measure/worker.h"
 
 #include <algorithm>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <optional>
 #include <set>
 
 namespace deepgen::cuda {
 namespace {
 
-constexpr size_t kWorkspace = size_t(64) << 20;
-constexpr int kAskFor = 64;
 constexpr uint64_t kAlign = 1024;
 uint64_t round_up(uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 constexpr double kProbeSeconds = 180, kTrySeconds = 30; ///< the library loads its kernels when first used
 constexpr size_t kMostLost = 4;                         ///< algorithms that crash or hang
 
-// cublasLt.h, cublas_api.h, library_types.h
-enum Attribute {
-  kTransA = 3,
-  kTransB = 4,
-  kEpilogue = 7,
-  kBiasPointer = 8,
-  kScaleA = 17,
-  kScaleB = 18,
-  kFastAccum = 25,
-  kBiasType = 26
-};
-enum LayoutAttribute { kBatchCount = 5, kBatchStride = 6 };
-enum Epilogue { kDefault = 1, kRelu = 2, kBias = 4, kGelu = 32 };
-constexpr int kMaxWorkspace = 1;
-/// cublasLtMatmulAlgoConfigAttributes_t
-enum ConfigAttribute { kId = 0, kTile = 1, kSplitK = 2, kStages = 6 };
-using AlgorithmBits = std::array<uint64_t, 8>;
-struct Heuristic {
-  AlgorithmBits algorithm;
-  size_t workspace;
-  int state;
-  float waves;
-  int reserved[4];
-};
-
-struct Library {
-  int (*create)(void**);
-  int (*desc_create)(void**, int, int);
-  int (*desc_set)(void*, int, const void*, size_t);
-  int (*layout_create)(void**, int, uint64_t, uint64_t, int64_t);
-  int (*layout_set)(void*, int, const void*, size_t);
-  int (*preference_create)(void**);
-  int (*preference_set)(void*, int, const void*, size_t);
-  int (*heuristic)(void*, void*, void*, void*, void*, void*, void*, int, Heuristic*, int*);
-  int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*, const void*,
-                void*, void*, void*, const AlgorithmBits*, void*, size_t, Stream);
-  int (*config_get)(const AlgorithmBits*, int, void*, size_t, size_t*);
-  size_t (*version)();
-
-  /// Null when no cuBLASLt is found. Only for workers: it starts the driver.
-  static const Library* open() {
-    static Library table;
-    static const bool loaded = table.load();
-    return loaded ? &table : nullptr;
-  }
-
-private:
-  bool load() {
-    void* library = nullptr;
-    for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"})
-      if (!library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    for (const char* folder :
-         {"/usr/local/cuda/lib64/libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.12"})
-      if (!library) library = dlopen(folder, RTLD_NOW | RTLD_LOCAL);
-    if (!library) return false;
-    bool complete = true;
-    const auto find = [&](auto& slot, const char* symbol) {
-      slot = reinterpret_cast<std::decay_t<decltype(slot)>>(dlsym(library, symbol));
-      complete = complete && slot;
-    };
-    find(create, "cublasLtCreate"), find(version, "cublasLtGetVersion");
-    find(desc_create, "cublasLtMatmulDescCreate"), find(desc_set, "cublasLtMatmulDescSetAttribute");
-    find(layout_create, "cublasLtMatrixLayoutCreate"), find(layout_set, "cublasLtMatrixLayoutSetAttribute");
-    find(preference_create, "cublasLtMatmulPreferenceCreate");
-    find(preference_set, "cublasLtMatmulPreferenceSetAttribute");
-    find(heuristic, "cublasLtMatmulAlgoGetHeuristic"), find(matmul, "cublasLtMatmul");
-    find(config_get, "cublasLtMatmulAlgoConfigGetAttribute");
-    return complete;
-  }
-};
-
-void check_lt(int code, const char* call) {
-  if (code != 0) throw DriverError(code, "cuBLAS status " + std::to_string(code), call);
-}
-
-/// cudaDataType
-int data_type(Type t) {
-  switch (t) {
-  case Type::f64:
-    return 1;
-  case Type::f16:
-    return 2;
-  case Type::bf16:
-    return 14;
-  case Type::e4m3:
-    return 28;
-  case Type::e5m2:
-    return 29;
-  case Type::i8:
-    return 3;
-  case Type::i32:
-    return 10;
-  default:
-    return 0; // f32, and tf32, which is f32 in memory
-  }
-}
-
-/// cublasComputeType_t
-int compute_type(Type input) {
-  switch (input) {
-  case Type::f64:
-    return 70;
-  case Type::tf32:
-    return 77;
-  case Type::i8:
-    return 72;
-  default:
-    return 68;
-  }
-}
-
 bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
-
-std::string version_text(size_t version) { // 130100 -> 13.1.0; before 13: 120803 -> 12.8.3
-  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
-         std::to_string(version % 100);
-}
-
-/// What the library calls an algorithm; of what it does not tell, nothing.
-std::string text_of(const AlgorithmBits& algorithm) {
-  std::string text;
-  for (auto [name, attribute] : {std::pair{"id", kId}, {"tile", kTile}, {"stages", kStages}, {"split-K", kSplitK}}) {
-    int32_t value = 0;
-    size_t written = 0;
-    if (Library::open()->config_get(&algorithm, attribute, &value, sizeof value, &written) == 0)
-      text += (text.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(value);
-  }
-  return text;
-}
-
-/// One matrix multiplication, set up once. Lives in a worker and is never torn down: the process ends.
-class Multiplication {
-public:
-  Multiplication(const Problem& p, const VendorPlan& plan, const CallOperands& x) : problem_(p), plan_(plan) {
-    const Library& lt = *Library::open();
-    output_ = plan.scratch && p.a == Type::i8 ? Type::i32 : p.d;
-    unscaled_ = plan.scratch && p.a == Type::i8;
-    const bool integer = output_ == Type::i32;
-    scale_type_ = integer ? Type::i32 : p.d == Type::f64 ? Type::f64 : Type::f32;
-    check_lt(lt.create(&handle_), "cublasLtCreate");
-    check_lt(lt.desc_create(&desc_, compute_type(p.a), data_type(scale_type_)), "cublasLtMatmulDescCreate");
-    set(kTransA, int32_t(p.b_transposed())), set(kTransB, int32_t(p.a_transposed()));
-    if (is_fp8(p.a)) set(kFastAccum, int8_t(1));
-    int32_t epilogue = plan.activation == VendorPlan::relu        ? kRelu
-                       : plan.activation == VendorPlan::gelu_tanh ? kGelu
-                                                                  : 0;
-    if (plan.fused_bias) epilogue |= kBias, set(kBiasType, int32_t(data_type(p.epilogue_type())));
-    set(kEpilogue, epilogue ? epilogue : int32_t(kDefault));
-    point(x);
-    b_ = layout(p.b, x.b), a_ = layout(p.a, x.a);
-    if (plan.scratch) scratch_ = Memory(size_t(p.m * p.sum_columns() * p.batch * size_of(output_)));
-    d_ = layout(output_, product(x));
-    c_ = plan.fused_residual ? layout(p.epilogue_type(), x.residual) : d_;
-  }
-
-  std::vector<Vendor::Algorithm> algorithms() const {
-    const Library& lt = *Library::open();
-    void* preference = nullptr;
-    check_lt(lt.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
-    check_lt(lt.preference_set(preference, kMaxWorkspace, &kWorkspace, sizeof kWorkspace),
-             "cublasLtMatmulPreferenceSetAttribute");
-    std::vector<Heuristic> results(kAskFor);
-    int count = 0;
-    lt.heuristic(handle_, desc_, b_, a_, c_, d_, preference, kAskFor, results.data(),
-                 &count); // a failure: none
-    std::vector<Vendor::Algorithm> found;
-    for (int i = 0; i < count; ++i)
-      if (const Heuristic& h = results[size_t(i)]; h.state == 0)
-        found.push_back({h.algorithm, h.workspace, text_of(h.algorithm)});
-    return found;
-  }
-
-  /// `workspace`: of as many bytes as the algorithm uses.
-  void enqueue(const Vendor::Algorithm& algorithm, Address workspace, const CallOperands& x, const Toolbox& tools,
-               Stream stream) {
-    point(x);
-    const double alpha = unscaled_ ? 1 : x.alpha, beta = plan_.fused_residual ? 1 : 0;
-    const uint64_t alpha_bits = scalar_bits(alpha, scale_type_), beta_bits = scalar_bits(beta, scale_type_);
-    const Array product = this->product(x);
-    const auto pointer = [](Address a) { return reinterpret_cast<void*>(a); };
-    void* c = pointer(plan_.fused_residual ? x.residual.data : product.data);
-    check_lt(Library::open()->matmul(handle_, desc_, &alpha_bits, pointer(x.b.data), b_, pointer(x.a.data),
-                                     a_, &beta_bits, c, c_, pointer(product.data), d_, &algorithm.bits,
-                                     pointer(workspace), algorithm.workspace, stream),
-             "cublasLtMatmul");
-    if (plan_.separate()) tools.epilogue(product, x.d, rest(x));
-  }
-
-private:
-  template <typename T>
-  void set(int attribute, T value) {
-    check_lt(Library::open()->desc_set(desc_, attribute, &value, sizeof value),
-             "cublasLtMatmulDescSetAttribute");
-  }
-  void point(const CallOperands& x) {
-    if (plan_.fused_bias) set(kBiasPointer, x.bias);
-    if (plan_.fused_scales && problem_.has(EpilogueOp::scale_b)) set(kScaleA, x.scale_b);
-    if (plan_.fused_scales && problem_.has(EpilogueOp::scale_a)) set(kScaleB, x.scale_a);
-  }
-  void* layout(Type type, const Array& x) const {
-    const Library& lt = *Library::open();
-    void* layout = nullptr;
-    check_lt(lt.layout_create(&layout, data_type(type), uint64_t(x.columns), uint64_t(x.rows), x.ld),
-             "cublasLtMatrixLayoutCreate");
-    const auto batch = int32_t(problem_.batch);
-    const int64_t stride = x.stride;
-    if (batch > 1) {
-      check_lt(lt.layout_set(layout, kBatchCount, &batch, sizeof batch), "cublasLtMatrixLayoutSetAttribute");
-      check_lt(lt.layout_set(layout, kBatchStride, &stride, sizeof stride),
-               "cublasLtMatrixLayoutSetAttribute");
-    }
-    return layout;
-  }
-  /// Where the product goes.
-  Array product(const CallOperands& x) const {
-    if (!plan_.scratch) return x.d;
-    const int64_t columns = problem_.sum_columns();
-    Array out = shape_of(problem_.m, columns, columns, problem_.batch, 0);
-    out.data = scratch_.address(), out.type = int32_t(output_);
-    return out;
-  }
-  EpilogueParameters rest(const CallOperands& x) const {
-    const Scalars s = scalars_of(problem_);
-    EpilogueParameters e;
-    e.alpha = unscaled_ ? x.alpha : 1;
-    if (plan_.gate) e.gate = int32_t(*plan_.gate);
-    e.scale_a = s.scale_a, e.scale_b = s.scale_b, e.scale_d = s.scale_d, e.clamp_low = x.clamp_low,
-    e.clamp_high = x.clamp_high;
-    e.residual = x.residual, e.multiplier = x.multiplier;
-    e.bias = x.bias, e.bias_row = x.bias_row, e.scale_row = x.scale_row, e.scale_col = x.scale_col;
-    e.vector_type = int32_t(problem_.epilogue_type()), e.scale_type = int32_t(problem_.scale_type());
-    for (EpilogueOp op : plan_.rest) e.steps[e.step_count++] = int32_t(op);
-    return e;
-  }
-
-  const Problem problem_;
-  const VendorPlan plan_;
-  Type output_ = Type::f32, scale_type_ = Type::f32;
-  bool unscaled_ = false; ///< the product waits for alpha
-  void *handle_ = nullptr, *desc_ = nullptr, *a_ = nullptr, *b_ = nullptr, *c_ = nullptr, *d_ = nullptr;
-  Memory scratch_;
-};
 
 /// Of one worker: its arms run one after the other, and share the memory.
 class Workspaces {
@@ -278,13 +34,43 @@ private:
 };
 
 /// One for all arms of a worker: they run one after the other.
-std::shared_ptr<Multiplication> multiplication(const VendorPlan& plan, Bench::Ring& ring) {
-  static std::shared_ptr<Multiplication> last;
+std::shared_ptr<VendorProduct> product_of(const VendorPlan& plan, Bench::Ring& ring) {
+  static std::shared_ptr<VendorProduct> last;
   static std::string key;
-  const std::string wanted = ring.problem().key() + plan.text();
+  const std::string wanted = ring.problem().key() + plan.text() + std::to_string(plan.library) + std::to_string(plan.tf32_as_f32);
   if (!last || key != wanted)
-    last = std::make_shared<Multiplication>(ring.problem(), plan, ring.operands()), key = wanted;
+    last = VendorProduct::make(ring.problem(), plan, ring.operands()), key = wanted;
   return last;
+}
+
+/// Another library's algorithms compare with this plan's when both leave the same undone.
+bool does_the_same(const VendorPlan& x, const VendorPlan& y) {
+  return x.rest == y.rest && x.gate == y.gate && x.scratch == y.scratch;
+}
+
+/// What runs of the plan's algorithms, tried one after the other.
+std::vector<Vendor::Algorithm> working(const VendorPlan& plan, Bench::Ring& ring, const std::function<bool()>& may_try) {
+  std::vector<Vendor::Algorithm> found;
+  for (const Vendor::Algorithm& algorithm : product_of(plan, ring)->algorithms()) {
+    if (!may_try()) continue;
+    try {
+      vendor_call(plan, algorithm, ring)(ring.operands(), ring.context().stream());
+    } catch (const DriverError&) {
+      continue; // returned, but not able
+    }
+    ring.context().synchronize();
+    found.push_back(algorithm);
+  }
+  return found;
+}
+
+/// Why a library cannot be asked; and its name with its version.
+std::string why_absent(VendorPlan::Library library) {
+  if (library == VendorPlan::lt) return LtLibrary::of_platform().why_not;
+  return rocblas_version().empty() ? "no rocBLAS here" : "";
+}
+std::string name_of(VendorPlan::Library library) {
+  return library == VendorPlan::lt ? LtLibrary::of_platform().version : rocblas_version();
 }
 
 } // namespace
@@ -300,21 +86,23 @@ std::string VendorPlan::text() const {
   if (!separate()) return out;
   const std::string left = rest.empty() ? "" : epilogue_text(rest);
   const std::string gated = gate ? "the gate" + std::string(rest.empty() ? "" : ", ") : "";
-  return out + (out.empty() ? "" : ", then ") + "an elementwise kernel of ours for " +
+  return out + (out.empty() ? "" : alone ? ", " : ", then ") + (alone ? "without " : "an elementwise kernel of ours for ") +
          (gated + left == "" ? "the conversion" : gated + left);
 }
 
 VendorPlan plan_vendor(const Problem& p, bool fuse) {
   VendorPlan plan;
   plan.rest = p.epilogue;
-  if ((is_fp8(p.a) || is_fp8(p.b)) && p.layout != Layout::nt)
+  plan.alone = platform() == Platform::hip;
+  if ((is_fp8(p.a) || is_fp8(p.b)) && p.layout != Layout::nt && platform() == Platform::cuda)
     plan.why_not = "cuBLASLt multiplies 8-bit floats in layout nt alone";
   if (p.gate) {
     plan.gate = p.gate, plan.scratch = true;
     return plan;
   }
   if (p.a == Type::i8) {
-    plan.scratch = p.d != Type::i32 && !(fuse && p.d == Type::i8 && p.epilogue.empty());
+    const bool to_i8 = fuse && p.d == Type::i8 && p.epilogue.empty() && platform() == Platform::cuda;
+    plan.scratch = p.d != Type::i32 && !to_i8;
     return plan;
   }
   if (!fuse) return plan;
@@ -336,7 +124,29 @@ VendorPlan plan_vendor(const Problem& p, bool fuse) {
   return plan;
 }
 
-int64_t workspace_memory(int64_t cache) { return std::max(3 * cache, int64_t(2 * kWorkspace)); }
+VendorPlan plan_rocblas(const Problem& p) {
+  VendorPlan plan = plan_vendor(p, false);
+  plan.library = VendorPlan::rocblas;
+  if (is_fp8(p.a) || is_fp8(p.b)) plan.why_not = "rocBLAS has no 8-bit floats";
+  plan.tf32_as_f32 = p.a == Type::tf32;
+  if (!plan.scratch && !plan.rest.empty() && plan.rest.front() == EpilogueOp::residual && p.epilogue_type() == p.d)
+    plan.fused_residual = true, plan.rest.erase(plan.rest.begin());
+  return plan;
+}
+
+std::vector<VendorPlan> vendor_plans(const Problem& p) {
+  std::vector<VendorPlan> plans;
+  for (bool fuse : {true, false}) {
+    plans.push_back(plan_vendor(p, fuse));
+    if (platform() == Platform::cuda || p.a != Type::tf32) continue;
+    plans.push_back(plans.back());
+    plans.back().tf32_as_f32 = true;
+  }
+  if (platform() == Platform::hip) plans.push_back(plan_rocblas(p));
+  return plans;
+}
+
+int64_t workspace_memory(int64_t cache) { return std::max(3 * cache, int64_t(2 * vendor_workspace)); }
 
 uint64_t rotating_workspaces(uint64_t bytes, int64_t memory) {
   constexpr uint64_t kMost = 1024;
@@ -344,7 +154,8 @@ uint64_t rotating_workspaces(uint64_t bytes, int64_t memory) {
 }
 
 Bench::Enqueue vendor_call(const VendorPlan& plan, const Vendor::Algorithm& algorithm, Bench::Ring& ring) {
-  auto product = multiplication(plan, ring);
+  const bool other = algorithm.library != plan.library; // rocBLAS, beside hipBLASLt
+  auto product = product_of(other ? plan_rocblas(ring.problem()) : plan, ring);
   static const Workspaces workspaces(ring.cache());
   return [product, algorithm, calls = uint64_t(0), &tools = ring.tools()](const CallOperands& x, Stream stream) mutable {
     product->enqueue(algorithm, workspaces.at(calls++, algorithm.workspace), x, tools, stream);
@@ -354,84 +165,92 @@ Bench::Enqueue vendor_call(const VendorPlan& plan, const Vendor::Algorithm& algo
 Vendor ask_vendor(Bench::Ring& ring, const std::function<bool(int)>& may_try) {
   Vendor v;
   int number = 0;
-  const Library* lt = Library::open();
-  if (!lt) {
-    v.why_not = "no cuBLASLt here (libcublasLt.so.13 or .12)";
-    return v;
-  }
-  v.name = "cublaslt " + version_text(lt->version());
-  for (bool fuse : {true, false}) {
-    v.plan = plan_vendor(ring.problem(), fuse);
-    v.why_not = v.plan.why_not;
-    if (!v.why_not.empty()) return v;
-    try {
-      for (const Vendor::Algorithm& algorithm : multiplication(v.plan, ring)->algorithms()) {
-        if (!may_try(number++)) continue;
-        try {
-          vendor_call(v.plan, algorithm, ring)(ring.operands(), ring.context().stream());
-        } catch (const DriverError&) {
-          continue; // returned, but not able
-        }
-        ring.context().synchronize();
-        v.algorithms.push_back(algorithm);
+  const auto try_next = [&] { return may_try(number++); };
+  std::string why_not;
+  for (const VendorPlan& plan : vendor_plans(ring.problem())) {
+    v.plan = plan;
+    v.why_not = plan.why_not.empty() ? why_absent(plan.library) : plan.why_not;
+    if (v.why_not.empty()) try {
+        v.algorithms = working(plan, ring, try_next);
+      } catch (const DriverError& e) {
+        if (e.sticky()) throw;
+        v.why_not = e.what();
       }
-    } catch (const DriverError& e) {
-      if (e.sticky()) throw;
-      v.why_not = e.what();
-    }
-    if (!v.algorithms.empty()) return v;
+    if (!v.algorithms.empty()) break;
+    if (v.why_not.empty()) v.why_not = name_of(plan.library) + " has no algorithm for this problem";
+    if (why_not.find(v.why_not) == std::string::npos) why_not += (why_not.empty() ? "" : "; ") + v.why_not;
   }
-  if (v.why_not.empty()) v.why_not = "cuBLASLt has no algorithm for this problem";
+  v.name = name_of(v.plan.library);
+  v.why_not = v.algorithms.empty() ? why_not : "";
+  if (v.algorithms.empty() || platform() == Platform::cuda || v.plan.library == VendorPlan::rocblas) return v;
+  const VendorPlan other = plan_rocblas(ring.problem());
+  if (!other.why_not.empty() || !does_the_same(other, v.plan) || !why_absent(VendorPlan::rocblas).empty()) return v;
+  try {
+    const std::vector<Vendor::Algorithm> more = working(other, ring, try_next);
+    v.algorithms.insert(v.algorithms.end(), more.begin(), more.end());
+    if (!more.empty()) v.name += ", " + rocblas_version();
+  } catch (const DriverError& e) { // the first library's stand
+    if (e.sticky()) throw;
+  }
   return v;
 }
 
+namespace {
+
+Json to_json(const Vendor& found, const Problem& problem) {
+  Json algorithms = Json::array();
+  for (const Vendor::Algorithm& a : found.algorithms)
+    algorithms.push_back({{"bits", a.bits}, {"workspace", a.workspace}, {"text", a.text}, {"library", int(a.library)}});
+  size_t plan = 0;
+  const std::vector<VendorPlan> plans = vendor_plans(problem);
+  while (plan + 1 < plans.size() && (plans[plan].library != found.plan.library || plans[plan].text() != found.plan.text() ||
+                                     plans[plan].tf32_as_f32 != found.plan.tf32_as_f32))
+    ++plan;
+  return {{"name", found.name}, {"why_not", found.why_not}, {"algorithms", algorithms}, {"plan", plan}};
+}
+
+void from_json(const Json& m, const Problem& problem, Vendor& v) {
+  v.name = m.value("name", v.name), v.why_not = m.value("why_not", "");
+  for (const Json& a : m.value("algorithms", Json::array()))
+    v.algorithms.push_back({a.at("bits").get<AlgorithmBits>(), a.at("workspace").get<uint64_t>(),
+                            a.at("text").get<std::string>(), VendorPlan::Library(a.at("library").get<int>())});
+  v.plan = vendor_plans(problem).at(m.value("plan", size_t(0)));
+}
+
+} // namespace
+
 Vendor find_vendor(const Problem& problem, const Device& device, uint64_t seed) {
   Vendor v;
-  if (platform() == Platform::hip) {
-    v.name = "hipblaslt", v.why_not = "this version asks no library of AMD's";
-    return v;
-  }
+  if (platform() == Platform::hip) v.name = "hipblaslt";
   Bench bench(problem, device, 0, seed);
   std::set<int> lost;
   std::optional<int> trying;
   const auto ask = [&](Channel& channel) {
-    channel.step("asking cuBLASLt", kProbeSeconds);
+    channel.step("asking the vendor's library", kProbeSeconds);
     const auto may_try = [&](int number) {
       channel.send({{"trying", number}});
-      channel.step("an algorithm of cuBLASLt", kTrySeconds);
+      channel.step("an algorithm of the vendor's library", kTrySeconds);
       return !lost.count(number);
     };
     try {
-      const Vendor found = ask_vendor(bench.ring(), may_try);
-      Json algorithms = Json::array();
-      for (const Vendor::Algorithm& a : found.algorithms)
-        algorithms.push_back({{"bits", a.bits}, {"workspace", a.workspace}, {"text", a.text}});
-      channel.send({{"name", found.name},
-                    {"why_not", found.why_not},
-                    {"algorithms", algorithms},
-                    {"fuse", found.plan.text() == plan_vendor(problem, true).text()}});
+      channel.send(to_json(ask_vendor(bench.ring(), may_try), problem));
     } catch (const DriverError& e) {
       channel.send({{"name", v.name}, {"why_not", e.what()}});
       if (e.sticky()) std::_Exit(0); // the context is lost
     }
   };
   const auto on_message = [&](const Json& m) {
-    if (m.contains("trying")) {
+    if (m.contains("trying"))
       trying = m.value("trying", 0);
-      return;
-    }
-    v.name = m.value("name", v.name), v.why_not = m.value("why_not", "");
-    for (const Json& a : m.value("algorithms", Json::array()))
-      v.algorithms.push_back({a.at("bits").get<AlgorithmBits>(), a.at("workspace").get<uint64_t>(),
-                              a.at("text").get<std::string>()});
-    v.plan = plan_vendor(problem, m.value("fuse", true));
+    else
+      from_json(m, problem, v);
   };
   while (true) {
     trying.reset();
     const WorkerEnd end = run_worker(ask, on_message);
     if (end.kind == WorkerEnd::done) return v;
     if (!trying || lost.size() == kMostLost) {
-      v.why_not = "cuBLASLt failed: " + (v.why_not.empty() ? end.detail : v.why_not), v.algorithms.clear();
+      v.why_not = v.name + " failed: " + (v.why_not.empty() ? end.detail : v.why_not), v.algorithms.clear();
       return v;
     }
     lost.insert(*trying), v.why_not.clear();

@@ -1,5 +1,4 @@
-// cuBLASLt as a baseline, loaded with dlopen. Row-major matrices are its column-major ones transposed, so the
-// operands are swapped: D^T = B^T A^T.
+// The vendor's libraries as a baseline, loaded with dlopen: cuBLASLt; on AMD's devices hipBLASLt and rocBLAS.
 #pragma once
 
 #include "measure/cuda_bench.h"
@@ -9,8 +8,9 @@
 
 namespace deepgen::cuda {
 
-/// How a problem maps to one cuBLASLt call and, for what it cannot fuse, a kernel of our own behind it.
+/// How a problem maps to one call of a library and, for what it cannot fuse, a kernel of our own behind it.
 struct VendorPlan {
+  enum Library { lt, rocblas } library = lt; ///< lt: cuBLASLt or hipBLASLt, by the platform
   std::string why_not; ///< not empty: it cannot multiply these at all
   bool fused_bias = false, fused_residual = false, fused_scales = false;
   enum Activation { none, relu, gelu_tanh } activation = none;
@@ -20,11 +20,19 @@ struct VendorPlan {
   /// cuBLASLt writes nothing else but i8, scaled by alpha, in i32.
   bool scratch = false;
   std::optional<EpilogueOp> gate; ///< left for the kernel behind it
+  /// No kernel of ours runs behind it, as the measurement has none for AMD's devices: the library is timed without what is
+  /// left, which is never in our favour.
+  bool alone = false;
+  bool tf32_as_f32 = false; ///< where the library does not multiply tf32
   bool separate() const { return scratch || !rest.empty(); }
-  std::string text() const; ///< "fused bias+gelu_tanh, then our kernel for residual"
+  /// "fused bias+gelu_tanh, then an elementwise kernel of ours for residual"; "fused bias, without silu".
+  std::string text() const;
 };
-/// `fuse`: as much as cuBLASLt has; else nothing but the product.
+/// For cuBLASLt or hipBLASLt. `fuse`: as much as it has; else nothing but the product.
 VendorPlan plan_vendor(const Problem&, bool fuse);
+VendorPlan plan_rocblas(const Problem&);
+/// In the order in which they are tried on the platform in use: the first one with an algorithm is the baseline.
+std::vector<VendorPlan> vendor_plans(const Problem&);
 
 /// Every algorithm that the heuristic returns for a problem and that runs.
 struct Vendor {
@@ -32,9 +40,10 @@ struct Vendor {
   VendorPlan plan;
   std::string why_not; ///< empty when there are algorithms
   struct Algorithm {
-    std::array<uint64_t, 8> bits{}; ///< cublasLtMatmulAlgo_t
+    std::array<uint64_t, 8> bits{}; ///< cublasLtMatmulAlgo_t, hipblasLtMatmulAlgo_t
     uint64_t workspace = 0;         ///< bytes that it uses
     std::string text;               ///< "id 66, tile 20, stages 36, split-K 1", as the library numbers them
+    VendorPlan::Library library = VendorPlan::lt; ///< rocBLAS may stand beside a plan of hipBLASLt's that does the same
   };
   std::vector<Algorithm> algorithms;
 };

@@ -209,7 +209,7 @@ RecordLog time_on_gpu(const Selection& selection, const Device& model, const Pla
   cuda::Vendor vendor;
   vendor.why_not = "not asked for";
   if (command.options.vendor) {
-    progress.live("asking cuBLASLt");
+    progress.live("asking the vendor's library");
     vendor = cuda::find_vendor(problem, device, command.options.seed);
     if (!vendor.why_not.empty())
       progress.summary("no vendor baseline: " + vendor.why_not);

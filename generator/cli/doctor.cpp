@@ -1,6 +1,7 @@
 // doctor: what is installed, what is missing, and how to get it.
 #include "base/cache.h"
 #include "base/error.h"
+#include "base/rocm.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/compile.h"
@@ -88,6 +89,22 @@ void check_rocm() {
                        (known ? ", " + std::to_string(version / 10000000) + "." + std::to_string(version / 100000 % 100) : ""));
 }
 
+/// The vendor baselines of searches on AMD GPUs, as deepgen-measure finds them.
+void check_rocm_libraries() {
+  if (!amd::driver()) return;
+  const auto check = [](const char* name, auto names, const char* symbol, const char* remedy) {
+    void* library = rocm::open(reinterpret_cast<void*>(amd::driver()->launch), names);
+    void* call = library ? dlsym(library, symbol) : nullptr;
+    Dl_info place = {};
+    if (call) dladdr(call, &place);
+    line(name, place.dli_fname ? place.dli_fname : remedy);
+  };
+  check("hipBLASLt", rocm::hipblaslt, "hipblasLtMatmul",
+        "not found: install hipblaslt of ROCm 6.1 or later; the vendor baseline of searches on AMD GPUs");
+  check("rocBLAS", rocm::rocblas, "rocblas_gemm_strided_batched_ex",
+        "not found: install rocblas; the vendor baseline for f64, and on chips that hipBLASLt does not serve");
+}
+
 void check_openblas() {
   for (const char* name : {"libopenblas.so.0", "libopenblas.so"})
     if (void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
@@ -118,6 +135,7 @@ void add_doctor_command(CLI::App& app, CliContext& context) {
       good &= check_tool(tool);
     check_ptxas();
     check_rocm();
+    check_rocm_libraries();
     check_openblas();
     check_cache();
     good &= check_devices();

@@ -29,6 +29,7 @@ struct Device {
   int compute_units = 304;
   uint32_t group_bytes = 64 << 10; ///< LDS of a workgroup
   int blocks_per_unit = 2;         ///< what the occupancy query answers
+  size_t memory = size_t(1) << 30; ///< bytes that are said to be free
 };
 
 struct Launch {

@@ -89,7 +89,7 @@ extern "C" {
 
 int hipMemGetInfo(size_t* free, size_t* total) {
   ENTER(hipMemGetInfo);
-  return *free = *total = size_t(1) << 30, success;
+  return *free = *total = state().devices.at(size_t(current_device())).memory, success;
 }
 int hipMalloc(void** address, size_t bytes) {
   ENTER(hipMalloc);

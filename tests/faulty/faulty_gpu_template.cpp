@@ -41,7 +41,8 @@ Problem FaultyGpuTemplate::awkward(const Problem& p, const Config&) const {
   return correct().awkward(p, plain());
 }
 
-Kernel FaultyGpuTemplate::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch, const Config& config) const {
+Kernel FaultyGpuTemplate::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
+                               const Config& config) const {
   const auto fault = Fault(config["fault"]);
   Problem emitted = p;
   if (fault == kForgetsEpilogue) emitted.epilogue.clear();

@@ -36,4 +36,4 @@ expect_not("for gfx942")
 
 # The driver's devices are known to the tools, too.
 run(${PREFIX}/bin/deepgen doctor)
-expect("ROCm HIP" "gfx942 AMD Instinct MI300X, 304 compute units")
+expect("ROCm HIP" "libhipblaslt.so" "librocblas.so" "gfx942 AMD Instinct MI300X, 304 compute units")
