@@ -35,7 +35,7 @@ private:
 
 /// One for all arms of a worker: they run one after the other.
 std::shared_ptr<VendorProduct> product_of(const VendorPlan& plan, Bench::Ring& ring) {
-  static std::shared_ptr<VendorProduct> last;
+  static auto& last = *new std::shared_ptr<VendorProduct>; // the process ends without freeing what it has on the device
   static std::string key;
   const std::string wanted = ring.problem().key() + plan.text() + std::to_string(plan.library) + std::to_string(plan.tf32_as_f32);
   if (!last || key != wanted)
@@ -156,7 +156,7 @@ uint64_t rotating_workspaces(uint64_t bytes, int64_t memory) {
 Bench::Enqueue vendor_call(const VendorPlan& plan, const Vendor::Algorithm& algorithm, Bench::Ring& ring) {
   const bool other = algorithm.library != plan.library; // rocBLAS, beside hipBLASLt
   auto product = product_of(other ? plan_rocblas(ring.problem()) : plan, ring);
-  static const Workspaces workspaces(ring.cache());
+  static const Workspaces& workspaces = *new Workspaces(ring.cache()); // as above
   return [product, algorithm, calls = uint64_t(0), &tools = ring.tools()](const CallOperands& x, Stream stream) mutable {
     product->enqueue(algorithm, workspaces.at(calls++, algorithm.workspace), x, tools, stream);
   };
