@@ -54,7 +54,7 @@ std::string_view field(std::string_view& rest, std::string_view name) {
   std::string prefix = " " + std::string(name) + "=";
   if (rest.substr(0, prefix.size()) != prefix)
     throw Error("the problem key lacks the field '" + std::string(name) + "'", "at '" + std::string(rest) + "'",
-                "fields have one fixed order: m n k batch a b d acc layout [gate] epilogue align");
+                "fields have one fixed order: m n k batch a b d acc layout [groups] [gate] epilogue align");
   rest.remove_prefix(prefix.size());
   std::string_view value = rest.substr(0, rest.find(' '));
   rest.remove_prefix(value.size());
@@ -89,6 +89,12 @@ Problem Problem::ungated() const {
   return p;
 }
 
+Problem Problem::as_batch() const {
+  Problem p = *this;
+  if (groups) p.m = group_rows(), p.batch = groups, p.groups = 0;
+  return p;
+}
+
 std::string epilogue_text(const std::vector<EpilogueOp>& ops) {
   if (ops.empty()) return "none";
   std::string text;
@@ -100,7 +106,7 @@ std::string Problem::key() const {
   return op + " m=" + std::to_string(m) + " n=" + std::to_string(n) + " k=" + std::to_string(k) +
          " batch=" + std::to_string(batch) + " a=" + to_string(a) + " b=" + to_string(b) +
          " d=" + to_string(d) + " acc=" + to_string(accumulate) + " layout=" + to_string(layout) +
-         (gate ? " gate=" + to_string(*gate) : "") + " epilogue=" + epilogue_text(epilogue) + " align=" + std::to_string(align);
+         (groups ? " groups=" + std::to_string(groups) : "") + (gate ? " gate=" + to_string(*gate) : "") + " epilogue=" + epilogue_text(epilogue) + " align=" + std::to_string(align);
 }
 
 Problem Problem::parse(std::string_view text) {
@@ -114,6 +120,7 @@ Problem Problem::parse(std::string_view text) {
   for (auto [name, value] : {std::pair{"a", &p.a}, {"b", &p.b}, {"d", &p.d}, {"acc", &p.accumulate}})
     *value = lookup<Type>(kTypes, field(rest, name), name);
   p.layout = lookup<Layout>(kLayouts, field(rest, "layout"), "layout");
+  if (rest.starts_with(" groups=")) p.groups = integer(field(rest, "groups"), "groups");
   if (rest.starts_with(" gate=")) p.gate = lookup<EpilogueOp>(kEpilogueOps, field(rest, "gate"), "gate");
   p.epilogue = parse_epilogue(field(rest, "epilogue"));
   p.align = integer(field(rest, "align"), "align");
@@ -171,6 +178,17 @@ void check_gate(const Problem& p) {
                   "scales of A and B belong before the gate", "pass their product as alpha, which applies there");
 }
 
+void check_groups(const Problem& p) {
+  const std::string text = "groups=" + std::to_string(p.groups);
+  if (p.groups < 1 || p.groups > most_groups)
+    throw Error("number of groups out of range", text, "", "1 to " + std::to_string(most_groups));
+  if (p.batch != 1) throw Error("groups in a batch are not served", text + " batch=" + std::to_string(p.batch), "", "use batch=1");
+  if (p.a_transposed())
+    throw Error("groups of rows need them one behind the other", text + " layout=" + to_string(p.layout), "A is stored transposed",
+                "use layout nn or nt");
+  if (p.m > (int64_t(1) << 30)) throw Error("size out of range", "m = " + std::to_string(p.m), "with groups", "up to 2^30");
+}
+
 } // namespace
 
 void validate(const Problem& p) {
@@ -179,6 +197,7 @@ void validate(const Problem& p) {
       throw Error("size out of range", std::string(name) + " = " + std::to_string(value), "",
                   "sizes are integers from 1 to 2^31");
   check_types(p);
+  if (p.groups) check_groups(p);
   if (p.gate) check_gate(p);
   if (p.d == Type::i32 && !p.epilogue.empty())
     throw Error("an epilogue on integer output is not served", epilogue_text(p.epilogue), "D is i32",

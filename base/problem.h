@@ -40,6 +40,9 @@ inline constexpr int epilogue_op_count = 15;
 /// result is rounded to D's type: to nearest even; for i8 to the nearest integer, ties to even, saturated to [-128, 127].
 /// With a gate, the product is gate(alpha * A * Bg) * (alpha * A * Bu), D = epilogue(that + beta * C): B has both weights,
 /// [Bg; Bu] one behind the other, as 2 N columns (layout n) or 2 N rows (layout t).
+/// With groups, the rows of A, C and D belong to as many groups, one behind the other, and each group has a matrix of B of its
+/// own, and a bias and scale_col: experts of a mixture. How many rows each has is in a table in device memory: offsets[g] is the
+/// first row of group g, offsets[groups] the end of the last one, at most M. Rows of no group are left as they are.
 /// C has D's type. Vectors and matrices of the epilogue have epilogue_type(), scales scale_type(). The vectors are the
 /// same for every batch entry; residual and multiplier have one matrix per entry.
 struct Problem {
@@ -47,6 +50,7 @@ struct Problem {
   int64_t m = 1, n = 1, k = 1, batch = 1;
   Type a = Type::f32, b = Type::f32, d = Type::f32, accumulate = Type::f32;
   Layout layout = Layout::nn;
+  int64_t groups = 0; ///< 0: all rows have the same B
   std::optional<EpilogueOp> gate; ///< silu, gelu, gelu_tanh, sigmoid or relu
   std::vector<EpilogueOp> epilogue;
   int64_t align = 4; ///< bytes; every pointer and row start is aligned to its own type, and this is the smallest of those
@@ -63,6 +67,12 @@ struct Problem {
   /// Floating-point (or integer) operations of one call: 2 M K sum_columns() batch (gate and epilogue are not counted, as in
   /// every BLAS).
   double flops() const { return 2.0 * double(m) * double(sum_columns()) * double(k) * double(batch); }
+  /// Matrices in B.
+  int64_t b_matrices() const { return groups ? groups : batch; }
+  /// Rows that a group has on average, rounded up; all of them without groups.
+  int64_t group_rows() const { return groups ? (m + groups - 1) / groups : m; }
+  /// A problem of as much work whose groups all have group_rows(): a batch.
+  Problem as_batch() const;
   /// Columns of the matrices as stored, which is also the smallest leading dimension, in elements.
   int64_t a_columns() const { return a_transposed() ? m : k; }
   int64_t b_columns() const { return b_transposed() ? k : sum_columns(); }
@@ -76,12 +86,14 @@ struct Problem {
 
   /// The canonical line, e.g.
   /// "gemm m=512 n=2048 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4"; a gate stands
-  /// before the epilogue: "layout=nt gate=silu epilogue=none".
+  /// before the epilogue, and groups before that: "layout=nt groups=8 gate=silu epilogue=none".
   std::string key() const;
   /// The inverse of key(); throws Error naming the offending field. parse(key()) == *this, and
   /// parse(text).key() == text: any other spelling is refused, so that one problem has one key.
   static Problem parse(std::string_view key);
 };
+
+inline constexpr int64_t most_groups = 1024;
 
 std::string to_string(Type);
 std::string to_string(Layout);

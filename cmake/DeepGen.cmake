@@ -1,6 +1,6 @@
 # DeepGen: GEMM kernels tuned inside a CMake build.
 #
-#   deepgen_add_gemm(<target> [NAME f] SHAPE M N K TYPES a b d [ACCUMULATE t] [LAYOUT nn|nt|tn|tt] [BATCH n]
+#   deepgen_add_gemm(<target> [NAME f] SHAPE M N K TYPES a b d [ACCUMULATE t] [LAYOUT nn|nt|tn|tt] [BATCH n] [GROUPS n]
 #                    [GATED silu|gelu|gelu_tanh|sigmoid|relu]
 #                    [EPILOGUE bias|bias_row|relu|gelu|gelu_tanh|silu|sigmoid|clamp|residual|multiply|
 #                              scale_a|scale_b|scale_row|scale_col|scale_d ...]
@@ -13,6 +13,7 @@
 # (B is stored [N,K]). TYPES of A and B to D: f32 to f32, f64 to f64, f16 to f16 or f32, bf16 to bf16 or f32, tf32 to
 # f32, e4m3 and e5m2 to f16, bf16 or f32, i8 to i32, f32, bf16 or i8. The epilogue's steps apply in the order given.
 # With GATED, B is [gate; up], 2 N wide, and the product gate(alpha A Bg) * (alpha A Bu): SwiGLU, GeGLU, GLU, ReGLU.
+# With GROUPS, the rows of A and D belong to as many groups, by a table of offsets in device memory, and each has a B of its own.
 # C symbols are <namespace>_<name>. SEARCH, SEARCH_FILE, BUDGET and SLOTS (candidates in each round) are about how a search
 # goes: see DeepGenSearch.cmake. UNTUNED takes the template's default config, never searched and never locked: a baseline to compare with.
 # ARCHS, NAMESPACE and LOCK_FILE belong to the library: the first call decides. A library holds kernels for all of its
@@ -65,7 +66,7 @@ set(DEEPGEN_MEASURE_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen-me
 
 function(deepgen_add_gemm target)
   set(options UNTUNED)
-  set(singles NAME ACCUMULATE LAYOUT BATCH GATED NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
+  set(singles NAME ACCUMULATE LAYOUT BATCH GROUPS GATED NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
   set(lists SHAPE TYPES EPILOGUE ARCHS SLOTS)
   _deepgen_check_words(${target} "${options};${singles};${lists}" "${options}" "${ARGN}" ${ARGC})
   cmake_parse_arguments(PARSE_ARGV 1 arg "${options}" "${singles}" "${lists}")
@@ -247,7 +248,7 @@ function(_deepgen_check_words target keywords options words count)
       _deepgen_fail(${target} "unknown keyword" "${word}" "is not understood" "${allowed}")
     else()
       math(EXPR values "${values} + 1")
-      if(values GREATER 1 AND current MATCHES "^(NAME|ACCUMULATE|LAYOUT|BATCH|GATED|NAMESPACE|LOCK_FILE|SEARCH|SEARCH_FILE|BUDGET)$")
+      if(values GREATER 1 AND current MATCHES "^(NAME|ACCUMULATE|LAYOUT|BATCH|GROUPS|GATED|NAMESPACE|LOCK_FILE|SEARCH|SEARCH_FILE|BUDGET)$")
         _deepgen_fail(${target} ${current} "${word}" "is a second value" "one value; keywords are ${allowed}")
       endif()
     endif()

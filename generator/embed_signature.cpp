@@ -59,6 +59,7 @@ std::vector<FunctionParameter> function_parameters(const Problem& p) {
   auto in = [](Type type) { return "const " + c_type(type) + "*"; };
   std::vector<FunctionParameter> list = {{in(p.a), "a", true, p.a_rows(), p.a_columns(), "lda"},
                                          {in(p.b), "b", true, p.b_rows(), p.b_columns(), "ldb"}};
+  if (p.groups) list.push_back({"const int32_t*", "offsets"});
   bool clamp = p.has(EpilogueOp::clamp);
   auto add_clamp = [&] {
     if (clamp) list.insert(list.end(), {{"double", "clamp_low"}, {"double", "clamp_high"}});

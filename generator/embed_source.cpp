@@ -91,7 +91,7 @@ std::string function_row(const LibraryFunction& f) {
   const std::string name = symbol(f);
   std::string text = "    {" + quoted(name) + ", " + quoted(p.key()) + ",\n     ";
   for (int64_t x :
-       {p.m, p.n, p.k, p.batch, p.a_rows(), p.a_columns(), p.b_rows(), p.b_columns(), int64_t(p.a),
+       {p.m, p.n, p.k, p.batch, p.groups, p.a_rows(), p.a_columns(), p.b_rows(), p.b_columns(), int64_t(p.a),
         int64_t(p.b), int64_t(p.d), int64_t(p.epilogue_type()), int64_t(p.scale_type()), epilogue_set(p)})
     text += number(x) + ", ";
   return text + name + "_kernels, " + number(int64_t(linked_kernels(f).size())) + ", &" + name +

@@ -180,7 +180,8 @@ Roofline roofline_of(const Problem& p) {
   const double m = double(p.m), n = double(p.n), b_columns = double(p.sum_columns()), k = double(p.k), batch = double(p.batch);
   const double vector = double(size_of(p.epilogue_type())), scale = double(size_of(p.scale_type()));
   double bytes =
-      batch * (m * k * double(size_of(p.a)) + k * b_columns * double(size_of(p.b)) + m * n * double(size_of(p.d)));
+      batch * (m * k * double(size_of(p.a)) + m * n * double(size_of(p.d))) +
+      double(p.b_matrices()) * k * b_columns * double(size_of(p.b));
   for (EpilogueOp op : p.epilogue) switch (op) {
     case EpilogueOp::bias:
       bytes += n * vector;

@@ -163,6 +163,8 @@ void draw_shape(Problem& problem, const SampleSpec& spec, Random& random) {
     int64_t& size = *sizes[random() % 4];
     if (size > 1) size = draw_size(random, std::max<int64_t>(1, size / 4));
   }
+  problem.groups = 0;
+  if (problem.batch == 1 && !problem.a_transposed() && random() % 4 == 0) problem.groups = between(random, 1, 9);
   problem.epilogue.clear();
   if (problem.d == Type::i32) return;
   std::vector<EpilogueOp> ops;

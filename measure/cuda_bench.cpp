@@ -4,6 +4,7 @@
 #include "measure/cuda_devices.h"
 #include "measure/cuda_operands.h"
 #include "measure/cuda_values.h"
+#include "measure/groups.h"
 #include "measure/nvml.h"
 #include "measure/statistics.h"
 #include "measure/worker.h"
@@ -26,6 +27,7 @@ constexpr double kHeatWindow = 0.1, kSteady = 0.005;
 constexpr size_t kSteadyWindows = 5;
 constexpr double kStartSeconds = 120;
 constexpr int64_t kAlign = 1024;
+constexpr int64_t kSharings = 8; ///< of rows among groups, that differ
 
 int64_t round_up(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -56,7 +58,8 @@ int64_t ring_launches(int64_t sets, double seconds) {
 int64_t set_bytes(const Problem& p) {
   const int64_t element =
       size_of(p.d) + (p.has(EpilogueOp::residual) + p.has(EpilogueOp::multiply)) * size_of(p.epilogue_type());
-  return p.batch * (p.m * p.k * size_of(p.a) + p.k * p.sum_columns() * size_of(p.b) + p.m * p.n * element);
+  return p.batch * (p.m * p.k * size_of(p.a) + p.m * p.n * element) +
+         p.b_matrices() * p.k * p.sum_columns() * size_of(p.b);
 }
 
 /// Everything on the device. Lives in a worker.
@@ -76,6 +79,7 @@ public:
   const Toolbox& tools() const override { return *tools_; }
   const Problem& problem() const override { return problem_; }
   const CallOperands& operands() const override { return sets_.front(); }
+  const std::vector<CallOperands>& sets() const override { return sets_; }
   int64_t cache() const override { return cache_; }
 
   Sampler sampler(const Enqueue& enqueue) {
@@ -105,6 +109,7 @@ public:
 
 private:
   void fill(uint64_t seed);
+  void share_rows(CallOperands&, Sharing, uint64_t seed);
   Address vector(EpilogueOp op, Type type, int64_t size, const Values& v);
 
   double elapsed() const {
@@ -205,7 +210,7 @@ void Bench::Open::fill(uint64_t seed) {
     }
   };
   ring(matrix(p.a, p.a_rows(), p.a_columns(), p.batch), &CallOperands::a, Operand::a);
-  ring(matrix(p.b, p.b_rows(), p.b_columns(), p.batch), &CallOperands::b, Operand::b);
+  ring(matrix(p.b, p.b_rows(), p.b_columns(), p.b_matrices()), &CallOperands::b, Operand::b);
   ring(matrix(p.d, p.m, p.n, p.batch), &CallOperands::d, Operand::c);
   const Array side = matrix(p.epilogue_type(), p.m, p.n, p.batch);
   if (p.has(EpilogueOp::residual)) ring(side, &CallOperands::residual, Operand::residual);
@@ -213,13 +218,14 @@ void Bench::Open::fill(uint64_t seed) {
   const int64_t pitch = round_up(workspace_);
   memory_.emplace_back(size_t(pitch * sets));
   CallOperands shared;
-  shared.bias = vector(EpilogueOp::bias, p.epilogue_type(), p.n, values_of(p, Operand::bias, seed));
+  const int64_t columns = p.n * std::max<int64_t>(1, p.groups);
+  shared.bias = vector(EpilogueOp::bias, p.epilogue_type(), columns, values_of(p, Operand::bias, seed));
   shared.bias_row =
       vector(EpilogueOp::bias_row, p.epilogue_type(), p.m, values_of(p, Operand::bias_row, seed));
   shared.scale_row =
       vector(EpilogueOp::scale_row, p.scale_type(), p.m, values_of(p, Operand::scale_row, seed));
   shared.scale_col =
-      vector(EpilogueOp::scale_col, p.scale_type(), p.n, values_of(p, Operand::scale_col, seed));
+      vector(EpilogueOp::scale_col, p.scale_type(), columns, values_of(p, Operand::scale_col, seed));
   shared.scale_a = vector(EpilogueOp::scale_a, p.scale_type(), 1, {0, s.scale_a, 0});
   shared.scale_b = vector(EpilogueOp::scale_b, p.scale_type(), 1, {0, s.scale_b, 0});
   shared.scale_d = vector(EpilogueOp::scale_d, p.scale_type(), 1, {0, s.scale_d, 0});
@@ -231,8 +237,17 @@ void Bench::Open::fill(uint64_t seed) {
     x.c.ld = x.d.ld, x.c.stride = x.d.stride;
     x.workspace = workspace_ ? memory_[memory_.size() - 1].address() + uint64_t(i * pitch) : 0;
     x.alpha = s.unit_alpha, x.clamp_low = s.clamp_low, x.clamp_high = s.clamp_high;
+    if (p.groups) share_rows(x, timed_sharing(size_t(i)), seed + uint64_t(i % kSharings));
   }
   context_.synchronize();
+}
+
+void Bench::Open::share_rows(CallOperands& x, Sharing sharing, uint64_t seed) {
+  x.in_groups = group_offsets(problem_, sharing, seed);
+  const size_t bytes = x.in_groups.size() * sizeof(int32_t);
+  memory_.emplace(memory_.begin(), bytes); // in front, as below
+  x.offsets = memory_.front().address();
+  check(driver()->cuMemcpyHtoD(x.offsets, x.in_groups.data(), bytes), "copying the groups' offsets");
 }
 
 Address Bench::Open::vector(EpilogueOp op, Type type, int64_t size, const Values& v) {
@@ -289,7 +304,7 @@ Arm Bench::kernel_arm(const std::string& name, const Kernel& kernel) {
 
 int64_t Bench::read_bytes() const {
   const Problem& p = problem_;
-  const int64_t bytes = p.batch * p.k * std::max(p.m * size_of(p.a), p.n * size_of(p.b));
+  const int64_t bytes = p.k * std::max(p.batch * p.m * size_of(p.a), p.b_matrices() * p.n * size_of(p.b));
   return (bytes + 15) / 16 * 16; // it is read in words of that
 }
 

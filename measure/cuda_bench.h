@@ -60,6 +60,7 @@ public:
     virtual const Toolbox& tools() const = 0;
     virtual const Problem& problem() const = 0;
     virtual const CallOperands& operands() const = 0; ///< of the first set
+    virtual const std::vector<CallOperands>& sets() const = 0;
     virtual int64_t cache() const = 0;                ///< bytes of the device's last-level cache
   };
 

@@ -74,7 +74,9 @@ int map_type(Type t) {
 }
 
 /// A broadcast operand has as many entries as the others, with a stride of 0.
-TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, int64_t batch) {
+TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, const Problem& p) {
+  const bool grouped = map.operand == "b" && p.groups;
+  const int64_t batch = grouped ? p.groups : p.batch;
   if (const PackedOperand& copy = map.packed; copy.ld)
     x.data = workspace + uint64_t(copy.offset), x.rows = copy.rows, x.columns = copy.columns, x.ld = copy.ld,
     x.stride = copy.rows * copy.ld;
@@ -89,7 +91,7 @@ TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, int6
   if (!d.cuTensorMapEncodeTiled)
     throw Error("this driver has no tensor maps", map.operand, "", "install driver 535 or later");
   TensorMapBits bits;
-  check(d.cuTensorMapEncodeTiled(&bits, map_type(type), batch > 1 ? 3 : 2, reinterpret_cast<void*>(x.data),
+  check(d.cuTensorMapEncodeTiled(&bits, map_type(type), batch > 1 || grouped ? 3 : 2, reinterpret_cast<void*>(x.data),
                                  sizes, pitches, box, steps, 0, swizzle, promotion, 0),
         ("encoding the tensor map of " + map.operand).c_str());
   return bits;
@@ -134,7 +136,8 @@ void fill_slots(const CallOperands& x, Type scalar, uint64_t* slots) {
                                              {DEEPGEN_ARG_SCALE_ROW, x.scale_row},
                                              {DEEPGEN_ARG_SCALE_COL, x.scale_col},
                                              {DEEPGEN_ARG_CLAMP_LOW, scalar_bits(x.clamp_low, scalar)},
-                                             {DEEPGEN_ARG_CLAMP_HIGH, scalar_bits(x.clamp_high, scalar)}};
+                                             {DEEPGEN_ARG_CLAMP_HIGH, scalar_bits(x.clamp_high, scalar)},
+                                             {DEEPGEN_ARG_OFFSETS, x.offsets}};
   for (const auto& [slot, value] : values) slots[slot] = value;
 }
 
@@ -208,7 +211,7 @@ void LoadedKernel::enqueue(const CallOperands& operands, Stream stream) const {
   std::vector<TensorMapBits> maps;
   for (const TensorMap& map : kernel_.maps)
     maps.push_back(
-        encode_map(map, operand_of(map.operand, operands), operands.workspace, kernel_.problem.batch));
+        encode_map(map, operand_of(map.operand, operands), operands.workspace, kernel_.problem));
   std::vector<void*> parameters;
   for (size_t i = 0; i < slots_.size(); ++i) {
     void* value = &slots[slots_[i]];

@@ -97,6 +97,12 @@ void GuardedArray::check_gaps(const Toolbox& tools, Address finding) const {
   tools.check_gaps(array_, memory_.address(), end_, finding);
 }
 
+void GuardedArray::check_gaps(const Toolbox& tools, Address finding, int64_t first, int64_t last) const {
+  Array rows = array_;
+  rows.data += uint64_t(first * rows.ld * size_of(Type(rows.type))), rows.rows = last - first;
+  tools.check_gaps(rows, memory_.address(), end_, finding);
+}
+
 std::string GuardedArray::place_of_damage(uint64_t place) const {
   const int64_t at = int64_t(memory_.address() + place - array_.data);
   if (at < 0) return std::to_string(-at) + " bytes before the first element";

@@ -78,6 +78,8 @@ public:
   /// Canaries everywhere: a value that is read, or not written, shows.
   void poison(const Toolbox& tools) const;
   void check_gaps(const Toolbox& tools, Address finding) const;
+  /// Of a matrix of which the rows [first, last) alone are anybody's.
+  void check_gaps(const Toolbox& tools, Address finding, int64_t first, int64_t last) const;
   /// "12 bytes before the first element", from a Finding of check_gaps.
   std::string place_of_damage(uint64_t place) const;
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "measure/lt_library.h"
+#include "measure/vendor_groups.h"
 #include "measure/vendor_product.h"
 #include "measure/worker.h"
 
@@ -51,7 +52,7 @@ bool does_the_same(const VendorPlan& x, const VendorPlan& y) {
 /// What runs of the plan's algorithms, tried one after the other.
 std::vector<Vendor::Algorithm> working(const VendorPlan& plan, Bench::Ring& ring, const std::function<bool()>& may_try) {
   std::vector<Vendor::Algorithm> found;
-  for (const Vendor::Algorithm& algorithm : product_of(plan, ring)->algorithms()) {
+  for (const Vendor::Algorithm& algorithm : ring.problem().groups ? group_loops() : product_of(plan, ring)->algorithms()) {
     if (!may_try()) continue;
     try {
       vendor_call(plan, algorithm, ring)(ring.operands(), ring.context().stream());
@@ -155,8 +156,11 @@ uint64_t rotating_workspaces(uint64_t bytes, int64_t memory) {
 
 Bench::Enqueue vendor_call(const VendorPlan& plan, const Vendor::Algorithm& algorithm, Bench::Ring& ring) {
   const bool other = algorithm.library != plan.library; // rocBLAS, beside hipBLASLt
-  auto product = product_of(other ? plan_rocblas(ring.problem()) : plan, ring);
   static const Workspaces& workspaces = *new Workspaces(ring.cache()); // as above
+  if (ring.problem().groups)
+    return group_loop(plan, algorithm, ring,
+                      [calls = uint64_t(0)](uint64_t bytes) mutable { return workspaces.at(calls++, bytes); });
+  auto product = product_of(other ? plan_rocblas(ring.problem()) : plan, ring);
   return [product, algorithm, calls = uint64_t(0), &tools = ring.tools()](const CallOperands& x, Stream stream) mutable {
     product->enqueue(algorithm, workspaces.at(calls++, algorithm.workspace), x, tools, stream);
   };

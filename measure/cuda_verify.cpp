@@ -1,5 +1,6 @@
 #include "measure/cuda_verify.h"
 
+#include "measure/cuda_groups.h"
 #include "measure/cuda_tolerance.h"
 #include "measure/cuda_values.h"
 #include "measure/inputs.h"
@@ -12,7 +13,7 @@ namespace deepgen::cuda {
 namespace {
 
 constexpr int64_t kFullElements = int64_t(1) << 26;
-constexpr size_t kMostProducts = 4;
+constexpr size_t kMostProducts = 8;
 
 int64_t blocks_per_entry(const Problem& p) { return (p.m + block_rows - 1) / block_rows; }
 
@@ -72,6 +73,11 @@ std::vector<CallCase> call_cases(const Problem& p, const CheckBudget& budget) {
     }
   }
   cases.push_back({"alpha and beta", true, alpha, beta, CallCase::separate});
+  if (!p.groups) return cases;
+  for (CallCase& c : cases)
+    if (c.padded) c.sharing = c.c == CallCase::separate && c.beta == 0 ? Sharing::one : Sharing::skewed;
+  cases.push_back({"sparse groups", true, alpha, beta, CallCase::separate});
+  cases.back().sharing = Sharing::sparse;
   return cases;
 }
 
@@ -109,7 +115,7 @@ struct Verifier::Operands {
 
   Operands(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed, int64_t zone);
   const GuardedArray& d() const { return *outputs.front(); }
-  int checks() const { return 2 * int(inputs.size()) + int(outputs.size()) + 2; }
+  int checks() const { return 2 * int(inputs.size()) + int(outputs.size()); }
 
 private:
   const Guard guard;
@@ -120,6 +126,7 @@ private:
     return inputs.back().array.array();
   }
   void add_vectors(const Problem&, const Toolbox&, uint64_t seed);
+  void add_offsets(const Problem&, Sharing, const Toolbox&, uint64_t seed);
   void add_matrices(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
   void add_c(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
 };
@@ -140,7 +147,7 @@ Verifier::Operands::Operands(const Kernel& k, const CallCase& c, const Toolbox& 
     call.workspace = outputs.back()->data();
   }
   const int64_t a_batch = c.broadcast == CallCase::a ? 1 : p.batch,
-                b_batch = c.broadcast == CallCase::b ? 1 : p.batch;
+                b_batch = c.broadcast == CallCase::b ? 1 : p.b_matrices();
   call.a = add("A", guard.matrix(p.a, p.a_rows(), p.a_columns(), a_batch, k.align_a),
                values_of(p, Operand::a, seed), tools);
   call.b = add("B", guard.matrix(p.b, p.b_rows(), p.b_columns(), b_batch, k.align_b),
@@ -153,13 +160,25 @@ Verifier::Operands::Operands(const Kernel& k, const CallCase& c, const Toolbox& 
   if (p.gate) epilogue.gate = int32_t(*p.gate);
   for (EpilogueOp op : p.epilogue) epilogue.steps[epilogue.step_count++] = int32_t(op);
   add_vectors(p, tools, seed);
+  if (p.groups) add_offsets(p, c.sharing, tools, seed);
   add_matrices(k, c, tools, seed);
   add_c(k, c, tools, seed);
+}
+
+void Verifier::Operands::add_offsets(const Problem& p, Sharing sharing, const Toolbox& tools, uint64_t seed) {
+  call.in_groups = group_offsets(p, sharing, seed);
+  const size_t bytes = call.in_groups.size() * sizeof(int32_t);
+  inputs.push_back({"offsets", guard.vector(Type::i32, p.groups + 1), {}, true});
+  inputs.back().array.poison(tools);
+  call.offsets = inputs.back().array.data();
+  tools.context().synchronize(); // the copy does not wait for the stream
+  check(driver()->cuMemcpyHtoD(call.offsets, call.in_groups.data(), bytes), "copying to the device");
 }
 
 void Verifier::Operands::add_vectors(const Problem& p, const Toolbox& tools, uint64_t seed) {
   epilogue.vector_type = int32_t(p.epilogue_type());
   epilogue.scale_type = int32_t(p.scale_type());
+  const int64_t columns = p.n * std::max<int64_t>(1, p.groups);
   const auto vector = [&](EpilogueOp op, const char* name, Type type, int64_t size,
                           const Values& v) -> Address {
     if (!p.has(op)) return 0;
@@ -169,13 +188,13 @@ void Verifier::Operands::add_vectors(const Problem& p, const Toolbox& tools, uin
     return vector(op, name, p.scale_type(), 1, {0, value, 0});
   };
   call.bias = epilogue.bias =
-      vector(EpilogueOp::bias, "bias", p.epilogue_type(), p.n, values_of(p, Operand::bias, seed));
+      vector(EpilogueOp::bias, "bias", p.epilogue_type(), columns, values_of(p, Operand::bias, seed));
   call.bias_row = epilogue.bias_row =
       vector(EpilogueOp::bias_row, "bias_row", p.epilogue_type(), p.m, values_of(p, Operand::bias_row, seed));
   call.scale_row = epilogue.scale_row =
       vector(EpilogueOp::scale_row, "scale_row", p.scale_type(), p.m, values_of(p, Operand::scale_row, seed));
   call.scale_col = epilogue.scale_col =
-      vector(EpilogueOp::scale_col, "scale_col", p.scale_type(), p.n, values_of(p, Operand::scale_col, seed));
+      vector(EpilogueOp::scale_col, "scale_col", p.scale_type(), columns, values_of(p, Operand::scale_col, seed));
   call.scale_a = scalar(EpilogueOp::scale_a, "scale_a", epilogue.scale_a);
   call.scale_b = scalar(EpilogueOp::scale_b, "scale_b", epilogue.scale_b);
   call.scale_d = scalar(EpilogueOp::scale_d, "scale_d", epilogue.scale_d);
@@ -217,33 +236,58 @@ void Verifier::Operands::add_c(const Kernel& k, const CallCase& c, const Toolbox
 Verifier::Verifier(const Context& context, const Toolbox& tools, uint64_t seed, int64_t zone)
     : context_(context), tools_(tools), seed_(seed), zone_(zone) {}
 
-const Verifier::Product& Verifier::product_of(const Problem& problem, const CallCase& c) {
+std::vector<Verifier::Part> Verifier::parts_of(const Problem& p, const CallCase& c, uint64_t seed) {
+  if (!p.groups) return {{0, 0, p.m}};
+  const std::vector<int32_t> offsets = group_offsets(p, c.sharing, seed);
+  std::vector<Part> parts;
+  for (size_t g = 0; g + 1 < offsets.size(); ++g)
+    if (offsets[g] < offsets[g + 1]) parts.push_back({int64_t(g), offsets[g], offsets[g + 1] - offsets[g]});
+  return parts;
+}
+
+const std::vector<Verifier::Product>& Verifier::products_of(const Problem& problem, const CallCase& c) {
   const Problem p = problem.ungated();
-  const std::string key = problem.key() + (c.broadcast == CallCase::a   ? " a"
+  std::string key = problem.key() + (c.broadcast == CallCase::a   ? " a"
                                      : c.broadcast == CallCase::b ? " b"
                                                                   : "");
+  if (p.groups) key += " " + std::to_string(int(c.sharing));
   if (auto found = products_.find(key); found != products_.end()) return found->second;
   if (products_.size() >= kMostProducts) products_.clear();
-  Product x;
-  x.blocks = checked_blocks(problem, seed_, tools_.budget());
-  const size_t elements = x.blocks.size() * size_t(block_rows * p.n);
-  x.block_list = upload(x.blocks);
-  x.value = Memory(elements * sizeof(double)), x.magnitude = Memory(elements * sizeof(float));
   const bool a_one = c.broadcast == CallCase::a, b_one = c.broadcast == CallCase::b;
   const Guard dense{zone_, false};
   const GuardedArray a = dense.matrix(p.a, p.a_rows(), p.a_columns(), a_one ? 1 : p.batch, 0),
-                     b = dense.matrix(p.b, p.b_rows(), p.b_columns(), b_one ? 1 : p.batch, 0);
+                     b = dense.matrix(p.b, p.b_rows(), p.b_columns(), b_one ? 1 : p.b_matrices(), 0);
   tools_.fill(a.array(), values_of(p, Operand::a, seed_));
   tools_.fill(b.array(), values_of(p, Operand::b, seed_));
+  std::vector<Product> products;
+  const std::vector<Part> parts = parts_of(p, c, seed_);
+  for (const Part& part : parts) products.push_back(multiply(problem, part, int64_t(parts.size()), a.array(), b.array()));
+  context_.synchronize();
+  return products_.emplace(key, std::move(products)).first->second;
+}
+
+/// Of `parts` that share the budget.
+Verifier::Product Verifier::multiply(const Problem& problem, const Part& part, int64_t parts, const Array& a,
+                                     const Array& b) const {
+  Problem p = group_problem(problem, part.rows);
+  CheckBudget budget = tools_.budget();
+  budget.full /= double(parts), budget.sample /= double(parts);
+  Product x;
+  x.part = part;
+  x.blocks = checked_blocks(p, seed_, budget);
+  p = p.ungated();
+  const size_t elements = x.blocks.size() * size_t(block_rows * p.n);
+  x.block_list = upload(x.blocks);
+  x.value = Memory(elements * sizeof(double)), x.magnitude = Memory(elements * sizeof(float));
   ProductParameters q;
-  q.a = a.data(), q.b = b.data(), q.a_type = int32_t(p.a), q.b_type = int32_t(p.b);
-  q.m = p.m, q.n = p.n, q.k = p.k;
-  q.a_row = p.a_transposed() ? 1 : p.k, q.a_k = p.a_transposed() ? p.m : 1, q.a_entry = a.array().stride;
-  q.b_column = p.b_transposed() ? p.k : 1, q.b_k = p.b_transposed() ? 1 : p.n, q.b_entry = b.array().stride;
+  q.a_type = int32_t(p.a), q.b_type = int32_t(p.b), q.m = p.m, q.n = p.n, q.k = p.k;
+  q.a_row = p.a_transposed() ? 1 : p.k, q.a_k = p.a_transposed() ? p.m : 1, q.a_entry = a.stride;
+  q.b_column = p.b_transposed() ? p.k : 1, q.b_k = p.b_transposed() ? 1 : p.n, q.b_entry = b.stride;
+  q.a = a.data + uint64_t(part.row * q.a_row * size_of(p.a));
+  q.b = b.data + uint64_t(part.group * b.stride * size_of(p.b));
   q.blocks = x.block_list.address(), q.product = x.value.address(), q.magnitude = x.magnitude.address();
   tools_.product(q, int64_t(x.blocks.size()));
-  context_.synchronize();
-  return products_.emplace(key, std::move(x)).first->second;
+  return x;
 }
 
 Verdict Verifier::verify(const Kernel& kernel, const std::function<void(const std::string&)>& before) {
@@ -253,7 +297,7 @@ Verdict Verifier::verify(const Kernel& kernel, const std::function<void(const st
   for (const CallCase& c : call_cases(kernel.problem, tools_.budget())) {
     if (c.in_a_row && !meets_others(kernel)) continue;
     before(reference);
-    product_of(kernel.problem, c);
+    products_of(kernel.problem, c);
     before(c.name);
     Verdict one = verify_case(loaded, kernel, c);
     if (one.status != "ok") {
@@ -283,26 +327,55 @@ Verdict Verifier::verify_case(const LoadedKernel& loaded, const Kernel& kernel, 
       c);
 }
 
+/// What holds the part's rows against the reference.
+CompareParameters Verifier::comparison(const Problem& p, const Operands& x, const Product& product) {
+  CompareParameters q;
+  q.d = x.d().array(), q.block_count = int64_t(product.blocks.size());
+  q.blocks = product.block_list.address(), q.product = product.value.address(),
+  q.magnitude = product.magnitude.address();
+  q.epilogue = x.epilogue, q.tolerance = tolerance_of(p);
+  if (!p.groups) return q;
+  const auto& [group, row, rows] = product.part;
+  const auto vector = uint64_t(size_of(p.epilogue_type())), scale = uint64_t(size_of(p.scale_type()));
+  EpilogueParameters& e = q.epilogue;
+  for (Array* matrix : {&q.d, &e.c, &e.residual, &e.multiplier}) take_rows(*matrix, row, rows);
+  if (e.bias) e.bias += uint64_t(group * p.n) * vector;
+  if (e.scale_col) e.scale_col += uint64_t(group * p.n) * scale;
+  if (e.bias_row) e.bias_row += uint64_t(row) * vector;
+  if (e.scale_row) e.scale_row += uint64_t(row) * scale;
+  return q;
+}
+
 Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, const CallCase& c) {
   const Problem& p = kernel.problem;
-  const Product& product = product_of(p, c);
+  const std::vector<Product>& products = products_of(p, c);
   const Operands x(kernel, c, tools_, seed_, zone_);
-  std::vector<Finding> findings(size_t(x.checks()));
+  std::vector<Finding> findings(size_t(x.checks()) + 2 * products.size());
   const Memory results = upload(findings);
   const auto at = [&](size_t i) { return results.address() + i * sizeof(Finding); };
 
   enqueue(x.call, context_.stream());
   context_.synchronize(); // what the kernel did wrong shows here, before anything else is enqueued
 
-  CompareParameters q;
-  q.d = x.d().array(), q.block_count = int64_t(product.blocks.size());
-  q.blocks = product.block_list.address(), q.product = product.value.address(),
-  q.magnitude = product.magnitude.address();
-  q.epilogue = x.epilogue, q.tolerance = tolerance_of(p), q.result = at(0);
-  tools_.compare(q);
-  if (q.block_count < blocks_per_entry(p) * p.batch) tools_.check_written(q.d, at(1));
-  size_t next = 2;
-  for (const auto& output : x.outputs) output->check_gaps(tools_, at(next++));
+  std::vector<CompareParameters> compared;
+  size_t next = 0;
+  for (const Product& product : products) {
+    CompareParameters& q = compared.emplace_back(comparison(p, x, product));
+    q.result = at(next);
+    tools_.compare(q);
+    const int64_t all = (q.d.rows + block_rows - 1) / block_rows * p.batch;
+    if (q.block_count < all) tools_.check_written(q.d, at(next + 1));
+    next += 2;
+  }
+  const size_t first_check = next;
+  for (const auto& output : x.outputs) {
+    const bool is_d = output == x.outputs.front();
+    // Rows of no group are nobody's: there is nothing to write.
+    if (is_d && p.groups)
+      output->check_gaps(tools_, at(next++), x.call.in_groups.front(), x.call.in_groups.back());
+    else
+      output->check_gaps(tools_, at(next++));
+  }
   for (const Operands::Input& input : x.inputs) {
     input.array.check_gaps(tools_, at(next++));
     if (!input.poisoned) tools_.check_values(input.array.array(), input.values, at(next));
@@ -312,7 +385,7 @@ Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, cons
   check(driver()->cuMemcpyDtoH(findings.data(), results.address(), findings.size() * sizeof(Finding)),
         "reading the findings");
 
-  next = 2;
+  next = first_check;
   for (size_t i = 0; i < x.outputs.size(); ++i, ++next)
     if (findings[next].count)
       return {"out_of_bounds",
@@ -330,26 +403,30 @@ Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, cons
               0};
     next += 2;
   }
-  Verdict verdict{"ok", "", double(std::bit_cast<float>(findings[0].worst))};
-  if (findings[0].count || findings[1].count) {
+  Verdict verdict{"ok", "", 0};
+  for (size_t i = 0; i < products.size(); ++i) {
+    const Finding *values = &findings[2 * i], *unwritten = values + 1;
+    verdict.error = std::max(verdict.error, double(std::bit_cast<float>(values->worst)));
+    if (verdict.status != "ok" || (!values->count && !unwritten->count)) continue;
     verdict.status = "wrong";
-    verdict.detail = describe(kernel, x, q, findings[findings[0].count ? 0 : 1]);
+    verdict.detail = describe(kernel, compared[i], products[i].part, values->count ? *values : *unwritten);
   }
   return verdict;
 }
 
-std::string Verifier::describe(const Kernel& kernel, const Operands& x, const CompareParameters& compared,
+std::string Verifier::describe(const Kernel& kernel, const CompareParameters& compared, const Part& part,
                                const Finding& f) {
   const Problem& p = kernel.problem;
   const auto place = int64_t(f.place);
-  const std::string where = "row " + std::to_string(place / p.n % p.m) + ", column " +
+  const Array& d = compared.d;
+  const std::string where = "row " + std::to_string(part.row + place / p.n % d.rows) + ", column " +
                             std::to_string(place % p.n) +
-                            (p.batch > 1 ? ", batch entry " + std::to_string(place / p.n / p.m) : "") + " (" +
+                            (p.groups ? ", of group " + std::to_string(part.group) : "") +
+                            (p.batch > 1 ? ", batch entry " + std::to_string(place / p.n / d.rows) : "") + " (" +
                             std::to_string(f.count) + " elements)";
   unsigned char bits[8];
-  const int64_t bytes = size_of(p.d), entry = place / p.n / p.m, row = place / p.n % p.m,
+  const int64_t bytes = size_of(p.d), entry = place / p.n / d.rows, row = place / p.n % d.rows,
                 column = place % p.n;
-  const Array& d = x.d().array();
   const Address at = d.data + uint64_t((entry * d.stride + row * d.ld + column) * bytes);
   check(driver()->cuMemcpyDtoH(bits, at, size_t(bytes)), "reading an element");
   const bool untouched = std::all_of(bits, bits + bytes, [](unsigned char b) { return b == canary_byte; });

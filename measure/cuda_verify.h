@@ -5,6 +5,7 @@
 #include "base/kernel.h"
 #include "measure/cuda_launch.h"
 #include "measure/cuda_operands.h"
+#include "measure/groups.h"
 #include "measure/verify.h"
 
 #include <map>
@@ -27,6 +28,7 @@ struct CallCase {
   /// Between two calls on another A and D with the same workspace: for kernels that may begin before the one
   /// ahead of them ends, or leave something in the workspace.
   bool in_a_row = false;
+  Sharing sharing = Sharing::even; ///< of rows among groups, where there are groups
 };
 
 /// Problems above the budget for all cases get the first and the last plain case; the others are covered by the same
@@ -54,20 +56,28 @@ public:
 
 private:
   struct Operands;
-  /// The product of the inputs, kept for all kernels of one problem.
+  /// Rows of D that have the same B: all of them, or those of a group.
+  struct Part {
+    int64_t group = 0, row = 0, rows = 0;
+  };
+  static std::vector<Part> parts_of(const Problem&, const CallCase&, uint64_t seed);
+  /// The product of the inputs, kept for all kernels of one problem: of each part its own.
   struct Product {
+    Part part;
     std::vector<int64_t> blocks;
     Memory block_list, value, magnitude;
   };
-  const Product& product_of(const Problem&, const CallCase&);
+  const std::vector<Product>& products_of(const Problem&, const CallCase&);
+  Product multiply(const Problem&, const Part&, int64_t parts, const Array& a, const Array& b) const;
   Verdict verify_case(const LoadedKernel&, const Kernel&, const CallCase&);
-  std::string describe(const Kernel&, const Operands&, const CompareParameters&, const Finding&);
+  static CompareParameters comparison(const Problem&, const Operands&, const Product&);
+  std::string describe(const Kernel&, const CompareParameters&, const Part&, const Finding&);
 
   const Context& context_;
   const Toolbox& tools_;
   uint64_t seed_;
   int64_t zone_;
-  std::map<std::string, Product> products_;
+  std::map<std::string, std::vector<Product>> products_;
 };
 
 } // namespace deepgen::cuda

@@ -17,7 +17,8 @@ public:
   LtProduct(const Problem& p, const VendorPlan& plan, const CallOperands& x)
       : VendorProduct(p, plan), lt_(LtLibrary::of_platform()) {
     const LtLibrary::Numbers& n = lt_.number;
-    check(lt_.create(&handle_), "Create");
+    static void* const one = create(); // for all products of the process
+    handle_ = one;
     check(lt_.desc_create(&desc_, lt_.compute_type(p.a, plan.tf32_as_f32), lt_data_type(scale_type_)),
           "MatmulDescCreate");
     set(n.trans_a, int32_t(p.b_transposed() ? n.transposed : n.plain));
@@ -73,6 +74,11 @@ private:
           "Matmul");
   }
 
+  void* create() const {
+    void* handle = nullptr;
+    check(lt_.create(&handle), "Create");
+    return handle;
+  }
   void check(int code, const char* call) const {
     if (code != 0) throw DriverError(code, lt_.name + " status " + std::to_string(code), lt_.prefix + call);
   }

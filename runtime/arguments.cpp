@@ -151,7 +151,7 @@ deepgen_status check_matrices(const deepgen_function& f, const deepgen_gemm_args
 bool has_known_types(const deepgen_function& f) {
   for (uint8_t type : {f.a_type, f.b_type, f.d_type, f.epilogue_type, f.scale_type})
     if (type > DEEPGEN_I32) return false;
-  return f.m >= 1 && f.n >= 1 && f.k >= 1 && f.batch >= 1;
+  return f.m >= 1 && f.n >= 1 && f.k >= 1 && f.batch >= 1 && f.groups >= 0;
 }
 
 deepgen_status check_arguments(const deepgen_function& f, const deepgen_gemm_args& args,
@@ -163,7 +163,9 @@ deepgen_status check_arguments(const deepgen_function& f, const deepgen_gemm_arg
   for (const Matrix* x : {&a, &b, &d})
     if (deepgen_status status = check_pointer(x->data, x->size)) return status;
   for (Matrix* x : {&a, &b, &d})
-    if (deepgen_status status = complete(*x, f.batch, x != &d)) return status;
+    if (deepgen_status status = complete(*x, x == &b && f.groups ? f.groups : f.batch, x != &d)) return status;
+  if (f.groups)
+    if (deepgen_status status = check_pointer(args.offsets, sizeof *args.offsets)) return status;
   if (!entries_disjoint(d, f.batch)) return DEEPGEN_ERROR_STRIDE;
   if (reads_c(args)) {
     if (deepgen_status status = check_pointer(c.data, c.size)) return status;
@@ -180,6 +182,7 @@ deepgen_status check_arguments(const deepgen_function& f, const deepgen_gemm_arg
   slot[DEEPGEN_ARG_LDB] = uint64_t(b.ld), slot[DEEPGEN_ARG_STRIDE_B] = uint64_t(b.stride);
   slot[DEEPGEN_ARG_LDC] = uint64_t(c.ld), slot[DEEPGEN_ARG_STRIDE_C] = uint64_t(c.stride);
   slot[DEEPGEN_ARG_LDD] = uint64_t(d.ld), slot[DEEPGEN_ARG_STRIDE_D] = uint64_t(d.stride);
+  slot[DEEPGEN_ARG_OFFSETS] = f.groups ? uintptr_t(args.offsets) : 0;
   if (!to_bits(args.alpha, f.scale_type, slot[DEEPGEN_ARG_ALPHA]) ||
       !to_bits(args.beta, f.scale_type, slot[DEEPGEN_ARG_BETA]))
     return DEEPGEN_ERROR_ARGUMENT;

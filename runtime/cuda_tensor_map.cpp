@@ -56,17 +56,17 @@ Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_m
               const ArgumentValues& values, TensorMap& out) {
   const bool is_a = map.operand == DEEPGEN_ARG_A, is_b = map.operand == DEEPGEN_ARG_B;
   const uint8_t type = type_of(f, deepgen_arg(map.operand));
-  const uint64_t size = size_of(type);
+  const uint64_t size = size_of(type), matrices = is_b && f.groups ? uint64_t(f.groups) : uint64_t(f.batch);
   uint64_t base = values.slot[place.base], ld = values.slot[place.ld], stride = values.slot[place.stride];
   uint64_t sizes[3] = {uint64_t(is_a ? f.a_columns : is_b ? f.b_columns : f.n),
-                       uint64_t(is_a ? f.a_rows : is_b ? f.b_rows : f.m), uint64_t(f.batch)};
+                       uint64_t(is_a ? f.a_rows : is_b ? f.b_rows : f.m), matrices};
   if (map.packed_ld) {
     base = values.slot[DEEPGEN_ARG_WORKSPACE] + map.packed_offset, ld = uint64_t(map.packed_ld);
     sizes[0] = uint64_t(map.packed_columns), sizes[1] = uint64_t(map.packed_rows), stride = sizes[1] * ld;
   }
   const uint64_t strides[2] = {ld * size, stride * size};
   const uint32_t box[3] = {map.box_columns, map.box_rows, 1}, every_element[3] = {1, 1, 1};
-  return d.encode_tiled(&out, int(tensor_type(type)), f.batch > 1 ? 3 : 2,
+  return d.encode_tiled(&out, int(tensor_type(type)), f.batch > 1 || (is_b && f.groups) ? 3 : 2,
                         reinterpret_cast<void*>(base), sizes, strides, box, every_element,
                         /*interleave=*/0, swizzle_code(map.swizzle), promotion_code(map.promotion),
                         /*fill=*/0);

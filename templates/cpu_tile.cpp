@@ -322,6 +322,7 @@ CpuTiling::CpuTiling(const Problem& p, const Config& c)
 std::string CpuTile::why_not(const Problem& p, const std::string& arch) const {
   if (arch != "cpu") return "cpu_tile generates x86-64 code, not " + arch;
   if (p.op != "gemm") return "cpu_tile serves gemm, not " + p.op;
+  if (p.groups) return "cpu_tile serves no groups of rows";
   if (p.a != p.d || (p.a != Type::f32 && p.a != Type::f64)) return "cpu_tile serves f32 and f64";
   return "";
 }

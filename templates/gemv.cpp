@@ -202,6 +202,7 @@ std::string Gemv::why_not(const Problem& p, const std::string& arch) const {
   if (!capability) return "gemv generates code for NVIDIA GPUs, not " + arch;
   if (capability < 80) return "gemv needs sm_80 or later";
   if (p.op != "gemm") return "gemv serves gemm, not " + p.op;
+  if (p.groups) return "gemv serves no groups of rows";
   if (p.m > 16 && p.n > 16) return "gemv needs M <= 16 or N <= 16";
   if (p.gate && !gemv_weights_are_b(p)) return "gemv serves a gate with M of at most 16 and N";
   if ((is_fp8(p.a) || is_fp8(p.b)) && capability < 89) return "8-bit floats need sm_89 or later";

@@ -105,8 +105,9 @@ std::vector<GpuEpilogue::Piece> GpuEpilogue::pieces(llvm::ArrayRef<Fragment> fra
     Piece row;
     row.row = row.safe_row = f.row;
     if (bounds.rows) {
-      row.safe_row = remember("safe row", f.row, 0, [&] { return ir_.min(f.row, ir_.c(problem_.m - 1)); });
-      row.inside = remember("row inside", f.row, 0, [&] { return ir_.less(f.row, problem_.m); });
+      Value end = bounds.row_end ? bounds.row_end : ir_.c(problem_.m);
+      row.safe_row = remember("safe row", f.row, 0, [&] { return ir_.min(f.row, ir_.sub(end, ir_.c(1))); });
+      row.inside = remember("row inside", f.row, 0, [&] { return ir_.less(f.row, end); });
     }
     for (int64_t first = 0; first < count; first += width) {
       Piece piece = row;
@@ -224,7 +225,7 @@ Values GpuEpilogue::results(llvm::ArrayRef<Fragment> fragments, Bounds bounds) {
 void GpuEpilogue::write(Value row, Value column, Value elements, Bounds bounds) {
   Piece piece;
   piece.row = row, piece.column = column;
-  if (bounds.rows) piece.inside = ir_.less(row, problem_.m);
+  if (bounds.rows) piece.inside = ir_.less(row, bounds.row_end ? bounds.row_end : ir_.c(problem_.m));
   if (bounds.columns) {
     Value inside = ir_.less(column, problem_.n);
     piece.inside = piece.inside ? ir_.both(piece.inside, inside) : inside;

@@ -16,6 +16,7 @@ struct Fragment {
 /// Which coordinates of a fragment may lie outside of D (they are not negative).
 struct Bounds {
   bool rows = false, columns = false;
+  Value row_end = nullptr; ///< i32, at least 1: where rows end; null: at M
 };
 
 /// A step without operands. Approximate where D is so narrow that its rounding hides that.

@@ -27,6 +27,8 @@ bool takes(const Problem& p, const std::string& name) {
       {"stride_residual", E::residual}, {"multiplier", E::multiply}, {"ld_multiplier", E::multiply},
       {"stride_multiplier", E::multiply}, {"scale_a", E::scale_a}, {"scale_b", E::scale_b}, {"scale_d", E::scale_d},
       {"scale_row", E::scale_row}, {"scale_col", E::scale_col}, {"clamp_low", E::clamp}, {"clamp_high", E::clamp}};
+  if (name == "offsets") return p.groups > 0;
+  if (name == "stride_b") return p.b_matrices() > 1;
   if (name.rfind("stride_", 0) == 0 && p.batch == 1) return false;
   auto it = operands.find(name);
   return it == operands.end() || p.has(it->second);
@@ -39,7 +41,7 @@ std::vector<std::string> gpu_arguments(const Problem& p, bool workspace) {
   for (const char* name : {"a", "b", "c", "d", "bias", "lda", "ldb", "ldc", "ldd", "stride_a", "stride_b", "stride_c",
                            "stride_d", "alpha", "beta", "workspace", "bias_row", "residual", "ld_residual",
                            "stride_residual", "multiplier", "ld_multiplier", "stride_multiplier", "scale_a", "scale_b",
-                           "scale_d", "scale_row", "scale_col", "clamp_low", "clamp_high"})
+                           "scale_d", "scale_row", "scale_col", "clamp_low", "clamp_high", "offsets"})
     if (std::string(name) == "workspace" ? workspace : takes(p, name)) out.push_back(name);
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include "templates/gpu_epilogue.h"
 #include "templates/gpu_split_k.h"
+#include "templates/hopper_ws_groups.h"
 #include "templates/sizes.h"
 
 #include <algorithm>
@@ -56,7 +57,8 @@ int64_t dense_d(const Problem& p) { return dense_alignment(p.n, p.d); }
 
 /// The values that constraints look at; everything is known from the parameters up to the constraint's own.
 struct Point {
-  const Problem& p;
+  const Problem& whole;
+  const Problem& p; ///< for_rules()
   const Device& device;
   const Config& config;
   int64_t operator[](Index i) const { return at(config, i); }
@@ -189,6 +191,8 @@ const Rule kRules[] = {
      }},
     {kClusterN, [](const Point& x) { return x[kClusterM] * x[kClusterN] > 4; },
      [](const Point&) { return std::string("clusters of more than 4 blocks do not fill the device"); }},
+    {kSplits, [](const Point& x) { return x.whole.groups && x[kSplits] > 1; },
+     [](const Point&) { return std::string("the sums of groups are not split"); }},
     {kSplits,
      [](const Point& x) {
        return x[kSplits] < 1 ||
@@ -219,6 +223,8 @@ const Rule kRules[] = {
      [](const Point& x) {
        return "align_b=" + text(x[kAlignB]) + ", but rows of B are aligned to " + text(dense_b(x.p));
      }},
+    {kAlignB, [](const Point& x) { return x.whole.groups && GpuPack(x.p, x.pack_a(), x.pack_b(), 0).any(); },
+     [](const Point&) { return std::string("operands of groups are not packed, which these would have to be"); }},
     {kAlignB, [](const Point& x) { return GpuPack(x.p, x.pack_a(), x.pack_b(), 0).end() > kMostCopied; },
      [](const Point&) { return std::string("copies of operands exceed 16 GiB"); }},
     {kAlignD,
@@ -228,9 +234,9 @@ const Rule kRules[] = {
      [](const Point& x) {
        return "align_d=" + text(x[kAlignD]) + ", but rows of D are aligned to " + text(dense_d(x.p));
      }},
-    {kAlignD, [](const Point& x) { return HopperTiling(x.p, x.config).shared > x.device.shared_block; },
+    {kAlignD, [](const Point& x) { return HopperTiling(x.whole, x.config).shared > x.device.shared_block; },
      [](const Point& x) {
-       return text(HopperTiling(x.p, x.config).shared) + " bytes of shared memory, but a block has " +
+       return text(HopperTiling(x.whole, x.config).shared) + " bytes of shared memory, but a block has " +
               text(x.device.shared_block);
      }},
 };
@@ -295,7 +301,7 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
       promote(at(c, kPromote) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
       splits(at(c, kSplits)), group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)),
       align_b(at(c, kAlignB)), align_d(at(c, kAlignD)), bk_slice(kSliceBytes / size_of(p.a)),
-      bk(slices * bk_slice), m(swap ? p.sum_columns() : p.m), n(swap ? p.m : p.sum_columns()),
+      bk(slices * bk_slice), m(swap ? p.sum_columns() : p.group_rows()), n(swap ? p.group_rows() : p.sum_columns()),
       warpgroup_rows(pingpong ? bm : bm / consumers), weights(p.gate ? 2 : 1), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
       clusters_m(ceil_div(tiles_m, cluster_m)), clusters_n(ceil_div(tiles_n, cluster_n)),
       tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, splits)), threads(128 * (1 + consumers)) {
@@ -311,9 +317,11 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
   const int64_t passes = swap ? m_tiles() / weights : m_tiles() * bn / weights / staging.columns;
   const int64_t buffer_bytes = consumers * (swap ? 1 : 4) * staging.buffer_bytes();
   staging_offset = stages * stage_bytes;
-  staging.buffers = passes > 1 && staging_offset + 2 * buffer_bytes + 16 * stages <= kSharedBlock ? 2 : 1;
+  const int64_t rest = 16 * stages + HopperGroups::bytes(p);
+  staging.buffers = passes > 1 && staging_offset + 2 * buffer_bytes + rest <= kSharedBlock ? 2 : 1;
   barriers_offset = staging_offset + (split() ? 0 : staging.buffers * buffer_bytes);
-  shared = barriers_offset + 16 * stages;
+  groups_offset = barriers_offset + 16 * stages;
+  shared = barriers_offset + rest;
   if (consumers == 2)
     producer_registers = sums() > 128 ? 24 : 40, consumer_registers = sums() > 128 ? 240 : 232;
   if (consumers == 3) producer_registers = 32, consumer_registers = 160;
@@ -327,7 +335,7 @@ std::string HopperWs::why_not(const Problem& p, const std::string& arch) const {
   if (p.a == Type::f32 || p.a == Type::f64) return "wgmma does not multiply " + to_string(p.a);
   constexpr int64_t kMost = int64_t(1) << 30;
   if (p.m > kMost || p.n > kMost || p.k > kMost) return "M, N or K exceeds 2^30";
-  if (ceil_div(p.m, 8) * ceil_div(p.n, 8) > kMost / p.batch) return "more than 2^30 tiles";
+  if ((ceil_div(p.m, 8) + p.groups) * ceil_div(p.n, 8) > kMost / p.batch) return "more than 2^30 tiles";
   return "";
 }
 
@@ -358,15 +366,17 @@ std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) con
           {"align_d", {dense_d(p)}, "bytes to which rows of D (and C, residual, multiplier) are aligned"}};
 }
 
-std::string HopperWs::why_illegal(const Problem& p, const Device& device, const Config& config) const {
-  const Point point{p, device, config};
+std::string HopperWs::why_illegal(const Problem& problem, const Device& device, const Config& config) const {
+  const Problem p = for_rules(problem);
+  const Point point{problem, p, device, config};
   for (const Rule& rule : kRules)
     if (rule.broken(point)) return rule.why(point);
   return "";
 }
 
-bool HopperWs::dead_end(const Problem& p, const Device& device, const Config& config, size_t assigned) const {
-  const Point point{p, device, config};
+bool HopperWs::dead_end(const Problem& problem, const Device& device, const Config& config, size_t assigned) const {
+  const Problem p = for_rules(problem);
+  const Point point{problem, p, device, config};
   for (const Rule& rule : kRules)
     if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
   return false;
@@ -390,7 +400,7 @@ Problem HopperWs::awkward(const Problem& p, const Config& config) const {
                 d = std::max<int64_t>(1, t.align_d / size_of(p.d));
   const int64_t m_unit = p.a_transposed() ? a : 1, n_unit = std::max(d, p.b_transposed() ? 1 : b);
   Problem small = p;
-  small.m = (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) + 3 * m_unit;
+  shrink_groups(small, (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) + 3 * m_unit);
   small.n = (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) / t.weights + 3 * n_unit;
   const int64_t k_unit = std::max<int64_t>(p.a_transposed() ? 1 : a, p.b_transposed() ? b : 1);
   // Once around the ring of stages and a ragged tile at the end; many splits have less each.

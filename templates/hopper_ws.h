@@ -67,7 +67,7 @@ struct HopperTiling {
   HopperTile left, right; ///< wgmma's first operand, along M, and its second one, along N
   int64_t stage_bytes;
   HopperStaging staging;
-  int64_t staging_offset, barriers_offset, shared; ///< bytes
+  int64_t staging_offset, barriers_offset, groups_offset, shared; ///< bytes
   int64_t threads;
   int64_t producer_registers = 0, consumer_registers = 0; ///< 0: as the block starts
   WarpgroupMma mma;

@@ -142,7 +142,8 @@ private:
 
 } // namespace
 
-double HopperWs::cost(const Problem& p, const Device& device, const Config& config) const {
+double HopperWs::cost(const Problem& problem, const Device& device, const Config& config) const {
+  const Problem p = problem.as_batch();
   return Estimate(p, device, HopperTiling(p, config)).seconds();
 }
 

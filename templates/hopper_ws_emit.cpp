@@ -2,6 +2,7 @@
 
 #include "templates/gpu_gate.h"
 #include "templates/gpu_split_k.h"
+#include "templates/hopper_ws_groups.h"
 #include "templates/hopper_ws_store.h"
 #include "templates/sizes.h"
 
@@ -14,6 +15,7 @@ namespace {
 struct Work {
   Value m0, n0; ///< of the block's tile, in rows and columns of D or its transpose
   Value entry, split;
+  Value group, row_end; ///< of rows, and where it ends; null without groups
   Value k_first, k_count; ///< in tiles of K; split s has the tiles s, s + splits, ...
 };
 
@@ -42,6 +44,8 @@ private:
   void pass_turn(Value consumer);
 
   Work locate(Value index);
+  Work locate_in_group(Value index) const;
+  Value work() const { return groups ? groups->work() : ir.c(t.work(p)); } ///< tiles of clusters
   RingPlace next(RingPlace) const;
   Value full_barrier(Value stage) const { return ir.add(barriers, ir.shift_left(stage, 3)); }
   Value empty_barrier(Value stage) const { return ir.add(full_barrier(stage), 8 * t.stages); }
@@ -54,6 +58,7 @@ private:
   const GpuIr::Arguments& arguments;
   Value memory, barriers;  ///< i32 addresses of shared memory
   Value rank_m, rank_n;    ///< in the cluster; null without
+  std::optional<HopperGroups> groups;
   Value cluster, clusters; ///< number of this one, and of all that run
 };
 
@@ -79,6 +84,9 @@ void HopperKernel::start() {
   else
     ir.barrier();
   if (t.waits()) ir.launch_dependents(), ir.wait_for_predecessor();
+  if (!p.groups) return;
+  groups.emplace(ir, p, t, arguments, ir.add(memory, t.groups_offset));
+  groups->fill();
 }
 
 void HopperKernel::emit() {
@@ -95,6 +103,7 @@ void HopperKernel::emit() {
 /// Bands of `group` rows of tiles are visited column by column, so that what runs at a time shares rows and
 /// columns. Splits and batch entries follow each other.
 Work HopperKernel::locate(Value index) {
+  if (groups) return locate_in_group(index);
   Work w;
   const int64_t tiles = t.clusters_m * t.clusters_n;
   Value tile = index;
@@ -119,6 +128,25 @@ Work HopperKernel::locate(Value index) {
   return w;
 }
 
+/// The same within a group, whose tiles follow those of the group before.
+Work HopperKernel::locate_in_group(Value index) const {
+  const HopperGroups::Place place = groups->locate(index);
+  Value clusters_m = t.swap ? ir.c(t.clusters_m) : place.clusters, clusters_n = t.swap ? place.clusters : ir.c(t.clusters_n);
+  Value of_band = ir.mul(clusters_n, t.group), band = ir.divide(place.inside, of_band);
+  Value inside = ir.sub(place.inside, ir.mul(band, of_band)), first = ir.mul(band, t.group);
+  Value height = ir.min(ir.sub(clusters_m, first), ir.c(t.group)), column = ir.divide(inside, height);
+  Value m = ir.mul(ir.add(first, ir.sub(inside, ir.mul(column, height))), t.cluster_m), n = ir.mul(column, t.cluster_n);
+  if (rank_m) m = ir.add(m, rank_m);
+  if (rank_n) n = ir.add(n, rank_n);
+  Work w;
+  w.m0 = ir.mul(m, products.bm), w.n0 = ir.mul(n, products.bn);
+  Value& rows = t.swap ? w.n0 : w.m0;
+  rows = ir.add(rows, place.first_row);
+  w.group = place.number, w.row_end = place.end_row;
+  w.k_first = ir.c(0), w.k_count = ir.c(t.split_tiles);
+  return w;
+}
+
 RingPlace HopperKernel::next(RingPlace at) const {
   Value stage = ir.add(at.stage, 1), wraps = ir.equal(stage, ir.c(t.stages));
   return {ir.select(wraps, ir.c(0), stage), ir.select(wraps, ir.bit_xor(at.parity, 1), at.parity)};
@@ -129,7 +157,7 @@ void HopperKernel::produce() {
   ir.branch(ir.less(ir.warp(), 1), [&] {
     ir.branch(ir.elect(), [&] {
       ir.rolled_loop(
-          cluster, ir.c(t.work(p)), clusters, {ir.c(0), ir.c(0)}, [&](Value index, mlir::ValueRange ring) {
+          cluster, work(), clusters, {ir.c(0), ir.c(0)}, [&](Value index, mlir::ValueRange ring) {
             const Work w = locate(index);
             return ir.rolled_loop(ir.c(0), w.k_count, 1, ring, [&](Value i, mlir::ValueRange at) {
               const RingPlace place{at[0], at[1]};
@@ -162,10 +190,11 @@ void HopperKernel::fill_stage(const Work& w, Value k_tile, Value to, Value full)
     return nullptr;
   };
   Value left_blocks = mask(true), right_blocks = mask(false);
+  auto matrix = [&](const HopperTile& tile) { return tile.name == "b" && w.group ? w.group : w.entry; };
   for (int64_t s = 0; s < t.slices; ++s) {
     Value k = ir.add(ir.mul(k_tile, t.bk), s * t.bk_slice);
-    load(t.left, w.m0, rank_n, left_blocks, k, w.entry, ir.add(to, s * t.left.bytes), full);
-    load(t.right, w.n0, rank_m, right_blocks, k, w.entry,
+    load(t.left, w.m0, rank_n, left_blocks, k, matrix(t.left), ir.add(to, s * t.left.bytes), full);
+    load(t.right, w.n0, rank_m, right_blocks, k, matrix(t.right),
          ir.add(to, t.slices * t.left.bytes + s * t.right.bytes), full);
   }
 }
@@ -181,7 +210,7 @@ void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value b
     for (int64_t i = 0; i < tile.copies; ++i) {
       Value along = ir.add(begin, i * tile.box_columns); // several copies: columns of memory lie along M or N
       Values at = tile.k_major ? Values{k, begin} : Values{along, k};
-      if (p.batch > 1) at.push_back(entry);
+      if (entry) at.push_back(entry);
       ir.load_tile(arguments.at("map_" + tile.name), ir.add(at_piece, i * tile.slice_bytes), full, at, blocks);
     }
   }
@@ -198,7 +227,7 @@ void HopperKernel::consume() {
   }
   // Carried: the place in the ring, or with pingpong how many stages both consumers took before.
   Values carried = t.pingpong ? Values{steps} : Values{ir.c(0), ir.c(0)};
-  ir.rolled_loop(first, ir.c(t.work(p)), step, carried, [&](Value index, mlir::ValueRange before) {
+  ir.rolled_loop(first, work(), step, carried, [&](Value index, mlir::ValueRange before) {
     const Work w = locate(index);
     RingPlace place;
     if (t.pingpong) {
@@ -208,13 +237,14 @@ void HopperKernel::consume() {
       place = {before[0], before[1]};
     }
     const Values sums = accumulate(w, consumer, place);
-    store({memory, w.m0, w.n0, w.entry, w.split, consumer}, sums);
+    store({memory, w.m0, w.n0, w.entry, w.split, consumer, w.group, w.row_end}, sums);
     return t.pingpong ? Values{ir.add(before[0], 2 * t.tiles_k)} : Values{place.stage, place.parity};
   });
   if (t.stores_tiles()) ir.wait_stores_read(0); // the block's memory is another's when it ends
 }
 
 void HopperKernel::store(HopperPlace place, const Values& sums) {
+  const GpuIr::Arguments arguments = groups ? groups->arguments_of(place.group) : this->arguments;
   if (!p.gate) return HopperStore(ir, p, t, arguments, place, mlir::ValueRange(sums)).emit();
   Values of_weight[2];
   const size_t run = t.swap ? sums.size() / 2 : size_t(t.bn / 4); // sums of one weight one after the other
@@ -329,7 +359,7 @@ Kernel HopperWs::emit(mlir::ModuleOp module, const Problem& p, const std::string
             [&](const GpuIr::Arguments& arguments) { HopperKernel(ir, p, t, arguments).emit(); });
   Launch launch;
   launch.entry = kernel_symbol;
-  launch.grid = {t.work(p) * t.cluster(), 1, 1};
+  launch.grid = {(p.groups ? HopperGroups::most_work(p, t) : t.work(p)) * t.cluster(), 1, 1};
   launch.block = {t.threads, 1, 1};
   launch.cluster = {t.cluster(), 1, 1};
   launch.shared = t.shared;

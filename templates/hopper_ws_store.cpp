@@ -10,8 +10,8 @@ namespace deepgen {
 HopperStore::HopperStore(HopperIr& ir, const Problem& p, const HopperTiling& t,
                          const GpuIr::Arguments& arguments, const HopperPlace& at, const GatedSums& sums)
     : ir(ir), p(p), t(t), arguments(arguments), at(at),
-      sums(sums), bounds{p.m % (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) != 0,
-                         p.n % (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) != 0},
+      sums(sums), bounds{at.row_end || p.m % (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) != 0,
+                         p.n % (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) != 0, at.row_end},
       thread(ir.opaque(ir.bit_and(ir.thread(), 127))), lane(ir.bit_and(thread, 31)),
       warp(ir.shuffle_index(ir.shift_right_bits(thread, 5), ir.c(0))),
       leader(ir.less(t.swap ? thread : lane, 1)), epilogue(ir, p, arguments, at.entry, t.align_d) {}
@@ -80,7 +80,14 @@ void HopperStore::store_pass(int64_t m_tile, int64_t first8, int64_t count8, int
   }
   if (t.stores_tiles()) ir.fence_async();
   synchronize();
-  if (t.stores_tiles())
+  if (t.stores_tiles() && at.row_end)
+    ir.branch(
+        is_whole(m_tile), [&] { copy_tile(to, m_tile, first8); },
+        [&] {
+          copy_rows(to, m_tile, first8);
+          ir.branch(leader, [&] { ir.commit_stores(); }); // of nothing: groups are counted by buffer
+        });
+  else if (t.stores_tiles())
     copy_tile(to, m_tile, first8);
   else
     copy_rows(to, m_tile, first8);
@@ -157,6 +164,11 @@ void HopperStore::stage_elements(Value buffer, mlir::ValueRange elements, int64_
         else
           ir.store(elements[size_t(2 * j + half)], ir.pointer_to(to), 2 * size);
       }
+}
+
+Value HopperStore::is_whole(int64_t m_tile) const {
+  Value first = t.swap ? at.n0 : ir.add(at.m0, tile_row(m_tile));
+  return ir.less(ir.add(first, t.staging.rows - 1), at.row_end);
 }
 
 void HopperStore::copy_tile(Value buffer, int64_t m_tile, int64_t first8) {

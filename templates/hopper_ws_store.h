@@ -12,6 +12,7 @@ struct HopperPlace {
   Value m0, n0; ///< of the block's tile of D, or of its transpose
   Value entry, split;
   Value consumer; ///< number of the warpgroup among the consumers
+  Value group, row_end; ///< of rows of D, and where it ends; null without groups
   int64_t weight = 0; ///< whose sums they are, when splits of a gated problem are stored
 };
 
@@ -36,6 +37,8 @@ private:
   void stage_elements(Value buffer, mlir::ValueRange elements, int64_t first8, int64_t count8) const;
   /// Where byte `byte` (i32) of a row of a buffer is: boxes follow each other.
   Value staged(Value buffer, Value row, Value byte) const;
+  /// Whether all rows of D in a buffer are the group's.
+  Value is_whole(int64_t m_tile) const;
   void copy_tile(Value buffer, int64_t m_tile, int64_t first8);
   void copy_rows(Value buffer, int64_t m_tile, int64_t first8);
   void synchronize() const;

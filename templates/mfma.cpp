@@ -185,6 +185,7 @@ std::string Mfma::why_not(const Problem& p, const std::string& arch) const {
   const AmdArch* amd = find_amd(arch);
   if (!amd || !amd->mfma) return "mfma is for AMD GPUs with matrix instructions of CDNA, not " + arch;
   if (p.gate) return "mfma does not serve a gate";
+  if (p.groups) return "mfma serves no groups of rows";
   return p.op == "gemm" ? "" : "mfma computes gemm, not " + p.op;
 }
 

@@ -49,6 +49,7 @@ struct Point {
   const Problem& p;
   const Device& device;
   const Config& config;
+  int64_t groups = 0; ///< of the problem, which is here the batch that for_rules() makes of it
   int64_t operator[](Index i) const { return at(config, i); }
   int64_t n() const { return p.sum_columns(); }
   int64_t warps() const { return (*this)[kWarpsM] * (*this)[kWarpsN] * (*this)[kWarpsK]; }
@@ -146,6 +147,8 @@ const Rule kRules[] = {
      [](const Point&) {
        return std::string("splits pay for fewer blocks than multiprocessors, and for 4 tiles of K each");
      }},
+    {kSplits, [](const Point& x) { return x.groups && x[kSplits] > 1; },
+     [](const Point&) { return std::string("the sums of groups are not split"); }},
     {kSplits, [](const Point& x) { return x.p.gate && x[kWarpsK] > 1 && x[kSplits] == 1; },
      [](const Point&) { return std::string("a gate needs whole sums in registers: warps_k=1, or splits"); }},
     {kBlocks,
@@ -158,6 +161,8 @@ const Rule kRules[] = {
      [](const Point& x) { return text(x[kBlocks] * x.warps()) + " warps: 8 to 48 are worth a limit"; }},
     {kSplits, [](const Point& x) { return x[kStages] > 2 && x[kStages] > x.split_tiles() + 1; },
      [](const Point& x) { return "stages=" + text(x[kStages]) + " exceeds the tiles of K of a split"; }},
+    {kGroup, [](const Point& x) { return x.groups && x[kGroup] > 1; },
+     [](const Point&) { return std::string("tiles are visited group of rows by group of rows: group=1"); }},
     {kGroup, [](const Point& x) { return x[kGroup] > 1 && x[kGroup] / 2 >= ceil_div(x.p.m, x[kBm]); },
      [](const Point& x) { return "half of group=" + text(x[kGroup]) + " already covers the rows of tiles"; }},
     {kAlignA, [](const Point& x) { return x[kAlignA] > dense_a(x.p); },
@@ -248,7 +253,7 @@ std::string MmaSync::why_not(const Problem& p, const std::string& arch) const {
   if (is_fp8(p.a) && capability < 89) return "tensor cores multiply 8-bit floats from sm_89 on";
   constexpr int64_t kMost = int64_t(1) << 30;
   if (p.m > kMost || p.n > kMost || p.k > kMost) return "M, N or K exceeds 2^30";
-  if (ceil_div(p.m, 16) * ceil_div(p.n, 16) > kMost / p.batch) return "more than 2^30 tiles";
+  if ((ceil_div(p.m, 16) + p.groups) * ceil_div(p.n, 16) > kMost / p.batch) return "more than 2^30 tiles";
   return "";
 }
 
@@ -277,15 +282,17 @@ std::vector<Parameter> MmaSync::parameters(const Problem& p, const Device& devic
           {"align_d", {dense_d(p)}, "bytes to which rows of D (and C, residual, multiplier) are aligned"}};
 }
 
-std::string MmaSync::why_illegal(const Problem& p, const Device& device, const Config& config) const {
-  const Point point{p, device, config};
+std::string MmaSync::why_illegal(const Problem& problem, const Device& device, const Config& config) const {
+  const Problem p = for_rules(problem);
+  const Point point{p, device, config, problem.groups};
   for (const Rule& rule : kRules)
     if (rule.broken(point)) return rule.why(point);
   return "";
 }
 
-bool MmaSync::dead_end(const Problem& p, const Device& device, const Config& config, size_t assigned) const {
-  const Point point{p, device, config};
+bool MmaSync::dead_end(const Problem& problem, const Device& device, const Config& config, size_t assigned) const {
+  const Problem p = for_rules(problem);
+  const Point point{p, device, config, problem.groups};
   for (const Rule& rule : kRules)
     if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
   return false;
@@ -295,7 +302,7 @@ std::vector<Choice> MmaSync::fallbacks(const Problem& p, const std::string&, con
   if (at(config, kAlignA) == size_of(p.a) && at(config, kAlignB) == size_of(p.b) &&
       at(config, kAlignD) == size_of(p.d))
     return {};
-  const bool flat = p.m <= 16;
+  const bool flat = p.group_rows() <= 16;
   const int64_t values[] = {
       flat ? 16 : 64, 64, 64, flat ? 1 : 2, flat && !p.gate ? 4 : 2, 1, 2, 1, 1, 1, 0,
       size_of(p.a),   size_of(p.b), size_of(p.d)};
@@ -312,7 +319,7 @@ Problem MmaSync::awkward(const Problem& p, const Config& config) const {
   const MmaTiling t(p, 90, config);
   const int64_t a = t.align_a / size_of(p.a), b = t.align_b / size_of(p.b), d = t.align_d / size_of(p.d);
   Problem small = p;
-  small.m = t.bm + 3 * std::max<int64_t>(1, p.a_transposed() ? a : 1);
+  shrink_groups(small, t.bm + 3 * std::max<int64_t>(1, p.a_transposed() ? a : 1));
   small.n = t.columns + 3 * std::max<int64_t>({1, d, p.b_transposed() ? 1 : b});
   const int64_t unit = std::max<int64_t>({1, p.a_transposed() ? 1 : a, p.b_transposed() ? b : 1});
   // Once around the ring of stages and a ragged tile at the end; many splits have less each.

@@ -138,7 +138,8 @@ private:
 
 } // namespace
 
-double MmaSync::cost(const Problem& p, const Device& device, const Config& config) const {
+double MmaSync::cost(const Problem& problem, const Device& device, const Config& config) const {
+  const Problem p = problem.as_batch();
   const MmaTiling t(p, device.compute_capability(), config);
   return Estimate(p, device, t).seconds();
 }

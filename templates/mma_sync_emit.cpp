@@ -1,5 +1,6 @@
 // The kernel of one config of mma_sync: the main loop and what is around it.
 #include "templates/gpu_gate.h"
+#include "templates/gpu_groups.h"
 #include "templates/gpu_split_k.h"
 #include "templates/mma_sync.h"
 #include "templates/mma_sync_fill.h"
@@ -16,6 +17,8 @@ public:
 
 private:
   void locate_block();
+  void locate_in_group(const GpuGroups&, const GpuGroups::Group&);
+  void emit_tile();
   void locate_warp();
   TileFill fill(const std::string& name, const SharedTile&, int64_t align, Value first, int64_t extent,
                 int64_t weight = 0);
@@ -34,8 +37,9 @@ private:
   GpuIr& ir;
   const Problem& p;
   const MmaTiling& t;
-  const GpuIr::Arguments& arguments;
+  GpuIr::Arguments arguments;
   Value memory, m0, n0, entry, split, first_tile, tile_count; ///< entry, split: null when there is one
+  Value matrix, row_end; ///< of B; of the group. Null without groups
   Value warp_m, warp_n, warp_k;
   Values sums;
 
@@ -67,6 +71,17 @@ void MmaKernel::locate_block() {
     tile_count = ir.select(ir.less(first_tile, longer), tile_count, ir.c(t.split_tiles - 1));
 }
 
+/// Column by column within a group, so that blocks that run at the same time share the group's weights. A tile of B is read
+/// once by all of the group's rows of tiles.
+void MmaKernel::locate_in_group(const GpuGroups& groups, const GpuGroups::Group& group) {
+  Value inside = ir.sub(ir.block_x(), ir.mul(group.tiles_before, t.tiles_n));
+  m0 = ir.add(group.first_row, ir.mul(ir.remainder(inside, group.tiles), t.bm));
+  n0 = ir.mul(ir.divide(inside, group.tiles), t.columns);
+  matrix = group.number, row_end = group.end_row;
+  first_tile = ir.c(0), tile_count = ir.c(t.split_tiles);
+  arguments = groups.of_group(group.number);
+}
+
 void MmaKernel::locate_warp() {
   Value warp = ir.warp();
   warp_m = ir.remainder(warp, t.warps_m);
@@ -81,11 +96,12 @@ TileFill MmaKernel::fill(const std::string& name, const SharedTile& tile, int64_
     base = ir.offset(base, ir.mul(arguments.at("ld" + name), extent * tile.element));
   else if (weight)
     base = ir.offset(base, extent * tile.element);
-  if (entry)
-    base = ir.offset(base, ir.mul(ir.mul(ir.to_i64(entry), arguments.at("stride_" + name)), tile.element));
+  Value number = name == "b" && matrix ? matrix : entry;
+  if (number && arguments.count("stride_" + name))
+    base = ir.offset(base, ir.mul(ir.mul(ir.to_i64(number), arguments.at("stride_" + name)), tile.element));
   return TileFill(ir, tile, t.threads, align,
                   {base, ir.mul(arguments.at("ld" + name), tile.element), first, extent,
-                   ir.mul(first_tile, t.bk), t.splits});
+                   ir.mul(first_tile, t.bk), t.splits, name == "a" ? row_end : Value()});
 }
 
 std::vector<TileFill> MmaKernel::fills() {
@@ -239,7 +255,20 @@ void MmaKernel::accumulate() {
 void MmaKernel::emit() {
   if (t.dependent) ir.wait_for_predecessor();
   memory = ir.shared_memory();
+  if (p.groups) {
+    GpuGroups groups(ir, p, arguments, t.bm);
+    const GpuGroups::Group group = groups.group_of(ir.divide(ir.block_x(), t.tiles_n));
+    ir.branch(group.exists, [&] {
+      locate_in_group(groups, group);
+      emit_tile();
+    });
+    return;
+  }
   locate_block();
+  emit_tile();
+}
+
+void MmaKernel::emit_tile() {
   locate_warp();
   const bool integer = p.accumulate == Type::i32;
   Value zero = integer ? ir.c(0) : ir.number(t.shape.doubles ? ir.f64 : ir.f32, 0.0);
@@ -250,7 +279,7 @@ void MmaKernel::emit() {
 }
 
 void MmaKernel::store() {
-  MmaPlace place{memory, m0, n0, entry, split, warp_m, warp_n, warp_k};
+  MmaPlace place{memory, m0, n0, entry, split, warp_m, warp_n, warp_k, row_end};
   if (!p.gate) return MmaStore(ir, p, t, arguments, place, mlir::ValueRange(sums)).emit();
   Values of_weight[2];
   for (int64_t i = 0; i < m_tiles(); ++i)
@@ -281,7 +310,7 @@ Kernel MmaSync::emit(mlir::ModuleOp module, const Problem& p, const std::string&
             [&](const GpuIr::Arguments& arguments) { MmaKernel(ir, p, t, arguments).emit(); });
   Launch launch;
   launch.entry = kernel_symbol;
-  launch.grid = {t.blocks() * p.batch, 1, 1};
+  launch.grid = {p.groups ? GpuGroups::most_tiles(p, t.bm) * t.tiles_n : t.blocks() * p.batch, 1, 1};
   launch.block = {t.threads, 1, 1};
   launch.shared = t.shared;
   launch.dependent = t.dependent;

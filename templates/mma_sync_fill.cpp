@@ -59,7 +59,7 @@ TileFill::TileFill(GpuIr& ir, const SharedTile& tile, int64_t threads, int64_t a
   start_ = ir.offset(at, ir.mul(ir.to_i64(column), tile.element));
   step_ = ir.mul(source.pitch, layout_.cycle * layout_.rows);
   for (int64_t i = 0; i < layout_.count; ++i) locate(i, threads);
-  if (source.extent % tile.extent) extent_left_ = ir.sub(ir.c(source.extent), source.first);
+  if (source.end || source.extent % tile.extent) extent_left_ = ir.sub(end(), source.first);
 }
 
 void TileFill::locate(int64_t i, int64_t threads) {
@@ -197,7 +197,7 @@ Value TileFill::load_word(Value address, Value valid, int64_t index) const {
 Values TileFill::load_edge(Value tile, Value k_left) const {
   const Values at = addresses(tile);
   // A word more than a tile is as good as any more, and does not overflow in bytes.
-  Value extent_left = ir_.sub(ir_.c(source_.extent), source_.first);
+  Value extent_left = ir_.sub(end(), source_.first);
   Value columns =
       ir_.min(tile_.k_contiguous ? k_left : extent_left, ir_.c(tile_.row_bytes / tile_.element + 4));
   columns = ir_.shift_left(columns, tile_.element == 2 ? 1 : 0);

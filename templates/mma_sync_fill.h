@@ -16,6 +16,7 @@ public:
     int64_t extent; ///< M or N
     Value k_first;  ///< the block's first step of K
     int64_t k_step; ///< tiles of K from one of the block's to the next
+    Value end = nullptr; ///< i32: where rows end that the block may read; null: at the extent
   };
   TileFill(GpuIr&, const SharedTile&, int64_t threads, int64_t align, const Source&);
 
@@ -59,6 +60,7 @@ private:
   /// steps of K, are whole numbers of pieces where this alignment is legal.
   Value inside_extent(const Piece&, Value extent_left) const, inside_k(const Piece&, Value k_left) const;
   Value row_less(const Piece&, Value limit) const, column_less(const Piece&, Value limit) const;
+  Value end() const { return source_.end ? source_.end : ir_.c(source_.extent); }
   Value extent_left() const;
   void copy(Value stage, Value tile, Value k_left) const;
 

@@ -12,6 +12,7 @@ struct MmaPlace {
   Value m0, n0; ///< of the block's tile
   Value entry, split;
   Value warp_m, warp_n, warp_k;
+  Value row_end; ///< of the group; null without groups
   int64_t weight = 0; ///< whose sums they are, when splits of a gated problem are stored
 };
 

@@ -190,6 +190,7 @@ int64_t SimtTiling::registers() const {
 
 std::string Simt::why_not(const Problem& p, const std::string& arch) const {
   if (p.op != "gemm") return "simt computes gemm, not " + p.op;
+  if (p.groups) return "simt serves no groups of rows";
   if (is_amd(arch)) return "";
   return compute_capability(arch) >= 80 ? "" : "simt is for AMD GPUs, and NVIDIA GPUs from sm_80 on";
 }

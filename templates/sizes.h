@@ -27,6 +27,20 @@ inline int64_t dense_alignment(int64_t columns, Type type) {
   return std::min<int64_t>(16, bytes & -bytes);
 }
 
+/// What a template's rules see of a problem with groups: as many batch entries, of twice the average rows, as groups differ.
+/// Itself without groups.
+inline Problem for_rules(const Problem& p) {
+  Problem out = p.as_batch();
+  if (p.groups) out.m = std::min(p.m, 2 * out.m);
+  return out;
+}
+
+/// The same with M and as many groups, few of which have a tile of `rows` rows: to verify a config on.
+inline void shrink_groups(Problem& p, int64_t rows) {
+  p.groups = std::min<int64_t>(p.groups, 5);
+  p.m = p.groups ? rows * ceil_div(p.groups, 2) : rows;
+}
+
 /// Threads that a multiprocessor holds at a time (CUDA C++ Programming Guide, "Compute Capabilities").
 inline int64_t resident_threads(int64_t capability) {
   return capability == 86 || capability == 89 || capability == 120 ? 1536 : 2048;

@@ -20,9 +20,11 @@ def read_suite(path):
             # As Problem::key() prints it. The suite's gelu is the tanh form, which cuBLASLt fuses.
             steps = "+".join("gelu_tanh" if s == "gelu" else s for s in epilogue.split("_"))
             gate = epilogue.startswith("gate=")
-            after = f"{epilogue} epilogue=none" if gate else f"epilogue={steps}"
+            groups = int(batch[1:]) if batch.startswith("x") else 0 # of rows, with a B each
+            batch = "1" if groups else batch
+            after = (f"groups={groups} " if groups else "") + (f"{epilogue} epilogue=none" if gate else f"epilogue={steps}")
             yield {"name": name, "dtype": dtype, "batch": int(batch), "m": int(m), "n": int(n), "k": int(k),
-                   "weights": 2 if gate else 1, "problem":
+                   "weights": 2 if gate else 1, "groups": groups, "problem":
                    f"gemm m={m} n={n} k={k} batch={batch} a={dtype} b={dtype} d={d} acc={ACCUMULATE.get(dtype, 'f32')} "
                    f"layout={layout} {after} align={min(SIZES[dtype], SIZES[d])}"}
 
@@ -37,7 +39,7 @@ def evaluate(row, choice, head, *finals):
     environment, vendor, seconds = head["environment"], head["environment"]["vendor"], winner["timing"]["seconds"]
     size, out = SIZES[row["dtype"]], SIZES[OUTPUT.get(row["dtype"], row["dtype"])]
     m, n, k, batch, weights = (row[key] for key in ("m", "n", "k", "batch", "weights"))
-    moved = batch * (size * k * (m + n * weights) + out * m * n)
+    moved = batch * (size * k * m + out * m * n) + max(batch, row["groups"]) * size * k * n * weights
     row.update(template=winner["template"], config=" ".join(f"{k}={v}" for k, v in winner["config"].items()),
                us=round(seconds * 1e6, 3), tflops=round(2e-12 * m * n * weights * k * batch / seconds, 2),
                bandwidth=round(moved / seconds * 1e-9), default_ratio=round(winner["timing"]["ratio"], 4),
@@ -69,7 +71,7 @@ def markdown(rows):
         yield f"{about}.\n"
     yield "| row | problem | us | TFLOP/s | cuBLASLt us | cuBLASLt / DeepGen [95 %] | of default | of read | template | s |"
     yield "| --- " * 10 + "|"
-    shown = ("m", "n", "k", "batch", "a", "layout", "gate", "epilogue")
+    shown = ("m", "n", "k", "batch", "a", "layout", "groups", "gate", "epilogue")
     for r in rows:
         problem = " ".join(f for f in r["problem"].split()
                            if f.split("=")[0] in shown and f not in ("batch=1", "epilogue=none"))

@@ -6,6 +6,7 @@
 #include "tests/ptx_sim/launch.h"
 #include "tests/ptx_sim/operands.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace deepgen::ptx_sim {
@@ -38,6 +39,13 @@ class Reference {
 public:
   Reference(const Problem& p, const Operands& o)
       : p_(p), o_(o), t_(cuda::tolerance_of(p)), scalars_(cuda::scalars_of(p)) {}
+
+  /// Of a row; that of a group, or 0.
+  int64_t group_of(int64_t m) const {
+    return p_.groups ? std::upper_bound(o_.offsets.begin(), o_.offsets.end(), m) - o_.offsets.begin() - 1 : 0;
+  }
+  /// Rows of no group are to be left alone.
+  bool is_expected(int64_t m) const { return !p_.groups || (m >= o_.offsets.front() && m < o_.offsets.back()); }
 
   Expected at(int64_t entry, int64_t m, int64_t n) const {
     double product, magnitude;
@@ -85,7 +93,7 @@ private:
     const double* x = &o_.values.at(
         "a")[size_t((a.batch > 1 ? entry : 0) * p_.m * p_.k + m * (p_.a_transposed() ? 1 : p_.k))];
     const double* y = &o_.values.at(
-        "b")[size_t((b.batch > 1 ? entry : 0) * p_.sum_columns() * p_.k + n * (p_.b_transposed() ? p_.k : 1))];
+        "b")[size_t((p_.groups ? group_of(m) : b.batch > 1 ? entry : 0) * p_.sum_columns() * p_.k + n * (p_.b_transposed() ? p_.k : 1))];
     const int64_t x_step = p_.a_transposed() ? p_.m : 1, y_step = p_.b_transposed() ? 1 : p_.sum_columns();
     double xx = 0, yy = 0;
     product = 0;
@@ -100,7 +108,7 @@ private:
     const double x = e.x, u = t_.epilogue;
     switch (op) {
     case EpilogueOp::bias:
-      return e.add(vector("bias", n), u);
+      return e.add(vector("bias", group_of(m) * p_.n + n), u);
     case EpilogueOp::bias_row:
       return e.add(vector("bias_row", m), u);
     case EpilogueOp::relu:
@@ -128,7 +136,7 @@ private:
     case EpilogueOp::scale_row:
       return e.scale(vector("scale_row", m), u);
     case EpilogueOp::scale_col:
-      return e.scale(vector("scale_col", n), u);
+      return e.scale(vector("scale_col", group_of(m) * p_.n + n), u);
     case EpilogueOp::scale_d:
       return e.scale(scalars_.scale_d, u);
     }
@@ -153,6 +161,10 @@ Outcome compare(const Kernel& k, const Operands& o) {
   for (int64_t entry = 0; entry < p.batch; ++entry)
     for (int64_t m = 0; m < p.m; ++m)
       for (int64_t n = 0; n < p.n; ++n) {
+        if (!reference.is_expected(m)) {
+          if (!o.is_untouched(d, entry, m, n) && wrong++ == 0) out.fault = "of no group, but written: " + place(entry, m, n);
+          continue;
+        }
         const Expected e = reference.at(entry, m, n);
         const double found = o.element(d, entry, m, n), error = reference.error(found, e);
         out.error = std::max(out.error, error);

@@ -51,14 +51,16 @@ std::vector<uint8_t> bytes_of(const T& value, size_t count = sizeof(T)) {
 }
 
 /// As runtime/cuda_tensor_map.cpp encodes it.
-SimulatedMap map_of(const Matrix& x, uint64_t base, uint64_t workspace, int64_t batch,
+SimulatedMap map_of(const Matrix& x, uint64_t base, uint64_t workspace, const Problem& p,
                     const deepgen::TensorMap& map) {
+  const bool grouped = map.operand == "b" && p.groups;
+  const int64_t batch = grouped ? p.groups : p.batch;
   int64_t sizes[] = {x.columns, x.rows, batch}, steps[] = {x.ld, x.stride};
   if (const PackedOperand& copy = map.packed; copy.ld) {
     base = workspace + uint64_t(copy.offset);
     sizes[0] = copy.columns, sizes[1] = copy.rows, steps[0] = copy.ld, steps[1] = copy.rows * copy.ld;
   }
-  return make_tensor_map(base, uint32_t(size_of(x.type)), batch > 1 ? 3 : 2, sizes, steps, map);
+  return make_tensor_map(base, uint32_t(size_of(x.type)), batch > 1 || grouped ? 3 : 2, sizes, steps, map);
 }
 
 } // namespace
@@ -105,12 +107,18 @@ Operands::Operands(const Kernel& k, const CallCase& c, uint64_t seed) {
   if (k.workspace > 0) place("workspace", Type::i8, 1, k.workspace, 1, 1, false, true);
   const auto input = [&](const char* name, Type type, int64_t rows, int64_t columns, bool broadcast,
                          int64_t align, Operand o) {
-    const Matrix x = place(name, type, rows, columns, broadcast ? 1 : p.batch, align, c.padded, false);
+    const int64_t entries = o == Operand::b ? p.b_matrices() : p.batch;
+    const Matrix x = place(name, type, rows, columns, broadcast ? 1 : entries, align, c.padded, false);
     fill(name, x, cuda::values_of(p, o, seed));
   };
   input("a", p.a, p.a_rows(), p.a_columns(), c.broadcast == CallCase::a, k.align_a, Operand::a);
   input("b", p.b, p.b_rows(), p.b_columns(), c.broadcast == CallCase::b, k.align_b, Operand::b);
   add_vectors(p, c, seed);
+  if (p.groups) {
+    offsets = group_offsets(p, c.sharing, seed);
+    const Matrix x = place("offsets", Type::i32, 1, p.groups + 1, 1, 4, c.padded, false);
+    std::memcpy(&memory[x.region].bytes[size_t(x.bytes_at(0, 0, 0))], offsets.data(), offsets.size() * sizeof(int32_t));
+  }
   add_matrices(k, c, seed);
 }
 
@@ -121,10 +129,11 @@ void Operands::add_vectors(const Problem& p, const CallCase& c, uint64_t seed) {
       fill(to_string(op), place(to_string(op), type, 1, size, 1, size_of(type), c.padded, false), v);
   };
   const Type type = p.epilogue_type(), scale = p.scale_type();
-  vector(EpilogueOp::bias, type, p.n, cuda::values_of(p, Operand::bias, seed));
+  const int64_t columns = p.n * std::max<int64_t>(1, p.groups);
+  vector(EpilogueOp::bias, type, columns, cuda::values_of(p, Operand::bias, seed));
   vector(EpilogueOp::bias_row, type, p.m, cuda::values_of(p, Operand::bias_row, seed));
   vector(EpilogueOp::scale_row, scale, p.m, cuda::values_of(p, Operand::scale_row, seed));
-  vector(EpilogueOp::scale_col, scale, p.n, cuda::values_of(p, Operand::scale_col, seed));
+  vector(EpilogueOp::scale_col, scale, columns, cuda::values_of(p, Operand::scale_col, seed));
   vector(EpilogueOp::scale_a, scale, 1, {0, s.scale_a, 0});
   vector(EpilogueOp::scale_b, scale, 1, {0, s.scale_b, 0});
   vector(EpilogueOp::scale_d, scale, 1, {0, s.scale_d, 0});
@@ -170,7 +179,7 @@ std::vector<uint8_t> Operands::argument(const Kernel& k, const std::string& name
       if (name == "map_" + map.operand) {
         const Matrix x = find(map.operand);
         const uint64_t workspace = map.packed.ld ? memory[find("workspace").region].base : 0;
-        return bytes_of(map_of(x, memory[x.region].base, workspace, k.problem.batch, map));
+        return bytes_of(map_of(x, memory[x.region].base, workspace, k.problem, map));
       }
     throw Fault("the kernel has no map for its argument '" + name + "'");
   }

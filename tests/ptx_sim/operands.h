@@ -32,6 +32,7 @@ public:
   std::map<std::string, Matrix> matrices;
   /// The values of an operand before the call, as batch x rows x columns.
   std::map<std::string, std::vector<double>> values;
+  std::vector<int32_t> offsets; ///< of groups of rows
   double alpha = 1, beta = 0, clamp_low = 0, clamp_high = 0;
 
   /// The bytes of the argument of this name.

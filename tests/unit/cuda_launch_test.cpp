@@ -124,6 +124,23 @@ TEST_F(CudaLaunch, TheMapOfAPackedOperandIsThatOfItsCopyInTheWorkspace) {
   EXPECT_EQ(maps()[1].sizes, (std::vector<uint64_t>{32, 128, 2})) << "B has no copy";
 }
 
+TEST_F(CudaLaunch, GroupsHaveAThirdDimensionOfBAndATable) {
+  KernelText k = with({DEEPGEN_ARG_OFFSETS, DEEPGEN_ARG_MAP_A, DEEPGEN_ARG_MAP_B}, "8,128,128");
+  k.maps = {{DEEPGEN_ARG_A, 64, 16, 128, 256, 0, 0, 0, 0}, {DEEPGEN_ARG_B, 64, 64, 128, 256, 0, 0, 0, 0}};
+  CudaFunction f({k});
+  f.function().groups = 5;
+  EXPECT_EQ(f.launch(), DEEPGEN_ERROR_NULL) << "there is no table";
+  f.args.offsets = static_cast<const int32_t*>(at(0x50000));
+  ASSERT_EQ(f.launch(), DEEPGEN_OK);
+  ASSERT_EQ(maps().size(), 2u);
+  EXPECT_EQ(maps()[0].sizes, (std::vector<uint64_t>{32, 64}));
+  EXPECT_EQ(maps()[1].sizes, (std::vector<uint64_t>{32, 128, 5}));
+  EXPECT_EQ(maps()[1].strides, (std::vector<uint64_t>{64, 128 * 64}));
+  f.args.stride_b = 5000;
+  ASSERT_EQ(f.launch(), DEEPGEN_OK);
+  EXPECT_EQ(maps().back().strides, (std::vector<uint64_t>{64, 10000}));
+}
+
 TEST_F(CudaLaunch, TensorMapsOfOneEntryHaveRankTwo) {
   KernelText k = with({DEEPGEN_ARG_MAP_B}, "128");
   k.align_b = 16, k.maps = {{DEEPGEN_ARG_B, 64, 64, 32, 128, 0, 0, 0, 0}};

@@ -1,6 +1,7 @@
 // What measuring on CUDA devices decides without one.
 #include "base/files.h"
 #include "measure/cuda_bench.h"
+#include "measure/cuda_groups.h"
 #include "measure/cuda_take.h"
 #include "measure/cuda_tolerance.h"
 #include "measure/cuda_values.h"
@@ -10,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <fcntl.h>
@@ -297,6 +299,61 @@ TEST(CudaVendor, FusesWhatCublasLtHas) {
   EXPECT_EQ(plan.activation, VendorPlan::relu);
   EXPECT_EQ(plan.rest, std::vector<EpilogueOp>{EpilogueOp::bias});
   EXPECT_EQ(plan_vendor(p, false).rest, p.epilogue);
+}
+
+TEST(Groups, RowsAreSharedInEveryWay) {
+  Problem p = problem(Type::bf16, Type::bf16, 64, 64, 64);
+  for (int64_t m : {1, 2, 7, 64, 1000})
+    for (int64_t groups : {1, 2, 5, 64, 1024})
+      for (Sharing sharing : all_sharings)
+        for (uint64_t seed : {1, 2}) {
+          p.m = m, p.groups = groups;
+          const std::vector<int32_t> offsets = group_offsets(p, sharing, seed);
+          ASSERT_EQ(offsets.size(), size_t(groups) + 1);
+          EXPECT_TRUE(std::is_sorted(offsets.begin(), offsets.end()));
+          EXPECT_GE(offsets.front(), 0);
+          EXPECT_LE(offsets.back(), m);
+          EXPECT_LT(offsets.front(), offsets.back()) << m << " " << groups << " " << int(sharing);
+          if (sharing == Sharing::sparse) continue;
+          EXPECT_EQ(offsets.back() - offsets.front(), m);
+        }
+}
+
+TEST(Groups, WhatIsTimedIsEvenAndSkewed) {
+  Problem p = problem(Type::bf16, Type::bf16, 4096, 64, 64);
+  p.groups = 8;
+  EXPECT_EQ(group_offsets(p, timed_sharing(0), 1),
+            (std::vector<int32_t>{0, 512, 1024, 1536, 2048, 2560, 3072, 3584, 4096}));
+  const std::vector<int32_t> offsets = group_offsets(p, timed_sharing(1), 1);
+  std::vector<int32_t> rows;
+  for (size_t g = 0; g < 8; ++g) rows.push_back(offsets[g + 1] - offsets[g]);
+  EXPECT_FALSE(std::is_sorted(rows.begin(), rows.end())) << "the order is random";
+  std::sort(rows.begin(), rows.end());
+  // Shares of 1/2, ..., 1/9 of their sum: 4096 rows give 249 and 1120 on average.
+  EXPECT_NEAR(rows.front(), 249, 60);
+  EXPECT_NEAR(rows.back(), 1120, 120);
+  EXPECT_NE(group_offsets(p, timed_sharing(1), 3), offsets);
+}
+
+TEST(Groups, OneGroupsOperandsAreAProblemOfTheirOwn) {
+  Problem p = problem(Type::bf16, Type::bf16, 64, 32, 16);
+  p.groups = 4, p.epilogue = {EpilogueOp::bias, EpilogueOp::bias_row};
+  CallOperands x;
+  x.a = shape_of(64, 16, 20, 1, 0), x.b = shape_of(32, 16, 16, 4, 8), x.d = shape_of(64, 32, 32, 1, 0);
+  x.a.type = x.b.type = x.d.type = int32_t(Type::bf16);
+  x.a.data = 0x1000, x.b.data = 0x2000, x.d.data = 0x4000, x.bias = 0x5000, x.bias_row = 0x6000;
+  const CallOperands one = group_operands(p, x, 2, 10, 7);
+  EXPECT_EQ(one.a.data, 0x1000u + 10 * 20 * 2);
+  EXPECT_EQ(one.a.rows, 7);
+  EXPECT_EQ(one.b.data, 0x2000u + 2 * (32 * 16 + 8) * 2);
+  EXPECT_EQ(one.b.batch, 1);
+  EXPECT_EQ(one.d.data, 0x4000u + 10 * 32 * 2);
+  EXPECT_EQ(one.bias, 0x5000u + 2 * 32 * 2);
+  EXPECT_EQ(one.bias_row, 0x6000u + 10 * 2);
+  EXPECT_EQ(one.c.data, 0u);
+  EXPECT_EQ(group_problem(p, 7).key(),
+            "gemm m=7 n=32 k=16 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=" + to_string(p.layout) +
+                " epilogue=bias+bias_row align=2");
 }
 
 TEST(CudaVendor, MultipliesBothWeightsOfAGateAtOnce) {

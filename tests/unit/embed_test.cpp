@@ -170,6 +170,15 @@ TEST_F(EmbedTest, HeaderDocumentsAGate) {
     EXPECT_NE(header.find(part), std::string::npos) << part << "\n" << header;
 }
 
+TEST_F(EmbedTest, HeaderDocumentsGroups) {
+  Library grouped = library();
+  grouped.functions[0].file.problem.groups = 8;
+  const std::string header = embed_header(grouped);
+  for (const char* part : {"offsets: 9 values of int32 in device memory", "matrix g of 8 in B", "const int32_t* offsets",
+                           "bias: 2048 values, one a column, f32, for each group"})
+    EXPECT_NE(header.find(part), std::string::npos) << part << "\n" << header;
+}
+
 TEST_F(EmbedTest, BestKernelFirstAndAwkwardOnesLeftOut) {
   const LibraryFunction f = library().functions[0];
   const auto kernels = linked_kernels(f);

@@ -1,6 +1,6 @@
 # cmake -DSOURCE=<DeepGen> -DOUTPUT=<file> -P problem_keys.cmake: the keys that deepgen_add_gemm() composes, one a line:
-# each triple of types that it serves, with all steps of an epilogue in the order of a walk around their list, and once with
-# a gate.
+# each triple of types that it serves, with all steps of an epilogue in the order of a walk around their list, once with a
+# gate, and once with groups.
 cmake_minimum_required(VERSION 3.25)
 include(${SOURCE}/cmake/DeepGenProblem.cmake)
 get_property(types GLOBAL PROPERTY DEEPGEN_TYPES)
@@ -32,6 +32,15 @@ foreach(a IN LISTS types)
         _deepgen_problem_key(test key)
         string(APPEND keys "${key}\n")
         unset(arg_GATED)
+      endif()
+      if(arg_LAYOUT MATCHES "^n")
+        set(arg_BATCH 1)
+        set(arg_GROUPS 8)
+        set(arg_EPILOGUE "")
+        _deepgen_problem_key(test key)
+        string(APPEND keys "${key}\n")
+        unset(arg_GROUPS)
+        set(arg_BATCH 7)
       endif()
     endforeach()
   endforeach()

@@ -48,6 +48,7 @@ TEST(Problem, RandomKeysRoundTrip) {
     p.layout = Layout(random() % 4);
     p.epilogue = epilogues[random() % epilogues.size()];
     if (random() % 2) p.gate = random() % 2 ? EpilogueOp::silu : EpilogueOp::gelu_tanh;
+    if (p.batch == 1 && !p.a_transposed()) p.groups = int64_t(random() % 9);
     const Problem parsed = Problem::parse(p.key());
     EXPECT_EQ(parsed, p);
     EXPECT_EQ(parsed.key(), p.key());
@@ -79,6 +80,32 @@ TEST(Problem, AGateDoublesB) {
   p.layout = Layout::nn;
   EXPECT_EQ(p.b_rows(), 5);
   EXPECT_EQ(p.b_columns(), 6);
+}
+
+TEST(Problem, GroupsHaveMatricesOfB) {
+  const std::string key =
+      "gemm m=70 n=3 k=5 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt groups=8 gate=silu epilogue=bias align=2";
+  const Problem p = Problem::parse(key);
+  EXPECT_EQ(p.key(), key);
+  EXPECT_EQ(p.groups, 8);
+  EXPECT_EQ(p.b_matrices(), 8);
+  EXPECT_EQ(p.group_rows(), 9);
+  EXPECT_EQ(p.as_batch().key(),
+            "gemm m=9 n=3 k=5 batch=8 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt gate=silu epilogue=bias align=2");
+  EXPECT_EQ(p.as_batch().as_batch(), p.as_batch());
+}
+
+TEST(Problem, BadGroupsSayWhy) {
+  const auto with = [](const std::string& batch, const std::string& layout, const std::string& groups) {
+    return error_of("gemm m=9 n=1 k=1 batch=" + batch + " a=f32 b=f32 d=f32 acc=f32 layout=" + layout + " groups=" + groups +
+                    " epilogue=none align=4");
+  };
+  EXPECT_EQ(with("1", "nn", "1024"), "");
+  EXPECT_NE(with("1", "nn", "1025").find("1 to 1024"), std::string::npos);
+  EXPECT_NE(with("1", "nn", "0"), "");
+  EXPECT_NE(with("1", "nn", "-1").find("1 to 1024"), std::string::npos);
+  EXPECT_NE(with("2", "nt", "4").find("batch=1"), std::string::npos);
+  EXPECT_NE(with("1", "tn", "4").find("nn or nt"), std::string::npos);
 }
 
 TEST(Problem, BadGatesSayWhy) {
@@ -123,15 +150,17 @@ TEST(Problem, CMakeComposesTheSameKeys) {
                               " -P " DEEPGEN_SOURCE_DIR "/tests/unit/problem_keys.cmake";
   ASSERT_EQ(std::system(command.c_str()), 0);
   std::set<std::string> composed, served, gates;
+  size_t grouped = 0;
   auto types = [](const Problem& p) { return to_string(p.a) + " " + to_string(p.b) + " " + to_string(p.d); };
   std::istringstream lines(read_file(file));
   std::filesystem::remove(file);
   for (std::string key; std::getline(lines, key);) {
     const Problem p = Problem::parse(key);
     EXPECT_EQ(p.key(), key);
-    EXPECT_EQ(p.epilogue.size(), p.gate || p.d == Type::i32 ? 0u : size_t(epilogue_op_count)) << key;
+    EXPECT_EQ(p.epilogue.size(), p.gate || p.groups || p.d == Type::i32 ? 0u : size_t(epilogue_op_count)) << key;
     composed.insert(types(p));
     if (p.gate) gates.insert(to_string(*p.gate));
+    grouped += p.groups == 8;
   }
   for (int a = 0; a <= int(Type::i32); ++a)
     for (int b = 0; b <= int(Type::i32); ++b)
@@ -144,6 +173,7 @@ TEST(Problem, CMakeComposesTheSameKeys) {
       }
   EXPECT_EQ(composed, served);
   EXPECT_EQ(served.size(), 23u);
+  EXPECT_GE(grouped, 10u);
   EXPECT_EQ(gates, (std::set<std::string>{"silu", "gelu", "gelu_tanh", "sigmoid", "relu"}));
 }
 

@@ -65,6 +65,20 @@ constexpr VectorOperand kVectors[] = {
     {DEEPGEN_EPILOGUE_SCALE_D, &deepgen_gemm_args::scale_d, DEEPGEN_ARG_SCALE_D, true},
 };
 
+TEST_F(Arguments, GroupsWantATable) {
+  function.batch = 1, function.groups = 3;
+  EXPECT_EQ(check(), DEEPGEN_ERROR_NULL);
+  args.offsets = static_cast<const int32_t*>(at(0x40002));
+  EXPECT_EQ(check(), DEEPGEN_ERROR_ALIGNMENT);
+  args.offsets = static_cast<const int32_t*>(at(0x40004));
+  ASSERT_EQ(check(), DEEPGEN_OK);
+  EXPECT_EQ(slot(DEEPGEN_ARG_OFFSETS), 0x40004u);
+  EXPECT_EQ(slot(DEEPGEN_ARG_STRIDE_B), uint64_t(kK * kN)) << "from one group's matrix to the next";
+  function.groups = 0;
+  ASSERT_EQ(check(), DEEPGEN_OK);
+  EXPECT_EQ(slot(DEEPGEN_ARG_OFFSETS), 0u);
+}
+
 TEST_F(Arguments, EveryVectorIsRequiredAlignedAndPassed) {
   for (const VectorOperand& v : kVectors) {
     function.epilogue = set({v.step});

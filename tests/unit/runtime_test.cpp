@@ -100,7 +100,7 @@ protected:
   deepgen_gemm_args args;
 
   void SetUp() override {
-    function = {"test", "gemm ...", kM, kN, kK, kBatch, kM, kK, kK, kN,
+    function = {"test", "gemm ...", kM, kN, kK, kBatch, 0, kM, kK, kK, kN,
                 DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, 1u << DEEPGEN_EPILOGUE_BIAS,
                 kernels.data(), 1, &selected, nullptr};
     args.a = a.data(), args.b = b.data(), args.d = d.data(), args.bias = bias.data();

@@ -51,6 +51,7 @@ typedef enum deepgen_arg {
   DEEPGEN_ARG_SCALE_COL, /* "scale_col": N values */
   DEEPGEN_ARG_CLAMP_LOW, /* "clamp_low", "clamp_high" */
   DEEPGEN_ARG_CLAMP_HIGH,
+  DEEPGEN_ARG_OFFSETS,   /* "offsets": groups + 1 values of int32, the first row of each group and the end */
   DEEPGEN_ARG_MAP_A,     /* "map_a", ...: a tensor map of 128 bytes, or an array of them, by value (GPU) */
   DEEPGEN_ARG_MAP_B,
   DEEPGEN_ARG_MAP_C,
@@ -65,7 +66,7 @@ typedef enum deepgen_arg {
   "a", "b", "c", "d", "bias", "lda", "ldb", "ldc", "ldd", "stride_a", "stride_b", "stride_c", "stride_d", "alpha",     \
       "beta", "workspace", "m0", "m1", "n0", "n1", "b0", "b1", "bias_row", "residual", "ld_residual",                  \
       "stride_residual", "multiplier", "ld_multiplier", "stride_multiplier", "scale_a", "scale_b", "scale_d",          \
-      "scale_row", "scale_col", "clamp_low", "clamp_high", "map_a", "map_b", "map_c", "map_d", "map_residual",         \
+      "scale_row", "scale_col", "clamp_low", "clamp_high", "offsets", "map_a", "map_b", "map_c", "map_d", "map_residual",         \
       "map_multiplier"
 
 typedef void (*deepgen_cpu_entry)(const uint64_t* args);
@@ -142,6 +143,7 @@ typedef struct deepgen_function {
   const char* name;    /* "kernels_ffn_up" */
   const char* problem; /* the problem key */
   int64_t m, n, k, batch;
+  int64_t groups;      /* of rows, each with its own matrix of B, bias and scale_col; 0: none */
   int64_t a_rows, a_columns, b_rows, b_columns; /* as stored; columns are the smallest leading dimensions */
   uint8_t a_type, b_type, d_type; /* deepgen_type; pointers are aligned to these */
   uint8_t epilogue_type;          /* of bias, bias_row, residual, multiplier */

@@ -64,12 +64,16 @@ typedef struct deepgen_gemm_args {
   const void* scale_row DEEPGEN_DEFAULT(nullptr);  /* M values */
   const void* scale_col DEEPGEN_DEFAULT(nullptr);  /* N values */
   double clamp_low DEEPGEN_DEFAULT(0.0), clamp_high DEEPGEN_DEFAULT(0.0); /* low <= high */
+  /* Of a function with groups: its groups + 1 values, in device memory; group g has the rows offsets[g] to offsets[g + 1] of
+     A, C and D. They must ascend, from 0 or more to M or less, which is not checked. bias and scale_col have N values for
+     each group then, one behind the other, and stride_b is from one group's matrix to the next. */
+  const int32_t* offsets DEEPGEN_DEFAULT(nullptr);
 } deepgen_gemm_args;
 
 #define DEEPGEN_GEMM_ARGS                                                                                              \
   {                                                                                                                    \
     NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 1.0, 0.0, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, \
-        NULL, NULL, NULL, 0.0, 0.0                                                                                     \
+        NULL, NULL, NULL, 0.0, 0.0, NULL                                                                               \
   }
 
 struct deepgen_function;
