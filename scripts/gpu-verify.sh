@@ -2,28 +2,30 @@
 # Verifies random (problem, config) pairs on the attached GPU: all templates, types, layouts and epilogues, sizes of 1 to
 # 3000. Each pair is compiled for the GPU's own arch and run in every case of `deepgen-measure verify` (dense, gaps between
 # rows, alpha and beta, in place, broadcast), also on the template's awkward shape.
-#   scripts/gpu-verify.sh <folder of deepgen and deepgen-measure> [<pairs>] [<seed>]
+#   scripts/gpu-verify.sh <folder of deepgen and deepgen-measure> [<pairs>] [<seed>] [<option of deepgen check-ptxas>...]
 # Fails when a pair is wrong or does not compile, or when fewer are verified than asked for. Exits with 77 without a GPU.
 # The kernel files stay behind when it fails.
 set -euo pipefail
 bin=${1:?folder of deepgen and deepgen-measure}
 count=${2:-2000}
 seed=${3:-1}
+options=("${@:4}")
 export LC_ALL=C
 
-arch=$("$bin/deepgen-measure" devices --list | awk '$1 ~ /^sm_/ { print $1; exit }')
-if [ -z "$arch" ]; then
-  echo "skipped: no NVIDIA GPU here"
-  exit 77
-fi
+arch=$("$bin/deepgen-measure" devices --list | awk '$1 ~ /^(sm_|gfx)[0-9]/ { print $1; exit }')
+# What the reference takes milliseconds for: on AMD's GPUs it is computed on the host.
+flops=4e9
+case $arch in
+  "") echo "skipped: no GPU here" && exit 77 ;;
+  gfx*) flops=1e8 ;;
+esac
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpu-verify.XXXXXX")
 
 echo "== compiling for $arch"
-# More than asked for: what spills is not a candidate of any search, so it leaves no file. 4 GFLOP take the reference
-# kernel milliseconds.
+# More than asked for: what spills is not a candidate of any search, so it leaves no file.
 compiled=0
-"$bin/deepgen" check-ptxas --arch "$arch" --count $((count * 5 / 4)) --seed "$seed" --most-flops 4e9 --max-rejected 1 \
-  --keep "$work" || compiled=$?
+"$bin/deepgen" check-ptxas --arch "$arch" --count $((count * 5 / 4)) --seed "$seed" --most-flops $flops --max-rejected 1 \
+  --keep "$work" "${options[@]}" || compiled=$?
 
 echo "== verifying"
 verified=0

@@ -69,7 +69,8 @@ def evaluate(row, choice, head, *finals):
 def markdown(rows):
     for about in sorted({f"{r['device']}, driver {r['driver']}, {r['vendor']}" for r in rows if "us" in r}):
         yield f"{about}.\n"
-    yield "| row | problem | us | TFLOP/s | cuBLASLt us | cuBLASLt / DeepGen [95 %] | of default | of read | template | s |"
+    vendor = "vendor" if any(r.get("device", "").startswith(("AMD", "Radeon")) for r in rows) else "cuBLASLt"
+    yield f"| row | problem | us | TFLOP/s | {vendor} us | {vendor} / DeepGen [95 %] | of default | of read | template | s |"
     yield "| --- " * 10 + "|"
     shown = ("m", "n", "k", "batch", "a", "layout", "groups", "gate", "epilogue")
     for r in rows:
