@@ -46,6 +46,34 @@ void HopperIr::wait(Value barrier, Value parity) {
            "r,r", {barrier, parity}, true);
 }
 
+void HopperIr::release_at_block(Value barrier, Value block) {
+  assembly(nullptr, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", "r", address_at_block(barrier, block),
+           true);
+}
+
+void HopperIr::acquire(Value barrier, Value parity) {
+  assembly(nullptr,
+           "{ .reg .pred done; again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [$0], $1; @!done bra "
+           "again; }",
+           "r,r", {barrier, parity}, true);
+}
+
+Value HopperIr::address_at_block(Value address, Value block) {
+  return assembly(i32, "mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r", {address, block}, false);
+}
+
+Value HopperIr::load_from_block(mlir::Type vector, Value address) {
+  const int64_t lanes = mlir::cast<mlir::VectorType>(vector).getNumElements();
+  std::string registers, constraints;
+  for (int64_t i = 0; i < lanes; ++i) registers += (i ? ",$" : "$") + text(i), constraints += "=r,";
+  auto record = llvmd::LLVMStructType::getLiteral(b.getContext(), llvm::SmallVector<mlir::Type>(size_t(lanes), i32));
+  Value raw = assembly(record, "ld.shared::cluster.v" + text(lanes) + ".b32 {" + registers + "}, [$" + text(lanes) + "];",
+                       constraints + "r", address, true);
+  Values words;
+  for (int64_t i = 0; i < lanes; ++i) words.push_back(llvmd::ExtractValueOp::create(b, loc, raw, i));
+  return bitcast(vector, pack(words));
+}
+
 void HopperIr::load_tile(Value map, Value to, Value barrier, mlir::ValueRange coordinates, Value blocks) {
   std::string at, constraints = "r,l,r";
   Values operands = {to, map, barrier};

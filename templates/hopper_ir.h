@@ -43,6 +43,10 @@ public:
   void arrive_at_block(Value barrier, Value block_of_cluster);
   /// Until the phase of the given parity has completed.
   void wait(Value barrier, Value parity);
+  /// The same for barriers that guard what blocks of a cluster read of each other: all that the thread knows of memory is known
+  /// to those who wait.
+  void release_at_block(Value barrier, Value block_of_cluster);
+  void acquire(Value barrier, Value parity);
 
   // Copies by tensor maps; coordinates innermost first. `blocks` (i16, null: this block alone): the blocks of
   // the cluster that get the tile, at the same address each, with their own barrier told.
@@ -77,6 +81,9 @@ public:
 
   // Clusters.
   Value block_of_cluster();
+  Value address_at_block(Value shared_address, Value block_of_cluster);
+  /// A vector of elements of 32 bits, aligned to its size, from the shared memory of a block of the cluster.
+  Value load_from_block(mlir::Type vector, Value address_at_block);
   void cluster_arrive();
   void cluster_wait();
   Value grid_x();

@@ -21,6 +21,7 @@ enum Index {
   kPromote,
   kClusterM,
   kClusterN,
+  kClusterK,
   kSplits,
   kGroup,
   kPdl,
@@ -28,9 +29,9 @@ enum Index {
   kAlignB,
   kAlignD
 };
-constexpr const char* kNames[] = {"bm",   "bn",      "slices",    "stages",    "consumers", "pingpong",
-                                  "swap", "promote", "cluster_m", "cluster_n", "splits",    "group",
-                                  "pdl",  "align_a", "align_b",   "align_d"};
+constexpr const char* kNames[] = {"bm",        "bn",        "slices",    "stages", "consumers", "pingpong",
+                                  "swap",      "promote",   "cluster_m", "cluster_n", "cluster_k", "splits",
+                                  "group",     "pdl",       "align_a",   "align_b",   "align_d"};
 
 constexpr int64_t kSliceBytes = 128; ///< of K in one slice of a stage
 /// Registers of a thread for sums: measured to fit without spills, by two warpgroups.
@@ -39,6 +40,7 @@ constexpr int64_t kMostGatedSums = 176; ///< two for each value that is stored: 
 /// Sums times steps of the epilogue, beyond which ptxas takes over ten seconds.
 constexpr int64_t kMostSteps = 3000;
 constexpr int64_t kSharedBlock = 232448; ///< bytes that a block of sm_90 may have
+constexpr int64_t kMostCluster = 8;      ///< blocks of a cluster that every sm_90 runs
 constexpr int64_t kMostCopied = int64_t(1) << 34; ///< bytes, in units of 16 that 32 bits count
 constexpr int64_t kAlignAB = 16;         ///< that TMA wants of bases, leading dimensions and strides
 
@@ -69,7 +71,11 @@ struct Point {
   int64_t registers() const { return sums() * ((*this)[kPromote] ? 2 : 1); }
   int64_t stage_bytes() const { return ((*this)[kBm] + (*this)[kBn]) * (*this)[kSlices] * kSliceBytes; }
   int64_t tiles_k() const { return ceil_div(p.k, (*this)[kSlices] * kSliceBytes / size_of(p.a)); }
-  int64_t split_tiles() const { return ceil_div(tiles_k(), (*this)[kSplits]); }
+  /// True when the sum over K cannot be shared by so many: too little is left for each, or blocks are too many.
+  bool too_many(int64_t parts) const {
+    const int64_t each = ceil_div(tiles_k(), parts);
+    return each < 4 || tiles() * parts > 2 * device.cores || (each - 1) * parts >= tiles_k();
+  }
   int64_t tiles() const { return ceil_div(m(), (*this)[kBm]) * ceil_div(n(), (*this)[kBn]) * p.batch; }
   bool left_k_major() const { return (*this)[kSwap] ? b_k_major(p) : a_k_major(p); }
   bool right_k_major() const { return (*this)[kSwap] ? a_k_major(p) : b_k_major(p); }
@@ -191,16 +197,23 @@ const Rule kRules[] = {
      }},
     {kClusterN, [](const Point& x) { return x[kClusterM] * x[kClusterN] > 4; },
      [](const Point&) { return std::string("clusters of more than 4 blocks do not fill the device"); }},
+    {kClusterK,
+     [](const Point& x) {
+       return x[kClusterK] < 1 || (x[kClusterK] > 1 && x[kClusterM] * x[kClusterN] * x[kClusterK] > kMostCluster);
+     },
+     [](const Point&) { return "a cluster has at most " + text(kMostCluster) + " blocks"; }},
+    {kClusterK, [](const Point& x) { return x[kClusterK] > 1 && (x.whole.groups || x[kPingpong] || x.too_many(x[kClusterK])); },
+     [](const Point&) {
+       return std::string("cluster_k pays for fewer tiles than multiprocessors, for 4 tiles of K each, without pingpong and groups");
+     }},
     {kSplits, [](const Point& x) { return x.whole.groups && x[kSplits] > 1; },
      [](const Point&) { return std::string("the sums of groups are not split"); }},
     {kSplits,
      [](const Point& x) {
-       return x[kSplits] < 1 ||
-              (x[kSplits] > 1 && (x.split_tiles() < 4 || x.tiles() * x[kSplits] > 2 * x.device.cores ||
-                                  (x.split_tiles() - 1) * x[kSplits] >= x.tiles_k()));
+       return x[kSplits] < 1 || (x[kSplits] > 1 && (x[kClusterK] > 1 || x.too_many(x[kSplits])));
      },
      [](const Point&) {
-       return std::string("splits pay for fewer tiles than multiprocessors, and for 4 tiles of K each");
+       return std::string("splits pay for fewer tiles than multiprocessors, for 4 tiles of K each, and without cluster_k");
      }},
     {kSplits, [](const Point& x) { return x[kSplits] > 1 && x[kPingpong]; },
      [](const Point&) {
@@ -295,16 +308,23 @@ HopperTiling HopperTiling::of_products() const {
   return out;
 }
 
+std::vector<Values> HopperTiling::by_weight(const Values& sums) const {
+  std::vector<Values> out{size_t(weights)};
+  const size_t run = swap ? sums.size() / size_t(weights) : size_t(bn / weights / 2); // of one weight, one after the other
+  for (size_t i = 0; i < sums.size(); ++i) out[i / run % size_t(weights)].push_back(sums[i]);
+  return out;
+}
+
 HopperTiling::HopperTiling(const Problem& p, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), slices(at(c, kSlices)), stages(at(c, kStages)),
       consumers(at(c, kConsumers)), pingpong(at(c, kPingpong) != 0), swap(at(c, kSwap) != 0),
       promote(at(c, kPromote) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
-      splits(at(c, kSplits)), group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)),
+      cluster_k(at(c, kClusterK)), splits(at(c, kSplits)), group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)),
       align_b(at(c, kAlignB)), align_d(at(c, kAlignD)), bk_slice(kSliceBytes / size_of(p.a)),
       bk(slices * bk_slice), m(swap ? p.sum_columns() : p.group_rows()), n(swap ? p.group_rows() : p.sum_columns()),
       warpgroup_rows(pingpong ? bm : bm / consumers), weights(p.gate ? 2 : 1), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
       clusters_m(ceil_div(tiles_m, cluster_m)), clusters_n(ceil_div(tiles_n, cluster_n)),
-      tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, splits)), threads(128 * (1 + consumers)) {
+      tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, parts())), threads(128 * (1 + consumers)) {
   const HopperTile a("a", p.a, a_k_major(p), swap ? bn : bm, bk_slice, swap ? cluster_m : cluster_n, 1);
   const int64_t pieces = p.gate ? swap && !pingpong ? 2 * consumers : 2 : 1;
   const HopperTile b("b", p.b, b_k_major(p), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m,
@@ -317,10 +337,16 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
   const int64_t passes = swap ? m_tiles() / weights : m_tiles() * bn / weights / staging.columns;
   const int64_t buffer_bytes = consumers * (swap ? 1 : 4) * staging.buffer_bytes();
   staging_offset = stages * stage_bytes;
-  const int64_t rest = 16 * stages + HopperGroups::bytes(p);
+  if (cluster_k > 1) {
+    partials = {swap ? bn : bm, (swap ? bm : bn) / weights, 0, staging_offset, 0};
+    // What a warp writes at a time, and what it reads, falls into different banks.
+    partials.pitch = swap ? partials.columns + 4 : round_up(partials.columns, 32) + 8;
+    partials.bytes = weights * partials.plane();
+  }
+  const int64_t rest = 16 * (stages + (cluster_k > 1)) + HopperGroups::bytes(p);
   staging.buffers = passes > 1 && staging_offset + 2 * buffer_bytes + rest <= kSharedBlock ? 2 : 1;
-  barriers_offset = staging_offset + (split() ? 0 : staging.buffers * buffer_bytes);
-  groups_offset = barriers_offset + 16 * stages;
+  barriers_offset = staging_offset + (split() ? 0 : cluster_k > 1 ? partials.bytes : staging.buffers * buffer_bytes);
+  groups_offset = barriers_offset + 16 * (stages + (cluster_k > 1));
   shared = barriers_offset + rest;
   if (consumers == 2)
     producer_registers = sums() > 128 ? 24 : 40, consumer_registers = sums() > 128 ? 240 : 232;
@@ -355,9 +381,10 @@ std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) con
            "1: 8-bit floats: the sums of each stage are added in f32, as tensor cores keep fewer bits"},
           {"cluster_m", {1, 2}, "blocks of a cluster along M, which share the tiles of the operand along N"},
           {"cluster_n", {1, 2}, "blocks of a cluster along N, which share the tiles of the operand along M"},
+          {"cluster_k", {1, 2, 3, 4, 5, 6, 8}, "blocks of a cluster that share the sum over K of a tile of D"},
           {"splits",
            {1, 2, 3, 4, 5, 6, 8, 12, 16},
-           "blocks that share the sum over K of a tile of D",
+           "the same by way of the workspace and another launch",
            {1, 256}},
           {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column", {1, 256}},
           {"pdl", {0, 1}, "1: programmatic dependent launch"},
@@ -404,7 +431,7 @@ Problem HopperWs::awkward(const Problem& p, const Config& config) const {
   small.n = (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) / t.weights + 3 * n_unit;
   const int64_t k_unit = std::max<int64_t>(p.a_transposed() ? 1 : a, p.b_transposed() ? b : 1);
   // Once around the ring of stages and a ragged tile at the end; many splits have less each.
-  const int64_t each = t.splits > 4 ? 2 : t.stages + 1, tiles = t.splits * each - (t.splits > 1);
+  const int64_t each = t.parts() > 4 ? 2 : t.stages + 1, tiles = t.parts() * each - (t.parts() > 1);
   small.k = (tiles - 1) * t.bk + (t.bk > 3 * k_unit ? 3 * k_unit : k_unit);
   small.batch = p.batch > 1 ? 2 : 1;
   return small;

@@ -44,6 +44,14 @@ struct HopperStaging {
   int64_t buffer_bytes() const { return boxes * box_bytes; }
 };
 
+/// The partial sums of a tile that blocks of a cluster share over K, in the shared memory of each: rows of D, for each weight.
+struct HopperPartials {
+  int64_t rows = 0, columns = 0; ///< of D
+  int64_t pitch = 0;             ///< sums from one row to the next
+  int64_t offset = 0, bytes = 0; ///< of all weights
+  int64_t plane() const { return 4 * rows * pitch; }
+};
+
 /// A config of hopper_ws with everything that follows from it for one problem. M and N are those of wgmma:
 /// with `swap` it computes the transpose of D, so that M counts columns of D and N its rows. With a gate those are the
 /// columns of both weights, two for each of D.
@@ -54,7 +62,7 @@ struct HopperTiling {
 
   int64_t bm, bn, slices, stages, consumers;
   bool pingpong, swap, promote;
-  int64_t cluster_m, cluster_n, splits, group;
+  int64_t cluster_m, cluster_n, cluster_k, splits, group;
   bool dependent;
   int64_t align_a, align_b, align_d;
 
@@ -64,6 +72,7 @@ struct HopperTiling {
   int64_t weights;        ///< matrices in B: two with a gate
   int64_t tiles_m, tiles_n, clusters_m, clusters_n, tiles_k;
   int64_t split_tiles;    ///< tiles of K of a split; some may have one less
+  HopperPartials partials;
   HopperTile left, right; ///< wgmma's first operand, along M, and its second one, along N
   int64_t stage_bytes;
   HopperStaging staging;
@@ -73,11 +82,15 @@ struct HopperTiling {
   WarpgroupMma mma;
   GpuPack pack; ///< of operands that TMA cannot address or wgmma cannot multiply as they are
 
-  int64_t cluster() const { return cluster_m * cluster_n; }
+  int64_t cluster() const { return cluster_m * cluster_n * cluster_k; }
+  int64_t sharing() const { return cluster_m * cluster_n; } ///< blocks of a cluster that may load for each other
   bool split() const { return splits > 1; }
+  int64_t parts() const { return splits * cluster_k; } ///< of the sum over K
   /// The kernel starts while its predecessor ends: the call before, or the launch that packs.
   bool waits() const { return dependent || pack.any(); }
-  bool stores_tiles() const { return align_d >= 16 && !split(); } ///< by TMA
+  bool stores_tiles() const { return align_d >= 16 && parts() == 1; } ///< by TMA
+  /// A thread's sums of each weight of a gate.
+  std::vector<Values> by_weight(const Values& sums) const;
   int64_t m_tiles() const { return warpgroup_rows / 64; }
   int64_t sums() const { return m_tiles() * bn / 2; } ///< registers of a thread
   /// Tiles of clusters of all splits and batch entries.

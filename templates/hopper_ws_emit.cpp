@@ -4,6 +4,7 @@
 #include "templates/gpu_split_k.h"
 #include "templates/hopper_ws_groups.h"
 #include "templates/hopper_ws_store.h"
+#include "templates/hopper_ws_sum.h"
 #include "templates/sizes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -39,7 +40,7 @@ private:
   void consume();
   Values accumulate(const Work&, Value consumer, RingPlace& place);
   void release(Value stage, Value also);
-  void store(HopperPlace, const Values& sums);
+  void store(HopperPlace, const Values& sums, Value parity);
   void take_turn(Value consumer);
   void pass_turn(Value consumer);
 
@@ -57,7 +58,8 @@ private:
   const HopperTiling products; ///< tiles of D
   const GpuIr::Arguments& arguments;
   Value memory, barriers;  ///< i32 addresses of shared memory
-  Value rank_m, rank_n;    ///< in the cluster; null without
+  Value rank;              ///< in the cluster
+  Value rank_m, rank_n, rank_k; ///< in each direction; null without
   std::optional<HopperGroups> groups;
   Value cluster, clusters; ///< number of this one, and of all that run
 };
@@ -66,16 +68,19 @@ void HopperKernel::start() {
   memory = ir.address(ir.shared_memory()), barriers = ir.add(memory, t.barriers_offset);
   const int64_t size = t.cluster();
   if (size > 1) {
-    Value rank = ir.block_of_cluster();
-    if (t.cluster_m > 1) rank_m = ir.divide(rank, t.cluster_n);
-    if (t.cluster_n > 1) rank_n = ir.remainder(rank, t.cluster_n);
+    rank = ir.block_of_cluster();
+    Value rank_mn = rank;
+    if (t.cluster_k > 1) rank_mn = ir.divide(rank, t.cluster_k), rank_k = ir.remainder(rank, t.cluster_k);
+    if (t.cluster_m > 1) rank_m = ir.divide(rank_mn, t.cluster_n);
+    if (t.cluster_n > 1) rank_n = ir.remainder(rank_mn, t.cluster_n);
   }
   cluster = ir.divide(ir.block_x(), size), clusters = ir.divide(ir.grid_x(), size);
   ir.branch(ir.less(ir.thread(), 1), [&] {
     for (int64_t s = 0; s < t.stages; ++s) {
       ir.barrier_init(full_barrier(ir.c(s)), 1);
-      ir.barrier_init(empty_barrier(ir.c(s)), (t.pingpong ? 1 : t.consumers) * size);
+      ir.barrier_init(empty_barrier(ir.c(s)), (t.pingpong ? 1 : t.consumers) * t.sharing());
     }
+    if (t.cluster_k > 1) HopperClusterSum::initialise(ir, t, memory);
     ir.fence_barrier_init();
   });
   ir.warp_barrier();
@@ -122,8 +127,8 @@ Work HopperKernel::locate(Value index) {
   if (rank_m) m = ir.add(m, rank_m);
   if (rank_n) n = ir.add(n, rank_n);
   w.m0 = ir.mul(m, products.bm), w.n0 = ir.mul(n, products.bn);
-  w.k_first = w.split ? w.split : ir.c(0), w.k_count = ir.c(t.split_tiles);
-  if (const int64_t longer = t.tiles_k % t.splits)
+  w.k_first = w.split ? w.split : rank_k ? rank_k : ir.c(0), w.k_count = ir.c(t.split_tiles);
+  if (const int64_t longer = t.tiles_k % t.parts())
     w.k_count = ir.select(ir.less(w.k_first, longer), w.k_count, ir.c(t.split_tiles - 1));
   return w;
 }
@@ -164,7 +169,7 @@ void HopperKernel::produce() {
               Value full = full_barrier(place.stage);
               ir.wait(empty_barrier(place.stage), ir.bit_xor(place.parity, 1));
               ir.arrive_expecting(full, t.stage_bytes);
-              fill_stage(w, ir.add(w.k_first, ir.mul(i, t.splits)), stage_address(place.stage), full);
+              fill_stage(w, ir.add(w.k_first, ir.mul(i, t.parts())), stage_address(place.stage), full);
               const RingPlace after = next(place);
               return Values{after.stage, after.parity};
             });
@@ -176,18 +181,18 @@ void HopperKernel::produce() {
 /// Each block of a cluster loads its part of what it shares with others, and sends it to them and itself.
 void HopperKernel::fill_stage(const Work& w, Value k_tile, Value to, Value full) {
   auto mask = [&](bool left) -> Value {
-    // Blocks are numbered along N first. The left operand is shared by those of one m, the right one by those
-    // of one n.
-    if (left && t.cluster_n > 1) {
-      Value row = ir.c((1 << t.cluster_n) - 1);
-      return ir.to_i16(rank_m ? ir.shift_left(row, ir.mul(rank_m, t.cluster_n)) : row);
+    // Blocks are numbered along K first, then along N. The left operand is shared by those of one m, the right one by those of
+    // one n.
+    const int64_t blocks = left ? t.cluster_n : t.cluster_m, step = left ? t.cluster_k : t.cluster_k * t.cluster_n;
+    if (blocks == 1) return nullptr;
+    int64_t bits = 0;
+    for (int64_t i = 0; i < blocks; ++i) bits |= int64_t(1) << (i * step);
+    Value first = rank_k;
+    if (Value other = left ? rank_m : rank_n) {
+      other = ir.mul(other, left ? t.cluster_k * t.cluster_n : t.cluster_k);
+      first = first ? ir.add(first, other) : other;
     }
-    if (!left && t.cluster_m > 1) {
-      int64_t column = 0;
-      for (int64_t i = 0; i < t.cluster_m; ++i) column |= int64_t(1) << (i * t.cluster_n);
-      return ir.to_i16(rank_n ? ir.shift_left(ir.c(column), rank_n) : ir.c(column));
-    }
-    return nullptr;
+    return ir.to_i16(first ? ir.shift_left(ir.c(bits), first) : ir.c(bits));
   };
   Value left_blocks = mask(true), right_blocks = mask(false);
   auto matrix = [&](const HopperTile& tile) { return tile.name == "b" && w.group ? w.group : w.entry; };
@@ -226,7 +231,9 @@ void HopperKernel::consume() {
     ir.branch(ir.equal(consumer, ir.c(1)), [&] { pass_turn(consumer); });
   }
   // Carried: the place in the ring, or with pingpong how many stages both consumers took before.
+  // With cluster_k also the parity of the tile.
   Values carried = t.pingpong ? Values{steps} : Values{ir.c(0), ir.c(0)};
+  if (t.cluster_k > 1) carried.push_back(ir.c(0));
   ir.rolled_loop(first, work(), step, carried, [&](Value index, mlir::ValueRange before) {
     const Work w = locate(index);
     RingPlace place;
@@ -237,21 +244,21 @@ void HopperKernel::consume() {
       place = {before[0], before[1]};
     }
     const Values sums = accumulate(w, consumer, place);
-    store({memory, w.m0, w.n0, w.entry, w.split, consumer, w.group, w.row_end}, sums);
+    store({memory, w.m0, w.n0, w.entry, w.split, consumer, w.group, w.row_end}, sums, before.back());
+    if (t.cluster_k > 1) return Values{place.stage, place.parity, ir.bit_xor(before[2], 1)};
     return t.pingpong ? Values{ir.add(before[0], 2 * t.tiles_k)} : Values{place.stage, place.parity};
   });
   if (t.stores_tiles()) ir.wait_stores_read(0); // the block's memory is another's when it ends
 }
 
-void HopperKernel::store(HopperPlace place, const Values& sums) {
+void HopperKernel::store(HopperPlace place, const Values& sums, Value parity) {
   const GpuIr::Arguments arguments = groups ? groups->arguments_of(place.group) : this->arguments;
+  if (t.cluster_k > 1) return HopperClusterSum(ir, p, t, arguments, place, rank, parity).emit(sums);
   if (!p.gate) return HopperStore(ir, p, t, arguments, place, mlir::ValueRange(sums)).emit();
-  Values of_weight[2];
-  const size_t run = t.swap ? sums.size() / 2 : size_t(t.bn / 4); // sums of one weight one after the other
-  for (size_t i = 0; i < sums.size(); ++i) of_weight[i / run % 2].push_back(sums[i]);
+  const std::vector<Values> of_weight = t.by_weight(sums);
   if (t.split()) {
     for (; place.weight < 2; ++place.weight)
-      HopperStore(ir, p, products, arguments, place, mlir::ValueRange(of_weight[place.weight])).emit();
+      HopperStore(ir, p, products, arguments, place, mlir::ValueRange(of_weight[size_t(place.weight)])).emit();
     return;
   }
   const GpuGate gate(ir, p, arguments);
@@ -314,11 +321,11 @@ Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place)
 /// Tells the producers of all blocks of the cluster that this warpgroup has read the stage; `also`: if this
 /// holds.
 void HopperKernel::release(Value stage, Value also) {
-  Value thread = ir.bit_and(ir.thread(), 127), chosen = ir.less(thread, t.cluster());
+  Value thread = ir.bit_and(ir.thread(), 127), chosen = ir.less(thread, t.sharing());
   if (also) chosen = ir.both(chosen, also);
   ir.branch(chosen, [&] {
-    if (t.cluster() > 1)
-      ir.arrive_at_block(empty_barrier(stage), thread);
+    if (t.sharing() > 1)
+      ir.arrive_at_block(empty_barrier(stage), rank_k ? ir.add(ir.mul(thread, t.cluster_k), rank_k) : thread);
     else
       ir.arrive(empty_barrier(stage));
   });

@@ -62,6 +62,15 @@ void HopperStore::store_partial_sums() {
                   bounds, at.weight);
 }
 
+void HopperStore::leave_sums(Value to, int64_t pitch) {
+  for (int64_t m_tile = 0; m_tile < t.m_tiles(); ++m_tile)
+    for (int64_t j = 0; j < t.bn / 8; ++j)
+      for (const Fragment& f : fragments(m_tile, j, 1)) {
+        Value address = ir.add(to, ir.shift_left(ir.add(ir.mul(f.row, pitch), f.column), 2));
+        ir.store(ir.pack(f.values), ir.pointer_to(address), 4 * int64_t(f.values.size()));
+      }
+}
+
 /// Through one buffer: a warp's 16 rows of D (a warpgroup's 64 columns when swapped).
 void HopperStore::store_pass(int64_t m_tile, int64_t first8, int64_t count8, int64_t pass) {
   Value owner = t.swap ? at.consumer : ir.add(ir.mul(at.consumer, 4), warp);

@@ -22,6 +22,8 @@ public:
   HopperStore(HopperIr&, const Problem&, const HopperTiling&, const GpuIr::Arguments&, const HopperPlace&,
               const GatedSums& sums);
   void emit();
+  /// The sums as they are, to rows of `pitch` elements in shared memory at `to`; of a tile at (0, 0).
+  void leave_sums(Value to, int64_t pitch);
 
 private:
   /// Sums of 8 columns of wgmma's N, as one thread has them: (row, column), (row, column + 1), and 8 rows

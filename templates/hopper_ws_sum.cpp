@@ -1,0 +1,95 @@
+#include "templates/hopper_ws_sum.h"
+
+#include "templates/sizes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace deepgen {
+namespace {
+
+constexpr int64_t kLanes = 4; ///< sums of one access
+
+/// Behind those of the stages. complete: all have left their sums; read: all have read them.
+Value complete_barrier(HopperIr& ir, const HopperTiling& t, Value memory) {
+  return ir.add(memory, t.barriers_offset + 16 * t.stages);
+}
+Value read_barrier(HopperIr& ir, const HopperTiling& t, Value memory) {
+  return ir.add(complete_barrier(ir, t, memory), 8);
+}
+
+} // namespace
+
+HopperClusterSum::HopperClusterSum(HopperIr& ir, const Problem& p, const HopperTiling& t, const GpuIr::Arguments& arguments,
+                                   const HopperPlace& at, Value rank, Value parity)
+    : ir(ir), p(p), t(t), arguments(arguments), at(at), rank_k(ir.remainder(rank, t.cluster_k)), parity(parity) {
+  first_rank = ir.sub(rank, rank_k);
+}
+
+void HopperClusterSum::initialise(HopperIr& ir, const HopperTiling& t, Value memory) {
+  ir.barrier_init(complete_barrier(ir, t, memory), t.consumers * t.cluster_k);
+  ir.barrier_init(read_barrier(ir, t, memory), t.consumers * t.cluster_k);
+}
+
+void HopperClusterSum::emit(const Values& sums) {
+  ir.acquire(read_barrier(ir, t, at.memory), ir.bit_xor(parity, 1)); // of the tile before; the first time there is none
+  leave(sums);
+  tell_all(complete_barrier(ir, t, at.memory));
+  ir.acquire(complete_barrier(ir, t, at.memory), parity);
+  store_share();
+  tell_all(read_barrier(ir, t, at.memory));
+}
+
+void HopperClusterSum::leave(const Values& sums) {
+  HopperPlace in_tile = at;
+  in_tile.m0 = in_tile.n0 = ir.c(0);
+  const std::vector<Values> of_weight = t.by_weight(sums);
+  const HopperTiling products = t.of_products();
+  for (size_t w = 0; w < of_weight.size(); ++w)
+    HopperStore(ir, p, products, arguments, in_tile, mlir::ValueRange(of_weight[w]))
+        .leave_sums(ir.add(at.memory, t.partials.offset + int64_t(w) * t.partials.plane()), t.partials.pitch);
+}
+
+/// One arrival of each warpgroup at each block.
+void HopperClusterSum::tell_all(Value barrier) {
+  ir.named_barrier(ir.add(at.consumer, 1), 128);
+  Value thread = ir.bit_and(ir.thread(), 127);
+  ir.branch(ir.less(thread, t.cluster_k), [&] { ir.release_at_block(barrier, ir.add(first_rank, thread)); });
+}
+
+Value HopperClusterSum::sum_up(Value offset) {
+  mlir::Type vector = ir.lanes(kLanes, ir.memory_type(p.accumulate));
+  Value sum;
+  for (Value part : parts) {
+    Value x = ir.load_from_block(vector, ir.add(part, offset));
+    if (!sum)
+      sum = x;
+    else if (p.accumulate == Type::i32)
+      sum = mlir::arith::AddIOp::create(ir.b, ir.loc, sum, x);
+    else
+      sum = ir.addf(sum, x);
+  }
+  return sum;
+}
+
+void HopperClusterSum::store_share() {
+  const int64_t in_row = t.partials.columns / kLanes, all = t.partials.rows * in_row, share = ceil_div(all, t.cluster_k);
+  Value first_row = t.swap ? at.n0 : at.m0, first_column = t.swap ? at.m0 : at.n0;
+  const Bounds bounds{p.m % (t.partials.rows * (t.swap ? t.cluster_n : t.cluster_m)) != 0,
+                      p.n % (t.partials.columns * (t.swap ? t.cluster_m : t.cluster_n)) != 0};
+  for (int64_t k = 0; k < t.cluster_k; ++k)
+    parts.push_back(ir.address_at_block(ir.add(at.memory, t.partials.offset), ir.add(first_rank, k)));
+  Value begin = ir.mul(rank_k, share), end = ir.min(ir.add(begin, share), ir.c(all));
+  Value thread = ir.sub(ir.thread(), ir.c(128)); // the producer's warpgroup comes first
+  ir.rolled_loop(ir.add(begin, thread), end, 128 * t.consumers, [&](Value index) {
+    Value row = ir.divide(index, in_row), column = ir.mul(ir.sub(index, ir.mul(row, in_row)), kLanes);
+    Value offset = ir.shift_left(ir.add(ir.mul(row, t.partials.pitch), column), 2);
+    row = ir.add(first_row, row), column = ir.add(first_column, column);
+    Fragment sums{row, column, ir.unpack(sum_up(offset))};
+    if (!p.gate) return GpuEpilogue(ir, p, arguments, at.entry, t.align_d).store(sums, bounds);
+    const Fragment up{row, column, ir.unpack(sum_up(ir.add(offset, t.partials.plane())))};
+    GpuGate gate(ir, p, arguments);
+    GpuEpilogue(ir, GpuGate::rest(p), gate.rest(arguments), at.entry, t.align_d).store(gate.products(sums, up), bounds);
+  });
+}
+
+} // namespace deepgen
