@@ -76,7 +76,7 @@ std::string why_illegal_load(const Problem& p, const Device& device, const GemvT
   if (t.width < least || t.width > most || t.width % unit || (t.width / unit & (t.width / unit - 1)))
     return "width=" + text(t.width) + " is not a power of two times " + text(unit) + " from " + text(least) +
            " to " + text(most);
-  if (t.dependent && device.compute_capability() < 90) return "pdl=1 needs sm_90";
+  if (t.dependent && device.compute_capability() < 90) return "programmatic dependent launch needs sm_90";
   return "";
 }
 
@@ -157,7 +157,7 @@ GemvTiling::GemvTiling(const Problem& p, const Config& c)
       vector_type(weights_b ? p.a : p.b), rows(weights_b ? p.n : p.m), vectors(weights_b ? p.m : p.n), k(p.k),
       size(size_of(p.a)), mma(c[kForm] == 1), vec(c[kVec]), width(c[kWidth]), row_warps(c[kRowWarps]),
       k_warps(c[kKWarps]), unroll(c[kUnroll]), splits(c[kSplits]), hint(c[kHint]),
-      pipeline(c[kPipeline] == 1), dependent(c[kDependent] == 1) {
+      pipeline(c[kPipeline] == 1), dependent(c[kDependent] != 0), prefetch(c[kDependent] == 2) {
   elements = std::max<int64_t>(1, vec / size);
   if (!k_major && !mma) {
     lanes_k = std::max<int64_t>(1, 32 / std::max<int64_t>(1, width / elements)), groups = 1,
@@ -233,8 +233,8 @@ std::vector<Parameter> Gemv::parameters(const Problem& p, const Device& device) 
           {kHint, {2, 1}, "1: W by read-only loads; 2: it bypasses L1, and L2 fetches 256 bytes at a time"},
           {kPipeline, {0, 1}, "1: the next iteration's loads are issued before this one's arithmetic"},
           {kDependent,
-           device.compute_capability() >= 90 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
-           "1: programmatic dependent launch"}};
+           device.compute_capability() >= 90 ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{0},
+           "1: programmatic dependent launch; 2: and the first weights are asked for before they may be read"}};
 }
 
 std::string Gemv::why_illegal(const Problem& p, const Device& device, const Config& config) const {
@@ -280,7 +280,7 @@ double Gemv::cost(const Problem& p, const Device& device, const Config& config) 
   const double reduce = double(t.k_warps * t.block_rows * t.columns) / double(t.threads) * 8 / clock;
   const double second =
       t.splits > 1 ? 0.5 * kLaunch + GpuSplitK(p, t.splits).traffic() / double(device.memory_bandwidth) : 0;
-  return kLaunch * (t.dependent ? 0.9 : 1.0) + kBlock + std::max({memory, l2, issue}) +
+  return kLaunch * (t.prefetch ? 0.8 : t.dependent ? 0.9 : 1.0) + kBlock + std::max({memory, l2, issue}) +
          0.2 * (memory + l2 + issue) + waves * reduce + second + (t.hint == 1 ? 0.02e-6 : 0) +
          1e-9 * double(t.registers());
 }

@@ -23,7 +23,7 @@ struct GemvTiling {
   // The parameters; see Gemv::parameters().
   bool mma;
   int64_t vec, width, row_warps, k_warps, unroll, splits, hint;
-  bool pipeline, dependent;
+  bool pipeline, dependent, prefetch;
 
   // What follows.
   int64_t elements;        ///< of W in one load

@@ -29,10 +29,6 @@ private:
 };
 
 void GemvBlock::emit() {
-  if (t.dependent) {
-    ir.wait_for_predecessor();
-    ir.launch_dependents();
-  }
   Value block = ir.block_x(), warp = ir.warp();
   batch = p.batch > 1 ? ir.divide(block, t.row_blocks) : ir.c(0);
   if (p.batch > 1) block = ir.remainder(block, t.row_blocks);
@@ -43,6 +39,11 @@ void GemvBlock::emit() {
 
   const GemvOperands from = operands();
   GemvWarp work(ir, t, from);
+  if (t.dependent) {
+    if (t.prefetch) work.prefetch();
+    ir.wait_for_predecessor();
+    ir.launch_dependents();
+  }
   const Values sums = work.run();
   work.store(sums, slots(k_warp, ir.mul(row_warp, t.width), ir.c(0)));
   ir.barrier();

@@ -89,12 +89,20 @@ Value GemvWarp::guarded(mlir::Type type, Value address, Value safe, int64_t byte
   return ir.select(inside, piece, zero(ir, type));
 }
 
-Value GemvWarp::load_weights(int64_t group, int64_t j, Value k) {
+Value GemvWarp::weights_address(int64_t group, int64_t j, Value k) {
   Value address = weights_[size_t(group)];
-  if (t.k_major)
-    address = ir.offset(ir.offset(address, ir.mul(k, t.size)), position(j) * t.size);
-  else
-    address = ir.offset(address, ir.mul(ir.add(k, position(j)), from.weight_pitch));
+  if (t.k_major) return ir.offset(ir.offset(address, ir.mul(k, t.size)), position(j) * t.size);
+  return ir.offset(address, ir.mul(ir.add(k, position(j)), from.weight_pitch));
+}
+
+void GemvWarp::prefetch() {
+  if (t.k / t.k_step < t.workers) return; // some have no whole step
+  for (int64_t group = 0; group < t.groups; ++group)
+    for (int64_t j = 0; j < t.positions; ++j) ir.prefetch(weights_address(group, j, ir.constant(0)));
+}
+
+Value GemvWarp::load_weights(int64_t group, int64_t j, Value k) {
+  Value address = weights_address(group, j, k);
   return guarded(piece_type(ir, t.vec), address, safe_weights_[size_t(group)], t.vec, position(j),
                  weight_cache(t));
 }

@@ -23,6 +23,8 @@ class GemvWarp {
 public:
   GemvWarp(GpuIr&, const GemvTiling&, const GemvOperands&);
 
+  /// Asks for the weights of the first step, before it is known that they are not being written.
+  void prefetch();
   /// The warp's sums over its share of K, in registers.
   Values run();
   /// Stores them as [width][columns] at `slots` in shared memory.
@@ -33,7 +35,7 @@ private:
   void find_weights();
   void find_vectors();
   int64_t position(int64_t j) const; ///< of piece j, in elements of K from the lane's first
-  Value weights_at(int64_t group, int64_t j, Value k);
+  Value weights_address(int64_t group, int64_t j, Value k);
   Value load_weights(int64_t group, int64_t j, Value k);
   Values load_weights(Value k); ///< all of a step, [group][position]
   Value load_vector(int64_t vector, int64_t position, Value k);

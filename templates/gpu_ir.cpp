@@ -291,6 +291,7 @@ Value GpuIr::shuffle_xor(Value x, int64_t lane_mask) {
 Value GpuIr::shuffle_index(Value x, Value from) {
   return nvvm::ShflOp::create(b, loc, x.getType(), c(-1), x, from, c(31), nvvm::ShflKind::idx, mlir::UnitAttr());
 }
+void GpuIr::prefetch(Value address) { assembly(nullptr, "prefetch.global.L2 [$0];", "l", address, true); }
 void GpuIr::wait_for_predecessor() {
   if (capability >= 90) nvvm::GriddepcontrolOp::create(b, loc, nvvm::GridDepActionKind::wait);
 }

@@ -109,6 +109,8 @@ public:
   void warp_barrier(); ///< of the warp
   Value shuffle_xor(Value, int64_t lane_mask); ///< 32-bit and 64-bit scalars
   Value shuffle_index(Value, Value lane);
+  /// Brings a line into L2, of which the thread may not know yet what others write there.
+  void prefetch(Value global_address);
   /// Programmatic dependent launch (nothing before sm_90).
   void wait_for_predecessor();
   void launch_dependents();
@@ -153,10 +155,11 @@ protected:
   mlir::Type argument_type(const Problem&, const std::string& name);
   mlir::ModuleOp module_;
 
+  Value evict_first();
+
 private:
   GpuIr(mlir::ModuleOp, int64_t capability);
   Value decode_e4m3(Value), decode_e5m2(Value), decode_pair(Type, Value);
-  Value evict_first();
   mlir::Block* entry_ = nullptr; ///< of the entry that is being made
   Value evict_first_;
 };

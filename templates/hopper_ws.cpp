@@ -226,6 +226,8 @@ const Rule kRules[] = {
        return x[kGroup] < 1 || (x[kGroup] > 1 && x[kGroup] / 2 >= ceil_div(x.m(), x[kBm] * x[kClusterM]));
      },
      [](const Point& x) { return "half of group=" + text(x[kGroup]) + " already covers the rows of tiles"; }},
+    {kPdl, [](const Point& x) { return x[kPdl] == 2 && x.whole.groups; },
+     [](const Point&) { return std::string("tiles of groups are not known before the predecessor has ended: pdl is 0 or 1"); }},
     {kAlignA,
      [](const Point& x) { return !is_alignment(x[kAlignA], size_of(x.p.a), std::min(kAlignAB, dense_a(x.p))); },
      [](const Point& x) {
@@ -319,7 +321,8 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), slices(at(c, kSlices)), stages(at(c, kStages)),
       consumers(at(c, kConsumers)), pingpong(at(c, kPingpong) != 0), swap(at(c, kSwap) != 0),
       promote(at(c, kPromote) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
-      cluster_k(at(c, kClusterK)), splits(at(c, kSplits)), group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)),
+      cluster_k(at(c, kClusterK)), splits(at(c, kSplits)), group(at(c, kGroup)), dependent(at(c, kPdl) != 0),
+      prefetch(at(c, kPdl) == 2), align_a(at(c, kAlignA)),
       align_b(at(c, kAlignB)), align_d(at(c, kAlignD)), bk_slice(kSliceBytes / size_of(p.a)),
       bk(slices * bk_slice), m(swap ? p.sum_columns() : p.group_rows()), n(swap ? p.group_rows() : p.sum_columns()),
       warpgroup_rows(pingpong ? bm : bm / consumers), weights(p.gate ? 2 : 1), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
@@ -387,7 +390,7 @@ std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) con
            "the same by way of the workspace and another launch",
            {1, 256}},
           {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column", {1, 256}},
-          {"pdl", {0, 1}, "1: programmatic dependent launch"},
+          {"pdl", {0, 1, 2}, "1: programmatic dependent launch; 2: and the first stages are asked for before it may read them"},
           {"align_a", {dense_a(p)}, "bytes to which rows of A are aligned"},
           {"align_b", {dense_b(p)}, "bytes to which rows of B are aligned"},
           {"align_d", {dense_d(p)}, "bytes to which rows of D (and C, residual, multiplier) are aligned"}};

@@ -63,7 +63,7 @@ struct HopperTiling {
   int64_t bm, bn, slices, stages, consumers;
   bool pingpong, swap, promote;
   int64_t cluster_m, cluster_n, cluster_k, splits, group;
-  bool dependent;
+  bool dependent, prefetch;
   int64_t align_a, align_b, align_d;
 
   int64_t bk_slice, bk;   ///< elements of K in 128 bytes; in a stage

@@ -14,6 +14,7 @@ namespace {
 
 /// One step of a block through the work of the grid. `entry` and `split` are null when there is one.
 struct Work {
+  Value cluster_m, cluster_n; ///< the cluster's place among those of D or its transpose
   Value m0, n0; ///< of the block's tile, in rows and columns of D or its transpose
   Value entry, split;
   Value group, row_end; ///< of rows, and where it ends; null without groups
@@ -34,13 +35,15 @@ public:
 private:
   void start();
   void produce();
+  void prefetch();
+  void prefetch(const HopperTile&, Value first, Value part, const Work&, Value sharer, int64_t sharers);
   void fill_stage(const Work&, Value k_tile, Value address, Value full);
   void load(const HopperTile&, Value first, Value part, Value blocks, Value k, Value entry, Value to,
             Value full);
   void consume();
   Values accumulate(const Work&, Value consumer, RingPlace& place);
   void release(Value stage, Value also);
-  void store(HopperPlace, const Values& sums, Value parity);
+  void store(HopperPlace, const Values& sums, Value parity, Value goes_on);
   void take_turn(Value consumer);
   void pass_turn(Value consumer);
 
@@ -88,7 +91,11 @@ void HopperKernel::start() {
     ir.cluster_arrive(), ir.cluster_wait();
   else
     ir.barrier();
-  if (t.waits()) ir.launch_dependents(), ir.wait_for_predecessor();
+  if (t.waits()) {
+    ir.launch_dependents();
+    if (t.prefetch) prefetch();
+    ir.wait_for_predecessor();
+  }
   if (!p.groups) return;
   groups.emplace(ir, p, t, arguments, ir.add(memory, t.groups_offset));
   groups->fill();
@@ -122,8 +129,8 @@ Work HopperKernel::locate(Value index) {
   Value band = ir.divide(tile, group * t.clusters_n), inside = ir.remainder(tile, group * t.clusters_n);
   Value height = ir.c(group), first = ir.mul(band, group);
   if (t.clusters_m % group) height = ir.min(ir.sub(ir.c(t.clusters_m), first), height);
-  Value m = ir.mul(ir.add(first, ir.remainder(inside, height)), t.cluster_m);
-  Value n = ir.mul(ir.divide(inside, height), t.cluster_n);
+  w.cluster_m = ir.add(first, ir.remainder(inside, height)), w.cluster_n = ir.divide(inside, height);
+  Value m = ir.mul(w.cluster_m, t.cluster_m), n = ir.mul(w.cluster_n, t.cluster_n);
   if (rank_m) m = ir.add(m, rank_m);
   if (rank_n) n = ir.add(n, rank_n);
   w.m0 = ir.mul(m, products.bm), w.n0 = ir.mul(n, products.bn);
@@ -178,6 +185,47 @@ void HopperKernel::produce() {
   });
 }
 
+/// Asks for the first stages before the predecessor has ended, whose last blocks leave memory idle. It may still write what is
+/// read here: that is brought into L2 alone.
+void HopperKernel::prefetch() {
+  const Work w = locate(cluster);
+  prefetch(t.left, w.m0, rank_n, w, w.cluster_n, t.clusters_n);
+  prefetch(t.right, w.n0, rank_m, w, w.cluster_m, t.clusters_m);
+}
+
+/// By all threads, a line each: TMA would be busy with them when the copies come. Clusters that read the same lines ask for a part
+/// of them each.
+void HopperKernel::prefetch(const HopperTile& tile, Value first, Value part, const Work& w, Value sharer, int64_t sharers) {
+  if (t.pack.place(tile.name).ld) return; // the predecessor is still packing
+  const bool a = tile.name == "a";
+  const int64_t size = size_of(tile.type), rows = tile.rows / tile.share, piece = rows / tile.pieces;
+  const int64_t extent = a ? p.m : p.n * t.weights, across = tile.k_major ? rows : rows / tile.box_columns * t.bk_slice;
+  const int64_t of_stage = t.slices * across;
+  if (tile.share > 1) first = ir.add(first, ir.mul(part, piece));
+  Value base = arguments.at(tile.name), ld = arguments.at("ld" + tile.name);
+  if (p.batch > 1) base = ir.offset(base, ir.mul(ir.mul(ir.to_i64(w.entry), arguments.at("stride_" + tile.name)), size));
+  Value stages = ir.min(w.k_count, ir.c(t.stages));
+  Value begin = ir.add(ir.thread(), ir.mul(sharer, t.threads));
+  ir.rolled_loop(begin, ir.mul(stages, of_stage), t.threads * sharers, [&](Value line) {
+    Value stage = ir.divide(line, of_stage), in_stage = ir.remainder(line, of_stage);
+    Value k = ir.mul(ir.add(w.k_first, ir.mul(stage, t.parts())), t.bk);
+    if (t.slices > 1) k = ir.add(k, ir.mul(ir.divide(in_stage, across), t.bk_slice));
+    Value at = ir.remainder(in_stage, across), row = at;
+    if (!tile.k_major) k = ir.add(k, ir.remainder(at, t.bk_slice)), row = ir.mul(ir.divide(at, t.bk_slice), tile.box_columns);
+    Value along = ir.add(first, row);
+    if (tile.pieces > 1) {
+      Value number = ir.divide(row, piece), in_piece = ir.remainder(row, piece);
+      along = ir.add(ir.add(first, in_piece),
+                     ir.add(ir.mul(ir.divide(number, 2), tile.rows / tile.pieces), ir.mul(ir.remainder(number, 2), p.n)));
+    }
+    Value outer = tile.k_major ? along : k, inner = tile.k_major ? k : along;
+    Value inside = ir.both(ir.less(along, extent), ir.less(k, p.k));
+    ir.branch(inside, [&] {
+      ir.prefetch(ir.offset(base, ir.mul(ir.add(ir.mul(ir.to_i64(outer), ld), ir.to_i64(inner)), size)));
+    });
+  });
+}
+
 /// Each block of a cluster loads its part of what it shares with others, and sends it to them and itself.
 void HopperKernel::fill_stage(const Work& w, Value k_tile, Value to, Value full) {
   auto mask = [&](bool left) -> Value {
@@ -216,7 +264,8 @@ void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value b
       Value along = ir.add(begin, i * tile.box_columns); // several copies: columns of memory lie along M or N
       Values at = tile.k_major ? Values{k, begin} : Values{along, k};
       if (entry) at.push_back(entry);
-      ir.load_tile(arguments.at("map_" + tile.name), ir.add(at_piece, i * tile.slice_bytes), full, at, blocks);
+      const bool once = (&tile == &t.left ? t.clusters_n : t.clusters_m) == 1; // no other cluster reads it
+      ir.load_tile(arguments.at("map_" + tile.name), ir.add(at_piece, i * tile.slice_bytes), full, at, blocks, once);
     }
   }
 }
@@ -244,16 +293,17 @@ void HopperKernel::consume() {
       place = {before[0], before[1]};
     }
     const Values sums = accumulate(w, consumer, place);
-    store({memory, w.m0, w.n0, w.entry, w.split, consumer, w.group, w.row_end}, sums, before.back());
+    store({memory, w.m0, w.n0, w.entry, w.split, consumer, w.group, w.row_end}, sums, before.back(),
+          ir.less(ir.add(index, step), work()));
     if (t.cluster_k > 1) return Values{place.stage, place.parity, ir.bit_xor(before[2], 1)};
     return t.pingpong ? Values{ir.add(before[0], 2 * t.tiles_k)} : Values{place.stage, place.parity};
   });
   if (t.stores_tiles()) ir.wait_stores_read(0); // the block's memory is another's when it ends
 }
 
-void HopperKernel::store(HopperPlace place, const Values& sums, Value parity) {
+void HopperKernel::store(HopperPlace place, const Values& sums, Value parity, Value goes_on) {
   const GpuIr::Arguments arguments = groups ? groups->arguments_of(place.group) : this->arguments;
-  if (t.cluster_k > 1) return HopperClusterSum(ir, p, t, arguments, place, rank, parity).emit(sums);
+  if (t.cluster_k > 1) return HopperClusterSum(ir, p, t, arguments, place, rank, parity).emit(sums, goes_on);
   if (!p.gate) return HopperStore(ir, p, t, arguments, place, mlir::ValueRange(sums)).emit();
   const std::vector<Values> of_weight = t.by_weight(sums);
   if (t.split()) {

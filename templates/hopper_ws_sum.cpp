@@ -30,13 +30,14 @@ void HopperClusterSum::initialise(HopperIr& ir, const HopperTiling& t, Value mem
   ir.barrier_init(read_barrier(ir, t, memory), t.consumers * t.cluster_k);
 }
 
-void HopperClusterSum::emit(const Values& sums) {
+void HopperClusterSum::emit(const Values& sums, Value goes_on) {
   ir.acquire(read_barrier(ir, t, at.memory), ir.bit_xor(parity, 1)); // of the tile before; the first time there is none
   leave(sums);
   tell_all(complete_barrier(ir, t, at.memory));
   ir.acquire(complete_barrier(ir, t, at.memory), parity);
   store_share();
-  tell_all(read_barrier(ir, t, at.memory));
+  // Not behind the last tile: the arrival could come when the other block has ended.
+  ir.branch(goes_on, [&] { tell_all(read_barrier(ir, t, at.memory)); });
 }
 
 void HopperClusterSum::leave(const Values& sums) {

@@ -13,8 +13,8 @@ public:
   /// those of the block.
   HopperClusterSum(HopperIr&, const Problem&, const HopperTiling&, const GpuIr::Arguments&, const HopperPlace&, Value rank,
                    Value parity);
-  /// `sums`: of the thread, as wgmma leaves them.
-  void emit(const Values& sums);
+  /// `sums`: of the thread, as wgmma leaves them. `goes_on` (i1): the block has another tile after this one.
+  void emit(const Values& sums, Value goes_on);
 
   /// Its barriers, by one thread before any other uses them.
   static void initialise(HopperIr&, const HopperTiling&, Value memory);

@@ -209,7 +209,7 @@ const Rule kRules[] = {
 MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), bk_bytes(at(c, kBk)), warps_m(at(c, kWarpsM)), warps_n(at(c, kWarpsN)),
       k_warps(at(c, kWarpsK)), stages(at(c, kStages)), resident(at(c, kBlocks)), splits(at(c, kSplits)),
-      group(at(c, kGroup)), dependent(at(c, kPdl) != 0), align_a(at(c, kAlignA)), align_b(at(c, kAlignB)),
+      group(at(c, kGroup)), dependent(at(c, kPdl) != 0), prefetch(at(c, kPdl) == 2), align_a(at(c, kAlignA)), align_b(at(c, kAlignB)),
       align_d(at(c, kAlignD)), shape(p.a, p.b, capability, bk_bytes), bk(bk_bytes / size_of(p.a)),
       wm(bm / warps_m), wn(bn / warps_n), threads(32 * warps_m * warps_n * k_warps),
       steps(bk_bytes / shape.bytes / k_warps), tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.sum_columns(), bn)),
@@ -262,7 +262,7 @@ std::vector<Parameter> MmaSync::parameters(const Problem& p, const Device& devic
   const std::vector<int64_t> depths =
       doubles ? std::vector<int64_t>{64, 128} : std::vector<int64_t>{64, 128, 256};
   const std::vector<int64_t> pdl =
-      device.compute_capability() >= 90 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0};
+      device.compute_capability() >= 90 ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{0};
   return {{"bm", {16, 32, 64, 96, 128, 256}, "rows of a block's tile of D", {16, 256, 16}},
           {"bn", {16, 32, 48, 64, 96, 128, 192, 256}, "columns of a block's tile of D", {16, 256, 16}},
           {"bk", depths, "depth of a tile, in bytes of K"},
@@ -276,7 +276,7 @@ std::vector<Parameter> MmaSync::parameters(const Problem& p, const Device& devic
            "blocks that share the sum over K of a tile of D",
            {1, 256}},
           {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column", {1, 256}},
-          {"pdl", pdl, "1: programmatic dependent launch"},
+          {"pdl", pdl, "1: programmatic dependent launch; 2: and the first tiles are asked for before they may be read"},
           {"align_a", {dense_a(p)}, "bytes to which rows of A are aligned"},
           {"align_b", {dense_b(p)}, "bytes to which rows of B are aligned"},
           {"align_d", {dense_d(p)}, "bytes to which rows of D (and C, residual, multiplier) are aligned"}};

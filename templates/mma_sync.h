@@ -15,7 +15,7 @@ struct MmaTiling {
   MmaTiling(const Problem&, int64_t capability, const Config&);
 
   int64_t bm, bn, bk_bytes, warps_m, warps_n, k_warps, stages, resident, splits, group;
-  bool dependent;
+  bool dependent, prefetch;
   int64_t align_a, align_b, align_d;
 
   MmaShape shape;

@@ -179,6 +179,13 @@ void MmaKernel::accumulate() {
   Values from;
   for (const TileFill& each : fill) from.push_back(each.start());
   const int64_t ahead = std::max<int64_t>(1, t.ring - 1);
+  if (t.dependent) {
+    Values tile = from;
+    for (int64_t i = 0; t.prefetch && i < ahead && (i + 1) * t.splits * t.bk <= p.k; ++i, tile = next(tile))
+      for (size_t j = 0; j < fill.size(); ++j) fill[j].prefetch(tile[j]);
+    ir.wait_for_predecessor();
+    if (t.prefetch) ir.launch_dependents();
+  }
   for (int64_t i = 0; i < ahead; ++i) {
     auto whole = [&] {
       Value at = stage(ir.c(i * t.stage_bytes));
@@ -253,7 +260,6 @@ void MmaKernel::accumulate() {
 }
 
 void MmaKernel::emit() {
-  if (t.dependent) ir.wait_for_predecessor();
   memory = ir.shared_memory();
   if (p.groups) {
     GpuGroups groups(ir, p, arguments, t.bm);
@@ -274,7 +280,7 @@ void MmaKernel::emit_tile() {
   Value zero = integer ? ir.c(0) : ir.number(t.shape.doubles ? ir.f64 : ir.f32, 0.0);
   sums.assign(size_t(m_tiles() * n_tiles() * 4), zero);
   accumulate();
-  if (t.dependent || t.split()) ir.launch_dependents();
+  if ((t.dependent && !t.prefetch) || t.split()) ir.launch_dependents();
   store();
 }
 

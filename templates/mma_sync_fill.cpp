@@ -140,6 +140,20 @@ void TileFill::copy(Value stage, Value tile, Value k_left) const {
   }
 }
 
+void TileFill::prefetch(Value tile) const {
+  if (by_words_) return;
+  const Values at = addresses(tile);
+  Value extent_left = this->extent_left();
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    Value inside = inside_extent(pieces_[i], extent_left), wanted = pieces_[i].exists;
+    if (inside) wanted = wanted ? ir_.both(wanted, inside) : inside;
+    if (wanted)
+      ir_.branch(wanted, [&] { ir_.prefetch(at[i]); });
+    else
+      ir_.prefetch(at[i]);
+  }
+}
+
 /// Elements of K from a tile on, at least, with which all words of its pieces lie in the matrix: the words of
 /// a row reach up to 4 bytes beyond it. Where M or N is contiguous they may lie in rows that follow: enough
 /// of them are asked for.

@@ -34,6 +34,8 @@ public:
   /// a tile, where copies do not go through registers. Returns what finish() stores.
   Values begin(Value stage, Value tile, Value k_left) const;
   void finish(Value stage, mlir::ValueRange registers) const;
+  /// Asks for a tile that is whole along K; of one that goes through registers it is a hint that does nothing.
+  void prefetch(Value tile) const;
 
 private:
   /// What a thread copies at once.

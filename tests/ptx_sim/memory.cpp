@@ -161,6 +161,12 @@ void wait_all_copies(Warp& w, const Instruction&) {
 
 void nothing(Warp&, const Instruction&) {}
 
+/// prefetch.global.L2 [a]: hardware would forgive an address that does not exist, but it is a mistake.
+void prefetch(Warp& w, const Instruction& in) {
+  for (int l = 0; l < 32; ++l)
+    if (w.is_active(l)) w.block.cluster.memory.read(address_of(w, in.at(0), l), 1, identity(w), false);
+}
+
 bool decode_move(const Opcode& op, Instruction& in) {
   if (op.name() == "cvta" || op.text == "mov.pred") { // generic addresses are the windows' own
     in.run = move;
@@ -229,7 +235,7 @@ bool decode_memory(const Opcode& op, Instruction& in, const Program& program) {
   if (decode_move(op, in)) return true;
   if (op.name() == "cp") return decode_copy(op, in);
   if (op.name() == "createpolicy" || op.name() == "prefetch") {
-    in.run = nothing;
+    in.run = op.text == "prefetch.global.L2" ? prefetch : nothing;
     return true;
   }
   const bool loads = op.name() == "ld";
