@@ -226,8 +226,6 @@ const Rule kRules[] = {
        return x[kGroup] < 1 || (x[kGroup] > 1 && x[kGroup] / 2 >= ceil_div(x.m(), x[kBm] * x[kClusterM]));
      },
      [](const Point& x) { return "half of group=" + text(x[kGroup]) + " already covers the rows of tiles"; }},
-    {kPdl, [](const Point& x) { return x[kPdl] == 2 && x.whole.groups; },
-     [](const Point&) { return std::string("tiles of groups are not known before the predecessor has ended: pdl is 0 or 1"); }},
     {kAlignA,
      [](const Point& x) { return !is_alignment(x[kAlignA], size_of(x.p.a), std::min(kAlignAB, dense_a(x.p))); },
      [](const Point& x) {
@@ -373,6 +371,8 @@ std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) con
   for (int64_t n = 8; n <= 256; n += n < 64 ? 8 : 16)
     if (!(p.a == Type::i8 && n > 32 && n % 16)) widths.push_back(n);
   const std::vector<int64_t> promotions = is_fp8(p.a) ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0};
+  std::vector<int64_t> overlaps = {0, 1};
+  if (!p.groups) overlaps.push_back(2); // tiles of groups are not known before the predecessor has ended
   return {{"bm", {64, 128, 192, 256}, "rows of a block's tile, of wgmma's M"},
           {"bn", widths, "columns of a block's tile, of wgmma's N", {8, 256, 8}},
           {"slices", {1, 2}, "slices of 128 bytes of K in a stage"},
@@ -390,7 +390,7 @@ std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) con
            "the same by way of the workspace and another launch",
            {1, 256}},
           {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column", {1, 256}},
-          {"pdl", {0, 1, 2}, "1: programmatic dependent launch; 2: and the first stages are asked for before it may read them"},
+          {"pdl", overlaps, "1: programmatic dependent launch; 2: and the first stages are asked for before it may read them"},
           {"align_a", {dense_a(p)}, "bytes to which rows of A are aligned"},
           {"align_b", {dense_b(p)}, "bytes to which rows of B are aligned"},
           {"align_d", {dense_d(p)}, "bytes to which rows of D (and C, residual, multiplier) are aligned"}};

@@ -103,7 +103,7 @@ int64_t epilogue_steps(const Problem&);
 class HopperWs : public Template {
 public:
   std::string name() const override { return "hopper_ws"; }
-  int64_t revision() const override { return 1; }
+  int64_t revision() const override { return 2; }
   std::string why_not(const Problem&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Problem&, const Device&) const override;
   std::string why_illegal(const Problem&, const Device&, const Config&) const override;

@@ -261,8 +261,9 @@ std::vector<Parameter> MmaSync::parameters(const Problem& p, const Device& devic
   const bool doubles = p.a == Type::f64;
   const std::vector<int64_t> depths =
       doubles ? std::vector<int64_t>{64, 128} : std::vector<int64_t>{64, 128, 256};
-  const std::vector<int64_t> pdl =
-      device.compute_capability() >= 90 ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{0};
+  std::vector<int64_t> pdl = {0};
+  if (device.compute_capability() >= 90) pdl.push_back(1);
+  if (device.compute_capability() >= 90 && !p.groups) pdl.push_back(2); // tiles of groups are known too late
   return {{"bm", {16, 32, 64, 96, 128, 256}, "rows of a block's tile of D", {16, 256, 16}},
           {"bn", {16, 32, 48, 64, 96, 128, 192, 256}, "columns of a block's tile of D", {16, 256, 16}},
           {"bk", depths, "depth of a tile, in bytes of K"},

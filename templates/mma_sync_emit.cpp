@@ -179,7 +179,7 @@ void MmaKernel::accumulate() {
   Values from;
   for (const TileFill& each : fill) from.push_back(each.start());
   const int64_t ahead = std::max<int64_t>(1, t.ring - 1);
-  if (t.dependent) {
+  if (t.dependent && !p.groups) {
     Values tile = from;
     for (int64_t i = 0; t.prefetch && i < ahead && (i + 1) * t.splits * t.bk <= p.k; ++i, tile = next(tile))
       for (size_t j = 0; j < fill.size(); ++j) fill[j].prefetch(tile[j]);
@@ -262,6 +262,7 @@ void MmaKernel::accumulate() {
 void MmaKernel::emit() {
   memory = ir.shared_memory();
   if (p.groups) {
+    if (t.dependent) ir.wait_for_predecessor();
     GpuGroups groups(ir, p, arguments, t.bm);
     const GpuGroups::Group group = groups.group_of(ir.divide(ir.block_x(), t.tiles_n));
     ir.branch(group.exists, [&] {
