@@ -13,7 +13,7 @@ struct Row {
 };
 
 // LLVM, "User Guide for AMDGPU Backend", and the ISA documents (registers, waves, LDS); vendor data sheets
-// (the rest). gfx1100 counts work-group processors.
+// (the rest). RDNA counts work-group processors.
 constexpr Row kRows[] = {
     {{"gfx906", 64, 256, 4, 256, 10, 64 << 10, 64 << 10, false},
      "AMD Radeon Instinct MI50",
@@ -29,7 +29,13 @@ constexpr Row kRows[] = {
      48,
      6,
      2500,
-     960}};
+     960},
+    {{"gfx1201", 32, 1536, 24, 256, 16, 128 << 10, 64 << 10, false},
+     "AMD Radeon RX 9070 XT",
+     32,
+     8,
+     2970,
+     640}};
 
 } // namespace
 

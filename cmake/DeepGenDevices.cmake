@@ -3,7 +3,7 @@ include_guard(GLOBAL)
 
 # What this version generates kernels for. An arch is one more word here and one more row in base/device.cpp or base/amd.cpp.
 function(_deepgen_served_archs result)
-  set(${result} cpu sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120 gfx906 gfx90a gfx942 gfx950 gfx1100 PARENT_SCOPE)
+  set(${result} cpu sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120 gfx906 gfx90a gfx942 gfx950 gfx1100 gfx1201 PARENT_SCOPE)
 endfunction()
 
 # The archs of ARCHS or DEEPGEN_ARCHS with `native` resolved. Reads arg_ARCHS of the caller.

@@ -107,6 +107,11 @@ void AmdIr::barrier() {
   fence(false);
 }
 
+void AmdIr::keep_order() {
+  constexpr int kAllMayCross = 0x7ff;
+  rocdl::SchedBarrier::create(b, loc, kAllMayCross);
+}
+
 Value AmdIr::intrinsic(mlir::Type result, const std::string& name, mlir::ValueRange operands) {
   return llvmd::CallIntrinsicOp::create(b, loc, result, b.getStringAttr(name), operands).getResult(0);
 }

@@ -31,6 +31,8 @@ public:
   Value load_global(mlir::Type, Value address, int64_t alignment, Cache = Cache::usual) override;
   /// Of the block. Orders shared memory alone, so that loads from global memory stay in flight.
   void barrier() override;
+  /// Keeps LLVM's passes over IR from moving memory accesses across; the instruction scheduler may.
+  void keep_order();
 
   Value exp2_fast(Value f32) override;       ///< v_exp_f32: 1 ulp, subnormal results are 0
   Value reciprocal_fast(Value f32) override; ///< v_rcp_f32: 1 ulp

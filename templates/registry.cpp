@@ -3,7 +3,7 @@
 #include "templates/cpu_tile.h"
 #include "templates/gemv.h"
 #include "templates/hopper_ws.h"
-#include "templates/mfma.h"
+#include "templates/amd_matrix.h"
 #include "templates/mma_sync.h"
 #include "templates/simt.h"
 
@@ -17,7 +17,8 @@ std::vector<const Template*>& registry() {
   static const Mfma mfma;
   static const MmaSync mma_sync;
   static const Simt simt;
-  static std::vector<const Template*> all = {&cpu_tile, &gemv, &hopper_ws, &mfma, &mma_sync, &simt};
+  static const Wmma wmma;
+  static std::vector<const Template*> all = {&cpu_tile, &gemv, &hopper_ws, &mfma, &mma_sync, &simt, &wmma};
   return all;
 }
 

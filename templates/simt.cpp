@@ -142,7 +142,7 @@ double memory_bytes(const Problem& p, const SimtTiling& t, const Device& device,
 
 } // namespace
 
-SimtTiling::SimtTiling(const Problem& p, const Config& config, bool copies) {
+SimtTiling::SimtTiling(const Problem& p, const Config& config, bool has_copies) : copies(has_copies) {
   bm = at(config, kBm), bn = at(config, kBn), bk = at(config, kBk), tm = at(config, kTm), tn = at(config, kTn);
   stages = at(config, kStages), wide = at(config, kWide), blocks = at(config, kBlocks), splits = at(config, kSplits);
   group = at(config, kGroup);
@@ -184,8 +184,8 @@ int64_t SimtTiling::registers() const {
   int64_t count = words * (tm * tn + 2 * (tm + tn)) + 28;
   if (!async)
     for (auto [s, matrices] : {std::pair{&a, int64_t(1)}, {&b, weights}})
-      count += matrices * s->per_thread * std::max<int64_t>(1, s->width * s->bytes / 4);
-  return count;
+      count += matrices * s->per_thread * (std::max<int64_t>(1, s->width * s->bytes / 4) + (copies ? 0 : 2));
+  return copies ? count : count - 12; // without: AMD, where addresses are of 64 bits and much else is in scalar registers
 }
 
 std::string Simt::why_not(const Problem& p, const std::string& arch) const {

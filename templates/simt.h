@@ -29,6 +29,7 @@ struct SimtTiling {
   bool dot = false;   ///< dp4a: an element of shared memory holds four i8 along k, and k counts those
   bool as_is = false; ///< elements reach shared memory as they are; else they are converted in registers
   bool async = false; ///< and by cp.async; else through registers
+  const bool copies;  ///< see the constructor
   int64_t k = 1;      ///< of the problem, in elements of shared memory
   int64_t element = 4; ///< bytes in shared memory
   int64_t lanes_m = 4, lanes_n = 8;   ///< of a warp

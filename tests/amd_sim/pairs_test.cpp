@@ -1,5 +1,7 @@
 // Random (problem, config) pairs of all templates for AMD GPUs on the simulated device: numbers against the
-// f64 reference, bounds, races, waits. Another sample: AMD_SIM_SEED=7 AMD_SIM_COUNT=600.
+// f64 reference, bounds, races, waits. Another sample: AMD_SIM_SEED=7 AMD_SIM_COUNT=600
+// AMD_SIM_ARCHS="gfx1100 gfx1201" AMD_SIM_TEMPLATES=wmma.
+#include "base/amd.h"
 #include "generator/sample.h"
 #include "tests/amd_sim/check.h"
 #include "tests/amd_sim/compiled.h"
@@ -7,22 +9,31 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <iterator>
+#include <sstream>
 
 namespace deepgen {
 namespace {
 
 constexpr int kShares = 4;
-constexpr uint64_t kCount = 100;
+constexpr uint64_t kCount = 120;
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {
   const char* value = std::getenv(name);
   return value && *value ? std::strtoull(value, nullptr, 0) : otherwise;
 }
 
+std::vector<std::string> words_from_environment(const char* name, const std::string& otherwise) {
+  const char* value = std::getenv(name);
+  std::istringstream text(value && *value ? value : otherwise);
+  return {std::istream_iterator<std::string>(text), {}};
+}
+
 const std::vector<RandomCandidate>& samples() {
   static const std::vector<RandomCandidate> all = [] {
     SampleSpec spec;
-    spec.archs = {"gfx906", "gfx90a", "gfx942", "gfx950", "gfx1100"};
+    spec.archs = words_from_environment("AMD_SIM_ARCHS", amd_archs());
+    spec.templates = words_from_environment("AMD_SIM_TEMPLATES", "");
     spec.seed = from_environment("AMD_SIM_SEED", 12);
     spec.count = from_environment("AMD_SIM_COUNT", kCount);
     spec.largest = 260;

@@ -29,15 +29,16 @@ int plant(const Compiled& right, const std::string& pattern, const std::string& 
   return planted;
 }
 
-Compiled mfma_kernel() {
+Compiled matrix_kernel(const std::string& arch, const std::string& name) {
   return compile(
       Problem::parse(
-          "gemm m=84 n=72 k=200 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=nt epilogue=bias align=2"),
-      "gfx942",
-      {"mfma",
-       Config::parse("wide=0 size=16 bm=64 bn=32 bk=128 waves_m=2 waves_n=2 stages=1 blocks=1 splits=1 "
-                     "group=1 xcds=1")});
+          "gemm m=84 n=72 k=248 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=nt epilogue=bias align=2"),
+      arch,
+      {name, Config::parse("wide=0 size=16 bm=64 bn=32 bk=128 waves_m=2 waves_n=2 stages=1 blocks=1 splits=1 "
+                           "group=1 xcds=1")});
 }
+Compiled mfma_kernel() { return matrix_kernel("gfx942", "mfma"); }
+Compiled wmma_kernel(const std::string& arch) { return matrix_kernel(arch, "wmma"); }
 Compiled simt_kernel(const std::string& arch) {
   return compile(
       Problem::parse("gemm m=70 n=50 k=61 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4"),
@@ -45,25 +46,28 @@ Compiled simt_kernel(const std::string& arch) {
 }
 
 TEST(AmdTemplateFaults, KernelsAreRightWithoutThem) {
-  for (const Compiled& c : {mfma_kernel(), simt_kernel("gfx90a"), simt_kernel("gfx1100")})
+  for (const Compiled& c : {mfma_kernel(), wmma_kernel("gfx1100"), wmma_kernel("gfx1201"),
+                            simt_kernel("gfx90a"), simt_kernel("gfx1100")})
     EXPECT_EQ(first_fault(c), "") << c.kernel.choice.text();
 }
 
 TEST(AmdTemplateFaults, MissingBarriersAreFound) {
   const std::string barrier = R"(.*call void @llvm\.amdgcn\.s\.barrier\(\).*\n)";
-  for (const Compiled& c : {mfma_kernel(), simt_kernel("gfx90a"), simt_kernel("gfx1100")})
+  for (const Compiled& c : {mfma_kernel(), wmma_kernel("gfx1100"), wmma_kernel("gfx1201"),
+                            simt_kernel("gfx90a"), simt_kernel("gfx1100")})
     EXPECT_GE(plant(c, barrier, ""), 1) << c.kernel.choice.text();
 }
 
 TEST(AmdTemplateFaults, MissingWaitsAreFound) {
   const std::string release = R"(.*fence syncscope\("workgroup"\) release.*\n)";
-  for (const Compiled& c : {mfma_kernel(), simt_kernel("gfx1100")})
+  for (const Compiled& c : {mfma_kernel(), wmma_kernel("gfx1201"), simt_kernel("gfx1100")})
     EXPECT_GE(plant(c, release, ""), 1) << c.kernel.choice.text();
 }
 
 TEST(AmdTemplateFaults, WrongLayoutsAreFound) {
-  const std::string operands = R"((@llvm\.amdgcn\.mfma[^(]*\(<[^>]*> )([^,]*)(, <[^>]*> )([^,]*),)";
-  EXPECT_GE(plant(mfma_kernel(), operands, "$1$4$3$2,"), 1);
+  const std::string operands = R"((@llvm\.amdgcn\.(?:mfma|wmma)[^(]*\(<[^>]*> )([^,]*)(, <[^>]*> )([^,]*),)";
+  for (const Compiled& c : {mfma_kernel(), wmma_kernel("gfx1100"), wmma_kernel("gfx1201")})
+    EXPECT_GE(plant(c, operands, "$1$4$3$2,"), 1) << c.kernel.choice.text();
 }
 
 /// Accesses of one kind, each by 16 bytes too far.
@@ -73,7 +77,7 @@ int shift(const Compiled& c, const std::string& access, const std::string& space
 }
 
 TEST(AmdTemplateFaults, ShiftedAddressesAreFound) {
-  for (const Compiled& c : {mfma_kernel(), simt_kernel("gfx1100")}) {
+  for (const Compiled& c : {mfma_kernel(), wmma_kernel("gfx1100"), simt_kernel("gfx1100")}) {
     EXPECT_GE(shift(c, R"(%\d+ = load)", "1"), 1) << c.kernel.choice.text();
     EXPECT_GE(shift(c, "store", "1"), 1) << c.kernel.choice.text();
     EXPECT_GE(shift(c, R"(%\d+ = load)", "3"), 1) << c.kernel.choice.text();

@@ -1,4 +1,4 @@
-#include "templates/mfma.h"
+#include "templates/amd_matrix.h"
 
 #include "templates/gpu_split_k.h"
 #include "templates/sizes.h"
@@ -40,11 +40,11 @@ int64_t most_registers(const AmdArch& arch, int64_t waves) {
   return std::min<int64_t>(256, arch.registers / std::max<int64_t>(1, waves) / arch.granule * arch.granule);
 }
 
-MfmaSide side_of(const std::string& arch, Type type, bool k_contiguous, int64_t extent, int64_t size,
-                 const MfmaTiling& t) {
-  MfmaSide s;
+MatrixSide side_of(const std::string& arch, Type type, bool k_contiguous, int64_t extent, int64_t size,
+                   const MatrixTiling& t) {
+  MatrixSide s;
   s.type = type, s.k_contiguous = k_contiguous, s.extent = extent, s.size = size, s.bytes = size_of(type);
-  const int64_t element = size_of(staged_type(arch, type)), threads = std::max<int64_t>(64, t.threads);
+  const int64_t element = size_of(staged_type(arch, type)), threads = std::max(t.shape.wave, t.threads);
   s.k = 16 / element; // one write to LDS
   if (!k_contiguous) {
     // A piece is transposed in registers. It gets smaller until there is one for each thread.
@@ -60,10 +60,13 @@ MfmaSide side_of(const std::string& arch, Type type, bool k_contiguous, int64_t 
   return s;
 }
 
+/// Blocks are dealt out to eight dies.
+bool has_dies(const Device& device) { return device.arch == "gfx942" || device.arch == "gfx950"; }
+
 struct Point {
   const Problem& p;
   const Device& device;
-  const MfmaTiling& t;
+  const MatrixTiling& t;
   const AmdArch& arch;
   int64_t waves() const { return t.waves_m * t.waves_n; }
   int64_t grid() const { return t.tiles_m * t.tiles_n * p.batch; }
@@ -98,8 +101,11 @@ const Rule kRules[] = {
        return "the tile of " + text(x.t.bm) + " x " + text(x.t.bn) +
               " is not whole instructions of size=" + text(x.t.size) + " for each of the waves";
      }},
-    {kWavesN, [](const Point& x) { return x.waves() > 8 || (x.waves() < 4 && x.t.bm * x.t.bn > 64 * 64); },
-     [](const Point& x) { return text(x.waves()) + " waves: a tile of this size wants 4 or 8"; }},
+    {kWavesN,
+     [](const Point& x) { return x.t.threads > 512 || (x.waves() < 4 && x.t.bm * x.t.bn > 64 * 64); },
+     [](const Point& x) {
+       return text(x.waves()) + " waves: a tile of this size wants 4, and at most 512 threads";
+     }},
     {kWavesN, [](const Point& x) { return x.t.wm > 4 * x.t.wn || x.t.wn > 4 * x.t.wm; },
      [](const Point& x) {
        return "a wave's tile of " + text(x.t.wm) + " x " + text(x.t.wn) + " is too oblong";
@@ -145,7 +151,7 @@ const Rule kRules[] = {
 };
 
 std::string broken(const Problem& p, const Device& device, const Config& config, size_t assigned) {
-  const MfmaTiling t(p, device.arch, config);
+  const MatrixTiling t(p, device.arch, config);
   const Point point{p, device, t, *find_amd(device.arch)};
   for (const Rule& rule : kRules)
     if (size_t(rule.after) < assigned && rule.broken(point)) return rule.why(point);
@@ -154,50 +160,54 @@ std::string broken(const Problem& p, const Device& device, const Config& config,
 
 } // namespace
 
-int64_t MfmaSide::registers() const { return per_thread * std::max<int64_t>(1, k * x * bytes / 4); }
+int64_t MatrixSide::registers() const { return per_thread * std::max<int64_t>(1, k * x * bytes / 4); }
 
-MfmaTiling::MfmaTiling(const Problem& p, const std::string& arch, const Config& c)
+MatrixTiling::MatrixTiling(const Problem& p, const std::string& arch, const Config& c)
     : size(at(c, kSize)), bm(at(c, kBm)), bn(at(c, kBn)), bk_bytes(at(c, kBk)), waves_m(at(c, kWavesM)),
       waves_n(at(c, kWavesN)), stages(at(c, kStages)), blocks(at(c, kBlocks)), splits(at(c, kSplits)),
       group(at(c, kGroup)), xcds(at(c, kXcds)), wide(at(c, kWide)), shape(arch, p.a, p.b, size),
-      threads(64 * waves_m * waves_n), bk(bk_bytes / shape.element), wm(bm / waves_m), wn(bn / waves_n),
-      tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.n, bn)), tiles_k(ceil_div(p.k, bk)),
+      threads(shape.wave * waves_m * waves_n), bk(bk_bytes / shape.element), wm(bm / waves_m),
+      wn(bn / waves_n), tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.n, bn)), tiles_k(ceil_div(p.k, bk)),
       split_tiles(ceil_div(tiles_k, splits)), steps(bk_bytes / shape.step_bytes()) {
-  // The lanes that LDS serves at a time have consecutive rows of one group, or (size 16) four of each of two
-  // groups, whose 16 bytes are neighbours. So rows are an odd number of 16 bytes apart, or an odd number
-  // of 32.
-  pitch = bk_bytes + (size == 16 ? 32 : 16);
-  paired = size == 16 && size_of(p.d) <= 2 && wn % 32 == 0;
+  // The lanes that LDS serves at a time have consecutive rows of one group, or (size 16 of CDNA) four of each
+  // of two groups, whose 16 bytes are neighbours. So rows are an odd number of 16 bytes apart, or an odd
+  // number of 32.
+  pitch = bk_bytes + (shape.values == 4 ? 32 : 16);
+  paired = shape.values == 4 && size_of(p.d) <= 2 && wn % 32 == 0;
   a = side_of(arch, p.a, !p.a_transposed(), bm, p.m, *this);
   b = side_of(arch, p.b, p.b_transposed(), bn, p.n, *this);
   b.offset = bm * pitch;
-  const int64_t together = paired ? 8 : size == 32 ? 16 : 4;
+  const int64_t together = paired ? 8 : shape.values;
   width_d = wide ? std::min(together, power_in(p.n, 16 / size_of(p.d))) : 1;
 }
 
-int64_t MfmaTiling::registers() const {
-  const int64_t fragments = 4 * (wm / size + wn / size);
+int64_t MatrixTiling::registers() const {
+  const int64_t fragments = 4 * shape.pieces() * (wm / size + wn / size);
   return accumulators() + 2 * fragments + a.registers() + b.registers() + 2 * (a.per_thread + b.per_thread) +
          24;
 }
 
-std::string Mfma::why_not(const Problem& p, const std::string& arch) const {
+std::string AmdMatrix::why_not(const Problem& p, const std::string& arch) const {
   const AmdArch* amd = find_amd(arch);
-  if (!amd || !amd->mfma) return "mfma is for AMD GPUs with matrix instructions of CDNA, not " + arch;
-  if (p.gate) return "mfma does not serve a gate";
-  if (p.groups) return "mfma serves no groups of rows";
-  return p.op == "gemm" ? "" : "mfma computes gemm, not " + p.op;
+  if (!amd || !has_instructions(*amd))
+    return name() + " multiplies with matrix instructions that " + arch + " does not have";
+  if (p.gate) return name() + " does not serve a gate";
+  if (p.groups) return name() + " serves no groups of rows";
+  if (p.op != "gemm") return name() + " computes gemm, not " + p.op;
+  if (!MatrixShape(arch, p.a, p.b, 16).name.empty()) return "";
+  return arch + " has no matrix instruction for " + to_string(p.a) + " and " + to_string(p.b);
 }
 
-std::vector<Parameter> Mfma::parameters(const Problem& p, const Device& device) const {
+std::vector<Parameter> AmdMatrix::parameters(const Problem& p, const Device& device) const {
   std::vector<int64_t> splits = {1};
   for (int64_t s : {2, 3, 4, 6, 8, 12, 16, 32})
     if (s * 128 <= p.k && p.m * p.n * p.batch / (256 * 256) < 2 * device.cores) splits.push_back(s);
   std::vector<int64_t> xcds = {1};
-  if (device.arch != "gfx90a") xcds.push_back(8);
+  if (has_dies(device)) xcds.push_back(8);
   return {
       {"wide", {0, 1}, "0: D in accesses of one element; 1: of up to 16 bytes, as rows of the dense D allow"},
-      {"size", {16, 32}, "of the matrix instruction, along M and N"},
+      {"size", find_amd(device.arch)->mfma ? std::vector<int64_t>{16, 32} : std::vector<int64_t>{16},
+       "of the matrix instruction, along M and N"},
       {"bm", {32, 64, 128, 256}, "rows of D that a block computes", {16, 512, 16, true}},
       {"bn", {32, 64, 128, 256}, "columns of D that a block computes", {16, 512, 16, true}},
       {"bk", {64, 128}, "bytes of K of a row in a tile", {64, 256, 64, true}},
@@ -213,11 +223,12 @@ std::vector<Parameter> Mfma::parameters(const Problem& p, const Device& device) 
        {1, 8}}};
 }
 
-std::string Mfma::why_illegal(const Problem& p, const Device& device, const Config& config) const {
+std::string AmdMatrix::why_illegal(const Problem& p, const Device& device, const Config& config) const {
   return broken(p, device, config, kParameters);
 }
 
-bool Mfma::dead_end(const Problem& p, const Device& device, const Config& config, size_t assigned) const {
+bool AmdMatrix::dead_end(const Problem& p, const Device& device, const Config& config,
+                         size_t assigned) const {
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kSmallest[i]);
@@ -226,8 +237,8 @@ bool Mfma::dead_end(const Problem& p, const Device& device, const Config& config
 
 /// Nobody has timed these kernels: what the parts of a tile cost by the documents, at the rates that they
 /// name.
-double Mfma::cost(const Problem& p, const Device& device, const Config& config) const {
-  const MfmaTiling t(p, device.arch, config);
+double AmdMatrix::cost(const Problem& p, const Device& device, const Config& config) const {
+  const MatrixTiling t(p, device.arch, config);
   const AmdArch& arch = *find_amd(device.arch);
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
   const int64_t waves = t.waves_m * t.waves_n, blocks = t.tiles_m * t.tiles_n * p.batch * t.splits;
@@ -236,13 +247,16 @@ double Mfma::cost(const Problem& p, const Device& device, const Config& config) 
   const double rounds = double(ceil_div(blocks, device.cores));
 
   const double multiply = 2.0 * double(t.bm * t.bn * t.bk) / t.shape.rate;
-  const double reads =
-      double(waves * t.steps * (t.wm + t.wn)) / double(t.size) * 64 * 16 / 128; // 128 bytes a cycle
-  const double writes = double((t.bm + t.bn) * t.bk_bytes) / 128;
+  // Of LDS; what RDNA counts as a multiprocessor is two compute units, with 32 lanes a cycle on each SIMD.
+  const double units = arch.wave == 32 ? 2 : 1, width = 128 * units;
+  const double reads = double(waves * t.steps * (t.wm + t.wn)) / double(t.size) *
+                       double(t.shape.wave * 16 * t.shape.pieces()) / width;
+  const double writes = double((t.bm + t.bn) * t.bk_bytes) / width;
   const double transposed =
-      double((t.a.k_contiguous ? 0 : t.bm) + (t.b.k_contiguous ? 0 : t.bn)) * double(t.bk_bytes) / 128;
+      double((t.a.k_contiguous ? 0 : t.bm) + (t.b.k_contiguous ? 0 : t.bn)) * double(t.bk_bytes) / width;
   const double shared = reads + writes + transposed;
-  const double issue = double(waves) * (40 + 4 * double(t.a.registers() + t.b.registers())) / 4;
+  const double issue =
+      double(waves) * (40 + 4 * double(t.a.registers() + t.b.registers())) / (4 * units * units);
   // A SIMD with one wave waits at every barrier; others fill the gaps.
   const double hidden = double(std::min<int64_t>(resident * waves, 8)) / 4;
   const double tile = std::max(multiply, shared) +
@@ -252,7 +266,7 @@ double Mfma::cost(const Problem& p, const Device& device, const Config& config) 
 
   const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
   const double tile_bytes = double(t.split_tiles * t.bk) * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
-  seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * 48 * clock)); // through L2
+  seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * units * 48 * clock)); // through L2
   const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
                                          double(p.m * p.n) * double(size_of(p.d)));
   const double memory = once / double(device.memory_bandwidth);
@@ -263,21 +277,24 @@ double Mfma::cost(const Problem& p, const Device& device, const Config& config) 
   const bool large = t.tiles_m * t.tiles_n > device.cores;
   if (!t.wide) seconds *= 1.05;
   if (large && t.group == 1) seconds *= 1.04;
-  if (large && t.xcds == 1 && device.arch != "gfx90a") seconds *= 1.03;
+  if (large && t.xcds == 1 && has_dies(device)) seconds *= 1.03;
   return seconds * (1 + 0.001 * double(t.blocks) + 0.0005 * double(t.group == 8 ? 0 : 1));
 }
 
-std::vector<Choice> Mfma::fallbacks(const Problem& p, const std::string& arch, const Config& config) const {
-  if (MfmaTiling(p, arch, config).width_d == 1) return {};
+std::vector<Choice> AmdMatrix::fallbacks(const Problem& p, const std::string& arch,
+                                         const Config& config) const {
+  if (MatrixTiling(p, arch, config).width_d == 1) return {};
   Config narrow = config;
   narrow.set("wide", 0);
   return {{name(), narrow}};
 }
 
 /// Odd multiples of what the problem's own sizes are multiples of, so that accesses are as wide.
-int64_t Mfma::workspace(const Problem& p, const Config& config) const { return split_workspace(p, config); }
+int64_t AmdMatrix::workspace(const Problem& p, const Config& config) const {
+  return split_workspace(p, config);
+}
 
-Problem Mfma::awkward(const Problem& p, const Config& config) const {
+Problem AmdMatrix::awkward(const Problem& p, const Config& config) const {
   auto like = [](int64_t size, int64_t least) {
     const int64_t unit = power_in(size, 16), units = ceil_div(least, unit);
     return unit * (units % 2 ? units : units + 1);

@@ -1,7 +1,7 @@
-// The kernel of an mfma config: tile t is multiplied from LDS while tile t + 1 waits in registers and is
-// written to LDS, and tile t + 2 is loaded into them.
+// The kernel of an mfma or wmma config: tile t is multiplied from LDS while tile t + 1 waits in registers and
+// is written to LDS, and tile t + 2 is loaded into them.
+#include "templates/amd_matrix_fill.h"
 #include "templates/gpu_split_k.h"
-#include "templates/mfma_fill.h"
 #include "templates/sizes.h"
 
 #include <deque>
@@ -9,9 +9,10 @@
 namespace deepgen {
 namespace {
 
-class MfmaBlock {
+class MatrixBlock {
 public:
-  MfmaBlock(AmdIr& builder, const Problem& problem, const MfmaTiling& tiling, const GpuIr::Arguments& args)
+  MatrixBlock(AmdIr& builder, const Problem& problem, const MatrixTiling& tiling,
+              const GpuIr::Arguments& args)
       : ir(builder), p(problem), t(tiling), args_(args) {}
 
   void emit(int64_t align_d);
@@ -22,8 +23,8 @@ private:
     Values a, b;               ///< where the thread's next pieces are
     Values loaded_a, loaded_b; ///< of the tile behind the one that is multiplied
     Value slot;                ///< offset of the stage that is multiplied
-    Values rows, columns; ///< fragments of its next step: 16 bytes a lane, of each instruction's rows of A,
-                          ///< columns of B
+    Values rows, columns; ///< fragments of its next step: pieces of 16 bytes a lane, of each instruction's
+                          ///< rows of A, columns of B
     Values sums;
     Values pack() const;
     State unpacked(const Values&) const; ///< the same sizes, other values
@@ -33,8 +34,8 @@ private:
 
   void find_tile();
   void find_lane();
-  Value operand(const char* name, const MfmaSide&);
-  Value pitch(const char* name, const MfmaSide&);
+  Value operand(const char* name, const MatrixSide&);
+  Value pitch(const char* name, const MatrixSide&);
   int64_t row_tiles() const { return t.wm / t.size; }
   int64_t column_tiles() const { return t.wn / t.size; }
   void read_step(State& into, Value slot, int64_t step, Queue&);
@@ -50,24 +51,24 @@ private:
 
   AmdIr& ir;
   const Problem& p;
-  const MfmaTiling& t;
+  const MatrixTiling& t;
   const GpuIr::Arguments& args_;
   Value entry_, split_, block_m_, block_n_; ///< block_m, block_n: the tile's first row and column
   Value lane_row_, lane_group_, wave_m_,
       wave_n_;          ///< wave_m, wave_n: the first row and column of the wave in the tile
   Value lds_a_, lds_b_; ///< where the lane reads, in stage 0
-  std::unique_ptr<MfmaFill> a_, b_;
+  std::unique_ptr<MatrixFill> a_, b_;
   Value first_tile_, tiles_; ///< of the split
 };
 
-Values MfmaBlock::State::pack() const {
+Values MatrixBlock::State::pack() const {
   Values all = {slot};
   for (const Values* values : {&a, &b, &loaded_a, &loaded_b, &rows, &columns, &sums})
     llvm::append_range(all, *values);
   return all;
 }
 
-MfmaBlock::State MfmaBlock::State::unpacked(const Values& all) const {
+MatrixBlock::State MatrixBlock::State::unpacked(const Values& all) const {
   State s = *this;
   const Value* next = all.data();
   s.slot = *next++;
@@ -78,7 +79,7 @@ MfmaBlock::State MfmaBlock::State::unpacked(const Values& all) const {
 
 /// Blocks are dealt out to the dies in turn: each gets consecutive tiles. Tiles go down columns of `group`
 /// before they go right, so that neighbours share operands in L2.
-void MfmaBlock::find_tile() {
+void MatrixBlock::find_tile() {
   Value index = ir.block_x();
   split_ = ir.block_y();
   const int64_t grid = t.tiles_m * t.tiles_n * p.batch;
@@ -99,55 +100,56 @@ void MfmaBlock::find_tile() {
   block_m_ = ir.mul(ir.add(first, m), t.bm), block_n_ = ir.mul(n, t.bn);
 }
 
-void MfmaBlock::find_lane() {
+void MatrixBlock::find_lane() {
   Value wave = ir.wave(), lane = ir.wave_lane();
   lane_row_ = ir.remainder(lane, t.size), lane_group_ = ir.divide(lane, t.size);
   wave_m_ = ir.mul(ir.divide(wave, t.waves_n), t.wm);
   wave_n_ = ir.mul(ir.remainder(wave, t.waves_n), t.wn);
-  Value shared = ir.shared_memory(), along_k = ir.mul(lane_group_, 16);
+  Value shared = ir.shared_memory();
+  Value along_k = t.shape.groups == 1 ? ir.c(0) : ir.mul(lane_group_, 16 * t.shape.pieces());
   auto base = [&](Value first) { return ir.add(ir.mul(ir.add(first, lane_row_), t.pitch), along_k); };
   lds_a_ = ir.offset(ir.offset(shared, base(wave_m_)), t.a.offset);
   lds_b_ = ir.offset(ir.offset(shared, base(wave_n_)), t.b.offset);
 }
 
-Value MfmaBlock::operand(const char* name, const MfmaSide& side) {
+Value MatrixBlock::operand(const char* name, const MatrixSide& side) {
   Value base = args_.at(name);
   if (!entry_) return base;
   Value stride = args_.at(std::string("stride_") + name);
   return ir.offset(base, ir.mul(ir.mul(ir.to_i64(entry_), stride), side.bytes));
 }
 
-Value MfmaBlock::pitch(const char* name, const MfmaSide& side) {
+Value MatrixBlock::pitch(const char* name, const MatrixSide& side) {
   return ir.mul(args_.at(std::string("ld") + name), side.bytes);
 }
 
-/// The fragments of one step, 16 bytes a lane each; they replace those in `into` as they are emitted.
-void MfmaBlock::read_step(State& into, Value slot, int64_t step, Queue& queue) {
+/// The fragments of one step, in pieces of 16 bytes a lane; they replace those in `into` as they are emitted.
+void MatrixBlock::read_step(State& into, Value slot, int64_t step, Queue& queue) {
   mlir::Type type = ir.lanes(4, ir.i32);
   auto read = [&](Values& fragments, Value lane, int64_t count) {
-    fragments.assign(size_t(count), Value());
+    const int64_t pieces = t.shape.pieces();
+    fragments.assign(size_t(count * pieces), Value());
     Value base = ir.offset(lane, slot);
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0; i < count * pieces; ++i) {
       Value* place = &fragments[size_t(i)];
-      queue.push_back([this, place, base, i, step, type] {
-        *place = ir.load(type, ir.offset(base, i * t.size * t.pitch + step * t.shape.step_bytes()), 16);
-      });
+      const int64_t at = i / pieces * t.size * t.pitch + step * t.shape.step_bytes() + i % pieces * 16;
+      queue.push_back([this, place, base, at, type] { *place = ir.load(type, ir.offset(base, at), 16); });
     }
   };
   read(into.columns, lds_b_, column_tiles());
   read(into.rows, lds_a_, row_tiles());
 }
 
-void MfmaBlock::write_tile(const State& s, Value slot, Queue& queue) {
-  auto of = [&](MfmaFill& fill, const Values& loaded) {
+void MatrixBlock::write_tile(const State& s, Value slot, Queue& queue) {
+  auto of = [&](MatrixFill& fill, const Values& loaded) {
     for (int64_t i = 0; i < fill.writes(); ++i)
       queue.push_back([&fill, loaded, i, slot] { fill.write(loaded, i, slot); });
   };
   of(*a_, s.loaded_a), of(*b_, s.loaded_b);
 }
 
-void MfmaBlock::load_tile(State& s, Queue& queue) {
-  auto of = [&](MfmaFill& fill, const Values& pointers, Values& loaded) {
+void MatrixBlock::load_tile(State& s, Queue& queue) {
+  auto of = [&](MatrixFill& fill, const Values& pointers, Values& loaded) {
     loaded.assign(size_t(fill.loads()), Value());
     for (int64_t i = 0; i < fill.loads(); ++i) {
       Value* place = &loaded[size_t(i)];
@@ -157,15 +159,15 @@ void MfmaBlock::load_tile(State& s, Queue& queue) {
   of(*a_, s.a, s.loaded_a), of(*b_, s.b, s.loaded_b);
 }
 
-void MfmaBlock::multiply(const Values& rows, const Values& columns, Values& sums, Queue& between) {
-  const int64_t all = t.shape.instructions() * row_tiles() * column_tiles();
+void MatrixBlock::multiply(const Values& rows, const Values& columns, Values& sums, Queue& between) {
+  const int64_t all = t.shape.instructions() * row_tiles() * column_tiles(), pieces = t.shape.pieces();
   const int64_t total = int64_t(between.size());
   int64_t done = 0;
   for (int64_t part = 0; part < t.shape.instructions(); ++part)
     for (int64_t i = 0; i < row_tiles(); ++i)
       for (int64_t j = 0; j < column_tiles(); ++j) {
         Value& sum = sums[size_t(i * column_tiles() + j)];
-        sum = t.shape.multiply(ir, columns[size_t(j)], rows[size_t(i)], sum, part);
+        sum = t.shape.multiply(ir, &columns[size_t(j * pieces)], &rows[size_t(i * pieces)], sum, part);
         // Spread over the first three quarters, so that what is read is there when the next step begins.
         const int64_t due = std::min(total, (++done * total * 4 + all * 3 - 1) / (all * 3));
         while (total - int64_t(between.size()) < due) between.front()(), between.pop_front();
@@ -174,13 +176,13 @@ void MfmaBlock::multiply(const Values& rows, const Values& columns, Values& sums
 }
 
 /// Makes the tile that is in registers visible in LDS, and reads its first fragments.
-void MfmaBlock::wait_for_tile(State& s, Value slot, Queue& queue) {
+void MatrixBlock::wait_for_tile(State& s, Value slot, Queue& queue) {
   ir.barrier();
   s.slot = slot;
   read_step(s, slot, 0, queue);
 }
 
-MfmaBlock::State MfmaBlock::first_state() {
+MatrixBlock::State MatrixBlock::first_state() {
   // If K ends within a tile, that tile is the first one: only there elements are guarded.
   const int64_t depth = t.tiles_k == 1 ? p.k : p.k - (t.tiles_k - 1) * t.bk;
   const bool ragged = depth % t.bk != 0;
@@ -214,7 +216,7 @@ MfmaBlock::State MfmaBlock::first_state() {
 
 /// `left`: tiles behind this one. The last step's multiplication hides the reads of the next tile's first
 /// fragments.
-MfmaBlock::State MfmaBlock::tile(State s, Value left) {
+MatrixBlock::State MatrixBlock::tile(State s, Value left) {
   Value more = ir.select(ir.at_least(left, 2), ir.c(1), ir.c(0)); // else the loads are repeated
   Value next = t.stages == 1 ? s.slot : ir.sub(ir.c(t.stage_bytes()), s.slot);
   State after = s;
@@ -233,11 +235,13 @@ MfmaBlock::State MfmaBlock::tile(State s, Value left) {
     }
     multiply(rows, columns, s.sums, queue);
   }
+  // Else the first fragments, which are read here and ahead of the loop, would be read when it begins.
+  ir.keep_order();
   after.sums = s.sums;
   return after;
 }
 
-void MfmaBlock::last_tile(State& s) {
+void MatrixBlock::last_tile(State& s) {
   Queue queue;
   for (int64_t step = 0; step < t.steps; ++step) {
     const Values rows = s.rows, columns = s.columns;
@@ -247,7 +251,7 @@ void MfmaBlock::last_tile(State& s) {
 }
 
 /// A lane's values of one row of D: `width` consecutive columns for each instruction, or pair of them.
-std::vector<Fragment> MfmaBlock::fragments(const State& s, int64_t i, Value row, const Values& columns) {
+std::vector<Fragment> MatrixBlock::fragments(const State& s, int64_t i, Value row, const Values& columns) {
   std::vector<Fragment> out;
   const int64_t together = t.paired ? 2 : 1;
   for (int64_t j = 0; j < column_tiles(); j += together) {
@@ -259,7 +263,7 @@ std::vector<Fragment> MfmaBlock::fragments(const State& s, int64_t i, Value row,
   return out;
 }
 
-void MfmaBlock::store(const State& s, int64_t align_d) {
+void MatrixBlock::store(const State& s, int64_t align_d) {
   const Bounds bounds{p.m % t.bm != 0, p.n % t.bn != 0};
   const int64_t together = t.paired ? 2 : 1, width = t.shape.values * together;
   Value first_column = ir.add(ir.add(block_n_, wave_n_), ir.mul(lane_group_, width));
@@ -281,7 +285,7 @@ void MfmaBlock::store(const State& s, int64_t align_d) {
   }
 }
 
-void MfmaBlock::emit(int64_t align_d) {
+void MatrixBlock::emit(int64_t align_d) {
   find_tile();
   find_lane();
   first_tile_ = ir.c(0), tiles_ = ir.c(t.tiles_k);
@@ -289,8 +293,8 @@ void MfmaBlock::emit(int64_t align_d) {
     first_tile_ = ir.mul(split_, t.split_tiles);
     tiles_ = ir.min(ir.c(t.split_tiles), ir.sub(ir.c(t.tiles_k), first_tile_));
   }
-  a_ = std::make_unique<MfmaFill>(ir, t, t.a, operand("a", t.a), pitch("a", t.a), block_m_, false);
-  b_ = std::make_unique<MfmaFill>(ir, t, t.b, operand("b", t.b), pitch("b", t.b), block_n_, true);
+  a_ = std::make_unique<MatrixFill>(ir, t, t.a, operand("a", t.a), pitch("a", t.a), block_m_, false);
+  b_ = std::make_unique<MatrixFill>(ir, t, t.b, operand("b", t.b), pitch("b", t.b), block_n_, true);
   State s = first_state();
   if (t.tiles_k > 1) {
     Value behind = ir.sub(tiles_, ir.c(1));
@@ -305,9 +309,9 @@ void MfmaBlock::emit(int64_t align_d) {
 
 } // namespace
 
-Kernel Mfma::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
-                  const Config& config) const {
-  const MfmaTiling t(p, arch, config);
+Kernel AmdMatrix::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
+                       const Config& config) const {
+  const MatrixTiling t(p, arch, config);
   Kernel kernel;
   kernel.problem = p;
   kernel.target = arch;
@@ -318,7 +322,7 @@ Kernel Mfma::emit(mlir::ModuleOp module, const Problem& p, const std::string& ar
   entry.name = kernel_symbol, entry.threads = t.threads, entry.min_blocks = t.blocks,
   entry.shared = t.shared_bytes();
   ir.kernel(entry, p, kernel.args,
-            [&](const GpuIr::Arguments& args) { MfmaBlock(ir, p, t, args).emit(kernel.align_d); });
+            [&](const GpuIr::Arguments& args) { MatrixBlock(ir, p, t, args).emit(kernel.align_d); });
   Launch launch;
   launch.entry = kernel_symbol;
   launch.grid = {t.tiles_m * t.tiles_n * p.batch, t.splits, 1};

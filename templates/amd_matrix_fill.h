@@ -1,18 +1,19 @@
-// MfmaFill: one operand's way from global memory through registers to LDS.
+// MatrixFill: one operand's way from global memory through registers to LDS.
 #pragma once
 
-#include "templates/mfma.h"
+#include "templates/amd_matrix.h"
 
 namespace deepgen {
 
 /// The tiles of one operand that a block needs, each thread's share of them in pieces. Addresses need no
 /// alignment beyond the elements': CDNA's loads take any.
-class MfmaFill {
+class MatrixFill {
 public:
   /// `operand`: of the batch entry; `pitch`: bytes from one stored row to the next, i64; `first`: the block's
   /// first row or column of D; `columns`: this is B, whose rows in LDS are in the order of
-  /// MfmaShape::row_of_column().
-  MfmaFill(AmdIr&, const MfmaTiling&, const MfmaSide&, Value operand, Value pitch, Value first, bool columns);
+  /// MatrixShape::row_of_column().
+  MatrixFill(AmdIr&, const MatrixTiling&, const MatrixSide&, Value operand, Value pitch, Value first,
+             bool columns);
 
   /// Where the thread's pieces of the tile at k (i32) are; and the same `steps` (i32: 0 or 1) tiles further.
   Values start(Value k);
@@ -40,8 +41,8 @@ private:
   Value widened(Value e4m3_or_e5m2);
 
   AmdIr& ir;
-  const MfmaTiling& t_;
-  const MfmaSide side_;
+  const MatrixTiling& t_;
+  const MatrixSide side_;
   const bool columns_;
   Value operand_, pitch_;
   Value thread_, thread_k_, thread_x_;

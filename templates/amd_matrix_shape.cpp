@@ -1,4 +1,4 @@
-#include "templates/mfma_shape.h"
+#include "templates/amd_matrix_shape.h"
 
 #include "base/error.h"
 #include "templates/sizes.h"
@@ -14,7 +14,8 @@ struct Row {
   double rate;
 };
 
-// AMD CDNA 2, CDNA 3 and CDNA 4 ISA documents; rates from their white papers.
+// AMD's documents of the ISA of CDNA 2, 3 and 4 and of RDNA 3 and 4; rates from their white papers (of RDNA
+// for a work-group processor, which is two compute units).
 constexpr Row kRows[] = {{"gfx90a", Type::f16, "f32.16x16x16f16", "f32.32x32x8f16", 8, 1024},
                          {"gfx90a", Type::bf16, "f32.16x16x16bf16.1k", "f32.32x32x8bf16.1k", 8, 1024},
                          {"gfx90a", Type::f32, "f32.16x16x4f32", "f32.32x32x2f32", 4, 256},
@@ -30,7 +31,14 @@ constexpr Row kRows[] = {{"gfx90a", Type::f16, "f32.16x16x16f16", "f32.32x32x8f1
                          {"gfx950", Type::f32, "f32.16x16x4f32", "f32.32x32x2f32", 4, 256},
                          {"gfx950", Type::f64, "f64.16x16x4f64", "", 8, 128},
                          {"gfx950", Type::i8, "i32.16x16x64.i8", "i32.32x32x32.i8", 16, 8192},
-                         {"gfx950", Type::e4m3, "f32.16x16x32.", "f32.32x32x16.", 8, 4096}};
+                         {"gfx950", Type::e4m3, "f32.16x16x32.", "f32.32x32x16.", 8, 4096},
+                         {"gfx1100", Type::f16, "f32.16x16x16.f16", "", 32, 1024},
+                         {"gfx1100", Type::bf16, "f32.16x16x16.bf16", "", 32, 1024},
+                         {"gfx1100", Type::i8, "i32.16x16x16.iu8", "", 16, 1024},
+                         {"gfx1201", Type::f16, "f32.16x16x16.f16", "", 16, 2048},
+                         {"gfx1201", Type::bf16, "f32.16x16x16.bf16", "", 16, 2048},
+                         {"gfx1201", Type::i8, "i32.16x16x16.iu8", "", 8, 4096},
+                         {"gfx1201", Type::e4m3, "f32.16x16x16.", "", 8, 4096}};
 
 std::string short_name(Type t) { return t == Type::e4m3 ? "fp8" : "bf8"; }
 
@@ -38,10 +46,10 @@ std::string short_name(Type t) { return t == Type::e4m3 ? "fp8" : "bf8"; }
 
 Type staged_type(const std::string& arch, Type type) {
   if (type == Type::tf32) return Type::f32;
-  return is_fp8(type) && arch != "gfx950" ? Type::f16 : type;
+  return is_fp8(type) && arch != "gfx950" && arch != "gfx1201" ? Type::f16 : type;
 }
 
-MfmaShape::MfmaShape(const std::string& arch, Type a, Type b, int64_t shape) : size(shape) {
+MatrixShape::MatrixShape(const std::string& arch, Type a, Type b, int64_t shape) : size(shape) {
   const Type staged = staged_type(arch, a), other = staged_type(arch, b);
   type_ = staged, element = size_of(staged);
   for (const Row& row : kRows) {
@@ -51,50 +59,64 @@ MfmaShape::MfmaShape(const std::string& arch, Type a, Type b, int64_t shape) : s
     lane_bytes = row.lane_bytes, rate = row.rate;
   }
   doubles = staged == Type::f64;
-  values = shape * shape / 64;
+  wave = find_amd(arch)->wave;
+  values = shape * shape / wave;
+  groups = arch == "gfx1100" ? 1 : wave / shape; // there both halves of a wave hold all of K
 }
 
 /// A lane's group is g, the number of its value i.
-std::vector<MfmaShape::Field> MfmaShape::fields(bool paired) const {
+std::vector<MatrixShape::Field> MatrixShape::fields(bool paired) const {
   if (paired)
     return {{0, 2, 0}, {3, 2, 2}, {2, 1, 4}}; // n: i 2, instruction 1, g 2; row: i 2, g 2, instruction 1
   if (size == 32) return {{0, 2, 0}, {4, 1, 2}, {2, 2, 3}}; // n: i 4, g 1; row: i 2, g 1, i 2
   if (doubles) return {{2, 2, 0}, {0, 2, 2}};               // n: i 2, g 2; row: g 2, i 2
+  if (groups == 1) return {{3, 1, 0}, {0, 3, 1}};           // n: i 3, g 1; row: g 1, i 3
   return {{0, 4, 0}};                                       // the same
 }
 
-int64_t MfmaShape::row_of_column(int64_t n, bool paired) const {
+int64_t MatrixShape::row_of_column(int64_t n, bool paired) const {
   int64_t row = n & -(paired ? 32 : size);
   for (const Field& f : fields(paired)) row |= (n >> f.from & ((1 << f.bits) - 1)) << f.to;
   return row;
 }
 
-Value MfmaShape::row_of_column(GpuIr& ir, Value n, bool paired) const {
+Value MatrixShape::row_of_column(GpuIr& ir, Value n, bool paired) const {
   Value row = ir.bit_and(n, -(paired ? 32 : size));
   for (const Field& f : fields(paired))
     row = ir.bit_or(row, ir.shift_left(ir.bit_and(ir.shift_right_bits(n, f.from), (1 << f.bits) - 1), f.to));
   return row;
 }
 
-mlir::Type MfmaShape::operand_type(GpuIr& ir, Type type) const {
-  if (type == Type::bf16 && lane_bytes == 8) return ir.lanes(4, ir.i16);
+mlir::Type MatrixShape::operand_type(GpuIr& ir, Type type) const {
+  if (type == Type::bf16 && (lane_bytes == 8 || wave == 32)) return ir.lanes(lane_bytes / 2, ir.i16);
   if (type == Type::f16 || type == Type::bf16) return ir.lanes(lane_bytes / 2, ir.memory_type(type));
   if (type == Type::f32 || type == Type::f64) return ir.memory_type(type);
-  return lane_bytes == 4 ? ir.i32 : lane_bytes == 8 ? ir.i64 : ir.lanes(4, ir.i32);
+  if (lane_bytes == 8 && wave == 64) return ir.i64;
+  return ir.lanes(lane_bytes / 4, ir.i32);
 }
 
-mlir::Type MfmaShape::sum_type(GpuIr& ir) const {
+mlir::Type MatrixShape::sum_type(GpuIr& ir) const {
   return ir.lanes(values, doubles ? ir.f64 : type_ == Type::i8 ? ir.i32 : ir.f32);
 }
 
-Value MfmaShape::multiply(AmdIr& ir, Value p, Value q, Value sum, int64_t instruction) const {
+Value MatrixShape::operand(AmdIr& ir, const Value* pieces, int64_t instruction) const {
+  mlir::Type type = operand_type(ir, type_);
   const int64_t words = lane_bytes / 4;
-  auto operand = [&](Value x) {
-    return ir.bitcast(operand_type(ir, type_), ir.slice(x, instruction * words, words));
-  };
+  if (words <= 4) return ir.bitcast(type, ir.slice(*pieces, instruction * words, words));
+  Values both = ir.unpack(pieces[0]);
+  llvm::append_range(both, ir.unpack(pieces[1]));
+  return ir.bitcast(type, ir.pack(both));
+}
+
+Value MatrixShape::multiply(AmdIr& ir, const Value* p, const Value* q, Value sum, int64_t instruction) const {
+  Value x = operand(ir, p, instruction), y = operand(ir, q, instruction);
+  mlir::Type type = sum_type(ir);
   Value none = ir.c(0);
-  return ir.intrinsic(sum_type(ir), "llvm.amdgcn.mfma." + name,
-                      {operand(p), operand(q), sum, none, none, none});
+  if (wave == 64) return ir.intrinsic(type, "llvm.amdgcn.mfma." + name, {x, y, sum, none, none, none});
+  Value is_signed = ir.c(ir.b.getI1Type(), 1), clamped = ir.c(ir.b.getI1Type(), 0);
+  const std::string wmma = "llvm.amdgcn.wmma." + name;
+  if (type_ == Type::i8) return ir.intrinsic(type, wmma, {is_signed, x, is_signed, y, sum, clamped});
+  return ir.intrinsic(type, wmma, {x, y, sum});
 }
 
 } // namespace deepgen

@@ -1,4 +1,4 @@
-#include "templates/mfma_fill.h"
+#include "templates/amd_matrix_fill.h"
 
 #include "templates/sizes.h"
 
@@ -14,8 +14,8 @@ int64_t log2_of(int64_t x) { return x <= 1 ? 0 : 1 + log2_of(x / 2); }
 
 } // namespace
 
-MfmaFill::MfmaFill(AmdIr& builder, const MfmaTiling& t, const MfmaSide& side, Value operand, Value pitch,
-                   Value first, bool columns)
+MatrixFill::MatrixFill(AmdIr& builder, const MatrixTiling& t, const MatrixSide& side, Value operand,
+                       Value pitch, Value first, bool columns)
     : ir(builder), t_(t), side_(side), columns_(columns), operand_(operand), pitch_(pitch),
       thread_(ir.thread()) {
   // The fastest along what is consecutive in memory. Threads beyond the tile's pieces have the places of
@@ -43,24 +43,24 @@ MfmaFill::MfmaFill(AmdIr& builder, const MfmaTiling& t, const MfmaSide& side, Va
 }
 
 /// The number of threads is a power of two, so that the bits of thread and of i do not mix.
-MfmaFill::Place MfmaFill::place(int64_t i) const {
+MatrixFill::Place MatrixFill::place(int64_t i) const {
   const int64_t number = i * t_.threads;
   if (side_.k_contiguous) return {number % side_.along_k * side_.k, number / side_.along_k * side_.x};
   return {number / side_.along_x * side_.k, number % side_.along_x * side_.x};
 }
 
-mlir::Type MfmaFill::raw(int64_t bytes) const {
+mlir::Type MatrixFill::raw(int64_t bytes) const {
   return bytes >= 4 ? ir.lanes(bytes / 4, ir.i32) : bytes == 2 ? ir.i16 : ir.i8;
 }
 
-Values MfmaFill::start(Value k) {
+Values MatrixFill::start(Value k) {
   Value bytes = side_.k_contiguous ? ir.mul(ir.to_i64(k), side_.bytes) : ir.mul(ir.to_i64(k), pitch_);
   Values out;
   for (Value row : rows_) out.push_back(ir.offset(row, bytes));
   return out;
 }
 
-Values MfmaFill::advance(const Values& pointers, Value steps) {
+Values MatrixFill::advance(const Values& pointers, Value steps) {
   Value k = ir.to_i64(ir.mul(steps, t_.bk));
   Value bytes = side_.k_contiguous ? ir.mul(k, side_.bytes) : ir.mul(k, pitch_);
   Values out;
@@ -68,7 +68,7 @@ Values MfmaFill::advance(const Values& pointers, Value steps) {
   return out;
 }
 
-Value MfmaFill::load(const Values& pointers, int64_t i) {
+Value MatrixFill::load(const Values& pointers, int64_t i) {
   if (side_.k_contiguous) return ir.load(raw(side_.k * side_.bytes), pointers[size_t(i)], side_.bytes);
   const int64_t line = i % side_.k;
   Value at = pointers[size_t(i / side_.k)];
@@ -76,7 +76,7 @@ Value MfmaFill::load(const Values& pointers, int64_t i) {
   return ir.load(raw(side_.x * side_.bytes), at, side_.bytes);
 }
 
-Values MfmaFill::load_below(const Values& pointers, Value limit, int64_t k_of_problem) {
+Values MatrixFill::load_below(const Values& pointers, Value limit, int64_t k_of_problem) {
   Values out;
   auto guarded = [&](mlir::Type type, Value address, Value k) {
     Value inside = ir.less(k, limit);
@@ -106,7 +106,7 @@ Values MfmaFill::load_below(const Values& pointers, Value limit, int64_t k_of_pr
 }
 
 /// Exact: e4m3 has fewer bits of exponent and significand than f16, e5m2 is the upper half of one.
-Value MfmaFill::widened(Value x) {
+Value MatrixFill::widened(Value x) {
   const int64_t count = mlir::isa<mlir::VectorType>(x.getType())
                             ? mlir::cast<mlir::VectorType>(x.getType()).getNumElements()
                             : 1;
@@ -131,11 +131,11 @@ Value MfmaFill::widened(Value x) {
   return ir.bitcast(halves, ir.bit_or(bits, sign));
 }
 
-Value MfmaFill::staged(Value elements) {
+Value MatrixFill::staged(Value elements) {
   return size_of(side_.type) == t_.shape.element ? elements : widened(elements);
 }
 
-void MfmaFill::write(const Values& loaded, int64_t i, Value slot) {
+void MatrixFill::write(const Values& loaded, int64_t i, Value slot) {
   mlir::Type element = ir.memory_type(side_.type);
   const Place p = place(i);
   Value base = ir.offset(ir.offset(lds_, slot), row(p.x) * t_.pitch + p.k * t_.shape.element);

@@ -1,15 +1,16 @@
-// mfma: GEMM on the matrix units of AMD's CDNA GPUs. Tiles of A and B go through registers into LDS, where
-// every row is consecutive along K whatever the layout; waves read them by 16 bytes a lane without bank
-// conflicts, one step ahead of the matrix instructions, while the next tile is on its way from memory.
+// mfma and wmma: GEMM on the matrix units of AMD's CDNA and RDNA GPUs, the same kernels around other
+// instructions. Tiles of A and B go through registers into LDS, where every row is consecutive along K
+// whatever the layout; waves read them by 16 bytes a lane without bank conflicts, one step ahead of the
+// matrix instructions, while the next tile is on its way from memory.
 #pragma once
 
-#include "templates/mfma_shape.h"
+#include "templates/amd_matrix_shape.h"
 #include "templates/template.h"
 
 namespace deepgen {
 
 /// One operand's tile on its way: elements of global memory in pieces, one for each thread and turn.
-struct MfmaSide {
+struct MatrixSide {
   Type type = Type::f16;            ///< in memory
   bool k_contiguous = false;        ///< rows as stored go along K
   int64_t extent = 0;               ///< rows of the tile in LDS
@@ -24,18 +25,18 @@ struct MfmaSide {
 };
 
 /// A config with everything that follows from it for one problem.
-struct MfmaTiling {
-  MfmaTiling(const Problem&, const std::string& arch, const Config&);
+struct MatrixTiling {
+  MatrixTiling(const Problem&, const std::string& arch, const Config&);
 
   int64_t size, bm, bn, bk_bytes, waves_m, waves_n, stages, blocks, splits, group, xcds,
       wide; ///< the parameters
-  MfmaShape shape;
+  MatrixShape shape;
   int64_t threads, bk, wm, wn;
   int64_t tiles_m, tiles_n, tiles_k, split_tiles;
   int64_t steps; ///< of K in a tile
   int64_t pitch; ///< bytes from one row in LDS to the next
-  bool paired;   ///< see MfmaShape::row_of_column()
-  MfmaSide a, b;
+  bool paired;   ///< see MatrixShape::row_of_column()
+  MatrixSide a, b;
   int64_t width_d; ///< elements of D in one access
 
   bool divides() const {
@@ -43,14 +44,12 @@ struct MfmaTiling {
   }
   int64_t stage_bytes() const { return (bm + bn) * pitch; }
   int64_t shared_bytes() const { return stages * stage_bytes(); }
-  int64_t accumulators() const { return wm * wn / 64 * (shape.doubles ? 2 : 1); } ///< registers
-  int64_t registers() const;                                                      ///< estimate, for one lane
+  int64_t accumulators() const { return wm * wn / shape.wave * (shape.doubles ? 2 : 1); } ///< registers
+  int64_t registers() const; ///< estimate, for one lane
 };
 
-class Mfma : public Template {
+class AmdMatrix : public Template {
 public:
-  std::string name() const override { return "mfma"; }
-  int64_t revision() const override { return 1; }
   std::string why_not(const Problem&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Problem&, const Device&) const override;
   std::string why_illegal(const Problem&, const Device&, const Config&) const override;
@@ -60,6 +59,27 @@ public:
   int64_t workspace(const Problem&, const Config&) const override;
   Problem awkward(const Problem&, const Config&) const override;
   Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
+
+private:
+  virtual bool has_instructions(const AmdArch&) const = 0;
+};
+
+class Mfma : public AmdMatrix {
+public:
+  std::string name() const override { return "mfma"; }
+  int64_t revision() const override { return 1; }
+
+private:
+  bool has_instructions(const AmdArch& arch) const override { return arch.mfma; }
+};
+
+class Wmma : public AmdMatrix {
+public:
+  std::string name() const override { return "wmma"; }
+  int64_t revision() const override { return 1; }
+
+private:
+  bool has_instructions(const AmdArch& arch) const override { return arch.wave == 32; }
 };
 
 } // namespace deepgen

@@ -1,0 +1,55 @@
+// The bank conflicts that the simulated device counts in kernels of the templates on matrix units.
+#include "tests/amd_sim/check.h"
+#include "tests/amd_sim/compiled.h"
+
+#include <gtest/gtest.h>
+
+namespace deepgen::amd_sim {
+namespace {
+
+struct Row {
+  const char* arch;
+  const char* types;
+  const char* choice;
+  const char* tile;
+};
+
+std::ostream& operator<<(std::ostream& out, const Row& r) {
+  return out << r.arch << " " << r.types << " " << r.choice;
+}
+
+constexpr const char *kHalf = "a=f16 b=f16 d=f32 acc=f32", *kByte = "a=i8 b=i8 d=i32 acc=i32";
+constexpr Row kRows[] = {
+    {"gfx90a", kHalf, "mfma", "size=16 bk=64"},   {"gfx90a", kByte, "mfma", "size=32 bk=64"},
+    {"gfx942", kHalf, "mfma", "size=16 bk=128"},  {"gfx942", kHalf, "mfma", "size=32 bk=64"},
+    {"gfx950", kHalf, "mfma", "size=16 bk=64"},   {"gfx950", kByte, "mfma", "size=32 bk=128"},
+    {"gfx1100", kHalf, "wmma", "size=16 bk=64"},  {"gfx1100", kByte, "wmma", "size=16 bk=128"},
+    {"gfx1201", kHalf, "wmma", "size=16 bk=128"}, {"gfx1201", kByte, "wmma", "size=16 bk=64"}};
+
+class AmdTemplateBanks : public testing::TestWithParam<Row> {};
+
+TEST_P(AmdTemplateBanks, ReadsOfFragmentsDoNotConflict) {
+  const Row& row = GetParam();
+  const Problem p =
+      Problem::parse("gemm m=64 n=64 k=256 batch=1 " + std::string(row.types) +
+                     " layout=nt epilogue=none align=" + (std::string(row.types) == kHalf ? "2" : "1"));
+  const Choice choice{row.choice,
+                      Config::parse("wide=0 bm=64 bn=64 waves_m=2 waves_n=2 stages=1 blocks=1 splits=1 "
+                                    "group=1 xcds=1 " +
+                                    std::string(row.tile))};
+  const Compiled c = compile(p, row.arch, choice);
+  const Outcome outcome = check_case(c.kernel, c.ir, ptx_sim::chosen_cases(p, 1).front(), 1);
+  EXPECT_EQ(outcome.fault, "");
+  int reads = 0;
+  for (const LdsAccess& a : outcome.report.lds) {
+    if (a.write) continue;
+    ++reads;
+    EXPECT_EQ(a.bytes, 16u) << a.instruction;
+    EXPECT_EQ(a.conflict_factor, 1) << a.instruction;
+  }
+  EXPECT_GE(reads, 4);
+}
+INSTANTIATE_TEST_SUITE_P(Chips, AmdTemplateBanks, testing::ValuesIn(kRows));
+
+} // namespace
+} // namespace deepgen::amd_sim
