@@ -42,7 +42,8 @@ const std::optional<Timing>& timing_of(const Record& r, const Study& study) {
   return r.timing;
 }
 
-Json result(const Record& r, const Study& study) {
+Json result(const StudyTrial& trial, const Study& study) {
+  const Record& r = trial.record;
   const std::string kind = invalidity(r.status);
   const std::optional<Timing>& timing = timing_of(r, study);
   Json configuration = {{"template", r.choice.template_name}};
@@ -53,6 +54,7 @@ Json result(const Record& r, const Study& study) {
                {"correctness", kind == "correct" ? 1 : 0},
                {"measurements", Json::array()},
                {"objectives", {"time"}}};
+  if (!trial.ended.empty()) json["timestamp"] = trial.ended;
   if (timing) {
     json["times"]["runtimes"] = {timing->seconds * 1e3};
     json["measurements"] = measurements(study.problem, r, *timing);
@@ -103,7 +105,7 @@ Json parameters(const Family& family, const Config& standard) {
 
 Json t4_json(const Study& study) {
   Json json = {{"schema_version", kT4Version}, {"metadata", metadata(study)}, {"results", Json::array()}};
-  for (const StudyTrial& trial : study.trials) json["results"].push_back(result(trial.record, study));
+  for (const StudyTrial& trial : study.trials) json["results"].push_back(result(trial, study));
   return json;
 }
 

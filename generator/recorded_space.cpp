@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 #include <zstd.h>
 
@@ -107,10 +108,12 @@ std::string RecordedSpace::serialize() const {
   Json list = Json::array();
   for (const auto& [name, parameters] : templates)
     list.push_back({{"name", name}, {"parameters", parameters}});
-  const Json head = {
+  Json head = {
       {"schema", kSchema},          {"problem", problem.key()},   {"arch", arch},
       {"device", device.to_json()}, {"environment", environment}, {"anchor_seconds", anchor_seconds},
-      {"configs", configs.size()},  {"templates", list}};
+      {"configs", configs.size()}};
+  if (planned) head.update({{"planned", planned}, {"measured", measured}, {"complete", !cut_off()}});
+  head["templates"] = list;
   return dump_json(head) + "\n" + lines;
 }
 
@@ -126,6 +129,12 @@ RecordedSpace RecordedSpace::parse(const std::string& text, const std::string& w
   space.device = Device::from_json(get<Json>(head, "device", where));
   space.environment = get<Json>(head, "environment", where);
   space.anchor_seconds = get<double>(head, "anchor_seconds", where);
+  if (head.contains("planned")) {
+    space.planned = get_count(head, "planned", where, 1);
+    space.measured = get_count(head, "measured", where);
+    if (get<bool>(head, "complete", where) == space.cut_off())
+      throw Error("a recorded space contradicts itself", where, "complete, planned and measured do not agree");
+  }
   std::vector<std::pair<std::string, Names>> templates;
   for (const Json& t : get<Json>(head, "templates", where))
     templates.emplace_back(get<std::string>(t, "name", where), get<Names>(t, "parameters", where));
@@ -160,8 +169,9 @@ RecordedSpace RecordedSpace::read(const std::string& path) {
   return parse(text, path);
 }
 
-RecordedSpace pack(const Problem& problem, const Device& device, const std::vector<RecordLog>& logs) {
+RecordedSpace pack(const Problem& problem, const Device& device, const std::vector<RecordLog>& logs, int64_t planned) {
   RecordedSpace space;
+  std::set<std::string> seen;
   space.problem = problem, space.arch = device.arch, space.device = device;
   std::map<std::string, Findings> found;
   std::map<std::string, Times> times;
@@ -170,6 +180,7 @@ RecordedSpace pack(const Problem& problem, const Device& device, const std::vect
     std::vector<double> seconds;
     for (const Record& r : log.records) {
       if (r.problem != problem.key() || r.arch != space.arch || r.is_vendor()) continue;
+      seen.insert(r.choice.text());
       if (r.status == "dropped" && !r.timing) continue; // not reached
       const std::string code = r.sha256.empty() ? r.choice.text() : r.sha256;
       Findings& f =
@@ -194,6 +205,7 @@ RecordedSpace pack(const Problem& problem, const Device& device, const std::vect
     throw Error("no log has a record of this problem", problem.key(), std::to_string(logs.size()) + " logs",
                 "pass the logs of its sweep");
   space.environment = logs.front().environment;
+  space.planned = planned, space.measured = int64_t(seen.size());
   space.anchor_seconds = median(anchors);
   return space;
 }

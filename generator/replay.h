@@ -29,6 +29,7 @@ public:
   explicit Replay(const RecordedSpace&);
 
   const Space& space() const { return space_; }
+  bool cut_off() const { return cut_off_; }  ///< the recorded sweep
   size_t illegal() const { return illegal_; } ///< recorded configs that are left out
   double best_ratio() const { return best_; } ///< of the whole space
   double default_ratio() const;               ///< of its best estimate; infinity when that failed
@@ -44,6 +45,7 @@ private:
   std::string arch_;
   Device device_;
   Space space_;
+  bool cut_off_;
   size_t illegal_, best_rank_ = 0;
   std::vector<RecordedConfig> of_rank_;
   double best_ = 0;

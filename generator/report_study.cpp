@@ -28,6 +28,12 @@ Device device_of(const RecordLog& log, const std::string& arch) {
   return device;
 }
 
+/// A field of an environment, which may be anything else than deepgen-measure's.
+std::string text_of(const Json& environment, const char* field, const std::string& absent = "") {
+  if (!environment.is_object() || !environment.contains(field) || !environment[field].is_string()) return absent;
+  return environment[field].get<std::string>();
+}
+
 void estimate(StudyTrial& trial, const Study& study) {
   const Record& r = trial.record;
   try {
@@ -131,13 +137,12 @@ public:
 private:
   void add(const RecordLog& log) {
     std::map<std::string, bool> finals; // of one problem; a later log replaces an earlier one's
-    const std::string anchor =
-        log.environment.is_object() ? log.environment.value("anchor", "default") : "default";
+    const std::string anchor = text_of(log.environment, "anchor", "default");
     for (const Record& r : log.records) {
       Study& study = at(r.problem, r.arch, device_of(log, r.arch));
       if (anchor != "default") study.anchor = anchor;
       if (r.stage != "final" && r.stage != "holdout") {
-        study.trials.push_back({r, {}, ""});
+        study.trials.push_back({r, {}, text_of(log.environment, "ended"), ""});
         continue;
       }
       if (!finals[r.problem + " " + r.arch]) {

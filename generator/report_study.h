@@ -16,6 +16,7 @@ namespace deepgen {
 struct StudyTrial {
   Record record;
   std::optional<double> estimate; ///< seconds by the template's cost model
+  std::string ended;       ///< date and time at which its round had been measured; empty: not known
   std::string no_estimate; ///< why there is none: the config is not legal any more, the template is gone, ...
 };
 

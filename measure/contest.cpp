@@ -193,6 +193,7 @@ ContestResult run_contest(const Contest& c, Progress& progress) {
   const Field field = c.field(); // other memory, too
   options.deadline = wall_seconds() + (1 - kFinalsShare) * c.seconds;
   options.seed = c.options.seed + 1;
+  options.settle_seconds = c.settle_again;
   const HoldoutResult h = run_holdout(field, anchor, winner, r.finals.vendor_arm, options, progress);
   r.samples.insert(r.samples.end(), h.all.begin(), h.all.end());
   add_holdout(c, anchor, winner, field, h, r);

@@ -13,6 +13,7 @@ struct Contest {
   std::function<Field()> field;
   std::string vendor, vendor_note; ///< its name, empty when there is none; how its time is to be read
   RaceOptions options;             ///< but the deadline
+  double settle_again = 0;         ///< RaceOptions::settle_seconds of the hold-out
   double seconds = 20;             ///< for both together
   double clean_enough = 0.5;       ///< share of undisturbed samples without which nothing is decided
 };

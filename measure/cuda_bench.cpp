@@ -318,8 +318,8 @@ std::optional<Arm> Bench::read_arm() {
 
 void Bench::complete(RaceOptions& options, double heat) {
   options.start_seconds = kStartSeconds;
-  options.settle = [this, heat] { open().settle(heat); };
-  options.settle_seconds = 10 * heat;
+  options.settle = [this](double limit) { open().settle(limit); };
+  options.settle_seconds = heat;
 }
 
 Surroundings surroundings(const Device& device) {

@@ -146,13 +146,14 @@ Contest contest_of(const Selection& selection, const PlayoffCommand& command) {
 }
 
 RecordLog time_on_cpu(const Selection& selection, const Device& device, const PlayoffCommand& command,
-                      Progress& progress) {
+                      Progress& progress, Spent& spent) {
   const Problem& problem = selection.finalists().front().file.problem;
   const std::optional<Vendor> vendor = command.options.vendor ? Vendor::open() : std::nullopt;
   if (!vendor && command.options.vendor)
     progress.summary("no OpenBLAS here, so no vendor baseline; install libopenblas0 for one");
   std::optional<TimingOperands> operands;
   Contest c = contest_of(selection, command);
+  c.options.spent = &spent;
   if (vendor)
     c.vendor = vendor->name();
   c.field = [&] {
@@ -166,8 +167,10 @@ RecordLog time_on_cpu(const Selection& selection, const Device& device, const Pl
     return field;
   };
   progress.live("waiting for the device and for compiles to end");
+  Lap lap;
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
   const Turn quiet = Turn::quiet_turn();
+  spent.waiting = lap.seconds();
   RecordLog log = run_contest(c, progress).log;
   log.environment = merged(environment(device, ""), log.environment);
   return log;
@@ -198,12 +201,14 @@ void note_company(int processes, RecordLog& log) {
 }
 
 RecordLog time_on_gpu(const Selection& selection, const Device& model, const PlayoffCommand& command,
-                      Progress& progress) {
+                      Progress& progress, Spent& spent) {
   const Problem& problem = selection.finalists().front().file.problem;
   progress.live("waiting for the device and for compiles to end");
+  Lap lap;
   const cuda::Taken taken = cuda::take(model, command.options.devices);
   const Device& device = taken.device;
   const Turn quiet = Turn::quiet_turn(FileLock::kShared);
+  spent.waiting = lap.seconds();
   cuda::Surroundings around = cuda::surroundings(device);
   cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed);
   cuda::Vendor vendor;
@@ -214,6 +219,7 @@ RecordLog time_on_gpu(const Selection& selection, const Device& model, const Pla
     if (!vendor.why_not.empty())
       progress.summary("no vendor baseline: " + vendor.why_not);
   }
+  spent.vendor = lap.seconds();
   Contest c = contest_of(selection, command);
   if (!vendor.algorithms.empty())
     c.vendor = vendor.name;
@@ -229,6 +235,8 @@ RecordLog time_on_gpu(const Selection& selection, const Device& model, const Pla
   };
   c.clean_enough = kCleanEnoughOnGpu;
   bench.complete(c.options, cuda::Bench::full_heat);
+  c.settle_again = cuda::Bench::again_heat;
+  c.options.spent = &spent;
   ContestResult r = run_contest(c, progress);
   around.other_processes = std::max(around.other_processes, cuda::surroundings(device).other_processes);
   Json json = cuda::environment(device, "", around, r.samples);
@@ -280,14 +288,17 @@ void playoff(const PlayoffCommand& command) {
   check_device(device, command.device);
   const Selection selection(command);
   Progress progress("measure final");
+  Spent spent;
   RecordLog log;
   if (selection.finalists().empty()) {
     log.environment = device.is_cpu() ? environment(device, "none") : cuda::environment(device, "none", {}, {});
     progress.summary("no candidate of any round was correct, so nothing was timed; see `deepgen report`");
   } else {
-    log = (device.is_cpu() ? time_on_cpu : time_on_gpu)(selection, device, command, progress);
+    log = (device.is_cpu() ? time_on_cpu : time_on_gpu)(selection, device, command, progress, spent);
     progress.summary(summary(log));
   }
+  log.environment["spent"] = spent.to_json();
+  log.environment["ended"] = utc_now();
   if (auto failed = selection.failed_default(command.output))
     log.records.insert(log.records.begin(), *failed);
   write_atomically(command.output, log.serialize());

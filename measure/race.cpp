@@ -19,7 +19,7 @@ namespace {
 constexpr double kTooSlow = 3;
 constexpr int kRetries = 3; ///< of a disturbed sample, when it is a short one
 constexpr double kShort = 0.05;
-constexpr double kSlack = 20;
+constexpr double kSlack = 20, kSettleSlack = 10;
 
 using Samples = std::vector<std::map<int, Sample>>;
 
@@ -29,6 +29,7 @@ public:
   Track(const std::vector<Arm>& arms, const std::vector<size_t>& entered, const RaceOptions& options,
         Channel& channel)
       : options_(options), channel_(channel), random_(options.seed), runners_(arms.size()) {
+    Lap lap;
     for (size_t arm : entered) {
       announce(arm, options_.call_seconds + (arm == entered.front() ? options_.start_seconds : 0));
       if (arms[arm].make_sampler) {
@@ -44,10 +45,12 @@ public:
       warm_up(arm, runners_[arm].call);
       calibrate(arm);
     }
+    lap.seconds();
     if (options_.settle && !entered.empty()) {
-      announce(entered.front(), options_.call_seconds + options_.settle_seconds);
-      guarded(entered.front(), options_.settle);
+      announce(entered.front(), options_.call_seconds + kSettleSlack * options_.settle_seconds);
+      guarded(entered.front(), [&] { options_.settle(options_.settle_seconds); });
     }
+    channel_.send({{"settling", lap.seconds()}});
   }
 
   double round_seconds(const std::vector<size_t>& arms) const {
@@ -260,12 +263,20 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
   std::vector<ArmResult> results(arms.size());
   std::vector<size_t> entered(arms.size());
   std::iota(entered.begin(), entered.end(), size_t(0));
+  Spent none, &spent = options.spent ? *options.spent : none;
   bool spared = false; ///< once a race is run again with the arm in which its worker was killed from elsewhere
   while (!entered.empty()) {
     size_t current = entered.front();
     int round = -1;
     std::string failed;
+    Lap lap;
     const auto on_message = [&](const Json& m) {
+      if (m.contains("settling")) {
+        const double settling = m.value("settling", 0.0);
+        spent.settling += settling;
+        spent.making += lap.seconds() - settling;
+        return;
+      }
       current = std::min(m.value("arm", current), arms.size() - 1);
       failed = m.value("failed", failed);
       if (m.contains("dropped")) results[current].dropped = true;
@@ -286,6 +297,7 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
           strategy(track, entered);
         },
         on_message);
+    spent.timing += lap.seconds();
     if (end.kind == WorkerEnd::done) break;
     for (size_t arm : entered) results[arm] = {};
     if (end.killed && !std::exchange(spared, true)) continue;

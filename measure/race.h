@@ -4,6 +4,7 @@
 
 #include "base/record.h"
 #include "measure/progress.h"
+#include "measure/spent.h"
 #include "measure/stopwatch.h"
 
 #include <functional>
@@ -41,12 +42,14 @@ struct RaceOptions {
   double deadline = 0;           ///< on the clock of wall_seconds()
   double call_seconds = 10;      ///< a call that takes longer hangs
   double start_seconds = 0;      ///< more for the first arm: what all arms need is set up with it
-  std::function<void()> settle;  ///< called in the worker when all arms are made, before the first round
-  double settle_seconds = 0;     ///< it takes at most
+  /// Called in the worker when all arms are made, before the first round, with the seconds that it may take.
+  std::function<void(double limit)> settle;
+  double settle_seconds = 0;
   double cool_seconds = 1;       ///< pause after a round that was dropped, as a device throttled in it
   int warmup = 0;                ///< calls (or samples of a sampler) of each arm before its first sample
   int most_rounds = 60;          ///< of a full race
   uint64_t seed = 1;
+  Spent* spent = nullptr;        ///< where to add what the race took
 };
 
 /// Successive halving in a worker process: 3 rounds for all, 5 for the better third (at least 4), 9 for the

@@ -26,6 +26,7 @@ struct Round {
   std::vector<Candidate> candidates;
   std::optional<Candidate> anchor; ///< when it is not one of the candidates
   Progress progress;
+  Spent spent;
 
   explicit Round(const RunCommand& c)
       : command(c), device(Device::read(c.device)), plan(Plan::read(c.plan)),
@@ -110,7 +111,9 @@ std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& 
   for (Candidate* c : list)
     arms.push_back(kernel_arm(arm_name(*c), c->main(), operands));
   round.progress.live("waiting for the device");
+  Lap lap;
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
+  round.spent.waiting += lap.seconds();
   options.deadline = wall_seconds() + budget;
   return halving_race(arms, options, round.progress);
 }
@@ -137,6 +140,7 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
   options.call_seconds = call_limit(round.plan.problem, o.call_seconds);
   options.seed = o.seed;
   options.warmup = o.warmup;
+  options.spent = &round.spent;
   const std::vector<ArmResult> results = (round.device.is_cpu() ? race_on_cpu : race_on_gpu)(round, list, workspace, options, budget);
   const size_t first = anchor_of(results);
   for (size_t i = 0; i < list.size(); ++i) {
@@ -233,15 +237,19 @@ void run(const RunCommand& command) {
   Round round(command);
   std::optional<cuda::Taken> gpu;
   cuda::Surroundings around;
+  Lap lap;
   if (!round.device.is_cpu()) { // on a GPU, verifying would disturb others' timing
     round.progress.live("waiting for the device");
     gpu.emplace(cuda::take(round.device, command.options.devices));
     round.device = gpu->device;
+    round.spent.waiting = lap.seconds();
     around = cuda::surroundings(round.device);
   }
   EarlierRuns history(CacheSettings::from_environment(command.cache), round.device, around, command.options);
   const double start = wall_seconds();
+  lap.seconds();
   verify(round, history, start);
+  round.spent.verifying = lap.seconds();
   const auto cut = std::count_if(round.candidates.begin(), round.candidates.end(),
                                  [](const Candidate& c) { return c.record.status == "dropped"; });
   // What verification took is gone, but its floor leaves timing a share.
@@ -255,6 +263,8 @@ void run(const RunCommand& command) {
   // A search that was cut short may have missed the best.
   if (cut)
     log.environment["cut"] = cut;
+  log.environment["spent"] = round.spent.to_json();
+  log.environment["ended"] = utc_now();
   for (Candidate& c : round.candidates)
     log.records.push_back(c.record);
   write_atomically(command.output, log.serialize());

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tunes the same problems several times over and tells whether the winners agree.
 
-  scripts/repeat-tuning.py --bin build/ci/bin --work DIR [--arch cpu] [--repeats 5] [--slots 32 12 4] [--seconds 20]
+  scripts/repeat-tuning.py --bin build/ci/bin --work DIR [--arch cpu] [--repeats 5] [--slots 40 24] [--seconds 20]
                            "gemm m=512 n=512 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4" ...
 
 Every repetition plans, compiles, measures and decides as a build does, and takes no measurement from the cache. Winners that
@@ -120,7 +120,7 @@ def main():
     parser.add_argument("--work", required=True, type=pathlib.Path)
     parser.add_argument("--arch", default="cpu")
     parser.add_argument("--repeats", default=5, type=int)
-    parser.add_argument("--slots", default=[32, 12, 4], type=int, nargs="+", help="candidates of each round")
+    parser.add_argument("--slots", default=[40, 24], type=int, nargs="+", help="candidates of each round")
     parser.add_argument("--seconds", default=20, type=float, help="budget of a round's measurement")
     parser.add_argument("--jobs", default=max(1, (os.cpu_count() or 2) - 1), type=int, help="compilers at once")
     tuner = Tuner(parser.parse_args())

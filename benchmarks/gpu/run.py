@@ -102,12 +102,22 @@ class Tuner:
                   self.device, "--round", index, "--slots", slots, *earlier, "-o", r / "plan.json")
         compiles = [self.pool.submit(self.call, row, "nice", self.deepgen, "compile", "--plan", r / "plan.json", "--slot", i,
                                      "-o", r / f"s{i:02}.dgk") for i in range(slots)]
+        began = time.monotonic()
         for compiled in compiles:
             compiled.result()
+        row["compiling"] += time.monotonic() - began
         anchor = ["--anchor", folder / "r0/s00.dgk"] if index else []
         self.on_device(row, "run", "--plan", r / "plan.json", "--kernels", r, "--slots", slots, *anchor, "-o",
                        r / "records.jsonl")
         return r / "records.jsonl"
+
+    def tell_time(self, row, logs):
+        spent = {"compiling": row["compiling"]}
+        for log in logs: # waiting is for other rows, or for their compiles
+            for what, seconds in json.loads(log.read_text().splitlines()[0])["environment"]["spent"].items():
+                spent[what] = spent.get(what, 0) + seconds
+        parts = ", ".join(f"{what} {seconds:.1f}" for what, seconds in spent.items())
+        print(f"{row['name']:10} {row['seconds']} s: {parts}", flush=True)
 
     def tune(self, row):
         folder = self.device.parent / row["name"]
@@ -116,7 +126,7 @@ class Tuner:
         (folder / "problem.json").write_text(json.dumps({
             "schema": "deepgen.problem/1", "target": "suite", "name": row["name"], "namespace": "suite",
             "problem": row["problem"], "untuned": False}))
-        row["start"], row["end"] = time.monotonic(), time.monotonic() + self.o.row_seconds
+        row["start"], row["end"], row["compiling"] = time.monotonic(), time.monotonic() + self.o.row_seconds, 0
         records, final = [], folder / "final.jsonl"
         for index, slots in enumerate(self.o.slots):
             records.append(self.round(row, folder, index, slots, records))
@@ -127,6 +137,7 @@ class Tuner:
         self.call(row, self.deepgen, "select", "--mode", "auto", "--device", self.device, "--problem",
                   folder / "problem.json", "--arch", self.o.arch, "--records", final, "-o", folder / "choice.json")
         row["seconds"] = round(time.monotonic() - row["start"], 1)
+        self.tell_time(row, [*records, final])
         raw = self.output / "raw" / row["name"]
         raw.mkdir(parents=True, exist_ok=True)
         for index, path in enumerate(records):
@@ -148,7 +159,7 @@ def main():
     parser.add_argument("--tables", action="store_true", help="only write the tables again")
     parser.add_argument("--arch", default="sm_90a")
     parser.add_argument("--suite", default=HERE / "suite.txt", type=pathlib.Path)
-    parser.add_argument("--slots", default=[32, 12, 4], type=int, nargs="+", help="candidates of each round")
+    parser.add_argument("--slots", default=[40, 24], type=int, nargs="+", help="candidates of each round")
     parser.add_argument("--seconds", default=20, type=float, help="budget of a round's measurement")
     parser.add_argument("--row-seconds", default=300, type=float, help="after which a row fails")
     parser.add_argument("--at-once", default=3, type=int, help="rows under way; one of them has the GPU")

@@ -18,6 +18,7 @@ struct SweepCommand {
   std::string problem, arch = "cpu", device, output;
   SweepOptions sweep;
   std::vector<std::string> records;
+  int64_t planned = 0;
 };
 
 void plan_sweep(const SweepCommand& c) {
@@ -35,18 +36,21 @@ void plan_sweep(const SweepCommand& c) {
 }
 
 void pack_sweep(const SweepCommand& c) {
-  const RecordedSpace space = pack(problem_of(c.problem), device_of(c.device, c.arch), logs_of(c.records));
+  const RecordedSpace space = pack(problem_of(c.problem), device_of(c.device, c.arch), logs_of(c.records), c.planned);
   space.write(c.output);
   size_t timed = 0;
   for (const RecordedConfig& config : space.configs) timed += config.timed();
   std::printf("%zu configs, %zu of them timed\n", space.configs.size(), timed);
+  if (space.cut_off())
+    std::printf("the sweep is not complete: %lld of its %lld configs are measured\n", static_cast<long long>(space.measured),
+                static_cast<long long>(space.planned));
 }
 
 struct ReplayCommand {
   std::string space;
   ReplayOptions options;
   int64_t trials = 200;
-  bool json = false;
+  bool json = false, incomplete = false;
 };
 
 Json to_json(const ReplayCommand& c, const Replay& replay, const ReplaySummary& summary) {
@@ -59,6 +63,7 @@ Json to_json(const ReplayCommand& c, const Replay& replay, const ReplaySummary& 
                       {"within_two_percent", p.within_two}});
   return {{"schema", "deepgen.replay/1"},
           {"space", c.space},
+          {"complete", !replay.cut_off()},
           {"configs", replay.space().size()},
           {"no_longer_legal", replay.illegal()},
           {"default_regret", replay.default_ratio() / replay.best_ratio() - 1},
@@ -74,6 +79,7 @@ void print(const ReplayCommand& c, const Replay& replay, const ReplaySummary& su
       "%zu recorded configs; the default is %.2f %% slower than the best, whose estimate is number %zu\n",
       replay.space().size(), 100 * (replay.default_ratio() / replay.best_ratio() - 1),
       replay.best_rank() + 1);
+  if (replay.cut_off()) std::printf("the sweep is not complete: the best of the space may be another one\n");
   if (replay.illegal()) std::printf("%zu more are no longer legal and left out\n", replay.illegal());
   std::printf("strategy %s, %lld seeds, %.0f trials (median)\n", c.options.search.strategy.c_str(),
               static_cast<long long>(c.options.seeds), summary.trials);
@@ -84,8 +90,18 @@ void print(const ReplayCommand& c, const Replay& replay, const ReplaySummary& su
                 100 * p.within_half, 100 * p.within_two);
 }
 
+RecordedSpace space_of(const ReplayCommand& c) {
+  const RecordedSpace space = RecordedSpace::read(c.space);
+  if (space.cut_off() && !c.incomplete)
+    throw Error("the sweep of this space is not complete", c.space,
+                std::to_string(space.measured) + " of its " + std::to_string(space.planned) +
+                    " configs are measured, and the best one may be among the others",
+                "let scripts/sweep.sh go on, or pass --incomplete");
+  return space;
+}
+
 void run_replay(const ReplayCommand& c) {
-  const Replay replay(RecordedSpace::read(c.space));
+  const Replay replay(space_of(c));
   ReplayOptions options = c.options;
   options.search.trials = c.trials;
   std::vector<ReplayedSearch> searches;
@@ -136,6 +152,8 @@ void add_sweep_command(CLI::App& app, CliContext&) {
   CLI::App* pack = sweep->add_subcommand("pack", "record logs into one compressed recorded space");
   add_target(*pack, *c);
   pack->add_option("--records", c->records, "the record logs")->required();
+  pack->add_option("--planned", c->planned, "configs of the sweep, as `sweep plan` prints them: tells whether it is complete")
+      ->check(CLI::PositiveNumber);
   pack->add_option("-o", c->output, "file to write (.space.zst)")->required();
   pack->footer("Example:\n  deepgen sweep pack --problem problem.json --device device.json --records "
                "sweep/r*/records.jsonl "
@@ -168,6 +186,7 @@ void add_replay_command(CLI::App& app, CliContext&) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
       ->excludes(slots);
+  r->add_flag("--incomplete", c->incomplete, "take also a space whose sweep was cut off");
   r->add_flag("--json", c->json, "print JSON");
   r->footer("Regret is how much slower the best found is than the best of the whole space.\n"
             "Example:\n  deepgen replay benchmarks/search/cpu_m128.space.zst --strategy gbt --seeds 50");

@@ -59,6 +59,22 @@ TEST(RecordedSpaceTest, FileRoundTrips) {
   fs::remove(path);
 }
 
+TEST(RecordedSpaceTest, KnowsWhetherTheSweepIsComplete) {
+  EXPECT_FALSE(fake_space().cut_off()) << "files of earlier versions do not say";
+  RecordLog log = fake_log();
+  log.records.back().status = "dropped", log.records.back().timing.reset(); // its plan was measured, it was not reached
+  const RecordedSpace whole = pack(Problem(), fake_device(), {log, log}, 132);
+  EXPECT_EQ(whole.configs.size(), 131u);
+  EXPECT_FALSE(RecordedSpace::parse(whole.serialize(), "x").cut_off());
+  log.records.resize(100);
+  const RecordedSpace part = pack(Problem(), fake_device(), {log}, 132);
+  EXPECT_TRUE(RecordedSpace::parse(part.serialize(), "x").cut_off());
+  EXPECT_TRUE(Replay(part).cut_off());
+  std::string lie = part.serialize();
+  lie.replace(lie.find("\"complete\":false"), 16, "\"complete\":true");
+  EXPECT_THROW(RecordedSpace::parse(lie, "x"), Error);
+}
+
 TEST(RecordedSpaceTest, RepeatedTimesAndEqualCodeArePooled) {
   std::vector<RecordLog> logs(3, fake_log());
   const double ratios[] = {0.9, 1.3, 1.0};
@@ -156,6 +172,7 @@ class RecordedTest : public testing::TestWithParam<std::string> {};
 TEST_P(RecordedTest, AutoReachesItsBar) {
   const Replay replay(
       RecordedSpace::read(std::string(DEEPGEN_SOURCE_DIR) + "/benchmarks/search/" + GetParam()));
+  ASSERT_FALSE(replay.cut_off()) << "the best of this space is not known";
   ReplayOptions o;
   o.search.trials = 200;
   std::vector<ReplayedSearch> searches;

@@ -249,12 +249,14 @@ TEST(Export, T4HasEveryTrial) {
   Record twin = record(problem(16), "r10", 1, fake_choice(4, 4, 32, 1), "neighbour", 1);
   twin.status = "duplicate", twin.timing.reset(), twin.sha256 = in.logs[0].records[0].sha256;
   in.logs[0].records.push_back(twin);
+  in.logs[0].environment["ended"] = "2026-01-05T10:11:12Z";
   const Json t4 = t4_json(studies_of(in)[0]);
   EXPECT_EQ(t4["schema_version"], "1.0.0");
   const Json& results = t4["results"];
   ASSERT_EQ(results.size(), 4u);
   EXPECT_EQ(results[0]["configuration"]["template"], "fake_tile");
   EXPECT_EQ(results[0]["configuration"]["nr"], 64);
+  EXPECT_EQ(results[3]["timestamp"], "2026-01-05T10:11:12Z");
   EXPECT_EQ(results[1]["invalidity"], "correctness");
   EXPECT_EQ(results[1]["correctness"], 0);
   EXPECT_TRUE(results[1]["times"]["runtimes"].empty());
