@@ -219,8 +219,10 @@ function(_deepgen_search_edges)
     get_target_property(${variable}_option ${target} DEEPGEN_${option}_${name})
   endforeach()
   set(pool deepgen_measure)
+  set(no_awkward "")
   if(NOT arch STREQUAL "cpu")
     set(pool deepgen_measure_gpu)
+    set(no_awkward --no-awkward) # assemblers take most of the time: finalists alone get the kernel for an awkward shape
   endif()
   set(records "")
   set(record_files "")
@@ -249,7 +251,7 @@ function(_deepgen_search_edges)
       set(file ${r}/s${file}.dgk)
       list(APPEND kernels ${base}/${file})
       add_custom_command(OUTPUT ${base}/${file}
-        COMMAND ${tool} compile --plan ${here}/${r}/plan.json --slot ${slot} ${cache} ${compile_option} -o ${here}/${file}
+        COMMAND ${tool} compile --plan ${here}/${r}/plan.json --slot ${slot} ${no_awkward} ${cache} ${compile_option} -o ${here}/${file}
         DEPENDS ${base}/${r}/plan.json ${shared}/codegen.id
         WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_compile COMMENT "Compiling ${target}: ${here}/${file}")
     endforeach()
@@ -267,9 +269,10 @@ function(_deepgen_search_edges)
     set(past --records ${records})
     math(EXPR round "${round} + 1")
   endforeach()
+  _deepgen_finalist_edges() # sets `awkward` and `awkward_files`
   add_custom_command(OUTPUT ${base}/final.jsonl
-    COMMAND ${measure} playoff --device ${device_${arch}} --records ${records} ${playoff_option} -o ${here}/final.jsonl
-    DEPENDS ${record_files} ${device_${arch}}
+    COMMAND ${measure} playoff --device ${device_${arch}} --records ${records} ${awkward} ${playoff_option} -o ${here}/final.jsonl
+    DEPENDS ${record_files} ${awkward_files} ${device_${arch}}
     WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${pool} COMMENT "Playoff ${target}: ${here}")
   list(POP_FRONT slots_option)
   list(JOIN slots_option ", " later)
@@ -279,6 +282,24 @@ function(_deepgen_search_edges)
   set(dry_runs "${dry_runs}" PARENT_SCOPE)
   set(records "${records}" PARENT_SCOPE)
 endfunction()
+
+# What the rounds have left out of the default and the four best.
+macro(_deepgen_finalist_edges)
+  set(awkward "")
+  set(awkward_files "")
+  if(no_awkward)
+    set(awkward --awkward)
+    foreach(finalist RANGE 4)
+      list(APPEND awkward ${here}/final/f${finalist}.dgk)
+      list(APPEND awkward_files ${base}/final/f${finalist}.dgk)
+      add_custom_command(OUTPUT ${base}/final/f${finalist}.dgk
+        COMMAND ${tool} compile --finalist ${finalist} --records ${records} ${cache} ${compile_option}
+          -o ${here}/final/f${finalist}.dgk
+        DEPENDS ${record_files} ${shared}/codegen.id
+        WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_compile COMMENT "Compiling ${target}: ${here}/final/f${finalist}.dgk")
+    endforeach()
+  endif()
+endmacro()
 
 function(_deepgen_winner_edge)
   set(frozen "")

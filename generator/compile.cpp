@@ -14,6 +14,8 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <functional>
+
 #include <cstdlib>
 
 namespace deepgen {
@@ -125,10 +127,8 @@ std::string assembler_of(const std::string& arch) {
   return (version.empty() ? " without lld" : " " + version) + " " + amd_code_object_text();
 }
 
-} // namespace
-
-KernelFile compile_candidate(const Problem& problem, const std::string& arch, const Choice& choice,
-                             bool awkward, bool fallbacks, bool reject) {
+KernelFile compile_kernels(const Problem& problem, const std::string& arch, const Choice& choice, bool reject,
+                           const std::function<void(Kernels&, const Template&)>& add) {
   KernelFile file;
   file.problem = problem, file.arch = arch, file.choice = choice;
   try {
@@ -136,16 +136,31 @@ KernelFile compile_candidate(const Problem& problem, const std::string& arch, co
     file.revision = family.revision();
     if (std::string why = family.why_not(problem, arch); !why.empty()) throw Error(why);
     Kernels kernels(file, reject);
-    kernels.add(problem, choice, "main");
-    if (awkward) kernels.add(family.awkward(problem, choice.config), choice, "awkward");
-    if (fallbacks)
-      for (const Choice& other : family.fallbacks(problem, arch, choice.config)) kernels.add(problem, other, "fallback");
+    add(kernels, family);
     kernels.finish();
   } catch (const std::exception& e) {
     file.status = "failed", file.detail = e.what();
     file.kernels.clear();
   }
   return file;
+}
+
+} // namespace
+
+KernelFile compile_candidate(const Problem& problem, const std::string& arch, const Choice& choice,
+                             bool awkward, bool fallbacks, bool reject) {
+  return compile_kernels(problem, arch, choice, reject, [&](Kernels& kernels, const Template& family) {
+    kernels.add(problem, choice, "main");
+    if (awkward) kernels.add(family.awkward(problem, choice.config), choice, "awkward");
+    if (fallbacks)
+      for (const Choice& other : family.fallbacks(problem, arch, choice.config)) kernels.add(problem, other, "fallback");
+  });
+}
+
+KernelFile compile_awkward(const Problem& problem, const std::string& arch, const Choice& choice) {
+  return compile_kernels(problem, arch, choice, true, [&](Kernels& kernels, const Template& family) {
+    kernels.add(family.awkward(problem, choice.config), choice, "awkward");
+  });
 }
 
 std::string codegen_id() {

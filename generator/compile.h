@@ -15,6 +15,8 @@ inline constexpr const char* kRejected = "the assembled kernel is rejected";
 /// adds kernels for lesser devices of the arch, for linking. `reject`: code that is not worth running is a failure.
 KernelFile compile_candidate(const Problem&, const std::string& arch, const Choice&, bool awkward,
                              bool fallbacks, bool reject = true);
+/// The awkward kernel alone.
+KernelFile compile_awkward(const Problem&, const std::string& arch, const Choice&);
 
 /// Names everything that the code of a kernel depends on beside its problem and config: the sources of
 /// templates and code generation (a hash), and LLVM's and ptxas's versions. Kernels of all archs are recompiled when it

@@ -19,11 +19,12 @@ std::optional<size_t> best_of(const std::vector<ArmResult>& results, const ArmRe
   return best;
 }
 
-FinalsResult run_against(size_t anchor, const Field& field, const RaceOptions& options, Progress& progress) {
+FinalsResult run_against(size_t anchor, const Field& field, RaceOptions options, Progress& progress) {
   std::vector<Arm> arms;
   for (size_t i = 0; i < field.finalists; ++i) arms.push_back(field.arm(i, ""));
   arms.push_back(field.arm(anchor, "the anchor again"));
   arms.insert(arms.end(), field.vendor_arms.begin(), field.vendor_arms.end());
+  options.fastest_from = field.finalists + 1, options.fastest_to = arms.size();
   if (field.read_arm) arms.push_back(*field.read_arm);
   FinalsResult f;
   f.all = full_race(arms, kFewestRounds, options.most_rounds, options, progress);

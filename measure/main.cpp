@@ -101,6 +101,9 @@ void add_playoff(CLI::App& app, PlayoffCommand& c) {
       "Takes 11 to 60 interleaved rounds: as many as the time budget has room for, but 11 at least;\n"
       "as many again at most in a new process for the winner alone");
   sub->add_option("--records", c.records, "logs of the rounds")->required()->expected(1, 1000);
+  sub->add_option("--awkward", c.awkward, "what `deepgen compile --finalist` wrote: kernels of the finalists for awkward shapes, to\n"
+                                          "be verified before anything is timed; needed where the rounds' kernel files have none (GPUs)")
+      ->expected(1, 1000);
   sub->add_option("--device", c.device, "device.json")->required();
   sub->add_option("-o", c.output, "final.jsonl")->required();
   sub->add_option("--samples", c.options.samples, "rounds at most")->check(CLI::Range(11, 10000))->capture_default_str();

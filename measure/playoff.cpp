@@ -7,25 +7,19 @@
 #include "measure/cuda_bench.h"
 #include "measure/cuda_take.h"
 #include "measure/cuda_vendor.h"
+#include "measure/cuda_verify_all.h"
 #include "measure/run.h"
+#include "measure/selection.h"
 #include "measure/verify.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
-#include <set>
 
 namespace deepgen {
 namespace {
 
-constexpr size_t kFinalists = 4;
 constexpr double kCleanEnoughOnGpu = 0.8;
-
-/// A record of an earlier log, and its kernel.
-struct Finalist {
-  Record record;
-  KernelFile file;
-  const Kernel& kernel() const { return *file.find("main"); }
-};
 
 /// The fields of `more` replace those of `json`, at their places.
 Json merged(Json json, const Json& more) {
@@ -33,86 +27,6 @@ Json merged(Json json, const Json& more) {
     json[key] = value;
   return json;
 }
-
-struct Entry {
-  Record record;
-  std::string log;
-};
-
-Finalist load(const Entry& e, const std::string& output) {
-  const std::string path = kernel_path(e.record, e.log);
-  Finalist f{e.record, KernelFile::read(path)};
-  const Kernel* kernel = f.file.find("main");
-  if (!kernel || kernel->sha256 != e.record.sha256)
-    throw Error("a kernel file has changed since it was measured", path, "recorded in " + e.log,
-                "measure that round again");
-  f.record.stage = "final";
-  f.record.detail.clear();
-  f.record.timing.reset();
-  f.record.cached = false;
-  f.record.kernel_file = relative_to_log(path, output);
-  return f;
-}
-
-/// The default first, when it is good, then the best others by ratio, of different code.
-class Selection {
-public:
-  explicit Selection(const PlayoffCommand& command) {
-    for (const std::string& path : command.records)
-      for (Record& r : RecordLog::read(path).records)
-        entries_.push_back({std::move(r), path});
-    for (const Entry& e : entries_)
-      if (e.record.problem != entries_.front().record.problem)
-        throw Error("the logs are of different problems", e.log,
-                    e.record.problem + " and " + entries_.front().record.problem,
-                    "pass the logs of one search");
-    choose(command.output);
-  }
-  const std::vector<Finalist>& finalists() const { return finalists_; }
-  bool has_default() const { return has_default_; }
-  /// The default's record when it failed: it then goes into the final log as it is.
-  std::optional<Record> failed_default(const std::string& output) const {
-    const Entry* e = default_entry();
-    if (!e || e->record.ok())
-      return std::nullopt;
-    Record r = e->record;
-    r.stage = "final";
-    r.kernel_file = relative_to_log(kernel_path(r, e->log), output);
-    return r;
-  }
-
-private:
-  const Entry* default_entry() const {
-    for (const Entry& e : entries_)
-      if (e.record.origin == "default")
-        return &e;
-    return nullptr;
-  }
-
-  void choose(const std::string& output) {
-    std::set<std::string> seen;
-    const Entry* standard = default_entry();
-    has_default_ = standard && standard->record.ok();
-    if (has_default_) {
-      finalists_.push_back(load(*standard, output));
-      seen.insert(standard->record.sha256);
-    }
-    std::vector<const Entry*> ranked;
-    for (const Entry& e : entries_)
-      if (e.record.ok() && e.record.timing && !e.record.is_vendor())
-        ranked.push_back(&e);
-    std::stable_sort(ranked.begin(), ranked.end(), [](const Entry* x, const Entry* y) {
-      return x->record.timing->ratio < y->record.timing->ratio;
-    });
-    for (const Entry* e : ranked)
-      if (finalists_.size() < kFinalists + has_default_ && seen.insert(e->record.sha256).second)
-        finalists_.push_back(load(*e, output));
-  }
-
-  std::vector<Entry> entries_;
-  std::vector<Finalist> finalists_;
-  bool has_default_ = false;
-};
 
 int64_t workspace_of(const Selection& selection) {
   int64_t workspace = 0;
@@ -176,6 +90,22 @@ RecordLog time_on_cpu(const Selection& selection, const Device& device, const Pl
   return log;
 }
 
+/// No config wins that is right on the tuned shape alone.
+void verify_awkward(Selection& selection, const std::vector<KernelFile>& files, const Device& device,
+                    const MeasureOptions& o) {
+  cuda::VerifyOptions options;
+  options.uuid = device.uuid;
+  options.call_seconds = o.call_seconds;
+  options.deadline = std::numeric_limits<double>::infinity(); // they are few
+  options.seed = o.seed;
+  std::vector<const KernelFile*> list;
+  for (const KernelFile& file : files)
+    list.push_back(&file);
+  cuda::verify_files(list, options, [&](size_t i, const Verdict& v) {
+    v.status == "ok" ? selection.accept(list[i]->choice, v.error) : selection.reject(list[i]->choice, v.status, v.detail);
+  });
+}
+
 /// For each finalist, the vendor's best time in units of its own, from the same rounds.
 Json vendor_ratios(const Selection& selection, const FinalsResult& t, uint64_t seed) {
   Json ratios = Json::array();
@@ -200,16 +130,31 @@ void note_company(int processes, RecordLog& log) {
       "shared: " + std::to_string(processes) + " other processes compute on the device";
 }
 
-RecordLog time_on_gpu(const Selection& selection, const Device& model, const PlayoffCommand& command,
+RecordLog nothing_timed(const Json& environment, Progress& progress) {
+  progress.summary("no candidate of any round was correct, so nothing was timed; see `deepgen report`");
+  RecordLog log;
+  log.environment = environment;
+  return log;
+}
+
+RecordLog time_on_gpu(Selection& selection, const Device& model, const PlayoffCommand& command,
                       Progress& progress, Spent& spent) {
-  const Problem& problem = selection.finalists().front().file.problem;
+  const std::vector<KernelFile> files = selection.unverified();
   progress.live("waiting for the device and for compiles to end");
   Lap lap;
   const cuda::Taken taken = cuda::take(model, command.options.devices);
   const Device& device = taken.device;
   const Turn quiet = Turn::quiet_turn(FileLock::kShared);
   spent.waiting = lap.seconds();
+  if (!files.empty()) {
+    progress.live("verifying awkward shapes");
+    verify_awkward(selection, files, device, command.options);
+    spent.verifying = lap.seconds();
+  }
   cuda::Surroundings around = cuda::surroundings(device);
+  if (selection.finalists().empty())
+    return nothing_timed(cuda::environment(device, "none", around, {}), progress);
+  const Problem problem = selection.finalists().front().file.problem;
   cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed);
   cuda::Vendor vendor;
   vendor.why_not = "not asked for";
@@ -286,21 +231,21 @@ std::string summary(const RecordLog& log) {
 void playoff(const PlayoffCommand& command) {
   const Device device = Device::read(command.device);
   check_device(device, command.device);
-  const Selection selection(command);
+  Selection selection(command.records, command.awkward, command.output);
   Progress progress("measure final");
   Spent spent;
   RecordLog log;
-  if (selection.finalists().empty()) {
-    log.environment = device.is_cpu() ? environment(device, "none") : cuda::environment(device, "none", {}, {});
-    progress.summary("no candidate of any round was correct, so nothing was timed; see `deepgen report`");
-  } else {
-    log = (device.is_cpu() ? time_on_cpu : time_on_gpu)(selection, device, command, progress, spent);
+  if (selection.finalists().empty())
+    log = nothing_timed(device.is_cpu() ? environment(device, "none") : cuda::environment(device, "none", {}, {}), progress);
+  else
+    log = device.is_cpu() ? time_on_cpu(selection, device, command, progress, spent)
+                          : time_on_gpu(selection, device, command, progress, spent);
+  if (!log.records.empty())
     progress.summary(summary(log));
-  }
   log.environment["spent"] = spent.to_json();
   log.environment["ended"] = utc_now();
-  if (auto failed = selection.failed_default(command.output))
-    log.records.insert(log.records.begin(), *failed);
+  const std::vector<Record> failed = selection.failed();
+  log.records.insert(log.records.begin(), failed.begin(), failed.end());
   write_atomically(command.output, log.serialize());
 }
 

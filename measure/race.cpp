@@ -239,10 +239,27 @@ void run_halving(Track& track, std::vector<size_t> arms) {
   }
 }
 
-void run_full(Track& track, const std::vector<size_t>& arms, int fewest, int most) {
+/// Without those of fastest_from, ... that are far behind the fastest of these.
+std::vector<size_t> without_hopeless(const Track& track, const std::vector<size_t>& arms, const RaceOptions& o) {
+  constexpr double kFarBehind = 0.05;
+  const auto ratio = [&](size_t arm) { return median(ratios(track.samples(arm), track.samples(arms.front()))); };
+  const auto in_question = [&](size_t arm) { return arm >= o.fastest_from && arm < o.fastest_to; };
+  double best = HUGE_VAL;
+  for (size_t arm : arms)
+    if (in_question(arm)) best = std::min(best, ratio(arm));
+  std::vector<size_t> kept;
+  for (size_t arm : arms)
+    if (!in_question(arm) || ratio(arm) <= best + kFarBehind) kept.push_back(arm);
+  return kept;
+}
+
+void run_full(Track& track, std::vector<size_t> arms, const RaceOptions& o, int fewest, int most) {
+  constexpr int kEnoughToDrop = 11;
   for (int kept = 0; kept < most && (kept < fewest || track.left() > track.round_seconds(arms));) {
-    kept += track.run_round(arms);
+    const bool counts = track.run_round(arms);
+    kept += counts;
     if (track.hopeless(most)) return;
+    if (counts && kept == kEnoughToDrop) arms = without_hopeless(track, arms, o);
   }
 }
 
@@ -318,7 +335,7 @@ std::vector<ArmResult> halving_race(const std::vector<Arm>& arms, const RaceOpti
 std::vector<ArmResult> full_race(const std::vector<Arm>& arms, int fewest, int most,
                                  const RaceOptions& options, Progress& progress) {
   return race(arms, options, progress, [&](Track& track, const std::vector<size_t>& entered) {
-    run_full(track, entered, fewest, most);
+    run_full(track, entered, options, fewest, most);
   });
 }
 

@@ -48,6 +48,9 @@ struct RaceOptions {
   double cool_seconds = 1;       ///< pause after a round that was dropped, as a device throttled in it
   int warmup = 0;                ///< calls (or samples of a sampler) of each arm before its first sample
   int most_rounds = 60;          ///< of a full race
+  /// In a full race: arms from..to - 1 are timed for their fastest alone, so that after 11 rounds those which are 5 % behind
+  /// it stay out.
+  size_t fastest_from = 0, fastest_to = 0;
   uint64_t seed = 1;
   Spent* spent = nullptr;        ///< where to add what the race took
 };

@@ -28,6 +28,7 @@ class Tuner:
         self.o = options
         self.pool = concurrent.futures.ThreadPoolExecutor(options.jobs)
         self.device = options.work / "device.json"
+        self.brief = [] if options.arch == "cpu" else ["--no-awkward"]  # as builds do it
         options.work.mkdir(parents=True, exist_ok=True)
         self.call("deepgen-measure", "devices", "--arch", options.arch, "-o", self.device)
         if not json.loads(self.device.read_text())["present"]:
@@ -54,8 +55,8 @@ class Tuner:
             r = folder / f"r{index}"
             self.call("deepgen", "plan", "--problem", folder / "problem.json", "--arch", self.o.arch, *where, "--round", index,
                       "--slots", slots, *(["--records", *records] if records else []), "-o", r / "plan.json")
-            list(self.pool.map(lambda slot: self.call("deepgen", "compile", "--plan", r / "plan.json", "--slot", slot, "-o",
-                                                      r / f"s{slot:02}.dgk"), range(slots)))
+            list(self.pool.map(lambda slot: self.call("deepgen", "compile", "--plan", r / "plan.json", "--slot", slot, *self.brief,
+                                                      "-o", r / f"s{slot:02}.dgk"), range(slots)))
             anchor = ["--anchor", folder / "r0/s00.dgk"] if index else []
             self.call("deepgen-measure", "run", "--plan", r / "plan.json", "--kernels", r, "--slots", slots, *anchor, *where,
                       "--seconds", self.o.seconds, "-o", r / "records.jsonl")
@@ -63,9 +64,14 @@ class Tuner:
         return self.playoff(folder, where, records)
 
     def playoff(self, folder, where, records):
-        final = folder / "final.jsonl"
+        final, awkward = folder / "final.jsonl", []
+        if self.brief:
+            files = [folder / f"final/f{i}.dgk" for i in range(5)]
+            list(self.pool.map(lambda i: self.call("deepgen", "compile", "--finalist", i, "--records", *records, "-o", files[i]),
+                               range(len(files))))
+            awkward = ["--awkward", *files]
         for attempt in range(1, ATTEMPTS + 1):
-            self.call("deepgen-measure", "playoff", *where, "--records", *records, "--seconds", self.o.seconds, "-o", final)
+            self.call("deepgen-measure", "playoff", *where, *awkward, "--records", *records, "--seconds", self.o.seconds, "-o", final)
             head, *lines = (json.loads(line) for line in final.read_text().splitlines())
             if head["stable"]:
                 break

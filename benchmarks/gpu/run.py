@@ -101,20 +101,30 @@ class Tuner:
         self.call(row, self.deepgen, "plan", "--problem", folder / "problem.json", "--arch", self.o.arch, "--device",
                   self.device, "--round", index, "--slots", slots, *earlier, "-o", r / "plan.json")
         compiles = [self.pool.submit(self.call, row, "nice", self.deepgen, "compile", "--plan", r / "plan.json", "--slot", i,
-                                     "-o", r / f"s{i:02}.dgk") for i in range(slots)]
-        began = time.monotonic()
-        for compiled in compiles:
-            compiled.result()
-        row["compiling"] += time.monotonic() - began
+                                     "--no-awkward", "-o", r / f"s{i:02}.dgk") for i in range(slots)]
+        self.wait_for(row, compiles)
         anchor = ["--anchor", folder / "r0/s00.dgk"] if index else []
         self.on_device(row, "run", "--plan", r / "plan.json", "--kernels", r, "--slots", slots, *anchor, "-o",
                        r / "records.jsonl")
         return r / "records.jsonl"
 
+    def wait_for(self, row, compiles):
+        began = time.monotonic()
+        for compiled in compiles:
+            compiled.result()
+        row["compiling"] += time.monotonic() - began
+
+    def awkward(self, row, folder, records):
+        """Kernels of the finalists for awkward shapes: the default and four others."""
+        files = [folder / f"final/f{i}.dgk" for i in range(5)]
+        self.wait_for(row, [self.pool.submit(self.call, row, "nice", self.deepgen, "compile", "--finalist", i, "--records",
+                                             *records, "-o", file) for i, file in enumerate(files)])
+        return files
+
     def tell_time(self, row, logs):
         spent = {"compiling": row["compiling"]}
         for log in logs: # waiting is for other rows, or for their compiles
-            for what, seconds in json.loads(log.read_text().splitlines()[0])["environment"]["spent"].items():
+            for what, seconds in json.loads(log.read_text().splitlines()[0])["environment"].get("spent", {}).items():
                 spent[what] = spent.get(what, 0) + seconds
         parts = ", ".join(f"{what} {seconds:.1f}" for what, seconds in spent.items())
         print(f"{row['name']:10} {row['seconds']} s: {parts}", flush=True)
@@ -130,8 +140,9 @@ class Tuner:
         records, final = [], folder / "final.jsonl"
         for index, slots in enumerate(self.o.slots):
             records.append(self.round(row, folder, index, slots, records))
+        awkward = self.awkward(row, folder, records)
         for _ in range(2): # an unstable one is repeated once
-            self.on_device(row, "playoff", "--records", *records, "-o", final)
+            self.on_device(row, "playoff", "--awkward", *awkward, "--records", *records, "-o", final)
             if json.loads(final.read_text().splitlines()[0])["stable"]:
                 break
         self.call(row, self.deepgen, "select", "--mode", "auto", "--device", self.device, "--problem",

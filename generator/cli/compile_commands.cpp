@@ -3,6 +3,7 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/finalists.h"
 #include "base/plan.h"
 #include "generator/cache_key.h"
 #include "generator/cli/cli.h"
@@ -23,8 +24,9 @@ constexpr size_t kLongestDetail = 2000;
 
 struct CompileOptions {
   std::string plan, choice, output, cache;
-  size_t slot = 0;
-  bool frozen = false;
+  std::vector<std::string> records;
+  size_t slot = 0, finalist = 0;
+  bool frozen = false, no_awkward = false;
   double timeout = 60;
 };
 
@@ -33,6 +35,11 @@ struct Candidate {
   std::string arch;
   Choice choice;
   std::string origin;
+};
+
+/// What is compiled of a candidate.
+struct Parts {
+  bool main = true, awkward = false, fallbacks = false;
 };
 
 KernelFile failed(const Candidate& c, const std::string& detail) {
@@ -48,15 +55,24 @@ KernelFile failed(const Candidate& c, const std::string& detail) {
 
 /// What compile_candidate() gives, serialized. In a child process: a code generator that aborts or hangs on a candidate
 /// is that candidate's failure.
-KernelFile compile_isolated(const Candidate& c, bool awkward, bool fallbacks, bool reject, double timeout) {
+KernelFile compile_isolated(const Candidate& c, const Parts& parts, bool reject, double timeout) {
   const Turn turn = Turn::compile_turn();
-  auto work = [&] { return compile_candidate(c.problem, c.arch, c.choice, awkward, fallbacks, reject).serialize(); };
+  auto work = [&] {
+    return (parts.main ? compile_candidate(c.problem, c.arch, c.choice, parts.awkward, parts.fallbacks, reject)
+                       : compile_awkward(c.problem, c.arch, c.choice))
+        .serialize();
+  };
   Isolated isolated = run_isolated(work, timeout);
   if (isolated.killed) isolated = run_isolated(work, timeout); // once is not yet the candidate's fault
   if (isolated.failure.empty())
     return KernelFile::parse(isolated.result, "the compiler's result");
   return failed(c, isolated.threw ? isolated.errors
                                   : "the compiler " + isolated.failure + ": " + isolated.errors);
+}
+
+std::string cache_key(const Candidate& c, const Parts& parts, bool reject) {
+  return kernel_cache_key(c.problem, c.arch, c.choice, parts.awkward, parts.fallbacks, reject) +
+         (parts.main ? "" : "awkward alone\n");
 }
 
 std::optional<KernelFile> find_cached(Cache& cache, const std::string& key) {
@@ -73,13 +89,13 @@ std::optional<KernelFile> find_cached(Cache& cache, const std::string& key) {
 /// From the cache, or compiled; the bytes are the same, as both are parsed and written by the same code. The lock's
 /// config is built in any case: with its own ptxas it was sound. A frozen build shows what this toolchain makes, so it
 /// takes nothing that an earlier one has made.
-KernelFile compile_one(const Candidate& c, bool awkward, bool fallbacks, const CompileOptions& o) {
+KernelFile compile_one(const Candidate& c, const Parts& parts, const CompileOptions& o) {
   const bool reject = c.origin != "lock";
   Cache cache(o.frozen ? CacheSettings() : CacheSettings::from_environment(o.cache));
-  const std::string key = cache.on() ? kernel_cache_key(c.problem, c.arch, c.choice, awkward, fallbacks, reject) : "";
+  const std::string key = cache.on() ? cache_key(c, parts, reject) : "";
   std::optional<KernelFile> file = find_cached(cache, key);
   if (!file) {
-    file = compile_isolated(c, awkward, fallbacks, reject, o.timeout);
+    file = compile_isolated(c, parts, reject, o.timeout);
     if (worth_caching(*file))
       cache.store(CacheKind::kernel, key, file->serialize());
   }
@@ -96,7 +112,24 @@ void compile_slot(const CompileOptions& o) {
     file.arch = plan.arch;
   } else {
     const PlanSlot& slot = plan.slots[o.slot];
-    file = compile_one({plan.problem, plan.arch, slot.choice, slot.origin}, true, false, o);
+    file = compile_one({plan.problem, plan.arch, slot.choice, slot.origin}, {.awkward = !o.no_awkward}, o);
+  }
+  write_if_changed(o.output, file.serialize());
+}
+
+/// Candidates of the rounds are compiled for their problem alone, where assemblers are slow; what goes into the finals is
+/// verified on an awkward shape, too.
+void compile_finalist(const CompileOptions& o) {
+  const std::vector<LoggedRecord> records = read_records(o.records), finalists = finalists_of(records);
+  KernelFile file;
+  file.status = "empty";
+  if (!records.empty()) {
+    file.problem = Problem::parse(records.front().record.problem);
+    file.arch = records.front().record.arch;
+  }
+  if (o.finalist < finalists.size()) {
+    const Record& r = finalists[o.finalist].record;
+    file = compile_one({Problem::parse(r.problem), r.arch, r.choice, r.origin}, {.main = false, .awkward = true}, o);
   }
   write_if_changed(o.output, file.serialize());
 }
@@ -118,13 +151,13 @@ void check_hash(const CompileOptions& o, const ChoiceFile& file, const LockedCho
 /// Compiles the choice with what is linked beside it; a file that cannot be compiled says so.
 KernelFile compile_main(const CompileOptions& o, const ChoiceFile& choice) {
   const std::string origin = choice.origin;
-  KernelFile file = compile_one({choice.problem, choice.arch, choice.main.choice, origin}, false, true, o);
+  KernelFile file = compile_one({choice.problem, choice.arch, choice.main.choice, origin}, {.fallbacks = true}, o);
   for (const Choice& other : choice.instead) {
     if (file.status == "ok")
       break;
     std::cerr << "deepgen: " << choice.problem.key() << " on " << choice.arch << ": not " << file.choice.text() << " ("
               << first_line(file.detail) << ") but " << other.text() << "\n";
-    file = compile_one({choice.problem, choice.arch, other, origin}, false, true, o);
+    file = compile_one({choice.problem, choice.arch, other, origin}, {.fallbacks = true}, o);
   }
   return file;
 }
@@ -155,7 +188,7 @@ void compile_choice(const CompileOptions& o) {
   for (const LockedChoice& device : choice.devices) {
     check_revision(device, o.choice);
     const Candidate candidate{choice.problem, choice.arch, device.choice, choice.origin};
-    const KernelFile other = compile_one(candidate, false, false, o);
+    const KernelFile other = compile_one(candidate, {}, o);
     Kernel kernel = main_of(other, o, choice);
     check_hash(o, choice, device, kernel);
     kernel.device = device.device;
@@ -176,6 +209,13 @@ void add_compile_command(CLI::App& app, CliContext&) {
   CLI::Option* choice = c->add_option("--choice", o->choice, "choice.json; fails when it cannot be compiled");
   plan->needs(slot)->excludes(choice);
   slot->needs(plan);
+  c->add_flag("--no-awkward", o->no_awkward, "with --plan: without the kernel for an awkward shape, which finalists need")
+      ->needs(plan);
+  CLI::Option* finalist = c->add_option("--finalist", o->finalist,
+                                        "a number from 0: compiles that finalist of --records for an awkward shape, and nothing else");
+  CLI::Option* records = c->add_option("--records", o->records, "with --finalist: record logs of all rounds of one search");
+  finalist->needs(records)->excludes(plan)->excludes(choice);
+  records->needs(finalist);
   c->add_flag("--frozen", o->frozen, "with --choice: fail when the code is not the locked one")
       ->needs(choice);
   c->add_option("--timeout", o->timeout, "seconds for the compiler")
@@ -184,12 +224,13 @@ void add_compile_command(CLI::App& app, CliContext&) {
   c->add_option("--cache", o->cache, "folder of the cache; else DEEPGEN_CACHE_DIR or the user's. Not used with --frozen");
   c->add_option("-o", o->output, ".dgk file to write; left alone when unchanged")->required();
   c->footer("Examples:\n  deepgen compile --plan r0/plan.json --slot 3 -o r0/s03.dgk\n"
+            "  deepgen compile --finalist 0 --records r0/records.jsonl r1/records.jsonl -o final/f0.dgk\n"
             "  deepgen compile --choice choice.json --frozen -o winner.dgk");
   c->callback([o] {
-    if (o->plan.empty() == o->choice.empty())
-      throw Error("compile needs --plan and --slot, or --choice", "deepgen compile", "",
+    if (o->plan.empty() && o->choice.empty() && o->records.empty())
+      throw Error("compile needs --plan and --slot, --finalist and --records, or --choice", "deepgen compile", "",
                   "see `deepgen compile --help`");
-    o->plan.empty() ? compile_choice(*o) : compile_slot(*o);
+    !o->plan.empty() ? compile_slot(*o) : !o->choice.empty() ? compile_choice(*o) : compile_finalist(*o);
   });
 }
 

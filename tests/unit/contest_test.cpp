@@ -192,6 +192,18 @@ TEST(Contest, TheVendorsBestIsTimedAgainAndJudged) {
   EXPECT_EQ(log_of({}, {{1e-5}, {0.8e-5}}, {0.8e-5}).environment["holdout"]["vendor"]["verdict"], "tie");
 }
 
+/// Time is for those that may be the vendor's best.
+TEST(Contest, AlgorithmsFarBehindStayOut) {
+  Machine machine;
+  machine.noise = 0.002;
+  Progress silent("test");
+  const FinalsResult f = run_contest(contest_of(machine, {{1e-5}, {1.5e-5}}, {1.2e-5, 0.9e-5, 0.91e-5, 1e-5}), silent).finals;
+  const std::vector<size_t> rounds = {60, 60, 60, 11, 60, 60, 11}; // finalists and the default again, then the vendor's
+  ASSERT_EQ(f.all.size(), rounds.size());
+  for (size_t i = 0; i < rounds.size(); ++i) EXPECT_EQ(f.all[i].rounds.size(), rounds[i]) << i;
+  EXPECT_EQ(f.vendor_arm, 1u);
+}
+
 /// 4 % faster at a clock that is 5 % higher: by cycles it is slower.
 TEST(Contest, ClocksThatDifferAreSaid) {
   Machine machine;

@@ -2,6 +2,7 @@
 // when told.
 #include "hip_devices.h"
 
+#include "base/decide.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/plan.h"
@@ -39,7 +40,7 @@ const std::vector<std::string> kArguments = {"a", "b", "c", "d", "lda", "ldb", "
 const std::vector<uint32_t> kSizes = {8, 8, 8, 8, 8, 8, 8, 8, 4, 4};
 constexpr int64_t kM = 40, kN = 24, kK = 17;
 
-/// A product in layout nt; the first thread computes it all.
+/// A product in layout nt, of the kernel "faulty" a wrong one; the first thread computes it all.
 int multiply(const fake_hip_launch* launch) {
   if (fault == launch_fails) return 719;
   Arguments x;
@@ -51,7 +52,7 @@ int multiply(const fake_hip_launch* launch) {
       if (fault == not_written && i == 33 && j == 7) continue;
       x.d[i * x.ldd + j] = x.alpha * sum + (x.beta != 0 ? x.beta * x.c[i * x.ldc + j] : 0);
     }
-  if (fault == wrong_value) x.d[5 * x.ldd + 3] += 0.01f;
+  if (fault == wrong_value || launch->kernel == std::string("faulty")) x.d[5 * x.ldd + 3] += 0.01f;
   if (fault == writes_a_gap) x.d[kM * x.ldd + 1] = 0;
   if (fault == changes_a) const_cast<float*>(x.a)[7] = 2;
   return 0;
@@ -152,8 +153,8 @@ TEST_F(HipMeasure, CodeOfAnotherArchIsUnsupported) {
   EXPECT_NE(v.detail.find("a kernel for gfx90a does not run on this device"), std::string::npos) << v.detail;
 }
 
-/// deepgen-measure run and playoff over two kernels, of which one takes twice as long.
-TEST_F(HipMeasure, TimesByGraphsAndEvents) {
+/// deepgen-measure run over two kernels, of which one takes twice as long.
+std::string measured_round() {
   const std::string folder = testing::TempDir() + "hip_" + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   const std::vector<std::string> entries = {"slow", "fast"};
@@ -163,7 +164,9 @@ TEST_F(HipMeasure, TimesByGraphsAndEvents) {
   plan.problem = product(), plan.arch = "gfx942";
   for (size_t i = 0; i < entries.size(); ++i) {
     plan.slots.push_back({{entries[i], {}}, i ? "random" : "default"});
-    write_atomically(folder + "/s0" + std::to_string(i) + ".dgk", file_of(entries[i]).serialize());
+    KernelFile file = file_of(entries[i]);
+    file.origin = plan.slots[i].origin;
+    write_atomically(folder + "/s0" + std::to_string(i) + ".dgk", file.serialize());
   }
   write_atomically(folder + "/plan.json", plan.serialize());
   write_atomically(folder + "/device.json", find_device("gfx942").to_json().dump());
@@ -173,6 +176,11 @@ TEST_F(HipMeasure, TimesByGraphsAndEvents) {
   command.cache = folder + "/cache";
   command.options.seconds = 20;
   run(command);
+  return folder;
+}
+
+TEST_F(HipMeasure, TimesByGraphsAndEvents) {
+  const std::string folder = measured_round();
   const RecordLog log = RecordLog::read(folder + "/records.jsonl");
   ASSERT_EQ(log.records.size(), 2u);
   for (const Record& r : log.records) {
@@ -183,6 +191,57 @@ TEST_F(HipMeasure, TimesByGraphsAndEvents) {
       << "of made-up time: launches are counted, and the graph's alone";
   EXPECT_NEAR(log.records[1].timing->seconds, 20e-6, 1e-8);
   EXPECT_EQ(log.environment["driver"].get<std::string>(), "HIP 60000000");
+  EXPECT_GT(log.environment["spent"]["verifying"], 0);
+  EXPECT_GT(log.environment["spent"]["timing"], 0);
+  EXPECT_EQ(log.environment["ended"].get<std::string>().size(), 20u);
+  std::filesystem::remove_all(folder);
+}
+
+/// What `deepgen compile --finalist` writes.
+std::string write_awkward(const std::string& folder, const std::string& choice, const std::string& entry) {
+  KernelFile file = file_of(entry.empty() ? choice : entry);
+  file.choice = {choice, {}};
+  file.kernels[0].role = "awkward";
+  if (entry.empty()) file.status = "failed", file.detail = "no registers left", file.kernels.clear();
+  const std::string path = folder + "/" + choice + ".dgk";
+  write_atomically(path, file.serialize());
+  return path;
+}
+
+TEST_F(HipMeasure, WhatIsWrongOnAnAwkwardShapeIsNoFinalist) {
+  const std::string folder = measured_round();
+  PlayoffCommand command;
+  command.device = folder + "/device.json", command.output = folder + "/final.jsonl";
+  command.records = {folder + "/records.jsonl"};
+  command.options.seconds = 20, command.options.samples = 11, command.options.vendor = false;
+  EXPECT_THROW(playoff(command), Error) << "nobody has verified the finalists on an awkward shape";
+  const auto final = [&](const std::string& slow, const std::string& fast) {
+    command.awkward = {write_awkward(folder, "fast", fast), write_awkward(folder, "slow", slow)};
+    playoff(command);
+    return RecordLog::read(command.output);
+  };
+  RecordLog log = final("slow", "fast");
+  ASSERT_EQ(log.records.size(), 4u) << "both in the finals and in the hold-out";
+  EXPECT_EQ(decide(log).winner.choice.template_name, "fast");
+  EXPECT_TRUE(decide(log).improved);
+
+  log = final("slow", "faulty");
+  ASSERT_GE(log.records.size(), 2u);
+  EXPECT_EQ(log.records[0].status, "wrong");
+  EXPECT_EQ(log.records[0].choice.template_name, "fast");
+  EXPECT_EQ(log.records[0].detail.rfind("awkward kernel: ", 0), 0u) << log.records[0].detail;
+  EXPECT_EQ(decide(log).winner.choice.template_name, "slow");
+  EXPECT_FALSE(decide(log).improved);
+
+  log = final("faulty", "fast");
+  EXPECT_EQ(decide(log).winner.choice.template_name, "fast");
+  EXPECT_NE(decide(log).reason.find("the default config failed: wrong"), std::string::npos) << decide(log).reason;
+
+  log = final("", "faulty");
+  ASSERT_EQ(log.records.size(), 2u) << "nothing is left to be timed";
+  EXPECT_EQ(log.records[0].status, "compile_error");
+  EXPECT_EQ(log.records[0].detail, "awkward kernel: no registers left");
+  EXPECT_FALSE(decide(log).found);
   std::filesystem::remove_all(folder);
 }
 

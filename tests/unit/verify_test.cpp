@@ -193,7 +193,7 @@ protected:
   RecordLog run_playoff(std::vector<std::string> logs) {
     for (std::string& log : logs)
       log = path(log);
-    playoff({path("device.json"), path("final.jsonl"), logs, options});
+    playoff({path("device.json"), path("final.jsonl"), logs, options, {}});
     return RecordLog::read(path("final.jsonl"));
   }
 };

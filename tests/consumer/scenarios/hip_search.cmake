@@ -20,8 +20,12 @@ endfunction()
 
 configure(hip_search build ${attached} -DDEEPGEN_MEASURE_SECONDS=8)
 build(build -v)
-expect("deepgen-measure run" "deepgen-measure playoff")
+expect("deepgen-measure run" "deepgen-measure playoff" "--no-awkward" "--finalist 4" "--awkward up/gfx942/final/f0.dgk")
 set(search build/_deepgen/kernels/up/gfx942)
+file(STRINGS ${WORK}/${search}/r0/s00.dgk output LIMIT_COUNT 1) # finalists alone have a kernel for an awkward shape
+expect_not("\"role\":\"awkward\"")
+file(STRINGS ${WORK}/${search}/final/f0.dgk output LIMIT_COUNT 1)
+expect("\"role\":\"awkward\"")
 expect_records(${search}/r0/records.jsonl ok 4)
 file(READ ${WORK}/${search}/final.jsonl output)
 expect("AMD Instinct MI300X" "\"holdout\"" "HIP 60000000" "hipblaslt 1.2.3" "fused bias+relu")

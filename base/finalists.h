@@ -1,0 +1,25 @@
+// Which candidates of a search's rounds go into its finals: one rule for the tool that compiles them for an awkward shape,
+// and for the one that times them.
+#pragma once
+
+#include "base/record.h"
+
+namespace deepgen {
+
+constexpr size_t kFinalists = 4; ///< beside the default, at most
+
+struct LoggedRecord {
+  Record record;
+  std::string log; ///< path of the log that it is from
+};
+
+/// The records of all rounds of one search, in the order of the logs. Throws Error when they are of several problems.
+std::vector<LoggedRecord> read_records(const std::vector<std::string>& logs);
+
+/// What became of the default config; nullptr when no log has it.
+const LoggedRecord* default_of(const std::vector<LoggedRecord>&);
+
+/// The default first, when it is good, then the best others by ratio, each of other code.
+std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>&);
+
+} // namespace deepgen
