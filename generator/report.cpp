@@ -69,7 +69,7 @@ void sort_records(std::vector<const Record*>& records) {
   });
 }
 
-std::string summary(const std::vector<const Record*>& records, const RecordLog* final) {
+std::string summary(const std::vector<const Record*>& records, const RecordLog* final, bool searched) {
   std::map<std::string, int> counts;
   for (const Record* r : records)
     if (r->stage != "final" && r->stage != "holdout" && !r->is_vendor())
@@ -79,7 +79,7 @@ std::string summary(const std::vector<const Record*>& records, const RecordLog* 
     text += " " + std::to_string(count) + " " + status;
   text += counts.empty() ? " none\n" : "\n";
   if (!final)
-    return text + "  no finals: the search has not finished\n";
+    return text + (searched ? "  no finals: the search has not finished\n" : "");
   const Decision decision = decide(*final);
   if (!decision.found)
     return text + "  no winner: " + decision.reason + "\n";
@@ -109,7 +109,7 @@ std::string totals_text(const std::string& baseline, const Totals& t) {
 
 } // namespace
 
-std::string report(const std::vector<RecordLog>& logs) {
+std::string report(const std::vector<RecordLog>& logs, bool searched) {
   std::map<std::pair<std::string, std::string>, std::vector<const Record*>> groups;
   for (const RecordLog& log : logs)
     for (const Record& r : log.records)
@@ -123,7 +123,7 @@ std::string report(const std::vector<RecordLog>& logs) {
     for (const Record* r : records)
       rows.push_back(row_of(*r));
     text += (text.empty() ? "" : "\n") + group.first + " on " + group.second + "\n" + table(rows) +
-            summary(records, final_log(logs, group.first, group.second));
+            summary(records, final_log(logs, group.first, group.second), searched);
   }
   return text;
 }
@@ -133,7 +133,7 @@ std::string summary_text(const std::vector<Study>& studies) {
   for (const Summary& s : summaries_of(studies)) {
     if (!s.against_default.count && !s.against_vendor.count)
       continue;
-    text += "\n" + std::to_string(s.studies.size()) + " problems on " + s.arch +
+    text += "\n" + std::to_string(s.studies.size()) + (s.studies.size() == 1 ? " problem on " : " problems on ") + s.arch +
             (s.device.empty() ? "" : ", " + s.device) + ":" + counts_text(s.outcomes) + "\n";
     text += totals_text("default", s.against_default) + totals_text("vendor", s.against_vendor);
   }

@@ -6,8 +6,8 @@
 namespace deepgen {
 
 /// One table a problem and arch: every candidate, the vendor's library, the winner's gain, and counts by
-/// status.
-std::string report(const std::vector<RecordLog>&);
+/// status. `searched` false: not of a search, so that nobody waits for its finals.
+std::string report(const std::vector<RecordLog>&, bool searched = true);
 struct Study;
 /// Means over all problems of a device; empty without a decision.
 std::string summary_text(const std::vector<Study>&);

@@ -64,7 +64,7 @@ plan() { # <file that says it was done> <option>...
 record() { # <folder of a plan>...
   while [ $# -gt 0 ]; do
     if [ $SECONDS -ge "$seconds" ]; then
-      pack
+      if [ -e "$work/r0000/records.jsonl" ]; then pack; fi
       echo "stopped after $SECONDS s with $# plans left; the same command goes on" >&2
       exit 3
     fi

@@ -103,6 +103,7 @@ void add_cache_command(CLI::App& app, CliContext&) {
         Cache cache(CacheSettings::from_environment(o->folder));
         show(cache, o->json);
         cache.clear();
+        if (!o->json && cache.on()) std::printf("all of it is removed\n");
       });
 }
 

@@ -71,7 +71,7 @@ void run_try(const TryOptions& o) {
                                       records};
   if (!o.seconds.empty()) measure.insert(measure.end(), {"--seconds", o.seconds});
   start(measure);
-  std::cout << report(logs_of({records}));
+  std::cout << report(logs_of({records}), false);
 }
 
 /// For a shell: one word, whatever is in it.
