@@ -14,7 +14,8 @@ export DEEPGEN_CACHE=off # a space is measured, not remembered; what is timed ag
 bin=$(realpath "$1") key=$2 arch=$3 work=$4 out=$5
 shift 5
 filter=() seconds=1000000 again=2 within=0.05 chunk=32 jobs=$(($(nproc) > 1 ? $(nproc) - 1 : 1)) # one enqueues
-[ "$arch" != cpu ] || jobs=1
+brief=--no-awkward # as the rounds of a search on a GPU
+[ "$arch" != cpu ] || jobs=1 brief=
 while [ $# -ge 2 ]; do
   case $1 in
     --include | --exclude) filter+=("$1" "$2") ;;
@@ -42,7 +43,7 @@ compile() { # <folder of a plan>
   seq 0 $((chunk - 1)) | while read -r slot; do
     file=$(printf '%s/s%02d.dgk' "$1" "$slot")
     [ -e "$file" ] || printf '%s\0%s\0' "$slot" "$file"
-  done | xargs -0 -r -n 2 -P "$jobs" nice sh -c '"$0" compile --plan "$1/plan.json" --slot "$2" -o "$3"' "$bin/deepgen" "$1"
+  done | xargs -0 -r -n 2 -P "$jobs" nice sh -c '"$0" compile --plan "$1/plan.json" --slot "$3" $2 -o "$4"' "$bin/deepgen" "$1" "$brief"
 }
 measure() { # <folder of a plan>
   local anchor=()
