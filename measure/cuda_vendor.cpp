@@ -85,10 +85,13 @@ std::string VendorPlan::text() const {
   add(activation == relu, "relu"), add(activation == gelu_tanh, "gelu_tanh");
   std::string out = fused.empty() ? "" : "fused " + fused;
   if (!separate()) return out;
-  const std::string left = rest.empty() ? "" : epilogue_text(rest);
-  const std::string gated = gate ? "the gate" + std::string(rest.empty() ? "" : ", ") : "";
-  return out + (out.empty() ? "" : alone ? ", " : ", then ") + (alone ? "without " : "an elementwise kernel of ours for ") +
-         (gated + left == "" ? "the conversion" : gated + left);
+  return out + (out.empty() ? "" : alone ? ", " : ", then ") + (alone ? "without " : "an elementwise kernel of ours for ") + left();
+}
+
+std::string VendorPlan::left() const {
+  std::string text = gate ? "the gate" : "";
+  if (!rest.empty()) text += (text.empty() ? "" : ", ") + epilogue_text(rest);
+  return separate() && text.empty() ? "the conversion" : text;
 }
 
 VendorPlan plan_vendor(const Problem& p, bool fuse) {
@@ -166,7 +169,9 @@ Bench::Enqueue vendor_call(const VendorPlan& plan, const Vendor::Algorithm& algo
   };
 }
 
-Vendor ask_vendor(Bench::Ring& ring, const std::function<bool(int)>& may_try) {
+namespace {
+
+Vendor ask(Bench::Ring& ring, const std::function<bool(int)>& may_try) {
   Vendor v;
   int number = 0;
   const auto try_next = [&] { return may_try(number++); };
@@ -196,6 +201,15 @@ Vendor ask_vendor(Bench::Ring& ring, const std::function<bool(int)>& may_try) {
   } catch (const DriverError& e) { // the first library's stand
     if (e.sticky()) throw;
   }
+  return v;
+}
+
+} // namespace
+
+Vendor ask_vendor(Bench::Ring& ring, const std::function<bool(int)>& may_try) {
+  Vendor v = ask(ring, may_try);
+  // Whoever reads its times is to know: they are less than what the problem takes.
+  if (!v.algorithms.empty() && v.plan.alone && v.plan.separate()) v.name += " without " + v.plan.left();
   return v;
 }
 

@@ -27,6 +27,7 @@ struct VendorPlan {
   bool separate() const { return scratch || !rest.empty(); }
   /// "fused bias+gelu_tanh, then an elementwise kernel of ours for residual"; "fused bias, without silu".
   std::string text() const;
+  std::string left() const; ///< "silu": what it does not do itself
 };
 /// For cuBLASLt or hipBLASLt. `fuse`: as much as it has; else nothing but the product.
 VendorPlan plan_vendor(const Problem&, bool fuse);
@@ -36,7 +37,7 @@ std::vector<VendorPlan> vendor_plans(const Problem&);
 
 /// Every algorithm that the heuristic returns for a problem and that runs.
 struct Vendor {
-  std::string name = "cublaslt"; ///< "cublaslt 13.1.0"
+  std::string name = "cublaslt"; ///< "cublaslt 13.1.0"; "hipblaslt 1.2.3 without silu"
   VendorPlan plan;
   std::string why_not; ///< empty when there are algorithms
   struct Algorithm {

@@ -91,6 +91,7 @@ TEST_F(HipVendor, WhatIsLeftIsNotTimed) {
   };
   Vendor v = asked(problem(bf16, bf16, Layout::nt, {bias, silu}));
   EXPECT_EQ(v.plan.text(), "fused bias, without silu");
+  EXPECT_EQ(v.name, "hipblaslt 1.2.3 without silu") << "as records and locks have it";
   EXPECT_EQ(v.algorithms.size(), kOfHipblaslt);
   v = asked(problem(bf16, bf16, Layout::nt, {silu}));
   EXPECT_EQ(v.plan.text(), "without silu");
