@@ -38,12 +38,10 @@ function(_deepgen_check_archs_serve target types)
     _deepgen_fail(${target} TYPES "${types}" "have no kernels for arch cpu"
       "f32 f32 f32 and f64 f64 f64; for other types pass ARCHS of GPUs alone, such as ARCHS sm_90a, or -DDEEPGEN_ARCHS=sm_90a")
   endif()
-  foreach(arch IN LISTS archs)
-    if(DEFINED arg_GROUPS AND NOT arch MATCHES "^sm_")
-      _deepgen_fail(${target} GROUPS "${arg_GROUPS}" "has no kernels for arch ${arch}"
-        "ARCHS of NVIDIA GPUs alone, such as ARCHS sm_90a, or -DDEEPGEN_ARCHS=sm_90a")
-    endif()
-  endforeach()
+  if("cpu" IN_LIST archs AND DEFINED arg_GROUPS)
+    _deepgen_fail(${target} GROUPS "${arg_GROUPS}" "has no kernels for arch cpu"
+      "ARCHS of GPUs alone, such as ARCHS sm_90a, or -DDEEPGEN_ARCHS=sm_90a")
+  endif()
 endfunction()
 
 # Attached GPUs that this version serves, else cpu.

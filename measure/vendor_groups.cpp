@@ -21,12 +21,12 @@ public:
       : plan_(plan), way_(way), ring_(ring), problem_(ring.problem()), workspace_(workspace) {
     for (const CallOperands& x : ring.sets())
       for (size_t g = 0; g + 1 < x.in_groups.size(); ++g)
-        if (rows_of(x, g) > 0 && !calls_.count(rows_of(x, g))) add(x, g);
+        if (rows_of(x, g) > 0) call_for(x, g);
   }
 
   void enqueue(const CallOperands& x, Stream stream) {
     for (size_t g = 0; g + 1 < x.in_groups.size(); ++g)
-      if (rows_of(x, g) > 0) enqueue(calls_.at(rows_of(x, g)), operands(x, g), stream);
+      if (rows_of(x, g) > 0) enqueue(call_for(x, g), operands(x, g), stream);
   }
 
 private:
@@ -43,8 +43,9 @@ private:
     call.product->enqueue(call.algorithm, workspace_(call.algorithm.workspace), x, ring_.tools(), stream);
   }
 
-  void add(const CallOperands& x, size_t group) {
+  const Call& call_for(const CallOperands& x, size_t group) {
     const int64_t rows = rows_of(x, group);
+    if (auto known = calls_.find(rows); known != calls_.end()) return known->second;
     Call call{VendorProduct::make(group_problem(problem_, rows), plan_, operands(x, group)), {}};
     std::vector<Vendor::Algorithm> algorithms = call.product->algorithms();
     algorithms.resize(std::min<size_t>(algorithms.size(), way_ == fastest ? kTimed : 1));
@@ -57,7 +58,7 @@ private:
     }
     if (!best.product)
       throw DriverError(15, "no algorithm for a group of " + std::to_string(rows) + " rows", "the vendor's library");
-    calls_.emplace(rows, best);
+    return calls_.emplace(rows, best).first->second;
   }
 
   /// Seconds of a call, with the matrices of B in turn; 0 when it fails.

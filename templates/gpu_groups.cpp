@@ -19,15 +19,20 @@ int64_t GpuGroups::most_tiles(const Problem& p, int64_t tile_rows) {
   return begun + (p.m - begun) / tile_rows;
 }
 
+Value GpuGroups::offset(Value index) const {
+  return ir.load_global(ir.i32, ir.offset(arguments_.at("offsets"), ir.shift_left(ir.min(index, ir.c(p.groups)), 2)), 4);
+}
+
+Value GpuGroups::tiles_of(Value first_row, Value end_row) const {
+  return ir.divide(ir.add(ir.sub(end_row, first_row), tile_rows_ - 1), tile_rows_);
+}
+
 GpuGroups::Lane GpuGroups::chunk(Value chunk, Value tiles_before) {
-  Value lane = ir.lane(), table = arguments_.at("offsets");
+  Value lane = ir.lane();
   Lane l;
   l.number = ir.add(ir.mul(chunk, kWarp), lane);
-  auto offset = [&](Value index) { // beyond the last group: its end
-    return ir.load(ir.i32, ir.offset(table, ir.shift_left(ir.min(index, ir.c(p.groups)), 2)), 4);
-  };
   l.first_row = offset(l.number), l.end_row = offset(ir.add(l.number, 1));
-  l.tiles = ir.divide(ir.add(ir.sub(l.end_row, l.first_row), tile_rows_ - 1), tile_rows_);
+  l.tiles = tiles_of(l.first_row, l.end_row);
   Value sum = l.tiles; // of this lane's and all lower ones
   for (int64_t step = 1; step < kWarp; step *= 2) {
     Value from = ir.shuffle_index(sum, ir.bit_and(ir.add(lane, kWarp - step), kWarp - 1));
@@ -55,6 +60,22 @@ GpuGroups::Group GpuGroups::group_of(Value row_of_tiles) {
   Value from = ir.bit_and(owner, kWarp - 1);
   auto of_owner = [&](size_t i) { return ir.shuffle_index(found[i], from); };
   return {ir.at_least(owner, 0), of_owner(1), of_owner(2), of_owner(3), of_owner(4), of_owner(5)};
+}
+
+GpuGroups::Group GpuGroups::group_one_by_one(Value row_of_tiles) {
+  Value zero = ir.c(0);
+  // Carried: where the group begins; tiles of the groups before; what is known of the one that is wanted.
+  const Values found = ir.rolled_loop(
+      zero, ir.c(p.groups), 1, {offset(zero), zero, ir.c(-1), zero, zero, zero, zero},
+      [&](Value group, mlir::ValueRange before) -> Values {
+        Value first = before[0], end = offset(ir.add(group, 1)), tiles = tiles_of(first, end);
+        Value inside = ir.sub(row_of_tiles, before[1]);
+        Value wanted = ir.both(ir.at_least(inside, 0), ir.less(inside, tiles));
+        auto kept = [&](Value x, Value old) { return ir.select(wanted, x, old); };
+        return {end, ir.add(before[1], tiles), kept(group, before[2]), kept(first, before[3]), kept(end, before[4]),
+                kept(tiles, before[5]), kept(before[1], before[6])};
+      });
+  return {ir.at_least(found[2], 0), found[2], found[3], found[4], found[5], found[6]};
 }
 
 GpuIr::Arguments GpuGroups::of_group(Value number) const {

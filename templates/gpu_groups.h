@@ -20,12 +20,13 @@ public:
   Lane chunk(Value chunk, Value tiles_before);
   int64_t chunks() const;
 
-  /// A group and where its tiles begin. By whole warps.
+  /// A group and where its tiles begin.
   struct Group {
     Value exists; ///< i1: there are as many tiles
     Value number, first_row, end_row, tiles, tiles_before;
   };
-  Group group_of(Value row_of_tiles);
+  Group group_of(Value row_of_tiles);    ///< by whole warps of 32 lanes
+  Group group_one_by_one(Value row_of_tiles); ///< by any threads, of any GPU: for few groups as fast
 
   /// The arguments with those vectors of the epilogue that each group has for itself.
   GpuIr::Arguments of_group(Value number) const;
@@ -34,6 +35,9 @@ public:
   static int64_t most_tiles(const Problem&, int64_t tile_rows);
 
 private:
+  Value offset(Value index) const; ///< of the table; the last one beyond it
+  Value tiles_of(Value first_row, Value end_row) const;
+
   GpuIr& ir;
   const Problem p;
   const GpuIr::Arguments arguments_;

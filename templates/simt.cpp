@@ -174,6 +174,7 @@ SimtTiling::SimtTiling(const Problem& p, const Config& config, bool has_copies) 
     return s;
   };
   a = side(p.a, !p.a_transposed(), bm, p.m, width_a);
+  a.ragged = p.groups > 0;
   b = side(p.b, p.b_transposed(), columns(), p.n, width_b);
   b.offset = bk * a.row * element;
   width_d = wide ? std::min(widest(p.n, size_of(p.d)), chunk_n()) : 1;
@@ -190,7 +191,6 @@ int64_t SimtTiling::registers() const {
 
 std::string Simt::why_not(const Problem& p, const std::string& arch) const {
   if (p.op != "gemm") return "simt computes gemm, not " + p.op;
-  if (p.groups) return "simt serves no groups of rows";
   if (is_amd(arch)) return "";
   return compute_capability(arch) >= 80 ? "" : "simt is for AMD GPUs, and NVIDIA GPUs from sm_80 on";
 }
@@ -214,11 +214,15 @@ std::vector<Parameter> Simt::parameters(const Problem& p, const Device& device) 
           {"group", {1, 4, 8, 16}, "rows of tiles that are computed together, for the L2 cache", {1, 256}}};
 }
 
-std::string Simt::why_illegal(const Problem& p, const Device& device, const Config& config) const {
+std::string Simt::why_illegal(const Problem& problem, const Device& device, const Config& config) const {
+  if (problem.groups && (at(config, kSplits) > 1 || at(config, kGroup) > 1))
+    return "tiles of groups of rows are visited group by group, and their sums are not split: splits=1 group=1";
+  const Problem p = for_rules(problem);
   return broken(p, device, tiling(p, device, config), kParameters);
 }
 
-bool Simt::dead_end(const Problem& p, const Device& device, const Config& config, size_t assigned) const {
+bool Simt::dead_end(const Problem& problem, const Device& device, const Config& config, size_t assigned) const {
+  const Problem p = for_rules(problem);
   static constexpr int64_t kSmallest[] = {0, 16, 16, 8, 1, 4, 2, 1, 1, 1};
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
@@ -226,7 +230,8 @@ bool Simt::dead_end(const Problem& p, const Device& device, const Config& config
   return !broken(p, device, tiling(p, device, filled), assigned).empty();
 }
 
-double Simt::cost(const Problem& problem, const Device& device, const Config& config) const {
+double Simt::cost(const Problem& whole, const Device& device, const Config& config) const {
+  const Problem problem = whole.as_batch();
   const SimtTiling t = tiling(problem, device, config);
   const Problem p = problem.ungated();
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
@@ -275,7 +280,7 @@ Problem Simt::awkward(const Problem& p, const Config& config) const {
     return unit * (units % 2 ? units : units + 1);
   };
   Problem small = p;
-  small.m = like(p.m, t.bm + t.bm / 3 + 1), small.n = like(p.n, t.columns() + t.columns() / 3 + 1);
+  shrink_groups(small, like(p.m, t.bm + t.bm / 3 + 1)), small.n = like(p.n, t.columns() + t.columns() / 3 + 1);
   small.k = like(p.k, (t.dot ? 4 : 1) * (t.bk * (t.stages + t.splits) + t.bk / 2 + 1));
   small.batch = p.batch > 1 ? 2 : 1;
   return small;

@@ -10,6 +10,7 @@ namespace deepgen {
 struct SimtSide {
   Type type = Type::f32;
   bool k_major = false;   ///< consecutive in memory along k
+  bool ragged = false;    ///< tiles begin anywhere along x, as groups do
   int64_t extent = 0;     ///< of the tile along x
   int64_t size = 0;       ///< of the matrix along x
   int64_t bytes = 4;      ///< of an element in global memory

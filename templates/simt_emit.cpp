@@ -1,5 +1,6 @@
 // The kernel of a simt config: a multistage pipeline through shared memory around a register-tiled outer product.
 #include "templates/gpu_gate.h"
+#include "templates/gpu_groups.h"
 #include "templates/gpu_split_k.h"
 #include "templates/simt_load.h"
 
@@ -28,6 +29,8 @@ private:
   };
 
   void find_tile();
+  void find_tile_in_group(const GpuGroups&, const GpuGroups::Group&);
+  void emit_tile(int64_t align_d);
   void find_lane();
   Value operand(const char* name, const SimtSide&);
   Value pitch(const char* name, const SimtSide&);
@@ -51,7 +54,8 @@ private:
   GpuIr& ir;
   const Problem& p;
   const SimtTiling& t;
-  const GpuIr::Arguments& args_;
+  GpuIr::Arguments args_;
+  Value matrix_, row_end_; ///< of B; of the group. Null without groups
   Value entry_, split_, block_m_, block_n_; ///< block_m, block_n: the tile's first row and column
   Value first_m_, first_n_;                 ///< the thread's first row and column
   Value lane_a_, lane_b_;                   ///< the same in shared memory, pointers into stage 0
@@ -98,6 +102,14 @@ void SimtBlock::find_tile() {
   block_m_ = ir.mul(ir.add(first, m), t.bm), block_n_ = ir.mul(n, t.columns());
 }
 
+void SimtBlock::find_tile_in_group(const GpuGroups& groups, const GpuGroups::Group& group) {
+  Value inside = ir.sub(ir.block_x(), ir.mul(group.tiles_before, t.tiles_n)), n = ir.divide(inside, group.tiles);
+  Value m = ir.sub(inside, ir.mul(n, group.tiles));
+  block_m_ = ir.add(group.first_row, ir.mul(m, t.bm)), block_n_ = ir.mul(n, t.columns());
+  matrix_ = group.number, row_end_ = group.end_row;
+  args_ = groups.of_group(group.number);
+}
+
 /// Lanes 2 i and 2 i + 1 read the same chunk of B, and half a warp two chunks of A: no two different words of one bank.
 void SimtBlock::find_lane() {
   Value lane = ir.lane(), warp = ir.warp(), m, n;
@@ -118,11 +130,11 @@ void SimtBlock::find_lane() {
 }
 
 Value SimtBlock::operand(const char* name, const SimtSide& side) {
-  Value base = args_.at(name);
-  if (!entry_) return base;
-  Value stride = args_.at(std::string("stride_") + name);
+  Value base = args_.at(name), number = matrix_ && &side == &t.b ? matrix_ : entry_;
+  const auto stride = args_.find(std::string("stride_") + name);
+  if (!number || stride == args_.end()) return base;
   const int64_t bytes = t.dot ? 1 : side.bytes;
-  return ir.offset(base, ir.mul(ir.mul(ir.to_i64(entry_), stride), bytes));
+  return ir.offset(base, ir.mul(ir.mul(ir.to_i64(number), stride->second), bytes));
 }
 
 Value SimtBlock::pitch(const char* name, const SimtSide& side) {
@@ -284,7 +296,7 @@ std::vector<Fragment> SimtBlock::row_of(const State& s, int64_t i, int64_t weigh
 }
 
 void SimtBlock::store(const State& s, int64_t align_d) {
-  const Bounds bounds{p.m % t.bm != 0, p.n % t.columns() != 0};
+  const Bounds bounds{row_end_ || p.m % t.bm != 0, p.n % t.columns() != 0, row_end_};
   std::vector<Value> columns;
   for (int64_t j = 0; j < t.thread_columns(); j += t.chunk_n())
     columns.push_back(ir.add(first_n_, j * t.lanes_n));
@@ -320,7 +332,19 @@ void SimtBlock::make_loaders() {
 }
 
 void SimtBlock::emit(int64_t align_d) {
-  find_tile();
+  if (!p.groups) {
+    find_tile();
+    return emit_tile(align_d);
+  }
+  GpuGroups groups(ir, p, args_, t.bm);
+  const GpuGroups::Group group = groups.group_one_by_one(ir.divide(ir.block_x(), t.tiles_n));
+  ir.branch(group.exists, [&] {
+    find_tile_in_group(groups, group);
+    emit_tile(align_d);
+  });
+}
+
+void SimtBlock::emit_tile(int64_t align_d) {
   find_lane();
   first_k_ = ir.c(0), depth_ = ir.c(t.k), tiles_ = ir.c(t.tiles_k);
   if (t.splits > 1) {
@@ -356,7 +380,7 @@ Kernel Simt::emit(mlir::ModuleOp module, const Problem& p, const std::string& ar
             [&](const GpuIr::Arguments& args) { SimtBlock(ir, p, t, args).emit(kernel.align_d); });
   Launch launch;
   launch.entry = kernel_symbol;
-  launch.grid = {t.tiles_m * t.tiles_n * p.batch, t.splits, 1};
+  launch.grid = {(p.groups ? GpuGroups::most_tiles(p, t.bm) : t.tiles_m * p.batch) * t.tiles_n, t.splits, 1};
   launch.block = {t.threads, 1, 1};
   if (!amd) launch.shared = t.shared_bytes(); // AMD's is static
   kernel.launches.push_back(launch);

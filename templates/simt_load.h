@@ -35,7 +35,7 @@ private:
   Value global_address(int64_t i, Value pointer);
   Value shared_address(int64_t i, Value slot);
   Value valid(int64_t i, Value remaining); ///< i1
-  bool clamped() const { return side_.size % side_.extent != 0; }
+  bool clamped() const { return side_.ragged || side_.size % side_.extent != 0; }
 
   GpuIr& ir;
   const SimtTiling& t_;

@@ -142,6 +142,19 @@ TEST_F(GpuTest, CublasLtComputesWhatTheProblemSays) {
   EXPECT_EQ(verify_vendor(problem(e4m3, e4m3, bf16, Layout::nt)) > 0, fp8);
 }
 
+TEST_F(GpuTest, CublasLtLoopsOverGroups) {
+  using enum Type;
+  using enum EpilogueOp;
+  if (!verify_vendor(problem(f32, f32, f32, Layout::nn))) GTEST_SKIP() << "no cuBLASLt here";
+  for (Problem p : {problem(bf16, bf16, bf16, Layout::nt), problem(f16, f16, f16, Layout::nn, {bias, relu}),
+                    problem(bf16, bf16, bf16, Layout::nt, {scale_col, silu, multiply})})
+    for (bool gated : {false, true}) {
+      p.n = 128, p.groups = 5;
+      if (gated) p.gate = silu;
+      EXPECT_EQ(verify_vendor(p), 2u) << "the heuristic's first, and the fastest of some";
+    }
+}
+
 TEST_F(GpuTest, CublasLtWithEpilogues) {
   using enum Type;
   using enum EpilogueOp;
