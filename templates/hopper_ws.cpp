@@ -98,6 +98,8 @@ struct Rule {
 const Rule kRules[] = {
     {kBm, [](const Point& x) { return x[kBm] < 64 || x[kBm] % 64 != 0 || x[kBm] > 256; },
      [](const Point& x) { return "bm=" + text(x[kBm]) + " is not 64, 128, 192 or 256"; }},
+    {kBm, [](const Point& x) { return x.p.gate && !b_k_major(x.p) && x.p.n * size_of(x.p.b) % kAlignAB != 0; },
+     [](const Point&) { return std::string("the second weight begins in the midst of 16 bytes of a row, where no copy can"); }},
     {kBn,
      [](const Point& x) {
        const int64_t unit = x.p.a == Type::i8 && x[kBn] > 32 ? 16 : 8;
@@ -428,7 +430,8 @@ Problem HopperWs::awkward(const Problem& p, const Config& config) const {
   const int64_t a = std::max<int64_t>(1, t.align_a / size_of(p.a)),
                 b = std::max<int64_t>(1, t.align_b / size_of(p.b)),
                 d = std::max<int64_t>(1, t.align_d / size_of(p.d));
-  const int64_t m_unit = p.a_transposed() ? a : 1, n_unit = std::max(d, p.b_transposed() ? 1 : b);
+  const int64_t m_unit = p.a_transposed() ? a : 1, halves = p.gate && !b_k_major(p) ? kAlignAB / size_of(p.b) : 1;
+  const int64_t n_unit = std::max({d, halves, p.b_transposed() ? 1 : b});
   Problem small = p;
   shrink_groups(small, (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) + 3 * m_unit);
   small.n = (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) / t.weights + 3 * n_unit;
