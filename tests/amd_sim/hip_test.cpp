@@ -67,6 +67,8 @@ TEST_F(ThroughHip, KernelsAreVerified) {
             "gemm m=64 n=96 k=40 batch=2 a=f16 b=f16 d=f16 acc=f32 layout=nt epilogue=bias+relu align=2"},
         Row{"gfx906", "gfx906:sramecc+:xnack-",
             "gemm m=33 n=40 k=20 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4"},
+        Row{"gfx942", "gfx942:sramecc+:xnack-",
+            "gemm m=30 n=24 k=12 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt groups=2 gate=silu epilogue=bias align=4"},
         Row{"gfx1100", "gfx1100",
             "gemm m=40 n=33 k=24 batch=1 a=bf16 b=bf16 d=f32 acc=f32 layout=tn epilogue=none align=2"}}) {
     attach(row.target);
@@ -91,6 +93,22 @@ TEST_F(ThroughHip, AWrongKernelIsFound) {
   know(main.code, dump_stage(other, "gfx942", main.choice, "optimized"));
   const Verdict v = verify(file);
   EXPECT_EQ(v.status, "wrong") << v.detail;
+}
+
+TEST_F(ThroughHip, GroupsThatAreMixedUpAreFound) {
+  attach("gfx942:sramecc+:xnack-");
+  const std::string grouped =
+      "gemm m=40 n=32 k=16 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt groups=3 epilogue=none align=4";
+  const KernelFile file = compile(Problem::parse(grouped), "gfx942");
+  ASSERT_EQ(file.status, "ok") << file.detail;
+  // As if its code knew of two groups alone.
+  const Kernel& main = *file.find("main");
+  Problem fewer = main.problem;
+  fewer.groups = 2;
+  know(main.code, dump_stage(fewer, "gfx942", main.choice, "optimized"));
+  const Verdict v = verify(file);
+  EXPECT_EQ(v.status, "wrong") << v.detail;
+  EXPECT_NE(v.detail.find("of group 2"), std::string::npos) << v.detail;
 }
 
 /// As a generated library has it.
