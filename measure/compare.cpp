@@ -96,13 +96,15 @@ void write_json(const std::string& path, const Json& json) {
 
 double rounded(double x) { return std::round(finite(x) * 1e5) / 1e5; }
 
-/// For noise without a kernel: a product of matrices that stay in the L1 cache.
+/// For noise without a kernel: a product of matrices that stay in the L1 cache. All arms have the same memory, as kernels
+/// do: two blocks from the heap may lie differently in cache lines, and one of the arms is then slower indeed.
 Arm loop_arm() {
   return {"loop", []() -> std::function<void()> {
             constexpr int kSize = 48;
-            auto x = std::make_shared<std::vector<float>>(3 * kSize * kSize, 0.5f);
-            return [x] {
-              float *a = x->data(), *b = a + kSize * kSize, *c = b + kSize * kSize;
+            alignas(4096) static float memory[3 * kSize * kSize];
+            std::fill(std::begin(memory), std::end(memory), 0.5f);
+            return [] {
+              float *a = memory, *b = a + kSize * kSize, *c = b + kSize * kSize;
               for (int i = 0; i < kSize; ++i)
                 for (int k = 0; k < kSize; ++k)
                   for (int j = 0; j < kSize; ++j)
