@@ -16,6 +16,7 @@ arch=$("$bin/deepgen-measure" devices --list | awk '$1 ~ /^(sm_|gfx)[0-9]/ { pri
 # What the reference takes milliseconds for: on AMD's GPUs it is computed on the host.
 flops=4e9
 case $arch in
+  sm_90) arch=sm_90a ;; # what Hopper's own templates are compiled for, and the others too
   "") echo "skipped: no GPU here" && exit 77 ;;
   gfx*) flops=1e8 ;;
 esac

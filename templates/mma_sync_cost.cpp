@@ -67,6 +67,7 @@ public:
     double total =
         std::max(clocks / hertz, memory_seconds()) + 0.15 * std::min(clocks / hertz, memory_seconds());
     total += kLaunch - (t.dependent ? kEarlyStart : 0);
+    if (t.prefetch && clocks / hertz > memory_seconds()) total -= kEarlyStart;
     if (t.split()) total += kReduce + GpuSplitK(p, t.splits).traffic() / (kL2Bytes * cores * hertz);
     return total;
   }
