@@ -4,11 +4,12 @@
 #   scripts/amd-board.sh <folder of deepgen and deepgen-measure> <results>.tar.gz [<step>...]
 # Steps: system verify flow suite; all of them, in this order, unless named. About two hours; what is there of an earlier run
 # of the suite is kept. Needs ROCm and Python 3.8; for `flow` also CMake, Ninja and a C++ compiler. It sends nothing anywhere.
+# Of several GPUs it takes the first; HIP_VISIBLE_DEVICES chooses another one.
 # From the environment, for shorter runs: PAIRS (500), VERIFY_OPTIONS, FLOW_OPTIONS, SUITE (a file), SUITE_OPTIONS.
 # Exits with 1 when a step failed; the others run all the same, and what there is is packed.
 set -uo pipefail
 if [ $# -lt 2 ] || [ ! -x "$1/deepgen" ]; then
-  sed -n '2,8s/^# //p' "$0" >&2
+  sed -n '2,9s/^# //p' "$0" >&2
   exit 2
 fi
 here=$(dirname "$(realpath "$0")")/..
@@ -21,10 +22,16 @@ steps=("${@:3}")
 mkdir -p "$out"
 export DEEPGEN_CACHE=off # everything is made and measured anew
 
-arch=$("$bin/deepgen-measure" devices --list | awk '$1 ~ /^gfx[0-9]/ { print $1; exit }')
+# The first GPU that DeepGen has kernels for, which a processor's own need not be; the other steps see no other one.
+arch="" number=""
+read -r arch number < <("$bin/deepgen-measure" devices --list | awk '$1 ~ /^gfx[0-9]/ {
+    if ($1 ~ /^gfx(906|90a|942|950|1100|1201)$/) { print $1, n + 0; exit }
+    ++n
+  }')
+[ -n "${HIP_VISIBLE_DEVICES:-}" ] || export HIP_VISIBLE_DEVICES=$number
 if [ -z "$arch" ]; then
   "$bin/deepgen" doctor >&2
-  echo "amd-board.sh: no GPU of AMD's that DeepGen knows; see above" >&2
+  echo "amd-board.sh: no GPU of AMD's that DeepGen has kernels for; see above" >&2
   exit 77
 fi
 

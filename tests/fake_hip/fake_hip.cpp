@@ -44,6 +44,13 @@ State* state_of_environment() {
     d.target = entry.substr(0, space), d.name = space == std::string::npos ? "" : entry.substr(space + 1);
     s->devices.push_back(d);
   });
+  if (const char* text = std::getenv("HIP_VISIBLE_DEVICES"); text && *text) {
+    std::vector<Device> visible;
+    std::istringstream list(text);
+    for (std::string number; std::getline(list, number, ',');)
+      if (const size_t i = std::strtoul(number.c_str(), nullptr, 10); i < s->devices.size()) visible.push_back(s->devices[i]);
+    s->devices = visible;
+  }
   entries("FAKE_HIP_RESULTS", [&](const std::string& entry) {
     s->results[entry.substr(0, entry.find('='))] = std::atoi(entry.c_str() + entry.find('=') + 1);
   });
