@@ -16,6 +16,7 @@ if [ -z "$arch" ] || ! command -v compute-sanitizer > /dev/null; then
   echo "skipped: no NVIDIA GPU here, or no compute-sanitizer"
   exit 77
 fi
+[ "$arch" != sm_90 ] || arch=sm_90a # Hopper's own templates too
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpu-sanitize.XXXXXX")
 
 # What the tool says besides its header and an empty summary.
