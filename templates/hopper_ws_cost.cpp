@@ -50,8 +50,9 @@ constexpr int64_t kSharedMultiprocessor = 233472, kRegisters = 65536;
 
 class Estimate {
 public:
-  Estimate(const Problem& p, const Device& d, const HopperTiling& t)
-      : p(p), t(t), hertz(std::max(1e9, double(d.clock_khz) * 1e3)), bandwidth(double(d.memory_bandwidth)),
+  /// `read_again`: bytes that come from memory more than once.
+  Estimate(const Problem& p, const Device& d, const HopperTiling& t, double read_again)
+      : p(p), t(t), read_again(read_again), hertz(std::max(1e9, double(d.clock_khz) * 1e3)), bandwidth(double(d.memory_bandwidth)),
         all(double(std::max<int64_t>(1, d.cores))),
         cores(usable(t.cluster(), all)), blocks(double(t.work(p) * t.cluster())),
         fitting(std::max(double(t.cluster()), cores * double(resident()))),
@@ -137,7 +138,7 @@ private:
                  columns = std::min(wide * double(t.bn), double(t.n));
     const double again = waves * (rows + columns) * row / double(t.parts());
     const double bytes = std::max(double(p.batch) * once, p.batch == 1 && once > 40e6 ? again : 0.0) +
-                         double(p.batch * p.m * p.n * size_of(p.d));
+                         double(p.batch * p.m * p.n * size_of(p.d)) + read_again;
     // Little's law, of rows that there are; and what one multiprocessor can take.
     const double useful = double(std::min(t.stages, t.split_tiles) * t.slices * 128) *
                           (double(std::min(t.bm, t.m)) / double(t.cluster_n) +
@@ -150,14 +151,23 @@ private:
 
   const Problem& p;
   const HopperTiling& t;
-  const double hertz, bandwidth, all, cores, blocks, fitting, running, busy_cores, waves;
+  const double read_again, hertz, bandwidth, all, cores, blocks, fitting, running, busy_cores, waves;
 };
+
+/// Bands of rows of tiles follow each other over all columns of a group: its weights are read for each band, where the cache does
+/// not hold them that long.
+double weights_again(const Problem& p, const Device& device, const HopperTiling& t) {
+  const double weights = double(p.k * p.sum_columns() * size_of(p.b));
+  if (t.swap || weights < double(device.l2)) return 0;
+  return double(p.batch) * weights * double(ceil_div(t.clusters_m, t.group) - 1);
+}
 
 } // namespace
 
 double HopperWs::cost(const Problem& problem, const Device& device, const Config& config) const {
   const Problem p = problem.as_batch();
-  return Estimate(p, device, HopperTiling(p, config)).seconds();
+  const HopperTiling t(p, config);
+  return Estimate(p, device, t, problem.groups ? weights_again(p, device, t) : 0).seconds();
 }
 
 } // namespace deepgen
