@@ -2,12 +2,17 @@
 #include "generator/strategy.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 namespace deepgen {
 namespace {
 
-constexpr size_t kFamilyFloor = 4;       ///< for the best of each template, where several serve
+// How many of each template are tried at least, where several serve. Their estimates compare less well than those of one: what
+// is close may be the fastest, what is far away hardly is.
+constexpr size_t kFamilyFloor = 4;  ///< of a template whose best estimate is not slower than the best one by
+constexpr double kFar = 2;          ///< this factor; of others one
+constexpr double kClose = 1.25;     ///< up to this factor half of all slots are shared out evenly
 constexpr size_t kStratumParameters = 4; ///< leading parameters, such as (isa, form, mr, nv), name a stratum
 
 class Spread {
@@ -17,13 +22,19 @@ public:
     for (size_t rank : picker.picked()) add(rank);
   }
 
-  /// The costs of two templates compare less well than those of one: none is left out for what its model
-  /// says.
-  void give_each_family(size_t floor) {
-    for (size_t family = 0; family < space_.families().size(); ++family) {
+  void give_each_family(size_t size) {
+    const size_t families = space_.families().size();
+    std::vector<double> slower(families, std::numeric_limits<double>::infinity()); // the best estimate of each / of all
+    for (size_t rank = space_.size(); rank-- > 0;) slower[space_.family(rank)] = space_.cost(rank) / space_.cost(0);
+    const auto close = size_t(std::count_if(slower.begin(), slower.end(), [](double x) { return x <= kClose; }));
+    const size_t most = size / families;
+    for (size_t family = 0; family < families; ++family) {
+      const size_t share = slower[family] <= kClose ? std::max(kFamilyFloor, size / (2 * close))
+                           : slower[family] <= kFar ? kFamilyFloor
+                                                    : 1;
       auto mine = [&](size_t rank) { return space_.family(rank) == family; };
       const auto& picked = picker_.picked();
-      const size_t have = size_t(std::count_if(picked.begin(), picked.end(), mine));
+      const size_t have = size_t(std::count_if(picked.begin(), picked.end(), mine)), floor = std::min(share, most);
       if (have < floor) fill(picker_.size() + floor - have, 1, mine);
     }
   }
@@ -79,8 +90,7 @@ void pick_in_turns(const std::vector<std::vector<size_t>>& lists, Picker& picker
 void pick_spread(const SearchState& state, Picker& picker, size_t size, const std::string& origin) {
   size = std::min(size, picker.room());
   Spread spread(state.space, picker, origin);
-  if (const size_t families = state.space.families().size(); families > 1)
-    spread.give_each_family(std::min(kFamilyFloor, size / families));
+  if (state.space.families().size() > 1) spread.give_each_family(size);
   spread.fill(size);
 }
 

@@ -228,6 +228,9 @@ const Rule kRules[] = {
        return x[kGroup] < 1 || (x[kGroup] > 1 && x[kGroup] / 2 >= ceil_div(x.m(), x[kBm] * x[kClusterM]));
      },
      [](const Point& x) { return "half of group=" + text(x[kGroup]) + " already covers the rows of tiles"; }},
+    {kGroup,
+     [](const Point& x) { return x[kGroup] > 1 && !x.whole.groups && ceil_div(x.n(), x[kBn] * x[kClusterN]) == 1; },
+     [](const Point&) { return std::string("one column of tiles has one order: group is 1"); }},
     {kAlignA,
      [](const Point& x) { return !is_alignment(x[kAlignA], size_of(x.p.a), std::min(kAlignAB, dense_a(x.p))); },
      [](const Point& x) {
