@@ -116,6 +116,13 @@ Value AmdIr::intrinsic(mlir::Type result, const std::string& name, mlir::ValueRa
   return llvmd::CallIntrinsicOp::create(b, loc, result, b.getStringAttr(name), operands).getResult(0);
 }
 
+/// ds_swizzle goes through the LDS's crossbar, in groups of 32 lanes on all archs; its masks are and, or,
+/// xor.
+Value AmdIr::shuffle_word_xor(Value x, int64_t lane_mask) {
+  Value how = c(lane_mask << 10 | 31);
+  return bitcast(x.getType(), intrinsic(i32, "llvm.amdgcn.ds.swizzle", {bitcast(i32, x), how}));
+}
+
 Value AmdIr::exp2_fast(Value x) { return intrinsic(f32, "llvm.amdgcn.exp2", x); }
 Value AmdIr::reciprocal_fast(Value x) { return intrinsic(f32, "llvm.amdgcn.rcp", x); }
 

@@ -43,6 +43,7 @@ public:
 
 protected:
   Value round_to_i8(Value f32) override;
+  Value shuffle_word_xor(Value, int64_t lane_mask) override;
 
 private:
   void fence(bool release);

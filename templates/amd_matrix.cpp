@@ -267,10 +267,15 @@ double AmdMatrix::cost(const Problem& p, const Device& device, const Config& con
   const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
   const double tile_bytes = double(t.split_tiles * t.bk) * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
   seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * units * 48 * clock)); // through L2
+  // A tile is asked for while the one before is multiplied: each takes a latency of memory at least. This, the
+  // bandwidth that is reached and the launch are as nominal as those of gemv, with whose estimates these are
+  // compared.
+  const double turns = double(ceil_div(blocks, device.cores * resident));
+  seconds = std::max(seconds, turns * double(t.split_tiles) * 0.8e-6);
   const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
                                          double(p.m * p.n) * double(size_of(p.d)));
-  const double memory = once / double(device.memory_bandwidth);
-  seconds = std::max(seconds, memory) + 0.1 * memory;
+  const double memory = once / (0.85 * double(device.memory_bandwidth));
+  seconds = std::max(seconds, memory) + 0.3 * memory + 3e-6;
   if (t.splits > 1)
     seconds += 4e-6 + double(2 * t.splits * p.batch * p.m * p.n * (t.shape.doubles ? 8 : 4)) /
                           double(device.memory_bandwidth);

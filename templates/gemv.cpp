@@ -1,5 +1,6 @@
 #include "templates/gemv.h"
 
+#include "templates/gpu_limits.h"
 #include "templates/gpu_split_k.h"
 #include "templates/sizes.h"
 
@@ -24,6 +25,7 @@ constexpr const char* kDependent = "pdl";
 /// Whether mma.sync multiplies these operands straight from registers as they were loaded. Elements of 8 bits
 /// that are not consecutive along K would first have to be transposed byte by byte.
 std::string why_no_mma(const Problem& p, const GemvTiling& t, int64_t capability) {
+  if (!capability) return "form=1 (mma.sync) is NVIDIA's";
   if (p.a == Type::f32 || p.a == Type::f64) return "form=1 (mma) does not multiply " + to_string(p.a);
   if (p.a != p.b && !is_fp8(p.a)) return "form=1 (mma) needs A and B of one type";
   if (is_fp8(p.a) && capability < 89) return "form=1 (mma) multiplies 8-bit floats from sm_89 on";
@@ -51,8 +53,7 @@ GemvTiling bare(const Problem& p) {
 /// Blocks that one multiprocessor holds at a time.
 int64_t resident_blocks(const GemvTiling& t, const Device& device) {
   const int64_t shared = round_up(t.shared_bytes() + 1024, 1024);
-  return std::clamp<int64_t>(device.shared_multiprocessor / shared, 1,
-                             t.min_blocks(device.compute_capability()));
+  return std::clamp<int64_t>(device.shared_multiprocessor / shared, 1, t.min_blocks(device.arch));
 }
 
 std::string why_illegal_load(const Problem& p, const Device& device, const GemvTiling& t) {
@@ -119,7 +120,9 @@ std::string why_slow(const Problem& p, const Device& device, const GemvTiling& t
 }
 
 std::string why_illegal_resources(const GemvTiling& t, const Device& device) {
-  const int64_t limit = std::min<int64_t>(168, 65536 / t.threads);
+  const GpuLimits limits(device.arch);
+  const int64_t limit = std::min<int64_t>(168, limits.registers / t.threads);
+  if (t.threads % limits.wave) return text(t.threads) + " threads are no whole waves of " + text(limits.wave);
   if (t.registers() > limit)
     return "about " + text(t.registers()) + " registers a thread exceed the " + text(limit) + " of " +
            text(t.threads) + " threads";
@@ -190,22 +193,23 @@ int64_t GemvTiling::registers() const {
          2 * (k_major ? groups : positions);
 }
 
-int64_t GemvTiling::min_blocks(int64_t capability) const {
-  const int64_t each = round_up(registers() * 115 / 100 + 8, 8);
-  return std::clamp<int64_t>(std::min(65536 / (each * threads), resident_threads(capability) / threads), 1, 16);
+int64_t GemvTiling::min_blocks(const std::string& arch) const {
+  const GpuLimits limits(arch);
+  const int64_t each = round_up(registers() * 115 / 100 + 8, limits.granule);
+  return std::clamp<int64_t>(std::min(limits.registers / (each * threads), limits.resident / threads), 1, 16);
 }
 
 int64_t GemvTiling::shared_bytes() const { return k_warps * block_rows * columns * (size == 8 ? 8 : 4); }
 
 std::string Gemv::why_not(const Problem& p, const std::string& arch) const {
   const int64_t capability = compute_capability(arch);
-  if (!capability) return "gemv generates code for NVIDIA GPUs, not " + arch;
-  if (capability < 80) return "gemv needs sm_80 or later";
+  if (!is_amd(arch) && capability < 80) return "gemv is for AMD GPUs, and NVIDIA GPUs from sm_80 on";
   if (p.op != "gemm") return "gemv serves gemm, not " + p.op;
   if (p.groups) return "gemv serves no groups of rows";
   if (p.m > 16 && p.n > 16) return "gemv needs M <= 16 or N <= 16";
   if (p.gate && !gemv_weights_are_b(p)) return "gemv serves a gate with M of at most 16 and N";
-  if ((is_fp8(p.a) || is_fp8(p.b)) && capability < 89) return "8-bit floats need sm_89 or later";
+  if ((is_fp8(p.a) || is_fp8(p.b)) && capability && capability < 89)
+    return "8-bit floats need sm_89 or later";
   return "";
 }
 
@@ -222,19 +226,24 @@ std::vector<Parameter> Gemv::parameters(const Problem& p, const Device& device) 
     widths = mma ? std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64} : std::vector<int64_t>{1, 2, 4, 8};
   std::sort(widths.begin(), widths.end());
   widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
-  return {{kForm, mma ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{0},
-           "0: fused multiply-add; 1: tensor cores (mma.sync)"},
-          {kVec, vecs, "bytes of one load of W"},
-          {kWidth, widths, "rows of W of one warp"},
-          {kRowWarps, {1, 2, 4, 8}, "warps of a block side by side along the rows of W", {1, 16, 1, true}},
-          {kKWarps, {1, 2, 4, 8, 16}, "warps of a block that share K"},
-          {kUnroll, {1, 2, 4, 8, 16}, "loads along K that are in flight together, per row", {1, 64, 1, true}},
-          {kSplits, {1, 2, 3, 4, 6, 8, 16}, "blocks that share K; above 1, a second launch adds their sums", {1, 256}},
-          {kHint, {2, 1}, "1: W by read-only loads; 2: it bypasses L1, and L2 fetches 256 bytes at a time"},
-          {kPipeline, {0, 1}, "1: the next iteration's loads are issued before this one's arithmetic"},
-          {kDependent,
-           device.compute_capability() >= 90 ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{0},
-           "1: programmatic dependent launch; 2: and the first weights are asked for before they may be read"}};
+  return {
+      {kForm, mma ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{0},
+       "0: fused multiply-add; 1: tensor cores (mma.sync)"},
+      {kVec, vecs, "bytes of one load of W"},
+      {kWidth, widths, "rows of W of one warp"},
+      {kRowWarps, {1, 2, 4, 8}, "warps of a block side by side along the rows of W", {1, 16, 1, true}},
+      {kKWarps, {1, 2, 4, 8, 16}, "warps of a block that share K"},
+      {kUnroll, {1, 2, 4, 8, 16}, "loads along K that are in flight together, per row", {1, 64, 1, true}},
+      {kSplits,
+       {1, 2, 3, 4, 6, 8, 16},
+       "blocks that share K; above 1, a second launch adds their sums",
+       {1, 256}},
+      {kHint, is_amd(device.arch) ? std::vector<int64_t>{1} : std::vector<int64_t>{2, 1},
+       "1: W by read-only loads; 2: it bypasses L1, and L2 fetches 256 bytes at a time"},
+      {kPipeline, {0, 1}, "1: the next iteration's loads are issued before this one's arithmetic"},
+      {kDependent,
+       device.compute_capability() >= 90 ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{0},
+       "1: programmatic dependent launch; 2: and the first weights are asked for before they may be read"}};
 }
 
 std::string Gemv::why_illegal(const Problem& p, const Device& device, const Config& config) const {
@@ -266,7 +275,8 @@ double Gemv::cost(const Problem& p, const Device& device, const Config& config) 
   const double busy = waves > 1 ? steps * kLatency / (steps * kLatency + kBlock) : 1.0;
   const double in_flight =
       resident * double(t.threads * t.loads() * t.vec) * busy * (t.pipeline || steps == 1 ? 1.0 : 0.7);
-  const double core_rate = std::min(in_flight / kLatency, 64 * clock);
+  const bool rdna = is_amd(device.arch) && GpuLimits(device.arch).wave == 32; // of two compute units
+  const double core_rate = std::min(in_flight / kLatency, (rdna ? 128 : 64) * clock);
   const double block_bytes = double(t.block_rows * t.k_step * t.size * t.k_warps) * steps;
   const double best = double(device.memory_bandwidth) * kEfficiency, wanted = best * kLatency / cores;
   const double memory = std::max(weights * sectors / best, per_core * block_bytes / core_rate) *
@@ -276,7 +286,9 @@ double Gemv::cost(const Problem& p, const Device& device, const Config& config) 
   const bool kept = vector_bytes < 0.5 * double(device.shared_multiprocessor);
   const double fetched = (kept ? std::min(blocks, cores) : blocks) * vector_bytes;
   const double l2 = (weights + fetched) / (1.6 * double(device.memory_bandwidth));
-  const double issue = per_core * double(t.threads / 32) * steps * instructions(t) / 4 / clock;
+  const double warps =
+      GpuLimits(device.arch).wave == 64 ? 2 : 4; // that a multiprocessor issues for in a cycle
+  const double issue = per_core * double(t.threads / 32) * steps * instructions(t) / warps / clock;
   const double reduce = double(t.k_warps * t.block_rows * t.columns) / double(t.threads) * 8 / clock;
   const double second =
       t.splits > 1 ? 0.5 * kLaunch + GpuSplitK(p, t.splits).traffic() / double(device.memory_bandwidth) : 0;
@@ -291,19 +303,22 @@ double Gemv::cost(const Problem& p, const Device& device, const Config& config) 
 std::vector<Choice> Gemv::fallbacks(const Problem& p, const std::string&, const Config& config) const {
   const GemvTiling t(p, config);
   if (t.vec == t.size && !t.dependent && !t.mma) return {};
-  const std::pair<const char*, int64_t> values[] = {
-      {kForm, 0},     {kVec, t.size}, {kWidth, t.k_major ? (t.vectors > 8 ? 2 : 4) : 32},
-      {kRowWarps, t.weights}, {kKWarps, 8}, {kUnroll, 4},
-      {kSplits, 1},   {kHint, 1},     {kPipeline, 0},
-      {kDependent, 0}};
+  const std::pair<const char*, int64_t> values[] = {{kForm, 0},
+                                                    {kVec, t.size},
+                                                    {kWidth, t.k_major ? (t.vectors > 8 ? 2 : 4) : 32},
+                                                    {kRowWarps, t.weights},
+                                                    {kKWarps, 8},
+                                                    {kUnroll, 4},
+                                                    {kSplits, 1},
+                                                    {kHint, 1},
+                                                    {kPipeline, 0},
+                                                    {kDependent, 0}};
   Config generic;
   for (const auto& [name, value] : values) generic.set(name, value);
   return {{name(), generic}};
 }
 
-int64_t Gemv::workspace(const Problem& p, const Config& config) const {
-  return split_workspace(p, config);
-}
+int64_t Gemv::workspace(const Problem& p, const Config& config) const { return split_workspace(p, config); }
 
 Problem Gemv::awkward(const Problem& p, const Config& config) const {
   const GemvTiling t(p, config);

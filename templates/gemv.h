@@ -1,7 +1,8 @@
 // gemv: a long matrix ("the weights", W) times at most 16 vectors, bound by the bandwidth at which W arrives.
 // Small M: W is B and the vectors are rows of A; small N: W is A and the vectors are columns of B. Both
 // sides, and both storage orders of W, share one generator: W has `rows` rows of K elements, whose bytes go
-// from global memory to registers in pieces of up to 16 bytes with many loads in flight, and are used once.
+// from global memory to registers in pieces of up to 16 bytes with many loads in flight, and are used once. A
+// "warp" is 32 lanes, also on AMD GPUs whose waves have 64.
 #pragma once
 
 #include "templates/template.h"
@@ -45,8 +46,8 @@ struct GemvTiling {
   int64_t loads() const { return groups * positions; }
   int64_t registers() const; ///< estimate, for one thread
   int64_t shared_bytes() const;
-  /// Blocks whose registers a multiprocessor is to hold: what ptxas allocates for.
-  int64_t min_blocks(int64_t capability) const;
+  /// Blocks whose registers a multiprocessor is to hold: what the assembler allocates for.
+  int64_t min_blocks(const std::string& arch) const;
 };
 
 /// True when the vectors are rows of A and the weights are B.

@@ -128,22 +128,24 @@ Kernel Gemv::emit(mlir::ModuleOp module, const Problem& p, const std::string& ar
   const GemvTiling t(p, config);
   Kernel kernel;
   kernel.problem = p;
-  kernel.target = "sm_" + std::to_string(compute_capability(arch));
+  kernel.target = gpu_target(arch);
   kernel.args = gpu_arguments(p, t.splits > 1);
   (t.weights_b ? kernel.align_b : kernel.align_a) = t.vec;
   (t.weights_b ? kernel.align_a : kernel.align_b) = t.vector_align();
   kernel.align_d = size_of(p.d);
-  GpuIr ir(module, kernel.target);
+  const std::unique_ptr<GpuIr> builder = make_gpu_ir(module, kernel.target);
+  GpuIr& ir = *builder;
   GpuEntry entry;
   entry.name = kernel_symbol;
   entry.threads = t.threads;
-  entry.min_blocks = t.min_blocks(ir.capability);
+  entry.min_blocks = t.min_blocks(arch);
+  entry.shared = t.shared_bytes();
   ir.kernel(entry, p, kernel.args, [&](const GpuIr::Arguments& args) { GemvBlock(ir, p, t, args).emit(); });
   Launch launch;
   launch.entry = kernel_symbol;
   launch.grid = {t.row_blocks * p.batch, t.splits, 1};
   launch.block = {t.threads, 1, 1};
-  launch.shared = t.shared_bytes();
+  if (!is_amd(arch)) launch.shared = t.shared_bytes(); // AMD's is static
   launch.dependent = t.dependent;
   kernel.launches.push_back(launch);
   if (t.splits > 1) {

@@ -285,6 +285,9 @@ Value GpuIr::shuffle_xor(Value x, int64_t lane_mask) {
     for (Value half : unpack(bitcast(lanes(2, i32), x))) halves.push_back(shuffle_xor(half, lane_mask));
     return bitcast(x.getType(), pack(halves));
   }
+  return shuffle_word_xor(x, lane_mask);
+}
+Value GpuIr::shuffle_word_xor(Value x, int64_t lane_mask) {
   return nvvm::ShflOp::create(b, loc, x.getType(), c(-1), x, c(lane_mask), c(31), nvvm::ShflKind::bfly,
                               mlir::UnitAttr());
 }

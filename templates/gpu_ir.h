@@ -107,7 +107,7 @@ public:
   // Threads together.
   virtual void barrier(); ///< of the block
   void warp_barrier(); ///< of the warp
-  Value shuffle_xor(Value, int64_t lane_mask); ///< 32-bit and 64-bit scalars
+  Value shuffle_xor(Value, int64_t lane_mask); ///< within 32 lanes; 32-bit and 64-bit scalars
   Value shuffle_index(Value, Value lane);
   /// Brings a line into L2, of which the thread may not know yet what others write there.
   void prefetch(Value global_address);
@@ -150,6 +150,7 @@ public:
                  bool side_effects);
 
 protected:
+  virtual Value shuffle_word_xor(Value, int64_t lane_mask); ///< of 32 bits
   explicit GpuIr(mlir::ModuleOp module); ///< for a target that is not NVIDIA's
   virtual Value round_to_i8(Value f32);   ///< to nearest even, saturated; NaN is 0
   mlir::Type argument_type(const Problem&, const std::string& name);

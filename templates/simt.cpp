@@ -1,6 +1,7 @@
 #include "templates/simt.h"
 
 #include "base/amd.h"
+#include "templates/gpu_limits.h"
 #include "templates/gpu_split_k.h"
 #include "templates/sizes.h"
 
@@ -23,24 +24,6 @@ int64_t widest(int64_t columns, int64_t bytes) {
   return width;
 }
 
-/// What a multiprocessor offers to the blocks that run on it.
-struct Limits {
-  explicit Limits(const Device& device) : resident(resident_threads(device.compute_capability())) {
-    const AmdArch* amd = find_amd(device.arch);
-    if (!amd) return;
-    // Half of an SIMD's registers at most, so that two waves hide each other's latencies; vector instructions see 256.
-    most_registers = std::min<int64_t>(256, amd->registers / 2);
-    registers = amd->registers * amd->wave * AmdArch::simds, resident = amd->threads();
-    granule = amd->granule, kept = 0, wave = amd->wave;
-  }
-  int64_t resident;              ///< threads
-  int64_t registers = 65536;
-  int64_t most_registers = 255;  ///< of a thread
-  int64_t granule = 8;           ///< of a thread's registers
-  int64_t kept = 1024;           ///< bytes of shared memory of each block that the system keeps
-  int64_t wave = 32;
-};
-
 bool has_copies(const std::string& arch) { return !is_amd(arch); }
 SimtTiling tiling(const Problem& p, const Device& device, const Config& config) {
   return SimtTiling(p, config, has_copies(device.arch));
@@ -60,7 +43,7 @@ double multiply_rate(Type accumulate, const Device& device) {
 
 /// Blocks that one multiprocessor holds at a time; `blocks` caps the registers that the assembler takes.
 int64_t resident_blocks(const SimtTiling& t, const Device& device) {
-  const Limits limits(device);
+  const GpuLimits limits(device.arch);
   const int64_t unit = limits.granule, most = limits.registers / (t.blocks * t.threads) / unit * unit;
   const int64_t registers = std::max(unit, std::min<int64_t>(ceil_div(t.registers(), unit) * unit, most));
   return std::max<int64_t>(1, std::min({device.shared_multiprocessor / (t.shared_bytes() + limits.kept),
@@ -80,7 +63,7 @@ std::string broken(const Problem& p, const Device& device, const SimtTiling& t, 
     return "warps of " + text(t.lanes_m) + " x " + text(t.lanes_n) + " threads with " + text(t.tm) + " x " + text(t.tn) +
            " elements each do not divide the tile of " + text(t.bm) + " x " + text(t.bn);
   if (t.threads < 64 || t.threads > 512) return text(t.threads) + " threads are not between 64 and 512";
-  const Limits limits(device);
+  const GpuLimits limits(device.arch);
   if (t.threads % limits.wave) return text(t.threads) + " threads are no whole waves of " + text(limits.wave);
   if (const int64_t most = std::min(limits.most_registers, limits.registers / t.threads); t.registers() > most)
     return "about " + text(t.registers()) + " registers of a thread exceed " + text(most);
@@ -250,10 +233,12 @@ double Simt::cost(const Problem& whole, const Device& device, const Config& conf
   seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * 40 * clock));
   const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
                                          double(p.m * problem.n) * double(size_of(p.d)));
-  const double memory = memory_bytes(p, t, device, once) / bandwidth;
-  seconds = std::max(seconds, memory) + 0.05 * memory;
+  // On AMD GPUs as nominal as in the templates that this is compared with there.
+  const bool amd = is_amd(device.arch);
+  const double memory = memory_bytes(p, t, device, once) / (amd ? 0.85 * bandwidth : bandwidth);
+  seconds = std::max(seconds, memory) + (amd ? 0.3 * memory + 3e-6 : 0.05 * memory);
   if (t.splits > 1)
-    seconds += 2e-6 + double(t.splits * p.batch * p.m * p.n * t.element) / bandwidth;
+    seconds += (amd ? 4e-6 : 2e-6) + double(t.splits * p.batch * p.m * p.n * t.element) / bandwidth;
   if (!t.wide) seconds *= 1.02;
   return seconds * (1 + 0.002 * double(std::abs(t.stages - 3)) + 0.001 * double(t.blocks));
 }

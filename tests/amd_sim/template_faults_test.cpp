@@ -45,22 +45,40 @@ Compiled simt_kernel(const std::string& arch) {
       arch, {"simt", Config::parse("wide=0 bm=64 bn=32 bk=8 tm=4 tn=4 stages=2 blocks=2 splits=1 group=1")});
 }
 
+/// Eight vectors, so that lanes exchange halves of their sums.
+Compiled gemv_kernel(const std::string& arch) {
+  return compile(
+      Problem::parse(
+          "gemm m=8 n=70 k=1096 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=nt epilogue=bias align=2"),
+      arch,
+      {"gemv",
+       Config::parse("form=0 vec=16 width=2 rwarps=2 kwarps=2 unroll=1 splits=1 hint=1 pipe=1 pdl=0")});
+}
+
 TEST(AmdTemplateFaults, KernelsAreRightWithoutThem) {
-  for (const Compiled& c : {mfma_kernel(), wmma_kernel("gfx1100"), wmma_kernel("gfx1201"),
-                            simt_kernel("gfx90a"), simt_kernel("gfx1100")})
+  for (const Compiled& c :
+       {gemv_kernel("gfx906"), gemv_kernel("gfx1100"), mfma_kernel(), wmma_kernel("gfx1100"),
+        wmma_kernel("gfx1201"), simt_kernel("gfx90a"), simt_kernel("gfx1100")})
     EXPECT_EQ(first_fault(c), "") << c.kernel.choice.text();
+}
+
+TEST(AmdTemplateFaults, WrongShufflesAreFound) {
+  const std::string lanes = R"((@llvm\.amdgcn\.ds\.swizzle\(i32 [^,]*, i32 )(\d+))";
+  for (const Compiled& c : {gemv_kernel("gfx906"), gemv_kernel("gfx1100")})
+    EXPECT_GE(plant(c, lanes, "$0131"), 5) << c.kernel.choice.text(); // as $01 and 31: no exchange
 }
 
 TEST(AmdTemplateFaults, MissingBarriersAreFound) {
   const std::string barrier = R"(.*call void @llvm\.amdgcn\.s\.barrier\(\).*\n)";
   for (const Compiled& c : {mfma_kernel(), wmma_kernel("gfx1100"), wmma_kernel("gfx1201"),
-                            simt_kernel("gfx90a"), simt_kernel("gfx1100")})
+                            gemv_kernel("gfx906"), simt_kernel("gfx90a"), simt_kernel("gfx1100")})
     EXPECT_GE(plant(c, barrier, ""), 1) << c.kernel.choice.text();
 }
 
 TEST(AmdTemplateFaults, MissingWaitsAreFound) {
   const std::string release = R"(.*fence syncscope\("workgroup"\) release.*\n)";
-  for (const Compiled& c : {mfma_kernel(), wmma_kernel("gfx1201"), simt_kernel("gfx1100")})
+  for (const Compiled& c :
+       {mfma_kernel(), wmma_kernel("gfx1201"), gemv_kernel("gfx1100"), simt_kernel("gfx1100")})
     EXPECT_GE(plant(c, release, ""), 1) << c.kernel.choice.text();
 }
 
