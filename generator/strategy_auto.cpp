@@ -19,7 +19,8 @@ constexpr double kOutside = 0.05;       ///< of what is kept, more from the rest
 constexpr double kRandomFirst = 0.15;   ///< of round 0
 constexpr double kModelShare = 0.5;     ///< of later rounds
 constexpr double kRandomShare = 0.0625; ///< of later rounds
-constexpr size_t kParents = 4;
+constexpr size_t kParents = 4;          ///< the fastest, whose neighbours are tried
+constexpr double kRival = 0.85;         ///< of the best one's speed, with which the fastest of another template is a parent too
 
 /// What the regression may choose from: the best estimates, those of each template, some others. The same in
 /// all rounds.
@@ -53,12 +54,28 @@ void first_round(const SearchState& state, Picker& picker) {
   picker.pick_random(pruned(state), picker.room());
 }
 
+/// Whose neighbours to try: one template may be ahead only because the estimates have led to its best configs first.
+std::vector<size_t> parents(const SearchState& state) {
+  std::vector<size_t> out = state.history.best(kParents);
+  std::vector<bool> has(state.space.families().size(), false);
+  for (size_t rank : out) has[state.space.family(rank)] = true;
+  std::vector<Trial> trials = state.history.trials();
+  std::stable_sort(trials.begin(), trials.end(), [](const Trial& a, const Trial& b) { return a.ratio < b.ratio; });
+  for (const Trial& t : trials) {
+    const size_t family = state.space.family(t.rank);
+    if (!std::isfinite(t.ratio) || state.history.speed(t) < kRival) break;
+    if (!has[family]) out.push_back(t.rank);
+    has[family] = true;
+  }
+  return out;
+}
+
 void later_round(const SearchState& state, Picker& picker) {
   const std::vector<size_t> candidates = pruned(state);
   const size_t random = part(kRandomShare, picker.room());
   const size_t learned = part(kModelShare, picker.room() - random);
   pick_by_model(state, picker, boosted_trees, candidates, learned, "model");
-  pick_neighbours(state, picker, state.history.best(kParents), picker.room() - random, "neighbour");
+  pick_neighbours(state, picker, parents(state), picker.room() - random, "neighbour");
   if (picker.size() < picker.room() - random)
     pick_by_model(state, picker, boosted_trees, candidates, picker.room() - random, "model");
   if (!std::isfinite(state.history.best_ratio())) // all failed: further away

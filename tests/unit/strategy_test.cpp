@@ -1,6 +1,7 @@
 #include "generator/strategy.h"
 
 #include "base/error.h"
+#include "base/files.h"
 #include "generator/regression.h"
 #include "tests/unit/fake_template.h"
 
@@ -8,6 +9,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 #include <set>
+#include <sstream>
 
 namespace deepgen {
 namespace {
@@ -181,6 +183,36 @@ TEST(StrategiesTest, LearnFromFailures) {
       packed += slot.origin == "model" && slot.choice.config["pack"] == 1;
     EXPECT_EQ(packed, 0) << strategy << " goes on with what always crashes";
   }
+}
+
+/// Of two templates that serve a problem, the one whose best config so far is a little slower is searched on, too.
+TEST(StrategiesTest, AutoFollowsARivalTemplate) {
+  SearchInput in;
+  in.problem = Problem::parse("gemm m=16 n=6144 k=4096 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2");
+  in.arch = "sm_90a", in.slots = 40, in.options.strategy = "auto";
+  std::istringstream lines(read_file(DEEPGEN_SOURCE_DIR "/benchmarks/gpu/model/h200.jsonl"));
+  std::string line;
+  std::getline(lines, line);
+  in.device = Device::from_json(Json::parse(line).at("device"));
+  const auto neighbours = [&](double of_rival) {
+    in.round = 0, in.records.clear();
+    size_t next = 0;
+    for (const PlanSlot& slot : next_plan(in).slots) {
+      Record r;
+      r.stage = "r0", r.problem = in.problem.key(), r.arch = in.arch, r.choice = slot.choice, r.origin = slot.origin;
+      r.sha256 = slot.choice.text(), r.status = "ok", r.timing = Timing();
+      const std::string& name = slot.choice.template_name;
+      r.timing->ratio = (name == "hopper_ws" ? 1 : name == "mma_sync" ? of_rival : 3) + 1e-4 * double(next++);
+      in.records.push_back(r);
+    }
+    ++in.round;
+    const Plan plan = next_plan(in);
+    return std::count_if(plan.slots.begin(), plan.slots.end(), [](const PlanSlot& s) {
+      return s.origin == "neighbour" && s.choice.template_name == "mma_sync";
+    });
+  };
+  EXPECT_GE(neighbours(1.08), 3);
+  EXPECT_EQ(neighbours(1.5), 0);
 }
 
 TEST(StrategiesTest, UnknownOneListsTheOthers) {
