@@ -163,6 +163,8 @@ const Rule kRules[] = {
      [](const Point& x) { return "stages=" + text(x[kStages]) + " exceeds the tiles of K of a split"; }},
     {kGroup, [](const Point& x) { return x.groups && x[kGroup] > 1; },
      [](const Point&) { return std::string("tiles are visited group of rows by group of rows: group=1"); }},
+    {kPdl, [](const Point& x) { return x[kPdl] == 2 && std::min(dense_a(x.p), dense_b(x.p)) < 16; },
+     [](const Point&) { return std::string("pdl=2 asks for as many lines as there are copies: it pays for those of 16 bytes"); }},
     {kGroup, [](const Point& x) { return x[kGroup] > 1 && x[kGroup] / 2 >= ceil_div(x.p.m, x[kBm]); },
      [](const Point& x) { return "half of group=" + text(x[kGroup]) + " already covers the rows of tiles"; }},
     {kAlignA, [](const Point& x) { return x[kAlignA] > dense_a(x.p); },
@@ -231,8 +233,9 @@ MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
   vector = std::clamp<int64_t>(align_d / size_of(p.d), 1, 8);
   const int64_t words = shape.doubles ? 2 : 1;
   const int64_t fragments = words * (wm / 16 * shape.a_values + wn / 8 * shape.b_values);
-  registers = words * wm * wn / 32 + 2 * fragments + 44;
-  least_registers = words * wm * wn / 32 + fragments + 12;
+  const int64_t products = p.gate ? 24 : 0; // of a gate, beside the sums
+  registers = words * wm * wn / 32 + 2 * fragments + 44 + products;
+  least_registers = words * wm * wn / 32 + fragments + 12 + products;
   for (auto [tile, align] : {std::pair{&a, align_a}, {&b, align_b}}) {
     int64_t fill = TileFill::in_flight(*tile, threads, align);
     fill += TileFill::for_addresses(*tile, threads, align, tile == &a ? align_b : align_a);
