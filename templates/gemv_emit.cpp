@@ -115,7 +115,7 @@ Fragment GemvBlock::fragment(Value output, int64_t weight) {
   for (int64_t warp = 0; warp < t.k_warps; ++warp) {
     Value at = ir.offset(slot, warp * t.block_rows * t.columns * bytes);
     Value part = ir.load(gemv_accumulator(ir, t), at, bytes);
-    sum = sum ? gemv_add(ir, sum, part) : part;
+    sum = sum ? ir.add_sums(sum, part) : part;
   }
   row = ir.add(first_row, row);
   return {t.weights_b ? vector : row, t.weights_b ? row : vector, {sum}};

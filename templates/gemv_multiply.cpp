@@ -61,7 +61,7 @@ Values GemvWarp::decode(Type type, Value chunk) {
 
 Value GemvWarp::fma(Value x, Value y, Value sum) {
   if (!mlir::isa<mlir::IntegerType>(sum.getType())) return ir.multiply_add(x, y, sum);
-  return gemv_add(ir, mlir::arith::MulIOp::create(ir.b, ir.loc, x, y), sum);
+  return ir.add_sums(mlir::arith::MulIOp::create(ir.b, ir.loc, x, y), sum);
 }
 
 Values GemvWarp::multiply(Values sums, const Values& pieces, Value k) {
@@ -214,7 +214,7 @@ void GemvWarp::store_fma(Values sums, Value slots) {
   for (int64_t mask = 16; mask >= 32 / t.lanes_k; mask /= 2) {
     Value upper = ir.not_equal(ir.bit_and(lane_, mask), ir.c(0));
     if (lanes == 1) {
-      sums[0] = gemv_add(ir, sums[0], ir.shuffle_xor(sums[0], mask));
+      sums[0] = ir.add_sums(sums[0], ir.shuffle_xor(sums[0], mask));
       Value lower = ir.equal(ir.bit_and(lane_, mask), ir.c(0));
       writes = writes ? ir.both(writes, lower) : lower;
       continue;
@@ -224,7 +224,7 @@ void GemvWarp::store_fma(Values sums, Value slots) {
     for (size_t i = 0; i < half; ++i) {
       Value low = sums[i], high = sums[i + half];
       Value given = ir.select(upper, low, high);
-      kept.push_back(gemv_add(ir, ir.select(upper, high, low), ir.shuffle_xor(given, mask)));
+      kept.push_back(ir.add_sums(ir.select(upper, high, low), ir.shuffle_xor(given, mask)));
     }
     index = ir.add(index, ir.select(upper, ir.c(int64_t(half)), ir.c(0)));
     sums = kept, lanes /= 2;

@@ -24,11 +24,6 @@ mlir::Type gemv_accumulator(GpuIr& ir, const GemvTiling& t) {
   return t.weight_type == Type::f64 ? ir.f64 : t.weight_type == Type::i8 ? ir.i32 : ir.f32;
 }
 
-Value gemv_add(GpuIr& ir, Value x, Value y) {
-  if (!mlir::isa<mlir::IntegerType>(x.getType())) return ir.addf(x, y);
-  return mlir::arith::AddIOp::create(ir.b, ir.loc, x, y); // wraps
-}
-
 GemvWarp::GemvWarp(GpuIr& builder, const GemvTiling& tiling, const GemvOperands& operands)
     : ir(builder), t(tiling), from(operands), lane_(ir.lane()) {
   const int64_t lanes_n = t.k_major ? 1 : 32 / t.lanes_k;

@@ -17,7 +17,6 @@ struct GemvOperands {
 
 /// The type of sums: f32, f64 or i32.
 mlir::Type gemv_accumulator(GpuIr&, const GemvTiling&);
-Value gemv_add(GpuIr&, Value, Value);
 
 class GemvWarp {
 public:

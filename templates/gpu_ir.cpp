@@ -302,6 +302,10 @@ void GpuIr::launch_dependents() {
   if (capability >= 90) nvvm::GriddepcontrolOp::create(b, loc, nvvm::GridDepActionKind::launch_dependents);
 }
 
+Value GpuIr::add_sums(Value x, Value y) {
+  return mlir::isa<mlir::IntegerType>(element_of(x.getType())) ? wrapping_add(x, y) : addf(x, y);
+}
+
 Value GpuIr::bitcast(mlir::Type type, Value x) {
   return x.getType() == type ? x : Value(llvmd::BitcastOp::create(b, loc, type, x));
 }

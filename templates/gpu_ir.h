@@ -79,6 +79,7 @@ public:
   Value shift_left(Value, Value);
   Value shift_right_bits(Value, int64_t); ///< logical
   Value wrapping_add(Value, Value); ///< modulo 2^32 or 2^64, where add() must not overflow
+  Value add_sums(Value, Value);     ///< of accumulators, scalars or vectors: floats, or integers that may wrap
   Value max(Value, Value);        ///< signed
   Value less(Value, Value);       ///< signed
   Value less(Value, int64_t);

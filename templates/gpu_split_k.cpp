@@ -3,8 +3,6 @@
 #include "templates/gpu_gate.h"
 #include "templates/sizes.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-
 namespace deepgen {
 namespace {
 
@@ -64,14 +62,10 @@ void GpuSplitK::store(GpuIr& ir, const GpuIr::Arguments& arguments, Value split,
 Value GpuSplitK::sum_up(GpuIr& ir, Value at) const {
   const int64_t columns = lanes(), bytes = columns * size_of(type()), step = weights() * plane();
   mlir::Type vector = ir.lanes(columns, ir.memory_type(type()));
-  auto add = [&](Value sum, Value x) -> Value {
-    if (type() == Type::i32) return mlir::arith::AddIOp::create(ir.b, ir.loc, sum, x);
-    return ir.addf(sum, x);
-  };
   auto add_some = [&](Value sum, Value from, int64_t count) {
     Values loaded;
     for (int64_t s = 0; s < count; ++s) loaded.push_back(ir.load(vector, ir.offset(from, s * step), bytes));
-    for (Value x : loaded) sum = sum ? add(sum, x) : x;
+    for (Value x : loaded) sum = sum ? ir.add_sums(sum, x) : x;
     return sum;
   };
   const int64_t head = splits_ % kInFlight ? splits_ % kInFlight : kInFlight;

@@ -39,23 +39,18 @@ void HopperIr::arrive_at_block(Value barrier, Value block) {
            "r,r", {barrier, block}, true);
 }
 
-void HopperIr::wait(Value barrier, Value parity) {
+void HopperIr::wait(Value barrier, Value parity, const std::string& semantics) {
   assembly(nullptr,
-           "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @!done bra "
-           "again; }",
+           "{ .reg .pred done; again: mbarrier.try_wait.parity" + semantics +
+               ".shared::cta.b64 done, [$0], $1; @!done bra again; }",
            "r,r", {barrier, parity}, true);
 }
+void HopperIr::wait(Value barrier, Value parity) { wait(barrier, parity, ""); }
+void HopperIr::acquire(Value barrier, Value parity) { wait(barrier, parity, ".acquire.cluster"); }
 
 void HopperIr::release_at_block(Value barrier, Value block) {
   assembly(nullptr, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", "r", address_at_block(barrier, block),
            true);
-}
-
-void HopperIr::acquire(Value barrier, Value parity) {
-  assembly(nullptr,
-           "{ .reg .pred done; again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [$0], $1; @!done bra "
-           "again; }",
-           "r,r", {barrier, parity}, true);
 }
 
 Value HopperIr::address_at_block(Value address, Value block) {

@@ -90,6 +90,9 @@ public:
 
   /// stmatrix: 2 or 4 matrices of 8 x 8 16-bit elements from i32 registers.
   void store_matrix(Value shared_address, mlir::ValueRange registers, bool transposed);
+
+private:
+  void wait(Value barrier, Value parity, const std::string& semantics);
 };
 
 } // namespace deepgen

@@ -349,10 +349,10 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
     partials.pitch = swap ? partials.columns + 4 : round_up(partials.columns, 32) + 8;
     partials.bytes = weights * partials.plane();
   }
-  const int64_t rest = 16 * (stages + (cluster_k > 1)) + HopperGroups::bytes(p);
+  const int64_t barriers = 16 * (stages + (cluster_k > 1)), rest = barriers + HopperGroups::bytes(p);
   staging.buffers = passes > 1 && staging_offset + 2 * buffer_bytes + rest <= kSharedBlock ? 2 : 1;
   barriers_offset = staging_offset + (split() ? 0 : cluster_k > 1 ? partials.bytes : staging.buffers * buffer_bytes);
-  groups_offset = barriers_offset + 16 * (stages + (cluster_k > 1));
+  groups_offset = barriers_offset + barriers;
   shared = barriers_offset + rest;
   if (consumers == 2)
     producer_registers = sums() > 128 ? 24 : 40, consumer_registers = sums() > 128 ? 240 : 232;

@@ -2,8 +2,6 @@
 
 #include "templates/sizes.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-
 namespace deepgen {
 namespace {
 
@@ -62,12 +60,7 @@ Value HopperClusterSum::sum_up(Value offset) {
   Value sum;
   for (Value part : parts) {
     Value x = ir.load_from_block(vector, ir.add(part, offset));
-    if (!sum)
-      sum = x;
-    else if (p.accumulate == Type::i32)
-      sum = mlir::arith::AddIOp::create(ir.b, ir.loc, sum, x);
-    else
-      sum = ir.addf(sum, x);
+    sum = sum ? ir.add_sums(sum, x) : x;
   }
   return sum;
 }

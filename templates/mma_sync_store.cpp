@@ -2,8 +2,6 @@
 
 #include "templates/gpu_split_k.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-
 #include <numeric>
 
 namespace deepgen {
@@ -136,10 +134,6 @@ Values MmaStore::staged_sums(Value row, Value column) {
   mlir::Type type = ir.lanes(lanes, ir.memory_type(p.accumulate));
   Value from =
       ir.offset(at.memory, ir.mul(ir.add(ir.mul(row, t.staging_pitch), column), t.accumulator_bytes));
-  auto add = [&](Value x, Value y) -> Value {
-    if (x.getType() != ir.i32) return ir.addf(x, y);
-    return mlir::arith::AddIOp::create(ir.b, ir.loc, x, y); // may wrap
-  };
   Values out;
   for (int64_t first = 0; first < t.vector; first += lanes) {
     Values total;
@@ -150,7 +144,7 @@ Values MmaStore::staged_sums(Value row, Value column) {
         if (k == 0)
           total.push_back(part[i]);
         else
-          total[i] = add(total[i], part[i]);
+          total[i] = ir.add_sums(total[i], part[i]);
     }
     out.append(total);
   }
