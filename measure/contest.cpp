@@ -125,6 +125,35 @@ Json facts_of_holdout(const Contest& c, const HoldoutResult& h, const std::strin
   return facts;
 }
 
+/// Of one of the chosen ones in a regime: against the default and the vendor in the same one.
+Json facts_of_chosen(const Contest& c, size_t finalist, const ArmResult& arm, const ChosenResult& r, double noise) {
+  const uint64_t seed = c.options.seed;
+  Json facts = {{"sha256", c.finalists[finalist].sha256}};
+  if (!arm.timed()) {
+    facts["failed"] = arm.failure + ": " + arm.detail;
+    return facts;
+  }
+  facts["seconds"] = summarize(arm, arm, seed).seconds;
+  if (const double clock = median_clock(arm); clock > 0)
+    facts["clock_mhz"] = std::round(clock), facts["power_capped"] = capped_share(arm);
+  if (r.anchor.timed()) facts["default"] = interval(summarize(arm, r.anchor, seed));
+  if (!r.vendor.timed()) return facts;
+  facts["vendor"] = interval(summarize(arm, r.vendor, seed));
+  facts["verdict"] = verdict_of(arm, r.vendor, noise, seed);
+  return facts;
+}
+
+Json facts_of_regime(const Contest& c, size_t anchor, size_t winner, const ChosenResult& r) {
+  const std::vector<double> pairs = log_ratios(r.again, r.anchor);
+  Json facts = facts_of(r.all, pairs.size(), noise_floor(pairs));
+  const double noise = threshold_of(facts.value("noise_floor", 0.0));
+  facts["arms"] = Json::array({facts_of_chosen(c, anchor, r.anchor, r, noise)});
+  if (winner != anchor) facts["arms"].push_back(facts_of_chosen(c, winner, r.winner, r, noise));
+  if (r.vendor.timed()) facts["vendor_seconds"] = summarize(r.vendor, r.vendor, c.options.seed).seconds;
+  if (const std::string why = why_unstable(r.all, pairs.size(), c.clean_enough); !why.empty()) facts["unstable"] = why;
+  return facts;
+}
+
 void add_holdout(const Contest& c, size_t anchor, size_t winner, const Field& field, const HoldoutResult& h,
                  ContestResult& r) {
   const uint64_t seed = c.options.seed;
@@ -142,6 +171,7 @@ void add_holdout(const Contest& c, size_t anchor, size_t winner, const Field& fi
   }
   Json facts = facts_of_holdout(c, h, algorithm, r.log.noise_floor);
   facts["sha256"] = c.finalists[winner].sha256;
+  for (const auto& [regime, result] : h.extra) facts["regimes"][to_string(regime)] = facts_of_regime(c, anchor, winner, result);
   r.log.environment["holdout"] = facts;
   std::string why = why_unstable(h.all, facts.value("rounds", size_t(0)), c.clean_enough);
   if (!h.anchor.timed() || !h.winner.timed()) why = "what the finals chose could not be timed again";
@@ -194,7 +224,7 @@ ContestResult run_contest(const Contest& c, Progress& progress) {
   options.deadline = wall_seconds() + (1 - kFinalsShare) * c.seconds;
   options.seed = c.options.seed + 1;
   options.settle_seconds = c.settle_again;
-  const HoldoutResult h = run_holdout(field, anchor, winner, r.finals.vendor_arm, options, progress);
+  const HoldoutResult h = run_holdout(field, anchor, winner, r.finals.vendor_arm, c.extra, options, progress);
   r.samples.insert(r.samples.end(), h.all.begin(), h.all.end());
   add_holdout(c, anchor, winner, field, h, r);
   return r;

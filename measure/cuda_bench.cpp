@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <thread>
 
 namespace deepgen::cuda {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 constexpr int64_t kMostSets = 1024, kMostLaunches = 1024;
 constexpr double kSampleSeconds = 2.5e-3, kLongCall = 5e-3;
 constexpr double kLongestSample = 0.1, kFullSample = 0.8 * kSampleSeconds;
+constexpr double kBurst = 1e-3, kRest = 30e-3;
 /// In front of each sample: the host enqueues the graph while the device spins. Doubled for a graph that
 /// takes longer.
 constexpr double kDelay = 200e-6, kLongestDelay = 20e-3;
@@ -55,6 +57,12 @@ int64_t ring_launches(int64_t sets, double seconds) {
   return std::min(std::max(turns, int64_t(1)) * sets, launches_for(kLongestSample));
 }
 
+int64_t burst_launches(int64_t sets, double seconds) {
+  const int64_t wanted = int64_t(std::ceil(kBurst / std::max(seconds, 1e-7)));
+  if (2 * wanted <= sets) return wanted;
+  return std::clamp((wanted + sets - 1) / sets, int64_t(1), std::max(kMostLaunches / sets, int64_t(1))) * sets;
+}
+
 int64_t set_bytes(const Problem& p) {
   const int64_t element =
       size_of(p.d) + (p.has(EpilogueOp::residual) + p.has(EpilogueOp::multiply)) * size_of(p.epilogue_type());
@@ -82,9 +90,10 @@ public:
   const std::vector<CallOperands>& sets() const override { return sets_; }
   int64_t cache() const override { return cache_; }
 
-  Sampler sampler(const Enqueue& enqueue) {
-    return sampler(int64_t(sets_.size()),
-                   [=, this](int64_t set) { enqueue(sets_[size_t(set)], context_.stream()); });
+  Sampler sampler(const Enqueue& enqueue, Regime regime = Regime::sustained) {
+    const auto sets = int64_t(sets_.size());
+    const EnqueueSet one = [=, this](int64_t set) { enqueue(sets_[size_t(set)], context_.stream()); };
+    return regime == Regime::bursts ? burst_sampler(sets, one) : sampler(sets, one, regime);
   }
   /// Reads `bytes` from a ring of its own.
   Sampler reader(int64_t bytes, uint64_t seed);
@@ -124,16 +133,21 @@ private:
     EnqueueSet enqueue; ///< a graph does not keep the code that it launches: this owns it
     int64_t launches;
     Graph graph;
-    double delay = kDelay;
-    Replay(const EnqueueSet& e, int64_t sets, int64_t count, Stream stream)
-        : enqueue(e), launches(count), graph(stream, [&] {
-            for (int64_t i = 0; i < count; ++i) enqueue(i % sets);
-          }) {}
+    double delay = kDelay, rest = 0;
+    Replay(const EnqueueSet& e, int64_t sets, int64_t first, int64_t count, Stream stream, Regime regime)
+        : enqueue(e), launches(count),
+          graph(
+              stream,
+              [&] {
+                for (int64_t i = 0; i < count; ++i) enqueue((first + i) % sets);
+              },
+              regime == Regime::serial),
+          rest(regime == Regime::bursts ? kRest : 0) {}
   };
 
-  Sampler sampler(int64_t sets, const EnqueueSet& enqueue) {
+  Sampler sampler(int64_t sets, const EnqueueSet& enqueue, Regime regime = Regime::sustained) {
     const auto make = [&](int64_t launches) {
-      return std::make_shared<Replay>(enqueue, sets, launches, context_.stream());
+      return std::make_shared<Replay>(enqueue, sets, 0, launches, context_.stream(), regime);
     };
     auto replay = make(ring_launches(sets, time_once(sets, enqueue)));
     const double seconds = sample(*replay).seconds; // less than a single launch seemed to take
@@ -141,6 +155,22 @@ private:
       replay = make(ring_launches(sets, seconds));
     if (!heater_) heater_ = replay;
     return {[this, replay] { return sample(*replay); }, replay->launches};
+  }
+
+  /// All arms have as many launches in a burst as the first one, and begin where the burst before ended, whosoever that
+  /// was: so none finds its operands in the caches.
+  Sampler burst_sampler(int64_t sets, const EnqueueSet& enqueue) {
+    const auto make = [&](int64_t first, int64_t launches) {
+      return std::make_shared<Replay>(enqueue, sets, first, launches, context_.stream(), Regime::bursts);
+    };
+    if (!burst_launches_) {
+      const int64_t guess = burst_launches(sets, time_once(sets, enqueue)); // too few: a single launch seems to take longer
+      burst_launches_ = burst_launches(sets, sample(*make(0, guess)).seconds);
+    }
+    std::vector<std::shared_ptr<Replay>> turns;
+    for (int64_t first = 0; first == 0 || first + burst_launches_ <= sets; first += burst_launches_)
+      turns.push_back(make(first, burst_launches_));
+    return {[this, turns] { return sample(*turns[size_t(bursts_++) % turns.size()]); }, burst_launches_, kRest};
   }
 
   /// The second of two calls: the first one may load code.
@@ -172,6 +202,7 @@ private:
   /// Not clean when the graph may have come after the delay was over: the device's waiting for it was timed
   /// then.
   Sample sample_once(Replay& replay) {
+    if (replay.rest > 0) std::this_thread::sleep_for(std::chrono::duration<double>(replay.rest));
     const double start = wall_seconds();
     tools_->spin(reading_.address(), replay.delay);
     check(driver()->cuEventRecord(begin_, context_.stream()), "recording an event");
@@ -194,6 +225,7 @@ private:
   std::vector<Memory> memory_;
   std::vector<CallOperands> sets_;
   std::shared_ptr<Replay> heater_;
+  int64_t burst_launches_ = 0, bursts_ = 0;
 };
 
 void Bench::Open::fill(uint64_t seed) {
@@ -291,7 +323,12 @@ Bench::Ring& Bench::ring() { return open(); }
 Arm Bench::arm(const std::string& name, std::function<Enqueue(Ring&)> prepare) {
   Arm a;
   a.name = name;
-  a.make_sampler = [this, prepare] { return open().sampler(prepare(open())); };
+  // Prepared once for all regimes, in the worker: the vendor's loops over groups choose something there.
+  a.make_in_regime = [this, prepare, enqueue = std::make_shared<Enqueue>()](Regime regime) {
+    if (!*enqueue) *enqueue = prepare(open());
+    return open().sampler(*enqueue, regime);
+  };
+  a.make_sampler = [make = a.make_in_regime] { return make(Regime::sustained); };
   return a;
 }
 

@@ -24,6 +24,9 @@ int64_t ring_sets(int64_t set_bytes, int64_t workspace, int64_t cache, int64_t m
 /// it left; enough for 2.5 ms, as far as 1024 launches do. One when it takes 5 ms; fewer than a turn where
 /// that would take 0.1 s.
 int64_t ring_launches(int64_t sets, double seconds);
+/// Launches in a burst: 1 ms of them. Bursts take turns with the sets of the ring; one that would take more than half of them
+/// takes whole turns.
+int64_t burst_launches(int64_t sets, double seconds);
 
 /// A, B, D and what the epilogue reads of D's shape.
 int64_t set_bytes(const Problem&);

@@ -3,6 +3,7 @@
 #include "measure/hip_driver.h"
 
 #include <dlfcn.h>
+#include <vector>
 
 namespace deepgen::cuda {
 namespace {
@@ -47,6 +48,10 @@ bool load(Driver& d) {
   find(d.cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled", false);
   find(d.cuStreamCreate, "cuStreamCreate"), find(d.cuStreamSynchronize, "cuStreamSynchronize");
   find(d.cuStreamBeginCapture, "cuStreamBeginCapture_v2"), find(d.cuStreamEndCapture, "cuStreamEndCapture");
+  // Missing before 12.3, whose graphs have full dependencies alone.
+  find(d.cuGraphGetEdges, "cuGraphGetEdges_v2", false);
+  find(d.cuGraphRemoveDependencies, "cuGraphRemoveDependencies_v2", false);
+  find(d.cuGraphAddDependencies, "cuGraphAddDependencies_v2", false);
   find(d.cuGraphInstantiate, "cuGraphInstantiateWithFlags"), find(d.cuGraphUpload, "cuGraphUpload");
   find(d.cuGraphLaunch, "cuGraphLaunch"), find(d.cuGraphExecDestroy, "cuGraphExecDestroy");
   find(d.cuGraphDestroy, "cuGraphDestroy");
@@ -153,10 +158,34 @@ void Graph::abandon(Stream stream) {
   if (graph) driver()->cuGraphDestroy(graph);
 }
 
-void Graph::end(Stream stream) {
+namespace {
+
+/// Makes full dependencies of programmatic ones.
+int make_serial(void* graph) {
+  constexpr unsigned char kProgrammatic = 1; // CUgraphDependencyType
+  const Driver& d = *driver();
+  if (!d.cuGraphGetEdges || !d.cuGraphRemoveDependencies || !d.cuGraphAddDependencies) return 0;
+  size_t count = 0;
+  if (const int code = d.cuGraphGetEdges(graph, nullptr, nullptr, nullptr, &count)) return code;
+  std::vector<void*> from(count), to(count);
+  std::vector<GraphEdge> edges(count);
+  if (const int code = d.cuGraphGetEdges(graph, from.data(), to.data(), edges.data(), &count)) return code;
+  const GraphEdge full;
+  for (size_t i = 0; i < count; ++i) {
+    if (edges[i].type != kProgrammatic) continue;
+    if (const int code = d.cuGraphRemoveDependencies(graph, &from[i], &to[i], &edges[i], 1)) return code;
+    if (const int code = d.cuGraphAddDependencies(graph, &from[i], &to[i], &full, 1)) return code;
+  }
+  return 0;
+}
+
+} // namespace
+
+void Graph::end(Stream stream, bool serial) {
   void* graph = nullptr;
   check(driver()->cuStreamEndCapture(stream, &graph), "ending a graph");
-  const int code = driver()->cuGraphInstantiate(&executable_, graph, 0);
+  int code = serial ? make_serial(graph) : 0;
+  if (code == 0) code = driver()->cuGraphInstantiate(&executable_, graph, 0);
   driver()->cuGraphDestroy(graph);
   check(code, "instantiating a graph");
   check(driver()->cuGraphUpload(executable_, stream), "uploading a graph");

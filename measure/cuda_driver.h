@@ -40,6 +40,10 @@ struct alignas(128) TensorMapBits { ///< CUtensorMap
   uint64_t words[16] = {};
 };
 
+struct GraphEdge { ///< CUgraphEdgeData
+  unsigned char from_port = 0, to_port = 0, type = 0, reserved[5] = {};
+};
+
 /// CUdevice_attribute
 enum class Attribute {
   clock_khz = 13,
@@ -85,6 +89,9 @@ struct Driver {
   int (*cuStreamSynchronize)(Stream);
   int (*cuStreamBeginCapture)(Stream, int);
   int (*cuStreamEndCapture)(Stream, void**);
+  int (*cuGraphGetEdges)(void*, void**, void**, GraphEdge*, size_t*);
+  int (*cuGraphRemoveDependencies)(void*, void* const*, void* const*, const GraphEdge*, size_t);
+  int (*cuGraphAddDependencies)(void*, void* const*, void* const*, const GraphEdge*, size_t);
   int (*cuGraphInstantiate)(void**, void*, unsigned long long);
   int (*cuGraphUpload)(void*, Stream);
   int (*cuGraphLaunch)(void*, Stream);
@@ -157,8 +164,9 @@ private:
 /// What was enqueued between begin and the constructor's end, replayable.
 class Graph {
 public:
+  /// `serial`: nothing starts before what it depends on has ended, whoever launched it and however.
   template <typename Enqueue>
-  Graph(Stream stream, Enqueue enqueue) {
+  Graph(Stream stream, Enqueue enqueue, bool serial = false) {
     begin(stream);
     try {
       enqueue();
@@ -166,7 +174,7 @@ public:
       abandon(stream);
       throw;
     }
-    end(stream);
+    end(stream, serial);
   }
   ~Graph();
   Graph(Graph&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)) {}
@@ -175,7 +183,7 @@ public:
 private:
   static void begin(Stream);
   static void abandon(Stream);
-  void end(Stream);
+  void end(Stream, bool serial);
   void* executable_ = nullptr;
 };
 

@@ -7,6 +7,8 @@ namespace {
 
 constexpr int kFewestRounds = 11;
 constexpr int kFewestOfHoldout = 7; ///< for an interval, where a call takes seconds
+constexpr double kExtraSeconds = 3;
+constexpr int kMostOfExtra = 41;
 
 std::optional<size_t> best_of(const std::vector<ArmResult>& results, const ArmResult& anchor) {
   std::optional<size_t> best;
@@ -39,6 +41,30 @@ FinalsResult run_against(size_t anchor, const Field& field, RaceOptions options,
   return f;
 }
 
+/// The anchor twice, the winner unless it is the anchor, the vendor.
+std::vector<Arm> chosen_arms(const Field& field, size_t anchor, size_t winner, std::optional<size_t> vendor_arm) {
+  std::vector<Arm> arms = {field.arm(anchor, ""), field.arm(anchor, "the anchor again")};
+  if (winner != anchor) arms.push_back(field.arm(winner, ""));
+  if (vendor_arm) arms.push_back(field.vendor_arms[*vendor_arm]);
+  return arms;
+}
+
+ChosenResult chosen_result(std::vector<ArmResult> all, bool anchor_won, bool has_vendor) {
+  ChosenResult c;
+  c.anchor = all[0], c.again = all[1];
+  c.winner = all[anchor_won ? 0 : 2];
+  if (has_vendor) c.vendor = all.back();
+  c.all = std::move(all);
+  return c;
+}
+
+Arm in_regime(const Arm& arm, Regime regime) {
+  Arm a;
+  a.name = arm.name + " (" + to_string(regime) + ")";
+  a.make_sampler = [make = arm.make_in_regime, regime] { return make(regime); };
+  return a;
+}
+
 } // namespace
 
 FinalsResult run_finals(const Field& field, const RaceOptions& options, Progress& progress) {
@@ -50,15 +76,21 @@ FinalsResult run_finals(const Field& field, const RaceOptions& options, Progress
 }
 
 HoldoutResult run_holdout(const Field& field, size_t anchor, size_t winner, std::optional<size_t> vendor_arm,
-                          const RaceOptions& options, Progress& progress) {
-  std::vector<Arm> arms = {field.arm(anchor, ""), field.arm(anchor, "the anchor again")};
-  if (winner != anchor) arms.push_back(field.arm(winner, ""));
-  if (vendor_arm) arms.push_back(field.vendor_arms[*vendor_arm]);
-  HoldoutResult h;
-  h.all = full_race(arms, kFewestOfHoldout, options.most_rounds, options, progress);
-  h.anchor = h.all[0], h.again = h.all[1];
-  h.winner = winner == anchor ? h.anchor : h.all[2];
-  if (vendor_arm) h.vendor = h.all.back();
+                          const std::vector<Regime>& extra, const RaceOptions& options, Progress& progress) {
+  const std::vector<Arm> chosen = chosen_arms(field, anchor, winner, vendor_arm);
+  std::vector<Arm> arms = chosen;
+  std::vector<Phase> phases = {{0, arms.size(), kFewestOfHoldout, options.most_rounds, 0}};
+  for (Regime regime : extra) {
+    for (const Arm& arm : chosen) arms.push_back(in_regime(arm, regime));
+    phases.push_back({arms.size() - chosen.size(), arms.size(), kFewestOfHoldout, kMostOfExtra, kExtraSeconds});
+  }
+  const std::vector<ArmResult> all = phased_race(arms, phases, options, progress);
+  const auto result_of = [&](const Phase& phase) {
+    return chosen_result({all.begin() + std::ptrdiff_t(phase.from), all.begin() + std::ptrdiff_t(phase.to)}, winner == anchor,
+                         vendor_arm.has_value());
+  };
+  HoldoutResult h{result_of(phases[0]), {}};
+  for (size_t i = 0; i < extra.size(); ++i) h.extra.emplace(extra[i], result_of(phases[i + 1]));
   return h;
 }
 

@@ -6,6 +6,7 @@
 #include "measure/race.h"
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,14 +34,19 @@ struct FinalsResult {
 /// all over again with the next finalist in its place.
 FinalsResult run_finals(const Field&, const RaceOptions&, Progress&);
 
-struct HoldoutResult {
+/// The chosen ones of the finals, timed together.
+struct ChosenResult {
   std::vector<ArmResult> all;
   ArmResult anchor, again, winner; ///< `winner` is `anchor` where that won
   ArmResult vendor;
 };
+struct HoldoutResult : ChosenResult {
+  std::map<Regime, ChosenResult> extra;
+};
 
-/// The chosen ones of the finals, against each other in a process of their own: here nothing is chosen any more.
+/// The chosen ones of the finals, against each other in a process of their own: here nothing is chosen any more. Then in each
+/// of the regimes `extra`, some seconds for each.
 HoldoutResult run_holdout(const Field&, size_t anchor, size_t winner, std::optional<size_t> vendor_arm,
-                          const RaceOptions&, Progress&);
+                          const std::vector<Regime>& extra, const RaceOptions&, Progress&);
 
 } // namespace deepgen

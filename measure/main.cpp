@@ -4,6 +4,7 @@
 #include "measure/compare.h"
 #include "measure/cuda_verify_all.h"
 #include "measure/devices.h"
+#include "measure/race.h"
 #include "measure/run.h"
 
 #include <CLI/CLI.hpp>
@@ -108,6 +109,11 @@ void add_playoff(CLI::App& app, PlayoffCommand& c) {
   sub->add_option("-o", c.output, "final.jsonl")->required();
   sub->add_option("--samples", c.options.samples, "rounds at most")->check(CLI::Range(11, 10000))->capture_default_str();
   sub->add_flag("!--no-vendor", c.options.vendor, "do not time the vendor library");
+  sub->add_option("--extra", c.extra,
+                  "on GPUs, in the hold-out time the winner, the default and the vendor's best in these regimes, too, 3 s each:\n"
+                  "bursts (a millisecond of calls after a rest of 30 ms), serial (each launch waits for the one before)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({to_string(Regime::bursts), to_string(Regime::serial)}));
   add_measure_options(*sub, c.options);
   sub->footer("Example:\n  deepgen-measure playoff --device device.json --records r0/records.jsonl "
               "r1/records.jsonl \\\n"

@@ -56,6 +56,7 @@ Contest contest_of(const Selection& selection, const PlayoffCommand& command) {
   c.options.warmup = command.options.warmup;
   c.options.most_rounds = command.options.samples;
   c.seconds = command.options.seconds;
+  for (const std::string& name : command.extra) c.extra.push_back(name == to_string(Regime::serial) ? Regime::serial : Regime::bursts);
   return c;
 }
 
@@ -231,6 +232,8 @@ std::string summary(const RecordLog& log) {
 void playoff(const PlayoffCommand& command) {
   const Device device = Device::read(command.device);
   check_device(device, command.device);
+  if (device.is_cpu() && !command.extra.empty())
+    throw Error("a CPU has no bursts and no serial launches", "--extra", "these are regimes of GPUs", "leave --extra out");
   Selection selection(command.records, command.awkward, command.output);
   Progress progress("measure final");
   Spent spent;

@@ -90,7 +90,7 @@ private:
     double seconds = 0; ///< of one call
     int64_t calls = 1;  ///< in a sample
     std::map<int, Sample> rounds;
-    double sample_seconds() const { return seconds * double(calls + 1); }
+    double sample_seconds() const { return seconds * double(calls + 1) + sampler.pause; }
   };
 
   void warm_up(size_t arm, const std::function<void()>& call) {
@@ -253,13 +253,27 @@ std::vector<size_t> without_hopeless(const Track& track, const std::vector<size_
   return kept;
 }
 
-void run_full(Track& track, std::vector<size_t> arms, const RaceOptions& o, int fewest, int most) {
+/// `planned`: rounds of this part of the race and of those before it.
+void run_full(Track& track, std::vector<size_t> arms, const RaceOptions& o, int fewest, int most, double deadline, int planned) {
   constexpr int kEnoughToDrop = 11;
-  for (int kept = 0; kept < most && (kept < fewest || track.left() > track.round_seconds(arms));) {
+  for (int kept = 0; kept < most && (kept < fewest || deadline - wall_seconds() > track.round_seconds(arms));) {
     const bool counts = track.run_round(arms);
     kept += counts;
-    if (track.hopeless(most)) return;
+    if (track.hopeless(planned)) return;
     if (counts && kept == kEnoughToDrop) arms = without_hopeless(track, arms, o);
+  }
+}
+
+void run_phases(Track& track, const std::vector<size_t>& entered, const std::vector<Phase>& phases, const RaceOptions& o) {
+  int planned = 0;
+  for (const Phase& phase : phases) {
+    std::vector<size_t> arms;
+    for (size_t arm : entered)
+      if (arm >= phase.from && arm < phase.to) arms.push_back(arm);
+    if (arms.empty() || track.hopeless(planned)) continue;
+    const double deadline = planned ? wall_seconds() + phase.seconds : o.deadline;
+    planned += phase.most;
+    run_full(track, arms, o, phase.fewest, phase.most, deadline, planned);
   }
 }
 
@@ -335,9 +349,17 @@ std::vector<ArmResult> halving_race(const std::vector<Arm>& arms, const RaceOpti
 std::vector<ArmResult> full_race(const std::vector<Arm>& arms, int fewest, int most,
                                  const RaceOptions& options, Progress& progress) {
   return race(arms, options, progress, [&](Track& track, const std::vector<size_t>& entered) {
-    run_full(track, entered, options, fewest, most);
+    run_full(track, entered, options, fewest, most, options.deadline, most);
   });
 }
+
+std::vector<ArmResult> phased_race(const std::vector<Arm>& arms, const std::vector<Phase>& phases, const RaceOptions& options,
+                                   Progress& progress) {
+  return race(arms, options, progress,
+              [&](Track& track, const std::vector<size_t>& entered) { run_phases(track, entered, phases, options); });
+}
+
+std::string to_string(Regime r) { return r == Regime::bursts ? "bursts" : r == Regime::serial ? "serial" : "sustained"; }
 
 std::vector<double> log_ratios(const ArmResult& arm, const ArmResult& anchor) {
   return ratios(arm.rounds, anchor.rounds);

@@ -18,7 +18,13 @@ namespace deepgen {
 struct Sampler {
   std::function<Sample()> take;
   int64_t calls = 1;
+  double pause = 0; ///< seconds that it rests before each sample
 };
+
+/// What is around a call while it is timed. Sustained: calls follow each other on a device that is hot, and overlap where
+/// their kernels can. Serial: the same, but every launch waits for the end of the one before. Bursts: a few calls after a rest.
+enum class Regime { sustained, serial, bursts };
+std::string to_string(Regime);
 
 /// One thing to time. Arm 0 is the anchor, against which ratios are taken. Has one of `make` and
 /// `make_sampler`, called in the worker; hence whatever they load cannot hurt the parent.
@@ -27,6 +33,8 @@ struct Arm {
   std::function<std::function<void()>()> make; ///< returns the call to time, by this thread's CPU time
   /// An exception from it, or from its samples, is the arm's failure: "crash".
   std::function<Sampler()> make_sampler = {};
+  /// The same in any regime; empty for an arm that knows the first one alone.
+  std::function<Sampler(Regime)> make_in_regime = {};
 };
 
 /// What an arm did: its sample in each round that it took part in. Of a dropped round all samples are `throttled`.
@@ -65,6 +73,15 @@ std::vector<ArmResult> halving_race(const std::vector<Arm>& arms, const RaceOpti
 /// Every arm in every round: as many rounds as the deadline allows, from `fewest` to `most`.
 std::vector<ArmResult> full_race(const std::vector<Arm>& arms, int fewest, int most, const RaceOptions&,
                                  Progress&);
+
+/// A part of a race: rounds of the arms from..to - 1 alone.
+struct Phase {
+  size_t from = 0, to = 0;
+  int fewest = 0, most = 0;
+  double seconds = 0; ///< from its own start on; of the first phase, the race's deadline instead
+};
+/// Full races of different arms, one after the other in one worker, on the same operands.
+std::vector<ArmResult> phased_race(const std::vector<Arm>& arms, const std::vector<Phase>& phases, const RaceOptions&, Progress&);
 
 /// The arm that ratios are taken against: the first one that could be timed; results.size() when none could.
 size_t anchor_of(const std::vector<ArmResult>& results);

@@ -6,7 +6,9 @@ import math
 SIZES = {"f64": 8, "f32": 4, "tf32": 4, "i32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "e5m2": 1, "i8": 1}
 OUTPUT = {"tf32": "f32", "e4m3": "bf16", "e5m2": "bf16", "i8": "i32"}
 ACCUMULATE = {"f64": "f64", "i8": "i32"}
+REGIMES = {"bursts": "burst", "serial": "serial"} # of the hold-out, and their columns
 COLUMNS = ("name problem template config us tflops vendor_us ratio ratio_low ratio_high verdict default_ratio noise stable "
+           "burst_us burst_ratio burst_low burst_high burst_verdict serial_us serial_ratio serial_low serial_high serial_verdict "
            "vendor vendor_algorithms vendor_note bandwidth read_bandwidth bandwidth_share candidates ok clock_mhz seconds "
            "device driver detail").split()
 
@@ -64,29 +66,47 @@ def evaluate(row, choice, head, *finals):
         low, middle, high = (1 / x for x in reversed(holdout["vendor"]["ratio"]))
         row.update(ratio=round(middle, 4), ratio_low=round(low, 4), ratio_high=round(high, 4),
                    verdict=holdout["vendor"]["verdict"], noise=round(max(row["noise"], holdout["noise_floor"]), 4))
+    for regime, prefix in REGIMES.items():
+        evaluate_regime(row, prefix, holdout.get("regimes", {}).get(regime, {}), winner["sha256"])
+
+
+def evaluate_regime(row, prefix, facts, sha256):
+    arm = next((a for a in facts.get("arms", []) if a["sha256"] == sha256 and "seconds" in a), None)
+    if not arm:
+        return
+    row[f"{prefix}_us"] = round(arm["seconds"] * 1e6, 3)
+    if "vendor" in arm:
+        low, middle, high = (round(1 / x, 4) for x in reversed(arm["vendor"]))
+        verdict = arm["verdict"] + (", unstable" if "unstable" in facts else "")
+        row.update(zip((f"{prefix}_{c}" for c in ("ratio", "low", "high", "verdict")), (middle, low, high, verdict)))
 
 
 def markdown(rows):
     for about in sorted({f"{r['device']}, driver {r['driver']}, {r['vendor']}" for r in rows if "us" in r}):
         yield f"{about}.\n"
     vendor = "vendor" if any(r.get("device", "").startswith(("AMD", "Radeon")) for r in rows) else "cuBLASLt"
-    yield f"| row | problem | us | TFLOP/s | {vendor} us | {vendor} / DeepGen [95 %] | of default | of read | template | s |"
-    yield "| --- " * 10 + "|"
+    regimes = [prefix for prefix in REGIMES.values() if any(f"{prefix}_ratio" in r for r in rows)]
+    extra = "".join(f" {prefix} [95 %] |" for prefix in regimes)
+    yield f"| row | problem | us | TFLOP/s | {vendor} us | {vendor} / DeepGen [95 %] |{extra} of default | of read | template | s |"
+    yield "| --- " * (10 + len(regimes)) + "|"
     shown = ("m", "n", "k", "batch", "a", "layout", "groups", "gate", "epilogue")
     for r in rows:
         problem = " ".join(f for f in r["problem"].split()
                            if f.split("=")[0] in shown and f not in ("batch=1", "epilogue=none"))
         if "us" not in r:
-            yield f"| {r['name']} | {problem} | failed: {(r['detail'] or '?').splitlines()[0]} |" + " |" * 7
+            yield f"| {r['name']} | {problem} | failed: {(r['detail'] or '?').splitlines()[0]} |" + " |" * (7 + len(regimes))
             continue
+        extra = "".join(" |" if f"{p}_ratio" not in r else f" {r[f'{p}_ratio']:.3f} [{r[f'{p}_low']:.3f}, {r[f'{p}_high']:.3f}] "
+                        f"{r[f'{p}_verdict']} |" for p in regimes)
         ratio = (f"{r['ratio']:.3f} [{r['ratio_low']:.3f}, {r['ratio_high']:.3f}] {r['verdict']}" if "ratio" in r
                  else r["vendor_note"] or "not timed") + ("" if r["stable"] else ", unstable")
-        yield (f"| {r['name']} | {problem} | {r['us']} | {r['tflops']} | {r.get('vendor_us', '')} | {ratio} | "
+        yield (f"| {r['name']} | {problem} | {r['us']} | {r['tflops']} | {r.get('vendor_us', '')} | {ratio} |{extra} "
                f"{r['default_ratio']:.3f} | {r.get('bandwidth_share', 0):.0%} | {r['template']} | {r['seconds']} |")
-    ratios = [r["ratio"] for r in rows if "ratio" in r]
-    if ratios:
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        yield f"\nGeometric mean of {len(ratios)} ratios: {mean:.3f}; the worst: {min(ratios):.3f}."
+    for column, name in {"ratio": "", **{f"{p}_ratio": f" in the regime {p}" for p in regimes}}.items():
+        ratios = [r[column] for r in rows if column in r]
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            yield f"\nGeometric mean of {len(ratios)} ratios{name}: {mean:.3f}; the worst: {min(ratios):.3f}."
 
 
 def write(suite, output):

@@ -3,7 +3,13 @@
 //   FAKE_DRIVER_FAILS=<file> <n> <code>   the n-th call that all processes with this file make together fails with the
 //                                         code, and every later one of the process that made it: its context is lost.
 //                                         Call 0: all of all processes
+//
+// Its clock stands still but for graphs: a launch takes 10 us, and 8 where it may start before the end of the one before. A
+// graph of at most 1.6 ms takes 0.9 of that where the device rested for 30 ms before and where it begins on other operands
+// than such a graph before it; else 3 times as much.
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +17,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -52,6 +59,52 @@ void* handle() {
   static char one;
   return &one;
 }
+
+struct Edge { // CUgraphEdgeData
+  unsigned char from_port = 0, to_port = 0, type = 0, reserved[5] = {};
+};
+struct Node {
+  uint64_t operand = 0; ///< the first parameter
+  Edge edge;            ///< from the one before
+};
+using Nodes = std::vector<Node>;
+
+struct Config { // CUlaunchConfig
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  const struct Attribute {
+    unsigned id, padding, value[16];
+  }* attributes;
+  unsigned count;
+};
+
+using Clock = std::chrono::steady_clock;
+bool capturing = false;
+Nodes captured;
+double now = 0; ///< of the device, in microseconds
+uint64_t begun_at = 0;
+Clock::time_point idle_since = Clock::now();
+
+void add_node(uint64_t operand, bool early) {
+  constexpr unsigned char kProgrammatic = 1;
+  if (!capturing) return;
+  captured.push_back({operand, {}});
+  if (early && captured.size() > 1) captured.back().edge.from_port = captured.back().edge.type = kProgrammatic;
+}
+
+double duration(const Nodes& nodes) {
+  constexpr double kShort = 1600;
+  double sum = 0;
+  for (const Node& n : nodes) sum += n.edge.type ? 8 : 10;
+  if (sum > kShort || nodes.empty()) return sum;
+  const bool rested = Clock::now() - idle_since >= std::chrono::milliseconds(30), cold = nodes.front().operand != begun_at;
+  begun_at = nodes.front().operand;
+  return sum * (rested && cold ? 0.9 : 3);
+}
+
+/// The node's number is its handle, plus one.
+void* handle_of(size_t node) { return reinterpret_cast<void*>(node + 1); }
+Node& node_of(void* graph, void* handle) { return static_cast<Nodes*>(graph)->at(reinterpret_cast<size_t>(handle) - 1); }
 
 } // namespace
 
@@ -106,24 +159,63 @@ int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t size) {
   std::memcpy(to, reinterpret_cast<const void*>(uintptr_t(from)), size);
   return call();
 }
-int cuMemsetD32Async(uint64_t, unsigned, size_t, void*) { return call(); }
+int cuMemsetD32Async(uint64_t to, unsigned, size_t, void*) { return add_node(to, false), call(); }
 int cuModuleLoadDataEx(void** module, const void*, unsigned, int*, void**) { return give(module, handle()); }
 int cuModuleUnload(void*) { return call(); }
 int cuModuleGetFunction(void** function, void*, const char*) { return give(function, handle()); }
 int cuFuncSetAttribute(void*, int, int) { return call(); }
-int cuLaunchKernelEx(const void*, void*, void**, void**) { return call(); }
+int cuLaunchKernelEx(const Config* config, void*, void** parameters, void**) {
+  constexpr unsigned kProgrammaticSerialization = 6;
+  bool early = false;
+  for (unsigned i = 0; i < config->count; ++i)
+    early |= config->attributes[i].id == kProgrammaticSerialization && config->attributes[i].value[0];
+  add_node(*static_cast<const uint64_t*>(parameters[0]), early);
+  return call();
+}
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* count, void*, int, size_t) { return give(count, 2); }
 int cuStreamCreate(void** stream, unsigned) { return give(stream, handle()); }
-int cuStreamSynchronize(void*) { return call(); }
-int cuStreamBeginCapture_v2(void*, int) { return call(); }
-int cuStreamEndCapture(void*, void** graph) { return give(graph, handle()); }
-int cuGraphInstantiateWithFlags(void** graph, void*, unsigned long long) { return give(graph, handle()); }
+int cuStreamSynchronize(void*) { return idle_since = Clock::now(), call(); }
+int cuStreamBeginCapture_v2(void*, int) {
+  captured.clear(), capturing = true;
+  return call();
+}
+int cuStreamEndCapture(void*, void** graph) {
+  capturing = false;
+  return give(graph, static_cast<void*>(new Nodes(captured)));
+}
+int cuGraphGetEdges_v2(void* graph, void** from, void** to, Edge* edges, size_t* count) {
+  const Nodes& nodes = *static_cast<const Nodes*>(graph);
+  if (!from) return give(count, nodes.empty() ? size_t(0) : nodes.size() - 1);
+  for (size_t i = 0; i < *count; ++i) from[i] = handle_of(i), to[i] = handle_of(i + 1), edges[i] = nodes[i + 1].edge;
+  return call();
+}
+int cuGraphRemoveDependencies_v2(void* graph, void* const*, void* const* to, const Edge* edges, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    Node& node = node_of(graph, to[i]);
+    if (node.edge.type != edges[i].type || node.edge.from_port != edges[i].from_port) return 1; // there is no such edge
+    node.edge = {9, 9, 9, {}};
+  }
+  return call();
+}
+int cuGraphAddDependencies_v2(void* graph, void* const*, void* const* to, const Edge* edges, size_t count) {
+  for (size_t i = 0; i < count; ++i) node_of(graph, to[i]).edge = edges[i];
+  return call();
+}
+int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
+  return give(executable, static_cast<void*>(new Nodes(*static_cast<const Nodes*>(graph))));
+}
 int cuGraphUpload(void*, void*) { return call(); }
-int cuGraphLaunch(void*, void*) { return call(); }
-int cuGraphExecDestroy(void*) { return call(); }
-int cuGraphDestroy(void*) { return call(); }
-int cuEventCreate(void** event, unsigned) { return give(event, handle()); }
-int cuEventRecord(void*, void*) { return call(); }
-int cuEventElapsedTime(float* milliseconds, void*, void*) { return give(milliseconds, 0.01F); }
+int cuGraphLaunch(void* executable, void*) {
+  now += duration(*static_cast<const Nodes*>(executable));
+  return call();
+}
+int cuGraphExecDestroy(void* executable) { return delete static_cast<Nodes*>(executable), call(); }
+int cuGraphDestroy(void* graph) { return delete static_cast<Nodes*>(graph), call(); }
+int cuEventCreate(void** event, unsigned) { return give(event, static_cast<void*>(new double(0))); }
+int cuEventRecord(void* event, void*) { return *static_cast<double*>(event) = now, call(); }
+int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
+  const double passed = *static_cast<const double*>(end) - *static_cast<const double*>(begin);
+  return give(milliseconds, passed > 0 ? float(passed * 1e-3) : 0.01F);
+}
 
 } // extern "C"

@@ -48,6 +48,29 @@ TEST_F(GpuTest, AKernelTakesAsLongAsItself) {
   EXPECT_LT(r[0].rounds.begin()->second.megahertz, 4000);
 }
 
+/// With launches that may overlap, where the device has them: the driver takes the graph whose dependencies were made full.
+TEST_F(GpuTest, EveryRegimeIsTimed) {
+  KernelFile file = ptx_kernel(512, 512, 512);
+  for (Launch& launch : file.kernels.front().launches) launch.dependent = device().compute_capability() >= 90;
+  Bench bench(file.problem, device(), 0, 1);
+  const Arm arm = bench.kernel_arm("kernel", *file.find("main"));
+  std::vector<Arm> arms;
+  for (Regime regime : {Regime::sustained, Regime::serial, Regime::bursts}) {
+    arms.emplace_back().name = to_string(regime);
+    arms.back().make_sampler = [make = arm.make_in_regime, regime] { return make(regime); };
+  }
+  RaceOptions options;
+  options.deadline = wall_seconds() + 10;
+  bench.complete(options, Bench::brief_heat);
+  Progress progress("test");
+  const auto r = full_race(arms, 5, 5, options, progress);
+  for (size_t i = 0; i < arms.size(); ++i) {
+    EXPECT_TRUE(r[i].timed()) << arms[i].name << ": " << r[i].failure << " " << r[i].detail;
+    EXPECT_EQ(r[i].rounds.size(), 5u);
+    for (const auto& [round, sample] : r[i].rounds) EXPECT_GT(sample.seconds, 1e-6);
+  }
+}
+
 TEST_F(GpuTest, HalfTheWorkTakesLessTime) {
   Fault half;
   half.last = "512";

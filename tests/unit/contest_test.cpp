@@ -44,18 +44,24 @@ private:
 
 struct Simulated {
   double seconds, megahertz = 1500;
+  double serial = 1, burst = 1; ///< times as long as sustained
 };
+
+double seconds_in(const Simulated& one, Regime regime) {
+  return one.seconds * (regime == Regime::serial ? one.serial : regime == Regime::bursts ? one.burst : 1);
+}
 
 Arm arm_of(const std::shared_ptr<Machine>& machine, const Simulated& one) {
   Arm a;
-  a.make_sampler = [machine, one] {
-    return Sampler{[machine, one] {
+  a.make_in_regime = [machine, one](Regime regime) {
+    return Sampler{[machine, one, regime] {
                      Sample s;
-                     machine->time(one.seconds, one.megahertz, s);
+                     machine->time(seconds_in(one, regime), one.megahertz, s);
                      return s;
                    },
                    1};
   };
+  a.make_sampler = [make = a.make_in_regime] { return make(Regime::sustained); };
   return a;
 }
 
@@ -237,6 +243,66 @@ TEST(Contest, WhatFailsInTheHoldoutIsNotLocked) {
   const RecordLog log = run_contest(c, silent).log;
   EXPECT_FALSE(log.stable);
   EXPECT_FALSE(decide(log).improved);
+}
+
+/// Faster than the vendor sustained, by nothing but launches that overlap; as fast in a burst.
+TEST(Contest, OtherRegimesAreTimedBesideAndDecideNothing) {
+  Machine machine;
+  machine.noise = 0.002;
+  Contest c = contest_of(machine, {{1e-5}, {0.8e-5, 1500, 1.25, 1.125}, {0.9e-5, 1500, 0.5, 0.5}}, {0.9e-5, 0.95e-5});
+  Progress silent("test");
+  const RecordLog plain = run_contest(c, silent).log;
+  EXPECT_FALSE(plain.environment["holdout"].contains("regimes"));
+  c.extra = {Regime::serial, Regime::bursts};
+  const RecordLog log = run_contest(c, silent).log;
+  const Json& regimes = log.environment["holdout"]["regimes"];
+  ASSERT_EQ(regimes.size(), 2u);
+  EXPECT_EQ(decide(log).winner.slot, 1) << "another is faster in the others alone";
+  EXPECT_NEAR(decide(log).winner.timing->ratio, 0.8, 0.003);
+  for (const auto& [name, seconds] : {std::pair{"serial", 1e-5}, std::pair{"bursts", 0.9e-5}}) {
+    const Json& r = regimes[name];
+    ASSERT_EQ(r["arms"].size(), 2u) << r.dump();
+    EXPECT_EQ(r["arms"][0]["sha256"], "sha0");
+    const Json& winner = r["arms"][1];
+    EXPECT_EQ(winner["sha256"], "sha1");
+    EXPECT_NEAR(winner["seconds"].get<double>(), seconds, 0.1e-5); // the drift is the machine's
+    EXPECT_NEAR(winner["default"][1].get<double>(), seconds / 1e-5, 0.003);
+    EXPECT_NEAR(winner["vendor"][1].get<double>(), seconds / 0.9e-5, 0.003);
+    EXPECT_LE(winner["vendor"][0], winner["vendor"][1]);
+    EXPECT_LT(r["noise_floor"], 0.02);
+    EXPECT_GT(r["noise_floor"], 0);
+    EXPECT_EQ(r["rounds"], 41);
+    EXPECT_FALSE(r.contains("unstable")) << r.dump();
+  }
+  EXPECT_EQ(regimes["serial"]["arms"][1]["verdict"], "loss");
+  EXPECT_EQ(regimes["bursts"]["arms"][1]["verdict"], "tie");
+}
+
+/// What cannot be timed there is said there; the hold-out stands.
+TEST(Contest, ARegimeThatFailsTakesNothingWithIt) {
+  Contest c = contest_of({}, {{1e-5}, {0.8e-5}});
+  c.extra = {Regime::serial, Regime::bursts};
+  c.field = [field = c.field] {
+    Field f = field();
+    f.arm = [arm = f.arm](size_t i, const std::string& name) {
+      Arm a = arm(i, name);
+      if (i == 1)
+        a.make_in_regime = [make = a.make_in_regime](Regime r) -> Sampler {
+          if (r == Regime::serial) throw std::runtime_error("CUDA_ERROR_NOT_SUPPORTED");
+          return make(r);
+        };
+      return a;
+    };
+    return f;
+  };
+  Progress silent("test");
+  const RecordLog log = run_contest(c, silent).log;
+  EXPECT_TRUE(log.stable);
+  EXPECT_TRUE(decide(log).improved);
+  const Json& regimes = log.environment["holdout"]["regimes"];
+  EXPECT_EQ(regimes["serial"]["arms"][1]["failed"], "crash: CUDA_ERROR_NOT_SUPPORTED");
+  EXPECT_NEAR(regimes["serial"]["arms"][0]["default"][1].get<double>(), 1, 1e-9);
+  EXPECT_NEAR(regimes["bursts"]["arms"][1]["default"][1].get<double>(), 0.8, 0.02);
 }
 
 TEST(Verdict, WhereAnIntervalLies) {

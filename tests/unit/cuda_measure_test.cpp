@@ -157,6 +157,16 @@ TEST(CudaBench, SamplesAreLongAndWholeTurnsOfTheRing) {
   EXPECT_EQ(ring_launches(1024, 1e-3), 100); // a slow kernel of a small problem
 }
 
+TEST(CudaBench, BurstsTakeTurnsWithTheRing) {
+  EXPECT_EQ(burst_launches(1024, 10e-6), 100);
+  EXPECT_EQ(burst_launches(300, 10e-6), 100);
+  EXPECT_EQ(burst_launches(150, 10e-6), 150) << "else every burst would begin on what the one before has read";
+  EXPECT_EQ(burst_launches(25, 10e-6), 100);
+  EXPECT_EQ(burst_launches(1024, 0.5e-6), 1024);
+  EXPECT_EQ(burst_launches(2, 2e-3), 1);
+  EXPECT_EQ(burst_launches(2, 0.7e-3), 2);
+}
+
 TEST(CudaBench, TheMemoryIsReadAsMuchAsTheLargerInput) {
   Problem p = problem(Type::bf16, Type::bf16, 1, 4096, 4096);
   EXPECT_EQ(Bench(p, Device(), 0, 1).read_bytes(), 2 * 4096 * 4096);

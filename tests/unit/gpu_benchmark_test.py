@@ -41,7 +41,11 @@ else:
            "vendor": {"name": "cublaslt 13.1.0", "why_not": "", "algorithms": 8, "epilogue": "",
                       "ratios": [{"sha256": r["sha256"], "ratio": 1.4, "low": 1.3, "high": 1.5} for r in finals]},
            "holdout": {"sha256": best["sha256"], "noise_floor": 0.002, "verdict": "win",
-                       "vendor": {"name": "cublaslt 13.1.0", "algorithm": "3", "ratio": [0.75, 0.8, 0.85], "verdict": "win"}}},
+                       "vendor": {"name": "cublaslt 13.1.0", "algorithm": "3", "ratio": [0.75, 0.8, 0.85], "verdict": "win"},
+                       "regimes": {regime: {"arms": [{"sha256": "other", "seconds": 1, "vendor": [1, 1, 1], "verdict": "tie"},
+                                                     {"sha256": best["sha256"], "seconds": 2e-5, "vendor": [0.8, x, 1.25],
+                                                      "verdict": "AMBG"}]}
+                                   for regime, x in (("bursts", 0.5), ("serial", 1.0)) if regime in " ".join(words)}}},
           [*finals, vendor, *(dict(r, stage="holdout") for r in [*finals, vendor])])
 '''
 
@@ -82,6 +86,18 @@ def main(deepgen, run):
         assert (output / "raw/wide/final.jsonl").exists() and (output / "raw/wide/r1.jsonl").exists()
         table = (output / "results.md").read_text()
         assert "failed: RuntimeError" in table and "Geometric mean of 2 ratios: 1.250" in table, table
+
+        assert not good["burst_ratio"] and "burst" not in table, table
+
+        done, rows = start("--extra", "bursts,serial", "good")
+        good = rows["good"]
+        assert (good["burst_us"], good["burst_ratio"], good["burst_low"], good["burst_high"]) == ("20.0", "2.0", "0.8", "1.25"), good
+        assert good["serial_ratio"] == "1.0" and good["serial_verdict"] == "AMBG" and good["ratio"] == "1.25", good
+        table = (output / "results.md").read_text()
+        assert "| 2.000 [0.800, 1.250] AMBG | 1.000 [0.800, 1.250] AMBG |" in table, table
+        assert "Geometric mean of 1 ratios in the regime burst: 2.000" in table, table
+        lines = [line for line in table.splitlines() if line.startswith("|")]
+        assert len({line.count("|") for line in lines}) == 1, table
 
         done, rows = start() # only what failed
         assert "good" not in done.stdout.split("| row |")[0] and "it trapped" in done.stdout, done.stdout
