@@ -19,7 +19,8 @@ std::vector<LoggedRecord> read_records(const std::vector<std::string>& logs);
 /// What became of the default config; nullptr when no log has it.
 const LoggedRecord* default_of(const std::vector<LoggedRecord>&);
 
-/// The default first, when it is good, then the best others by ratio, each of other code.
+/// The default first, when it is good, then the best others by ratio, each of other code; what left its round early ranks
+/// behind what stayed.
 std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>&);
 
 } // namespace deepgen

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <set>
 #include <thread>
@@ -63,16 +64,17 @@ public:
   double left() const { return options_.deadline - wall_seconds(); }
 
   void drop(size_t arm) {
-    record(arm, 0, {runners_[arm].seconds, false});
+    record(arm, 0, runners_[arm].early.value_or(Sample{runners_[arm].seconds, false}));
     channel_.send({{"arm", arm}, {"dropped", true}});
   }
 
   /// Returns whether it counts.
   bool run_round(std::vector<size_t> arms) {
-    for (size_t i = arms.size(); i > 1; --i) std::swap(arms[i - 1], arms[random_() % i]);
+    shuffle(arms, 0);
     bool throttled = false;
     for (size_t arm : arms) {
-      if (!runners_[arm].rounds.count(round_)) record(arm, round_, sample(arm));
+      const std::optional<Sample> early = std::exchange(runners_[arm].early, std::nullopt);
+      record(arm, round_, early ? *early : sample(arm));
       throttled |= runners_[arm].rounds[round_].throttled;
     }
     if (throttled) drop_round(arms);
@@ -80,15 +82,35 @@ public:
     return !throttled;
   }
 
+  /// A round of many arms, as several of few, each with the anchor, arms.front(): so an arm and the anchor that it is
+  /// compared with are close in time, while clocks still change. Returns whether all count.
+  bool run_in_parts(std::vector<size_t> arms) {
+    constexpr size_t kPart = 8;
+    shuffle(arms, 1);
+    const size_t others = arms.size() - 1, parts = std::max<size_t>(1, (others + kPart - 1) / kPart);
+    bool counts = true;
+    for (size_t part = 0; part < parts; ++part) {
+      std::vector<size_t> few = {arms.front()};
+      for (size_t i = 1 + others * part / parts; i < 1 + others * (part + 1) / parts; ++i) few.push_back(arms[i]);
+      counts &= run_round(few);
+    }
+    return counts;
+  }
+
   /// Whether so many rounds were dropped that `planned` others would decide nothing either.
   bool hopeless(int planned) const { return dropped_ > kMostDropped * double(planned) + 1; }
 
 private:
+  void shuffle(std::vector<size_t>& arms, size_t from) {
+    for (size_t i = arms.size(); i > from + 1; --i) std::swap(arms[i - 1], arms[from + random_() % (i - from)]);
+  }
+
   struct Runner {
     std::function<void()> call;
     Sampler sampler;    ///< instead of `call`
     double seconds = 0; ///< of one call
     int64_t calls = 1;  ///< in a sample
+    std::optional<Sample> early; ///< taken before the first round, which has it then
     std::map<int, Sample> rounds;
     double sample_seconds() const { return seconds * double(calls + 1) + sampler.pause; }
   };
@@ -107,7 +129,10 @@ private:
     constexpr double kLong = 10;
     const Sample first = watch_.time(r.call, 1);
     r.seconds = first.seconds;
-    if (first.seconds > kLong * options_.sample_seconds) return record(arm, 0, first);
+    if (first.seconds > kLong * options_.sample_seconds) {
+      r.early = first;
+      return;
+    }
     for (r.calls = 1;; r.calls *= 4) {
       const double seconds = watch_.time(r.call, r.calls).seconds;
       r.seconds = r.calls == 1 ? seconds : std::min(r.seconds, seconds);
@@ -235,7 +260,7 @@ void run_halving(Track& track, std::vector<size_t> arms) {
     const double affordable = kStages[stage].share * track.left() / std::max(track.round_seconds(arms), 1e-9);
     const int rounds = int(std::clamp(affordable, 1.0, double(kStages[stage].rounds)));
     for (int kept = 0, run = 0; kept < rounds && run < 2 * rounds && (run == 0 || track.left() > 0); ++run)
-      kept += track.run_round(arms);
+      kept += track.run_in_parts(arms);
   }
 }
 

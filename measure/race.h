@@ -64,7 +64,7 @@ struct RaceOptions {
 };
 
 /// Successive halving in a worker process: 3 rounds for all, 5 for the better third (at least 4), 9 for the
-/// best 8 of those; always with the anchor. Fewer where the deadline is near, but at least one. Arms that the
+/// best 8 of those; always with the anchor, which runs again after every 8 arms. Fewer where the deadline is near, but at least one. Arms that the
 /// first sample shows to be 3 times slower than the fastest are dropped. After a crash the race starts again
 /// without the culprit. A round in which the device throttled is dropped as a whole and repeated, as long as not more
 /// than a fifth of them are.

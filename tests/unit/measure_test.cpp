@@ -364,6 +364,26 @@ TEST(Race, RanksDropsAndSurvives) {
   EXPECT_FALSE(r[4].timed());
 }
 
+TEST(Race, ComparesArmsWithAnAnchorCloseInTime) {
+  const std::vector<Arm> arms(25, spin("any", 2000));
+  RaceOptions options;
+  options.sample_seconds = 0.0002;
+  options.deadline = wall_seconds() + 20;
+  Progress progress("test");
+  const std::vector<ArmResult> r = halving_race(arms, options, progress);
+  std::map<int, int> others;
+  for (size_t i = 1; i < r.size(); ++i) {
+    EXPECT_GE(r[i].rounds.size(), 3u);
+    for (const auto& [round, sample] : r[i].rounds) {
+      ++others[round];
+      EXPECT_TRUE(r[0].rounds.count(round));
+    }
+  }
+  EXPECT_EQ(r[0].rounds.size(), others.size());
+  EXPECT_EQ(r[0].rounds.size(), 3u * 3 + 5 + 9); // 24 others in three parts, then the best 8 in one
+  for (const auto& [round, count] : others) EXPECT_LE(count, 8);
+}
+
 TEST(Race, RespectsTheBudget) {
   RaceOptions options;
   options.deadline = wall_seconds() + 0.3;

@@ -1,6 +1,7 @@
 #include "base/record.h"
 
 #include "base/error.h"
+#include "base/finalists.h"
 
 #include <gtest/gtest.h>
 
@@ -31,6 +32,30 @@ TEST(RecordLog, RoundTrips) {
   EXPECT_EQ(parsed.records[0].timing->low, 0.91);
   EXPECT_FALSE(parsed.records[1].timing);
   EXPECT_FALSE(parsed.stable);
+}
+
+TEST(Finalists, WhatLeftItsRoundEarlyRanksBehindWhatStayed) {
+  std::vector<LoggedRecord> records;
+  auto add = [&](const char* log, const char* code, double ratio, int64_t samples, const char* origin = "model") {
+    Record r = sample().records[0];
+    r.sha256 = code, r.origin = origin;
+    r.timing->ratio = ratio, r.timing->samples = samples;
+    records.push_back({r, log});
+  };
+  add("r0", "default", 1, 17, "default");
+  add("r0", "stayed 0", 0.98, 17);
+  add("r0", "one dropped", 0.97, 16); // the round in which the device throttled counts for nobody
+  add("r1", "left, first", 0.90, 3);
+  add("r1", "left, second", 0.95, 8);
+  add("r1", "stayed 1", 0.96, 17);
+  add("r1", "stayed 2", 0.965, 17);
+  std::vector<std::string> codes;
+  for (const LoggedRecord& r : finalists_of(records)) codes.push_back(r.record.sha256);
+  EXPECT_EQ(codes, (std::vector<std::string>{"default", "stayed 1", "stayed 2", "left, second", "left, first"}));
+  records.pop_back(), records.pop_back();
+  codes.clear();
+  for (const LoggedRecord& r : finalists_of(records)) codes.push_back(r.record.sha256);
+  EXPECT_EQ(codes, (std::vector<std::string>{"default", "left, second", "left, first", "one dropped", "stayed 0"}));
 }
 
 TEST(RecordLog, TornTailIsIgnoredAtEveryByte) {
