@@ -59,7 +59,7 @@ struct Point {
   int64_t tiles_k() const { return ceil_div(p.k, bk()); }
   int64_t split_tiles() const { return ceil_div(tiles_k(), (*this)[kSplits]); }
   int64_t blocks() const { return ceil_div(p.m, (*this)[kBm]) * ceil_div(n(), (*this)[kBn]) * p.batch; }
-  int64_t step_bytes() const { return MmaShape(p.a, p.b, device.compute_capability(), (*this)[kBk]).bytes; }
+  int64_t step_bytes() const { return MmaShape(p.a, p.b, device.compute_capability(), (*this)[kBk], wm() * wn()).bytes; }
   int64_t accumulators() const { return wm() * wn() / 32 * (p.a == Type::f64 ? 2 : 1); }
   int64_t stage_bytes() const { return ((*this)[kBm] + (*this)[kBn]) * (*this)[kBk]; }
   MmaTiling tiling() const { return MmaTiling(p, device.compute_capability(), config); }
@@ -212,7 +212,7 @@ MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), bk_bytes(at(c, kBk)), warps_m(at(c, kWarpsM)), warps_n(at(c, kWarpsN)),
       k_warps(at(c, kWarpsK)), stages(at(c, kStages)), resident(at(c, kBlocks)), splits(at(c, kSplits)),
       group(at(c, kGroup)), dependent(at(c, kPdl) != 0), prefetch(at(c, kPdl) == 2), align_a(at(c, kAlignA)), align_b(at(c, kAlignB)),
-      align_d(at(c, kAlignD)), shape(p.a, p.b, capability, bk_bytes), bk(bk_bytes / size_of(p.a)),
+      align_d(at(c, kAlignD)), shape(p.a, p.b, capability, bk_bytes, bm / warps_m * (bn / warps_n)), bk(bk_bytes / size_of(p.a)),
       wm(bm / warps_m), wn(bn / warps_n), threads(32 * warps_m * warps_n * k_warps),
       steps(bk_bytes / shape.bytes / k_warps), tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.sum_columns(), bn)),
       tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, splits)), weights(p.gate ? 2 : 1),

@@ -9,9 +9,9 @@ namespace deepgen {
 
 namespace llvmd = mlir::LLVM;
 
-MmaShape::MmaShape(Type a_type, Type b_type, int64_t capability, int64_t k_bytes)
+MmaShape::MmaShape(Type a_type, Type b_type, int64_t capability, int64_t k_bytes, int64_t warp_tile)
     : a(a_type), b(b_type), doubles(a == Type::f64), halves(doubles && capability < 90),
-      bytes(doubles ? std::min<int64_t>(k_bytes, 128) : 32), k(bytes / size_of(a)),
+      bytes(doubles && warp_tile <= 32 * 32 ? std::min<int64_t>(k_bytes, 128) : 32), k(bytes / size_of(a)),
       a_values(doubles ? k / 2 : 4), b_values(doubles ? k / 4 : 2) {}
 
 SharedTile::SharedTile(Type t, bool k, int64_t size, int64_t k_bytes)

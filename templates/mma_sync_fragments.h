@@ -9,8 +9,9 @@ namespace deepgen {
 
 /// One multiplication of fragments: 16 x k by k x 8.
 struct MmaShape {
-  /// `k_bytes`: of K in a tile of shared memory; f64 multiplies up to 16 of it at once where the arch can.
-  MmaShape(Type a, Type b, int64_t capability, int64_t k_bytes);
+  /// `k_bytes`: of K in a tile of shared memory; f64 multiplies up to 16 of it at once where the arch can, but 4 where
+  /// the sums of a warp's tile, `warp_tile` elements of D, leave few registers to fragments.
+  MmaShape(Type a, Type b, int64_t capability, int64_t k_bytes, int64_t warp_tile);
 
   Type a, b;
   bool doubles;               ///< f64: two registers an element
