@@ -237,8 +237,11 @@ std::optional<size_t> Space::rank(const Choice& choice) const {
 
 std::vector<uint64_t> Space::stratum(size_t rank, size_t parameters) const {
   const std::vector<uint32_t> d = digits(points_[rank]);
+  const auto& names = families_[points_[rank].family].parameters;
+  const auto depth = std::find_if(names.begin(), names.end(), [](const Parameter& p) { return p.name == "stages"; });
+  const ptrdiff_t most = std::min(ptrdiff_t(parameters), ptrdiff_t(d.size()) - !d.empty());
   std::vector<uint64_t> key{points_[rank].family};
-  key.insert(key.end(), d.begin(), d.begin() + ptrdiff_t(std::min(parameters, d.size() - !d.empty())));
+  key.insert(key.end(), d.begin(), d.begin() + std::min(most, depth - names.begin()));
   return key;
 }
 

@@ -42,7 +42,7 @@ public:
   /// Accepts the parameters in any order; nothing when the choice is not in the space.
   std::optional<size_t> rank(const Choice&) const;
   /// Identifies template and the values of its first parameters: configs that are alike in the large. Never
-  /// all of them: configs that differ in the last one alone are near-identical.
+  /// all of them: configs that differ in the last one alone are near-identical, and so are those with a stage more.
   std::vector<uint64_t> stratum(size_t rank, size_t parameters) const;
   /// Which of its family's values each parameter has.
   std::vector<uint32_t> positions(size_t rank) const { return digits(points_[rank]); }
