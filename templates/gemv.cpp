@@ -258,7 +258,7 @@ std::string Gemv::why_illegal(const Problem& p, const Device& device, const Conf
 // matters): 0.8 us of latency under load, 1 us for a block to start and end, 85 % of the peak bandwidth at
 // best, one multiprocessor at most 64 bytes a clock.
 double Gemv::cost(const Problem& p, const Device& device, const Config& config) const {
-  constexpr double kLatency = 0.8e-6, kBlock = 1.0e-6, kLaunch = 2.0e-6, kEfficiency = 0.85;
+  constexpr double kLatency = 0.8e-6, kBlock = 1.0e-6, kLaunch = 1.2e-6, kEfficiency = 0.85;
   const GemvTiling t(p, config);
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
   const double blocks = double(t.row_blocks * t.splits * p.batch);

@@ -34,6 +34,8 @@ constexpr double kSum = 4.6;              ///< to store a sum of each thread
 constexpr double kStep = 6.7;             ///< for a step of the epilogue with a sum, by two warpgroups
 // Seconds.
 constexpr double kLaunch = 1.84e-6, kReduce = 1.1e-6, kPack = 1.6e-6, kEarlyStart = 0.4e-6, kPrefetch = 0.3e-6;
+/// The launch before is the sum over splits then: short, bound by L2, and held up by early requests.
+constexpr double kPrefetchInSum = 0.6e-6;
 constexpr double kMemoryLatency = 0.46e-6;
 constexpr double kMemoryStart = 0.47e-6;
 
@@ -68,7 +70,10 @@ public:
     const double busy = clocks / (hertz * (1 - slow)), memory = memory_seconds();
     double total =
         std::max(busy, memory) + 0.25 * std::min(busy, memory) + kLaunch - (t.dependent ? kEarlyStart : 0);
-    if (t.prefetch && !t.split() && busy > memory) total -= kPrefetch;
+    if (t.prefetch && t.split())
+      total += kPrefetchInSum;
+    else if (t.prefetch && busy > memory)
+      total -= kPrefetch;
     if (t.pack.any()) total += kPack + t.pack.bytes() / (0.7 * bandwidth);
     if (t.cluster_k > 1) total *= kTogether + kFurther * std::log2(double(t.cluster_k)) + (t.dependent ? kTogetherEarly : 0);
     if (t.split()) total += kReduce + GpuSplitK(p, t.splits).traffic() / bandwidth;

@@ -236,7 +236,7 @@ double Simt::cost(const Problem& whole, const Device& device, const Config& conf
   // On AMD GPUs as nominal as in the templates that this is compared with there.
   const bool amd = is_amd(device.arch);
   const double memory = memory_bytes(p, t, device, once) / (amd ? 0.85 * bandwidth : bandwidth);
-  seconds = std::max(seconds, memory) + (amd ? 0.3 * memory + 3e-6 : 0.05 * memory);
+  seconds = std::max(seconds, memory) + (amd ? 0.3 * memory + 3e-6 : 0.05 * memory + 1.6e-6);
   if (t.splits > 1)
     seconds += (amd ? 4e-6 : 2e-6) + double(t.splits * p.batch * p.m * p.n * t.element) / bandwidth;
   if (!t.wide) seconds *= 1.02;
