@@ -53,6 +53,14 @@ void HopperIr::release_at_block(Value barrier, Value block) {
            true);
 }
 
+void HopperIr::set_flag(Value pointer) { assembly(nullptr, "st.release.gpu.global.b32 [$0], 1;", "l", pointer, true); }
+void HopperIr::await_flag(Value pointer) {
+  assembly(nullptr,
+           "{ .reg .pred done; .reg .b32 seen; again: ld.acquire.gpu.global.b32 seen, [$0]; setp.eq.b32 done, seen, 1; "
+           "@!done bra again; }",
+           "l", pointer, true);
+}
+
 Value HopperIr::address_at_block(Value address, Value block) {
   return assembly(i32, "mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r", {address, block}, false);
 }

@@ -48,6 +48,10 @@ public:
   void release_at_block(Value barrier, Value block_of_cluster);
   void acquire(Value barrier, Value parity);
 
+  // Flags in global memory (4 bytes each, 0 at first), by one thread: all that it knows of memory is known to those who wait.
+  void set_flag(Value pointer);
+  void await_flag(Value pointer);
+
   // Copies by tensor maps; coordinates innermost first. `blocks` (i16, null: this block alone): the blocks of
   // the cluster that get the tile, at the same address each, with their own barrier told.
   void load_tile(Value map, Value to, Value barrier, mlir::ValueRange coordinates, Value blocks = nullptr, bool read_once = false);

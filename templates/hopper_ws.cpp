@@ -3,6 +3,7 @@
 #include "templates/gpu_epilogue.h"
 #include "templates/gpu_split_k.h"
 #include "templates/hopper_ws_groups.h"
+#include "templates/hopper_ws_stream.h"
 #include "templates/sizes.h"
 
 #include <algorithm>
@@ -23,6 +24,7 @@ enum Index {
   kClusterN,
   kClusterK,
   kSplits,
+  kStreamK,
   kGroup,
   kPdl,
   kAlignA,
@@ -31,7 +33,7 @@ enum Index {
 };
 constexpr const char* kNames[] = {"bm",        "bn",        "slices",    "stages", "consumers", "pingpong",
                                   "swap",      "promote",   "cluster_m", "cluster_n", "cluster_k", "splits",
-                                  "group",     "pdl",       "align_a",   "align_b",   "align_d"};
+                                  "stream_k",  "group",     "pdl",       "align_a",   "align_b",   "align_d"};
 
 constexpr int64_t kSliceBytes = 128; ///< of K in one slice of a stage
 /// Registers of a thread for sums: measured to fit without spills, by two warpgroups.
@@ -42,6 +44,7 @@ constexpr int64_t kMostSteps = 3000;
 constexpr int64_t kSharedBlock = 232448; ///< bytes that a block of sm_90 may have
 constexpr int64_t kMostCluster = 8;      ///< blocks of a cluster that every sm_90 runs
 constexpr int64_t kMostCopied = int64_t(1) << 34; ///< bytes, in units of 16 that 32 bits count
+constexpr int64_t kMostWaves = 6;       ///< with a last one that stream_k is worth while for
 constexpr int64_t kAlignAB = 16;         ///< that TMA wants of bases, leading dimensions and strides
 
 int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
@@ -77,6 +80,11 @@ struct Point {
     return each < 4 || tiles() * parts > 2 * device.cores || (each - 1) * parts >= tiles_k();
   }
   int64_t tiles() const { return ceil_div(m(), (*this)[kBm]) * ceil_div(n(), (*this)[kBn]) * p.batch; }
+  /// Tiles of clusters, and how many of those run at a time where they fill the device.
+  int64_t work() const {
+    return ceil_div(m(), (*this)[kBm] * (*this)[kClusterM]) * ceil_div(n(), (*this)[kBn] * (*this)[kClusterN]) * p.batch;
+  }
+  int64_t clusters() const { return std::max<int64_t>(1, device.cores / ((*this)[kClusterM] * (*this)[kClusterN])); }
   bool left_k_major() const { return (*this)[kSwap] ? b_k_major(p) : a_k_major(p); }
   bool right_k_major() const { return (*this)[kSwap] ? a_k_major(p) : b_k_major(p); }
   GpuPack::Side pack_a() const { return side((*this)[kAlignA], a_k_major(p), !p.a_transposed()); }
@@ -223,6 +231,22 @@ const Rule kRules[] = {
      }},
     {kSplits, [](const Point& x) { return x[kPingpong] && x.tiles() < 2 * x.device.cores / 3; },
      [](const Point&) { return std::string("pingpong pays for more tiles than multiprocessors"); }},
+    {kStreamK,
+     [](const Point& x) {
+       return x[kStreamK] && (x.whole.groups || x[kSplits] > 1 || x[kClusterK] > 1 || 2 * x[kStages] * x.stage_bytes() < kSharedBlock);
+     },
+     [](const Point&) {
+       return std::string("stream_k shares tiles out among blocks that fill a multiprocessor each, without splits, cluster_k and groups");
+     }},
+    {kStreamK,
+     [](const Point& x) {
+       return x[kStreamK] && (x.work() <= x.clusters() || x.work() > kMostWaves * x.clusters() || x.work() % x.clusters() == 0);
+     },
+     [](const Point&) { return std::string("stream_k pays for a last wave that is not whole, of 2 to ") + text(kMostWaves); }},
+    {kStreamK, [](const Point& x) { return x[kStreamK] && x.tiles_k() < HopperStreamK::kFewestTilesK; },
+     [](const Point& x) {
+       return "stream_k shares " + text(HopperStreamK::kFewestTilesK) + " tiles of K and more, not " + text(x.tiles_k());
+     }},
     {kGroup,
      [](const Point& x) {
        return x[kGroup] < 1 || (x[kGroup] > 1 && x[kGroup] / 2 >= ceil_div(x.m(), x[kBm] * x[kClusterM]));
@@ -231,6 +255,8 @@ const Rule kRules[] = {
     {kGroup,
      [](const Point& x) { return x[kGroup] > 1 && !x.whole.groups && ceil_div(x.n(), x[kBn] * x[kClusterN]) == 1; },
      [](const Point&) { return std::string("one column of tiles has one order: group is 1"); }},
+    {kPdl, [](const Point& x) { return x[kStreamK] && x[kPdl]; },
+     [](const Point&) { return std::string("stream_k has a launch before its own, which pdl would start early in place of it"); }},
     {kAlignA,
      [](const Point& x) { return !is_alignment(x[kAlignA], size_of(x.p.a), std::min(kAlignAB, dense_a(x.p))); },
      [](const Point& x) {
@@ -324,7 +350,7 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), slices(at(c, kSlices)), stages(at(c, kStages)),
       consumers(at(c, kConsumers)), pingpong(at(c, kPingpong) != 0), swap(at(c, kSwap) != 0),
       promote(at(c, kPromote) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
-      cluster_k(at(c, kClusterK)), splits(at(c, kSplits)), group(at(c, kGroup)), dependent(at(c, kPdl) != 0),
+      cluster_k(at(c, kClusterK)), splits(at(c, kSplits)), stream_k(at(c, kStreamK) != 0), group(at(c, kGroup)), dependent(at(c, kPdl) != 0),
       prefetch(at(c, kPdl) == 2), align_a(at(c, kAlignA)),
       align_b(at(c, kAlignB)), align_d(at(c, kAlignD)), bk_slice(kSliceBytes / size_of(p.a)),
       bk(slices * bk_slice), m(swap ? p.sum_columns() : p.group_rows()), n(swap ? p.group_rows() : p.sum_columns()),
@@ -358,7 +384,7 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
     producer_registers = sums() > 128 ? 24 : 40, consumer_registers = sums() > 128 ? 240 : 232;
   if (consumers == 3) producer_registers = 32, consumer_registers = 160;
   pack = GpuPack(p, side(align_a, a_k_major(p), !p.a_transposed()), side(align_b, b_k_major(p), p.b_transposed()),
-                 split() ? GpuSplitK(p, splits).workspace() : 0);
+                 split() ? GpuSplitK(p, splits).workspace() : HopperStreamK::workspace(*this, work(p)));
   mma = {left.type, right.type, p.accumulate, bn, m_tiles(), kSliceBytes};
 }
 
@@ -376,6 +402,7 @@ std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) con
   for (int64_t n = 8; n <= 256; n += n < 64 ? 8 : 16)
     if (!(p.a == Type::i8 && n > 32 && n % 16)) widths.push_back(n);
   const std::vector<int64_t> promotions = is_fp8(p.a) ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0};
+  const std::vector<int64_t> streamed = p.groups ? std::vector<int64_t>{0} : std::vector<int64_t>{0, 1};
   std::vector<int64_t> overlaps = {0, 1};
   if (!p.groups) overlaps.push_back(2); // tiles of groups are not known before the predecessor has ended
   return {{"bm", {64, 128, 192, 256}, "rows of a block's tile, of wgmma's M"},
@@ -394,6 +421,9 @@ std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) con
            {1, 2, 3, 4, 5, 6, 8, 12, 16},
            "the same by way of the workspace and another launch",
            {1, 256}},
+          {"stream_k",
+           streamed,
+           "1: the last wave of tiles and the one before are shared out evenly, parts of tiles of K by way of the workspace"},
           {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column", {1, 256}},
           {"pdl", overlaps, "1: programmatic dependent launch; 2: and the first stages are asked for before it may read them"},
           {"align_a", {dense_a(p)}, "bytes to which rows of A are aligned"},
@@ -425,7 +455,8 @@ std::vector<Choice> HopperWs::fallbacks(const Problem& p, const std::string& arc
 }
 
 int64_t HopperWs::workspace(const Problem& p, const Config& config) const {
-  return std::max(HopperTiling(p, config).pack.end(), split_workspace(p, config));
+  const HopperTiling t(p, config);
+  return std::max({t.pack.end(), split_workspace(p, config), HopperStreamK::workspace(t, t.work(p))});
 }
 
 Problem HopperWs::awkward(const Problem& p, const Config& config) const {

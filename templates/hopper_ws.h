@@ -62,7 +62,9 @@ struct HopperTiling {
 
   int64_t bm, bn, slices, stages, consumers;
   bool pingpong, swap, promote;
-  int64_t cluster_m, cluster_n, cluster_k, splits, group;
+  int64_t cluster_m, cluster_n, cluster_k, splits;
+  bool stream_k;
+  int64_t group;
   bool dependent, prefetch;
   int64_t align_a, align_b, align_d;
 
@@ -88,6 +90,8 @@ struct HopperTiling {
   int64_t parts() const { return splits * cluster_k; } ///< of the sum over K
   /// The kernel starts while its predecessor ends: the call before, or the launch that packs.
   bool waits() const { return dependent || pack.any(); }
+  /// The same of its launch: with stream_k it waits on its way, for the launch that clears flags.
+  bool starts_early() const { return waits() || stream_k; }
   bool stores_tiles() const { return align_d >= 16 && parts() == 1; } ///< by TMA
   /// A thread's sums of each weight of a gate.
   std::vector<Values> by_weight(const Values& sums) const;

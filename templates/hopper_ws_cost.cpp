@@ -3,7 +3,7 @@
 // within 1 % of the fastest on average. Those of clusters that share K, and of early requests, are fitted to 520
 // more, of 14 problems.
 #include "templates/gpu_split_k.h"
-#include "templates/hopper_ws.h"
+#include "templates/hopper_ws_stream.h"
 #include "templates/sizes.h"
 
 #include <algorithm>
@@ -30,12 +30,16 @@ constexpr double kLoop = 60;              ///< around the stages of a tile
 constexpr double kStore = 30;             ///< around the sums of a tile
 constexpr double kClusterSum = 1500; ///< until a cluster's blocks know each other's sums
 constexpr double kClusterBytes = 32; ///< of sums, there and back, in a clock
+// Stream-K, from the machine's and the other constants: not fitted yet.
+constexpr double kShare = 1500;    ///< until a block knows another one's sums
+constexpr double kShareBytes = 24; ///< of sums, there and back, in a clock
 constexpr double kSum = 4.6;              ///< to store a sum of each thread
 constexpr double kStep = 6.7;             ///< for a step of the epilogue with a sum, by two warpgroups
 // Seconds.
 constexpr double kLaunch = 1.84e-6, kReduce = 1.1e-6, kPack = 1.6e-6, kEarlyStart = 0.4e-6, kPrefetch = 0.3e-6;
 /// The launch before is the sum over splits then: short, bound by L2, and held up by early requests.
 constexpr double kPrefetchInSum = 0.6e-6;
+constexpr double kClear = 0.7e-6; ///< the launch that clears flags, most of it beside the main one: not fitted yet
 constexpr double kMemoryLatency = 0.46e-6;
 constexpr double kMemoryStart = 0.47e-6;
 
@@ -64,8 +68,8 @@ public:
   double seconds() const {
     const double loop = main_loop(), end = store();
     // Consumers that share a tile do not multiply while they store.
-    const double tiles = t.pingpong ? waves * std::max(loop, end) + end : waves * (loop + end);
-    const double clocks = kStart + kCluster * double(t.cluster() - 1) + tiles;
+    const double tiles = t.pingpong ? loops() * std::max(loop, end) + end : loops() * loop + waves * end;
+    const double clocks = kStart + kCluster * double(t.cluster() - 1) + tiles + share();
     const double slow = (1 - kBusyClock) * std::min(1.0, p.flops() / kBusyFlops);
     const double busy = clocks / (hertz * (1 - slow)), memory = memory_seconds();
     double total =
@@ -75,6 +79,7 @@ public:
     else if (t.prefetch && busy > memory)
       total -= kPrefetch;
     if (t.pack.any()) total += kPack + t.pack.bytes() / (0.7 * bandwidth);
+    if (t.stream_k) total += kClear;
     if (t.cluster_k > 1) total *= kTogether + kFurther * std::log2(double(t.cluster_k)) + (t.dependent ? kTogetherEarly : 0);
     if (t.split()) total += kReduce + GpuSplitK(p, t.splits).traffic() / bandwidth;
     return total;
@@ -95,6 +100,13 @@ private:
     return std::max<int64_t>(
         1, std::min(kSharedMultiprocessor / (t.shared + 1024), kRegisters / (registers * t.threads)));
   }
+  /// Tiles whose products a block makes.
+  double loops() const {
+    if (!t.stream_k) return waves;
+    return blocks / fitting + double(HopperStreamK::least_part(t.tiles_k)) / double(t.tiles_k);
+  }
+  /// Clocks around the sums that a block leaves, and those that it takes.
+  double share() const { return t.stream_k ? kShare + double(t.bm * t.bn) * 4 / kShareBytes : 0; }
   double rate() const {
     return size_of(p.a) == 1 ? 2 * kFlops16 : p.a == Type::tf32 ? kFlops16 * kTf32 : kFlops16;
   }

@@ -4,6 +4,7 @@
 #include "templates/gpu_split_k.h"
 #include "templates/hopper_ws_groups.h"
 #include "templates/hopper_ws_store.h"
+#include "templates/hopper_ws_stream.h"
 #include "templates/hopper_ws_sum.h"
 #include "templates/sizes.h"
 
@@ -19,6 +20,7 @@ struct Work {
   Value entry, split;
   Value group, row_end; ///< of rows, and where it ends; null without groups
   Value k_first, k_count; ///< in tiles of K; split s has the tiles s, s + splits, ...
+  Value leaves, takes; ///< as of HopperStreamK::Piece; null without
 };
 
 /// A position in the ring of stages: the stage, and the parity of its round.
@@ -43,13 +45,18 @@ private:
   void consume();
   Values accumulate(const Work&, Value consumer, RingPlace& place);
   void release(Value stage, Value also);
+  void store_piece(const Work&, const HopperPlace&, const Values& sums);
   void store(HopperPlace, const Values& sums, Value parity, Value goes_on);
   void take_turn(Value consumer);
   void pass_turn(Value consumer);
 
   Work locate(Value index);
   Work locate_in_group(Value index) const;
-  Value work() const { return groups ? groups->work() : ir.c(t.work(p)); } ///< tiles of clusters
+  Work locate_piece(Value number);
+  // The steps of a block: tiles of clusters, as many apart as run at a time, or its pieces.
+  Value first_step() const { return stream ? stream->first() : cluster; }
+  Value stride() const { return stream ? ir.c(1) : clusters; }
+  Value end() const { return stream ? stream->end() : groups ? groups->work() : ir.c(t.work(p)); }
   RingPlace next(RingPlace) const;
   Value full_barrier(Value stage) const { return ir.add(barriers, ir.shift_left(stage, 3)); }
   Value empty_barrier(Value stage) const { return ir.add(full_barrier(stage), 8 * t.stages); }
@@ -64,6 +71,7 @@ private:
   Value rank;              ///< in the cluster
   Value rank_m, rank_n, rank_k; ///< in each direction; null without
   std::optional<HopperGroups> groups;
+  std::optional<HopperStreamK> stream; ///< then steps of a block are numbers of its pieces
   Value cluster, clusters; ///< number of this one, and of all that run
 };
 
@@ -96,6 +104,7 @@ void HopperKernel::start() {
     if (t.prefetch) prefetch();
     ir.wait_for_predecessor();
   }
+  if (t.stream_k) stream.emplace(ir, p, t, arguments, cluster, clusters);
   if (!p.groups) return;
   groups.emplace(ir, p, t, arguments, ir.add(memory, t.groups_offset));
   groups->fill();
@@ -110,6 +119,14 @@ void HopperKernel::emit() {
   ir.warp_barrier();
   ir.cluster_arrive();
   ir.cluster_wait();
+}
+
+Work HopperKernel::locate_piece(Value number) {
+  const HopperStreamK::Piece piece = stream->piece(number);
+  Work w = locate(piece.tile);
+  w.k_first = piece.k_first, w.k_count = piece.k_count;
+  w.leaves = piece.leaves, w.takes = piece.takes;
+  return w;
 }
 
 /// Bands of `group` rows of tiles are visited column by column, so that what runs at a time shares rows and
@@ -169,8 +186,8 @@ void HopperKernel::produce() {
   ir.branch(ir.less(ir.warp(), 1), [&] {
     ir.branch(ir.elect(), [&] {
       ir.rolled_loop(
-          cluster, work(), clusters, {ir.c(0), ir.c(0)}, [&](Value index, mlir::ValueRange ring) {
-            const Work w = locate(index);
+          first_step(), end(), stride(), {ir.c(0), ir.c(0)}, [&](Value index, mlir::ValueRange ring) {
+            const Work w = stream ? locate_piece(index) : locate(index);
             return ir.rolled_loop(ir.c(0), w.k_count, 1, ring, [&](Value i, mlir::ValueRange at) {
               const RingPlace place{at[0], at[1]};
               Value full = full_barrier(place.stage);
@@ -273,18 +290,19 @@ void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value b
 void HopperKernel::consume() {
   if (t.consumer_registers) ir.registers(true, t.consumer_registers);
   Value consumer = ir.sub(ir.warpgroup(), ir.c(1));
-  Value first = cluster, step = clusters, steps = ir.c(0);
+  Value first = first_step(), step = stride(), stages = ir.c(0);
   if (t.pingpong) {
-    first = ir.add(cluster, ir.mul(consumer, clusters)), step = ir.add(clusters, clusters);
-    steps = ir.mul(consumer, t.tiles_k);
+    Value of_first = stream ? stream->count(first) : ir.c(t.tiles_k);
+    first = ir.add(first, ir.mul(consumer, step)), step = ir.add(step, step);
+    stages = ir.mul(consumer, of_first);
     ir.branch(ir.equal(consumer, ir.c(1)), [&] { pass_turn(consumer); });
   }
   // Carried: the place in the ring, or with pingpong how many stages both consumers took before.
   // With cluster_k also the parity of the tile.
-  Values carried = t.pingpong ? Values{steps} : Values{ir.c(0), ir.c(0)};
+  Values carried = t.pingpong ? Values{stages} : Values{ir.c(0), ir.c(0)};
   if (t.cluster_k > 1) carried.push_back(ir.c(0));
-  ir.rolled_loop(first, work(), step, carried, [&](Value index, mlir::ValueRange before) {
-    const Work w = locate(index);
+  ir.rolled_loop(first, end(), step, carried, [&](Value index, mlir::ValueRange before) {
+    const Work w = stream ? locate_piece(index) : locate(index);
     RingPlace place;
     if (t.pingpong) {
       Value round = ir.divide(before[0], t.stages);
@@ -293,12 +311,30 @@ void HopperKernel::consume() {
       place = {before[0], before[1]};
     }
     const Values sums = accumulate(w, consumer, place);
-    store({memory, w.m0, w.n0, w.entry, w.split, consumer, w.group, w.row_end}, sums, before.back(),
-          ir.less(ir.add(index, step), work()));
+    const HopperPlace tile{memory, w.m0, w.n0, w.entry, w.split, consumer, w.group, w.row_end};
+    if (stream)
+      store_piece(w, tile, sums);
+    else
+      store(tile, sums, before.back(), ir.less(ir.add(index, step), end()));
+    if (stream && t.pingpong) {
+      Value next = ir.add(index, 1); // the other consumer's
+      return Values{ir.add(before[0], ir.add(w.k_count, stream->count(next)))};
+    }
     if (t.cluster_k > 1) return Values{place.stage, place.parity, ir.bit_xor(before[2], 1)};
     return t.pingpong ? Values{ir.add(before[0], 2 * t.tiles_k)} : Values{place.stage, place.parity};
   });
   if (t.stores_tiles()) ir.wait_stores_read(0); // the block's memory is another's when it ends
+}
+
+/// Only here does it matter that flags are clear.
+void HopperKernel::store_piece(const Work& w, const HopperPlace& place, const Values& sums) {
+  if (!t.waits()) ir.wait_for_predecessor();
+  ir.branch(
+      w.leaves, [&] { stream->leave(sums); },
+      [&] {
+        const llvm::SmallVector<mlir::Type> types(sums.size(), sums.front().getType());
+        store(place, ir.branch(w.takes, types, [&] { return stream->take(sums); }, [&] { return sums; }), nullptr, nullptr);
+      });
 }
 
 void HopperKernel::store(HopperPlace place, const Values& sums, Value parity, Value goes_on) {
@@ -406,7 +442,7 @@ Kernel HopperWs::emit(mlir::ModuleOp module, const Problem& p, const std::string
   Kernel kernel;
   kernel.problem = p;
   kernel.target = "sm_90a";
-  kernel.args = gpu_arguments(p, t.split() || t.pack.any());
+  kernel.args = gpu_arguments(p, t.split() || t.stream_k || t.pack.any());
   kernel.align_a = t.align_a, kernel.align_b = t.align_b, kernel.align_d = t.align_d;
   describe_maps(p, t, kernel);
   HopperIr ir(module, kernel.target);
@@ -421,9 +457,10 @@ Kernel HopperWs::emit(mlir::ModuleOp module, const Problem& p, const std::string
   launch.cluster = {t.cluster(), 1, 1};
   launch.shared = t.shared;
   launch.persistent = true;
-  launch.dependent = t.waits();
-  kernel.workspace = t.pack.end();
-  if (t.pack.any()) kernel.launches.push_back(t.pack.emit(ir, p, kernel.args, t.dependent));
+  launch.dependent = t.starts_early();
+  kernel.workspace = std::max(t.pack.end(), HopperStreamK::workspace(t, t.work(p)));
+  if (t.stream_k) kernel.launches.push_back(HopperStreamK::emit_clear(ir, p, t, kernel.args));
+  if (t.pack.any()) kernel.launches.push_back(t.pack.emit(ir, p, kernel.args, t.dependent || t.stream_k));
   kernel.launches.push_back(launch);
   if (t.split()) {
     const GpuSplitK split(p, t.splits);

@@ -3,6 +3,7 @@
 #include "tests/ptx_sim/fault.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace deepgen::ptx_sim {
 namespace {
@@ -31,12 +32,14 @@ size_t GlobalMemory::add(const std::string& name, size_t bytes, size_t misalignm
   r.bytes.assign(bytes, 0xff);
   r.owned.assign(bytes, 0);
   r.writers.assign(bytes, 0);
+  r.times.assign(bytes, 0);
   regions_.push_back(std::move(r));
   return regions_.size() - 1;
 }
 
 void GlobalMemory::start_launch() {
   for (Region& r : regions_) std::fill(r.writers.begin(), r.writers.end(), 0);
+  flags_.clear(), known_.clear();
 }
 
 const GlobalMemory::Region& GlobalMemory::find(uint64_t address, size_t count, bool reads) const {
@@ -62,7 +65,9 @@ const uint8_t* GlobalMemory::read(uint64_t address, size_t count, uint32_t who, 
   const uint64_t at = address - r.base + r.lead;
   for (size_t i = 0; i < count; ++i) {
     const uint32_t writer = r.writers[at + i];
-    if (writer && (read_only || writer != who)) return poison().data();
+    if (!writer || (writer == who && !read_only)) continue;
+    const auto known = read_only ? known_.end() : known_.find({who, writer});
+    if (known == known_.end() || known->second < r.times[at + i]) return poison().data();
   }
   return &r.bytes[at];
 }
@@ -76,9 +81,30 @@ uint8_t* GlobalMemory::write(uint64_t address, size_t count, uint32_t who) {
       throw Fault("writes what another warp has written: " + place(r, address, count) + ", by warp " +
                   std::to_string((r.writers[at + i] - 1) % 1024) + " of cluster " +
                   std::to_string((r.writers[at + i] - 1) / 1024));
-    r.writers[at + i] = who;
+    r.writers[at + i] = who, r.times[at + i] = now_ + 1;
   }
+  ++now_;
   return &r.bytes[at];
+}
+
+void GlobalMemory::release(uint64_t flag, uint32_t value, uint32_t who) {
+  uint8_t* bytes = write(flag, sizeof value, who);
+  if (std::equal(bytes, bytes + sizeof value, poison().data())) throw Fault("a flag that nobody has cleared");
+  if (!std::memcmp(bytes, &value, sizeof value)) throw Fault("a flag that is set before the launch");
+  std::memcpy(bytes, &value, sizeof value);
+  flags_[flag] = {who, now_};
+}
+
+uint32_t GlobalMemory::acquire(uint64_t flag, uint32_t who) {
+  find(flag, sizeof(uint32_t), true);
+  const auto set = flags_.find(flag);
+  if (set == flags_.end()) throw Fault("deadlock: waits for a flag that no block before has set");
+  uint64_t& known = known_[{who, set->second.who}];
+  known = std::max(known, set->second.time);
+  uint32_t value;
+  const Region& r = find(flag, sizeof value, true);
+  std::memcpy(&value, &r.bytes[flag - r.base + r.lead], sizeof value);
+  return value;
 }
 
 uint8_t* GlobalMemory::modify(uint64_t address, size_t count) {

@@ -18,7 +18,7 @@ KernelFile compile(const std::string& problem, const std::string& choice) {
 }
 
 std::string hopper(const std::string& shape) {
-  return "hopper_ws " + shape + " cluster_k=1 splits=1 group=2 pdl=1 align_a=16 align_b=16 align_d=";
+  return "hopper_ws " + shape + " cluster_k=1 splits=1 stream_k=0 group=2 pdl=1 align_a=16 align_b=16 align_d=";
 }
 
 struct Pair {

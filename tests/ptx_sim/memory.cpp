@@ -82,6 +82,22 @@ void load_global(Warp& w, const Instruction& in) {
        [&](uint64_t address, size_t bytes) { return memory.read(address, bytes, identity(w), in.flag); });
 }
 
+/// Flags between blocks, of 4 bytes: ld.acquire.gpu and st.release.gpu.
+void load_flag(Warp& w, const Instruction& in) {
+  check_waited(w);
+  uint64_t out[32] = {};
+  for (int l = 0; l < 32; ++l)
+    if (w.is_active(l)) out[l] = w.block.cluster.memory.acquire(address_of(w, in.at(1), l), identity(w));
+  w.put(in.at(0), out);
+}
+
+void store_flag(Warp& w, const Instruction& in) {
+  check_waited(w);
+  for (int l = 0; l < 32; ++l)
+    if (w.is_active(l))
+      w.block.cluster.memory.release(address_of(w, in.at(0), l), uint32_t(w.in(in.at(1))[l]), identity(w));
+}
+
 void load_shared(Warp& w, const Instruction& in) {
   load(w, in, [&](uint64_t address, size_t bytes) {
     uint64_t offset;
@@ -245,7 +261,11 @@ bool decode_memory(const Opcode& op, Instruction& in, const Program& program) {
   in.kind = op.has("relaxed") || op.has("acquire") || op.has("volatile"); // may meet writes of others
   if (loads && in.operands[0].kind == Operand::reg) in.m = program.register_bits[in.operands[0].slot];
   if (in.bytes == 0 || in.bytes > 8 || in.count(loads ? 0 : 1) > 8) return false;
-  if (op.has("param"))
+  if (op.text == "ld.acquire.gpu.global.b32")
+    in.run = load_flag;
+  else if (op.text == "st.release.gpu.global.b32")
+    in.run = store_flag;
+  else if (op.has("param"))
     in.run = loads ? load_parameter : nullptr;
   else if (op.has("global"))
     in.run = loads ? load_global : store_global;

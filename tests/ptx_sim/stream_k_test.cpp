@@ -1,0 +1,100 @@
+// Stream-K on the simulated device: with whole waves and parts of one, for each way to tile and to store.
+#include "generator/compile.h"
+#include "tests/ptx_sim/check.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <regex>
+
+namespace deepgen {
+namespace {
+
+struct Pair {
+  const char *name, *problem, *tile, *cluster, *align;
+};
+
+void PrintTo(const Pair& x, std::ostream* out) { *out << x.name; }
+
+const Pair kPairs[] = {
+    {"cooperative",
+     "gemm m=300 n=130 k=540 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=bias+relu align=2",
+     "bm=128 bn=64 slices=1 stages=3 consumers=2 pingpong=0 swap=0 promote=0", "cluster_m=1 cluster_n=1",
+     "align_a=8 align_b=8 align_d=4"},
+    {"pingpong", "gemm m=200 n=144 k=520 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=nt epilogue=none align=2",
+     "bm=64 bn=48 slices=1 stages=3 consumers=2 pingpong=1 swap=0 promote=0", "cluster_m=1 cluster_n=1",
+     "align_a=16 align_b=16 align_d=16"},
+    {"clusters",
+     "gemm m=250 n=200 k=512 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nn epilogue=residual align=2",
+     "bm=64 bn=64 slices=1 stages=2 consumers=1 pingpong=0 swap=0 promote=0", "cluster_m=1 cluster_n=2",
+     "align_a=16 align_b=16 align_d=16"},
+    {"pingpong_clusters",
+     "gemm m=384 n=96 k=576 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2",
+     "bm=64 bn=32 slices=1 stages=4 consumers=2 pingpong=1 swap=0 promote=0", "cluster_m=2 cluster_n=1",
+     "align_a=16 align_b=16 align_d=16"},
+    {"batch", "gemm m=100 n=72 k=600 batch=3 a=e4m3 b=e4m3 d=bf16 acc=f32 layout=nt epilogue=scale_a align=1",
+     "bm=64 bn=72 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=1", "cluster_m=1 cluster_n=1",
+     "align_a=8 align_b=8 align_d=16"},
+    {"gated",
+     "gemm m=200 n=96 k=520 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt gate=silu epilogue=none align=2",
+     "bm=64 bn=64 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0", "cluster_m=1 cluster_n=1",
+     "align_a=16 align_b=16 align_d=16"},
+    {"swapped", "gemm m=60 n=450 k=1100 batch=1 a=i8 b=i8 d=i32 acc=i32 layout=nt epilogue=none align=1",
+     "bm=64 bn=32 slices=1 stages=3 consumers=1 pingpong=0 swap=1 promote=0", "cluster_m=1 cluster_n=1",
+     "align_a=4 align_b=4 align_d=8"},
+};
+
+Kernel compile(const Pair& x) {
+  setenv("DEEPGEN_PTXAS", "none", 1);
+  const std::string config =
+      std::string(x.tile) + " " + x.cluster + " cluster_k=1 splits=1 stream_k=1 group=2 pdl=0 " + x.align;
+  const KernelFile file = compile_candidate(Problem::parse(x.problem), "sm_90a",
+                                            {"hopper_ws", Config::parse(config)}, false, false);
+  EXPECT_EQ(file.status, "ok") << file.detail;
+  return *file.find("main");
+}
+
+/// The fault that one of the numbers of blocks shows.
+std::string fault_of(const Kernel& kernel) {
+  const cuda::CallCase c = cuda::call_cases(kernel.problem).back();
+  for (uint64_t seed = 1; seed < 5; ++seed)
+    if (const std::string fault = ptx_sim::check_case(kernel, c, seed).fault; !fault.empty()) return fault;
+  return "";
+}
+
+class StreamK : public testing::TestWithParam<Pair> {};
+
+/// The simulated device runs 1 to 6 clusters, by the seed.
+TEST_P(StreamK, IsRightForAnyNumberOfBlocks) {
+  const Kernel kernel = compile(GetParam());
+  EXPECT_EQ(kernel.launches.front().entry, "deepgen_clear");
+  const cuda::CallCase c = cuda::call_cases(kernel.problem).back();
+  for (uint64_t seed = 0; seed < 6; ++seed)
+    EXPECT_EQ(ptx_sim::check_case(kernel, c, seed).fault, "") << "seed " << seed;
+  Kernel wrong = kernel;
+  wrong.launches.erase(wrong.launches.begin());
+  EXPECT_NE(fault_of(wrong).find("nobody has cleared"), std::string::npos)
+      << "so that parts of tiles there are";
+}
+INSTANTIATE_TEST_SUITE_P(Kernels, StreamK, testing::ValuesIn(kPairs),
+                         [](const auto& info) { return info.param.name; });
+
+std::string without(const std::string& ptx, const char* pattern) {
+  const std::string changed = std::regex_replace(ptx, std::regex(pattern), "");
+  EXPECT_NE(changed, ptx) << pattern;
+  return changed;
+}
+
+TEST(StreamKIsChecked, PlantedFaultsAreFound) {
+  const Kernel right = compile(kPairs[0]);
+  Kernel wrong = right;
+  wrong.ptx = without(right.ptx, R"(st\.release\.gpu\.global\.b32[^;]*;)");
+  EXPECT_NE(fault_of(wrong).find("deadlock"), std::string::npos);
+  wrong.ptx = without(right.ptx, R"(again: ld\.acquire\.gpu\.global[^}]*@!done bra again;)");
+  EXPECT_NE(fault_of(wrong), "") << "sums are read before they are there";
+  wrong.ptx = without(right.ptx, R"(griddepcontrol\.wait;)");
+  EXPECT_NE(fault_of(wrong).find("griddepcontrol.wait"), std::string::npos);
+}
+
+} // namespace
+} // namespace deepgen
