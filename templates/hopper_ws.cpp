@@ -255,8 +255,6 @@ const Rule kRules[] = {
     {kGroup,
      [](const Point& x) { return x[kGroup] > 1 && !x.whole.groups && ceil_div(x.n(), x[kBn] * x[kClusterN]) == 1; },
      [](const Point&) { return std::string("one column of tiles has one order: group is 1"); }},
-    {kPdl, [](const Point& x) { return x[kStreamK] && x[kPdl]; },
-     [](const Point&) { return std::string("stream_k has a launch before its own, which pdl would start early in place of it"); }},
     {kAlignA,
      [](const Point& x) { return !is_alignment(x[kAlignA], size_of(x.p.a), std::min(kAlignAB, dense_a(x.p))); },
      [](const Point& x) {

@@ -99,12 +99,12 @@ void HopperKernel::start() {
     ir.cluster_arrive(), ir.cluster_wait();
   else
     ir.barrier();
+  if (t.stream_k) stream.emplace(ir, p, t, arguments, cluster, clusters);
   if (t.waits()) {
     ir.launch_dependents();
     if (t.prefetch) prefetch();
     ir.wait_for_predecessor();
   }
-  if (t.stream_k) stream.emplace(ir, p, t, arguments, cluster, clusters);
   if (!p.groups) return;
   groups.emplace(ir, p, t, arguments, ir.add(memory, t.groups_offset));
   groups->fill();
@@ -205,7 +205,7 @@ void HopperKernel::produce() {
 /// Asks for the first stages before the predecessor has ended, whose last blocks leave memory idle. It may still write what is
 /// read here: that is brought into L2 alone.
 void HopperKernel::prefetch() {
-  const Work w = locate(cluster);
+  const Work w = stream ? locate_piece(stream->first()) : locate(cluster);
   prefetch(t.left, w.m0, rank_n, w, w.cluster_n, t.clusters_n);
   prefetch(t.right, w.n0, rank_m, w, w.cluster_m, t.clusters_m);
 }

@@ -124,10 +124,12 @@ Launch HopperStreamK::emit_clear(GpuIr& ir, const Problem& p, const HopperTiling
   Launch launch;
   launch.entry = "deepgen_clear";
   launch.block[0] = kClearThreads;
+  launch.dependent = t.dependent;
   GpuEntry entry;
   entry.name = launch.entry, entry.threads = kClearThreads;
   ir.kernel(entry, p, names, [&](const GpuIr::Arguments& values) {
     ir.launch_dependents();
+    if (t.dependent) ir.wait_for_predecessor(); // whose workspace it may be
     const int64_t bytes = flag_bytes(t, t.work(p));
     ir.rolled_loop(ir.shift_left(ir.thread(), 4), ir.c(bytes), 16 * kClearThreads, [&](Value at) {
       ir.store(ir.zero(ir.lanes(4, ir.i32)), ir.offset(values.at("workspace"), at), 16);

@@ -11,7 +11,7 @@ namespace deepgen {
 namespace {
 
 struct Pair {
-  const char *name, *problem, *tile, *cluster, *align;
+  const char *name, *problem, *tile, *cluster, *rest;
 };
 
 void PrintTo(const Pair& x, std::ostream* out) { *out << x.name; }
@@ -20,34 +20,34 @@ const Pair kPairs[] = {
     {"cooperative",
      "gemm m=300 n=130 k=540 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=bias+relu align=2",
      "bm=128 bn=64 slices=1 stages=3 consumers=2 pingpong=0 swap=0 promote=0", "cluster_m=1 cluster_n=1",
-     "align_a=8 align_b=8 align_d=4"},
+     "pdl=0 align_a=8 align_b=8 align_d=4"},
     {"pingpong", "gemm m=200 n=144 k=520 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=nt epilogue=none align=2",
      "bm=64 bn=48 slices=1 stages=3 consumers=2 pingpong=1 swap=0 promote=0", "cluster_m=1 cluster_n=1",
-     "align_a=16 align_b=16 align_d=16"},
+     "pdl=0 align_a=16 align_b=16 align_d=16"},
     {"clusters",
      "gemm m=250 n=200 k=512 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nn epilogue=residual align=2",
      "bm=64 bn=64 slices=1 stages=2 consumers=1 pingpong=0 swap=0 promote=0", "cluster_m=1 cluster_n=2",
-     "align_a=16 align_b=16 align_d=16"},
+     "pdl=2 align_a=16 align_b=16 align_d=16"},
     {"pingpong_clusters",
      "gemm m=384 n=96 k=576 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2",
      "bm=64 bn=32 slices=1 stages=4 consumers=2 pingpong=1 swap=0 promote=0", "cluster_m=2 cluster_n=1",
-     "align_a=16 align_b=16 align_d=16"},
+     "pdl=0 align_a=16 align_b=16 align_d=16"},
     {"batch", "gemm m=100 n=72 k=600 batch=3 a=e4m3 b=e4m3 d=bf16 acc=f32 layout=nt epilogue=scale_a align=1",
      "bm=64 bn=72 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=1", "cluster_m=1 cluster_n=1",
-     "align_a=8 align_b=8 align_d=16"},
+     "pdl=1 align_a=8 align_b=8 align_d=16"},
     {"gated",
      "gemm m=200 n=96 k=520 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt gate=silu epilogue=none align=2",
      "bm=64 bn=64 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0", "cluster_m=1 cluster_n=1",
-     "align_a=16 align_b=16 align_d=16"},
+     "pdl=0 align_a=16 align_b=16 align_d=16"},
     {"swapped", "gemm m=60 n=450 k=1100 batch=1 a=i8 b=i8 d=i32 acc=i32 layout=nt epilogue=none align=1",
      "bm=64 bn=32 slices=1 stages=3 consumers=1 pingpong=0 swap=1 promote=0", "cluster_m=1 cluster_n=1",
-     "align_a=4 align_b=4 align_d=8"},
+     "pdl=0 align_a=4 align_b=4 align_d=8"},
 };
 
 Kernel compile(const Pair& x) {
   setenv("DEEPGEN_PTXAS", "none", 1);
   const std::string config =
-      std::string(x.tile) + " " + x.cluster + " cluster_k=1 splits=1 stream_k=1 group=2 pdl=0 " + x.align;
+      std::string(x.tile) + " " + x.cluster + " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest;
   const KernelFile file = compile_candidate(Problem::parse(x.problem), "sm_90a",
                                             {"hopper_ws", Config::parse(config)}, false, false);
   EXPECT_EQ(file.status, "ok") << file.detail;
