@@ -133,6 +133,12 @@ Value AmdIr::dot4(Value x, Value y, Value sum) {
   return intrinsic(i32, "llvm.amdgcn.sudot4", {yes, x, yes, y, sum, no});
 }
 
+Value AmdIr::dot2(Type type, Value x, Value y, Value sum) {
+  mlir::Type pair = lanes(2, memory_type(type));
+  return intrinsic(f32, type == Type::bf16 ? "llvm.amdgcn.fdot2.f32.bf16" : "llvm.amdgcn.fdot2",
+                   {bitcast(pair, x), bitcast(pair, y), sum, c(i1, 0)});
+}
+
 Value AmdIr::round_to_i8(Value x) {
   Value whole = intrinsic(f32, "llvm.rint", x);
   Value wide = intrinsic(i32, "llvm.fptosi.sat", whole); // NaN is 0

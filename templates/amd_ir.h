@@ -37,6 +37,8 @@ public:
   Value exp2_fast(Value f32) override;       ///< v_exp_f32: 1 ulp, subnormal results are 0
   Value reciprocal_fast(Value f32) override; ///< v_rcp_f32: 1 ulp
   Value dot4(Value a, Value b, Value sum) override;
+  /// i32 registers of two f16 each, or bf16 where the chip has that; f32 sum.
+  Value dot2(Type, Value a, Value b, Value sum);
 
   /// A call of an LLVM intrinsic, by its name without types.
   Value intrinsic(mlir::Type result, const std::string& name, mlir::ValueRange operands);

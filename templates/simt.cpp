@@ -25,8 +25,17 @@ int64_t widest(int64_t columns, int64_t bytes) {
 }
 
 bool has_copies(const std::string& arch) { return !is_amd(arch); }
-SimtTiling tiling(const Problem& p, const Device& device, const Config& config) {
-  return SimtTiling(p, config, has_copies(device.arch));
+
+/// As many as any arch adds up.
+int64_t longest_dot(Type type) { return type == Type::i8 ? 4 : type == Type::f16 || type == Type::bf16 ? 2 : 1; }
+
+/// The elements of one dot product; `as_is`: both operands have so many in a row along K. On NVIDIA GPUs others than those
+/// are for tensor cores.
+int64_t dot_length(const Problem& p, const std::string& arch, bool as_is) {
+  if (p.a != p.b) return 1;
+  if (!is_amd(arch)) return p.a == Type::i8 && as_is ? 4 : 1;
+  const bool bf16 = arch == "gfx950" || arch == "gfx1100" || arch == "gfx1201";
+  return p.a == Type::bf16 && !bf16 ? 1 : longest_dot(p.a);
 }
 
 /// Multiply-adds per cycle and multiprocessor (CUDA C++ Programming Guide, "Arithmetic Instructions"; AMD's ISA documents).
@@ -53,7 +62,7 @@ int64_t resident_blocks(const SimtTiling& t, const Device& device) {
 
 /// The constraints that the first `assigned` parameters decide; the others hold their smallest values.
 std::string broken(const Problem& p, const Device& device, const SimtTiling& t, size_t assigned) {
-  if (t.wide && t.a.width == 1 && t.b.width == 1 && t.width_d == 1 && !t.dot)
+  if (t.wide && t.a.width == 1 && t.b.width == 1 && t.width_d == 1)
     return "wide=1: rows of the dense operands allow no access wider than an element";
   if (assigned > kBm && t.bm > 16 && t.bm / 2 >= p.m) return "bm=" + text(t.bm / 2) + " already covers M";
   if (assigned > kBn && t.bn > 16 && t.bn / 2 >= p.sum_columns()) return "bn=" + text(t.bn / 2) + " already covers N";
@@ -100,11 +109,11 @@ double block_cycles(const SimtTiling& t, Type accumulate, const Device& device) 
   const double loads = double(t.tm / t.chunk_m() + t.tn / t.chunk_n());
   const double multiply = products / multiply_rate(accumulate, device);
   // Shared memory gives a register of 32 lanes a cycle at best; several lanes that read one word cost less than that.
-  const double copies = double(t.a.accesses + t.weights * t.b.accesses) / 32;
+  const double copies = double(t.a.pieces + t.weights * t.b.pieces) / 32;
   const double shared = warps * double(t.bk) * loads * 3 + copies * (t.async ? 2 : 4);
   const double convert =
-      t.as_is ? 0 : double(t.a.accesses * t.a.width + t.weights * t.b.accesses * t.b.width) / 32 * 3;
-  const double each = accumulate == Type::i32 && !t.dot ? 2 : 1;
+      t.as_is ? 0 : double(t.a.pieces * t.a.unit + t.weights * t.b.pieces * t.b.unit) / 32 * 3;
+  const double each = accumulate == Type::i32 && t.dot == 1 ? 2 : 1;
   const double issue = (warps * double(t.bk) * (double(t.tm * t.tn) * each + loads) + copies * 6 + convert) / 4;
   // The units overlap, but not perfectly.
   const double tile = std::sqrt(multiply * multiply + shared * shared / 2 + std::max(0.0, issue * issue - multiply * multiply));
@@ -125,17 +134,19 @@ double memory_bytes(const Problem& p, const SimtTiling& t, const Device& device,
 
 } // namespace
 
-SimtTiling::SimtTiling(const Problem& p, const Config& config, bool has_copies) : copies(has_copies) {
+SimtTiling::SimtTiling(const Problem& p, const Config& config, const std::string& arch) : copies(has_copies(arch)) {
   bm = at(config, kBm), bn = at(config, kBn), bk = at(config, kBk), tm = at(config, kTm), tn = at(config, kTn);
   stages = at(config, kStages), wide = at(config, kWide), blocks = at(config, kBlocks), splits = at(config, kSplits);
   group = at(config, kGroup);
   const int64_t width_a = wide ? widest(p.a_columns(), size_of(p.a)) : 1;
   const int64_t width_b = wide ? widest(p.b_transposed() ? p.k : p.n, size_of(p.b)) : 1; // the second weight's too
-  dot = p.a == Type::i8 && wide && p.layout == Layout::nt && width_a >= 4 && width_b >= 4;
-  as_is = dot || p.a == Type::f32 || p.a == Type::tf32 || p.a == Type::f64;
+  const int64_t longest = longest_dot(p.a);
+  const bool rows_along_k = p.layout == Layout::nt && width_a >= longest && width_b >= longest;
+  dot = dot_length(p, arch, rows_along_k);
+  as_is = dot > 1 ? rows_along_k : p.a == Type::f32 || p.a == Type::tf32 || p.a == Type::f64;
   async = as_is && copies;
   element = p.a == Type::f64 ? 8 : 4;
-  k = dot ? p.k / 4 : p.k;
+  depth = p.k, k = ceil_div(depth, dot);
 
   weights = p.gate ? 2 : 1;
   lanes_n = std::clamp<int64_t>(bn / tn, 1, 8), lanes_m = 32 / lanes_n;
@@ -148,12 +159,16 @@ SimtTiling::SimtTiling(const Problem& p, const Config& config, bool has_copies) 
   auto side = [&](Type type, bool k_major, int64_t extent, int64_t size, int64_t width) {
     SimtSide s;
     s.type = type, s.k_major = k_major, s.extent = extent, s.size = size;
-    s.bytes = dot ? 4 : size_of(type);
-    // Copies cannot transpose: along k they take one element each.
-    s.width = async && k_major ? 1 : std::min(dot ? width / 4 : width, k_major ? bk : extent);
+    s.bytes = size_of(type);
+    // Copies cannot transpose: along k they take one element of shared memory each.
+    s.width = async && k_major ? dot : std::min(width, k_major ? bk * dot : extent);
+    // What is put together of several rows: narrower, so that all threads have some of it.
+    while (dot > 1 && !k_major && s.width * s.bytes > 4 && extent * bk / s.width < threads) s.width /= 2;
+    s.lines = k_major ? ceil_div(dot, s.width) : dot;
+    s.unit = k_major ? ceil_div(s.width, dot) : s.width;
     s.row = extent + (k_major ? 16 / element : 0);
-    s.accesses = extent * bk / s.width;
-    s.per_thread = threads ? std::max<int64_t>(1, s.accesses / threads) : 1;
+    s.pieces = extent * bk / s.unit;
+    s.per_thread = threads ? std::max<int64_t>(1, s.pieces / threads) : 1;
     return s;
   };
   a = side(p.a, !p.a_transposed(), bm, p.m, width_a);
@@ -167,8 +182,11 @@ int64_t SimtTiling::registers() const {
   const int64_t words = element / 4;
   int64_t count = words * (tm * tn + 2 * (tm + tn)) + 28;
   if (!async)
-    for (auto [s, matrices] : {std::pair{&a, int64_t(1)}, {&b, weights}})
-      count += matrices * s->per_thread * (std::max<int64_t>(1, s->width * s->bytes / 4) + (copies ? 0 : 2));
+    for (auto [s, matrices] : {std::pair{&a, int64_t(1)}, {&b, weights}}) {
+      const int64_t words = s->lines * std::max<int64_t>(1, s->width * s->bytes / 4);
+      count += matrices * s->per_thread * (words + (copies ? 0 : 2));
+      if (s->lines > 1) count += matrices * (s->per_thread + 1) * s->lines; // while they are put together; found
+    }
   return copies ? count : count - 12; // without: AMD, where addresses are of 64 bits and much else is in scalar registers
 }
 
@@ -188,7 +206,8 @@ std::vector<Parameter> Simt::parameters(const Problem& p, const Device& device) 
   return {{"wide", {0, 1}, "0: accesses of one element; 1: of up to 16 bytes, as rows of the dense operands allow"},
           {"bm", {16, 32, 64, 128, 256}, "rows of D that a block computes", {16, 512, 1, true}},
           {"bn", {16, 32, 64, 128, 256}, "columns of D that a block computes", {16, 512, 1, true}},
-          {"bk", {8, 16, 32}, "steps of K in a tile (of four each where i8 is multiplied by dp4a)", {8, 128, 1, true}},
+          {"bk", {8, 16, 32}, "steps of K in a tile (of four or two elements where one instruction multiplies so many)",
+           {8, 128, 1, true}},
           {"tm", {1, 2, 4, 8}, "rows of D that a thread computes", {1, 16, 1, true}},
           {"tn", {4, 8, 16}, "columns of D that a thread computes", {4, 32, 1, true}},
           {"stages", stages, "tiles of A and B in shared memory", {2, stages.size() > 1 ? 12 : 2}},
@@ -201,7 +220,7 @@ std::string Simt::why_illegal(const Problem& problem, const Device& device, cons
   if (problem.groups && (at(config, kSplits) > 1 || at(config, kGroup) > 1))
     return "tiles of groups of rows are visited group by group, and their sums are not split: splits=1 group=1";
   const Problem p = for_rules(problem);
-  return broken(p, device, tiling(p, device, config), kParameters);
+  return broken(p, device, SimtTiling(p, config, device.arch), kParameters);
 }
 
 bool Simt::dead_end(const Problem& problem, const Device& device, const Config& config, size_t assigned) const {
@@ -210,12 +229,12 @@ bool Simt::dead_end(const Problem& problem, const Device& device, const Config& 
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kSmallest[i]);
-  return !broken(p, device, tiling(p, device, filled), assigned).empty();
+  return !broken(p, device, SimtTiling(p, filled, device.arch), assigned).empty();
 }
 
 double Simt::cost(const Problem& whole, const Device& device, const Config& config) const {
   const Problem problem = whole.as_batch();
-  const SimtTiling t = tiling(problem, device, config);
+  const SimtTiling t(problem, config, device.arch);
   const Problem p = problem.ungated();
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
   const double bandwidth = double(device.memory_bandwidth);
@@ -228,7 +247,7 @@ double Simt::cost(const Problem& whole, const Device& device, const Config& conf
 
   // Every tile comes through L2, about 40 bytes a cycle and multiprocessor.
   const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
-  const double depth = double(t.split_tiles * t.bk) * (t.dot ? 4 : 1);
+  const double depth = double(t.split_tiles * t.bk * t.dot);
   const double tile_bytes = depth * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
   seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * 40 * clock));
   const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
@@ -244,11 +263,11 @@ double Simt::cost(const Problem& whole, const Device& device, const Config& conf
 }
 
 std::vector<Choice> Simt::fallbacks(const Problem& p, const std::string& arch, const Config& config) const {
-  const SimtTiling t(p, config, has_copies(arch));
+  const SimtTiling t(p, config, arch);
   if (!t.wide) return {};
   Config narrow = config;
   narrow.set("wide", 0);
-  if (t.dot) narrow.set("stages", 2), narrow.set("blocks", 1); // which converts in registers
+  if (t.dot > 1) narrow.set("stages", 2), narrow.set("blocks", 1); // which converts in registers
   return {{name(), narrow}};
 }
 
@@ -258,7 +277,7 @@ int64_t Simt::workspace(const Problem& p, const Config& config) const {
 }
 
 Problem Simt::awkward(const Problem& p, const Config& config) const {
-  const SimtTiling t(p, config, true);
+  const SimtTiling t(p, config, "sm_80"); // its sizes alone, which are those of every arch
   auto like = [](int64_t size, int64_t least) {
     const int64_t unit = std::min<int64_t>(16, size & -size);
     const int64_t units = ceil_div(least, unit);
@@ -266,7 +285,7 @@ Problem Simt::awkward(const Problem& p, const Config& config) const {
   };
   Problem small = p;
   shrink_groups(small, like(p.m, t.bm + t.bm / 3 + 1)), small.n = like(p.n, t.columns() + t.columns() / 3 + 1);
-  small.k = like(p.k, (t.dot ? 4 : 1) * (t.bk * (t.stages + t.splits) + t.bk / 2 + 1));
+  small.k = like(p.k, longest_dot(p.a) * (t.bk * (t.stages + t.splits) + t.bk / 2 + 1));
   small.batch = p.batch > 1 ? 2 : 1;
   return small;
 }

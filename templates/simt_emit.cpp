@@ -1,4 +1,5 @@
 // The kernel of a simt config: a multistage pipeline through shared memory around a register-tiled outer product.
+#include "templates/amd_ir.h"
 #include "templates/gpu_gate.h"
 #include "templates/gpu_groups.h"
 #include "templates/gpu_split_k.h"
@@ -133,16 +134,15 @@ Value SimtBlock::operand(const char* name, const SimtSide& side) {
   Value base = args_.at(name), number = matrix_ && &side == &t.b ? matrix_ : entry_;
   const auto stride = args_.find(std::string("stride_") + name);
   if (!number || stride == args_.end()) return base;
-  const int64_t bytes = t.dot ? 1 : side.bytes;
-  return ir.offset(base, ir.mul(ir.mul(ir.to_i64(number), stride->second), bytes));
+  return ir.offset(base, ir.mul(ir.mul(ir.to_i64(number), stride->second), side.bytes));
 }
 
 Value SimtBlock::pitch(const char* name, const SimtSide& side) {
-  return ir.mul(args_.at(std::string("ld") + name), t.dot ? 1 : side.bytes);
+  return ir.mul(args_.at(std::string("ld") + name), side.bytes);
 }
 
 Values SimtBlock::fragment(const SimtSide& side, Value lane_base, int64_t lanes, int64_t count, Value slot, int64_t k) {
-  mlir::Type type = t.element == 8 ? ir.f64 : p.accumulate == Type::i32 ? ir.i32 : ir.f32;
+  mlir::Type type = t.element == 8 ? ir.f64 : p.accumulate == Type::i32 || t.dot > 1 ? ir.i32 : ir.f32;
   const int64_t chunk = std::min(count, 16 / t.element); // chunk_m() or chunk_n()
   Value base = ir.offset(lane_base, slot);
   Values out;
@@ -166,8 +166,10 @@ Values SimtBlock::multiply(const Values& a, const Values& b, Values sums) {
     for (int64_t j = 0; j < t.tn; ++j) {
       Value& sum = sums[size_t(i * t.tn + j)];
       Value x = a[size_t(i)], y = b[size_t(j)];
-      if (t.dot)
+      if (t.dot == 4)
         sum = ir.dot4(x, y, sum);
+      else if (t.dot == 2)
+        sum = static_cast<AmdIr&>(ir).dot2(p.a, x, y, sum);
       else if (p.accumulate == Type::i32)
         sum = mlir::arith::AddIOp::create(ir.b, ir.loc, mlir::arith::MulIOp::create(ir.b, ir.loc, x, y), sum);
       else
@@ -187,7 +189,7 @@ Value SimtBlock::previous_slot(Value slot) {
 }
 
 /// What is left of K from the start of a tile of the split, counted from 0.
-Value SimtBlock::remaining(Value tile) { return ir.sub(depth_, ir.mul(tile, t.bk)); }
+Value SimtBlock::remaining(Value tile) { return ir.sub(depth_, ir.mul(tile, t.bk * t.dot)); }
 
 void SimtBlock::copy(const State& s, int64_t from, int64_t to, Value slot, Value remaining) {
   int64_t first = 0;
@@ -212,7 +214,7 @@ Values SimtBlock::load(const State& s, Value remaining) {
 void SimtBlock::put(const Values& loaded, Value slot, Value remaining) {
   mlir::ValueRange rest(loaded);
   for (size_t i = 0; i < loaders_.size(); ++i) {
-    const auto count = size_t(i ? t.b.per_thread : t.a.per_thread);
+    const auto count = size_t(i ? t.b.per_thread * t.b.lines : t.a.per_thread * t.a.lines);
     loaders_[i]->store(Values(rest.take_front(count)), slot, remaining);
     rest = rest.drop_front(count);
   }
@@ -346,10 +348,11 @@ void SimtBlock::emit(int64_t align_d) {
 
 void SimtBlock::emit_tile(int64_t align_d) {
   find_lane();
-  first_k_ = ir.c(0), depth_ = ir.c(t.k), tiles_ = ir.c(t.tiles_k);
+  first_k_ = ir.c(0), depth_ = ir.c(t.depth), tiles_ = ir.c(t.tiles_k);
   if (t.splits > 1) {
-    first_k_ = ir.mul(split_, t.split_tiles * t.bk);
-    depth_ = ir.min(ir.c(t.split_tiles * t.bk), ir.sub(ir.c(t.k), first_k_));
+    const int64_t depth = t.split_tiles * t.bk * t.dot;
+    first_k_ = ir.mul(split_, depth);
+    depth_ = ir.min(ir.c(depth), ir.sub(ir.c(t.depth), first_k_));
     tiles_ = ir.min(ir.c(t.split_tiles), ir.sub(ir.c(t.tiles_k), ir.mul(split_, t.split_tiles)));
   }
   make_loaders();
@@ -365,7 +368,7 @@ void SimtBlock::emit_tile(int64_t align_d) {
 
 Kernel Simt::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch, const Config& config) const {
   const bool amd = is_amd(arch);
-  const SimtTiling t(p, config, !amd);
+  const SimtTiling t(p, config, arch);
   Kernel kernel;
   kernel.problem = p;
   kernel.target = gpu_target(arch);

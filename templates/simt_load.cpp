@@ -8,8 +8,8 @@ int64_t log2_of(int64_t x) { return x <= 1 ? 0 : 1 + log2_of(x / 2); }
 } // namespace
 
 SimtLoader::SimtLoader(GpuIr& builder, const SimtTiling& t, const SimtSide& side, Value operand, Value pitch, Value first)
-    : ir(builder), t_(t), side_(side), k_units_(side.k_major ? t.bk / side.width : t.bk),
-      x_units_(side.k_major ? side.extent : side.extent / side.width),
+    : ir(builder), t_(t), side_(side), k_units_(side.k_major ? t.bk / side.unit : t.bk),
+      x_units_(side.k_major ? side.extent : side.extent / side.unit),
       // Eight lanes along k read whole sectors of a row; with the padding of 16 bytes they write different banks.
       k_lanes_(side.k_major ? std::min<int64_t>(8, k_units_) : 1), operand_(operand), pitch_(pitch), first_(first),
       thread_(ir.thread()) {
@@ -23,7 +23,7 @@ SimtLoader::SimtLoader(GpuIr& builder, const SimtTiling& t, const SimtSide& side
   } else {
     thread_x_ = field(0, x_units_), thread_k_ = field(log2_of(x_units_), k_units_);
   }
-  (side.k_major ? thread_k_ : thread_x_) = ir.mul(side.k_major ? thread_k_ : thread_x_, side.width);
+  (side.k_major ? thread_k_ : thread_x_) = ir.mul(side.k_major ? thread_k_ : thread_x_, side.unit);
   if (!clamped()) return;
   // Rows outside of the matrix are read from its last one; what comes of them is not stored.
   for (int64_t i = 0; i < side.per_thread; ++i) {
@@ -33,12 +33,12 @@ SimtLoader::SimtLoader(GpuIr& builder, const SimtTiling& t, const SimtSide& side
   }
 }
 
-int64_t SimtLoader::field_of_k(int64_t access) const {
-  if (!side_.k_major) return access / x_units_ % k_units_;
-  return (access % k_lanes_ + access / (k_lanes_ * x_units_) * k_lanes_) % k_units_;
+int64_t SimtLoader::field_of_k(int64_t piece) const {
+  if (!side_.k_major) return piece / x_units_ % k_units_;
+  return (piece % k_lanes_ + piece / (k_lanes_ * x_units_) * k_lanes_) % k_units_;
 }
-int64_t SimtLoader::field_of_x(int64_t access) const {
-  return side_.k_major ? access / k_lanes_ % x_units_ : access % x_units_;
+int64_t SimtLoader::field_of_x(int64_t piece) const {
+  return side_.k_major ? piece / k_lanes_ % x_units_ : piece % x_units_;
 }
 
 SimtLoader::Place SimtLoader::place(int64_t i) const {
@@ -50,11 +50,11 @@ SimtLoader::Place SimtLoader::place(int64_t i) const {
   }
   // The number of threads is a power of two, so that the bits of thread and of i do not mix.
   const int64_t k = field_of_k(i * t_.threads), x = field_of_x(i * t_.threads);
-  return side_.k_major ? Place{k * side_.width, x} : Place{k, x * side_.width};
+  return side_.k_major ? Place{k * side_.unit, x} : Place{k, x * side_.unit};
 }
 
 Value SimtLoader::start(Value k) {
-  Value row = ir.to_i64(ir.add(k, thread_k_));
+  Value row = ir.to_i64(ir.add(k, ir.mul(thread_k_, t_.dot)));
   Value at = ir.offset(operand_, side_.k_major ? ir.mul(row, side_.bytes) : ir.mul(row, pitch_));
   if (clamped()) return at;
   Value x = ir.to_i64(ir.add(first_, thread_x_));
@@ -62,7 +62,8 @@ Value SimtLoader::start(Value k) {
 }
 
 Value SimtLoader::next(Value pointer) {
-  return side_.k_major ? ir.offset(pointer, t_.bk * side_.bytes) : ir.offset(pointer, ir.mul(pitch_, t_.bk));
+  const int64_t depth = t_.bk * t_.dot;
+  return side_.k_major ? ir.offset(pointer, depth * side_.bytes) : ir.offset(pointer, ir.mul(pitch_, depth));
 }
 
 /// In steps of the pitch from the address before: one register pair instead of one for every row.
@@ -73,15 +74,16 @@ Value SimtLoader::row_address(int64_t rows, Value pointer) {
   return walk_;
 }
 
-Value SimtLoader::global_address(int64_t i, Value pointer) {
+Value SimtLoader::global_address(int64_t i, int64_t line, Value pointer) {
   const Place at = place(i);
+  const int64_t k = at.k * t_.dot + (side_.k_major ? line * side_.width : line);
   if (clamped()) pointer = ir.offset(pointer, rows_[size_t(i)]);
   if (side_.k_major) {
     if (!clamped()) pointer = row_address(at.x, pointer);
-    return ir.offset(pointer, at.k * side_.bytes);
+    return ir.offset(pointer, k * side_.bytes);
   }
-  if (clamped()) return at.k ? ir.offset(pointer, ir.mul(pitch_, at.k)) : pointer;
-  return ir.offset(row_address(at.k, pointer), at.x * side_.bytes);
+  if (clamped()) return k ? ir.offset(pointer, ir.mul(pitch_, k)) : pointer;
+  return ir.offset(row_address(k, pointer), at.x * side_.bytes);
 }
 
 Value SimtLoader::shared_address(int64_t i, Value slot) {
@@ -91,54 +93,75 @@ Value SimtLoader::shared_address(int64_t i, Value slot) {
   return ir.offset(base, side_.offset + (at.k * side_.row + at.x) * t_.element);
 }
 
-Value SimtLoader::valid(int64_t i, Value remaining) {
-  if (t_.k % t_.bk == 0) return ir.at_least(remaining, 1);
-  return ir.less(ir.add(thread_k_, place(i).k), remaining);
+Value SimtLoader::valid(int64_t i, int64_t line, Value remaining) {
+  if (t_.depth % (t_.bk * t_.dot) == 0) return ir.at_least(remaining, 1);
+  int64_t k = place(i).k * t_.dot;
+  if (t_.depth % t_.dot != 0) k += side_.k_major ? line * side_.width : line;
+  return ir.less(ir.add(ir.mul(thread_k_, t_.dot), k), remaining);
 }
 
 void SimtLoader::copy(int64_t from, int64_t to, Value pointer, Value slot, Value remaining) {
   const int64_t bytes = side_.width * side_.bytes;
   auto all = [&] {
     for (int64_t i = from; i < to; ++i) {
-      Value size = ir.select(valid(i, remaining), ir.c(bytes), ir.c(0));
-      ir.copy_async(shared_address(i, slot), global_address(i, pointer), bytes, size);
+      Value size = ir.select(valid(i, 0, remaining), ir.c(bytes), ir.c(0));
+      ir.copy_async(shared_address(i, slot), global_address(i, 0, pointer), bytes, size);
     }
   };
-  if (side_.accesses < t_.threads)
-    ir.branch(ir.less(thread_, side_.accesses), all);
+  if (side_.pieces < t_.threads)
+    ir.branch(ir.less(thread_, side_.pieces), all);
   else
     all();
 }
 
 Values SimtLoader::load(Value pointer, Value remaining) {
-  mlir::Type type = ir.lanes(side_.width, t_.dot ? ir.i32 : ir.memory_type(side_.type));
+  mlir::Type type = ir.lanes(side_.width, ir.memory_type(side_.type));
   Values out;
-  for (int64_t i = 0; i < side_.per_thread; ++i) {
-    Value inside = valid(i, remaining);
-    Value address = ir.select(inside, global_address(i, pointer), operand_);
-    out.push_back(ir.load(type, address, side_.width * side_.bytes));
-  }
+  for (int64_t i = 0; i < side_.per_thread; ++i)
+    for (int64_t line = 0; line < side_.lines; ++line) {
+      Value inside = valid(i, line, remaining);
+      Value address = ir.select(inside, global_address(i, line, pointer), operand_);
+      out.push_back(ir.load(type, address, side_.width * side_.bytes));
+    }
   return out;
+}
+
+Value SimtLoader::staged(mlir::ValueRange lines, int64_t i, Value remaining) {
+  auto inside = [&](Value x, int64_t line) {
+    return ir.select(valid(i, line, remaining), x, ir.zero(x.getType()));
+  };
+  if (t_.dot == 1) return inside(t_.as_is ? lines[0] : ir.decode(side_.type, lines[0]), 0);
+  mlir::Type words = ir.lanes(side_.unit, ir.i32);
+  if (side_.lines == 1) return inside(ir.bitcast(words, lines[0]), 0);
+  std::vector<Values> all;
+  for (int64_t line = 0; line < side_.lines; ++line) all.push_back(ir.unpack(inside(lines[size_t(line)], line)));
+  Values along_k; // of one element of shared memory after the other
+  for (int64_t x = 0; x < (side_.k_major ? 1 : side_.width); ++x)
+    for (const Values& line : all)
+      if (side_.k_major)
+        llvm::append_range(along_k, line);
+      else
+        along_k.push_back(line[size_t(x)]);
+  return ir.bitcast(words, ir.pack(along_k));
 }
 
 void SimtLoader::store(const Values& loaded, Value slot, Value remaining) {
   auto all = [&] {
     for (int64_t i = 0; i < side_.per_thread; ++i) {
-      Value x = t_.as_is ? loaded[size_t(i)] : ir.decode(side_.type, loaded[size_t(i)]);
-      x = ir.select(valid(i, remaining), x, ir.zero(x.getType()));
+      Value x = staged(mlir::ValueRange(loaded).slice(size_t(i * side_.lines), size_t(side_.lines)), i, remaining);
       Value at = shared_address(i, slot);
       if (side_.k_major) {
-        for (int64_t j = 0; j < side_.width; ++j)
+        for (int64_t j = 0; j < side_.unit; ++j)
           ir.store(ir.extract(x, j), ir.offset(at, j * side_.row * t_.element), t_.element);
         continue;
       }
-      const int64_t piece = std::min(side_.width, 16 / t_.element);
-      for (int64_t j = 0; j < side_.width; j += piece)
-        ir.store(ir.slice(x, j, piece), ir.offset(at, j * t_.element), piece * t_.element);
+      const int64_t together = std::min(side_.unit, 16 / t_.element);
+      for (int64_t j = 0; j < side_.unit; j += together)
+        ir.store(ir.slice(x, j, together), ir.offset(at, j * t_.element), together * t_.element);
     }
   };
-  if (side_.accesses < t_.threads)
-    ir.branch(ir.less(thread_, side_.accesses), all);
+  if (side_.pieces < t_.threads)
+    ir.branch(ir.less(thread_, side_.pieces), all);
   else
     all();
 }

@@ -1,6 +1,7 @@
 """What can be said about AMD kernels without a GPU: registers, scratch memory, widths of accesses, and how much of the main
 loop's issue slots the matrix instructions take, by llvm-mca (one wave, fixed latencies: a ratio, no speed). LLVM does not
-model how long those of RDNA take: there by the rates that AMD has published, next to one cycle for all else.
+model how long those of RDNA take: there by the rates that AMD has published, next to one cycle for all else. Dot products of
+simt count as one of the loop's instructions each.
 
 usage: gate.py DEEPGEN LLVM_MCA"""
 import re
@@ -26,9 +27,10 @@ F16 = problem("f16", "f16", "f32", "nt", 2)
 BF16 = problem("bf16", "bf16", "f32", "nt", 2)
 F32 = problem("f32", "f32", "f32", "nt", 4)
 I8 = problem("i8", "f32", "i32", "nt", 1)
+I8_SUMS = problem("i8", "i32", "i32", "nt", 1).replace("bias+gelu", "none")
 VALU = "simt wide=1 bm=128 bn=128 bk=8 tm=8 tn=8 stages=2 blocks=1 splits=1 group=4"
 
-# arch, problem, config, least share of matrix instructions, most vector registers
+# arch, problem, config, least share of matrix instructions or dot products, most vector registers
 CASES = [
     ("gfx942", F16, mfma(256, 256, 64, 2, 4), 0.80, 256),
     ("gfx942", BF16, mfma(256, 256, 64, 2, 4), 0.80, 256),
@@ -38,6 +40,14 @@ CASES = [
     ("gfx90a", F16, mfma(128, 128, 64, 2, 2), 0.60, 256),
     ("gfx950", F16, mfma(256, 256, 64, 2, 4, stages=2), 0.60, 256),
     ("gfx906", F32, VALU, 0, 128),
+    ("gfx906", F16, VALU, 0.80, 128),
+    ("gfx906", I8_SUMS, VALU, 0.80, 128),
+    ("gfx942", F16, VALU, 0.80, 256),
+    ("gfx950", BF16, VALU, 0.80, 256),
+    ("gfx1100", F16, VALU, 0.70, 192),  # two in one instruction
+    ("gfx1100", BF16, VALU, 0.80, 192),
+    ("gfx1201", F16, VALU, 0.80, 192),
+    ("gfx1201", I8_SUMS, VALU, 0.80, 192),
     ("gfx1100", F16, wmma(128, 128, 64, 2, 4), 0.85, 256),
     ("gfx1100", BF16, wmma(128, 64, 64, 2, 2, stages=2), 0.80, 256),
     ("gfx1100", I8, wmma(128, 128, 64, 2, 4), 0.85, 256),
@@ -70,7 +80,7 @@ def main_loop(assembly):
 
 
 def products(lines):
-    return sum(bool(re.match(r"\s+v_(mfma|wmma|fma|dot|pk_fma)", x)) for x in lines)
+    return sum(bool(re.match(r"\s+v_(dual_)?(mfma|wmma|fma|dot|pk_fma)", x)) for x in lines)
 
 
 # Cycles of one instruction on a SIMD, by type of A: 512 operations a cycle and compute unit on RDNA 3, of RDNA 4 twice that,
@@ -85,6 +95,9 @@ def wmma_share(arch, loop):
 
 
 def matrix_share(mca, arch, loop):
+    dots = sum(bool(re.match(r"\s+v_(dual_)?dot[24]", x)) for x in loop)
+    if dots:  # one issue slot each, as all else
+        return dots / len(loop)
     if arch in WMMA_CYCLES:
         return wmma_share(arch, loop)
     iterations = 50
@@ -126,7 +139,7 @@ def check(deepgen, mca, arch, key, config, least_share, most_registers):
             wrong.append(f"in the main loop, narrower than 16 bytes: {line.strip()}")
     share = matrix_share(mca, arch, loop) if least_share else 0
     if share < least_share:
-        wrong.append(f"{share:.2f} of the main loop are matrix instructions, less than {least_share:.2f}")
+        wrong.append(f"{share:.2f} of the main loop are matrix instructions or dot products, less than {least_share:.2f}")
     return wrong, share
 
 
@@ -135,7 +148,7 @@ def main():
     failed = False
     for case in CASES:
         wrong, share = check(deepgen, mca, *case)
-        print(f"{case[0]} {case[2]}\n  {share:.2f} of the main loop are matrix instructions", *wrong, sep="\n  ")
+        print(f"{case[0]} {case[2]}\n  {share:.2f} of the main loop are matrix instructions or dot products", *wrong, sep="\n  ")
         failed = failed or bool(wrong)
     sys.exit(failed)
 

@@ -115,16 +115,22 @@ void multiply(Wave& w, const Instruction& in) {
   ++w.group.matrix_operations;
 }
 
-/// fdot2(a, b, c, clamp), sdot4, udot4, sudot4(sign a, a, sign b, b, c, clamp): in.kind is the first operand.
+float without_subnormal(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+
+/// fdot2(a, b, c, clamp): c and one product after the other, each sum rounded, as AMD's ISA documents write it. Subnormal
+/// f32 are zeros in any mode (LLVM's reason for when it makes the instruction of multiply-adds). Nothing is said of
+/// subnormal f16 and bf16: they count.
 template <typename F>
 void dot2(Wave& w, const Instruction& in) {
   w.compute(in.result, 0, [&](int l) {
-    double sum = F32::get(w.in(in.in[2])[l]);
+    float sum = without_subnormal(F32::get(w.in(in.in[2])[l]));
     for (uint32_t c = 0; c < 2; ++c)
-      sum += double(F::get(w.in(in.in[0], c)[l])) * double(F::get(w.in(in.in[1], c)[l]));
-    return F32::put(float(sum));
+      sum = float(double(sum) + double(F::get(w.in(in.in[0], c)[l])) * double(F::get(w.in(in.in[1], c)[l])));
+    return F32::put(without_subnormal(sum));
   });
 }
+
+/// sdot4, udot4 (a, b, c, clamp), sudot4(sign a, a, sign b, b, c, clamp), modulo 2^32.
 
 /// numbers: the operands a, b and c, and whether a and b are signed.
 void dot4(Wave& w, const Instruction& in) {

@@ -45,6 +45,13 @@ Compiled simt_kernel(const std::string& arch) {
       arch, {"simt", Config::parse("wide=0 bm=64 bn=32 bk=8 tm=4 tn=4 stages=2 blocks=2 splits=1 group=1")});
 }
 
+/// Pairs along K, put together from two rows; K ends within one.
+Compiled dot_kernel() {
+  return compile(
+      Problem::parse("gemm m=24 n=48 k=37 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=tn epilogue=none align=2"),
+      "gfx906", {"simt", Config::parse("wide=1 bm=16 bn=32 bk=8 tm=1 tn=4 stages=2 blocks=2 splits=1 group=1")});
+}
+
 /// Eight vectors, so that lanes exchange halves of their sums.
 Compiled gemv_kernel(const std::string& arch) {
   return compile(
@@ -58,7 +65,7 @@ Compiled gemv_kernel(const std::string& arch) {
 TEST(AmdTemplateFaults, KernelsAreRightWithoutThem) {
   for (const Compiled& c :
        {gemv_kernel("gfx906"), gemv_kernel("gfx1100"), mfma_kernel(), wmma_kernel("gfx1100"),
-        wmma_kernel("gfx1201"), simt_kernel("gfx90a"), simt_kernel("gfx1100")})
+        wmma_kernel("gfx1201"), simt_kernel("gfx90a"), simt_kernel("gfx1100"), dot_kernel()})
     EXPECT_EQ(first_fault(c), "") << c.kernel.choice.text();
 }
 
@@ -88,6 +95,12 @@ TEST(AmdTemplateFaults, WrongLayoutsAreFound) {
     EXPECT_GE(plant(c, operands, "$1$4$3$2,"), 1) << c.kernel.choice.text();
 }
 
+/// One of a dot product's operands is the other one, too.
+TEST(AmdTemplateFaults, WrongPairsAreFound) {
+  const std::string operands = R"((@llvm\.amdgcn\.fdot2\(<2 x half> )([^,]*)(, <2 x half> )([^,]*),)";
+  EXPECT_GE(plant(dot_kernel(), operands, "$1$2$3$2,"), 8);
+}
+
 /// Accesses of one kind, each by 16 bytes too far.
 int shift(const Compiled& c, const std::string& access, const std::string& space) {
   return plant(c, "\n( *)(" + access + R"([^\n]*, ptr addrspace\()" + space + R"(\) )(%[^,]*),)",
@@ -95,7 +108,7 @@ int shift(const Compiled& c, const std::string& access, const std::string& space
 }
 
 TEST(AmdTemplateFaults, ShiftedAddressesAreFound) {
-  for (const Compiled& c : {mfma_kernel(), wmma_kernel("gfx1100"), simt_kernel("gfx1100")}) {
+  for (const Compiled& c : {mfma_kernel(), wmma_kernel("gfx1100"), simt_kernel("gfx1100"), dot_kernel()}) {
     EXPECT_GE(shift(c, R"(%\d+ = load)", "1"), 1) << c.kernel.choice.text();
     EXPECT_GE(shift(c, "store", "1"), 1) << c.kernel.choice.text();
     EXPECT_GE(shift(c, R"(%\d+ = load)", "3"), 1) << c.kernel.choice.text();
