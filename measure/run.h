@@ -31,8 +31,8 @@ struct PlayoffCommand {
   std::string device, output;
   std::vector<std::string> records;
   MeasureOptions options;
-  std::vector<std::string> extra; ///< regimes besides the sustained one: "bursts", "serial"
   std::vector<std::string> awkward; ///< kernel files of the finalists' awkward shapes, where the rounds' files lack them
+  std::vector<std::string> extra = {}; ///< regimes besides the sustained one: "bursts", "serial"
 };
 void playoff(const PlayoffCommand&);
 
