@@ -59,7 +59,7 @@ struct Point {
   int64_t tiles_k() const { return ceil_div(p.k, bk()); }
   int64_t split_tiles() const { return ceil_div(tiles_k(), (*this)[kSplits]); }
   int64_t blocks() const { return ceil_div(p.m, (*this)[kBm]) * ceil_div(n(), (*this)[kBn]) * p.batch; }
-  int64_t step_bytes() const { return MmaShape(p.a, p.b, device.compute_capability(), (*this)[kBk], wm() * wn()).bytes; }
+  int64_t step_bytes() const { return MmaShape(p.a, p.b, device.compute_capability()).bytes; }
   int64_t accumulators() const { return wm() * wn() / 32 * (p.a == Type::f64 ? 2 : 1); }
   int64_t stage_bytes() const { return ((*this)[kBm] + (*this)[kBn]) * (*this)[kBk]; }
   MmaTiling tiling() const { return MmaTiling(p, device.compute_capability(), config); }
@@ -212,7 +212,7 @@ MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), bk_bytes(at(c, kBk)), warps_m(at(c, kWarpsM)), warps_n(at(c, kWarpsN)),
       k_warps(at(c, kWarpsK)), stages(at(c, kStages)), resident(at(c, kBlocks)), splits(at(c, kSplits)),
       group(at(c, kGroup)), dependent(at(c, kPdl) != 0), prefetch(at(c, kPdl) == 2), align_a(at(c, kAlignA)), align_b(at(c, kAlignB)),
-      align_d(at(c, kAlignD)), shape(p.a, p.b, capability, bk_bytes, bm / warps_m * (bn / warps_n)), bk(bk_bytes / size_of(p.a)),
+      align_d(at(c, kAlignD)), shape(p.a, p.b, capability), bk(bk_bytes / size_of(p.a)),
       wm(bm / warps_m), wn(bn / warps_n), threads(32 * warps_m * warps_n * k_warps),
       steps(bk_bytes / shape.bytes / k_warps), tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.sum_columns(), bn)),
       tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, splits)), weights(p.gate ? 2 : 1),
@@ -234,7 +234,7 @@ MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
   const int64_t words = shape.doubles ? 2 : 1;
   const int64_t fragments = words * (wm / 16 * shape.a_values + wn / 8 * shape.b_values);
   const int64_t products = p.gate ? 24 : 0; // of a gate, beside the sums
-  registers = words * wm * wn / 32 + 2 * fragments + 44 + products;
+  registers = words * wm * wn / 32 + (shape.doubles ? 1 : 2) * fragments + 44 + products;
   least_registers = words * wm * wn / 32 + fragments + 12 + products;
   for (auto [tile, align] : {std::pair{&a, align_a}, {&b, align_b}}) {
     int64_t fill = TileFill::in_flight(*tile, threads, align);
@@ -261,15 +261,12 @@ std::string MmaSync::why_not(const Problem& p, const std::string& arch) const {
 }
 
 std::vector<Parameter> MmaSync::parameters(const Problem& p, const Device& device) const {
-  const bool doubles = p.a == Type::f64;
-  const std::vector<int64_t> depths =
-      doubles ? std::vector<int64_t>{64, 128} : std::vector<int64_t>{64, 128, 256};
   std::vector<int64_t> pdl = {0};
   if (device.compute_capability() >= 90) pdl.push_back(1);
   if (device.compute_capability() >= 90 && !p.groups) pdl.push_back(2); // tiles of groups are known too late
   return {{"bm", {16, 32, 64, 96, 128, 256}, "rows of a block's tile of D", {16, 256, 16}},
           {"bn", {16, 32, 48, 64, 96, 128, 192, 256}, "columns of a block's tile of D", {16, 256, 16}},
-          {"bk", depths, "depth of a tile, in bytes of K"},
+          {"bk", {64, 128, 256}, "depth of a tile, in bytes of K"},
           {"warps_m", {1, 2, 4}, "warps along M", {1, 16, 1, true}},
           {"warps_n", {1, 2, 4, 8}, "warps along N", {1, 16, 1, true}},
           {"warps_k", {1, 2, 4}, "warps that share the depth of a tile; their sums are added at the end", {1, 16, 1, true}},

@@ -44,7 +44,8 @@ constexpr double kL2Bytes = 40;           ///< a clock and multiprocessor, all o
 constexpr double kLatency = 900;          ///< clocks from global memory to shared memory under load
 constexpr double kStart = 700 + kLatency; ///< clocks until a block multiplies
 constexpr double kTileOverhead = 60;      ///< clocks: barrier, addresses
-/// Where memory is busy all the time, what is asked for early only delays what is needed now.
+constexpr double kAlone = 1.1;            ///< a block that has a multiprocessor to itself: nothing runs while its warps meet
+/// Where memory is busy all the time, what is asked for early only delays what is needed now; unless it is all there is.
 constexpr double kPrefetchInTheWay = 1.04;
 constexpr double kLaunch = 1.3e-6, kReduce = 1.6e-6, kEarlyStart = 0.4e-6; ///< seconds
 
@@ -69,7 +70,8 @@ public:
     double total =
         std::max(clocks / hertz, memory_seconds()) + 0.15 * std::min(clocks / hertz, memory_seconds());
     total += kLaunch - (t.dependent ? kEarlyStart : 0);
-    if (t.prefetch && clocks / hertz <= memory_seconds())
+    const bool whole = t.split_tiles <= t.ring; // all that a block reads is asked for early
+    if (t.prefetch && !whole && clocks / hertz <= memory_seconds())
       total *= kPrefetchInTheWay;
     else if (t.prefetch && !t.split())
       total -= kEarlyStart;
@@ -109,8 +111,9 @@ private:
     shared += words;
     // What goes through registers is on its way during one tile.
     const double ahead = by_words ? 1 : double(std::max<int64_t>(1, t.ring - 1));
+    const double alone = n == 1 ? kAlone : 1;
     const double tile =
-        std::max({tensor, shared, fill, kLatency / ahead, tensor * 0.7 + shared * 0.4}) + kTileOverhead;
+        alone * std::max({tensor, shared, fill, kLatency / ahead, tensor * 0.7 + shared * 0.4}) + kTileOverhead;
     const double rounds = t.by_warps ? 0 : double(t.wm / 16 / t.pass_tiles);
     const double d_bytes = double(t.bm * (t.split() ? t.bn * t.accumulator_bytes : t.columns * size_of(p.d)));
     const double store =

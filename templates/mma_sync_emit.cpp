@@ -6,6 +6,8 @@
 #include "templates/mma_sync_fill.h"
 #include "templates/mma_sync_store.h"
 
+#include <functional>
+
 namespace deepgen {
 namespace {
 
@@ -31,7 +33,8 @@ private:
   }
   Value k_left(Value tile_index, bool always);
   void accumulate();
-  void multiply_step(mlir::ValueRange fragments);
+  void multiply_step(mlir::ValueRange fragments, const std::function<void(int64_t column)>& after_column = {});
+  Values multiply_and_read(mlir::ValueRange fragments, const std::vector<FragmentReader>&, Value at, int64_t step);
   void store();
 
   GpuIr& ir;
@@ -127,14 +130,33 @@ Value MmaKernel::k_left(Value tile_index, bool always) {
   return ir.max(ir.sub(ir.c(p.k), first), ir.c(0));
 }
 
-void MmaKernel::multiply_step(mlir::ValueRange fragments) {
+/// `after_column` is called when all products with a column of B's tiles are there.
+void MmaKernel::multiply_step(mlir::ValueRange fragments, const std::function<void(int64_t column)>& after_column) {
   const size_t a = size_t(t.shape.a_values), b = size_t(t.shape.b_values);
   mlir::ValueRange of_a = fragments.take_front(a * size_t(m_tiles())),
                    of_b = fragments.drop_front(of_a.size());
-  for (size_t j = 0; j < size_t(n_tiles()); ++j)
+  for (size_t j = 0; j < size_t(n_tiles()); ++j) {
     for (size_t i = 0; i < size_t(m_tiles()); ++i)
       multiply(ir, t.shape, of_a.slice(a * i, a), of_b.slice(b * j, b),
                llvm::MutableArrayRef<Value>(sums).slice((i * size_t(n_tiles()) + j) * 4, 4));
+    if (after_column) after_column(int64_t(j));
+  }
+}
+
+/// The products of a step, among which the fragments of a later one are read, tile by tile: doubles leave no registers for
+/// those of two whole steps.
+Values MmaKernel::multiply_and_read(mlir::ValueRange fragments, const std::vector<FragmentReader>& reader, Value at,
+                                    int64_t step) {
+  Values of_a, of_b;
+  const int64_t columns = n_tiles(), each = columns / t.weights;
+  multiply_step(fragments, [&](int64_t j) {
+    for (int64_t i = m_tiles() * j / columns; i < m_tiles() * (j + 1) / columns; ++i)
+      of_a.append(reader[0].read_tile(ir.offset(at, tile_offset(0)), step, i));
+    const size_t operand = size_t(1 + j / each);
+    of_b.append(reader[operand].read_tile(ir.offset(at, tile_offset(operand)), step, j % each));
+  });
+  of_a.append(of_b);
+  return of_a;
 }
 
 /// The main loop. A stage is overwritten one barrier after it was last read; one barrier a tile does for both
@@ -244,9 +266,14 @@ void MmaKernel::accumulate() {
         ir.wait_copies(ahead - 1);
         ir.barrier();
       }
-      Values later = read(stage(last ? to_read : reading), last ? 0 : step + 1);
+      Value at = stage(last ? to_read : reading);
+      const int64_t coming_step = last ? 0 : step + 1;
+      Values later = t.shape.doubles ? Values() : read(at, coming_step);
       if (step == 0 && !last) start();
-      multiply_step(present);
+      if (t.shape.doubles)
+        later = multiply_and_read(present, reader, at, coming_step);
+      else
+        multiply_step(present);
       present = later;
     }
     Values out = sums;

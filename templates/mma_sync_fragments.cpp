@@ -9,9 +9,9 @@ namespace deepgen {
 
 namespace llvmd = mlir::LLVM;
 
-MmaShape::MmaShape(Type a_type, Type b_type, int64_t capability, int64_t k_bytes, int64_t warp_tile)
-    : a(a_type), b(b_type), doubles(a == Type::f64), halves(doubles && capability < 90),
-      bytes(doubles && warp_tile <= 32 * 32 ? std::min<int64_t>(k_bytes, 128) : 32), k(bytes / size_of(a)),
+// sm_90 also multiplies 8 and 16 steps of f64 at once; measured on an H200, that takes longer, and twice the registers.
+MmaShape::MmaShape(Type a_type, Type b_type, int64_t capability)
+    : a(a_type), b(b_type), doubles(a == Type::f64), halves(doubles && capability < 90), bytes(32), k(bytes / size_of(a)),
       a_values(doubles ? k / 2 : 4), b_values(doubles ? k / 4 : 2) {}
 
 SharedTile::SharedTile(Type t, bool k, int64_t size, int64_t k_bytes)
@@ -133,19 +133,24 @@ void FragmentReader::prepare_elements(Value first, Value k_first) {
       offsets_.push_back(tile_.address(ir_, t, ir_.mul(ir_.add(g, 8 * i), tile_.element)));
 }
 
-Values FragmentReader::read_elements(Value stage, int64_t step) const {
+Values FragmentReader::read_tile(Value stage, int64_t step, int64_t tile) const {
   mlir::Type type = tile_.element == 8 ? ir_.f64 : ir_.i32;
   const int64_t halves = is_a_ ? 2 : 1;
   Values out;
-  for (int64_t i = 0; i < tiles_; ++i)
-    for (int64_t k = 0; k < shape_.k; k += 4)
-      for (int64_t h = 0; h < halves; ++h) {
-        const int64_t eight = halves * i + h;
-        const int64_t variant = tile_.k_contiguous ? (step * shape_.k + k) / 4 : eight;
-        const int64_t rest = tile_.k_contiguous ? eight * 8 : step * shape_.k + k;
-        Value at = ir_.offset(ir_.offset(stage, offsets_[size_t(variant)]), rest * tile_.row_bytes);
-        out.push_back(ir_.load(type, at, tile_.element));
-      }
+  for (int64_t k = 0; k < shape_.k; k += 4)
+    for (int64_t h = 0; h < halves; ++h) {
+      const int64_t eight = halves * tile + h;
+      const int64_t variant = tile_.k_contiguous ? (step * shape_.k + k) / 4 : eight;
+      const int64_t rest = tile_.k_contiguous ? eight * 8 : step * shape_.k + k;
+      Value at = ir_.offset(ir_.offset(stage, offsets_[size_t(variant)]), rest * tile_.row_bytes);
+      out.push_back(ir_.load(type, at, tile_.element));
+    }
+  return out;
+}
+
+Values FragmentReader::read_elements(Value stage, int64_t step) const {
+  Values out;
+  for (int64_t i = 0; i < tiles_; ++i) out.append(read_tile(stage, step, i));
   return out;
 }
 

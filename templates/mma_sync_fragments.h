@@ -9,13 +9,11 @@ namespace deepgen {
 
 /// One multiplication of fragments: 16 x k by k x 8.
 struct MmaShape {
-  /// `k_bytes`: of K in a tile of shared memory; f64 multiplies up to 16 of it at once where the arch can, but 4 where
-  /// the sums of a warp's tile, `warp_tile` elements of D, leave few registers to fragments.
-  MmaShape(Type a, Type b, int64_t capability, int64_t k_bytes, int64_t warp_tile);
+  MmaShape(Type a, Type b, int64_t capability);
 
   Type a, b;
   bool doubles;               ///< f64: two registers an element
-  bool halves;                ///< f64 before sm_90: only 8 x 8 x 4, four to sixteen of which make one of ours
+  bool halves;                ///< f64 before sm_90: only 8 x 8 x 4, two of which make one of ours
   int64_t bytes;              ///< of K
   int64_t k;                  ///< elements of K
   int64_t a_values, b_values; ///< a lane's part of a fragment: words of 32 bits, or doubles
@@ -59,6 +57,8 @@ public:
                  Value k_first, int64_t steps);
   /// All fragments of one step, the values of a tile in order.
   Values read(Value stage, int64_t step) const;
+  /// Those of one tile, where elements are loaded one by one.
+  Values read_tile(Value stage, int64_t step, int64_t tile) const;
 
 private:
   void prepare_matrix(Value first, Value k_first), prepare_transposed(Value first, Value k_first),
