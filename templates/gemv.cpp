@@ -258,7 +258,7 @@ std::string Gemv::why_illegal(const Problem& p, const Device& device, const Conf
 // matters): 0.8 us of latency under load, 1 us for a block to start and end, 85 % of the peak bandwidth at
 // best, one multiprocessor at most 64 bytes a clock.
 double Gemv::cost(const Problem& p, const Device& device, const Config& config) const {
-  constexpr double kLatency = 0.8e-6, kBlock = 1.0e-6, kLaunch = 1.2e-6, kEfficiency = 0.85;
+  constexpr double kLatency = 0.8e-6, kBlock = 1.0e-6, kLaunch = 1.5e-6, kEfficiency = 0.85;
   const GemvTiling t(p, config);
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
   const double blocks = double(t.row_blocks * t.splits * p.batch);
@@ -294,7 +294,7 @@ double Gemv::cost(const Problem& p, const Device& device, const Config& config) 
       t.splits > 1 ? 0.5 * kLaunch + GpuSplitK(p, t.splits).traffic() / double(device.memory_bandwidth) : 0;
   // Beside the other templates' estimates; the median of 29 that were timed.
   constexpr double kMeasured = 0.86;
-  const double total = kLaunch * (t.prefetch ? 0.8 : t.dependent ? 0.9 : 1.0) + kBlock + std::max({memory, l2, issue}) +
+  const double total = kLaunch * (t.prefetch ? 0.6 : t.dependent ? 0.7 : 1.0) + kBlock + std::max({memory, l2, issue}) +
          0.2 * (memory + l2 + issue) + waves * reduce + second + (t.hint == 1 ? 0.02e-6 : 0) +
          1e-9 * double(t.registers());
   return kMeasured * total;

@@ -76,7 +76,7 @@ public:
         std::max(busy, memory) + 0.25 * std::min(busy, memory) + kLaunch - (t.dependent ? kEarlyStart : 0);
     if (t.prefetch && t.split())
       total += kPrefetchInSum;
-    else if (t.prefetch && busy > memory)
+    else if (t.prefetch && (busy > memory || t.split_tiles <= t.stages)) // all of K is asked for early
       total -= kPrefetch;
     if (t.pack.any()) total += kPack + t.pack.bytes() / (0.7 * bandwidth);
     if (t.stream_k) total += kClear;

@@ -47,7 +47,7 @@ constexpr double kTileOverhead = 60;      ///< clocks: barrier, addresses
 constexpr double kAlone = 1.1;            ///< a block that has a multiprocessor to itself: nothing runs while its warps meet
 /// Where memory is busy all the time, what is asked for early only delays what is needed now; unless it is all there is.
 constexpr double kPrefetchInTheWay = 1.04;
-constexpr double kLaunch = 1.3e-6, kReduce = 1.6e-6, kEarlyStart = 0.4e-6; ///< seconds
+constexpr double kLaunch = 2e-6, kReduce = 1.6e-6, kEarlyStart = 0.7e-6, kPrefetch = 0.4e-6; ///< seconds
 
 class Estimate {
 public:
@@ -74,7 +74,7 @@ public:
     if (t.prefetch && !whole && clocks / hertz <= memory_seconds())
       total *= kPrefetchInTheWay;
     else if (t.prefetch && !t.split())
-      total -= kEarlyStart;
+      total -= kPrefetch;
     if (t.split()) total += kReduce + GpuSplitK(p, t.splits).traffic() / (kL2Bytes * cores * hertz);
     return total;
   }
@@ -111,9 +111,8 @@ private:
     shared += words;
     // What goes through registers is on its way during one tile.
     const double ahead = by_words ? 1 : double(std::max<int64_t>(1, t.ring - 1));
-    const double alone = n == 1 ? kAlone : 1;
-    const double tile =
-        alone * std::max({tensor, shared, fill, kLatency / ahead, tensor * 0.7 + shared * 0.4}) + kTileOverhead;
+    const double loop = (n == 1 ? kAlone : 1) * std::max({tensor, shared, tensor * 0.7 + shared * 0.4});
+    const double tile = std::max({loop, fill, kLatency / ahead}) + kTileOverhead;
     const double rounds = t.by_warps ? 0 : double(t.wm / 16 / t.pass_tiles);
     const double d_bytes = double(t.bm * (t.split() ? t.bn * t.accumulator_bytes : t.columns * size_of(p.d)));
     const double store =
