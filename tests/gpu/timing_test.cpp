@@ -169,8 +169,8 @@ TEST_F(GpuTest, CublasLtLoopsOverGroups) {
   using enum Type;
   using enum EpilogueOp;
   if (!verify_vendor(problem(f32, f32, f32, Layout::nn))) GTEST_SKIP() << "no cuBLASLt here";
-  for (Problem p : {problem(bf16, bf16, bf16, Layout::nt), problem(f16, f16, f16, Layout::nn, {bias, relu}),
-                    problem(bf16, bf16, f32, Layout::nt, {scale_col, silu, multiply})}) // a bf16 product is rounded before the steps
+  for (Problem p : {problem(bf16, bf16, bf16, Layout::nt), problem(f16, f16, f32, Layout::nn, {bias, relu}),
+                    problem(bf16, bf16, f32, Layout::nt, {scale_col, silu, multiply})}) // a product in 16 bits is rounded before the steps
     for (bool gated : {false, true}) {
       p.n = 128, p.groups = 5;
       if (gated) p.gate = silu;
