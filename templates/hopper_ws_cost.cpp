@@ -39,7 +39,8 @@ constexpr double kStep = 6.7;             ///< for a step of the epilogue with a
 constexpr double kLaunch = 1.84e-6, kReduce = 1.1e-6, kPack = 1.6e-6, kEarlyStart = 0.4e-6, kPrefetch = 0.3e-6;
 /// The launch before is the sum over splits then: short, bound by L2, and held up by early requests.
 constexpr double kPrefetchInSum = 0.6e-6;
-constexpr double kClear = 0.7e-6; ///< the launch that clears flags, most of it beside the main one: not fitted yet
+constexpr double kClear = 0.7e-6; ///< the launch that clears flags, most of it beside the main one
+constexpr double kStreamK = 1.03; ///< pieces of tiles that run at the same time share fewer rows and columns
 constexpr double kMemoryLatency = 0.46e-6;
 constexpr double kMemoryStart = 0.47e-6;
 
@@ -79,7 +80,7 @@ public:
     else if (t.prefetch && (busy > memory || t.split_tiles <= t.stages)) // all of K is asked for early
       total -= kPrefetch;
     if (t.pack.any()) total += kPack + t.pack.bytes() / (0.7 * bandwidth);
-    if (t.stream_k) total += kClear;
+    if (t.stream_k) total = kStreamK * total + kClear;
     if (t.cluster_k > 1) total *= kTogether + kFurther * std::log2(double(t.cluster_k)) + (t.dependent ? kTogetherEarly : 0);
     if (t.split()) total += kReduce + GpuSplitK(p, t.splits).traffic() / bandwidth;
     return total;

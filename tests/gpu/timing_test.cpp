@@ -170,8 +170,9 @@ TEST_F(GpuTest, CublasLtLoopsOverGroups) {
   using enum EpilogueOp;
   if (!verify_vendor(problem(f32, f32, f32, Layout::nn))) GTEST_SKIP() << "no cuBLASLt here";
   for (Problem p : {problem(bf16, bf16, bf16, Layout::nt), problem(f16, f16, f32, Layout::nn, {bias, relu}),
-                    problem(bf16, bf16, f32, Layout::nt, {scale_col, silu, multiply})}) // a product in 16 bits is rounded before the steps
+                    problem(bf16, bf16, f32, Layout::nt, {scale_col, silu, multiply})})
     for (bool gated : {false, true}) {
+      if (gated && size_of(p.d) < 4) continue; // the library rounds both products before the gate
       p.n = 128, p.groups = 5;
       if (gated) p.gate = silu;
       EXPECT_EQ(verify_vendor(p), 2u) << "the heuristic's first, and the fastest of some";

@@ -113,5 +113,14 @@ TEST(ModelTest, EstimatesRankClustersThatWereMeasured) {
   EXPECT_LT(q.level, 0.06);
 }
 
+TEST(ModelTest, EstimatesRankStreamKThatWasMeasured) {
+  const Quality q = judge("h200_stream_k.jsonl");
+  EXPECT_EQ(q.problems, 7u);
+  EXPECT_GT(q.configs, 50u);
+  EXPECT_GT(q.correlation, 0.8);
+  EXPECT_GT(q.first, 0.97);
+  EXPECT_LT(q.level, 0.03);
+}
+
 } // namespace
 } // namespace deepgen
