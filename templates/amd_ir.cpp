@@ -112,6 +112,45 @@ void AmdIr::keep_order() {
   rocdl::SchedBarrier::create(b, loc, kAllMayCross);
 }
 
+void AmdIr::fence_schedule() { rocdl::SchedBarrier::create(b, loc, 0); }
+void AmdIr::priority(int64_t of) { rocdl::SetPrioOp::create(b, loc, uint16_t(of)); }
+
+mlir::ArrayAttr AmdIr::copies() {
+  auto domain = llvmd::AliasScopeDomainAttr::get(b.getContext(), b.getStringAttr("shared"), {});
+  return b.getArrayAttr(llvmd::AliasScopeAttr::get(b.getContext(), b.getStringAttr("copies"), domain, {}));
+}
+
+void AmdIr::copy_to_shared(Value to, Value from) {
+  auto op = rocdl::GlobalLoadLDSOp::create(b, loc, mlir::TypeRange(), from, to, 16, 0, 0, nullptr, nullptr,
+                                           nullptr);
+  op.setAliasScopesAttr(copies());
+}
+
+/// s_waitcnt of gfx9: vmcnt is in bits 0 to 3, 14 and 15, lgkmcnt in 8 to 11, and expcnt, of no use here, in
+/// 4 to 6.
+void AmdIr::wait(int64_t loads, int64_t shared_accesses) {
+  rocdl::SWaitcntOp::create(b, loc,
+                            uint32_t((loads & 15) | loads >> 4 << 14 | shared_accesses << 8 | 7 << 4));
+}
+
+void AmdIr::wait_copies(int64_t left) { wait(left, 15); }
+
+void AmdIr::barrier_beside_copies(int64_t left) {
+  auto nothing_crosses = [&] {
+    llvmd::FenceOp::create(b, loc, llvmd::AtomicOrdering::seq_cst, "singlethread");
+  };
+  wait(left, 0);
+  nothing_crosses();
+  rocdl::SBarrierOp::create(b, loc);
+  nothing_crosses();
+}
+
+Value AmdIr::load_copied(mlir::Type type, Value address, int64_t alignment) {
+  auto op = llvmd::LoadOp::create(b, loc, type, address, unsigned(alignment));
+  op.setNoaliasScopesAttr(copies());
+  return op;
+}
+
 Value AmdIr::intrinsic(mlir::Type result, const std::string& name, mlir::ValueRange operands) {
   return llvmd::CallIntrinsicOp::create(b, loc, result, b.getStringAttr(name), operands).getResult(0);
 }

@@ -33,6 +33,20 @@ public:
   void barrier() override;
   /// Keeps LLVM's passes over IR from moving memory accesses across; the instruction scheduler may.
   void keep_order();
+  void fence_schedule();     ///< LLVM's scheduler moves no instruction across
+  void priority(int64_t of); ///< of the wave over others of its SIMD: 0 (as at its start) to 3
+
+  /// From global memory into shared memory: lane l's 16 bytes go to `shared` (the same for all lanes) + 16 l,
+  /// both aligned to 16 bytes. Nobody may read them before a barrier that this wave has come to when they
+  /// were not under way. gfx950.
+  void copy_to_shared(Value shared, Value global);
+  /// Waits until at most `left` of the wave's loads from global memory and copies are under way; 63: for none
+  /// of them.
+  void wait_copies(int64_t left);
+  /// barrier(), ahead of which at most `left` of them are under way. At barrier() LLVM would wait for all.
+  void barrier_beside_copies(int64_t left);
+  /// From shared memory that no copy under way writes: LLVM would wait for all of them.
+  Value load_copied(mlir::Type, Value address, int64_t alignment);
 
   Value exp2_fast(Value f32) override;       ///< v_exp_f32: 1 ulp, subnormal results are 0
   Value reciprocal_fast(Value f32) override; ///< v_rcp_f32: 1 ulp
@@ -49,6 +63,8 @@ protected:
 
 private:
   void fence(bool release);
+  void wait(int64_t loads, int64_t shared_accesses);
+  mlir::ArrayAttr copies(); ///< the alias scope of what copy_to_shared() writes
   int64_t shared_bytes_ = 0;
 };
 

@@ -17,17 +17,19 @@ enum Index {
   kBk,
   kWavesM,
   kWavesN,
+  kDirect,
   kStages,
+  kPingpong,
   kBlocks,
   kSplits,
   kGroup,
   kXcds,
   kParameters
 };
-constexpr const char* kNames[] = {"wide",    "size",   "bm",     "bn",     "bk",    "waves_m",
-                                  "waves_n", "stages", "blocks", "splits", "group", "xcds"};
+constexpr const char* kNames[] = {"wide",   "size",   "bm",       "bn",     "bk",     "waves_m", "waves_n",
+                                  "direct", "stages", "pingpong", "blocks", "splits", "group",   "xcds"};
 /// What dead_end() fills in for parameters that are not assigned.
-constexpr int64_t kSmallest[] = {0, 16, 16, 16, 64, 1, 1, 1, 1, 1, 1, 1};
+constexpr int64_t kSmallest[] = {0, 16, 16, 16, 64, 1, 1, 0, 1, 0, 1, 1, 1, 1};
 
 int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
@@ -63,16 +65,30 @@ MatrixSide side_of(const std::string& arch, Type type, bool k_contiguous, int64_
 /// Blocks are dealt out to eight dies.
 bool has_dies(const Device& device) { return device.arch == "gfx942" || device.arch == "gfx950"; }
 
+/// Loads to LDS of 16 bytes a lane. Those of 4 bytes, which gfx90a and gfx942 have, take four times as many
+/// instructions.
+bool copies_directly(const Device& device) { return device.arch == "gfx950"; }
+
 struct Point {
   const Problem& p;
   const Device& device;
   const MatrixTiling& t;
   const AmdArch& arch;
   int64_t waves() const { return t.waves_m * t.waves_n; }
+  int64_t through_registers() const {
+    return t.registers() + (t.direct ? t.a.registers() + t.b.registers() : 0);
+  }
   int64_t grid() const { return t.tiles_m * t.tiles_n * p.batch; }
   /// Waves of a SIMD, at least, that the register allocator leaves room for.
   int64_t per_simd() const { return ceil_div(t.blocks * waves(), AmdArch::simds); }
 };
+
+/// The same tile for operands that are aligned to their elements alone.
+Config through_registers(Config config) {
+  if (at(config, kDirect)) config.set("stages", 2), config.set("pingpong", 0), config.set("blocks", 1);
+  config.set("direct", 0), config.set("wide", 0);
+  return config;
+}
 
 /// One rule of the space; checked as soon as the parameter `after` is known.
 struct Rule {
@@ -117,12 +133,57 @@ const Rule kRules[] = {
        return "about " + text(x.t.registers()) + " registers of a lane exceed " +
               text(most_registers(x.arch, ceil_div(x.waves(), 4)));
      }},
+    {kDirect,
+     [](const Point& x) {
+       auto whole = [&](const MatrixSide& s) {
+         return s.k_contiguous && s.k * s.bytes == 16 && s.pieces() % x.t.threads == 0;
+       };
+       return x.t.direct && !(whole(x.t.a) && whole(x.t.b) && x.p.k * x.t.a.bytes % 16 == 0);
+     },
+     [](const Point&) {
+       return std::string("direct=1: A and B have to lie along K as LDS holds them, in whole pieces of 16 "
+                          "bytes, each thread "
+                          "with the same number of them");
+     }},
+    {kDirect, [](const Point& x) { return x.t.direct && x.through_registers() > most_registers(x.arch, 2); },
+     [](const Point& x) {
+       return "direct=1: less aligned operands go through about " + text(x.through_registers()) +
+              " registers of a lane, more than " + text(most_registers(x.arch, 2));
+     }},
+    {kStages, [](const Point& x) { return x.t.direct ? x.t.stages == 1 : x.t.stages > 2; },
+     [](const Point& x) {
+       return x.t.direct ? "stages=1: with direct=1 a tile needs a stage while another one is read"
+                         : "stages=" + text(x.t.stages) +
+                               ": with direct=0 the tile behind the next waits in registers";
+     }},
+    {kStages, [](const Point& x) { return x.t.direct && x.t.stages * x.t.loads() > 63; },
+     [](const Point& x) {
+       return text(x.t.stages * x.t.loads()) + " copies of a wave are more than it can count: 63";
+     }},
     {kStages, [](const Point& x) { return x.t.stages > x.t.tiles_k; },
      [](const Point& x) { return "stages=" + text(x.t.stages) + " exceed the tiles along K"; }},
     {kStages, [](const Point& x) { return x.t.shared_bytes() > x.device.shared_block; },
      [](const Point& x) {
        return text(x.t.shared_bytes()) + " bytes of shared memory exceed the block's " +
               text(x.device.shared_block);
+     }},
+    {kPingpong, [](const Point& x) { return x.t.pingpong && (x.arch.wave != 64 || x.waves() != 8); },
+     [](const Point& x) {
+       return "pingpong=1: two waves on each SIMD take turns, and there are " + text(x.waves());
+     }},
+    {kPingpong, [](const Point& x) { return x.t.pingpong && x.t.stages == 1; },
+     [](const Point&) {
+       return std::string("pingpong=1 with stages=1: one group would write what the other reads");
+     }},
+    {kPingpong,
+     [](const Point& x) { return x.t.pingpong && x.t.direct && x.t.stages == 2 && x.t.turns() == 1; },
+     [](const Point&) {
+       return std::string(
+           "pingpong=1: the copies of a tile would be waited for as soon as they are asked for");
+     }},
+    {kBlocks, [](const Point& x) { return x.t.blocks > 1 && x.t.pingpong; },
+     [](const Point&) {
+       return std::string("pingpong=1: other blocks would disturb the turns; blocks is 1");
      }},
     {kBlocks, [](const Point& x) { return x.t.blocks > 1 && x.grid() <= (x.t.blocks - 1) * x.device.cores; },
      [](const Point& x) { return "there are no blocks=" + text(x.t.blocks) + " for each compute unit"; }},
@@ -164,27 +225,49 @@ int64_t MatrixSide::registers() const { return per_thread * std::max<int64_t>(1,
 
 MatrixTiling::MatrixTiling(const Problem& p, const std::string& arch, const Config& c)
     : size(at(c, kSize)), bm(at(c, kBm)), bn(at(c, kBn)), bk_bytes(at(c, kBk)), waves_m(at(c, kWavesM)),
-      waves_n(at(c, kWavesN)), stages(at(c, kStages)), blocks(at(c, kBlocks)), splits(at(c, kSplits)),
-      group(at(c, kGroup)), xcds(at(c, kXcds)), wide(at(c, kWide)), shape(arch, p.a, p.b, size),
-      threads(shape.wave * waves_m * waves_n), bk(bk_bytes / shape.element), wm(bm / waves_m),
-      wn(bn / waves_n), tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.n, bn)), tiles_k(ceil_div(p.k, bk)),
-      split_tiles(ceil_div(tiles_k, splits)), steps(bk_bytes / shape.step_bytes()) {
-  // The lanes that LDS serves at a time have consecutive rows of one group, or (size 16 of CDNA) four of each
-  // of two groups, whose 16 bytes are neighbours. So rows are an odd number of 16 bytes apart, or an odd
-  // number of 32.
-  pitch = bk_bytes + (shape.values == 4 ? 32 : 16);
+      waves_n(at(c, kWavesN)), direct(at(c, kDirect)), stages(at(c, kStages)), pingpong(at(c, kPingpong)),
+      blocks(at(c, kBlocks)), splits(at(c, kSplits)), group(at(c, kGroup)), xcds(at(c, kXcds)),
+      wide(at(c, kWide)), shape(arch, p.a, p.b, size), threads(shape.wave * waves_m * waves_n),
+      bk(bk_bytes / shape.element), wm(bm / waves_m), wn(bn / waves_n), tiles_m(ceil_div(p.m, bm)),
+      tiles_n(ceil_div(p.n, bn)), tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, splits)),
+      steps(bk_bytes / shape.step_bytes()) {
+  banks = arch == "gfx950" ? 256 : 128;
   paired = shape.values == 4 && size_of(p.d) <= 2 && wn % 32 == 0;
   a = side_of(arch, p.a, !p.a_transposed(), bm, p.m, *this);
   b = side_of(arch, p.b, p.b_transposed(), bn, p.n, *this);
-  b.offset = bm * pitch;
+  b.offset = bm * bk_bytes;
   const int64_t together = paired ? 8 : shape.values;
   width_d = wide ? std::min(together, power_in(p.n, 16 / size_of(p.d))) : 1;
 }
 
+namespace {
+
+/// Rows that fill all banks once, and pieces of 16 bytes of a row that differ in their banks.
+int64_t rows_of_banks(const MatrixTiling& t) { return std::max<int64_t>(1, t.banks / t.bk_bytes); }
+int64_t pieces_of_banks(const MatrixTiling& t) { return std::min(t.bk_bytes, t.banks) / 16; }
+/// Where four rows fill the banks, lanes of two groups with rows 0 and 12, 4 and 8 (or the other way around)
+/// are served at a time: 0, 1, 2, 3 become 0, 2, 3, 1.
+bool four_rows(const MatrixTiling& t) { return rows_of_banks(t) == 4; }
+
+} // namespace
+
+int64_t MatrixTiling::swizzle(int64_t row) const {
+  const int64_t turn = row / rows_of_banks(*this) % pieces_of_banks(*this);
+  return four_rows(*this) ? (turn >> 1) | ((turn ^ turn >> 1) & 1) << 1 : turn;
+}
+
+Value MatrixTiling::swizzle(GpuIr& ir, Value row) const {
+  Value turn = ir.remainder(ir.divide(row, rows_of_banks(*this)), pieces_of_banks(*this));
+  if (!four_rows(*this)) return turn;
+  Value high = ir.shift_right_bits(turn, 1);
+  return ir.bit_or(high, ir.shift_left(ir.bit_and(ir.bit_xor(turn, high), 1), 1));
+}
+
 int64_t MatrixTiling::registers() const {
   const int64_t fragments = 4 * shape.pieces() * (wm / size + wn / size);
-  return accumulators() + 2 * fragments + a.registers() + b.registers() + 2 * (a.per_thread + b.per_thread) +
-         24;
+  const int64_t waiting = direct ? 0 : a.registers() + b.registers();
+  return accumulators() + (pingpong && steps == 1 ? 1 : 2) * fragments + waiting +
+         2 * (a.per_thread + b.per_thread) + 24;
 }
 
 std::string AmdMatrix::why_not(const Problem& p, const std::string& arch) const {
@@ -204,16 +287,24 @@ std::vector<Parameter> AmdMatrix::parameters(const Problem& p, const Device& dev
     if (s * 128 <= p.k && p.m * p.n * p.batch / (256 * 256) < 2 * device.cores) splits.push_back(s);
   std::vector<int64_t> xcds = {1};
   if (has_dies(device)) xcds.push_back(8);
+  const bool matrix_cores = find_amd(device.arch)->mfma;
+  std::vector<int64_t> direct = {0}, stages = {1, 2}, pingpong = {0};
+  if (copies_directly(device)) direct.push_back(1), stages.push_back(3);
+  if (matrix_cores) pingpong.push_back(1);
   return {
       {"wide", {0, 1}, "0: D in accesses of one element; 1: of up to 16 bytes, as rows of the dense D allow"},
-      {"size", find_amd(device.arch)->mfma ? std::vector<int64_t>{16, 32} : std::vector<int64_t>{16},
+      {"size", matrix_cores ? std::vector<int64_t>{16, 32} : std::vector<int64_t>{16},
        "of the matrix instruction, along M and N"},
       {"bm", {32, 64, 128, 256}, "rows of D that a block computes", {16, 512, 16, true}},
       {"bn", {32, 64, 128, 256}, "columns of D that a block computes", {16, 512, 16, true}},
       {"bk", {64, 128}, "bytes of K of a row in a tile", {64, 256, 64, true}},
       {"waves_m", {1, 2, 4}, "waves that share the rows", {1, 8, 1, true}},
       {"waves_n", {1, 2, 4}, "waves that share the columns", {1, 8, 1, true}},
-      {"stages", {1, 2}, "tiles of A and B in shared memory"},
+      {"direct", direct, "a tile's way to shared memory. 0: through registers; 1: copied directly"},
+      {"stages", stages, "tiles of A and B in shared memory"},
+      {"pingpong", pingpong,
+       "0: each wave reads what it multiplies next meanwhile; 1: two waves of a SIMD take turns at "
+       "multiplying"},
       {"blocks", {1, 2, 3, 4}, "blocks of a compute unit that registers are limited for", {1, 8}},
       {"splits", splits, "blocks that share the sum over K of one tile", {1, 256}},
       {"group", {1, 4, 8, 16}, "rows of tiles that are computed together, for the L2 cache", {1, 256}},
@@ -255,23 +346,27 @@ double AmdMatrix::cost(const Problem& p, const Device& device, const Config& con
   const double transposed =
       double((t.a.k_contiguous ? 0 : t.bm) + (t.b.k_contiguous ? 0 : t.bn)) * double(t.bk_bytes) / width;
   const double shared = reads + writes + transposed;
-  const double issue =
-      double(waves) * (40 + 4 * double(t.a.registers() + t.b.registers())) / (4 * units * units);
+  const double pieces = t.direct ? 0.5 * double(t.loads()) : double(t.a.registers() + t.b.registers());
+  const double issue = double(waves) * (40 + 4 * pieces) / (4 * units * units);
   // A SIMD with one wave waits at every barrier; others fill the gaps.
   const double hidden = double(std::min<int64_t>(resident * waves, 8)) / 4;
-  const double tile = std::max(multiply, shared) +
-                      (std::min(multiply, shared) * 0.25 + issue + 60.0 / double(t.stages)) / hidden;
+  double tile = std::max(multiply, shared) +
+                (std::min(multiply, shared) * 0.25 + issue + 60.0 / double(t.stages)) / hidden;
+  // Two waves of a SIMD in turns: nothing but the change of turns, twice each, is between their products, as
+  // long as one's products take longer than the other's reads.
+  if (t.pingpong) tile = std::max(multiply, shared + issue) + 4 * 30 * double(t.turns());
   double seconds =
       rounds * (double(t.split_tiles) * tile + 1500 / hidden + double(t.accumulators() * waves)) / clock;
 
   const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
   const double tile_bytes = double(t.split_tiles * t.bk) * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
   seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * units * 48 * clock)); // through L2
-  // A tile is asked for while the one before is multiplied: each takes a latency of memory at least. This, the
-  // bandwidth that is reached and the launch are as nominal as those of gemv, with whose estimates these are
-  // compared.
+  // A tile is asked for while the one before is multiplied: each takes a latency of memory at least. This,
+  // the bandwidth that is reached and the launch are as nominal as those of gemv, with whose estimates these
+  // are compared.
   const double turns = double(ceil_div(blocks, device.cores * resident));
-  seconds = std::max(seconds, turns * double(t.split_tiles) * 0.8e-6);
+  const double ahead = double(t.direct ? t.stages - 1 : 1);
+  seconds = std::max(seconds, turns * double(t.split_tiles) * 0.8e-6 / ahead);
   const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
                                          double(p.m * p.n) * double(size_of(p.d)));
   const double memory = once / (0.85 * double(device.memory_bandwidth));
@@ -288,10 +383,9 @@ double AmdMatrix::cost(const Problem& p, const Device& device, const Config& con
 
 std::vector<Choice> AmdMatrix::fallbacks(const Problem& p, const std::string& arch,
                                          const Config& config) const {
-  if (MatrixTiling(p, arch, config).width_d == 1) return {};
-  Config narrow = config;
-  narrow.set("wide", 0);
-  return {{name(), narrow}};
+  const MatrixTiling t(p, arch, config);
+  if (t.width_d == 1 && !t.direct) return {};
+  return {{name(), through_registers(config)}};
 }
 
 /// Odd multiples of what the problem's own sizes are multiples of, so that accesses are as wide.

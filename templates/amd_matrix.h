@@ -28,24 +28,33 @@ struct MatrixSide {
 struct MatrixTiling {
   MatrixTiling(const Problem&, const std::string& arch, const Config&);
 
-  int64_t size, bm, bn, bk_bytes, waves_m, waves_n, stages, blocks, splits, group, xcds,
+  int64_t size, bm, bn, bk_bytes, waves_m, waves_n, direct, stages, pingpong, blocks, splits, group, xcds,
       wide; ///< the parameters
   MatrixShape shape;
   int64_t threads, bk, wm, wn;
   int64_t tiles_m, tiles_n, tiles_k, split_tiles;
   int64_t steps; ///< of K in a tile
-  int64_t pitch; ///< bytes from one row in LDS to the next
   bool paired;   ///< see MatrixShape::row_of_column()
+  int64_t banks; ///< bytes that LDS serves at a time
   MatrixSide a, b;
   int64_t width_d; ///< elements of D in one access
 
   bool divides() const {
     return wm * waves_m == bm && wn * waves_n == bn && wm % size == 0 && wn % size == 0;
   }
-  int64_t stage_bytes() const { return (bm + bn) * pitch; }
+  int64_t stage_bytes() const { return (bm + bn) * bk_bytes; }
+  /// The 16 bytes number i of a row in LDS lie at i ^ swizzle(row), so that the lanes that are served at a
+  /// time find different banks. Of disjoint bits of a row, the swizzle is the exclusive or of each one's.
+  int64_t swizzle(int64_t row) const;
+  Value swizzle(GpuIr&, Value row) const;
   int64_t shared_bytes() const { return stages * stage_bytes(); }
   int64_t accumulators() const { return wm * wn / shape.wave * (shape.doubles ? 2 : 1); } ///< registers
   int64_t registers() const; ///< estimate, for one lane
+  int64_t loads() const {
+    return a.per_thread + b.per_thread;
+  } ///< of a tile, where they are direct: by one wave
+  /// Of multiplying a tile where waves take turns: a turn needs the fragments of two steps, or the only one.
+  int64_t turns() const { return std::max<int64_t>(1, steps / 2); }
 };
 
 class AmdMatrix : public Template {
@@ -67,7 +76,7 @@ private:
 class Mfma : public AmdMatrix {
 public:
   std::string name() const override { return "mfma"; }
-  int64_t revision() const override { return 1; }
+  int64_t revision() const override { return 2; }
 
 private:
   bool has_instructions(const AmdArch& arch) const override { return arch.mfma; }
@@ -76,7 +85,7 @@ private:
 class Wmma : public AmdMatrix {
 public:
   std::string name() const override { return "wmma"; }
-  int64_t revision() const override { return 1; }
+  int64_t revision() const override { return 2; }
 
 private:
   bool has_instructions(const AmdArch& arch) const override { return arch.wave == 32; }

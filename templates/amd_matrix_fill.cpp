@@ -8,45 +8,73 @@ namespace deepgen {
 
 namespace arith = mlir::arith;
 
-namespace {
-
-int64_t log2_of(int64_t x) { return x <= 1 ? 0 : 1 + log2_of(x / 2); }
-
-} // namespace
-
 MatrixFill::MatrixFill(AmdIr& builder, const MatrixTiling& t, const MatrixSide& side, Value operand,
                        Value pitch, Value first, bool columns)
     : ir(builder), t_(t), side_(side), columns_(columns), operand_(operand), pitch_(pitch),
       thread_(ir.thread()) {
-  // The fastest along what is consecutive in memory. Threads beyond the tile's pieces have the places of
-  // others.
-  auto field = [&](int64_t shift, int64_t count) {
-    return ir.bit_and(ir.shift_right_bits(thread_, shift), count - 1);
-  };
-  const int64_t low = side.k_contiguous ? side.along_k : side.along_x;
-  Value inner = field(0, low), outer = field(log2_of(low), side.k_contiguous ? side.along_x : side.along_k);
-  thread_k_ = ir.mul(side.k_contiguous ? inner : outer, side.k);
-  thread_x_ = ir.mul(side.k_contiguous ? outer : inner, side.x);
-  Value row = columns ? t.shape.row_of_column(ir, thread_x_, t.paired) : thread_x_;
-  Value at = ir.add(ir.mul(row, t.pitch), ir.mul(thread_k_, t.shape.element));
-  lds_ = ir.offset(ir.offset(ir.shared_memory(), at), side.offset);
-  for (int64_t i = 0; i < side.per_thread; ++i) {
-    const Place p = place(i);
-    Value x = ir.add(ir.add(first, thread_x_), p.x), k = ir.to_i64(ir.add(thread_k_, p.k));
-    // Rows outside of the matrix are read from its last one; what comes of them is not stored.
-    if (side.size % side.extent != 0) x = ir.min(x, ir.c(side.size - side.x));
-    x = ir.to_i64(x);
-    Value along_x = side.k_contiguous ? ir.mul(x, pitch) : ir.mul(x, side.bytes);
-    Value along_k = side.k_contiguous ? ir.mul(k, side.bytes) : ir.mul(k, pitch);
-    rows_.push_back(ir.offset(ir.offset(operand, along_x), along_k));
-  }
+  if (side.k_contiguous)
+    find_whole_pieces(first);
+  else
+    find_parts_of_columns(first);
 }
 
-/// The number of threads is a power of two, so that the bits of thread and of i do not mix.
+/// Threads write LDS in order, and read from memory what belongs there: the pieces of a row in another order.
+/// All numbers here are powers of two, so that the bits of thread and of i do not mix. Threads beyond the
+/// tile's pieces have the places of others.
+void MatrixFill::find_whole_pieces(Value first) {
+  auto column = [&](auto... row) {
+    if (columns_) return t_.shape.column_of_row(row..., t_.paired);
+    return std::get<sizeof...(row) - 1>(std::tuple(row...));
+  };
+  Value row = ir.remainder(ir.divide(thread_, side_.along_k), side_.along_x);
+  Value piece = ir.bit_xor(ir.remainder(thread_, side_.along_k), t_.swizzle(ir, row));
+  Value x = ir.add(first, column(ir, row));
+  for (int64_t i = 0; i < side_.per_thread; ++i) {
+    const int64_t further = i * t_.threads / side_.along_k;
+    add_piece(ir.add(x, column(further)), ir.mul(ir.bit_xor(piece, t_.swizzle(further)), side_.k));
+  }
+  lds_ = ir.offset(ir.offset(ir.shared_memory(), ir.mul(ir.remainder(thread_, side_.pieces()), 16)),
+                   side_.offset);
+  if (t_.direct)
+    wave_lds_ = ir.offset(ir.offset(ir.shared_memory(), ir.mul(ir.wave(), t_.shape.wave * 16)), side_.offset);
+}
+
+/// The fastest along what is consecutive in memory.
+void MatrixFill::find_parts_of_columns(Value first) {
+  Value x = ir.mul(ir.remainder(thread_, side_.along_x), side_.x);
+  Value k = ir.mul(ir.remainder(ir.divide(thread_, side_.along_x), side_.along_k), side_.k);
+  for (int64_t i = 0; i < side_.per_thread; ++i) {
+    const Place p = place(i);
+    add_piece(ir.add(ir.add(first, x), p.x), ir.add(k, p.k));
+  }
+  Value row = columns_ ? t_.shape.row_of_column(ir, x, t_.paired) : x;
+  lds_k_ = ir.bit_xor(ir.mul(k, t_.shape.element), ir.mul(t_.swizzle(ir, row), 16));
+  lds_ = ir.offset(ir.offset(ir.shared_memory(), ir.mul(row, t_.bk_bytes)), side_.offset);
+  for (int64_t i = 0; i < side_.per_thread; ++i) // here, as writes may be within branches
+    for (int64_t j = 0; j < side_.x; ++j) address(this->row(place(i).x + j), place(i).k * t_.shape.element);
+}
+
+void MatrixFill::add_piece(Value x, Value k) {
+  // Rows outside of the matrix are read from its last one; what comes of them is not stored.
+  if (side_.size % side_.extent != 0) x = ir.min(x, ir.c(side_.size - side_.x));
+  x = ir.to_i64(x);
+  Value wide = ir.to_i64(k);
+  Value along_x = side_.k_contiguous ? ir.mul(x, pitch_) : ir.mul(x, side_.bytes);
+  Value along_k = side_.k_contiguous ? ir.mul(wide, side_.bytes) : ir.mul(wide, pitch_);
+  rows_.push_back(ir.offset(ir.offset(operand_, along_x), along_k));
+  k_.push_back(k);
+}
+
 MatrixFill::Place MatrixFill::place(int64_t i) const {
   const int64_t number = i * t_.threads;
-  if (side_.k_contiguous) return {number % side_.along_k * side_.k, number / side_.along_k * side_.x};
   return {number / side_.along_x * side_.k, number % side_.along_x * side_.x};
+}
+
+Value MatrixFill::address(int64_t row, int64_t k_bytes) {
+  const int64_t change = k_bytes ^ t_.swizzle(row) * 16;
+  Value& shifted = shifted_[change];
+  if (!shifted) shifted = ir.offset(lds_, ir.bit_xor(lds_k_, change));
+  return ir.offset(shifted, row * t_.bk_bytes);
 }
 
 mlir::Type MatrixFill::raw(int64_t bytes) const {
@@ -84,7 +112,7 @@ Values MatrixFill::load_below(const Values& pointers, Value limit, int64_t k_of_
     return ir.select(inside, loaded, ir.zero(type));
   };
   for (int64_t i = 0; i < side_.per_thread; ++i) {
-    Value k = ir.add(thread_k_, place(i).k), at = pointers[size_t(i)];
+    Value k = k_[size_t(i)], at = pointers[size_t(i)];
     if (!side_.k_contiguous) {
       for (int64_t line = 0; line < side_.k; ++line) {
         Value address = line ? ir.offset(at, ir.mul(pitch_, line)) : at;
@@ -131,22 +159,25 @@ Value MatrixFill::widened(Value x) {
   return ir.bitcast(halves, ir.bit_or(bits, sign));
 }
 
+void MatrixFill::copy(const Values& pointers, int64_t i, Value slot) {
+  ir.copy_to_shared(ir.offset(ir.offset(wave_lds_, slot), i * t_.threads * 16), pointers[size_t(i)]);
+}
+
 Value MatrixFill::staged(Value elements) {
   return size_of(side_.type) == t_.shape.element ? elements : widened(elements);
 }
 
 void MatrixFill::write(const Values& loaded, int64_t i, Value slot) {
   mlir::Type element = ir.memory_type(side_.type);
-  const Place p = place(i);
-  Value base = ir.offset(ir.offset(lds_, slot), row(p.x) * t_.pitch + p.k * t_.shape.element);
   const int64_t bytes = side_.k * t_.shape.element;
   auto all = [&] {
     if (side_.k_contiguous) {
       Value x = loaded[size_t(i)];
       if (side_.bytes != t_.shape.element) x = staged(ir.bitcast(ir.lanes(side_.k, element), x));
-      ir.store(x, base, bytes);
+      ir.store(x, ir.offset(ir.offset(lds_, slot), i * t_.threads * 16), bytes);
       return;
     }
+    const Place p = place(i);
     std::vector<Values> lines; // along x
     for (int64_t line = 0; line < side_.k; ++line)
       lines.push_back(
@@ -154,7 +185,7 @@ void MatrixFill::write(const Values& loaded, int64_t i, Value slot) {
     for (int64_t x = 0; x < side_.x; ++x) {
       Values column;
       for (const Values& line : lines) column.push_back(line[size_t(x)]);
-      ir.store(ir.pack(column), ir.offset(base, row(x) * t_.pitch), bytes);
+      ir.store(ir.pack(column), ir.offset(address(row(p.x + x), p.k * t_.shape.element), slot), bytes);
     }
   };
   if (side_.pieces() < t_.threads)

@@ -3,6 +3,8 @@
 
 #include "templates/amd_matrix.h"
 
+#include <map>
+
 namespace deepgen {
 
 /// The tiles of one operand that a block needs, each thread's share of them in pieces. Addresses need no
@@ -26,6 +28,9 @@ public:
   /// read.
   Values load_below(const Values& pointers, Value limit, int64_t k_of_problem);
 
+  /// Piece i straight to the stage at `slot`: AmdIr::copy_to_shared().
+  void copy(const Values& pointers, int64_t i, Value slot);
+
   int64_t writes() const { return side_.per_thread; }
   /// Writes piece i to the stage at `slot` (bytes, i32).
   void write(const Values& loaded, int64_t i, Value slot);
@@ -34,8 +39,12 @@ private:
   struct Place {
     int64_t k, x;
   };
-  Place place(int64_t i) const; ///< the constant part of where piece i lies in the tile
+  void find_whole_pieces(Value first);
+  void find_parts_of_columns(Value first);
+  void add_piece(Value x, Value k); ///< in the matrix; in the tile
+  Place place(int64_t i) const;     ///< of a part of columns: what of its place in the tile is constant
   int64_t row(int64_t x) const { return columns_ ? t_.shape.row_of_column(x, t_.paired) : x; }
+  Value address(int64_t row, int64_t k_bytes); ///< in stage 0, of a constant place beside the thread's
   mlir::Type raw(int64_t bytes) const;
   Value staged(Value elements); ///< as LDS holds them
   Value widened(Value e4m3_or_e5m2);
@@ -45,9 +54,13 @@ private:
   const MatrixSide side_;
   const bool columns_;
   Value operand_, pitch_;
-  Value thread_, thread_k_, thread_x_;
-  Value lds_;   ///< the thread's first row of the first stage
-  Values rows_; ///< the pieces' addresses at k = 0
+  Value thread_;
+  Value lds_;                        ///< where the thread's first row, or piece, is in stage 0
+  Value lds_k_;                      ///< bytes along that row
+  Value wave_lds_;                   ///< where the wave's first piece is in stage 0
+  std::map<int64_t, Value> shifted_; ///< lds_ with lds_k_ of other swizzles
+  Values rows_;                      ///< the pieces' addresses at k = 0
+  Values k_;                         ///< where in the tile they begin along K
 };
 
 } // namespace deepgen

@@ -87,6 +87,19 @@ Value MatrixShape::row_of_column(GpuIr& ir, Value n, bool paired) const {
   return row;
 }
 
+int64_t MatrixShape::column_of_row(int64_t row, bool paired) const {
+  int64_t n = row & -(paired ? 32 : size);
+  for (const Field& f : fields(paired)) n |= (row >> f.to & ((1 << f.bits) - 1)) << f.from;
+  return n;
+}
+
+Value MatrixShape::column_of_row(GpuIr& ir, Value row, bool paired) const {
+  Value n = ir.bit_and(row, -(paired ? 32 : size));
+  for (const Field& f : fields(paired))
+    n = ir.bit_or(n, ir.shift_left(ir.bit_and(ir.shift_right_bits(row, f.to), (1 << f.bits) - 1), f.from));
+  return n;
+}
+
 mlir::Type MatrixShape::operand_type(GpuIr& ir, Type type) const {
   if (type == Type::bf16 && (lane_bytes == 8 || wave == 32)) return ir.lanes(lane_bytes / 2, ir.i16);
   if (type == Type::f16 || type == Type::bf16) return ir.lanes(lane_bytes / 2, ir.memory_type(type));

@@ -38,6 +38,8 @@ struct MatrixShape {
   /// first one.
   Value row_of_column(GpuIr&, Value n, bool paired) const;
   int64_t row_of_column(int64_t n, bool paired) const;
+  Value column_of_row(GpuIr&, Value row, bool paired) const;
+  int64_t column_of_row(int64_t row, bool paired) const;
 
   mlir::Type operand_type(GpuIr&, Type) const;
   mlir::Type sum_type(GpuIr&) const; ///< of the values that a lane holds

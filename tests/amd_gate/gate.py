@@ -8,11 +8,12 @@ import re
 import subprocess
 import sys
 
-MFMA = "mfma wide=1 size={size} bm={bm} bn={bn} bk={bk} waves_m={wm} waves_n={wn} stages={stages} blocks={blocks} splits=1 group=8 xcds=1"
+MFMA = "mfma wide=1 size={size} bm={bm} bn={bn} bk={bk} waves_m={wm} waves_n={wn} direct={direct} stages={stages} pingpong={pingpong} blocks={blocks} splits=1 group=8 xcds=1"
 
 
-def mfma(bm, bn, bk, wm, wn, size=32, stages=1, blocks=1):
-    return MFMA.format(size=size, bm=bm, bn=bn, bk=bk, wm=wm, wn=wn, stages=stages, blocks=blocks)
+def mfma(bm, bn, bk, wm, wn, size=32, stages=1, blocks=1, direct=0, pingpong=0):
+    return MFMA.format(size=size, bm=bm, bn=bn, bk=bk, wm=wm, wn=wn, stages=stages, blocks=blocks, direct=direct,
+                       pingpong=pingpong)
 
 
 def problem(a, d, acc, layout, align):
@@ -38,7 +39,13 @@ CASES = [
     ("gfx942", BF16, mfma(128, 128, 64, 2, 2), 0.60, 256),
     ("gfx90a", F16, mfma(256, 256, 64, 2, 4), 0.80, 256),
     ("gfx90a", F16, mfma(128, 128, 64, 2, 2), 0.60, 256),
-    ("gfx950", F16, mfma(256, 256, 64, 2, 4, stages=2), 0.60, 256),
+    ("gfx950", F16, mfma(256, 256, 64, 2, 4, stages=2), 0.80, 256),
+    ("gfx950", F16, mfma(256, 256, 128, 2, 4, stages=2, direct=1), 0.90, 256),
+    ("gfx950", BF16, mfma(256, 256, 64, 2, 4, stages=3, direct=1), 0.85, 256),
+    # In turns: more than half of one wave's slots, so that the other wave's rest fits in between.
+    ("gfx942", F16, mfma(256, 256, 64, 2, 4, stages=2, pingpong=1), 0.60, 256),
+    ("gfx90a", BF16, mfma(256, 256, 64, 2, 4, stages=2, pingpong=1), 0.60, 256),
+    ("gfx950", F16, mfma(256, 256, 128, 2, 4, stages=2, direct=1, pingpong=1), 0.55, 256),
     ("gfx906", F32, VALU, 0, 128),
     ("gfx906", F16, VALU, 0.80, 128),
     ("gfx906", I8_SUMS, VALU, 0.80, 128),
@@ -110,6 +117,17 @@ def matrix_share(mca, arch, loop):
     return busy * iterations / cycles
 
 
+def wrong_waits(config, loop):
+    """Of tiles that are copied to LDS directly, `stages` - 2 stay under way at every barrier; LLVM must not wait for more."""
+    if "direct=1" not in config:
+        return []
+    copies = sum("global_load_lds" in x for x in loop)
+    stages = int(re.search(r"stages=(\d+)", config)[1])
+    counts = [int(m[1]) for x in loop if (m := re.search(r"s_waitcnt.*vmcnt\((\d+)\)", x))]
+    right = (stages - 2) * copies
+    return [] if counts == [right] else [f"waits for copies in the main loop: vmcnt {counts}, not one of {right}"]
+
+
 def check(deepgen, mca, arch, key, config, least_share, most_registers):
     assembly = run(deepgen, "dump", "--arch", arch, "--stage", "asm", "--problem", key, "--config", config)
     wrong = []
@@ -133,10 +151,13 @@ def check(deepgen, mca, arch, key, config, least_share, most_registers):
         word = line.split()[0]
         if re.match(r"scratch_|v_accvgpr|buffer_(gl|wb)", word):
             wrong.append(f"in the main loop: {line.strip()}")
-        if re.match(r"global_load_", word) and word not in ("global_load_dwordx4", "global_load_b128"):
+        if re.match(r"global_load_(?!lds)", word) and word not in ("global_load_dwordx4", "global_load_b128"):
+            wrong.append(f"in the main loop, narrower than 16 bytes: {line.strip()}")
+        if re.match(r"global_load_lds", word) and word != "global_load_lds_dwordx4":
             wrong.append(f"in the main loop, narrower than 16 bytes: {line.strip()}")
         if re.match(r"ds_(read|load)", word) and word not in ("ds_read_b128", "ds_load_b128"):
             wrong.append(f"in the main loop, narrower than 16 bytes: {line.strip()}")
+    wrong += wrong_waits(config, loop)
     share = matrix_share(mca, arch, loop) if least_share else 0
     if share < least_share:
         wrong.append(f"{share:.2f} of the main loop are matrix instructions or dot products, less than {least_share:.2f}")

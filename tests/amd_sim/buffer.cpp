@@ -131,6 +131,7 @@ void load_to_lds(Wave& w, const Operand& base, int64_t size, int64_t offset, con
   const uint64_t first = w.uniform(base, "the LDS address of a load to LDS") + uint64_t(offset);
   if (first % 4) throw Fault("the LDS address of a load to LDS is not aligned to 4 bytes");
   w.count_vector_memory(1);
+  w.last_copy = w.memory_clock;
   const ptx_sim::Knowledge known = w.published();
   uint8_t bytes[16];
   for (int l = 0; l < w.lanes; ++l) {

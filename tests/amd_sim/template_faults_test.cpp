@@ -1,40 +1,20 @@
 // Faults planted in the LLVM IR of templates' kernels: the simulator must find each of them.
 #include "tests/amd_sim/check.h"
 #include "tests/amd_sim/compiled.h"
+#include "tests/amd_sim/planted.h"
 
 #include <gtest/gtest.h>
 
-#include <regex>
-
 namespace deepgen::amd_sim {
 namespace {
-
-/// The first fault that one of the cases shows.
-std::string first_fault(const Compiled& c) {
-  for (const cuda::CallCase& each : ptx_sim::chosen_cases(c.kernel.problem, 1))
-    if (const std::string fault = check_case(c.kernel, c.ir, each, 1).fault; !fault.empty()) return fault;
-  return "";
-}
-
-/// Changes the matches of `pattern` one at a time, and expects that each change is found.
-int plant(const Compiled& right, const std::string& pattern, const std::string& by) {
-  const std::regex expression(pattern);
-  int planted = 0;
-  for (std::sregex_iterator i(right.ir.begin(), right.ir.end(), expression), end; i != end; ++i, ++planted) {
-    Compiled wrong = right;
-    wrong.ir.replace(size_t(i->position()), size_t(i->length()), i->format(by));
-    EXPECT_NE(first_fault(wrong), "")
-        << "not found: " << i->str() << " changed to '" << i->format(by) << "' at byte " << i->position();
-  }
-  return planted;
-}
 
 Compiled matrix_kernel(const std::string& arch, const std::string& name) {
   return compile(
       Problem::parse(
           "gemm m=84 n=72 k=248 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=nt epilogue=bias align=2"),
       arch,
-      {name, Config::parse("wide=0 size=16 bm=64 bn=32 bk=128 waves_m=2 waves_n=2 stages=1 blocks=1 splits=1 "
+      {name, Config::parse("wide=0 size=16 bm=64 bn=32 bk=128 waves_m=2 waves_n=2 direct=0 stages=1 "
+                           "pingpong=0 blocks=1 splits=1 "
                            "group=1 xcds=1")});
 }
 Compiled mfma_kernel() { return matrix_kernel("gfx942", "mfma"); }

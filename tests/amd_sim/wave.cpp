@@ -103,6 +103,8 @@ void Wave::settle() {
 void Wave::leave() {
   live &= ~active;
   for (Entry& e : ways_) e.mask &= live;
+  if (!live && memory_done < last_copy)
+    throw Fault("the wave ends while loads to LDS are under way: it may be another workgroup's when they arrive");
   settle();
 }
 

@@ -70,6 +70,7 @@ public:
   const ptx_sim::Agent agent, copies; ///< copies: what loads into LDS on its own
   ptx_sim::Knowledge known;
   uint32_t lds_clock = 0, lds_done = 0, memory_clock = 0, memory_done = 0;
+  uint32_t last_copy = 0; ///< into LDS: memory_clock at that time
   uint32_t lane_epoch = 1;
   State state = State::done;
   uint64_t live = 0, active = 0;
