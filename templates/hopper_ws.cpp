@@ -242,7 +242,10 @@ const Rule kRules[] = {
      [](const Point& x) {
        return x[kStreamK] && (x.work() <= x.clusters() || x.work() > kMostWaves * x.clusters() || x.work() % x.clusters() == 0);
      },
-     [](const Point&) { return std::string("stream_k pays for a last wave that is not whole, of 2 to ") + text(kMostWaves); }},
+     [](const Point& x) {
+       return "stream_k pays for 2 to " + text(kMostWaves) + " waves of which the last is not whole, not for " + text(x.work()) +
+              " tiles (of clusters), " + text(x.clusters()) + " at a time";
+     }},
     {kStreamK, [](const Point& x) { return x[kStreamK] && x.tiles_k() < HopperStreamK::kFewestTilesK; },
      [](const Point& x) {
        return "stream_k shares " + text(HopperStreamK::kFewestTilesK) + " tiles of K and more, not " + text(x.tiles_k());

@@ -1,5 +1,7 @@
-// Stream-K on the simulated device: with whole waves and parts of one, for each way to tile and to store.
+// Stream-K on the simulated device: with whole waves and parts of one, for each way to tile and to store; and
+// with configs at random, more of them by PTX_SIM_STREAM_K=100 PTX_SIM_SEED=7.
 #include "generator/compile.h"
+#include "generator/sample.h"
 #include "tests/ptx_sim/check.h"
 
 #include <gtest/gtest.h>
@@ -78,6 +80,36 @@ TEST_P(StreamK, IsRightForAnyNumberOfBlocks) {
 }
 INSTANTIATE_TEST_SUITE_P(Kernels, StreamK, testing::ValuesIn(kPairs),
                          [](const auto& info) { return info.param.name; });
+
+int64_t from_environment(const char* name, int64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value && *value ? std::atoll(value) : otherwise;
+}
+
+TEST(StreamKAtRandom, IsRight) {
+  setenv("DEEPGEN_PTXAS", "none", 1);
+  std::mt19937_64 random(uint64_t(from_environment("PTX_SIM_SEED", 5)));
+  Device small = generic_gpu("sm_90a");
+  small.cores = 4; // as the simulated one, so that few tiles are several waves
+  const Template& source = find_template("hopper_ws");
+  int64_t left = from_environment("PTX_SIM_STREAM_K", 10);
+  for (int64_t tries = 1000 * left; left > 0 && tries > 0; --tries) {
+    Problem p = Problem::parse(kPairs[size_t(random() % std::size(kPairs))].problem);
+    draw_shape(p, {}, random); // with its epilogue; these sizes have several tiles of K and of D
+    p.m = 1 + int64_t(random() % 400), p.n = 1 + int64_t(random() % 400), p.k = 400 + int64_t(random() % 300);
+    p.batch = 1 + int64_t(random() % 2), p.groups = 0;
+    const std::optional<Config> config = draw_config(source, p, small, random);
+    if (!config || (*config)["stream_k"] == 0) continue;
+    --left;
+    const KernelFile file = compile_candidate(p, "sm_90a", {"hopper_ws", *config}, false, false);
+    ASSERT_EQ(file.status, "ok") << file.detail;
+    const Kernel& kernel = *file.find("main");
+    const uint64_t seed = 1 + random() % 4;
+    EXPECT_EQ(ptx_sim::check_case(kernel, cuda::call_cases(p).back(), seed).fault, "")
+        << "seed " << seed << ": " << p.key() << " | " << config->text();
+  }
+  EXPECT_EQ(left, 0) << "no more configs with stream_k were found";
+}
 
 std::string without(const std::string& ptx, const char* pattern) {
   const std::string changed = std::regex_replace(ptx, std::regex(pattern), "");
