@@ -30,7 +30,7 @@ constexpr double kLoop = 60;              ///< around the stages of a tile
 constexpr double kStore = 30;             ///< around the sums of a tile
 constexpr double kClusterSum = 1500; ///< until a cluster's blocks know each other's sums
 constexpr double kClusterBytes = 32; ///< of sums, there and back, in a clock
-// Stream-K, from the machine's and the other constants: not fitted yet.
+// Stream-K, from the machine's and the other constants.
 constexpr double kShare = 1500;    ///< until a block knows another one's sums
 constexpr double kShareBytes = 24; ///< of sums, there and back, in a clock
 constexpr double kSum = 4.6;              ///< to store a sum of each thread

@@ -20,7 +20,7 @@ struct Work {
   Value entry, split;
   Value group, row_end; ///< of rows, and where it ends; null without groups
   Value k_first, k_count; ///< in tiles of K; split s has the tiles s, s + splits, ...
-  Value leaves, takes; ///< as of HopperStreamK::Piece; null without
+  Value k_start, leaves, takes; ///< as of HopperStreamK::Piece; null without
 };
 
 /// A position in the ring of stages: the stage, and the parity of its round.
@@ -57,6 +57,7 @@ private:
   Value first_step() const { return stream ? stream->first() : cluster; }
   Value stride() const { return stream ? ir.c(1) : clusters; }
   Value end() const { return stream ? stream->end() : groups ? groups->work() : ir.c(t.work(p)); }
+  Value k_tile(const Work&, Value i) const;
   RingPlace next(RingPlace) const;
   Value full_barrier(Value stage) const { return ir.add(barriers, ir.shift_left(stage, 3)); }
   Value empty_barrier(Value stage) const { return ir.add(full_barrier(stage), 8 * t.stages); }
@@ -125,7 +126,7 @@ Work HopperKernel::locate_piece(Value number) {
   const HopperStreamK::Piece piece = stream->piece(number);
   Work w = locate(piece.tile);
   w.k_first = piece.k_first, w.k_count = piece.k_count;
-  w.leaves = piece.leaves, w.takes = piece.takes;
+  w.k_start = piece.k_start, w.leaves = piece.leaves, w.takes = piece.takes;
   return w;
 }
 
@@ -181,6 +182,13 @@ RingPlace HopperKernel::next(RingPlace at) const {
   return {ir.select(wraps, ir.c(0), stage), ir.select(wraps, ir.bit_xor(at.parity, 1), at.parity)};
 }
 
+/// Of step `i` of a tile.
+Value HopperKernel::k_tile(const Work& w, Value i) const {
+  if (!stream) return ir.add(w.k_first, ir.mul(i, t.parts()));
+  Value at = ir.add(w.k_start, i), wrapped = ir.sub(at, w.k_count);
+  return ir.add(w.k_first, ir.select(ir.less(wrapped, 0), at, wrapped));
+}
+
 void HopperKernel::produce() {
   if (t.producer_registers) ir.registers(false, t.producer_registers);
   ir.branch(ir.less(ir.warp(), 1), [&] {
@@ -193,7 +201,7 @@ void HopperKernel::produce() {
               Value full = full_barrier(place.stage);
               ir.wait(empty_barrier(place.stage), ir.bit_xor(place.parity, 1));
               ir.arrive_expecting(full, t.stage_bytes);
-              fill_stage(w, ir.add(w.k_first, ir.mul(i, t.parts())), stage_address(place.stage), full);
+              fill_stage(w, k_tile(w, i), stage_address(place.stage), full);
               const RingPlace after = next(place);
               return Values{after.stage, after.parity};
             });

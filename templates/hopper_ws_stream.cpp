@@ -79,6 +79,12 @@ HopperStreamK::Piece HopperStreamK::piece(Value number) const {
   x.tile = ir.select(x.takes, ir.add(base, ir.sub(begin_.tile, ir.c(1))), x.tile);
   x.tile = ir.select(x.leaves, ir.add(base, end_of_share_.tile), x.tile);
   x.k_first = ir.select(x.takes, begin_.k, ir.c(0)), x.k_count = count(number);
+  // All blocks are at the same K at a time, as without parts: what several read comes from memory once.
+  Value ahead = ir.sub(end_of_share_.k, begin_.k), behind = ir.less(ahead, 0);
+  Value later = ir.select(behind, ir.add(ahead, t.tiles_k), ahead);
+  x.k_start = ir.select(ir.less(taking_, number), later, end_of_share_.k);
+  x.k_start = ir.select(x.takes, ir.select(behind, ir.c(0), ahead), x.k_start);
+  x.k_start = ir.select(x.leaves, ir.c(0), x.k_start);
   return x;
 }
 

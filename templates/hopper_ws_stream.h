@@ -19,6 +19,7 @@ public:
   struct Piece {
     Value tile;             ///< its number
     Value k_first, k_count; ///< in tiles of K
+    Value k_start;          ///< where in these it begins: behind their end it goes on at their beginning
     Value leaves, takes;    ///< i1: its sums are for another block; another block's sums belong to it
   };
   Value first() const { return first_; }
