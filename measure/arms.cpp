@@ -6,6 +6,7 @@
 #include "measure/operands.h"
 
 #include <algorithm>
+#include <cpuid.h>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -52,11 +53,18 @@ Arm vendor_arm(const Vendor& vendor, const Problem& problem, const TimingOperand
           [&vendor, &problem, &operands] { return vendor.prepare(problem, operands.buffers()); }};
 }
 
+double least_noise_of_cpu() {
+  constexpr double kOfVirtualMachine = 0.02;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  const bool is_virtual = __get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx >> 31; // the bit that hypervisors set
+  return is_virtual ? kOfVirtualMachine : 0;
+}
+
 std::string timing_lock_path() { return machine_lock_dir() + "/device-cpu"; }
 
 Json environment(const Device& device, const std::string& anchor) {
   return {{"device", device.to_json()},
-          {"profile", "cpu-interleaved/1"},
+          {"profile", "cpu-interleaved/2"},
           {"threads", 1},
           {"tool", "deepgen-measure " DEEPGEN_VERSION},
           {"anchor", anchor}};

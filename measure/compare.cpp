@@ -154,7 +154,7 @@ void compare(const CompareCommand& command) {
   const auto r =
       full_race(arms, kFewestRounds, kMostRounds, stand.options(command.options.seconds), progress);
   const std::vector<double> pairs = log_ratios(r[1], r[0]);
-  const double floor = noise_floor(pairs), threshold = threshold_of(floor);
+  const double floor = noise_floor(pairs), threshold = threshold_of(std::max(floor, model.is_cpu() ? least_noise_of_cpu() : 0));
   Json list = Json::array();
   char text[80];
   std::snprintf(text, sizeof text, "noise floor %.2f %%, %zu rounds", 100 * floor, pairs.size());

@@ -93,14 +93,15 @@ void add_finals(const Contest& c, ContestResult& r) {
     log.records.push_back(vendor_record(c.finalists.front(), c, ""));
     fill(log.records.back(), f.vendor, f.finalists[f.anchor], seed);
   }
-  log.noise_floor = finite(noise_floor(noise));
+  const double floor = finite(noise_floor(noise));
+  log.noise_floor = noise.size() < kFewestForNoise ? 0 : std::max(floor, c.least_noise);
   // Without a noise floor nothing can be said to be faster.
   const std::string why = why_unstable(f.all, noise.size(), c.clean_enough);
   log.stable = why.empty();
   if (!log.stable) log.environment["unstable"] = why;
   log.environment["anchor"] =
       f.anchor == 0 && c.has_default ? "default" : "the default failed, instead: a finalist";
-  log.environment["finals"] = facts_of(f.all, noise.size(), log.noise_floor);
+  log.environment["finals"] = facts_of(f.all, noise.size(), floor);
 }
 
 /// What the environment tells of the hold-out, and of its vendor.
@@ -146,7 +147,7 @@ Json facts_of_chosen(const Contest& c, size_t finalist, const ArmResult& arm, co
 Json facts_of_regime(const Contest& c, size_t anchor, size_t winner, const ChosenResult& r) {
   const std::vector<double> pairs = log_ratios(r.again, r.anchor);
   Json facts = facts_of(r.all, pairs.size(), noise_floor(pairs));
-  const double noise = threshold_of(facts.value("noise_floor", 0.0));
+  const double noise = threshold_of(std::max(c.least_noise, facts.value("noise_floor", 0.0)));
   facts["arms"] = Json::array({facts_of_chosen(c, anchor, r.anchor, r, noise)});
   if (winner != anchor) facts["arms"].push_back(facts_of_chosen(c, winner, r.winner, r, noise));
   if (r.vendor.timed()) facts["vendor_seconds"] = summarize(r.vendor, r.vendor, c.options.seed).seconds;

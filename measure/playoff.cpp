@@ -69,6 +69,7 @@ RecordLog time_on_cpu(const Selection& selection, const Device& device, const Pl
   std::optional<TimingOperands> operands;
   Contest c = contest_of(selection, command);
   c.options.spent = &spent;
+  c.least_noise = least_noise_of_cpu();
   if (vendor)
     c.vendor = vendor->name();
   c.field = [&] {

@@ -1,6 +1,7 @@
 #include "measure/race.h"
 
 #include "measure/candidates.h"
+#include "measure/slices.h"
 #include "measure/statistics.h"
 #include "measure/worker.h"
 
@@ -21,6 +22,8 @@ constexpr double kTooSlow = 3;
 constexpr int kRetries = 3; ///< of a disturbed sample, when it is a short one
 constexpr double kShort = 0.05;
 constexpr double kSlack = 20, kSettleSlack = 10;
+constexpr int kSlices = 16;
+constexpr double kTick = 0.011, kMostStolen = 0.01;
 
 using Samples = std::vector<std::map<int, Sample>>;
 
@@ -28,8 +31,8 @@ using Samples = std::vector<std::map<int, Sample>>;
 class Track {
 public:
   Track(const std::vector<Arm>& arms, const std::vector<size_t>& entered, const RaceOptions& options,
-        Channel& channel)
-      : options_(options), channel_(channel), random_(options.seed), runners_(arms.size()) {
+        Channel& channel, const Running& running)
+      : options_(options), channel_(channel), running_(running), random_(options.seed), runners_(arms.size()) {
     Lap lap;
     for (size_t arm : entered) {
       announce(arm, options_.call_seconds + (arm == entered.front() ? options_.start_seconds : 0));
@@ -57,7 +60,7 @@ public:
   double round_seconds(const std::vector<size_t>& arms) const {
     double sum = 0;
     for (size_t arm : arms) sum += runners_[arm].sample_seconds();
-    return sum;
+    return sum * slices_of(arms);
   }
   double first_seconds(size_t arm) const { return runners_[arm].seconds; }
   const std::map<int, Sample>& samples(size_t arm) const { return runners_[arm].rounds; }
@@ -71,12 +74,18 @@ public:
   /// Returns whether it counts.
   bool run_round(std::vector<size_t> arms) {
     shuffle(arms, 0);
+    std::vector<size_t> open;
+    for (size_t arm : arms)
+      if (const std::optional<Sample> early = std::exchange(runners_[arm].early, std::nullopt))
+        record(arm, round_, *early);
+      else
+        open.push_back(arm);
+    if (slices_of(open) > 1)
+      run_slices(open);
+    else
+      for (size_t arm : open) record(arm, round_, sample(arm));
     bool throttled = false;
-    for (size_t arm : arms) {
-      const std::optional<Sample> early = std::exchange(runners_[arm].early, std::nullopt);
-      record(arm, round_, early ? *early : sample(arm));
-      throttled |= runners_[arm].rounds[round_].throttled;
-    }
+    for (size_t arm : arms) throttled |= runners_[arm].rounds[round_].throttled;
     if (throttled) drop_round(arms);
     ++round_;
     return !throttled;
@@ -109,11 +118,45 @@ private:
     std::function<void()> call;
     Sampler sampler;    ///< instead of `call`
     double seconds = 0; ///< of one call
-    int64_t calls = 1;  ///< in a sample
+    int64_t calls = 1;  ///< in a sample, or in a slice of it
     std::optional<Sample> early; ///< taken before the first round, which has it then
     std::map<int, Sample> rounds;
     double sample_seconds() const { return seconds * double(calls + 1) + sampler.pause; }
   };
+
+  /// Of the fastest arm's sample; all arms of a round have as many.
+  int slices_of(const std::vector<size_t>& arms) const {
+    int most = 1;
+    for (size_t arm : arms) {
+      const Runner& r = runners_[arm];
+      if (r.sampler.take) return 1;
+      most = std::max(most, int(std::min(double(kSlices), options_.sample_seconds / (r.seconds * double(r.calls)))));
+    }
+    return most;
+  }
+
+  /// One sample of each, in slices that take turns.
+  void run_slices(std::vector<size_t> arms) {
+    const int count = slices_of(arms);
+    announce(arms.front(), std::max(options_.call_seconds, kSlack * round_seconds(arms)));
+    std::vector<std::vector<Sample>> slices(runners_.size());
+    const double start = wall_seconds(), stolen = watch_.stolen();
+    for (int i = 0; i < count; ++i) {
+      shuffle(arms, 0);
+      for (size_t arm : arms) {
+        const Runner& r = runners_[arm];
+        running_.set(arm);
+        r.call(); // its caches are its own again
+        slices[arm].push_back(watch_.time(r.call, r.calls, false));
+      }
+    }
+    const bool robbed = watch_.stolen() - stolen > kTick + kMostStolen * (wall_seconds() - start);
+    for (size_t arm : arms) {
+      Sample s = sample_of(slices[arm]);
+      s.clean &= !robbed;
+      record(arm, round_, s);
+    }
+  }
 
   void warm_up(size_t arm, const std::function<void()>& call) {
     for (int i = 0; i < options_.warmup && left() > 0; ++i) {
@@ -133,13 +176,14 @@ private:
       r.early = first;
       return;
     }
-    for (r.calls = 1;; r.calls *= 4) {
-      const double seconds = watch_.time(r.call, r.calls).seconds;
-      r.seconds = r.calls == 1 ? seconds : std::min(r.seconds, seconds);
-      if (seconds * double(r.calls) >= options_.sample_seconds / 8 || r.calls > (1 << 24)) break;
-    }
+    const auto long_enough = [&] {
+      r.seconds = std::min(r.seconds, watch_.time(r.call, r.calls).seconds);
+      return r.seconds * double(r.calls) >= options_.sample_seconds / 8 || r.calls > (1 << 24);
+    };
+    // A second look at short ones: one that was disturbed would seem to take many times as long, and be dropped.
+    for (r.calls = 1; !(long_enough() && (r.seconds > options_.sample_seconds || long_enough()));) r.calls *= 4;
     r.seconds = std::max(r.seconds, 1e-10);
-    r.calls = std::max<int64_t>(1, int64_t(std::ceil(options_.sample_seconds / r.seconds)));
+    r.calls = std::max<int64_t>(1, int64_t(std::ceil(options_.sample_seconds / kSlices / r.seconds)));
   }
 
   Sample sample(size_t arm) {
@@ -174,7 +218,7 @@ private:
   }
 
   void announce(size_t arm, double limit) {
-    channel_.send({{"arm", arm}, {"running", true}});
+    running_.set(arm);
     channel_.step("timing", limit);
   }
 
@@ -199,6 +243,7 @@ private:
 
   const RaceOptions& options_;
   Channel& channel_;
+  const Running& running_;
   Stopwatch watch_;
   std::mt19937_64 random_;
   std::vector<Runner> runners_;
@@ -320,9 +365,10 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
   std::vector<size_t> entered(arms.size());
   std::iota(entered.begin(), entered.end(), size_t(0));
   Spent none, &spent = options.spent ? *options.spent : none;
+  const Running running;
   bool spared = false; ///< once a race is run again with the arm in which its worker was killed from elsewhere
   while (!entered.empty()) {
-    size_t current = entered.front();
+    running.set(entered.front());
     int round = -1;
     std::string failed;
     Lap lap;
@@ -333,7 +379,7 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
         spent.making += lap.seconds() - settling;
         return;
       }
-      current = std::min(m.value("arm", current), arms.size() - 1);
+      const size_t current = std::min(m.value("arm", size_t(0)), arms.size() - 1);
       failed = m.value("failed", failed);
       if (m.contains("dropped")) results[current].dropped = true;
       if (m.contains("dropped_round"))
@@ -349,7 +395,7 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
     };
     const WorkerEnd end = run_worker(
         [&](Channel& channel) {
-          Track track(arms, entered, options, channel);
+          Track track(arms, entered, options, channel, running);
           strategy(track, entered);
         },
         on_message);
@@ -357,6 +403,7 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
     if (end.kind == WorkerEnd::done) break;
     for (size_t arm : entered) results[arm] = {};
     if (end.killed && !std::exchange(spared, true)) continue;
+    const size_t current = std::min(running.get(), arms.size() - 1);
     results[current].failure = end.kind == WorkerEnd::timeout ? "timeout" : "crash";
     results[current].detail = failed.empty() ? end.detail : failed;
     std::erase(entered, current);

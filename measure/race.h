@@ -46,7 +46,7 @@ struct ArmResult {
 };
 
 struct RaceOptions {
-  double sample_seconds = 0.003; ///< enough calls for this
+  double sample_seconds = 0.003; ///< enough calls for this; short ones in slices of a sixteenth of it
   double deadline = 0;           ///< on the clock of wall_seconds()
   double call_seconds = 10;      ///< a call that takes longer hangs
   double start_seconds = 0;      ///< more for the first arm: what all arms need is set up with it

@@ -49,7 +49,9 @@ Stopwatch::~Stopwatch() {
     close(schedstat_);
 }
 
-Stopwatch::Disturbance Stopwatch::read() const {
+double Stopwatch::stolen() const { return read_steal_ ? steal_seconds() : 0; }
+
+Stopwatch::Disturbance Stopwatch::read(bool steal) const {
   Disturbance d;
   char text[128];
   const ssize_t size = schedstat_ >= 0 ? pread(schedstat_, text, sizeof text - 1, 0) : 0;
@@ -63,19 +65,19 @@ Stopwatch::Disturbance Stopwatch::read() const {
     getrusage(RUSAGE_THREAD, &usage);
     d.preemptions = usage.ru_nivcsw;
   }
-  if (read_steal_)
-    d.steal = steal_seconds();
+  if (steal)
+    d.steal = stolen();
   return d;
 }
 
-Sample Stopwatch::time(const std::function<void()>& call, int64_t calls) const {
+Sample Stopwatch::time(const std::function<void()>& call, int64_t calls, bool steal) const {
   constexpr double kDelayShare = 0.005, kTick = 0.011;
-  const Disturbance before = read();
+  const Disturbance before = read(steal);
   const double wall = wall_seconds(), cpu = thread_cpu_seconds();
   for (int64_t i = 0; i < calls; ++i)
     call();
   const double cpu_time = thread_cpu_seconds() - cpu, wall_time = wall_seconds() - wall;
-  const Disturbance after = read();
+  const Disturbance after = read(steal);
   const bool clean = after.run_delay - before.run_delay <= kDelayShare * wall_time &&
                      after.preemptions == before.preemptions && after.steal - before.steal <= kTick;
   return {cpu_time / double(calls), clean};

@@ -28,14 +28,16 @@ public:
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
-  Sample time(const std::function<void()>& call, int64_t calls) const;
+  /// Without `steal`, it is not asked what the hypervisor took, which takes as long as a short call.
+  Sample time(const std::function<void()>& call, int64_t calls, bool steal = true) const;
+  double stolen() const; ///< seconds so far, of all CPUs
 
 private:
   struct Disturbance {
     double run_delay = 0, steal = 0;
     int64_t preemptions = 0;
   };
-  Disturbance read() const;
+  Disturbance read(bool steal) const;
   int schedstat_ = -1;
   bool read_steal_ = false;
 };

@@ -245,6 +245,22 @@ TEST(Contest, WhatFailsInTheHoldoutIsNotLocked) {
   EXPECT_FALSE(decide(log).improved);
 }
 
+/// Where the default beside itself is no measure of the noise.
+TEST(Contest, LessThanTheLeastNoiseIsNoGain) {
+  Machine machine;
+  machine.noise = 0.001;
+  Contest c = contest_of(machine, {{1e-5}, {0.985e-5}}, {1e-5});
+  Progress silent("test");
+  EXPECT_TRUE(decide(run_contest(c, silent).log).improved);
+  c.least_noise = 0.02;
+  const RecordLog log = run_contest(c, silent).log;
+  EXPECT_FALSE(decide(log).improved);
+  EXPECT_TRUE(log.stable);
+  EXPECT_EQ(log.noise_floor, 0.02);
+  EXPECT_LT(log.environment["finals"]["noise_floor"], 0.02) << "what was measured stays to be read";
+  EXPECT_EQ(log.environment["holdout"]["vendor"]["verdict"], "tie");
+}
+
 /// Faster than the vendor sustained, by nothing but launches that overlap; as fast in a burst.
 TEST(Contest, OtherRegimesAreTimedBesideAndDecideNothing) {
   Machine machine;

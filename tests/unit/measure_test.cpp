@@ -4,6 +4,7 @@
 #include "measure/arms.h"
 #include "measure/devices.h"
 #include "measure/race.h"
+#include "measure/slices.h"
 #include "measure/statistics.h"
 #include "measure/vendor.h"
 #include "measure/verify.h"
@@ -15,6 +16,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace deepgen {
@@ -382,6 +384,43 @@ TEST(Race, ComparesArmsWithAnAnchorCloseInTime) {
   EXPECT_EQ(r[0].rounds.size(), others.size());
   EXPECT_EQ(r[0].rounds.size(), 3u * 3 + 5 + 9); // 24 others in three parts, then the best 8 in one
   for (const auto& [round, count] : others) EXPECT_LE(count, 8);
+}
+
+/// What shares the core comes and goes: arms take turns within a round, not each for as long as a sample.
+TEST(Race, ShortCallsTakeTurnsInSlices) {
+  struct Turns {
+    int last, changes;
+  };
+  auto* turns = static_cast<Turns*>(mmap(nullptr, sizeof(Turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(turns, MAP_FAILED);
+  std::vector<Arm> arms;
+  for (int i = 1; i <= 2; ++i)
+    arms.push_back({std::to_string(i), [=] {
+                      return [=, work = spin("", 1000).make()] {
+                        turns->changes += turns->last != i;
+                        turns->last = i;
+                        work();
+                      };
+                    }});
+  RaceOptions options;
+  options.deadline = wall_seconds() + 20;
+  Progress progress("test");
+  const auto r = full_race(arms, 5, 5, options, progress);
+  EXPECT_EQ(r[1].rounds.size(), 5u);
+  EXPECT_GE(turns->changes, 5 * 8);
+  munmap(turns, sizeof(Turns));
+}
+
+TEST(Slices, TheirLowerQuartileCounts) {
+  std::vector<Sample> slices(9);
+  for (size_t i = 0; i < 9; ++i) slices[i].seconds = double(i);
+  EXPECT_EQ(sample_of(slices).seconds, 2);
+  EXPECT_TRUE(sample_of(slices).clean);
+  for (size_t i = 0; i < 4; ++i) slices[i].clean = false;
+  EXPECT_EQ(sample_of(slices).seconds, 5) << "of 4 to 8";
+  slices[8].clean = false;
+  EXPECT_EQ(sample_of(slices).seconds, 2);
+  EXPECT_FALSE(sample_of(slices).clean);
 }
 
 TEST(Race, RespectsTheBudget) {

@@ -229,7 +229,7 @@ TEST_F(Commands, OneRecordForEachSlotWhateverItDoes) {
   EXPECT_EQ(log.records[5].detail, "the same code as slot 1");
   EXPECT_EQ(log.records[8].detail, "no registers left");
   EXPECT_EQ(log.environment["anchor"], "default");
-  EXPECT_EQ(log.environment["profile"], "cpu-interleaved/1");
+  EXPECT_EQ(log.environment["profile"], "cpu-interleaved/2");
 }
 
 TEST_F(Commands, PlayoffTimesTheBestOfAllRounds) {
