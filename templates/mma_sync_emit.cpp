@@ -48,6 +48,9 @@ private:
 
   int64_t m_tiles() const { return t.wm / 16; }
   int64_t n_tiles() const { return t.wn / 8; }
+  /// Steps of a tile over which copies of a later one are spread; with two stages that is the next tile, which then has the
+  /// other half of the steps to arrive.
+  int64_t spread_over() const { return std::max<int64_t>(1, t.ring == 2 ? t.steps / 2 : t.steps - 1); }
 };
 
 /// Blocks that run at the same time should share rows of A and columns of B: bands of `group` rows of tiles
@@ -258,6 +261,14 @@ void MmaKernel::accumulate() {
                   [&] { begin_copies(coming, from, stage(writing)); });
       ir.commit_copies();
     };
+    // So many copies at once hold up the products that follow them.
+    const int64_t parts = t.shape.doubles && p.k % t.bk == 0 && !registers_a && !registers_b ? spread_over() : 1;
+    auto start_part = [&](int64_t part) {
+      Value wanted = ir.less(coming, tile_count);
+      for (size_t i = 0; i < fill.size(); ++i)
+        fill[i].begin_part(ir.offset(stage(writing), tile_offset(i)), from[i], wanted, size_t(part), size_t(parts));
+      if (part + 1 == parts) ir.commit_copies();
+    };
     for (int64_t step = 0; step < t.steps; ++step) {
       const bool last = step + 1 == t.steps;
       if (last) {
@@ -269,7 +280,10 @@ void MmaKernel::accumulate() {
       Value at = stage(last ? to_read : reading);
       const int64_t coming_step = last ? 0 : step + 1;
       Values later = t.shape.doubles ? Values() : read(at, coming_step);
-      if (step == 0 && !last) start();
+      if (parts > 1 && step < parts)
+        start_part(step);
+      else if (step == 0 && !last)
+        start();
       if (t.shape.doubles)
         later = multiply_and_read(present, reader, at, coming_step);
       else

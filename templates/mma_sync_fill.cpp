@@ -124,20 +124,29 @@ Value TileFill::extent_left() const {
   return ir_.assembly(ir_.i32, "mov.b32 $0, $1;", "=r,r", extent_left_, true);
 }
 
+void TileFill::copy_piece(size_t i, Value stage, Value at, Value wanted, Value k_left, Value extent_left) const {
+  const Piece& piece = pieces_[i];
+  auto both = [&](Value x, Value y) { return x && y ? ir_.both(x, y) : x ? x : y; };
+  wanted = both(wanted, both(piece.exists, inside_extent(piece, extent_left)));
+  Value in_k = inside_k(piece, k_left), to = ir_.offset(stage, piece.shared);
+  Value bytes = in_k ? ir_.select(in_k, ir_.c(layout_.width), ir_.c(0)) : Value();
+  if (wanted)
+    ir_.copy_async_if(wanted, to, at, layout_.width, bytes);
+  else
+    ir_.copy_async(to, at, layout_.width, bytes);
+}
+
 void TileFill::copy(Value stage, Value tile, Value k_left) const {
   const Values at = addresses(tile);
   Value extent_left = this->extent_left();
-  auto both = [&](Value x, Value y) { return x && y ? ir_.both(x, y) : x ? x : y; };
-  for (size_t i = 0; i < pieces_.size(); ++i) {
-    const Piece& piece = pieces_[i];
-    Value wanted = both(piece.exists, inside_extent(piece, extent_left)), in_k = inside_k(piece, k_left);
-    Value to = ir_.offset(stage, piece.shared);
-    Value bytes = in_k ? ir_.select(in_k, ir_.c(layout_.width), ir_.c(0)) : Value();
-    if (wanted)
-      ir_.copy_async_if(wanted, to, at[i], layout_.width, bytes);
-    else
-      ir_.copy_async(to, at[i], layout_.width, bytes);
-  }
+  for (size_t i = 0; i < pieces_.size(); ++i) copy_piece(i, stage, at[i], nullptr, k_left, extent_left);
+}
+
+void TileFill::begin_part(Value stage, Value tile, Value wanted, size_t part, size_t parts) const {
+  const Values at = addresses(tile);
+  Value extent_left = this->extent_left();
+  for (size_t i = pieces_.size() * part / parts; i < pieces_.size() * (part + 1) / parts; ++i)
+    copy_piece(i, stage, at[i], wanted, nullptr, extent_left);
 }
 
 void TileFill::prefetch(Value tile) const {

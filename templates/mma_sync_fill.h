@@ -34,6 +34,9 @@ public:
   /// a tile, where copies do not go through registers. Returns what finish() stores.
   Values begin(Value stage, Value tile, Value k_left) const;
   void finish(Value stage, mlir::ValueRange registers) const;
+  /// One of `parts` of the copies of a tile that is whole along K, where i1 `wanted`: together what begin() starts, where
+  /// copies do not go through registers.
+  void begin_part(Value stage, Value tile, Value wanted, size_t part, size_t parts) const;
   /// Asks for a tile that is whole along K; of one that goes through registers it is a hint that does nothing.
   void prefetch(Value tile) const;
 
@@ -65,6 +68,7 @@ private:
   Value end() const { return source_.end ? source_.end : ir_.c(source_.extent); }
   Value extent_left() const;
   void copy(Value stage, Value tile, Value k_left) const;
+  void copy_piece(size_t piece, Value stage, Value at, Value wanted, Value k_left, Value extent_left) const;
 
   int64_t words() const { return layout_.width / 4 + 1; } ///< aligned ones that a piece lies in
   int64_t k_whole() const;
