@@ -1,12 +1,9 @@
-// The kernel of one config of mma_sync: the main loop and what is around it.
+// The kernel of one config of mma_sync: what is around the main loop.
 #include "templates/gpu_gate.h"
 #include "templates/gpu_groups.h"
 #include "templates/gpu_split_k.h"
-#include "templates/mma_sync.h"
-#include "templates/mma_sync_fill.h"
+#include "templates/mma_sync_loop.h"
 #include "templates/mma_sync_store.h"
-
-#include <functional>
 
 namespace deepgen {
 namespace {
@@ -26,15 +23,6 @@ private:
                 int64_t weight = 0);
   std::vector<TileFill> fills();
   std::vector<FragmentReader> readers();
-  Value stage(Value offset) { return ir.offset(memory, offset); }
-  /// Of an operand's tile in a stage: A, then each weight.
-  int64_t tile_offset(size_t operand) const {
-    return operand == 0 ? 0 : t.a.bytes() + int64_t(operand - 1) * t.b.bytes();
-  }
-  Value k_left(Value tile_index, bool always);
-  void accumulate();
-  void multiply_step(mlir::ValueRange fragments, const std::function<void(int64_t column)>& after_column = {});
-  Values multiply_and_read(mlir::ValueRange fragments, const std::vector<FragmentReader>&, Value at, int64_t step);
   void store();
 
   GpuIr& ir;
@@ -48,9 +36,6 @@ private:
 
   int64_t m_tiles() const { return t.wm / 16; }
   int64_t n_tiles() const { return t.wn / 8; }
-  /// Steps of a tile over which copies of a later one are spread; with two stages that is the next tile, which then has the
-  /// other half of the steps to arrive.
-  int64_t spread_over() const { return std::max<int64_t>(1, t.ring == 2 ? t.steps / 2 : t.steps - 1); }
 };
 
 /// Blocks that run at the same time should share rows of A and columns of B: bands of `group` rows of tiles
@@ -125,181 +110,6 @@ std::vector<FragmentReader> MmaKernel::readers() {
   return out;
 }
 
-/// Elements of K from a tile of the block's on, not negative; null when tiles are whole and nobody asks for
-/// more than there are.
-Value MmaKernel::k_left(Value tile_index, bool always) {
-  if (!always && p.k % t.bk == 0) return nullptr;
-  Value first = ir.mul(ir.add(first_tile, ir.mul(tile_index, t.splits)), t.bk);
-  return ir.max(ir.sub(ir.c(p.k), first), ir.c(0));
-}
-
-/// `after_column` is called when all products with a column of B's tiles are there.
-void MmaKernel::multiply_step(mlir::ValueRange fragments, const std::function<void(int64_t column)>& after_column) {
-  const size_t a = size_t(t.shape.a_values), b = size_t(t.shape.b_values);
-  mlir::ValueRange of_a = fragments.take_front(a * size_t(m_tiles())),
-                   of_b = fragments.drop_front(of_a.size());
-  for (size_t j = 0; j < size_t(n_tiles()); ++j) {
-    for (size_t i = 0; i < size_t(m_tiles()); ++i)
-      multiply(ir, t.shape, of_a.slice(a * i, a), of_b.slice(b * j, b),
-               llvm::MutableArrayRef<Value>(sums).slice((i * size_t(n_tiles()) + j) * 4, 4));
-    if (after_column) after_column(int64_t(j));
-  }
-}
-
-/// The products of a step, among which the fragments of a later one are read, tile by tile: doubles leave no registers for
-/// those of two whole steps.
-Values MmaKernel::multiply_and_read(mlir::ValueRange fragments, const std::vector<FragmentReader>& reader, Value at,
-                                    int64_t step) {
-  Values of_a, of_b;
-  const int64_t columns = n_tiles(), each = columns / t.weights;
-  multiply_step(fragments, [&](int64_t j) {
-    for (int64_t i = m_tiles() * j / columns; i < m_tiles() * (j + 1) / columns; ++i)
-      of_a.append(reader[0].read_tile(ir.offset(at, tile_offset(0)), step, i));
-    const size_t operand = size_t(1 + j / each);
-    of_b.append(reader[operand].read_tile(ir.offset(at, tile_offset(operand)), step, j % each));
-  });
-  of_a.append(of_b);
-  return of_a;
-}
-
-/// The main loop. A stage is overwritten one barrier after it was last read; one barrier a tile does for both
-/// that and the arrival of the next tile.
-void MmaKernel::accumulate() {
-  const bool registers_a = TileFill::through_registers(t.align_a),
-             registers_b = TileFill::through_registers(t.align_b);
-  const std::vector<TileFill> fill = fills();
-  const std::vector<FragmentReader> reader = readers();
-  auto by_registers = [&](size_t i) { return i == 0 ? registers_a : registers_b; };
-  auto read = [&](Value at, int64_t step) {
-    Values out;
-    for (size_t i = 0; i < reader.size(); ++i) out.append(reader[i].read(ir.offset(at, tile_offset(i)), step));
-    return out;
-  };
-  std::vector<Values> in_flight(fill.size());
-  auto begin_words = [&](Value index, mlir::ValueRange from, Value at) {
-    for (size_t i = 0; i < fill.size(); ++i)
-      if (by_registers(i))
-        in_flight[i] = fill[i].begin(ir.offset(at, tile_offset(i)), from[i], k_left(index, true));
-  };
-  auto copy = [&](Value left, mlir::ValueRange from, Value at) {
-    for (size_t i = 0; i < fill.size(); ++i)
-      if (!by_registers(i)) fill[i].begin(ir.offset(at, tile_offset(i)), from[i], left);
-  };
-  // Only the last tile of K may be ragged; the others do without its comparisons.
-  auto begin_copies = [&](Value index, mlir::ValueRange from, Value at) {
-    Value left = k_left(index, false);
-    if (!left) return copy(nullptr, from, at);
-    ir.branch(ir.at_least(left, t.bk), [&] { copy(nullptr, from, at); });
-    ir.branch(ir.less(left, t.bk), [&] { copy(left, from, at); });
-  };
-  auto finish = [&](Value at) {
-    for (size_t i = 0; i < fill.size(); ++i) fill[i].finish(ir.offset(at, tile_offset(i)), in_flight[i]);
-  };
-  auto next = [&](mlir::ValueRange from) {
-    Values out;
-    for (size_t i = 0; i < fill.size(); ++i) out.push_back(fill[i].next(from[i]));
-    return out;
-  };
-
-  Values from;
-  for (const TileFill& each : fill) from.push_back(each.start());
-  const int64_t ahead = std::max<int64_t>(1, t.ring - 1);
-  if (t.dependent && !p.groups) {
-    Values tile = from;
-    for (int64_t i = 0; t.prefetch && i < ahead && (i + 1) * t.splits * t.bk <= p.k; ++i, tile = next(tile))
-      for (size_t j = 0; j < fill.size(); ++j) fill[j].prefetch(tile[j]);
-    ir.wait_for_predecessor();
-    if (t.prefetch) ir.launch_dependents();
-  }
-  for (int64_t i = 0; i < ahead; ++i) {
-    auto whole = [&] {
-      Value at = stage(ir.c(i * t.stage_bytes));
-      begin_words(ir.c(i), from, at);
-      copy(k_left(ir.c(i), false), from, at);
-      finish(at);
-    };
-    if (split && i > 0)
-      ir.branch(ir.less(ir.c(i), tile_count), whole);
-    else if (i < t.split_tiles)
-      whole();
-    ir.commit_copies();
-    from = next(from);
-  }
-  ir.wait_copies(ahead - 1);
-  ir.barrier();
-  Values fragments = read(memory, 0);
-
-  if (t.ring == 1) {
-    for (int64_t step = 0; step < t.steps; ++step) {
-      Values later = step + 1 < t.steps ? read(memory, step + 1) : Values();
-      multiply_step(fragments);
-      fragments = later;
-    }
-    return;
-  }
-
-  const size_t sum_count = sums.size(), fragment_count = fragments.size();
-  Values carried = sums;
-  carried.append(fragments);
-  carried.append({ir.c(0), ir.c(ahead * t.stage_bytes)});
-  carried.append(from);
-  auto body = [&](Value index, mlir::ValueRange now) -> Values {
-    sums.assign(now.begin(), now.begin() + ptrdiff_t(sum_count));
-    Values present(now.slice(sum_count, fragment_count));
-    mlir::ValueRange rest = now.drop_front(sum_count + fragment_count);
-    auto following = [&](Value offset) {
-      Value next = ir.add(offset, t.stage_bytes);
-      return ir.select(ir.equal(next, ir.c(t.ring * t.stage_bytes)), ir.c(0), next);
-    };
-    mlir::ValueRange from = rest.drop_front(2);
-    Value reading = rest[0], writing = rest[1], to_read = following(reading);
-    Value coming = ir.add(index, ahead);
-    auto start = [&] {
-      begin_words(coming, from, stage(writing)); // beyond K: zeros
-      if (!registers_a || !registers_b)
-        ir.branch(ir.less(coming, tile_count),
-                  [&] { begin_copies(coming, from, stage(writing)); });
-      ir.commit_copies();
-    };
-    // So many copies at once hold up the products that follow them.
-    const int64_t parts = t.shape.doubles && p.k % t.bk == 0 && !registers_a && !registers_b ? spread_over() : 1;
-    auto start_part = [&](int64_t part) {
-      Value wanted = ir.less(coming, tile_count);
-      for (size_t i = 0; i < fill.size(); ++i)
-        fill[i].begin_part(ir.offset(stage(writing), tile_offset(i)), from[i], wanted, size_t(part), size_t(parts));
-      if (part + 1 == parts) ir.commit_copies();
-    };
-    for (int64_t step = 0; step < t.steps; ++step) {
-      const bool last = step + 1 == t.steps;
-      if (last) {
-        if (t.steps == 1) start();
-        finish(stage(writing));
-        ir.wait_copies(ahead - 1);
-        ir.barrier();
-      }
-      Value at = stage(last ? to_read : reading);
-      const int64_t coming_step = last ? 0 : step + 1;
-      Values later = t.shape.doubles ? Values() : read(at, coming_step);
-      if (parts > 1 && step < parts)
-        start_part(step);
-      else if (step == 0 && !last)
-        start();
-      if (t.shape.doubles)
-        later = multiply_and_read(present, reader, at, coming_step);
-      else
-        multiply_step(present);
-      present = later;
-    }
-    Values out = sums;
-    out.append(present);
-    out.append({to_read, following(writing)});
-    out.append(next(from));
-    return out;
-  };
-  Values results = ir.rolled_loop(ir.c(0), tile_count, 1, carried, body);
-  sums.assign(results.begin(), results.begin() + ptrdiff_t(sum_count));
-}
-
 void MmaKernel::emit() {
   memory = ir.shared_memory();
   if (p.groups) {
@@ -320,8 +130,8 @@ void MmaKernel::emit_tile() {
   locate_warp();
   const bool integer = p.accumulate == Type::i32;
   Value zero = integer ? ir.c(0) : ir.number(t.shape.doubles ? ir.f64 : ir.f32, 0.0);
-  sums.assign(size_t(m_tiles() * n_tiles() * 4), zero);
-  accumulate();
+  MmaLoop loop(ir, p, t, memory, {split, first_tile, tile_count}, {fills(), readers()});
+  sums = loop.run(Values(size_t(m_tiles() * n_tiles() * 4), zero));
   if ((t.dependent && !t.prefetch) || t.split()) ir.launch_dependents();
   store();
 }
