@@ -33,12 +33,12 @@ VALU = "simt wide=1 bm=128 bn=128 bk=8 tm=8 tn=8 stages=2 blocks=1 splits=1 grou
 
 # arch, problem, config, least share of matrix instructions or dot products, most vector registers
 CASES = [
-    ("gfx942", F16, mfma(256, 256, 64, 2, 4), 0.80, 256),
-    ("gfx942", BF16, mfma(256, 256, 64, 2, 4), 0.80, 256),
-    ("gfx942", F16, mfma(128, 128, 64, 2, 2), 0.60, 256),
-    ("gfx942", BF16, mfma(128, 128, 64, 2, 2), 0.60, 256),
-    ("gfx90a", F16, mfma(256, 256, 64, 2, 4), 0.80, 256),
-    ("gfx90a", F16, mfma(128, 128, 64, 2, 2), 0.60, 256),
+    ("gfx942", F16, mfma(256, 256, 64, 2, 4), 0.90, 256),
+    ("gfx942", BF16, mfma(256, 256, 64, 2, 4, stages=2), 0.90, 256),
+    ("gfx942", F16, mfma(128, 128, 64, 2, 2), 0.85, 256),
+    ("gfx942", BF16, mfma(128, 128, 64, 2, 2), 0.85, 256),
+    ("gfx90a", F16, mfma(256, 256, 64, 2, 4), 0.90, 256),
+    ("gfx90a", F16, mfma(128, 128, 64, 2, 2), 0.90, 256),
     ("gfx950", F16, mfma(256, 256, 64, 2, 4, stages=2), 0.80, 256),
     ("gfx950", F16, mfma(256, 256, 128, 2, 4, stages=2, direct=1), 0.90, 256),
     ("gfx950", BF16, mfma(256, 256, 64, 2, 4, stages=3, direct=1), 0.85, 256),
@@ -65,7 +65,7 @@ CASES = [
 
 
 def run(*words, text=None):
-    done = subprocess.run(words, input=text, capture_output=True, text=True)
+    done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=120)
     if done.returncode:
         sys.exit(f"{' '.join(words)} failed:\n{done.stderr}")
     return done.stdout
