@@ -144,11 +144,7 @@ Kernel AmdMatrix::emit(mlir::ModuleOp module, const Problem& p, const std::strin
   launch.grid = {t.tiles_m * t.tiles_n * p.batch, t.splits, 1};
   launch.block = {t.threads, 1, 1};
   kernel.launches.push_back(launch);
-  if (t.splits > 1) {
-    const GpuSplitK split(p, t.splits);
-    kernel.workspace = split.workspace();
-    kernel.launches.push_back(split.emit_reduce(ir, kernel.args, kernel.align_d));
-  }
+  GpuSplitK(p, t.splits).add_reduce(ir, kernel);
   return kernel;
 }
 

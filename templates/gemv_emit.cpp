@@ -148,11 +148,7 @@ Kernel Gemv::emit(mlir::ModuleOp module, const Problem& p, const std::string& ar
   if (!is_amd(arch)) launch.shared = t.shared_bytes(); // AMD's is static
   launch.dependent = t.dependent;
   kernel.launches.push_back(launch);
-  if (t.splits > 1) {
-    const GpuSplitK split_k(p, t.splits);
-    kernel.workspace = split_k.workspace();
-    kernel.launches.push_back(split_k.emit_reduce(ir, kernel.args, kernel.align_d));
-  }
+  GpuSplitK(p, t.splits).add_reduce(ir, kernel);
   return kernel;
 }
 

@@ -108,6 +108,12 @@ Launch GpuSplitK::emit_reduce(GpuIr& ir, const std::vector<std::string>& argumen
   return launch;
 }
 
+void GpuSplitK::add_reduce(GpuIr& ir, Kernel& kernel) const {
+  if (splits_ == 1) return;
+  kernel.workspace = std::max(kernel.workspace, workspace());
+  kernel.launches.push_back(emit_reduce(ir, kernel.args, kernel.align_d));
+}
+
 int64_t split_workspace(const Problem& p, const Config& config) { return GpuSplitK(p, config["splits"]).workspace(); }
 
 } // namespace deepgen

@@ -24,6 +24,8 @@ public:
   /// Adds the entry `deepgen_reduce` to the module and returns its launch. From sm_90 on it starts while the main kernel
   /// ends (main kernels should call launch_dependents() before they store) and waits for it itself.
   Launch emit_reduce(GpuIr&, const std::vector<std::string>& arguments, int64_t align_d) const;
+  /// Where there are several splits: that launch, behind the kernel's others, and the workspace for it.
+  void add_reduce(GpuIr&, Kernel&) const;
 
 private:
   void reduce(GpuIr&, const GpuIr::Arguments&, int64_t align_d) const;

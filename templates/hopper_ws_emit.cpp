@@ -470,11 +470,7 @@ Kernel HopperWs::emit(mlir::ModuleOp module, const Problem& p, const std::string
   if (t.stream_k) kernel.launches.push_back(HopperStreamK::emit_clear(ir, p, t, kernel.args));
   if (t.pack.any()) kernel.launches.push_back(t.pack.emit(ir, p, kernel.args, t.dependent || t.stream_k));
   kernel.launches.push_back(launch);
-  if (t.split()) {
-    const GpuSplitK split(p, t.splits);
-    kernel.workspace = std::max(kernel.workspace, split.workspace());
-    kernel.launches.push_back(split.emit_reduce(ir, kernel.args, t.align_d));
-  }
+  GpuSplitK(p, t.splits).add_reduce(ir, kernel);
   return kernel;
 }
 

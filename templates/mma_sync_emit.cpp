@@ -173,11 +173,7 @@ Kernel MmaSync::emit(mlir::ModuleOp module, const Problem& p, const std::string&
   launch.shared = t.shared;
   launch.dependent = t.dependent;
   kernel.launches.push_back(launch);
-  if (t.split()) {
-    const GpuSplitK split(p, t.splits);
-    kernel.workspace = split.workspace();
-    kernel.launches.push_back(split.emit_reduce(ir, kernel.args, t.align_d));
-  }
+  GpuSplitK(p, t.splits).add_reduce(ir, kernel);
   return kernel;
 }
 

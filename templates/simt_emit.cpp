@@ -387,11 +387,7 @@ Kernel Simt::emit(mlir::ModuleOp module, const Problem& p, const std::string& ar
   launch.block = {t.threads, 1, 1};
   if (!amd) launch.shared = t.shared_bytes(); // AMD's is static
   kernel.launches.push_back(launch);
-  if (t.splits > 1) {
-    const GpuSplitK split(p, t.splits);
-    kernel.workspace = split.workspace();
-    kernel.launches.push_back(split.emit_reduce(ir, kernel.args, kernel.align_d));
-  }
+  GpuSplitK(p, t.splits).add_reduce(ir, kernel);
   return kernel;
 }
 
