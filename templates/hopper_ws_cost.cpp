@@ -40,7 +40,7 @@ constexpr double kLaunch = 1.84e-6, kReduce = 1.1e-6, kPack = 1.6e-6, kEarlyStar
 /// The launch before is the sum over splits then: short, bound by L2, and held up by early requests.
 constexpr double kPrefetchInSum = 0.6e-6;
 constexpr double kClear = 0.7e-6; ///< the launch that clears flags, most of it beside the main one
-constexpr double kStreamK = 1.03; ///< pieces of tiles that run at the same time share fewer rows and columns
+constexpr double kStreamK = 1.06; ///< pieces of tiles that run at the same time share fewer rows and columns
 constexpr double kMemoryLatency = 0.46e-6;
 constexpr double kMemoryStart = 0.47e-6;
 
