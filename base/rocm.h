@@ -13,6 +13,9 @@ inline constexpr std::initializer_list<const char*> hipblaslt = {"libhipblaslt.s
 inline constexpr std::initializer_list<const char*> rocblas = {"librocblas.so", "librocblas.so.5",
                                                                "librocblas.so.4", "librocblas.so.3"};
 
+inline constexpr std::initializer_list<const char*> smi = {"librocm_smi64.so", "librocm_smi64.so.7",
+                                                           "librocm_smi64.so.6", "librocm_smi64.so.5"};
+
 /// `in_hip`: the address of something in HIP's library. A handle of dlopen; null when none of the names is
 /// found.
 inline void* open(const void* in_hip, std::initializer_list<const char*> names) {

@@ -6,8 +6,10 @@
 #include "measure/cuda_values.h"
 #include "measure/groups.h"
 #include "measure/nvml.h"
+#include "measure/rocm_smi.h"
 #include "measure/statistics.h"
 #include "measure/worker.h"
+#include "runtime/hip_driver.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,6 +39,11 @@ Array matrix(Type type, int64_t rows, int64_t columns, int64_t batch) {
   Array x = shape_of(rows, columns, columns, batch, 0);
   x.type = int32_t(type);
   return x;
+}
+
+std::optional<RocmSmi> open_smi(const Device& device) {
+  if (platform() != Platform::hip) return std::nullopt;
+  return RocmSmi::open(reinterpret_cast<void*>(amd::driver()->launch), device.uuid);
 }
 
 int64_t bytes_of(const Array& x) { return x.rows * x.columns * x.batch * size_of(Type(x.type)); }
@@ -75,7 +82,7 @@ class Bench::Open : public Bench::Ring {
 public:
   Open(const Problem& p, const Device& device, int64_t workspace, uint64_t seed)
       : problem_(p), cache_(std::max(device.l2, device.l3)), workspace_(workspace), context_(ordinal_of(device.uuid)),
-        tools_(Toolbox::make(context_)), nvml_(Nvml::open(device.uuid)), reading_(sizeof(ClockReading)) {
+        tools_(Toolbox::make(context_)), nvml_(Nvml::open(device.uuid)), smi_(open_smi(device)), reading_(sizeof(ClockReading)) {
     size_t free = 0, total = 0;
     check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
     check(driver()->cuEventCreate(&begin_, 0), "creating an event");
@@ -107,7 +114,7 @@ public:
       double clock = 0;
       while (wall_seconds() - window < kHeatWindow) {
         const Sample s = sample(*heater_);
-        clock = s.megahertz > 0 ? s.megahertz : 1 / s.seconds; // it is the same graph in every window
+        clock = s.megahertz > 0 && !smi_ ? s.megahertz : 1 / s.seconds; // it is the same graph in every window
       }
       clocks.push_back(clock);
       if (clocks.size() > kSteadyWindows) clocks.pop_front();
@@ -190,6 +197,7 @@ private:
       s = sample_once(replay);
       if (s.clean) break;
     }
+    if (platform() == Platform::hip) return s; // whose delay reads no clock
     ClockReading r;
     check(driver()->cuMemcpyDtoH(&r, reading_.address(), sizeof r), "reading the clock");
     if (r.nanoseconds) s.megahertz = double(r.cycles) * 1e3 / double(r.nanoseconds);
@@ -210,6 +218,10 @@ private:
     Sample s;
     s.clean = wall_seconds() - start < replay.delay;
     check(driver()->cuEventRecord(end_, context_.stream()), "recording an event");
+    if (smi_) { // while it runs
+      const RocmSmi::State state = smi_->state();
+      s.megahertz = state.megahertz, s.throttled = state.throttled, s.capped = state.capped;
+    }
     s.seconds = elapsed() / double(replay.launches);
     if (!s.clean) replay.delay = std::min(2 * replay.delay, kLongestDelay);
     return s;
@@ -220,6 +232,7 @@ private:
   Context context_;
   std::unique_ptr<const Toolbox> tools_;
   std::optional<Nvml> nvml_;
+  std::optional<RocmSmi> smi_;
   Memory reading_;
   Event begin_ = nullptr, end_ = nullptr;
   std::vector<Memory> memory_;
@@ -366,7 +379,13 @@ Surroundings surroundings(const Device& device) {
         channel.step("asking about the device's surroundings", 30);
         int version = 0;
         if (platform() == Platform::hip) {
-          if (driver() && driver()->cuDriverGetVersion(&version) == 0) channel.send({{"driver", "HIP " + std::to_string(version)}});
+          Json found = Json::object();
+          if (driver() && driver()->cuDriverGetVersion(&version) == 0) found["driver"] = "HIP " + std::to_string(version);
+          if (const auto smi = driver() ? open_smi(device) : std::nullopt) {
+            found["processes"] = smi->compute_processes().value_or(0), found["watts"] = smi->power_limit_watts();
+            if (!smi->driver_version().empty()) found["driver"] = found.value("driver", "") + ", driver " + smi->driver_version();
+          }
+          channel.send(found);
         } else if (const auto nvml = Nvml::open(device.uuid))
           channel.send({{"processes", nvml->compute_processes().value_or(0)},
                         {"watts", nvml->power_limit_watts()},

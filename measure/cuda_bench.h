@@ -77,7 +77,7 @@ private:
   std::unique_ptr<Open> open_;
 };
 
-/// Facts about the machine that only NVML tells (of an AMD device the version of HIP alone), asked in a child process before anything is timed.
+/// Facts about the machine that NVML or ROCm's management library tells, asked in a child process before anything is timed.
 struct Surroundings {
   int other_processes = 0;
   double power_limit_watts = 0;

@@ -103,6 +103,8 @@ void check_rocm_libraries() {
         "not found: install hipblaslt of ROCm 6.1 or later; the vendor baseline of searches on AMD GPUs");
   check("rocBLAS", rocm::rocblas, "rocblas_gemm_strided_batched_ex",
         "not found: install rocblas; the vendor baseline for f64, and on chips that hipBLASLt does not serve");
+  check("ROCm SMI", rocm::smi, "rsmi_dev_gpu_metrics_info_get",
+        "not found: install rocm-smi-lib; without it measurements do not know the clock, throttling, and who else computes");
 }
 
 void check_openblas() {

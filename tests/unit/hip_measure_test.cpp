@@ -14,6 +14,7 @@
 #include "measure/devices.h"
 #include "measure/host_kernels.h"
 #include "measure/run.h"
+#include "tests/unit/environment.h"
 
 #include <gtest/gtest.h>
 
@@ -191,9 +192,24 @@ TEST_F(HipMeasure, TimesByGraphsAndEvents) {
       << "of made-up time: launches are counted, and the graph's alone";
   EXPECT_NEAR(log.records[1].timing->seconds, 20e-6, 1e-8);
   EXPECT_EQ(log.environment["driver"].get<std::string>(), "HIP 60000000");
+  EXPECT_EQ(log.environment["clock_mhz"], (Json{0, 0, 0})) << "nobody tells";
   EXPECT_GT(log.environment["spent"]["verifying"], 0);
   EXPECT_GT(log.environment["spent"]["timing"], 0);
   EXPECT_EQ(log.environment["ended"].get<std::string>().size(), 20u);
+  std::filesystem::remove_all(folder);
+}
+
+/// As tests/fake_hip/fake_rocm_smi.cpp tells: MHz, reasons (the power limit), the metrics' version, processes.
+TEST_F(HipMeasure, RecordsClockAndPowerWhereTheDriverTells) {
+  const Environment set("FAKE_ROCM_SMI", "1890 0x4 3 1");
+  const std::string folder = measured_round();
+  const RecordLog log = RecordLog::read(folder + "/records.jsonl");
+  EXPECT_EQ(log.environment["clock_mhz"], (Json{1890, 1890, 1890}));
+  EXPECT_EQ(log.environment["power_limit_watts"], 750);
+  EXPECT_EQ(log.environment["other_processes"], 1);
+  EXPECT_EQ(log.environment["driver"].get<std::string>(), "HIP 60000000, driver 6.10.5");
+  ASSERT_EQ(log.records.size(), 2u);
+  EXPECT_EQ(log.records[1].status, "ok") << "the power limit is no disturbance";
   std::filesystem::remove_all(folder);
 }
 
