@@ -119,7 +119,7 @@ TEST(ModelTest, EstimatesRankStreamKThatWasMeasured) {
   EXPECT_GT(q.configs, 50u);
   EXPECT_GT(q.correlation, 0.8);
   EXPECT_GT(q.first, 0.97);
-  EXPECT_LT(q.level, 0.03);
+  EXPECT_LT(q.level, 0.05);
 }
 
 } // namespace
