@@ -8,6 +8,7 @@
 #include "templates/gemv_warp.h"
 
 #include "base/error.h"
+#include "templates/ir_record.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -164,7 +165,7 @@ void GemvWarp::mma(Values& sums, int64_t tile, mlir::ValueRange a, const std::ve
   const bool integer = t.weight_type == Type::i8;
   const std::string d = integer ? "=r,=r,=r,=r" : "=f,=f,=f,=f";
   mlir::Type type = gemv_accumulator(ir, t);
-  auto record = llvmd::LLVMStructType::getLiteral(ir.b.getContext(), {type, type, type, type});
+  mlir::Type record = record_of(4, type);
   for (size_t c = 0; c < b.size(); ++c) {
     Value* sum = &sums[(size_t(tile) * b.size() + c) * 4];
     Values operands(a.begin(), a.end());
@@ -174,7 +175,7 @@ void GemvWarp::mma(Values& sums, int64_t tile, mlir::ValueRange a, const std::ve
                             "mma.sync.aligned." + mma_name(t.weight_type, t.vector_type) +
                                 " {$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};",
                             d + ",r,r,r,r,r,r,0,1,2,3", operands, true);
-    for (int64_t i = 0; i < 4; ++i) sum[i] = llvmd::ExtractValueOp::create(ir.b, ir.loc, out, i);
+    llvm::copy(fields_of(ir, out), sum);
   }
 }
 

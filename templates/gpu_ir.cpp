@@ -2,6 +2,7 @@
 
 #include "base/device.h"
 #include "base/error.h"
+#include "templates/ir_record.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -221,14 +222,12 @@ Value GpuIr::load_global(mlir::Type type, Value address, int64_t alignment, Cach
   }
   const int64_t words = bytes / 4;
   if (words == 3 || words * 4 != bytes) return load(type, address, alignment);
-  auto record = llvmd::LLVMStructType::getLiteral(b.getContext(), llvm::SmallVector<mlir::Type>(size_t(words), i32));
+  mlir::Type record = record_of(words, i32);
   text += words == 2 ? ".v2.b32 {$0,$1}, [$2]" : ".v4.b32 {$0,$1,$2,$3}, [$4]";
   text += !hinted ? ";" : words == 2 ? ", $3;" : ", $5;";
   Value raw = assembly(record, text, std::string(words == 2 ? "=r,=r,l" : "=r,=r,=r,=r,l") + (hinted ? ",l" : ""),
                        operands, true);
-  Values parts;
-  for (int64_t i = 0; i < words; ++i) parts.push_back(llvmd::ExtractValueOp::create(b, loc, raw, i));
-  return bitcast(type, pack(parts));
+  return bitcast(type, pack(fields_of(*this, raw)));
 }
 
 /// One policy for the entry, made where it starts.
@@ -264,16 +263,12 @@ void GpuIr::wait_copies(int64_t groups) { nvvm::CpAsyncWaitGroupOp::create(b, lo
 
 Values GpuIr::load_matrix(Value address, int64_t count, bool transposed) {
   const auto layout = transposed ? nvvm::MMALayout::col : nvvm::MMALayout::row;
-  mlir::Type type = i32;
-  if (count > 1)
-    type = llvmd::LLVMStructType::getLiteral(b.getContext(), llvm::SmallVector<mlir::Type>(size_t(count), i32));
+  mlir::Type type = count > 1 ? record_of(count, i32) : i32;
   auto shape = nvvm::LdStMatrixShapeAttr::get(b.getContext(), 8, 8);
   Value raw = nvvm::LdMatrixOp::create(b, loc, type, address, uint32_t(count), layout, shape,
                                        nvvm::LdStMatrixEltType::B16);
   if (count == 1) return {raw};
-  Values out;
-  for (int64_t i = 0; i < count; ++i) out.push_back(llvmd::ExtractValueOp::create(b, loc, raw, i));
-  return out;
+  return fields_of(*this, raw);
 }
 
 void GpuIr::barrier() { nvvm::Barrier0Op::create(b, loc); }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "templates/sizes.h"
+#include "templates/ir_record.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -69,12 +70,9 @@ Value HopperIr::load_from_block(mlir::Type vector, Value address) {
   const int64_t lanes = mlir::cast<mlir::VectorType>(vector).getNumElements();
   std::string registers, constraints;
   for (int64_t i = 0; i < lanes; ++i) registers += (i ? ",$" : "$") + text(i), constraints += "=r,";
-  auto record = llvmd::LLVMStructType::getLiteral(b.getContext(), llvm::SmallVector<mlir::Type>(size_t(lanes), i32));
-  Value raw = assembly(record, "ld.shared::cluster.v" + text(lanes) + ".b32 {" + registers + "}, [$" + text(lanes) + "];",
+  Value raw = assembly(record_of(lanes, i32), "ld.shared::cluster.v" + text(lanes) + ".b32 {" + registers + "}, [$" + text(lanes) + "];",
                        constraints + "r", address, true);
-  Values words;
-  for (int64_t i = 0; i < lanes; ++i) words.push_back(llvmd::ExtractValueOp::create(b, loc, raw, i));
-  return bitcast(vector, pack(words));
+  return bitcast(vector, pack(fields_of(*this, raw)));
 }
 
 void HopperIr::load_tile(Value map, Value to, Value barrier, mlir::ValueRange coordinates, Value blocks, bool read_once) {
@@ -188,13 +186,7 @@ Values HopperIr::multiply_tiles(const WarpgroupMma& m, const MatrixOperand& a, c
   Values operands(sums.begin(), sums.end());
   auto low_bits = [&](Value address) { return shift_right_bits(bit_and(address, 0x3ffff), 4); };
   operands.append({low_bits(a.address), low_bits(b_.address), accumulate});
-  mlir::Type type = sums[0].getType();
-  auto record =
-      llvmd::LLVMStructType::getLiteral(b.getContext(), llvm::SmallVector<mlir::Type>(size_t(count), type));
-  Value raw = assembly(record, code, constraints + "r,r,r", operands, true);
-  Values out;
-  for (int64_t i = 0; i < count; ++i) out.push_back(llvmd::ExtractValueOp::create(b, loc, raw, i));
-  return out;
+  return fields_of(*this, assembly(record_of(count, sums[0].getType()), code, constraints + "r,r,r", operands, true));
 }
 
 void HopperIr::wait_products(int64_t in_flight) {
@@ -207,13 +199,8 @@ Values HopperIr::finish_products(mlir::ValueRange sums) {
   std::string constraints;
   for (size_t i = 0; i < sums.size(); ++i) constraints += integers ? "=r," : "=f,";
   for (size_t i = 0; i < sums.size(); ++i) constraints += (i ? "," : "") + text(int64_t(i));
-  auto record = llvmd::LLVMStructType::getLiteral(
-      b.getContext(), llvm::SmallVector<mlir::Type>(sums.size(), sums[0].getType()));
-  Value raw = assembly(record, "wgmma.wait_group.sync.aligned 0;", constraints, sums, true);
-  Values out;
-  for (size_t i = 0; i < sums.size(); ++i)
-    out.push_back(llvmd::ExtractValueOp::create(b, loc, raw, int64_t(i)));
-  return out;
+  mlir::Type record = record_of(int64_t(sums.size()), sums[0].getType());
+  return fields_of(*this, assembly(record, "wgmma.wait_group.sync.aligned 0;", constraints, sums, true));
 }
 
 Value HopperIr::elect() { return nvvm::ElectSyncOp::create(b, loc, i1, Value()); }

@@ -1,4 +1,5 @@
 #include "templates/mma_sync_fragments.h"
+#include "templates/ir_record.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -189,11 +190,9 @@ std::string intrinsic(const MmaShape& shape) {
 void call(GpuIr& ir, const std::string& name, mlir::ValueRange operands, llvm::MutableArrayRef<Value> sums) {
   Values all(operands);
   all.append(sums.begin(), sums.end());
-  auto type = llvmd::LLVMStructType::getLiteral(
-      ir.b.getContext(), llvm::SmallVector<mlir::Type>(sums.size(), sums[0].getType()));
+  mlir::Type type = record_of(int64_t(sums.size()), sums[0].getType());
   Value out = llvmd::CallIntrinsicOp::create(ir.b, ir.loc, type, ir.b.getStringAttr(name), all).getResult(0);
-  for (size_t i = 0; i < sums.size(); ++i)
-    sums[i] = llvmd::ExtractValueOp::create(ir.b, ir.loc, out, int64_t(i));
+  llvm::copy(fields_of(ir, out), sums.begin());
 }
 
 } // namespace
