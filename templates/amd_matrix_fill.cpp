@@ -22,16 +22,13 @@ MatrixFill::MatrixFill(AmdIr& builder, const MatrixTiling& t, const MatrixSide& 
 /// All numbers here are powers of two, so that the bits of thread and of i do not mix. Threads beyond the
 /// tile's pieces have the places of others.
 void MatrixFill::find_whole_pieces(Value first) {
-  auto column = [&](auto... row) {
-    if (columns_) return t_.shape.column_of_row(row..., t_.paired);
-    return std::get<sizeof...(row) - 1>(std::tuple(row...));
-  };
   Value row = ir.remainder(ir.divide(thread_, side_.along_k), side_.along_x);
   Value piece = ir.bit_xor(ir.remainder(thread_, side_.along_k), t_.swizzle(ir, row));
-  Value x = ir.add(first, column(ir, row));
+  Value x = ir.add(first, columns_ ? t_.shape.column_of_row(ir, row, t_.paired) : row);
   for (int64_t i = 0; i < side_.per_thread; ++i) {
-    const int64_t further = i * t_.threads / side_.along_k;
-    add_piece(ir.add(x, column(further)), ir.mul(ir.bit_xor(piece, t_.swizzle(further)), side_.k));
+    const int64_t rows = i * t_.threads / side_.along_k;
+    Value k = ir.mul(ir.bit_xor(piece, t_.swizzle(rows)), side_.k);
+    add_piece(ir.add(x, columns_ ? t_.shape.column_of_row(rows, t_.paired) : rows), k);
   }
   lds_ = ir.offset(ir.offset(ir.shared_memory(), ir.mul(ir.remainder(thread_, side_.pieces()), 16)),
                    side_.offset);
