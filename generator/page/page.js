@@ -107,12 +107,22 @@ function statement(study) {
   return finals.statement ? `${finals.statement}.` : `${finals.reason}.`;
 }
 
+/** How fast the winner is where the hold-out was also timed in bursts, or with each launch waiting for the one before. */
+function regimes(study, winner) {
+  const holdout = study.environment.holdout || {}, speed = ([low, median, high]) => [1 / median, 1 / high, 1 / low];
+  return Object.entries(holdout.regimes || {}).map(([name, regime]) => {
+    const arm = (winner.origin === "default" ? regime.arms[0] : regime.arms.find(a => a.sha256 === holdout.sha256)) || {};
+    const against = (ratio, whom) => ratio ? `, ${Text.times(speed(ratio)[0])} ${whom} ${Text.interval(speed(ratio))}` : "";
+    return [name, arm.seconds ? Text.seconds(arm.seconds) + against(arm.default, "the default") + against(arm.vendor, "the vendor library") : "not timed"];
+  });
+}
+
 function facts(study, device) {
   const winner = winnerOf(study), finals = study.finals, rows = [["problem", el("code", {}, study.key)], ["device", deviceName(device)]];
   if (winner) {
     rows.push(["winner", el("code", { id: "winner" }, Text.config(winner))], ["why", finals.reason + (finals.stable ? "" : `; unstable: ${study.environment.unstable || "too much interference"}`)]);
     if (winner.seconds) rows.push(["time", `${Text.seconds(winner.seconds)} (quartiles ${Text.seconds(winner.quartile1)} to ${Text.seconds(winner.quartile3)}), ${Text.rate(study.flops / winner.seconds)}`]);
-    rows.push(["code", `${Text.bytes(winner.code_bytes || 0)}, workspace ${Text.bytes(winner.workspace || 0)}, largest error ${Text.significant(winner.error)} of the tolerance`]);
+    rows.push(...regimes(study, winner), ["code", `${Text.bytes(winner.code_bytes || 0)}, workspace ${Text.bytes(winner.workspace || 0)}, largest error ${Text.significant(winner.error)} of the tolerance`]);
   }
   for (const entry of study.locked || [])
     rows.push(["locked", el("span", {}, el("code", {}, entry.config), ` ${entry.winner ? "(the winner)" : "(not this search’s winner)"}${entry.stale ? "; stale: " + entry.stale : ""}`)]);

@@ -191,6 +191,14 @@ class Page(unittest.TestCase):
         for mean, values in zip(means, (against_default, against_vendor), strict=True):
             self.assertAlmostEqual(mean, math.exp(sum(map(math.log, values)) / len(values)), places=9)
 
+    def check_regimes(self, root, problem, winner):
+        holdout = self.finals(problem)[0]["environment"]["holdout"]
+        facts = {name.text(): value.text() for name, value in zip(root.all("dt"), root.all("dd"))}
+        self.assertEqual(set(holdout["regimes"]), {"bursts", "serial"})
+        for name, regime in holdout["regimes"].items():
+            arm = next(arm for arm in regime["arms"] if arm["sha256"] == winner["sha256"])
+            self.assertIn(f"{1 / arm['vendor'][1]:.3f}× the vendor library [{1 / arm['vendor'][2]:.3f}, ", facts[name])
+
     def test_problem_has_every_candidate(self):
         problems = list(self.rows(self.overview, "problems-0"))
         for problem in problems[0], next(p for p in problems if "a=e4m3" in p):
@@ -210,6 +218,7 @@ class Page(unittest.TestCase):
                         self.assertNumber(row[6], r["timing"]["seconds"])
                 winner, _ = self.winner(problem)
                 self.assertEqual(root.all("code", id="winner")[0].text(), self.config(winner))
+                self.check_regimes(root, problem, winner)
                 charts = {c.attributes["aria-label"].split(":")[0]: int(c.attributes["data-points"]) for c in root.all("canvas")}
                 self.assertEqual(charts["Search"], sum(r["stage"].startswith("r") for r in records))
                 self.assertEqual(charts["Finals"], sum(r["stage"] in ("final", "holdout") and "timing" in r for r in records))
