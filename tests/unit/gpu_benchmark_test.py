@@ -106,5 +106,22 @@ def main(deepgen, run):
         assert done.returncode == 2 and "nothing" in done.stdout, done.stdout
 
 
+def two_tunings_are_compared(agree):
+    columns = "name,template,config,us,ratio,default_ratio,noise"
+    first = ["alike,t,c=1,1,2.0,0.9,0.001", "close,t,c=1,1,2.0,0.900,0.004", "apart,t,c=1,1,2.0,0.900,0.004", "failed,,,,,,"]
+    second = ["alike,t,c=1,1,2.0,0.8,0.001", "close,t,c=2,1,0.5,0.903,0.002", "apart,t,c=2,1,2.0,0.909,0.004", "failed,,,,,,"]
+    with tempfile.TemporaryDirectory() as root:
+        folders = [pathlib.Path(root) / name for name in ("first", "second")]
+        for folder, rows in zip(folders, (first, second)):
+            folder.mkdir()
+            (folder / "results.csv").write_text("\n".join([columns, *rows]) + "\n")
+        said = subprocess.run([sys.executable, agree, *folders], capture_output=True, text=True, check=True).stdout
+    verdicts = {line.split()[0]: line.split()[-1] for line in said.splitlines()[1:4]}
+    assert verdicts == {"alike": "same", "close": "tie", "apart": "differ"}, said
+    assert "1 same, 1 tie, 1 differ; of 3 rows" in said and "within 0.5%: 2\n" in said and "within 1.0%: 3\n" in said, said
+    assert "geometric means: 2.0000, 1.2599" in said, said
+
+
 if __name__ == "__main__":
     main(*sys.argv[1:])
+    two_tunings_are_compared(pathlib.Path(sys.argv[2]).with_name("agree.py"))
