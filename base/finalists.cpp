@@ -8,10 +8,21 @@
 
 namespace deepgen {
 
-std::vector<LoggedRecord> read_records(const std::vector<std::string>& logs) {
+std::vector<LoggedRecord> read_logs(const std::vector<std::string>& logs) {
   std::vector<LoggedRecord> records;
-  for (const std::string& path : logs)
-    for (Record& r : RecordLog::read(path).records) records.push_back({std::move(r), path});
+  for (size_t i = 0; i < logs.size(); ++i) {
+    RecordLog log = RecordLog::read(logs[i]);
+    for (const Record& again : log.again)
+      for (LoggedRecord& r : records)
+        if (r.record.ok() && r.record.sha256 == again.sha256 && r.record.problem == again.problem)
+          r.record.timing = again.timing, r.last_timed = i;
+    for (Record& r : log.records) records.push_back({std::move(r), logs[i], i, i});
+  }
+  return records;
+}
+
+std::vector<LoggedRecord> read_records(const std::vector<std::string>& logs) {
+  std::vector<LoggedRecord> records = read_logs(logs);
   for (const LoggedRecord& r : records)
     if (r.record.problem != records.front().record.problem)
       throw Error("the logs are of different problems", r.log,
@@ -34,21 +45,28 @@ struct Ranked {
 
 /// What left a round's race early lost there to those which stayed, when all ran side by side. Its fewer samples are no
 /// ground to put it before them after all, however well they turned out. A stage more than doubles an arm's samples.
+/// The same of what no later round chose to time again, beside those that it did.
+bool was_preferred(const LoggedRecord& to, const LoggedRecord& r) {
+  if (to.last_timed == r.last_timed) return 2 * to.record.timing->samples > 3 * r.record.timing->samples;
+  return to.last_timed > to.round && to.last_timed > r.last_timed;
+}
+
 std::vector<Ranked> ranked(const std::vector<LoggedRecord>& records) {
+  const auto timed = [](const LoggedRecord& r) { return r.record.ok() && r.record.timing && !r.record.is_vendor(); };
   std::vector<Ranked> out;
   for (const LoggedRecord& r : records) {
-    if (!r.record.ok() || !r.record.timing || r.record.is_vendor()) continue;
+    if (!timed(r)) continue;
     double ratio = r.record.timing->ratio;
     for (const LoggedRecord& other : records)
-      if (other.log == r.log && other.record.ok() && other.record.timing && other.record.origin != "default" &&
-          2 * other.record.timing->samples > 3 * r.record.timing->samples)
+      if (timed(other) && other.record.origin != "default" && was_preferred(other, r))
         ratio = std::max(ratio, other.record.timing->ratio);
     out.push_back({&r, ratio});
   }
-  std::stable_sort(out.begin(), out.end(), [](const Ranked& x, const Ranked& y) {
-    const Timing &a = *x.record->record.timing, &b = *y.record->record.timing;
-    return std::tuple(x.ratio, -a.samples, a.ratio) < std::tuple(y.ratio, -b.samples, b.ratio);
-  });
+  const auto key = [](const Ranked& x) {
+    const Timing& t = *x.record->record.timing;
+    return std::tuple(x.ratio, -int64_t(x.record->last_timed), -t.samples, t.ratio);
+  };
+  std::stable_sort(out.begin(), out.end(), [&](const Ranked& x, const Ranked& y) { return key(x) < key(y); });
   return out;
 }
 

@@ -81,6 +81,7 @@ std::string RecordLog::serialize() const {
                {"environment", environment},
                {"noise_floor", finite(noise_floor)},
                {"stable", stable}};
+  for (const Record& r : again) head["again"].push_back(r.to_json());
   std::string out = dump_json(head) + "\n";
   for (const Record& r : records) out += dump_json(r.to_json()) + "\n";
   return out;
@@ -99,6 +100,8 @@ RecordLog RecordLog::parse(const std::string& text, const std::string& where) {
       log.environment = get<Json>(json, "environment", place);
       log.noise_floor = get<double>(json, "noise_floor", place);
       log.stable = get<bool>(json, "stable", place);
+      if (json.contains("again"))
+        for (const Json& r : get<Json::array_t>(json, "again", place)) log.again.push_back(Record::from_json(r, place));
     } else {
       log.records.push_back(Record::from_json(json, place));
     }

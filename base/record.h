@@ -46,6 +46,7 @@ struct RecordLog {
   std::vector<Record> records;
   double noise_floor = 0; ///< p95 of |t_default/t_default' - 1| over blocks of rounds; 0: not measured
   bool stable = true;     ///< false: too much interference for a decision
+  std::vector<Record> again = {}; ///< a round's: the best of earlier ones, timed once more beside its own candidates
 
   std::string serialize() const; ///< JSONL: an env line, then a line a record
   /// A torn last line (a crash while appending) is ignored; damage elsewhere throws Error with the line number.

@@ -261,7 +261,7 @@ function(_deepgen_search_edges)
     endif()
     add_custom_command(OUTPUT ${base}/${r}/records.jsonl
       COMMAND ${measure} run --plan ${here}/${r}/plan.json --kernels ${here}/${r} --slots ${count}
-        --device ${device_${arch}} ${anchor} ${measure_option} ${cache} -o ${here}/${r}/records.jsonl
+        --device ${device_${arch}} ${anchor} ${past} ${measure_option} ${cache} -o ${here}/${r}/records.jsonl
       DEPENDS ${kernels} ${device_${arch}}
       WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${pool} COMMENT "Measuring ${target}: ${here} ${r}")
     list(APPEND records ${here}/${r}/records.jsonl)
@@ -283,13 +283,13 @@ function(_deepgen_search_edges)
   set(records "${records}" PARENT_SCOPE)
 endfunction()
 
-# What the rounds have left out of the default and the four best.
+# What the rounds have left out of the default and the best: as many as kFinalists of base/finalists.h.
 macro(_deepgen_finalist_edges)
   set(awkward "")
   set(awkward_files "")
   if(no_awkward)
     set(awkward --awkward)
-    foreach(finalist RANGE 4)
+    foreach(finalist RANGE 6)
       list(APPEND awkward ${here}/final/f${finalist}.dgk)
       list(APPEND awkward_files ${base}/final/f${finalist}.dgk)
       add_custom_command(OUTPUT ${base}/final/f${finalist}.dgk

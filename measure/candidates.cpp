@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/finalists.h"
 
 #include <algorithm>
 #include <cmath>
@@ -93,6 +94,23 @@ Candidate load_candidate(const std::string& path, const std::string& log, int64_
   if (c.file.status != "empty")
     decide_early(c, device_isa, path);
   return c;
+}
+
+std::vector<Candidate> load_rivals(const std::vector<std::string>& logs, const Problem& problem, const std::string& log,
+                                   int64_t device_isa) {
+  std::vector<Candidate> rivals;
+  for (const LoggedRecord& r : finalists_of(read_records(logs))) {
+    if (r.record.origin == "default") continue;
+    if (r.record.problem != problem.key())
+      throw Error("an earlier round is of another problem than the plan", r.log, r.record.problem, "pass the logs of the same search");
+    Candidate c = load_candidate(kernel_path(r.record, r.log), log, device_isa);
+    if (!c.open() || c.record.sha256 != r.record.sha256)
+      throw Error("a kernel file has changed since it was measured", kernel_path(r.record, r.log), "recorded in " + r.log,
+                  "measure that round again");
+    c.record.stage = r.record.stage, c.record.slot = r.record.slot, c.record.error = r.record.error;
+    rivals.push_back(std::move(c));
+  }
+  return rivals;
 }
 
 std::vector<Candidate> load_candidates(const Plan& plan, const std::string& directory, int64_t slots,

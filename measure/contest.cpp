@@ -11,6 +11,7 @@ namespace deepgen {
 namespace {
 
 constexpr double kFinalsShare = 0.65; ///< of the time
+constexpr const char* kCutDetail = "behind the fastest of the finals after their first rounds";
 constexpr double kSameClock = 0.01, kMostlyCapped = 0.5;
 
 void fill(Record& record, const ArmResult& result, const ArmResult& anchor, uint64_t seed) {
@@ -35,6 +36,7 @@ Record vendor_record(const Record& like, const Contest& c, const std::string& al
 /// Cycles of samples whose clock is known.
 ArmResult in_cycles(const ArmResult& arm) {
   ArmResult out;
+  out.last_from = arm.last_from;
   for (auto [round, sample] : arm.rounds) {
     sample.seconds *= sample.megahertz;
     if (sample.megahertz > 0) out.rounds[round] = sample;
@@ -85,7 +87,9 @@ void add_finals(const Contest& c, ContestResult& r) {
   const bool any = f.anchor < c.finalists.size();
   for (size_t i = 0; i < c.finalists.size(); ++i) {
     log.records.push_back(c.finalists[i]);
-    fill(log.records.back(), f.finalists[i], f.finalists[any ? f.anchor : i], seed);
+    const ArmResult& anchor = f.finalists[any ? f.anchor : i];
+    fill(log.records.back(), f.finalists[i], anchor, seed);
+    if (was_cut(f.finalists[i], anchor)) log.records.back().status = "dropped", log.records.back().detail = kCutDetail;
   }
   std::vector<double> noise;
   if (any) noise = log_ratios(f.again, f.finalists[f.anchor]);

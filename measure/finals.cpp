@@ -9,12 +9,14 @@ constexpr int kFewestRounds = 11;
 constexpr int kFewestOfHoldout = 7; ///< for an interval, where a call takes seconds
 constexpr double kExtraSeconds = 3;
 constexpr int kMostOfExtra = 41;
+constexpr double kFarBehind = 0.02; ///< noise of the rounds ahead of the cut included
+constexpr size_t kLastFinalists = 4, kLastVendors = 2;
 
 std::optional<size_t> best_of(const std::vector<ArmResult>& results, const ArmResult& anchor) {
   std::optional<size_t> best;
   double least = 0;
   for (size_t i = 0; i < results.size(); ++i) {
-    if (!results[i].timed()) continue;
+    if (!results[i].timed() || was_cut(results[i], anchor)) continue;
     const double ratio = median(log_ratios(results[i], anchor));
     if (!best || ratio < least) best = i, least = ratio;
   }
@@ -26,8 +28,11 @@ FinalsResult run_against(size_t anchor, const Field& field, RaceOptions options,
   for (size_t i = 0; i < field.finalists; ++i) arms.push_back(field.arm(i, ""));
   arms.push_back(field.arm(anchor, "the anchor again"));
   arms.insert(arms.end(), field.vendor_arms.begin(), field.vendor_arms.end());
-  options.fastest_from = field.finalists + 1, options.fastest_to = arms.size();
-  if (field.read_arm) arms.push_back(*field.read_arm);
+  options.cuts = {{0, field.finalists, kLastFinalists, kFarBehind}, {field.finalists + 1, arms.size(), kLastVendors, kFarBehind}};
+  if (field.read_arm) {
+    arms.push_back(*field.read_arm);
+    options.cuts.push_back({arms.size() - 1, arms.size(), 0, 0});
+  }
   FinalsResult f;
   f.all = full_race(arms, kFewestRounds, options.most_rounds, options, progress);
   const auto again = f.all.begin() + std::ptrdiff_t(field.finalists);

@@ -131,6 +131,11 @@ std::vector<Candidate*> EarlierRuns::untimed(const std::vector<Candidate*>& open
   return list;
 }
 
+void EarlierRuns::recall(const std::vector<Candidate*>& list, const Candidate& anchor) {
+  if (!cache_.on()) return;
+  for (Candidate* c : list) recall_time(*c, anchor);
+}
+
 void EarlierRuns::keep_times(const std::vector<Candidate*>& timed) {
   if (!cache_.on()) return;
   for (const Candidate* c : timed) {

@@ -23,6 +23,8 @@ public:
   /// Decides those whose time against the default, the first of `open`, is known. Returns the others behind
   /// the default; nothing when there are none.
   std::vector<Candidate*> untimed(const std::vector<Candidate*>& open);
+  /// Decides those whose time against the anchor is known.
+  void recall(const std::vector<Candidate*>& list, const Candidate& anchor);
   /// Times of an undisturbed run, relative to the first one's.
   void keep_times(const std::vector<Candidate*>& timed);
 

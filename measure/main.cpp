@@ -86,12 +86,13 @@ void add_run(CLI::App& app, RunCommand& c) {
   sub->add_option("--device", c.device, "device.json")->required();
   sub->add_option("--anchor", c.anchor,
                   "kernel that ratios are taken against; default: slot 0 of this round");
+  sub->add_option("--records", c.records, "logs of earlier rounds, the best of which are timed again beside this round's")->expected(1, 1000);
   sub->add_option("--cache", c.cache, "folder of the cache; else DEEPGEN_CACHE_DIR or the user's");
   sub->add_option("-o", c.output, "records.jsonl")->required();
   add_measure_options(*sub, c.options);
   sub->footer(
       "Example:\n  deepgen-measure run --plan r1/plan.json --kernels r1 --slots 12 --device device.json \\\n"
-      "    --anchor r0/s00.dgk -o r1/records.jsonl");
+      "    --anchor r0/s00.dgk --records r0/records.jsonl -o r1/records.jsonl");
   sub->callback([&c] { run(c); });
 }
 

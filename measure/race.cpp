@@ -23,6 +23,7 @@ constexpr int kRetries = 3; ///< of a disturbed sample, when it is a short one
 constexpr double kShort = 0.05;
 constexpr double kSlack = 20, kSettleSlack = 10;
 constexpr int kSlices = 16;
+constexpr int kRoundsOfHeat = 15, kFewestOfLast = 21;
 constexpr double kTick = 0.011, kMostStolen = 0.01;
 
 using Samples = std::vector<std::map<int, Sample>>;
@@ -104,6 +105,11 @@ public:
       counts &= run_round(few);
     }
     return counts;
+  }
+
+  /// From here on these arms run by themselves.
+  void begin_last(const std::vector<size_t>& arms) {
+    for (size_t arm : arms) channel_.send({{"arm", arm}, {"last_from", round_}});
   }
 
   /// Whether so many rounds were dropped that `planned` others would decide nothing either.
@@ -250,26 +256,12 @@ private:
   int round_ = 0, dropped_ = 0;
 };
 
-std::vector<double> ratios(const std::map<int, Sample>& arm, const std::map<int, Sample>& anchor) {
-  std::vector<double> clean, kept, all;
-  for (const auto& [round, sample] : arm) {
-    auto other = anchor.find(round);
-    if (other == anchor.end() || !(sample.seconds > 0) || !(other->second.seconds > 0)) continue;
-    all.push_back(std::log(sample.seconds / other->second.seconds));
-    if (sample.throttled || other->second.throttled) continue;
-    kept.push_back(all.back());
-    if (sample.clean && other->second.clean) clean.push_back(all.back());
-  }
-  if (clean.size() >= 3 && clean.size() * 2 >= kept.size()) return clean;
-  return kept.empty() ? all : kept;
-}
-
 /// The best `keep` by their ratio so far; the anchor stays, and does not count.
 std::vector<size_t> best_arms(const Track& track, const std::vector<size_t>& arms, size_t keep) {
   std::vector<std::pair<double, size_t>> ranked;
   for (size_t arm : arms)
     if (arm != arms.front())
-      ranked.emplace_back(median(ratios(track.samples(arm), track.samples(arms.front()))), arm);
+      ranked.emplace_back(median(log_ratios(track.samples(arm), track.samples(arms.front()))), arm);
   std::sort(ranked.begin(), ranked.end());
   std::vector<size_t> kept = {arms.front()};
   for (size_t i = 0; i < std::min(keep, ranked.size()); ++i) kept.push_back(ranked[i].second);
@@ -309,28 +301,37 @@ void run_halving(Track& track, std::vector<size_t> arms) {
   }
 }
 
-/// Without those of fastest_from, ... that are far behind the fastest of these.
-std::vector<size_t> without_hopeless(const Track& track, const std::vector<size_t>& arms, const RaceOptions& o) {
-  constexpr double kFarBehind = 0.05;
-  const auto ratio = [&](size_t arm) { return median(ratios(track.samples(arm), track.samples(arms.front()))); };
-  const auto in_question = [&](size_t arm) { return arm >= o.fastest_from && arm < o.fastest_to; };
-  double best = HUGE_VAL;
-  for (size_t arm : arms)
-    if (in_question(arm)) best = std::min(best, ratio(arm));
+/// Of each cut its fastest, so far; of arms in no cut all.
+std::vector<size_t> after_cuts(const Track& track, const std::vector<size_t>& arms, const std::vector<Cut>& cuts) {
+  const auto ratio = [&](size_t arm) { return median(log_ratios(track.samples(arm), track.samples(arms.front()))); };
+  std::set<size_t> out;
+  for (const Cut& cut : cuts) {
+    std::vector<std::pair<double, size_t>> ranked;
+    for (size_t arm : arms)
+      if (arm >= cut.from && arm < cut.to && arm != arms.front()) ranked.emplace_back(ratio(arm), arm);
+    std::sort(ranked.begin(), ranked.end());
+    for (size_t i = 0; i < ranked.size(); ++i)
+      if (i >= cut.most || ranked[i].first > ranked.front().first + cut.behind) out.insert(ranked[i].second);
+  }
   std::vector<size_t> kept;
   for (size_t arm : arms)
-    if (!in_question(arm) || ratio(arm) <= best + kFarBehind) kept.push_back(arm);
+    if (!out.count(arm)) kept.push_back(arm);
   return kept;
 }
 
 /// `planned`: rounds of this part of the race and of those before it.
 void run_full(Track& track, std::vector<size_t> arms, const RaceOptions& o, int fewest, int most, double deadline, int planned) {
-  constexpr int kEnoughToDrop = 11;
+  bool cut = o.cuts.empty();
   for (int kept = 0; kept < most && (kept < fewest || deadline - wall_seconds() > track.round_seconds(arms));) {
     const bool counts = track.run_round(arms);
     kept += counts;
     if (track.hopeless(planned)) return;
-    if (counts && kept == kEnoughToDrop) arms = without_hopeless(track, arms, o);
+    if (cut || !counts || kept != std::min(most, kRoundsOfHeat)) continue;
+    cut = true;
+    const std::vector<size_t> chosen = after_cuts(track, arms, o.cuts);
+    if (chosen.size() == arms.size() || deadline - wall_seconds() < kFewestOfLast * track.round_seconds(chosen)) continue;
+    arms = chosen, kept = 0, fewest = std::min(most, kFewestOfLast);
+    track.begin_last(arms);
   }
 }
 
@@ -381,6 +382,7 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
       }
       const size_t current = std::min(m.value("arm", size_t(0)), arms.size() - 1);
       failed = m.value("failed", failed);
+      if (m.contains("last_from")) results[current].last_from = m.value("last_from", 0);
       if (m.contains("dropped")) results[current].dropped = true;
       if (m.contains("dropped_round"))
         for (ArmResult& r : results)
@@ -432,56 +434,5 @@ std::vector<ArmResult> phased_race(const std::vector<Arm>& arms, const std::vect
 }
 
 std::string to_string(Regime r) { return r == Regime::bursts ? "bursts" : r == Regime::serial ? "serial" : "sustained"; }
-
-std::vector<double> log_ratios(const ArmResult& arm, const ArmResult& anchor) {
-  return ratios(arm.rounds, anchor.rounds);
-}
-
-Timing summarize(const ArmResult& arm, const ArmResult& anchor, uint64_t seed) {
-  std::vector<double> clean, kept, all;
-  for (const auto& [round, sample] : arm.rounds) {
-    all.push_back(sample.seconds);
-    if (sample.throttled) continue;
-    kept.push_back(sample.seconds);
-    if (sample.clean) clean.push_back(sample.seconds);
-  }
-  if (kept.empty()) kept = all;
-  const std::vector<double>& used = clean.empty() ? kept : clean;
-  const Interval ratio = bootstrap_median(log_ratios(arm, anchor), seed);
-  Timing t;
-  t.seconds = finite(median(used));
-  t.quartile1 = finite(quantile(used, 0.25));
-  t.quartile3 = finite(quantile(used, 0.75));
-  t.ratio = finite(std::exp(ratio.middle));
-  t.low = finite(std::exp(ratio.low));
-  t.high = finite(std::exp(ratio.high));
-  t.samples = int64_t(kept.size());
-  t.clean = kept.empty() ? 0 : double(clean.size()) / double(kept.size());
-  return t;
-}
-
-size_t anchor_of(const std::vector<ArmResult>& results) {
-  size_t i = 0;
-  while (i < results.size() && !results[i].timed()) ++i;
-  return i;
-}
-
-double clean_share(const std::vector<ArmResult>& results) {
-  double clean = 0, all = 0;
-  for (const ArmResult& r : results)
-    for (const auto& [round, sample] : r.rounds)
-      if (!sample.throttled) clean += sample.clean, all += 1;
-  return all > 0 ? clean / all : 0;
-}
-
-double dropped_share(const std::vector<ArmResult>& results) {
-  std::set<int> all, dropped;
-  for (const ArmResult& r : results)
-    for (const auto& [round, sample] : r.rounds) {
-      all.insert(round);
-      if (sample.throttled) dropped.insert(round);
-    }
-  return all.empty() ? 0 : double(dropped.size()) / double(all.size());
-}
 
 } // namespace deepgen

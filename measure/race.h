@@ -41,8 +41,17 @@ struct Arm {
 struct ArmResult {
   std::map<int, Sample> rounds;
   bool dropped = false;        ///< too slow to go on after its first sample
+  int last_from = -1;          ///< first of the rounds that a full race's cuts have left to the fastest; -1: it was not in these
   std::string failure, detail; ///< "crash" or "timeout" while being timed
   bool timed() const { return failure.empty() && !rounds.empty(); }
+};
+
+/// Of the arms from..to - 1 go on: the anchor, and the fastest `most` of the others unless they are `behind` the fastest of
+/// these (log of ratios). What then runs is less, and more alike, so that a device at its power limit is the same for all.
+struct Cut {
+  size_t from = 0, to = 0;
+  size_t most = 0;
+  double behind = 0;
 };
 
 struct RaceOptions {
@@ -56,9 +65,7 @@ struct RaceOptions {
   double cool_seconds = 1;       ///< pause after a round that was dropped, as a device throttled in it
   int warmup = 0;                ///< calls (or samples of a sampler) of each arm before its first sample
   int most_rounds = 60;          ///< of a full race
-  /// In a full race: arms from..to - 1 are timed for their fastest alone, so that after 11 rounds those which are 5 % behind
-  /// it stay out.
-  size_t fastest_from = 0, fastest_to = 0;
+  std::vector<Cut> cuts = {};    ///< in a full race, after 15 rounds, where 21 more have time
   uint64_t seed = 1;
   Spent* spent = nullptr;        ///< where to add what the race took
 };
@@ -70,7 +77,7 @@ struct RaceOptions {
 /// than a fifth of them are.
 std::vector<ArmResult> halving_race(const std::vector<Arm>& arms, const RaceOptions&, Progress&);
 
-/// Every arm in every round: as many rounds as the deadline allows, from `fewest` to `most`.
+/// Every arm in every round: as many rounds as the deadline allows, from `fewest` to `most`; after cuts as many again.
 std::vector<ArmResult> full_race(const std::vector<Arm>& arms, int fewest, int most, const RaceOptions&,
                                  Progress&);
 
@@ -86,8 +93,12 @@ std::vector<ArmResult> phased_race(const std::vector<Arm>& arms, const std::vect
 /// The arm that ratios are taken against: the first one that could be timed; results.size() when none could.
 size_t anchor_of(const std::vector<ArmResult>& results);
 /// log(arm / anchor) of the rounds that have both, but not of dropped ones unless all are; only undisturbed pairs where
-/// those are at least half and at least 3.
+/// those are at least half and at least 3. Only of the last rounds, where a race's cuts have left both.
 std::vector<double> log_ratios(const ArmResult& arm, const ArmResult& anchor);
+std::vector<double> log_ratios(const std::map<int, Sample>& arm, const std::map<int, Sample>& anchor, int from_round = 0);
+/// Whether cuts left others, but not this one.
+bool was_cut(const ArmResult& arm, const ArmResult& anchor);
+/// Times of the arm's last rounds, ratios by log_ratios().
 Timing summarize(const ArmResult& arm, const ArmResult& anchor, uint64_t seed);
 double clean_share(const std::vector<ArmResult>& results);
 /// Of all rounds.

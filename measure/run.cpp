@@ -25,6 +25,7 @@ struct Round {
   Plan plan;
   std::vector<Candidate> candidates;
   std::optional<Candidate> anchor; ///< when it is not one of the candidates
+  std::vector<Candidate> rivals;   ///< the best of earlier rounds
   Progress progress;
   Spent spent;
 
@@ -39,12 +40,22 @@ struct Round {
     candidates = load_candidates(plan, c.kernels, c.slots, c.output, isa);
     if (c.anchor.empty())
       return;
+    rivals = load_rivals(c.records, plan.problem, c.output, isa);
     anchor = load_candidate(c.anchor, c.output, isa);
     if (anchor->file.status != "empty" && anchor->file.problem != plan.problem)
       throw Error("the anchor is for another problem than the plan", c.anchor, anchor->file.problem.key(),
                   "pass slot 0 of round 0 of the same search");
     if (anchor->file.status == "empty")
       anchor.reset();
+  }
+
+  /// Those whose code no candidate has that is timed.
+  std::vector<Candidate*> open_rivals(const std::vector<Candidate*>& timed) {
+    std::vector<Candidate*> list;
+    for (Candidate& r : rivals)
+      if (std::none_of(timed.begin(), timed.end(), [&](const Candidate* c) { return c->record.sha256 == r.record.sha256; }))
+        list.push_back(&r);
+    return list;
   }
 
   /// Open ones, the anchor first.
@@ -101,7 +112,7 @@ void verify(Round& round, EarlierRuns& history, double start) {
 }
 
 std::string arm_name(const Candidate& c) {
-  return c.record.slot < 0 ? "anchor" : "slot " + std::to_string(c.record.slot);
+  return c.record.slot < 0 ? "anchor" : c.record.stage + " slot " + std::to_string(c.record.slot);
 }
 
 std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace,
@@ -184,9 +195,13 @@ Times time_unknown(Round& round, EarlierRuns& history, bool alone, double second
   if (open.empty())
     return {};
   const bool comparable = is_default(round, *open.front());
-  const std::vector<Candidate*> list = comparable ? history.untimed(open) : open;
-  if (list.empty())
+  std::vector<Candidate*> list = comparable ? history.untimed(open) : open;
+  const std::vector<Candidate*> rivals = comparable ? round.open_rivals(open) : std::vector<Candidate*>();
+  if (list.empty()) {
+    history.recall(rivals, *open.front());
     return {{}, "default", true};
+  }
+  list.insert(list.end(), rivals.begin(), rivals.end());
   Times t;
   t.results = time(round, list, seconds);
   t.anchor = anchor_text(round, list, t.results);
@@ -194,7 +209,7 @@ Times time_unknown(Round& round, EarlierRuns& history, bool alone, double second
   if (comparable && t.anchor == "default") {
     if (t.stable && alone)
       history.keep_times(list);
-  } else if (list.size() < open.size()) {
+  } else if (list.size() < open.size() + rivals.size()) {
     t.stable = false; // the known ratios are to another time than the new ones
   }
   return t;
@@ -267,6 +282,9 @@ void run(const RunCommand& command) {
   log.environment["ended"] = utc_now();
   for (Candidate& c : round.candidates)
     log.records.push_back(c.record);
+  for (const Candidate& c : round.rivals)
+    if (c.record.ok() && c.record.timing)
+      log.again.push_back(c.record);
   write_atomically(command.output, log.serialize());
   round.progress.summary(summary(round.candidates, times.anchor));
 }

@@ -17,9 +17,11 @@ struct MeasureOptions {
   bool vendor = true; ///< playoff: time the vendor library too
 };
 
-/// Verifies and times the candidates of one round against the anchor; writes one record for each.
+/// Verifies and times the candidates of one round against the anchor; writes one record for each. Beside them the best of
+/// earlier rounds are timed again: other candidates, and a hotter device, make other ratios.
 struct RunCommand {
   std::string plan, kernels, device, anchor, output;
+  std::vector<std::string> records; ///< logs of the earlier rounds
   std::string cache; ///< folder; empty: the environment's
   int64_t slots = 0;
   MeasureOptions options;

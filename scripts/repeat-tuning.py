@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 
+FINALISTS = 7  # the default, and kFinalists of base/finalists.h
 ATTEMPTS = 3  # at a playoff that is unstable
 
 
@@ -53,20 +54,21 @@ class Tuner:
         where, records = ["--device", self.device], []
         for index, slots in enumerate(self.o.slots):
             r = folder / f"r{index}"
+            earlier = ["--records", *records] if records else []
             self.call("deepgen", "plan", "--problem", folder / "problem.json", "--arch", self.o.arch, *where, "--round", index,
-                      "--slots", slots, *(["--records", *records] if records else []), "-o", r / "plan.json")
+                      "--slots", slots, *earlier, "-o", r / "plan.json")
             list(self.pool.map(lambda slot: self.call("deepgen", "compile", "--plan", r / "plan.json", "--slot", slot, *self.brief,
                                                       "-o", r / f"s{slot:02}.dgk"), range(slots)))
             anchor = ["--anchor", folder / "r0/s00.dgk"] if index else []
-            self.call("deepgen-measure", "run", "--plan", r / "plan.json", "--kernels", r, "--slots", slots, *anchor, *where,
-                      "--seconds", self.o.seconds, "-o", r / "records.jsonl")
+            self.call("deepgen-measure", "run", "--plan", r / "plan.json", "--kernels", r, "--slots", slots, *anchor, *earlier,
+                      *where, "--seconds", self.o.seconds, "-o", r / "records.jsonl")
             records.append(r / "records.jsonl")
         return self.playoff(folder, where, records)
 
     def playoff(self, folder, where, records):
         final, awkward = folder / "final.jsonl", []
         if self.brief:
-            files = [folder / f"final/f{i}.dgk" for i in range(5)]
+            files = [folder / f"final/f{i}.dgk" for i in range(FINALISTS)]
             list(self.pool.map(lambda i: self.call("deepgen", "compile", "--finalist", i, "--records", *records, "-o", files[i]),
                                range(len(files))))
             awkward = ["--awkward", *files]

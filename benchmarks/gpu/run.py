@@ -23,6 +23,7 @@ import time
 import tables
 
 HERE = pathlib.Path(__file__).resolve().parent
+FINALISTS = 7 # the default, and kFinalists of base/finalists.h
 class Commands:
     """Child processes, of which none outlives this one."""
     def __init__(self):
@@ -104,7 +105,7 @@ class Tuner:
                                      "--no-awkward", "-o", r / f"s{i:02}.dgk") for i in range(slots)]
         self.wait_for(row, compiles)
         anchor = ["--anchor", folder / "r0/s00.dgk"] if index else []
-        self.on_device(row, "run", "--plan", r / "plan.json", "--kernels", r, "--slots", slots, *anchor, "-o",
+        self.on_device(row, "run", "--plan", r / "plan.json", "--kernels", r, "--slots", slots, *anchor, *earlier, "-o",
                        r / "records.jsonl")
         return r / "records.jsonl"
 
@@ -115,8 +116,8 @@ class Tuner:
         row["compiling"] += time.monotonic() - began
 
     def awkward(self, row, folder, records):
-        """Kernels of the finalists for awkward shapes: the default and four others."""
-        files = [folder / f"final/f{i}.dgk" for i in range(5)]
+        """Kernels of the finalists for awkward shapes: the default and the best others."""
+        files = [folder / f"final/f{i}.dgk" for i in range(FINALISTS)]
         self.wait_for(row, [self.pool.submit(self.call, row, "nice", self.deepgen, "compile", "--finalist", i, "--records",
                                              *records, "-o", file) for i, file in enumerate(files)])
         return files

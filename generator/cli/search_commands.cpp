@@ -1,6 +1,7 @@
 // plan
 #include "base/error.h"
 #include "base/files.h"
+#include "base/finalists.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/cli/search_flags.h"
@@ -53,8 +54,7 @@ SearchInput search_input(const PlanOptions& o, const ProblemFile& file) {
   in.slots = o.slots;
   in.options = search_options(o.search, in.problem, in.arch);
   in.incumbent = incumbent(o, file, in.device);
-  for (RecordLog& log : logs_of(o.records))
-    in.records.insert(in.records.end(), log.records.begin(), log.records.end());
+  for (LoggedRecord& r : read_logs(o.records)) in.records.push_back(std::move(r.record));
   return in;
 }
 

@@ -1,9 +1,14 @@
 #include "base/record.h"
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/finalists.h"
 
+#include <filesystem>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
 
 namespace deepgen {
 namespace {
@@ -40,7 +45,8 @@ TEST(Finalists, WhatLeftItsRoundEarlyRanksBehindWhatStayed) {
     Record r = sample().records[0];
     r.sha256 = code, r.origin = origin;
     r.timing->ratio = ratio, r.timing->samples = samples;
-    records.push_back({r, log});
+    const size_t round = std::string(log) == "r1";
+    records.push_back({r, log, round, round});
   };
   add("r0", "default", 1, 17, "default");
   add("r0", "stayed 0", 0.98, 17);
@@ -51,11 +57,36 @@ TEST(Finalists, WhatLeftItsRoundEarlyRanksBehindWhatStayed) {
   add("r1", "stayed 2", 0.965, 17);
   std::vector<std::string> codes;
   for (const LoggedRecord& r : finalists_of(records)) codes.push_back(r.record.sha256);
-  EXPECT_EQ(codes, (std::vector<std::string>{"default", "stayed 1", "stayed 2", "left, second", "left, first"}));
+  EXPECT_EQ(codes, (std::vector<std::string>{"default", "stayed 1", "stayed 2", "left, second", "left, first",
+                                             "one dropped", "stayed 0"}));
   records.pop_back(), records.pop_back();
   codes.clear();
   for (const LoggedRecord& r : finalists_of(records)) codes.push_back(r.record.sha256);
   EXPECT_EQ(codes, (std::vector<std::string>{"default", "left, second", "left, first", "one dropped", "stayed 0"}));
+}
+
+TEST(Finalists, WhatALaterRoundTimedAgainHasTheTimeOfThen) {
+  const auto make = [](const char* code, double ratio, const char* origin = "model") {
+    Record r = sample().records[0];
+    r.sha256 = code, r.origin = origin, r.timing->ratio = ratio;
+    return r;
+  };
+  RecordLog first, second;
+  first.records = {make("default", 1, "default"), make("a", 0.90), make("b", 0.91), make("c", 0.92)};
+  second.records = {make("d", 0.955), make("e", 0.97)};
+  second.again = {make("b", 0.95), make("a", 0.96)}; // the device was hotter
+  const fs::path folder = fs::temp_directory_path() / ("deepgen_again_" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  const std::vector<std::string> logs = {(folder / "r0.jsonl").string(), (folder / "r1.jsonl").string()};
+  write_atomically(logs[0], first.serialize()), write_atomically(logs[1], second.serialize());
+  const std::vector<LoggedRecord> records = read_records(logs);
+  fs::remove_all(folder);
+  ASSERT_EQ(records.size(), 6u) << "each config once";
+  std::string codes;
+  for (const LoggedRecord& r : finalists_of(records)) codes += " " + r.record.sha256;
+  EXPECT_EQ(codes, " default b d a c e") << "c was not among the best of its round";
+  EXPECT_EQ(records[2].record.timing->ratio, 0.95);
+  EXPECT_EQ(records[2].log, logs[0]) << "where its kernel file is";
 }
 
 TEST(RecordLog, TornTailIsIgnoredAtEveryByte) {
