@@ -55,7 +55,7 @@ struct GpuEpilogue::Piece {
   Value row, column;     ///< for stores
   Value safe_row, safe_column; ///< inside D
   Value inside;          ///< i1; null: always
-  Values accumulators, c;
+  Values accumulators, given, c;
   std::map<std::string, Values> operands; ///< in the compute type, one for each column
 };
 
@@ -122,6 +122,7 @@ std::vector<GpuEpilogue::Piece> GpuEpilogue::pieces(llvm::ArrayRef<Fragment> fra
         piece.inside = piece.inside ? ir_.both(piece.inside, inside) : inside;
       }
       piece.accumulators.assign(f.values.begin() + first, f.values.begin() + first + width);
+      if (!f.given.empty()) piece.given.assign(f.given.begin() + first, f.given.begin() + first + width);
       out.push_back(piece);
     }
   }
@@ -134,7 +135,11 @@ Values GpuEpilogue::load_matrix(const std::string& name, Type type, const Piece&
   const int64_t count = int64_t(piece.accumulators.size());
   const int64_t alignment = std::max(size_of(type), std::min(align_, count * size_of(type)));
   Value raw = ir_.load(ir_.lanes(count, ir_.memory_type(type)), address(name, type, piece), alignment);
-  return ir_.unpack(ir_.convert(compute_, ir_.decode(type, raw)));
+  return in_compute_type(type, raw);
+}
+
+Values GpuEpilogue::in_compute_type(Type type, Value elements) {
+  return ir_.unpack(ir_.convert(compute_, ir_.decode(type, elements)));
 }
 
 /// C is not to be touched when beta is 0: one branch, the same for all threads, around all of its loads.
@@ -184,7 +189,10 @@ void GpuEpilogue::load_operands(llvm::MutableArrayRef<Piece> all) {
         case OperandShape::row:
           out.assign(count, load_vector_element(operand.name, type, piece.safe_row));
           break;
-        case OperandShape::matrix: out = load_matrix(operand.name, vectors, piece); break;
+        case OperandShape::matrix:
+          out = operand.name == given_ ? in_compute_type(vectors, ir_.pack(piece.given))
+                                       : load_matrix(operand.name, vectors, piece);
+          break;
         case OperandShape::single: out.assign(count, load_vector_element(operand.name, scales, nullptr)); break;
         case OperandShape::value: out.assign(count, arguments_.at(operand.name)); break;
         }

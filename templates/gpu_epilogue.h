@@ -11,6 +11,7 @@ namespace deepgen {
 struct Fragment {
   Value row, column;
   Values values;
+  Values given{}; ///< as many elements of the matrix that GpuEpilogue::give() names
 };
 
 /// Which coordinates of a fragment may lie outside of D (they are not negative).
@@ -37,6 +38,9 @@ public:
   Values results(llvm::ArrayRef<Fragment>, Bounds);
   void write(Value row, Value column, Value elements, Bounds);
 
+  /// From now on fragments bring their elements of this matrix of the epilogue: it is not loaded.
+  void give(const std::string& matrix) { given_ = matrix; }
+
   /// True when a store reads matrices beside C, whose loads cost as much as D's stores.
   static bool reads_matrices(const Problem&);
 
@@ -51,6 +55,7 @@ private:
   void load_c(llvm::MutableArrayRef<Piece>);
   void load_operands(llvm::MutableArrayRef<Piece>);
   Values load_matrix(const std::string& name, Type, const Piece&);
+  Values in_compute_type(Type, Value elements);
   Value load_vector_element(const std::string& name, Type, Value index);
   Value scaled_sum(Value accumulator, Value c);
   Value finish(const Piece&, int64_t lane);
@@ -61,6 +66,7 @@ private:
   const Value entry_;
   const int64_t align_;
   const mlir::Type compute_;
+  std::string given_;
   std::map<std::string, Value> bases_;
   std::map<std::tuple<std::string, void*, int64_t>, Value> known_;
   mlir::Block* known_in_ = nullptr;

@@ -286,26 +286,6 @@ const Rule kRules[] = {
      }},
 };
 
-/// Boxes of D's rows whose parts fall into different banks: swizzled, or an odd number of 16 bytes. Whole
-/// groups of 8 columns.
-HopperStaging box_of(int64_t row_bytes, int64_t size, int64_t rows, bool whole_rows) {
-  HopperStaging s;
-  s.rows = rows;
-  const int64_t units = row_bytes / 16, odd = units / (units & -units) * 16;
-  const bool odd_fits = odd / size % 8 == 0;
-  s.row_bytes = row_bytes % 128 == 0        ? 128
-                : odd >= 5 * 16 && odd_fits ? odd
-                : row_bytes % 64 == 0       ? 64
-                : odd == 3 * 16 && odd_fits ? odd
-                : row_bytes % 32 == 0       ? 32
-                                            : 16;
-  if (s.row_bytes == 128 || s.row_bytes == 64 || s.row_bytes == 32) s.swizzle = s.row_bytes;
-  s.columns = s.row_bytes / size;
-  s.boxes = whole_rows ? row_bytes / s.row_bytes : 1;
-  s.box_bytes = round_up(rows * s.row_bytes, s.swizzle ? 8 * s.swizzle : 128);
-  return s;
-}
-
 } // namespace
 
 int64_t epilogue_steps(const Problem& p) {
@@ -364,11 +344,7 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
                      pieces);
   left = swap ? b : a, right = swap ? a : b;
   stage_bytes = slices * (left.bytes + right.bytes);
-  // A warp stores 16 rows at once; with swap a warpgroup stores 64 columns.
-  staging = swap ? box_of(64 * size_of(p.d), size_of(p.d), bn, true)
-                 : box_of(bn / weights * size_of(p.d), size_of(p.d), 16, false);
-  const int64_t passes = swap ? m_tiles() / weights : m_tiles() * bn / weights / staging.columns;
-  const int64_t buffer_bytes = consumers * (swap ? 1 : 4) * staging.buffer_bytes();
+  staging = staging_of(p);
   staging_offset = stages * stage_bytes;
   if (cluster_k > 1) {
     partials = {swap ? bn : bm, (swap ? bm : bn) / weights, 0, staging_offset, 0};
@@ -376,11 +352,7 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
     partials.pitch = swap ? partials.columns + 4 : round_up(partials.columns, 32) + 8;
     partials.bytes = weights * partials.plane();
   }
-  const int64_t barriers = 16 * (stages + (cluster_k > 1)), rest = barriers + HopperGroups::bytes(p);
-  staging.buffers = passes > 1 && staging_offset + 2 * buffer_bytes + rest <= kSharedBlock ? 2 : 1;
-  barriers_offset = staging_offset + (split() ? 0 : cluster_k > 1 ? partials.bytes : staging.buffers * buffer_bytes);
-  groups_offset = barriers_offset + barriers;
-  shared = barriers_offset + rest;
+  set_buffers(p);
   if (consumers == 2)
     producer_registers = sums() > 128 ? 24 : 40, consumer_registers = sums() > 128 ? 240 : 232;
   if (consumers == 3) producer_registers = 32, consumer_registers = 160;

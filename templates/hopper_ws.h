@@ -41,7 +41,12 @@ struct HopperStaging {
   int64_t swizzle = 0;   ///< bytes, as in TensorMap
   int64_t box_bytes = 0;
   int64_t buffers = 2; ///< for each warp (swapped: for each warpgroup)
+  int64_t passes = 1;  ///< a tile leaves in so many, each through one buffer
+  /// A matrix of the epilogue, "residual" or "multiplier", that TMA brings to the buffers while the main loop runs: what becomes
+  /// of it leaves from there. Empty: none.
+  std::string reads;
   int64_t buffer_bytes() const { return boxes * box_bytes; }
+  int64_t copied_bytes() const { return boxes * rows * row_bytes; } ///< to or from a buffer
 };
 
 /// The partial sums of a tile that blocks of a cluster share over K, in the shared memory of each: rows of D, for each weight.
@@ -95,10 +100,19 @@ struct HopperTiling {
   bool stores_tiles() const { return align_d >= 16 && parts() == 1; } ///< by TMA
   /// A thread's sums of each weight of a gate.
   std::vector<Values> by_weight(const Values& sums) const;
+  /// Warps, or with swap warpgroups, that have buffers of their own.
+  int64_t stagers() const { return consumers * (swap ? 1 : 4); }
   int64_t m_tiles() const { return warpgroup_rows / 64; }
   int64_t sums() const { return m_tiles() * bn / 2; } ///< registers of a thread
+  /// A barrier for each buffer that is read: its bytes have arrived.
+  int64_t read_barriers() const { return staging.reads.empty() ? 0 : stagers() * staging.buffers; }
+  int64_t read_barriers_offset() const { return barriers_offset + 16 * stages; }
   /// Tiles of clusters of all splits and batch entries.
   int64_t work(const Problem& p) const { return clusters_m * clusters_n * splits * p.batch; }
+
+private:
+  HopperStaging staging_of(const Problem&) const;
+  void set_buffers(const Problem&);
 };
 
 /// The epilogue's length, in steps of the cheapest kind.

@@ -44,9 +44,10 @@ private:
             Value full);
   void consume();
   Values accumulate(const Work&, Value consumer, RingPlace& place);
+  void fetch(const Work&, Value consumer, Value step);
   void release(Value stage, Value also);
   void store_piece(const Work&, const HopperPlace&, const Values& sums);
-  void store(HopperPlace, const Values& sums, Value parity, Value goes_on);
+  void store(HopperPlace, const Values& sums, Value goes_on);
   void take_turn(Value consumer);
   void pass_turn(Value consumer);
 
@@ -95,6 +96,7 @@ void HopperKernel::start() {
     if (t.cluster_k > 1) HopperClusterSum::initialise(ir, t, memory);
     ir.fence_barrier_init();
   });
+  HopperStore::initialise(ir, t, memory);
   ir.warp_barrier();
   if (size > 1)
     ir.cluster_arrive(), ir.cluster_wait();
@@ -306,9 +308,10 @@ void HopperKernel::consume() {
     ir.branch(ir.equal(consumer, ir.c(1)), [&] { pass_turn(consumer); });
   }
   // Carried: the place in the ring, or with pingpong how many stages both consumers took before.
-  // With cluster_k also the parity of the tile.
+  // With cluster_k, or where the epilogue reads what TMA brings, also the parity of the tile.
+  const bool counts = t.cluster_k > 1 || !t.staging.reads.empty();
   Values carried = t.pingpong ? Values{stages} : Values{ir.c(0), ir.c(0)};
-  if (t.cluster_k > 1) carried.push_back(ir.c(0));
+  if (counts) carried.push_back(ir.c(0));
   ir.rolled_loop(first, end(), step, carried, [&](Value index, mlir::ValueRange before) {
     const Work w = stream ? locate_piece(index) : locate(index);
     RingPlace place;
@@ -319,17 +322,23 @@ void HopperKernel::consume() {
       place = {before[0], before[1]};
     }
     const Values sums = accumulate(w, consumer, place);
-    const HopperPlace tile{memory, w.m0, w.n0, w.entry, w.split, consumer, w.group, w.row_end};
+    HopperPlace tile{memory, w.m0, w.n0, w.entry, w.split, consumer, w.group, w.row_end};
+    if (counts) tile.parity = before.back();
     if (stream)
       store_piece(w, tile, sums);
     else
-      store(tile, sums, before.back(), ir.less(ir.add(index, step), end()));
-    if (stream && t.pingpong) {
-      Value next = ir.add(index, 1); // the other consumer's
-      return Values{ir.add(before[0], ir.add(w.k_count, stream->count(next)))};
+      store(tile, sums, ir.less(ir.add(index, step), end()));
+    Values after = {place.stage, place.parity};
+    if (t.pingpong) {
+      Value both = ir.c(2 * t.tiles_k);
+      if (stream) both = ir.add(w.k_count, stream->count(ir.add(index, 1))); // the other consumer's is the next
+      after = {ir.add(before[0], both)};
     }
-    if (t.cluster_k > 1) return Values{place.stage, place.parity, ir.bit_xor(before[2], 1)};
-    return t.pingpong ? Values{ir.add(before[0], 2 * t.tiles_k)} : Values{place.stage, place.parity};
+    if (counts) {
+      Value other = ir.bit_xor(before.back(), 1);
+      after.push_back(stream ? ir.select(w.leaves, before.back(), other) : other);
+    }
+    return after;
   });
   if (t.stores_tiles()) ir.wait_stores_read(0); // the block's memory is another's when it ends
 }
@@ -341,13 +350,13 @@ void HopperKernel::store_piece(const Work& w, const HopperPlace& place, const Va
       w.leaves, [&] { stream->leave(sums); },
       [&] {
         const llvm::SmallVector<mlir::Type> types(sums.size(), sums.front().getType());
-        store(place, ir.branch(w.takes, types, [&] { return stream->take(sums); }, [&] { return sums; }), nullptr, nullptr);
+        store(place, ir.branch(w.takes, types, [&] { return stream->take(sums); }, [&] { return sums; }), nullptr);
       });
 }
 
-void HopperKernel::store(HopperPlace place, const Values& sums, Value parity, Value goes_on) {
+void HopperKernel::store(HopperPlace place, const Values& sums, Value goes_on) {
   const GpuIr::Arguments arguments = groups ? groups->arguments_of(place.group) : this->arguments;
-  if (t.cluster_k > 1) return HopperClusterSum(ir, p, t, arguments, place, rank, parity).emit(sums, goes_on);
+  if (t.cluster_k > 1) return HopperClusterSum(ir, p, t, arguments, place, rank, place.parity).emit(sums, goes_on);
   if (!p.gate) return HopperStore(ir, p, t, arguments, place, mlir::ValueRange(sums)).emit();
   const std::vector<Values> of_weight = t.by_weight(sums);
   if (t.split()) {
@@ -359,8 +368,7 @@ void HopperKernel::store(HopperPlace place, const Values& sums, Value parity, Va
   HopperStore(ir, GpuGate::rest(p), products, gate.rest(arguments), place, {gate, of_weight[0], of_weight[1]}).emit();
 }
 
-/// Only one consumer multiplies at a time, in turn: otherwise the second could wait for a phase that is two
-/// rounds away.
+/// Only one consumer multiplies at a time, in turn: otherwise the second could wait for a phase that is two rounds away.
 void HopperKernel::take_turn(Value consumer) { ir.named_barrier(ir.add(consumer, 8), 256); }
 void HopperKernel::pass_turn(Value consumer) {
   ir.branch(
@@ -368,8 +376,7 @@ void HopperKernel::pass_turn(Value consumer) {
       [&] { ir.named_barrier_arrive(8, 256); });
 }
 
-/// The main loop: the products of one stage are in flight while the next one's start; then the stage before
-/// is released.
+/// The main loop: the products of one stage are in flight while the next one's start; then the stage before is released.
 Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place) {
   const int64_t rows_bytes = t.pingpong ? 0 : t.left.rows64_bytes() * t.m_tiles();
   mlir::Type type = ir.memory_type(p.accumulate);
@@ -399,6 +406,7 @@ Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place)
     } else {
       ir.wait_products(t.slices);
     }
+    fetch(w, consumer, i);
     release(before[2], ir.at_least(i, 1));
     const RingPlace after = next(at);
     Values next_carried = {after.stage, after.parity, at.stage};
@@ -412,8 +420,20 @@ Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place)
   return sums;
 }
 
-/// Tells the producers of all blocks of the cluster that this warpgroup has read the stage; `also`: if this
-/// holds.
+/// What the epilogue reads is asked for while the first products of a tile are on their way: they hide the wait for buffers, out
+/// of which the tile before is still stored.
+void HopperKernel::fetch(const Work& w, Value consumer, Value step) {
+  if (t.staging.reads.empty()) return;
+  Value stores = ir.less(step, 1);
+  if (stream) stores = ir.both(stores, ir.equal(w.leaves, ir.c(ir.i1, 0)));
+  ir.branch(stores, [&] {
+    // Nothing of it is to be kept in registers during the main loop.
+    HopperPlace place{ir.opaque(memory), ir.opaque(w.m0), ir.opaque(w.n0), w.entry, w.split, consumer, w.group, w.row_end};
+    HopperStore(ir, GpuGate::rest(p), products, arguments, place, mlir::ValueRange()).fetch();
+  });
+}
+
+/// Tells the producers of all blocks of the cluster that this warpgroup has read the stage; `also`: if this holds.
 void HopperKernel::release(Value stage, Value also) {
   Value thread = ir.bit_and(ir.thread(), 127), chosen = ir.less(thread, t.sharing());
   if (also) chosen = ir.both(chosen, also);
@@ -425,8 +445,7 @@ void HopperKernel::release(Value stage, Value also) {
   });
 }
 
-/// Rows whose pitch is no multiple of 128 bytes straddle lines: wider promotion would fetch what nobody
-/// reads.
+/// Rows whose pitch is no multiple of 128 bytes straddle lines: wider promotion would fetch what nobody reads.
 int64_t promotion(int64_t columns, Type type) { return columns * size_of(type) % 128 == 0 ? 256 : 128; }
 
 void describe_maps(const Problem& p, const HopperTiling& t, Kernel& kernel) {
@@ -440,6 +459,9 @@ void describe_maps(const Problem& p, const HopperTiling& t, Kernel& kernel) {
   if (!t.stores_tiles()) return;
   kernel.maps.push_back({"d", t.staging.columns, t.staging.rows, t.staging.swizzle, 0, {}});
   kernel.args.push_back("map_d");
+  if (t.staging.reads.empty()) return;
+  kernel.maps.push_back({t.staging.reads, t.staging.columns, t.staging.rows, t.staging.swizzle, promotion(p.n, p.d), {}});
+  kernel.args.push_back("map_" + t.staging.reads);
 }
 
 } // namespace

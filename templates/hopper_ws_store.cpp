@@ -14,7 +14,9 @@ HopperStore::HopperStore(HopperIr& ir, const Problem& p, const HopperTiling& t,
                          p.n % (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) != 0, at.row_end},
       thread(ir.opaque(ir.bit_and(ir.thread(), 127))), lane(ir.bit_and(thread, 31)),
       warp(ir.shuffle_index(ir.shift_right_bits(thread, 5), ir.c(0))),
-      leader(ir.less(t.swap ? thread : lane, 1)), epilogue(ir, p, arguments, at.entry, t.align_d) {}
+      leader(ir.less(t.swap ? thread : lane, 1)), epilogue(ir, p, arguments, at.entry, t.align_d) {
+  if (reads()) epilogue.give(t.staging.reads);
+}
 
 Values HopperStore::group(int64_t m_tile, int64_t column8) const {
   const size_t first = size_t(m_tile * t.bn / 2 + column8 * 4);
@@ -49,9 +51,13 @@ std::vector<Fragment> HopperStore::fragments(int64_t m_tile, int64_t first8, int
 
 void HopperStore::emit() {
   if (t.split()) return store_partial_sums();
-  const int64_t all = t.bn / 8, together = t.swap ? all : t.staging.columns / 8;
-  for (int64_t pass = 0; pass < t.m_tiles() * (all / together); ++pass)
-    store_pass(pass % t.m_tiles(), pass / t.m_tiles() * together, together, pass);
+  for (int64_t pass = 0; pass < t.m_tiles() * (t.bn / 8 / columns8()); ++pass)
+    store_pass(place_of(pass).first, place_of(pass).second, columns8(), pass);
+  if (reads() && at.row_end) synchronize(); // all threads read rows, and TMA will write there
+}
+
+std::pair<int64_t, int64_t> HopperStore::place_of(int64_t pass) const {
+  return {pass % t.m_tiles(), pass / t.m_tiles() * columns8()};
 }
 
 void HopperStore::store_partial_sums() {
@@ -73,19 +79,15 @@ void HopperStore::leave_sums(Value to, int64_t pitch) {
 
 /// Through one buffer: a warp's 16 rows of D (a warpgroup's 64 columns when swapped).
 void HopperStore::store_pass(int64_t m_tile, int64_t first8, int64_t count8, int64_t pass) {
-  Value owner = t.swap ? at.consumer : ir.add(ir.mul(at.consumer, 4), warp);
-  const int64_t buffers = t.staging.buffers, buffer = pass % buffers;
-  Value to = ir.add(ir.add(at.memory, t.staging_offset + buffer * t.staging.buffer_bytes()),
-                    ir.mul(owner, buffers * t.staging.buffer_bytes()));
-  // The last pass of the tile before may have used this buffer, where they are odd in number.
-  const int64_t in_flight = pass == 0 ? 0 : buffers - 1;
-  if (t.stores_tiles()) ir.branch(leader, [&] { ir.wait_stores_read(in_flight); });
-  synchronize();
+  Value to = buffer_of(pass);
+  await_buffer(pass);
   // A few at a time: what the epilogue needs beside the sums takes registers.
   const int64_t each = t.sums() > 128 ? 2 : 4;
   for (int64_t j = 0; j < count8; j += each) {
     const int64_t count = std::min(each, count8 - j);
-    stage(to, epilogue.results(fragments(m_tile, first8 + j, count), bounds), j, count);
+    std::vector<Fragment> each_sum = fragments(m_tile, first8 + j, count);
+    if (reads()) take(to, j, count, each_sum);
+    stage(to, epilogue.results(each_sum, bounds), j, count);
   }
   if (t.stores_tiles()) ir.fence_async();
   synchronize();
@@ -100,6 +102,30 @@ void HopperStore::store_pass(int64_t m_tile, int64_t first8, int64_t count8, int
     copy_tile(to, m_tile, first8);
   else
     copy_rows(to, m_tile, first8);
+  if (reads()) fetch_behind(pass);
+}
+
+Value HopperStore::stager() const { return t.swap ? at.consumer : ir.add(ir.mul(at.consumer, 4), warp); }
+
+Value HopperStore::buffer_of(int64_t pass) const {
+  Value owner = stager();
+  const int64_t buffers = t.staging.buffers, buffer = pass % buffers;
+  return ir.add(ir.add(at.memory, t.staging_offset + buffer * t.staging.buffer_bytes()),
+                ir.mul(owner, buffers * t.staging.buffer_bytes()));
+}
+
+/// Until nothing reads the buffer any more; or until it holds what the pass reads, which was asked for then.
+void HopperStore::await_buffer(int64_t pass) const {
+  const int64_t buffers = t.staging.buffers;
+  if (reads()) {
+    const int64_t use = pass / buffers, uses = ceil_div(t.staging.passes - pass % buffers, buffers);
+    Value parity = uses % 2 ? ir.bit_xor(at.parity, use % 2) : ir.c(use % 2);
+    return ir.wait(read_barrier(pass), parity);
+  }
+  // The last pass of the tile before may have used this buffer, where they are odd in number.
+  const int64_t in_flight = pass == 0 ? 0 : buffers - 1;
+  if (t.stores_tiles()) ir.branch(leader, [&] { ir.wait_stores_read(in_flight); });
+  synchronize();
 }
 
 void HopperStore::synchronize() const {
@@ -136,43 +162,50 @@ void HopperStore::stage(Value buffer, mlir::ValueRange elements, int64_t first8,
 
 /// 16-bit elements: each instruction takes 16 columns of wgmma's N of 16 rows of its M.
 void HopperStore::stage_matrices(Value buffer, mlir::ValueRange words, int64_t first8, int64_t count8) const {
-  Value low = ir.bit_and(lane, 7), eight = ir.bit_and(ir.shift_right_bits(lane, 3), 1),
-        sixteen = ir.shift_right_bits(lane, 4);
   for (int64_t j = 0; j < count8; j += 2) {
     const bool pair = j + 1 < count8;
-    // The lanes' addresses are those of the rows of the matrices: low rows, high rows, then the next 8
-    // columns.
-    Value row = t.swap ? ir.add(ir.add(low, ir.shift_left(sixteen, 3)), 8 * (first8 + j))
-                       : ir.add(low, ir.shift_left(eight, 3));
-    Value byte = t.swap ? ir.add(ir.mul(warp, 32), ir.shift_left(eight, 4))
-                        : ir.add(ir.shift_left(sixteen, 4), 16 * (first8 + j));
-    // Of the two matrices, lanes 16 to 31 do not count, but their addresses should exist.
-    if (!pair) {
-      if (t.swap)
-        row = ir.add(low, 8 * (first8 + j));
-      else
-        byte = ir.c(16 * (first8 + j));
-    }
-    ir.store_matrix(staged(buffer, row, byte), words.slice(size_t(2 * j), pair ? 4 : 2), t.swap);
+    ir.store_matrix(matrix_row(buffer, first8 + j, pair), words.slice(size_t(2 * j), pair ? 4 : 2), t.swap);
   }
+}
+
+/// Low rows, high rows, then the next 8 columns.
+Value HopperStore::matrix_row(Value buffer, int64_t column8, bool pair) const {
+  Value low = ir.bit_and(lane, 7), eight = ir.bit_and(ir.shift_right_bits(lane, 3), 1),
+        sixteen = ir.shift_right_bits(lane, 4);
+  Value row = t.swap ? ir.add(ir.add(low, ir.shift_left(sixteen, 3)), 8 * column8)
+                     : ir.add(low, ir.shift_left(eight, 3));
+  Value byte = t.swap ? ir.add(ir.mul(warp, 32), ir.shift_left(eight, 4))
+                      : ir.add(ir.shift_left(sixteen, 4), 16 * column8);
+  // Of the two matrices, lanes 16 to 31 do not count, but their addresses should exist.
+  if (!pair) {
+    if (t.swap)
+      row = ir.add(low, 8 * column8);
+    else
+      byte = ir.c(16 * column8);
+  }
+  return staged(buffer, row, byte);
 }
 
 void HopperStore::stage_elements(Value buffer, mlir::ValueRange elements, int64_t first8,
                                  int64_t count8) const {
   const int64_t size = size_of(p.d);
-  Value g = ir.shift_right_bits(lane, 2), pair = ir.shift_left(ir.bit_and(lane, 3), 1);
   for (int64_t j = 0; j < count8; ++j)
     for (int64_t half = 0; half < 2; ++half)
       for (int64_t i = 0; i < (t.swap ? 2 : 1); ++i) {
-        Value row = ir.add(t.swap ? ir.add(ir.mul(warp, 16), g) : g, 8 * half);
-        Value column = ir.add(pair, 8 * (first8 + j) + i);
-        Value to =
-            t.swap ? staged(buffer, column, ir.mul(row, size)) : staged(buffer, row, ir.mul(column, size));
+        Value to = element(buffer, first8 + j, half, i);
         if (t.swap)
           ir.store(elements[size_t(4 * j + 2 * half + i)], ir.pointer_to(to), size);
         else
           ir.store(elements[size_t(2 * j + half)], ir.pointer_to(to), 2 * size);
       }
+}
+
+Value HopperStore::element(Value buffer, int64_t column8, int64_t half, int64_t i) const {
+  const int64_t size = size_of(p.d);
+  Value g = ir.shift_right_bits(lane, 2), pair = ir.shift_left(ir.bit_and(lane, 3), 1);
+  Value row = ir.add(t.swap ? ir.add(ir.mul(warp, 16), g) : g, 8 * half);
+  Value column = ir.add(pair, 8 * column8 + i);
+  return t.swap ? staged(buffer, column, ir.mul(row, size)) : staged(buffer, row, ir.mul(column, size));
 }
 
 Value HopperStore::is_whole(int64_t m_tile) const {
@@ -182,15 +215,18 @@ Value HopperStore::is_whole(int64_t m_tile) const {
 
 void HopperStore::copy_tile(Value buffer, int64_t m_tile, int64_t first8) {
   ir.branch(leader, [&] {
-    // A warpgroup's 64 columns start with its first warp's, which the leader is in.
-    Value m = ir.add(at.m0, tile_row(m_tile)), n = ir.add(at.n0, 8 * first8);
-    for (int64_t box = 0; box < t.staging.boxes; ++box) {
-      Values to = {ir.add(t.swap ? m : n, box * t.staging.columns), t.swap ? n : m};
-      if (p.batch > 1) to.push_back(at.entry);
-      ir.store_tile(arguments.at("map_d"), ir.add(buffer, box * t.staging.box_bytes), to);
-    }
+    for (int64_t box = 0; box < t.staging.boxes; ++box)
+      ir.store_tile(arguments.at("map_d"), ir.add(buffer, box * t.staging.box_bytes), coordinates(m_tile, first8, box));
     ir.commit_stores();
   });
+}
+
+Values HopperStore::coordinates(int64_t m_tile, int64_t first8, int64_t box) const {
+  // A warpgroup's 64 columns start with its first warp's, which the leader is in.
+  Value m = ir.add(at.m0, tile_row(m_tile)), n = ir.add(at.n0, 8 * first8);
+  Values to = {ir.add(t.swap ? m : n, box * t.staging.columns), t.swap ? n : m};
+  if (p.batch > 1) to.push_back(at.entry);
+  return to;
 }
 
 /// Rows that TMA cannot address: by the threads that staged them.

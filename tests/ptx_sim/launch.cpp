@@ -41,7 +41,7 @@ public:
     const size_t warps_per_block = (threads + 31) / 32, blocks = size_t(product(shape.cluster));
     // Readers first: warps and warpgroups; then what copies for a warp; then mbarriers.
     const size_t groups_per_block = (warps_per_block + 3) / 4, warps = warps_per_block * blocks;
-    const size_t readers = warps + groups_per_block * blocks, agents = readers + warps + kBarrierAgents;
+    const size_t readers = warps + groups_per_block * blocks, agents = readers + warps + kMbarriers * (blocks + 1);
     cluster_.all = Knowledge(agents);
     for (size_t b = 0; b < blocks; ++b) {
       cluster_.blocks.push_back(std::make_unique<Block>(
@@ -76,7 +76,7 @@ public:
   }
 
 private:
-  static constexpr size_t kBarrierAgents = 96;
+  static constexpr size_t kMbarriers = 48; ///< for each block, and as many for all
 
   /// Blocks that wait for flags of others run in the order in which a device starts them.
   bool waits_for_flags() const {
