@@ -80,6 +80,7 @@ void HopperStore::leave_sums(Value to, int64_t pitch) {
 /// Through one buffer: a warp's 16 rows of D (a warpgroup's 64 columns when swapped).
 void HopperStore::store_pass(int64_t m_tile, int64_t first8, int64_t count8, int64_t pass) {
   Value to = buffer_of(pass);
+  if (reads()) to = ir.opaque(to); // else addresses are kept from one pass through a buffer to the next
   await_buffer(pass);
   // A few at a time: what the epilogue needs beside the sums takes registers.
   const int64_t each = t.sums() > 128 ? 2 : 4;
