@@ -8,16 +8,37 @@
 
 namespace deepgen {
 
+namespace {
+
+/// Where the default could not be timed, each log has ratios to another kernel: seconds are all that they share.
+void compare_by_seconds(std::vector<LoggedRecord>& records) {
+  double reference = 0;
+  for (const LoggedRecord& r : records)
+    if (r.record.ok() && r.record.timing && (reference == 0 || r.record.timing->seconds < reference)) reference = r.record.timing->seconds;
+  for (LoggedRecord& r : records) {
+    if (!r.record.timing || reference <= 0) continue;
+    Timing& t = *r.record.timing;
+    const double scale = t.seconds / reference / t.ratio;
+    for (double* ratio : {&t.ratio, &t.low, &t.high}) *ratio *= scale;
+  }
+}
+
+} // namespace
+
 std::vector<LoggedRecord> read_logs(const std::vector<std::string>& logs) {
   std::vector<LoggedRecord> records;
+  bool comparable = true;
   for (size_t i = 0; i < logs.size(); ++i) {
     RecordLog log = RecordLog::read(logs[i]);
     for (const Record& again : log.again)
       for (LoggedRecord& r : records)
         if (r.record.ok() && r.record.sha256 == again.sha256 && r.record.problem == again.problem)
-          r.record.timing = again.timing, r.last_timed = i;
+          r.record.timing = again.timing, r.record.cached = again.cached, r.last_timed = i;
+    const std::string anchor = log.environment.value("anchor", "default");
+    comparable &= anchor == "default" || anchor == "none";
     for (Record& r : log.records) records.push_back({std::move(r), logs[i], i, i});
   }
+  if (!comparable) compare_by_seconds(records);
   return records;
 }
 
@@ -45,8 +66,9 @@ struct Ranked {
 
 /// What left a round's race early lost there to those which stayed, when all ran side by side. Its fewer samples are no
 /// ground to put it before them after all, however well they turned out. A stage more than doubles an arm's samples.
-/// The same of what no later round chose to time again, beside those that it did.
+/// Times from the cache are of other races. The same of what no later round chose to time again, beside those that it did.
 bool was_preferred(const LoggedRecord& to, const LoggedRecord& r) {
+  if (to.record.cached || r.record.cached) return false;
   if (to.last_timed == r.last_timed) return 2 * to.record.timing->samples > 3 * r.record.timing->samples;
   return to.last_timed > to.round && to.last_timed > r.last_timed;
 }

@@ -14,7 +14,8 @@ struct LoggedRecord {
   size_t round = 0, last_timed = 0; ///< number of that log, and of the one that has its last time
 };
 
-/// The records of rounds in the order of the logs. What a later round has timed again has the time of then.
+/// The records of rounds in the order of the logs. What a later round has timed again has the time of then. Where the default
+/// could not be timed, ratios are to the fastest, by seconds.
 std::vector<LoggedRecord> read_logs(const std::vector<std::string>& logs);
 /// The same of one search. Throws Error when they are of several problems.
 std::vector<LoggedRecord> read_records(const std::vector<std::string>& logs);

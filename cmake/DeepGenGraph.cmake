@@ -262,7 +262,7 @@ function(_deepgen_search_edges)
     add_custom_command(OUTPUT ${base}/${r}/records.jsonl
       COMMAND ${measure} run --plan ${here}/${r}/plan.json --kernels ${here}/${r} --slots ${count}
         --device ${device_${arch}} ${anchor} ${past} ${measure_option} ${cache} -o ${here}/${r}/records.jsonl
-      DEPENDS ${kernels} ${device_${arch}}
+      DEPENDS ${kernels} ${device_${arch}} ${record_files}
       WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${pool} COMMENT "Measuring ${target}: ${here} ${r}")
     list(APPEND records ${here}/${r}/records.jsonl)
     list(APPEND record_files ${base}/${r}/records.jsonl)

@@ -9,8 +9,8 @@ constexpr int kFewestRounds = 11;
 constexpr int kFewestOfHoldout = 7; ///< for an interval, where a call takes seconds
 constexpr double kExtraSeconds = 3;
 constexpr int kMostOfExtra = 41;
-constexpr double kFarBehind = 0.02; ///< noise of the rounds ahead of the cut included
-constexpr size_t kLastFinalists = 4, kLastVendors = 2;
+constexpr double kFarBehind = 0.03; ///< noise of the rounds ahead of the cut included
+constexpr size_t kGoOn = 4;         ///< of the finalists, and of the vendor's arms
 
 std::optional<size_t> best_of(const std::vector<ArmResult>& results, const ArmResult& anchor) {
   std::optional<size_t> best;
@@ -28,11 +28,8 @@ FinalsResult run_against(size_t anchor, const Field& field, RaceOptions options,
   for (size_t i = 0; i < field.finalists; ++i) arms.push_back(field.arm(i, ""));
   arms.push_back(field.arm(anchor, "the anchor again"));
   arms.insert(arms.end(), field.vendor_arms.begin(), field.vendor_arms.end());
-  options.cuts = {{0, field.finalists, kLastFinalists, kFarBehind}, {field.finalists + 1, arms.size(), kLastVendors, kFarBehind}};
-  if (field.read_arm) {
-    arms.push_back(*field.read_arm);
-    options.cuts.push_back({arms.size() - 1, arms.size(), 0, 0});
-  }
+  options.cuts = {{0, field.finalists, kGoOn, kFarBehind}, {field.finalists + 1, arms.size(), kGoOn, kFarBehind}};
+  if (field.read_arm) arms.push_back(*field.read_arm);
   FinalsResult f;
   f.all = full_race(arms, kFewestRounds, options.most_rounds, options, progress);
   const auto again = f.all.begin() + std::ptrdiff_t(field.finalists);

@@ -5,6 +5,11 @@
 #include <random>
 
 namespace deepgen {
+namespace {
+
+constexpr int kResamples = 2000;
+
+} // namespace
 
 double quantile(std::vector<double> values, double q) {
   if (values.empty())
@@ -21,7 +26,6 @@ double quantile(std::vector<double> values, double q) {
 double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
 Interval bootstrap_median(const std::vector<double>& values, uint64_t seed) {
-  constexpr int kResamples = 2000;
   if (values.empty())
     return {};
   std::mt19937_64 random(seed);
@@ -40,11 +44,17 @@ double noise_floor(const std::vector<double>& log_ratios) {
   const size_t count = log_ratios.size();
   if (count < kFewestForNoise)
     return 0;
-  const size_t block = std::max<size_t>(5, count / 6);
-  std::vector<double> deviations;
-  for (size_t i = 0; i + block <= count; ++i)
-    deviations.push_back(
-        std::fabs(median({log_ratios.begin() + long(i), log_ratios.begin() + long(i + block)})));
+  const size_t block = std::min(count, std::max<size_t>(5, count / 6));
+  std::mt19937_64 random(count);
+  std::vector<double> deviations, resample;
+  for (int i = 0; i < kResamples; ++i) {
+    resample.clear();
+    while (resample.size() < count) {
+      const size_t first = random() % (count - block + 1), length = std::min(block, count - resample.size());
+      resample.insert(resample.end(), log_ratios.begin() + long(first), log_ratios.begin() + long(first + length));
+    }
+    deviations.push_back(std::fabs(median(resample)));
+  }
   return std::expm1(quantile(std::move(deviations), 0.95));
 }
 

@@ -107,19 +107,42 @@ def main(deepgen, run):
 
 
 def two_tunings_are_compared(agree):
-    columns = "name,template,config,us,ratio,default_ratio,noise"
-    first = ["alike,t,c=1,1,2.0,0.9,0.001", "close,t,c=1,1,2.0,0.900,0.004", "apart,t,c=1,1,2.0,0.900,0.004", "failed,,,,,,"]
-    second = ["alike,t,c=1,1,2.0,0.8,0.001", "close,t,c=2,1,0.5,0.903,0.002", "apart,t,c=2,1,2.0,0.909,0.004", "failed,,,,,,"]
+    columns = "name,problem,template,config,us,ratio,default_ratio,noise"
+    first = ["alike,p,t,c=1,1,2.0,0.9,0.001", "close,p,t,c=1,1,2.0,0.9,0.004", "apart,p,t,c=1,1,2.0,0.9,0.004", "failed,,,,,,,"]
+    second = ["alike,p,t,c=1,1,2.0,0.8,0.001", "close,p,t,c=2,1,0.5,0.9,0.002", "apart,p,t,c=3,1,2.0,0.9,0.004", "failed,,,,,,,"]
     with tempfile.TemporaryDirectory() as root:
-        folders = [pathlib.Path(root) / name for name in ("first", "second")]
+        root = pathlib.Path(root)
+        folders = [root / name for name in ("first", "second")]
         for folder, rows in zip(folders, (first, second)):
             folder.mkdir()
             (folder / "results.csv").write_text("\n".join([columns, *rows]) + "\n")
-        said = subprocess.run([sys.executable, agree, *folders], capture_output=True, text=True, check=True).stdout
-    verdicts = {line.split()[0]: line.split()[-1] for line in said.splitlines()[1:4]}
-    assert verdicts == {"alike": "same", "close": "tie", "apart": "differ"}, said
-    assert "1 same, 1 tie, 1 differ; of 3 rows" in said and "within 0.5%: 2\n" in said and "within 1.0%: 3\n" in said, said
-    assert "geometric means: 2.0000, 1.2599" in said, said
+
+        def say(*words):
+            done = subprocess.run([sys.executable, agree, *words, *folders], capture_output=True, text=True)
+            assert done.returncode == 0, done
+            return done.stdout, {line.split()[0]: line.split()[1] for line in done.stdout.splitlines()[:3]}
+
+        said, verdicts = say()
+        assert verdicts == {"alike": "same", "close": "not", "apart": "not"} and "agree: 33.3%" in said, said
+        def tool(name, text):
+            (root / name).write_text("#!/usr/bin/env python3\nimport json, pathlib, sys\nwords = sys.argv\n" + text)
+            (root / name).chmod(0o755)
+
+        tool("deepgen", """
+slot = json.load(open(words[words.index("--plan") + 1]))["slots"][int(words[words.index("--slot") + 1])]
+pathlib.Path(words[words.index("-o") + 1]).write_text(json.dumps(slot["config"]))
+""")
+        tool("deepgen-measure", """
+output = pathlib.Path(words[words.index("-o") + 1])
+one, other = (json.loads(pathlib.Path(w).read_text())["c"] for w in words[-2:]) if words[1] == "compare" else (0, 0)
+kernels = [{}, {"ratio": [1 + 0.01 * (other - 2), 1.002, 1.003], "verdict": "tie" if other == 2 else "loss"}]
+output.write_text(json.dumps({"noise_floor": 0.001, "kernels": kernels}))
+""")
+        for words in (["--arch", "cpu", "--bin", root], []): # then from pairs.csv
+            said, verdicts = say(*words)
+            assert verdicts == {"alike": "same", "close": "tie", "apart": "loss"}, said
+            assert "agree: 66.7%" in said and "1.0020 [1.0100, 1.0030], noise 0.10%" in said, said
+            assert "geometric means: 2.0000, 1.2599" in said, said
 
 
 if __name__ == "__main__":

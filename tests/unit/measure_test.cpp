@@ -310,6 +310,19 @@ TEST(Statistics, NoiseFloorGrowsWithNoiseAndDrift) {
   for (size_t i = 20; i < 30; ++i)
     drift[i] += 0.03;
   EXPECT_GT(noise_floor(drift), 0.02);
+  const double more = noise_floor(noise(120, 0, 0.05, 1));
+  EXPECT_LT(more, 0.7 * loud) << "more rounds tell more";
+}
+
+/// What the floor says of one half of the rounds, the other half differs from it.
+TEST(Statistics, NoiseFloorIsWhatTheSameNumberOfRoundsDiffers) {
+  int beyond = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const std::vector<double> rounds = noise(60, 0, 0.01, seed), others = noise(60, 0, 0.01, seed + 1000);
+    beyond += std::fabs(median(others)) > std::log1p(noise_floor(rounds));
+  }
+  EXPECT_GE(beyond, 2); // of 200: 5 % if the floor knew the truth
+  EXPECT_LE(beyond, 24);
 }
 
 ArmResult samples(const std::vector<double>& seconds, const std::vector<int>& dirty = {}) {

@@ -65,28 +65,60 @@ TEST(Finalists, WhatLeftItsRoundEarlyRanksBehindWhatStayed) {
   EXPECT_EQ(codes, (std::vector<std::string>{"default", "left, second", "left, first", "one dropped", "stayed 0"}));
 }
 
-TEST(Finalists, WhatALaterRoundTimedAgainHasTheTimeOfThen) {
-  const auto make = [](const char* code, double ratio, const char* origin = "model") {
-    Record r = sample().records[0];
-    r.sha256 = code, r.origin = origin, r.timing->ratio = ratio;
-    return r;
-  };
-  RecordLog first, second;
-  first.records = {make("default", 1, "default"), make("a", 0.90), make("b", 0.91), make("c", 0.92)};
-  second.records = {make("d", 0.955), make("e", 0.97)};
-  second.again = {make("b", 0.95), make("a", 0.96)}; // the device was hotter
-  const fs::path folder = fs::temp_directory_path() / ("deepgen_again_" + std::to_string(getpid()));
+Record timed(const char* code, double ratio, double seconds = 1, const char* origin = "model") {
+  Record r = sample().records[0];
+  r.sha256 = code, r.origin = origin, r.timing->ratio = ratio, r.timing->seconds = seconds;
+  return r;
+}
+
+/// As read from files r0, r1, ...
+std::vector<LoggedRecord> records_of(const std::vector<RecordLog>& logs) {
+  const fs::path folder = fs::temp_directory_path() / ("deepgen_logs_" + std::to_string(getpid()));
   fs::create_directories(folder);
-  const std::vector<std::string> logs = {(folder / "r0.jsonl").string(), (folder / "r1.jsonl").string()};
-  write_atomically(logs[0], first.serialize()), write_atomically(logs[1], second.serialize());
-  const std::vector<LoggedRecord> records = read_records(logs);
+  std::vector<std::string> paths;
+  for (const RecordLog& log : logs) {
+    paths.push_back((folder / ("r" + std::to_string(paths.size()))).string());
+    write_atomically(paths.back(), log.serialize());
+  }
+  const std::vector<LoggedRecord> records = read_records(paths);
   fs::remove_all(folder);
-  ASSERT_EQ(records.size(), 6u) << "each config once";
+  return records;
+}
+
+std::string finalists_text(const std::vector<LoggedRecord>& records) {
   std::string codes;
   for (const LoggedRecord& r : finalists_of(records)) codes += " " + r.record.sha256;
-  EXPECT_EQ(codes, " default b d a c e") << "c was not among the best of its round";
+  return codes;
+}
+
+TEST(Finalists, WhatALaterRoundTimedAgainHasTheTimeOfThen) {
+  RecordLog first, second;
+  first.records = {timed("default", 1, 1, "default"), timed("a", 0.90), timed("b", 0.91), timed("c", 0.92)};
+  second.records = {timed("d", 0.955), timed("e", 0.97)};
+  second.again = {timed("b", 0.95), timed("a", 0.96)}; // the device was hotter
+  const std::vector<LoggedRecord> records = records_of({first, second});
+  ASSERT_EQ(records.size(), 6u) << "each config once";
+  EXPECT_EQ(finalists_text(records), " default b d a c e") << "c was not among the best of its round";
   EXPECT_EQ(records[2].record.timing->ratio, 0.95);
-  EXPECT_EQ(records[2].log, logs[0]) << "where its kernel file is";
+  EXPECT_EQ(fs::path(records[2].log).filename(), "r0") << "where its kernel file is";
+}
+
+TEST(Finalists, SecondsCompareRoundsThatHadOtherAnchors) {
+  RecordLog first, second;
+  first.environment = {{"anchor", "the default failed, instead: slot 1"}};
+  second.environment = {{"anchor", "the default failed, instead: slot 0"}};
+  first.records = {timed("default", 1, 1, "default"), timed("a", 1, 20e-6), timed("b", 0.8, 16e-6)};
+  first.records[0].status = "compile_error", first.records[0].timing.reset();
+  second.records = {timed("c", 1, 9e-6), timed("d", 1.1, 9.9e-6)};
+  EXPECT_EQ(finalists_text(records_of({first, second})), " c d b a");
+}
+
+TEST(Finalists, TimesFromTheCacheWereInNoRaceWithOthers) {
+  RecordLog log;
+  log.records = {timed("default", 1, 1, "default"), timed("a", 0.83), timed("b", 0.84), timed("slow", 1.3)};
+  for (size_t i = 1; i < 3; ++i) log.records[i].cached = true, log.records[i].timing->samples = 8;
+  log.records[3].timing->samples = 17;
+  EXPECT_EQ(finalists_text(records_of({log})), " default a b slow");
 }
 
 TEST(RecordLog, TornTailIsIgnoredAtEveryByte) {
