@@ -52,8 +52,8 @@ public:
   int64_t read_bytes() const;
   /// Fills in what a race on this device needs: time for the start, and pre-heating until the clock is
   /// steady, for `heat` seconds at most: rounds pair their samples, so that a drift matters little where the
-  /// candidates differ much; and at the hold-out the device is hot from the finals.
-  static constexpr double brief_heat = 0.6, full_heat = 3, again_heat = 1;
+  /// candidates differ much; the finals begin with rounds that do not count, and at the hold-out the device is hot from them.
+  static constexpr double brief_heat = 0.6, full_heat = 1.5, again_heat = 0.6;
   void complete(RaceOptions& options, double heat);
 
   class Ring {

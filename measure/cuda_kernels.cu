@@ -213,19 +213,21 @@ extern "C" __global__ void check_values(Array x, Values v, Finding* finding) {
     if (load_bits(x.data, x.type, offset_of(x, i)) != value_bits(x, v, i)) report(finding, uint64_t(i));
 }
 
-/// Finds bytes of [begin, end) that belong to no element and hold no canary; `place` is relative to `begin`. Gap 0 lies
-/// before the first element, gap i behind the i-th row. A warp a gap.
+/// Finds bytes of [begin, end) that belong to no element and hold no canary; `place` is relative to `begin`. A warp for each gap
+/// behind a row; all threads for what lies before the first row and behind the last, where there may be rows of nobody.
 extern "C" __global__ void check_gaps(Array x, uint64_t begin, uint64_t end, Finding* finding) {
-  const int64_t gaps = x.batch * x.rows + 1, bytes = bytes_of(x.type);
-  for (int64_t gap = thread_index() / 32; gap < gaps; gap += thread_count() / 32) {
-    const int64_t row = gap - 1;
-    const uint64_t from =
-        gap == 0 ? begin : x.data + uint64_t((row / x.rows * x.stride + row % x.rows * x.ld + x.columns) * bytes);
-    const uint64_t to =
-        gap + 1 == gaps ? end : x.data + uint64_t((gap / x.rows * x.stride + gap % x.rows * x.ld) * bytes);
-    for (uint64_t at = from + threadIdx.x % 32; at < to; at += 32)
+  const int64_t rows = x.batch * x.rows, row_bytes = x.columns * bytes_of(x.type);
+  const auto start_of = [&](int64_t row) {
+    return x.data + uint64_t((row / x.rows * x.stride + row % x.rows * x.ld) * bytes_of(x.type));
+  };
+  const auto check = [&](uint64_t from, uint64_t to, int64_t first, int64_t step) {
+    for (uint64_t at = from + uint64_t(first); at < to; at += uint64_t(step))
       if (*reinterpret_cast<const uint8_t*>(at) != canary_byte) report(finding, at - begin);
-  }
+  };
+  for (int64_t row = thread_index() / 32; row + 1 < rows; row += thread_count() / 32)
+    check(start_of(row) + uint64_t(row_bytes), start_of(row + 1), threadIdx.x % 32, 32);
+  check(begin, x.data, thread_index(), thread_count());
+  check(rows ? start_of(rows - 1) + uint64_t(row_bytes) : x.data, end, thread_index(), thread_count());
 }
 
 #ifdef __CUDACC__
