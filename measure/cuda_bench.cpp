@@ -48,24 +48,30 @@ std::optional<RocmSmi> open_smi(const Device& device) {
 
 int64_t bytes_of(const Array& x) { return x.rows * x.columns * x.batch * size_of(Type(x.type)); }
 
+/// Sets that differ in kind: sharings of rows, where there are groups.
+int64_t kinds_of(const Problem& p) { return p.groups ? timed_sharings : 1; }
+int64_t whole(int64_t count, int64_t kinds) { return (count + kinds - 1) / kinds * kinds; }
+
 } // namespace
 
-int64_t ring_sets(int64_t bytes, int64_t workspace, int64_t cache, int64_t memory) {
-  const int64_t wanted = std::clamp((3 * cache + bytes - 1) / bytes, int64_t(2), kMostSets);
-  return std::clamp(memory / (bytes + workspace), int64_t(1), wanted);
+int64_t ring_sets(int64_t bytes, int64_t workspace, int64_t cache, int64_t memory, int64_t kinds) {
+  const int64_t wanted = whole(std::clamp((3 * cache + bytes - 1) / bytes, int64_t(2), kMostSets), kinds),
+                fitting = std::clamp(memory / (bytes + workspace), int64_t(1), wanted);
+  return std::max(fitting / kinds * kinds, int64_t(1));
 }
 
-int64_t ring_launches(int64_t sets, double seconds) {
-  if (seconds >= kLongCall) return 1;
+int64_t ring_launches(int64_t sets, double seconds, int64_t kinds) {
+  kinds = std::min(kinds, sets);
+  if (seconds >= kLongCall) return kinds;
   const auto launches_for = [&](double sample) {
     return int64_t(std::ceil(sample / std::max(seconds, 1e-7)));
   };
   const int64_t turns = std::min((launches_for(kSampleSeconds) + sets - 1) / sets, kMostLaunches / sets);
-  return std::min(std::max(turns, int64_t(1)) * sets, launches_for(kLongestSample));
+  return std::min(std::max(turns, int64_t(1)) * sets, whole(launches_for(kLongestSample), kinds));
 }
 
-int64_t burst_launches(int64_t sets, double seconds) {
-  const int64_t wanted = int64_t(std::ceil(kBurst / std::max(seconds, 1e-7)));
+int64_t burst_launches(int64_t sets, double seconds, int64_t kinds) {
+  const int64_t wanted = whole(int64_t(std::ceil(kBurst / std::max(seconds, 1e-7))), std::min(kinds, sets));
   if (2 * wanted <= sets) return wanted;
   return std::clamp((wanted + sets - 1) / sets, int64_t(1), std::max(kMostLaunches / sets, int64_t(1))) * sets;
 }
@@ -75,6 +81,11 @@ int64_t set_bytes(const Problem& p) {
       size_of(p.d) + (p.has(EpilogueOp::residual) + p.has(EpilogueOp::multiply)) * size_of(p.epilogue_type());
   return p.batch * (p.m * p.k * size_of(p.a) + p.m * p.n * element) +
          p.b_matrices() * p.k * p.sum_columns() * size_of(p.b);
+}
+
+int64_t read_bytes(const Problem& p) {
+  const int64_t bytes = p.k * std::max(p.batch * p.m * size_of(p.a), p.b_matrices() * p.sum_columns() * size_of(p.b));
+  return (bytes + 15) / 16 * 16; // it is read in words of that
 }
 
 /// Everything on the device. Lives in a worker.
@@ -87,7 +98,7 @@ public:
     check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
     check(driver()->cuEventCreate(&begin_, 0), "creating an event");
     check(driver()->cuEventCreate(&end_, 0), "creating an event");
-    sets_.resize(size_t(ring_sets(set_bytes(p), workspace, cache_, int64_t(double(free) * 0.7))));
+    sets_.resize(size_t(ring_sets(set_bytes(p), workspace, cache_, int64_t(double(free) * 0.7), kinds_of(p))));
     fill(seed);
   }
   const Context& context() const override { return context_; }
@@ -98,9 +109,9 @@ public:
   int64_t cache() const override { return cache_; }
 
   Sampler sampler(const Enqueue& enqueue, Regime regime = Regime::sustained) {
-    const auto sets = int64_t(sets_.size());
+    const int64_t sets = int64_t(sets_.size()), kinds = kinds_of(problem_);
     const EnqueueSet one = [=, this](int64_t set) { enqueue(sets_[size_t(set)], context_.stream()); };
-    return regime == Regime::bursts ? burst_sampler(sets, one) : sampler(sets, one, regime);
+    return regime == Regime::bursts ? burst_sampler(sets, one, kinds) : sampler(sets, one, kinds, regime);
   }
   /// Reads `bytes` from a ring of its own.
   Sampler reader(int64_t bytes, uint64_t seed);
@@ -152,27 +163,28 @@ private:
           rest(regime == Regime::bursts ? kRest : 0) {}
   };
 
-  Sampler sampler(int64_t sets, const EnqueueSet& enqueue, Regime regime = Regime::sustained) {
+  /// `kinds`: of sets, which are timed equally often.
+  Sampler sampler(int64_t sets, const EnqueueSet& enqueue, int64_t kinds, Regime regime) {
     const auto make = [&](int64_t launches) {
       return std::make_shared<Replay>(enqueue, sets, 0, launches, context_.stream(), regime);
     };
-    auto replay = make(ring_launches(sets, time_once(sets, enqueue)));
+    auto replay = make(ring_launches(sets, time_once(sets, enqueue), kinds));
     const double seconds = sample(*replay).seconds; // less than a single launch seemed to take
-    if (seconds * double(replay->launches) < kFullSample && ring_launches(sets, seconds) > replay->launches)
-      replay = make(ring_launches(sets, seconds));
+    if (seconds * double(replay->launches) < kFullSample && ring_launches(sets, seconds, kinds) > replay->launches)
+      replay = make(ring_launches(sets, seconds, kinds));
     if (!heater_) heater_ = replay;
     return {[this, replay] { return sample(*replay); }, replay->launches};
   }
 
   /// All arms have as many launches in a burst as the first one, and begin where the burst before ended, whosoever that
   /// was: so none finds its operands in the caches.
-  Sampler burst_sampler(int64_t sets, const EnqueueSet& enqueue) {
+  Sampler burst_sampler(int64_t sets, const EnqueueSet& enqueue, int64_t kinds) {
     const auto make = [&](int64_t first, int64_t launches) {
       return std::make_shared<Replay>(enqueue, sets, first, launches, context_.stream(), Regime::bursts);
     };
     if (!burst_launches_) {
-      const int64_t guess = burst_launches(sets, time_once(sets, enqueue)); // too few: a single launch seems to take longer
-      burst_launches_ = burst_launches(sets, sample(*make(0, guess)).seconds);
+      const double once = time_once(sets, enqueue); // longer than it takes among others, so that the guess is too few
+      burst_launches_ = burst_launches(sets, sample(*make(0, burst_launches(sets, once, kinds))).seconds, kinds);
     }
     std::vector<std::shared_ptr<Replay>> turns;
     for (int64_t first = 0; first == 0 || first + burst_launches_ <= sets; first += burst_launches_)
@@ -316,10 +328,10 @@ Sampler Bench::Open::reader(int64_t bytes, uint64_t seed) {
   Array all = matrix(Type::f32, sets, pitch / size_of(Type::f32), 1);
   all.data = buffers->memory.address();
   tools_->fill(all, {seed, 0, 1});
-  return sampler(sets, [=, this](int64_t set) {
-    tools_->read_all(buffers->memory.address() + uint64_t(set * pitch), size_t(bytes),
-                    buffers->sink.address());
-  });
+  const EnqueueSet read = [=, this](int64_t set) {
+    tools_->read_all(buffers->memory.address() + uint64_t(set * pitch), size_t(bytes), buffers->sink.address());
+  };
+  return sampler(sets, read, 1, Regime::sustained);
 }
 
 Bench::Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed)
@@ -352,17 +364,11 @@ Arm Bench::kernel_arm(const std::string& name, const Kernel& kernel) {
   });
 }
 
-int64_t Bench::read_bytes() const {
-  const Problem& p = problem_;
-  const int64_t bytes = p.k * std::max(p.batch * p.m * size_of(p.a), p.b_matrices() * p.n * size_of(p.b));
-  return (bytes + 15) / 16 * 16; // it is read in words of that
-}
-
 std::optional<Arm> Bench::read_arm() {
   if (platform() == Platform::hip) return std::nullopt; // needs a kernel of the measurement's own
   Arm a;
   a.name = "read";
-  a.make_sampler = [this] { return open().reader(read_bytes(), seed_); };
+  a.make_sampler = [this] { return open().reader(read_bytes(problem_), seed_); };
   return a;
 }
 

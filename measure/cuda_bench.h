@@ -18,18 +18,21 @@ namespace deepgen::cuda {
 class Toolbox;
 
 /// Sets of operands for three times the cache: 2 to 1024, but no more than fit into `memory`, each with a
-/// `workspace`. That does not make up for operands: other kernels do not touch it.
-int64_t ring_sets(int64_t set_bytes, int64_t workspace, int64_t cache, int64_t memory);
+/// `workspace`. That does not make up for operands: other kernels do not touch it. As many of each of so many
+/// `kinds`, which take turns in the ring, here and below: where but one set fits, it is of the first kind.
+int64_t ring_sets(int64_t set_bytes, int64_t workspace, int64_t cache, int64_t memory, int64_t kinds = 1);
 /// Launches in a sample: whole turns of the ring, so that no sample finds in the caches what the one before
-/// it left; enough for 2.5 ms, as far as 1024 launches do. One when it takes 5 ms; fewer than a turn where
-/// that would take 0.1 s.
-int64_t ring_launches(int64_t sets, double seconds);
+/// it left; enough for 2.5 ms, as far as 1024 launches do. One of each kind when it takes 5 ms; fewer than a turn
+/// where that would take 0.1 s.
+int64_t ring_launches(int64_t sets, double seconds, int64_t kinds = 1);
 /// Launches in a burst: 1 ms of them. Bursts take turns with the sets of the ring; one that would take more than half of them
 /// takes whole turns.
-int64_t burst_launches(int64_t sets, double seconds);
+int64_t burst_launches(int64_t sets, double seconds, int64_t kinds = 1);
 
 /// A, B, D and what the epilogue reads of D's shape.
 int64_t set_bytes(const Problem&);
+/// The larger of A and B, which has both weights of a gated problem.
+int64_t read_bytes(const Problem&);
 
 class Bench {
 public:
@@ -46,10 +49,9 @@ public:
   Arm arm(const std::string& name, std::function<Enqueue(Ring&)> prepare);
 
   Ring& ring(); ///< for use in a worker; opened when first needed
-  /// Reads a buffer of `read_bytes()`, the size of the larger of A and B, from a ring of its own: what the
-  /// memory gives at best for an operand of that size. Empty on AMD's devices.
+  /// Reads a buffer of read_bytes() from a ring of its own: what the memory gives at best for an operand of
+  /// that size. Empty on AMD's devices.
   std::optional<Arm> read_arm();
-  int64_t read_bytes() const;
   /// Fills in what a race on this device needs: time for the start, and pre-heating until the clock is
   /// steady, for `heat` seconds at most: rounds pair their samples, so that a drift matters little where the
   /// candidates differ much; the finals begin with rounds that do not count, and at the hold-out the device is hot from them.

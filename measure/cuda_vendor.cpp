@@ -38,7 +38,8 @@ private:
 std::shared_ptr<VendorProduct> product_of(const VendorPlan& plan, Bench::Ring& ring) {
   static auto& last = *new std::shared_ptr<VendorProduct>; // the process ends without freeing what it has on the device
   static std::string key;
-  const std::string wanted = ring.problem().key() + plan.text() + std::to_string(plan.library) + std::to_string(plan.tf32_as_f32);
+  const std::string wanted = ring.problem().key() + plan.text() + std::to_string(plan.library) + std::to_string(plan.tf32_as_f32) +
+                             std::to_string(plan.halves);
   if (!last || key != wanted)
     last = VendorProduct::make(ring.problem(), plan, ring.operands()), key = wanted;
   return last;
@@ -52,8 +53,10 @@ bool does_the_same(const VendorPlan& x, const VendorPlan& y) {
 /// What runs of the plan's algorithms, tried one after the other.
 std::vector<Vendor::Algorithm> working(const VendorPlan& plan, Bench::Ring& ring, const std::function<bool()>& may_try) {
   std::vector<Vendor::Algorithm> found;
-  for (const Vendor::Algorithm& algorithm : ring.problem().groups ? group_loops() : product_of(plan, ring)->algorithms()) {
+  for (Vendor::Algorithm algorithm : ring.problem().groups ? group_loops() : product_of(plan, ring)->algorithms()) {
     if (!may_try()) continue;
+    algorithm.halves = plan.halves;
+    if (plan.halves) algorithm.text = "a product for each weight" + (algorithm.text.empty() ? "" : ": " + algorithm.text);
     try {
       vendor_call(plan, algorithm, ring)(ring.operands(), ring.context().stream());
     } catch (const DriverError&) {
@@ -63,6 +66,18 @@ std::vector<Vendor::Algorithm> working(const VendorPlan& plan, Bench::Ring& ring
     found.push_back(algorithm);
   }
   return found;
+}
+
+/// Of a plan for both weights at once, the same with a product for each, which may be faster; none where it does not run.
+std::vector<Vendor::Algorithm> working_in_halves(VendorPlan plan, Bench::Ring& ring, const std::function<bool()>& may_try) {
+  if (!plan.gate || plan.library != VendorPlan::lt) return {};
+  plan.halves = true;
+  try {
+    return working(plan, ring, may_try);
+  } catch (const DriverError& e) {
+    if (e.sticky()) throw;
+    return {};
+  }
 }
 
 /// Why a library cannot be asked; and its name with its version.
@@ -159,17 +174,23 @@ uint64_t rotating_workspaces(uint64_t bytes, int64_t memory) {
 
 Bench::Enqueue vendor_call(const VendorPlan& plan, const Vendor::Algorithm& algorithm, Bench::Ring& ring) {
   const bool other = algorithm.library != plan.library; // rocBLAS, beside hipBLASLt
+  VendorPlan used = other ? plan_rocblas(ring.problem()) : plan;
+  used.halves = algorithm.halves;
   static const Workspaces& workspaces = *new Workspaces(ring.cache()); // as above
   if (ring.problem().groups)
-    return group_loop(plan, algorithm, ring,
+    return group_loop(used, algorithm, ring,
                       [calls = uint64_t(0)](uint64_t bytes) mutable { return workspaces.at(calls++, bytes); });
-  auto product = product_of(other ? plan_rocblas(ring.problem()) : plan, ring);
+  auto product = product_of(used, ring);
   return [product, algorithm, calls = uint64_t(0), &tools = ring.tools()](const CallOperands& x, Stream stream) mutable {
     product->enqueue(algorithm, workspaces.at(calls++, algorithm.workspace), x, tools, stream);
   };
 }
 
 namespace {
+
+void append(std::vector<Vendor::Algorithm>& all, const std::vector<Vendor::Algorithm>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
 
 Vendor ask(Bench::Ring& ring, const std::function<bool(int)>& may_try) {
   Vendor v;
@@ -181,6 +202,7 @@ Vendor ask(Bench::Ring& ring, const std::function<bool(int)>& may_try) {
     v.why_not = plan.why_not.empty() ? why_absent(plan.library) : plan.why_not;
     if (v.why_not.empty()) try {
         v.algorithms = working(plan, ring, try_next);
+        append(v.algorithms, working_in_halves(plan, ring, try_next));
       } catch (const DriverError& e) {
         if (e.sticky()) throw;
         v.why_not = e.what();
@@ -196,7 +218,7 @@ Vendor ask(Bench::Ring& ring, const std::function<bool(int)>& may_try) {
   if (!other.why_not.empty() || !does_the_same(other, v.plan) || !why_absent(VendorPlan::rocblas).empty()) return v;
   try {
     const std::vector<Vendor::Algorithm> more = working(other, ring, try_next);
-    v.algorithms.insert(v.algorithms.end(), more.begin(), more.end());
+    append(v.algorithms, more);
     if (!more.empty()) v.name += ", " + rocblas_version();
   } catch (const DriverError& e) { // the first library's stand
     if (e.sticky()) throw;
@@ -218,7 +240,7 @@ namespace {
 Json to_json(const Vendor& found, const Problem& problem) {
   Json algorithms = Json::array();
   for (const Vendor::Algorithm& a : found.algorithms)
-    algorithms.push_back({{"bits", a.bits}, {"workspace", a.workspace}, {"text", a.text}, {"library", int(a.library)}});
+    algorithms.push_back({{"bits", a.bits}, {"workspace", a.workspace}, {"text", a.text}, {"library", int(a.library)}, {"halves", a.halves}});
   size_t plan = 0;
   const std::vector<VendorPlan> plans = vendor_plans(problem);
   while (plan + 1 < plans.size() && (plans[plan].library != found.plan.library || plans[plan].text() != found.plan.text() ||
@@ -231,7 +253,7 @@ void from_json(const Json& m, const Problem& problem, Vendor& v) {
   v.name = m.value("name", v.name), v.why_not = m.value("why_not", "");
   for (const Json& a : m.value("algorithms", Json::array()))
     v.algorithms.push_back({a.at("bits").get<AlgorithmBits>(), a.at("workspace").get<uint64_t>(),
-                            a.at("text").get<std::string>(), VendorPlan::Library(a.at("library").get<int>())});
+                            a.at("text").get<std::string>(), VendorPlan::Library(a.at("library").get<int>()), a.at("halves").get<bool>()});
   v.plan = vendor_plans(problem).at(m.value("plan", size_t(0)));
 }
 

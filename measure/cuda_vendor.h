@@ -20,6 +20,7 @@ struct VendorPlan {
   /// cuBLASLt writes nothing else but i8, scaled by alpha, in i32.
   bool scratch = false;
   std::optional<EpilogueOp> gate; ///< left for the kernel behind it
+  bool halves = false; ///< of a gated problem: a product for each weight, instead of one for both
   /// No kernel of ours runs behind it, as the measurement has none for AMD's devices: the library is timed without what is
   /// left, which is never in our favour.
   bool alone = false;
@@ -45,6 +46,7 @@ struct Vendor {
     uint64_t workspace = 0;         ///< bytes that it uses
     std::string text;               ///< "id 66, tile 20, stages 36, split-K 1", as the library numbers them
     VendorPlan::Library library = VendorPlan::lt; ///< rocBLAS may stand beside a plan of hipBLASLt's that does the same
+    bool halves = false; ///< as in a plan: those stand beside the others
   };
   std::vector<Algorithm> algorithms;
 };

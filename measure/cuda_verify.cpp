@@ -346,7 +346,7 @@ CompareParameters Verifier::comparison(const Problem& p, const Operands& x, cons
   return q;
 }
 
-Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, const CallCase& c) {
+Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, const CallCase& c, double rounding) {
   const Problem& p = kernel.problem;
   const std::vector<Product>& products = products_of(p, c);
   const Operands x(kernel, c, tools_, seed_, zone_);
@@ -361,7 +361,7 @@ Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, cons
   size_t next = 0;
   for (const Product& product : products) {
     CompareParameters& q = compared.emplace_back(comparison(p, x, product));
-    q.result = at(next);
+    q.result = at(next), q.tolerance.sum += rounding; // no sum is larger than the product of its factors' norms
     tools_.compare(q);
     const int64_t all = (q.d.rows + block_rows - 1) / block_rows * p.batch;
     if (q.block_count < all) tools_.check_written(q.d, at(next + 1));

@@ -50,9 +50,10 @@ public:
   /// DriverError from a call of the kernel passes through.
   Verdict verify(const Kernel& kernel, const std::function<void(const std::string&)>& before);
 
-  /// One case of something else that computes the problem, called as `enqueue` does.
+  /// One case of something else that computes the problem, called as `enqueue` does. `rounding`: of the product, ahead of
+  /// gate and epilogue, in units of itself.
   using Enqueue = std::function<void(const CallOperands&, Stream)>;
-  Verdict verify_call(const Kernel& described, const Enqueue& enqueue, const CallCase&);
+  Verdict verify_call(const Kernel& described, const Enqueue& enqueue, const CallCase&, double rounding = 0);
 
 private:
   struct Operands;

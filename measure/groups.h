@@ -18,6 +18,7 @@ inline constexpr Sharing all_sharings[] = {Sharing::even, Sharing::skewed, Shari
 std::vector<int32_t> group_offsets(const Problem&, Sharing, uint64_t seed);
 
 /// What the sets of operands of a timed ring have in turn: even and skewed.
+inline constexpr int64_t timed_sharings = 2;
 inline Sharing timed_sharing(size_t set) { return set % 2 ? Sharing::skewed : Sharing::even; }
 
 } // namespace deepgen

@@ -25,6 +25,9 @@ constexpr LtLibrary::Numbers kCublasLt = {.trans_a = 3,
                                           .i32 = 72,
                                           .f32 = 68,
                                           .fast_accumulation = 25,
+                                          .align_a = 5,
+                                          .align_c = 7,
+                                          .align_d = 8,
                                           .algorithm_bytes = 64};
 // hipblaslt.h, hipblas-common.h of ROCm 6.1 to 7
 constexpr LtLibrary::Numbers kHipblasLt = {.trans_a = 0,
@@ -43,6 +46,9 @@ constexpr LtLibrary::Numbers kHipblasLt = {.trans_a = 0,
                                            .i32 = 9,
                                            .f32 = 2,
                                            .fast_accumulation = -1,
+                                           .align_a = -1,
+                                           .align_c = -1,
+                                           .align_d = -1,
                                            .algorithm_bytes = 24};
 /// Before it, data types had the numbers of hipBLAS: 0.7, of ROCm 6.1.
 constexpr int kOldestHipblasLt = 700;

@@ -33,6 +33,7 @@ struct LtLibrary {
     int plain, transposed;         ///< operations
     int f64, tf32, i32, f32;       ///< compute types
     int fast_accumulation;         ///< attribute; -1: it has none
+    int align_a, align_c, align_d; ///< of a preference's; -1: it has none
     size_t algorithm_bytes;
   } number;
 

@@ -2,12 +2,14 @@
 #include "measure/lt_library.h"
 #include "measure/vendor_product.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace deepgen::cuda {
 namespace {
 
 constexpr int kAskFor = 64;
+constexpr uint32_t kMostAligned = 256; ///< bytes
 
 bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
 void* pointer(Address a) { return reinterpret_cast<void*>(a); }
@@ -30,7 +32,9 @@ public:
     if (plan.fused_bias) epilogue |= kLtBias, set(n.bias_type, int32_t(lt_data_type(p.epilogue_type())));
     set(n.epilogue, epilogue ? epilogue : int32_t(kLtDefault));
     point(x);
-    b_ = layout(p.b, x.b), a_ = layout(p.a, x.a), d_ = layout(output_, product(x));
+    const std::vector<Part> all = parts(x);
+    b_ = layout(p.b, all.front().b), a_ = layout(p.a, x.a), d_ = layout(output_, all.front().product);
+    if (all.size() > 1) b_alignment_ = alignment(all[1].b.data), d_alignment_ = alignment(all[1].product.data);
     c_ = plan.fused_residual ? layout(p.epilogue_type(), x.residual) : d_;
   }
 
@@ -39,6 +43,10 @@ public:
     check(lt_.preference_create(&preference), "MatmulPreferenceCreate");
     check(lt_.preference_set(preference, lt_max_workspace, &vendor_workspace, sizeof vendor_workspace),
           "MatmulPreferenceSetAttribute");
+    const LtLibrary::Numbers& n = lt_.number;
+    if (n.align_a >= 0) // its default is the most
+      for (auto [attribute, bytes] : {std::pair{n.align_a, b_alignment_}, {n.align_c, d_alignment_}, {n.align_d, d_alignment_}})
+        check(lt_.preference_set(preference, attribute, &bytes, sizeof bytes), "MatmulPreferenceSetAttribute");
     // Each result is the algorithm, its workspace, its state, and six words of which nothing is known.
     const size_t algorithm_bytes = lt_.number.algorithm_bytes,
                  each = algorithm_bytes + sizeof(uint64_t) + 6 * sizeof(int32_t);
@@ -66,12 +74,12 @@ private:
     point(x);
     const uint64_t alpha_bits = scalar_bits(alpha(x), scale_type_),
                    beta_bits = scalar_bits(beta(), scale_type_);
-    const Array out = product(x);
-    void* c = pointer(plan_.fused_residual ? x.residual.data : out.data);
-    check(lt_.matmul(handle_, desc_, &alpha_bits, pointer(x.b.data), b_, pointer(x.a.data), a_, &beta_bits, c,
-                     c_, pointer(out.data), d_, &algorithm.bits, pointer(workspace), algorithm.workspace,
-                     stream),
-          "Matmul");
+    for (const auto& [b, out] : parts(x)) {
+      void* c = pointer(plan_.fused_residual ? x.residual.data : out.data);
+      check(lt_.matmul(handle_, desc_, &alpha_bits, pointer(b.data), b_, pointer(x.a.data), a_, &beta_bits, c, c_,
+                       pointer(out.data), d_, &algorithm.bits, pointer(workspace), algorithm.workspace, stream),
+            "Matmul");
+    }
   }
 
   void* create() const {
@@ -105,7 +113,10 @@ private:
     return layout;
   }
 
+  static uint32_t alignment(Address a) { return uint32_t(std::min<uint64_t>(a & -a, kMostAligned)); }
+
   const LtLibrary& lt_;
+  uint32_t b_alignment_ = kMostAligned, d_alignment_ = kMostAligned;
   void *handle_ = nullptr, *desc_ = nullptr, *a_ = nullptr, *b_ = nullptr, *c_ = nullptr, *d_ = nullptr;
 };
 

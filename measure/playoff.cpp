@@ -193,7 +193,7 @@ RecordLog time_on_gpu(Selection& selection, const Device& model, const PlayoffCo
                     {"epilogue", vendor.plan.text()},
                     {"ratios", vendor_ratios(selection, r.finals, command.options.seed)}};
   if (const ArmResult& read = r.finals.read; read.timed())
-    json["read"] = {{"bytes", bench.read_bytes()}, {"seconds", summarize(read, read, command.options.seed).seconds}};
+    json["read"] = {{"bytes", cuda::read_bytes(problem)}, {"seconds", summarize(read, read, command.options.seed).seconds}};
   r.log.environment = merged(std::move(json), r.log.environment);
   note_company(around.other_processes, r.log);
   return std::move(r.log);

@@ -37,6 +37,18 @@ Array VendorProduct::product(const CallOperands& x) const {
   return out;
 }
 
+std::vector<VendorProduct::Part> VendorProduct::parts(const CallOperands& x) const {
+  const Part all{x.b, product(x)};
+  if (!plan_.halves) return {all};
+  const int64_t n = problem_.n;
+  Part gate = all;
+  (problem_.b_transposed() ? gate.b.rows : gate.b.columns) = n, gate.product.columns = n;
+  Part up = gate; // behind the gate's, in B and in the product
+  up.b.data += uint64_t((problem_.b_transposed() ? n * all.b.ld : n) * size_of(problem_.b));
+  up.product.data += uint64_t(n * size_of(output_));
+  return {gate, up};
+}
+
 EpilogueParameters VendorProduct::rest(const CallOperands& x) const {
   const Scalars s = scalars_of(problem_);
   EpilogueParameters e;

@@ -22,8 +22,13 @@ public:
 protected:
   VendorProduct(const Problem&, const VendorPlan&);
   virtual void multiply(const Vendor::Algorithm&, Address workspace, const CallOperands&, Stream) = 0;
-  /// Where the product goes.
+  /// Where the product goes: of both weights, where there is a gate.
   Array product(const CallOperands&) const;
+  /// What one multiplication has of B and of the product: all, or a weight and its half.
+  struct Part {
+    Array b, product;
+  };
+  std::vector<Part> parts(const CallOperands&) const;
   /// The product waits for alpha.
   bool unscaled() const { return plan_.scratch && problem_.a == Type::i8; }
   double alpha(const CallOperands& x) const { return unscaled() ? 1 : x.alpha; }

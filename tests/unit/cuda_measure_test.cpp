@@ -157,6 +157,19 @@ TEST(CudaBench, SamplesAreLongAndWholeTurnsOfTheRing) {
   EXPECT_EQ(ring_launches(1024, 1e-3), 100); // a slow kernel of a small problem
 }
 
+TEST(CudaBench, KindsOfSetsAreTimedEquallyOften) {
+  constexpr int64_t kCache = int64_t(50) << 20, kMemory = int64_t(80) << 30;
+  EXPECT_EQ(ring_sets(int64_t(6) << 20, 0, kCache, kMemory, 2), 26);
+  EXPECT_EQ(ring_sets(20000, int64_t(1) << 30, kCache, kMemory, 2), 78);
+  EXPECT_EQ(ring_sets(int64_t(60) << 30, 0, kCache, kMemory, 2), 1) << "what fits";
+  EXPECT_EQ(ring_launches(2, 20e-3, 2), 2) << "even and skewed, however long they take";
+  EXPECT_EQ(ring_launches(1, 20e-3, 2), 1);
+  EXPECT_EQ(ring_launches(1024, 4e-3, 2), 26) << "not 25";
+  EXPECT_EQ(ring_launches(26, 10e-6, 2), 260);
+  EXPECT_EQ(burst_launches(2, 2e-3, 2), 2);
+  EXPECT_EQ(burst_launches(300, 10.2e-6, 2), 100) << "not 99, after which the next burst would begin with the other kind";
+}
+
 TEST(CudaBench, BurstsTakeTurnsWithTheRing) {
   EXPECT_EQ(burst_launches(1024, 10e-6), 100);
   EXPECT_EQ(burst_launches(300, 10e-6), 100);
@@ -169,10 +182,14 @@ TEST(CudaBench, BurstsTakeTurnsWithTheRing) {
 
 TEST(CudaBench, TheMemoryIsReadAsMuchAsTheLargerInput) {
   Problem p = problem(Type::bf16, Type::bf16, 1, 4096, 4096);
-  EXPECT_EQ(Bench(p, Device(), 0, 1).read_bytes(), 2 * 4096 * 4096);
-  p.m = 10000;
-  EXPECT_EQ(Bench(p, Device(), 0, 1).read_bytes(), 2 * 10000 * 4096);
-  EXPECT_EQ(Bench(problem(Type::i8, Type::i32, 1, 1, 1), Device(), 0, 1).read_bytes(), 16);
+  EXPECT_EQ(read_bytes(p), 2 * 4096 * 4096);
+  p.gate = EpilogueOp::silu;
+  EXPECT_EQ(read_bytes(p), 2 * 2 * 4096 * 4096) << "both weights";
+  p.groups = 8;
+  EXPECT_EQ(read_bytes(p), 8 * 2 * 2 * 4096 * 4096);
+  p.m = 10000, p.groups = 0, p.gate.reset();
+  EXPECT_EQ(read_bytes(p), 2 * 10000 * 4096);
+  EXPECT_EQ(read_bytes(problem(Type::i8, Type::i32, 1, 1, 1)), 16);
 }
 
 TEST(CudaBench, ASetHoldsEveryMatrixOfACall) {

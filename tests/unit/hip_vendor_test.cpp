@@ -5,7 +5,9 @@
 #include "measure/cuda_devices.h"
 #include "measure/cuda_vendor.h"
 #include "measure/cuda_verify.h"
+#include "measure/vendor_product.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 /// A measuring worker is a process that ends without freeing what it has on the device; here it lives in the test's own.
@@ -108,6 +110,54 @@ TEST_F(HipVendor, WhatIsLeftIsNotTimed) {
   complete(gated);
   EXPECT_EQ(asked(gated).plan.text(), "without the gate");
   EXPECT_TRUE(fake_hip::state().complaints.empty());
+}
+
+/// Sees what a kernel behind the product would.
+class Watch final : public Toolbox {
+public:
+  explicit Watch(const Context& context) : Toolbox(context, WithoutKernels{}) {}
+  void epilogue(const Array& source, const Array&, const EpilogueParameters&) const override { product = source; }
+  mutable Array product;
+};
+
+TEST_F(HipVendor, AProductForEachWeightOfAGateIsTheSameProduct) {
+  for (Layout l : {Layout::nn, Layout::nt, Layout::tn, Layout::tt})
+    for (int64_t batch : {1, 3}) {
+      Problem p = problem(bf16, f32, l, {}, batch);
+      p.gate = silu;
+      Bench bench(p, devices(Platform::hip).at(0), 0, 1);
+      const Context& context = bench.ring().context();
+      const Watch watch(context);
+      const auto values = [&](bool halves) {
+        VendorPlan plan = plan_vendor(p, true);
+        plan.alone = false, plan.halves = halves;
+        const auto product = VendorProduct::make(p, plan, bench.ring().operands());
+        product->enqueue(product->algorithms().front(), 0, bench.ring().operands(), watch, context.stream());
+        context.synchronize();
+        std::vector<float> out(size_t(watch.product.batch * watch.product.rows * watch.product.columns));
+        check(driver()->cuMemcpyDtoH(out.data(), watch.product.data, out.size() * sizeof(float)), "reading the product");
+        return out;
+      };
+      const std::vector<float> at_once = values(false);
+      EXPECT_EQ(at_once.size(), size_t(batch * 33 * 40));
+      EXPECT_LT(std::count(at_once.begin(), at_once.end(), 0.0f), 10);
+      EXPECT_EQ(values(true), at_once) << p.key();
+    }
+  EXPECT_EQ(fake_hip::state().complaints, std::vector<std::string>());
+}
+
+TEST_F(HipVendor, BothWaysForAGateAreAsked) {
+  Problem p = problem(bf16, bf16, Layout::nt);
+  p.gate = silu;
+  const auto in_halves = [&] {
+    const Vendor v = find_vendor(p, devices(Platform::hip).at(0), 1);
+    for (const Vendor::Algorithm& a : v.algorithms) EXPECT_EQ(a.text.starts_with("a product for each weight"), a.halves);
+    return std::pair(v.algorithms.size(), std::count_if(v.algorithms.begin(), v.algorithms.end(),
+                                                        [](const Vendor::Algorithm& a) { return a.halves; }));
+  };
+  EXPECT_EQ(in_halves(), std::pair(2 * kOfHipblaslt + 1, ptrdiff_t(kOfHipblaslt))) << "rocBLAS has one way";
+  p.groups = 3;
+  EXPECT_EQ(in_halves().second, 2) << "of two loops over the groups";
 }
 
 TEST_F(HipVendor, TypesByLibraryAndChip) {
