@@ -23,7 +23,7 @@ function(_deepgen_budget budget slots seconds)
     set(${slots} 20 8 4 PARENT_SCOPE)
     set(${seconds} 5 PARENT_SCOPE)
   elseif(budget STREQUAL "thorough")
-    set(${slots} 128 96 96 96 96 PARENT_SCOPE)
+    set(${slots} 64 64 64 64 64 64 64 64 PARENT_SCOPE) # a longer round would learn no more than a short one
     set(${seconds} 60 PARENT_SCOPE)
   else()
     set(${slots} 40 24 PARENT_SCOPE)

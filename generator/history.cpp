@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <map>
 
@@ -22,6 +23,10 @@ double ratio_of(const Record& r) {
   return timed && r.timing->ratio > 0 ? r.timing->ratio : kFailed;
 }
 
+int round_of(const Record& r) {
+  return r.stage.size() > 1 && r.stage[0] == 'r' ? std::atoi(r.stage.c_str() + 1) : 0;
+}
+
 } // namespace
 
 History::History(const Space& space, const SearchInput& in) : tried_(space.size(), false), best_(kFailed) {
@@ -37,7 +42,7 @@ History::History(const Space& space, const SearchInput& in) : tried_(space.size(
     const auto rank = space.rank(r.choice);
     if (!rank || tried_[*rank]) continue;
     tried_[*rank] = true;
-    trials_.push_back({*rank, ratio, !is_undecided(r), r.origin});
+    trials_.push_back({*rank, ratio, !is_undecided(r), r.origin, round_of(r)});
     best_ = std::min(best_, ratio);
   }
 }
@@ -52,17 +57,22 @@ std::vector<size_t> History::best(size_t count) const {
   return ranks;
 }
 
-size_t History::since_progress() const {
+Standstill History::standstill() const {
   double reference = kFailed;
-  size_t count = 0;
+  Standstill still;
+  int round = 0; // that was counted last
   for (const Trial& t : trials_) {
-    ++count;
     if (t.ratio < reference * (1 - kProgress)) {
       reference = t.ratio;
-      count = 0;
+      still = {};
+      round = t.round;
+    } else if (t.round > 0) {
+      ++still.trials;
+      still.rounds += t.round != round;
+      round = t.round;
     }
   }
-  return count;
+  return still;
 }
 
 } // namespace deepgen

@@ -12,6 +12,12 @@ struct Trial {
   double ratio; ///< its time to the default's; infinity: it failed
   bool decided; ///< false: neither timed nor failed, as the time was up
   std::string origin;
+  int round;
+};
+
+/// How long a search has gone without one that was faster by half a percent than all before it.
+struct Standstill {
+  size_t trials = 0, rounds = 0;
 };
 
 class History {
@@ -28,8 +34,9 @@ public:
   std::vector<size_t> best(size_t count) const;
   /// How much of the best one's speed it has: 1 for the best, 0 for what failed.
   double speed(const Trial& t) const { return best_ / t.ratio; }
-  /// Trials since the last one that was faster by half a percent than all before it.
-  size_t since_progress() const;
+  /// Without those of round 0: however many it tries in vain, nothing has been learned from any of them yet. A round in
+  /// which something was faster counts from there on.
+  Standstill standstill() const;
 
 private:
   std::vector<Trial> trials_;

@@ -7,10 +7,17 @@
 namespace deepgen {
 namespace {
 
+/// A round chooses by one state of knowledge, however many candidates it has: the next one knows better.
+constexpr size_t kPatientRounds = 2;
+
+bool has_patience(const SearchOptions& o, const Standstill& still) {
+  return o.patience == 0 || still.trials < size_t(o.patience) || still.rounds < kPatientRounds;
+}
+
 /// How many candidates the round may have.
 size_t room(const SearchInput& in, const History& history) {
   const SearchOptions& o = in.options;
-  if (o.patience > 0 && history.since_progress() >= size_t(o.patience)) return 0;
+  if (!has_patience(o, history.standstill())) return 0;
   if (!o.trials) return in.slots;
   const int64_t left = *o.trials - int64_t(history.count());
   return std::min(in.slots, size_t(std::max<int64_t>(left, 0)));

@@ -19,7 +19,7 @@ void add_search_flags(CLI::App& app, SearchFlags& f) {
   app.add_option("--trials", f.trials, "candidates in all rounds together, at most")
       ->check(CLI::Range(1, 100000));
   app.add_option("--patience", f.patience,
-                 "the search ends after so many that were no faster; 0: never (default: 64)")
+                 "the search ends after so many, behind round 0 and in two rounds at least, that were no faster; 0: never (default: 64)")
       ->check(CLI::Range(0, 100000));
 }
 

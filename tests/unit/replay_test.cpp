@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <iterator>
+#include <numeric>
 #include <set>
+#include <sstream>
 
 namespace deepgen {
 namespace {
@@ -166,26 +169,52 @@ TEST(ReplayTest, SummaryIsOfAllSeeds) {
   }
 }
 
+/// A budget's rounds, from the CMake code that searches have them from.
+std::vector<size_t> slots_of(const std::string& budget) {
+  const std::string text = read_file(DEEPGEN_SOURCE_DIR "/cmake/DeepGenSearch.cmake");
+  const std::string branch = budget == "default" ? "  else()\n" : "budget STREQUAL \"" + budget + "\")\n";
+  const std::string set = "set(${slots} ";
+  const size_t at = text.find(set, text.find(branch, text.find("function(_deepgen_budget "))) + set.size();
+  std::istringstream in(text.substr(at, text.find(" PARENT_SCOPE", at) - at));
+  return {std::istream_iterator<size_t>(in), {}};
+}
+
 /// The bar for the default strategy, on every space that was recorded.
-class RecordedTest : public testing::TestWithParam<std::string> {};
+class RecordedTest : public testing::TestWithParam<std::string> {
+protected:
+  /// The median share of the best one's speed that 20 searches have found after so many trials.
+  double found(const ReplayOptions& o, size_t trials) const {
+    std::vector<ReplayedSearch> searches;
+    for (uint64_t seed = 1; seed <= 20; ++seed) searches.push_back(replay.run(o, seed));
+    const auto points = summarize(replay, searches).points;
+    const auto last = std::find_if(points.rbegin(), points.rend(), [&](auto& p) { return p.trials <= trials; });
+    return 1 / (1 + last->median);
+  }
+
+  const Replay replay{RecordedSpace::read(DEEPGEN_SOURCE_DIR "/benchmarks/search/" + GetParam())};
+};
 
 TEST_P(RecordedTest, AutoReachesItsBar) {
-  const Replay replay(
-      RecordedSpace::read(std::string(DEEPGEN_SOURCE_DIR) + "/benchmarks/search/" + GetParam()));
   ASSERT_FALSE(replay.cut_off()) << "the best of this space is not known";
   ReplayOptions o;
   o.search.trials = 200;
-  std::vector<ReplayedSearch> searches;
-  for (uint64_t seed = 1; seed <= 20; ++seed) searches.push_back(replay.run(o, seed));
-  const ReplaySummary summary = summarize(replay, searches);
-  auto found = [&](size_t trials) { // median share of the best one's speed
-    const auto& points = summary.points;
-    const auto last =
-        std::find_if(points.rbegin(), points.rend(), [&](auto& p) { return p.trials <= trials; });
-    return 1 / (1 + last->median);
-  };
-  EXPECT_GE(found(64), 0.98);
-  EXPECT_GE(found(200), 0.995);
+  EXPECT_GE(found(o, 64), 0.98);
+  EXPECT_GE(found(o, 200), 0.995);
+}
+
+TEST_P(RecordedTest, EachBudgetReachesItsBar) {
+  const struct {
+    const char* name;
+    size_t trials; ///< of the whole budget
+    size_t by;     ///< so many trials it has found
+    double share;
+  } budgets[] = {{"quick", 32, 32, 0.97}, {"default", 64, 64, 0.98}, {"thorough", 512, 200, 0.995}};
+  for (const auto& budget : budgets) {
+    ReplayOptions o;
+    o.slots = slots_of(budget.name);
+    ASSERT_EQ(std::accumulate(o.slots.begin(), o.slots.end(), size_t(0)), budget.trials) << budget.name;
+    EXPECT_GE(found(o, budget.by), budget.share) << budget.name;
+  }
 }
 
 std::vector<std::string> recorded_files() {

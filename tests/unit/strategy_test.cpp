@@ -124,7 +124,15 @@ TEST_P(StrategyTest, EndsWhenItsPatienceDoes) {
   FakeSearch search(GetParam());
   search.in.options.patience = 30;
   search.run([](const Choice&) { return 1.0; });
-  EXPECT_EQ(search.tried.size(), 36u) << "the default, then 30 that were no better: in the third round of 12";
+  EXPECT_EQ(search.tried.size(), 48u) << "the first round of 12, then 30 that were no better: in the third after it";
+}
+
+TEST_P(StrategyTest, LearnsTwiceBeforeItsPatienceEnds) {
+  FakeSearch search(GetParam());
+  search.in.slots = 40;
+  search.in.options.patience = 30;
+  search.run([](const Choice&) { return 1.0; });
+  EXPECT_EQ(search.tried.size(), 120u) << "round 0 has learned nothing, and one more round learns once";
 }
 
 TEST(StrategiesTest, GuidedOnesFindTheOptimumEarly) {
@@ -241,8 +249,10 @@ class HistoryTest : public testing::Test {
 protected:
   HistoryTest() : search("auto") {}
 
-  void add(const Choice& choice, const std::string& status, double ratio = 0, const std::string& code = "") {
+  void add(const Choice& choice, const std::string& status, double ratio = 0, const std::string& code = "",
+           const std::string& stage = "r1") {
     Record r;
+    r.stage = stage;
     r.problem = search.in.problem.key(), r.arch = "fake", r.choice = choice, r.status = status;
     r.sha256 = code.empty() ? choice.text() : code;
     if (ratio > 0) r.timing = Timing(), r.timing->ratio = ratio;
@@ -275,9 +285,24 @@ TEST_F(HistoryTest, ProgressIsHalfAPercent) {
   add(fake_choice(1, 1, 8, 0), "ok", 1.0);
   add(fake_choice(1, 2, 8, 0), "ok", 0.997);
   add(fake_choice(1, 3, 8, 0), "crash");
-  EXPECT_EQ(history().since_progress(), 2u);
+  EXPECT_EQ(history().standstill().trials, 2u);
   add(fake_choice(1, 4, 8, 0), "ok", 0.994); // two small steps are progress too
-  EXPECT_EQ(history().since_progress(), 0u);
+  EXPECT_EQ(history().standstill().trials, 0u);
+}
+
+TEST_F(HistoryTest, AStandstillBeginsAfterRoundZero) {
+  add(fake_choice(1, 1, 8, 0), "ok", 1.0, "", "r0");
+  add(fake_choice(1, 2, 8, 0), "ok", 1.1, "", "r0");
+  EXPECT_EQ(history().standstill().trials, 0u);
+  add(fake_choice(1, 3, 8, 0), "ok", 1.2, "", "r1");
+  add(fake_choice(1, 4, 8, 0), "crash", 0, "", "r1");
+  add(fake_choice(1, 5, 8, 0), "ok", 1.2, "", "r2");
+  EXPECT_EQ(history().standstill().trials, 3u);
+  EXPECT_EQ(history().standstill().rounds, 2u);
+  add(fake_choice(1, 6, 8, 0), "ok", 0.9, "", "r2");
+  add(fake_choice(1, 7, 8, 0), "ok", 1.2, "", "r2");
+  EXPECT_EQ(history().standstill().trials, 1u);
+  EXPECT_EQ(history().standstill().rounds, 0u) << "round 2 was not in vain";
 }
 
 TEST_F(HistoryTest, LeavesOtherProblemsAndTheVendorOut) {
