@@ -2,9 +2,25 @@
 
 #include "base/json.h"
 
+#include <charconv>
 #include <sstream>
 
 namespace deepgen {
+namespace {
+
+/// `text`: the whole config.
+int64_t value_of(const std::string& word, size_t equals, const std::string& text) {
+  const char *begin = word.data() + equals + 1, *end = word.data() + word.size();
+  const std::string value(begin, end);
+  int64_t number = 0;
+  const auto [stop, status] = std::from_chars(begin, end, number);
+  if (status == std::errc() && stop == end) return number;
+  throw Error("'" + word + "' is not of the form parameter=integer", text,
+              status == std::errc::result_out_of_range ? value + " takes more than 64 bits" : "'" + value + "' is no integer",
+              "`deepgen space explain` prints the parameters with their values, and with --config what is wrong");
+}
+
+} // namespace
 
 int64_t Config::operator[](const std::string& name) const {
   for (const auto& [key, value] : values)
@@ -31,16 +47,11 @@ Config Config::parse(const std::string& text) {
   Config config;
   std::istringstream in(text);
   for (std::string word; in >> word;) {
-    size_t eq = word.find('=');
-    try {
-      size_t end = 0;
-      if (eq == std::string::npos || eq == 0) throw std::invalid_argument(word);
-      int64_t value = std::stoll(word.substr(eq + 1), &end);
-      if (end != word.size() - eq - 1) throw std::invalid_argument(word);
-      config.set(word.substr(0, eq), value);
-    } catch (const std::exception&) {
-      throw Error("'" + word + "' is not of the form parameter=integer", text);
-    }
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw Error("'" + word + "' is not of the form parameter=integer", text, "",
+                  "write it as `deepgen space list` does: bm=128 bn=256");
+    config.set(word.substr(0, equals), value_of(word, equals, text));
   }
   return config;
 }

@@ -38,6 +38,21 @@ int64_t integer(std::string_view text, const std::string& field) {
   return value;
 }
 
+constexpr EpilogueOp kGates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh, EpilogueOp::sigmoid,
+                                 EpilogueOp::relu};
+
+std::string gates_text() {
+  std::string text;
+  for (EpilogueOp gate : kGates) text += (text.empty() ? "" : ", ") + to_string(gate);
+  return text;
+}
+
+EpilogueOp parse_gate(std::string_view text) {
+  for (EpilogueOp gate : kGates)
+    if (text == to_string(gate)) return gate;
+  throw Error("unknown gate '" + std::string(text) + "' in a problem key", "gate", "", "use one of: " + gates_text());
+}
+
 std::vector<EpilogueOp> parse_epilogue(std::string_view text) {
   std::vector<EpilogueOp> ops;
   if (text == "none") return ops;
@@ -121,7 +136,7 @@ Problem Problem::parse(std::string_view text) {
     *value = lookup<Type>(kTypes, field(rest, name), name);
   p.layout = lookup<Layout>(kLayouts, field(rest, "layout"), "layout");
   if (rest.starts_with(" groups=")) p.groups = integer(field(rest, "groups"), "groups");
-  if (rest.starts_with(" gate=")) p.gate = lookup<EpilogueOp>(kEpilogueOps, field(rest, "gate"), "gate");
+  if (rest.starts_with(" gate=")) p.gate = parse_gate(field(rest, "gate"));
   p.epilogue = parse_epilogue(field(rest, "epilogue"));
   p.align = integer(field(rest, "align"), "align");
   if (!rest.empty()) throw Error("trailing text '" + std::string(rest) + "' in a problem key", std::string(text));
@@ -167,9 +182,8 @@ void check_types(const Problem& p) {
 void check_gate(const Problem& p) {
   const EpilogueOp gate = *p.gate;
   const std::string text = "gate=" + to_string(gate);
-  if (gate != EpilogueOp::silu && gate != EpilogueOp::gelu && gate != EpilogueOp::gelu_tanh &&
-      gate != EpilogueOp::sigmoid && gate != EpilogueOp::relu)
-    throw Error("this gate is not served", text, "", "use one of: silu, gelu, gelu_tanh, sigmoid, relu");
+  if (std::find(std::begin(kGates), std::end(kGates), gate) == std::end(kGates))
+    throw Error("this gate is not served", text, "", "use one of: " + gates_text());
   if (p.d == Type::i32) throw Error("a gate on integer output is not served", text, "D is i32", "use d=f32");
   if (p.n > (int64_t(1) << 30)) throw Error("size out of range", "n = " + std::to_string(p.n), "with a gate", "up to 2^30");
   for (EpilogueOp op : {EpilogueOp::scale_a, EpilogueOp::scale_b})

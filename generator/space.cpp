@@ -305,6 +305,14 @@ std::string why_illegal(const Problem& problem, const std::string& arch, const D
   if (std::string why = t.why_not(problem, arch); !why.empty())
     return t.name() + " does not serve it: " + why;
   const std::vector<Parameter> parameters = t.parameters(problem, device);
+  std::string names;
+  for (const Parameter& p : parameters)
+    names += (names.empty() ? "" : ", ") + p.name;
+  // First: a name that is spelled wrong leaves another without a value.
+  for (const auto& [name, value] : choice.config.values)
+    if (std::none_of(parameters.begin(), parameters.end(),
+                     [&](const Parameter& p) { return p.name == name; }))
+      return t.name() + " has no parameter '" + name + "', but " + names;
   Config ordered;
   for (const Parameter& p : parameters) {
     auto& values = choice.config.values;
@@ -315,13 +323,6 @@ std::string why_illegal(const Problem& problem, const std::string& arch, const D
       return p.name + "=" + std::to_string(it->second) + " is not one of " + values_text(p);
     ordered.values.push_back(*it);
   }
-  std::string names;
-  for (const Parameter& p : parameters)
-    names += (names.empty() ? "" : ", ") + p.name;
-  for (const auto& [name, value] : choice.config.values)
-    if (std::none_of(parameters.begin(), parameters.end(),
-                     [&](const Parameter& p) { return p.name == name; }))
-      return t.name() + " has no parameter '" + name + "', but " + names;
   return t.why_illegal(problem, device, ordered);
 }
 

@@ -62,6 +62,26 @@ TEST(Json, FieldsAreOfTheTypeThatIsAskedFor) {
   EXPECT_THROW(Config::from_json(parse_json(R"({"mr":9223372036854775808})", "x")), Error);
 }
 
+TEST(Config, BadTextSaysWhy) {
+  const auto error_of = [](const std::string& text) {
+    try {
+      Config::parse(text);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(error_of("bm=-128 bn=9223372036854775807"), "");
+  for (const auto& [text, why] : {std::pair{"bm=128 stages=99999999999999999999", "99999999999999999999 takes more than 64 bits"},
+                                  {"bm=12x", "'12x' is no integer"},
+                                  {"bm=", "'' is no integer"}}) {
+    const std::string error = error_of(text);
+    for (const std::string& part : {std::string(why), std::string("where:  ") + text, std::string("deepgen space explain")})
+      EXPECT_NE(error.find(part), std::string::npos) << error;
+  }
+  for (const char* text : {"bm", "=5"}) EXPECT_NE(error_of(text).find("remedy"), std::string::npos) << error_of(text);
+}
+
 TEST(Json, CountsHaveBounds) {
   const Json json = parse_json(R"({"zero":0,"minus":-1,"least":-9223372036854775808,"huge":1125899906842625,"one":1})", "x");
   EXPECT_EQ(get_count(json, "zero", "x"), 0);

@@ -114,6 +114,9 @@ TEST(Problem, BadGatesSayWhy) {
   EXPECT_NE(error_of(types + "gate=clamp epilogue=none align=4").find("silu, gelu, gelu_tanh, sigmoid, relu"),
             std::string::npos);
   EXPECT_NE(error_of(types + "gate=swish epilogue=none align=4").find("'swish'"), std::string::npos);
+  const std::string of_tanh = error_of(types + "gate=tanh epilogue=none align=4");
+  EXPECT_NE(of_tanh.find("use one of: silu, gelu, gelu_tanh, sigmoid, relu"), std::string::npos) << of_tanh;
+  EXPECT_EQ(of_tanh.find("bias"), std::string::npos) << "an epilogue's steps are no gates";
   EXPECT_NE(error_of(types + "gate=silu epilogue=scale_b align=4").find("alpha"), std::string::npos);
   EXPECT_NE(error_of(types + "epilogue=none gate=silu align=4"), "");
   EXPECT_NE(error_of("gemm m=1 n=1 k=1 batch=1 a=i8 b=i8 d=i32 acc=i32 layout=nn gate=silu epilogue=none align=1")

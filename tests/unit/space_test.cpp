@@ -87,6 +87,7 @@ TEST_F(SpaceTest, ExplainsIllegalConfigs) {
   EXPECT_EQ(why("isa=3 mr=8 nr=64 pack=0"), "mr * nr = 512 > 128 accumulators");
   EXPECT_EQ(why("isa=3 mr=9 nr=16 pack=0"), "mr=9 is not one of 1, 2, 3, 4, 5, 6, 7, 8");
   EXPECT_EQ(why("isa=3 mr=8 nr=16"), "parameter 'pack' has no value");
+  EXPECT_EQ(why("isa=3 mr=8 nr=16 pck=1"), "fake_tile has no parameter 'pck', but isa, mr, nr, pack");
   EXPECT_EQ(why("isa=3 mr=8 nr=16 pack=0 kc=1"), "fake_tile has no parameter 'kc', but isa, mr, nr, pack");
   EXPECT_EQ(why("isa=4 mr=8 nr=16 pack=0"), "isa=4 on a device of 3");
   EXPECT_NE(why_illegal(Problem(), "cpu", fake_device(), fake_choice(4, 1, 8, 0)), "");
