@@ -390,17 +390,25 @@ Surroundings surroundings(const Device& device) {
           if (const auto smi = driver() ? open_smi(device) : std::nullopt) {
             found["processes"] = smi->compute_processes().value_or(0), found["watts"] = smi->power_limit_watts();
             if (!smi->driver_version().empty()) found["driver"] = found.value("driver", "") + ", driver " + smi->driver_version();
-          }
+          } else
+            found["unwatched"] = "ROCm SMI does not know the device, or is not here (librocm_smi64.so)";
           channel.send(found);
-        } else if (const auto nvml = Nvml::open(device.uuid))
+          return;
+        }
+        std::string why;
+        if (const auto nvml = Nvml::open(device.uuid, &why))
           channel.send({{"processes", nvml->compute_processes().value_or(0)},
                         {"watts", nvml->power_limit_watts()},
-                        {"driver", nvml->driver_version()}});
+                        {"driver", nvml->driver_version()},
+                        {"unwatched", nvml->untold()}});
+        else
+          channel.send({{"unwatched", why}});
       },
       [&](const Json& m) {
         s.other_processes = m.value("processes", 0);
         s.power_limit_watts = m.value("watts", 0.0);
         s.driver = m.value("driver", "");
+        s.unwatched = m.value("unwatched", "");
       });
   return s;
 }
@@ -412,14 +420,16 @@ Json environment(const Device& device, const std::string& anchor, const Surround
     for (const auto& [round, sample] : r.rounds)
       if (sample.megahertz > 0) clocks.push_back(sample.megahertz);
   const auto rounded = [&](double q) { return std::round(quantile(clocks, q)); };
-  return {{"device", device.to_json()},
-          {"profile", "cold-graph/1"},
-          {"tool", "deepgen-measure " DEEPGEN_VERSION},
-          {"anchor", anchor},
-          {"driver", around.driver},
-          {"power_limit_watts", around.power_limit_watts},
-          {"other_processes", around.other_processes},
-          {"clock_mhz", {rounded(0.05), rounded(0.5), rounded(0.95)}}};
+  Json json = {{"device", device.to_json()},
+               {"profile", "cold-graph/1"},
+               {"tool", "deepgen-measure " DEEPGEN_VERSION},
+               {"anchor", anchor},
+               {"driver", around.driver},
+               {"power_limit_watts", around.power_limit_watts},
+               {"other_processes", around.other_processes}};
+  if (!around.unwatched.empty()) json["unwatched"] = around.unwatched;
+  json["clock_mhz"] = {rounded(0.05), rounded(0.5), rounded(0.95)};
+  return json;
 }
 
 } // namespace deepgen::cuda

@@ -82,6 +82,9 @@ private:
 /// Facts about the machine that NVML or ROCm's management library tells, asked in a child process before anything is timed.
 struct Surroundings {
   int other_processes = 0;
+  std::string unwatched; ///< why throttling, or who else computes, is not known; empty when it is
+  /// Nobody else computes on the device, as far as it can be seen, and it can.
+  bool alone() const { return other_processes == 0 && unwatched.empty(); }
   double power_limit_watts = 0;
   std::string driver;
 };

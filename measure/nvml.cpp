@@ -21,16 +21,22 @@ bool find(void* library, Function& slot, const char* symbol) {
 
 } // namespace
 
-std::optional<Nvml> Nvml::open(const std::string& uuid) {
+std::optional<Nvml> Nvml::open(const std::string& uuid, std::string* why) {
+  const auto none = [&](const std::string& reason) {
+    if (why) *why = reason;
+    return std::nullopt;
+  };
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) return std::nullopt;
+  if (!library) return none("no NVML here (libnvidia-ml.so.1): a container needs NVIDIA_DRIVER_CAPABILITIES=compute,utility");
   int (*start)() = nullptr;
   int (*by_uuid)(const char*, void**) = nullptr;
   int (*version)(char*, unsigned) = nullptr;
   Nvml n;
-  if (!find(library, start, "nvmlInit_v2") || !find(library, by_uuid, "nvmlDeviceGetHandleByUUID") ||
-      start() != 0 || by_uuid(uuid.c_str(), &n.device_) != 0)
-    return std::nullopt;
+  if (!find(library, start, "nvmlInit_v2") || !find(library, by_uuid, "nvmlDeviceGetHandleByUUID"))
+    return none("libnvidia-ml.so.1 lacks what is asked of it");
+  if (const int code = start(); code != 0) return none("NVML does not start: error " + std::to_string(code));
+  if (const int code = by_uuid(uuid.c_str(), &n.device_); code != 0)
+    return none("NVML does not know the device " + uuid + ": error " + std::to_string(code));
   if (!find(library, n.reasons_, "nvmlDeviceGetCurrentClocksEventReasons"))
     find(library, n.reasons_, "nvmlDeviceGetCurrentClocksThrottleReasons"); // its name before driver 535
   find(library, n.processes_, "nvmlDeviceGetComputeRunningProcesses_v3");
@@ -39,6 +45,13 @@ std::optional<Nvml> Nvml::open(const std::string& uuid) {
   if (find(library, version, "nvmlSystemGetDriverVersion") && version(text, sizeof text) == 0)
     n.driver_version_ = text;
   return n;
+}
+
+std::string Nvml::untold() const {
+  const char* throttling = clock_reasons() ? "" : "why a clock is low";
+  const char* others = compute_processes() ? "" : "who computes on the device";
+  if (!*throttling && !*others) return "";
+  return std::string("NVML does not tell ") + throttling + (*throttling && *others ? ", and " : "") + others;
 }
 
 std::optional<uint64_t> Nvml::clock_reasons() const {

@@ -10,8 +10,10 @@ namespace deepgen {
 
 class Nvml {
 public:
-  /// Of the device with this UUID. Empty where the library or the device is not found.
-  static std::optional<Nvml> open(const std::string& uuid);
+  /// Of the device with this UUID. Empty where the library or the device is not found: `why`, and what helps.
+  static std::optional<Nvml> open(const std::string& uuid, std::string* why = nullptr);
+  /// What this driver or device does not tell of what measurements watch; empty when all is told.
+  std::string untold() const;
 
   /// Why the clock is lower than it might be, as bits (nvmlClocksEventReasons); empty when that cannot be
   /// asked.

@@ -211,6 +211,7 @@ std::string name_of(const Record& r) {
 
 std::string summary(const RecordLog& log) {
   const bool again = log.environment.contains("holdout");
+  const std::string unwatched = log.environment.value("unwatched", "");
   std::string text;
   for (const Record& r : log.records) {
     if (!r.timing || r.stage != "final")
@@ -222,6 +223,7 @@ std::string summary(const RecordLog& log) {
   if (text.empty())
     return "no finalist could be timed, so nothing is decided";
   text += " of the default's time, noise " + percent(log.noise_floor);
+  if (!unwatched.empty()) text += "; throttling and other processes were not watched: " + unwatched;
   if (!log.stable)
     return text + "; unstable: " + log.environment.value("unstable", "");
   const Decision d = decide(log);

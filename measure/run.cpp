@@ -269,7 +269,7 @@ void run(const RunCommand& command) {
                                  [](const Candidate& c) { return c.record.status == "dropped"; });
   // What verification took is gone, but its floor leaves timing a share.
   const double seconds = command.options.seconds, left = start + seconds - wall_seconds();
-  const Times times = time_unknown(round, history, around.other_processes == 0,
+  const Times times = time_unknown(round, history, around.alone(),
                                    std::max(left, (1 - kVerifyShare) * seconds));
   RecordLog log;
   log.stable = times.stable;

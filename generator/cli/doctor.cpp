@@ -73,6 +73,19 @@ void check_ptxas() {
     line("CUDA ptxas", program + ", " + ptxas_version());
 }
 
+/// What measurements on NVIDIA GPUs watch by. Where there is no driver, nobody misses it.
+void check_nvml() {
+  if (!dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) return;
+  void* library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+  const auto start = library ? reinterpret_cast<int (*)()>(dlsym(library, "nvmlInit_v2")) : nullptr;
+  const int code = start ? start() : 0;
+  line("NVML", !start      ? "not found: in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility; without it measurements do "
+                             "not know throttling, and who else computes"
+               : code != 0 ? "does not start, error " + std::to_string(code) +
+                                 ": measurements do not know throttling, and who else computes"
+                           : "libnvidia-ml.so.1");
+}
+
 /// As a program with tuned kernels finds it.
 void check_rocm() {
   if (!amd::driver()) {
@@ -136,6 +149,7 @@ void add_doctor_command(CLI::App& app, CliContext& context) {
     for (const Tool& tool : kTools)
       good &= check_tool(tool);
     check_ptxas();
+    check_nvml();
     check_rocm();
     check_rocm_libraries();
     check_openblas();

@@ -1,7 +1,7 @@
 // libcuda.so.1 and libnvidia-ml.so.1 in one, for what measures: it has devices, and runs nothing on them. Put
 // its folder into LD_LIBRARY_PATH. FAKE_CUDA_DEVICES="9.0 NVIDIA H100;9.0 NVIDIA H100;8.0 NVIDIA A100"; their
 // UUIDs begin with the number FAKE_CUDA_MACHINE in eight hexadecimal digits, and end with 1, 2 and so on.
-// FAKE_NVML_PROCESSES: how many processes compute on each of them.
+// FAKE_NVML_PROCESSES: how many processes compute on each of them. FAKE_NVML_INIT: with what NVML does not start.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -62,7 +62,11 @@ int cuDeviceGetAttribute(int* value, int attribute, int device) {
   return 0;
 }
 
-int nvmlInit_v2() { return 0; }
+int nvmlInit_v2() {
+  const char* text = std::getenv("FAKE_NVML_INIT");
+  return text ? std::atoi(text) : 0;
+}
+int nvmlDeviceGetCurrentClocksEventReasons(void*, unsigned long long* bits) { return *bits = 0, 0; }
 int nvmlDeviceGetHandleByUUID(const char*, void** device) { return *device = nullptr, 0; }
 int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, void*) {
   const char* text = std::getenv("FAKE_NVML_PROCESSES");

@@ -133,7 +133,7 @@ protected:
     std::filesystem::remove_all(folder_);
     for (int i : {1, 2, 3}) unlink(("/tmp/" + name_of(i)).c_str());
     for (const char* name : {"LD_LIBRARY_PATH", "FAKE_CUDA_MACHINE", "FAKE_CUDA_DEVICES", "DEEPGEN_DEVICES",
-                             "FAKE_NVML_PROCESSES"})
+                             "FAKE_NVML_PROCESSES", "FAKE_NVML_INIT"})
       unsetenv(name);
   }
 
@@ -204,6 +204,14 @@ TEST_F(TakeCommand, WhoElseComputesOnItIsRecorded) {
   EXPECT_EQ(end_of(start_run("a.jsonl")), 0);
   EXPECT_EQ(environment_of("a.jsonl")["other_processes"], 2);
   EXPECT_EQ(environment_of("a.jsonl")["driver"], "600.1");
+  EXPECT_FALSE(environment_of("a.jsonl").contains("unwatched"));
+}
+
+TEST_F(TakeCommand, ThatNobodyWatchedIsRecorded) {
+  setenv("FAKE_NVML_INIT", "18", 1);
+  EXPECT_EQ(end_of(start_run("a.jsonl")), 0);
+  EXPECT_EQ(environment_of("a.jsonl")["unwatched"], "NVML does not start: error 18");
+  EXPECT_EQ(environment_of("a.jsonl")["other_processes"], 0);
 }
 
 TEST_F(TakeCommand, WhichOfThemWasFoundFirstIsNoReasonToMeasureAgain) {

@@ -33,8 +33,10 @@ def main(deepgen, measure, driver):
         common = ["--device", "device.json", "--seconds", 1]
         run(measure, "run", "--plan", "plan.json", "--kernels", ".", "--slots", len(slots), *common, "-o", "records.jsonl")
         playoff = [measure, "playoff", "--records", "records.jsonl", *common, "--no-vendor", "-o", "final.jsonl"]
-        run(*playoff, "--extra", "bursts,serial")
+        told = run(*playoff, "--extra", "bursts,serial")
         head, *records = map(json.loads, (path / "final.jsonl").read_text().splitlines())
+        # NVML, where there is one, does not know the fake device.
+        assert "were not watched: " + head["environment"]["unwatched"] in told, told
         holdout = head["environment"]["holdout"]
         default, winner = [r for r in records if r["stage"] == "holdout"]
         assert head["stable"] and winner["config"]["pdl"] == 1 and abs(winner["timing"]["ratio"] - 0.8) < 0.01, head

@@ -88,10 +88,13 @@ TEST_F(RocmSmiTest, RecordsSayWhatTheLibraryTells) {
   cuda::Surroundings around = cuda::surroundings(devices[0]);
   EXPECT_EQ(around.power_limit_watts, 0);
   EXPECT_EQ(around.driver.find(", driver"), std::string::npos) << around.driver;
+  EXPECT_NE(around.unwatched.find("ROCm SMI"), std::string::npos) << around.unwatched;
+  EXPECT_FALSE(around.alone()) << "it cannot be known";
   const Environment set("FAKE_ROCM_SMI", setting(0, 3).c_str());
   around = cuda::surroundings(devices[0]);
   EXPECT_EQ(around.power_limit_watts, 750);
   EXPECT_EQ(around.other_processes, 2);
+  EXPECT_EQ(around.unwatched, "");
   EXPECT_NE(around.driver.find(", driver 6.10.5"), std::string::npos) << around.driver;
 }
 
