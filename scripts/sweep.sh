@@ -5,12 +5,13 @@
 #     --include RE, --exclude RE  on a config's text: only these configs (a space of 3000 takes minutes on a GPU host)
 #     --seconds N   wall time after which it stops; the same command goes on later, as the work folder has what is done
 #     --jobs N      compilers at a time (default: all processors but one; on the CPU 1, as compiling disturbs the timing)
+#     --chunk N     configs of one measurement (default 32): more of them share its start
 #     --again N     how often the fastest are timed again (default 2), --within R: up to so much slower (default 0.05)
 # Needs nothing but the two programs and, for NVIDIA GPUs, ptxas. Exits with 3 when time was short: what there is so far is
 # packed all the same, and the file says that it is not complete.
 set -euo pipefail
 export DEEPGEN_CACHE=off # a space is measured, not remembered; what is timed again is timed
-[ $# -ge 5 ] || { sed -n '2,11s/^# //p' "$0" >&2; exit 2; }
+[ $# -ge 5 ] || { sed -n '2,12s/^# //p' "$0" >&2; exit 2; }
 bin=$(realpath "$1") key=$2 arch=$3 work=$4 out=$5
 shift 5
 filter=() seconds=1000000 again=2 within=0.05 chunk=32 jobs=$(($(nproc) > 1 ? $(nproc) - 1 : 1)) # one enqueues
@@ -22,6 +23,7 @@ while [ $# -ge 2 ]; do
     --seconds) seconds=$2 ;;
     --jobs) jobs=$2 ;;
     --again) again=$2 ;;
+    --chunk) chunk=$2 ;;
     --within) within=$2 ;;
     *) echo "unknown option $1" >&2; exit 2 ;;
   esac

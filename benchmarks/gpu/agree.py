@@ -59,10 +59,14 @@ class Pairs:
             self.call("deepgen", "compile", "--plan", folder / "plan.json", "--slot", i, "-o", file)
         return files
 
-    def time(self, name, rows):
+    def compare(self, name, rows):
+        """All against the first, as `deepgen-measure compare` tells it."""
         output = self.work / name / "compare.json"
         self.call("deepgen-measure", "compare", "--device", self.device, "-o", output, *self.compile(name, rows))
-        found = json.loads(output.read_text())
+        return json.loads(output.read_text())
+
+    def time(self, name, rows):
+        found = self.compare(name, rows)
         other = found["kernels"][1]
         if "ratio" not in other:
             raise SystemExit(f"agree.py: {name}: {other['failure']}")
