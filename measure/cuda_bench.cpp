@@ -54,8 +54,13 @@ int64_t whole(int64_t count, int64_t kinds) { return (count + kinds - 1) / kinds
 
 } // namespace
 
-int64_t ring_sets(int64_t bytes, int64_t workspace, int64_t cache, int64_t memory, int64_t kinds) {
-  const int64_t wanted = whole(std::clamp((3 * cache + bytes - 1) / bytes, int64_t(2), kMostSets), kinds),
+int64_t ring_places(int64_t bytes, double flops) {
+  constexpr double kMostBandwidth = 4e12, kMostFlops = 1e15, kMostPlaces = 8;
+  return int64_t(std::clamp(kSampleSeconds / std::max(double(bytes) / kMostBandwidth, flops / kMostFlops), 2.0, kMostPlaces));
+}
+
+int64_t ring_sets(int64_t bytes, int64_t workspace, int64_t cache, int64_t memory, int64_t kinds, int64_t least) {
+  const int64_t wanted = whole(std::clamp((3 * cache + bytes - 1) / bytes, least, kMostSets), kinds),
                 fitting = std::clamp(memory / (bytes + workspace), int64_t(1), wanted);
   return std::max(fitting / kinds * kinds, int64_t(1));
 }
@@ -98,7 +103,8 @@ public:
     check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
     check(driver()->cuEventCreate(&begin_, 0), "creating an event");
     check(driver()->cuEventCreate(&end_, 0), "creating an event");
-    sets_.resize(size_t(ring_sets(set_bytes(p), workspace, cache_, int64_t(double(free) * 0.7), kinds_of(p))));
+    const int64_t bytes = set_bytes(p);
+    sets_.resize(size_t(ring_sets(bytes, workspace, cache_, int64_t(double(free) * 0.7), kinds_of(p), ring_places(bytes, p.flops()))));
     fill(seed);
   }
   const Context& context() const override { return context_; }
@@ -323,7 +329,7 @@ Sampler Bench::Open::reader(int64_t bytes, uint64_t seed) {
   };
   size_t free = 0, total = 0;
   check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
-  const int64_t pitch = round_up(bytes), sets = ring_sets(pitch, 0, cache_, int64_t(double(free) * 0.7));
+  const int64_t pitch = round_up(bytes), sets = ring_sets(pitch, 0, cache_, int64_t(double(free) * 0.7), 1, ring_places(pitch, 0));
   auto buffers = std::make_shared<Buffers>(Buffers{Memory(size_t(sets * pitch)), Memory(16)});
   Array all = matrix(Type::f32, sets, pitch / size_of(Type::f32), 1);
   all.data = buffers->memory.address();

@@ -17,10 +17,14 @@ namespace deepgen::cuda {
 
 class Toolbox;
 
-/// Sets of operands for three times the cache: 2 to 1024, but no more than fit into `memory`, each with a
+/// Sets at least, though fewer would not stay in the cache: places in memory. Which channels and slices of the cache operands fall to
+/// makes kernels whose operands stream faster or slower, each of them otherwise, by up to 4 % (1 to 64 rows on an H200). 2 to 8, as
+/// many as a sample has room for on a device of 4 TB/s and 1 PFLOP/s.
+int64_t ring_places(int64_t bytes, double flops);
+/// Sets of operands for three times the cache: `least` to 1024, but no more than fit into `memory`, each with a
 /// `workspace`. That does not make up for operands: other kernels do not touch it. As many of each of so many
 /// `kinds`, which take turns in the ring, here and below: where but one set fits, it is of the first kind.
-int64_t ring_sets(int64_t set_bytes, int64_t workspace, int64_t cache, int64_t memory, int64_t kinds = 1);
+int64_t ring_sets(int64_t set_bytes, int64_t workspace, int64_t cache, int64_t memory, int64_t kinds = 1, int64_t least = 2);
 /// Launches in a sample: whole turns of the ring, so that no sample finds in the caches what the one before
 /// it left; enough for 2.5 ms, as far as 1024 launches do. One of each kind when it takes 5 ms; fewer than a turn
 /// where that would take 0.1 s.

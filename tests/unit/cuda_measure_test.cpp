@@ -147,6 +147,17 @@ TEST(CudaBench, TheRingIsLargerThanTheCache) {
   EXPECT_EQ(ring_sets(20000, int64_t(1) << 30, kCache, kMemory), 79);
 }
 
+TEST(CudaBench, OperandsThatStreamAreInSeveralPlaces) {
+  EXPECT_EQ(ring_places(int64_t(525) << 20, 57e9), 8);
+  EXPECT_EQ(ring_places(int64_t(400) << 20, 1.1e12), 2) << "a sample has no time for more";
+  EXPECT_EQ(ring_places(int64_t(3) << 30, 0.1e12), 3);
+  EXPECT_EQ(ring_places(100, 1), 8);
+  constexpr int64_t kCache = int64_t(50) << 20, kMemory = int64_t(80) << 30;
+  EXPECT_EQ(ring_sets(int64_t(1) << 30, 0, kCache, kMemory, 1, 8), 8);
+  EXPECT_EQ(ring_sets(int64_t(6) << 20, 0, kCache, kMemory, 1, 8), 25);
+  EXPECT_EQ(ring_sets(int64_t(30) << 30, 0, kCache, kMemory, 1, 8), 2) << "what fits";
+}
+
 TEST(CudaBench, SamplesAreLongAndWholeTurnsOfTheRing) {
   EXPECT_EQ(ring_launches(2, 1e-3), 4);
   EXPECT_EQ(ring_launches(25, 10e-6), 250);
