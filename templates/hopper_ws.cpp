@@ -38,6 +38,8 @@ constexpr const char* kNames[] = {"bm",        "bn",        "slices",    "stages
 constexpr int64_t kSliceBytes = 128; ///< of K in one slice of a stage
 /// Registers of a thread for sums: measured to fit without spills, by two warpgroups.
 constexpr int64_t kMostSums = 192;
+/// Of the awkward shape with stream_k, on a device of about 132 multiprocessors.
+constexpr int64_t kStreamedTiles = 198, kStreamedTilesK = 12;
 constexpr int64_t kMostGatedSums = 176; ///< two for each value that is stored: 192 spill
 /// Sums times steps of the epilogue, beyond which ptxas takes over ten seconds.
 constexpr int64_t kMostSteps = 3000;
@@ -444,7 +446,12 @@ Problem HopperWs::awkward(const Problem& p, const Config& config) const {
   small.n = (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) / t.weights + 3 * n_unit;
   const int64_t k_unit = std::max<int64_t>(p.a_transposed() ? 1 : a, p.b_transposed() ? b : 1);
   // Once around the ring of stages and a ragged tile at the end; many splits have less each.
-  const int64_t each = t.parts() > 4 ? 2 : t.stages + 1, tiles = t.parts() * each - (t.parts() > 1);
+  int64_t each = t.parts() > 4 ? 2 : t.stages + 1;
+  if (t.stream_k) { // tiles for one and a half waves, two in a column, or few would be shared; long enough to be cut
+    each = kStreamedTilesK;
+    small.n += (ceil_div(kStreamedTiles, 2 * t.cluster() * (p.batch > 1 ? 2 : 1)) - 2) * (small.n - 3 * n_unit);
+  }
+  const int64_t tiles = t.parts() * each - (t.parts() > 1);
   small.k = (tiles - 1) * t.bk + (t.bk > 3 * k_unit ? 3 * k_unit : k_unit);
   small.batch = p.batch > 1 ? 2 : 1;
   return small;

@@ -2,6 +2,7 @@
 // with configs at random, more of them by PTX_SIM_STREAM_K=100 PTX_SIM_SEED=7.
 #include "generator/compile.h"
 #include "generator/sample.h"
+#include "templates/hopper_ws.h"
 #include "tests/ptx_sim/check.h"
 
 #include <gtest/gtest.h>
@@ -109,6 +110,21 @@ TEST(StreamKAtRandom, IsRight) {
         << "seed " << seed << ": " << p.key() << " | " << config->text();
   }
   EXPECT_EQ(left, 0) << "no more configs with stream_k were found";
+}
+
+/// On the device, too, what is verified has tiles that are shared.
+TEST(StreamKIsChecked, TheAwkwardShapeHasMoreThanAWave) {
+  for (const Pair& x : kPairs) {
+    const Problem p = Problem::parse(x.problem);
+    const Config config =
+        Config::parse(std::string(x.tile) + " " + x.cluster + " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest);
+    const Problem awkward = find_template("hopper_ws").awkward(p, config);
+    const HopperTiling t(awkward, config);
+    const int64_t blocks = t.work(awkward) * t.cluster();
+    EXPECT_TRUE(blocks > 132 && blocks < 264) << x.name << ": " << blocks;
+    EXPECT_GE(t.tiles_k, 12) << x.name;
+    EXPECT_LT(awkward.flops(), cuda::CheckBudget().all_cases) << x.name;
+  }
 }
 
 std::string without(const std::string& ptx, const char* pattern) {
