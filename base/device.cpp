@@ -33,6 +33,7 @@ Device Device::from_json(const Json& json) {
   for (auto [key, value] : {std::pair{"isa", &d.isa}, {"cores", &d.cores}, {"l1d", &d.l1d}, {"l2", &d.l2}, {"l3", &d.l3}})
     *value = get_count(json, key, where);
   if (d.is_cpu()) return d;
+  check_counts("cores", where, &d.cores, &d.cores + 1, 1); // estimates divide by them
   d.uuid = get<std::string>(json, "uuid", where);
   for (auto [key, value] : {std::pair{"shared_block", &d.shared_block},
                             {"shared_multiprocessor", &d.shared_multiprocessor},

@@ -2,12 +2,12 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/pattern.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <functional>
-#include <regex>
 #include <set>
 
 namespace deepgen {
@@ -17,7 +17,7 @@ constexpr const char* kSchema = "deepgen.search/1";
 constexpr const char* kSpaceSchema = "deepgen.space/1";
 constexpr const char* kRemedy = "see \"Search files\" in docs/guide.md";
 constexpr size_t kMostValues = 1000;    ///< of a parameter
-constexpr size_t kLongestPattern = 500; ///< std::regex recurses
+constexpr size_t kLongestPattern = 500;
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
@@ -79,12 +79,7 @@ public:
     text(key, result);
     if (result.size() > kLongestPattern)
       fail(key, result, "up to " + std::to_string(kLongestPattern) + " characters");
-    try {
-      std::regex compiled(result);
-    } catch (const std::regex_error& e) {
-      throw Error("bad value of '" + name(key) + "': " + excerpt(result), where_, e.what(),
-                  "an ECMAScript regular expression; in JSON a backslash is written twice");
-    }
+    const Pattern checked(result, where_ + ", " + name(key));
   }
 
   /// Throws when the object has a field that nobody asked for.
@@ -184,10 +179,7 @@ void read_measure(Fields& in, MeasureRules& rules) {
   m.whole("samples", 11, 10000, [&](int64_t v) { rules.samples = v; });
   m.seconds("call_timeout", 0.05, 3600, rules.call_timeout);
   m.seconds("compile_timeout", 0.1, 3600, rules.compile_timeout);
-  if (const Json* vendor = m.find("vendor")) {
-    if (!vendor->is_boolean()) m.fail("vendor", *vendor, "true, false");
-    rules.vendor = vendor->get<bool>();
-  }
+  m.text("baseline", rules.baseline, {"vendor", "none"});
   read_devices(m, rules);
   m.finish();
 }
@@ -199,7 +191,7 @@ Json measure_json(const MeasureRules& m) {
   if (m.samples) json["samples"] = *m.samples;
   if (m.call_timeout) json["call_timeout"] = *m.call_timeout;
   if (m.compile_timeout) json["compile_timeout"] = *m.compile_timeout;
-  if (m.vendor) json["vendor"] = *m.vendor;
+  if (!m.baseline.empty()) json["baseline"] = m.baseline;
   if (!m.devices.empty()) json["devices"] = m.devices;
   return json;
 }

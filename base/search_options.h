@@ -25,7 +25,7 @@ struct MeasureRules {
   std::optional<int64_t> warmup;                       ///< calls of each arm before its first sample
   std::optional<int64_t> samples;                      ///< of each arm in the playoff, at most
   std::optional<double> call_timeout, compile_timeout; ///< seconds
-  std::optional<bool> vendor;                          ///< time the vendor library too
+  std::string baseline;                                ///< "vendor": time its library too; "none"; empty: "vendor"
   std::vector<std::string> devices; ///< GPUs to measure on: index, UUID or name; empty: all of the arch
   bool operator==(const MeasureRules&) const = default;
 };
@@ -36,12 +36,12 @@ struct SearchOptions {
   uint64_t seed = 1;
   /// Candidates in all rounds together; nothing: as many as the rounds have slots.
   std::optional<int64_t> trials;
-  /// The search ends after so many candidates in a row that were not faster by half a percent; 0: never
-  /// before its end.
+  /// The search ends after so many candidates in a row that were not faster by half a percent, and two rounds of
+  /// them at least, where round 0 does not count; 0: never before its end.
   int64_t patience = 64;
   /// Empty: all templates. Otherwise only these, with their rules.
   std::map<std::string, TemplateRule> templates;
-  /// ECMAScript regular expressions on Choice::text(), searched anywhere in it; empty: no condition.
+  /// Regular expressions, RE2's, on Choice::text(), searched anywhere in it; empty: no condition.
   std::string include, exclude;
   /// Not empty: these configs alone, and of them what the rest allows. From the file `space`.
   std::vector<Choice> configs;

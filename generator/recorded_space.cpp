@@ -5,7 +5,11 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <zstd.h>
@@ -30,31 +34,46 @@ std::string line_of(const RecordedConfig& c, size_t template_index) {
   line += " " + c.status;
   if (c.timed()) {
     char ratio[32];
-    std::snprintf(ratio, sizeof ratio, " %.4f ", c.ratio);
+    std::snprintf(ratio, sizeof ratio, " %.5g ", c.ratio);
     line += ratio + std::to_string(c.samples);
   }
   return line + "\n";
+}
+
+/// All of the word; nothing when it is no such number.
+template <typename T> std::optional<T> number_of(const std::string& word) {
+  T value{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return error == std::errc() && end == word.data() + word.size() ? std::optional<T>(value) : std::nullopt;
 }
 
 RecordedConfig parse_line(const std::string& line,
                           const std::vector<std::pair<std::string, Names>>& templates,
                           const std::string& where) {
   std::istringstream in(line);
+  const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
+  const auto refuse = [&](const std::string& why) -> Error {
+    return {"bad line of a recorded space", where, why + ": " + line, "make the file anew with `deepgen sweep pack`"};
+  };
+  const auto index = words.empty() ? std::nullopt : number_of<size_t>(words[0]);
+  if (!index || *index >= templates.size()) throw refuse("no such template in the header");
+  const auto& [name, names] = templates[*index];
   RecordedConfig c;
-  size_t index = 0;
-  if (!(in >> index) || index >= templates.size()) throw Error("no such template in the header", where, line);
-  c.choice.template_name = templates[index].first;
-  for (const std::string& name : templates[index].second) {
-    int64_t value = 0;
-    in >> value;
-    c.choice.config.values.emplace_back(name, value);
+  c.choice.template_name = name;
+  if (words.size() != names.size() + 2 && words.size() != names.size() + 4)
+    throw refuse("not the template's number, a value for each parameter, a status, and a ratio with its samples or neither");
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto value = number_of<int64_t>(words[i + 1]);
+    if (!value) throw refuse("'" + words[i + 1] + "' is no value of " + names[i]);
+    c.choice.config.values.emplace_back(names[i], *value);
   }
-  in >> c.status;
-  if (!in) throw Error("a config's line is too short", where, line);
-  if (!(in >> c.ratio >> c.samples))
-    c.ratio = 0, c.samples = 0;
-  else if (!(c.ratio > 0))
-    throw Error("a config's ratio is not above 0", where, line);
+  c.status = words[names.size() + 1];
+  if (words.size() == names.size() + 2) return c;
+  const auto ratio = number_of<double>(words[names.size() + 2]);
+  const auto samples = number_of<int64_t>(words[names.size() + 3]);
+  if (!ratio || !std::isfinite(*ratio) || *ratio <= 0) throw refuse("the ratio is not a number above 0");
+  if (!samples || *samples < 1) throw refuse("the samples are not a whole number from 1");
+  c.ratio = *ratio, c.samples = *samples;
   return c;
 }
 
@@ -138,8 +157,13 @@ RecordedSpace RecordedSpace::parse(const std::string& text, const std::string& w
   std::vector<std::pair<std::string, Names>> templates;
   for (const Json& t : get<Json>(head, "templates", where))
     templates.emplace_back(get<std::string>(t, "name", where), get<Names>(t, "parameters", where));
-  for (size_t number = 2; std::getline(in, line); ++number)
-    space.configs.push_back(parse_line(line, templates, where + ":" + std::to_string(number)));
+  std::set<std::string> seen;
+  for (size_t number = 2; std::getline(in, line); ++number) {
+    const std::string place = where + ":" + std::to_string(number);
+    space.configs.push_back(parse_line(line, templates, place));
+    if (!seen.insert(space.configs.back().choice.text()).second)
+      throw Error("a recorded space has a config twice", place, line, "make the file anew with `deepgen sweep pack`");
+  }
   if (const size_t count = get<size_t>(head, "configs", where); count != space.configs.size())
     throw Error("a recorded space is cut off", where,
                 std::to_string(space.configs.size()) + " of " + std::to_string(count) + " configs");

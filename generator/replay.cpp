@@ -33,10 +33,13 @@ double quantile(std::vector<double> values, double q) {
 
 Replay::Replay(const RecordedSpace& recorded)
     : problem_(recorded.problem), arch_(recorded.arch), device_(recorded.device),
-      space_(legal_part(recorded)), cut_off_(recorded.cut_off()), illegal_(recorded.configs.size() - space_.size()),
+      space_(legal_part(recorded)), cut_off_(recorded.cut_off()), illegal_(0),
       of_rank_(space_.size()), best_(kNever) {
   for (const RecordedConfig& c : recorded.configs)
-    if (auto rank = space_.rank(c.choice)) of_rank_[*rank] = c;
+    if (auto rank = space_.rank(c.choice))
+      of_rank_[*rank] = c;
+    else
+      ++illegal_;
   for (size_t rank = 0; rank < of_rank_.size(); ++rank)
     if (const RecordedConfig& c = of_rank_[rank]; c.timed() && c.status == "ok" && c.ratio < best_)
       best_ = c.ratio, best_rank_ = rank;

@@ -23,6 +23,12 @@ Device device_of(const RecordLog& log, const std::string& arch) {
       return Device::from_json(log.environment["device"]);
     } catch (const Error&) { // a log of something else than deepgen-measure
     }
+  if (is_gpu(arch)) try { // estimates divide by its cores
+      Device typical = generic_gpu(arch);
+      typical.name.clear();
+      return typical;
+    } catch (const Error&) { // an arch of another version: it has no estimates
+    }
   Device device;
   device.arch = arch, device.isa = 0, device.cores = 0, device.l1d = device.l2 = device.l3 = 0;
   return device;

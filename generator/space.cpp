@@ -74,8 +74,12 @@ public:
 
 private:
   void leaf(uint64_t grid) {
-    if (!family_.source->why_illegal(problem_, device_, config_).empty() || !rules_.passes(*family_.source, config_))
+    if (!family_.source->why_illegal(problem_, device_, config_).empty())
       return;
+    if (!rules_.passes(*family_.source, config_)) {
+      ++space_.left_out_;
+      return;
+    }
     double cost = family_.source->cost(problem_, device_, config_);
     if (std::isnan(cost))
       cost = std::numeric_limits<double>::infinity();
@@ -113,8 +117,13 @@ Space::Space(const Problem& problem, const std::string& arch, const Device& devi
   }
   notes_ = rules.notes();
   if (families_.empty())
-    throw Error("no template serves this problem on " + arch, problem.key(), reasons,
-                "change the problem, or add a template under templates/");
+    throw Error("no template serves this problem on " + arch, rules.allows_all() ? problem.key() : rules.where("templates"), reasons,
+                rules.allows_all() ? "change the problem, or add a template under templates/"
+                                   : "name one that the search options alone leave out");
+  if (points_.empty()) {
+    restrictions_ = rules.restrictions();
+    restricted_in_ = rules.where(restrictions_);
+  }
   sort_points();
 }
 
@@ -216,10 +225,15 @@ Choice Space::default_choice() const {
     std::string names;
     for (const Family& f : families_)
       names += (names.empty() ? "" : ", ") + f.source->name();
-    std::string why = "every point of the space breaks a constraint or is left out by the search options";
+    if (restrictions_.empty())
+      throw Error("no legal config", names, "every point of the space breaks a constraint", "see `deepgen space explain --help`");
+    std::string why = "of " + names + " every point breaks a constraint or is left out";
+    if (left_out_)
+      why = std::to_string(left_out_) + " configs are legal, and all are left out";
     for (const std::string& note : notes_)
       why += "; " + note;
-    throw Error("no legal config", names, why, "see `deepgen space explain --help`");
+    throw Error("the search options leave no config", restricted_in_, why,
+                "allow more there; `deepgen space list --problem ...` prints the names of all, without --search");
   }
   return choice(0);
 }

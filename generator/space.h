@@ -76,6 +76,8 @@ private:
   std::vector<Point> points_;
   std::vector<std::unordered_map<uint64_t, uint32_t>> ranks_; ///< per family: grid position to rank
   std::vector<std::string> notes_;
+  uint64_t left_out_ = 0; ///< legal ones, by patterns or workspace
+  std::string restrictions_, restricted_in_; ///< of an empty space: keys, with their file
 };
 
 /// Why the choice is in no space of (problem, arch, device): unknown parameter, a value that the template neither offers nor

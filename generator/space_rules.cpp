@@ -1,10 +1,10 @@
 #include "generator/space_rules.h"
 
 #include "base/error.h"
+#include "base/pattern.h"
 #include "generator/space.h"
 
 #include <algorithm>
-#include <regex>
 
 namespace deepgen {
 namespace {
@@ -37,21 +37,12 @@ bool exists(const std::string& name) {
                      [&](const Template* t) { return t->name() == name; });
 }
 
-std::regex pattern_of(const std::string& text, const std::string& where) {
-  try {
-    return std::regex(text, std::regex::ECMAScript | std::regex::optimize);
-  } catch (const std::regex_error& e) {
-    throw Error("not a regular expression: '" + text + "'", where, e.what(),
-                "write it as ECMAScript has them");
-  }
-}
-
 int64_t value_of(const Choice& choice, const std::string& parameter) { return choice.config[parameter]; }
 
 } // namespace
 
 struct SpaceRules::Patterns {
-  std::optional<std::regex> include, exclude;
+  std::optional<Pattern> include, exclude;
 };
 
 SpaceRules::SpaceRules(const SearchOptions& options, const Problem& problem, const std::string& arch,
@@ -64,8 +55,8 @@ SpaceRules::SpaceRules(const SearchOptions& options, const Problem& problem, con
       throw Error("unknown template '" + name + "'", where("templates." + name), "this version has: " + known,
                   "correct the name, or leave it out");
     }
-  if (!options.include.empty()) patterns_->include = pattern_of(options.include, where("include"));
-  if (!options.exclude.empty()) patterns_->exclude = pattern_of(options.exclude, where("exclude"));
+  if (!options.include.empty()) patterns_->include.emplace(options.include, where("include"));
+  if (!options.exclude.empty()) patterns_->exclude.emplace(options.exclude, where("exclude"));
   size_t illegal = 0;
   for (const Choice& choice : options.configs)
     if (exists(choice.template_name) && why_illegal(problem, arch, device, choice).empty())
@@ -83,6 +74,18 @@ std::string SpaceRules::where(const std::string& key) const {
   return (options_.file.empty() ? "search options" : options_.file) + ", " + key;
 }
 
+std::string SpaceRules::restrictions() const {
+  const std::pair<bool, const char*> keys[] = {{!options_.templates.empty(), "templates"},
+                                               {!options_.include.empty(), "include"},
+                                               {!options_.exclude.empty(), "exclude"},
+                                               {options_.workspace != SearchOptions().workspace, "workspace"},
+                                               {!options_.configs.empty(), "space"}};
+  std::string text;
+  for (const auto& [given, key] : keys)
+    if (given) text += (text.empty() ? "" : ", ") + std::string(key);
+  return text;
+}
+
 bool SpaceRules::allows(const Template& t) const {
   return options_.templates.empty() || options_.templates.count(t.name());
 }
@@ -91,8 +94,8 @@ bool SpaceRules::passes(const Template& t, const Config& config) const {
   if (t.workspace(problem_, config) > options_.workspace) return false;
   if (!patterns_->include && !patterns_->exclude) return true;
   const std::string text = Choice{t.name(), config}.text();
-  return (!patterns_->include || std::regex_search(text, *patterns_->include)) &&
-         (!patterns_->exclude || !std::regex_search(text, *patterns_->exclude));
+  return (!patterns_->include || patterns_->include->is_found_in(text)) &&
+         (!patterns_->exclude || !patterns_->exclude->is_found_in(text));
 }
 
 bool SpaceRules::allows(const Choice& choice) const {

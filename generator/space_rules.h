@@ -22,6 +22,7 @@ public:
   ~SpaceRules();
 
   bool allows(const Template&) const;
+  bool allows_all() const { return options_.templates.empty(); } ///< templates
   /// Throws Error when the options name a parameter that the template does not have. A parameter without
   /// values, when none of those that are asked for can be made: notes() says so.
   std::vector<RuledParameter> parameters(const Template&, const std::optional<Choice>& also);
@@ -36,6 +37,8 @@ public:
   /// What was asked for and cannot be, a line each.
   const std::vector<std::string>& notes() const { return notes_; }
   std::string where(const std::string& key) const; ///< for errors
+  /// The keys that leave configs out, such as "templates, include"; empty: none does.
+  std::string restrictions() const;
 
 private:
   struct Patterns;

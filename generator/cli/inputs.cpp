@@ -108,8 +108,19 @@ Choice choice_of(const std::string& text, const Problem& problem, const std::str
   return {name, Config::parse(text)};
 }
 
+void require_file(const std::string& path, const std::string& what, const std::string& remedy) {
+  if (!file_exists(path)) throw Error(what, path, "", remedy);
+}
+
+void require_logs(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths)
+    require_file(path, "the record log does not exist",
+                 "correct the path; logs are records.jsonl and final.jsonl in a search's folder, _deepgen/<target>/<name>/<arch>/");
+}
+
 std::vector<RecordLog> logs_of(const std::vector<std::string>& paths) {
   std::vector<RecordLog> logs;
+  require_logs(paths);
   for (const std::string& path : paths)
     logs.push_back(RecordLog::read(path));
   return logs;

@@ -21,6 +21,9 @@ void list_devices(); ///< prints what it finds attached, a line each
 Problem problem_of(const std::string& key_or_path);
 /// "cpu_tile isa=4 ..." or, where one template alone serves the problem, "isa=4 ...".
 Choice choice_of(const std::string& text, const Problem&, const std::string& arch);
+/// Throws Error when there is no such file.
+void require_file(const std::string& path, const std::string& what, const std::string& remedy);
+void require_logs(const std::vector<std::string>& paths);
 std::vector<RecordLog> logs_of(const std::vector<std::string>& paths);
 
 } // namespace deepgen

@@ -91,6 +91,8 @@ void print(const ReplayCommand& c, const Replay& replay, const ReplaySummary& su
 }
 
 RecordedSpace space_of(const ReplayCommand& c) {
+  require_file(c.space, "the recorded space does not exist",
+               "correct the path, or record one with scripts/sweep.sh; benchmarks/search of the source has some");
   const RecordedSpace space = RecordedSpace::read(c.space);
   if (space.cut_off() && !c.incomplete)
     throw Error("the sweep of this space is not complete", c.space,
@@ -181,7 +183,8 @@ void add_replay_command(CLI::App& app, CliContext&) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   CLI::Option* slots =
-      r->add_option("--slots", c->options.slots, "of each round, as in CMake: --slots 32 12 4");
+      r->add_option("--slots", c->options.slots, "of each round, as in CMake: --slots 32 12 4")
+          ->check(CLI::Range(1, 1000));
   r->add_option("--batch", c->options.batch, "slots of every round, as many rounds as there are trials for")
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
@@ -189,7 +192,7 @@ void add_replay_command(CLI::App& app, CliContext&) {
   r->add_flag("--incomplete", c->incomplete, "take also a space whose sweep was cut off");
   r->add_flag("--json", c->json, "print JSON");
   r->footer("Regret is how much slower the best found is than the best of the whole space.\n"
-            "Example:\n  deepgen replay benchmarks/search/cpu_m128.space.zst --strategy gbt --seeds 50");
+            "Example:\n  deepgen replay benchmarks/search/cpu_f32_128_nn.space.zst --strategy gbt --seeds 50");
   r->callback([c] { run_replay(*c); });
 }
 

@@ -54,6 +54,7 @@ SearchInput search_input(const PlanOptions& o, const ProblemFile& file) {
   in.slots = o.slots;
   in.options = search_options(o.search, in.problem, in.arch);
   in.incumbent = incumbent(o, file, in.device);
+  require_logs(o.records);
   for (LoggedRecord& r : read_logs(o.records)) in.records.push_back(std::move(r.record));
   return in;
 }

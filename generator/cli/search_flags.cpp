@@ -1,6 +1,7 @@
 #include "generator/cli/search_flags.h"
 
 #include "base/error.h"
+#include "generator/cli/inputs.h"
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -24,6 +25,9 @@ void add_search_flags(CLI::App& app, SearchFlags& f) {
 }
 
 SearchOptions search_options(const SearchFlags& f, const Problem& problem, const std::string& arch) {
+  if (!f.file.empty())
+    require_file(f.file, "the search file does not exist",
+                 "correct the path of --search, or leave it out; \"Search files\" in docs/guide.md has an example");
   SearchOptions o = f.file.empty() ? SearchOptions() : SearchOptions::read(f.file);
   o.strategy = f.strategy.value_or(o.strategy);
   o.seed = f.seed.value_or(o.seed);
@@ -31,6 +35,8 @@ SearchOptions search_options(const SearchFlags& f, const Problem& problem, const
   if (f.trials) o.trials = f.trials;
   if (o.space.empty()) return o;
   const std::string path = std::filesystem::path(f.file).parent_path() / o.space;
+  require_file(path, "the saved space does not exist",
+               "correct 'space' in " + f.file + ", whose folder the path is relative to, or save one with `deepgen space save`");
   o.configs = SavedSpace::read(path).configs_for(problem.key(), arch);
   if (o.configs.empty())
     throw Error("the saved space has no config for this problem", path, problem.key() + " on " + arch,

@@ -37,6 +37,7 @@ Space space_of(const SpaceOptions& o, const Target& target) {
 
 void print_list(const SpaceOptions& o) {
   const Space space = space_of(o, target_of(o));
+  space.default_choice(); // throws, with what leaves nothing
   const size_t count = o.limit == 0 ? space.size() : std::min(o.limit, space.size());
   std::printf("%6s  %12s  config\n", "rank", "estimate/s");
   for (size_t i = 0; i < count; ++i)

@@ -62,6 +62,30 @@ TEST(RecordedSpaceTest, FileRoundTrips) {
   fs::remove(path);
 }
 
+TEST(RecordedSpaceTest, RefusesTimesThatCannotBeAndTwins) {
+  const std::string text = fake_space().serialize();
+  const size_t begin = text.find('\n') + 1, end = text.find('\n', begin), next = text.find('\n', end + 1);
+  const std::string line = text.substr(begin, end - begin), config = line.substr(0, line.find(" ok"));
+  const auto failure = [&](const std::string& other) -> std::string {
+    try {
+      RecordedSpace::parse(text.substr(0, begin) + other + text.substr(end), "s");
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  ASSERT_NE(config, line);
+  for (const char* good : {" ok 0.5 3", " ok 1e-9 1", " crash"}) EXPECT_EQ(failure(config + good), "") << good;
+  for (const char* bad : {" ok inf 3", " ok nan 3", " ok 0.5", " ok -1 3", " ok 0 3", " ok 0.5 -3", " ok 0.5 0", " ok 0.5 3x",
+                          " ok 0.5 3 4", " ok x 3", "", " 7 ok 0.5 3"}) {
+    const std::string error = failure(config + bad);
+    EXPECT_NE(error.find("where:  s:2\n"), std::string::npos) << bad << ": " << error;
+    EXPECT_NE(error.find("deepgen sweep pack"), std::string::npos) << error;
+  }
+  EXPECT_NE(failure("x" + line).find("no such template"), std::string::npos);
+  EXPECT_NE(failure(text.substr(end + 1, next - end - 1)).find("a config twice"), std::string::npos);
+}
+
 TEST(RecordedSpaceTest, KnowsWhetherTheSweepIsComplete) {
   EXPECT_FALSE(fake_space().cut_off()) << "files of earlier versions do not say";
   RecordLog log = fake_log();
@@ -139,6 +163,12 @@ TEST(ReplayTest, CountsWhatIsNoLongerLegal) {
   EXPECT_EQ(replay.best_ratio(), 0.25);
   recorded.device = fake_device(0);
   EXPECT_THROW(Replay{recorded}, Error);
+}
+
+TEST(ReplayTest, ATwinIsNotTakenForIllegal) {
+  RecordedSpace recorded = fake_space();
+  recorded.configs.push_back(recorded.configs.front());
+  EXPECT_EQ(Replay(recorded).illegal(), 0u);
 }
 
 TEST(ReplayTest, FollowsTheBestAndHonoursTheRounds) {

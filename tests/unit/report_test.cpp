@@ -141,6 +141,26 @@ TEST(Study, EstimatesWhatIsLegalStillAndSaysWhyNot) {
   EXPECT_NE(s.trials[3].no_estimate.find("revision"), std::string::npos);
 }
 
+/// Estimates divide by a GPU's cores.
+TEST(Study, ALogThatDoesNotSayItsGpuIsOfATypicalOne) {
+  const Problem p = Problem::parse("gemm m=1024 n=1024 k=1024 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
+  const Choice choice = Space(p, "sm_90a", generic_gpu("sm_90a")).default_choice();
+  ReportInput in;
+  in.logs = {log_of({record(p, "r0", 0, choice, "default", 1)})};
+  in.logs[0].environment = Json::object();
+  in.logs[0].records[0].arch = "sm_90a", in.logs[0].records[0].revision = find_template(choice.template_name).revision();
+  const Study s = studies_of(in).at(0);
+  EXPECT_EQ(s.device.name, "");
+  EXPECT_EQ(s.trials.at(0).estimate, find_template(choice.template_name).cost(p, generic_gpu("sm_90a"), choice.config));
+}
+
+TEST(Device, GpusHaveCores) {
+  Device device = generic_gpu("sm_90a");
+  EXPECT_EQ(Device::from_json(device.to_json()), device);
+  device.cores = 0;
+  EXPECT_THROW(Device::from_json(device.to_json()), Error);
+}
+
 TEST(Study, AFailedDefaultLeavesNothingToCompareWith) {
   ReportInput in = input({search(problem(16), 0.8, 0.5)});
   in.logs[2].records[0].status = "crash", in.logs[2].records[0].timing.reset();

@@ -11,7 +11,7 @@ constexpr const char* kFull = R"json({
  "schema": "deepgen.search/1", "budget": "thorough", "slots": [8, 4], "strategy": "genetic", "seed": 7, "trials": 100,
  "patience": 0, "templates": {"simt": {}, "cpu_tile": {"isa": [4], "kc": {"add": [320, 640]}}},
  "include": "mr=(6|8)", "exclude": "loops=2", "workspace": 4096, "space": "top.json",
- "measure": {"seconds": 2.5, "warmup": 3, "samples": 40, "call_timeout": 5, "compile_timeout": 30, "vendor": false,
+ "measure": {"seconds": 2.5, "warmup": 3, "samples": 40, "call_timeout": 5, "compile_timeout": 30, "baseline": "none",
              "devices": [1, "GPU-0a1b", "NVIDIA H100 80GB HBM3"]}})json";
 
 SearchOptions parse(const std::string& members) {
@@ -50,7 +50,7 @@ TEST(SearchOptions, ReadsEverything) {
   EXPECT_EQ(o.measure.samples, 40);
   EXPECT_EQ(o.measure.call_timeout, 5);
   EXPECT_EQ(o.measure.compile_timeout, 30);
-  EXPECT_EQ(o.measure.vendor, false);
+  EXPECT_EQ(o.measure.baseline, "none");
   EXPECT_EQ(o.measure.devices, (std::vector<std::string>{"1", "GPU-0a1b", "NVIDIA H100 80GB HBM3"}));
 }
 
@@ -60,6 +60,13 @@ TEST(SearchOptions, WhatIsWrittenIsReadAgain) {
   EXPECT_TRUE(again == o) << o.serialize();
   EXPECT_TRUE(parse("") == SearchOptions());
   EXPECT_TRUE(SearchOptions::parse(SearchOptions().serialize(), "default") == SearchOptions());
+}
+
+TEST(SearchOptions, PatternsAreThoseOfRe2) {
+  EXPECT_EQ(parse("\"include\": \"(?:mr|nv)=\\\\d+\\\\b\"").include, "(?:mr|nv)=\\d+\\b");
+  const std::string error = failure("\"exclude\": \"mr=(?!8)\"");
+  EXPECT_NE(error.find("s.json, exclude"), std::string::npos) << error;
+  EXPECT_NE(error.find("remedy: write it as RE2 has them: without lookaheads"), std::string::npos) << error;
 }
 
 TEST(SearchOptions, ErrorsNameFileKeyValueAndRemedy) {
@@ -86,12 +93,12 @@ TEST(SearchOptions, ErrorsNameFileKeyValueAndRemedy) {
       {"\"templates\": {\"t\": {\"mr\": [18446744073709551615]}}", "bad value of 'templates.t.mr': 184467"},
       {"\"templates\": {\"t\": {\"mr\": {\"plus\": [1]}}}", "unknown key 'templates.t.mr.plus'"},
       {"\"templates\": {\"t\": {\"mr\": {}}}", "bad value of 'templates.t.mr': {}"},
-      {"\"include\": \"mr=(\"", "bad value of 'include': \"mr=(\""},
+      {"\"include\": \"mr=(\"", "not a regular expression: 'mr=('"},
       {"\"exclude\": [\"a\"]", "bad value of 'exclude': [\"a\"]"},
       {"\"measure\": 3", "'measure' is not an object"},
       {"\"measure\": {\"seconds\": 0}", "allowed: seconds from 0.1 to 86400"},
       {"\"measure\": {\"samples\": 5}", "bad value of 'measure.samples': 5"},
-      {"\"measure\": {\"vendor\": \"no\"}", "allowed: true, false"},
+      {"\"measure\": {\"baseline\": \"cublas\"}", "allowed: vendor, none"},
       {"\"measure\": {\"devices\": [\"a;b\"]}", "bad value of 'measure.devices': \"a;b\""},
       {"\"measure\": {\"devices\": [-1]}", "bad value of 'measure.devices': -1"},
   };

@@ -79,7 +79,26 @@ TEST_F(SpaceRulesTest, FiltersByName) {
   const Space only = space(R"("include":"^fake_tile .*mr=[24] ","exclude":"pack=1$")");
   EXPECT_EQ(values(only, "mr"), (std::set<int64_t>{2, 4}));
   EXPECT_EQ(values(only, "pack"), (std::set<int64_t>{0}));
-  EXPECT_NE(failure(R"("include":"no_such")").find("left out by the search options"), std::string::npos);
+}
+
+TEST_F(SpaceRulesTest, NothingLeftNamesTheFileAndItsKeys) {
+  SearchOptions o = options(R"("include":"no_such","templates":{"fake_tile":{"mr":[1,2]}})");
+  o.file = "s.json";
+  try {
+    Space(Problem(), "fake", fake_device(), o).default_choice();
+    FAIL();
+  } catch (const Error& e) {
+    const std::string text = e.what();
+    EXPECT_NE(text.find("where:  s.json, templates, include\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("48 configs are legal, and all are left out"), std::string::npos) << text;
+    EXPECT_NE(text.find("remedy: allow more there"), std::string::npos) << text;
+  }
+}
+
+/// Backtracking, as std::regex has it, takes longer than the age of the universe for each config.
+TEST_F(SpaceRulesTest, NoPatternHangs) {
+  EXPECT_NE(failure(R"("include":"(.*)*(.*)*(.*)*(.*)*(.*)*zzz")"), "");
+  EXPECT_EQ(space(R"("exclude":"((a|m)*)*(a|m|r|=)*(.|.)*(.|.)*zzz")").size(), 132u);
 }
 
 TEST_F(SpaceRulesTest, ValuesThatCannotBeAreSaid) {

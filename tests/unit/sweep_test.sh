@@ -27,5 +27,17 @@ grep -q -- "--incomplete" log || fail "it does not say what to do"
 "$bin/deepgen" replay part.zst --seeds 1 --incomplete >log || fail "replay --incomplete"
 grep -q "the sweep is not complete" log || fail "replay does not say that it is a part"
 
+# What a search cannot do is said, with a remedy.
+if "$bin/deepgen" replay out.space.zst --slots 0 >log 2>&1; then fail "rounds of no slots are no error"; fi
+example=$("$bin/deepgen" replay --help | sed -n "s/.*deepgen replay \([^ ]*\.space\.zst\).*/\1/p")
+"$bin/deepgen" replay "$(dirname "$sweep")/../$example" --seeds 1 >log 2>&1 || fail "the example of replay --help: $example"
+echo "{\"schema\":\"deepgen.search/1\",\"space\":\"gone.json\"}" >search.json
+for missing in "--search gone.json" "--search search.json"; do
+  if "$bin/deepgen" space list --problem "$key" --device sweep/device.json $missing >log 2>&1; then fail "$missing"; fi
+  grep -q "gone.json" log && grep -q "remedy:" log || fail "no remedy: $missing"
+done
+if "$bin/deepgen" report --records gone.jsonl >log 2>&1; then fail "report of nothing"; fi
+grep -q "remedy:" log || fail "no remedy: report"
+
 run --records
 [ $status = 2 ] || fail "a bad option is no error"

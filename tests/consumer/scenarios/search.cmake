@@ -32,7 +32,7 @@ expect("template cpu_tile has no parameter 'rows'" "arguments/search.json, templ
 
 # A restricted and extended search: blocks of 20 are no value that the template offers.
 set(rules ",\"slots\":[3,2],\"templates\":{\"cpu_tile\":{\"kc\":[20],\"mr\":{\"add\":[7]}}},\"exclude\":\"prefetch=[1-9]\"")
-search_file("${rules},\"measure\":{\"seconds\":0.5,\"samples\":11,\"warmup\":2,\"vendor\":false,\"compile_timeout\":50}")
+search_file("${rules},\"measure\":{\"seconds\":0.5,\"samples\":11,\"warmup\":2,\"baseline\":\"none\",\"compile_timeout\":50}")
 write_project("${gemm} SEARCH random SEARCH_FILE search.json)")
 build(build --target lib.dry-run)
 expect("0 default" "kc=20" "3 candidates of the" "then up to 2 candidates")
