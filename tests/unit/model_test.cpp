@@ -1,9 +1,12 @@
 // The templates' estimates beside times that were measured (benchmarks/gpu/model).
 #include "base/files.h"
+#include "generator/recorded_space.h"
 #include "templates/template.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <map>
 #include <numeric>
@@ -16,15 +19,18 @@ struct Timed {
   double estimate, seconds;
 };
 
-/// By problem.
-std::map<std::string, std::vector<Timed>> read_timed(const std::string& name) {
+using TimedByProblem = std::map<std::string, std::vector<Timed>>;
+
+/// `of`: a template; empty: all.
+TimedByProblem read_timed(const std::string& name, const std::string& of = "") {
   std::istringstream lines(read_file(DEEPGEN_SOURCE_DIR "/benchmarks/gpu/model/" + name));
   std::string line;
   std::getline(lines, line);
   const Device device = Device::from_json(Json::parse(line).at("device"));
-  std::map<std::string, std::vector<Timed>> all;
+  TimedByProblem all;
   while (std::getline(lines, line)) {
     const Json json = Json::parse(line);
+    if (!of.empty() && json.at("template").get<std::string>() != of) continue;
     const Problem problem = Problem::parse(json.at("problem").get<std::string>());
     const Template& from = find_template(json.at("template").get<std::string>());
     const Config config = Config::parse(json.at("config").get<std::string>());
@@ -70,8 +76,7 @@ struct Quality {
   double least_correlation = 1, least_twelve = 1;
 };
 
-Quality judge(const std::string& name) {
-  const auto all = read_timed(name);
+Quality judge(const TimedByProblem& all) {
   Quality q;
   q.problems = all.size();
   for (const auto& [key, timed] : all) {
@@ -89,6 +94,8 @@ Quality judge(const std::string& name) {
     ::testing::Test::RecordProperty(what, std::to_string(value));
   return q;
 }
+
+Quality judge(const std::string& name) { return judge(read_timed(name)); }
 
 TEST(ModelTest, EstimatesRankWhatWasMeasured) {
   const Quality q = judge("h200.jsonl");
@@ -120,6 +127,63 @@ TEST(ModelTest, EstimatesRankStreamKThatWasMeasured) {
   EXPECT_GT(q.correlation, 0.8);
   EXPECT_GT(q.first, 0.97);
   EXPECT_LT(q.level, 0.05);
+}
+
+void tell(const std::string& of, const Quality& q) {
+  std::printf("%s: %zu configs of %zu problems: correlation %.2f, first pick %.3f, of 12 %.3f, level %.3f\n", of.c_str(), q.configs,
+              q.problems, q.correlation, q.first, q.twelve, q.level);
+}
+
+/// Problems with too few configs of the template to rank are left out.
+Quality judge_template(const std::string& of) {
+  constexpr size_t kFewest = 5;
+  TimedByProblem all;
+  for (const char* file : {"h200", "h200_clusters"}) // timed on two days, not side by side
+    for (auto& [problem, timed] : read_timed(std::string(file) + ".jsonl", of))
+      if (timed.size() >= kFewest) all[file + (": " + problem)] = timed;
+  return judge(all);
+}
+
+TEST(ModelTest, EachTemplatesEstimatesRankItsOwnConfigs) {
+  const struct {
+    const char* name;
+    size_t problems;
+    double correlation, first;
+  } templates[] = {{"hopper_ws", 35, 0.68, 0.91}, {"mma_sync", 32, 0.2, 0.89}, {"gemv", 3, -0.2, 0.83}};
+  for (const auto& t : templates) {
+    const Quality q = judge_template(t.name);
+    SCOPED_TRACE(t.name);
+    EXPECT_EQ(q.problems, t.problems);
+    EXPECT_GT(q.correlation, t.correlation);
+    EXPECT_GT(q.first, t.first);
+    tell(t.name, q);
+  }
+}
+
+/// Of recorded spaces, where configs are no choice of the estimate; that of f32 has the only ones of `simt`.
+TEST(ModelTest, EstimatesRankRecordedSpaces) {
+  const std::filesystem::path folder = DEEPGEN_SOURCE_DIR "/benchmarks/search";
+  TimedByProblem all;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (!entry.path().filename().string().starts_with("sm_90a")) continue;
+    const RecordedSpace space = RecordedSpace::read(entry.path());
+    TimedByProblem one;
+    for (const RecordedConfig& c : space.configs) {
+      const Template& from = find_template(c.choice.template_name);
+      if (!c.timed() || !from.why_illegal(space.problem, space.device, c.choice.config).empty()) continue;
+      one[entry.path().stem()].push_back(
+          {from.cost(space.problem, space.device, c.choice.config), c.ratio * space.anchor_seconds});
+    }
+    tell(entry.path().stem(), judge(one));
+    all.merge(one);
+  }
+  const Quality q = judge(all);
+  EXPECT_GE(q.problems, 7u); // a further space is no fault
+  EXPECT_GT(q.configs, 7000u);
+  EXPECT_GT(q.correlation, 0.82);
+  EXPECT_GT(q.least_correlation, 0.65);
+  EXPECT_GT(q.first, 0.95);
+  EXPECT_GT(q.twelve, 0.97);
 }
 
 } // namespace
