@@ -71,6 +71,7 @@ void add_gpu_json(const Kernel& k, Json& json) {
   json["launches"] = launches;
   json["maps"] = maps;
   json["operand_align"] = {k.align_a, k.align_b, k.align_d};
+  if (k.most_pitch) json["most_pitch"] = k.most_pitch;
   json["assembler"] = k.assembler;
   json["warnings"] = k.warnings;
   json["device"] = k.device;
@@ -84,6 +85,7 @@ void read_gpu_json(const Json& json, const std::string& where, Kernel& k) {
   for (const Json& item : get<std::vector<Json>>(json, "maps", where)) k.maps.push_back(map_from_json(item, where));
   const auto align = get_sizes<3>(json, "operand_align", where);
   k.align_a = align[0], k.align_b = align[1], k.align_d = align[2];
+  if (json.contains("most_pitch")) k.most_pitch = get_count(json, "most_pitch", where, 1);
   k.assembler = get<std::string>(json, "assembler", where);
   k.warnings = get<std::vector<std::string>>(json, "warnings", where);
   k.device = get<std::string>(json, "device", where);

@@ -84,6 +84,9 @@ struct Kernel {
   /// Bytes to which base, leading dimension and batch stride of an operand must be aligned for this kernel; d: of C, D,
   /// residual and multiplier. The runtime takes the next kernel for a call that does not meet them.
   int64_t align_a = 1, align_b = 1, align_d = 1;
+  /// Bytes from one row of A, and of B, to the next that this kernel's offsets reach, at most; 0: any. A call beyond
+  /// takes the next kernel, too.
+  int64_t most_pitch = 0;
   std::string assembler;             ///< "ptxas 13.0.88", "LLD 22.1.8"; empty without code
   std::vector<std::string> warnings; ///< of the assembler
   std::string device;                ///< tuned on the device of this name; empty: for any (in winner.dgk only)

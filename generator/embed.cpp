@@ -97,8 +97,9 @@ void check_last_kernel(const LinkedKernel& last, const LibraryFunction& f) {
   const Problem& p = f.file.problem;
   if (last.file->arch == "cpu")
     return;
-  if (!k.device.empty() || k.align_a > size_of(p.a) || k.align_b > size_of(p.b) || k.align_d > size_of(p.d))
-    throw Error("no kernel of " + last.file->arch + " takes operands that are aligned to their elements alone",
+  if (!k.device.empty() || k.align_a > size_of(p.a) || k.align_b > size_of(p.b) || k.align_d > size_of(p.d) ||
+      k.most_pitch)
+    throw Error("no kernel of " + last.file->arch + " takes operands that are aligned to their elements alone, with any leading dimensions",
                 f.file.label() + ", " + k.choice.text(), "", "a defect of the template's fallbacks()");
 }
 

@@ -53,13 +53,13 @@ std::string kernel_row(const LinkedKernel& linked, const std::string& id, Embedd
   if (linked.file->arch == "cpu") {
     row += number(k.isa) + ", " + code.add_image(k, "deepgen_" + id);
     for (int64_t x : {k.tiles_m, k.tiles_n, k.tiles_b, k.grain_m, k.grain_n}) row += ", " + number(x);
-    return row + ", nullptr, 1, 1, 1, nullptr, nullptr, 0, nullptr, 0},\n";
+    return row + ", nullptr, 1, 1, 1, nullptr, nullptr, 0, nullptr, 0, 0},\n";
   }
   row += "0, nullptr, 1, 1, 1, 1, 1, " + (k.device.empty() ? "nullptr" : quoted(k.device));
   for (int64_t x : {k.align_a, k.align_b, k.align_d}) row += ", " + number(x);
   return row + ", &" + code.add_gpu_code(k, "deepgen_" + id) + ", " + id + "_launches, " +
          number(int64_t(k.launches.size())) + ", " + (k.maps.empty() ? "nullptr" : id + "_maps") + ", " +
-         number(int64_t(k.maps.size())) + "},\n";
+         number(int64_t(k.maps.size())) + ", " + number(k.most_pitch) + "},\n";
 }
 
 /// The table of one function's kernels, and the lists that it points to.

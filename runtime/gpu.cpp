@@ -44,7 +44,10 @@ AddressBits address_bits(const GpuCall& call) {
   };
   AddressBits all{bits(DEEPGEN_ARG_A, DEEPGEN_ARG_LDA, DEEPGEN_ARG_STRIDE_A, f.a_type),
                   bits(DEEPGEN_ARG_B, DEEPGEN_ARG_LDB, DEEPGEN_ARG_STRIDE_B, f.b_type),
-                  bits(DEEPGEN_ARG_D, DEEPGEN_ARG_LDD, DEEPGEN_ARG_STRIDE_D, f.d_type)};
+                  bits(DEEPGEN_ARG_D, DEEPGEN_ARG_LDD, DEEPGEN_ARG_STRIDE_D, f.d_type), 0};
+  const uint64_t pitch_a = call.values.slot[DEEPGEN_ARG_LDA] * size_of(f.a_type),
+                 pitch_b = call.values.slot[DEEPGEN_ARG_LDB] * size_of(f.b_type);
+  all.pitch = pitch_a < pitch_b ? pitch_b : pitch_a;
   if (reads_c(call.args)) all.d |= bits(DEEPGEN_ARG_C, DEEPGEN_ARG_LDC, DEEPGEN_ARG_STRIDE_C, f.d_type);
   // Zero when the function has no such operand.
   all.d |= bits(DEEPGEN_ARG_RESIDUAL, DEEPGEN_ARG_LD_RESIDUAL, DEEPGEN_ARG_STRIDE_RESIDUAL, f.epilogue_type);

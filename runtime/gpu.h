@@ -38,11 +38,13 @@ struct GpuCall {
 /// Every address bit that is set in some base, leading dimension or stride of an operand, in bytes.
 struct AddressBits {
   uint64_t a, b, d;
+  uint64_t pitch; ///< bytes from one row of A or B to the next, the larger of both
 };
 AddressBits address_bits(const GpuCall&);
 
 inline bool meets(const AddressBits& bits, const deepgen_kernel& k) {
-  return !((bits.a & (k.align_a - 1)) | (bits.b & (k.align_b - 1)) | (bits.d & (k.align_d - 1)));
+  return !((bits.a & (k.align_a - 1)) | (bits.b & (k.align_b - 1)) | (bits.d & (k.align_d - 1))) &&
+         (!k.most_pitch || bits.pitch <= k.most_pitch);
 }
 
 /// Checks the caller's workspace and fills in its slot.

@@ -102,12 +102,12 @@ private:
     return static_cast<const Choice*>(__atomic_load_n(&choices->of_device[device], __ATOMIC_ACQUIRE));
   }
 
-  /// Whether every call that passes the argument checks meets the kernel's alignment.
+  /// Whether every call that passes the argument checks meets what the kernel asks of operands.
   static bool takes_all(const deepgen_kernel& k, const deepgen_function& f) {
     uint32_t d = size_of(f.d_type);
     if (f.epilogue & (1u << DEEPGEN_EPILOGUE_RESIDUAL | 1u << DEEPGEN_EPILOGUE_MULTIPLY))
       d = d < size_of(f.epilogue_type) ? d : size_of(f.epilogue_type);
-    return k.align_a <= size_of(f.a_type) && k.align_b <= size_of(f.b_type) && k.align_d <= d;
+    return k.align_a <= size_of(f.a_type) && k.align_b <= size_of(f.b_type) && k.align_d <= d && !k.most_pitch;
   }
 
   /// The index of the best kernel after `previous` in the order of standing; kernel_count when there is none.

@@ -15,6 +15,7 @@ namespace deepgen::cuda_tests {
 struct KernelText {
   std::string config, arch = "sm_90a", target, cubin, ptx, device; ///< empty: none; target: as arch
   uint32_t align_a = 1, align_b = 1, align_d = 1;
+  uint64_t most_pitch = 0;
   size_t workspace = 0;
   std::vector<uint8_t> args{DEEPGEN_ARG_A};
   std::vector<deepgen_launch> launches{{"deepgen_kernel", {4, 1, 1}, {128, 1, 1}, {1, 1, 1}, 0, 0}};
@@ -82,6 +83,7 @@ private:
     k.gpu = &codes_.back();
     k.launches = t.launches.data(), k.launch_count = uint32_t(t.launches.size());
     k.maps = t.maps.data(), k.map_count = uint32_t(t.maps.size());
+    k.most_pitch = t.most_pitch;
     kernels_.push_back(k);
   }
 

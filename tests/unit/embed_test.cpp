@@ -205,6 +205,7 @@ protected:
     k.args = {"a", "map_b", "d", "alpha"};
     k.target = target, k.ptx = "// PTX of \"" + code + "\"\n.target " + target + "\n";
     k.align_a = k.align_b = k.align_d = align;
+    k.most_pitch = align > 1 ? 1 << 20 : 0;
     k.launches = {{"deepgen_kernel", {3, 2, 1}, {128, 1, 1}, {2, 1, 1}, 99, true, false}, {"deepgen_reduce", {5, 1, 1}}};
     k.maps = {{"b", 64, 128, 128, 256, {512, 33, 66, 128}}};
     return k;
@@ -295,6 +296,7 @@ TEST_F(EmbedGpuTest, TablesHoldTheCode) {
       "  if (first.launch_count != 2 || first.launches[0].grid[1] != 2 || first.launches[0].cluster[0] != 2 ||\n"
       "      first.launches[0].shared != 99 || first.launches[0].flags != DEEPGEN_LAUNCH_PERSISTENT) return 4;\n"
       "  if (std::strcmp(first.launches[1].entry, \"deepgen_reduce\") || first.maps[0].operand != DEEPGEN_ARG_B) return 5;\n"
+      "  if (last.most_pitch || first.most_pitch != 1 << 20) return 8;\n"
       "  if (last.align_a != 1 || first.align_d != 8 || last.gpu != f->kernels[2].gpu || *last.gpu->state) return 6;\n"
       "  return *f->devices || first.args[1] != DEEPGEN_ARG_MAP_B ? 7 : 0;\n"
       "}\n");

@@ -101,6 +101,26 @@ TEST_F(HipSelect, AlignmentFallsThrough) {
   EXPECT_EQ(only_wide.launch(), DEEPGEN_ERROR_NO_KERNEL);
 }
 
+TEST_F(HipSelect, LongRowsFallThrough) {
+  KernelText offsets = kernel("offsets"), pointers = kernel("pointers");
+  offsets.most_pitch = 4096;
+  Function f({offsets, pointers});
+  constexpr int64_t most = 2048; // of 2 bytes
+  f.args.lda = f.args.ldb = most;
+  ASSERT_EQ(f.launch(), DEEPGEN_OK);
+  EXPECT_EQ(launched(), "offsets");
+  EXPECT_EQ(calls("hipModuleLoadData"), 2) << "both, as calls with longer rows may come";
+  for (int64_t* ld : {&f.args.lda, &f.args.ldb}) {
+    *ld = most + 1;
+    ASSERT_EQ(f.launch(), DEEPGEN_OK);
+    EXPECT_EQ(launched(), "pointers");
+    *ld = most;
+  }
+  Function only_offsets({offsets});
+  only_offsets.args = f.args, only_offsets.args.lda = most + 1;
+  EXPECT_EQ(only_offsets.launch(), DEEPGEN_ERROR_NO_KERNEL) << "no silent wrong reads";
+}
+
 TEST_F(HipSelect, WhatDoesNotLoadFallsThrough) {
   const std::vector<KernelText> table = {kernel("best"), kernel("second")};
   for (int result : {98, 200, 209, 218, 303}) {

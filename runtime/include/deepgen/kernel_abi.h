@@ -123,6 +123,8 @@ typedef struct deepgen_kernel {
   uint32_t launch_count;
   const deepgen_tensor_map* maps;
   uint32_t map_count;
+  uint64_t most_pitch; /* bytes from one row of A, and of B, to the next; a call with more takes the next kernel, too;
+                          0: any */
 } deepgen_kernel;
 
 /* Element types, numbered as Type in base/problem.h. */
