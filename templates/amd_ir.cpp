@@ -120,9 +120,29 @@ mlir::ArrayAttr AmdIr::copies() {
   return b.getArrayAttr(llvmd::AliasScopeAttr::get(b.getContext(), b.getStringAttr("copies"), domain, {}));
 }
 
-void AmdIr::copy_to_shared(Value to, Value from) {
-  auto op = rocdl::GlobalLoadLDSOp::create(b, loc, mlir::TypeRange(), from, to, 16, 0, 0, nullptr, nullptr,
+void AmdIr::copy_to_shared(Value to, Value from, int64_t bytes) {
+  auto op = rocdl::GlobalLoadLDSOp::create(b, loc, mlir::TypeRange(), from, to, uint32_t(bytes), 0, 0,
+                                           nullptr, nullptr, nullptr);
+  op.setAliasScopesAttr(copies());
+}
+
+/// Flags: data format 32, which is none of "no buffer"; from gfx10 on also that bounds are checked as a raw
+/// buffer's, by bytes (OOB_SELECT 3), and a bit that has to be set.
+Value AmdIr::buffer(Value base, Value bytes) {
+  constexpr int64_t kFormat = 7 << 12 | 4 << 15, kRaw = 3 << 28 | 1 << 24;
+  auto type = llvmd::LLVMPointerType::get(b.getContext(), 8);
+  return rocdl::MakeBufferRsrcOp::create(b, loc, type, base, c(i16, 0), to_i64(bytes),
+                                         c(kFormat | (arch.wave == 32 ? kRaw : 0)));
+}
+
+Value AmdIr::load_buffer(mlir::Type type, Value buffer, Value offset, Value moved) {
+  return rocdl::RawPtrBufferLoadOp::create(b, loc, type, buffer, offset, moved, c(0), nullptr, nullptr,
                                            nullptr);
+}
+
+void AmdIr::copy_buffer_to_shared(Value to, Value buffer, Value offset, Value moved, int64_t bytes) {
+  auto op = rocdl::RawPtrBufferLoadLdsOp::create(b, loc, buffer, to, c(bytes), offset, moved, c(0), c(0),
+                                                 nullptr, nullptr, nullptr);
   op.setAliasScopesAttr(copies());
 }
 

@@ -36,10 +36,18 @@ public:
   void fence_schedule();     ///< LLVM's scheduler moves no instruction across
   void priority(int64_t of); ///< of the wave over others of its SIMD: 0 (as at its start) to 3
 
-  /// From global memory into shared memory: lane l's 16 bytes go to `shared` (the same for all lanes) + 16 l,
-  /// both aligned to 16 bytes. Nobody may read them before a barrier that this wave has come to when they
-  /// were not under way. gfx950.
-  void copy_to_shared(Value shared, Value global);
+  /// From global memory into shared memory: lane l's `bytes` go to `shared` (the same for all lanes) + bytes
+  /// * l, both aligned to as much. Nobody may read them before a barrier that this wave has come to when they
+  /// were not under way. bytes: 4 on CDNA; also 16 on gfx950.
+  void copy_to_shared(Value shared, Value global, int64_t bytes);
+
+  /// `bytes` (i32) of global memory as a raw buffer, all the same for all lanes of a wave. Its loads are of
+  /// whole elements at offset (i32) + moved (i32, the same for all lanes), which address memory as unsigned
+  /// numbers; those beyond the end are zeros and not made. Loads of 4 bytes and more are aligned to 4.
+  /// `moved` never decides whether an access is inside: chips differ in whether they look at it.
+  Value buffer(Value base, Value bytes);
+  Value load_buffer(mlir::Type, Value buffer, Value offset, Value moved);
+  void copy_buffer_to_shared(Value shared, Value buffer, Value offset, Value moved, int64_t bytes);
   /// Waits until at most `left` of the wave's loads from global memory and copies are under way; 63: for none
   /// of them.
   void wait_copies(int64_t left);

@@ -18,6 +18,7 @@ enum Index {
   kWavesM,
   kWavesN,
   kDirect,
+  kBuffer,
   kStages,
   kPingpong,
   kBlocks,
@@ -26,10 +27,11 @@ enum Index {
   kXcds,
   kParameters
 };
-constexpr const char* kNames[] = {"wide",   "size",   "bm",       "bn",     "bk",     "waves_m", "waves_n",
-                                  "direct", "stages", "pingpong", "blocks", "splits", "group",   "xcds"};
+constexpr const char* kNames[] = {"wide",     "size",    "bm",     "bn",     "bk",
+                                  "waves_m",  "waves_n", "direct", "buffer", "stages",
+                                  "pingpong", "blocks",  "splits", "group",  "xcds"};
 /// What dead_end() fills in for parameters that are not assigned.
-constexpr int64_t kSmallest[] = {0, 16, 16, 16, 64, 1, 1, 0, 1, 0, 1, 1, 1, 1};
+constexpr int64_t kSmallest[] = {0, 16, 16, 16, 64, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1};
 
 int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
@@ -43,11 +45,12 @@ int64_t most_registers(const AmdArch& arch, int64_t waves) {
 }
 
 MatrixSide side_of(const std::string& arch, Type type, bool k_contiguous, int64_t extent, int64_t size,
-                   const MatrixTiling& t) {
+                   int64_t depth, const MatrixTiling& t) {
   MatrixSide s;
-  s.type = type, s.k_contiguous = k_contiguous, s.extent = extent, s.size = size, s.bytes = size_of(type);
+  s.type = type, s.k_contiguous = k_contiguous, s.extent = extent, s.size = size, s.depth = depth,
+  s.bytes = size_of(type);
   const int64_t element = size_of(staged_type(arch, type)), threads = std::max(t.shape.wave, t.threads);
-  s.k = 16 / element; // one write to LDS
+  s.k = t.direct ? std::max<int64_t>(1, t.direct_bytes / element) : 16 / element; // one write to LDS
   if (!k_contiguous) {
     // A piece is transposed in registers. It gets smaller until there is one for each thread.
     s.x = power_in(size, 16 / s.bytes);
@@ -65,9 +68,8 @@ MatrixSide side_of(const std::string& arch, Type type, bool k_contiguous, int64_
 /// Blocks are dealt out to eight dies.
 bool has_dies(const Device& device) { return device.arch == "gfx942" || device.arch == "gfx950"; }
 
-/// Loads to LDS of 16 bytes a lane. Those of 4 bytes, which gfx90a and gfx942 have, take four times as many
-/// instructions.
-bool copies_directly(const Device& device) { return device.arch == "gfx950"; }
+/// Loads to LDS, of a lane. Those of 4 bytes take four times as many instructions.
+int64_t bytes_of_copies(const std::string& arch) { return arch == "gfx950" ? 16 : 4; }
 
 struct Point {
   const Problem& p;
@@ -75,19 +77,24 @@ struct Point {
   const MatrixTiling& t;
   const AmdArch& arch;
   int64_t waves() const { return t.waves_m * t.waves_n; }
-  int64_t through_registers() const {
-    return t.registers() + (t.direct ? t.a.registers() + t.b.registers() : 0);
-  }
   int64_t grid() const { return t.tiles_m * t.tiles_n * p.batch; }
   /// Waves of a SIMD, at least, that the register allocator leaves room for.
   int64_t per_simd() const { return ceil_div(t.blocks * waves(), AmdArch::simds); }
 };
 
-/// The same tile for operands that are aligned to their elements alone.
+/// The same tile for operands that are aligned to their elements alone, and any pitch.
 Config through_registers(Config config) {
   if (at(config, kDirect)) config.set("stages", 2), config.set("pingpong", 0), config.set("blocks", 1);
-  config.set("direct", 0), config.set("wide", 0);
+  config.set("direct", 0), config.set("buffer", 0), config.set("wide", 0);
   return config;
+}
+
+bool is_aligned(const MatrixSide& s) { return s.dense_pitch() % s.align() == 0; }
+
+/// Whether threads can copy the operand's tile to LDS as it lies in memory, all of them as many pieces.
+bool is_copied(const Problem& p, const MatrixTiling& t, const MatrixSide& s) {
+  return s.k_contiguous && s.k * s.bytes == t.direct_bytes && s.lds_bytes(t) == t.direct_bytes &&
+         s.pieces() % t.threads == 0 && p.k * s.bytes % t.direct_bytes == 0;
 }
 
 /// One rule of the space; checked as soon as the parameter `after` is known.
@@ -134,31 +141,35 @@ const Rule kRules[] = {
               text(most_registers(x.arch, ceil_div(x.waves(), 4)));
      }},
     {kDirect,
+     [](const Point& x) { return x.t.direct && !(is_copied(x.p, x.t, x.t.a) && is_copied(x.p, x.t, x.t.b)); },
      [](const Point& x) {
-       auto whole = [&](const MatrixSide& s) {
-         return s.k_contiguous && s.k * s.bytes == 16 && s.pieces() % x.t.threads == 0;
-       };
-       return x.t.direct && !(whole(x.t.a) && whole(x.t.b) && x.p.k * x.t.a.bytes % 16 == 0);
-     },
-     [](const Point&) {
-       return std::string("direct=1: A and B have to lie along K as LDS holds them, in whole pieces of 16 "
-                          "bytes, each thread "
-                          "with the same number of them");
+       return "direct=1: A and B have to lie along K as LDS holds them, in whole pieces of " +
+              text(x.t.direct_bytes) + " bytes, each thread with the same number of them";
      }},
-    {kDirect, [](const Point& x) { return x.t.direct && x.through_registers() > most_registers(x.arch, 2); },
+    {kDirect,
+     [](const Point& x) { return x.t.direct && x.t.registers_indirect() > most_registers(x.arch, 2); },
      [](const Point& x) {
-       return "direct=1: less aligned operands go through about " + text(x.through_registers()) +
+       return "direct=1: less aligned operands go through about " + text(x.t.registers_indirect()) +
               " registers of a lane, more than " + text(most_registers(x.arch, 2));
      }},
-    {kStages, [](const Point& x) { return x.t.direct ? x.t.stages == 1 : x.t.stages > 2; },
+    {kBuffer, [](const Point& x) { return x.t.buffer && !(is_aligned(x.t.a) && is_aligned(x.t.b)); },
+     [](const Point&) { return std::string("buffer=1: rows of A and B have to be aligned to 4 bytes"); }},
+    {kBuffer,
      [](const Point& x) {
-       return x.t.direct ? "stages=1: with direct=1 a tile needs a stage while another one is read"
-                         : "stages=" + text(x.t.stages) +
-                               ": with direct=0 the tile behind the next waits in registers";
+       const int64_t padded = std::max(x.t.a.dense_pitch(), x.t.b.dense_pitch()) + 256; // as verified
+       return x.t.buffer && padded > x.t.most_pitch();
+     },
+     [](const Point& x) {
+       return "buffer=1: offsets of 32 bits reach rows that are " + text(x.t.most_pitch()) +
+              " bytes apart at most";
      }},
-    {kStages, [](const Point& x) { return x.t.direct && x.t.stages * x.t.loads() > 63; },
+    {kStages, [](const Point& x) { return x.t.direct && x.t.stages == 1; },
+     [](const Point&) {
+       return std::string("stages=1: with direct=1 a tile needs a stage while another one is read");
+     }},
+    {kStages, [](const Point& x) { return x.t.direct && (x.t.stages - 1) * x.t.loads() > 63; },
      [](const Point& x) {
-       return text(x.t.stages * x.t.loads()) + " copies of a wave are more than it can count: 63";
+       return text((x.t.stages - 1) * x.t.loads()) + " copies of a wave are more than it can count: 63";
      }},
     {kStages, [](const Point& x) { return x.t.stages > x.t.tiles_k; },
      [](const Point& x) { return "stages=" + text(x.t.stages) + " exceed the tiles along K"; }},
@@ -222,19 +233,32 @@ std::string broken(const Problem& p, const Device& device, const Config& config,
 } // namespace
 
 int64_t MatrixSide::registers() const { return per_thread * std::max<int64_t>(1, k * x * bytes / 4); }
+int64_t MatrixSide::lds_bytes(const MatrixTiling& t) const { return k * t.shape.element; }
+
+int64_t MatrixSide::align() const {
+  return std::max(bytes, std::min<int64_t>(4, (k_contiguous ? k : x) * bytes));
+}
+
+/// Of the largest offset, what is along a row and the number of rows.
+int64_t MatrixSide::most_pitch(const MatrixTiling& t) const {
+  const int64_t row = (k_contiguous ? std::max(depth, t.bk) : size + extent) * bytes,
+                rows = k_contiguous ? extent : std::max(depth, t.bk);
+  return std::max<int64_t>(0, ((int64_t(1) << 31) - 1 - row) / rows);
+}
 
 MatrixTiling::MatrixTiling(const Problem& p, const std::string& arch, const Config& c)
     : size(at(c, kSize)), bm(at(c, kBm)), bn(at(c, kBn)), bk_bytes(at(c, kBk)), waves_m(at(c, kWavesM)),
-      waves_n(at(c, kWavesN)), direct(at(c, kDirect)), stages(at(c, kStages)), pingpong(at(c, kPingpong)),
-      blocks(at(c, kBlocks)), splits(at(c, kSplits)), group(at(c, kGroup)), xcds(at(c, kXcds)),
-      wide(at(c, kWide)), shape(arch, p.a, p.b, size), threads(shape.wave * waves_m * waves_n),
-      bk(bk_bytes / shape.element), wm(bm / waves_m), wn(bn / waves_n), tiles_m(ceil_div(p.m, bm)),
-      tiles_n(ceil_div(p.n, bn)), tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, splits)),
-      steps(bk_bytes / shape.step_bytes()) {
+      waves_n(at(c, kWavesN)), direct(at(c, kDirect)), buffer(at(c, kBuffer)), stages(at(c, kStages)),
+      pingpong(at(c, kPingpong)), blocks(at(c, kBlocks)), splits(at(c, kSplits)), group(at(c, kGroup)),
+      xcds(at(c, kXcds)), wide(at(c, kWide)), shape(arch, p.a, p.b, size),
+      threads(shape.wave * waves_m * waves_n), bk(bk_bytes / shape.element), wm(bm / waves_m),
+      wn(bn / waves_n), tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.n, bn)), tiles_k(ceil_div(p.k, bk)),
+      split_tiles(ceil_div(tiles_k, splits)), steps(bk_bytes / shape.step_bytes()) {
   banks = arch == "gfx950" ? 256 : 128;
+  direct_bytes = bytes_of_copies(arch);
   paired = shape.values == 4 && size_of(p.d) <= 2 && wn % 32 == 0;
-  a = side_of(arch, p.a, !p.a_transposed(), bm, p.m, *this);
-  b = side_of(arch, p.b, p.b_transposed(), bn, p.n, *this);
+  a = side_of(arch, p.a, !p.a_transposed(), bm, p.m, p.k, *this);
+  b = side_of(arch, p.b, p.b_transposed(), bn, p.n, p.k, *this);
   b.offset = bm * bk_bytes;
   const int64_t together = paired ? 8 : shape.values;
   width_d = wide ? std::min(together, power_in(p.n, 16 / size_of(p.d))) : 1;
@@ -267,7 +291,14 @@ int64_t MatrixTiling::registers() const {
   const int64_t fragments = 4 * shape.pieces() * (wm / size + wn / size);
   const int64_t waiting = direct ? 0 : a.registers() + b.registers();
   return accumulators() + (pingpong && steps == 1 ? 1 : 2) * fragments + waiting +
-         2 * (a.per_thread + b.per_thread) + 24;
+         (direct && buffer ? 1 : 2) * (a.per_thread + b.per_thread) + 24;
+}
+
+/// direct: A's and B's tiles as they are, by 16 bytes.
+int64_t MatrixTiling::registers_indirect() const {
+  const int64_t fragments = 4 * shape.pieces() * (wm / size + wn / size);
+  const int64_t waiting = stage_bytes() / threads / 4;
+  return accumulators() + 2 * fragments + waiting + 2 * waiting / 4 + 24;
 }
 
 std::string AmdMatrix::why_not(const Problem& p, const std::string& arch) const {
@@ -288,9 +319,8 @@ std::vector<Parameter> AmdMatrix::parameters(const Problem& p, const Device& dev
   std::vector<int64_t> xcds = {1};
   if (has_dies(device)) xcds.push_back(8);
   const bool matrix_cores = find_amd(device.arch)->mfma;
-  std::vector<int64_t> direct = {0}, stages = {1, 2}, pingpong = {0};
-  if (copies_directly(device)) direct.push_back(1), stages.push_back(3);
-  if (matrix_cores) pingpong.push_back(1);
+  std::vector<int64_t> direct = {0}, pingpong = {0};
+  if (matrix_cores) direct.push_back(1), pingpong.push_back(1);
   return {
       {"wide", {0, 1}, "0: D in accesses of one element; 1: of up to 16 bytes, as rows of the dense D allow"},
       {"size", matrix_cores ? std::vector<int64_t>{16, 32} : std::vector<int64_t>{16},
@@ -301,7 +331,10 @@ std::vector<Parameter> AmdMatrix::parameters(const Problem& p, const Device& dev
       {"waves_m", {1, 2, 4}, "waves that share the rows", {1, 8, 1, true}},
       {"waves_n", {1, 2, 4}, "waves that share the columns", {1, 8, 1, true}},
       {"direct", direct, "a tile's way to shared memory. 0: through registers; 1: copied directly"},
-      {"stages", stages, "tiles of A and B in shared memory"},
+      {"buffer",
+       {0, 1},
+       "loads of A and B. 0: by pointers; 1: by offsets in a buffer, whose range is checked"},
+      {"stages", {1, 2, 3}, "tiles of A and B in shared memory"},
       {"pingpong", pingpong,
        "0: each wave reads what it multiplies next meanwhile; 1: two waves of a SIMD take turns at "
        "multiplying"},
@@ -326,6 +359,20 @@ bool AmdMatrix::dead_end(const Problem& p, const Device& device, const Config& c
   return !broken(p, device, filled, assigned).empty();
 }
 
+namespace {
+
+/// Of a wave, for a tile's way to LDS, as llvm-mca has them: of a copy by a pointer also the addition and the
+/// write of M0 that wait for each other, one by one; by a pointer each load has its own addition, of 64 bits.
+double issue_slots(const MatrixTiling& t, const std::string& arch) {
+  if (t.direct) return double(t.loads()) * (t.buffer ? 1 : 4);
+  auto loads = [](const MatrixSide& s) { return s.per_thread * (s.k_contiguous ? 1 : s.k); };
+  const int64_t additions = arch == "gfx942" || arch == "gfx950" ? 1 : 2; // instructions
+  const int64_t saved = t.buffer ? additions * (loads(t.a) + loads(t.b)) - 2 : 0;
+  return double(t.a.registers() + t.b.registers() - saved);
+}
+
+} // namespace
+
 /// Nobody has timed these kernels: what the parts of a tile cost by the documents, at the rates that they
 /// name.
 double AmdMatrix::cost(const Problem& p, const Device& device, const Config& config) const {
@@ -346,12 +393,13 @@ double AmdMatrix::cost(const Problem& p, const Device& device, const Config& con
   const double transposed =
       double((t.a.k_contiguous ? 0 : t.bm) + (t.b.k_contiguous ? 0 : t.bn)) * double(t.bk_bytes) / width;
   const double shared = reads + writes + transposed;
-  const double pieces = t.direct ? 0.5 * double(t.loads()) : double(t.a.registers() + t.b.registers());
-  const double issue = double(waves) * (40 + 4 * pieces) / (4 * units * units);
+  const double issue = double(waves) * (40 + 4 * issue_slots(t, device.arch)) / (4 * units * units);
   // A SIMD with one wave waits at every barrier; others fill the gaps.
   const double hidden = double(std::min<int64_t>(resident * waves, 8)) / 4;
-  double tile = std::max(multiply, shared) +
-                (std::min(multiply, shared) * 0.25 + issue + 60.0 / double(t.stages)) / hidden;
+  double tile =
+      std::max(multiply, shared) + (std::min(multiply, shared) * 0.25 + issue +
+                                    60.0 / double(t.direct ? t.stages : std::min<int64_t>(2, t.stages))) /
+                                       hidden;
   // Two waves of a SIMD in turns: nothing but the change of turns, twice each, is between their products, as
   // long as one's products take longer than the other's reads.
   if (t.pingpong) tile = std::max(multiply, shared + issue) + 4 * 30 * double(t.turns());
@@ -366,7 +414,10 @@ double AmdMatrix::cost(const Problem& p, const Device& device, const Config& con
   // are compared.
   const double turns = double(ceil_div(blocks, device.cores * resident));
   const double ahead = double(t.direct ? t.stages - 1 : 1);
-  seconds = std::max(seconds, turns * double(t.split_tiles) * 0.8e-6 / ahead);
+  // With two stages a tile is written in its predecessor's first step, but asked for in the last one.
+  const double late =
+      t.stages == 2 && !t.direct && !t.pingpong ? tile / clock * (1 - 1 / double(t.steps)) : 0;
+  seconds = std::max(seconds, turns * double(t.split_tiles) * (0.8e-6 / ahead + late));
   const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
                                          double(p.m * p.n) * double(size_of(p.d)));
   const double memory = once / (0.85 * double(device.memory_bandwidth));
@@ -378,13 +429,14 @@ double AmdMatrix::cost(const Problem& p, const Device& device, const Config& con
   if (!t.wide) seconds *= 1.05;
   if (large && t.group == 1) seconds *= 1.04;
   if (large && t.xcds == 1 && has_dies(device)) seconds *= 1.03;
-  return seconds * (1 + 0.001 * double(t.blocks) + 0.0005 * double(t.group == 8 ? 0 : 1));
+  return seconds * (1 + 0.001 * double(t.blocks) + 0.0005 * double(t.group == 8 ? 0 : 1) +
+                    0.0002 * double(t.buffer ? 0 : 1));
 }
 
 std::vector<Choice> AmdMatrix::fallbacks(const Problem& p, const std::string& arch,
                                          const Config& config) const {
   const MatrixTiling t(p, arch, config);
-  if (t.width_d == 1 && !t.direct) return {};
+  if (t.width_d == 1 && !t.direct && !t.buffer) return {};
   return {{name(), through_registers(config)}};
 }
 
@@ -401,7 +453,7 @@ Problem AmdMatrix::awkward(const Problem& p, const Config& config) const {
   const int64_t bm = at(config, kBm), bn = at(config, kBn), bk = at(config, kBk) / size_of(p.a);
   Problem small = p;
   small.m = like(p.m, bm + bm / 3 + 1), small.n = like(p.n, bn + bn / 3 + 1);
-  small.k = like(p.k, bk * (2 + at(config, kSplits)) + bk / 2 + 1);
+  small.k = like(p.k, bk * (std::max<int64_t>(2, at(config, kStages)) + at(config, kSplits)) + bk / 2 + 1);
   small.batch = p.batch > 1 ? 2 : 1;
   return small;
 }

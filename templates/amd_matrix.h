@@ -2,6 +2,10 @@
 // instructions. Tiles of A and B go through registers into LDS, where every row is consecutive along K
 // whatever the layout; waves read them by 16 bytes a lane without bank conflicts, one step ahead of the
 // matrix instructions, while the next tile is on its way from memory.
+//
+// Buffer loads (`buffer`) have offsets of 32 bits from the block's first row or column, and a range that is
+// checked in the place of clamping rows and columns. Kernel::most_pitch says how far apart rows may be for
+// that; a call with a larger leading dimension takes the fallback, which has pointers.
 #pragma once
 
 #include "templates/amd_matrix_shape.h"
@@ -9,12 +13,14 @@
 
 namespace deepgen {
 
+struct MatrixTiling;
+
 /// One operand's tile on its way: elements of global memory in pieces, one for each thread and turn.
 struct MatrixSide {
   Type type = Type::f16;            ///< in memory
   bool k_contiguous = false;        ///< rows as stored go along K
   int64_t extent = 0;               ///< rows of the tile in LDS
-  int64_t size = 0;                 ///< of the matrix, M or N
+  int64_t size = 0, depth = 0;      ///< of the matrix: M or N; K
   int64_t bytes = 2;                ///< of an element in memory
   int64_t k = 8, x = 1;             ///< elements of a piece
   int64_t along_k = 1, along_x = 1; ///< pieces of a tile
@@ -22,20 +28,28 @@ struct MatrixSide {
   int64_t offset = 0; ///< bytes from the start of a stage
   int64_t pieces() const { return along_k * along_x; }
   int64_t registers() const; ///< that hold what one thread has in flight
+  int64_t lds_bytes(const MatrixTiling&) const; ///< of a piece, along K
+  /// For buffer loads: what base and pitch have to be aligned to, and the largest pitch whose offsets are
+  /// below 2^31, both in bytes. Chips differ in what they make of a load of 4 bytes or more that is aligned
+  /// to less than 4.
+  int64_t align() const;
+  int64_t most_pitch(const MatrixTiling&) const;
+  int64_t dense_pitch() const { return (k_contiguous ? depth : size) * bytes; }
 };
 
 /// A config with everything that follows from it for one problem.
 struct MatrixTiling {
   MatrixTiling(const Problem&, const std::string& arch, const Config&);
 
-  int64_t size, bm, bn, bk_bytes, waves_m, waves_n, direct, stages, pingpong, blocks, splits, group, xcds,
-      wide; ///< the parameters
+  int64_t size, bm, bn, bk_bytes, waves_m, waves_n, direct, buffer, stages, pingpong, blocks, splits, group,
+      xcds, wide; ///< the parameters
   MatrixShape shape;
   int64_t threads, bk, wm, wn;
   int64_t tiles_m, tiles_n, tiles_k, split_tiles;
   int64_t steps; ///< of K in a tile
   bool paired;   ///< see MatrixShape::row_of_column()
   int64_t banks; ///< bytes that LDS serves at a time
+  int64_t direct_bytes; ///< of a lane, in one copy to LDS
   MatrixSide a, b;
   int64_t width_d; ///< elements of D in one access
 
@@ -43,6 +57,12 @@ struct MatrixTiling {
     return wm * waves_m == bm && wn * waves_n == bn && wm % size == 0 && wn % size == 0;
   }
   int64_t stage_bytes() const { return (bm + bn) * bk_bytes; }
+  /// Bytes that an operand's base and pitch have to be multiples of.
+  int64_t align(const MatrixSide& s) const {
+    return std::max({s.bytes, direct ? direct_bytes : 1, buffer ? s.align() : 1});
+  }
+  /// Tiles between the one that is multiplied and the one that waits in registers.
+  int64_t ahead() const { return stages == 3 ? 2 : 1; }
   /// The 16 bytes number i of a row in LDS lie at i ^ swizzle(row), so that the lanes that are served at a
   /// time find different banks. Of disjoint bits of a row, the swizzle is the exclusive or of each one's.
   int64_t swizzle(int64_t row) const;
@@ -50,6 +70,10 @@ struct MatrixTiling {
   int64_t shared_bytes() const { return stages * stage_bytes(); }
   int64_t accumulators() const { return wm * wn / shape.wave * (shape.doubles ? 2 : 1); } ///< registers
   int64_t registers() const; ///< estimate, for one lane
+  int64_t registers_indirect() const; ///< of the same tile through registers, by pointers
+  int64_t most_pitch() const {
+    return std::min(a.most_pitch(*this), b.most_pitch(*this));
+  } ///< with buffer loads
   int64_t loads() const {
     return a.per_thread + b.per_thread;
   } ///< of a tile, where they are direct: by one wave
@@ -76,7 +100,7 @@ private:
 class Mfma : public AmdMatrix {
 public:
   std::string name() const override { return "mfma"; }
-  int64_t revision() const override { return 2; }
+  int64_t revision() const override { return 3; }
 
 private:
   bool has_instructions(const AmdArch& arch) const override { return arch.mfma; }
@@ -85,7 +109,7 @@ private:
 class Wmma : public AmdMatrix {
 public:
   std::string name() const override { return "wmma"; }
-  int64_t revision() const override { return 2; }
+  int64_t revision() const override { return 3; }
 
 private:
   bool has_instructions(const AmdArch& arch) const override { return arch.wave == 32; }

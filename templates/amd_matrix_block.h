@@ -27,6 +27,8 @@ private:
     Values loaded_a,
         loaded_b;         ///< of the tile behind the one that is multiplied, unless it goes to LDS directly
     Value slot;           ///< offset of the stage that is multiplied
+    Values later; ///< of three stages: the offsets of the other two, the next tile's and that of the one
+                  ///< before this
     Values rows, columns; ///< fragments of its next step: pieces of 16 bytes a lane, of each instruction's
                           ///< rows of A, columns of B
     Values sums;
@@ -43,17 +45,19 @@ private:
   Value pitch(const char* name, const MatrixSide&);
   int64_t row_tiles() const { return t.wm / t.size; }
   int64_t column_tiles() const { return t.wn / t.size; }
-  Value next_slot(Value slot);
-  Value previous_slot(Value slot);
+  Value next_slot(const State&);
+  Value previous_slot(const State&);
+  void next_stage(const State&, State& after);
   void read_step(State& into, Value slot, int64_t step, Queue&);
   void write_tile(const State&, Value slot, Queue&);
   void load_tile(State&, Queue&);
+  void write_and_load_tile(const State&, Value slot, State& after, Queue&);
   void copy_tile(const State&, Value slot, Queue&);
   void move_on(State&, Value wanted); ///< to the next tile, if there is one
   void barrier(int64_t copies_left);  ///< ahead of which no more copies of the wave than these are under way,
                                       ///< of direct ones
   void multiply(const Values& rows, const Values& columns, Values& sums, Queue& between);
-  void wait_for_tile(State&, Value slot, Queue&);
+  void wait_for_tile(State&, Queue&);
   State first_state();
   void first_tile_to_shared(State&, Value depth_of_first, bool ragged);
   State tile(State, Value left);

@@ -1,5 +1,4 @@
-// The kernel of an mfma or wmma config: tile t is multiplied from LDS while tile t + 1 waits in registers and
-// is written to LDS, and tile t + 2 is loaded into them.
+// The kernel of an mfma or wmma config: where its tile is, what its lanes have, and its results.
 #include "templates/amd_matrix_block.h"
 #include "templates/gpu_split_k.h"
 #include "templates/sizes.h"
@@ -131,7 +130,8 @@ Kernel AmdMatrix::emit(mlir::ModuleOp module, const Problem& p, const std::strin
   kernel.problem = p;
   kernel.target = arch;
   kernel.args = gpu_arguments(p, t.splits > 1);
-  kernel.align_a = t.direct ? 16 : size_of(p.a), kernel.align_b = t.direct ? 16 : size_of(p.b);
+  kernel.align_a = t.align(t.a), kernel.align_b = t.align(t.b);
+  kernel.most_pitch = t.buffer ? t.most_pitch() : 0;
   kernel.align_d = t.width_d * size_of(p.d);
   AmdIr ir(module, kernel.target);
   GpuEntry entry;

@@ -1,13 +1,14 @@
 // The loop over K in which every wave reads the next step's fragments while it multiplies. A tile's way to
-// LDS: through registers, where tile t + 1 waits while t is multiplied and t + 2 is loaded; or directly, up
-// to t + stages at a time.
+// LDS: through registers, where tile t + 1 waits while t is multiplied and t + 2 is loaded, or with three
+// stages t + 2 and t + 3, so that a load has a whole tile's time; or directly, up to t + stages at a time.
 #include "templates/amd_matrix_block.h"
+#include "templates/sizes.h"
 
 namespace deepgen {
 
 Values MatrixBlock::State::pack() const {
   Values all = {slot};
-  for (const Values* values : {&a, &b, &loaded_a, &loaded_b, &rows, &columns, &sums})
+  for (const Values* values : {&later, &a, &b, &loaded_a, &loaded_b, &rows, &columns, &sums})
     llvm::append_range(all, *values);
   return all;
 }
@@ -16,7 +17,7 @@ MatrixBlock::State MatrixBlock::State::unpacked(const Values& all) const {
   State s = *this;
   const Value* next = all.data();
   s.slot = *next++;
-  for (Values* values : {&s.a, &s.b, &s.loaded_a, &s.loaded_b, &s.rows, &s.columns, &s.sums})
+  for (Values* values : {&s.later, &s.a, &s.b, &s.loaded_a, &s.loaded_b, &s.rows, &s.columns, &s.sums})
     for (Value& value : *values) value = *next++;
   return s;
 }
@@ -25,17 +26,17 @@ void MatrixBlock::flush(Queue& queue) {
   for (; !queue.empty(); queue.pop_front()) queue.front()();
 }
 
-Value MatrixBlock::next_slot(Value slot) {
-  if (t.stages == 1) return slot;
-  if (t.stages == 2) return ir.sub(ir.c(t.stage_bytes()), slot);
-  Value next = ir.add(slot, t.stage_bytes());
-  return ir.select(ir.less(next, t.shared_bytes()), next, ir.c(0));
+Value MatrixBlock::next_slot(const State& s) {
+  if (t.stages == 1) return s.slot;
+  return t.stages == 2 ? ir.sub(ir.c(t.stage_bytes()), s.slot) : s.later[0];
 }
 
-Value MatrixBlock::previous_slot(Value slot) {
-  if (t.stages <= 2) return next_slot(slot);
-  return ir.select(ir.equal(slot, ir.c(0)), ir.c(t.shared_bytes() - t.stage_bytes()),
-                   ir.sub(slot, ir.c(t.stage_bytes())));
+Value MatrixBlock::previous_slot(const State& s) { return t.stages <= 2 ? next_slot(s) : s.later[1]; }
+
+/// Three stages take turns by their offsets: to find the next one each time would stand ahead of all reads.
+void MatrixBlock::next_stage(const State& s, State& after) {
+  after.slot = next_slot(s);
+  if (t.stages == 3) after.later = {s.later[1], s.slot};
 }
 
 /// The fragments of one step, in pieces of 16 bytes a lane; they replace those in `into` as they are emitted.
@@ -79,6 +80,21 @@ void MatrixBlock::load_tile(State& s, Queue& queue) {
   of(*a_, s.a, s.loaded_a), of(*b_, s.b, s.loaded_b);
 }
 
+/// A register that has been written is loaded at once.
+void MatrixBlock::write_and_load_tile(const State& s, Value slot, State& after, Queue& queue) {
+  auto of = [&](MatrixFill& fill, const Values& loaded, const Values& place, Values& next) {
+    next.assign(size_t(fill.loads()), Value());
+    for (int64_t i = 0; i < fill.writes(); ++i) {
+      queue.push_back([&fill, loaded, i, slot] { fill.write(loaded, i, slot); });
+      for (int64_t j = i * fill.lines(); j < (i + 1) * fill.lines(); ++j) {
+        Value* to = &next[size_t(j)];
+        queue.push_back([&fill, place, to, j] { *to = fill.load(place, j); });
+      }
+    }
+  };
+  of(*a_, s.loaded_a, after.a, after.loaded_a), of(*b_, s.loaded_b, after.b, after.loaded_b);
+}
+
 void MatrixBlock::copy_tile(const State& s, Value slot, Queue& queue) {
   auto of = [&](MatrixFill& fill, const Values& pointers) {
     for (int64_t i = 0; i < fill.writes(); ++i)
@@ -116,13 +132,12 @@ void MatrixBlock::multiply(const Values& rows, const Values& columns, Values& su
 }
 
 /// Makes the tile behind this one visible in LDS, and reads its first fragments.
-void MatrixBlock::wait_for_tile(State& s, Value slot, Queue& queue) {
+void MatrixBlock::wait_for_tile(State& s, Queue& queue) {
   // LLVM would wait for the last fragments as soon as they are asked for, and multiply behind the barrier. On gfx950 a step's
   // products take too few cycles to hide them.
   if (t.steps > 1 && t.shape.wave == 64 && t.shape.instructions() > 1) ir.fence_schedule();
   barrier((t.stages - 2) * t.loads()); // those of later tiles
-  s.slot = slot;
-  read_step(s, slot, 0, queue);
+  read_step(s, s.slot, 0, queue);
 }
 
 /// If K ends within a tile, that tile is the first one: only there elements are guarded.
@@ -149,6 +164,7 @@ MatrixBlock::State MatrixBlock::first_state() {
   State s;
   Value first = ir.max(ir.sub(ir.mul(first_tile_, t.bk), ir.c(t.bk - depth)), ir.c(0));
   s.a = a_->start(first), s.b = b_->start(first), s.slot = ir.c(0);
+  if (t.stages == 3) s.later = {ir.c(t.stage_bytes()), ir.c(2 * t.stage_bytes())};
   first_tile_to_shared(s, ir.c(depth), depth % t.bk != 0);
   Queue queue;
   auto go_to = [&](int64_t number) {
@@ -163,7 +179,10 @@ MatrixBlock::State MatrixBlock::first_state() {
     go_to(behind + 1);
     barrier(behind * t.loads());
   } else {
-    if (t.tiles_k > 1) go_to(1), load_tile(s, queue), flush(queue);
+    for (int64_t i = 1; i <= t.ahead() && i < t.tiles_k; ++i) {
+      if (i > 1) write_tile(s, ir.c((i - 1) * t.stage_bytes()), queue), flush(queue);
+      go_to(i), load_tile(s, queue), flush(queue);
+    }
     ir.barrier();
   }
   if (!t.pingpong) read_step(s, s.slot, 0, queue);
@@ -175,24 +194,29 @@ MatrixBlock::State MatrixBlock::first_state() {
 /// `left`: tiles behind this one. The last step's multiplication hides the reads of the next tile's first
 /// fragments.
 MatrixBlock::State MatrixBlock::tile(State s, Value left) {
-  Value next = next_slot(s.slot);
   State after = s;
-  if (!t.direct) move_on(after, ir.at_least(left, 2));
-  Queue queue;
+  next_stage(s, after);
+  if (!t.direct) move_on(after, ir.at_least(left, t.ahead() + 1));
+  // Of three stages nobody reads the one that is written: the copies are spread over the whole tile.
+  Queue queue, whole_tile;
+  const bool spread = !t.direct && t.stages == 3;
+  if (spread) write_and_load_tile(s, previous_slot(s), after, whole_tile);
   for (int64_t step = 0; step < t.steps; ++step) {
     const Values rows = s.rows, columns = s.columns;
     const bool last = step + 1 == t.steps;
     if (!last) read_step(s, s.slot, step + 1, queue);
     if (last && t.stages == 1) ir.barrier();
-    if (!t.direct && (t.stages == 1 ? last : step == 0)) write_tile(s, next, queue);
+    if (!t.direct && !spread && (t.stages == 1 ? last : step == 0)) write_tile(s, after.slot, queue);
     if (last) {
       flush(queue);
-      wait_for_tile(after, next, queue);
+      wait_for_tile(after, queue);
       if (t.direct)
         copy_tile(s, s.slot, queue); // all have read what is there
-      else
+      else if (!spread)
         load_tile(after, queue);
     }
+    for (int64_t share = ceil_div(int64_t(whole_tile.size()), t.steps - step); share > 0; --share)
+      queue.push_back(whole_tile.front()), whole_tile.pop_front();
     multiply(rows, columns, s.sums, queue);
   }
   // Else the first fragments, which are read here and ahead of the loop, would be read when it begins.

@@ -22,14 +22,14 @@ void MatrixBlock::multiply_in_turn(const std::vector<State>& fragments, Values& 
 void MatrixBlock::fetch_in_turn(const State& s, State& after, Value left) {
   Queue queue;
   if (t.direct) {
-    copy_tile(s, previous_slot(s.slot), queue);
+    copy_tile(s, previous_slot(s), queue);
     flush(queue);
     move_on(after, ir.at_least(left, t.stages));
     return;
   }
-  write_tile(s, next_slot(s.slot), queue);
+  write_tile(s, previous_slot(s), queue);
   flush(queue);
-  move_on(after, ir.at_least(left, 2));
+  move_on(after, ir.at_least(left, t.ahead() + 1));
   load_tile(after, queue);
   flush(queue);
 }
@@ -47,7 +47,8 @@ MatrixBlock::State MatrixBlock::turn(State s, Value left) {
     const bool next_wanted = left && number + 1 == t.turns();
     multiply_in_turn(fragments, s.sums, next_wanted ? (t.stages - 2) * t.loads() : kAllCopies);
   }
-  after.sums = s.sums, after.slot = next_slot(s.slot);
+  after.sums = s.sums;
+  next_stage(s, after);
   return after;
 }
 

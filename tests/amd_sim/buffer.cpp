@@ -53,8 +53,17 @@ uint32_t in_range(const Resource& r, uint64_t offset, uint64_t scalar, uint32_t 
   return good;
 }
 
+/// Of less aligned ones some chips leave out the lower bits of the address.
+void check_alignment(const Resource& r, uint64_t offset, uint64_t scalar, uint32_t bytes) {
+  const uint32_t align = std::min(bytes, 4u);
+  if ((r.base + offset + scalar) % align || (offset + scalar) % align)
+    throw Fault("an access of a buffer by " + std::to_string(bytes) + " bytes that is aligned to less than " +
+                std::to_string(align));
+}
+
 /// What is out of range reads as zero; what of a dword is half out of range differs among chips: poison.
 void read(Wave& w, const Resource& r, uint64_t offset, uint64_t scalar, uint32_t bytes, uint8_t* out) {
+  check_alignment(r, offset, scalar, bytes);
   const uint32_t good = in_range(r, offset, scalar, bytes);
   if (good) std::memcpy(out, w.group.memory.read(r.base + offset + scalar, good, w.who, false), good);
   std::memset(out + good, 0, bytes - good);
@@ -63,6 +72,7 @@ void read(Wave& w, const Resource& r, uint64_t offset, uint64_t scalar, uint32_t
 
 void write(Wave& w, const Resource& r, uint64_t offset, uint64_t scalar, uint32_t bytes,
            const uint8_t* from) {
+  check_alignment(r, offset, scalar, bytes);
   const uint32_t good = in_range(r, offset, scalar, bytes);
   if (good < bytes && offset + good < r.records)
     throw Fault(

@@ -120,10 +120,10 @@ TEST(AmdFaults, AccessesOutOfBounds) {
                "writes an input");
   // A resource that claims more than the operand has.
   expect_fault(
-      run_copy(replaced(copy_through_lds(4), "%lane.at = mul i32 %t, 4", "%lane.at = mul i32 %t, 5")),
+      run_copy(replaced(copy_through_lds(4), "%lane.at = mul i32 %t, 4", "%lane.at = mul i32 %t, 8")),
       "depends on the chip");
   expect_fault(
-      run_copy(replaced(replaced(copy_through_lds(4), "%lane.at = mul i32 %t, 4", "%lane.at = mul i32 %t, 5"),
+      run_copy(replaced(replaced(copy_through_lds(4), "%lane.at = mul i32 %t, 4", "%lane.at = mul i32 %t, 8"),
                         "i64 4096", "i64 8192")),
       "out of bounds");
   expect_fault(run_copy(replaced(copy_through_lds(4), "i32 159744", "i32 0")), "no data format");
@@ -133,6 +133,9 @@ TEST(AmdFaults, MisalignedAccesses) {
   expect_fault(
       run_gemm(replaced(mfma_gemm("gfx942"), "%row.lds = mul i32 %row, 40", "%row.lds = mul i32 %row, 36")),
       "not aligned to 16");
+  expect_fault(
+      run_copy(replaced(copy_through_lds(4), "%lane.at = mul i32 %t, 4", "%lane.at = mul i32 %t, 6")),
+      "aligned to less than 4");
 }
 
 TEST(AmdFaults, DivergentMatrixOperations) {

@@ -13,7 +13,7 @@ Compiled matrix_kernel(const std::string& arch, const std::string& name) {
       Problem::parse(
           "gemm m=84 n=72 k=248 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=nt epilogue=bias align=2"),
       arch,
-      {name, Config::parse("wide=0 size=16 bm=64 bn=32 bk=128 waves_m=2 waves_n=2 direct=0 stages=1 "
+      {name, Config::parse("wide=0 size=16 bm=64 bn=32 bk=128 waves_m=2 waves_n=2 direct=0 buffer=0 stages=1 "
                            "pingpong=0 blocks=1 splits=1 "
                            "group=1 xcds=1")});
 }

@@ -60,17 +60,29 @@ TEST_P(AmdTemplateLoops, AreRightAndReadFragmentsWithoutConflicts) {
 INSTANTIATE_TEST_SUITE_P(
     Loops, AmdTemplateLoops,
     testing::Values(
-        Row{"gfx950", kHalf, "size=32 bk=64 waves_m=2 waves_n=2 direct=1 stages=2 pingpong=0"},
-        Row{"gfx950", kHalf, "size=16 bk=64 waves_m=2 waves_n=2 direct=1 stages=3 pingpong=0", "splits=3"},
-        Row{"gfx950", kByte, "size=32 bk=128 waves_m=2 waves_n=4 direct=1 stages=2 pingpong=0"},
-        Row{"gfx950", kFp8, "size=16 bk=64 waves_m=2 waves_n=4 direct=1 stages=3 pingpong=1"},
-        Row{"gfx950", kDouble, "size=16 bk=128 waves_m=4 waves_n=2 direct=1 stages=2 pingpong=0", "splits=3"},
-        Row{"gfx950", kHalf, "size=16 bk=128 waves_m=2 waves_n=4 direct=1 stages=3 pingpong=1"},
-        Row{"gfx950", kHalf, "size=32 bk=128 waves_m=4 waves_n=2 direct=1 stages=2 pingpong=1"},
-        Row{"gfx950", kHalf, "size=32 bk=128 waves_m=2 waves_n=4 direct=0 stages=2 pingpong=1"},
-        Row{"gfx942", kHalf, "size=32 bk=64 waves_m=2 waves_n=4 direct=0 stages=2 pingpong=1", "splits=3"},
-        Row{"gfx942", kFp8, "size=16 bk=128 waves_m=2 waves_n=4 direct=0 stages=2 pingpong=1"},
-        Row{"gfx90a", kByte, "size=32 bk=128 waves_m=4 waves_n=2 direct=0 stages=2 pingpong=1"}));
+        Row{"gfx950", kHalf, "size=32 bk=64 waves_m=2 waves_n=2 direct=1 buffer=0 stages=2 pingpong=0"},
+        Row{"gfx950", kHalf, "size=16 bk=64 waves_m=2 waves_n=2 direct=1 buffer=0 stages=3 pingpong=0",
+            "splits=3"},
+        Row{"gfx950", kByte, "size=32 bk=128 waves_m=2 waves_n=4 direct=1 buffer=0 stages=2 pingpong=0"},
+        Row{"gfx950", kFp8, "size=16 bk=64 waves_m=2 waves_n=4 direct=1 buffer=0 stages=3 pingpong=1"},
+        Row{"gfx950", kDouble, "size=16 bk=128 waves_m=4 waves_n=2 direct=1 buffer=0 stages=2 pingpong=0",
+            "splits=3"},
+        Row{"gfx950", kHalf, "size=16 bk=128 waves_m=2 waves_n=4 direct=1 buffer=0 stages=3 pingpong=1"},
+        Row{"gfx950", kHalf, "size=32 bk=128 waves_m=4 waves_n=2 direct=1 buffer=0 stages=2 pingpong=1"},
+        Row{"gfx950", kHalf, "size=32 bk=128 waves_m=2 waves_n=4 direct=0 buffer=0 stages=2 pingpong=1"},
+        Row{"gfx942", kHalf, "size=32 bk=64 waves_m=2 waves_n=4 direct=0 buffer=0 stages=2 pingpong=1",
+            "splits=3"},
+        Row{"gfx942", kFp8, "size=16 bk=128 waves_m=2 waves_n=4 direct=0 buffer=0 stages=2 pingpong=1"},
+        Row{"gfx90a", kByte, "size=32 bk=128 waves_m=4 waves_n=2 direct=0 buffer=0 stages=2 pingpong=1"},
+        Row{"gfx950", kHalf, "size=32 bk=64 waves_m=2 waves_n=2 direct=1 buffer=1 stages=3 pingpong=0"},
+        Row{"gfx942", kHalf, "size=32 bk=64 waves_m=2 waves_n=2 direct=1 buffer=0 stages=2 pingpong=0"},
+        Row{"gfx942", kHalf, "size=16 bk=64 waves_m=2 waves_n=4 direct=1 buffer=1 stages=3 pingpong=1"},
+        Row{"gfx90a", kByte, "size=16 bk=128 waves_m=2 waves_n=2 direct=1 buffer=1 stages=2 pingpong=0",
+            "splits=1"},
+        Row{"gfx942", kHalf, "size=32 bk=64 waves_m=2 waves_n=2 direct=0 buffer=1 stages=3 pingpong=0"},
+        Row{"gfx942", kByte, "size=16 bk=64 waves_m=2 waves_n=4 direct=0 buffer=1 stages=3 pingpong=1"},
+        Row{"gfx90a", kDouble, "size=16 bk=64 waves_m=4 waves_n=2 direct=0 buffer=1 stages=3 pingpong=0",
+            "splits=3"}));
 
 /// K is whole tiles: none of them goes through registers.
 Compiled without_rest(const Row& r) {
@@ -78,15 +90,21 @@ Compiled without_rest(const Row& r) {
   return compile(Problem::parse(key), r.arch, choice(r));
 }
 
-const Row kDirect{"gfx950", kHalf, "size=32 bk=64 waves_m=2 waves_n=2 direct=1 stages=3 pingpong=0"};
-const Row kDirectTurns{"gfx950", kHalf, "size=32 bk=128 waves_m=2 waves_n=4 direct=1 stages=3 pingpong=1"};
-const Row kTurns{"gfx942", kHalf, "size=32 bk=64 waves_m=2 waves_n=4 direct=0 stages=2 pingpong=1"};
+const Row kDirect{"gfx950", kHalf, "size=32 bk=64 waves_m=2 waves_n=2 direct=1 buffer=0 stages=3 pingpong=0"};
+const Row kDirectTurns{"gfx950", kHalf,
+                       "size=32 bk=128 waves_m=2 waves_n=4 direct=1 buffer=0 stages=3 pingpong=1"};
+/// By 4 bytes a lane.
+const Row kDirectWords{"gfx942", kHalf,
+                       "size=32 bk=64 waves_m=2 waves_n=2 direct=1 buffer=1 stages=2 pingpong=0"};
+const Row kThreeStages{"gfx942", kHalf,
+                       "size=32 bk=64 waves_m=2 waves_n=2 direct=0 buffer=1 stages=3 pingpong=0"};
+const Row kTurns{"gfx942", kHalf, "size=32 bk=64 waves_m=2 waves_n=4 direct=0 buffer=0 stages=2 pingpong=1"};
 
 /// Ahead of the loop, in it, and ahead of the end, where another block would get the LDS.
 TEST(AmdTemplateLoops, MissingWaitsForCopiesAreFound) {
   const std::string wait =
       R"((@llvm\.amdgcn\.s\.waitcnt\(i32 )(?!49279)\d+)"; // that one is for LDS accesses alone
-  for (const Row& row : {kDirect, kDirectTurns})
+  for (const Row& row : {kDirect, kDirectTurns, kDirectWords})
     EXPECT_GE(plant(without_rest(row), wait, "$0149279"), 3) << row;
 }
 
@@ -94,20 +112,49 @@ TEST(AmdTemplateLoops, MissingWaitsForCopiesAreFound) {
 TEST(AmdTemplateLoops, MissingBarriersAreFound) {
   const std::string barrier = R"(.*call void @llvm\.amdgcn\.s\.barrier\(\).*\n)";
   EXPECT_EQ(plant_in_loop(without_rest(kDirect), barrier, ""), 1);
+  EXPECT_EQ(plant_in_loop(without_rest(kThreeStages), barrier, ""), 1);
   EXPECT_EQ(plant_in_loop(without_rest(kTurns), barrier, ""), 2);
 }
 
 /// One tile too early, or to the neighbour's place.
 TEST(AmdTemplateLoops, CopiesToWrongPlacesAreFound) {
   const std::string copy =
-      R"(\n( *)(call void @llvm\.amdgcn\.global\.load\.lds\([^,]*, ptr addrspace\(3\) [^%]*)(%[^,]*),)";
-  for (const Row& row : {kDirect, kDirectTurns})
+      R"(\n( *)(call void @llvm\.amdgcn\.[a-z.]*load\.lds[^,]*, ptr addrspace\(3\) [^%]*)(%[^,]*),)";
+  for (const Row& row : {kDirect, kDirectTurns, kDirectWords})
     for (const char* bytes : {"16", "16384"})
       EXPECT_GE(plant_in_loop(without_rest(row), copy,
                               "\n$1%planted = getelementptr i8, ptr addrspace(3) $3, i32 " +
                                   std::string(bytes) + "\n$1$2%planted,"),
                 2)
           << row;
+}
+
+/// In the first layout the range of a buffer is what ends at the last row; in both, offsets beyond it what
+/// ends at K. One operand's zeros there are enough, so that all are taken away at once.
+TEST(AmdTemplateLoops, WrongBuffersAreFound) {
+  for (const char* layout : {"layout=nt", "layout=tn"}) {
+    std::string key = std::regex_replace(ragged(kThreeStages).key(), std::regex("layout=nt"), layout);
+    key = std::regex_replace(key, std::regex("m=150 n=133"), "m=140 n=136");
+    const Compiled c = compile(Problem::parse(key), kThreeStages.arch, choice(kThreeStages));
+    EXPECT_EQ(first_fault(c), "") << layout;
+    auto fault_with = [&](const std::string& pattern, const std::string& by,
+                          std::regex_constants::match_flag_type how = std::regex_constants::format_default) {
+      Compiled wrong = c;
+      wrong.ir = std::regex_replace(c.ir, std::regex(pattern), by, how);
+      EXPECT_NE(wrong.ir, c.ir) << pattern;
+      return first_fault(wrong);
+    };
+    EXPECT_NE(fault_with("i32 -2147483648", "i32 0").find("expected"), std::string::npos) << layout;
+    if (key.find("layout=nt") == std::string::npos) continue;
+    const std::string range = R"((@llvm\.amdgcn\.make\.buffer\.rsrc[^,]*, i16 0, i64 )([^,]*),)";
+    EXPECT_EQ(plant(c, range, "$012147483647,"), 2);
+    const std::string offset =
+        R"(\n( *)(%\d+ = [a-z ]*call <4 x i32> @llvm\.amdgcn\.raw\.ptr\.buffer\.load[^,]*, i32 )(%[^,]*),)";
+    EXPECT_NE(fault_with(offset, "\n$1%planted = add i32 $3, 2\n$1$2%planted,",
+                         std::regex_constants::format_first_only)
+                  .find("aligned to less than 4"),
+              std::string::npos);
+  }
 }
 
 } // namespace
