@@ -6,6 +6,7 @@ packages=(g++ make cmake python3 ninja-build ccache
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools lld-22
   libre2-dev libzstd-dev zlib1g-dev libcli11-dev nlohmann-json3-dev libgtest-dev)
 optional=(libopenblas0-pthread            # the vendor baseline, loaded at run time when it is there
+  libxgboost-dev                         # for the test unit.xgboost: 7 MB more
   chromium                               # for the test report.page: 81 MB more
   clang-22 libclang-rt-22-dev) # for the tests fuzz.*: 16 MB more
 

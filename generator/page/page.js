@@ -113,7 +113,8 @@ function regimes(study, winner) {
   return Object.entries(holdout.regimes || {}).map(([name, regime]) => {
     const arm = (winner.origin === "default" ? regime.arms[0] : regime.arms.find(a => a.sha256 === holdout.sha256)) || {};
     const against = (ratio, whom) => ratio ? `, ${Text.times(speed(ratio)[0])} ${whom} ${Text.interval(speed(ratio))}` : "";
-    return [name, arm.seconds ? Text.seconds(arm.seconds) + against(arm.default, "the default") + against(arm.vendor, "the vendor library") : "not timed"];
+    const times = arm.seconds ? Text.seconds(arm.seconds) + against(arm.default, "the default") + against(arm.vendor, "the vendor library") : "not timed";
+    return [name, times + (regime.unstable ? `; unstable: ${regime.unstable}` : "")];
   });
 }
 

@@ -207,11 +207,37 @@ def driver_resets():
     print("faults: a driver that is reset")
 
 
+def check_decision(entry, search):
+    """The lock has what the search's finals say: its times, none of which a clock made impossible, and its winner."""
+    logs = {path: [json.loads(line) for line in path.read_text().splitlines()] for path in search.rglob("*.jsonl")}
+    records = [r for log in logs.values() for r in log[1:]]
+    timed = [r["timing"] for r in records if "timing" in r]
+    if not timed or any(not (0 < t["quartile1"] <= t["seconds"] <= t["quartile3"]) or not 0 < t["low"] <= t["ratio"] <= t["high"] for t in timed):
+        fail(f"impossible times with a clock that runs backwards: {timed}")
+    own = [r for r in records if r["stage"] != "vendor" and r["template"] != "vendor"]
+    bad = [r["status"] for r in own if r["status"] not in ("ok", "duplicate", "dropped")]
+    finals = [r for r in own if r["stage"] == "final" and r["status"] == "ok"]
+    if bad or not finals:
+        fail(f"with a clock that runs backwards candidates are {bad}, and {len(finals)} are in the finals")
+    (chosen,) = [r for r in finals if r["config"] == entry["config"]] or [None]
+    held = [r for r in own if r["stage"] == "holdout" and r["config"] == entry["config"]]
+    if not chosen or not held or (chosen["origin"] != "default" and not held[0]["timing"]["high"] < 1):
+        fail(f"with a clock that runs backwards the lock has {entry}, the finals have {finals}, the hold-out {held}")
+
+
 def clock_backwards():
+    fault = {"FAULTS_CLOCK": "1"}
+    status, _ = run([sys.executable, "-c", "import time; first = time.time(); raise SystemExit(time.time() > first)"], options.work, fault)
     project, build = configure("clock")
-    tune(build, {"FAULTS_CLOCK": "1"})
-    if not (project / "deepgen.lock.json").exists():
-        fail("no lock with a clock that runs backwards")
+    tune(build, fault)
+    entries = json.loads((project / "deepgen.lock.json").read_text())["entries"]
+    if len(entries) != 2:
+        fail(f"of two problems {len(entries)} are in the lock with a clock that runs backwards")
+    for entry, name in zip(sorted(entries, key=lambda e: "f64" in e["problem"]), ("one", "two")):
+        check_decision(entry, build / "_deepgen/kernels" / name / "cpu")
+    text = run(["ninja", "-C", build, "-v"], build, fault)[1]
+    if re.search(r" compile --plan|deepgen-measure run", text) or not (build / "libkernels.a").exists():
+        fail(f"with a clock that runs backwards a locked build searches, or has no library:\n{text}")
     print("faults: a clock that runs backwards")
 
 

@@ -85,7 +85,7 @@ class Page(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         folder = pathlib.Path(cls.folder.name)
         cls.page = folder / "report.html"
-        cls.files = sorted(RECORDS.glob("[bde]*/*.jsonl")) # nine searches, which draws faster than all of them
+        cls.files = [cls.copied(path, folder) for path in sorted(RECORDS.glob("[bde]*/*.jsonl"))] # nine searches, which draws faster than all of them
         # A search of one failure, whose text must not become markup.
         head, record = [json.loads(line) for line in cls.files[0].read_text().splitlines()[:2]]
         cls.hostile = dict(record, stage="r0", status="wrong", detail="</script><img src=x onerror=alert(1)><!--", problem=record["problem"].replace(" k=", " k=7"))
@@ -98,6 +98,20 @@ class Page(unittest.TestCase):
             for r in records:
                 cls.logs.setdefault(r["problem"], []).append((environment, r))
         cls.overview = cls.dump("#/")
+
+    @staticmethod
+    def copied(path, folder):
+        """As it is, but for one hold-out, whose bursts did not suffice."""
+        text = path.read_text()
+        if path.name == "final.jsonl" and "a=e4m3" in text:
+            head, records = text.split("\n", 1)
+            head = json.loads(head)
+            head["environment"]["holdout"]["regimes"]["bursts"]["unstable"] = "only 3 of 40 rounds were clean"
+            text = json.dumps(head) + "\n" + records
+        copy = folder / "records" / path.parent.name / path.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(text)
+        return copy
 
     @classmethod
     def tearDownClass(cls):
@@ -198,6 +212,8 @@ class Page(unittest.TestCase):
         for name, regime in holdout["regimes"].items():
             arm = next(arm for arm in regime["arms"] if arm["sha256"] == winner["sha256"])
             self.assertIn(f"{1 / arm['vendor'][1]:.3f}× the vendor library [{1 / arm['vendor'][2]:.3f}, ", facts[name])
+            self.assertEqual(facts[name].rpartition("; unstable: ")[2] if "unstable" in facts[name] else None, regime.get("unstable"))
+        return [regime["unstable"] for regime in holdout["regimes"].values() if "unstable" in regime]
 
     def test_problem_has_every_candidate(self):
         problems = list(self.rows(self.overview, "problems-0"))
@@ -218,7 +234,8 @@ class Page(unittest.TestCase):
                         self.assertNumber(row[6], r["timing"]["seconds"])
                 winner, _ = self.winner(problem)
                 self.assertEqual(root.all("code", id="winner")[0].text(), self.config(winner))
-                self.check_regimes(root, problem, winner)
+                unstable = self.check_regimes(root, problem, winner)
+                self.assertEqual(len(unstable), "a=e4m3" in problem)
                 charts = {c.attributes["aria-label"].split(":")[0]: int(c.attributes["data-points"]) for c in root.all("canvas")}
                 self.assertEqual(charts["Search"], sum(r["stage"].startswith("r") for r in records))
                 self.assertEqual(charts["Finals"], sum(r["stage"] in ("final", "holdout") and "timing" in r for r in records))
