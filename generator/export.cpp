@@ -118,7 +118,7 @@ Json t1_json(const Problem& problem, const std::string& arch, const Space& space
   }
   const Family& family = space.families().front();
   const Choice standard = space.default_choice();
-  const std::string language = arch == "cpu" ? "C" : "CUDA";
+  const std::string language = arch == "cpu" ? "C" : compute_capability(arch) ? "CUDA" : "HIP";
   return {{"General",
            {{"BenchmarkName", problem.key()},
             {"FormatVersion", 1},
