@@ -224,7 +224,6 @@ Value HopperIr::opaque(Value x) { return assembly(i32, "mov.b32 $0, $1;", "=r,r"
 
 Value HopperIr::block_of_cluster() { return nvvm::ClusterId::create(b, loc, i32); }
 void HopperIr::cluster_arrive() { assembly(nullptr, "barrier.cluster.arrive.relaxed;", "", {}, true); }
-void HopperIr::cluster_arrive_last() { assembly(nullptr, "barrier.cluster.arrive.release;", "", {}, true); }
 void HopperIr::cluster_wait() { assembly(nullptr, "barrier.cluster.wait;", "", {}, true); }
 Value HopperIr::grid_x() { return nvvm::GridDimXOp::create(b, loc, i32); }
 

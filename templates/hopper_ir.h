@@ -88,8 +88,7 @@ public:
   Value address_at_block(Value shared_address, Value block_of_cluster);
   /// A vector of elements of 32 bits, aligned to its size, from the shared memory of a block of the cluster.
   Value load_from_block(mlir::Type vector, Value address_at_block);
-  void cluster_arrive();      ///< orders nothing
-  void cluster_arrive_last(); ///< behind all that the thread has done, also to other blocks
+  void cluster_arrive(); ///< orders nothing
   void cluster_wait();
   Value grid_x();
 

@@ -120,7 +120,7 @@ void HopperKernel::emit() {
   if (t.cluster() == 1) return;
   // Nobody leaves while others may still write to its memory or tell its barriers.
   ir.warp_barrier();
-  ir.cluster_arrive_last();
+  ir.cluster_arrive();
   ir.cluster_wait();
 }
 
