@@ -31,7 +31,22 @@ I8 = problem("i8", "f32", "i32", "nt", 1)
 I8_SUMS = problem("i8", "i32", "i32", "nt", 1).replace("bias+gelu", "none")
 VALU = "simt wide=1 bm=128 bn=128 bk=8 tm=8 tn=8 stages=2 blocks=1 splits=1 group=4"
 
-# arch, problem, config, least share of matrix instructions or dot products, most vector registers
+# Registers of a SIMD for each lane, what a wave's are a multiple of, most waves, LDS of a compute unit (on RDNA, of two).
+CHIPS = {"gfx906": (256, 4, 10, 64), "gfx90a": (512, 8, 8, 64), "gfx942": (512, 8, 8, 64), "gfx950": (512, 8, 8, 160),
+         "gfx1100": (1536, 24, 16, 128), "gfx1201": (1536, 24, 16, 128)}
+
+
+def waves(arch, registers, lds, threads):
+    """Of a SIMD, at a time."""
+    all_registers, granule, most, all_lds = CHIPS[arch]
+    of_block = threads / (32 if arch.startswith("gfx1") else 64) / 4
+    by_registers = all_registers // (-(-registers // granule) * granule)
+    blocks = min(int(by_registers / of_block), all_lds * 1024 // max(lds, 1))
+    return min(blocks * of_block, most)
+
+
+# arch, problem, config, least share of matrix instructions or dot products, most vector registers, least
+# waves of a SIMD if not 2
 CASES = [
     ("gfx942", F16, mfma(256, 256, 64, 2, 4), 0.90, 256),
     ("gfx942", BF16, mfma(256, 256, 64, 2, 4, stages=2), 0.90, 256),
@@ -45,10 +60,10 @@ CASES = [
     # Through buffers; in three stages through registers; by copies of 4 bytes.
     ("gfx942", F16, mfma(256, 256, 64, 2, 4, stages=2, buffer=1), 0.90, 256),
     ("gfx942", BF16, mfma(128, 128, 64, 2, 2, stages=2, buffer=1), 0.85, 256),
-    ("gfx90a", F16, mfma(128, 128, 64, 2, 2, stages=3, buffer=1), 0.90, 256),
-    ("gfx942", F16, mfma(128, 128, 64, 2, 2, stages=3, buffer=1), 0.75, 256),
+    ("gfx90a", F16, mfma(128, 128, 64, 2, 2, stages=3, buffer=1), 0.90, 256, 1),
+    ("gfx942", F16, mfma(128, 128, 64, 2, 2, stages=3, buffer=1), 0.75, 256, 1),
     ("gfx950", BF16, mfma(256, 256, 64, 2, 4, stages=3, buffer=1), 0.80, 256),
-    ("gfx950", F16, mfma(128, 128, 128, 2, 2, stages=3, direct=1, buffer=1), 0.85, 256),
+    ("gfx950", F16, mfma(128, 128, 128, 2, 2, stages=3, direct=1, buffer=1), 0.85, 256, 1),
     ("gfx942", F16, mfma(256, 256, 64, 2, 4, stages=2, direct=1, buffer=1), 0.90, 256),
     ("gfx90a", F16, mfma(128, 128, 64, 2, 2, stages=2, direct=1, buffer=1), 0.85, 256),
     ("gfx942", F16, mfma(256, 256, 64, 2, 4, stages=2, direct=1), 0.90, 256),
@@ -150,7 +165,7 @@ def wrong_waits(config, loop):
     return [] if counts == [right] else [f"waits for copies in the main loop: vmcnt {counts}, not one of {right}"]
 
 
-def check(deepgen, mca, arch, key, config, least_share, most_registers):
+def check(deepgen, mca, arch, key, config, least_share, most_registers, least_waves=2):
     assembly = run(deepgen, "dump", "--arch", arch, "--stage", "asm", "--problem", key, "--config", config)
     wrong = []
     legal = run(deepgen, "space", "explain", "--arch", arch, "--problem", key, "--config", config)
@@ -162,6 +177,9 @@ def check(deepgen, mca, arch, key, config, least_share, most_registers):
 
     if number("vgpr_count") > most_registers:
         wrong.append(f"{number('vgpr_count')} vector registers, more than {most_registers}")
+    occupancy = waves(arch, number("vgpr_count"), number("group_segment_fixed_size"), number("max_flat_workgroup_size"))
+    if occupancy < least_waves:
+        wrong.append(f"{occupancy} waves of a SIMD, less than {least_waves}")
     for name in ("private_segment_fixed_size", "vgpr_spill_count", "sgpr_spill_count"):
         if number(name):
             wrong.append(f"{name} is {number(name)}")

@@ -52,5 +52,33 @@ TEST_P(AmdTemplateBanks, ReadsOfFragmentsDoNotConflict) {
 }
 INSTANTIATE_TEST_SUITE_P(Chips, AmdTemplateBanks, testing::ValuesIn(kRows));
 
+/// simt's reads of 128 x 128 tiles, in which lanes of a row or column read the same words.
+constexpr Row kThreadTiles[] = {{"gfx906", "a=f32 b=f32 d=f32 acc=f32", "simt", "align=4"},
+                                {"gfx906", kHalf, "simt", "align=2"},
+                                {"gfx906", kByte, "simt", "align=1"},
+                                {"gfx942", kHalf, "simt", "align=2"},
+                                {"gfx1100", "a=f32 b=f32 d=f32 acc=f32", "simt", "align=4"}};
+
+class AmdThreadTileBanks : public testing::TestWithParam<Row> {};
+
+TEST_P(AmdThreadTileBanks, ReadsDoNotConflict) {
+  const Row& row = GetParam();
+  const Problem p = Problem::parse("gemm m=128 n=128 k=64 batch=1 " + std::string(row.types) +
+                                   " layout=nt epilogue=none " + row.tile);
+  const Choice choice{
+      row.choice, Config::parse("wide=1 bm=128 bn=128 bk=8 tm=8 tn=8 stages=2 blocks=1 splits=1 group=4")};
+  const Compiled c = compile(p, row.arch, choice);
+  const Outcome outcome = check_case(c.kernel, c.ir, ptx_sim::chosen_cases(p, 1).front(), 1);
+  EXPECT_EQ(outcome.fault, "");
+  int reads = 0;
+  for (const LdsAccess& a : outcome.report.lds) {
+    if (a.write) continue;
+    ++reads;
+    EXPECT_EQ(a.conflict_factor, 1) << a.instruction;
+  }
+  EXPECT_GE(reads, 4);
+}
+INSTANTIATE_TEST_SUITE_P(Chips, AmdThreadTileBanks, testing::ValuesIn(kThreadTiles));
+
 } // namespace
 } // namespace deepgen::amd_sim

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <regex>
+#include <tuple>
 
 namespace deepgen::amd_sim {
 namespace {
@@ -154,6 +155,31 @@ TEST(AmdTemplateLoops, WrongBuffersAreFound) {
                          std::regex_constants::format_first_only)
                   .find("aligned to less than 4"),
               std::string::npos);
+  }
+}
+
+/// Offsets stay below 2^31: for longer rows there is the fallback, and where dense ones are longer, no such
+/// config.
+TEST(AmdTemplateLoops, BuffersReachRowsThatAreNotTooLong) {
+  const deepgen::Device device = generic_amd(*find_amd(kThreeStages.arch));
+  const Template& mfma = find_template("mfma");
+  const Config config = choice(kThreeStages).config;
+  const auto fallbacks = mfma.fallbacks(ragged(kThreeStages), kThreeStages.arch, config);
+  ASSERT_EQ(fallbacks.size(), 1u);
+  const Compiled c = compiled(kThreeStages);
+  EXPECT_EQ(compile(ragged(kThreeStages), kThreeStages.arch, fallbacks[0]).kernel.most_pitch, 0);
+  EXPECT_EQ(c.kernel.most_pitch, (0x7fffffff - 400 * 2) / 128);
+  KernelFile file;
+  file.problem = c.kernel.problem, file.arch = kThreeStages.arch, file.choice = choice(kThreeStages);
+  file.kernels = {c.kernel};
+  EXPECT_EQ(KernelFile::parse(file.serialize(), "here").kernels.at(0).most_pitch, c.kernel.most_pitch);
+  for (auto [sizes, layout, reached] :
+       {std::tuple{"m=65536 n=65536 k=65536", "nt", true}, std::tuple{"m=65536 n=65536 k=65536", "tn", false},
+        std::tuple{"m=4096 n=4096 k=16777216", "nt", false}}) {
+    const Problem p = Problem::parse("gemm " + std::string(sizes) + " batch=1 " + kHalf +
+                                     " layout=" + layout + " epilogue=none align=2");
+    EXPECT_EQ(mfma.why_illegal(p, device, config).find("offsets of 32 bits") == std::string::npos, reached)
+        << sizes << " " << layout;
   }
 }
 
