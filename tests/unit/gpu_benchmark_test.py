@@ -1,6 +1,7 @@
 """benchmarks/gpu/run.py with the real `deepgen` and a measurement that is made up: gpu_benchmark_test.py DEEPGEN RUN_PY"""
 import csv
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -106,6 +107,11 @@ def main(deepgen, run):
         assert done.returncode == 2 and "nothing" in done.stdout, done.stdout
 
 
+def tool(path, text):
+    path.write_text("#!/usr/bin/env python3\nimport json, pathlib, sys\nwords = sys.argv\n" + text)
+    path.chmod(0o755)
+
+
 def two_tunings_are_compared(agree):
     columns = "name,problem,template,config,us,ratio,default_ratio,noise"
     first = ["alike,p,t,c=1,1,2.0,0.9,0.001", "close,p,t,c=1,1,2.0,0.9,0.004", "apart,p,t,c=1,1,2.0,0.9,0.004", "failed,,,,,,,"]
@@ -124,15 +130,11 @@ def two_tunings_are_compared(agree):
 
         said, verdicts = say()
         assert verdicts == {"alike": "same", "close": "not", "apart": "not"} and "agree: 33.3%" in said, said
-        def tool(name, text):
-            (root / name).write_text("#!/usr/bin/env python3\nimport json, pathlib, sys\nwords = sys.argv\n" + text)
-            (root / name).chmod(0o755)
-
-        tool("deepgen", """
+        tool(root / "deepgen", """
 slot = json.load(open(words[words.index("--plan") + 1]))["slots"][int(words[words.index("--slot") + 1])]
 pathlib.Path(words[words.index("-o") + 1]).write_text(json.dumps(slot["config"]))
 """)
-        tool("deepgen-measure", """
+        tool(root / "deepgen-measure", """
 output = pathlib.Path(words[words.index("-o") + 1])
 one, other = (json.loads(pathlib.Path(w).read_text())["c"] for w in words[-2:]) if words[1] == "compare" else (0, 0)
 kernels = [{}, {"ratio": [1 + 0.01 * (other - 2), 1.002, 1.003], "verdict": "tie" if other == 2 else "loss"}]
@@ -145,6 +147,55 @@ output.write_text(json.dumps({"noise_floor": 0.001, "kernels": kernels}))
             assert "geometric means: 2.0000, 1.2599" in said, said
 
 
+# What `compile` makes of a config is the config; `compare` takes 1 us and c tenths of it; a profile knows its name alone.
+COMPILE = '''
+slot = json.load(open(words[words.index("--plan") + 1]))["slots"][int(words[words.index("--slot") + 1])]
+pathlib.Path(words[words.index("-o") + 1]).write_text(json.dumps(slot["config"]))
+'''
+COMPARE = '''
+if words[1] == "compare":
+    times = [1 + 0.1 * json.load(open(w))["c"] for w in words if w.endswith(".dgk")]
+    found = {"noise_floor": 0.001, "kernels": [{"ratio": [t / times[0] - 0.01, t / times[0], t / times[0] + 0.01]} for t in times]}
+    pathlib.Path(words[words.index("-o") + 1]).write_text(json.dumps(found))
+'''
+PROFILE = '''
+names = words[words.index("--metrics") + 1].split(",")
+values = {"gpu__time_duration.sum": ("nsecond", "2,500"), "sm__cycles_elapsed.avg.per_second": ("cycle/nsecond", "1.5"),
+          "sm__cycles_active.avg": ("cycle", "90"), "sm__cycles_active.max": ("cycle", "100")}
+values |= {n: ("", {"barrier": "6", "wait": "2", "selected": "1"}.get(n.split("stalled_")[1].split("_per")[0], "0"))
+           for n in names if "stalled" in n}
+print("==PROF== connected")
+for line in (names, [values.get(n, ("%", ""))[0] for n in names], [values.get(n, ("", "50"))[1] for n in names]):
+    print(",".join(f'"{word}"' for word in line))
+'''
+
+
+def winners_are_held_against_sweeps_and_profiled(folder):
+    with tempfile.TemporaryDirectory() as root:
+        root = pathlib.Path(root)
+        (root / "results.csv").write_text("name,problem,template,config,us\nrow,p,t,c=1,2.0\n")
+        (root / "sweep/r0000").mkdir(parents=True)
+        records = [{"template": "t", "config": {"c": c}, "timing": {"samples": 3, "ratio": 1 + c}} for c in (7, 0, 1, 2, 3, 4)]
+        (root / "sweep/r0000/records.jsonl").write_text("\n".join(json.dumps(line) for line in [{}, *records, {"status": "failed"}]))
+        tool(root / "deepgen", COMPILE), tool(root / "deepgen-measure", COMPARE), tool(root / "ncu", PROFILE)
+
+        def say(script, *words):
+            done = subprocess.run([sys.executable, folder / script, "--bin", root, "--arch", "cpu", root, *words], text=True,
+                                  capture_output=True, env=dict(os.environ, PATH=f"{root}:{os.environ['PATH']}"))
+            assert done.returncode == 0, done
+
+        say("exhaustive.py", "row", root / "sweep")
+        with open(root / "sweeps.csv") as file:
+            line, = csv.DictReader(file)
+        assert (line["configs"], line["best"], line["winner"]) == ("6", "t c=0", "t c=1") and math.isclose(float(line["ratio"]), 1 / 1.1), line
+        say("counters.py")
+        with open(root / "counters.csv") as file:
+            line, = csv.DictReader(file)
+        assert [line[f] for f in ("name", "us", "mhz", "tensor", "active")] == ["row", "2.5", "1500.0", "50.0", "90.0"], line
+        assert line["stalls"].startswith("barrier 67%, wait 22%"), line
+
+
 if __name__ == "__main__":
     main(*sys.argv[1:])
     two_tunings_are_compared(pathlib.Path(sys.argv[2]).with_name("agree.py"))
+    winners_are_held_against_sweeps_and_profiled(pathlib.Path(sys.argv[2]).parent)
