@@ -111,8 +111,10 @@ void verify(Round& round, EarlierRuns& history, double start) {
   history.keep_verdicts(list);
 }
 
-std::string arm_name(const Candidate& c) {
-  return c.record.slot < 0 ? "anchor" : c.record.stage + " slot " + std::to_string(c.record.slot);
+std::string arm_name(const Round& round, const Candidate& c) {
+  if (c.record.slot < 0) return "anchor";
+  const std::string slot = "slot " + std::to_string(c.record.slot);
+  return c.record.stage == "r" + std::to_string(round.plan.round) ? slot : c.record.stage + " " + slot;
 }
 
 std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace,
@@ -120,7 +122,7 @@ std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& 
   const TimingOperands operands(round.plan.problem, workspace, options.seed);
   std::vector<Arm> arms;
   for (Candidate* c : list)
-    arms.push_back(kernel_arm(arm_name(*c), c->main(), operands));
+    arms.push_back(kernel_arm(arm_name(round, *c), c->main(), operands));
   round.progress.live("waiting for the device");
   Lap lap;
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
@@ -135,7 +137,7 @@ std::vector<ArmResult> race_on_gpu(Round& round, const std::vector<Candidate*>& 
   cuda::Bench bench(round.plan.problem, round.device, workspace, options.seed);
   std::vector<Arm> arms;
   for (Candidate* c : list)
-    arms.push_back(bench.kernel_arm(arm_name(*c), c->main()));
+    arms.push_back(bench.kernel_arm(arm_name(round, *c), c->main()));
   bench.complete(options, cuda::Bench::brief_heat);
   options.deadline = wall_seconds() + budget;
   return halving_race(arms, options, round.progress);
@@ -179,7 +181,7 @@ std::string anchor_text(const Round& round, const std::vector<Candidate*>& list,
   const size_t first = anchor_of(results);
   if (first >= list.size())
     return "none";
-  return (is_default(round, *list[first]) ? "default" : "the default failed, instead: " + arm_name(*list[first]));
+  return (is_default(round, *list[first]) ? "default" : "the default failed, instead: " + arm_name(round, *list[first]));
 }
 
 /// Of the candidates that are open still.
