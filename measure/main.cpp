@@ -100,7 +100,7 @@ void add_playoff(CLI::App& app, PlayoffCommand& c) {
   auto* sub = app.add_subcommand(
       "playoff",
       "Time the best of all rounds against the default and the vendor library, on a quiet machine.\n"
-      "Takes 11 to 60 interleaved rounds: as many as the time budget has room for, but 11 at least;\n"
+      "Takes 11 to 60 interleaved rounds, as many as the time budget has room for; after 15 the closest go on alone, for up to 60;\n"
       "as many again at most in a new process for the winner alone");
   sub->add_option("--records", c.records, "logs of the rounds")->required()->expected(1, 1000);
   sub->add_option("--awkward", c.awkward, "what `deepgen compile --finalist` wrote: kernels of the finalists for awkward shapes, to\n"
