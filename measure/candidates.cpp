@@ -96,6 +96,12 @@ Candidate load_candidate(const std::string& path, const std::string& log, int64_
   return c;
 }
 
+void check_unchanged(const KernelFile& file, const Record& measured, const std::string& path, const std::string& log) {
+  const Kernel* kernel = file.find("main");
+  if (!kernel || kernel->sha256 != measured.sha256)
+    throw Error("a kernel file has changed since it was measured", path, "recorded in " + log, "measure that round again");
+}
+
 std::vector<Candidate> load_rivals(const std::vector<std::string>& logs, const Problem& problem, const std::string& log,
                                    int64_t device_isa) {
   std::vector<Candidate> rivals;
@@ -103,10 +109,10 @@ std::vector<Candidate> load_rivals(const std::vector<std::string>& logs, const P
     if (r.record.origin == "default") continue;
     if (r.record.problem != problem.key())
       throw Error("an earlier round is of another problem than the plan", r.log, r.record.problem, "pass the logs of the same search");
-    Candidate c = load_candidate(kernel_path(r.record, r.log), log, device_isa);
-    if (!c.open() || c.record.sha256 != r.record.sha256)
-      throw Error("a kernel file has changed since it was measured", kernel_path(r.record, r.log), "recorded in " + r.log,
-                  "measure that round again");
+    const std::string path = kernel_path(r.record, r.log);
+    Candidate c = load_candidate(path, log, device_isa);
+    check_unchanged(c.file, r.record, path, r.log);
+    if (!c.open()) throw Error("a kernel of an earlier round cannot run here", path, c.record.detail, "measure that round again");
     c.record.stage = r.record.stage, c.record.slot = r.record.slot, c.record.error = r.record.error;
     rivals.push_back(std::move(c));
   }

@@ -31,6 +31,8 @@ std::vector<Candidate> load_rivals(const std::vector<std::string>& logs, const P
 
 /// `path` as seen from the folder of `log`.
 std::string relative_to_log(const std::string& path, const std::string& log);
+/// Throws Error unless the record's kernel file, at `path`, has the code still that was measured; `log` is for the message.
+void check_unchanged(const KernelFile&, const Record&, const std::string& path, const std::string& log);
 /// The path of a record's kernel file, given the log that holds the record.
 std::string kernel_path(const Record& record, const std::string& log);
 

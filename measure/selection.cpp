@@ -25,9 +25,7 @@ Selection::Selection(const std::vector<std::string>& records, const std::vector<
 Finalist Selection::load(const LoggedRecord& r, const std::string& output) const {
   const std::string path = kernel_path(r.record, r.log);
   Finalist f{r.record, KernelFile::read(path)};
-  const Kernel* kernel = f.file.find("main");
-  if (!kernel || kernel->sha256 != r.record.sha256)
-    throw Error("a kernel file has changed since it was measured", path, "recorded in " + r.log, "measure that round again");
+  check_unchanged(f.file, r.record, path, r.log);
   f.record.stage = "final";
   f.record.detail.clear();
   f.record.timing.reset();

@@ -28,6 +28,15 @@ def read(path):
         return {row["name"]: row for row in csv.DictReader(file)}
 
 
+def keep(path, fields, rows):
+    """Lines by name, after those that the file has of other names."""
+    lines = (read(path) if path.exists() else {}) | rows
+    with open(path, "w", newline="") as file:
+        out = csv.DictWriter(file, fields, lineterminator="\n")
+        out.writeheader()
+        out.writerows(lines.values())
+
+
 def geometric_mean(rows):
     return math.exp(sum(math.log(float(row["ratio"])) for row in rows) / len(rows))
 
@@ -100,12 +109,9 @@ def main():
     if o.bin:
         timer = Pairs(o.bin, o.arch)
         with concurrent.futures.ThreadPoolExecutor(gpus(o.arch)) as pool:
-            for found in pool.map(lambda n: timer.time(n, [first[n], second[n]]), differ):
-                pairs[found["name"]] = found
-        with open(o.second / "pairs.csv", "w", newline="") as file:
-            out = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            out.writeheader()
-            out.writerows(pairs[n] for n in first if n in pairs)
+            timed = {n: found for n, found in zip(differ, pool.map(lambda n: timer.time(n, [first[n], second[n]]), differ))}
+        keep(o.second / "pairs.csv", FIELDS, timed)
+        pairs |= timed
     counts = collections.Counter()
     for name in names:
         pair = None if name not in differ else pairs.get(name, {"verdict": "not timed"})

@@ -14,7 +14,7 @@ import os
 import pathlib
 import subprocess
 
-from agree import Pairs, read
+from agree import Pairs, keep, read
 
 STALLS = ("barrier branch_resolving dispatch_stall drain gmma imc_miss lg_throttle long_scoreboard math_pipe_throttle membar "
           "mio_throttle misc no_instruction not_selected selected short_scoreboard sleeping tex_throttle wait").split()
@@ -63,16 +63,12 @@ def main():
     parser.add_argument("--bin", required=True, type=pathlib.Path, help="folder of deepgen and deepgen-measure")
     parser.add_argument("--arch", default="sm_90a")
     o = parser.parse_args()
-    results, path = read(o.folder / "results.csv"), o.folder / "counters.csv"
-    rows = read(path) if path.exists() else {}
+    results = read(o.folder / "results.csv")
     timer = Pairs(o.bin, o.arch)
     for name in o.rows or [n for n in results if results[n]["us"]]:
-        rows[name] = profile(timer, name, results[name])
-        print(", ".join(f"{k} {v}" for k, v in rows[name].items()), flush=True)
-        with open(path, "w", newline="") as file:
-            out = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            out.writeheader()
-            out.writerows(rows.values())
+        line = profile(timer, name, results[name])
+        print(", ".join(f"{k} {v}" for k, v in line.items()), flush=True)
+        keep(o.folder / "counters.csv", FIELDS, {name: line})
 
 
 if __name__ == "__main__":

@@ -9,13 +9,12 @@ sweep has timed, and the best one's time over the winner's, with its 95 % interv
 """
 import argparse
 import collections
-import csv
 import json
 import math
 import pathlib
 import statistics
 
-from agree import Pairs, read
+from agree import Pairs, keep, read
 
 FIELDS = ["name", "configs", "low", "ratio", "high", "noise", "best", "winner"]
 CONTENDERS = 5
@@ -47,15 +46,10 @@ def main():
     timer = Pairs(o.bin, o.arch)
     compared = timer.compare(o.row, [{"problem": winner["problem"], "template": t, "config": c} for t, c in choices])
     fastest = min(range(1, len(choices)), key=lambda i: compared["kernels"][i].get("ratio", [0, math.inf])[1])
-    line = dict(zip(FIELDS, [o.row, len(found), *compared["kernels"][fastest]["ratio"], compared["noise_floor"], *(" ".join(choices[i]) for i in (fastest, 0))]))
+    told = [" ".join(choices[i]) for i in (fastest, 0)]
+    line = dict(zip(FIELDS, [o.row, len(found), *compared["kernels"][fastest]["ratio"], compared["noise_floor"], *told]))
     print(", ".join(f"{k} {v}" for k, v in line.items()))
-    path = o.results / "sweeps.csv"
-    lines = read(path) if path.exists() else {}
-    lines[o.row] = line
-    with open(path, "w", newline="") as file:
-        out = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        out.writeheader()
-        out.writerows(lines.values())
+    keep(o.results / "sweeps.csv", FIELDS, {o.row: line})
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include "generator/sample.h"
 #include "tests/amd_sim/check.h"
 #include "tests/amd_sim/compiled.h"
+#include "tests/ptx_sim/from_environment.h"
 
 #include <gtest/gtest.h>
 
@@ -20,11 +21,6 @@ namespace {
 
 constexpr int kShares = 4;
 constexpr uint64_t kCount = 120;
-
-uint64_t from_environment(const char* name, uint64_t otherwise) {
-  const char* value = std::getenv(name);
-  return value && *value ? std::strtoull(value, nullptr, 0) : otherwise;
-}
 
 std::vector<std::string> words_from_environment(const char* name, const std::string& otherwise) {
   const char* value = std::getenv(name);

@@ -4,6 +4,7 @@
 #include "generator/compile.h"
 #include "generator/sample.h"
 #include "tests/ptx_sim/check.h"
+#include "tests/ptx_sim/from_environment.h"
 
 #include <gtest/gtest.h>
 
@@ -13,11 +14,6 @@ namespace deepgen {
 namespace {
 
 constexpr int kShares = 4;
-
-uint64_t from_environment(const char* name, uint64_t otherwise) {
-  const char* value = std::getenv(name);
-  return value && *value ? std::strtoull(value, nullptr, 0) : otherwise;
-}
 
 const std::vector<RandomCandidate>& samples() {
   static const std::vector<RandomCandidate> all = [] {

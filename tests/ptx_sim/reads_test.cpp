@@ -4,6 +4,7 @@
 #include "generator/sample.h"
 #include "templates/hopper_ws.h"
 #include "tests/ptx_sim/check.h"
+#include "tests/ptx_sim/from_environment.h"
 
 #include <gtest/gtest.h>
 
@@ -105,18 +106,13 @@ TEST(ReadsByThreads, OfAnotherTypeOrAlignmentThanTmaTakes) {
   }
 }
 
-int64_t from_environment(const char* name, int64_t otherwise) {
-  const char* value = std::getenv(name);
-  return value && *value ? std::atoll(value) : otherwise;
-}
-
 /// More of them: PTX_SIM_READS=100 PTX_SIM_SEED=7.
 TEST(ReadsAtRandom, AreRight) {
   setenv("DEEPGEN_PTXAS", "none", 1);
-  std::mt19937_64 random(uint64_t(from_environment("PTX_SIM_SEED", 9)));
+  std::mt19937_64 random(from_environment("PTX_SIM_SEED", 9));
   const Template& source = find_template("hopper_ws");
   const Device device = generic_gpu("sm_90a");
-  int64_t left = from_environment("PTX_SIM_READS", 8);
+  auto left = int64_t(from_environment("PTX_SIM_READS", 8));
   for (int64_t tries = 1000 * left; left > 0 && tries > 0; --tries) {
     Problem p = Problem::parse(kPairs[size_t(random() % std::size(kPairs))].problem);
     draw_shape(p, {}, random); // with its epilogue

@@ -4,6 +4,7 @@
 #include "generator/sample.h"
 #include "templates/hopper_ws.h"
 #include "tests/ptx_sim/check.h"
+#include "tests/ptx_sim/from_environment.h"
 
 #include <gtest/gtest.h>
 
@@ -82,18 +83,13 @@ TEST_P(StreamK, IsRightForAnyNumberOfBlocks) {
 INSTANTIATE_TEST_SUITE_P(Kernels, StreamK, testing::ValuesIn(kPairs),
                          [](const auto& info) { return info.param.name; });
 
-int64_t from_environment(const char* name, int64_t otherwise) {
-  const char* value = std::getenv(name);
-  return value && *value ? std::atoll(value) : otherwise;
-}
-
 TEST(StreamKAtRandom, IsRight) {
   setenv("DEEPGEN_PTXAS", "none", 1);
-  std::mt19937_64 random(uint64_t(from_environment("PTX_SIM_SEED", 5)));
+  std::mt19937_64 random(from_environment("PTX_SIM_SEED", 5));
   Device small = generic_gpu("sm_90a");
   small.cores = 4; // as the simulated one, so that few tiles are several waves
   const Template& source = find_template("hopper_ws");
-  int64_t left = from_environment("PTX_SIM_STREAM_K", 6);
+  auto left = int64_t(from_environment("PTX_SIM_STREAM_K", 6));
   for (int64_t tries = 1000 * left; left > 0 && tries > 0; --tries) {
     Problem p = Problem::parse(kPairs[size_t(random() % std::size(kPairs))].problem);
     draw_shape(p, {}, random); // with its epilogue; these sizes have several tiles of K and of D
