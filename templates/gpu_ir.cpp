@@ -99,7 +99,7 @@ void GpuIr::kernel(const GpuEntry& entry, const Problem& p, const std::vector<st
     function->setAttr("nvvm.cluster_dim",
                       b.getDenseI32ArrayAttr({int32_t(entry.cluster[0]), int32_t(entry.cluster[1]),
                                               int32_t(entry.cluster[2])}));
-  entry_ = function.addEntryBlock(b), evict_first_ = nullptr;
+  entry_ = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry_);
   Arguments arguments;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -207,37 +207,22 @@ Value GpuIr::load_global(mlir::Type type, Value address, int64_t alignment, Cach
   if (cache == Cache::usual || alignment < bytes || bytes > 16) return load(type, address, alignment);
   std::string text = "ld.global.nc";
   if (cache != Cache::read_only) text += ".L1::no_allocate";
-  mlir::SmallVector<Value> operands = {address};
-  const bool hinted = cache == Cache::streamed_first;
-  if (hinted) text += ".L2::cache_hint", operands.push_back(evict_first());
+  const Values operands = {address};
   if (cache != Cache::read_only && bytes >= 4) text += ".L2::256B";
   // Volatile: it stays behind griddepcontrol.wait.
   if (bytes <= 4) {
     const bool word = bytes == 4;
     text += word ? ".b32 $0, [$1]" : bytes == 2 ? ".b16 $0, [$1]" : ".b8 $0, [$1]";
-    Value raw = assembly(word ? i32 : i16, text + (hinted ? ", $2;" : ";"),
-                         std::string(word ? "=r,l" : "=h,l") + (hinted ? ",l" : ""), operands, true);
+    Value raw = assembly(word ? i32 : i16, text + ";", word ? "=r,l" : "=h,l", operands, true);
     if (bytes == 1) raw = arith::TruncIOp::create(b, loc, i8, raw);
     return bitcast(type, raw);
   }
   const int64_t words = bytes / 4;
   if (words == 3 || words * 4 != bytes) return load(type, address, alignment);
   mlir::Type record = record_of(words, i32);
-  text += words == 2 ? ".v2.b32 {$0,$1}, [$2]" : ".v4.b32 {$0,$1,$2,$3}, [$4]";
-  text += !hinted ? ";" : words == 2 ? ", $3;" : ", $5;";
-  Value raw = assembly(record, text, std::string(words == 2 ? "=r,=r,l" : "=r,=r,=r,=r,l") + (hinted ? ",l" : ""),
-                       operands, true);
+  text += words == 2 ? ".v2.b32 {$0,$1}, [$2];" : ".v4.b32 {$0,$1,$2,$3}, [$4];";
+  Value raw = assembly(record, text, words == 2 ? "=r,=r,l" : "=r,=r,=r,=r,l", operands, true);
   return bitcast(type, pack(fields_of(*this, raw)));
-}
-
-/// One policy for the entry, made where it starts.
-Value GpuIr::evict_first() {
-  if (!evict_first_) {
-    mlir::OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(entry_);
-    evict_first_ = assembly(i64, "createpolicy.fractional.L2::evict_first.b64 $0, 1.0;", "=l", {}, false);
-  }
-  return evict_first_;
 }
 
 void GpuIr::store(Value value, Value address, int64_t alignment) {

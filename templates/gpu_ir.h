@@ -31,7 +31,6 @@ enum class Cache {
   usual,
   read_only,  ///< ld.global.nc: nothing writes the operand while the kernel runs
   streamed,   ///< read_only, read once: not kept in L1, fetched into L2 by 256 bytes
-  streamed_first ///< as streamed, and first to leave L2
 };
 
 class GpuIr : public Ir {
@@ -157,13 +156,10 @@ protected:
   mlir::Type argument_type(const Problem&, const std::string& name);
   mlir::ModuleOp module_;
 
-  Value evict_first();
-
 private:
   GpuIr(mlir::ModuleOp, int64_t capability);
   Value decode_e4m3(Value), decode_e5m2(Value), decode_pair(Type, Value);
   mlir::Block* entry_ = nullptr; ///< of the entry that is being made
-  Value evict_first_;
 };
 
 /// What Kernel::target of a kernel that needs no instruction of one architecture alone is: "sm_90" for arch "sm_90a".

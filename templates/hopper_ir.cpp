@@ -75,7 +75,7 @@ Value HopperIr::load_from_block(mlir::Type vector, Value address) {
   return bitcast(vector, pack(fields_of(*this, raw)));
 }
 
-void HopperIr::load_tile(Value map, Value to, Value barrier, mlir::ValueRange coordinates, Value blocks, bool read_once) {
+void HopperIr::load_tile(Value map, Value to, Value barrier, mlir::ValueRange coordinates, Value blocks) {
   std::string at, constraints = "r,l,r";
   Values operands = {to, map, barrier};
   for (size_t i = 0; i < coordinates.size(); ++i) {
@@ -86,11 +86,9 @@ void HopperIr::load_tile(Value map, Value to, Value barrier, mlir::ValueRange co
   std::string text_ = "cp.async.bulk.tensor." + text(int64_t(coordinates.size())) +
                       "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes";
   if (blocks) text_ += ".multicast::cluster";
-  if (read_once) text_ += ".L2::cache_hint";
   text_ += " [$0], [$1, {" + at + "}], [$2]";
   if (blocks)
     text_ += ", $" + text(int64_t(operands.size())), constraints += ",h", operands.push_back(blocks);
-  if (read_once) text_ += ", $" + text(int64_t(operands.size())), constraints += ",l", operands.push_back(evict_first());
   assembly(nullptr, text_ + ";", constraints, operands, true);
 }
 

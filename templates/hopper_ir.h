@@ -54,7 +54,7 @@ public:
 
   // Copies by tensor maps; coordinates innermost first. `blocks` (i16, null: this block alone): the blocks of
   // the cluster that get the tile, at the same address each, with their own barrier told.
-  void load_tile(Value map, Value to, Value barrier, mlir::ValueRange coordinates, Value blocks = nullptr, bool read_once = false);
+  void load_tile(Value map, Value to, Value barrier, mlir::ValueRange coordinates, Value blocks = nullptr);
   void store_tile(Value map, Value from, mlir::ValueRange coordinates);
   void commit_stores();
   void
