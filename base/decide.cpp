@@ -72,7 +72,7 @@ Decision decide_finals(const RecordLog& final) {
   if (!incumbent) {
     if (others.empty())
       return {false, {}, false, threshold, what_became(final)};
-    return take(*best_of(others, threshold, false), true, threshold, "the default config " + became_of_default);
+    return take(*best_of(others, final.noise_floor, false), true, threshold, "the default config " + became_of_default);
   }
   if (!final.stable)
     return take(*incumbent, false, threshold, "the default stays: too much interference to decide");
@@ -82,7 +82,7 @@ Decision decide_finals(const RecordLog& final) {
   if (beaters.empty())
     return take(*incumbent, false, threshold,
                 text("the default stays: nothing beats it by %.1f %%", 100 * threshold));
-  const Record* best = best_of(beaters, threshold, true);
+  const Record* best = best_of(beaters, final.noise_floor, true);
   const Timing& t = *best->timing;
   return take(*best, true, threshold,
               text("%.3fx vs default [%.3f, %.3f]", 1 / t.ratio, 1 / t.high, 1 / t.low));

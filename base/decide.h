@@ -14,7 +14,7 @@ struct Decision {
 };
 
 /// What the finals alone say. The default stays unless a finalist's upper confidence bound beats it by more than the
-/// noise (at least 0.5 %) and the log is stable. Among the beaters within the noise of the best: smaller workspace, then
+/// noise (at least 0.5 %) and the log is stable. Among the beaters within the noise floor of the best: smaller workspace, then
 /// smaller code, then text, so that tuning again gives the same answer. When the default itself is not correct, the
 /// fastest finalist wins.
 Decision decide_finals(const RecordLog& final);
