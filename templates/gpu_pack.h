@@ -30,8 +30,8 @@ public:
 
   /// Adds the entry `deepgen_pack` to the module and returns its launch. From sm_90 on it waits for what runs
   /// before it (with `dependent` it starts before that has ended), and lets the next launch start early: that
-  /// must wait for it.
-  Launch emit(GpuIr&, const Problem&, const std::vector<std::string>& arguments, bool dependent) const;
+  /// must wait for it. `early`: what is copied is asked for before that wait.
+  Launch emit(GpuIr&, const Problem&, const std::vector<std::string>& arguments, bool dependent, bool early) const;
 
 private:
   struct Copy {
@@ -43,14 +43,24 @@ private:
     int64_t blocks = 0;                        ///< of the launch
 
     int64_t unit() const { return 16 / size_of(type); } ///< elements that a thread stores
+    int64_t piece() const; ///< at a time
     int64_t tile() const { return size_of(type) == 1 ? 64 : 32; }
     int64_t pitch() const { return tile() * size_of(type) + 4; } ///< of a tile's rows in shared memory, bytes
   };
+  /// An operand of the call.
+  struct Operand {
+    Value base, ld, stride;
+    int64_t batch;
+  };
+  /// Of a piece: its number, whether there is one, its row's first element and its column there.
+  struct Place {
+    Value index, inside, row, column;
+  };
   static Copy describe(const Problem&, const std::string& name, const Side&, int64_t offset);
-  static void copy(GpuIr&, const Copy&, Value base, Value ld, Value stride, Value to, Value block,
-                   int64_t batch);
-  static void transpose(GpuIr&, const Copy&, Value base, Value ld, Value stride, Value to, Value block,
-                        int64_t batch);
+  static Place locate(GpuIr&, const Copy&, const Operand&, Value block, int64_t step);
+  static void copy(GpuIr&, const Copy&, const Operand&, Value to, Value block);
+  static void prefetch(GpuIr&, const Copy&, const Operand&, Value block);
+  static void transpose(GpuIr&, const Copy&, const Operand&, Value to, Value block);
 
   Copy a_, b_;
   int64_t end_ = 0;

@@ -487,7 +487,7 @@ Kernel HopperWs::emit(mlir::ModuleOp module, const Problem& p, const std::string
   launch.dependent = t.starts_early();
   kernel.workspace = std::max(t.pack.end(), HopperStreamK::workspace(t, t.work(p)));
   if (t.stream_k) kernel.launches.push_back(HopperStreamK::emit_clear(ir, p, t, kernel.args));
-  if (t.pack.any()) kernel.launches.push_back(t.pack.emit(ir, p, kernel.args, t.dependent || t.stream_k));
+  if (t.pack.any()) kernel.launches.push_back(t.pack.emit(ir, p, kernel.args, t.dependent || t.stream_k, t.prefetch));
   kernel.launches.push_back(launch);
   GpuSplitK(p, t.splits).add_reduce(ir, kernel);
   return kernel;

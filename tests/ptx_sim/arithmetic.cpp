@@ -120,6 +120,11 @@ constexpr auto bfe_s32 = [](U x, U at, U length) {
   return length >= 32 ? cut<32>(U(shifted))
                       : cut<32>(U(int64_t(U(shifted) << (64 - length)) >> (64 - length)));
 };
+constexpr auto bfi = [](U piece, U x, U at, U length) {
+  at &= 255, length &= 255;
+  const U mask = at > 31 ? 0 : cut<32>(((U(1) << std::min<U>(length, 32)) - 1) << at);
+  return (cut<32>(x) & ~mask) | (at > 31 ? 0 : piece << at & mask);
+};
 constexpr auto shf_r_wrap = [](U low, U high, U by) {
   return cut<32>((cut<32>(low) | cut<32>(high) << 32) >> (by & 31));
 };
@@ -149,11 +154,11 @@ constexpr auto lop3 = [](U x, U y, U z, U table) {
     if (table >> i & 1) out |= (i & 4 ? x : ~x) & (i & 2 ? y : ~y) & (i & 1 ? z : ~z);
   return cut<32>(out);
 };
-void run_lop3(Warp& w, const Instruction& in) {
+template <auto f>
+void quaternary(Warp& w, const Instruction& in) {
   uint64_t out[32];
   for (int l = 0; l < 32; ++l)
-    out[l] = lop3(w.in(in.operands[1])[l], w.in(in.operands[2])[l], w.in(in.operands[3])[l],
-                  w.in(in.operands[4])[l]);
+    out[l] = f(w.in(in.operands[1])[l], w.in(in.operands[2])[l], w.in(in.operands[3])[l], w.in(in.operands[4])[l]);
   w.put(in.operands[0], out);
 }
 
@@ -218,7 +223,8 @@ constexpr Entry others[] = {
     {"prmt.b32", ternary<prmt>},
     {"prmt.b32.f4e", ternary<prmt_f4e>},
     {"dp4a.s32.s32", ternary<dp4a_s32>},
-    {"lop3.b32", run_lop3},
+    {"lop3.b32", quaternary<lop3>},
+    {"bfi.b32", quaternary<bfi>},
     {"and.pred", binary<bit_and<1>>},
     {"or.pred", binary<bit_or<1>>},
     {"xor.pred", binary<bit_xor<1>>},
