@@ -179,6 +179,7 @@ void read_measure(Fields& in, MeasureRules& rules) {
   m.whole("samples", 11, 10000, [&](int64_t v) { rules.samples = v; });
   m.seconds("call_timeout", 0.05, 3600, rules.call_timeout);
   m.seconds("compile_timeout", 0.1, 3600, rules.compile_timeout);
+  m.text("caches", rules.caches, {"cold", "weights-cold", "warm"});
   m.text("baseline", rules.baseline, {"vendor", "none"});
   read_devices(m, rules);
   m.finish();
@@ -191,6 +192,7 @@ Json measure_json(const MeasureRules& m) {
   if (m.samples) json["samples"] = *m.samples;
   if (m.call_timeout) json["call_timeout"] = *m.call_timeout;
   if (m.compile_timeout) json["compile_timeout"] = *m.compile_timeout;
+  if (!m.caches.empty()) json["caches"] = m.caches;
   if (!m.baseline.empty()) json["baseline"] = m.baseline;
   if (!m.devices.empty()) json["devices"] = m.devices;
   return json;

@@ -25,6 +25,7 @@ struct MeasureRules {
   std::optional<int64_t> warmup;                       ///< calls of each arm before its first sample
   std::optional<int64_t> samples;                      ///< of each arm in the playoff, at most
   std::optional<double> call_timeout, compile_timeout; ///< seconds
+  std::string caches;                                  ///< on GPUs: "cold", "weights-cold", "warm"; empty: "cold"
   std::string baseline;                                ///< "vendor": time its library too; "none"; empty: "vendor"
   std::vector<std::string> devices; ///< GPUs to measure on: index, UUID or name; empty: all of the arch
   bool operator==(const MeasureRules&) const = default;

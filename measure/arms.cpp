@@ -75,7 +75,12 @@ int64_t runnable_isa(const Device& device) {
   return std::min(device.isa, int64_t(deepgen_cpu_level()));
 }
 
-void check_device(const Device& device, const std::string& where) {
+std::string to_string(Caches c) { return c == Caches::cold ? "cold" : c == Caches::warm ? "warm" : "weights-cold"; }
+
+void check_device(const Device& device, const std::string& where, Caches caches) {
+  if (device.is_cpu() && caches != Caches::cold)
+    throw Error("CPU kernels are not timed with " + to_string(caches) + " caches", where,
+                "their calls have one set of operands, of which the caches keep what they can hold", "leave --caches (measure.caches) to GPUs");
   if (!device.is_cpu() && !device.compute_capability() && cuda::platform_of(device.arch) != cuda::Platform::hip)
     throw Error("measuring on arch '" + device.arch + "' is not supported", where, "", "tune for cpu, sm_<number> or gfx<number>");
   if (!device.present)

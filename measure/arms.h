@@ -6,6 +6,7 @@
 #include "base/record.h"
 #include "measure/inputs.h"
 #include "measure/race.h"
+#include "measure/run.h"
 #include "measure/vendor.h"
 
 namespace deepgen {
@@ -38,7 +39,7 @@ std::string timing_lock_path();
 /// The first line of a log: on what and how its records were measured.
 Json environment(const Device& device, const std::string& anchor);
 /// Throws Error unless the device can be measured on and is there.
-void check_device(const Device& device, const std::string& where);
+void check_device(const Device& device, const std::string& where, Caches caches);
 /// The level that both the description and this CPU have; no limit for GPUs.
 int64_t runnable_isa(const Device& device);
 

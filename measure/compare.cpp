@@ -34,7 +34,7 @@ public:
     } else {
       gpu_.emplace(cuda::take(model, o.devices));
       device_ = gpu_->device;
-      bench_ = std::make_unique<cuda::Bench>(problem, device_, workspace, o.seed);
+      bench_ = std::make_unique<cuda::Bench>(problem, device_, workspace, o.seed, o.caches);
       bench_->complete(options_, cuda::Bench::full_heat);
     }
     quiet_.emplace(Turn::quiet_turn(model.is_cpu() ? FileLock::kExclusive : FileLock::kShared));
@@ -143,7 +143,7 @@ std::vector<double> trials(const std::function<Arm()>& arm, const Stand& stand, 
 
 void compare(const CompareCommand& command) {
   const Device model = Device::read(command.device);
-  check_device(model, command.device);
+  check_device(model, command.device, command.options.caches);
   const std::vector<KernelFile> files = load(command.files, model);
   const Stand stand(model, files.front().problem, workspace_of(files), command.options);
   std::vector<Arm> arms = {stand.arm("the first again", *files.front().find("main"))};
@@ -186,7 +186,7 @@ void compare(const CompareCommand& command) {
 
 void noise(const NoiseCommand& command) {
   const Device model = command.device.empty() ? find_device(command.arch) : Device::read(command.device);
-  check_device(model, command.device.empty() ? command.arch : command.device);
+  check_device(model, command.device.empty() ? command.arch : command.device, command.options.caches);
   const std::vector<KernelFile> files =
       load(command.file.empty() ? std::vector<std::string>() : std::vector{command.file}, model);
   Problem problem; // of what is read: 64 MiB

@@ -50,6 +50,10 @@ int64_t bytes_of(const Array& x) { return x.rows * x.columns * x.batch * size_of
 
 /// Sets that differ in kind: sharings of rows, where there are groups.
 int64_t kinds_of(const Problem& p) { return p.groups ? timed_sharings : 1; }
+/// Of the sets that take turns, what is not the same in all.
+int64_t rotating_bytes(const Problem& p, Caches caches) {
+  return caches == Caches::weights_cold ? bytes_of(matrix(p.b, p.b_rows(), p.b_columns(), p.b_matrices())) : set_bytes(p);
+}
 int64_t whole(int64_t count, int64_t kinds) { return (count + kinds - 1) / kinds * kinds; }
 
 } // namespace
@@ -96,15 +100,17 @@ int64_t read_bytes(const Problem& p) {
 /// Everything on the device. Lives in a worker.
 class Bench::Open : public Bench::Ring {
 public:
-  Open(const Problem& p, const Device& device, int64_t workspace, uint64_t seed)
-      : problem_(p), cache_(std::max(device.l2, device.l3)), workspace_(workspace), context_(ordinal_of(device.uuid)),
+  Open(const Problem& p, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
+      : problem_(p), caches_(caches), cache_(std::max(device.l2, device.l3)), workspace_(workspace), context_(ordinal_of(device.uuid)),
         tools_(Toolbox::make(context_)), nvml_(Nvml::open(device.uuid)), smi_(open_smi(device)), reading_(sizeof(ClockReading)) {
     size_t free = 0, total = 0;
     check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
     check(driver()->cuEventCreate(&begin_, 0), "creating an event");
     check(driver()->cuEventCreate(&end_, 0), "creating an event");
-    const int64_t bytes = set_bytes(p);
-    sets_.resize(size_t(ring_sets(bytes, workspace, cache_, int64_t(double(free) * 0.7), kinds_of(p), ring_places(bytes, p.flops()))));
+    const int64_t bytes = rotating_bytes(p, caches), each = caches == Caches::cold ? workspace : 0;
+    sets_.resize(size_t(caches == Caches::warm ? kinds_of(p)
+                                               : ring_sets(bytes, each, cache_, int64_t(double(free) * 0.7), kinds_of(p),
+                                                           ring_places(bytes, p.flops()))));
     fill(seed);
   }
   const Context& context() const override { return context_; }
@@ -113,6 +119,7 @@ public:
   const CallOperands& operands() const override { return sets_.front(); }
   const std::vector<CallOperands>& sets() const override { return sets_; }
   int64_t cache() const override { return cache_; }
+  Caches caches() const override { return caches_; }
 
   Sampler sampler(const Enqueue& enqueue, Regime regime = Regime::sustained) {
     const int64_t sets = int64_t(sets_.size()), kinds = kinds_of(problem_);
@@ -246,6 +253,7 @@ private:
   }
 
   Problem problem_;
+  Caches caches_;
   int64_t cache_, workspace_;
   Context context_;
   std::unique_ptr<const Toolbox> tools_;
@@ -263,13 +271,15 @@ void Bench::Open::fill(uint64_t seed) {
   const Problem& p = problem_;
   const Scalars s = scalars_of(p);
   const auto sets = int64_t(sets_.size());
+  const bool cold = caches_ == Caches::cold;
   const auto ring = [&](Array shape, Array CallOperands::*operand, Operand what) {
-    const int64_t pitch = round_up(bytes_of(shape));
-    memory_.emplace_back(size_t(pitch * sets));
+    const bool rotates = cold || (caches_ == Caches::weights_cold && operand == &CallOperands::b);
+    const int64_t pitch = rotates ? round_up(bytes_of(shape)) : 0;
+    memory_.emplace_back(size_t(rotates ? pitch * sets : bytes_of(shape)));
     for (int64_t i = 0; i < sets; ++i) {
       shape.data = memory_.back().address() + uint64_t(i * pitch);
       sets_[size_t(i)].*operand = shape;
-      tools_->fill(shape, values_of(p, what, seed + uint64_t(i)));
+      if (i == 0 || rotates) tools_->fill(shape, values_of(p, what, seed + uint64_t(i)));
     }
   };
   ring(matrix(p.a, p.a_rows(), p.a_columns(), p.batch), &CallOperands::a, Operand::a);
@@ -278,8 +288,8 @@ void Bench::Open::fill(uint64_t seed) {
   const Array side = matrix(p.epilogue_type(), p.m, p.n, p.batch);
   if (p.has(EpilogueOp::residual)) ring(side, &CallOperands::residual, Operand::residual);
   if (p.has(EpilogueOp::multiply)) ring(side, &CallOperands::multiplier, Operand::multiplier);
-  const int64_t pitch = round_up(workspace_);
-  memory_.emplace_back(size_t(pitch * sets));
+  const int64_t pitch = cold ? round_up(workspace_) : 0;
+  memory_.emplace_back(size_t(cold ? pitch * sets : workspace_));
   CallOperands shared;
   const int64_t columns = p.n * std::max<int64_t>(1, p.groups);
   shared.bias = vector(EpilogueOp::bias, p.epilogue_type(), columns, values_of(p, Operand::bias, seed));
@@ -340,12 +350,12 @@ Sampler Bench::Open::reader(int64_t bytes, uint64_t seed) {
   return sampler(sets, read, 1, Regime::sustained);
 }
 
-Bench::Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed)
-    : problem_(problem), device_(device), workspace_(workspace), seed_(seed) {}
+Bench::Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
+    : problem_(problem), device_(device), workspace_(workspace), seed_(seed), caches_(caches) {}
 Bench::~Bench() = default;
 
 Bench::Open& Bench::open() {
-  if (!open_) open_ = std::make_unique<Open>(problem_, device_, workspace_, seed_);
+  if (!open_) open_ = std::make_unique<Open>(problem_, device_, workspace_, seed_, caches_);
   return *open_;
 }
 
@@ -420,14 +430,14 @@ Surroundings surroundings(const Device& device) {
 }
 
 Json environment(const Device& device, const std::string& anchor, const Surroundings& around,
-                 const std::vector<ArmResult>& results) {
+                 const std::vector<ArmResult>& results, Caches caches) {
   std::vector<double> clocks;
   for (const ArmResult& r : results)
     for (const auto& [round, sample] : r.rounds)
       if (sample.megahertz > 0) clocks.push_back(sample.megahertz);
   const auto rounded = [&](double q) { return std::round(quantile(clocks, q)); };
   Json json = {{"device", device.to_json()},
-               {"profile", "cold-graph/1"},
+               {"profile", to_string(caches) + "-graph/1"},
                {"tool", "deepgen-measure " DEEPGEN_VERSION},
                {"anchor", anchor},
                {"driver", around.driver},

@@ -1,4 +1,4 @@
-// Timing on a GPU, profile "cold-graph/1": a sample is the replay of a graph of launches that rotate over
+// Timing on a GPU, profile "cold-graph/1" (or "weights-cold-graph/1", "warm-graph/1"): a sample is the replay of a graph of launches that rotate over
 // sets of operands, together larger than the caches, between two events; divided by the number of launches.
 // What a call launches besides its main kernel counts.
 #pragma once
@@ -8,6 +8,7 @@
 #include "base/record.h"
 #include "measure/cuda_launch.h"
 #include "measure/race.h"
+#include "measure/run.h"
 
 #include <functional>
 #include <memory>
@@ -41,7 +42,7 @@ int64_t read_bytes(const Problem&);
 class Bench {
 public:
   /// `workspace`: of the kernel that needs most. Nothing touches the device before the first arm is made.
-  Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed);
+  Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed, Caches caches = Caches::cold);
   ~Bench();
   Bench(const Bench&) = delete;
 
@@ -71,6 +72,7 @@ public:
     virtual const CallOperands& operands() const = 0; ///< of the first set
     virtual const std::vector<CallOperands>& sets() const = 0;
     virtual int64_t cache() const = 0;                ///< bytes of the device's last-level cache
+    virtual Caches caches() const = 0;
   };
 
 private:
@@ -80,6 +82,7 @@ private:
   Device device_;
   int64_t workspace_;
   uint64_t seed_;
+  Caches caches_;
   std::unique_ptr<Open> open_;
 };
 
@@ -96,6 +99,6 @@ Surroundings surroundings(const Device& device);
 
 /// The first line of a log. `results`: for the clock at which the samples were taken.
 Json environment(const Device& device, const std::string& anchor, const Surroundings& around,
-                 const std::vector<ArmResult>& results);
+                 const std::vector<ArmResult>& results, Caches caches = Caches::cold);
 
 } // namespace deepgen::cuda

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace deepgen::cuda {
 namespace {
@@ -177,12 +178,14 @@ Bench::Enqueue vendor_call(const VendorPlan& plan, const Vendor::Algorithm& algo
   VendorPlan used = other ? plan_rocblas(ring.problem()) : plan;
   used.halves = algorithm.halves;
   static const Workspaces& workspaces = *new Workspaces(ring.cache()); // as above
+  const uint64_t step = ring.caches() == Caches::cold ? 1 : 0;
   if (ring.problem().groups)
-    return group_loop(used, algorithm, ring,
-                      [calls = uint64_t(0)](uint64_t bytes) mutable { return workspaces.at(calls++, bytes); });
+    return group_loop(used, algorithm, ring, [step, calls = uint64_t(0)](uint64_t bytes) mutable {
+      return workspaces.at(std::exchange(calls, calls + step), bytes);
+    });
   auto product = product_of(used, ring);
-  return [product, algorithm, calls = uint64_t(0), &tools = ring.tools()](const CallOperands& x, Stream stream) mutable {
-    product->enqueue(algorithm, workspaces.at(calls++, algorithm.workspace), x, tools, stream);
+  return [product, algorithm, step, calls = uint64_t(0), &tools = ring.tools()](const CallOperands& x, Stream stream) mutable {
+    product->enqueue(algorithm, workspaces.at(std::exchange(calls, calls + step), algorithm.workspace), x, tools, stream);
   };
 }
 

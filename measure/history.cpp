@@ -58,6 +58,7 @@ EarlierRuns::EarlierRuns(CacheSettings settings, const Device& device, const cud
   times_hold_ = verdicts_hold_;
   times_hold_["device"] = model_of(device);
   times_hold_["seconds"] = o.seconds, times_hold_["call seconds"] = o.call_seconds, times_hold_["warmup"] = o.warmup;
+  times_hold_["caches"] = to_string(o.caches);
   if (!device.is_cpu())
     times_hold_["driver"] = around.driver, times_hold_["power limit"] = around.power_limit_watts;
 }

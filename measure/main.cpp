@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <map>
 
 namespace {
 
@@ -31,6 +32,10 @@ void add_measure_options(CLI::App& app, MeasureOptions& o) {
       ->envname("DEEPGEN_DEVICES");
   app.add_option("--seed", o.seed, "seed of the data, the order of rounds and the bootstrap")
       ->capture_default_str();
+  app.add_option("--caches", o.caches, "what a call on a GPU finds in the caches: nothing, all but B, or all that fits")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Caches>{
+          {"cold", Caches::cold}, {"weights-cold", Caches::weights_cold}, {"warm", Caches::warm}}))
+      ->default_str("cold");
   app.add_option("--warmup", o.warmup, "calls of each candidate (on a GPU: samples) before its first sample")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();

@@ -155,9 +155,9 @@ RecordLog time_on_gpu(Selection& selection, const Device& model, const PlayoffCo
   }
   cuda::Surroundings around = cuda::surroundings(device);
   if (selection.finalists().empty())
-    return nothing_timed(cuda::environment(device, "none", around, {}), progress);
+    return nothing_timed(cuda::environment(device, "none", around, {}, command.options.caches), progress);
   const Problem problem = selection.finalists().front().file.problem;
-  cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed);
+  cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed, command.options.caches);
   cuda::Vendor vendor;
   vendor.why_not = "not asked for";
   if (command.options.vendor) {
@@ -186,7 +186,7 @@ RecordLog time_on_gpu(Selection& selection, const Device& model, const PlayoffCo
   c.options.spent = &spent;
   ContestResult r = run_contest(c, progress);
   around.other_processes = std::max(around.other_processes, cuda::surroundings(device).other_processes);
-  Json json = cuda::environment(device, "", around, r.samples);
+  Json json = cuda::environment(device, "", around, r.samples, command.options.caches);
   json["vendor"] = {{"name", vendor.name},
                     {"why_not", vendor.why_not},
                     {"algorithms", vendor.algorithms.size()},
@@ -234,7 +234,7 @@ std::string summary(const RecordLog& log) {
 
 void playoff(const PlayoffCommand& command) {
   const Device device = Device::read(command.device);
-  check_device(device, command.device);
+  check_device(device, command.device, command.options.caches);
   if (device.is_cpu() && !command.extra.empty())
     throw Error("a CPU has no bursts and no serial launches", "--extra", "these are regimes of GPUs", "leave --extra out");
   Selection selection(command.records, command.awkward, command.output);
@@ -242,7 +242,7 @@ void playoff(const PlayoffCommand& command) {
   Spent spent;
   RecordLog log;
   if (selection.finalists().empty())
-    log = nothing_timed(device.is_cpu() ? environment(device, "none") : cuda::environment(device, "none", {}, {}), progress);
+    log = nothing_timed(device.is_cpu() ? environment(device, "none") : cuda::environment(device, "none", {}, {}, command.options.caches), progress);
   else
     log = device.is_cpu() ? time_on_cpu(selection, device, command, progress, spent)
                           : time_on_gpu(selection, device, command, progress, spent);

@@ -32,7 +32,7 @@ struct Round {
   explicit Round(const RunCommand& c)
       : command(c), device(Device::read(c.device)), plan(Plan::read(c.plan)),
         progress("measure r" + std::to_string(plan.round)) {
-    check_device(device, c.device);
+    check_device(device, c.device, c.options.caches);
     if (plan.arch != device.arch)
       throw Error("the plan is for another arch than the device", c.plan,
                   "plan: " + plan.arch + ", device: " + device.arch, "plan again with this device");
@@ -134,7 +134,7 @@ std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& 
 /// The device is locked already.
 std::vector<ArmResult> race_on_gpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace,
                                    RaceOptions options, double budget) {
-  cuda::Bench bench(round.plan.problem, round.device, workspace, options.seed);
+  cuda::Bench bench(round.plan.problem, round.device, workspace, options.seed, round.command.options.caches);
   std::vector<Arm> arms;
   for (Candidate* c : list)
     arms.push_back(bench.kernel_arm(arm_name(round, *c), c->main()));
@@ -276,7 +276,7 @@ void run(const RunCommand& command) {
   RecordLog log;
   log.stable = times.stable;
   log.environment = round.device.is_cpu() ? environment(round.device, times.anchor)
-                                          : cuda::environment(round.device, times.anchor, around, times.results);
+                                          : cuda::environment(round.device, times.anchor, around, times.results, command.options.caches);
   // A search that was cut short may have missed the best.
   if (cut)
     log.environment["cut"] = cut;

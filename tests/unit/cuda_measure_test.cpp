@@ -1,5 +1,7 @@
 // What measuring on CUDA devices decides without one.
+#include "base/error.h"
 #include "base/files.h"
+#include "measure/arms.h"
 #include "measure/cuda_bench.h"
 #include "measure/cuda_groups.h"
 #include "measure/cuda_take.h"
@@ -429,6 +431,14 @@ TEST(CudaVendor, SaysWhatItCannot) {
   EXPECT_TRUE(plan_vendor(q, false).scratch);
   q.epilogue = {EpilogueOp::relu};
   EXPECT_TRUE(plan_vendor(q, true).scratch);
+}
+
+TEST(CudaBench, CachesAreAMatterOfGpus) {
+  Device cpu;
+  cpu.arch = "cpu", cpu.present = true;
+  check_device(cpu, "device.json", Caches::cold);
+  EXPECT_THROW(check_device(cpu, "device.json", Caches::warm), Error);
+  EXPECT_EQ(environment(cpu, "", {}, {}, Caches::weights_cold)["profile"], "weights-cold-graph/1");
 }
 
 TEST(CudaBench, OneLockForAllUsersOfTheHost) {

@@ -5,10 +5,12 @@
 #include "measure/cuda_devices.h"
 #include "measure/cuda_vendor.h"
 #include "measure/cuda_verify.h"
+#include "measure/groups.h"
 #include "measure/vendor_product.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <set>
 
 /// A measuring worker is a process that ends without freeing what it has on the device; here it lives in the test's own.
 extern "C" const char* __lsan_default_suppressions();
@@ -175,6 +177,36 @@ TEST_F(HipVendor, TypesByLibraryAndChip) {
 }
 
 /// As the playoff does it: asked in a child process, timed beside kernels.
+/// How many different addresses each operand has in a ring.
+struct Places {
+  size_t sets;
+  std::set<Address> a, b, d, residual, workspace, offsets;
+  Places(const Problem& p, Caches caches) {
+    Bench bench(p, devices(Platform::hip).at(0), 256, 1, caches);
+    sets = bench.ring().sets().size();
+    for (const CallOperands& x : bench.ring().sets())
+      a.insert(x.a.data), b.insert(x.b.data), d.insert(x.d.data), residual.insert(x.residual.data), workspace.insert(x.workspace),
+          offsets.insert(x.offsets);
+  }
+};
+
+TEST_F(HipVendor, OperandsTakeTurnsWhereTheCachesAreToBeCold) {
+  Problem p = problem(f32, f32, Layout::nt, {residual});
+  const Places cold(p, Caches::cold), weights(p, Caches::weights_cold), warm(p, Caches::warm);
+  ASSERT_GE(cold.sets, 2u);
+  for (const auto* found : {&cold.a, &cold.b, &cold.d, &cold.residual, &cold.workspace}) EXPECT_EQ(found->size(), cold.sets);
+  EXPECT_GT(weights.sets, cold.sets) << "of B alone there is room for more";
+  EXPECT_EQ(weights.b.size(), weights.sets);
+  for (const auto* found : {&weights.a, &weights.d, &weights.residual, &weights.workspace}) EXPECT_EQ(found->size(), 1u);
+  EXPECT_EQ(warm.sets, 1u);
+  p = problem(f32, f32, Layout::nt);
+  p.groups = 2, p.m = 8;
+  complete(p);
+  const Places groups(p, Caches::warm);
+  EXPECT_EQ(groups.offsets.size(), size_t(timed_sharings)) << "rows are shared evenly and unevenly in turn";
+  for (const auto* found : {&groups.a, &groups.b, &groups.d, &groups.workspace}) EXPECT_EQ(found->size(), 1u);
+}
+
 TEST_F(HipVendor, IsTimed) {
   fake_hip::state().recording = fake_hip::state().replays = false;
   const Problem p = problem(f32, f32, Layout::nt, {residual});

@@ -11,7 +11,7 @@ constexpr const char* kFull = R"json({
  "schema": "deepgen.search/1", "budget": "thorough", "slots": [8, 4], "strategy": "genetic", "seed": 7, "trials": 100,
  "patience": 0, "templates": {"simt": {}, "cpu_tile": {"isa": [4], "kc": {"add": [320, 640]}}},
  "include": "mr=(6|8)", "exclude": "loops=2", "workspace": 4096, "space": "top.json",
- "measure": {"seconds": 2.5, "warmup": 3, "samples": 40, "call_timeout": 5, "compile_timeout": 30, "baseline": "none",
+ "measure": {"seconds": 2.5, "warmup": 3, "samples": 40, "call_timeout": 5, "compile_timeout": 30, "caches": "warm", "baseline": "none",
              "devices": [1, "GPU-0a1b", "NVIDIA H100 80GB HBM3"]}})json";
 
 SearchOptions parse(const std::string& members) {
@@ -48,6 +48,7 @@ TEST(SearchOptions, ReadsEverything) {
   EXPECT_EQ(o.measure.seconds, 2.5);
   EXPECT_EQ(o.measure.warmup, 3);
   EXPECT_EQ(o.measure.samples, 40);
+  EXPECT_EQ(o.measure.caches, "warm");
   EXPECT_EQ(o.measure.call_timeout, 5);
   EXPECT_EQ(o.measure.compile_timeout, 30);
   EXPECT_EQ(o.measure.baseline, "none");

@@ -32,12 +32,12 @@ expect("template cpu_tile has no parameter 'rows'" "arguments/search.json, templ
 
 # A restricted and extended search: blocks of 20 are no value that the template offers.
 set(rules ",\"slots\":[3,2],\"templates\":{\"cpu_tile\":{\"kc\":[20],\"mr\":{\"add\":[7]}}},\"exclude\":\"prefetch=[1-9]\"")
-search_file("${rules},\"measure\":{\"seconds\":0.5,\"samples\":11,\"warmup\":2,\"baseline\":\"none\",\"compile_timeout\":50}")
+search_file("${rules},\"measure\":{\"seconds\":0.5,\"samples\":11,\"warmup\":2,\"caches\":\"cold\",\"baseline\":\"none\",\"compile_timeout\":50}")
 write_project("${gemm} SEARCH random SEARCH_FILE search.json)")
 build(build --target lib.dry-run)
 expect("0 default" "kc=20" "3 candidates of the" "then up to 2 candidates")
 build(build -v)
-expect("--strategy random" "--seconds 0.5 --warmup 2 --samples 11 --no-vendor" "--timeout 50" "deepgen-measure run")
+expect("--strategy random" "--seconds 0.5 --warmup 2 --caches cold --samples 11 --no-vendor" "--timeout 50" "deepgen-measure run")
 file(GLOB records ${WORK}/build/_deepgen/lib/lib/cpu/r*/records.jsonl)
 list(LENGTH records count)
 if(NOT count EQUAL 2)
