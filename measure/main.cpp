@@ -35,7 +35,7 @@ void add_measure_options(CLI::App& app, MeasureOptions& o) {
   app.add_option("--caches", o.caches, "what a call on a GPU finds in the caches: nothing, all but B, or all that fits")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Caches>{
           {"cold", Caches::cold}, {"weights-cold", Caches::weights_cold}, {"warm", Caches::warm}}))
-      ->default_str("cold");
+      ->option_text("cold|weights-cold|warm [cold]");
   app.add_option("--warmup", o.warmup, "calls of each candidate (on a GPU: samples) before its first sample")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();
