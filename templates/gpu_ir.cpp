@@ -99,8 +99,7 @@ void GpuIr::kernel(const GpuEntry& entry, const Problem& p, const std::vector<st
     function->setAttr("nvvm.cluster_dim",
                       b.getDenseI32ArrayAttr({int32_t(entry.cluster[0]), int32_t(entry.cluster[1]),
                                               int32_t(entry.cluster[2])}));
-  entry_ = function.addEntryBlock(b);
-  b.setInsertionPointToStart(entry_);
+  b.setInsertionPointToStart(function.addEntryBlock(b));
   Arguments arguments;
   for (size_t i = 0; i < names.size(); ++i) {
     arguments[names[i]] = function.getArgument(unsigned(i));

@@ -159,7 +159,6 @@ protected:
 private:
   GpuIr(mlir::ModuleOp, int64_t capability);
   Value decode_e4m3(Value), decode_e5m2(Value), decode_pair(Type, Value);
-  mlir::Block* entry_ = nullptr; ///< of the entry that is being made
 };
 
 /// What Kernel::target of a kernel that needs no instruction of one architecture alone is: "sm_90" for arch "sm_90a".

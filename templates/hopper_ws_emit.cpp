@@ -444,7 +444,7 @@ void HopperKernel::release(Value stage, Value also) {
   });
 }
 
-/// L2 fetches whole lines. By 256 bytes, which are the next stage's as well, calls that stream weights took 1 to 3 % longer (H200).
+/// L2 fetches whole lines. By 256 bytes, which are the next stage's as well, calls that stream weights took 1 to 2 % longer (H200).
 constexpr int64_t kPromotion = 128;
 
 void describe_maps(const HopperTiling& t, Kernel& kernel) {
