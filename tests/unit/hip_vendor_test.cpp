@@ -176,7 +176,6 @@ TEST_F(HipVendor, TypesByLibraryAndChip) {
   EXPECT_TRUE(verified(problem(tf32, f32, Layout::nt)).plan.tf32_as_f32) << "the fake has none there";
 }
 
-/// As the playoff does it: asked in a child process, timed beside kernels.
 /// How many different addresses each operand has in a ring.
 struct Places {
   size_t sets;
@@ -207,6 +206,7 @@ TEST_F(HipVendor, OperandsTakeTurnsWhereTheCachesAreToBeCold) {
   for (const auto* found : {&groups.a, &groups.b, &groups.d, &groups.workspace}) EXPECT_EQ(found->size(), 1u);
 }
 
+/// As the playoff does it: asked in a child process, timed beside kernels.
 TEST_F(HipVendor, IsTimed) {
   fake_hip::state().recording = fake_hip::state().replays = false;
   const Problem p = problem(f32, f32, Layout::nt, {residual});
