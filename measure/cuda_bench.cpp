@@ -19,10 +19,8 @@
 namespace deepgen::cuda {
 namespace {
 
-constexpr int64_t kMostSets = 1024, kMostLaunches = 1024;
-constexpr double kSampleSeconds = 2.5e-3, kLongCall = 5e-3;
-constexpr double kLongestSample = 0.1, kFullSample = 0.8 * kSampleSeconds;
-constexpr double kBurst = 1e-3, kRest = 30e-3;
+constexpr int64_t kMostSets = 1024, kMostLaunches = 1024, kMostGraphs = 32;
+constexpr double kFullSample = 0.8 * kSampleSeconds, kRest = 30e-3;
 /// In front of each sample: the host enqueues the graph while the device spins. Doubled for a graph that
 /// takes longer.
 constexpr double kDelay = 200e-6, kLongestDelay = 20e-3;
@@ -30,6 +28,7 @@ constexpr int kAttempts = 4; ///< at a sample whose graph came too late
 constexpr double kHeatWindow = 0.1, kSteady = 0.005;
 constexpr size_t kSteadyWindows = 5;
 constexpr double kStartSeconds = 120;
+constexpr double kLastSeconds = 1.5; ///< 60 rounds of a dozen arms, where a sample takes no longer than it should
 constexpr int64_t kAlign = 1024;
 constexpr int64_t kSharings = 8; ///< of rows among groups, that differ
 
@@ -69,18 +68,9 @@ int64_t ring_sets(int64_t bytes, int64_t workspace, int64_t cache, int64_t memor
   return std::max(fitting / kinds * kinds, int64_t(1));
 }
 
-int64_t ring_launches(int64_t sets, double seconds, int64_t kinds) {
-  kinds = std::min(kinds, sets);
-  if (seconds >= kLongCall) return kinds;
-  const auto launches_for = [&](double sample) {
-    return int64_t(std::ceil(sample / std::max(seconds, 1e-7)));
-  };
-  const int64_t turns = std::min((launches_for(kSampleSeconds) + sets - 1) / sets, kMostLaunches / sets);
-  return std::min(std::max(turns, int64_t(1)) * sets, whole(launches_for(kLongestSample), kinds));
-}
-
-int64_t burst_launches(int64_t sets, double seconds, int64_t kinds) {
-  const int64_t wanted = whole(int64_t(std::ceil(kBurst / std::max(seconds, 1e-7))), std::min(kinds, sets));
+int64_t ring_launches(double sample, int64_t sets, double seconds, int64_t kinds) {
+  const int64_t enough = std::max(int64_t(std::ceil(sample / std::max(seconds, 1e-7))), (sets + kMostGraphs - 1) / kMostGraphs);
+  const int64_t wanted = whole(enough, std::min(kinds, sets));
   if (2 * wanted <= sets) return wanted;
   return std::clamp((wanted + sets - 1) / sets, int64_t(1), std::max(kMostLaunches / sets, int64_t(1))) * sets;
 }
@@ -122,9 +112,8 @@ public:
   Caches caches() const override { return caches_; }
 
   Sampler sampler(const Enqueue& enqueue, Regime regime = Regime::sustained) {
-    const int64_t sets = int64_t(sets_.size()), kinds = kinds_of(problem_);
-    const EnqueueSet one = [=, this](int64_t set) { enqueue(sets_[size_t(set)], context_.stream()); };
-    return regime == Regime::bursts ? burst_sampler(sets, one, kinds) : sampler(sets, one, kinds, regime);
+    return sampler(int64_t(sets_.size()), [=, this](int64_t set) { enqueue(sets_[size_t(set)], context_.stream()); },
+                   kinds_of(problem_), regime);
   }
   /// Reads `bytes` from a ring of its own.
   Sampler reader(int64_t bytes, uint64_t seed);
@@ -176,33 +165,25 @@ private:
           rest(regime == Regime::bursts ? kRest : 0) {}
   };
 
-  /// `kinds`: of sets, which are timed equally often.
+  /// `kinds`: of sets, which are timed equally often. A sample begins where the one before ended, whosesoever that was, so
+  /// none finds its operands in the caches.
   Sampler sampler(int64_t sets, const EnqueueSet& enqueue, int64_t kinds, Regime regime) {
-    const auto make = [&](int64_t launches) {
-      return std::make_shared<Replay>(enqueue, sets, 0, launches, context_.stream(), regime);
+    const bool bursts = regime == Regime::bursts;
+    const auto launches_for = [&](double seconds) { return ring_launches(bursts ? kBurst : kSampleSeconds, sets, seconds, kinds); };
+    const auto make = [&](int64_t first, int64_t count) {
+      return std::make_shared<Replay>(enqueue, sets, first, count, context_.stream(), regime);
     };
-    auto replay = make(ring_launches(sets, time_once(sets, enqueue), kinds));
-    const double seconds = sample(*replay).seconds; // less than a single launch seemed to take
-    if (seconds * double(replay->launches) < kFullSample && ring_launches(sets, seconds, kinds) > replay->launches)
-      replay = make(ring_launches(sets, seconds, kinds));
-    if (!heater_) heater_ = replay;
-    return {[this, replay] { return sample(*replay); }, replay->launches};
-  }
-
-  /// All arms have as many launches in a burst as the first one, and begin where the burst before ended, whosoever that
-  /// was: so none finds its operands in the caches.
-  Sampler burst_sampler(int64_t sets, const EnqueueSet& enqueue, int64_t kinds) {
-    const auto make = [&](int64_t first, int64_t launches) {
-      return std::make_shared<Replay>(enqueue, sets, first, launches, context_.stream(), Regime::bursts);
-    };
-    if (!burst_launches_) {
-      const double once = time_once(sets, enqueue); // longer than it takes among others, so that the guess is too few
-      burst_launches_ = burst_launches(sets, sample(*make(0, burst_launches(sets, once, kinds))).seconds, kinds);
+    int64_t launches = bursts ? burst_launches_ : 0; // all arms have as many in a burst as the first one
+    if (!launches) {
+      launches = launches_for(time_once(sets, enqueue)); // longer than it takes among others, so that the guess is too few
+      const double seconds = sample(*make(0, launches)).seconds;
+      if (bursts || seconds * double(launches) < kFullSample) launches = launches_for(seconds);
+      if (bursts) burst_launches_ = launches;
     }
-    std::vector<std::shared_ptr<Replay>> turns;
-    for (int64_t first = 0; first == 0 || first + burst_launches_ <= sets; first += burst_launches_)
-      turns.push_back(make(first, burst_launches_));
-    return {[this, turns] { return sample(*turns[size_t(bursts_++) % turns.size()]); }, burst_launches_, kRest};
+    std::vector<std::shared_ptr<Replay>> parts;
+    for (int64_t first = 0; first == 0 || first + launches <= sets; first += launches) parts.push_back(make(first, launches));
+    if (!heater_) heater_ = parts.front();
+    return {[this, parts] { return sample(*parts[size_t(samples_++) % parts.size()]); }, launches, bursts ? kRest : 0};
   }
 
   /// The second of two calls: the first one may load code.
@@ -264,7 +245,7 @@ private:
   std::vector<Memory> memory_;
   std::vector<CallOperands> sets_;
   std::shared_ptr<Replay> heater_;
-  int64_t burst_launches_ = 0, bursts_ = 0;
+  int64_t burst_launches_ = 0, samples_ = 0;
 };
 
 void Bench::Open::fill(uint64_t seed) {
@@ -392,6 +373,7 @@ void Bench::complete(RaceOptions& options, double heat) {
   options.start_seconds = kStartSeconds;
   options.settle = [this](double limit) { open().settle(limit); };
   options.settle_seconds = heat;
+  options.last_seconds = kLastSeconds;
 }
 
 Surroundings surroundings(const Device& device) {

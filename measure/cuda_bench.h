@@ -26,13 +26,11 @@ int64_t ring_places(int64_t bytes, double flops);
 /// `workspace`. That does not make up for operands: other kernels do not touch it. As many of each of so many
 /// `kinds`, which take turns in the ring, here and below: where but one set fits, it is of the first kind.
 int64_t ring_sets(int64_t set_bytes, int64_t workspace, int64_t cache, int64_t memory, int64_t kinds = 1, int64_t least = 2);
-/// Launches in a sample: whole turns of the ring, so that no sample finds in the caches what the one before
-/// it left; enough for 2.5 ms, as far as 1024 launches do. One of each kind when it takes 5 ms; fewer than a turn
-/// where that would take 0.1 s.
-int64_t ring_launches(int64_t sets, double seconds, int64_t kinds = 1);
-/// Launches in a burst: 1 ms of them. Bursts take turns with the sets of the ring; one that would take more than half of them
-/// takes whole turns.
-int64_t burst_launches(int64_t sets, double seconds, int64_t kinds = 1);
+constexpr double kSampleSeconds = 2.5e-3, kBurst = 1e-3;
+/// Launches in a sample (or burst) that should take `sample` seconds, where a call takes `seconds`: as many as that has room for,
+/// where two such samples fit into a turn of the ring; samples take turns with the sets then, at most 32 of them. Else whole
+/// turns, as far as 1024 launches do. So no sample finds in the caches what the one before it left.
+int64_t ring_launches(double sample, int64_t sets, double seconds, int64_t kinds = 1);
 
 /// A, B, D and what the epilogue reads of D's shape.
 int64_t set_bytes(const Problem&);

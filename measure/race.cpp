@@ -23,7 +23,7 @@ constexpr int kRetries = 3; ///< of a disturbed sample, when it is a short one
 constexpr double kShort = 0.05;
 constexpr double kSlack = 20, kSettleSlack = 10;
 constexpr int kSlices = 16;
-constexpr int kRoundsOfHeat = 15, kFewestOfLast = 21;
+constexpr int kRoundsOfHeat = 15, kFewestOfLast = 21, kEnoughOfLast = 31;
 constexpr double kTick = 0.011, kMostStolen = 0.01;
 
 using Samples = std::vector<std::map<int, Sample>>;
@@ -331,6 +331,7 @@ void run_full(Track& track, std::vector<size_t> arms, const RaceOptions& o, int 
     const std::vector<size_t> chosen = after_cuts(track, arms, o.cuts);
     if (chosen.size() == arms.size() || deadline - wall_seconds() < kFewestOfLast * track.round_seconds(chosen)) continue;
     arms = chosen, kept = 0, fewest = std::min(most, kFewestOfLast);
+    most = int(std::min(double(most), std::max(o.last_seconds / track.round_seconds(arms), double(kEnoughOfLast))));
     track.begin_last(arms);
   }
 }

@@ -161,13 +161,19 @@ TEST(CudaBench, OperandsThatStreamAreInSeveralPlaces) {
 }
 
 TEST(CudaBench, SamplesAreLongAndWholeTurnsOfTheRing) {
-  EXPECT_EQ(ring_launches(2, 1e-3), 4);
-  EXPECT_EQ(ring_launches(25, 10e-6), 250);
-  EXPECT_EQ(ring_launches(300, 10e-6), 300);
-  EXPECT_EQ(ring_launches(300, 1e-6), 900); // not 1024
-  EXPECT_EQ(ring_launches(1024, 2e-6), 1024);
-  EXPECT_EQ(ring_launches(2, 20e-3), 1);
-  EXPECT_EQ(ring_launches(1024, 1e-3), 100); // a slow kernel of a small problem
+  EXPECT_EQ(ring_launches(kSampleSeconds, 2, 1e-3), 4);
+  EXPECT_EQ(ring_launches(kSampleSeconds, 25, 10e-6), 250);
+  EXPECT_EQ(ring_launches(kSampleSeconds, 300, 10e-6), 300);
+  EXPECT_EQ(ring_launches(kSampleSeconds, 300, 1e-6), 900) << "not 1024";
+  EXPECT_EQ(ring_launches(kSampleSeconds, 1024, 2e-6), 1024);
+}
+
+TEST(CudaBench, SamplesOfLongCallsTakeTurnsWithTheRing) {
+  EXPECT_EQ(ring_launches(kSampleSeconds, 2, 20e-3), 1);
+  EXPECT_EQ(ring_launches(kSampleSeconds, 8, 2.6e-3), 1);
+  EXPECT_EQ(ring_launches(kSampleSeconds, 8, 0.7e-3), 4);
+  EXPECT_EQ(ring_launches(kSampleSeconds, 8, 0.5e-3), 8) << "else every sample would begin on what the one before has read";
+  EXPECT_EQ(ring_launches(kSampleSeconds, 1024, 1e-3), 32) << "a slow kernel of a small problem: no more than 32 graphs";
 }
 
 TEST(CudaBench, KindsOfSetsAreTimedEquallyOften) {
@@ -175,22 +181,22 @@ TEST(CudaBench, KindsOfSetsAreTimedEquallyOften) {
   EXPECT_EQ(ring_sets(int64_t(6) << 20, 0, kCache, kMemory, 2), 26);
   EXPECT_EQ(ring_sets(20000, int64_t(1) << 30, kCache, kMemory, 2), 78);
   EXPECT_EQ(ring_sets(int64_t(60) << 30, 0, kCache, kMemory, 2), 1) << "what fits";
-  EXPECT_EQ(ring_launches(2, 20e-3, 2), 2) << "even and skewed, however long they take";
-  EXPECT_EQ(ring_launches(1, 20e-3, 2), 1);
-  EXPECT_EQ(ring_launches(1024, 4e-3, 2), 26) << "not 25";
-  EXPECT_EQ(ring_launches(26, 10e-6, 2), 260);
-  EXPECT_EQ(burst_launches(2, 2e-3, 2), 2);
-  EXPECT_EQ(burst_launches(300, 10.2e-6, 2), 100) << "not 99, after which the next burst would begin with the other kind";
+  EXPECT_EQ(ring_launches(kSampleSeconds, 2, 20e-3, 2), 2) << "even and skewed, however long they take";
+  EXPECT_EQ(ring_launches(kSampleSeconds, 1, 20e-3, 2), 1);
+  EXPECT_EQ(ring_launches(kSampleSeconds, 800, 0.1e-3, 2), 26) << "not 25, after which the next sample would begin with the other kind";
+  EXPECT_EQ(ring_launches(kSampleSeconds, 26, 10e-6, 2), 260);
+  EXPECT_EQ(ring_launches(kBurst, 2, 2e-3, 2), 2);
+  EXPECT_EQ(ring_launches(kBurst, 300, 10.2e-6, 2), 100) << "not 99";
 }
 
 TEST(CudaBench, BurstsTakeTurnsWithTheRing) {
-  EXPECT_EQ(burst_launches(1024, 10e-6), 100);
-  EXPECT_EQ(burst_launches(300, 10e-6), 100);
-  EXPECT_EQ(burst_launches(150, 10e-6), 150) << "else every burst would begin on what the one before has read";
-  EXPECT_EQ(burst_launches(25, 10e-6), 100);
-  EXPECT_EQ(burst_launches(1024, 0.5e-6), 1024);
-  EXPECT_EQ(burst_launches(2, 2e-3), 1);
-  EXPECT_EQ(burst_launches(2, 0.7e-3), 2);
+  EXPECT_EQ(ring_launches(kBurst, 1024, 10e-6), 100);
+  EXPECT_EQ(ring_launches(kBurst, 300, 10e-6), 100);
+  EXPECT_EQ(ring_launches(kBurst, 150, 10e-6), 150) << "else every burst would begin on what the one before has read";
+  EXPECT_EQ(ring_launches(kBurst, 25, 10e-6), 100);
+  EXPECT_EQ(ring_launches(kBurst, 1024, 0.5e-6), 1024);
+  EXPECT_EQ(ring_launches(kBurst, 2, 2e-3), 1);
+  EXPECT_EQ(ring_launches(kBurst, 2, 0.7e-3), 2);
 }
 
 TEST(CudaBench, TheMemoryIsReadAsMuchAsTheLargerInput) {

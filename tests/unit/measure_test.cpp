@@ -447,6 +447,23 @@ TEST(Race, RespectsTheBudget) {
   EXPECT_LT(wall_seconds() - start, 5);
 }
 
+TEST(Race, TheRoundsAfterTheCutsHaveSecondsOfTheirOwn) {
+  std::vector<Arm> arms;
+  for (double seconds : {1e-4, 1.01e-4, 1.02e-4, 1.5e-4})
+    arms.push_back({"any", {}, [=] { return Sampler{[=] { return Sample{seconds, true}; }}; }});
+  RaceOptions options;
+  options.deadline = wall_seconds() + 20;
+  options.cuts = {{0, arms.size(), 3, 0.03}};
+  Progress progress("test");
+  for (auto [seconds, rounds] : {std::pair(1e9, 60u), {25e-3, 41u}, {0.0, 31u}}) { // a round: 0.606 ms, with a call more for each
+    options.last_seconds = seconds;
+    const auto r = full_race(arms, 11, 60, options, progress);
+    EXPECT_EQ(r[0].last_from, 15) << seconds;
+    EXPECT_EQ(r[0].rounds.size(), 15 + rounds) << seconds;
+    EXPECT_EQ(r[3].rounds.size(), 15u) << "cut";
+  }
+}
+
 // --- vendor and devices
 // -------------------------------------------------------------------------------------------
 
