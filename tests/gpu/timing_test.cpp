@@ -79,6 +79,26 @@ TEST_F(GpuTest, HalfTheWorkTakesLessTime) {
   EXPECT_LT(summarize(r[1], r[0], 1).ratio, 0.7);
 }
 
+/// Few threads that wait for memory: 16 MB of weights stay in a cache between calls, or are fetched each time.
+TEST_F(GpuTest, CachesAreColdOrWarmAsAsked) {
+  const KernelFile file = ptx_kernel(1, 4096, 1024);
+  const Caches asked[] = {Caches::cold, Caches::weights_cold, Caches::warm};
+  std::vector<std::unique_ptr<Bench>> benches;
+  std::vector<Arm> arms;
+  for (Caches caches : asked) {
+    benches.push_back(std::make_unique<Bench>(file.problem, device(), 0, 1, caches));
+    arms.push_back(benches.back()->kernel_arm(to_string(caches), *file.find("main")));
+  }
+  RaceOptions options;
+  options.deadline = wall_seconds() + 10;
+  benches.front()->complete(options, Bench::brief_heat);
+  Progress progress("test");
+  const auto r = full_race(arms, 11, 20, options, progress);
+  for (size_t i = 0; i < arms.size(); ++i) ASSERT_TRUE(r[i].timed()) << arms[i].name << ": " << r[i].detail;
+  EXPECT_NEAR(summarize(r[1], r[0], 1).ratio, 1, 0.1) << "the weights are nearly all that is read";
+  EXPECT_LT(summarize(r[2], r[0], 1).ratio, 0.85);
+}
+
 /// Faster than the memory: from a cache. Far slower: no measure of the memory.
 TEST_F(GpuTest, ReadingIsAsFastAsTheMemoryAndNoFaster) {
   if (device().memory_bandwidth == 0) GTEST_SKIP() << "the driver does not tell the memory's bandwidth";
