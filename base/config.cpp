@@ -39,7 +39,11 @@ void Config::set(const std::string& name, int64_t value) {
 
 std::string Config::text() const {
   std::string out;
-  for (const auto& [key, value] : values) out += (out.empty() ? "" : " ") + key + "=" + std::to_string(value);
+  char digits[24];
+  for (const auto& [key, value] : values) {
+    if (!out.empty()) out += ' ';
+    out.append(key).append(1, '=').append(digits, std::to_chars(std::begin(digits), std::end(digits), value).ptr);
+  }
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 namespace deepgen {
@@ -31,6 +32,33 @@ uint64_t grid_size(const Family& family) {
                   "its grid has more than " + std::to_string(kMostRaw) + " points", kFewer);
   return raw;
 }
+
+/// The order of a family's choices by their texts.
+class TextOrder {
+public:
+  using Key = std::pair<std::string_view, uint64_t>;
+
+  explicit TextOrder(const Family& family) : name_(family.source->name()) {
+    for (const Parameter& p : family.parameters) {
+      std::map<std::string, uint32_t> sorted; // a space follows in the text, which is less than digits and signs
+      for (size_t i = 0; i < p.values.size(); ++i)
+        sorted.emplace(std::to_string(p.values[i]) + " ", uint32_t(i));
+      ranks_.emplace_back(p.values.size());
+      for (uint32_t rank = 0; const auto& [text, digit] : sorted)
+        ranks_.back()[digit] = rank++;
+    }
+  }
+  Key key(const std::vector<uint32_t>& digits) const {
+    uint64_t key = 0;
+    for (size_t i = 0; i < digits.size(); ++i)
+      key = key * ranks_[i].size() + ranks_[i][digits[i]];
+    return {name_, key};
+  }
+
+private:
+  std::string name_;
+  std::vector<std::vector<uint32_t>> ranks_; ///< of each parameter's values
+};
 
 } // namespace
 
@@ -167,19 +195,18 @@ std::optional<uint64_t> Space::grid_of(const Family& family, const Config& confi
   return grid;
 }
 
-/// Texts are made only for runs of equal cost.
+/// Equal costs by family and by their configs' texts, which are not made: of each parameter the values' texts are ranked.
 void Space::sort_points() {
-  std::sort(points_.begin(), points_.end(), [](const Point& x, const Point& y) {
-    return x.cost != y.cost ? x.cost < y.cost : x.family != y.family ? x.family < y.family : x.grid < y.grid;
-  });
+  std::sort(points_.begin(), points_.end(), [](const Point& x, const Point& y) { return x.cost < y.cost; });
+  std::vector<TextOrder> orders;
+  for (const Family& f : families_) orders.emplace_back(f);
+  std::vector<std::pair<TextOrder::Key, Point>> run;
   for (size_t first = 0, last; first < points_.size(); first = last) {
-    for (last = first + 1; last < points_.size() && points_[last].cost == points_[first].cost;)
-      ++last;
+    run.clear();
+    for (last = first; last < points_.size() && points_[last].cost == points_[first].cost; ++last)
+      run.emplace_back(orders[points_[last].family].key(digits(points_[last])), points_[last]);
     if (last - first == 1)
       continue;
-    std::vector<std::pair<std::string, Point>> run;
-    for (size_t i = first; i < last; ++i)
-      run.emplace_back(choice(i).text(), points_[i]);
     std::sort(run.begin(), run.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
     for (size_t i = first; i < last; ++i)
       points_[i] = run[i - first].second;

@@ -47,7 +47,7 @@ struct SpaceRules::Patterns {
 
 SpaceRules::SpaceRules(const SearchOptions& options, const Problem& problem, const std::string& arch,
                        const Device& device)
-    : options_(options), problem_(problem), arch_(arch), device_(device), patterns_(new Patterns) {
+    : options_(options), problem_(problem), device_(device), patterns_(new Patterns) {
   for (const auto& [name, rule] : options.templates)
     if (!exists(name)) {
       std::string known;

@@ -46,7 +46,6 @@ private:
 
   const SearchOptions& options_;
   const Problem& problem_;
-  const std::string& arch_;
   const Device& device_;
   std::unique_ptr<Patterns> patterns_;
   std::vector<Choice> configs_;

@@ -27,13 +27,13 @@ enum Index {
   kXcds,
   kParameters
 };
-constexpr const char* kNames[] = {"wide",     "size",    "bm",     "bn",     "bk",
+constexpr std::string_view kNames[] = {"wide",     "size",    "bm",     "bn",     "bk",
                                   "waves_m",  "waves_n", "direct", "buffer", "stages",
                                   "pingpong", "blocks",  "splits", "group",  "xcds"};
 /// What dead_end() fills in for parameters that are not assigned.
 constexpr int64_t kSmallest[] = {0, 16, 16, 16, 64, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1};
 
-int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
 /// The largest power of two, up to `most`, that divides x.
 int64_t power_in(int64_t x, int64_t most) { return std::min(most, x & -x); }

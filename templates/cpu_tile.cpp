@@ -11,11 +11,11 @@ namespace deepgen {
 namespace {
 
 enum Index { kIsa, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kPrefetch, kParameters };
-constexpr const char* kNames[] = {"isa",  "form", "mr", "nv",    "kc",      "ku",
+constexpr std::string_view kNames[] = {"isa",  "form", "mr", "nv",    "kc",      "ku",
                                   "pack", "mc",   "nc", "loops", "prefetch"};
 constexpr int64_t kPackA = 1, kPackB = 2;
 
-int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
 /// The level's vectors of a fixed, generic config: what runs where the tuned one cannot.
 Config generic_config(const Problem& p, int64_t level) {
@@ -33,7 +33,7 @@ Config generic_config(const Problem& p, int64_t level) {
                             0,
                             0};
   Config config;
-  for (int i = 0; i < kParameters; ++i) config.set(kNames[i], values[i]);
+  for (int i = 0; i < kParameters; ++i) config.set(std::string(kNames[i]), values[i]);
   return config;
 }
 
@@ -63,7 +63,7 @@ struct Point {
   const Problem& p;
   const Device& device;
   const Config& config;
-  int64_t operator[](Index i) const { return at(config, i); }
+  [[gnu::always_inline]] int64_t operator[](Index i) const { return at(config, i); }
   bool gated() const { return p.gate.has_value(); }
   int64_t n() const { return p.sum_columns(); } ///< columns of B
   VectorIsa isa() const { return {(*this)[kIsa], p.a}; }

@@ -31,7 +31,7 @@ enum Index {
   kAlignB,
   kAlignD
 };
-constexpr const char* kNames[] = {"bm",        "bn",        "slices",    "stages", "consumers", "pingpong",
+constexpr std::string_view kNames[] = {"bm",        "bn",        "slices",    "stages", "consumers", "pingpong",
                                   "swap",      "promote",   "cluster_m", "cluster_n", "cluster_k", "splits",
                                   "stream_k",  "group",     "pdl",       "align_a",   "align_b",   "align_d"};
 
@@ -49,7 +49,7 @@ constexpr int64_t kMostCopied = int64_t(1) << 34; ///< bytes, in units of 16 tha
 constexpr int64_t kMostWaves = 6;       ///< with a last one that stream_k is worth while for
 constexpr int64_t kAlignAB = 16;         ///< that TMA wants of bases, leading dimensions and strides
 
-int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
 /// Tensor cores transpose 16-bit operands only: others are packed along K first.
 bool a_k_major(const Problem& p) { return !p.a_transposed() || size_of(p.a) != 2; }
@@ -68,7 +68,7 @@ struct Point {
   const Problem& p; ///< for_rules()
   const Device& device;
   const Config& config;
-  int64_t operator[](Index i) const { return at(config, i); }
+  [[gnu::always_inline]] int64_t operator[](Index i) const { return at(config, i); }
   int64_t m() const { return (*this)[kSwap] ? p.sum_columns() : p.m; }
   int64_t n() const { return (*this)[kSwap] ? p.m : p.sum_columns(); }
   int64_t m_tiles() const { return (*this)[kBm] / 64 / ((*this)[kPingpong] ? 1 : (*this)[kConsumers]); }

@@ -27,11 +27,11 @@ enum Index {
   kAlignD,
   kParameters
 };
-constexpr const char* kNames[] = {"bm",     "bn",     "bk",    "warps_m", "warps_n", "warps_k", "stages",
+constexpr std::string_view kNames[] = {"bm",     "bn",     "bk",    "warps_m", "warps_n", "warps_k", "stages",
                                   "blocks", "splits", "group", "pdl",     "align_a", "align_b", "align_d"};
 
 
-int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
 int64_t dense_a(const Problem& p) { return dense_alignment(p.a_columns(), p.a); }
 int64_t dense_b(const Problem& p) { return dense_alignment(p.b_transposed() ? p.k : p.n, p.b); } // each weight's
@@ -50,7 +50,7 @@ struct Point {
   const Device& device;
   const Config& config;
   int64_t groups = 0; ///< of the problem, which is here the batch that for_rules() makes of it
-  int64_t operator[](Index i) const { return at(config, i); }
+  [[gnu::always_inline]] int64_t operator[](Index i) const { return at(config, i); }
   int64_t n() const { return p.sum_columns(); }
   int64_t warps() const { return (*this)[kWarpsM] * (*this)[kWarpsN] * (*this)[kWarpsK]; }
   int64_t wm() const { return (*this)[kBm] / (*this)[kWarpsM]; }
@@ -308,7 +308,7 @@ std::vector<Choice> MmaSync::fallbacks(const Problem& p, const std::string&, con
       flat ? 16 : 64, 64, 64, flat ? 1 : 2, flat && !p.gate ? 4 : 2, 1, 2, 1, 1, 1, 0,
       size_of(p.a),   size_of(p.b), size_of(p.d)};
   Config generic;
-  for (int i = 0; i < kParameters; ++i) generic.set(kNames[i], values[i]);
+  for (int i = 0; i < kParameters; ++i) generic.set(std::string(kNames[i]), values[i]);
   return {{name(), generic}};
 }
 

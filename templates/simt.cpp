@@ -12,10 +12,10 @@ namespace deepgen {
 namespace {
 
 enum Index { kWide, kBm, kBn, kBk, kTm, kTn, kStages, kBlocks, kSplits, kGroup, kParameters };
-constexpr const char* kNames[] = {"wide", "bm", "bn", "bk", "tm", "tn", "stages", "blocks", "splits", "group"};
+constexpr std::string_view kNames[] = {"wide", "bm", "bn", "bk", "tm", "tn", "stages", "blocks", "splits", "group"};
 
 
-int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
 
 /// Elements, up to 16 bytes, that one access may cover in rows of so many elements.
 int64_t widest(int64_t columns, int64_t bytes) {

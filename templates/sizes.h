@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 namespace deepgen {
 
@@ -15,10 +16,11 @@ inline std::string text(int64_t x) { return std::to_string(x); }
 inline bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
 
 /// Parameter `i` of a template, called `name`: by position where the config is in the template's order, as
-/// all that DeepGen writes are; else by name.
-inline int64_t value_at(const Config& config, size_t i, const char* name) {
+/// all that DeepGen writes are; else by name. Inline, so that names are compared as the constants that they are: an enumeration of
+/// a space asks for millions.
+[[gnu::always_inline]] inline int64_t value_at(const Config& config, size_t i, std::string_view name) {
   if (i < config.values.size() && config.values[i].first == name) return config.values[i].second;
-  return config[name];
+  return config[std::string(name)];
 }
 
 /// Bytes, up to 16, to which every row of a dense matrix starts.
