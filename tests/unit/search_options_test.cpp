@@ -100,6 +100,7 @@ TEST(SearchOptions, ErrorsNameFileKeyValueAndRemedy) {
       {"\"measure\": {\"seconds\": 0}", "allowed: seconds from 0.1 to 86400"},
       {"\"measure\": {\"samples\": 5}", "bad value of 'measure.samples': 5"},
       {"\"measure\": {\"baseline\": \"cublas\"}", "allowed: vendor, none"},
+      {"\"measure\": {\"caches\": \"hot\"}", "allowed: cold, weights-cold, warm"},
       {"\"measure\": {\"devices\": [\"a;b\"]}", "bad value of 'measure.devices': \"a;b\""},
       {"\"measure\": {\"devices\": [-1]}", "bad value of 'measure.devices': -1"},
   };

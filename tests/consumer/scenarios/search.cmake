@@ -22,6 +22,8 @@ search_file(",\"trails\":5")
 refuse("${gemm} SEARCH_FILE search.json)" "unknown key 'trails'" "trials")
 search_file(",\"trials\":0")
 refuse("set(DEEPGEN_SEARCH_FILE search.json)\n${gemm})" "SEARCH_FILE" "trials '0'" "1 to 100000")
+search_file(",\"measure\":{\"caches\":\"hot\"}")
+refuse("${gemm} SEARCH_FILE search.json)" "SEARCH_FILE" "bad measure.caches 'hot'" "cold, weights-cold, warm")
 
 # What templates and parameters there are only the tool knows: its edge says so.
 search_file(",\"slots\":[3],\"templates\":{\"cpu_tile\":{\"rows\":[4]}},\"measure\":{\"seconds\":0.3}")
