@@ -2,19 +2,15 @@
 
 #include "base/error.h"
 #include "generator/space_rules.h"
+#include "generator/space_walk.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
-#include <set>
 
 namespace deepgen {
 namespace {
 
-/// Beyond these an enumeration takes minutes and gigabytes: the options extend too much.
-constexpr uint64_t kMostRaw = 10'000'000'000, kMostVisits = 200'000'000;
-constexpr size_t kMostPoints = 2'000'000;
+constexpr uint64_t kMostRaw = 10'000'000'000;
 constexpr const char* kFewer = "give its parameters fewer values in the search file";
 
 std::optional<uint32_t> position(const std::vector<int64_t>& values, int64_t value) {
@@ -62,71 +58,6 @@ private:
 
 } // namespace
 
-/// Walks the grid depth first, changing one Config in place: no string is copied per point.
-class Space::Walk {
-public:
-  Walk(Space& space, uint32_t index, const std::vector<RuledParameter>& ruled, const SpaceRules& rules,
-       const Problem& problem, const Device& device)
-      : space_(space), index_(index), family_(space.families_[index]), ruled_(ruled), rules_(rules), problem_(problem),
-        device_(device) {
-    for (const Parameter& p : family_.parameters)
-      config_.values.emplace_back(p.name, 0);
-  }
-
-  void visit(size_t assigned, uint64_t grid) {
-    if (assigned == family_.parameters.size())
-      return leaf(grid);
-    const auto& values = family_.parameters[assigned].values;
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (!ruled_[assigned].visited[i])
-        continue;
-      if (++visits_ > kMostVisits || space_.points_.size() > kMostPoints)
-        throw Error("the space is too large to enumerate", family_.source->name(),
-                    std::to_string(visits_) + " points visited, " + std::to_string(space_.points_.size()) + " of them legal",
-                    kFewer);
-      config_.values[assigned].second = values[i];
-      if (!family_.source->dead_end(problem_, device_, config_, assigned + 1))
-        visit(assigned + 1, grid * values.size() + i);
-    }
-  }
-
-  /// A config that is known to be legal.
-  void add(const Config& config) {
-    const auto grid = grid_of(family_, config);
-    if (grid && added_.insert(*grid).second) {
-      for (auto& [name, value] : config_.values)
-        value = config[name];
-      leaf(*grid);
-    }
-  }
-
-private:
-  void leaf(uint64_t grid) {
-    if (!family_.source->why_illegal(problem_, device_, config_).empty())
-      return;
-    if (!rules_.passes(*family_.source, config_)) {
-      ++space_.left_out_;
-      return;
-    }
-    double cost = family_.source->cost(problem_, device_, config_);
-    if (std::isnan(cost))
-      cost = std::numeric_limits<double>::infinity();
-    space_.points_.push_back({cost, grid, index_});
-    ++family_.legal;
-  }
-
-  Space& space_;
-  uint32_t index_;
-  Family& family_;
-  const std::vector<RuledParameter>& ruled_;
-  const SpaceRules& rules_;
-  const Problem& problem_;
-  const Device& device_;
-  Config config_;
-  uint64_t visits_ = 0;
-  std::set<uint64_t> added_;
-};
-
 Space::Space(const Problem& problem, const std::string& arch, const Device& device, const SearchOptions& options,
              const std::optional<Choice>& also) {
   SpaceRules rules(options, problem, arch, device);
@@ -163,21 +94,37 @@ void Space::add_family(const Template& t, SpaceRules& rules, const Problem& prob
     family.parameters.push_back(r.parameter);
   family.raw = grid_size(family);
   families_.push_back(std::move(family));
-  Walk walk(*this, uint32_t(families_.size() - 1), ruled, rules, problem, device);
+  Family& added = families_.back();
+  const Ground ground{added, ruled, rules, problem, device};
+  const auto take = [&](const Walked& walked) {
+    for (const Walked::Point& point : walked.points)
+      points_.push_back({point.cost, point.grid, uint32_t(families_.size() - 1)});
+    left_out_ += walked.left_out, added.legal += walked.points.size();
+  };
   if (!rules.has_configs())
-    walk.visit(0, 0);
+    take(walk_grid(ground, points_.size()));
+  take(walk_points(ground, outside(added, ruled, rules, also)));
+}
+
+/// What the walk over the grid does not meet: the configs of an explicit list, and `also` where it has other values.
+std::vector<uint64_t> Space::outside(const Family& family, const std::vector<RuledParameter>& ruled, const SpaceRules& rules,
+                                     const std::optional<Choice>& also) {
+  std::vector<uint64_t> all;
+  const auto add = [&](const Config& config) {
+    const auto grid = grid_of(family, config);
+    if (grid && std::find(all.begin(), all.end(), *grid) == all.end())
+      all.push_back(*grid);
+  };
   for (const Choice& choice : rules.configs())
-    if (choice.template_name == t.name() && rules.allows(choice))
-      walk.add(choice.config);
-  // Only where the enumeration did not meet it.
-  if (also && also->template_name == t.name())
-    for (const RuledParameter& r : ruled) {
-      const auto digit = position(r.parameter.values, also->config[r.parameter.name]);
-      if (digit && !r.visited[*digit]) {
-        walk.add(also->config);
-        break;
-      }
-    }
+    if (choice.template_name == family.source->name() && rules.allows(choice))
+      add(choice.config);
+  if (also && also->template_name == family.source->name() &&
+      std::any_of(ruled.begin(), ruled.end(), [&](const RuledParameter& r) {
+        const auto digit = position(r.parameter.values, also->config[r.parameter.name]);
+        return digit && !r.visited[*digit];
+      }))
+    add(also->config);
+  return all;
 }
 
 std::optional<uint64_t> Space::grid_of(const Family& family, const Config& config) {

@@ -10,6 +10,7 @@
 namespace deepgen {
 
 class SpaceRules;
+struct RuledParameter;
 
 /// One template's share of a space.
 struct Family {
@@ -59,8 +60,9 @@ public:
   std::vector<size_t> second_neighbours(size_t rank) const;
 
 private:
-  class Walk;
   void add_family(const Template&, SpaceRules&, const Problem&, const Device&, const std::optional<Choice>& also);
+  static std::vector<uint64_t> outside(const Family&, const std::vector<RuledParameter>&, const SpaceRules&,
+                                       const std::optional<Choice>& also);
   /// Position of a config in a family's grid; nothing when a value is not of the grid.
   static std::optional<uint64_t> grid_of(const Family&, const Config&);
   struct Point {

@@ -28,7 +28,7 @@ constexpr int kAttempts = 4; ///< at a sample whose graph came too late
 constexpr double kHeatWindow = 0.1, kSteady = 0.005;
 constexpr size_t kSteadyWindows = 5;
 constexpr double kStartSeconds = 120;
-constexpr double kLastSeconds = 1.5; ///< 60 rounds of a dozen arms, where a sample takes no longer than it should
+constexpr double kLastSeconds = 2; ///< 60 rounds of a dozen arms, where a sample takes no longer than it should
 constexpr int64_t kAlign = 1024;
 constexpr int64_t kSharings = 8; ///< of rows among groups, that differ
 

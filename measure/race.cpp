@@ -127,7 +127,7 @@ private:
     int64_t calls = 1;  ///< in a sample, or in a slice of it
     std::optional<Sample> early; ///< taken before the first round, which has it then
     std::map<int, Sample> rounds;
-    double sample_seconds() const { return seconds * double(calls + 1) + sampler.pause; }
+    double sample_seconds() const { return seconds * double(calls + !sampler.take) + sampler.pause; } ///< a call warms up
   };
 
   /// Of the fastest arm's sample; all arms of a round have as many.
