@@ -18,8 +18,11 @@ void compare_by_seconds(std::vector<LoggedRecord>& records) {
   for (LoggedRecord& r : records) {
     if (!r.record.timing || reference <= 0) continue;
     Timing& t = *r.record.timing;
-    const double scale = t.seconds / reference / t.ratio;
-    for (double* ratio : {&t.ratio, &t.low, &t.high}) *ratio *= scale;
+    const double ratio = t.seconds / reference;
+    // Without a ratio, as where no round has both, there is no interval either.
+    t.low = t.ratio > 0 ? t.low * (ratio / t.ratio) : ratio;
+    t.high = t.ratio > 0 ? t.high * (ratio / t.ratio) : ratio;
+    t.ratio = ratio;
   }
 }
 

@@ -111,6 +111,8 @@ TEST(Finalists, SecondsCompareRoundsThatHadOtherAnchors) {
   first.records[0].status = "compile_error", first.records[0].timing.reset();
   second.records = {timed("c", 1, 9e-6), timed("d", 1.1, 9.9e-6)};
   EXPECT_EQ(finalists_text(records_of({first, second})), " c d b a");
+  first.records[2].timing->ratio = 0; // no round had both
+  EXPECT_EQ(finalists_text(records_of({first, second})), " c d b a");
 }
 
 TEST(Finalists, TimesFromTheCacheWereInNoRaceWithOthers) {

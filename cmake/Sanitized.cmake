@@ -1,0 +1,16 @@
+# Under the sanitizers building takes longer than running, so the preset asan compiles without optimisation: but not what the tests
+# spend their time in, which is searching, legality and estimates of configs, statistics and references.
+function(_deepgen_optimise target pattern)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "${pattern}")
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  get_target_property(folder ${target} SOURCE_DIR)
+  list(TRANSFORM sources PREPEND ${folder}/)
+  set_property(SOURCE ${sources} TARGET_DIRECTORY ${target} APPEND PROPERTY COMPILE_OPTIONS -O1)
+endfunction()
+_deepgen_optimise(deepgen_core .)
+_deepgen_optimise(deepgen_templates "^(hopper_ws|mma_sync|amd_matrix|cpu_tile|simt|gemv)(_cost|_shape|_fill)?\\.cpp$|^micro_kernel|^gpu_pack")
+_deepgen_optimise(deepgen_measure_core "^(statistics|reference|verify|buffers|inputs)\\.cpp$")
+if(TARGET measure_test)
+  _deepgen_optimise(measure_test "contest_test")
+endif()
