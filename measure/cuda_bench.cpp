@@ -165,8 +165,8 @@ private:
           rest(regime == Regime::bursts ? kRest : 0) {}
   };
 
-  /// `kinds`: of sets, which are timed equally often. A sample begins where the one before ended, whosesoever that was, so
-  /// none finds its operands in the caches.
+  /// `kinds`: of sets, which are timed equally often. A sample begins where the one before ended, whosesoever that was, or
+  /// where the next part of the ring of its own size does: so none finds its operands in the caches.
   Sampler sampler(int64_t sets, const EnqueueSet& enqueue, int64_t kinds, Regime regime) {
     const bool bursts = regime == Regime::bursts;
     const auto launches_for = [&](double seconds) { return ring_launches(bursts ? kBurst : kSampleSeconds, sets, seconds, kinds); };
@@ -183,7 +183,12 @@ private:
     std::vector<std::shared_ptr<Replay>> parts;
     for (int64_t first = 0; first == 0 || first + launches <= sets; first += launches) parts.push_back(make(first, launches));
     if (!heater_) heater_ = parts.front();
-    return {[this, parts] { return sample(*parts[size_t(samples_++) % parts.size()]); }, launches, bursts ? kRest : 0};
+    const auto take = [this, parts, launches] {
+      const size_t part = size_t((next_set_ + launches - 1) / launches) % parts.size();
+      next_set_ = int64_t(part + 1) * launches;
+      return sample(*parts[part]);
+    };
+    return {take, launches, bursts ? kRest : 0};
   }
 
   /// The second of two calls: the first one may load code.
@@ -245,7 +250,7 @@ private:
   std::vector<Memory> memory_;
   std::vector<CallOperands> sets_;
   std::shared_ptr<Replay> heater_;
-  int64_t burst_launches_ = 0, samples_ = 0;
+  int64_t burst_launches_ = 0, next_set_ = 0;
 };
 
 void Bench::Open::fill(uint64_t seed) {
