@@ -1,7 +1,12 @@
 #include "deepgen/runtime.h"
 
+#include <cstring>
+
 const char* deepgen_status_string(deepgen_status status) {
-  switch (status) {
+  int value = 0; // a caller in C may pass any int, and a newer runtime return what this header does not have
+  static_assert(sizeof value == sizeof status);
+  std::memcpy(&value, &status, sizeof value);
+  switch (value) {
   case DEEPGEN_OK:
     return "success";
   case DEEPGEN_ERROR_NULL:

@@ -35,6 +35,7 @@ struct Flaws {
 /// The argument block holds every slot of kernel_abi.h, in its order.
 [[gnu::noipa]] void gemm(const uint64_t* x, const Flaws& flaws) {
   const auto floats = [&](deepgen_arg slot) { return reinterpret_cast<float*>(x[slot]); };
+  const auto entry = [&](deepgen_arg slot, int64_t offset) { return floats(slot) ? floats(slot) + offset : nullptr; };
   const auto size = [&](deepgen_arg slot) { return int64_t(x[slot]); };
   const auto stride = [&](deepgen_arg slot, int64_t dense) {
     return size(slot) == 0 && flaws.broadcast_is_dense ? dense : size(slot);
@@ -53,7 +54,7 @@ struct Flaws {
   for (int64_t e = size(DEEPGEN_ARG_B0); e < size(DEEPGEN_ARG_B1); ++e) {
     const float* a = floats(DEEPGEN_ARG_A) + e * stride(DEEPGEN_ARG_STRIDE_A, kM * lda);
     const float* b = floats(DEEPGEN_ARG_B) + e * size(DEEPGEN_ARG_STRIDE_B);
-    const float* c = floats(DEEPGEN_ARG_C) + e * size(DEEPGEN_ARG_STRIDE_C);
+    const float* c = entry(DEEPGEN_ARG_C, e * size(DEEPGEN_ARG_STRIDE_C));
     float* d = floats(DEEPGEN_ARG_D) + e * size(DEEPGEN_ARG_STRIDE_D);
     float* residual = floats(DEEPGEN_ARG_RESIDUAL) +
                       (flaws.residual_of_entry_0 ? 0 : e * size(DEEPGEN_ARG_STRIDE_RESIDUAL));
