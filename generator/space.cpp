@@ -10,7 +10,7 @@
 namespace deepgen {
 namespace {
 
-constexpr uint64_t kMostRaw = 10'000'000'000;
+constexpr uint64_t kMostRaw = 10'000'000'000; ///< beyond it a walk takes minutes, however much of it is dead
 constexpr const char* kFewer = "give its parameters fewer values in the search file";
 
 std::optional<uint32_t> position(const std::vector<int64_t>& values, int64_t value) {

@@ -32,8 +32,7 @@ public:
 
   /// The part of the grid in which the first `depth` parameters have the values of `part`.
   Walked visit_part(size_t depth, uint64_t part) {
-    std::vector<size_t> digits(depth);
-    for (uint64_t i = depth, rest = part; i-- > 0; rest /= values(i).size()) digits[i] = size_t(rest % values(i).size());
+    const std::vector<size_t> digits = digits_of(part, depth);
     for (size_t i = 0; i < depth; ++i)
       if (!assign(i, digits[i])) return {};
     visit(depth, part);
@@ -42,8 +41,8 @@ public:
 
   Walked visit_points(const std::vector<uint64_t>& grid) {
     for (uint64_t point : grid) {
-      for (uint64_t i = config_.values.size(), rest = point; i-- > 0; rest /= values(i).size())
-        config_.values[i].second = values(i)[rest % values(i).size()];
+      const std::vector<size_t> digits = digits_of(point, config_.values.size());
+      for (size_t i = 0; i < digits.size(); ++i) config_.values[i].second = values(i)[digits[i]];
       leaf(point);
     }
     return std::move(found_);
@@ -51,6 +50,13 @@ public:
 
 private:
   const std::vector<int64_t>& values(size_t i) const { return ground_.family.parameters[i].values; }
+
+  /// Of the first `depth` parameters.
+  std::vector<size_t> digits_of(uint64_t place, size_t depth) const {
+    std::vector<size_t> digits(depth);
+    for (size_t i = depth; i-- > 0; place /= values(i).size()) digits[i] = size_t(place % values(i).size());
+    return digits;
+  }
 
   /// Whether there is a reason to look at what follows.
   bool assign(size_t i, size_t digit) {

@@ -67,7 +67,7 @@ struct RaceOptions {
   int warmup = 0;                ///< calls (or samples of a sampler) of each arm before its first sample
   int most_rounds = 60;          ///< of a full race
   std::vector<Cut> cuts = {};    ///< in a full race, after 15 rounds, where 21 more have time
-  /// Of the rounds after the cuts, as far as 31 are not more: long calls differ less from sample to sample.
+  /// Of the rounds after the cuts, as far as 31 are not more.
   double last_seconds = std::numeric_limits<double>::infinity();
   uint64_t seed = 1;
   Spent* spent = nullptr;        ///< where to add what the race took
