@@ -46,7 +46,7 @@ constexpr int64_t kMostSteps = 3000;
 constexpr int64_t kSharedBlock = 232448; ///< bytes that a block of sm_90 may have
 constexpr int64_t kMostCluster = 8;      ///< blocks of a cluster that every sm_90 runs
 constexpr int64_t kMostCopied = int64_t(1) << 34; ///< bytes, in units of 16 that 32 bits count
-constexpr int64_t kMostWaves = 6;       ///< with a last one that stream_k is worth while for
+constexpr int64_t kLeastIdle = 200; ///< stream_k pays where the last wave leaves idle more than one in so many of all places
 constexpr int64_t kAlignAB = 16;         ///< that TMA wants of bases, leading dimensions and strides
 
 [[gnu::always_inline]] inline int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
@@ -87,6 +87,8 @@ struct Point {
     return ceil_div(m(), (*this)[kBm] * (*this)[kClusterM]) * ceil_div(n(), (*this)[kBn] * (*this)[kClusterN]) * p.batch;
   }
   int64_t clusters() const { return std::max<int64_t>(1, device.cores / ((*this)[kClusterM] * (*this)[kClusterN])); }
+  /// For tiles of clusters in all waves.
+  int64_t places() const { return round_up(work(), clusters()); }
   bool left_k_major() const { return (*this)[kSwap] ? b_k_major(p) : a_k_major(p); }
   bool right_k_major() const { return (*this)[kSwap] ? a_k_major(p) : b_k_major(p); }
   GpuPack::Side pack_a() const { return side((*this)[kAlignA], a_k_major(p), !p.a_transposed()); }
@@ -242,11 +244,11 @@ const Rule kRules[] = {
      }},
     {kStreamK,
      [](const Point& x) {
-       return x[kStreamK] && (x.work() <= x.clusters() || x.work() > kMostWaves * x.clusters() || x.work() % x.clusters() == 0);
+       return x[kStreamK] && (x.work() <= x.clusters() || kLeastIdle * (x.places() - x.work()) <= x.places());
      },
      [](const Point& x) {
-       return "stream_k pays for 2 to " + text(kMostWaves) + " waves of which the last is not whole, not for " + text(x.work()) +
-              " tiles (of clusters), " + text(x.clusters()) + " at a time";
+       return "stream_k pays for two waves and more, of which the last leaves idle one place in " + text(kLeastIdle) +
+              " at least, not for " + text(x.work()) + " tiles (of clusters), " + text(x.clusters()) + " at a time";
      }},
     {kStreamK, [](const Point& x) { return x[kStreamK] && x.tiles_k() < HopperStreamK::kFewestTilesK; },
      [](const Point& x) {
@@ -355,8 +357,11 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
     partials.bytes = weights * partials.plane();
   }
   set_buffers(p);
-  if (consumers == 2)
-    producer_registers = sums() > 128 ? 24 : 40, consumer_registers = sums() > 128 ? 240 : 232;
+  if (consumers == 2) {
+    // Where its tiles are in parts the producer keeps track of them, in more than 24 registers.
+    const bool room = sums() <= (stream_k && pingpong && !p.gate ? 160 : 128);
+    producer_registers = room ? 40 : 24, consumer_registers = room ? 232 : 240;
+  }
   if (consumers == 3) producer_registers = 32, consumer_registers = 160;
   pack = GpuPack(p, side(align_a, a_k_major(p), !p.a_transposed()), side(align_b, b_k_major(p), p.b_transposed()),
                  split() ? GpuSplitK(p, splits).workspace() : HopperStreamK::workspace(*this, work(p)));

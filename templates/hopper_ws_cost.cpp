@@ -15,6 +15,7 @@ namespace {
 // Per clock and multiprocessor.
 constexpr double kFlops16 = 4096 * 0.947; ///< floating-point operations on 16-bit operands
 constexpr double kTf32 = 0.538;           ///< of that
+constexpr double kInStep = 1.017;         ///< longer do products take of consumers that share stages
 constexpr double kSharedBytes = 107;      ///< that wgmma reads
 constexpr double kIngestBytes = 86;       ///< that TMA writes to shared memory, of all blocks of a cluster
 constexpr double kL2Bytes = 73;     ///< that TMA reads when all multiprocessors do not: half of that then
@@ -40,12 +41,14 @@ constexpr double kLaunch = 1.84e-6, kReduce = 1.1e-6, kPack = 1.6e-6, kEarlyStar
 /// The launch before is the sum over splits then: short, bound by L2, and held up by early requests.
 constexpr double kPrefetchInSum = 0.6e-6;
 constexpr double kClear = 0.7e-6; ///< the launch that clears flags, most of it beside the main one
-constexpr double kStreamK = 1.06; ///< pieces of tiles that run at the same time share fewer rows and columns
+constexpr double kStreamK = 1.04; ///< the last two waves, whose tiles are in parts: parts share fewer rows and columns
+/// All waves: blocks are ahead of each other by up to a tile, so what several read comes from L2 at different times.
+constexpr double kApart = 1.4;
 constexpr double kMemoryLatency = 0.46e-6;
 constexpr double kMemoryStart = 0.47e-6;
 
-constexpr double kTraffic = 0.106;  ///< of what shared memory and L2 take slows the rest down, by power
-constexpr double kBusyClock = 0.9;  ///< of the peak clock: what power leaves to large problems
+constexpr double kTraffic = 0.05;  ///< of what shared memory and L2 take slows the rest down, by power
+constexpr double kBusyClock = 0.84; ///< of the peak clock: what power leaves to large problems
 constexpr double kBusyFlops = 5e10; ///< are large
 /// Blocks of a cluster that share K end together, and start together.
 constexpr double kTogether = 0.98, kFurther = 0.06, kTogetherEarly = 0.06;
@@ -80,7 +83,7 @@ public:
     else if (t.prefetch && (busy > memory || t.split_tiles <= t.stages)) // all of K is asked for early
       total -= kPrefetch;
     if (t.pack.any()) total += kPack + t.pack.bytes() / (0.7 * bandwidth);
-    if (t.stream_k) total = kStreamK * total + kClear;
+    if (t.stream_k) total *= 1 + (kStreamK - 1) * std::min(1.0, 2 / waves), total += kClear;
     if (t.cluster_k > 1) total *= kTogether + kFurther * std::log2(double(t.cluster_k)) + (t.dependent ? kTogetherEarly : 0);
     if (t.split()) total += kReduce + GpuSplitK(p, t.splits).traffic() / bandwidth;
     return total;
@@ -115,7 +118,7 @@ private:
   /// Clocks of one tile's main loop in one block.
   double main_loop() const {
     const double rows = double(t.bm), columns = double(t.bn), bytes_k = double(t.slices) * 128;
-    const double tensor = 2 * rows * columns * double(t.bk) / rate();
+    const double tensor = 2 * rows * columns * double(t.bk) / rate() * (t.consumers > 1 && !t.pingpong ? kInStep : 1);
     // Each wgmma reads 64 rows of its first operand and the whole second one.
     const double shared = bytes_k * (rows + rows / 64 * columns) / kSharedBytes;
     const double ingest = bytes_k * (rows + columns) / kIngestBytes;
@@ -125,7 +128,8 @@ private:
     const double latency =
         kLatency / (double(t.stages) - 1.2) * (1 + kClusterLatency * double(t.sharing() - 1));
     const double together = std::min(fitting / cores, std::ceil(running / cores)); // blocks that share these
-    const double longest = std::max(together * std::max({tensor, shared, fill, ingest}), latency);
+    const double apart = t.stream_k && t.sharing() == 1 ? kApart : 1;
+    const double longest = std::max(together * std::max({tensor, shared, apart * fill, ingest}), latency);
     return double(t.split_tiles) *
                (longest + kTraffic * together * (shared + fill) + 0.072 * latency + kIssue) +
            kLoop;
