@@ -3,6 +3,7 @@
 // within 1 % of the fastest on average. Those of clusters that share K, and of early requests, are fitted to 520
 // more, of 14 problems.
 #include "templates/gpu_split_k.h"
+#include "templates/group_rows.h"
 #include "templates/hopper_ws_stream.h"
 #include "templates/sizes.h"
 
@@ -60,11 +61,11 @@ constexpr int64_t kSharedMultiprocessor = 233472, kRegisters = 65536;
 
 class Estimate {
 public:
-  /// `read_again`: bytes that come from memory more than once.
-  Estimate(const Problem& p, const Device& d, const HopperTiling& t, double read_again)
+  /// `work`: tiles of clusters. `read_again`: bytes that come from memory more than once.
+  Estimate(const Problem& p, const Device& d, const HopperTiling& t, double work, double read_again)
       : p(p), t(t), read_again(read_again), hertz(std::max(1e9, double(d.clock_khz) * 1e3)), bandwidth(double(d.memory_bandwidth)),
         all(double(std::max<int64_t>(1, d.cores))),
-        cores(usable(t.cluster(), all)), blocks(double(t.work(p) * t.cluster())),
+        cores(usable(t.cluster(), all)), blocks(work * double(t.cluster())),
         fitting(std::max(double(t.cluster()), cores * double(resident()))),
         running(std::min(blocks, fitting)), busy_cores(std::min(running, cores)),
         waves(std::ceil(blocks / fitting)) {}
@@ -176,20 +177,31 @@ private:
   const double read_again, hertz, bandwidth, all, cores, blocks, fitting, running, busy_cores, waves;
 };
 
-/// Bands of rows of tiles follow each other over all columns of a group: its weights are read for each band, where the cache does
-/// not hold them that long.
-double weights_again(const Problem& p, const Device& device, const HopperTiling& t) {
-  const double weights = double(p.k * p.sum_columns() * size_of(p.b));
-  if (t.swap || weights < double(device.l2)) return 0;
-  return double(p.batch) * weights * double(ceil_div(t.clusters_m, t.group) - 1);
+/// The mean over the ways in which rows are shared out while configs are timed.
+double seconds_of_groups(const Problem& problem, const Device& device, const HopperTiling& t) {
+  const Problem p = problem.as_batch();
+  const auto rows_of_tile = double(t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m);
+  const auto columns = double(t.swap ? t.clusters_m : t.clusters_n), weights = double(p.k * p.sum_columns() * size_of(p.b));
+  double seconds = 0;
+  for (bool skewed : {false, true}) {
+    const double tiles = over_groups(problem, skewed, [&](double rows) { return std::ceil(rows / rows_of_tile); });
+    // Bands of rows of tiles follow each other over all columns of a group: its weights are read for each band, where the cache
+    // does not hold them that long.
+    const double bands = over_groups(problem, skewed, [&](double rows) {
+      return std::max(0.0, std::ceil(std::ceil(rows / rows_of_tile) / double(t.group)) - 1);
+    });
+    const double again = t.swap || weights < double(device.l2) ? 0 : weights * bands;
+    seconds += Estimate(p, device, t, tiles * columns, again).seconds() / 2;
+  }
+  return seconds;
 }
 
 } // namespace
 
 double HopperWs::cost(const Problem& problem, const Device& device, const Config& config) const {
-  const Problem p = problem.as_batch();
-  const HopperTiling t(p, config);
-  return Estimate(p, device, t, problem.groups ? weights_again(p, device, t) : 0).seconds();
+  const HopperTiling t(problem.as_batch(), config);
+  if (problem.groups) return seconds_of_groups(problem, device, t);
+  return Estimate(problem, device, t, double(t.work(problem)), 0).seconds();
 }
 
 } // namespace deepgen

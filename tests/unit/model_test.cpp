@@ -21,12 +21,19 @@ struct Timed {
 
 using TimedByProblem = std::map<std::string, std::vector<Timed>>;
 
+Device device_of(const std::string& name) {
+  std::istringstream lines(read_file(DEEPGEN_SOURCE_DIR "/benchmarks/gpu/model/" + name));
+  std::string line;
+  std::getline(lines, line);
+  return Device::from_json(Json::parse(line).at("device"));
+}
+
 /// `of`: a template; empty: all.
 TimedByProblem read_timed(const std::string& name, const std::string& of = "") {
   std::istringstream lines(read_file(DEEPGEN_SOURCE_DIR "/benchmarks/gpu/model/" + name));
   std::string line;
-  std::getline(lines, line);
-  const Device device = Device::from_json(Json::parse(line).at("device"));
+  std::getline(lines, line); // the device's
+  const Device device = device_of(name);
   TimedByProblem all;
   while (std::getline(lines, line)) {
     const Json json = Json::parse(line);
@@ -138,6 +145,33 @@ TEST(ModelTest, EstimatesRankManyWavesThatWereMeasured) {
   EXPECT_GT(q.first, 0.98);
   EXPECT_GT(q.least_twelve, 0.98);
   EXPECT_LT(q.level, 0.04);
+}
+
+/// Of the suite's rows of groups, as their searches timed them: even and skewed tables in turn.
+TEST(ModelTest, EstimatesRankGroupsThatSearchesTimed) {
+  const std::string results = DEEPGEN_SOURCE_DIR "/benchmarks/gpu/results/";
+  const Device device = device_of("h200_waves.jsonl");
+  TimedByProblem all;
+  for (const char* tuning : {"h200", "h200_again", "h200_third", "h200_waves"})
+    for (const char* row : {"moe8", "moe64", "moe8_dec", "moe8_glu"})
+      for (const char* round : {"/r0.jsonl", "/r1.jsonl"}) {
+        std::istringstream lines(read_file(results + tuning + "/raw/" + row + round));
+        for (std::string line; std::getline(lines, line);) {
+          const Json json = Json::parse(line);
+          if (json.at("schema") != "deepgen.record/1" || json.value("template", "") != "hopper_ws" || !json.contains("timing")) continue;
+          const Problem problem = Problem::parse(json.at("problem").get<std::string>());
+          Config config;
+          for (const auto& [name, value] : json.at("config").items()) config.set(name, value.get<int64_t>());
+          all[tuning + problem.key()].push_back(
+              {find_template("hopper_ws").cost(problem, device, config), json.at("timing").at("seconds").get<double>()});
+        }
+      }
+  const Quality q = judge(all);
+  EXPECT_EQ(q.problems, 16u);
+  EXPECT_GT(q.configs, 700u);
+  EXPECT_GT(q.correlation, 0.5);
+  EXPECT_GT(q.first, 0.95);
+  EXPECT_GT(q.twelve, 0.97);
 }
 
 void tell(const std::string& of, const Quality& q) {
