@@ -8,10 +8,12 @@
 
 namespace deepgen {
 
-/// The sum over all groups of what is expected of `f(rows)`, where rows are shared out evenly, or `skewed`: as in measure/groups.cpp
-/// the group of rank r has a share of 1 / (r + 2), and each row finds its group by chance. The number of a group's rows is then
-/// nearly normal; its mean and sqrt(3) deviations to both sides stand for it (Gauss-Hermite).
-template <typename F> double over_groups(const Problem& p, bool skewed, const F& f) {
+/// The sum over all groups of what is expected of `f(rows)`, where rows are shared out evenly, or `skewed`:
+/// as in measure/groups.cpp the group of rank r has a share of 1 / (r + 2), and each row finds its group by
+/// chance. The number of a group's rows is then nearly normal; its mean and sqrt(3) deviations to both sides
+/// stand for it (Gauss-Hermite).
+template <typename F>
+double over_groups(const Problem& p, bool skewed, const F& f) {
   if (!skewed) return double(p.groups) * f(double(p.group_rows()));
   double total = 0, sum = 0;
   for (int64_t r = 0; r < p.groups; ++r) total += 1 / double(r + 2);

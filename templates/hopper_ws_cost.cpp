@@ -1,7 +1,6 @@
-// How long a config of hopper_ws should take. The constants are fitted to 960 configs of 21 problems that
-// were timed on an H200 (benchmarks/gpu/model): the best 12 by this estimate, of about 50 each, have one
-// within 1 % of the fastest on average. Those of clusters that share K, and of early requests, are fitted to 520
-// more, of 14 problems.
+// How long a config of hopper_ws should take. The constants are fitted to 1200 configs of 47 problems that were timed on
+// H200s (benchmarks/gpu/model): the best 12 by this estimate, of about 25 each, have one within 0.3 % of the fastest on
+// average. That of groups' loads is fitted to searches of four grouped problems.
 #include "templates/gpu_split_k.h"
 #include "templates/group_rows.h"
 #include "templates/hopper_ws_stream.h"
@@ -14,56 +13,57 @@ namespace deepgen {
 namespace {
 
 // Per clock and multiprocessor.
-constexpr double kFlops16 = 4096 * 0.947; ///< floating-point operations on 16-bit operands
-constexpr double kTf32 = 0.538;           ///< of that
-constexpr double kInStep = 1.017;         ///< longer do products take of consumers that share stages
-constexpr double kSharedBytes = 107;      ///< that wgmma reads
+constexpr double kFlops16 = 4096 * 0.958; ///< floating-point operations on 16-bit operands
+constexpr double kTf32 = 0.515;           ///< of that
+constexpr double kInStep = 1.02;          ///< longer do products take of consumers that share stages
+constexpr double kSharedBytes = 101;      ///< that wgmma reads
 constexpr double kIngestBytes = 86;       ///< that TMA writes to shared memory, of all blocks of a cluster
-constexpr double kL2Bytes = 73;     ///< that TMA reads when all multiprocessors do not: half of that then
-constexpr double kMulticast = 1.44; ///< times as long does a load take that goes to several blocks
-constexpr double kStraddle = 1.6;   ///< the same of rows that straddle lines
+constexpr double kL2Bytes = 76;           ///< that TMA reads when all multiprocessors do not: half of that then
+constexpr double kMulticast = 1.65;       ///< times as long does a load take that goes to several blocks
+constexpr double kFromMemory = 1.2;       ///< the same of a block alone, of groups, whose weights come from memory
+constexpr double kStraddle = 1.6;         ///< the same of rows that straddle lines
 // Clocks.
-constexpr double kLatency = 1031;         ///< from a stage's release to its next use
-constexpr double kClusterLatency = 0.136; ///< more of it for each other block of the cluster
-constexpr double kStart = 938;            ///< until a block multiplies
-constexpr double kCluster = 52;           ///< more for each other block of the cluster
-constexpr double kIssue = 8;              ///< from one stage to the next that do not overlap
-constexpr double kLoop = 60;              ///< around the stages of a tile
-constexpr double kStore = 30;             ///< around the sums of a tile
-constexpr double kClusterSum = 1500; ///< until a cluster's blocks know each other's sums
-constexpr double kClusterBytes = 32; ///< of sums, there and back, in a clock
+constexpr double kLatency = 1000;        ///< from a stage's release to its next use
+constexpr double kClusterLatency = 0.14; ///< more of it for each other block of the cluster
+constexpr double kStart = 950;           ///< until a block multiplies
+constexpr double kCluster = 64;          ///< more for each other block of the cluster
+constexpr double kIssue = 7;             ///< from one stage to the next that do not overlap
+constexpr double kLoop = 60;             ///< around the stages of a tile
+constexpr double kStore = 30;            ///< around the sums of a tile
+constexpr double kClusterSum = 2200;     ///< until a cluster's blocks know each other's sums
+constexpr double kClusterBytes = 27;     ///< of sums, there and back, in a clock
 // Stream-K, from the machine's and the other constants.
 constexpr double kShare = 1500;    ///< until a block knows another one's sums
-constexpr double kShareBytes = 24; ///< of sums, there and back, in a clock
-constexpr double kSum = 4.6;              ///< to store a sum of each thread
-constexpr double kStep = 6.7;             ///< for a step of the epilogue with a sum, by two warpgroups
+constexpr double kShareBytes = 28; ///< of sums, there and back, in a clock
+constexpr double kSum = 4.0;       ///< to store a sum of each thread
+constexpr double kStep = 6.4;      ///< for a step of the epilogue with a sum, by two warpgroups
 // Seconds.
-constexpr double kLaunch = 1.84e-6, kReduce = 1.1e-6, kPack = 1.6e-6, kEarlyStart = 0.4e-6, kPrefetch = 0.3e-6;
+constexpr double kLaunch = 1.84e-6, kReduce = 1.0e-6, kPack = 1.8e-6, kEarlyStart = 0.4e-6, kPrefetch = 0.3e-6;
 /// The launch before is the sum over splits then: short, bound by L2, and held up by early requests.
-constexpr double kPrefetchInSum = 0.6e-6;
+constexpr double kPrefetchInSum = 0.5e-6;
 constexpr double kClear = 0.7e-6; ///< the launch that clears flags, most of it beside the main one
 constexpr double kStreamK = 1.04; ///< the last two waves, whose tiles are in parts: parts share fewer rows and columns
 /// All waves: blocks are ahead of each other by up to a tile, so what several read comes from L2 at different times.
 constexpr double kApart = 1.4;
-constexpr double kMemoryLatency = 0.46e-6;
-constexpr double kMemoryStart = 0.47e-6;
+constexpr double kMemoryLatency = 0.43e-6;
+constexpr double kMemoryStart = 0.48e-6;
 
-constexpr double kTraffic = 0.05;  ///< of what shared memory and L2 take slows the rest down, by power
+constexpr double kTraffic = 0.04;   ///< of what shared memory and L2 take slows the rest down, by power
 constexpr double kBusyClock = 0.84; ///< of the peak clock: what power leaves to large problems
 constexpr double kBusyFlops = 5e10; ///< are large
 /// Blocks of a cluster that share K end together, and start together.
-constexpr double kTogether = 0.98, kFurther = 0.06, kTogetherEarly = 0.06;
-constexpr double kMemory = 0.97;    ///< of the bandwidth
+constexpr double kTogether = 0.94, kFurther = 0.06, kTogetherEarly = 0.06;
+constexpr double kMemory = 0.97; ///< of the bandwidth
 /// With programmatic dependent launch, blocks start where others leave room, unevenly spread over the chip:
 /// where not all multiprocessors are needed, memory is slower for it.
-constexpr double kUneven = 0.58;
+constexpr double kUneven = 0.35;
 constexpr int64_t kSharedMultiprocessor = 233472, kRegisters = 65536;
 
 class Estimate {
 public:
-  /// `work`: tiles of clusters. `read_again`: bytes that come from memory more than once.
-  Estimate(const Problem& p, const Device& d, const HopperTiling& t, double work, double read_again)
-      : p(p), t(t), read_again(read_again), hertz(std::max(1e9, double(d.clock_khz) * 1e3)), bandwidth(double(d.memory_bandwidth)),
+  /// `work`: tiles of clusters. `read_again`: bytes that come from memory more than once. `grouped`: with weights for each entry.
+  Estimate(const Problem& p, const Device& d, const HopperTiling& t, double work, double read_again, bool grouped)
+      : p(p), t(t), grouped(grouped), read_again(read_again), hertz(std::max(1e9, double(d.clock_khz) * 1e3)), bandwidth(double(d.memory_bandwidth)),
         all(double(std::max<int64_t>(1, d.cores))),
         cores(usable(t.cluster(), all)), blocks(work * double(t.cluster())),
         fitting(std::max(double(t.cluster()), cores * double(resident()))),
@@ -125,7 +125,7 @@ private:
     const double ingest = bytes_k * (rows + columns) / kIngestBytes;
     const double loaded = bytes_k * (rows / double(t.cluster_n) + columns / double(t.cluster_m));
     const double fill = loaded * (straddles() ? kStraddle : 1) / kL2Bytes * (0.05 + 0.95 * busy_cores / all) *
-                        (t.sharing() > 1 ? kMulticast : 1);
+                        (t.sharing() > 1 ? kMulticast : grouped ? kFromMemory : 1);
     const double latency =
         kLatency / (double(t.stages) - 1.2) * (1 + kClusterLatency * double(t.sharing() - 1));
     const double together = std::min(fitting / cores, std::ceil(running / cores)); // blocks that share these
@@ -174,6 +174,7 @@ private:
 
   const Problem& p;
   const HopperTiling& t;
+  const bool grouped;
   const double read_again, hertz, bandwidth, all, cores, blocks, fitting, running, busy_cores, waves;
 };
 
@@ -191,7 +192,7 @@ double seconds_of_groups(const Problem& problem, const Device& device, const Hop
       return std::max(0.0, std::ceil(std::ceil(rows / rows_of_tile) / double(t.group)) - 1);
     });
     const double again = t.swap || weights < double(device.l2) ? 0 : weights * bands;
-    seconds += Estimate(p, device, t, tiles * columns, again).seconds() / 2;
+    seconds += Estimate(p, device, t, tiles * columns, again, true).seconds() / 2;
   }
   return seconds;
 }
@@ -201,7 +202,7 @@ double seconds_of_groups(const Problem& problem, const Device& device, const Hop
 double HopperWs::cost(const Problem& problem, const Device& device, const Config& config) const {
   const HopperTiling t(problem.as_batch(), config);
   if (problem.groups) return seconds_of_groups(problem, device, t);
-  return Estimate(problem, device, t, double(t.work(problem)), 0).seconds();
+  return Estimate(problem, device, t, double(t.work(problem)), 0, false).seconds();
 }
 
 } // namespace deepgen
