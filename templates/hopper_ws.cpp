@@ -357,11 +357,8 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
     partials.bytes = weights * partials.plane();
   }
   set_buffers(p);
-  if (consumers == 2) {
-    // Where its tiles are in parts the producer keeps track of them, in more than 24 registers.
-    const bool room = sums() <= (stream_k && pingpong && !p.gate ? 160 : 128);
-    producer_registers = room ? 40 : 24, consumer_registers = room ? 232 : 240;
-  }
+  if (consumers == 2)
+    producer_registers = sums() > 128 ? 24 : 40, consumer_registers = sums() > 128 ? 240 : 232;
   if (consumers == 3) producer_registers = 32, consumer_registers = 160;
   pack = GpuPack(p, side(align_a, a_k_major(p), !p.a_transposed()), side(align_b, b_k_major(p), p.b_transposed()),
                  split() ? GpuSplitK(p, splits).workspace() : HopperStreamK::workspace(*this, work(p)));

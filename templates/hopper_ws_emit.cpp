@@ -53,7 +53,7 @@ private:
 
   Work locate(Value index);
   Work locate_in_group(Value index) const;
-  Work locate_piece(Value number);
+  Work locate_piece(Value number, bool sparing = false);
   // The steps of a block: tiles of clusters, as many apart as run at a time, or its pieces.
   Value first_step() const { return stream ? stream->first() : cluster; }
   Value stride() const { return stream ? ir.c(1) : clusters; }
@@ -124,8 +124,8 @@ void HopperKernel::emit() {
   ir.cluster_wait();
 }
 
-Work HopperKernel::locate_piece(Value number) {
-  const HopperStreamK::Piece piece = stream->piece(number);
+Work HopperKernel::locate_piece(Value number, bool sparing) {
+  const HopperStreamK::Piece piece = stream->piece(number, sparing);
   Work w = locate(piece.tile);
   w.k_first = piece.k_first, w.k_count = piece.k_count;
   w.k_start = piece.k_start, w.leaves = piece.leaves, w.takes = piece.takes;
@@ -197,7 +197,7 @@ void HopperKernel::produce() {
     ir.branch(ir.elect(), [&] {
       ir.rolled_loop(
           first_step(), end(), stride(), {ir.c(0), ir.c(0)}, [&](Value index, mlir::ValueRange ring) {
-            const Work w = stream ? locate_piece(index) : locate(index);
+            const Work w = stream ? locate_piece(index, true) : locate(index);
             return ir.rolled_loop(ir.c(0), w.k_count, 1, ring, [&](Value i, mlir::ValueRange at) {
               const RingPlace place{at[0], at[1]};
               Value full = full_barrier(place.stage);

@@ -69,20 +69,22 @@ Value HopperStreamK::count(Value number) const {
   return ir.select(ir.equal(number, ir.c(0)), end_of_share_.k, count);
 }
 
-HopperStreamK::Piece HopperStreamK::piece(Value number) const {
+HopperStreamK::Piece HopperStreamK::piece(Value number, bool sparing) const {
   Piece x;
+  auto kept = [&](Value v) { return sparing ? ir.opaque(v) : v; };
+  const Place begin{kept(begin_.tile), kept(begin_.k)}, end{kept(end_of_share_.tile), kept(end_of_share_.k)};
   x.leaves = ir.equal(number, ir.c(0)), x.takes = ir.equal(number, taking_);
   Value own = ir.sub(number, ir.select(ir.less(taking_, number), ir.c(2), ir.c(1)));
   Value alone = ir.add(cluster, ir.mul(own, clusters));
-  Value shared = ir.add(base, ir.add(begin_.tile, ir.sub(own, whole_waves)));
+  Value shared = ir.add(base, ir.add(begin.tile, ir.sub(own, whole_waves)));
   x.tile = ir.select(ir.less(own, whole_waves), alone, shared);
-  x.tile = ir.select(x.takes, ir.add(base, ir.sub(begin_.tile, ir.c(1))), x.tile);
-  x.tile = ir.select(x.leaves, ir.add(base, end_of_share_.tile), x.tile);
-  x.k_first = ir.select(x.takes, begin_.k, ir.c(0)), x.k_count = count(number);
+  x.tile = ir.select(x.takes, ir.add(base, ir.sub(begin.tile, ir.c(1))), x.tile);
+  x.tile = ir.select(x.leaves, ir.add(base, end.tile), x.tile);
+  x.k_first = ir.select(x.takes, begin.k, ir.c(0)), x.k_count = count(number);
   // All blocks are at the same K at a time, as without parts: what several read comes from memory once.
-  Value ahead = ir.sub(end_of_share_.k, begin_.k), behind = ir.less(ahead, 0);
+  Value ahead = ir.sub(end.k, begin.k), behind = ir.less(ahead, 0);
   Value later = ir.select(behind, ir.add(ahead, t.tiles_k), ahead);
-  x.k_start = ir.select(ir.less(taking_, number), later, end_of_share_.k);
+  x.k_start = ir.select(ir.less(taking_, number), later, end.k);
   x.k_start = ir.select(x.takes, ir.select(behind, ir.c(0), ahead), x.k_start);
   x.k_start = ir.select(x.leaves, ir.c(0), x.k_start);
   return x;

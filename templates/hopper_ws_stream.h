@@ -24,7 +24,8 @@ public:
   };
   Value first() const { return first_; }
   Value end() const { return end_; }
-  Piece piece(Value number) const;
+  /// `sparing`: what follows from the block's share is worked out for each piece, and not kept in registers.
+  Piece piece(Value number, bool sparing) const;
   Value count(Value number) const; ///< k_count of a piece
 
   // By one warp of the consumers.
