@@ -160,8 +160,7 @@ TEST(ModelTest, EstimatesRankGroupsThatSearchesTimed) {
           const Json json = Json::parse(line);
           if (json.at("schema") != "deepgen.record/1" || json.value("template", "") != "hopper_ws" || !json.contains("timing")) continue;
           const Problem problem = Problem::parse(json.at("problem").get<std::string>());
-          Config config;
-          for (const auto& [name, value] : json.at("config").items()) config.set(name, value.get<int64_t>());
+          const Config config = Config::from_json(json.at("config"));
           all[tuning + problem.key()].push_back(
               {find_template("hopper_ws").cost(problem, device, config), json.at("timing").at("seconds").get<double>()});
         }
