@@ -40,18 +40,10 @@ void HopperIr::arrive_at_block(Value barrier, Value block) {
            "r,r", {barrier, block}, true);
 }
 
-void HopperIr::wait(Value barrier, Value parity, const std::string& semantics) {
+void HopperIr::wait(Value barrier, Value parity) {
   assembly(nullptr,
-           "{ .reg .pred done; again: mbarrier.try_wait.parity" + semantics +
-               ".shared::cta.b64 done, [$0], $1; @!done bra again; }",
+           "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @!done bra again; }",
            "r,r", {barrier, parity}, true);
-}
-void HopperIr::wait(Value barrier, Value parity) { wait(barrier, parity, ""); }
-void HopperIr::acquire(Value barrier, Value parity) { wait(barrier, parity, ".acquire.cluster"); }
-
-void HopperIr::release_at_block(Value barrier, Value block) {
-  assembly(nullptr, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", "r", address_at_block(barrier, block),
-           true);
 }
 
 void HopperIr::set_flag(Value pointer) { assembly(nullptr, "st.release.gpu.global.b32 [$0], 1;", "l", pointer, true); }
@@ -223,6 +215,10 @@ Value HopperIr::opaque(Value x) { return assembly(i32, "mov.b32 $0, $1;", "=r,r"
 Value HopperIr::block_of_cluster() { return nvvm::ClusterId::create(b, loc, i32); }
 void HopperIr::cluster_arrive() { assembly(nullptr, "barrier.cluster.arrive.relaxed;", "", {}, true); }
 void HopperIr::cluster_wait() { assembly(nullptr, "barrier.cluster.wait;", "", {}, true); }
+void HopperIr::cluster_barrier() {
+  warp_barrier();
+  assembly(nullptr, "barrier.cluster.arrive.release; barrier.cluster.wait.acquire;", "", {}, true);
+}
 Value HopperIr::grid_x() { return nvvm::GridDimXOp::create(b, loc, i32); }
 
 void HopperIr::store_matrix(Value address, mlir::ValueRange registers, bool transposed) {

@@ -43,10 +43,6 @@ public:
   void arrive_at_block(Value barrier, Value block_of_cluster);
   /// Until the phase of the given parity has completed.
   void wait(Value barrier, Value parity);
-  /// The same for barriers that guard what blocks of a cluster read of each other: all that the thread knows of memory is known
-  /// to those who wait.
-  void release_at_block(Value barrier, Value block_of_cluster);
-  void acquire(Value barrier, Value parity);
 
   // Flags in global memory (4 bytes each, 0 at first), by one thread: all that it knows of memory is known to those who wait.
   void set_flag(Value pointer);
@@ -90,13 +86,12 @@ public:
   Value load_from_block(mlir::Type vector, Value address_at_block);
   void cluster_arrive(); ///< orders nothing
   void cluster_wait();
+  /// All threads of all blocks of the cluster: what one has done in memory before, all know behind.
+  void cluster_barrier();
   Value grid_x();
 
   /// stmatrix: 2 or 4 matrices of 8 x 8 16-bit elements from i32 registers.
   void store_matrix(Value shared_address, mlir::ValueRange registers, bool transposed);
-
-private:
-  void wait(Value barrier, Value parity, const std::string& semantics);
 };
 
 } // namespace deepgen

@@ -351,7 +351,7 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
   staging = staging_of(p);
   staging_offset = stages * stage_bytes;
   if (cluster_k > 1) {
-    partials = {swap ? bn : bm, (swap ? bm : bn) / weights, 0, staging_offset, 0};
+    partials = {swap ? bn : bm, (swap ? bm : bn) / weights, 0, 0};
     // What a warp writes at a time, and what it reads, falls into different banks.
     partials.pitch = swap ? partials.columns + 4 : round_up(partials.columns, 32) + 8;
     partials.bytes = weights * partials.plane();

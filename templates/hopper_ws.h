@@ -49,11 +49,12 @@ struct HopperStaging {
   int64_t copied_bytes() const { return boxes * rows * row_bytes; } ///< to or from a buffer
 };
 
-/// The partial sums of a tile that blocks of a cluster share over K, in the shared memory of each: rows of D, for each weight.
+/// The partial sums of a tile that blocks of a cluster share over K, at the start of the shared memory of each, where the stages
+/// were: rows of D, for each weight.
 struct HopperPartials {
   int64_t rows = 0, columns = 0; ///< of D
   int64_t pitch = 0;             ///< sums from one row to the next
-  int64_t offset = 0, bytes = 0; ///< of all weights
+  int64_t bytes = 0;             ///< of all weights
   int64_t plane() const { return 4 * rows * pitch; }
 };
 

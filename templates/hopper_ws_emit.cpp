@@ -37,11 +37,11 @@ public:
 private:
   void start();
   void produce();
+  Values fill_tile(const Work&, mlir::ValueRange ring);
   void prefetch();
   void prefetch(const HopperTile&, Value first, Value part, const Work&, Value sharer, int64_t sharers);
   void fill_stage(const Work&, Value k_tile, Value address, Value full);
-  void load(const HopperTile&, Value first, Value part, Value blocks, Value k, Value entry, Value to,
-            Value full);
+  void load(const HopperTile&, Value first, Value part, Value blocks, Value k, Value entry, Value to, Value full);
   void consume();
   Values accumulate(const Work&, Value consumer, RingPlace& place);
   void fetch(const Work&, Value consumer, Value step);
@@ -93,7 +93,6 @@ void HopperKernel::start() {
       ir.barrier_init(full_barrier(ir.c(s)), 1);
       ir.barrier_init(empty_barrier(ir.c(s)), (t.pingpong ? 1 : t.consumers) * t.sharing());
     }
-    if (t.cluster_k > 1) HopperClusterSum::initialise(ir, t, memory);
     ir.fence_barrier_init();
   });
   HopperStore::initialise(ir, t, memory);
@@ -115,8 +114,7 @@ void HopperKernel::start() {
 
 void HopperKernel::emit() {
   start();
-  ir.branch(
-      ir.less(ir.warpgroup(), 1), [&] { produce(); }, [&] { consume(); });
+  ir.branch(ir.less(ir.warpgroup(), 1), [&] { produce(); }, [&] { consume(); });
   if (t.cluster() == 1) return;
   // Nobody leaves while others may still write to its memory or tell its barriers.
   ir.warp_barrier();
@@ -191,24 +189,30 @@ Value HopperKernel::k_tile(const Work& w, Value i) const {
   return ir.add(w.k_first, ir.select(ir.less(wrapped, 0), at, wrapped));
 }
 
+/// By one thread; with cluster_k its whole warpgroup comes along, to meet the consumers.
 void HopperKernel::produce() {
   if (t.producer_registers) ir.registers(false, t.producer_registers);
-  ir.branch(ir.less(ir.warp(), 1), [&] {
-    ir.branch(ir.elect(), [&] {
-      ir.rolled_loop(
-          first_step(), end(), stride(), {ir.c(0), ir.c(0)}, [&](Value index, mlir::ValueRange ring) {
-            const Work w = stream ? locate_piece(index, true) : locate(index);
-            return ir.rolled_loop(ir.c(0), w.k_count, 1, ring, [&](Value i, mlir::ValueRange at) {
-              const RingPlace place{at[0], at[1]};
-              Value full = full_barrier(place.stage);
-              ir.wait(empty_barrier(place.stage), ir.bit_xor(place.parity, 1));
-              ir.arrive_expecting(full, t.stage_bytes);
-              fill_stage(w, k_tile(w, i), stage_address(place.stage), full);
-              const RingPlace after = next(place);
-              return Values{after.stage, after.parity};
-            });
-          });
-    });
+  auto walk = [&](const auto& body) { ir.rolled_loop(first_step(), end(), stride(), {ir.c(0), ir.c(0)}, body); };
+  auto fill = [&](Value index, mlir::ValueRange ring) { return fill_tile(stream ? locate_piece(index, true) : locate(index), ring); };
+  if (t.cluster_k == 1) return ir.branch(ir.less(ir.warp(), 1), [&] { ir.branch(ir.elect(), [&] { walk(fill); }); });
+  Value chosen = ir.both(ir.less(ir.warp(), 1), ir.elect());
+  walk([&](Value index, mlir::ValueRange ring) {
+    const Values after = ir.branch(chosen, ring.getTypes(), [&] { return fill(index, ring); }, [&] { return Values(ring); });
+    HopperClusterSum::meet(ir, ir.less(ir.add(index, stride()), end()));
+    return after;
+  });
+}
+
+/// All stages of a tile, from the given place of the ring on; the place behind them.
+Values HopperKernel::fill_tile(const Work& w, mlir::ValueRange ring) {
+  return ir.rolled_loop(ir.c(0), w.k_count, 1, ring, [&](Value i, mlir::ValueRange at) {
+    const RingPlace place{at[0], at[1]};
+    Value full = full_barrier(place.stage);
+    ir.wait(empty_barrier(place.stage), ir.bit_xor(place.parity, 1));
+    ir.arrive_expecting(full, t.stage_bytes);
+    fill_stage(w, k_tile(w, i), stage_address(place.stage), full);
+    const RingPlace after = next(place);
+    return Values{after.stage, after.parity};
   });
 }
 
@@ -279,8 +283,7 @@ void HopperKernel::fill_stage(const Work& w, Value k_tile, Value to, Value full)
   }
 }
 
-void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value blocks, Value k, Value entry,
-                        Value to, Value full) {
+void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value blocks, Value k, Value entry, Value to, Value full) {
   const int64_t rows = tile.rows / tile.pieces, bytes = tile.bytes / tile.pieces;
   if (tile.share > 1)
     first = ir.add(first, ir.mul(part, rows / tile.share)), to = ir.add(to, ir.mul(part, bytes / tile.share));
@@ -307,8 +310,8 @@ void HopperKernel::consume() {
     ir.branch(ir.equal(consumer, ir.c(1)), [&] { pass_turn(consumer); });
   }
   // Carried: the place in the ring, or with pingpong how many stages both consumers took before.
-  // With cluster_k, or where the epilogue reads what TMA brings, also the parity of the tile.
-  const bool counts = t.cluster_k > 1 || !t.staging.reads.empty();
+  // Where the epilogue reads what TMA brings, also the parity of the tile.
+  const bool counts = !t.staging.reads.empty();
   Values carried = t.pingpong ? Values{stages} : Values{ir.c(0), ir.c(0)};
   if (counts) carried.push_back(ir.c(0));
   ir.rolled_loop(first, end(), step, carried, [&](Value index, mlir::ValueRange before) {
@@ -355,7 +358,7 @@ void HopperKernel::store_piece(const Work& w, const HopperPlace& place, const Va
 
 void HopperKernel::store(HopperPlace place, const Values& sums, Value goes_on) {
   const GpuIr::Arguments arguments = groups ? groups->arguments_of(place.group) : this->arguments;
-  if (t.cluster_k > 1) return HopperClusterSum(ir, p, t, arguments, place, rank, place.parity).emit(sums, goes_on);
+  if (t.cluster_k > 1) return HopperClusterSum(ir, p, t, arguments, place, rank).emit(sums, goes_on);
   if (!p.gate) return HopperStore(ir, p, t, arguments, place, mlir::ValueRange(sums)).emit();
   const std::vector<Values> of_weight = t.by_weight(sums);
   if (t.split()) {
@@ -370,9 +373,7 @@ void HopperKernel::store(HopperPlace place, const Values& sums, Value goes_on) {
 /// Only one consumer multiplies at a time, in turn: otherwise the second could wait for a phase that is two rounds away.
 void HopperKernel::take_turn(Value consumer) { ir.named_barrier(ir.add(consumer, 8), 256); }
 void HopperKernel::pass_turn(Value consumer) {
-  ir.branch(
-      ir.equal(consumer, ir.c(0)), [&] { ir.named_barrier_arrive(9, 256); },
-      [&] { ir.named_barrier_arrive(8, 256); });
+  ir.branch(ir.equal(consumer, ir.c(0)), [&] { ir.named_barrier_arrive(9, 256); }, [&] { ir.named_barrier_arrive(8, 256); });
 }
 
 /// The main loop: the products of one stage are in flight while the next one's start; then the stage before is released.

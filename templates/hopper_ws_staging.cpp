@@ -60,9 +60,9 @@ HopperStaging HopperTiling::staging_of(const Problem& p) const {
 void HopperTiling::set_buffers(const Problem& p) {
   auto lay_out = [&](int64_t buffers) {
     staging.buffers = buffers;
-    const int64_t bytes = split() ? 0 : cluster_k > 1 ? partials.bytes : buffers * stagers() * staging.buffer_bytes();
-    barriers_offset = staging_offset + bytes;
-    groups_offset = barriers_offset + round_up(16 * (stages + (cluster_k > 1)) + 8 * read_barriers(), 16);
+    const int64_t bytes = parts() > 1 ? 0 : buffers * stagers() * staging.buffer_bytes();
+    barriers_offset = std::max(staging_offset + bytes, partials.bytes);
+    groups_offset = barriers_offset + round_up(16 * stages + 8 * read_barriers(), 16);
     shared = groups_offset + HopperGroups::bytes(p);
   };
   const auto fits = [&](int64_t buffers) { return buffers <= staging.passes && (lay_out(buffers), shared <= kSharedBlock); };

@@ -7,35 +7,29 @@ namespace {
 
 constexpr int64_t kLanes = 4; ///< sums of one access
 
-/// Behind those of the stages. complete: all have left their sums; read: all have read them.
-Value complete_barrier(HopperIr& ir, const HopperTiling& t, Value memory) {
-  return ir.add(memory, t.barriers_offset + 16 * t.stages);
-}
-Value read_barrier(HopperIr& ir, const HopperTiling& t, Value memory) {
-  return ir.add(complete_barrier(ir, t, memory), 8);
-}
+constexpr int64_t kAllConsumers = 8; ///< a named barrier; the first ones are of a warpgroup each
 
 } // namespace
 
 HopperClusterSum::HopperClusterSum(HopperIr& ir, const Problem& p, const HopperTiling& t, const GpuIr::Arguments& arguments,
-                                   const HopperPlace& at, Value rank, Value parity)
-    : ir(ir), p(p), t(t), arguments(arguments), at(at), rank_k(ir.remainder(rank, t.cluster_k)), parity(parity) {
+                                   const HopperPlace& at, Value rank)
+    : ir(ir), p(p), t(t), arguments(arguments), at(at), rank_k(ir.remainder(rank, t.cluster_k)) {
   first_rank = ir.sub(rank, rank_k);
 }
 
-void HopperClusterSum::initialise(HopperIr& ir, const HopperTiling& t, Value memory) {
-  ir.barrier_init(complete_barrier(ir, t, memory), t.consumers * t.cluster_k);
-  ir.barrier_init(read_barrier(ir, t, memory), t.consumers * t.cluster_k);
+void HopperClusterSum::emit(const Values& sums, Value goes_on) {
+  if (t.consumers > 1) ir.named_barrier(ir.c(kAllConsumers), 128 * t.consumers); // all have multiplied the last stages
+  leave(sums);
+  ir.fence_async(); // TMA writes there next
+  ir.cluster_barrier();
+  store_share();
+  ir.branch(goes_on, [&] { ir.cluster_barrier(); });
 }
 
-void HopperClusterSum::emit(const Values& sums, Value goes_on) {
-  ir.acquire(read_barrier(ir, t, at.memory), ir.bit_xor(parity, 1)); // of the tile before; the first time there is none
-  leave(sums);
-  tell_all(complete_barrier(ir, t, at.memory));
-  ir.acquire(complete_barrier(ir, t, at.memory), parity);
-  store_share();
-  // Not behind the last tile: the arrival could come when the other block has ended.
-  ir.branch(goes_on, [&] { tell_all(read_barrier(ir, t, at.memory)); });
+/// Behind the last tile they meet anyway before they leave.
+void HopperClusterSum::meet(HopperIr& ir, Value goes_on) {
+  ir.cluster_barrier();
+  ir.branch(goes_on, [&] { ir.cluster_barrier(); });
 }
 
 void HopperClusterSum::leave(const Values& sums) {
@@ -45,14 +39,7 @@ void HopperClusterSum::leave(const Values& sums) {
   const HopperTiling products = t.of_products();
   for (size_t w = 0; w < of_weight.size(); ++w)
     HopperStore(ir, p, products, arguments, in_tile, mlir::ValueRange(of_weight[w]))
-        .leave_sums(ir.add(at.memory, t.partials.offset + int64_t(w) * t.partials.plane()), t.partials.pitch);
-}
-
-/// One arrival of each warpgroup at each block.
-void HopperClusterSum::tell_all(Value barrier) {
-  ir.named_barrier(ir.add(at.consumer, 1), 128);
-  Value thread = ir.bit_and(ir.thread(), 127);
-  ir.branch(ir.less(thread, t.cluster_k), [&] { ir.release_at_block(barrier, ir.add(first_rank, thread)); });
+        .leave_sums(ir.add(at.memory, int64_t(w) * t.partials.plane()), t.partials.pitch);
 }
 
 Value HopperClusterSum::sum_up(Value offset) {
@@ -71,7 +58,7 @@ void HopperClusterSum::store_share() {
   const Bounds bounds{p.m % (t.partials.rows * (t.swap ? t.cluster_n : t.cluster_m)) != 0,
                       p.n % (t.partials.columns * (t.swap ? t.cluster_m : t.cluster_n)) != 0};
   for (int64_t k = 0; k < t.cluster_k; ++k)
-    parts.push_back(ir.address_at_block(ir.add(at.memory, t.partials.offset), ir.add(first_rank, k)));
+    parts.push_back(ir.address_at_block(at.memory, ir.add(first_rank, k)));
   Value begin = ir.mul(rank_k, share), end = ir.min(ir.add(begin, share), ir.c(all));
   Value thread = ir.sub(ir.thread(), ir.c(128)); // the producer's warpgroup comes first
   ir.rolled_loop(ir.add(begin, thread), end, 128 * t.consumers, [&](Value index) {

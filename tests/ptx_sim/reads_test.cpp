@@ -1,15 +1,12 @@
 // hopper_ws where the epilogue reads a matrix of D's shape by TMA, on the simulated device: for each way to tile and to store, with
 // buffers for all passes of a tile and for few of them.
-#include "generator/compile.h"
 #include "generator/sample.h"
 #include "templates/hopper_ws.h"
 #include "tests/ptx_sim/check.h"
 #include "tests/ptx_sim/from_environment.h"
+#include "tests/ptx_sim/hopper_kernel.h"
 
 #include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <regex>
 
 namespace deepgen {
 namespace {
@@ -60,13 +57,7 @@ const Pair kPairs[] = {
      "bm=64 bn=96 slices=1 stages=3 consumers=2 pingpong=1 swap=0 promote=0", kStreamed, 3, 3},
 };
 
-Kernel compile(const Pair& x) {
-  setenv("DEEPGEN_PTXAS", "none", 1);
-  const KernelFile file = compile_candidate(Problem::parse(x.problem), "sm_90a",
-                                            {"hopper_ws", Config::parse(std::string(x.tile) + " " + x.rest)}, false, false);
-  EXPECT_EQ(file.status, "ok") << file.detail;
-  return *file.find("main");
-}
+Kernel compile(const Pair& x) { return compile_hopper(x.problem, std::string(x.tile) + " " + x.rest); }
 
 /// The fault that a case shows: with operands of their own, or, seed 0, where D is what is read.
 std::string fault_of(const Kernel& kernel, uint64_t seed) {
@@ -127,12 +118,6 @@ TEST(ReadsAtRandom, AreRight) {
     EXPECT_EQ(fault_of(*file.find("main"), seed), "") << "seed " << seed << ": " << p.key() << " | " << config->text();
   }
   EXPECT_EQ(left, 0) << "no more such configs were found";
-}
-
-std::string with(const std::string& ptx, const char* pattern, const char* by) {
-  const std::string changed = std::regex_replace(ptx, std::regex(pattern), by);
-  EXPECT_NE(changed, ptx) << pattern;
-  return changed;
 }
 
 TEST(ReadsAreChecked, PlantedFaultsAreFound) {

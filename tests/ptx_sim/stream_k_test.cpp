@@ -1,15 +1,12 @@
 // Stream-K on the simulated device: with whole waves and parts of one, for each way to tile and to store; and
 // with configs at random, more of them by PTX_SIM_STREAM_K=100 PTX_SIM_SEED=7.
-#include "generator/compile.h"
 #include "generator/sample.h"
 #include "templates/hopper_ws.h"
 #include "tests/ptx_sim/check.h"
 #include "tests/ptx_sim/from_environment.h"
+#include "tests/ptx_sim/hopper_kernel.h"
 
 #include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <regex>
 
 namespace deepgen {
 namespace {
@@ -49,13 +46,7 @@ const Pair kPairs[] = {
 };
 
 Kernel compile(const Pair& x) {
-  setenv("DEEPGEN_PTXAS", "none", 1);
-  const std::string config =
-      std::string(x.tile) + " " + x.cluster + " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest;
-  const KernelFile file = compile_candidate(Problem::parse(x.problem), "sm_90a",
-                                            {"hopper_ws", Config::parse(config)}, false, false);
-  EXPECT_EQ(file.status, "ok") << file.detail;
-  return *file.find("main");
+  return compile_hopper(x.problem, std::string(x.tile) + " " + x.cluster + " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest);
 }
 
 /// The fault that one of the numbers of blocks shows.
@@ -123,20 +114,14 @@ TEST(StreamKIsChecked, TheAwkwardShapeHasMoreThanAWave) {
   }
 }
 
-std::string without(const std::string& ptx, const char* pattern) {
-  const std::string changed = std::regex_replace(ptx, std::regex(pattern), "");
-  EXPECT_NE(changed, ptx) << pattern;
-  return changed;
-}
-
 TEST(StreamKIsChecked, PlantedFaultsAreFound) {
   const Kernel right = compile(kPairs[0]);
   Kernel wrong = right;
-  wrong.ptx = without(right.ptx, R"(st\.release\.gpu\.global\.b32[^;]*;)");
+  wrong.ptx = with(right.ptx, R"(st\.release\.gpu\.global\.b32[^;]*;)", "");
   EXPECT_NE(fault_of(wrong).find("deadlock"), std::string::npos);
-  wrong.ptx = without(right.ptx, R"(again: ld\.acquire\.gpu\.global[^}]*@!done bra again;)");
+  wrong.ptx = with(right.ptx, R"(again: ld\.acquire\.gpu\.global[^}]*@!done bra again;)", "");
   EXPECT_NE(fault_of(wrong), "") << "sums are read before they are there";
-  wrong.ptx = without(right.ptx, R"(griddepcontrol\.wait;)");
+  wrong.ptx = with(right.ptx, R"(griddepcontrol\.wait;)", "");
   EXPECT_NE(fault_of(wrong).find("griddepcontrol.wait"), std::string::npos);
 }
 
