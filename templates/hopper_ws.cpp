@@ -1,5 +1,6 @@
 #include "templates/hopper_ws.h"
 
+#include "base/error.h"
 #include "templates/gpu_epilogue.h"
 #include "templates/gpu_split_k.h"
 #include "templates/hopper_ws_groups.h"
@@ -363,6 +364,14 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
   pack = GpuPack(p, side(align_a, a_k_major(p), !p.a_transposed()), side(align_b, b_k_major(p), p.b_transposed()),
                  split() ? GpuSplitK(p, splits).workspace() : HopperStreamK::workspace(*this, work(p)));
   mma = {left.type, right.type, p.accumulate, bn, m_tiles(), kSliceBytes};
+}
+
+void HopperTiling::check() const {
+  for (const HopperTile* tile : {&left, &right})
+    if (tile->copied_bytes() != tile->bytes)
+      throw Error("no kernel of hopper_ws", "operand " + tile->name,
+                  text(tile->share) + " blocks of a cluster cannot share " + text(tile->rows) + " rows of it",
+                  "take a legal config: `deepgen space explain --config ...` says what is wrong");
 }
 
 std::string HopperWs::why_not(const Problem& p, const std::string& arch) const {

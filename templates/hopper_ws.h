@@ -29,6 +29,8 @@ struct HopperTile {
   int64_t bytes = 0;       ///< of one slice of K
 
   MatrixOperand operand(Value address) const { return {address, k_major, slice_bytes}; }
+  /// By all blocks that share it: `bytes`, if a cluster can share the rows out.
+  int64_t copied_bytes() const { return share * pieces * copies * box_columns * box_rows * size_of(type); }
   int64_t rows64_bytes() const { return k_major ? 64 * 128 : slice_bytes; } ///< from 64 rows to the next 64
 };
 
@@ -101,6 +103,7 @@ struct HopperTiling {
   bool stores_tiles() const { return align_d >= 16 && parts() == 1; } ///< by TMA
   /// A thread's sums of each weight of a gate.
   std::vector<Values> by_weight(const Values& sums) const;
+  void check() const; ///< throws Error for a config that is not legal, and whose kernel would wait for copies that nobody makes
   /// Warps, or with swap warpgroups, that have buffers of their own.
   int64_t stagers() const { return consumers * (swap ? 1 : 4); }
   int64_t m_tiles() const { return warpgroup_rows / 64; }

@@ -467,6 +467,7 @@ void describe_maps(const HopperTiling& t, Kernel& kernel) {
 Kernel HopperWs::emit(mlir::ModuleOp module, const Problem& p, const std::string&,
                       const Config& config) const {
   const HopperTiling t(p, config);
+  t.check();
   Kernel kernel;
   kernel.problem = p;
   kernel.target = "sm_90a";

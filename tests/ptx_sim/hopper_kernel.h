@@ -13,8 +13,8 @@ namespace deepgen {
 /// As PTX alone, which is all that the simulator reads.
 inline Kernel compile_hopper(const std::string& problem, const std::string& config) {
   setenv("DEEPGEN_PTXAS", "none", 1);
-  const KernelFile file =
-      compile_candidate(Problem::parse(problem), "sm_90a", {"hopper_ws", Config::parse(config)}, false, false);
+  const KernelFile file = compile_candidate(Problem::parse(problem), "sm_90a",
+                                            {"hopper_ws", Config::parse(config)}, false, false);
   EXPECT_EQ(file.status, "ok") << file.detail;
   return *file.find("main");
 }
