@@ -216,7 +216,7 @@ const Rule kRules[] = {
        return std::string("splits pay for fewer blocks than compute units, and for 4 tiles of K each");
      }},
     {kGroup,
-     [](const Point& x) { return x.t.group > 1 && (x.t.group / 2 >= x.t.tiles_m || x.t.tiles_n == 1); },
+     [](const Point& x) { return has_smaller_group(x.t.group, x.t.tiles_m) || (x.t.group > 1 && x.t.tiles_n == 1); },
      [](const Point& x) { return "group=" + text(x.t.group) + " is the same as a smaller one"; }},
     {kXcds, [](const Point& x) { return x.t.xcds > 1 && x.grid() < 2 * x.t.xcds; },
      [](const Point& x) { return "xcds=" + text(x.t.xcds) + " for a grid of " + text(x.grid()); }},

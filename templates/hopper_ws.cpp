@@ -257,9 +257,9 @@ const Rule kRules[] = {
      }},
     {kGroup,
      [](const Point& x) {
-       return x[kGroup] < 1 || (x[kGroup] > 1 && x[kGroup] / 2 >= ceil_div(x.m(), x[kBm] * x[kClusterM]));
+       return x[kGroup] < 1 || has_smaller_group(x[kGroup], ceil_div(x.m(), x[kBm] * x[kClusterM]));
      },
-     [](const Point& x) { return "half of group=" + text(x[kGroup]) + " already covers the rows of tiles"; }},
+     [](const Point& x) { return "a smaller group than " + text(x[kGroup]) + " already covers the rows of tiles"; }},
     {kGroup,
      [](const Point& x) { return x[kGroup] > 1 && !x.whole.groups && ceil_div(x.n(), x[kBn] * x[kClusterN]) == 1; },
      [](const Point&) { return std::string("one column of tiles has one order: group is 1"); }},

@@ -54,6 +54,12 @@ constexpr double kBusyFlops = 5e10; ///< are large
 /// Blocks of a cluster that share K end together, and start together.
 constexpr double kTogether = 0.94, kFurther = 0.06, kTogetherEarly = 0.06;
 constexpr double kMemory = 0.97; ///< of the bandwidth
+/// Half of what comes from memory crosses the fabric between the halves of L2, to where its reader is, and that is full before memory
+/// is (`lts__ltcfabric2ltc_cycles_active` of weights that are read once: 93 %). What readers of other halves ask for crosses it more:
+/// clusters do that are not within kNear blocks of each other in the order of tiles.
+constexpr double kFabric = 0.92; ///< of memory's bandwidth, of what one reader has
+constexpr double kCrossing = 0.7; ///< at most so much more for several
+constexpr double kNear = 4;
 /// With programmatic dependent launch, blocks start where others leave room, unevenly spread over the chip:
 /// where not all multiprocessors are needed, memory is slower for it.
 constexpr double kUneven = 0.35;
@@ -77,8 +83,8 @@ public:
     const double clocks = kStart + kCluster * double(t.cluster() - 1) + tiles + share();
     const double slow = (1 - kBusyClock) * std::min(1.0, p.flops() / kBusyFlops);
     const double busy = clocks / (hertz * (1 - slow)), memory = memory_seconds();
-    double total =
-        std::max(busy, memory) + 0.25 * std::min(busy, memory) + kLaunch - (t.dependent ? kEarlyStart : 0);
+    double total = std::max({busy, memory, fabric_seconds()}) + 0.25 * std::min(busy, memory) + kLaunch -
+                   (t.dependent ? kEarlyStart : 0);
     if (t.prefetch && t.split())
       total += kPrefetchInSum;
     else if (t.prefetch && (busy > memory || t.split_tiles <= t.stages)) // all of K is asked for early
@@ -168,8 +174,23 @@ private:
                            double(std::min(t.bn, t.n)) / double(t.cluster_m));
     const double rate =
         std::min({kMemory * bandwidth, running * useful / kMemoryLatency, busy_cores * kL2Bytes * hertz});
-    const double uneven = t.dependent ? 1 + kUneven * (1 - busy_cores / all) : 1;
-    return bytes / rate * uneven + kMemoryStart;
+    return bytes / rate * uneven() + kMemoryStart;
+  }
+  double uneven() const { return t.dependent ? 1 + kUneven * (1 - busy_cores / all) : 1; }
+
+  /// Bands of `group` rows of tiles are visited column by column: who reads the same columns of B is next to each other in a band, and
+  /// who reads the same rows of A a column apart.
+  double fabric_seconds() const {
+    auto crossing = [](double readers, double apart) {
+      return apart <= kNear ? 1 : 1 + kCrossing * (1 - std::pow(0.5, readers - 1));
+    };
+    const double band = double(std::min(t.group, t.clusters_m)), bands = std::ceil(double(t.clusters_m) / band),
+                 columns = double(t.clusters_n), blocks_of_band = band * double(t.cluster());
+    const double left = crossing(columns, blocks_of_band * columns),
+                 right = bands > 1 ? crossing(bands, 2 * kNear) : crossing(band, blocks_of_band);
+    const double row = double(p.k * size_of(p.a));
+    const double bytes = double(p.batch) * ((double(t.m) * left + double(t.n) * right) * row + double(p.m * p.n * size_of(p.d)));
+    return bytes / (kFabric * bandwidth) * uneven() + kMemoryStart;
   }
 
   const Problem& p;

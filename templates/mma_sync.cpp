@@ -165,8 +165,8 @@ const Rule kRules[] = {
      [](const Point&) { return std::string("tiles are visited group of rows by group of rows: group=1"); }},
     {kPdl, [](const Point& x) { return x[kPdl] == 2 && std::min(dense_a(x.p), dense_b(x.p)) < 16; },
      [](const Point&) { return std::string("pdl=2 asks for as many lines as there are copies: it pays for those of 16 bytes"); }},
-    {kGroup, [](const Point& x) { return x[kGroup] > 1 && x[kGroup] / 2 >= ceil_div(x.p.m, x[kBm]); },
-     [](const Point& x) { return "half of group=" + text(x[kGroup]) + " already covers the rows of tiles"; }},
+    {kGroup, [](const Point& x) { return has_smaller_group(x[kGroup], ceil_div(x.p.m, x[kBm])); },
+     [](const Point& x) { return "a smaller group than " + text(x[kGroup]) + " already covers the rows of tiles"; }},
     {kAlignA, [](const Point& x) { return x[kAlignA] > dense_a(x.p); },
      [](const Point& x) {
        return "align_a=" + text(x[kAlignA]) + ", but rows of A are aligned to " + text(dense_a(x.p));

@@ -98,7 +98,7 @@ std::string broken(const Problem& p, const Device& device, const SimtTiling& t, 
     return "splits=" + text(t.splits) + " of " + text(t.tiles_k) + " tiles along K leave one without";
   if (t.splits > 1 && t.split_tiles * t.bk < 64) return "less than 64 of K in a split";
   if (assigned <= kGroup) return "";
-  if (t.group > 1 && (t.group > t.tiles_m || t.tiles_n == 1))
+  if (has_smaller_group(t.group, t.tiles_m) || (t.group > 1 && t.tiles_n == 1))
     return "group=" + text(t.group) + " is the same as a smaller one";
   return "";
 }

@@ -13,6 +13,9 @@ namespace deepgen {
 inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 inline int64_t round_up(int64_t x, int64_t y) { return ceil_div(x, y) * y; }
 inline std::string text(int64_t x) { return std::to_string(x); }
+/// Bands of `group` rows of tiles are visited column by column. Whether a smaller group of 1, 4, 8, 16, ... has the same order, as it
+/// covers all rows.
+inline bool has_smaller_group(int64_t group, int64_t rows) { return group > 1 && (group > 4 ? group / 2 : 1) >= rows; }
 inline bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
 
 /// Parameter `i` of a template, called `name`: by position where the config is in the template's order, as
