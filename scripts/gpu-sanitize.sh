@@ -37,7 +37,7 @@ if [ -x "$bin/gpu_test" ]; then
 fi
 
 echo "== compiling for $arch"
-"$bin/deepgen" check-ptxas --arch "$arch" --count "$count" --seed "$seed" --largest 1200 --most-flops 8e6 --max-rejected 1 --keep "$work"
+"$bin/deepgen" check-ptxas --arch "$arch" --count "$count" --seed "$seed" --largest 200 --most-flops 4e6 --max-rejected 1 --keep "$work"
 mapfile -t files < <(find "$work" -name '*.dgk' | sort)
 
 failed=0

@@ -11,6 +11,7 @@
 #include <map>
 #include <numeric>
 #include <sstream>
+#include <vector>
 
 namespace deepgen {
 namespace {
@@ -112,7 +113,7 @@ TEST(ModelTest, EstimatesRankWhatWasMeasured) {
   EXPECT_GT(q.first, 0.94);
   EXPECT_GT(q.twelve, 0.99);
   EXPECT_LT(q.level, 0.05);
-  EXPECT_GT(q.least_correlation, -0.05); // of M=1, where most configs are within a fifth of each other
+  EXPECT_GT(q.least_correlation, 0.05); // of M=1, where most configs are within a fifth of each other
   EXPECT_GT(q.least_twelve, 0.9);
 }
 
@@ -122,7 +123,7 @@ TEST(ModelTest, EstimatesRankClustersThatWereMeasured) {
   EXPECT_EQ(q.problems, 14u);
   EXPECT_GT(q.configs, 550u);
   EXPECT_GT(q.correlation, 0.6);
-  EXPECT_GT(q.first, 0.87);
+  EXPECT_GT(q.first, 0.9);
   EXPECT_GT(q.twelve, 0.97);
   EXPECT_LT(q.level, 0.06);
 }
@@ -147,13 +148,14 @@ TEST(ModelTest, EstimatesRankManyWavesThatWereMeasured) {
   EXPECT_LT(q.level, 0.06);
 }
 
-/// Of the suite's rows of groups, as their searches timed them: even and skewed tables in turn.
-TEST(ModelTest, EstimatesRankGroupsThatSearchesTimed) {
+/// What searches of the suite's rows timed, a set for each search.
+TimedByProblem read_searches(const std::vector<const char*>& tunings, const std::vector<const char*>& rows) {
   const std::string results = DEEPGEN_SOURCE_DIR "/benchmarks/gpu/results/";
   const Device device = device_of("h200_waves.jsonl");
+  const Template& source = find_template("hopper_ws");
   TimedByProblem all;
-  for (const char* tuning : {"h200", "h200_again", "h200_third", "h200_waves"})
-    for (const char* row : {"moe8", "moe64", "moe8_dec", "moe8_glu"})
+  for (const char* tuning : tunings)
+    for (const char* row : rows)
       for (const char* round : {"/r0.jsonl", "/r1.jsonl"}) {
         std::istringstream lines(read_file(results + tuning + "/raw/" + row + round));
         for (std::string line; std::getline(lines, line);) {
@@ -161,16 +163,31 @@ TEST(ModelTest, EstimatesRankGroupsThatSearchesTimed) {
           if (json.at("schema") != "deepgen.record/1" || json.value("template", "") != "hopper_ws" || !json.contains("timing")) continue;
           const Problem problem = Problem::parse(json.at("problem").get<std::string>());
           const Config config = Config::from_json(json.at("config"));
-          all[tuning + problem.key()].push_back(
-              {find_template("hopper_ws").cost(problem, device, config), json.at("timing").at("seconds").get<double>()});
+          all[tuning + problem.key()].push_back({source.cost(problem, device, config), json.at("timing").at("seconds").get<double>()});
         }
       }
-  const Quality q = judge(all);
+  return all;
+}
+
+/// Of rows of groups: even and skewed tables in turn.
+TEST(ModelTest, EstimatesRankGroupsThatSearchesTimed) {
+  const Quality q = judge(read_searches({"h200", "h200_again", "h200_third", "h200_waves"}, {"moe8", "moe64", "moe8_dec", "moe8_glu"}));
   EXPECT_EQ(q.problems, 16u);
   EXPECT_GT(q.configs, 700u);
   EXPECT_GT(q.correlation, 0.5);
   EXPECT_GT(q.first, 0.95);
   EXPECT_GT(q.twelve, 0.97);
+}
+
+/// Weights that two rows of tiles read: how often they cross L2's fabric.
+TEST(ModelTest, EstimatesRankTwoReadersThatSearchesTimed) {
+  const Quality q =
+      judge(read_searches({"h200", "h200_again", "h200_third", "h200_waves", "h200_refit", "h200_fabric"}, {"tp128", "skew_109"}));
+  EXPECT_EQ(q.problems, 12u);
+  EXPECT_GT(q.configs, 500u);
+  EXPECT_GT(q.correlation, 0.55);
+  EXPECT_GT(q.first, 0.96);
+  EXPECT_GT(q.twelve, 0.98);
 }
 
 void tell(const std::string& of, const Quality& q) {
