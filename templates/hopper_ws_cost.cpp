@@ -54,12 +54,11 @@ constexpr double kBusyFlops = 5e10; ///< are large
 /// Blocks of a cluster that share K end together, and start together.
 constexpr double kTogether = 0.94, kFurther = 0.06, kTogetherEarly = 0.06;
 constexpr double kMemory = 0.97; ///< of the bandwidth
-/// Half of what comes from memory crosses the fabric between the halves of L2, to where its reader is, and that is full before memory
-/// is (`lts__ltcfabric2ltc_cycles_active` of weights that are read once: 93 %). What readers of other halves ask for crosses it more:
-/// clusters do that are not within kNear blocks of each other in the order of tiles.
-constexpr double kFabric = 0.92; ///< of memory's bandwidth, of what one reader has
+/// Half of what comes from memory crosses the fabric between the halves of L2 to its reader, and that is full before memory is
+/// (`lts__ltcfabric2ltc_cycles_active` of weights that are read once: 93 %). More of it crosses where both halves have readers.
+constexpr double kFabric = 0.92;  ///< of memory's bandwidth, for what has one reader
 constexpr double kCrossing = 0.7; ///< at most so much more for several
-constexpr double kNear = 4;
+constexpr double kNear = 4;       ///< blocks in the order of tiles that are in one half
 /// With programmatic dependent launch, blocks start where others leave room, unevenly spread over the chip:
 /// where not all multiprocessors are needed, memory is slower for it.
 constexpr double kUneven = 0.35;
@@ -178,16 +177,14 @@ private:
   }
   double uneven() const { return t.dependent ? 1 + kUneven * (1 - busy_cores / all) : 1; }
 
-  /// Bands of `group` rows of tiles are visited column by column: who reads the same columns of B is next to each other in a band, and
-  /// who reads the same rows of A a column apart.
+  /// Bands of `group` rows of tiles are visited column by column: readers of the same part of the right operand are next to each other
+  /// in a band, those of the left one a column apart.
   double fabric_seconds() const {
-    auto crossing = [](double readers, double apart) {
-      return apart <= kNear ? 1 : 1 + kCrossing * (1 - std::pow(0.5, readers - 1));
-    };
+    auto crossing = [](double readers, bool near) { return near ? 1 : 1 + kCrossing * (1 - std::pow(0.5, readers - 1)); };
     const double band = double(std::min(t.group, t.clusters_m)), bands = std::ceil(double(t.clusters_m) / band),
                  columns = double(t.clusters_n), blocks_of_band = band * double(t.cluster());
-    const double left = crossing(columns, blocks_of_band * columns),
-                 right = bands > 1 ? crossing(bands, 2 * kNear) : crossing(band, blocks_of_band);
+    const double left = crossing(columns, blocks_of_band * columns <= kNear),
+                 right = bands > 1 ? crossing(bands, false) : crossing(band, blocks_of_band <= kNear);
     const double row = double(p.k * size_of(p.a));
     const double bytes = double(p.batch) * ((double(t.m) * left + double(t.n) * right) * row + double(p.m * p.n * size_of(p.d)));
     return bytes / (kFabric * bandwidth) * uneven() + kMemoryStart;
