@@ -5,8 +5,7 @@
 namespace deepgen {
 namespace {
 
-constexpr int64_t kLanes = 4; ///< sums of one access
-
+constexpr int64_t kLanes = 4;        ///< sums of one access
 constexpr int64_t kAllConsumers = 8; ///< a named barrier; the first ones are of a warpgroup each
 
 } // namespace

@@ -1,21 +1,13 @@
 // The sum over K in a cluster (cluster_k) on the simulated device: for each way to tile and to store, for
 // blocks with one tile and with many, as partial sums lie where the stages of the next tile will.
-#include "generator/sample.h"
 #include "templates/hopper_ws.h"
 #include "tests/ptx_sim/check.h"
-#include "tests/ptx_sim/from_environment.h"
 #include "tests/ptx_sim/hopper_kernel.h"
 
 namespace deepgen {
 namespace {
 
-struct Pair {
-  const char *name, *problem, *tile, *cluster, *rest;
-};
-
-void PrintTo(const Pair& x, std::ostream* out) { *out << x.name; }
-
-const Pair kPairs[] = {
+const HopperPair kPairs[] = {
     {"larger_than_the_ring",
      "gemm m=300 n=250 k=540 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=bias+relu align=2",
      "bm=128 bn=128 slices=1 stages=2 consumers=2 pingpong=0 swap=0 promote=0",
@@ -37,7 +29,7 @@ const Pair kPairs[] = {
      "cluster_m=1 cluster_n=2 cluster_k=2", "pdl=0 align_a=16 align_b=16 align_d=8"},
 };
 
-Kernel compile(const Pair& x) {
+Kernel compile(const HopperPair& x) {
   return compile_hopper(x.problem,
                         std::string(x.tile) + " " + x.cluster + " splits=1 stream_k=0 group=2 " + x.rest);
 }
@@ -46,7 +38,7 @@ std::string fault_of(const Kernel& kernel, uint64_t seed) {
   return ptx_sim::check_case(kernel, cuda::call_cases(kernel.problem).back(), seed).fault;
 }
 
-class ClusterSum : public testing::TestWithParam<Pair> {};
+class ClusterSum : public testing::TestWithParam<HopperPair> {};
 
 /// The simulated device runs 1 to 6 clusters, by the seed: of these tiles some have many.
 TEST_P(ClusterSum, IsRightForAnyNumberOfBlocks) {
@@ -62,24 +54,20 @@ INSTANTIATE_TEST_SUITE_P(Kernels, ClusterSum, testing::ValuesIn(kPairs),
 
 /// More of them: PTX_SIM_CLUSTER_SUM=100 PTX_SIM_SEED=7.
 TEST(ClusterSumAtRandom, IsRight) {
-  setenv("DEEPGEN_PTXAS", "none", 1);
   std::mt19937_64 random(from_environment("PTX_SIM_SEED", 3));
-  const Template& source = find_template("hopper_ws");
-  const Device device = generic_gpu("sm_90a");
-  auto left = int64_t(from_environment("PTX_SIM_CLUSTER_SUM", 6));
-  for (int64_t tries = 3000 * left; left > 0 && tries > 0; --tries) {
+  const auto draw = [&] {
     Problem p = Problem::parse(kPairs[size_t(random() % std::size(kPairs))].problem);
     draw_shape(p, {}, random); // with its epilogue
     p.m = 1 + int64_t(random() % 400), p.n = 1 + int64_t(random() % 400), p.k = 400 + int64_t(random() % 800);
     p.batch = 1 + int64_t(random() % 2), p.groups = 0;
-    const std::optional<Config> config = draw_config(source, p, device, random);
-    if (!config || (*config)["cluster_k"] == 1) continue;
-    --left;
-    const Kernel kernel = compile_hopper(p.key(), config->text());
-    const uint64_t seed = random() % 6;
-    EXPECT_EQ(fault_of(kernel, seed), "") << "seed " << seed << ": " << p.key() << " | " << config->text();
-  }
-  EXPECT_EQ(left, 0) << "no more configs with cluster_k were found";
+    return p;
+  };
+  const auto wanted = [](const Problem&, const Config& config) { return config["cluster_k"] > 1; };
+  check_at_random("PTX_SIM_CLUSTER_SUM", 6, generic_gpu("sm_90a"), random, draw, wanted,
+                  [&](const Kernel& kernel) {
+                    const uint64_t seed = random() % 6;
+                    EXPECT_EQ(fault_of(kernel, seed), "") << "seed " << seed;
+                  });
 }
 
 /// Which one of the numbers of blocks shows.
@@ -97,13 +85,16 @@ TEST(ClusterSumIsChecked, PlantedFaultsAreFound) {
       << "sums overwrite stages that the other warpgroup still multiplies";
   wrong.ptx = with(right.ptx, R"(fence\.proxy\.async[^;]*;)", "");
   EXPECT_NE(fault_of(wrong).find("fence.proxy.async"), std::string::npos) << "copies overtake sums";
-  wrong.ptx = with(right.ptx, R"(barrier\.cluster\.arrive\.release; barrier\.cluster\.wait\.acquire;)", "");
+  const std::string meeting = R"(barrier\.cluster\.arrive\.release; barrier\.cluster\.wait\.acquire;)";
+  wrong.ptx = with(right.ptx, meeting.c_str(), "");
   EXPECT_NE(fault_of(wrong).find("race"), std::string::npos) << "sums are read before they are there";
-  // Behind the sums alone: the second one is in a branch, which begins with a label or a predicate.
-  const std::string second =
-      R"((ld\.shared::cluster(?:.|\n)*?)barrier\.cluster\.arrive\.release; barrier\.cluster\.wait\.acquire;)";
-  wrong.ptx = with(right.ptx, second.c_str(), "$1");
-  EXPECT_NE(fault_of(wrong), "") << "the next tile's stages overwrite sums";
+  // Of two meetings the second: of the producer and of the consumers.
+  wrong.ptx = with(right.ptx, ("(" + meeting + R"((?:.|\n)*?))" + meeting).c_str(), "$1");
+  EXPECT_NE(fault_of(wrong).find("race"), std::string::npos)
+      << "the next tile's stages overwrite sums: " << fault_of(wrong);
+  // The consumers' alone, behind their reads.
+  wrong.ptx = with(right.ptx, (R"((ld\.shared::cluster(?:.|\n)*?))" + meeting).c_str(), "$1");
+  EXPECT_NE(fault_of(wrong).find("deadlock"), std::string::npos) << "the producer waits for ever";
 }
 
 /// A plan may be written by hand: the kernel would wait for ever.

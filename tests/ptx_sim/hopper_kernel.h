@@ -2,11 +2,14 @@
 #pragma once
 
 #include "generator/compile.h"
+#include "generator/sample.h"
+#include "tests/ptx_sim/from_environment.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <regex>
+#include <stdexcept>
 
 namespace deepgen {
 
@@ -15,8 +18,33 @@ inline Kernel compile_hopper(const std::string& problem, const std::string& conf
   setenv("DEEPGEN_PTXAS", "none", 1);
   const KernelFile file = compile_candidate(Problem::parse(problem), "sm_90a",
                                             {"hopper_ws", Config::parse(config)}, false, false);
-  EXPECT_EQ(file.status, "ok") << file.detail;
+  if (file.status != "ok") throw std::runtime_error(problem + " | " + config + ": " + file.detail);
   return *file.find("main");
+}
+
+/// A way to tile, and what else is in its config, in the order of the template's parameters.
+struct HopperPair {
+  const char *name, *problem, *tile, *cluster, *rest;
+};
+
+inline void PrintTo(const HopperPair& x, std::ostream* out) { *out << x.name; }
+
+/// Kernels of as many random configs as `count` in the environment says; else `otherwise`. `draw` gives the
+/// problem for each, `wanted` says whether a config is of the kind that is tested.
+template <typename Draw, typename Wanted, typename Check>
+void check_at_random(const char* count, uint64_t otherwise, const Device& device, std::mt19937_64& random,
+                     const Draw& draw, const Wanted& wanted, const Check& check) {
+  const Template& source = find_template("hopper_ws");
+  auto left = int64_t(from_environment(count, otherwise));
+  for (int64_t tries = 1000 * left; left > 0 && tries > 0; --tries) {
+    const Problem p = draw();
+    const std::optional<Config> config = draw_config(source, p, device, random);
+    if (!config || !wanted(p, *config)) continue;
+    --left;
+    SCOPED_TRACE(p.key() + " | " + config->text());
+    check(compile_hopper(p.key(), config->text()));
+  }
+  EXPECT_EQ(left, 0) << "no more such configs were found";
 }
 
 /// The code with all that the pattern matches replaced; it must match something.

@@ -1,9 +1,7 @@
 // hopper_ws where the epilogue reads a matrix of D's shape by TMA, on the simulated device: for each way to tile and to store, with
 // buffers for all passes of a tile and for few of them.
-#include "generator/sample.h"
 #include "templates/hopper_ws.h"
 #include "tests/ptx_sim/check.h"
-#include "tests/ptx_sim/from_environment.h"
 #include "tests/ptx_sim/hopper_kernel.h"
 
 #include <gtest/gtest.h>
@@ -99,25 +97,19 @@ TEST(ReadsByThreads, OfAnotherTypeOrAlignmentThanTmaTakes) {
 
 /// More of them: PTX_SIM_READS=100 PTX_SIM_SEED=7.
 TEST(ReadsAtRandom, AreRight) {
-  setenv("DEEPGEN_PTXAS", "none", 1);
   std::mt19937_64 random(from_environment("PTX_SIM_SEED", 9));
-  const Template& source = find_template("hopper_ws");
-  const Device device = generic_gpu("sm_90a");
-  auto left = int64_t(from_environment("PTX_SIM_READS", 8));
-  for (int64_t tries = 1000 * left; left > 0 && tries > 0; --tries) {
+  const auto draw = [&] {
     Problem p = Problem::parse(kPairs[size_t(random() % std::size(kPairs))].problem);
     draw_shape(p, {}, random); // with its epilogue
     p.m = 1 + int64_t(random() % 400), p.n = 8 * (1 + int64_t(random() % 50)), p.k = 16 * (1 + int64_t(random() % 30));
     p.batch = p.groups ? 1 : 1 + int64_t(random() % 2);
-    const std::optional<Config> config = draw_config(source, p, device, random);
-    if (!config || HopperTiling(p, *config).staging.reads.empty()) continue;
-    --left;
-    const KernelFile file = compile_candidate(p, "sm_90a", {"hopper_ws", *config}, false, false);
-    ASSERT_EQ(file.status, "ok") << file.detail;
+    return p;
+  };
+  const auto wanted = [](const Problem& p, const Config& config) { return !HopperTiling(p, config).staging.reads.empty(); };
+  check_at_random("PTX_SIM_READS", 8, generic_gpu("sm_90a"), random, draw, wanted, [&](const Kernel& kernel) {
     const uint64_t seed = random() % 5;
-    EXPECT_EQ(fault_of(*file.find("main"), seed), "") << "seed " << seed << ": " << p.key() << " | " << config->text();
-  }
-  EXPECT_EQ(left, 0) << "no more such configs were found";
+    EXPECT_EQ(fault_of(kernel, seed), "") << "seed " << seed;
+  });
 }
 
 TEST(ReadsAreChecked, PlantedFaultsAreFound) {

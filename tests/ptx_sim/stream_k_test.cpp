@@ -1,9 +1,7 @@
 // Stream-K on the simulated device: with whole waves and parts of one, for each way to tile and to store; and
 // with configs at random, more of them by PTX_SIM_STREAM_K=100 PTX_SIM_SEED=7.
-#include "generator/sample.h"
 #include "templates/hopper_ws.h"
 #include "tests/ptx_sim/check.h"
-#include "tests/ptx_sim/from_environment.h"
 #include "tests/ptx_sim/hopper_kernel.h"
 
 #include <gtest/gtest.h>
@@ -11,13 +9,7 @@
 namespace deepgen {
 namespace {
 
-struct Pair {
-  const char *name, *problem, *tile, *cluster, *rest;
-};
-
-void PrintTo(const Pair& x, std::ostream* out) { *out << x.name; }
-
-const Pair kPairs[] = {
+const HopperPair kPairs[] = {
     {"cooperative",
      "gemm m=300 n=130 k=540 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=bias+relu align=2",
      "bm=128 bn=64 slices=1 stages=3 consumers=2 pingpong=0 swap=0 promote=0", "cluster_m=1 cluster_n=1",
@@ -45,7 +37,7 @@ const Pair kPairs[] = {
      "pdl=0 align_a=4 align_b=4 align_d=8"},
 };
 
-Kernel compile(const Pair& x) {
+Kernel compile(const HopperPair& x) {
   return compile_hopper(x.problem, std::string(x.tile) + " " + x.cluster + " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest);
 }
 
@@ -57,7 +49,7 @@ std::string fault_of(const Kernel& kernel) {
   return "";
 }
 
-class StreamK : public testing::TestWithParam<Pair> {};
+class StreamK : public testing::TestWithParam<HopperPair> {};
 
 /// The simulated device runs 1 to 6 clusters, by the seed; one has no other to share with.
 TEST_P(StreamK, IsRightForAnyNumberOfBlocks) {
@@ -75,33 +67,26 @@ INSTANTIATE_TEST_SUITE_P(Kernels, StreamK, testing::ValuesIn(kPairs),
                          [](const auto& info) { return info.param.name; });
 
 TEST(StreamKAtRandom, IsRight) {
-  setenv("DEEPGEN_PTXAS", "none", 1);
   std::mt19937_64 random(from_environment("PTX_SIM_SEED", 5));
   Device small = generic_gpu("sm_90a");
   small.cores = 4; // as the simulated one, so that few tiles are several waves
-  const Template& source = find_template("hopper_ws");
-  auto left = int64_t(from_environment("PTX_SIM_STREAM_K", 6));
-  for (int64_t tries = 1000 * left; left > 0 && tries > 0; --tries) {
+  const auto draw = [&] {
     Problem p = Problem::parse(kPairs[size_t(random() % std::size(kPairs))].problem);
     draw_shape(p, {}, random); // with its epilogue; these sizes have several tiles of K and of D
     p.m = 1 + int64_t(random() % 400), p.n = 1 + int64_t(random() % 400), p.k = 400 + int64_t(random() % 300);
     p.batch = 1 + int64_t(random() % 2), p.groups = 0;
-    const std::optional<Config> config = draw_config(source, p, small, random);
-    if (!config || (*config)["stream_k"] == 0) continue;
-    --left;
-    const KernelFile file = compile_candidate(p, "sm_90a", {"hopper_ws", *config}, false, false);
-    ASSERT_EQ(file.status, "ok") << file.detail;
-    const Kernel& kernel = *file.find("main");
+    return p;
+  };
+  const auto wanted = [](const Problem&, const Config& config) { return config["stream_k"] != 0; };
+  check_at_random("PTX_SIM_STREAM_K", 6, small, random, draw, wanted, [&](const Kernel& kernel) {
     const uint64_t seed = 1 + random() % 4;
-    EXPECT_EQ(ptx_sim::check_case(kernel, cuda::call_cases(p).back(), seed).fault, "")
-        << "seed " << seed << ": " << p.key() << " | " << config->text();
-  }
-  EXPECT_EQ(left, 0) << "no more configs with stream_k were found";
+    EXPECT_EQ(ptx_sim::check_case(kernel, cuda::call_cases(kernel.problem).back(), seed).fault, "") << "seed " << seed;
+  });
 }
 
 /// On the device, too, what is verified has tiles that are shared.
 TEST(StreamKIsChecked, TheAwkwardShapeHasMoreThanAWave) {
-  for (const Pair& x : kPairs) {
+  for (const HopperPair& x : kPairs) {
     const Problem p = Problem::parse(x.problem);
     const Config config =
         Config::parse(std::string(x.tile) + " " + x.cluster + " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest);
