@@ -118,7 +118,9 @@ endfunction()
 # C symbols and C++ namespaces share the global scope of a program: each symbol has one owner, and none is a namespace.
 # Libraries may share a namespace. Reads arg_NAME of the caller.
 function(_deepgen_own_symbols target symbol)
-  foreach(each ${symbol} ${symbol}_run ${symbol}_function ${symbol}_launch ${symbol}_prepare ${symbol}_workspace_size)
+  string(TOUPPER ${symbol} macro) # of the sizes: one name in capitals has one owner, too
+  foreach(each ${symbol} ${symbol}_run ${symbol}_function ${symbol}_launch ${symbol}_prepare ${symbol}_workspace_size
+          ${symbol}_sizes ${macro}_M)
     foreach(kind OWNER NAMESPACE_OWNER)
       get_property(owner GLOBAL PROPERTY DEEPGEN_${kind}_${each})
       if(owner)

@@ -1,5 +1,6 @@
 #include "base/device.h"
 #include "base/error.h"
+#include "generator/embed_sizes.h"
 #include "generator/embed_text.h"
 
 #include <algorithm>
@@ -110,6 +111,19 @@ int64_t arch_rank(const std::string& arch) {
   return arch == "cpu" ? 0 : 10000 - 2 * capability - (arch.back() == 'a' ? 1 : 0);
 }
 
+/// Adds the C names of a function, its macros among them: these are in capitals, and NAMEs may differ in case alone.
+void claim_names(const LibraryFunction& f, const std::string& where, std::set<std::string>& names) {
+  std::vector<std::string> own;
+  for (const char* suffix : {"", "_run", "_function", "_launch", "_prepare", "_workspace_size", "_sizes"})
+    own.push_back(symbol(f) + suffix);
+  for (const SizeConstant& constant : size_constants_of(f.file.problem))
+    own.push_back(size_macro(f, constant));
+  for (const std::string& name : own)
+    if (!names.insert(name).second)
+      throw Error("two functions of a library give the same C name", where, name,
+                  "pass another NAME to deepgen_add_gemm()");
+}
+
 } // namespace
 
 std::vector<LinkedKernel> linked_kernels(const LibraryFunction& f) {
@@ -143,10 +157,7 @@ void validate(const Library& library) {
     const std::string where = library.target + ", function " + f.file.name;
     check_identifier(f.file.name, "the function name", where);
     check_identifier(f.file.ns, "the namespace", where);
-    for (const char* suffix : {"", "_run", "_function", "_launch", "_prepare", "_workspace_size"})
-      if (!names.insert(symbol(f) + suffix).second)
-        throw Error("two functions of a library give the same C name", where, symbol(f) + suffix,
-                    "pass another NAME to deepgen_add_gemm()");
+    claim_names(f, where, names);
     if (f.kernels.empty())
       throw Error("a function has no kernel", where, "", "pass --kernel after its --problem");
     for (const KernelFile& file : f.kernels)

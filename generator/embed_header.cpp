@@ -1,4 +1,5 @@
 #include "generator/embed_signature.h"
+#include "generator/embed_sizes.h"
 #include "generator/embed_text.h"
 
 #include <cctype>
@@ -111,7 +112,7 @@ std::string comment(const LibraryFunction& f) {
 
 std::string c_declarations(const LibraryFunction& f) {
   const std::string name = symbol(f);
-  std::string text = comment(f);
+  std::string text = comment(f) + size_macros(f);
   if (runs_on_cpu(f))
     text += "deepgen_status " + name + "(" + declared(function_parameters(f.file.problem)) +
             "); /* alpha 1, beta 0, dense */\ndeepgen_status " + name +
@@ -142,7 +143,7 @@ std::string matrix_overload(const LibraryFunction& f) {
     views += "deepgen::matrix<" + p.type.substr(0, p.type.size() - 1) + "> " + p.name;
     checks += (checks.empty() ? "" : " ||\n      ") + p.name + ".rows != " + number(p.rows) + " || " +
               p.name + ".columns != " + number(p.columns);
-    fields += "  args." + p.name + " = " + p.name + ".data, args." + p.leading_dimension + " = " + p.name +
+    fields += "  args." + p.name + " = " + p.name + ".data; args." + p.leading_dimension + " = " + p.name +
               ".leading_dimension;\n";
   }
   return "/// The same with sized views, which may have gaps between rows; DEEPGEN_ERROR_SIZE when a size "
@@ -173,7 +174,7 @@ std::string gpu_overloads(const LibraryFunction& f) {
          ", deepgen_stream stream,\n    void* workspace = nullptr, size_t workspace_bytes = 0) {\n"
          "  deepgen_gemm_args args;\n  " +
          assigned(parameters) +
-         ";\n  args.workspace = workspace, args.workspace_bytes = workspace_bytes;\n  return ::" + name +
+         ";\n  args.workspace = workspace; args.workspace_bytes = workspace_bytes;\n  return ::" + name +
          "_launch(&args, stream);\n}\ninline deepgen_status " + f.file.name +
          "(const deepgen_gemm_args& args, deepgen_stream stream) { return ::" + name +
          "_launch(&args, stream); }\ninline deepgen_status " + f.file.name + "_prepare() { return ::" + name +
@@ -182,7 +183,7 @@ std::string gpu_overloads(const LibraryFunction& f) {
 }
 
 std::string cpp_functions(const LibraryFunction& f) {
-  return "namespace " + f.file.ns + " {\n\n/// " + formula(f.file.problem) + "; see " + symbol(f) +
+  return "namespace " + f.file.ns + " {\n\n" + size_constants(f) + "/// " + formula(f.file.problem) + "; see " + symbol(f) +
          " above.\n" + (runs_on_cpu(f) ? cpu_overloads(f) : "") + (runs_on_gpus(f) ? gpu_overloads(f) : "") +
          "\n} // namespace " + f.file.ns + "\n";
 }

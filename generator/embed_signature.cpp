@@ -16,9 +16,9 @@ constexpr SignatureOperand kOperands[] = {{EpilogueOp::bias, "bias", SignatureOp
 bool is_scale(EpilogueOp op) { return op >= EpilogueOp::scale_a; }
 
 template <typename Text>
-std::string joined(const std::vector<FunctionParameter>& parameters, Text text) {
+std::string joined(const std::vector<FunctionParameter>& parameters, const char* between, Text text) {
   std::string list;
-  for (const FunctionParameter& p : parameters) list += (list.empty() ? "" : ", ") + text(p);
+  for (const FunctionParameter& p : parameters) list += (list.empty() ? "" : between) + text(p);
   return list;
 }
 
@@ -78,15 +78,17 @@ std::vector<FunctionParameter> function_parameters(const Problem& p) {
 }
 
 std::string declared(const std::vector<FunctionParameter>& parameters) {
-  return joined(parameters, [](const FunctionParameter& p) { return p.type + " " + p.name; });
+  return joined(parameters, ", ", [](const FunctionParameter& p) { return p.type + " " + p.name; });
 }
 
 std::string passed(const std::vector<FunctionParameter>& parameters) {
-  return joined(parameters, [](const FunctionParameter& p) { return p.name; });
+  return joined(parameters, ", ", [](const FunctionParameter& p) { return p.name; });
 }
 
 std::string assigned(const std::vector<FunctionParameter>& parameters) {
-  return joined(parameters, [](const FunctionParameter& p) { return "args." + p.name + " = " + p.name; });
+  // Not by commas: clang's -Wcomma warns of these in the user's own compile.
+  return joined(parameters, "; ",
+                [](const FunctionParameter& p) { return "args." + p.name + " = " + p.name; });
 }
 
 } // namespace deepgen

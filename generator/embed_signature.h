@@ -33,7 +33,7 @@ struct FunctionParameter {
 std::vector<FunctionParameter> function_parameters(const Problem&);
 std::string declared(const std::vector<FunctionParameter>&); ///< "const float* a, const float* b, float* d"
 std::string passed(const std::vector<FunctionParameter>&);   ///< "a, b, d"
-/// "args.a = a, args.b = b, args.d = d"
+/// "args.a = a; args.b = b; args.d = d"
 std::string assigned(const std::vector<FunctionParameter>&);
 
 } // namespace deepgen
