@@ -2,10 +2,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "measure/compare.h"
-#include "measure/cuda_verify_all.h"
 #include "measure/devices.h"
 #include "measure/race.h"
 #include "measure/run.h"
+#include "measure/sandbox.h"
+#include "measure/verify_linked.h"
 
 #include <CLI/CLI.hpp>
 
@@ -127,9 +128,17 @@ void add_playoff(CLI::App& app, PlayoffCommand& c) {
   sub->callback([&c] { playoff(c); });
 }
 
-void add_verify(CLI::App& app, cuda::VerifyCommand& c, int& status) {
-  auto* sub = app.add_subcommand("verify", "Verify GPU kernels on the attached device; a line each and a summary.\n"
+void add_verify(CLI::App& app, VerifyCommand& command, int& status) {
+  auto* sub = app.add_subcommand("verify", "Verify kernels on the device that they are for; a line each, and of GPUs a summary.\n"
                                            "Exit status 1 when one is not ok");
+  cuda::VerifyCommand& c = command.gpu;
+  sub->add_option("-o", command.output,
+                  "for a build, of one file: verified.json with the hashes of what is right; fails when a kernel is wrong");
+  sub->add_flag("--unproven", command.unproven, "leave out what a search has verified, and what would take minutes");
+  sub->add_flag("--any-host", command.any_host, "with -o: list also what this CPU is too old for, so that every host writes the same");
+  sub->add_option("--device", command.device, "with -o, for a GPU: device.json; one without the device verifies nothing");
+  sub->add_option("--devices", command.devices, "GPUs that may be used, as in `run`")->envname("DEEPGEN_DEVICES");
+  sub->add_option("--cache", command.cache, "folder of the cache; else DEEPGEN_CACHE_DIR or the user's");
   sub->add_option("files", c.files, "kernel files that `deepgen compile` made")->required();
   sub->add_option("--gpu", c.options.ordinal, "which one, as CUDA_VISIBLE_DEVICES shows them")->capture_default_str();
   sub->add_option("--timeout", c.options.call_seconds, "seconds after which a call hangs (more for large problems)")
@@ -142,7 +151,7 @@ void add_verify(CLI::App& app, cuda::VerifyCommand& c, int& status) {
       ->check(CLI::IsMember({0, 256, 4096, 65536}))
       ->capture_default_str();
   sub->footer("Example:\n  deepgen-measure verify r0/*.dgk");
-  sub->callback([&c, &status] { status = cuda::verify(c) ? 0 : 1; });
+  sub->callback([&command, &status] { status = verify(command) ? 0 : 1; });
 }
 
 void add_compare(CLI::App& app, CompareCommand& c) {
@@ -167,6 +176,12 @@ void add_noise(CLI::App& app, NoiseCommand& c) {
   sub->callback([&c] { noise(c); });
 }
 
+void add_sandbox(CLI::App& app) {
+  auto* sub = app.add_subcommand("sandbox", "What of the sandbox around CPU candidates is in force on this machine, in one line");
+  sub->footer("Example:\n  deepgen-measure sandbox");
+  sub->callback([] { std::printf("%-14s candidates on the CPU: %s\n", "sandbox", sandbox::probe().text().c_str()); });
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -179,7 +194,7 @@ int main(int argc, char** argv) {
   DevicesCommand devices_command;
   RunCommand run_command;
   PlayoffCommand playoff_command;
-  cuda::VerifyCommand verify_command;
+  VerifyCommand verify_command;
   CompareCommand compare_command;
   NoiseCommand noise_command;
   int status = 0;
@@ -189,6 +204,7 @@ int main(int argc, char** argv) {
   add_verify(app, verify_command, status);
   add_compare(app, compare_command);
   add_noise(app, noise_command);
+  add_sandbox(app);
   try {
     app.parse(argc, argv);
     return status;

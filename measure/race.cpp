@@ -35,6 +35,7 @@ public:
         Channel& channel, const Running& running)
       : options_(options), channel_(channel), running_(running), random_(options.seed), runners_(arms.size()) {
     Lap lap;
+    confine(arms, entered);
     for (size_t arm : entered) {
       announce(arm, options_.call_seconds + (arm == entered.front() ? options_.start_seconds : 0));
       if (arms[arm].make_sampler) {
@@ -116,6 +117,12 @@ public:
   bool hopeless(int planned) const { return dropped_ > kMostDropped * double(planned) + 1; }
 
 private:
+  /// Samplers are of GPUs, whose drivers cannot live in a sandbox.
+  void confine(const std::vector<Arm>& arms, const std::vector<size_t>& entered) {
+    if (std::none_of(entered.begin(), entered.end(), [&](size_t arm) { return bool(arms[arm].make_sampler); }))
+      channel_.confine({0, sandbox::enough_seconds(left())});
+  }
+
   void shuffle(std::vector<size_t>& arms, size_t from) {
     for (size_t i = arms.size(); i > from + 1; --i) std::swap(arms[i - 1], arms[from + random_() % (i - from)]);
   }

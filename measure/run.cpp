@@ -7,6 +7,7 @@
 #include "measure/cuda_take.h"
 #include "measure/cuda_verify_all.h"
 #include "measure/history.h"
+#include "measure/sandbox.h"
 #include "measure/verify_all.h"
 
 #include <algorithm>
@@ -93,6 +94,8 @@ void verify_on_gpu(Round& round, const std::vector<Candidate*>& list, double sta
 
 void verify_on_cpu(Round& round, const std::vector<Candidate*>& list, double start) {
   const MeasureOptions& o = round.command.options;
+  if (const sandbox::State state = sandbox::probe(); !state.complete())
+    round.progress.summary("candidates run with less of a sandbox than DeepGen has: " + state.text());
   round.progress.live("computing the reference");
   CaseSet cases(round.plan.problem, o.seed);
   VerifyOptions options;

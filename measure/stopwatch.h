@@ -38,7 +38,7 @@ private:
     int64_t preemptions = 0;
   };
   Disturbance read(bool steal) const;
-  int schedstat_ = -1;
+  int schedstat_ = -1, stat_ = -1;
   bool read_steal_ = false;
 };
 

@@ -125,6 +125,13 @@ double call_limit(const Problem& p, double base) {
   return std::max(base, kSlack * p.flops() / kSlowFlopsPerSecond);
 }
 
+double case_bytes(const Problem& p) {
+  constexpr double kValueAndTolerance = 16;
+  const double elements = double(p.batch) * (double(p.m) * double(p.k) + double(p.k) * double(p.sum_columns()) +
+                                             double(p.m) * double(p.n) * double(3 + operands_of(p).size()));
+  return double(cases_for(p).size()) * elements * (double(size_of(Type::f64)) + kValueAndTolerance);
+}
+
 CaseSet::CaseSet(const Problem& p, uint64_t seed)
     : problem_(p), inputs_(p, seed, cheap(p)), reference_(problem_, inputs_, seed) {
   for (const Case& c : cases_for(p))

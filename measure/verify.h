@@ -70,6 +70,9 @@ private:
 /// The ranges of `cut`, last first: no call may depend on another having run.
 std::vector<TileRanges> cut_ranges(const TileRanges& full, Case::Cut cut);
 
+/// Bytes that a CaseSet takes, or more.
+double case_bytes(const Problem&);
+
 /// Seconds after which one verified call counts as hanging: `base`, or 20 times what a slow kernel needs.
 double call_limit(const Problem&, double base);
 

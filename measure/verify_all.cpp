@@ -60,9 +60,25 @@ Json verdict_message(size_t index, const Verdict& v) {
   return {{"candidate", index}, {"status", v.status}, {"detail", v.detail}, {"error", finite(v.error)}};
 }
 
+/// What the sets of cases of other problems than the tuned one take, and the largest workspace.
+int64_t bytes_for(const std::vector<Candidate*>& candidates, const Problem& tuned) {
+  std::map<std::string, double> sets;
+  double workspace = 0;
+  for (const Candidate* c : candidates)
+    for (const Kernel& kernel : c->file.kernels) {
+      workspace = std::max(workspace, double(kernel.workspace));
+      if (kernel.problem != tuned)
+        sets[kernel.problem.key()] = case_bytes(kernel.problem);
+    }
+  for (const auto& [key, bytes] : sets)
+    workspace += bytes;
+  return int64_t(std::min(workspace, 1e18));
+}
+
 /// The worker's body: verdicts for candidates[from...], in order, until the deadline.
 void verify_from(const std::vector<Candidate*>& candidates, size_t from, CaseSet& cases,
                  const VerifyOptions& options, Channel& channel) {
+  channel.confine({bytes_for(candidates, cases.problem()), sandbox::enough_seconds(options.deadline - wall_seconds())});
   Verifier verifier(cases, options, channel);
   for (size_t i = from; i < candidates.size(); ++i) {
     if (i > 0 && wall_seconds() > options.deadline)
@@ -72,6 +88,8 @@ void verify_from(const std::vector<Candidate*>& candidates, size_t from, CaseSet
       verdict = verifier.verify(candidates[i]->file);
     } catch (const std::exception& e) { // not only Error: no memory for one must not end the others
       verdict = {"unsupported", e.what(), 0};
+      if (sandbox::memory_is_used_up())
+        verdict = {"crash", "it took more memory than the sandbox allows; then: " + std::string(e.what()), 0};
     }
     channel.send(verdict_message(i, verdict));
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/config.h"
+#include "measure/sandbox.h"
 
 #include <functional>
 
@@ -15,6 +16,8 @@ public:
   void send(const Json& message);
   /// Announces what comes next. The parent kills the worker when nothing more is heard for `limit` seconds.
   void step(const std::string& what, double limit);
+  /// From here on the worker can do little but compute and answer. What it needs of files must be open.
+  sandbox::State confine(const sandbox::Limits& limits) { return sandbox::enter(fd_, limits); }
 
 private:
   int fd_;

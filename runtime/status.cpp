@@ -41,6 +41,9 @@ const char* deepgen_status_string(deepgen_status status) {
            "device: see that /dev/kfd exists and may be opened (groups render and video), and HIP_VISIBLE_DEVICES";
   case DEEPGEN_ERROR_DRIVER:
     return "a call of the GPU's driver failed: deepgen_last_driver_error() has its code and text";
+  case DEEPGEN_ERROR_WRONG_RESULT:
+    return "a kernel computes wrong results on this machine: do not use the library here, and report the text of "
+           "deepgen_verify() with deepgen_selected_config()";
   }
   return "unknown status: the header and the linked runtime are of different versions";
 }

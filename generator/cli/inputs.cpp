@@ -29,17 +29,17 @@ struct TemporaryFile {
   ~TemporaryFile() { unlink(path.c_str()); }
 };
 
-/// Runs `deepgen-measure devices`.
-void ask_for_devices(const std::vector<std::string>& options) {
+/// Runs the sibling deepgen-measure.
+void run_measure(std::vector<std::string> words) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").replace_filename("deepgen-measure");
   const std::string remedy = "install it beside deepgen, or pass --device";
   if (access(program.c_str(), X_OK) != 0)
     throw Error("cannot find out the device: deepgen-measure is missing", program, std::strerror(errno),
                 remedy);
-  std::vector<std::string> words = {program, "devices"};
-  words.insert(words.end(), options.begin(), options.end());
+  const std::string command = program + " " + words.front();
+  words.insert(words.begin(), program);
   if (const int status = run_program(words); status != 0)
-    throw Error("cannot find out the device: deepgen-measure failed", program + " devices " + options.front(),
+    throw Error("cannot find out the device: deepgen-measure failed", command,
                 "wait status " + std::to_string(status), remedy);
 }
 
@@ -61,11 +61,12 @@ int run_program(std::vector<std::string> words) {
 
 Device probe_device(const std::string& arch) {
   TemporaryFile file;
-  ask_for_devices({"--arch", arch, "-o", file.path});
+  run_measure({"devices", "--arch", arch, "-o", file.path});
   return Device::read(file.path);
 }
 
-void list_devices() { ask_for_devices({"--list"}); }
+void list_devices() { run_measure({"devices", "--list"}); }
+void show_sandbox() { run_measure({"sandbox"}); }
 
 Device device_of(const std::string& path, const std::string& arch) {
   const bool gpu = is_gpu(arch);

@@ -17,6 +17,7 @@ Device probe_device(const std::string& arch);
 /// Runs a program without a shell and returns its wait status; -1 when it cannot be started.
 int run_program(std::vector<std::string> words);
 void list_devices(); ///< prints what it finds attached, a line each
+void show_sandbox(); ///< prints what confines CPU candidates here
 /// A problem key, or the path of a problem.json.
 Problem problem_of(const std::string& key_or_path);
 /// "cpu_tile isa=4 ..." or, where one template alone serves the problem, "isa=4 ...".

@@ -27,7 +27,8 @@ typedef enum deepgen_status {
   DEEPGEN_ERROR_ARGUMENT,          /* any other argument out of range; the function's documentation says which */
   DEEPGEN_ERROR_NO_DRIVER,         /* the GPU's driver library cannot be loaded, or is too old */
   DEEPGEN_ERROR_NO_CONTEXT,        /* no device is current on this thread, or it has none */
-  DEEPGEN_ERROR_DRIVER             /* a driver call failed; deepgen_last_driver_error() says which */
+  DEEPGEN_ERROR_DRIVER,            /* a driver call failed; deepgen_last_driver_error() says which */
+  DEEPGEN_ERROR_WRONG_RESULT       /* deepgen_verify() found one */
 } deepgen_status;
 
 /* One sentence: what is wrong and what to do. Never null, also for unknown values. */
@@ -83,6 +84,11 @@ deepgen_status deepgen_run_gemm(const struct deepgen_function* function, const d
 size_t deepgen_workspace_size(const struct deepgen_function* function);
 /* The selected kernel's config, e.g. "cpu_tile isa=4 mr=14 ..."; null when none runs on this device. */
 const char* deepgen_selected_config(const struct deepgen_function* function);
+/* Calls the function on operands of its own, with the kernel and the threads that calls have on this machine, and compares
+   with a plain loop in f64: all elements, or of a large problem the most that a second has room for. `text`, unless null, gets
+   a sentence of at most size - 1 bytes that says what was found, or "". For the CPU; DEEPGEN_ERROR_NO_KERNEL where it has no
+   kernel. The one call here that allocates: without memory for the operands it is DEEPGEN_ERROR_WORKSPACE. */
+deepgen_status deepgen_verify(const struct deepgen_function* function, char* text, size_t size);
 
 /* GPUs. The driver is looked up at the first of these calls: nothing links CUDA or HIP. `stream` is a CUstream or
    cudaStream_t of the context that is current on the calling thread, or a hipStream_t of the current device (null: the default

@@ -1,0 +1,111 @@
+// deepgen_verify() on kernels with and without faults.
+#include "deepgen/kernel_abi.h"
+#include "deepgen/runtime.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+
+namespace {
+
+constexpr int64_t kM = 9, kN = 14, kK = 37, kBatch = 2;
+constexpr uint8_t kArgs[] = {DEEPGEN_ARG_A,        DEEPGEN_ARG_B,   DEEPGEN_ARG_C,        DEEPGEN_ARG_D,        DEEPGEN_ARG_BIAS,
+                             DEEPGEN_ARG_LDA,      DEEPGEN_ARG_LDB, DEEPGEN_ARG_LDC,      DEEPGEN_ARG_LDD,      DEEPGEN_ARG_STRIDE_A,
+                             DEEPGEN_ARG_STRIDE_B, DEEPGEN_ARG_STRIDE_C, DEEPGEN_ARG_STRIDE_D, DEEPGEN_ARG_ALPHA, DEEPGEN_ARG_BETA,
+                             DEEPGEN_ARG_RESIDUAL, DEEPGEN_ARG_LD_RESIDUAL, DEEPGEN_ARG_STRIDE_RESIDUAL};
+
+float scalar(uint64_t bits) {
+  float x;
+  std::memcpy(&x, &bits, 4);
+  return x;
+}
+
+enum Fault { kNone, kTerm, kBeta, kLast, kBeyond, kEntry } fault;
+
+/// D = gelu(silu(alpha A Bg) * (alpha A Bu) + beta C + bias) + residual, layout tt; B holds both weights.
+void gated(const uint64_t* x) {
+  const auto *a = reinterpret_cast<const float*>(x[0]), *b = reinterpret_cast<const float*>(x[1]);
+  const auto *c = reinterpret_cast<const float*>(x[2]), *bias = reinterpret_cast<const float*>(x[4]);
+  const auto* residual = reinterpret_cast<const float*>(x[15]);
+  auto* d = reinterpret_cast<float*>(x[3]);
+  const float alpha = scalar(x[13]), beta = scalar(x[14]);
+  for (uint64_t e = 0; e < kBatch; ++e)
+    for (uint64_t i = 0; i < kM; ++i)
+      for (uint64_t j = 0; j < kN; ++j) {
+        if (fault == kLast && e == kBatch - 1 && i == kM - 1 && j == kN - 1) continue;
+        const uint64_t of_b = fault == kEntry ? 0 : e;
+        float gate = 0, up = 0;
+        for (uint64_t k = fault == kTerm && i == 3 && j == 5; k < kK; ++k) {
+          const float y = a[e * x[9] + k * x[5] + i];
+          gate += y * b[of_b * x[10] + j * x[6] + k], up += y * b[of_b * x[10] + (kN + j) * x[6] + k];
+        }
+        gate *= alpha, up *= alpha;
+        float v = gate / (1 + std::exp(-gate)) * up;
+        if (beta != 0 && fault != kBeta) v += beta * c[e * x[11] + i * x[7] + j];
+        v += bias[j];
+        v = 0.5f * v * (1 + std::erf(v * float(M_SQRT1_2)));
+        float* row = d + e * x[12] + i * x[8];
+        row[j] = v + residual[e * x[17] + i * x[16] + j];
+        if (fault == kBeyond && x[8] > kN) row[kN] = 0;
+      }
+}
+
+deepgen_status verify(Fault with, std::string& text) {
+  fault = with;
+  deepgen_kernel kernel = {};
+  kernel.arch = "cpu", kernel.config = "fake", kernel.args = kArgs, kernel.arg_count = sizeof kArgs;
+  kernel.isa = 1, kernel.entry = gated;
+  kernel.tiles_m = kernel.tiles_n = kernel.tiles_b = kernel.grain_m = kernel.grain_n = 1;
+  const deepgen_kernel* volatile selected = nullptr;
+  deepgen_function f = {};
+  f.name = "fake_swiglu";
+  f.problem = "gemm m=9 n=14 k=37 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=tt gate=silu epilogue=bias+gelu+residual align=4";
+  f.m = kM, f.n = kN, f.k = kK, f.batch = kBatch;
+  f.a_rows = kK, f.a_columns = kM, f.b_rows = 2 * kN, f.b_columns = kK;
+  f.epilogue = 1u << DEEPGEN_EPILOGUE_BIAS | 1u << DEEPGEN_EPILOGUE_GELU | 1u << DEEPGEN_EPILOGUE_RESIDUAL;
+  f.kernels = &kernel, f.kernel_count = 1, f.selected = &selected;
+  char found[256] = "?";
+  const deepgen_status status = deepgen_verify(&f, found, sizeof found);
+  text = found;
+  EXPECT_EQ(deepgen_verify(&f, nullptr, 0), status);
+  char little[8];
+  EXPECT_EQ(deepgen_verify(&f, little, sizeof little), status);
+  EXPECT_EQ(text.substr(0, 7), little);
+  return status;
+}
+
+TEST(RuntimeVerify, AcceptsWhatIsRight) {
+  std::string text;
+  EXPECT_EQ(verify(kNone, text), DEEPGEN_OK);
+  EXPECT_EQ(text, "fake_swiglu: 252 of 252 elements checked, all right");
+}
+
+TEST(RuntimeVerify, FindsEachFault) {
+  const struct {
+    Fault fault;
+    const char* words;
+  } faults[] = {{kTerm, "D[3, 5] of batch entry 0 is "},
+                {kBeta, "D[0, 0] of batch entry 0 is "},
+                {kLast, "does not write, or not finitely, D[8, 13] of batch entry 1"},
+                {kBeyond, "writes beyond a row: D[0, 14]"},
+                {kEntry, "of batch entry 1 is "}};
+  for (const auto& one : faults) {
+    std::string text;
+    EXPECT_EQ(verify(one.fault, text), DEEPGEN_ERROR_WRONG_RESULT) << one.words;
+    EXPECT_NE(text.find(one.words), std::string::npos) << text;
+  }
+}
+
+TEST(RuntimeVerify, NeedsAKernelOfTheCpu) {
+  EXPECT_EQ(deepgen_verify(nullptr, nullptr, 0), DEEPGEN_ERROR_NULL);
+  const deepgen_kernel* volatile selected = nullptr;
+  deepgen_function f = {};
+  f.selected = &selected, f.m = f.n = f.k = f.batch = 1;
+  const deepgen_kernel none = {};
+  f.kernels = &none;
+  EXPECT_EQ(deepgen_verify(&f, nullptr, 0), DEEPGEN_ERROR_NO_KERNEL);
+}
+
+} // namespace
