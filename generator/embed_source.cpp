@@ -89,7 +89,7 @@ int64_t epilogue_set(const Problem& p) {
 std::string function_row(const LibraryFunction& f) {
   const Problem& p = f.file.problem;
   const std::string name = symbol(f);
-  std::string text = "    {" + quoted(name) + ", " + quoted(p.key()) + ",\n     ";
+  std::string text = "    {DEEPGEN_LAYOUT, " + quoted(name) + ", " + quoted(p.key()) + ",\n     ";
   for (int64_t x :
        {p.m, p.n, p.k, p.batch, p.groups, p.a_rows(), p.a_columns(), p.b_rows(), p.b_columns(), int64_t(p.a),
         int64_t(p.b), int64_t(p.d), int64_t(p.epilogue_type()), int64_t(p.scale_type()), epilogue_set(p)})

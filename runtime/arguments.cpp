@@ -3,7 +3,7 @@
 #include <cstring>
 #include <initializer_list>
 
-namespace deepgen {
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// One operand as the caller describes it, with the defaults for 0 filled in.

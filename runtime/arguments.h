@@ -1,10 +1,9 @@
 // Checks the arguments of a call and turns them into the values of a kernel's argument slots. Internal.
 #pragma once
 
-#include "deepgen/kernel_abi.h"
-#include "deepgen/runtime.h"
+#include "runtime/abi.h"
 
-namespace deepgen {
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 
 /// The value of each deepgen_arg; ranges and workspace belong to a task and are filled later, tensor maps by
 /// the launch. Slots of operands that the function does not have are 0.

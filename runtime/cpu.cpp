@@ -1,14 +1,12 @@
 #include "runtime/cpu.h"
 
-#include "deepgen/kernel_abi.h"
-
 #include <atomic>
 #include <cstdlib>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
-namespace deepgen::cpu {
+namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 #if defined(__x86_64__)

@@ -2,9 +2,11 @@
 // measure/.
 #pragma once
 
+#include "runtime/abi.h"
+
 #include <cstdint>
 
-namespace deepgen::cpu {
+namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE {
 
 /// The x86-64 level (1..4, System V psABI); 0 on another architecture. Not lowered by DEEPGEN_CPU_LEVEL.
 uint32_t hardware_level();

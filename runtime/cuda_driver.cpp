@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-namespace deepgen::nvidia {
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 using GetProcAddress = Result (*)(const char* name, void** address, int version, uint64_t flags, int* found);

@@ -3,9 +3,9 @@
 // Internal.
 #pragma once
 
-#include "deepgen/runtime.h"
+#include "runtime/abi.h"
 
-namespace deepgen::nvidia {
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 
 using Result = int; ///< CUresult
 enum : Result {

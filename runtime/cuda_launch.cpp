@@ -2,7 +2,7 @@
 #include "runtime/cuda_tensor_map.h"
 #include "runtime/gpu.h"
 
-namespace deepgen::nvidia {
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 deepgen_status enqueue(const Driver& d, GpuCall& call, const PreparedKernel& prepared, EncodedMaps* maps) {

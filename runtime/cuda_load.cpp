@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-namespace deepgen::nvidia {
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// What deepgen_gpu_code::state points to. A library of the driver's belongs to no context, so it serves all

@@ -1,10 +1,9 @@
 // Code on a device: which code a device can run, and kernels made ready to launch. Internal.
 #pragma once
 
-#include "deepgen/kernel_abi.h"
 #include "runtime/cuda_driver.h"
 
-namespace deepgen::nvidia {
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 
 struct Device {
   int ordinal = 0;

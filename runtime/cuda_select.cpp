@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace deepgen::nvidia {
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 
 uint32_t standing(const deepgen_kernel& k, const Device& device) {
   if (!capability(k.arch)) return cannot_run;

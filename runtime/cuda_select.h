@@ -4,7 +4,7 @@
 #include "runtime/cuda_load.h"
 #include "runtime/gpu_select.h"
 
-namespace deepgen::nvidia {
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 
 /// Better is lower: tuned on a device of this name; for this device's arch or an earlier one of its major
 /// version; PTX. Within each, the latest arch. Equals keep the order of the table.

@@ -1,6 +1,6 @@
 #include "runtime/cuda_tensor_map.h"
 
-namespace deepgen::nvidia {
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// By slot after DEEPGEN_ARG_MAP_A.

@@ -4,7 +4,7 @@
 #include "runtime/arguments.h"
 #include "runtime/cuda_driver.h"
 
-namespace deepgen::nvidia {
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 
 constexpr uint32_t map_slots = DEEPGEN_ARG_COUNT - DEEPGEN_ARG_MAP_A;
 

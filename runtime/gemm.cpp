@@ -1,4 +1,5 @@
 #include "runtime/arguments.h"
+#include "runtime/floating_point.h"
 #include "runtime/pool.h"
 #include "runtime/scratch.h"
 #include "runtime/select.h"
@@ -6,7 +7,7 @@
 
 #include <cstring>
 
-namespace deepgen {
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// Below this, handing out work costs more than it saves.
@@ -18,6 +19,7 @@ struct Call {
   const deepgen_kernel& kernel;
   ArgumentValues values;
   Split split;
+  FloatingPoint floating_point;
   char* workspace = nullptr; ///< the caller's, a piece a task; null: scratch slots
 };
 
@@ -31,8 +33,9 @@ int threads_for(const deepgen_function& f) {
   return flops < kSerialFlops ? 1 : deepgen_get_num_threads();
 }
 
+/// No compiler has seen a kernel, so that clang's check of indirect calls (-fsanitize=cfi) would stop here.
 /// `values` has everything but the task's own slots.
-void run_range(const deepgen_kernel& k, ArgumentValues& values, const TileRange& range, char* workspace) {
+DEEPGEN_CALLS_MACHINE_CODE void run_range(const deepgen_kernel& k, ArgumentValues& values, const TileRange& range, char* workspace) {
   scratch::Slot slot(workspace ? 0 : k.workspace);
   values.slot[DEEPGEN_ARG_WORKSPACE] = uintptr_t(workspace ? workspace : slot.data());
   values.slot[DEEPGEN_ARG_M0] = uint64_t(range.m0), values.slot[DEEPGEN_ARG_M1] = uint64_t(range.m1);
@@ -45,9 +48,10 @@ void run_range(const deepgen_kernel& k, ArgumentValues& values, const TileRange&
 }
 
 void run_task(void* context, int index) {
-  const Call& call = *static_cast<const Call*>(context);
+  Call& call = *static_cast<Call*>(context);
   char* workspace = call.workspace ? call.workspace + size_t(index) * piece_bytes(call.kernel) : nullptr;
   ArgumentValues values = call.values;
+  FloatingPoint::Scope scope(call.floating_point);
   run_range(call.kernel, values, task_range(call.kernel, call.split, index), workspace);
 }
 
@@ -72,6 +76,8 @@ using namespace deepgen;
 deepgen_status deepgen_run_gemm(const deepgen_function* function, const deepgen_gemm_args* args) {
   if (!function || !args)
     return DEEPGEN_ERROR_NULL;
+  if (!is_current(*function) || !is_current(*args))
+    return DEEPGEN_ERROR_VERSION;
   const deepgen_kernel* kernel = selected_kernel(*function);
   if (!kernel)
     return DEEPGEN_ERROR_NO_KERNEL;
@@ -83,14 +89,16 @@ deepgen_status deepgen_run_gemm(const deepgen_function* function, const deepgen_
     call.split = split_tiles(*kernel, threads);
   if (deepgen_status status = check_workspace(*args, call))
     return status;
-  if (call.split.count() > 1 && pool::run(call.split.count(), run_task, &call))
+  if (call.split.count() > 1 && pool::run(call.split.count(), run_task, &call)) {
+    call.floating_point.take_flags();
     return DEEPGEN_OK;
+  }
   run_range(*kernel, call.values, {0, kernel->tiles_m, 0, kernel->tiles_n, 0, kernel->tiles_b}, call.workspace);
   return DEEPGEN_OK;
 }
 
 size_t deepgen_workspace_size(const deepgen_function* function) {
-  const deepgen_kernel* kernel = function ? selected_kernel(*function) : nullptr;
+  const deepgen_kernel* kernel = function && is_current(*function) ? selected_kernel(*function) : nullptr;
   if (!kernel)
     return 0;
   const int threads = threads_for(*function);
@@ -98,6 +106,6 @@ size_t deepgen_workspace_size(const deepgen_function* function) {
 }
 
 const char* deepgen_selected_config(const deepgen_function* function) {
-  const deepgen_kernel* kernel = function ? selected_kernel(*function) : nullptr;
+  const deepgen_kernel* kernel = function && is_current(*function) ? selected_kernel(*function) : nullptr;
   return kernel ? kernel->config : nullptr;
 }

@@ -2,7 +2,7 @@
 
 #include <initializer_list>
 
-namespace deepgen {
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 constexpr uintptr_t workspace_align = 256;
@@ -90,24 +90,27 @@ using namespace deepgen;
 
 deepgen_status deepgen_launch_gemm(const deepgen_function* function, const deepgen_gemm_args* args,
                                    deepgen_stream stream) {
-  return function && args ? vendor_of(*function).launch(*function, *args, stream) : DEEPGEN_ERROR_NULL;
+  if (!function || !args) return DEEPGEN_ERROR_NULL;
+  if (!is_current(*function) || !is_current(*args)) return DEEPGEN_ERROR_VERSION;
+  return vendor_of(*function).launch(*function, *args, stream);
 }
 
 deepgen_status deepgen_prepare(const deepgen_function* function) {
-  return function ? vendor_of(*function).prepare(*function) : DEEPGEN_ERROR_NULL;
+  if (!function) return DEEPGEN_ERROR_NULL;
+  return is_current(*function) ? vendor_of(*function).prepare(*function) : DEEPGEN_ERROR_VERSION;
 }
 
 size_t deepgen_launch_workspace_size(const deepgen_function* function) {
   const char* config = nullptr;
   size_t workspace = 0;
-  if (function) vendor_of(*function).describe(*function, config, workspace);
+  if (function && is_current(*function)) vendor_of(*function).describe(*function, config, workspace);
   return workspace;
 }
 
 const char* deepgen_launch_config(const deepgen_function* function) {
   const char* config = nullptr;
   size_t workspace = 0;
-  if (function) vendor_of(*function).describe(*function, config, workspace);
+  if (function && is_current(*function)) vendor_of(*function).describe(*function, config, workspace);
   return config;
 }
 

@@ -4,7 +4,7 @@
 
 #include "runtime/arguments.h"
 
-namespace deepgen {
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 
 /// What the entry points ask of a vendor's part. Each works on the device that is current on the calling
 /// thread.
@@ -15,12 +15,16 @@ struct GpuVendor {
   deepgen_status (*prepare)(const deepgen_function&);
   deepgen_status (*describe)(const deepgen_function&, const char*& config, size_t& workspace);
 };
-namespace nvidia {
+} // namespace deepgen
+
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 extern const GpuVendor vendor; ///< archs "sm_..."
 }
-namespace amd {
+namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
 extern const GpuVendor vendor; ///< archs "gfx..."
 }
+
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 
 /// For deepgen_last_driver_error() on this thread. `text_of` may return null.
 void keep_driver_error(int code, const char* (*text_of)(int));

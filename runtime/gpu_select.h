@@ -16,7 +16,7 @@
 #include <cstdlib>
 #include <pthread.h>
 
-namespace deepgen {
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 
 constexpr uint32_t cannot_run = ~0u;
 

@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-namespace deepgen::amd {
+namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// ROCm's by version, then as its development package and PyTorch's wheels name it; Hygon's; ROCm's where the

@@ -6,9 +6,9 @@
 // layout of hipDeviceProp_t, which ROCm 6 changed, and with it the name of the function that fills it in.
 #pragma once
 
-#include "deepgen/runtime.h"
+#include "runtime/abi.h"
 
-namespace deepgen::amd {
+namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
 
 using Result = int; ///< hipError_t
 enum : Result {

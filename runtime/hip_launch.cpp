@@ -1,7 +1,7 @@
 #include "runtime/gpu.h"
 #include "runtime/hip_load.h"
 
-namespace deepgen::amd {
+namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 using Choice = Selection<Vendor>::Choice;

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace deepgen::amd {
+namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// What deepgen_gpu_code::state points to: a module belongs to the device that was current when it was

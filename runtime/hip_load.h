@@ -5,7 +5,7 @@
 #include "runtime/gpu_select.h"
 #include "runtime/hip_driver.h"
 
-namespace deepgen::amd {
+namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
 
 struct Device {
   int ordinal = 0;

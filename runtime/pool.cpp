@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace deepgen::pool {
+namespace deepgen::pool::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 constexpr int kMaxThreads = 1024;
@@ -111,13 +111,19 @@ void* work(void*) {
   return nullptr;
 }
 
-/// With `busy` held. Signals stay with the application's threads.
+/// Signals that an instruction of the thread itself raises. Blocked, they kill the process, whatever handler
+/// it has: one that resolves faults (userfaultfd, mprotect, a JIT compiler's) must work in a kernel too.
+constexpr int kOwnSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+
+/// With `busy` held. Signals from outside stay with the application's threads.
 void grow(int wanted) {
   if (worker_count >= wanted || creation_failed)
     return;
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
+  sigset_t blocked, old;
+  sigfillset(&blocked);
+  for (int signal : kOwnSignals)
+    sigdelset(&blocked, signal);
+  pthread_sigmask(SIG_SETMASK, &blocked, &old);
   while (worker_count < wanted && !creation_failed)
     if (pthread_create(&workers[worker_count], nullptr, work, nullptr) == 0)
       ++worker_count;
@@ -184,7 +190,10 @@ void reset_in_child() {
   scratch::reset_after_fork();
 }
 
-/// At exit, and when a shared library that holds the runtime is unloaded: no thread may run unmapped code.
+std::atomic<uint32_t> exiting{0}, stopped{0};
+
+/// When a shared library that holds the runtime is unloaded, no thread may run unmapped code, and nothing
+/// stays behind. At exit the memory stays: other threads may still compute.
 __attribute__((destructor)) void stop() {
   if (busy.exchange(1))
     return; // a call is running during exit: leave it its threads
@@ -194,6 +203,18 @@ __attribute__((destructor)) void stop() {
   for (int i = 0; i < worker_count; ++i)
     pthread_join(workers[i], nullptr);
   worker_count = 0; // stays busy: calls from later destructors run on their own thread
+  stopped.store(1);
+  if (!exiting.load())
+    scratch::release();
+}
+
+/// An atexit() handler. At exit it runs before every destructor of a library; when its library is unloaded,
+/// behind stop(), and behind static objects' destructors, whose calls may have mapped scratch again.
+void at_exit() {
+  if (stopped.load())
+    scratch::release();
+  else
+    exiting.store(1);
 }
 
 } // namespace
@@ -212,10 +233,12 @@ bool run(int count, deepgen_task task, void* context) {
   return true;
 }
 
-void install_fork_handler() {
+void install_handlers() {
   static std::atomic<uint32_t> installed{0};
-  if (!installed.exchange(1))
-    pthread_atfork(nullptr, nullptr, reset_in_child);
+  if (installed.exchange(1))
+    return;
+  pthread_atfork(nullptr, nullptr, reset_in_child);
+  std::atexit(at_exit);
 }
 
 } // namespace deepgen::pool
@@ -227,7 +250,7 @@ deepgen_status deepgen_set_num_threads(int count) {
     return DEEPGEN_ERROR_ARGUMENT;
   threads(); // learns usable_cpus
   thread_count.store(count);
-  install_fork_handler();
+  install_handlers();
   if (!busy.exchange(1, std::memory_order_acquire)) {
     creation_failed = false;
     grow(count - 1);

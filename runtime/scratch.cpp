@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-namespace deepgen::scratch {
+namespace deepgen::scratch::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 constexpr size_t kPage = 4096, kLine = 64;
@@ -21,6 +21,13 @@ struct Region {
   Flag flags[kSlots];
 
   char* slot(uint32_t i) { return reinterpret_cast<char*>(this) + head_bytes() + i * slot_bytes; }
+  size_t bytes() const { return head_bytes() + slots * slot_bytes; }
+  bool in_use() const {
+    for (const Flag& flag : flags)
+      if (flag.taken.load(std::memory_order_acquire))
+        return true;
+    return false;
+  }
   static size_t head_bytes() { return (sizeof(Region) + kPage - 1) / kPage * kPage; }
 };
 
@@ -81,6 +88,15 @@ bool reserve(size_t bytes) {
   }
   growing.store(0, std::memory_order_release);
   return ok;
+}
+
+void release() {
+  for (Region* region = newest.exchange(nullptr, std::memory_order_acq_rel); region;) {
+    Region* older = region->older;
+    if (!region->in_use())
+      munmap(region, region->bytes());
+    region = older;
+  }
 }
 
 void reset_after_fork() {

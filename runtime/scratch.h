@@ -1,13 +1,18 @@
 // Workspace that calls share: address space reserved at start-up, so that no call allocates. Internal.
 #pragma once
 
+#include "runtime/abi.h"
+
 #include <cstddef>
 #include <cstdint>
 
-namespace deepgen::scratch {
+namespace deepgen::scratch::inline DEEPGEN_ABI_NAMESPACE {
 
 /// Makes sure that slots of at least `bytes` exist. False when the address space cannot be had.
 bool reserve(size_t bytes);
+
+/// Gives back every reservation of which no slot is in use. No call may be about to take one.
+void release();
 
 /// After fork(2) the child has one thread, and no slot is in use.
 void reset_after_fork();

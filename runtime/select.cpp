@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-namespace deepgen {
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 bool well_formed(const deepgen_kernel& k) {
@@ -52,7 +52,9 @@ const deepgen_kernel* selected_kernel(const deepgen_function& f) {
 int deepgen_register(const deepgen_function* functions, uint32_t count) {
   if (!functions && count)
     return DEEPGEN_ERROR_NULL;
-  deepgen::pool::install_fork_handler();
+  if (count && !deepgen::is_current(functions[0])) // nor is the next one where it seems to be
+    return DEEPGEN_ERROR_VERSION;
+  deepgen::pool::install_handlers();
   deepgen_status first_error = DEEPGEN_OK;
   for (uint32_t i = 0; i < count; ++i) {
     const deepgen_status status = deepgen::select(functions[i]);

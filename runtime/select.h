@@ -1,9 +1,9 @@
 // Which of a function's kernels this device runs. Internal.
 #pragma once
 
-#include "deepgen/kernel_abi.h"
+#include "runtime/abi.h"
 
-namespace deepgen {
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 
 /// The selected kernel; selects when the call comes before the library's static initializer. Null: none runs
 /// here.

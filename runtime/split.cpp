@@ -2,7 +2,7 @@
 
 #include <initializer_list>
 
-namespace deepgen {
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

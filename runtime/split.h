@@ -1,9 +1,9 @@
 // How one call is cut into tasks for threads. Internal.
 #pragma once
 
-#include "deepgen/kernel_abi.h"
+#include "runtime/abi.h"
 
-namespace deepgen {
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 
 /// Tiles [m0, m1) x [n0, n1) of the batch entries [b0, b1).
 struct TileRange {

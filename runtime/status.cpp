@@ -44,6 +44,9 @@ const char* deepgen_status_string(deepgen_status status) {
   case DEEPGEN_ERROR_WRONG_RESULT:
     return "a kernel computes wrong results on this machine: do not use the library here, and report the text of "
            "deepgen_verify() with deepgen_selected_config()";
+  case DEEPGEN_ERROR_VERSION:
+    return "the library, the program and the runtime are of different versions of DeepGen: build all of them with one, and "
+           "in C begin deepgen_gemm_args with DEEPGEN_GEMM_ARGS";
   }
   return "unknown status: the header and the linked runtime are of different versions";
 }

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <initializer_list>
 
-namespace deepgen {
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 constexpr const char* step_names[] = {"bias", "bias_row", "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "clamp",
@@ -236,6 +236,7 @@ deepgen_status deepgen_verify(const deepgen_function* function, char* text, size
     return status;
   };
   if (!function) return say(DEEPGEN_ERROR_NULL);
+  if (!is_current(*function)) return say(DEEPGEN_ERROR_VERSION);
   const deepgen_kernel* kernel = selected_kernel(*function);
   if (!kernel) return say(DEEPGEN_ERROR_NO_KERNEL);
   Key key;

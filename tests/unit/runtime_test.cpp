@@ -100,7 +100,7 @@ protected:
   deepgen_gemm_args args;
 
   void SetUp() override {
-    function = {"test", "gemm ...", kM, kN, kK, kBatch, 0, kM, kK, kK, kN,
+    function = {DEEPGEN_LAYOUT, "test", "gemm ...", kM, kN, kK, kBatch, 0, kM, kK, kK, kN,
                 DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, 1u << DEEPGEN_EPILOGUE_BIAS,
                 kernels.data(), 1, &selected, nullptr};
     args.a = a.data(), args.b = b.data(), args.d = d.data(), args.bias = bias.data();
@@ -462,9 +462,9 @@ TEST(Split, KeepsTheGrainWhereItCan) {
 
 TEST(Status, EveryValueIsExplained) {
   std::set<std::string> texts;
-  for (int i = DEEPGEN_OK; i <= DEEPGEN_ERROR_DRIVER; ++i)
+  for (int i = DEEPGEN_OK; i <= DEEPGEN_ERROR_VERSION; ++i)
     texts.insert(deepgen_status_string(deepgen_status(i)));
-  EXPECT_EQ(texts.size(), size_t(DEEPGEN_ERROR_DRIVER) + 1);
+  EXPECT_EQ(texts.size(), size_t(DEEPGEN_ERROR_VERSION) + 1);
   EXPECT_NE(deepgen_status_string(deepgen_status(99)), nullptr);
 }
 

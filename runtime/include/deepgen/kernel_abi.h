@@ -3,6 +3,8 @@
 #ifndef DEEPGEN_KERNEL_ABI_H
 #define DEEPGEN_KERNEL_ABI_H
 
+#include <deepgen/abi.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -140,8 +142,20 @@ typedef enum deepgen_epilogue {
   DEEPGEN_EPILOGUE_SCALE_ROW, DEEPGEN_EPILOGUE_SCALE_COL, DEEPGEN_EPILOGUE_SCALE_D
 } deepgen_epilogue;
 
+/* Begins deepgen_function: the runtime reads on where it equals its own. */
+typedef struct deepgen_layout {
+  uint32_t function, abi;             /* bytes of deepgen_function; DEEPGEN_ABI_TAG */
+  uint32_t kernel, launch, map, code; /* bytes of the other structs */
+} deepgen_layout;
+#define DEEPGEN_LAYOUT                                                                                                \
+  {                                                                                                                    \
+    sizeof(struct deepgen_function), DEEPGEN_ABI_TAG, sizeof(deepgen_kernel), sizeof(deepgen_launch),                  \
+        sizeof(deepgen_tensor_map), sizeof(deepgen_gpu_code)                                                           \
+  }
+
 /* One GEMM of a generated library. `selected` is filled at start-up (or at the first call, if that is earlier). */
 typedef struct deepgen_function {
+  deepgen_layout layout DEEPGEN_DEFAULT(DEEPGEN_LAYOUT);
   const char* name;    /* "kernels_ffn_up" */
   const char* problem; /* the problem key */
   int64_t m, n, k, batch;
@@ -159,10 +173,10 @@ typedef struct deepgen_function {
 
 /* Picks the first kernel of each function whose level this CPU has and reserves scratch address space.
    Generated libraries call it from a static initializer; calling it again is harmless. Returns a deepgen_status. */
-int deepgen_register(const deepgen_function* functions, uint32_t count);
+int deepgen_register(const deepgen_function* functions, uint32_t count) DEEPGEN_API(deepgen_register);
 
 /* The x86-64 level (1..4, System V psABI) that this CPU and operating system support, from CPUID and XGETBV. */
-uint32_t deepgen_cpu_level(void);
+uint32_t deepgen_cpu_level(void) DEEPGEN_API(deepgen_cpu_level);
 
 #ifdef __cplusplus
 }

@@ -3,15 +3,14 @@
 #ifndef DEEPGEN_RUNTIME_H
 #define DEEPGEN_RUNTIME_H
 
+#include <deepgen/abi.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 #include <type_traits>
-#define DEEPGEN_DEFAULT(value) = value
 extern "C" {
-#else
-#define DEEPGEN_DEFAULT(value)
 #endif
 
 typedef enum deepgen_status {
@@ -28,11 +27,12 @@ typedef enum deepgen_status {
   DEEPGEN_ERROR_NO_DRIVER,         /* the GPU's driver library cannot be loaded, or is too old */
   DEEPGEN_ERROR_NO_CONTEXT,        /* no device is current on this thread, or it has none */
   DEEPGEN_ERROR_DRIVER,            /* a driver call failed; deepgen_last_driver_error() says which */
-  DEEPGEN_ERROR_WRONG_RESULT       /* deepgen_verify() found one */
+  DEEPGEN_ERROR_WRONG_RESULT,      /* deepgen_verify() found one */
+  DEEPGEN_ERROR_VERSION            /* library, program and runtime were compiled for different versions of DeepGen */
 } deepgen_status;
 
 /* One sentence: what is wrong and what to do. Never null, also for unknown values. */
-const char* deepgen_status_string(deepgen_status status);
+const char* deepgen_status_string(deepgen_status status) DEEPGEN_API(deepgen_status_string);
 
 /* As a batch stride of A, B, C, residual or multiplier: one matrix for the whole batch. */
 #define DEEPGEN_BROADCAST (-1)
@@ -40,8 +40,9 @@ const char* deepgen_status_string(deepgen_status status);
 /* D = epilogue(alpha * A * B + beta * C), batch times; see the generated header for sizes, types, layout and what the
    epilogue needs. Leading dimensions and strides are in elements. 0 for a leading dimension means "dense" (the columns
    as stored); 0 for a batch stride means "dense" too (rows x leading dimension). On a GPU all pointers are device
-   pointers. From C, start from DEEPGEN_GEMM_ARGS. */
-typedef struct deepgen_gemm_args {
+   pointers. From C, start from DEEPGEN_GEMM_ARGS: `size` and `abi` tell the runtime which struct it gets. */
+typedef struct DEEPGEN_VERSIONED deepgen_gemm_args {
+  uint32_t size DEEPGEN_DEFAULT(sizeof(deepgen_gemm_args)), abi DEEPGEN_DEFAULT(DEEPGEN_ABI_TAG); /* of this struct */
   const void* a DEEPGEN_DEFAULT(nullptr);
   const void* b DEEPGEN_DEFAULT(nullptr);
   const void* c DEEPGEN_DEFAULT(nullptr);    /* may be null when beta is 0; may be equal to d */
@@ -73,22 +74,25 @@ typedef struct deepgen_gemm_args {
 
 #define DEEPGEN_GEMM_ARGS                                                                                              \
   {                                                                                                                    \
-    NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 1.0, 0.0, NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, \
-        NULL, NULL, NULL, 0.0, 0.0, NULL                                                                               \
+    sizeof(deepgen_gemm_args), DEEPGEN_ABI_TAG, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 1.0, 0.0, NULL,  \
+        0, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, NULL                                  \
   }
 
 struct deepgen_function;
 /* Runs a function of a generated library; what the generated wrappers call. */
-deepgen_status deepgen_run_gemm(const struct deepgen_function* function, const deepgen_gemm_args* args);
+deepgen_status deepgen_run_gemm(const struct deepgen_function* function, const deepgen_gemm_args* args)
+    DEEPGEN_API(deepgen_run_gemm);
 /* Bytes of workspace that the selected kernel needs with the present thread count, 0 if none. */
-size_t deepgen_workspace_size(const struct deepgen_function* function);
+size_t deepgen_workspace_size(const struct deepgen_function* function) DEEPGEN_API(deepgen_workspace_size);
 /* The selected kernel's config, e.g. "cpu_tile isa=4 mr=14 ..."; null when none runs on this device. */
-const char* deepgen_selected_config(const struct deepgen_function* function);
+const char* deepgen_selected_config(const struct deepgen_function* function)
+    DEEPGEN_API(deepgen_selected_config);
 /* Calls the function on operands of its own, with the kernel and the threads that calls have on this machine, and compares
    with a plain loop in f64: all elements, or of a large problem the most that a second has room for. `text`, unless null, gets
    a sentence of at most size - 1 bytes that says what was found, or "". For the CPU; DEEPGEN_ERROR_NO_KERNEL where it has no
    kernel. The one call here that allocates: without memory for the operands it is DEEPGEN_ERROR_WORKSPACE. */
-deepgen_status deepgen_verify(const struct deepgen_function* function, char* text, size_t size);
+deepgen_status deepgen_verify(const struct deepgen_function* function, char* text, size_t size)
+    DEEPGEN_API(deepgen_verify);
 
 /* GPUs. The driver is looked up at the first of these calls: nothing links CUDA or HIP. `stream` is a CUstream or
    cudaStream_t of the context that is current on the calling thread, or a hipStream_t of the current device (null: the default
@@ -100,28 +104,31 @@ typedef void* deepgen_stream;
    one whose alignment the operands have. The first call on a device loads its code, unless deepgen_prepare() did.
    Needs a workspace of deepgen_launch_workspace_size() bytes, aligned to 256, until the stream has passed the call. */
 deepgen_status deepgen_launch_gemm(const struct deepgen_function* function, const deepgen_gemm_args* args,
-                                   deepgen_stream stream);
+                                   deepgen_stream stream) DEEPGEN_API(deepgen_launch_gemm);
 /* Loads what the function needs on the current device. */
-deepgen_status deepgen_prepare(const struct deepgen_function* function);
+deepgen_status deepgen_prepare(const struct deepgen_function* function) DEEPGEN_API(deepgen_prepare);
 /* Bytes that the largest of the function's kernels for the current device needs; 0 if none or on an error. */
-size_t deepgen_launch_workspace_size(const struct deepgen_function* function);
+size_t deepgen_launch_workspace_size(const struct deepgen_function* function)
+    DEEPGEN_API(deepgen_launch_workspace_size);
 /* The config that an aligned call takes on the current device; null when none runs there. */
-const char* deepgen_launch_config(const struct deepgen_function* function);
+const char* deepgen_launch_config(const struct deepgen_function* function)
+    DEEPGEN_API(deepgen_launch_config);
 /* The driver's code (CUresult or hipError_t) and text for this thread's last DEEPGEN_ERROR_DRIVER; 0 and "" when there was
    none. */
-int deepgen_last_driver_error(const char** text);
+int deepgen_last_driver_error(const char** text) DEEPGEN_API(deepgen_last_driver_error);
 
 /* Threads. The default is the number of CPUs that the process may use (affinity mask), or DEEPGEN_NUM_THREADS.
    Small problems run on the calling thread alone. */
-deepgen_status deepgen_set_num_threads(int threads); /* 1..1024 */
-int deepgen_get_num_threads(void);
+deepgen_status deepgen_set_num_threads(int threads) DEEPGEN_API(deepgen_set_num_threads); /* 1..1024 */
+int deepgen_get_num_threads(void) DEEPGEN_API(deepgen_get_num_threads);
 
 /* Runs task(context, i) for every i in [0, count), possibly concurrently, and returns when all are done. */
 typedef void (*deepgen_task)(void* context, int index);
 typedef void (*deepgen_parallel_for)(void* user, int count, deepgen_task task, void* context);
 /* Uses the caller's threads instead of the runtime's own pool; null goes back to the pool. Set it before the first
    call or while no call runs. `threads` is how many tasks a call is split into at most. */
-deepgen_status deepgen_set_parallel_for(deepgen_parallel_for function, void* user, int threads);
+deepgen_status deepgen_set_parallel_for(deepgen_parallel_for function, void* user, int threads)
+    DEEPGEN_API(deepgen_set_parallel_for);
 
 #ifdef __cplusplus
 } /* extern "C" */
