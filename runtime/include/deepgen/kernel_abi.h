@@ -3,7 +3,7 @@
 #ifndef DEEPGEN_KERNEL_ABI_H
 #define DEEPGEN_KERNEL_ABI_H
 
-#include <deepgen/abi.h>
+#include "abi.h"
 
 #include <stddef.h>
 #include <stdint.h>

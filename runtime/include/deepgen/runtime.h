@@ -3,7 +3,7 @@
 #ifndef DEEPGEN_RUNTIME_H
 #define DEEPGEN_RUNTIME_H
 
-#include <deepgen/abi.h>
+#include "abi.h"
 
 #include <stddef.h>
 #include <stdint.h>
