@@ -191,12 +191,12 @@ function(_deepgen_create_library target)
     FILE_SET HEADERS BASE_DIRS ${folder}/include FILES ${folder}/include/${target}.h)
   target_link_libraries(${target} PUBLIC DeepGen::runtime)
   target_compile_features(${target} PUBLIC cxx_std_17)
-  # The source holds the kernels as top-level assembly, which link-time optimization may drop or double, and it is
-  # the consumer's flags that it is compiled with: no warning of theirs may break it.
+  # It is the consumer's flags that the source is compiled with: no warning of theirs may break it. Link-time optimization
+  # may move the kernels, which are top-level assembly, to another unit than their tables: they are global, but hidden.
   set_source_files_properties(${source} PROPERTIES
-    COMPILE_OPTIONS "-fno-lto;-w" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
+    COMPILE_OPTIONS "-w" SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
   set_target_properties(${target} PROPERTIES
-    POSITION_INDEPENDENT_CODE ON INTERPROCEDURAL_OPTIMIZATION OFF
+    POSITION_INDEPENDENT_CODE ON
     DEEPGEN_NAMES "" DEEPGEN_NAMESPACE ${arg_NAMESPACE} DEEPGEN_ARCHS "${archs}" DEEPGEN_LOCK_FILE ${lock}
     DEEPGEN_MODE ${DEEPGEN_MODE})
   # Further calls may follow: the edges that see all problems are declared when the directory ends.

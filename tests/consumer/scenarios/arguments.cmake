@@ -63,6 +63,7 @@ refuse("deepgen_add_gemm(my-lib ${good} NAME one)" "my-lib" "NAMESPACE" "'my-lib
 refuse("${first}\n${first}" "lib" "NAME" "'one'" "other than: one")
 refuse("${first}\ndeepgen_add_gemm(other NAMESPACE lib NAME one ${good})" "other" "NAME" "lib_one" "another")
 refuse("${first}\ndeepgen_add_gemm(lib NAME one_run ${good})" "lib" "NAME" "lib_one_run" "another")
+refuse("${first}\ndeepgen_add_gemm(lib NAME One ${good})" "lib" "NAME" "C symbol LIB_ONE_M, which lib has")
 refuse("deepgen_add_gemm(ffn NAME up ${good})\ndeepgen_add_gemm(ffn_up ${good})" "ffn_up" "NAMESPACE" "'ffn_up'" "C symbol that ffn has")
 refuse("deepgen_add_gemm(ffn_up ${good})\ndeepgen_add_gemm(ffn NAME up ${good})" "ffn" "NAME" "C symbol ffn_up, which ffn_up has")
 refuse("deepgen_add_gemm(a NAMESPACE ffn_up_run ${good})\ndeepgen_add_gemm(ffn NAME up ${good})" "ffn" "NAME" "C symbol ffn_up_run")
