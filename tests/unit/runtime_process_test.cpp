@@ -229,6 +229,7 @@ TEST_F(Process, StructsOfAnotherVersionAreRefused) {
     EXPECT_EQ(deepgen_run_gemm(&other, &args), DEEPGEN_ERROR_VERSION);
     EXPECT_EQ(deepgen_launch_gemm(&other, &args, nullptr), DEEPGEN_ERROR_VERSION);
     EXPECT_EQ(deepgen_prepare(&other), DEEPGEN_ERROR_VERSION);
+    EXPECT_EQ(deepgen_verify(&other, nullptr, 0), DEEPGEN_ERROR_VERSION);
     EXPECT_EQ(deepgen_workspace_size(&other), 0u);
     EXPECT_EQ(deepgen_launch_workspace_size(&other), 0u);
     EXPECT_EQ(deepgen_selected_config(&other), nullptr);
