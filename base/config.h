@@ -2,14 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace deepgen {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json; ///< declared alone: who looks inside includes base/json.h
 
 /// Parameter values in the template's own order; enumerations are small integers that the template documents.
 struct Config {

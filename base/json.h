@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <type_traits>
 
 namespace deepgen {

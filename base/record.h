@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/config.h"
+#include "base/json.h"
 
 #include <optional>
 

@@ -1,6 +1,7 @@
 // Pieces of the text of generated sources.
 #pragma once
 
+#include "base/json.h"
 #include "generator/embed.h"
 
 namespace deepgen {

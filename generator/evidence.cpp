@@ -1,6 +1,7 @@
 #include "generator/evidence.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "generator/space.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "generator/export.h"
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace deepgen {
 namespace {

@@ -1,4 +1,5 @@
 // docs/formats.md describes what comes out.
+#include "base/json.h"
 #include "generator/report_page.h"
 #include "generator/evidence.h"
 #include "templates/template.h"

@@ -1,5 +1,7 @@
 #include "generator/report_page.h"
 
+#include "base/json.h"
+
 // The page's parts, as they lie in generator/page/. Bytes of the binary, so that the installed tool needs no
 // file.
 #define DEEPGEN_PART(name, file)                                                                             \

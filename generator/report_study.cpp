@@ -1,6 +1,7 @@
 #include "generator/report_study.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "generator/evidence.h"
 #include "templates/template.h"
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "measure/cuda_driver.h"
 #include "measure/operands.h"
 

@@ -1,6 +1,7 @@
 #include "measure/contest.h"
 
 #include "base/decide.h"
+#include "base/json.h"
 #include "measure/candidates.h"
 #include "measure/statistics.h"
 

@@ -1,6 +1,7 @@
 #include "measure/cuda_bench.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "measure/cuda_devices.h"
 #include "measure/cuda_operands.h"
 #include "measure/cuda_values.h"

@@ -2,6 +2,7 @@
 
 #include "base/amd.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "measure/hip_driver.h"
 #include "measure/worker.h"
 

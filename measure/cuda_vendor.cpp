@@ -1,6 +1,7 @@
 #include "measure/cuda_vendor.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "measure/lt_library.h"
 #include "measure/vendor_groups.h"
 #include "measure/vendor_product.h"

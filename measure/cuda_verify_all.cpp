@@ -1,6 +1,7 @@
 #include "measure/cuda_verify_all.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "measure/candidates.h"
 #include "measure/cuda_devices.h"
 #include "measure/cuda_verify.h"

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/cache.h"
+#include "base/json.h"
 #include "measure/candidates.h"
 #include "measure/cuda_bench.h"
 #include "measure/run.h"

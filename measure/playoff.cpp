@@ -1,6 +1,7 @@
 #include "base/decide.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "measure/arms.h"
 #include "measure/candidates.h"
 #include "measure/contest.h"

@@ -1,5 +1,6 @@
 #include "measure/race.h"
 
+#include "base/json.h"
 #include "measure/candidates.h"
 #include "measure/slices.h"
 #include "measure/statistics.h"

@@ -1,5 +1,6 @@
 #include "measure/spent.h"
 
+#include "base/json.h"
 #include "measure/stopwatch.h"
 
 #include <cmath>

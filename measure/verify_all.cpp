@@ -1,6 +1,7 @@
 #include "measure/verify_all.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "measure/stopwatch.h"
 #include "measure/worker.h"
 

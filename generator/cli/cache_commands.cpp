@@ -1,6 +1,7 @@
 // cache stats, cache clear
 #include "base/cache.h"
 #include "base/config.h"
+#include "base/json.h"
 #include "generator/cli/cli.h"
 
 #include <CLI/CLI.hpp>

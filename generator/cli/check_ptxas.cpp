@@ -2,6 +2,7 @@
 #include "base/device.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/isolate.h"
 #include "generator/compile.h"

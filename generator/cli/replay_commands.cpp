@@ -1,6 +1,7 @@
 // sweep plan, sweep pack, replay
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/replay.h"

@@ -1,3 +1,4 @@
+#include "base/json.h"
 #include "generator/evidence.h"
 #include "generator/lock.h"
 #include "generator/space.h"

@@ -1,4 +1,5 @@
 // Timing on a device, and the vendor library beside it. Skipped without one.
+#include "base/json.h"
 #include "measure/cuda_bench.h"
 #include "measure/cuda_operands.h"
 #include "measure/cuda_tolerance.h"

@@ -1,6 +1,7 @@
 // Whole contests on a simulated device, over many seeds: noise, drift, autocorrelation and throttling as
 // unlocked clocks give, and true times that are known. Nothing here depends on the time that anything takes.
 #include "base/decide.h"
+#include "base/json.h"
 #include "measure/contest.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // Which of several GPUs is measured on.
 #include "base/error.h"
+#include "base/json.h"
 #include "base/kernel.h"
 #include "base/plan.h"
 #include "base/record.h"

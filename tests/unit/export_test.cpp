@@ -1,4 +1,5 @@
 // The T1 and T4 exports against what their published schemas ask for (Kernel Tuner's schema/T1/1.0.0 and schema/T4/1.0.0).
+#include "base/json.h"
 #include "generator/export.h"
 
 #include "fake_template.h"

@@ -1,5 +1,6 @@
 // Verifying and timing on AMD's devices, with the fake HIP: its hook computes a product on the host, and errs
 // when told.
+#include "base/json.h"
 #include "hip_devices.h"
 
 #include "base/decide.h"

@@ -1,3 +1,4 @@
+#include "base/json.h"
 #include "generator/lock.h"
 
 #include "base/error.h"

@@ -1,6 +1,7 @@
 // What measuring stands on: the reference and its tolerance, guarded buffers, workers, statistics, the vendor. Races:
 // race_test.cpp.
 #include "base/error.h"
+#include "base/json.h"
 #include "measure/arms.h"
 #include "measure/devices.h"
 #include "measure/statistics.h"

@@ -1,5 +1,6 @@
 // The templates' estimates beside times that were measured (benchmarks/gpu/model).
 #include "base/files.h"
+#include "base/json.h"
 #include "generator/recorded_space.h"
 #include "templates/template.h"
 

@@ -1,3 +1,4 @@
+#include "base/json.h"
 #include "generator/export.h"
 #include "generator/report_page.h"
 

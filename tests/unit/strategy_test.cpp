@@ -1,3 +1,4 @@
+#include "base/json.h"
 #include "generator/strategy.h"
 
 #include "base/error.h"
