@@ -119,10 +119,12 @@ std::string cpu_guard() {
   return "\n#if !defined(__x86_64__)\n#error \"this library holds x86-64 code\"\n#endif\n";
 }
 
-std::string registration(size_t functions) {
+std::string registration(size_t functions, bool cpu) {
+  const std::string all = "(functions, " + number(int64_t(functions)) + ")";
+  const std::string unload = "\n__attribute__((destructor)) void unregister() { deepgen_unregister" + all + "; }\n";
+  if (!cpu) return unload;
   return "\n// Selects kernels before main(); a call from an earlier initializer does so itself.\n"
-         "[[maybe_unused]] const int registered = deepgen_register(functions, " +
-         number(int64_t(functions)) + ");\n";
+         "[[maybe_unused]] const int registered = deepgen_register" + all + ";\n" + unload;
 }
 
 } // namespace
@@ -142,7 +144,7 @@ std::string embed_source(const Library& library) {
          "#include <deepgen/kernel_abi.h>\n#include <deepgen/runtime.h>\n\n#include \"" +
          library.header_name + "\"\n" + (cpu ? cpu_guard() : "") + code.sections() + "\nnamespace {\n\n" +
          code.tables() + "\n" + tables + "const deepgen_function functions[] = {\n" + rows + "};\n" +
-         (cpu ? registration(library.functions.size()) : "") + "\n} // namespace\n\nextern \"C\" {\n" +
+         registration(library.functions.size(), cpu) + "\n} // namespace\n\nextern \"C\" {\n" +
          bodies + "\n} // extern \"C\"\n";
 }
 

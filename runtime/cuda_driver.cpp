@@ -52,6 +52,7 @@ const Driver* load() {
   if (!get) return nullptr;
   Loader optional(get), needed(get);
   optional.find(table.function_load, "cuFuncLoad", 12040);
+  optional.find(table.library_unload, "cuLibraryUnload", 12000);
   needed.find(table.get_error_string, "cuGetErrorString", 6000);
   needed.find(table.context_device, "cuCtxGetDevice", 2000);
   needed.find(table.device_count, "cuDeviceGetCount", 2000);

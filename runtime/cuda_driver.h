@@ -69,6 +69,7 @@ struct Driver {
   Result (*device_attribute)(int*, int attribute, int device);
   Result (*library_load)(Library*, const void* code, int* jit_options, void** jit_values, unsigned jit_count,
                          int* library_options, void** library_values, unsigned library_count);
+  Result (*library_unload)(Library); ///< may be null
   Result (*library_kernel)(Kernel*, Library, const char* name);
   Result (*kernel_attribute)(int*, int attribute, Kernel, int device);
   Result (*kernel_set_attribute)(int attribute, int value, Kernel, int device);

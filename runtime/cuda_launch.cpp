@@ -87,8 +87,10 @@ deepgen_status describe(const deepgen_function& f, const char*& config, size_t& 
   return DEEPGEN_OK;
 }
 
+void forget(const deepgen_function& f) { Selection<Vendor>::forget(driver, f); }
+
 } // namespace
 
-const GpuVendor vendor = {current, launch, prepare, describe};
+const GpuVendor vendor = {current, launch, prepare, describe, forget};
 
 } // namespace deepgen::nvidia

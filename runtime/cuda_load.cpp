@@ -4,6 +4,7 @@
 #include "runtime/gpu.h"
 
 #include <cstdlib>
+#include <initializer_list>
 
 namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
@@ -27,7 +28,7 @@ constexpr uint32_t portable_cluster = 8;
 Result library(const Driver& d, const deepgen_gpu_code& code, bool ptx, Library& library) {
   auto* loaded = static_cast<Loaded*>(*code.state);
   if (!loaded) {
-    loaded = static_cast<Loaded*>(std::calloc(1, sizeof(Loaded))); // kept as long as the process has the code
+    loaded = static_cast<Loaded*>(std::calloc(1, sizeof(Loaded))); // for unload()
     if (!loaded) return out_of_memory;
     *code.state = loaded;
   }
@@ -182,6 +183,15 @@ Result load(const Driver& d, const Device& device, const deepgen_kernel& k, Prep
   }
   if (k.gpu->ptx && compiles_on(k.gpu->target, device)) result = load_form(d, device, k, true, launches);
   return result;
+}
+
+void unload(const Driver& d, const deepgen_gpu_code& code) {
+  auto* loaded = static_cast<Loaded*>(*code.state);
+  if (!loaded) return;
+  for (Library library : {loaded->cubin, loaded->ptx})
+    if (library && d.library_unload) d.library_unload(library);
+  std::free(loaded);
+  *code.state = nullptr;
 }
 
 Result load_into_context(const Driver& d, const PreparedLaunch& p) {

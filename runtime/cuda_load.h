@@ -33,6 +33,8 @@ bool well_formed(const deepgen_kernel&);
 /// the kernel's. A result that concerns_code() means: not this kernel, try another one. Not thread-safe.
 Result load(const Driver&, const Device&, const deepgen_kernel&, PreparedLaunch* launches);
 bool concerns_code(Result);
+/// Gives back what load() keeps for the code. Not thread-safe.
+void unload(const Driver&, const deepgen_gpu_code&);
 
 /// Loads into the current context what its device has already prepared: the driver would do so at the first
 /// launch.

@@ -29,6 +29,7 @@ struct Vendor {
     return nvidia::load(d, device, k, launches);
   }
   static bool concerns_code(Result r) { return nvidia::concerns_code(r); }
+  static void unload(const Driver& d, const deepgen_gpu_code& code) { nvidia::unload(d, code); }
   static deepgen_status failure(Result r) { return nvidia::failure(r); }
 };
 

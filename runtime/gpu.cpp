@@ -1,5 +1,7 @@
 #include "runtime/gpu.h"
 
+#include "runtime/pool.h"
+
 #include <initializer_list>
 
 namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
@@ -112,6 +114,12 @@ const char* deepgen_launch_config(const deepgen_function* function) {
   size_t workspace = 0;
   if (function && is_current(*function)) vendor_of(*function).describe(*function, config, workspace);
   return config;
+}
+
+void deepgen_unregister(const deepgen_function* functions, uint32_t count) {
+  if (!functions || !count || !is_current(functions[0]) || pool::is_exiting()) return;
+  for (uint32_t i = 0; i < count; ++i)
+    for (const GpuVendor* vendor : {&nvidia::vendor, &amd::vendor}) vendor->forget(functions[i]);
 }
 
 int deepgen_last_driver_error(const char** text) {

@@ -14,6 +14,8 @@ struct GpuVendor {
   deepgen_status (*launch)(const deepgen_function&, const deepgen_gemm_args&, deepgen_stream);
   deepgen_status (*prepare)(const deepgen_function&);
   deepgen_status (*describe)(const deepgen_function&, const char*& config, size_t& workspace);
+  /// Unloads the function's code and frees its choices.
+  void (*forget)(const deepgen_function&);
 };
 } // namespace deepgen
 

@@ -8,10 +8,12 @@
 //   current_device, device_count, describe as the driver says
 //   load(driver, device, kernel, launches) loads the code and fills in a PreparedLaunch for each launch of
 //   the kernel concerns_code(result)                  whether another kernel may load where this one did not
+//   unload(driver, code)                   gives back what load() keeps for a piece of code
 //   failure(result)                        the status of a failed driver call
 #pragma once
 
 #include "runtime/arguments.h"
+#include "runtime/pool.h"
 
 #include <cstdlib>
 #include <pthread.h>
@@ -77,6 +79,23 @@ public:
     }
     pthread_mutex_unlock(&selection_mutex);
     return status;
+  }
+
+  /// The opposite of choose(), for all devices. A function that no device was chosen for needs no driver.
+  static void forget(const Driver* (*driver)(), const deepgen_function& f) {
+    if (!f.devices || !table(f)) return;
+    pthread_mutex_lock(&selection_mutex);
+    Choices* choices = table(f);
+    auto** at = reinterpret_cast<Choices**>(const_cast<void**>(f.devices));
+    while (*at != choices) at = &(*at)->next;
+    *at = choices->next;
+    for (int i = 0; i < choices->count; ++i)
+      if (choices->of_device[i]) discard(static_cast<Choice*>(choices->of_device[i]));
+    std::free(choices);
+    for (uint32_t i = 0; i < f.kernel_count; ++i)
+      if (Vendor::is_arch(f.kernels[i].arch) && Vendor::well_formed(f.kernels[i]))
+        Vendor::unload(*driver(), *f.kernels[i].gpu);
+    pthread_mutex_unlock(&selection_mutex);
   }
 
 private:
@@ -170,6 +189,7 @@ private:
                                    Choices*& choices) {
     choices = table(f);
     if (!choices) {
+      pool::install_handlers(); // for forget()
       int count = 0;
       if (int r = Vendor::device_count(d, &count)) return Vendor::failure(r);
       choices = static_cast<Choices*>(std::calloc(1, sizeof(Choices) + size_t(count) * sizeof(void*)));

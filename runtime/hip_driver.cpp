@@ -45,6 +45,7 @@ const Driver* load() {
   };
   find(table.exchange_capture_mode, "hipThreadExchangeStreamCaptureMode");
   find(table.device_properties, "hipGetDevicePropertiesR0600"); // since ROCm 6
+  find(table.module_unload, "hipModuleUnload");
   complete = true;
   if (!table.device_properties) find(table.device_properties, "hipGetDeviceProperties");
   find(table.get_error_string, "hipGetErrorString");

@@ -44,6 +44,7 @@ struct Driver {
   Result (*device_attribute)(int*, int attribute, int device);
   Result (*device_properties)(void* properties, int device); ///< of whatever layout
   Result (*module_load)(Module*, const void* code);          ///< for the current device
+  Result (*module_unload)(Module);                           ///< may be null
   Result (*module_function)(Function*, Module, const char* name);
   Result (*launch)(Function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
                    uint32_t block_y, uint32_t block_z, uint32_t shared, Stream, void** parameters,

@@ -23,7 +23,7 @@ Result module_of(const Driver& d, const deepgen_gpu_code& code, int ordinal, Mod
       module = l->module;
       return success;
     }
-  auto* fresh = static_cast<Loaded*>(std::malloc(sizeof(Loaded))); // kept as long as the process has the code
+  auto* fresh = static_cast<Loaded*>(std::malloc(sizeof(Loaded))); // for unload()
   if (!fresh) return out_of_memory;
   *fresh = {ordinal, nullptr, first};
   if (Result r = d.module_load(&fresh->module, code.code)) {
@@ -149,6 +149,16 @@ Result load(const Driver& d, const Device& device, const deepgen_kernel& k, Prep
       if (Result r = fit(d, device, l, p)) return r;
   }
   return success;
+}
+
+void unload(const Driver& d, const deepgen_gpu_code& code) {
+  for (auto* loaded = static_cast<Loaded*>(*code.state); loaded;) {
+    Loaded* next = loaded->next;
+    if (d.module_unload) d.module_unload(loaded->module);
+    std::free(loaded);
+    loaded = next;
+  }
+  *code.state = nullptr;
 }
 
 bool concerns_code(Result r) {

@@ -38,6 +38,8 @@ uint32_t standing(const deepgen_kernel&, const Device&);
 Result load(const Driver&, const Device&, const deepgen_kernel&, PreparedLaunch* launches);
 /// Of a result of load(): not this kernel, try another one.
 bool concerns_code(Result);
+/// Gives back what load() keeps for the code. Not thread-safe.
+void unload(const Driver&, const deepgen_gpu_code&);
 
 struct Vendor {
   using Driver = amd::Driver;
@@ -56,6 +58,7 @@ struct Vendor {
     return amd::load(d, device, k, launches);
   }
   static bool concerns_code(Result r) { return amd::concerns_code(r); }
+  static void unload(const Driver& d, const deepgen_gpu_code& code) { amd::unload(d, code); }
   static deepgen_status failure(Result r) { return amd::failure(r); }
 };
 

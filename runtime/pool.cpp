@@ -233,6 +233,8 @@ bool run(int count, deepgen_task task, void* context) {
   return true;
 }
 
+bool is_exiting() { return exiting.load(); }
+
 void install_handlers() {
   static std::atomic<uint32_t> installed{0};
   if (installed.exchange(1))

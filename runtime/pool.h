@@ -14,4 +14,7 @@ bool run(int count, deepgen_task task, void* context);
 /// depends on whether the process exits or a library is unloaded. Idempotent.
 void install_handlers();
 
+/// Whether the process exits; only after install_handlers().
+bool is_exiting();
+
 } // namespace deepgen::pool

@@ -170,6 +170,11 @@ Result library_load(Library* library, const void* image, int*, void**, unsigned,
   return success;
 }
 
+Result library_unload(Library) {
+  ENTER("cuLibraryUnload");
+  return success;
+}
+
 Result library_kernel(Kernel* kernel, Library library, const char* name) {
   ENTER("cuLibraryGetKernel");
   const auto* code = reinterpret_cast<const Code*>(library);
@@ -290,6 +295,7 @@ const Symbol symbols[] = {
     {"cuDeviceGetName", 2000, 99999, reinterpret_cast<void*>(&device_name)},
     {"cuDeviceGetAttribute", 2000, 99999, reinterpret_cast<void*>(&device_attribute)},
     {"cuLibraryLoadData", 12000, 99999, reinterpret_cast<void*>(&library_load)},
+    {"cuLibraryUnload", 12000, 99999, reinterpret_cast<void*>(&library_unload)},
     {"cuLibraryGetKernel", 12000, 99999, reinterpret_cast<void*>(&library_kernel)},
     {"cuKernelGetAttribute", 12000, 99999, reinterpret_cast<void*>(&kernel_attribute)},
     {"cuKernelSetAttribute", 12000, 99999, reinterpret_cast<void*>(&kernel_set_attribute)},

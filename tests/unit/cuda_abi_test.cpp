@@ -79,6 +79,7 @@ SAME_FORM(device_count, cuDeviceGetCount_v2000);
 SAME_FORM(device_name, cuDeviceGetName_v2000);
 SAME_FORM(device_attribute, cuDeviceGetAttribute_v2000);
 SAME_FORM(library_load, cuLibraryLoadData_v12000);
+SAME_FORM(library_unload, cuLibraryUnload_v12000);
 SAME_FORM(library_kernel, cuLibraryGetKernel_v12000);
 SAME_FORM(kernel_attribute, cuKernelGetAttribute_v12000);
 SAME_FORM(kernel_set_attribute, cuKernelSetAttribute_v12000);

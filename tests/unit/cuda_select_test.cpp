@@ -252,6 +252,26 @@ TEST_F(CudaSelect, TwoDevicesHaveChoicesOfTheirOwn) {
   EXPECT_EQ(calls("cuLibraryLoadData"), 1) << "code is loaded once for all devices";
 }
 
+/// As when a library is unloaded: what was loaded and allocated goes, and a call would begin anew.
+TEST_F(CudaSelect, UnregisteringUnloadsTheCode) {
+  use({h100(), a100()});
+  CudaFunction f({kernel("hopper", "sm_90a"), kernel("ampere", "sm_80")}), untouched({kernel("other")});
+  for (int round = 1; round <= 3; ++round) {
+    for (int device : {0, 1}) {
+      fake_cuda::set_current(device);
+      ASSERT_EQ(f.launch(), DEEPGEN_OK);
+    }
+    EXPECT_EQ(calls("cuLibraryLoadData"), 2 * round);
+    for (int i = 0; i < 2; ++i) deepgen_unregister(&f.function(), 1); // the second time nothing is left
+    EXPECT_EQ(calls("cuLibraryUnload"), 2 * round);
+    EXPECT_EQ(*f.function().devices, nullptr);
+    for (uint32_t i = 0; i < 2; ++i) EXPECT_EQ(*f.function().kernels[i].gpu->state, nullptr);
+  }
+  deepgen_unregister(&untouched.function(), 1);
+  deepgen_unregister(nullptr, 1);
+  EXPECT_EQ(calls("cuLibraryUnload"), 6);
+}
+
 TEST_F(CudaSelect, EightThreadsCallFirst) {
   for (int round = 0; round < 300; ++round) {
     use({h100(), h200()});

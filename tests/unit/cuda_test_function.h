@@ -47,14 +47,8 @@ public:
     args.d = reinterpret_cast<void*>(0x30000);
   }
   CudaFunction(const CudaFunction&) = delete;
-  /// A library's functions live as long as the program, and the runtime frees nothing of theirs: what it allocated for this
-  /// one stays reachable, so that LeakSanitizer reports only what is lost.
-  ~CudaFunction() {
-    static std::deque<void*>& kept = *new std::deque<void*>;
-    auto keep = [](void* pointer) { kept.push_back(pointer); };
-    keep(devices_);
-    for (State& state : states_) keep(state.pointer);
-  }
+  /// As of a library that is unloaded.
+  ~CudaFunction() { deepgen_unregister(&function_, 1); }
 
   deepgen_status launch(deepgen_stream stream = nullptr) {
     return deepgen_launch_gemm(&function_, &args, stream);

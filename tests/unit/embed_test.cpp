@@ -47,12 +47,13 @@ TEST_F(EmbedTest, EntrySymbolsHoldTheKernelsBytes) {
   write(l);
   write_atomically(
       folder_ + "/stub.cpp",
-      "#include <cstring>\n#include <cstdio>\n#include <deepgen/kernel_abi.h>\n#include <deepgen/runtime.h>\n"
+      "#include <cstdlib>\n#include <cstring>\n#include <cstdio>\n#include <deepgen/kernel_abi.h>\n#include <deepgen/runtime.h>\n"
       "#include \"my-kernels.h\"\n"
       "extern \"C\" deepgen_status deepgen_run_gemm(const deepgen_function*, const deepgen_gemm_args*) {\n"
       "  return DEEPGEN_OK;\n}\n"
       "static unsigned registered;\n"
       "extern \"C\" int deepgen_register(const deepgen_function*, uint32_t n) { registered = n; return 0; }\n"
+      "extern \"C\" void deepgen_unregister(const deepgen_function*, uint32_t n) { if (n != registered) _Exit(9); }\n"
       "int main() {\n"
       "  const deepgen_function* f = kernels_up_function();\n"
       "  const auto* bytes = reinterpret_cast<const unsigned char*>(f->kernels[0].entry);\n"
@@ -178,6 +179,7 @@ TEST_F(EmbedGpuTest, TablesHoldTheCode) {
       "extern \"C\" deepgen_status deepgen_launch_gemm(const deepgen_function*, const deepgen_gemm_args*, deepgen_stream) {\n"
       "  return DEEPGEN_OK;\n}\n"
       "extern \"C\" deepgen_status deepgen_prepare(const deepgen_function*) { return DEEPGEN_OK; }\n"
+      "extern \"C\" void deepgen_unregister(const deepgen_function*, uint32_t) {}\n"
       "extern \"C\" size_t deepgen_launch_workspace_size(const deepgen_function*) { return 0; }\n"
       "int main() {\n"
       "  const deepgen_function* f = kernels_up_function();\n"

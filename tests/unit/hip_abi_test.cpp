@@ -65,6 +65,7 @@ SAME(device_name, hipDeviceGetName);
 SAME(device_attribute, hipDeviceGetAttribute);
 SAME(device_properties, hipGetDeviceProperties);
 SAME(module_load, hipModuleLoadData);
+SAME(module_unload, hipModuleUnload);
 SAME(module_function, hipModuleGetFunction);
 SAME(launch, hipModuleLaunchKernel);
 SAME(exchange_capture_mode, hipThreadExchangeStreamCaptureMode);

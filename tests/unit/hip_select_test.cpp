@@ -190,6 +190,22 @@ TEST_F(HipSelect, DevicesHaveModulesOfTheirOwn) {
   EXPECT_TRUE(fake_hip::state().complaints.empty());
 }
 
+/// As when a library is unloaded: the modules of all devices go, and a call would begin anew.
+TEST_F(HipSelect, UnregisteringUnloadsTheModules) {
+  fake_hip::reset({mi300x(), mi325x()});
+  Function f({kernel("cdna3")});
+  for (int round = 1; round <= 3; ++round) {
+    for (int device : {0, 1}) {
+      ASSERT_EQ(hipSetDevice(device), 0);
+      ASSERT_EQ(f.launch(), DEEPGEN_OK);
+    }
+    EXPECT_EQ(calls("hipModuleLoadData"), 2 * round);
+    deepgen_unregister(&f.function(), 1);
+    EXPECT_EQ(calls("hipModuleUnload"), 2 * round);
+    EXPECT_EQ(*f.function().devices, nullptr);
+  }
+}
+
 TEST_F(HipSelect, EightThreadsCallFirst) {
   for (int round = 0; round < 50; ++round) {
     fake_hip::reset({mi300x(), mi325x()});

@@ -175,6 +175,10 @@ typedef struct deepgen_function {
    Generated libraries call it from a static initializer; calling it again is harmless. Returns a deepgen_status. */
 int deepgen_register(const deepgen_function* functions, uint32_t count) DEEPGEN_API(deepgen_register);
 
+/* Gives back what the runtime keeps for the functions, and their code on GPUs, which must be idle. Generated libraries call it
+   when they are unloaded. When the process exits it does nothing, as other threads may still call. */
+void deepgen_unregister(const deepgen_function* functions, uint32_t count) DEEPGEN_API(deepgen_unregister);
+
 /* The x86-64 level (1..4, System V psABI) that this CPU and operating system support, from CPUID and XGETBV. */
 uint32_t deepgen_cpu_level(void) DEEPGEN_API(deepgen_cpu_level);
 
