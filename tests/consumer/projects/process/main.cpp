@@ -19,17 +19,10 @@ struct CallsAtTheEnd {
 };
 CallsAtTheEnd at_exit;
 
-/// clang's control flow integrity does not know the runtime's functions unless it compiled them.
-#if defined(__clang__)
-#define CALLS_THE_RUNTIME __attribute__((no_sanitize("cfi-icall")))
-#else
-#define CALLS_THE_RUNTIME
-#endif
-
 void on_own_threads(void*, int count, deepgen_task task, void* context) {
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i)
-    threads.emplace_back([=]() CALLS_THE_RUNTIME { task(context, i); });
+    threads.emplace_back([=]() CALLS_WHAT_CFI_DOES_NOT_KNOW { task(context, i); });
   for (std::thread& t : threads) t.join();
 }
 
