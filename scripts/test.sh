@@ -3,6 +3,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CI=true
+# What one checkout has compiled serves the others: paths below this folder count as relative ones.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
 scripts/install-deps.sh
 # The unit and numeric tests once more under AddressSanitizer and UndefinedBehaviorSanitizer. First, so that the last
