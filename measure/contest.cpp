@@ -23,6 +23,18 @@ void fill(Record& record, const ArmResult& result, const ArmResult& anchor, uint
     record.status = result.failure, record.detail = "while it was timed: " + result.detail;
 }
 
+/// With a ratio that compares with those that stayed.
+void mark_cut(Record& record, const FinalsResult& f, size_t i, uint64_t seed) {
+  record.status = "dropped", record.detail = kCutDetail;
+  const ArmResult& anchor = f.finalists[f.anchor];
+  std::vector<const ArmResult*> stayed;
+  for (const ArmResult& other : f.finalists)
+    if (&other != &anchor && other.timed() && !was_cut(other, anchor)) stayed.push_back(&other);
+  const Interval ratio = ratio_by_way_of(stayed, f.finalists[i], anchor, seed);
+  record.timing->ratio = finite(std::exp(ratio.middle));
+  record.timing->low = finite(std::exp(ratio.low)), record.timing->high = finite(std::exp(ratio.high));
+}
+
 Record vendor_record(const Record& like, const Contest& c, const std::string& algorithm) {
   Record r;
   r.stage = like.stage;
@@ -90,7 +102,7 @@ void add_finals(const Contest& c, ContestResult& r) {
     log.records.push_back(c.finalists[i]);
     const ArmResult& anchor = f.finalists[any ? f.anchor : i];
     fill(log.records.back(), f.finalists[i], anchor, seed);
-    if (was_cut(f.finalists[i], anchor)) log.records.back().status = "dropped", log.records.back().detail = kCutDetail;
+    if (was_cut(f.finalists[i], anchor)) mark_cut(log.records.back(), f, i, seed);
   }
   std::vector<double> noise;
   if (any) noise = log_ratios(f.again, f.finalists[f.anchor]);
@@ -215,7 +227,7 @@ ContestResult run_contest(const Contest& c, Progress& progress) {
   {
     const Field field = c.field();
     options.deadline = wall_seconds() + kFinalsShare * c.seconds;
-    r.finals = run_finals(field, options, progress);
+    r.finals = run_finals(field, options, progress, c.least_noise);
   }
   r.samples = r.finals.all;
   add_finals(c, r);

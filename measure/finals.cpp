@@ -2,6 +2,8 @@
 
 #include "measure/statistics.h"
 
+#include <algorithm>
+
 namespace deepgen {
 namespace {
 
@@ -9,8 +11,8 @@ constexpr int kFewestRounds = 11;
 constexpr int kFewestOfHoldout = 7; ///< for an interval, where a call takes seconds
 constexpr double kExtraSeconds = 3;
 constexpr int kMostOfExtra = 41;
-constexpr double kFarBehind = 0.03; ///< noise of the rounds ahead of the cut included
-constexpr size_t kGoOn = 4;         ///< of the finalists, and of the vendor's arms
+constexpr double kAlike = 0.01;  ///< no arm is cut for less
+constexpr size_t kVendorArms = 8; ///< of the vendor's that go on
 
 std::optional<size_t> best_of(const std::vector<ArmResult>& results, const ArmResult& anchor) {
   std::optional<size_t> best;
@@ -23,12 +25,14 @@ std::optional<size_t> best_of(const std::vector<ArmResult>& results, const ArmRe
   return best;
 }
 
-FinalsResult run_against(size_t anchor, const Field& field, RaceOptions options, Progress& progress) {
+FinalsResult run_against(size_t anchor, const Field& field, double least_noise, RaceOptions options, Progress& progress) {
   std::vector<Arm> arms;
   for (size_t i = 0; i < field.finalists; ++i) arms.push_back(field.arm(i, ""));
   arms.push_back(field.arm(anchor, "the anchor again"));
   arms.insert(arms.end(), field.vendor_arms.begin(), field.vendor_arms.end());
-  options.cuts = {{0, field.finalists, kGoOn, kFarBehind}, {field.finalists + 1, arms.size(), kGoOn, kFarBehind}};
+  // The first rounds are seconds in which the machine may favour one as much as the other's neighbour: hence twice.
+  const double behind = std::max(kAlike, 2 * least_noise);
+  options.cuts = {{0, field.finalists, behind}, {field.finalists + 1, arms.size(), behind, kVendorArms}};
   if (field.read_arm) arms.push_back(*field.read_arm);
   FinalsResult f;
   f.all = full_race(arms, kFewestRounds, options.most_rounds, options, progress);
@@ -69,9 +73,9 @@ Arm in_regime(const Arm& arm, Regime regime) {
 
 } // namespace
 
-FinalsResult run_finals(const Field& field, const RaceOptions& options, Progress& progress) {
+FinalsResult run_finals(const Field& field, const RaceOptions& options, Progress& progress, double least_noise) {
   for (size_t anchor = 0;;) {
-    FinalsResult f = run_against(anchor, field, options, progress);
+    FinalsResult f = run_against(anchor, field, least_noise, options, progress);
     if (f.anchor <= anchor || f.anchor == field.finalists) return f;
     anchor = f.anchor;
   }

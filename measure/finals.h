@@ -31,8 +31,8 @@ struct FinalsResult {
 };
 
 /// As many rounds as the deadline has room for, but 11 at least. Where the anchor fails while it is timed,
-/// all over again with the next finalist in its place.
-FinalsResult run_finals(const Field&, const RaceOptions&, Progress&);
+/// all over again with the next finalist in its place. `least_noise`: Contest's.
+FinalsResult run_finals(const Field&, const RaceOptions&, Progress&, double least_noise = 0);
 
 /// The chosen ones of the finals, timed together.
 struct ChosenResult {

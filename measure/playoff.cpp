@@ -214,8 +214,9 @@ std::string summary(const RecordLog& log) {
   const bool again = log.environment.contains("holdout");
   const std::string unwatched = log.environment.value("unwatched", "");
   std::string text;
+  int left = 0;
   for (const Record& r : log.records) {
-    if (!r.timing || r.stage != "final")
+    if (!r.timing || r.stage != "final" || (left += r.status == "dropped", !r.ok()))
       continue;
     char line[160];
     std::snprintf(line, sizeof line, "%s%s %.3f", text.empty() ? "" : ", ", name_of(r).c_str(), r.timing->ratio);
@@ -224,6 +225,7 @@ std::string summary(const RecordLog& log) {
   if (text.empty())
     return "no finalist could be timed, so nothing is decided";
   text += " of the default's time, noise " + percent(log.noise_floor);
+  if (left) text += "; " + std::to_string(left) + " clearly slower in the first rounds";
   if (!unwatched.empty()) text += "; throttling and other processes were not watched: " + unwatched;
   if (!log.stable)
     return text + "; unstable: " + log.environment.value("unstable", "");

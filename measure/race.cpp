@@ -309,17 +309,20 @@ void run_halving(Track& track, std::vector<size_t> arms) {
   }
 }
 
-/// Of each cut its fastest, so far; of arms in no cut all.
-std::vector<size_t> after_cuts(const Track& track, const std::vector<size_t>& arms, const std::vector<Cut>& cuts) {
-  const auto ratio = [&](size_t arm) { return median(log_ratios(track.samples(arm), track.samples(arms.front()))); };
+/// What the cuts leave, the anchor and arms in no cut with it. An arm is left out for what its rounds say beside those of the
+/// fastest alone: the order of medians of so few rounds would leave out the best about as often as any other near it.
+std::vector<size_t> after_cuts(const Track& track, const std::vector<size_t>& arms, const RaceOptions& o) {
   std::set<size_t> out;
-  for (const Cut& cut : cuts) {
+  for (const Cut& cut : o.cuts) {
     std::vector<std::pair<double, size_t>> ranked;
     for (size_t arm : arms)
-      if (arm >= cut.from && arm < cut.to && arm != arms.front()) ranked.emplace_back(ratio(arm), arm);
+      if (arm >= cut.from && arm < cut.to && arm != arms.front())
+        ranked.emplace_back(median(log_ratios(track.samples(arm), track.samples(arms.front()))), arm);
     std::sort(ranked.begin(), ranked.end());
-    for (size_t i = 0; i < ranked.size(); ++i)
-      if (i >= cut.most || ranked[i].first > ranked.front().first + cut.behind) out.insert(ranked[i].second);
+    for (size_t i = 1; i < ranked.size(); ++i) {
+      const auto pairs = log_ratios(track.samples(ranked[i].second), track.samples(ranked.front().second));
+      if (i >= cut.most || bootstrap_median(pairs, o.seed).low > cut.behind) out.insert(ranked[i].second);
+    }
   }
   std::vector<size_t> kept;
   for (size_t arm : arms)
@@ -336,7 +339,7 @@ void run_full(Track& track, std::vector<size_t> arms, const RaceOptions& o, int 
     if (track.hopeless(planned)) return;
     if (cut || !counts || kept != std::min(most, kRoundsOfHeat)) continue;
     cut = true;
-    const std::vector<size_t> chosen = after_cuts(track, arms, o.cuts);
+    const std::vector<size_t> chosen = after_cuts(track, arms, o);
     if (chosen.size() == arms.size() || deadline - wall_seconds() < kFewestOfLast * track.round_seconds(chosen)) continue;
     arms = chosen, kept = 0, fewest = std::min(most, kFewestOfLast);
     most = int(std::min(double(most), std::max(o.last_seconds / track.round_seconds(arms), double(kEnoughOfLast))));

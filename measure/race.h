@@ -5,6 +5,7 @@
 #include "base/record.h"
 #include "measure/progress.h"
 #include "measure/spent.h"
+#include "measure/statistics.h"
 #include "measure/stopwatch.h"
 
 #include <functional>
@@ -47,12 +48,13 @@ struct ArmResult {
   bool timed() const { return failure.empty() && !rounds.empty(); }
 };
 
-/// Of the arms from..to - 1 go on: the anchor, and the fastest `most` of the others unless they are `behind` the fastest of
-/// these (log of ratios). What then runs is less, and more alike, so that a device at its power limit is the same for all.
+/// Of the arms from..to - 1 go on: the anchor, and of the others all that may be as fast as the fastest of them. That is unless
+/// the 95 % interval of the ratio to it (log) lies beyond `behind`; an arm as fast as it is left out in one race of 40 at most.
+/// What then runs is less, and more alike, so that a device at its power limit is the same for all.
 struct Cut {
   size_t from = 0, to = 0;
-  size_t most = 0;
   double behind = 0;
+  size_t most = std::numeric_limits<size_t>::max(); ///< go on at most, where there may be dozens
 };
 
 struct RaceOptions {
@@ -101,6 +103,9 @@ std::vector<double> log_ratios(const ArmResult& arm, const ArmResult& anchor);
 std::vector<double> log_ratios(const std::map<int, Sample>& arm, const std::map<int, Sample>& anchor, int from_round = 0);
 /// Whether cuts left others, but not this one.
 bool was_cut(const ArmResult& arm, const ArmResult& anchor);
+/// The ratio (log) of an arm that was cut, as if it had run to the end: to those that stayed while it ran, and theirs to the
+/// anchor in the last rounds. Its own to the anchor compares with none of theirs, as a machine is another one seconds later.
+Interval ratio_by_way_of(const std::vector<const ArmResult*>& stayed, const ArmResult& arm, const ArmResult& anchor, uint64_t seed);
 /// Times of the arm's last rounds, ratios by log_ratios().
 Timing summarize(const ArmResult& arm, const ArmResult& anchor, uint64_t seed);
 double clean_share(const std::vector<ArmResult>& results);

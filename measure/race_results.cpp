@@ -29,6 +29,18 @@ std::vector<double> log_ratios(const ArmResult& arm, const ArmResult& anchor) {
 
 bool was_cut(const ArmResult& arm, const ArmResult& anchor) { return arm.timed() && arm.last_from < 0 && anchor.last_from >= 0; }
 
+Interval ratio_by_way_of(const std::vector<const ArmResult*>& stayed, const ArmResult& arm, const ArmResult& anchor, uint64_t seed) {
+  if (stayed.empty()) return bootstrap_median(log_ratios(arm, anchor), seed);
+  Interval sum;
+  for (const ArmResult* other : stayed) {
+    const Interval first = bootstrap_median(log_ratios(arm.rounds, other->rounds), seed);
+    const Interval last = bootstrap_median(log_ratios(*other, anchor), seed);
+    sum.low += first.low + last.low, sum.middle += first.middle + last.middle, sum.high += first.high + last.high;
+  }
+  const double count = double(stayed.size());
+  return {sum.low / count, sum.middle / count, sum.high / count};
+}
+
 Timing summarize(const ArmResult& arm, const ArmResult& anchor, uint64_t seed) {
   std::vector<double> clean, kept, all;
   for (const auto& [round, sample] : arm.rounds) {

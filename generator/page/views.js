@@ -139,14 +139,15 @@ function correlation(xs, ys) {
 const Plots = {
   /** Winner, default, vendor and the other finalists: times as fast as the default. */
   finals(host, study) {
-    const again = record => record.stage === "holdout";
+    const again = record => record.stage === "holdout", left = record => record.status === "dropped";
     const rows = study.finals.records.filter(r => r.seconds).map(record => ({
       record, winner: isWinner(study, record),
       name: (record.template === "vendor" ? record.origin : record.origin === "default" ? "default" : `${record.origin}, slot ${record.slot}`) +
         (again(record) ? ", hold-out" : ""),
-    })).sort((x, y) => again(y.record) - again(x.record) || x.record.ratio - y.record.ratio);
+    })).sort((x, y) => again(y.record) - again(x.record) || left(x.record) - left(y.record) || x.record.ratio - y.record.ratio);
     const kinds = [["winner", r => r.winner], ["vendor library", r => r.record.template === "vendor" && !r.winner],
-      ["default", r => r.record.origin === "default" && !r.winner], ["other finalist", () => true]];
+      ["default", r => r.record.origin === "default" && !r.winner],
+      ["slower in the first rounds, by way of the others", r => left(r.record)], ["other finalist", () => true]];
     const datasets = kinds.map(([label], i) => ({ label, ...Charts.look(i), pointRadius: i ? 5 : 6, interval: "x", data: [], records: [] }));
     rows.forEach((row, y) => {
       const set = datasets[kinds.findIndex(([, is]) => is(row))], { ratio, low, high } = row.record;

@@ -142,7 +142,7 @@ TEST(Race, TheRoundsAfterTheCutsHaveSecondsOfTheirOwn) {
     arms.push_back({"any", {}, [=] { return Sampler{[=] { return Sample{seconds, true}; }}; }});
   RaceOptions options;
   options.deadline = wall_seconds() + 20;
-  options.cuts = {{0, arms.size(), 3, 0.03}};
+  options.cuts = {{0, arms.size(), 0.03}};
   Progress progress("test");
   for (auto [seconds, rounds] : {std::pair(1e9, 60u), {12.5e-3, 41u}, {0.0, 31u}}) { // a round: 0.303 ms
     options.last_seconds = seconds;

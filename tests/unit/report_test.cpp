@@ -63,6 +63,31 @@ ReportInput input(std::initializer_list<std::vector<RecordLog>> searches) {
   return in;
 }
 
+/// A race times what is ahead again and again: what left it early stands behind, whatever its few rounds said.
+TEST(Report, RatiosOfFewRoundsAreNotSortedAmongThoseOfMany) {
+  std::vector<RecordLog> logs = search(problem(16), 0.984, 0.5);
+  const auto add = [&](RecordLog& log, int64_t slot, double ratio, int64_t samples, const char* status) {
+    Record r = record(problem(16), &log == &logs[2] ? "final" : "r0", slot, kFast, "model", ratio);
+    r.status = status, r.timing->samples = samples;
+    log.records.push_back(r);
+  };
+  for (Record& r : logs[2].records) r.timing->samples = 60;
+  add(logs[2], 31, 0.957, 15, "dropped");
+  add(logs[2], 32, 0.960, 15, "dropped");
+  add(logs[1], 33, 0.9, 3, "ok"), add(logs[1], 34, 0.95, 17, "ok"), add(logs[1], 35, 0.93, 8, "ok");
+  const std::string text = report(logs, true);
+  const auto line = [&](int slot) {
+    const size_t at = text.find(" " + std::to_string(slot) + " ");
+    EXPECT_NE(at, std::string::npos) << slot << "\n" << text;
+    return at;
+  };
+  EXPECT_LT(line(34), line(35)) << text;
+  EXPECT_LT(line(35), line(33)) << text;
+  const size_t stayed = text.find("1.016", text.find("  final ")); // 1 / 0.984
+  EXPECT_LT(stayed, line(31)) << text;
+  EXPECT_LT(line(31), line(32)) << text;
+}
+
 TEST(Study, HoldsTheRecordsInTheOrderOfTheSearch) {
   const std::vector<Study> studies = studies_of(input({search(problem(16), 0.8, 0.5)}));
   ASSERT_EQ(studies.size(), 1u);

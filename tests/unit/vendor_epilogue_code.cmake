@@ -1,0 +1,20 @@
+# Fails when the loops behind a vendor's GEMM call libm, or divide anything but whole vectors in their AVX-512 clones.
+file(REMOVE_RECURSE ${WORK})
+file(MAKE_DIRECTORY ${WORK})
+set(members vendor.cpp.o vendor_epilogue.cpp.o)
+execute_process(COMMAND ${AR} x ${ARCHIVE} ${members} WORKING_DIRECTORY ${WORK} COMMAND_ERROR_IS_FATAL ANY)
+foreach(member IN LISTS members)
+  execute_process(COMMAND ${NM} --undefined-only ${member} WORKING_DIRECTORY ${WORK} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+  if(symbols MATCHES "U ((erf|exp|tanh|pow)[a-z0-9]*)")
+    message(FATAL_ERROR "${member} calls ${CMAKE_MATCH_1}, an element at a time")
+  endif()
+endforeach()
+execute_process(COMMAND ${OBJDUMP} -d --no-show-raw-insn vendor_epilogue.cpp.o WORKING_DIRECTORY ${WORK} OUTPUT_VARIABLE code
+  COMMAND_ERROR_IS_FATAL ANY)
+foreach(type ps pd)
+  string(REGEX MATCHALL "vdiv${type}[^\n]*%zmm" divisions "${code}")
+  list(LENGTH divisions count)
+  if(count LESS 4) # gelu, gelu_tanh, silu, sigmoid
+    message(FATAL_ERROR "of four activations, ${count} have a loop over AVX-512 vectors (${type})")
+  endif()
+endforeach()
