@@ -1,6 +1,8 @@
 #include "peers.h"
 
-#include <cmath>
+#include "../../measure/activation.h"
+#include "../../measure/clones.h"
+
 #include <cstdio>
 #include <dlfcn.h>
 #include <dnnl.hpp>
@@ -13,16 +15,17 @@ namespace {
 using Cblas = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float,
                        float*, int);
 
-/// What a user of a BLAS writes behind the call. `erff` has no vector form in glibc, so that the loop over
-/// gelu is as fast as the standard library allows; bias alone vectorises.
+/// What a careful user of a BLAS writes behind the call: one pass, in vectors of the CPU's own width.
+DEEPGEN_CLONES void epilogue_row(float* __restrict d, const float* __restrict bias, int64_t n, bool gelu) {
+  if (gelu)
+    for (int64_t j = 0; j < n; ++j) d[j] = deepgen::activation::gelu(d[j] + bias[j]);
+  else
+    for (int64_t j = 0; j < n; ++j) d[j] += bias[j];
+}
+
 void epilogue_loop(const Row& row, const Operands& x) {
   if (!row.bias) return;
-  for (int64_t i = 0; i < row.m * row.batch; ++i) {
-    float* d = x.d + i * row.n;
-    for (int64_t j = 0; j < row.n; ++j) d[j] += x.bias[j];
-    if (row.gelu)
-      for (int64_t j = 0; j < row.n; ++j) d[j] = 0.5f * d[j] * (1.0f + std::erf(d[j] * 0.70710678f));
-  }
+  for (int64_t i = 0; i < row.m * row.batch; ++i) epilogue_row(x.d + i * row.n, x.bias, row.n, row.gelu);
 }
 
 /// A private copy of the library, so that two BLAS do not resolve each other's symbols.
@@ -33,10 +36,10 @@ void* open_library(const std::vector<const char*>& names) {
   return nullptr;
 }
 
-Cblas openblas() {
+Cblas openblas(int threads) {
   static void* handle = open_library({"libopenblas.so.0", "libopenblas.so"});
   if (!handle) return nullptr;
-  if (auto set = reinterpret_cast<void (*)(int)>(dlsym(handle, "openblas_set_num_threads"))) set(1);
+  if (auto set = reinterpret_cast<void (*)(int)>(dlsym(handle, "openblas_set_num_threads"))) set(threads);
   return reinterpret_cast<Cblas>(dlsym(handle, "cblas_sgemm"));
 }
 
@@ -50,9 +53,9 @@ void add_cblas(std::vector<Arm>& arms, const char* name, Cblas gemm, const Row& 
   arms.push_back({name, true, [=] {
                     const int64_t m = row.m, n = row.n, k = row.k;
                     for (int64_t e = 0; e < row.batch; ++e)
-                      gemm(101, 111, row.b_transposed ? 112 : 111, int(m), int(n), int(k), 1.0f,
-                           x.a + e * m * k, int(k), x.b + e * k * n, int(row.b_transposed ? k : n), 0.0f,
-                           x.d + e * m * n, int(n));
+                      gemm(101, row.a_transposed ? 112 : 111, row.b_transposed ? 112 : 111, int(m), int(n), int(k), 1.0f,
+                           x.a + e * m * k, int(row.a_transposed ? m : k), x.b + e * k * n,
+                           int(row.b_transposed ? k : n), 0.0f, x.d + e * m * n, int(n));
                     epilogue_loop(row, x);
                   }});
 }
@@ -70,7 +73,7 @@ void add_onednn(std::vector<Arm>& arms, const Row& row, const Operands& x, bool 
   using namespace dnnl;
   static engine cpu(engine::kind::cpu, 0);
   static stream queue(cpu);
-  memory::desc a = matrix(row, row.m, row.k, false), b = matrix(row, row.k, row.n, row.b_transposed),
+  memory::desc a = matrix(row, row.m, row.k, row.a_transposed), b = matrix(row, row.k, row.n, row.b_transposed),
                d = matrix(row, row.m, row.n, false);
   memory::desc wanted = b;
   if (packed) wanted = memory::desc(b.dims(), memory::data_type::f32, memory::format_tag::any);
@@ -105,16 +108,17 @@ void add_dnnl_sgemm(std::vector<Arm>& arms, const Row& row, const Operands& x) {
   arms.push_back({"oneDNN sgemm", true, [=] {
                     const int64_t m = row.m, n = row.n, k = row.k;
                     for (int64_t e = 0; e < row.batch; ++e)
-                      dnnl_sgemm('N', row.b_transposed ? 'T' : 'N', m, n, k, 1.0f, x.a + e * m * k, k,
-                                 x.b + e * k * n, row.b_transposed ? k : n, 0.0f, x.d + e * m * n, n);
+                      dnnl_sgemm(row.a_transposed ? 'T' : 'N', row.b_transposed ? 'T' : 'N', m, n, k, 1.0f,
+                                 x.a + e * m * k, row.a_transposed ? m : k, x.b + e * k * n,
+                                 row.b_transposed ? k : n, 0.0f, x.d + e * m * n, n);
                     epilogue_loop(row, x);
                   }});
 }
 
 /// libxsmm generates code for small products, column-major: D^T = B^T A^T. It has no kernel for a transposed
-/// B.
+/// operand.
 void add_libxsmm(std::vector<Arm>& arms, const Row& row, const Operands& x) {
-  if (row.b_transposed || double(row.m) * double(row.n) * double(row.k) > 128.0 * 128 * 128) return;
+  if (row.a_transposed || row.b_transposed || double(row.m) * double(row.n) * double(row.k) > 128.0 * 128 * 128) return;
   int lda = int(row.n), ldb = int(row.k), ldc = int(row.n), flags = LIBXSMM_GEMM_FLAG_NONE, prefetch = 0;
   float alpha = 1, beta = 0;
   auto kernel = libxsmm_smmdispatch(int(row.n), int(row.m), int(row.k), &lda, &ldb, &ldc, &alpha, &beta,
@@ -131,11 +135,25 @@ void add_libxsmm(std::vector<Arm>& arms, const Row& row, const Operands& x) {
 
 std::vector<Arm> peer_arms(const Row& row, const Operands& x) {
   std::vector<Arm> arms;
-  add_cblas(arms, "OpenBLAS", openblas(), row, x);
+  add_cblas(arms, "OpenBLAS", openblas(1), row, x);
   add_cblas(arms, "BLIS", blis(), row, x);
   add_onednn(arms, row, x, false);
   add_onednn(arms, row, x, true);
   add_dnnl_sgemm(arms, row, x);
   add_libxsmm(arms, row, x);
+  return arms;
+}
+
+std::vector<Arm> threaded_peer_arms(const Row& row, const Operands& x, int threads) {
+  std::vector<Arm> arms;
+  add_cblas(arms, "OpenBLAS", openblas(threads), row, x);
+  // Debian's oneDNN shares out its work by OpenMP.
+  if (auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {
+    set(threads);
+    add_onednn(arms, row, x, false);
+    add_dnnl_sgemm(arms, row, x);
+  } else {
+    std::fprintf(stderr, "oneDNN has no OpenMP here, so that its threads cannot be set: left out\n");
+  }
   return arms;
 }

@@ -13,7 +13,7 @@ struct deepgen_function;
 struct Row {
   const char* name;
   int64_t m, n, k, batch;
-  int b_transposed, bias, gelu;
+  int a_transposed, b_transposed, bias, gelu;
   deepgen_status (*run)(const deepgen_gemm_args*);
   const deepgen_function* function;
   double flops() const { return 2.0 * double(m) * double(n) * double(k) * double(batch); }
@@ -32,4 +32,7 @@ struct Arm {
   std::function<void()> call;
 };
 
+/// On one thread.
 std::vector<Arm> peer_arms(const Row&, const Operands&);
+/// OpenBLAS and oneDNN on so many threads.
+std::vector<Arm> threaded_peer_arms(const Row&, const Operands&, int threads);

@@ -1,0 +1,205 @@
+// Wall time of every arm of a row on several threads, interleaved and paired: rounds in random order, ratios within a round.
+//   cpu_threads --csv FILE [--threads n] [--rounds n] [--row name] [--sample s] [--pause s]
+// Raw samples go to FILE, the table to stdout. An arm rests before it is timed: OpenBLAS's and OpenMP's threads spin for up to
+// 30 ms behind their last call, which would be at the next one's cost.
+#include "peers.h"
+
+#include <suite.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <thread>
+
+namespace {
+
+struct Settings {
+  int threads = 2, rounds = 21;
+  double sample = 0.1, pause = 0.06; ///< seconds
+  std::string only, csv;
+};
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = {
+#include "suite_rows.inc"
+  };
+  return all;
+}
+
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double quantile(std::vector<double> v, double q) {
+  std::sort(v.begin(), v.end());
+  return v[size_t(q * double(v.size() - 1) + 0.5)];
+}
+
+struct Timed {
+  Arm arm;
+  int64_t calls = 1; ///< per sample
+  std::vector<double> seconds;
+};
+
+[[noreturn]] void fail(const Row& row, const char* what) {
+  std::fprintf(stderr, "cpu_threads: %s: %s\n", row.name, what);
+  std::exit(1);
+}
+
+std::vector<float> values(int64_t count, uint32_t seed) {
+  std::mt19937 rng(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> v(static_cast<size_t>(count));
+  for (float& x : v) x = uniform(rng);
+  return v;
+}
+
+void run_own(const Row& row, const deepgen_gemm_args& args) {
+  if (deepgen_status status = row.run(&args)) fail(row, deepgen_status_string(status));
+}
+
+/// The same bits on one thread and on all, and what every peer computes.
+void check(const Row& row, const deepgen_gemm_args& args, std::vector<Timed>& arms, std::vector<float>& d, int threads) {
+  deepgen_set_num_threads(1);
+  run_own(row, args);
+  const std::vector<float> expected = d;
+  deepgen_set_num_threads(threads);
+  std::fill(d.begin(), d.end(), NAN);
+  run_own(row, args);
+  if (std::memcmp(d.data(), expected.data(), d.size() * sizeof(float))) fail(row, "other bits on several threads");
+  for (Timed& t : arms) {
+    std::fill(d.begin(), d.end(), NAN);
+    t.arm.call();
+    for (size_t i = 0; i < d.size(); ++i)
+      if (!(std::abs(d[i] - expected[i]) <= 2e-5f * std::sqrt(float(row.k)) + 1e-5f * std::abs(expected[i])))
+        fail(row, (t.arm.name + " computes something else").c_str());
+  }
+}
+
+void rest(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+double sample_of(const Timed& t, double pause) {
+  rest(pause);
+  t.arm.call(); // wakes its threads
+  const double begin = wall_seconds();
+  for (int64_t c = 0; c < t.calls; ++c) t.arm.call();
+  return (wall_seconds() - begin) / double(t.calls);
+}
+
+void measure(std::vector<Timed>& arms, const Settings& s) {
+  for (Timed& t : arms) t.calls = std::max<int64_t>(1, int64_t(s.sample / std::max(sample_of(t, s.pause), 1e-7)));
+  std::mt19937 rng(1);
+  std::vector<size_t> order(arms.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  for (int round = 0; round < s.rounds; ++round) {
+    std::shuffle(order.begin(), order.end(), rng);
+    for (size_t i : order) arms[i].seconds.push_back(sample_of(arms[i], s.pause));
+  }
+}
+
+/// Median and quartiles of time(peer) / time(DeepGen), round by round: above 1, DeepGen is faster.
+struct Ratio {
+  double median, low, high;
+};
+Ratio ratio(const Timed& peer, const Timed& own) {
+  std::vector<double> r;
+  for (size_t i = 0; i < own.seconds.size(); ++i) r.push_back(peer.seconds[i] / own.seconds[i]);
+  return {quantile(r, 0.5), quantile(r, 0.25), quantile(r, 0.75)};
+}
+
+struct Score {
+  double logs = 0, worst = 1e9;
+  int count = 0;
+  std::string worst_row, losses;
+  void add(const Row& row, const Ratio& r) {
+    logs += std::log(r.median), ++count;
+    if (r.median < worst) worst = r.median, worst_row = row.name;
+    char text[80];
+    std::snprintf(text, sizeof text, "%s%s %.3f", losses.empty() ? "" : ", ", row.name, r.median);
+    if (r.median < 1) losses += text;
+  }
+  double mean() const { return std::exp(logs / std::max(count, 1)); }
+};
+
+struct Scores {
+  Score openblas, best;
+};
+
+void print(const Row& row, const std::vector<Timed>& arms, Scores& scores) {
+  const Timed& own = arms.back();
+  Ratio best{1e9, 0, 0};
+  std::string text;
+  for (size_t i = 0; i + 1 < arms.size(); ++i) {
+    const Ratio r = ratio(arms[i], own);
+    char cell[80];
+    std::snprintf(cell, sizeof cell, " %s %.3f [%.3f, %.3f] |", arms[i].arm.name.c_str(), r.median, r.low, r.high);
+    text += cell;
+    if (r.median < best.median) best = r;
+    if (arms[i].arm.name == "OpenBLAS") scores.openblas.add(row, r);
+  }
+  scores.best.add(row, best);
+  std::printf("| %s | %lld x %lld x %lld | %.1f |%s `%s` |\n", row.name, (long long)row.m, (long long)row.n,
+              (long long)row.k, row.flops() / quantile(own.seconds, 0.5) / 1e9, text.c_str(),
+              deepgen_selected_config(row.function));
+  std::fflush(stdout);
+}
+
+void run_row(const Row& row, const Settings& s, std::ofstream& csv, Scores& scores) {
+  const std::vector<float> a = values(row.m * row.k, 7), b = values(row.k * row.n, 8);
+  std::vector<float> d(size_t(row.m * row.n));
+  deepgen_gemm_args args;
+  args.a = a.data(), args.b = b.data(), args.d = d.data();
+  std::vector<Timed> arms;
+  for (Arm& arm : threaded_peer_arms(row, {a.data(), b.data(), nullptr, d.data()}, s.threads))
+    arms.push_back({std::move(arm), 1, {}});
+  if (arms.empty()) fail(row, "no peer is installed");
+  check(row, args, arms, d, s.threads);
+  arms.push_back({{"DeepGen", true, [&] { row.run(&args); }}, 1, {}});
+  measure(arms, s);
+  for (const Timed& t : arms)
+    for (size_t i = 0; i < t.seconds.size(); ++i)
+      csv << row.name << ',' << s.threads << ',' << t.arm.name << ',' << i << ',' << t.seconds[i] << '\n';
+  print(row, arms, scores);
+}
+
+void print(const char* peer, const Score& score) {
+  std::printf("Against %s: geometric mean %.3f over %d rows, worst %.3f (%s). Losses: %s.\n", peer, score.mean(), score.count,
+              score.worst, score.worst_row.c_str(), score.losses.empty() ? "none" : score.losses.c_str());
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  Settings s;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string key = argv[i];
+    if (key == "--threads") s.threads = std::atoi(argv[i + 1]);
+    if (key == "--rounds") s.rounds = std::atoi(argv[i + 1]);
+    if (key == "--row") s.only = argv[i + 1];
+    if (key == "--csv") s.csv = argv[i + 1];
+    if (key == "--sample") s.sample = std::atof(argv[i + 1]);
+    if (key == "--pause") s.pause = std::atof(argv[i + 1]);
+  }
+  if (s.rounds < 3 || s.threads < 1 || s.csv.empty()) {
+    std::fprintf(stderr, "usage: cpu_threads --csv FILE [--threads n] [--rounds n>=3] [--row name] [--sample s] [--pause s]\n");
+    return 1;
+  }
+  std::ofstream csv(s.csv);
+  csv << "row,threads,arm,round,seconds\n";
+  std::printf("%d threads. Columns of libraries: time / DeepGen's time, median [quartiles] of %d rounds.\n\n", s.threads, s.rounds);
+  std::printf("| row | M x N x K | GFLOP/s | OpenBLAS | oneDNN matmul | oneDNN sgemm | config |\n"
+              "| --- | --- | --- | --- | --- | --- | --- |\n");
+  Scores scores;
+  for (const Row& row : rows())
+    if (s.only.empty() || s.only == row.name) run_row(row, s, csv, scores);
+  if (scores.best.count == 0) return 1;
+  std::printf("\n");
+  if (scores.openblas.count) print("OpenBLAS", scores.openblas);
+  print("the best peer of each row", scores.best);
+  return csv.good() ? 0 : 1;
+}
