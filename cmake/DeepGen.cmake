@@ -32,6 +32,7 @@
 #   DEEPGEN_GPU_JOBS            measure edges that run at once, each on a GPU of its own: as many as there are. CPU kernels are
 #                               always measured one at a time
 #   DEEPGEN_COMPILE_JOBS        kernel compiles that run at once: all cores; of more than four, one less for each GPU
+#   DEEPGEN_VERIFY              verify what is linked and no search has verified: default configs, fallbacks
 #   DEEPGEN_MEASURE_SECONDS     time for one measure edge; empty: by the budget
 #   DEEPGEN_CACHE_DIR           folder where builds keep compiled kernels and measurements for later builds; empty: that of
 #                               the environment's DEEPGEN_CACHE_DIR, else ~/.cache/deepgen
@@ -56,6 +57,7 @@ set(DEEPGEN_SEARCH_FILE "" CACHE FILEPATH "Search file (deepgen.search/1) of all
 set(DEEPGEN_BUDGET "" CACHE STRING "quick, default or thorough; empty: that of the search file, else default")
 set_property(CACHE DEEPGEN_BUDGET PROPERTY STRINGS "" quick default thorough)
 set(DEEPGEN_SLOTS "" CACHE STRING "Candidates in each round of a search; empty: by the budget")
+set(DEEPGEN_VERIFY ON CACHE BOOL "Verify what is linked and no search has verified: default configs, fallbacks")
 set(DEEPGEN_GPU_JOBS "" CACHE STRING "Measure edges that run at once on GPUs; empty: one for each attached GPU")
 set(DEEPGEN_COMPILE_JOBS "" CACHE STRING "Kernel compiles that run at once; empty: all cores but those of measure edges on GPUs")
 set(DEEPGEN_MEASURE_SECONDS "" CACHE STRING "Time for one measure edge in seconds; empty: by the budget")

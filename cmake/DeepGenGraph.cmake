@@ -190,6 +190,7 @@ macro(_deepgen_problem_edges)
   list(APPEND embed_args --kernel ${here}/winner.dgk)
   list(APPEND embed_deps ${folder}/${here}/winner.dgk)
   _deepgen_winner_edge()
+  _deepgen_verified_edge() # extends `embed_args` and `embed_deps`
 endmacro()
 
 # The lock as text, read once per configure and path. CMake runs again when it changes or appears. An absent lock must
@@ -315,6 +316,40 @@ function(_deepgen_winner_edge)
     DEPENDS ${folder}/${here}/choice.json ${shared}/codegen.id
     WORKING_DIRECTORY ${folder} VERBATIM ${pool} COMMENT "Compiling ${target}: ${here} winner")
 endfunction()
+
+# What no search has verified of a winner and its fallbacks is verified before it is linked: on the CPU always, on a GPU where it
+# is attached and this is no build that has to give the same bytes everywhere. The rest is linked with "(not verified)".
+macro(_deepgen_verified_edge)
+  set(verify "")
+  if(arch STREQUAL "cpu")
+    set(pool deepgen_compile)
+    set(verify verify ${here}/winner.dgk --unproven)
+    if(mode STREQUAL "frozen")
+      list(APPEND verify --any-host --no-cache)
+    elseif(mode STREQUAL "lock")
+      list(APPEND verify --any-host ${cache})
+    else()
+      list(APPEND verify ${cache})
+    endif()
+    list(APPEND verify -o ${here}/verified.json)
+  elseif(mode STREQUAL "auto" AND attached_${arch})
+    set(pool deepgen_measure_gpu)
+    set(verify verify ${here}/winner.dgk --unproven --device ${device_${arch}} ${cache} -o ${here}/verified.json)
+  endif()
+  if(verify AND DEEPGEN_VERIFY)
+    if(CMAKE_GENERATOR MATCHES "Ninja")
+      set(pool JOB_POOL ${pool})
+    else()
+      set(pool "")
+    endif()
+    add_custom_command(OUTPUT ${folder}/${here}/verified.json
+      COMMAND ${measure} ${verify}
+      DEPENDS ${folder}/${here}/winner.dgk WORKING_DIRECTORY ${folder} VERBATIM ${pool}
+      COMMENT "Verifying ${target}: ${here} winner and fallbacks")
+    list(APPEND embed_args --verified ${here}/verified.json)
+    list(APPEND embed_deps ${folder}/${here}/verified.json)
+  endif()
+endmacro()
 
 # <target>.tune and the global target: one utility target a library, never one a slot. Merging the lock is a side
 # effect that is declared nowhere; the stamp makes CMake run again, which then builds from the lock.

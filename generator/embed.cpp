@@ -131,7 +131,7 @@ std::vector<LinkedKernel> linked_kernels(const LibraryFunction& f) {
   for (const KernelFile& file : f.kernels)
     for (const Kernel& k : file.kernels)
       if (k.role == "main" || k.role == "fallback")
-        kernels.push_back({&file, &k});
+        kernels.push_back({&file, &k, f.verified.count(k.sha256) > 0});
   auto rank = [](const LinkedKernel& k) {
     const bool cpu = k.file->arch == "cpu";
     // All of AMD's have one rank, as none runs code of another; each keeps its kernels together.

@@ -4,12 +4,15 @@
 #include "base/kernel.h"
 #include "generator/exchange.h"
 
+#include <set>
+
 namespace deepgen {
 
 /// One GEMM of the library and its kernel files, one an arch.
 struct LibraryFunction {
   ProblemFile file;
   std::vector<KernelFile> kernels;
+  std::set<std::string> verified = {}; ///< SHA-256 of code that the build has verified
 };
 
 struct Library {
@@ -29,6 +32,7 @@ std::string embed_source(const Library&);
 struct LinkedKernel {
   const KernelFile* file;
   const Kernel* kernel;
+  bool verified; ///< by the build
 };
 /// What the library links of a function, without "awkward" kernels, as the runtime wants it: the CPU's, best level first;
 /// then the GPU archs from the latest on: kernels tuned on one device, the arch's general one, those for less aligned

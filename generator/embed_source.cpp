@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/vouched.h"
 #include "generator/embed_code.h"
 #include "generator/embed_signature.h"
 #include "generator/embed_text.h"
@@ -48,7 +49,9 @@ std::string map_table(const Kernel& k, const std::string& id, const LibraryFunct
 /// The fields of deepgen_kernel in order: those of every kernel, of the CPU's, of GPUs'.
 std::string kernel_row(const LinkedKernel& linked, const std::string& id, EmbeddedCode& code) {
   const Kernel& k = *linked.kernel;
-  std::string row = "    {" + quoted(linked.file->arch) + ", " + quoted(k.choice.text()) + ", " + id +
+  const bool silent = linked.file->arch != "cpu" && k.role == "fallback"; // or hosts with and without the GPU write other bytes
+  const bool verified = linked.verified || vouched_for(*linked.file, k) || silent;
+  std::string row = "    {" + quoted(linked.file->arch) + ", " + quoted(k.choice.text() + (verified ? "" : " (not verified)")) + ", " + id +
                     "_args, " + number(int64_t(k.args.size())) + ", " + number(k.workspace) + ", ";
   if (linked.file->arch == "cpu") {
     row += number(k.isa) + ", " + code.add_image(k, "deepgen_" + id);

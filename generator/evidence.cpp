@@ -113,7 +113,7 @@ Json evidence_of(const Decision& decision, const RecordLog& final, const std::ve
 }
 
 std::string statement(const Json& e, const Device& device) {
-  std::string out = e.contains("ratio") ? speed(e["ratio"], "default") : "no ratio";
+  std::string out = e.contains("ratio") ? speed(e["ratio"], "default") : "not verified: no evidence of a search";
   if (e.value("verdict", "") == "default") out = "the default config";
   out += e.contains("rounds") ? text(" (95 %% CI, %lld paired rounds)", (long long)e["rounds"].get<int64_t>())
                               : "";

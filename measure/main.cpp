@@ -139,6 +139,7 @@ void add_verify(CLI::App& app, VerifyCommand& command, int& status) {
   sub->add_option("--device", command.device, "with -o, for a GPU: device.json; one without the device verifies nothing");
   sub->add_option("--devices", command.devices, "GPUs that may be used, as in `run`")->envname("DEEPGEN_DEVICES");
   sub->add_option("--cache", command.cache, "folder of the cache; else DEEPGEN_CACHE_DIR or the user's");
+  sub->add_flag("--no-cache", command.no_cache, "neither look for earlier verdicts nor keep these")->excludes("--cache");
   sub->add_option("files", c.files, "kernel files that `deepgen compile` made")->required();
   sub->add_option("--gpu", c.options.ordinal, "which one, as CUDA_VISIBLE_DEVICES shows them")->capture_default_str();
   sub->add_option("--timeout", c.options.call_seconds, "seconds after which a call hangs (more for large problems)")

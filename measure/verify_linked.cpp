@@ -57,7 +57,7 @@ Verdict verdict_on_cpu(const KernelFile& file, const VerifyCommand& command) {
   const Device device = find_device("cpu");
   MeasureOptions o;
   o.seed = command.gpu.options.seed, o.call_seconds = command.gpu.options.call_seconds;
-  EarlierRuns history(CacheSettings::from_environment(command.cache), device, {}, o);
+  EarlierRuns history(command.no_cache ? CacheSettings() : CacheSettings::from_environment(command.cache), device, {}, o);
   if (!history.unverified({&c}).empty()) {
     CaseSet cases(file.problem, o.seed);
     VerifyOptions options;

@@ -1,6 +1,7 @@
 // select, embed
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/embed.h"
@@ -45,6 +46,14 @@ void run_select(const SelectOptions& o, const CliContext& context) {
   }
 }
 
+/// What `deepgen-measure verify -o` wrote.
+std::set<std::string> read_verified(const std::string& path) {
+  const Json json = parse_json(read_file(path), path);
+  check_schema(json, "deepgen.verified/1", path);
+  const auto hashes = get<std::vector<std::string>>(json, "sha256", path);
+  return {hashes.begin(), hashes.end()};
+}
+
 struct EmbedOptions {
   std::string target, header, source;
 };
@@ -56,6 +65,8 @@ void run_embed(const EmbedOptions& o, const CliContext& context) {
     LibraryFunction f{ProblemFile::read(group.one("--problem")), {}};
     for (const std::string& path : group.many("--kernel"))
       f.kernels.push_back(KernelFile::read(path));
+    for (const std::string& path : group.many("--verified"))
+      f.verified.merge(read_verified(path));
     library.functions.push_back(std::move(f));
   }
   validate(library);
@@ -93,7 +104,8 @@ void add_embed_command(CLI::App& app, CliContext& context) {
   c->add_option("--target", o->target, "name of the library")->required();
   c->add_option("--header", o->header, "header to write; left alone when unchanged")->required();
   c->add_option("--source", o->source, "C++17 source to write; left alone when unchanged")->required();
-  c->footer("then, once a function:\n  --problem problem.json --kernel winner.dgk [--kernel ...]\n\n"
+  c->footer("then, once a function:\n  --problem problem.json --kernel winner.dgk [--kernel ...] [--verified verified.json ...]\n\n"
+            "The configs of kernels that neither a search nor `deepgen-measure verify -o` has verified end with \"(not verified)\".\n"
             "Example:\n  deepgen embed --target kernels --header kernels.h --source kernels.cpp "
             "--problem problem.json --kernel winner.dgk");
   c->callback([o, &context] { run_embed(*o, context); });

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/finalists.h"
 #include "base/plan.h"
+#include "base/vouched.h"
 #include "generator/cache_key.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
@@ -134,9 +135,10 @@ void compile_finalist(const CompileOptions& o) {
   write_if_changed(o.output, file.serialize());
 }
 
-void check_hash(const CompileOptions& o, const ChoiceFile& file, const LockedChoice& choice, const Kernel& main) {
+/// Returns whether the code is the lock's, where the choice is.
+bool check_hash(const CompileOptions& o, const ChoiceFile& file, const LockedChoice& choice, const Kernel& main) {
   if (choice.expect_sha256.empty() || choice.expect_sha256 == main.sha256)
-    return;
+    return true;
   const std::string why = "locked by " + choice.toolchain + ", sha256 " + choice.expect_sha256 + "; compiled by " +
                           toolchain(file.arch) + ", sha256 " + main.sha256;
   const std::string assembler = is_gpu(file.arch) ? " (DEEPGEN_PTXAS names its ptxas)" : "";
@@ -146,6 +148,7 @@ void check_hash(const CompileOptions& o, const ChoiceFile& file, const LockedCho
   const std::string unsound = why_rejected(main);
   std::cerr << "deepgen: same config, other code than in the lock (" << why << (unsound.empty() ? "" : "; ") << unsound
             << "): run `ninja tune` to verify it again\n";
+  return false;
 }
 
 /// Compiles the choice with what is linked beside it; a file that cannot be compiled says so.
@@ -184,16 +187,18 @@ void compile_choice(const CompileOptions& o) {
   const ChoiceFile choice = ChoiceFile::read(o.choice);
   check_revision(choice.main, o.choice);
   KernelFile file = compile_main(o, choice);
-  check_hash(o, choice, choice.main, main_of(file, o, choice));
+  bool same = check_hash(o, choice, choice.main, main_of(file, o, choice));
   for (const LockedChoice& device : choice.devices) {
     check_revision(device, o.choice);
     const Candidate candidate{choice.problem, choice.arch, device.choice, choice.origin};
     const KernelFile other = compile_one(candidate, {}, o);
     Kernel kernel = main_of(other, o, choice);
-    check_hash(o, choice, device, kernel);
+    same &= check_hash(o, choice, device, kernel);
     kernel.device = device.device;
     file.kernels.push_back(std::move(kernel));
   }
+  if (!same)
+    file.origin = kOtherCode;
   write_if_changed(o.output, file.serialize());
 }
 

@@ -44,6 +44,7 @@ TEST_F(EmbedTest, EntrySymbolsHoldTheKernelsBytes) {
   for (int i = 0; i < 77; ++i)
     code += char(i * 7 + 1);
   l.functions[0].kernels[0].kernels[1].code = code;
+  l.functions[0].kernels[0].kernels[1].entry = 0; // where templates have it; the landing pad is 4 bytes long
   write(l);
   write_atomically(
       folder_ + "/stub.cpp",
@@ -58,9 +59,9 @@ TEST_F(EmbedTest, EntrySymbolsHoldTheKernelsBytes) {
       "  const deepgen_function* f = kernels_up_function();\n"
       "  const auto* bytes = reinterpret_cast<const unsigned char*>(f->kernels[0].entry);\n"
       "  if (registered != 2 || f->kernel_count != 2 || f->kernels[0].isa != 4 || f->m != 512) return 1;\n"
-      "  if (reinterpret_cast<uintptr_t>(bytes - 16) % 64) return 2;\n"
+      "  if (reinterpret_cast<uintptr_t>(bytes + 4) % 64) return 2;\n"
       "  for (int i = 0; i < 77; ++i)\n"
-      "    if (bytes[i - 16] != static_cast<unsigned char>(i * 7 + 1)) return 3;\n"
+      "    if (bytes[4 + i] != static_cast<unsigned char>(i * 7 + 1)) return 3;\n"
       "  if (f->kernels[1].entry != kernels_down_function()->kernels[1].entry) return 4;\n"
       "  return f->kernels[0].args[3] == DEEPGEN_ARG_STRIDE_A && f->kernels[0].args[7] == DEEPGEN_ARG_B1 ? 0 "
       ": 5;\n"
@@ -126,6 +127,59 @@ TEST_F(EmbedTest, IdenticalCodeIsEmbeddedOnce) {
   for (size_t at = 0; (at = source.find(".pushsection", at)) != std::string::npos; ++at)
     ++count;
   EXPECT_EQ(count, 2u);
+}
+
+/// Wherever the entry is in an image, calls arrive at an endbr64 and get there.
+TEST_F(EmbedTest, CallsArriveAtALandingPad) {
+  const std::string writes_42("\x48\xc7\x07\x2a\0\0\0\xc3", 8); // mov qword ptr [rdi], 42; ret
+  Library l = library();
+  std::vector<Kernel>& kernels = l.functions[0].kernels[0].kernels;
+  kernels[0].code = writes_42, kernels[0].entry = 0;
+  kernels[1].code = std::string(16, '\xcc') + writes_42, kernels[1].entry = 16;
+  write(l);
+  write_atomically(folder_ + "/calls.cpp",
+                   "#include <cstring>\n#include <deepgen/kernel_abi.h>\n#include <deepgen/runtime.h>\n#include \"my-kernels.h\"\n"
+                   "extern \"C\" deepgen_status deepgen_run_gemm(const deepgen_function*, const deepgen_gemm_args*) { return DEEPGEN_OK; }\n"
+                   "extern \"C\" int deepgen_register(const deepgen_function*, uint32_t) { return 0; }\n"
+                   "int main() {\n"
+                   "  const deepgen_function* f = kernels_up_function();\n"
+                   "  for (int i = 0; i < 2; ++i) {\n"
+                   "    uint64_t value = 0;\n"
+                   "    f->kernels[i].entry(&value);\n"
+                   "    if (value != 42) return 1;\n"
+                   "    if (std::memcmp(reinterpret_cast<const void*>(f->kernels[i].entry), \"\\xf3\\x0f\\x1e\\xfa\", 4)) return 2;\n"
+                   "  }\n"
+                   "  return 0;\n"
+                   "}\n");
+  ASSERT_EQ(std::system(("c++ -std=c++17 -fcf-protection=full -I" DEEPGEN_SOURCE_DIR "/runtime/include " + folder_ + "/calls.cpp " +
+                         folder_ + "/my-kernels.cpp -o " + folder_ + "/calls").c_str()),
+            0);
+  EXPECT_EQ(WEXITSTATUS(std::system((folder_ + "/calls").c_str())), 0);
+}
+
+/// A search vouches for its winner, and the build for what it has verified; the rest is marked.
+TEST_F(EmbedTest, MarksWhatNobodyHasVerified) {
+  const auto marked = [](const Library& l, const std::string& config) {
+    return embed_source(l).find("\"cpu_tile " + config + " (not verified)\"") != std::string::npos;
+  };
+  Library l = library();
+  l.functions.resize(1);
+  KernelFile& file = l.functions[0].kernels[0];
+  file.kernels[0].sha256 = "fallback", file.kernels[1].sha256 = "main";
+  for (const char* origin : {"lock", "search"}) {
+    file.origin = origin;
+    EXPECT_FALSE(marked(l, "isa=4 mr=4"));
+    EXPECT_TRUE(marked(l, "isa=1 mr=4"));
+  }
+  for (const char* origin : {"default", "lock, other code"}) {
+    file.origin = origin;
+    EXPECT_TRUE(marked(l, "isa=4 mr=4"));
+  }
+  l.functions[0].verified = {"fallback"};
+  EXPECT_TRUE(marked(l, "isa=4 mr=4"));
+  EXPECT_FALSE(marked(l, "isa=1 mr=4"));
+  l.functions[0].verified = {"fallback", "main"};
+  EXPECT_FALSE(marked(l, "isa=4 mr=4"));
 }
 
 TEST_F(EmbedGpuTest, LaterArchsAndExactDevicesComeFirst) {
