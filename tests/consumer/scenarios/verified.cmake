@@ -18,6 +18,14 @@ build(trusting)
 expect_not("Verifying")
 count_marks(trusting 4) # a default of level 3 and its fallback, twice
 
+# A host that is too old for a kernel says so, and writes the same library.
+set(ENV{DEEPGEN_CPU_LEVEL} 2)
+configure(basic old -DDEEPGEN_MODE=lock)
+build(old)
+expect("not verified: cpu_tile isa=3" "it needs x86-64-v3, which this host lacks")
+expect_equal_files(default/_deepgen/kernels/kernels.cpp old/_deepgen/kernels/kernels.cpp)
+unset(ENV{DEEPGEN_CPU_LEVEL})
+
 # An entry whose config compiles to other code than it had when it was verified: here to wrong code.
 configure(basic tuning -DDEEPGEN_EXECUTABLE=${FAULTY} -DDEEPGEN_SLOTS=1)
 tune(tuning)
