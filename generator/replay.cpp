@@ -71,6 +71,7 @@ ReplayedSearch Replay::run(const ReplayOptions& options, uint64_t seed) const {
   SearchInput in;
   in.problem = problem_, in.arch = arch_, in.device = device_;
   in.options = options.search;
+  in.least_gain = options.least_gain;
   in.options.seed = seed;
   ReplayedSearch search;
   double best = kNever;

@@ -13,6 +13,7 @@ struct ReplayOptions {
   std::vector<size_t> slots; ///< of each round; empty: rounds of `batch` until search.trials
   size_t batch = 16;
   int64_t seeds = 20;
+  double least_gain = 0; ///< SearchInput's
 };
 
 /// One search: the trials in their order.

@@ -68,6 +68,7 @@ Json environment(const Device& device, const std::string& anchor) {
           {"profile", "cpu-interleaved/2"},
           {"threads", 1},
           {"tool", "deepgen-measure " DEEPGEN_VERSION},
+          {"least_noise", least_noise_of_cpu()},
           {"anchor", anchor}};
 }
 

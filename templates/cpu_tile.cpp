@@ -1,6 +1,7 @@
 #include "templates/cpu_tile.h"
 
 #include "base/error.h"
+#include "templates/cheapest.h"
 #include "templates/epilogue.h"
 #include "templates/sizes.h"
 
@@ -16,26 +17,6 @@ constexpr std::string_view kNames[] = {"isa",  "form", "mr", "nv",    "kc",     
 constexpr int64_t kPackA = 1, kPackB = 2;
 
 [[gnu::always_inline]] inline int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
-
-/// The level's vectors of a fixed, generic config: what runs where the tuned one cannot.
-Config generic_config(const Problem& p, int64_t level) {
-  const bool transposed_b = p.b_transposed();
-  const int64_t mr = level >= 3 ? 6 : 4;
-  const int64_t values[] = {level,
-                            0,
-                            std::min(mr, p.m),
-                            2,
-                            std::min<int64_t>(256, p.k),
-                            std::min<int64_t>(4, p.k),
-                            transposed_b || p.gate || p.m > 2 * mr ? kPackB : 0,
-                            std::min<int64_t>(96, p.m),
-                            std::min<int64_t>(1024, p.n),
-                            0,
-                            0};
-  Config config;
-  for (int i = 0; i < kParameters; ++i) config.set(std::string(kNames[i]), values[i]);
-  return config;
-}
 
 std::vector<int64_t> up_to(std::initializer_list<int64_t> values, int64_t limit) {
   std::vector<int64_t> out;
@@ -56,6 +37,15 @@ std::vector<int64_t> row_counts(int64_t m) {
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
+}
+
+/// What a fallback is chosen for: caches that most CPUs of the level have. A fixed one, so that a library's bytes do not depend
+/// on where it is built.
+Device modest_device(int64_t level) {
+  Device device;
+  device.isa = level;
+  device.l1d = 32 << 10, device.l2 = 512 << 10, device.l3 = 8 << 20;
+  return device;
 }
 
 /// The values that constraints look at; everything is known from the parameters up to the constraint's own.
@@ -377,8 +367,14 @@ double CpuTile::cost(const Problem& p, const Device& device, const Config& confi
 
 std::vector<Choice> CpuTile::fallbacks(const Problem& p, const std::string&, const Config& config) const {
   std::vector<Choice> out;
-  if (at(config, kIsa) > 3) out.push_back({name(), generic_config(p, 3)});
-  if (at(config, kIsa) > 1) out.push_back({name(), generic_config(p, 1)});
+  for (int64_t level : {3, 1}) {
+    if (at(config, kIsa) <= level) continue;
+    const std::optional<Config> best = cheapest(*this, p, modest_device(level));
+    if (!best)
+      throw Error("no config is legal for x86-64 level " + std::to_string(level), p.key(), "so the library would not run there",
+                  "a defect of cpu_tile's rules");
+    out.push_back({name(), *best});
+  }
   return out;
 }
 

@@ -1,4 +1,5 @@
 // plan
+#include "base/decide.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/finalists.h"
@@ -12,6 +13,7 @@
 #include "generator/space.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
@@ -24,8 +26,19 @@ struct PlanOptions {
   size_t slots = 32;
   std::vector<std::string> records;
   SearchFlags search;
-  bool dry_run = false;
+  bool dry_run = false, end_early = false;
 };
+
+/// What the logs' measurements can tell apart; 0 when one was disturbed, and says nothing about what is to be gained.
+double least_gain_of(const std::vector<std::string>& logs) {
+  double gain = threshold_of(0);
+  for (const std::string& path : logs) {
+    const RecordLog log = RecordLog::read(path);
+    if (!log.stable) return 0;
+    gain = std::max(gain, log.environment.value("least_noise", 0.0));
+  }
+  return gain;
+}
 
 /// The lock's config, if it can be tried here; a config for a better device than this one cannot.
 std::optional<Choice> incumbent(const PlanOptions& o, const ProblemFile& file, const Device& device) {
@@ -55,6 +68,7 @@ SearchInput search_input(const PlanOptions& o, const ProblemFile& file) {
   in.options = search_options(o.search, in.problem, in.arch);
   in.incumbent = incumbent(o, file, in.device);
   require_logs(o.records);
+  if (o.end_early) in.least_gain = least_gain_of(o.records);
   for (LoggedRecord& r : read_logs(o.records)) in.records.push_back(std::move(r.record));
   return in;
 }
@@ -86,6 +100,9 @@ void run_plan(const PlanOptions& o) {
     if (in.incumbent && !space.rank(*in.incumbent))
       std::cerr << "deepgen: " << file.label() << ": the locked config is not tried: the search file leaves it out\n";
   }
+  if (o.round == 1 && nothing_to_gain(in, space))
+    std::fprintf(stderr, "deepgen: %s: the search ends after its first round, by which no config is faster than the fastest so far by %.1f %%\n",
+                 file.label().c_str(), 100 * in.least_gain);
   if (o.dry_run)
     return print_plan(in, plan, space);
   write_if_changed(o.output, plan.serialize());
@@ -106,6 +123,8 @@ void add_plan_command(CLI::App& app, CliContext&) {
   c->add_option("--lock", o->lock, "lock file, whose config becomes a candidate of round 0");
   c->add_option("--records", o->records, "record logs of the earlier rounds");
   add_search_flags(*c, o->search);
+  c->add_flag("--end-early", o->end_early,
+              "end after round 0 when that says that no config is faster than the fastest so far by more than can be measured");
   c->add_flag("--dry-run", o->dry_run, "print what would be compiled, and write nothing");
   c->add_option("--commands", o->commands, "file to write with a line for each candidate that rebuilds and times it");
   c->add_option("-o", o->output, "plan.json to write; left alone when unchanged");

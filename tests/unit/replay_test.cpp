@@ -247,6 +247,38 @@ TEST_P(RecordedTest, EachBudgetReachesItsBar) {
   }
 }
 
+/// What ended early of 20 searches, what the others would have found more, and what it saved.
+struct EarlyEnds {
+  int ended = 0, lost = 0;
+  size_t saved = 0;
+};
+EarlyEnds early_ends(const Replay& replay, const char* budget, double gain) {
+  ReplayOptions to_the_end, early;
+  to_the_end.slots = early.slots = slots_of(budget);
+  early.least_gain = gain;
+  EarlyEnds e;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const ReplayedSearch all = replay.run(to_the_end, seed), some = replay.run(early, seed);
+    if (some.best.size() == all.best.size()) continue;
+    ++e.ended, e.saved += all.best.size() - some.best.size();
+    e.lost += some.best.back() * (1 - gain) > all.best.back();
+  }
+  return e;
+}
+
+/// A search that ends for having nothing to gain loses no more by that than it may: in one of 20, as the bound says.
+TEST_P(RecordedTest, AnEarlyEndLosesNothingThatCounts) {
+  for (const char* budget : {"quick", "default"})
+    for (double gain : {0.005, 0.02}) {
+      const EarlyEnds e = early_ends(replay, budget, gain);
+      EXPECT_LE(e.lost, e.ended / 20) << budget << ", " << gain;
+      if (GetParam() == "cpu_f32_128_nn.space.zst" && gain == 0.02) {
+        EXPECT_EQ(e.ended, 20) << budget << ": its fastest are alike, and 2 % are more than they differ";
+        EXPECT_GT(e.saved, 0u);
+      }
+    }
+}
+
 std::vector<std::string> recorded_files() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(std::string(DEEPGEN_SOURCE_DIR) + "/benchmarks/search"))
