@@ -30,7 +30,7 @@ struct CheckOptions {
   SampleSpec spec;
   size_t jobs = std::max(1u, std::thread::hardware_concurrency());
   double largest_share = 0.25, timeout = 120;
-  bool verbose = false, no_awkward = false;
+  bool verbose = false, no_awkward = false, list = false;
   std::string keep; ///< folder for the kernel files of what compiles
 };
 
@@ -156,9 +156,18 @@ void print_rows(const char* first, const std::map<std::string, Row>& rows) {
                 row.failed, row.quantile(0.5), row.quantile(0.95), row.quantile(1));
 }
 
+std::string arguments(const RandomCandidate& s) {
+  return "--arch " + s.arch + " --problem \"" + s.problem.key() + "\" --config \"" + s.choice.text() + "\"";
+}
+
 void print_sample(const RandomCandidate& s, const Outcome& outcome) {
-  std::printf("%s in %.2f s: --arch %s --problem \"%s\" --config \"%s\"\n  %s\n", outcome.status.c_str(),
-              outcome.seconds, s.arch.c_str(), s.problem.key().c_str(), s.choice.text().c_str(), outcome.detail.c_str());
+  std::printf("%s in %.2f s: %s\n  %s\n", outcome.status.c_str(), outcome.seconds, arguments(s).c_str(),
+              outcome.detail.c_str());
+}
+
+int list(const CheckOptions& o) {
+  for (const RandomCandidate& s : draw_samples(o.spec)) std::printf("%s\n", arguments(s).c_str());
+  return 0;
 }
 
 int check(const CheckOptions& o) {
@@ -213,11 +222,12 @@ void add_check_ptxas_command(CLI::App& app, CliContext& context) {
   c->add_option("--timeout", o->timeout, "seconds for one candidate")->capture_default_str();
   c->add_flag("--defaults", o->spec.defaults, "compile default configs instead of random ones");
   c->add_flag("--no-awkward", o->no_awkward, "without the kernel for an awkward shape, as the rounds of a search compile");
+  c->add_flag("--list", o->list, "print the sample as arguments of `deepgen dump`, and compile nothing");
   c->add_flag("--verbose", o->verbose, "print every sample, not only those that fail");
   c->footer("Fails when a config that its template calls legal does not compile, or too many are rejected.\n"
             "Example:\n  deepgen check-ptxas --count 100 --arch sm_90a --template gemv\n"
             "  scripts/gpu-verify.sh checks on a GPU what --keep writes.");
-  c->callback([o, &context] { context.status = check(*o); });
+  c->callback([o, &context] { context.status = o->list ? list(*o) : check(*o); });
 }
 
 } // namespace deepgen
