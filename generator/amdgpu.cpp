@@ -2,6 +2,7 @@
 
 #include "base/amd.h"
 #include "base/error.h"
+#include "generator/amd_waits.h"
 #include "generator/codegen.h"
 #include "generator/gpu_passes.h"
 
@@ -67,8 +68,8 @@ void keep_products_in_place(llvm::Function& f) {
   }
 }
 
-/// What addPassesToEmitFile() adds, without the pass that sinks machine instructions. True when something is
-/// lacking.
+/// What addPassesToEmitFile() adds, without the pass that sinks machine instructions, and with that of
+/// amd_waits.h. True when something is lacking.
 bool add_passes(llvm::TargetMachine& machine, llvm::legacy::PassManager& passes, llvm::raw_pwrite_stream& out,
                 llvm::CodeGenFileType kind) {
   auto* modules = new llvm::MachineModuleInfoWrapperPass(&machine); // the pass manager's, as is the other one
@@ -79,6 +80,7 @@ bool add_passes(llvm::TargetMachine& machine, llvm::legacy::PassManager& passes,
   passes.add(modules);
   if (config->addISelPasses()) return true;
   config->addMachinePasses();
+  passes.add(lds_waits_pass());
   config->setInitialized();
   if (machine.addAsmPrinter(passes, out, nullptr, kind, modules->getMMI().getContext())) return true;
   passes.add(llvm::createFreeMachineFunctionPass());
