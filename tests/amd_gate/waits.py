@@ -21,6 +21,7 @@ from machine import Unknown, blocks, functions, registers
 
 READINGS = ("vmcnt", "both")
 FAR = 64  # more than any counter can count
+MOST_LOADS = 63  # that vmcnt and loadcnt count: a wave that has as many under way issues no further one
 
 # Of other units: they neither begin an operation of memory nor end one.
 SILENT = (
@@ -106,6 +107,8 @@ class Machine:
         for key in state:
             if key[1] in counts and key[1] != "scalar":
                 state[key] = min(FAR, state[key] + 1)
+        for key in [k for k, behind in state.items() if k[1] == "vm" and behind >= MOST_LOADS]:
+            del state[key]
         for key in begun:
             state[key] = 0
 
