@@ -141,6 +141,7 @@ TEST_F(EmbedTest, CallsArriveAtALandingPad) {
                    "#include <cstring>\n#include <deepgen/kernel_abi.h>\n#include <deepgen/runtime.h>\n#include \"my-kernels.h\"\n"
                    "extern \"C\" deepgen_status deepgen_run_gemm(const deepgen_function*, const deepgen_gemm_args*) { return DEEPGEN_OK; }\n"
                    "extern \"C\" int deepgen_register(const deepgen_function*, uint32_t) { return 0; }\n"
+                   "extern \"C\" void deepgen_unregister(const deepgen_function*, uint32_t) {}\n"
                    "int main() {\n"
                    "  const deepgen_function* f = kernels_up_function();\n"
                    "  for (int i = 0; i < 2; ++i) {\n"
