@@ -25,6 +25,13 @@ private:
   }
 };
 
+/// What the host could not do this time: memory, a process, a permission. It says nothing about a candidate, so it never
+/// becomes a record: the command fails, and goes on when it is run again.
+class HostFault : public Error {
+public:
+  using Error::Error;
+};
+
 /// Of what may be an Error's whole report.
 inline std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 

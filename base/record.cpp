@@ -110,6 +110,6 @@ RecordLog RecordLog::parse(const std::string& text, const std::string& where) {
   return log;
 }
 
-RecordLog RecordLog::read(const std::string& path) { return parse(read_file(path), path); }
+RecordLog RecordLog::read(const std::string& path) { return parse(read_file(path, kMostOfLogs), path); }
 
 } // namespace deepgen

@@ -303,7 +303,7 @@ SavedSpace SavedSpace::parse(const std::string& text, const std::string& where) 
   return space;
 }
 
-SavedSpace SavedSpace::read(const std::string& path) { return parse(read_file(path), path); }
+SavedSpace SavedSpace::read(const std::string& path) { return parse(read_file(path, kMostOfLogs), path); }
 
 std::vector<Choice> SavedSpace::configs_for(const std::string& problem, const std::string& arch) const {
   std::vector<Choice> configs;

@@ -12,6 +12,22 @@ function(_deepgen_fail target keyword value why allowed)
   message(FATAL_ERROR "deepgen_add_gemm(${target}): ${keyword} '${value}' ${why}.\n  Allowed: ${allowed}.")
 endfunction()
 
+# The text of a small file that somebody else wrote. A pipe would hold up CMake for ever, and what is as large as that is
+# no file of DeepGen's; neither has a size that is good. `target` and `keyword` are for the message.
+function(_deepgen_read_text target keyword file result)
+  if(IS_DIRECTORY "${file}")
+    _deepgen_fail(${target} ${keyword} "${file}" "is a folder" "the path of a regular file")
+  endif()
+  file(SIZE "${file}" size)
+  if(size EQUAL 0)
+    _deepgen_fail(${target} ${keyword} "${file}" "is empty, or a pipe or a device" "the path of a regular file with content")
+  elseif(size GREATER 67108864)
+    _deepgen_fail(${target} ${keyword} "${file}" "has ${size} bytes" "files of 64 MiB at most")
+  endif()
+  file(READ "${file}" text)
+  set(${result} "${text}" PARENT_SCOPE)
+endfunction()
+
 function(_deepgen_check_counts target keyword values limit)
   foreach(value IN LISTS values)
     if(NOT value MATCHES "^[1-9][0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?$" OR value GREATER limit)

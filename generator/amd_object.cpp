@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -53,7 +54,8 @@ public:
 
 private:
   [[noreturn]] void fail(const char* what) const {
-    throw Error(std::string("cannot ") + what + " a memory file", "", std::strerror(errno));
+    throw HostFault(std::string("cannot ") + what + " a memory file", "", std::strerror(errno),
+                    "free memory and build again: it goes on here");
   }
   int fd_;
 };
@@ -69,6 +71,9 @@ std::string run_lld(const std::string& program, const std::vector<std::string>& 
   std::string why;
   const int status =
       llvm::sys::ExecuteAndWait(program, words, std::nullopt, redirects, kLinkerSeconds, 0, &why);
+  // Not started (-1), or killed: LLVM tells the signal by its name alone.
+  if (status == -1 || (status == -2 && why.starts_with(strsignal(SIGKILL))))
+    throw HostFault("lld could not run", program, why, "free memory, or set DEEPGEN_LLD to an ld.lld that runs here, and build again");
   if (status != 0)
     throw Error("lld cannot link the kernel", program, why + messages.content().substr(0, kLongestMessage));
   return output.content();
@@ -122,7 +127,7 @@ void set_resources(Launch& launch, llvm::msgpack::MapDocNode& map, const AmdArch
 std::string find_lld() {
   if (const char* named = std::getenv("DEEPGEN_LLD"); named && *named) {
     if (!executable(named))
-      throw Error("DEEPGEN_LLD names no program", named, "", "set it to the path of LLVM 22's ld.lld");
+      throw HostFault("DEEPGEN_LLD names no program", named, "", "set it to the path of LLVM 22's ld.lld");
     return named;
   }
   if (executable(DEEPGEN_LLD_PATH)) return DEEPGEN_LLD_PATH;
@@ -146,8 +151,8 @@ std::string lld_version() {
 void link_amd(const std::string& object, Kernel& kernel) {
   const std::string program = find_lld();
   if (program.empty())
-    throw Error("AMD kernels are linked by LLVM's ld.lld, which is not here", "", "",
-                "install lld-22, or set DEEPGEN_LLD to its path");
+    throw HostFault("AMD kernels are linked by LLVM's ld.lld, which is not here", "", "",
+                    "install lld-22, or set DEEPGEN_LLD to its path");
   const MemoryFile input(object);
   kernel.code =
       run_lld(program, {"-shared", "--build-id=none", "-s", "--threads=1", "-o", "-", input.path()});

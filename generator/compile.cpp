@@ -17,6 +17,7 @@
 #include <functional>
 
 #include <cstdlib>
+#include <new>
 
 namespace deepgen {
 namespace {
@@ -138,6 +139,10 @@ KernelFile compile_kernels(const Problem& problem, const std::string& arch, cons
     Kernels kernels(file, reject);
     add(kernels, family);
     kernels.finish();
+  } catch (const HostFault&) { // says nothing about the candidate
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& e) {
     file.status = "failed", file.detail = e.what();
     file.kernels.clear();

@@ -3,6 +3,8 @@
 #include "base/decide.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/lock_folder.h"
+#include "base/locks.h"
 #include "generator/evidence.h"
 #include "generator/final_log.h"
 #include "generator/seeded.h"
@@ -82,12 +84,24 @@ LockEntry entry_from_json(const Json& json, const std::string& where) {
 std::string real_path(const std::string& path) {
   namespace fs = std::filesystem;
   fs::path file = path;
-  for (int links = 0; fs::is_symlink(file); ++links) {
+  std::error_code failure;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(file, failure)); ++links) {
     if (links == 40)
       throw Error("too many symbolic links", path);
-    file = file.parent_path() / fs::read_symlink(file);
+    file = file.parent_path() / fs::read_symlink(file, failure);
   }
-  return fs::weakly_canonical(fs::absolute(file)).string(); // it has a folder, then
+  const fs::path whole = fs::absolute(file, failure), real = failure ? whole : fs::weakly_canonical(whole, failure);
+  if (failure)
+    throw Error("cannot follow a path", path, failure.message(), "check the permissions of its folders");
+  return real.string(); // it has a folder, then
+}
+
+/// Replacing a file cuts it off from its hard links. Writing into it instead could leave half a lock.
+void warn_of_hard_links(const std::string& path) {
+  std::error_code absent;
+  if (const auto names = std::filesystem::hard_link_count(path, absent); !absent && names > 1)
+    std::fprintf(stderr, "deepgen: %s had %ju names (hard links): this one is a new file now, the others keep the old content\n",
+                 path.c_str(), names);
 }
 
 std::string machine_lock(const std::string& path) {
@@ -228,7 +242,10 @@ bool merge_into_lock(const std::string& path, const std::vector<LockEntry>& entr
   bool changed = false;
   for (const LockEntry& e : entries)
     changed |= lock.put(e);
-  return changed && write_if_changed(real, lock.serialize());
+  if (!changed)
+    return false;
+  warn_of_hard_links(real);
+  return write_if_changed(real, lock.serialize());
 }
 
 } // namespace deepgen

@@ -1,11 +1,11 @@
 #include "generator/ptxas.h"
 
 #include "base/error.h"
+#include "base/patience.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -26,12 +26,14 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr size_t kLongestMessage = 1500;
+constexpr int kNotStarted = 127;
+constexpr const char* kAgain = "free memory, files and processes, and build again: it goes on here";
 
 std::string errno_text() { return std::strerror(errno); }
 
 int memory_file(const char* name) {
   const int fd = memfd_create(name, 0); // not close-on-exec: ptxas opens it by its number
-  if (fd < 0) throw Error("cannot create a memory file", name, errno_text());
+  if (fd < 0) throw HostFault("cannot create a memory file", name, errno_text(), kAgain);
   return fd;
 }
 
@@ -44,7 +46,7 @@ std::string descriptor_path(int fd) { return "/proc/self/fd/" + std::to_string(f
 void write_all(int fd, const std::string& bytes) {
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t n = write(fd, bytes.data() + at, bytes.size() - at);
-    if (n < 0 && errno != EINTR) throw Error("cannot write a memory file", "", errno_text());
+    if (n < 0 && errno != EINTR) throw HostFault("cannot write a memory file", "", errno_text(), kAgain);
     if (n > 0) at += size_t(n);
   }
 }
@@ -53,7 +55,7 @@ std::string read_whole(int fd) {
   std::string bytes(size_t(std::max<off_t>(0, lseek(fd, 0, SEEK_END))), '\0');
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t n = pread(fd, bytes.data() + at, bytes.size() - at, off_t(at));
-    if (n == 0 || (n < 0 && errno != EINTR)) throw Error("cannot read a memory file", "", errno_text());
+    if (n == 0 || (n < 0 && errno != EINTR)) throw HostFault("cannot read a memory file", "", errno_text(), kAgain);
     if (n > 0) at += size_t(n);
   }
   return bytes;
@@ -72,31 +74,28 @@ pid_t start(std::vector<std::string> words, int messages) {
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   const pid_t parent = getpid(), child = fork();
-  if (child < 0) throw Error("cannot start a process", words[0], errno_text());
+  if (child < 0) throw HostFault("cannot start a process", words[0], errno_text(), kAgain);
   if (child > 0) return child;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   dup2(messages, STDOUT_FILENO);
   dup2(messages, STDERR_FILENO);
   execv(argv[0], argv.data());
-  _exit(127);
+  _exit(kNotStarted);
 }
 
 /// Reads the pipe to its end; false when the time is up first.
 bool drain(int fd, std::string& text, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-    if (left <= 0) return false;
+  for (Patience patience(seconds); patience.left() > 0;) {
     pollfd polled{fd, POLLIN, 0};
-    if (poll(&polled, 1, int(std::min<long long>(left + 1, 60000))) <= 0) continue;
+    if (poll(&polled, 1, patience.milliseconds()) <= 0) continue;
     char buffer[1 << 14];
     const ssize_t n = read(fd, buffer, sizeof buffer);
     if (n == 0) return true;
     if (n > 0) text.append(buffer, size_t(n));
     else if (errno != EINTR) return false;
   }
+  return false;
 }
 
 int wait_for(pid_t process) {
@@ -104,6 +103,16 @@ int wait_for(pid_t process) {
   while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
   return status;
+}
+
+/// Of an assembler that failed: what the host did to it is not the kernel's fault. ptxas itself says when it has no memory.
+void check_host(int status, const std::string& program, const std::string& text) {
+  static const std::regex no_memory("memory allocation fail|out of memory", std::regex::icase);
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+    throw HostFault("ptxas was killed from elsewhere", program, "by the kernel for lack of memory, perhaps", kAgain);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted && text.empty())
+    throw HostFault("ptxas cannot be started", program, "", "set DEEPGEN_PTXAS to a ptxas that runs here");
+  if (status != 0 && std::regex_search(text, no_memory)) throw HostFault("ptxas had not enough memory", program, text, kAgain);
 }
 
 bool executable(const fs::path& path) {
@@ -167,7 +176,7 @@ std::string find_ptxas() {
   if (const char* chosen = std::getenv("DEEPGEN_PTXAS"); chosen && *chosen) {
     if (chosen == std::string("none")) return "";
     if (!executable(chosen))
-      throw Error("DEEPGEN_PTXAS names no program", chosen, "", "set it to the path of ptxas or to none, or unset it");
+      throw HostFault("DEEPGEN_PTXAS names no program", chosen, "", "set it to the path of ptxas or to none, or unset it");
     return chosen;
   }
   for (const fs::path& path : candidates())
@@ -181,7 +190,7 @@ std::string ptxas_version() {
   if (program.empty()) return "";
   if (auto it = known.find(program); it != known.end()) return it->second;
   std::array<int, 2> pipe_ends;
-  if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw Error("cannot create a pipe", "", errno_text());
+  if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw HostFault("cannot create a pipe", "", errno_text(), kAgain);
   const pid_t child = start({program, "--version"}, pipe_ends[1]);
   close(pipe_ends[1]);
   std::string text;
@@ -190,7 +199,7 @@ std::string ptxas_version() {
   close(pipe_ends[0]);
   std::smatch match;
   if (!std::regex_search(text, match, std::regex("V([0-9]+\\.[0-9]+\\.[0-9]+)")))
-    throw Error("ptxas does not say its version", program, text.substr(0, kLongestMessage),
+    throw HostFault("ptxas does not say its version", program, text.substr(0, kLongestMessage),
                 "set DEEPGEN_PTXAS to a ptxas of the CUDA Toolkit");
   return known[program] = "ptxas " + match[1].str();
 }
@@ -202,7 +211,7 @@ Assembly::Assembly(const Kernel& kernel, int level) {
   output_ = memory_file("cubin");
   write_all(input_, kernel.ptx);
   std::array<int, 2> pipe_ends;
-  if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw Error("cannot create a pipe", "", errno_text());
+  if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw HostFault("cannot create a pipe", "", errno_text(), kAgain);
   messages_ = pipe_ends[0];
   process_ = start({program, "-v", "-O" + std::to_string(level), "-arch=" + kernel.target, descriptor_path(input_), "-o",
                     descriptor_path(output_)},
@@ -231,6 +240,7 @@ void Assembly::finish(Kernel& kernel, double seconds) {
   replace_all(text, descriptor_path(input_), "kernel.ptx");
   const std::string quoted = text.substr(0, kLongestMessage);
   if (!in_time) throw Error("ptxas took longer than " + std::to_string(int(seconds)) + " s", kernel.target, quoted);
+  check_host(status, "ptxas", quoted);
   if (status != 0) throw Error("ptxas refuses the kernel's PTX", kernel.target, quoted);
   kernel.code = read_whole(output_);
   kernel.assembler = ptxas_version();

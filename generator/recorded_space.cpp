@@ -182,7 +182,7 @@ void RecordedSpace::write(const std::string& path) const {
 
 RecordedSpace RecordedSpace::read(const std::string& path) {
   constexpr unsigned long long kMost = 1 << 30;
-  const std::string bytes = read_file(path);
+  const std::string bytes = read_file(path, kMostOfLogs);
   const auto size = ZSTD_getFrameContentSize(bytes.data(), bytes.size());
   if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > kMost)
     throw Error("not a recorded space", path, "it is no zstd frame with its size",

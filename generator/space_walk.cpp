@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <system_error>
 #include <thread>
 
 namespace deepgen {
@@ -115,7 +116,10 @@ void on_all_cores(size_t count, const std::function<void(size_t)>& action) {
   {
     std::vector<std::jthread> others;
     const size_t threads = std::min({count, size_t(std::max(1u, std::thread::hardware_concurrency())), kMostThreads});
-    for (size_t i = 1; i < threads; ++i) others.emplace_back(work);
+    try {
+      for (size_t i = 1; i < threads; ++i) others.emplace_back(work);
+    } catch (const std::system_error&) { // no more threads to be had: those that there are do it all
+    }
     work();
   }
   for (const std::exception_ptr& failure : failures)

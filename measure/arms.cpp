@@ -1,8 +1,8 @@
 #include "measure/arms.h"
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/json.h"
+#include "base/lock_folder.h"
 #include "measure/cuda_driver.h"
 #include "measure/operands.h"
 

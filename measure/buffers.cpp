@@ -1,6 +1,6 @@
 #include "measure/buffers.h"
 
-#include "base/error.h"
+#include "base/memory.h"
 #include "measure/fault.h"
 
 #include <algorithm>
@@ -27,14 +27,14 @@ GuardedMatrix::GuardedMatrix(const char* name, Type type, const View& view, Guar
   mapped_ = size_t(inner + 2 * kGuardBytes);
   void* memory = mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    throw Error("not enough memory to measure", name, std::strerror(errno));
+    throw no_memory("not enough memory to measure", name, int64_t(mapped_), errno);
   mapping_ = static_cast<char*>(memory);
   first_ = mapping_ + kGuardBytes;
   last_ = first_ + inner;
   if (mprotect(first_, size_t(inner), PROT_READ | PROT_WRITE) != 0) {
-    const std::string why = std::strerror(errno);
+    const int error = errno;
     munmap(mapping_, mapped_);
-    throw Error("not enough memory to measure", name, why);
+    throw no_memory("not enough memory to measure", name, inner, error);
   }
   // The guard must touch the operand, which fixes the address; where that is aligned by chance, one element
   // is given up.
@@ -70,7 +70,10 @@ void GuardedMatrix::fill(const char* dense) {
       std::memcpy(row(entry, r), dense, row_bytes);
 }
 
-void GuardedMatrix::make_read_only() { mprotect(first_, size_t(last_ - first_), PROT_READ); }
+void GuardedMatrix::make_read_only() {
+  if (mprotect(first_, size_t(last_ - first_), PROT_READ) != 0) // the kernel has no room for another mapping, say
+    throw no_memory("cannot protect an operand against writing", "mprotect", last_ - first_, errno);
+}
 
 std::string GuardedMatrix::damage_between(const char* begin, const char* end) const {
   for (; begin < end; begin += sizeof canary)
@@ -100,10 +103,17 @@ namespace {
 int64_t whole_lines(int64_t bytes) {
   return std::max<int64_t>(bytes, 1) + (-std::max<int64_t>(bytes, 1) & 63);
 }
+
+/// A config may ask for more than any such machine has. That is the config's fault.
+int64_t possible(int64_t bytes) {
+  if (const int64_t all = physical_memory(); all && bytes > all)
+    throw Error("the config wants more workspace than this machine has memory", bytes_text(bytes), "of " + bytes_text(all));
+  return bytes;
+}
 } // namespace
 
 GuardedWorkspace::GuardedWorkspace(int64_t bytes)
-    : bytes_(bytes),
+    : bytes_(possible(bytes)),
       matrix_("the workspace", Type::f32, View::dense(1, whole_lines(bytes) / 4, 1), Guard::behind, false) {
   matrix_.poison();
 }

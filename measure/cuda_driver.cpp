@@ -1,5 +1,6 @@
 #include "measure/cuda_driver.h"
 
+#include "base/memory.h"
 #include "measure/hip_driver.h"
 
 #include <dlfcn.h>
@@ -67,6 +68,12 @@ DriverError::DriverError(int c, const std::string& text, const std::string& call
 
 // Illegal addresses, traps, misaligned accesses, launch time-outs and the like are 700 to 719; refused
 // launches (701 and 720) and what came before any kernel ran leave the context as it was.
+void DriverError::check_host() const {
+  if (others)
+    throw HostFault(what(), "", "others use the device",
+                    "end them (nvidia-smi, rocm-smi), and run the same command again: it goes on here");
+}
+
 bool DriverError::sticky() const {
   return code == 700 || (code >= 702 && code <= 719) || code == 999 || code == 214;
 }
@@ -116,16 +123,35 @@ int Context::attribute(Attribute a) const {
 
 void Context::synchronize() const { check(driver()->cuStreamSynchronize(stream_), "running kernels"); }
 
+namespace {
+
+size_t allocated = 0; ///< by Memory, in this process
+
+/// What would not fit on an empty device either is the problem's or the config's fault. Else somebody else has it.
+[[noreturn]] void refuse(size_t bytes) {
+  size_t free = 0, total = 0;
+  const bool known = driver()->cuMemGetInfo(&free, &total) == 0;
+  const std::string what = "allocating " + bytes_text(int64_t(bytes)) + " beside " + bytes_text(int64_t(allocated)) +
+                           (known ? "; of " + bytes_text(int64_t(total)) + " " + bytes_text(int64_t(free)) + " are free" : "");
+  DriverError e(kOutOfMemory, "not enough device memory", what);
+  e.others = known && allocated + bytes <= total;
+  throw e;
+}
+
+} // namespace
+
 Memory::Memory(size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   const int code = driver()->cuMemAlloc(&address_, bytes);
-  if (code == kOutOfMemory)
-    throw DriverError(code, "not enough device memory", "allocating " + std::to_string(bytes >> 20) + " MiB");
+  if (code == kOutOfMemory) refuse(bytes);
   check(code, "allocating device memory");
+  allocated += bytes;
 }
 
 Memory::~Memory() {
-  if (address_) driver()->cuMemFree(address_); // fails harmlessly after a sticky error
+  if (!address_) return;
+  driver()->cuMemFree(address_); // fails harmlessly after a sticky error
+  allocated -= bytes_;
 }
 
 Module::Module(const std::string& image) {

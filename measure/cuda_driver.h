@@ -22,7 +22,9 @@ class DriverError : public std::runtime_error {
 public:
   DriverError(int code, const std::string& text, const std::string& call);
   int code;
+  bool others = false; ///< the device's memory is short because others have it
   bool sticky() const;
+  void check_host() const; ///< throws HostFault when `others`: then it says nothing about a candidate
 };
 
 struct LaunchAttribute { ///< CUlaunchAttribute

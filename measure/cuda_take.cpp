@@ -1,9 +1,11 @@
 #include "measure/cuda_take.h"
 
 #include "base/error.h"
+#include "base/patience.h"
 #include "measure/cuda_devices.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <sstream>
 #include <thread>
 #include <unistd.h>
@@ -24,7 +26,36 @@ std::vector<Device> candidates(const Device& model, const std::vector<Device>& a
   return found;
 }
 
+constexpr double kHalfAnHour = 1800;
+
+/// A line for each device: who has it.
+std::string holders_of(const std::vector<Device>& devices) {
+  std::string text;
+  for (const Device& device : devices) {
+    const std::string path = host_lock_path(lock_name(device)), holder = lock_holder(path);
+    text += (text.empty() ? "" : "\n          ") + path + ": " + (holder.empty() ? "a process that cannot be seen here" : holder);
+  }
+  return text;
+}
+
+[[noreturn]] void give_up(const Device& model, const std::string& holders, double seconds) {
+  throw HostFault("no device became free", model.name + ", " + model.arch,
+                  "for " + std::to_string(int(seconds)) + " s all have been held by the same processes:\n          " + holders,
+                  "end these or ask their users to; or name other devices in DEEPGEN_DEVICES, wait longer with "
+                  "DEEPGEN_DEVICE_WAIT=<seconds>, or build without measuring by -DDEEPGEN_MODE=lock. The same command goes on here");
+}
+
 } // namespace
+
+double longest_hold() {
+  const char* text = std::getenv("DEEPGEN_DEVICE_WAIT");
+  if (!text || !*text) return kHalfAnHour;
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (*end || !(seconds >= 0 && seconds <= 1e9))
+    throw Error("not a time: '" + std::string(text) + "'", "DEEPGEN_DEVICE_WAIT", "", "seconds, from 0 to 1e9");
+  return seconds;
+}
 
 std::string lock_name(const Device& device) { return "deepgen-" + device.uuid; }
 
@@ -50,7 +81,7 @@ bool is_allowed(const Device& device, size_t number, const std::string& list) {
 }
 
 Taken take(const Device& model, const std::vector<Device>& attached, const std::string& allowed,
-           const std::function<void()>& waiting) {
+           const std::function<void()>& waiting, double longest) {
   const std::vector<Device> devices = candidates(model, attached, allowed);
   if (devices.empty())
     throw Error(
@@ -59,14 +90,21 @@ Taken take(const Device& model, const std::vector<Device>& attached, const std::
             (allowed.empty() ? "" : " and among the allowed: " + allowed),
         "look at CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and DEEPGEN_DEVICES, or delete device.json to find the devices again");
   const auto first = size_t(getpid()); // so that edges that start together try different ones first
-  for (auto pause = std::chrono::milliseconds(10);;
-       pause = std::min(2 * pause, std::chrono::milliseconds(200))) {
+  Patience patience(longest);
+  std::string holders = "";
+  for (auto pause = std::chrono::milliseconds(10);; pause = std::min(2 * pause, std::chrono::milliseconds(100))) {
     for (size_t i = 0; i < devices.size(); ++i) {
       const Device& device = devices[(first + i) % devices.size()];
       if (std::optional<FileLock> lock = FileLock::try_of_host(lock_name(device)))
         return {device, std::move(*lock)};
     }
     waiting();
+    if (const std::string now = holders_of(devices); now != holders) {
+      holders = now;
+      patience.restart(longest);
+    } else if (patience.left() <= 0) {
+      give_up(model, holders, longest);
+    }
     std::this_thread::sleep_for(pause);
   }
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/device.h"
-#include "base/files.h"
+#include "base/locks.h"
 
 #include <functional>
 #include <vector>
@@ -25,10 +25,13 @@ struct Taken {
   FileLock lock;
 };
 
+/// How long one process may have a device while this one waits: $DEEPGEN_DEVICE_WAIT, or half an hour.
+double longest_hold();
+
 /// Takes a free one of `attached` that is of the model and allowed; waits for one where none is, calling
-/// `waiting` each time. Throws Error when there is none at all.
+/// `waiting` each time. Throws Error when there is none at all, or none changes hands for so many seconds.
 Taken take(const Device& model, const std::vector<Device>& attached, const std::string& allowed,
-           const std::function<void()>& waiting);
+           const std::function<void()>& waiting, double longest = longest_hold());
 
 /// Of what the driver of the model's platform shows, with which this process goes on.
 Taken take(const Device& model, const std::string& allowed);

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -36,6 +37,7 @@ Verdict verify_file(const KernelFile& file, Verifier& verifier, double limit, Ch
     try {
       one = verifier.verify(kernel, before);
     } catch (const DriverError& e) {
+      e.check_host();
       one = {e.sticky() ? "crash" : "unsupported", e.what(), 0};
     }
     if (one.status != "ok") return {one.status, kernel.role + " kernel: " + one.detail, one.error};
@@ -68,7 +70,11 @@ void verify_from(const std::vector<const KernelFile*>& files, size_t from, const
     Verdict v;
     try {
       v = verify_file(*files[i], verifier, o.call_seconds, channel);
-    } catch (const std::exception& e) { // not only Error: no memory for one must not end the others
+    } catch (const HostFault&) { // no verdict
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& e) {
       v = {"unsupported", e.what(), 0};
     }
     channel.send({{"file", i}, {"status", v.status}, {"detail", v.detail}, {"error", finite(v.error)}});
@@ -92,8 +98,13 @@ size_t verify_files(const std::vector<const KernelFile*>& files, VerifyOptions o
   };
   while (next < files.size()) {
     const size_t before = next;
-    const WorkerEnd end =
-        run_worker([&](Channel& channel) { verify_from(files, next, options, channel); }, on_message);
+    WorkerEnd end;
+    try {
+      end = run_worker([&](Channel& channel) { verify_from(files, next, options, channel); }, on_message);
+    } catch (const HostFault&) {
+      if (std::exchange(spared, next) == next) throw;
+      continue; // a new worker has an empty device
+    }
     if (end.kind == WorkerEnd::done || next >= files.size()) break;
     if (const std::string why = std::exchange(unopened, ""); !why.empty()) {
       if (++openings == kMostOpenings)
@@ -104,7 +115,8 @@ size_t verify_files(const std::vector<const KernelFile*>& files, VerifyOptions o
       continue;
     }
     openings = 0;
-    if (end.killed && std::exchange(spared, next) != next) continue;
+    if (end.killed && std::exchange(spared, next) == next) throw killed_twice(end);
+    if (end.killed) continue;
     if (next > before && end.kind == WorkerEnd::crash)
       continue; // it ended itself after a crash that it reported
     const double lost = wall_seconds() - std::exchange(last, wall_seconds());

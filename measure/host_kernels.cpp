@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -22,7 +23,12 @@ void run(const Kernel& kernel) {
     gridDim.x = threads, blockDim.x = 32, blockIdx.x = index;
     for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x) kernel();
   };
-  for (unsigned i = 1; i < threads; ++i) others.emplace_back(block, i);
+  unsigned started = 1;
+  try {
+    for (; started < threads; ++started) others.emplace_back(block, started);
+  } catch (const std::system_error&) { // no more threads to be had: this one runs their blocks
+  }
+  for (unsigned i = started; i < threads; ++i) block(i);
   block(0);
   for (std::thread& t : others) t.join();
 }

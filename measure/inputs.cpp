@@ -1,6 +1,6 @@
 #include "measure/inputs.h"
 
-#include "base/error.h"
+#include "base/memory.h"
 #include "measure/operands.h"
 
 #include <algorithm>
@@ -94,8 +94,7 @@ PageBuffer::PageBuffer(size_t bytes, int colour) : size_(bytes) {
   pages_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages_ == MAP_FAILED) {
     pages_ = nullptr;
-    throw Error("not enough memory to measure", std::to_string(mapped_) + " bytes", std::strerror(errno),
-                "measure on a host with more memory, or tune a smaller problem");
+    throw no_memory("not enough memory to measure", "an operand", int64_t(mapped_), errno);
   }
   data_ = static_cast<char*>(pages_) + shift;
 }

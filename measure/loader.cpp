@@ -1,6 +1,6 @@
 #include "measure/loader.h"
 
-#include "base/error.h"
+#include "base/memory.h"
 
 #include <array>
 #include <cerrno>
@@ -50,15 +50,16 @@ LoadedKernel::LoadedKernel(const Kernel& k)
   bytes_ = (k.code.size() + kPage - 1) / kPage * kPage;
   void* pages = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED)
-    throw Error("cannot map memory for a kernel", k.choice.text(), std::strerror(errno));
+    throw no_memory("not enough memory for a kernel's code", k.choice.text(), int64_t(bytes_), errno);
   std::memset(pages, kTrap, bytes_);
   std::memcpy(pages, k.code.data(), k.code.size());
   pages_ = pages;
   if (mprotect(pages, bytes_, PROT_READ | PROT_EXEC) != 0) {
     const std::string why = std::strerror(errno);
     munmap(pages, bytes_);
-    throw Error("cannot make a kernel's memory executable", k.choice.text(), why,
-                "allow executable anonymous memory for this process (SELinux, noexec policies)");
+    throw HostFault("cannot make a kernel's memory executable", k.choice.text(), why,
+                    "allow executable anonymous memory for this process (a policy of SELinux, PaX or systemd's "
+                    "MemoryDenyWriteExecute forbids it), and run the same command again: it goes on here");
   }
   entry_ = reinterpret_cast<deepgen_cpu_entry>(static_cast<char*>(pages) + k.entry);
 }

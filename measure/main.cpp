@@ -1,6 +1,8 @@
 // deepgen-measure: devices, verification, timing. Needs the device, and no compiler.
 #include "base/error.h"
+#include "base/failure.h"
 #include "base/files.h"
+#include "base/numbers.h"
 #include "measure/compare.h"
 #include "measure/devices.h"
 #include "measure/race.h"
@@ -20,12 +22,12 @@ using namespace deepgen;
 void add_measure_options(CLI::App& app, MeasureOptions& o) {
   app.add_option("--seconds", o.seconds, "time budget; waiting for the machine is not counted")
       ->envname("DEEPGEN_MEASURE_SECONDS")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(within(0.1, 86400))
       ->capture_default_str();
   app.add_option("--timeout", o.call_seconds,
                  "seconds after which a kernel call hangs (more for large problems)")
       ->envname("DEEPGEN_MEASURE_TIMEOUT")
-      ->check(CLI::Range(0.05, 3600.0))
+      ->check(within(0.05, 3600))
       ->capture_default_str();
   app.add_option("--devices", o.devices,
                  "GPUs that may be used, of those that CUDA_VISIBLE_DEVICES leaves: UUIDs, beginnings of them, names, or\n"
@@ -144,7 +146,7 @@ void add_verify(CLI::App& app, VerifyCommand& command, int& status) {
   sub->add_option("--gpu", c.options.ordinal, "which one, as CUDA_VISIBLE_DEVICES shows them")->capture_default_str();
   sub->add_option("--timeout", c.options.call_seconds, "seconds after which a call hangs (more for large problems)")
       ->envname("DEEPGEN_MEASURE_TIMEOUT")
-      ->check(CLI::Range(0.05, 3600.0))
+      ->check(within(0.05, 3600))
       ->capture_default_str();
   sub->add_option("--seed", c.options.seed, "seed of the data")->capture_default_str();
   sub->add_option("--zone", c.options.zone,
@@ -212,7 +214,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "deepgen-measure: error: %s\n", e.what());
+    std::fprintf(stderr, "deepgen-measure: error: %s\n", describe(e).c_str());
     return 1;
   }
 }

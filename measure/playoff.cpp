@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/locks.h"
 #include "measure/arms.h"
 #include "measure/candidates.h"
 #include "measure/contest.h"

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "measure/candidates.h"
+#include "measure/cuda_driver.h"
 #include "measure/slices.h"
 #include "measure/statistics.h"
 #include "measure/worker.h"
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -225,7 +227,12 @@ private:
   void guarded(size_t arm, const std::function<void()>& action) {
     try {
       action();
+    } catch (const HostFault&) {
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
     } catch (const std::exception& e) {
+      if (const auto* of_driver = dynamic_cast<const cuda::DriverError*>(&e)) of_driver->check_host();
       channel_.send({{"arm", arm}, {"failed", e.what()}});
       std::_Exit(0);
     }
@@ -416,7 +423,8 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
     spent.timing += lap.seconds();
     if (end.kind == WorkerEnd::done) break;
     for (size_t arm : entered) results[arm] = {};
-    if (end.killed && !std::exchange(spared, true)) continue;
+    if (end.killed && std::exchange(spared, true)) throw killed_twice(end);
+    if (end.killed) continue;
     const size_t current = std::min(running.get(), arms.size() - 1);
     results[current].failure = end.kind == WorkerEnd::timeout ? "timeout" : "crash";
     results[current].detail = failed.empty() ? end.detail : failed;

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/locks.h"
 #include "measure/arms.h"
 #include "measure/cuda_bench.h"
 #include "measure/cuda_take.h"

@@ -1,5 +1,7 @@
 #include "measure/stopwatch.h"
 
+#include "measure/awake.h"
+
 #include <cstdio>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -29,7 +31,7 @@ double steal_seconds(int stat) {
 
 } // namespace
 
-double wall_seconds() { return read_clock(CLOCK_MONOTONIC); }
+double wall_seconds() { return awake::seconds(); }
 double thread_cpu_seconds() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
 
 // Files stay open: a confined process opens none.
@@ -37,9 +39,9 @@ Stopwatch::Stopwatch()
     : schedstat_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)), stat_(open("/proc/stat", O_RDONLY | O_CLOEXEC)) {
   // On hosts with many CPUs the kernel takes long to format /proc/stat; those are rarely virtual.
   constexpr double kCheap = 200e-6;
-  const double start = wall_seconds();
+  const double start = read_clock(CLOCK_MONOTONIC);
   steal_seconds(stat_);
-  read_steal_ = wall_seconds() - start < kCheap;
+  read_steal_ = read_clock(CLOCK_MONOTONIC) - start < kCheap;
 }
 
 Stopwatch::~Stopwatch() {
@@ -72,10 +74,10 @@ Stopwatch::Disturbance Stopwatch::read(bool steal) const {
 Sample Stopwatch::time(const std::function<void()>& call, int64_t calls, bool steal) const {
   constexpr double kDelayShare = 0.005, kTick = 0.011;
   const Disturbance before = read(steal);
-  const double wall = wall_seconds(), cpu = thread_cpu_seconds();
+  const double wall = read_clock(CLOCK_MONOTONIC), cpu = thread_cpu_seconds();
   for (int64_t i = 0; i < calls; ++i)
     call();
-  const double cpu_time = thread_cpu_seconds() - cpu, wall_time = wall_seconds() - wall;
+  const double cpu_time = thread_cpu_seconds() - cpu, wall_time = read_clock(CLOCK_MONOTONIC) - wall;
   const Disturbance after = read(steal);
   const bool clean = after.run_delay - before.run_delay <= kDelayShare * wall_time &&
                      after.preemptions == before.preemptions && after.steal - before.steal <= kTick;

@@ -6,7 +6,7 @@
 
 namespace deepgen {
 
-double wall_seconds();
+double wall_seconds(); ///< for budgets and limits; stands still while this program is stopped (measure/awake.h)
 double thread_cpu_seconds();
 
 struct Sample {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <utility>
 
 namespace deepgen {
@@ -76,6 +77,15 @@ int64_t bytes_for(const std::vector<Candidate*>& candidates, const Problem& tune
   return int64_t(std::min(workspace, 1e18));
 }
 
+/// What an exception that is being handled says about the candidate. Passes on what it is not to blame for.
+Verdict verdict_on(const std::exception& e) {
+  if (sandbox::memory_is_used_up())
+    return {"crash", "it took more memory than the sandbox allows; then: " + std::string(e.what()), 0};
+  if (dynamic_cast<const HostFault*>(&e) || dynamic_cast<const std::bad_alloc*>(&e))
+    throw;
+  return {"unsupported", e.what(), 0};
+}
+
 /// The worker's body: verdicts for candidates[from...], in order, until the deadline.
 void verify_from(const std::vector<Candidate*>& candidates, size_t from, CaseSet& cases,
                  const VerifyOptions& options, Channel& channel) {
@@ -87,10 +97,8 @@ void verify_from(const std::vector<Candidate*>& candidates, size_t from, CaseSet
     Verdict verdict;
     try {
       verdict = verifier.verify(candidates[i]->file);
-    } catch (const std::exception& e) { // not only Error: no memory for one must not end the others
-      verdict = {"unsupported", e.what(), 0};
-      if (sandbox::memory_is_used_up())
-        verdict = {"crash", "it took more memory than the sandbox allows; then: " + std::string(e.what()), 0};
+    } catch (const std::exception& e) {
+      verdict = verdict_on(e);
     }
     channel.send(verdict_message(i, verdict));
   }
@@ -116,13 +124,21 @@ void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, Verif
   };
   show();
   while (next < candidates.size()) {
-    const WorkerEnd end = run_worker(
-        [&](Channel& channel) { verify_from(candidates, next, cases, options, channel); }, on_verdict);
+    WorkerEnd end;
+    try {
+      end = run_worker([&](Channel& channel) { verify_from(candidates, next, cases, options, channel); }, on_verdict);
+    } catch (const HostFault&) {
+      if (std::exchange(spared, next) == next)
+        throw;
+      continue; // a new worker has the operands of no earlier candidate, and others may have ended meanwhile
+    }
     if (end.kind == WorkerEnd::done)
       break;
     if (next >= candidates.size())
       break; // it died after its last verdict, which stands
-    if (end.killed && std::exchange(spared, next) != next)
+    if (end.killed && std::exchange(spared, next) == next)
+      throw killed_twice(end);
+    if (end.killed)
       continue;
     Candidate& c = *candidates[next++];
     const double lost = wall_seconds() - std::exchange(last_verdict, wall_seconds());

@@ -2,6 +2,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/memory.h"
+#include "base/patience.h"
+#include "measure/awake.h"
 #include "measure/fault.h"
 #include "measure/stopwatch.h"
 
@@ -10,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -48,6 +52,16 @@ void report_fault(const char* description) {
   write_all(report_fd, line, size_t(size));
 }
 
+/// The new-handler of a worker, whose code may be unable to bear an exception. It has no memory to tell more. Who has used
+/// up its own limit is to blame, and gets the exception.
+[[noreturn]] void report_no_memory() {
+  if (sandbox::memory_is_used_up())
+    throw std::bad_alloc();
+  constexpr char kLine[] = "{\"short\":true}\n";
+  write_all(report_fd, kLine, sizeof kLine - 1);
+  _exit(1);
+}
+
 void kill_and_die(int signal) {
   if (const pid_t pid = running) {
     kill(pid, SIGKILL);
@@ -68,11 +82,15 @@ void kill_and_die(int signal) {
   setrlimit(RLIMIT_CORE, &no_core);
   report_fd = fd;
   fault::install(report_fault);
+  std::set_new_handler(report_no_memory);
+  awake::follow();
   Channel channel(fd);
   try {
     body(channel);
     send_line(fd, {{"done", true}});
-  } catch (const std::exception& e) {
+  } catch (const HostFault& e) {
+    send_line(fd, {{"host", e.what()}});
+  } catch (const std::exception& e) { // of lack of memory tells the new-handler, unless it is the worker's own
     send_line(fd, {{"error", e.what()}});
   }
   _exit(0);
@@ -83,15 +101,15 @@ struct Listener {
   explicit Listener(const std::function<void(const Json&)>& handler) : on_message(handler) {}
   const std::function<void(const Json&)>& on_message;
   std::string step = "start", buffer, fault;
-  double limit = kStartLimit, heard = wall_seconds();
-  bool done = false;
-  std::optional<std::string> error;
+  double limit = kStartLimit;
+  Patience patience{kStartLimit};
+  bool done = false, short_of_memory = false;
+  std::optional<std::string> error, host;
 
   void take(const std::string& text) {
     const Json line = Json::parse(text, nullptr, false);
     if (!line.is_object())
       return; // torn by a crash, or written by the candidate
-    heard = wall_seconds();
     if (line.contains("message"))
       on_message(line["message"]);
     if (line.contains("step"))
@@ -100,8 +118,13 @@ struct Listener {
       done = true;
     if (line.contains("error"))
       error = line.value("error", "");
+    if (line.contains("host"))
+      host = line.value("host", "");
+    if (line.contains("short"))
+      short_of_memory = true;
     if (line.contains("fault"))
       fault = line.value("fault", "");
+    patience.restart(limit);
   }
 
   void feed(const char* data, size_t size) {
@@ -117,11 +140,12 @@ struct Listener {
 bool listen(int fd, Listener& listener) {
   char data[4096];
   while (true) {
-    const double left = listener.heard + listener.limit - wall_seconds();
-    if (left <= 0)
-      return true;
+    awake::tick();
     pollfd wait = {fd, POLLIN, 0};
-    const int ready = poll(&wait, 1, int(left * 1000) + 1);
+    const int ready = poll(&wait, 1, listener.patience.milliseconds());
+    awake::tick();
+    if (ready <= 0 && listener.patience.left() <= 0)
+      return true;
     if (ready <= 0)
       continue;
     const ssize_t size = read(fd, data, sizeof data);
@@ -161,14 +185,16 @@ public:
   }
   int wait() {
     int status = 0;
-    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    while (wait4(pid_, &status, 0, &usage_) < 0 && errno == EINTR) {
     }
     running = 0;
     return status;
   }
+  int64_t peak_bytes() const { return int64_t(usage_.ru_maxrss) << 10; }
 
 private:
   pid_t pid_;
+  rusage usage_ = {};
   struct sigaction old_int_ = {}, old_term_ = {};
 };
 
@@ -176,7 +202,8 @@ struct Pipe {
   int ends[2] = {-1, -1};
   Pipe() {
     if (pipe(ends) != 0)
-      throw Error("cannot create a pipe", "worker process", std::strerror(errno));
+      throw HostFault("cannot create a pipe", "worker process", std::strerror(errno),
+                      "raise the limit on open files (ulimit -n), and run the same command again");
   }
   ~Pipe() {
     close_end(0);
@@ -191,6 +218,12 @@ struct Pipe {
 
 } // namespace
 
+HostFault killed_twice(const WorkerEnd& end) {
+  return HostFault("a worker process was killed from elsewhere, twice", end.detail,
+                   "by the kernel for lack of memory, perhaps: it had " + bytes_text(end.peak_bytes) + "; " + memory_text(),
+                   "see the kernel's log (dmesg), free memory or raise the limit, and run the same command again: it goes on here");
+}
+
 void Channel::send(const Json& message) { send_line(fd_, {{"message", message}}); }
 
 void Channel::step(const std::string& what, double limit) {
@@ -200,10 +233,12 @@ void Channel::step(const std::string& what, double limit) {
 WorkerEnd run_worker(const std::function<void(Channel&)>& body,
                      const std::function<void(const Json&)>& on_message) {
   Pipe pipe;
+  awake::begin();
   std::fflush(nullptr); // or the child would print it again
   const pid_t parent = getpid(), pid = fork();
   if (pid < 0)
-    throw Error("cannot start a worker process", "fork", std::strerror(errno));
+    throw HostFault("cannot start a worker process", "fork", std::strerror(errno) + ("; " + memory_text()),
+                    "free memory or end processes (ulimit -u), and run the same command again: it goes on here");
   if (pid == 0) {
     pipe.close_end(0);
     live(pipe.ends[1], parent, body);
@@ -215,16 +250,20 @@ WorkerEnd run_worker(const std::function<void(Channel&)>& body,
   if (overran)
     kill(pid, SIGKILL);
   const int status = guardian.wait();
+  if (listener.host)
+    throw HostFault(*listener.host + "\n  in:     " + listener.step);
+  if (listener.short_of_memory)
+    throw no_memory("not enough memory to measure", "worker process, in: " + listener.step, 0);
   if (listener.error)
     throw Error(*listener.error, "worker process, in: " + listener.step);
   WorkerEnd end;
   end.fault = listener.fault;
   if (overran)
     end = {WorkerEnd::timeout, "no answer within " + seconds_text(listener.limit) + " in: " + listener.step,
-           "", false};
+           "", false, 0};
   else if (WIFSIGNALED(status))
     end.kind = WorkerEnd::crash, end.detail = signal_name(WTERMSIG(status)) + " in: " + listener.step,
-    end.killed = WTERMSIG(status) == SIGKILL;
+    end.killed = WTERMSIG(status) == SIGKILL, end.peak_bytes = guardian.peak_bytes();
   else if (!listener.done)
     end.kind = WorkerEnd::crash, end.detail = "the process ended in: " + listener.step;
   return end;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/numbers.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/isolate.h"
 #include "generator/compile.h"
@@ -218,8 +219,8 @@ void add_check_ptxas_command(CLI::App& app, CliContext& context) {
       ->check(CLI::PositiveNumber);
   c->add_option("--keep", o->keep, "write a kernel file of each sample that compiles here, for `deepgen-measure verify`");
   c->add_option("--jobs", o->jobs, "compilations at a time")->capture_default_str()->check(CLI::PositiveNumber);
-  c->add_option("--max-rejected", o->largest_share, "share of a template's samples that may spill")->capture_default_str();
-  c->add_option("--timeout", o->timeout, "seconds for one candidate")->capture_default_str();
+  c->add_option("--max-rejected", o->largest_share, "share of a template's samples that may spill")->capture_default_str()->check(within(0, 1));
+  c->add_option("--timeout", o->timeout, "seconds for one candidate")->capture_default_str()->check(within(0.001, 86400));
   c->add_flag("--defaults", o->spec.defaults, "compile default configs instead of random ones");
   c->add_flag("--no-awkward", o->no_awkward, "without the kernel for an awkward shape, as the rounds of a search compile");
   c->add_flag("--list", o->list, "print the sample as arguments of `deepgen dump`, and compile nothing");

@@ -4,6 +4,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/finalists.h"
+#include "base/locks.h"
+#include "base/memory.h"
+#include "base/numbers.h"
 #include "base/plan.h"
 #include "base/vouched.h"
 #include "generator/cache_key.h"
@@ -55,7 +58,7 @@ KernelFile failed(const Candidate& c, const std::string& detail) {
 }
 
 /// What compile_candidate() gives, serialized. In a child process: a code generator that aborts or hangs on a candidate
-/// is that candidate's failure.
+/// is that candidate's failure. What the host could not do is not: the command fails then, and nothing is written.
 KernelFile compile_isolated(const Candidate& c, const Parts& parts, bool reject, double timeout) {
   const Turn turn = Turn::compile_turn();
   auto work = [&] {
@@ -64,7 +67,12 @@ KernelFile compile_isolated(const Candidate& c, const Parts& parts, bool reject,
         .serialize();
   };
   Isolated isolated = run_isolated(work, timeout);
-  if (isolated.killed) isolated = run_isolated(work, timeout); // once is not yet the candidate's fault
+  if (isolated.killed || !isolated.host.empty()) isolated = run_isolated(work, timeout); // it may be over
+  if (!isolated.host.empty()) throw HostFault(isolated.host + "\n  in:     compiling " + c.choice.text());
+  if (isolated.killed)
+    throw HostFault("the compiler was killed from elsewhere, twice", c.choice.text(),
+                    "by the kernel for lack of memory, perhaps: it had " + bytes_text(isolated.peak_bytes) + "; " + memory_text(),
+                    "see the kernel's log (dmesg), free memory or build with fewer jobs (ninja -j), and build again: it goes on here");
   if (isolated.failure.empty())
     return KernelFile::parse(isolated.result, "the compiler's result");
   return failed(c, isolated.threw ? isolated.errors
@@ -225,7 +233,7 @@ void add_compile_command(CLI::App& app, CliContext&) {
       ->needs(choice);
   c->add_option("--timeout", o->timeout, "seconds for the compiler")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(within(0.001, 86400));
   c->add_option("--cache", o->cache, "folder of the cache; else DEEPGEN_CACHE_DIR or the user's. Not used with --frozen");
   c->add_option("-o", o->output, ".dgk file to write; left alone when unchanged")->required();
   c->footer("Examples:\n  deepgen compile --plan r0/plan.json --slot 3 -o r0/s03.dgk\n"

@@ -1,6 +1,8 @@
 #include "base/cache.h"
 #include "base/error.h"
+#include "base/failure.h"
 #include "base/files.h"
+#include "base/lock_folder.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/try_command.h"
 #include "generator/compile.h"
@@ -13,7 +15,8 @@ namespace deepgen {
 namespace {
 
 /// --codegen-id [-o FILE]: the file is a dependency of every kernel, so it must not change without need. The one edge of
-/// a build tree that tells when there is no cache: those that use it, many at once, go on without a word.
+/// a build tree that tells when there is no cache, or when somebody else has the place of its locks: the others, many at
+/// once, go on without a word.
 void print_codegen_id(const std::string& output, const std::string& folder) {
   const std::string id = codegen_id() + "\n";
   if (output.empty()) {
@@ -23,6 +26,8 @@ void print_codegen_id(const std::string& output, const std::string& folder) {
   Cache cache(CacheSettings::from_environment(folder));
   if (const std::string why = cache.why_no_store(); !why.empty())
     std::cerr << "deepgen: nothing new is kept in the cache " << cache.settings().folder << ": " << why << "\n";
+  if (const LockFolder locks = find_lock_folder(); !locks.refused.empty())
+    std::cerr << "deepgen: the locks of builds lie in " << locks.path << ", not in\n" << locks.refused << "\n";
   write_if_changed(output, id);
 }
 
@@ -75,7 +80,7 @@ int deepgen_main(int argc, char** argv) {
   try {
     return run({argv + 1, argv + argc});
   } catch (const std::exception& e) {
-    std::cerr << "deepgen: " << e.what() << "\n";
+    std::cerr << "deepgen: " << describe(e) << "\n";
     return 1;
   }
 }

@@ -1,6 +1,7 @@
 // doctor: what is installed, what is missing, and how to get it.
 #include "base/cache.h"
 #include "base/error.h"
+#include "base/lock_folder.h"
 #include "base/rocm.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
@@ -143,6 +144,17 @@ void check_cache() {
   line("cache", !cache.on() ? "off" : cache.settings().folder + (why.empty() ? "" : ": nothing new is kept: " + why));
 }
 
+bool check_locks() {
+  try {
+    const LockFolder locks = find_lock_folder();
+    line("locks", locks.path + (locks.refused.empty() ? "" : ", not in\n" + locks.refused));
+    return true;
+  } catch (const Error& e) {
+    line("locks", std::string("MISSING: ") + e.what());
+    return false;
+  }
+}
+
 } // namespace
 
 void add_doctor_command(CLI::App& app, CliContext& context) {
@@ -161,6 +173,7 @@ void add_doctor_command(CLI::App& app, CliContext& context) {
     check_rocm_libraries();
     check_openblas();
     check_cache();
+    good &= check_locks();
     check_sandbox();
     good &= check_measure("devices", list_devices);
     context.status = good ? 0 : 1;

@@ -17,13 +17,17 @@ extern char** environ;
 namespace deepgen {
 namespace {
 
-/// A fresh file under /tmp, removed at the end of the scope.
+/// A fresh file in TMPDIR or /tmp, removed at the end of the scope.
 struct TemporaryFile {
-  std::string path = "/tmp/deepgen-device-XXXXXX";
+  std::string path;
   TemporaryFile() {
+    std::error_code failure;
+    const std::filesystem::path folder = std::filesystem::temp_directory_path(failure);
+    path = (failure ? "/tmp" : folder) / "deepgen-device-XXXXXX";
     const int fd = mkstemp(path.data());
     if (fd < 0)
-      throw Error("cannot create a temporary file", path, std::strerror(errno));
+      throw HostFault("cannot create a temporary file", path, std::strerror(errno),
+                      "set TMPDIR to a folder that can be written, or pass --device");
     close(fd);
   }
   ~TemporaryFile() { unlink(path.c_str()); }
@@ -31,7 +35,7 @@ struct TemporaryFile {
 
 /// Runs the sibling deepgen-measure.
 void run_measure(std::vector<std::string> words) {
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").replace_filename("deepgen-measure");
+  const std::string program = std::filesystem::path(own_program()).replace_filename("deepgen-measure");
   const std::string remedy = "install it beside deepgen, or pass --device";
   if (access(program.c_str(), X_OK) != 0)
     throw Error("cannot find out the device: deepgen-measure is missing", program, std::strerror(errno),
@@ -87,8 +91,10 @@ Device device_of(const std::vector<std::string>& paths, const std::string& arch)
 }
 
 Problem problem_of(const std::string& text) {
-  const bool key = text.find(' ') != std::string::npos;
-  return key ? Problem::parse(text) : ProblemFile::read(text).problem;
+  if (text.starts_with("gemm ")) return Problem::parse(text); // a path may have spaces, too
+  require_file(text, "there is no such problem file, nor is it a problem key: those begin with 'gemm '",
+               "pass the path of a problem.json, or a key as `deepgen --help` shows one");
+  return ProblemFile::read(text).problem;
 }
 
 Choice choice_of(const std::string& text, const Problem& problem, const std::string& arch) {

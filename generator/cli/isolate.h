@@ -2,6 +2,7 @@
 // build.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -14,9 +15,12 @@ struct Isolated {
   std::string errors; ///< what the child wrote to stderr, and the text of its exception
   bool threw = false; ///< it ended by an exception
   bool killed = false; ///< by SIGKILL from elsewhere: a person, or the kernel for lack of memory
+  /// What the host could not do, which says nothing about `work`: it threw a HostFault, or had no memory. Else empty.
+  std::string host;
+  int64_t peak_bytes = 0; ///< of memory that the child had
 };
 
-/// The child dies with the caller, however that ends.
+/// The child dies with the caller, however that ends. Time in which both are stopped does not count.
 Isolated run_isolated(const std::function<std::string()>& work, double seconds);
 
 } // namespace deepgen

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/numbers.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/replay.h"
@@ -145,7 +146,8 @@ void add_sweep_command(CLI::App& app, CliContext&) {
                    "record logs of the sweep: plans only the best of them, to time these again");
   plan->add_option("--within", c->sweep.within,
                    "with --again: up to so much slower than the best, 0.05 is 5 %")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(within(0, 1000));
   plan->add_option("--first", c->sweep.first_round, "number of the first plan")->capture_default_str();
   plan->add_option("-o", c->output, "folder to write to")->required();
   plan->footer("Example:\n  deepgen sweep plan --problem problem.json --device device.json --include 'isa=4' "

@@ -21,7 +21,7 @@ struct TryOptions {
   std::string problem, arch = "cpu", device, config, folder = "deepgen-try", timeout = "60", seconds;
 };
 
-fs::path own_path() { return fs::read_symlink("/proc/self/exe"); }
+fs::path own_path() { return own_program(); }
 
 /// The default and, unless it is the same, the candidate.
 Plan plan_of(const TryOptions& o, const Problem& problem, const Device& device) {

@@ -145,7 +145,6 @@ class Test:
         self.lock = self.work / "project/deepgen.lock.json"
         self.killed = collections.Counter()
         self.generations = self.tuned = 0
-        self.bereaved = set()
         self.done = {}
 
     def configure(self):
@@ -177,8 +176,7 @@ class Test:
         kinds = collections.defaultdict(list)
         for pid in tree:
             what = kind(pid, tree)
-            # A candidate whose child is killed twice may be at fault, and its record then says so.
-            if what and not (what.endswith("(its child)") and tree[pid][0] in self.bereaved):
+            if what:
                 kinds[what].append(pid)
         if self.random.random() < 0.9:  # ninja is there all the time, and without it nothing goes forward
             kinds.pop("ninja", None)
@@ -192,7 +190,6 @@ class Test:
         except ProcessLookupError:
             return
         self.killed[what] += 1
-        self.bereaved.add(tree[pid][0])
         self.check()
         for child in children:
             wait_until(lambda: child not in processes(), f"the child of a killed {what} runs on")

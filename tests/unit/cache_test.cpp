@@ -3,6 +3,7 @@
 #include "base/cache.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/locks.h"
 #include "base/sha256.h"
 #include "environment.h"
 

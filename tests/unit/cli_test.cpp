@@ -1,14 +1,23 @@
 #include "base/error.h"
+#include "base/files.h"
+#include "base/numbers.h"
 #include "generator/cli/groups.h"
+#include "generator/cli/inputs.h"
 #include "generator/cli/isolate.h"
+#include "generator/exchange.h"
+
+#include "llvm/Support/ErrorHandling.h"
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <stdexcept>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace deepgen {
@@ -65,6 +74,69 @@ TEST(Isolate, CrashesHangsAndExceptionsAreResults) {
   EXPECT_TRUE(thrown.threw);
   EXPECT_EQ(thrown.errors, "no registers");
   EXPECT_EQ(run_isolated([]() -> std::string { _exit(3); }, 60).failure, "ended with status 3");
+}
+
+/// Says nothing about the work.
+TEST(Isolate, WhatTheHostCannotDoIsToldApart) {
+  const Isolated thrown = run_isolated([]() -> std::string { throw HostFault("no pipe"); }, 60);
+  EXPECT_EQ(thrown.host, "no pipe");
+  EXPECT_FALSE(thrown.threw);
+  const Isolated exhausted = run_isolated(
+      []() noexcept -> std::string {
+        const rlimit none = {0, 0};
+        setrlimit(RLIMIT_AS, &none);
+        std::vector<std::string> all;
+        while (true) all.emplace_back(size_t(1) << 20, 'x');
+      },
+      60);
+  EXPECT_NE(exhausted.host.find("not enough memory"), std::string::npos) << exhausted.failure << exhausted.errors;
+  EXPECT_GT(exhausted.peak_bytes, 1 << 20);
+  const Isolated of_llvm = run_isolated([]() -> std::string { llvm::report_bad_alloc_error("Allocation failed"); }, 60);
+  EXPECT_NE(of_llvm.host.find("not enough memory"), std::string::npos) << of_llvm.failure;
+  EXPECT_EQ(run_isolated([]() -> std::string { throw std::runtime_error("bad"); }, 60).host, "");
+}
+
+TEST(Isolate, TimeInWhichBothWereStoppedDoesNotCount) {
+  int working[2], go_on[2];
+  ASSERT_EQ(pipe(working), 0);
+  ASSERT_EQ(pipe(go_on), 0);
+  const pid_t group = fork();
+  if (group == 0) {
+    setpgid(0, 0);
+    const auto work = [&] {
+      char x = 'x';
+      return write(working[1], &x, 1) == 1 && read(go_on[0], &x, 1) == 1 ? std::string("done") : std::string();
+    };
+    _exit(run_isolated(work, 1).result == "done" ? 0 : 1);
+  }
+  char x = 0;
+  ASSERT_EQ(read(working[0], &x, 1), 1);
+  kill(-group, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  kill(-group, SIGCONT);
+  ASSERT_EQ(write(go_on[1], &x, 1), 1);
+  int status = -1;
+  waitpid(group, &status, 0);
+  EXPECT_EQ(status, 0);
+  for (int fd : {working[0], working[1], go_on[0], go_on[1]}) close(fd);
+}
+
+TEST(Inputs, AProblemsPathMayHaveSpaces) {
+  const std::string folder = testing::TempDir() + "with a space " + std::to_string(getpid()), path = folder + "/problem m=4.json";
+  const ProblemFile file = ProblemFile::read(DEEPGEN_SOURCE_DIR "/tests/fuzz/corpus/problem/one");
+  write_atomically(path, read_file(DEEPGEN_SOURCE_DIR "/tests/fuzz/corpus/problem/one"));
+  EXPECT_EQ(problem_of(path), file.problem);
+  EXPECT_EQ(problem_of(file.problem.key()), file.problem);
+  for (const std::string& bad : {path + ".absent", std::string("m=4 n=4 k=4"), std::string("gemm m=4")})
+    EXPECT_THROW(problem_of(bad), Error) << bad;
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Numbers, OnlyNumbersWithinTheRange) {
+  const CLI::Validator check = within(0.1, 86400);
+  for (const char* good : {"0.1", "1", "86400", "1e3"}) EXPECT_EQ(check(std::string(good)), "") << good;
+  for (const char* bad : {"nan", "NaN", "-nan", "nan(1)", "inf", "-inf", "0", "-1", "1e999", "", "x", "1x"})
+    EXPECT_NE(check(std::string(bad)), "") << bad;
 }
 
 /// A child that outlived its parent would keep the parent's locks.

@@ -1,7 +1,9 @@
 // Which of several GPUs is measured on.
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "base/kernel.h"
+#include "base/locks.h"
 #include "base/plan.h"
 #include "base/record.h"
 #include "measure/cuda_take.h"
@@ -47,6 +49,47 @@ TEST(Take, EveryEdgeADeviceOfItsOwn) {
   EXPECT_EQ(try_take(model, attached).device.uuid, released);
   EXPECT_EQ(try_take(attached[1], attached).device.uuid, mine + "2");
   for (const Device& d : attached) unlink(("/tmp/" + lock_name(d)).c_str());
+}
+
+TEST(Take, NobodyHoldsUpABuildForEver) {
+  const std::vector<Device> attached = {device("H100", "GPU-test-held-" + std::to_string(getpid()))};
+  const std::string name = lock_name(attached[0]);
+  std::optional<FileLock> held = FileLock::of_host(name);
+  try {
+    take(attached[0], attached, "", [] {}, 0.3);
+    FAIL() << "it is held";
+  } catch (const HostFault& e) {
+    const std::string text = e.what();
+    for (const std::string& part : {host_lock_path(name) + ": process " + std::to_string(getpid()) + " (cuda_measure_te) of user ",
+                                    std::string("DEEPGEN_DEVICE_WAIT=<seconds>"), std::string("DEEPGEN_MODE=lock")})
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+  held.reset();
+  EXPECT_EQ(take(attached[0], attached, "", [] {}, 0).device.uuid, attached[0].uuid);
+  EXPECT_EQ(lock_holder(host_lock_path(name)), "");
+  unlink(("/tmp/" + name).c_str());
+  for (const char* bad : {"nan", "-1", "soon", "1e30"}) {
+    const Environment wait("DEEPGEN_DEVICE_WAIT", bad);
+    EXPECT_THROW(longest_hold(), Error) << bad;
+  }
+  const Environment wait("DEEPGEN_DEVICE_WAIT", "7");
+  EXPECT_EQ(longest_hold(), 7);
+}
+
+/// Another user can put a link there, and nobody but that user can remove it.
+TEST(Take, AFileThatCannotBeUsedIsReplacedWithAWord) {
+  const Device one = device("H100", "GPU-test-link-" + std::to_string(getpid()));
+  const std::string path = "/tmp/" + lock_name(one);
+  ASSERT_EQ(symlink("/etc/passwd", path.c_str()), 0);
+  testing::internal::CaptureStderr();
+  std::optional<Taken> taken = try_take(one, {one});
+  EXPECT_THROW(try_take(one, {one}), Nobody);
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find(path), std::string::npos) << text;
+  EXPECT_NE(text.find("other users do not wait"), std::string::npos) << text;
+  const std::string used = host_lock_path(lock_name(one));
+  EXPECT_NE(used, path);
+  unlink(path.c_str()), unlink(used.c_str());
 }
 
 TEST(Take, OnlyWhatIsAllowed) {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/locks.h"
 #include "generator/cli/cli.h"
 #include "generator/evidence.h"
 #include "tests/unit/fake_template.h"
@@ -118,6 +119,21 @@ TEST_F(LockTest, WrittenFilesHaveTheModeOfTheUmaskAndLeaveNothing) {
   EXPECT_THROW(write_atomically(folder_ + "/taken", "x"), Error);
   for (const auto& file : std::filesystem::recursive_directory_iterator(folder_))
     EXPECT_EQ(file.path().string().find(".tmp"), std::string::npos) << file.path();
+}
+
+TEST_F(LockTest, AMergeKeepsTheModeAndTellsOfHardLinks) {
+  merge_into_lock(path_, {entry(1)});
+  std::filesystem::permissions(path_, std::filesystem::perms(0664));
+  testing::internal::CaptureStderr();
+  merge_into_lock(path_, {entry(2)});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(std::filesystem::status(path_).permissions(), std::filesystem::perms(0664));
+  std::filesystem::create_hard_link(path_, folder_ + "/other");
+  const std::string old = read_file(path_);
+  testing::internal::CaptureStderr();
+  merge_into_lock(path_, {entry(3)});
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(path_ + " had 2 names"), std::string::npos);
+  EXPECT_EQ(read_file(folder_ + "/other"), old);
 }
 
 TEST_F(LockTest, ConcurrentProcessesLoseNothing) {

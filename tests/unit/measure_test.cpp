@@ -4,8 +4,10 @@
 #include "base/json.h"
 #include "measure/arms.h"
 #include "measure/devices.h"
+#include "measure/buffers.h"
 #include "measure/operands.h"
 #include "measure/statistics.h"
+#include "measure/stopwatch.h"
 #include "measure/vendor.h"
 #include "measure/vendor_epilogue.h"
 #include "measure/verify.h"
@@ -15,9 +17,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace deepgen {
@@ -267,6 +273,78 @@ TEST(Worker, SurvivesCrashAndHang) {
   EXPECT_FALSE(end.killed) << "by whom, if not by us";
   EXPECT_LT(wall_seconds() - start, 5);
   EXPECT_THROW(run_worker([](Channel&) { throw Error("bad input"); }, ignore), Error);
+}
+
+/// Why run_worker() threw a HostFault; empty when it did not.
+std::string host_fault(const std::function<void(Channel&)>& body) {
+  try {
+    run_worker(body, [](const Json&) {});
+  } catch (const HostFault& e) {
+    return e.what();
+  }
+  return "";
+}
+
+/// Not the fault of what runs in it, even where it runs through code that bears no exception.
+TEST(Worker, LackOfMemoryIsTheHosts) {
+  const auto exhaust = [](Channel& channel) noexcept {
+    channel.step("the large part", 20);
+    const rlimit none = {0, 0};
+    setrlimit(RLIMIT_AS, &none);
+    std::vector<std::string> all;
+    while (true) all.emplace_back(size_t(1) << 20, 'x');
+  };
+  const std::string text = host_fault(exhaust);
+  for (const char* part : {"not enough memory", "in: the large part", "the machine has", "remedy:"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  const std::string operand = host_fault([](Channel& channel) {
+    channel.step("operands", 20);
+    const rlimit none = {0, 0};
+    setrlimit(RLIMIT_AS, &none);
+    const GuardedMatrix matrix("C", Type::f32, View::dense(1024, 1024, 1), Guard::behind, false);
+  });
+  for (const char* part : {"where:  C", " MiB (", "bytes) were refused", "the limit on address space is 0 bytes (ulimit -v)", "remedy:", "in:     operands"})
+    EXPECT_NE(operand.find(part), std::string::npos) << operand;
+  EXPECT_EQ(host_fault([](Channel&) {}), "");
+  try {
+    GuardedWorkspace workspace(int64_t(1) << 50);
+    FAIL();
+  } catch (const HostFault& e) {
+    FAIL() << "no machine has that, so it is the config's: " << e.what();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("workspace"), std::string::npos) << e.what();
+  }
+}
+
+/// Ctrl-Z for longer than the limit.
+TEST(Worker, TimeInWhichBothWereStoppedDoesNotCount) {
+  int working[2], go_on[2];
+  ASSERT_EQ(pipe(working), 0);
+  ASSERT_EQ(pipe(go_on), 0);
+  const pid_t group = fork();
+  if (group == 0) {
+    setpgid(0, 0);
+    const auto body = [&](Channel& channel) {
+      channel.step("working", 1);
+      const double start = wall_seconds();
+      char x = 'x';
+      if (write(working[1], &x, 1) != 1 || read(go_on[0], &x, 1) != 1) _exit(9);
+      channel.send({{"clock went on", wall_seconds() - start > 2}});
+    };
+    bool went_on = false;
+    const WorkerEnd end = run_worker(body, [&](const Json& m) { went_on = m.value("clock went on", true); });
+    _exit(end.kind != WorkerEnd::done ? 1 : went_on ? 2 : 0);
+  }
+  char x = 0;
+  ASSERT_EQ(read(working[0], &x, 1), 1);
+  kill(-group, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  kill(-group, SIGCONT);
+  ASSERT_EQ(write(go_on[1], &x, 1), 1);
+  int status = -1;
+  waitpid(group, &status, 0);
+  EXPECT_EQ(status, 0) << "1: it was a timeout; 2: the budget ran out meanwhile: " << WEXITSTATUS(status);
+  for (int fd : {working[0], working[1], go_on[0], go_on[1]}) close(fd);
 }
 
 // --- statistics

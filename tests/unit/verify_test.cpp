@@ -10,7 +10,14 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
+#include <functional>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace deepgen {
 namespace {
@@ -112,6 +119,79 @@ TEST(Verify, AnyExceptionIsTheCandidatesOwn) {
   verify_all(list, cases, options, progress);
   EXPECT_EQ(candidates[0].record.status, "unsupported") << candidates[0].record.detail;
   EXPECT_TRUE(candidates[1].open()) << candidates[1].record.detail;
+}
+
+/// What verify_all() does with a good candidate in a process of its own in which `prepare` has gone before: "verified",
+/// "recorded: <status>", or the HostFault.
+std::string outcome_after(const std::function<bool()>& prepare, Entry entry = good) {
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string text;
+    Candidate c;
+    c.file.kernels = {kernel_of(entry)};
+    c.record.status = "";
+    CaseSet cases(small_problem(), 1);
+    VerifyOptions options;
+    options.deadline = wall_seconds() + 60;
+    Progress progress("test");
+    try {
+      if (!prepare()) _exit(77);
+      verify_all({&c}, cases, options, progress);
+      text = c.open() ? "verified" : "recorded: " + c.record.status;
+    } catch (const HostFault& e) {
+      text = std::string(e.what()) + (c.open() ? "" : "; and recorded");
+    }
+    _exit(write(ends[1], text.data(), text.size()) < 0);
+  }
+  close(ends[1]);
+  char text[4096];
+  const ssize_t size = read(ends[0], text, sizeof text);
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WEXITSTATUS(status) == 77 ? "skip" : std::string(text, size_t(std::max<ssize_t>(size, 0)));
+}
+
+/// A policy that no memory which was writable may become executable.
+TEST(Verify, AHostThatRunsNoNewCodeIsNoVerdict) {
+  constexpr int kSet = 65, kRefuseExecGain = 1; // PR_SET_MDWE, of Linux 6.3
+  const std::string text = outcome_after([] { return prctl(kSet, kRefuseExecGain, 0, 0, 0) == 0; });
+  if (text == "skip") GTEST_SKIP() << "the kernel has no such policy";
+  for (const char* part : {"cannot make a kernel's memory executable", "Permission denied", "run the same command again"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  EXPECT_EQ(text.find("recorded"), std::string::npos) << text;
+}
+
+TEST(Verify, LackOfMemoryIsNoVerdict) {
+  const std::string text = outcome_after([] {
+    const rlimit none = {0, 0};
+    return setrlimit(RLIMIT_AS, &none) == 0;
+  });
+  EXPECT_NE(text.find("not enough memory"), std::string::npos) << text;
+  EXPECT_EQ(text.find("recorded"), std::string::npos) << text;
+}
+
+int* kills_left = nullptr; ///< in memory that workers share
+
+void is_killed(const uint64_t* args) {
+  if ((*kills_left)-- > 0) raise(SIGKILL);
+  good(args);
+}
+
+TEST(Verify, AWorkerThatIsKilledIsNoVerdict) {
+  void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  kills_left = static_cast<int*>(page);
+  *kills_left = 1;
+  EXPECT_EQ(outcome_after([] { return true; }, is_killed), "verified") << "it runs again";
+  *kills_left = 2;
+  const std::string text = outcome_after([] { return true; }, is_killed);
+  for (const char* part : {"killed from elsewhere, twice", "SIGKILL in: main kernel", "lack of memory, perhaps: it had", "dmesg"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  EXPECT_EQ(text.find("recorded"), std::string::npos) << text;
+  munmap(page, 4096);
 }
 
 TEST(Verify, ChecksEveryKernelOfTheFile) {
