@@ -2,6 +2,7 @@
 
 #include "base/decide.h"
 #include "base/error.h"
+#include "generator/failures.h"
 #include "generator/final_log.h"
 #include "generator/search.h"
 #include "generator/space.h"
@@ -78,12 +79,13 @@ Selection from_records(const Context& c, const SelectRequest& r, const std::stri
                                        : stale_text(stale) + "using the default config") +
                             "; run `ninja tune`");
   const Decision decision = decide(*final);
+  const std::string alike = common_failure(r.logs);
   if (!decision.found)
     throw Error("the search found no correct kernel", r.file.label() + ", " + r.file.problem.key(),
-                decision.reason, "see `deepgen report --records ...`; the template may have a defect");
+                decision.reason + (alike.empty() ? "" : "; " + alike), "see `deepgen report --records ...`; the template may have a defect");
   const Record& w = decision.winner;
   return make(r, {w.choice, w.revision, "", "", ""}, "search",
-              stale.empty() ? "" : stale_text(stale) + "using this build's search");
+              stale.empty() ? alike : stale_text(stale) + "using this build's search" + (alike.empty() ? "" : "; " + alike));
 }
 
 std::string missing_text(const SelectRequest& r) {

@@ -27,6 +27,7 @@ std::vector<Device> candidates(const Device& model, const std::vector<Device>& a
 }
 
 constexpr double kHalfAnHour = 1800;
+constexpr int kLooks = 10; ///< at a device for one at who has it
 
 /// A line for each device: who has it.
 std::string holders_of(const std::vector<Device>& devices) {
@@ -91,21 +92,22 @@ Taken take(const Device& model, const std::vector<Device>& attached, const std::
         "look at CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and DEEPGEN_DEVICES, or delete device.json to find the devices again");
   const auto first = size_t(getpid()); // so that edges that start together try different ones first
   Patience patience(longest);
-  std::string holders = "";
-  for (auto pause = std::chrono::milliseconds(10);; pause = std::min(2 * pause, std::chrono::milliseconds(100))) {
+  std::string holders;
+  auto pause = std::chrono::milliseconds(10);
+  for (int look = 0;; ++look) {
     for (size_t i = 0; i < devices.size(); ++i) {
       const Device& device = devices[(first + i) % devices.size()];
       if (std::optional<FileLock> lock = FileLock::try_of_host(lock_name(device)))
         return {device, std::move(*lock)};
     }
     waiting();
-    if (const std::string now = holders_of(devices); now != holders) {
+    if (const std::string now = look % kLooks == 0 ? holders_of(devices) : holders; now != holders) {
       holders = now;
       patience.restart(longest);
-    } else if (patience.left() <= 0) {
-      give_up(model, holders, longest);
     }
+    if (patience.left() <= 0) give_up(model, holders, longest);
     std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::milliseconds(100));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "generator/compile.h"
 #include "generator/evidence.h"
 #include "generator/exchange.h"
+#include "generator/failures.h"
 #include "generator/final_log.h"
 #include "generator/lock.h"
 #include "templates/template.h"
@@ -48,6 +49,8 @@ LockEntry entry_of(const Group& group, const ProblemFile& file, const MergeOptio
   const std::vector<RecordLog> logs = logs_of(paths);
   if (const RecordLog* final = final_log(logs, file.problem.key(), arch); final && !final->stable)
     refuse_unstable(paths[size_t(final - logs.data())], file, final->environment.value("unstable", ""));
+  if (const std::string alike = common_failure(logs); !alike.empty())
+    std::cerr << "deepgen: " << file.label() << ": " << alike << "\n";
   const Device device = device_of(o.devices, arch);
   if (!device.present)
     throw Error("not locked: no device of the arch is attached", file.label(), arch,

@@ -4,6 +4,7 @@
  *   FAULTS_FULL_AT=<n>        there the n-th change and all later ones fail with ENOSPC
  *   FAULTS_READ_ONLY=1        there every change fails with EROFS
  *   FAULTS_CLOCK=1            the time of day is an hour less at each look
+ *   FAULTS_NO_NEW_CODE=1      memory that was written to does not become executable
  *   FAULTS_QUIET=1            nothing says that others use the CPU: a playoff is stable however busy the machine is
  * The first refusal of a change is a line on stderr, so that a test knows that it met one. */
 #define _GNU_SOURCE
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -106,6 +108,11 @@ ssize_t write(int fd, const void* data, size_t size) {
 
 ssize_t writev(int fd, const struct iovec* parts, int count) {
   return refuses_descriptor(fd) ? -1 : REAL(writev)(fd, parts, count);
+}
+
+int mprotect(void* address, size_t size, int protection) {
+  if ((protection & PROT_EXEC) && getenv("FAULTS_NO_NEW_CODE")) return errno = EACCES, -1;
+  return REAL(mprotect)(address, size, protection);
 }
 
 int fsync(int fd) { return refuses_descriptor(fd) ? -1 : REAL(fsync)(fd); }

@@ -1,4 +1,4 @@
-"""A full disk, a read-only source tree, a clock that runs backwards, a GPU that is reset: clear messages, nothing lost, and
+"""A full disk, a read-only source tree, a clock that runs backwards, too little memory, a GPU that is reset: clear messages, nothing lost, and
 the next run goes on.
 
 Runs the tools with faults.c preloaded. Every command of a search meets a disk that is full from its n-th change on, for
@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -25,11 +26,12 @@ def fail(why):
     sys.exit(f"faults: {why}")
 
 
-def run(command, folder, faults=None, must_succeed=True):
-    """Status and output; `faults` are the variables of faults.c."""
+def run(command, folder, faults=None, must_succeed=True, memory=None):
+    """Status and output; `faults` are the variables of faults.c, `memory` is a limit on address space."""
     environment = os.environ | (faults or {})
+    limit = (lambda: resource.setrlimit(resource.RLIMIT_AS, (memory, memory))) if memory else None
     done = subprocess.run([str(word) for word in command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=limit)
     if must_succeed and done.returncode != 0:
         fail(f"{' '.join(map(str, command))} failed:\n{done.stdout}")
     return done.returncode, done.stdout
@@ -207,6 +209,56 @@ def driver_resets():
     print("faults: a driver that is reset")
 
 
+def host_faults():
+    """Too little memory, a policy against new code: no verdict on a candidate. The command fails with what was short, or it
+    succeeds whole; without the fault the same command goes on."""
+    folder = options.work / "host"
+    folder.mkdir()
+    shutil.copyfile(HERE.parent / "fuzz/corpus/problem/one", folder / "problem.json")
+    short = 0
+    for command, outputs, varies in commands():
+        if command[1] not in ("compile", "run", "playoff"):
+            run(command, folder)
+            continue
+        output = folder / outputs[0]
+        if command[1] != "compile":
+            status, text = run(command, folder, {"FAULTS_NO_NEW_CODE": "1"}, must_succeed=False)
+            if command[1] == "run" and (status == 0 or output.exists() or "memory executable" not in text or "Permission denied" not in text):
+                fail(f"{command} with a policy against new code ended with {status} and:\n{text}")
+            output.unlink(missing_ok=True)
+        met = 0
+        for mib in (40, 60, 80, 100, 120, 140, 160, 180, 200, 225, 250, 275, 300, 350, 400, 500, 600, 800):
+            output.unlink(missing_ok=True)
+            status, text = run(command, folder, must_succeed=False, memory=mib << 20)
+            if status == 0:
+                check_no_fault(command, output, text)
+                if met:
+                    break
+            elif output.exists():
+                fail(f"{command} in {mib} MiB failed, and wrote {output}:\n{text}")
+            elif "ot enough memory" in text:
+                met += 1
+        if not met:
+            fail(f"{command} met no lack of memory")
+        short += met
+        output.unlink(missing_ok=True)
+        run(command, folder)
+        check_no_fault(command, output, "")
+    print(f"faults: {short} times too little memory, and a policy against new code")
+
+
+def check_no_fault(command, output, text):
+    """Every candidate is good: nothing of what the host could not do was written down."""
+    if output.suffix == ".dgk":
+        good = b'"status":"ok"' in output.read_bytes().split(b"\n")[0]
+    else:
+        records = [json.loads(line) for line in output.read_text().splitlines()[1:]]
+        states = [r["status"] for r in records if r["template"] != "vendor"]
+        good = states and all(s in ("ok", "duplicate", "dropped") for s in states)
+    if not good:
+        fail(f"{command} succeeded with a bad {output}:\n{output.read_bytes()[:3000]}\n{text}")
+
+
 def check_decision(entry, search):
     """The lock has what the search's finals say: its times, none of which a clock made impossible, and its winner."""
     logs = {path: [json.loads(line) for line in path.read_text().splitlines()] for path in search.rglob("*.jsonl")}
@@ -251,6 +303,6 @@ options.work = options.work.resolve()
 shutil.rmtree(options.work, ignore_errors=True)
 options.work.mkdir(parents=True)
 os.environ.update(DEEPGEN_CACHE="off", LD_PRELOAD=str(options.faults), FAULTS_QUIET="1")
-for part in (full_disks, read_only_source, clock_backwards, driver_resets):
+for part in (full_disks, read_only_source, host_faults, clock_backwards, driver_resets):
     if options.only in (None, part.__name__):
         part()
