@@ -85,6 +85,15 @@ Verdict verdict_on_gpu(const KernelFile& file, const VerifyCommand& command) {
   return verdict;
 }
 
+/// What the host cannot do just now leaves the library unverified, which is told; it is no reason not to build it.
+Verdict verdict_on(const KernelFile& file, const VerifyCommand& command) {
+  try {
+    return file.arch == "cpu" ? verdict_on_cpu(file, command) : verdict_on_gpu(file, command);
+  } catch (const HostFault& e) {
+    return {"unsupported", e.what(), 0};
+  }
+}
+
 bool is_wrong(const Verdict& v) { return v.status == "wrong" || v.status == "out_of_bounds" || v.status == "crash"; }
 
 /// For a build: verified.json of one winner.dgk.
@@ -94,7 +103,7 @@ void verify_for_library(const VerifyCommand& command) {
   const std::string what = file.problem.key() + " on " + file.arch;
   Parts parts = parts_of(file, command, file.arch == "cpu" ? runnable_isa(find_device("cpu")) : INT64_MAX);
   if (!parts.checked.kernels.empty()) {
-    const Verdict v = file.arch == "cpu" ? verdict_on_cpu(parts.checked, command) : verdict_on_gpu(parts.checked, command);
+    const Verdict v = verdict_on(parts.checked, command);
     if (is_wrong(v))
       throw Error("a kernel that would be linked is not right", what + ", " + path, v.status + ": " + v.detail,
                   "run `ninja tune` for another config; report the defect with the config, which `deepgen lock show` has");
