@@ -4,7 +4,6 @@
 
 #include "base/config.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "measure/sandbox.h"
 
 #include <functional>
