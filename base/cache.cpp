@@ -1,6 +1,7 @@
 #include "base/cache.h"
 
 #include "base/error.h"
+#include "base/private_folder.h"
 #include "base/sha256.h"
 
 #include <algorithm>
@@ -11,9 +12,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <random>
-#include <sstream>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,12 +43,27 @@ struct File {
 
 bool lock_now(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
 
-std::optional<std::string> read_whole(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return std::nullopt;
-  std::ostringstream text;
-  text << in.rdbuf(); // fails for an empty file, which is no entry either
-  return std::move(text).str();
+/// The content of an entry's file; empty, which no entry is, where somebody else could have written it.
+std::optional<std::string> read_whole(const std::string& path, int64_t limit) {
+  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (file.fd < 0) return errno == ELOOP ? std::optional("") : std::nullopt;
+  struct stat info;
+  if (fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > limit || !why_not_private(info).empty()) return "";
+  std::string text(size_t(info.st_size), '\0');
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t n = read(file.fd, text.data() + at, text.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return std::nullopt;
+    at += size_t(n);
+  }
+  return text;
+}
+
+std::string why_refused(const std::string& folder) {
+  struct stat info;
+  if (folder.empty() || stat(folder.c_str(), &info) != 0) return "";
+  const std::string why = why_not_private(info);
+  return why.empty() ? "" : why + "; take the right away (chmod go-w) or name another one in DEEPGEN_CACHE_DIR";
 }
 
 std::string pack(const std::string& key, const std::string& value) {
@@ -125,18 +139,18 @@ void sweep_temporaries(const std::string& folder) {
   }
 }
 
-/// A new file, locked as long as it is open. Creates the folder.
-int create_temporary(const std::string& folder, std::string& path) {
+/// A new file among the temporaries of the cache, locked as long as it is open. Creates the folders.
+int create_temporary(const std::string& cache, std::string& path) {
+  const std::string folder = cache + kTemporaries;
   std::random_device random;
   int fd = -1;
   for (int attempt = 0; fd < 0 && attempt < 100; ++attempt) {
     char name[20];
     std::snprintf(name, sizeof name, "/%08x%08x", random(), random());
     path = folder + name;
-    fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0 || errno == EEXIST) continue;
-    std::error_code ignored;
-    if (errno != ENOENT || !fs::create_directories(folder, ignored)) break;
+    if (errno != ENOENT || !create_private_folder(cache) || !create_private_folder(folder)) break;
   }
   const int error = errno;
   if (fd >= 0) lock_now(fd);
@@ -214,7 +228,8 @@ int64_t Cache::wall_clock() {
   return duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
 }
 
-Cache::Cache(CacheSettings settings, int64_t (*clock)()) : settings_(std::move(settings)), clock_(clock) {}
+Cache::Cache(CacheSettings settings, int64_t (*clock)())
+    : settings_(std::move(settings)), clock_(clock), why_refused_(deepgen::why_refused(settings_.folder)) {}
 
 std::string Cache::path(CacheKind kind, const std::string& key) const {
   const std::string hash = sha256_hex(key);
@@ -231,7 +246,7 @@ bool Cache::update(const std::function<void(CacheCounters&)>& change) {
 std::optional<std::string> Cache::find(CacheKind kind, const std::string& key) {
   if (!on()) return std::nullopt;
   const std::string file = path(kind, key);
-  const std::optional<std::string> content = read_whole(file);
+  const std::optional<std::string> content = read_whole(file, settings_.limit);
   std::optional<std::string> value = content ? unpack(*content, key) : std::nullopt;
   const bool damaged = content && !value;
   if (damaged) unlink(file.c_str());
@@ -270,12 +285,11 @@ void Cache::store(CacheKind kind, const std::string& key, const std::string& val
 /// Through a temporary file, not synced to disk: what a loss of power tears fails its checksum.
 void Cache::write(const std::string& target, const std::string& content, int64_t stamp) {
   std::string temporary;
-  const File file(create_temporary(settings_.folder + kTemporaries, temporary));
+  const File file(create_temporary(settings_.folder, temporary));
   bool good = file.fd >= 0 && write_all(file.fd, content);
   if (good) {
     set_stamp(file.fd, stamp);
-    std::error_code ignored;
-    fs::create_directories(fs::path(target).parent_path(), ignored);
+    create_private_folder(fs::path(target).parent_path());
     good = rename(temporary.c_str(), target.c_str()) == 0;
   }
   failed_ = !good;
@@ -284,7 +298,7 @@ void Cache::write(const std::string& target, const std::string& content, int64_t
 
 /// One process at a time; the others store nothing meanwhile.
 void Cache::make_room(int64_t wanted) {
-  const File turn(open((settings_.folder + "/eviction").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  const File turn(open((settings_.folder + "/eviction").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (turn.fd < 0 || !lock_now(turn.fd)) return;
   int64_t before = 0;
   update([&](CacheCounters& c) { before = c.bytes = std::max<int64_t>(c.bytes, 0); });
@@ -331,7 +345,7 @@ void Cache::clear() {
 std::string Cache::why_no_store() {
   if (!on()) return "";
   std::string path;
-  const File file(create_temporary(settings_.folder + kTemporaries, path));
+  const File file(create_temporary(settings_.folder, path));
   if (file.fd < 0) return std::strerror(errno);
   const bool good = write_all(file.fd, std::string(size_t(kBlock), ' '));
   const std::string why = good ? "" : std::strerror(errno);

@@ -1,5 +1,7 @@
 #include "base/cache_counters.h"
 
+#include "base/private_folder.h"
+
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
@@ -43,11 +45,10 @@ CacheCounters parse(const std::string& text) {
 }
 
 int open_file(const std::string& path, int flags) {
-  int fd = open(path.c_str(), flags | O_CLOEXEC, 0666);
+  int fd = open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0 && errno == ENOENT && flags & O_CREAT) {
-    std::error_code ignored;
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-    fd = open(path.c_str(), flags | O_CLOEXEC, 0666);
+    create_private_folder(std::filesystem::path(path).parent_path());
+    fd = open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600);
   }
   return fd;
 }

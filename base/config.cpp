@@ -1,6 +1,7 @@
 #include "base/config.h"
 
 #include "base/json.h"
+#include "base/text.h"
 
 #include <charconv>
 #include <sstream>
@@ -70,6 +71,7 @@ Config Config::from_json(const Json& json) {
   if (!json.is_object()) throw Error("a config must be a JSON object", excerpt(json));
   Config config;
   for (const auto& [key, value] : json.items()) {
+    if (!is_word(key)) throw Error("a config's parameter is no word: " + excerpt(key), "", "letters, digits and _-.+ only");
     if (!is_a<int64_t>(value)) throw Error("a config value must be an integer of 64 bits", key + " = " + excerpt(value));
     config.values.emplace_back(key, value.get<int64_t>());
   }

@@ -1,9 +1,10 @@
 #include "base/device.h"
 
 #include "base/amd.h"
-#include "base/json.h"
+#include "base/json_text.h"
 
-#include <cstdlib>
+#include <charconv>
+#include <string_view>
 
 namespace deepgen {
 namespace {
@@ -26,15 +27,15 @@ Device Device::from_json(const Json& json) {
   const std::string where = "device description";
   check_schema(json, kSchema, where);
   Device d;
-  d.arch = get<std::string>(json, "arch", where);
+  d.arch = get_word(json, "arch", where);
   d.present = get<bool>(json, "present", where);
-  d.name = get<std::string>(json, "name", where);
-  d.features = get<std::vector<std::string>>(json, "features", where);
+  d.name = get_name(json, "name", where);
+  d.features = get_words(json, "features", where);
   for (auto [key, value] : {std::pair{"isa", &d.isa}, {"cores", &d.cores}, {"l1d", &d.l1d}, {"l2", &d.l2}, {"l3", &d.l3}})
     *value = get_count(json, key, where);
   if (d.is_cpu()) return d;
   check_counts("cores", where, &d.cores, &d.cores + 1, 1); // estimates divide by them
-  d.uuid = get<std::string>(json, "uuid", where);
+  d.uuid = get_name(json, "uuid", where);
   for (auto [key, value] : {std::pair{"shared_block", &d.shared_block},
                             {"shared_multiprocessor", &d.shared_multiprocessor},
                             {"clock_khz", &d.clock_khz},
@@ -44,8 +45,12 @@ Device Device::from_json(const Json& json) {
 }
 
 int64_t compute_capability(const std::string& arch) {
-  if (arch.rfind("sm_", 0) != 0) return 0;
-  return std::strtoll(arch.c_str() + 3, nullptr, 10);
+  if (!arch.starts_with("sm_")) return 0;
+  int64_t number = 0;
+  const char *begin = arch.data() + 3, *end = arch.data() + arch.size();
+  const auto [stop, status] = std::from_chars(begin, end, number);
+  const std::string_view suffix(stop, size_t(end - stop));
+  return status == std::errc() && number > 0 && number < 1000 && (suffix.empty() || suffix == "a" || suffix == "f") ? number : 0;
 }
 
 int64_t Device::compute_capability() const { return deepgen::compute_capability(arch); }

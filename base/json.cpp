@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include "base/files.h"
+#include "base/text.h"
 
 #include <set>
 
@@ -44,12 +45,12 @@ Json parse_json(const std::string& text, const std::string& where) {
   }
 }
 
-std::string dump_json(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dump_json(const Json& json) { return visible(json.dump(-1, ' ', false, Json::error_handler_t::replace)); }
 
 std::string excerpt(const Json& json) {
   constexpr size_t kLongest = 200;
   const std::string text = dump_json(json);
-  return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
+  return text.size() > kLongest ? visible(text.substr(0, kLongest)) + "..." : text;
 }
 
 void check_counts(const std::string& key, const std::string& where, const int64_t* begin, const int64_t* end,

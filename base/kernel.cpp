@@ -2,12 +2,19 @@
 
 #include "base/device.h"
 #include "base/files.h"
-#include "base/json.h"
+#include "base/json_text.h"
+#include "base/seal.h"
+#include "base/sha256.h"
+#include "base/text.h"
 
 namespace deepgen {
 namespace {
 
-constexpr const char* kSchema = "deepgen.kernel/1";
+constexpr const char* kSchema = "deepgen.kernel/2";
+constexpr const char* kAgain = "delete the file and build again";
+
+/// Of what calling the kernel runs.
+std::string hash_of(const Kernel& k) { return sha256_hex(k.code.empty() ? k.ptx : k.code); }
 
 Json launch_json(const Launch& l, bool amd) {
   Json json = {{"entry", l.entry},           {"grid", l.grid},
@@ -29,7 +36,7 @@ template <size_t N> std::array<int64_t, N> get_sizes(const Json& json, const std
 
 Launch launch_from_json(const Json& json, const std::string& where, bool amd) {
   Launch l;
-  l.entry = get<std::string>(json, "entry", where);
+  l.entry = get_name(json, "entry", where);
   l.grid = get_sizes<3>(json, "grid", where);
   l.block = get_sizes<3>(json, "block", where);
   l.cluster = get_sizes<3>(json, "cluster", where);
@@ -58,7 +65,7 @@ TensorMap map_from_json(const Json& json, const std::string& where) {
   if (const auto found = json.find("packed"); found != json.end())
     packed = {get_count(*found, "offset", where), get_count(*found, "rows", where, 1), get_count(*found, "columns", where, 1),
               get_count(*found, "ld", where, 1)};
-  return {get<std::string>(json, "operand", where), box[0], box[1], get_count(json, "swizzle", where),
+  return {get_word(json, "operand", where), box[0], box[1], get_count(json, "swizzle", where),
           get_count(json, "promotion", where), packed};
 }
 
@@ -79,16 +86,17 @@ void add_gpu_json(const Kernel& k, Json& json) {
 }
 
 void read_gpu_json(const Json& json, const std::string& where, Kernel& k) {
-  k.target = get<std::string>(json, "target", where);
+  k.target = get_word(json, "target", where);
   for (const Json& item : get<std::vector<Json>>(json, "launches", where))
     k.launches.push_back(launch_from_json(item, where, is_amd(k.target)));
   for (const Json& item : get<std::vector<Json>>(json, "maps", where)) k.maps.push_back(map_from_json(item, where));
   const auto align = get_sizes<3>(json, "operand_align", where);
   k.align_a = align[0], k.align_b = align[1], k.align_d = align[2];
   if (json.contains("most_pitch")) k.most_pitch = get_count(json, "most_pitch", where, 1);
-  k.assembler = get<std::string>(json, "assembler", where);
+  k.assembler = get_name(json, "assembler", where);
   k.warnings = get<std::vector<std::string>>(json, "warnings", where);
-  k.device = get<std::string>(json, "device", where);
+  for (std::string& text : k.warnings) text = visible(text);
+  k.device = get_name(json, "device", where);
 }
 
 Json kernel_json(const Kernel& k) {
@@ -103,7 +111,7 @@ Json kernel_json(const Kernel& k) {
           {"workspace", k.workspace},
           {"align", k.align},
           {"entry", k.entry},
-          {"sha256", k.sha256},
+          {"sha256", hash_of(k)},
           {"code_bytes", k.code.size()}};
   if (!k.launches.empty()) add_gpu_json(k, json);
   return json;
@@ -111,12 +119,12 @@ Json kernel_json(const Kernel& k) {
 
 Kernel kernel_from_json(const Json& json, const std::string& where) {
   Kernel k;
-  k.role = get<std::string>(json, "role", where);
+  k.role = get_word(json, "role", where);
   k.problem = Problem::parse(get<std::string>(json, "problem", where));
-  k.choice.template_name = get<std::string>(json, "template", where);
+  k.choice.template_name = get_word(json, "template", where);
   k.choice.config = Config::from_json(get<Json>(json, "config", where));
   k.isa = get_count(json, "isa", where);
-  k.args = get<std::vector<std::string>>(json, "args", where);
+  k.args = get_words(json, "args", where);
   const auto tiles = get_sizes<3>(json, "tiles", where);
   const auto grain = get_sizes<2>(json, "grain", where);
   k.tiles_m = tiles[0], k.tiles_n = tiles[1], k.tiles_b = tiles[2];
@@ -124,7 +132,6 @@ Kernel kernel_from_json(const Json& json, const std::string& where) {
   k.workspace = get_count(json, "workspace", where);
   k.align = get_count(json, "align", where, 1);
   k.entry = get_count(json, "entry", where);
-  k.sha256 = get<std::string>(json, "sha256", where);
   if (json.contains("launches")) read_gpu_json(json, where, k);
   return k;
 }
@@ -150,38 +157,42 @@ std::string KernelFile::serialize() const {
                {"config", choice.config.to_json()},
                {"origin", origin},
                {"kernels", list}};
-  std::string out = dump_json(head) + "\n";
-  for (const Kernel& k : kernels) out += k.code + k.ptx;
-  return out;
+  std::string code;
+  for (const Kernel& k : kernels) code += k.code + k.ptx;
+  return seal(dump_json(head), code);
 }
 
 KernelFile KernelFile::parse(const std::string& bytes, const std::string& where) {
   size_t line = bytes.find('\n');
-  if (line == std::string::npos) throw Error("truncated kernel file", where, "", "delete it and build again");
+  if (line == std::string::npos) throw Error("truncated kernel file", where, "", kAgain);
   Json head = parse_json(bytes.substr(0, line), where);
   check_schema(head, kSchema, where);
+  check_seal(bytes, line, where);
   KernelFile file;
-  file.status = get<std::string>(head, "status", where);
-  file.detail = get<std::string>(head, "detail", where);
+  file.status = get_word(head, "status", where);
+  file.detail = get_text(head, "detail", where);
   file.problem = Problem::parse(get<std::string>(head, "problem", where));
-  file.arch = get<std::string>(head, "arch", where);
-  file.choice.template_name = get<std::string>(head, "template", where);
+  file.arch = get_word(head, "arch", where);
+  file.choice.template_name = get_word(head, "template", where);
   file.revision = get<int64_t>(head, "revision", where);
   file.choice.config = Config::from_json(get<Json>(head, "config", where));
-  file.origin = get<std::string>(head, "origin", where);
+  file.origin = get_name(head, "origin", where);
   size_t at = line + 1;
   for (const Json& item : get<std::vector<Json>>(head, "kernels", where)) {
     Kernel k = kernel_from_json(item, where);
     auto take = [&](const char* field) {
       const size_t size = get<size_t>(item, field, where);
-      if (size > bytes.size() - at) throw Error("truncated kernel file", where, "", "delete it and build again");
+      if (size > bytes.size() - at) throw Error("truncated kernel file", where, "", kAgain);
       at += size;
       return bytes.substr(at - size, size);
     };
     k.code = take("code_bytes");
     if (k.entry > 0 && size_t(k.entry) >= k.code.size())
-      throw Error("a kernel's entry lies behind its code", where, "", "delete the file and build again");
+      throw Error("a kernel's entry lies behind its code", where, "", kAgain);
     if (!k.launches.empty()) k.ptx = take("ptx_bytes"); // as it is written
+    k.sha256 = hash_of(k);
+    if (get<std::string>(item, "sha256", where) != k.sha256)
+      throw Error("a kernel's code is not that of its file's head", where, "the code has the SHA-256 " + k.sha256, kAgain);
     file.kernels.push_back(std::move(k));
   }
   return file;

@@ -1,7 +1,7 @@
 #include "base/plan.h"
 
 #include "base/files.h"
-#include "base/json.h"
+#include "base/json_text.h"
 
 namespace deepgen {
 namespace {
@@ -23,11 +23,11 @@ Plan Plan::parse(const std::string& text, const std::string& where) {
   check_schema(json, kSchema, where);
   Plan plan;
   plan.problem = Problem::parse(get<std::string>(json, "problem", where));
-  plan.arch = get<std::string>(json, "arch", where);
+  plan.arch = get_word(json, "arch", where);
   plan.round = get<int>(json, "round", where);
   for (const Json& slot : get<std::vector<Json>>(json, "slots", where))
-    plan.slots.push_back({{get<std::string>(slot, "template", where), Config::from_json(get<Json>(slot, "config", where))},
-                          get<std::string>(slot, "origin", where)});
+    plan.slots.push_back({{get_word(slot, "template", where), Config::from_json(get<Json>(slot, "config", where))},
+                          get_name(slot, "origin", where)});
   return plan;
 }
 

@@ -1,7 +1,7 @@
 #include "base/record.h"
 
 #include "base/files.h"
-#include "base/json.h"
+#include "base/json_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +11,7 @@ namespace {
 
 constexpr const char* kRecordSchema = "deepgen.record/1";
 constexpr const char* kEnvironmentSchema = "deepgen.env/1";
+constexpr size_t kLongest = 4096; ///< bytes of a problem's key, and of a path
 
 /// JSON has neither NaN nor infinity: it would say null, and the log would be unreadable.
 double finite(double x) {
@@ -61,11 +62,14 @@ Json Record::to_json() const {
 Record Record::from_json(const Json& json, const std::string& where) {
   check_schema(json, kRecordSchema, where);
   Record r;
-  for (auto [name, value] :
-       {std::pair{"stage", &r.stage}, {"status", &r.status}, {"detail", &r.detail}, {"problem", &r.problem},
-        {"arch", &r.arch}, {"template", &r.choice.template_name}, {"origin", &r.origin}, {"sha256", &r.sha256},
-        {"kernel_file", &r.kernel_file}})
-    *value = get<std::string>(json, name, where);
+  for (auto [name, value] : {std::pair{"stage", &r.stage}, {"status", &r.status}, {"arch", &r.arch},
+                             {"template", &r.choice.template_name}})
+    *value = get_word(json, name, where);
+  for (auto [name, value] : {std::pair{"origin", &r.origin}, {"sha256", &r.sha256}})
+    *value = get_name(json, name, where);
+  for (auto [name, value] : {std::pair{"problem", &r.problem}, {"kernel_file", &r.kernel_file}})
+    *value = get_name(json, name, where, kLongest);
+  r.detail = get_text(json, "detail", where);
   for (auto [name, value] : {std::pair{"slot", &r.slot}, {"revision", &r.revision}, {"code_bytes", &r.code_bytes},
                              {"workspace", &r.workspace}})
     *value = get<int64_t>(json, name, where);

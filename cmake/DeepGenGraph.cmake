@@ -149,8 +149,13 @@ function(_deepgen_finish_library target)
   add_custom_command(OUTPUT ${choices}
     COMMAND ${tool} select --mode ${mode} ${where} ${select_args}
     DEPENDS ${select_deps} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: selecting configs")
+  set(locked_by "") # a frozen build links what its lock names, whatever happened to the files between
+  if(mode STREQUAL "frozen" AND EXISTS ${lock})
+    set(locked_by --locked-by ${lock})
+    list(APPEND embed_deps ${lock})
+  endif()
   add_custom_command(OUTPUT ${folder}/${target}.cpp ${folder}/include/${target}.h
-    COMMAND ${tool} embed --target ${target} --header include/${target}.h --source ${target}.cpp ${embed_args}
+    COMMAND ${tool} embed --target ${target} --header include/${target}.h --source ${target}.cpp ${locked_by} ${embed_args}
     DEPENDS ${embed_deps} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: embedding kernels")
   add_dependencies(${target} deepgen.setup)
   _deepgen_tune_target()

@@ -1,5 +1,6 @@
 #include "base/device.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "generator/embed_sizes.h"
 #include "generator/embed_text.h"
 
@@ -68,6 +69,9 @@ void check_gpu_kernel(const Kernel& k, const std::string& where) {
       for (int64_t x : *triple)
         good = good && small(x) && x > 0;
   }
+  for (const TensorMap& m : k.maps)
+    for (int64_t x : {m.box_columns, m.box_rows, m.swizzle, m.promotion})
+      good = good && small(x);
   if (!good)
     throw Error("a launch of a GPU kernel is out of range", where, k.choice.text());
 }
@@ -124,6 +128,14 @@ void claim_names(const LibraryFunction& f, const std::string& where, std::set<st
                   "pass another NAME to deepgen_add_gemm()");
 }
 
+/// It stands between the quotes of an #include.
+void check_header_name(const Library& l) {
+  const std::string& name = l.header_name;
+  if (name.empty() || !why_no_name(name).empty() || name.find_first_of("\"\\<>?*") != std::string::npos)
+    throw Error("the header's name cannot be included", visible(name), "it is empty, long, or has control characters or one of \"\\<>?*",
+                "name the target otherwise");
+}
+
 } // namespace
 
 std::vector<LinkedKernel> linked_kernels(const LibraryFunction& f) {
@@ -152,6 +164,7 @@ bool runs_on_gpus(const LibraryFunction& f) {
 }
 
 void validate(const Library& library) {
+  check_header_name(library);
   std::set<std::string> names;
   for (const LibraryFunction& f : library.functions) {
     const std::string where = library.target + ", function " + f.file.name;

@@ -7,7 +7,7 @@
 namespace deepgen {
 namespace {
 
-std::string directive(const std::string& line) { return "    \"" + line + "\\n\"\n"; }
+std::string directive(const std::string& line) { return "    " + c_literal(line + "\n") + "\n"; }
 
 /// Bytes [first, last) of the code as data lines of one string literal each.
 std::string data_lines(const std::string& code, size_t first, size_t last) {
@@ -62,7 +62,7 @@ const std::string kHidden = "extern \"C\" __attribute__((visibility(\"hidden\"))
 std::string EmbeddedCode::add_image(const Kernel& k, const std::string& preferred) {
   auto [at, fresh] = images_.emplace(std::tuple(k.code, k.entry, k.align), preferred);
   if (fresh)
-    sections_ += section(".text." + preferred + ",\\\"ax\\\",@progbits", k.align, image_with_landing(k, preferred)) +
+    sections_ += section(".text." + preferred + ",\"ax\",@progbits", k.align, image_with_landing(k, preferred)) +
                  kHidden + "void " + preferred + "(const uint64_t* args);\n";
   return at->second;
 }
@@ -71,7 +71,7 @@ std::string EmbeddedCode::add_image(const Kernel& k, const std::string& preferre
 std::string EmbeddedCode::add_cubin(const std::string& code, const std::string& preferred) {
   auto [at, fresh] = cubins_.emplace(code, preferred);
   if (fresh)
-    sections_ += section(".rodata." + preferred + ",\\\"a\\\",@progbits", 64,
+    sections_ += section(".rodata." + preferred + ",\"a\",@progbits", 64,
                          symbol(preferred, "object", data_lines(code, 0, code.size()))) +
                  kHidden + "const unsigned char " + preferred + "[];\n";
   return at->second;
@@ -83,7 +83,7 @@ std::string EmbeddedCode::add_ptx(const std::string& ptx, const std::string& pre
   tables_ += "const char " + preferred + "[] =\n";
   for (size_t line = 0, end = 0; line < ptx.size(); line = end) {
     end = std::min(ptx.find('\n', line), ptx.size() - 1) + 1;
-    tables_ += "    " + quoted(ptx.substr(line, end - line)) + "\n";
+    tables_ += "    " + c_literal(ptx.substr(line, end - line)) + "\n";
   }
   tables_ += "    \"\";\n";
   return preferred;
@@ -95,7 +95,7 @@ std::string EmbeddedCode::add_gpu_code(const Kernel& k, const std::string& prefe
   const std::string cubin = k.code.empty() ? "nullptr" : add_cubin(k.code, preferred + "_cubin");
   const std::string ptx = k.ptx.empty() ? "nullptr" : add_ptx(k.ptx, preferred + "_ptx");
   tables_ += "void* volatile " + preferred + "_state = nullptr;\nconst deepgen_gpu_code " + preferred +
-             "_code = {" + quoted(k.target) + ", " + cubin + ", " + number(int64_t(k.code.size())) + ", " +
+             "_code = {" + c_literal(k.target) + ", " + cubin + ", " + number(int64_t(k.code.size())) + ", " +
              ptx + ", &" + preferred + "_state};\n";
   return at->second;
 }

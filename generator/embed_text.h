@@ -1,7 +1,7 @@
 // Pieces of the text of generated sources.
 #pragma once
 
-#include "base/json.h"
+#include "base/text.h"
 #include "generator/embed.h"
 
 namespace deepgen {
@@ -9,6 +9,5 @@ namespace deepgen {
 /// The C name of a function: "kernels_ffn_up".
 inline std::string symbol(const LibraryFunction& f) { return f.file.ns + "_" + f.file.name; }
 inline std::string number(int64_t x) { return std::to_string(x); }
-inline std::string quoted(const std::string& text) { return Json(text).dump(); } ///< as a literal of C
 
 } // namespace deepgen

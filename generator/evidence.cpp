@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <set>
 
 namespace deepgen {
@@ -18,13 +17,6 @@ Json rounded(const Json& list) {
   Json out = Json::array();
   for (const Json& x : list) out.push_back(rounded(x.get<double>()));
   return out;
-}
-
-template <typename... Values>
-std::string text(const char* format, Values... values) {
-  char buffer[200];
-  std::snprintf(buffer, sizeof buffer, format, values...);
-  return buffer;
 }
 
 /// How much of the space was tried, and whether time ran out on the way.
@@ -58,30 +50,6 @@ void add_surroundings(Json& evidence, const RecordLog& final, const Json& holdou
       evidence[key] = holdout[key].is_array() ? holdout[key] : Json(rounded(holdout[key].get<double>()));
 }
 
-std::string percent(double x) { return text("%.2g %%", 100 * x); }
-/// A ratio of times, as how much faster that is.
-std::string speed(const Json& ratio, const std::string& than) {
-  const double low = ratio.at(0).get<double>(), middle = ratio.at(1).get<double>(),
-               high = ratio.at(2).get<double>();
-  return text("%.3fx vs %s [%.3f, %.3f]", 1 / middle, than.c_str(), 1 / high, 1 / low);
-}
-
-std::string about_vendor(const Json& e) {
-  if (!e.contains("vendor")) return "";
-  const std::string name = e["vendor"].at(0).get<std::string>();
-  if (!e.contains("vendor_ratio"))
-    return text("%.3fx vs %s", 1 / e["vendor"].at(1).get<double>(), name.c_str());
-  const std::string algorithm = e.value("vendor_algorithm", "");
-  return speed(e["vendor_ratio"], algorithm.empty() ? name : algorithm) + ": " +
-         e.value("vendor_verdict", "");
-}
-
-std::string coverage(const Json& e) {
-  std::string out = std::to_string(e.value("candidates", int64_t(0)));
-  if (e.contains("legal")) out += " of " + std::to_string(e["legal"].get<int64_t>()) + " legal";
-  return out + " candidates" + (e.value("complete", true) ? "" : ", INCOMPLETE: the time limit cut some off");
-}
-
 } // namespace
 
 Json evidence_of(const Decision& decision, const RecordLog& final, const std::vector<RecordLog>& logs,
@@ -110,29 +78,6 @@ Json evidence_of(const Decision& decision, const RecordLog& final, const std::ve
   }
   add_coverage(evidence, logs, tuned);
   return evidence;
-}
-
-std::string statement(const Json& e, const Device& device) {
-  std::string out = e.contains("ratio") ? speed(e["ratio"], "default") : "not verified: no evidence of a search";
-  if (e.value("verdict", "") == "default") out = "the default config";
-  out += e.contains("rounds") ? text(" (95 %% CI, %lld paired rounds)", (long long)e["rounds"].get<int64_t>())
-                              : "";
-  const std::string verdict = e.value("verdict", "");
-  const auto add = [&](const std::string& part) { out += part.empty() ? "" : ", " + part; };
-  if (verdict != "default" && verdict != "win") add(verdict);
-  if (e.contains("noise_floor")) add("noise floor " + percent(e["noise_floor"].get<double>()));
-  if (e.value("dropped_rounds", 0.0) > 0)
-    add(percent(e["dropped_rounds"].get<double>()) + " of the rounds dropped");
-  add(e.value("profile", ""));
-  add(device.name);
-  if (e.contains("driver")) add("driver " + e["driver"].get<std::string>());
-  if (e.contains("clock_mhz"))
-    add(text("SM clock %.2f/%.2f GHz", e["clock_mhz"].at(0).get<double>() / 1e3,
-             e["clock_mhz"].at(1).get<double>() / 1e3));
-  if (e.value("power_capped", 0.0) >= 0.5) add("at the power limit");
-  add(coverage(e));
-  add(about_vendor(e));
-  return out;
 }
 
 } // namespace deepgen

@@ -21,7 +21,7 @@ struct ProblemFile {
 struct LockedChoice {
   Choice choice;
   int64_t revision = 0;
-  std::string expect_sha256; ///< of the main kernel's code; empty unless the lock has one
+  std::string expect_sha256; ///< of the main kernel's code; empty unless it is the lock's choice
   std::string toolchain;     ///< what made that code
   std::string device;        ///< tuned on the device of this name; empty: for all of the arch
 };
@@ -29,6 +29,7 @@ struct LockedChoice {
 /// choice.json: the config to build. Holds no timings, so that measuring again with the same outcome rebuilds
 /// nothing.
 struct ChoiceFile {
+  std::string function; ///< ProblemFile::label(), for messages
   Problem problem;
   std::string arch = "cpu";
   LockedChoice main;

@@ -3,8 +3,10 @@
 #include "base/decide.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/json_text.h"
 #include "base/lock_folder.h"
 #include "base/locks.h"
+#include "base/text.h"
 #include "generator/evidence.h"
 #include "generator/final_log.h"
 #include "generator/seeded.h"
@@ -51,7 +53,7 @@ Device facts_left_out(const std::string& arch) {
 Device device_from_json(const Json& json, const std::string& arch, const std::string& where) {
   Device device = facts_left_out(arch);
   device.arch = arch;
-  device.name = get<std::string>(json, "name", where);
+  device.name = get_name(json, "name", where);
   for (auto [name, fact] : facts_of(arch))
     device.*fact = get_count(json, name, where);
   return device;
@@ -66,16 +68,16 @@ bool same_facts(const LockEntry& x, const LockEntry& y) {
 
 LockEntry entry_from_json(const Json& json, const std::string& where) {
   LockEntry e;
-  e.problem = get<std::string>(json, "problem", where);
-  e.arch = get<std::string>(json, "arch", where);
+  e.problem = get_name(json, "problem", where, 4096);
+  e.arch = get_word(json, "arch", where);
   const Json device = get<Json>(json, "device", where);
   e.device = device_from_json(device, e.arch, where);
-  e.choice.template_name = get<std::string>(json, "template", where);
+  e.choice.template_name = get_word(json, "template", where);
   e.revision = get<int64_t>(json, "revision", where);
   e.choice.config = Config::from_json(get<Json>(json, "config", where));
-  e.sha256 = get<std::string>(json, "sha256", where);
-  e.toolchain = get<std::string>(json, "toolchain", where);
-  e.evidence = get<Json>(json, "evidence", where);
+  e.sha256 = get_name(json, "sha256", where);
+  e.toolchain = get_name(json, "toolchain", where);
+  if (json.contains("evidence")) e.evidence = json["evidence"]; // whatever it is: it decides nothing
   return e;
 }
 
@@ -204,7 +206,19 @@ bool Lock::put(LockEntry entry) {
   return true;
 }
 
+std::vector<LockEntry> Lock::keep_only(const std::set<std::string>& problems) {
+  std::vector<LockEntry> gone;
+  std::erase_if(entries_, [&](const LockEntry& e) {
+    const bool goes = !problems.contains(e.problem);
+    if (goes) gone.push_back(e);
+    return goes;
+  });
+  return gone;
+}
+
 std::string why_stale(const LockEntry& e) {
+  if (!is_sha256(e.sha256))
+    return "its sha256 is not 64 lower-case hex digits, so it does not say which code was verified";
   try {
     const Template& t = find_template(e.choice.template_name);
     if (t.revision() != e.revision)
@@ -229,10 +243,19 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
   if (!decision.found)
     throw Error("not locked: " + decision.reason, problem);
   const Record& w = decision.winner;
-  if (w.sha256.empty() || !(w.error <= 1))
+  if (!is_sha256(w.sha256) || !(w.error <= 1))
     throw Error("not locked: the winner was not verified", problem, w.choice.text());
   return {problem,    arch,     device,    w.choice,
           w.revision, w.sha256, toolchain, evidence_of(decision, *final, logs, {problem, arch, device})};
+}
+
+std::vector<LockEntry> prune_lock(const std::string& path, const std::set<std::string>& problems, bool remove) {
+  const std::string real = real_path(path);
+  const FileLock turn = merge_turn(real);
+  Lock lock = Lock::read(real);
+  std::vector<LockEntry> gone = lock.keep_only(problems);
+  if (remove && !gone.empty()) write_if_changed(real, lock.serialize());
+  return gone;
 }
 
 bool merge_into_lock(const std::string& path, const std::vector<LockEntry>& entries) {

@@ -3,7 +3,10 @@
 #pragma once
 
 #include "base/device.h"
+#include "base/json.h"
 #include "base/record.h"
+
+#include <set>
 
 namespace deepgen {
 
@@ -12,7 +15,7 @@ struct LockEntry {
   Device device; ///< name and the facts on which legality depends: see lock.cpp
   Choice choice;
   int64_t revision = 0; ///< of the template
-  std::string sha256;   ///< of the main kernel's code
+  std::string sha256;   ///< of the main kernel's code; anything but 64 hex digits makes the entry stale
   std::string toolchain;
   Json evidence = Json::object();
 
@@ -40,13 +43,15 @@ public:
   /// Adds or replaces; keeps an entry that agrees, so that tuning again with the same outcome changes
   /// nothing. Returns whether the lock changed.
   bool put(LockEntry);
+  /// Removes the entries of other problems, and returns them.
+  std::vector<LockEntry> keep_only(const std::set<std::string>& problems);
 
 private:
   std::vector<LockEntry> entries_;
 };
 
-/// Why an entry can no longer be built from: its template is gone or has another revision, or the config is
-/// illegal on the entry's own device (never this host's). Empty when it is good.
+/// Why an entry cannot be built from: it does not say which code was verified, its template is gone or has another
+/// revision, or the config is illegal on the entry's own device (never this host's). Empty when it is good.
 std::string why_stale(const LockEntry&);
 
 /// The entry for what a finished search chose. Throws Error when it must not be locked: unstable, or not
@@ -56,5 +61,8 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
 
 /// Merges into the file under an exclusive lock of its folder: reads it again, adds, replaces it atomically. Concurrent writers lose nothing. Returns whether the file changed.
 bool merge_into_lock(const std::string& path, const std::vector<LockEntry>& entries);
+
+/// The entries of problems that are not among `problems`, by their keys; with `remove`, under the same lock, they go.
+std::vector<LockEntry> prune_lock(const std::string& path, const std::set<std::string>& problems, bool remove);
 
 } // namespace deepgen

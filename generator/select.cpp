@@ -31,7 +31,7 @@ Device best_device(const std::string& arch) {
 Selection make(const SelectRequest& r, LockedChoice choice, std::string origin, std::string note = "") {
   if (!note.empty())
     note = "deepgen: " + r.file.label() + ": " + note;
-  return {{r.file.problem, r.arch, std::move(choice), std::move(origin), {}, {}}, std::move(note)};
+  return {{r.file.label(), r.file.problem, r.arch, std::move(choice), std::move(origin), {}, {}}, std::move(note)};
 }
 
 /// The model's best of other kinds: what follows the default in the plan of a first round.
@@ -127,7 +127,7 @@ Selection take_entries(const SelectRequest& r, const Found& found) {
   Selection s = make(r, locked(general), "lock",
                      found.stale.empty() ? "" : stale_text(found.stale) + "using that of " + general.device.name);
   for (const LockEntry* e : found.good)
-    if (e->choice != general.choice || e->revision != general.revision)
+    if (e->choice != general.choice || e->revision != general.revision || e->sha256 != general.sha256)
       s.choice.devices.push_back(locked(*e, e->device.name));
   return s;
 }

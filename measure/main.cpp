@@ -3,6 +3,7 @@
 #include "base/failure.h"
 #include "base/files.h"
 #include "base/numbers.h"
+#include "base/text.h"
 #include "measure/compare.h"
 #include "measure/devices.h"
 #include "measure/race.h"
@@ -214,7 +215,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "deepgen-measure: error: %s\n", describe(e).c_str());
+    std::fprintf(stderr, "deepgen-measure: error: %s\n", visible(describe(e)).c_str());
     return 1;
   }
 }

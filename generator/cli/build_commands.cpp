@@ -5,6 +5,7 @@
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/embed.h"
+#include "generator/locked.h"
 #include "generator/select.h"
 
 #include <CLI/CLI.hpp>
@@ -55,7 +56,7 @@ std::set<std::string> read_verified(const std::string& path) {
 }
 
 struct EmbedOptions {
-  std::string target, header, source;
+  std::string target, header, source, lock;
 };
 
 void run_embed(const EmbedOptions& o, const CliContext& context) {
@@ -70,6 +71,12 @@ void run_embed(const EmbedOptions& o, const CliContext& context) {
     library.functions.push_back(std::move(f));
   }
   validate(library);
+  if (!o.lock.empty()) {
+    std::vector<EmbeddedFile> files;
+    for (const LibraryFunction& f : library.functions)
+      for (const KernelFile& kernels : f.kernels) files.push_back({f.file, &kernels});
+    check_locked(o.lock, files);
+  }
   const std::string header = embed_header(library), source = embed_source(library);
   write_if_changed(o.header, header);
   write_if_changed(o.source, source);
@@ -104,6 +111,7 @@ void add_embed_command(CLI::App& app, CliContext& context) {
   c->add_option("--target", o->target, "name of the library")->required();
   c->add_option("--header", o->header, "header to write; left alone when unchanged")->required();
   c->add_option("--source", o->source, "C++17 source to write; left alone when unchanged")->required();
+  c->add_option("--locked-by", o->lock, "lock file of a frozen build: fails unless the kernels are those that it names");
   c->footer("then, once a function:\n  --problem problem.json --kernel winner.dgk [--kernel ...] [--verified verified.json ...]\n\n"
             "The configs of kernels that neither a search nor `deepgen-measure verify -o` has verified end with \"(not verified)\".\n"
             "Example:\n  deepgen embed --target kernels --header kernels.h --source kernels.cpp "

@@ -84,12 +84,20 @@ std::string cache_key(const Candidate& c, const Parts& parts, bool reject) {
          (parts.main ? "" : "awkward alone\n");
 }
 
-std::optional<KernelFile> find_cached(Cache& cache, const std::string& key) {
+/// Nothing where the entry is not what compiling could have made: another candidate's, or other code than the lock's
+/// (`expected`, unless empty), which the compiler then decides.
+std::optional<KernelFile> find_cached(Cache& cache, const std::string& key, const Candidate& c, const std::string& expected) {
   const std::optional<std::string> bytes = cache.find(CacheKind::kernel, key);
   if (!bytes)
     return std::nullopt;
   try {
-    return KernelFile::parse(*bytes, "the cache's entry");
+    KernelFile file = KernelFile::parse(*bytes, "the cache's entry");
+    if (file.problem != c.problem || file.arch != c.arch || file.choice != c.choice)
+      return std::nullopt;
+    const Kernel* main = file.find("main");
+    if (!expected.empty() && (!main || main->sha256 != expected))
+      return std::nullopt;
+    return file;
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -98,11 +106,11 @@ std::optional<KernelFile> find_cached(Cache& cache, const std::string& key) {
 /// From the cache, or compiled; the bytes are the same, as both are parsed and written by the same code. The lock's
 /// config is built in any case: with its own ptxas it was sound. A frozen build shows what this toolchain makes, so it
 /// takes nothing that an earlier one has made.
-KernelFile compile_one(const Candidate& c, const Parts& parts, const CompileOptions& o) {
+KernelFile compile_one(const Candidate& c, const Parts& parts, const CompileOptions& o, const std::string& expected = "") {
   const bool reject = c.origin != "lock";
   Cache cache(o.frozen ? CacheSettings() : CacheSettings::from_environment(o.cache));
   const std::string key = cache.on() ? cache_key(c, parts, reject) : "";
-  std::optional<KernelFile> file = find_cached(cache, key);
+  std::optional<KernelFile> file = find_cached(cache, key, c, expected);
   if (!file) {
     file = compile_isolated(c, parts, reject, o.timeout);
     if (worth_caching(*file))
@@ -145,16 +153,17 @@ void compile_finalist(const CompileOptions& o) {
 
 /// Returns whether the code is the lock's, where the choice is.
 bool check_hash(const CompileOptions& o, const ChoiceFile& file, const LockedChoice& choice, const Kernel& main) {
-  if (choice.expect_sha256.empty() || choice.expect_sha256 == main.sha256)
+  if (file.origin != "lock" || choice.expect_sha256 == main.sha256)
     return true;
   const std::string why = "locked by " + choice.toolchain + ", sha256 " + choice.expect_sha256 + "; compiled by " +
                           toolchain(file.arch) + ", sha256 " + main.sha256;
   const std::string assembler = is_gpu(file.arch) ? " (DEEPGEN_PTXAS names its ptxas)" : "";
   if (o.frozen)
-    throw Error("the compiled kernel is not the one that was locked", file.problem.key() + " on " + file.arch, why,
+    throw Error("the compiled kernel is not the one that was locked",
+                file.function + ": " + file.problem.key() + " on " + file.arch, why,
                 "build with the lock's toolchain" + assembler + ", or run `ninja tune` and commit the lock");
   const std::string unsound = why_rejected(main);
-  std::cerr << "deepgen: same config, other code than in the lock (" << why << (unsound.empty() ? "" : "; ") << unsound
+  std::cerr << "deepgen: " << file.function << " on " << file.arch << ": same config, other code than in the lock (" << why << (unsound.empty() ? "" : "; ") << unsound
             << "): run `ninja tune` to verify it again\n";
   return false;
 }
@@ -162,11 +171,12 @@ bool check_hash(const CompileOptions& o, const ChoiceFile& file, const LockedCho
 /// Compiles the choice with what is linked beside it; a file that cannot be compiled says so.
 KernelFile compile_main(const CompileOptions& o, const ChoiceFile& choice) {
   const std::string origin = choice.origin;
-  KernelFile file = compile_one({choice.problem, choice.arch, choice.main.choice, origin}, {.fallbacks = true}, o);
+  KernelFile file = compile_one({choice.problem, choice.arch, choice.main.choice, origin}, {.fallbacks = true}, o,
+                                choice.main.expect_sha256);
   for (const Choice& other : choice.instead) {
     if (file.status == "ok")
       break;
-    std::cerr << "deepgen: " << choice.problem.key() << " on " << choice.arch << ": not " << file.choice.text() << " ("
+    std::cerr << "deepgen: " << choice.function << " on " << choice.arch << ": not " << file.choice.text() << " ("
               << first_line(file.detail) << ") but " << other.text() << "\n";
     file = compile_one({choice.problem, choice.arch, other, origin}, {.fallbacks = true}, o);
   }
@@ -175,7 +185,8 @@ KernelFile compile_main(const CompileOptions& o, const ChoiceFile& choice) {
 
 const Kernel& main_of(const KernelFile& file, const CompileOptions& o, const ChoiceFile& choice) {
   if (file.status != "ok")
-    throw Error("the chosen config cannot be compiled", choice.problem.key() + ", " + file.choice.text(),
+    throw Error("the chosen config cannot be compiled",
+                choice.function + ": " + choice.problem.key() + ", " + file.choice.text(),
                 file.detail, "run `ninja tune` to choose another one");
   const Kernel* main = file.find("main");
   if (!main)
@@ -199,7 +210,7 @@ void compile_choice(const CompileOptions& o) {
   for (const LockedChoice& device : choice.devices) {
     check_revision(device, o.choice);
     const Candidate candidate{choice.problem, choice.arch, device.choice, choice.origin};
-    const KernelFile other = compile_one(candidate, {}, o);
+    const KernelFile other = compile_one(candidate, {}, o, device.expect_sha256);
     Kernel kernel = main_of(other, o, choice);
     same &= check_hash(o, choice, device, kernel);
     kernel.device = device.device;

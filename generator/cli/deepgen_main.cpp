@@ -3,6 +3,7 @@
 #include "base/failure.h"
 #include "base/files.h"
 #include "base/lock_folder.h"
+#include "base/visible_output.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/try_command.h"
 #include "generator/compile.h"
@@ -24,6 +25,8 @@ void print_codegen_id(const std::string& output, const std::string& folder) {
     return;
   }
   Cache cache(CacheSettings::from_environment(folder));
+  if (!cache.why_refused().empty())
+    std::cerr << "deepgen: the cache " << cache.settings().folder << " is not used: " << cache.why_refused() << "\n";
   if (const std::string why = cache.why_no_store(); !why.empty())
     std::cerr << "deepgen: nothing new is kept in the cache " << cache.settings().folder << ": " << why << "\n";
   if (const LockFolder locks = find_lock_folder(); !locks.refused.empty())
@@ -77,6 +80,7 @@ int run(std::vector<std::string> arguments) {
 } // namespace
 
 int deepgen_main(int argc, char** argv) {
+  const VisibleOutput output;
   try {
     return run({argv + 1, argv + argc});
   } catch (const std::exception& e) {

@@ -141,6 +141,7 @@ void check_openblas() {
 void check_cache() {
   Cache cache(CacheSettings::from_environment());
   const std::string why = cache.why_no_store();
+  if (!cache.why_refused().empty()) return line("cache", cache.settings().folder + ": not used: " + cache.why_refused());
   line("cache", !cache.on() ? "off" : cache.settings().folder + (why.empty() ? "" : ": nothing new is kept: " + why));
 }
 

@@ -46,6 +46,11 @@ std::string Group::one(const std::string& option) const {
   return values[0];
 }
 
+const std::vector<std::string>& Group::at_least_one(const std::string& option) const {
+  if (many(option).empty()) one(option);
+  return many(option);
+}
+
 std::string Group::one_or(const std::string& option, const std::string& otherwise) const {
   return many(option).empty() ? otherwise : one(option);
 }

@@ -1,7 +1,8 @@
-// lock merge, lock show, lock check
+// lock merge, lock show, lock check, lock prune
 #include "base/decide.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "generator/cli/build_tree.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/compile.h"
@@ -94,19 +95,20 @@ int run_merge(const MergeOptions& o, const CliContext& context) {
   return entries.size() < context.groups.size() ? 1 : 0;
 }
 
+Lock read_existing(const std::string& path) {
+  require_file(path, "there is no lock file", "run `ninja tune`");
+  return Lock::read(path);
+}
+
 void run_show(const std::string& path) {
-  if (!file_exists(path))
-    throw Error("there is no lock file", path, "", "run `ninja tune`");
-  const Lock lock = Lock::read(path);
+  const Lock lock = read_existing(path);
   for (const LockEntry& e : lock.entries())
     std::cout << e.problem << " on " << e.arch << "\n  " << e.choice.text() << "\n  "
               << statement(e.evidence, e.device) << "\n";
 }
 
 int run_check(const std::string& path, const CliContext& context) {
-  if (!file_exists(path))
-    throw Error("there is no lock file", path, "", "run `ninja tune`");
-  const Lock lock = Lock::read(path);
+  const Lock lock = read_existing(path);
   int bad = 0;
   auto complain = [&](const std::string& what) {
     std::cerr << "deepgen: " << path << ": " << what << "\n";
@@ -115,21 +117,60 @@ int run_check(const std::string& path, const CliContext& context) {
   for (const LockEntry& e : lock.entries())
     if (std::string why = why_stale(e); !why.empty())
       complain("stale: " + e.problem + " on " + e.arch + " (" + e.device.name + "): " + why);
-  for (const Group& group : context.groups) {
-    const ProblemFile file = ProblemFile::read(group.one("--problem"));
-    const std::string arch = group.one_or("--arch", "cpu");
-    if (!file.untuned && !lock.find(file.problem.key(), arch, Device()))
-      complain("missing: " + file.label() + ": " + file.problem.key() + " on " + arch);
-  }
+  for (const Group& group : context.groups) // a shell's pattern gives many problems, which then share the arch
+    for (const std::string& problem : group.at_least_one("--problem")) {
+      const ProblemFile file = ProblemFile::read(problem);
+      const std::string arch = group.one_or("--arch", "cpu");
+      if (!file.untuned && !lock.find(file.problem.key(), arch, Device()))
+        complain("missing: " + file.label() + ": " + file.problem.key() + " on " + arch);
+    }
   if (bad == 0)
     std::cout << path << ": " << lock.entries().size() << " entries, all good\n";
   return bad ? 1 : 0;
 }
 
+struct PruneOptions {
+  std::string lock;
+  std::vector<std::string> builds, problems;
+  bool remove = false;
+};
+
+/// Entries go by their problem alone: another host may have the device of another arch.
+void run_prune(const PruneOptions& o) {
+  const Lock lock = read_existing(o.lock);
+  std::vector<std::string> files = o.problems;
+  for (const std::string& build : o.builds) {
+    const std::vector<std::string> found = search_build_tree(build).problems;
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  std::set<std::string> problems;
+  for (const std::string& path : files) problems.insert(ProblemFile::read(path).problem.key());
+  if (problems.empty())
+    throw Error("no problem to keep: all entries would go", "deepgen lock prune", "there is no problem.json in what was given",
+                "pass --build with a configured build folder of everything that uses the lock, or --problem");
+  const std::vector<LockEntry> gone = prune_lock(o.lock, problems, o.remove);
+  for (const LockEntry& e : gone)
+    std::cout << (o.remove ? "removed: " : "would be removed: ") << e.problem << " on " << e.arch << " (" << e.device.name << ")\n";
+  std::cout << o.lock << ": " << gone.size() << " of " << lock.entries().size() << " entries are of no problem given";
+  std::cout << (gone.empty() || o.remove ? "\n" : "; --remove removes them\n");
+}
+
+void add_prune_command(CLI::App& lock) {
+  auto o = std::make_shared<PruneOptions>();
+  CLI::App* c = lock.add_subcommand("prune", "remove entries of problems that no build has any more");
+  c->add_option("--lock", o->lock, "lock file")->required();
+  c->add_option("--build", o->builds, "configured build folders, whose problems are kept; name all that use the lock");
+  c->add_option("--problem", o->problems, "problem.json of problems that are kept, any number");
+  c->add_flag("--remove", o->remove, "remove them; else they are only listed");
+  c->footer("An entry is kept for every device and arch when its problem is.\n"
+            "Example:\n  deepgen lock prune --lock deepgen.lock.json --build build --remove");
+  c->callback([o] { run_prune(*o); });
+}
+
 } // namespace
 
 void add_lock_command(CLI::App& app, CliContext& context) {
-  CLI::App* lock = app.add_subcommand("lock", "write, show or check the committed lock file");
+  CLI::App* lock = app.add_subcommand("lock", "write, show, check or prune the committed lock file");
   lock->require_subcommand(1);
   lock->footer("Example:\n  deepgen lock check --lock deepgen.lock.json");
 
@@ -153,9 +194,10 @@ void add_lock_command(CLI::App& app, CliContext& context) {
 
   CLI::App* check = lock->add_subcommand("check", "list stale entries, and problems that the lock lacks");
   check->add_option("--lock", *path, "lock file")->required();
-  check->footer("then, any number of times:\n  --problem problem.json [--arch cpu]\n\n"
+  check->footer("then, any number of times:\n  --problem problem.json ... [--arch cpu]\n\n"
                 "Example:\n  deepgen lock check --lock deepgen.lock.json --problem problem.json --arch cpu");
   check->callback([path, &context] { context.status = run_check(*path, context); });
+  add_prune_command(*lock);
 }
 
 } // namespace deepgen

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "generator/cli/build_tree.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/exchange.h"
@@ -9,49 +10,15 @@
 #include "generator/report_page.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <filesystem>
 #include <iostream>
 
 namespace deepgen {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct ReportOptions {
   std::vector<std::string> records, locks;
   std::string build, weights, html, csv, candidates;
 };
-
-/// The searches of a build tree: what lies in its folders `_deepgen`.
-struct BuildTree {
-  std::vector<std::string> records, problems;
-};
-
-BuildTree search_build_tree(const std::string& root) {
-  if (!fs::is_directory(root))
-    throw Error("there is no such folder", root, "", "pass a build folder with --build");
-  BuildTree tree;
-  const auto options = fs::directory_options::skip_permission_denied;
-  for (auto it = fs::recursive_directory_iterator(root, options); it != fs::recursive_directory_iterator();
-       ++it) {
-    const fs::path& path = it->path();
-    if (it->is_directory() && path.filename() == "CMakeFiles") {
-      it.disable_recursion_pending();
-      continue;
-    }
-    const fs::path inside = path.lexically_relative(root);
-    if (std::find(inside.begin(), inside.end(), "_deepgen") == inside.end() || !it->is_regular_file())
-      continue;
-    if (path.filename() == "records.jsonl" || path.filename() == "final.jsonl")
-      tree.records.push_back(path.string());
-    else if (path.filename() == "problem.json")
-      tree.problems.push_back(path.string());
-  }
-  std::sort(tree.records.begin(), tree.records.end());
-  std::sort(tree.problems.begin(), tree.problems.end());
-  return tree;
-}
 
 /// {"<problem key>": <weight>, ...}
 std::map<std::string, double> weights_of(const std::string& path) {

@@ -36,7 +36,7 @@ Json* pick(Json& root, Random& random) {
 
 Json odd_value(Random& random) {
   static const Json values[] = {0, -1, 1, 0.5, -0.0, 1e300, INT64_MIN, INT64_MAX, UINT64_MAX, true, nullptr, "", "cpu",
-                                "sm_90a", "\xc3\xa9\n\"", Json::array(), Json::object(), Json::array({1, 2, 3})};
+                                "sm_90a", "\xc3\xa9\n\"", "*/ #error", "/* // ?" "?/", "\\", "\x1b[2J", "\xe2\x80\xae", Json::array(), Json::object(), Json::array({1, 2, 3})};
   return values[random() % std::size(values)];
 }
 

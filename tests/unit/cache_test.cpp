@@ -117,6 +117,66 @@ TEST_F(CacheTest, AnEntryThatIsNotAsItWasWrittenIsRemoved) {
   EXPECT_FALSE(cache.find(kKernel, "another key")) << "an entry in the place of another key's";
 }
 
+mode_t mode_of(const fs::path& path) {
+  struct stat info = {};
+  lstat(path.c_str(), &info);
+  return info.st_mode & 07777;
+}
+
+TEST_F(CacheTest, IsItsOwnersAlone) {
+  const mode_t before = umask(0);
+  Cache cache(settings());
+  cache.store(kKernel, "key", "value");
+  Cache tried({folder + "/tried", 1 << 20});
+  EXPECT_EQ(tried.why_no_store(), "");
+  umask(before);
+  EXPECT_EQ(mode_of(folder + "/cache"), 0700u);
+  EXPECT_EQ(mode_of(folder + "/tried"), 0700u);
+  EXPECT_EQ(mode_of(files("kernel").at(0)), 0600u);
+  EXPECT_EQ(mode_of(folder + "/cache/counters"), 0600u);
+}
+
+TEST_F(CacheTest, AFolderThatOthersCanWriteToIsNotUsed) {
+  Cache(settings()).store(kKernel, "key", "value");
+  for (mode_t mode : {0777, 0770, 01777, 0702}) {
+    chmod((folder + "/cache").c_str(), mode);
+    Cache cache(settings());
+    EXPECT_FALSE(cache.on());
+    EXPECT_NE(cache.why_refused().find("others can write to it"), std::string::npos) << cache.why_refused();
+    EXPECT_FALSE(cache.find(kKernel, "key"));
+    cache.store(kKernel, "other", "value");
+    EXPECT_EQ(files("kernel").size(), 1u);
+  }
+  chmod((folder + "/cache").c_str(), 0755);
+  EXPECT_EQ(Cache(settings()).find(kKernel, "key"), "value");
+  if (geteuid() != 0) return; // only root can give the folder away
+  ASSERT_EQ(chown((folder + "/cache").c_str(), 12345, 12345), 0);
+  EXPECT_EQ(in_child([&] { return seteuid(54321) == 0 && Cache(settings()).why_refused().find("user 12345") != std::string::npos ? 0 : 1; }), 0);
+}
+
+TEST_F(CacheTest, AnEntryThatOthersCouldHaveWrittenIsRemoved) {
+  Cache cache(settings());
+  const auto expect_removed = [&](const std::string& what, const std::function<void(const std::string&)>& change) {
+    cache.store(kKernel, "key", "value");
+    const std::string path = files("kernel").at(0);
+    change(path);
+    EXPECT_FALSE(cache.find(kKernel, "key")) << what;
+    struct stat info;
+    EXPECT_NE(lstat(path.c_str(), &info), 0) << what;
+  };
+  expect_removed("others can write", [](const std::string& path) { chmod(path.c_str(), 0666); });
+  expect_removed("a link", [&](const std::string& path) {
+    fs::rename(path, folder + "/elsewhere");
+    fs::create_symlink(folder + "/elsewhere", path);
+  });
+  expect_removed("a pipe, which would not end", [&](const std::string& path) {
+    fs::remove(path);
+    mkfifo(path.c_str(), 0600);
+  });
+  cache.store(kKernel, "key", "value");
+  EXPECT_EQ(cache.find(kKernel, "key"), "value");
+}
+
 TEST_F(CacheTest, EvictsWhatWasUsedLongestAgo) {
   Cache cache(settings(10 * 4096));
   for (int i = 0; i < 10; ++i) cache.store(kTime, std::to_string(i), "x");
@@ -246,6 +306,10 @@ TEST_F(CacheTest, AReadOnlyFolderIsReadAndLeftAlone) {
   const auto all = {folder + "/cache", folder + "/cache/kernel", folder + "/cache/tmp"};
   for (const std::string& path : all) chmod(path.c_str(), 0555);
   chmod((folder + "/cache/counters").c_str(), 0444);
+  for (const fs::path& entry : files("kernel")) { // root shares what it has made
+    chmod(entry.c_str(), 0444);
+    chmod(entry.parent_path().c_str(), 0555);
+  }
   EXPECT_EQ(in_child([&] {
               give_up_privileges();
               Cache cache(settings());

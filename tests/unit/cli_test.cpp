@@ -40,6 +40,14 @@ TEST(Groups, AreTakenOutOfTheArguments) {
   EXPECT_THROW(groups[1].one("--arch"), Error) << "none";
 }
 
+TEST(Groups, AnOptionThatMayHaveManyValuesHasOneAtLeast) {
+  Words words = {"lock", "check", "--problem", "a", "b", "--arch", "cpu", "--problem"};
+  const std::vector<Group> groups = take_groups(words);
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].at_least_one("--problem"), (Words{"a", "b"}));
+  EXPECT_THROW(groups[1].at_least_one("--problem"), Error);
+}
+
 TEST(Groups, OtherCommandsKeepTheirArguments) {
   Words words = {"plan", "--problem", "p", "-o", "x"};
   const Words before = words;

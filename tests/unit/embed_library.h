@@ -62,6 +62,10 @@ protected:
         " -Wall -Wextra -Wpedantic -Werror -I" DEEPGEN_SOURCE_DIR "/runtime/include -c -o /dev/null ";
     return std::system((compiler + flags + folder_ + "/" + file).c_str());
   }
+  static bool has_clang() {
+    static const bool there = std::system("command -v clang++ > /dev/null && command -v clang > /dev/null") == 0;
+    return there;
+  }
   std::string error_of(const Library& l) {
     try {
       validate(l);

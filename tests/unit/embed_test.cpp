@@ -1,5 +1,7 @@
 #include "embed_library.h"
 
+#include "generator/lock.h"
+
 #include <sstream>
 
 namespace deepgen {
@@ -27,7 +29,7 @@ TEST_F(EmbedTest, CompilesAsCxx17AndC99) {
       "         kernels::up(args) || kernels::down(x, x, y);\n"
       "}\n");
   std::vector<std::pair<std::string, std::string>> compilers = {{"c++ -std=c++17", "cc -std=c99"}};
-  if (std::system("command -v clang++ > /dev/null && command -v clang > /dev/null") == 0)
+  if (has_clang())
     compilers.emplace_back("clang++ -std=c++17", "clang -std=c99");
   for (const auto& [cxx, c] : compilers) {
     EXPECT_EQ(compile(cxx, "my-kernels.cpp"), 0);
@@ -255,6 +257,45 @@ TEST_F(EmbedGpuTest, TablesHoldTheCode) {
   EXPECT_EQ(WEXITSTATUS(std::system((folder_ + "/stub").c_str())), 0);
 }
 
+/// What a lock and kernel files say goes into comments and literals, which it must not leave.
+TEST_F(EmbedGpuTest, TextsFromFilesStayTextsForTheCompilers) {
+  write_atomically(folder_ + "/use.c", "#include \"my-kernels.h\"\nint use(void) { return kernels_up_prepare(); }\n");
+  for (const std::string& text : {std::string("*/ #error hostile /*"), std::string("?" "?/\\"), std::string("\"; int hostile = 1/0; \""),
+                                  std::string("\\\");\n#error \\"), std::string("// \xe2\x80\xae \xff \x1b[2J \0 \x7f", 18), std::string("\\u0041\\U00000041 ?" "?/")}) {
+    Library l = gpu_library(true);
+    l.target = text;
+    for (KernelFile& file : l.functions[0].kernels)
+      for (Kernel& k : file.kernels) {
+        k.choice.template_name = text;
+        if (file.arch == "cpu") continue;
+        if (!k.device.empty()) k.device = text;
+        k.target = text, k.ptx += text + "\n" + text, k.launches[0].entry = text;
+      }
+    write(l);
+    for (const char* c : {"cc -std=c99", "cc -std=c11", "clang -std=c99", "cc -std=gnu99 -trigraphs"})
+      if (std::string(c).find("clang") == std::string::npos || has_clang()) {
+        EXPECT_EQ(compile(c, "use.c"), 0) << c << ": " << text << "\n" << read_file(folder_ + "/my-kernels.h");
+      }
+    for (const char* cxx : {"c++ -std=c++17", "c++ -std=c++17 -trigraphs -Wno-trigraphs", "clang++ -std=c++17"})
+      if (std::string(cxx).find("clang") == std::string::npos || has_clang()) {
+        EXPECT_EQ(compile(cxx, "my-kernels.cpp"), 0) << cxx << ": " << text;
+      }
+  }
+}
+
+/// From the lock on, with the device's name that once closed the comment it was written into.
+TEST_F(EmbedGpuTest, ADevicesNameFromALockStaysInItsComment) {
+  const Lock lock = Lock::parse("{\"schema\":\"deepgen.lock/1\",\"entries\":[{\"problem\":\"p\",\"arch\":\"sm_90a\",\"device\":{\"name\":"
+                                "\"H200 */ #error hostile /*\",\"cores\":1,\"l2\":1,\"shared_block\":1,\"shared_multiprocessor\":1},\"template\":"
+                                "\"tile\",\"revision\":1,\"config\":{},\"sha256\":\"\",\"toolchain\":\"t\"}]}", "x");
+  Library l = gpu_library(false);
+  l.functions[0].kernels[1].kernels.back().device = lock.entries()[0].device.name;
+  write(l);
+  write_atomically(folder_ + "/use.c", "#include \"my-kernels.h\"\nint use(void) { return kernels_up_prepare(); }\n");
+  EXPECT_EQ(compile("cc -std=c99", "use.c"), 0);
+  EXPECT_EQ(compile("c++ -std=c++17", "my-kernels.cpp"), 0);
+}
+
 TEST_F(EmbedGpuTest, EveryArchNeedsAKernelForAllOperands) {
   Library l = gpu_library(false);
   l.functions[0].kernels[0].kernels.pop_back();
@@ -308,6 +349,11 @@ TEST_F(EmbedTest, BadLibrariesAreExplained) {
   l = library();
   l.functions[0].kernels[0].status = "failed", l.functions[0].kernels[0].detail = "no registers left";
   EXPECT_NE(error_of(l).find("no registers left"), std::string::npos);
+  for (const char* name : {"", "a\".h", "a\\.h", "a\n.h"}) {
+    l = library();
+    l.header_name = name;
+    EXPECT_NE(error_of(l).find("header's name"), std::string::npos) << name;
+  }
   l = library();
   l.functions[0].kernels.clear();
   EXPECT_NE(error_of(l).find("no kernel"), std::string::npos);

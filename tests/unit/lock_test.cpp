@@ -20,6 +20,9 @@
 namespace deepgen {
 namespace {
 
+const std::string kHash(64, '5');
+std::string hash_of(int mr) { return std::string(63, 'a') + std::to_string(mr); }
+
 class LockTest : public testing::Test {
 protected:
   void SetUp() override {
@@ -34,7 +37,7 @@ protected:
     Problem p;
     p.m = m;
     return {p.key(), "fake",  fake_device(4, device), fake_choice(4, mr, 16, 0), 3,
-            "sha",   "tools", {{"candidates", 1}}};
+            kHash,   "tools", {{"candidates", 1}}};
   }
   std::string error_of_merge() {
     try {
@@ -207,6 +210,127 @@ TEST_F(LockTest, StaleEntriesAreExplained) {
   EXPECT_NE(why_stale(e), "");
 }
 
+TEST_F(LockTest, AnEntryThatSaysNothingOfTheCodeIsStale) {
+  const std::string hash(64, 'f');
+  for (const std::string& bad : {std::string(), std::string("ab"), hash + "0", std::string(64, 'F'), std::string(64, 'g')}) {
+    LockEntry e = entry(1);
+    e.sha256 = bad;
+    EXPECT_NE(why_stale(e).find("64 lower-case hex digits"), std::string::npos) << bad;
+    Lock lock;
+    lock.put(e);
+    EXPECT_EQ(Lock::parse(lock.serialize(), "x").entries()[0].sha256, bad) << "the others can still be read";
+  }
+}
+
+TEST_F(LockTest, NamesAreRefusedThatAreNone) {
+  Lock lock;
+  lock.put(entry(1));
+  const std::string good = lock.serialize();
+  for (const char* field : {"fake device", "fake_tile", "tools", "fake\""})
+    for (const char* bad : {"\\u001b[2J", "a\\nb", "\\u202e", "\\u0085"}) {
+      std::string text = good;
+      text.replace(text.find(field), 1, bad);
+      EXPECT_THROW(Lock::parse(text, "x"), Error) << field << bad;
+    }
+  std::string text = good;
+  text.replace(text.find("fake device"), 4, std::string(300, 'x'));
+  EXPECT_THROW(Lock::parse(text, "x"), Error) << "too long";
+  text = good;
+  text.replace(text.find("\"mr\""), 4, "\"m */ r\"");
+  EXPECT_THROW(Lock::parse(text, "x"), Error) << "a parameter that is no word";
+}
+
+TEST_F(LockTest, EvidenceMayBeMissingOrAnything) {
+  Lock lock;
+  lock.put(entry(1));
+  const std::string good = lock.serialize();
+  const size_t at = good.find(",\"evidence\"");
+  const std::string missing = good.substr(0, at) + "}\n]\n}\n";
+  EXPECT_EQ(Lock::parse(missing, "x").entries()[0].choice, entry(1).choice);
+  EXPECT_EQ(why_stale(Lock::parse(missing, "x").entries()[0]), "");
+  for (const char* odd : {"5", "[]", "null", "\"x\"", "{\"ratio\":7,\"vendor\":[1,2],\"rounds\":\"many\",\"clock_mhz\":[1],\"driver\":3}",
+                          "{\"ratio\":[1,2],\"vendor\":{},\"legal\":1.5,\"complete\":1,\"noise_floor\":\"x\",\"verdict\":[]}"}) {
+    const Lock read = Lock::parse(good.substr(0, at) + ",\"evidence\":" + odd + "}\n]\n}\n", "x");
+    EXPECT_EQ(why_stale(read.entries()[0]), "");
+    const std::string text = statement(read.entries()[0].evidence, fake_device());
+    EXPECT_NE(text.find(odd[0] == '{' ? "unreadable:" : "the evidence is no object"), std::string::npos) << text;
+    EXPECT_EQ(Lock::parse(read.serialize(), "x").serialize(), read.serialize());
+  }
+}
+
+/// Runs the tool; its status, and in `output` what it printed.
+int run_tool(std::vector<std::string> words, std::string& output) {
+  words.insert(words.begin(), "deepgen");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = deepgen_main(int(argv.size()), argv.data());
+  output = testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr();
+  return status;
+}
+
+class LockCommandTest : public LockTest {
+protected:
+  std::string write_problem(int64_t m) {
+    Problem p;
+    p.m = m;
+    const std::string path = folder_ + "/build/_deepgen/kernels/f" + std::to_string(m) + "/problem.json";
+    const Json json = {{"schema", "deepgen.problem/1"}, {"target", "kernels"}, {"name", "f" + std::to_string(m)},
+                       {"namespace", "kernels"},        {"problem", p.key()},  {"untuned", false}};
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    write_atomically(path, json.dump());
+    return path;
+  }
+};
+
+TEST_F(LockCommandTest, PruneListsAndThenRemovesWhatNoBuildHas) {
+  std::string output;
+  merge_into_lock(path_, {entry(1), entry(2), entry(2, 5, "b"), entry(3)});
+  const std::string before = read_file(path_), kept = write_problem(3);
+  const std::vector<std::string> dry = {"lock", "prune", "--lock", path_, "--build", folder_ + "/build", "--problem", write_problem(1)};
+  EXPECT_EQ(run_tool(dry, output), 0);
+  EXPECT_NE(output.find("would be removed: " + entry(2).problem + " on fake (b)"), std::string::npos) << output;
+  EXPECT_NE(output.find("2 of 4 entries are of no problem given; --remove"), std::string::npos) << output;
+  EXPECT_EQ(read_file(path_), before);
+  std::vector<std::string> wet = dry;
+  wet.push_back("--remove");
+  EXPECT_EQ(run_tool(wet, output), 0);
+  const Lock lock = Lock::read(path_);
+  ASSERT_EQ(lock.entries().size(), 2u);
+  EXPECT_EQ(lock.entries()[0].problem, entry(1).problem);
+  EXPECT_EQ(lock.entries()[1].problem, entry(3).problem);
+  EXPECT_EQ(run_tool({"lock", "prune", "--lock", path_}, output), 1);
+  EXPECT_NE(output.find("no problem to keep"), std::string::npos) << output;
+  EXPECT_EQ(Lock::read(path_).entries().size(), 2u);
+}
+
+TEST_F(LockCommandTest, CheckTakesTheProblemsOfAPattern) {
+  std::string output;
+  merge_into_lock(path_, {entry(1), entry(2)});
+  const std::string one = write_problem(1), two = write_problem(2), three = write_problem(3);
+  EXPECT_EQ(run_tool({"lock", "check", "--lock", path_, "--problem", one, two, "--arch", "fake"}, output), 0) << output;
+  EXPECT_NE(output.find("2 entries, all good"), std::string::npos) << output;
+  EXPECT_EQ(run_tool({"lock", "check", "--lock", path_, "--problem", one, three, two, "--arch", "fake"}, output), 1);
+  EXPECT_NE(output.find("missing: kernels f3"), std::string::npos) << output;
+  EXPECT_EQ(output.find("missing: kernels f1"), std::string::npos) << output;
+}
+
+TEST_F(LockCommandTest, ShowAndCheckPrintNoControlCharacters) {
+  std::string output;
+  LockEntry e = entry(1);
+  e.sha256 = "";
+  e.evidence = {{"profile", "\x1b[2J\x1b]0;title\x07"}, {"vendor", {"\xc2\x9b" "31m", 1}}};
+  merge_into_lock(path_, {e});
+  EXPECT_EQ(run_tool({"lock", "show", "--lock", path_}, output), 0);
+  EXPECT_NE(output.find("\\u001b[2J"), std::string::npos) << output;
+  EXPECT_NE(output.find("\\u009b31m"), std::string::npos) << output;
+  EXPECT_EQ(output.find('\x1b'), std::string::npos);
+  EXPECT_EQ(output.find("\xc2\x9b"), std::string::npos);
+  EXPECT_EQ(run_tool({"lock", "check", "--lock", path_}, output), 1) << "an entry without a hash is not good";
+  EXPECT_NE(output.find("stale"), std::string::npos) << output;
+}
+
 class LockEntryTest : public LockTest {
 protected:
   RecordLog log() {
@@ -215,7 +339,7 @@ protected:
     for (auto [origin, mr, ratio] : {std::tuple("default", 2, 1.0), {"model", 4, 0.923456}}) {
       Record r;
       r.stage = "final", r.problem = Problem().key(), r.arch = "fake", r.origin = origin, r.revision = 3;
-      r.choice = fake_choice(4, mr, 16, 0), r.sha256 = "sha" + std::to_string(mr);
+      r.choice = fake_choice(4, mr, 16, 0), r.sha256 = hash_of(mr);
       r.timing = Timing{1e-3, 1e-3, 1e-3, ratio, ratio - 0.01, ratio + 0.01, 40, 1};
       log.records.push_back(r);
     }
@@ -232,7 +356,7 @@ protected:
 TEST_F(LockEntryTest, HoldsTheWinnerAndItsEvidence) {
   const LockEntry e = make(log());
   EXPECT_EQ(e.choice, fake_choice(4, 4, 16, 0));
-  EXPECT_EQ(e.sha256, "sha4");
+  EXPECT_EQ(e.sha256, hash_of(4));
   EXPECT_EQ(e.evidence.dump(), "{\"ratio\":[0.9135,0.9235,0.9335],\"noise_floor\":0.0041,"
                                "\"vendor\":[\"openblas 0.3.21\",0.7388],\"candidates\":2,\"legal\":132,"
                                "\"complete\":true}");
@@ -263,7 +387,7 @@ RecordLog with_holdout(RecordLog log, double ratio, double high) {
                          {"algorithm", "cublaslt 13.1.0 algorithm 3"},
                          {"ratio", {0.97, 0.98, 0.985}},
                          {"verdict", "win"}}},
-                       {"sha256", "sha4"}}}};
+                       {"sha256", hash_of(4)}}}};
   return log;
 }
 
@@ -313,7 +437,9 @@ TEST_F(LockEntryTest, UnstableAndUnverifiedResultsAreRefused) {
   unstable.stable = false;
   unverified.records[1].sha256 = "";
   wrong.records[1].error = 1.5;
-  for (const RecordLog& bad : {unstable, unverified, wrong, RecordLog()})
+  RecordLog no_hash = log();
+  no_hash.records[1].sha256 = "ab";
+  for (const RecordLog& bad : {unstable, unverified, wrong, no_hash, RecordLog()})
     EXPECT_THROW(make(bad), Error);
 }
 

@@ -110,6 +110,8 @@ TEST(Report, ShowsEveryCandidateAndTheWinner) {
   EXPECT_EQ(report({}), "no records\n");
 }
 
+const std::string kHash(64, '5');
+
 class SelectTest : public testing::Test {
 protected:
   void SetUp() override { register_fake_template(); }
@@ -122,7 +124,7 @@ protected:
     return r;
   }
   LockEntry entry(const Choice& choice, const std::string& device = "fake device", int64_t isa = 4) {
-    return {Problem().key(), "fake", fake_device(isa, device), choice, 3, "sha", "tools", {}};
+    return {Problem().key(), "fake", fake_device(isa, device), choice, 3, kHash, "tools", {}};
   }
   Lock lock_of(const std::vector<LockEntry>& entries) {
     Lock lock;
@@ -143,7 +145,8 @@ TEST_F(SelectTest, LadderExactThenSameArchThenRecordsThenDefault) {
   const Selection exact = one(Mode::automatic, both, request({search_}));
   EXPECT_EQ(exact.choice.main.choice, kOther);
   EXPECT_EQ(exact.choice.origin, "lock");
-  EXPECT_EQ(exact.choice.main.expect_sha256, "sha");
+  EXPECT_EQ(exact.choice.main.expect_sha256, kHash);
+  EXPECT_EQ(ChoiceFile::parse(exact.choice.serialize(), "x").serialize(), exact.choice.serialize());
   EXPECT_EQ(exact.note, "");
   EXPECT_EQ(one(Mode::automatic, another, request({search_})).choice.main.choice, kFast);
   const Selection found = one(Mode::automatic, Lock(), request({search_}));
@@ -181,6 +184,26 @@ TEST_F(SelectTest, StaleEntriesFallBackAndSayWhy) {
     EXPECT_EQ(s.note.find('\n'), std::string::npos) << "one line";
     EXPECT_EQ(one(Mode::automatic, lock_of({e}), request({search_})).choice.origin, "search");
   }
+}
+
+TEST_F(SelectTest, AnEntryWithoutAHashIsStaleAndAnErrorInFrozen) {
+  LockEntry e = entry(kFast);
+  e.sha256 = "";
+  EXPECT_EQ(one(Mode::lock, lock_of({e}), request()).choice.origin, "default");
+  const Selection searched = one(Mode::automatic, lock_of({e}), request({search_}));
+  EXPECT_EQ(searched.choice.origin, "search");
+  EXPECT_NE(searched.note.find("64 lower-case hex digits"), std::string::npos) << searched.note;
+  EXPECT_THROW(one(Mode::frozen, lock_of({e}), request()), Error);
+}
+
+TEST_F(SelectTest, AChoiceOfTheLockHasItsHash) {
+  const std::string good = one(Mode::frozen, lock_of({entry(kFast)}), request()).choice.serialize();
+  std::string bad = good;
+  bad.replace(bad.find(kHash), kHash.size(), "");
+  EXPECT_THROW(ChoiceFile::parse(bad, "x"), Error);
+  bad = good;
+  bad.replace(bad.find("\"origin\":\"lock\""), 15, "\"origin\":\"search\"");
+  EXPECT_THROW(ChoiceFile::parse(bad, "x"), Error);
 }
 
 TEST_F(SelectTest, LegalityIsThatOfTheEntrysDevice) {

@@ -249,7 +249,6 @@ protected:
     file.origin = slot == 0 && round == 0 ? "default" : "model";
     file.kernels = {kernel_of(entry)};
     file.kernels[0].isa = isa;
-    file.kernels[0].sha256 = std::to_string(reinterpret_cast<uintptr_t>(entry));
     write_slot(round, slot, file);
   }
   void write_plan(int round, int64_t slots) {
@@ -269,6 +268,17 @@ protected:
     command.slots = slots, command.options = options;
     run(command);
     return RecordLog::read(path(r + "/records.jsonl"));
+  }
+  /// Another kernel in the first slot, and in the log the hash of it, or the file would be refused as changed.
+  void replace_default(Entry entry) {
+    KernelFile file = KernelFile::read(path("r0/s00.dgk"));
+    const std::string before = file.kernels[0].sha256, log = path("r0/records.jsonl");
+    file.kernels[0] = kernel_of(entry);
+    write_slot(0, 0, file);
+    const std::string after = KernelFile::read(path("r0/s00.dgk")).kernels[0].sha256;
+    std::string text = read_file(log);
+    for (size_t at = 0; (at = text.find(before, at)) != std::string::npos;) text.replace(at, before.size(), after);
+    write_atomically(log, text);
   }
   RecordLog run_playoff(std::vector<std::string> logs) {
     for (std::string& log : logs)
@@ -371,11 +381,7 @@ TEST_F(Commands, ADefaultThatFailsWhileTimedLeavesANoiseFloor) {
   write_kernel(0, 1, good);
   write_kernel(0, 2, good_again);
   run_round(0, 3);
-  KernelFile file = KernelFile::read(path("r0/s00.dgk"));
-  const std::string sha256 = file.kernels[0].sha256;
-  file.kernels[0] = kernel_of(calls_exit);
-  file.kernels[0].sha256 = sha256; // or the file would be refused as changed
-  write_slot(0, 0, file);
+  replace_default(calls_exit);
   const RecordLog final = run_playoff({"r0/records.jsonl"});
   EXPECT_EQ(final.records[0].origin, "default");
   EXPECT_EQ(final.records[0].status, "crash");
@@ -389,11 +395,7 @@ TEST_F(Commands, APlayoffThatTimesNothingIsUnstable) {
   write_plan(0, 1);
   write_kernel(0, 0, good);
   run_round(0, 1);
-  KernelFile file = KernelFile::read(path("r0/s00.dgk"));
-  const std::string sha256 = file.kernels[0].sha256;
-  file.kernels[0] = kernel_of(calls_exit);
-  file.kernels[0].sha256 = sha256;
-  write_slot(0, 0, file);
+  replace_default(calls_exit);
   const RecordLog final = run_playoff({"r0/records.jsonl"});
   ASSERT_EQ(final.records.size(), 1u) << "no vendor: there is nothing to compare it with";
   EXPECT_EQ(final.records[0].status, "crash");
@@ -418,6 +420,11 @@ TEST_F(Commands, BadInputIsAnErrorThatNamesTheFile) {
   write_slot(0, 1, other);
   EXPECT_THROW(run_round(0, 2), Error) << "not what the plan says";
   EXPECT_THROW(run_playoff({"r0/records.jsonl"}), Error) << "not what was measured";
+  write_kernel(0, 1, good);
+  std::string damaged = read_file(path("r0/s01.dgk"));
+  damaged.back() ^= 1;
+  write_atomically(path("r0/s01.dgk"), damaged);
+  EXPECT_THROW(run_round(0, 2), Error) << "not what was compiled";
   EXPECT_FALSE(file_exists(path("final.jsonl")));
 }
 
