@@ -1,5 +1,6 @@
 # Archs and devices: what ARCHS means, which of it is attached, and device.json of each arch.
 include_guard(GLOBAL)
+cmake_policy(VERSION 3.25)
 
 # What this version generates kernels for. An arch is one more word here and one more row in base/device.cpp or base/amd.cpp.
 function(_deepgen_served_archs result)
@@ -135,9 +136,9 @@ function(_deepgen_amd_archs result)
 endfunction()
 
 # device.json of an arch, which all libraries of the build tree share. Its rule lives in the directory of the first
-# library that has the arch; the others reach it through a target. It and codegen.id alone depend on the tools' files, and
+# library that has the arch; the others reach it through the target deepgen.device.<arch>. It and codegen.id alone depend on the tools' files, and
 # are written only when they change.
-function(_deepgen_device_edge target arch result)
+function(_deepgen_device_edge arch result)
   set(file ${CMAKE_BINARY_DIR}/_deepgen/devices/${arch}.json)
   if(NOT TARGET deepgen.device.${arch})
     get_property(measure GLOBAL PROPERTY DEEPGEN_MEASURE)
@@ -147,7 +148,6 @@ function(_deepgen_device_edge target arch result)
     add_custom_target(deepgen.device.${arch} DEPENDS ${file})
     set_target_properties(deepgen.device.${arch} PROPERTIES FOLDER DeepGen)
   endif()
-  add_dependencies(${target} deepgen.device.${arch})
   set(${result} ${file} PARENT_SCOPE)
 endfunction()
 
@@ -219,4 +219,5 @@ function(_deepgen_define_pools)
   endif()
   list(APPEND pools deepgen_compile=${compile_jobs} deepgen_measure=1 deepgen_measure_gpu=${gpu_jobs})
   set_property(GLOBAL PROPERTY JOB_POOLS ${pools})
+  set_property(GLOBAL PROPERTY DEEPGEN_JOBS ${compile_jobs} ${gpu_jobs})
 endfunction()

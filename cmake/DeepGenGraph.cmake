@@ -1,5 +1,6 @@
 # The edges behind deepgen_add_gemm(): a static graph, so Ninja sees every candidate and resumes an interrupted search.
 #
+#   header
 #   plan r0 -> compile slots -> measure r0 -> plan r1 -> ... -> playoff -> select -> compile winner -> embed
 #
 # What keeps it from running again without need (each of these was paid for once):
@@ -9,7 +10,17 @@
 # * The lock is an input and never an OUTPUT or BYPRODUCT: `ninja clean` deletes those.
 # * Commands hold paths and numbers, never configs: tuning does not change build.ninja.
 # * Paths in commands are relative to the library's folder: hundreds of problems fit into one command line.
+#
+# What keeps configuring linear, and a null build fast, with a thousand problems:
+# * Words of the commands that see all problems are gathered in properties: appending to a variable copies it.
+# * The first searches of a build tree have an edge a slot, so that a single problem keeps all cores busy. Later ones have
+#   one for many slots: the cores have other problems then.
 include_guard(GLOBAL)
+cmake_policy(VERSION 3.25)
+
+set_property(GLOBAL PROPERTY DEEPGEN_SEARCH_COUNT 0)
+set_property(GLOBAL PROPERTY DEEPGEN_SINGLE_SLOTS 16) # searches with an edge a slot
+set_property(GLOBAL PROPERTY DEEPGEN_SLOTS_PER_EDGE 64) # of the later ones
 
 # What all libraries of a build tree share, at the first call: checks, pools and codegen.id.
 function(_deepgen_project_setup target)
@@ -22,11 +33,30 @@ function(_deepgen_project_setup target)
     return()
   endif()
   get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  list(REMOVE_ITEM languages NONE)
   if(NOT CXX IN_LIST languages)
-    _deepgen_fail(${target} "languages" "${languages}" "lack C++" "project(... LANGUAGES CXX)")
+    list(JOIN languages " " languages)
+    _deepgen_fail(${target} "languages" "${languages}"
+      "lack CXX: DeepGen generates a C++ source for the library, also where only C calls it"
+      "project(<name> LANGUAGES ${languages} CXX)")
   elseif(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" OR NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
     _deepgen_fail(${target} "target system" "${CMAKE_SYSTEM_NAME} ${CMAKE_SYSTEM_PROCESSOR}" "is not served"
       "Linux x86_64")
+  endif()
+  _deepgen_check_variables(${target})
+  _deepgen_find_tools(${target})
+  set_property(GLOBAL PROPERTY DEEPGEN_SETUP TRUE)
+  # At the end of the project, after its own pools and the GPUs are known; a pool that is defined twice is an error of
+  # Ninja's.
+  cmake_language(EVAL CODE "cmake_language(DEFER DIRECTORY [=[${CMAKE_SOURCE_DIR}]=] CALL _deepgen_define_pools)")
+  _deepgen_codegen_edge()
+endfunction()
+
+# Cache variables that concern no single problem.
+function(_deepgen_check_variables target)
+  if(CMAKE_BINARY_DIR MATCHES "[#<>|]")
+    _deepgen_fail(${target} "binary folder" "${CMAKE_BINARY_DIR}"
+      "has one of # < > |, which custom commands of CMake or files of Ninja do not take" "a folder without")
   endif()
   if(DEEPGEN_COMPILE_JOBS)
     _deepgen_check_counts(${target} DEEPGEN_COMPILE_JOBS "${DEEPGEN_COMPILE_JOBS}" 4096)
@@ -34,16 +64,13 @@ function(_deepgen_project_setup target)
   if(DEEPGEN_GPU_JOBS)
     _deepgen_check_counts(${target} DEEPGEN_GPU_JOBS "${DEEPGEN_GPU_JOBS}" 64)
   endif()
-  if(NOT DEEPGEN_MEASURE_SECONDS MATCHES "^([0-9]+(\\.[0-9]+)?)?$")
+  if(NOT DEEPGEN_MEASURE_SECONDS MATCHES "^([0-9]?[0-9]?[0-9]?[0-9]?[0-9](\\.[0-9]+)?)?$")
     _deepgen_fail(${target} DEEPGEN_MEASURE_SECONDS "${DEEPGEN_MEASURE_SECONDS}" "is not a number of seconds"
-      "a decimal number, or empty")
+      "a decimal number below 100000, or empty")
   endif()
-  _deepgen_find_tools(${target})
-  set_property(GLOBAL PROPERTY DEEPGEN_SETUP TRUE)
-  # At the end of the project, after its own pools and the GPUs are known; a pool that is defined twice is an error of
-  # Ninja's.
-  cmake_language(EVAL CODE "cmake_language(DEFER DIRECTORY [=[${CMAKE_SOURCE_DIR}]=] CALL _deepgen_define_pools)")
-  _deepgen_codegen_edge()
+  foreach(variable DEEPGEN_CACHE_DIR DEEPGEN_EXECUTABLE DEEPGEN_MEASURE_EXECUTABLE DEEPGEN_TUNE_TARGET)
+    _deepgen_check_printable(${target} ${variable} "${${variable}}")
+  endforeach()
 endfunction()
 
 # DEEPGEN_TOOL, DEEPGEN_MEASURE (global properties): what commands start. A target of this build, or a path: a path is
@@ -90,8 +117,13 @@ function(_deepgen_cache_option result)
   set(${result} "${option}" PARENT_SCOPE)
 endfunction()
 
-# Runs when the directory of the first call ends: all problems of the library are known. Its variables are read and
-# extended by the macros below.
+# Appends words to list `what` of the library that is finished now.
+macro(_deepgen_gather what)
+  set_property(GLOBAL APPEND PROPERTY DEEPGEN_GATHERED_${what} ${ARGN})
+endmacro()
+
+# Runs when the directory of the first call ends: all problems of the library are known. The functions below read its
+# variables: tool, measure, archs, lock, mode, shared, folder, cache, can_search, device_<arch>, attached_<arch>.
 function(_deepgen_finish_library target)
   get_property(tool GLOBAL PROPERTY DEEPGEN_TOOL)
   get_property(measure GLOBAL PROPERTY DEEPGEN_MEASURE)
@@ -101,27 +133,21 @@ function(_deepgen_finish_library target)
   get_target_property(mode ${target} DEEPGEN_MODE)
   set(shared ${CMAKE_BINARY_DIR}/_deepgen)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/_deepgen/${target})
-  _deepgen_read_lock(${lock} entries)
+  _deepgen_read_lock(${lock})
   _deepgen_cache_option(cache)
   _deepgen_search_mode()
 
-  set(select_args "") # a group per problem and arch
-  set(select_deps ${shared}/codegen.id)
-  set(choices "")
-  set(embed_args "")
-  set(embed_deps ${shared}/codegen.id)
-  set(merge_args "")
-  set(all_records "")
-  set(finals "")
-  set(dry_runs "") # a command for each problem and arch that is searched
+  # select_*: a group per problem and arch; embed_*: one per problem; dry_runs: a command for each search
+  foreach(what select_args select_deps choices problems header_args embed_args winners merge_args finals dry_runs)
+    set_property(GLOBAL PROPERTY DEEPGEN_GATHERED_${what} "")
+  endforeach()
   set(devices "") # --device of each arch
   set(device_files "")
   set(unattached "") # archs that are not searched here
   foreach(arch IN LISTS archs)
-    _deepgen_device_edge(${target} ${arch} device_${arch})
+    _deepgen_device_edge(${arch} device_${arch})
     list(APPEND devices --device ${device_${arch}})
     list(APPEND device_files ${device_${arch}})
-    list(APPEND select_deps ${device_${arch}})
     _deepgen_is_attached(${arch} attached_${arch})
     if(NOT attached_${arch})
       list(APPEND unattached ${arch})
@@ -132,33 +158,63 @@ function(_deepgen_finish_library target)
     message(STATUS "DeepGen: ${target}: no ${text} device here: built from the lock, else from default configs")
   endif()
   foreach(name IN LISTS names)
-    list(APPEND select_deps ${folder}/${name}/problem.json)
-    list(APPEND embed_deps ${folder}/${name}/problem.json)
-    list(APPEND embed_args --problem ${name}/problem.json)
+    _deepgen_gather(problems ${folder}/${name}/problem.json)
+    _deepgen_gather(header_args --problem ${name}/problem.json)
+    _deepgen_gather(embed_args --problem ${name}/problem.json)
     foreach(arch IN LISTS archs)
-      _deepgen_problem_edges()
+      _deepgen_problem_edges(${name} ${arch})
     endforeach()
   endforeach()
+  foreach(what select_args select_deps choices problems header_args embed_args winners merge_args finals dry_runs)
+    get_property(${what} GLOBAL PROPERTY DEEPGEN_GATHERED_${what})
+  endforeach()
+  _deepgen_library_edges()
+  _deepgen_tune_target()
+  _deepgen_announce_later()
+endfunction()
+
+# The edges that see all problems of the library, and the targets that have its files.
+function(_deepgen_library_edges)
+  set(header ${folder}/include/${target}.h)
   set(where ${devices} --lock ${lock})
+  list(APPEND select_deps ${problems} ${device_files} ${shared}/codegen.id)
   if(EXISTS ${lock})
     # Another order of words: a lock that appears changes the command, so Ninja runs it again however old the file is.
     set(where --lock ${lock} ${devices})
     list(APPEND select_deps ${lock})
   endif()
-
+  set(words "")
+  foreach(arch IN LISTS archs)
+    list(APPEND words --arch ${arch})
+  endforeach()
+  add_custom_command(OUTPUT ${header}
+    COMMAND ${tool} header --target ${target} --header include/${target}.h ${words} ${header_args}
+    DEPENDS ${problems} ${shared}/codegen.id
+    WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: writing the header")
   add_custom_command(OUTPUT ${choices}
     COMMAND ${tool} select --mode ${mode} ${where} ${select_args}
     DEPENDS ${select_deps} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: selecting configs")
   set(locked_by "") # a frozen build links what its lock names, whatever happened to the files between
   if(mode STREQUAL "frozen" AND EXISTS ${lock})
     set(locked_by --locked-by ${lock})
-    list(APPEND embed_deps ${lock})
+    list(APPEND winners ${lock})
   endif()
-  add_custom_command(OUTPUT ${folder}/${target}.cpp ${folder}/include/${target}.h
+  add_custom_command(OUTPUT ${folder}/${target}.cpp
     COMMAND ${tool} embed --target ${target} --header include/${target}.h --source ${target}.cpp ${locked_by} ${embed_args}
-    DEPENDS ${embed_deps} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: embedding kernels")
-  add_dependencies(${target} deepgen.setup)
-  _deepgen_tune_target()
+    DEPENDS ${problems} ${winners} ${shared}/codegen.id
+    WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: embedding kernels")
+  add_custom_target(${target}.header DEPENDS ${header})
+  add_custom_target(${target}.source DEPENDS ${folder}/${target}.cpp)
+  set_target_properties(${target}.header ${target}.source PROPERTIES FOLDER DeepGen)
+  foreach(arch IN LISTS archs)
+    add_dependencies(${target}.source deepgen.device.${arch})
+  endforeach()
+  add_dependencies(${target}.header deepgen.setup)
+  add_dependencies(${target}.source deepgen.setup)
+  add_dependencies(${target} ${target}.header)
+  if(NOT CMAKE_GENERATOR MATCHES "Ninja") # which knows whose rule makes the source
+    add_dependencies(${target} ${target}.source)
+  endif()
 endfunction()
 
 # Sets `can_search`, whether the tune target may search, and makes `mode` one that the generator can do.
@@ -173,56 +229,62 @@ macro(_deepgen_search_mode)
   endif()
 endmacro()
 
-# The edges of problem `name` on `arch`, and its words in the commands of the library.
-macro(_deepgen_problem_edges)
-  get_target_property(key ${target} DEEPGEN_KEY_${name})
-  get_target_property(untuned ${target} DEEPGEN_UNTUNED_${name})
+# The edges of a problem on an arch, and its words in the commands of the library.
+function(_deepgen_problem_edges name arch)
+  get_property(untuned TARGET ${target} PROPERTY DEEPGEN_UNTUNED_${name})
   set(here ${name}/${arch})
-  list(APPEND select_args --problem ${name}/problem.json --arch ${arch})
+  _deepgen_gather(select_args --problem ${name}/problem.json --arch ${arch})
   if(can_search AND NOT untuned AND attached_${arch})
-    _deepgen_search_edges() # sets `records`, extends `dry_runs`
-    list(APPEND merge_args --problem ${name}/problem.json --arch ${arch} --records ${records} ${here}/final.jsonl)
-    list(APPEND all_records ${records} ${here}/final.jsonl)
-    list(APPEND finals ${folder}/${here}/final.jsonl)
-    string(FIND "${entries}" "\"problem\":\"${key}\",\"arch\":\"${arch}\"" locked)
-    if(mode STREQUAL "auto" AND locked EQUAL -1)
-      list(APPEND select_args --records ${here}/final.jsonl)
-      list(APPEND select_deps ${folder}/${here}/final.jsonl)
+    get_property(key TARGET ${target} PROPERTY DEEPGEN_KEY_${name})
+    get_property(locked GLOBAL PROPERTY "DEEPGEN_LOCKED ${lock} ${key} ${arch}" SET)
+    _deepgen_search_edges() # sets `records`
+    _deepgen_gather(merge_args --problem ${name}/problem.json --arch ${arch} --records ${records} ${here}/final.jsonl)
+    _deepgen_gather(finals ${folder}/${here}/final.jsonl)
+    if(mode STREQUAL "auto" AND NOT locked)
+      _deepgen_gather(select_args --records ${here}/final.jsonl)
+      _deepgen_gather(select_deps ${folder}/${here}/final.jsonl)
     endif()
+    _deepgen_note_search()
   endif()
-  list(APPEND select_args -o ${here}/choice.json)
-  list(APPEND choices ${folder}/${here}/choice.json)
-  list(APPEND embed_args --kernel ${here}/winner.dgk)
-  list(APPEND embed_deps ${folder}/${here}/winner.dgk)
+  _deepgen_gather(select_args -o ${here}/choice.json)
+  _deepgen_gather(choices ${folder}/${here}/choice.json)
+  _deepgen_gather(embed_args --kernel ${here}/winner.dgk)
+  _deepgen_gather(winners ${folder}/${here}/winner.dgk)
   _deepgen_winner_edge()
-  _deepgen_verified_edge() # extends `embed_args` and `embed_deps`
-endmacro()
-
-# The lock as text, read once per configure and path. CMake runs again when it changes or appears. An absent lock must
-# not be a dependency, since a missing input is always out of date: a glob watches for it.
-function(_deepgen_read_lock lock result)
-  set(text "")
-  if(EXISTS ${lock})
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${lock})
-    get_property(known GLOBAL PROPERTY "DEEPGEN_LOCK ${lock}" SET)
-    if(NOT known)
-      _deepgen_read_text(${target} LOCK_FILE "${lock}" text)
-      set_property(GLOBAL PROPERTY "DEEPGEN_LOCK ${lock}" "${text}")
-    endif()
-    get_property(text GLOBAL PROPERTY "DEEPGEN_LOCK ${lock}")
-  else()
-    string(REGEX REPLACE "([[*?])" "[\\1]" pattern "${lock}")
-    file(GLOB ignored CONFIGURE_DEPENDS "${pattern}")
-  endif()
-  set(${result} "${text}" PARENT_SCOPE)
+  _deepgen_verified_edge()
 endfunction()
 
-# The search of one problem on one arch. Reads the variables of _deepgen_finish_library; sets `records`.
+# Sets for each entry of the lock the property "DEEPGEN_LOCKED <lock> <key> <arch>", once per configure and path. CMake runs
+# again when the lock changes or appears. An absent lock must not be a dependency, since a missing input is always out of
+# date: a glob watches for it.
+function(_deepgen_read_lock lock)
+  if(NOT EXISTS ${lock})
+    string(REGEX REPLACE "([[*?])" "[\\1]" pattern "${lock}")
+    file(GLOB ignored CONFIGURE_DEPENDS "${pattern}")
+    return()
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${lock})
+  get_property(known GLOBAL PROPERTY "DEEPGEN_LOCK ${lock}" SET)
+  if(known)
+    return()
+  endif()
+  set_property(GLOBAL PROPERTY "DEEPGEN_LOCK ${lock}" TRUE)
+  _deepgen_read_text("${target}" LOCK_FILE "${lock}" text)
+  string(REGEX MATCHALL "\"problem\":\"[^\"]*\",\"arch\":\"[^\"]*\"" entries "${text}")
+  foreach(entry IN LISTS entries)
+    if(entry MATCHES "^\"problem\":\"(.*)\",\"arch\":\"(.*)\"$")
+      set_property(GLOBAL PROPERTY "DEEPGEN_LOCKED ${lock} ${CMAKE_MATCH_1} ${CMAKE_MATCH_2}" TRUE)
+    endif()
+  endforeach()
+endfunction()
+
+# The search of one problem on one arch. Reads the variables of _deepgen_problem_edges; sets `records`.
 function(_deepgen_search_edges)
   set(base ${folder}/${here})
-  foreach(option SLOTS PLAN COMPILE MEASURE PLAYOFF SEARCH_FILES)
-    string(TOLOWER ${option} variable)
-    get_target_property(${variable}_option ${target} DEEPGEN_${option}_${name})
+  set(label "${target} ${name}")
+  get_property(id TARGET ${target} PROPERTY DEEPGEN_OPTIONS_${name})
+  foreach(option SLOTS PLAN COMPILE MEASURE PLAYOFF FILES)
+    get_property(${option} GLOBAL PROPERTY DEEPGEN_SEARCH_${id}_${option})
   endforeach()
   set(pool deepgen_measure)
   set(no_awkward "")
@@ -234,40 +296,30 @@ function(_deepgen_search_edges)
   set(record_files "")
   set(past "") # --records of the rounds so far
   set(anchor "")
+  set(anchor_files "")
   set(round 0)
-  foreach(count IN LISTS slots_option)
+  foreach(count IN LISTS SLOTS)
     set(r r${round})
     # The lock gives the incumbent. No dependency: what `tune` has just merged is no reason to search again.
     set(plan plan --problem ${name}/problem.json --arch ${arch} --device ${device_${arch}} --round ${round} --slots ${count}
-      --lock ${lock} ${plan_option})
-    add_custom_command(OUTPUT ${base}/${r}/plan.json ${base}/${r}/commands.txt
+      --lock ${lock} ${PLAN})
+    add_custom_command(OUTPUT ${base}/${r}/plan.json
       COMMAND ${tool} ${plan} ${past} --commands ${here}/${r}/commands.txt -o ${here}/${r}/plan.json
-      DEPENDS ${folder}/${name}/problem.json ${device_${arch}} ${shared}/codegen.id ${search_files_option} ${record_files}
+      DEPENDS ${folder}/${name}/problem.json ${device_${arch}} ${shared}/codegen.id ${FILES} ${record_files}
       WORKING_DIRECTORY ${folder} VERBATIM COMMENT "Planning ${target}: ${here} ${r}")
     if(round EQUAL 0)
-      list(APPEND dry_runs COMMAND ${tool} ${plan} --dry-run)
+      _deepgen_gather(dry_runs COMMAND ${tool} ${plan} --dry-run)
     endif()
-    set(kernels "")
-    math(EXPR last "${count} - 1")
-    foreach(slot RANGE ${last})
-      set(file ${slot})
-      if(slot LESS 10)
-        set(file 0${slot})
-      endif()
-      set(file ${r}/s${file}.dgk)
-      list(APPEND kernels ${base}/${file})
-      add_custom_command(OUTPUT ${base}/${file}
-        COMMAND ${tool} compile --plan ${here}/${r}/plan.json --slot ${slot} ${no_awkward} ${cache} ${compile_option} -o ${here}/${file}
-        DEPENDS ${base}/${r}/plan.json ${shared}/codegen.id
-        WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_compile COMMENT "Compiling ${target}: ${here}/${file}")
-    endforeach()
-    if(round GREATER 0)
+    _deepgen_slot_edges(kernels) # sets `kernels`, files of all slots
+    if(round EQUAL 0)
+      list(GET kernels 0 anchor_files)
+    else()
       set(anchor --anchor ${here}/r0/s00.dgk)
-      list(APPEND kernels ${base}/r0/s00.dgk)
+      list(APPEND kernels ${anchor_files})
     endif()
     add_custom_command(OUTPUT ${base}/${r}/records.jsonl
-      COMMAND ${measure} run --plan ${here}/${r}/plan.json --kernels ${here}/${r} --slots ${count}
-        --device ${device_${arch}} ${anchor} ${past} ${measure_option} ${cache} -o ${here}/${r}/records.jsonl
+      COMMAND ${measure} run --plan ${here}/${r}/plan.json --kernels ${here}/${r} --slots ${count} --label ${label}
+        --device ${device_${arch}} ${anchor} ${past} ${MEASURE} ${cache} -o ${here}/${r}/records.jsonl
       DEPENDS ${kernels} ${device_${arch}} ${record_files}
       WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${pool} COMMENT "Measuring ${target}: ${here} ${r}")
     list(APPEND records ${here}/${r}/records.jsonl)
@@ -275,18 +327,59 @@ function(_deepgen_search_edges)
     set(past --records ${records})
     math(EXPR round "${round} + 1")
   endforeach()
+  _deepgen_playoff_edge()
+  list(POP_FRONT SLOTS)
+  list(JOIN SLOTS ", " later)
+  if(later)
+    _deepgen_gather(dry_runs COMMAND ${CMAKE_COMMAND} -E echo
+      "then up to ${later} candidates in later rounds, chosen by what was measured")
+  endif()
+  set(records "${records}" PARENT_SCOPE)
+endfunction()
+
+# Reads the variables of _deepgen_search_edges, behind its rounds.
+function(_deepgen_playoff_edge)
   _deepgen_finalist_edges() # sets `awkward` and `awkward_files`
   add_custom_command(OUTPUT ${base}/final.jsonl
-    COMMAND ${measure} playoff --device ${device_${arch}} --records ${records} ${awkward} ${playoff_option} -o ${here}/final.jsonl
+    COMMAND ${measure} playoff --device ${device_${arch}} --records ${records} ${awkward} ${PLAYOFF} --label ${label}
+      --searches ${shared}/searches.txt -o ${here}/final.jsonl
     DEPENDS ${record_files} ${awkward_files} ${device_${arch}}
     WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${pool} COMMENT "Playoff ${target}: ${here}")
-  list(POP_FRONT slots_option)
-  list(JOIN slots_option ", " later)
-  if(later)
-    list(APPEND dry_runs COMMAND ${CMAKE_COMMAND} -E echo "then up to ${later} candidates in later rounds, chosen by what was measured")
+endfunction()
+
+# Compiles the `count` slots of round `r`. Sets `result` to the files that tell Ninja of all kernels, slot 0's first: the
+# kernels, or lists of what they hold.
+function(_deepgen_slot_edges result)
+  get_property(searches GLOBAL PROPERTY DEEPGEN_SEARCH_COUNT)
+  get_property(single GLOBAL PROPERTY DEEPGEN_SINGLE_SLOTS)
+  set(step 1)
+  if(NOT searches LESS single)
+    get_property(step GLOBAL PROPERTY DEEPGEN_SLOTS_PER_EDGE)
   endif()
-  set(dry_runs "${dry_runs}" PARENT_SCOPE)
-  set(records "${records}" PARENT_SCOPE)
+  set(files "")
+  math(EXPR last "${count} - 1")
+  foreach(slot RANGE 0 ${last} ${step})
+    set(number ${slot})
+    if(slot LESS 10)
+      set(number 0${slot})
+    endif()
+    set(file ${r}/s${number}.dgk)
+    set(slots --slot ${slot})
+    if(step GREATER 1)
+      math(EXPR many "${count} - ${slot}")
+      if(many GREATER step)
+        set(many ${step})
+      endif()
+      set(file ${r}/s${number}.list)
+      list(APPEND slots --count ${many})
+    endif()
+    list(APPEND files ${base}/${file})
+    add_custom_command(OUTPUT ${base}/${file}
+      COMMAND ${tool} compile --plan ${here}/${r}/plan.json ${slots} ${no_awkward} ${cache} ${COMPILE} -o ${here}/${file}
+      DEPENDS ${base}/${r}/plan.json ${shared}/codegen.id
+      WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_compile COMMENT "Compiling ${target}: ${here}/${file}")
+  endforeach()
+  set(${result} "${files}" PARENT_SCOPE)
 endfunction()
 
 # What the rounds have left out of the default and the best: as many as kFinalists of base/finalists.h.
@@ -299,7 +392,7 @@ macro(_deepgen_finalist_edges)
       list(APPEND awkward ${here}/final/f${finalist}.dgk)
       list(APPEND awkward_files ${base}/final/f${finalist}.dgk)
       add_custom_command(OUTPUT ${base}/final/f${finalist}.dgk
-        COMMAND ${tool} compile --finalist ${finalist} --records ${records} ${cache} ${compile_option}
+        COMMAND ${tool} compile --finalist ${finalist} --records ${records} ${cache} ${COMPILE}
           -o ${here}/final/f${finalist}.dgk
         DEPENDS ${record_files} ${shared}/codegen.id
         WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_compile COMMENT "Compiling ${target}: ${here}/final/f${finalist}.dgk")
@@ -324,7 +417,7 @@ endfunction()
 
 # What no search has verified of a winner and its fallbacks is verified before it is linked: on the CPU always, on a GPU where it
 # is attached and this is no build that has to give the same bytes everywhere. The rest is linked with "(not verified)".
-macro(_deepgen_verified_edge)
+function(_deepgen_verified_edge)
   set(verify "")
   if(arch STREQUAL "cpu")
     set(pool deepgen_compile)
@@ -351,72 +444,7 @@ macro(_deepgen_verified_edge)
       COMMAND ${measure} ${verify}
       DEPENDS ${folder}/${here}/winner.dgk WORKING_DIRECTORY ${folder} VERBATIM ${pool}
       COMMENT "Verifying ${target}: ${here} winner and fallbacks")
-    list(APPEND embed_args --verified ${here}/verified.json)
-    list(APPEND embed_deps ${folder}/${here}/verified.json)
+    _deepgen_gather(embed_args --verified ${here}/verified.json)
+    _deepgen_gather(winners ${folder}/${here}/verified.json)
   endif()
-endmacro()
-
-# <target>.tune and the global target: one utility target a library, never one a slot. Merging the lock is a side
-# effect that is declared nowhere; the stamp makes CMake run again, which then builds from the lock.
-function(_deepgen_tune_target)
-  set(stamp ${folder}/lock.stamp)
-  if(NOT EXISTS ${stamp})
-    file(TOUCH ${stamp})
-  endif()
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${stamp})
-
-  set(why "")
-  if(mode STREQUAL "frozen")
-    set(why "DEEPGEN_MODE is frozen, which never searches. Configure another build folder with -DDEEPGEN_MODE=auto and run its tune target")
-  elseif(NOT can_search)
-    set(why "only Ninja generators tune, and this is ${CMAKE_GENERATOR}. Configure another build folder with -G Ninja and run its tune target; it writes ${lock}, which this one builds from")
-  endif()
-  if(why)
-    add_custom_target(${target}.tune
-      COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: cannot tune ${target}: ${why}." COMMAND ${CMAKE_COMMAND} -E false VERBATIM)
-  elseif(merge_args)
-    add_custom_target(${target}.tune
-      COMMAND ${tool} lock merge --lock ${lock} ${devices} --stamp lock.stamp ${merge_args}
-      COMMAND ${tool} report --records ${all_records}
-      DEPENDS ${finals} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: merging winners into ${lock}")
-  else()
-    set(why "has only UNTUNED problems")
-    if(unattached)
-      list(JOIN unattached ", " text)
-      set(why "has nothing to tune here: no ${text} device is attached")
-    endif()
-    add_custom_target(${target}.tune COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: ${target} ${why}" VERBATIM)
-  endif()
-  add_dependencies(${target}.tune deepgen.setup)
-  if(dry_runs)
-    add_custom_target(${target}.dry-run ${dry_runs} DEPENDS ${device_files} WORKING_DIRECTORY ${folder} VERBATIM)
-    set_target_properties(${target}.dry-run PROPERTIES FOLDER DeepGen)
-  endif()
-  if(NOT TARGET ${DEEPGEN_TUNE_TARGET})
-    add_custom_target(${DEEPGEN_TUNE_TARGET})
-    set_target_properties(${DEEPGEN_TUNE_TARGET} PROPERTIES FOLDER DeepGen DEEPGEN_TUNES_ALL TRUE)
-    _deepgen_report_target(${tool})
-  endif()
-  get_target_property(ours ${DEEPGEN_TUNE_TARGET} DEEPGEN_TUNES_ALL)
-  if(NOT ours)
-    _deepgen_fail(${target} DEEPGEN_TUNE_TARGET "${DEEPGEN_TUNE_TARGET}" "is already another target of this project"
-      "a name that is free: -DDEEPGEN_TUNE_TARGET=<name>")
-  endif()
-  add_dependencies(${DEEPGEN_TUNE_TARGET} ${target}.tune)
-  set_property(TARGET ${DEEPGEN_TUNE_TARGET} APPEND PROPERTY DEEPGEN_LOCKS ${lock})
-  set_target_properties(${target}.tune PROPERTIES FOLDER DeepGen)
-endfunction()
-
-# <tune>-report: one page of all records that the build tree has. It tunes nothing.
-function(_deepgen_report_target tool)
-  set(name ${DEEPGEN_TUNE_TARGET}-report)
-  if(TARGET ${name})
-    return()
-  endif()
-  set(locks "$<REMOVE_DUPLICATES:$<TARGET_PROPERTY:${DEEPGEN_TUNE_TARGET},DEEPGEN_LOCKS>>")
-  add_custom_target(${name}
-    COMMAND ${tool} report --build ${CMAKE_BINARY_DIR} --lock "${locks}" --html ${CMAKE_BINARY_DIR}/deepgen-report.html
-    COMMAND_EXPAND_LISTS VERBATIM COMMENT "DeepGen: writing ${CMAKE_BINARY_DIR}/deepgen-report.html")
-  add_dependencies(${name} deepgen.setup)
-  set_target_properties(${name} PROPERTIES FOLDER DeepGen)
 endfunction()

@@ -1,50 +1,14 @@
 # The problem key of a call: the canonical line of base/problem.h, and the checks of its validate(). Included by
 # DeepGen.cmake; the tests compare it with the tool.
 include_guard(GLOBAL)
+cmake_policy(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
 
 # Properties, not variables: the functions may be called from any directory.
 set_property(GLOBAL PROPERTY DEEPGEN_TYPES f32 f64 f16 bf16 tf32 e4m3 e5m2 i8 i32)
 set_property(GLOBAL PROPERTY DEEPGEN_EPILOGUES bias bias_row relu gelu gelu_tanh silu sigmoid clamp residual multiply
   scale_a scale_b scale_row scale_col scale_d)
 set_property(GLOBAL PROPERTY DEEPGEN_GATES silu gelu gelu_tanh sigmoid relu)
-
-function(_deepgen_fail target keyword value why allowed)
-  message(FATAL_ERROR "deepgen_add_gemm(${target}): ${keyword} '${value}' ${why}.\n  Allowed: ${allowed}.")
-endfunction()
-
-# The text of a small file that somebody else wrote. A pipe would hold up CMake for ever, and what is as large as that is
-# no file of DeepGen's; neither has a size that is good. `target` and `keyword` are for the message.
-function(_deepgen_read_text target keyword file result)
-  if(IS_DIRECTORY "${file}")
-    _deepgen_fail(${target} ${keyword} "${file}" "is a folder" "the path of a regular file")
-  endif()
-  file(SIZE "${file}" size)
-  if(size EQUAL 0)
-    _deepgen_fail(${target} ${keyword} "${file}" "is empty, or a pipe or a device" "the path of a regular file with content")
-  elseif(size GREATER 67108864)
-    _deepgen_fail(${target} ${keyword} "${file}" "has ${size} bytes" "files of 64 MiB at most")
-  endif()
-  file(READ "${file}" text)
-  set(${result} "${text}" PARENT_SCOPE)
-endfunction()
-
-function(_deepgen_check_counts target keyword values limit)
-  foreach(value IN LISTS values)
-    if(NOT value MATCHES "^[1-9][0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?[0-9]?$" OR value GREATER limit)
-      _deepgen_fail(${target} ${keyword} "${value}" "is not a whole number in range" "1 to ${limit}")
-    endif()
-  endforeach()
-  if(NOT values)
-    _deepgen_fail(${target} ${keyword} "" "is empty" "one or more whole numbers, 1 to ${limit}")
-  endif()
-endfunction()
-
-function(_deepgen_check_word target keyword value)
-  if(NOT value IN_LIST ARGN)
-    list(JOIN ARGN ", " allowed)
-    _deepgen_fail(${target} ${keyword} "${value}" "is unknown" "${allowed}")
-  endif()
-endfunction()
 
 # What D may be for A and B of these types; empty when they do not go together.
 function(_deepgen_outputs a b result)

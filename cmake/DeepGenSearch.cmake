@@ -8,6 +8,7 @@
 # plan edge. Nothing here is on the way of a locked problem: a change plans its search again, and measures only what that
 # changes.
 include_guard(GLOBAL)
+cmake_policy(VERSION 3.25)
 
 # As base/search_options.h and docs/formats.md.
 set_property(GLOBAL PROPERTY DEEPGEN_STRATEGIES auto grid random anneal genetic gbt xgboost)
@@ -94,6 +95,22 @@ function(_deepgen_search_keys target file text allowed)
   endif()
 endfunction()
 
+# CMake's parser of JSON ends CMake when brackets are some thousand deep. A search file needs few: here the innermost ones
+# go, again and again.
+function(_deepgen_check_depth target file text)
+  string(REGEX REPLACE "\\\\." "" text "${text}")
+  string(REGEX REPLACE "\"[^\"]*\"" "" text "${text}")
+  string(REGEX REPLACE "[^][{}]" "" text "${text}")
+  foreach(level RANGE 16)
+    string(REGEX REPLACE "[[{][]}]" "" text "${text}")
+  endforeach()
+  string(REGEX REPLACE "[]}]" "" text "${text}")
+  string(LENGTH "${text}" open)
+  if(open GREATER 16)
+    _deepgen_fail(${target} SEARCH_FILE "${file}" "is nested more than 16 deep" "a search file, see docs/formats.md")
+  endif()
+endfunction()
+
 # The text of a search file whose syntax and keys are good; CMake runs again when it changes.
 function(_deepgen_read_search target file result)
   if(NOT EXISTS ${file} OR IS_DIRECTORY ${file})
@@ -101,6 +118,7 @@ function(_deepgen_read_search target file result)
   endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   _deepgen_read_text(${target} SEARCH_FILE "${file}" text)
+  _deepgen_check_depth(${target} ${file} "${text}")
   string(JSON schema ERROR_VARIABLE error GET "${text}" schema)
   if(error)
     _deepgen_fail(${target} SEARCH_FILE "${file}" "cannot be read: ${error}" "JSON with \"schema\": \"deepgen.search/1\"")
@@ -141,9 +159,28 @@ function(_deepgen_file_slots target file text slots seconds)
   set(${seconds} "${time}" PARENT_SCOPE)
 endfunction()
 
-# Reads arg_* of the caller. Sets there what the edges of one problem need: `slots`, and options of commands in
-# `plan_options`, `compile_options`, `measure_options` and `playoff_options`, with `search_files`, what a plan depends on.
-function(_deepgen_search_options target)
+# How the search of a call goes, by the arg_* of the caller: the id in global properties DEEPGEN_SEARCH_<id>_... Most calls of
+# a project say the same, so what they say is worked out once.
+#   SLOTS                           the candidates of each round
+#   PLAN, COMPILE, MEASURE, PLAYOFF options of those commands
+#   FILES                           what a plan depends on
+#   MILLISECONDS                    the most that measuring takes
+function(_deepgen_search_options target result)
+  set(words "${CMAKE_CURRENT_SOURCE_DIR}")
+  foreach(setting arg_SEARCH arg_SEARCH_FILE arg_BUDGET arg_SLOTS DEEPGEN_SEARCH DEEPGEN_SEARCH_FILE DEEPGEN_BUDGET
+          DEEPGEN_SLOTS DEEPGEN_MEASURE_SECONDS)
+    string(APPEND words "\n${${setting}}")
+  endforeach()
+  string(SHA1 id "${words}")
+  get_property(known GLOBAL PROPERTY DEEPGEN_SEARCH_${id}_SLOTS SET)
+  if(NOT known)
+    _deepgen_work_out_options(${target} ${id})
+  endif()
+  set(${result} ${id} PARENT_SCOPE)
+endfunction()
+
+# Reads arg_* of the caller's caller.
+function(_deepgen_work_out_options target id)
   set(file "")
   set(text "{}")
   set(is_own FALSE)
@@ -154,6 +191,7 @@ function(_deepgen_search_options target)
     cmake_path(ABSOLUTE_PATH DEEPGEN_SEARCH_FILE BASE_DIRECTORY ${CMAKE_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE file)
   endif()
   if(file)
+    _deepgen_check_printable(${target} SEARCH_FILE "${file}")
     _deepgen_read_search(${target} ${file} text)
   endif()
   _deepgen_strategy(strategy)
@@ -177,11 +215,27 @@ function(_deepgen_search_options target)
     math(EXPR sum "${sum}")
     list(APPEND plan --trials ${sum})
   endif()
-  set(slots "${found}" PARENT_SCOPE)
-  foreach(edge plan compile measure playoff)
-    set(${edge}_options "${${edge}}" PARENT_SCOPE)
+  _deepgen_measuring_time("${found}" "${value_seconds}" milliseconds)
+  set(slots "${found}")
+  set(files "${depends}")
+  foreach(option slots plan compile measure playoff files milliseconds)
+    string(TOUPPER ${option} property)
+    set_property(GLOBAL PROPERTY DEEPGEN_SEARCH_${id}_${property} "${${option}}")
   endforeach()
-  set(search_files "${depends}" PARENT_SCOPE)
+endfunction()
+
+# Each round and the playoff may take `seconds`; empty: those of MeasureOptions in measure/run.h.
+function(_deepgen_measuring_time slots seconds result)
+  set(milliseconds 20000)
+  if(seconds MATCHES "^([0-9]?[0-9]?[0-9]?[0-9]?[0-9])(\\.([0-9]*))?$")
+    string(SUBSTRING "${CMAKE_MATCH_3}000" 0 3 fraction)
+    set(whole ${CMAKE_MATCH_1})
+    string(REGEX REPLACE "^0+([0-9])" "\\1" fraction "${fraction}")
+    math(EXPR milliseconds "${whole} * 1000 + ${fraction}")
+  endif()
+  list(LENGTH slots rounds)
+  math(EXPR milliseconds "(${rounds} + 1) * ${milliseconds}")
+  set(${result} ${milliseconds} PARENT_SCOPE)
 endfunction()
 
 # The strategy that is not the search file's to say; empty when it is.

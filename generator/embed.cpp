@@ -89,7 +89,6 @@ void check_kernel_file(const KernelFile& file, const LibraryFunction& f) {
     throw Error("a kernel file is for another problem", where,
                 file.problem.key() + " instead of " + f.file.problem.key(),
                 "delete the build folder of this target and build again");
-  check_arch(file.arch, where);
   if (!file.find("main"))
     throw Error("a kernel file lacks its main kernel", where);
   for (const Kernel& k : file.kernels)
@@ -163,7 +162,17 @@ bool runs_on_gpus(const LibraryFunction& f) {
   return std::any_of(f.kernels.begin(), f.kernels.end(), [](const KernelFile& k) { return k.arch != "cpu"; });
 }
 
-void validate(const Library& library) {
+LibraryFunction declared(ProblemFile file, const std::vector<std::string>& archs) {
+  LibraryFunction f{std::move(file), {}};
+  for (const std::string& arch : archs) {
+    f.kernels.emplace_back();
+    f.kernels.back().problem = f.file.problem;
+    f.kernels.back().arch = arch;
+  }
+  return f;
+}
+
+void validate_names(const Library& library) {
   check_header_name(library);
   std::set<std::string> names;
   for (const LibraryFunction& f : library.functions) {
@@ -172,7 +181,17 @@ void validate(const Library& library) {
     check_identifier(f.file.ns, "the namespace", where);
     claim_names(f, where, names);
     if (f.kernels.empty())
-      throw Error("a function has no kernel", where, "", "pass --kernel after its --problem");
+      throw Error("a function has no kernel", where, "", "pass --kernel after its --problem, or --arch for a header");
+    for (const KernelFile& file : f.kernels)
+      check_arch(file.arch, where);
+  }
+  if (library.functions.empty())
+    throw Error("a library needs at least one problem", library.target);
+}
+
+void validate(const Library& library) {
+  validate_names(library);
+  for (const LibraryFunction& f : library.functions) {
     for (const KernelFile& file : f.kernels)
       check_kernel_file(file, f);
     const std::vector<LinkedKernel> kernels = linked_kernels(f);
@@ -180,8 +199,6 @@ void validate(const Library& library) {
       if (i + 1 == kernels.size() || kernels[i + 1].file->arch != kernels[i].file->arch)
         check_last_kernel(kernels[i], f);
   }
-  if (library.functions.empty())
-    throw Error("a library needs at least one problem", library.target);
 }
 
 } // namespace deepgen

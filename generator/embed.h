@@ -21,10 +21,15 @@ struct Library {
   std::vector<LibraryFunction> functions;
 };
 
-/// Throws Error when names are no identifiers or clash, or a kernel file is not of its problem or not
-/// compiled.
+/// A function of which no kernel is compiled yet: enough for a header.
+LibraryFunction declared(ProblemFile, const std::vector<std::string>& archs);
+
+/// Throws Error when names are no identifiers or clash, or an arch is unknown.
+void validate_names(const Library&);
+/// As validate_names(), and when a kernel file is not of its problem or not compiled.
 void validate(const Library&);
-/// C99 and C++17. The text depends on the arguments alone: no dates, no paths.
+/// C99 and C++17. The text depends on the arguments alone: no dates, no paths. The header depends on problems and archs,
+/// and not on what kernels were chosen.
 std::string embed_header(const Library&);
 std::string embed_source(const Library&);
 

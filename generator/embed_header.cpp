@@ -66,26 +66,6 @@ std::string operand_lines(const Problem& p) {
   return text;
 }
 
-/// Where the config runs, and on what it was chosen.
-std::string kernel_line(const LinkedKernel& k) {
-  const bool cpu = k.file->arch == "cpu";
-  const std::string where = cpu ? "x86-64-v" + number(k.kernel->isa) : k.file->arch;
-  return "     " + in_comment(where + (k.kernel->device.empty() ? "" : ", " + k.kernel->device) + ": " + k.kernel->choice.text()) +
-         "\n";
-}
-
-/// What the chosen config rests on, for each kernel file.
-std::string origins(const LibraryFunction& f) {
-  std::string text;
-  for (const KernelFile& file : f.kernels) {
-    const std::string why = file.origin == "lock"     ? "from the lock"
-                            : file.origin == "search" ? "found by this build's search"
-                                                      : "the default: not tuned";
-    text += (text.empty() ? "" : ", ") + file.arch + ": " + why;
-  }
-  return in_comment(text);
-}
-
 std::string comment(const LibraryFunction& f) {
   const Problem& p = f.file.problem;
   std::string text = "/* " + symbol(f) + ": " + formula(p) + "\n";
@@ -104,9 +84,6 @@ std::string comment(const LibraryFunction& f) {
   text += "   Pointers are aligned to their elements (" + number(p.align) +
           " bytes the smallest); D must overlap neither A, B nor vectors,\n   which is not checked.\n";
   if (p.batch > 1) text += "   Batch entries lie rows x leading dimension apart unless strides are given.\n";
-  text += "   Kernels, best first, the first one that the device and the operands allow is used (" +
-          origins(f) + "):\n";
-  for (const LinkedKernel& k : linked_kernels(f)) text += kernel_line(k);
   return text + "*/\n";
 }
 

@@ -11,6 +11,35 @@
 namespace deepgen {
 namespace {
 
+/// Where the config runs, and on what it was chosen.
+std::string kernel_line(const LinkedKernel& k) {
+  const bool cpu = k.file->arch == "cpu";
+  const std::string where = cpu ? "x86-64-v" + number(k.kernel->isa) : k.file->arch;
+  return "     " + in_comment(where + (k.kernel->device.empty() ? "" : ", " + k.kernel->device) + ": " + k.kernel->choice.text()) +
+         "\n";
+}
+
+/// What the chosen config rests on, for each kernel file.
+std::string origins(const LibraryFunction& f) {
+  std::string text;
+  for (const KernelFile& file : f.kernels) {
+    const std::string why = file.origin == "lock"     ? "from the lock"
+                            : file.origin == "search" ? "found by this build's search"
+                                                      : "the default: not tuned";
+    text += (text.empty() ? "" : ", ") + file.arch + ": " + why;
+  }
+  return in_comment(text);
+}
+
+/// In the source, not in the header: whoever includes that does not wait for a search.
+std::string kernels_comment(const LibraryFunction& f) {
+  std::string text = "/* Kernels of " + symbol(f) +
+                     ", best first; the first one that the device and the operands allow is used (" + origins(f) +
+                     "):\n";
+  for (const LinkedKernel& k : linked_kernels(f)) text += kernel_line(k);
+  return text + "*/\n";
+}
+
 std::string argument(const std::string& name, const LibraryFunction& f) {
   static const std::array<const char*, DEEPGEN_ARG_COUNT> known = {DEEPGEN_ARG_NAMES};
   for (const char* candidate : known)
@@ -137,7 +166,7 @@ std::string embed_source(const Library& library) {
   std::string tables, rows, bodies;
   bool cpu = false;
   for (size_t i = 0; i < library.functions.size(); ++i) {
-    tables += kernel_tables(library.functions[i], code) + "\n";
+    tables += kernels_comment(library.functions[i]) + kernel_tables(library.functions[i], code) + "\n";
     rows += function_row(library.functions[i]);
     bodies += definitions(library.functions[i], i);
     cpu = cpu || runs_on_cpu(library.functions[i]);

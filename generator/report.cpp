@@ -2,6 +2,7 @@
 
 #include "base/decide.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/problem.h"
 #include "generator/final_log.h"
 #include "generator/report_study.h"
@@ -47,7 +48,8 @@ bool left_finals(const Record& r) { return r.stage == "final" && r.status == "dr
 
 Row row_of(const Record& r) {
   const bool vendor = r.is_vendor();
-  Row row{r.stage, vendor ? "-" : std::to_string(r.slot), r.status, "", "", ""};
+  const bool late = r.stage == "final" || r.stage == "holdout"; // where slots of all rounds meet
+  Row row{r.stage, vendor ? "-" : late ? candidate_name(r) : std::to_string(r.slot), r.status, "", "", ""};
   row.push_back(vendor ? "vendor" : r.origin);
   row.push_back(vendor ? vendor_name(r) : r.choice.text());
   if (r.timing) {

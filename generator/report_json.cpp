@@ -1,5 +1,6 @@
 // docs/formats.md describes what comes out.
 #include "base/json.h"
+#include "base/names.h"
 #include "generator/report_page.h"
 #include "generator/evidence.h"
 #include "templates/template.h"
@@ -10,6 +11,7 @@ namespace {
 Json json_of(const Record& r) {
   Json json = {{"stage", r.stage},
                {"slot", r.slot},
+               {"candidate", candidate_name(r)},
                {"status", r.status},
                {"template", r.choice.template_name},
                {"config", r.choice.config.to_json()},

@@ -183,7 +183,8 @@ private:
 } // namespace
 
 std::string Study::outcome() const {
-  if (!final) return trials.empty() ? "not searched" : "unfinished";
+  const bool known = std::any_of(locked.begin(), locked.end(), [](const LockEntry& e) { return !e.evidence.empty(); });
+  if (!final) return !trials.empty() ? "unfinished" : known ? "locked" : "not searched";
   if (!decision.found) return "no winner";
   return !against_default ? "default failed" : decision.improved ? "improved" : "unchanged";
 }
@@ -217,6 +218,11 @@ Roofline roofline_of(const Problem& p) {
   return {p.flops(), bytes};
 }
 
-std::vector<Study> studies_of(const ReportInput& input) { return Studies(input).collect(); }
+std::vector<Study> studies_of(const ReportInput& input) {
+  std::vector<Study> studies = Studies(input).collect();
+  if (input.only_labelled)
+    std::erase_if(studies, [&](const Study& s) { return !input.labels.count(s.problem.key()); });
+  return studies;
+}
 
 } // namespace deepgen

@@ -53,7 +53,8 @@ struct Study {
 
   bool decided() const { return final && decision.found; }
   /// "improved", "unchanged" (the default stays), "default failed" (a finalist won and there is nothing to
-  /// compare with), "no winner", "unfinished", "not searched" (in a lock alone)
+  /// compare with), "no winner", "unfinished", "locked" (a lock has the result of an
+  /// earlier search), "not searched" (in a lock alone, which tells no result)
   std::string outcome() const;
 };
 
@@ -61,6 +62,7 @@ struct ReportInput {
   std::vector<RecordLog> logs;
   std::vector<Lock> locks;
   std::map<std::string, std::string> labels; ///< problem key to name
+  bool only_labelled = false; ///< leave out the rest: what the build had before a SHAPE was changed, say
   std::map<std::string, double> weights;     ///< problem key to weight; empty: all the same
   bool evidence = true; ///< Study::evidence is wanted; counting all legal configs can take a second a problem
 };

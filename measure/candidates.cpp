@@ -3,10 +3,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/finalists.h"
+#include "base/names.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 
@@ -16,16 +16,14 @@ namespace deepgen {
 namespace {
 
 std::string slot_path(const std::string& directory, int64_t slot) {
-  char name[32];
-  std::snprintf(name, sizeof name, "s%02lld.dgk", static_cast<long long>(slot));
-  return (fs::path(directory) / name).string();
+  return (fs::path(directory) / slot_file_name(slot)).string();
 }
 
 KernelFile read_slot(const std::string& path) {
   if (!file_exists(path))
     throw Error("a candidate's kernel file is missing", path,
                 "every slot of the plan is compiled, even to a failure",
-                "run `deepgen compile --plan PLAN --slot N -o " + path + "`, or build the target again");
+                "run `deepgen compile --plan PLAN --slot N -o " + path + "`, or delete the folder's lists and build again");
   return KernelFile::read(path);
 }
 
@@ -134,7 +132,7 @@ std::vector<Candidate> load_candidates(const Plan& plan, const std::string& dire
     if (c.open()) {
       auto [earlier, is_new] = first_slot.emplace(c.record.sha256, slot);
       if (!is_new)
-        c.decide("duplicate", "the same code as slot " + std::to_string(earlier->second));
+        c.decide("duplicate", "the same code as " + c.record.stage + "/" + std::to_string(earlier->second));
     }
     candidates.push_back(std::move(c));
   }

@@ -97,6 +97,7 @@ void add_run(CLI::App& app, RunCommand& c) {
                   "kernel that ratios are taken against; default: slot 0 of this round");
   sub->add_option("--records", c.records, "logs of earlier rounds, the best of which are timed again beside this round's")->expected(1, 1000);
   sub->add_option("--cache", c.cache, "folder of the cache; else DEEPGEN_CACHE_DIR or the user's");
+  sub->add_option("--label", c.label, "name of the function: nothing is printed but, with this name, what went wrong");
   sub->add_option("-o", c.output, "records.jsonl")->required();
   add_measure_options(*sub, c.options);
   sub->footer(
@@ -116,6 +117,8 @@ void add_playoff(CLI::App& app, PlayoffCommand& c) {
                                           "be verified before anything is timed; needed where the rounds' kernel files have none (GPUs)")
       ->expected(1, 1000);
   sub->add_option("--device", c.device, "device.json")->required();
+  sub->add_option("--label", c.label, "name of the function: prints one line about its search");
+  sub->add_option("--searches", c.searches, "searches.txt of a build tree: the line says how many of them are done");
   sub->add_option("-o", c.output, "final.jsonl")->required();
   sub->add_option("--samples", c.options.samples, "rounds at most")->check(CLI::Range(11, 10000))->capture_default_str();
   sub->add_flag("!--no-vendor", c.options.vendor, "do not time the vendor library");

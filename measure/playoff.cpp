@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/locks.h"
+#include "base/names.h"
 #include "measure/arms.h"
 #include "measure/candidates.h"
 #include "measure/contest.h"
@@ -11,6 +12,7 @@
 #include "measure/cuda_vendor.h"
 #include "measure/cuda_verify_all.h"
 #include "measure/run.h"
+#include "measure/searches.h"
 #include "measure/selection.h"
 #include "measure/verify.h"
 
@@ -207,10 +209,6 @@ std::string percent(double x) {
   return text;
 }
 
-std::string name_of(const Record& r) {
-  return r.is_vendor() ? r.origin : r.origin == "default" ? "default" : "slot " + std::to_string(r.slot);
-}
-
 std::string summary(const RecordLog& log) {
   const bool again = log.environment.contains("holdout");
   const std::string unwatched = log.environment.value("unwatched", "");
@@ -220,7 +218,7 @@ std::string summary(const RecordLog& log) {
     if (!r.timing || r.stage != "final" || (left += r.status == "dropped", !r.ok()))
       continue;
     char line[160];
-    std::snprintf(line, sizeof line, "%s%s %.3f", text.empty() ? "" : ", ", name_of(r).c_str(), r.timing->ratio);
+    std::snprintf(line, sizeof line, "%s%s %.3f", text.empty() ? "" : ", ", candidate_name(r).c_str(), r.timing->ratio);
     text += line;
   }
   if (text.empty())
@@ -234,6 +232,29 @@ std::string summary(const RecordLog& log) {
   return text + "; " + (again ? "hold-out: " : "") + d.reason;
 }
 
+/// What became of a search, for whoever waits for the build.
+std::string short_summary(const RecordLog& log) {
+  if (!log.stable) return "unstable: " + log.environment.value("unstable", "too much interference") + "; `ninja tune` repeats it";
+  const Decision d = decide(log);
+  if (!d.found) return "no winner: " + d.reason;
+  if (!d.improved) return "the default config stays";
+  char text[160];
+  std::snprintf(text, sizeof text, "%s is %.3g times as fast as the default", candidate_name(d.winner).c_str(),
+                d.winner.timing ? 1 / d.winner.timing->ratio : 1);
+  return text;
+}
+
+void say(const PlayoffCommand& command, const RecordLog& log, Progress& progress) {
+  if (command.label.empty()) {
+    if (!log.records.empty()) progress.summary(summary(log));
+    return;
+  }
+  std::string done;
+  if (!command.searches.empty() && file_exists(command.searches))
+    done = searches_done(parse_searches(read_file(command.searches)), command.output);
+  progress.summary(short_summary(log) + done);
+}
+
 } // namespace
 
 void playoff(const PlayoffCommand& command) {
@@ -242,7 +263,7 @@ void playoff(const PlayoffCommand& command) {
   if (device.is_cpu() && !command.extra.empty())
     throw Error("a CPU has no bursts and no serial launches", "--extra", "these are regimes of GPUs", "leave --extra out");
   Selection selection(command.records, command.awkward, command.output);
-  Progress progress("measure final");
+  Progress progress(command.label.empty() ? "measure final" : command.label + " on " + device.arch);
   Spent spent;
   RecordLog log;
   if (selection.finalists().empty())
@@ -250,13 +271,12 @@ void playoff(const PlayoffCommand& command) {
   else
     log = device.is_cpu() ? time_on_cpu(selection, device, command, progress, spent)
                           : time_on_gpu(selection, device, command, progress, spent);
-  if (!log.records.empty())
-    progress.summary(summary(log));
   log.environment["spent"] = spent.to_json();
   log.environment["ended"] = utc_now();
   const std::vector<Record> failed = selection.failed();
   log.records.insert(log.records.begin(), failed.begin(), failed.end());
   write_atomically(command.output, log.serialize());
+  say(command, log, progress);
 }
 
 } // namespace deepgen

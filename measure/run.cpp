@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/locks.h"
+#include "base/names.h"
 #include "measure/arms.h"
 #include "measure/cuda_bench.h"
 #include "measure/cuda_take.h"
@@ -33,7 +34,7 @@ struct Round {
 
   explicit Round(const RunCommand& c)
       : command(c), device(Device::read(c.device)), plan(Plan::read(c.plan)),
-        progress("measure r" + std::to_string(plan.round)) {
+        progress((c.label.empty() ? "measure" : c.label + " on " + plan.arch + ",") + " r" + std::to_string(plan.round)) {
     check_device(device, c.device, c.options.caches);
     if (plan.arch != device.arch)
       throw Error("the plan is for another arch than the device", c.plan,
@@ -115,10 +116,8 @@ void verify(Round& round, EarlierRuns& history, double start) {
   history.keep_verdicts(list);
 }
 
-std::string arm_name(const Round& round, const Candidate& c) {
-  if (c.record.slot < 0) return "anchor";
-  const std::string slot = "slot " + std::to_string(c.record.slot);
-  return c.record.stage == "r" + std::to_string(round.plan.round) ? slot : c.record.stage + " " + slot;
+std::string arm_name(const Candidate& c) {
+  return c.record.slot < 0 ? "anchor" : candidate_name(c.record);
 }
 
 std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace,
@@ -126,7 +125,7 @@ std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& 
   const TimingOperands operands(round.plan.problem, workspace, options.seed);
   std::vector<Arm> arms;
   for (Candidate* c : list)
-    arms.push_back(kernel_arm(arm_name(round, *c), c->main(), operands));
+    arms.push_back(kernel_arm(arm_name(*c), c->main(), operands));
   round.progress.live("waiting for the device");
   Lap lap;
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
@@ -141,7 +140,7 @@ std::vector<ArmResult> race_on_gpu(Round& round, const std::vector<Candidate*>& 
   cuda::Bench bench(round.plan.problem, round.device, workspace, options.seed, round.command.options.caches);
   std::vector<Arm> arms;
   for (Candidate* c : list)
-    arms.push_back(bench.kernel_arm(arm_name(round, *c), c->main()));
+    arms.push_back(bench.kernel_arm(arm_name(*c), c->main()));
   bench.complete(options, cuda::Bench::brief_heat);
   options.deadline = wall_seconds() + budget;
   return halving_race(arms, options, round.progress);
@@ -185,7 +184,7 @@ std::string anchor_text(const Round& round, const std::vector<Candidate*>& list,
   const size_t first = anchor_of(results);
   if (first >= list.size())
     return "none";
-  return (is_default(round, *list[first]) ? "default" : "the default failed, instead: " + arm_name(round, *list[first]));
+  return (is_default(round, *list[first]) ? "default" : "the default failed, instead: " + arm_name(*list[first]));
 }
 
 /// Of the candidates that are open still.
@@ -248,7 +247,7 @@ std::string summary(const std::vector<Candidate>& candidates, const std::string&
     return text + "; the first one: " + candidates.front().record.detail;
   char ratio[64];
   std::snprintf(ratio, sizeof ratio, "%.3f", best->timing->ratio);
-  text += "; best slot " + std::to_string(best->slot) + ", " + ratio;
+  text += "; best " + candidate_name(*best) + ", " + ratio;
   return text + (anchor == "default" ? " of the default's time" : " of the anchor's time (" + anchor + ")");
 }
 
@@ -292,7 +291,10 @@ void run(const RunCommand& command) {
     if (c.record.ok() && c.record.timing)
       log.again.push_back(c.record);
   write_atomically(command.output, log.serialize());
-  round.progress.summary(summary(round.candidates, times.anchor));
+  const bool good = times.stable && std::any_of(round.candidates.begin(), round.candidates.end(),
+                                                [](const Candidate& c) { return c.record.ok(); });
+  if (command.label.empty() || !(good || round.candidates.empty()))
+    round.progress.summary(summary(round.candidates, times.anchor));
 }
 
 } // namespace deepgen

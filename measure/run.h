@@ -31,6 +31,7 @@ struct RunCommand {
   std::string cache; ///< folder; empty: the environment's
   int64_t slots = 0;
   MeasureOptions options;
+  std::string label; ///< of the function, in a build: a round then says nothing but what went wrong
 };
 void run(const RunCommand&);
 
@@ -41,6 +42,8 @@ struct PlayoffCommand {
   MeasureOptions options;
   std::vector<std::string> awkward; ///< kernel files of the finalists' awkward shapes, where the rounds' files lack them
   std::vector<std::string> extra = {}; ///< regimes besides the sustained one: "bursts", "serial"
+  std::string label = {};    ///< of the function, in a build: one line about its search
+  std::string searches = {}; ///< searches.txt of the build tree: how many of them are done
 };
 void playoff(const PlayoffCommand&);
 

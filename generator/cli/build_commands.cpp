@@ -1,4 +1,4 @@
-// select, embed
+// select, header, embed
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -55,13 +55,29 @@ std::set<std::string> read_verified(const std::string& path) {
   return {hashes.begin(), hashes.end()};
 }
 
+struct HeaderOptions {
+  std::string target, header;
+  std::vector<std::string> archs;
+};
+
+std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+void run_header(const HeaderOptions& o, const CliContext& context) {
+  require_groups(context, "header");
+  Library library{o.target, file_name(o.header), {}};
+  for (const Group& group : context.groups)
+    library.functions.push_back(declared(ProblemFile::read(group.one("--problem")), o.archs));
+  validate_names(library);
+  write_if_changed(o.header, embed_header(library));
+}
+
 struct EmbedOptions {
   std::string target, header, source, lock;
 };
 
 void run_embed(const EmbedOptions& o, const CliContext& context) {
   require_groups(context, "embed");
-  Library library{o.target, std::filesystem::path(o.header).filename().string(), {}};
+  Library library{o.target, file_name(o.header), {}};
   for (const Group& group : context.groups) {
     LibraryFunction f{ProblemFile::read(group.one("--problem")), {}};
     for (const std::string& path : group.many("--kernel"))
@@ -77,9 +93,7 @@ void run_embed(const EmbedOptions& o, const CliContext& context) {
       for (const KernelFile& kernels : f.kernels) files.push_back({f.file, &kernels});
     check_locked(o.lock, files);
   }
-  const std::string header = embed_header(library), source = embed_source(library);
-  write_if_changed(o.header, header);
-  write_if_changed(o.source, source);
+  write_if_changed(o.source, embed_source(library));
 }
 
 } // namespace
@@ -105,11 +119,22 @@ void add_select_command(CLI::App& app, CliContext& context) {
   c->callback([o, &context] { run_select(*o, context); });
 }
 
-void add_embed_command(CLI::App& app, CliContext& context) {
-  auto o = std::make_shared<EmbedOptions>();
-  CLI::App* c = app.add_subcommand("embed", "write the header and source of a tuned library");
+void add_header_command(CLI::App& app, CliContext& context) {
+  auto o = std::make_shared<HeaderOptions>();
+  CLI::App* c = app.add_subcommand("header", "write the header of a tuned library; no kernel needs to be there yet");
   c->add_option("--target", o->target, "name of the library")->required();
   c->add_option("--header", o->header, "header to write; left alone when unchanged")->required();
+  c->add_option("--arch", o->archs, "archs that the library has kernels for")->required();
+  c->footer("then, once a function:\n  --problem problem.json\n\n"
+            "Example:\n  deepgen header --target kernels --header kernels.h --arch cpu --problem problem.json");
+  c->callback([o, &context] { run_header(*o, context); });
+}
+
+void add_embed_command(CLI::App& app, CliContext& context) {
+  auto o = std::make_shared<EmbedOptions>();
+  CLI::App* c = app.add_subcommand("embed", "write the source of a tuned library");
+  c->add_option("--target", o->target, "name of the library")->required();
+  c->add_option("--header", o->header, "the library's header, which the source includes")->required();
   c->add_option("--source", o->source, "C++17 source to write; left alone when unchanged")->required();
   c->add_option("--locked-by", o->lock, "lock file of a frozen build: fails unless the kernels are those that it names");
   c->footer("then, once a function:\n  --problem problem.json --kernel winner.dgk [--kernel ...] [--verified verified.json ...]\n\n"

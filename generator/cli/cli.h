@@ -28,6 +28,7 @@ void add_export_command(CLI::App&, CliContext&);
 void add_compile_command(CLI::App&, CliContext&);
 void add_dump_command(CLI::App&, CliContext&);
 void add_select_command(CLI::App&, CliContext&);
+void add_header_command(CLI::App&, CliContext&);
 void add_embed_command(CLI::App&, CliContext&);
 void add_lock_command(CLI::App&, CliContext&);
 void add_space_command(CLI::App&, CliContext&);

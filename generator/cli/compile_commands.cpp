@@ -6,8 +6,10 @@
 #include "base/finalists.h"
 #include "base/locks.h"
 #include "base/memory.h"
+#include "base/names.h"
 #include "base/numbers.h"
 #include "base/plan.h"
+#include "base/sha256.h"
 #include "base/vouched.h"
 #include "generator/cache_key.h"
 #include "generator/cli/cli.h"
@@ -19,6 +21,7 @@
 #include "generator/space.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 
 namespace deepgen {
@@ -29,7 +32,7 @@ constexpr size_t kLongestDetail = 2000;
 struct CompileOptions {
   std::string plan, choice, output, cache;
   std::vector<std::string> records;
-  size_t slot = 0, finalist = 0;
+  size_t slot = 0, count = 0, finalist = 0;
   bool frozen = false, no_awkward = false;
   double timeout = 60;
 };
@@ -120,18 +123,33 @@ KernelFile compile_one(const Candidate& c, const Parts& parts, const CompileOpti
   return *file;
 }
 
-void compile_slot(const CompileOptions& o) {
-  const Plan plan = Plan::read(o.plan);
-  KernelFile file;
-  if (o.slot >= plan.slots.size()) {
-    file.status = "empty";
-    file.problem = plan.problem;
-    file.arch = plan.arch;
-  } else {
-    const PlanSlot& slot = plan.slots[o.slot];
-    file = compile_one({plan.problem, plan.arch, slot.choice, slot.origin}, {.awkward = !o.no_awkward}, o);
+KernelFile slot_file(const CompileOptions& o, const Plan& plan, size_t slot) {
+  if (slot < plan.slots.size()) {
+    const PlanSlot& s = plan.slots[slot];
+    return compile_one({plan.problem, plan.arch, s.choice, s.origin}, {.awkward = !o.no_awkward}, o);
   }
-  write_if_changed(o.output, file.serialize());
+  KernelFile file;
+  file.status = "empty";
+  file.problem = plan.problem;
+  file.arch = plan.arch;
+  return file;
+}
+
+void compile_slot(const CompileOptions& o) {
+  write_if_changed(o.output, slot_file(o, Plan::read(o.plan), o.slot).serialize());
+}
+
+/// Many slots in one process, for projects with so many problems that an edge a slot would burden every build. The list
+/// names the kernel files and what they hold: it changes with any of them, and is what measuring depends on.
+void compile_slots(const CompileOptions& o) {
+  const Plan plan = Plan::read(o.plan);
+  std::string list;
+  for (size_t slot = o.slot; slot < o.slot + o.count; ++slot) {
+    const std::string name = slot_file_name(int64_t(slot)), bytes = slot_file(o, plan, slot).serialize();
+    write_if_changed((std::filesystem::path(o.output).parent_path() / name).string(), bytes);
+    list += sha256_hex(bytes) + "  " + name + "\n";
+  }
+  write_if_changed(o.output, list);
 }
 
 /// Candidates of the rounds are compiled for their problem alone, where assemblers are slow; what goes into the finals is
@@ -231,6 +249,9 @@ void add_compile_command(CLI::App& app, CliContext&) {
       c->add_option("--plan", o->plan, "plan.json; a bad candidate gives a file that says so, not an error");
   CLI::Option* slot = c->add_option("--slot", o->slot, "index of the candidate");
   CLI::Option* choice = c->add_option("--choice", o->choice, "choice.json; fails when it cannot be compiled");
+  CLI::Option* count = c->add_option("--count", o->count,
+                                     "so many slots from --slot on, as sNN.dgk beside -o, which becomes a list of them");
+  count->needs(slot)->check(CLI::Range(size_t(1), size_t(1000)));
   plan->needs(slot)->excludes(choice);
   slot->needs(plan);
   c->add_flag("--no-awkward", o->no_awkward, "with --plan: without the kernel for an awkward shape, which finalists need")
@@ -246,7 +267,7 @@ void add_compile_command(CLI::App& app, CliContext&) {
       ->capture_default_str()
       ->check(within(0.001, 86400));
   c->add_option("--cache", o->cache, "folder of the cache; else DEEPGEN_CACHE_DIR or the user's. Not used with --frozen");
-  c->add_option("-o", o->output, ".dgk file to write; left alone when unchanged")->required();
+  c->add_option("-o", o->output, ".dgk file (with --count, list) to write; left alone when unchanged")->required();
   c->footer("Examples:\n  deepgen compile --plan r0/plan.json --slot 3 -o r0/s03.dgk\n"
             "  deepgen compile --finalist 0 --records r0/records.jsonl r1/records.jsonl -o final/f0.dgk\n"
             "  deepgen compile --choice choice.json --frozen -o winner.dgk");
@@ -254,7 +275,7 @@ void add_compile_command(CLI::App& app, CliContext&) {
     if (o->plan.empty() && o->choice.empty() && o->records.empty())
       throw Error("compile needs --plan and --slot, --finalist and --records, or --choice", "deepgen compile", "",
                   "see `deepgen compile --help`");
-    !o->plan.empty() ? compile_slot(*o) : !o->choice.empty() ? compile_choice(*o) : compile_finalist(*o);
+    o->count ? compile_slots(*o) : !o->plan.empty() ? compile_slot(*o) : !o->choice.empty() ? compile_choice(*o) : compile_finalist(*o);
   });
 }
 

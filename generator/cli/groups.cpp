@@ -10,6 +10,7 @@ namespace {
 /// The options that belong to a group, by command; the first one opens a group.
 const std::map<std::string, std::vector<std::string>> kGroupOptions = {
     {"select", {"--problem", "--arch", "--records", "-o"}},
+    {"header", {"--problem"}},
     {"embed", {"--problem", "--kernel", "--verified"}},
     {"lock merge", {"--problem", "--arch", "--records"}},
     {"lock check", {"--problem", "--arch"}}};

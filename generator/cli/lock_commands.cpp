@@ -85,7 +85,7 @@ int run_merge(const MergeOptions& o, const CliContext& context) {
     const ProblemFile file = ProblemFile::read(group.one("--problem"));
     try {
       entries.push_back(entry_of(group, file, o));
-      std::cout << "deepgen: " << file.label() << ": " << entries.back().choice.text() << "\n  "
+      std::cout << "deepgen: " << file.label() << " on " << entries.back().arch << ": "
                 << statement(entries.back().evidence, entries.back().device) << "\n";
     } catch (const Error& e) { // the others may still be good
       std::cerr << "deepgen: " << file.label() << ": " << e.what() << "\n";

@@ -62,6 +62,7 @@ void run_report(const ReportOptions& o) {
     throw Error("nothing to report on", "deepgen report", "", "pass --records, --build or --lock");
   ReportInput in = input_of(o);
   in.evidence = !o.html.empty();
+  in.only_labelled = !o.build.empty() && !in.labels.empty() && o.records.empty();
   const std::vector<Study> studies = studies_of(in);
   if (o.html.empty() && o.csv.empty() && o.candidates.empty()) {
     std::cout << report(in.logs) << summary_text(studies);

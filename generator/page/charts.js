@@ -82,9 +82,17 @@ const Charts = (() => {
     },
   };
 
-  /** 1, 2, 5 within few decades, else powers of ten. */
+  function evenTicks(min, max) {
+    const unit = 10 ** Math.floor(Math.log10((max - min) / 4)), step = [5, 2, 1].map(n => n * unit).find(s => (max - min) / s >= 4) || unit;
+    const ticks = [];
+    for (let n = Math.ceil(min / step); n * step <= max; ++n) ticks.push({ value: +(n * step).toPrecision(12) });
+    return ticks;
+  }
+  /** Within a factor of five four to nine even steps of 1, 2 or 5; 1, 2, 5 within few decades, else powers of ten. */
   function logTicks(min, max) {
-    const decades = Math.log10(max / min), steps = decades > 3.2 ? [1] : decades > 1.6 ? [1, 3] : decades > .5 ? [1, 2, 3, 5] : [1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8];
+    const decades = Math.log10(max / min);
+    if (decades <= .7) return evenTicks(min, max);
+    const steps = decades > 3.2 ? [1] : decades > 1.6 ? [1, 3] : [1, 2, 3, 5];
     const ticks = [];
     for (let e = Math.floor(Math.log10(min)); e <= Math.ceil(Math.log10(max)); ++e)
       for (const step of steps) {
@@ -172,5 +180,5 @@ const Charts = (() => {
     while (live.length) live.pop().destroy();
   }
 
-  return { look, colour, axis, logAxis, draw, clear };
+  return { look, colour, axis, logAxis, logTicks, draw, clear };
 })();

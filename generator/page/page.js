@@ -101,6 +101,7 @@ function roofText_of(roofs) {
 /** How it ended, in the words of `deepgen lock show`. */
 function statement(study) {
   const finals = study.finals;
+  if (study.outcome === "locked") return "Not searched in this build: the lock has the result of an earlier search.";
   if (study.outcome === "not searched") return "No records: the problem is in a lock alone.";
   if (!finals) return `The search is not finished: ${Text.plural(study.trials.length, "candidate")} so far, no finals.`;
   if (!finals.winner) return `No winner: ${finals.reason}.`;
@@ -159,7 +160,7 @@ function candidatesCard(study) {
   const ratio = field => r => r.seconds ? 1 / r[field] : undefined;
   const columns = [
     { title: "#", number: true, up: true, value: r => r.n }, { title: "stage", value: r => r.stage },
-    { title: "slot", number: true, up: true, value: r => r.slot >= 0 ? r.slot : undefined },
+    { title: "candidate", up: true, value: r => r.candidate },
     { title: "status", value: r => r.status, show: r => [badge(r.status), r.cached && el("span", { class: "soft", title: "the time, or the verdict that it is bad, is an earlier run’s" }, " cached")] },
     { title: "× " + anchorOf(study), number: true, value: ratio("ratio"), show: r => r.seconds ? Text.times(1 / r.ratio) : "–" },
     { title: "95 %", number: true, value: ratio("high"), show: r => r.seconds ? Text.interval([0, 1 / r.high, 1 / r.low]) : "–" },

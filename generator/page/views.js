@@ -94,7 +94,7 @@ function card(title, help, ...children) {
 const plot = () => el("div", { class: "plot" });
 
 function describe(study, record, extra = []) {
-  const lines = [`${record.stage}${record.slot >= 0 ? " slot " + record.slot : ""}, ${record.origin}: ${record.status}${record.cached ? ", from the cache" : ""}`];
+  const lines = [`${record.stage}, ${record.candidate}${record.candidate === record.origin ? "" : ", " + record.origin}: ${record.status}${record.cached ? ", from the cache" : ""}`];
   if (record.seconds) {
     lines.push(`${Text.times(1 / record.ratio)} ${anchorOf(study)} ${Text.interval([0, 1 / record.high, 1 / record.low])}`);
     lines.push(`${Text.seconds(record.seconds)}, ${Text.rate(study.flops / record.seconds)}`);
@@ -142,7 +142,7 @@ const Plots = {
     const again = record => record.stage === "holdout", left = record => record.status === "dropped";
     const rows = study.finals.records.filter(r => r.seconds).map(record => ({
       record, winner: isWinner(study, record),
-      name: (record.template === "vendor" ? record.origin : record.origin === "default" ? "default" : `${record.origin}, slot ${record.slot}`) +
+      name: (record.candidate === record.origin ? record.origin : `${record.candidate}, ${record.origin}`) +
         (again(record) ? ", hold-out" : ""),
     })).sort((x, y) => again(y.record) - again(x.record) || left(x.record) - left(y.record) || x.record.ratio - y.record.ratio);
     const kinds = [["winner", r => r.winner], ["vendor library", r => r.record.template === "vendor" && !r.winner],

@@ -57,7 +57,8 @@ def commands():
     yield [measure, "playoff", *records, *budget, "-o", "final.jsonl"], ["final.jsonl"], True
     yield [tool, "select", "--device", "device.json", *problem, "-o", "choice.json"], ["choice.json"], False
     yield [tool, "compile", "--choice", "choice.json", "-o", "winner.dgk"], ["winner.dgk"], False
-    yield [tool, "embed", "--target", "t", "--header", "include/t.h", "--source", "t.cpp", *problem, "--kernel", "winner.dgk"], ["include/t.h", "t.cpp"], False
+    yield [tool, "header", "--target", "t", "--header", "include/t.h", "--arch", "cpu", *problem], ["include/t.h"], False
+    yield [tool, "embed", "--target", "t", "--header", "include/t.h", "--source", "t.cpp", *problem, "--kernel", "winner.dgk"], ["t.cpp"], False
 
 
 def meet_full_disks(command, outputs, folder):

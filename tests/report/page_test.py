@@ -17,6 +17,7 @@ import zlib
 
 DEEPGEN, RECORDS = sys.argv[1], pathlib.Path(sys.argv[2])
 CHROMIUM = sys.argv[3] if len(sys.argv) > 3 else next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
 VOID = {"meta", "link", "br", "input", "img", "hr"}
 
 
@@ -183,6 +184,17 @@ class Page(unittest.TestCase):
 
     def assertNumber(self, cell, expected):
         self.assertAlmostEqual(float(cell.attributes["data-value"]) / expected, 1, places=9)
+
+    def test_axes_have_some_ticks_whatever_their_range(self):
+        charts = (SOURCE / "generator/page/charts.js").read_text()
+        ranges = [(lo, lo * span) for lo in (.9, 1, 3.7e-6, 8e11) for span in (1.02, 1.17, 1.3, 2, 3.1, 3.3, 10, 60, 2e3, 1e6)]
+        page = pathlib.Path(self.folder.name) / "ticks.html"
+        page.write_text(f"<pre></pre><script>{charts};document.querySelector('pre').textContent = JSON.stringify("
+                        f"{json.dumps(ranges)}.map(([lo, hi]) => Charts.logTicks(lo, hi).map(t => t.value)))</script>")
+        done = subprocess.run([CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                               f"--user-data-dir={self.folder.name}/profile", "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120)
+        for (lo, hi), ticks in zip(ranges, json.loads(Dom(done.stdout).root.all("pre")[0].text()), strict=True):
+            self.assertTrue(3 <= len(ticks) <= 12 and all(lo * .999 <= t <= hi * 1.001 for t in ticks) and ticks == sorted(set(ticks)), (lo, hi, ticks))
 
     def test_overview_has_every_problem_with_its_numbers(self):
         rows = self.rows(self.overview, "problems-0")

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/finalists.h"
+#include "base/names.h"
 
 #include <filesystem>
 #include <gtest/gtest.h>
@@ -37,6 +38,21 @@ TEST(RecordLog, RoundTrips) {
   EXPECT_EQ(parsed.records[0].timing->low, 0.91);
   EXPECT_FALSE(parsed.records[1].timing);
   EXPECT_FALSE(parsed.stable);
+}
+
+TEST(Record, NamesItsCandidateByItsRound) {
+  Record r = sample().records[0];
+  EXPECT_EQ(candidate_name(r), "r0/3");
+  r.stage = "final", r.kernel_file = "r1/s03.dgk";
+  EXPECT_EQ(candidate_name(r), "r1/3") << "another one than slot 3 of r0";
+  r.stage = "holdout", r.kernel_file = "../up/cpu/r0/s03.dgk";
+  EXPECT_EQ(candidate_name(r), "r0/3");
+  r.kernel_file = "s03.dgk";
+  EXPECT_EQ(candidate_name(r), "holdout/3");
+  r.origin = "default";
+  EXPECT_EQ(candidate_name(r), "default");
+  r.origin = "oneDNN", r.choice.template_name = "vendor";
+  EXPECT_EQ(candidate_name(r), "oneDNN");
 }
 
 TEST(Finalists, WhatLeftItsRoundEarlyRanksBehindWhatStayed) {

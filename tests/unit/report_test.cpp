@@ -216,6 +216,27 @@ TEST(Study, WithoutFinalsOrRecords) {
   EXPECT_TRUE(studies[0].locked.empty());
 }
 
+/// SHAPE 256, 128, 256 again: the records are those of 128, and the lock has both.
+TEST(Study, AShapeThatCameBack) {
+  ReportInput in = input({search(problem(32), 0.8, 0.5)});
+  Lock lock;
+  for (int64_t size : {32, 48}) {
+    LockEntry entry;
+    entry.problem = problem(size).key(), entry.arch = "fake", entry.device = fake_device(), entry.choice = kFast;
+    entry.revision = 3;
+    entry.evidence = {{"noise_floor", 0.01}};
+    lock.put(entry);
+  }
+  in.locks = {lock};
+  in.labels = {{problem(48).key(), "kernels up"}};
+  EXPECT_EQ(studies_of(in).size(), 2u);
+  in.only_labelled = true;
+  const std::vector<Study> studies = studies_of(in);
+  ASSERT_EQ(studies.size(), 1u);
+  EXPECT_EQ(studies[0].label, "kernels up");
+  EXPECT_EQ(studies[0].outcome(), "locked") << "and not 'not searched'";
+}
+
 TEST(Summary, CountsLossesAndWhatIsUnchanged) {
   ReportInput in =
       input({search(problem(16), 0.8, 0.5), search(problem(32), 1.5, 2), search(problem(48), 0.5, 0.5)});

@@ -1,0 +1,138 @@
+# What is tuned: <target>.tune, the target that tunes all, and what a search will take.
+include_guard(GLOBAL)
+cmake_policy(VERSION 3.25)
+
+# Counts the search of `name` on `arch`, for _deepgen_announce() and for the playoffs, which tell how many are done. Reads the
+# variables of _deepgen_problem_edges.
+function(_deepgen_note_search)
+  get_property(count GLOBAL PROPERTY DEEPGEN_SEARCH_COUNT)
+  math(EXPR count "${count} + 1")
+  set_property(GLOBAL PROPERTY DEEPGEN_SEARCH_COUNT ${count})
+  set(when build)
+  if(locked OR NOT mode STREQUAL "auto")
+    set(when tune)
+  endif()
+  set_property(GLOBAL APPEND_STRING PROPERTY DEEPGEN_SEARCH_LINES "${when} ${folder}/${here}/final.jsonl\n")
+  if(when STREQUAL "build" AND NOT EXISTS ${folder}/${here}/final.jsonl)
+    get_property(id TARGET ${target} PROPERTY DEEPGEN_OPTIONS_${name})
+    set_property(GLOBAL APPEND PROPERTY DEEPGEN_SEARCHES_TO_DO "${id} ${arch}")
+  endif()
+endfunction()
+
+# Calls _deepgen_announce() when all libraries are finished: deferred calls run in their order, and those of libraries of the
+# top folder may be scheduled yet.
+function(_deepgen_announce_later)
+  get_property(scheduled GLOBAL PROPERTY DEEPGEN_ANNOUNCED SET)
+  if(NOT scheduled)
+    set_property(GLOBAL PROPERTY DEEPGEN_ANNOUNCED TRUE)
+    cmake_language(EVAL CODE "cmake_language(DEFER DIRECTORY [=[${CMAKE_SOURCE_DIR}]=] CALL _deepgen_announce_last)")
+  endif()
+endfunction()
+
+function(_deepgen_announce_last)
+  cmake_language(DEFER CALL _deepgen_announce)
+endfunction()
+
+# What a build of this tree is about to search, and an upper bound of what that takes: measuring takes its budget or less,
+# and a candidate takes a core for about a quarter of a second on the CPU (benchmarks/build.md).
+function(_deepgen_announce)
+  get_property(jobs GLOBAL PROPERTY DEEPGEN_JOBS)
+  list(POP_FRONT jobs compile_jobs gpu_jobs)
+  get_property(lines GLOBAL PROPERTY DEEPGEN_SEARCH_LINES)
+  file(WRITE ${CMAKE_BINARY_DIR}/_deepgen/searches.txt "${lines}") # no edge depends on it
+  get_property(searches GLOBAL PROPERTY DEEPGEN_SEARCHES_TO_DO)
+  if(NOT searches)
+    return()
+  endif()
+  set(total 0)
+  foreach(search IN LISTS searches)
+    separate_arguments(search)
+    list(POP_FRONT search id arch)
+    get_property(slots GLOBAL PROPERTY DEEPGEN_SEARCH_${id}_SLOTS)
+    get_property(measuring GLOBAL PROPERTY DEEPGEN_SEARCH_${id}_MILLISECONDS)
+    list(JOIN slots " + " slots)
+    set(jobs 1)
+    if(NOT arch STREQUAL "cpu")
+      set(jobs ${gpu_jobs})
+    endif()
+    math(EXPR total "${total} + ${measuring} / ${jobs} + 250 * (${slots}) / ${compile_jobs}")
+  endforeach()
+  list(LENGTH searches count)
+  math(EXPR seconds "(${total} + 999) / 1000")
+  set(time "${seconds} s")
+  if(seconds GREATER 90)
+    math(EXPR minutes "(${seconds} + 30) / 60")
+    set(time "${minutes} min")
+  endif()
+  set(problems "problems")
+  if(count EQUAL 1)
+    set(problems "problem")
+  endif()
+  message(STATUS "DeepGen: the next build searches ${count} ${problems}, for up to about ${time}; "
+    "with -DDEEPGEN_MODE=lock it takes default configs instead")
+endfunction()
+
+# <target>.tune and the global target: one utility target a library, never one a slot. Merging the lock is a side
+# effect that is declared nowhere; the stamp makes CMake run again, which then builds from the lock.
+function(_deepgen_tune_target)
+  set(stamp ${folder}/lock.stamp)
+  if(NOT EXISTS ${stamp})
+    file(TOUCH ${stamp})
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${stamp})
+
+  set(why "")
+  if(mode STREQUAL "frozen")
+    set(why "DEEPGEN_MODE is frozen, which never searches. Configure another build folder with -DDEEPGEN_MODE=auto and run its tune target")
+  elseif(NOT can_search)
+    set(why "only Ninja generators tune, and this is ${CMAKE_GENERATOR}. Configure another build folder with -G Ninja and run its tune target; it writes ${lock}, which this one builds from")
+  endif()
+  if(why)
+    add_custom_target(${target}.tune
+      COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: cannot tune ${target}: ${why}." COMMAND ${CMAKE_COMMAND} -E false VERBATIM)
+  elseif(merge_args)
+    add_custom_target(${target}.tune
+      COMMAND ${tool} lock merge --lock ${lock} ${devices} --stamp lock.stamp ${merge_args}
+      COMMAND ${CMAKE_COMMAND} -E echo "deepgen: build ${DEEPGEN_TUNE_TARGET}-report for a page with all candidates"
+      DEPENDS ${finals} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: merging winners into ${lock}")
+  else()
+    set(why "has only UNTUNED problems")
+    if(unattached)
+      list(JOIN unattached ", " text)
+      set(why "has nothing to tune here: no ${text} device is attached")
+    endif()
+    add_custom_target(${target}.tune COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: ${target} ${why}" VERBATIM)
+  endif()
+  add_dependencies(${target}.tune deepgen.setup)
+  if(dry_runs)
+    add_custom_target(${target}.dry-run ${dry_runs} DEPENDS ${device_files} WORKING_DIRECTORY ${folder} VERBATIM)
+    set_target_properties(${target}.dry-run PROPERTIES FOLDER DeepGen)
+  endif()
+  if(NOT TARGET ${DEEPGEN_TUNE_TARGET})
+    add_custom_target(${DEEPGEN_TUNE_TARGET})
+    set_target_properties(${DEEPGEN_TUNE_TARGET} PROPERTIES FOLDER DeepGen DEEPGEN_TUNES_ALL TRUE)
+    _deepgen_report_target(${tool})
+  endif()
+  get_target_property(ours ${DEEPGEN_TUNE_TARGET} DEEPGEN_TUNES_ALL)
+  if(NOT ours)
+    _deepgen_fail(${target} DEEPGEN_TUNE_TARGET "${DEEPGEN_TUNE_TARGET}" "is already another target of this project"
+      "a name that is free: -DDEEPGEN_TUNE_TARGET=<name>")
+  endif()
+  add_dependencies(${DEEPGEN_TUNE_TARGET} ${target}.tune)
+  set_property(TARGET ${DEEPGEN_TUNE_TARGET} APPEND PROPERTY DEEPGEN_LOCKS ${lock})
+  set_target_properties(${target}.tune PROPERTIES FOLDER DeepGen)
+endfunction()
+
+# <tune>-report: one page of all records that the build tree has. It tunes nothing.
+function(_deepgen_report_target tool)
+  set(name ${DEEPGEN_TUNE_TARGET}-report)
+  if(TARGET ${name})
+    return()
+  endif()
+  set(locks "$<REMOVE_DUPLICATES:$<TARGET_PROPERTY:${DEEPGEN_TUNE_TARGET},DEEPGEN_LOCKS>>")
+  add_custom_target(${name}
+    COMMAND ${tool} report --build ${CMAKE_BINARY_DIR} --lock "${locks}" --html ${CMAKE_BINARY_DIR}/deepgen-report.html
+    COMMAND_EXPAND_LISTS VERBATIM COMMENT "DeepGen: writing ${CMAKE_BINARY_DIR}/deepgen-report.html")
+  add_dependencies(${name} deepgen.setup)
+  set_target_properties(${name} PROPERTIES FOLDER DeepGen)
+endfunction()

@@ -1,0 +1,16 @@
+# Projects that ask for the policies of an older CMake, and projects in C alone.
+file(READ ${WORK}/basic/CMakeLists.txt project)
+string(REPLACE "cmake_minimum_required(VERSION 3.25)" "cmake_minimum_required(VERSION 3.0)" project "${project}")
+file(WRITE ${WORK}/basic/CMakeLists.txt "${project}")
+configure(basic build)
+expect_not("Policy CMP")
+build(build)
+run(build/app)
+expect(ok)
+expect_null_build(build)
+
+file(READ ${WORK}/c/CMakeLists.txt project)
+string(REPLACE "project(c C CXX)" "project(c C)" project "${project}")
+file(WRITE ${WORK}/c/CMakeLists.txt "${project}")
+run_failing(${CMAKE_COMMAND} -G Ninja -S c -B c_alone ${quick})
+expect("languages 'C' lack CXX" "also where only C calls it" "project(<name> LANGUAGES C CXX)")
