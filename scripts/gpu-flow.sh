@@ -116,7 +116,7 @@ if ! cmake --build build --target tune >tune.log 2>&1; then
 else
   never 'Measuring|Playoff|Compiling.*/s[0-9]' tune.log "tune repeated what the build had done"
 fi
-grep -E '^gemm |winner:|default|vendor:|candidates:' tune.log | quote
+grep -E '^deepgen: |winner:|default|vendor:|candidates:' tune.log | quote
 cp cuda_ffn/deepgen.lock.json "$out"
 [ "$(grep -c '"problem"' cuda_ffn/deepgen.lock.json)" = 2 ] || fail "the lock has not two entries" cuda_ffn/deepgen.lock.json
 say "tuned: two entries in the lock"

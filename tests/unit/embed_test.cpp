@@ -327,7 +327,7 @@ TEST_F(EmbedGpuTest, EveryArchNeedsAKernelForAllOperands) {
 
 /// CMake refuses bad names before anything is built; who calls the tool directly gets the same answer.
 TEST_F(EmbedTest, ReservedWordsAreThoseOfTheBuild) {
-  const std::string cmake = read_file(DEEPGEN_SOURCE_DIR "/cmake/DeepGen.cmake");
+  const std::string cmake = read_file(DEEPGEN_SOURCE_DIR "/cmake/DeepGenWords.cmake");
   const size_t begin = cmake.find("set(reserved"), end = cmake.find(')', begin);
   ASSERT_NE(begin, std::string::npos);
   std::istringstream words(cmake.substr(begin + 12, end - begin - 12));

@@ -77,7 +77,7 @@ TEST(Report, RatiosOfFewRoundsAreNotSortedAmongThoseOfMany) {
   add(logs[1], 33, 0.9, 3, "ok"), add(logs[1], 34, 0.95, 17, "ok"), add(logs[1], 35, 0.93, 8, "ok");
   const std::string text = report(logs, true);
   const auto line = [&](int slot) {
-    const size_t at = text.find(" " + std::to_string(slot) + " ");
+    const size_t at = std::min(text.find(" " + std::to_string(slot) + " "), text.find("/" + std::to_string(slot) + " "));
     EXPECT_NE(at, std::string::npos) << slot << "\n" << text;
     return at;
   };

@@ -316,7 +316,7 @@ TEST_F(Commands, OneRecordForEachSlotWhateverItDoes) {
   EXPECT_EQ(log.records[0].timing->ratio, 1);
   EXPECT_LT(log.records[1].timing->ratio, 0.8);
   EXPECT_EQ(log.records[1].kernel_file, "s01.dgk");
-  EXPECT_EQ(log.records[5].detail, "the same code as slot 1");
+  EXPECT_EQ(log.records[5].detail, "the same code as r0/1");
   EXPECT_EQ(log.records[8].detail, "no registers left");
   EXPECT_EQ(log.environment["anchor"], "default");
   EXPECT_EQ(log.environment["profile"], "cpu-interleaved/2");
@@ -367,7 +367,7 @@ TEST_F(Commands, AFailedDefaultLeavesTheOthersComparable) {
   write_kernel(0, 1, twice);
   write_kernel(0, 2, good);
   const RecordLog log = run_round(0, 3);
-  EXPECT_EQ(log.environment["anchor"], "the default failed, instead: slot 1");
+  EXPECT_EQ(log.environment["anchor"], "the default failed, instead: r0/1");
   EXPECT_LT(log.records[2].timing->ratio, 0.8);
   const RecordLog final = run_playoff({"r0/records.jsonl"});
   EXPECT_EQ(final.records[0].status, "wrong");
