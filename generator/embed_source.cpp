@@ -23,9 +23,10 @@ std::string kernel_line(const LinkedKernel& k) {
 std::string origins(const LibraryFunction& f) {
   std::string text;
   for (const KernelFile& file : f.kernels) {
-    const std::string why = file.origin == "lock"     ? "from the lock"
-                            : file.origin == "search" ? "found by this build's search"
-                                                      : "the default: not tuned";
+    const std::string why = file.origin == "lock"       ? "from the lock"
+                            : file.origin == kOtherCode ? "the lock's config, other code than it names"
+                            : file.origin == "search"   ? "found by this build's search"
+                                                        : "the default: not tuned";
     text += (text.empty() ? "" : ", ") + file.arch + ": " + why;
   }
   return in_comment(text);

@@ -210,6 +210,18 @@ def driver_resets():
     print("faults: a driver that is reset")
 
 
+def limits_near_success(command, folder):
+    """Limits on address space about the least one that will do: much below it the program cannot even be loaded."""
+    low, high = 1 << 20, 2048 << 20
+    while high - low > 64 << 10:
+        middle = (low + high) // 2
+        if run(command, folder, must_succeed=False, memory=middle)[0] == 0:
+            high = middle
+        else:
+            low = middle
+    return [high + step * (32 << 10) for step in range(-12, 2)] + [high + (step << 20) for step in (2, 4, 8)]
+
+
 def host_faults():
     """Too little memory, a policy against new code: no verdict on a candidate. The command fails with what was short, or it
     succeeds whole; without the fault the same command goes on."""
@@ -228,15 +240,13 @@ def host_faults():
                 fail(f"{command} with a policy against new code ended with {status} and:\n{text}")
             output.unlink(missing_ok=True)
         met = 0
-        for mib in (40, 60, 80, 100, 120, 140, 160, 180, 200, 225, 250, 275, 300, 350, 400, 500, 600, 800):
+        for memory in limits_near_success(command, folder):
             output.unlink(missing_ok=True)
-            status, text = run(command, folder, must_succeed=False, memory=mib << 20)
+            status, text = run(command, folder, must_succeed=False, memory=memory)
             if status == 0:
                 check_no_fault(command, output, text)
-                if met:
-                    break
             elif output.exists():
-                fail(f"{command} in {mib} MiB failed, and wrote {output}:\n{text}")
+                fail(f"{command} in {memory} bytes failed, and wrote {output}:\n{text}")
             elif "ot enough memory" in text:
                 met += 1
         if not met:

@@ -104,9 +104,12 @@ TEST(Amdgpu, EveryEntryMustBeThere) {
 
 TEST(Amdgpu, WithoutLldItSaysWhatIsMissing) {
   const Environment set("DEEPGEN_LLD", "/no/such/program");
-  const KernelFile file = compile("");
-  EXPECT_EQ(file.status, "failed");
-  EXPECT_THAT(file.detail, HasSubstr("DEEPGEN_LLD"));
+  try {
+    compile("");
+    FAIL() << "a host without lld is no candidate's failure";
+  } catch (const HostFault& fault) {
+    EXPECT_THAT(fault.what(), HasSubstr("DEEPGEN_LLD"));
+  }
 }
 
 /// What `llc` says about the same registers and LDS (its comment "Occupancy"), with 256 threads.
