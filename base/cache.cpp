@@ -48,7 +48,9 @@ std::optional<std::string> read_whole(const std::string& path, int64_t limit) {
   const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.fd < 0) return errno == ELOOP ? std::optional("") : std::nullopt;
   struct stat info;
-  if (fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > limit || !why_not_private(info).empty()) return "";
+  if (fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > limit ||
+      !why_not_private(info).empty())
+    return "";
   std::string text(size_t(info.st_size), '\0');
   for (size_t at = 0; at < text.size();) {
     const ssize_t n = read(file.fd, text.data() + at, text.size() - at);
@@ -63,7 +65,8 @@ std::string why_refused(const std::string& folder) {
   struct stat info;
   if (folder.empty() || stat(folder.c_str(), &info) != 0) return "";
   const std::string why = why_not_private(info);
-  return why.empty() ? "" : why + "; take the right away (chmod go-w) or name another one in DEEPGEN_CACHE_DIR";
+  return why.empty() ? ""
+                     : why + "; take the right away (chmod go-w) or name another one in DEEPGEN_CACHE_DIR";
 }
 
 std::string pack(const std::string& key, const std::string& value) {
@@ -298,7 +301,8 @@ void Cache::write(const std::string& target, const std::string& content, int64_t
 
 /// One process at a time; the others store nothing meanwhile.
 void Cache::make_room(int64_t wanted) {
-  const File turn(open((settings_.folder + "/eviction").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const File turn(
+      open((settings_.folder + "/eviction").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (turn.fd < 0 || !lock_now(turn.fd)) return;
   int64_t before = 0;
   update([&](CacheCounters& c) { before = c.bytes = std::max<int64_t>(c.bytes, 0); });

@@ -4,8 +4,8 @@
 // Any number of processes may use it at once and be killed at any time. An entry is written beside its place
 // and renamed, carries its key and a checksum, and counts as absent, and is removed, when it is not as it was
 // written. Nothing here throws, waits for long or fails a build: a folder that cannot be read is empty, one
-// that cannot be written stays as it is. Folder and entries are this user's alone: what others could have written is
-// not used.
+// that cannot be written stays as it is. Folder and entries are this user's alone: what others could have
+// written is not used.
 #pragma once
 
 #include "base/cache_counters.h"
@@ -41,8 +41,8 @@ public:
 
   const CacheSettings& settings() const { return settings_; }
   bool on() const { return !settings_.folder.empty() && why_refused_.empty(); }
-  /// Why the folder is not used although there is one: others can write to it, and what they write would be run and
-  /// linked. With the remedy.
+  /// Why the folder is not used although there is one: others can write to it, and what they write would be
+  /// run and linked. With the remedy.
   const std::string& why_refused() const { return why_refused_; }
 
   /// The value that was stored under the key, which then counts as just used.

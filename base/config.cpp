@@ -16,9 +16,11 @@ int64_t value_of(const std::string& word, size_t equals, const std::string& text
   int64_t number = 0;
   const auto [stop, status] = std::from_chars(begin, end, number);
   if (status == std::errc() && stop == end) return number;
-  throw Error("'" + word + "' is not of the form parameter=integer", text,
-              status == std::errc::result_out_of_range ? value + " takes more than 64 bits" : "'" + value + "' is no integer",
-              "`deepgen space explain` prints the parameters with their values, and with --config what is wrong");
+  throw Error(
+      "'" + word + "' is not of the form parameter=integer", text,
+      status == std::errc::result_out_of_range ? value + " takes more than 64 bits"
+                                               : "'" + value + "' is no integer",
+      "`deepgen space explain` prints the parameters with their values, and with --config what is wrong");
 }
 
 } // namespace
@@ -43,7 +45,8 @@ std::string Config::text() const {
   char digits[24];
   for (const auto& [key, value] : values) {
     if (!out.empty()) out += ' ';
-    out.append(key).append(1, '=').append(digits, std::to_chars(std::begin(digits), std::end(digits), value).ptr);
+    out.append(key).append(1, '=').append(digits,
+                                          std::to_chars(std::begin(digits), std::end(digits), value).ptr);
   }
   return out;
 }
@@ -71,8 +74,10 @@ Config Config::from_json(const Json& json) {
   if (!json.is_object()) throw Error("a config must be a JSON object", excerpt(json));
   Config config;
   for (const auto& [key, value] : json.items()) {
-    if (!is_word(key)) throw Error("a config's parameter is no word: " + excerpt(key), "", "letters, digits and _-.+ only");
-    if (!is_a<int64_t>(value)) throw Error("a config value must be an integer of 64 bits", key + " = " + excerpt(value));
+    if (!is_word(key))
+      throw Error("a config's parameter is no word: " + excerpt(key), "", "letters, digits and _-.+ only");
+    if (!is_a<int64_t>(value))
+      throw Error("a config value must be an integer of 64 bits", key + " = " + excerpt(value));
     config.values.emplace_back(key, value.get<int64_t>());
   }
   return config;

@@ -12,7 +12,7 @@ constexpr const char* kSchema = "deepgen.device/1";
 }
 
 Json Device::to_json() const {
-  Json json = {{"schema", kSchema}, {"arch", arch},   {"present", present}, {"name", name}, {"isa", isa},
+  Json json = {{"schema", kSchema},    {"arch", arch},   {"present", present}, {"name", name}, {"isa", isa},
                {"features", features}, {"cores", cores}, {"l1d", l1d},         {"l2", l2},     {"l3", l3}};
   if (is_cpu()) return json;
   json["uuid"] = uuid;
@@ -31,7 +31,8 @@ Device Device::from_json(const Json& json) {
   d.present = get<bool>(json, "present", where);
   d.name = get_name(json, "name", where);
   d.features = get_words(json, "features", where);
-  for (auto [key, value] : {std::pair{"isa", &d.isa}, {"cores", &d.cores}, {"l1d", &d.l1d}, {"l2", &d.l2}, {"l3", &d.l3}})
+  for (auto [key, value] :
+       {std::pair{"isa", &d.isa}, {"cores", &d.cores}, {"l1d", &d.l1d}, {"l2", &d.l2}, {"l3", &d.l3}})
     *value = get_count(json, key, where);
   if (d.is_cpu()) return d;
   check_counts("cores", where, &d.cores, &d.cores + 1, 1); // estimates divide by them
@@ -50,7 +51,10 @@ int64_t compute_capability(const std::string& arch) {
   const char *begin = arch.data() + 3, *end = arch.data() + arch.size();
   const auto [stop, status] = std::from_chars(begin, end, number);
   const std::string_view suffix(stop, size_t(end - stop));
-  return status == std::errc() && number > 0 && number < 1000 && (suffix.empty() || suffix == "a" || suffix == "f") ? number : 0;
+  return status == std::errc() && number > 0 && number < 1000 &&
+                 (suffix.empty() || suffix == "a" || suffix == "f")
+             ? number
+             : 0;
 }
 
 int64_t Device::compute_capability() const { return deepgen::compute_capability(arch); }
@@ -79,7 +83,8 @@ Device generic_gpu(const std::string& arch) {
     d.clock_khz = r.clock_mhz * 1000, d.memory_bandwidth = r.gb_per_second * 1000000000;
     return d;
   }
-  throw Error("unknown arch '" + arch + "'", "", "", "use cpu, or one of sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120 " + amd_archs());
+  throw Error("unknown arch '" + arch + "'", "", "",
+              "use cpu, or one of sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120 " + amd_archs());
 }
 
 Device Device::read(const std::string& path) { return from_json(read_json(path, kSchema)); }

@@ -25,8 +25,8 @@ private:
   }
 };
 
-/// What the host could not do this time: memory, a process, a permission. It says nothing about a candidate, so it never
-/// becomes a record: the command fails, and goes on when it is run again.
+/// What the host could not do this time: memory, a process, a permission. It says nothing about a candidate,
+/// so it never becomes a record: the command fails, and goes on when it is run again.
 class HostFault : public Error {
 public:
   using Error::Error;

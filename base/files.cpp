@@ -6,13 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <filesystem>
 #include <random>
 #include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <ctime>
 #include <unistd.h>
 
 namespace fs = std::filesystem;
@@ -56,10 +56,7 @@ private:
 };
 
 std::string kind_of(mode_t mode) {
-  return S_ISDIR(mode)    ? "a folder"
-         : S_ISFIFO(mode) ? "a pipe"
-         : S_ISSOCK(mode) ? "a socket"
-                          : "a device";
+  return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
 /// To the end of the file or to `most` + 1 bytes; false with errno on an error.
@@ -68,15 +65,18 @@ bool read_to_end(int fd, int64_t most, std::string& text) {
   while (int64_t(text.size()) <= most) {
     const ssize_t n = read(fd, buffer, sizeof buffer);
     if (n == 0) return true;
-    if (n > 0) text.append(buffer, size_t(n));
-    else if (errno != EINTR) return false;
+    if (n > 0)
+      text.append(buffer, size_t(n));
+    else if (errno != EINTR)
+      return false;
   }
   return true;
 }
 
-/// A new file beside `path`, removed again unless renamed. As mkstemp(3), since process ids repeat where containers share
-/// a folder, but with the mode that the umask gives: mkstemp's is 0600, and umask(2) cannot be read without changing it
-/// for all threads. Locked to the end, which tells it from what a killed process left.
+/// A new file beside `path`, removed again unless renamed. As mkstemp(3), since process ids repeat where
+/// containers share a folder, but with the mode that the umask gives: mkstemp's is 0600, and umask(2) cannot
+/// be read without changing it for all threads. Locked to the end, which tells it from what a killed process
+/// left.
 class Temporary {
 public:
   explicit Temporary(const std::string& path) : path_(path) {
@@ -108,14 +108,15 @@ public:
   }
 
 private:
-  /// Mode, owner and group of the file that is replaced. Where the group cannot be kept, its rights are for nobody else.
+  /// Mode, owner and group of the file that is replaced. Where the group cannot be kept, its rights are for
+  /// nobody else.
   void take_over(const struct stat& old) {
     struct stat own = {};
     if (fstat(fd_, &own) != 0) return;
     mode_t mode = old.st_mode & 0777;
     const bool owner_differs = own.st_uid != old.st_uid, group_differs = own.st_gid != old.st_gid;
-    if ((owner_differs || group_differs) && fchown(fd_, old.st_uid, old.st_gid) != 0 &&
-        group_differs && fchown(fd_, uid_t(-1), old.st_gid) != 0)
+    if ((owner_differs || group_differs) && fchown(fd_, old.st_uid, old.st_gid) != 0 && group_differs &&
+        fchown(fd_, uid_t(-1), old.st_gid) != 0)
       mode = (mode & 0707) | ((mode & 07) << 3);
     fchmod(fd_, mode);
   }
@@ -153,8 +154,8 @@ bool older_than_this_process(const struct stat& file) {
   return t.tv_sec < kBegan.tv_sec || (t.tv_sec == kBegan.tv_sec && t.tv_nsec < kBegan.tv_nsec);
 }
 
-/// Removes the temporary files of `path` whose writers were killed: they have names as ours, they are older than this
-/// process, and nobody has them locked. Other people's files may begin with the same name.
+/// Removes the temporary files of `path` whose writers were killed: they have names as ours, they are older
+/// than this process, and nobody has them locked. Other people's files may begin with the same name.
 void remove_abandoned(const fs::path& path) {
   const std::string target = path.filename().string();
   std::error_code ignored;
@@ -163,7 +164,9 @@ void remove_abandoned(const fs::path& path) {
     if (!is_temporary_of(target, it->path().filename().string())) continue;
     const Descriptor file(it->path(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     struct stat info = {};
-    if (file.get() < 0 || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || !older_than_this_process(info)) continue;
+    if (file.get() < 0 || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
+        !older_than_this_process(info))
+      continue;
     if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) unlink(it->path().c_str());
   }
 }
@@ -173,7 +176,8 @@ bool holds(const std::string& path, const std::string& content) {
   struct stat info = {};
   std::string text;
   return file.get() >= 0 && fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) &&
-         size_t(info.st_size) == content.size() && read_to_end(file.get(), info.st_size, text) && text == content;
+         size_t(info.st_size) == content.size() && read_to_end(file.get(), info.st_size, text) &&
+         text == content;
 }
 
 } // namespace
@@ -191,7 +195,8 @@ std::string read_file(const std::string& path, int64_t most) {
   if (info.st_size <= most && !read_to_end(file.get(), most, text))
     fail(std::strerror(errno), "check the disk or the network that it lies on; the file itself may be good");
   if (info.st_size > most || int64_t(text.size()) > most)
-    fail("it has more than " + std::to_string(most >> 20) + " MiB, as no such file of DeepGen's has", "name the right file");
+    fail("it has more than " + std::to_string(most >> 20) + " MiB, as no such file of DeepGen's has",
+         "name the right file");
   return text;
 }
 
@@ -207,8 +212,7 @@ void write_atomically(const std::string& path, const std::string& content) {
   const fs::path target(path);
   std::error_code status;
   if (target.has_parent_path()) fs::create_directories(target.parent_path(), status);
-  if (status)
-    throw Error("cannot create the folder of a file", path, status.message(), kSpace);
+  if (status) throw Error("cannot create the folder of a file", path, status.message(), kSpace);
   remove_abandoned(target);
   Temporary temporary(path);
   temporary.write(content);

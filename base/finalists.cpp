@@ -10,11 +10,13 @@ namespace deepgen {
 
 namespace {
 
-/// Where the default could not be timed, each log has ratios to another kernel: seconds are all that they share.
+/// Where the default could not be timed, each log has ratios to another kernel: seconds are all that they
+/// share.
 void compare_by_seconds(std::vector<LoggedRecord>& records) {
   double reference = 0;
   for (const LoggedRecord& r : records)
-    if (r.record.ok() && r.record.timing && (reference == 0 || r.record.timing->seconds < reference)) reference = r.record.timing->seconds;
+    if (r.record.ok() && r.record.timing && (reference == 0 || r.record.timing->seconds < reference))
+      reference = r.record.timing->seconds;
   for (LoggedRecord& r : records) {
     if (!r.record.timing || reference <= 0) continue;
     Timing& t = *r.record.timing;
@@ -67,9 +69,10 @@ struct Ranked {
   double ratio; ///< at least that of whom the round preferred
 };
 
-/// What left a round's race early lost there to those which stayed, when all ran side by side. Its fewer samples are no
-/// ground to put it before them after all, however well they turned out. A stage more than doubles an arm's samples.
-/// Times from the cache are of other races. The same of what no later round chose to time again, beside those that it did.
+/// What left a round's race early lost there to those which stayed, when all ran side by side. Its fewer
+/// samples are no ground to put it before them after all, however well they turned out. A stage more than
+/// doubles an arm's samples. Times from the cache are of other races. The same of what no later round chose
+/// to time again, beside those that it did.
 bool was_preferred(const LoggedRecord& to, const LoggedRecord& r) {
   if (to.record.cached || r.record.cached) return false;
   if (to.last_timed == r.last_timed) return 2 * to.record.timing->samples > 3 * r.record.timing->samples;
@@ -77,7 +80,9 @@ bool was_preferred(const LoggedRecord& to, const LoggedRecord& r) {
 }
 
 std::vector<Ranked> ranked(const std::vector<LoggedRecord>& records) {
-  const auto timed = [](const LoggedRecord& r) { return r.record.ok() && r.record.timing && !r.record.is_vendor(); };
+  const auto timed = [](const LoggedRecord& r) {
+    return r.record.ok() && r.record.timing && !r.record.is_vendor();
+  };
   std::vector<Ranked> out;
   for (const LoggedRecord& r : records) {
     if (!timed(r)) continue;

@@ -8,8 +8,9 @@
 namespace deepgen {
 namespace {
 
-/// Sees a document while it is parsed, and refuses what the code behind it could not bear: copies and output recurse as
-/// deep as the nesting, an object is searched linearly, and of a key that comes twice one value would be lost.
+/// Sees a document while it is parsed, and refuses what the code behind it could not bear: copies and output
+/// recurse as deep as the nesting, an object is searched linearly, and of a key that comes twice one value
+/// would be lost.
 class Limits {
 public:
   explicit Limits(const std::string& where) : where_(where) {}
@@ -23,13 +24,15 @@ public:
     if (event != Json::parse_event_t::key) return true;
     if (!keys_.back().insert(value.get<std::string>()).second)
       refuse("an object has the key " + excerpt(value) + " twice");
-    if (keys_.back().size() > kMostKeys) refuse("an object has more than " + std::to_string(kMostKeys) + " keys");
+    if (keys_.back().size() > kMostKeys)
+      refuse("an object has more than " + std::to_string(kMostKeys) + " keys");
     return true;
   }
 
 private:
   [[noreturn]] void refuse(const std::string& why) const {
-    throw Error("not a file of DeepGen's", where_, why, "restore the file from version control, or delete it");
+    throw Error("not a file of DeepGen's", where_, why,
+                "restore the file from version control, or delete it");
   }
   const std::string& where_;
   std::vector<std::set<std::string>> keys_; ///< of the objects that are open
@@ -45,7 +48,9 @@ Json parse_json(const std::string& text, const std::string& where) {
   }
 }
 
-std::string dump_json(const Json& json) { return visible(json.dump(-1, ' ', false, Json::error_handler_t::replace)); }
+std::string dump_json(const Json& json) {
+  return visible(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
 
 std::string excerpt(const Json& json) {
   constexpr size_t kLongest = 200;

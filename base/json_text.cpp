@@ -15,7 +15,8 @@ namespace {
 std::string get_name(const Json& json, const std::string& key, const std::string& where, size_t longest) {
   const auto text = get<std::string>(json, key, where);
   if (const std::string why = why_no_name(text, longest); !why.empty())
-    throw Error("field '" + key + "' is no name: " + excerpt(text), where, why, "correct it, or delete the entry");
+    throw Error("field '" + key + "' is no name: " + excerpt(text), where, why,
+                "correct it, or delete the entry");
   return text;
 }
 

@@ -17,18 +17,25 @@ constexpr const char* kAgain = "delete the file and build again";
 std::string hash_of(const Kernel& k) { return sha256_hex(k.code.empty() ? k.ptx : k.code); }
 
 Json launch_json(const Launch& l, bool amd) {
-  Json json = {{"entry", l.entry},           {"grid", l.grid},
-          {"block", l.block},           {"cluster", l.cluster},
-          {"shared", l.shared},         {"persistent", l.persistent},
-          {"dependent", l.dependent},   {"registers", l.registers},
-          {"stack", l.stack},           {"spill_stores", l.spill_stores},
-          {"spill_loads", l.spill_loads}, {"static_shared", l.static_shared}};
+  Json json = {{"entry", l.entry},
+               {"grid", l.grid},
+               {"block", l.block},
+               {"cluster", l.cluster},
+               {"shared", l.shared},
+               {"persistent", l.persistent},
+               {"dependent", l.dependent},
+               {"registers", l.registers},
+               {"stack", l.stack},
+               {"spill_stores", l.spill_stores},
+               {"spill_loads", l.spill_loads},
+               {"static_shared", l.static_shared}};
   if (amd) json.update({{"accumulation", l.accumulation}, {"scalars", l.scalars}, {"waves", l.waves}});
   return json;
 }
 
 /// A list of N numbers, all at least 1.
-template <size_t N> std::array<int64_t, N> get_sizes(const Json& json, const std::string& key, const std::string& where) {
+template <size_t N>
+std::array<int64_t, N> get_sizes(const Json& json, const std::string& key, const std::string& where) {
   const auto sizes = get<std::array<int64_t, N>>(json, key, where);
   check_counts(key, where, sizes.data(), sizes.data() + N, 1);
   return sizes;
@@ -42,20 +49,30 @@ Launch launch_from_json(const Json& json, const std::string& where, bool amd) {
   l.cluster = get_sizes<3>(json, "cluster", where);
   l.persistent = get<bool>(json, "persistent", where);
   l.dependent = get<bool>(json, "dependent", where);
-  for (auto [key, value] : {std::pair{"shared", &l.shared}, {"registers", &l.registers}, {"stack", &l.stack},
-                            {"spill_stores", &l.spill_stores}, {"spill_loads", &l.spill_loads},
+  for (auto [key, value] : {std::pair{"shared", &l.shared},
+                            {"registers", &l.registers},
+                            {"stack", &l.stack},
+                            {"spill_stores", &l.spill_stores},
+                            {"spill_loads", &l.spill_loads},
                             {"static_shared", &l.static_shared}})
     *value = get_count(json, key, where);
   if (!amd) return l;
-  for (auto [key, value] : {std::pair{"accumulation", &l.accumulation}, {"scalars", &l.scalars}, {"waves", &l.waves}})
+  for (auto [key, value] :
+       {std::pair{"accumulation", &l.accumulation}, {"scalars", &l.scalars}, {"waves", &l.waves}})
     *value = get_count(json, key, where);
   return l;
 }
 
 Json map_json(const TensorMap& m) {
-  Json json = {{"operand", m.operand}, {"box", {m.box_columns, m.box_rows}}, {"swizzle", m.swizzle}, {"promotion", m.promotion}};
+  Json json = {{"operand", m.operand},
+               {"box", {m.box_columns, m.box_rows}},
+               {"swizzle", m.swizzle},
+               {"promotion", m.promotion}};
   if (m.packed.ld)
-    json["packed"] = {{"offset", m.packed.offset}, {"rows", m.packed.rows}, {"columns", m.packed.columns}, {"ld", m.packed.ld}};
+    json["packed"] = {{"offset", m.packed.offset},
+                      {"rows", m.packed.rows},
+                      {"columns", m.packed.columns},
+                      {"ld", m.packed.ld}};
   return json;
 }
 
@@ -63,9 +80,9 @@ TensorMap map_from_json(const Json& json, const std::string& where) {
   const auto box = get_sizes<2>(json, "box", where);
   PackedOperand packed;
   if (const auto found = json.find("packed"); found != json.end())
-    packed = {get_count(*found, "offset", where), get_count(*found, "rows", where, 1), get_count(*found, "columns", where, 1),
-              get_count(*found, "ld", where, 1)};
-  return {get_word(json, "operand", where), box[0], box[1], get_count(json, "swizzle", where),
+    packed = {get_count(*found, "offset", where), get_count(*found, "rows", where, 1),
+              get_count(*found, "columns", where, 1), get_count(*found, "ld", where, 1)};
+  return {get_word(json, "operand", where),    box[0], box[1], get_count(json, "swizzle", where),
           get_count(json, "promotion", where), packed};
 }
 
@@ -89,7 +106,8 @@ void read_gpu_json(const Json& json, const std::string& where, Kernel& k) {
   k.target = get_word(json, "target", where);
   for (const Json& item : get<std::vector<Json>>(json, "launches", where))
     k.launches.push_back(launch_from_json(item, where, is_amd(k.target)));
-  for (const Json& item : get<std::vector<Json>>(json, "maps", where)) k.maps.push_back(map_from_json(item, where));
+  for (const Json& item : get<std::vector<Json>>(json, "maps", where))
+    k.maps.push_back(map_from_json(item, where));
   const auto align = get_sizes<3>(json, "operand_align", where);
   k.align_a = align[0], k.align_b = align[1], k.align_d = align[2];
   if (json.contains("most_pitch")) k.most_pitch = get_count(json, "most_pitch", where, 1);
@@ -101,18 +119,18 @@ void read_gpu_json(const Json& json, const std::string& where, Kernel& k) {
 
 Json kernel_json(const Kernel& k) {
   Json json = {{"role", k.role},
-          {"problem", k.problem.key()},
-          {"template", k.choice.template_name},
-          {"config", k.choice.config.to_json()},
-          {"isa", k.isa},
-          {"args", k.args},
-          {"tiles", {k.tiles_m, k.tiles_n, k.tiles_b}},
-          {"grain", {k.grain_m, k.grain_n}},
-          {"workspace", k.workspace},
-          {"align", k.align},
-          {"entry", k.entry},
-          {"sha256", hash_of(k)},
-          {"code_bytes", k.code.size()}};
+               {"problem", k.problem.key()},
+               {"template", k.choice.template_name},
+               {"config", k.choice.config.to_json()},
+               {"isa", k.isa},
+               {"args", k.args},
+               {"tiles", {k.tiles_m, k.tiles_n, k.tiles_b}},
+               {"grain", {k.grain_m, k.grain_n}},
+               {"workspace", k.workspace},
+               {"align", k.align},
+               {"entry", k.entry},
+               {"sha256", hash_of(k)},
+               {"code_bytes", k.code.size()}};
   if (!k.launches.empty()) add_gpu_json(k, json);
   return json;
 }
@@ -147,16 +165,11 @@ const Kernel* KernelFile::find(const std::string& role) const {
 std::string KernelFile::serialize() const {
   Json list = Json::array();
   for (const Kernel& k : kernels) list.push_back(kernel_json(k));
-  Json head = {{"schema", kSchema},
-               {"status", status},
-               {"detail", detail},
-               {"problem", problem.key()},
-               {"arch", arch},
-               {"template", choice.template_name},
-               {"revision", revision},
-               {"config", choice.config.to_json()},
-               {"origin", origin},
-               {"kernels", list}};
+  Json head = {{"schema", kSchema},    {"status", status},
+               {"detail", detail},     {"problem", problem.key()},
+               {"arch", arch},         {"template", choice.template_name},
+               {"revision", revision}, {"config", choice.config.to_json()},
+               {"origin", origin},     {"kernels", list}};
   std::string code;
   for (const Kernel& k : kernels) code += k.code + k.ptx;
   return seal(dump_json(head), code);
@@ -192,7 +205,8 @@ KernelFile KernelFile::parse(const std::string& bytes, const std::string& where)
     if (!k.launches.empty()) k.ptx = take("ptx_bytes"); // as it is written
     k.sha256 = hash_of(k);
     if (get<std::string>(item, "sha256", where) != k.sha256)
-      throw Error("a kernel's code is not that of its file's head", where, "the code has the SHA-256 " + k.sha256, kAgain);
+      throw Error("a kernel's code is not that of its file's head", where,
+                  "the code has the SHA-256 " + k.sha256, kAgain);
     file.kernels.push_back(std::move(k));
   }
   return file;

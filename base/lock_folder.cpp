@@ -45,13 +45,15 @@ bool open_to_others(const std::string& folder) {
 
 /// Why the folder cannot hold locks; empty when it can. Makes it.
 std::string why_not(const std::string& folder) {
-  if (open_to_others(fs::path(folder).parent_path())) return "others can replace what lies in the folder around it";
+  if (open_to_others(fs::path(folder).parent_path()))
+    return "others can replace what lies in the folder around it";
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return std::strerror(errno);
   struct stat info = {};
   if (lstat(folder.c_str(), &info) != 0) return std::strerror(errno);
   if (S_ISLNK(info.st_mode)) return "it is a link";
   if (!S_ISDIR(info.st_mode)) return "it is no folder";
-  if (info.st_uid != geteuid()) return "it belongs to the user with the number " + std::to_string(info.st_uid);
+  if (info.st_uid != geteuid())
+    return "it belongs to the user with the number " + std::to_string(info.st_uid);
   if ((info.st_mode & 077) && chmod(folder.c_str(), 0700) != 0) return std::strerror(errno);
   const int fd = open((folder + "/gate").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return std::strerror(errno);

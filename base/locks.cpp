@@ -26,7 +26,8 @@ bool wait_for(int fd, int operation) {
   return true;
 }
 
-/// To read suffices for flock(2), and is what other users may. O_CREAT would be refused where the file is theirs.
+/// To read suffices for flock(2), and is what other users may. O_CREAT would be refused where the file is
+/// theirs.
 int open_for_all(const std::string& path) {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   while (true) {
@@ -58,8 +59,8 @@ std::string host_lock_path(const std::string& name) {
   const std::string why = std::strerror(errno), own = machine_lock_dir() + "/" + name;
   static std::string told;
   if (std::exchange(told, path) != path)
-    std::fprintf(stderr, "deepgen: %s: %s; %s is used instead, for which other users do not wait\n", path.c_str(), why.c_str(),
-                 own.c_str());
+    std::fprintf(stderr, "deepgen: %s: %s; %s is used instead, for which other users do not wait\n",
+                 path.c_str(), why.c_str(), own.c_str());
   return own;
 }
 
@@ -67,16 +68,20 @@ std::string lock_holder(const std::string& path) {
   struct stat info = {};
   if (stat(path.c_str(), &info) != 0) return "";
   char file[80]; // 1: FLOCK  ADVISORY  WRITE 1234 fe:01:5678 0 EOF
-  std::snprintf(file, sizeof file, " %02x:%02x:%ju 0 EOF", major(info.st_dev), minor(info.st_dev), uintmax_t(info.st_ino));
+  std::snprintf(file, sizeof file, " %02x:%02x:%ju 0 EOF", major(info.st_dev), minor(info.st_dev),
+                uintmax_t(info.st_ino));
   std::ifstream locks("/proc/locks");
   for (std::string line; std::getline(locks, line);) {
     int process = 0;
-    if (line.find(file) == std::string::npos || std::sscanf(line.c_str(), "%*d: FLOCK ADVISORY %*s %d", &process) != 1) continue;
+    if (line.find(file) == std::string::npos ||
+        std::sscanf(line.c_str(), "%*d: FLOCK ADVISORY %*s %d", &process) != 1)
+      continue;
     if (process <= 0) return "a process of another container";
     std::ifstream names("/proc/" + std::to_string(process) + "/comm");
     std::string name;
     std::getline(names, name);
-    return "process " + std::to_string(process) + (name.empty() ? "" : " (" + name + ")") + " of user " + user_of(process);
+    return "process " + std::to_string(process) + (name.empty() ? "" : " (" + name + ")") + " of user " +
+           user_of(process);
   }
   return "";
 }
@@ -96,7 +101,8 @@ std::optional<FileLock> FileLock::of_folder(const std::string& folder) {
   if (wait_for(fd, LOCK_EX)) return FileLock(fd);
   const int error = errno;
   close(fd);
-  if (error == EBADF || error == EOPNOTSUPP || error == ENOLCK) return std::nullopt; // NFS wants a writable file
+  if (error == EBADF || error == EOPNOTSUPP || error == ENOLCK)
+    return std::nullopt; // NFS wants a writable file
   throw Error("cannot lock folder", folder, std::strerror(error));
 }
 
@@ -112,7 +118,8 @@ std::optional<FileLock> FileLock::try_of_host(const std::string& name) {
 std::optional<FileLock> FileLock::lock_of_host(const std::string& path, int operation) {
   while (true) {
     const int fd = open_for_all(path);
-    if (fd < 0) throw Error("cannot open the lock file of this host", path, std::strerror(errno), "remove it");
+    if (fd < 0)
+      throw Error("cannot open the lock file of this host", path, std::strerror(errno), "remove it");
     struct stat held = {}, named = {};
     if (!wait_for(fd, operation) || fstat(fd, &held) != 0) {
       const int error = errno;
@@ -121,7 +128,8 @@ std::optional<FileLock> FileLock::lock_of_host(const std::string& path, int oper
       const std::string why = std::strerror(error);
       throw Error("cannot lock file", path, why);
     }
-    if (stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev) return FileLock(fd);
+    if (stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev)
+      return FileLock(fd);
     close(fd); // somebody cleaned /tmp up meanwhile
   }
 }
@@ -142,7 +150,8 @@ Turn Turn::quiet_turn(FileLock::Mode mode) {
   const std::string dir = machine_lock_dir();
   std::vector<FileLock> held;
   held.emplace_back(dir + "/gate", mode);
-  FileLock drained(dir + "/work", FileLock::kExclusive); // no compile runs now, nor begins while the gate is held
+  FileLock drained(dir + "/work",
+                   FileLock::kExclusive); // no compile runs now, nor begins while the gate is held
   return Turn(std::move(held));
 }
 

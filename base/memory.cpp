@@ -12,7 +12,8 @@ namespace {
 std::string limit_text(int which, const char* name, const char* option) {
   rlimit limit = {};
   if (getrlimit(which, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
-  return "the limit on " + std::string(name) + " is " + bytes_text(int64_t(limit.rlim_cur)) + " (ulimit " + option + "); ";
+  return "the limit on " + std::string(name) + " is " + bytes_text(int64_t(limit.rlim_cur)) + " (ulimit " +
+         option + "); ";
 }
 
 /// Of this process's control group, where there is one with a limit.
@@ -55,15 +56,21 @@ int64_t physical_memory() {
 }
 
 std::string memory_text() {
-  std::string text = limit_text(RLIMIT_AS, "address space", "-v") + limit_text(RLIMIT_DATA, "data", "-d") + group_text();
+  std::string text =
+      limit_text(RLIMIT_AS, "address space", "-v") + limit_text(RLIMIT_DATA, "data", "-d") + group_text();
   const int64_t free = available_memory();
-  return text + "the machine has " + bytes_text(physical_memory()) + (free ? ", of which " + bytes_text(free) + " are free" : "");
+  return text + "the machine has " + bytes_text(physical_memory()) +
+         (free ? ", of which " + bytes_text(free) + " are free" : "");
 }
 
 HostFault no_memory(const std::string& what, const std::string& where, int64_t wanted, int error) {
-  const std::string refused = wanted ? bytes_text(wanted) + " (" + std::to_string(wanted) + " bytes) were refused" : "memory was refused";
-  return HostFault(what, where, refused + (error ? std::string(": ") + std::strerror(error) : "") + "; " + memory_text(),
-                   "free memory, raise the limit or run fewer jobs at once, and run the same command again: it goes on here");
+  const std::string refused =
+      wanted ? bytes_text(wanted) + " (" + std::to_string(wanted) + " bytes) were refused"
+             : "memory was refused";
+  return HostFault(what, where,
+                   refused + (error ? std::string(": ") + std::strerror(error) : "") + "; " + memory_text(),
+                   "free memory, raise the limit or run fewer jobs at once, and run the same command again: "
+                   "it goes on here");
 }
 
 } // namespace deepgen

@@ -9,7 +9,8 @@ namespace deepgen {
 
 /// "1.50 GiB", "512 bytes"
 std::string bytes_text(int64_t bytes);
-/// The limits that hold for this process, and what the machine has: "the limit on address space is 200.00 MiB (ulimit -v); ..."
+/// The limits that hold for this process, and what the machine has: "the limit on address space is 200.00 MiB
+/// (ulimit -v); ..."
 std::string memory_text();
 /// Of the machine; 0: unknown.
 int64_t physical_memory();

@@ -8,7 +8,8 @@
 
 namespace deepgen {
 
-/// CLI::Range, which NaN passes as it is not below or above anything. Seconds that are no number would never end.
+/// CLI::Range, which NaN passes as it is not below or above anything. Seconds that are no number would never
+/// end.
 inline CLI::Validator within(double low, double high) {
   char range[80];
   std::snprintf(range, sizeof range, "%g to %g", low, high);

@@ -14,7 +14,8 @@ struct Pattern::Compiled {
 Pattern::Pattern(const std::string& text, const std::string& where) : compiled_(new Compiled(text)) {
   if (!compiled_->re.ok())
     throw Error("not a regular expression: '" + text + "'", where, compiled_->re.error(),
-                "write it as RE2 has them: without lookaheads and back references; in JSON a backslash is written twice");
+                "write it as RE2 has them: without lookaheads and back references; in JSON a backslash is "
+                "written twice");
 }
 
 Pattern::~Pattern() = default;

@@ -1,4 +1,5 @@
-// Pattern: a regular expression of a user's. RE2 matches in time that grows with the text alone: whatever is written cannot hang a build.
+// Pattern: a regular expression of a user's. RE2 matches in time that grows with the text alone: whatever is
+// written cannot hang a build.
 #pragma once
 
 #include <memory>

@@ -13,8 +13,8 @@ std::string Plan::serialize() const {
                     ",\"arch\":" + dump_json(arch) + ",\"round\":" + std::to_string(round) + ",\"slots\":[";
   for (size_t i = 0; i < slots.size(); ++i)
     out += (i ? ",\n" : "\n") + dump_json({{"template", slots[i].choice.template_name},
-                                       {"config", slots[i].choice.config.to_json()},
-                                       {"origin", slots[i].origin}});
+                                           {"config", slots[i].choice.config.to_json()},
+                                           {"origin", slots[i].origin}});
   return out + "\n]}\n";
 }
 
@@ -26,8 +26,9 @@ Plan Plan::parse(const std::string& text, const std::string& where) {
   plan.arch = get_word(json, "arch", where);
   plan.round = get<int>(json, "round", where);
   for (const Json& slot : get<std::vector<Json>>(json, "slots", where))
-    plan.slots.push_back({{get_word(slot, "template", where), Config::from_json(get<Json>(slot, "config", where))},
-                          get_name(slot, "origin", where)});
+    plan.slots.push_back(
+        {{get_word(slot, "template", where), Config::from_json(get<Json>(slot, "config", where))},
+         get_name(slot, "origin", where)});
   return plan;
 }
 

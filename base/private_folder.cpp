@@ -21,7 +21,8 @@ bool create_private_folder(const std::string& path) {
 }
 
 std::string why_not_private(const struct stat& info) {
-  if (info.st_uid != geteuid() && info.st_uid != 0) return "it belongs to user " + std::to_string(info.st_uid);
+  if (info.st_uid != geteuid() && info.st_uid != 0)
+    return "it belongs to user " + std::to_string(info.st_uid);
   if (!(info.st_mode & (S_IWGRP | S_IWOTH))) return "";
   char mode[16];
   std::snprintf(mode, sizeof mode, "%04o", unsigned(info.st_mode & 07777));

@@ -9,14 +9,16 @@
 namespace deepgen {
 namespace {
 
-constexpr std::array<const char*, 9> kTypes = {"f32", "f64", "f16", "bf16", "tf32", "e4m3", "e5m2", "i8", "i32"};
+constexpr std::array<const char*, 9> kTypes = {"f32",  "f64",  "f16", "bf16", "tf32",
+                                               "e4m3", "e5m2", "i8",  "i32"};
 constexpr std::array<int64_t, 9> kSizes = {4, 8, 2, 2, 4, 1, 1, 1, 4};
 constexpr std::array<const char*, 4> kLayouts = {"nn", "nt", "tn", "tt"};
 constexpr std::array<const char*, epilogue_op_count> kEpilogueOps = {
     "bias",     "bias_row", "relu",    "gelu",    "gelu_tanh", "silu",      "sigmoid", "clamp",
     "residual", "multiply", "scale_a", "scale_b", "scale_row", "scale_col", "scale_d"};
 
-template <typename Names> std::string join(const Names& names) {
+template <typename Names>
+std::string join(const Names& names) {
   std::string text;
   for (const char* name : names) text += (text.empty() ? "" : ", ") + std::string(name);
   return text;
@@ -38,8 +40,8 @@ int64_t integer(std::string_view text, const std::string& field) {
   return value;
 }
 
-constexpr EpilogueOp kGates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh, EpilogueOp::sigmoid,
-                                 EpilogueOp::relu};
+constexpr EpilogueOp kGates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh,
+                                 EpilogueOp::sigmoid, EpilogueOp::relu};
 
 std::string gates_text() {
   std::string text;
@@ -50,7 +52,8 @@ std::string gates_text() {
 EpilogueOp parse_gate(std::string_view text) {
   for (EpilogueOp gate : kGates)
     if (text == to_string(gate)) return gate;
-  throw Error("unknown gate '" + std::string(text) + "' in a problem key", "gate", "", "use one of: " + gates_text());
+  throw Error("unknown gate '" + std::string(text) + "' in a problem key", "gate", "",
+              "use one of: " + gates_text());
 }
 
 std::vector<EpilogueOp> parse_epilogue(std::string_view text) {
@@ -68,7 +71,8 @@ std::vector<EpilogueOp> parse_epilogue(std::string_view text) {
 std::string_view field(std::string_view& rest, std::string_view name) {
   std::string prefix = " " + std::string(name) + "=";
   if (rest.substr(0, prefix.size()) != prefix)
-    throw Error("the problem key lacks the field '" + std::string(name) + "'", "at '" + std::string(rest) + "'",
+    throw Error("the problem key lacks the field '" + std::string(name) + "'",
+                "at '" + std::string(rest) + "'",
                 "fields have one fixed order: m n k batch a b d acc layout [groups] [gate] epilogue align");
   rest.remove_prefix(prefix.size());
   std::string_view value = rest.substr(0, rest.find(' '));
@@ -84,9 +88,7 @@ std::string to_string(EpilogueOp e) { return kEpilogueOps[size_t(e)]; }
 int64_t size_of(Type t) { return kSizes[size_t(t)]; }
 
 Type Problem::epilogue_type() const { return d == Type::i8 ? Type::f32 : d; }
-Type Problem::scale_type() const {
-  return d == Type::f64 || d == Type::i32 ? d : Type::f32;
-}
+Type Problem::scale_type() const { return d == Type::f64 || d == Type::i32 ? d : Type::f32; }
 
 void complete(Problem& p) {
   p.accumulate = p.a == Type::f64 ? Type::f64 : p.a == Type::i8 ? Type::i32 : Type::f32;
@@ -121,7 +123,8 @@ std::string Problem::key() const {
   return op + " m=" + std::to_string(m) + " n=" + std::to_string(n) + " k=" + std::to_string(k) +
          " batch=" + std::to_string(batch) + " a=" + to_string(a) + " b=" + to_string(b) +
          " d=" + to_string(d) + " acc=" + to_string(accumulate) + " layout=" + to_string(layout) +
-         (groups ? " groups=" + std::to_string(groups) : "") + (gate ? " gate=" + to_string(*gate) : "") + " epilogue=" + epilogue_text(epilogue) + " align=" + std::to_string(align);
+         (groups ? " groups=" + std::to_string(groups) : "") + (gate ? " gate=" + to_string(*gate) : "") +
+         " epilogue=" + epilogue_text(epilogue) + " align=" + std::to_string(align);
 }
 
 Problem Problem::parse(std::string_view text) {
@@ -139,10 +142,12 @@ Problem Problem::parse(std::string_view text) {
   if (rest.starts_with(" gate=")) p.gate = parse_gate(field(rest, "gate"));
   p.epilogue = parse_epilogue(field(rest, "epilogue"));
   p.align = integer(field(rest, "align"), "align");
-  if (!rest.empty()) throw Error("trailing text '" + std::string(rest) + "' in a problem key", std::string(text));
+  if (!rest.empty())
+    throw Error("trailing text '" + std::string(rest) + "' in a problem key", std::string(text));
   validate(p);
   if (p.key() != text)
-    throw Error("a problem key in another than its canonical spelling", std::string(text), "expected " + p.key());
+    throw Error("a problem key in another than its canonical spelling", std::string(text),
+                "expected " + p.key());
   return p;
 }
 
@@ -151,14 +156,25 @@ namespace {
 bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
 
 bool output_served(Type a, Type d) {
-  auto one_of = [d](std::initializer_list<Type> types) { return std::find(types.begin(), types.end(), d) != types.end(); };
+  auto one_of = [d](std::initializer_list<Type> types) {
+    return std::find(types.begin(), types.end(), d) != types.end();
+  };
   switch (a) {
-  case Type::f32: case Type::tf32: return one_of({Type::f32});
-  case Type::f64: return one_of({Type::f64});
-  case Type::f16: case Type::bf16: return one_of({a, Type::f32});
-  case Type::e4m3: case Type::e5m2: return one_of({Type::f16, Type::bf16, Type::f32});
-  case Type::i8: return one_of({Type::i32, Type::f32, Type::bf16, Type::i8});
-  case Type::i32: return false;
+  case Type::f32:
+  case Type::tf32:
+    return one_of({Type::f32});
+  case Type::f64:
+    return one_of({Type::f64});
+  case Type::f16:
+  case Type::bf16:
+    return one_of({a, Type::f32});
+  case Type::e4m3:
+  case Type::e5m2:
+    return one_of({Type::f16, Type::bf16, Type::f32});
+  case Type::i8:
+    return one_of({Type::i32, Type::f32, Type::bf16, Type::i8});
+  case Type::i32:
+    return false;
   }
   return false;
 }
@@ -167,7 +183,8 @@ void check_types(const Problem& p) {
   if (!(p.a == p.b || (is_fp8(p.a) && is_fp8(p.b))) || !output_served(p.a, p.d))
     throw Error("this combination of types is not served",
                 "a=" + to_string(p.a) + " b=" + to_string(p.b) + " d=" + to_string(p.d), "",
-                "a b -> d: f32 f32 -> f32, f64 f64 -> f64, f16 f16 -> f16 or f32, bf16 bf16 -> bf16 or f32, tf32 tf32 -> "
+                "a b -> d: f32 f32 -> f32, f64 f64 -> f64, f16 f16 -> f16 or f32, bf16 bf16 -> bf16 or f32, "
+                "tf32 tf32 -> "
                 "f32, e4m3/e5m2 -> f16, bf16 or f32, i8 i8 -> i32, f32, bf16 or i8");
   Problem expected = p;
   complete(expected);
@@ -185,22 +202,27 @@ void check_gate(const Problem& p) {
   if (std::find(std::begin(kGates), std::end(kGates), gate) == std::end(kGates))
     throw Error("this gate is not served", text, "", "use one of: " + gates_text());
   if (p.d == Type::i32) throw Error("a gate on integer output is not served", text, "D is i32", "use d=f32");
-  if (p.n > (int64_t(1) << 30)) throw Error("size out of range", "n = " + std::to_string(p.n), "with a gate", "up to 2^30");
+  if (p.n > (int64_t(1) << 30))
+    throw Error("size out of range", "n = " + std::to_string(p.n), "with a gate", "up to 2^30");
   for (EpilogueOp op : {EpilogueOp::scale_a, EpilogueOp::scale_b})
     if (p.has(op))
-      throw Error("epilogue '" + to_string(op) + "' does not go with a gate", text + " epilogue=" + epilogue_text(p.epilogue),
-                  "scales of A and B belong before the gate", "pass their product as alpha, which applies there");
+      throw Error("epilogue '" + to_string(op) + "' does not go with a gate",
+                  text + " epilogue=" + epilogue_text(p.epilogue), "scales of A and B belong before the gate",
+                  "pass their product as alpha, which applies there");
 }
 
 void check_groups(const Problem& p) {
   const std::string text = "groups=" + std::to_string(p.groups);
   if (p.groups < 1 || p.groups > most_groups)
     throw Error("number of groups out of range", text, "", "1 to " + std::to_string(most_groups));
-  if (p.batch != 1) throw Error("groups in a batch are not served", text + " batch=" + std::to_string(p.batch), "", "use batch=1");
+  if (p.batch != 1)
+    throw Error("groups in a batch are not served", text + " batch=" + std::to_string(p.batch), "",
+                "use batch=1");
   if (p.a_transposed())
-    throw Error("groups of rows need them one behind the other", text + " layout=" + to_string(p.layout), "A is stored transposed",
-                "use layout nn or nt");
-  if (p.m > (int64_t(1) << 30)) throw Error("size out of range", "m = " + std::to_string(p.m), "with groups", "up to 2^30");
+    throw Error("groups of rows need them one behind the other", text + " layout=" + to_string(p.layout),
+                "A is stored transposed", "use layout nn or nt");
+  if (p.m > (int64_t(1) << 30))
+    throw Error("size out of range", "m = " + std::to_string(p.m), "with groups", "up to 2^30");
 }
 
 } // namespace

@@ -20,15 +20,24 @@ double finite(double x) {
 }
 
 Json timing_json(const Timing& t) {
-  return {{"seconds", finite(t.seconds)}, {"quartile1", finite(t.quartile1)}, {"quartile3", finite(t.quartile3)},
-          {"ratio", finite(t.ratio)},     {"low", finite(t.low)},             {"high", finite(t.high)},
-          {"samples", t.samples},         {"clean", finite(t.clean)}};
+  return {{"seconds", finite(t.seconds)},
+          {"quartile1", finite(t.quartile1)},
+          {"quartile3", finite(t.quartile3)},
+          {"ratio", finite(t.ratio)},
+          {"low", finite(t.low)},
+          {"high", finite(t.high)},
+          {"samples", t.samples},
+          {"clean", finite(t.clean)}};
 }
 
 Timing timing_from_json(const Json& json, const std::string& where) {
   Timing t;
-  for (auto [name, value] : {std::pair{"seconds", &t.seconds}, {"quartile1", &t.quartile1},
-                             {"quartile3", &t.quartile3}, {"ratio", &t.ratio}, {"low", &t.low}, {"high", &t.high},
+  for (auto [name, value] : {std::pair{"seconds", &t.seconds},
+                             {"quartile1", &t.quartile1},
+                             {"quartile3", &t.quartile3},
+                             {"ratio", &t.ratio},
+                             {"low", &t.low},
+                             {"high", &t.high},
                              {"clean", &t.clean}})
     *value = get<double>(json, name, where);
   t.samples = get<int64_t>(json, "samples", where);
@@ -62,7 +71,9 @@ Json Record::to_json() const {
 Record Record::from_json(const Json& json, const std::string& where) {
   check_schema(json, kRecordSchema, where);
   Record r;
-  for (auto [name, value] : {std::pair{"stage", &r.stage}, {"status", &r.status}, {"arch", &r.arch},
+  for (auto [name, value] : {std::pair{"stage", &r.stage},
+                             {"status", &r.status},
+                             {"arch", &r.arch},
                              {"template", &r.choice.template_name}})
     *value = get_word(json, name, where);
   for (auto [name, value] : {std::pair{"origin", &r.origin}, {"sha256", &r.sha256}})
@@ -70,7 +81,9 @@ Record Record::from_json(const Json& json, const std::string& where) {
   for (auto [name, value] : {std::pair{"problem", &r.problem}, {"kernel_file", &r.kernel_file}})
     *value = get_name(json, name, where, kLongest);
   r.detail = get_text(json, "detail", where);
-  for (auto [name, value] : {std::pair{"slot", &r.slot}, {"revision", &r.revision}, {"code_bytes", &r.code_bytes},
+  for (auto [name, value] : {std::pair{"slot", &r.slot},
+                             {"revision", &r.revision},
+                             {"code_bytes", &r.code_bytes},
                              {"workspace", &r.workspace}})
     *value = get<int64_t>(json, name, where);
   r.choice.config = Config::from_json(get<Json>(json, "config", where));
@@ -105,7 +118,8 @@ RecordLog RecordLog::parse(const std::string& text, const std::string& where) {
       log.noise_floor = get<double>(json, "noise_floor", place);
       log.stable = get<bool>(json, "stable", place);
       if (json.contains("again"))
-        for (const Json& r : get<Json::array_t>(json, "again", place)) log.again.push_back(Record::from_json(r, place));
+        for (const Json& r : get<Json::array_t>(json, "again", place))
+          log.again.push_back(Record::from_json(r, place));
     } else {
       log.records.push_back(Record::from_json(json, place));
     }

@@ -8,8 +8,9 @@
 
 namespace deepgen {
 
-/// Times of one arm, in seconds per call. Ratios are t_arm / t_default from the same interleaved rounds: below 1 is
-/// faster than the default config. `low` and `high` bound the 95 % bootstrap interval of the ratio over rounds.
+/// Times of one arm, in seconds per call. Ratios are t_arm / t_default from the same interleaved rounds:
+/// below 1 is faster than the default config. `low` and `high` bound the 95 % bootstrap interval of the ratio
+/// over rounds.
 struct Timing {
   double seconds = 0, quartile1 = 0, quartile3 = 0; ///< median and quartiles of the clean samples
   double ratio = 1, low = 1, high = 1;
@@ -18,10 +19,10 @@ struct Timing {
 };
 
 struct Record {
-  std::string stage;  ///< "r0", "r1", ... or "final"
+  std::string stage; ///< "r0", "r1", ... or "final"
   int64_t slot = -1;
-  /// "ok", "compile_error", "crash", "timeout", "wrong", "out_of_bounds", "unsupported", "duplicate", "dropped"
-  /// (correct, but too slow in the first samples to time further)
+  /// "ok", "compile_error", "crash", "timeout", "wrong", "out_of_bounds", "unsupported", "duplicate",
+  /// "dropped" (correct, but too slow in the first samples to time further)
   std::string status = "ok", detail;
   std::string problem, arch;
   Choice choice;
@@ -41,16 +42,19 @@ struct Record {
   static Record from_json(const Json&, const std::string& where);
 };
 
-/// What a measure edge writes: the environment, one record a candidate, and for the finals the A/A noise floor.
+/// What a measure edge writes: the environment, one record a candidate, and for the finals the A/A noise
+/// floor.
 struct RecordLog {
   Json environment = Json::object(); ///< device, tool version, profile name, threads
   std::vector<Record> records;
   double noise_floor = 0; ///< p95 of |t_default/t_default' - 1| over blocks of rounds; 0: not measured
   bool stable = true;     ///< false: too much interference for a decision
-  std::vector<Record> again = {}; ///< a round's: the best of earlier ones, timed once more beside its own candidates
+  std::vector<Record> again =
+      {}; ///< a round's: the best of earlier ones, timed once more beside its own candidates
 
   std::string serialize() const; ///< JSONL: an env line, then a line a record
-  /// A torn last line (a crash while appending) is ignored; damage elsewhere throws Error with the line number.
+  /// A torn last line (a crash while appending) is ignored; damage elsewhere throws Error with the line
+  /// number.
   static RecordLog parse(const std::string& text, const std::string& where);
   static RecordLog read(const std::string& path);
 };

@@ -20,12 +20,14 @@ std::string seal(const std::string& head, const std::string& rest) {
 
 void check_seal(const std::string& bytes, size_t line, const std::string& where) {
   if (line < kBytes || bytes.compare(line - kBytes, kDigest.size(), kDigest) != 0)
-    throw Error("a kernel file without a digest at the end of its first line", where, "", "delete the file and build again");
+    throw Error("a kernel file without a digest at the end of its first line", where, "",
+                "delete the file and build again");
   const size_t end = line - kBytes;
   const std::string expected = bytes.substr(end + kDigest.size(), 64),
                     found = sha256_hex(bytes.substr(0, end) + "}" + bytes.substr(line));
   if (found != expected)
-    throw Error("a kernel file was changed since it was written", where, "its bytes have the digest " + found + " instead of " + expected,
+    throw Error("a kernel file was changed since it was written", where,
+                "its bytes have the digest " + found + " instead of " + expected,
                 "delete the file and build again");
 }
 

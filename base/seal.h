@@ -5,7 +5,8 @@
 
 namespace deepgen {
 
-/// `head`, a JSON object in one line, with a last field "digest": the SHA-256 of `head`, a newline and `rest`. Then these.
+/// `head`, a JSON object in one line, with a last field "digest": the SHA-256 of `head`, a newline and
+/// `rest`. Then these.
 std::string seal(const std::string& head, const std::string& rest);
 /// Throws Error unless `bytes` are as seal() made them. `line`: where the first line ends.
 void check_seal(const std::string& bytes, size_t line, const std::string& where);

@@ -25,8 +25,8 @@ struct MeasureRules {
   std::optional<int64_t> warmup;                       ///< calls of each arm before its first sample
   std::optional<int64_t> samples;                      ///< of each arm in the playoff, at most
   std::optional<double> call_timeout, compile_timeout; ///< seconds
-  std::string caches;                                  ///< on GPUs: "cold", "weights-cold", "warm"; empty: "cold"
-  std::string baseline;                                ///< "vendor": time its library too; "none"; empty: "vendor"
+  std::string caches;               ///< on GPUs: "cold", "weights-cold", "warm"; empty: "cold"
+  std::string baseline;             ///< "vendor": time its library too; "none"; empty: "vendor"
   std::vector<std::string> devices; ///< GPUs to measure on: index, UUID or name; empty: all of the arch
   bool operator==(const MeasureRules&) const = default;
 };
@@ -37,8 +37,8 @@ struct SearchOptions {
   uint64_t seed = 1;
   /// Candidates in all rounds together; nothing: as many as the rounds have slots.
   std::optional<int64_t> trials;
-  /// The search ends after so many candidates in a row that were not faster by half a percent, and two rounds of
-  /// them at least, where round 0 does not count; 0: never before its end.
+  /// The search ends after so many candidates in a row that were not faster by half a percent, and two rounds
+  /// of them at least, where round 0 does not count; 0: never before its end.
   int64_t patience = 64;
   /// Empty: all templates. Otherwise only these, with their rules.
   std::map<std::string, TemplateRule> templates;

@@ -31,8 +31,8 @@ Character character(const std::string& text, size_t at) {
 }
 
 bool is_control(uint32_t c) {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
-         (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
 std::string escaped(uint32_t code) {
@@ -84,13 +84,14 @@ std::string visible(const std::string& text) {
   return out;
 }
 
-/// A blank parts what would be the end of a comment, the begin of one, or a trigraph. A backslash at the end of a line
-/// would continue it, for GCC also with blanks behind it.
+/// A blank parts what would be the end of a comment, the begin of one, or a trigraph. A backslash at the end
+/// of a line would continue it, for GCC also with blanks behind it.
 std::string in_comment(const std::string& text) {
   std::string out;
   for (char c : visible(text)) {
     const char last = out.empty() ? ' ' : out.back();
-    if ((last == '*' && c == '/') || (last == '/' && (c == '*' || c == '/')) || (last == '?' && c == '?')) out += ' ';
+    if ((last == '*' && c == '/') || (last == '/' && (c == '*' || c == '/')) || (last == '?' && c == '?'))
+      out += ' ';
     out += c == '\n' || c == '\t' ? ' ' : c;
   }
   if (const size_t end = out.find_last_not_of(' '); end != std::string::npos && out[end] == '\\') out += '.';

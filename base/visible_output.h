@@ -5,7 +5,8 @@
 
 namespace deepgen {
 
-/// As long as it lives, what is written to std::cout and std::cerr goes through visible() (base/text.h). For main().
+/// As long as it lives, what is written to std::cout and std::cerr goes through visible() (base/text.h). For
+/// main().
 class VisibleOutput {
 public:
   VisibleOutput();

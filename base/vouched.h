@@ -5,8 +5,8 @@
 
 namespace deepgen {
 
-/// Whether a search has verified the kernel: its winner, or the lock's with the code that the lock has. Not what comes by
-/// default, fallbacks, or what the lock's config compiles to with another compiler.
+/// Whether a search has verified the kernel: its winner, or the lock's with the code that the lock has. Not
+/// what comes by default, fallbacks, or what the lock's config compiles to with another compiler.
 inline bool vouched_for(const KernelFile& file, const Kernel& kernel) {
   return kernel.role == "main" && (file.origin == "lock" || file.origin == "search");
 }

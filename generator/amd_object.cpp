@@ -73,7 +73,8 @@ std::string run_lld(const std::string& program, const std::vector<std::string>& 
       llvm::sys::ExecuteAndWait(program, words, std::nullopt, redirects, kLinkerSeconds, 0, &why);
   // Not started (-1), or killed: LLVM tells the signal by its name alone.
   if (status == -1 || (status == -2 && why.starts_with(strsignal(SIGKILL))))
-    throw HostFault("lld could not run", program, why, "free memory, or set DEEPGEN_LLD to an ld.lld that runs here, and build again");
+    throw HostFault("lld could not run", program, why,
+                    "free memory, or set DEEPGEN_LLD to an ld.lld that runs here, and build again");
   if (status != 0)
     throw Error("lld cannot link the kernel", program, why + messages.content().substr(0, kLongestMessage));
   return output.content();

@@ -38,8 +38,8 @@ llvm::TargetMachine& target_machine(const std::string& cpu) {
     std::string why;
     const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, why);
     if (!target) throw Error("LLVM has no AMDGPU target", "", why);
-    // No features: the code runs with xnack and sramecc on or off. Above this level there would be GVN twice where this
-    // has CSE: a tenth of the time, for the same main loops and no fewer registers.
+    // No features: the code runs with xnack and sramecc on or off. Above this level there would be GVN twice
+    // where this has CSE: a tenth of the time, for the same main loops and no fewer registers.
     machine.reset(target->createTargetMachine(triple, cpu, "", llvm::TargetOptions(), std::nullopt,
                                               std::nullopt, llvm::CodeGenOptLevel::Default));
   }

@@ -2,7 +2,8 @@
 
 #include "base/error.h"
 
-// One header a pass: mlir/Conversion/Passes.h has all conversions, and is two thirds of what there is to parse.
+// One header a pass: mlir/Conversion/Passes.h has all conversions, and is two thirds of what there is to
+// parse.
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"

@@ -1,4 +1,5 @@
-// Codegen: the MLIR pipeline, and the LLVM one for host code (for GPUs: nvptx.h, amdgpu.h). Internal to the compiler.
+// Codegen: the MLIR pipeline, and the LLVM one for host code (for GPUs: nvptx.h, amdgpu.h). Internal to the
+// compiler.
 #pragma once
 
 #include "base/kernel.h"

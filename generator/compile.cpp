@@ -48,8 +48,8 @@ struct Emitted {
   }
 };
 
-/// The code object. $DEEPGEN_KEEP_IR names a folder for the IR that the backend got, under the code's SHA-256: the simulated
-/// device of the tests runs that.
+/// The code object. $DEEPGEN_KEEP_IR names a folder for the IR that the backend got, under the code's
+/// SHA-256: the simulated device of the tests runs that.
 void link_code_object(llvm::Module& module, Kernel& kernel) {
   const char* folder = std::getenv("DEEPGEN_KEEP_IR");
   const bool keep = folder && *folder;
@@ -59,7 +59,8 @@ void link_code_object(llvm::Module& module, Kernel& kernel) {
 }
 
 /// For an NVIDIA GPU up to the PTX: the assembler runs beside the next kernel's compilation.
-Kernel compile_one(const Problem& problem, const std::string& arch, const Choice& choice, const std::string& role) {
+Kernel compile_one(const Problem& problem, const std::string& arch, const Choice& choice,
+                   const std::string& role) {
   Emitted emitted(problem, arch, choice);
   lower_to_llvm(*emitted.module);
   llvm::LLVMContext context;
@@ -92,7 +93,8 @@ public:
 
   void add(const Problem& problem, const Choice& choice, const std::string& role) {
     file_.kernels.push_back(compile_one(problem, file_.arch, choice, role));
-    // -O3 takes ptxas about twice as long as -O2 where there are mma.sync; the awkward kernel is only verified.
+    // -O3 takes ptxas about twice as long as -O2 where there are mma.sync; the awkward kernel is only
+    // verified.
     if (takes_ptx()) assemblies_.emplace_back(file_.kernels.back(), role == "awkward" ? 2 : 3);
   }
 
@@ -102,7 +104,8 @@ public:
       if (takes_ptx()) assemblies_[i].finish(kernel, kAssemblerSeconds);
       kernel.sha256 = sha256_hex(kernel.code.empty() ? kernel.ptx : kernel.code);
       // The awkward kernel is never timed, and a fallback has no alternative: both may be slow.
-      if (std::string why = takes_ptx() ? why_rejected(kernel) : why_rejected_amd(kernel); reject_ && kernel.role == "main" && !why.empty())
+      if (std::string why = takes_ptx() ? why_rejected(kernel) : why_rejected_amd(kernel);
+          reject_ && kernel.role == "main" && !why.empty())
         throw Error(std::string(kRejected) + ": " + why);
     }
   }
@@ -158,7 +161,8 @@ KernelFile compile_candidate(const Problem& problem, const std::string& arch, co
     kernels.add(problem, choice, "main");
     if (awkward) kernels.add(family.awkward(problem, choice.config), choice, "awkward");
     if (fallbacks)
-      for (const Choice& other : family.fallbacks(problem, arch, choice.config)) kernels.add(problem, other, "fallback");
+      for (const Choice& other : family.fallbacks(problem, arch, choice.config))
+        kernels.add(problem, other, "fallback");
   });
 }
 

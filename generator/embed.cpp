@@ -32,8 +32,7 @@ bool is_reserved(const std::string& word) {
 /// Functions, types and macros of the runtime: `deepgen` and what begins with `deepgen_`, in any case.
 bool is_of_the_runtime(const std::string& word) {
   std::string lower;
-  for (unsigned char c : word + "_")
-    lower += char(std::tolower(c));
+  for (unsigned char c : word + "_") lower += char(std::tolower(c));
   return lower.rfind("deepgen_", 0) == 0;
 }
 
@@ -66,14 +65,11 @@ void check_gpu_kernel(const Kernel& k, const std::string& where) {
   for (const Launch& l : k.launches) {
     good = good && small(l.shared);
     for (const auto* triple : {&l.grid, &l.block, &l.cluster})
-      for (int64_t x : *triple)
-        good = good && small(x) && x > 0;
+      for (int64_t x : *triple) good = good && small(x) && x > 0;
   }
   for (const TensorMap& m : k.maps)
-    for (int64_t x : {m.box_columns, m.box_rows, m.swizzle, m.promotion})
-      good = good && small(x);
-  if (!good)
-    throw Error("a launch of a GPU kernel is out of range", where, k.choice.text());
+    for (int64_t x : {m.box_columns, m.box_rows, m.swizzle, m.promotion}) good = good && small(x);
+  if (!good) throw Error("a launch of a GPU kernel is out of range", where, k.choice.text());
 }
 
 void check_arch(const std::string& arch, const std::string& where) {
@@ -83,38 +79,38 @@ void check_arch(const std::string& arch, const std::string& where) {
 
 void check_kernel_file(const KernelFile& file, const LibraryFunction& f) {
   const std::string where = f.file.label() + " (" + file.arch + ", " + file.choice.text() + ")";
-  if (file.status != "ok")
-    throw Error("a kernel file holds no kernel: " + file.status, where, file.detail);
+  if (file.status != "ok") throw Error("a kernel file holds no kernel: " + file.status, where, file.detail);
   if (file.problem != f.file.problem)
     throw Error("a kernel file is for another problem", where,
                 file.problem.key() + " instead of " + f.file.problem.key(),
                 "delete the build folder of this target and build again");
-  if (!file.find("main"))
-    throw Error("a kernel file lacks its main kernel", where);
+  if (!file.find("main")) throw Error("a kernel file lacks its main kernel", where);
   for (const Kernel& k : file.kernels)
     file.arch == "cpu" ? check_cpu_kernel(k, where) : check_gpu_kernel(k, where);
 }
 
-/// The runtime finds a kernel for every call: the last one of an arch takes any device and any operands of the types.
+/// The runtime finds a kernel for every call: the last one of an arch takes any device and any operands of
+/// the types.
 void check_last_kernel(const LinkedKernel& last, const LibraryFunction& f) {
   const Kernel& k = *last.kernel;
   const Problem& p = f.file.problem;
-  if (last.file->arch == "cpu")
-    return;
+  if (last.file->arch == "cpu") return;
   if (!k.device.empty() || k.align_a > size_of(p.a) || k.align_b > size_of(p.b) || k.align_d > size_of(p.d) ||
       k.most_pitch)
-    throw Error("no kernel of " + last.file->arch + " takes operands that are aligned to their elements alone, with any leading dimensions",
+    throw Error("no kernel of " + last.file->arch +
+                    " takes operands that are aligned to their elements alone, with any leading dimensions",
                 f.file.label() + ", " + k.choice.text(), "", "a defect of the template's fallbacks()");
 }
 
-/// The CPU comes first, then later archs before earlier ones, as their code and PTX are the better ones for any device
-/// that can run both.
+/// The CPU comes first, then later archs before earlier ones, as their code and PTX are the better ones for
+/// any device that can run both.
 int64_t arch_rank(const std::string& arch) {
   const int64_t capability = compute_capability(arch);
   return arch == "cpu" ? 0 : 10000 - 2 * capability - (arch.back() == 'a' ? 1 : 0);
 }
 
-/// Adds the C names of a function, its macros among them: these are in capitals, and NAMEs may differ in case alone.
+/// Adds the C names of a function, its macros among them: these are in capitals, and NAMEs may differ in case
+/// alone.
 void claim_names(const LibraryFunction& f, const std::string& where, std::set<std::string>& names) {
   std::vector<std::string> own;
   for (const char* suffix : {"", "_run", "_function", "_launch", "_prepare", "_workspace_size", "_sizes"})
@@ -131,7 +127,8 @@ void claim_names(const LibraryFunction& f, const std::string& where, std::set<st
 void check_header_name(const Library& l) {
   const std::string& name = l.header_name;
   if (name.empty() || !why_no_name(name).empty() || name.find_first_of("\"\\<>?*") != std::string::npos)
-    throw Error("the header's name cannot be included", visible(name), "it is empty, long, or has control characters or one of \"\\<>?*",
+    throw Error("the header's name cannot be included", visible(name),
+                "it is empty, long, or has control characters or one of \"\\<>?*",
                 "name the target otherwise");
 }
 
@@ -146,8 +143,8 @@ std::vector<LinkedKernel> linked_kernels(const LibraryFunction& f) {
   auto rank = [](const LinkedKernel& k) {
     const bool cpu = k.file->arch == "cpu";
     // All of AMD's have one rank, as none runs code of another; each keeps its kernels together.
-    return std::tuple(arch_rank(k.file->arch), std::string_view(k.file->arch), cpu ? -k.kernel->isa : 0, !cpu && k.kernel->role == "fallback",
-                      k.kernel->device.empty());
+    return std::tuple(arch_rank(k.file->arch), std::string_view(k.file->arch), cpu ? -k.kernel->isa : 0,
+                      !cpu && k.kernel->role == "fallback", k.kernel->device.empty());
   };
   std::stable_sort(kernels.begin(), kernels.end(),
                    [&](const LinkedKernel& x, const LinkedKernel& y) { return rank(x) < rank(y); });
@@ -181,19 +178,17 @@ void validate_names(const Library& library) {
     check_identifier(f.file.ns, "the namespace", where);
     claim_names(f, where, names);
     if (f.kernels.empty())
-      throw Error("a function has no kernel", where, "", "pass --kernel after its --problem, or --arch for a header");
-    for (const KernelFile& file : f.kernels)
-      check_arch(file.arch, where);
+      throw Error("a function has no kernel", where, "",
+                  "pass --kernel after its --problem, or --arch for a header");
+    for (const KernelFile& file : f.kernels) check_arch(file.arch, where);
   }
-  if (library.functions.empty())
-    throw Error("a library needs at least one problem", library.target);
+  if (library.functions.empty()) throw Error("a library needs at least one problem", library.target);
 }
 
 void validate(const Library& library) {
   validate_names(library);
   for (const LibraryFunction& f : library.functions) {
-    for (const KernelFile& file : f.kernels)
-      check_kernel_file(file, f);
+    for (const KernelFile& file : f.kernels) check_kernel_file(file, f);
     const std::vector<LinkedKernel> kernels = linked_kernels(f);
     for (size_t i = 0; i < kernels.size(); ++i)
       if (i + 1 == kernels.size() || kernels[i + 1].file->arch != kernels[i].file->arch)

@@ -28,8 +28,8 @@ LibraryFunction declared(ProblemFile, const std::vector<std::string>& archs);
 void validate_names(const Library&);
 /// As validate_names(), and when a kernel file is not of its problem or not compiled.
 void validate(const Library&);
-/// C99 and C++17. The text depends on the arguments alone: no dates, no paths. The header depends on problems and archs,
-/// and not on what kernels were chosen.
+/// C99 and C++17. The text depends on the arguments alone: no dates, no paths. The header depends on problems
+/// and archs, and not on what kernels were chosen.
 std::string embed_header(const Library&);
 std::string embed_source(const Library&);
 
@@ -39,9 +39,9 @@ struct LinkedKernel {
   const Kernel* kernel;
   bool verified; ///< by the build
 };
-/// What the library links of a function, without "awkward" kernels, as the runtime wants it: the CPU's, best level first;
-/// then the GPU archs from the latest on: kernels tuned on one device, the arch's general one, those for less aligned
-/// operands.
+/// What the library links of a function, without "awkward" kernels, as the runtime wants it: the CPU's, best
+/// level first; then the GPU archs from the latest on: kernels tuned on one device, the arch's general one,
+/// those for less aligned operands.
 std::vector<LinkedKernel> linked_kernels(const LibraryFunction&);
 bool runs_on_cpu(const LibraryFunction&);
 bool runs_on_gpus(const LibraryFunction&);

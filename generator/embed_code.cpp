@@ -34,23 +34,25 @@ std::string data_lines(const std::string& code, size_t first, size_t last) {
 }
 
 std::string section(const std::string& head, int64_t align, const std::string& content) {
-  return "\n__asm__(\n" + directive(".pushsection " + head) + directive(".balign " + number(align)) + content +
-         "    \".popsection\\n\");\n";
+  return "\n__asm__(\n" + directive(".pushsection " + head) + directive(".balign " + number(align)) +
+         content + "    \".popsection\\n\");\n";
 }
 
 /// Global but hidden, so that it survives link-time optimisation, which may move this asm to another unit.
 std::string symbol(const std::string& name, const std::string& type, const std::string& content) {
-  return directive(".globl " + name) + directive(".hidden " + name) + directive(".type " + name + ", @" + type) +
-         directive(name + ":") + content + directive(".size " + name + ", . - " + name);
+  return directive(".globl " + name) + directive(".hidden " + name) +
+         directive(".type " + name + ", @" + type) + directive(name + ":") + content +
+         directive(".size " + name + ", . - " + name);
 }
 
-/// The image behind an instruction at which indirect calls may arrive (CET's branch tracking). It is no part of the image,
-/// whose bytes are those that were measured and hashed.
+/// The image behind an instruction at which indirect calls may arrive (CET's branch tracking). It is no part
+/// of the image, whose bytes are those that were measured and hashed.
 std::string image_with_landing(const Kernel& k, const std::string& name) {
   constexpr int64_t kLanding = 4;
   const std::string image = data_lines(k.code, 0, k.code.size()), landing = directive("endbr64");
   if (k.entry == 0 && k.align >= kLanding) // falls through
-    return directive(".skip " + number(k.align - kLanding) + ", 0xcc") + symbol(name, "function", landing + image);
+    return directive(".skip " + number(k.align - kLanding) + ", 0xcc") +
+           symbol(name, "function", landing + image);
   return directive(".L" + name + "_image:") + image +
          symbol(name, "function", landing + directive("jmp .L" + name + "_image + " + number(k.entry)));
 }
@@ -62,8 +64,9 @@ const std::string kHidden = "extern \"C\" __attribute__((visibility(\"hidden\"))
 std::string EmbeddedCode::add_image(const Kernel& k, const std::string& preferred) {
   auto [at, fresh] = images_.emplace(std::tuple(k.code, k.entry, k.align), preferred);
   if (fresh)
-    sections_ += section(".text." + preferred + ",\"ax\",@progbits", k.align, image_with_landing(k, preferred)) +
-                 kHidden + "void " + preferred + "(const uint64_t* args);\n";
+    sections_ +=
+        section(".text." + preferred + ",\"ax\",@progbits", k.align, image_with_landing(k, preferred)) +
+        kHidden + "void " + preferred + "(const uint64_t* args);\n";
   return at->second;
 }
 

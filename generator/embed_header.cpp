@@ -53,8 +53,9 @@ std::string operand_lines(const Problem& p) {
       text += "     " + name + ": " + number(operand.shape == SignatureOperand::per_column ? p.n : p.m) +
               " values, one a " + (operand.shape == SignatureOperand::per_column ? "column" : "row") + ", " +
               to_string(type) +
-              (p.groups && operand.shape == SignatureOperand::per_column ? ", for each group, one behind the other\n"
-                                                                        : ", the same for every batch entry\n");
+              (p.groups && operand.shape == SignatureOperand::per_column
+                   ? ", for each group, one behind the other\n"
+                   : ", the same for every batch entry\n");
   }
   for (auto [op, meaning] :
        {std::pair{EpilogueOp::gelu, "gelu(x) = x/2 * (1 + erf(x / sqrt 2))"},
@@ -76,9 +77,11 @@ std::string comment(const LibraryFunction& f) {
   text += matrix_line("A", p.a, p.a_rows(), p.a_columns(), p.a_transposed() ? "K x M, transposed" : "M x K");
   text += matrix_line("B", p.b, p.b_rows(), p.b_columns(), b_meaning(p));
   if (p.groups)
-    text += "     offsets: " + number(p.groups + 1) + " values of int32 in device memory. Group g has rows offsets[g] to " +
+    text += "     offsets: " + number(p.groups + 1) +
+            " values of int32 in device memory. Group g has rows offsets[g] to " +
             "offsets[g + 1] of A and D, and matrix g of " + number(p.groups) + " in B;\n" +
-            "       from 0 or more to M or less, ascending, which is not checked. Other rows of D are left as they are\n";
+            "       from 0 or more to M or less, ascending, which is not checked. Other rows of D are left "
+            "as they are\n";
   text += matrix_line("D", p.d, p.m, p.n, "M x N; C alike");
   text += operand_lines(p);
   text += "   Pointers are aligned to their elements (" + number(p.align) +
@@ -160,9 +163,9 @@ std::string gpu_overloads(const LibraryFunction& f) {
 }
 
 std::string cpp_functions(const LibraryFunction& f) {
-  return "namespace " + f.file.ns + " {\n\n" + size_constants(f) + "/// " + formula(f.file.problem) + "; see " + symbol(f) +
-         " above.\n" + (runs_on_cpu(f) ? cpu_overloads(f) : "") + (runs_on_gpus(f) ? gpu_overloads(f) : "") +
-         "\n} // namespace " + f.file.ns + "\n";
+  return "namespace " + f.file.ns + " {\n\n" + size_constants(f) + "/// " + formula(f.file.problem) +
+         "; see " + symbol(f) + " above.\n" + (runs_on_cpu(f) ? cpu_overloads(f) : "") +
+         (runs_on_gpus(f) ? gpu_overloads(f) : "") + "\n} // namespace " + f.file.ns + "\n";
 }
 
 } // namespace

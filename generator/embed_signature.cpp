@@ -4,14 +4,14 @@ namespace deepgen {
 namespace {
 
 constexpr SignatureOperand kOperands[] = {{EpilogueOp::bias, "bias", SignatureOperand::per_column},
-                                         {EpilogueOp::bias_row, "bias_row", SignatureOperand::per_row},
-                                         {EpilogueOp::residual, "residual", SignatureOperand::matrix},
-                                         {EpilogueOp::multiply, "multiplier", SignatureOperand::matrix},
-                                         {EpilogueOp::scale_a, "scale_a", SignatureOperand::one_value},
-                                         {EpilogueOp::scale_b, "scale_b", SignatureOperand::one_value},
-                                         {EpilogueOp::scale_row, "scale_row", SignatureOperand::per_row},
-                                         {EpilogueOp::scale_col, "scale_col", SignatureOperand::per_column},
-                                         {EpilogueOp::scale_d, "scale_d", SignatureOperand::one_value}};
+                                          {EpilogueOp::bias_row, "bias_row", SignatureOperand::per_row},
+                                          {EpilogueOp::residual, "residual", SignatureOperand::matrix},
+                                          {EpilogueOp::multiply, "multiplier", SignatureOperand::matrix},
+                                          {EpilogueOp::scale_a, "scale_a", SignatureOperand::one_value},
+                                          {EpilogueOp::scale_b, "scale_b", SignatureOperand::one_value},
+                                          {EpilogueOp::scale_row, "scale_row", SignatureOperand::per_row},
+                                          {EpilogueOp::scale_col, "scale_col", SignatureOperand::per_column},
+                                          {EpilogueOp::scale_d, "scale_d", SignatureOperand::one_value}};
 
 bool is_scale(EpilogueOp op) { return op >= EpilogueOp::scale_a; }
 

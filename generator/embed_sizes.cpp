@@ -58,14 +58,16 @@ std::string size_macro(const LibraryFunction& f, const SizeConstant& constant) {
 }
 
 std::string size_macros(const LibraryFunction& f) {
-  std::string text = "/* For _Static_assert. Bytes are those of dense matrices, all batch entries and groups included. */\n";
+  std::string text =
+      "/* For _Static_assert. Bytes are those of dense matrices, all batch entries and groups included. */\n";
   for (const SizeConstant& c : size_constants_of(f.file.problem))
     text += "#define " + size_macro(f, c) + " " + number(c.value) + "\n";
   return text;
 }
 
 std::string size_constants(const LibraryFunction& f) {
-  std::string text = "/// For static_assert: what " + f.file.name + "() was built for.\nstruct " + f.file.name + "_sizes {\n";
+  std::string text = "/// For static_assert: what " + f.file.name + "() was built for.\nstruct " +
+                     f.file.name + "_sizes {\n";
   for (const SizeConstant& c : size_constants_of(f.file.problem))
     text += std::string("  static constexpr ") + (c.is_bytes ? "size_t " : "int64_t ") + c.name + " = " +
             number(c.value) + ";\n";

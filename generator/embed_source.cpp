@@ -15,7 +15,9 @@ namespace {
 std::string kernel_line(const LinkedKernel& k) {
   const bool cpu = k.file->arch == "cpu";
   const std::string where = cpu ? "x86-64-v" + number(k.kernel->isa) : k.file->arch;
-  return "     " + in_comment(where + (k.kernel->device.empty() ? "" : ", " + k.kernel->device) + ": " + k.kernel->choice.text()) +
+  return "     " +
+         in_comment(where + (k.kernel->device.empty() ? "" : ", " + k.kernel->device) + ": " +
+                    k.kernel->choice.text()) +
          "\n";
 }
 
@@ -35,8 +37,8 @@ std::string origins(const LibraryFunction& f) {
 /// In the source, not in the header: whoever includes that does not wait for a search.
 std::string kernels_comment(const LibraryFunction& f) {
   std::string text = "/* Kernels of " + symbol(f) +
-                     ", best first; the first one that the device and the operands allow is used (" + origins(f) +
-                     "):\n";
+                     ", best first; the first one that the device and the operands allow is used (" +
+                     origins(f) + "):\n";
   for (const LinkedKernel& k : linked_kernels(f)) text += kernel_line(k);
   return text + "*/\n";
 }
@@ -79,10 +81,12 @@ std::string map_table(const Kernel& k, const std::string& id, const LibraryFunct
 /// The fields of deepgen_kernel in order: those of every kernel, of the CPU's, of GPUs'.
 std::string kernel_row(const LinkedKernel& linked, const std::string& id, EmbeddedCode& code) {
   const Kernel& k = *linked.kernel;
-  const bool silent = linked.file->arch != "cpu" && k.role == "fallback"; // or hosts with and without the GPU write other bytes
+  const bool silent = linked.file->arch != "cpu" &&
+                      k.role == "fallback"; // or hosts with and without the GPU write other bytes
   const bool verified = linked.verified || vouched_for(*linked.file, k) || silent;
-  std::string row = "    {" + c_literal(linked.file->arch) + ", " + c_literal(k.choice.text() + (verified ? "" : " (not verified)")) + ", " + id +
-                    "_args, " + number(int64_t(k.args.size())) + ", " + number(k.workspace) + ", ";
+  std::string row = "    {" + c_literal(linked.file->arch) + ", " +
+                    c_literal(k.choice.text() + (verified ? "" : " (not verified)")) + ", " + id + "_args, " +
+                    number(int64_t(k.args.size())) + ", " + number(k.workspace) + ", ";
   if (linked.file->arch == "cpu") {
     row += number(k.isa) + ", " + code.add_image(k, "deepgen_" + id);
     for (int64_t x : {k.tiles_m, k.tiles_n, k.tiles_b, k.grain_m, k.grain_n}) row += ", " + number(x);
@@ -154,10 +158,12 @@ std::string cpu_guard() {
 
 std::string registration(size_t functions, bool cpu) {
   const std::string all = "(functions, " + number(int64_t(functions)) + ")";
-  const std::string unload = "\n__attribute__((destructor)) void unregister() { deepgen_unregister" + all + "; }\n";
+  const std::string unload =
+      "\n__attribute__((destructor)) void unregister() { deepgen_unregister" + all + "; }\n";
   if (!cpu) return unload;
   return "\n// Selects kernels before main(); a call from an earlier initializer does so itself.\n"
-         "[[maybe_unused]] const int registered = deepgen_register" + all + ";\n" + unload;
+         "[[maybe_unused]] const int registered = deepgen_register" +
+         all + ";\n" + unload;
 }
 
 } // namespace
@@ -177,8 +183,8 @@ std::string embed_source(const Library& library) {
          "#include <deepgen/kernel_abi.h>\n#include <deepgen/runtime.h>\n\n#include \"" +
          library.header_name + "\"\n" + (cpu ? cpu_guard() : "") + code.sections() + "\nnamespace {\n\n" +
          code.tables() + "\n" + tables + "const deepgen_function functions[] = {\n" + rows + "};\n" +
-         registration(library.functions.size(), cpu) + "\n} // namespace\n\nextern \"C\" {\n" +
-         bodies + "\n} // extern \"C\"\n";
+         registration(library.functions.size(), cpu) + "\n} // namespace\n\nextern \"C\" {\n" + bodies +
+         "\n} // extern \"C\"\n";
 }
 
 } // namespace deepgen

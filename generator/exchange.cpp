@@ -40,8 +40,8 @@ LockedChoice choice_from_json(const Json& json, const std::string& path) {
 /// What comes from the lock has its hash: without one nothing would say that the code is the locked one.
 void check_is_locked(const ChoiceFile& file, const LockedChoice& c, const std::string& path) {
   if (file.origin == "lock" ? !is_sha256(c.expect_sha256) : !c.expect_sha256.empty())
-    throw Error("field 'expect_sha256' is not that of a choice from " + file.origin, path, "'" + c.expect_sha256 + "'",
-                "delete the file and build again");
+    throw Error("field 'expect_sha256' is not that of a choice from " + file.origin, path,
+                "'" + c.expect_sha256 + "'", "delete the file and build again");
 }
 
 } // namespace
@@ -88,8 +88,7 @@ ChoiceFile ChoiceFile::parse(const std::string& text, const std::string& where) 
   file.main = choice_from_json(json, where);
   file.origin = get_word(json, "origin", where);
   check_is_locked(file, file.main, where);
-  if (file.arch == "cpu")
-    return file;
+  if (file.arch == "cpu") return file;
   for (const Json& item : get<std::vector<Json>>(json, "devices", where)) {
     file.devices.push_back(choice_from_json(item, where));
     file.devices.back().device = get_name(item, "device", where);

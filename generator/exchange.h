@@ -33,9 +33,11 @@ struct ChoiceFile {
   Problem problem;
   std::string arch = "cpu";
   LockedChoice main;
-  std::string origin;                ///< "lock", "search" or "default"
-  std::vector<LockedChoice> devices; ///< GPUs: linked beside `main`, each for the device it was tuned on alone
-  std::vector<Choice> instead;       ///< GPUs: for a default that the assembler refuses (it spills, say), best first
+  std::string origin; ///< "lock", "search" or "default"
+  std::vector<LockedChoice>
+      devices; ///< GPUs: linked beside `main`, each for the device it was tuned on alone
+  std::vector<Choice>
+      instead; ///< GPUs: for a default that the assembler refuses (it spills, say), best first
 
   std::string serialize() const;
   static ChoiceFile parse(const std::string& text, const std::string& where);

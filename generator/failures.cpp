@@ -14,14 +14,17 @@ namespace {
 std::string reason_of(const Record& r) {
   std::string text;
   for (char c : first_line(r.detail.substr(0, r.detail.find(" (case ")))) {
-    if (!std::isdigit(static_cast<unsigned char>(c))) text += c;
-    else if (text.empty() || text.back() != '#') text += '#';
+    if (!std::isdigit(static_cast<unsigned char>(c)))
+      text += c;
+    else if (text.empty() || text.back() != '#')
+      text += '#';
   }
   return r.status + ": " + text;
 }
 
 bool counts(const Record& r) {
-  const bool usual = r.ok() || r.status == "duplicate" || r.status == "dropped" || r.detail.starts_with(kRejected);
+  const bool usual =
+      r.ok() || r.status == "duplicate" || r.status == "dropped" || r.detail.starts_with(kRejected);
   return !usual || r.detail.starts_with("not verified");
 }
 
@@ -36,16 +39,19 @@ std::string common_failure(const std::vector<RecordLog>& logs) {
   size_t candidates = 0;
   for (const RecordLog& log : logs)
     for (const Record& r : log.records) {
-      if (r.stage.empty() || r.stage[0] != 'r' || r.is_vendor()) continue; // of a round: the finals repeat some
+      if (r.stage.empty() || r.stage[0] != 'r' || r.is_vendor())
+        continue; // of a round: the finals repeat some
       ++candidates;
       if (!counts(r)) continue;
       Group& group = groups[reason_of(r)];
       if (group.count++ == 0) group.example = r.status + ": " + first_line(r.detail);
     }
-  const auto most = std::max_element(groups.begin(), groups.end(),
-                                     [](const auto& x, const auto& y) { return x.second.count < y.second.count; });
+  const auto most = std::max_element(groups.begin(), groups.end(), [](const auto& x, const auto& y) {
+    return x.second.count < y.second.count;
+  });
   if (most == groups.end() || most->second.count < 2 || 4 * most->second.count < candidates) return "";
-  return std::to_string(most->second.count) + " of " + std::to_string(candidates) + " candidates failed alike: " + most->second.example;
+  return std::to_string(most->second.count) + " of " + std::to_string(candidates) +
+         " candidates failed alike: " + most->second.example;
 }
 
 } // namespace deepgen

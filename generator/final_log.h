@@ -10,8 +10,7 @@ inline const RecordLog* final_log(const std::vector<RecordLog>& logs, const std:
                                   const std::string& arch) {
   for (auto log = logs.rbegin(); log != logs.rend(); ++log)
     for (const Record& r : log->records)
-      if (r.stage == "final" && r.problem == problem && r.arch == arch)
-        return &*log;
+      if (r.stage == "final" && r.problem == problem && r.arch == arch) return &*log;
   return nullptr;
 }
 

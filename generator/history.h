@@ -34,8 +34,8 @@ public:
   std::vector<size_t> best(size_t count) const;
   /// How much of the best one's speed it has: 1 for the best, 0 for what failed.
   double speed(const Trial& t) const { return best_ / t.ratio; }
-  /// Without those of round 0: however many it tries in vain, nothing has been learned from any of them yet. A round in
-  /// which something was faster counts from there on.
+  /// Without those of round 0: however many it tries in vain, nothing has been learned from any of them yet.
+  /// A round in which something was faster counts from there on.
   Standstill standstill() const;
 
 private:

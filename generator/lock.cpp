@@ -36,8 +36,7 @@ std::vector<std::pair<const char*, int64_t Device::*>> facts_of(const std::strin
 
 Json device_json(const Device& device, const std::string& arch) {
   Json json = {{"name", device.name}};
-  for (auto [name, fact] : facts_of(arch))
-    json[name] = device.*fact;
+  for (auto [name, fact] : facts_of(arch)) json[name] = device.*fact;
   return json;
 }
 
@@ -54,15 +53,13 @@ Device device_from_json(const Json& json, const std::string& arch, const std::st
   Device device = facts_left_out(arch);
   device.arch = arch;
   device.name = get_name(json, "name", where);
-  for (auto [name, fact] : facts_of(arch))
-    device.*fact = get_count(json, name, where);
+  for (auto [name, fact] : facts_of(arch)) device.*fact = get_count(json, name, where);
   return device;
 }
 
 bool same_facts(const LockEntry& x, const LockEntry& y) {
   for (auto [name, fact] : facts_of(x.arch))
-    if (x.device.*fact != y.device.*fact)
-      return false;
+    if (x.device.*fact != y.device.*fact) return false;
   return true;
 }
 
@@ -88,11 +85,11 @@ std::string real_path(const std::string& path) {
   fs::path file = path;
   std::error_code failure;
   for (int links = 0; fs::is_symlink(fs::symlink_status(file, failure)); ++links) {
-    if (links == 40)
-      throw Error("too many symbolic links", path);
+    if (links == 40) throw Error("too many symbolic links", path);
     file = file.parent_path() / fs::read_symlink(file, failure);
   }
-  const fs::path whole = fs::absolute(file, failure), real = failure ? whole : fs::weakly_canonical(whole, failure);
+  const fs::path whole = fs::absolute(file, failure),
+                 real = failure ? whole : fs::weakly_canonical(whole, failure);
   if (failure)
     throw Error("cannot follow a path", path, failure.message(), "check the permissions of its folders");
   return real.string(); // it has a folder, then
@@ -102,7 +99,9 @@ std::string real_path(const std::string& path) {
 void warn_of_hard_links(const std::string& path) {
   std::error_code absent;
   if (const auto names = std::filesystem::hard_link_count(path, absent); !absent && names > 1)
-    std::fprintf(stderr, "deepgen: %s had %ju names (hard links): this one is a new file now, the others keep the old content\n",
+    std::fprintf(stderr,
+                 "deepgen: %s had %ju names (hard links): this one is a new file now, the others keep the "
+                 "old content\n",
                  path.c_str(), names);
 }
 
@@ -117,8 +116,7 @@ FileLock merge_turn(const std::string& real) {
   const std::filesystem::path folder = std::filesystem::path(real).parent_path();
   std::error_code ignored; // what cannot be created cannot be opened either
   std::filesystem::create_directories(folder, ignored);
-  if (std::optional<FileLock> turn = FileLock::of_folder(folder))
-    return std::move(*turn);
+  if (std::optional<FileLock> turn = FileLock::of_folder(folder)) return std::move(*turn);
   return FileLock(machine_lock(real), FileLock::kExclusive);
 }
 
@@ -180,16 +178,14 @@ const LockEntry* Lock::find(const std::string& problem, const std::string& arch,
     return std::tuple(stale, !exact, !runs, runs ? -e.device.isa : e.device.isa, e.device.name);
   };
   for (const LockEntry& e : entries_)
-    if (e.problem == problem && e.arch == arch && (!best || rank(e) < rank(*best)))
-      best = &e;
+    if (e.problem == problem && e.arch == arch && (!best || rank(e) < rank(*best))) best = &e;
   return best;
 }
 
 std::vector<const LockEntry*> Lock::find_all(const std::string& problem, const std::string& arch) const {
   std::vector<const LockEntry*> found;
   for (const LockEntry& e : entries_) // sorted
-    if (e.problem == problem && e.arch == arch)
-      found.push_back(&e);
+    if (e.problem == problem && e.arch == arch) found.push_back(&e);
   return found;
 }
 
@@ -200,8 +196,7 @@ bool Lock::put(LockEntry entry) {
     entries_.insert(at, std::move(entry));
     return true;
   }
-  if (at->agrees_with(entry))
-    return false;
+  if (at->agrees_with(entry)) return false;
   *at = std::move(entry);
   return true;
 }
@@ -234,14 +229,12 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
                      const std::string& toolchain, const std::vector<RecordLog>& logs) {
   const RecordLog* final = final_log(logs, problem, arch);
   const std::string remedy = "tune again on a quiet machine";
-  if (!final)
-    throw Error("not locked: the records hold no finals", problem, "", "let the search finish");
+  if (!final) throw Error("not locked: the records hold no finals", problem, "", "let the search finish");
   if (!final->stable)
-    throw Error("not locked: too much interference for a decision", problem, final->environment.value("unstable", ""),
-                remedy);
+    throw Error("not locked: too much interference for a decision", problem,
+                final->environment.value("unstable", ""), remedy);
   const Decision decision = decide(*final);
-  if (!decision.found)
-    throw Error("not locked: " + decision.reason, problem);
+  if (!decision.found) throw Error("not locked: " + decision.reason, problem);
   const Record& w = decision.winner;
   if (!is_sha256(w.sha256) || !(w.error <= 1))
     throw Error("not locked: the winner was not verified", problem, w.choice.text());
@@ -249,7 +242,8 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
           w.revision, w.sha256, toolchain, evidence_of(decision, *final, logs, {problem, arch, device})};
 }
 
-std::vector<LockEntry> prune_lock(const std::string& path, const std::set<std::string>& problems, bool remove) {
+std::vector<LockEntry> prune_lock(const std::string& path, const std::set<std::string>& problems,
+                                  bool remove) {
   const std::string real = real_path(path);
   const FileLock turn = merge_turn(real);
   Lock lock = Lock::read(real);
@@ -263,10 +257,8 @@ bool merge_into_lock(const std::string& path, const std::vector<LockEntry>& entr
   const FileLock turn = merge_turn(real);
   Lock lock = Lock::read(real);
   bool changed = false;
-  for (const LockEntry& e : entries)
-    changed |= lock.put(e);
-  if (!changed)
-    return false;
+  for (const LockEntry& e : entries) changed |= lock.put(e);
+  if (!changed) return false;
   warn_of_hard_links(real);
   return write_if_changed(real, lock.serialize());
 }

@@ -50,8 +50,9 @@ private:
   std::vector<LockEntry> entries_;
 };
 
-/// Why an entry cannot be built from: it does not say which code was verified, its template is gone or has another
-/// revision, or the config is illegal on the entry's own device (never this host's). Empty when it is good.
+/// Why an entry cannot be built from: it does not say which code was verified, its template is gone or has
+/// another revision, or the config is illegal on the entry's own device (never this host's). Empty when it is
+/// good.
 std::string why_stale(const LockEntry&);
 
 /// The entry for what a finished search chose. Throws Error when it must not be locked: unstable, or not
@@ -59,10 +60,13 @@ std::string why_stale(const LockEntry&);
 LockEntry lock_entry(const std::string& problem, const std::string& arch, const Device&,
                      const std::string& toolchain, const std::vector<RecordLog>& logs);
 
-/// Merges into the file under an exclusive lock of its folder: reads it again, adds, replaces it atomically. Concurrent writers lose nothing. Returns whether the file changed.
+/// Merges into the file under an exclusive lock of its folder: reads it again, adds, replaces it atomically.
+/// Concurrent writers lose nothing. Returns whether the file changed.
 bool merge_into_lock(const std::string& path, const std::vector<LockEntry>& entries);
 
-/// The entries of problems that are not among `problems`, by their keys; with `remove`, under the same lock, they go.
-std::vector<LockEntry> prune_lock(const std::string& path, const std::set<std::string>& problems, bool remove);
+/// The entries of problems that are not among `problems`, by their keys; with `remove`, under the same lock,
+/// they go.
+std::vector<LockEntry> prune_lock(const std::string& path, const std::set<std::string>& problems,
+                                  bool remove);
 
 } // namespace deepgen

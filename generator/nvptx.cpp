@@ -21,15 +21,15 @@
 namespace deepgen {
 namespace {
 
-/// The PTX ISA version for the target: the one that introduced it, and at least CUDA 12.0's, which the runtime's driver
-/// entry points need anyhow.
+/// The PTX ISA version for the target: the one that introduced it, and at least CUDA 12.0's, which the
+/// runtime's driver entry points need anyhow.
 int target_version(const std::string& target) {
   const int64_t capability = compute_capability(target);
   return capability >= 120 ? 87 : capability >= 100 ? 86 : 80;
 }
 
-/// What came later than its target: the version that a call of an intrinsic, or a piece of inline assembly, needs when its
-/// name or text has both words.
+/// What came later than its target: the version that a call of an intrinsic, or a piece of inline assembly,
+/// needs when its name or text has both words.
 int instruction_version(llvm::StringRef text) {
   struct Row {
     const char *word, *other;
@@ -77,23 +77,26 @@ llvm::TargetMachine& target_machine(const std::string& cpu, int version) {
     std::string why;
     const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, why);
     if (!target) throw Error("LLVM has no NVPTX target", "", why);
-    // Aggressive runs GVN twice, a fifth of the time, and the suite's kernels have as many instructions without it.
-    machine.reset(target->createTargetMachine(triple, cpu, "+ptx" + std::to_string(version), llvm::TargetOptions(),
-                                              std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
+    // Aggressive runs GVN twice, a fifth of the time, and the suite's kernels have as many instructions
+    // without it.
+    machine.reset(target->createTargetMachine(triple, cpu, "+ptx" + std::to_string(version),
+                                              llvm::TargetOptions(), std::nullopt, std::nullopt,
+                                              llvm::CodeGenOptLevel::Default));
   }
   return *machine;
 }
 
 /// Keeps the strength reductions of NVPTX's fixed pipeline from running, for a scope.
-/// In loops: pointers that a loop advances become offsets from a common base, each an add in every iteration. Without it
-/// the best configs by estimate of the GEMM suite have, on average over sm_90a: mma_sync 10 registers and 14 % of the main
-/// loop's instructions less (of 63, 3 spill instead of 22), gemv 5 registers and 3 %, simt 5 registers.
-/// In straight-line code: it shortens gemv's loops by 2 %, and has no effect on large kernels, where it is half of the
-/// time that LLVM takes.
+/// In loops: pointers that a loop advances become offsets from a common base, each an add in every iteration.
+/// Without it the best configs by estimate of the GEMM suite have, on average over sm_90a: mma_sync 10
+/// registers and 14 % of the main loop's instructions less (of 63, 3 spill instead of 22), gemv 5 registers
+/// and 3 %, simt 5 registers. In straight-line code: it shortens gemv's loops by 2 %, and has no effect on
+/// large kernels, where it is half of the time that LLVM takes.
 class WithoutStrengthReduction : public llvm::OptPassGate {
 public:
   explicit WithoutStrengthReduction(llvm::Module& module)
-      : context_(module.getContext()), old_(context_.getOptPassGate()), large_(module.getInstructionCount() > 800) {
+      : context_(module.getContext()), old_(context_.getOptPassGate()),
+        large_(module.getInstructionCount() > 800) {
     context_.setOptPassGate(*this);
   }
   ~WithoutStrengthReduction() override { context_.setOptPassGate(old_); }
@@ -111,12 +114,14 @@ private:
   const bool large_;
 };
 
-/// MLIR's inline assembly is not marked convergent; without the mark LLVM may move it into or out of a branch.
+/// MLIR's inline assembly is not marked convergent; without the mark LLVM may move it into or out of a
+/// branch.
 void mark_convergent(llvm::Function& f) {
   f.addFnAttr(llvm::Attribute::Convergent);
   for (llvm::Instruction& i : llvm::instructions(f))
     if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i))
-      if (auto* text = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()); text && text->hasSideEffects())
+      if (auto* text = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand());
+          text && text->hasSideEffects())
         call->addFnAttr(llvm::Attribute::Convergent);
 }
 

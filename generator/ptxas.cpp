@@ -11,8 +11,8 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <poll.h>
 #include <map>
+#include <poll.h>
 #include <regex>
 #include <sstream>
 #include <sys/mman.h>
@@ -38,7 +38,8 @@ int memory_file(const char* name) {
 }
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
 }
 
 std::string descriptor_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
@@ -55,7 +56,8 @@ std::string read_whole(int fd) {
   std::string bytes(size_t(std::max<off_t>(0, lseek(fd, 0, SEEK_END))), '\0');
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t n = pread(fd, bytes.data() + at, bytes.size() - at, off_t(at));
-    if (n == 0 || (n < 0 && errno != EINTR)) throw HostFault("cannot read a memory file", "", errno_text(), kAgain);
+    if (n == 0 || (n < 0 && errno != EINTR))
+      throw HostFault("cannot read a memory file", "", errno_text(), kAgain);
     if (n > 0) at += size_t(n);
   }
   return bytes;
@@ -92,8 +94,10 @@ bool drain(int fd, std::string& text, double seconds) {
     char buffer[1 << 14];
     const ssize_t n = read(fd, buffer, sizeof buffer);
     if (n == 0) return true;
-    if (n > 0) text.append(buffer, size_t(n));
-    else if (errno != EINTR) return false;
+    if (n > 0)
+      text.append(buffer, size_t(n));
+    else if (errno != EINTR)
+      return false;
   }
   return false;
 }
@@ -105,14 +109,17 @@ int wait_for(pid_t process) {
   return status;
 }
 
-/// Of an assembler that failed: what the host did to it is not the kernel's fault. ptxas itself says when it has no memory.
+/// Of an assembler that failed: what the host did to it is not the kernel's fault. ptxas itself says when it
+/// has no memory.
 void check_host(int status, const std::string& program, const std::string& text) {
   static const std::regex no_memory("memory allocation fail|out of memory", std::regex::icase);
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-    throw HostFault("ptxas was killed from elsewhere", program, "by the kernel for lack of memory, perhaps", kAgain);
+    throw HostFault("ptxas was killed from elsewhere", program, "by the kernel for lack of memory, perhaps",
+                    kAgain);
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted && text.empty())
     throw HostFault("ptxas cannot be started", program, "", "set DEEPGEN_PTXAS to a ptxas that runs here");
-  if (status != 0 && std::regex_search(text, no_memory)) throw HostFault("ptxas had not enough memory", program, text, kAgain);
+  if (status != 0 && std::regex_search(text, no_memory))
+    throw HostFault("ptxas had not enough memory", program, text, kAgain);
 }
 
 bool executable(const fs::path& path) {
@@ -123,7 +130,8 @@ bool executable(const fs::path& path) {
 std::vector<fs::path> candidates() {
   std::vector<fs::path> found;
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* value = std::getenv(name); value && *value) found.push_back(fs::path(value) / "bin/ptxas");
+    if (const char* value = std::getenv(name); value && *value)
+      found.push_back(fs::path(value) / "bin/ptxas");
   const char* path = std::getenv("PATH");
   std::istringstream folders(path ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');)
@@ -132,7 +140,8 @@ std::vector<fs::path> candidates() {
   std::vector<fs::path> versions;
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator("/usr/local", ignored))
-    if (entry.path().filename().string().rfind("cuda-", 0) == 0) versions.push_back(entry.path() / "bin/ptxas");
+    if (entry.path().filename().string().rfind("cuda-", 0) == 0)
+      versions.push_back(entry.path() / "bin/ptxas");
   std::sort(versions.rbegin(), versions.rend());
   found.insert(found.end(), versions.begin(), versions.end());
   return found;
@@ -149,8 +158,9 @@ PtxasReport parse_ptxas(const std::string& output) {
   PtxasReport report;
   std::istringstream lines(output);
   std::smatch match;
-  static const std::regex entry("Compiling entry function '([^']+)'"), function("Function properties for (.*)"),
-      used("Used ([0-9]+) registers"), warning("(warning *: |info *: (?=\\(C[0-9]+\\)))(.*)");
+  static const std::regex entry("Compiling entry function '([^']+)'"),
+      function("Function properties for (.*)"), used("Used ([0-9]+) registers"),
+      warning("(warning *: |info *: (?=\\(C[0-9]+\\)))(.*)");
   bool of_entry = false; // functions that an entry calls have properties too
   for (std::string line; std::getline(lines, line);) {
     if (std::regex_search(line, match, warning)) {
@@ -176,7 +186,8 @@ std::string find_ptxas() {
   if (const char* chosen = std::getenv("DEEPGEN_PTXAS"); chosen && *chosen) {
     if (chosen == std::string("none")) return "";
     if (!executable(chosen))
-      throw HostFault("DEEPGEN_PTXAS names no program", chosen, "", "set it to the path of ptxas or to none, or unset it");
+      throw HostFault("DEEPGEN_PTXAS names no program", chosen, "",
+                      "set it to the path of ptxas or to none, or unset it");
     return chosen;
   }
   for (const fs::path& path : candidates())
@@ -190,7 +201,8 @@ std::string ptxas_version() {
   if (program.empty()) return "";
   if (auto it = known.find(program); it != known.end()) return it->second;
   std::array<int, 2> pipe_ends;
-  if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw HostFault("cannot create a pipe", "", errno_text(), kAgain);
+  if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0)
+    throw HostFault("cannot create a pipe", "", errno_text(), kAgain);
   const pid_t child = start({program, "--version"}, pipe_ends[1]);
   close(pipe_ends[1]);
   std::string text;
@@ -200,7 +212,7 @@ std::string ptxas_version() {
   std::smatch match;
   if (!std::regex_search(text, match, std::regex("V([0-9]+\\.[0-9]+\\.[0-9]+)")))
     throw HostFault("ptxas does not say its version", program, text.substr(0, kLongestMessage),
-                "set DEEPGEN_PTXAS to a ptxas of the CUDA Toolkit");
+                    "set DEEPGEN_PTXAS to a ptxas of the CUDA Toolkit");
   return known[program] = "ptxas " + match[1].str();
 }
 
@@ -211,10 +223,11 @@ Assembly::Assembly(const Kernel& kernel, int level) {
   output_ = memory_file("cubin");
   write_all(input_, kernel.ptx);
   std::array<int, 2> pipe_ends;
-  if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw HostFault("cannot create a pipe", "", errno_text(), kAgain);
+  if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0)
+    throw HostFault("cannot create a pipe", "", errno_text(), kAgain);
   messages_ = pipe_ends[0];
-  process_ = start({program, "-v", "-O" + std::to_string(level), "-arch=" + kernel.target, descriptor_path(input_), "-o",
-                    descriptor_path(output_)},
+  process_ = start({program, "-v", "-O" + std::to_string(level), "-arch=" + kernel.target,
+                    descriptor_path(input_), "-o", descriptor_path(output_)},
                    pipe_ends[1]);
   close(pipe_ends[1]);
 }
@@ -239,7 +252,8 @@ void Assembly::finish(Kernel& kernel, double seconds) {
   const int status = wait_for(std::exchange(process_, -1));
   replace_all(text, descriptor_path(input_), "kernel.ptx");
   const std::string quoted = text.substr(0, kLongestMessage);
-  if (!in_time) throw Error("ptxas took longer than " + std::to_string(int(seconds)) + " s", kernel.target, quoted);
+  if (!in_time)
+    throw Error("ptxas took longer than " + std::to_string(int(seconds)) + " s", kernel.target, quoted);
   check_host(status, "ptxas", quoted);
   if (status != 0) throw Error("ptxas refuses the kernel's PTX", kernel.target, quoted);
   kernel.code = read_whole(output_);
@@ -250,7 +264,8 @@ void Assembly::finish(Kernel& kernel, double seconds) {
     auto entry = std::find_if(report.entries.begin(), report.entries.end(),
                               [&](const Launch& e) { return e.entry == launch.entry; });
     if (entry == report.entries.end()) throw Error("the template did not define the entry " + launch.entry);
-    launch.registers = entry->registers, launch.stack = entry->stack, launch.static_shared = entry->static_shared;
+    launch.registers = entry->registers, launch.stack = entry->stack,
+    launch.static_shared = entry->static_shared;
     launch.spill_stores = entry->spill_stores, launch.spill_loads = entry->spill_loads;
   }
 }
@@ -265,8 +280,8 @@ std::string why_rejected(const Kernel& kernel) {
     if (const int64_t total = (l.registers + 7) / 8 * 8 * threads; total > 65536)
       return used + " in " + std::to_string(threads) + " threads: a multiprocessor has 65536";
   }
-  // A wait after each wgmma (7510, 7511, 7514), or waits and arrivals that the template did not ask for (7515, 7517, 7519);
-  // setmaxnreg ignored (7508).
+  // A wait after each wgmma (7510, 7511, 7514), or waits and arrivals that the template did not ask for
+  // (7515, 7517, 7519); setmaxnreg ignored (7508).
   static const std::regex serialised("\\(C75(08|10|11|14|15|17|19)\\)");
   for (const std::string& warning : kernel.warnings)
     if (std::regex_search(warning, serialised)) return "ptxas warns: " + warning;

@@ -41,7 +41,8 @@ std::string line_of(const RecordedConfig& c, size_t template_index) {
 }
 
 /// All of the word; nothing when it is no such number.
-template <typename T> std::optional<T> number_of(const std::string& word) {
+template <typename T>
+std::optional<T> number_of(const std::string& word) {
   T value{};
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   return error == std::errc() && end == word.data() + word.size() ? std::optional<T>(value) : std::nullopt;
@@ -53,7 +54,8 @@ RecordedConfig parse_line(const std::string& line,
   std::istringstream in(line);
   const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
   const auto refuse = [&](const std::string& why) -> Error {
-    return {"bad line of a recorded space", where, why + ": " + line, "make the file anew with `deepgen sweep pack`"};
+    return {"bad line of a recorded space", where, why + ": " + line,
+            "make the file anew with `deepgen sweep pack`"};
   };
   const auto index = words.empty() ? std::nullopt : number_of<size_t>(words[0]);
   if (!index || *index >= templates.size()) throw refuse("no such template in the header");
@@ -61,7 +63,8 @@ RecordedConfig parse_line(const std::string& line,
   RecordedConfig c;
   c.choice.template_name = name;
   if (words.size() != names.size() + 2 && words.size() != names.size() + 4)
-    throw refuse("not the template's number, a value for each parameter, a status, and a ratio with its samples or neither");
+    throw refuse("not the template's number, a value for each parameter, a status, and a ratio with its "
+                 "samples or neither");
   for (size_t i = 0; i < names.size(); ++i) {
     const auto value = number_of<int64_t>(words[i + 1]);
     if (!value) throw refuse("'" + words[i + 1] + "' is no value of " + names[i]);
@@ -104,10 +107,8 @@ struct Times {
     int64_t below = 0;
     for (size_t i = 0; i < ratios.size(); ++i) {
       below += ratios[i].second;
-      if (2 * below == samples)
-        return (ratios[i].first + ratios[i + 1].first) / 2;
-      if (2 * below > samples)
-        return ratios[i].first;
+      if (2 * below == samples) return (ratios[i].first + ratios[i + 1].first) / 2;
+      if (2 * below > samples) return ratios[i].first;
     }
     return 0;
   }
@@ -127,10 +128,9 @@ std::string RecordedSpace::serialize() const {
   Json list = Json::array();
   for (const auto& [name, parameters] : templates)
     list.push_back({{"name", name}, {"parameters", parameters}});
-  Json head = {
-      {"schema", kSchema},          {"problem", problem.key()},   {"arch", arch},
-      {"device", device.to_json()}, {"environment", environment}, {"anchor_seconds", anchor_seconds},
-      {"configs", configs.size()}};
+  Json head = {{"schema", kSchema},          {"problem", problem.key()},   {"arch", arch},
+               {"device", device.to_json()}, {"environment", environment}, {"anchor_seconds", anchor_seconds},
+               {"configs", configs.size()}};
   if (planned) head.update({{"planned", planned}, {"measured", measured}, {"complete", !cut_off()}});
   head["templates"] = list;
   return dump_json(head) + "\n" + lines;
@@ -152,7 +152,8 @@ RecordedSpace RecordedSpace::parse(const std::string& text, const std::string& w
     space.planned = get_count(head, "planned", where, 1);
     space.measured = get_count(head, "measured", where);
     if (get<bool>(head, "complete", where) == space.cut_off())
-      throw Error("a recorded space contradicts itself", where, "complete, planned and measured do not agree");
+      throw Error("a recorded space contradicts itself", where,
+                  "complete, planned and measured do not agree");
   }
   std::vector<std::pair<std::string, Names>> templates;
   for (const Json& t : get<Json>(head, "templates", where))
@@ -162,7 +163,8 @@ RecordedSpace RecordedSpace::parse(const std::string& text, const std::string& w
     const std::string place = where + ":" + std::to_string(number);
     space.configs.push_back(parse_line(line, templates, place));
     if (!seen.insert(space.configs.back().choice.text()).second)
-      throw Error("a recorded space has a config twice", place, line, "make the file anew with `deepgen sweep pack`");
+      throw Error("a recorded space has a config twice", place, line,
+                  "make the file anew with `deepgen sweep pack`");
   }
   if (const size_t count = get<size_t>(head, "configs", where); count != space.configs.size())
     throw Error("a recorded space is cut off", where,
@@ -193,7 +195,8 @@ RecordedSpace RecordedSpace::read(const std::string& path) {
   return parse(text, path);
 }
 
-RecordedSpace pack(const Problem& problem, const Device& device, const std::vector<RecordLog>& logs, int64_t planned) {
+RecordedSpace pack(const Problem& problem, const Device& device, const std::vector<RecordLog>& logs,
+                   int64_t planned) {
   RecordedSpace space;
   std::set<std::string> seen;
   space.problem = problem, space.arch = device.arch, space.device = device;

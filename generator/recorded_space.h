@@ -35,9 +35,9 @@ struct RecordedSpace {
   static RecordedSpace read(const std::string& path);
 };
 
-/// All records of the problem. A config that was timed more than once has the median of its ratios, weighted by their
-/// samples, and so have all configs with the same code. Those that were not reached in time are left out.
-/// `planned`: configs of the sweep, 0 when that is not known.
+/// All records of the problem. A config that was timed more than once has the median of its ratios, weighted
+/// by their samples, and so have all configs with the same code. Those that were not reached in time are left
+/// out. `planned`: configs of the sweep, 0 when that is not known.
 RecordedSpace pack(const Problem&, const Device&, const std::vector<RecordLog>&, int64_t planned = 0);
 
 } // namespace deepgen

@@ -33,8 +33,8 @@ double quantile(std::vector<double> values, double q) {
 
 Replay::Replay(const RecordedSpace& recorded)
     : problem_(recorded.problem), arch_(recorded.arch), device_(recorded.device),
-      space_(legal_part(recorded)), cut_off_(recorded.cut_off()), illegal_(0),
-      of_rank_(space_.size()), best_(kNever) {
+      space_(legal_part(recorded)), cut_off_(recorded.cut_off()), illegal_(0), of_rank_(space_.size()),
+      best_(kNever) {
   for (const RecordedConfig& c : recorded.configs)
     if (auto rank = space_.rank(c.choice))
       of_rank_[*rank] = c;

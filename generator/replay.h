@@ -30,7 +30,7 @@ public:
   explicit Replay(const RecordedSpace&);
 
   const Space& space() const { return space_; }
-  bool cut_off() const { return cut_off_; }  ///< the recorded sweep
+  bool cut_off() const { return cut_off_; }   ///< the recorded sweep
   size_t illegal() const { return illegal_; } ///< recorded configs that are left out
   double best_ratio() const { return best_; } ///< of the whole space
   double default_ratio() const;               ///< of its best estimate; infinity when that failed

@@ -27,15 +27,13 @@ std::string format(const char* pattern, double x, double y = 0, double z = 0) {
 std::string table(const std::vector<Row>& rows) {
   std::vector<size_t> width(rows.front().size(), 0);
   for (const Row& row : rows)
-    for (size_t i = 0; i < row.size(); ++i)
-      width[i] = std::max(width[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
   std::string text;
   for (const Row& row : rows) {
     std::string line = " ";
     for (size_t i = 0; i < row.size(); ++i) {
       line += " " + row[i];
-      if (i + 1 < row.size())
-        line += std::string(width[i] - row[i].size(), ' ');
+      if (i + 1 < row.size()) line += std::string(width[i] - row[i].size(), ' ');
     }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
@@ -59,15 +57,16 @@ Row row_of(const Record& r) {
     row[4] = format("%.3f", 1 / t.ratio);
     row[5] = format("[%.3f, %.3f]", 1 / t.high, 1 / t.low);
   }
-  if (!r.ok() && !r.detail.empty())
-    row[7] += "  (" + first_line(r.detail) + ")";
+  if (!r.ok() && !r.detail.empty()) row[7] += "  (" + first_line(r.detail) + ")";
   return row;
 }
 
-/// For each record of a stage that was timed, its place among those that ran as long, at least by a third: a race times what is
-/// ahead again and again, so ratios of few rounds and of many are of other seconds of the machine, and not comparable.
+/// For each record of a stage that was timed, its place among those that ran as long, at least by a third: a
+/// race times what is ahead again and again, so ratios of few rounds and of many are of other seconds of the
+/// machine, and not comparable.
 std::map<const Record*, int> heats(std::vector<const Record*> stage) {
-  std::erase_if(stage, [](const Record* r) { return !r->timing || r->origin == "default" || r->is_vendor(); });
+  std::erase_if(stage,
+                [](const Record* r) { return !r->timing || r->origin == "default" || r->is_vendor(); });
   const auto group = [](const Record* r) { return left_finals(*r); };
   std::sort(stage.begin(), stage.end(), [&](const Record* x, const Record* y) {
     return std::tuple(group(x), -x->timing->samples) < std::tuple(group(y), -y->timing->samples);
@@ -75,25 +74,27 @@ std::map<const Record*, int> heats(std::vector<const Record*> stage) {
   std::map<const Record*, int> heat;
   int at = 0;
   for (size_t i = 0, first = 0; i < stage.size(); ++i) {
-    if (group(stage[i]) != group(stage[first]) || 3 * stage[i]->timing->samples < 2 * stage[first]->timing->samples)
+    if (group(stage[i]) != group(stage[first]) ||
+        3 * stage[i]->timing->samples < 2 * stage[first]->timing->samples)
       first = i, ++at;
     heat[stage[i]] = at;
   }
   return heat;
 }
 
-/// By stage as given, the finals and then the hold-out last; within a stage those that stayed longest in its race first, the
-/// fastest of these first, and the failures at the end.
+/// By stage as given, the finals and then the hold-out last; within a stage those that stayed longest in its
+/// race first, the fastest of these first, and the failures at the end.
 void sort_records(std::vector<const Record*>& records) {
   std::map<std::string, std::vector<const Record*>> stages;
   for (const Record* r : records) stages[r->stage].push_back(r);
   std::map<const Record*, int> heat;
   for (const auto& [name, stage] : stages) heat.merge(heats(stage));
-  auto key = [&](const Record* r) { return std::tuple(!r->timing, r->timing ? heat[r] : 0, r->timing ? r->timing->ratio : 0); };
+  auto key = [&](const Record* r) {
+    return std::tuple(!r->timing, r->timing ? heat[r] : 0, r->timing ? r->timing->ratio : 0);
+  };
   std::stable_sort(records.begin(), records.end(), [&](const Record* x, const Record* y) {
     const auto late = [](const Record* r) { return r->stage == "holdout" ? 2 : r->stage == "final" ? 1 : 0; };
-    if (late(x) != late(y))
-      return late(x) < late(y);
+    if (late(x) != late(y)) return late(x) < late(y);
     return x->stage != y->stage ? x->stage < y->stage : key(x) < key(y);
   });
 }
@@ -101,20 +102,18 @@ void sort_records(std::vector<const Record*>& records) {
 std::string summary(const std::vector<const Record*>& records, const RecordLog* final, bool searched) {
   std::map<std::string, int> counts;
   for (const Record* r : records)
-    if (r->stage != "final" && r->stage != "holdout" && !r->is_vendor())
-      ++counts[r->status];
+    if (r->stage != "final" && r->stage != "holdout" && !r->is_vendor()) ++counts[r->status];
   std::string text = "  candidates:";
-  for (const auto& [status, count] : counts)
-    text += " " + std::to_string(count) + " " + status;
+  for (const auto& [status, count] : counts) text += " " + std::to_string(count) + " " + status;
   text += counts.empty() ? " none\n" : "\n";
-  if (!final)
-    return text + (searched ? "  no finals: the search has not finished\n" : "");
+  if (!final) return text + (searched ? "  no finals: the search has not finished\n" : "");
   const Decision decision = decide(*final);
-  if (!decision.found)
-    return text + "  no winner: " + decision.reason + "\n";
-  text += "  winner: " + decision.winner.choice.text() + "\n          " + decision.reason +
-          format("; noise floor %.1f %%", 100 * final->noise_floor) + (final->stable ? "" : "; unstable: " + final->environment.value("unstable", "too much interference")) +
-          "\n";
+  if (!decision.found) return text + "  no winner: " + decision.reason + "\n";
+  text +=
+      "  winner: " + decision.winner.choice.text() + "\n          " + decision.reason +
+      format("; noise floor %.1f %%", 100 * final->noise_floor) +
+      (final->stable ? "" : "; unstable: " + final->environment.value("unstable", "too much interference")) +
+      "\n";
   if (const Record* vendor = vendor_record(*final))
     text += "  vendor: " + vendor_name(*vendor) +
             format(", %.1f GFLOP/s; the winner is %.3fx as fast\n", gflops(*vendor),
@@ -130,9 +129,9 @@ std::string counts_text(const std::map<std::string, size_t>& counts) {
 }
 
 std::string totals_text(const std::string& baseline, const Totals& t) {
-  if (!t.count)
-    return "";
-  return "  x " + baseline + format(": geometric mean %.3f, worst %.3f, weighted %.3f;", t.geomean, t.worst, t.weighted) +
+  if (!t.count) return "";
+  return "  x " + baseline +
+         format(": geometric mean %.3f, worst %.3f, weighted %.3f;", t.geomean, t.worst, t.weighted) +
          counts_text(t.verdicts) + "\n";
 }
 
@@ -141,16 +140,13 @@ std::string totals_text(const std::string& baseline, const Totals& t) {
 std::string report(const std::vector<RecordLog>& logs, bool searched) {
   std::map<std::pair<std::string, std::string>, std::vector<const Record*>> groups;
   for (const RecordLog& log : logs)
-    for (const Record& r : log.records)
-      groups[{r.problem, r.arch}].push_back(&r);
-  if (groups.empty())
-    return "no records\n";
+    for (const Record& r : log.records) groups[{r.problem, r.arch}].push_back(&r);
+  if (groups.empty()) return "no records\n";
   std::string text;
   for (auto& [group, records] : groups) {
     sort_records(records);
     std::vector<Row> rows{{"stage", "slot", "status", "GFLOP/s", "x default", "95 %", "origin", "config"}};
-    for (const Record* r : records)
-      rows.push_back(row_of(*r));
+    for (const Record* r : records) rows.push_back(row_of(*r));
     text += (text.empty() ? "" : "\n") + group.first + " on " + group.second + "\n" + table(rows) +
             summary(records, final_log(logs, group.first, group.second), searched);
   }
@@ -160,9 +156,9 @@ std::string report(const std::vector<RecordLog>& logs, bool searched) {
 std::string summary_text(const std::vector<Study>& studies) {
   std::string text;
   for (const Summary& s : summaries_of(studies)) {
-    if (!s.against_default.count && !s.against_vendor.count)
-      continue;
-    text += "\n" + std::to_string(s.studies.size()) + (s.studies.size() == 1 ? " problem on " : " problems on ") + s.arch +
+    if (!s.against_default.count && !s.against_vendor.count) continue;
+    text += "\n" + std::to_string(s.studies.size()) +
+            (s.studies.size() == 1 ? " problem on " : " problems on ") + s.arch +
             (s.device.empty() ? "" : ", " + s.device) + ":" + counts_text(s.outcomes) + "\n";
     text += totals_text("default", s.against_default) + totals_text("vendor", s.against_vendor);
   }

@@ -28,7 +28,7 @@ std::string line(const Row& row) {
 }
 
 void add(Row& row, const std::optional<Speed>& speed) {
-  for (double Speed::*part : {&Speed::value, &Speed::low, &Speed::high})
+  for (double Speed::* part : {&Speed::value, &Speed::low, &Speed::high})
     row.push_back(speed ? number((*speed).*part) : "");
 }
 
@@ -67,8 +67,8 @@ Row candidate_row(const Study& s, const Record& r, const std::optional<double>& 
           r.is_vendor() ? r.origin : r.choice.text(),
           r.detail,
           estimate ? number(*estimate) : ""};
-  for (double Timing::*part : {&Timing::seconds, &Timing::quartile1, &Timing::quartile3, &Timing::ratio,
-                               &Timing::low, &Timing::high})
+  for (double Timing::* part : {&Timing::seconds, &Timing::quartile1, &Timing::quartile3, &Timing::ratio,
+                                &Timing::low, &Timing::high})
     row.push_back(r.timing ? number((*r.timing).*part) : "");
   row.push_back(r.timing ? std::to_string(r.timing->samples) : "");
   row.push_back(r.timing ? number(s.problem.flops() / r.timing->seconds * 1e-9) : "");
@@ -95,7 +95,8 @@ std::string candidates_csv(const std::vector<Study>& studies) {
                            "config",  "detail", "estimate", "seconds", "quartile1",  "quartile3", "ratio",
                            "low",     "high",   "samples",  "gflops",  "code_bytes", "workspace", "error"});
   for (const Study& study : studies) {
-    for (const StudyTrial& trial : study.trials) text += line(candidate_row(study, trial.record, trial.estimate));
+    for (const StudyTrial& trial : study.trials)
+      text += line(candidate_row(study, trial.record, trial.estimate));
     if (study.final)
       for (const Record& r : study.final->records) text += line(candidate_row(study, r, {}));
   }

@@ -1,8 +1,8 @@
 // docs/formats.md describes what comes out.
 #include "base/json.h"
 #include "base/names.h"
-#include "generator/report_page.h"
 #include "generator/evidence.h"
+#include "generator/report_page.h"
 #include "templates/template.h"
 
 namespace deepgen {

@@ -37,7 +37,8 @@ Device device_of(const RecordLog& log, const std::string& arch) {
 
 /// A field of an environment, which may be anything else than deepgen-measure's.
 std::string text_of(const Json& environment, const char* field, const std::string& absent = "") {
-  if (!environment.is_object() || !environment.contains(field) || !environment[field].is_string()) return absent;
+  if (!environment.is_object() || !environment.contains(field) || !environment[field].is_string())
+    return absent;
   return environment[field].get<std::string>();
 }
 
@@ -183,18 +184,19 @@ private:
 } // namespace
 
 std::string Study::outcome() const {
-  const bool known = std::any_of(locked.begin(), locked.end(), [](const LockEntry& e) { return !e.evidence.empty(); });
+  const bool known =
+      std::any_of(locked.begin(), locked.end(), [](const LockEntry& e) { return !e.evidence.empty(); });
   if (!final) return !trials.empty() ? "unfinished" : known ? "locked" : "not searched";
   if (!decision.found) return "no winner";
   return !against_default ? "default failed" : decision.improved ? "improved" : "unchanged";
 }
 
 Roofline roofline_of(const Problem& p) {
-  const double m = double(p.m), n = double(p.n), b_columns = double(p.sum_columns()), k = double(p.k), batch = double(p.batch);
+  const double m = double(p.m), n = double(p.n), b_columns = double(p.sum_columns()), k = double(p.k),
+               batch = double(p.batch);
   const double vector = double(size_of(p.epilogue_type())), scale = double(size_of(p.scale_type()));
-  double bytes =
-      batch * (m * k * double(size_of(p.a)) + m * n * double(size_of(p.d))) +
-      double(p.b_matrices()) * k * b_columns * double(size_of(p.b));
+  double bytes = batch * (m * k * double(size_of(p.a)) + m * n * double(size_of(p.d))) +
+                 double(p.b_matrices()) * k * b_columns * double(size_of(p.b));
   for (EpilogueOp op : p.epilogue) switch (op) {
     case EpilogueOp::bias:
       bytes += n * vector;

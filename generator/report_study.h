@@ -16,7 +16,7 @@ namespace deepgen {
 struct StudyTrial {
   Record record;
   std::optional<double> estimate; ///< seconds by the template's cost model
-  std::string ended;       ///< date and time at which its round had been measured; empty: not known
+  std::string ended;              ///< date and time at which its round had been measured; empty: not known
   std::string no_estimate; ///< why there is none: the config is not legal any more, the template is gone, ...
 };
 
@@ -42,14 +42,14 @@ struct Study {
   /// What the rounds' ratios relate to: "default", or what deepgen-measure took where that failed, which may
   /// be another arm in each log.
   std::string anchor = "default";
-  std::vector<StudyTrial> trials;      ///< by round and slot
+  std::vector<StudyTrial> trials; ///< by round and slot
   std::optional<RecordLog> final; ///< finals and hold-out of this problem alone
   Decision decision;              ///< of the finals
   std::optional<Record> vendor;
   std::optional<Speed> against_default, against_vendor; ///< of the winner
-  std::string default_verdict, vendor_verdict;          ///< as base/decide.h has them; "unchanged": the default itself
-  Json evidence = Json::object();                       ///< what a lock entry would hold
-  std::vector<LockEntry> locked;                        ///< entries for this problem and device
+  std::string default_verdict, vendor_verdict; ///< as base/decide.h has them; "unchanged": the default itself
+  Json evidence = Json::object();              ///< what a lock entry would hold
+  std::vector<LockEntry> locked;               ///< entries for this problem and device
 
   bool decided() const { return final && decision.found; }
   /// "improved", "unchanged" (the default stays), "default failed" (a finalist won and there is nothing to
@@ -63,7 +63,7 @@ struct ReportInput {
   std::vector<Lock> locks;
   std::map<std::string, std::string> labels; ///< problem key to name
   bool only_labelled = false; ///< leave out the rest: what the build had before a SHAPE was changed, say
-  std::map<std::string, double> weights;     ///< problem key to weight; empty: all the same
+  std::map<std::string, double> weights; ///< problem key to weight; empty: all the same
   bool evidence = true; ///< Study::evidence is wanted; counting all legal configs can take a second a problem
 };
 

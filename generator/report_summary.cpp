@@ -43,7 +43,8 @@ Summary summary_of(const std::vector<const Study*>& studies) {
       against_default.add(*study, *study->against_default, seconds * study->against_default->value,
                           study->default_verdict);
     if (study->against_vendor)
-      against_vendor.add(*study, *study->against_vendor, study->vendor->timing->seconds, study->vendor_verdict);
+      against_vendor.add(*study, *study->against_vendor, study->vendor->timing->seconds,
+                         study->vendor_verdict);
   }
   s.against_default = against_default.result();
   s.against_vendor = against_vendor.result();

@@ -15,7 +15,8 @@ using Random = std::mt19937_64;
 int64_t between(Random& random, int64_t low, int64_t high) {
   return low + int64_t(random() % uint64_t(high - low + 1));
 }
-template <typename T> void shuffle(std::vector<T>& values, Random& random) {
+template <typename T>
+void shuffle(std::vector<T>& values, Random& random) {
   for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
 }
 
@@ -31,11 +32,18 @@ int64_t prime_at_most(int64_t n) {
 int64_t draw_size(Random& random, int64_t largest) {
   static constexpr int64_t tile[] = {8, 16, 32, 64, 128};
   switch (random() % 10) {
-  case 0: return 1;
-  case 1: case 2: return between(random, 1, std::min<int64_t>(16, largest));
-  case 3: case 4: return between(random, 1, largest);
-  case 5: return prime_at_most(between(random, 1, largest));
-  case 6: return between(random, 1, std::max<int64_t>(1, largest / 8)) | 1; // odd
+  case 0:
+    return 1;
+  case 1:
+  case 2:
+    return between(random, 1, std::min<int64_t>(16, largest));
+  case 3:
+  case 4:
+    return between(random, 1, largest);
+  case 5:
+    return prime_at_most(between(random, 1, largest));
+  case 6:
+    return between(random, 1, std::max<int64_t>(1, largest / 8)) | 1; // odd
   default: {
     const int64_t unit = std::min(tile[random() % 5], largest);
     return unit * between(random, 1, std::max<int64_t>(1, largest / unit));
@@ -96,7 +104,8 @@ private:
     }
     for (int64_t value : parameters_[assigned].values) {
       config.values[assigned].second = value;
-      if (!source_.dead_end(problem_, device_, config, assigned + 1) && visit(config, assigned + 1)) return true;
+      if (!source_.dead_end(problem_, device_, config, assigned + 1) && visit(config, assigned + 1))
+        return true;
       if (leaves_ > 300) return false;
     }
     return false;
@@ -116,7 +125,8 @@ struct Cell {
   std::vector<Problem> kinds; ///< of which a sample has one
 };
 
-/// With `spec.count`, the kinds of one type of A share a cell: the 8-bit floats have half of all combinations.
+/// With `spec.count`, the kinds of one type of A share a cell: the 8-bit floats have half of all
+/// combinations.
 std::vector<Cell> all_cells(const SampleSpec& spec) {
   std::map<Type, std::vector<Problem>> groups;
   std::vector<Cell> cells;
@@ -142,7 +152,8 @@ std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, Ra
     Problem problem = cell.kinds[random() % cell.kinds.size()];
     draw_shape(problem, spec, random);
     if (!cell.source->why_not(problem, cell.arch).empty()) continue;
-    if (spec.defaults) return RandomCandidate{problem, cell.arch, Space(problem, cell.arch, device).default_choice()};
+    if (spec.defaults)
+      return RandomCandidate{problem, cell.arch, Space(problem, cell.arch, device).default_choice()};
     if (auto config = draw_config(*cell.source, problem, device, random))
       return RandomCandidate{problem, cell.arch, {cell.source->name(), *config}};
   }
@@ -153,8 +164,8 @@ std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, Ra
 
 void draw_shape(Problem& problem, const SampleSpec& spec, Random& random) {
   int64_t* sizes[] = {&problem.m, &problem.n, &problem.k, &problem.batch};
-  static constexpr EpilogueOp gates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh, EpilogueOp::sigmoid,
-                                         EpilogueOp::relu};
+  static constexpr EpilogueOp gates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh,
+                                         EpilogueOp::sigmoid, EpilogueOp::relu};
   problem.gate.reset();
   if (problem.d != Type::i32 && random() % 4 == 0) problem.gate = gates[random() % std::size(gates)];
   for (int64_t* size : {&problem.m, &problem.n, &problem.k}) *size = draw_size(random, spec.largest);
@@ -164,7 +175,8 @@ void draw_shape(Problem& problem, const SampleSpec& spec, Random& random) {
     if (size > 1) size = draw_size(random, std::max<int64_t>(1, size / 4));
   }
   problem.groups = 0;
-  if (problem.batch == 1 && !problem.a_transposed() && random() % 4 == 0) problem.groups = between(random, 1, 9);
+  if (problem.batch == 1 && !problem.a_transposed() && random() % 4 == 0)
+    problem.groups = between(random, 1, 9);
   problem.epilogue.clear();
   if (problem.d == Type::i32) return;
   std::vector<EpilogueOp> ops;
@@ -176,7 +188,8 @@ void draw_shape(Problem& problem, const SampleSpec& spec, Random& random) {
   problem.epilogue.assign(ops.begin(), ops.begin() + length);
 }
 
-std::optional<Config> draw_config(const Template& source, const Problem& problem, const Device& device, Random& random) {
+std::optional<Config> draw_config(const Template& source, const Problem& problem, const Device& device,
+                                  Random& random) {
   return ConfigSearch(source, problem, device, random).find();
 }
 

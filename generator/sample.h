@@ -19,16 +19,16 @@ struct SampleSpec {
   std::vector<std::string> archs;
   std::vector<std::string> templates; ///< names; empty: all
   uint64_t seed = 1;
-  size_t count = 0;       ///< so many, spread evenly over archs, templates and types of A; 0: every cell
-  size_t each = 1;        ///< samples per cell, without a count
-  int64_t largest = 3000; ///< size of M, N and K
+  size_t count = 0;          ///< so many, spread evenly over archs, templates and types of A; 0: every cell
+  size_t each = 1;           ///< samples per cell, without a count
+  int64_t largest = 3000;    ///< size of M, N and K
   double most_flops = 1e300; ///< of one problem, for those who run them
-  bool defaults = false;  ///< the default config of the whole space instead of a random one of the template
+  bool defaults = false; ///< the default config of the whole space instead of a random one of the template
 };
 
-/// A cell is an arch, a template, the types of A, B and D, and a layout. In each one that the template serves, draws sizes
-/// (tiny, prime, multiples of tiles), batch, an epilogue and a legal config for the arch's generic device. The same spec
-/// gives the same samples.
+/// A cell is an arch, a template, the types of A, B and D, and a layout. In each one that the template
+/// serves, draws sizes (tiny, prime, multiples of tiles), batch, an epilogue and a legal config for the
+/// arch's generic device. The same spec gives the same samples.
 std::vector<RandomCandidate> draw_samples(const SampleSpec&);
 
 /// A legal config, at random; nothing when none was found.

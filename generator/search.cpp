@@ -31,7 +31,9 @@ size_t room(const SearchInput& in, const History& history) {
 
 } // namespace
 
-bool nothing_to_gain(const SearchInput& in, const Space& space) { return nothing_to_gain(in, History(space, in)); }
+bool nothing_to_gain(const SearchInput& in, const Space& space) {
+  return nothing_to_gain(in, History(space, in));
+}
 
 Plan next_plan(const SearchInput& in, const Space& space) {
   const Strategy& strategy = find_strategy(in.options.strategy);
@@ -47,6 +49,8 @@ Plan next_plan(const SearchInput& in, const Space& space) {
   return picker.finish();
 }
 
-Plan next_plan(const SearchInput& in) { return next_plan(in, Space(in.problem, in.arch, in.device, in.options, in.incumbent)); }
+Plan next_plan(const SearchInput& in) {
+  return next_plan(in, Space(in.problem, in.arch, in.device, in.options, in.incumbent));
+}
 
 } // namespace deepgen

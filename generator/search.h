@@ -19,8 +19,8 @@ struct SearchInput {
   std::optional<Choice> incumbent; ///< what the lock holds, if anything
   std::vector<Record> records;     ///< of the earlier rounds
   SearchOptions options;
-  /// What the measurement can tell apart. The search ends after round 0 when that says that nothing is faster by so much than
-  /// the fastest so far (flat_top.h), unless options.patience is 0; 0: it goes on.
+  /// What the measurement can tell apart. The search ends after round 0 when that says that nothing is faster
+  /// by so much than the fastest so far (flat_top.h), unless options.patience is 0; 0: it goes on.
   double least_gain = 0;
 };
 
@@ -28,8 +28,9 @@ struct SearchInput {
 bool nothing_to_gain(const SearchInput&, const Space&);
 
 /// The next round's candidates: at most `slots`, none measured before, none twice; empty when nothing is
-/// left, or options.trials, options.patience or least_gain say that it is enough. Round 0 begins with the default and the
-/// incumbent, the rest is the strategy's choice. The same input gives the same plan on every host.
+/// left, or options.trials, options.patience or least_gain say that it is enough. Round 0 begins with the
+/// default and the incumbent, the rest is the strategy's choice. The same input gives the same plan on every
+/// host.
 Plan next_plan(const SearchInput&);
 /// The same in a space that is there already.
 Plan next_plan(const SearchInput&, const Space&);

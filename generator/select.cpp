@@ -29,9 +29,9 @@ Device best_device(const std::string& arch) {
 }
 
 Selection make(const SelectRequest& r, LockedChoice choice, std::string origin, std::string note = "") {
-  if (!note.empty())
-    note = "deepgen: " + r.file.label() + ": " + note;
-  return {{r.file.label(), r.file.problem, r.arch, std::move(choice), std::move(origin), {}, {}}, std::move(note)};
+  if (!note.empty()) note = "deepgen: " + r.file.label() + ": " + note;
+  return {{r.file.label(), r.file.problem, r.arch, std::move(choice), std::move(origin), {}, {}},
+          std::move(note)};
 }
 
 /// The model's best of other kinds: what follows the default in the plan of a first round.
@@ -41,8 +41,7 @@ std::vector<Choice> instead_of_default(const SelectRequest& r, const Device& dev
   in.slots = kInstead + 1;
   std::vector<Choice> choices;
   for (const PlanSlot& slot : next_plan(in).slots)
-    if (slot.origin != "default")
-      choices.push_back(slot.choice);
+    if (slot.origin != "default") choices.push_back(slot.choice);
   return choices;
 }
 
@@ -50,9 +49,9 @@ Selection take_default(const Context& c, const SelectRequest& r, const std::stri
   const bool host = c.mode == Mode::automatic && (r.device.present || !is_gpu(r.arch));
   const Device device = host ? r.device : generic_device(r.arch);
   const Choice choice = Space(r.file.problem, r.arch, device).default_choice();
-  Selection s = make(r, {choice, find_template(choice.template_name).revision(), "", "", ""}, "default", note);
-  if (is_gpu(r.arch))
-    s.choice.instead = instead_of_default(r, device);
+  Selection s =
+      make(r, {choice, find_template(choice.template_name).revision(), "", "", ""}, "default", note);
+  if (is_gpu(r.arch)) s.choice.instead = instead_of_default(r, device);
   return s;
 }
 
@@ -60,7 +59,9 @@ LockedChoice locked(const LockEntry& e, const std::string& device = "") {
   return {e.choice, e.revision, e.sha256, e.toolchain, device};
 }
 
-std::string stale_text(const std::string& stale) { return "the lock entry is stale (" + first_line(stale) + "); "; }
+std::string stale_text(const std::string& stale) {
+  return "the lock entry is stale (" + first_line(stale) + "); ";
+}
 
 std::string untuned_text(const Context& c, const SelectRequest& r) {
   if (is_gpu(r.arch) && !r.device.present && c.mode == Mode::automatic)
@@ -71,8 +72,7 @@ std::string untuned_text(const Context& c, const SelectRequest& r) {
 /// What the search found, or the default when there was none.
 Selection from_records(const Context& c, const SelectRequest& r, const std::string& stale) {
   const RecordLog* final = final_log(r.logs, r.file.problem.key(), r.arch);
-  if (!final && stale.empty() && r.logs.empty())
-    return take_default(c, r, untuned_text(c, r));
+  if (!final && stale.empty() && r.logs.empty()) return take_default(c, r, untuned_text(c, r));
   if (!final)
     return take_default(c, r,
                         (stale.empty() ? "no candidate could be measured on " + r.arch
@@ -82,17 +82,21 @@ Selection from_records(const Context& c, const SelectRequest& r, const std::stri
   const std::string alike = common_failure(r.logs);
   if (!decision.found)
     throw Error("the search found no correct kernel", r.file.label() + ", " + r.file.problem.key(),
-                decision.reason + (alike.empty() ? "" : "; " + alike), "see `deepgen report --records ...`; the template may have a defect");
+                decision.reason + (alike.empty() ? "" : "; " + alike),
+                "see `deepgen report --records ...`; the template may have a defect");
   const Record& w = decision.winner;
   return make(r, {w.choice, w.revision, "", "", ""}, "search",
-              stale.empty() ? alike : stale_text(stale) + "using this build's search" + (alike.empty() ? "" : "; " + alike));
+              stale.empty()
+                  ? alike
+                  : stale_text(stale) + "using this build's search" + (alike.empty() ? "" : "; " + alike));
 }
 
 std::string missing_text(const SelectRequest& r) {
   return r.file.label() + ": missing: no entry for " + r.file.problem.key() + " on " + r.arch;
 }
 
-/// The entries of one problem on one arch that a library links, the general one first, and why others are not good.
+/// The entries of one problem on one arch that a library links, the general one first, and why others are not
+/// good.
 struct Found {
   std::vector<const LockEntry*> good;
   std::string stale; ///< why, of the first stale one; empty when there is none
@@ -113,19 +117,18 @@ Found find_for_gpus(const Lock& lock, const std::string& key, const std::string&
 
 Found find(const Context& c, const SelectRequest& r) {
   const std::string key = r.file.problem.key();
-  if (is_gpu(r.arch))
-    return find_for_gpus(c.lock, key, r.arch);
+  if (is_gpu(r.arch)) return find_for_gpus(c.lock, key, r.arch);
   const LockEntry* e = c.lock.find(key, r.arch, c.mode == Mode::frozen ? best_device(r.arch) : r.device);
-  if (!e)
-    return {};
+  if (!e) return {};
   const std::string stale = why_stale(*e);
   return stale.empty() ? Found{{e}, ""} : Found{{}, stale};
 }
 
 Selection take_entries(const SelectRequest& r, const Found& found) {
   const LockEntry& general = *found.good.front();
-  Selection s = make(r, locked(general), "lock",
-                     found.stale.empty() ? "" : stale_text(found.stale) + "using that of " + general.device.name);
+  Selection s =
+      make(r, locked(general), "lock",
+           found.stale.empty() ? "" : stale_text(found.stale) + "using that of " + general.device.name);
   for (const LockEntry* e : found.good)
     if (e->choice != general.choice || e->revision != general.revision || e->sha256 != general.sha256)
       s.choice.devices.push_back(locked(*e, e->device.name));
@@ -135,18 +138,14 @@ Selection take_entries(const SelectRequest& r, const Found& found) {
 } // namespace
 
 Mode parse_mode(const std::string& text) {
-  if (text == "auto")
-    return Mode::automatic;
-  if (text == "lock")
-    return Mode::lock;
-  if (text == "frozen")
-    return Mode::frozen;
+  if (text == "auto") return Mode::automatic;
+  if (text == "lock") return Mode::lock;
+  if (text == "frozen") return Mode::frozen;
   throw Error("unknown mode '" + text + "'", "--mode", "", "use auto, lock or frozen");
 }
 
 Device generic_device(const std::string& arch) {
-  if (is_gpu(arch))
-    return generic_gpu(arch);
+  if (is_gpu(arch)) return generic_gpu(arch);
   Device device;
   device.arch = arch;
   device.present = false;

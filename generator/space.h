@@ -25,15 +25,16 @@ struct Family {
 /// text.
 class Space {
 public:
-  /// Throws Error with every template's reason when none serves the problem on the arch, and when the options name what no
-  /// template has. `also` is a legal config, such as the lock's, that is in the space even if it has values which its
-  /// template does not offer, unless the options leave it out.
+  /// Throws Error with every template's reason when none serves the problem on the arch, and when the options
+  /// name what no template has. `also` is a legal config, such as the lock's, that is in the space even if it
+  /// has values which its template does not offer, unless the options leave it out.
   Space(const Problem&, const std::string& arch, const Device&, const SearchOptions& = {},
         const std::optional<Choice>& also = {});
 
   const std::vector<Family>& families() const { return families_; }
   size_t size() const { return points_.size(); }
-  /// What the options ask for and cannot be, a line each: a value that the template cannot have for this problem.
+  /// What the options ask for and cannot be, a line each: a value that the template cannot have for this
+  /// problem.
   const std::vector<std::string>& notes() const { return notes_; }
   size_t family(size_t rank) const { return points_[rank].family; } ///< index into families()
   double cost(size_t rank) const { return points_[rank].cost; }
@@ -43,7 +44,8 @@ public:
   /// Accepts the parameters in any order; nothing when the choice is not in the space.
   std::optional<size_t> rank(const Choice&) const;
   /// Identifies template and the values of its first parameters: configs that are alike in the large. Never
-  /// all of them: configs that differ in the last one alone are near-identical, and so are those with a stage more.
+  /// all of them: configs that differ in the last one alone are near-identical, and so are those with a stage
+  /// more.
   std::vector<uint64_t> stratum(size_t rank, size_t parameters) const;
   /// Which of its family's values each parameter has.
   std::vector<uint32_t> positions(size_t rank) const { return digits(points_[rank]); }
@@ -60,7 +62,8 @@ public:
   std::vector<size_t> second_neighbours(size_t rank) const;
 
 private:
-  void add_family(const Template&, SpaceRules&, const Problem&, const Device&, const std::optional<Choice>& also);
+  void add_family(const Template&, SpaceRules&, const Problem&, const Device&,
+                  const std::optional<Choice>& also);
   static std::vector<uint64_t> outside(const Family&, const std::vector<RuledParameter>&, const SpaceRules&,
                                        const std::optional<Choice>& also);
   /// Position of a config in a family's grid; nothing when a value is not of the grid.
@@ -78,12 +81,13 @@ private:
   std::vector<Point> points_;
   std::vector<std::unordered_map<uint64_t, uint32_t>> ranks_; ///< per family: grid position to rank
   std::vector<std::string> notes_;
-  uint64_t left_out_ = 0; ///< legal ones, by patterns or workspace
+  uint64_t left_out_ = 0;                    ///< legal ones, by patterns or workspace
   std::string restrictions_, restricted_in_; ///< of an empty space: keys, with their file
 };
 
-/// Why the choice is in no space of (problem, arch, device): unknown parameter, a value that the template neither offers nor
-/// can make, or the constraint that it breaks. Empty when it is legal. Throws Error when the template does not exist.
+/// Why the choice is in no space of (problem, arch, device): unknown parameter, a value that the template
+/// neither offers nor can make, or the constraint that it breaks. Empty when it is legal. Throws Error when
+/// the template does not exist.
 std::string why_illegal(const Problem&, const std::string& arch, const Device&, const Choice&);
 
 } // namespace deepgen

@@ -99,11 +99,9 @@ bool SpaceRules::passes(const Template& t, const Config& config) const {
 }
 
 bool SpaceRules::allows(const Choice& choice) const {
-  if (!exists(choice.template_name))
-    return false;
+  if (!exists(choice.template_name)) return false;
   const Template& t = find_template(choice.template_name);
-  if (!allows(t) || !passes(t, choice.config))
-    return false;
+  if (!allows(t) || !passes(t, choice.config)) return false;
   if (auto rule = options_.templates.find(choice.template_name); rule != options_.templates.end())
     for (const auto& [parameter, values] : rule->second.values)
       if (!contains(values, value_of(choice, parameter))) return false;

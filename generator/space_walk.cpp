@@ -85,7 +85,8 @@ private:
   }
 
   void tell() {
-    const uint64_t visits = totals_.visits += kTold, points = totals_.points += found_.points.size() - told_points_;
+    const uint64_t visits = totals_.visits += kTold,
+                   points = totals_.points += found_.points.size() - told_points_;
     told_points_ = found_.points.size();
     if (visits > kMostVisits || points > kMostPoints)
       throw Error("the space is too large to enumerate", ground_.family.source->name(),
@@ -100,13 +101,13 @@ private:
   uint64_t visits_ = 0, told_points_ = 0;
 };
 
-/// Runs action(0) .. action(count - 1), whichever thread is free; then throws what the first of them threw that failed.
+/// Runs action(0) .. action(count - 1), whichever thread is free; then throws what the first of them threw
+/// that failed.
 void on_all_cores(size_t count, const std::function<void(size_t)>& action) {
   std::atomic<size_t> next = 0;
   std::vector<std::exception_ptr> failures(count);
   const auto work = [&] {
-    for (size_t i; (i = next++) < count;)
-      try {
+    for (size_t i; (i = next++) < count;) try {
         action(i);
       } catch (...) {
         failures[i] = std::current_exception();
@@ -115,7 +116,8 @@ void on_all_cores(size_t count, const std::function<void(size_t)>& action) {
   };
   {
     std::vector<std::jthread> others;
-    const size_t threads = std::min({count, size_t(std::max(1u, std::thread::hardware_concurrency())), kMostThreads});
+    const size_t threads =
+        std::min({count, size_t(std::max(1u, std::thread::hardware_concurrency())), kMostThreads});
     try {
       for (size_t i = 1; i < threads; ++i) others.emplace_back(work);
     } catch (const std::system_error&) { // no more threads to be had: those that there are do it all

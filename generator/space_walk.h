@@ -28,8 +28,8 @@ struct Ground {
   const Device& device;
 };
 
-/// All legal configs, in the order of the grid, however many threads there are. Throws Error where it would visit, or find, too
-/// many; `found` before, in other families, count.
+/// All legal configs, in the order of the grid, however many threads there are. Throws Error where it would
+/// visit, or find, too many; `found` before, in other families, count.
 Walked walk_grid(const Ground&, size_t found);
 /// The points of the grid given, as far as they are legal.
 Walked walk_points(const Ground&, const std::vector<uint64_t>& grid);

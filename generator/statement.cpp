@@ -18,12 +18,14 @@ std::string text(const char* format, Values... values) {
 
 using Interval = std::array<double, 3>;
 
-/// The fields of evidence, which a lock may hold anything in: what has another type counts as absent, and is named.
+/// The fields of evidence, which a lock may hold anything in: what has another type counts as absent, and is
+/// named.
 class Fields {
 public:
   explicit Fields(const Json& json) : json_(json) {}
 
-  template <typename T> std::optional<T> find(const std::string& key) {
+  template <typename T>
+  std::optional<T> find(const std::string& key) {
     const Json* value = at(key);
     if (!value) return std::nullopt;
     if (is_a<T>(*value)) return value->get<T>();
@@ -35,7 +37,8 @@ public:
   std::optional<std::pair<std::string, double>> vendor() {
     const Json* value = at("vendor");
     if (!value) return std::nullopt;
-    if (value->is_array() && value->size() == 2 && is_a<std::string>((*value)[0]) && is_a<double>((*value)[1]))
+    if (value->is_array() && value->size() == 2 && is_a<std::string>((*value)[0]) &&
+        is_a<double>((*value)[1]))
       return std::pair((*value)[0].get<std::string>(), (*value)[1].get<double>());
     unreadable_.insert("vendor");
     return std::nullopt;
@@ -74,7 +77,8 @@ std::string about_vendor(Fields& e) {
 std::string coverage(Fields& e) {
   std::string out = std::to_string(e.find<int64_t>("candidates").value_or(0));
   if (const auto legal = e.find<int64_t>("legal")) out += " of " + std::to_string(*legal) + " legal";
-  return out + " candidates" + (e.find<bool>("complete").value_or(true) ? "" : ", INCOMPLETE: the time limit cut some off");
+  return out + " candidates" +
+         (e.find<bool>("complete").value_or(true) ? "" : ", INCOMPLETE: the time limit cut some off");
 }
 
 } // namespace
@@ -83,12 +87,16 @@ std::string statement(const Json& evidence, const Device& device) {
   Fields e(evidence);
   const auto ratio = e.find<Interval>("ratio");
   const std::string verdict = e.text("verdict");
-  std::string out = verdict == "default" ? "the default config" : ratio ? speed(*ratio, "default") : "not verified: no evidence of a search";
-  if (const auto rounds = e.find<int64_t>("rounds")) out += text(" (95 %% CI, %lld paired rounds)", (long long)*rounds);
+  std::string out = verdict == "default" ? "the default config"
+                    : ratio              ? speed(*ratio, "default")
+                                         : "not verified: no evidence of a search";
+  if (const auto rounds = e.find<int64_t>("rounds"))
+    out += text(" (95 %% CI, %lld paired rounds)", (long long)*rounds);
   const auto add = [&](const std::string& part) { out += part.empty() ? "" : ", " + part; };
   if (verdict != "default" && verdict != "win") add(verdict);
   if (const auto floor = e.find<double>("noise_floor")) add("noise floor " + percent(*floor));
-  if (const auto dropped = e.find<double>("dropped_rounds"); dropped && *dropped > 0) add(percent(*dropped) + " of the rounds dropped");
+  if (const auto dropped = e.find<double>("dropped_rounds"); dropped && *dropped > 0)
+    add(percent(*dropped) + " of the rounds dropped");
   add(e.text("profile"));
   add(device.name);
   if (const std::string driver = e.text("driver"); !driver.empty()) add("driver " + driver);

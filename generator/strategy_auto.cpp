@@ -10,8 +10,8 @@
 namespace deepgen {
 namespace {
 
-/// A space up to this size is not pruned: on a recorded one of 2400 the best config is number 1900 by estimate, and the
-/// regression reads so many in milliseconds.
+/// A space up to this size is not pruned: on a recorded one of 2400 the best config is number 1900 by
+/// estimate, and the regression reads so many in milliseconds.
 constexpr size_t kSmall = 4096;
 constexpr size_t kFewest = 512, kMost = 4096;
 constexpr double kShare = 0.05;         ///< of the space, kept for its estimates
@@ -20,7 +20,8 @@ constexpr double kRandomFirst = 0.15;   ///< of round 0
 constexpr double kModelShare = 0.5;     ///< of later rounds
 constexpr double kRandomShare = 0.0625; ///< of later rounds
 constexpr size_t kParents = 4;          ///< the fastest, whose neighbours are tried
-constexpr double kRival = 0.85;         ///< of the best one's speed, with which the fastest of another template is a parent too
+constexpr double kRival =
+    0.85; ///< of the best one's speed, with which the fastest of another template is a parent too
 
 /// What the regression may choose from: the best estimates, those of each template, some others. The same in
 /// all rounds.
@@ -54,13 +55,15 @@ void first_round(const SearchState& state, Picker& picker) {
   picker.pick_random(pruned(state), picker.room());
 }
 
-/// Whose neighbours to try: one template may be ahead only because the estimates have led to its best configs first.
+/// Whose neighbours to try: one template may be ahead only because the estimates have led to its best configs
+/// first.
 std::vector<size_t> parents(const SearchState& state) {
   std::vector<size_t> out = state.history.best(kParents);
   std::vector<bool> has(state.space.families().size(), false);
   for (size_t rank : out) has[state.space.family(rank)] = true;
   std::vector<Trial> trials = state.history.trials();
-  std::stable_sort(trials.begin(), trials.end(), [](const Trial& a, const Trial& b) { return a.ratio < b.ratio; });
+  std::stable_sort(trials.begin(), trials.end(),
+                   [](const Trial& a, const Trial& b) { return a.ratio < b.ratio; });
   for (const Trial& t : trials) {
     const size_t family = state.space.family(t.rank);
     if (!std::isfinite(t.ratio) || state.history.speed(t) < kRival) break;

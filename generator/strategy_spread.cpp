@@ -8,11 +8,11 @@
 namespace deepgen {
 namespace {
 
-// How many of each template are tried at least, where several serve. Their estimates compare less well than those of one: what
-// is close may be the fastest, what is far away hardly is.
-constexpr size_t kFamilyFloor = 4;  ///< of a template whose best estimate is not slower than the best one by
-constexpr double kFar = 2;          ///< this factor; of others one
-constexpr double kClose = 1.25;     ///< up to this factor half of all slots are shared out evenly
+// How many of each template are tried at least, where several serve. Their estimates compare less well than
+// those of one: what is close may be the fastest, what is far away hardly is.
+constexpr size_t kFamilyFloor = 4; ///< of a template whose best estimate is not slower than the best one by
+constexpr double kFar = 2;         ///< this factor; of others one
+constexpr double kClose = 1.25;    ///< up to this factor half of all slots are shared out evenly
 constexpr size_t kStratumParameters = 4; ///< leading parameters, such as (isa, form, mr, nv), name a stratum
 
 class Spread {
@@ -24,9 +24,12 @@ public:
 
   void give_each_family(size_t size) {
     const size_t families = space_.families().size();
-    std::vector<double> slower(families, std::numeric_limits<double>::infinity()); // the best estimate of each / of all
-    for (size_t rank = space_.size(); rank-- > 0;) slower[space_.family(rank)] = space_.cost(rank) / space_.cost(0);
-    const auto close = size_t(std::count_if(slower.begin(), slower.end(), [](double x) { return x <= kClose; }));
+    std::vector<double> slower(families,
+                               std::numeric_limits<double>::infinity()); // the best estimate of each / of all
+    for (size_t rank = space_.size(); rank-- > 0;)
+      slower[space_.family(rank)] = space_.cost(rank) / space_.cost(0);
+    const auto close =
+        size_t(std::count_if(slower.begin(), slower.end(), [](double x) { return x <= kClose; }));
     const size_t most = size / families;
     for (size_t family = 0; family < families; ++family) {
       const size_t share = slower[family] <= kClose ? std::max(kFamilyFloor, size / (2 * close))
@@ -34,7 +37,8 @@ public:
                                                     : 1;
       auto mine = [&](size_t rank) { return space_.family(rank) == family; };
       const auto& picked = picker_.picked();
-      const size_t have = size_t(std::count_if(picked.begin(), picked.end(), mine)), floor = std::min(share, most);
+      const size_t have = size_t(std::count_if(picked.begin(), picked.end(), mine)),
+                   floor = std::min(share, most);
       if (have < floor) fill(picker_.size() + floor - have, 1, mine);
     }
   }
@@ -48,8 +52,9 @@ private:
 
   bool is_spread(size_t rank, size_t limit) {
     const auto& mates = strata_[space_.stratum(rank, kStratumParameters)];
-    return mates.size() < limit && std::none_of(mates.begin(), mates.end(),
-                                                [&](size_t mate) { return space_.distance(rank, mate) < 2; });
+    return mates.size() < limit &&
+           std::none_of(
+               mates.begin(), mates.end(), [&](size_t mate) { return space_.distance(rank, mate) < 2; });
   }
 
   /// The limits are relaxed until it is full.

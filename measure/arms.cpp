@@ -26,8 +26,7 @@ CallBuffers TimingOperands::buffers() const {
   x.d = d_.data(), x.ldd = x.ldc = p.n, x.stride_d = x.stride_c = p.m * p.n;
   for (const Operand& operand : operands_of(p)) {
     x.*operand.data = inputs_.operand(operand.op).data();
-    if (operand.ld)
-      x.*operand.ld = p.n, x.*operand.stride = p.m * p.n;
+    if (operand.ld) x.*operand.ld = p.n, x.*operand.stride = p.m * p.n;
   }
   x.clamp_low = inputs_.clamp_low, x.clamp_high = inputs_.clamp_high;
   x.workspace = workspace_.data();
@@ -77,14 +76,19 @@ int64_t runnable_isa(const Device& device) {
   return std::min(device.isa, int64_t(deepgen_cpu_level()));
 }
 
-std::string to_string(Caches c) { return c == Caches::cold ? "cold" : c == Caches::warm ? "warm" : "weights-cold"; }
+std::string to_string(Caches c) {
+  return c == Caches::cold ? "cold" : c == Caches::warm ? "warm" : "weights-cold";
+}
 
 void check_device(const Device& device, const std::string& where, Caches caches) {
   if (device.is_cpu() && caches != Caches::cold)
     throw Error("CPU kernels are not timed with " + to_string(caches) + " caches", where,
-                "their calls have one set of operands, of which the caches keep what they can hold", "leave --caches (measure.caches) to GPUs");
-  if (!device.is_cpu() && !device.compute_capability() && cuda::platform_of(device.arch) != cuda::Platform::hip)
-    throw Error("measuring on arch '" + device.arch + "' is not supported", where, "", "tune for cpu, sm_<number> or gfx<number>");
+                "their calls have one set of operands, of which the caches keep what they can hold",
+                "leave --caches (measure.caches) to GPUs");
+  if (!device.is_cpu() && !device.compute_capability() &&
+      cuda::platform_of(device.arch) != cuda::Platform::hip)
+    throw Error("measuring on arch '" + device.arch + "' is not supported", where, "",
+                "tune for cpu, sm_<number> or gfx<number>");
   if (!device.present)
     throw Error("the device is not attached", where, "",
                 "measure on a host that has it, or build from a lock");

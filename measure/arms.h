@@ -29,8 +29,8 @@ private:
 Arm kernel_arm(const std::string& name, const Kernel& kernel, const TimingOperands& operands);
 Arm vendor_arm(const Vendor& vendor, const Problem& problem, const TimingOperands& operands);
 
-/// What ratios of times on this CPU may differ by, though a kernel beside itself does not. On a virtual machine others may share
-/// a core's units and caches for seconds, which slows some kernels more than others.
+/// What ratios of times on this CPU may differ by, though a kernel beside itself does not. On a virtual
+/// machine others may share a core's units and caches for seconds, which slows some kernels more than others.
 double least_noise_of_cpu();
 
 /// The lock under which anything is timed on the CPU, whoever builds.

@@ -26,7 +26,8 @@ static_assert(std::atomic<double>::is_always_lock_free);
 Shared& shared() {
   static Shared* const here = [] {
     void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? new Shared : new (memory) Shared; // without the page, a worker's clock goes on
+    return memory == MAP_FAILED ? new Shared
+                                : new (memory) Shared; // without the page, a worker's clock goes on
   }();
   return *here;
 }
@@ -40,7 +41,8 @@ void begin() { shared().tick = now(); }
 void tick() {
   Shared& s = shared();
   const double time = now(), gap = time - s.tick - 2 * Patience::slice;
-  if (gap > 0) s.stopped = s.stopped + gap; // first: a worker that looks in between must not see its time gone
+  if (gap > 0)
+    s.stopped = s.stopped + gap; // first: a worker that looks in between must not see its time gone
   s.tick = time;
 }
 

@@ -26,8 +26,7 @@ GuardedMatrix::GuardedMatrix(const char* name, Type type, const View& view, Guar
   const int64_t inner = (extent + kZoneBytes + kVectorBytes + kPage - 1) / kPage * kPage;
   mapped_ = size_t(inner + 2 * kGuardBytes);
   void* memory = mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED)
-    throw no_memory("not enough memory to measure", name, int64_t(mapped_), errno);
+  if (memory == MAP_FAILED) throw no_memory("not enough memory to measure", name, int64_t(mapped_), errno);
   mapping_ = static_cast<char*>(memory);
   first_ = mapping_ + kGuardBytes;
   last_ = first_ + inner;
@@ -40,14 +39,12 @@ GuardedMatrix::GuardedMatrix(const char* name, Type type, const View& view, Guar
   // is given up.
   data_ = guard == Guard::behind ? last_ - extent : first_;
   const bool aligned = reinterpret_cast<uintptr_t>(data_) % uintptr_t(2 * bytes_) == 0;
-  if (misaligned && aligned)
-    data_ += guard == Guard::behind ? -bytes_ : bytes_;
+  if (misaligned && aligned) data_ += guard == Guard::behind ? -bytes_ : bytes_;
   region_ = fault::add_region(name, mapping_, mapping_ + mapped_, data_, data_ + extent);
 }
 
 GuardedMatrix::~GuardedMatrix() {
-  if (!mapping_)
-    return;
+  if (!mapping_) return;
   fault::remove_region(region_);
   munmap(mapping_, mapped_);
 }
@@ -66,25 +63,23 @@ void GuardedMatrix::fill(const char* dense) {
   poison();
   const size_t row_bytes = size_t(view_.columns * bytes_);
   for (int64_t entry = 0; entry < view_.batch; ++entry)
-    for (int64_t r = 0; r < view_.rows; ++r, dense += row_bytes)
-      std::memcpy(row(entry, r), dense, row_bytes);
+    for (int64_t r = 0; r < view_.rows; ++r, dense += row_bytes) std::memcpy(row(entry, r), dense, row_bytes);
 }
 
 void GuardedMatrix::make_read_only() {
-  if (mprotect(first_, size_t(last_ - first_), PROT_READ) != 0) // the kernel has no room for another mapping, say
+  if (mprotect(first_, size_t(last_ - first_), PROT_READ) !=
+      0) // the kernel has no room for another mapping, say
     throw no_memory("cannot protect an operand against writing", "mprotect", last_ - first_, errno);
 }
 
 std::string GuardedMatrix::damage_between(const char* begin, const char* end) const {
   for (; begin < end; begin += sizeof canary)
-    if (std::memcmp(begin, &canary, sizeof canary) != 0)
-      return "byte " + std::to_string(begin - data_);
+    if (std::memcmp(begin, &canary, sizeof canary) != 0) return "byte " + std::to_string(begin - data_);
   return "";
 }
 
 std::string GuardedMatrix::damage() const {
-  if (auto at = damage_between(first_, data_); !at.empty())
-    return "written before the first element, " + at;
+  if (auto at = damage_between(first_, data_); !at.empty()) return "written before the first element, " + at;
   const char* cursor = data_;
   for (int64_t entry = 0; entry < view_.batch; ++entry)
     for (int64_t r = 0; r < view_.rows; ++r) {
@@ -94,8 +89,7 @@ std::string GuardedMatrix::damage() const {
                std::to_string(entry) + ", " + at;
       cursor = begin + view_.columns * bytes_;
     }
-  if (auto at = damage_between(cursor, last_); !at.empty())
-    return "written behind the last element, " + at;
+  if (auto at = damage_between(cursor, last_); !at.empty()) return "written behind the last element, " + at;
   return "";
 }
 
@@ -107,7 +101,8 @@ int64_t whole_lines(int64_t bytes) {
 /// A config may ask for more than any such machine has. That is the config's fault.
 int64_t possible(int64_t bytes) {
   if (const int64_t all = physical_memory(); all && bytes > all)
-    throw Error("the config wants more workspace than this machine has memory", bytes_text(bytes), "of " + bytes_text(all));
+    throw Error("the config wants more workspace than this machine has memory", bytes_text(bytes),
+                "of " + bytes_text(all));
   return bytes;
 }
 } // namespace

@@ -23,7 +23,8 @@ KernelFile read_slot(const std::string& path) {
   if (!file_exists(path))
     throw Error("a candidate's kernel file is missing", path,
                 "every slot of the plan is compiled, even to a failure",
-                "run `deepgen compile --plan PLAN --slot N -o " + path + "`, or delete the folder's lists and build again");
+                "run `deepgen compile --plan PLAN --slot N -o " + path +
+                    "`, or delete the folder's lists and build again");
   return KernelFile::read(path);
 }
 
@@ -43,8 +44,7 @@ void check_against_plan(const KernelFile& file, const Plan& plan, int64_t slot, 
 
 /// What is known before running it.
 void decide_early(Candidate& c, int64_t device_isa, const std::string& path) {
-  if (c.file.status == "failed")
-    return c.decide("compile_error", c.file.detail);
+  if (c.file.status == "failed") return c.decide("compile_error", c.file.detail);
   if (c.file.status != "ok" || !c.file.find("main"))
     throw Error("malformed kernel file", path, "status '" + c.file.status + "' and no main kernel",
                 "delete it and build again");
@@ -89,28 +89,32 @@ Candidate load_candidate(const std::string& path, const std::string& log, int64_
     r.code_bytes = int64_t(kernel->code.size());
     r.workspace = kernel->workspace;
   }
-  if (c.file.status != "empty")
-    decide_early(c, device_isa, path);
+  if (c.file.status != "empty") decide_early(c, device_isa, path);
   return c;
 }
 
-void check_unchanged(const KernelFile& file, const Record& measured, const std::string& path, const std::string& log) {
+void check_unchanged(const KernelFile& file, const Record& measured, const std::string& path,
+                     const std::string& log) {
   const Kernel* kernel = file.find("main");
   if (!kernel || kernel->sha256 != measured.sha256)
-    throw Error("a kernel file has changed since it was measured", path, "recorded in " + log, "measure that round again");
+    throw Error("a kernel file has changed since it was measured", path, "recorded in " + log,
+                "measure that round again");
 }
 
-std::vector<Candidate> load_rivals(const std::vector<std::string>& logs, const Problem& problem, const std::string& log,
-                                   int64_t device_isa) {
+std::vector<Candidate> load_rivals(const std::vector<std::string>& logs, const Problem& problem,
+                                   const std::string& log, int64_t device_isa) {
   std::vector<Candidate> rivals;
   for (const LoggedRecord& r : finalists_of(read_records(logs))) {
     if (r.record.origin == "default") continue;
     if (r.record.problem != problem.key())
-      throw Error("an earlier round is of another problem than the plan", r.log, r.record.problem, "pass the logs of the same search");
+      throw Error("an earlier round is of another problem than the plan", r.log, r.record.problem,
+                  "pass the logs of the same search");
     const std::string path = kernel_path(r.record, r.log);
     Candidate c = load_candidate(path, log, device_isa);
     check_unchanged(c.file, r.record, path, r.log);
-    if (!c.open()) throw Error("a kernel of an earlier round cannot run here", path, c.record.detail, "measure that round again");
+    if (!c.open())
+      throw Error("a kernel of an earlier round cannot run here", path, c.record.detail,
+                  "measure that round again");
     c.record.stage = r.record.stage, c.record.slot = r.record.slot, c.record.error = r.record.error;
     rivals.push_back(std::move(c));
   }
@@ -125,8 +129,7 @@ std::vector<Candidate> load_candidates(const Plan& plan, const std::string& dire
     const std::string path = slot_path(directory, slot);
     Candidate c = load_candidate(path, log, device_isa);
     check_against_plan(c.file, plan, slot, path);
-    if (c.file.status == "empty")
-      continue;
+    if (c.file.status == "empty") continue;
     c.record.stage = "r" + std::to_string(plan.round);
     c.record.slot = slot;
     if (c.open()) {

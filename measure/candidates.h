@@ -25,13 +25,15 @@ std::vector<Candidate> load_candidates(const Plan& plan, const std::string& dire
 /// A candidate that is in no plan slot, such as the anchor.
 Candidate load_candidate(const std::string& path, const std::string& log, int64_t device_isa);
 
-/// The best of earlier rounds' logs, open again, with stage and slot of the round that they are from. Not the default. Throws
-/// Error when the logs are of another problem, or a kernel file has changed.
-std::vector<Candidate> load_rivals(const std::vector<std::string>& logs, const Problem&, const std::string& log, int64_t device_isa);
+/// The best of earlier rounds' logs, open again, with stage and slot of the round that they are from. Not the
+/// default. Throws Error when the logs are of another problem, or a kernel file has changed.
+std::vector<Candidate> load_rivals(const std::vector<std::string>& logs, const Problem&,
+                                   const std::string& log, int64_t device_isa);
 
 /// `path` as seen from the folder of `log`.
 std::string relative_to_log(const std::string& path, const std::string& log);
-/// Throws Error unless the record's kernel file, at `path`, has the code still that was measured; `log` is for the message.
+/// Throws Error unless the record's kernel file, at `path`, has the code still that was measured; `log` is
+/// for the message.
 void check_unchanged(const KernelFile&, const Record&, const std::string& path, const std::string& log);
 /// The path of a record's kernel file, given the log that holds the record.
 std::string kernel_path(const Record& record, const std::string& log);

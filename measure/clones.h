@@ -1,4 +1,5 @@
-// DEEPGEN_CLONES before a function: one object file serves every x86-64, and the loader picks the clone for the CPU.
+// DEEPGEN_CLONES before a function: one object file serves every x86-64, and the loader picks the clone for
+// the CPU.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)

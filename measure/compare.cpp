@@ -54,7 +54,8 @@ public:
   }
   Arm read_arm() const {
     if (std::optional<Arm> arm = bench_->read_arm()) return *arm;
-    throw Error("nothing to time", device_.name, "the measurement has no kernel of its own for AMD's devices", "pass a kernel file");
+    throw Error("nothing to time", device_.name, "the measurement has no kernel of its own for AMD's devices",
+                "pass a kernel file");
   }
 
 private:
@@ -98,8 +99,9 @@ void write_json(const std::string& path, const Json& json) {
 
 double rounded(double x) { return std::round(finite(x) * 1e5) / 1e5; }
 
-/// For noise without a kernel: a product of matrices that stay in the L1 cache. All arms have the same memory, as kernels
-/// do: two blocks from the heap may lie differently in cache lines, and one of the arms is then slower indeed.
+/// For noise without a kernel: a product of matrices that stay in the L1 cache. All arms have the same
+/// memory, as kernels do: two blocks from the heap may lie differently in cache lines, and one of the arms is
+/// then slower indeed.
 Arm loop_arm() {
   return {"loop", []() -> std::function<void()> {
             constexpr int kSize = 48;
@@ -156,7 +158,8 @@ void compare(const CompareCommand& command) {
   const auto r =
       full_race(arms, kFewestRounds, kMostRounds, stand.options(command.options.seconds), progress);
   const std::vector<double> pairs = log_ratios(r[1], r[0]);
-  const double floor = noise_floor(pairs), threshold = threshold_of(std::max(floor, model.is_cpu() ? least_noise_of_cpu() : 0));
+  const double floor = noise_floor(pairs),
+               threshold = threshold_of(std::max(floor, model.is_cpu() ? least_noise_of_cpu() : 0));
   Json list = Json::array();
   char text[80];
   std::snprintf(text, sizeof text, "noise floor %.2f %%, %zu rounds", 100 * floor, pairs.size());

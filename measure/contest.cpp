@@ -144,7 +144,8 @@ Json facts_of_holdout(const Contest& c, const HoldoutResult& h, const std::strin
 }
 
 /// Of one of the chosen ones in a regime: against the default and the vendor in the same one.
-Json facts_of_chosen(const Contest& c, size_t finalist, const ArmResult& arm, const ChosenResult& r, double noise) {
+Json facts_of_chosen(const Contest& c, size_t finalist, const ArmResult& arm, const ChosenResult& r,
+                     double noise) {
   const uint64_t seed = c.options.seed;
   Json facts = {{"sha256", c.finalists[finalist].sha256}};
   if (!arm.timed()) {
@@ -168,7 +169,8 @@ Json facts_of_regime(const Contest& c, size_t anchor, size_t winner, const Chose
   facts["arms"] = Json::array({facts_of_chosen(c, anchor, r.anchor, r, noise)});
   if (winner != anchor) facts["arms"].push_back(facts_of_chosen(c, winner, r.winner, r, noise));
   if (r.vendor.timed()) facts["vendor_seconds"] = summarize(r.vendor, r.vendor, c.options.seed).seconds;
-  if (const std::string why = why_unstable(r.all, pairs.size(), c.clean_enough); !why.empty()) facts["unstable"] = why;
+  if (const std::string why = why_unstable(r.all, pairs.size(), c.clean_enough); !why.empty())
+    facts["unstable"] = why;
   return facts;
 }
 
@@ -189,7 +191,8 @@ void add_holdout(const Contest& c, size_t anchor, size_t winner, const Field& fi
   }
   Json facts = facts_of_holdout(c, h, algorithm, r.log.noise_floor);
   facts["sha256"] = c.finalists[winner].sha256;
-  for (const auto& [regime, result] : h.extra) facts["regimes"][to_string(regime)] = facts_of_regime(c, anchor, winner, result);
+  for (const auto& [regime, result] : h.extra)
+    facts["regimes"][to_string(regime)] = facts_of_regime(c, anchor, winner, result);
   r.log.environment["holdout"] = facts;
   std::string why = why_unstable(h.all, facts.value("rounds", size_t(0)), c.clean_enough);
   if (!h.anchor.timed() || !h.winner.timed()) why = "what the finals chose could not be timed again";

@@ -15,9 +15,10 @@ struct Contest {
   RaceOptions options;             ///< but the deadline
   double settle_again = 0;         ///< RaceOptions::settle_seconds of the hold-out
   double seconds = 20;             ///< for both together
-  std::vector<Regime> extra;       ///< in which the hold-out times the chosen ones, too, without a say in what is chosen
-  double least_noise = 0;          ///< what the default differs from itself may not tell all
-  double clean_enough = 0.5;       ///< share of undisturbed samples without which nothing is decided
+  std::vector<Regime>
+      extra; ///< in which the hold-out times the chosen ones, too, without a say in what is chosen
+  double least_noise = 0;    ///< what the default differs from itself may not tell all
+  double clean_enough = 0.5; ///< share of undisturbed samples without which nothing is decided
 };
 
 struct ContestResult {

@@ -29,7 +29,8 @@ constexpr int kAttempts = 4; ///< at a sample whose graph came too late
 constexpr double kHeatWindow = 0.1, kSteady = 0.005;
 constexpr size_t kSteadyWindows = 5;
 constexpr double kStartSeconds = 120;
-constexpr double kLastSeconds = 2; ///< 60 rounds of a dozen arms, where a sample takes no longer than it should
+constexpr double kLastSeconds =
+    2; ///< 60 rounds of a dozen arms, where a sample takes no longer than it should
 constexpr int64_t kAlign = 1024;
 constexpr int64_t kSharings = 8; ///< of rows among groups, that differ
 
@@ -52,7 +53,8 @@ int64_t bytes_of(const Array& x) { return x.rows * x.columns * x.batch * size_of
 int64_t kinds_of(const Problem& p) { return p.groups ? timed_sharings : 1; }
 /// Of the sets that take turns, what is not the same in all.
 int64_t rotating_bytes(const Problem& p, Caches caches) {
-  return caches == Caches::weights_cold ? bytes_of(matrix(p.b, p.b_rows(), p.b_columns(), p.b_matrices())) : set_bytes(p);
+  return caches == Caches::weights_cold ? bytes_of(matrix(p.b, p.b_rows(), p.b_columns(), p.b_matrices()))
+                                        : set_bytes(p);
 }
 int64_t whole(int64_t count, int64_t kinds) { return (count + kinds - 1) / kinds * kinds; }
 
@@ -60,20 +62,24 @@ int64_t whole(int64_t count, int64_t kinds) { return (count + kinds - 1) / kinds
 
 int64_t ring_places(int64_t bytes, double flops) {
   constexpr double kMostBandwidth = 4e12, kMostFlops = 1e15, kMostPlaces = 8;
-  return int64_t(std::clamp(kSampleSeconds / std::max(double(bytes) / kMostBandwidth, flops / kMostFlops), 2.0, kMostPlaces));
+  return int64_t(std::clamp(kSampleSeconds / std::max(double(bytes) / kMostBandwidth, flops / kMostFlops),
+                            2.0, kMostPlaces));
 }
 
-int64_t ring_sets(int64_t bytes, int64_t workspace, int64_t cache, int64_t memory, int64_t kinds, int64_t least) {
+int64_t ring_sets(int64_t bytes, int64_t workspace, int64_t cache, int64_t memory, int64_t kinds,
+                  int64_t least) {
   const int64_t wanted = whole(std::clamp((3 * cache + bytes - 1) / bytes, least, kMostSets), kinds),
                 fitting = std::clamp(memory / (bytes + workspace), int64_t(1), wanted);
   return std::max(fitting / kinds * kinds, int64_t(1));
 }
 
 int64_t ring_launches(double sample, int64_t sets, double seconds, int64_t kinds) {
-  const int64_t enough = std::max(int64_t(std::ceil(sample / std::max(seconds, 1e-7))), (sets + kMostGraphs - 1) / kMostGraphs);
+  const int64_t enough =
+      std::max(int64_t(std::ceil(sample / std::max(seconds, 1e-7))), (sets + kMostGraphs - 1) / kMostGraphs);
   const int64_t wanted = whole(enough, std::min(kinds, sets));
   if (2 * wanted <= sets) return wanted;
-  return std::clamp((wanted + sets - 1) / sets, int64_t(1), std::max(kMostLaunches / sets, int64_t(1))) * sets;
+  return std::clamp((wanted + sets - 1) / sets, int64_t(1), std::max(kMostLaunches / sets, int64_t(1))) *
+         sets;
 }
 
 int64_t set_bytes(const Problem& p) {
@@ -84,7 +90,8 @@ int64_t set_bytes(const Problem& p) {
 }
 
 int64_t read_bytes(const Problem& p) {
-  const int64_t bytes = p.k * std::max(p.batch * p.m * size_of(p.a), p.b_matrices() * p.sum_columns() * size_of(p.b));
+  const int64_t bytes =
+      p.k * std::max(p.batch * p.m * size_of(p.a), p.b_matrices() * p.sum_columns() * size_of(p.b));
   return (bytes + 15) / 16 * 16; // it is read in words of that
 }
 
@@ -92,16 +99,17 @@ int64_t read_bytes(const Problem& p) {
 class Bench::Open : public Bench::Ring {
 public:
   Open(const Problem& p, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
-      : problem_(p), caches_(caches), cache_(std::max(device.l2, device.l3)), workspace_(workspace), context_(ordinal_of(device.uuid)),
-        tools_(Toolbox::make(context_)), nvml_(Nvml::open(device.uuid)), smi_(open_smi(device)), reading_(sizeof(ClockReading)) {
+      : problem_(p), caches_(caches), cache_(std::max(device.l2, device.l3)), workspace_(workspace),
+        context_(ordinal_of(device.uuid)), tools_(Toolbox::make(context_)), nvml_(Nvml::open(device.uuid)),
+        smi_(open_smi(device)), reading_(sizeof(ClockReading)) {
     size_t free = 0, total = 0;
     check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
     check(driver()->cuEventCreate(&begin_, 0), "creating an event");
     check(driver()->cuEventCreate(&end_, 0), "creating an event");
     const int64_t bytes = rotating_bytes(p, caches), each = caches == Caches::cold ? workspace : 0;
     sets_.resize(size_t(caches == Caches::warm ? kinds_of(p)
-                                               : ring_sets(bytes, each, cache_, int64_t(double(free) * 0.7), kinds_of(p),
-                                                           ring_places(bytes, p.flops()))));
+                                               : ring_sets(bytes, each, cache_, int64_t(double(free) * 0.7),
+                                                           kinds_of(p), ring_places(bytes, p.flops()))));
     fill(seed);
   }
   const Context& context() const override { return context_; }
@@ -113,8 +121,9 @@ public:
   Caches caches() const override { return caches_; }
 
   Sampler sampler(const Enqueue& enqueue, Regime regime = Regime::sustained) {
-    return sampler(int64_t(sets_.size()), [=, this](int64_t set) { enqueue(sets_[size_t(set)], context_.stream()); },
-                   kinds_of(problem_), regime);
+    return sampler(
+        int64_t(sets_.size()), [=, this](int64_t set) { enqueue(sets_[size_t(set)], context_.stream()); },
+        kinds_of(problem_), regime);
   }
   /// Reads `bytes` from a ring of its own.
   Sampler reader(int64_t bytes, uint64_t seed);
@@ -128,7 +137,8 @@ public:
       double clock = 0;
       while (wall_seconds() - window < kHeatWindow) {
         const Sample s = sample(*heater_);
-        clock = s.megahertz > 0 && !smi_ ? s.megahertz : 1 / s.seconds; // it is the same graph in every window
+        clock =
+            s.megahertz > 0 && !smi_ ? s.megahertz : 1 / s.seconds; // it is the same graph in every window
       }
       clocks.push_back(clock);
       if (clocks.size() > kSteadyWindows) clocks.pop_front();
@@ -156,33 +166,37 @@ private:
     Graph graph;
     double delay = kDelay, rest = 0;
     Replay(const EnqueueSet& e, int64_t sets, int64_t first, int64_t count, Stream stream, Regime regime)
-        : enqueue(e), launches(count),
-          graph(
-              stream,
-              [&] {
-                for (int64_t i = 0; i < count; ++i) enqueue((first + i) % sets);
-              },
-              regime == Regime::serial),
+        : enqueue(e), launches(count), graph(
+                                           stream,
+                                           [&] {
+                                             for (int64_t i = 0; i < count; ++i) enqueue((first + i) % sets);
+                                           },
+                                           regime == Regime::serial),
           rest(regime == Regime::bursts ? kRest : 0) {}
   };
 
-  /// `kinds`: of sets, which are timed equally often. A sample begins where the one before ended, whosesoever that was, or
-  /// where the next part of the ring of its own size does: so none finds its operands in the caches.
+  /// `kinds`: of sets, which are timed equally often. A sample begins where the one before ended, whosesoever
+  /// that was, or where the next part of the ring of its own size does: so none finds its operands in the
+  /// caches.
   Sampler sampler(int64_t sets, const EnqueueSet& enqueue, int64_t kinds, Regime regime) {
     const bool bursts = regime == Regime::bursts;
-    const auto launches_for = [&](double seconds) { return ring_launches(bursts ? kBurst : kSampleSeconds, sets, seconds, kinds); };
+    const auto launches_for = [&](double seconds) {
+      return ring_launches(bursts ? kBurst : kSampleSeconds, sets, seconds, kinds);
+    };
     const auto make = [&](int64_t first, int64_t count) {
       return std::make_shared<Replay>(enqueue, sets, first, count, context_.stream(), regime);
     };
     int64_t launches = bursts ? burst_launches_ : 0; // all arms have as many in a burst as the first one
     if (!launches) {
-      launches = launches_for(time_once(sets, enqueue)); // longer than it takes among others, so that the guess is too few
+      launches = launches_for(
+          time_once(sets, enqueue)); // longer than it takes among others, so that the guess is too few
       const double seconds = sample(*make(0, launches)).seconds;
       if (bursts || seconds * double(launches) < kFullSample) launches = launches_for(seconds);
       if (bursts) burst_launches_ = launches;
     }
     std::vector<std::shared_ptr<Replay>> parts;
-    for (int64_t first = 0; first == 0 || first + launches <= sets; first += launches) parts.push_back(make(first, launches));
+    for (int64_t first = 0; first == 0 || first + launches <= sets; first += launches)
+      parts.push_back(make(first, launches));
     if (!heater_) heater_ = parts.front();
     const auto take = [this, parts, launches] {
       const size_t part = size_t((next_set_ + launches - 1) / launches) % parts.size();
@@ -259,7 +273,7 @@ void Bench::Open::fill(uint64_t seed) {
   const Scalars s = scalars_of(p);
   const auto sets = int64_t(sets_.size());
   const bool cold = caches_ == Caches::cold;
-  const auto ring = [&](Array shape, Array CallOperands::*operand, Operand what) {
+  const auto ring = [&](Array shape, Array CallOperands::* operand, Operand what) {
     const bool rotates = cold || (caches_ == Caches::weights_cold && operand == &CallOperands::b);
     const int64_t pitch = rotates ? round_up(bytes_of(shape)) : 0;
     memory_.emplace_back(size_t(rotates ? pitch * sets : bytes_of(shape)));
@@ -326,13 +340,15 @@ Sampler Bench::Open::reader(int64_t bytes, uint64_t seed) {
   };
   size_t free = 0, total = 0;
   check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
-  const int64_t pitch = round_up(bytes), sets = ring_sets(pitch, 0, cache_, int64_t(double(free) * 0.7), 1, ring_places(pitch, 0));
+  const int64_t pitch = round_up(bytes),
+                sets = ring_sets(pitch, 0, cache_, int64_t(double(free) * 0.7), 1, ring_places(pitch, 0));
   auto buffers = std::make_shared<Buffers>(Buffers{Memory(size_t(sets * pitch)), Memory(16)});
   Array all = matrix(Type::f32, sets, pitch / size_of(Type::f32), 1);
   all.data = buffers->memory.address();
   tools_->fill(all, {seed, 0, 1});
   const EnqueueSet read = [=, this](int64_t set) {
-    tools_->read_all(buffers->memory.address() + uint64_t(set * pitch), size_t(bytes), buffers->sink.address());
+    tools_->read_all(buffers->memory.address() + uint64_t(set * pitch), size_t(bytes),
+                     buffers->sink.address());
   };
   return sampler(sets, read, 1, Regime::sustained);
 }
@@ -390,10 +406,13 @@ Surroundings surroundings(const Device& device) {
         int version = 0;
         if (platform() == Platform::hip) {
           Json found = Json::object();
-          if (driver() && driver()->cuDriverGetVersion(&version) == 0) found["driver"] = "HIP " + std::to_string(version);
+          if (driver() && driver()->cuDriverGetVersion(&version) == 0)
+            found["driver"] = "HIP " + std::to_string(version);
           if (const auto smi = driver() ? open_smi(device) : std::nullopt) {
-            found["processes"] = smi->compute_processes().value_or(0), found["watts"] = smi->power_limit_watts();
-            if (!smi->driver_version().empty()) found["driver"] = found.value("driver", "") + ", driver " + smi->driver_version();
+            found["processes"] = smi->compute_processes().value_or(0),
+            found["watts"] = smi->power_limit_watts();
+            if (!smi->driver_version().empty())
+              found["driver"] = found.value("driver", "") + ", driver " + smi->driver_version();
           } else
             found["unwatched"] = "ROCm SMI does not know the device, or is not here (librocm_smi64.so)";
           channel.send(found);

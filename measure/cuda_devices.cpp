@@ -39,14 +39,15 @@ void set_target(Device& x, const std::string& target) {
 
 /// Bytes of the last-level cache (AMD Infinity Cache) behind L2, which HIP does not tell; vendor data sheets.
 int64_t infinity_cache(const std::string& arch) {
-  constexpr std::pair<const char*, int64_t> kMib[] = {{"gfx942", 256}, {"gfx950", 256}, {"gfx1100", 96}, {"gfx1201", 64}};
+  constexpr std::pair<const char*, int64_t> kMib[] = {
+      {"gfx942", 256}, {"gfx950", 256}, {"gfx1100", 96}, {"gfx1201", 64}};
   for (const auto& [name, mib] : kMib)
     if (arch == name) return mib << 20;
   return 0;
 }
 
-/// HIP tells the L2 of one of several dies, and a memory clock of which each kind of memory makes something else: what the
-/// arch's usual board has is less wrong where it is more.
+/// HIP tells the L2 of one of several dies, and a memory clock of which each kind of memory makes something
+/// else: what the arch's usual board has is less wrong where it is more.
 void correct_amd(Device& x) {
   x.l3 = infinity_cache(x.arch);
   const AmdArch* known = find_amd(x.arch);
@@ -131,9 +132,9 @@ int ordinal_of(const std::string& uuid) {
     check(d->cuDeviceGet(&device, i), "opening a device");
     if (uuid_of(*d, device) == uuid) return i;
   }
-  throw Error("the device is not attached", uuid,
-              "none of the " + std::to_string(count) + " visible GPUs is it",
-              "delete device.json to find the devices again, or look at CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES");
+  throw Error(
+      "the device is not attached", uuid, "none of the " + std::to_string(count) + " visible GPUs is it",
+      "delete device.json to find the devices again, or look at CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES");
 }
 
 } // namespace deepgen::cuda

@@ -80,7 +80,9 @@ bool DriverError::sticky() const {
 
 void use(Platform p) { in_use = p; }
 Platform platform() { return in_use; }
-Platform platform_of(const std::string& arch) { return arch.rfind("gfx", 0) == 0 ? Platform::hip : Platform::cuda; }
+Platform platform_of(const std::string& arch) {
+  return arch.rfind("gfx", 0) == 0 ? Platform::hip : Platform::cuda;
+}
 
 const Driver* driver() {
   if (in_use == Platform::hip) {
@@ -102,7 +104,7 @@ Context::Context(int ordinal) {
   if (!d)
     throw DriverError(100,
                       in_use == Platform::hip ? "no ROCm of version 5.2 or later (libamdhip64.so)"
-                                            : "no NVIDIA driver of version 12.0 or later (libcuda.so.1)",
+                                              : "no NVIDIA driver of version 12.0 or later (libcuda.so.1)",
                       "loading the driver");
   check(d->cuInit(0), "starting the driver");
   check(d->cuDeviceGet(&device_, ordinal), "opening the device");
@@ -127,12 +129,14 @@ namespace {
 
 size_t allocated = 0; ///< by Memory, in this process
 
-/// What would not fit on an empty device either is the problem's or the config's fault. Else somebody else has it.
+/// What would not fit on an empty device either is the problem's or the config's fault. Else somebody else
+/// has it.
 [[noreturn]] void refuse(size_t bytes) {
   size_t free = 0, total = 0;
   const bool known = driver()->cuMemGetInfo(&free, &total) == 0;
-  const std::string what = "allocating " + bytes_text(int64_t(bytes)) + " beside " + bytes_text(int64_t(allocated)) +
-                           (known ? "; of " + bytes_text(int64_t(total)) + " " + bytes_text(int64_t(free)) + " are free" : "");
+  const std::string what =
+      "allocating " + bytes_text(int64_t(bytes)) + " beside " + bytes_text(int64_t(allocated)) +
+      (known ? "; of " + bytes_text(int64_t(total)) + " " + bytes_text(int64_t(free)) + " are free" : "");
   DriverError e(kOutOfMemory, "not enough device memory", what);
   e.others = known && allocated + bytes <= total;
   throw e;

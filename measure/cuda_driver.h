@@ -104,18 +104,21 @@ struct Driver {
   int (*cuEventElapsedTime)(float*, Event, Event);
 };
 
-/// Whose devices this process, and those that it starts from now on, measure on: CUDA's until use() says otherwise.
+/// Whose devices this process, and those that it starts from now on, measure on: CUDA's until use() says
+/// otherwise.
 enum class Platform { cuda, hip };
 void use(Platform);
 Platform platform();
 Platform platform_of(const std::string& arch); ///< HIP for "gfx942"
 
-/// The platform's loaded driver; null when there is none or it lacks an entry point (NVIDIA's before 12.0, ROCm before 5.2).
+/// The platform's loaded driver; null when there is none or it lacks an entry point (NVIDIA's before 12.0,
+/// ROCm before 5.2).
 const Driver* driver();
 /// Throws DriverError when `code` is not success. `call` says what failed, in words.
 void check(int code, const char* call);
 
-/// The device that CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES shows under this number, made current to this thread.
+/// The device that CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES shows under this number, made current to this
+/// thread.
 class Context {
 public:
   explicit Context(int ordinal);

@@ -13,10 +13,12 @@ Problem group_problem(const Problem& p, int64_t rows) {
   return out;
 }
 
-CallOperands group_operands(const Problem& p, const CallOperands& x, int64_t group, int64_t row, int64_t rows) {
+CallOperands group_operands(const Problem& p, const CallOperands& x, int64_t group, int64_t row,
+                            int64_t rows) {
   CallOperands out = x;
   out.offsets = 0, out.in_groups.clear();
-  for (Array* matrix : {&out.a, &out.c, &out.d, &out.residual, &out.multiplier}) take_rows(*matrix, row, rows);
+  for (Array* matrix : {&out.a, &out.c, &out.d, &out.residual, &out.multiplier})
+    take_rows(*matrix, row, rows);
   out.b.data += uint64_t(group * out.b.stride * size_of(p.b)), out.b.batch = 1, out.b.stride = 0;
   const auto vector = uint64_t(size_of(p.epilogue_type())), scale = uint64_t(size_of(p.scale_type()));
   if (out.bias) out.bias += uint64_t(group * p.n) * vector;

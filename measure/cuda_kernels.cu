@@ -1,5 +1,6 @@
-// Device side of verification and timing. Compiled to PTX that is committed beside this file, so that building DeepGen
-// needs no CUDA; every driver since CUDA 11 compiles it for every GPU since sm_80. After a change here, with nvcc 13.0:
+// Device side of verification and timing. Compiled to PTX that is committed beside this file, so that
+// building DeepGen needs no CUDA; every driver since CUDA 11 compiles it for every GPU since sm_80. After a
+// change here, with nvcc 13.0:
 //   cmake -P measure/cuda_kernels.cmake
 // host_kernels.cpp compiles it for the host too, for devices that take no PTX: all but what times.
 #include "measure/cuda_parameters.h"
@@ -17,61 +18,108 @@ namespace {
 // Numbered as in base/problem.h; a test compares them.
 enum Type { f32, f64, f16, bf16, tf32, e4m3, e5m2, i8, i32 };
 enum Step {
-  bias, bias_row, relu, gelu, gelu_tanh, silu, sigmoid, clamp, residual, multiply,
-  scale_a, scale_b, scale_row, scale_col, scale_d
+  bias,
+  bias_row,
+  relu,
+  gelu,
+  gelu_tanh,
+  silu,
+  sigmoid,
+  clamp,
+  residual,
+  multiply,
+  scale_a,
+  scale_b,
+  scale_row,
+  scale_col,
+  scale_d
 };
 
 __device__ int bytes_of(int type) {
   switch (type) {
-  case f64: return 8;
-  case f16: case bf16: return 2;
-  case e4m3: case e5m2: case i8: return 1;
-  default: return 4;
+  case f64:
+    return 8;
+  case f16:
+  case bf16:
+    return 2;
+  case e4m3:
+  case e5m2:
+  case i8:
+    return 1;
+  default:
+    return 4;
   }
 }
 
 __device__ double load(uint64_t data, int type, int64_t i) {
   switch (type) {
-  case f64: return reinterpret_cast<const double*>(data)[i];
-  case f16: return __half2float(reinterpret_cast<const __half*>(data)[i]);
-  case bf16: return __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(data)[i]);
-  case e4m3: return float(reinterpret_cast<const __nv_fp8_e4m3*>(data)[i]);
-  case e5m2: return float(reinterpret_cast<const __nv_fp8_e5m2*>(data)[i]);
-  case i8: return reinterpret_cast<const int8_t*>(data)[i];
-  case i32: return reinterpret_cast<const int32_t*>(data)[i];
-  default: return reinterpret_cast<const float*>(data)[i];
+  case f64:
+    return reinterpret_cast<const double*>(data)[i];
+  case f16:
+    return __half2float(reinterpret_cast<const __half*>(data)[i]);
+  case bf16:
+    return __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(data)[i]);
+  case e4m3:
+    return float(reinterpret_cast<const __nv_fp8_e4m3*>(data)[i]);
+  case e5m2:
+    return float(reinterpret_cast<const __nv_fp8_e5m2*>(data)[i]);
+  case i8:
+    return reinterpret_cast<const int8_t*>(data)[i];
+  case i32:
+    return reinterpret_cast<const int32_t*>(data)[i];
+  default:
+    return reinterpret_cast<const float*>(data)[i];
   }
 }
 
 /// The bits of `x` rounded to `type`, in the low bytes.
 __device__ uint64_t encode(int type, double x) {
   switch (type) {
-  case f64: return __double_as_longlong(x);
-  case f16: return __half_as_ushort(__double2half(x));
-  case bf16: return __bfloat16_as_ushort(__double2bfloat16(x));
-  case e4m3: return __nv_cvt_double_to_fp8(x, __NV_SATFINITE, __NV_E4M3);
-  case e5m2: return __nv_cvt_double_to_fp8(x, __NV_SATFINITE, __NV_E5M2);
-  case i8: return uint8_t(int8_t(fmin(fmax(rint(x), -128.0), 127.0)));
-  case i32: return uint32_t(int32_t(rint(x)));
-  default: return __float_as_uint(float(x));
+  case f64:
+    return __double_as_longlong(x);
+  case f16:
+    return __half_as_ushort(__double2half(x));
+  case bf16:
+    return __bfloat16_as_ushort(__double2bfloat16(x));
+  case e4m3:
+    return __nv_cvt_double_to_fp8(x, __NV_SATFINITE, __NV_E4M3);
+  case e5m2:
+    return __nv_cvt_double_to_fp8(x, __NV_SATFINITE, __NV_E5M2);
+  case i8:
+    return uint8_t(int8_t(fmin(fmax(rint(x), -128.0), 127.0)));
+  case i32:
+    return uint32_t(int32_t(rint(x)));
+  default:
+    return __float_as_uint(float(x));
   }
 }
 
 __device__ void store_bits(uint64_t data, int type, int64_t i, uint64_t bits) {
   switch (bytes_of(type)) {
-  case 8: reinterpret_cast<uint64_t*>(data)[i] = bits; break;
-  case 4: reinterpret_cast<uint32_t*>(data)[i] = uint32_t(bits); break;
-  case 2: reinterpret_cast<uint16_t*>(data)[i] = uint16_t(bits); break;
-  default: reinterpret_cast<uint8_t*>(data)[i] = uint8_t(bits);
+  case 8:
+    reinterpret_cast<uint64_t*>(data)[i] = bits;
+    break;
+  case 4:
+    reinterpret_cast<uint32_t*>(data)[i] = uint32_t(bits);
+    break;
+  case 2:
+    reinterpret_cast<uint16_t*>(data)[i] = uint16_t(bits);
+    break;
+  default:
+    reinterpret_cast<uint8_t*>(data)[i] = uint8_t(bits);
   }
 }
 
 __device__ uint64_t load_bits(uint64_t data, int type, int64_t i) {
   switch (bytes_of(type)) {
-  case 8: return reinterpret_cast<const uint64_t*>(data)[i];
-  case 4: return reinterpret_cast<const uint32_t*>(data)[i];
-  case 2: return reinterpret_cast<const uint16_t*>(data)[i];
-  default: return reinterpret_cast<const uint8_t*>(data)[i];
+  case 8:
+    return reinterpret_cast<const uint64_t*>(data)[i];
+  case 4:
+    return reinterpret_cast<const uint32_t*>(data)[i];
+  case 2:
+    return reinterpret_cast<const uint16_t*>(data)[i];
+  default:
+    return reinterpret_cast<const uint8_t*>(data)[i];
   }
 }
 
@@ -126,32 +174,49 @@ __device__ double array_value(const Array& x, int64_t entry, int64_t row, int64_
   return load(x.data, x.type, entry * x.stride + row * x.ld + column);
 }
 
-__device__ void run_step(int step, const EpilogueParameters& p, int64_t entry, int64_t row, int64_t column, double u,
-                         Expected& e) {
+__device__ void run_step(int step, const EpilogueParameters& p, int64_t entry, int64_t row, int64_t column,
+                         double u, Expected& e) {
   const double x = e.x;
   switch (step) {
-  case bias: return add(e, load(p.bias, p.vector_type, column), u);
-  case bias_row: return add(e, load(p.bias_row, p.vector_type, row), u);
-  case relu: e.x = fmax(x, 0.0); return;
-  case gelu: return apply(e, 0.5 * x * erfc(-x * 0.70710678118654752440), 1.13, u);
+  case bias:
+    return add(e, load(p.bias, p.vector_type, column), u);
+  case bias_row:
+    return add(e, load(p.bias_row, p.vector_type, row), u);
+  case relu:
+    e.x = fmax(x, 0.0);
+    return;
+  case gelu:
+    return apply(e, 0.5 * x * erfc(-x * 0.70710678118654752440), 1.13, u);
   case gelu_tanh:
     return apply(e, 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))), 1.13, u);
-  case silu: return apply(e, x / (1 + exp(-x)), 1.1, u);
-  case sigmoid: return apply(e, 1 / (1 + exp(-x)), 0.25, u);
-  case clamp: e.x = fmin(fmax(x, p.clamp_low), p.clamp_high); return;
-  case residual: return add(e, array_value(p.residual, entry, row, column), u);
-  case multiply: return scale(e, array_value(p.multiplier, entry, row, column), u);
-  case scale_a: return scale(e, p.scale_a, u);
-  case scale_b: return scale(e, p.scale_b, u);
-  case scale_row: return scale(e, load(p.scale_row, p.scale_type, row), u);
-  case scale_col: return scale(e, load(p.scale_col, p.scale_type, column), u);
-  case scale_d: return scale(e, p.scale_d, u);
+  case silu:
+    return apply(e, x / (1 + exp(-x)), 1.1, u);
+  case sigmoid:
+    return apply(e, 1 / (1 + exp(-x)), 0.25, u);
+  case clamp:
+    e.x = fmin(fmax(x, p.clamp_low), p.clamp_high);
+    return;
+  case residual:
+    return add(e, array_value(p.residual, entry, row, column), u);
+  case multiply:
+    return scale(e, array_value(p.multiplier, entry, row, column), u);
+  case scale_a:
+    return scale(e, p.scale_a, u);
+  case scale_b:
+    return scale(e, p.scale_b, u);
+  case scale_row:
+    return scale(e, load(p.scale_row, p.scale_type, row), u);
+  case scale_col:
+    return scale(e, load(p.scale_col, p.scale_type, column), u);
+  case scale_d:
+    return scale(e, p.scale_d, u);
   }
 }
 
 /// alpha * x + beta * c modulo 2^32, as i32 arithmetic gives it.
 __device__ double wrapped(const EpilogueParameters& p, double x, double c) {
-  const uint64_t sum = uint64_t(int64_t(p.alpha)) * uint64_t(int64_t(x)) + uint64_t(int64_t(p.beta)) * uint64_t(int64_t(c));
+  const uint64_t sum =
+      uint64_t(int64_t(p.alpha)) * uint64_t(int64_t(x)) + uint64_t(int64_t(p.beta)) * uint64_t(int64_t(c));
   return int32_t(uint32_t(sum));
 }
 
@@ -167,7 +232,8 @@ __device__ Expected product_of(const Expected& e, const Expected& up, double u) 
 }
 
 /// `at`: number of the element among the rows that are checked.
-__device__ Expected expected_value(const CompareParameters& q, int64_t at, int64_t entry, int64_t row, int64_t column) {
+__device__ Expected expected_value(const CompareParameters& q, int64_t at, int64_t entry, int64_t row,
+                                   int64_t column) {
   const EpilogueParameters& p = q.epilogue;
   const Tolerance& t = q.tolerance;
   const double c = p.beta == 0 ? 0 : array_value(p.c, entry, row, column);
@@ -194,7 +260,8 @@ __device__ Expected expected_value(const CompareParameters& q, int64_t at, int64
 
 /// |found - expected| in tolerances.
 __device__ double error_of(double found, const Expected& e, const Tolerance& t) {
-  if (t.largest > 0 && isinf(found) && fabs(e.x) + e.tolerance >= t.largest && (found > 0) == (e.x > 0)) return 0;
+  if (t.largest > 0 && isinf(found) && fabs(e.x) + e.tolerance >= t.largest && (found > 0) == (e.x > 0))
+    return 0;
   if (found == e.x) return 0;
   const double error = fabs(found - e.x) / e.tolerance; // infinity for an exact type
   return isnan(error) ? INFINITY : error;
@@ -213,8 +280,9 @@ extern "C" __global__ void check_values(Array x, Values v, Finding* finding) {
     if (load_bits(x.data, x.type, offset_of(x, i)) != value_bits(x, v, i)) report(finding, uint64_t(i));
 }
 
-/// Finds bytes of [begin, end) that belong to no element and hold no canary; `place` is relative to `begin`. A warp for each gap
-/// behind a row; all threads for what lies before the first row and behind the last, where there may be rows of nobody.
+/// Finds bytes of [begin, end) that belong to no element and hold no canary; `place` is relative to `begin`.
+/// A warp for each gap behind a row; all threads for what lies before the first row and behind the last,
+/// where there may be rows of nobody.
 extern "C" __global__ void check_gaps(Array x, uint64_t begin, uint64_t end, Finding* finding) {
   const int64_t rows = x.batch * x.rows, row_bytes = x.columns * bytes_of(x.type);
   const auto start_of = [&](int64_t row) {
@@ -242,12 +310,15 @@ extern "C" __global__ void __launch_bounds__(256) product(ProductParameters p) {
   const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
   double sum[2][2] = {}, a_norm[2] = {}, b_norm[2] = {};
   for (int64_t k0 = 0; k0 < p.k; k0 += kStep) {
-    for (int i = threadIdx.x; i < kStep * block_rows; i += 256) { // the neighbouring thread loads what lies beside it
+    for (int i = threadIdx.x; i < kStep * block_rows;
+         i += 256) { // the neighbouring thread loads what lies beside it
       const int ak = p.a_k == 1 ? i % kStep : i / block_rows, ar = p.a_k == 1 ? i / kStep : i % block_rows;
       const int bk = p.b_k == 1 ? i % kStep : i / block_rows, bc = p.b_k == 1 ? i / kStep : i % block_rows;
       const bool a_in = k0 + ak < p.k && row0 + ar < p.m, b_in = k0 + bk < p.k && column0 + bc < p.n;
-      a[ak][ar] = a_in ? load(p.a, p.a_type, entry * p.a_entry + (row0 + ar) * p.a_row + (k0 + ak) * p.a_k) : 0;
-      b[bk][bc] = b_in ? load(p.b, p.b_type, entry * p.b_entry + (column0 + bc) * p.b_column + (k0 + bk) * p.b_k) : 0;
+      a[ak][ar] =
+          a_in ? load(p.a, p.a_type, entry * p.a_entry + (row0 + ar) * p.a_row + (k0 + ak) * p.a_k) : 0;
+      b[bk][bc] =
+          b_in ? load(p.b, p.b_type, entry * p.b_entry + (column0 + bc) * p.b_column + (k0 + bk) * p.b_k) : 0;
     }
     __syncthreads();
     for (int k = 0; k < kStep; ++k)
@@ -270,14 +341,16 @@ extern "C" __global__ void __launch_bounds__(256) product(ProductParameters p) {
 
 #endif
 
-/// Holds the checked rows of D against the reference. With `place`, describes that element (in dense order) alone.
+/// Holds the checked rows of D against the reference. With `place`, describes that element (in dense order)
+/// alone.
 extern "C" __global__ void compare(CompareParameters q) {
   const Array& d = q.d;
   Finding* finding = reinterpret_cast<Finding*>(q.result);
   const int64_t per_entry = (d.rows + block_rows - 1) / block_rows;
   float worst = 0;
   for (int64_t at = thread_index(); at < q.block_count * block_rows * d.columns; at += thread_count()) {
-    const int64_t slot = at / (block_rows * d.columns), block = reinterpret_cast<const int64_t*>(q.blocks)[slot];
+    const int64_t slot = at / (block_rows * d.columns),
+                  block = reinterpret_cast<const int64_t*>(q.blocks)[slot];
     const int64_t entry = block / per_entry, column = at % d.columns;
     const int64_t row = block % per_entry * block_rows + at / d.columns % block_rows;
     const int64_t place = (entry * d.rows + row) * d.columns + column;
@@ -333,29 +406,59 @@ extern "C" __global__ void __launch_bounds__(256) read_all(const uint4* data, in
 }
 #endif
 
-/// Gate and steps of an epilogue in f32, for a vendor library that lacks them: D = steps(alpha * source), where alpha is 1
-/// unless the product was left in integers.
+/// Gate and steps of an epilogue in f32, for a vendor library that lacks them: D = steps(alpha * source),
+/// where alpha is 1 unless the product was left in integers.
 extern "C" __global__ void epilogue(Array source, Array d, EpilogueParameters p) {
   for (int64_t i = thread_index(); i < count_of(d); i += thread_count()) {
     const int64_t line = i / d.columns, entry = line / d.rows, row = line % d.rows, column = i % d.columns;
     float x = float(p.alpha) * float(array_value(source, entry, row, column));
     for (int s = p.gate < 0 ? 0 : -1; s < p.step_count; ++s) {
       switch (s < 0 ? p.gate : p.steps[s]) {
-      case bias: x += float(load(p.bias, p.vector_type, column)); break;
-      case bias_row: x += float(load(p.bias_row, p.vector_type, row)); break;
-      case relu: x = fmaxf(x, 0.0f); break;
-      case gelu: x = 0.5f * x * erfcf(-x * 0.70710678f); break;
-      case gelu_tanh: x = 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x))); break;
-      case silu: x = x / (1 + __expf(-x)); break;
-      case sigmoid: x = 1 / (1 + __expf(-x)); break;
-      case clamp: x = fminf(fmaxf(x, float(p.clamp_low)), float(p.clamp_high)); break;
-      case residual: x += float(array_value(p.residual, entry, row, column)); break;
-      case multiply: x *= float(array_value(p.multiplier, entry, row, column)); break;
-      case scale_a: x *= float(p.scale_a); break;
-      case scale_b: x *= float(p.scale_b); break;
-      case scale_row: x *= float(load(p.scale_row, p.scale_type, row)); break;
-      case scale_col: x *= float(load(p.scale_col, p.scale_type, column)); break;
-      case scale_d: x *= float(p.scale_d); break;
+      case bias:
+        x += float(load(p.bias, p.vector_type, column));
+        break;
+      case bias_row:
+        x += float(load(p.bias_row, p.vector_type, row));
+        break;
+      case relu:
+        x = fmaxf(x, 0.0f);
+        break;
+      case gelu:
+        x = 0.5f * x * erfcf(-x * 0.70710678f);
+        break;
+      case gelu_tanh:
+        x = 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
+        break;
+      case silu:
+        x = x / (1 + __expf(-x));
+        break;
+      case sigmoid:
+        x = 1 / (1 + __expf(-x));
+        break;
+      case clamp:
+        x = fminf(fmaxf(x, float(p.clamp_low)), float(p.clamp_high));
+        break;
+      case residual:
+        x += float(array_value(p.residual, entry, row, column));
+        break;
+      case multiply:
+        x *= float(array_value(p.multiplier, entry, row, column));
+        break;
+      case scale_a:
+        x *= float(p.scale_a);
+        break;
+      case scale_b:
+        x *= float(p.scale_b);
+        break;
+      case scale_row:
+        x *= float(load(p.scale_row, p.scale_type, row));
+        break;
+      case scale_col:
+        x *= float(load(p.scale_col, p.scale_type, column));
+        break;
+      case scale_d:
+        x *= float(p.scale_d);
+        break;
       }
       if (s < 0) x *= float(p.alpha) * float(array_value(source, entry, row, column + d.columns));
     }
@@ -364,24 +467,28 @@ extern "C" __global__ void epilogue(Array source, Array d, EpilogueParameters p)
 }
 
 #ifdef __CUDACC__
-/// The gate silu, gelu_tanh or sigmoid of a vendor's product alone, for f16 and bf16 in rows of whole vectors: what such a
-/// library's user would write, bound by memory.
+/// The gate silu, gelu_tanh or sigmoid of a vendor's product alone, for f16 and bf16 in rows of whole
+/// vectors: what such a library's user would write, bound by memory.
 extern "C" __global__ void __launch_bounds__(256) gate_rows(Array source, Array d, int32_t gate) {
   const uint32_t vectors = uint32_t(d.columns / 8), step = uint32_t(thread_count());
   const auto value = [&](uint16_t bits) {
-    return d.type == f16 ? __half2float(__ushort_as_half(bits)) : __bfloat162float(__ushort_as_bfloat16(bits));
+    return d.type == f16 ? __half2float(__ushort_as_half(bits))
+                         : __bfloat162float(__ushort_as_bfloat16(bits));
   };
   for (uint32_t i = uint32_t(thread_index()); i < uint32_t(d.batch * d.rows) * vectors; i += step) {
     const uint32_t line = i / vectors, column = 8 * (i - line * vectors);
-    const uint16_t* from = reinterpret_cast<const uint16_t*>(source.data) + int64_t(line) * 2 * d.columns + column;
-    uint4 g = *reinterpret_cast<const uint4*>(from), u = *reinterpret_cast<const uint4*>(from + d.columns), out;
+    const uint16_t* from =
+        reinterpret_cast<const uint16_t*>(source.data) + int64_t(line) * 2 * d.columns + column;
+    uint4 g = *reinterpret_cast<const uint4*>(from), u = *reinterpret_cast<const uint4*>(from + d.columns),
+          out;
     const auto *gates = reinterpret_cast<const uint16_t*>(&g), *ups = reinterpret_cast<const uint16_t*>(&u);
     auto* results = reinterpret_cast<uint16_t*>(&out);
     for (int j = 0; j < 8; ++j) {
       const float x = value(gates[j]), up = value(ups[j]);
       const float power = gate == gelu_tanh ? 1.59576912f * (x + 0.044715f * x * x * x) : x;
       const float y = __fdividef(gate == sigmoid ? up : x * up, 1 + __expf(-power));
-      results[j] = d.type == f16 ? __half_as_ushort(__float2half(y)) : __bfloat16_as_ushort(__float2bfloat16(y));
+      results[j] =
+          d.type == f16 ? __half_as_ushort(__float2half(y)) : __bfloat16_as_ushort(__float2bfloat16(y));
     }
     *reinterpret_cast<uint4*>(reinterpret_cast<uint16_t*>(d.data) + int64_t(line) * d.columns + column) = out;
   }

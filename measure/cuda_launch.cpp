@@ -34,8 +34,8 @@ bool runs_on(const std::string& target, int64_t capability, bool ptx) {
 const std::string& choose_image(const Kernel& k, const Context& context) {
   if (platform() == Platform::hip) {
     if (!k.code.empty() && amd::runs_on(k.target.c_str(), context.target().c_str())) return k.code;
-    throw Error("a kernel for " + k.target + " does not run on this device", k.choice.text(), "it is a " + context.target(),
-                "compile for the arch of the device");
+    throw Error("a kernel for " + k.target + " does not run on this device", k.choice.text(),
+                "it is a " + context.target(), "compile for the arch of the device");
   }
   const int64_t capability =
       context.attribute(Attribute::capability_major) * 10 + context.attribute(Attribute::capability_minor);
@@ -91,8 +91,9 @@ TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, cons
   if (!d.cuTensorMapEncodeTiled)
     throw Error("this driver has no tensor maps", map.operand, "", "install driver 535 or later");
   TensorMapBits bits;
-  check(d.cuTensorMapEncodeTiled(&bits, map_type(type), batch > 1 || grouped ? 3 : 2, reinterpret_cast<void*>(x.data),
-                                 sizes, pitches, box, steps, 0, swizzle, promotion, 0),
+  check(d.cuTensorMapEncodeTiled(&bits, map_type(type), batch > 1 || grouped ? 3 : 2,
+                                 reinterpret_cast<void*>(x.data), sizes, pitches, box, steps, 0, swizzle,
+                                 promotion, 0),
         ("encoding the tensor map of " + map.operand).c_str());
   return bits;
 }
@@ -210,8 +211,7 @@ void LoadedKernel::enqueue(const CallOperands& operands, Stream stream) const {
   fill_slots(operands, kernel_.problem.scale_type(), slots);
   std::vector<TensorMapBits> maps;
   for (const TensorMap& map : kernel_.maps)
-    maps.push_back(
-        encode_map(map, operand_of(map.operand, operands), operands.workspace, kernel_.problem));
+    maps.push_back(encode_map(map, operand_of(map.operand, operands), operands.workspace, kernel_.problem));
   std::vector<void*> parameters;
   for (size_t i = 0; i < slots_.size(); ++i) {
     void* value = &slots[slots_[i]];

@@ -12,7 +12,7 @@ namespace deepgen::cuda {
 /// What one call of a kernel gets. Absent operands have data 0.
 struct CallOperands {
   Array a, b, c, d, residual, multiplier;
-  Address offsets = 0;           ///< of the groups of rows
+  Address offsets = 0;            ///< of the groups of rows
   std::vector<int32_t> in_groups; ///< what is there, where the host knows
   Address bias = 0, bias_row = 0, scale_a = 0, scale_b = 0, scale_d = 0, scale_row = 0, scale_col = 0,
           workspace = 0;

@@ -25,7 +25,8 @@ std::unique_ptr<const Toolbox> Toolbox::make(const Context& context) {
   return std::make_unique<const Toolbox>(context);
 }
 
-Toolbox::Toolbox(const Context& context) : context_(context), module_(std::in_place, std::string(cuda_kernels_ptx)) {}
+Toolbox::Toolbox(const Context& context)
+    : context_(context), module_(std::in_place, std::string(cuda_kernels_ptx)) {}
 
 void Toolbox::launch(const char* entry, int64_t items, void** parameters) const {
   const int64_t most = int64_t(context_.multiprocessors()) * 16;
@@ -49,9 +50,11 @@ void Toolbox::product(const ProductParameters& p, int64_t blocks) const {
 
 void Toolbox::epilogue(const Array& source, const Array& d, const EpilogueParameters& p) const {
   const bool halves = source.type == d.type && (Type(d.type) == Type::f16 || Type(d.type) == Type::bf16);
-  const bool dense = d.columns % 8 == 0 && d.ld == d.columns && d.data % 16 == 0 && elements(d) < (int64_t(1) << 32);
+  const bool dense =
+      d.columns % 8 == 0 && d.ld == d.columns && d.data % 16 == 0 && elements(d) < (int64_t(1) << 32);
   const auto gate = EpilogueOp(p.gate);
-  const bool logistic = gate == EpilogueOp::silu || gate == EpilogueOp::gelu_tanh || gate == EpilogueOp::sigmoid;
+  const bool logistic =
+      gate == EpilogueOp::silu || gate == EpilogueOp::gelu_tanh || gate == EpilogueOp::sigmoid;
   if (p.gate >= 0 && logistic && p.step_count == 0 && p.alpha == 1 && halves && dense)
     run("gate_rows", elements(d) / 8, source, d, p.gate);
   else

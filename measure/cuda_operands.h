@@ -18,8 +18,8 @@ struct CheckBudget {
   double full = 150e9, sample = 50e9, all_cases = 100e9, broadcast = 10e9;
 };
 
-/// The kernels of cuda_kernels.cu, on one device. Where it takes no PTX, they run on the host (host_toolbox.cpp), and there
-/// is none that times.
+/// The kernels of cuda_kernels.cu, on one device. Where it takes no PTX, they run on the host
+/// (host_toolbox.cpp), and there is none that times.
 class Toolbox {
 public:
   static std::unique_ptr<const Toolbox> make(const Context& context);
@@ -39,7 +39,9 @@ public:
     constexpr int64_t kForEnds = 1 << 16; // threads: they may be long
     run("check_gaps", std::max(32 * x.batch * x.rows, kForEnds), x, begin, end, finding);
   }
-  virtual void check_written(const Array& d, Address finding) const { run("check_written", elements(d), d, finding); }
+  virtual void check_written(const Array& d, Address finding) const {
+    run("check_written", elements(d), d, finding);
+  }
   virtual void product(const ProductParameters& p, int64_t blocks) const;
   virtual void compare(const CompareParameters& q) const {
     run("compare", q.block_count * block_rows * q.d.columns, q);
@@ -72,8 +74,8 @@ private:
 /// An operand between two zones of canaries, in an allocation of its own.
 class GuardedArray {
 public:
-  /// `offset`: bytes by which the first element misses 256-byte alignment. `zone`: bytes of canaries before and
-  /// behind; a multiple of 256.
+  /// `offset`: bytes by which the first element misses 256-byte alignment. `zone`: bytes of canaries before
+  /// and behind; a multiple of 256.
   GuardedArray(Type type, const Array& shape, int64_t offset, int64_t zone);
   const Array& array() const { return array_; }
   Address data() const { return array_.data; }

@@ -34,16 +34,20 @@ std::string holders_of(const std::vector<Device>& devices) {
   std::string text;
   for (const Device& device : devices) {
     const std::string path = host_lock_path(lock_name(device)), holder = lock_holder(path);
-    text += (text.empty() ? "" : "\n          ") + path + ": " + (holder.empty() ? "a process that cannot be seen here" : holder);
+    text += (text.empty() ? "" : "\n          ") + path + ": " +
+            (holder.empty() ? "a process that cannot be seen here" : holder);
   }
   return text;
 }
 
 [[noreturn]] void give_up(const Device& model, const std::string& holders, double seconds) {
-  throw HostFault("no device became free", model.name + ", " + model.arch,
-                  "for " + std::to_string(int(seconds)) + " s all have been held by the same processes:\n          " + holders,
-                  "end these or ask their users to; or name other devices in DEEPGEN_DEVICES, wait longer with "
-                  "DEEPGEN_DEVICE_WAIT=<seconds>, or build without measuring by -DDEEPGEN_MODE=lock. The same command goes on here");
+  throw HostFault(
+      "no device became free", model.name + ", " + model.arch,
+      "for " + std::to_string(int(seconds)) + " s all have been held by the same processes:\n          " +
+          holders,
+      "end these or ask their users to; or name other devices in DEEPGEN_DEVICES, wait longer with "
+      "DEEPGEN_DEVICE_WAIT=<seconds>, or build without measuring by -DDEEPGEN_MODE=lock. The same command "
+      "goes on here");
 }
 
 } // namespace
@@ -54,17 +58,18 @@ double longest_hold() {
   char* end = nullptr;
   const double seconds = std::strtod(text, &end);
   if (*end || !(seconds >= 0 && seconds <= 1e9))
-    throw Error("not a time: '" + std::string(text) + "'", "DEEPGEN_DEVICE_WAIT", "", "seconds, from 0 to 1e9");
+    throw Error("not a time: '" + std::string(text) + "'", "DEEPGEN_DEVICE_WAIT", "",
+                "seconds, from 0 to 1e9");
   return seconds;
 }
 
 std::string lock_name(const Device& device) { return "deepgen-" + device.uuid; }
 
 bool same_model(const Device& x, const Device& y) {
-  const bool same_arch = x.compute_capability() ? x.compute_capability() == y.compute_capability() : x.arch == y.arch;
-  return x.name == y.name && same_arch && x.cores == y.cores &&
-         x.l2 == y.l2 && x.shared_block == y.shared_block &&
-         x.shared_multiprocessor == y.shared_multiprocessor;
+  const bool same_arch =
+      x.compute_capability() ? x.compute_capability() == y.compute_capability() : x.arch == y.arch;
+  return x.name == y.name && same_arch && x.cores == y.cores && x.l2 == y.l2 &&
+         x.shared_block == y.shared_block && x.shared_multiprocessor == y.shared_multiprocessor;
 }
 
 bool is_allowed(const Device& device, size_t number, const std::string& list) {
@@ -85,11 +90,11 @@ Taken take(const Device& model, const std::vector<Device>& attached, const std::
            const std::function<void()>& waiting, double longest) {
   const std::vector<Device> devices = candidates(model, attached, allowed);
   if (devices.empty())
-    throw Error(
-        "no device to measure on", model.name + ", " + model.arch,
-        "of " + std::to_string(attached.size()) + " visible GPUs none is of this model" +
-            (allowed.empty() ? "" : " and among the allowed: " + allowed),
-        "look at CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and DEEPGEN_DEVICES, or delete device.json to find the devices again");
+    throw Error("no device to measure on", model.name + ", " + model.arch,
+                "of " + std::to_string(attached.size()) + " visible GPUs none is of this model" +
+                    (allowed.empty() ? "" : " and among the allowed: " + allowed),
+                "look at CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and DEEPGEN_DEVICES, or delete "
+                "device.json to find the devices again");
   const auto first = size_t(getpid()); // so that edges that start together try different ones first
   Patience patience(longest);
   std::string holders;
@@ -125,8 +130,9 @@ Taken take(const Device& model, const std::string& allowed) {
     }
     if (!attached.empty()) return take(model, attached, allowed, [] {});
   }
-  throw Error("the GPU cannot be opened", model.name, why,
-              "see `nvidia-smi` or `rocm-smi` and the kernel's log; then run the build again: it goes on here");
+  throw Error(
+      "the GPU cannot be opened", model.name, why,
+      "see `nvidia-smi` or `rocm-smi` and the kernel's log; then run the build again: it goes on here");
 }
 
 } // namespace deepgen::cuda

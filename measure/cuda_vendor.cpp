@@ -29,7 +29,9 @@ public:
   explicit Workspaces(int64_t cache) : memory_(size_t(workspace_memory(cache))) {}
   /// Call by call another one: within a graph, and so in its replays.
   Address at(uint64_t call, uint64_t bytes) const {
-    return bytes ? memory_.address() + round_up(bytes) * (call % rotating_workspaces(bytes, int64_t(memory_.bytes()))) : 0;
+    return bytes ? memory_.address() +
+                       round_up(bytes) * (call % rotating_workspaces(bytes, int64_t(memory_.bytes())))
+                 : 0;
   }
 
 private:
@@ -38,12 +40,12 @@ private:
 
 /// One for all arms of a worker: they run one after the other.
 std::shared_ptr<VendorProduct> product_of(const VendorPlan& plan, Bench::Ring& ring) {
-  static auto& last = *new std::shared_ptr<VendorProduct>; // the process ends without freeing what it has on the device
+  static auto& last =
+      *new std::shared_ptr<VendorProduct>; // the process ends without freeing what it has on the device
   static std::string key;
-  const std::string wanted = ring.problem().key() + plan.text() + std::to_string(plan.library) + std::to_string(plan.tf32_as_f32) +
-                             std::to_string(plan.halves);
-  if (!last || key != wanted)
-    last = VendorProduct::make(ring.problem(), plan, ring.operands()), key = wanted;
+  const std::string wanted = ring.problem().key() + plan.text() + std::to_string(plan.library) +
+                             std::to_string(plan.tf32_as_f32) + std::to_string(plan.halves);
+  if (!last || key != wanted) last = VendorProduct::make(ring.problem(), plan, ring.operands()), key = wanted;
   return last;
 }
 
@@ -53,12 +55,15 @@ bool does_the_same(const VendorPlan& x, const VendorPlan& y) {
 }
 
 /// What runs of the plan's algorithms, tried one after the other.
-std::vector<Vendor::Algorithm> working(const VendorPlan& plan, Bench::Ring& ring, const std::function<bool()>& may_try) {
+std::vector<Vendor::Algorithm> working(const VendorPlan& plan, Bench::Ring& ring,
+                                       const std::function<bool()>& may_try) {
   std::vector<Vendor::Algorithm> found;
-  for (Vendor::Algorithm algorithm : ring.problem().groups ? group_loops() : product_of(plan, ring)->algorithms()) {
+  for (Vendor::Algorithm algorithm :
+       ring.problem().groups ? group_loops() : product_of(plan, ring)->algorithms()) {
     if (!may_try()) continue;
     algorithm.halves = plan.halves;
-    if (plan.halves) algorithm.text = "a product for each weight" + (algorithm.text.empty() ? "" : ": " + algorithm.text);
+    if (plan.halves)
+      algorithm.text = "a product for each weight" + (algorithm.text.empty() ? "" : ": " + algorithm.text);
     try {
       vendor_call(plan, algorithm, ring)(ring.operands(), ring.context().stream());
     } catch (const DriverError&) {
@@ -70,8 +75,10 @@ std::vector<Vendor::Algorithm> working(const VendorPlan& plan, Bench::Ring& ring
   return found;
 }
 
-/// Of a plan for both weights at once, the same with a product for each, which may be faster; none where it does not run.
-std::vector<Vendor::Algorithm> working_in_halves(VendorPlan plan, Bench::Ring& ring, const std::function<bool()>& may_try) {
+/// Of a plan for both weights at once, the same with a product for each, which may be faster; none where it
+/// does not run.
+std::vector<Vendor::Algorithm> working_in_halves(VendorPlan plan, Bench::Ring& ring,
+                                                 const std::function<bool()>& may_try) {
   if (!plan.gate || plan.library != VendorPlan::lt) return {};
   plan.halves = true;
   try {
@@ -102,7 +109,11 @@ std::string VendorPlan::text() const {
   add(activation == relu, "relu"), add(activation == gelu_tanh, "gelu_tanh");
   std::string out = fused.empty() ? "" : "fused " + fused;
   if (!separate()) return out;
-  return out + (out.empty() ? "" : alone ? ", " : ", then ") + (alone ? "without " : "an elementwise kernel of ours for ") + left();
+  return out +
+         (out.empty() ? ""
+          : alone     ? ", "
+                      : ", then ") +
+         (alone ? "without " : "an elementwise kernel of ours for ") + left();
 }
 
 std::string VendorPlan::left() const {
@@ -150,7 +161,8 @@ VendorPlan plan_rocblas(const Problem& p) {
   plan.library = VendorPlan::rocblas;
   if (is_fp8(p.a) || is_fp8(p.b)) plan.why_not = "rocBLAS has no 8-bit floats";
   plan.tf32_as_f32 = p.a == Type::tf32;
-  if (!plan.scratch && !plan.rest.empty() && plan.rest.front() == EpilogueOp::residual && p.epilogue_type() == p.d)
+  if (!plan.scratch && !plan.rest.empty() && plan.rest.front() == EpilogueOp::residual &&
+      p.epilogue_type() == p.d)
     plan.fused_residual = true, plan.rest.erase(plan.rest.begin());
   return plan;
 }
@@ -185,8 +197,10 @@ Bench::Enqueue vendor_call(const VendorPlan& plan, const Vendor::Algorithm& algo
       return workspaces.at(std::exchange(calls, calls + step), bytes);
     });
   auto product = product_of(used, ring);
-  return [product, algorithm, step, calls = uint64_t(0), &tools = ring.tools()](const CallOperands& x, Stream stream) mutable {
-    product->enqueue(algorithm, workspaces.at(std::exchange(calls, calls + step), algorithm.workspace), x, tools, stream);
+  return [product, algorithm, step, calls = uint64_t(0), &tools = ring.tools()](const CallOperands& x,
+                                                                                Stream stream) mutable {
+    product->enqueue(algorithm, workspaces.at(std::exchange(calls, calls + step), algorithm.workspace), x,
+                     tools, stream);
   };
 }
 
@@ -219,7 +233,8 @@ Vendor ask(Bench::Ring& ring, const std::function<bool(int)>& may_try) {
   v.why_not = v.algorithms.empty() ? why_not : "";
   if (v.algorithms.empty() || platform() == Platform::cuda || v.plan.library == VendorPlan::rocblas) return v;
   const VendorPlan other = plan_rocblas(ring.problem());
-  if (!other.why_not.empty() || !does_the_same(other, v.plan) || !why_absent(VendorPlan::rocblas).empty()) return v;
+  if (!other.why_not.empty() || !does_the_same(other, v.plan) || !why_absent(VendorPlan::rocblas).empty())
+    return v;
   try {
     const std::vector<Vendor::Algorithm> more = working(other, ring, try_next);
     append(v.algorithms, more);
@@ -244,11 +259,16 @@ namespace {
 Json to_json(const Vendor& found, const Problem& problem) {
   Json algorithms = Json::array();
   for (const Vendor::Algorithm& a : found.algorithms)
-    algorithms.push_back({{"bits", a.bits}, {"workspace", a.workspace}, {"text", a.text}, {"library", int(a.library)}, {"halves", a.halves}});
+    algorithms.push_back({{"bits", a.bits},
+                          {"workspace", a.workspace},
+                          {"text", a.text},
+                          {"library", int(a.library)},
+                          {"halves", a.halves}});
   size_t plan = 0;
   const std::vector<VendorPlan> plans = vendor_plans(problem);
-  while (plan + 1 < plans.size() && (plans[plan].library != found.plan.library || plans[plan].text() != found.plan.text() ||
-                                     plans[plan].tf32_as_f32 != found.plan.tf32_as_f32))
+  while (plan + 1 < plans.size() &&
+         (plans[plan].library != found.plan.library || plans[plan].text() != found.plan.text() ||
+          plans[plan].tf32_as_f32 != found.plan.tf32_as_f32))
     ++plan;
   return {{"name", found.name}, {"why_not", found.why_not}, {"algorithms", algorithms}, {"plan", plan}};
 }
@@ -257,7 +277,8 @@ void from_json(const Json& m, const Problem& problem, Vendor& v) {
   v.name = m.value("name", v.name), v.why_not = m.value("why_not", "");
   for (const Json& a : m.value("algorithms", Json::array()))
     v.algorithms.push_back({a.at("bits").get<AlgorithmBits>(), a.at("workspace").get<uint64_t>(),
-                            a.at("text").get<std::string>(), VendorPlan::Library(a.at("library").get<int>()), a.at("halves").get<bool>()});
+                            a.at("text").get<std::string>(), VendorPlan::Library(a.at("library").get<int>()),
+                            a.at("halves").get<bool>()});
   v.plan = vendor_plans(problem).at(m.value("plan", size_t(0)));
 }
 
@@ -304,11 +325,12 @@ Vendor find_vendor(const Problem& problem, const Device& device, uint64_t seed) 
 std::vector<Arm> vendor_arms(const Vendor& vendor, Bench& bench) {
   std::vector<Arm> arms;
   for (size_t i = 0; i < vendor.algorithms.size(); ++i)
-    arms.push_back(bench.arm(vendor.name + " algorithm " + std::to_string(i) +
-                                 (vendor.algorithms[i].text.empty() ? "" : " (" + vendor.algorithms[i].text + ")"),
-                             [plan = vendor.plan, algorithm = vendor.algorithms[i]](Bench::Ring& ring) {
-                               return vendor_call(plan, algorithm, ring);
-                             }));
+    arms.push_back(
+        bench.arm(vendor.name + " algorithm " + std::to_string(i) +
+                      (vendor.algorithms[i].text.empty() ? "" : " (" + vendor.algorithms[i].text + ")"),
+                  [plan = vendor.plan, algorithm = vendor.algorithms[i]](Bench::Ring& ring) {
+                    return vendor_call(plan, algorithm, ring);
+                  }));
   return arms;
 }
 

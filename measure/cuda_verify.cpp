@@ -193,8 +193,8 @@ void Verifier::Operands::add_vectors(const Problem& p, const Toolbox& tools, uin
       vector(EpilogueOp::bias_row, "bias_row", p.epilogue_type(), p.m, values_of(p, Operand::bias_row, seed));
   call.scale_row = epilogue.scale_row =
       vector(EpilogueOp::scale_row, "scale_row", p.scale_type(), p.m, values_of(p, Operand::scale_row, seed));
-  call.scale_col = epilogue.scale_col =
-      vector(EpilogueOp::scale_col, "scale_col", p.scale_type(), columns, values_of(p, Operand::scale_col, seed));
+  call.scale_col = epilogue.scale_col = vector(EpilogueOp::scale_col, "scale_col", p.scale_type(), columns,
+                                               values_of(p, Operand::scale_col, seed));
   call.scale_a = scalar(EpilogueOp::scale_a, "scale_a", epilogue.scale_a);
   call.scale_b = scalar(EpilogueOp::scale_b, "scale_b", epilogue.scale_b);
   call.scale_d = scalar(EpilogueOp::scale_d, "scale_d", epilogue.scale_d);
@@ -208,8 +208,7 @@ void Verifier::Operands::add_matrices(const Kernel& k, const CallCase& c, const 
     if (!p.has(op)) return;
     // Where both are D, they have the same values.
     const Values v = values_of(p, c.reuse ? Operand::multiplier : operand, seed);
-    reference = in_call =
-        add(name, guard.matrix(p.epilogue_type(), p.m, p.n, p.batch, k.align_d), v, tools);
+    reference = in_call = add(name, guard.matrix(p.epilogue_type(), p.m, p.n, p.batch, k.align_d), v, tools);
     if (!c.reuse || p.epilogue_type() != p.d) return;
     tools.fill(call.d, v);
     in_call = call.d;
@@ -261,7 +260,8 @@ const std::vector<Verifier::Product>& Verifier::products_of(const Problem& probl
   tools_.fill(b.array(), values_of(p, Operand::b, seed_));
   std::vector<Product> products;
   const std::vector<Part> parts = parts_of(p, c, seed_);
-  for (const Part& part : parts) products.push_back(multiply(problem, part, int64_t(parts.size()), a.array(), b.array()));
+  for (const Part& part : parts)
+    products.push_back(multiply(problem, part, int64_t(parts.size()), a.array(), b.array()));
   context_.synchronize();
   return products_.emplace(key, std::move(products)).first->second;
 }
@@ -346,7 +346,8 @@ CompareParameters Verifier::comparison(const Problem& p, const Operands& x, cons
   return q;
 }
 
-Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, const CallCase& c, double rounding) {
+Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, const CallCase& c,
+                              double rounding) {
   const Problem& p = kernel.problem;
   const std::vector<Product>& products = products_of(p, c);
   const Operands x(kernel, c, tools_, seed_, zone_);
@@ -361,7 +362,8 @@ Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, cons
   size_t next = 0;
   for (const Product& product : products) {
     CompareParameters& q = compared.emplace_back(comparison(p, x, product));
-    q.result = at(next), q.tolerance.sum += rounding; // no sum is larger than the product of its factors' norms
+    q.result = at(next),
+    q.tolerance.sum += rounding; // no sum is larger than the product of its factors' norms
     tools_.compare(q);
     const int64_t all = (q.d.rows + block_rows - 1) / block_rows * p.batch;
     if (q.block_count < all) tools_.check_written(q.d, at(next + 1));
@@ -422,8 +424,8 @@ std::string Verifier::describe(const Kernel& kernel, const CompareParameters& co
   const std::string where = "row " + std::to_string(part.row + place / p.n % d.rows) + ", column " +
                             std::to_string(place % p.n) +
                             (p.groups ? ", of group " + std::to_string(part.group) : "") +
-                            (p.batch > 1 ? ", batch entry " + std::to_string(place / p.n / d.rows) : "") + " (" +
-                            std::to_string(f.count) + " elements)";
+                            (p.batch > 1 ? ", batch entry " + std::to_string(place / p.n / d.rows) : "") +
+                            " (" + std::to_string(f.count) + " elements)";
   unsigned char bits[8];
   const int64_t bytes = size_of(p.d), entry = place / p.n / d.rows, row = place / p.n % d.rows,
                 column = place % p.n;

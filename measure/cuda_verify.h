@@ -1,5 +1,5 @@
-// Whether a GPU kernel computes the right thing and nothing else. Everything happens in the device's memory: operands
-// are made there, held against an f64 reference there, and only findings come back.
+// Whether a GPU kernel computes the right thing and nothing else. Everything happens in the device's memory:
+// operands are made there, held against an f64 reference there, and only findings come back.
 #pragma once
 
 #include "base/kernel.h"
@@ -15,7 +15,8 @@ namespace deepgen::cuda {
 /// What one call must get right.
 struct CallCase {
   const char* name;
-  /// Gaps between rows and entries, and bases no better aligned than the kernel demands; vectors as their elements.
+  /// Gaps between rows and entries, and bases no better aligned than the kernel demands; vectors as their
+  /// elements.
   bool padded;
   double alpha, beta;
   enum C {
@@ -31,8 +32,8 @@ struct CallCase {
   Sharing sharing = Sharing::even; ///< of rows among groups, where there are groups
 };
 
-/// Problems above the budget for all cases get the first and the last plain case; the others are covered by the same
-/// config on the template's awkward shape.
+/// Problems above the budget for all cases get the first and the last plain case; the others are covered by
+/// the same config on the template's awkward shape.
 std::vector<CallCase> call_cases(const Problem&, const CheckBudget& = {});
 
 /// Blocks of 32 rows of D, as indices into batch entries * blocks per entry: all of them, or of problems
@@ -41,8 +42,8 @@ std::vector<int64_t> checked_blocks(const Problem&, uint64_t seed, const CheckBu
 
 class Verifier {
 public:
-  /// `zone`: bytes of canaries around every operand. With 0, a tool that watches the bounds of allocations sees
-  /// stray reads too.
+  /// `zone`: bytes of canaries around every operand. With 0, a tool that watches the bounds of allocations
+  /// sees stray reads too.
   Verifier(const Context& context, const Toolbox& tools, uint64_t seed, int64_t zone = default_zone);
   static constexpr int64_t default_zone = 4096;
   static constexpr const char *loading = "loading", *reference = "computing the reference";
@@ -50,8 +51,8 @@ public:
   /// DriverError from a call of the kernel passes through.
   Verdict verify(const Kernel& kernel, const std::function<void(const std::string&)>& before);
 
-  /// One case of something else that computes the problem, called as `enqueue` does. `rounding`: of the product, ahead of
-  /// gate and epilogue, in units of itself.
+  /// One case of something else that computes the problem, called as `enqueue` does. `rounding`: of the
+  /// product, ahead of gate and epilogue, in units of itself.
   using Enqueue = std::function<void(const CallOperands&, Stream)>;
   Verdict verify_call(const Kernel& described, const Enqueue& enqueue, const CallCase&, double rounding = 0);
 

@@ -24,8 +24,7 @@ std::string field_of(const fs::path& file, const std::string& key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
     const size_t colon = line.find(':');
-    if (line.rfind(key, 0) != 0 || colon == std::string::npos)
-      continue;
+    if (line.rfind(key, 0) != 0 || colon == std::string::npos) continue;
     const size_t begin = line.find_first_not_of(" \t", colon + 1);
     return begin == std::string::npos ? "" : line.substr(begin, line.find_last_not_of(" \t") + 1 - begin);
   }
@@ -52,8 +51,7 @@ std::vector<fs::path> children(const fs::path& folder) {
 int64_t cache_bytes(const std::string& text) {
   char* end = nullptr;
   const long long value = std::strtoll(text.c_str(), &end, 10);
-  if (end == text.c_str() || value <= 0)
-    return 0;
+  if (end == text.c_str() || value <= 0) return 0;
   return value << (*end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0);
 }
 
@@ -67,24 +65,21 @@ int64_t cache_from_sysfs(int level) {
 /// sysfs first: glibc's sysconf() miscounts shared caches of some CPUs. `fallback` where neither knows
 /// (containers).
 int64_t cache_size(int level, int name, int64_t fallback) {
-  if (const int64_t bytes = cache_from_sysfs(level); bytes > 0)
-    return bytes;
+  if (const int64_t bytes = cache_from_sysfs(level); bytes > 0) return bytes;
   const long bytes = sysconf(name);
   return bytes > 0 ? bytes : fallback;
 }
 
 int64_t usable_cores() {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    return std::max(1, CPU_COUNT(&set));
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
   return std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)); // more CPUs than the mask has room for
 }
 
 Device find_cpu() {
   Device d;
   d.name = field_of("/proc/cpuinfo", "model name");
-  if (d.name.empty())
-    d.name = "unknown CPU";
+  if (d.name.empty()) d.name = "unknown CPU";
   d.isa = deepgen_cpu_level();
   const char* names[cpu::max_features];
   d.features.assign(names, names + cpu::features(names));
@@ -102,8 +97,7 @@ std::vector<std::string> amd_gpus() {
     std::ifstream in(node / "properties");
     std::string key;
     for (long long value; in >> key >> value;) {
-      if (key != "gfx_target_version" || value <= 0)
-        continue;
+      if (key != "gfx_target_version" || value <= 0) continue;
       std::ostringstream arch; // 90402 -> gfx942: major, minor, and the stepping in hex
       arch << "gfx" << value / 10000 << value / 100 % 100 << std::hex << value % 100;
       archs.push_back(arch.str());
@@ -112,15 +106,18 @@ std::vector<std::string> amd_gpus() {
   return archs;
 }
 
-std::string padded(const std::string& arch) { return arch + std::string(9 - std::min<size_t>(8, arch.size()), ' '); }
+std::string padded(const std::string& arch) {
+  return arch + std::string(9 - std::min<size_t>(8, arch.size()), ' ');
+}
 
 /// GPUs that the kernel's driver lists and HIP does not show, each with what to do.
 std::vector<std::string> lines_of_hidden(const std::vector<Device>& shown) {
   std::vector<std::string> lines;
   for (const std::string& arch : amd_gpus())
     if (std::none_of(shown.begin(), shown.end(), [&](const Device& d) { return d.arch == arch; }))
-      lines.push_back(padded(arch) + "AMD GPU that HIP does not show: install ROCm 5.2 or later (LD_LIBRARY_PATH must find "
-                                     "libamdhip64.so), join the groups render and video, look at HIP_VISIBLE_DEVICES");
+      lines.push_back(padded(arch) +
+                      "AMD GPU that HIP does not show: install ROCm 5.2 or later (LD_LIBRARY_PATH must find "
+                      "libamdhip64.so), join the groups render and video, look at HIP_VISIBLE_DEVICES");
   return lines;
 }
 
@@ -131,10 +128,8 @@ std::string size_text(int64_t bytes) {
 } // namespace
 
 Device find_device(const std::string& arch) {
-  if (arch == "cpu")
-    return find_cpu();
-  if (arch.rfind("sm_", 0) == 0 || arch.rfind("gfx", 0) == 0)
-    return cuda::find(arch);
+  if (arch == "cpu") return find_cpu();
+  if (arch.rfind("sm_", 0) == 0 || arch.rfind("gfx", 0) == 0) return cuda::find(arch);
   throw Error("unknown arch '" + arch + "'", "--arch", "", "use cpu, sm_<number> or gfx<number>");
 }
 
@@ -144,8 +139,9 @@ std::vector<std::string> list_devices() {
                                     std::to_string(cpu.cores) + " cores, L1d " + size_text(cpu.l1d) +
                                     ", L2 " + size_text(cpu.l2) + ", L3 " + size_text(cpu.l3)};
   const auto add = [&](const Device& d, const char* units) {
-    lines.push_back(padded(d.arch) + d.name + ", " + std::to_string(d.cores) + " " + units + ", L2 " + size_text(d.l2) + ", " +
-                    std::to_string(d.memory_bandwidth / 1000000000) + " GB/s, " + d.uuid);
+    lines.push_back(padded(d.arch) + d.name + ", " + std::to_string(d.cores) + " " + units + ", L2 " +
+                    size_text(d.l2) + ", " + std::to_string(d.memory_bandwidth / 1000000000) + " GB/s, " +
+                    d.uuid);
   };
   for (const Device& d : cuda::devices(cuda::Platform::cuda)) add(d, "multiprocessors");
   const std::vector<Device> amd = cuda::devices(cuda::Platform::hip);

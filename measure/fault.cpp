@@ -19,8 +19,7 @@ alignas(64) char handler_stack[64 << 10];
 
 void handle(int signal, siginfo_t* info, void*) {
   char text[160];
-  if (reporter && info->si_code > 0 && describe(info->si_addr, text, sizeof text))
-    reporter(text);
+  if (reporter && info->si_code > 0 && describe(info->si_addr, text, sizeof text)) reporter(text);
   std::signal(signal, SIG_DFL); // the faulting instruction runs again, and the process dies of it
 }
 
@@ -36,15 +35,13 @@ int add_region(const char* name, const char* begin, const char* end, const char*
 }
 
 void remove_region(int handle) {
-  if (handle >= 0)
-    regions[handle] = {};
+  if (handle >= 0) regions[handle] = {};
 }
 
 bool describe(const void* address, char* text, size_t size) {
   const char* at = static_cast<const char*>(address);
   for (const Region& r : regions) {
-    if (!r.name || at < r.begin || at >= r.end)
-      continue;
+    if (!r.name || at < r.begin || at >= r.end) continue;
     if (at >= r.last)
       std::snprintf(text, size, "access %zd bytes behind the end of %s", at - r.last, r.name);
     else if (at < r.first)

@@ -11,7 +11,7 @@ constexpr int kFewestRounds = 11;
 constexpr int kFewestOfHoldout = 7; ///< for an interval, where a call takes seconds
 constexpr double kExtraSeconds = 3;
 constexpr int kMostOfExtra = 41;
-constexpr double kAlike = 0.01;  ///< no arm is cut for less
+constexpr double kAlike = 0.01;   ///< no arm is cut for less
 constexpr size_t kVendorArms = 8; ///< of the vendor's that go on
 
 std::optional<size_t> best_of(const std::vector<ArmResult>& results, const ArmResult& anchor) {
@@ -25,12 +25,14 @@ std::optional<size_t> best_of(const std::vector<ArmResult>& results, const ArmRe
   return best;
 }
 
-FinalsResult run_against(size_t anchor, const Field& field, double least_noise, RaceOptions options, Progress& progress) {
+FinalsResult run_against(size_t anchor, const Field& field, double least_noise, RaceOptions options,
+                         Progress& progress) {
   std::vector<Arm> arms;
   for (size_t i = 0; i < field.finalists; ++i) arms.push_back(field.arm(i, ""));
   arms.push_back(field.arm(anchor, "the anchor again"));
   arms.insert(arms.end(), field.vendor_arms.begin(), field.vendor_arms.end());
-  // The first rounds are seconds in which the machine may favour one as much as the other's neighbour: hence twice.
+  // The first rounds are seconds in which the machine may favour one as much as the other's neighbour: hence
+  // twice.
   const double behind = std::max(kAlike, 2 * least_noise);
   options.cuts = {{0, field.finalists, behind}, {field.finalists + 1, arms.size(), behind, kVendorArms}};
   if (field.read_arm) arms.push_back(*field.read_arm);
@@ -48,7 +50,8 @@ FinalsResult run_against(size_t anchor, const Field& field, double least_noise, 
 }
 
 /// The anchor twice, the winner unless it is the anchor, the vendor.
-std::vector<Arm> chosen_arms(const Field& field, size_t anchor, size_t winner, std::optional<size_t> vendor_arm) {
+std::vector<Arm> chosen_arms(const Field& field, size_t anchor, size_t winner,
+                             std::optional<size_t> vendor_arm) {
   std::vector<Arm> arms = {field.arm(anchor, ""), field.arm(anchor, "the anchor again")};
   if (winner != anchor) arms.push_back(field.arm(winner, ""));
   if (vendor_arm) arms.push_back(field.vendor_arms[*vendor_arm]);
@@ -73,7 +76,8 @@ Arm in_regime(const Arm& arm, Regime regime) {
 
 } // namespace
 
-FinalsResult run_finals(const Field& field, const RaceOptions& options, Progress& progress, double least_noise) {
+FinalsResult run_finals(const Field& field, const RaceOptions& options, Progress& progress,
+                        double least_noise) {
   for (size_t anchor = 0;;) {
     FinalsResult f = run_against(anchor, field, least_noise, options, progress);
     if (f.anchor <= anchor || f.anchor == field.finalists) return f;
@@ -88,12 +92,13 @@ HoldoutResult run_holdout(const Field& field, size_t anchor, size_t winner, std:
   std::vector<Phase> phases = {{0, arms.size(), kFewestOfHoldout, options.most_rounds, 0}};
   for (Regime regime : extra) {
     for (const Arm& arm : chosen) arms.push_back(in_regime(arm, regime));
-    phases.push_back({arms.size() - chosen.size(), arms.size(), kFewestOfHoldout, kMostOfExtra, kExtraSeconds});
+    phases.push_back(
+        {arms.size() - chosen.size(), arms.size(), kFewestOfHoldout, kMostOfExtra, kExtraSeconds});
   }
   const std::vector<ArmResult> all = phased_race(arms, phases, options, progress);
   const auto result_of = [&](const Phase& phase) {
-    return chosen_result({all.begin() + std::ptrdiff_t(phase.from), all.begin() + std::ptrdiff_t(phase.to)}, winner == anchor,
-                         vendor_arm.has_value());
+    return chosen_result({all.begin() + std::ptrdiff_t(phase.from), all.begin() + std::ptrdiff_t(phase.to)},
+                         winner == anchor, vendor_arm.has_value());
   };
   HoldoutResult h{result_of(phases[0]), {}};
   for (size_t i = 0; i < extra.size(); ++i) h.extra.emplace(extra[i], result_of(phases[i + 1]));

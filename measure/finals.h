@@ -1,5 +1,6 @@
 // The last rounds of a search: finalists, the anchor a second time, the vendor library and what else is timed
-// for comparison, all interleaved; then, in a new process, the winner alone against the default and the vendor.
+// for comparison, all interleaved; then, in a new process, the winner alone against the default and the
+// vendor.
 #pragma once
 
 #include "base/kernel.h"
@@ -44,8 +45,8 @@ struct HoldoutResult : ChosenResult {
   std::map<Regime, ChosenResult> extra;
 };
 
-/// The chosen ones of the finals, against each other in a process of their own: here nothing is chosen any more. Then in each
-/// of the regimes `extra`, some seconds for each.
+/// The chosen ones of the finals, against each other in a process of their own: here nothing is chosen any
+/// more. Then in each of the regimes `extra`, some seconds for each.
 HoldoutResult run_holdout(const Field&, size_t anchor, size_t winner, std::optional<size_t> vendor_arm,
                           const std::vector<Regime>& extra, const RaceOptions&, Progress&);
 

@@ -53,10 +53,18 @@ std::vector<int32_t> group_offsets(const Problem& p, Sharing sharing, uint64_t s
   std::vector<int64_t> rows(size_t(p.groups), 0);
   int64_t first = 0;
   switch (sharing) {
-  case Sharing::even: rows = even(p); break;
-  case Sharing::skewed: rows = skewed(p, seed); break;
-  case Sharing::one: rows[size_t(seed % uint64_t(p.groups))] = p.m; break;
-  case Sharing::sparse: rows = sparse(p, seed, first); break;
+  case Sharing::even:
+    rows = even(p);
+    break;
+  case Sharing::skewed:
+    rows = skewed(p, seed);
+    break;
+  case Sharing::one:
+    rows[size_t(seed % uint64_t(p.groups))] = p.m;
+    break;
+  case Sharing::sparse:
+    rows = sparse(p, seed, first);
+    break;
   }
   std::vector<int32_t> offsets = {int32_t(first)};
   for (int64_t count : rows) offsets.push_back(offsets.back() + int32_t(count));

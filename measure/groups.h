@@ -7,10 +7,12 @@ namespace deepgen {
 
 /// With what a table of offsets tries a kernel.
 enum class Sharing {
-  even,     ///< as equal as whole rows allow
-  skewed,   ///< group number r of a random order has a share of 1 / (r + 2), and each row finds its group by chance
-  one,      ///< one group has all rows
-  sparse,   ///< every other group has none, the others odd numbers, and there are rows before and behind all groups
+  even,   ///< as equal as whole rows allow
+  skewed, ///< group number r of a random order has a share of 1 / (r + 2), and each row finds its group by
+          ///< chance
+  one,    ///< one group has all rows
+  sparse, ///< every other group has none, the others odd numbers, and there are rows before and behind all
+          ///< groups
 };
 inline constexpr Sharing all_sharings[] = {Sharing::even, Sharing::skewed, Sharing::one, Sharing::sparse};
 

@@ -48,7 +48,7 @@ bool is_lasting(const std::string& status) {
 } // namespace
 
 EarlierRuns::EarlierRuns(CacheSettings settings, const Device& device, const cuda::Surroundings& around,
-                 const MeasureOptions& o)
+                         const MeasureOptions& o)
     : cache_(std::move(settings)), driver_(around.driver) {
   verdicts_hold_ = {
       {"measured by", "deepgen-measure " DEEPGEN_VERSION " sources " + std::string(kMeasureHash)},
@@ -57,7 +57,8 @@ EarlierRuns::EarlierRuns(CacheSettings settings, const Device& device, const cud
   if (device.is_cpu()) verdicts_hold_["isa"] = runnable_isa(device); // kernels for more than that are not run
   times_hold_ = verdicts_hold_;
   times_hold_["device"] = model_of(device);
-  times_hold_["seconds"] = o.seconds, times_hold_["call seconds"] = o.call_seconds, times_hold_["warmup"] = o.warmup;
+  times_hold_["seconds"] = o.seconds, times_hold_["call seconds"] = o.call_seconds,
+  times_hold_["warmup"] = o.warmup;
   times_hold_["caches"] = to_string(o.caches);
   if (!device.is_cpu())
     times_hold_["driver"] = around.driver, times_hold_["power limit"] = around.power_limit_watts;

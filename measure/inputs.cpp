@@ -39,8 +39,7 @@ double scale(double y) { return std::exp2(2 * std::fabs(y) - 1) * (y < 0 ? -1 : 
 template <typename T>
 void fill_as(char* data, size_t count, uint64_t seed, bool scales) {
   T* out = reinterpret_cast<T*>(data);
-  for (size_t i = 0; i < count; ++i)
-    out[i] = T(scales ? scale(uniform(seed, i)) : uniform(seed, i));
+  for (size_t i = 0; i < count; ++i) out[i] = T(scales ? scale(uniform(seed, i)) : uniform(seed, i));
 }
 
 PageBuffer values(Type type, int64_t count, uint64_t seed, int colour, bool scales = false) {
@@ -52,7 +51,8 @@ PageBuffer values(Type type, int64_t count, uint64_t seed, int colour, bool scal
   return buffer;
 }
 
-/// A sample of what clamp gets: near-normal sums with K products' deviation, sqrt(K) / 3, and the steps before it.
+/// A sample of what clamp gets: near-normal sums with K products' deviation, sqrt(K) / 3, and the steps
+/// before it.
 std::vector<double> before_clamp(const Problem& p, uint64_t seed) {
   constexpr size_t kSamples = 1000;
   std::vector<double> out(kSamples);
@@ -66,12 +66,10 @@ std::vector<double> before_clamp(const Problem& p, uint64_t seed) {
     double x = sum(i);
     if (p.gate) x = apply_step(*p.gate, sum(kSamples + i), 0, 0, 0) * x;
     for (EpilogueOp op : p.epilogue) {
-      if (op == EpilogueOp::clamp)
-        break;
+      if (op == EpilogueOp::clamp) break;
       double y = 0;
       for (const Operand& operand : operands_of(p))
-        if (operand.op == op)
-          y = uniform(stream(seed, op), i % size_t(operand.count(p)));
+        if (operand.op == op) y = uniform(stream(seed, op), i % size_t(operand.count(p)));
       x = apply_step(op, x, is_scale(op) ? scale(y) : y, 0, 0);
     }
     out[i] = x;
@@ -89,8 +87,7 @@ double uniform(uint64_t seed, uint64_t index) {
 PageBuffer::PageBuffer(size_t bytes, int colour) : size_(bytes) {
   const size_t shift = size_t(colour) * kColourBytes % kPage;
   mapped_ = (bytes + shift + kPage - 1) / kPage * kPage;
-  if (!mapped_)
-    return;
+  if (!mapped_) return;
   pages_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages_ == MAP_FAILED) {
     pages_ = nullptr;
@@ -100,8 +97,7 @@ PageBuffer::PageBuffer(size_t bytes, int colour) : size_(bytes) {
 }
 
 PageBuffer::~PageBuffer() {
-  if (pages_)
-    munmap(pages_, mapped_);
+  if (pages_) munmap(pages_, mapped_);
 }
 
 void PageBuffer::swap(PageBuffer& other) noexcept {
@@ -112,9 +108,9 @@ void PageBuffer::swap(PageBuffer& other) noexcept {
 }
 
 Inputs::Inputs(const Problem& p, uint64_t seed, bool with_c)
-    : a(values(p.a, p.m * p.k * p.batch, 4 * seed, 1)), b(values(p.b, p.k * p.sum_columns() * p.batch, 4 * seed + 1, 2)) {
-  if (with_c)
-    c = values(p.d, p.m * p.n * p.batch, 4 * seed + 2, 4);
+    : a(values(p.a, p.m * p.k * p.batch, 4 * seed, 1)),
+      b(values(p.b, p.k * p.sum_columns() * p.batch, 4 * seed + 1, 2)) {
+  if (with_c) c = values(p.d, p.m * p.n * p.batch, 4 * seed + 2, 4);
   int colour = 3;
   for (const Operand& operand : operands_of(p)) {
     const bool scales = is_scale(operand.op);
@@ -122,8 +118,7 @@ Inputs::Inputs(const Problem& p, uint64_t seed, bool with_c)
                                           stream(seed, operand.op), colour, scales);
     colour = std::max(6, colour + 1); // C is 4, D is 5
   }
-  if (!p.has(EpilogueOp::clamp))
-    return;
+  if (!p.has(EpilogueOp::clamp)) return;
   const std::vector<double> sample = before_clamp(p, seed);
   clamp_low = float(sample[sample.size() / 8]), clamp_high = float(sample[sample.size() * 7 / 8]);
 }

@@ -30,14 +30,15 @@ private:
   char* data_ = nullptr;
 };
 
-/// A, B, C and the epilogue's operands of one problem, of the problem's types: never zeros (which would be fast), never
-/// denormals (which would be slow). Scales have a magnitude from [0.5, 2) and either sign, all others are uniform in
+/// A, B, C and the epilogue's operands of one problem, of the problem's types: never zeros (which would be
+/// fast), never denormals (which would be slow). Scales have a magnitude from [0.5, 2) and either sign, all
+/// others are uniform in
 /// [-1, 1). A value depends only on the seed and its place.
 struct Inputs {
   PageBuffer a, b, c;
   std::array<PageBuffer, epilogue_op_count> operands; ///< by EpilogueOp
-  /// What most values stay between at this step, for sums of K products with alpha 1 and beta 0: were they mostly beyond,
-  /// a wrong sum would not show.
+  /// What most values stay between at this step, for sums of K products with alpha 1 and beta 0: were they
+  /// mostly beyond, a wrong sum would not show.
   double clamp_low = 0, clamp_high = 0;
 
   Inputs(const Problem&, uint64_t seed, bool with_c = true);

@@ -16,8 +16,7 @@ constexpr unsigned char kTrap = 0xcc; // int3
 
 deepgen_arg slot_of(const std::string& name, const Kernel& kernel) {
   for (size_t i = 0; i < kArgNames.size(); ++i)
-    if (name == kArgNames[i])
-      return deepgen_arg(i);
+    if (name == kArgNames[i]) return deepgen_arg(i);
   throw Error("unknown kernel argument '" + name + "'", kernel.choice.text(),
               "this deepgen-measure is older than the deepgen that compiled the kernel",
               "use the two of one version");
@@ -45,8 +44,7 @@ LoadedKernel::LoadedKernel(const Kernel& k)
                 "entry " + std::to_string(k.entry) + " of " + std::to_string(k.code.size()) +
                     " bytes, alignment " + std::to_string(k.align),
                 "delete the kernel file and build again");
-  for (const std::string& name : k.args)
-    slots_.push_back(slot_of(name, k));
+  for (const std::string& name : k.args) slots_.push_back(slot_of(name, k));
   bytes_ = (k.code.size() + kPage - 1) / kPage * kPage;
   void* pages = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED)
@@ -57,16 +55,16 @@ LoadedKernel::LoadedKernel(const Kernel& k)
   if (mprotect(pages, bytes_, PROT_READ | PROT_EXEC) != 0) {
     const std::string why = std::strerror(errno);
     munmap(pages, bytes_);
-    throw HostFault("cannot make a kernel's memory executable", k.choice.text(), why,
-                    "allow executable anonymous memory for this process (a policy of SELinux, PaX or systemd's "
-                    "MemoryDenyWriteExecute forbids it), and run the same command again: it goes on here");
+    throw HostFault(
+        "cannot make a kernel's memory executable", k.choice.text(), why,
+        "allow executable anonymous memory for this process (a policy of SELinux, PaX or systemd's "
+        "MemoryDenyWriteExecute forbids it), and run the same command again: it goes on here");
   }
   entry_ = reinterpret_cast<deepgen_cpu_entry>(static_cast<char*>(pages) + k.entry);
 }
 
 LoadedKernel::~LoadedKernel() {
-  if (pages_)
-    munmap(pages_, bytes_);
+  if (pages_) munmap(pages_, bytes_);
 }
 
 LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
@@ -116,8 +114,7 @@ std::vector<uint64_t> LoadedKernel::arguments(const CallBuffers& x, const TileRa
   values[DEEPGEN_ARG_CLAMP_HIGH] = bits(x.clamp_high, type_);
   std::vector<uint64_t> block;
   block.reserve(slots_.size());
-  for (deepgen_arg slot : slots_)
-    block.push_back(values[slot]);
+  for (deepgen_arg slot : slots_) block.push_back(values[slot]);
   return block;
 }
 

@@ -18,7 +18,8 @@ struct CallBuffers {
   // Of the epilogue.
   const void *bias_row = nullptr, *residual = nullptr, *multiplier = nullptr;
   int64_t ld_residual = 0, stride_residual = 0, ld_multiplier = 0, stride_multiplier = 0;
-  const void *scale_a = nullptr, *scale_b = nullptr, *scale_d = nullptr, *scale_row = nullptr, *scale_col = nullptr;
+  const void *scale_a = nullptr, *scale_b = nullptr, *scale_d = nullptr, *scale_row = nullptr,
+             *scale_col = nullptr;
   double clamp_low = 0, clamp_high = 0;
 };
 

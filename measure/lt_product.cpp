@@ -34,7 +34,8 @@ public:
     point(x);
     const std::vector<Part> all = parts(x);
     b_ = layout(p.b, all.front().b), a_ = layout(p.a, x.a), d_ = layout(output_, all.front().product);
-    if (all.size() > 1) b_alignment_ = alignment(all[1].b.data), d_alignment_ = alignment(all[1].product.data);
+    if (all.size() > 1)
+      b_alignment_ = alignment(all[1].b.data), d_alignment_ = alignment(all[1].product.data);
     c_ = plan.fused_residual ? layout(p.epilogue_type(), x.residual) : d_;
   }
 
@@ -45,8 +46,10 @@ public:
           "MatmulPreferenceSetAttribute");
     const LtLibrary::Numbers& n = lt_.number;
     if (n.align_a >= 0) // its default is the most
-      for (auto [attribute, bytes] : {std::pair{n.align_a, b_alignment_}, {n.align_c, d_alignment_}, {n.align_d, d_alignment_}})
-        check(lt_.preference_set(preference, attribute, &bytes, sizeof bytes), "MatmulPreferenceSetAttribute");
+      for (auto [attribute, bytes] :
+           {std::pair{n.align_a, b_alignment_}, {n.align_c, d_alignment_}, {n.align_d, d_alignment_}})
+        check(lt_.preference_set(preference, attribute, &bytes, sizeof bytes),
+              "MatmulPreferenceSetAttribute");
     // Each result is the algorithm, its workspace, its state, and six words of which nothing is known.
     const size_t algorithm_bytes = lt_.number.algorithm_bytes,
                  each = algorithm_bytes + sizeof(uint64_t) + 6 * sizeof(int32_t);
@@ -76,8 +79,9 @@ private:
                    beta_bits = scalar_bits(beta(), scale_type_);
     for (const auto& [b, out] : parts(x)) {
       void* c = pointer(plan_.fused_residual ? x.residual.data : out.data);
-      check(lt_.matmul(handle_, desc_, &alpha_bits, pointer(b.data), b_, pointer(x.a.data), a_, &beta_bits, c, c_,
-                       pointer(out.data), d_, &algorithm.bits, pointer(workspace), algorithm.workspace, stream),
+      check(lt_.matmul(handle_, desc_, &alpha_bits, pointer(b.data), b_, pointer(x.a.data), a_, &beta_bits, c,
+                       c_, pointer(out.data), d_, &algorithm.bits, pointer(workspace), algorithm.workspace,
+                       stream),
             "Matmul");
     }
   }

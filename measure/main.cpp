@@ -30,13 +30,16 @@ void add_measure_options(CLI::App& app, MeasureOptions& o) {
       ->envname("DEEPGEN_MEASURE_TIMEOUT")
       ->check(within(0.05, 3600))
       ->capture_default_str();
-  app.add_option("--devices", o.devices,
-                 "GPUs that may be used, of those that CUDA_VISIBLE_DEVICES leaves: UUIDs, beginnings of them, names, or\n"
-                 "numbers, with commas between; default: all of the model of --device. A free one of them is taken")
+  app.add_option(
+         "--devices", o.devices,
+         "GPUs that may be used, of those that CUDA_VISIBLE_DEVICES leaves: UUIDs, beginnings of them, "
+         "names, or\n"
+         "numbers, with commas between; default: all of the model of --device. A free one of them is taken")
       ->envname("DEEPGEN_DEVICES");
   app.add_option("--seed", o.seed, "seed of the data, the order of rounds and the bootstrap")
       ->capture_default_str();
-  app.add_option("--caches", o.caches, "what a call on a GPU finds in the caches: nothing, all but B, or all that fits")
+  app.add_option("--caches", o.caches,
+                 "what a call on a GPU finds in the caches: nothing, all but B, or all that fits")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Caches>{
           {"cold", Caches::cold}, {"weights-cold", Caches::weights_cold}, {"warm", Caches::warm}}))
       ->option_text("cold|weights-cold|warm [cold]");
@@ -50,11 +53,10 @@ struct DevicesCommand {
   bool list = false;
 };
 
-/// Whether the file is of this device, or of another one of its model: which of them was found first is no reason to
-/// measure again.
+/// Whether the file is of this device, or of another one of its model: which of them was found first is no
+/// reason to measure again.
 bool describes(const std::string& path, Device device) {
-  if (device.is_cpu() || !device.present || !file_exists(path))
-    return false;
+  if (device.is_cpu() || !device.present || !file_exists(path)) return false;
   try {
     const Device old = Device::read(path);
     device.uuid = old.uuid;
@@ -66,8 +68,7 @@ bool describes(const std::string& path, Device device) {
 
 void devices(const DevicesCommand& command) {
   if (command.list) {
-    for (const std::string& line : list_devices())
-      std::puts(line.c_str());
+    for (const std::string& line : list_devices()) std::puts(line.c_str());
     return;
   }
   const Device device = find_device(command.arch);
@@ -95,9 +96,12 @@ void add_run(CLI::App& app, RunCommand& c) {
   sub->add_option("--device", c.device, "device.json")->required();
   sub->add_option("--anchor", c.anchor,
                   "kernel that ratios are taken against; default: slot 0 of this round");
-  sub->add_option("--records", c.records, "logs of earlier rounds, the best of which are timed again beside this round's")->expected(1, 1000);
+  sub->add_option("--records", c.records,
+                  "logs of earlier rounds, the best of which are timed again beside this round's")
+      ->expected(1, 1000);
   sub->add_option("--cache", c.cache, "folder of the cache; else DEEPGEN_CACHE_DIR or the user's");
-  sub->add_option("--label", c.label, "name of the function: nothing is printed but, with this name, what went wrong");
+  sub->add_option("--label", c.label,
+                  "name of the function: nothing is printed but, with this name, what went wrong");
   sub->add_option("-o", c.output, "records.jsonl")->required();
   add_measure_options(*sub, c.options);
   sub->footer(
@@ -110,21 +114,29 @@ void add_playoff(CLI::App& app, PlayoffCommand& c) {
   auto* sub = app.add_subcommand(
       "playoff",
       "Time the best of all rounds against the default and the vendor library, on a quiet machine.\n"
-      "Takes 11 to 60 interleaved rounds, as many as the time budget has room for; after 15 the closest go on alone, for up to 60;\n"
+      "Takes 11 to 60 interleaved rounds, as many as the time budget has room for; after 15 the closest go "
+      "on alone, for up to 60;\n"
       "as many again at most in a new process for the winner alone");
   sub->add_option("--records", c.records, "logs of the rounds")->required()->expected(1, 1000);
-  sub->add_option("--awkward", c.awkward, "what `deepgen compile --finalist` wrote: kernels of the finalists for awkward shapes, to\n"
-                                          "be verified before anything is timed; needed where the rounds' kernel files have none (GPUs)")
+  sub->add_option(
+         "--awkward", c.awkward,
+         "what `deepgen compile --finalist` wrote: kernels of the finalists for awkward shapes, to\n"
+         "be verified before anything is timed; needed where the rounds' kernel files have none (GPUs)")
       ->expected(1, 1000);
   sub->add_option("--device", c.device, "device.json")->required();
   sub->add_option("--label", c.label, "name of the function: prints one line about its search");
-  sub->add_option("--searches", c.searches, "searches.txt of a build tree: the line says how many of them are done");
+  sub->add_option("--searches", c.searches,
+                  "searches.txt of a build tree: the line says how many of them are done");
   sub->add_option("-o", c.output, "final.jsonl")->required();
-  sub->add_option("--samples", c.options.samples, "rounds at most")->check(CLI::Range(11, 10000))->capture_default_str();
+  sub->add_option("--samples", c.options.samples, "rounds at most")
+      ->check(CLI::Range(11, 10000))
+      ->capture_default_str();
   sub->add_flag("!--no-vendor", c.options.vendor, "do not time the vendor library");
   sub->add_option("--extra", c.extra,
-                  "on GPUs, in the hold-out time the winner, the default and the vendor's best in these regimes, too, 3 s each:\n"
-                  "bursts (a millisecond of calls after a rest of 30 ms), serial (each launch waits for the one before)")
+                  "on GPUs, in the hold-out time the winner, the default and the vendor's best in these "
+                  "regimes, too, 3 s each:\n"
+                  "bursts (a millisecond of calls after a rest of 30 ms), serial (each launch waits for the "
+                  "one before)")
       ->delimiter(',')
       ->check(CLI::IsMember({to_string(Regime::bursts), to_string(Regime::serial)}));
   add_measure_options(*sub, c.options);
@@ -135,26 +147,36 @@ void add_playoff(CLI::App& app, PlayoffCommand& c) {
 }
 
 void add_verify(CLI::App& app, VerifyCommand& command, int& status) {
-  auto* sub = app.add_subcommand("verify", "Verify kernels on the device that they are for; a line each, and of GPUs a summary.\n"
-                                           "Exit status 1 when one is not ok");
+  auto* sub = app.add_subcommand(
+      "verify", "Verify kernels on the device that they are for; a line each, and of GPUs a summary.\n"
+                "Exit status 1 when one is not ok");
   cuda::VerifyCommand& c = command.gpu;
   sub->add_option("-o", command.output,
-                  "for a build, of one file: verified.json with the hashes of what is right; fails when a kernel is wrong");
-  sub->add_flag("--unproven", command.unproven, "leave out what a search has verified, and what would take minutes");
-  sub->add_flag("--any-host", command.any_host, "with -o: list also what this CPU is too old for, so that every host writes the same");
-  sub->add_option("--device", command.device, "with -o, for a GPU: device.json; one without the device verifies nothing");
-  sub->add_option("--devices", command.devices, "GPUs that may be used, as in `run`")->envname("DEEPGEN_DEVICES");
+                  "for a build, of one file: verified.json with the hashes of what is right; fails when a "
+                  "kernel is wrong");
+  sub->add_flag("--unproven", command.unproven,
+                "leave out what a search has verified, and what would take minutes");
+  sub->add_flag("--any-host", command.any_host,
+                "with -o: list also what this CPU is too old for, so that every host writes the same");
+  sub->add_option("--device", command.device,
+                  "with -o, for a GPU: device.json; one without the device verifies nothing");
+  sub->add_option("--devices", command.devices, "GPUs that may be used, as in `run`")
+      ->envname("DEEPGEN_DEVICES");
   sub->add_option("--cache", command.cache, "folder of the cache; else DEEPGEN_CACHE_DIR or the user's");
-  sub->add_flag("--no-cache", command.no_cache, "neither look for earlier verdicts nor keep these")->excludes("--cache");
+  sub->add_flag("--no-cache", command.no_cache, "neither look for earlier verdicts nor keep these")
+      ->excludes("--cache");
   sub->add_option("files", c.files, "kernel files that `deepgen compile` made")->required();
-  sub->add_option("--gpu", c.options.ordinal, "which one, as CUDA_VISIBLE_DEVICES shows them")->capture_default_str();
-  sub->add_option("--timeout", c.options.call_seconds, "seconds after which a call hangs (more for large problems)")
+  sub->add_option("--gpu", c.options.ordinal, "which one, as CUDA_VISIBLE_DEVICES shows them")
+      ->capture_default_str();
+  sub->add_option("--timeout", c.options.call_seconds,
+                  "seconds after which a call hangs (more for large problems)")
       ->envname("DEEPGEN_MEASURE_TIMEOUT")
       ->check(within(0.05, 3600))
       ->capture_default_str();
   sub->add_option("--seed", c.options.seed, "seed of the data")->capture_default_str();
-  sub->add_option("--zone", c.options.zone,
-                  "bytes of canaries around every operand; 0 under compute-sanitizer, which then sees stray reads")
+  sub->add_option(
+         "--zone", c.options.zone,
+         "bytes of canaries around every operand; 0 under compute-sanitizer, which then sees stray reads")
       ->check(CLI::IsMember({0, 256, 4096, 65536}))
       ->capture_default_str();
   sub->footer("Example:\n  deepgen-measure verify r0/*.dgk");
@@ -162,8 +184,8 @@ void add_verify(CLI::App& app, VerifyCommand& command, int& status) {
 }
 
 void add_compare(CLI::App& app, CompareCommand& c) {
-  auto* sub = app.add_subcommand(
-      "compare", "Time kernels of one problem against the first, all in one process: time / its time, 95 % interval, verdict");
+  auto* sub = app.add_subcommand("compare", "Time kernels of one problem against the first, all in one "
+                                            "process: time / its time, 95 % interval, verdict");
   sub->add_option("files", c.files, "kernel files that `deepgen compile` made")->required();
   sub->add_option("--device", c.device, "device.json")->required();
   sub->add_option("-o", c.output, "the same as JSON");
@@ -173,7 +195,8 @@ void add_compare(CLI::App& app, CompareCommand& c) {
 }
 
 void add_noise(CLI::App& app, NoiseCommand& c) {
-  auto* sub = app.add_subcommand("noise", "What a kernel differs from itself on this machine, timed as candidates are");
+  auto* sub = app.add_subcommand(
+      "noise", "What a kernel differs from itself on this machine, timed as candidates are");
   sub->add_option("file", c.file, "kernel file; default: a loop on the CPU, reading memory on a GPU");
   sub->add_option("--device", c.device, "device.json");
   sub->add_option("--arch", c.arch, "instead: the first device of this arch")->capture_default_str();
@@ -184,9 +207,11 @@ void add_noise(CLI::App& app, NoiseCommand& c) {
 }
 
 void add_sandbox(CLI::App& app) {
-  auto* sub = app.add_subcommand("sandbox", "What of the sandbox around CPU candidates is in force on this machine, in one line");
+  auto* sub = app.add_subcommand(
+      "sandbox", "What of the sandbox around CPU candidates is in force on this machine, in one line");
   sub->footer("Example:\n  deepgen-measure sandbox");
-  sub->callback([] { std::printf("%-14s candidates on the CPU: %s\n", "sandbox", sandbox::probe().text().c_str()); });
+  sub->callback(
+      [] { std::printf("%-14s candidates on the CPU: %s\n", "sandbox", sandbox::probe().text().c_str()); });
 }
 
 } // namespace

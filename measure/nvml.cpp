@@ -27,7 +27,9 @@ std::optional<Nvml> Nvml::open(const std::string& uuid, std::string* why) {
     return std::nullopt;
   };
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) return none("no NVML here (libnvidia-ml.so.1): a container needs NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+  if (!library)
+    return none(
+        "no NVML here (libnvidia-ml.so.1): a container needs NVIDIA_DRIVER_CAPABILITIES=compute,utility");
   int (*start)() = nullptr;
   int (*by_uuid)(const char*, void**) = nullptr;
   int (*version)(char*, unsigned) = nullptr;

@@ -13,9 +13,9 @@ struct Operand {
   EpilogueOp op;
   const char* name; ///< as in kernel_abi.h
   Shape shape;
-  const void* CallBuffers::*data;
-  int64_t CallBuffers::*ld; ///< of matrices, else null
-  int64_t CallBuffers::*stride;
+  const void* CallBuffers::* data;
+  int64_t CallBuffers::* ld; ///< of matrices, else null
+  int64_t CallBuffers::* stride;
 
   int64_t rows(const Problem& p) const;    ///< of one batch entry, as stored
   int64_t columns(const Problem& p) const; ///< of one batch entry, as stored

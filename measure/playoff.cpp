@@ -27,15 +27,13 @@ constexpr double kCleanEnoughOnGpu = 0.8;
 
 /// The fields of `more` replace those of `json`, at their places.
 Json merged(Json json, const Json& more) {
-  for (const auto& [key, value] : more.items())
-    json[key] = value;
+  for (const auto& [key, value] : more.items()) json[key] = value;
   return json;
 }
 
 int64_t workspace_of(const Selection& selection) {
   int64_t workspace = 0;
-  for (const Finalist& f : selection.finalists())
-    workspace = std::max(workspace, f.kernel().workspace);
+  for (const Finalist& f : selection.finalists()) workspace = std::max(workspace, f.kernel().workspace);
   return workspace;
 }
 
@@ -52,15 +50,16 @@ Field field_of(const Selection& selection,
 
 Contest contest_of(const Selection& selection, const PlayoffCommand& command) {
   Contest c;
-  for (const Finalist& f : selection.finalists())
-    c.finalists.push_back(f.record);
+  for (const Finalist& f : selection.finalists()) c.finalists.push_back(f.record);
   c.has_default = selection.has_default();
-  c.options.call_seconds = call_limit(selection.finalists().front().file.problem, command.options.call_seconds);
+  c.options.call_seconds =
+      call_limit(selection.finalists().front().file.problem, command.options.call_seconds);
   c.options.seed = command.options.seed;
   c.options.warmup = command.options.warmup;
   c.options.most_rounds = command.options.samples;
   c.seconds = command.options.seconds;
-  for (const std::string& name : command.extra) c.extra.push_back(name == to_string(Regime::serial) ? Regime::serial : Regime::bursts);
+  for (const std::string& name : command.extra)
+    c.extra.push_back(name == to_string(Regime::serial) ? Regime::serial : Regime::bursts);
   return c;
 }
 
@@ -74,16 +73,14 @@ RecordLog time_on_cpu(const Selection& selection, const Device& device, const Pl
   Contest c = contest_of(selection, command);
   c.options.spent = &spent;
   c.least_noise = least_noise_of_cpu();
-  if (vendor)
-    c.vendor = vendor->name();
+  if (vendor) c.vendor = vendor->name();
   c.field = [&] {
     operands.reset();
     operands.emplace(problem, workspace_of(selection), command.options.seed);
     Field field = field_of(selection, [&](const std::string& name, const Kernel& kernel) {
       return kernel_arm(name, kernel, *operands);
     });
-    if (vendor)
-      field.vendor_arms.push_back(vendor_arm(*vendor, problem, *operands));
+    if (vendor) field.vendor_arms.push_back(vendor_arm(*vendor, problem, *operands));
     return field;
   };
   progress.live("waiting for the device and for compiles to end");
@@ -105,10 +102,10 @@ void verify_awkward(Selection& selection, const std::vector<KernelFile>& files, 
   options.deadline = std::numeric_limits<double>::infinity(); // they are few
   options.seed = o.seed;
   std::vector<const KernelFile*> list;
-  for (const KernelFile& file : files)
-    list.push_back(&file);
+  for (const KernelFile& file : files) list.push_back(&file);
   cuda::verify_files(list, options, [&](size_t i, const Verdict& v) {
-    v.status == "ok" ? selection.accept(list[i]->choice, v.error) : selection.reject(list[i]->choice, v.status, v.detail);
+    v.status == "ok" ? selection.accept(list[i]->choice, v.error)
+                     : selection.reject(list[i]->choice, v.status, v.detail);
   });
 }
 
@@ -116,8 +113,7 @@ void verify_awkward(Selection& selection, const std::vector<KernelFile>& files, 
 Json vendor_ratios(const Selection& selection, const FinalsResult& t, uint64_t seed) {
   Json ratios = Json::array();
   for (size_t i = 0; i < t.finalists.size(); ++i) {
-    if (!t.vendor.timed() || !t.finalists[i].timed())
-      continue;
+    if (!t.vendor.timed() || !t.finalists[i].timed()) continue;
     const Timing timing = summarize(t.vendor, t.finalists[i], seed);
     ratios.push_back({{"sha256", selection.finalists()[i].record.sha256},
                       {"ratio", timing.ratio},
@@ -129,8 +125,7 @@ Json vendor_ratios(const Selection& selection, const FinalsResult& t, uint64_t s
 
 /// Whether somebody else computes on the device. Such a log decides nothing.
 void note_company(int processes, RecordLog& log) {
-  if (!processes)
-    return;
+  if (!processes) return;
   log.stable = false;
   log.environment["unstable"] =
       "shared: " + std::to_string(processes) + " other processes compute on the device";
@@ -167,13 +162,11 @@ RecordLog time_on_gpu(Selection& selection, const Device& model, const PlayoffCo
   if (command.options.vendor) {
     progress.live("asking the vendor's library");
     vendor = cuda::find_vendor(problem, device, command.options.seed);
-    if (!vendor.why_not.empty())
-      progress.summary("no vendor baseline: " + vendor.why_not);
+    if (!vendor.why_not.empty()) progress.summary("no vendor baseline: " + vendor.why_not);
   }
   spent.vendor = lap.seconds();
   Contest c = contest_of(selection, command);
-  if (!vendor.algorithms.empty())
-    c.vendor = vendor.name;
+  if (!vendor.algorithms.empty()) c.vendor = vendor.name;
   c.vendor_note = "best of " + std::to_string(vendor.algorithms.size()) + " algorithms" +
                   (vendor.plan.text().empty() ? "" : "; " + vendor.plan.text());
   c.field = [&] { // of the operands a worker's own bench is opened in each race
@@ -197,7 +190,8 @@ RecordLog time_on_gpu(Selection& selection, const Device& model, const PlayoffCo
                     {"epilogue", vendor.plan.text()},
                     {"ratios", vendor_ratios(selection, r.finals, command.options.seed)}};
   if (const ArmResult& read = r.finals.read; read.timed())
-    json["read"] = {{"bytes", cuda::read_bytes(problem)}, {"seconds", summarize(read, read, command.options.seed).seconds}};
+    json["read"] = {{"bytes", cuda::read_bytes(problem)},
+                    {"seconds", summarize(read, read, command.options.seed).seconds}};
   r.log.environment = merged(std::move(json), r.log.environment);
   note_company(around.other_processes, r.log);
   return std::move(r.log);
@@ -215,32 +209,32 @@ std::string summary(const RecordLog& log) {
   std::string text;
   int left = 0;
   for (const Record& r : log.records) {
-    if (!r.timing || r.stage != "final" || (left += r.status == "dropped", !r.ok()))
-      continue;
+    if (!r.timing || r.stage != "final" || (left += r.status == "dropped", !r.ok())) continue;
     char line[160];
-    std::snprintf(line, sizeof line, "%s%s %.3f", text.empty() ? "" : ", ", candidate_name(r).c_str(), r.timing->ratio);
+    std::snprintf(line, sizeof line, "%s%s %.3f", text.empty() ? "" : ", ", candidate_name(r).c_str(),
+                  r.timing->ratio);
     text += line;
   }
-  if (text.empty())
-    return "no finalist could be timed, so nothing is decided";
+  if (text.empty()) return "no finalist could be timed, so nothing is decided";
   text += " of the default's time, noise " + percent(log.noise_floor);
   if (left) text += "; " + std::to_string(left) + " clearly slower in the first rounds";
   if (!unwatched.empty()) text += "; throttling and other processes were not watched: " + unwatched;
-  if (!log.stable)
-    return text + "; unstable: " + log.environment.value("unstable", "");
+  if (!log.stable) return text + "; unstable: " + log.environment.value("unstable", "");
   const Decision d = decide(log);
   return text + "; " + (again ? "hold-out: " : "") + d.reason;
 }
 
 /// What became of a search, for whoever waits for the build.
 std::string short_summary(const RecordLog& log) {
-  if (!log.stable) return "unstable: " + log.environment.value("unstable", "too much interference") + "; `ninja tune` repeats it";
+  if (!log.stable)
+    return "unstable: " + log.environment.value("unstable", "too much interference") +
+           "; `ninja tune` repeats it";
   const Decision d = decide(log);
   if (!d.found) return "no winner: " + d.reason;
   if (!d.improved) return "the default config stays";
   char text[160];
-  std::snprintf(text, sizeof text, "%s is %.3g times as fast as the default", candidate_name(d.winner).c_str(),
-                d.winner.timing ? 1 / d.winner.timing->ratio : 1);
+  std::snprintf(text, sizeof text, "%s is %.3g times as fast as the default",
+                candidate_name(d.winner).c_str(), d.winner.timing ? 1 / d.winner.timing->ratio : 1);
   return text;
 }
 
@@ -261,13 +255,16 @@ void playoff(const PlayoffCommand& command) {
   const Device device = Device::read(command.device);
   check_device(device, command.device, command.options.caches);
   if (device.is_cpu() && !command.extra.empty())
-    throw Error("a CPU has no bursts and no serial launches", "--extra", "these are regimes of GPUs", "leave --extra out");
+    throw Error("a CPU has no bursts and no serial launches", "--extra", "these are regimes of GPUs",
+                "leave --extra out");
   Selection selection(command.records, command.awkward, command.output);
   Progress progress(command.label.empty() ? "measure final" : command.label + " on " + device.arch);
   Spent spent;
   RecordLog log;
   if (selection.finalists().empty())
-    log = nothing_timed(device.is_cpu() ? environment(device, "none") : cuda::environment(device, "none", {}, {}, command.options.caches), progress);
+    log = nothing_timed(device.is_cpu() ? environment(device, "none")
+                                        : cuda::environment(device, "none", {}, {}, command.options.caches),
+                        progress);
   else
     log = device.is_cpu() ? time_on_cpu(selection, device, command, progress, spent)
                           : time_on_gpu(selection, device, command, progress, spent);

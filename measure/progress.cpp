@@ -12,8 +12,7 @@ Progress::Progress(const std::string& title) : title_(title), terminal_(isatty(S
 Progress::~Progress() { clear(); }
 
 void Progress::live(const std::string& text) {
-  if (!terminal_)
-    return;
+  if (!terminal_) return;
   winsize size = {};
   ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
   const size_t width = size.ws_col > 1 ? size.ws_col - 1u : 79u;
@@ -24,8 +23,7 @@ void Progress::live(const std::string& text) {
 }
 
 void Progress::clear() {
-  if (shown_)
-    std::fputs("\r\033[K", stderr), std::fflush(stderr);
+  if (shown_) std::fputs("\r\033[K", stderr), std::fflush(stderr);
   shown_ = false;
 }
 

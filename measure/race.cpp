@@ -36,7 +36,8 @@ class Track {
 public:
   Track(const std::vector<Arm>& arms, const std::vector<size_t>& entered, const RaceOptions& options,
         Channel& channel, const Running& running)
-      : options_(options), channel_(channel), running_(running), random_(options.seed), runners_(arms.size()) {
+      : options_(options), channel_(channel), running_(running), random_(options.seed),
+        runners_(arms.size()) {
     Lap lap;
     confine(arms, entered);
     for (size_t arm : entered) {
@@ -96,8 +97,8 @@ public:
     return !throttled;
   }
 
-  /// A round of many arms, as several of few, each with the anchor, arms.front(): so an arm and the anchor that it is
-  /// compared with are close in time, while clocks still change. Returns whether all count.
+  /// A round of many arms, as several of few, each with the anchor, arms.front(): so an arm and the anchor
+  /// that it is compared with are close in time, while clocks still change. Returns whether all count.
   bool run_in_parts(std::vector<size_t> arms) {
     constexpr size_t kPart = 8;
     shuffle(arms, 1);
@@ -105,7 +106,8 @@ public:
     bool counts = true;
     for (size_t part = 0; part < parts; ++part) {
       std::vector<size_t> few = {arms.front()};
-      for (size_t i = 1 + others * part / parts; i < 1 + others * (part + 1) / parts; ++i) few.push_back(arms[i]);
+      for (size_t i = 1 + others * part / parts; i < 1 + others * (part + 1) / parts; ++i)
+        few.push_back(arms[i]);
       counts &= run_round(few);
     }
     return counts;
@@ -122,22 +124,26 @@ public:
 private:
   /// Samplers are of GPUs, whose drivers cannot live in a sandbox.
   void confine(const std::vector<Arm>& arms, const std::vector<size_t>& entered) {
-    if (std::none_of(entered.begin(), entered.end(), [&](size_t arm) { return bool(arms[arm].make_sampler); }))
+    if (std::none_of(entered.begin(), entered.end(),
+                     [&](size_t arm) { return bool(arms[arm].make_sampler); }))
       channel_.confine({0, sandbox::enough_seconds(left())});
   }
 
   void shuffle(std::vector<size_t>& arms, size_t from) {
-    for (size_t i = arms.size(); i > from + 1; --i) std::swap(arms[i - 1], arms[from + random_() % (i - from)]);
+    for (size_t i = arms.size(); i > from + 1; --i)
+      std::swap(arms[i - 1], arms[from + random_() % (i - from)]);
   }
 
   struct Runner {
     std::function<void()> call;
-    Sampler sampler;    ///< instead of `call`
-    double seconds = 0; ///< of one call
-    int64_t calls = 1;  ///< in a sample, or in a slice of it
+    Sampler sampler;             ///< instead of `call`
+    double seconds = 0;          ///< of one call
+    int64_t calls = 1;           ///< in a sample, or in a slice of it
     std::optional<Sample> early; ///< taken before the first round, which has it then
     std::map<int, Sample> rounds;
-    double sample_seconds() const { return seconds * double(calls + !sampler.take) + sampler.pause; } ///< a call warms up
+    double sample_seconds() const {
+      return seconds * double(calls + !sampler.take) + sampler.pause;
+    } ///< a call warms up
   };
 
   /// Of the fastest arm's sample; all arms of a round have as many.
@@ -146,7 +152,8 @@ private:
     for (size_t arm : arms) {
       const Runner& r = runners_[arm];
       if (r.sampler.take) return 1;
-      most = std::max(most, int(std::min(double(kSlices), options_.sample_seconds / (r.seconds * double(r.calls)))));
+      most = std::max(
+          most, int(std::min(double(kSlices), options_.sample_seconds / (r.seconds * double(r.calls)))));
     }
     return most;
   }
@@ -196,8 +203,10 @@ private:
       r.seconds = std::min(r.seconds, watch_.time(r.call, r.calls).seconds);
       return r.seconds * double(r.calls) >= options_.sample_seconds / 8 || r.calls > (1 << 24);
     };
-    // A second look at short ones: one that was disturbed would seem to take many times as long, and be dropped.
-    for (r.calls = 1; !(long_enough() && (r.seconds > options_.sample_seconds || long_enough()));) r.calls *= 4;
+    // A second look at short ones: one that was disturbed would seem to take many times as long, and be
+    // dropped.
+    for (r.calls = 1; !(long_enough() && (r.seconds > options_.sample_seconds || long_enough()));)
+      r.calls *= 4;
     r.seconds = std::max(r.seconds, 1e-10);
     r.calls = std::max<int64_t>(1, int64_t(std::ceil(options_.sample_seconds / kSlices / r.seconds)));
   }
@@ -316,8 +325,9 @@ void run_halving(Track& track, std::vector<size_t> arms) {
   }
 }
 
-/// What the cuts leave, the anchor and arms in no cut with it. An arm is left out for what its rounds say beside those of the
-/// fastest alone: the order of medians of so few rounds would leave out the best about as often as any other near it.
+/// What the cuts leave, the anchor and arms in no cut with it. An arm is left out for what its rounds say
+/// beside those of the fastest alone: the order of medians of so few rounds would leave out the best about as
+/// often as any other near it.
 std::vector<size_t> after_cuts(const Track& track, const std::vector<size_t>& arms, const RaceOptions& o) {
   std::set<size_t> out;
   for (const Cut& cut : o.cuts) {
@@ -338,23 +348,29 @@ std::vector<size_t> after_cuts(const Track& track, const std::vector<size_t>& ar
 }
 
 /// `planned`: rounds of this part of the race and of those before it.
-void run_full(Track& track, std::vector<size_t> arms, const RaceOptions& o, int fewest, int most, double deadline, int planned) {
+void run_full(Track& track, std::vector<size_t> arms, const RaceOptions& o, int fewest, int most,
+              double deadline, int planned) {
   bool cut = o.cuts.empty();
-  for (int kept = 0; kept < most && (kept < fewest || deadline - wall_seconds() > track.round_seconds(arms));) {
+  for (int kept = 0;
+       kept < most && (kept < fewest || deadline - wall_seconds() > track.round_seconds(arms));) {
     const bool counts = track.run_round(arms);
     kept += counts;
     if (track.hopeless(planned)) return;
     if (cut || !counts || kept != std::min(most, kRoundsOfHeat)) continue;
     cut = true;
     const std::vector<size_t> chosen = after_cuts(track, arms, o);
-    if (chosen.size() == arms.size() || deadline - wall_seconds() < kFewestOfLast * track.round_seconds(chosen)) continue;
+    if (chosen.size() == arms.size() ||
+        deadline - wall_seconds() < kFewestOfLast * track.round_seconds(chosen))
+      continue;
     arms = chosen, kept = 0, fewest = std::min(most, kFewestOfLast);
-    most = int(std::min(double(most), std::max(o.last_seconds / track.round_seconds(arms), double(kEnoughOfLast))));
+    most = int(
+        std::min(double(most), std::max(o.last_seconds / track.round_seconds(arms), double(kEnoughOfLast))));
     track.begin_last(arms);
   }
 }
 
-void run_phases(Track& track, const std::vector<size_t>& entered, const std::vector<Phase>& phases, const RaceOptions& o) {
+void run_phases(Track& track, const std::vector<size_t>& entered, const std::vector<Phase>& phases,
+                const RaceOptions& o) {
   int planned = 0;
   for (const Phase& phase : phases) {
     std::vector<size_t> arms;
@@ -386,7 +402,8 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
   std::iota(entered.begin(), entered.end(), size_t(0));
   Spent none, &spent = options.spent ? *options.spent : none;
   const Running running;
-  bool spared = false; ///< once a race is run again with the arm in which its worker was killed from elsewhere
+  bool spared =
+      false; ///< once a race is run again with the arm in which its worker was killed from elsewhere
   while (!entered.empty()) {
     running.set(entered.front());
     int round = -1;
@@ -405,7 +422,8 @@ std::vector<ArmResult> race(const std::vector<Arm>& arms, const RaceOptions& opt
       if (m.contains("dropped")) results[current].dropped = true;
       if (m.contains("dropped_round"))
         for (ArmResult& r : results)
-          if (auto at = r.rounds.find(m.value("dropped_round", 0)); at != r.rounds.end()) at->second.throttled = true;
+          if (auto at = r.rounds.find(m.value("dropped_round", 0)); at != r.rounds.end())
+            at->second.throttled = true;
       if (!m.contains("round")) return;
       results[current].rounds[m.value("round", 0)] = {m.value("seconds", 0.0), m.value("clean", false),
                                                       m.value("megahertz", 0.0), m.value("throttled", false),
@@ -447,12 +465,15 @@ std::vector<ArmResult> full_race(const std::vector<Arm>& arms, int fewest, int m
   });
 }
 
-std::vector<ArmResult> phased_race(const std::vector<Arm>& arms, const std::vector<Phase>& phases, const RaceOptions& options,
-                                   Progress& progress) {
-  return race(arms, options, progress,
-              [&](Track& track, const std::vector<size_t>& entered) { run_phases(track, entered, phases, options); });
+std::vector<ArmResult> phased_race(const std::vector<Arm>& arms, const std::vector<Phase>& phases,
+                                   const RaceOptions& options, Progress& progress) {
+  return race(arms, options, progress, [&](Track& track, const std::vector<size_t>& entered) {
+    run_phases(track, entered, phases, options);
+  });
 }
 
-std::string to_string(Regime r) { return r == Regime::bursts ? "bursts" : r == Regime::serial ? "serial" : "sustained"; }
+std::string to_string(Regime r) {
+  return r == Regime::bursts ? "bursts" : r == Regime::serial ? "serial" : "sustained";
+}
 
 } // namespace deepgen

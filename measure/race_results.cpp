@@ -8,11 +8,13 @@
 
 namespace deepgen {
 
-std::vector<double> log_ratios(const std::map<int, Sample>& arm, const std::map<int, Sample>& anchor, int from_round) {
+std::vector<double> log_ratios(const std::map<int, Sample>& arm, const std::map<int, Sample>& anchor,
+                               int from_round) {
   std::vector<double> clean, kept, all;
   for (const auto& [round, sample] : arm) {
     auto other = anchor.find(round);
-    if (round < from_round || other == anchor.end() || !(sample.seconds > 0) || !(other->second.seconds > 0)) continue;
+    if (round < from_round || other == anchor.end() || !(sample.seconds > 0) || !(other->second.seconds > 0))
+      continue;
     all.push_back(std::log(sample.seconds / other->second.seconds));
     if (sample.throttled || other->second.throttled) continue;
     kept.push_back(all.back());
@@ -27,15 +29,19 @@ std::vector<double> log_ratios(const ArmResult& arm, const ArmResult& anchor) {
   return log_ratios(arm.rounds, anchor.rounds, both_last ? std::max(arm.last_from, anchor.last_from) : 0);
 }
 
-bool was_cut(const ArmResult& arm, const ArmResult& anchor) { return arm.timed() && arm.last_from < 0 && anchor.last_from >= 0; }
+bool was_cut(const ArmResult& arm, const ArmResult& anchor) {
+  return arm.timed() && arm.last_from < 0 && anchor.last_from >= 0;
+}
 
-Interval ratio_by_way_of(const std::vector<const ArmResult*>& stayed, const ArmResult& arm, const ArmResult& anchor, uint64_t seed) {
+Interval ratio_by_way_of(const std::vector<const ArmResult*>& stayed, const ArmResult& arm,
+                         const ArmResult& anchor, uint64_t seed) {
   if (stayed.empty()) return bootstrap_median(log_ratios(arm, anchor), seed);
   Interval sum;
   for (const ArmResult* other : stayed) {
     const Interval first = bootstrap_median(log_ratios(arm.rounds, other->rounds), seed);
     const Interval last = bootstrap_median(log_ratios(*other, anchor), seed);
-    sum.low += first.low + last.low, sum.middle += first.middle + last.middle, sum.high += first.high + last.high;
+    sum.low += first.low + last.low, sum.middle += first.middle + last.middle,
+        sum.high += first.high + last.high;
   }
   const double count = double(stayed.size());
   return {sum.low / count, sum.middle / count, sum.high / count};

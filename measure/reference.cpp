@@ -26,12 +26,10 @@ DEEPGEN_CLONES void tile_product(const double* a, const double* b, int64_t k, do
   for (int64_t i = 0; i < k; ++i, a += kTileM, b += kTileN) {
     Vector right;
     std::memcpy(&right, b, sizeof right);
-    for (int64_t r = 0; r < kTileM; ++r)
-      sum[r] += a[r] * right;
+    for (int64_t r = 0; r < kTileM; ++r) sum[r] += a[r] * right;
   }
   for (int64_t r = 0; r < kTileM; ++r)
-    for (int64_t j = 0; j < kTileN; ++j)
-      out[r * ld + j] += sum[r][j];
+    for (int64_t j = 0; j < kTileN; ++j) out[r * ld + j] += sum[r][j];
 }
 
 double element(Type type, const char* data, int64_t index) {
@@ -47,8 +45,7 @@ void pack(Type type, const char* data, int64_t outer, int64_t inner, int64_t wid
   for (int64_t o0 = 0; o0 < outer; o0 += width, out += width * inner)
     for (int64_t o = 0; o < width; ++o) {
       if (o0 + o >= outer) {
-        for (int64_t i = 0; i < inner; ++i)
-          out[i * width + o] = 0;
+        for (int64_t i = 0; i < inner; ++i) out[i * width + o] = 0;
         continue;
       }
       const int64_t base = offset(o0 + o);
@@ -65,8 +62,7 @@ std::vector<int64_t> choose_rows(const Problem& p, uint64_t seed) {
   const int64_t all = p.m * p.batch;
   std::vector<int64_t> rows;
   if (p.flops() <= kFullFlops && all * p.n <= kFullElements) {
-    for (int64_t i = 0; i < all; ++i)
-      rows.push_back(i);
+    for (int64_t i = 0; i < all; ++i) rows.push_back(i);
     return rows;
   }
   const double row_flops = 2.0 * double(p.sum_columns()) * double(p.k);
@@ -74,8 +70,7 @@ std::vector<int64_t> choose_rows(const Problem& p, uint64_t seed) {
   rows = {0, all - 1};
   for (int64_t run = 0; run < std::max<int64_t>(1, budget / kRun); ++run) {
     const auto start = int64_t((uniform(seed, uint64_t(run)) + 1) / 2 * double(all));
-    for (int64_t i = start; i < std::min(start + kRun, all); ++i)
-      rows.push_back(i);
+    for (int64_t i = start; i < std::min(start + kRun, all); ++i) rows.push_back(i);
   }
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
@@ -122,14 +117,13 @@ struct Sum {
 Sum gated(const Problem& p, Sum gate, Sum up) {
   const double f = apply_step(*p.gate, gate.value, 0, 0, 0), x = f * up.value;
   const double t = tolerance_after(*p.gate, p, gate.value, 0, f, gate.tolerance);
-  return {x, std::fabs(up.value) * t + (std::fabs(f) + t) * up.tolerance + 2 * unit_roundoff(p.d) * std::fabs(x) +
-                 smallest_normal(p.d)};
+  return {x, std::fabs(up.value) * t + (std::fabs(f) + t) * up.tolerance +
+                 2 * unit_roundoff(p.d) * std::fabs(x) + smallest_normal(p.d)};
 }
 
 std::string place(const Problem& p, int64_t index, int64_t column) {
   std::string text = "row " + std::to_string(index % p.m) + ", column " + std::to_string(column);
-  if (p.batch > 1)
-    text += ", batch entry " + std::to_string(index / p.m);
+  if (p.batch > 1) text += ", batch entry " + std::to_string(index / p.m);
   return text;
 }
 
@@ -148,8 +142,7 @@ Reference::Reference(const Problem& p, const Inputs& inputs, uint64_t seed)
   for (size_t begin = 0; begin < rows_.size();) {
     const int64_t entry = rows_[begin] / p.m;
     size_t end = begin;
-    while (end < rows_.size() && rows_[end] / p.m == entry)
-      ++end;
+    while (end < rows_.size() && rows_[end] / p.m == entry) ++end;
     multiply_entry(entry, begin, end);
     begin = end;
   }
@@ -210,8 +203,7 @@ void Reference::measure_norms() {
         const double x = element(p.b, inputs_.b.data(), at++);
         b_norms_[size_t(entry * p.n + (p.b_transposed() ? r : c))] += x * x;
       }
-  for (double& x : b_norms_)
-    x = std::sqrt(x);
+  for (double& x : b_norms_) x = std::sqrt(x);
 }
 
 Expected Reference::expected(double alpha, double beta, Broadcast broadcast) const {
@@ -219,8 +211,7 @@ Expected Reference::expected(double alpha, double beta, Broadcast broadcast) con
   const double u = unit_roundoff(p.d), factor = u * (8 + 4 * std::sqrt(double(p.k))) * std::fabs(alpha);
   std::array<const Operand*, epilogue_op_count> operand_of{};
   const std::vector<Operand> operands = operands_of(p);
-  for (const Operand& operand : operands)
-    operand_of[size_t(operand.op)] = &operand;
+  for (const Operand& operand : operands) operand_of[size_t(operand.op)] = &operand;
   const int64_t columns = ungated_.n;
   Expected out;
   out.value.reserve(rows_.size() * size_t(p.n));
@@ -232,7 +223,8 @@ Expected Reference::expected(double alpha, double beta, Broadcast broadcast) con
     for (int64_t j = 0; j < p.n; ++j) {
       const double c = beta == 0 ? 0 : beta * element(p.d, inputs_.c.data(), (matrix * p.m + m) * p.n + j);
       const auto sum = [&](int64_t column) {
-        const double norms = a_norms_[source] * b_norms_[size_t((broadcast.inputs ? 0 : entry) * columns + column)];
+        const double norms =
+            a_norms_[source] * b_norms_[size_t((broadcast.inputs ? 0 : entry) * columns + column)];
         return Sum{alpha * product_[source * size_t(columns) + size_t(column)], factor * norms};
       };
       Sum product = sum(j);
@@ -240,7 +232,8 @@ Expected Reference::expected(double alpha, double beta, Broadcast broadcast) con
       double x = product.value + c, tolerance = product.tolerance + 8 * u * std::fabs(c);
       for (EpilogueOp op : p.epilogue) {
         const Operand* operand = operand_of[size_t(op)];
-        const double y = operand ? element(p.d, inputs_.operand(op).data(), operand->index(p, matrix, m, j)) : 0;
+        const double y =
+            operand ? element(p.d, inputs_.operand(op).data(), operand->index(p, matrix, m, j)) : 0;
         const double result = apply_step(op, x, y, inputs_.clamp_low, inputs_.clamp_high);
         tolerance = tolerance_after(op, p, x, y, result, tolerance);
         x = result;
@@ -258,14 +251,11 @@ Comparison compare_row(const Problem& p, int64_t index, const char* data, const 
   int64_t worst_column = -1;
   for (int64_t j = 0; j < p.n; ++j) {
     const double error = std::fabs(element(p.d, data, j) - value[j]) / tolerance[j];
-    if (error <= worst.error)
-      continue;
-    if (!(error <= 1) && !(worst.error > 1))
-      worst_column = j; // the first wrong column tells most
+    if (error <= worst.error) continue;
+    if (!(error <= 1) && !(worst.error > 1)) worst_column = j; // the first wrong column tells most
     worst.error = std::isfinite(error) ? error : 1e30;
   }
-  if (worst_column < 0)
-    return worst;
+  if (worst_column < 0) return worst;
   const double found = element(p.d, data, worst_column);
   worst.detail = untouched(p, data, worst_column)
                      ? "not written: " + place(p, index, worst_column)

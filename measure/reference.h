@@ -13,12 +13,13 @@
 //   gelu, gelu_tanh          1.13 t + 16 u |x|, the steepest slope and the function's own error
 //   silu                     1.1 t + 16 u |x|
 //   sigmoid                  t / 4 + 16 u sigmoid(x)
-// With a gate, from g +- t_g and y +- t_y, each as before the epilogue without c: f(g) +- t_f by the table, and
+// With a gate, from g +- t_g and y +- t_y, each as before the epilogue without c: f(g) +- t_f by the table,
+// and
 //   f(g) y                   |y| t_f + (|f(g)| + t_f) t_y + 2 u |f(g) y| + 8 u |beta c|
-// and the smallest normal number for underflow, of the result and of each exponential. 4 sqrt(K) + 8 exceeds K up to K = 30, so that short sums have
-// the deterministic bound. With values in [-1, 1), ||a|| ||b|| is about K / 3 and one lost product is about
-// 1/4, largest near 1 in a matrix: the bound for f32 reaches 1/4 near K = 20000, so a kernel that drops one k
-// is caught well beyond a few thousand.
+// and the smallest normal number for underflow, of the result and of each exponential. 4 sqrt(K) + 8 exceeds
+// K up to K = 30, so that short sums have the deterministic bound. With values in [-1, 1), ||a|| ||b|| is
+// about K / 3 and one lost product is about 1/4, largest near 1 in a matrix: the bound for f32 reaches 1/4
+// near K = 20000, so a kernel that drops one k is caught well beyond a few thousand.
 #pragma once
 
 #include "measure/inputs.h"
@@ -89,8 +90,7 @@ Comparison compare(const Problem& p, const std::vector<int64_t>& rows, const Exp
     } else {
       one = check_finite(p, index, data);
     }
-    if (one.error > worst.error || (!one.ok() && worst.ok()))
-      worst = one;
+    if (one.error > worst.error || (!one.ok() && worst.ok())) worst = one;
   }
   return worst;
 }

@@ -34,29 +34,29 @@ struct Round {
 
   explicit Round(const RunCommand& c)
       : command(c), device(Device::read(c.device)), plan(Plan::read(c.plan)),
-        progress((c.label.empty() ? "measure" : c.label + " on " + plan.arch + ",") + " r" + std::to_string(plan.round)) {
+        progress((c.label.empty() ? "measure" : c.label + " on " + plan.arch + ",") + " r" +
+                 std::to_string(plan.round)) {
     check_device(device, c.device, c.options.caches);
     if (plan.arch != device.arch)
       throw Error("the plan is for another arch than the device", c.plan,
                   "plan: " + plan.arch + ", device: " + device.arch, "plan again with this device");
     const int64_t isa = runnable_isa(device);
     candidates = load_candidates(plan, c.kernels, c.slots, c.output, isa);
-    if (c.anchor.empty())
-      return;
+    if (c.anchor.empty()) return;
     rivals = load_rivals(c.records, plan.problem, c.output, isa);
     anchor = load_candidate(c.anchor, c.output, isa);
     if (anchor->file.status != "empty" && anchor->file.problem != plan.problem)
       throw Error("the anchor is for another problem than the plan", c.anchor, anchor->file.problem.key(),
                   "pass slot 0 of round 0 of the same search");
-    if (anchor->file.status == "empty")
-      anchor.reset();
+    if (anchor->file.status == "empty") anchor.reset();
   }
 
   /// Those whose code no candidate has that is timed.
   std::vector<Candidate*> open_rivals(const std::vector<Candidate*>& timed) {
     std::vector<Candidate*> list;
     for (Candidate& r : rivals)
-      if (std::none_of(timed.begin(), timed.end(), [&](const Candidate* c) { return c->record.sha256 == r.record.sha256; }))
+      if (std::none_of(timed.begin(), timed.end(),
+                       [&](const Candidate* c) { return c->record.sha256 == r.record.sha256; }))
         list.push_back(&r);
     return list;
   }
@@ -64,11 +64,9 @@ struct Round {
   /// Open ones, the anchor first.
   std::vector<Candidate*> open() {
     std::vector<Candidate*> list;
-    if (anchor && anchor->open())
-      list.push_back(&*anchor);
+    if (anchor && anchor->open()) list.push_back(&*anchor);
     for (Candidate& c : candidates)
-      if (c.open())
-        list.push_back(&c);
+      if (c.open()) list.push_back(&c);
     return list;
   }
 };
@@ -81,13 +79,11 @@ void verify_on_gpu(Round& round, const std::vector<Candidate*>& list, double sta
   options.deadline = start + kVerifyShare * o.seconds;
   options.seed = o.seed;
   std::vector<const KernelFile*> files;
-  for (Candidate* c : list)
-    files.push_back(&c->file);
+  for (Candidate* c : list) files.push_back(&c->file);
   round.progress.live("verifying");
   size_t next = cuda::verify_files(files, options, [&](size_t i, const Verdict& v) {
     list[i]->record.error = v.error;
-    if (v.status != "ok")
-      list[i]->decide(v.status, v.detail);
+    if (v.status != "ok") list[i]->decide(v.status, v.detail);
     round.progress.live("verified " + std::to_string(i + 1) + "/" + std::to_string(files.size()));
   });
   for (; next < list.size(); ++next)
@@ -110,22 +106,18 @@ void verify_on_cpu(Round& round, const std::vector<Candidate*>& list, double sta
 
 void verify(Round& round, EarlierRuns& history, double start) {
   const std::vector<Candidate*> list = history.unverified(round.open());
-  if (list.empty())
-    return;
+  if (list.empty()) return;
   (round.device.is_cpu() ? verify_on_cpu : verify_on_gpu)(round, list, start);
   history.keep_verdicts(list);
 }
 
-std::string arm_name(const Candidate& c) {
-  return c.record.slot < 0 ? "anchor" : candidate_name(c.record);
-}
+std::string arm_name(const Candidate& c) { return c.record.slot < 0 ? "anchor" : candidate_name(c.record); }
 
 std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace,
                                    RaceOptions options, double budget) {
   const TimingOperands operands(round.plan.problem, workspace, options.seed);
   std::vector<Arm> arms;
-  for (Candidate* c : list)
-    arms.push_back(kernel_arm(arm_name(*c), c->main(), operands));
+  for (Candidate* c : list) arms.push_back(kernel_arm(arm_name(*c), c->main(), operands));
   round.progress.live("waiting for the device");
   Lap lap;
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
@@ -139,8 +131,7 @@ std::vector<ArmResult> race_on_gpu(Round& round, const std::vector<Candidate*>& 
                                    RaceOptions options, double budget) {
   cuda::Bench bench(round.plan.problem, round.device, workspace, options.seed, round.command.options.caches);
   std::vector<Arm> arms;
-  for (Candidate* c : list)
-    arms.push_back(bench.kernel_arm(arm_name(*c), c->main()));
+  for (Candidate* c : list) arms.push_back(bench.kernel_arm(arm_name(*c), c->main()));
   bench.complete(options, cuda::Bench::brief_heat);
   options.deadline = wall_seconds() + budget;
   return halving_race(arms, options, round.progress);
@@ -150,14 +141,14 @@ std::vector<ArmResult> race_on_gpu(Round& round, const std::vector<Candidate*>& 
 std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, double budget) {
   const MeasureOptions& o = round.command.options;
   int64_t workspace = 0;
-  for (Candidate* c : list)
-    workspace = std::max(workspace, c->main().workspace);
+  for (Candidate* c : list) workspace = std::max(workspace, c->main().workspace);
   RaceOptions options;
   options.call_seconds = call_limit(round.plan.problem, o.call_seconds);
   options.seed = o.seed;
   options.warmup = o.warmup;
   options.spent = &round.spent;
-  const std::vector<ArmResult> results = (round.device.is_cpu() ? race_on_cpu : race_on_gpu)(round, list, workspace, options, budget);
+  const std::vector<ArmResult> results =
+      (round.device.is_cpu() ? race_on_cpu : race_on_gpu)(round, list, workspace, options, budget);
   const size_t first = anchor_of(results);
   for (size_t i = 0; i < list.size(); ++i) {
     const ArmResult& r = results[i];
@@ -182,9 +173,9 @@ bool is_default(const Round& round, const Candidate& c) {
 std::string anchor_text(const Round& round, const std::vector<Candidate*>& list,
                         const std::vector<ArmResult>& results) {
   const size_t first = anchor_of(results);
-  if (first >= list.size())
-    return "none";
-  return (is_default(round, *list[first]) ? "default" : "the default failed, instead: " + arm_name(*list[first]));
+  if (first >= list.size()) return "none";
+  return (is_default(round, *list[first]) ? "default"
+                                          : "the default failed, instead: " + arm_name(*list[first]));
 }
 
 /// Of the candidates that are open still.
@@ -197,8 +188,7 @@ struct Times {
 /// `seconds`: left of the budget.
 Times time_unknown(Round& round, EarlierRuns& history, bool alone, double seconds) {
   const std::vector<Candidate*> open = round.open();
-  if (open.empty())
-    return {};
+  if (open.empty()) return {};
   const bool comparable = is_default(round, *open.front());
   std::vector<Candidate*> list = comparable ? history.untimed(open) : open;
   const std::vector<Candidate*> rivals = comparable ? round.open_rivals(open) : std::vector<Candidate*>();
@@ -212,8 +202,7 @@ Times time_unknown(Round& round, EarlierRuns& history, bool alone, double second
   t.anchor = anchor_text(round, list, t.results);
   t.stable = clean_share(t.results) >= 0.5 && dropped_share(t.results) <= kMostDropped;
   if (comparable && t.anchor == "default") {
-    if (t.stable && alone)
-      history.keep_times(list);
+    if (t.stable && alone) history.keep_times(list);
   } else if (list.size() < open.size() + rivals.size()) {
     t.stable = false; // the known ratios are to another time than the new ones
   }
@@ -223,28 +212,23 @@ Times time_unknown(Round& round, EarlierRuns& history, bool alone, double second
 /// "12 ok, 3 wrong, 1 timeout"
 std::string count_statuses(const std::vector<Candidate>& candidates) {
   std::map<std::string, int> counts;
-  for (const Candidate& c : candidates)
-    counts[c.record.status]++;
+  for (const Candidate& c : candidates) counts[c.record.status]++;
   std::string text = std::to_string(counts["ok"]) + " ok";
   counts.erase("ok");
-  for (const auto& [status, count] : counts)
-    text += ", " + std::to_string(count) + " " + status;
-  const auto cached = std::count_if(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.record.cached; });
-  if (cached)
-    text += " (" + std::to_string(cached) + " from the cache)";
+  for (const auto& [status, count] : counts) text += ", " + std::to_string(count) + " " + status;
+  const auto cached =
+      std::count_if(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.record.cached; });
+  if (cached) text += " (" + std::to_string(cached) + " from the cache)";
   return text;
 }
 
 std::string summary(const std::vector<Candidate>& candidates, const std::string& anchor) {
   const Record* best = nullptr;
   for (const Candidate& c : candidates)
-    if (const Record& r = c.record; r.ok() && (!best || r.timing->ratio < best->timing->ratio))
-      best = &r;
+    if (const Record& r = c.record; r.ok() && (!best || r.timing->ratio < best->timing->ratio)) best = &r;
   std::string text = std::to_string(candidates.size()) + " candidates: " + count_statuses(candidates);
-  if (!best && candidates.empty())
-    return "the plan is empty";
-  if (!best)
-    return text + "; the first one: " + candidates.front().record.detail;
+  if (!best && candidates.empty()) return "the plan is empty";
+  if (!best) return text + "; the first one: " + candidates.front().record.detail;
   char ratio[64];
   std::snprintf(ratio, sizeof ratio, "%.3f", best->timing->ratio);
   text += "; best " + candidate_name(*best) + ", " + ratio;
@@ -274,22 +258,20 @@ void run(const RunCommand& command) {
                                  [](const Candidate& c) { return c.record.status == "dropped"; });
   // What verification took is gone, but its floor leaves timing a share.
   const double seconds = command.options.seconds, left = start + seconds - wall_seconds();
-  const Times times = time_unknown(round, history, around.alone(),
-                                   std::max(left, (1 - kVerifyShare) * seconds));
+  const Times times =
+      time_unknown(round, history, around.alone(), std::max(left, (1 - kVerifyShare) * seconds));
   RecordLog log;
   log.stable = times.stable;
   log.environment = round.device.is_cpu() ? environment(round.device, times.anchor)
-                                          : cuda::environment(round.device, times.anchor, around, times.results, command.options.caches);
+                                          : cuda::environment(round.device, times.anchor, around,
+                                                              times.results, command.options.caches);
   // A search that was cut short may have missed the best.
-  if (cut)
-    log.environment["cut"] = cut;
+  if (cut) log.environment["cut"] = cut;
   log.environment["spent"] = round.spent.to_json();
   log.environment["ended"] = utc_now();
-  for (Candidate& c : round.candidates)
-    log.records.push_back(c.record);
+  for (Candidate& c : round.candidates) log.records.push_back(c.record);
   for (const Candidate& c : round.rivals)
-    if (c.record.ok() && c.record.timing)
-      log.again.push_back(c.record);
+    if (c.record.ok() && c.record.timing) log.again.push_back(c.record);
   write_atomically(command.output, log.serialize());
   const bool good = times.stable && std::any_of(round.candidates.begin(), round.candidates.end(),
                                                 [](const Candidate& c) { return c.record.ok(); });

@@ -7,8 +7,8 @@
 
 namespace deepgen {
 
-/// What a call on a GPU finds in the caches. cold: nothing. weights_cold: all but B, as where every layer has weights of its own and
-/// the rest is small; warm: all that fits.
+/// What a call on a GPU finds in the caches. cold: nothing. weights_cold: all but B, as where every layer has
+/// weights of its own and the rest is small; warm: all that fits.
 enum class Caches { cold, weights_cold, warm };
 std::string to_string(Caches);
 
@@ -16,19 +16,19 @@ struct MeasureOptions {
   double seconds = 20;      ///< for everything but waiting for the machine
   double call_seconds = 10; ///< a call without an answer for longer hangs
   uint64_t seed = 1;
-  std::string devices;      ///< GPUs that may be used: see cuda::is_allowed()
+  std::string devices; ///< GPUs that may be used: see cuda::is_allowed()
   Caches caches = Caches::cold;
-  int warmup = 0;    ///< calls of each arm before its first sample
-  int samples = 60;  ///< playoff: of each arm, at most
+  int warmup = 0;     ///< calls of each arm before its first sample
+  int samples = 60;   ///< playoff: of each arm, at most
   bool vendor = true; ///< playoff: time the vendor library too
 };
 
-/// Verifies and times the candidates of one round against the anchor; writes one record for each. Beside them the best of
-/// earlier rounds are timed again: other candidates, and a hotter device, make other ratios.
+/// Verifies and times the candidates of one round against the anchor; writes one record for each. Beside them
+/// the best of earlier rounds are timed again: other candidates, and a hotter device, make other ratios.
 struct RunCommand {
   std::string plan, kernels, device, anchor, output;
   std::vector<std::string> records; ///< logs of the earlier rounds
-  std::string cache; ///< folder; empty: the environment's
+  std::string cache;                ///< folder; empty: the environment's
   int64_t slots = 0;
   MeasureOptions options;
   std::string label; ///< of the function, in a build: a round then says nothing but what went wrong
@@ -40,10 +40,11 @@ struct PlayoffCommand {
   std::string device, output;
   std::vector<std::string> records;
   MeasureOptions options;
-  std::vector<std::string> awkward; ///< kernel files of the finalists' awkward shapes, where the rounds' files lack them
+  std::vector<std::string>
+      awkward; ///< kernel files of the finalists' awkward shapes, where the rounds' files lack them
   std::vector<std::string> extra = {}; ///< regimes besides the sustained one: "bursts", "serial"
-  std::string label = {};    ///< of the function, in a build: one line about its search
-  std::string searches = {}; ///< searches.txt of the build tree: how many of them are done
+  std::string label = {};              ///< of the function, in a build: one line about its search
+  std::string searches = {};           ///< searches.txt of the build tree: how many of them are done
 };
 void playoff(const PlayoffCommand&);
 

@@ -41,8 +41,7 @@ int64_t private_bytes() {
 /// Lowers a limit for good; one that is lower already stays.
 bool lower(__rlimit_resource resource, uint64_t value, uint64_t hard) {
   rlimit limit = {};
-  if (getrlimit(resource, &limit) != 0)
-    return false;
+  if (getrlimit(resource, &limit) != 0) return false;
   limit.rlim_max = std::min<rlim_t>(limit.rlim_max, hard);
   limit.rlim_cur = std::min({limit.rlim_cur, limit.rlim_max, rlim_t(value)});
   return setrlimit(resource, &limit) == 0;
@@ -57,8 +56,7 @@ bool set_limits(const Limits& limits) {
   }
   statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   const int64_t now = private_bytes();
-  if (!now)
-    return false; // no limit is better than one that means nothing
+  if (!now) return false; // no limit is better than one that means nothing
   most_bytes = 2 * now + std::min(limits.bytes, kMost) + kSlack;
   return good & lower(RLIMIT_DATA, uint64_t(most_bytes), uint64_t(most_bytes));
 }
@@ -73,36 +71,32 @@ constexpr long kCreateRuleset = 444, kRestrictSelf = 446;
 int enter_landlock() {
   constexpr uint64_t kFiles[] = {0, 0x1fff, 0x3fff, 0x7fff, 0x7fff, 0xffff}; // rights that ABI 1, 2, ... know
   const long abi = syscall(kCreateRuleset, nullptr, size_t(0), 1u);
-  if (abi < 1)
-    return 0;
+  if (abi < 1) return 0;
   LandlockRules rules;
   rules.files = kFiles[std::min(abi, 5L)];
   rules.network = abi >= 4 ? 3 : 0;
   rules.scopes = abi >= 6 ? 3 : 0;
   const size_t size = abi >= 6 ? sizeof rules : abi >= 4 ? 2 * sizeof(uint64_t) : sizeof(uint64_t);
   const long ruleset = syscall(kCreateRuleset, &rules, size, 0u);
-  if (ruleset < 0)
-    return 0;
+  if (ruleset < 0) return 0;
   const bool good = syscall(kRestrictSelf, int(ruleset), 0u) == 0;
   close(int(ruleset));
   return good ? int(abi) : 0;
 }
 
-void miss(State& state, const std::string& what) { state.missing += (state.missing.empty() ? "" : "; ") + what; }
+void miss(State& state, const std::string& what) {
+  state.missing += (state.missing.empty() ? "" : "; ") + what;
+}
 
 } // namespace
 
 std::string State::text() const {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (landlock)
-    add("Landlock (ABI " + std::to_string(landlock) + ")");
-  if (seccomp)
-    add("seccomp");
-  if (limits)
-    add("limits of memory and time");
-  if (text.empty())
-    text = "none";
+  if (landlock) add("Landlock (ABI " + std::to_string(landlock) + ")");
+  if (seccomp) add("seccomp");
+  if (limits) add("limits of memory and time");
+  if (text.empty()) text = "none";
   return missing.empty() ? text : text + "; not in force: " + missing;
 }
 
@@ -117,19 +111,16 @@ State enter(int answers, const Limits& limits) {
   return state;
 #endif
   state.limits = set_limits(limits);
-  if (!state.limits)
-    miss(state, "limits, which the system refuses");
+  if (!state.limits) miss(state, "limits, which the system refuses");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     miss(state, std::string("Landlock and seccomp, since no_new_privs: ") + std::strerror(errno));
     return state;
   }
   errno = 0;
   state.landlock = enter_landlock();
-  if (!state.landlock)
-    miss(state, std::string("Landlock: ") + (errno ? std::strerror(errno) : "unknown"));
+  if (!state.landlock) miss(state, std::string("Landlock: ") + (errno ? std::strerror(errno) : "unknown"));
   state.seccomp = enter_seccomp(answers);
-  if (!state.seccomp)
-    miss(state, std::string("seccomp: ") + std::strerror(errno));
+  if (!state.seccomp) miss(state, std::string("seccomp: ") + std::strerror(errno));
   return state;
 }
 
@@ -143,15 +134,16 @@ State probe() {
   const WorkerEnd end = run_worker(
       [](Channel& channel) {
         const State inside = channel.confine({});
-        channel.send({{"landlock", inside.landlock}, {"seccomp", inside.seccomp}, {"limits", inside.limits},
+        channel.send({{"landlock", inside.landlock},
+                      {"seccomp", inside.seccomp},
+                      {"limits", inside.limits},
                       {"missing", inside.missing}});
       },
       [&](const Json& m) {
         state.landlock = m.value("landlock", 0), state.seccomp = m.value("seccomp", false);
         state.limits = m.value("limits", false), state.missing = m.value("missing", "");
       });
-  if (end.kind != WorkerEnd::done)
-    miss(state, "the attempt ended with " + end.detail);
+  if (end.kind != WorkerEnd::done) miss(state, "the attempt ended with " + end.detail);
   return state;
 }
 

@@ -41,7 +41,8 @@ std::vector<PlannedSearch> parse_searches(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const size_t blank = line.find(' ');
-    if (blank != std::string::npos) searches.push_back({line.substr(0, blank) == "build", line.substr(blank + 1)});
+    if (blank != std::string::npos)
+      searches.push_back({line.substr(0, blank) == "build", line.substr(blank + 1)});
   }
   return searches;
 }
@@ -51,7 +52,8 @@ double seconds_left(std::vector<double> ended, size_t missing) {
   if (ended.size() < kFewestEnded) return -1;
   std::sort(ended.begin(), ended.end());
   std::vector<double> gaps;
-  for (size_t i = ended.size() - 1; i > 0 && gaps.size() < kGaps; --i) gaps.push_back(ended[i] - ended[i - 1]);
+  for (size_t i = ended.size() - 1; i > 0 && gaps.size() < kGaps; --i)
+    gaps.push_back(ended[i] - ended[i - 1]);
   const auto middle = gaps.begin() + std::ptrdiff_t((gaps.size() - 1) / 2);
   std::nth_element(gaps.begin(), middle, gaps.end());
   return *middle * double(missing);
@@ -59,7 +61,8 @@ double seconds_left(std::vector<double> ended, size_t missing) {
 
 std::string searches_done(const std::vector<PlannedSearch>& searches, const std::string& own) {
   const fs::path path = fs::absolute(own).lexically_normal();
-  const auto found = std::find_if(searches.begin(), searches.end(), [&](const PlannedSearch& s) { return s.log == path; });
+  const auto found =
+      std::find_if(searches.begin(), searches.end(), [&](const PlannedSearch& s) { return s.log == path; });
   if (found == searches.end()) return "";
   const bool tuning = !found->by_build; // a plain build does without these
   std::vector<double> ended;

@@ -40,7 +40,8 @@ std::vector<KernelFile> Selection::unverified() {
   for (const Finalist& f : all) {
     if (!is_gpu(f.file.arch) || f.file.find("awkward")) continue; // verified in its round
     const auto twin = std::find_if(awkward_.begin(), awkward_.end(), [&](const KernelFile& a) {
-      return a.status != "empty" && a.problem == f.file.problem && a.arch == f.file.arch && a.choice == f.record.choice;
+      return a.status != "empty" && a.problem == f.file.problem && a.arch == f.file.arch &&
+             a.choice == f.record.choice;
     });
     if (twin == awkward_.end())
       throw Error("a finalist was not verified on an awkward shape", f.record.choice.text(),
@@ -60,8 +61,8 @@ void Selection::accept(const Choice& choice, double error) {
 }
 
 void Selection::reject(const Choice& choice, const std::string& status, const std::string& detail) {
-  const auto at =
-      std::find_if(finalists_.begin(), finalists_.end(), [&](const Finalist& f) { return f.record.choice == choice; });
+  const auto at = std::find_if(finalists_.begin(), finalists_.end(),
+                               [&](const Finalist& f) { return f.record.choice == choice; });
   if (at == finalists_.end()) return;
   if (at == finalists_.begin()) has_default_ = false;
   failed_.push_back(at->record);

@@ -17,15 +17,16 @@ struct Finalist {
 
 class Selection {
 public:
-  /// `records`: the logs of the rounds. `awkward`: what `deepgen compile --finalist` wrote, where the rounds' kernel files
-  /// lack the kernel for an awkward shape. `output`: the log to be written.
-  Selection(const std::vector<std::string>& records, const std::vector<std::string>& awkward, const std::string& output);
+  /// `records`: the logs of the rounds. `awkward`: what `deepgen compile --finalist` wrote, where the rounds'
+  /// kernel files lack the kernel for an awkward shape. `output`: the log to be written.
+  Selection(const std::vector<std::string>& records, const std::vector<std::string>& awkward,
+            const std::string& output);
 
   const std::vector<Finalist>& finalists() const { return finalists_; }
   bool has_default() const { return has_default_; } ///< the first one is it
 
-  /// Finalists that no round has verified on an awkward shape, each with that kernel. Those whose kernel could not be
-  /// compiled are rejected by this. Throws Error when one has no file in `awkward`.
+  /// Finalists that no round has verified on an awkward shape, each with that kernel. Those whose kernel
+  /// could not be compiled are rejected by this. Throws Error when one has no file in `awkward`.
   std::vector<KernelFile> unverified();
   /// Of the finalist with the config: is good, with this error, ...
   void accept(const Choice&, double error);

@@ -8,11 +8,13 @@
 
 namespace deepgen {
 
-/// One sample: a lower quartile, over the undisturbed slices where these are half of them. What shares the caches or the core
-/// comes and goes within milliseconds, and between such moments lies the time of the call itself.
+/// One sample: a lower quartile, over the undisturbed slices where these are half of them. What shares the
+/// caches or the core comes and goes within milliseconds, and between such moments lies the time of the call
+/// itself.
 Sample sample_of(const std::vector<Sample>& slices);
 
-/// The arm that runs, for the parent to blame when its worker dies: a message for every slice would disturb what is timed.
+/// The arm that runs, for the parent to blame when its worker dies: a message for every slice would disturb
+/// what is timed.
 class Running {
 public:
   Running();

@@ -11,8 +11,12 @@ namespace deepgen {
 
 Json Spent::to_json() const {
   Json json = Json::object();
-  for (auto [name, seconds] : {std::pair{"waiting", waiting}, {"verifying", verifying}, {"vendor", vendor}, {"making", making},
-                               {"settling", settling}, {"timing", timing}})
+  for (auto [name, seconds] : {std::pair{"waiting", waiting},
+                               {"verifying", verifying},
+                               {"vendor", vendor},
+                               {"making", making},
+                               {"settling", settling},
+                               {"timing", timing}})
     if (seconds >= 0.0005) json[name] = std::round(seconds * 1e3) / 1e3;
   return json;
 }

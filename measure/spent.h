@@ -9,7 +9,7 @@ namespace deepgen {
 
 /// Seconds.
 struct Spent {
-  double waiting = 0;   ///< for the device, and in the finals for compiles to end
+  double waiting = 0; ///< for the device, and in the finals for compiles to end
   double verifying = 0;
   double vendor = 0;    ///< asking the vendor library for algorithms
   double making = 0;    ///< a worker's start, operands, loading code, graphs

@@ -17,9 +17,10 @@ struct Interval {
 };
 Interval bootstrap_median(const std::vector<double>& values, uint64_t seed);
 
-/// What the same kernel differs from itself, told by as many rounds as others are compared by: p95 of |median| over resamples of
-/// the log-ratios A/A in blocks of consecutive rounds (a moving-block bootstrap). Blocks of a sixth of the rounds, at least 5, so
-/// that drift counts. 0 when there are fewer than kFewestForNoise rounds.
+/// What the same kernel differs from itself, told by as many rounds as others are compared by: p95 of
+/// |median| over resamples of the log-ratios A/A in blocks of consecutive rounds (a moving-block bootstrap).
+/// Blocks of a sixth of the rounds, at least 5, so that drift counts. 0 when there are fewer than
+/// kFewestForNoise rounds.
 constexpr size_t kFewestForNoise = 5;
 double noise_floor(const std::vector<double>& log_ratios);
 

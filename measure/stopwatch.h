@@ -6,13 +6,14 @@
 
 namespace deepgen {
 
-double wall_seconds(); ///< for budgets and limits; stands still while this program is stopped (measure/awake.h)
+double
+wall_seconds(); ///< for budgets and limits; stands still while this program is stopped (measure/awake.h)
 double thread_cpu_seconds();
 
 struct Sample {
   double seconds = 0; ///< per call, of the thread's own CPU time, or between two events on a GPU
   bool clean = true;
-  double megahertz = 0; ///< the GPU's clock at the time; 0: not read
+  double megahertz = 0;   ///< the GPU's clock at the time; 0: not read
   bool throttled = false; ///< a GPU slowed down by heat or by its supply: says nothing about the kernel
   bool capped = false;    ///< a GPU at its power limit: the normal state of a busy one
 };

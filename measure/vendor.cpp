@@ -24,9 +24,8 @@ void call(Gemm<T> gemm, const Problem& p, const CallBuffers& x, const VendorEpil
   auto* d = static_cast<T*>(x.d);
   for (int64_t entry = 0; entry < p.batch; ++entry, a += x.stride_a, b += x.stride_b, d += x.stride_d) {
     gemm(kRowMajor, p.a_transposed() ? kTranspose : kNoTranspose,
-         p.b_transposed() ? kTranspose : kNoTranspose, int(p.m), int(p.sum_columns()), int(p.k),
-         T(x.alpha), a, int(x.lda), b, int(x.ldb), 0, p.gate ? scratch.data() : d,
-         int(p.gate ? p.sum_columns() : x.ldd));
+         p.b_transposed() ? kTranspose : kNoTranspose, int(p.m), int(p.sum_columns()), int(p.k), T(x.alpha),
+         a, int(x.lda), b, int(x.ldb), 0, p.gate ? scratch.data() : d, int(p.gate ? p.sum_columns() : x.ldd));
     epilogue.run(entry, d, scratch.data());
   }
 }
@@ -39,8 +38,7 @@ Function symbol(void* library, const char* name) {
 /// "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..." -> "openblas 0.3.21"
 std::string version(void* library) {
   auto config = symbol<const char* (*)()>(library, "openblas_get_config");
-  if (!config)
-    return "openblas";
+  if (!config) return "openblas";
   std::istringstream words(config());
   std::string product, number;
   words >> product >> number;
@@ -53,15 +51,12 @@ std::optional<Vendor> Vendor::open() {
   setenv("OPENBLAS_NUM_THREADS", "1", 1); // read when the library is loaded: it then starts no threads
   for (const char* file : {"libopenblas.so.0", "libopenblas.so", "libopenblasp.so.0", "libopenblaso.so.0"}) {
     void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-      continue;
+    if (!library) continue;
     Vendor vendor;
     vendor.sgemm_ = dlsym(library, "cblas_sgemm");
     vendor.dgemm_ = dlsym(library, "cblas_dgemm");
-    if (!vendor.sgemm_ || !vendor.dgemm_)
-      continue;
-    if (auto set_threads = symbol<void (*)(int)>(library, "openblas_set_num_threads"))
-      set_threads(1);
+    if (!vendor.sgemm_ || !vendor.dgemm_) continue;
+    if (auto set_threads = symbol<void (*)(int)>(library, "openblas_set_num_threads")) set_threads(1);
     vendor.name_ = version(library);
     return vendor;
   }
@@ -70,11 +65,11 @@ std::optional<Vendor> Vendor::open() {
 
 namespace {
 
-template <typename T> std::function<void()> prepared(void* gemm, const Problem& p, const CallBuffers& x) {
+template <typename T>
+std::function<void()> prepared(void* gemm, const Problem& p, const CallBuffers& x) {
   std::vector<T> scratch(p.gate ? size_t(p.m * p.sum_columns()) : 0);
-  return [gemm = reinterpret_cast<Gemm<T>>(gemm), p, x, epilogue = VendorEpilogue<T>(p, x), scratch]() mutable {
-    call(gemm, p, x, epilogue, scratch);
-  };
+  return [gemm = reinterpret_cast<Gemm<T>>(gemm), p, x, epilogue = VendorEpilogue<T>(p, x),
+          scratch]() mutable { call(gemm, p, x, epilogue, scratch); };
 }
 
 } // namespace

@@ -9,9 +9,9 @@
 
 namespace deepgen {
 
-/// What a careful user without DeepGen would run: cblas_sgemm or cblas_dgemm on one thread, a batch as a loop, the epilogue
-/// as one vectorised pass over D afterwards (vendor_epilogue.h); a gated problem as one product of both weights. Loading it
-/// starts no threads in this process's children.
+/// What a careful user without DeepGen would run: cblas_sgemm or cblas_dgemm on one thread, a batch as a
+/// loop, the epilogue as one vectorised pass over D afterwards (vendor_epilogue.h); a gated problem as one
+/// product of both weights. Loading it starts no threads in this process's children.
 class Vendor {
 public:
   /// Empty when no OpenBLAS is installed.

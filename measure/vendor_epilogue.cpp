@@ -9,15 +9,15 @@
 namespace deepgen {
 namespace {
 
-constexpr int64_t kPiece = 1024; ///< columns that all steps have one after the other: they stay in the L1 cache
+constexpr int64_t kPiece =
+    1024; ///< columns that all steps have one after the other: they stay in the L1 cache
 
 /// One step over n values in a row; `y` is its operand: an array for columns and matrices, else one value.
 template <typename T>
-[[gnu::always_inline]] inline void apply_row(EpilogueOp op, T* __restrict row, int64_t n, const T* __restrict y, T low,
-                                             T high) {
+[[gnu::always_inline]] inline void apply_row(EpilogueOp op, T* __restrict row, int64_t n,
+                                             const T* __restrict y, T low, T high) {
   const auto map = [&](auto function) {
-    for (int64_t j = 0; j < n; ++j)
-      row[j] = function(row[j], j);
+    for (int64_t j = 0; j < n; ++j) row[j] = function(row[j], j);
   };
   switch (op) {
   case EpilogueOp::bias:
@@ -59,15 +59,14 @@ DEEPGEN_CLONES void apply(EpilogueOp op, double* row, int64_t n, const double* y
 
 template <typename T>
 VendorEpilogue<T>::VendorEpilogue(const Problem& p, const CallBuffers& x)
-    : gated_(p.gate.has_value()), m_(p.m), n_(p.n), ldd_(x.ldd), low_(T(x.clamp_low)), high_(T(x.clamp_high)) {
-  if (p.gate)
-    gate_ = *p.gate;
+    : gated_(p.gate.has_value()), m_(p.m), n_(p.n), ldd_(x.ldd), low_(T(x.clamp_low)),
+      high_(T(x.clamp_high)) {
+  if (p.gate) gate_ = *p.gate;
   const std::vector<Operand> operands = operands_of(p);
   for (EpilogueOp op : p.epilogue) {
     Step step{op};
     for (const Operand& operand : operands) {
-      if (operand.op != op)
-        continue;
+      if (operand.op != op) continue;
       step.data = static_cast<const T*>(x.*operand.data);
       step.column = operand.shape == Operand::matrix || operand.shape == Operand::column;
       if (operand.shape == Operand::matrix)
@@ -80,7 +79,8 @@ VendorEpilogue<T>::VendorEpilogue(const Problem& p, const CallBuffers& x)
 }
 
 template <typename T>
-void VendorEpilogue<T>::run_piece(int64_t entry, int64_t r, int64_t begin, int64_t count, T* d, const T* sums) const {
+void VendorEpilogue<T>::run_piece(int64_t entry, int64_t r, int64_t begin, int64_t count, T* d,
+                                  const T* sums) const {
   T* out = d + r * ldd_ + begin;
   if (gated_) {
     const T* gate = sums + r * 2 * n_ + begin;
@@ -90,12 +90,13 @@ void VendorEpilogue<T>::run_piece(int64_t entry, int64_t r, int64_t begin, int64
   }
   for (const Step& step : steps_)
     apply(step.op, out, count,
-          step.data ? step.data + entry * step.entry + r * step.row + begin * step.column : nullptr, low_, high_);
+          step.data ? step.data + entry * step.entry + r * step.row + begin * step.column : nullptr, low_,
+          high_);
 }
 
-template <typename T> void VendorEpilogue<T>::run(int64_t entry, T* d, const T* sums) const {
-  if (empty())
-    return;
+template <typename T>
+void VendorEpilogue<T>::run(int64_t entry, T* d, const T* sums) const {
+  if (empty()) return;
   for (int64_t r = 0; r < m_; ++r)
     for (int64_t begin = 0; begin < n_; begin += kPiece)
       run_piece(entry, r, begin, std::min(kPiece, n_ - begin), d, sums);

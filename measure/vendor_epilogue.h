@@ -1,4 +1,5 @@
-// What runs behind a vendor's matrix multiplication on the CPU: the epilogue that a careful user would write there.
+// What runs behind a vendor's matrix multiplication on the CPU: the epilogue that a careful user would write
+// there.
 #pragma once
 
 #include "measure/loader.h"
@@ -8,7 +9,8 @@
 namespace deepgen {
 
 /// In one pass over D's rows, a piece that a cache keeps at a time, with vectors of the CPU's level.
-template <typename T> class VendorEpilogue {
+template <typename T>
+class VendorEpilogue {
 public:
   /// The buffers must outlive it.
   VendorEpilogue(const Problem&, const CallBuffers&);

@@ -16,7 +16,8 @@ class GroupLoop {
 public:
   using Workspace = std::function<Address(uint64_t bytes)>;
 
-  /// Chooses an algorithm for each number of rows that a group of the ring's sets has, before anything is captured.
+  /// Chooses an algorithm for each number of rows that a group of the ring's sets has, before anything is
+  /// captured.
   GroupLoop(const VendorPlan& plan, Way way, Bench::Ring& ring, const Workspace& workspace)
       : plan_(plan), way_(way), ring_(ring), problem_(ring.problem()), workspace_(workspace) {
     for (const CallOperands& x : ring.sets())
@@ -35,7 +36,9 @@ private:
     Vendor::Algorithm algorithm;
   };
 
-  static int64_t rows_of(const CallOperands& x, size_t group) { return x.in_groups[group + 1] - x.in_groups[group]; }
+  static int64_t rows_of(const CallOperands& x, size_t group) {
+    return x.in_groups[group + 1] - x.in_groups[group];
+  }
   CallOperands operands(const CallOperands& x, size_t group) const {
     return group_operands(problem_, x, int64_t(group), x.in_groups[group], rows_of(x, group));
   }
@@ -57,7 +60,8 @@ private:
       if (seconds > 0 && (!best.product || seconds < least)) best = call, least = seconds;
     }
     if (!best.product)
-      throw DriverError(15, "no algorithm for a group of " + std::to_string(rows) + " rows", "the vendor's library");
+      throw DriverError(15, "no algorithm for a group of " + std::to_string(rows) + " rows",
+                        "the vendor's library");
     return calls_.emplace(rows, best).first->second;
   }
 

@@ -36,8 +36,23 @@ constexpr Case kMultiplier[] = {
      Case::multiplier},
 };
 constexpr Case kBroadcast[] = {
-    {"broadcast A and B", true, Guard::behind, 1, 0.5, Case::separate, Case::entries, Case::none, {true, false}},
-    {"broadcast C and matrices", true, Guard::in_front, 1, -0.5, Case::separate, Case::whole, Case::none,
+    {"broadcast A and B",
+     true,
+     Guard::behind,
+     1,
+     0.5,
+     Case::separate,
+     Case::entries,
+     Case::none,
+     {true, false}},
+    {"broadcast C and matrices",
+     true,
+     Guard::in_front,
+     1,
+     -0.5,
+     Case::separate,
+     Case::whole,
+     Case::none,
      {false, true}},
 };
 
@@ -48,8 +63,7 @@ EpilogueOp op_of(Case::Matrix matrix) {
 /// `more` makes leading dimensions and strides of operands with equal sizes differ.
 View view(int64_t rows, int64_t columns, int64_t batch, bool padded, int64_t more = 0) {
   View v = View::dense(rows, columns, batch);
-  if (!padded)
-    return v;
+  if (!padded) return v;
   v.ld = (columns + 3 + 2 * more) | 1;
   v.stride = rows * v.ld + 7;
   return v;
@@ -72,8 +86,7 @@ GuardedMatrix input(const char* name, Type type, const View& v, const Case& c, c
 
 /// [first, last) in up to three uneven parts: one alone, and the rest in two.
 std::vector<std::pair<int64_t, int64_t>> parts(int64_t first, int64_t last) {
-  if (last - first < 2)
-    return {{first, last}};
+  if (last - first < 2) return {{first, last}};
   const int64_t middle = (first + 1 + last + 1) / 2;
   std::vector<std::pair<int64_t, int64_t>> out = {{first, first + 1}, {first + 1, middle}, {middle, last}};
   std::erase_if(out, [](auto& r) { return r.first >= r.second; });
@@ -84,16 +97,12 @@ std::vector<std::pair<int64_t, int64_t>> parts(int64_t first, int64_t last) {
 
 std::vector<Case> cases_for(const Problem& p) {
   std::vector<Case> cases = {kDense};
-  if (!cheap(p))
-    return cases;
+  if (!cheap(p)) return cases;
   const auto append = [&](const auto& more) { cases.insert(cases.end(), std::begin(more), std::end(more)); };
   append(kOthers);
-  if (p.has(EpilogueOp::residual))
-    append(kResidual);
-  if (p.has(EpilogueOp::multiply))
-    append(kMultiplier);
-  if (p.batch > 1)
-    append(kBroadcast);
+  if (p.has(EpilogueOp::residual)) append(kResidual);
+  if (p.has(EpilogueOp::multiply)) append(kMultiplier);
+  if (p.batch > 1) append(kBroadcast);
   return cases;
 }
 
@@ -127,29 +136,27 @@ double call_limit(const Problem& p, double base) {
 
 double case_bytes(const Problem& p) {
   constexpr double kValueAndTolerance = 16;
-  const double elements = double(p.batch) * (double(p.m) * double(p.k) + double(p.k) * double(p.sum_columns()) +
-                                             double(p.m) * double(p.n) * double(3 + operands_of(p).size()));
+  const double elements =
+      double(p.batch) * (double(p.m) * double(p.k) + double(p.k) * double(p.sum_columns()) +
+                         double(p.m) * double(p.n) * double(3 + operands_of(p).size()));
   return double(cases_for(p).size()) * elements * (double(size_of(Type::f64)) + kValueAndTolerance);
 }
 
 CaseSet::CaseSet(const Problem& p, uint64_t seed)
     : problem_(p), inputs_(p, seed, cheap(p)), reference_(problem_, inputs_, seed) {
-  for (const Case& c : cases_for(p))
-    cases_.push_back(std::make_unique<Prepared>(prepare(c)));
+  for (const Case& c : cases_for(p)) cases_.push_back(std::make_unique<Prepared>(prepare(c)));
 }
 
 CaseSet::Prepared CaseSet::prepare(const Case& c) const {
   const Problem& p = problem_;
   View a = view(p.a_rows(), p.a_columns(), p.batch, c.padded),
        b = view(p.b_rows(), p.b_columns(), p.batch, c.padded);
-  if (c.broadcast.inputs)
-    a = first_entry(a), b = first_entry(b);
+  if (c.broadcast.inputs) a = first_entry(a), b = first_entry(b);
   const View d = view(p.m, p.n, p.batch, c.padded);
   // With beta 0, C must not be read: it holds NaN.
   const bool own_c = c.c == Case::separate;
   View c_view = own_c ? view(p.m, p.n, p.batch, c.padded, 1) : d;
-  if (own_c && c.broadcast.matrices)
-    c_view = first_entry(c_view);
+  if (own_c && c.broadcast.matrices) c_view = first_entry(c_view);
   Prepared out{c,
                input("A", p.a, a, c, inputs_.a.data()),
                input("B", p.b, b, c, inputs_.b.data()),
@@ -182,12 +189,10 @@ void CaseSet::prepare_epilogue(Prepared& out) const {
     }
     View v = matrix ? view(p.m, p.n, p.batch, c.padded, 2 + int64_t(out.operands.size()))
                     : View::dense(1, operand.columns(p), 1);
-    if (matrix && c.broadcast.matrices)
-      v = first_entry(v);
+    if (matrix && c.broadcast.matrices) v = first_entry(v);
     out.operands.push_back(input(operand.name, p.d, v, c, inputs_.operand(operand.op).data()));
     x.*operand.data = out.operands.back().data();
-    if (matrix)
-      x.*operand.ld = v.ld, x.*operand.stride = v.stride;
+    if (matrix) x.*operand.ld = v.ld, x.*operand.stride = v.stride;
   }
 }
 
@@ -201,8 +206,7 @@ Verdict CaseSet::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_
     x.d.fill(inputs_.operand(op_of(x.what.in_d)).data());
   else
     x.d.poison();
-  for (const TileRanges& range : cut_ranges(kernel.full_range(), x.what.cut))
-    kernel.call(buffers, range);
+  for (const TileRanges& range : cut_ranges(kernel.full_range(), x.what.cut)) kernel.call(buffers, range);
   const std::string in_case = " (case '" + std::string(x.what.name) + "' of " + problem_.key() + ")";
   if (std::string damage = x.d.damage(); !damage.empty())
     return {"out_of_bounds", "D: " + damage + in_case, 0};
@@ -210,8 +214,7 @@ Verdict CaseSet::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_
     return {"out_of_bounds", "workspace: " + damage + in_case, 0};
   const Comparison result = compare(problem_, reference_.rows(), x.expected,
                                     [&](int64_t entry, int64_t row) { return x.d.row(entry, row); });
-  if (!result.ok())
-    return {"wrong", result.detail + in_case, result.error};
+  if (!result.ok()) return {"wrong", result.detail + in_case, result.error};
   return {"ok", "", result.error};
 }
 
@@ -221,8 +224,7 @@ Verdict CaseSet::verify(const LoadedKernel& kernel, int64_t workspace,
   for (auto& prepared : cases_) {
     before(prepared->what.name);
     const Verdict one = run(*prepared, kernel, workspace);
-    if (one.status != "ok")
-      return one;
+    if (one.status != "ok") return one;
     worst.error = std::max(worst.error, one.error);
   }
   return worst;

@@ -27,8 +27,9 @@ struct Case {
   Broadcast broadcast = {};
 };
 
-/// Problems up to 2 GFLOP and 16 M elements get every case that their batch and epilogue allow. Larger ones get the dense call only: their
-/// leading dimensions, scalars and splits are covered by the same config on the template's awkward shape.
+/// Problems up to 2 GFLOP and 16 M elements get every case that their batch and epilogue allow. Larger ones
+/// get the dense call only: their leading dimensions, scalars and splits are covered by the same config on
+/// the template's awkward shape.
 std::vector<Case> cases_for(const Problem&);
 
 struct Verdict {

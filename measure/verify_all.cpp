@@ -22,11 +22,9 @@ public:
   Verdict verify(const KernelFile& file) {
     Verdict worst;
     for (const Kernel& kernel : file.kernels) {
-      if (kernel.isa > options_.device_isa)
-        continue; // a fallback's awkward twin, for a better device
+      if (kernel.isa > options_.device_isa) continue; // a fallback's awkward twin, for a better device
       const Verdict one = verify(kernel);
-      if (one.status != "ok")
-        return {one.status, kernel.role + " kernel: " + one.detail, one.error};
+      if (one.status != "ok") return {one.status, kernel.role + " kernel: " + one.detail, one.error};
       worst.error = std::max(worst.error, one.error);
     }
     return worst;
@@ -44,11 +42,9 @@ private:
   }
 
   CaseSet& cases_for(const Problem& problem) {
-    if (problem == cases_.problem())
-      return cases_;
+    if (problem == cases_.problem()) return cases_;
     auto& own = own_[problem.key()];
-    if (!own)
-      own = std::make_unique<CaseSet>(problem, options_.seed);
+    if (!own) own = std::make_unique<CaseSet>(problem, options_.seed);
     return *own;
   }
 
@@ -69,11 +65,9 @@ int64_t bytes_for(const std::vector<Candidate*>& candidates, const Problem& tune
   for (const Candidate* c : candidates)
     for (const Kernel& kernel : c->file.kernels) {
       workspace = std::max(workspace, double(kernel.workspace));
-      if (kernel.problem != tuned)
-        sets[kernel.problem.key()] = case_bytes(kernel.problem);
+      if (kernel.problem != tuned) sets[kernel.problem.key()] = case_bytes(kernel.problem);
     }
-  for (const auto& [key, bytes] : sets)
-    workspace += bytes;
+  for (const auto& [key, bytes] : sets) workspace += bytes;
   return int64_t(std::min(workspace, 1e18));
 }
 
@@ -81,15 +75,15 @@ int64_t bytes_for(const std::vector<Candidate*>& candidates, const Problem& tune
 Verdict verdict_on(const std::exception& e) {
   if (sandbox::memory_is_used_up())
     return {"crash", "it took more memory than the sandbox allows; then: " + std::string(e.what()), 0};
-  if (dynamic_cast<const HostFault*>(&e) || dynamic_cast<const std::bad_alloc*>(&e))
-    throw;
+  if (dynamic_cast<const HostFault*>(&e) || dynamic_cast<const std::bad_alloc*>(&e)) throw;
   return {"unsupported", e.what(), 0};
 }
 
 /// The worker's body: verdicts for candidates[from...], in order, until the deadline.
 void verify_from(const std::vector<Candidate*>& candidates, size_t from, CaseSet& cases,
                  const VerifyOptions& options, Channel& channel) {
-  channel.confine({bytes_for(candidates, cases.problem()), sandbox::enough_seconds(options.deadline - wall_seconds())});
+  channel.confine(
+      {bytes_for(candidates, cases.problem()), sandbox::enough_seconds(options.deadline - wall_seconds())});
   Verifier verifier(cases, options, channel);
   for (size_t i = from; i < candidates.size(); ++i) {
     if (i > 0 && wall_seconds() > options.deadline)
@@ -126,20 +120,16 @@ void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, Verif
   while (next < candidates.size()) {
     WorkerEnd end;
     try {
-      end = run_worker([&](Channel& channel) { verify_from(candidates, next, cases, options, channel); }, on_verdict);
+      end = run_worker([&](Channel& channel) { verify_from(candidates, next, cases, options, channel); },
+                       on_verdict);
     } catch (const HostFault&) {
-      if (std::exchange(spared, next) == next)
-        throw;
+      if (std::exchange(spared, next) == next) throw;
       continue; // a new worker has the operands of no earlier candidate, and others may have ended meanwhile
     }
-    if (end.kind == WorkerEnd::done)
-      break;
-    if (next >= candidates.size())
-      break; // it died after its last verdict, which stands
-    if (end.killed && std::exchange(spared, next) == next)
-      throw killed_twice(end);
-    if (end.killed)
-      continue;
+    if (end.kind == WorkerEnd::done) break;
+    if (next >= candidates.size()) break; // it died after its last verdict, which stands
+    if (end.killed && std::exchange(spared, next) == next) throw killed_twice(end);
+    if (end.killed) continue;
     Candidate& c = *candidates[next++];
     const double lost = wall_seconds() - std::exchange(last_verdict, wall_seconds());
     if (end.kind == WorkerEnd::timeout)

@@ -40,8 +40,7 @@ Parts parts_of(const KernelFile& file, const VerifyCommand& command, int64_t isa
       parts.listed.push_back(k.sha256);
     else if (k.isa > isa) {
       leave_out(k, "it needs x86-64-v" + std::to_string(k.isa) + ", which this host lacks");
-      if (command.any_host)
-        parts.listed.push_back(k.sha256);
+      if (command.any_host) parts.listed.push_back(k.sha256);
     } else if (command.unproven && file.arch == "cpu" && k.problem.flops() > kMostFlops)
       leave_out(k, "a call is too long for a build: `deepgen-measure verify` it");
     else
@@ -57,7 +56,8 @@ Verdict verdict_on_cpu(const KernelFile& file, const VerifyCommand& command) {
   const Device device = find_device("cpu");
   MeasureOptions o;
   o.seed = command.gpu.options.seed, o.call_seconds = command.gpu.options.call_seconds;
-  EarlierRuns history(command.no_cache ? CacheSettings() : CacheSettings::from_environment(command.cache), device, {}, o);
+  EarlierRuns history(command.no_cache ? CacheSettings() : CacheSettings::from_environment(command.cache),
+                      device, {}, o);
   if (!history.unverified({&c}).empty()) {
     CaseSet cases(file.problem, o.seed);
     VerifyOptions options;
@@ -75,8 +75,7 @@ Verdict verdict_on_cpu(const KernelFile& file, const VerifyCommand& command) {
 /// On a free device of the model. A host without one verifies nothing.
 Verdict verdict_on_gpu(const KernelFile& file, const VerifyCommand& command) {
   const Device model = Device::read(command.device);
-  if (!model.present)
-    return {"unsupported", "no device of " + file.arch + " is attached", 0};
+  if (!model.present) return {"unsupported", "no device of " + file.arch + " is attached", 0};
   const cuda::Taken taken = cuda::take(model, command.devices);
   cuda::VerifyOptions options = command.gpu.options;
   options.uuid = taken.device.uuid;
@@ -85,7 +84,8 @@ Verdict verdict_on_gpu(const KernelFile& file, const VerifyCommand& command) {
   return verdict;
 }
 
-/// What the host cannot do just now leaves the library unverified, which is told; it is no reason not to build it.
+/// What the host cannot do just now leaves the library unverified, which is told; it is no reason not to
+/// build it.
 Verdict verdict_on(const KernelFile& file, const VerifyCommand& command) {
   try {
     return file.arch == "cpu" ? verdict_on_cpu(file, command) : verdict_on_gpu(file, command);
@@ -94,7 +94,9 @@ Verdict verdict_on(const KernelFile& file, const VerifyCommand& command) {
   }
 }
 
-bool is_wrong(const Verdict& v) { return v.status == "wrong" || v.status == "out_of_bounds" || v.status == "crash"; }
+bool is_wrong(const Verdict& v) {
+  return v.status == "wrong" || v.status == "out_of_bounds" || v.status == "crash";
+}
 
 /// For a build: verified.json of one winner.dgk.
 void verify_for_library(const VerifyCommand& command) {
@@ -105,8 +107,10 @@ void verify_for_library(const VerifyCommand& command) {
   if (!parts.checked.kernels.empty()) {
     const Verdict v = verdict_on(parts.checked, command);
     if (is_wrong(v))
-      throw Error("a kernel that would be linked is not right", what + ", " + path, v.status + ": " + v.detail,
-                  "run `ninja tune` for another config; report the defect with the config, which `deepgen lock show` has");
+      throw Error("a kernel that would be linked is not right", what + ", " + path,
+                  v.status + ": " + v.detail,
+                  "run `ninja tune` for another config; report the defect with the config, which `deepgen "
+                  "lock show` has");
     if (v.status == "ok")
       for (const Kernel& k : parts.checked.kernels) parts.listed.push_back(k.sha256);
     else
@@ -115,17 +119,19 @@ void verify_for_library(const VerifyCommand& command) {
   if (!parts.left_out.empty())
     std::fprintf(stderr, "deepgen-measure: %s: not verified: %s\n", what.c_str(), parts.left_out.c_str());
   std::sort(parts.listed.begin(), parts.listed.end());
-  write_if_changed(command.output, dump_json({{"schema", "deepgen.verified/1"}, {"sha256", parts.listed}}) + "\n");
+  write_if_changed(command.output,
+                   dump_json({{"schema", "deepgen.verified/1"}, {"sha256", parts.listed}}) + "\n");
 }
 
 bool verify_on_cpu(const std::string& path, const VerifyCommand& command) {
   const KernelFile file = KernelFile::read(path);
   Parts parts = parts_of(file, command, runnable_isa(find_device("cpu")));
-  if (parts.checked.kernels.empty())
-    parts.left_out += parts.left_out.empty() ? "no kernel" : "";
-  const Verdict v = parts.checked.kernels.empty() ? Verdict{"unsupported", "", 0} : verdict_on_cpu(parts.checked, command);
-  std::printf("%-13s %s error %.3f%s%s%s%s\n", v.status.c_str(), path.c_str(), v.error, v.detail.empty() ? "" : " ",
-              v.detail.c_str(), parts.left_out.empty() ? "" : "; not verified: ", parts.left_out.c_str());
+  if (parts.checked.kernels.empty()) parts.left_out += parts.left_out.empty() ? "no kernel" : "";
+  const Verdict v =
+      parts.checked.kernels.empty() ? Verdict{"unsupported", "", 0} : verdict_on_cpu(parts.checked, command);
+  std::printf("%-13s %s error %.3f%s%s%s%s\n", v.status.c_str(), path.c_str(), v.error,
+              v.detail.empty() ? "" : " ", v.detail.c_str(),
+              parts.left_out.empty() ? "" : "; not verified: ", parts.left_out.c_str());
   return v.status == "ok";
 }
 

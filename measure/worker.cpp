@@ -32,10 +32,8 @@ int report_fd = -1;
 void write_all(int fd, const char* data, size_t size) {
   while (size) {
     const ssize_t written = write(fd, data, size);
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
-      _exit(1); // the parent is gone
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) _exit(1); // the parent is gone
     data += written, size -= size_t(written);
   }
 }
@@ -52,11 +50,10 @@ void report_fault(const char* description) {
   write_all(report_fd, line, size_t(size));
 }
 
-/// The new-handler of a worker, whose code may be unable to bear an exception. It has no memory to tell more. Who has used
-/// up its own limit is to blame, and gets the exception.
+/// The new-handler of a worker, whose code may be unable to bear an exception. It has no memory to tell more.
+/// Who has used up its own limit is to blame, and gets the exception.
 [[noreturn]] void report_no_memory() {
-  if (sandbox::memory_is_used_up())
-    throw std::bad_alloc();
+  if (sandbox::memory_is_used_up()) throw std::bad_alloc();
   constexpr char kLine[] = "{\"short\":true}\n";
   write_all(report_fd, kLine, sizeof kLine - 1);
   _exit(1);
@@ -74,10 +71,8 @@ void kill_and_die(int signal) {
 /// The child's whole life.
 [[noreturn]] void live(int fd, pid_t parent, const std::function<void(Channel&)>& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent)
-    _exit(1); // it died before the line above
-  for (int signal : {SIGINT, SIGTERM})
-    std::signal(signal, SIG_DFL);
+  if (getppid() != parent) _exit(1); // it died before the line above
+  for (int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
   const rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   report_fd = fd;
@@ -90,7 +85,8 @@ void kill_and_die(int signal) {
     send_line(fd, {{"done", true}});
   } catch (const HostFault& e) {
     send_line(fd, {{"host", e.what()}});
-  } catch (const std::exception& e) { // of lack of memory tells the new-handler, unless it is the worker's own
+  } catch (
+      const std::exception& e) { // of lack of memory tells the new-handler, unless it is the worker's own
     send_line(fd, {{"error", e.what()}});
   }
   _exit(0);
@@ -108,22 +104,14 @@ struct Listener {
 
   void take(const std::string& text) {
     const Json line = Json::parse(text, nullptr, false);
-    if (!line.is_object())
-      return; // torn by a crash, or written by the candidate
-    if (line.contains("message"))
-      on_message(line["message"]);
-    if (line.contains("step"))
-      step = line.value("step", ""), limit = line.value("limit", kStartLimit);
-    if (line.contains("done"))
-      done = true;
-    if (line.contains("error"))
-      error = line.value("error", "");
-    if (line.contains("host"))
-      host = line.value("host", "");
-    if (line.contains("short"))
-      short_of_memory = true;
-    if (line.contains("fault"))
-      fault = line.value("fault", "");
+    if (!line.is_object()) return; // torn by a crash, or written by the candidate
+    if (line.contains("message")) on_message(line["message"]);
+    if (line.contains("step")) step = line.value("step", ""), limit = line.value("limit", kStartLimit);
+    if (line.contains("done")) done = true;
+    if (line.contains("error")) error = line.value("error", "");
+    if (line.contains("host")) host = line.value("host", "");
+    if (line.contains("short")) short_of_memory = true;
+    if (line.contains("fault")) fault = line.value("fault", "");
     patience.restart(limit);
   }
 
@@ -144,15 +132,11 @@ bool listen(int fd, Listener& listener) {
     pollfd wait = {fd, POLLIN, 0};
     const int ready = poll(&wait, 1, listener.patience.milliseconds());
     awake::tick();
-    if (ready <= 0 && listener.patience.left() <= 0)
-      return true;
-    if (ready <= 0)
-      continue;
+    if (ready <= 0 && listener.patience.left() <= 0) return true;
+    if (ready <= 0) continue;
     const ssize_t size = read(fd, data, sizeof data);
-    if (size == 0)
-      return false;
-    if (size > 0)
-      listener.feed(data, size_t(size));
+    if (size == 0) return false;
+    if (size > 0) listener.feed(data, size_t(size));
   }
 }
 
@@ -178,8 +162,7 @@ public:
     sigaction(SIGTERM, &action, &old_term_);
   }
   ~Guardian() {
-    if (running)
-      kill(pid_, SIGKILL), wait();
+    if (running) kill(pid_, SIGKILL), wait();
     sigaction(SIGINT, &old_int_, nullptr);
     sigaction(SIGTERM, &old_term_, nullptr);
   }
@@ -210,8 +193,7 @@ struct Pipe {
     close_end(1);
   }
   void close_end(int i) {
-    if (ends[i] >= 0)
-      close(ends[i]);
+    if (ends[i] >= 0) close(ends[i]);
     ends[i] = -1;
   }
 };
@@ -220,8 +202,10 @@ struct Pipe {
 
 HostFault killed_twice(const WorkerEnd& end) {
   return HostFault("a worker process was killed from elsewhere, twice", end.detail,
-                   "by the kernel for lack of memory, perhaps: it had " + bytes_text(end.peak_bytes) + "; " + memory_text(),
-                   "see the kernel's log (dmesg), free memory or raise the limit, and run the same command again: it goes on here");
+                   "by the kernel for lack of memory, perhaps: it had " + bytes_text(end.peak_bytes) + "; " +
+                       memory_text(),
+                   "see the kernel's log (dmesg), free memory or raise the limit, and run the same command "
+                   "again: it goes on here");
 }
 
 void Channel::send(const Json& message) { send_line(fd_, {{"message", message}}); }
@@ -237,8 +221,9 @@ WorkerEnd run_worker(const std::function<void(Channel&)>& body,
   std::fflush(nullptr); // or the child would print it again
   const pid_t parent = getpid(), pid = fork();
   if (pid < 0)
-    throw HostFault("cannot start a worker process", "fork", std::strerror(errno) + ("; " + memory_text()),
-                    "free memory or end processes (ulimit -u), and run the same command again: it goes on here");
+    throw HostFault(
+        "cannot start a worker process", "fork", std::strerror(errno) + ("; " + memory_text()),
+        "free memory or end processes (ulimit -u), and run the same command again: it goes on here");
   if (pid == 0) {
     pipe.close_end(0);
     live(pipe.ends[1], parent, body);
@@ -247,15 +232,12 @@ WorkerEnd run_worker(const std::function<void(Channel&)>& body,
   pipe.close_end(1);
   Listener listener(on_message);
   const bool overran = listen(pipe.ends[0], listener);
-  if (overran)
-    kill(pid, SIGKILL);
+  if (overran) kill(pid, SIGKILL);
   const int status = guardian.wait();
-  if (listener.host)
-    throw HostFault(*listener.host + "\n  in:     " + listener.step);
+  if (listener.host) throw HostFault(*listener.host + "\n  in:     " + listener.step);
   if (listener.short_of_memory)
     throw no_memory("not enough memory to measure", "worker process, in: " + listener.step, 0);
-  if (listener.error)
-    throw Error(*listener.error, "worker process, in: " + listener.step);
+  if (listener.error) throw Error(*listener.error, "worker process, in: " + listener.step);
   WorkerEnd end;
   end.fault = listener.fault;
   if (overran)

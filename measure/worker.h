@@ -29,7 +29,8 @@ struct WorkerEnd {
   std::string detail; ///< "SIGSEGV in: strided", "no answer within 10 s in: dense"; empty when done
   std::string
       fault; ///< where a stray access hit an operand, when it did: "access 4 bytes behind the end of B"
-  /// Somebody else killed it, the kernel for lack of memory perhaps: not the candidate's fault. Try again, once.
+  /// Somebody else killed it, the kernel for lack of memory perhaps: not the candidate's fault. Try again,
+  /// once.
   bool killed = false;
   int64_t peak_bytes = 0; ///< of memory that it had
 };
@@ -38,9 +39,9 @@ struct WorkerEnd {
 HostFault killed_twice(const WorkerEnd&);
 
 /// Forks, runs `body` in the child and hands each of its messages (but not the steps) to `on_message`. `body`
-/// sees the parent's memory as it is now. An Error thrown by `body` is thrown here; lack of memory is a HostFault. Time in
-/// which this process was stopped, and the worker with it, is on no limit's account. The child dies with this
-/// process. A SIGINT or SIGTERM to this process kills the child first.
+/// sees the parent's memory as it is now. An Error thrown by `body` is thrown here; lack of memory is a
+/// HostFault. Time in which this process was stopped, and the worker with it, is on no limit's account. The
+/// child dies with this process. A SIGINT or SIGTERM to this process kills the child first.
 WorkerEnd run_worker(const std::function<void(Channel&)>& body,
                      const std::function<void(const Json&)>& on_message);
 

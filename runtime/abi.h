@@ -29,4 +29,4 @@ inline bool is_current(const deepgen_function& function) {
   return std::memcmp(&function.layout, &own, sizeof own) == 0;
 }
 
-} // namespace deepgen
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

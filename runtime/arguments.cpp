@@ -71,7 +71,7 @@ constexpr uint32_t bit(deepgen_epilogue step) { return 1u << step; }
 /// A step that reads a vector or one value.
 struct VectorStep {
   deepgen_epilogue step;
-  const void* deepgen_gemm_args::*pointer;
+  const void* deepgen_gemm_args::* pointer;
   deepgen_arg slot;
   bool is_scale; ///< of scale_type, else of epilogue_type
 };
@@ -88,9 +88,9 @@ constexpr VectorStep vector_steps[] = {
 /// A step that reads a matrix of D's shape; its leading dimension and stride have the next two slots.
 struct MatrixStep {
   deepgen_epilogue step;
-  const void* deepgen_gemm_args::*pointer;
-  int64_t deepgen_gemm_args::*ld;
-  int64_t deepgen_gemm_args::*stride;
+  const void* deepgen_gemm_args::* pointer;
+  int64_t deepgen_gemm_args::* ld;
+  int64_t deepgen_gemm_args::* stride;
   deepgen_arg slot;
 };
 constexpr MatrixStep matrix_steps[] = {
@@ -163,7 +163,8 @@ deepgen_status check_arguments(const deepgen_function& f, const deepgen_gemm_arg
   for (const Matrix* x : {&a, &b, &d})
     if (deepgen_status status = check_pointer(x->data, x->size)) return status;
   for (Matrix* x : {&a, &b, &d})
-    if (deepgen_status status = complete(*x, x == &b && f.groups ? f.groups : f.batch, x != &d)) return status;
+    if (deepgen_status status = complete(*x, x == &b && f.groups ? f.groups : f.batch, x != &d))
+      return status;
   if (f.groups)
     if (deepgen_status status = check_pointer(args.offsets, sizeof *args.offsets)) return status;
   if (!entries_disjoint(d, f.batch)) return DEEPGEN_ERROR_STRIDE;
@@ -191,4 +192,4 @@ deepgen_status check_arguments(const deepgen_function& f, const deepgen_gemm_arg
   return check_matrices(f, args, d, slot);
 }
 
-} // namespace deepgen
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

@@ -28,4 +28,4 @@ bool has_known_types(const deepgen_function& function);
 /// Whether C is read: also when beta is NaN.
 inline bool reads_c(const deepgen_gemm_args& args) { return args.beta != 0; }
 
-} // namespace deepgen
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

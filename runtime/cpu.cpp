@@ -49,18 +49,14 @@ struct Probe {
 
   Probe() {
     uint32_t a = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid(1, &a, &b, &c, &d))
-      leaves[leaf1_ecx] = c, leaves[leaf1_edx] = d;
+    if (__get_cpuid(1, &a, &b, &c, &d)) leaves[leaf1_ecx] = c, leaves[leaf1_edx] = d;
     const bool osxsave = leaves[leaf1_ecx] & (1u << 27);
     uint32_t subleaves = 0;
     if (__get_cpuid_count(7, 0, &subleaves, &b, &c, &d))
       leaves[leaf7_ebx] = b, leaves[leaf7_ecx] = c, leaves[leaf7_edx] = d;
-    if (subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
-      leaves[leaf7_1_eax] = a;
-    if (__get_cpuid(0x80000001u, &a, &b, &c, &d))
-      leaves[extended_ecx] = c;
-    if (!osxsave)
-      return;
+    if (subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) leaves[leaf7_1_eax] = a;
+    if (__get_cpuid(0x80000001u, &a, &b, &c, &d)) leaves[extended_ecx] = c;
+    if (!osxsave) return;
     uint32_t low = 0, high = 0;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     saved[ymm] = (low & 0x6) == 0x6;
@@ -75,8 +71,7 @@ uint32_t probe_level() {
   const Probe probe;
   int level = 4;
   for (const Bit& bit : kBits)
-    if (bit.level && !probe.has(bit) && bit.level <= level)
-      level = bit.level - 1;
+    if (bit.level && !probe.has(bit) && bit.level <= level) level = bit.level - 1;
   return level < 1 ? 1 : uint32_t(level);
 }
 
@@ -88,8 +83,7 @@ std::atomic<uint32_t> cached_level{~0u};
 
 uint32_t hardware_level() {
   uint32_t level = cached_level.load(std::memory_order_relaxed);
-  if (level != ~0u)
-    return level;
+  if (level != ~0u) return level;
 #if defined(__x86_64__)
   level = probe_level();
 #else
@@ -104,15 +98,14 @@ unsigned features(const char* (&names)[max_features]) {
 #if defined(__x86_64__)
   const Probe probe;
   for (const Bit& bit : kBits)
-    if (probe.has(bit))
-      names[count++] = bit.name;
+    if (probe.has(bit)) names[count++] = bit.name;
 #else
   (void)names;
 #endif
   return count;
 }
 
-} // namespace deepgen::cpu
+} // namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE
 
 uint32_t deepgen_cpu_level(void) {
   const uint32_t level = deepgen::cpu::hardware_level();

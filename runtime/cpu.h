@@ -16,4 +16,4 @@ uint32_t hardware_level();
 inline constexpr unsigned max_features = 64;
 unsigned features(const char* (&names)[max_features]);
 
-} // namespace deepgen::cpu
+} // namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE

@@ -96,4 +96,4 @@ deepgen_status failure(Result result) {
   }
 }
 
-} // namespace deepgen::nvidia
+} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE

@@ -92,4 +92,4 @@ const Driver* driver();
 /// The status of a failed driver call, kept for deepgen_last_driver_error() when it is DEEPGEN_ERROR_DRIVER.
 deepgen_status failure(Result);
 
-} // namespace deepgen::nvidia
+} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE

@@ -38,7 +38,8 @@ deepgen_status enqueue_first(const Driver& d, GpuCall& call, const Choice& choic
   for (uint32_t i = 0; i < choice.count; ++i) {
     const PreparedKernel& prepared = choice.kernels[i];
     if (!meets(bits, *prepared.kernel)) continue;
-    if (deepgen_status status = take_workspace(call, *prepared.kernel)) return status; // maps may be of parts of it
+    if (deepgen_status status = take_workspace(call, *prepared.kernel))
+      return status; // maps may be of parts of it
     if (!prepared.kernel->map_count) return enqueue(d, call, prepared, nullptr);
     const deepgen_status status = enqueue_with_maps(d, call, prepared, unaddressable);
     if (!unaddressable) return status;
@@ -93,4 +94,4 @@ void forget(const deepgen_function& f) { Selection<Vendor>::forget(driver, f); }
 
 const GpuVendor vendor = {current, launch, prepare, describe, forget};
 
-} // namespace deepgen::nvidia
+} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE

@@ -200,4 +200,4 @@ Result load_into_context(const Driver& d, const PreparedLaunch& p) {
   return d.function_load ? d.function_load(function) : success;
 }
 
-} // namespace deepgen::nvidia
+} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE

@@ -40,4 +40,4 @@ void unload(const Driver&, const deepgen_gpu_code&);
 /// launch.
 Result load_into_context(const Driver&, const PreparedLaunch&);
 
-} // namespace deepgen::nvidia
+} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE

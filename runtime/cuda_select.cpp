@@ -13,4 +13,4 @@ uint32_t standing(const deepgen_kernel& k, const Device& device) {
   return kind * archs + (archs - 1 - uint32_t(capability(k.arch)));
 }
 
-} // namespace deepgen::nvidia
+} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE

@@ -36,4 +36,4 @@ struct Vendor {
 using PreparedKernel = Selection<Vendor>::PreparedKernel;
 using Choice = Selection<Vendor>::Choice;
 
-} // namespace deepgen::nvidia
+} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE

@@ -58,8 +58,13 @@ Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_m
   const uint8_t type = type_of(f, deepgen_arg(map.operand));
   const uint64_t size = size_of(type), matrices = is_b && f.groups ? uint64_t(f.groups) : uint64_t(f.batch);
   uint64_t base = values.slot[place.base], ld = values.slot[place.ld], stride = values.slot[place.stride];
-  uint64_t sizes[3] = {uint64_t(is_a ? f.a_columns : is_b ? f.b_columns : f.n),
-                       uint64_t(is_a ? f.a_rows : is_b ? f.b_rows : f.m), matrices};
+  uint64_t sizes[3] = {uint64_t(is_a   ? f.a_columns
+                                : is_b ? f.b_columns
+                                       : f.n),
+                       uint64_t(is_a   ? f.a_rows
+                                : is_b ? f.b_rows
+                                       : f.m),
+                       matrices};
   if (map.packed_ld) {
     base = values.slot[DEEPGEN_ARG_WORKSPACE] + map.packed_offset, ld = uint64_t(map.packed_ld);
     sizes[0] = uint64_t(map.packed_columns), sizes[1] = uint64_t(map.packed_rows), stride = sizes[1] * ld;
@@ -91,4 +96,4 @@ Result encode_maps(const Driver& d, const deepgen_function& f, const deepgen_ker
   return success;
 }
 
-} // namespace deepgen::nvidia
+} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE

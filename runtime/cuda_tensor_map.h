@@ -17,9 +17,9 @@ struct EncodedMaps {
   TensorMap* of_slot[map_slots]; ///< by slot after DEEPGEN_ARG_MAP_A, where the kernel has such a map
 };
 
-/// Encodes the kernel's maps. invalid_value: the hardware cannot address these operands, so the call needs another kernel.
-/// With `reads_c` false, the map of C is that of D.
+/// Encodes the kernel's maps. invalid_value: the hardware cannot address these operands, so the call needs
+/// another kernel. With `reads_c` false, the map of C is that of D.
 Result encode_maps(const Driver&, const deepgen_function&, const deepgen_kernel&, const ArgumentValues&,
                    bool reads_c, EncodedMaps& out);
 
-} // namespace deepgen::nvidia
+} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE

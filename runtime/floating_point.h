@@ -49,4 +49,4 @@ private:
   std::atomic<uint32_t> raised_{0};
 };
 
-} // namespace deepgen
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

@@ -35,15 +35,15 @@ int threads_for(const deepgen_function& f) {
 
 /// No compiler has seen a kernel, so that clang's check of indirect calls (-fsanitize=cfi) would stop here.
 /// `values` has everything but the task's own slots.
-DEEPGEN_CALLS_MACHINE_CODE void run_range(const deepgen_kernel& k, ArgumentValues& values, const TileRange& range, char* workspace) {
+DEEPGEN_CALLS_MACHINE_CODE void run_range(const deepgen_kernel& k, ArgumentValues& values,
+                                          const TileRange& range, char* workspace) {
   scratch::Slot slot(workspace ? 0 : k.workspace);
   values.slot[DEEPGEN_ARG_WORKSPACE] = uintptr_t(workspace ? workspace : slot.data());
   values.slot[DEEPGEN_ARG_M0] = uint64_t(range.m0), values.slot[DEEPGEN_ARG_M1] = uint64_t(range.m1);
   values.slot[DEEPGEN_ARG_N0] = uint64_t(range.n0), values.slot[DEEPGEN_ARG_N1] = uint64_t(range.n1);
   values.slot[DEEPGEN_ARG_B0] = uint64_t(range.b0), values.slot[DEEPGEN_ARG_B1] = uint64_t(range.b1);
   uint64_t block[DEEPGEN_ARG_COUNT];
-  for (uint32_t i = 0; i < k.arg_count; ++i)
-    block[i] = values.slot[k.args[i]];
+  for (uint32_t i = 0; i < k.arg_count; ++i) block[i] = values.slot[k.args[i]];
   k.entry(block);
 }
 
@@ -57,10 +57,8 @@ void run_task(void* context, int index) {
 
 deepgen_status check_workspace(const deepgen_gemm_args& args, Call& call) {
   const deepgen_kernel& k = call.kernel;
-  if (!k.workspace)
-    return DEEPGEN_OK;
-  if (!args.workspace)
-    return scratch::reserve(k.workspace) ? DEEPGEN_OK : DEEPGEN_ERROR_WORKSPACE;
+  if (!k.workspace) return DEEPGEN_OK;
+  if (!args.workspace) return scratch::reserve(k.workspace) ? DEEPGEN_OK : DEEPGEN_ERROR_WORKSPACE;
   if (uintptr_t(args.workspace) % kWorkspaceAlign ||
       args.workspace_bytes / piece_bytes(k) < size_t(call.split.count()))
     return DEEPGEN_ERROR_WORKSPACE;
@@ -69,38 +67,32 @@ deepgen_status check_workspace(const deepgen_gemm_args& args, Call& call) {
 }
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
 
 using namespace deepgen;
 
 deepgen_status deepgen_run_gemm(const deepgen_function* function, const deepgen_gemm_args* args) {
-  if (!function || !args)
-    return DEEPGEN_ERROR_NULL;
-  if (!is_current(*function) || !is_current(*args))
-    return DEEPGEN_ERROR_VERSION;
+  if (!function || !args) return DEEPGEN_ERROR_NULL;
+  if (!is_current(*function) || !is_current(*args)) return DEEPGEN_ERROR_VERSION;
   const deepgen_kernel* kernel = selected_kernel(*function);
-  if (!kernel)
-    return DEEPGEN_ERROR_NO_KERNEL;
+  if (!kernel) return DEEPGEN_ERROR_NO_KERNEL;
   Call call(*kernel);
-  if (deepgen_status status = check_arguments(*function, *args, call.values))
-    return status;
+  if (deepgen_status status = check_arguments(*function, *args, call.values)) return status;
   const int threads = threads_for(*function);
-  if (threads > 1)
-    call.split = split_tiles(*kernel, threads);
-  if (deepgen_status status = check_workspace(*args, call))
-    return status;
+  if (threads > 1) call.split = split_tiles(*kernel, threads);
+  if (deepgen_status status = check_workspace(*args, call)) return status;
   if (call.split.count() > 1 && pool::run(call.split.count(), run_task, &call)) {
     call.floating_point.take_flags();
     return DEEPGEN_OK;
   }
-  run_range(*kernel, call.values, {0, kernel->tiles_m, 0, kernel->tiles_n, 0, kernel->tiles_b}, call.workspace);
+  run_range(*kernel, call.values, {0, kernel->tiles_m, 0, kernel->tiles_n, 0, kernel->tiles_b},
+            call.workspace);
   return DEEPGEN_OK;
 }
 
 size_t deepgen_workspace_size(const deepgen_function* function) {
   const deepgen_kernel* kernel = function && is_current(*function) ? selected_kernel(*function) : nullptr;
-  if (!kernel)
-    return 0;
+  if (!kernel) return 0;
   const int threads = threads_for(*function);
   return piece_bytes(*kernel) * size_t(threads > 1 ? split_tiles(*kernel, threads).count() : 1);
 }

@@ -42,7 +42,8 @@ AddressBits address_bits(const GpuCall& call) {
   const deepgen_function& f = call.function;
   auto bits = [&](deepgen_arg base, deepgen_arg ld, deepgen_arg stride, uint8_t type) {
     const uint64_t* slot = call.values.slot;
-    return slot[base] | slot[ld] * size_of(type) | (f.batch > 1 || (f.groups && base == DEEPGEN_ARG_B) ? slot[stride] * size_of(type) : 0);
+    return slot[base] | slot[ld] * size_of(type) |
+           (f.batch > 1 || (f.groups && base == DEEPGEN_ARG_B) ? slot[stride] * size_of(type) : 0);
   };
   AddressBits all{bits(DEEPGEN_ARG_A, DEEPGEN_ARG_LDA, DEEPGEN_ARG_STRIDE_A, f.a_type),
                   bits(DEEPGEN_ARG_B, DEEPGEN_ARG_LDB, DEEPGEN_ARG_STRIDE_B, f.b_type),
@@ -86,7 +87,7 @@ bool has_gpu_description(const deepgen_kernel& k) {
   return true;
 }
 
-} // namespace deepgen
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
 
 using namespace deepgen;
 

@@ -17,7 +17,7 @@ struct GpuVendor {
   /// Unloads the function's code and frees its choices.
   void (*forget)(const deepgen_function&);
 };
-} // namespace deepgen
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
 
 namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 extern const GpuVendor vendor; ///< archs "sm_..."
@@ -59,4 +59,4 @@ deepgen_status take_workspace(GpuCall&, const deepgen_kernel&);
 /// Whether the parts of a description that all GPUs have can be worked with.
 bool has_gpu_description(const deepgen_kernel&);
 
-} // namespace deepgen
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

@@ -126,7 +126,8 @@ private:
     uint32_t d = size_of(f.d_type);
     if (f.epilogue & (1u << DEEPGEN_EPILOGUE_RESIDUAL | 1u << DEEPGEN_EPILOGUE_MULTIPLY))
       d = d < size_of(f.epilogue_type) ? d : size_of(f.epilogue_type);
-    return k.align_a <= size_of(f.a_type) && k.align_b <= size_of(f.b_type) && k.align_d <= d && !k.most_pitch;
+    return k.align_a <= size_of(f.a_type) && k.align_b <= size_of(f.b_type) && k.align_d <= d &&
+           !k.most_pitch;
   }
 
   /// The index of the best kernel after `previous` in the order of standing; kernel_count when there is none.
@@ -217,4 +218,4 @@ private:
   }
 };
 
-} // namespace deepgen
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

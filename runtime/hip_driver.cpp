@@ -91,4 +91,4 @@ deepgen_status failure(Result result) {
   }
 }
 
-} // namespace deepgen::amd
+} // namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE

@@ -58,10 +58,11 @@ struct Driver {
 /// one are nothing to another. Null when there is none or an entry point is missing. DEEPGEN_HIP_DRIVER in
 /// the environment names another library, for tests.
 const Driver* driver();
-/// What driver() found, for other entry points of it: a handle of dlopen. Null before the first call of driver().
+/// What driver() found, for other entry points of it: a handle of dlopen. Null before the first call of
+/// driver().
 void* library();
 
 /// The status of a failed call, kept for deepgen_last_driver_error() when it is DEEPGEN_ERROR_DRIVER.
 deepgen_status failure(Result);
 
-} // namespace deepgen::amd
+} // namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE

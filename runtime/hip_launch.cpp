@@ -68,4 +68,4 @@ void forget(const deepgen_function& f) { Selection<Vendor>::forget(driver, f); }
 
 const GpuVendor vendor = {current, launch, prepare, describe, forget};
 
-} // namespace deepgen::amd
+} // namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE

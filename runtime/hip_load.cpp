@@ -179,4 +179,4 @@ bool concerns_code(Result r) {
   }
 }
 
-} // namespace deepgen::amd
+} // namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE

@@ -62,4 +62,4 @@ struct Vendor {
   static deepgen_status failure(Result r) { return amd::failure(r); }
 };
 
-} // namespace deepgen::amd
+} // namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE

@@ -17,4 +17,4 @@ void install_handlers();
 /// Whether the process exits; only after install_handlers().
 bool is_exiting();
 
-} // namespace deepgen::pool
+} // namespace deepgen::pool::inline DEEPGEN_ABI_NAMESPACE

@@ -24,8 +24,7 @@ struct Region {
   size_t bytes() const { return head_bytes() + slots * slot_bytes; }
   bool in_use() const {
     for (const Flag& flag : flags)
-      if (flag.taken.load(std::memory_order_acquire))
-        return true;
+      if (flag.taken.load(std::memory_order_acquire)) return true;
     return false;
   }
   static size_t head_bytes() { return (sizeof(Region) + kPage - 1) / kPage * kPage; }
@@ -50,8 +49,7 @@ Region* map_region(size_t slot_bytes) {
       continue;
     void* memory =
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-      continue;
+    if (memory == MAP_FAILED) continue;
     Region* region = static_cast<Region*>(memory); // zero pages are a valid Region
     region->slot_bytes = slot_bytes;
     region->slots = slots;
@@ -65,12 +63,9 @@ bool large_enough(const Region* region, size_t bytes) { return region && region-
 } // namespace
 
 bool reserve(size_t bytes) {
-  if (!bytes || large_enough(newest.load(std::memory_order_acquire), bytes))
-    return true;
-  if (bytes > SIZE_MAX / 2)
-    return false;
-  while (growing.exchange(1, std::memory_order_acquire))
-    sched_yield();
+  if (!bytes || large_enough(newest.load(std::memory_order_acquire), bytes)) return true;
+  if (bytes > SIZE_MAX / 2) return false;
+  while (growing.exchange(1, std::memory_order_acquire)) sched_yield();
   Region* current = newest.load(std::memory_order_relaxed);
   bool ok = large_enough(current, bytes);
   if (!ok) {
@@ -78,8 +73,7 @@ bool reserve(size_t bytes) {
     // Doubling bounds how many reservations a growing set of libraries can leave behind.
     Region* region =
         current && current->slot_bytes > slot_bytes / 2 ? map_region(2 * current->slot_bytes) : nullptr;
-    if (!region)
-      region = map_region(slot_bytes);
+    if (!region) region = map_region(slot_bytes);
     if (region) {
       region->older = current;
       newest.store(region, std::memory_order_release);
@@ -93,8 +87,7 @@ bool reserve(size_t bytes) {
 void release() {
   for (Region* region = newest.exchange(nullptr, std::memory_order_acq_rel); region;) {
     Region* older = region->older;
-    if (!region->in_use())
-      munmap(region, region->bytes());
+    if (!region->in_use()) munmap(region, region->bytes());
     region = older;
   }
 }
@@ -102,16 +95,13 @@ void release() {
 void reset_after_fork() {
   growing.store(0, std::memory_order_relaxed);
   for (Region* r = newest.load(std::memory_order_relaxed); r; r = r->older)
-    for (Region::Flag& flag : r->flags)
-      flag.taken.store(0, std::memory_order_relaxed);
+    for (Region::Flag& flag : r->flags) flag.taken.store(0, std::memory_order_relaxed);
 }
 
 Slot::Slot(size_t bytes) {
-  if (!bytes)
-    return;
+  if (!bytes) return;
   Region* region = newest.load(std::memory_order_acquire);
-  if (!hint)
-    hint = 1 + next_hint.fetch_add(1, std::memory_order_relaxed);
+  if (!hint) hint = 1 + next_hint.fetch_add(1, std::memory_order_relaxed);
   for (uint32_t tries = 0;; ++tries) {
     const uint32_t i = (hint - 1 + tries) % region->slots;
     std::atomic<uint32_t>& flag = region->flags[i].taken;
@@ -121,14 +111,12 @@ Slot::Slot(size_t bytes) {
       flag_ = &flag;
       return;
     }
-    if (tries % region->slots == region->slots - 1)
-      sched_yield();
+    if (tries % region->slots == region->slots - 1) sched_yield();
   }
 }
 
 Slot::~Slot() {
-  if (flag_)
-    static_cast<std::atomic<uint32_t>*>(flag_)->store(0, std::memory_order_release);
+  if (flag_) static_cast<std::atomic<uint32_t>*>(flag_)->store(0, std::memory_order_release);
 }
 
-} // namespace deepgen::scratch
+} // namespace deepgen::scratch::inline DEEPGEN_ABI_NAMESPACE

@@ -32,4 +32,4 @@ private:
   void* flag_ = nullptr;
 };
 
-} // namespace deepgen::scratch
+} // namespace deepgen::scratch::inline DEEPGEN_ABI_NAMESPACE

@@ -9,4 +9,4 @@ namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 /// here.
 const deepgen_kernel* selected_kernel(const deepgen_function& function);
 
-} // namespace deepgen
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

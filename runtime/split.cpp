@@ -8,16 +8,15 @@ namespace {
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/// A cut less fair than this much of another's is not worth the other's costs: blocks that end early, or more packing.
+/// A cut less fair than this much of another's is not worth the other's costs: blocks that end early, or more
+/// packing.
 constexpr double kClearly = 0.9;
 
 /// Tiles of the longest of the parts that part() makes of one side. Its last unit may be short.
 int64_t longest(int64_t tiles, int64_t step, int64_t parts) {
-  if (parts == 1)
-    return tiles;
+  if (parts == 1) return tiles;
   const int64_t units = ceil_div(tiles, step), most = ceil_div(units, parts), missing = units * step - tiles;
-  if (units % parts != 1)
-    return most * step; // the last part is not the only one with so many units
+  if (units % parts != 1) return most * step; // the last part is not the only one with so many units
   const int64_t last = most * step - missing, others = (most - 1) * step;
   return last > others ? last : others;
 }
@@ -28,7 +27,8 @@ double span(const deepgen_kernel& k, const Split& s) {
          double(longest(k.tiles_b, 1, s.parts_b));
 }
 
-/// The cut into at most pm x pn x pb parts with the kernel's grain, or with single tiles where that is clearly fairer.
+/// The cut into at most pm x pn x pb parts with the kernel's grain, or with single tiles where that is
+/// clearly fairer.
 Split cut(const deepgen_kernel& k, int64_t pm, int64_t pn, int64_t pb) {
   Split coarse;
   coarse.parts_b = int(smaller(pb, k.tiles_b));
@@ -55,8 +55,7 @@ void part(int64_t tiles, int64_t step, int parts, int index, int64_t& begin, int
 } // namespace
 
 Split split_tiles(const deepgen_kernel& k, int threads) {
-  if (threads <= 1)
-    return {};
+  if (threads <= 1) return {};
   Split best = k.tiles_b >= threads     ? cut(k, 1, 1, threads)
                : k.tiles_m >= k.tiles_n ? cut(k, threads, 1, 1)
                                         : cut(k, 1, threads, 1);
@@ -65,14 +64,12 @@ Split split_tiles(const deepgen_kernel& k, int threads) {
     return best; // nothing is clearly fairer than this
   const auto try_cut = [&](int pm, int pn, int pb) {
     const Split other = cut(k, pm, pn, pb);
-    if (span(k, other) < limit)
-      best = other, limit = span(k, other);
+    if (span(k, other) < limit) best = other, limit = span(k, other);
   };
   for (int first = 1; first * first <= threads; ++first) {
     const int second = threads / first;
     try_cut(first, second, 1), try_cut(second, first, 1);
-    if (k.tiles_b == 1)
-      continue;
+    if (k.tiles_b == 1) continue;
     for (auto [pb, rest] : {Pair{first, second}, Pair{second, first}})
       try_cut(rest, 1, pb), try_cut(1, rest, pb);
   }
@@ -88,4 +85,4 @@ TileRange task_range(const deepgen_kernel& k, const Split& s, int index) {
   return r;
 }
 
-} // namespace deepgen
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

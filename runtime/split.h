@@ -18,12 +18,13 @@ struct Split {
   int count() const { return parts_m * parts_n * parts_b; }
 };
 
-/// At most `threads` tasks. Whole batch entries when there are enough; else the longer side of the grid in multiples of the
-/// kernel's grain. In single tiles where that makes the largest task smaller by more than a tenth; and two of M, N and the
-/// batch where one shares out unevenly (such cuts pack more, so they must win by as much).
+/// At most `threads` tasks. Whole batch entries when there are enough; else the longer side of the grid in
+/// multiples of the kernel's grain. In single tiles where that makes the largest task smaller by more than a
+/// tenth; and two of M, N and the batch where one shares out unevenly (such cuts pack more, so they must win
+/// by as much).
 Split split_tiles(const deepgen_kernel& kernel, int threads);
 
 /// The tiles of task `index` in [0, split.count()).
 TileRange task_range(const deepgen_kernel& kernel, const Split& split, int index);
 
-} // namespace deepgen
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

@@ -10,42 +10,54 @@ const char* deepgen_status_string(deepgen_status status) {
   case DEEPGEN_OK:
     return "success";
   case DEEPGEN_ERROR_NULL:
-    return "a required pointer is null: pass a, b, d, c when beta is not 0, and every operand of the epilogue";
+    return "a required pointer is null: pass a, b, d, c when beta is not 0, and every operand of the "
+           "epilogue";
   case DEEPGEN_ERROR_ALIGNMENT:
     return "a pointer is not aligned to its element type: align each operand to the size of its elements";
   case DEEPGEN_ERROR_LEADING_DIMENSION:
-    return "a leading dimension is smaller than a row of the matrix as stored, or too large to address: pass 0 for "
+    return "a leading dimension is smaller than a row of the matrix as stored, or too large to address: pass "
+           "0 for "
            "dense, or at least the columns that the header documents";
   case DEEPGEN_ERROR_SIZE:
     return "a matrix has other sizes than the function was built for: see the sizes in the generated header";
   case DEEPGEN_ERROR_STRIDE:
-    return "a batch stride is negative, too large, or lets batch entries of D overlap: pass 0 for dense, at least rows "
+    return "a batch stride is negative, too large, or lets batch entries of D overlap: pass 0 for dense, at "
+           "least rows "
            "times leading dimension, or DEEPGEN_BROADCAST for one matrix (not for D)";
   case DEEPGEN_ERROR_WORKSPACE:
-    return "no usable workspace: on a CPU pass deepgen_workspace_size() bytes aligned to 64, or null and raise the limit "
+    return "no usable workspace: on a CPU pass deepgen_workspace_size() bytes aligned to 64, or null and "
+           "raise the limit "
            "on address space (ulimit -v); on a GPU pass deepgen_launch_workspace_size() bytes aligned to 256";
   case DEEPGEN_ERROR_OVERLAP:
-    return "C, residual or multiplier overlaps D but is not equal to it: use the same pointer, type, leading dimension "
+    return "C, residual or multiplier overlaps D but is not equal to it: use the same pointer, type, leading "
+           "dimension "
            "and stride for both, or separate memory";
   case DEEPGEN_ERROR_NO_KERNEL:
-    return "no linked kernel runs on this device, or none takes operands of this alignment: build the library with this "
+    return "no linked kernel runs on this device, or none takes operands of this alignment: build the "
+           "library with this "
            "device's arch in ARCHS";
   case DEEPGEN_ERROR_ARGUMENT:
-    return "an argument is out of range: clamp_low must be at most clamp_high, alpha and beta of an i32 function are "
+    return "an argument is out of range: clamp_low must be at most clamp_high, alpha and beta of an i32 "
+           "function are "
            "whole numbers of 32 bits, threads are 1 to 1024";
   case DEEPGEN_ERROR_NO_DRIVER:
-    return "the GPU's driver library cannot be loaded or is too old: for NVIDIA libcuda.so.1 of release 525 or later, for AMD "
+    return "the GPU's driver library cannot be loaded or is too old: for NVIDIA libcuda.so.1 of release 525 "
+           "or later, for AMD "
            "libamdhip64.so of ROCm 5.2 or later (LD_LIBRARY_PATH must find it)";
   case DEEPGEN_ERROR_NO_CONTEXT:
-    return "no GPU is current on this thread: call cudaSetDevice() or cuCtxSetCurrent() on it first; on AMD, HIP finds no "
-           "device: see that /dev/kfd exists and may be opened (groups render and video), and HIP_VISIBLE_DEVICES";
+    return "no GPU is current on this thread: call cudaSetDevice() or cuCtxSetCurrent() on it first; on AMD, "
+           "HIP finds no "
+           "device: see that /dev/kfd exists and may be opened (groups render and video), and "
+           "HIP_VISIBLE_DEVICES";
   case DEEPGEN_ERROR_DRIVER:
     return "a call of the GPU's driver failed: deepgen_last_driver_error() has its code and text";
   case DEEPGEN_ERROR_WRONG_RESULT:
-    return "a kernel computes wrong results on this machine: do not use the library here, and report the text of "
+    return "a kernel computes wrong results on this machine: do not use the library here, and report the "
+           "text of "
            "deepgen_verify() with deepgen_selected_config()";
   case DEEPGEN_ERROR_VERSION:
-    return "the library, the program and the runtime are of different versions of DeepGen: build all of them with one, and "
+    return "the library, the program and the runtime are of different versions of DeepGen: build all of them "
+           "with one, and "
            "in C begin deepgen_gemm_args with DEEPGEN_GEMM_ARGS";
   }
   return "unknown status: the header and the linked runtime are of different versions";

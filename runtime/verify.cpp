@@ -1,4 +1,5 @@
-// deepgen_verify(): a function against a plain loop in f64, in the program and on the machine that it runs on. CPU only.
+// deepgen_verify(): a function against a plain loop in f64, in the program and on the machine that it runs
+// on. CPU only.
 #include "runtime/arguments.h"
 #include "runtime/select.h"
 
@@ -11,8 +12,9 @@
 namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
-constexpr const char* step_names[] = {"bias", "bias_row", "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "clamp",
-                                      "residual", "multiply", "scale_a", "scale_b", "scale_row", "scale_col", "scale_d"};
+constexpr const char* step_names[] = {"bias",    "bias_row", "relu",      "gelu",      "gelu_tanh",
+                                      "silu",    "sigmoid",  "clamp",     "residual",  "multiply",
+                                      "scale_a", "scale_b",  "scale_row", "scale_col", "scale_d"};
 constexpr int step_count = sizeof step_names / sizeof *step_names;
 static_assert(step_count == DEEPGEN_EPILOGUE_SCALE_D + 1);
 constexpr double clamp_low = -0.75, clamp_high = 1.25;
@@ -49,10 +51,12 @@ bool parse(const char* problem, Key& key) {
 }
 
 double read(const void* data, uint8_t type, int64_t i) {
-  return type == DEEPGEN_F64 ? static_cast<const double*>(data)[i] : double(static_cast<const float*>(data)[i]);
+  return type == DEEPGEN_F64 ? static_cast<const double*>(data)[i]
+                             : double(static_cast<const float*>(data)[i]);
 }
 
-/// An operand: `entries` matrices of `rows` rows, `ld` elements apart. Filled with values in [-1, 1), or with NaN.
+/// An operand: `entries` matrices of `rows` rows, `ld` elements apart. Filled with values in [-1, 1), or with
+/// NaN.
 struct Operand {
   void* data = nullptr;
   int64_t rows = 0, ld = 0, entries = 0;
@@ -79,7 +83,9 @@ struct Operand {
     else
       static_cast<float*>(data)[i] = float(x);
   }
-  double at(int64_t entry, int64_t row, int64_t column) const { return read(data, type, (entry * rows + row) * ld + column); }
+  double at(int64_t entry, int64_t row, int64_t column) const {
+    return read(data, type, (entry * rows + row) * ld + column);
+  }
   bool poison = false;
 };
 
@@ -103,8 +109,9 @@ public:
       const bool scale = step >= DEEPGEN_EPILOGUE_SCALE_A;
       const bool matrix = step == DEEPGEN_EPILOGUE_RESIDUAL || step == DEEPGEN_EPILOGUE_MULTIPLY;
       const bool per_row = step == DEEPGEN_EPILOGUE_BIAS_ROW || step == DEEPGEN_EPILOGUE_SCALE_ROW;
-      good = steps_[step].make(scale ? f_.scale_type : f_.epilogue_type, matrix ? f_.batch : 1,
-                               matrix ? f_.m : 1, per_row ? f_.m : f_.n, matrix && padded_, 5 + uint64_t(step));
+      good =
+          steps_[step].make(scale ? f_.scale_type : f_.epilogue_type, matrix ? f_.batch : 1,
+                            matrix ? f_.m : 1, per_row ? f_.m : f_.n, matrix && padded_, 5 + uint64_t(step));
     }
     return good;
   }
@@ -116,21 +123,25 @@ public:
     if (padded_) x.c = c_.data, x.ldc = c_.ld, x.alpha = alpha(), x.beta = beta();
     x.bias = steps_[DEEPGEN_EPILOGUE_BIAS].data, x.bias_row = steps_[DEEPGEN_EPILOGUE_BIAS_ROW].data;
     x.residual = steps_[DEEPGEN_EPILOGUE_RESIDUAL].data, x.ld_residual = steps_[DEEPGEN_EPILOGUE_RESIDUAL].ld;
-    x.multiplier = steps_[DEEPGEN_EPILOGUE_MULTIPLY].data, x.ld_multiplier = steps_[DEEPGEN_EPILOGUE_MULTIPLY].ld;
+    x.multiplier = steps_[DEEPGEN_EPILOGUE_MULTIPLY].data,
+    x.ld_multiplier = steps_[DEEPGEN_EPILOGUE_MULTIPLY].ld;
     x.scale_a = steps_[DEEPGEN_EPILOGUE_SCALE_A].data, x.scale_b = steps_[DEEPGEN_EPILOGUE_SCALE_B].data;
-    x.scale_row = steps_[DEEPGEN_EPILOGUE_SCALE_ROW].data, x.scale_col = steps_[DEEPGEN_EPILOGUE_SCALE_COL].data;
+    x.scale_row = steps_[DEEPGEN_EPILOGUE_SCALE_ROW].data,
+    x.scale_col = steps_[DEEPGEN_EPILOGUE_SCALE_COL].data;
     x.scale_d = steps_[DEEPGEN_EPILOGUE_SCALE_D].data;
     x.clamp_low = clamp_low, x.clamp_high = clamp_high;
     return deepgen_run_gemm(&f_, &x);
   }
 
-  /// Every element is written, none beyond a row; values of all, or of the corners and a sample. Into `text` what is wrong.
+  /// Every element is written, none beyond a row; values of all, or of the corners and a sample. Into `text`
+  /// what is wrong.
   bool results_are_right(char* text, size_t size, int64_t& checked) const {
     for (int64_t e = 0; e < f_.batch; ++e)
       for (int64_t i = 0; i < f_.m; ++i)
         for (int64_t j = 0; j < d_.ld; ++j)
           if (std::isnan(d_.at(e, i, j)) != (j >= f_.n)) {
-            std::snprintf(text, size, "%s D[%lld, %lld] of batch entry %lld", j < f_.n ? "does not write, or not finitely," : "writes beyond a row:",
+            std::snprintf(text, size, "%s D[%lld, %lld] of batch entry %lld",
+                          j < f_.n ? "does not write, or not finitely," : "writes beyond a row:",
                           (long long)i, (long long)j, (long long)e);
             return false;
           }
@@ -139,7 +150,10 @@ public:
     uint64_t random = 1;
     for (checked = 0; checked < (all < count ? all : count); ++checked) {
       random = random * 6364136223846793005u + 1442695040888963407u;
-      const int64_t at = all <= count ? checked : checked == 0 ? 0 : checked == 1 ? all - 1 : int64_t((random >> 1) % uint64_t(all));
+      const int64_t at = all <= count   ? checked
+                         : checked == 0 ? 0
+                         : checked == 1 ? all - 1
+                                        : int64_t((random >> 1) % uint64_t(all));
       if (!is_right(at / f_.n / f_.m, at / f_.n % f_.m, at % f_.n, text, size)) return false;
     }
     return true;
@@ -154,8 +168,8 @@ private:
     const Value wanted = expected(e, i, j);
     const double found = d_.at(e, i, j);
     if (std::fabs(found - wanted.x) <= wanted.tolerance) return true;
-    std::snprintf(text, size, "D[%lld, %lld] of batch entry %lld is %.9g, expected %.9g +- %.2g", (long long)i, (long long)j,
-                  (long long)e, found, wanted.x, wanted.tolerance);
+    std::snprintf(text, size, "D[%lld, %lld] of batch entry %lld is %.9g, expected %.9g +- %.2g",
+                  (long long)i, (long long)j, (long long)e, found, wanted.x, wanted.tolerance);
     return false;
   }
 
@@ -167,7 +181,8 @@ private:
       const double y = key_.b_transposed ? b_.at(e, j, k) : b_.at(e, k, j);
       sum += x * y, rows += x * x, columns += y * y;
     }
-    return {alpha() * sum, std::fabs(alpha()) * roundoff() * (8 + 4 * std::sqrt(double(f_.k))) * std::sqrt(rows * columns)};
+    return {alpha() * sum,
+            std::fabs(alpha()) * roundoff() * (8 + 4 * std::sqrt(double(f_.k))) * std::sqrt(rows * columns)};
   }
 
   Value apply(int step, Value v, double y) const {
@@ -176,16 +191,23 @@ private:
     switch (step) {
     case DEEPGEN_EPILOGUE_BIAS:
     case DEEPGEN_EPILOGUE_BIAS_ROW:
-    case DEEPGEN_EPILOGUE_RESIDUAL: return {x + y, v.tolerance + 2 * u * (std::fabs(x) + std::fabs(y))};
-    case DEEPGEN_EPILOGUE_RELU: return {x > 0 ? x : 0, v.tolerance};
-    case DEEPGEN_EPILOGUE_CLAMP: return {x < clamp_low ? clamp_low : x > clamp_high ? clamp_high : x, v.tolerance};
-    case DEEPGEN_EPILOGUE_GELU: return {0.5 * x * std::erfc(-x * M_SQRT1_2), 1.13 * v.tolerance + function_error * u * std::fabs(x)};
+    case DEEPGEN_EPILOGUE_RESIDUAL:
+      return {x + y, v.tolerance + 2 * u * (std::fabs(x) + std::fabs(y))};
+    case DEEPGEN_EPILOGUE_RELU:
+      return {x > 0 ? x : 0, v.tolerance};
+    case DEEPGEN_EPILOGUE_CLAMP:
+      return {x < clamp_low ? clamp_low : x > clamp_high ? clamp_high : x, v.tolerance};
+    case DEEPGEN_EPILOGUE_GELU:
+      return {0.5 * x * std::erfc(-x * M_SQRT1_2), 1.13 * v.tolerance + function_error * u * std::fabs(x)};
     case DEEPGEN_EPILOGUE_GELU_TANH:
       return {x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))),
               1.13 * v.tolerance + function_error * u * std::fabs(x)};
-    case DEEPGEN_EPILOGUE_SILU: return {x / (1 + std::exp(-x)), 1.1 * v.tolerance + function_error * u * std::fabs(x)};
-    case DEEPGEN_EPILOGUE_SIGMOID: return {1 / (1 + std::exp(-x)), 0.25 * v.tolerance + function_error * u};
-    default: return {x * y, std::fabs(y) * v.tolerance + 2 * u * std::fabs(x * y)};
+    case DEEPGEN_EPILOGUE_SILU:
+      return {x / (1 + std::exp(-x)), 1.1 * v.tolerance + function_error * u * std::fabs(x)};
+    case DEEPGEN_EPILOGUE_SIGMOID:
+      return {1 / (1 + std::exp(-x)), 0.25 * v.tolerance + function_error * u};
+    default:
+      return {x * y, std::fabs(y) * v.tolerance + 2 * u * std::fabs(x * y)};
     }
   }
 
@@ -193,12 +215,16 @@ private:
     const Operand& y = steps_[step];
     switch (step) {
     case DEEPGEN_EPILOGUE_RESIDUAL:
-    case DEEPGEN_EPILOGUE_MULTIPLY: return y.at(e, i, j);
+    case DEEPGEN_EPILOGUE_MULTIPLY:
+      return y.at(e, i, j);
     case DEEPGEN_EPILOGUE_BIAS_ROW:
-    case DEEPGEN_EPILOGUE_SCALE_ROW: return y.at(0, 0, i);
+    case DEEPGEN_EPILOGUE_SCALE_ROW:
+      return y.at(0, 0, i);
     case DEEPGEN_EPILOGUE_BIAS:
-    case DEEPGEN_EPILOGUE_SCALE_COL: return y.at(0, 0, j);
-    default: return y.data ? y.at(0, 0, 0) : 0;
+    case DEEPGEN_EPILOGUE_SCALE_COL:
+      return y.at(0, 0, j);
+    default:
+      return y.data ? y.at(0, 0, 0) : 0;
     }
   }
 
@@ -207,7 +233,8 @@ private:
     if (key_.gate >= 0) {
       const Value gate = apply(key_.gate, v, 0), up = product(e, i, f_.n + j);
       const double x = gate.x * up.x;
-      v = {x, std::fabs(up.x) * gate.tolerance + (std::fabs(gate.x) + gate.tolerance) * up.tolerance + 2 * roundoff() * std::fabs(x)};
+      v = {x, std::fabs(up.x) * gate.tolerance + (std::fabs(gate.x) + gate.tolerance) * up.tolerance +
+                  2 * roundoff() * std::fabs(x)};
     }
     if (padded_) {
       const double c = beta() * c_.at(e, i, j);
@@ -225,7 +252,7 @@ private:
 };
 
 } // namespace
-} // namespace deepgen
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
 
 using namespace deepgen;
 
@@ -255,7 +282,7 @@ deepgen_status deepgen_verify(const deepgen_function* function, char* text, size
       return say(DEEPGEN_ERROR_WRONG_RESULT);
     }
   }
-  std::snprintf(found, sizeof found, "%.90s: %lld of %lld elements checked, all right", function->name, (long long)checked,
-                (long long)(function->batch * function->m * function->n));
+  std::snprintf(found, sizeof found, "%.90s: %lld of %lld elements checked, all right", function->name,
+                (long long)checked, (long long)(function->batch * function->m * function->n));
   return say(DEEPGEN_OK);
 }

@@ -28,12 +28,14 @@ enum Index {
   kParameters
 };
 constexpr std::string_view kNames[] = {"wide",     "size",    "bm",     "bn",     "bk",
-                                  "waves_m",  "waves_n", "direct", "buffer", "stages",
-                                  "pingpong", "blocks",  "splits", "group",  "xcds"};
+                                       "waves_m",  "waves_n", "direct", "buffer", "stages",
+                                       "pingpong", "blocks",  "splits", "group",  "xcds"};
 /// What dead_end() fills in for parameters that are not assigned.
 constexpr int64_t kSmallest[] = {0, 16, 16, 16, 64, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1};
 
-[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
+  return value_at(config, size_t(i), kNames[i]);
+}
 
 /// The largest power of two, up to `most`, that divides x.
 int64_t power_in(int64_t x, int64_t most) { return std::min(most, x & -x); }
@@ -216,7 +218,9 @@ const Rule kRules[] = {
        return std::string("splits pay for fewer blocks than compute units, and for 4 tiles of K each");
      }},
     {kGroup,
-     [](const Point& x) { return has_smaller_group(x.t.group, x.t.tiles_m) || (x.t.group > 1 && x.t.tiles_n == 1); },
+     [](const Point& x) {
+       return has_smaller_group(x.t.group, x.t.tiles_m) || (x.t.group > 1 && x.t.tiles_n == 1);
+     },
      [](const Point& x) { return "group=" + text(x.t.group) + " is the same as a smaller one"; }},
     {kXcds, [](const Point& x) { return x.t.xcds > 1 && x.grid() < 2 * x.t.xcds; },
      [](const Point& x) { return "xcds=" + text(x.t.xcds) + " for a grid of " + text(x.grid()); }},

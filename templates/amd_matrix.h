@@ -27,7 +27,7 @@ struct MatrixSide {
   int64_t per_thread = 1;
   int64_t offset = 0; ///< bytes from the start of a stage
   int64_t pieces() const { return along_k * along_x; }
-  int64_t registers() const; ///< that hold what one thread has in flight
+  int64_t registers() const;                    ///< that hold what one thread has in flight
   int64_t lds_bytes(const MatrixTiling&) const; ///< of a piece, along K
   /// For buffer loads: what base and pitch have to be aligned to, and the largest pitch whose offsets are
   /// below 2^31, both in bytes. Chips differ in what they make of a load of 4 bytes or more that is aligned
@@ -46,9 +46,9 @@ struct MatrixTiling {
   MatrixShape shape;
   int64_t threads, bk, wm, wn;
   int64_t tiles_m, tiles_n, tiles_k, split_tiles;
-  int64_t steps; ///< of K in a tile
-  bool paired;   ///< see MatrixShape::row_of_column()
-  int64_t banks; ///< bytes that LDS serves at a time
+  int64_t steps;        ///< of K in a tile
+  bool paired;          ///< see MatrixShape::row_of_column()
+  int64_t banks;        ///< bytes that LDS serves at a time
   int64_t direct_bytes; ///< of a lane, in one copy to LDS
   MatrixSide a, b;
   int64_t width_d; ///< elements of D in one access
@@ -69,7 +69,7 @@ struct MatrixTiling {
   Value swizzle(GpuIr&, Value row) const;
   int64_t shared_bytes() const { return stages * stage_bytes(); }
   int64_t accumulators() const { return wm * wn / shape.wave * (shape.doubles ? 2 : 1); } ///< registers
-  int64_t registers() const; ///< estimate, for one lane
+  int64_t registers() const;          ///< estimate, for one lane
   int64_t registers_indirect() const; ///< of the same tile through registers, by pointers
   int64_t most_pitch() const {
     return std::min(a.most_pitch(*this), b.most_pitch(*this));

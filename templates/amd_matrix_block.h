@@ -25,8 +25,8 @@ private:
   struct State {
     Values a, b; ///< where the thread's next pieces are
     Values loaded_a,
-        loaded_b;         ///< of the tile behind the one that is multiplied, unless it goes to LDS directly
-    Value slot;           ///< offset of the stage that is multiplied
+        loaded_b; ///< of the tile behind the one that is multiplied, unless it goes to LDS directly
+    Value slot;   ///< offset of the stage that is multiplied
     Values later; ///< of three stages: the offsets of the other two, the next tile's and that of the one
                   ///< before this
     Values rows, columns; ///< fragments of its next step: pieces of 16 bytes a lane, of each instruction's

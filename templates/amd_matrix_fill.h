@@ -48,7 +48,7 @@ private:
   void add_piece(Value x, Value k); ///< in the tile
   /// `bytes` of row `line` of piece i, if `inside` (null: always); zeros otherwise.
   Value load(mlir::Type, const Values& place, int64_t i, int64_t line, int64_t bytes, Value inside);
-  Place place(int64_t i) const;     ///< of a part of columns: what of its place in the tile is constant
+  Place place(int64_t i) const; ///< of a part of columns: what of its place in the tile is constant
   int64_t row(int64_t x) const { return columns_ ? t_.shape.row_of_column(x, t_.paired) : x; }
   Value address(int64_t row, int64_t k_bytes); ///< in stage 0, of a constant place beside the thread's
   mlir::Type raw(int64_t bytes) const;

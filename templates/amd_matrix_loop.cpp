@@ -133,8 +133,8 @@ void MatrixBlock::multiply(const Values& rows, const Values& columns, Values& su
 
 /// Makes the tile behind this one visible in LDS, and reads its first fragments.
 void MatrixBlock::wait_for_tile(State& s, Queue& queue) {
-  // LLVM would wait for the last fragments as soon as they are asked for, and multiply behind the barrier. On gfx950 a step's
-  // products take too few cycles to hide them.
+  // LLVM would wait for the last fragments as soon as they are asked for, and multiply behind the barrier. On
+  // gfx950 a step's products take too few cycles to hide them.
   if (t.steps > 1 && t.shape.wave == 64 && t.shape.instructions() > 1) ir.fence_schedule();
   barrier((t.stages - 2) * t.loads()); // those of later tiles
   read_step(s, s.slot, 0, queue);

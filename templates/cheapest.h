@@ -7,8 +7,8 @@
 
 namespace deepgen {
 
-/// As the first of the generator's Space of this template alone; of equal costs the first by text. Nothing when no config is
-/// legal.
+/// As the first of the generator's Space of this template alone; of equal costs the first by text. Nothing
+/// when no config is legal.
 std::optional<Config> cheapest(const Template&, const Problem&, const Device&);
 
 } // namespace deepgen

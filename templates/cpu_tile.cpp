@@ -13,10 +13,12 @@ namespace {
 
 enum Index { kIsa, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kPrefetch, kParameters };
 constexpr std::string_view kNames[] = {"isa",  "form", "mr", "nv",    "kc",      "ku",
-                                  "pack", "mc",   "nc", "loops", "prefetch"};
+                                       "pack", "mc",   "nc", "loops", "prefetch"};
 constexpr int64_t kPackA = 1, kPackB = 2;
 
-[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
+  return value_at(config, size_t(i), kNames[i]);
+}
 
 std::vector<int64_t> up_to(std::initializer_list<int64_t> values, int64_t limit) {
   std::vector<int64_t> out;
@@ -39,8 +41,8 @@ std::vector<int64_t> row_counts(int64_t m) {
   return out;
 }
 
-/// What a fallback is chosen for: caches that most CPUs of the level have. A fixed one, so that a library's bytes do not depend
-/// on where it is built.
+/// What a fallback is chosen for: caches that most CPUs of the level have. A fixed one, so that a library's
+/// bytes do not depend on where it is built.
 Device modest_device(int64_t level) {
   Device device;
   device.isa = level;
@@ -71,7 +73,8 @@ bool reads_matrix(const Problem& p) { return p.has(EpilogueOp::residual) || p.ha
 bool blocks_sums(const Point& x) { return (x.gated() || reads_matrix(x.p)) && x[kKc] < x.p.k; }
 
 double sums_bytes(const Point& x) {
-  const double rows = double(std::min(x[kMc] + x[kMr], x.p.m)), columns = double(std::min(x[kNc] + x.nr(), x.n()));
+  const double rows = double(std::min(x[kMc] + x[kMr], x.p.m)),
+               columns = double(std::min(x[kNc] + x.nr(), x.n()));
   return rows * columns * double(x.bytes());
 }
 
@@ -118,7 +121,8 @@ const Rule kRules[] = {
     {kNv,
      [](const Point& x) {
        const int64_t least = x.gated() ? 2 : 1;
-       return x.n_tiles() == 1 && x[kNv] > least && (x.nr() - x.n()) >= least * (x.dot() ? 1 : x.isa().lanes());
+       return x.n_tiles() == 1 && x[kNv] > least &&
+              (x.nr() - x.n()) >= least * (x.dot() ? 1 : x.isa().lanes());
      },
      [](const Point&) { return std::string("a narrower tile already covers N"); }},
     // Two FMA ports with a latency of 4 cycles need 8 independent sums; fewer only where D has no more.
@@ -170,11 +174,15 @@ const Rule kRules[] = {
     {kPack, [](const Point& x) { return !x.dot() && x.p.b_transposed() && !(x[kPack] & kPackB); },
      [](const Point&) { return std::string("B with rows along K must be packed, or use form=1"); }},
     {kPack, [](const Point& x) { return x.gated() && !(x[kPack] & kPackB); },
-     [](const Point&) { return std::string("the two weights of a gate must be packed: side by side in one panel"); }},
+     [](const Point&) {
+       return std::string("the two weights of a gate must be packed: side by side in one panel");
+     }},
     {kPack, [](const Point& x) { return (x[kPack] & kPackA) && x.n_tiles() == 1 && x.p.a_transposed(); },
      [](const Point&) { return std::string("packing A that is read once, in the order it is stored"); }},
     {kPack,
-     [](const Point& x) { return (x[kPack] & kPackB) && x.m_tiles() == 1 && !x.p.b_transposed() && !x.gated(); },
+     [](const Point& x) {
+       return (x[kPack] & kPackB) && x.m_tiles() == 1 && !x.p.b_transposed() && !x.gated();
+     },
      [](const Point&) { return std::string("packing B that is read once, in the order it is stored"); }},
     {kPack,
      [](const Point& x) {
@@ -298,9 +306,9 @@ CpuTiling::CpuTiling(const Problem& p, const Config& c)
     : isa{at(c, kIsa), p.a}, dot(at(c, kForm) == 1), mr(at(c, kMr)), nv(at(c, kNv)),
       kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)), unroll(at(c, kUnroll)),
       pack_a(at(c, kPack) & kPackA), pack_b(at(c, kPack) & kPackB), loops(at(c, kLoops)),
-      prefetch(at(c, kPrefetch)), nr(dot ? nv : nv * isa.lanes()), dr(p.gate ? nr / 2 : nr), m_tiles(ceil_div(p.m, mr)),
-      n_tiles(ceil_div(p.n, dr)), m_rest(p.m - (m_tiles - 1) * mr), n_rest(p.n - (n_tiles - 1) * dr),
-      mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
+      prefetch(at(c, kPrefetch)), nr(dot ? nv : nv * isa.lanes()), dr(p.gate ? nr / 2 : nr),
+      m_tiles(ceil_div(p.m, mr)), n_tiles(ceil_div(p.n, dr)), m_rest(p.m - (m_tiles - 1) * mr),
+      n_rest(p.n - (n_tiles - 1) * dr), mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
       nc_tiles(loops == 2 ? n_tiles : std::clamp<int64_t>(ceil_div(nc, nr), 1, n_tiles)),
       k_blocks(ceil_div(p.k, kc)), a_elements(pack_a ? mc_tiles * mr * kc : 0),
       b_elements(pack_b ? nc_tiles * nr * (loops == 2 ? p.k : kc) : 0), sums_ld(0), sums_elements(0) {
@@ -322,26 +330,29 @@ std::vector<Parameter> CpuTile::parameters(const Problem& p, const Device& devic
                                 : device.isa >= 3 ? std::vector<int64_t>{3}
                                                   : std::vector<int64_t>{1};
   const bool dot = p.layout == Layout::nt && !p.gate;
-  return {{"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
-          {"form", dot ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
-           "0: vectors along N, rank-1 updates; 1: vectors along K, dot products"},
-          {"mr", row_counts(p.m), "rows of a register tile", {1, std::min<int64_t>(28, p.m)}},
-          {"nv", {1, 2, 3, 4, 5, 6, 8}, "columns of a register tile, in vectors (form 1: in columns)", {1, 28}},
-          {"kc", up_to({16, 64, 128, 192, 256, 384, 512, 1024, 2048}, p.k), "depth of a block of K", {1, p.k}},
-          {"ku", {1, 2, 4, 8}, "steps of K per iteration", {1, 8}},
-          {"pack", {0, kPackA, kPackB, kPackA | kPackB}, "copy into panels: 1 A, 2 B, 3 both"},
-          {"mc", up_to({48, 112, 224, 448}, p.m), "rows of a block of A, rounded up to tiles", {1, p.m}},
-          {"nc", up_to({512, 1024, 2048}, p.sum_columns()), "columns of a block of B, rounded up to tiles",
-           {1, p.sum_columns()}},
-          {"loops",
-           {0, 1, 2},
-           "0: a panel of B stays while rows of tiles pass; 1: a panel of A stays; 2: as 0, all of B packed "
-           "first and "
-           "blocks of K innermost"},
-          {"prefetch",
-           {0, 4, 16, 64},
-           "steps of K (form 1: vectors) by which B is prefetched, when read in place",
-           {0, 256}}};
+  return {
+      {"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
+      {"form", dot ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
+       "0: vectors along N, rank-1 updates; 1: vectors along K, dot products"},
+      {"mr", row_counts(p.m), "rows of a register tile", {1, std::min<int64_t>(28, p.m)}},
+      {"nv", {1, 2, 3, 4, 5, 6, 8}, "columns of a register tile, in vectors (form 1: in columns)", {1, 28}},
+      {"kc", up_to({16, 64, 128, 192, 256, 384, 512, 1024, 2048}, p.k), "depth of a block of K", {1, p.k}},
+      {"ku", {1, 2, 4, 8}, "steps of K per iteration", {1, 8}},
+      {"pack", {0, kPackA, kPackB, kPackA | kPackB}, "copy into panels: 1 A, 2 B, 3 both"},
+      {"mc", up_to({48, 112, 224, 448}, p.m), "rows of a block of A, rounded up to tiles", {1, p.m}},
+      {"nc",
+       up_to({512, 1024, 2048}, p.sum_columns()),
+       "columns of a block of B, rounded up to tiles",
+       {1, p.sum_columns()}},
+      {"loops",
+       {0, 1, 2},
+       "0: a panel of B stays while rows of tiles pass; 1: a panel of A stays; 2: as 0, all of B packed "
+       "first and "
+       "blocks of K innermost"},
+      {"prefetch",
+       {0, 4, 16, 64},
+       "steps of K (form 1: vectors) by which B is prefetched, when read in place",
+       {0, 256}}};
 }
 
 std::string CpuTile::why_illegal(const Problem& p, const Device& device, const Config& config) const {
@@ -371,8 +382,8 @@ std::vector<Choice> CpuTile::fallbacks(const Problem& p, const std::string&, con
     if (at(config, kIsa) <= level) continue;
     const std::optional<Config> best = cheapest(*this, p, modest_device(level));
     if (!best)
-      throw Error("no config is legal for x86-64 level " + std::to_string(level), p.key(), "so the library would not run there",
-                  "a defect of cpu_tile's rules");
+      throw Error("no config is legal for x86-64 level " + std::to_string(level), p.key(),
+                  "so the library would not run there", "a defect of cpu_tile's rules");
     out.push_back({name(), *best});
   }
   return out;

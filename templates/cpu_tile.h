@@ -26,8 +26,8 @@ struct CpuTiling {
   int64_t mc_tiles, nc_tiles; ///< of a cache block
   int64_t k_blocks;
   int64_t a_elements, b_elements; ///< of the packed blocks, 0 when not packed
-  /// Scratch for sums that are not final yet. 0: they are kept in D, which has room for them without a gate, and is then no
-  /// operand of the epilogue (residual and multiplier may be D itself).
+  /// Scratch for sums that are not final yet. 0: they are kept in D, which has room for them without a gate,
+  /// and is then no operand of the epilogue (residual and multiplier may be D itself).
   int64_t sums_ld, sums_elements;
 };
 

@@ -35,8 +35,7 @@ public:
     if (t.sums_elements) sums = ir.at(b_panels, padded(t.b_elements));
     zero = ir.constant(0), one = ir.constant(1);
     if (p.batch == 1) return with_batch_entry(zero);
-    ir.loop(arg("b0"), arg("b1"), 1,
-            [&](Value entry) { with_batch_entry(entry); });
+    ir.loop(arg("b0"), arg("b1"), 1, [&](Value entry) { with_batch_entry(entry); });
   }
 
   /// Packed blocks start on cache lines.
@@ -48,8 +47,8 @@ private:
   const CpuTiling& t;
   Value args, a_base, b_base, c_base, d_base, bias, a_panels, b_panels, lda, ldb, ldc, ldd, m0, m1, n0, n1,
       zero, one;
-  Value a, b, c, d; ///< of the batch entry
-  Value sums;       ///< tiles of a block of D, one behind the other
+  Value a, b, c, d;                      ///< of the batch entry
+  Value sums;                            ///< tiles of a block of D, one behind the other
   std::map<std::string, Value> operands; ///< tile_operands(), of the batch entry
 
   Value arg(const std::string& name) { return load_arg(ir, p, args, name); }
@@ -113,8 +112,7 @@ private:
   void by_extent(Value index, int64_t tiles, int64_t whole, int64_t rest,
                  const std::function<void(int64_t)>& body) {
     if (whole == rest || tiles == 1) return body(rest);
-    ir.branch(
-        ir.equal(index, ir.constant(tiles - 1)), [&] { body(rest); }, [&] { body(whole); });
+    ir.branch(ir.equal(index, ir.constant(tiles - 1)), [&] { body(rest); }, [&] { body(whole); });
   }
 
   Value b_panel(Value j, Value j0, const KBlock& k) {
@@ -185,9 +183,17 @@ private:
     shape.k_tail = t.dot ? p.k % t.isa.lanes() : 0;
     shape.sums_ld = t.sums_ld;
     Value m = ir.mul(i, t.mr), n = ir.mul(j, t.dr);
-    Values arguments = {args, t.pack_a ? a_panel(i, i0, k) : a_source(i, k), lda,
-                        t.pack_b ? b_panel(j, j0, k) : b_source(j, k), ldb, ir.at(ir.at(d, ir.mul(m, ldd)), n),
-                        ir.at(ir.at(c, ir.mul(m, ldc)), n), ir.at(bias, n), k.depth, k.first, k.last};
+    Values arguments = {args,
+                        t.pack_a ? a_panel(i, i0, k) : a_source(i, k),
+                        lda,
+                        t.pack_b ? b_panel(j, j0, k) : b_source(j, k),
+                        ldb,
+                        ir.at(ir.at(d, ir.mul(m, ldd)), n),
+                        ir.at(ir.at(c, ir.mul(m, ldc)), n),
+                        ir.at(bias, n),
+                        k.depth,
+                        k.first,
+                        k.last};
     if (t.sums_elements) arguments.push_back(tile_sums(i, j, i0, j0));
     for (const EpilogueOperand& operand : tile_operands(p)) {
       Value at = operands[operand.name];
@@ -208,7 +214,8 @@ private:
 
 } // namespace
 
-Kernel CpuTile::emit(mlir::ModuleOp module, const Problem& p, const std::string&, const Config& config) const {
+Kernel CpuTile::emit(mlir::ModuleOp module, const Problem& p, const std::string&,
+                     const Config& config) const {
   const CpuTiling t(p, config);
   Ir ir(module, t.isa);
   ir.function(kernel_symbol, {ir.pointer}, false,
@@ -221,7 +228,7 @@ Kernel CpuTile::emit(mlir::ModuleOp module, const Problem& p, const std::string&
   kernel.tiles_m = t.m_tiles, kernel.tiles_n = t.n_tiles, kernel.tiles_b = p.batch;
   kernel.grain_m = t.mc_tiles, kernel.grain_n = t.nc_tiles;
   kernel.workspace = size_of(p.a) * (LoopNest::padded(t.a_elements) + LoopNest::padded(t.b_elements) +
-                                    LoopNest::padded(t.sums_elements));
+                                     LoopNest::padded(t.sums_elements));
   return kernel;
 }
 

@@ -294,9 +294,11 @@ double Gemv::cost(const Problem& p, const Device& device, const Config& config) 
       t.splits > 1 ? 0.5 * kLaunch + GpuSplitK(p, t.splits).traffic() / double(device.memory_bandwidth) : 0;
   // Beside the other templates' estimates; the median of 29 that were timed.
   constexpr double kMeasured = 0.86;
-  const double total = kLaunch * (t.prefetch ? 0.6 : t.dependent ? 0.7 : 1.0) + kBlock + std::max({memory, l2, issue}) +
-         0.2 * (memory + l2 + issue) + waves * reduce + second + (t.hint == 1 ? 0.02e-6 : 0) +
-         1e-9 * double(t.registers());
+  const double total = kLaunch * (t.prefetch    ? 0.6
+                                  : t.dependent ? 0.7
+                                                : 1.0) +
+                       kBlock + std::max({memory, l2, issue}) + 0.2 * (memory + l2 + issue) + waves * reduce +
+                       second + (t.hint == 1 ? 0.02e-6 : 0) + 1e-9 * double(t.registers());
   return kMeasured * total;
 }
 

@@ -35,9 +35,9 @@ struct GemvTiling {
   int64_t positions;       ///< loads of one lane along K, per row group and iteration
   int64_t k_step;          ///< elements of K that a warp covers in one iteration
   int64_t columns;         ///< accumulator columns: the vectors, for mma rounded up to 8
-  int64_t weights;    ///< matrices in B: two with a gate, each for half of the row warps
-  int64_t block_rows; ///< of W (of both) that a block multiplies
-  int64_t block_outputs; ///< of its rows or columns of D
+  int64_t weights;         ///< matrices in B: two with a gate, each for half of the row warps
+  int64_t block_rows;      ///< of W (of both) that a block multiplies
+  int64_t block_outputs;   ///< of its rows or columns of D
   int64_t threads, row_blocks;
   int64_t workers; ///< warps that share K: k_warps * splits
 

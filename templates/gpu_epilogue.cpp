@@ -10,19 +10,22 @@ namespace arith = mlir::arith;
 
 namespace {
 
-/// x / (1 + 2^(-steepness x)), times `factor` / x: the logistic family with approximate exponential and reciprocal.
+/// x / (1 + 2^(-steepness x)), times `factor` / x: the logistic family with approximate exponential and
+/// reciprocal.
 Value logistic_fast(GpuIr& ir, Value x, Value factor) {
   Value power = ir.exp2_fast(ir.mulf(x, ir.number(ir.f32, -1.44269504088896340736)));
   return ir.mulf(factor, ir.reciprocal_fast(ir.addf(power, ir.number(ir.f32, 1.0))));
 }
 
-/// x/2 (1 + erf(x / sqrt 2)) by Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: erf to 1.5e-7.
+/// x/2 (1 + erf(x / sqrt 2)) by Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: erf
+/// to 1.5e-7.
 Value gelu_fast(GpuIr& ir, Value x) {
   Value z = ir.mulf(x, ir.number(ir.f32, 0.70710678118654752440));
   // Beyond 16 the tail is 0, and stays so for infinities.
   Value magnitude = ir.bitcast(ir.f32, ir.bit_and(ir.bitcast(ir.i32, z), 0x7fffffff));
   magnitude = ir.minimum(magnitude, ir.number(ir.f32, 16.0));
-  Value t = ir.reciprocal_fast(ir.multiply_add(magnitude, ir.number(ir.f32, 0.3275911), ir.number(ir.f32, 1.0)));
+  Value t =
+      ir.reciprocal_fast(ir.multiply_add(magnitude, ir.number(ir.f32, 0.3275911), ir.number(ir.f32, 1.0)));
   Value sum = ir.number(ir.f32, 1.061405429);
   for (double c : {-1.453152027, 1.421413741, -0.284496736, 0.254829592})
     sum = ir.multiply_add(sum, t, ir.number(ir.f32, c));
@@ -35,7 +38,8 @@ Value gelu_fast(GpuIr& ir, Value x) {
 
 Value gelu_tanh_fast(GpuIr& ir, Value x) {
   constexpr double kTwiceRoot = 1.59576912160573071176, kCubic = 0.044715; // 2 sqrt(2 / pi)
-  Value slope = ir.multiply_add(ir.mulf(x, x), ir.number(ir.f32, kTwiceRoot * kCubic), ir.number(ir.f32, kTwiceRoot));
+  Value slope =
+      ir.multiply_add(ir.mulf(x, x), ir.number(ir.f32, kTwiceRoot * kCubic), ir.number(ir.f32, kTwiceRoot));
   return logistic_fast(ir, ir.mulf(x, slope), x);
 }
 
@@ -52,14 +56,15 @@ Value gpu_function(GpuIr& ir, const Problem& p, EpilogueOp op, Value x) {
 }
 
 struct GpuEpilogue::Piece {
-  Value row, column;     ///< for stores
+  Value row, column;           ///< for stores
   Value safe_row, safe_column; ///< inside D
-  Value inside;          ///< i1; null: always
+  Value inside;                ///< i1; null: always
   Values accumulators, given, c;
   std::map<std::string, Values> operands; ///< in the compute type, one for each column
 };
 
-GpuEpilogue::GpuEpilogue(GpuIr& ir, const Problem& p, const GpuIr::Arguments& arguments, Value entry, int64_t align_d)
+GpuEpilogue::GpuEpilogue(GpuIr& ir, const Problem& p, const GpuIr::Arguments& arguments, Value entry,
+                         int64_t align_d)
     : ir_(ir), problem_(p), arguments_(arguments), entry_(entry), align_(align_d),
       compute_(ir.memory_type(p.scale_type())) {
   for (const char* name : {"c", "d"}) bases_[name] = matrix_base(name, p.d);
@@ -89,7 +94,8 @@ Value GpuEpilogue::address(const std::string& name, Type type, const Piece& piec
   return ir_.offset(bases_.at(name), ir_.mul(elements, size_of(type)));
 }
 
-Value GpuEpilogue::remember(const std::string& what, Value of, int64_t number, const std::function<Value()>& make) {
+Value GpuEpilogue::remember(const std::string& what, Value of, int64_t number,
+                            const std::function<Value()>& make) {
   if (known_in_ != ir_.b.getInsertionBlock()) known_.clear(), known_in_ = ir_.b.getInsertionBlock();
   Value& slot = known_[{what, of ? of.getAsOpaquePointer() : nullptr, number}];
   if (!slot) slot = make();
@@ -193,8 +199,12 @@ void GpuEpilogue::load_operands(llvm::MutableArrayRef<Piece> all) {
           out = operand.name == given_ ? in_compute_type(vectors, ir_.pack(piece.given))
                                        : load_matrix(operand.name, vectors, piece);
           break;
-        case OperandShape::single: out.assign(count, load_vector_element(operand.name, scales, nullptr)); break;
-        case OperandShape::value: out.assign(count, arguments_.at(operand.name)); break;
+        case OperandShape::single:
+          out.assign(count, load_vector_element(operand.name, scales, nullptr));
+          break;
+        case OperandShape::value:
+          out.assign(count, arguments_.at(operand.name));
+          break;
         }
       }
 }

@@ -5,9 +5,10 @@
 
 namespace deepgen {
 
-/// Accumulators of consecutive columns of one row of D, in the accumulator's type. `row` and `column` are i32. Values that
-/// belong to the same row or column should be the same Value, so that operands are loaded once for all of them.
-/// `column` must be a multiple of the largest power of two that divides the number of values.
+/// Accumulators of consecutive columns of one row of D, in the accumulator's type. `row` and `column` are
+/// i32. Values that belong to the same row or column should be the same Value, so that operands are loaded
+/// once for all of them. `column` must be a multiple of the largest power of two that divides the number of
+/// values.
 struct Fragment {
   Value row, column;
   Values values;
@@ -25,16 +26,16 @@ Value gpu_function(GpuIr&, const Problem&, EpilogueOp, Value x);
 
 class GpuEpilogue {
 public:
-  /// Made where it dominates all stores, best behind the main loop. Of one batch entry (`entry`: i32; null without a
-  /// batch). `align_d`: what Kernel::align_d will say.
+  /// Made where it dominates all stores, best behind the main loop. Of one batch entry (`entry`: i32; null
+  /// without a batch). `align_d`: what Kernel::align_d will say.
   GpuEpilogue(GpuIr&, const Problem&, const GpuIr::Arguments&, Value entry, int64_t align_d);
 
-  /// Fragments that are stored together have their operands (C, residual, ...) loaded together, ahead of the first
-  /// store: a few of them hide the latency, too many take registers.
+  /// Fragments that are stored together have their operands (C, residual, ...) loaded together, ahead of the
+  /// first store: a few of them hide the latency, too many take registers.
   void store(llvm::ArrayRef<Fragment>, Bounds);
 
-  /// store() in two halves, for those who rearrange elements in between: D's elements of each fragment, as one vector, and
-  /// writing elements of consecutive columns, all of them inside or outside of D.
+  /// store() in two halves, for those who rearrange elements in between: D's elements of each fragment, as
+  /// one vector, and writing elements of consecutive columns, all of them inside or outside of D.
   Values results(llvm::ArrayRef<Fragment>, Bounds);
   void write(Value row, Value column, Value elements, Bounds);
 
@@ -48,7 +49,8 @@ private:
   struct Piece; ///< as many columns as one access of D covers
   Value matrix_base(const std::string& name, Type);
   Value address(const std::string& name, Type, const Piece&);
-  /// The value that `make` gave for the same key in the same block of code: vectors are read once for many rows.
+  /// The value that `make` gave for the same key in the same block of code: vectors are read once for many
+  /// rows.
   Value remember(const std::string& what, Value of, int64_t number, const std::function<Value()>& make);
   std::vector<Piece> pieces(llvm::ArrayRef<Fragment>, Bounds); ///< with their operands
   void write(const Piece&, Value elements);

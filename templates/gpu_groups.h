@@ -5,15 +5,15 @@
 
 namespace deepgen {
 
-/// Tiles of D in the order of their groups, each group's own ones: a tile never has rows of two groups, and is smaller at the
-/// end of a group. Groups without rows have no tiles. All values are i32.
+/// Tiles of D in the order of their groups, each group's own ones: a tile never has rows of two groups, and
+/// is smaller at the end of a group. Groups without rows have no tiles. All values are i32.
 class GpuGroups {
 public:
   /// `tile_rows`: of D in a tile.
   GpuGroups(GpuIr&, const Problem&, const GpuIr::Arguments&, int64_t tile_rows);
 
-  /// What a warp knows of the 32 groups from 32 * `chunk` on, each lane of one: its rows, its tiles (rows of tiles), and how
-  /// many the groups before it have, where those before the chunk have `tiles_before`.
+  /// What a warp knows of the 32 groups from 32 * `chunk` on, each lane of one: its rows, its tiles (rows of
+  /// tiles), and how many the groups before it have, where those before the chunk have `tiles_before`.
   struct Lane {
     Value number, first_row, end_row, tiles, tiles_before;
   };
@@ -25,7 +25,7 @@ public:
     Value exists; ///< i1: there are as many tiles
     Value number, first_row, end_row, tiles, tiles_before;
   };
-  Group group_of(Value row_of_tiles);    ///< by whole warps of 32 lanes
+  Group group_of(Value row_of_tiles);         ///< by whole warps of 32 lanes
   Group group_one_by_one(Value row_of_tiles); ///< by any threads, of any GPU: for few groups as fast
 
   /// The arguments with those vectors of the epilogue that each group has for itself.

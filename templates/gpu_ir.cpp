@@ -23,11 +23,21 @@ namespace {
 
 bool takes(const Problem& p, const std::string& name) {
   using E = EpilogueOp;
-  static const std::map<std::string, E> operands = {
-      {"bias", E::bias}, {"bias_row", E::bias_row}, {"residual", E::residual}, {"ld_residual", E::residual},
-      {"stride_residual", E::residual}, {"multiplier", E::multiply}, {"ld_multiplier", E::multiply},
-      {"stride_multiplier", E::multiply}, {"scale_a", E::scale_a}, {"scale_b", E::scale_b}, {"scale_d", E::scale_d},
-      {"scale_row", E::scale_row}, {"scale_col", E::scale_col}, {"clamp_low", E::clamp}, {"clamp_high", E::clamp}};
+  static const std::map<std::string, E> operands = {{"bias", E::bias},
+                                                    {"bias_row", E::bias_row},
+                                                    {"residual", E::residual},
+                                                    {"ld_residual", E::residual},
+                                                    {"stride_residual", E::residual},
+                                                    {"multiplier", E::multiply},
+                                                    {"ld_multiplier", E::multiply},
+                                                    {"stride_multiplier", E::multiply},
+                                                    {"scale_a", E::scale_a},
+                                                    {"scale_b", E::scale_b},
+                                                    {"scale_d", E::scale_d},
+                                                    {"scale_row", E::scale_row},
+                                                    {"scale_col", E::scale_col},
+                                                    {"clamp_low", E::clamp},
+                                                    {"clamp_high", E::clamp}};
   if (name == "offsets") return p.groups > 0;
   if (name == "stride_b") return p.b_matrices() > 1;
   if (name.rfind("stride_", 0) == 0 && p.batch == 1) return false;
@@ -39,10 +49,37 @@ bool takes(const Problem& p, const std::string& name) {
 
 std::vector<std::string> gpu_arguments(const Problem& p, bool workspace) {
   std::vector<std::string> out;
-  for (const char* name : {"a", "b", "c", "d", "bias", "lda", "ldb", "ldc", "ldd", "stride_a", "stride_b", "stride_c",
-                           "stride_d", "alpha", "beta", "workspace", "bias_row", "residual", "ld_residual",
-                           "stride_residual", "multiplier", "ld_multiplier", "stride_multiplier", "scale_a", "scale_b",
-                           "scale_d", "scale_row", "scale_col", "clamp_low", "clamp_high", "offsets"})
+  for (const char* name : {"a",
+                           "b",
+                           "c",
+                           "d",
+                           "bias",
+                           "lda",
+                           "ldb",
+                           "ldc",
+                           "ldd",
+                           "stride_a",
+                           "stride_b",
+                           "stride_c",
+                           "stride_d",
+                           "alpha",
+                           "beta",
+                           "workspace",
+                           "bias_row",
+                           "residual",
+                           "ld_residual",
+                           "stride_residual",
+                           "multiplier",
+                           "ld_multiplier",
+                           "stride_multiplier",
+                           "scale_a",
+                           "scale_b",
+                           "scale_d",
+                           "scale_row",
+                           "scale_col",
+                           "clamp_low",
+                           "clamp_high",
+                           "offsets"})
     if (std::string(name) == "workspace" ? workspace : takes(p, name)) out.push_back(name);
   return out;
 }
@@ -55,20 +92,26 @@ GpuIr::GpuIr(mlir::ModuleOp module, const std::string& target) : GpuIr(module, c
 
 GpuIr::GpuIr(mlir::ModuleOp module, int64_t target_capability)
     : Ir(module, {3, Type::f32}), capability(target_capability), i8(b.getI8Type()), i16(b.getI16Type()),
-      i32(b.getI32Type()), f16(b.getF16Type()), bf16(b.getBF16Type()), f32(b.getF32Type()), f64(b.getF64Type()),
-      global(llvmd::LLVMPointerType::get(b.getContext(), 1)), shared(llvmd::LLVMPointerType::get(b.getContext(), 3)),
-      module_(module) {}
+      i32(b.getI32Type()), f16(b.getF16Type()), bf16(b.getBF16Type()), f32(b.getF32Type()),
+      f64(b.getF64Type()), global(llvmd::LLVMPointerType::get(b.getContext(), 1)),
+      shared(llvmd::LLVMPointerType::get(b.getContext(), 3)), module_(module) {}
 
 mlir::Type GpuIr::memory_type(Type type) const {
   switch (type) {
-  case Type::f64: return f64;
-  case Type::f16: return f16;
-  case Type::bf16: return bf16;
-  case Type::i32: return i32;
+  case Type::f64:
+    return f64;
+  case Type::f16:
+    return f16;
+  case Type::bf16:
+    return bf16;
+  case Type::i32:
+    return i32;
   case Type::i8:
   case Type::e4m3:
-  case Type::e5m2: return i8;
-  default: return f32;
+  case Type::e5m2:
+    return i8;
+  default:
+    return f32;
   }
 }
 
@@ -94,11 +137,12 @@ void GpuIr::kernel(const GpuEntry& entry, const Problem& p, const std::vector<st
   function->setAttr("nvvm.kernel", b.getUnitAttr());
   function->setAttr("nvvm.reqntid", b.getDenseI32ArrayAttr({int32_t(entry.threads), 1, 1}));
   function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(int32_t(entry.min_blocks)));
-  if (entry.max_registers) function->setAttr("nvvm.maxnreg", b.getI32IntegerAttr(int32_t(entry.max_registers)));
+  if (entry.max_registers)
+    function->setAttr("nvvm.maxnreg", b.getI32IntegerAttr(int32_t(entry.max_registers)));
   if (entry.cluster != std::array<int64_t, 3>{1, 1, 1})
     function->setAttr("nvvm.cluster_dim",
-                      b.getDenseI32ArrayAttr({int32_t(entry.cluster[0]), int32_t(entry.cluster[1]),
-                                              int32_t(entry.cluster[2])}));
+                      b.getDenseI32ArrayAttr(
+                          {int32_t(entry.cluster[0]), int32_t(entry.cluster[1]), int32_t(entry.cluster[2])}));
   b.setInsertionPointToStart(function.addEntryBlock(b));
   Arguments arguments;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -159,8 +203,12 @@ Value GpuIr::at_least(Value x, int64_t y) {
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, x, c(x.getType(), y));
 }
 Value GpuIr::both(Value x, Value y) { return bit_and(x, y); }
-Value GpuIr::to_i64(Value x) { return x.getType() == i64 ? x : Value(arith::ExtUIOp::create(b, loc, i64, x)); }
-Value GpuIr::to_i32(Value x) { return x.getType() == i32 ? x : Value(arith::TruncIOp::create(b, loc, i32, x)); }
+Value GpuIr::to_i64(Value x) {
+  return x.getType() == i64 ? x : Value(arith::ExtUIOp::create(b, loc, i64, x));
+}
+Value GpuIr::to_i32(Value x) {
+  return x.getType() == i32 ? x : Value(arith::TruncIOp::create(b, loc, i32, x));
+}
 
 Value GpuIr::to_i16(Value x) { return arith::TruncIOp::create(b, loc, i16, x); }
 
@@ -179,7 +227,8 @@ namespace {
 
 int64_t bytes_of(mlir::Type type) {
   int64_t count = 1;
-  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type)) count = vector.getNumElements(), type = vector.getElementType();
+  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type))
+    count = vector.getNumElements(), type = vector.getElementType();
   return count * type.getIntOrFloatBitWidth() / 8;
 }
 
@@ -238,7 +287,8 @@ void GpuIr::copy_async_if(Value wanted, Value to, Value from, int64_t bytes, Val
   const std::string size = std::to_string(bytes), modifier = bytes == 16 ? "cg" : "ca";
   Values operands = {wanted, to, from};
   if (valid) operands.push_back(valid);
-  assembly(nullptr, "@$0 cp.async." + modifier + ".shared.global [$1], [$2], " + size + (valid ? ", $3;" : ";"),
+  assembly(nullptr,
+           "@$0 cp.async." + modifier + ".shared.global [$1], [$2], " + size + (valid ? ", $3;" : ";"),
            valid ? "b,r,l,r" : "b,r,l", operands, true);
 }
 
@@ -271,7 +321,8 @@ Value GpuIr::shuffle_word_xor(Value x, int64_t lane_mask) {
                               mlir::UnitAttr());
 }
 Value GpuIr::shuffle_index(Value x, Value from) {
-  return nvvm::ShflOp::create(b, loc, x.getType(), c(-1), x, from, c(31), nvvm::ShflKind::idx, mlir::UnitAttr());
+  return nvvm::ShflOp::create(b, loc, x.getType(), c(-1), x, from, c(31), nvvm::ShflKind::idx,
+                              mlir::UnitAttr());
 }
 void GpuIr::prefetch(Value address) { assembly(nullptr, "prefetch.global.L2 [$0];", "l", address, true); }
 void GpuIr::wait_for_predecessor() {
@@ -303,8 +354,10 @@ Value GpuIr::convert(mlir::Type to, Value x) {
 Value GpuIr::decode(Type from, Value x) {
   switch (from) {
   case Type::f16:
-  case Type::bf16: return convert(f32, x);
-  case Type::i8: return arith::ExtSIOp::create(b, loc, reshaped(x.getType(), i32), x);
+  case Type::bf16:
+    return convert(f32, x);
+  case Type::i8:
+    return arith::ExtSIOp::create(b, loc, reshaped(x.getType(), i32), x);
   case Type::e4m3:
   case Type::e5m2: {
     const int64_t count = count_of(x.getType());
@@ -318,7 +371,8 @@ Value GpuIr::decode(Type from, Value x) {
     for (Value v : unpack(x)) all.push_back(from == Type::e4m3 ? decode_e4m3(v) : decode_e5m2(v));
     return pack(all);
   }
-  default: return x;
+  default:
+    return x;
   }
 }
 
@@ -333,8 +387,8 @@ Value GpuIr::decode_pair(Type from, Value x) {
   return pack(both);
 }
 
-/// Sign to the top, exponent and significand where f32 has them; the product moves the bias from 7 to 127, exactly
-/// for subnormals too.
+/// Sign to the top, exponent and significand where f32 has them; the product moves the bias from 7 to 127,
+/// exactly for subnormals too.
 Value GpuIr::decode_e4m3(Value x) {
   Value wide = arith::ExtUIOp::create(b, loc, i32, x);
   Value magnitude = bit_and(wide, 0x7f), sign = shift_left(bit_and(wide, 0x80), 24);
@@ -350,14 +404,17 @@ Value GpuIr::decode_e5m2(Value x) { // the upper half of an f16
 
 Value GpuIr::encode(Type to, Value x) {
   switch (to) {
-  case Type::f16: return convert(f16, x);
-  case Type::bf16: return convert(bf16, x);
+  case Type::f16:
+    return convert(f16, x);
+  case Type::bf16:
+    return convert(bf16, x);
   case Type::i8: {
     Values all;
     for (Value v : unpack(x)) all.push_back(round_to_i8(v));
     return pack(all);
   }
-  default: return x;
+  default:
+    return x;
   }
 }
 
@@ -380,7 +437,9 @@ Value GpuIr::zero(mlir::Type type) { return arith::ConstantOp::create(b, loc, b.
 Value GpuIr::maximum(Value x, Value y) { return arith::MaximumFOp::create(b, loc, x, y); }
 Value GpuIr::minimum(Value x, Value y) { return arith::MinimumFOp::create(b, loc, x, y); }
 Value GpuIr::exp2_fast(Value x) { return assembly(f32, "ex2.approx.ftz.f32 $0, $1;", "=f,f", x, false); }
-Value GpuIr::reciprocal_fast(Value x) { return assembly(f32, "rcp.approx.ftz.f32 $0, $1;", "=f,f", x, false); }
+Value GpuIr::reciprocal_fast(Value x) {
+  return assembly(f32, "rcp.approx.ftz.f32 $0, $1;", "=f,f", x, false);
+}
 Value GpuIr::multiply_add(Value x, Value y, Value z) { return llvmd::FMAOp::create(b, loc, x, y, z); }
 Value GpuIr::dot4(Value x, Value y, Value sum) {
   return assembly(i32, "dp4a.s32.s32 $0, $1, $2, $3;", "=r,r,r,r", {x, y, sum}, false);
@@ -413,8 +472,8 @@ Values GpuIr::rolled_loop(Value from, Value to, Value step, mlir::ValueRange car
   auto context = b.getContext();
   auto unroll = llvmd::LoopUnrollAttr::get(context, b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
   auto peel = llvmd::LoopPeeledAttr::get(context, b.getI32IntegerAttr(0));
-  auto annotation = llvmd::LoopAnnotationAttr::get(context, {}, {}, {}, unroll, {}, {}, {}, {}, peel, {}, {}, {}, {},
-                                                   {}, {});
+  auto annotation = llvmd::LoopAnnotationAttr::get(context, {}, {}, {}, unroll, {}, {}, {}, {}, peel, {}, {},
+                                                   {}, {}, {}, {});
   auto previous = std::prev(b.getInsertionPoint());
   previous->setAttr("loop_annotation", annotation);
   return out;
@@ -433,10 +492,9 @@ Value GpuIr::assembly(mlir::Type result, const std::string& text, const std::str
                       mlir::ValueRange operands, bool side_effects) {
   llvm::SmallVector<mlir::Type> results;
   if (result) results.push_back(result);
-  auto op = llvmd::InlineAsmOp::create(b, loc, results, operands, text,
-                                       constraints + (side_effects ? ",~{memory}" : ""), side_effects, false,
-                                       llvmd::tailcallkind::TailCallKind::None, llvmd::AsmDialectAttr(),
-                                       mlir::ArrayAttr());
+  auto op = llvmd::InlineAsmOp::create(
+      b, loc, results, operands, text, constraints + (side_effects ? ",~{memory}" : ""), side_effects, false,
+      llvmd::tailcallkind::TailCallKind::None, llvmd::AsmDialectAttr(), mlir::ArrayAttr());
   return result ? op.getResult(0) : Value();
 }
 

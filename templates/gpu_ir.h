@@ -1,7 +1,8 @@
-// GpuIr: what kernels for GPUs are made of, over MLIR's llvm, nvvm, scf, arith and vector dialects. It is NVIDIA's; AmdIr
-// (amd_ir.h) does what is virtual for AMD GPUs, and templates that keep to that and to what needs no target serve both. Indices
-// within a block and byte offsets are i32; addresses in global memory and leading dimensions are i64. Everything is
-// inlined into one function per entry, whose loops are scf.for and branches scf.if.
+// GpuIr: what kernels for GPUs are made of, over MLIR's llvm, nvvm, scf, arith and vector dialects. It is
+// NVIDIA's; AmdIr (amd_ir.h) does what is virtual for AMD GPUs, and templates that keep to that and to what
+// needs no target serve both. Indices within a block and byte offsets are i32; addresses in global memory and
+// leading dimensions are i64. Everything is inlined into one function per entry, whose loops are scf.for and
+// branches scf.if.
 #pragma once
 
 #include "base/kernel.h"
@@ -12,8 +13,8 @@
 
 namespace deepgen {
 
-/// The argument slots of every entry of a kernel for `problem`, in the order of kernel_abi.h. Tensor maps, which a
-/// template adds itself, come last ("map_a", ...).
+/// The argument slots of every entry of a kernel for `problem`, in the order of kernel_abi.h. Tensor maps,
+/// which a template adds itself, come last ("map_a", ...).
 std::vector<std::string> gpu_arguments(const Problem&, bool workspace);
 
 /// An entry of a kernel, as its function says it to the assembler.
@@ -29,8 +30,8 @@ struct GpuEntry {
 /// How a load from global memory treats the caches.
 enum class Cache {
   usual,
-  read_only,  ///< ld.global.nc: nothing writes the operand while the kernel runs
-  streamed,   ///< read_only, read once: not kept in L1, fetched into L2 by 256 bytes
+  read_only, ///< ld.global.nc: nothing writes the operand while the kernel runs
+  streamed,  ///< read_only, read once: not kept in L1, fetched into L2 by 256 bytes
 };
 
 class GpuIr : public Ir {
@@ -59,13 +60,13 @@ public:
   virtual Value thread(); ///< threadIdx.x
   virtual Value block_x();
   virtual Value block_y();
-  Value lane();           ///< thread % 32
-  virtual Value warp();   ///< thread / 32, the same register for all lanes of a warp
+  Value lane();         ///< thread % 32
+  virtual Value warp(); ///< thread / 32, the same register for all lanes of a warp
 
   // Integers. The arithmetic of Ir works on i32 and i64 alike; constants take the other operand's type.
-  Value c(int64_t);               ///< i32
+  Value c(int64_t); ///< i32
   Value c(mlir::Type, int64_t);
-  Value divide(Value, int64_t);   ///< of a non-negative value
+  Value divide(Value, int64_t); ///< of a non-negative value
   Value divide(Value, Value);
   Value remainder(Value, int64_t);
   Value remainder(Value, Value);
@@ -77,36 +78,38 @@ public:
   Value shift_left(Value, int64_t);
   Value shift_left(Value, Value);
   Value shift_right_bits(Value, int64_t); ///< logical
-  Value wrapping_add(Value, Value); ///< modulo 2^32 or 2^64, where add() must not overflow
-  Value add_sums(Value, Value);     ///< of accumulators, scalars or vectors: floats, or integers that may wrap
-  Value max(Value, Value);        ///< signed
-  Value less(Value, Value);       ///< signed
+  Value wrapping_add(Value, Value);       ///< modulo 2^32 or 2^64, where add() must not overflow
+  Value add_sums(Value, Value); ///< of accumulators, scalars or vectors: floats, or integers that may wrap
+  Value max(Value, Value);      ///< signed
+  Value less(Value, Value);     ///< signed
   Value less(Value, int64_t);
   Value at_least(Value, int64_t); ///< signed
   Value both(Value, Value);       ///< of conditions
   Value to_i64(Value i32);        ///< of a non-negative value
   Value to_i32(Value i64);
-  Value to_i16(Value i32);        ///< the lower bits
+  Value to_i16(Value i32); ///< the lower bits
 
   // Addresses.
-  Value offset(Value pointer, Value bytes);   ///< bytes: i32 or i64, non-negative
+  Value offset(Value pointer, Value bytes); ///< bytes: i32 or i64, non-negative
   Value offset(Value pointer, int64_t bytes);
 
   // Memory, of scalars and vectors.
   virtual Value load_global(mlir::Type, Value address, int64_t alignment, Cache = Cache::usual);
   void store(Value, Value address, int64_t alignment);
-  /// cp.async of 4, 8 or 16 bytes; of those `valid` bytes (i32; null: all) are read and the rest becomes zero.
+  /// cp.async of 4, 8 or 16 bytes; of those `valid` bytes (i32; null: all) are read and the rest becomes
+  /// zero.
   void copy_async(Value shared_address, Value global_address, int64_t bytes, Value valid = nullptr);
   /// The same where `wanted` (i1) holds, as one predicated instruction; else shared memory stays as it is.
-  void copy_async_if(Value wanted, Value shared_address, Value global_address, int64_t bytes, Value valid = nullptr);
+  void copy_async_if(Value wanted, Value shared_address, Value global_address, int64_t bytes,
+                     Value valid = nullptr);
   void commit_copies();
   void wait_copies(int64_t groups_in_flight);
   /// ldmatrix: 1, 2 or 4 matrices of 8 x 8 16-bit elements; i32 registers.
   Values load_matrix(Value shared_address, int64_t count, bool transposed);
 
   // Threads together.
-  virtual void barrier(); ///< of the block
-  void warp_barrier(); ///< of the warp
+  virtual void barrier();                      ///< of the block
+  void warp_barrier();                         ///< of the warp
   Value shuffle_xor(Value, int64_t lane_mask); ///< within 32 lanes; 32-bit and 64-bit scalars
   Value shuffle_index(Value, Value lane);
   /// Brings a line into L2, of which the thread may not know yet what others write there.
@@ -117,7 +120,8 @@ public:
 
   // Conversions, of scalars and vectors.
   Value bitcast(mlir::Type, Value);
-  /// From an element's memory type to the type in which it is multiplied without tensor cores: f32, f64, or i32 for i8.
+  /// From an element's memory type to the type in which it is multiplied without tensor cores: f32, f64, or
+  /// i32 for i8.
   Value decode(Type, Value);
   /// From f32 (f64 and i32 as they are) to an element of D's type: rounded to nearest even; i8 saturated.
   Value encode(Type, Value);
@@ -129,9 +133,9 @@ public:
   Value zero(mlir::Type);           ///< of any scalar or vector type
   Value maximum(Value, Value);      ///< NaN when one is NaN
   Value minimum(Value, Value);
-  virtual Value exp2_fast(Value f32);       ///< ex2.approx.ftz: 2 ulp
-  virtual Value reciprocal_fast(Value f32); ///< rcp.approx.ftz: 1 ulp
-  Value multiply_add(Value x, Value y, Value z); ///< one rounding, any float type, scalar or vector
+  virtual Value exp2_fast(Value f32);              ///< ex2.approx.ftz: 2 ulp
+  virtual Value reciprocal_fast(Value f32);        ///< rcp.approx.ftz: 1 ulp
+  Value multiply_add(Value x, Value y, Value z);   ///< one rounding, any float type, scalar or vector
   virtual Value dot4(Value a, Value b, Value sum); ///< dp4a: i32 registers of four i8 each
 
   // Vectors, also of one lane (scalars).
@@ -151,8 +155,8 @@ public:
 
 protected:
   virtual Value shuffle_word_xor(Value, int64_t lane_mask); ///< of 32 bits
-  explicit GpuIr(mlir::ModuleOp module); ///< for a target that is not NVIDIA's
-  virtual Value round_to_i8(Value f32);   ///< to nearest even, saturated; NaN is 0
+  explicit GpuIr(mlir::ModuleOp module);                    ///< for a target that is not NVIDIA's
+  virtual Value round_to_i8(Value f32);                     ///< to nearest even, saturated; NaN is 0
   mlir::Type argument_type(const Problem&, const std::string& name);
   mlir::ModuleOp module_;
 
@@ -161,7 +165,8 @@ private:
   Value decode_e4m3(Value), decode_e5m2(Value), decode_pair(Type, Value);
 };
 
-/// What Kernel::target of a kernel that needs no instruction of one architecture alone is: "sm_90" for arch "sm_90a".
+/// What Kernel::target of a kernel that needs no instruction of one architecture alone is: "sm_90" for arch
+/// "sm_90a".
 std::string gpu_target(const std::string& arch);
 std::unique_ptr<GpuIr> make_gpu_ir(mlir::ModuleOp, const std::string& target);
 

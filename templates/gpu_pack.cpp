@@ -41,7 +41,8 @@ GpuPack::GpuPack(const Problem& p, const Side& a, const Side& b, int64_t start) 
   a_ = add("a", a), b_ = add("b", b);
 }
 
-/// Where a thread loads less than a word at a time it stores a word: its neighbours read the same lines in the same instruction.
+/// Where a thread loads less than a word at a time it stores a word: its neighbours read the same lines in
+/// the same instruction.
 int64_t GpuPack::Copy::piece() const { return (align < 4 ? 4 : 16) / size_of(type); }
 
 GpuPack::Place GpuPack::locate(GpuIr& ir, const Copy& c, const Operand& from, Value block, int64_t step) {
@@ -49,7 +50,8 @@ GpuPack::Place GpuPack::locate(GpuIr& ir, const Copy& c, const Operand& from, Va
   Place place;
   place.index = ir.add(ir.mul(block, kThreads * steps), ir.add(ir.thread(), step * kThreads));
   place.inside = ir.less(place.index, from.batch * c.rows * in_row);
-  Value index = ir.min(place.index, ir.c(from.batch * c.rows * in_row - 1)), line = ir.divide(index, in_row), row = line, entry;
+  Value index = ir.min(place.index, ir.c(from.batch * c.rows * in_row - 1)), line = ir.divide(index, in_row),
+        row = line, entry;
   place.column = ir.mul(ir.sub(index, ir.mul(line, in_row)), c.piece());
   if (from.batch > 1) entry = ir.divide(line, c.rows), row = ir.sub(line, ir.mul(entry, c.rows));
   Value first = ir.mul(ir.to_i64(row), from.ld);
@@ -68,8 +70,8 @@ void GpuPack::copy(GpuIr& ir, const Copy& c, const Operand& from, Value to, Valu
     Values elements;
     for (int64_t i = 0; i < c.piece(); i += width) {
       Value at = ir.min(ir.add(place.column, i), ir.c(c.columns - width));
-      const Values some =
-          ir.unpack(ir.load_global(type, ir.offset(place.row, ir.mul(ir.to_i64(at), size)), width * size, Cache::read_only));
+      const Values some = ir.unpack(ir.load_global(type, ir.offset(place.row, ir.mul(ir.to_i64(at), size)),
+                                                   width * size, Cache::read_only));
       elements.append(some.begin(), some.end());
     }
     pieces.emplace_back(place, ir.pack(elements));
@@ -98,7 +100,8 @@ void GpuPack::transpose(GpuIr& ir, const Copy& c, const Operand& operand, Value 
   const int64_t size = size_of(c.type), tile = c.tile(), pitch = c.pitch();
   const int64_t tiles_r = ceil_div(c.rows, tile), tiles_c = ceil_div(c.columns, tile);
   Value entry, at = block;
-  if (operand.batch > 1) entry = ir.divide(block, tiles_r * tiles_c), at = ir.remainder(block, tiles_r * tiles_c);
+  if (operand.batch > 1)
+    entry = ir.divide(block, tiles_r * tiles_c), at = ir.remainder(block, tiles_r * tiles_c);
   Value row0 = ir.mul(ir.divide(at, tiles_c), tile), column0 = ir.mul(ir.remainder(at, tiles_c), tile);
   Value shared = ir.shared_memory(), thread = ir.thread();
   Value from = operand.base;
@@ -128,34 +131,38 @@ void GpuPack::transpose(GpuIr& ir, const Copy& c, const Operand& operand, Value 
   });
 }
 
-Launch GpuPack::emit(GpuIr& ir, const Problem& p, const std::vector<std::string>& names, bool dependent, bool early) const {
+Launch GpuPack::emit(GpuIr& ir, const Problem& p, const std::vector<std::string>& names, bool dependent,
+                     bool early) const {
   Launch launch;
   launch.entry = "deepgen_pack";
   launch.grid[0] = a_.blocks + b_.blocks, launch.block[0] = kThreads;
   for (const Copy* c : {&a_, &b_})
-    if (c->place.ld && c->transposed)
-      launch.shared = std::max(launch.shared, c->tile() * c->pitch());
+    if (c->place.ld && c->transposed) launch.shared = std::max(launch.shared, c->tile() * c->pitch());
   launch.dependent = dependent;
   GpuEntry entry;
   entry.name = launch.entry, entry.threads = kThreads;
   ir.kernel(entry, p, names, [&](const GpuIr::Arguments& values) {
     const auto operand = [&](const Copy& c) {
       const auto stride = values.find("stride_" + c.name);
-      return Operand{values.at(c.name), values.at("ld" + c.name), stride == values.end() ? Value() : stride->second, p.batch};
+      return Operand{values.at(c.name), values.at("ld" + c.name),
+                     stride == values.end() ? Value() : stride->second, p.batch};
     };
     const auto of_each = [&](auto&& work) {
       Value block = ir.block_x();
       if (!a_.blocks || !b_.blocks) return work(a_.blocks ? a_ : b_, block);
       ir.branch(
-          ir.less(block, a_.blocks), [&] { work(a_, block); }, [&] { work(b_, ir.sub(block, ir.c(a_.blocks))); });
+          ir.less(block, a_.blocks), [&] { work(a_, block); },
+          [&] { work(b_, ir.sub(block, ir.c(a_.blocks))); });
     };
     ir.launch_dependents();
-    if (early) of_each([&](const Copy& c, Value block) {
-      if (!c.transposed) prefetch(ir, c, operand(c), block);
-    });
+    if (early)
+      of_each([&](const Copy& c, Value block) {
+        if (!c.transposed) prefetch(ir, c, operand(c), block);
+      });
     ir.wait_for_predecessor();
     of_each([&](const Copy& c, Value block) {
-      (c.transposed ? transpose : copy)(ir, c, operand(c), ir.offset(values.at("workspace"), c.place.offset), block);
+      (c.transposed ? transpose : copy)(ir, c, operand(c), ir.offset(values.at("workspace"), c.place.offset),
+                                        block);
     });
   });
   return launch;

@@ -31,7 +31,8 @@ public:
   /// Adds the entry `deepgen_pack` to the module and returns its launch. From sm_90 on it waits for what runs
   /// before it (with `dependent` it starts before that has ended), and lets the next launch start early: that
   /// must wait for it. `early`: what is copied is asked for before that wait.
-  Launch emit(GpuIr&, const Problem&, const std::vector<std::string>& arguments, bool dependent, bool early) const;
+  Launch emit(GpuIr&, const Problem&, const std::vector<std::string>& arguments, bool dependent,
+              bool early) const;
 
 private:
   struct Copy {
@@ -43,7 +44,7 @@ private:
     int64_t blocks = 0;                        ///< of the launch
 
     int64_t unit() const { return 16 / size_of(type); } ///< elements that a thread stores
-    int64_t piece() const; ///< at a time
+    int64_t piece() const;                              ///< at a time
     int64_t tile() const { return size_of(type) == 1 ? 64 : 32; }
     int64_t pitch() const { return tile() * size_of(type) + 4; } ///< of a tile's rows in shared memory, bytes
   };

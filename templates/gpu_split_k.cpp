@@ -84,7 +84,8 @@ void GpuSplitK::reduce(GpuIr& ir, const GpuIr::Arguments& arguments, int64_t ali
   ir.branch(ir.less(index, vectors()), [&] {
     Value line = ir.divide(index, per_row), column = ir.mul(ir.sub(index, ir.mul(line, per_row)), columns);
     Value entry, row = line;
-    if (problem_.batch > 1) entry = ir.divide(line, problem_.m), row = ir.sub(line, ir.mul(entry, problem_.m));
+    if (problem_.batch > 1)
+      entry = ir.divide(line, problem_.m), row = ir.sub(line, ir.mul(entry, problem_.m));
     Value at = ir.offset(arguments.at("workspace"), ir.mul(ir.to_i64(index), columns * size_of(type())));
     Fragment sums{row, column, ir.unpack(sum_up(ir, at))};
     const Bounds bounds{false, pitch_ != problem_.n};
@@ -114,6 +115,8 @@ void GpuSplitK::add_reduce(GpuIr& ir, Kernel& kernel) const {
   kernel.launches.push_back(emit_reduce(ir, kernel.args, kernel.align_d));
 }
 
-int64_t split_workspace(const Problem& p, const Config& config) { return GpuSplitK(p, config["splits"]).workspace(); }
+int64_t split_workspace(const Problem& p, const Config& config) {
+  return GpuSplitK(p, config["splits"]).workspace();
+}
 
 } // namespace deepgen

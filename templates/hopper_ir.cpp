@@ -1,8 +1,8 @@
 #include "templates/hopper_ir.h"
 
 #include "base/error.h"
-#include "templates/sizes.h"
 #include "templates/ir_record.h"
+#include "templates/sizes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -42,14 +42,18 @@ void HopperIr::arrive_at_block(Value barrier, Value block) {
 
 void HopperIr::wait(Value barrier, Value parity) {
   assembly(nullptr,
-           "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @!done bra again; }",
+           "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @!done bra "
+           "again; }",
            "r,r", {barrier, parity}, true);
 }
 
-void HopperIr::set_flag(Value pointer) { assembly(nullptr, "st.release.gpu.global.b32 [$0], 1;", "l", pointer, true); }
+void HopperIr::set_flag(Value pointer) {
+  assembly(nullptr, "st.release.gpu.global.b32 [$0], 1;", "l", pointer, true);
+}
 void HopperIr::await_flag(Value pointer) {
   assembly(nullptr,
-           "{ .reg .pred done; .reg .b32 seen; again: ld.acquire.gpu.global.b32 seen, [$0]; setp.eq.b32 done, seen, 1; "
+           "{ .reg .pred done; .reg .b32 seen; again: ld.acquire.gpu.global.b32 seen, [$0]; setp.eq.b32 "
+           "done, seen, 1; "
            "@!done bra again; }",
            "l", pointer, true);
 }
@@ -62,8 +66,10 @@ Value HopperIr::load_from_block(mlir::Type vector, Value address) {
   const int64_t lanes = mlir::cast<mlir::VectorType>(vector).getNumElements();
   std::string registers, constraints;
   for (int64_t i = 0; i < lanes; ++i) registers += (i ? ",$" : "$") + text(i), constraints += "=r,";
-  Value raw = assembly(record_of(lanes, i32), "ld.shared::cluster.v" + text(lanes) + ".b32 {" + registers + "}, [$" + text(lanes) + "];",
-                       constraints + "r", address, true);
+  Value raw =
+      assembly(record_of(lanes, i32),
+               "ld.shared::cluster.v" + text(lanes) + ".b32 {" + registers + "}, [$" + text(lanes) + "];",
+               constraints + "r", address, true);
   return bitcast(vector, pack(fields_of(*this, raw)));
 }
 
@@ -176,7 +182,8 @@ Values HopperIr::multiply_tiles(const WarpgroupMma& m, const MatrixOperand& a, c
   Values operands(sums.begin(), sums.end());
   auto low_bits = [&](Value address) { return shift_right_bits(bit_and(address, 0x3ffff), 4); };
   operands.append({low_bits(a.address), low_bits(b_.address), accumulate});
-  return fields_of(*this, assembly(record_of(count, sums[0].getType()), code, constraints + "r,r,r", operands, true));
+  return fields_of(
+      *this, assembly(record_of(count, sums[0].getType()), code, constraints + "r,r,r", operands, true));
 }
 
 void HopperIr::wait_products(int64_t in_flight) {

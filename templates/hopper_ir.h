@@ -44,7 +44,8 @@ public:
   /// Until the phase of the given parity has completed.
   void wait(Value barrier, Value parity);
 
-  // Flags in global memory (4 bytes each, 0 at first), by one thread: all that it knows of memory is known to those who wait.
+  // Flags in global memory (4 bytes each, 0 at first), by one thread: all that it knows of memory is known to
+  // those who wait.
   void set_flag(Value pointer);
   void await_flag(Value pointer);
 

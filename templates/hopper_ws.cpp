@@ -32,9 +32,10 @@ enum Index {
   kAlignB,
   kAlignD
 };
-constexpr std::string_view kNames[] = {"bm",        "bn",        "slices",    "stages", "consumers", "pingpong",
-                                  "swap",      "promote",   "cluster_m", "cluster_n", "cluster_k", "splits",
-                                  "stream_k",  "group",     "pdl",       "align_a",   "align_b",   "align_d"};
+constexpr std::string_view kNames[] = {"bm",        "bn",      "slices",   "stages",    "consumers",
+                                       "pingpong",  "swap",    "promote",  "cluster_m", "cluster_n",
+                                       "cluster_k", "splits",  "stream_k", "group",     "pdl",
+                                       "align_a",   "align_b", "align_d"};
 
 constexpr int64_t kSliceBytes = 128; ///< of K in one slice of a stage
 /// Registers of a thread for sums: measured to fit without spills, by two warpgroups.
@@ -44,13 +45,16 @@ constexpr int64_t kStreamedTiles = 198, kStreamedTilesK = 12;
 constexpr int64_t kMostGatedSums = 176; ///< two for each value that is stored: 192 spill
 /// Sums times steps of the epilogue, beyond which ptxas takes over ten seconds.
 constexpr int64_t kMostSteps = 3000;
-constexpr int64_t kSharedBlock = 232448; ///< bytes that a block of sm_90 may have
-constexpr int64_t kMostCluster = 8;      ///< blocks of a cluster that every sm_90 runs
+constexpr int64_t kSharedBlock = 232448;          ///< bytes that a block of sm_90 may have
+constexpr int64_t kMostCluster = 8;               ///< blocks of a cluster that every sm_90 runs
 constexpr int64_t kMostCopied = int64_t(1) << 34; ///< bytes, in units of 16 that 32 bits count
-constexpr int64_t kLeastIdle = 200; ///< stream_k pays where the last wave leaves idle more than one in so many of all places
-constexpr int64_t kAlignAB = 16;         ///< that TMA wants of bases, leading dimensions and strides
+constexpr int64_t kLeastIdle =
+    200; ///< stream_k pays where the last wave leaves idle more than one in so many of all places
+constexpr int64_t kAlignAB = 16; ///< that TMA wants of bases, leading dimensions and strides
 
-[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
+  return value_at(config, size_t(i), kNames[i]);
+}
 
 /// Tensor cores transpose 16-bit operands only: others are packed along K first.
 bool a_k_major(const Problem& p) { return !p.a_transposed() || size_of(p.a) != 2; }
@@ -77,7 +81,8 @@ struct Point {
   int64_t registers() const { return sums() * ((*this)[kPromote] ? 2 : 1); }
   int64_t stage_bytes() const { return ((*this)[kBm] + (*this)[kBn]) * (*this)[kSlices] * kSliceBytes; }
   int64_t tiles_k() const { return ceil_div(p.k, (*this)[kSlices] * kSliceBytes / size_of(p.a)); }
-  /// True when the sum over K cannot be shared by so many: too little is left for each, or blocks are too many.
+  /// True when the sum over K cannot be shared by so many: too little is left for each, or blocks are too
+  /// many.
   bool too_many(int64_t parts) const {
     const int64_t each = ceil_div(tiles_k(), parts);
     return each < 4 || tiles() * parts > 2 * device.cores || (each - 1) * parts >= tiles_k();
@@ -85,9 +90,12 @@ struct Point {
   int64_t tiles() const { return ceil_div(m(), (*this)[kBm]) * ceil_div(n(), (*this)[kBn]) * p.batch; }
   /// Tiles of clusters, and how many of those run at a time where they fill the device.
   int64_t work() const {
-    return ceil_div(m(), (*this)[kBm] * (*this)[kClusterM]) * ceil_div(n(), (*this)[kBn] * (*this)[kClusterN]) * p.batch;
+    return ceil_div(m(), (*this)[kBm] * (*this)[kClusterM]) *
+           ceil_div(n(), (*this)[kBn] * (*this)[kClusterN]) * p.batch;
   }
-  int64_t clusters() const { return std::max<int64_t>(1, device.cores / ((*this)[kClusterM] * (*this)[kClusterN])); }
+  int64_t clusters() const {
+    return std::max<int64_t>(1, device.cores / ((*this)[kClusterM] * (*this)[kClusterN]));
+  }
   /// For tiles of clusters in all waves.
   int64_t places() const { return round_up(work(), clusters()); }
   bool left_k_major() const { return (*this)[kSwap] ? b_k_major(p) : a_k_major(p); }
@@ -111,8 +119,11 @@ struct Rule {
 const Rule kRules[] = {
     {kBm, [](const Point& x) { return x[kBm] < 64 || x[kBm] % 64 != 0 || x[kBm] > 256; },
      [](const Point& x) { return "bm=" + text(x[kBm]) + " is not 64, 128, 192 or 256"; }},
-    {kBm, [](const Point& x) { return x.p.gate && !b_k_major(x.p) && x.p.n * size_of(x.p.b) % kAlignAB != 0; },
-     [](const Point&) { return std::string("the second weight begins in the midst of 16 bytes of a row, where no copy can"); }},
+    {kBm,
+     [](const Point& x) { return x.p.gate && !b_k_major(x.p) && x.p.n * size_of(x.p.b) % kAlignAB != 0; },
+     [](const Point&) {
+       return std::string("the second weight begins in the midst of 16 bytes of a row, where no copy can");
+     }},
     {kBn,
      [](const Point& x) {
        const int64_t unit = x.p.a == Type::i8 && x[kBn] > 32 ? 16 : 8;
@@ -163,7 +174,8 @@ const Rule kRules[] = {
     {kSwap,
      [](const Point& x) { return !x.right_k_major() && x[kBn] % (x[kSwap] ? 64 : 64 * x.weights()) != 0; },
      [](const Point& x) {
-       return "bn=" + text(x[kBn]) + " is not a multiple of 64 elements (of each weight) that lie side by side";
+       return "bn=" + text(x[kBn]) +
+              " is not a multiple of 64 elements (of each weight) that lie side by side";
      }},
     {kSwap, [](const Point& x) { return x.p.gate && !x[kSwap] && x[kBn] % 16 != 0; },
      [](const Point& x) { return "bn=" + text(x[kBn]) + " is not a multiple of 8 columns of each weight"; }},
@@ -171,8 +183,7 @@ const Rule kRules[] = {
      [](const Point&) { return std::string("with swap a consumer needs 64 rows of each weight of a gate"); }},
     {kSwap, [](const Point& x) { return x[kSwap] && x.p.m > 128; },
      [](const Point&) { return std::string("swap pays for M of at most 128"); }},
-    {kSwap,
-     [](const Point& x) { return x[kBm] > (x[kSwap] ? 64 * x.weights() : 64) && x[kBm] / 2 >= x.m(); },
+    {kSwap, [](const Point& x) { return x[kBm] > (x[kSwap] ? 64 * x.weights() : 64) && x[kBm] / 2 >= x.m(); },
      [](const Point& x) {
        return "half of bm=" + text(x[kBm]) + " already covers " + (x[kSwap] ? "N" : "M");
      }},
@@ -214,12 +225,17 @@ const Rule kRules[] = {
      [](const Point&) { return std::string("clusters of more than 4 blocks do not fill the device"); }},
     {kClusterK,
      [](const Point& x) {
-       return x[kClusterK] < 1 || (x[kClusterK] > 1 && x[kClusterM] * x[kClusterN] * x[kClusterK] > kMostCluster);
+       return x[kClusterK] < 1 ||
+              (x[kClusterK] > 1 && x[kClusterM] * x[kClusterN] * x[kClusterK] > kMostCluster);
      },
      [](const Point&) { return "a cluster has at most " + text(kMostCluster) + " blocks"; }},
-    {kClusterK, [](const Point& x) { return x[kClusterK] > 1 && (x.whole.groups || x[kPingpong] || x.too_many(x[kClusterK])); },
+    {kClusterK,
+     [](const Point& x) {
+       return x[kClusterK] > 1 && (x.whole.groups || x[kPingpong] || x.too_many(x[kClusterK]));
+     },
      [](const Point&) {
-       return std::string("cluster_k pays for fewer tiles than multiprocessors, for 4 tiles of K each, without pingpong and groups");
+       return std::string("cluster_k pays for fewer tiles than multiprocessors, for 4 tiles of K each, "
+                          "without pingpong and groups");
      }},
     {kSplits, [](const Point& x) { return x.whole.groups && x[kSplits] > 1; },
      [](const Point&) { return std::string("the sums of groups are not split"); }},
@@ -228,7 +244,8 @@ const Rule kRules[] = {
        return x[kSplits] < 1 || (x[kSplits] > 1 && (x[kClusterK] > 1 || x.too_many(x[kSplits])));
      },
      [](const Point&) {
-       return std::string("splits pay for fewer tiles than multiprocessors, for 4 tiles of K each, and without cluster_k");
+       return std::string(
+           "splits pay for fewer tiles than multiprocessors, for 4 tiles of K each, and without cluster_k");
      }},
     {kSplits, [](const Point& x) { return x[kSplits] > 1 && x[kPingpong]; },
      [](const Point&) {
@@ -238,43 +255,57 @@ const Rule kRules[] = {
      [](const Point&) { return std::string("pingpong pays for more tiles than multiprocessors"); }},
     {kStreamK,
      [](const Point& x) {
-       return x[kStreamK] && (x.whole.groups || x[kSplits] > 1 || x[kClusterK] > 1 || 2 * x[kStages] * x.stage_bytes() < kSharedBlock);
+       return x[kStreamK] && (x.whole.groups || x[kSplits] > 1 || x[kClusterK] > 1 ||
+                              2 * x[kStages] * x.stage_bytes() < kSharedBlock);
      },
      [](const Point&) {
-       return std::string("stream_k shares tiles out among blocks that fill a multiprocessor each, without splits, cluster_k and groups");
+       return std::string("stream_k shares tiles out among blocks that fill a multiprocessor each, without "
+                          "splits, cluster_k and groups");
      }},
     {kStreamK,
      [](const Point& x) {
        return x[kStreamK] && (x.work() <= x.clusters() || kLeastIdle * (x.places() - x.work()) <= x.places());
      },
      [](const Point& x) {
-       return "stream_k pays for two waves and more, of which the last leaves idle one place in " + text(kLeastIdle) +
-              " at least, not for " + text(x.work()) + " tiles (of clusters), " + text(x.clusters()) + " at a time";
+       return "stream_k pays for two waves and more, of which the last leaves idle one place in " +
+              text(kLeastIdle) + " at least, not for " + text(x.work()) + " tiles (of clusters), " +
+              text(x.clusters()) + " at a time";
      }},
     {kStreamK, [](const Point& x) { return x[kStreamK] && x.tiles_k() < HopperStreamK::kFewestTilesK; },
      [](const Point& x) {
-       return "stream_k shares " + text(HopperStreamK::kFewestTilesK) + " tiles of K and more, not " + text(x.tiles_k());
+       return "stream_k shares " + text(HopperStreamK::kFewestTilesK) + " tiles of K and more, not " +
+              text(x.tiles_k());
      }},
     {kGroup,
      [](const Point& x) {
        return x[kGroup] < 1 || has_smaller_group(x[kGroup], ceil_div(x.m(), x[kBm] * x[kClusterM]));
      },
-     [](const Point& x) { return "a smaller group than " + text(x[kGroup]) + " already covers the rows of tiles"; }},
+     [](const Point& x) {
+       return "a smaller group than " + text(x[kGroup]) + " already covers the rows of tiles";
+     }},
     {kGroup,
-     [](const Point& x) { return x[kGroup] > 1 && !x.whole.groups && ceil_div(x.n(), x[kBn] * x[kClusterN]) == 1; },
+     [](const Point& x) {
+       return x[kGroup] > 1 && !x.whole.groups && ceil_div(x.n(), x[kBn] * x[kClusterN]) == 1;
+     },
      [](const Point&) { return std::string("one column of tiles has one order: group is 1"); }},
     {kAlignA,
-     [](const Point& x) { return !is_alignment(x[kAlignA], size_of(x.p.a), std::min(kAlignAB, dense_a(x.p))); },
+     [](const Point& x) {
+       return !is_alignment(x[kAlignA], size_of(x.p.a), std::min(kAlignAB, dense_a(x.p)));
+     },
      [](const Point& x) {
        return "align_a=" + text(x[kAlignA]) + ", but rows of A are aligned to " + text(dense_a(x.p));
      }},
     {kAlignB,
-     [](const Point& x) { return !is_alignment(x[kAlignB], size_of(x.p.b), std::min(kAlignAB, dense_b(x.p))); },
+     [](const Point& x) {
+       return !is_alignment(x[kAlignB], size_of(x.p.b), std::min(kAlignAB, dense_b(x.p)));
+     },
      [](const Point& x) {
        return "align_b=" + text(x[kAlignB]) + ", but rows of B are aligned to " + text(dense_b(x.p));
      }},
     {kAlignB, [](const Point& x) { return x.whole.groups && GpuPack(x.p, x.pack_a(), x.pack_b(), 0).any(); },
-     [](const Point&) { return std::string("operands of groups are not packed, which these would have to be"); }},
+     [](const Point&) {
+       return std::string("operands of groups are not packed, which these would have to be");
+     }},
     {kAlignB, [](const Point& x) { return GpuPack(x.p, x.pack_a(), x.pack_b(), 0).end() > kMostCopied; },
      [](const Point&) { return std::string("copies of operands exceed 16 GiB"); }},
     {kAlignD,
@@ -295,7 +326,8 @@ const Rule kRules[] = {
 
 int64_t epilogue_steps(const Problem& p) {
   auto of = [](EpilogueOp op) {
-    return op == EpilogueOp::gelu || op == EpilogueOp::gelu_tanh || op == EpilogueOp::silu || op == EpilogueOp::sigmoid
+    return op == EpilogueOp::gelu || op == EpilogueOp::gelu_tanh || op == EpilogueOp::silu ||
+                   op == EpilogueOp::sigmoid
                ? 8
                : 1;
   };
@@ -304,7 +336,8 @@ int64_t epilogue_steps(const Problem& p) {
   return p.gate ? (steps + 1 + of(*p.gate)) / 2 : steps; // two sums for one element
 }
 
-HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share, int64_t pieces)
+HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share,
+                       int64_t pieces)
     : name(std::move(name)), type(type), k_major(k_major), rows(rows), pieces(pieces), share(share),
       bytes(rows * kSliceBytes) {
   if (k_major) {
@@ -327,7 +360,8 @@ HopperTiling HopperTiling::of_products() const {
 
 std::vector<Values> HopperTiling::by_weight(const Values& sums) const {
   std::vector<Values> out{size_t(weights)};
-  const size_t run = swap ? sums.size() / size_t(weights) : size_t(bn / weights / 2); // of one weight, one after the other
+  const size_t run =
+      swap ? sums.size() / size_t(weights) : size_t(bn / weights / 2); // of one weight, one after the other
   for (size_t i = 0; i < sums.size(); ++i) out[i / run % size_t(weights)].push_back(sums[i]);
   return out;
 }
@@ -336,17 +370,17 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), slices(at(c, kSlices)), stages(at(c, kStages)),
       consumers(at(c, kConsumers)), pingpong(at(c, kPingpong) != 0), swap(at(c, kSwap) != 0),
       promote(at(c, kPromote) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
-      cluster_k(at(c, kClusterK)), splits(at(c, kSplits)), stream_k(at(c, kStreamK) != 0), group(at(c, kGroup)), dependent(at(c, kPdl) != 0),
-      prefetch(at(c, kPdl) == 2), align_a(at(c, kAlignA)),
+      cluster_k(at(c, kClusterK)), splits(at(c, kSplits)), stream_k(at(c, kStreamK) != 0),
+      group(at(c, kGroup)), dependent(at(c, kPdl) != 0), prefetch(at(c, kPdl) == 2), align_a(at(c, kAlignA)),
       align_b(at(c, kAlignB)), align_d(at(c, kAlignD)), bk_slice(kSliceBytes / size_of(p.a)),
-      bk(slices * bk_slice), m(swap ? p.sum_columns() : p.group_rows()), n(swap ? p.group_rows() : p.sum_columns()),
-      warpgroup_rows(pingpong ? bm : bm / consumers), weights(p.gate ? 2 : 1), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
+      bk(slices * bk_slice), m(swap ? p.sum_columns() : p.group_rows()),
+      n(swap ? p.group_rows() : p.sum_columns()), warpgroup_rows(pingpong ? bm : bm / consumers),
+      weights(p.gate ? 2 : 1), tiles_m(ceil_div(m, bm)), tiles_n(ceil_div(n, bn)),
       clusters_m(ceil_div(tiles_m, cluster_m)), clusters_n(ceil_div(tiles_n, cluster_n)),
       tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, parts())), threads(128 * (1 + consumers)) {
   const HopperTile a("a", p.a, a_k_major(p), swap ? bn : bm, bk_slice, swap ? cluster_m : cluster_n, 1);
   const int64_t pieces = p.gate ? swap && !pingpong ? 2 * consumers : 2 : 1;
-  const HopperTile b("b", p.b, b_k_major(p), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m,
-                     pieces);
+  const HopperTile b("b", p.b, b_k_major(p), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m, pieces);
   left = swap ? b : a, right = swap ? a : b;
   stage_bytes = slices * (left.bytes + right.bytes);
   staging = staging_of(p);
@@ -361,7 +395,8 @@ HopperTiling::HopperTiling(const Problem& p, const Config& c)
   if (consumers == 2)
     producer_registers = sums() > 128 ? 24 : 40, consumer_registers = sums() > 128 ? 240 : 232;
   if (consumers == 3) producer_registers = 32, consumer_registers = 160;
-  pack = GpuPack(p, side(align_a, a_k_major(p), !p.a_transposed()), side(align_b, b_k_major(p), p.b_transposed()),
+  pack = GpuPack(p, side(align_a, a_k_major(p), !p.a_transposed()),
+                 side(align_b, b_k_major(p), p.b_transposed()),
                  split() ? GpuSplitK(p, splits).workspace() : HopperStreamK::workspace(*this, work(p)));
   mma = {left.type, right.type, p.accumulate, bn, m_tiles(), kSliceBytes};
 }
@@ -391,30 +426,32 @@ std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) con
   const std::vector<int64_t> streamed = p.groups ? std::vector<int64_t>{0} : std::vector<int64_t>{0, 1};
   std::vector<int64_t> overlaps = {0, 1};
   if (!p.groups) overlaps.push_back(2); // tiles of groups are not known before the predecessor has ended
-  return {{"bm", {64, 128, 192, 256}, "rows of a block's tile, of wgmma's M"},
-          {"bn", widths, "columns of a block's tile, of wgmma's N", {8, 256, 8}},
-          {"slices", {1, 2}, "slices of 128 bytes of K in a stage"},
-          {"stages", {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16}, "of shared memory", {2, 64}},
-          {"consumers", {1, 2, 3}, "warpgroups that multiply"},
-          {"pingpong", {0, 1}, "0: consumers share a tile; 1: two consumers take turns with a tile each"},
-          {"swap", {0, 1}, "1: the transpose of D is computed, so that N lies along wgmma's M"},
-          {"promote", promotions,
-           "1: 8-bit floats: the sums of each stage are added in f32, as tensor cores keep fewer bits"},
-          {"cluster_m", {1, 2}, "blocks of a cluster along M, which share the tiles of the operand along N"},
-          {"cluster_n", {1, 2}, "blocks of a cluster along N, which share the tiles of the operand along M"},
-          {"cluster_k", {1, 2, 3, 4, 5, 6, 8}, "blocks of a cluster that share the sum over K of a tile of D"},
-          {"splits",
-           {1, 2, 3, 4, 5, 6, 8, 12, 16},
-           "the same by way of the workspace and another launch",
-           {1, 256}},
-          {"stream_k",
-           streamed,
-           "1: the last wave of tiles and the one before are shared out evenly, parts of tiles of K by way of the workspace"},
-          {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column", {1, 256}},
-          {"pdl", overlaps, "1: programmatic dependent launch; 2: and the first stages are asked for before it may read them"},
-          {"align_a", {dense_a(p)}, "bytes to which rows of A are aligned"},
-          {"align_b", {dense_b(p)}, "bytes to which rows of B are aligned"},
-          {"align_d", {dense_d(p)}, "bytes to which rows of D (and C, residual, multiplier) are aligned"}};
+  return {
+      {"bm", {64, 128, 192, 256}, "rows of a block's tile, of wgmma's M"},
+      {"bn", widths, "columns of a block's tile, of wgmma's N", {8, 256, 8}},
+      {"slices", {1, 2}, "slices of 128 bytes of K in a stage"},
+      {"stages", {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16}, "of shared memory", {2, 64}},
+      {"consumers", {1, 2, 3}, "warpgroups that multiply"},
+      {"pingpong", {0, 1}, "0: consumers share a tile; 1: two consumers take turns with a tile each"},
+      {"swap", {0, 1}, "1: the transpose of D is computed, so that N lies along wgmma's M"},
+      {"promote", promotions,
+       "1: 8-bit floats: the sums of each stage are added in f32, as tensor cores keep fewer bits"},
+      {"cluster_m", {1, 2}, "blocks of a cluster along M, which share the tiles of the operand along N"},
+      {"cluster_n", {1, 2}, "blocks of a cluster along N, which share the tiles of the operand along M"},
+      {"cluster_k", {1, 2, 3, 4, 5, 6, 8}, "blocks of a cluster that share the sum over K of a tile of D"},
+      {"splits",
+       {1, 2, 3, 4, 5, 6, 8, 12, 16},
+       "the same by way of the workspace and another launch",
+       {1, 256}},
+      {"stream_k", streamed,
+       "1: the last wave of tiles and the one before are shared out evenly, parts of tiles of K by way of "
+       "the workspace"},
+      {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column", {1, 256}},
+      {"pdl", overlaps,
+       "1: programmatic dependent launch; 2: and the first stages are asked for before it may read them"},
+      {"align_a", {dense_a(p)}, "bytes to which rows of A are aligned"},
+      {"align_b", {dense_b(p)}, "bytes to which rows of B are aligned"},
+      {"align_d", {dense_d(p)}, "bytes to which rows of D (and C, residual, multiplier) are aligned"}};
 }
 
 std::string HopperWs::why_illegal(const Problem& problem, const Device& device, const Config& config) const {
@@ -425,7 +462,8 @@ std::string HopperWs::why_illegal(const Problem& problem, const Device& device, 
   return "";
 }
 
-bool HopperWs::dead_end(const Problem& problem, const Device& device, const Config& config, size_t assigned) const {
+bool HopperWs::dead_end(const Problem& problem, const Device& device, const Config& config,
+                        size_t assigned) const {
   const Problem p = for_rules(problem);
   const Point point{problem, p, device, config};
   for (const Rule& rule : kRules)
@@ -450,7 +488,8 @@ Problem HopperWs::awkward(const Problem& p, const Config& config) const {
   const int64_t a = std::max<int64_t>(1, t.align_a / size_of(p.a)),
                 b = std::max<int64_t>(1, t.align_b / size_of(p.b)),
                 d = std::max<int64_t>(1, t.align_d / size_of(p.d));
-  const int64_t m_unit = p.a_transposed() ? a : 1, halves = p.gate && !b_k_major(p) ? kAlignAB / size_of(p.b) : 1;
+  const int64_t m_unit = p.a_transposed() ? a : 1,
+                halves = p.gate && !b_k_major(p) ? kAlignAB / size_of(p.b) : 1;
   const int64_t n_unit = std::max({d, halves, p.b_transposed() ? 1 : b});
   Problem small = p;
   shrink_groups(small, (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) + 3 * m_unit);
@@ -458,9 +497,11 @@ Problem HopperWs::awkward(const Problem& p, const Config& config) const {
   const int64_t k_unit = std::max<int64_t>(p.a_transposed() ? 1 : a, p.b_transposed() ? b : 1);
   // Once around the ring of stages and a ragged tile at the end; many splits have less each.
   int64_t each = t.parts() > 4 ? 2 : t.stages + 1;
-  if (t.stream_k) { // tiles for one and a half waves, two in a column, or few would be shared; long enough to be cut
+  if (t.stream_k) { // tiles for one and a half waves, two in a column, or few would be shared; long enough to
+                    // be cut
     each = kStreamedTilesK;
-    small.n += (ceil_div(kStreamedTiles, 2 * t.cluster() * (p.batch > 1 ? 2 : 1)) - 2) * (small.n - 3 * n_unit);
+    small.n +=
+        (ceil_div(kStreamedTiles, 2 * t.cluster() * (p.batch > 1 ? 2 : 1)) - 2) * (small.n - 3 * n_unit);
   }
   const int64_t tiles = t.parts() * each - (t.parts() > 1);
   small.k = (tiles - 1) * t.bk + (t.bk > 3 * k_unit ? 3 * k_unit : k_unit);

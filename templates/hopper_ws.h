@@ -11,11 +11,13 @@
 
 namespace deepgen {
 
-/// One operand's tile in a stage: slices of 128 bytes along the dimension that is contiguous in memory. With a gate that of
-/// B has `pieces`, in turn of one weight and of the other: two of the columns of D are next to each other in both.
+/// One operand's tile in a stage: slices of 128 bytes along the dimension that is contiguous in memory. With
+/// a gate that of B has `pieces`, in turn of one weight and of the other: two of the columns of D are next to
+/// each other in both.
 struct HopperTile {
   HopperTile() = default;
-  HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share, int64_t pieces);
+  HopperTile(std::string name, Type type, bool k_major, int64_t rows, int64_t bk, int64_t share,
+             int64_t pieces);
 
   std::string name; ///< "a" or "b"
   Type type = Type::bf16;
@@ -23,8 +25,9 @@ struct HopperTile {
   int64_t rows = 0;                      ///< along M or N
   int64_t pieces = 1;                    ///< of as many rows each
   int64_t box_columns = 0, box_rows = 0; ///< of one copy
-  int64_t copies = 1; ///< that one block of the cluster makes of a piece for 128 bytes of K (k_major) or 64 elements
-  int64_t share = 1;  ///< blocks of the cluster that load a part of it each, and send it to all of them
+  int64_t copies =
+      1; ///< that one block of the cluster makes of a piece for 128 bytes of K (k_major) or 64 elements
+  int64_t share = 1;       ///< blocks of the cluster that load a part of it each, and send it to all of them
   int64_t slice_bytes = 0; ///< from one 64 rows to the next, when not k_major
   int64_t bytes = 0;       ///< of one slice of K
 
@@ -44,15 +47,15 @@ struct HopperStaging {
   int64_t box_bytes = 0;
   int64_t buffers = 2; ///< for each warp (swapped: for each warpgroup)
   int64_t passes = 1;  ///< a tile leaves in so many, each through one buffer
-  /// A matrix of the epilogue, "residual" or "multiplier", that TMA brings to the buffers while the main loop runs: what becomes
-  /// of it leaves from there. Empty: none.
+  /// A matrix of the epilogue, "residual" or "multiplier", that TMA brings to the buffers while the main loop
+  /// runs: what becomes of it leaves from there. Empty: none.
   std::string reads;
   int64_t buffer_bytes() const { return boxes * box_bytes; }
   int64_t copied_bytes() const { return boxes * rows * row_bytes; } ///< to or from a buffer
 };
 
-/// The partial sums of a tile that blocks of a cluster share over K, at the start of the shared memory of each, where the stages
-/// were: rows of D, for each weight.
+/// The partial sums of a tile that blocks of a cluster share over K, at the start of the shared memory of
+/// each, where the stages were: rows of D, for each weight.
 struct HopperPartials {
   int64_t rows = 0, columns = 0; ///< of D
   int64_t pitch = 0;             ///< sums from one row to the next
@@ -61,8 +64,8 @@ struct HopperPartials {
 };
 
 /// A config of hopper_ws with everything that follows from it for one problem. M and N are those of wgmma:
-/// with `swap` it computes the transpose of D, so that M counts columns of D and N its rows. With a gate those are the
-/// columns of both weights, two for each of D.
+/// with `swap` it computes the transpose of D, so that M counts columns of D and N its rows. With a gate
+/// those are the columns of both weights, two for each of D.
 struct HopperTiling {
   HopperTiling(const Problem&, const Config&);
   /// How what the gate makes of the sums is stored: half the columns. Itself without a gate.
@@ -81,7 +84,7 @@ struct HopperTiling {
   int64_t warpgroup_rows; ///< of M that one warpgroup has
   int64_t weights;        ///< matrices in B: two with a gate
   int64_t tiles_m, tiles_n, clusters_m, clusters_n, tiles_k;
-  int64_t split_tiles;    ///< tiles of K of a split; some may have one less
+  int64_t split_tiles; ///< tiles of K of a split; some may have one less
   HopperPartials partials;
   HopperTile left, right; ///< wgmma's first operand, along M, and its second one, along N
   int64_t stage_bytes;
@@ -93,7 +96,9 @@ struct HopperTiling {
   GpuPack pack; ///< of operands that TMA cannot address or wgmma cannot multiply as they are
 
   int64_t cluster() const { return cluster_m * cluster_n * cluster_k; }
-  int64_t sharing() const { return cluster_m * cluster_n; } ///< blocks of a cluster that may load for each other
+  int64_t sharing() const {
+    return cluster_m * cluster_n;
+  } ///< blocks of a cluster that may load for each other
   bool split() const { return splits > 1; }
   int64_t parts() const { return splits * cluster_k; } ///< of the sum over K
   /// The kernel starts while its predecessor ends: the call before, or the launch that packs.
@@ -103,7 +108,8 @@ struct HopperTiling {
   bool stores_tiles() const { return align_d >= 16 && parts() == 1; } ///< by TMA
   /// A thread's sums of each weight of a gate.
   std::vector<Values> by_weight(const Values& sums) const;
-  void check() const; ///< throws Error for a config that is not legal, and whose kernel would wait for copies that nobody makes
+  void check() const; ///< throws Error for a config that is not legal, and whose kernel would wait for copies
+                      ///< that nobody makes
   /// Warps, or with swap warpgroups, that have buffers of their own.
   int64_t stagers() const { return consumers * (swap ? 1 : 4); }
   int64_t m_tiles() const { return warpgroup_rows / 64; }

@@ -16,10 +16,10 @@ namespace {
 /// One step of a block through the work of the grid. `entry` and `split` are null when there is one.
 struct Work {
   Value cluster_m, cluster_n; ///< the cluster's place among those of D or its transpose
-  Value m0, n0; ///< of the block's tile, in rows and columns of D or its transpose
+  Value m0, n0;               ///< of the block's tile, in rows and columns of D or its transpose
   Value entry, split;
-  Value group, row_end; ///< of rows, and where it ends; null without groups
-  Value k_first, k_count; ///< in tiles of K; split s has the tiles s, s + splits, ...
+  Value group, row_end;         ///< of rows, and where it ends; null without groups
+  Value k_first, k_count;       ///< in tiles of K; split s has the tiles s, s + splits, ...
   Value k_start, leaves, takes; ///< as of HopperStreamK::Piece; null without
 };
 
@@ -41,7 +41,8 @@ private:
   void prefetch();
   void prefetch(const HopperTile&, Value first, Value part, const Work&, Value sharer, int64_t sharers);
   void fill_stage(const Work&, Value k_tile, Value address, Value full);
-  void load(const HopperTile&, Value first, Value part, Value blocks, Value k, Value entry, Value to, Value full);
+  void load(const HopperTile&, Value first, Value part, Value blocks, Value k, Value entry, Value to,
+            Value full);
   void consume();
   Values accumulate(const Work&, Value consumer, RingPlace& place);
   void fetch(const Work&, Value consumer, Value step);
@@ -69,12 +70,12 @@ private:
   const HopperTiling& t;
   const HopperTiling products; ///< tiles of D
   const GpuIr::Arguments& arguments;
-  Value memory, barriers;  ///< i32 addresses of shared memory
-  Value rank;              ///< in the cluster
+  Value memory, barriers;       ///< i32 addresses of shared memory
+  Value rank;                   ///< in the cluster
   Value rank_m, rank_n, rank_k; ///< in each direction; null without
   std::optional<HopperGroups> groups;
   std::optional<HopperStreamK> stream; ///< then steps of a block are numbers of its pieces
-  Value cluster, clusters; ///< number of this one, and of all that run
+  Value cluster, clusters;             ///< number of this one, and of all that run
 };
 
 void HopperKernel::start() {
@@ -161,11 +162,13 @@ Work HopperKernel::locate(Value index) {
 /// The same within a group, whose tiles follow those of the group before.
 Work HopperKernel::locate_in_group(Value index) const {
   const HopperGroups::Place place = groups->locate(index);
-  Value clusters_m = t.swap ? ir.c(t.clusters_m) : place.clusters, clusters_n = t.swap ? place.clusters : ir.c(t.clusters_n);
+  Value clusters_m = t.swap ? ir.c(t.clusters_m) : place.clusters,
+        clusters_n = t.swap ? place.clusters : ir.c(t.clusters_n);
   Value of_band = ir.mul(clusters_n, t.group), band = ir.divide(place.inside, of_band);
   Value inside = ir.sub(place.inside, ir.mul(band, of_band)), first = ir.mul(band, t.group);
   Value height = ir.min(ir.sub(clusters_m, first), ir.c(t.group)), column = ir.divide(inside, height);
-  Value m = ir.mul(ir.add(first, ir.sub(inside, ir.mul(column, height))), t.cluster_m), n = ir.mul(column, t.cluster_n);
+  Value m = ir.mul(ir.add(first, ir.sub(inside, ir.mul(column, height))), t.cluster_m),
+        n = ir.mul(column, t.cluster_n);
   if (rank_m) m = ir.add(m, rank_m);
   if (rank_n) n = ir.add(n, rank_n);
   Work w;
@@ -192,12 +195,18 @@ Value HopperKernel::k_tile(const Work& w, Value i) const {
 /// By one thread; with cluster_k its whole warpgroup comes along, to meet the consumers.
 void HopperKernel::produce() {
   if (t.producer_registers) ir.registers(false, t.producer_registers);
-  auto walk = [&](const auto& body) { ir.rolled_loop(first_step(), end(), stride(), {ir.c(0), ir.c(0)}, body); };
-  auto fill = [&](Value index, mlir::ValueRange ring) { return fill_tile(stream ? locate_piece(index, true) : locate(index), ring); };
-  if (t.cluster_k == 1) return ir.branch(ir.less(ir.warp(), 1), [&] { ir.branch(ir.elect(), [&] { walk(fill); }); });
+  auto walk = [&](const auto& body) {
+    ir.rolled_loop(first_step(), end(), stride(), {ir.c(0), ir.c(0)}, body);
+  };
+  auto fill = [&](Value index, mlir::ValueRange ring) {
+    return fill_tile(stream ? locate_piece(index, true) : locate(index), ring);
+  };
+  if (t.cluster_k == 1)
+    return ir.branch(ir.less(ir.warp(), 1), [&] { ir.branch(ir.elect(), [&] { walk(fill); }); });
   Value chosen = ir.both(ir.less(ir.warp(), 1), ir.elect());
   walk([&](Value index, mlir::ValueRange ring) {
-    const Values after = ir.branch(chosen, ring.getTypes(), [&] { return fill(index, ring); }, [&] { return Values(ring); });
+    const Values after =
+        ir.branch(chosen, ring.getTypes(), [&] { return fill(index, ring); }, [&] { return Values(ring); });
     HopperClusterSum::meet(ir, ir.less(ir.add(index, stride()), end()));
     return after;
   });
@@ -216,25 +225,28 @@ Values HopperKernel::fill_tile(const Work& w, mlir::ValueRange ring) {
   });
 }
 
-/// Asks for the first stages before the predecessor has ended, whose last blocks leave memory idle. It may still write what is
-/// read here: that is brought into L2 alone.
+/// Asks for the first stages before the predecessor has ended, whose last blocks leave memory idle. It may
+/// still write what is read here: that is brought into L2 alone.
 void HopperKernel::prefetch() {
   const Work w = stream ? locate_piece(stream->first()) : locate(cluster);
   prefetch(t.left, w.m0, rank_n, w, w.cluster_n, t.clusters_n);
   prefetch(t.right, w.n0, rank_m, w, w.cluster_m, t.clusters_m);
 }
 
-/// By all threads, a line each: TMA would be busy with them when the copies come. Clusters that read the same lines ask for a part
-/// of them each.
-void HopperKernel::prefetch(const HopperTile& tile, Value first, Value part, const Work& w, Value sharer, int64_t sharers) {
+/// By all threads, a line each: TMA would be busy with them when the copies come. Clusters that read the same
+/// lines ask for a part of them each.
+void HopperKernel::prefetch(const HopperTile& tile, Value first, Value part, const Work& w, Value sharer,
+                            int64_t sharers) {
   if (t.pack.place(tile.name).ld) return; // the predecessor is still packing
   const bool a = tile.name == "a";
   const int64_t size = size_of(tile.type), rows = tile.rows / tile.share, piece = rows / tile.pieces;
-  const int64_t extent = a ? p.m : p.n * t.weights, across = tile.k_major ? rows : rows / tile.box_columns * t.bk_slice;
+  const int64_t extent = a ? p.m : p.n * t.weights,
+                across = tile.k_major ? rows : rows / tile.box_columns * t.bk_slice;
   const int64_t of_stage = t.slices * across;
   if (tile.share > 1) first = ir.add(first, ir.mul(part, piece));
   Value base = arguments.at(tile.name), ld = arguments.at("ld" + tile.name);
-  if (p.batch > 1) base = ir.offset(base, ir.mul(ir.mul(ir.to_i64(w.entry), arguments.at("stride_" + tile.name)), size));
+  if (p.batch > 1)
+    base = ir.offset(base, ir.mul(ir.mul(ir.to_i64(w.entry), arguments.at("stride_" + tile.name)), size));
   Value stages = ir.min(w.k_count, ir.c(t.stages));
   Value begin = ir.add(ir.thread(), ir.mul(sharer, t.threads));
   ir.rolled_loop(begin, ir.mul(stages, of_stage), t.threads * sharers, [&](Value line) {
@@ -242,12 +254,13 @@ void HopperKernel::prefetch(const HopperTile& tile, Value first, Value part, con
     Value k = ir.mul(ir.add(w.k_first, ir.mul(stage, t.parts())), t.bk);
     if (t.slices > 1) k = ir.add(k, ir.mul(ir.divide(in_stage, across), t.bk_slice));
     Value at = ir.remainder(in_stage, across), row = at;
-    if (!tile.k_major) k = ir.add(k, ir.remainder(at, t.bk_slice)), row = ir.mul(ir.divide(at, t.bk_slice), tile.box_columns);
+    if (!tile.k_major)
+      k = ir.add(k, ir.remainder(at, t.bk_slice)), row = ir.mul(ir.divide(at, t.bk_slice), tile.box_columns);
     Value along = ir.add(first, row);
     if (tile.pieces > 1) {
       Value number = ir.divide(row, piece), in_piece = ir.remainder(row, piece);
-      along = ir.add(ir.add(first, in_piece),
-                     ir.add(ir.mul(ir.divide(number, 2), tile.rows / tile.pieces), ir.mul(ir.remainder(number, 2), p.n)));
+      along = ir.add(ir.add(first, in_piece), ir.add(ir.mul(ir.divide(number, 2), tile.rows / tile.pieces),
+                                                     ir.mul(ir.remainder(number, 2), p.n)));
     }
     Value outer = tile.k_major ? along : k, inner = tile.k_major ? k : along;
     Value inside = ir.both(ir.less(along, extent), ir.less(k, p.k));
@@ -260,9 +273,10 @@ void HopperKernel::prefetch(const HopperTile& tile, Value first, Value part, con
 /// Each block of a cluster loads its part of what it shares with others, and sends it to them and itself.
 void HopperKernel::fill_stage(const Work& w, Value k_tile, Value to, Value full) {
   auto mask = [&](bool left) -> Value {
-    // Blocks are numbered along K first, then along N. The left operand is shared by those of one m, the right one by those of
-    // one n.
-    const int64_t blocks = left ? t.cluster_n : t.cluster_m, step = left ? t.cluster_k : t.cluster_k * t.cluster_n;
+    // Blocks are numbered along K first, then along N. The left operand is shared by those of one m, the
+    // right one by those of one n.
+    const int64_t blocks = left ? t.cluster_n : t.cluster_m,
+                  step = left ? t.cluster_k : t.cluster_k * t.cluster_n;
     if (blocks == 1) return nullptr;
     int64_t bits = 0;
     for (int64_t i = 0; i < blocks; ++i) bits |= int64_t(1) << (i * step);
@@ -283,7 +297,8 @@ void HopperKernel::fill_stage(const Work& w, Value k_tile, Value to, Value full)
   }
 }
 
-void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value blocks, Value k, Value entry, Value to, Value full) {
+void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value blocks, Value k, Value entry,
+                        Value to, Value full) {
   const int64_t rows = tile.rows / tile.pieces, bytes = tile.bytes / tile.pieces;
   if (tile.share > 1)
     first = ir.add(first, ir.mul(part, rows / tile.share)), to = ir.add(to, ir.mul(part, bytes / tile.share));
@@ -294,7 +309,8 @@ void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value b
       Value along = ir.add(begin, i * tile.box_columns); // several copies: columns of memory lie along M or N
       Values at = tile.k_major ? Values{k, begin} : Values{along, k};
       if (entry) at.push_back(entry);
-      ir.load_tile(arguments.at("map_" + tile.name), ir.add(at_piece, i * tile.slice_bytes), full, at, blocks);
+      ir.load_tile(arguments.at("map_" + tile.name), ir.add(at_piece, i * tile.slice_bytes), full, at,
+                   blocks);
     }
   }
 }
@@ -333,7 +349,8 @@ void HopperKernel::consume() {
     Values after = {place.stage, place.parity};
     if (t.pingpong) {
       Value both = ir.c(2 * t.tiles_k);
-      if (stream) both = ir.add(w.k_count, stream->count(ir.add(index, 1))); // the other consumer's is the next
+      if (stream)
+        both = ir.add(w.k_count, stream->count(ir.add(index, 1))); // the other consumer's is the next
       after = {ir.add(before[0], both)};
     }
     if (counts) {
@@ -352,7 +369,8 @@ void HopperKernel::store_piece(const Work& w, const HopperPlace& place, const Va
       w.leaves, [&] { stream->leave(sums); },
       [&] {
         const llvm::SmallVector<mlir::Type> types(sums.size(), sums.front().getType());
-        store(place, ir.branch(w.takes, types, [&] { return stream->take(sums); }, [&] { return sums; }), nullptr);
+        store(place,
+              ir.branch(w.takes, types, [&] { return stream->take(sums); }, [&] { return sums; }), nullptr);
       });
 }
 
@@ -363,20 +381,26 @@ void HopperKernel::store(HopperPlace place, const Values& sums, Value goes_on) {
   const std::vector<Values> of_weight = t.by_weight(sums);
   if (t.split()) {
     for (; place.weight < 2; ++place.weight)
-      HopperStore(ir, p, products, arguments, place, mlir::ValueRange(of_weight[size_t(place.weight)])).emit();
+      HopperStore(ir, p, products, arguments, place, mlir::ValueRange(of_weight[size_t(place.weight)]))
+          .emit();
     return;
   }
   const GpuGate gate(ir, p, arguments);
-  HopperStore(ir, GpuGate::rest(p), products, gate.rest(arguments), place, {gate, of_weight[0], of_weight[1]}).emit();
+  HopperStore(ir, GpuGate::rest(p), products, gate.rest(arguments), place, {gate, of_weight[0], of_weight[1]})
+      .emit();
 }
 
-/// Only one consumer multiplies at a time, in turn: otherwise the second could wait for a phase that is two rounds away.
+/// Only one consumer multiplies at a time, in turn: otherwise the second could wait for a phase that is two
+/// rounds away.
 void HopperKernel::take_turn(Value consumer) { ir.named_barrier(ir.add(consumer, 8), 256); }
 void HopperKernel::pass_turn(Value consumer) {
-  ir.branch(ir.equal(consumer, ir.c(0)), [&] { ir.named_barrier_arrive(9, 256); }, [&] { ir.named_barrier_arrive(8, 256); });
+  ir.branch(
+      ir.equal(consumer, ir.c(0)), [&] { ir.named_barrier_arrive(9, 256); },
+      [&] { ir.named_barrier_arrive(8, 256); });
 }
 
-/// The main loop: the products of one stage are in flight while the next one's start; then the stage before is released.
+/// The main loop: the products of one stage are in flight while the next one's start; then the stage before
+/// is released.
 Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place) {
   const int64_t rows_bytes = t.pingpong ? 0 : t.left.rows64_bytes() * t.m_tiles();
   mlir::Type type = ir.memory_type(p.accumulate);
@@ -420,20 +444,22 @@ Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place)
   return sums;
 }
 
-/// What the epilogue reads is asked for while the first products of a tile are on their way: they hide the wait for buffers, out
-/// of which the tile before is still stored.
+/// What the epilogue reads is asked for while the first products of a tile are on their way: they hide the
+/// wait for buffers, out of which the tile before is still stored.
 void HopperKernel::fetch(const Work& w, Value consumer, Value step) {
   if (t.staging.reads.empty()) return;
   Value stores = ir.less(step, 1);
   if (stream) stores = ir.both(stores, ir.equal(w.leaves, ir.c(ir.i1, 0)));
   ir.branch(stores, [&] {
     // Nothing of it is to be kept in registers during the main loop.
-    HopperPlace place{ir.opaque(memory), ir.opaque(w.m0), ir.opaque(w.n0), w.entry, w.split, consumer, w.group, w.row_end};
+    HopperPlace place{ir.opaque(memory), ir.opaque(w.m0), ir.opaque(w.n0), w.entry,
+                      w.split,           consumer,        w.group,         w.row_end};
     HopperStore(ir, GpuGate::rest(p), products, arguments, place, mlir::ValueRange()).fetch();
   });
 }
 
-/// Tells the producers of all blocks of the cluster that this warpgroup has read the stage; `also`: if this holds.
+/// Tells the producers of all blocks of the cluster that this warpgroup has read the stage; `also`: if this
+/// holds.
 void HopperKernel::release(Value stage, Value also) {
   Value thread = ir.bit_and(ir.thread(), 127), chosen = ir.less(thread, t.sharing());
   if (also) chosen = ir.both(chosen, also);
@@ -445,7 +471,8 @@ void HopperKernel::release(Value stage, Value also) {
   });
 }
 
-/// L2 fetches whole lines. By 256 bytes, which are the next stage's as well, calls that stream weights took 1 to 2 % longer (H200).
+/// L2 fetches whole lines. By 256 bytes, which are the next stage's as well, calls that stream weights took 1
+/// to 2 % longer (H200).
 constexpr int64_t kPromotion = 128;
 
 void describe_maps(const HopperTiling& t, Kernel& kernel) {
@@ -458,7 +485,8 @@ void describe_maps(const HopperTiling& t, Kernel& kernel) {
   kernel.maps.push_back({"d", t.staging.columns, t.staging.rows, t.staging.swizzle, 0, {}});
   kernel.args.push_back("map_d");
   if (t.staging.reads.empty()) return;
-  kernel.maps.push_back({t.staging.reads, t.staging.columns, t.staging.rows, t.staging.swizzle, kPromotion, {}});
+  kernel.maps.push_back(
+      {t.staging.reads, t.staging.columns, t.staging.rows, t.staging.swizzle, kPromotion, {}});
   kernel.args.push_back("map_" + t.staging.reads);
 }
 
@@ -489,7 +517,8 @@ Kernel HopperWs::emit(mlir::ModuleOp module, const Problem& p, const std::string
   launch.dependent = t.starts_early();
   kernel.workspace = std::max(t.pack.end(), HopperStreamK::workspace(t, t.work(p)));
   if (t.stream_k) kernel.launches.push_back(HopperStreamK::emit_clear(ir, p, t, kernel.args));
-  if (t.pack.any()) kernel.launches.push_back(t.pack.emit(ir, p, kernel.args, t.dependent || t.stream_k, t.prefetch));
+  if (t.pack.any())
+    kernel.launches.push_back(t.pack.emit(ir, p, kernel.args, t.dependent || t.stream_k, t.prefetch));
   kernel.launches.push_back(launch);
   GpuSplitK(p, t.splits).add_reduce(ir, kernel);
   return kernel;

@@ -1,5 +1,5 @@
-// What the epilogue reads of a matrix of D's shape: by TMA to the buffers through which D leaves, in the form in which D's
-// elements will be there, so that each thread finds its own where it will write.
+// What the epilogue reads of a matrix of D's shape: by TMA to the buffers through which D leaves, in the form
+// in which D's elements will be there, so that each thread finds its own where it will write.
 #include "templates/hopper_ws_store.h"
 
 namespace deepgen {
@@ -35,8 +35,8 @@ void HopperStore::fetch() {
   });
 }
 
-/// What a later pass of the tile reads, into the buffer of this one; of the one before, where that is soon enough: its store need
-/// hardly be waited for.
+/// What a later pass of the tile reads, into the buffer of this one; of the one before, where that is soon
+/// enough: its store need hardly be waited for.
 void HopperStore::fetch_behind(int64_t pass) {
   const int64_t buffers = t.staging.buffers, behind = buffers > 2 ? 1 : 0, freed = pass - behind;
   if (freed < 0 || freed + buffers >= t.staging.passes) return;
@@ -54,13 +54,15 @@ void HopperStore::take(Value buffer, int64_t first8, int64_t count8, std::vector
   for (int64_t j = 0; j < count8; j += size == 2 ? 2 : 1) {
     if (size == 2) {
       const bool pair = j + 1 < count8;
-      for (Value word : ir.load_matrix(ir.pointer_to(matrix_row(buffer, first8 + j, pair)), pair ? 4 : 2, t.swap))
+      for (Value word :
+           ir.load_matrix(ir.pointer_to(matrix_row(buffer, first8 + j, pair)), pair ? 4 : 2, t.swap))
         pairs.push_back(ir.bitcast(ir.lanes(2, type), word));
       continue;
     }
     for (int64_t half = 0; half < 2; ++half) {
       auto load = [&](int64_t i, int64_t count) {
-        return ir.load(ir.lanes(count, type), ir.pointer_to(element(buffer, first8 + j, half, i)), count * size);
+        return ir.load(ir.lanes(count, type), ir.pointer_to(element(buffer, first8 + j, half, i)),
+                       count * size);
       };
       pairs.push_back(t.swap ? ir.pack({load(0, 1), load(1, 1)}) : load(0, 2));
     }

@@ -6,8 +6,8 @@
 
 namespace deepgen {
 
-/// Tiles of clusters are numbered group by group. The table has, for each group and the end, how many rows of tiles lie before
-/// it, and its first row of D.
+/// Tiles of clusters are numbered group by group. The table has, for each group and the end, how many rows of
+/// tiles lie before it, and its first row of D.
 class HopperGroups {
 public:
   /// `table`: i32 address of bytes() bytes of shared memory.

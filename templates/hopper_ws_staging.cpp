@@ -1,4 +1,5 @@
-// Where the elements of D lie in shared memory on their way to it, and those that the epilogue reads on theirs.
+// Where the elements of D lie in shared memory on their way to it, and those that the epilogue reads on
+// theirs.
 #include "templates/epilogue.h"
 #include "templates/hopper_ws.h"
 #include "templates/hopper_ws_groups.h"
@@ -55,8 +56,8 @@ HopperStaging HopperTiling::staging_of(const Problem& p) const {
   return s;
 }
 
-/// Two buffers hide stores. What is read may have one for each pass, as it arrives while the main loop runs: where that leaves
-/// as many blocks on a multiprocessor.
+/// Two buffers hide stores. What is read may have one for each pass, as it arrives while the main loop runs:
+/// where that leaves as many blocks on a multiprocessor.
 void HopperTiling::set_buffers(const Problem& p) {
   auto lay_out = [&](int64_t buffers) {
     staging.buffers = buffers;
@@ -65,11 +66,14 @@ void HopperTiling::set_buffers(const Problem& p) {
     groups_offset = barriers_offset + round_up(16 * stages + 8 * read_barriers(), 16);
     shared = groups_offset + HopperGroups::bytes(p);
   };
-  const auto fits = [&](int64_t buffers) { return buffers <= staging.passes && (lay_out(buffers), shared <= kSharedBlock); };
+  const auto fits = [&](int64_t buffers) {
+    return buffers <= staging.passes && (lay_out(buffers), shared <= kSharedBlock);
+  };
   int64_t buffers = fits(2) ? 2 : 1;
   lay_out(buffers);
   const int64_t blocks = resident(shared);
-  while (!staging.reads.empty() && buffers < kMostBuffers && fits(buffers + 1) && resident(shared) == blocks) ++buffers;
+  while (!staging.reads.empty() && buffers < kMostBuffers && fits(buffers + 1) && resident(shared) == blocks)
+    ++buffers;
   lay_out(buffers);
 }
 

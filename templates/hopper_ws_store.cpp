@@ -9,9 +9,9 @@ namespace deepgen {
 
 HopperStore::HopperStore(HopperIr& ir, const Problem& p, const HopperTiling& t,
                          const GpuIr::Arguments& arguments, const HopperPlace& at, const GatedSums& sums)
-    : ir(ir), p(p), t(t), arguments(arguments), at(at),
-      sums(sums), bounds{at.row_end || p.m % (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) != 0,
-                         p.n % (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) != 0, at.row_end},
+    : ir(ir), p(p), t(t), arguments(arguments), at(at), sums(sums),
+      bounds{at.row_end || p.m % (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) != 0,
+             p.n % (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) != 0, at.row_end},
       thread(ir.opaque(ir.bit_and(ir.thread(), 127))), lane(ir.bit_and(thread, 31)),
       warp(ir.shuffle_index(ir.shift_right_bits(thread, 5), ir.c(0))),
       leader(ir.less(t.swap ? thread : lane, 1)), epilogue(ir, p, arguments, at.entry, t.align_d) {
@@ -217,7 +217,8 @@ Value HopperStore::is_whole(int64_t m_tile) const {
 void HopperStore::copy_tile(Value buffer, int64_t m_tile, int64_t first8) {
   ir.branch(leader, [&] {
     for (int64_t box = 0; box < t.staging.boxes; ++box)
-      ir.store_tile(arguments.at("map_d"), ir.add(buffer, box * t.staging.box_bytes), coordinates(m_tile, first8, box));
+      ir.store_tile(arguments.at("map_d"), ir.add(buffer, box * t.staging.box_bytes),
+                    coordinates(m_tile, first8, box));
     ir.commit_stores();
   });
 }
@@ -256,8 +257,8 @@ void HopperStore::copy_rows(Value buffer, int64_t m_tile, int64_t first8) {
         epilogue.write(ir.add(at.n0, lines[i]), ir.add(ir.add(at.m0, warp_row), in_line), elements[i],
                        bounds);
       else
-        epilogue.write(ir.add(at.m0, ir.add(warp_row, lines[i])),
-                       ir.add(ir.add(at.n0, 8 * first8), in_line), elements[i], bounds);
+        epilogue.write(ir.add(at.m0, ir.add(warp_row, lines[i])), ir.add(ir.add(at.n0, 8 * first8), in_line),
+                       elements[i], bounds);
     }
   });
 }

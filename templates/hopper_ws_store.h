@@ -11,13 +11,14 @@ struct HopperPlace {
   Value memory; ///< i32: of the block
   Value m0, n0; ///< of the block's tile of D, or of its transpose
   Value entry, split;
-  Value consumer; ///< number of the warpgroup among the consumers
-  Value group, row_end; ///< of rows of D, and where it ends; null without groups
-  int64_t weight = 0; ///< whose sums they are, when splits of a gated problem are stored
+  Value consumer;         ///< number of the warpgroup among the consumers
+  Value group, row_end;   ///< of rows of D, and where it ends; null without groups
+  int64_t weight = 0;     ///< whose sums they are, when splits of a gated problem are stored
   Value parity = nullptr; ///< of how many tiles the warpgroup has had; null where nothing is read
 };
 
-/// With a gate, the sums are those of one weight, or products of gate and sum, and the tiling is of_products().
+/// With a gate, the sums are those of one weight, or products of gate and sum, and the tiling is
+/// of_products().
 class HopperStore {
 public:
   HopperStore(HopperIr&, const Problem&, const HopperTiling&, const GpuIr::Arguments&, const HopperPlace&,
@@ -54,7 +55,8 @@ private:
   void stage_elements(Value buffer, mlir::ValueRange elements, int64_t first8, int64_t count8) const;
   /// Where a lane's row is of the one or two (`pair`) times 2 matrices of 8 x 8 that an instruction moves.
   Value matrix_row(Value buffer, int64_t column8, bool pair) const;
-  /// Where a thread's element is: `half`, 8 rows of wgmma's M further on, and with swap `i`, a column of its N.
+  /// Where a thread's element is: `half`, 8 rows of wgmma's M further on, and with swap `i`, a column of its
+  /// N.
   Value element(Value buffer, int64_t column8, int64_t half, int64_t i) const;
   /// Where byte `byte` (i32) of a row of a buffer is: boxes follow each other.
   Value staged(Value buffer, Value row, Value byte) const;

@@ -10,14 +10,15 @@ constexpr int64_t kAllConsumers = 8; ///< a named barrier; the first ones are of
 
 } // namespace
 
-HopperClusterSum::HopperClusterSum(HopperIr& ir, const Problem& p, const HopperTiling& t, const GpuIr::Arguments& arguments,
-                                   const HopperPlace& at, Value rank)
+HopperClusterSum::HopperClusterSum(HopperIr& ir, const Problem& p, const HopperTiling& t,
+                                   const GpuIr::Arguments& arguments, const HopperPlace& at, Value rank)
     : ir(ir), p(p), t(t), arguments(arguments), at(at), rank_k(ir.remainder(rank, t.cluster_k)) {
   first_rank = ir.sub(rank, rank_k);
 }
 
 void HopperClusterSum::emit(const Values& sums, Value goes_on) {
-  if (t.consumers > 1) ir.named_barrier(ir.c(kAllConsumers), 128 * t.consumers); // all have multiplied the last stages
+  if (t.consumers > 1)
+    ir.named_barrier(ir.c(kAllConsumers), 128 * t.consumers); // all have multiplied the last stages
   leave(sums);
   ir.fence_async(); // TMA writes there next
   ir.cluster_barrier();
@@ -52,7 +53,8 @@ Value HopperClusterSum::sum_up(Value offset) {
 }
 
 void HopperClusterSum::store_share() {
-  const int64_t in_row = t.partials.columns / kLanes, all = t.partials.rows * in_row, share = ceil_div(all, t.cluster_k);
+  const int64_t in_row = t.partials.columns / kLanes, all = t.partials.rows * in_row,
+                share = ceil_div(all, t.cluster_k);
   Value first_row = t.swap ? at.n0 : at.m0, first_column = t.swap ? at.m0 : at.n0;
   const Bounds bounds{p.m % (t.partials.rows * (t.swap ? t.cluster_n : t.cluster_m)) != 0,
                       p.n % (t.partials.columns * (t.swap ? t.cluster_m : t.cluster_n)) != 0};
@@ -68,7 +70,8 @@ void HopperClusterSum::store_share() {
     if (!p.gate) return GpuEpilogue(ir, p, arguments, at.entry, t.align_d).store(sums, bounds);
     const Fragment up{row, column, ir.unpack(sum_up(ir.add(offset, t.partials.plane())))};
     GpuGate gate(ir, p, arguments);
-    GpuEpilogue(ir, GpuGate::rest(p), gate.rest(arguments), at.entry, t.align_d).store(gate.products(sums, up), bounds);
+    GpuEpilogue(ir, GpuGate::rest(p), gate.rest(arguments), at.entry, t.align_d)
+        .store(gate.products(sums, up), bounds);
   });
 }
 

@@ -41,7 +41,9 @@ Value Ir::mul(Value x, Value y) {
 Value Ir::mul(Value x, int64_t y) { return y == 1 ? x : mul(x, constant_like(x, y)); }
 Value Ir::min(Value x, Value y) { return arith::MinSIOp::create(b, loc, x, y); }
 Value Ir::remainder(Value x, int64_t y) { return arith::RemUIOp::create(b, loc, x, constant_like(x, y)); }
-Value Ir::shift_right(Value x, int64_t power) { return arith::DivUIOp::create(b, loc, x, constant_like(x, power)); }
+Value Ir::shift_right(Value x, int64_t power) {
+  return arith::DivUIOp::create(b, loc, x, constant_like(x, power));
+}
 Value Ir::equal(Value x, Value y) { return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, y); }
 Value Ir::not_equal(Value x, Value y) {
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, x, y);

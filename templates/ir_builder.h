@@ -67,9 +67,9 @@ public:
   Value scalar(double);
   Value splat(double);
   Value splat(Value scalar);
-  Value constant_like(Value, double);            ///< of that value's type, scalar or vector
+  Value constant_like(Value, double);             ///< of that value's type, scalar or vector
   Value broadcast_like(Value scalar, Value like); ///< the scalar itself when `like` is one
-  Value fma(Value x, Value y, Value z); ///< x * y + z; two roundings where the level has no FMA
+  Value fma(Value x, Value y, Value z);           ///< x * y + z; two roundings where the level has no FMA
   Value addf(Value, Value);
   Value subf(Value, Value);
   Value mulf(Value, Value);

@@ -10,9 +10,9 @@ namespace deepgen {
 namespace {
 
 /// Of all problems; the first kPointers are pointers.
-constexpr const char* kCommonArgs[] = {"a",   "b",   "c",     "d",    "bias",     "workspace", "lda",      "ldb",
-                                       "ldc", "ldd", "alpha", "beta", "stride_a", "stride_b",  "stride_c", "stride_d",
-                                       "m0",  "m1",  "n0",    "n1",   "b0",       "b1"};
+constexpr const char* kCommonArgs[] = {
+    "a",    "b",        "c",        "d",        "bias",     "workspace", "lda", "ldb", "ldc", "ldd", "alpha",
+    "beta", "stride_a", "stride_b", "stride_c", "stride_d", "m0",        "m1",  "n0",  "n1",  "b0",  "b1"};
 constexpr std::ptrdiff_t kPointers = 6;
 
 } // namespace
@@ -49,10 +49,11 @@ namespace {
 class Emitter {
 public:
   Emitter(Ir& builder, const Problem& problem, const MicroTile& shape, mlir::ValueRange parameters)
-      : ir(builder), p(problem), ops(p.epilogue), tile(shape), args(parameters[0]), a(parameters[1]), lda(parameters[2]),
-        b(parameters[3]), ldb(parameters[4]), d(parameters[5]), c(parameters[6]), bias(parameters[7]),
-        kc(parameters[8]), first(parameters[9]), last(parameters[10]), lanes(ir.isa.lanes()),
-        dot(shape.b == Access::k_columns), vectors(dot ? tile.columns : (tile.columns + lanes - 1) / lanes * (p.gate ? 2 : 1)) {
+      : ir(builder), p(problem), ops(p.epilogue), tile(shape), args(parameters[0]), a(parameters[1]),
+        lda(parameters[2]), b(parameters[3]), ldb(parameters[4]), d(parameters[5]), c(parameters[6]),
+        bias(parameters[7]), kc(parameters[8]), first(parameters[9]), last(parameters[10]),
+        lanes(ir.isa.lanes()), dot(shape.b == Access::k_columns),
+        vectors(dot ? tile.columns : (tile.columns + lanes - 1) / lanes * (p.gate ? 2 : 1)) {
     size_t next = 11;
     operands["bias"] = bias;
     if (tile.sums_ld) sums = parameters[next++];
@@ -79,7 +80,8 @@ private:
   std::map<std::string, Value> operands; ///< of the epilogue: addresses; leading dimensions and splat values
   const int64_t lanes;
   const bool dot;
-  int64_t vectors; ///< accumulators per row; with a gate, first those of one weight, then as many of the other
+  int64_t
+      vectors; ///< accumulators per row; with a gate, first those of one weight, then as many of the other
 
   /// Where vector j of a row of sums is in a panel of B, and in scratch.
   int64_t column_of(int64_t j) const {
@@ -191,10 +193,9 @@ private:
       adds = ir.is_not(scale, 0.0);
     }
     mlir::TypeRange types = mlir::ValueRange(acc).getTypes();
-    acc = ir.branch(
-        ir.is_not(alpha, 1.0), types, [&] { return multiplied(acc, alpha); }, [&] { return acc; });
-    acc = ir.branch(
-        adds, types, [&] { return added(acc, base, ld, scale); }, [&] { return acc; });
+    acc =
+        ir.branch(ir.is_not(alpha, 1.0), types, [&] { return multiplied(acc, alpha); }, [&] { return acc; });
+    acc = ir.branch(adds, types, [&] { return added(acc, base, ld, scale); }, [&] { return acc; });
     if (ops.empty()) return store(acc, d, ldd);
     if (!is_cheap(ops)) {
       store(acc, sums, sums_ld);
@@ -204,18 +205,16 @@ private:
     if (tile.sums_ld)
       return ir.branch(
           flag(last), [&] { store(with_epilogue(acc), d, ldd); }, [&] { store(acc, sums, sums_ld); });
-    store(ir.branch(
-              flag(last), types, [&] { return with_epilogue(acc); }, [&] { return acc; }),
-          d, ldd);
+    store(ir.branch(flag(last), types, [&] { return with_epilogue(acc); }, [&] { return acc; }), d, ldd);
   }
 
-  /// Sums of both weights stay in scratch, times alpha, until the last block of K. The gate has an exponential: it is
-  /// emitted once, in a loop over rows, as every long epilogue.
+  /// Sums of both weights stay in scratch, times alpha, until the last block of K. The gate has an
+  /// exponential: it is emitted once, in a loop over rows, as every long epilogue.
   void finish_gated(Values acc) {
     Value alpha = arg("alpha");
     mlir::TypeRange types = mlir::ValueRange(acc).getTypes();
-    acc = ir.branch(
-        ir.is_not(alpha, 1.0), types, [&] { return multiplied(acc, alpha); }, [&] { return acc; });
+    acc =
+        ir.branch(ir.is_not(alpha, 1.0), types, [&] { return multiplied(acc, alpha); }, [&] { return acc; });
     if (!tile.single_block)
       acc = ir.branch(
           flag(first), types, [&] { return acc; },
@@ -242,7 +241,8 @@ private:
     std::vector<Columns> columns;
     for (int64_t j = 0; j < vectors; ++j) columns.push_back(load_columns(j));
     ir.loop(ir.constant(0), ir.constant(tile.rows), 1, [&](Value r) {
-      Value to = ir.at(d, ir.mul(r, ldd)), from = ir.at(sums, ir.mul(r, sums_ld)), old = ir.at(c, ir.mul(r, ldc));
+      Value to = ir.at(d, ir.mul(r, ldd)), from = ir.at(sums, ir.mul(r, sums_ld)),
+            old = ir.at(c, ir.mul(r, ldc));
       for (int64_t j = 0; j < vectors; ++j) {
         Value gate = ir.load_vector(ir.at(from, j * lanes), lanes);
         Value up = ir.load_vector(ir.at(from, tile.b_width / 2 + j * lanes), lanes);
@@ -250,7 +250,9 @@ private:
         Value x = ir.mulf(gate, up);
         x = ir.branch(
             adds, {x.getType()},
-            [&] { return Values{ir.fma(ir.splat(beta), ir.load_vector(ir.at(old, j * lanes), valid(j)), x)}; },
+            [&] {
+              return Values{ir.fma(ir.splat(beta), ir.load_vector(ir.at(old, j * lanes), valid(j)), x)};
+            },
             [&] { return Values{x}; })[0];
         ir.store_vector(finished(x, r, j, columns[size_t(j)]), ir.at(to, j * lanes), valid(j));
       }
@@ -304,7 +306,8 @@ private:
   }
 
   /// The epilogue of vector j of a row, which is an int64_t or a Value.
-  template <typename Row> Value finished(Value x, Row row, int64_t j, Columns& columns) {
+  template <typename Row>
+  Value finished(Value x, Row row, int64_t j, Columns& columns) {
     return apply_epilogue(ir, ops, x, [&](const EpilogueOperand& operand) -> Value {
       const std::string name = operand.name;
       switch (operand.shape) {

@@ -27,14 +27,18 @@ enum Index {
   kAlignD,
   kParameters
 };
-constexpr std::string_view kNames[] = {"bm",     "bn",     "bk",    "warps_m", "warps_n", "warps_k", "stages",
-                                  "blocks", "splits", "group", "pdl",     "align_a", "align_b", "align_d"};
+constexpr std::string_view kNames[] = {"bm",      "bn",      "bk",      "warps_m", "warps_n",
+                                       "warps_k", "stages",  "blocks",  "splits",  "group",
+                                       "pdl",     "align_a", "align_b", "align_d"};
 
-
-[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) { return value_at(config, size_t(i), kNames[i]); }
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
+  return value_at(config, size_t(i), kNames[i]);
+}
 
 int64_t dense_a(const Problem& p) { return dense_alignment(p.a_columns(), p.a); }
-int64_t dense_b(const Problem& p) { return dense_alignment(p.b_transposed() ? p.k : p.n, p.b); } // each weight's
+int64_t dense_b(const Problem& p) {
+  return dense_alignment(p.b_transposed() ? p.k : p.n, p.b);
+} // each weight's
 int64_t dense_d(const Problem& p) { return dense_alignment(p.n, p.d); }
 
 /// Rows of 16 of each warp's tile that fit in `bytes` of shared memory at once; at least one.
@@ -164,9 +168,13 @@ const Rule kRules[] = {
     {kGroup, [](const Point& x) { return x.groups && x[kGroup] > 1; },
      [](const Point&) { return std::string("tiles are visited group of rows by group of rows: group=1"); }},
     {kPdl, [](const Point& x) { return x[kPdl] == 2 && std::min(dense_a(x.p), dense_b(x.p)) < 16; },
-     [](const Point&) { return std::string("pdl=2 asks for as many lines as there are copies: it pays for those of 16 bytes"); }},
+     [](const Point&) {
+       return std::string("pdl=2 asks for as many lines as there are copies: it pays for those of 16 bytes");
+     }},
     {kGroup, [](const Point& x) { return has_smaller_group(x[kGroup], ceil_div(x.p.m, x[kBm])); },
-     [](const Point& x) { return "a smaller group than " + text(x[kGroup]) + " already covers the rows of tiles"; }},
+     [](const Point& x) {
+       return "a smaller group than " + text(x[kGroup]) + " already covers the rows of tiles";
+     }},
     {kAlignA, [](const Point& x) { return x[kAlignA] > dense_a(x.p); },
      [](const Point& x) {
        return "align_a=" + text(x[kAlignA]) + ", but rows of A are aligned to " + text(dense_a(x.p));
@@ -211,18 +219,21 @@ const Rule kRules[] = {
 MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), bk_bytes(at(c, kBk)), warps_m(at(c, kWarpsM)), warps_n(at(c, kWarpsN)),
       k_warps(at(c, kWarpsK)), stages(at(c, kStages)), resident(at(c, kBlocks)), splits(at(c, kSplits)),
-      group(at(c, kGroup)), dependent(at(c, kPdl) != 0), prefetch(at(c, kPdl) == 2), align_a(at(c, kAlignA)), align_b(at(c, kAlignB)),
-      align_d(at(c, kAlignD)), shape(p.a, p.b, capability), bk(bk_bytes / size_of(p.a)),
-      wm(bm / warps_m), wn(bn / warps_n), threads(32 * warps_m * warps_n * k_warps),
-      steps(bk_bytes / shape.bytes / k_warps), tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.sum_columns(), bn)),
-      tiles_k(ceil_div(p.k, bk)), split_tiles(ceil_div(tiles_k, splits)), weights(p.gate ? 2 : 1),
-      columns(bn / weights), warp_columns(wn / weights), a(p.a, !p.a_transposed(), bm, bk_bytes),
-      b(p.b, p.b_transposed(), columns, bk_bytes), stage_bytes(a.bytes() + weights * b.bytes()), ring(split_tiles == 1 ? 1 : stages) {
+      group(at(c, kGroup)), dependent(at(c, kPdl) != 0), prefetch(at(c, kPdl) == 2), align_a(at(c, kAlignA)),
+      align_b(at(c, kAlignB)), align_d(at(c, kAlignD)), shape(p.a, p.b, capability),
+      bk(bk_bytes / size_of(p.a)), wm(bm / warps_m), wn(bn / warps_n),
+      threads(32 * warps_m * warps_n * k_warps), steps(bk_bytes / shape.bytes / k_warps),
+      tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.sum_columns(), bn)), tiles_k(ceil_div(p.k, bk)),
+      split_tiles(ceil_div(tiles_k, splits)), weights(p.gate ? 2 : 1), columns(bn / weights),
+      warp_columns(wn / weights), a(p.a, !p.a_transposed(), bm, bk_bytes),
+      b(p.b, p.b_transposed(), columns, bk_bytes), stage_bytes(a.bytes() + weights * b.bytes()),
+      ring(split_tiles == 1 ? 1 : stages) {
   accumulator_bytes = shape.doubles ? 8 : 4;
   by_warps = k_warps == 1 && !GpuEpilogue::reads_matrices(p) && a.load != FragmentLoad::matrix_bytes &&
              b.load != FragmentLoad::matrix_bytes;
   // Rows that a warp writes at once fall into different banks.
-  warp_pitch = by_warps && !split() && size_of(p.d) < 4 ? ceil_div(warp_columns * size_of(p.d), 16) * 16 + 16 : 0;
+  warp_pitch =
+      by_warps && !split() && size_of(p.d) < 4 ? ceil_div(warp_columns * size_of(p.d), 16) * 16 + 16 : 0;
   staging_pitch = columns + 8; // as above: a multiple of 32 words (doubles: 16) and 8
   const int64_t row_tiles =
       by_warps ? threads / 32 * 16 * warp_pitch : k_warps * warps_m * 16 * staging_pitch * accumulator_bytes;
@@ -264,23 +275,28 @@ std::vector<Parameter> MmaSync::parameters(const Problem& p, const Device& devic
   std::vector<int64_t> pdl = {0};
   if (device.compute_capability() >= 90) pdl.push_back(1);
   if (device.compute_capability() >= 90 && !p.groups) pdl.push_back(2); // tiles of groups are known too late
-  return {{"bm", {16, 32, 64, 96, 128, 256}, "rows of a block's tile of D", {16, 256, 16}},
-          {"bn", {16, 32, 48, 64, 96, 128, 192, 256}, "columns of a block's tile of D", {16, 256, 16}},
-          {"bk", {64, 128, 256}, "depth of a tile, in bytes of K"},
-          {"warps_m", {1, 2, 4}, "warps along M", {1, 16, 1, true}},
-          {"warps_n", {1, 2, 4, 8}, "warps along N", {1, 16, 1, true}},
-          {"warps_k", {1, 2, 4}, "warps that share the depth of a tile; their sums are added at the end", {1, 16, 1, true}},
-          {"stages", {2, 3, 4, 5, 6, 8}, "tiles of A and B in shared memory", {2, 16}},
-          {"blocks", {1, 2, 3, 4, 5, 6, 8}, "blocks of a multiprocessor that registers are limited for", {1, 16}},
-          {"splits",
-           {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64},
-           "blocks that share the sum over K of a tile of D",
-           {1, 256}},
-          {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column", {1, 256}},
-          {"pdl", pdl, "1: programmatic dependent launch; 2: and the first tiles are asked for before they may be read"},
-          {"align_a", {dense_a(p)}, "bytes to which rows of A are aligned"},
-          {"align_b", {dense_b(p)}, "bytes to which rows of B are aligned"},
-          {"align_d", {dense_d(p)}, "bytes to which rows of D (and C, residual, multiplier) are aligned"}};
+  return {
+      {"bm", {16, 32, 64, 96, 128, 256}, "rows of a block's tile of D", {16, 256, 16}},
+      {"bn", {16, 32, 48, 64, 96, 128, 192, 256}, "columns of a block's tile of D", {16, 256, 16}},
+      {"bk", {64, 128, 256}, "depth of a tile, in bytes of K"},
+      {"warps_m", {1, 2, 4}, "warps along M", {1, 16, 1, true}},
+      {"warps_n", {1, 2, 4, 8}, "warps along N", {1, 16, 1, true}},
+      {"warps_k",
+       {1, 2, 4},
+       "warps that share the depth of a tile; their sums are added at the end",
+       {1, 16, 1, true}},
+      {"stages", {2, 3, 4, 5, 6, 8}, "tiles of A and B in shared memory", {2, 16}},
+      {"blocks", {1, 2, 3, 4, 5, 6, 8}, "blocks of a multiprocessor that registers are limited for", {1, 16}},
+      {"splits",
+       {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64},
+       "blocks that share the sum over K of a tile of D",
+       {1, 256}},
+      {"group", {1, 4, 8, 16}, "rows of tiles that are visited together, column by column", {1, 256}},
+      {"pdl", pdl,
+       "1: programmatic dependent launch; 2: and the first tiles are asked for before they may be read"},
+      {"align_a", {dense_a(p)}, "bytes to which rows of A are aligned"},
+      {"align_b", {dense_b(p)}, "bytes to which rows of B are aligned"},
+      {"align_d", {dense_d(p)}, "bytes to which rows of D (and C, residual, multiplier) are aligned"}};
 }
 
 std::string MmaSync::why_illegal(const Problem& problem, const Device& device, const Config& config) const {
@@ -291,7 +307,8 @@ std::string MmaSync::why_illegal(const Problem& problem, const Device& device, c
   return "";
 }
 
-bool MmaSync::dead_end(const Problem& problem, const Device& device, const Config& config, size_t assigned) const {
+bool MmaSync::dead_end(const Problem& problem, const Device& device, const Config& config,
+                       size_t assigned) const {
   const Problem p = for_rules(problem);
   const Point point{p, device, config, problem.groups};
   for (const Rule& rule : kRules)
@@ -305,7 +322,7 @@ std::vector<Choice> MmaSync::fallbacks(const Problem& p, const std::string&, con
     return {};
   const bool flat = p.group_rows() <= 16;
   const int64_t values[] = {
-      flat ? 16 : 64, 64, 64, flat ? 1 : 2, flat && !p.gate ? 4 : 2, 1, 2, 1, 1, 1, 0,
+      flat ? 16 : 64, 64,           64,          flat ? 1 : 2, flat && !p.gate ? 4 : 2, 1, 2, 1, 1, 1, 0,
       size_of(p.a),   size_of(p.b), size_of(p.d)};
   Config generic;
   for (int i = 0; i < kParameters; ++i) generic.set(std::string(kNames[i]), values[i]);

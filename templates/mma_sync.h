@@ -25,7 +25,8 @@ struct MmaTiling {
   int64_t steps; ///< of K that one warp makes in a tile
   int64_t tiles_m, tiles_n, tiles_k;
   int64_t split_tiles; ///< tiles of K of a split; some may have one less
-  int64_t weights;      ///< matrices in B: with a gate two, and half of a tile's columns are of one, half of the other
+  int64_t
+      weights; ///< matrices in B: with a gate two, and half of a tile's columns are of one, half of the other
   int64_t columns;      ///< of D in a block's tile
   int64_t warp_columns; ///< of D in a warp's tile
   SharedTile a, b;      ///< b: of one weight

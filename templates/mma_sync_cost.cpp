@@ -2,8 +2,8 @@
 // measurements of mma.sync kernels are known; the search needs the order of configs only.
 #include "templates/gpu_split_k.h"
 #include "templates/mma_sync.h"
-#include "templates/sizes.h"
 #include "templates/mma_sync_fill.h"
+#include "templates/sizes.h"
 
 #include <algorithm>
 
@@ -44,8 +44,10 @@ constexpr double kL2Bytes = 40;           ///< a clock and multiprocessor, all o
 constexpr double kLatency = 900;          ///< clocks from global memory to shared memory under load
 constexpr double kStart = 700 + kLatency; ///< clocks until a block multiplies
 constexpr double kTileOverhead = 60;      ///< clocks: barrier, addresses
-constexpr double kAlone = 1.1;            ///< a block that has a multiprocessor to itself: nothing runs while its warps meet
-/// Where memory is busy all the time, what is asked for early only delays what is needed now; unless it is all there is.
+constexpr double kAlone =
+    1.1; ///< a block that has a multiprocessor to itself: nothing runs while its warps meet
+/// Where memory is busy all the time, what is asked for early only delays what is needed now; unless it is
+/// all there is.
 constexpr double kPrefetchInTheWay = 1.04;
 constexpr double kLaunch = 2e-6, kReduce = 1.6e-6, kEarlyStart = 0.7e-6, kPrefetch = 0.4e-6; ///< seconds
 
@@ -99,8 +101,8 @@ private:
         t.a.load == FragmentLoad::elements || t.b.load == FragmentLoad::elements ? 1.5 : 1.0;
     double shared = blocks * elements * reads / kSharedBytes;
     double fill = blocks * double(t.stage_bytes) / kL2Bytes;
-    // An instruction for every small piece. By words: loads, shifts and stores cost about 8 wavefronts for 256
-    // bytes in the unit that reads fragments too.
+    // An instruction for every small piece. By words: loads, shifts and stores cost about 8 wavefronts for
+    // 256 bytes in the unit that reads fragments too.
     double words = 0;
     bool by_words = false;
     for (auto [bytes, align] : {std::pair{t.a.bytes(), t.align_a}, {t.weights * t.b.bytes(), t.align_b}})

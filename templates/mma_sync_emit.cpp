@@ -30,7 +30,7 @@ private:
   const MmaTiling& t;
   GpuIr::Arguments arguments;
   Value memory, m0, n0, entry, split, first_tile, tile_count; ///< entry, split: null when there is one
-  Value matrix, row_end; ///< of B; of the group. Null without groups
+  Value matrix, row_end;                                      ///< of B; of the group. Null without groups
   Value warp_m, warp_n, warp_k;
   Values sums;
 
@@ -62,8 +62,8 @@ void MmaKernel::locate_block() {
     tile_count = ir.select(ir.less(first_tile, longer), tile_count, ir.c(t.split_tiles - 1));
 }
 
-/// Column by column within a group, so that blocks that run at the same time share the group's weights. A tile of B is read
-/// once by all of the group's rows of tiles.
+/// Column by column within a group, so that blocks that run at the same time share the group's weights. A
+/// tile of B is read once by all of the group's rows of tiles.
 void MmaKernel::locate_in_group(const GpuGroups& groups, const GpuGroups::Group& group) {
   Value inside = ir.sub(ir.block_x(), ir.mul(group.tiles_before, t.tiles_n));
   m0 = ir.add(group.first_row, ir.mul(ir.remainder(inside, group.tiles), t.bm));
@@ -106,7 +106,8 @@ std::vector<FragmentReader> MmaKernel::readers() {
   std::vector<FragmentReader> out;
   out.emplace_back(ir, t.a, t.shape, true, ir.mul(warp_m, t.wm), m_tiles(), k_first, t.steps);
   for (int64_t w = 0; w < t.weights; ++w)
-    out.emplace_back(ir, t.b, t.shape, false, ir.mul(warp_n, t.warp_columns), n_tiles() / t.weights, k_first, t.steps);
+    out.emplace_back(ir, t.b, t.shape, false, ir.mul(warp_n, t.warp_columns), n_tiles() / t.weights, k_first,
+                     t.steps);
   return out;
 }
 
@@ -146,7 +147,8 @@ void MmaKernel::store() {
       of_weight[j / (n_tiles() / 2)].append(first, first + 4);
     }
   if (t.split()) {
-    for (; place.weight < 2; ++place.weight) MmaStore(ir, p, t, arguments, place, mlir::ValueRange(of_weight[place.weight])).emit();
+    for (; place.weight < 2; ++place.weight)
+      MmaStore(ir, p, t, arguments, place, mlir::ValueRange(of_weight[place.weight])).emit();
     return;
   }
   const GpuGate gate(ir, p, arguments);

@@ -124,7 +124,8 @@ Value TileFill::extent_left() const {
   return ir_.assembly(ir_.i32, "mov.b32 $0, $1;", "=r,r", extent_left_, true);
 }
 
-void TileFill::copy_piece(size_t i, Value stage, Value at, Value wanted, Value k_left, Value extent_left) const {
+void TileFill::copy_piece(size_t i, Value stage, Value at, Value wanted, Value k_left,
+                          Value extent_left) const {
   const Piece& piece = pieces_[i];
   auto both = [&](Value x, Value y) { return x && y ? ir_.both(x, y) : x ? x : y; };
   wanted = both(wanted, both(piece.exists, inside_extent(piece, extent_left)));

@@ -10,12 +10,12 @@ namespace deepgen {
 class TileFill {
 public:
   struct Source {
-    Value base;     ///< of the batch entry's matrix
-    Value pitch;    ///< bytes from row to row, i64
-    Value first;    ///< of the block's rows of A or columns of B
-    int64_t extent; ///< M or N
-    Value k_first;  ///< the block's first step of K
-    int64_t k_step; ///< tiles of K from one of the block's to the next
+    Value base;          ///< of the batch entry's matrix
+    Value pitch;         ///< bytes from row to row, i64
+    Value first;         ///< of the block's rows of A or columns of B
+    int64_t extent;      ///< M or N
+    Value k_first;       ///< the block's first step of K
+    int64_t k_step;      ///< tiles of K from one of the block's to the next
     Value end = nullptr; ///< i32: where rows end that the block may read; null: at the extent
   };
   TileFill(GpuIr&, const SharedTile&, int64_t threads, int64_t align, const Source&);
@@ -34,10 +34,11 @@ public:
   /// a tile, where copies do not go through registers. Returns what finish() stores.
   Values begin(Value stage, Value tile, Value k_left) const;
   void finish(Value stage, mlir::ValueRange registers) const;
-  /// One of `parts` of the copies of a tile that is whole along K, where i1 `wanted`: together what begin() starts, where
-  /// copies do not go through registers.
+  /// One of `parts` of the copies of a tile that is whole along K, where i1 `wanted`: together what begin()
+  /// starts, where copies do not go through registers.
   void begin_part(Value stage, Value tile, Value wanted, size_t part, size_t parts) const;
-  /// Asks for a tile that is whole along K; of one that goes through registers it is a hint that does nothing.
+  /// Asks for a tile that is whole along K; of one that goes through registers it is a hint that does
+  /// nothing.
   void prefetch(Value tile) const;
 
 private:

@@ -10,10 +10,11 @@ namespace deepgen {
 
 namespace llvmd = mlir::LLVM;
 
-// sm_90 also multiplies 8 and 16 steps of f64 at once; measured on an H200, that takes longer, and twice the registers.
+// sm_90 also multiplies 8 and 16 steps of f64 at once; measured on an H200, that takes longer, and twice the
+// registers.
 MmaShape::MmaShape(Type a_type, Type b_type, int64_t capability)
-    : a(a_type), b(b_type), doubles(a == Type::f64), halves(doubles && capability < 90), bytes(32), k(bytes / size_of(a)),
-      a_values(doubles ? k / 2 : 4), b_values(doubles ? k / 4 : 2) {}
+    : a(a_type), b(b_type), doubles(a == Type::f64), halves(doubles && capability < 90), bytes(32),
+      k(bytes / size_of(a)), a_values(doubles ? k / 2 : 4), b_values(doubles ? k / 4 : 2) {}
 
 SharedTile::SharedTile(Type t, bool k, int64_t size, int64_t k_bytes)
     : type(t), k_contiguous(k), extent(size), element(size_of(t)) {

@@ -2,12 +2,14 @@
 
 namespace deepgen {
 
-MmaLoop::MmaLoop(GpuIr& ir, const Problem& p, const MmaTiling& t, Value memory, const Range& range, Operands operands)
+MmaLoop::MmaLoop(GpuIr& ir, const Problem& p, const MmaTiling& t, Value memory, const Range& range,
+                 Operands operands)
     : ir_(ir), p_(p), t_(t), memory_(memory), range_(range), fill_(std::move(operands.fill)),
       reader_(std::move(operands.reader)), in_flight_(fill_.size()) {}
 
-/// So many copies at once as a tile of doubles has hold up the products that follow them: they are spread over the steps of
-/// the tile before. With two stages that is the next tile, which then has the other half of the steps to arrive.
+/// So many copies at once as a tile of doubles has hold up the products that follow them: they are spread
+/// over the steps of the tile before. With two stages that is the next tile, which then has the other half of
+/// the steps to arrive.
 int64_t MmaLoop::parts() const {
   if (!t_.shape.doubles || p_.k % t_.bk || through_registers(0) || through_registers(1)) return 1;
   return std::max<int64_t>(1, t_.ring == 2 ? t_.steps / 2 : t_.steps - 1);
@@ -28,13 +30,15 @@ Value MmaLoop::following(Value stage_offset) {
 
 Values MmaLoop::read(Value at, int64_t step) {
   Values out;
-  for (size_t i = 0; i < reader_.size(); ++i) out.append(reader_[i].read(ir_.offset(at, tile_offset(i)), step));
+  for (size_t i = 0; i < reader_.size(); ++i)
+    out.append(reader_[i].read(ir_.offset(at, tile_offset(i)), step));
   return out;
 }
 
 void MmaLoop::begin_words(Value index, mlir::ValueRange from, Value at) {
   for (size_t i = 0; i < fill_.size(); ++i)
-    if (through_registers(i)) in_flight_[i] = fill_[i].begin(ir_.offset(at, tile_offset(i)), from[i], k_left(index, true));
+    if (through_registers(i))
+      in_flight_[i] = fill_[i].begin(ir_.offset(at, tile_offset(i)), from[i], k_left(index, true));
 }
 
 void MmaLoop::copy(Value left, mlir::ValueRange from, Value at) {
@@ -61,7 +65,8 @@ Values MmaLoop::next(mlir::ValueRange from) {
 }
 
 /// `after_column` is called when all products with a column of B's tiles are there.
-void MmaLoop::multiply_step(mlir::ValueRange fragments, const std::function<void(int64_t column)>& after_column) {
+void MmaLoop::multiply_step(mlir::ValueRange fragments,
+                            const std::function<void(int64_t column)>& after_column) {
   const size_t a = size_t(t_.shape.a_values), b = size_t(t_.shape.b_values);
   mlir::ValueRange of_a = fragments.take_front(a * size_t(m_tiles())),
                    of_b = fragments.drop_front(of_a.size());
@@ -73,8 +78,8 @@ void MmaLoop::multiply_step(mlir::ValueRange fragments, const std::function<void
   }
 }
 
-/// The products of a step, among which the fragments of a later one are read, tile by tile: doubles leave no registers for
-/// those of two whole steps.
+/// The products of a step, among which the fragments of a later one are read, tile by tile: doubles leave no
+/// registers for those of two whole steps.
 Values MmaLoop::multiply_and_read(mlir::ValueRange fragments, Value at, int64_t step) {
   Values of_a, of_b;
   const int64_t columns = n_tiles(), each = columns / t_.weights;
@@ -90,7 +95,8 @@ Values MmaLoop::multiply_and_read(mlir::ValueRange fragments, Value at, int64_t 
 
 void MmaLoop::wait_for_predecessor() {
   Values tile = from_;
-  for (int64_t i = 0; t_.prefetch && i < ahead() && (i + 1) * t_.splits * t_.bk <= p_.k; ++i, tile = next(tile))
+  for (int64_t i = 0; t_.prefetch && i < ahead() && (i + 1) * t_.splits * t_.bk <= p_.k;
+       ++i, tile = next(tile))
     for (size_t j = 0; j < fill_.size(); ++j) fill_[j].prefetch(tile[j]);
   ir_.wait_for_predecessor();
   if (t_.prefetch) ir_.launch_dependents();
@@ -118,19 +124,21 @@ void MmaLoop::fill_ring() {
 void MmaLoop::start(Value coming, const Position& now) {
   begin_words(coming, now.from, stage(now.writing)); // beyond K: zeros
   if (!through_registers(0) || !through_registers(1))
-    ir_.branch(ir_.less(coming, range_.tile_count), [&] { begin_copies(coming, now.from, stage(now.writing)); });
+    ir_.branch(ir_.less(coming, range_.tile_count),
+               [&] { begin_copies(coming, now.from, stage(now.writing)); });
   ir_.commit_copies();
 }
 
 void MmaLoop::start_part(Value coming, const Position& now, int64_t part) {
   Value wanted = ir_.less(coming, range_.tile_count);
   for (size_t i = 0; i < fill_.size(); ++i)
-    fill_[i].begin_part(ir_.offset(stage(now.writing), tile_offset(i)), now.from[i], wanted, size_t(part), size_t(parts()));
+    fill_[i].begin_part(ir_.offset(stage(now.writing), tile_offset(i)), now.from[i], wanted, size_t(part),
+                        size_t(parts()));
   if (part + 1 == parts()) ir_.commit_copies();
 }
 
-/// A tile: `now` has the sums, the fragments of its first step, and the position. A stage is overwritten one barrier after it
-/// was last read; one barrier a tile does for both that and the arrival of the next tile.
+/// A tile: `now` has the sums, the fragments of its first step, and the position. A stage is overwritten one
+/// barrier after it was last read; one barrier a tile does for both that and the arrival of the next tile.
 Values MmaLoop::body(Value index, mlir::ValueRange now) {
   const size_t sum_count = sums_.size(), rest = now.size() - fill_.size() - 2;
   sums_.assign(now.begin(), now.begin() + ptrdiff_t(sum_count));

@@ -1,5 +1,5 @@
-// The main loop of mma_sync: tiles of A and B go around a ring of stages in shared memory while fragments of the ones that
-// have arrived are multiplied.
+// The main loop of mma_sync: tiles of A and B go around a ring of stages in shared memory while fragments of
+// the ones that have arrived are multiplied.
 #pragma once
 
 #include "templates/mma_sync.h"
@@ -22,11 +22,13 @@ public:
     Value first_tile, tile_count;
   };
   MmaLoop(GpuIr&, const Problem&, const MmaTiling&, Value memory, const Range&, Operands);
-  /// The sums with all products added. Waits for the launch before, where that may still run, when it first reads.
+  /// The sums with all products added. Waits for the launch before, where that may still run, when it first
+  /// reads.
   Values run(Values sums);
 
 private:
-  /// Where the loop stands: offsets of the stages that are read and written next, and the tile that is copied next.
+  /// Where the loop stands: offsets of the stages that are read and written next, and the tile that is copied
+  /// next.
   struct Position {
     Value reading, writing;
     Values from;
@@ -43,15 +45,20 @@ private:
   void finish(Value at);
   Values next(mlir::ValueRange from);
   Values read(Value at, int64_t step);
-  void multiply_step(mlir::ValueRange fragments, const std::function<void(int64_t column)>& after_column = {});
+  void multiply_step(mlir::ValueRange fragments,
+                     const std::function<void(int64_t column)>& after_column = {});
   Values multiply_and_read(mlir::ValueRange fragments, Value at, int64_t step);
   Value k_left(Value tile_index, bool always);
   Value following(Value stage_offset);
 
   Value stage(Value offset) { return ir_.offset(memory_, offset); }
   /// Of an operand's tile in a stage.
-  int64_t tile_offset(size_t operand) const { return operand == 0 ? 0 : t_.a.bytes() + int64_t(operand - 1) * t_.b.bytes(); }
-  bool through_registers(size_t operand) const { return TileFill::through_registers(operand == 0 ? t_.align_a : t_.align_b); }
+  int64_t tile_offset(size_t operand) const {
+    return operand == 0 ? 0 : t_.a.bytes() + int64_t(operand - 1) * t_.b.bytes();
+  }
+  bool through_registers(size_t operand) const {
+    return TileFill::through_registers(operand == 0 ? t_.align_a : t_.align_b);
+  }
   int64_t m_tiles() const { return t_.wm / 16; }
   int64_t n_tiles() const { return t_.wn / 8; }
   /// Tiles that are on their way while one is multiplied.

@@ -8,7 +8,8 @@ namespace deepgen {
 
 MmaStore::MmaStore(GpuIr& ir, const Problem& p, const MmaTiling& t, const GpuIr::Arguments& arguments,
                    const MmaPlace& at, const GatedSums& sums)
-    : ir(ir), p(p), t(t), arguments(arguments), at(at), sums(sums), bounds{at.row_end || p.m % t.bm != 0, p.n % t.columns != 0, at.row_end},
+    : ir(ir), p(p), t(t), arguments(arguments), at(at), sums(sums),
+      bounds{at.row_end || p.m % t.bm != 0, p.n % t.columns != 0, at.row_end},
       epilogue(ir, p, arguments, at.entry, t.align_d) {}
 
 void MmaStore::emit() {
@@ -74,8 +75,10 @@ void MmaStore::stage_elements(Value to, llvm::ArrayRef<Fragment> fragments) {
 }
 
 void MmaStore::copy_rows(Value from, Value first_row) {
-  const int64_t size = size_of(p.d), chunk = std::gcd(t.warp_columns * size, std::min<int64_t>(16, t.align_d));
-  const int64_t in_row = t.warp_columns * size / chunk, total = t.pass_tiles * 16 * in_row, rounds = (total + 31) / 32;
+  const int64_t size = size_of(p.d),
+                chunk = std::gcd(t.warp_columns * size, std::min<int64_t>(16, t.align_d));
+  const int64_t in_row = t.warp_columns * size / chunk, total = t.pass_tiles * 16 * in_row,
+                rounds = (total + 31) / 32;
   int64_t together = std::min<int64_t>(rounds, 8);
   while (rounds % together) --together;
   mlir::Type type = ir.lanes(chunk / size, ir.memory_type(p.d));

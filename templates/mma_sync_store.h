@@ -12,11 +12,12 @@ struct MmaPlace {
   Value m0, n0; ///< of the block's tile
   Value entry, split;
   Value warp_m, warp_n, warp_k;
-  Value row_end; ///< of the group; null without groups
+  Value row_end;      ///< of the group; null without groups
   int64_t weight = 0; ///< whose sums they are, when splits of a gated problem are stored
 };
 
-/// With a gate, the sums are those of one weight, or products of gate and sum. The problem is then without its gate.
+/// With a gate, the sums are those of one weight, or products of gate and sum. The problem is then without
+/// its gate.
 class MmaStore {
 public:
   MmaStore(GpuIr&, const Problem&, const MmaTiling&, const GpuIr::Arguments&, const MmaPlace&,

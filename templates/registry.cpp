@@ -1,9 +1,9 @@
 // The list of all templates: a new family is one line here.
 #include "base/error.h"
+#include "templates/amd_matrix.h"
 #include "templates/cpu_tile.h"
 #include "templates/gemv.h"
 #include "templates/hopper_ws.h"
-#include "templates/amd_matrix.h"
 #include "templates/mma_sync.h"
 #include "templates/simt.h"
 

@@ -1,23 +1,23 @@
-// simt: matrix products on the ordinary multiply-add units. It serves every type, layout, epilogue, size and alignment,
-// and is what f32 and f64 are computed with where their full precision is asked for.
+// simt: matrix products on the ordinary multiply-add units. It serves every type, layout, epilogue, size and
+// alignment, and is what f32 and f64 are computed with where their full precision is asked for.
 #pragma once
 
 #include "templates/template.h"
 
 namespace deepgen {
 
-/// One operand's tile: how it goes from global to shared memory, where it is [k][x] with x along M (of A) or N (of B). A
-/// thread moves it in pieces: `lines` accesses to global memory, `unit` elements of shared memory along k or x, as they
-/// are stored.
+/// One operand's tile: how it goes from global to shared memory, where it is [k][x] with x along M (of A) or
+/// N (of B). A thread moves it in pieces: `lines` accesses to global memory, `unit` elements of shared memory
+/// along k or x, as they are stored.
 struct SimtSide {
   Type type = Type::f32;
-  bool k_major = false;   ///< consecutive in memory along k
-  bool ragged = false;    ///< tiles begin anywhere along x, as groups do
-  int64_t extent = 0;     ///< of the tile along x
-  int64_t size = 0;       ///< of the matrix along x
-  int64_t bytes = 4;      ///< of an element in global memory
-  int64_t width = 1;      ///< elements of global memory in one access
-  int64_t lines = 1;      ///< more than one: what lies along x, or is narrow, is put together in registers
+  bool k_major = false; ///< consecutive in memory along k
+  bool ragged = false;  ///< tiles begin anywhere along x, as groups do
+  int64_t extent = 0;   ///< of the tile along x
+  int64_t size = 0;     ///< of the matrix along x
+  int64_t bytes = 4;    ///< of an element in global memory
+  int64_t width = 1;    ///< elements of global memory in one access
+  int64_t lines = 1;    ///< more than one: what lies along x, or is narrow, is put together in registers
   int64_t unit = 1;
   int64_t row = 0;        ///< elements of shared memory from one k to the next
   int64_t offset = 0;     ///< bytes from the start of a stage
@@ -30,20 +30,21 @@ struct SimtTiling {
   SimtTiling(const Problem&, const Config&, const std::string& arch);
 
   int64_t bm, bn, bk, tm, tn, stages, wide, blocks, splits, group; ///< the parameters; see Simt::parameters()
-  /// More than one: an instruction adds up the products of so many elements along k (dp4a; dot4 and dot2 of AMD). An
-  /// element of shared memory holds these, and what is called k of a tile counts them.
+  /// More than one: an instruction adds up the products of so many elements along k (dp4a; dot4 and dot2 of
+  /// AMD). An element of shared memory holds these, and what is called k of a tile counts them.
   int64_t dot = 1;
-  bool as_is = false; ///< elements reach shared memory as they are; else they are converted in registers
-  bool async = false; ///< and by cp.async; else through registers
-  bool copies;        ///< the arch has asynchronous copies to shared memory
-  int64_t depth = 1;  ///< K of the problem
-  int64_t k = 1;      ///< the same in elements of shared memory
+  bool as_is = false;  ///< elements reach shared memory as they are; else they are converted in registers
+  bool async = false;  ///< and by cp.async; else through registers
+  bool copies;         ///< the arch has asynchronous copies to shared memory
+  int64_t depth = 1;   ///< K of the problem
+  int64_t k = 1;       ///< the same in elements of shared memory
   int64_t element = 4; ///< bytes in shared memory
-  int64_t lanes_m = 4, lanes_n = 8;   ///< of a warp
-  int64_t warps_m = 1, warps_n = 1;   ///< of a block; 0: the tile does not divide so
+  int64_t lanes_m = 4, lanes_n = 8; ///< of a warp
+  int64_t warps_m = 1, warps_n = 1; ///< of a block; 0: the tile does not divide so
   int64_t threads = 0;
   int64_t tiles_m = 1, tiles_n = 1, tiles_k = 1, split_tiles = 1;
-  int64_t weights = 1; ///< matrices in B: with a gate two, and half of a tile's columns are of one, half of the other
+  int64_t weights =
+      1; ///< matrices in B: with a gate two, and half of a tile's columns are of one, half of the other
   SimtSide a, b;       ///< b: of one weight
   int64_t width_d = 1; ///< elements of D in one access
 

@@ -1,4 +1,5 @@
-// The kernel of a simt config: a multistage pipeline through shared memory around a register-tiled outer product.
+// The kernel of a simt config: a multistage pipeline through shared memory around a register-tiled outer
+// product.
 #include "templates/amd_ir.h"
 #include "templates/gpu_gate.h"
 #include "templates/gpu_groups.h"
@@ -23,7 +24,7 @@ private:
   /// What the loop over k carries.
   struct State {
     Values from; ///< where the thread reads its next tiles, of A and each weight
-    Value read; ///< offset of the stage that is multiplied
+    Value read;  ///< offset of the stage that is multiplied
     Values fragment_a, fragment_b, sums;
     Values pack() const;
     State unpacked(const Values&) const; ///< the same sizes, other values
@@ -56,12 +57,12 @@ private:
   const Problem& p;
   const SimtTiling& t;
   GpuIr::Arguments args_;
-  Value matrix_, row_end_; ///< of B; of the group. Null without groups
-  Value entry_, split_, block_m_, block_n_; ///< block_m, block_n: the tile's first row and column
-  Value first_m_, first_n_;                 ///< the thread's first row and column
-  Value lane_a_, lane_b_;                   ///< the same in shared memory, pointers into stage 0
+  Value matrix_, row_end_;                           ///< of B; of the group. Null without groups
+  Value entry_, split_, block_m_, block_n_;          ///< block_m, block_n: the tile's first row and column
+  Value first_m_, first_n_;                          ///< the thread's first row and column
+  Value lane_a_, lane_b_;                            ///< the same in shared memory, pointers into stage 0
   std::vector<std::unique_ptr<SimtLoader>> loaders_; ///< of A and each weight
-  Value first_k_, depth_, tiles_; ///< of the split: where it starts, how far it goes
+  Value first_k_, depth_, tiles_;                    ///< of the split: where it starts, how far it goes
 };
 
 Values SimtBlock::State::pack() const {
@@ -83,7 +84,8 @@ SimtBlock::State SimtBlock::State::unpacked(const Values& all) const {
   return s;
 }
 
-/// Blocks go down columns of `group` tiles before they go right, so that neighbours in time share operands in L2.
+/// Blocks go down columns of `group` tiles before they go right, so that neighbours in time share operands in
+/// L2.
 void SimtBlock::find_tile() {
   Value index = ir.block_x();
   if (p.batch > 1) {
@@ -104,14 +106,16 @@ void SimtBlock::find_tile() {
 }
 
 void SimtBlock::find_tile_in_group(const GpuGroups& groups, const GpuGroups::Group& group) {
-  Value inside = ir.sub(ir.block_x(), ir.mul(group.tiles_before, t.tiles_n)), n = ir.divide(inside, group.tiles);
+  Value inside = ir.sub(ir.block_x(), ir.mul(group.tiles_before, t.tiles_n)),
+        n = ir.divide(inside, group.tiles);
   Value m = ir.sub(inside, ir.mul(n, group.tiles));
   block_m_ = ir.add(group.first_row, ir.mul(m, t.bm)), block_n_ = ir.mul(n, t.columns());
   matrix_ = group.number, row_end_ = group.end_row;
   args_ = groups.of_group(group.number);
 }
 
-/// Lanes 2 i and 2 i + 1 read the same chunk of B, and half a warp two chunks of A: no two different words of one bank.
+/// Lanes 2 i and 2 i + 1 read the same chunk of B, and half a warp two chunks of A: no two different words of
+/// one bank.
 void SimtBlock::find_lane() {
   Value lane = ir.lane(), warp = ir.warp(), m, n;
   if (t.lanes_m == 1) {
@@ -141,7 +145,8 @@ Value SimtBlock::pitch(const char* name, const SimtSide& side) {
   return ir.mul(args_.at(std::string("ld") + name), side.bytes);
 }
 
-Values SimtBlock::fragment(const SimtSide& side, Value lane_base, int64_t lanes, int64_t count, Value slot, int64_t k) {
+Values SimtBlock::fragment(const SimtSide& side, Value lane_base, int64_t lanes, int64_t count, Value slot,
+                           int64_t k) {
   mlir::Type type = t.element == 8 ? ir.f64 : p.accumulate == Type::i32 || t.dot > 1 ? ir.i32 : ir.f32;
   const int64_t chunk = std::min(count, 16 / t.element); // chunk_m() or chunk_n()
   Value base = ir.offset(lane_base, slot);
@@ -207,7 +212,8 @@ void SimtBlock::advance(State& s) {
 
 Values SimtBlock::load(const State& s, Value remaining) {
   Values out;
-  for (size_t i = 0; i < loaders_.size(); ++i) llvm::append_range(out, loaders_[i]->load(s.from[i], remaining));
+  for (size_t i = 0; i < loaders_.size(); ++i)
+    llvm::append_range(out, loaders_[i]->load(s.from[i], remaining));
   return out;
 }
 
@@ -226,7 +232,8 @@ SimtBlock::State SimtBlock::first_state() {
   s.read = ir.c(0);
   if (t.async) {
     for (int64_t stage = 0; stage + 1 < t.stages; ++stage) {
-      copy(s, 0, t.a.per_thread + t.weights * t.b.per_thread, ir.c(stage * t.stage_bytes()), remaining(ir.c(stage)));
+      copy(s, 0, t.a.per_thread + t.weights * t.b.per_thread, ir.c(stage * t.stage_bytes()),
+           remaining(ir.c(stage)));
       ir.commit_copies();
       advance(s);
     }
@@ -241,8 +248,9 @@ SimtBlock::State SimtBlock::first_state() {
   return s;
 }
 
-/// One tile is multiplied while another one is fetched stages - 1 tiles ahead, into the stage that was multiplied last.
-/// The last step waits for the next tile and reads its first fragments, so that multiplication does not pause.
+/// One tile is multiplied while another one is fetched stages - 1 tiles ahead, into the stage that was
+/// multiplied last. The last step waits for the next tile and reads its first fragments, so that
+/// multiplication does not pause.
 SimtBlock::State SimtBlock::asynchronous_tile(State s, Value tile) {
   const int64_t copies = t.a.per_thread + t.weights * t.b.per_thread, steps = t.bk - 1;
   Value following = next_slot(s.read), write = previous_slot(s.read);
@@ -307,7 +315,8 @@ void SimtBlock::store(const State& s, int64_t align_d) {
   if (t.splits > 1)
     ir.launch_dependents();
   else
-    epilogue = std::make_unique<GpuEpilogue>(ir, GpuGate::rest(p), p.gate ? gate.rest(args_) : args_, entry_, align_d);
+    epilogue = std::make_unique<GpuEpilogue>(ir, GpuGate::rest(p), p.gate ? gate.rest(args_) : args_, entry_,
+                                             align_d);
   const int64_t rows = std::clamp<int64_t>(16 / t.tn, 1, t.tm); // together: 16 values
   for (int64_t first = 0; first < t.tm; first += rows) {
     std::vector<Fragment> together[2];
@@ -328,7 +337,8 @@ void SimtBlock::make_loaders() {
   for (int64_t w = 0; w < t.weights; ++w) {
     SimtSide side = t.b;
     side.offset += w * t.weight_bytes();
-    Value first = w == 0 ? b : ir.offset(b, t.b.k_major ? ir.mul(pitch_b, p.n) : ir.constant(p.n * t.b.bytes));
+    Value first =
+        w == 0 ? b : ir.offset(b, t.b.k_major ? ir.mul(pitch_b, p.n) : ir.constant(p.n * t.b.bytes));
     loaders_.push_back(std::make_unique<SimtLoader>(ir, t, side, first, pitch_b, block_n_));
   }
 }
@@ -366,7 +376,8 @@ void SimtBlock::emit_tile(int64_t align_d) {
 
 } // namespace
 
-Kernel Simt::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch, const Config& config) const {
+Kernel Simt::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
+                  const Config& config) const {
   const bool amd = is_amd(arch);
   const SimtTiling t(p, config, arch);
   Kernel kernel;
@@ -378,7 +389,8 @@ Kernel Simt::emit(mlir::ModuleOp module, const Problem& p, const std::string& ar
   const std::unique_ptr<GpuIr> made = make_gpu_ir(module, kernel.target);
   GpuIr& ir = *made;
   GpuEntry entry;
-  entry.name = kernel_symbol, entry.threads = t.threads, entry.min_blocks = t.blocks, entry.shared = t.shared_bytes();
+  entry.name = kernel_symbol, entry.threads = t.threads, entry.min_blocks = t.blocks,
+  entry.shared = t.shared_bytes();
   ir.kernel(entry, p, kernel.args,
             [&](const GpuIr::Arguments& args) { SimtBlock(ir, p, t, args).emit(kernel.align_d); });
   Launch launch;

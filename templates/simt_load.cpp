@@ -7,12 +7,14 @@ int64_t log2_of(int64_t x) { return x <= 1 ? 0 : 1 + log2_of(x / 2); }
 
 } // namespace
 
-SimtLoader::SimtLoader(GpuIr& builder, const SimtTiling& t, const SimtSide& side, Value operand, Value pitch, Value first)
+SimtLoader::SimtLoader(GpuIr& builder, const SimtTiling& t, const SimtSide& side, Value operand, Value pitch,
+                       Value first)
     : ir(builder), t_(t), side_(side), k_units_(side.k_major ? t.bk / side.unit : t.bk),
       x_units_(side.k_major ? side.extent : side.extent / side.unit),
-      // Eight lanes along k read whole sectors of a row; with the padding of 16 bytes they write different banks.
-      k_lanes_(side.k_major ? std::min<int64_t>(8, k_units_) : 1), operand_(operand), pitch_(pitch), first_(first),
-      thread_(ir.thread()) {
+      // Eight lanes along k read whole sectors of a row; with the padding of 16 bytes they write different
+      // banks.
+      k_lanes_(side.k_major ? std::min<int64_t>(8, k_units_) : 1), operand_(operand), pitch_(pitch),
+      first_(first), thread_(ir.thread()) {
   auto field = [&](int64_t shift, int64_t count) {
     return ir.bit_and(ir.shift_right_bits(thread_, shift), count - 1);
   };
@@ -134,7 +136,8 @@ Value SimtLoader::staged(mlir::ValueRange lines, int64_t i, Value remaining) {
   mlir::Type words = ir.lanes(side_.unit, ir.i32);
   if (side_.lines == 1) return inside(ir.bitcast(words, lines[0]), 0);
   std::vector<Values> all;
-  for (int64_t line = 0; line < side_.lines; ++line) all.push_back(ir.unpack(inside(lines[size_t(line)], line)));
+  for (int64_t line = 0; line < side_.lines; ++line)
+    all.push_back(ir.unpack(inside(lines[size_t(line)], line)));
   Values along_k; // of one element of shared memory after the other
   for (int64_t x = 0; x < (side_.k_major ? 1 : side_.width); ++x)
     for (const Values& line : all)
@@ -148,7 +151,8 @@ Value SimtLoader::staged(mlir::ValueRange lines, int64_t i, Value remaining) {
 void SimtLoader::store(const Values& loaded, Value slot, Value remaining) {
   auto all = [&] {
     for (int64_t i = 0; i < side_.per_thread; ++i) {
-      Value x = staged(mlir::ValueRange(loaded).slice(size_t(i * side_.lines), size_t(side_.lines)), i, remaining);
+      Value x =
+          staged(mlir::ValueRange(loaded).slice(size_t(i * side_.lines), size_t(side_.lines)), i, remaining);
       Value at = shared_address(i, slot);
       if (side_.k_major) {
         for (int64_t j = 0; j < side_.unit; ++j)

@@ -9,15 +9,16 @@ namespace deepgen {
 /// The tiles of one operand that a block needs.
 class SimtLoader {
 public:
-  /// `operand`: of the batch entry; `pitch`: bytes from one stored row to the next, i64; `first`: the block's first x.
+  /// `operand`: of the batch entry; `pitch`: bytes from one stored row to the next, i64; `first`: the block's
+  /// first x.
   SimtLoader(GpuIr&, const SimtTiling&, const SimtSide&, Value operand, Value pitch, Value first);
 
   /// Where the thread starts to read the tile at `k` (of the problem), and the same for the next tile.
   Value start(Value k);
   Value next(Value pointer);
 
-  /// Starts asynchronous copies, numbers [from, to) of the thread's, into the stage at `slot` (bytes, i32). Elements at
-  /// `remaining` (i32) and beyond of the problem's k, counted from the tile's first, become zero.
+  /// Starts asynchronous copies, numbers [from, to) of the thread's, into the stage at `slot` (bytes, i32).
+  /// Elements at `remaining` (i32) and beyond of the problem's k, counted from the tile's first, become zero.
   void copy(int64_t from, int64_t to, Value pointer, Value slot, Value remaining);
   /// The same in two steps, with a conversion between.
   Values load(Value pointer, Value remaining);
@@ -34,7 +35,7 @@ private:
   Value row_address(int64_t rows, Value pointer);
   Value global_address(int64_t i, int64_t line, Value pointer);
   Value shared_address(int64_t i, Value slot);
-  Value valid(int64_t i, int64_t line, Value remaining); ///< i1
+  Value valid(int64_t i, int64_t line, Value remaining);            ///< i1
   Value staged(mlir::ValueRange lines, int64_t i, Value remaining); ///< of a piece, as shared memory holds it
   bool clamped() const { return side_.ragged || side_.size % side_.extent != 0; }
 

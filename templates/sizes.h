@@ -13,14 +13,16 @@ namespace deepgen {
 inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 inline int64_t round_up(int64_t x, int64_t y) { return ceil_div(x, y) * y; }
 inline std::string text(int64_t x) { return std::to_string(x); }
-/// Bands of `group` rows of tiles are visited column by column. Whether a smaller group of 1, 4, 8, 16, ... has the same order, as it
-/// covers all rows.
-inline bool has_smaller_group(int64_t group, int64_t rows) { return group > 1 && (group > 4 ? group / 2 : 1) >= rows; }
+/// Bands of `group` rows of tiles are visited column by column. Whether a smaller group of 1, 4, 8, 16, ...
+/// has the same order, as it covers all rows.
+inline bool has_smaller_group(int64_t group, int64_t rows) {
+  return group > 1 && (group > 4 ? group / 2 : 1) >= rows;
+}
 inline bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
 
 /// Parameter `i` of a template, called `name`: by position where the config is in the template's order, as
-/// all that DeepGen writes are; else by name. Inline, so that names are compared as the constants that they are: an enumeration of
-/// a space asks for millions.
+/// all that DeepGen writes are; else by name. Inline, so that names are compared as the constants that they
+/// are: an enumeration of a space asks for millions.
 [[gnu::always_inline]] inline int64_t value_at(const Config& config, size_t i, std::string_view name) {
   if (i < config.values.size() && config.values[i].first == name) return config.values[i].second;
   return config[std::string(name)];
@@ -32,8 +34,8 @@ inline int64_t dense_alignment(int64_t columns, Type type) {
   return std::min<int64_t>(16, bytes & -bytes);
 }
 
-/// What a template's rules see of a problem with groups: as many batch entries, of twice the average rows, as groups differ.
-/// Itself without groups.
+/// What a template's rules see of a problem with groups: as many batch entries, of twice the average rows, as
+/// groups differ. Itself without groups.
 inline Problem for_rules(const Problem& p) {
   Problem out = p.as_batch();
   if (p.groups) out.m = std::min(p.m, 2 * out.m);

@@ -12,8 +12,8 @@ class ModuleOp;
 
 namespace deepgen {
 
-/// The values that a template can make beside those that it offers: a search file may add them. Constraints are asked about
-/// no others, so what they divide by or shift by cannot be 0. Of an enumeration: none.
+/// The values that a template can make beside those that it offers: a search file may add them. Constraints
+/// are asked about no others, so what they divide by or shift by cannot be 0. Of an enumeration: none.
 struct Extension {
   int64_t least = 1, most = 0;
   int64_t step = 1;    ///< its multiples
@@ -52,8 +52,9 @@ public:
   }
   /// Estimated seconds of one call on one thread; ranks the space, so only the order matters.
   virtual double cost(const Problem&, const Device&, const Config&) const = 0;
-  /// What to link beside this config so that the library runs on lesser devices of the arch, and on operands less aligned
-  /// than the config wants, best first: the last one must take any that the types allow. May be of another template.
+  /// What to link beside this config so that the library runs on lesser devices of the arch, and on operands
+  /// less aligned than the config wants, best first: the last one must take any that the types allow. May be
+  /// of another template.
   virtual std::vector<Choice> fallbacks(const Problem&, const std::string& arch, const Config&) const {
     (void)arch;
     return {};
@@ -63,13 +64,13 @@ public:
   /// A small shape with ragged edges on which the same config is verified too.
   virtual Problem awkward(const Problem&, const Config&) const = 0;
   /// Adds `kernel_symbol` to the module and returns its description (everything but the code, role and
-  /// sha256). For a GPU: `target`, launches, maps and operand alignments too. Throws Error when the config cannot be
-  /// emitted.
+  /// sha256). For a GPU: `target`, launches, maps and operand alignments too. Throws Error when the config
+  /// cannot be emitted.
   virtual Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const = 0;
 };
 
-/// Name of the function that emit() defines for the CPU: void deepgen_kernel(ptr args). A GPU kernel names its entries in
-/// Kernel::launches; the first one has this name.
+/// Name of the function that emit() defines for the CPU: void deepgen_kernel(ptr args). A GPU kernel names
+/// its entries in Kernel::launches; the first one has this name.
 inline constexpr const char* kernel_symbol = "deepgen_kernel";
 
 /// All templates, in registration order. The other two are for tests: add one of their own, or have nothing

@@ -1,5 +1,5 @@
-// Times smallest::smallest(a, b, d) against a direct call of the same kernel with a ready argument block: interleaved
-// rounds in random order, median and quartiles of the difference per call.
+// Times smallest::smallest(a, b, d) against a direct call of the same kernel with a ready argument block:
+// interleaved rounds in random order, median and quartiles of the difference per call.
 #include <smallest.h>
 
 #include <deepgen/kernel_abi.h>
@@ -18,21 +18,36 @@ double cpu_seconds() {
 }
 
 /// The argument block as the runtime fills it for a 1 x 1 x 1 problem.
-std::vector<uint64_t> arguments(const deepgen_kernel& kernel, const float* a, const float* b, float* d, void* scratch) {
+std::vector<uint64_t> arguments(const deepgen_kernel& kernel, const float* a, const float* b, float* d,
+                                void* scratch) {
   std::vector<uint64_t> block;
   for (uint32_t i = 0; i < kernel.arg_count; ++i) switch (kernel.args[i]) {
-    case DEEPGEN_ARG_A: block.push_back(reinterpret_cast<uint64_t>(a)); break;
-    case DEEPGEN_ARG_B: block.push_back(reinterpret_cast<uint64_t>(b)); break;
-    case DEEPGEN_ARG_D: block.push_back(reinterpret_cast<uint64_t>(d)); break;
-    case DEEPGEN_ARG_WORKSPACE: block.push_back(reinterpret_cast<uint64_t>(scratch)); break;
-    case DEEPGEN_ARG_ALPHA: block.push_back(0x3f800000u); break; // 1.0f
+    case DEEPGEN_ARG_A:
+      block.push_back(reinterpret_cast<uint64_t>(a));
+      break;
+    case DEEPGEN_ARG_B:
+      block.push_back(reinterpret_cast<uint64_t>(b));
+      break;
+    case DEEPGEN_ARG_D:
+      block.push_back(reinterpret_cast<uint64_t>(d));
+      break;
+    case DEEPGEN_ARG_WORKSPACE:
+      block.push_back(reinterpret_cast<uint64_t>(scratch));
+      break;
+    case DEEPGEN_ARG_ALPHA:
+      block.push_back(0x3f800000u);
+      break; // 1.0f
     case DEEPGEN_ARG_C:
     case DEEPGEN_ARG_BIAS:
     case DEEPGEN_ARG_BETA:
     case DEEPGEN_ARG_M0:
     case DEEPGEN_ARG_N0:
-    case DEEPGEN_ARG_B0: block.push_back(0); break;
-    default: block.push_back(1); break; // leading dimensions, strides, ends of ranges
+    case DEEPGEN_ARG_B0:
+      block.push_back(0);
+      break;
+    default:
+      block.push_back(1);
+      break; // leading dimensions, strides, ends of ranges
     }
   return block;
 }
@@ -68,6 +83,7 @@ int main() {
   auto line = [&](const char* name, const std::vector<double>& v) {
     std::printf("%-22s %6.1f ns  [%.1f, %.1f]\n", name, v[kRounds / 2], v[kRounds / 4], v[kRounds * 3 / 4]);
   };
-  std::printf("1 x 1 x 1, f32, %s: median [quartiles] of %d rounds of %d calls\n", kernel->config, kRounds, kCalls);
+  std::printf("1 x 1 x 1, f32, %s: median [quartiles] of %d rounds of %d calls\n", kernel->config, kRounds,
+              kCalls);
   line("bare kernel", bare), line("smallest::smallest()", called), line("above the bare kernel", difference);
 }

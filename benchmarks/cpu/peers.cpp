@@ -53,8 +53,8 @@ void add_cblas(std::vector<Arm>& arms, const char* name, Cblas gemm, const Row& 
   arms.push_back({name, true, [=] {
                     const int64_t m = row.m, n = row.n, k = row.k;
                     for (int64_t e = 0; e < row.batch; ++e)
-                      gemm(101, row.a_transposed ? 112 : 111, row.b_transposed ? 112 : 111, int(m), int(n), int(k), 1.0f,
-                           x.a + e * m * k, int(row.a_transposed ? m : k), x.b + e * k * n,
+                      gemm(101, row.a_transposed ? 112 : 111, row.b_transposed ? 112 : 111, int(m), int(n),
+                           int(k), 1.0f, x.a + e * m * k, int(row.a_transposed ? m : k), x.b + e * k * n,
                            int(row.b_transposed ? k : n), 0.0f, x.d + e * m * n, int(n));
                     epilogue_loop(row, x);
                   }});
@@ -73,8 +73,8 @@ void add_onednn(std::vector<Arm>& arms, const Row& row, const Operands& x, bool 
   using namespace dnnl;
   static engine cpu(engine::kind::cpu, 0);
   static stream queue(cpu);
-  memory::desc a = matrix(row, row.m, row.k, row.a_transposed), b = matrix(row, row.k, row.n, row.b_transposed),
-               d = matrix(row, row.m, row.n, false);
+  memory::desc a = matrix(row, row.m, row.k, row.a_transposed),
+               b = matrix(row, row.k, row.n, row.b_transposed), d = matrix(row, row.m, row.n, false);
   memory::desc wanted = b;
   if (packed) wanted = memory::desc(b.dims(), memory::data_type::f32, memory::format_tag::any);
   memory::desc bias({1, row.n}, memory::data_type::f32, memory::format_tag::ab);
@@ -118,7 +118,9 @@ void add_dnnl_sgemm(std::vector<Arm>& arms, const Row& row, const Operands& x) {
 /// libxsmm generates code for small products, column-major: D^T = B^T A^T. It has no kernel for a transposed
 /// operand.
 void add_libxsmm(std::vector<Arm>& arms, const Row& row, const Operands& x) {
-  if (row.a_transposed || row.b_transposed || double(row.m) * double(row.n) * double(row.k) > 128.0 * 128 * 128) return;
+  if (row.a_transposed || row.b_transposed ||
+      double(row.m) * double(row.n) * double(row.k) > 128.0 * 128 * 128)
+    return;
   int lda = int(row.n), ldb = int(row.k), ldc = int(row.n), flags = LIBXSMM_GEMM_FLAG_NONE, prefetch = 0;
   float alpha = 1, beta = 0;
   auto kernel = libxsmm_smmdispatch(int(row.n), int(row.m), int(row.k), &lda, &ldb, &ldc, &alpha, &beta,

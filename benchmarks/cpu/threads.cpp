@@ -1,7 +1,8 @@
-// Wall time of every arm of a row on several threads, interleaved and paired: rounds in random order, ratios within a round.
+// Wall time of every arm of a row on several threads, interleaved and paired: rounds in random order, ratios
+// within a round.
 //   cpu_threads --csv FILE [--threads n] [--rounds n] [--row name] [--sample s] [--pause s]
-// Raw samples go to FILE, the table to stdout. An arm rests before it is timed: OpenBLAS's and OpenMP's threads spin for up to
-// 30 ms behind their last call, which would be at the next one's cost.
+// Raw samples go to FILE, the table to stdout. An arm rests before it is timed: OpenBLAS's and OpenMP's
+// threads spin for up to 30 ms behind their last call, which would be at the next one's cost.
 #include "peers.h"
 
 #include <suite.h>
@@ -64,14 +65,16 @@ void run_own(const Row& row, const deepgen_gemm_args& args) {
 }
 
 /// The same bits on one thread and on all, and what every peer computes.
-void check(const Row& row, const deepgen_gemm_args& args, std::vector<Timed>& arms, std::vector<float>& d, int threads) {
+void check(const Row& row, const deepgen_gemm_args& args, std::vector<Timed>& arms, std::vector<float>& d,
+           int threads) {
   deepgen_set_num_threads(1);
   run_own(row, args);
   const std::vector<float> expected = d;
   deepgen_set_num_threads(threads);
   std::fill(d.begin(), d.end(), NAN);
   run_own(row, args);
-  if (std::memcmp(d.data(), expected.data(), d.size() * sizeof(float))) fail(row, "other bits on several threads");
+  if (std::memcmp(d.data(), expected.data(), d.size() * sizeof(float)))
+    fail(row, "other bits on several threads");
   for (Timed& t : arms) {
     std::fill(d.begin(), d.end(), NAN);
     t.arm.call();
@@ -92,7 +95,8 @@ double sample_of(const Timed& t, double pause) {
 }
 
 void measure(std::vector<Timed>& arms, const Settings& s) {
-  for (Timed& t : arms) t.calls = std::max<int64_t>(1, int64_t(s.sample / std::max(sample_of(t, s.pause), 1e-7)));
+  for (Timed& t : arms)
+    t.calls = std::max<int64_t>(1, int64_t(s.sample / std::max(sample_of(t, s.pause), 1e-7)));
   std::mt19937 rng(1);
   std::vector<size_t> order(arms.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -137,7 +141,8 @@ void print(const Row& row, const std::vector<Timed>& arms, Scores& scores) {
   for (size_t i = 0; i + 1 < arms.size(); ++i) {
     const Ratio r = ratio(arms[i], own);
     char cell[80];
-    std::snprintf(cell, sizeof cell, " %s %.3f [%.3f, %.3f] |", arms[i].arm.name.c_str(), r.median, r.low, r.high);
+    std::snprintf(cell, sizeof cell, " %s %.3f [%.3f, %.3f] |", arms[i].arm.name.c_str(), r.median, r.low,
+                  r.high);
     text += cell;
     if (r.median < best.median) best = r;
     if (arms[i].arm.name == "OpenBLAS") scores.openblas.add(row, r);
@@ -168,8 +173,9 @@ void run_row(const Row& row, const Settings& s, std::ofstream& csv, Scores& scor
 }
 
 void print(const char* peer, const Score& score) {
-  std::printf("Against %s: geometric mean %.3f over %d rows, worst %.3f (%s). Losses: %s.\n", peer, score.mean(), score.count,
-              score.worst, score.worst_row.c_str(), score.losses.empty() ? "none" : score.losses.c_str());
+  std::printf("Against %s: geometric mean %.3f over %d rows, worst %.3f (%s). Losses: %s.\n", peer,
+              score.mean(), score.count, score.worst, score.worst_row.c_str(),
+              score.losses.empty() ? "none" : score.losses.c_str());
 }
 
 } // namespace
@@ -186,12 +192,14 @@ int main(int argc, char** argv) {
     if (key == "--pause") s.pause = std::atof(argv[i + 1]);
   }
   if (s.rounds < 3 || s.threads < 1 || s.csv.empty()) {
-    std::fprintf(stderr, "usage: cpu_threads --csv FILE [--threads n] [--rounds n>=3] [--row name] [--sample s] [--pause s]\n");
+    std::fprintf(stderr, "usage: cpu_threads --csv FILE [--threads n] [--rounds n>=3] [--row name] [--sample "
+                         "s] [--pause s]\n");
     return 1;
   }
   std::ofstream csv(s.csv);
   csv << "row,threads,arm,round,seconds\n";
-  std::printf("%d threads. Columns of libraries: time / DeepGen's time, median [quartiles] of %d rounds.\n\n", s.threads, s.rounds);
+  std::printf("%d threads. Columns of libraries: time / DeepGen's time, median [quartiles] of %d rounds.\n\n",
+              s.threads, s.rounds);
   std::printf("| row | M x N x K | GFLOP/s | OpenBLAS | oneDNN matmul | oneDNN sgemm | config |\n"
               "| --- | --- | --- | --- | --- | --- | --- |\n");
   Scores scores;

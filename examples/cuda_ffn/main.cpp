@@ -1,5 +1,5 @@
-// Runs a feed-forward block on the GPU with tuned kernels, checks sampled rows against plain loops in double precision,
-// and times both GEMMs with events. Exits with 77 where there is no GPU.
+// Runs a feed-forward block on the GPU with tuned kernels, checks sampled rows against plain loops in double
+// precision, and times both GEMMs with events. Exits with 77 where there is no GPU.
 #include <cuda_runtime_api.h>
 #include <ffn_kernels.h>
 
@@ -49,8 +49,10 @@ void require(deepgen_status status) {
   if (status == DEEPGEN_OK) return;
   std::fprintf(stderr, "cuda_ffn: %s\n", deepgen_status_string(status));
   const char* text = "";
-  if (status == DEEPGEN_ERROR_DRIVER && deepgen_last_driver_error(&text)) std::fprintf(stderr, "cuda_ffn: %s\n", text);
-  if (status == DEEPGEN_ERROR_NO_KERNEL) std::fprintf(stderr, "cuda_ffn: configure with -DDEEPGEN_ARCHS=native\n");
+  if (status == DEEPGEN_ERROR_DRIVER && deepgen_last_driver_error(&text))
+    std::fprintf(stderr, "cuda_ffn: %s\n", text);
+  if (status == DEEPGEN_ERROR_NO_KERNEL)
+    std::fprintf(stderr, "cuda_ffn: configure with -DDEEPGEN_ARCHS=native\n");
   std::exit(1);
 }
 
@@ -70,16 +72,20 @@ Matrix download(const void* data, size_t count) {
   return m;
 }
 
-double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+double gelu_tanh(double x) {
+  return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
 
-/// Checks some rows of d = f(a w^T + bias) (+ residual): within the rounding to bf16, and 0.002 for f32 sums and gelu.
-bool check(const char* name, const Matrix& a, const Matrix& w, const Matrix& bias, const Matrix* residual, const Matrix& d,
-           int n, int k) {
+/// Checks some rows of d = f(a w^T + bias) (+ residual): within the rounding to bf16, and 0.002 for f32 sums
+/// and gelu.
+bool check(const char* name, const Matrix& a, const Matrix& w, const Matrix& bias, const Matrix* residual,
+           const Matrix& d, int n, int k) {
   double worst = 0;
   for (int m : {0, 1, kRows / 3, kRows / 2 + 7, kRows - 1})
     for (int j = 0; j < n; ++j) {
       double x = to_float(bias[j]);
-      for (int i = 0; i < k; ++i) x += double(to_float(a[size_t(m) * k + i])) * to_float(w[size_t(j) * k + i]);
+      for (int i = 0; i < k; ++i)
+        x += double(to_float(a[size_t(m) * k + i])) * to_float(w[size_t(j) * k + i]);
       x = residual ? x + to_float((*residual)[size_t(m) * n + j]) : gelu_tanh(x);
       const double error = std::abs(x - to_float(d[size_t(m) * n + j])) / (std::abs(x) / 256 + 0.002);
       worst = std::isnan(error) ? INFINITY : std::max(worst, error);
@@ -89,7 +95,8 @@ bool check(const char* name, const Matrix& a, const Matrix& w, const Matrix& bia
 }
 
 /// Microseconds of one call: the median of 20, each between two events.
-template <typename Call> double microseconds(cudaStream_t stream, Call call) {
+template <typename Call>
+double microseconds(cudaStream_t stream, Call call) {
   cudaEvent_t begin, end;
   require(cudaEventCreate(&begin));
   require(cudaEventCreate(&end));
@@ -114,9 +121,11 @@ int main() {
     return 77;
   }
   const Matrix x = random_matrix(kRows, kModel, 1), w1 = random_matrix(kHidden, kModel, 0.04f),
-               w2 = random_matrix(kModel, kHidden, 0.04f), b1 = random_matrix(1, kHidden, 1), b2 = random_matrix(1, kModel, 1);
+               w2 = random_matrix(kModel, kHidden, 0.04f), b1 = random_matrix(1, kHidden, 1),
+               b2 = random_matrix(1, kModel, 1);
   const void *dx = upload(x), *dw1 = upload(w1), *dw2 = upload(w2), *db1 = upload(b1), *db2 = upload(b2);
-  void *hidden = device_memory(size_t(kRows) * kHidden * sizeof(Bf16)), *y = device_memory(x.size() * sizeof(Bf16));
+  void *hidden = device_memory(size_t(kRows) * kHidden * sizeof(Bf16)),
+       *y = device_memory(x.size() * sizeof(Bf16));
   cudaStream_t stream;
   require(cudaStreamCreate(&stream));
 
@@ -134,9 +143,12 @@ int main() {
   const Matrix h = download(hidden, size_t(kRows) * kHidden);
   const bool good = check("up", x, w1, b1, nullptr, h, kHidden, kModel) &
                     check("down", h, w2, b2, &x, download(y, x.size()), kModel, kHidden);
-  const double flops = 2.0 * kRows * kHidden * kModel, t1 = microseconds(stream, up), t2 = microseconds(stream, down);
-  std::printf("up    %8.1f us  %7.1f TFLOP/s  %s\n", t1, flops / t1 * 1e-6, deepgen_launch_config(ffn_kernels_up_function()));
-  std::printf("down  %8.1f us  %7.1f TFLOP/s  %s\n", t2, flops / t2 * 1e-6, deepgen_launch_config(ffn_kernels_down_function()));
+  const double flops = 2.0 * kRows * kHidden * kModel, t1 = microseconds(stream, up),
+               t2 = microseconds(stream, down);
+  std::printf("up    %8.1f us  %7.1f TFLOP/s  %s\n", t1, flops / t1 * 1e-6,
+              deepgen_launch_config(ffn_kernels_up_function()));
+  std::printf("down  %8.1f us  %7.1f TFLOP/s  %s\n", t2, flops / t2 * 1e-6,
+              deepgen_launch_config(ffn_kernels_down_function()));
   std::puts(good ? "All results agree." : "cuda_ffn: results differ");
   return good ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-// Runs a feed-forward block with tuned kernels, checks it against plain loops, and times each GEMM beside the default
-// config and OpenBLAS (if installed), all on one thread and interleaved in one process.
+// Runs a feed-forward block with tuned kernels, checks it against plain loops, and times each GEMM beside the
+// default config and OpenBLAS (if installed), all on one thread and interleaved in one process.
 #include <ffn_kernels.h>
 
 #include <algorithm>
@@ -56,17 +56,20 @@ double error(const Layer& l, const Matrix& d) {
 }
 
 /// cblas_sgemm of an OpenBLAS that is found at run time; null without one.
-using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int);
+using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float,
+                       float*, int);
 Sgemm find_openblas() {
   void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
   if (!library) return nullptr;
-  if (auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads"))) set_threads(1);
+  if (auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "openblas_set_num_threads")))
+    set_threads(1);
   return reinterpret_cast<Sgemm>(dlsym(library, "cblas_sgemm"));
 }
 
 void openblas_gemm(Sgemm sgemm, const Layer& l, Matrix& d) {
   constexpr int row_major = 101, no_trans = 111, trans = 112;
-  sgemm(row_major, no_trans, trans, kRows, l.n, l.k, 1.0f, l.a.data(), l.k, l.w.data(), l.k, 0.0f, d.data(), l.n);
+  sgemm(row_major, no_trans, trans, kRows, l.n, l.k, 1.0f, l.a.data(), l.k, l.w.data(), l.k, 0.0f, d.data(),
+        l.n);
 }
 
 void epilogue(const Layer& l, Matrix& d) {
@@ -106,8 +109,8 @@ void race(const Layer& l, std::vector<Arm>& arms) {
     std::vector<double> ratios;
     for (int r = 0; r < rounds; ++r) ratios.push_back(arm.seconds[r] / arms[0].seconds[r]);
     const double t = median(arm.seconds);
-    std::printf("  %-26s %10.3f %10.1f %21.2fx\n", arm.name.c_str(), t * 1e3, 2.0 * kRows * l.n * l.k / t / 1e9,
-                median(ratios));
+    std::printf("  %-26s %10.3f %10.1f %21.2fx\n", arm.name.c_str(), t * 1e3,
+                2.0 * kRows * l.n * l.k / t / 1e9, median(ratios));
   }
 }
 
@@ -124,9 +127,11 @@ void run(const Layer& l, Kernel tuned, Kernel plain, Sgemm sgemm, Matrix& d) {
       std::exit(1);
     }
   }
-  std::vector<Arm> arms{{"tuned", [&] { call(tuned, d); }, {}}, {"default config", [&] { call(plain, other); }, {}}};
+  std::vector<Arm> arms{{"tuned", [&] { call(tuned, d); }, {}},
+                        {"default config", [&] { call(plain, other); }, {}}};
   if (sgemm) {
-    arms.push_back({"OpenBLAS + epilogue loop", [&] { openblas_gemm(sgemm, l, other), epilogue(l, other); }, {}});
+    arms.push_back(
+        {"OpenBLAS + epilogue loop", [&] { openblas_gemm(sgemm, l, other), epilogue(l, other); }, {}});
     arms.push_back({"OpenBLAS, GEMM alone", [&] { openblas_gemm(sgemm, l, other); }, {}});
   }
   race(l, arms);
@@ -144,9 +149,12 @@ int main() {
   const Matrix w2 = random_matrix(kModel, kHidden, 0.05f), b2 = random_matrix(1, kModel, 0.1f);
   Matrix hidden(size_t(kRows) * kHidden), y(size_t(kRows) * kModel);
 
-  run({"up: gelu(x W1^T + b1)", kHidden, kModel, true, x, w1, b1}, ffn_kernels_up, ffn_kernels_up_default, sgemm, hidden);
-  run({"down: h W2^T + b2", kModel, kHidden, false, hidden, w2, b2}, ffn_kernels_down, ffn_kernels_down_default, sgemm, y);
+  run({"up: gelu(x W1^T + b1)", kHidden, kModel, true, x, w1, b1}, ffn_kernels_up, ffn_kernels_up_default,
+      sgemm, hidden);
+  run({"down: h W2^T + b2", kModel, kHidden, false, hidden, w2, b2}, ffn_kernels_down,
+      ffn_kernels_down_default, sgemm, y);
 
   std::printf("\nAll results agree with the plain loops.\nup:   %s\ndown: %s\n",
-              deepgen_selected_config(ffn_kernels_up_function()), deepgen_selected_config(ffn_kernels_down_function()));
+              deepgen_selected_config(ffn_kernels_up_function()),
+              deepgen_selected_config(ffn_kernels_down_function()));
 }

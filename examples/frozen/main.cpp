@@ -7,7 +7,8 @@
 
 namespace {
 
-template <typename T> std::vector<T> wave(int count, double step) {
+template <typename T>
+std::vector<T> wave(int count, double step) {
   std::vector<T> values(count);
   for (int i = 0; i < count; ++i) values[i] = T(std::sin(step * i));
   return values;

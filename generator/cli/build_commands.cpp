@@ -33,16 +33,14 @@ void run_select(const SelectOptions& o, const CliContext& context) {
     SelectRequest r{ProblemFile::read(group.one("--problem")), group.one_or("--arch", "cpu"), {}, {}};
     r.device = mode == Mode::frozen ? generic_device(r.arch) : device_of(o.devices, r.arch);
     group.one("-o"); // before anything is written
-    if (mode == Mode::automatic)
-      r.logs = logs_of(group.many("--records"));
+    if (mode == Mode::automatic) r.logs = logs_of(group.many("--records"));
     requests.push_back(std::move(r));
   }
   const Lock lock = o.lock.empty() ? Lock() : Lock::read(o.lock);
   const std::string place = o.lock.empty() ? "(no --lock given)" : o.lock;
   const std::vector<Selection> selections = select(mode, lock, place, requests);
   for (size_t i = 0; i < selections.size(); ++i) {
-    if (!selections[i].note.empty())
-      std::cerr << selections[i].note << "\n";
+    if (!selections[i].note.empty()) std::cerr << selections[i].note << "\n";
     write_if_changed(context.groups[i].one("-o"), selections[i].choice.serialize());
   }
 }
@@ -80,10 +78,8 @@ void run_embed(const EmbedOptions& o, const CliContext& context) {
   Library library{o.target, file_name(o.header), {}};
   for (const Group& group : context.groups) {
     LibraryFunction f{ProblemFile::read(group.one("--problem")), {}};
-    for (const std::string& path : group.many("--kernel"))
-      f.kernels.push_back(KernelFile::read(path));
-    for (const std::string& path : group.many("--verified"))
-      f.verified.merge(read_verified(path));
+    for (const std::string& path : group.many("--kernel")) f.kernels.push_back(KernelFile::read(path));
+    for (const std::string& path : group.many("--verified")) f.verified.merge(read_verified(path));
     library.functions.push_back(std::move(f));
   }
   validate(library);
@@ -103,8 +99,9 @@ void add_select_command(CLI::App& app, CliContext& context) {
   CLI::App* c =
       app.add_subcommand("select", "decide which config each problem links: lock, records or default");
   c->add_option("--mode", o->mode, "auto, lock or frozen")->capture_default_str();
-  c->add_option("--device", o->devices,
-                "device.json of each arch; this host's CPU and generic GPUs if absent; frozen does not look at it");
+  c->add_option(
+      "--device", o->devices,
+      "device.json of each arch; this host's CPU and generic GPUs if absent; frozen does not look at it");
   c->add_option("--lock", o->lock, "lock file; an absent file is an empty lock");
   c->footer(
       "then, any number of times:\n  --problem problem.json [--arch cpu] [--records FILE ...] -o "
@@ -121,12 +118,14 @@ void add_select_command(CLI::App& app, CliContext& context) {
 
 void add_header_command(CLI::App& app, CliContext& context) {
   auto o = std::make_shared<HeaderOptions>();
-  CLI::App* c = app.add_subcommand("header", "write the header of a tuned library; no kernel needs to be there yet");
+  CLI::App* c =
+      app.add_subcommand("header", "write the header of a tuned library; no kernel needs to be there yet");
   c->add_option("--target", o->target, "name of the library")->required();
   c->add_option("--header", o->header, "header to write; left alone when unchanged")->required();
   c->add_option("--arch", o->archs, "archs that the library has kernels for")->required();
-  c->footer("then, once a function:\n  --problem problem.json\n\n"
-            "Example:\n  deepgen header --target kernels --header kernels.h --arch cpu --problem problem.json");
+  c->footer(
+      "then, once a function:\n  --problem problem.json\n\n"
+      "Example:\n  deepgen header --target kernels --header kernels.h --arch cpu --problem problem.json");
   c->callback([o, &context] { run_header(*o, context); });
 }
 
@@ -136,9 +135,12 @@ void add_embed_command(CLI::App& app, CliContext& context) {
   c->add_option("--target", o->target, "name of the library")->required();
   c->add_option("--header", o->header, "the library's header, which the source includes")->required();
   c->add_option("--source", o->source, "C++17 source to write; left alone when unchanged")->required();
-  c->add_option("--locked-by", o->lock, "lock file of a frozen build: fails unless the kernels are those that it names");
-  c->footer("then, once a function:\n  --problem problem.json --kernel winner.dgk [--kernel ...] [--verified verified.json ...]\n\n"
-            "The configs of kernels that neither a search nor `deepgen-measure verify -o` has verified end with \"(not verified)\".\n"
+  c->add_option("--locked-by", o->lock,
+                "lock file of a frozen build: fails unless the kernels are those that it names");
+  c->footer("then, once a function:\n  --problem problem.json --kernel winner.dgk [--kernel ...] [--verified "
+            "verified.json ...]\n\n"
+            "The configs of kernels that neither a search nor `deepgen-measure verify -o` has verified end "
+            "with \"(not verified)\".\n"
             "Example:\n  deepgen embed --target kernels --header kernels.h --source kernels.cpp "
             "--problem problem.json --kernel winner.dgk");
   c->callback([o, &context] { run_embed(*o, context); });

@@ -67,7 +67,8 @@ void print_table(const CacheSettings& settings, const CacheStats& stats) {
 
 /// What a person should know who looks at a cache that is off, or cannot keep anything.
 std::string note(Cache& cache) {
-  if (!cache.why_refused().empty()) return "the cache " + cache.settings().folder + " is not used: " + cache.why_refused();
+  if (!cache.why_refused().empty())
+    return "the cache " + cache.settings().folder + " is not used: " + cache.why_refused();
   if (!cache.on()) return "the cache is off: DEEPGEN_CACHE=off, or there is no home folder";
   const std::string why = cache.why_no_store();
   return why.empty() ? "" : "nothing new is kept in " + cache.settings().folder + ": " + why;

@@ -1,4 +1,5 @@
-// check-ptxas: compiles a random sample of candidates for GPU archs, as a build would, and says what became of them.
+// check-ptxas: compiles a random sample of candidates for GPU archs, as a build would, and says what became
+// of them.
 #include "base/device.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -45,7 +46,8 @@ double cpu_seconds() {
   for (int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
     rusage usage{};
     getrusage(who, &usage);
-    for (const timeval& t : {usage.ru_utime, usage.ru_stime}) total += double(t.tv_sec) + double(t.tv_usec) * 1e-6;
+    for (const timeval& t : {usage.ru_utime, usage.ru_stime})
+      total += double(t.tv_sec) + double(t.tv_usec) * 1e-6;
   }
   return total;
 }
@@ -65,8 +67,8 @@ std::string file_name(size_t index, const KernelFile& file, const Kernel& main) 
   char number[32];
   std::snprintf(number, sizeof number, "%05zu-", index);
   const Problem& p = file.problem;
-  return number + file.choice.template_name + (main.launches.size() > 1 ? "+reduce-" : "-") + to_string(p.a) + "." +
-         to_string(p.b) + "." + to_string(p.d) + ".dgk";
+  return number + file.choice.template_name + (main.launches.size() > 1 ? "+reduce-" : "-") + to_string(p.a) +
+         "." + to_string(p.b) + "." + to_string(p.d) + ".dgk";
 }
 
 Outcome compile_sample(const RandomCandidate& s, size_t index, const CheckOptions& o) {
@@ -75,7 +77,8 @@ Outcome compile_sample(const RandomCandidate& s, size_t index, const CheckOption
         const KernelFile file = compile_candidate(s.problem, s.arch, s.choice, !o.no_awkward, false);
         const double seconds = cpu_seconds();
         const Kernel* main = file.find("main");
-        if (main && !o.keep.empty()) write_if_changed(o.keep + "/" + file_name(index, file, *main), file.serialize());
+        if (main && !o.keep.empty())
+          write_if_changed(o.keep + "/" + file_name(index, file, *main), file.serialize());
         return Json{file.status, main ? resources(*main) : file.detail, seconds}.dump();
       },
       o.timeout);
@@ -151,10 +154,11 @@ struct Row {
 };
 
 void print_rows(const char* first, const std::map<std::string, Row>& rows) {
-  std::printf("%-12s %8s %8s %8s %8s  %s\n", first, "samples", "compiled", "rejected", "failed", "CPU s: median, 95 %, longest");
+  std::printf("%-12s %8s %8s %8s %8s  %s\n", first, "samples", "compiled", "rejected", "failed",
+              "CPU s: median, 95 %, longest");
   for (const auto& [name, row] : rows)
-    std::printf("%-12s %8zu %8zu %8zu %8zu  %.2f %.2f %.2f\n", name.c_str(), row.count(), row.ok, row.rejected,
-                row.failed, row.quantile(0.5), row.quantile(0.95), row.quantile(1));
+    std::printf("%-12s %8zu %8zu %8zu %8zu  %.2f %.2f %.2f\n", name.c_str(), row.count(), row.ok,
+                row.rejected, row.failed, row.quantile(0.5), row.quantile(0.95), row.quantile(1));
 }
 
 std::string arguments(const RandomCandidate& s) {
@@ -175,7 +179,8 @@ int check(const CheckOptions& o) {
   const bool for_ptx = std::any_of(o.spec.archs.begin(), o.spec.archs.end(),
                                    [](const std::string& arch) { return compute_capability(arch) != 0; });
   if (for_ptx && find_ptxas().empty())
-    throw Error("check-ptxas needs ptxas", "", "none was found", "install the CUDA Toolkit, or set DEEPGEN_PTXAS");
+    throw Error("check-ptxas needs ptxas", "", "none was found",
+                "install the CUDA Toolkit, or set DEEPGEN_PTXAS");
   const std::vector<RandomCandidate> samples = draw_samples(o.spec);
   if (samples.empty()) throw Error("no template serves any of these archs", "check-ptxas");
   const std::vector<Outcome> outcomes = compile_all(samples, o);
@@ -208,21 +213,36 @@ int check(const CheckOptions& o) {
 void add_check_ptxas_command(CLI::App& app, CliContext& context) {
   auto o = std::make_shared<CheckOptions>();
   o->spec.archs = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"};
-  CLI::App* c = app.add_subcommand("check-ptxas", "compile a random sample of GPU candidates, and say what became of them");
+  CLI::App* c = app.add_subcommand("check-ptxas",
+                                   "compile a random sample of GPU candidates, and say what became of them");
   c->add_option("--arch", o->spec.archs, "archs")->capture_default_str();
   c->add_option("--template", o->spec.templates, "templates; all if absent");
-  c->add_option("--count", o->spec.count, "samples, spread over templates, archs and types of A; 0: one for each with each layout")->capture_default_str();
-  c->add_option("--each", o->spec.each, "samples for each template, arch, types and layout")->capture_default_str();
+  c->add_option("--count", o->spec.count,
+                "samples, spread over templates, archs and types of A; 0: one for each with each layout")
+      ->capture_default_str();
+  c->add_option("--each", o->spec.each, "samples for each template, arch, types and layout")
+      ->capture_default_str();
   c->add_option("--seed", o->spec.seed, "of the sample")->capture_default_str();
-  c->add_option("--largest", o->spec.largest, "largest size of M, N and K")->capture_default_str()->check(CLI::PositiveNumber);
-  c->add_option("--most-flops", o->spec.most_flops, "operations of one problem: for those who run what is kept")
+  c->add_option("--largest", o->spec.largest, "largest size of M, N and K")
+      ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  c->add_option("--keep", o->keep, "write a kernel file of each sample that compiles here, for `deepgen-measure verify`");
-  c->add_option("--jobs", o->jobs, "compilations at a time")->capture_default_str()->check(CLI::PositiveNumber);
-  c->add_option("--max-rejected", o->largest_share, "share of a template's samples that may spill")->capture_default_str()->check(within(0, 1));
-  c->add_option("--timeout", o->timeout, "seconds for one candidate")->capture_default_str()->check(within(0.001, 86400));
+  c->add_option("--most-flops", o->spec.most_flops,
+                "operations of one problem: for those who run what is kept")
+      ->check(CLI::PositiveNumber);
+  c->add_option("--keep", o->keep,
+                "write a kernel file of each sample that compiles here, for `deepgen-measure verify`");
+  c->add_option("--jobs", o->jobs, "compilations at a time")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  c->add_option("--max-rejected", o->largest_share, "share of a template's samples that may spill")
+      ->capture_default_str()
+      ->check(within(0, 1));
+  c->add_option("--timeout", o->timeout, "seconds for one candidate")
+      ->capture_default_str()
+      ->check(within(0.001, 86400));
   c->add_flag("--defaults", o->spec.defaults, "compile default configs instead of random ones");
-  c->add_flag("--no-awkward", o->no_awkward, "without the kernel for an awkward shape, as the rounds of a search compile");
+  c->add_flag("--no-awkward", o->no_awkward,
+              "without the kernel for an awkward shape, as the rounds of a search compile");
   c->add_flag("--list", o->list, "print the sample as arguments of `deepgen dump`, and compile nothing");
   c->add_flag("--verbose", o->verbose, "print every sample, not only those that fail");
   c->footer("Fails when a config that its template calls legal does not compile, or too many are rejected.\n"

@@ -60,13 +60,15 @@ KernelFile failed(const Candidate& c, const std::string& detail) {
   return file;
 }
 
-/// What compile_candidate() gives, serialized. In a child process: a code generator that aborts or hangs on a candidate
-/// is that candidate's failure. What the host could not do is not: the command fails then, and nothing is written.
+/// What compile_candidate() gives, serialized. In a child process: a code generator that aborts or hangs on a
+/// candidate is that candidate's failure. What the host could not do is not: the command fails then, and
+/// nothing is written.
 KernelFile compile_isolated(const Candidate& c, const Parts& parts, bool reject, double timeout) {
   const Turn turn = Turn::compile_turn();
   auto work = [&] {
-    return (parts.main ? compile_candidate(c.problem, c.arch, c.choice, parts.awkward, parts.fallbacks, reject)
-                       : compile_awkward(c.problem, c.arch, c.choice))
+    return (parts.main
+                ? compile_candidate(c.problem, c.arch, c.choice, parts.awkward, parts.fallbacks, reject)
+                : compile_awkward(c.problem, c.arch, c.choice))
         .serialize();
   };
   Isolated isolated = run_isolated(work, timeout);
@@ -74,10 +76,11 @@ KernelFile compile_isolated(const Candidate& c, const Parts& parts, bool reject,
   if (!isolated.host.empty()) throw HostFault(isolated.host + "\n  in:     compiling " + c.choice.text());
   if (isolated.killed)
     throw HostFault("the compiler was killed from elsewhere, twice", c.choice.text(),
-                    "by the kernel for lack of memory, perhaps: it had " + bytes_text(isolated.peak_bytes) + "; " + memory_text(),
-                    "see the kernel's log (dmesg), free memory or build with fewer jobs (ninja -j), and build again: it goes on here");
-  if (isolated.failure.empty())
-    return KernelFile::parse(isolated.result, "the compiler's result");
+                    "by the kernel for lack of memory, perhaps: it had " + bytes_text(isolated.peak_bytes) +
+                        "; " + memory_text(),
+                    "see the kernel's log (dmesg), free memory or build with fewer jobs (ninja -j), and "
+                    "build again: it goes on here");
+  if (isolated.failure.empty()) return KernelFile::parse(isolated.result, "the compiler's result");
   return failed(c, isolated.threw ? isolated.errors
                                   : "the compiler " + isolated.failure + ": " + isolated.errors);
 }
@@ -87,37 +90,36 @@ std::string cache_key(const Candidate& c, const Parts& parts, bool reject) {
          (parts.main ? "" : "awkward alone\n");
 }
 
-/// Nothing where the entry is not what compiling could have made: another candidate's, or other code than the lock's
+/// Nothing where the entry is not what compiling could have made: another candidate's, or other code than the
+/// lock's
 /// (`expected`, unless empty), which the compiler then decides.
-std::optional<KernelFile> find_cached(Cache& cache, const std::string& key, const Candidate& c, const std::string& expected) {
+std::optional<KernelFile> find_cached(Cache& cache, const std::string& key, const Candidate& c,
+                                      const std::string& expected) {
   const std::optional<std::string> bytes = cache.find(CacheKind::kernel, key);
-  if (!bytes)
-    return std::nullopt;
+  if (!bytes) return std::nullopt;
   try {
     KernelFile file = KernelFile::parse(*bytes, "the cache's entry");
-    if (file.problem != c.problem || file.arch != c.arch || file.choice != c.choice)
-      return std::nullopt;
+    if (file.problem != c.problem || file.arch != c.arch || file.choice != c.choice) return std::nullopt;
     const Kernel* main = file.find("main");
-    if (!expected.empty() && (!main || main->sha256 != expected))
-      return std::nullopt;
+    if (!expected.empty() && (!main || main->sha256 != expected)) return std::nullopt;
     return file;
   } catch (const Error&) {
     return std::nullopt;
   }
 }
 
-/// From the cache, or compiled; the bytes are the same, as both are parsed and written by the same code. The lock's
-/// config is built in any case: with its own ptxas it was sound. A frozen build shows what this toolchain makes, so it
-/// takes nothing that an earlier one has made.
-KernelFile compile_one(const Candidate& c, const Parts& parts, const CompileOptions& o, const std::string& expected = "") {
+/// From the cache, or compiled; the bytes are the same, as both are parsed and written by the same code. The
+/// lock's config is built in any case: with its own ptxas it was sound. A frozen build shows what this
+/// toolchain makes, so it takes nothing that an earlier one has made.
+KernelFile compile_one(const Candidate& c, const Parts& parts, const CompileOptions& o,
+                       const std::string& expected = "") {
   const bool reject = c.origin != "lock";
   Cache cache(o.frozen ? CacheSettings() : CacheSettings::from_environment(o.cache));
   const std::string key = cache.on() ? cache_key(c, parts, reject) : "";
   std::optional<KernelFile> file = find_cached(cache, key, c, expected);
   if (!file) {
     file = compile_isolated(c, parts, reject, o.timeout);
-    if (worth_caching(*file))
-      cache.store(CacheKind::kernel, key, file->serialize());
+    if (worth_caching(*file)) cache.store(CacheKind::kernel, key, file->serialize());
   }
   file->origin = c.origin;
   return *file;
@@ -139,8 +141,9 @@ void compile_slot(const CompileOptions& o) {
   write_if_changed(o.output, slot_file(o, Plan::read(o.plan), o.slot).serialize());
 }
 
-/// Many slots in one process, for projects with so many problems that an edge a slot would burden every build. The list
-/// names the kernel files and what they hold: it changes with any of them, and is what measuring depends on.
+/// Many slots in one process, for projects with so many problems that an edge a slot would burden every
+/// build. The list names the kernel files and what they hold: it changes with any of them, and is what
+/// measuring depends on.
 void compile_slots(const CompileOptions& o) {
   const Plan plan = Plan::read(o.plan);
   std::string list;
@@ -152,8 +155,8 @@ void compile_slots(const CompileOptions& o) {
   write_if_changed(o.output, list);
 }
 
-/// Candidates of the rounds are compiled for their problem alone, where assemblers are slow; what goes into the finals is
-/// verified on an awkward shape, too.
+/// Candidates of the rounds are compiled for their problem alone, where assemblers are slow; what goes into
+/// the finals is verified on an awkward shape, too.
 void compile_finalist(const CompileOptions& o) {
   const std::vector<LoggedRecord> records = read_records(o.records), finalists = finalists_of(records);
   KernelFile file;
@@ -164,38 +167,39 @@ void compile_finalist(const CompileOptions& o) {
   }
   if (o.finalist < finalists.size()) {
     const Record& r = finalists[o.finalist].record;
-    file = compile_one({Problem::parse(r.problem), r.arch, r.choice, r.origin}, {.main = false, .awkward = true}, o);
+    file = compile_one({Problem::parse(r.problem), r.arch, r.choice, r.origin},
+                       {.main = false, .awkward = true}, o);
   }
   write_if_changed(o.output, file.serialize());
 }
 
 /// Returns whether the code is the lock's, where the choice is.
-bool check_hash(const CompileOptions& o, const ChoiceFile& file, const LockedChoice& choice, const Kernel& main) {
-  if (file.origin != "lock" || choice.expect_sha256 == main.sha256)
-    return true;
-  const std::string why = "locked by " + choice.toolchain + ", sha256 " + choice.expect_sha256 + "; compiled by " +
-                          toolchain(file.arch) + ", sha256 " + main.sha256;
+bool check_hash(const CompileOptions& o, const ChoiceFile& file, const LockedChoice& choice,
+                const Kernel& main) {
+  if (file.origin != "lock" || choice.expect_sha256 == main.sha256) return true;
+  const std::string why = "locked by " + choice.toolchain + ", sha256 " + choice.expect_sha256 +
+                          "; compiled by " + toolchain(file.arch) + ", sha256 " + main.sha256;
   const std::string assembler = is_gpu(file.arch) ? " (DEEPGEN_PTXAS names its ptxas)" : "";
   if (o.frozen)
     throw Error("the compiled kernel is not the one that was locked",
                 file.function + ": " + file.problem.key() + " on " + file.arch, why,
                 "build with the lock's toolchain" + assembler + ", or run `ninja tune` and commit the lock");
   const std::string unsound = why_rejected(main);
-  std::cerr << "deepgen: " << file.function << " on " << file.arch << ": same config, other code than in the lock (" << why << (unsound.empty() ? "" : "; ") << unsound
-            << "): run `ninja tune` to verify it again\n";
+  std::cerr << "deepgen: " << file.function << " on " << file.arch
+            << ": same config, other code than in the lock (" << why << (unsound.empty() ? "" : "; ")
+            << unsound << "): run `ninja tune` to verify it again\n";
   return false;
 }
 
 /// Compiles the choice with what is linked beside it; a file that cannot be compiled says so.
 KernelFile compile_main(const CompileOptions& o, const ChoiceFile& choice) {
   const std::string origin = choice.origin;
-  KernelFile file = compile_one({choice.problem, choice.arch, choice.main.choice, origin}, {.fallbacks = true}, o,
-                                choice.main.expect_sha256);
+  KernelFile file = compile_one({choice.problem, choice.arch, choice.main.choice, origin},
+                                {.fallbacks = true}, o, choice.main.expect_sha256);
   for (const Choice& other : choice.instead) {
-    if (file.status == "ok")
-      break;
-    std::cerr << "deepgen: " << choice.function << " on " << choice.arch << ": not " << file.choice.text() << " ("
-              << first_line(file.detail) << ") but " << other.text() << "\n";
+    if (file.status == "ok") break;
+    std::cerr << "deepgen: " << choice.function << " on " << choice.arch << ": not " << file.choice.text()
+              << " (" << first_line(file.detail) << ") but " << other.text() << "\n";
     file = compile_one({choice.problem, choice.arch, other, origin}, {.fallbacks = true}, o);
   }
   return file;
@@ -204,11 +208,10 @@ KernelFile compile_main(const CompileOptions& o, const ChoiceFile& choice) {
 const Kernel& main_of(const KernelFile& file, const CompileOptions& o, const ChoiceFile& choice) {
   if (file.status != "ok")
     throw Error("the chosen config cannot be compiled",
-                choice.function + ": " + choice.problem.key() + ", " + file.choice.text(),
-                file.detail, "run `ninja tune` to choose another one");
+                choice.function + ": " + choice.problem.key() + ", " + file.choice.text(), file.detail,
+                "run `ninja tune` to choose another one");
   const Kernel* main = file.find("main");
-  if (!main)
-    throw Error("the compiler made no main kernel", o.choice, file.choice.text());
+  if (!main) throw Error("the compiler made no main kernel", o.choice, file.choice.text());
   return *main;
 }
 
@@ -234,8 +237,7 @@ void compile_choice(const CompileOptions& o) {
     kernel.device = device.device;
     file.kernels.push_back(std::move(kernel));
   }
-  if (!same)
-    file.origin = kOtherCode;
+  if (!same) file.origin = kOtherCode;
   write_if_changed(o.output, file.serialize());
 }
 
@@ -249,16 +251,20 @@ void add_compile_command(CLI::App& app, CliContext&) {
       c->add_option("--plan", o->plan, "plan.json; a bad candidate gives a file that says so, not an error");
   CLI::Option* slot = c->add_option("--slot", o->slot, "index of the candidate");
   CLI::Option* choice = c->add_option("--choice", o->choice, "choice.json; fails when it cannot be compiled");
-  CLI::Option* count = c->add_option("--count", o->count,
-                                     "so many slots from --slot on, as sNN.dgk beside -o, which becomes a list of them");
+  CLI::Option* count =
+      c->add_option("--count", o->count,
+                    "so many slots from --slot on, as sNN.dgk beside -o, which becomes a list of them");
   count->needs(slot)->check(CLI::Range(size_t(1), size_t(1000)));
   plan->needs(slot)->excludes(choice);
   slot->needs(plan);
-  c->add_flag("--no-awkward", o->no_awkward, "with --plan: without the kernel for an awkward shape, which finalists need")
+  c->add_flag("--no-awkward", o->no_awkward,
+              "with --plan: without the kernel for an awkward shape, which finalists need")
       ->needs(plan);
-  CLI::Option* finalist = c->add_option("--finalist", o->finalist,
-                                        "a number from 0: compiles that finalist of --records for an awkward shape, and nothing else");
-  CLI::Option* records = c->add_option("--records", o->records, "with --finalist: record logs of all rounds of one search");
+  CLI::Option* finalist = c->add_option(
+      "--finalist", o->finalist,
+      "a number from 0: compiles that finalist of --records for an awkward shape, and nothing else");
+  CLI::Option* records =
+      c->add_option("--records", o->records, "with --finalist: record logs of all rounds of one search");
   finalist->needs(records)->excludes(plan)->excludes(choice);
   records->needs(finalist);
   c->add_flag("--frozen", o->frozen, "with --choice: fail when the code is not the locked one")
@@ -266,16 +272,21 @@ void add_compile_command(CLI::App& app, CliContext&) {
   c->add_option("--timeout", o->timeout, "seconds for the compiler")
       ->capture_default_str()
       ->check(within(0.001, 86400));
-  c->add_option("--cache", o->cache, "folder of the cache; else DEEPGEN_CACHE_DIR or the user's. Not used with --frozen");
-  c->add_option("-o", o->output, ".dgk file (with --count, list) to write; left alone when unchanged")->required();
+  c->add_option("--cache", o->cache,
+                "folder of the cache; else DEEPGEN_CACHE_DIR or the user's. Not used with --frozen");
+  c->add_option("-o", o->output, ".dgk file (with --count, list) to write; left alone when unchanged")
+      ->required();
   c->footer("Examples:\n  deepgen compile --plan r0/plan.json --slot 3 -o r0/s03.dgk\n"
             "  deepgen compile --finalist 0 --records r0/records.jsonl r1/records.jsonl -o final/f0.dgk\n"
             "  deepgen compile --choice choice.json --frozen -o winner.dgk");
   c->callback([o] {
     if (o->plan.empty() && o->choice.empty() && o->records.empty())
-      throw Error("compile needs --plan and --slot, --finalist and --records, or --choice", "deepgen compile", "",
-                  "see `deepgen compile --help`");
-    o->count ? compile_slots(*o) : !o->plan.empty() ? compile_slot(*o) : !o->choice.empty() ? compile_choice(*o) : compile_finalist(*o);
+      throw Error("compile needs --plan and --slot, --finalist and --records, or --choice", "deepgen compile",
+                  "", "see `deepgen compile --help`");
+    o->count             ? compile_slots(*o)
+    : !o->plan.empty()   ? compile_slot(*o)
+    : !o->choice.empty() ? compile_choice(*o)
+                         : compile_finalist(*o);
   });
 }
 

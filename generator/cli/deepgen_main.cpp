@@ -15,9 +15,9 @@
 namespace deepgen {
 namespace {
 
-/// --codegen-id [-o FILE]: the file is a dependency of every kernel, so it must not change without need. The one edge of
-/// a build tree that tells when there is no cache, or when somebody else has the place of its locks: the others, many at
-/// once, go on without a word.
+/// --codegen-id [-o FILE]: the file is a dependency of every kernel, so it must not change without need. The
+/// one edge of a build tree that tells when there is no cache, or when somebody else has the place of its
+/// locks: the others, many at once, go on without a word.
 void print_codegen_id(const std::string& output, const std::string& folder) {
   const std::string id = codegen_id() + "\n";
   if (output.empty()) {
@@ -26,11 +26,14 @@ void print_codegen_id(const std::string& output, const std::string& folder) {
   }
   Cache cache(CacheSettings::from_environment(folder));
   if (!cache.why_refused().empty())
-    std::cerr << "deepgen: the cache " << cache.settings().folder << " is not used: " << cache.why_refused() << "\n";
+    std::cerr << "deepgen: the cache " << cache.settings().folder << " is not used: " << cache.why_refused()
+              << "\n";
   if (const std::string why = cache.why_no_store(); !why.empty())
-    std::cerr << "deepgen: nothing new is kept in the cache " << cache.settings().folder << ": " << why << "\n";
+    std::cerr << "deepgen: nothing new is kept in the cache " << cache.settings().folder << ": " << why
+              << "\n";
   if (const LockFolder locks = find_lock_folder(); !locks.refused.empty())
-    std::cerr << "deepgen: the locks of builds lie in " << locks.path << ", not in\n" << locks.refused << "\n";
+    std::cerr << "deepgen: the locks of builds lie in " << locks.path << ", not in\n"
+              << locks.refused << "\n";
   write_if_changed(output, id);
 }
 
@@ -47,20 +50,19 @@ int run(std::vector<std::string> arguments) {
                "print what identifies the code generator; kernels are rebuilt when it changes");
   app.add_flag("--version", version, "print the versions of deepgen and LLVM");
   app.add_option("-o", output, "with --codegen-id: file to write, left alone when unchanged");
-  app.add_option("--cache", cache, "with --codegen-id -o: folder of the cache, to say when it cannot be written");
+  app.add_option("--cache", cache,
+                 "with --codegen-id -o: folder of the cache, to say when it cannot be written");
   app.require_subcommand(0, 1);
-  for (auto add :
-       {add_plan_command, add_compile_command, add_select_command, add_header_command, add_embed_command, add_lock_command,
-        add_report_command, add_export_command, add_space_command, add_top_command, add_try_command, add_dump_command, add_doctor_command,
-        add_check_ptxas_command, add_cache_command, add_sweep_command,
-        add_replay_command})
+  for (auto add : {add_plan_command, add_compile_command, add_select_command, add_header_command,
+                   add_embed_command, add_lock_command, add_report_command, add_export_command,
+                   add_space_command, add_top_command, add_try_command, add_dump_command, add_doctor_command,
+                   add_check_ptxas_command, add_cache_command, add_sweep_command, add_replay_command})
     add(app, context);
   std::reverse(arguments.begin(), arguments.end()); // CLI11 takes them from the back
   try {
     app.parse(arguments);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0)
-      return app.exit(e); // --help
+    if (e.get_exit_code() == 0) return app.exit(e); // --help
     std::string used;
     for (CLI::App* at = &app; !at->get_subcommands().empty();) {
       at = at->get_subcommands().front();
@@ -68,12 +70,9 @@ int run(std::vector<std::string> arguments) {
     }
     throw Error(e.what(), "deepgen" + used, "", "see `deepgen" + used + " --help`");
   }
-  if (version)
-    std::cout << toolchain() << "\n";
-  if (id)
-    print_codegen_id(output, cache);
-  if (!version && !id && app.get_subcommands().empty())
-    std::cout << app.help();
+  if (version) std::cout << toolchain() << "\n";
+  if (id) print_codegen_id(output, cache);
+  if (!version && !id && app.get_subcommands().empty()) std::cout << app.help();
   return context.status;
 }
 

@@ -25,10 +25,9 @@ struct Tool {
   const char* remedy;
 };
 
-const std::vector<Tool> kTools = {
-    {"cmake", {"cmake"}, "apt install cmake (3.25 or newer)"},
-    {"ninja", {"ninja"}, "apt install ninja-build (1.11 or newer)"},
-    {"C++ compiler", {"c++", "g++", "clang++"}, "apt install g++"}};
+const std::vector<Tool> kTools = {{"cmake", {"cmake"}, "apt install cmake (3.25 or newer)"},
+                                  {"ninja", {"ninja"}, "apt install ninja-build (1.11 or newer)"},
+                                  {"C++ compiler", {"c++", "g++", "clang++"}, "apt install g++"}};
 
 /// Full path of a program in PATH.
 std::string which(const std::string& program) {
@@ -36,8 +35,7 @@ std::string which(const std::string& program) {
   std::istringstream folders(path ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string full = (folder.empty() ? "." : folder) + "/" + program;
-    if (access(full.c_str(), X_OK) == 0)
-      return full;
+    if (access(full.c_str(), X_OK) == 0) return full;
   }
   return "";
 }
@@ -75,8 +73,9 @@ void check_sandbox() {
 void check_ptxas() {
   const std::string program = find_ptxas();
   if (program.empty())
-    line("CUDA ptxas", "not found: install the CUDA Toolkit, or set DEEPGEN_PTXAS; without it kernels for NVIDIA GPUs are "
-                       "PTX only, which the driver compiles when a program loads them");
+    line("CUDA ptxas",
+         "not found: install the CUDA Toolkit, or set DEEPGEN_PTXAS; without it kernels for NVIDIA GPUs are "
+         "PTX only, which the driver compiles when a program loads them");
   else
     line("CUDA ptxas", program + ", " + ptxas_version());
 }
@@ -87,8 +86,9 @@ void check_nvml() {
   void* library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
   const auto start = library ? reinterpret_cast<int (*)()>(dlsym(library, "nvmlInit_v2")) : nullptr;
   const int code = start ? start() : 0;
-  line("NVML", !start      ? "not found: in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility; without it measurements do "
-                             "not know throttling, and who else computes"
+  line("NVML", !start ? "not found: in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility; without "
+                        "it measurements do "
+                        "not know throttling, and who else computes"
                : code != 0 ? "does not start, error " + std::to_string(code) +
                                  ": measurements do not know throttling, and who else computes"
                            : "libnvidia-ml.so.1");
@@ -97,7 +97,8 @@ void check_nvml() {
 /// As a program with tuned kernels finds it.
 void check_rocm() {
   if (!amd::driver()) {
-    line("ROCm HIP", "not found: install ROCm 5.2 or later, or set LD_LIBRARY_PATH where libamdhip64.so is; only tuning and "
+    line("ROCm HIP", "not found: install ROCm 5.2 or later, or set LD_LIBRARY_PATH where libamdhip64.so is; "
+                     "only tuning and "
                      "running kernels on AMD GPUs needs it");
     return;
   }
@@ -106,8 +107,10 @@ void check_rocm() {
   const bool known = ask && ask(&version) == 0;
   Dl_info place = {};
   dladdr(reinterpret_cast<void*>(amd::driver()->launch), &place);
-  line("ROCm HIP", std::string(place.dli_fname ? place.dli_fname : "libamdhip64.so") +
-                       (known ? ", " + std::to_string(version / 10000000) + "." + std::to_string(version / 100000 % 100) : ""));
+  line("ROCm HIP",
+       std::string(place.dli_fname ? place.dli_fname : "libamdhip64.so") +
+           (known ? ", " + std::to_string(version / 10000000) + "." + std::to_string(version / 100000 % 100)
+                  : ""));
 }
 
 /// The vendor baselines of searches on AMD GPUs, as deepgen-measure finds them.
@@ -122,10 +125,12 @@ void check_rocm_libraries() {
   };
   check("hipBLASLt", rocm::hipblaslt, "hipblasLtMatmul",
         "not found: install hipblaslt of ROCm 6.1 or later; the vendor baseline of searches on AMD GPUs");
-  check("rocBLAS", rocm::rocblas, "rocblas_gemm_strided_batched_ex",
-        "not found: install rocblas; the vendor baseline for f64, and on chips that hipBLASLt does not serve");
+  check(
+      "rocBLAS", rocm::rocblas, "rocblas_gemm_strided_batched_ex",
+      "not found: install rocblas; the vendor baseline for f64, and on chips that hipBLASLt does not serve");
   check("ROCm SMI", rocm::smi, "rsmi_dev_gpu_metrics_info_get",
-        "not found: install rocm-smi-lib; without it measurements do not know the clock, throttling, and who else computes");
+        "not found: install rocm-smi-lib; without it measurements do not know the clock, throttling, and who "
+        "else computes");
 }
 
 void check_openblas() {
@@ -141,8 +146,10 @@ void check_openblas() {
 void check_cache() {
   Cache cache(CacheSettings::from_environment());
   const std::string why = cache.why_no_store();
-  if (!cache.why_refused().empty()) return line("cache", cache.settings().folder + ": not used: " + cache.why_refused());
-  line("cache", !cache.on() ? "off" : cache.settings().folder + (why.empty() ? "" : ": nothing new is kept: " + why));
+  if (!cache.why_refused().empty())
+    return line("cache", cache.settings().folder + ": not used: " + cache.why_refused());
+  line("cache",
+       !cache.on() ? "off" : cache.settings().folder + (why.empty() ? "" : ": nothing new is kept: " + why));
 }
 
 bool check_locks() {
@@ -166,8 +173,7 @@ void add_doctor_command(CLI::App& app, CliContext& context) {
     line("deepgen", toolchain());
     line("codegen id", codegen_id());
     bool good = true;
-    for (const Tool& tool : kTools)
-      good &= check_tool(tool);
+    for (const Tool& tool : kTools) good &= check_tool(tool);
     check_ptxas();
     check_nvml();
     check_rocm();

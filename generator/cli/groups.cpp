@@ -18,11 +18,9 @@ const std::map<std::string, std::vector<std::string>> kGroupOptions = {
 std::string command_of(const std::vector<std::string>& arguments) {
   std::string command;
   for (const std::string& word : arguments) {
-    if (word.starts_with("-"))
-      break;
+    if (word.starts_with("-")) break;
     command += (command.empty() ? "" : " ") + word;
-    if (kGroupOptions.count(command))
-      return command;
+    if (kGroupOptions.count(command)) return command;
   }
   return "";
 }
@@ -58,28 +56,24 @@ std::string Group::one_or(const std::string& option, const std::string& otherwis
 
 std::vector<Group> take_groups(std::vector<std::string>& arguments) {
   const std::string command = command_of(arguments);
-  if (command.empty())
-    return {};
+  if (command.empty()) return {};
   const auto& names = kGroupOptions.at(command);
   std::vector<std::string> rest;
   std::vector<Group> groups;
   for (size_t i = 0; i < arguments.size(); ++i) {
     std::string name = arguments[i], value;
     const size_t equals = name.starts_with("--") ? name.find('=') : std::string::npos;
-    if (equals != std::string::npos)
-      value = name.substr(equals + 1), name.resize(equals);
+    if (equals != std::string::npos) value = name.substr(equals + 1), name.resize(equals);
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       rest.push_back(arguments[i]);
       continue;
     }
-    if (name == "--problem")
-      groups.emplace_back(command);
+    if (name == "--problem") groups.emplace_back(command);
     if (groups.empty())
       throw Error(name + " before the first --problem", "deepgen " + command,
                   "a group starts at each --problem", "see `deepgen " + command + " --help`");
     auto& values = groups.back()[name];
-    if (equals != std::string::npos)
-      values.push_back(value);
+    if (equals != std::string::npos) values.push_back(value);
     while (equals == std::string::npos && i + 1 < arguments.size() && !is_option(arguments[i + 1]))
       values.push_back(arguments[++i]);
   }

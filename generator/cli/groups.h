@@ -16,7 +16,8 @@ public:
   const std::vector<std::string>& many(const std::string& option) const;
   /// The option's only value; throws Error when there is none or more than one.
   std::string one(const std::string& option) const;
-  const std::vector<std::string>& at_least_one(const std::string& option) const; ///< throws Error when there is none
+  const std::vector<std::string>&
+  at_least_one(const std::string& option) const; ///< throws Error when there is none
   std::string one_or(const std::string& option, const std::string& otherwise) const;
 
 private:

@@ -51,12 +51,10 @@ void run_measure(std::vector<std::string> words) {
 
 int run_program(std::vector<std::string> words) {
   std::vector<char*> argv;
-  for (std::string& word : words)
-    argv.push_back(word.data());
+  for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   pid_t child = 0;
-  if (posix_spawn(&child, argv[0], nullptr, nullptr, argv.data(), environ) != 0)
-    return -1;
+  if (posix_spawn(&child, argv[0], nullptr, nullptr, argv.data(), environ) != 0) return -1;
   int status = -1;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -74,8 +72,7 @@ void show_sandbox() { run_measure({"sandbox"}); }
 
 Device device_of(const std::string& path, const std::string& arch) {
   const bool gpu = is_gpu(arch);
-  if (path.empty())
-    return gpu ? generic_gpu(arch) : probe_device(arch);
+  if (path.empty()) return gpu ? generic_gpu(arch) : probe_device(arch);
   Device device = Device::read(path);
   if (device.arch != arch)
     throw Error("the device is of another arch", path, device.arch + " instead of " + arch,
@@ -85,8 +82,7 @@ Device device_of(const std::string& path, const std::string& arch) {
 
 Device device_of(const std::vector<std::string>& paths, const std::string& arch) {
   for (const std::string& path : paths)
-    if (Device::read(path).arch == arch)
-      return device_of(path, arch);
+    if (Device::read(path).arch == arch) return device_of(path, arch);
   return device_of(std::string(), arch);
 }
 
@@ -105,8 +101,7 @@ Choice choice_of(const std::string& text, const Problem& problem, const std::str
   }
   std::string name, names;
   for (const Template* t : templates())
-    if (t->why_not(problem, arch).empty())
-      names += (names.empty() ? "" : ", ") + (name = t->name());
+    if (t->why_not(problem, arch).empty()) names += (names.empty() ? "" : ", ") + (name = t->name());
   if (name != names || name.empty())
     throw Error("the config does not name its template", text,
                 name.empty() ? "no template serves the problem on " + arch
@@ -122,14 +117,14 @@ void require_file(const std::string& path, const std::string& what, const std::s
 void require_logs(const std::vector<std::string>& paths) {
   for (const std::string& path : paths)
     require_file(path, "the record log does not exist",
-                 "correct the path; logs are records.jsonl and final.jsonl in a search's folder, _deepgen/<target>/<name>/<arch>/");
+                 "correct the path; logs are records.jsonl and final.jsonl in a search's folder, "
+                 "_deepgen/<target>/<name>/<arch>/");
 }
 
 std::vector<RecordLog> logs_of(const std::vector<std::string>& paths) {
   std::vector<RecordLog> logs;
   require_logs(paths);
-  for (const std::string& path : paths)
-    logs.push_back(RecordLog::read(path));
+  for (const std::string& path : paths) logs.push_back(RecordLog::read(path));
   return logs;
 }
 

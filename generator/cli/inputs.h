@@ -7,8 +7,9 @@
 
 namespace deepgen {
 
-/// The device of `path`. Without a path: for the CPU this host's, as the sibling deepgen-measure finds it; for a GPU the
-/// arch's generic part, whatever is attached. The same for a GPU that the file says is not present.
+/// The device of `path`. Without a path: for the CPU this host's, as the sibling deepgen-measure finds it;
+/// for a GPU the arch's generic part, whatever is attached. The same for a GPU that the file says is not
+/// present.
 Device device_of(const std::string& path, const std::string& arch);
 /// Among several files that of the arch, if there is one.
 Device device_of(const std::vector<std::string>& paths, const std::string& arch);

@@ -27,19 +27,16 @@ constexpr int kExceptionStatus = 97, kHostStatus = 98, kMemoryStatus = 99;
 void write_all(int fd, const std::string& bytes) {
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t n = write(fd, bytes.data() + at, bytes.size() - at);
-    if (n < 0 && errno != EINTR)
-      _exit(1);
-    if (n > 0)
-      at += size_t(n);
+    if (n < 0 && errno != EINTR) _exit(1);
+    if (n > 0) at += size_t(n);
   }
 }
 
 [[noreturn]] void end_without_memory() { _exit(kMemoryStatus); }
 
 [[noreturn]] void child(const std::function<std::string()>& work, pid_t parent, int out, int err) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL); // or it would hold the inherited locks for as long as it runs
-  if (getppid() != parent)
-    _exit(1); // the parent died before the line above
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // or it would hold the inherited locks for as long as it runs
+  if (getppid() != parent) _exit(1); // the parent died before the line above
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core); // a core file of a bad candidate would litter the build folder
   dup2(err, STDERR_FILENO);
@@ -66,27 +63,21 @@ bool drain(const std::array<int, 2>& fds, std::array<std::string*, 2> texts, dou
   Patience patience(seconds);
   std::array<pollfd, 2> polled{{{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}}};
   while (polled[0].fd >= 0 || polled[1].fd >= 0) {
-    if (patience.left() <= 0)
-      return false;
-    if (poll(polled.data(), 2, patience.milliseconds()) < 0 && errno != EINTR)
-      return false;
+    if (patience.left() <= 0) return false;
+    if (poll(polled.data(), 2, patience.milliseconds()) < 0 && errno != EINTR) return false;
     for (size_t i = 0; i < 2; ++i) {
-      if (polled[i].fd < 0 || !polled[i].revents)
-        continue;
+      if (polled[i].fd < 0 || !polled[i].revents) continue;
       char buffer[1 << 16];
       const ssize_t n = read(polled[i].fd, buffer, sizeof buffer);
-      if (n > 0)
-        texts[i]->append(buffer, size_t(n));
-      if (n == 0 || (n < 0 && errno != EINTR))
-        polled[i].fd = -1;
+      if (n > 0) texts[i]->append(buffer, size_t(n));
+      if (n == 0 || (n < 0 && errno != EINTR)) polled[i].fd = -1;
     }
   }
   return true;
 }
 
 std::string death(int status) {
-  if (!WIFSIGNALED(status))
-    return "ended with status " + std::to_string(WEXITSTATUS(status));
+  if (!WIFSIGNALED(status)) return "ended with status " + std::to_string(WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
   return "was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
 }
@@ -101,16 +92,15 @@ Isolated run_isolated(const std::function<std::string()>& work, double seconds) 
   std::fflush(nullptr);
   const pid_t parent = getpid(), pid = fork();
   if (pid < 0)
-    throw HostFault("cannot start a process", "fork", std::strerror(errno) + ("; " + memory_text()),
-                    "free memory or end processes (ulimit -u), and run the same command again: it goes on here");
-  if (pid == 0)
-    child(work, parent, out[1], err[1]);
+    throw HostFault(
+        "cannot start a process", "fork", std::strerror(errno) + ("; " + memory_text()),
+        "free memory or end processes (ulimit -u), and run the same command again: it goes on here");
+  if (pid == 0) child(work, parent, out[1], err[1]);
   close(out[1]);
   close(err[1]);
   Isolated isolated;
   const bool in_time = drain({out[0], err[0]}, {&isolated.result, &isolated.errors}, seconds);
-  if (!in_time)
-    kill(pid, SIGKILL);
+  if (!in_time) kill(pid, SIGKILL);
   int status = 0;
   rusage usage = {};
   while (wait4(pid, &status, 0, &usage) < 0 && errno == EINTR) {
@@ -121,10 +111,11 @@ Isolated run_isolated(const std::function<std::string()>& work, double seconds) 
   isolated.killed = in_time && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   isolated.peak_bytes = int64_t(usage.ru_maxrss) << 10;
   const int ended = in_time && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-  if (ended == kHostStatus)
-    isolated.host = isolated.errors;
+  if (ended == kHostStatus) isolated.host = isolated.errors;
   if (ended == kMemoryStatus)
-    isolated.host = no_memory("not enough memory", "a child process, which had " + bytes_text(isolated.peak_bytes), 0).what();
+    isolated.host =
+        no_memory("not enough memory", "a child process, which had " + bytes_text(isolated.peak_bytes), 0)
+            .what();
   if (!in_time)
     isolated.failure = "took longer than " + std::to_string(int(seconds)) + " s";
   else if (status != 0)

@@ -12,10 +12,11 @@ struct Isolated {
   std::string result; ///< what `work` returned
   std::string
       failure; ///< how the child ended, e.g. "was killed by signal 6 (Aborted)"; empty when all went well
-  std::string errors; ///< what the child wrote to stderr, and the text of its exception
-  bool threw = false; ///< it ended by an exception
+  std::string errors;  ///< what the child wrote to stderr, and the text of its exception
+  bool threw = false;  ///< it ended by an exception
   bool killed = false; ///< by SIGKILL from elsewhere: a person, or the kernel for lack of memory
-  /// What the host could not do, which says nothing about `work`: it threw a HostFault, or had no memory. Else empty.
+  /// What the host could not do, which says nothing about `work`: it threw a HostFault, or had no memory.
+  /// Else empty.
   std::string host;
   int64_t peak_bytes = 0; ///< of memory that the child had
 };

@@ -34,14 +34,13 @@ struct MergeOptions {
                 "the playoff cannot be repeated, as this file could not be removed: " + failure.message(),
                 "remove it, and run `ninja tune` on a quiet machine");
   throw Error("not locked: too much interference for a decision", path,
-              "the playoff of " + file.problem.key() + " was unstable" + (why.empty() ? "" : " (" + why + ")") +
-                  "; this file was removed",
+              "the playoff of " + file.problem.key() + " was unstable" +
+                  (why.empty() ? "" : " (" + why + ")") + "; this file was removed",
               "run `ninja tune` again on a quiet machine: it repeats this playoff alone");
 }
 
 LockEntry entry_of(const Group& group, const ProblemFile& file, const MergeOptions& o) {
-  if (file.untuned)
-    throw Error("not locked: the problem is marked untuned", file.label());
+  if (file.untuned) throw Error("not locked: the problem is marked untuned", file.label());
   if (group.many("--records").empty())
     throw Error("missing --records", "deepgen lock merge, " + file.label(), "",
                 "see `deepgen lock merge --help`");
@@ -61,12 +60,9 @@ LockEntry entry_of(const Group& group, const ProblemFile& file, const MergeOptio
 
 /// A stamp is a build output, so it must exist; its time says when the lock changed last.
 void touch(const std::string& path, bool changed) {
-  if (path.empty())
-    return;
-  if (!file_exists(path))
-    write_atomically(path, "");
-  if (changed)
-    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now());
+  if (path.empty()) return;
+  if (!file_exists(path)) write_atomically(path, "");
+  if (changed) std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now());
 }
 
 /// The lock may lie where nothing can be written; what was measured lies in the build folder.
@@ -74,7 +70,10 @@ bool merge_or_say_what_is_kept(const std::string& lock, const std::vector<LockEn
   try {
     return merge_into_lock(lock, entries);
   } catch (const Error& e) {
-    throw Error(e.what() + std::string("\n  kept:   all measurements; when this is remedied run `ninja tune` again: it only merges"));
+    throw Error(
+        e.what() +
+        std::string(
+            "\n  kept:   all measurements; when this is remedied run `ninja tune` again: it only merges"));
   }
 }
 
@@ -117,15 +116,15 @@ int run_check(const std::string& path, const CliContext& context) {
   for (const LockEntry& e : lock.entries())
     if (std::string why = why_stale(e); !why.empty())
       complain("stale: " + e.problem + " on " + e.arch + " (" + e.device.name + "): " + why);
-  for (const Group& group : context.groups) // a shell's pattern gives many problems, which then share the arch
+  for (const Group& group :
+       context.groups) // a shell's pattern gives many problems, which then share the arch
     for (const std::string& problem : group.at_least_one("--problem")) {
       const ProblemFile file = ProblemFile::read(problem);
       const std::string arch = group.one_or("--arch", "cpu");
       if (!file.untuned && !lock.find(file.problem.key(), arch, Device()))
         complain("missing: " + file.label() + ": " + file.problem.key() + " on " + arch);
     }
-  if (bad == 0)
-    std::cout << path << ": " << lock.entries().size() << " entries, all good\n";
+  if (bad == 0) std::cout << path << ": " << lock.entries().size() << " entries, all good\n";
   return bad ? 1 : 0;
 }
 
@@ -146,12 +145,15 @@ void run_prune(const PruneOptions& o) {
   std::set<std::string> problems;
   for (const std::string& path : files) problems.insert(ProblemFile::read(path).problem.key());
   if (problems.empty())
-    throw Error("no problem to keep: all entries would go", "deepgen lock prune", "there is no problem.json in what was given",
+    throw Error("no problem to keep: all entries would go", "deepgen lock prune",
+                "there is no problem.json in what was given",
                 "pass --build with a configured build folder of everything that uses the lock, or --problem");
   const std::vector<LockEntry> gone = prune_lock(o.lock, problems, o.remove);
   for (const LockEntry& e : gone)
-    std::cout << (o.remove ? "removed: " : "would be removed: ") << e.problem << " on " << e.arch << " (" << e.device.name << ")\n";
-  std::cout << o.lock << ": " << gone.size() << " of " << lock.entries().size() << " entries are of no problem given";
+    std::cout << (o.remove ? "removed: " : "would be removed: ") << e.problem << " on " << e.arch << " ("
+              << e.device.name << ")\n";
+  std::cout << o.lock << ": " << gone.size() << " of " << lock.entries().size()
+            << " entries are of no problem given";
   std::cout << (gone.empty() || o.remove ? "\n" : "; --remove removes them\n");
 }
 
@@ -159,7 +161,8 @@ void add_prune_command(CLI::App& lock) {
   auto o = std::make_shared<PruneOptions>();
   CLI::App* c = lock.add_subcommand("prune", "remove entries of problems that no build has any more");
   c->add_option("--lock", o->lock, "lock file")->required();
-  c->add_option("--build", o->builds, "configured build folders, whose problems are kept; name all that use the lock");
+  c->add_option("--build", o->builds,
+                "configured build folders, whose problems are kept; name all that use the lock");
   c->add_option("--problem", o->problems, "problem.json of problems that are kept, any number");
   c->add_flag("--remove", o->remove, "remove them; else they are only listed");
   c->footer("An entry is kept for every device and arch when its problem is.\n"
@@ -187,7 +190,8 @@ void add_lock_command(CLI::App& app, CliContext& context) {
   merge->callback([o, &context] { context.status = run_merge(*o, context); });
 
   auto path = std::make_shared<std::string>();
-  CLI::App* show = lock->add_subcommand("show", "what was chosen for each problem and device, and by what evidence");
+  CLI::App* show =
+      lock->add_subcommand("show", "what was chosen for each problem and device, and by what evidence");
   show->add_option("--lock", *path, "lock file")->required();
   show->footer("Example:\n  deepgen lock show --lock deepgen.lock.json");
   show->callback([path] { run_show(*path); });

@@ -38,14 +38,15 @@ void plan_sweep(const SweepCommand& c) {
 }
 
 void pack_sweep(const SweepCommand& c) {
-  const RecordedSpace space = pack(problem_of(c.problem), device_of(c.device, c.arch), logs_of(c.records), c.planned);
+  const RecordedSpace space =
+      pack(problem_of(c.problem), device_of(c.device, c.arch), logs_of(c.records), c.planned);
   space.write(c.output);
   size_t timed = 0;
   for (const RecordedConfig& config : space.configs) timed += config.timed();
   std::printf("%zu configs, %zu of them timed\n", space.configs.size(), timed);
   if (space.cut_off())
-    std::printf("the sweep is not complete: %lld of its %lld configs are measured\n", static_cast<long long>(space.measured),
-                static_cast<long long>(space.planned));
+    std::printf("the sweep is not complete: %lld of its %lld configs are measured\n",
+                static_cast<long long>(space.measured), static_cast<long long>(space.planned));
 }
 
 struct ReplayCommand {
@@ -93,8 +94,9 @@ void print(const ReplayCommand& c, const Replay& replay, const ReplaySummary& su
 }
 
 RecordedSpace space_of(const ReplayCommand& c) {
-  require_file(c.space, "the recorded space does not exist",
-               "correct the path, or record one with scripts/sweep.sh; benchmarks/search of the source has some");
+  require_file(
+      c.space, "the recorded space does not exist",
+      "correct the path, or record one with scripts/sweep.sh; benchmarks/search of the source has some");
   const RecordedSpace space = RecordedSpace::read(c.space);
   if (space.cut_off() && !c.incomplete)
     throw Error("the sweep of this space is not complete", c.space,
@@ -157,7 +159,8 @@ void add_sweep_command(CLI::App& app, CliContext&) {
   CLI::App* pack = sweep->add_subcommand("pack", "record logs into one compressed recorded space");
   add_target(*pack, *c);
   pack->add_option("--records", c->records, "the record logs")->required();
-  pack->add_option("--planned", c->planned, "configs of the sweep, as `sweep plan` prints them: tells whether it is complete")
+  pack->add_option("--planned", c->planned,
+                   "configs of the sweep, as `sweep plan` prints them: tells whether it is complete")
       ->check(CLI::PositiveNumber);
   pack->add_option("-o", c->output, "file to write (.space.zst)")->required();
   pack->footer("Example:\n  deepgen sweep pack --problem problem.json --device device.json --records "
@@ -194,8 +197,9 @@ void add_replay_command(CLI::App& app, CliContext&) {
       ->excludes(slots);
   r->add_flag("--incomplete", c->incomplete, "take also a space whose sweep was cut off");
   r->add_flag("--json", c->json, "print JSON");
-  r->footer("Regret is how much slower the best found is than the best of the whole space.\n"
-            "Example:\n  deepgen replay benchmarks/search/cpu_f32_128_nn.space.zst --strategy gbt --seeds 50");
+  r->footer(
+      "Regret is how much slower the best found is than the best of the whole space.\n"
+      "Example:\n  deepgen replay benchmarks/search/cpu_f32_128_nn.space.zst --strategy gbt --seeds 50");
   r->callback([c] { run_replay(*c); });
 }
 

@@ -74,7 +74,8 @@ void run_report(const ReportOptions& o) {
     else if (!path.empty())
       write_atomically(path, text_of(studies));
     if (path != "-" && !path.empty())
-      std::cout << "deepgen: " << studies.size() << (studies.size() == 1 ? " problem in " : " problems in ") << path << "\n";
+      std::cout << "deepgen: " << studies.size() << (studies.size() == 1 ? " problem in " : " problems in ")
+                << path << "\n";
   };
   write(o.html, report_page);
   write(o.csv, summary_csv);

@@ -29,7 +29,8 @@ struct PlanOptions {
   bool dry_run = false, end_early = false;
 };
 
-/// What the logs' measurements can tell apart; 0 when one was disturbed, and says nothing about what is to be gained.
+/// What the logs' measurements can tell apart; 0 when one was disturbed, and says nothing about what is to be
+/// gained.
 double least_gain_of(const std::vector<std::string>& logs) {
   double gain = threshold_of(0);
   for (const std::string& path : logs) {
@@ -42,17 +43,13 @@ double least_gain_of(const std::vector<std::string>& logs) {
 
 /// The lock's config, if it can be tried here; a config for a better device than this one cannot.
 std::optional<Choice> incumbent(const PlanOptions& o, const ProblemFile& file, const Device& device) {
-  if (o.lock.empty())
-    return std::nullopt;
+  if (o.lock.empty()) return std::nullopt;
   const Lock lock = Lock::read(o.lock);
   const LockEntry* entry = lock.find(file.problem.key(), o.arch, device);
-  if (!entry)
-    return std::nullopt;
+  if (!entry) return std::nullopt;
   std::string why = why_stale(*entry);
-  if (why.empty())
-    why = why_illegal(file.problem, o.arch, device, entry->choice);
-  if (why.empty())
-    return entry->choice;
+  if (why.empty()) why = why_illegal(file.problem, o.arch, device, entry->choice);
+  if (why.empty()) return entry->choice;
   if (o.round == 0)
     std::cerr << "deepgen: " << file.label() << ": the locked config is not tried: " << why << "\n";
   return std::nullopt;
@@ -98,16 +95,17 @@ void run_plan(const PlanOptions& o) {
     for (const std::string& note : space.notes())
       std::cerr << "deepgen: " << file.label() << ": " << note << "\n";
     if (in.incumbent && !space.rank(*in.incumbent))
-      std::cerr << "deepgen: " << file.label() << ": the locked config is not tried: the search file leaves it out\n";
+      std::cerr << "deepgen: " << file.label()
+                << ": the locked config is not tried: the search file leaves it out\n";
   }
   if (o.round == 1 && nothing_to_gain(in, space))
-    std::fprintf(stderr, "deepgen: %s: the search ends after its first round, by which no config is faster than the fastest so far by %.1f %%\n",
+    std::fprintf(stderr,
+                 "deepgen: %s: the search ends after its first round, by which no config is faster than the "
+                 "fastest so far by %.1f %%\n",
                  file.label().c_str(), 100 * in.least_gain);
-  if (o.dry_run)
-    return print_plan(in, plan, space);
+  if (o.dry_run) return print_plan(in, plan, space);
   write_if_changed(o.output, plan.serialize());
-  if (!o.commands.empty())
-    write_if_changed(o.commands, candidate_commands(plan, o.problem, o.device));
+  if (!o.commands.empty()) write_if_changed(o.commands, candidate_commands(plan, o.problem, o.device));
 }
 
 } // namespace
@@ -124,9 +122,11 @@ void add_plan_command(CLI::App& app, CliContext&) {
   c->add_option("--records", o->records, "record logs of the earlier rounds");
   add_search_flags(*c, o->search);
   c->add_flag("--end-early", o->end_early,
-              "end after round 0 when that says that no config is faster than the fastest so far by more than can be measured");
+              "end after round 0 when that says that no config is faster than the fastest so far by more "
+              "than can be measured");
   c->add_flag("--dry-run", o->dry_run, "print what would be compiled, and write nothing");
-  c->add_option("--commands", o->commands, "file to write with a line for each candidate that rebuilds and times it");
+  c->add_option("--commands", o->commands,
+                "file to write with a line for each candidate that rebuilds and times it");
   c->add_option("-o", o->output, "plan.json to write; left alone when unchanged");
   c->footer(
       "Example:\n  deepgen plan --problem problem.json --arch cpu --device device.json --round 1 --slots 12 "

@@ -30,8 +30,7 @@ Target target_of(const SpaceOptions& o) { return {problem_of(o.problem), device_
 
 Space space_of(const SpaceOptions& o, const Target& target) {
   Space space(target.problem, o.arch, target.device, search_options(o.search, target.problem, o.arch));
-  for (const std::string& note : space.notes())
-    std::cerr << "deepgen: " << note << "\n";
+  for (const std::string& note : space.notes()) std::cerr << "deepgen: " << note << "\n";
   return space;
 }
 
@@ -42,8 +41,7 @@ void print_list(const SpaceOptions& o) {
   std::printf("%6s  %12s  config\n", "rank", "estimate/s");
   for (size_t i = 0; i < count; ++i)
     std::printf("%6zu  %12.3e  %s\n", i, space.cost(i), space.choice(i).text().c_str());
-  if (count < space.size())
-    std::printf("... %zu of %zu; --limit 0 shows all\n", count, space.size());
+  if (count < space.size()) std::printf("... %zu of %zu; --limit 0 shows all\n", count, space.size());
 }
 
 void print_count(const SpaceOptions& o) {
@@ -58,8 +56,7 @@ void print_parameters(const Target& target, const std::string& arch) {
     const std::string why = t->why_not(target.problem, arch);
     std::cout << t->name() << ", revision " << t->revision() << (why.empty() ? "" : ": not served: " + why)
               << "\n";
-    if (!why.empty())
-      continue;
+    if (!why.empty()) continue;
     for (const Parameter& p : t->parameters(target.problem, target.device))
       std::cout << "  " << p.name << ": " << p.doc << "\n    " << values_text(p) << "\n";
   }
@@ -67,8 +64,7 @@ void print_parameters(const Target& target, const std::string& arch) {
 
 void print_explanation(const SpaceOptions& o) {
   const Target target = target_of(o);
-  if (o.config.empty())
-    return print_parameters(target, o.arch);
+  if (o.config.empty()) return print_parameters(target, o.arch);
   const Choice choice = choice_of(o.config, target.problem, o.arch);
   const std::string why = why_illegal(target.problem, o.arch, target.device, choice);
   if (!why.empty()) {
@@ -88,8 +84,7 @@ void save(const SpaceOptions& o) {
   space.default_choice(); // throws when no config is legal
   const size_t count = o.limit == 0 ? space.size() : std::min(o.limit, space.size());
   SavedSpace saved;
-  for (size_t i = 0; i < count; ++i)
-    saved.entries.push_back({target.problem.key(), o.arch, space.choice(i)});
+  for (size_t i = 0; i < count; ++i) saved.entries.push_back({target.problem.key(), o.arch, space.choice(i)});
   write_if_changed(o.output, saved.serialize());
   std::cerr << "deepgen: " << count << " of " << space.size() << " configs in " << o.output << "\n";
 }
@@ -127,14 +122,15 @@ void add_space_command(CLI::App& app, CliContext&) {
   explain->footer("Example:\n  deepgen space explain --problem problem.json --config \"isa=4 mr=31 nr=64\"");
   explain->callback([o] { print_explanation(*o); });
 
-  CLI::App* saving = add(*space, "save", "write what a search file leaves as a space that a search file can name", o);
+  CLI::App* saving =
+      add(*space, "save", "write what a search file leaves as a space that a search file can name", o);
   saving->add_option("--limit", o->limit, "the best so many by estimate; 0 for all (default: 0)");
   add_search_file(*saving, o->search);
   saving->add_option("-o", o->output, "space.json to write")->required();
-  saving->footer("Example:\n  deepgen space save --problem problem.json --search search.json --limit 1000 -o space.json");
+  saving->footer("Example:\n  deepgen space save --problem problem.json --search search.json --limit 1000 -o "
+                 "space.json");
   saving->callback([o, saving] {
-    if (saving->count("--limit") == 0)
-      o->limit = 0;
+    if (saving->count("--limit") == 0) o->limit = 0;
     save(*o);
   });
 }
@@ -146,17 +142,20 @@ void add_top_command(CLI::App& app, CliContext&) {
     size_t count = 8;
   };
   auto o = std::make_shared<Options>();
-  CLI::App* c = app.add_subcommand("top", "write the best configs of searches as a space, to be tested again");
+  CLI::App* c =
+      app.add_subcommand("top", "write the best configs of searches as a space, to be tested again");
   c->add_option("--records", o->records, "record logs of searches, any number")->required();
   c->add_option("-k", o->count, "how many of each problem and arch, beside the default config")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
   c->add_option("-o", o->output, "space.json to write")->required();
-  c->footer("Example:\n  deepgen top --records r0/records.jsonl r1/records.jsonl final.jsonl -k 8 -o top.json");
+  c->footer(
+      "Example:\n  deepgen top --records r0/records.jsonl r1/records.jsonl final.jsonl -k 8 -o top.json");
   c->callback([o] {
     const SavedSpace space = top_of(logs_of(o->records), o->count);
     if (space.entries.empty())
-      throw Error("no correct and timed config in the records", o->records.front(), "", "let the search finish");
+      throw Error("no correct and timed config in the records", o->records.front(), "",
+                  "let the search finish");
     write_if_changed(o->output, space.serialize());
     std::cerr << "deepgen: " << space.entries.size() << " configs in " << o->output << "\n";
   });

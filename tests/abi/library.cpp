@@ -1,5 +1,5 @@
-// A library as the generator makes it, small: d[m] = NUMBER * a[m], with NUMBER in the names of its functions. It compiles
-// with the headers of every version.
+// A library as the generator makes it, small: d[m] = NUMBER * a[m], with NUMBER in the names of its
+// functions. It compiles with the headers of every version.
 #include <deepgen/kernel_abi.h>
 #include <deepgen/runtime.h>
 
@@ -12,13 +12,15 @@
 namespace {
 
 constexpr int kTiles = 64;
-constexpr uint8_t kArgs[] = {DEEPGEN_ARG_A, DEEPGEN_ARG_D, DEEPGEN_ARG_M0, DEEPGEN_ARG_M1, DEEPGEN_ARG_WORKSPACE};
+constexpr uint8_t kArgs[] = {DEEPGEN_ARG_A, DEEPGEN_ARG_D, DEEPGEN_ARG_M0, DEEPGEN_ARG_M1,
+                             DEEPGEN_ARG_WORKSPACE};
 constexpr size_t kScratch = 1 << 20;
 
 void multiply(const uint64_t* x) {
   auto* scratch = reinterpret_cast<volatile float*>(x[4]);
   for (uint64_t m = x[2]; m < x[3]; ++m) {
-    for (size_t i = 0; i < kScratch / sizeof(float); i += 1024) scratch[i] = reinterpret_cast<const float*>(x[0])[m];
+    for (size_t i = 0; i < kScratch / sizeof(float); i += 1024)
+      scratch[i] = reinterpret_cast<const float*>(x[0])[m];
     reinterpret_cast<float*>(x[1])[m] = NUMBER * scratch[0];
   }
 }
@@ -51,4 +53,6 @@ EXPORT int PASTE(library_run_, NUMBER)(const float* a, float* d) {
   return deepgen_run_gemm(&function, &args);
 }
 EXPORT int PASTE(library_threads_, NUMBER)(int count) { return deepgen_set_num_threads(count); }
-EXPORT const char* PASTE(library_words_, NUMBER)(int status) { return deepgen_status_string(deepgen_status(status)); }
+EXPORT const char* PASTE(library_words_, NUMBER)(int status) {
+  return deepgen_status_string(deepgen_status(status));
+}

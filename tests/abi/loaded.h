@@ -10,7 +10,8 @@ namespace abi_tests {
 
 class Loaded {
 public:
-  Loaded(const std::string& path, int number, int mode) : number_(number), handle_(dlopen(path.c_str(), mode)) {
+  Loaded(const std::string& path, int number, int mode)
+      : number_(number), handle_(dlopen(path.c_str(), mode)) {
     EXPECT_NE(handle_, nullptr) << dlerror();
   }
   Loaded(const Loaded&) = delete;

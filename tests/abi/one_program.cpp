@@ -23,7 +23,8 @@ static bool computes(int (*run)(const float*, float*), float factor) {
 
 int main() {
   for (int threads : {1, 4})
-    if (library_threads_2(threads) || library_threads_3(threads) || !computes(library_run_2, 2) || !computes(library_run_3, 3))
+    if (library_threads_2(threads) || library_threads_3(threads) || !computes(library_run_2, 2) ||
+        !computes(library_run_3, 3))
       return std::puts("wrong"), 1;
   float a[64] = {}, d[64];
   const int status = library_run_1(a, d);

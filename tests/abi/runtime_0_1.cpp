@@ -1,5 +1,6 @@
-// In place of the runtime of DeepGen 0.1: its symbols, visible as they were. Those of the interface work; those that were
-// the runtime's own end the process, as a runtime of another version that came to call them might have.
+// In place of the runtime of DeepGen 0.1: its symbols, visible as they were. Those of the interface work;
+// those that were the runtime's own end the process, as a runtime of another version that came to call them
+// might have.
 #include <deepgen/kernel_abi.h>
 #include <deepgen/runtime.h>
 
@@ -8,7 +9,9 @@
 
 namespace deepgen {
 struct ArgumentValues;
-deepgen_status check_arguments(const deepgen_function&, const deepgen_gemm_args&, ArgumentValues&) { std::abort(); }
+deepgen_status check_arguments(const deepgen_function&, const deepgen_gemm_args&, ArgumentValues&) {
+  std::abort();
+}
 const deepgen_kernel* selected_kernel(const deepgen_function&) { std::abort(); }
 bool has_known_types(const deepgen_function&) { std::abort(); }
 namespace pool {

@@ -1,4 +1,5 @@
-// Libraries with runtimes of different versions in one process, in any order and whatever the scope of their symbols.
+// Libraries with runtimes of different versions in one process, in any order and whatever the scope of their
+// symbols.
 #include "loaded.h"
 
 #include <algorithm>
@@ -15,7 +16,8 @@ struct File {
   const char* path;
   int number;
 };
-constexpr File k01 = {LIBRARY_1, 1}, kPresent = {LIBRARY_2, 2}, kNext = {LIBRARY_3, 3}, kPresentAgain = {LIBRARY_5, 5};
+constexpr File k01 = {LIBRARY_1, 1}, kPresent = {LIBRARY_2, 2}, kNext = {LIBRARY_3, 3},
+               kPresentAgain = {LIBRARY_5, 5};
 
 /// In a process of its own: symbols that are bound once stay bound.
 bool all_compute(const std::vector<File>& files, int mode) {
@@ -23,7 +25,8 @@ bool all_compute(const std::vector<File>& files, int mode) {
   if (child == 0) {
     alarm(30);
     std::vector<std::unique_ptr<Loaded>> loaded;
-    for (const File& file : files) loaded.push_back(std::make_unique<Loaded>(file.path, file.number, RTLD_NOW | mode));
+    for (const File& file : files)
+      loaded.push_back(std::make_unique<Loaded>(file.path, file.number, RTLD_NOW | mode));
     bool good = true;
     for (int round = 0; round < 3; ++round)
       for (auto& library : loaded) good = good && library->computes();
@@ -56,8 +59,9 @@ TEST(SideBySide, ALibraryOf01IsRefusedWithWordsByARuntimeOfToday) {
   std::vector<float> a(64, 1), d(64, -1);
   EXPECT_NE(library.registered(), 0);
   const int status = library.run(a.data(), d.data());
-  EXPECT_EQ(library.words(status), "the library, the program and the runtime are of different versions of DeepGen: build all "
-                                   "of them with one, and in C begin deepgen_gemm_args with DEEPGEN_GEMM_ARGS");
+  EXPECT_EQ(library.words(status),
+            "the library, the program and the runtime are of different versions of DeepGen: build all "
+            "of them with one, and in C begin deepgen_gemm_args with DEEPGEN_GEMM_ARGS");
   EXPECT_EQ(d, std::vector<float>(64, -1)) << "something was computed";
 }
 

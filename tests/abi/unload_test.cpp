@@ -78,8 +78,8 @@ struct CallsWhenDestroyed {
 CallsWhenDestroyed static_object;
 thread_local CallsWhenDestroyed thread_object;
 
-/// Calls from destructors of static and thread-local objects and from atexit() handlers, registered before and after the
-/// library was loaded.
+/// Calls from destructors of static and thread-local objects and from atexit() handlers, registered before
+/// and after the library was loaded.
 TEST(Unload, CallsDuringExit) {
   EXPECT_EQ(exit_code_of_child([] {
               std::atexit(call_late);

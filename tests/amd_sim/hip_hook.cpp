@@ -93,7 +93,8 @@ void know(const std::string& code, const std::string& ir) { known()[code] = ir; 
 int run_on_simulator(const fake_hip_launch* launch) {
   const std::string* ir = ir_of(std::string(static_cast<const char*>(launch->code), launch->code_bytes));
   if (!ir) {
-    std::fprintf(stderr, "simulated device: nobody knows what %s was made from; see DEEPGEN_KEEP_IR\n", launch->kernel);
+    std::fprintf(stderr, "simulated device: nobody knows what %s was made from; see DEEPGEN_KEEP_IR\n",
+                 launch->kernel);
     return kInvalidImage;
   }
   Allocations allocations(*launch);

@@ -8,8 +8,8 @@
 
 namespace deepgen::amd_sim {
 
-/// `ir` is what the code object was made from, as run_launch() takes it. Of other code it is looked for in the folder
-/// $DEEPGEN_KEEP_IR, into which `deepgen compile` puts it.
+/// `ir` is what the code object was made from, as run_launch() takes it. Of other code it is looked for in
+/// the folder $DEEPGEN_KEEP_IR, into which `deepgen compile` puts it.
 void know(const std::string& code, const std::string& ir);
 
 /// For fake_hip::state().hook. A fault is a line on stderr and the error of a kernel that failed (719); code

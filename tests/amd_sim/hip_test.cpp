@@ -68,7 +68,8 @@ TEST_F(ThroughHip, KernelsAreVerified) {
         Row{"gfx906", "gfx906:sramecc+:xnack-",
             "gemm m=33 n=40 k=20 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4"},
         Row{"gfx942", "gfx942:sramecc+:xnack-",
-            "gemm m=30 n=24 k=12 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt groups=2 gate=silu epilogue=bias align=4"},
+            "gemm m=30 n=24 k=12 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt groups=2 gate=silu "
+            "epilogue=bias align=4"},
         Row{"gfx1100", "gfx1100",
             "gemm m=40 n=33 k=24 batch=1 a=bf16 b=bf16 d=f32 acc=f32 layout=tn epilogue=none align=2"}}) {
     attach(row.target);

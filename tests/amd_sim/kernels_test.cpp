@@ -287,13 +287,11 @@ struct Dot {
 };
 
 /// A product of f16 or bf16 is exact. Sums are rounded one after the other; subnormal f32 are zeros.
-constexpr Dot kDots[] = {{0x1p24f, {1, 1}, 0x1p24f}, // both ties to even; added up first they would give 2^24 + 2
-                         {0x1p24f, {3, 1}, 0x1p24f + 4},
-                         {-1, {1, 0x1p-20f}, 0x1p-20f},
-                         {0x1p-127f, {0, 0}, 0},
-                         {0x1p-127f, {0x1p-20f, 0}, 0x1p-20f},
-                         {-0x1p-126f, {0x1p-10f, -0x1p-10f}, 0}, // 2^-10 - 2^-126 is 2^-10
-                         {2048, {-2048, 0x1p-24f}, 0x1p-24f}}; // subnormal as f16
+constexpr Dot kDots[] = {
+    {0x1p24f, {1, 1}, 0x1p24f}, // both ties to even; added up first they would give 2^24 + 2
+    {0x1p24f, {3, 1}, 0x1p24f + 4},       {-1, {1, 0x1p-20f}, 0x1p-20f},          {0x1p-127f, {0, 0}, 0},
+    {0x1p-127f, {0x1p-20f, 0}, 0x1p-20f}, {-0x1p-126f, {0x1p-10f, -0x1p-10f}, 0}, // 2^-10 - 2^-126 is 2^-10
+    {2048, {-2048, 0x1p-24f}, 0x1p-24f}};                                         // subnormal as f16
 
 template <typename F>
 void check_dots(const std::string& arch, const std::string& type, const std::string& name, F encoded) {
@@ -308,8 +306,8 @@ void check_dots(const std::string& arch, const std::string& type, const std::str
   device.input(x), device.input(c);
   const size_t y = device.output(256);
   const std::string one = type == "half" ? "0xH3C00" : "0xR3F80", pair = "<2 x " + type + ">";
-  const std::string call = "call float @llvm.amdgcn." + name + "(" + pair + " %v, " + pair + " <" + type + " " + one + ", " +
-                           type + " " + one + ">, float %c.v, i1 false)";
+  const std::string call = "call float @llvm.amdgcn." + name + "(" + pair + " %v, " + pair + " <" + type +
+                           " " + one + ", " + type + " " + one + ">, float %c.v, i1 false)";
   ASSERT_EQ(device.run(module_of("", "ptr addrspace(1) %x, ptr addrspace(1) %c, ptr addrspace(1) %y", R"(
   %t = call i32 @llvm.amdgcn.workitem.id.x()
   %gx = getelementptr i32, ptr addrspace(1) %x, i32 %t
@@ -319,14 +317,18 @@ void check_dots(const std::string& arch, const std::string& type, const std::str
   %f = )" + call + R"(
   %gy = getelementptr i32, ptr addrspace(1) %y, i32 %t
   store float %f, ptr addrspace(1) %gy, align 4
-)"), 64), "");
+)"),
+                       64),
+            "");
   const auto found = device.values<float>(y);
-  for (size_t i = 0; i < std::size(kDots); ++i) EXPECT_EQ(found[i], kDots[i].sum) << arch << " " << type << " " << i;
+  for (size_t i = 0; i < std::size(kDots); ++i)
+    EXPECT_EQ(found[i], kDots[i].sum) << arch << " " << type << " " << i;
 }
 
 TEST(AmdKernels, DotProductsRoundEachSum) {
   check_dots("gfx906", "half", "fdot2", [](float x) { return uint16_t(encode(Format::f16, x)); });
-  check_dots("gfx950", "bfloat", "fdot2.f32.bf16", [](float x) { return uint16_t(ptx_sim::encode(Format::bf16, x)); });
+  check_dots("gfx950", "bfloat", "fdot2.f32.bf16",
+             [](float x) { return uint16_t(ptx_sim::encode(Format::bf16, x)); });
 }
 
 /// Modulo 2^32, and of i8 whose products do not fit in i16 together.
@@ -341,7 +343,8 @@ TEST(AmdKernels, DotProductsOfBytes) {
   Device device("gfx1100");
   const size_t y = device.output(8);
   ASSERT_EQ(device.run(text, 1), "");
-  EXPECT_EQ(device.values<uint32_t>(y), (std::vector<uint32_t>{0x80000000u + 4 * 128 * 128 - 1, uint32_t(7 - 4 * 255)}));
+  EXPECT_EQ(device.values<uint32_t>(y),
+            (std::vector<uint32_t>{0x80000000u + 4 * 128 * 128 - 1, uint32_t(7 - 4 * 255)}));
 }
 
 /// A = B = 0x40 everywhere: 2 in OCP's e4m3, 1 in that of gfx942.

@@ -117,9 +117,9 @@ void multiply(Wave& w, const Instruction& in) {
 
 float without_subnormal(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
 
-/// fdot2(a, b, c, clamp): c and one product after the other, each sum rounded, as AMD's ISA documents write it. Subnormal
-/// f32 are zeros in any mode (LLVM's reason for when it makes the instruction of multiply-adds). Nothing is said of
-/// subnormal f16 and bf16: they count.
+/// fdot2(a, b, c, clamp): c and one product after the other, each sum rounded, as AMD's ISA documents write
+/// it. Subnormal f32 are zeros in any mode (LLVM's reason for when it makes the instruction of
+/// multiply-adds). Nothing is said of subnormal f16 and bf16: they count.
 template <typename F>
 void dot2(Wave& w, const Instruction& in) {
   w.compute(in.result, 0, [&](int l) {

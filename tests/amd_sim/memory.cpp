@@ -145,10 +145,11 @@ void atomic(Wave& w, const Instruction& in) {
     check_alignment(address[l], in.bytes);
     uint8_t* at = w.group.memory.modify(address[l], in.bytes);
     std::memcpy(&before[l], at, in.bytes);
-    const uint64_t after = in.numbers[0] < 0 ? combine(in.kind, before[l], y[l])
-                                             : with_float(uint32_t(in.numbers[0]), [&]<typename F>(F) {
-                                                 return combine_floats<F>(in.kind, before[l], y[l]);
-                                               });
+    const uint64_t after =
+        in.numbers[0] < 0 ? combine(in.kind, before[l], y[l])
+                          : with_float(
+                                uint32_t(in.numbers[0]),
+                                [&]<typename F>(F) { return combine_floats<F>(in.kind, before[l], y[l]); });
     std::memcpy(at, &after, in.bytes);
   }
   w.put(in.result, 0, before);

@@ -45,9 +45,10 @@ TEST_P(AmdTemplateBanks, ReadsOfFragmentsDoNotConflict) {
                      " layout=nt epilogue=none align=" + (std::string(row.types) == kHalf ? "2" : "1"));
   const Choice choice{
       row.choice,
-      Config::parse("wide=0 bm=64 bn=64 waves_m=2 waves_n=2 direct=0 buffer=0 stages=1 pingpong=0 blocks=1 splits=1 "
-                    "group=1 xcds=1 " +
-                    std::string(row.tile))};
+      Config::parse(
+          "wide=0 bm=64 bn=64 waves_m=2 waves_n=2 direct=0 buffer=0 stages=1 pingpong=0 blocks=1 splits=1 "
+          "group=1 xcds=1 " +
+          std::string(row.tile))};
   const Compiled c = compile(p, row.arch, choice);
   const Outcome outcome = check_case(c.kernel, c.ir, ptx_sim::chosen_cases(p, 1).front(), 1);
   EXPECT_EQ(outcome.fault, "");

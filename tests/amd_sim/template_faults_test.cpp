@@ -29,7 +29,8 @@ Compiled simt_kernel(const std::string& arch) {
 Compiled dot_kernel() {
   return compile(
       Problem::parse("gemm m=24 n=48 k=37 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=tn epilogue=none align=2"),
-      "gfx906", {"simt", Config::parse("wide=1 bm=16 bn=32 bk=8 tm=1 tn=4 stages=2 blocks=2 splits=1 group=1")});
+      "gfx906",
+      {"simt", Config::parse("wide=1 bm=16 bn=32 bk=8 tm=1 tn=4 stages=2 blocks=2 splits=1 group=1")});
 }
 
 /// Eight vectors, so that lanes exchange halves of their sums.

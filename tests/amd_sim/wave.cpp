@@ -104,7 +104,8 @@ void Wave::leave() {
   live &= ~active;
   for (Entry& e : ways_) e.mask &= live;
   if (!live && memory_done < last_copy)
-    throw Fault("the wave ends while loads to LDS are under way: it may be another workgroup's when they arrive");
+    throw Fault(
+        "the wave ends while loads to LDS are under way: it may be another workgroup's when they arrive");
   settle();
 }
 

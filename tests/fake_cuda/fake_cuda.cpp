@@ -50,7 +50,8 @@ Code parse_cubin(const char* image) {
   };
   const char* names = image + section(head.e_shstrndx).sh_offset;
   for (size_t i = 0; i < head.e_shnum; ++i)
-    if (const std::string name = names + section(i).sh_name; name.rfind(".text.", 0) == 0) code.entries[name.substr(6)];
+    if (const std::string name = names + section(i).sh_name; name.rfind(".text.", 0) == 0)
+      code.entries[name.substr(6)];
   return code;
 }
 
@@ -60,7 +61,8 @@ Code parse_ptx(const std::string& text) {
   Code code;
   code.text = "PTX", code.is_ptx = true;
   std::smatch match;
-  if (std::regex_search(text, match, target)) code.capability = std::stoi(match[1]), code.suffix = match[2].str()[0];
+  if (std::regex_search(text, match, target))
+    code.capability = std::stoi(match[1]), code.suffix = match[2].str()[0];
   for (std::sregex_iterator at(text.begin(), text.end(), entry), end; at != end; ++at) {
     const std::string list = (*at)[2];
     auto& sizes = code.entries[(*at)[1]];
@@ -271,8 +273,8 @@ Result launch(const LaunchConfig* config, Function function, void** parameters, 
   const auto* entry = reinterpret_cast<const Entry*>(function);
   if (!runs(*entry->code, state().devices.at(size_t(current)))) return no_binary_for_gpu;
   if (device_of_environment())
-    std::fprintf(stderr, "launch of %s, %s for %d, %zu parameters\n", entry->name.c_str(), entry->code->text.c_str(),
-                 entry->code->capability, entry->sizes.size());
+    std::fprintf(stderr, "launch of %s, %s for %d, %zu parameters\n", entry->name.c_str(),
+                 entry->code->text.c_str(), entry->code->capability, entry->sizes.size());
   if (!state().recording) return success;
   Launch l{entry->code->text, entry->name, {}, {}, config->shared, config->stream, {}, {}};
   for (size_t i = 0; i < 3; ++i) l.grid[i] = config->grid[i], l.block[i] = config->block[i];

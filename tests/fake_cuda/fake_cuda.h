@@ -5,8 +5,8 @@
 // Code is text: "<cubin or ptx> <arch> <entry>=<bytes of a parameter>,<bytes>,... <entry>=..."; other words
 // are comments. Or it is PTX, or a cubin, whose parameters are then not recorded.
 //
-// A program that does not know it sets it up by FAKE_CUDA_DEVICE="<capability> <name>", such as "9.0 NVIDIA H100". That
-// device is then current on every thread, and each launch is a line on stderr.
+// A program that does not know it sets it up by FAKE_CUDA_DEVICE="<capability> <name>", such as "9.0 NVIDIA
+// H100". That device is then current on every thread, and each launch is a line on stderr.
 #pragma once
 
 #include "runtime/cuda_driver.h"

@@ -1,7 +1,8 @@
 // libcuda.so.1 and libnvidia-ml.so.1 in one, for what measures: it has devices, and runs nothing on them. Put
 // its folder into LD_LIBRARY_PATH. FAKE_CUDA_DEVICES="9.0 NVIDIA H100;9.0 NVIDIA H100;8.0 NVIDIA A100"; their
 // UUIDs begin with the number FAKE_CUDA_MACHINE in eight hexadecimal digits, and end with 1, 2 and so on.
-// FAKE_NVML_PROCESSES: how many processes compute on each of them. FAKE_NVML_INIT: with what NVML does not start.
+// FAKE_NVML_PROCESSES: how many processes compute on each of them. FAKE_NVML_INIT: with what NVML does not
+// start.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

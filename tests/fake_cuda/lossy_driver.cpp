@@ -1,12 +1,13 @@
-// libcuda.so.1 as deepgen-measure loads it, without a device: memory is the host's, kernels do nothing, and so what
-// verifies a kernel finds nothing wrong. It shows what becomes of a search when the driver fails.
-//   FAKE_DRIVER_FAILS=<file> <n> <code>   the n-th call that all processes with this file make together fails with the
-//                                         code, and every later one of the process that made it: its context is lost.
-//                                         Call 0: all of all processes
+// libcuda.so.1 as deepgen-measure loads it, without a device: memory is the host's, kernels do nothing, and
+// so what verifies a kernel finds nothing wrong. It shows what becomes of a search when the driver fails.
+//   FAKE_DRIVER_FAILS=<file> <n> <code>   the n-th call that all processes with this file make together fails
+//   with the
+//                                         code, and every later one of the process that made it: its context
+//                                         is lost. Call 0: all of all processes
 //
-// Its clock stands still but for graphs: a launch takes 10 us, and 8 where it may start before the end of the one before. A
-// graph of at most 1.6 ms takes 0.9 of that where the device rested for 30 ms before and where it begins on other operands
-// than such a graph before it; else 3 times as much.
+// Its clock stands still but for graphs: a launch takes 10 us, and 8 where it may start before the end of the
+// one before. A graph of at most 1.6 ms takes 0.9 of that where the device rested for 30 ms before and where
+// it begins on other operands than such a graph before it; else 3 times as much.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -36,7 +37,9 @@ Plan read_plan() {
   if (!text || std::sscanf(text, "%1023s %lld %d", file, &fails, &plan.code) != 3) return plan;
   plan.fails = fails;
   const int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  void* page = fd >= 0 && ftruncate(fd, 4096) == 0 ? mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+  void* page = fd >= 0 && ftruncate(fd, 4096) == 0
+                   ? mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                   : MAP_FAILED;
   if (fd >= 0) close(fd);
   if (page != MAP_FAILED) plan.calls = static_cast<std::atomic<int64_t>*>(page);
   return plan;
@@ -49,7 +52,8 @@ int call() {
   return plan.lost ? plan.code : 0;
 }
 
-template <typename T> int give(T* out, T value) {
+template <typename T>
+int give(T* out, T value) {
   const int code = call();
   if (code == 0) *out = value;
   return code;
@@ -89,7 +93,8 @@ void add_node(uint64_t operand, bool early) {
   constexpr unsigned char kProgrammatic = 1;
   if (!capturing) return;
   captured.push_back({operand, {}});
-  if (early && captured.size() > 1) captured.back().edge.from_port = captured.back().edge.type = kProgrammatic;
+  if (early && captured.size() > 1)
+    captured.back().edge.from_port = captured.back().edge.type = kProgrammatic;
 }
 
 double duration(const Nodes& nodes) {
@@ -97,14 +102,17 @@ double duration(const Nodes& nodes) {
   double sum = 0;
   for (const Node& n : nodes) sum += n.edge.type ? 8 : 10;
   if (sum > kShort || nodes.empty()) return sum;
-  const bool rested = Clock::now() - idle_since >= std::chrono::milliseconds(30), cold = nodes.front().operand != begun_at;
+  const bool rested = Clock::now() - idle_since >= std::chrono::milliseconds(30),
+             cold = nodes.front().operand != begun_at;
   begun_at = nodes.front().operand;
   return sum * (rested && cold ? 0.9 : 3);
 }
 
 /// The node's number is its handle, plus one.
 void* handle_of(size_t node) { return reinterpret_cast<void*>(node + 1); }
-Node& node_of(void* graph, void* handle) { return static_cast<Nodes*>(graph)->at(reinterpret_cast<size_t>(handle) - 1); }
+Node& node_of(void* graph, void* handle) {
+  return static_cast<Nodes*>(graph)->at(reinterpret_cast<size_t>(handle) - 1);
+}
 
 } // namespace
 
@@ -132,7 +140,7 @@ int cuDeviceGetUuid_v2(unsigned char* bytes, int) {
   return call();
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
-  constexpr int kFacts[][2] = {{13, 1980000}, {16, 132}, {36, 2619000}, {37, 5120}, {38, 50 << 20},
+  constexpr int kFacts[][2] = {{13, 1980000}, {16, 132}, {36, 2619000}, {37, 5120},  {38, 50 << 20},
                                {75, 9},       {76, 0},   {81, 233472},  {97, 232448}};
   for (const auto& fact : kFacts)
     if (fact[0] == attribute) *value = fact[1];
@@ -145,7 +153,8 @@ int cuMemGetInfo_v2(size_t* free, size_t* total) {
   return call();
 }
 int cuMemAlloc_v2(uint64_t* address, size_t size) {
-  return give(address, uint64_t(reinterpret_cast<uintptr_t>(std::aligned_alloc(4096, (size + 4095) / 4096 * 4096))));
+  return give(address,
+              uint64_t(reinterpret_cast<uintptr_t>(std::aligned_alloc(4096, (size + 4095) / 4096 * 4096))));
 }
 int cuMemFree_v2(uint64_t address) {
   std::free(reinterpret_cast<void*>(uintptr_t(address)));
@@ -186,13 +195,16 @@ int cuStreamEndCapture(void*, void** graph) {
 int cuGraphGetEdges_v2(void* graph, void** from, void** to, Edge* edges, size_t* count) {
   const Nodes& nodes = *static_cast<const Nodes*>(graph);
   if (!from) return give(count, nodes.empty() ? size_t(0) : nodes.size() - 1);
-  for (size_t i = 0; i < *count; ++i) from[i] = handle_of(i), to[i] = handle_of(i + 1), edges[i] = nodes[i + 1].edge;
+  for (size_t i = 0; i < *count; ++i)
+    from[i] = handle_of(i), to[i] = handle_of(i + 1), edges[i] = nodes[i + 1].edge;
   return call();
 }
-int cuGraphRemoveDependencies_v2(void* graph, void* const*, void* const* to, const Edge* edges, size_t count) {
+int cuGraphRemoveDependencies_v2(void* graph, void* const*, void* const* to, const Edge* edges,
+                                 size_t count) {
   for (size_t i = 0; i < count; ++i) {
     Node& node = node_of(graph, to[i]);
-    if (node.edge.type != edges[i].type || node.edge.from_port != edges[i].from_port) return 1; // there is no such edge
+    if (node.edge.type != edges[i].type || node.edge.from_port != edges[i].from_port)
+      return 1; // there is no such edge
     node.edge = {9, 9, 9, {}};
   }
   return call();

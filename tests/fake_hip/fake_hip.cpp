@@ -48,7 +48,8 @@ State* state_of_environment() {
     std::vector<Device> visible;
     std::istringstream list(text);
     for (std::string number; std::getline(list, number, ',');)
-      if (const size_t i = std::strtoul(number.c_str(), nullptr, 10); i < s->devices.size()) visible.push_back(s->devices[i]);
+      if (const size_t i = std::strtoul(number.c_str(), nullptr, 10); i < s->devices.size())
+        visible.push_back(s->devices[i]);
     s->devices = visible;
   }
   entries("FAKE_HIP_RESULTS", [&](const std::string& entry) {

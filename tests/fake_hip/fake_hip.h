@@ -8,8 +8,8 @@
 //   FAKE_HIP_DEVICES="gfx942:sramecc+:xnack- AMD Instinct MI300X;gfx1100 Radeon RX 7900 XTX"
 //   FAKE_HIP_HOOK=<library>            runs the kernels
 //   FAKE_HIP_RESULTS="hipMalloc=2;..." these entry points fail
-//   FAKE_HIP_REPLAYS=0                 graphs take their time and run nothing: for timing what a hook would run for ages
-//   FAKE_HIP_TRACE=1                   each launch is a line on stderr
+//   FAKE_HIP_REPLAYS=0                 graphs take their time and run nothing: for timing what a hook would
+//   run for ages FAKE_HIP_TRACE=1                   each launch is a line on stderr
 #pragma once
 
 #include "code_object.h"

@@ -69,7 +69,8 @@ Problem FaultyTemplate::awkward(const Problem& p, const Config&) const {
   return correct().awkward(p, plain(p));
 }
 
-Kernel FaultyTemplate::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch, const Config& config) const {
+Kernel FaultyTemplate::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
+                            const Config& config) const {
   const auto fault = Fault(config["fault"]);
   if (fault == kNoCompile) throw Error("this candidate does not compile", "fault=5", "it was asked to");
   Kernel kernel = correct().emit(module, p, arch, plain(p));

@@ -5,8 +5,8 @@
 
 namespace deepgen {
 
-/// Parameter `fault`: 0 none (the default, being the cheapest), 1 crashes, 2 hangs, 3 writes out of bounds, 4 gives
-/// wrong numbers, 5 fails to compile, 6 is correct but slow.
+/// Parameter `fault`: 0 none (the default, being the cheapest), 1 crashes, 2 hangs, 3 writes out of bounds, 4
+/// gives wrong numbers, 5 fails to compile, 6 is correct but slow.
 class FaultyTemplate : public Template {
 public:
   std::string name() const override { return "faulty"; }
@@ -14,7 +14,9 @@ public:
   std::string why_not(const Problem&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Problem&, const Device&) const override;
   std::string why_illegal(const Problem&, const Device&, const Config&) const override { return ""; }
-  double cost(const Problem&, const Device&, const Config& c) const override { return 1e-6 * double(1 + c["fault"]); }
+  double cost(const Problem&, const Device&, const Config& c) const override {
+    return 1e-6 * double(1 + c["fault"]);
+  }
   Problem awkward(const Problem&, const Config&) const override;
   Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
 };

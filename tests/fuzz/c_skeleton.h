@@ -1,5 +1,5 @@
-// What C and C++ see of a text besides its comments and what its literals hold. Two texts that differ in these alone have
-// the same skeleton; one whose comment or literal was ended from inside has another one.
+// What C and C++ see of a text besides its comments and what its literals hold. Two texts that differ in
+// these alone have the same skeleton; one whose comment or literal was ended from inside has another one.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 
 namespace deepgen {
 
-/// Phases 1 and 2 of translation: trigraphs, where they count (before C++17, and in strict C), and lines that go on.
+/// Phases 1 and 2 of translation: trigraphs, where they count (before C++17, and in strict C), and lines that
+/// go on.
 inline std::string translated(const std::string& text, bool trigraphs) {
   const std::string third = "=/'()!<>-", meant = "#\\^[]|{}~";
   std::string out;

@@ -1,7 +1,7 @@
-// What is generated from locks and kernel files: whatever their texts are, the header and the source of a library are the
-// ones that plain texts give, but for what is inside comments and literals.
-#include "base/device.h"
+// What is generated from locks and kernel files: whatever their texts are, the header and the source of a
+// library are the ones that plain texts give, but for what is inside comments and literals.
 #include "generator/embed.h"
+#include "base/device.h"
 #include "generator/lock.h"
 #include "tests/fuzz/c_skeleton.h"
 #include "tests/fuzz/target.h"
@@ -14,12 +14,13 @@ namespace {
 /// Other letters for every byte, so that different texts stay different.
 std::string plain(const std::string& text) {
   std::string out;
-  for (unsigned char c : text) out += c == '\n' ? std::string("\n") : std::string{char('a' + c / 16), char('a' + c % 16)};
+  for (unsigned char c : text)
+    out += c == '\n' ? std::string("\n") : std::string{char('a' + c / 16), char('a' + c % 16)};
   return out;
 }
 
-/// The library with all texts that come from files replaced, but for those that choose what is generated. The guard of the
-/// header is made from the letters and digits of the target's name, so they stay.
+/// The library with all texts that come from files replaced, but for those that choose what is generated. The
+/// guard of the header is made from the letters and digits of the target's name, so they stay.
 Library plain(Library l) {
   for (char& c : l.target)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
@@ -42,8 +43,10 @@ void check(const Library& hostile) {
   }
   const Library good = plain(hostile);
   for (bool trigraphs : {false, true}) {
-    fuzz::require(c_skeleton(*header, trigraphs) == c_skeleton(embed_header(good), trigraphs), "a text leaves its comment in the header");
-    fuzz::require(c_skeleton(*source, trigraphs) == c_skeleton(embed_source(good), trigraphs), "a text leaves its place in the source");
+    fuzz::require(c_skeleton(*header, trigraphs) == c_skeleton(embed_header(good), trigraphs),
+                  "a text leaves its comment in the header");
+    fuzz::require(c_skeleton(*source, trigraphs) == c_skeleton(embed_source(good), trigraphs),
+                  "a text leaves its place in the source");
   }
 }
 
@@ -57,7 +60,9 @@ LibraryFunction function(const Problem& p, KernelFile file) {
 KernelFile compiled(const LockEntry& e, const Problem& p) {
   Kernel k;
   k.role = "main", k.problem = p, k.choice = e.choice, k.args = {"a", "b", "d"}, k.code = "code";
-  if (e.arch != "cpu") k.device = e.device.name, k.target = e.arch, k.ptx = e.device.name, k.launches.resize(1), k.launches[0].entry = e.device.name;
+  if (e.arch != "cpu")
+    k.device = e.device.name, k.target = e.arch, k.ptx = e.device.name, k.launches.resize(1),
+    k.launches[0].entry = e.device.name;
   KernelFile file;
   file.problem = p, file.arch = e.arch, file.choice = e.choice, file.origin = "lock", file.kernels = {k};
   return file;

@@ -13,7 +13,9 @@ void correct_hashes(Json& kernels, const std::string& code) {
     std::string parts[2];
     for (size_t i : {0, 1}) {
       const auto size = k.is_object() ? k.find(i ? "ptx_bytes" : "code_bytes") : k.end();
-      if (!k.is_object() || size == k.end() || !size->is_number_unsigned() || size->get<size_t>() > code.size() - at) continue;
+      if (!k.is_object() || size == k.end() || !size->is_number_unsigned() ||
+          size->get<size_t>() > code.size() - at)
+        continue;
       parts[i] = code.substr(at, size->get<size_t>());
       at += parts[i].size();
     }

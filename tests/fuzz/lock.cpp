@@ -1,14 +1,17 @@
+#include "generator/lock.h"
 #include "base/json.h"
 #include "generator/evidence.h"
-#include "generator/lock.h"
 #include "generator/space.h"
 #include "tests/fuzz/target.h"
 
 namespace deepgen {
 
-// The tool's templates need MLIR. Without them every entry is stale, which find() has to bear too, and nothing is tuned.
+// The tool's templates need MLIR. Without them every entry is stale, which find() has to bear too, and
+// nothing is tuned.
 const Template& find_template(const std::string& name) { throw Error("unknown template", name); }
-Json evidence_of(const Decision&, const RecordLog&, const std::vector<RecordLog>&, const Tuned&) { return Json::object(); }
+Json evidence_of(const Decision&, const RecordLog&, const std::vector<RecordLog>&, const Tuned&) {
+  return Json::object();
+}
 std::string why_illegal(const Problem&, const std::string&, const Device&, const Choice& choice) {
   throw Error("unknown template", choice.template_name);
 }

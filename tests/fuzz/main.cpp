@@ -1,4 +1,5 @@
-// The fuzzer's entry points: chooses a target, and mutates JSON as JSON, which changing bytes rarely keeps well-formed.
+// The fuzzer's entry points: chooses a target, and mutates JSON as JSON, which changing bytes rarely keeps
+// well-formed.
 #include "base/config.h"
 #include "base/json.h"
 #include "tests/fuzz/target.h"
@@ -35,8 +36,30 @@ Json* pick(Json& root, Random& random) {
 }
 
 Json odd_value(Random& random) {
-  static const Json values[] = {0, -1, 1, 0.5, -0.0, 1e300, INT64_MIN, INT64_MAX, UINT64_MAX, true, nullptr, "", "cpu",
-                                "sm_90a", "\xc3\xa9\n\"", "*/ #error", "/* // ?" "?/", "\\", "\x1b[2J", "\xe2\x80\xae", Json::array(), Json::object(), Json::array({1, 2, 3})};
+  static const Json values[] = {0,
+                                -1,
+                                1,
+                                0.5,
+                                -0.0,
+                                1e300,
+                                INT64_MIN,
+                                INT64_MAX,
+                                UINT64_MAX,
+                                true,
+                                nullptr,
+                                "",
+                                "cpu",
+                                "sm_90a",
+                                "\xc3\xa9\n\"",
+                                "*/ #error",
+                                "/* // ?"
+                                "?/",
+                                "\\",
+                                "\x1b[2J",
+                                "\xe2\x80\xae",
+                                Json::array(),
+                                Json::object(),
+                                Json::array({1, 2, 3})};
   return values[random() % std::size(values)];
 }
 
@@ -82,7 +105,8 @@ Target::Target(const char* n, void (*r)(const std::string&)) : name(n), run(r), 
 
 using namespace deepgen::fuzz;
 
-/// Parsing JSON is allocating: short stacks and a small quarantine make a third more inputs a second. ASAN_OPTIONS wins.
+/// Parsing JSON is allocating: short stacks and a small quarantine make a third more inputs a second.
+/// ASAN_OPTIONS wins.
 extern "C" const char* __asan_default_options() {
   return "malloc_context_size=2:quarantine_size_mb=4:thread_local_quarantine_size_kb=64";
 }

@@ -12,7 +12,8 @@ void run_recorded(const std::string& input) {
       [](const std::string& text) {
         const RecordedSpace space = RecordedSpace::parse(text, "recorded space");
         for (const RecordedConfig& c : space.configs)
-          fuzz::require(std::isfinite(c.ratio) && c.ratio >= 0 && c.timed() == (c.samples > 0), "a time that cannot be");
+          fuzz::require(std::isfinite(c.ratio) && c.ratio >= 0 && c.timed() == (c.samples > 0),
+                        "a time that cannot be");
         return space;
       },
       [](const RecordedSpace& space) { return space.serialize(); });

@@ -8,7 +8,8 @@ void run_search(const std::string& input) {
   fuzz::round_trip(
       input, [](const std::string& text) { return SearchOptions::parse(text, "search"); },
       [](const SearchOptions& options) {
-        fuzz::require(SearchOptions::parse(options.serialize(), "again") == options, "the options are not what was written");
+        fuzz::require(SearchOptions::parse(options.serialize(), "again") == options,
+                      "the options are not what was written");
         return options.serialize();
       });
 }

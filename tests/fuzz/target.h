@@ -25,11 +25,13 @@ inline void require(bool condition, const char* what) {
   std::abort();
 }
 
-/// A kernel file with the digest and the hashes that its bytes should have: else no changed one would be read at all.
+/// A kernel file with the digest and the hashes that its bytes should have: else no changed one would be read
+/// at all.
 std::string resealed(const std::string& input);
 
 /// An Error is how input is refused; any other exception ends the program.
-template <typename Read, typename Write> void round_trip(const std::string& input, Read read, Write write) {
+template <typename Read, typename Write>
+void round_trip(const std::string& input, Read read, Write write) {
   std::optional<decltype(read(input))> value;
   try {
     value = read(input);

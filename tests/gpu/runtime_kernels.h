@@ -75,9 +75,10 @@ inline constexpr char cluster_ptx[] = R"(
 }
 )";
 
-/// f32; boxes of A of 32 columns and 8 rows, swizzled by 128 bytes, from its tensor map of rank 3. Block (x, y, z) of 256
-/// threads and clusters of two along x: d[z][8 y + i][32 x + j] = a[z][8 y + i][32 x + j] + 1000 rank in the cluster; the
-/// dependent second entry then adds 0.5, in a grid of as many blocks: (map_a, d, ldd, stride_d).
+/// f32; boxes of A of 32 columns and 8 rows, swizzled by 128 bytes, from its tensor map of rank 3. Block (x,
+/// y, z) of 256 threads and clusters of two along x: d[z][8 y + i][32 x + j] = a[z][8 y + i][32 x + j] + 1000
+/// rank in the cluster; the dependent second entry then adds 0.5, in a grid of as many blocks: (map_a, d,
+/// ldd, stride_d).
 inline constexpr char tensor_map_ptx[] = R"(
 .version 8.0
 .target sm_90

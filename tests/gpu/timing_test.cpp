@@ -50,7 +50,8 @@ TEST_F(GpuTest, AKernelTakesAsLongAsItself) {
   EXPECT_LT(r[0].rounds.begin()->second.megahertz, 4000);
 }
 
-/// With launches that may overlap, where the device has them: the driver takes the graph whose dependencies were made full.
+/// With launches that may overlap, where the device has them: the driver takes the graph whose dependencies
+/// were made full.
 TEST_F(GpuTest, EveryRegimeIsTimed) {
   KernelFile file = ptx_kernel(512, 512, 512);
   for (Launch& launch : file.kernels.front().launches) launch.dependent = device().compute_capability() >= 90;
@@ -80,7 +81,8 @@ TEST_F(GpuTest, HalfTheWorkTakesLessTime) {
   EXPECT_LT(summarize(r[1], r[0], 1).ratio, 0.7);
 }
 
-/// Few threads that wait for memory: 16 MB of weights stay in a cache between calls, or are fetched each time.
+/// Few threads that wait for memory: 16 MB of weights stay in a cache between calls, or are fetched each
+/// time.
 TEST_F(GpuTest, CachesAreColdOrWarmAsAsked) {
   const KernelFile file = ptx_kernel(1, 4096, 1024);
   const Caches asked[] = {Caches::cold, Caches::weights_cold, Caches::warm};
@@ -141,8 +143,8 @@ Problem problem(Type a, Type b, Type d, Layout layout, const std::vector<Epilogu
   return p;
 }
 
-/// Holds every algorithm that cuBLASLt has for the problem against the reference; returns how many those are, and of a gated
-/// problem in `halves` how many of them make a product for each weight.
+/// Holds every algorithm that cuBLASLt has for the problem against the reference; returns how many those are,
+/// and of a gated problem in `halves` how many of them make a product for each weight.
 size_t verify_vendor(const Problem& p, size_t* halves = nullptr) {
   size_t algorithms = 0;
   in_worker(
@@ -158,7 +160,8 @@ size_t verify_vendor(const Problem& p, size_t* halves = nullptr) {
         for (const Vendor::Algorithm& a : v.algorithms) {
           const Verdict one =
               verifier.verify_call(k, vendor_call(v.plan, a, bench.ring()), call_cases(p).front(), rounding);
-          channel.send({{"status", one.status}, {"detail", a.text + ": " + one.detail}, {"halves", a.halves}});
+          channel.send(
+              {{"status", one.status}, {"detail", a.text + ": " + one.detail}, {"halves", a.halves}});
         }
       },
       [&](const Json& m) {
@@ -200,14 +203,16 @@ TEST_F(GpuTest, CublasLtLoopsOverGroups) {
     for (bool gated : {false, true}) {
       p.n = 128, p.groups = 5;
       if (gated) p.gate = silu;
-      EXPECT_EQ(verify_vendor(p), gated ? 4u : 2u) << "the heuristic's first, and the fastest of some, with a gate in both ways";
+      EXPECT_EQ(verify_vendor(p), gated ? 4u : 2u)
+          << "the heuristic's first, and the fastest of some, with a gate in both ways";
     }
 }
 
 TEST_F(GpuTest, CublasLtMultipliesWeightsOfAGateAtOnceAndOneByOne) {
   using enum Type;
   if (!verify_vendor(problem(f32, f32, f32, Layout::nn))) GTEST_SKIP() << "no cuBLASLt here";
-  std::vector<Problem> gated = {problem(f16, f16, f16, Layout::tn), problem(bf16, bf16, f32, Layout::nn, {}, 3),
+  std::vector<Problem> gated = {problem(f16, f16, f16, Layout::tn),
+                                problem(bf16, bf16, f32, Layout::nn, {}, 3),
                                 problem(bf16, bf16, bf16, Layout::nt, {EpilogueOp::residual}),
                                 problem(i8, i8, bf16, Layout::nt), problem(f32, f32, f32, Layout::tt)};
   if (device().compute_capability() >= 89) gated.push_back(problem(e4m3, e4m3, bf16, Layout::nt));

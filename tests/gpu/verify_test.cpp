@@ -80,9 +80,10 @@ TEST_F(GpuTest, AReadOfCThatIsNotCalledForIsNoticed) {
 
 TEST_F(GpuTest, AWorkspaceThatMustBeAsOneCallFoundItIsNoticed) {
   Fault fault; // the last element is wrong unless the workspace holds what it did before the first call
-  fault.product = "setp.ne.u64 %p, %index, 1352; @%p bra others; ld.global.u32 %u, [%workspace]; mov.u32 %v, 0;"
-                  "st.global.u32 [%workspace], %v; setp.ne.u32 %p, %u, -1; @%p add.f32 %sum, %sum, 0f42000000;"
-                  "others:";
+  fault.product =
+      "setp.ne.u64 %p, %index, 1352; @%p bra others; ld.global.u32 %u, [%workspace]; mov.u32 %v, 0;"
+      "st.global.u32 [%workspace], %v; setp.ne.u32 %p, %u, -1; @%p add.f32 %sum, %sum, 0f42000000;"
+      "others:";
   KernelFile file = ptx_kernel(33, 41, 37, fault);
   file.kernels[0].workspace = 16;
   const Verdict v = verdicts({file})[0];

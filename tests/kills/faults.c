@@ -1,12 +1,12 @@
-/* Preloaded into the tools: a disk that is full from the n-th change on, a folder that cannot be written, a clock that
- * runs backwards, a machine that seems quiet. Works without privileges, whatever the file system.
+/* Preloaded into the tools: a disk that is full from the n-th change on, a folder that cannot be written, a
+ * clock that runs backwards, a machine that seems quiet. Works without privileges, whatever the file system.
  *   FAULTS_IN=<folder>        what lies in it is concerned (a path without symbolic links)
  *   FAULTS_FULL_AT=<n>        there the n-th change and all later ones fail with ENOSPC
  *   FAULTS_READ_ONLY=1        there every change fails with EROFS
  *   FAULTS_CLOCK=1            the time of day is an hour less at each look
  *   FAULTS_NO_NEW_CODE=1      memory that was written to does not become executable
- *   FAULTS_QUIET=1            nothing says that others use the CPU: a playoff is stable however busy the machine is
- * The first refusal of a change is a line on stderr, so that a test knows that it met one. */
+ *   FAULTS_QUIET=1            nothing says that others use the CPU: a playoff is stable however busy the
+ * machine is The first refusal of a change is a line on stderr, so that a test knows that it met one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -45,9 +45,12 @@ static int refuses_path(const char* path) {
   if (strlen(path) >= sizeof folder) return 0;
   strcpy(folder, path);
   char* slash = strrchr(folder, '/');
-  if (slash == folder) slash[1] = 0;
-  else if (slash) *slash = 0;
-  else strcpy(folder, ".");
+  if (slash == folder)
+    slash[1] = 0;
+  else if (slash)
+    *slash = 0;
+  else
+    strcpy(folder, ".");
   return realpath(folder, real) && refuses(real);
 }
 
@@ -62,10 +65,14 @@ static int refuses_descriptor(int fd) {
   return refuses(real);
 }
 
-static mode_t mode_of(int flags, va_list rest) { return flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0; }
+static mode_t mode_of(int flags, va_list rest) {
+  return flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
+}
 
 static int hides(const char* path) {
-  if (!getenv("FAULTS_QUIET") || (strcmp(path, "/proc/thread-self/schedstat") != 0 && strcmp(path, "/proc/stat") != 0)) return 0;
+  if (!getenv("FAULTS_QUIET") ||
+      (strcmp(path, "/proc/thread-self/schedstat") != 0 && strcmp(path, "/proc/stat") != 0))
+    return 0;
   errno = ENOENT;
   return 1;
 }
@@ -76,15 +83,15 @@ int getrusage(__rusage_who_t who, struct rusage* usage) {
   return status;
 }
 
-#define OPEN(name)                                                                                                     \
-  int name(const char* path, int flags, ...) {                                                                        \
-    va_list rest;                                                                                                      \
-    va_start(rest, flags);                                                                                             \
-    const mode_t mode = mode_of(flags, rest);                                                                          \
-    va_end(rest);                                                                                                      \
-    if ((flags & (O_CREAT | O_TRUNC)) && refuses_path(path)) return -1;                                                \
-    if (hides(path)) return -1;                                                                                        \
-    return REAL(name)(path, flags, mode);                                                                              \
+#define OPEN(name)                                                                                           \
+  int name(const char* path, int flags, ...) {                                                               \
+    va_list rest;                                                                                            \
+    va_start(rest, flags);                                                                                   \
+    const mode_t mode = mode_of(flags, rest);                                                                \
+    va_end(rest);                                                                                            \
+    if ((flags & (O_CREAT | O_TRUNC)) && refuses_path(path)) return -1;                                      \
+    if (hides(path)) return -1;                                                                              \
+    return REAL(name)(path, flags, mode);                                                                    \
   }
 OPEN(open)
 OPEN(open64)
@@ -94,7 +101,8 @@ int openat(int folder, const char* path, int flags, ...) {
   va_start(rest, flags);
   const mode_t mode = mode_of(flags, rest);
   va_end(rest);
-  if ((flags & (O_CREAT | O_TRUNC)) && (folder == AT_FDCWD || path[0] == '/') && refuses_path(path)) return -1;
+  if ((flags & (O_CREAT | O_TRUNC)) && (folder == AT_FDCWD || path[0] == '/') && refuses_path(path))
+    return -1;
   return REAL(openat)(folder, path, flags, mode);
 }
 

@@ -32,8 +32,8 @@ INSTANTIATE_TEST_SUITE_P(Alone, EveryStep, testing::Range(0, epilogue_op_count),
                          [](const auto& info) { return to_string(EpilogueOp(info.param)); });
 
 EpilogueOp random_gate(Rng& rng) {
-  constexpr EpilogueOp kGates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh, EpilogueOp::sigmoid,
-                                   EpilogueOp::relu};
+  constexpr EpilogueOp kGates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh,
+                                   EpilogueOp::sigmoid, EpilogueOp::relu};
   return kGates[rng() % std::size(kGates)];
 }
 

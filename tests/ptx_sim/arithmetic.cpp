@@ -158,7 +158,8 @@ template <auto f>
 void quaternary(Warp& w, const Instruction& in) {
   uint64_t out[32];
   for (int l = 0; l < 32; ++l)
-    out[l] = f(w.in(in.operands[1])[l], w.in(in.operands[2])[l], w.in(in.operands[3])[l], w.in(in.operands[4])[l]);
+    out[l] =
+        f(w.in(in.operands[1])[l], w.in(in.operands[2])[l], w.in(in.operands[3])[l], w.in(in.operands[4])[l]);
   w.put(in.operands[0], out);
 }
 

@@ -45,7 +45,9 @@ public:
     return p_.groups ? std::upper_bound(o_.offsets.begin(), o_.offsets.end(), m) - o_.offsets.begin() - 1 : 0;
   }
   /// Rows of no group are to be left alone.
-  bool is_expected(int64_t m) const { return !p_.groups || (m >= o_.offsets.front() && m < o_.offsets.back()); }
+  bool is_expected(int64_t m) const {
+    return !p_.groups || (m >= o_.offsets.front() && m < o_.offsets.back());
+  }
 
   Expected at(int64_t entry, int64_t m, int64_t n) const {
     double product, magnitude;
@@ -92,8 +94,11 @@ private:
     const auto &a = o_.matrices.at("a"), &b = o_.matrices.at("b");
     const double* x = &o_.values.at(
         "a")[size_t((a.batch > 1 ? entry : 0) * p_.m * p_.k + m * (p_.a_transposed() ? 1 : p_.k))];
-    const double* y = &o_.values.at(
-        "b")[size_t((p_.groups ? group_of(m) : b.batch > 1 ? entry : 0) * p_.sum_columns() * p_.k + n * (p_.b_transposed() ? p_.k : 1))];
+    const double* y = &o_.values.at("b")[size_t((p_.groups     ? group_of(m)
+                                                 : b.batch > 1 ? entry
+                                                               : 0) *
+                                                    p_.sum_columns() * p_.k +
+                                                n * (p_.b_transposed() ? p_.k : 1))];
     const int64_t x_step = p_.a_transposed() ? p_.m : 1, y_step = p_.b_transposed() ? 1 : p_.sum_columns();
     double xx = 0, yy = 0;
     product = 0;
@@ -162,7 +167,8 @@ Outcome compare(const Kernel& k, const Operands& o) {
     for (int64_t m = 0; m < p.m; ++m)
       for (int64_t n = 0; n < p.n; ++n) {
         if (!reference.is_expected(m)) {
-          if (!o.is_untouched(d, entry, m, n) && wrong++ == 0) out.fault = "of no group, but written: " + place(entry, m, n);
+          if (!o.is_untouched(d, entry, m, n) && wrong++ == 0)
+            out.fault = "of no group, but written: " + place(entry, m, n);
           continue;
         }
         const Expected e = reference.at(entry, m, n);

@@ -85,8 +85,7 @@ struct Family {
   const char* name; ///< without the type
   Run f32, f64;
 };
-#define DEEPGEN_BOTH(name, shape, f)                                                                         \
-  { name, shape<f<float>>, shape<f<double>> }
+#define DEEPGEN_BOTH(name, shape, f) {name, shape<f<float>>, shape<f<double>>}
 constexpr Family families[] = {
     DEEPGEN_BOTH("add.rn", binary, add),
     DEEPGEN_BOTH("sub.rn", binary, sub),

@@ -1,8 +1,8 @@
 // GlobalMemory: the operands of a call, each a region of its own. Only bytes that belong to an element may be
 // touched, but of an operand whose rows are not aligned to words, all words from the first element to the
 // last may be read; they hold poison where no element is. What one warp writes in a launch no other may write
-// in the same launch, and one that reads it gets poison too: it is no fault as long as nothing is made of it. Flags let others
-// read: who has acquired what another released sees all that this one wrote before.
+// in the same launch, and one that reads it gets poison too: it is no fault as long as nothing is made of it.
+// Flags let others read: who has acquired what another released sees all that this one wrote before.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ public:
   uint8_t* write(uint64_t address, size_t count, uint32_t who);
   /// For atomic operations, which may meet.
   uint8_t* modify(uint64_t address, size_t count);
-  /// A flag of 4 bytes, which must have had another value before the launch: one that is set already lets others go on too soon.
+  /// A flag of 4 bytes, which must have had another value before the launch: one that is set already lets
+  /// others go on too soon.
   void release(uint64_t flag, uint32_t value, uint32_t who);
   /// Throws Fault where nobody has released: as blocks run one after another, that would never end.
   uint32_t acquire(uint64_t flag, uint32_t who);
@@ -51,7 +52,7 @@ private:
     uint32_t who;
     uint64_t time;
   };
-  std::map<uint64_t, Release> flags_;                         ///< of this launch, by address
+  std::map<uint64_t, Release> flags_;                       ///< of this launch, by address
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> known_; ///< [reader, writer]: until when
   uint64_t now_ = 0;
 };

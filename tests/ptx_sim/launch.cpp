@@ -41,7 +41,8 @@ public:
     const size_t warps_per_block = (threads + 31) / 32, blocks = size_t(product(shape.cluster));
     // Readers first: warps and warpgroups; then what copies for a warp; then mbarriers.
     const size_t groups_per_block = (warps_per_block + 3) / 4, warps = warps_per_block * blocks;
-    const size_t readers = warps + groups_per_block * blocks, agents = readers + warps + kMbarriers * (blocks + 1);
+    const size_t readers = warps + groups_per_block * blocks,
+                 agents = readers + warps + kMbarriers * (blocks + 1);
     cluster_.all = Knowledge(agents);
     for (size_t b = 0; b < blocks; ++b) {
       cluster_.blocks.push_back(std::make_unique<Block>(
@@ -80,8 +81,9 @@ private:
 
   /// Blocks that wait for flags of others run in the order in which a device starts them.
   bool waits_for_flags() const {
-    return std::ranges::any_of(cluster_.program.code,
-                               [](const Instruction& in) { return in.opcode.starts_with("ld.acquire.gpu.global"); });
+    return std::ranges::any_of(cluster_.program.code, [](const Instruction& in) {
+      return in.opcode.starts_with("ld.acquire.gpu.global");
+    });
   }
 
   void start(const std::array<int64_t, 3>& at, uint64_t number) {

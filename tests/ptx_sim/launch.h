@@ -1,6 +1,6 @@
-// Launch: one grid on the simulated device. Blocks run one after another in random order (of their numbers where they wait for
-// flags of others), those of a cluster together; warps run in random order, each up to a point where it must wait. The same
-// seed gives the same run.
+// Launch: one grid on the simulated device. Blocks run one after another in random order (of their numbers
+// where they wait for flags of others), those of a cluster together; warps run in random order, each up to a
+// point where it must wait. The same seed gives the same run.
 #pragma once
 
 #include "tests/ptx_sim/global_memory.h"

@@ -117,7 +117,8 @@ Operands::Operands(const Kernel& k, const CallCase& c, uint64_t seed) {
   if (p.groups) {
     offsets = group_offsets(p, c.sharing, seed);
     const Matrix x = place("offsets", Type::i32, 1, p.groups + 1, 1, 4, c.padded, false);
-    std::memcpy(&memory[x.region].bytes[size_t(x.bytes_at(0, 0, 0))], offsets.data(), offsets.size() * sizeof(int32_t));
+    std::memcpy(&memory[x.region].bytes[size_t(x.bytes_at(0, 0, 0))], offsets.data(),
+                offsets.size() * sizeof(int32_t));
   }
   add_matrices(k, c, seed);
 }

@@ -38,7 +38,8 @@ const HopperPair kPairs[] = {
 };
 
 Kernel compile(const HopperPair& x) {
-  return compile_hopper(x.problem, std::string(x.tile) + " " + x.cluster + " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest);
+  return compile_hopper(x.problem, std::string(x.tile) + " " + x.cluster +
+                                       " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest);
 }
 
 /// The fault that one of the numbers of blocks shows.
@@ -80,7 +81,8 @@ TEST(StreamKAtRandom, IsRight) {
   const auto wanted = [](const Problem&, const Config& config) { return config["stream_k"] != 0; };
   check_at_random("PTX_SIM_STREAM_K", 6, small, random, draw, wanted, [&](const Kernel& kernel) {
     const uint64_t seed = 1 + random() % 4;
-    EXPECT_EQ(ptx_sim::check_case(kernel, cuda::call_cases(kernel.problem).back(), seed).fault, "") << "seed " << seed;
+    EXPECT_EQ(ptx_sim::check_case(kernel, cuda::call_cases(kernel.problem).back(), seed).fault, "")
+        << "seed " << seed;
   });
 }
 
@@ -88,8 +90,8 @@ TEST(StreamKAtRandom, IsRight) {
 TEST(StreamKIsChecked, TheAwkwardShapeHasMoreThanAWave) {
   for (const HopperPair& x : kPairs) {
     const Problem p = Problem::parse(x.problem);
-    const Config config =
-        Config::parse(std::string(x.tile) + " " + x.cluster + " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest);
+    const Config config = Config::parse(std::string(x.tile) + " " + x.cluster +
+                                        " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest);
     const Problem awkward = find_template("hopper_ws").awkward(p, config);
     const HopperTiling t(awkward, config);
     const int64_t blocks = t.work(awkward) * t.cluster();

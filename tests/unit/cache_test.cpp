@@ -151,12 +151,19 @@ TEST_F(CacheTest, AFolderThatOthersCanWriteToIsNotUsed) {
   EXPECT_EQ(Cache(settings()).find(kKernel, "key"), "value");
   if (geteuid() != 0) return; // only root can give the folder away
   ASSERT_EQ(chown((folder + "/cache").c_str(), 12345, 12345), 0);
-  EXPECT_EQ(in_child([&] { return seteuid(54321) == 0 && Cache(settings()).why_refused().find("user 12345") != std::string::npos ? 0 : 1; }), 0);
+  EXPECT_EQ(in_child([&] {
+              return seteuid(54321) == 0 &&
+                             Cache(settings()).why_refused().find("user 12345") != std::string::npos
+                         ? 0
+                         : 1;
+            }),
+            0);
 }
 
 TEST_F(CacheTest, AnEntryThatOthersCouldHaveWrittenIsRemoved) {
   Cache cache(settings());
-  const auto expect_removed = [&](const std::string& what, const std::function<void(const std::string&)>& change) {
+  const auto expect_removed = [&](const std::string& what,
+                                  const std::function<void(const std::string&)>& change) {
     cache.store(kKernel, "key", "value");
     const std::string path = files("kernel").at(0);
     change(path);

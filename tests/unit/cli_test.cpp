@@ -98,10 +98,12 @@ TEST(Isolate, WhatTheHostCannotDoIsToldApart) {
         while (true) all.emplace_back(size_t(1) << 20, 'x');
       },
       60);
-  EXPECT_NE(exhausted.host.find("not enough memory"), std::string::npos) << exhausted.failure << exhausted.errors;
+  EXPECT_NE(exhausted.host.find("not enough memory"), std::string::npos)
+      << exhausted.failure << exhausted.errors;
   EXPECT_GT(exhausted.peak_bytes, 1 << 20);
 #endif
-  const Isolated of_llvm = run_isolated([]() -> std::string { llvm::report_bad_alloc_error("Allocation failed"); }, 60);
+  const Isolated of_llvm =
+      run_isolated([]() -> std::string { llvm::report_bad_alloc_error("Allocation failed"); }, 60);
   EXPECT_NE(of_llvm.host.find("not enough memory"), std::string::npos) << of_llvm.failure;
   EXPECT_EQ(run_isolated([]() -> std::string { throw std::runtime_error("bad"); }, 60).host, "");
 }
@@ -115,7 +117,8 @@ TEST(Isolate, TimeInWhichBothWereStoppedDoesNotCount) {
     setpgid(0, 0);
     const auto work = [&] {
       char x = 'x';
-      return write(working[1], &x, 1) == 1 && read(go_on[0], &x, 1) == 1 ? std::string("done") : std::string();
+      return write(working[1], &x, 1) == 1 && read(go_on[0], &x, 1) == 1 ? std::string("done")
+                                                                         : std::string();
     };
     _exit(run_isolated(work, 1).result == "done" ? 0 : 1);
   }
@@ -132,7 +135,8 @@ TEST(Isolate, TimeInWhichBothWereStoppedDoesNotCount) {
 }
 
 TEST(Inputs, AProblemsPathMayHaveSpaces) {
-  const std::string folder = testing::TempDir() + "with a space " + std::to_string(getpid()), path = folder + "/problem m=4.json";
+  const std::string folder = testing::TempDir() + "with a space " + std::to_string(getpid()),
+                    path = folder + "/problem m=4.json";
   const ProblemFile file = ProblemFile::read(DEEPGEN_SOURCE_DIR "/tests/fuzz/corpus/problem/one");
   write_atomically(path, read_file(DEEPGEN_SOURCE_DIR "/tests/fuzz/corpus/problem/one"));
   EXPECT_EQ(problem_of(path), file.problem);
@@ -158,8 +162,7 @@ TEST(Isolate, ChildDiesWithItsParent) {
   if (parent == 0) {
     run_isolated(
         [&] {
-          while (write(started[1], "x", 1) == 1)
-            pause();
+          while (write(started[1], "x", 1) == 1) pause();
           return std::string();
         },
         60);
@@ -172,8 +175,7 @@ TEST(Isolate, ChildDiesWithItsParent) {
   waitpid(parent, nullptr, 0);
   pollfd ended = {alive[0], POLLIN, 0}; // hangs up when the last holder of the other end is gone
   EXPECT_EQ(poll(&ended, 1, 10000), 1) << "the child still runs";
-  for (int fd : {alive[0], started[0], started[1]})
-    close(fd);
+  for (int fd : {alive[0], started[0], started[1]}) close(fd);
 }
 
 } // namespace

@@ -1,4 +1,5 @@
-// `deepgen compile --choice` and `embed` with files that somebody has changed: in the cache, and in the build tree.
+// `deepgen compile --choice` and `embed` with files that somebody has changed: in the cache, and in the build
+// tree.
 #include "base/cache.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -25,10 +26,11 @@ protected:
   void SetUp() override {
     folder_ = testing::TempDir() + "compile_command_test_" + std::to_string(getpid());
     fs::create_directories(folder_);
-    problem_ = Problem::parse("gemm m=4 n=8 k=4 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
+    problem_ =
+        Problem::parse("gemm m=4 n=8 k=4 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
     device_.isa = 3, device_.name = "a CPU";
     config_ = Space(problem_, "cpu", device_).default_choice();
-    const Json problem = {{"schema", "deepgen.problem/1"}, {"target", "kernels"},      {"name", "f"},
+    const Json problem = {{"schema", "deepgen.problem/1"}, {"target", "kernels"},       {"name", "f"},
                           {"namespace", "kernels"},        {"problem", problem_.key()}, {"untuned", false}};
     write_atomically(folder_ + "/problem.json", problem.dump());
     write_choice("default", "");
@@ -41,12 +43,14 @@ protected:
   void write_choice(const std::string& origin, const std::string& sha256) {
     ChoiceFile c;
     c.function = "kernels f", c.problem = problem_, c.origin = origin;
-    c.main = {config_, find_template(config_.template_name).revision(), sha256, sha256.empty() ? "" : "tools", ""};
+    c.main = {config_, find_template(config_.template_name).revision(), sha256, sha256.empty() ? "" : "tools",
+              ""};
     write_atomically(folder_ + "/choice.json", c.serialize());
   }
   void write_lock(const std::string& sha256) {
     Lock lock;
-    lock.put({problem_.key(), "cpu", device_, config_, find_template(config_.template_name).revision(), sha256, "tools", Json::object()});
+    lock.put({problem_.key(), "cpu", device_, config_, find_template(config_.template_name).revision(),
+              sha256, "tools", Json::object()});
     write_atomically(folder_ + "/deepgen.lock.json", lock.serialize());
   }
   int tool(std::vector<std::string> words) {
@@ -59,13 +63,15 @@ protected:
     return status;
   }
   int compile(const std::string& output, std::vector<std::string> more = {}) {
-    std::vector<std::string> words = {"compile", "--choice", folder_ + "/choice.json", "--cache", folder_ + "/cache", "-o", folder_ + "/" + output};
+    std::vector<std::string> words = {"compile",          "--choice", folder_ + "/choice.json", "--cache",
+                                      folder_ + "/cache", "-o",       folder_ + "/" + output};
     words.insert(words.end(), more.begin(), more.end());
     return tool(words);
   }
   int embed(const std::string& kernel) {
-    return tool({"embed", "--target", "kernels", "--header", folder_ + "/kernels.h", "--source", folder_ + "/kernels.cpp", "--locked-by",
-                 folder_ + "/deepgen.lock.json", "--problem", folder_ + "/problem.json", "--kernel", folder_ + "/" + kernel});
+    return tool({"embed", "--target", "kernels", "--header", folder_ + "/kernels.h", "--source",
+                 folder_ + "/kernels.cpp", "--locked-by", folder_ + "/deepgen.lock.json", "--problem",
+                 folder_ + "/problem.json", "--kernel", folder_ + "/" + kernel});
   }
   /// Another byte in the code of the main kernel, with all hashes as they should be.
   static std::string poisoned(const std::string& bytes) {
@@ -118,7 +124,8 @@ TEST_F(CompileCommandTest, APoisonedEntryOfTheCacheIsRecomputedAndReplaced) {
 TEST_F(CompileCommandTest, OtherCodeThanTheLocksIsSaidWithTheFunctionsName) {
   write_choice("lock", std::string(64, '0'));
   EXPECT_EQ(compile("winner.dgk"), 0);
-  EXPECT_NE(said_.find("kernels f on cpu: same config, other code than in the lock"), std::string::npos) << said_;
+  EXPECT_NE(said_.find("kernels f on cpu: same config, other code than in the lock"), std::string::npos)
+      << said_;
   EXPECT_EQ(compile("frozen.dgk", {"--frozen"}), 1);
   EXPECT_NE(said_.find("kernels f"), std::string::npos) << said_;
   EXPECT_FALSE(file_exists(folder_ + "/frozen.dgk"));

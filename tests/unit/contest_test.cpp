@@ -206,8 +206,10 @@ TEST(Contest, AlgorithmsFarBehindStayOut) {
   Machine machine;
   machine.noise = 0.002;
   Progress silent("test");
-  const FinalsResult f = run_contest(contest_of(machine, {{1e-5}, {1.5e-5}}, {1.2e-5, 0.9e-5, 0.91e-5, 1e-5}), silent).finals;
-  const std::vector<size_t> rounds = {75, 75, 75, 15, 75, 75, 15}; // finalists and the default again, then the vendor's
+  const FinalsResult f =
+      run_contest(contest_of(machine, {{1e-5}, {1.5e-5}}, {1.2e-5, 0.9e-5, 0.91e-5, 1e-5}), silent).finals;
+  const std::vector<size_t> rounds = {75, 75, 75, 15,
+                                      75, 75, 15}; // finalists and the default again, then the vendor's
   ASSERT_EQ(f.all.size(), rounds.size());
   for (size_t i = 0; i < rounds.size(); ++i) EXPECT_EQ(f.all[i].rounds.size(), rounds[i]) << i;
   EXPECT_EQ(f.vendor_arm, 1u);
@@ -216,7 +218,8 @@ TEST(Contest, AlgorithmsFarBehindStayOut) {
 TEST(Contest, OnlyTheFastestFinalistsGoOn) {
   Machine machine;
   machine.noise = 0.002;
-  const RecordLog log = log_of(machine, {{1e-5}, {0.93e-5}, {0.9e-5}, {0.905e-5}, {0.9e-5}, {0.95e-5}, {0.903e-5}});
+  const RecordLog log =
+      log_of(machine, {{1e-5}, {0.93e-5}, {0.9e-5}, {0.905e-5}, {0.9e-5}, {0.95e-5}, {0.903e-5}});
   std::string status;
   for (const Record& r : log.records) {
     if (r.stage != "final") continue;
@@ -285,7 +288,8 @@ TEST(Contest, LessThanTheLeastNoiseIsNoGain) {
 TEST(Contest, OtherRegimesAreTimedBesideAndDecideNothing) {
   Machine machine;
   machine.noise = 0.002;
-  Contest c = contest_of(machine, {{1e-5}, {0.8e-5, 1500, 1.25, 1.125}, {0.9e-5, 1500, 0.5, 0.5}}, {0.9e-5, 0.95e-5});
+  Contest c =
+      contest_of(machine, {{1e-5}, {0.8e-5, 1500, 1.25, 1.125}, {0.9e-5, 1500, 0.5, 0.5}}, {0.9e-5, 0.95e-5});
   Progress silent("test");
   const RecordLog plain = run_contest(c, silent).log;
   EXPECT_FALSE(plain.environment["holdout"].contains("regimes"));

@@ -70,7 +70,7 @@ constexpr bool same_form(Result (*)(A...), CUresult (*)(B...)) {
   if constexpr (sizeof...(A) != sizeof...(B))
     return false;
   else
-    return ((sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>)&&...);
+    return ((sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>) && ...);
 }
 #define SAME_FORM(member, entry) static_assert(same_form(decltype(Driver::member){}, PFN_##entry{}))
 SAME_FORM(get_error_string, cuGetErrorString_v6000);

@@ -1,8 +1,8 @@
 // What a launch hands to the driver: parameters, tensor maps, attributes, workspace; and what it must not do.
 #include "counted_allocations.h"
-#include "launched.h"
 #include "cuda_test_function.h"
 #include "fake_devices.h"
+#include "launched.h"
 
 #include <gtest/gtest.h>
 
@@ -113,7 +113,8 @@ TEST_F(CudaLaunch, TensorMaps) {
 TEST_F(CudaLaunch, TheMapOfAPackedOperandIsThatOfItsCopyInTheWorkspace) {
   KernelText k = with({DEEPGEN_ARG_WORKSPACE, DEEPGEN_ARG_MAP_B, DEEPGEN_ARG_MAP_A}, "8,128,128");
   k.align_a = 2, k.align_b = 16, k.workspace = 65536;
-  k.maps = {{DEEPGEN_ARG_A, 64, 16, 128, 256, 0x1000, 33, 66, 128}, {DEEPGEN_ARG_B, 64, 64, 32, 128, 0, 0, 0, 0}};
+  k.maps = {{DEEPGEN_ARG_A, 64, 16, 128, 256, 0x1000, 33, 66, 128},
+            {DEEPGEN_ARG_B, 64, 64, 32, 128, 0, 0, 0, 0}};
   CudaFunction f({k}, 2);
   f.args.a = at(0x10002), f.args.lda = 33, f.args.workspace = at(0x70000), f.args.workspace_bytes = 65536;
   ASSERT_EQ(f.launch(), DEEPGEN_OK);

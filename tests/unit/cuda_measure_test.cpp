@@ -144,7 +144,8 @@ TEST(CudaBench, TheRingIsLargerThanTheCache) {
   constexpr int64_t kCache = int64_t(50) << 20, kMemory = int64_t(80) << 30;
   EXPECT_EQ(ring_sets(int64_t(1) << 30, 0, kCache, kMemory), 2);
   EXPECT_EQ(ring_sets(int64_t(6) << 20, 0, kCache, kMemory), 25);
-  EXPECT_EQ(ring_sets(int64_t(6) << 20, int64_t(64) << 20, kCache, kMemory), 25); // cold without the workspace too
+  EXPECT_EQ(ring_sets(int64_t(6) << 20, int64_t(64) << 20, kCache, kMemory),
+            25); // cold without the workspace too
   EXPECT_EQ(ring_sets(20000, 0, kCache, kMemory), 1024);
   EXPECT_EQ(ring_sets(int64_t(60) << 30, 0, kCache, kMemory), 1); // what fits
   EXPECT_EQ(ring_sets(20000, int64_t(1) << 30, kCache, kMemory), 79);
@@ -173,8 +174,10 @@ TEST(CudaBench, SamplesOfLongCallsTakeTurnsWithTheRing) {
   EXPECT_EQ(ring_launches(kSampleSeconds, 2, 20e-3), 1);
   EXPECT_EQ(ring_launches(kSampleSeconds, 8, 2.6e-3), 1);
   EXPECT_EQ(ring_launches(kSampleSeconds, 8, 0.7e-3), 4);
-  EXPECT_EQ(ring_launches(kSampleSeconds, 8, 0.5e-3), 8) << "else every sample would begin on what the one before has read";
-  EXPECT_EQ(ring_launches(kSampleSeconds, 1024, 1e-3), 32) << "a slow kernel of a small problem: no more than 32 graphs";
+  EXPECT_EQ(ring_launches(kSampleSeconds, 8, 0.5e-3), 8)
+      << "else every sample would begin on what the one before has read";
+  EXPECT_EQ(ring_launches(kSampleSeconds, 1024, 1e-3), 32)
+      << "a slow kernel of a small problem: no more than 32 graphs";
 }
 
 TEST(CudaBench, KindsOfSetsAreTimedEquallyOften) {
@@ -184,7 +187,8 @@ TEST(CudaBench, KindsOfSetsAreTimedEquallyOften) {
   EXPECT_EQ(ring_sets(int64_t(60) << 30, 0, kCache, kMemory, 2), 1) << "what fits";
   EXPECT_EQ(ring_launches(kSampleSeconds, 2, 20e-3, 2), 2) << "even and skewed, however long they take";
   EXPECT_EQ(ring_launches(kSampleSeconds, 1, 20e-3, 2), 1);
-  EXPECT_EQ(ring_launches(kSampleSeconds, 800, 0.1e-3, 2), 26) << "not 25, after which the next sample would begin with the other kind";
+  EXPECT_EQ(ring_launches(kSampleSeconds, 800, 0.1e-3, 2), 26)
+      << "not 25, after which the next sample would begin with the other kind";
   EXPECT_EQ(ring_launches(kSampleSeconds, 26, 10e-6, 2), 260);
   EXPECT_EQ(ring_launches(kBurst, 2, 2e-3, 2), 2);
   EXPECT_EQ(ring_launches(kBurst, 300, 10.2e-6, 2), 100) << "not 99";
@@ -193,7 +197,8 @@ TEST(CudaBench, KindsOfSetsAreTimedEquallyOften) {
 TEST(CudaBench, BurstsTakeTurnsWithTheRing) {
   EXPECT_EQ(ring_launches(kBurst, 1024, 10e-6), 100);
   EXPECT_EQ(ring_launches(kBurst, 300, 10e-6), 100);
-  EXPECT_EQ(ring_launches(kBurst, 150, 10e-6), 150) << "else every burst would begin on what the one before has read";
+  EXPECT_EQ(ring_launches(kBurst, 150, 10e-6), 150)
+      << "else every burst would begin on what the one before has read";
   EXPECT_EQ(ring_launches(kBurst, 25, 10e-6), 100);
   EXPECT_EQ(ring_launches(kBurst, 1024, 0.5e-6), 1024);
   EXPECT_EQ(ring_launches(kBurst, 2, 2e-3), 1);
@@ -248,9 +253,9 @@ TEST(CudaBench, SamplersRaceLikeCalls) {
                    1};
   };
   Progress progress("test");
-  const auto r = halving_race({simulated(2e-5), simulated(1e-5), failing("CUDA_ERROR_ILLEGAL_ADDRESS"), late,
-                               simulated(9e-5)},
-                              within(20), progress);
+  const auto r = halving_race(
+      {simulated(2e-5), simulated(1e-5), failing("CUDA_ERROR_ILLEGAL_ADDRESS"), late, simulated(9e-5)},
+      within(20), progress);
   EXPECT_NEAR(summarize(r[1], r[0], 1).ratio, 0.5, 1e-9);
   EXPECT_EQ(r[2].failure, "crash");
   EXPECT_EQ(r[2].detail, "CUDA_ERROR_ILLEGAL_ADDRESS");
@@ -403,9 +408,8 @@ TEST(Groups, OneGroupsOperandsAreAProblemOfTheirOwn) {
   EXPECT_EQ(one.bias, 0x5000u + 2 * 32 * 2);
   EXPECT_EQ(one.bias_row, 0x6000u + 10 * 2);
   EXPECT_EQ(one.c.data, 0u);
-  EXPECT_EQ(group_problem(p, 7).key(),
-            "gemm m=7 n=32 k=16 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=" + to_string(p.layout) +
-                " epilogue=bias+bias_row align=2");
+  EXPECT_EQ(group_problem(p, 7).key(), "gemm m=7 n=32 k=16 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=" +
+                                           to_string(p.layout) + " epilogue=bias+bias_row align=2");
 }
 
 TEST(CudaVendor, MultipliesBothWeightsOfAGateAtOnce) {

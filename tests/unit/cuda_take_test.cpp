@@ -60,8 +60,9 @@ TEST(Take, NobodyHoldsUpABuildForEver) {
     FAIL() << "it is held";
   } catch (const HostFault& e) {
     const std::string text = e.what();
-    for (const std::string& part : {host_lock_path(name) + ": process " + std::to_string(getpid()) + " (cuda_measure_te) of user ",
-                                    std::string("DEEPGEN_DEVICE_WAIT=<seconds>"), std::string("DEEPGEN_MODE=lock")})
+    for (const std::string& part :
+         {host_lock_path(name) + ": process " + std::to_string(getpid()) + " (cuda_measure_te) of user ",
+          std::string("DEEPGEN_DEVICE_WAIT=<seconds>"), std::string("DEEPGEN_MODE=lock")})
       EXPECT_NE(text.find(part), std::string::npos) << text;
   }
   held.reset();
@@ -98,7 +99,8 @@ TEST(Take, OnlyWhatIsAllowed) {
   for (const std::string& allowed :
        {std::string("1"), mine + "-b", mine.substr(4) + "-b", "7," + mine + "-b"})
     EXPECT_EQ(try_take(attached[0], attached, allowed).device.uuid, mine + "-b") << allowed;
-  EXPECT_EQ(try_take(attached[0], attached, "no such device," + attached[0].name).device.name, attached[0].name);
+  EXPECT_EQ(try_take(attached[0], attached, "no such device," + attached[0].name).device.name,
+            attached[0].name);
   EXPECT_THROW(try_take(attached[0], attached, "2"), Error);
   EXPECT_THROW(try_take(device("A100", ""), attached), Error);
   EXPECT_THROW(try_take(attached[0], {}), Error);

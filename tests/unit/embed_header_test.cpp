@@ -9,7 +9,8 @@ namespace {
 /// Every form of function and operand that a header can have.
 Library every_form(Library l, LibraryFunction gpu) {
   auto text = [](const std::string& epilogue, const std::string& rest) {
-    return "gemm m=64 n=128 k=32 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt " + rest + "epilogue=" + epilogue + " align=4";
+    return "gemm m=64 n=128 k=32 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt " + rest +
+           "epilogue=" + epilogue + " align=4";
   };
   auto add = [&](const std::string& name, const std::string& key) {
     l.functions.push_back(l.functions[0]);
@@ -26,8 +27,9 @@ Library every_form(Library l, LibraryFunction gpu) {
   gpu.file.name = "gpu";
   l.functions.push_back(gpu);
   gpu.file.name = "experts";
-  gpu.file.problem = Problem::parse("gemm m=64 n=128 k=32 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt groups=8 "
-                                    "epilogue=bias align=2");
+  gpu.file.problem =
+      Problem::parse("gemm m=64 n=128 k=32 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt groups=8 "
+                     "epilogue=bias align=2");
   gpu.kernels.erase(gpu.kernels.begin()); // the CPU's: it has none with groups
   for (KernelFile& file : gpu.kernels) file.problem = gpu.file.problem;
   l.functions.push_back(gpu);
@@ -40,14 +42,16 @@ const std::string kClang =
     " -Wno-pre-c11-compat -Wno-declaration-after-statement -Wno-unsafe-buffer-usage"
     " -Wno-pre-c++14-compat -Wno-pre-c++17-compat -Wno-pre-c++20-compat-pedantic -Wno-unknown-warning-option";
 const std::string kGcc =
-    " -Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -Wsign-conversion -Wcast-qual -Wcast-align=strict -Wundef"
+    " -Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -Wsign-conversion -Wcast-qual "
+    "-Wcast-align=strict -Wundef"
     " -Wdouble-promotion -Wformat=2 -Wredundant-decls -Wmissing-declarations -Wswitch-default -Wswitch-enum"
     " -Wfloat-equal -Wlogical-op -Wduplicated-cond -Wduplicated-branches -Wunused-macros -Waggregate-return";
 
-
 /// A compiler that the host lacks, and a dialect that it does not know, are left out.
 bool knows(const std::string& compiler, const std::string& language, const std::string& dialect) {
-  return std::system((compiler + " -std=" + dialect + " -fsyntax-only -x " + language + " /dev/null > /dev/null 2>&1").c_str()) == 0;
+  return std::system(
+             (compiler + " -std=" + dialect + " -fsyntax-only -x " + language + " /dev/null > /dev/null 2>&1")
+                 .c_str()) == 0;
 }
 
 class HeaderTest : public EmbedGpuTest {
@@ -63,7 +67,8 @@ protected:
     for (const char* dialect : dialects) {
       if (!knows(compiler, file == "use.c" ? "c" : "c++", dialect)) continue;
       const std::string command = compiler + flags + " -std=" + dialect +
-                                  " -I" DEEPGEN_SOURCE_DIR "/runtime/include -O1 -c -o /dev/null " + folder_ + "/" + file;
+                                  " -I" DEEPGEN_SOURCE_DIR "/runtime/include -O1 -c -o /dev/null " + folder_ +
+                                  "/" + file;
       EXPECT_EQ(std::system(command.c_str()), 0) << command;
       ++count;
     }
@@ -72,17 +77,18 @@ protected:
 };
 
 TEST_F(HeaderTest, IsSilentInEveryDialectOfC) {
-  write_atomically(folder_ + "/use.c",
-                   "#include \"my-kernels.h\"\n"
-                   "deepgen_status use(const float* a, float* d);\n"
-                   "deepgen_status use(const float* a, float* d) {\n"
-                   "  deepgen_gemm_args args = DEEPGEN_GEMM_ARGS;\n"
-                   "  args.a = a;\n"
-                   "  args.d = d;\n"
-                   "  return kernels_up_run(&args);\n"
-                   "}\n");
+  write_atomically(folder_ + "/use.c", "#include \"my-kernels.h\"\n"
+                                       "deepgen_status use(const float* a, float* d);\n"
+                                       "deepgen_status use(const float* a, float* d) {\n"
+                                       "  deepgen_gemm_args args = DEEPGEN_GEMM_ARGS;\n"
+                                       "  args.a = a;\n"
+                                       "  args.d = d;\n"
+                                       "  return kernels_up_run(&args);\n"
+                                       "}\n");
   const auto dialects = {"c99", "c11", "c17", "c2x"};
-  EXPECT_GE(expect_silence("gcc", kGcc + " -Wstrict-prototypes -Wold-style-definition -Wc++-compat", "use.c", dialects), 4);
+  EXPECT_GE(expect_silence("gcc", kGcc + " -Wstrict-prototypes -Wold-style-definition -Wc++-compat", "use.c",
+                           dialects),
+            4);
   for (const char* clang : {"clang", "clang-22"}) expect_silence(clang, kClang, "use.c", dialects);
 }
 
@@ -99,29 +105,33 @@ TEST_F(HeaderTest, IsSilentInEveryDialectOfCxx) {
                    "             ? kernels::up(args) : kernels::matrices(a, a, a, a, d);\n"
                    "}\n");
   const auto dialects = {"c++17", "c++20", "c++2b", "c++26"};
-  EXPECT_GE(expect_silence("g++", kGcc + " -Wold-style-cast -Wzero-as-null-pointer-constant -Wuseless-cast -Wextra-semi"
-                                         " -Weffc++ -Wnon-virtual-dtor -Wsuggest-override -Wcomma-subscript -Wvolatile",
+  EXPECT_GE(expect_silence("g++",
+                           kGcc +
+                               " -Wold-style-cast -Wzero-as-null-pointer-constant -Wuseless-cast -Wextra-semi"
+                               " -Weffc++ -Wnon-virtual-dtor -Wsuggest-override -Wcomma-subscript -Wvolatile",
                            "use.cpp", dialects),
             3);
   for (const char* clang : {"clang++", "clang++-22"}) expect_silence(clang, kClang, "use.cpp", dialects);
 }
 
 TEST_F(HeaderTest, TellsTheSizesInCAndCxx) {
-  write_atomically(folder_ + "/sizes.c",
-                   "#include \"my-kernels.h\"\n"
-                   "#define CHECK(x) _Static_assert(x, #x)\n"
-                   "CHECK(KERNELS_UP_M == 512 && KERNELS_UP_N == 2048 && KERNELS_UP_K == 64 && KERNELS_UP_BATCH == 1);\n"
-                   "CHECK(KERNELS_UP_LDA == 64 && KERNELS_UP_LDB == 64 && KERNELS_UP_LDC == 2048 && KERNELS_UP_LDD == 2048);\n"
-                   "CHECK(KERNELS_UP_BYTES_A == 512 * 64 * 4 && KERNELS_UP_BYTES_D == 512 * 2048 * 4);\n"
-                   "CHECK(KERNELS_UP_BYTES_BIAS == 2048 * 4);\n"
-                   "CHECK(KERNELS_DOWN_BYTES_A == 4 * 3 * 7 * 8 && KERNELS_DOWN_BYTES_B == 4 * 5 * 7 * 8);\n"
-                   "CHECK(KERNELS_DOWN_LDA == 3 && KERNELS_DOWN_LDB == 5);\n"
-                   "CHECK(KERNELS_GATED_BYTES_B == 2 * 128 * 32 * 4);\n"
-                   "CHECK(KERNELS_MATRICES_LD_RESIDUAL == 128 && KERNELS_MATRICES_BYTES_MULTIPLIER == 64 * 128 * 4);\n"
-                   "CHECK(KERNELS_VECTORS_BYTES_SCALE_ROW == 64 * 4 && KERNELS_VECTORS_BYTES_SCALE_D == 4);\n"
-                   "CHECK(KERNELS_EXPERTS_GROUPS == 8 && KERNELS_EXPERTS_BYTES_OFFSETS == 9 * 4);\n"
-                   "CHECK(KERNELS_EXPERTS_BYTES_B == 8 * 128 * 32 * 2 && KERNELS_EXPERTS_BYTES_BIAS == 8 * 128 * 2);\n"
-                   "int nothing;\n");
+  write_atomically(
+      folder_ + "/sizes.c",
+      "#include \"my-kernels.h\"\n"
+      "#define CHECK(x) _Static_assert(x, #x)\n"
+      "CHECK(KERNELS_UP_M == 512 && KERNELS_UP_N == 2048 && KERNELS_UP_K == 64 && KERNELS_UP_BATCH == 1);\n"
+      "CHECK(KERNELS_UP_LDA == 64 && KERNELS_UP_LDB == 64 && KERNELS_UP_LDC == 2048 && KERNELS_UP_LDD == "
+      "2048);\n"
+      "CHECK(KERNELS_UP_BYTES_A == 512 * 64 * 4 && KERNELS_UP_BYTES_D == 512 * 2048 * 4);\n"
+      "CHECK(KERNELS_UP_BYTES_BIAS == 2048 * 4);\n"
+      "CHECK(KERNELS_DOWN_BYTES_A == 4 * 3 * 7 * 8 && KERNELS_DOWN_BYTES_B == 4 * 5 * 7 * 8);\n"
+      "CHECK(KERNELS_DOWN_LDA == 3 && KERNELS_DOWN_LDB == 5);\n"
+      "CHECK(KERNELS_GATED_BYTES_B == 2 * 128 * 32 * 4);\n"
+      "CHECK(KERNELS_MATRICES_LD_RESIDUAL == 128 && KERNELS_MATRICES_BYTES_MULTIPLIER == 64 * 128 * 4);\n"
+      "CHECK(KERNELS_VECTORS_BYTES_SCALE_ROW == 64 * 4 && KERNELS_VECTORS_BYTES_SCALE_D == 4);\n"
+      "CHECK(KERNELS_EXPERTS_GROUPS == 8 && KERNELS_EXPERTS_BYTES_OFFSETS == 9 * 4);\n"
+      "CHECK(KERNELS_EXPERTS_BYTES_B == 8 * 128 * 32 * 2 && KERNELS_EXPERTS_BYTES_BIAS == 8 * 128 * 2);\n"
+      "int nothing;\n");
   EXPECT_EQ(compile("cc -std=c11", "sizes.c"), 0);
   write_atomically(folder_ + "/sizes.cpp",
                    "#include \"my-kernels.h\"\n"

@@ -63,7 +63,8 @@ protected:
     return std::system((compiler + flags + folder_ + "/" + file).c_str());
   }
   static bool has_clang() {
-    static const bool there = std::system("command -v clang++ > /dev/null && command -v clang > /dev/null") == 0;
+    static const bool there =
+        std::system("command -v clang++ > /dev/null && command -v clang > /dev/null") == 0;
     return there;
   }
   std::string error_of(const Library& l) {
@@ -80,22 +81,24 @@ protected:
 /// A function with kernels for the CPU and two GPU archs, of which one was tuned on two devices.
 class EmbedGpuTest : public EmbedTest {
 protected:
-  static Kernel gpu_kernel(const Problem& p, const std::string& role, const std::string& target, const std::string& code,
-                           int64_t align) {
+  static Kernel gpu_kernel(const Problem& p, const std::string& role, const std::string& target,
+                           const std::string& code, int64_t align) {
     Kernel k = kernel(p, role, 0, code);
     k.choice = {"tile", Config::parse("x=" + std::to_string(align))};
     k.args = {"a", "map_b", "d", "alpha"};
     k.target = target, k.ptx = "// PTX of \"" + code + "\"\n.target " + target + "\n";
     k.align_a = k.align_b = k.align_d = align;
     k.most_pitch = align > 1 ? 1 << 20 : 0;
-    k.launches = {{"deepgen_kernel", {3, 2, 1}, {128, 1, 1}, {2, 1, 1}, 99, true, false}, {"deepgen_reduce", {5, 1, 1}}};
+    k.launches = {{"deepgen_kernel", {3, 2, 1}, {128, 1, 1}, {2, 1, 1}, 99, true, false},
+                  {"deepgen_reduce", {5, 1, 1}}};
     k.maps = {{"b", 64, 128, 128, 256, {512, 33, 66, 128}}};
     return k;
   }
   static KernelFile gpu_file(const Problem& p, const std::string& arch, bool two_devices) {
     KernelFile file;
     file.problem = p, file.arch = arch, file.origin = "lock";
-    file.kernels = {gpu_kernel(p, "main", arch, "cubin of " + arch, 16), gpu_kernel(p, "fallback", "sm_80", "plain", 1)};
+    file.kernels = {gpu_kernel(p, "main", arch, "cubin of " + arch, 16),
+                    gpu_kernel(p, "fallback", "sm_80", "plain", 1)};
     if (two_devices) {
       file.kernels.push_back(gpu_kernel(p, "main", arch, "another cubin", 8));
       file.kernels.back().device = "NVIDIA H200";
@@ -109,8 +112,7 @@ protected:
                                     "epilogue=scale_a+bias_row+clamp+residual+scale_d align=1");
     l.functions.pop_back();
     f.kernels[0].problem = f.file.problem;
-    if (!with_cpu)
-      f.kernels.clear();
+    if (!with_cpu) f.kernels.clear();
     f.kernels.push_back(gpu_file(f.file.problem, "sm_80", false));
     f.kernels.push_back(gpu_file(f.file.problem, "sm_90a", true));
     return l;

@@ -29,8 +29,7 @@ TEST_F(EmbedTest, CompilesAsCxx17AndC99) {
       "         kernels::up(args) || kernels::down(x, x, y);\n"
       "}\n");
   std::vector<std::pair<std::string, std::string>> compilers = {{"c++ -std=c++17", "cc -std=c99"}};
-  if (has_clang())
-    compilers.emplace_back("clang++ -std=c++17", "clang -std=c99");
+  if (has_clang()) compilers.emplace_back("clang++ -std=c++17", "clang -std=c99");
   for (const auto& [cxx, c] : compilers) {
     EXPECT_EQ(compile(cxx, "my-kernels.cpp"), 0);
     EXPECT_EQ(compile(cxx, "use.cpp"), 0);
@@ -43,20 +42,21 @@ TEST_F(EmbedTest, CompilesAsCxx17AndC99) {
 TEST_F(EmbedTest, EntrySymbolsHoldTheKernelsBytes) {
   Library l = library();
   std::string code;
-  for (int i = 0; i < 77; ++i)
-    code += char(i * 7 + 1);
+  for (int i = 0; i < 77; ++i) code += char(i * 7 + 1);
   l.functions[0].kernels[0].kernels[1].code = code;
   l.functions[0].kernels[0].kernels[1].entry = 0; // where templates have it; the landing pad is 4 bytes long
   write(l);
   write_atomically(
       folder_ + "/stub.cpp",
-      "#include <cstdlib>\n#include <cstring>\n#include <cstdio>\n#include <deepgen/kernel_abi.h>\n#include <deepgen/runtime.h>\n"
+      "#include <cstdlib>\n#include <cstring>\n#include <cstdio>\n#include <deepgen/kernel_abi.h>\n#include "
+      "<deepgen/runtime.h>\n"
       "#include \"my-kernels.h\"\n"
       "extern \"C\" deepgen_status deepgen_run_gemm(const deepgen_function*, const deepgen_gemm_args*) {\n"
       "  return DEEPGEN_OK;\n}\n"
       "static unsigned registered;\n"
       "extern \"C\" int deepgen_register(const deepgen_function*, uint32_t n) { registered = n; return 0; }\n"
-      "extern \"C\" void deepgen_unregister(const deepgen_function*, uint32_t n) { if (n != registered) _Exit(9); }\n"
+      "extern \"C\" void deepgen_unregister(const deepgen_function*, uint32_t n) { if (n != registered) "
+      "_Exit(9); }\n"
       "int main() {\n"
       "  const deepgen_function* f = kernels_up_function();\n"
       "  const auto* bytes = reinterpret_cast<const unsigned char*>(f->kernels[0].entry);\n"
@@ -88,13 +88,13 @@ TEST_F(EmbedTest, IsDeterministicAndHoldsNoPaths) {
 
 TEST_F(EmbedTest, HeaderDocumentsTheFunction) {
   const std::string header = embed_header(library());
-  for (const char* part :
-       {"kernels_up: D = gelu((alpha * A * B + beta * C) + bias)", "M=512 N=2048 K=64",
-        "B  f32, 2048 x 64 (N x K, transposed), leading dimension 64", "bias: 2048 values", "(8 bytes the smallest)",
-        "DEEPGEN_ERROR_SIZE"})
+  for (const char* part : {"kernels_up: D = gelu((alpha * A * B + beta * C) + bias)", "M=512 N=2048 K=64",
+                           "B  f32, 2048 x 64 (N x K, transposed), leading dimension 64", "bias: 2048 values",
+                           "(8 bytes the smallest)", "DEEPGEN_ERROR_SIZE"})
     EXPECT_NE(header.find(part), std::string::npos) << part << "\n" << header;
   const std::string source = embed_source(library());
-  for (const char* part : {"Kernels of kernels_up, best first", "x86-64-v4: cpu_tile isa=4 mr=4", "from the lock"})
+  for (const char* part :
+       {"Kernels of kernels_up, best first", "x86-64-v4: cpu_tile isa=4 mr=4", "from the lock"})
     EXPECT_NE(source.find(part), std::string::npos) << part << "\n" << source;
 }
 
@@ -105,7 +105,9 @@ TEST_F(EmbedTest, TheHeaderDependsOnProblemsAndArchsAlone) {
   EXPECT_NO_THROW(validate_names(without));
   EXPECT_THROW(validate(without), Error);
   for (LibraryFunction& f : other.functions)
-    for (KernelFile& file : f.kernels) file.origin = "search", file.kernels.resize(1), file.kernels[0].choice.config = Config::parse("isa=4 mr=7");
+    for (KernelFile& file : f.kernels)
+      file.origin = "search", file.kernels.resize(1),
+      file.kernels[0].choice.config = Config::parse("isa=4 mr=7");
   EXPECT_EQ(embed_header(without), embed_header(library()));
   EXPECT_EQ(embed_header(other), embed_header(library()));
   EXPECT_NE(embed_source(other), embed_source(library()));
@@ -119,8 +121,8 @@ TEST_F(EmbedTest, HeaderDocumentsAGate) {
   p.gate = EpilogueOp::silu;
   const std::string header = embed_header(gated);
   for (const char* part : {"D = gelu((silu(alpha * A * Bg) * (alpha * A * Bu) + beta * C) + bias)",
-                           "B  f32, 4096 x 64 (2 N x K, transposed: Bg, then Bu), leading dimension 64", "bias: 2048 values",
-                           "silu(x) = x / (1 + exp(-x))"})
+                           "B  f32, 4096 x 64 (2 N x K, transposed: Bg, then Bu), leading dimension 64",
+                           "bias: 2048 values", "silu(x) = x / (1 + exp(-x))"})
     EXPECT_NE(header.find(part), std::string::npos) << part << "\n" << header;
 }
 
@@ -128,8 +130,8 @@ TEST_F(EmbedTest, HeaderDocumentsGroups) {
   Library grouped = library();
   grouped.functions[0].file.problem.groups = 8;
   const std::string header = embed_header(grouped);
-  for (const char* part : {"offsets: 9 values of int32 in device memory", "matrix g of 8 in B", "const int32_t* offsets",
-                           "bias: 2048 values, one a column, f32, for each group"})
+  for (const char* part : {"offsets: 9 values of int32 in device memory", "matrix g of 8 in B",
+                           "const int32_t* offsets", "bias: 2048 values, one a column, f32, for each group"})
     EXPECT_NE(header.find(part), std::string::npos) << part << "\n" << header;
 }
 
@@ -144,8 +146,7 @@ TEST_F(EmbedTest, BestKernelFirstAndAwkwardOnesLeftOut) {
 TEST_F(EmbedTest, IdenticalCodeIsEmbeddedOnce) {
   const std::string source = embed_source(library()); // both functions have the same two images
   size_t count = 0;
-  for (size_t at = 0; (at = source.find(".pushsection", at)) != std::string::npos; ++at)
-    ++count;
+  for (size_t at = 0; (at = source.find(".pushsection", at)) != std::string::npos; ++at) ++count;
   EXPECT_EQ(count, 2u);
 }
 
@@ -158,8 +159,10 @@ TEST_F(EmbedTest, CallsArriveAtALandingPad) {
   kernels[1].code = std::string(16, '\xcc') + writes_42, kernels[1].entry = 16;
   write(l);
   write_atomically(folder_ + "/calls.cpp",
-                   "#include <cstring>\n#include <deepgen/kernel_abi.h>\n#include <deepgen/runtime.h>\n#include \"my-kernels.h\"\n"
-                   "extern \"C\" deepgen_status deepgen_run_gemm(const deepgen_function*, const deepgen_gemm_args*) { return DEEPGEN_OK; }\n"
+                   "#include <cstring>\n#include <deepgen/kernel_abi.h>\n#include "
+                   "<deepgen/runtime.h>\n#include \"my-kernels.h\"\n"
+                   "extern \"C\" deepgen_status deepgen_run_gemm(const deepgen_function*, const "
+                   "deepgen_gemm_args*) { return DEEPGEN_OK; }\n"
                    "extern \"C\" int deepgen_register(const deepgen_function*, uint32_t) { return 0; }\n"
                    "extern \"C\" void deepgen_unregister(const deepgen_function*, uint32_t) {}\n"
                    "int main() {\n"
@@ -168,12 +171,14 @@ TEST_F(EmbedTest, CallsArriveAtALandingPad) {
                    "    uint64_t value = 0;\n"
                    "    f->kernels[i].entry(&value);\n"
                    "    if (value != 42) return 1;\n"
-                   "    if (std::memcmp(reinterpret_cast<const void*>(f->kernels[i].entry), \"\\xf3\\x0f\\x1e\\xfa\", 4)) return 2;\n"
+                   "    if (std::memcmp(reinterpret_cast<const void*>(f->kernels[i].entry), "
+                   "\"\\xf3\\x0f\\x1e\\xfa\", 4)) return 2;\n"
                    "  }\n"
                    "  return 0;\n"
                    "}\n");
-  ASSERT_EQ(std::system(("c++ -std=c++17 -fcf-protection=full -I" DEEPGEN_SOURCE_DIR "/runtime/include " + folder_ + "/calls.cpp " +
-                         folder_ + "/my-kernels.cpp -o " + folder_ + "/calls").c_str()),
+  ASSERT_EQ(std::system(("c++ -std=c++17 -fcf-protection=full -I" DEEPGEN_SOURCE_DIR "/runtime/include " +
+                         folder_ + "/calls.cpp " + folder_ + "/my-kernels.cpp -o " + folder_ + "/calls")
+                            .c_str()),
             0);
   EXPECT_EQ(WEXITSTATUS(std::system((folder_ + "/calls").c_str())), 0);
 }
@@ -208,8 +213,9 @@ TEST_F(EmbedGpuTest, LaterArchsAndExactDevicesComeFirst) {
   const Library l = gpu_library(true);
   for (const LinkedKernel& k : linked_kernels(l.functions[0]))
     order += k.file->arch + "/" + k.kernel->role + "/" + k.kernel->device + " ";
-  EXPECT_EQ(order, "cpu/main/ cpu/fallback/ sm_90a/main/NVIDIA H200 sm_90a/main/ sm_90a/fallback/ sm_80/main/ "
-                   "sm_80/fallback/ ");
+  EXPECT_EQ(order,
+            "cpu/main/ cpu/fallback/ sm_90a/main/NVIDIA H200 sm_90a/main/ sm_90a/fallback/ sm_80/main/ "
+            "sm_80/fallback/ ");
 }
 
 TEST_F(EmbedGpuTest, CompilesAndSharesIdenticalCode) {
@@ -223,24 +229,24 @@ TEST_F(EmbedGpuTest, CompilesAndSharesIdenticalCode) {
     const Library l = gpu_library(with_cpu);
     write(l);
     write_atomically(folder_ + "/use.cpp", use);
-    write_atomically(folder_ + "/use.c", "#include \"my-kernels.h\"\n"
-                                         "int use(void) { return kernels_up_launch(0, 0) || kernels_up_prepare(); }\n");
+    write_atomically(folder_ + "/use.c",
+                     "#include \"my-kernels.h\"\n"
+                     "int use(void) { return kernels_up_launch(0, 0) || kernels_up_prepare(); }\n");
     EXPECT_EQ(compile("c++ -std=c++17", "my-kernels.cpp"), 0);
     EXPECT_EQ(compile("c++ -std=c++17", "use.cpp"), 0);
     EXPECT_EQ(compile("cc -std=c99", "use.c"), 0);
     const std::string source = embed_source(l), header = embed_header(l);
     auto count = [&](const std::string& text) {
       size_t n = 0;
-      for (size_t at = 0; (at = source.find(text, at)) != std::string::npos; ++at)
-        ++n;
+      for (size_t at = 0; (at = source.find(text, at)) != std::string::npos; ++at) ++n;
       return n;
     };
     EXPECT_EQ(count("deepgen_gpu_code deepgen_"), 4u) << "the plain fallback is shared";
     EXPECT_EQ(count(".rodata."), 4u);
     EXPECT_EQ(count("deepgen_register"), with_cpu ? 1u : 0u);
     EXPECT_EQ(header.find("kernels_up_run") != std::string::npos, with_cpu);
-    for (const char* part : {"scale_a: one f32 value", "bias_row: 512 values, one a row, f32", "clamp(x) = min(max(x",
-                             "residual  f32, 512 x 2048"})
+    for (const char* part : {"scale_a: one f32 value", "bias_row: 512 values, one a row, f32",
+                             "clamp(x) = min(max(x", "residual  f32, 512 x 2048"})
       EXPECT_NE(header.find(part), std::string::npos) << part << "\n" << header;
     for (const char* part : {"sm_90a, NVIDIA H200: tile x=8", "sm_80: from the lock"})
       EXPECT_NE(source.find(part), std::string::npos) << part << "\n" << source;
@@ -252,8 +258,10 @@ TEST_F(EmbedGpuTest, TablesHoldTheCode) {
   write(gpu_library(false));
   write_atomically(
       folder_ + "/stub.cpp",
-      "#include <cstring>\n#include <deepgen/kernel_abi.h>\n#include <deepgen/runtime.h>\n#include \"my-kernels.h\"\n"
-      "extern \"C\" deepgen_status deepgen_launch_gemm(const deepgen_function*, const deepgen_gemm_args*, deepgen_stream) {\n"
+      "#include <cstring>\n#include <deepgen/kernel_abi.h>\n#include <deepgen/runtime.h>\n#include "
+      "\"my-kernels.h\"\n"
+      "extern \"C\" deepgen_status deepgen_launch_gemm(const deepgen_function*, const deepgen_gemm_args*, "
+      "deepgen_stream) {\n"
       "  return DEEPGEN_OK;\n}\n"
       "extern \"C\" deepgen_status deepgen_prepare(const deepgen_function*) { return DEEPGEN_OK; }\n"
       "extern \"C\" void deepgen_unregister(const deepgen_function*, uint32_t) {}\n"
@@ -264,24 +272,35 @@ TEST_F(EmbedGpuTest, TablesHoldTheCode) {
       "  if (f->kernel_count != 5 || std::strcmp(first.device, \"NVIDIA H200\") || last.device) return 1;\n"
       "  if (first.gpu->code_bytes != 13 || std::memcmp(first.gpu->code, \"another cubin\", 13)) return 2;\n"
       "  if (std::strcmp(last.gpu->ptx, \"// PTX of \\\"plain\\\"\\n.target sm_80\\n\")) return 3;\n"
-      "  if (first.launch_count != 2 || first.launches[0].grid[1] != 2 || first.launches[0].cluster[0] != 2 ||\n"
-      "      first.launches[0].shared != 99 || first.launches[0].flags != DEEPGEN_LAUNCH_PERSISTENT) return 4;\n"
-      "  if (std::strcmp(first.launches[1].entry, \"deepgen_reduce\") || first.maps[0].operand != DEEPGEN_ARG_B) return 5;\n"
+      "  if (first.launch_count != 2 || first.launches[0].grid[1] != 2 || first.launches[0].cluster[0] != 2 "
+      "||\n"
+      "      first.launches[0].shared != 99 || first.launches[0].flags != DEEPGEN_LAUNCH_PERSISTENT) return "
+      "4;\n"
+      "  if (std::strcmp(first.launches[1].entry, \"deepgen_reduce\") || first.maps[0].operand != "
+      "DEEPGEN_ARG_B) return 5;\n"
       "  if (last.most_pitch || first.most_pitch != 1 << 20) return 8;\n"
-      "  if (last.align_a != 1 || first.align_d != 8 || last.gpu != f->kernels[2].gpu || *last.gpu->state) return 6;\n"
+      "  if (last.align_a != 1 || first.align_d != 8 || last.gpu != f->kernels[2].gpu || *last.gpu->state) "
+      "return 6;\n"
       "  return *f->devices || first.args[1] != DEEPGEN_ARG_MAP_B ? 7 : 0;\n"
       "}\n");
-  ASSERT_EQ(std::system(("c++ -std=c++17 -I" DEEPGEN_SOURCE_DIR "/runtime/include " + folder_ + "/stub.cpp " + folder_ +
-                         "/my-kernels.cpp -o " + folder_ + "/stub").c_str()),
+  ASSERT_EQ(std::system(("c++ -std=c++17 -I" DEEPGEN_SOURCE_DIR "/runtime/include " + folder_ + "/stub.cpp " +
+                         folder_ + "/my-kernels.cpp -o " + folder_ + "/stub")
+                            .c_str()),
             0);
   EXPECT_EQ(WEXITSTATUS(std::system((folder_ + "/stub").c_str())), 0);
 }
 
 /// What a lock and kernel files say goes into comments and literals, which it must not leave.
 TEST_F(EmbedGpuTest, TextsFromFilesStayTextsForTheCompilers) {
-  write_atomically(folder_ + "/use.c", "#include \"my-kernels.h\"\nint use(void) { return kernels_up_prepare(); }\n");
-  for (const std::string& text : {std::string("*/ #error hostile /*"), std::string("?" "?/\\"), std::string("\"; int hostile = 1/0; \""),
-                                  std::string("\\\");\n#error \\"), std::string("// \xe2\x80\xae \xff \x1b[2J \0 \x7f", 18), std::string("\\u0041\\U00000041 ?" "?/")}) {
+  write_atomically(folder_ + "/use.c",
+                   "#include \"my-kernels.h\"\nint use(void) { return kernels_up_prepare(); }\n");
+  for (const std::string& text : {std::string("*/ #error hostile /*"),
+                                  std::string("?"
+                                              "?/\\"),
+                                  std::string("\"; int hostile = 1/0; \""), std::string("\\\");\n#error \\"),
+                                  std::string("// \xe2\x80\xae \xff \x1b[2J \0 \x7f", 18),
+                                  std::string("\\u0041\\U00000041 ?"
+                                              "?/")}) {
     Library l = gpu_library(true);
     l.target = text;
     for (KernelFile& file : l.functions[0].kernels)
@@ -294,9 +313,11 @@ TEST_F(EmbedGpuTest, TextsFromFilesStayTextsForTheCompilers) {
     write(l);
     for (const char* c : {"cc -std=c99", "cc -std=c11", "clang -std=c99", "cc -std=gnu99 -trigraphs"})
       if (std::string(c).find("clang") == std::string::npos || has_clang()) {
-        EXPECT_EQ(compile(c, "use.c"), 0) << c << ": " << text << "\n" << read_file(folder_ + "/my-kernels.h");
+        EXPECT_EQ(compile(c, "use.c"), 0) << c << ": " << text << "\n"
+                                          << read_file(folder_ + "/my-kernels.h");
       }
-    for (const char* cxx : {"c++ -std=c++17", "c++ -std=c++17 -trigraphs -Wno-trigraphs", "clang++ -std=c++17"})
+    for (const char* cxx :
+         {"c++ -std=c++17", "c++ -std=c++17 -trigraphs -Wno-trigraphs", "clang++ -std=c++17"})
       if (std::string(cxx).find("clang") == std::string::npos || has_clang()) {
         EXPECT_EQ(compile(cxx, "my-kernels.cpp"), 0) << cxx << ": " << text;
       }
@@ -305,13 +326,18 @@ TEST_F(EmbedGpuTest, TextsFromFilesStayTextsForTheCompilers) {
 
 /// From the lock on, with the device's name that once closed the comment it was written into.
 TEST_F(EmbedGpuTest, ADevicesNameFromALockStaysInItsComment) {
-  const Lock lock = Lock::parse("{\"schema\":\"deepgen.lock/1\",\"entries\":[{\"problem\":\"p\",\"arch\":\"sm_90a\",\"device\":{\"name\":"
-                                "\"H200 */ #error hostile /*\",\"cores\":1,\"l2\":1,\"shared_block\":1,\"shared_multiprocessor\":1},\"template\":"
-                                "\"tile\",\"revision\":1,\"config\":{},\"sha256\":\"\",\"toolchain\":\"t\"}]}", "x");
+  const Lock lock =
+      Lock::parse("{\"schema\":\"deepgen.lock/"
+                  "1\",\"entries\":[{\"problem\":\"p\",\"arch\":\"sm_90a\",\"device\":{\"name\":"
+                  "\"H200 */ #error hostile "
+                  "/*\",\"cores\":1,\"l2\":1,\"shared_block\":1,\"shared_multiprocessor\":1},\"template\":"
+                  "\"tile\",\"revision\":1,\"config\":{},\"sha256\":\"\",\"toolchain\":\"t\"}]}",
+                  "x");
   Library l = gpu_library(false);
   l.functions[0].kernels[1].kernels.back().device = lock.entries()[0].device.name;
   write(l);
-  write_atomically(folder_ + "/use.c", "#include \"my-kernels.h\"\nint use(void) { return kernels_up_prepare(); }\n");
+  write_atomically(folder_ + "/use.c",
+                   "#include \"my-kernels.h\"\nint use(void) { return kernels_up_prepare(); }\n");
   EXPECT_EQ(compile("cc -std=c99", "use.c"), 0);
   EXPECT_EQ(compile("c++ -std=c++17", "my-kernels.cpp"), 0);
 }

@@ -1,4 +1,5 @@
-// The T1 and T4 exports against what their published schemas ask for (Kernel Tuner's schema/T1/1.0.0 and schema/T4/1.0.0).
+// The T1 and T4 exports against what their published schemas ask for (Kernel Tuner's schema/T1/1.0.0 and
+// schema/T4/1.0.0).
 #include "base/json.h"
 #include "generator/export.h"
 
@@ -12,8 +13,8 @@
 namespace deepgen {
 namespace {
 
-/// What a schema asks for: the name of a type; an object's members, `?` behind those that may be absent, and others may be
-/// there; ["list of", shape]; or a list of the words that are allowed.
+/// What a schema asks for: the name of a type; an object's members, `?` behind those that may be absent, and
+/// others may be there; ["list of", shape]; or a list of the words that are allowed.
 const Json kT1 = Json::parse(R"json({
   "ConfigurationSpace": {
     "TuningParameters": ["list of", {"Name": "string", "Type": ["int", "uint", "float", "bool", "string"], "Values": "string"}],
@@ -62,15 +63,19 @@ std::string departure(const Json& json, const Json& shape, const std::string& pa
     }
     return "";
   }
-  if (shape[0] != "list of") return std::find(shape.begin(), shape.end(), json) == shape.end() ? path + " is " + json.dump() : "";
+  if (shape[0] != "list of")
+    return std::find(shape.begin(), shape.end(), json) == shape.end() ? path + " is " + json.dump() : "";
   if (!json.is_array()) return path + " is no list";
   for (size_t i = 0; i < json.size(); ++i)
-    if (std::string found = departure(json[i], shape[1], path + "/" + std::to_string(i)); !found.empty()) return found;
+    if (std::string found = departure(json[i], shape[1], path + "/" + std::to_string(i)); !found.empty())
+      return found;
   return "";
 }
 
-/// The check itself: each value that is taken out or replaced, where the schema says something of it, is found.
-void expect_no_less(const Json& json, const Json& shape, const Json& whole, const Json& whole_shape, const Json::json_pointer& at) {
+/// The check itself: each value that is taken out or replaced, where the schema says something of it, is
+/// found.
+void expect_no_less(const Json& json, const Json& shape, const Json& whole, const Json& whole_shape,
+                    const Json::json_pointer& at) {
   Json broken = whole;
   broken[at] = nullptr;
   EXPECT_NE(departure(broken, whole_shape), "") << at.to_string();
@@ -85,7 +90,8 @@ void expect_no_less(const Json& json, const Json& shape, const Json& whole, cons
     expect_no_less(json[0], shape[1], whole, whole_shape, at / 0);
 }
 
-const Problem kProblem = Problem::parse("gemm m=64 n=64 k=64 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
+const Problem kProblem =
+    Problem::parse("gemm m=64 n=64 k=64 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
 
 Json t1_of(const std::string& arch, const Device& device) {
   SearchOptions options;
@@ -103,7 +109,8 @@ TEST(Schemas, T1) {
   Device cpu;
   cpu.arch = "cpu", cpu.isa = 4, cpu.cores = 2, cpu.l1d = 32768, cpu.l2 = 1 << 20, cpu.l3 = 1 << 25;
   // What the schema has no word for: nothing else departs from it.
-  for (auto& [json, language] : {std::pair{t1_of("cpu", cpu), "C"}, {t1_of("gfx942", generic_gpu("gfx942")), "HIP"}}) {
+  for (auto& [json, language] :
+       {std::pair{t1_of("cpu", cpu), "C"}, {t1_of("gfx942", generic_gpu("gfx942")), "HIP"}}) {
     Json other = json;
     EXPECT_EQ(other["KernelSpecification"]["Language"], language);
     other["KernelSpecification"]["Language"] = "CUDA";
@@ -115,11 +122,14 @@ TEST(Schemas, T4) {
   register_fake_template();
   ReportInput in;
   RecordLog log;
-  log.environment = {{"device", fake_device().to_json()}, {"tool", "deepgen-measure"}, {"ended", "2026-01-05T10:11:12Z"}};
+  log.environment = {
+      {"device", fake_device().to_json()}, {"tool", "deepgen-measure"}, {"ended", "2026-01-05T10:11:12Z"}};
   int64_t slot = 0;
-  for (const char* status : {"ok", "wrong", "out_of_bounds", "crash", "timeout", "compile_error", "unsupported", "dropped", "duplicate"}) {
+  for (const char* status : {"ok", "wrong", "out_of_bounds", "crash", "timeout", "compile_error",
+                             "unsupported", "dropped", "duplicate"}) {
     Record r;
-    r.stage = "r0", r.slot = slot++, r.problem = kProblem.key(), r.arch = "fake", r.status = status, r.origin = "model";
+    r.stage = "r0", r.slot = slot++, r.problem = kProblem.key(), r.arch = "fake", r.status = status,
+    r.origin = "model";
     r.choice = fake_choice(4, slot % 8 + 1, 8, 0), r.sha256 = std::to_string(slot);
     if (r.ok()) r.timing = Timing{1e-3, 1e-3, 1e-3, 1, 1, 1, 40, 1};
     log.records.push_back(r);

@@ -6,9 +6,9 @@
 
 namespace deepgen {
 
-/// Parameters isa {1,3,4}, mr {1..8}, nr {8,16,32,64} and by a search file multiples of 8 up to 128, pack {0,1}; legal when mr * nr <= 128 and the device
-/// has the isa. Cost falls with isa and with the tile; pack does not matter, so that half of all costs are
-/// ties.
+/// Parameters isa {1,3,4}, mr {1..8}, nr {8,16,32,64} and by a search file multiples of 8 up to 128, pack
+/// {0,1}; legal when mr * nr <= 128 and the device has the isa. Cost falls with isa and with the tile; pack
+/// does not matter, so that half of all costs are ties.
 class FakeTemplate : public Template {
 public:
   std::string name() const override { return "fake_tile"; }

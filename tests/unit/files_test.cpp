@@ -28,7 +28,9 @@ protected:
   }
   ~Files() override { fs::remove_all(folder); }
   std::string path(const std::string& name) const { return folder + "/" + name; }
-  size_t count() const { return size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator())); }
+  size_t count() const {
+    return size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+  }
   std::string folder;
 };
 
@@ -50,13 +52,15 @@ TEST_F(Files, WhatAKilledWriterLeftIsRemovedByTheNext) {
 }
 
 TEST_F(Files, OtherPeoplesFilesStay) {
-  const std::vector<std::string> foreign = {"report.html.tmpl",      "report.html.tmp-before-merge", "report.html.tmp",
-                                            "report.html.tmp0badcaf", "report.html.tmp0badcafe5",     "report.html.tmp0BADCAFE",
+  const std::vector<std::string> foreign = {"report.html.tmpl",         "report.html.tmp-before-merge",
+                                            "report.html.tmp",          "report.html.tmp0badcaf",
+                                            "report.html.tmp0badcafe5", "report.html.tmp0BADCAFE",
                                             "report.html.tmp0badcafg"};
   for (const std::string& name : foreign) leave(path(name));
   write_atomically(path("report.html.tmp00000001"), "another process may be about to lock it");
   fs::create_directory(path("report.html.tmp00000002"));
-  fs::last_write_time(path("report.html.tmp00000002"), fs::file_time_type::clock::now() - std::chrono::hours(1));
+  fs::last_write_time(path("report.html.tmp00000002"),
+                      fs::file_time_type::clock::now() - std::chrono::hours(1));
   write_atomically(path("report.html"), "all");
   EXPECT_FALSE(write_if_changed(path("report.html"), "all"));
   for (const std::string& name : foreign) EXPECT_TRUE(file_exists(path(name))) << name;
@@ -98,7 +102,9 @@ TEST_F(Files, AFullDiskLeavesTheOldFile) {
       write_atomically(path("lock.json"), std::string(2000, 'n'));
     } catch (const Error& e) {
       const std::string text = e.what();
-      _exit(text.find(path("lock.json")) != std::string::npos && text.find("free space") != std::string::npos ? 0 : 2);
+      _exit(text.find(path("lock.json")) != std::string::npos && text.find("free space") != std::string::npos
+                ? 0
+                : 2);
     }
     _exit(1);
   }
@@ -128,7 +134,8 @@ TEST_F(Files, OnlyRegularFilesAreRead) {
     const std::string message = refusal([&, file = name] { read_file(file); });
     EXPECT_NE(message.find(name), std::string::npos) << message;
     EXPECT_NE(message.find(kind), std::string::npos) << message;
-    EXPECT_NE(refusal([&, file = name] { write_atomically(file, "x"); }).find(kind), std::string::npos) << name;
+    EXPECT_NE(refusal([&, file = name] { write_atomically(file, "x"); }).find(kind), std::string::npos)
+        << name;
   }
   EXPECT_NE(refusal([&] { read_file(path("absent")); }).find("No such file"), std::string::npos);
   write_atomically(path("empty"), "");
@@ -145,7 +152,8 @@ TEST_F(Files, WhatIsTooLargeIsRefusedBeforeItIsRead) {
   EXPECT_EQ(refusal([&] { read_file(path("lock.json"), 1 << 20); }).substr(0, 16), "cannot read file");
 }
 
-/// Reading the memory of this process at address 0 is an I/O error, as of a failing disk: part of a file is no file.
+/// Reading the memory of this process at address 0 is an I/O error, as of a failing disk: part of a file is
+/// no file.
 TEST_F(Files, AnErrorWhileReadingIsNoEndOfTheFile) {
   const std::string message = refusal([] { read_file("/proc/self/mem"); });
   EXPECT_NE(message.find("Input/output error"), std::string::npos) << message;
@@ -172,8 +180,7 @@ TEST_F(Files, ModeAndGroupOfAFileStay) {
   std::vector<gid_t> groups(size_t(std::max(0, getgroups(0, nullptr))));
   groups.resize(size_t(std::max(0, getgroups(int(groups.size()), groups.data()))));
   if (geteuid() == 0) groups.push_back(4); // it may give files away
-  for (gid_t group : groups)
-    ASSERT_EQ(chown(name.c_str(), uid_t(-1), group), 0);
+  for (gid_t group : groups) ASSERT_EQ(chown(name.c_str(), uid_t(-1), group), 0);
   struct stat before = {}, after = {};
   ASSERT_EQ(stat(name.c_str(), &before), 0);
   write_atomically(name, "new");

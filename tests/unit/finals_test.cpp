@@ -1,5 +1,6 @@
-// Which finalists a race leaves out after its first rounds, on a simulated machine over many seeds: true speeds and noise are
-// planted, so that it is known whom it should have kept. Nothing here depends on the time that anything takes.
+// Which finalists a race leaves out after its first rounds, on a simulated machine over many seeds: true
+// speeds and noise are planted, so that it is known whom it should have kept. Nothing here depends on the
+// time that anything takes.
 #include "measure/contest.h"
 #include "measure/statistics.h"
 
@@ -14,10 +15,10 @@ namespace {
 
 struct Machine {
   uint64_t seed = 1;
-  double noise = 0.03;  ///< of a sample
-  double favours = 0;   ///< what an arm gains or loses for as long as a state of the machine lasts
+  double noise = 0.03; ///< of a sample
+  double favours = 0;  ///< what an arm gains or loses for as long as a state of the machine lasts
   int state_rounds = 20;
-  int cold_rounds = 0;  ///< in which the default takes longer by `cold`
+  int cold_rounds = 0; ///< in which the default takes longer by `cold`
   double cold = 0;
 };
 
@@ -33,7 +34,8 @@ Arm arm_of(const Machine& m, size_t arm, double seconds) {
     stream->random.seed(m.seed * 1000 + arm);
     return Sampler{[=] {
       const int round = stream->taken++;
-      std::mt19937_64 state(m.seed * 77 + uint64_t(round + 1000) / uint64_t(m.state_rounds) * 13 + arm * 1009);
+      std::mt19937_64 state(m.seed * 77 + uint64_t(round + 1000) / uint64_t(m.state_rounds) * 13 +
+                            arm * 1009);
       state.discard(4);
       const double favour = m.favours * (state() % 2 ? 1 : -1);
       Sample s;
@@ -61,10 +63,13 @@ FinalsResult finals_of(const Machine& m, const std::vector<double>& seconds, dou
   return run_finals(field_of(m, seconds), options, silent, least_noise);
 }
 
-bool was_cut(const FinalsResult& f, size_t finalist) { return deepgen::was_cut(f.finalists[finalist], f.finalists[0]); }
+bool was_cut(const FinalsResult& f, size_t finalist) {
+  return deepgen::was_cut(f.finalists[finalist], f.finalists[0]);
+}
 
 /// In how many of the races the arm was cut.
-int times_cut(Machine m, const std::vector<double>& seconds, size_t finalist, int races, double least_noise = 0) {
+int times_cut(Machine m, const std::vector<double>& seconds, size_t finalist, int races,
+              double least_noise = 0) {
   int cut = 0;
   for (int i = 1; i <= races; ++i) {
     m.seed = uint64_t(i);
@@ -100,8 +105,8 @@ TEST(Finals, WhatIsClearlySlowerLeavesEarly) {
   EXPECT_EQ(times_cut(m, seconds, 2, 40, 0.05), 0) << "where nothing below 5 % is known to be a difference";
 }
 
-/// The default is 6 % slower while the first rounds last, so that all look 6 % better than they are. What stayed has its ratio
-/// of the rounds after these, and what left must not stand above it for that.
+/// The default is 6 % slower while the first rounds last, so that all look 6 % better than they are. What
+/// stayed has its ratio of the rounds after these, and what left must not stand above it for that.
 TEST(Finals, RatiosOfWhatLeftCompareWithThoseOfWhatStayed) {
   const std::vector<double> seconds = {1e-5, 0.984e-5, 1.04e-5, 0.985e-5, 1.05e-5};
   double left = 0, stayed = 0;
@@ -111,7 +116,8 @@ TEST(Finals, RatiosOfWhatLeftCompareWithThoseOfWhatStayed) {
     Contest c;
     for (size_t i = 0; i < seconds.size(); ++i) {
       Record r;
-      r.stage = "final", r.slot = int64_t(i), r.origin = i ? "model" : "default", r.sha256 = std::to_string(i);
+      r.stage = "final", r.slot = int64_t(i), r.origin = i ? "model" : "default",
+      r.sha256 = std::to_string(i);
       r.choice = {"t", {}};
       r.choice.config.set("x", int64_t(i));
       c.finalists.push_back(r);

@@ -16,7 +16,8 @@ std::vector<Trial> round_of(uint64_t seed, size_t count, double parameters, doub
   std::uniform_real_distribution<double> uniform;
   std::vector<Trial> trials;
   for (size_t i = 0; i < count; ++i)
-    trials.push_back({i, least * std::exp(spread * std::pow(uniform(random), 2 / parameters)), true, "model", 0});
+    trials.push_back(
+        {i, least * std::exp(spread * std::pow(uniform(random), 2 / parameters)), true, "model", 0});
   return trials;
 }
 
@@ -30,7 +31,8 @@ int times_wrong(size_t count, double parameters) {
 
 TEST(FlatTop, TheBoundHoldsAsOftenAsItSays) {
   for (size_t count : {20, 40}) {
-    EXPECT_LE(times_wrong(count, 4), 70) << count << " candidates: 5 % of 1000, and three standard deviations";
+    EXPECT_LE(times_wrong(count, 4), 70)
+        << count << " candidates: 5 % of 1000, and three standard deviations";
     EXPECT_LE(times_wrong(count, 2), 70) << "where fewer parameters matter, it is more careful than it says";
   }
 }

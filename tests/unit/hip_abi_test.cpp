@@ -55,7 +55,7 @@ constexpr bool same_form(R (*)(A...), S (*)(B...)) {
     return false;
   else
     return sizeof(R) == sizeof(S) && std::is_pointer_v<R> == std::is_pointer_v<S> &&
-           ((sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>)&&...);
+           ((sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>) && ...);
 }
 #define SAME(member, entry) static_assert(same_form(decltype(amd::Driver::member){}, decltype(&::entry){}))
 SAME(get_error_string, hipGetErrorString);

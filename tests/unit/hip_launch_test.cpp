@@ -1,7 +1,7 @@
 // What a launch hands to HIP: the argument segment, grids, the stream; and what it must not do.
 #include "counted_allocations.h"
-#include "launched.h"
 #include "hip_devices.h"
+#include "launched.h"
 
 #include <gtest/gtest.h>
 

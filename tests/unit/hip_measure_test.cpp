@@ -200,7 +200,8 @@ TEST_F(HipMeasure, TimesByGraphsAndEvents) {
   std::filesystem::remove_all(folder);
 }
 
-/// As tests/fake_hip/fake_rocm_smi.cpp tells: MHz, reasons (the power limit), the metrics' version, processes.
+/// As tests/fake_hip/fake_rocm_smi.cpp tells: MHz, reasons (the power limit), the metrics' version,
+/// processes.
 TEST_F(HipMeasure, RecordsClockAndPowerWhereTheDriverTells) {
   const Environment set("FAKE_ROCM_SMI", "1890 0x4 3 1");
   const std::string folder = measured_round();
@@ -252,7 +253,8 @@ TEST_F(HipMeasure, WhatIsWrongOnAnAwkwardShapeIsNoFinalist) {
 
   log = final("faulty", "fast");
   EXPECT_EQ(decide(log).winner.choice.template_name, "fast");
-  EXPECT_NE(decide(log).reason.find("the default config failed: wrong"), std::string::npos) << decide(log).reason;
+  EXPECT_NE(decide(log).reason.find("the default config failed: wrong"), std::string::npos)
+      << decide(log).reason;
 
   log = final("", "faulty");
   ASSERT_EQ(log.records.size(), 2u) << "nothing is left to be timed";

@@ -12,7 +12,8 @@
 #include <gtest/gtest.h>
 #include <set>
 
-/// A measuring worker is a process that ends without freeing what it has on the device; here it lives in the test's own.
+/// A measuring worker is a process that ends without freeing what it has on the device; here it lives in the
+/// test's own.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:deepgen::cuda::Bench::open\nleak:RocblasProduct\n";
@@ -118,7 +119,9 @@ TEST_F(HipVendor, WhatIsLeftIsNotTimed) {
 class Watch final : public Toolbox {
 public:
   explicit Watch(const Context& context) : Toolbox(context, WithoutKernels{}) {}
-  void epilogue(const Array& source, const Array&, const EpilogueParameters&) const override { product = source; }
+  void epilogue(const Array& source, const Array&, const EpilogueParameters&) const override {
+    product = source;
+  }
   mutable Array product;
 };
 
@@ -137,7 +140,8 @@ TEST_F(HipVendor, AProductForEachWeightOfAGateIsTheSameProduct) {
         product->enqueue(product->algorithms().front(), 0, bench.ring().operands(), watch, context.stream());
         context.synchronize();
         std::vector<float> out(size_t(watch.product.batch * watch.product.rows * watch.product.columns));
-        check(driver()->cuMemcpyDtoH(out.data(), watch.product.data, out.size() * sizeof(float)), "reading the product");
+        check(driver()->cuMemcpyDtoH(out.data(), watch.product.data, out.size() * sizeof(float)),
+              "reading the product");
         return out;
       };
       const std::vector<float> at_once = values(false);
@@ -153,7 +157,8 @@ TEST_F(HipVendor, BothWaysForAGateAreAsked) {
   p.gate = silu;
   const auto in_halves = [&] {
     const Vendor v = find_vendor(p, devices(Platform::hip).at(0), 1);
-    for (const Vendor::Algorithm& a : v.algorithms) EXPECT_EQ(a.text.starts_with("a product for each weight"), a.halves);
+    for (const Vendor::Algorithm& a : v.algorithms)
+      EXPECT_EQ(a.text.starts_with("a product for each weight"), a.halves);
     return std::pair(v.algorithms.size(), std::count_if(v.algorithms.begin(), v.algorithms.end(),
                                                         [](const Vendor::Algorithm& a) { return a.halves; }));
   };
@@ -184,8 +189,8 @@ struct Places {
     Bench bench(p, devices(Platform::hip).at(0), 256, 1, caches);
     sets = bench.ring().sets().size();
     for (const CallOperands& x : bench.ring().sets())
-      a.insert(x.a.data), b.insert(x.b.data), d.insert(x.d.data), residual.insert(x.residual.data), workspace.insert(x.workspace),
-          offsets.insert(x.offsets);
+      a.insert(x.a.data), b.insert(x.b.data), d.insert(x.d.data), residual.insert(x.residual.data),
+          workspace.insert(x.workspace), offsets.insert(x.offsets);
   }
 };
 
@@ -193,10 +198,12 @@ TEST_F(HipVendor, OperandsTakeTurnsWhereTheCachesAreToBeCold) {
   Problem p = problem(f32, f32, Layout::nt, {residual});
   const Places cold(p, Caches::cold), weights(p, Caches::weights_cold), warm(p, Caches::warm);
   ASSERT_GE(cold.sets, 2u);
-  for (const auto* found : {&cold.a, &cold.b, &cold.d, &cold.residual, &cold.workspace}) EXPECT_EQ(found->size(), cold.sets);
+  for (const auto* found : {&cold.a, &cold.b, &cold.d, &cold.residual, &cold.workspace})
+    EXPECT_EQ(found->size(), cold.sets);
   EXPECT_GT(weights.sets, cold.sets) << "of B alone there is room for more";
   EXPECT_EQ(weights.b.size(), weights.sets);
-  for (const auto* found : {&weights.a, &weights.d, &weights.residual, &weights.workspace}) EXPECT_EQ(found->size(), 1u);
+  for (const auto* found : {&weights.a, &weights.d, &weights.residual, &weights.workspace})
+    EXPECT_EQ(found->size(), 1u);
   EXPECT_EQ(warm.sets, 1u);
   p = problem(f32, f32, Layout::nt);
   p.groups = 2, p.m = 8;

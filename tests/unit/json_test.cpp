@@ -42,12 +42,15 @@ TEST(Json, ManyKeysAreRefusedBeforeTheyTakeQuadraticTime) {
   EXPECT_NE(refusal(text + "}").find("keys"), std::string::npos);
 }
 
-TEST(Json, NumbersBeyondRangeAreRefused) { EXPECT_NE(refusal("{\"a\":1e400}").find("number overflow"), std::string::npos); }
+TEST(Json, NumbersBeyondRangeAreRefused) {
+  EXPECT_NE(refusal("{\"a\":1e400}").find("number overflow"), std::string::npos);
+}
 
 TEST(Json, FieldsAreOfTheTypeThatIsAskedFor) {
-  const Json json = parse_json(R"({"half":1.5,"huge":1e300,"big":9223372036854775808,"yes":true,"nothing":null,
+  const Json json =
+      parse_json(R"({"half":1.5,"huge":1e300,"big":9223372036854775808,"yes":true,"nothing":null,
                                    "list":[1,2,3],"mixed":[1,"2"],"minus":-1,"whole":7})",
-                               "x");
+                 "x");
   EXPECT_EQ(get<int64_t>(json, "whole", "x"), 7);
   EXPECT_EQ(get<double>(json, "whole", "x"), 7);
   EXPECT_EQ(get<uint64_t>(json, "big", "x"), uint64_t(1) << 63);
@@ -72,18 +75,22 @@ TEST(Config, BadTextSaysWhy) {
     return std::string();
   };
   EXPECT_EQ(error_of("bm=-128 bn=9223372036854775807"), "");
-  for (const auto& [text, why] : {std::pair{"bm=128 stages=99999999999999999999", "99999999999999999999 takes more than 64 bits"},
-                                  {"bm=12x", "'12x' is no integer"},
-                                  {"bm=", "'' is no integer"}}) {
+  for (const auto& [text, why] :
+       {std::pair{"bm=128 stages=99999999999999999999", "99999999999999999999 takes more than 64 bits"},
+        {"bm=12x", "'12x' is no integer"},
+        {"bm=", "'' is no integer"}}) {
     const std::string error = error_of(text);
-    for (const std::string& part : {std::string(why), std::string("where:  ") + text, std::string("deepgen space explain")})
+    for (const std::string& part :
+         {std::string(why), std::string("where:  ") + text, std::string("deepgen space explain")})
       EXPECT_NE(error.find(part), std::string::npos) << error;
   }
-  for (const char* text : {"bm", "=5"}) EXPECT_NE(error_of(text).find("remedy"), std::string::npos) << error_of(text);
+  for (const char* text : {"bm", "=5"})
+    EXPECT_NE(error_of(text).find("remedy"), std::string::npos) << error_of(text);
 }
 
 TEST(Json, CountsHaveBounds) {
-  const Json json = parse_json(R"({"zero":0,"minus":-1,"least":-9223372036854775808,"huge":1125899906842625,"one":1})", "x");
+  const Json json = parse_json(
+      R"({"zero":0,"minus":-1,"least":-9223372036854775808,"huge":1125899906842625,"one":1})", "x");
   EXPECT_EQ(get_count(json, "zero", "x"), 0);
   EXPECT_EQ(get_count(json, "one", "x", 1), 1);
   EXPECT_THROW(get_count(json, "zero", "x", 1), Error);

@@ -46,7 +46,8 @@ TEST(KernelFiles, AreReadAsTheyWereWritten) {
   }
 }
 
-/// Code of the main kernel and of fallbacks, entry, workspace, launches, tensor maps, alignments: any byte counts.
+/// Code of the main kernel and of fallbacks, entry, workspace, launches, tensor maps, alignments: any byte
+/// counts.
 TEST(KernelFiles, AnyOtherByteIsRefused) {
   for (const KernelFile& f : {file(), gpu_file()}) {
     const std::string good = f.serialize();
@@ -69,9 +70,11 @@ TEST(KernelFiles, AHeadThatLiesAboutItsCodeIsRefused) {
     KernelFile::parse(seal(good.substr(0, digest) + "}", code), "x.dgk");
     FAIL() << "the head has the hash of other code";
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("code is not that of its file's head"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("code is not that of its file's head"), std::string::npos)
+        << e.what();
   }
-  EXPECT_THROW(KernelFile::parse(good.substr(0, digest) + "}" + good.substr(line), "x"), Error) << "without a digest";
+  EXPECT_THROW(KernelFile::parse(good.substr(0, digest) + "}" + good.substr(line), "x"), Error)
+      << "without a digest";
 }
 
 TEST(KernelFiles, TextsAreChecked) {
@@ -113,7 +116,8 @@ TEST_F(LockedTest, OtherCodeThanTheLocksIsNotLinked) {
   EXPECT_EQ(error_of(file(), choice()), "");
   KernelFile other = file();
   other.kernels[0] = kernel("main", "another kernel"); // with digest and head as they should be
-  EXPECT_NE(error_of(KernelFile::parse(other.serialize(), "x"), choice()).find("kernels f on fake"), std::string::npos);
+  EXPECT_NE(error_of(KernelFile::parse(other.serialize(), "x"), choice()).find("kernels f on fake"),
+            std::string::npos);
   other = file();
   other.kernels.push_back(kernel("main", "one more"));
   EXPECT_NE(error_of(other, choice()).find("the lock has no kernel"), std::string::npos);

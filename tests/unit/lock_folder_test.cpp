@@ -46,8 +46,8 @@ TEST_F(LockFolders, TheFirstGoodPlaceIsTaken) {
   EXPECT_EQ(mode_of(found.path), mode_t(0700)) << "others are shut out again";
 }
 
-/// Somebody else got there first: with a link to a folder of ours, with a file, in a folder where all may rename, and,
-/// where this test can make it, with a folder of theirs. Nobody can hold up a build that way.
+/// Somebody else got there first: with a link to a folder of ours, with a file, in a folder where all may
+/// rename, and, where this test can make it, with a folder of theirs. Nobody can hold up a build that way.
 TEST_F(LockFolders, APlaceThatIsNotOursIsPassedOverWithAWord) {
   fs::create_directory(root + "/ours");
   fs::create_directory_symlink(root + "/ours", place("link"));
@@ -64,10 +64,12 @@ TEST_F(LockFolders, APlaceThatIsNotOursIsPassedOverWithAWord) {
   const LockFolder found = find_lock_folder(places);
   EXPECT_EQ(found.path, places.back());
   EXPECT_EQ(std::count(found.refused.begin(), found.refused.end(), '\n'), std::ptrdiff_t(places.size()) - 2);
-  for (const char* why : {"link/deepgen: it is a link", "file/deepgen: it is no folder", "open/deepgen: others can replace"})
+  for (const char* why :
+       {"link/deepgen: it is a link", "file/deepgen: it is no folder", "open/deepgen: others can replace"})
     EXPECT_NE(found.refused.find(why), std::string::npos) << found.refused;
   if (geteuid() == 0) {
-    EXPECT_NE(found.refused.find("theirs/deepgen: it belongs to the user with the number 12345"), std::string::npos);
+    EXPECT_NE(found.refused.find("theirs/deepgen: it belongs to the user with the number 12345"),
+              std::string::npos);
   }
   places.pop_back();
   try {
@@ -80,7 +82,8 @@ TEST_F(LockFolders, APlaceThatIsNotOursIsPassedOverWithAWord) {
 }
 
 TEST_F(LockFolders, TheEnvironmentNamesThePlaces) {
-  for (const char* name : {"XDG_RUNTIME_DIR", "TMPDIR", "DEEPGEN_CACHE_DIR"}) setenv(name, (root + "/" + name).c_str(), 1);
+  for (const char* name : {"XDG_RUNTIME_DIR", "TMPDIR", "DEEPGEN_CACHE_DIR"})
+    setenv(name, (root + "/" + name).c_str(), 1);
   unsetenv("DEEPGEN_CACHE");
   const std::string user = std::to_string(geteuid());
   const fs::path before = fs::current_path();
@@ -89,9 +92,10 @@ TEST_F(LockFolders, TheEnvironmentNamesThePlaces) {
   fs::current_path(root + "/build/below");
   const std::vector<std::string> places = lock_places();
   fs::current_path(before);
-  EXPECT_EQ(places, (std::vector<std::string>{root + "/XDG_RUNTIME_DIR/deepgen", "/run/user/" + user + "/deepgen",
-                                              root + "/TMPDIR/deepgen-" + user, "/tmp/deepgen-" + user,
-                                              root + "/DEEPGEN_CACHE_DIR/locks", root + "/build/deepgen-locks"}));
+  EXPECT_EQ(places,
+            (std::vector<std::string>{root + "/XDG_RUNTIME_DIR/deepgen", "/run/user/" + user + "/deepgen",
+                                      root + "/TMPDIR/deepgen-" + user, "/tmp/deepgen-" + user,
+                                      root + "/DEEPGEN_CACHE_DIR/locks", root + "/build/deepgen-locks"}));
   setenv("TMPDIR", "relative", 1);
   for (const std::string& place : lock_places()) EXPECT_EQ(place[0], '/') << place;
 }

@@ -90,11 +90,9 @@ TEST_F(LockTest, ConcurrentThreadsLoseNothing) {
   std::vector<std::thread> writers;
   for (int t = 0; t < 8; ++t)
     writers.emplace_back([this, t] {
-      for (int i = 0; i < 10; ++i)
-        merge_into_lock(path_, {entry(1 + t * 10 + i)});
+      for (int i = 0; i < 10; ++i) merge_into_lock(path_, {entry(1 + t * 10 + i)});
     });
-  for (std::thread& t : writers)
-    t.join();
+  for (std::thread& t : writers) t.join();
   EXPECT_EQ(Lock::read(path_).entries().size(), 80u);
 }
 
@@ -212,7 +210,8 @@ TEST_F(LockTest, StaleEntriesAreExplained) {
 
 TEST_F(LockTest, AnEntryThatSaysNothingOfTheCodeIsStale) {
   const std::string hash(64, 'f');
-  for (const std::string& bad : {std::string(), std::string("ab"), hash + "0", std::string(64, 'F'), std::string(64, 'g')}) {
+  for (const std::string& bad :
+       {std::string(), std::string("ab"), hash + "0", std::string(64, 'F'), std::string(64, 'g')}) {
     LockEntry e = entry(1);
     e.sha256 = bad;
     EXPECT_NE(why_stale(e).find("64 lower-case hex digits"), std::string::npos) << bad;
@@ -248,12 +247,15 @@ TEST_F(LockTest, EvidenceMayBeMissingOrAnything) {
   const std::string missing = good.substr(0, at) + "}\n]\n}\n";
   EXPECT_EQ(Lock::parse(missing, "x").entries()[0].choice, entry(1).choice);
   EXPECT_EQ(why_stale(Lock::parse(missing, "x").entries()[0]), "");
-  for (const char* odd : {"5", "[]", "null", "\"x\"", "{\"ratio\":7,\"vendor\":[1,2],\"rounds\":\"many\",\"clock_mhz\":[1],\"driver\":3}",
-                          "{\"ratio\":[1,2],\"vendor\":{},\"legal\":1.5,\"complete\":1,\"noise_floor\":\"x\",\"verdict\":[]}"}) {
+  for (const char* odd : {"5", "[]", "null", "\"x\"",
+                          "{\"ratio\":7,\"vendor\":[1,2],\"rounds\":\"many\",\"clock_mhz\":[1],\"driver\":3}",
+                          "{\"ratio\":[1,2],\"vendor\":{},\"legal\":1.5,\"complete\":1,\"noise_floor\":\"x\","
+                          "\"verdict\":[]}"}) {
     const Lock read = Lock::parse(good.substr(0, at) + ",\"evidence\":" + odd + "}\n]\n}\n", "x");
     EXPECT_EQ(why_stale(read.entries()[0]), "");
     const std::string text = statement(read.entries()[0].evidence, fake_device());
-    EXPECT_NE(text.find(odd[0] == '{' ? "unreadable:" : "the evidence is no object"), std::string::npos) << text;
+    EXPECT_NE(text.find(odd[0] == '{' ? "unreadable:" : "the evidence is no object"), std::string::npos)
+        << text;
     EXPECT_EQ(Lock::parse(read.serialize(), "x").serialize(), read.serialize());
   }
 }
@@ -276,8 +278,9 @@ protected:
     Problem p;
     p.m = m;
     const std::string path = folder_ + "/build/_deepgen/kernels/f" + std::to_string(m) + "/problem.json";
-    const Json json = {{"schema", "deepgen.problem/1"}, {"target", "kernels"}, {"name", "f" + std::to_string(m)},
-                       {"namespace", "kernels"},        {"problem", p.key()},  {"untuned", false}};
+    const Json json = {
+        {"schema", "deepgen.problem/1"}, {"target", "kernels"}, {"name", "f" + std::to_string(m)},
+        {"namespace", "kernels"},        {"problem", p.key()},  {"untuned", false}};
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     write_atomically(path, json.dump());
     return path;
@@ -288,9 +291,11 @@ TEST_F(LockCommandTest, PruneListsAndThenRemovesWhatNoBuildHas) {
   std::string output;
   merge_into_lock(path_, {entry(1), entry(2), entry(2, 5, "b"), entry(3)});
   const std::string before = read_file(path_), kept = write_problem(3);
-  const std::vector<std::string> dry = {"lock", "prune", "--lock", path_, "--build", folder_ + "/build", "--problem", write_problem(1)};
+  const std::vector<std::string> dry = {
+      "lock", "prune", "--lock", path_, "--build", folder_ + "/build", "--problem", write_problem(1)};
   EXPECT_EQ(run_tool(dry, output), 0);
-  EXPECT_NE(output.find("would be removed: " + entry(2).problem + " on fake (b)"), std::string::npos) << output;
+  EXPECT_NE(output.find("would be removed: " + entry(2).problem + " on fake (b)"), std::string::npos)
+      << output;
   EXPECT_NE(output.find("2 of 4 entries are of no problem given; --remove"), std::string::npos) << output;
   EXPECT_EQ(read_file(path_), before);
   std::vector<std::string> wet = dry;
@@ -309,9 +314,12 @@ TEST_F(LockCommandTest, CheckTakesTheProblemsOfAPattern) {
   std::string output;
   merge_into_lock(path_, {entry(1), entry(2)});
   const std::string one = write_problem(1), two = write_problem(2), three = write_problem(3);
-  EXPECT_EQ(run_tool({"lock", "check", "--lock", path_, "--problem", one, two, "--arch", "fake"}, output), 0) << output;
+  EXPECT_EQ(run_tool({"lock", "check", "--lock", path_, "--problem", one, two, "--arch", "fake"}, output), 0)
+      << output;
   EXPECT_NE(output.find("2 entries, all good"), std::string::npos) << output;
-  EXPECT_EQ(run_tool({"lock", "check", "--lock", path_, "--problem", one, three, two, "--arch", "fake"}, output), 1);
+  EXPECT_EQ(
+      run_tool({"lock", "check", "--lock", path_, "--problem", one, three, two, "--arch", "fake"}, output),
+      1);
   EXPECT_NE(output.find("missing: kernels f3"), std::string::npos) << output;
   EXPECT_EQ(output.find("missing: kernels f1"), std::string::npos) << output;
 }
@@ -320,7 +328,11 @@ TEST_F(LockCommandTest, ShowAndCheckPrintNoControlCharacters) {
   std::string output;
   LockEntry e = entry(1);
   e.sha256 = "";
-  e.evidence = {{"profile", "\x1b[2J\x1b]0;title\x07"}, {"vendor", {"\xc2\x9b" "31m", 1}}};
+  e.evidence = {{"profile", "\x1b[2J\x1b]0;title\x07"},
+                {"vendor",
+                 {"\xc2\x9b"
+                  "31m",
+                  1}}};
   merge_into_lock(path_, {e});
   EXPECT_EQ(run_tool({"lock", "show", "--lock", path_}, output), 0);
   EXPECT_NE(output.find("\\u001b[2J"), std::string::npos) << output;
@@ -396,10 +408,11 @@ TEST_F(LockEntryTest, TheHoldoutIsWhatIsReported) {
   final.records[2].origin = "cublaslt 13.1.0";
   LockEntry e = make(final);
   EXPECT_EQ(e.choice, fake_choice(4, 4, 16, 0));
-  EXPECT_EQ(statement(e.evidence, e.device),
-            "1.053x vs default [1.042, 1.095] (95 % CI, 40 paired rounds), noise floor 0.6 %, 5 % of the rounds dropped, "
-            "cold-graph/1, fake device, driver 570.86, SM clock 1.62/1.61 GHz, at the power limit, 2 of 132 legal candidates, "
-            "1.020x vs cublaslt 13.1.0 algorithm 3 [1.015, 1.031]: win");
+  EXPECT_EQ(statement(e.evidence, e.device), "1.053x vs default [1.042, 1.095] (95 % CI, 40 paired rounds), "
+                                             "noise floor 0.6 %, 5 % of the rounds dropped, "
+                                             "cold-graph/1, fake device, driver 570.86, SM clock 1.62/1.61 "
+                                             "GHz, at the power limit, 2 of 132 legal candidates, "
+                                             "1.020x vs cublaslt 13.1.0 algorithm 3 [1.015, 1.031]: win");
   final.environment["cut"] = 12;
   e = make(final);
   EXPECT_FALSE(e.evidence["complete"].get<bool>());
@@ -418,8 +431,9 @@ TEST_F(LockEntryTest, WhatTheHoldoutDoesNotConfirmIsNotLocked) {
 
 /// What earlier versions wrote, and what a later one might.
 TEST_F(LockEntryTest, EvidenceDecidesNothing) {
-  for (const char* text : {"{}", "{\"ratio\":[0.9,0.9,0.9],\"noise_floor\":0.01,\"vendor\":[\"openblas\",0.5],\"candidates\":9}",
-                           "{\"ratio\":[0.9,0.9,0.9],\"of_a_later_version\":{\"x\":[1]}}"}) {
+  for (const char* text :
+       {"{}", "{\"ratio\":[0.9,0.9,0.9],\"noise_floor\":0.01,\"vendor\":[\"openblas\",0.5],\"candidates\":9}",
+        "{\"ratio\":[0.9,0.9,0.9],\"of_a_later_version\":{\"x\":[1]}}"}) {
     LockEntry e = make(log());
     e.evidence = Json::parse(text);
     Lock lock;
@@ -451,24 +465,21 @@ TEST_F(LockEntryTest, MergeRemovesUnstableFinalsAndFails) {
     p.m = m;
     RecordLog final = log();
     final.stable = m == 1;
-    for (Record& r : final.records)
-      r.problem = p.key();
+    for (Record& r : final.records) r.problem = p.key();
     const std::string folder = folder_ + "/" + std::to_string(m);
-    const Json problem = {{"schema", "deepgen.problem/1"}, {"target", "kernels"},   {"name", "f"},
-                          {"namespace", "kernels"},        {"problem", p.key()}, {"untuned", false}};
+    const Json problem = {{"schema", "deepgen.problem/1"}, {"target", "kernels"}, {"name", "f"},
+                          {"namespace", "kernels"},        {"problem", p.key()},  {"untuned", false}};
     write_atomically(folder + "/problem.json", problem.dump());
     write_atomically(folder + "/final.jsonl", final.serialize());
   }
   const auto merge = [&](std::vector<std::string> folders) {
-    std::vector<std::string> words = {"deepgen", "lock",     "merge",
-                                      "--lock",  path_,      "--device",
-                                      folder_ + "/device.json"};
+    std::vector<std::string> words = {
+        "deepgen", "lock", "merge", "--lock", path_, "--device", folder_ + "/device.json"};
     for (const std::string& f : folders)
       words.insert(words.end(), {"--problem", folder_ + f + "/problem.json", "--arch", "fake", "--records",
                                  folder_ + f + "/final.jsonl"});
     std::vector<char*> argv;
-    for (std::string& word : words)
-      argv.push_back(word.data());
+    for (std::string& word : words) argv.push_back(word.data());
     return deepgen_main(int(argv.size()), argv.data());
   };
   testing::internal::CaptureStderr();

@@ -1,10 +1,10 @@
-// What measuring stands on: the reference and its tolerance, guarded buffers, workers, statistics, the vendor. Races:
-// race_test.cpp.
+// What measuring stands on: the reference and its tolerance, guarded buffers, workers, statistics, the
+// vendor. Races: race_test.cpp.
 #include "base/error.h"
 #include "base/json.h"
 #include "measure/arms.h"
-#include "measure/devices.h"
 #include "measure/buffers.h"
+#include "measure/devices.h"
 #include "measure/operands.h"
 #include "measure/statistics.h"
 #include "measure/stopwatch.h"
@@ -54,8 +54,7 @@ double naive(const Problem& p, const Inputs& in, int64_t entry, int64_t m, int64
   x += beta * at(p.d, in.c, (entry * p.m + m) * p.n + n);
   const auto y = [&](EpilogueOp op, int64_t i) { return at(p.d, in.operand(op), i); };
   const int64_t place = (entry * p.m + m) * p.n + n;
-  for (EpilogueOp op : p.epilogue)
-    switch (op) {
+  for (EpilogueOp op : p.epilogue) switch (op) {
     case EpilogueOp::bias:
       x += y(op, n);
       break;
@@ -105,7 +104,8 @@ TEST(Reference, EqualsTheNaiveLoop) {
   for (const char* key :
        {"gemm m=5 n=9 k=3 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4",
         "gemm m=70 n=530 k=300 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4",
-        "gemm m=21 n=17 k=40 batch=2 a=f64 b=f64 d=f64 acc=f64 layout=tt gate=silu epilogue=bias+residual align=8",
+        "gemm m=21 n=17 k=40 batch=2 a=f64 b=f64 d=f64 acc=f64 layout=tt gate=silu epilogue=bias+residual "
+        "align=8",
         "gemm m=5 n=530 k=300 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn gate=relu epilogue=none align=4",
         "gemm m=33 n=17 k=257 batch=3 a=f64 b=f64 d=f64 acc=f64 layout=tn epilogue=silu align=8",
         "gemm m=1 n=1 k=1 batch=2 a=f64 b=f64 d=f64 acc=f64 layout=tt epilogue=relu+bias align=8",
@@ -135,8 +135,7 @@ std::vector<float> multiply_f32(const Problem& p, const Inputs& in, int64_t skip
   for (int64_t m = 0; m < p.m; ++m)
     for (int64_t k = 0; k < p.k; ++k)
       if (k != skip)
-        for (int64_t n = 0; n < p.n; ++n)
-          d[size_t(m * p.n + n)] += a[m * p.k + k] * b[k * p.n + n];
+        for (int64_t n = 0; n < p.n; ++n) d[size_t(m * p.n + n)] += a[m * p.k + k] * b[k * p.n + n];
   return d;
 }
 
@@ -223,12 +222,10 @@ TEST(Cuts, ShareOutTheGridOnce) {
     for (const TileRanges& r : ranges)
       for (int64_t b = r.b0; b < r.b1; ++b)
         for (int64_t m = r.m0; m < r.m1; ++m)
-          for (int64_t n = r.n0; n < r.n1; ++n)
-            seen[b][m][n]++;
+          for (int64_t n = r.n0; n < r.n1; ++n) seen[b][m][n]++;
     for (auto& plane : seen)
       for (auto& row : plane)
-        for (int count : row)
-          EXPECT_EQ(count, 1);
+        for (int count : row) EXPECT_EQ(count, 1);
   }
 }
 
@@ -241,8 +238,7 @@ TEST(Worker, DeliversMessagesAndEnds) {
       [](Channel& channel) {
         channel.step("counting", 5);
         // Words of the protocol may be words of a message.
-        for (int i = 0; i < 1000; ++i)
-          channel.send({{"i", i}, {"error", 1}, {"done", 2}, {"step", 3}});
+        for (int i = 0; i < 1000; ++i) channel.send({{"i", i}, {"error", 1}, {"done", 2}, {"step", 3}});
       },
       [&](const Json& m) { seen.push_back(m.value("i", -1)); });
   EXPECT_EQ(end.kind, WorkerEnd::done);
@@ -306,7 +302,9 @@ TEST(Worker, LackOfMemoryIsTheHosts) {
     setrlimit(RLIMIT_AS, &none);
     const GuardedMatrix matrix("C", Type::f32, View::dense(1024, 1024, 1), Guard::behind, false);
   });
-  for (const char* part : {"where:  C", " MiB (", "bytes) were refused", "the limit on address space is 0 bytes (ulimit -v)", "remedy:", "in:     operands"})
+  for (const char* part :
+       {"where:  C", " MiB (", "bytes) were refused", "the limit on address space is 0 bytes (ulimit -v)",
+        "remedy:", "in:     operands"})
     EXPECT_NE(operand.find(part), std::string::npos) << operand;
   EXPECT_EQ(host_fault([](Channel&) {}), "");
   try {
@@ -364,8 +362,7 @@ std::vector<double> noise(size_t count, double centre, double width, unsigned se
   std::mt19937 random(seed);
   std::normal_distribution<double> normal(centre, width);
   std::vector<double> values(count);
-  for (double& x : values)
-    x = normal(random);
+  for (double& x : values) x = normal(random);
   return values;
 }
 
@@ -389,8 +386,7 @@ TEST(Statistics, NoiseFloorGrowsWithNoiseAndDrift) {
   EXPECT_LT(quiet, 0.004);
   EXPECT_GT(loud, 5 * quiet);
   std::vector<double> drift = noise(30, 0, 0.002, 1);
-  for (size_t i = 20; i < 30; ++i)
-    drift[i] += 0.03;
+  for (size_t i = 20; i < 30; ++i) drift[i] += 0.03;
   EXPECT_GT(noise_floor(drift), 0.02);
   const double more = noise_floor(noise(120, 0, 0.05, 1));
   EXPECT_LT(more, 0.7 * loud) << "more rounds tell more";
@@ -412,8 +408,7 @@ TEST(Statistics, NoiseFloorIsWhatTheSameNumberOfRoundsDiffers) {
 
 TEST(VendorBaseline, ComputesTheProblem) {
   const auto vendor = Vendor::open();
-  if (!vendor)
-    GTEST_SKIP() << "no OpenBLAS";
+  if (!vendor) GTEST_SKIP() << "no OpenBLAS";
   for (const char* steps : {"epilogue=bias+gelu", "epilogue=silu", "epilogue=relu+bias_row+scale_a+scale_b",
                             "epilogue=scale_row+multiply+residual", "epilogue=clamp+scale_col+gelu_tanh",
                             "epilogue=residual+sigmoid+scale_d+multiply", "gate=silu epilogue=none",
@@ -435,9 +430,12 @@ TEST(VendorBaseline, ComputesTheProblem) {
 }
 
 /// Every activation over the whole range of its type, within what a kernel's may differ from the reference.
-template <typename T> void check_activation(EpilogueOp op) {
-  Problem p = Problem::parse(sizeof(T) == 4 ? "gemm m=1 n=4001 k=1 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4"
-                                            : "gemm m=1 n=4001 k=1 batch=1 a=f64 b=f64 d=f64 acc=f64 layout=nn epilogue=none align=8");
+template <typename T>
+void check_activation(EpilogueOp op) {
+  Problem p = Problem::parse(
+      sizeof(T) == 4
+          ? "gemm m=1 n=4001 k=1 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4"
+          : "gemm m=1 n=4001 k=1 batch=1 a=f64 b=f64 d=f64 acc=f64 layout=nn epilogue=none align=8");
   p.epilogue = {op};
   CallBuffers x;
   x.ldd = p.n;
@@ -457,14 +455,17 @@ template <typename T> void check_activation(EpilogueOp op) {
 }
 
 TEST(VendorEpilogue, ActivationsAreRight) {
-  for (EpilogueOp op : {EpilogueOp::gelu, EpilogueOp::gelu_tanh, EpilogueOp::silu, EpilogueOp::sigmoid, EpilogueOp::relu})
+  for (EpilogueOp op :
+       {EpilogueOp::gelu, EpilogueOp::gelu_tanh, EpilogueOp::silu, EpilogueOp::sigmoid, EpilogueOp::relu})
     check_activation<float>(op), check_activation<double>(op);
 }
 
 /// Rows longer than the pieces that steps are applied to, with operands of every shape.
 TEST(VendorEpilogue, LongRowsArePiecesOfOnePass) {
-  for (const char* steps : {"epilogue=bias+gelu+residual+bias_row", "gate=silu epilogue=scale_col+multiply"}) {
-    const Problem p = Problem::parse(std::string("gemm m=3 n=2500 k=5 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=nn ") + steps + " align=4");
+  for (const char* steps :
+       {"epilogue=bias+gelu+residual+bias_row", "gate=silu epilogue=scale_col+multiply"}) {
+    const Problem p = Problem::parse(
+        std::string("gemm m=3 n=2500 k=5 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=nn ") + steps + " align=4");
     const Inputs in(p, 1);
     const Reference reference(p, in, 1);
     const TimingOperands operands(p, 1, 1);
@@ -486,9 +487,10 @@ TEST(VendorEpilogue, LongRowsArePiecesOfOnePass) {
         }
       epilogue.run(entry, d + entry * x.stride_d, sums.data());
     }
-    const Comparison c = compare(p, reference.rows(), reference.expected(1, 0), [&](int64_t entry, int64_t row) {
-      return reinterpret_cast<const char*>(d + entry * x.stride_d + row * x.ldd);
-    });
+    const Comparison c =
+        compare(p, reference.rows(), reference.expected(1, 0), [&](int64_t entry, int64_t row) {
+          return reinterpret_cast<const char*>(d + entry * x.stride_d + row * x.ldd);
+        });
     EXPECT_TRUE(c.ok()) << p.key() << ": " << c.detail;
   }
 }

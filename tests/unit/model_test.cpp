@@ -49,7 +49,7 @@ TimedByProblem read_timed(const std::string& name, const std::string& of = "") {
   return all;
 }
 
-std::vector<double> ranks(const std::vector<Timed>& timed, double Timed::*of) {
+std::vector<double> ranks(const std::vector<Timed>& timed, double Timed::* of) {
   std::vector<size_t> order(timed.size());
   std::iota(order.begin(), order.end(), size_t(0));
   std::stable_sort(order.begin(), order.end(),
@@ -98,8 +98,12 @@ Quality judge(const TimedByProblem& all) {
     q.level += std::fabs(logs[logs.size() / 2]) * share;
     q.least_correlation = std::min(q.least_correlation, r), q.least_twelve = std::min(q.least_twelve, twelve);
   }
-  for (const auto& [what, value] : {std::pair("rank_correlation", q.correlation), {"first_pick", q.first}, {"best_of_twelve", q.twelve},
-                                    {"level", q.level}, {"least_correlation", q.least_correlation}, {"least_of_twelve", q.least_twelve}})
+  for (const auto& [what, value] : {std::pair("rank_correlation", q.correlation),
+                                    {"first_pick", q.first},
+                                    {"best_of_twelve", q.twelve},
+                                    {"level", q.level},
+                                    {"least_correlation", q.least_correlation},
+                                    {"least_of_twelve", q.least_twelve}})
     ::testing::Test::RecordProperty(what, std::to_string(value));
   return q;
 }
@@ -161,10 +165,13 @@ TimedByProblem read_searches(const std::vector<const char*>& tunings, const std:
         std::istringstream lines(read_file(results + tuning + "/raw/" + row + round));
         for (std::string line; std::getline(lines, line);) {
           const Json json = Json::parse(line);
-          if (json.at("schema") != "deepgen.record/1" || json.value("template", "") != "hopper_ws" || !json.contains("timing")) continue;
+          if (json.at("schema") != "deepgen.record/1" || json.value("template", "") != "hopper_ws" ||
+              !json.contains("timing"))
+            continue;
           const Problem problem = Problem::parse(json.at("problem").get<std::string>());
           const Config config = Config::from_json(json.at("config"));
-          all[tuning + problem.key()].push_back({source.cost(problem, device, config), json.at("timing").at("seconds").get<double>()});
+          all[tuning + problem.key()].push_back(
+              {source.cost(problem, device, config), json.at("timing").at("seconds").get<double>()});
         }
       }
   return all;
@@ -172,7 +179,8 @@ TimedByProblem read_searches(const std::vector<const char*>& tunings, const std:
 
 /// Of rows of groups: even and skewed tables in turn.
 TEST(ModelTest, EstimatesRankGroupsThatSearchesTimed) {
-  const Quality q = judge(read_searches({"h200", "h200_again", "h200_third", "h200_waves"}, {"moe8", "moe64", "moe8_dec", "moe8_glu"}));
+  const Quality q = judge(read_searches({"h200", "h200_again", "h200_third", "h200_waves"},
+                                        {"moe8", "moe64", "moe8_dec", "moe8_glu"}));
   EXPECT_EQ(q.problems, 16u);
   EXPECT_GT(q.configs, 700u);
   EXPECT_GT(q.correlation, 0.5);
@@ -183,7 +191,8 @@ TEST(ModelTest, EstimatesRankGroupsThatSearchesTimed) {
 /// Weights that two rows of tiles read: how often they cross L2's fabric.
 TEST(ModelTest, EstimatesRankTwoReadersThatSearchesTimed) {
   const Quality q =
-      judge(read_searches({"h200", "h200_again", "h200_third", "h200_waves", "h200_refit", "h200_fabric"}, {"tp128", "skew_109"}));
+      judge(read_searches({"h200", "h200_again", "h200_third", "h200_waves", "h200_refit", "h200_fabric"},
+                          {"tp128", "skew_109"}));
   EXPECT_EQ(q.problems, 12u);
   EXPECT_GT(q.configs, 500u);
   EXPECT_GT(q.correlation, 0.55);
@@ -192,8 +201,8 @@ TEST(ModelTest, EstimatesRankTwoReadersThatSearchesTimed) {
 }
 
 void tell(const std::string& of, const Quality& q) {
-  std::printf("%s: %zu configs of %zu problems: correlation %.2f, first pick %.3f, of 12 %.3f, level %.3f\n", of.c_str(), q.configs,
-              q.problems, q.correlation, q.first, q.twelve, q.level);
+  std::printf("%s: %zu configs of %zu problems: correlation %.2f, first pick %.3f, of 12 %.3f, level %.3f\n",
+              of.c_str(), q.configs, q.problems, q.correlation, q.first, q.twelve, q.level);
 }
 
 /// Problems with too few configs of the template to rank are left out.

@@ -193,8 +193,10 @@ TEST_F(NvptxAssembled, ASpillingCandidateFails) {
   const TextTemplate text = spilling();
   const KernelFile file = compile(text, "sm_80");
   EXPECT_EQ(file.status, "failed");
-  EXPECT_THAT(file.detail, testing::ContainsRegex("rejected: deepgen_kernel uses 32 registers.*bytes of spill"));
-  EXPECT_EQ(compile_candidate(kProblem, "sm_80", {"text", Config::parse("x=1")}, false, false, false).status, "ok");
+  EXPECT_THAT(file.detail,
+              testing::ContainsRegex("rejected: deepgen_kernel uses 32 registers.*bytes of spill"));
+  EXPECT_EQ(compile_candidate(kProblem, "sm_80", {"text", Config::parse("x=1")}, false, false, false).status,
+            "ok");
   EXPECT_TRUE(file.kernels.empty());
 }
 

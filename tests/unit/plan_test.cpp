@@ -68,8 +68,7 @@ TEST_F(PlanTest, FirstRoundSpreadsOverStrata) {
   const Space space(in.problem, in.arch, in.device);
   std::map<std::vector<uint64_t>, int> strata;
   for (const PlanSlot& slot : next_plan(in).slots)
-    if (slot.origin == "model")
-      ++strata[space.stratum(*space.rank(slot.choice), 3)];
+    if (slot.origin == "model") ++strata[space.stratum(*space.rank(slot.choice), 3)];
   EXPECT_EQ(strata.size(), 13u) << "pack alone tells no two of them apart";
 }
 
@@ -104,8 +103,7 @@ TEST_F(PlanTest, LaterRoundsMixModelNeighboursAndRandom) {
   in.slots = 16;
   const Plan plan = next_plan(in);
   std::map<std::string, int> origins;
-  for (const PlanSlot& slot : plan.slots)
-    ++origins[slot.origin];
+  for (const PlanSlot& slot : plan.slots) ++origins[slot.origin];
   EXPECT_EQ(origins["random"], 1);
   EXPECT_EQ(origins["model"] + origins["neighbour"], 15);
   EXPECT_GE(origins["neighbour"], 7);

@@ -41,10 +41,8 @@ TEST(Problem, RandomKeysRoundTrip) {
                                                           {EpilogueOp::gelu, EpilogueOp::bias}};
   for (int i = 0; i < 500; ++i) {
     Problem p;
-    for (int64_t* size : {&p.m, &p.n, &p.k, &p.batch})
-      *size = 1 + int64_t(random() % (1 << (random() % 20)));
-    if (random() % 2)
-      p.a = p.b = p.d = p.accumulate = Type::f64, p.align = 8;
+    for (int64_t* size : {&p.m, &p.n, &p.k, &p.batch}) *size = 1 + int64_t(random() % (1 << (random() % 20)));
+    if (random() % 2) p.a = p.b = p.d = p.accumulate = Type::f64, p.align = 8;
     p.layout = Layout(random() % 4);
     p.epilogue = epilogues[random() % epilogues.size()];
     if (random() % 2) p.gate = random() % 2 ? EpilogueOp::silu : EpilogueOp::gelu_tanh;
@@ -67,7 +65,8 @@ TEST(Problem, StoredShapesFollowTheLayout) {
 }
 
 TEST(Problem, AGateDoublesB) {
-  const std::string key = "gemm m=2 n=3 k=5 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt gate=silu epilogue=bias align=2";
+  const std::string key =
+      "gemm m=2 n=3 k=5 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt gate=silu epilogue=bias align=2";
   Problem p = Problem::parse(key);
   EXPECT_EQ(p.key(), key);
   EXPECT_EQ(p.gate, EpilogueOp::silu);
@@ -83,22 +82,23 @@ TEST(Problem, AGateDoublesB) {
 }
 
 TEST(Problem, GroupsHaveMatricesOfB) {
-  const std::string key =
-      "gemm m=70 n=3 k=5 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt groups=8 gate=silu epilogue=bias align=2";
+  const std::string key = "gemm m=70 n=3 k=5 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt groups=8 "
+                          "gate=silu epilogue=bias align=2";
   const Problem p = Problem::parse(key);
   EXPECT_EQ(p.key(), key);
   EXPECT_EQ(p.groups, 8);
   EXPECT_EQ(p.b_matrices(), 8);
   EXPECT_EQ(p.group_rows(), 9);
-  EXPECT_EQ(p.as_batch().key(),
-            "gemm m=9 n=3 k=5 batch=8 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt gate=silu epilogue=bias align=2");
+  EXPECT_EQ(
+      p.as_batch().key(),
+      "gemm m=9 n=3 k=5 batch=8 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt gate=silu epilogue=bias align=2");
   EXPECT_EQ(p.as_batch().as_batch(), p.as_batch());
 }
 
 TEST(Problem, BadGroupsSayWhy) {
   const auto with = [](const std::string& batch, const std::string& layout, const std::string& groups) {
-    return error_of("gemm m=9 n=1 k=1 batch=" + batch + " a=f32 b=f32 d=f32 acc=f32 layout=" + layout + " groups=" + groups +
-                    " epilogue=none align=4");
+    return error_of("gemm m=9 n=1 k=1 batch=" + batch + " a=f32 b=f32 d=f32 acc=f32 layout=" + layout +
+                    " groups=" + groups + " epilogue=none align=4");
   };
   EXPECT_EQ(with("1", "nn", "1024"), "");
   EXPECT_NE(with("1", "nn", "1025").find("1 to 1024"), std::string::npos);
@@ -119,12 +119,16 @@ TEST(Problem, BadGatesSayWhy) {
   EXPECT_EQ(of_tanh.find("bias"), std::string::npos) << "an epilogue's steps are no gates";
   EXPECT_NE(error_of(types + "gate=silu epilogue=scale_b align=4").find("alpha"), std::string::npos);
   EXPECT_NE(error_of(types + "epilogue=none gate=silu align=4"), "");
-  EXPECT_NE(error_of("gemm m=1 n=1 k=1 batch=1 a=i8 b=i8 d=i32 acc=i32 layout=nn gate=silu epilogue=none align=1")
-                .find("D is i32"),
-            std::string::npos);
-  EXPECT_NE(error_of("gemm m=1 n=1073741825 k=1 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn gate=silu epilogue=none "
-                     "align=4").find("2^30"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of("gemm m=1 n=1 k=1 batch=1 a=i8 b=i8 d=i32 acc=i32 layout=nn gate=silu epilogue=none align=1")
+          .find("D is i32"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of(
+          "gemm m=1 n=1073741825 k=1 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn gate=silu epilogue=none "
+          "align=4")
+          .find("2^30"),
+      std::string::npos);
 }
 
 TEST(Problem, BadKeysNameTheField) {
@@ -160,7 +164,8 @@ TEST(Problem, CMakeComposesTheSameKeys) {
   for (std::string key; std::getline(lines, key);) {
     const Problem p = Problem::parse(key);
     EXPECT_EQ(p.key(), key);
-    EXPECT_EQ(p.epilogue.size(), p.gate || p.groups || p.d == Type::i32 ? 0u : size_t(epilogue_op_count)) << key;
+    EXPECT_EQ(p.epilogue.size(), p.gate || p.groups || p.d == Type::i32 ? 0u : size_t(epilogue_op_count))
+        << key;
     composed.insert(types(p));
     if (p.gate) gates.insert(to_string(*p.gate));
     grouped += p.groups == 8;
@@ -171,8 +176,7 @@ TEST(Problem, CMakeComposesTheSameKeys) {
         Problem p;
         p.a = Type(a), p.b = Type(b), p.d = Type(d);
         complete(p);
-        if (error_of(p.key()).empty())
-          served.insert(types(p));
+        if (error_of(p.key()).empty()) served.insert(types(p));
       }
   EXPECT_EQ(composed, served);
   EXPECT_EQ(served.size(), 23u);

@@ -29,7 +29,8 @@ ptxas info    : Used 72 registers, used 1 barriers, 128 bytes smem
 ptxas info    : Compile time = 8.480 ms
 )";
 
-constexpr const char* kSpills = R"(ptxas warning : For profile sm_90a adjusting per thread register count of 16 to lower bound of 24
+constexpr const char* kSpills =
+    R"(ptxas warning : For profile sm_90a adjusting per thread register count of 16 to lower bound of 24
 ptxas info    : Overriding maximum register limit 256 for 'deepgen_kernel' with  24 of maxrregcount option
 ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'deepgen_kernel' for 'sm_90a'
@@ -96,10 +97,12 @@ TEST(Ptxas, SpillsAreRejected) {
   EXPECT_EQ(kernel.launches[0].spill_stores, 548);
   EXPECT_EQ(kernel.launches[0].spill_loads, 550);
   EXPECT_EQ(kernel.launches[0].registers, 24);
-  EXPECT_THAT(kernel.warnings, testing::ElementsAre(
-                                   "For profile sm_90a adjusting per thread register count of 16 to lower bound of 24"));
-  EXPECT_EQ(why_rejected(kernel), "deepgen_kernel uses 24 registers, 424 bytes of stack, 548 bytes of spill stores, "
-                                  "550 bytes of spill loads");
+  EXPECT_THAT(kernel.warnings,
+              testing::ElementsAre(
+                  "For profile sm_90a adjusting per thread register count of 16 to lower bound of 24"));
+  EXPECT_EQ(why_rejected(kernel),
+            "deepgen_kernel uses 24 registers, 424 bytes of stack, 548 bytes of spill stores, "
+            "550 bytes of spill loads");
 }
 
 TEST(Ptxas, SerialisedWgmmaIsRejected) {
@@ -110,7 +113,8 @@ TEST(Ptxas, SerialisedWgmmaIsRejected) {
   ASSERT_EQ(kernel.warnings.size(), 2u);
   EXPECT_THAT(why_rejected(kernel), StartsWith("ptxas warns: (C7517) warpgroup.wait is injected"));
   for (const char* code : {"C7508", "C7510", "C7511", "C7514", "C7515", "C7519"})
-    EXPECT_THAT(why_rejected(assembled("ptxas warning : (" + std::string(code) + ") text\n")), HasSubstr(code));
+    EXPECT_THAT(why_rejected(assembled("ptxas warning : (" + std::string(code) + ") text\n")),
+                HasSubstr(code));
   EXPECT_EQ(why_rejected(assembled("ptxas info    : (C7509) text\n")), "") << "not one of them";
 }
 
@@ -129,7 +133,8 @@ protected:
 TEST_F(WithPtxas, AssemblesInMemory) {
   Kernel kernel = kernel_of(kPtx);
   Assembly(kernel).finish(kernel, 30);
-  EXPECT_THAT(kernel.code, StartsWith("\x7f" "ELF"));
+  EXPECT_THAT(kernel.code, StartsWith("\x7f"
+                                      "ELF"));
   EXPECT_EQ(kernel.assembler, ptxas_version());
   EXPECT_THAT(kernel.assembler, testing::MatchesRegex("ptxas [0-9]+\\.[0-9]+\\.[0-9]+"));
   EXPECT_GT(kernel.launches[0].registers, 0);
@@ -139,7 +144,8 @@ TEST_F(WithPtxas, SameBytesFromAnotherFolderAndNothingLeft) {
   Kernel first = kernel_of(kPtx), second = kernel_of(kPtx);
   Assembly a(first);
   const std::filesystem::path here = std::filesystem::current_path();
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("ptxas." + std::to_string(getpid()));
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("ptxas." + std::to_string(getpid()));
   std::filesystem::create_directory(folder);
   std::filesystem::current_path(folder);
   Assembly b(second); // while the first still runs
@@ -194,7 +200,8 @@ TEST(Ptxas, WrongChoiceIsAnError) {
 /// A stand-in that answers --version and then does what `body` says.
 std::string script(const char* name, const std::string& body) {
   const std::string path = testing::TempDir() + name + std::to_string(getpid());
-  write_atomically(path, "#!/bin/sh\n[ \"$1\" = --version ] && { echo 'release 1.2, V1.2.3'; exit 0; }\n" + body + "\n");
+  write_atomically(path, "#!/bin/sh\n[ \"$1\" = --version ] && { echo 'release 1.2, V1.2.3'; exit 0; }\n" +
+                             body + "\n");
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   return path;
 }

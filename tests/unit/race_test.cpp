@@ -37,8 +37,7 @@ TEST(Race, SummaryPairsRoundsAndLeavesOutDisturbedOnes) {
 Arm spin(const char* name, int work) {
   return {name, [work]() -> std::function<void()> {
             return [work] {
-              for (int i = 0; i < work; ++i)
-                asm volatile("" ::: "memory");
+              for (int i = 0; i < work; ++i) asm volatile("" ::: "memory");
             };
           }};
 }
@@ -48,8 +47,7 @@ TEST(Race, RanksDropsAndSurvives) {
   arms.push_back({"crash", []() -> std::function<void()> { return [] { std::abort(); }; }});
   arms.push_back({"hang", []() -> std::function<void()> {
                     return [] {
-                      while (true)
-                        pause();
+                      while (true) pause();
                     };
                   }});
   RaceOptions options;
@@ -93,7 +91,8 @@ TEST(Race, ShortCallsTakeTurnsInSlices) {
   struct Turns {
     int last, changes;
   };
-  auto* turns = static_cast<Turns*>(mmap(nullptr, sizeof(Turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* turns = static_cast<Turns*>(
+      mmap(nullptr, sizeof(Turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(turns, MAP_FAILED);
   std::vector<Arm> arms;
   for (int i = 1; i <= 2; ++i)

@@ -57,7 +57,8 @@ TEST(Record, NamesItsCandidateByItsRound) {
 
 TEST(Finalists, WhatLeftItsRoundEarlyRanksBehindWhatStayed) {
   std::vector<LoggedRecord> records;
-  auto add = [&](const char* log, const char* code, double ratio, int64_t samples, const char* origin = "model") {
+  auto add = [&](const char* log, const char* code, double ratio, int64_t samples,
+                 const char* origin = "model") {
     Record r = sample().records[0];
     r.sha256 = code, r.origin = origin;
     r.timing->ratio = ratio, r.timing->samples = samples;
@@ -78,7 +79,8 @@ TEST(Finalists, WhatLeftItsRoundEarlyRanksBehindWhatStayed) {
   records.pop_back(), records.pop_back();
   codes.clear();
   for (const LoggedRecord& r : finalists_of(records)) codes.push_back(r.record.sha256);
-  EXPECT_EQ(codes, (std::vector<std::string>{"default", "left, second", "left, first", "one dropped", "stayed 0"}));
+  EXPECT_EQ(codes,
+            (std::vector<std::string>{"default", "left, second", "left, first", "one dropped", "stayed 0"}));
 }
 
 Record timed(const char* code, double ratio, double seconds = 1, const char* origin = "model") {

@@ -75,9 +75,10 @@ TEST(RecordedSpaceTest, RefusesTimesThatCannotBeAndTwins) {
     return "";
   };
   ASSERT_NE(config, line);
-  for (const char* good : {" ok 0.5 3", " ok 1e-9 1", " crash"}) EXPECT_EQ(failure(config + good), "") << good;
-  for (const char* bad : {" ok inf 3", " ok nan 3", " ok 0.5", " ok -1 3", " ok 0 3", " ok 0.5 -3", " ok 0.5 0", " ok 0.5 3x",
-                          " ok 0.5 3 4", " ok x 3", "", " 7 ok 0.5 3"}) {
+  for (const char* good : {" ok 0.5 3", " ok 1e-9 1", " crash"})
+    EXPECT_EQ(failure(config + good), "") << good;
+  for (const char* bad : {" ok inf 3", " ok nan 3", " ok 0.5", " ok -1 3", " ok 0 3", " ok 0.5 -3",
+                          " ok 0.5 0", " ok 0.5 3x", " ok 0.5 3 4", " ok x 3", "", " 7 ok 0.5 3"}) {
     const std::string error = failure(config + bad);
     EXPECT_NE(error.find("where:  s:2\n"), std::string::npos) << bad << ": " << error;
     EXPECT_NE(error.find("deepgen sweep pack"), std::string::npos) << error;
@@ -89,7 +90,8 @@ TEST(RecordedSpaceTest, RefusesTimesThatCannotBeAndTwins) {
 TEST(RecordedSpaceTest, KnowsWhetherTheSweepIsComplete) {
   EXPECT_FALSE(fake_space().cut_off()) << "files of earlier versions do not say";
   RecordLog log = fake_log();
-  log.records.back().status = "dropped", log.records.back().timing.reset(); // its plan was measured, it was not reached
+  log.records.back().status = "dropped",
+  log.records.back().timing.reset(); // its plan was measured, it was not reached
   const RecordedSpace whole = pack(Problem(), fake_device(), {log, log}, 132);
   EXPECT_EQ(whole.configs.size(), 131u);
   EXPECT_FALSE(RecordedSpace::parse(whole.serialize(), "x").cut_off());
@@ -217,7 +219,8 @@ protected:
     std::vector<ReplayedSearch> searches;
     for (uint64_t seed = 1; seed <= 20; ++seed) searches.push_back(replay.run(o, seed));
     const auto points = summarize(replay, searches).points;
-    const auto last = std::find_if(points.rbegin(), points.rend(), [&](auto& p) { return p.trials <= trials; });
+    const auto last =
+        std::find_if(points.rbegin(), points.rend(), [&](auto& p) { return p.trials <= trials; });
     return 1 / (1 + last->median);
   }
 
@@ -266,7 +269,8 @@ EarlyEnds early_ends(const Replay& replay, const char* budget, double gain) {
   return e;
 }
 
-/// A search that ends for having nothing to gain loses no more by that than it may: in one of 20, as the bound says.
+/// A search that ends for having nothing to gain loses no more by that than it may: in one of 20, as the
+/// bound says.
 TEST_P(RecordedTest, AnEarlyEndLosesNothingThatCounts) {
   for (const char* budget : {"quick", "default"})
     for (double gain : {0.005, 0.02}) {

@@ -63,7 +63,8 @@ ReportInput input(std::initializer_list<std::vector<RecordLog>> searches) {
   return in;
 }
 
-/// A race times what is ahead again and again: what left it early stands behind, whatever its few rounds said.
+/// A race times what is ahead again and again: what left it early stands behind, whatever its few rounds
+/// said.
 TEST(Report, RatiosOfFewRoundsAreNotSortedAmongThoseOfMany) {
   std::vector<RecordLog> logs = search(problem(16), 0.984, 0.5);
   const auto add = [&](RecordLog& log, int64_t slot, double ratio, int64_t samples, const char* status) {
@@ -77,7 +78,8 @@ TEST(Report, RatiosOfFewRoundsAreNotSortedAmongThoseOfMany) {
   add(logs[1], 33, 0.9, 3, "ok"), add(logs[1], 34, 0.95, 17, "ok"), add(logs[1], 35, 0.93, 8, "ok");
   const std::string text = report(logs, true);
   const auto line = [&](int slot) {
-    const size_t at = std::min(text.find(" " + std::to_string(slot) + " "), text.find("/" + std::to_string(slot) + " "));
+    const size_t at =
+        std::min(text.find(" " + std::to_string(slot) + " "), text.find("/" + std::to_string(slot) + " "));
     EXPECT_NE(at, std::string::npos) << slot << "\n" << text;
     return at;
   };
@@ -169,15 +171,18 @@ TEST(Study, EstimatesWhatIsLegalStillAndSaysWhyNot) {
 
 /// Estimates divide by a GPU's cores.
 TEST(Study, ALogThatDoesNotSayItsGpuIsOfATypicalOne) {
-  const Problem p = Problem::parse("gemm m=1024 n=1024 k=1024 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
+  const Problem p = Problem::parse(
+      "gemm m=1024 n=1024 k=1024 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
   const Choice choice = Space(p, "sm_90a", generic_gpu("sm_90a")).default_choice();
   ReportInput in;
   in.logs = {log_of({record(p, "r0", 0, choice, "default", 1)})};
   in.logs[0].environment = Json::object();
-  in.logs[0].records[0].arch = "sm_90a", in.logs[0].records[0].revision = find_template(choice.template_name).revision();
+  in.logs[0].records[0].arch = "sm_90a",
+  in.logs[0].records[0].revision = find_template(choice.template_name).revision();
   const Study s = studies_of(in).at(0);
   EXPECT_EQ(s.device.name, "");
-  EXPECT_EQ(s.trials.at(0).estimate, find_template(choice.template_name).cost(p, generic_gpu("sm_90a"), choice.config));
+  EXPECT_EQ(s.trials.at(0).estimate,
+            find_template(choice.template_name).cost(p, generic_gpu("sm_90a"), choice.config));
 }
 
 TEST(Device, GpusHaveCores) {
@@ -222,7 +227,8 @@ TEST(Study, AShapeThatCameBack) {
   Lock lock;
   for (int64_t size : {32, 48}) {
     LockEntry entry;
-    entry.problem = problem(size).key(), entry.arch = "fake", entry.device = fake_device(), entry.choice = kFast;
+    entry.problem = problem(size).key(), entry.arch = "fake", entry.device = fake_device(),
+    entry.choice = kFast;
     entry.revision = 3;
     entry.evidence = {{"noise_floor", 0.01}};
     lock.put(entry);

@@ -51,7 +51,7 @@ protected:
 
 struct VectorOperand {
   deepgen_epilogue step;
-  const void* deepgen_gemm_args::*pointer;
+  const void* deepgen_gemm_args::* pointer;
   deepgen_arg slot;
   bool is_scale;
 };
@@ -100,9 +100,9 @@ TEST_F(Arguments, EveryVectorIsRequiredAlignedAndPassed) {
 
 struct MatrixOperand {
   uint32_t epilogue; ///< set of the step that reads it; 0: C
-  const void* deepgen_gemm_args::*pointer;
-  int64_t deepgen_gemm_args::*ld;
-  int64_t deepgen_gemm_args::*stride;
+  const void* deepgen_gemm_args::* pointer;
+  int64_t deepgen_gemm_args::* ld;
+  int64_t deepgen_gemm_args::* stride;
   deepgen_arg slot, ld_slot, stride_slot;
 };
 constexpr MatrixOperand kMatrices[] = {
@@ -113,8 +113,8 @@ constexpr MatrixOperand kMatrices[] = {
      &deepgen_gemm_args::stride_multiplier, DEEPGEN_ARG_MULTIPLIER, DEEPGEN_ARG_LD_MULTIPLIER,
      DEEPGEN_ARG_STRIDE_MULTIPLIER},
     // C is such a matrix too, whenever beta is not 0.
-    {0, &deepgen_gemm_args::c, &deepgen_gemm_args::ldc, &deepgen_gemm_args::stride_c,
-     DEEPGEN_ARG_C, DEEPGEN_ARG_LDC, DEEPGEN_ARG_STRIDE_C},
+    {0, &deepgen_gemm_args::c, &deepgen_gemm_args::ldc, &deepgen_gemm_args::stride_c, DEEPGEN_ARG_C,
+     DEEPGEN_ARG_LDC, DEEPGEN_ARG_STRIDE_C},
 };
 
 TEST_F(Arguments, EveryMatrixIsCheckedAndPassed) {

@@ -61,7 +61,8 @@ std::atomic<long> faulting_threads[kTiles];
 /// As a program does that loads operands when they are first read.
 void make_readable(int signal, siginfo_t* info, void*) {
   const auto offset = size_t(static_cast<char*>(info->si_addr) - lazy_pages);
-  if (offset >= kTiles * kPage || mprotect(lazy_pages + offset / kPage * kPage, kPage, PROT_READ | PROT_WRITE) != 0) {
+  if (offset >= kTiles * kPage ||
+      mprotect(lazy_pages + offset / kPage * kPage, kPage, PROT_READ | PROT_WRITE) != 0) {
     std::signal(signal, SIG_DFL);
     return;
   }
@@ -69,7 +70,8 @@ void make_readable(int signal, siginfo_t* info, void*) {
 }
 
 TEST_F(Process, FaultsOfOperandsReachTheProgramsHandlerOnEveryThread) {
-  lazy_pages = static_cast<char*>(mmap(nullptr, kTiles * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  lazy_pages =
+      static_cast<char*>(mmap(nullptr, kTiles * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(lazy_pages, MAP_FAILED);
   struct sigaction action = {}, old;
   action.sa_sigaction = make_readable, action.sa_flags = SA_SIGINFO;
@@ -108,7 +110,8 @@ TEST_F(Process, SignalsFromOutsideStayWithTheApplication) {
 
 // --- floating point
 
-constexpr uint32_t kFlags = 0x3f, kDaz = 1 << 6, kFtz = 1 << 15, kDown = 1 << 13, kUp = 2 << 13, kZero = 3 << 13;
+constexpr uint32_t kFlags = 0x3f, kDaz = 1 << 6, kFtz = 1 << 15, kDown = 1 << 13, kUp = 2 << 13,
+                   kZero = 3 << 13;
 constexpr uint32_t kModes[] = {0, kFtz, kDaz, kFtz | kDaz, kDown, kUp, kZero, kUp | kFtz};
 
 /// Subnormal products and sums, and quotients that are rounded.
@@ -186,8 +189,7 @@ TEST_F(Process, ThreadsOfTheApplicationComputeWithTheCallersState) {
 
 void divide_by_zero_in_the_last_tile(const uint64_t* x) {
   auto* a = reinterpret_cast<const volatile float*>(x[0]);
-  for (uint64_t m = x[2]; m < x[3]; ++m)
-    reinterpret_cast<volatile float*>(x[1])[m] = 1 / a[m];
+  for (uint64_t m = x[2]; m < x[3]; ++m) reinterpret_cast<volatile float*>(x[1])[m] = 1 / a[m];
 }
 
 /// Whoever computes the tile, fetestexcept() of the caller tells of it, as after a call on one thread.
@@ -211,16 +213,18 @@ TEST_F(Process, RaisedFlagsReachTheCaller) {
 TEST_F(Process, StructsOfAnotherVersionAreRefused) {
   const std::vector<float> a = subnormals();
   set_up(compute_subnormals, a.data());
-  for (uint32_t deepgen_gemm_args::*member : {&deepgen_gemm_args::size, &deepgen_gemm_args::abi}) {
+  for (uint32_t deepgen_gemm_args::* member : {&deepgen_gemm_args::size, &deepgen_gemm_args::abi}) {
     deepgen_gemm_args other = args;
     ++(other.*member);
     EXPECT_EQ(deepgen_run_gemm(&function, &other), DEEPGEN_ERROR_VERSION);
     EXPECT_EQ(deepgen_launch_gemm(&function, &other, nullptr), DEEPGEN_ERROR_VERSION);
   }
-  std::memset(static_cast<void*>(&args), 0, sizeof args); // as of a caller in C who did not begin with DEEPGEN_GEMM_ARGS
+  std::memset(static_cast<void*>(&args), 0,
+              sizeof args); // as of a caller in C who did not begin with DEEPGEN_GEMM_ARGS
   EXPECT_EQ(run(), DEEPGEN_ERROR_VERSION);
-  for (uint32_t deepgen_layout::*member : {&deepgen_layout::function, &deepgen_layout::abi, &deepgen_layout::kernel,
-                                           &deepgen_layout::launch, &deepgen_layout::map, &deepgen_layout::code}) {
+  for (uint32_t deepgen_layout::* member :
+       {&deepgen_layout::function, &deepgen_layout::abi, &deepgen_layout::kernel, &deepgen_layout::launch,
+        &deepgen_layout::map, &deepgen_layout::code}) {
     deepgen_function other = function;
     --(other.layout.*member);
     selected = nullptr;

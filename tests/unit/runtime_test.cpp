@@ -20,7 +20,6 @@
 
 namespace {
 
-
 constexpr int kTilesM = 37, kTilesN = 23, kTilesB = 3;
 
 /// How often each tile was computed, and what the kernel saw.
@@ -33,8 +32,7 @@ struct Counter {
     for (auto& plane : tiles)
       for (auto& row : plane)
         for (auto& tile : row)
-          if (tile != 1)
-            return false;
+          if (tile != 1) return false;
     return true;
   }
 };
@@ -53,18 +51,14 @@ void count_tiles(const uint64_t* args) {
   // Two tasks that share scratch would see each other's mark.
   auto* scratch = reinterpret_cast<volatile char*>(args[kWorkspace]);
   const char mark = char(1 + args[kM0] * 7 + args[kN0]);
-  if (!scratch || args[kWorkspace] % 64 != 0)
-    counter.bad_workspace++;
-  for (size_t i = 0; i < kScratch; i += 4096)
-    scratch[i] = mark;
+  if (!scratch || args[kWorkspace] % 64 != 0) counter.bad_workspace++;
+  for (size_t i = 0; i < kScratch; i += 4096) scratch[i] = mark;
   scratch[kScratch - 1] = mark;
   for (uint64_t b = args[kB0]; b < args[kB1]; ++b)
     for (uint64_t m = args[kM0]; m < args[kM1]; ++m)
-      for (uint64_t n = args[kN0]; n < args[kN1]; ++n)
-        counter.tiles[b][m][n]++;
+      for (uint64_t n = args[kN0]; n < args[kN1]; ++n) counter.tiles[b][m][n]++;
   for (size_t i = 0; i < kScratch; i += 4096)
-    if (scratch[i] != mark)
-      counter.bad_workspace++;
+    if (scratch[i] != mark) counter.bad_workspace++;
   counter.last_alpha = args[kAlpha];
   counter.last_ldd = args[kLdd];
   counter.last_stride_a = args[kStrideA];
@@ -95,9 +89,11 @@ protected:
   deepgen_gemm_args args;
 
   void SetUp() override {
-    function = {DEEPGEN_LAYOUT, "test", "gemm ...", kM, kN, kK, kBatch, 0, kM, kK, kK, kN,
-                DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, 1u << DEEPGEN_EPILOGUE_BIAS,
-                kernels.data(), 1, &selected, nullptr};
+    function = {
+        DEEPGEN_LAYOUT, "test",      "gemm ...",  kM,          kN,          kK,
+        kBatch,         0,           kM,          kK,          kK,          kN,
+        DEEPGEN_F32,    DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, 1u << DEEPGEN_EPILOGUE_BIAS,
+        kernels.data(), 1,           &selected,   nullptr};
     args.a = a.data(), args.b = b.data(), args.d = d.data(), args.bias = bias.data();
     counter.clear();
     unsetenv("DEEPGEN_CPU_LEVEL");
@@ -137,7 +133,8 @@ TEST_F(Runtime, PassesDefaultsAndScalars) {
   EXPECT_EQ(counter.last_ldd, uint64_t(kN));
   EXPECT_EQ(counter.last_stride_a, uint64_t(kM * kK));
   std::vector<double> wide(kM * kN * kBatch * 2);
-  function.a_type = function.b_type = function.d_type = function.epilogue_type = function.scale_type = DEEPGEN_F64;
+  function.a_type = function.b_type = function.d_type = function.epilogue_type = function.scale_type =
+      DEEPGEN_F64;
   args.a = args.b = args.bias = wide.data(), args.d = wide.data() + 1;
   ASSERT_EQ(run(), DEEPGEN_OK);
   double alpha64 = 0;
@@ -298,8 +295,7 @@ struct Hook {
   static void run(void* user, int count, deepgen_task task, void* context) {
     auto* self = static_cast<Hook*>(user);
     self->count = count, self->calls++;
-    for (int i = count - 1; i >= 0; --i)
-      task(context, i);
+    for (int i = count - 1; i >= 0; --i) task(context, i);
   }
 };
 
@@ -331,17 +327,14 @@ TEST_F(Runtime, EightThreadsCallAtOnce) {
   std::vector<std::thread> callers;
   for (int t = 0; t < kCallers; ++t)
     callers.emplace_back([&] {
-      for (int i = 0; i < kRounds; ++i)
-        failures += run() != DEEPGEN_OK;
+      for (int i = 0; i < kRounds; ++i) failures += run() != DEEPGEN_OK;
     });
-  for (std::thread& t : callers)
-    t.join();
+  for (std::thread& t : callers) t.join();
   EXPECT_EQ(failures, 0);
   EXPECT_EQ(counter.bad_workspace, 0) << "two tasks shared scratch";
   for (auto& plane : counter.tiles)
     for (auto& row : plane)
-      for (auto& tile : row)
-        ASSERT_EQ(tile, kCallers * kRounds);
+      for (auto& tile : row) ASSERT_EQ(tile, kCallers * kRounds);
 }
 
 void nested_kernel(const uint64_t* args);
@@ -352,11 +345,9 @@ struct Nested {
 } nested;
 void nested_kernel(const uint64_t* args) {
   count_tiles(args);
-  if (inside)
-    return;
+  if (inside) return;
   inside = true;
-  if (deepgen_run_gemm(nested.function, nested.args) != DEEPGEN_OK)
-    nested.inner_errors++;
+  if (deepgen_run_gemm(nested.function, nested.args) != DEEPGEN_OK) nested.inner_errors++;
   inside = false;
 }
 
@@ -370,13 +361,11 @@ TEST_F(Runtime, NestedCallsRunSerially) {
 }
 
 TEST_F(Runtime, CallsDoNotAllocate) {
-  if (!COUNTS_ALLOCATIONS)
-    GTEST_SKIP() << "a sanitizer has its own malloc";
+  if (!COUNTS_ALLOCATIONS) GTEST_SKIP() << "a sanitizer has its own malloc";
   deepgen_set_num_threads(3);
   ASSERT_EQ(run(), DEEPGEN_OK); // the first parallel call starts the threads
   const long before = allocations;
-  for (int i = 0; i < 100; ++i)
-    run();
+  for (int i = 0; i < 100; ++i) run();
   args.lda = 1;
   run();
   EXPECT_EQ(allocations, before);
@@ -399,8 +388,8 @@ TEST_F(Runtime, ForkedChildComputes) {
   deepgen_set_num_threads(3);
   ASSERT_EQ(run(), DEEPGEN_OK);
 #if COUNTS_ALLOCATIONS == 0
-  // GCC 12's sanitizers do not prepare for a fork: a thread that still starts may hold one of their locks for ever in the
-  // child. By now all have been created; give them time to start.
+  // GCC 12's sanitizers do not prepare for a fork: a thread that still starts may hold one of their locks for
+  // ever in the child. By now all have been created; give them time to start.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
 #endif
   const pid_t child = fork();

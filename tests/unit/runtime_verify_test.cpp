@@ -11,9 +11,11 @@
 namespace {
 
 constexpr int64_t kM = 9, kN = 14, kK = 37, kBatch = 2;
-constexpr uint8_t kArgs[] = {DEEPGEN_ARG_A,        DEEPGEN_ARG_B,   DEEPGEN_ARG_C,        DEEPGEN_ARG_D,        DEEPGEN_ARG_BIAS,
-                             DEEPGEN_ARG_LDA,      DEEPGEN_ARG_LDB, DEEPGEN_ARG_LDC,      DEEPGEN_ARG_LDD,      DEEPGEN_ARG_STRIDE_A,
-                             DEEPGEN_ARG_STRIDE_B, DEEPGEN_ARG_STRIDE_C, DEEPGEN_ARG_STRIDE_D, DEEPGEN_ARG_ALPHA, DEEPGEN_ARG_BETA,
+constexpr uint8_t kArgs[] = {DEEPGEN_ARG_A,        DEEPGEN_ARG_B,           DEEPGEN_ARG_C,
+                             DEEPGEN_ARG_D,        DEEPGEN_ARG_BIAS,        DEEPGEN_ARG_LDA,
+                             DEEPGEN_ARG_LDB,      DEEPGEN_ARG_LDC,         DEEPGEN_ARG_LDD,
+                             DEEPGEN_ARG_STRIDE_A, DEEPGEN_ARG_STRIDE_B,    DEEPGEN_ARG_STRIDE_C,
+                             DEEPGEN_ARG_STRIDE_D, DEEPGEN_ARG_ALPHA,       DEEPGEN_ARG_BETA,
                              DEEPGEN_ARG_RESIDUAL, DEEPGEN_ARG_LD_RESIDUAL, DEEPGEN_ARG_STRIDE_RESIDUAL};
 
 float scalar(uint64_t bits) {
@@ -61,7 +63,8 @@ deepgen_status verify(Fault with, std::string& text) {
   const deepgen_kernel* volatile selected = nullptr;
   deepgen_function f = {};
   f.name = "fake_swiglu";
-  f.problem = "gemm m=9 n=14 k=37 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=tt gate=silu epilogue=bias+gelu+residual align=4";
+  f.problem = "gemm m=9 n=14 k=37 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=tt gate=silu "
+              "epilogue=bias+gelu+residual align=4";
   f.m = kM, f.n = kN, f.k = kK, f.batch = kBatch;
   f.a_rows = kK, f.a_columns = kM, f.b_rows = 2 * kN, f.b_columns = kK;
   f.epilogue = 1u << DEEPGEN_EPILOGUE_BIAS | 1u << DEEPGEN_EPILOGUE_GELU | 1u << DEEPGEN_EPILOGUE_RESIDUAL;

@@ -18,7 +18,8 @@ SampleSpec spec_of(uint64_t seed) {
 
 std::vector<std::string> texts(const std::vector<RandomCandidate>& samples) {
   std::vector<std::string> out;
-  for (const RandomCandidate& s : samples) out.push_back(s.arch + " " + s.problem.key() + " " + s.choice.text());
+  for (const RandomCandidate& s : samples)
+    out.push_back(s.arch + " " + s.problem.key() + " " + s.choice.text());
   return out;
 }
 

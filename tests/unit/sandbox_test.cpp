@@ -1,4 +1,5 @@
-// The sandbox around candidates on the CPU: what it refuses, what it leaves, and that every candidate lives in it.
+// The sandbox around candidates on the CPU: what it refuses, what it leaves, and that every candidate lives
+// in it.
 #include "base/error.h"
 #include "measure/race.h"
 #include "measure/sandbox.h"
@@ -54,10 +55,8 @@ struct Attempt {
 };
 
 long forked(long pid) {
-  if (pid == 0)
-    _exit(0);
-  if (pid > 0)
-    waitpid(pid_t(pid), nullptr, 0);
+  if (pid == 0) _exit(0);
+  if (pid > 0) waitpid(pid_t(pid), nullptr, 0);
   return pid;
 }
 
@@ -74,7 +73,8 @@ const Attempt kRefused[] = {
     {"cuts an open file", [](const Bait& b) -> long { return ftruncate(b.file, 0); }},
     {"writes to an open file", [](const Bait& b) -> long { return pwrite(b.file, "evil", 4, 100); }},
     {"writes behind", [](const Bait& b) -> long { return write(b.file, "evil", 4); }},
-    {"maps an open file", [](const Bait& b) -> long {
+    {"maps an open file",
+     [](const Bait& b) -> long {
        void* at = mmap(nullptr, 4, PROT_READ | PROT_WRITE, MAP_SHARED, b.file, 0);
        return at == MAP_FAILED ? -1 : 0;
      }},
@@ -83,14 +83,17 @@ const Attempt kRefused[] = {
     {"opens a local socket", [](const Bait&) -> long { return socket(AF_UNIX, SOCK_STREAM, 0); }},
     {"forks", [](const Bait&) -> long { return forked(syscall(SYS_fork)); }},
     {"forks by clone", [](const Bait&) -> long { return forked(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)); }},
-    {"starts a program", [](const Bait&) -> long {
+    {"starts a program",
+     [](const Bait&) -> long {
        char* words[] = {const_cast<char*>("/bin/true"), nullptr};
        return execv(words[0], words);
      }},
     {"signals its parent", [](const Bait&) -> long { return kill(getppid(), 0); }},
-    {"signals a thread of its parent", [](const Bait&) -> long { return syscall(SYS_tgkill, getppid(), getppid(), 0); }},
+    {"signals a thread of its parent",
+     [](const Bait&) -> long { return syscall(SYS_tgkill, getppid(), getppid(), 0); }},
     {"traces", [](const Bait&) -> long { return ptrace(PTRACE_ATTACH, getppid(), 0, 0); }},
-    {"raises a limit", [](const Bait&) -> long {
+    {"raises a limit",
+     [](const Bait&) -> long {
        const rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
        return setrlimit(RLIMIT_CORE, &none);
      }},
@@ -99,7 +102,8 @@ const Attempt kRefused[] = {
     {"other system calls", [](const Bait&) -> long { return syscall(SYS_io_uring_setup, 1, nullptr); }},
 };
 
-/// Whether this kernel has all parts. The tests of what is refused need them, and where they are missing say so.
+/// Whether this kernel has all parts. The tests of what is refused need them, and where they are missing say
+/// so.
 bool has_all() { return sandbox::probe().complete(); }
 
 TEST(Sandbox, RefusesWhatComputingDoesNotNeed) {
@@ -119,8 +123,7 @@ TEST(Sandbox, RefusesWhatComputingDoesNotNeed) {
       },
       [&](const Json& m) {
         ++tried;
-        if (m.value("result", 0L) != -1 || m.value("errno", 0) != EPERM)
-          made.push_back(m.dump());
+        if (m.value("result", 0L) != -1 || m.value("errno", 0) != EPERM) made.push_back(m.dump());
       });
   EXPECT_EQ(end.kind, WorkerEnd::done) << end.detail;
   EXPECT_EQ(tried, std::size(kRefused));
@@ -136,7 +139,8 @@ TEST(Sandbox, LeavesWhatComputingNeeds) {
         channel.confine({});
         std::vector<int> sums(4);
         std::vector<std::thread> threads;
-        for (int& sum : sums) threads.emplace_back([&sum] { sum = int(std::vector<char>(1 << 20, 1).size()); });
+        for (int& sum : sums)
+          threads.emplace_back([&sum] { sum = int(std::vector<char>(1 << 20, 1).size()); });
         for (std::thread& t : threads) t.join();
         if (sums == std::vector<int>(4, 1 << 20)) channel.send("threads");
         std::vector<char> memory(100 << 20, 1);
@@ -145,7 +149,11 @@ TEST(Sandbox, LeavesWhatComputingNeeds) {
         code.call(CallBuffers());
         channel.send("code");
         double x = 1;
-        const Sample sample = watch.time([&] { for (int i = 0; i < 100000; ++i) x *= 1.0000001; }, 10);
+        const Sample sample = watch.time(
+            [&] {
+              for (int i = 0; i < 100000; ++i) x *= 1.0000001;
+            },
+            10);
         if (sample.seconds > 0 && x > 1 && watch.stolen() >= 0) channel.send("time");
         rlimit limit = {};
         if (getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_max == 0) channel.send("limits");
@@ -169,8 +177,7 @@ void create_file() {
   ++shared->tries;
   const int fd = open(shared->path, O_WRONLY | O_CREAT, 0600);
   shared->successes += fd >= 0;
-  if (fd >= 0)
-    close(fd);
+  if (fd >= 0) close(fd);
 }
 void good_and_creates(const uint64_t* x) {
   create_file();
@@ -242,7 +249,8 @@ TEST_F(SandboxedCandidate, IsFreeOnlyWhenTheUserSaysSo) {
 /// Takes memory until there is no more.
 void good_and_greedy(const uint64_t* x) {
   for (size_t bytes = 64 << 20; bytes >= 4096; bytes /= 2)
-    while (mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED)
+    while (mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) !=
+           MAP_FAILED)
       ++shared->tries;
   gemm(x, {});
 }

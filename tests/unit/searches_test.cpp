@@ -36,15 +36,17 @@ protected:
 };
 
 TEST_F(SearchesTest, CountsThoseOfTheBuildOrAll) {
-  const std::vector<PlannedSearch> all = parse_searches("build " + log("a") + "\nbuild " + log("b") + "\ntune " + log("c") +
-                                                        "\nbuild " + log("d") + "\nbuild " + log("e") + "\n");
+  const std::vector<PlannedSearch> all =
+      parse_searches("build " + log("a") + "\nbuild " + log("b") + "\ntune " + log("c") + "\nbuild " +
+                     log("d") + "\nbuild " + log("e") + "\n");
   ASSERT_EQ(all.size(), 5u);
   end("a", "final.jsonl", 0);
   EXPECT_EQ(searches_done(all, log("a")), "; 1 of 4 problems searched");
   end("b", "final.jsonl", 40);
   end("d", "final.jsonl", 80);
   EXPECT_EQ(searches_done(all, log("d")), "; 3 of 4 problems searched, about 40 s left");
-  EXPECT_EQ(searches_done(all, log("c")), "; 3 of 5 problems searched, about 80 s left") << "only tuning searches it";
+  EXPECT_EQ(searches_done(all, log("c")), "; 3 of 5 problems searched, about 80 s left")
+      << "only tuning searches it";
   end("b", "r0/records.jsonl", 90); // is searched again
   EXPECT_EQ(searches_done(all, log("d")), "; 2 of 4 problems searched");
   EXPECT_EQ(searches_done(all, log("other")), "");

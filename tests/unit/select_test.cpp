@@ -72,7 +72,8 @@ TEST(Decide, TiesGoToLessWorkspaceThenLessCodeThenText) {
   EXPECT_EQ(winner(), kFast);
   fast.workspace = 4096;
   EXPECT_EQ(winner(), kOther);
-  EXPECT_EQ(decide(finals({base, fast, other}, 0.001)).winner.choice, kFast) << "0.3 % are no tie where the noise is 0.1 %";
+  EXPECT_EQ(decide(finals({base, fast, other}, 0.001)).winner.choice, kFast)
+      << "0.3 % are no tie where the noise is 0.1 %";
   other.timing->ratio = 0.91; // now slower than the best by more than the noise
   EXPECT_EQ(winner(), kFast);
 }
@@ -128,8 +129,7 @@ protected:
   }
   Lock lock_of(const std::vector<LockEntry>& entries) {
     Lock lock;
-    for (const LockEntry& e : entries)
-      lock.put(e);
+    for (const LockEntry& e : entries) lock.put(e);
     return lock;
   }
   Selection one(Mode mode, const Lock& lock, SelectRequest r, const Device& device = fake_device()) {
@@ -276,8 +276,7 @@ TEST_F(SelectTest, SearchWithoutACorrectKernelIsAnError) {
 
 TEST_F(SelectTest, ChoiceHoldsNoTimings) {
   RecordLog slower = search_;
-  for (Record& r : slower.records)
-    r.timing->seconds *= 3;
+  for (Record& r : slower.records) r.timing->seconds *= 3;
   EXPECT_EQ(one(Mode::automatic, Lock(), request({search_})).choice.serialize(),
             one(Mode::automatic, Lock(), request({slower})).choice.serialize());
 }
@@ -289,27 +288,33 @@ Record failed(int64_t slot, const std::string& status, const std::string& detail
   return r;
 }
 
-/// A result over a search in which many failed for one reason says so: it may be the reason that is to be removed.
+/// A result over a search in which many failed for one reason says so: it may be the reason that is to be
+/// removed.
 TEST(Failures, AReasonThatManyHaveIsTold) {
   RecordLog round;
   for (int64_t slot = 0; slot < 9; ++slot) round.records.push_back(failed(slot, "ok", ""));
   EXPECT_EQ(common_failure({round}), "");
   for (int64_t slot = 9; slot < 12; ++slot)
-    round.records.push_back(failed(slot, "unsupported", "no room for " + std::to_string(slot) + " bytes (case 'dense' of x)\n  where:  C"));
+    round.records.push_back(
+        failed(slot, "unsupported",
+               "no room for " + std::to_string(slot) + " bytes (case 'dense' of x)\n  where:  C"));
   RecordLog last = finals({arm("default", kDefault, 1, 0.002), arm("model", kFast, 0.92, 0.01)});
-  EXPECT_EQ(common_failure({round, last}), "3 of 12 candidates failed alike: unsupported: no room for 9 bytes (case 'dense' of x)");
+  EXPECT_EQ(common_failure({round, last}),
+            "3 of 12 candidates failed alike: unsupported: no room for 9 bytes (case 'dense' of x)");
   SelectRequest request;
   request.file.target = "t", request.file.name = "f";
   request.arch = "fake", request.device = fake_device(), request.logs = {round, last};
   const auto selected = select(Mode::automatic, Lock(), "lock.json", {request});
-  EXPECT_NE(selected.at(0).note.find("3 of 12 candidates failed alike"), std::string::npos) << selected.at(0).note;
+  EXPECT_NE(selected.at(0).note.find("3 of 12 candidates failed alike"), std::string::npos)
+      << selected.at(0).note;
   round.records.push_back(failed(12, "ok", "")), round.records.push_back(failed(13, "crash", "SIGSEGV"));
   EXPECT_EQ(common_failure({round, last}), "") << "less than a quarter";
   RecordLog usual;
   for (int64_t slot = 0; slot < 4; ++slot)
-    for (const auto& [status, detail] : {std::pair<const char*, const char*>{"duplicate", "the same code as slot 1"},
-                                         {"dropped", "more than 3 times slower"},
-                                         {"compile_error", "the assembled kernel is rejected: it spills"}})
+    for (const auto& [status, detail] :
+         {std::pair<const char*, const char*>{"duplicate", "the same code as slot 1"},
+          {"dropped", "more than 3 times slower"},
+          {"compile_error", "the assembled kernel is rejected: it spills"}})
       usual.records.push_back(failed(slot, status, detail));
   EXPECT_EQ(common_failure({usual}), "");
 }

@@ -254,9 +254,11 @@ TEST_F(SpaceRulesTest, NoValueCrashesATemplate) {
 }
 
 TEST(WorkspaceRule, KernelsThatAskForMoreAreNotInTheSpace) {
-  const Problem p = Problem::parse("gemm m=257 n=255 k=4097 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2");
+  const Problem p = Problem::parse(
+      "gemm m=257 n=255 k=4097 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2");
   Device device;
-  device.arch = "sm_90a", device.cores = 132, device.shared_block = 232448, device.shared_multiprocessor = 233472;
+  device.arch = "sm_90a", device.cores = 132, device.shared_block = 232448,
+  device.shared_multiprocessor = 233472;
   device.memory_bandwidth = 4800000000000, device.clock_khz = 1980000, device.l2 = 62914560;
   SearchOptions options;
   options.include = "hopper_ws bm=64 bn=64 slices=1 .*group=1 |mma_sync bm=64 bn=64 bk=64 ";
@@ -269,7 +271,8 @@ TEST(WorkspaceRule, KernelsThatAskForMoreAreNotInTheSpace) {
   for (size_t rank = 0; rank < all.size(); ++rank) {
     const Choice choice = all.choice(rank);
     const int64_t bytes = find_template(choice.template_name).workspace(p, choice.config);
-    packs |= bytes > 0 && choice.config["splits"] == 1, splits |= bytes > 0 && choice.template_name == "mma_sync";
+    packs |= bytes > 0 && choice.config["splits"] == 1,
+        splits |= bytes > 0 && choice.template_name == "mma_sync";
     EXPECT_EQ(none.rank(choice).has_value(), bytes == 0) << choice.text();
   }
   EXPECT_TRUE(packs && splits);

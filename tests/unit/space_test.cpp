@@ -32,8 +32,7 @@ TEST_F(SpaceTest, EveryConfigIsLegalAndRanksAreConsistent) {
     EXPECT_EQ(t.why_illegal(Problem(), fake_device(), choice.config), "");
     EXPECT_EQ(full.cost(i), t.cost(Problem(), fake_device(), choice.config));
     EXPECT_EQ(full.rank(choice), i);
-    if (i == 0)
-      continue;
+    if (i == 0) continue;
     EXPECT_LE(full.cost(i - 1), full.cost(i));
     if (full.cost(i - 1) == full.cost(i)) {
       EXPECT_LT(full.choice(i - 1).text(), choice.text()) << "ties go by text";
@@ -67,15 +66,13 @@ TEST_F(SpaceTest, NeighboursMoveOneParameterOrTwo) {
   }
   EXPECT_EQ(near.size(), 7u) << "isa, mr, nr both ways, pack one way";
   EXPECT_NE(std::find(near.begin(), near.end(), fake_choice(3, 4, 32, 0)), near.end());
-  for (size_t rank : full.second_neighbours(origin))
-    EXPECT_EQ(full.distance(origin, rank), 2u);
+  for (size_t rank : full.second_neighbours(origin)) EXPECT_EQ(full.distance(origin, rank), 2u);
   EXPECT_EQ(full.second_neighbours(origin).size(), 12u + 6u - 1u) << "all but mr=5 nr=32, which is illegal";
 }
 
 TEST_F(SpaceTest, PositionsNameAConfig) {
   const Space full = space();
-  for (size_t i = 0; i < full.size(); ++i)
-    EXPECT_EQ(full.find(full.family(i), full.positions(i)), i);
+  for (size_t i = 0; i < full.size(); ++i) EXPECT_EQ(full.find(full.family(i), full.positions(i)), i);
   EXPECT_FALSE(full.find(0, {2, 7, 3, 0})) << "mr=8 nr=64 is illegal";
 }
 

@@ -31,8 +31,7 @@ TEST(Split, CoversTheGridOnceAndUsesThreads) {
               ASSERT_TRUE(r.m0 < r.m1 && r.n0 < r.n1 && r.b0 < r.b1) << "an empty task";
               for (int64_t z = r.b0; z < r.b1; ++z)
                 for (int64_t y = r.m0; y < r.m1; ++y)
-                  for (int64_t x = r.n0; x < r.n1; ++x)
-                    seen[size_t((z * m + y) * n + x)]++;
+                  for (int64_t x = r.n0; x < r.n1; ++x) seen[size_t((z * m + y) * n + x)]++;
             }
             for (int count : seen)
               ASSERT_EQ(count, 1) << m << " " << n << " " << b << " " << grain << " " << threads;
@@ -46,8 +45,7 @@ TEST(Split, KeepsTheGrainWhereItCan) {
   const deepgen_kernel k = grid(64, 10, 1, 8, 10);
   const Split split = split_tiles(k, 4);
   EXPECT_EQ(split.parts_m, 4);
-  for (int i = 0; i < 4; ++i)
-    EXPECT_EQ(task_range(k, split, i).m0 % 8, 0);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(task_range(k, split, i).m0 % 8, 0);
   EXPECT_EQ(split_tiles(k, 16).parts_m, 16) << "8 blocks of the grain would leave 8 threads idle";
 }
 
@@ -66,8 +64,10 @@ TEST(Split, SharesOutFairly) {
   EXPECT_EQ(largest_task(grid(64, 1, 1, 22, 1), 2), 32) << "and not 22 and 42";
   EXPECT_EQ(largest_task(grid(1, 64, 1, 1, 22), 2), 32);
   EXPECT_EQ(largest_task(grid(32, 1, 1, 14, 1), 2), 16);
-  EXPECT_EQ(largest_task(grid(7, 5, 3, 7, 5), 2), 4 * 5 * 3) << "three batch entries are 2 and 1 for two threads";
-  EXPECT_EQ(largest_task(grid(5, 2, 12, 5, 2), 16), 8) << "whole entries would leave four threads idle, and take 10";
+  EXPECT_EQ(largest_task(grid(7, 5, 3, 7, 5), 2), 4 * 5 * 3)
+      << "three batch entries are 2 and 1 for two threads";
+  EXPECT_EQ(largest_task(grid(5, 2, 12, 5, 2), 16), 8)
+      << "whole entries would leave four threads idle, and take 10";
 }
 
 /// With as many tiles as this, no cut may be far from what each thread would have of an even one.

@@ -125,7 +125,8 @@ TEST_P(StrategyTest, EndsWhenItsPatienceDoes) {
   FakeSearch search(GetParam());
   search.in.options.patience = 30;
   search.run([](const Choice&) { return 1.0; });
-  EXPECT_EQ(search.tried.size(), 48u) << "the first round of 12, then 30 that were no better: in the third after it";
+  EXPECT_EQ(search.tried.size(), 48u)
+      << "the first round of 12, then 30 that were no better: in the third after it";
 }
 
 TEST_P(StrategyTest, LearnsTwiceBeforeItsPatienceEnds) {
@@ -176,8 +177,7 @@ INSTANTIATE_TEST_SUITE_P(All, StrategyTest, testing::ValuesIn(names()),
 TEST(StrategiesTest, AllAreTestedAndMayBeNamedInASearchFile) {
   EXPECT_EQ(names().size() + !has_xgboost(), strategies().size());
   std::vector<std::string> registered;
-  for (const Strategy& s : strategies())
-    registered.push_back(s.name);
+  for (const Strategy& s : strategies()) registered.push_back(s.name);
   EXPECT_EQ(registered, search_strategies());
 }
 
@@ -194,10 +194,12 @@ TEST(StrategiesTest, LearnFromFailures) {
   }
 }
 
-/// Of two templates that serve a problem, the one whose best config so far is a little slower is searched on, too.
+/// Of two templates that serve a problem, the one whose best config so far is a little slower is searched on,
+/// too.
 TEST(StrategiesTest, AutoFollowsARivalTemplate) {
   SearchInput in;
-  in.problem = Problem::parse("gemm m=16 n=6144 k=4096 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2");
+  in.problem = Problem::parse(
+      "gemm m=16 n=6144 k=4096 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2");
   in.arch = "sm_90a", in.slots = 40, in.options.strategy = "auto";
   std::istringstream lines(read_file(DEEPGEN_SOURCE_DIR "/benchmarks/gpu/model/h200.jsonl"));
   std::string line;
@@ -208,7 +210,8 @@ TEST(StrategiesTest, AutoFollowsARivalTemplate) {
     size_t next = 0;
     for (const PlanSlot& slot : next_plan(in).slots) {
       Record r;
-      r.stage = "r0", r.problem = in.problem.key(), r.arch = in.arch, r.choice = slot.choice, r.origin = slot.origin;
+      r.stage = "r0", r.problem = in.problem.key(), r.arch = in.arch, r.choice = slot.choice,
+      r.origin = slot.origin;
       r.sha256 = slot.choice.text(), r.status = "ok", r.timing = Timing();
       const std::string& name = slot.choice.template_name;
       r.timing->ratio = (name == "hopper_ws" ? 1 : name == "mma_sync" ? of_rival : 3) + 1e-4 * double(next++);

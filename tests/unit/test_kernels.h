@@ -61,26 +61,21 @@ struct Flaws {
   const float alpha = as_float(x[13]), beta = as_float(x[14]);
   const auto lda = int64_t(x[5]), ldb = int64_t(x[6]), ldc = int64_t(x[7]);
   const int64_t ldd = flaws.ignores_ld ? kN : int64_t(x[8]);
-  if (flaws.writes_a)
-    const_cast<float*>(a)[0] = 1;
+  if (flaws.writes_a) const_cast<float*>(a)[0] = 1;
   for (uint64_t e = flaws.ignores_b0 ? 0 : x[20]; e < x[21]; ++e)
     for (uint64_t i = flaws.ignores_m0 ? 0 : x[16]; i < x[17]; ++i)
       for (uint64_t j = flaws.ignores_n0 ? 0 : x[18]; j < x[19]; ++j) {
         float sum = 0;
         for (int again = 0; again < flaws.repeat; ++again, sum = again < flaws.repeat ? sum - sum : sum)
           for (int64_t k = 0; k < kK; ++k)
-            if (k != flaws.skip_k)
-              sum += a[e * x[9] + i * lda + k] * b[e * x[10] + j * ldb + k];
+            if (k != flaws.skip_k) sum += a[e * x[9] + i * lda + k] * b[e * x[10] + j * ldb + k];
         sum *= alpha;
-        if (beta != 0 || flaws.reads_c)
-          sum += beta * (c ? c[e * x[11] + i * ldc + j] : 0);
+        if (beta != 0 || flaws.reads_c) sum += beta * (c ? c[e * x[11] + i * ldc + j] : 0);
         float* row = d + e * x[12] + i * ldd;
-        if (flaws.skips_last_element && i == kM - 1 && j == kN - 1)
-          continue;
+        if (flaws.skips_last_element && i == kM - 1 && j == kN - 1) continue;
         row[j] = std::max(sum + bias[j], 0.0f);
         if (j == kN - 1)
-          for (int64_t extra = 0; extra < flaws.extra_column; ++extra)
-            row[j + 1 + extra] = 0;
+          for (int64_t extra = 0; extra < flaws.extra_column; ++extra) row[j + 1 + extra] = 0;
       }
 }
 
@@ -104,8 +99,7 @@ inline void reads_past_b(const uint64_t* x) {
       reinterpret_cast<const volatile float*>(x[1])[int64_t(x[10]) + (kN - 1) * int64_t(x[6]) + kK + 256]);
 }
 inline void hangs(const uint64_t*) {
-  while (never < 1 << 30)
-    never = 0;
+  while (never < 1 << 30) never = 0;
 }
 inline void calls_exit(const uint64_t*) { _exit(0); }
 

@@ -8,7 +8,8 @@
 
 namespace deepgen {
 
-Kernel TextTemplate::emit(mlir::ModuleOp module, const Problem& problem, const std::string&, const Config&) const {
+Kernel TextTemplate::emit(mlir::ModuleOp module, const Problem& problem, const std::string&,
+                          const Config&) const {
   auto parsed = mlir::parseSourceString<mlir::ModuleOp>(text, module.getContext());
   if (!parsed) throw Error("the test's MLIR cannot be parsed");
   module.getBody()->getOperations().splice(module.getBody()->end(), parsed->getBody()->getOperations());

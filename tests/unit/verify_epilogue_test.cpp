@@ -35,7 +35,9 @@ struct Flaws {
 /// The argument block holds every slot of kernel_abi.h, in its order.
 [[gnu::noipa]] void gemm(const uint64_t* x, const Flaws& flaws) {
   const auto floats = [&](deepgen_arg slot) { return reinterpret_cast<float*>(x[slot]); };
-  const auto entry = [&](deepgen_arg slot, int64_t offset) { return floats(slot) ? floats(slot) + offset : nullptr; };
+  const auto entry = [&](deepgen_arg slot, int64_t offset) {
+    return floats(slot) ? floats(slot) + offset : nullptr;
+  };
   const auto size = [&](deepgen_arg slot) { return int64_t(x[slot]); };
   const auto stride = [&](deepgen_arg slot, int64_t dense) {
     return size(slot) == 0 && flaws.broadcast_is_dense ? dense : size(slot);
@@ -123,7 +125,7 @@ TEST_P(VerifyEpilogueBad, IsFound) {
 }
 #define BAD(flaw, status, detail)                                                                            \
   Wrong {                                                                                                    \
-#flaw, [](const uint64_t* x) { gemm(x, {.flaw = true}); }, status, detail                                \
+    #flaw, [](const uint64_t* x) { gemm(x, {.flaw = true}); }, status, detail                                \
   }
 #define WRONG(flaw, in_case) BAD(flaw, "wrong", "case '" in_case "'")
 INSTANTIATE_TEST_SUITE_P(

@@ -98,8 +98,7 @@ TEST(Verify, GoesOnAfterCrashes) {
   options.deadline = wall_seconds() + 60;
   Progress progress("test");
   verify_all(list, cases, options, progress);
-  for (size_t i : {0, 2, 4})
-    EXPECT_TRUE(candidates[i].open()) << candidates[i].record.detail;
+  for (size_t i : {0, 2, 4}) EXPECT_TRUE(candidates[i].open()) << candidates[i].record.detail;
   EXPECT_EQ(candidates[1].record.status, "crash");
   EXPECT_EQ(candidates[3].record.status, "out_of_bounds");
 }
@@ -110,8 +109,7 @@ TEST(Verify, AnyExceptionIsTheCandidatesOwn) {
   candidates[0].file.kernels[0].args[0] = "no such argument"; // at which the loader throws
   candidates[1].file.kernels = {kernel_of(good)};
   std::vector<Candidate*> list;
-  for (Candidate& c : candidates)
-    c.record.status = "", list.push_back(&c);
+  for (Candidate& c : candidates) c.record.status = "", list.push_back(&c);
   CaseSet cases(small_problem(), 1);
   VerifyOptions options;
   options.deadline = wall_seconds() + 60;
@@ -121,8 +119,8 @@ TEST(Verify, AnyExceptionIsTheCandidatesOwn) {
   EXPECT_TRUE(candidates[1].open()) << candidates[1].record.detail;
 }
 
-/// What verify_all() does with a good candidate in a process of its own in which `prepare` has gone before: "verified",
-/// "recorded: <status>", or the HostFault.
+/// What verify_all() does with a good candidate in a process of its own in which `prepare` has gone before:
+/// "verified", "recorded: <status>", or the HostFault.
 std::string outcome_after(const std::function<bool()>& prepare, Entry entry = good) {
   int ends[2];
   if (pipe(ends) != 0) return "no pipe";
@@ -159,7 +157,8 @@ TEST(Verify, AHostThatRunsNoNewCodeIsNoVerdict) {
   constexpr int kSet = 65, kRefuseExecGain = 1; // PR_SET_MDWE, of Linux 6.3
   const std::string text = outcome_after([] { return prctl(kSet, kRefuseExecGain, 0, 0, 0) == 0; });
   if (text == "skip") GTEST_SKIP() << "the kernel has no such policy";
-  for (const char* part : {"cannot make a kernel's memory executable", "Permission denied", "run the same command again"})
+  for (const char* part :
+       {"cannot make a kernel's memory executable", "Permission denied", "run the same command again"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
   EXPECT_EQ(text.find("recorded"), std::string::npos) << text;
 }
@@ -191,7 +190,8 @@ TEST(Verify, AWorkerThatIsKilledIsNoVerdict) {
   EXPECT_EQ(outcome_after([] { return true; }, is_killed), "verified") << "it runs again";
   *kills_left = 2;
   const std::string text = outcome_after([] { return true; }, is_killed);
-  for (const char* part : {"killed from elsewhere, twice", "SIGKILL in: main kernel", "lack of memory, perhaps: it had", "dmesg"})
+  for (const char* part : {"killed from elsewhere, twice", "SIGKILL in: main kernel",
+                           "lack of memory, perhaps: it had", "dmesg"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
   EXPECT_EQ(text.find("recorded"), std::string::npos) << text;
   munmap(page, 4096);
@@ -272,7 +272,8 @@ protected:
     run(command);
     return RecordLog::read(path(r + "/records.jsonl"));
   }
-  /// Another kernel in the first slot, and in the log the hash of it, or the file would be refused as changed.
+  /// Another kernel in the first slot, and in the log the hash of it, or the file would be refused as
+  /// changed.
   void replace_default(Entry entry) {
     KernelFile file = KernelFile::read(path("r0/s00.dgk"));
     const std::string before = file.kernels[0].sha256, log = path("r0/records.jsonl");
@@ -280,12 +281,12 @@ protected:
     write_slot(0, 0, file);
     const std::string after = KernelFile::read(path("r0/s00.dgk")).kernels[0].sha256;
     std::string text = read_file(log);
-    for (size_t at = 0; (at = text.find(before, at)) != std::string::npos;) text.replace(at, before.size(), after);
+    for (size_t at = 0; (at = text.find(before, at)) != std::string::npos;)
+      text.replace(at, before.size(), after);
     write_atomically(log, text);
   }
   RecordLog run_playoff(std::vector<std::string> logs) {
-    for (std::string& log : logs)
-      log = path(log);
+    for (std::string& log : logs) log = path(log);
     playoff({path("device.json"), path("final.jsonl"), logs, options, {}});
     return RecordLog::read(path("final.jsonl"));
   }
@@ -377,7 +378,8 @@ TEST_F(Commands, AFailedDefaultLeavesTheOthersComparable) {
   EXPECT_TRUE(final.records[1].ok());
 }
 
-/// The default passes its round and then fails in the playoff: the noise is that of the finalist in its place.
+/// The default passes its round and then fails in the playoff: the noise is that of the finalist in its
+/// place.
 TEST_F(Commands, ADefaultThatFailsWhileTimedLeavesANoiseFloor) {
   write_plan(0, 3);
   write_kernel(0, 0, twice);

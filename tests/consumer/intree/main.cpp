@@ -12,6 +12,7 @@ int main() {
     for (int n = 0; n < 6; ++n) {
       float sum = 0;
       for (int k = 0; k < 7; ++k) sum += a[m * 7 + k] * b[n * 7 + k];
-      if (d[m * 6 + n] != sum) return std::printf("d[%d,%d] = %g, not %g\n", m, n, double(d[m * 6 + n]), double(sum)), 1;
+      if (d[m * 6 + n] != sum)
+        return std::printf("d[%d,%d] = %g, not %g\n", m, n, double(d[m * 6 + n]), double(sum)), 1;
     }
 }

@@ -1,4 +1,5 @@
-// One library for the CPU and two GPU archs, another for a GPU alone. Says what became of the GPU's functions.
+// One library for the CPU and two GPU archs, another for a GPU alone. Says what became of the GPU's
+// functions.
 #include <gpu_only.h>
 #include <kernels.h>
 
@@ -11,7 +12,8 @@ int cpu() {
   for (size_t i = 0; i < a.size(); ++i) a[i] = float(int(i % 7) - 3);
   for (size_t i = 0; i < b.size(); ++i) b[i] = float(int(i % 5) - 2);
   for (size_t i = 0; i < bias.size(); ++i) bias[i] = float(int(i % 11) - 5);
-  if (kernels::thin(a.data(), b.data(), bias.data(), d.data()) != DEEPGEN_OK) return std::puts("thin failed"), 1;
+  if (kernels::thin(a.data(), b.data(), bias.data(), d.data()) != DEEPGEN_OK)
+    return std::puts("thin failed"), 1;
   for (int m = 0; m < 8; ++m)
     for (int n = 0; n < 40; ++n) {
       float sum = bias[n];
@@ -27,7 +29,7 @@ int main() {
   alignas(256) float x[48 * 48] = {};
   const deepgen_status thin = kernels::thin(x, x, x, x, stream);
   const deepgen_status half = gpu_only::half(x, x, 0.0, 1.0, x, x, x, stream);
-  std::printf("ok\nthin: %s\nhalf: %s\nprepare: %s\n", deepgen_status_string(thin), deepgen_status_string(half),
-              deepgen_status_string(kernels::thin_prepare()));
+  std::printf("ok\nthin: %s\nhalf: %s\nprepare: %s\n", deepgen_status_string(thin),
+              deepgen_status_string(half), deepgen_status_string(kernels::thin_prepare()));
   return 0;
 }

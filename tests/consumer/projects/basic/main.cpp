@@ -5,17 +5,20 @@
 #include <cstdio>
 #include <vector>
 
-template <typename T> std::vector<T> numbers(int count, int period) {
+template <typename T>
+std::vector<T> numbers(int count, int period) {
   std::vector<T> values(count);
   for (int i = 0; i < count; ++i) values[i] = T(i % period - period / 2);
   return values;
 }
 
-template <typename T, typename Reference> int check(const char* name, int rows, int columns, const T* d, Reference reference) {
+template <typename T, typename Reference>
+int check(const char* name, int rows, int columns, const T* d, Reference reference) {
   for (int m = 0; m < rows; ++m)
     for (int n = 0; n < columns; ++n)
       if (d[m * columns + n] != reference(m, n)) {
-        std::printf("%s[%d,%d] = %g, not %g\n", name, m, n, double(d[m * columns + n]), double(reference(m, n)));
+        std::printf("%s[%d,%d] = %g, not %g\n", name, m, n, double(d[m * columns + n]),
+                    double(reference(m, n)));
         return 1;
       }
   return 0;

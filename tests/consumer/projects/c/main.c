@@ -21,7 +21,8 @@ static int wrong_gate(const float* a, const float* b, const float* d, float alph
   for (int m = 0; m < M; ++m)
     for (int n = 0; n < N; ++n) {
       float gate = 0, up = 0;
-      for (int k = 0; k < K; ++k) gate += a[m * K + k] * b[n * K + k], up += a[m * K + k] * b[(N + n) * K + k];
+      for (int k = 0; k < K; ++k)
+        gate += a[m * K + k] * b[n * K + k], up += a[m * K + k] * b[(N + n) * K + k];
       if (d[m * N + n] != (gate > 0 ? alpha * gate : 0) * alpha * up)
         return printf("gated d[%d,%d] = %g\n", m, n, d[m * N + n]);
     }
@@ -40,7 +41,8 @@ static int wrong_on_own_threads(void) {
   static float a[KERNELS_LARGE_M * KERNELS_LARGE_K], b[KERNELS_LARGE_N * KERNELS_LARGE_K],
       own[KERNELS_LARGE_M * KERNELS_LARGE_N], pool[KERNELS_LARGE_M * KERNELS_LARGE_N];
   int calls = 0;
-  for (int i = 0; i < KERNELS_LARGE_M * KERNELS_LARGE_K; ++i) a[i] = (float)(i % 5) / 3, b[i] = (float)(i % 7) / 11;
+  for (int i = 0; i < KERNELS_LARGE_M * KERNELS_LARGE_K; ++i)
+    a[i] = (float)(i % 5) / 3, b[i] = (float)(i % 7) / 11;
   if (sizeof a != KERNELS_LARGE_BYTES_A || sizeof own != KERNELS_LARGE_BYTES_D) return puts("other sizes"), 1;
   if (kernels_large(a, b, pool) != DEEPGEN_OK) return 1;
   if (deepgen_set_parallel_for(omp_for, &calls, omp_get_max_threads() + 1) != DEEPGEN_OK) return 1;

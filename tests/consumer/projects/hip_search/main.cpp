@@ -1,5 +1,5 @@
-// Calls a kernel as a program for AMD's GPUs does, and compares with sums on the host. HIP by dlopen, as there may be none to
-// link: the library that DeepGen's runtime finds then, too.
+// Calls a kernel as a program for AMD's GPUs does, and compares with sums on the host. HIP by dlopen, as
+// there may be none to link: the library that DeepGen's runtime finds then, too.
 #include <kernels.h>
 
 #include <cmath>
@@ -16,7 +16,8 @@
   std::exit(1);
 }
 
-template <typename Call> Call hip(const char* name) {
+template <typename Call>
+Call hip(const char* name) {
   static void* library = [] {
     const char* driver = std::getenv("DEEPGEN_HIP_DRIVER");
     void* found = driver ? dlopen(driver, RTLD_NOW) : nullptr;
@@ -34,9 +35,11 @@ void* device_memory(size_t bytes) {
   if (hip<int (*)(void**, size_t)>("hipMalloc")(&memory, bytes) != 0) fail("no device memory");
   return memory;
 }
-template <typename T> T* on_device(const std::vector<T>& values) {
+template <typename T>
+T* on_device(const std::vector<T>& values) {
   void* memory = device_memory(values.size() * sizeof(T));
-  if (hip<int (*)(void*, const void*, size_t)>("hipMemcpyHtoD")(memory, values.data(), values.size() * sizeof(T)) != 0)
+  if (hip<int (*)(void*, const void*, size_t)>("hipMemcpyHtoD")(memory, values.data(),
+                                                                values.size() * sizeof(T)) != 0)
     fail("cannot copy to the device");
   return static_cast<T*>(memory);
 }

@@ -4,8 +4,9 @@
 #include <xmmintrin.h>
 
 void process::floating_point() {
-  constexpr unsigned modes[] = {0, 0x8000, 0x40, 0x8040, 0x2000, 0x4000, 0x6000}; // FTZ, DAZ, both, three ways to round
-  Product product(1.1e-39f);                                                      // products and sums are subnormal
+  constexpr unsigned modes[] = {0,      0x8000, 0x40,  0x8040,
+                                0x2000, 0x4000, 0x6000}; // FTZ, DAZ, both, three ways to round
+  Product product(1.1e-39f);                             // products and sums are subnormal
   std::vector<std::vector<float>> results;
   const unsigned before = _mm_getcsr();
   for (unsigned mode : modes) {

@@ -78,7 +78,8 @@ void process::plugins() {
     if (!library) std::puts(dlerror());
     REQUIRE(library);
     Product product;
-    const auto run = reinterpret_cast<int (*)(const float*, const float*, float*)>(dlsym(library, "plugin_product"));
+    const auto run =
+        reinterpret_cast<int (*)(const float*, const float*, float*)>(dlsym(library, "plugin_product"));
     REQUIRE(run(product.a.data(), product.b.data(), product.d.data()) == 0);
     REQUIRE(product.is_right());
     REQUIRE(dlclose(library) == 0);

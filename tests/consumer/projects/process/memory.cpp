@@ -13,7 +13,8 @@ constexpr size_t kPage = 4096;
 class Guarded {
 public:
   Guarded(size_t bytes, bool at_the_end) : pages_((bytes + kPage - 1) / kPage * kPage) {
-    map_ = static_cast<char*>(mmap(nullptr, pages_ + 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    map_ = static_cast<char*>(
+        mmap(nullptr, pages_ + 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     REQUIRE(map_ != MAP_FAILED);
     REQUIRE(mprotect(map_, kPage, PROT_NONE) == 0 && mprotect(map_ + kPage + pages_, kPage, PROT_NONE) == 0);
     data_ = map_ + kPage + (at_the_end ? pages_ - bytes : 0);
@@ -38,8 +39,8 @@ void run_guarded(bool at_the_end, size_t most_extra, Run run) {
   for (size_t i = 0; i < Sizes::bytes_b / sizeof(T); ++i) b.template as<T>()[i] = T(i % 5);
   for (int threads : {1, 2, 3, 4, 7}) {
     REQUIRE(deepgen_set_num_threads(threads) == DEEPGEN_OK);
-    REQUIRE(run(a.template as<T>(), b.template as<T>(), extra.template as<T>(), residual.template as<T>(), d.template as<T>()) ==
-            DEEPGEN_OK);
+    REQUIRE(run(a.template as<T>(), b.template as<T>(), extra.template as<T>(), residual.template as<T>(),
+                d.template as<T>()) == DEEPGEN_OK);
   }
   REQUIRE(deepgen_set_num_threads(4) == DEEPGEN_OK);
 }
@@ -59,12 +60,12 @@ void bring(int signal, siginfo_t* info, void*) {
 
 void process::guard_pages() {
   for (bool at_the_end : {false, true}) {
-    run_guarded<kernels::product_sizes, float>(at_the_end, 1, [](float* a, float* b, float*, float*, float* d) {
-      return kernels::product(a, b, d);
-    });
-    run_guarded<kernels::wide_sizes, double>(at_the_end, 1, [](double* a, double* b, double*, double*, double* d) {
-      return kernels::wide(a, b, d);
-    });
+    run_guarded<kernels::product_sizes, float>(
+        at_the_end, 1,
+        [](float* a, float* b, float*, float*, float* d) { return kernels::product(a, b, d); });
+    run_guarded<kernels::wide_sizes, double>(
+        at_the_end, 1,
+        [](double* a, double* b, double*, double*, double* d) { return kernels::wide(a, b, d); });
     run_guarded<kernels::narrow_sizes, float>(at_the_end, kernels::narrow_sizes::bytes_bias,
                                               [](float* a, float* b, float* bias, float* residual, float* d) {
                                                 return kernels::narrow(a, b, bias, residual, d);
@@ -80,12 +81,14 @@ void process::lazy_operands() {
   Product product;
   for (int i = 0; i < 20; ++i) {
     lazy_bytes = (Sizes::bytes_a + kPage - 1) / kPage * kPage;
-    lazy = static_cast<char*>(mmap(nullptr, lazy_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    lazy = static_cast<char*>(
+        mmap(nullptr, lazy_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     REQUIRE(lazy != MAP_FAILED);
     std::memcpy(lazy, product.a.data(), Sizes::bytes_a);
     REQUIRE(mprotect(lazy, lazy_bytes, PROT_NONE) == 0);
     faults = 0;
-    REQUIRE(kernels::product(reinterpret_cast<float*>(lazy), product.b.data(), product.d.data()) == DEEPGEN_OK);
+    REQUIRE(kernels::product(reinterpret_cast<float*>(lazy), product.b.data(), product.d.data()) ==
+            DEEPGEN_OK);
     REQUIRE(product.is_right());
     REQUIRE(faults >= int(lazy_bytes / kPage));
     munmap(lazy, lazy_bytes);

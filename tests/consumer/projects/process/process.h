@@ -9,12 +9,14 @@
 #include <cstring>
 #include <vector>
 
-#define REQUIRE(condition)                                                                                             \
-  do {                                                                                                                 \
-    if (!(condition)) std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), std::fflush(stdout), _Exit(1); \
+#define REQUIRE(condition)                                                                                   \
+  do {                                                                                                       \
+    if (!(condition))                                                                                        \
+      std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), std::fflush(stdout), _Exit(1);     \
   } while (false)
 
-// clang's control flow integrity knows no functions that others compiled: a plugin's, the installed runtime's tasks.
+// clang's control flow integrity knows no functions that others compiled: a plugin's, the installed runtime's
+// tasks.
 #if defined(__clang__)
 #define CALLS_WHAT_CFI_DOES_NOT_KNOW __attribute__((no_sanitize("cfi-icall")))
 #else
@@ -42,7 +44,8 @@ struct Product {
     for (int64_t m = 0; m < Sizes::m; ++m)
       for (int64_t n = 0; n < Sizes::n; ++n) {
         float sum = 0;
-        for (int64_t k = 0; k < Sizes::k; ++k) sum += a[size_t(m * Sizes::k + k)] * b[size_t(k * Sizes::n + n)];
+        for (int64_t k = 0; k < Sizes::k; ++k)
+          sum += a[size_t(m * Sizes::k + k)] * b[size_t(k * Sizes::n + n)];
         if (d[size_t(m * Sizes::n + n)] != sum) return false;
       }
     return true;
