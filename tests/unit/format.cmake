@@ -1,0 +1,18 @@
+# cmake -DCLANG_FORMAT=… -DSOURCE=… -P format.cmake: every C and C++ file is as clang-format writes it.
+# Copies of released headers stay what they were.
+set(files "")
+foreach(folder base benchmarks examples generator measure runtime templates tests)
+  file(GLOB_RECURSE found ${SOURCE}/${folder}/*.h ${SOURCE}/${folder}/*.cpp ${SOURCE}/${folder}/*.c ${SOURCE}/${folder}/*.cu)
+  list(APPEND files ${found})
+endforeach()
+list(FILTER files EXCLUDE REGEX "/tests/abi/headers_|/build/|/_[^/]*/")
+list(LENGTH files count)
+if(count LESS 600)
+  message(FATAL_ERROR "only ${count} files were found under ${SOURCE}")
+endif()
+execute_process(COMMAND ${CLANG_FORMAT} --dry-run --Werror ${files} RESULT_VARIABLE status ERROR_VARIABLE said)
+if(NOT status EQUAL 0)
+  string(SUBSTRING "${said}" 0 4000 said)
+  message(FATAL_ERROR "${said}\nwrite them again: clang-format-22 -i <files>")
+endif()
+message(STATUS "${count} files")
