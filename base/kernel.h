@@ -64,8 +64,8 @@ struct TensorMap {
 struct Kernel {
   std::string role; ///< "main"; "awkward": the same config for a small awkward shape; "fallback": for lesser
                     ///< devices or less aligned operands
-  Problem problem;               ///< the shape this code is for (differs from the candidate's for "awkward")
-  Choice choice;                 ///< the config this code is for (differs for "fallback")
+  Problem problem;  ///< the shape this code is for (differs from the candidate's for "awkward")
+  Choice choice;    ///< the config this code is for (differs for "fallback")
   std::vector<std::string> args; ///< argument slots in order, names from kernel_abi.h
   int64_t workspace = 0; ///< bytes of scratch that one call needs; aligned to 64 on the CPU, to 256 on GPUs
   std::string code;      ///< raw bytes
