@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kSchema = "deepgen.search/1";
 constexpr const char* kSpaceSchema = "deepgen.space/1";
-constexpr const char* kRemedy = "see \"Search files\" in docs/guide.md";
+constexpr const char* kRemedy = "see \"Search files\" in docs/search.md";
 constexpr size_t kMostValues = 1000; ///< of a parameter
 constexpr size_t kLongestPattern = 500;
 

@@ -29,7 +29,7 @@ SearchOptions search_options(const SearchFlags& f, const Problem& problem, const
   if (!f.file.empty())
     require_file(
         f.file, "the search file does not exist",
-        "correct the path of --search, or leave it out; \"Search files\" in docs/guide.md has an example");
+        "correct the path of --search, or leave it out; \"Search files\" in docs/search.md has an example");
   SearchOptions o = f.file.empty() ? SearchOptions() : SearchOptions::read(f.file);
   o.strategy = f.strategy.value_or(o.strategy);
   o.seed = f.seed.value_or(o.seed);

@@ -29,7 +29,7 @@ static int wrong_gate(const float* a, const float* b, const float* d, float alph
   return 0;
 }
 
-/* The guide's hook: the program's own threads compute. */
+/* The hook of docs/calling.md: the program's own threads compute. */
 static void omp_for(void* user, int count, deepgen_task task, void* context) {
   int* calls = user;
   ++*calls;
