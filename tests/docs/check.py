@@ -1,0 +1,100 @@
+"""Holds the pages to what they promise: check.py style|links SOURCE
+
+style: README.md and docs/*.md have sentences of at most 25 words, lines of at most 110 columns and at most 250 lines
+(README.md: 120); docs/*.md have a list of their sections.
+links: every relative link, anchor and image of the repository's pages exists, no page of docs/ is left out of its table of
+contents, and no other file names a page that is not there."""
+import pathlib
+import subprocess
+import sys
+
+from pages import CONTENTS, Page, contents, words
+
+MOST_WORDS, MOST_COLUMNS, MOST_LINES, MOST_README, MOST_UNLISTED = 25, 110, 250, 120, 3
+
+
+def check_style(name, text):
+    """Messages; none for a page as it should be. Rows of a table cannot be folded, so their width is free."""
+    page, found = Page(text), []
+    most = MOST_LINES if name.startswith("docs/") else MOST_README
+    if len(page.lines) > most:
+        found.append(f"{name}: {len(page.lines)} lines, more than {most}; split it by what readers want")
+    rows = {number for number, _ in page.tables}
+    for number, line in enumerate(page.lines, 1):
+        if len(line) > MOST_COLUMNS and number not in rows:
+            found.append(f"{name}:{number}: {len(line)} columns, more than {MOST_COLUMNS}")
+    for number, sentence in page.sentences():
+        if len(words(sentence)) > MOST_WORDS:
+            found.append(f"{name}:{number}: {len(words(sentence))} words, more than {MOST_WORDS}: {sentence.strip()}")
+    if not name.startswith("docs/"):
+        return found
+    listed = next((text for _, text in page.prose if text.startswith(CONTENTS)), "")
+    sections = sum(level == 2 for level, _, _ in page.headings)
+    if (listed or sections > MOST_UNLISTED) and listed != contents(page):
+        found.append(f"{name}: the list of sections should be\n{contents(page)}")
+    return found
+
+
+def check_links(root, files):
+    """`files`: paths below root. Links to other hosts are not followed: a test needs no network."""
+    found, pages = [], {}
+
+    def page(path):
+        if path not in pages:
+            pages[path] = Page(path.read_text())
+        return pages[path]
+
+    for file in (f for f in files if f.suffix == ".md"):
+        for number, target, image in page(root / file).links():
+            if "://" in target or target.startswith("mailto:"):
+                continue
+            name, _, anchor = target.partition("#")
+            path = (root / file.parent / name).resolve() if name else root / file
+            kind = "image" if image else "link"
+            if not path.exists() or not path.is_relative_to(root):
+                found.append(f"{file}:{number}: the {kind} {target} leads nowhere")
+            elif anchor and path.suffix == ".md" and anchor not in page(path).anchors():
+                found.append(f"{file}:{number}: {target}: that page has no such heading")
+    index = root / "docs/README.md"
+    listed = {(index.parent / target.partition("#")[0]).resolve() for _, target, _ in page(index).links()} if index.exists() else set()
+    for path in sorted((root / "docs").glob("*.md")):
+        if path != index and path not in listed:
+            found.append(f"docs/README.md does not list {path.name}")
+    return found + check_mentions(root, files)
+
+
+def check_mentions(root, files):
+    """Comments and messages name pages as docs/NAME.md."""
+    found = []
+    for file in files:
+        if file.suffix in (".cpp", ".h", ".cmake", ".txt", ".py", ".sh", ".js") and "tests/docs" not in str(file):
+            for number, line in enumerate((root / file).read_text(errors="replace").splitlines(), 1):
+                for word in line.replace('"', " ").replace("`", " ").split():
+                    name = word.strip("(),;:.'")
+                    if name.startswith("docs/") and name.endswith(".md") and not (root / name).exists():
+                        found.append(f"{file}:{number}: there is no {name}")
+    return found
+
+
+def tracked(root):
+    try: # what an editor or a build has left there is nobody's page
+        listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard", "-z"], capture_output=True, text=True, check=True)
+        names = filter(None, listed.stdout.split("\0"))
+    except (OSError, subprocess.CalledProcessError): # an archive of the sources
+        names = (path.relative_to(root) for path in root.rglob("*") if path.is_file() and "build" not in path.parts)
+    return sorted(path for path in map(pathlib.Path, names) if (root / path).is_file())
+
+
+def main():
+    what, root = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
+    if what == "links":
+        found = check_links(root, tracked(root))
+    else:
+        paths = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+        found = [message for path in paths for message in check_style(str(path.relative_to(root)), path.read_text())]
+    print("\n".join(found) or f"docs.{what}: nothing to say")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
