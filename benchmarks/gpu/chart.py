@@ -127,8 +127,8 @@ def draw(rows):
         for tick in TICKS:
             picture.line(x + at(tick), TOP - 2, x + at(tick), bottom + 3, "#8c959f" if tick == 1 else "#e1e4e8", 1)
             picture.text(x + at(tick), bottom + 15, f"{tick:g}", text_anchor="middle", font_size=9.5, fill="#57606a")
-        for number_, row in enumerate(rows):
-            draw_bar(picture, x, TOP + ROW * number_, row, prefix)
+        for place, row in enumerate(rows):
+            draw_bar(picture, x, TOP + ROW * place, row, prefix)
         picture.line(x + at(1), TOP - 2, x + at(1), bottom + 3, "#57606a", 1)
     x = 14
     for (side, sure), colour in COLOURS.items():

@@ -3,13 +3,15 @@
 style: README.md and docs/*.md have sentences of at most 25 words, lines of at most 110 columns and at most 250 lines
 (README.md: 120); docs/*.md have a list of their sections.
 links: every relative link, anchor and image of the repository's pages exists, no page of docs/ is left out of its table of
-contents, and no other file names a page that is not there."""
+contents, no page names a source that is not there, and no other file a page."""
 import pathlib
+import re
 import subprocess
 import sys
 
 from pages import CONTENTS, Page, contents, words
 
+SOURCES = "base|benchmarks|cmake|docs|examples|generator|measure|runtime|scripts|templates|tests"
 MOST_WORDS, MOST_COLUMNS, MOST_LINES, MOST_README, MOST_UNLISTED = 25, 110, 250, 120, 3
 
 
@@ -60,7 +62,19 @@ def check_links(root, files):
     for path in sorted((root / "docs").glob("*.md")):
         if path != index and path not in listed:
             found.append(f"docs/README.md does not list {path.name}")
-    return found + check_mentions(root, files)
+    return found + check_sources(root, files) + check_mentions(root, files)
+
+
+def check_sources(root, files):
+    """Pages name sources as `templates/NAME.cpp`: these are there. Patterns, placeholders and what a build makes are not looked for."""
+    found = []
+    for file in files:
+        if file.parts[0] == "docs" and file.suffix == ".md" or len(file.parts) == 1 and file.suffix == ".md" and file.stem != "CHANGELOG":
+            for number, line in Page((root / file).read_text()).code():
+                for name in re.findall(rf"(?<![\w./-])(?:{SOURCES})/[\w./-]+(?![\w./*<-])", line):
+                    if not (root / name).exists() and not (root / name.rstrip(".")).exists():
+                        found.append(f"{file}:{number}: there is no {name}")
+    return found
 
 
 def check_mentions(root, files):

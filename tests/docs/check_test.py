@@ -88,6 +88,10 @@ class Links(unittest.TestCase):
     def test_a_page_that_is_not_listed(self):
         self.found({"docs/c.md": "# C\n"}, "does not list c.md")
 
+    def test_a_source_that_is_gone(self):
+        self.found({"docs/a.md": "`base/x.cpp`, `base/gone.h`, `base/*.cpp`, `build/base/x`, `base/x_<y>.h`.\n| `templates/gone.cpp` |\n", "base/x.cpp": ""},
+                   "a.md:1: there is no base/gone.h", "a.md:2: there is no templates/gone.cpp")
+
     def test_a_message_that_names_a_page_that_is_gone(self):
         self.found({"x.cpp": 'f("see \\"Files\\" in docs/gone.md");\n', "y.cmake": "# docs/a.md has it.\n"}, "x.cpp:1: there is no docs/gone.md")
 

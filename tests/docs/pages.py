@@ -67,6 +67,12 @@ class Page:
             for target in re.findall(r"\[[^\[\]]*\]\(([^)\s]+)[^)]*\)", re.sub(IMAGE, "", text)):
                 yield number, target, False
 
+    def code(self):
+        """(line, text) of code in the prose and in tables."""
+        for number, text in self.prose + self.tables:
+            for code in re.findall(r"``(.+?)``|`([^`]+)`", text):
+                yield number, "".join(code)
+
     def sentences(self):
         """(line where its paragraph begins, sentence) of the prose."""
         for number, text in self.prose:
