@@ -31,6 +31,9 @@ class Style(unittest.TestCase):
     def test_a_long_sentence_behind_a_question_and_in_a_link(self):
         self.found("Why? [" + "word\n" * 25 + "end](x.md).\n", "26 words")
 
+    def test_dots_that_leave_something_out_end_no_sentence(self):
+        self.found("word " * 13 + "1, 2, ... " + "word\n" * 11 + "end.\n", "27 words")
+
     def test_code_tables_and_headings_may_be_long(self):
         self.found("# " + "w " * 30 + "\n\n```sh\n" + "w " * 50 + "\n```\n\n| " + LONG * 5 + "|\n| --- |\n")
 

@@ -78,7 +78,7 @@ class Page:
         for number, text in self.prose:
             if text.startswith(CONTENTS):
                 continue
-            for sentence in re.split(r"(?<=[.!?])[\"'”)*_]*\s+(?=\S)", plain(text)):
+            for sentence in re.split(r"(?<=[.!?])(?<!\.\.\.)[\"'”)*_]*\s+(?=\S)", plain(text)):
                 if sentence.strip():
                     yield number, sentence
 
