@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""What is hashed for the cache's keys against what the compiler has read.
+"""What is hashed for the cache's keys against what the compiler has read, and what hashed code calls.
 
-usage: hashes.py <ninja> <build folder> <source folder> <list of hashed files> <object folder>...
+usage: hashes.py <ninja> <build folder> <source folder> <nm> <list of hashed files> <object or folder of objects>...
 
-The objects under the folders generate kernels, or measure them. Every file of ours that one of them includes must be in the
-list, or an edit of it would leave old kernels and verdicts in users' caches. Exit status 77: no dependencies are known, as
-in a build without Ninja.
+The objects generate kernels, or measure them. Every file of ours that one of them includes must be in the list, or an edit
+of it would leave old kernels and verdicts in users' caches. So must be the source of every function of ours that an object
+of a hashed source calls: a new source file is called from somewhere. Exit status 77: no dependencies are known, as in a build
+without Ninja.
 """
 import os
 import subprocess
 import sys
+
+LIBRARIES = ("base/", "generator/", "measure/", "runtime/", "templates/")  # not tests and examples, which call them
 
 
 def dependencies(ninja, build):
@@ -39,25 +42,65 @@ def missing(of, folders, source, build, hashed):
     return found
 
 
+def source_of(target, source):
+    """<folder>/CMakeFiles/<library>.dir/<file>.o is of <folder>/<file>; of several files at once it is of none."""
+    folder, _, rest = target.partition("/CMakeFiles/")
+    return os.path.join(source, folder, rest.partition("/")[2].removesuffix(".o"))
+
+
+def symbols(nm, build, objects):
+    """Of each object the functions and variables that it defines, and those that it needs. Inline ones are in headers."""
+    text = subprocess.run([nm, "-A", "-P", *objects], cwd=build, capture_output=True, text=True, check=True).stdout
+    defined, needed = {}, {target: set() for target in objects}
+    for line in text.splitlines():
+        target, _, rest = line.partition(": ")
+        name, kind = rest.split()[:2]
+        if kind in "TDBRG":
+            defined[name] = target
+        elif kind == "U":
+            needed[target].add(name)
+    return defined, needed
+
+
+def called(defined, needed, source, hashed):
+    """Objects of sources that are not hashed whose functions those call that are: each with such a caller."""
+    def is_hashed(target):
+        return source_of(target, source) in hashed
+
+    def is_generated(target):  # from what is hashed
+        return "/Unity/" not in target and not os.path.exists(source_of(target, source))
+    return {defined[name]: target for target, names in needed.items() if is_hashed(target)
+            for name in names if name in defined and not is_hashed(defined[name]) and not is_generated(defined[name])}
+
+
 def main():
-    ninja, build, source, hashed_list = sys.argv[1:5]
+    ninja, build, source, nm, hashed_list = sys.argv[1:6]
     build, source = os.path.realpath(build), os.path.realpath(source)
-    folders = sys.argv[5:]
+    folders = sys.argv[6:]
     with open(hashed_list) as lines:
         hashed = {os.path.realpath(line.strip()) for line in lines if line.strip()}
     of = dependencies(ninja, build)
     for folder in folders:
         if not any(target.startswith(folder) for target in of):
-            print(f"no object under {folder} has dependencies: was it built by Ninja?")
+            print(f"no object {folder} has dependencies: was it built by Ninja?")
             return 77
     found = missing(of, folders, source, build, hashed)
     for file, target in sorted(found.items()):
         print(f"{os.path.relpath(file, source)} is read for {target} and is not hashed")
-    # The check itself must be able to fail: without the list's first header that objects include, it does.
+    objects = [target for target in of if target.startswith(LIBRARIES) and os.path.exists(os.path.join(build, target))]
+    defined, needed = symbols(nm, build, objects)
+    forgotten = called(defined, needed, source, hashed)
+    for target, caller in sorted(forgotten.items()):
+        print(f"{target} is called by {caller} and its source is not hashed")
+    # The checks themselves must be able to fail: without the first header that objects include, and without the first
+    # source that others call, they do.
     read = {file for target, files in of.items() if target.startswith(tuple(folders)) for file in files}
     witness = min(file for file in hashed & read if file.endswith(".h"))
     assert witness in missing(of, folders, source, build, hashed - {witness})
-    return 1 if found else 0
+    used = set().union(*needed.values())
+    witness = min(target for name, target in defined.items() if name in used and source_of(target, source) in hashed)
+    assert witness in called(defined, needed, source, hashed - {source_of(witness, source)})
+    return 1 if found or forgotten else 0
 
 
 sys.exit(main())
