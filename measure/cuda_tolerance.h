@@ -17,6 +17,10 @@
 //   tf32: as f32, and min(2^-9, 2^-10 8 / sqrt K) for the inputs, of which each may be cut to 10 bits of
 //   fraction: the
 //     products have a relative error of at most 2^-9, typically 2^-10, and random signs.
+//   f16 on gfx90a, whose matrix and dot instructions take subnormal operands for zeros: 2^-10 more, absolute.
+//   One in 16384 operands is subnormal; the sum changes by less than 2^-14 for it, and four of them in one
+//   sum are four times as much with everything that alpha and the epilogue's scales make of it. Sums of K
+//   above 200 have as much room in their own bound; with fewer products, one of them alone would be a fault.
 //   i8 -> i32: exact. i8 otherwise: 4 u, for the conversion of the sum to f32.
 // Times |alpha|; then + 8 u |beta c|, each step of the epilogue as in reference.h (bias, residual: 2 u (|x| +
 // |y|); scales, multiply: + 2 u |x|; functions: their slope, + 32 u), and the rounding to D: half a unit in
@@ -33,6 +37,7 @@
 
 namespace deepgen::cuda {
 
-Tolerance tolerance_of(const Problem&);
+/// `arch`: what computes; only one of AMD's changes anything.
+Tolerance tolerance_of(const Problem&, const std::string& arch);
 
 } // namespace deepgen::cuda

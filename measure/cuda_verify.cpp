@@ -328,12 +328,13 @@ Verdict Verifier::verify_case(const LoadedKernel& loaded, const Kernel& kernel, 
 }
 
 /// What holds the part's rows against the reference.
-CompareParameters Verifier::comparison(const Problem& p, const Operands& x, const Product& product) {
+CompareParameters Verifier::comparison(const Kernel& kernel, const Operands& x, const Product& product) {
+  const Problem& p = kernel.problem;
   CompareParameters q;
   q.d = x.d().array(), q.block_count = int64_t(product.blocks.size());
   q.blocks = product.block_list.address(), q.product = product.value.address(),
   q.magnitude = product.magnitude.address();
-  q.epilogue = x.epilogue, q.tolerance = tolerance_of(p);
+  q.epilogue = x.epilogue, q.tolerance = tolerance_of(p, kernel.target);
   if (!p.groups) return q;
   const auto& [group, row, rows] = product.part;
   const auto vector = uint64_t(size_of(p.epilogue_type())), scale = uint64_t(size_of(p.scale_type()));
@@ -361,7 +362,7 @@ Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, cons
   std::vector<CompareParameters> compared;
   size_t next = 0;
   for (const Product& product : products) {
-    CompareParameters& q = compared.emplace_back(comparison(p, x, product));
+    CompareParameters& q = compared.emplace_back(comparison(kernel, x, product));
     q.result = at(next),
     q.tolerance.sum += rounding; // no sum is larger than the product of its factors' norms
     tools_.compare(q);

@@ -72,7 +72,7 @@ private:
   const std::vector<Product>& products_of(const Problem&, const CallCase&);
   Product multiply(const Problem&, const Part&, int64_t parts, const Array& a, const Array& b) const;
   Verdict verify_case(const LoadedKernel&, const Kernel&, const CallCase&);
-  static CompareParameters comparison(const Problem&, const Operands&, const Product&);
+  static CompareParameters comparison(const Kernel&, const Operands&, const Product&);
   std::string describe(const Kernel&, const CompareParameters&, const Part&, const Finding&);
 
   const Context& context_;

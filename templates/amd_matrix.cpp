@@ -46,12 +46,12 @@ int64_t most_registers(const AmdArch& arch, int64_t waves) {
   return std::min<int64_t>(256, arch.registers / std::max<int64_t>(1, waves) / arch.granule * arch.granule);
 }
 
-MatrixSide side_of(const std::string& arch, Type type, bool k_contiguous, int64_t extent, int64_t size,
-                   int64_t depth, const MatrixTiling& t) {
+MatrixSide side_of(Type type, bool k_contiguous, int64_t extent, int64_t size, int64_t depth,
+                   const MatrixTiling& t) {
   MatrixSide s;
   s.type = type, s.k_contiguous = k_contiguous, s.extent = extent, s.size = size, s.depth = depth,
   s.bytes = size_of(type);
-  const int64_t element = size_of(staged_type(arch, type)), threads = std::max(t.shape.wave, t.threads);
+  const int64_t element = t.shape.element, threads = std::max(t.shape.wave, t.threads);
   s.k = t.direct ? std::max<int64_t>(1, t.direct_bytes / element) : 16 / element; // one write to LDS
   if (!k_contiguous) {
     // A piece is transposed in registers. It gets smaller until there is one for each thread.
@@ -261,8 +261,8 @@ MatrixTiling::MatrixTiling(const Problem& p, const std::string& arch, const Conf
   banks = arch == "gfx950" ? 256 : 128;
   direct_bytes = bytes_of_copies(arch);
   paired = shape.values == 4 && size_of(p.d) <= 2 && wn % 32 == 0;
-  a = side_of(arch, p.a, !p.a_transposed(), bm, p.m, p.k, *this);
-  b = side_of(arch, p.b, p.b_transposed(), bn, p.n, p.k, *this);
+  a = side_of(p.a, !p.a_transposed(), bm, p.m, p.k, *this);
+  b = side_of(p.b, p.b_transposed(), bn, p.n, p.k, *this);
   b.offset = bm * bk_bytes;
   const int64_t together = paired ? 8 : shape.values;
   width_d = wide ? std::min(together, power_in(p.n, 16 / size_of(p.d))) : 1;

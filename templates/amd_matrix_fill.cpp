@@ -166,7 +166,7 @@ Values MatrixFill::load_below(const Values& place, Value limit, int64_t k_of_pro
   return out;
 }
 
-/// Exact: e4m3 has fewer bits of exponent and significand than f16, e5m2 is the upper half of one.
+/// To f16, exactly: e4m3 has fewer bits of exponent and significand than f16, e5m2 is the upper half of one.
 Value MatrixFill::widened(Value x) {
   const int64_t count = mlir::isa<mlir::VectorType>(x.getType())
                             ? mlir::cast<mlir::VectorType>(x.getType()).getNumElements()
@@ -201,8 +201,19 @@ void MatrixFill::copy(const Values& place, int64_t i, Value slot) {
     ir.copy_to_shared(to, place[size_t(i)], bytes);
 }
 
+/// Exact for what was an 8-bit float: bf16 has f32's exponents, and more bits of significand than needed.
+Value MatrixFill::as_bf16(Value halves) {
+  Values all;
+  for (Value v : ir.unpack(halves)) {
+    Value bits = ir.bitcast(ir.i32, ir.convert(ir.f32, v)); // of which bf16 is the upper half
+    all.push_back(arith::TruncIOp::create(ir.b, ir.loc, ir.i16, ir.shift_right_bits(bits, 16)));
+  }
+  return ir.pack(all);
+}
+
 Value MatrixFill::staged(Value elements) {
-  return size_of(side_.type) == t_.shape.element ? elements : widened(elements);
+  if (size_of(side_.type) == t_.shape.element) return elements;
+  return t_.shape.staged == Type::bf16 ? as_bf16(widened(elements)) : widened(elements);
 }
 
 void MatrixFill::write(const Values& loaded, int64_t i, Value slot) {

@@ -54,6 +54,7 @@ private:
   mlir::Type raw(int64_t bytes) const;
   Value staged(Value elements); ///< as LDS holds them
   Value widened(Value e4m3_or_e5m2);
+  Value as_bf16(Value halves);
 
   AmdIr& ir;
   const MatrixTiling& t_;

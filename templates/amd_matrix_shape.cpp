@@ -44,14 +44,15 @@ std::string short_name(Type t) { return t == Type::e4m3 ? "fp8" : "bf8"; }
 
 } // namespace
 
-Type staged_type(const std::string& arch, Type type) {
+Type staged_type(const std::string& arch, Type type, Type other) {
   if (type == Type::tf32) return Type::f32;
-  return is_fp8(type) && arch != "gfx950" && arch != "gfx1201" ? Type::f16 : type;
+  if (!is_fp8(type) || arch == "gfx950" || arch == "gfx1201") return type;
+  return arch == "gfx90a" && (type == Type::e5m2 || other == Type::e5m2) ? Type::bf16 : Type::f16;
 }
 
 MatrixShape::MatrixShape(const std::string& arch, Type a, Type b, int64_t shape) : size(shape) {
-  const Type staged = staged_type(arch, a), other = staged_type(arch, b);
-  type_ = staged, element = size_of(staged);
+  const Type other = staged_type(arch, b, a);
+  staged = staged_type(arch, a, b), element = size_of(staged);
   for (const Row& row : kRows) {
     if (arch != row.arch || (is_fp8(staged) ? Type::e4m3 : staged) != row.type) continue;
     name = shape == 16 ? row.small : row.large;
@@ -109,11 +110,11 @@ mlir::Type MatrixShape::operand_type(GpuIr& ir, Type type) const {
 }
 
 mlir::Type MatrixShape::sum_type(GpuIr& ir) const {
-  return ir.lanes(values, doubles ? ir.f64 : type_ == Type::i8 ? ir.i32 : ir.f32);
+  return ir.lanes(values, doubles ? ir.f64 : staged == Type::i8 ? ir.i32 : ir.f32);
 }
 
 Value MatrixShape::operand(AmdIr& ir, const Value* pieces, int64_t instruction) const {
-  mlir::Type type = operand_type(ir, type_);
+  mlir::Type type = operand_type(ir, staged);
   const int64_t words = lane_bytes / 4;
   if (words <= 4) return ir.bitcast(type, ir.slice(*pieces, instruction * words, words));
   Values both = ir.unpack(pieces[0]);
@@ -128,7 +129,7 @@ Value MatrixShape::multiply(AmdIr& ir, const Value* p, const Value* q, Value sum
   if (wave == 64) return ir.intrinsic(type, "llvm.amdgcn.mfma." + name, {x, y, sum, none, none, none});
   Value is_signed = ir.c(ir.b.getI1Type(), 1), clamped = ir.c(ir.b.getI1Type(), 0);
   const std::string wmma = "llvm.amdgcn.wmma." + name;
-  if (type_ == Type::i8) return ir.intrinsic(type, wmma, {is_signed, x, is_signed, y, sum, clamped});
+  if (staged == Type::i8) return ir.intrinsic(type, wmma, {is_signed, x, is_signed, y, sum, clamped});
   return ir.intrinsic(type, wmma, {x, y, sum});
 }
 

@@ -16,11 +16,12 @@ struct MatrixShape {
   /// `size`: 16 or 32.
   MatrixShape(const std::string& arch, Type a, Type b, int64_t size);
 
-  std::string name;       ///< of the intrinsic; empty when there is none of this size
-  int64_t size = 16;      ///< S
-  int64_t element = 2;    ///< bytes of an element in LDS
-  int64_t lane_bytes = 8; ///< of P, and of Q, that a lane holds
-  int64_t values = 4;     ///< of D that a lane holds
+  std::string name;        ///< of the intrinsic; empty when there is none of this size
+  int64_t size = 16;       ///< S
+  Type staged = Type::f16; ///< of A's elements in LDS
+  int64_t element = 2;     ///< their bytes
+  int64_t lane_bytes = 8;  ///< of P, and of Q, that a lane holds
+  int64_t values = 4;      ///< of D that a lane holds
   bool doubles = false;
   double rate = 0; ///< operations a cycle and multiprocessor
   int64_t wave = 64;
@@ -53,11 +54,12 @@ private:
   };
   std::vector<Field> fields(bool paired) const;
   Value operand(AmdIr&, const Value* pieces, int64_t instruction) const;
-  Type type_ = Type::f16;
 };
 
-/// The type that elements have in LDS on the arch: 8-bit floats are widened to f16 where the instructions
-/// know only AMD's own formats (gfx942), or none.
-Type staged_type(const std::string& arch, Type);
+/// The type that an operand's elements have in LDS on the arch. 8-bit floats are widened to f16 where the
+/// instructions know only AMD's own formats (gfx942), or none; to bf16 where they take subnormal f16 for
+/// zeros (gfx90a) and one of both operands is e5m2, which has the exponents of f16: its own subnormals would
+/// be some of f16.
+Type staged_type(const std::string& arch, Type, Type other);
 
 } // namespace deepgen

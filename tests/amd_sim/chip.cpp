@@ -27,6 +27,7 @@ Chip::Chip(const std::string& name) : arch(name) {
   waits_at_barrier = name == "gfx900" || name == "gfx906" || name == "gfx908";
   fnuz = name == "gfx940" || name == "gfx941" || name == "gfx942";
   stores_counted_apart = major >= 10;
+  flushes = name == "gfx90a";
 }
 
 /// LLVM, AMDGPUUsage, "s_waitcnt": the fields' places by generation.

@@ -25,6 +25,9 @@ struct Chip {
   /// fp8 without negative zero and infinity (gfx942); others have the OCP formats.
   bool fnuz = false;
   bool stores_counted_apart = false; ///< vscnt
+  /// Matrix and dot instructions of f16 and bf16 take subnormal operands for zeros, and write zeros for
+  /// subnormal sums (MIOpen's documents, "MI200 matrix fused multiply-add behavior specifics").
+  bool flushes = false;
 
   /// Throws Fault for what is no gfx target.
   explicit Chip(const std::string& arch);

@@ -12,10 +12,14 @@ namespace {
 
 using ptx_sim::Format;
 
+/// Normal numbers: gfx90a takes others for zeros.
 std::vector<uint16_t> random_halves(size_t n, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<uint16_t> all(n);
-  for (uint16_t& x : all) x = uint16_t(encode(Format::f16, double(random() >> 40) * 0x1p-23 - 1));
+  for (uint16_t& x : all) {
+    const double value = double(random() >> 40) * 0x1p-23 - 1;
+    x = uint16_t(encode(Format::f16, std::fabs(value) < 0x1p-14 ? 0x1p-14 : value));
+  }
   return all;
 }
 double half(uint16_t bits) { return decode(Format::f16, bits); }
@@ -329,6 +333,42 @@ TEST(AmdKernels, DotProductsRoundEachSum) {
   check_dots("gfx906", "half", "fdot2", [](float x) { return uint16_t(encode(Format::f16, x)); });
   check_dots("gfx950", "bfloat", "fdot2.f32.bf16",
              [](float x) { return uint16_t(ptx_sim::encode(Format::bf16, x)); });
+}
+
+std::string four(const std::string& x) { return "<" + x + ", " + x + ", " + x + ", " + x + ">"; }
+
+/// 16 products of 1 and the smallest f16; of 1 and the smallest e5m2 as bf16, which is normal there; a dot
+/// product of two of the first.
+TEST(AmdKernels, Gfx90aTakesSubnormalOperandsForZeros) {
+  const std::string zeros = ", <4 x float> zeroinitializer, i32 0, i32 0, i32 0)\n";
+  const std::string ir =
+      module_of("", "ptr addrspace(1) %y",
+                "  %h = call <4 x float> @llvm.amdgcn.mfma.f32.16x16x16f16(<4 x half> " +
+                    four("half 0xH0001") + ", <4 x half> " + four("half 0xH3C00") + zeros +
+                    "  %b = call <4 x float> @llvm.amdgcn.mfma.f32.16x16x16bf16.1k(<4 x i16> " +
+                    four("i16 14208") + ", <4 x i16> " + four("i16 16256") + zeros + R"(
+  %d = call float @llvm.amdgcn.fdot2(<2 x half> <half 0xH0001, half 0xH3C00>, <2 x half> <half 0xH3C00, half 0xH0001>, float 0.0, i1 false)
+  %h0 = extractelement <4 x float> %h, i32 0
+  %b0 = extractelement <4 x float> %b, i32 0
+  %v0 = insertelement <4 x float> zeroinitializer, float %h0, i32 0
+  %v1 = insertelement <4 x float> %v0, float %b0, i32 1
+  %v2 = insertelement <4 x float> %v1, float %d, i32 2
+  %t = call i32 @llvm.amdgcn.workitem.id.x()
+  %g = getelementptr <4 x float>, ptr addrspace(1) %y, i32 %t
+  store <4 x float> %v2, ptr addrspace(1) %g, align 16
+)");
+  for (const std::string arch : {"gfx90a", "gfx942"}) {
+    Device device(arch);
+    const size_t y = device.output(1024);
+    ASSERT_EQ(device.run(ir, 64), "") << arch;
+    const auto found = device.values<float>(y);
+    const bool flushes = arch == "gfx90a";
+    for (size_t lane = 0; lane < 64; ++lane) {
+      EXPECT_EQ(found[4 * lane], flushes ? 0 : 0x1p-20f) << arch;
+      EXPECT_EQ(found[4 * lane + 1], 0x1p-12f) << arch;
+      EXPECT_EQ(found[4 * lane + 2], flushes ? 0 : 0x1p-23f) << arch;
+    }
+  }
 }
 
 /// Modulo 2^32, and of i8 whose products do not fit in i16 together.

@@ -52,6 +52,17 @@ uint64_t bits_from(Element e, double x) {
   }
 }
 
+/// Zero for what is subnormal in the type: f16, or bf16 and f32, which have the same exponents.
+double without_subnormal(Element e, double x) {
+  const double smallest = e == Element::f16 ? 0x1p-14 : 0x1p-126;
+  return std::fabs(x) < smallest ? std::copysign(0.0, x) : x;
+}
+
+/// Whether the instruction does so with its operands and sums.
+bool flushes(const Wave& w, Element e) {
+  return w.group_chip().flushes && (e == Element::f16 || e == Element::bf16);
+}
+
 struct Matrices {
   std::vector<double> a, b; ///< [row][k], [column][k]
 };
@@ -80,7 +91,8 @@ Matrices gather(const Wave& w, const Instruction& in, const MatrixOp& op, int bl
         const Place p = op.a_at(r, k, block);
         check_halves(w, op, o, p);
         const uint64_t bits = item_of(w, o, p, bits_of(e));
-        out[size_t(r * op.k + k)] = e == Element::i8 && !is_signed ? double(bits) : value_of(e, bits, fnuz);
+        const double x = e == Element::i8 && !is_signed ? double(bits) : value_of(e, bits, fnuz);
+        out[size_t(r * op.k + k)] = flushes(w, e) ? without_subnormal(e, x) : x;
       }
   };
   fill(x.a, a, op.m, op.a, signs.a);
@@ -107,7 +119,9 @@ void multiply(Wave& w, const Instruction& in) {
         Place p = op.d_at(i, j, block);
         p.item += shift;
         double sum = value_of(op.d, item_of(w, c, p, bits), false);
+        if (flushes(w, op.a)) sum = without_subnormal(op.d, sum);
         for (int k = 0; k < op.k; ++k) sum += x.a[size_t(i * op.k + k)] * x.b[size_t(j * op.k + k)];
+        if (flushes(w, op.a)) sum = without_subnormal(op.d, sum);
         out[size_t(p.item)][size_t(p.lane)] = bits_from(op.d, sum);
       }
   }
@@ -115,18 +129,20 @@ void multiply(Wave& w, const Instruction& in) {
   ++w.group.matrix_operations;
 }
 
-float without_subnormal(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
-
 /// fdot2(a, b, c, clamp): c and one product after the other, each sum rounded, as AMD's ISA documents write
 /// it. Subnormal f32 are zeros in any mode (LLVM's reason for when it makes the instruction of
-/// multiply-adds). Nothing is said of subnormal f16 and bf16: they count.
-template <typename F>
+/// multiply-adds). Subnormal f16 and bf16 count, but on a chip that flushes.
+template <typename F, Element E>
 void dot2(Wave& w, const Instruction& in) {
+  const auto factor = [&](size_t operand, uint32_t c, int l) {
+    const double x = F::get(w.in(in.in[operand], c)[l]);
+    return flushes(w, E) ? without_subnormal(E, x) : x;
+  };
+  const auto normal = [](float x) { return float(without_subnormal(Element::f32, x)); };
   w.compute(in.result, 0, [&](int l) {
-    float sum = without_subnormal(F32::get(w.in(in.in[2])[l]));
-    for (uint32_t c = 0; c < 2; ++c)
-      sum = float(double(sum) + double(F::get(w.in(in.in[0], c)[l])) * double(F::get(w.in(in.in[1], c)[l])));
-    return F32::put(without_subnormal(sum));
+    float sum = normal(F32::get(w.in(in.in[2])[l]));
+    for (uint32_t c = 0; c < 2; ++c) sum = float(double(sum) + factor(0, c, l) * factor(1, c, l));
+    return F32::put(normal(sum));
   });
 }
 
@@ -185,7 +201,7 @@ bool decode_dot(Decoder&, const llvm::Instruction& i, Instruction& out) {
   const auto& call = llvm::cast<llvm::CallBase>(i);
   if (name == "amdgcn.fdot2" || name == "amdgcn.fdot2.f32.bf16") {
     expect_zero(call, 3);
-    out.run = name == "amdgcn.fdot2" ? dot2<F16> : dot2<Bf16>;
+    out.run = name == "amdgcn.fdot2" ? dot2<F16, Element::f16> : dot2<Bf16, Element::bf16>;
   } else if (name == "amdgcn.sdot4" || name == "amdgcn.udot4") {
     expect_zero(call, 3);
     const bool is_signed = name == "amdgcn.sdot4";

@@ -156,7 +156,7 @@ size_t verify_vendor(const Problem& p, size_t* halves = nullptr) {
         k.problem = p, k.align_a = k.align_b = k.align_d = 16;
         Verifier verifier(bench.ring().context(), bench.ring().tools(), 1);
         // The library writes the product in D's type before the kernel behind it reads that.
-        const double rounding = v.plan.separate() && p.a != Type::i8 ? tolerance_of(p).output : 0;
+        const double rounding = v.plan.separate() && p.a != Type::i8 ? tolerance_of(p, "").output : 0;
         for (const Vendor::Algorithm& a : v.algorithms) {
           const Verdict one =
               verifier.verify_call(k, vendor_call(v.plan, a, bench.ring()), call_cases(p).front(), rounding);

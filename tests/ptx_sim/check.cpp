@@ -37,8 +37,8 @@ struct Expected {
 
 class Reference {
 public:
-  Reference(const Problem& p, const Operands& o)
-      : p_(p), o_(o), t_(cuda::tolerance_of(p)), scalars_(cuda::scalars_of(p)) {}
+  Reference(const Kernel& k, const Operands& o)
+      : p_(k.problem), o_(o), t_(cuda::tolerance_of(p_, k.target)), scalars_(cuda::scalars_of(p_)) {}
 
   /// Of a row; that of a group, or 0.
   int64_t group_of(int64_t m) const {
@@ -159,7 +159,7 @@ std::string place(int64_t entry, int64_t m, int64_t n) {
 
 Outcome compare(const Kernel& k, const Operands& o) {
   const Problem& p = k.problem;
-  const Reference reference(p, o);
+  const Reference reference(k, o);
   const Matrix& d = o.matrices.at("d");
   Outcome out;
   int64_t wrong = 0;

@@ -6,7 +6,6 @@
 #include "measure/cuda_bench.h"
 #include "measure/cuda_groups.h"
 #include "measure/cuda_take.h"
-#include "measure/cuda_tolerance.h"
 #include "measure/cuda_values.h"
 #include "measure/cuda_vendor.h"
 #include "measure/cuda_verify.h"
@@ -18,7 +17,6 @@
 #include <cmath>
 #include <csignal>
 #include <fcntl.h>
-#include <random>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -32,79 +30,6 @@ Problem problem(Type input, Type output, int64_t m, int64_t n, int64_t k) {
   p.m = m, p.n = n, p.k = k, p.a = p.b = input, p.d = output;
   complete(p);
   return p;
-}
-
-/// Of a typical element before the rounding to D: |a||b| is about K/3.
-double sum_tolerance(const Problem& p) { return tolerance_of(p).sum * double(p.k) / 3; }
-
-TEST(CudaTolerance, ALostProductShowsUpToTheStatedK) {
-  const auto noticed = [](Type input, Type output, int64_t k) {
-    const Problem p = problem(input, output, 64, 64, k);
-    const double rounding = tolerance_of(p).output * std::sqrt(double(k)) / 3;
-    return sum_tolerance(p) + rounding < 0.95;
-  };
-  EXPECT_TRUE(noticed(Type::f32, Type::f32, 100000));
-  EXPECT_TRUE(noticed(Type::f16, Type::f32, 100000));
-  EXPECT_TRUE(noticed(Type::tf32, Type::f32, 50000));
-  EXPECT_TRUE(noticed(Type::e4m3, Type::f32, 3000));
-  EXPECT_TRUE(noticed(Type::bf16, Type::bf16, 60000));
-  EXPECT_TRUE(noticed(Type::f64, Type::f64, 1000000));
-  EXPECT_FALSE(noticed(Type::e4m3, Type::f32, 20000));
-}
-
-TEST(CudaTolerance, ARowInTheWrongPlaceShowsAtEveryK) {
-  for (Type t : {Type::f32, Type::f16, Type::bf16, Type::tf32, Type::e4m3, Type::f64})
-    for (int64_t k : {1, 16, 1000, 65536}) {
-      const Problem p = problem(t, t == Type::f64 ? t : Type::f32, 64, 64, k);
-      EXPECT_LT(sum_tolerance(p), std::sqrt(double(k)) / 2) << p.key();
-    }
-}
-
-/// A tensor core: aligns the addends of each step to the largest, and cuts off what lies below 2^-bits of it.
-double tensor_core_sum(const std::vector<double>& products, size_t step, int bits) {
-  double sum = 0;
-  for (size_t k = 0; k < products.size(); k += step) {
-    double largest = std::fabs(sum);
-    for (size_t i = k; i < k + step; ++i) largest = std::max(largest, std::fabs(products[i]));
-    const double ulp = std::exp2(std::ilogb(largest) - bits);
-    double next = std::trunc(sum / ulp) * ulp;
-    for (size_t i = k; i < k + step; ++i) next += std::trunc(products[i] / ulp) * ulp;
-    sum = next;
-  }
-  return sum;
-}
-
-TEST(CudaTolerance, TensorCoresThatCutOffStayWithin) {
-  struct Core {
-    Type type;
-    size_t step;
-    int bits;
-  };
-  std::mt19937_64 random(1);
-  std::uniform_real_distribution<double> uniform(-1, 1);
-  for (const Core& core :
-       {Core{Type::f16, 4, 23}, Core{Type::bf16, 16, 23}, Core{Type::e4m3, 16, 13}, Core{Type::e5m2, 32, 13}})
-    for (size_t k : {32, 512, 4096}) {
-      const double bound = tolerance_of(problem(core.type, Type::f32, 64, 64, int64_t(k))).sum;
-      double worst = 0;
-      for (int dot = 0; dot < 1000; ++dot) {
-        std::vector<double> products(k);
-        double exact = 0, a_norm = 0, b_norm = 0;
-        for (double& x : products) {
-          const double a = uniform(random), b = uniform(random);
-          x = std::round(a * b * 0x1p30) * 0x1p-30, exact += x, a_norm += a * a, b_norm += b * b;
-        }
-        worst = std::max(worst, std::fabs(tensor_core_sum(products, core.step, core.bits) - exact) /
-                                    std::sqrt(a_norm * b_norm));
-      }
-      EXPECT_LT(worst, bound) << to_string(core.type) << " K " << k;
-      EXPECT_GT(worst, bound / 60) << to_string(core.type) << " K " << k; // and the bound is not idle
-    }
-}
-
-TEST(CudaTolerance, OutputsOfIntegers) {
-  EXPECT_EQ(tolerance_of(problem(Type::i8, Type::i8, 8, 8, 8)).output, 0);
-  EXPECT_EQ(tolerance_of(problem(Type::f16, Type::f16, 8, 8, 8)).largest, 65504);
 }
 
 TEST(CudaVerify, CasesCoverWhatACallMayPass) {
