@@ -2,6 +2,8 @@
 // would open another HIP, to which streams and memory of this one are nothing.
 #pragma once
 
+#include "base/library.h"
+
 #include <dlfcn.h>
 #include <initializer_list>
 #include <string>
@@ -16,17 +18,20 @@ inline constexpr std::initializer_list<const char*> rocblas = {"librocblas.so", 
 inline constexpr std::initializer_list<const char*> smi = {"librocm_smi64.so", "librocm_smi64.so.7",
                                                            "librocm_smi64.so.6", "librocm_smi64.so.5"};
 
-/// `in_hip`: the address of something in HIP's library. A handle of dlopen; null when none of the names is
-/// found.
-inline void* open(const void* in_hip, std::initializer_list<const char*> names) {
+/// Where a library may be. `in_hip`: the address of something in HIP's.
+inline std::vector<std::string> paths(const void* in_hip, std::initializer_list<const char*> names) {
   Dl_info place = {};
   std::string folder;
   if (in_hip && dladdr(in_hip, &place) && place.dli_fname) folder = place.dli_fname;
   folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.find_last_of('/') + 1);
+  std::vector<std::string> all;
   for (const std::string& where : {folder, std::string(), std::string("/opt/rocm/lib/")})
-    for (const char* name : names)
-      if (void* library = dlopen((where + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  return nullptr;
+    for (const char* name : names) all.push_back(where + name);
+  return all;
+}
+/// Throws as open_library().
+inline OpenedLibrary open(const void* in_hip, std::initializer_list<const char*> names) {
+  return open_library(paths(in_hip, names));
 }
 
 } // namespace deepgen::rocm

@@ -42,9 +42,9 @@ Array matrix(Type type, int64_t rows, int64_t columns, int64_t batch) {
   return x;
 }
 
-std::optional<RocmSmi> open_smi(const Device& device) {
+std::optional<RocmSmi> open_smi(const Device& device, std::string* why = nullptr) {
   if (platform() != Platform::hip) return std::nullopt;
-  return RocmSmi::open(reinterpret_cast<void*>(amd::driver()->launch), device.uuid);
+  return RocmSmi::open(reinterpret_cast<void*>(amd::driver()->launch), device.uuid, why);
 }
 
 int64_t bytes_of(const Array& x) { return x.rows * x.columns * x.batch * size_of(Type(x.type)); }
@@ -406,15 +406,16 @@ Surroundings surroundings(const Device& device) {
         int version = 0;
         if (platform() == Platform::hip) {
           Json found = Json::object();
+          std::string why = why_no_driver().why;
           if (driver() && driver()->cuDriverGetVersion(&version) == 0)
             found["driver"] = "HIP " + std::to_string(version);
-          if (const auto smi = driver() ? open_smi(device) : std::nullopt) {
+          if (const auto smi = driver() ? open_smi(device, &why) : std::nullopt) {
             found["processes"] = smi->compute_processes().value_or(0),
             found["watts"] = smi->power_limit_watts();
             if (!smi->driver_version().empty())
               found["driver"] = found.value("driver", "") + ", driver " + smi->driver_version();
           } else
-            found["unwatched"] = "ROCm SMI does not know the device, or is not here (librocm_smi64.so)";
+            found["unwatched"] = why;
           channel.send(found);
           return;
         }

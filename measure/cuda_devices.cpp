@@ -84,10 +84,16 @@ Device describe(const Driver& d, int ordinal) {
   return x;
 }
 
+void warn(Platform p, const std::string& why) {
+  std::fprintf(stderr, "deepgen-measure: the %s driver failed, so its devices are not used: %s\n",
+               p == Platform::hip ? "AMD" : "NVIDIA", why.c_str());
+}
+
 /// The worker's body.
 void describe_all(Channel& channel) {
   channel.step("asking the driver for its devices", kDriverSeconds);
   const Driver* d = driver();
+  if (why_no_driver().broken) warn(platform(), why_no_driver().why);
   int count = 0;
   if (!d || d->cuInit(0) != 0 || d->cuDeviceGetCount(&count) != 0)
     return; // no driver, or one without a device
@@ -103,9 +109,7 @@ std::vector<Device> devices(Platform p) {
     describe_all(channel);
   };
   const WorkerEnd end = run_worker(ask, [&](const Json& json) { found.push_back(Device::from_json(json)); });
-  if (end.kind != WorkerEnd::done)
-    std::fprintf(stderr, "deepgen-measure: the %s driver failed, so its devices are not used: %s\n",
-                 p == Platform::hip ? "AMD" : "NVIDIA", end.detail.c_str());
+  if (end.kind != WorkerEnd::done) warn(p, end.detail);
   return found;
 }
 

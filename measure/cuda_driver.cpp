@@ -1,5 +1,6 @@
 #include "measure/cuda_driver.h"
 
+#include "base/library.h"
 #include "base/memory.h"
 #include "measure/hip_driver.h"
 
@@ -22,12 +23,13 @@ std::string error_text(int code) {
          (text ? ": " + std::string(text) : "");
 }
 
-bool load(Driver& d) {
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) return false;
+NoDriver load(Driver& d) {
+  const std::string none = "no NVIDIA driver of version 12.0 or later (libcuda.so.1)";
+  const OpenedLibrary found = open_library({"libcuda.so.1"});
+  if (!found) return {found.absence(none), !found.why.empty()};
   bool complete = true;
   const auto find = [&](auto& slot, const char* symbol, bool needed = true) {
-    slot = reinterpret_cast<std::decay_t<decltype(slot)>>(dlsym(library, symbol));
+    slot = reinterpret_cast<std::decay_t<decltype(slot)>>(dlsym(found.handle, symbol));
     if (!slot && needed) complete = false;
   };
   // The names with a version are what cuda.h means by the plain ones.
@@ -58,7 +60,22 @@ bool load(Driver& d) {
   find(d.cuGraphDestroy, "cuGraphDestroy");
   find(d.cuEventCreate, "cuEventCreate"), find(d.cuEventRecord, "cuEventRecord");
   find(d.cuEventElapsedTime, "cuEventElapsedTime");
-  return complete;
+  return {complete ? "" : none};
+}
+
+/// Of a platform: its calls, and why there are none.
+struct Loaded {
+  Driver table;
+  NoDriver none;
+  explicit Loaded(NoDriver (*load_it)(Driver&)) : none(load_it(table)) {}
+};
+const Loaded& loaded() {
+  if (in_use == Platform::hip) {
+    static const Loaded hip(load_hip);
+    return hip;
+  }
+  static const Loaded cuda(load);
+  return cuda;
 }
 
 } // namespace
@@ -84,16 +101,8 @@ Platform platform_of(const std::string& arch) {
   return arch.rfind("gfx", 0) == 0 ? Platform::hip : Platform::cuda;
 }
 
-const Driver* driver() {
-  if (in_use == Platform::hip) {
-    static Driver table;
-    static const bool loaded = load_hip(table);
-    return loaded ? &table : nullptr;
-  }
-  static Driver table;
-  static const bool loaded = load(table);
-  return loaded ? &table : nullptr;
-}
+const Driver* driver() { return loaded().none.why.empty() ? &loaded().table : nullptr; }
+const NoDriver& why_no_driver() { return loaded().none; }
 
 void check(int code, const char* call) {
   if (code != 0) throw DriverError(code, error_text(code), call);
@@ -101,11 +110,7 @@ void check(int code, const char* call) {
 
 Context::Context(int ordinal) {
   const Driver* d = driver();
-  if (!d)
-    throw DriverError(100,
-                      in_use == Platform::hip ? "no ROCm of version 5.2 or later (libamdhip64.so)"
-                                              : "no NVIDIA driver of version 12.0 or later (libcuda.so.1)",
-                      "loading the driver");
+  if (!d) throw DriverError(100, why_no_driver().why, "loading the driver");
   check(d->cuInit(0), "starting the driver");
   check(d->cuDeviceGet(&device_, ordinal), "opening the device");
   void* context = nullptr;

@@ -114,6 +114,12 @@ Platform platform_of(const std::string& arch); ///< HIP for "gfx942"
 /// The platform's loaded driver; null when there is none or it lacks an entry point (NVIDIA's before 12.0,
 /// ROCm before 5.2).
 const Driver* driver();
+/// Where driver() is null, why; `broken`: its library is there and does not load.
+struct NoDriver {
+  std::string why;
+  bool broken = false;
+};
+const NoDriver& why_no_driver();
 /// Throws DriverError when `code` is not success. `call` says what failed, in words.
 void check(int code, const char* call);
 

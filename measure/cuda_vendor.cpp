@@ -92,7 +92,7 @@ std::vector<Vendor::Algorithm> working_in_halves(VendorPlan plan, Bench::Ring& r
 /// Why a library cannot be asked; and its name with its version.
 std::string why_absent(VendorPlan::Library library) {
   if (library == VendorPlan::lt) return LtLibrary::of_platform().why_not;
-  return rocblas_version().empty() ? "no rocBLAS here" : "";
+  return why_no_rocblas();
 }
 std::string name_of(VendorPlan::Library library) {
   return library == VendorPlan::lt ? LtLibrary::of_platform().version : rocblas_version();

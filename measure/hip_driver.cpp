@@ -1,10 +1,13 @@
 #include "measure/hip_driver.h"
 
+#include "base/library.h"
 #include "runtime/hip_driver.h"
 #include "runtime/hip_load.h"
 
 #include <cctype>
+#include <cstdlib>
 #include <dlfcn.h>
+#include <iterator>
 
 namespace deepgen::cuda {
 namespace {
@@ -12,6 +15,15 @@ namespace {
 constexpr int kInvalidValue = 1;
 
 HipEntries hip;
+
+/// The runtime looks for the library without a word of why it does not load.
+NoDriver why_no_library(const std::string& none) {
+  const char* path = std::getenv("DEEPGEN_HIP_DRIVER");
+  const OpenedLibrary found =
+      path && *path ? open_library({path})
+                    : open_library({std::begin(amd::library_names), std::end(amd::library_names)});
+  return {found.absence(none), !found.why.empty()};
+}
 
 bool find_entries(void* library) {
   bool complete = true;
@@ -97,12 +109,14 @@ void adapt(Driver& d) {
 
 } // namespace
 
-bool load_hip(Driver& d) {
-  void* library = amd::driver() ? amd::library() : nullptr;
-  if (!library || !find_entries(library)) return false;
+NoDriver load_hip(Driver& d) {
+  const std::string none = "no ROCm of version 5.2 or later (libamdhip64.so)";
+  const amd::Driver* found = amd::driver();
+  if (!found && !amd::library()) return why_no_library(none);
+  if (!found || !find_entries(amd::library())) return {none};
   d = {};
   share(d), adapt(d);
-  return true;
+  return {};
 }
 
 std::string hip_target(int ordinal) {

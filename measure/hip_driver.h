@@ -65,9 +65,9 @@ constexpr int hip_attribute(Attribute a) {
   }
 }
 
-/// Fills the table with calls of HIP in the form of CUDA's. False when there is no ROCm, or it lacks an entry
+/// Fills the table with calls of HIP in the form of CUDA's, unless there is no ROCm, or it lacks an entry
 /// point.
-bool load_hip(Driver&);
+NoDriver load_hip(Driver&);
 
 /// Of a device by its number: "gfx942:sramecc+:xnack-".
 std::string hip_target(int ordinal);

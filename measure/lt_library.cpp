@@ -84,15 +84,14 @@ bool find_calls(void* library, LtLibrary& lt) {
 LtLibrary open_cublas_lt() {
   LtLibrary lt = {};
   lt.name = "cuBLASLt", lt.prefix = "cublasLt", lt.version = "cublaslt", lt.number = kCublasLt;
-  void* library = nullptr;
-  for (const char* name :
-       {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so", "/usr/local/cuda/lib64/libcublasLt.so.13",
-        "/usr/local/cuda/lib64/libcublasLt.so.12"})
-    if (!library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  const OpenedLibrary found =
+      open_library({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
+                    "/usr/local/cuda/lib64/libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.12"});
+  void* library = found.handle;
   size_t (*version)() = nullptr;
   if (!library || !find_calls(library, lt) || !find(library, version, "cublasLtGetVersion") ||
       !find(library, lt.config_get, "cublasLtMatmulAlgoConfigGetAttribute"))
-    lt.why_not = "no cuBLASLt here (libcublasLt.so.13 or .12)";
+    lt.why_not = found.absence("no cuBLASLt here (libcublasLt.so.13 or .12)");
   else
     lt.version =
         version_text("cublaslt", version(), 10000, 100); // 130100 -> 13.1.0; before 13: 120803 -> 12.8.3
@@ -103,10 +102,12 @@ LtLibrary open_hipblas_lt() {
   LtLibrary lt = {};
   lt.name = "hipBLASLt", lt.prefix = "hipblasLt", lt.version = "hipblaslt", lt.number = kHipblasLt;
   const amd::Driver* hip = amd::driver();
-  void* library = hip ? rocm::open(reinterpret_cast<const void*>(hip->launch), rocm::hipblaslt) : nullptr;
+  const OpenedLibrary found =
+      hip ? rocm::open(reinterpret_cast<const void*>(hip->launch), rocm::hipblaslt) : OpenedLibrary();
+  void* library = found.handle;
   int (*version)(void*, int*) = nullptr;
   if (!library || !find_calls(library, lt) || !find(library, version, "hipblasLtGetVersion")) {
-    lt.why_not = "no hipBLASLt here (libhipblaslt.so of ROCm 6.1 or later)";
+    lt.why_not = found.absence("no hipBLASLt here (libhipblaslt.so of ROCm 6.1 or later)");
     return lt;
   }
   void* handle = nullptr;

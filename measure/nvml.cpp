@@ -1,5 +1,7 @@
 #include "measure/nvml.h"
 
+#include "base/library.h"
+
 #include <dlfcn.h>
 
 namespace deepgen {
@@ -26,10 +28,11 @@ std::optional<Nvml> Nvml::open(const std::string& uuid, std::string* why) {
     if (why) *why = reason;
     return std::nullopt;
   };
-  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    return none(
-        "no NVML here (libnvidia-ml.so.1): a container needs NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+  const OpenedLibrary found = open_library({"libnvidia-ml.so.1"});
+  if (!found)
+    return none(found.absence(
+        "no NVML here (libnvidia-ml.so.1): a container needs NVIDIA_DRIVER_CAPABILITIES=compute,utility"));
+  void* library = found.handle;
   int (*start)() = nullptr;
   int (*by_uuid)(const char*, void**) = nullptr;
   int (*version)(char*, unsigned) = nullptr;

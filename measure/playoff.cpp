@@ -66,9 +66,11 @@ Contest contest_of(const Selection& selection, const PlayoffCommand& command) {
 RecordLog time_on_cpu(const Selection& selection, const Device& device, const PlayoffCommand& command,
                       Progress& progress, Spent& spent) {
   const Problem& problem = selection.finalists().front().file.problem;
-  const std::optional<Vendor> vendor = command.options.vendor ? Vendor::open() : std::nullopt;
+  std::string why;
+  const std::optional<Vendor> vendor = command.options.vendor ? Vendor::open(&why) : std::nullopt;
   if (!vendor && command.options.vendor)
-    progress.summary("no OpenBLAS here, so no vendor baseline; install libopenblas0 for one");
+    progress.summary(why.empty() ? "no OpenBLAS here, so no vendor baseline; install libopenblas0 for one"
+                                 : "OpenBLAS is here and of no use, so no vendor baseline: " + why);
   std::optional<TimingOperands> operands;
   Contest c = contest_of(selection, command);
   c.options.spent = &spent;

@@ -23,27 +23,34 @@ struct Library {
               int ldd, int64_t stride_d, int batch, int compute_type, int algorithm, int32_t solution,
               uint32_t flags);
 
-  /// Null where there is none. Only for workers.
-  static const Library* open() {
-    static Library table;
-    static const bool loaded = table.load();
-    return loaded ? &table : nullptr;
+  /// Why there is none; empty when it is here. Only for workers.
+  static const std::string& why_not() {
+    static const std::string why = table().load();
+    return why;
   }
+  /// Null where there is none.
+  static const Library* open() { return why_not().empty() ? &table() : nullptr; }
 
 private:
-  bool load() {
+  static Library& table() {
+    static Library all;
+    return all;
+  }
+  std::string load() {
     const amd::Driver* hip = amd::driver();
-    void* library = hip ? rocm::open(reinterpret_cast<const void*>(hip->launch), rocm::rocblas) : nullptr;
-    if (!library) return false;
+    const std::string none = "no rocBLAS here";
+    if (!hip) return none;
+    const OpenedLibrary found = rocm::open(reinterpret_cast<const void*>(hip->launch), rocm::rocblas);
+    if (!found) return found.absence(none);
     bool complete = true;
     const auto find = [&](auto& slot, const char* symbol) {
-      slot = reinterpret_cast<std::decay_t<decltype(slot)>>(dlsym(library, symbol));
+      slot = reinterpret_cast<std::decay_t<decltype(slot)>>(dlsym(found.handle, symbol));
       complete = complete && slot;
     };
     find(create, "rocblas_create_handle"), find(set_stream, "rocblas_set_stream");
     find(set_workspace, "rocblas_set_workspace"), find(version, "rocblas_get_version_string");
     find(gemm, "rocblas_gemm_strided_batched_ex");
-    return complete;
+    return complete ? "" : none;
   }
 };
 
@@ -119,6 +126,8 @@ std::unique_ptr<VendorProduct> make_rocblas_product(const Problem& p, const Vend
                                                     const CallOperands&) {
   return std::make_unique<RocblasProduct>(p, plan);
 }
+
+std::string why_no_rocblas() { return Library::why_not(); }
 
 std::string rocblas_version() {
   const Library* rocblas = Library::open();

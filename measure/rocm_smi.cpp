@@ -77,12 +77,18 @@ std::optional<uint32_t> find_device(void* library, const std::string& uuid) {
 
 } // namespace
 
-std::optional<RocmSmi> RocmSmi::open(const void* in_hip, const std::string& uuid) {
-  void* library = rocm::open(in_hip, rocm::smi);
+std::optional<RocmSmi> RocmSmi::open(const void* in_hip, const std::string& uuid, std::string* why) {
+  const auto none = [&](const std::string& reason) {
+    if (why) *why = reason;
+    return std::nullopt;
+  };
+  const OpenedLibrary found = rocm::open(in_hip, rocm::smi);
+  if (!found) return none(found.absence("ROCm SMI is not here (librocm_smi64.so)"));
+  void* library = found.handle;
   int (*start)(uint64_t) = nullptr;
-  if (!library || !find(library, start, "rsmi_init") || start(0) != 0) return std::nullopt;
+  if (!find(library, start, "rsmi_init") || start(0) != 0) return none("ROCm SMI does not start");
   const std::optional<uint32_t> device = find_device(library, uuid);
-  if (!device) return std::nullopt;
+  if (!device) return none("ROCm SMI does not know the device");
   RocmSmi r;
   r.index_ = *device;
   find(library, r.metrics_, "rsmi_dev_gpu_metrics_info_get");

@@ -13,8 +13,8 @@ class RocmSmi {
 public:
   /// Of the device that has this UUID, or place on the bus, as hip_uuid() writes it. `in_hip`: the address of
   /// something in HIP's library, beside which it is looked for. Empty where the library or the device is not
-  /// found.
-  static std::optional<RocmSmi> open(const void* in_hip, const std::string& uuid);
+  /// found: `why`, if given, says which.
+  static std::optional<RocmSmi> open(const void* in_hip, const std::string& uuid, std::string* why = nullptr);
 
   /// Now. What the driver does not tell is 0 or false.
   struct State {

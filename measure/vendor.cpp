@@ -1,5 +1,6 @@
 #include "measure/vendor.h"
 
+#include "base/library.h"
 #include "measure/vendor_epilogue.h"
 
 #include <cstdlib>
@@ -47,15 +48,25 @@ std::string version(void* library) {
 
 } // namespace
 
-std::optional<Vendor> Vendor::open() {
+std::optional<Vendor> Vendor::open(std::string* why) {
   setenv("OPENBLAS_NUM_THREADS", "1", 1); // read when the library is loaded: it then starts no threads
   for (const char* file : {"libopenblas.so.0", "libopenblas.so", "libopenblasp.so.0", "libopenblaso.so.0"}) {
-    void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!library) continue;
+    const OpenedLibrary found = open_library({file});
+    const auto none = [&](const std::string& reason) {
+      if (why && why->empty()) *why = reason;
+    };
+    if (!found) {
+      none(found.absence(""));
+      continue;
+    }
+    void* library = found.handle;
     Vendor vendor;
     vendor.sgemm_ = dlsym(library, "cblas_sgemm");
     vendor.dgemm_ = dlsym(library, "cblas_dgemm");
-    if (!vendor.sgemm_ || !vendor.dgemm_) continue;
+    if (!vendor.sgemm_ || !vendor.dgemm_) {
+      none(std::string(file) + " has no cblas_sgemm or cblas_dgemm");
+      continue;
+    }
     if (auto set_threads = symbol<void (*)(int)>(library, "openblas_set_num_threads")) set_threads(1);
     vendor.name_ = version(library);
     return vendor;

@@ -14,8 +14,9 @@ namespace deepgen {
 /// product of both weights. Loading it starts no threads in this process's children.
 class Vendor {
 public:
-  /// Empty when no OpenBLAS is installed.
-  static std::optional<Vendor> open();
+  /// Empty when no OpenBLAS is installed, or when it does not load: then `why`, if given, says why. Throws
+  /// HostFault as open_library().
+  static std::optional<Vendor> open(std::string* why = nullptr);
   const std::string& name() const { return name_; } ///< "openblas 0.3.21"
   /// The call to time. The buffers must outlive it.
   std::function<void()> prepare(const Problem&, const CallBuffers&) const;

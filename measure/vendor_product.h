@@ -49,6 +49,8 @@ std::unique_ptr<VendorProduct> make_rocblas_product(const Problem&, const Vendor
 
 /// "rocblas 5.0.0.1a2b"; empty where there is none. Only for workers.
 std::string rocblas_version();
+/// Empty where there is one.
+std::string why_no_rocblas();
 
 inline constexpr size_t vendor_workspace = size_t(64) << 20; ///< bytes that an algorithm may ask for
 

@@ -10,16 +10,6 @@
 namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
-/// ROCm's by version, then as its development package and PyTorch's wheels name it; Hygon's; ROCm's where the
-/// linker's cache does not know the folder.
-constexpr const char* names[] = {"libamdhip64.so.7",
-                                 "libamdhip64.so.6",
-                                 "libamdhip64.so.5",
-                                 "libamdhip64.so",
-                                 "libgalaxyhip.so.5",
-                                 "libgalaxyhip.so",
-                                 "/opt/rocm/lib/libamdhip64.so"};
-
 Driver table;
 void* handle = nullptr; // never closed
 std::atomic<const Driver*> loaded{nullptr};
@@ -30,7 +20,7 @@ void* open_library() {
   const char* path = secure_getenv("DEEPGEN_HIP_DRIVER");
   if (path && *path) return dlopen(path, RTLD_NOW | RTLD_LOCAL);
   for (int flags : {RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD, RTLD_NOW | RTLD_LOCAL})
-    for (const char* name : names)
+    for (const char* name : library_names)
       if (void* library = dlopen(name, flags)) return library;
   return nullptr;
 }

@@ -54,6 +54,16 @@ struct Driver {
   Result (*exchange_capture_mode)(int* mode);       ///< may be null
 };
 
+/// Where HIP's library is looked for: ROCm's by version, then as its development package and PyTorch's wheels
+/// name it; Hygon's; ROCm's where the linker's cache does not know the folder.
+inline constexpr const char* library_names[] = {"libamdhip64.so.7",
+                                                "libamdhip64.so.6",
+                                                "libamdhip64.so.5",
+                                                "libamdhip64.so",
+                                                "libgalaxyhip.so.5",
+                                                "libgalaxyhip.so",
+                                                "/opt/rocm/lib/libamdhip64.so"};
+
 /// HIP's library in this process, looked up once: the one that the program uses, if it does, as streams of
 /// one are nothing to another. Null when there is none or an entry point is missing. DEEPGEN_HIP_DRIVER in
 /// the environment names another library, for tests.

@@ -80,11 +80,24 @@ void check_ptxas() {
     line("CUDA ptxas", program + ", " + ptxas_version());
 }
 
+/// For lack of memory too it is only said.
+OpenedLibrary look_for(const std::vector<std::string>& names) {
+  try {
+    return open_library(names);
+  } catch (const HostFault& e) {
+    return {nullptr, e.what()};
+  }
+}
+
 /// What measurements on NVIDIA GPUs watch by. Where there is no driver, nobody misses it.
 void check_nvml() {
-  if (!dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) return;
-  void* library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
-  const auto start = library ? reinterpret_cast<int (*)()>(dlsym(library, "nvmlInit_v2")) : nullptr;
+  if (const OpenedLibrary driver = look_for({"libcuda.so.1"}); !driver) {
+    if (!driver.why.empty()) line("NVIDIA driver", driver.absence(""));
+    return;
+  }
+  const OpenedLibrary nvml = look_for({"libnvidia-ml.so.1"});
+  if (!nvml.why.empty()) return line("NVML", nvml.absence(""));
+  const auto start = nvml ? reinterpret_cast<int (*)()>(dlsym(nvml.handle, "nvmlInit_v2")) : nullptr;
   const int code = start ? start() : 0;
   line("NVML", !start ? "not found: in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility; without "
                         "it measurements do "
@@ -117,11 +130,12 @@ void check_rocm() {
 void check_rocm_libraries() {
   if (!amd::driver()) return;
   const auto check = [](const char* name, auto names, const char* symbol, const char* remedy) {
-    void* library = rocm::open(reinterpret_cast<void*>(amd::driver()->launch), names);
-    void* call = library ? dlsym(library, symbol) : nullptr;
+    const OpenedLibrary library =
+        look_for(rocm::paths(reinterpret_cast<void*>(amd::driver()->launch), names));
+    void* call = library ? dlsym(library.handle, symbol) : nullptr;
     Dl_info place = {};
     if (call) dladdr(call, &place);
-    line(name, place.dli_fname ? place.dli_fname : remedy);
+    line(name, place.dli_fname ? place.dli_fname : library.absence(remedy));
   };
   check("hipBLASLt", rocm::hipblaslt, "hipblasLtMatmul",
         "not found: install hipblaslt of ROCm 6.1 or later; the vendor baseline of searches on AMD GPUs");
@@ -134,13 +148,13 @@ void check_rocm_libraries() {
 }
 
 void check_openblas() {
-  for (const char* name : {"libopenblas.so.0", "libopenblas.so"})
-    if (void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
-      auto config = reinterpret_cast<const char* (*)()>(dlsym(library, "openblas_get_config"));
-      line("OpenBLAS", config ? config() : name);
-      return;
-    }
-  line("OpenBLAS", "not found: apt install libopenblas0; the vendor baseline of searches on the CPU");
+  const OpenedLibrary library = look_for({"libopenblas.so.0", "libopenblas.so"});
+  auto config =
+      library ? reinterpret_cast<const char* (*)()>(dlsym(library.handle, "openblas_get_config")) : nullptr;
+  line("OpenBLAS", config    ? config()
+                   : library ? "of unknown version"
+                             : library.absence("not found: apt install libopenblas0; the vendor baseline of "
+                                               "searches on the CPU"));
 }
 
 void check_cache() {
