@@ -1,6 +1,7 @@
 #include "base/cache.h"
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/private_folder.h"
 #include "base/sha256.h"
 
@@ -43,12 +44,16 @@ struct File {
 
 bool lock_now(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
 
-/// The content of an entry's file; empty, which no entry is, where somebody else could have written it.
-std::optional<std::string> read_whole(const std::string& path, int64_t limit) {
+/// Of one entry, with its key.
+constexpr int64_t kMostOfEntry = kMostBytes;
+
+/// The content of an entry's file; empty, which no entry is, where it is larger than any, or somebody else
+/// could have written it.
+std::optional<std::string> read_whole(const std::string& path) {
   const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.fd < 0) return errno == ELOOP ? std::optional("") : std::nullopt;
   struct stat info;
-  if (fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > limit ||
+  if (fstat(file.fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kMostOfEntry ||
       !why_not_private(info).empty())
     return "";
   std::string text(size_t(info.st_size), '\0');
@@ -249,7 +254,7 @@ bool Cache::update(const std::function<void(CacheCounters&)>& change) {
 std::optional<std::string> Cache::find(CacheKind kind, const std::string& key) {
   if (!on()) return std::nullopt;
   const std::string file = path(kind, key);
-  const std::optional<std::string> content = read_whole(file, settings_.limit);
+  const std::optional<std::string> content = read_whole(file);
   std::optional<std::string> value = content ? unpack(*content, key) : std::nullopt;
   const bool damaged = content && !value;
   if (damaged) unlink(file.c_str());
@@ -268,7 +273,7 @@ void Cache::store(CacheKind kind, const std::string& key, const std::string& val
   if (!on() || failed_) return;
   const std::string content = pack(key, value);
   const int64_t bytes = disk_bytes(int64_t(content.size()));
-  if (bytes > room(settings_.limit)) return;
+  if (bytes > std::min(kMostOfEntry, room(settings_.limit))) return;
   int64_t stamp = 0;
   // Counted before it is written: who dies in between leaves a sum that is too large, which the next eviction
   // mends.

@@ -2,9 +2,11 @@
 
 #include "base/files.h"
 #include "base/json_text.h"
+#include "base/log_environment.h"
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 
 namespace deepgen {
 namespace {
@@ -30,12 +32,19 @@ Json timing_json(const Timing& t) {
           {"clean", finite(t.clean)}};
 }
 
+/// Decisions look for the least of these, and for what is near it.
+double get_amount(const Json& json, const char* name, const std::string& where) {
+  const auto value = get<double>(json, name, where);
+  if (value < 0) throw Error("field '" + std::string(name) + "' is below 0: " + excerpt(json[name]), where);
+  return value;
+}
+
 Timing timing_from_json(const Json& json, const std::string& where) {
   Timing t;
-  for (auto [name, value] : {std::pair{"seconds", &t.seconds},
-                             {"quartile1", &t.quartile1},
+  t.seconds = get_amount(json, "seconds", where);
+  t.ratio = get_amount(json, "ratio", where);
+  for (auto [name, value] : {std::pair{"quartile1", &t.quartile1},
                              {"quartile3", &t.quartile3},
-                             {"ratio", &t.ratio},
                              {"low", &t.low},
                              {"high", &t.high},
                              {"clean", &t.clean}})
@@ -109,13 +118,17 @@ RecordLog RecordLog::parse(const std::string& text, const std::string& where) {
   size_t number = 0;
   for (size_t at = 0; at < text.size(); ++number) {
     size_t end = text.find('\n', at);
-    if (end == std::string::npos) break; // torn: the writer ends every line
+    if (end == std::string::npos) { // the writer ends every line
+      log.torn = true;
+      break;
+    }
     const std::string place = where + ":" + std::to_string(number + 1);
     Json json = parse_json(text.substr(at, end - at), place);
     if (number == 0) {
       check_schema(json, kEnvironmentSchema, place);
       log.environment = get<Json>(json, "environment", place);
-      log.noise_floor = get<double>(json, "noise_floor", place);
+      check_environment(log.environment, place);
+      log.noise_floor = get_amount(json, "noise_floor", place);
       log.stable = get<bool>(json, "stable", place);
       if (json.contains("again"))
         for (const Json& r : get<Json::array_t>(json, "again", place))
@@ -128,6 +141,12 @@ RecordLog RecordLog::parse(const std::string& text, const std::string& where) {
   return log;
 }
 
-RecordLog RecordLog::read(const std::string& path) { return parse(read_file(path, kMostOfLogs), path); }
+RecordLog RecordLog::read(const std::string& path) {
+  RecordLog log = parse(read_file(path, kMostOfLogs), path);
+  if (log.torn)
+    std::cerr << path << ": the last line is torn and left out; " << log.records.size()
+              << " records are whole\n";
+  return log;
+}
 
 } // namespace deepgen

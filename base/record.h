@@ -45,17 +45,19 @@ struct Record {
 /// What a measure edge writes: the environment, one record a candidate, and for the finals the A/A noise
 /// floor.
 struct RecordLog {
-  Json environment = Json::object(); ///< device, tool version, profile name, threads
+  Json environment = Json::object(); ///< device, tool version, profile name, threads: log_environment.h
   std::vector<Record> records;
   double noise_floor = 0; ///< p95 of |t_default/t_default' - 1| over blocks of rounds; 0: not measured
   bool stable = true;     ///< false: too much interference for a decision
   std::vector<Record> again =
-      {}; ///< a round's: the best of earlier ones, timed once more beside its own candidates
+      {};            ///< a round's: the best of earlier ones, timed once more beside its own candidates
+  bool torn = false; ///< what was read had a last line without an end
 
   std::string serialize() const; ///< JSONL: an env line, then a line a record
-  /// A torn last line (a crash while appending) is ignored; damage elsewhere throws Error with the line
-  /// number.
+  /// A last line without an end, as of a log that was copied or written by half, is left out (`torn`); damage
+  /// elsewhere throws Error with the line number.
   static RecordLog parse(const std::string& text, const std::string& where);
+  /// Says so on stderr when the last line was torn.
   static RecordLog read(const std::string& path);
 };
 

@@ -91,7 +91,7 @@ Json facts_of(const std::vector<ArmResult>& all, size_t rounds, double noise) {
           {"noise_floor", finite(noise)}};
 }
 
-Json interval(const Timing& t) { return {t.low, t.ratio, t.high}; }
+Json interval(const Timing& t) { return {finite(t.low), finite(t.ratio), finite(t.high)}; }
 
 void add_finals(const Contest& c, ContestResult& r) {
   const FinalsResult& f = r.finals;

@@ -34,11 +34,26 @@ Json model_of(const Device& device) {
   return json;
 }
 
-/// Nothing when it is not what was stored.
-std::optional<Json> parse(const std::optional<std::string>& value) {
-  if (!value) return std::nullopt;
-  const Json json = Json::parse(*value, nullptr, false);
-  return json.is_object() ? std::optional(json) : std::nullopt;
+constexpr const char* kEntry = "the cache's entry";
+
+struct StoredVerdict {
+  std::string status, detail;
+  double error = 0;
+};
+
+/// `read`'s value; nothing where there is no entry, or it is not what was stored.
+template <typename T>
+std::optional<T> parse(const std::optional<std::string>& entry, T (*read)(const Json&)) {
+  if (entry) try {
+      return read(parse_json(*entry, kEntry));
+    } catch (const Error&) {
+    }
+  return std::nullopt;
+}
+
+StoredVerdict read_verdict(const Json& json) {
+  return {get<std::string>(json, "status", kEntry), get<std::string>(json, "detail", kEntry),
+          get<double>(json, "error", kEntry)};
 }
 
 bool is_lasting(const std::string& status) {
@@ -83,15 +98,14 @@ std::vector<Candidate*> EarlierRuns::unverified(const std::vector<Candidate*>& o
   if (!cache_.on()) return open;
   std::vector<Candidate*> unknown;
   for (Candidate* c : open) {
-    const std::optional<Json> verdict = parse(cache_.find(CacheKind::verdict, verdict_key(*c)));
-    const std::string status = verdict ? verdict->value("status", "") : "";
-    if (!is_lasting(status)) {
+    const auto verdict = parse(cache_.find(CacheKind::verdict, verdict_key(*c)), read_verdict);
+    if (!verdict || !is_lasting(verdict->status)) {
       unknown.push_back(c);
       continue;
     }
-    c->record.error = verdict->value("error", 0.0);
-    if (status == "ok") continue;
-    c->decide(status, verdict->value("detail", ""));
+    c->record.error = verdict->error;
+    if (verdict->status == "ok") continue;
+    c->decide(verdict->status, verdict->detail);
     c->record.cached = true;
   }
   return unknown;
@@ -102,20 +116,17 @@ void EarlierRuns::keep_verdicts(const std::vector<Candidate*>& verified) {
   for (const Candidate* c : verified) {
     const std::string status = c->open() ? "ok" : c->record.status;
     if (is_lasting(status))
-      cache_.store(CacheKind::verdict, verdict_key(*c),
-                   dump_json({{"status", status}, {"detail", c->record.detail}, {"error", c->record.error}}));
+      cache_.store(
+          CacheKind::verdict, verdict_key(*c),
+          dump_json({{"status", status}, {"detail", c->record.detail}, {"error", finite(c->record.error)}}));
   }
 }
 
 bool EarlierRuns::recall_time(Candidate& c, const Candidate& anchor) {
-  const std::optional<Json> json = parse(cache_.find(CacheKind::time, time_key(c, anchor)));
-  if (!json) return false;
-  try {
-    c.record.timing = Record::from_json(*json, "the cache's entry").timing;
-  } catch (const Error&) {
-    return false;
-  }
-  if (!c.record.timing) return false;
+  const auto stored = parse<Record>(cache_.find(CacheKind::time, time_key(c, anchor)),
+                                    [](const Json& json) { return Record::from_json(json, kEntry); });
+  if (!stored || !stored->timing) return false;
+  c.record.timing = stored->timing;
   c.decide("ok", "");
   c.record.cached = true;
   return true;

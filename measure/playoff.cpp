@@ -118,9 +118,9 @@ Json vendor_ratios(const Selection& selection, const FinalsResult& t, uint64_t s
     if (!t.vendor.timed() || !t.finalists[i].timed()) continue;
     const Timing timing = summarize(t.vendor, t.finalists[i], seed);
     ratios.push_back({{"sha256", selection.finalists()[i].record.sha256},
-                      {"ratio", timing.ratio},
-                      {"low", timing.low},
-                      {"high", timing.high}});
+                      {"ratio", finite(timing.ratio)},
+                      {"low", finite(timing.low)},
+                      {"high", finite(timing.high)}});
   }
   return ratios;
 }

@@ -64,6 +64,19 @@ TEST(Sha256, GivesTheStandardsExamples) {
             "8667e718294e9e0df1d30600ba3eeb201f764aad2dad72748643e4a285e1d1f7");
 }
 
+/// What is found is read whole.
+TEST_F(CacheTest, KeepsNothingAboveTheBoundOfAFile) {
+  Cache cache(settings(int64_t(1) << 30));
+  cache.store(kKernel, "large", std::string(size_t(kMostBytes), 'x'));
+  EXPECT_FALSE(cache.find(kKernel, "large"));
+  EXPECT_TRUE(files("").empty() || cache.stats().entries() == 0);
+  cache.store(kKernel, "key", "small");
+  ASSERT_EQ(files("kernel").size(), 1u);
+  fs::resize_file(files("kernel").front(), uintmax_t(kMostBytes) + 1); // as somebody else's would be
+  EXPECT_FALSE(cache.find(kKernel, "key"));
+  EXPECT_TRUE(files("kernel").empty());
+}
+
 TEST_F(CacheTest, FindsWhatWasStored) {
   Cache cache(settings());
   EXPECT_FALSE(cache.find(kKernel, "key"));

@@ -1,9 +1,13 @@
 // What measuring takes from earlier runs, and what it does not.
+#include "base/files.h"
+#include "base/sha256.h"
 #include "measure/history.h"
 #include "test_kernels.h"
 
+#include <cmath>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <sstream>
 
 namespace deepgen {
 namespace {
@@ -69,6 +73,20 @@ protected:
     return rest ? rest - 1 : 0;
   }
 
+  /// Puts another value in the place of an entry's. Its first line has the sizes of key and value, and a
+  /// hash.
+  static void rewrite(const std::filesystem::path& file, const std::string& value) {
+    const std::string text = read_file(file);
+    const size_t line = text.find('\n') + 1;
+    std::istringstream words(text);
+    std::string schema;
+    size_t key_size = 0;
+    words >> schema >> key_size;
+    const std::string body = text.substr(line, key_size) + value;
+    write_atomically(file, schema + " " + std::to_string(key_size) + " " + std::to_string(value.size()) +
+                               " " + sha256_hex(body) + "\n" + body);
+  }
+
   std::string folder;
   Device cpu, gpu;
   cuda::Surroundings around;
@@ -94,6 +112,30 @@ TEST_F(HistoryTest, VerdictsThatLastAreKept) {
     const Candidate c = candidate(0, passing);
     keep_verdict(c, passing);
     EXPECT_FALSE(verdict_known(c)) << passing;
+  }
+}
+
+/// JSON has no infinity.
+TEST_F(HistoryTest, VerdictsOfInfiniteErrorsAreKept) {
+  Candidate c = candidate(0, "nan");
+  c.record.error = INFINITY, c.decide("wrong", "D[0,0] is nan");
+  history().keep_verdicts({&c});
+  Candidate again = candidate(1, "nan");
+  EXPECT_TRUE(history().unverified({&again}).empty());
+  EXPECT_EQ(again.record.status, "wrong");
+  EXPECT_GT(again.record.error, 1);
+}
+
+/// Such as of a version that nobody has any more.
+TEST_F(HistoryTest, EntriesThatAreNoVerdictsAreForgotten) {
+  for (const char* entry :
+       {"", "{}", "null", "[1,2]", R"({"status":1,"detail":"","error":0})",
+        R"({"status":"wrong","detail":{},"error":0})", R"({"status":"ok","detail":"","error":null})"}) {
+    const Candidate c = candidate(0, "code");
+    keep_verdict(c, "wrong");
+    for (const auto& file : std::filesystem::recursive_directory_iterator(folder + "/verdict"))
+      if (file.is_regular_file()) rewrite(file.path(), entry);
+    EXPECT_FALSE(verdict_known(c)) << entry;
   }
 }
 

@@ -150,6 +150,84 @@ TEST(RecordLog, TornTailIsIgnoredAtEveryByte) {
   EXPECT_TRUE(RecordLog::parse("", "x").records.empty());
 }
 
+TEST(RecordLog, ATornTailIsSaid) {
+  const std::string text = sample().serialize(),
+                    path =
+                        (fs::temp_directory_path() / ("deepgen_torn_" + std::to_string(getpid()))).string();
+  EXPECT_FALSE(RecordLog::parse(text, "x").torn);
+  EXPECT_TRUE(RecordLog::parse(text.substr(0, text.size() - 1), "x").torn);
+  const auto said = [&](const std::string& content) {
+    write_atomically(path, content);
+    testing::internal::CaptureStderr();
+    RecordLog::read(path);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said(text), "");
+  EXPECT_EQ(said(text.substr(0, text.size() - 9)),
+            path + ": the last line is torn and left out; 1 records are whole\n");
+  fs::remove(path);
+}
+
+TEST(RecordLog, TimesAndNoiseAreNotNegative) {
+  const auto refused = [](const std::string& from, const std::string& to) {
+    std::string text = sample().serialize();
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    EXPECT_THROW(RecordLog::parse(text.replace(at, from.size(), to), "x"), Error) << to;
+  };
+  refused("\"noise_floor\":0.004", "\"noise_floor\":-2");
+  refused("\"ratio\":0.92", "\"ratio\":-0.92");
+  refused("\"seconds\":0.001", "\"seconds\":-0.001");
+}
+
+/// What reports and decisions read of an environment without another look.
+TEST(RecordLog, EnvironmentsAreCheckedWhenTheyAreRead) {
+  const Json vendor = {{"name", "v 1"}, {"algorithm", "3"}, {"ratio", {0.7, 0.8, 0.9}}, {"verdict", "win"}};
+  const Json pair = {{"sha256", "ab"}, {"ratio", 1.2}, {"low", 1.1}, {"high", 1.3}};
+  const Json good = {{"anchor", "default"},
+                     {"cut", 3},
+                     {"unstable", "busy"},
+                     {"power_limit_watts", 700.0},
+                     {"holdout",
+                      {{"sha256", "ab"},
+                       {"rounds", 40},
+                       {"clock_mhz", {1900, 1890}},
+                       {"power_capped", 0.5},
+                       {"vendor", vendor}}},
+                     {"vendor", {{"ratios", {pair}}}},
+                     {"of another tool", {1, "2"}}};
+  const auto read = [](const Json& environment) {
+    RecordLog log = sample();
+    log.environment = environment;
+    return RecordLog::parse(log.serialize(), "records.jsonl").environment;
+  };
+  EXPECT_EQ(read(good), good);
+  const auto refused = [&](const char* place, const Json& value) {
+    Json bad = good;
+    bad[Json::json_pointer(place)] = value;
+    try {
+      read(bad);
+      ADD_FAILURE() << place << " is " << value;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("records.jsonl:1"), std::string::npos) << e.what();
+    }
+  };
+  for (const Json& value : {Json(), Json(7), Json("text"), Json::array({1})}) refused("", value);
+  for (const char* text :
+       {"/anchor", "/unstable", "/driver", "/ended", "/profile", "/holdout/sha256", "/holdout/verdict",
+        "/holdout/clocks", "/holdout/vendor/verdict", "/holdout/vendor/algorithm", "/vendor/ratios/0/sha256"})
+    for (const Json& value : {Json(), Json(7), Json::object()}) refused(text, value);
+  for (const char* number : {"/least_noise", "/power_limit_watts", "/holdout/noise_floor", "/holdout/dropped",
+                             "/holdout/clock_mhz", "/vendor/ratios/0/low"})
+    for (const Json& value : {Json(), Json("7"), Json::object()}) refused(number, value);
+  for (const char* whole : {"/cut", "/holdout/rounds"})
+    for (const Json& value : {Json(), Json("7"), Json(1.5), Json(INT64_MAX), Json(-1)}) refused(whole, value);
+  for (const char* object : {"/holdout", "/holdout/vendor", "/vendor", "/vendor/ratios/0"})
+    for (const Json& value : {Json(), Json(7), Json::array()}) refused(object, value);
+  refused("/holdout/vendor/ratio", {1, 2}), refused("/holdout/vendor/ratio", {1, 2, "3"});
+  refused("/holdout/vendor", Json::object()), refused("/vendor/ratios", 1);
+}
+
 TEST(RecordLog, DamageElsewhereNamesTheLine) {
   std::string text = sample().serialize();
   text[text.find('\n') + 5] = '\x01';
