@@ -1,9 +1,7 @@
 // Interleaved, paired timing of every arm of a row: rounds in random order, thread CPU time, ratios within a
 // round.
 //   cpu_benchmark [--rounds n] [--row name] --csv FILE       raw samples to FILE, the table to stdout
-#include "peers.h"
-
-#include <suite.h>
+#include "rounds.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,30 +14,11 @@
 
 namespace {
 
-const std::vector<Row>& rows() {
-  static const std::vector<Row> all = {
-#include "suite_rows.inc"
-  };
-  return all;
-}
-
 double cpu_seconds() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
-
-double quantile(std::vector<double> v, double q) {
-  std::sort(v.begin(), v.end());
-  return v[size_t(q * double(v.size() - 1) + 0.5)];
-}
-
-struct Timed {
-  Arm arm;
-  int64_t calls = 1; ///< per sample
-  std::vector<double> seconds;
-  bool right = true;
-};
 
 float* allocate(int64_t count, std::mt19937& rng, int colour) {
   // Staggered within a page, so that equal sizes do not fight for the same cache sets.
@@ -54,20 +33,15 @@ float* allocate(int64_t count, std::mt19937& rng, int colour) {
 void check(std::vector<Timed>& arms, const Row& row, float* d) {
   const size_t count = size_t(row.m * row.n * row.batch);
   std::vector<float> expected;
-  for (Timed& t : arms) {
+  const auto wrong = [&](const Timed& t) {
     std::fill(d, d + count, NAN);
     t.arm.call();
-    if (expected.empty()) {
-      expected.assign(d, d + count);
-      continue;
-    }
-    for (size_t i = 0; i < count && t.right; ++i)
-      t.right =
-          std::abs(d[i] - expected[i]) <= 2e-5f * std::sqrt(float(row.k)) + 1e-5f * std::abs(expected[i]);
-    if (!t.right)
-      std::fprintf(stderr, "%s: %s computes something else, left out\n", row.name, t.arm.name.c_str());
-  }
-  arms.erase(std::remove_if(arms.begin(), arms.end(), [](const Timed& t) { return !t.right; }), arms.end());
+    if (expected.empty()) expected.assign(d, d + count);
+    if (agrees(row, d, expected.data(), count)) return false;
+    std::fprintf(stderr, "%s: %s computes something else, left out\n", row.name, t.arm.name.c_str());
+    return true;
+  };
+  arms.erase(std::remove_if(arms.begin(), arms.end(), wrong), arms.end());
 }
 
 void measure(std::vector<Timed>& arms, int rounds) {
@@ -77,28 +51,12 @@ void measure(std::vector<Timed>& arms, int rounds) {
     t.arm.call();
     t.calls = std::max<int64_t>(1, int64_t(0.005 / std::max(cpu_seconds() - begin, 1e-7)));
   }
-  std::mt19937 rng(1);
-  std::vector<size_t> order(arms.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  for (int round = 0; round < rounds; ++round) {
-    std::shuffle(order.begin(), order.end(), rng);
-    for (size_t i : order) {
-      arms[i].arm.call(); // warm
-      const double begin = cpu_seconds();
-      for (int64_t c = 0; c < arms[i].calls; ++c) arms[i].arm.call();
-      arms[i].seconds.push_back((cpu_seconds() - begin) / double(arms[i].calls));
-    }
-  }
-}
-
-/// Median and quartiles of time(peer) / time(DeepGen), round by round: above 1, DeepGen is faster.
-struct Ratio {
-  double median, low, high;
-};
-Ratio ratio(const Timed& peer, const Timed& own) {
-  std::vector<double> r;
-  for (size_t i = 0; i < own.seconds.size(); ++i) r.push_back(peer.seconds[i] / own.seconds[i]);
-  return {quantile(r, 0.5), quantile(r, 0.25), quantile(r, 0.75)};
+  time_in_rounds(arms, rounds, [](const Timed& t) {
+    t.arm.call(); // warm
+    const double begin = cpu_seconds();
+    for (int64_t c = 0; c < t.calls; ++c) t.arm.call();
+    return (cpu_seconds() - begin) / double(t.calls);
+  });
 }
 
 struct Means {
@@ -137,10 +95,10 @@ void run_row(const Row& row, int rounds, std::ofstream& csv, Means& means) {
   float* bias = allocate(row.n, rng, 2);
   float* d = allocate(row.m * row.n * row.batch, rng, 3);
   std::vector<Timed> arms;
-  for (Arm& arm : peer_arms(row, {a, b, bias, d})) arms.push_back({std::move(arm), 1, {}, true});
+  for (Arm& arm : peer_arms(row, {a, b, bias, d})) arms.push_back({std::move(arm), 1, {}});
   deepgen_gemm_args args;
   args.a = a, args.b = b, args.d = d, args.bias = row.bias ? bias : nullptr;
-  arms.push_back({{"DeepGen", true, [&] { row.run(&args); }}, 1, {}, true});
+  arms.push_back({{"DeepGen", true, [&] { row.run(&args); }}, 1, {}});
   if (deepgen_status status = row.run(&args)) {
     std::fprintf(stderr, "%s: %s\n", row.name, deepgen_status_string(status));
     std::exit(1);

@@ -3,9 +3,7 @@
 //   cpu_threads --csv FILE [--threads n] [--rounds n] [--row name] [--sample s] [--pause s]
 // Raw samples go to FILE, the table to stdout. An arm rests before it is timed: OpenBLAS's and OpenMP's
 // threads spin for up to 30 ms behind their last call, which would be at the next one's cost.
-#include "peers.h"
-
-#include <suite.h>
+#include "rounds.h"
 
 #include <algorithm>
 #include <chrono>
@@ -25,27 +23,9 @@ struct Settings {
   std::string only, csv;
 };
 
-const std::vector<Row>& rows() {
-  static const std::vector<Row> all = {
-#include "suite_rows.inc"
-  };
-  return all;
-}
-
 double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-double quantile(std::vector<double> v, double q) {
-  std::sort(v.begin(), v.end());
-  return v[size_t(q * double(v.size() - 1) + 0.5)];
-}
-
-struct Timed {
-  Arm arm;
-  int64_t calls = 1; ///< per sample
-  std::vector<double> seconds;
-};
 
 [[noreturn]] void fail(const Row& row, const char* what) {
   std::fprintf(stderr, "cpu_threads: %s: %s\n", row.name, what);
@@ -78,9 +58,8 @@ void check(const Row& row, const deepgen_gemm_args& args, std::vector<Timed>& ar
   for (Timed& t : arms) {
     std::fill(d.begin(), d.end(), NAN);
     t.arm.call();
-    for (size_t i = 0; i < d.size(); ++i)
-      if (!(std::abs(d[i] - expected[i]) <= 2e-5f * std::sqrt(float(row.k)) + 1e-5f * std::abs(expected[i])))
-        fail(row, (t.arm.name + " computes something else").c_str());
+    if (!agrees(row, d.data(), expected.data(), d.size()))
+      fail(row, (t.arm.name + " computes something else").c_str());
   }
 }
 
@@ -97,23 +76,7 @@ double sample_of(const Timed& t, double pause) {
 void measure(std::vector<Timed>& arms, const Settings& s) {
   for (Timed& t : arms)
     t.calls = std::max<int64_t>(1, int64_t(s.sample / std::max(sample_of(t, s.pause), 1e-7)));
-  std::mt19937 rng(1);
-  std::vector<size_t> order(arms.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  for (int round = 0; round < s.rounds; ++round) {
-    std::shuffle(order.begin(), order.end(), rng);
-    for (size_t i : order) arms[i].seconds.push_back(sample_of(arms[i], s.pause));
-  }
-}
-
-/// Median and quartiles of time(peer) / time(DeepGen), round by round: above 1, DeepGen is faster.
-struct Ratio {
-  double median, low, high;
-};
-Ratio ratio(const Timed& peer, const Timed& own) {
-  std::vector<double> r;
-  for (size_t i = 0; i < own.seconds.size(); ++i) r.push_back(peer.seconds[i] / own.seconds[i]);
-  return {quantile(r, 0.5), quantile(r, 0.25), quantile(r, 0.75)};
+  time_in_rounds(arms, s.rounds, [&](const Timed& t) { return sample_of(t, s.pause); });
 }
 
 struct Score {

@@ -5,6 +5,7 @@
 #include "generator/cli/inputs.h"
 #include "generator/cli/isolate.h"
 #include "generator/exchange.h"
+#include "stopped.h"
 
 #include "llvm/Support/ErrorHandling.h"
 
@@ -17,7 +18,6 @@
 #include <stdexcept>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 namespace deepgen {
@@ -109,29 +109,10 @@ TEST(Isolate, WhatTheHostCannotDoIsToldApart) {
 }
 
 TEST(Isolate, TimeInWhichBothWereStoppedDoesNotCount) {
-  int working[2], go_on[2];
-  ASSERT_EQ(pipe(working), 0);
-  ASSERT_EQ(pipe(go_on), 0);
-  const pid_t group = fork();
-  if (group == 0) {
-    setpgid(0, 0);
-    const auto work = [&] {
-      char x = 'x';
-      return write(working[1], &x, 1) == 1 && read(go_on[0], &x, 1) == 1 ? std::string("done")
-                                                                         : std::string();
-    };
-    _exit(run_isolated(work, 1).result == "done" ? 0 : 1);
-  }
-  char x = 0;
-  ASSERT_EQ(read(working[0], &x, 1), 1);
-  kill(-group, SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::seconds(2));
-  kill(-group, SIGCONT);
-  ASSERT_EQ(write(go_on[1], &x, 1), 1);
-  int status = -1;
-  waitpid(group, &status, 0);
-  EXPECT_EQ(status, 0);
-  for (int fd : {working[0], working[1], go_on[0], go_on[1]}) close(fd);
+  const auto body = [](const Work& work) {
+    return run_isolated([&] { return work() ? std::string("done") : std::string(); }, 1).result != "done";
+  };
+  EXPECT_EQ(status_after_stop(std::chrono::seconds(2), body), 0);
 }
 
 TEST(Inputs, AProblemsPathMayHaveSpaces) {

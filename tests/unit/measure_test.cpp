@@ -1,30 +1,19 @@
-// What measuring stands on: the reference and its tolerance, guarded buffers, workers, statistics, the
-// vendor. Races: race_test.cpp.
+// What measuring stands on: the reference and its tolerance, guarded buffers, statistics, devices. Others:
+// worker_test.cpp, vendor_test.cpp, race_test.cpp.
 #include "base/error.h"
 #include "base/json.h"
-#include "measure/arms.h"
 #include "measure/buffers.h"
 #include "measure/devices.h"
 #include "measure/operands.h"
 #include "measure/statistics.h"
-#include "measure/stopwatch.h"
-#include "measure/vendor.h"
-#include "measure/vendor_epilogue.h"
 #include "measure/verify.h"
-#include "measure/worker.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstring>
-#include <limits>
 #include <random>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
 
 namespace deepgen {
 namespace {
@@ -229,125 +218,6 @@ TEST(Cuts, ShareOutTheGridOnce) {
   }
 }
 
-// --- worker
-// -------------------------------------------------------------------------------------------------------
-
-TEST(Worker, DeliversMessagesAndEnds) {
-  std::vector<int> seen;
-  const WorkerEnd end = run_worker(
-      [](Channel& channel) {
-        channel.step("counting", 5);
-        // Words of the protocol may be words of a message.
-        for (int i = 0; i < 1000; ++i) channel.send({{"i", i}, {"error", 1}, {"done", 2}, {"step", 3}});
-      },
-      [&](const Json& m) { seen.push_back(m.value("i", -1)); });
-  EXPECT_EQ(end.kind, WorkerEnd::done);
-  ASSERT_EQ(seen.size(), 1000u);
-  EXPECT_EQ(seen.back(), 999);
-}
-
-TEST(Worker, SurvivesCrashAndHang) {
-  const auto ignore = [](const Json&) {};
-  WorkerEnd end = run_worker(
-      [](Channel& channel) {
-        channel.step("the bad part", 5);
-        std::abort();
-      },
-      ignore);
-  EXPECT_EQ(end.kind, WorkerEnd::crash);
-  EXPECT_EQ(end.detail, "SIGABRT in: the bad part");
-  EXPECT_FALSE(end.killed);
-  EXPECT_TRUE(run_worker([](Channel&) { raise(SIGKILL); }, ignore).killed);
-  const double start = wall_seconds();
-  end = run_worker(
-      [](Channel& channel) {
-        channel.step("sleeping", 0.2);
-        pause();
-      },
-      ignore);
-  EXPECT_EQ(end.kind, WorkerEnd::timeout);
-  EXPECT_FALSE(end.killed) << "by whom, if not by us";
-  EXPECT_LT(wall_seconds() - start, 5);
-  EXPECT_THROW(run_worker([](Channel&) { throw Error("bad input"); }, ignore), Error);
-}
-
-/// Why run_worker() threw a HostFault; empty when it did not.
-std::string host_fault(const std::function<void(Channel&)>& body) {
-  try {
-    run_worker(body, [](const Json&) {});
-  } catch (const HostFault& e) {
-    return e.what();
-  }
-  return "";
-}
-
-/// Not the fault of what runs in it, even where it runs through code that bears no exception.
-TEST(Worker, LackOfMemoryIsTheHosts) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer ends a process that finds no memory";
-#endif
-  const auto exhaust = [](Channel& channel) noexcept {
-    channel.step("the large part", 20);
-    const rlimit none = {0, 0};
-    setrlimit(RLIMIT_AS, &none);
-    std::vector<std::string> all;
-    while (true) all.emplace_back(size_t(1) << 20, 'x');
-  };
-  const std::string text = host_fault(exhaust);
-  for (const char* part : {"not enough memory", "in: the large part", "the machine has", "remedy:"})
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-  const std::string operand = host_fault([](Channel& channel) {
-    channel.step("operands", 20);
-    const rlimit none = {0, 0};
-    setrlimit(RLIMIT_AS, &none);
-    const GuardedMatrix matrix("C", Type::f32, View::dense(1024, 1024, 1), Guard::behind, false);
-  });
-  for (const char* part :
-       {"where:  C", " MiB (", "bytes) were refused", "the limit on address space is 0 bytes (ulimit -v)",
-        "remedy:", "in:     operands"})
-    EXPECT_NE(operand.find(part), std::string::npos) << operand;
-  EXPECT_EQ(host_fault([](Channel&) {}), "");
-  try {
-    GuardedWorkspace workspace(int64_t(1) << 50);
-    FAIL();
-  } catch (const HostFault& e) {
-    FAIL() << "no machine has that, so it is the config's: " << e.what();
-  } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("workspace"), std::string::npos) << e.what();
-  }
-}
-
-/// Ctrl-Z for longer than the limit.
-TEST(Worker, TimeInWhichBothWereStoppedDoesNotCount) {
-  int working[2], go_on[2];
-  ASSERT_EQ(pipe(working), 0);
-  ASSERT_EQ(pipe(go_on), 0);
-  const pid_t group = fork();
-  if (group == 0) {
-    setpgid(0, 0);
-    const auto body = [&](Channel& channel) {
-      channel.step("working", 1);
-      const double start = wall_seconds();
-      char x = 'x';
-      if (write(working[1], &x, 1) != 1 || read(go_on[0], &x, 1) != 1) _exit(9);
-      channel.send({{"clock went on", wall_seconds() - start > 2}});
-    };
-    bool went_on = false;
-    const WorkerEnd end = run_worker(body, [&](const Json& m) { went_on = m.value("clock went on", true); });
-    _exit(end.kind != WorkerEnd::done ? 1 : went_on ? 2 : 0);
-  }
-  char x = 0;
-  ASSERT_EQ(read(working[0], &x, 1), 1);
-  kill(-group, SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::milliseconds(2500));
-  kill(-group, SIGCONT);
-  ASSERT_EQ(write(go_on[1], &x, 1), 1);
-  int status = -1;
-  waitpid(group, &status, 0);
-  EXPECT_EQ(status, 0) << "1: it was a timeout; 2: the budget ran out meanwhile: " << WEXITSTATUS(status);
-  for (int fd : {working[0], working[1], go_on[0], go_on[1]}) close(fd);
-}
-
 // --- statistics
 // ---------------------------------------------------------------------------------------------------
 
@@ -403,97 +273,8 @@ TEST(Statistics, NoiseFloorIsWhatTheSameNumberOfRoundsDiffers) {
   EXPECT_LE(beyond, 24);
 }
 
-// --- vendor and devices
-// -------------------------------------------------------------------------------------------
-
-TEST(VendorBaseline, ComputesTheProblem) {
-  const auto vendor = Vendor::open();
-  if (!vendor) GTEST_SKIP() << "no OpenBLAS";
-  for (const char* steps : {"epilogue=bias+gelu", "epilogue=silu", "epilogue=relu+bias_row+scale_a+scale_b",
-                            "epilogue=scale_row+multiply+residual", "epilogue=clamp+scale_col+gelu_tanh",
-                            "epilogue=residual+sigmoid+scale_d+multiply", "gate=silu epilogue=none",
-                            "gate=gelu_tanh epilogue=bias+clamp"})
-    for (const char* rest : {"a=f32 b=f32 d=f32 acc=f32 layout=tn", "a=f64 b=f64 d=f64 acc=f64 layout=nt"}) {
-      const std::string text = std::string("gemm m=13 n=11 k=17 batch=2 ") + rest + " " + steps;
-      const Problem p = Problem::parse(text + (rest[3] == '3' ? " align=4" : " align=8"));
-      const Inputs in(p, 1);
-      const Reference reference(p, in, 1);
-      const TimingOperands operands(p, 1, 1);
-      const CallBuffers x = operands.buffers();
-      vendor->prepare(p, x)();
-      const Comparison c =
-          compare(p, reference.rows(), reference.expected(1, 0), [&](int64_t entry, int64_t row) {
-            return static_cast<const char*>(x.d) + (entry * p.m + row) * p.n * size_of(p.d);
-          });
-      EXPECT_TRUE(c.ok()) << p.key() << ": " << c.detail;
-    }
-}
-
-/// Every activation over the whole range of its type, within what a kernel's may differ from the reference.
-template <typename T>
-void check_activation(EpilogueOp op) {
-  Problem p = Problem::parse(
-      sizeof(T) == 4
-          ? "gemm m=1 n=4001 k=1 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4"
-          : "gemm m=1 n=4001 k=1 batch=1 a=f64 b=f64 d=f64 acc=f64 layout=nn epilogue=none align=8");
-  p.epilogue = {op};
-  CallBuffers x;
-  x.ldd = p.n;
-  const VendorEpilogue<T> epilogue(p, x);
-  const double u = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53, tiny = double(std::numeric_limits<T>::min());
-  for (double scale : {1e-30, 1e-3, 1.0, 5.0, 30.0, 90.0, 800.0, 1e10}) {
-    std::vector<T> in(size_t(p.n)), out;
-    for (size_t i = 0; i < in.size(); ++i) in[i] = T((double(i) - 1999.5) / 2000 * scale);
-    out = in;
-    epilogue.run(0, out.data(), nullptr);
-    for (size_t i = 0; i < in.size(); ++i) {
-      const double expected = apply_step(op, double(in[i]), 0, 0, 0);
-      const double size = op == EpilogueOp::sigmoid ? expected : std::fabs(double(in[i]));
-      ASSERT_NEAR(double(out[i]), expected, 16 * u * size + tiny) << int(op) << " of " << in[i];
-    }
-  }
-}
-
-TEST(VendorEpilogue, ActivationsAreRight) {
-  for (EpilogueOp op :
-       {EpilogueOp::gelu, EpilogueOp::gelu_tanh, EpilogueOp::silu, EpilogueOp::sigmoid, EpilogueOp::relu})
-    check_activation<float>(op), check_activation<double>(op);
-}
-
-/// Rows longer than the pieces that steps are applied to, with operands of every shape.
-TEST(VendorEpilogue, LongRowsArePiecesOfOnePass) {
-  for (const char* steps :
-       {"epilogue=bias+gelu+residual+bias_row", "gate=silu epilogue=scale_col+multiply"}) {
-    const Problem p = Problem::parse(
-        std::string("gemm m=3 n=2500 k=5 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=nn ") + steps + " align=4");
-    const Inputs in(p, 1);
-    const Reference reference(p, in, 1);
-    const TimingOperands operands(p, 1, 1);
-    const CallBuffers x = operands.buffers();
-    // Plain loops in place of the library.
-    const auto *a = static_cast<const float*>(x.a), *b = static_cast<const float*>(x.b);
-    auto* d = static_cast<float*>(x.d);
-    const int64_t columns = p.sum_columns();
-    std::vector<float> sums(size_t(p.m * columns));
-    const VendorEpilogue<float> epilogue(p, x);
-    for (int64_t entry = 0; entry < p.batch; ++entry) {
-      for (int64_t i = 0; i < p.m; ++i)
-        for (int64_t j = 0; j < columns; ++j) {
-          float sum = 0;
-          for (int64_t k = 0; k < p.k; ++k)
-            sum += a[entry * x.stride_a + i * x.lda + k] * b[entry * x.stride_b + k * x.ldb + j];
-          sums[size_t(i * columns + j)] = sum;
-          if (!p.gate) d[entry * x.stride_d + i * x.ldd + j] = sum;
-        }
-      epilogue.run(entry, d + entry * x.stride_d, sums.data());
-    }
-    const Comparison c =
-        compare(p, reference.rows(), reference.expected(1, 0), [&](int64_t entry, int64_t row) {
-          return reinterpret_cast<const char*>(d + entry * x.stride_d + row * x.ldd);
-        });
-    EXPECT_TRUE(c.ok()) << p.key() << ": " << c.detail;
-  }
-}
+// --- devices
+// ---------------------------------------------------------------------------------------------------------
 
 TEST(Devices, DescribesTheCpu) {
   const Device d = find_device("cpu");

@@ -3,9 +3,8 @@
 #include "base/error.h"
 #include "measure/race.h"
 #include "measure/sandbox.h"
-#include "measure/verify_all.h"
 #include "measure/worker.h"
-#include "test_kernels.h"
+#include "verified.h"
 
 #include <gtest/gtest.h>
 
@@ -196,23 +195,6 @@ struct SandboxedCandidate : testing::Test {
   Bait bait;
 };
 
-Record verified(Entry entry, bool with_awkward = false) {
-  Candidate c;
-  c.file.problem = small_problem();
-  c.file.kernels = {kernel_of(entry)};
-  if (with_awkward) { // whose operands are made after the first kernel has run
-    c.file.kernels.push_back(kernel_of(jump_to(entry), "awkward"));
-    c.file.kernels[1].problem.m += 400;
-  }
-  c.record.status = "";
-  CaseSet cases(small_problem(), 1);
-  VerifyOptions options;
-  options.deadline = wall_seconds() + 60;
-  Progress progress("test");
-  verify_all({&c}, cases, options, progress);
-  return c.record;
-}
-
 std::vector<ArmResult> raced() {
   const auto make = [] { return std::function<void()>(create_file); };
   RaceOptions options;
@@ -224,7 +206,7 @@ std::vector<ArmResult> raced() {
 
 TEST_F(SandboxedCandidate, CreatesNoFileWhenItIsVerified) {
   if (!has_all()) GTEST_SKIP() << sandbox::probe().text();
-  EXPECT_EQ(verified(good_and_creates).status, "");
+  EXPECT_EQ(verified({kernel_of(good_and_creates)}).status, "");
   EXPECT_GT(shared->tries, 0);
   EXPECT_EQ(shared->successes, 0);
   EXPECT_TRUE(bait.is_intact());
@@ -241,7 +223,7 @@ TEST_F(SandboxedCandidate, CreatesNoFileWhenItIsTimed) {
 TEST_F(SandboxedCandidate, IsFreeOnlyWhenTheUserSaysSo) {
   setenv("DEEPGEN_SANDBOX", "off", 1);
   EXPECT_EQ(sandbox::probe().text(), "none; not in force: all of it, DEEPGEN_SANDBOX=off");
-  verified(good_and_creates);
+  verified({kernel_of(good_and_creates)});
   EXPECT_EQ(shared->successes, shared->tries);
   EXPECT_FALSE(bait.is_intact());
 }
@@ -260,7 +242,10 @@ TEST_F(SandboxedCandidate, AnswersForMemoryThatItTakes) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the sanitizer's own address space is thousands of GiB, of which a limit means nothing";
 #endif
-  const Record r = verified(good_and_greedy, true);
+  Kernel awkward =
+      kernel_of(jump_to(good_and_greedy), "awkward"); // whose operands are made after the first has run
+  awkward.problem.m += 400;
+  const Record r = verified({kernel_of(good_and_greedy), awkward});
   EXPECT_LT(shared->tries, 1 << 10) << "64 GiB are more than twice what this program has";
   EXPECT_EQ(r.status, "crash") << r.detail;
   EXPECT_NE(r.detail.find("more memory than the sandbox allows"), std::string::npos) << r.detail;

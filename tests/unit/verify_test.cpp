@@ -5,8 +5,7 @@
 #include "measure/run.h"
 #include "measure/stopwatch.h"
 #include "measure/vendor.h"
-#include "measure/verify_all.h"
-#include "test_kernels.h"
+#include "verified.h"
 
 #include <gtest/gtest.h>
 
@@ -26,20 +25,10 @@ namespace fs = std::filesystem;
 using namespace test_kernels;
 
 /// The verdict on an entry, as the worker-driven verification has it.
-Record verify_one(const std::string& code, double call_seconds = 10) {
-  Candidate c;
-  c.file.problem = small_problem();
-  c.file.kernels = {kernel_of(code)};
-  c.record.status = "";
-  CaseSet cases(small_problem(), 1);
-  VerifyOptions options;
-  options.call_seconds = call_seconds;
-  options.deadline = wall_seconds() + 60;
-  Progress progress("test");
-  verify_all({&c}, cases, options, progress);
-  return c.record;
+Record verify_one(const std::string& code) { return verified({kernel_of(code)}); }
+Record verify_one(Entry entry, double call_seconds = 10) {
+  return verified({kernel_of(entry)}, call_seconds);
 }
-Record verify_one(Entry entry, double call_seconds = 10) { return verify_one(jump_to(entry), call_seconds); }
 
 // --- verification
 // -------------------------------------------------------------------------------------------------
@@ -93,11 +82,7 @@ TEST(Verify, GoesOnAfterCrashes) {
     candidates[i].record.status = "";
     list.push_back(&candidates[i]);
   }
-  CaseSet cases(small_problem(), 1);
-  VerifyOptions options;
-  options.deadline = wall_seconds() + 60;
-  Progress progress("test");
-  verify_all(list, cases, options, progress);
+  verify_small(list);
   for (size_t i : {0, 2, 4}) EXPECT_TRUE(candidates[i].open()) << candidates[i].record.detail;
   EXPECT_EQ(candidates[1].record.status, "crash");
   EXPECT_EQ(candidates[3].record.status, "out_of_bounds");
@@ -110,11 +95,7 @@ TEST(Verify, AnyExceptionIsTheCandidatesOwn) {
   candidates[1].file.kernels = {kernel_of(good)};
   std::vector<Candidate*> list;
   for (Candidate& c : candidates) c.record.status = "", list.push_back(&c);
-  CaseSet cases(small_problem(), 1);
-  VerifyOptions options;
-  options.deadline = wall_seconds() + 60;
-  Progress progress("test");
-  verify_all(list, cases, options, progress);
+  verify_small(list);
   EXPECT_EQ(candidates[0].record.status, "unsupported") << candidates[0].record.detail;
   EXPECT_TRUE(candidates[1].open()) << candidates[1].record.detail;
 }
@@ -201,11 +182,7 @@ TEST(Verify, ChecksEveryKernelOfTheFile) {
   Candidate c;
   c.file.kernels = {kernel_of(good), kernel_of(jump_to(drops_a_term), "awkward")};
   c.record.status = "";
-  CaseSet cases(small_problem(), 1);
-  VerifyOptions options;
-  options.deadline = wall_seconds() + 60;
-  Progress progress("test");
-  verify_all({&c}, cases, options, progress);
+  verify_small({&c});
   EXPECT_EQ(c.record.status, "wrong");
   EXPECT_NE(c.record.detail.find("awkward"), std::string::npos);
 }
