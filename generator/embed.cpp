@@ -93,7 +93,7 @@ void check_kernel_file(const KernelFile& file, const LibraryFunction& f) {
 /// the types.
 void check_last_kernel(const LinkedKernel& last, const LibraryFunction& f) {
   const Kernel& k = *last.kernel;
-  const Problem& p = f.file.problem;
+  const Gemm& p = f.file.problem.gemm();
   if (last.file->arch == "cpu") return;
   if (!k.device.empty() || k.align_a > size_of(p.a) || k.align_b > size_of(p.b) || k.align_d > size_of(p.d) ||
       k.most_pitch)

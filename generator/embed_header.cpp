@@ -13,7 +13,7 @@ std::string guard(const std::string& target) {
   return text + "_H";
 }
 
-std::string formula(const Problem& p) {
+std::string formula(const Gemm& p) {
   std::string text = "alpha * A * B";
   if (p.gate) text = to_string(*p.gate) + "(alpha * A * Bg) * (alpha * A * Bu)";
   text += " + beta * C";
@@ -35,27 +35,26 @@ std::string matrix_line(const std::string& name, Type type, int64_t rows, int64_
          meaning + "), leading dimension " + number(columns) + " unless given\n";
 }
 
-std::string b_meaning(const Problem& p) {
+std::string b_meaning(const Gemm& p) {
   if (p.gate) return p.b_transposed() ? "2 N x K, transposed: Bg, then Bu" : "K x 2 N: Bg, then Bu";
   return p.b_transposed() ? "N x K, transposed" : "K x N";
 }
 
-std::string operand_lines(const Problem& p) {
+std::string operand_lines(const Gemm& p) {
   std::string text;
-  for (const SignatureOperand& operand : epilogue_operands(p)) {
-    const Type type = type_of(operand, p);
-    const std::string name = operand.name;
-    if (operand.shape == SignatureOperand::matrix)
-      text += matrix_line(name, type, p.m, p.n, "M x N");
-    else if (operand.shape == SignatureOperand::one_value)
-      text += "     " + name + ": one " + to_string(type) + " value\n";
+  const std::vector<Operand> operands = signature(p);
+  for (auto x = operands.begin() + 4; x != operands.end(); ++x) { // behind a, b, c, d
+    const std::string type = to_string(x->type);
+    if (x->role != Operand::Role::in) continue;
+    if (x->is_matrix())
+      text += matrix_line(x->name, x->type, x->rows, x->columns, "M x N");
+    else if (x->shape == Operand::Shape::value)
+      text += std::string("     ") + x->name + ": one " + type + " value\n";
     else
-      text += "     " + name + ": " + number(operand.shape == SignatureOperand::per_column ? p.n : p.m) +
-              " values, one a " + (operand.shape == SignatureOperand::per_column ? "column" : "row") + ", " +
-              to_string(type) +
-              (p.groups && operand.shape == SignatureOperand::per_column
-                   ? ", for each group, one behind the other\n"
-                   : ", the same for every batch entry\n");
+      text += std::string("     ") + x->name + ": " + number(x->columns) + " values, one a " +
+              (x->shape == Operand::Shape::per_column ? "column" : "row") + ", " + type +
+              (p.groups && x->shape == Operand::Shape::per_column ? ", for each group, one behind the other\n"
+                                                                  : ", the same for every batch entry\n");
   }
   for (auto [op, meaning] :
        {std::pair{EpilogueOp::gelu, "gelu(x) = x/2 * (1 + erf(x / sqrt 2))"},
@@ -68,7 +67,7 @@ std::string operand_lines(const Problem& p) {
 }
 
 std::string comment(const LibraryFunction& f) {
-  const Problem& p = f.file.problem;
+  const Gemm& p = f.file.problem.gemm();
   std::string text = "/* " + symbol(f) + ": " + formula(p) + "\n";
   text += "   M=" + number(p.m) + " N=" + number(p.n) + " K=" + number(p.k) + ", batch " + number(p.batch) +
           ". Row-major. Sums in " + to_string(p.accumulate) + "; " +
@@ -94,7 +93,7 @@ std::string c_declarations(const LibraryFunction& f) {
   const std::string name = symbol(f);
   std::string text = comment(f) + size_macros(f);
   if (runs_on_cpu(f))
-    text += "deepgen_status " + name + "(" + declared(function_parameters(f.file.problem)) +
+    text += "deepgen_status " + name + "(" + declared(function_parameters(f.file.problem.gemm())) +
             "); /* alpha 1, beta 0, dense */\ndeepgen_status " + name +
             "_run(const deepgen_gemm_args* args);\n";
   if (runs_on_gpus(f))
@@ -113,7 +112,7 @@ std::string c_declarations(const LibraryFunction& f) {
 /// Overload with sized views, for batch 1: sizes that differ from the tuned ones are an error, not a crash.
 std::string matrix_overload(const LibraryFunction& f) {
   std::string views, checks, fields;
-  for (const FunctionParameter& p : function_parameters(f.file.problem)) {
+  for (const FunctionParameter& p : function_parameters(f.file.problem.gemm())) {
     views += (views.empty() ? "" : ", ");
     if (!p.is_matrix) {
       views += p.type + " " + p.name;
@@ -135,18 +134,18 @@ std::string matrix_overload(const LibraryFunction& f) {
 }
 
 std::string cpu_overloads(const LibraryFunction& f) {
-  const std::vector<FunctionParameter> parameters = function_parameters(f.file.problem);
+  const std::vector<FunctionParameter> parameters = function_parameters(f.file.problem.gemm());
   std::string text = "inline deepgen_status " + f.file.name + "(" + declared(parameters) +
                      ") {\n  return ::" + symbol(f) + "(" + passed(parameters) + ");\n}\n" +
                      "/// The same with alpha, beta, C, leading dimensions, strides and workspace.\n" +
                      "inline deepgen_status " + f.file.name +
                      "(const deepgen_gemm_args& args) { return ::" + symbol(f) + "_run(&args); }\n";
-  return f.file.problem.batch == 1 ? text + matrix_overload(f) : text;
+  return f.file.problem.gemm().batch == 1 ? text + matrix_overload(f) : text;
 }
 
 std::string gpu_overloads(const LibraryFunction& f) {
   const std::string name = symbol(f);
-  const std::vector<FunctionParameter> parameters = function_parameters(f.file.problem);
+  const std::vector<FunctionParameter> parameters = function_parameters(f.file.problem.gemm());
   return "/// On the stream of a GPU. The workspace, of " + f.file.name +
          "_workspace_size() bytes, may be left out when that is 0.\n"
          "inline deepgen_status " +
@@ -163,7 +162,7 @@ std::string gpu_overloads(const LibraryFunction& f) {
 }
 
 std::string cpp_functions(const LibraryFunction& f) {
-  return "namespace " + f.file.ns + " {\n\n" + size_constants(f) + "/// " + formula(f.file.problem) +
+  return "namespace " + f.file.ns + " {\n\n" + size_constants(f) + "/// " + formula(f.file.problem.gemm()) +
          "; see " + symbol(f) + " above.\n" + (runs_on_cpu(f) ? cpu_overloads(f) : "") +
          (runs_on_gpus(f) ? gpu_overloads(f) : "") + "\n} // namespace " + f.file.ns + "\n";
 }

@@ -13,7 +13,7 @@ struct SizeConstant {
 };
 /// m, n, k, batch, groups where there are any; the leading dimensions of dense matrices, which are the
 /// smallest; the bytes of every operand with dense matrices, all batch entries and groups included.
-std::vector<SizeConstant> size_constants_of(const Problem&);
+std::vector<SizeConstant> size_constants_of(const Gemm&);
 
 /// "KERNELS_FFN_UP_BYTES_A"
 std::string size_macro(const LibraryFunction&, const SizeConstant&);

@@ -117,14 +117,14 @@ std::string kernel_tables(const LibraryFunction& f, EmbeddedCode& code) {
          "_selected = nullptr;\nvoid* volatile " + name + "_devices = nullptr;\n";
 }
 
-int64_t epilogue_set(const Problem& p) {
+int64_t epilogue_set(const Gemm& p) {
   int64_t set = 0;
   for (EpilogueOp op : p.epilogue) set |= int64_t(1) << int(op);
   return set;
 }
 
 std::string function_row(const LibraryFunction& f) {
-  const Problem& p = f.file.problem;
+  const Gemm& p = f.file.problem.gemm();
   const std::string name = symbol(f);
   std::string text = "    {DEEPGEN_LAYOUT, " + c_literal(name) + ", " + c_literal(p.key()) + ",\n     ";
   for (int64_t x :
@@ -136,7 +136,7 @@ std::string function_row(const LibraryFunction& f) {
 }
 
 std::string definitions(const LibraryFunction& f, size_t index) {
-  const std::vector<FunctionParameter> parameters = function_parameters(f.file.problem);
+  const std::vector<FunctionParameter> parameters = function_parameters(f.file.problem.gemm());
   const std::string name = symbol(f), row = "&functions[" + number(int64_t(index)) + "]";
   std::string text;
   if (runs_on_cpu(f))

@@ -120,6 +120,14 @@ Json t1_json(const Problem& problem, const std::string& arch, const Space& space
   const Family& family = space.families().front();
   const Choice standard = space.default_choice();
   const std::string language = arch == "cpu" ? "C" : compute_capability(arch) ? "CUDA" : "HIP";
+  Json sizes = Json::array();
+  for (const auto& [name, value] : problem.fields())
+    if (name == "m" || name == "n" || name == "k") sizes.push_back(std::stoll(value));
+  const auto size = [&](const char* wanted) -> std::string {
+    for (const auto& [name, value] : problem.fields())
+      if (name == wanted) return value;
+    return "1";
+  };
   return {{"General",
            {{"BenchmarkName", problem.key()},
             {"FormatVersion", 1},
@@ -133,12 +141,9 @@ Json t1_json(const Problem& problem, const std::string& arch, const Space& space
            {{"Language", language},
             {"KernelName", family.source->name()},
             {"KernelFile", ""},
-            {"GlobalSize",
-             {{"X", std::to_string(problem.m)},
-              {"Y", std::to_string(problem.n)},
-              {"Z", std::to_string(problem.batch)}}},
+            {"GlobalSize", {{"X", size("m")}, {"Y", size("n")}, {"Z", size("batch")}}},
             {"LocalSize", {{"X", "1"}}},
-            {"ProblemSize", {problem.m, problem.n, problem.k}}}}};
+            {"ProblemSize", sizes}}}};
 }
 
 } // namespace deepgen

@@ -5,6 +5,8 @@
 #include "generator/report_page.h"
 #include "templates/template.h"
 
+#include <charconv>
+
 namespace deepgen {
 namespace {
 
@@ -41,17 +43,18 @@ Json json_of(const StudyTrial& trial) {
 
 Json json_of(const Speed& s) { return {s.value, s.low, s.high}; }
 
+/// The operator and the fields of the key, numbers as such.
 Json json_of(const Problem& p) {
-  return {{"op", p.op},
-          {"m", p.m},
-          {"n", p.n},
-          {"k", p.k},
-          {"batch", p.batch},
-          {"a", to_string(p.a)},
-          {"b", to_string(p.b)},
-          {"d", to_string(p.d)},
-          {"layout", to_string(p.layout)},
-          {"epilogue", epilogue_text(p.epilogue)}};
+  Json json = {{"op", p.op()}};
+  for (const auto& [name, value] : p.fields()) {
+    int64_t number = 0;
+    const char* end = value.data() + value.size();
+    if (std::from_chars(value.data(), end, number).ptr == end)
+      json[name] = number;
+    else
+      json[name] = value;
+  }
+  return json;
 }
 
 Json finals_json(const Study& study) {
@@ -91,15 +94,14 @@ Json parameters_json(const Study& study) {
 }
 
 Json json_of(const Study& study) {
-  const Roofline roofline = roofline_of(study.problem);
   Json json = {{"key", study.problem.key()},
                {"problem", json_of(study.problem)},
                {"label", study.label},
                {"weight", study.weight},
                {"outcome", study.outcome()},
                {"anchor", study.anchor},
-               {"flops", roofline.flops},
-               {"bytes", roofline.bytes},
+               {"flops", study.problem.flops()},
+               {"bytes", study.problem.bytes()},
                {"environment", environment_json(study)},
                {"parameters", parameters_json(study)},
                {"trials", Json::array()}};

@@ -191,35 +191,6 @@ std::string Study::outcome() const {
   return !against_default ? "default failed" : decision.improved ? "improved" : "unchanged";
 }
 
-Roofline roofline_of(const Problem& p) {
-  const double m = double(p.m), n = double(p.n), b_columns = double(p.sum_columns()), k = double(p.k),
-               batch = double(p.batch);
-  const double vector = double(size_of(p.epilogue_type())), scale = double(size_of(p.scale_type()));
-  double bytes = batch * (m * k * double(size_of(p.a)) + m * n * double(size_of(p.d))) +
-                 double(p.b_matrices()) * k * b_columns * double(size_of(p.b));
-  for (EpilogueOp op : p.epilogue) switch (op) {
-    case EpilogueOp::bias:
-      bytes += n * vector;
-      break;
-    case EpilogueOp::bias_row:
-      bytes += m * vector;
-      break;
-    case EpilogueOp::scale_col:
-      bytes += n * scale;
-      break;
-    case EpilogueOp::scale_row:
-      bytes += m * scale;
-      break;
-    case EpilogueOp::residual:
-    case EpilogueOp::multiply:
-      bytes += batch * m * n * vector;
-      break;
-    default:
-      break; // no operand, or one value
-    }
-  return {p.flops(), bytes};
-}
-
 std::vector<Study> studies_of(const ReportInput& input) {
   std::vector<Study> studies = Studies(input).collect();
   if (input.only_labelled)

@@ -25,14 +25,6 @@ struct Speed {
   double value = 1, low = 1, high = 1;
 };
 
-/// Where a time stands between memory and multipliers. A call reads each operand once and writes D once, at
-/// least.
-struct Roofline {
-  double flops = 0, bytes = 0;
-  double intensity() const { return flops / bytes; } ///< operations a byte
-};
-Roofline roofline_of(const Problem&);
-
 struct Study {
   Problem problem;
   std::string arch;

@@ -51,7 +51,7 @@ int64_t draw_size(Random& random, int64_t largest) {
   }
 }
 
-bool valid(const Problem& problem) {
+bool valid(const Gemm& problem) {
   try {
     validate(problem);
     return true;
@@ -61,14 +61,14 @@ bool valid(const Problem& problem) {
 }
 
 /// All combinations of types that validate() takes, with each layout.
-std::vector<Problem> all_kinds() {
+std::vector<Gemm> all_kinds() {
   constexpr int last = int(Type::i32);
-  std::vector<Problem> kinds;
+  std::vector<Gemm> kinds;
   for (int a = 0; a <= last; ++a)
     for (int b = 0; b <= last; ++b)
       for (int d = 0; d <= last; ++d)
         for (Layout layout : {Layout::nn, Layout::nt, Layout::tn, Layout::tt}) {
-          Problem p;
+          Gemm p;
           p.a = Type(a), p.b = Type(b), p.d = Type(d), p.layout = layout;
           complete(p);
           if (valid(p)) kinds.push_back(p);
@@ -122,24 +122,25 @@ private:
 struct Cell {
   std::string arch;
   const Template* source;
-  std::vector<Problem> kinds; ///< of which a sample has one
+  std::vector<Gemm> kinds; ///< of which a sample has one
 };
 
 /// With `spec.count`, the kinds of one type of A share a cell: the 8-bit floats have half of all
 /// combinations.
 std::vector<Cell> all_cells(const SampleSpec& spec) {
-  std::map<Type, std::vector<Problem>> groups;
+  std::map<Type, std::vector<Gemm>> groups;
   std::vector<Cell> cells;
-  const std::vector<Problem> kinds = all_kinds();
-  for (const Problem& kind : kinds) groups[kind.a].push_back(kind);
+  const std::vector<Gemm> kinds = all_kinds();
+  for (const Gemm& kind : kinds) groups[kind.a].push_back(kind);
   for (const Template* t : templates()) {
     const auto& wanted = spec.templates;
+    if (t->op() != "gemm") continue;
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), t->name()) == wanted.end()) continue;
     for (const std::string& arch : spec.archs) {
       if (spec.count)
         for (const auto& [type, group] : groups) cells.push_back({arch, t, group});
       else
-        for (const Problem& kind : kinds) cells.insert(cells.end(), spec.each, {arch, t, {kind}});
+        for (const Gemm& kind : kinds) cells.insert(cells.end(), spec.each, {arch, t, {kind}});
     }
   }
   return cells;
@@ -149,8 +150,9 @@ std::vector<Cell> all_cells(const SampleSpec& spec) {
 std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, Random& random) {
   const Device device = generic_gpu(cell.arch);
   for (int attempt = 0; attempt < 60; ++attempt) {
-    Problem problem = cell.kinds[random() % cell.kinds.size()];
-    draw_shape(problem, spec, random);
+    Gemm gemm = cell.kinds[random() % cell.kinds.size()];
+    draw_shape(gemm, spec, random);
+    const Problem problem = gemm;
     if (!cell.source->why_not(problem, cell.arch).empty()) continue;
     if (spec.defaults)
       return RandomCandidate{problem, cell.arch, Space(problem, cell.arch, device).default_choice()};
@@ -162,7 +164,7 @@ std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, Ra
 
 } // namespace
 
-void draw_shape(Problem& problem, const SampleSpec& spec, Random& random) {
+void draw_shape(Gemm& problem, const SampleSpec& spec, Random& random) {
   int64_t* sizes[] = {&problem.m, &problem.n, &problem.k, &problem.batch};
   static constexpr EpilogueOp gates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh,
                                          EpilogueOp::sigmoid, EpilogueOp::relu};

@@ -34,6 +34,6 @@ std::vector<RandomCandidate> draw_samples(const SampleSpec&);
 /// A legal config, at random; nothing when none was found.
 std::optional<Config> draw_config(const Template&, const Problem&, const Device&, std::mt19937_64&);
 /// Sizes, batch, groups, gate and epilogue, at random; types and layout are kept.
-void draw_shape(Problem&, const SampleSpec&, std::mt19937_64&);
+void draw_shape(Gemm&, const SampleSpec&, std::mt19937_64&);
 
 } // namespace deepgen

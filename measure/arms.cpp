@@ -14,19 +14,19 @@
 
 namespace deepgen {
 
-TimingOperands::TimingOperands(const Problem& p, int64_t workspace, uint64_t seed)
+TimingOperands::TimingOperands(const Gemm& p, int64_t workspace, uint64_t seed)
     : problem_(p), inputs_(p, seed, false), d_(size_t(p.m * p.n * p.batch * size_of(p.d)), 5),
       workspace_(size_t(std::max<int64_t>(workspace, 1)), 0) {}
 
 CallBuffers TimingOperands::buffers() const {
-  const Problem& p = problem_;
+  const Gemm& p = problem_;
   CallBuffers x;
   x.a = inputs_.a.data(), x.lda = p.a_columns(), x.stride_a = p.m * p.k;
   x.b = inputs_.b.data(), x.ldb = p.b_columns(), x.stride_b = p.k * p.sum_columns();
   x.d = d_.data(), x.ldd = x.ldc = p.n, x.stride_d = x.stride_c = p.m * p.n;
-  for (const Operand& operand : operands_of(p)) {
+  for (const EpilogueOperand& operand : operands_of(p)) {
     x.*operand.data = inputs_.operand(operand.op).data();
-    if (operand.ld) x.*operand.ld = p.n, x.*operand.stride = p.m * p.n;
+    if (operand.ld) x.*operand.ld = p.n, x.*operand.batch_stride = p.m * p.n;
   }
   x.clamp_low = inputs_.clamp_low, x.clamp_high = inputs_.clamp_high;
   x.workspace = workspace_.data();
@@ -48,7 +48,7 @@ Arm kernel_arm(const std::string& name, const Kernel& kernel, const TimingOperan
           }};
 }
 
-Arm vendor_arm(const Vendor& vendor, const Problem& problem, const TimingOperands& operands) {
+Arm vendor_arm(const Vendor& vendor, const Gemm& problem, const TimingOperands& operands) {
   return {vendor.name(),
           [&vendor, &problem, &operands] { return vendor.prepare(problem, operands.buffers()); }};
 }

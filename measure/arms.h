@@ -14,20 +14,20 @@ namespace deepgen {
 class TimingOperands {
 public:
   /// `workspace`: of the kernel that needs most.
-  TimingOperands(const Problem&, int64_t workspace, uint64_t seed);
+  TimingOperands(const Gemm&, int64_t workspace, uint64_t seed);
   CallBuffers buffers() const;
   /// Touches what calls write, so that no sample pays for page faults. For the worker, after the fork.
   void touch() const;
 
 private:
-  Problem problem_;
+  Gemm problem_;
   Inputs inputs_;
   PageBuffer d_, workspace_;
 };
 
 /// `kernel` and `operands` must outlive the race.
 Arm kernel_arm(const std::string& name, const Kernel& kernel, const TimingOperands& operands);
-Arm vendor_arm(const Vendor& vendor, const Problem& problem, const TimingOperands& operands);
+Arm vendor_arm(const Vendor& vendor, const Gemm& problem, const TimingOperands& operands);
 
 /// What ratios of times on this CPU may differ by, though a kernel beside itself does not. On a virtual
 /// machine others may share a core's units and caches for seconds, which slows some kernels more than others.

@@ -2,7 +2,7 @@
 // elements.
 #pragma once
 
-#include "base/problem.h"
+#include "base/gemm.h"
 
 #include <string>
 

@@ -50,9 +50,9 @@ std::optional<RocmSmi> open_smi(const Device& device, std::string* why = nullptr
 int64_t bytes_of(const Array& x) { return x.rows * x.columns * x.batch * size_of(Type(x.type)); }
 
 /// Sets that differ in kind: sharings of rows, where there are groups.
-int64_t kinds_of(const Problem& p) { return p.groups ? timed_sharings : 1; }
+int64_t kinds_of(const Gemm& p) { return p.groups ? timed_sharings : 1; }
 /// Of the sets that take turns, what is not the same in all.
-int64_t rotating_bytes(const Problem& p, Caches caches) {
+int64_t rotating_bytes(const Gemm& p, Caches caches) {
   return caches == Caches::weights_cold ? bytes_of(matrix(p.b, p.b_rows(), p.b_columns(), p.b_matrices()))
                                         : set_bytes(p);
 }
@@ -82,14 +82,14 @@ int64_t ring_launches(double sample, int64_t sets, double seconds, int64_t kinds
          sets;
 }
 
-int64_t set_bytes(const Problem& p) {
+int64_t set_bytes(const Gemm& p) {
   const int64_t element =
       size_of(p.d) + (p.has(EpilogueOp::residual) + p.has(EpilogueOp::multiply)) * size_of(p.epilogue_type());
   return p.batch * (p.m * p.k * size_of(p.a) + p.m * p.n * element) +
          p.b_matrices() * p.k * p.sum_columns() * size_of(p.b);
 }
 
-int64_t read_bytes(const Problem& p) {
+int64_t read_bytes(const Gemm& p) {
   const int64_t bytes =
       p.k * std::max(p.batch * p.m * size_of(p.a), p.b_matrices() * p.sum_columns() * size_of(p.b));
   return (bytes + 15) / 16 * 16; // it is read in words of that
@@ -98,7 +98,7 @@ int64_t read_bytes(const Problem& p) {
 /// Everything on the device. Lives in a worker.
 class Bench::Open : public Bench::Ring {
 public:
-  Open(const Problem& p, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
+  Open(const Gemm& p, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
       : problem_(p), caches_(caches), cache_(std::max(device.l2, device.l3)), workspace_(workspace),
         context_(ordinal_of(device.uuid)), tools_(Toolbox::make(context_)), nvml_(Nvml::open(device.uuid)),
         smi_(open_smi(device)), reading_(sizeof(ClockReading)) {
@@ -114,7 +114,7 @@ public:
   }
   const Context& context() const override { return context_; }
   const Toolbox& tools() const override { return *tools_; }
-  const Problem& problem() const override { return problem_; }
+  const Gemm& problem() const override { return problem_; }
   const CallOperands& operands() const override { return sets_.front(); }
   const std::vector<CallOperands>& sets() const override { return sets_; }
   int64_t cache() const override { return cache_; }
@@ -253,7 +253,7 @@ private:
     return s;
   }
 
-  Problem problem_;
+  Gemm problem_;
   Caches caches_;
   int64_t cache_, workspace_;
   Context context_;
@@ -269,7 +269,7 @@ private:
 };
 
 void Bench::Open::fill(uint64_t seed) {
-  const Problem& p = problem_;
+  const Gemm& p = problem_;
   const Scalars s = scalars_of(p);
   const auto sets = int64_t(sets_.size());
   const bool cold = caches_ == Caches::cold;
@@ -353,7 +353,7 @@ Sampler Bench::Open::reader(int64_t bytes, uint64_t seed) {
   return sampler(sets, read, 1, Regime::sustained);
 }
 
-Bench::Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
+Bench::Bench(const Gemm& problem, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
     : problem_(problem), device_(device), workspace_(workspace), seed_(seed), caches_(caches) {}
 Bench::~Bench() = default;
 

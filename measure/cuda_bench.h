@@ -37,14 +37,14 @@ constexpr double kSampleSeconds = 2.5e-3, kBurst = 1e-3;
 int64_t ring_launches(double sample, int64_t sets, double seconds, int64_t kinds = 1);
 
 /// A, B, D and what the epilogue reads of D's shape.
-int64_t set_bytes(const Problem&);
+int64_t set_bytes(const Gemm&);
 /// The larger of A and B, which has both weights of a gated problem.
-int64_t read_bytes(const Problem&);
+int64_t read_bytes(const Gemm&);
 
 class Bench {
 public:
   /// `workspace`: of the kernel that needs most. Nothing touches the device before the first arm is made.
-  Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed,
+  Bench(const Gemm& problem, const Device& device, int64_t workspace, uint64_t seed,
         Caches caches = Caches::cold);
   ~Bench();
   Bench(const Bench&) = delete;
@@ -72,7 +72,7 @@ public:
     virtual ~Ring() = default;
     virtual const Context& context() const = 0;
     virtual const Toolbox& tools() const = 0;
-    virtual const Problem& problem() const = 0;
+    virtual const Gemm& problem() const = 0;
     virtual const CallOperands& operands() const = 0; ///< of the first set
     virtual const std::vector<CallOperands>& sets() const = 0;
     virtual int64_t cache() const = 0; ///< bytes of the device's last-level cache
@@ -82,7 +82,7 @@ public:
 private:
   class Open;
   Open& open(); ///< in the worker, when first needed
-  Problem problem_;
+  Gemm problem_;
   Device device_;
   int64_t workspace_;
   uint64_t seed_;

@@ -7,14 +7,13 @@ void take_rows(Array& x, int64_t row, int64_t rows) {
   x.data += uint64_t(row * x.ld * size_of(Type(x.type))), x.rows = rows;
 }
 
-Problem group_problem(const Problem& p, int64_t rows) {
-  Problem out = p;
+Gemm group_problem(const Gemm& p, int64_t rows) {
+  Gemm out = p;
   out.m = rows, out.groups = 0;
   return out;
 }
 
-CallOperands group_operands(const Problem& p, const CallOperands& x, int64_t group, int64_t row,
-                            int64_t rows) {
+CallOperands group_operands(const Gemm& p, const CallOperands& x, int64_t group, int64_t row, int64_t rows) {
   CallOperands out = x;
   out.offsets = 0, out.in_groups.clear();
   for (Array* matrix : {&out.a, &out.c, &out.d, &out.residual, &out.multiplier})

@@ -9,9 +9,9 @@ namespace deepgen::cuda {
 void take_rows(Array& x, int64_t row, int64_t rows);
 
 /// The problem that one group is, with so many rows.
-Problem group_problem(const Problem&, int64_t rows);
+Gemm group_problem(const Gemm&, int64_t rows);
 
 /// Of group number `group` of the rows [row, row + rows).
-CallOperands group_operands(const Problem&, const CallOperands&, int64_t group, int64_t row, int64_t rows);
+CallOperands group_operands(const Gemm&, const CallOperands&, int64_t group, int64_t row, int64_t rows);
 
 } // namespace deepgen::cuda

@@ -74,7 +74,7 @@ int map_type(Type t) {
 }
 
 /// A broadcast operand has as many entries as the others, with a stride of 0.
-TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, const Problem& p) {
+TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, const Gemm& p) {
   const bool grouped = map.operand == "b" && p.groups;
   const int64_t batch = grouped ? p.groups : p.batch;
   if (const PackedOperand& copy = map.packed; copy.ld)
@@ -208,10 +208,11 @@ LoadedKernel::Entry LoadedKernel::prepare(const Launch& launch, const Context& c
 
 void LoadedKernel::enqueue(const CallOperands& operands, Stream stream) const {
   uint64_t slots[DEEPGEN_ARG_COUNT] = {};
-  fill_slots(operands, kernel_.problem.scale_type(), slots);
+  fill_slots(operands, kernel_.problem.gemm().scale_type(), slots);
   std::vector<TensorMapBits> maps;
   for (const TensorMap& map : kernel_.maps)
-    maps.push_back(encode_map(map, operand_of(map.operand, operands), operands.workspace, kernel_.problem));
+    maps.push_back(
+        encode_map(map, operand_of(map.operand, operands), operands.workspace, kernel_.problem.gemm()));
   std::vector<void*> parameters;
   for (size_t i = 0; i < slots_.size(); ++i) {
     void* value = &slots[slots_[i]];

@@ -1,7 +1,7 @@
 // Operands in device memory that show a stray access, and the kernels that fill and check them.
 #pragma once
 
-#include "base/problem.h"
+#include "base/gemm.h"
 #include "measure/cuda_driver.h"
 #include "measure/cuda_parameters.h"
 

@@ -7,7 +7,7 @@
 namespace deepgen::cuda {
 namespace {
 
-double sum_bound(const Problem& p) {
+double sum_bound(const Gemm& p) {
   const double u = 0x1p-24, root = std::sqrt(double(p.k));
   switch (p.a) {
   case Type::f64:
@@ -29,7 +29,7 @@ bool flushes(const std::string& arch, Type type) { return arch == "gfx90a" && ty
 
 } // namespace
 
-Tolerance tolerance_of(const Problem& p, const std::string& arch) {
+Tolerance tolerance_of(const Gemm& p, const std::string& arch) {
   Tolerance t;
   t.sum = sum_bound(p);
   t.epilogue = p.scale_type() == Type::f64 ? 0x1p-53 : 0x1p-24;

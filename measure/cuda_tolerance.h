@@ -32,12 +32,12 @@
 // wrong place changes elements by sqrt(K)/2 and is noticed at every K.
 #pragma once
 
-#include "base/problem.h"
+#include "base/gemm.h"
 #include "measure/cuda_parameters.h"
 
 namespace deepgen::cuda {
 
 /// `arch`: what computes; only one of AMD's changes anything.
-Tolerance tolerance_of(const Problem&, const std::string& arch);
+Tolerance tolerance_of(const Gemm&, const std::string& arch);
 
 } // namespace deepgen::cuda

@@ -4,7 +4,7 @@
 
 namespace deepgen::cuda {
 
-Values values_of(const Problem& p, Operand operand, uint64_t seed) {
+Values values_of(const Gemm& p, Operand operand, uint64_t seed) {
   Values v;
   v.seed = 16 * seed + uint64_t(operand);
   const bool input = operand == Operand::a || operand == Operand::b;
@@ -17,7 +17,7 @@ Values values_of(const Problem& p, Operand operand, uint64_t seed) {
   return v;
 }
 
-Scalars scalars_of(const Problem& p) {
+Scalars scalars_of(const Gemm& p) {
   Scalars s;
   const double root = std::sqrt(double(p.k));
   double typical = root / 3; // of a product's elements

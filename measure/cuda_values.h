@@ -1,7 +1,7 @@
 // Which values a verified or timed call computes with.
 #pragma once
 
-#include "base/problem.h"
+#include "base/gemm.h"
 #include "measure/cuda_parameters.h"
 
 namespace deepgen::cuda {
@@ -9,13 +9,13 @@ namespace deepgen::cuda {
 enum class Operand { a, b, c, bias, bias_row, residual, multiplier, scale_row, scale_col };
 
 /// Distribution of an operand's elements: floats U[-1, 1); i8 inputs their whole range; scales around 1.
-Values values_of(const Problem&, Operand, uint64_t seed);
+Values values_of(const Gemm&, Operand, uint64_t seed);
 
 /// Scalars that keep results in the middle of D's range. Representable in every type.
 struct Scalars {
   double unit_alpha = 1; ///< stands for 1: other for i8 outputs, whose sums would saturate, and for gates
   double scale_a = 0.75, scale_b = 1.25, scale_d = 0.875, clamp_low = 0, clamp_high = 0;
 };
-Scalars scalars_of(const Problem&);
+Scalars scalars_of(const Gemm&);
 
 } // namespace deepgen::cuda

@@ -122,7 +122,7 @@ std::string VendorPlan::left() const {
   return separate() && text.empty() ? "the conversion" : text;
 }
 
-VendorPlan plan_vendor(const Problem& p, bool fuse) {
+VendorPlan plan_vendor(const Gemm& p, bool fuse) {
   VendorPlan plan;
   plan.rest = p.epilogue;
   plan.alone = platform() == Platform::hip;
@@ -156,7 +156,7 @@ VendorPlan plan_vendor(const Problem& p, bool fuse) {
   return plan;
 }
 
-VendorPlan plan_rocblas(const Problem& p) {
+VendorPlan plan_rocblas(const Gemm& p) {
   VendorPlan plan = plan_vendor(p, false);
   plan.library = VendorPlan::rocblas;
   if (is_fp8(p.a) || is_fp8(p.b)) plan.why_not = "rocBLAS has no 8-bit floats";
@@ -167,7 +167,7 @@ VendorPlan plan_rocblas(const Problem& p) {
   return plan;
 }
 
-std::vector<VendorPlan> vendor_plans(const Problem& p) {
+std::vector<VendorPlan> vendor_plans(const Gemm& p) {
   std::vector<VendorPlan> plans;
   for (bool fuse : {true, false}) {
     plans.push_back(plan_vendor(p, fuse));
@@ -256,7 +256,7 @@ Vendor ask_vendor(Bench::Ring& ring, const std::function<bool(int)>& may_try) {
 
 namespace {
 
-Json to_json(const Vendor& found, const Problem& problem) {
+Json to_json(const Vendor& found, const Gemm& problem) {
   Json algorithms = Json::array();
   for (const Vendor::Algorithm& a : found.algorithms)
     algorithms.push_back({{"bits", a.bits},
@@ -273,7 +273,7 @@ Json to_json(const Vendor& found, const Problem& problem) {
   return {{"name", found.name}, {"why_not", found.why_not}, {"algorithms", algorithms}, {"plan", plan}};
 }
 
-void from_json(const Json& m, const Problem& problem, Vendor& v) {
+void from_json(const Json& m, const Gemm& problem, Vendor& v) {
   v.name = m.value("name", v.name), v.why_not = m.value("why_not", "");
   for (const Json& a : m.value("algorithms", Json::array()))
     v.algorithms.push_back({a.at("bits").get<AlgorithmBits>(), a.at("workspace").get<uint64_t>(),
@@ -284,7 +284,7 @@ void from_json(const Json& m, const Problem& problem, Vendor& v) {
 
 } // namespace
 
-Vendor find_vendor(const Problem& problem, const Device& device, uint64_t seed) {
+Vendor find_vendor(const Gemm& problem, const Device& device, uint64_t seed) {
   Vendor v;
   if (platform() == Platform::hip) v.name = "hipblaslt";
   Bench bench(problem, device, 0, seed);

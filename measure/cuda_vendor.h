@@ -31,11 +31,11 @@ struct VendorPlan {
   std::string left() const; ///< "silu": what it does not do itself
 };
 /// For cuBLASLt or hipBLASLt. `fuse`: as much as it has; else nothing but the product.
-VendorPlan plan_vendor(const Problem&, bool fuse);
-VendorPlan plan_rocblas(const Problem&);
+VendorPlan plan_vendor(const Gemm&, bool fuse);
+VendorPlan plan_rocblas(const Gemm&);
 /// In the order in which they are tried on the platform in use: the first one with an algorithm is the
 /// baseline.
-std::vector<VendorPlan> vendor_plans(const Problem&);
+std::vector<VendorPlan> vendor_plans(const Gemm&);
 
 /// Every algorithm that the heuristic returns for a problem and that runs.
 struct Vendor {
@@ -54,7 +54,7 @@ struct Vendor {
 };
 
 /// Asks in a child process; in another one where an algorithm crashes or hangs, which is left out then.
-Vendor find_vendor(const Problem& problem, const Device& device, uint64_t seed);
+Vendor find_vendor(const Gemm& problem, const Device& device, uint64_t seed);
 
 /// An arm per algorithm. `bench` must outlive them.
 std::vector<Arm> vendor_arms(const Vendor& vendor, Bench& bench);

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kFullElements = int64_t(1) << 26;
 constexpr size_t kMostProducts = 8;
 
-int64_t blocks_per_entry(const Problem& p) { return (p.m + block_rows - 1) / block_rows; }
+int64_t blocks_per_entry(const Gemm& p) { return (p.m + block_rows - 1) / block_rows; }
 
 /// Elements that `align` bytes are, of an operand whose rows must start at multiples of that.
 int64_t unit_of(int64_t align, Type type) { return std::max<int64_t>(1, align / size_of(type)); }
@@ -57,7 +57,7 @@ bool meets_others(const Kernel& k) {
 
 } // namespace
 
-std::vector<CallCase> call_cases(const Problem& p, const CheckBudget& budget) {
+std::vector<CallCase> call_cases(const Gemm& p, const CheckBudget& budget) {
   const bool integer = p.scale_type() == Type::i32;
   const double alpha = integer ? 3 : 1.5, beta = integer ? -2 : -0.5;
   std::vector<CallCase> cases = {{"dense", false, 1, 0, CallCase::absent}};
@@ -81,7 +81,7 @@ std::vector<CallCase> call_cases(const Problem& p, const CheckBudget& budget) {
   return cases;
 }
 
-std::vector<int64_t> checked_blocks(const Problem& p, uint64_t seed, const CheckBudget& budget) {
+std::vector<int64_t> checked_blocks(const Gemm& p, uint64_t seed, const CheckBudget& budget) {
   const int64_t all = blocks_per_entry(p) * p.batch;
   std::vector<int64_t> blocks;
   if (p.flops() <= budget.full && double(p.m * p.batch) * double(p.n) <= double(kFullElements)) {
@@ -125,8 +125,8 @@ private:
     inputs.push_back({name, std::move(array), v});
     return inputs.back().array.array();
   }
-  void add_vectors(const Problem&, const Toolbox&, uint64_t seed);
-  void add_offsets(const Problem&, Sharing, const Toolbox&, uint64_t seed);
+  void add_vectors(const Gemm&, const Toolbox&, uint64_t seed);
+  void add_offsets(const Gemm&, Sharing, const Toolbox&, uint64_t seed);
   void add_matrices(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
   void add_c(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
 };
@@ -134,7 +134,7 @@ private:
 Verifier::Operands::Operands(const Kernel& k, const CallCase& c, const Toolbox& tools, uint64_t seed,
                              int64_t zone)
     : guard{zone, c.padded} {
-  const Problem& p = k.problem;
+  const Gemm& p = k.problem.gemm();
   const Scalars s = scalars_of(p);
   inputs.reserve(16);
   outputs.push_back(std::make_unique<GuardedArray>(guard.matrix(p.d, p.m, p.n, p.batch, k.align_d)));
@@ -165,7 +165,7 @@ Verifier::Operands::Operands(const Kernel& k, const CallCase& c, const Toolbox& 
   add_c(k, c, tools, seed);
 }
 
-void Verifier::Operands::add_offsets(const Problem& p, Sharing sharing, const Toolbox& tools, uint64_t seed) {
+void Verifier::Operands::add_offsets(const Gemm& p, Sharing sharing, const Toolbox& tools, uint64_t seed) {
   call.in_groups = group_offsets(p, sharing, seed);
   const size_t bytes = call.in_groups.size() * sizeof(int32_t);
   inputs.push_back({"offsets", guard.vector(Type::i32, p.groups + 1), {}, true});
@@ -175,7 +175,7 @@ void Verifier::Operands::add_offsets(const Problem& p, Sharing sharing, const To
   check(driver()->cuMemcpyHtoD(call.offsets, call.in_groups.data(), bytes), "copying to the device");
 }
 
-void Verifier::Operands::add_vectors(const Problem& p, const Toolbox& tools, uint64_t seed) {
+void Verifier::Operands::add_vectors(const Gemm& p, const Toolbox& tools, uint64_t seed) {
   epilogue.vector_type = int32_t(p.epilogue_type());
   epilogue.scale_type = int32_t(p.scale_type());
   const int64_t columns = p.n * std::max<int64_t>(1, p.groups);
@@ -202,7 +202,7 @@ void Verifier::Operands::add_vectors(const Problem& p, const Toolbox& tools, uin
 
 void Verifier::Operands::add_matrices(const Kernel& k, const CallCase& c, const Toolbox& tools,
                                       uint64_t seed) {
-  const Problem& p = k.problem;
+  const Gemm& p = k.problem.gemm();
   const auto matrix = [&](EpilogueOp op, const char* name, Operand operand, Array& reference,
                           Array& in_call) {
     if (!p.has(op)) return;
@@ -218,7 +218,7 @@ void Verifier::Operands::add_matrices(const Kernel& k, const CallCase& c, const 
 }
 
 void Verifier::Operands::add_c(const Kernel& k, const CallCase& c, const Toolbox& tools, uint64_t seed) {
-  const Problem& p = k.problem;
+  const Gemm& p = k.problem.gemm();
   if (c.c == CallCase::absent) {
     call.c.ld = call.d.ld, call.c.stride = call.d.stride;
     return;
@@ -235,7 +235,7 @@ void Verifier::Operands::add_c(const Kernel& k, const CallCase& c, const Toolbox
 Verifier::Verifier(const Context& context, const Toolbox& tools, uint64_t seed, int64_t zone)
     : context_(context), tools_(tools), seed_(seed), zone_(zone) {}
 
-std::vector<Verifier::Part> Verifier::parts_of(const Problem& p, const CallCase& c, uint64_t seed) {
+std::vector<Verifier::Part> Verifier::parts_of(const Gemm& p, const CallCase& c, uint64_t seed) {
   if (!p.groups) return {{0, 0, p.m}};
   const std::vector<int32_t> offsets = group_offsets(p, c.sharing, seed);
   std::vector<Part> parts;
@@ -244,8 +244,8 @@ std::vector<Verifier::Part> Verifier::parts_of(const Problem& p, const CallCase&
   return parts;
 }
 
-const std::vector<Verifier::Product>& Verifier::products_of(const Problem& problem, const CallCase& c) {
-  const Problem p = problem.ungated();
+const std::vector<Verifier::Product>& Verifier::products_of(const Gemm& problem, const CallCase& c) {
+  const Gemm p = problem.ungated();
   std::string key = problem.key() + (c.broadcast == CallCase::a   ? " a"
                                      : c.broadcast == CallCase::b ? " b"
                                                                   : "");
@@ -267,9 +267,9 @@ const std::vector<Verifier::Product>& Verifier::products_of(const Problem& probl
 }
 
 /// Of `parts` that share the budget.
-Verifier::Product Verifier::multiply(const Problem& problem, const Part& part, int64_t parts, const Array& a,
+Verifier::Product Verifier::multiply(const Gemm& problem, const Part& part, int64_t parts, const Array& a,
                                      const Array& b) const {
-  Problem p = group_problem(problem, part.rows);
+  Gemm p = group_problem(problem, part.rows);
   CheckBudget budget = tools_.budget();
   budget.full /= double(parts), budget.sample /= double(parts);
   Product x;
@@ -294,10 +294,10 @@ Verdict Verifier::verify(const Kernel& kernel, const std::function<void(const st
   before(loading);
   const LoadedKernel loaded(kernel, context_);
   Verdict worst;
-  for (const CallCase& c : call_cases(kernel.problem, tools_.budget())) {
+  for (const CallCase& c : call_cases(kernel.problem.gemm(), tools_.budget())) {
     if (c.in_a_row && !meets_others(kernel)) continue;
     before(reference);
-    products_of(kernel.problem, c);
+    products_of(kernel.problem.gemm(), c);
     before(c.name);
     Verdict one = verify_case(loaded, kernel, c);
     if (one.status != "ok") {
@@ -312,7 +312,7 @@ Verdict Verifier::verify(const Kernel& kernel, const std::function<void(const st
 Verdict Verifier::verify_case(const LoadedKernel& loaded, const Kernel& kernel, const CallCase& c) {
   if (!c.in_a_row)
     return verify_call(kernel, [&](const CallOperands& x, Stream stream) { loaded.enqueue(x, stream); }, c);
-  const Problem& p = kernel.problem;
+  const Gemm& p = kernel.problem.gemm();
   const Guard dense{zone_, false};
   const GuardedArray a = dense.matrix(p.a, p.a_rows(), p.a_columns(), p.batch, 0),
                      d = dense.matrix(p.d, p.m, p.n, p.batch, 0);
@@ -329,7 +329,7 @@ Verdict Verifier::verify_case(const LoadedKernel& loaded, const Kernel& kernel, 
 
 /// What holds the part's rows against the reference.
 CompareParameters Verifier::comparison(const Kernel& kernel, const Operands& x, const Product& product) {
-  const Problem& p = kernel.problem;
+  const Gemm& p = kernel.problem.gemm();
   CompareParameters q;
   q.d = x.d().array(), q.block_count = int64_t(product.blocks.size());
   q.blocks = product.block_list.address(), q.product = product.value.address(),
@@ -349,7 +349,7 @@ CompareParameters Verifier::comparison(const Kernel& kernel, const Operands& x, 
 
 Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, const CallCase& c,
                               double rounding) {
-  const Problem& p = kernel.problem;
+  const Gemm& p = kernel.problem.gemm();
   const std::vector<Product>& products = products_of(p, c);
   const Operands x(kernel, c, tools_, seed_, zone_);
   std::vector<Finding> findings(size_t(x.checks()) + 2 * products.size());
@@ -419,7 +419,7 @@ Verdict Verifier::verify_call(const Kernel& kernel, const Enqueue& enqueue, cons
 
 std::string Verifier::describe(const Kernel& kernel, const CompareParameters& compared, const Part& part,
                                const Finding& f) {
-  const Problem& p = kernel.problem;
+  const Gemm& p = kernel.problem.gemm();
   const auto place = int64_t(f.place);
   const Array& d = compared.d;
   const std::string where = "row " + std::to_string(part.row + place / p.n % d.rows) + ", column " +

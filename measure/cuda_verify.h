@@ -34,11 +34,11 @@ struct CallCase {
 
 /// Problems above the budget for all cases get the first and the last plain case; the others are covered by
 /// the same config on the template's awkward shape.
-std::vector<CallCase> call_cases(const Problem&, const CheckBudget& = {});
+std::vector<CallCase> call_cases(const Gemm&, const CheckBudget& = {});
 
 /// Blocks of 32 rows of D, as indices into batch entries * blocks per entry: all of them, or of problems
 /// above the budget or 64 M elements the first, the last and seeded ones in between.
-std::vector<int64_t> checked_blocks(const Problem&, uint64_t seed, const CheckBudget& = {});
+std::vector<int64_t> checked_blocks(const Gemm&, uint64_t seed, const CheckBudget& = {});
 
 class Verifier {
 public:
@@ -62,15 +62,15 @@ private:
   struct Part {
     int64_t group = 0, row = 0, rows = 0;
   };
-  static std::vector<Part> parts_of(const Problem&, const CallCase&, uint64_t seed);
+  static std::vector<Part> parts_of(const Gemm&, const CallCase&, uint64_t seed);
   /// The product of the inputs, kept for all kernels of one problem: of each part its own.
   struct Product {
     Part part;
     std::vector<int64_t> blocks;
     Memory block_list, value, magnitude;
   };
-  const std::vector<Product>& products_of(const Problem&, const CallCase&);
-  Product multiply(const Problem&, const Part&, int64_t parts, const Array& a, const Array& b) const;
+  const std::vector<Product>& products_of(const Gemm&, const CallCase&);
+  Product multiply(const Gemm&, const Part&, int64_t parts, const Array& a, const Array& b) const;
   Verdict verify_case(const LoadedKernel&, const Kernel&, const CallCase&);
   static CompareParameters comparison(const Kernel&, const Operands&, const Product&);
   std::string describe(const Kernel&, const CompareParameters&, const Part&, const Finding&);

@@ -27,7 +27,7 @@ constexpr double kStartSeconds = 120, kPrepareSeconds = 60;
 Verdict verify_file(const KernelFile& file, Verifier& verifier, double limit, Channel& channel) {
   Verdict worst;
   for (const Kernel& kernel : file.kernels) {
-    const double call = call_limit(kernel.problem, limit);
+    const double call = call_limit(kernel.problem.gemm(), limit);
     const auto before = [&](const std::string& name) {
       const bool calls = name != Verifier::loading && name != Verifier::reference;
       channel.step(kernel.role + " kernel, " + (calls ? "case '" + name + "'" : name),

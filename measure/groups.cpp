@@ -11,13 +11,13 @@ namespace {
 /// In [0, 1).
 double chance(uint64_t seed, uint64_t index) { return (uniform(seed, index) + 1) / 2; }
 
-std::vector<int64_t> even(const Problem& p) {
+std::vector<int64_t> even(const Gemm& p) {
   std::vector<int64_t> rows(size_t(p.groups), p.m / p.groups);
   for (int64_t g = 0; g < p.m % p.groups; ++g) ++rows[size_t(g)];
   return rows;
 }
 
-std::vector<int64_t> skewed(const Problem& p, uint64_t seed) {
+std::vector<int64_t> skewed(const Gemm& p, uint64_t seed) {
   const auto groups = size_t(p.groups);
   std::vector<size_t> order(groups);
   std::iota(order.begin(), order.end(), size_t(0));
@@ -35,7 +35,7 @@ std::vector<int64_t> skewed(const Problem& p, uint64_t seed) {
 }
 
 /// `first`: rows before all groups.
-std::vector<int64_t> sparse(const Problem& p, uint64_t seed, int64_t& first) {
+std::vector<int64_t> sparse(const Gemm& p, uint64_t seed, int64_t& first) {
   std::vector<int64_t> rows(size_t(p.groups), 0);
   first = std::min<int64_t>(p.m - 1, 3);
   int64_t left = p.m - first - std::min<int64_t>(p.m - first - 1, 2);
@@ -49,7 +49,7 @@ std::vector<int64_t> sparse(const Problem& p, uint64_t seed, int64_t& first) {
 
 } // namespace
 
-std::vector<int32_t> group_offsets(const Problem& p, Sharing sharing, uint64_t seed) {
+std::vector<int32_t> group_offsets(const Gemm& p, Sharing sharing, uint64_t seed) {
   std::vector<int64_t> rows(size_t(p.groups), 0);
   int64_t first = 0;
   switch (sharing) {

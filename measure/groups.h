@@ -1,7 +1,7 @@
 // How rows are shared among groups where a problem with groups is verified and timed.
 #pragma once
 
-#include "base/problem.h"
+#include "base/gemm.h"
 
 namespace deepgen {
 
@@ -17,7 +17,7 @@ enum class Sharing {
 inline constexpr Sharing all_sharings[] = {Sharing::even, Sharing::skewed, Sharing::one, Sharing::sparse};
 
 /// groups + 1 values. The same for the same seed on every host.
-std::vector<int32_t> group_offsets(const Problem&, Sharing, uint64_t seed);
+std::vector<int32_t> group_offsets(const Gemm&, Sharing, uint64_t seed);
 
 /// What the sets of operands of a timed ring have in turn: even and skewed.
 inline constexpr int64_t timed_sharings = 2;

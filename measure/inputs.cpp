@@ -53,7 +53,7 @@ PageBuffer values(Type type, int64_t count, uint64_t seed, int colour, bool scal
 
 /// A sample of what clamp gets: near-normal sums with K products' deviation, sqrt(K) / 3, and the steps
 /// before it.
-std::vector<double> before_clamp(const Problem& p, uint64_t seed) {
+std::vector<double> before_clamp(const Gemm& p, uint64_t seed) {
   constexpr size_t kSamples = 1000;
   std::vector<double> out(kSamples);
   for (size_t i = 0; i < kSamples; ++i) {
@@ -68,8 +68,8 @@ std::vector<double> before_clamp(const Problem& p, uint64_t seed) {
     for (EpilogueOp op : p.epilogue) {
       if (op == EpilogueOp::clamp) break;
       double y = 0;
-      for (const Operand& operand : operands_of(p))
-        if (operand.op == op) y = uniform(stream(seed, op), i % size_t(operand.count(p)));
+      for (const EpilogueOperand& operand : operands_of(p))
+        if (operand.op == op) y = uniform(stream(seed, op), i % size_t(operand.count()));
       x = apply_step(op, x, is_scale(op) ? scale(y) : y, 0, 0);
     }
     out[i] = x;
@@ -107,15 +107,15 @@ void PageBuffer::swap(PageBuffer& other) noexcept {
   std::swap(data_, other.data_);
 }
 
-Inputs::Inputs(const Problem& p, uint64_t seed, bool with_c)
+Inputs::Inputs(const Gemm& p, uint64_t seed, bool with_c)
     : a(values(p.a, p.m * p.k * p.batch, 4 * seed, 1)),
       b(values(p.b, p.k * p.sum_columns() * p.batch, 4 * seed + 1, 2)) {
   if (with_c) c = values(p.d, p.m * p.n * p.batch, 4 * seed + 2, 4);
   int colour = 3;
-  for (const Operand& operand : operands_of(p)) {
+  for (const EpilogueOperand& operand : operands_of(p)) {
     const bool scales = is_scale(operand.op);
-    operands[size_t(operand.op)] = values(scales ? p.scale_type() : p.epilogue_type(), operand.count(p),
-                                          stream(seed, operand.op), colour, scales);
+    operands[size_t(operand.op)] =
+        values(operand.type, operand.count(), stream(seed, operand.op), colour, scales);
     colour = std::max(6, colour + 1); // C is 4, D is 5
   }
   if (!p.has(EpilogueOp::clamp)) return;

@@ -1,7 +1,7 @@
 // Seeded operand values, as stored and dense.
 #pragma once
 
-#include "base/problem.h"
+#include "base/gemm.h"
 
 #include <array>
 #include <cstddef>
@@ -41,7 +41,7 @@ struct Inputs {
   /// mostly beyond, a wrong sum would not show.
   double clamp_low = 0, clamp_high = 0;
 
-  Inputs(const Problem&, uint64_t seed, bool with_c = true);
+  Inputs(const Gemm&, uint64_t seed, bool with_c = true);
   const PageBuffer& operand(EpilogueOp op) const { return operands[size_t(op)]; }
 };
 

@@ -36,7 +36,7 @@ uint64_t bits(double value, Type type) {
 } // namespace
 
 LoadedKernel::LoadedKernel(const Kernel& k)
-    : type_(k.problem.scale_type()), tiles_m_(k.tiles_m), tiles_n_(k.tiles_n), tiles_b_(k.tiles_b) {
+    : type_(k.problem.gemm().scale_type()), tiles_m_(k.tiles_m), tiles_n_(k.tiles_n), tiles_b_(k.tiles_b) {
   constexpr int64_t kPage = 4096;
   if (k.entry < 0 || size_t(k.entry) >= k.code.size() || k.align < 1 || k.align > kPage || k.tiles_m < 1 ||
       k.tiles_n < 1 || k.tiles_b < 1 || k.workspace < 0)

@@ -2,7 +2,7 @@
 // this table.
 #pragma once
 
-#include "base/problem.h"
+#include "base/gemm.h"
 #include "measure/cuda_driver.h"
 
 #include <array>

@@ -16,7 +16,7 @@ void* pointer(Address a) { return reinterpret_cast<void*>(a); }
 
 class LtProduct final : public VendorProduct {
 public:
-  LtProduct(const Problem& p, const VendorPlan& plan, const CallOperands& x)
+  LtProduct(const Gemm& p, const VendorPlan& plan, const CallOperands& x)
       : VendorProduct(p, plan), lt_(LtLibrary::of_platform()) {
     const LtLibrary::Numbers& n = lt_.number;
     static void* const one = create(); // for all products of the process
@@ -126,8 +126,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<VendorProduct> make_lt_product(const Problem& p, const VendorPlan& plan,
-                                               const CallOperands& x) {
+std::unique_ptr<VendorProduct> make_lt_product(const Gemm& p, const VendorPlan& plan, const CallOperands& x) {
   return std::make_unique<LtProduct>(p, plan, x);
 }
 

@@ -6,51 +6,46 @@
 namespace deepgen {
 namespace {
 
-constexpr Operand kOperands[] = {
-    {EpilogueOp::bias, "bias", Operand::column, &CallBuffers::bias, nullptr, nullptr},
-    {EpilogueOp::bias_row, "bias_row", Operand::row, &CallBuffers::bias_row, nullptr, nullptr},
-    {EpilogueOp::residual, "residual", Operand::matrix, &CallBuffers::residual, &CallBuffers::ld_residual,
-     &CallBuffers::stride_residual},
-    {EpilogueOp::multiply, "multiplier", Operand::matrix, &CallBuffers::multiplier,
-     &CallBuffers::ld_multiplier, &CallBuffers::stride_multiplier},
-    {EpilogueOp::scale_a, "scale_a", Operand::single, &CallBuffers::scale_a, nullptr, nullptr},
-    {EpilogueOp::scale_b, "scale_b", Operand::single, &CallBuffers::scale_b, nullptr, nullptr},
-    {EpilogueOp::scale_row, "scale_row", Operand::row, &CallBuffers::scale_row, nullptr, nullptr},
-    {EpilogueOp::scale_col, "scale_col", Operand::column, &CallBuffers::scale_col, nullptr, nullptr},
-    {EpilogueOp::scale_d, "scale_d", Operand::single, &CallBuffers::scale_d, nullptr, nullptr},
+struct Place {
+  EpilogueOp op;
+  const void* CallBuffers::* data;
+  int64_t CallBuffers::* ld;
+  int64_t CallBuffers::* batch_stride;
+};
+constexpr Place kPlaces[] = {
+    {EpilogueOp::bias, &CallBuffers::bias, nullptr, nullptr},
+    {EpilogueOp::bias_row, &CallBuffers::bias_row, nullptr, nullptr},
+    {EpilogueOp::residual, &CallBuffers::residual, &CallBuffers::ld_residual, &CallBuffers::stride_residual},
+    {EpilogueOp::multiply, &CallBuffers::multiplier, &CallBuffers::ld_multiplier,
+     &CallBuffers::stride_multiplier},
+    {EpilogueOp::scale_a, &CallBuffers::scale_a, nullptr, nullptr},
+    {EpilogueOp::scale_b, &CallBuffers::scale_b, nullptr, nullptr},
+    {EpilogueOp::scale_row, &CallBuffers::scale_row, nullptr, nullptr},
+    {EpilogueOp::scale_col, &CallBuffers::scale_col, nullptr, nullptr},
+    {EpilogueOp::scale_d, &CallBuffers::scale_d, nullptr, nullptr},
 };
 
 } // namespace
 
-int64_t Operand::rows(const Problem& p) const { return shape == Operand::matrix ? p.m : 1; }
-
-int64_t Operand::columns(const Problem& p) const {
-  return shape == Operand::single ? 1 : shape == Operand::row ? p.m : p.n;
-}
-
-int64_t Operand::count(const Problem& p) const {
-  return rows(p) * columns(p) * (shape == Operand::matrix ? p.batch : 1);
-}
-
-int64_t Operand::index(const Problem& p, int64_t entry, int64_t m, int64_t n) const {
+int64_t EpilogueOperand::index(int64_t entry, int64_t m, int64_t n) const {
   switch (shape) {
-  case Operand::column:
+  case Shape::per_column:
     return n;
-  case Operand::row:
+  case Shape::per_row:
     return m;
-  case Operand::matrix:
-    return (entry * p.m + m) * p.n + n;
-  case Operand::single:
+  case Shape::matrix:
+    return (entry * rows + m) * columns + n;
+  case Shape::value:
     break;
   }
   return 0;
 }
 
-std::vector<Operand> operands_of(const Problem& p) {
-  std::vector<Operand> out;
+std::vector<EpilogueOperand> operands_of(const Gemm& p) {
+  std::vector<EpilogueOperand> out;
   for (EpilogueOp op : p.epilogue)
-    for (const Operand& operand : kOperands)
-      if (operand.op == op) out.push_back(operand);
+    for (const Place& place : kPlaces)
+      if (place.op == op) out.push_back({*operand_of(op, p), op, place.data, place.ld, place.batch_stride});
   return out;
 }
 

@@ -53,7 +53,7 @@ Contest contest_of(const Selection& selection, const PlayoffCommand& command) {
   for (const Finalist& f : selection.finalists()) c.finalists.push_back(f.record);
   c.has_default = selection.has_default();
   c.options.call_seconds =
-      call_limit(selection.finalists().front().file.problem, command.options.call_seconds);
+      call_limit(selection.finalists().front().file.problem.gemm(), command.options.call_seconds);
   c.options.seed = command.options.seed;
   c.options.warmup = command.options.warmup;
   c.options.most_rounds = command.options.samples;
@@ -65,7 +65,7 @@ Contest contest_of(const Selection& selection, const PlayoffCommand& command) {
 
 RecordLog time_on_cpu(const Selection& selection, const Device& device, const PlayoffCommand& command,
                       Progress& progress, Spent& spent) {
-  const Problem& problem = selection.finalists().front().file.problem;
+  const Gemm& problem = selection.finalists().front().file.problem.gemm();
   std::string why;
   const std::optional<Vendor> vendor = command.options.vendor ? Vendor::open(&why) : std::nullopt;
   if (!vendor && command.options.vendor)
@@ -157,7 +157,7 @@ RecordLog time_on_gpu(Selection& selection, const Device& model, const PlayoffCo
   cuda::Surroundings around = cuda::surroundings(device);
   if (selection.finalists().empty())
     return nothing_timed(cuda::environment(device, "none", around, {}, command.options.caches), progress);
-  const Problem problem = selection.finalists().front().file.problem;
+  const Gemm problem = selection.finalists().front().file.problem.gemm();
   cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed, command.options.caches);
   cuda::Vendor vendor;
   vendor.why_not = "not asked for";

@@ -58,7 +58,7 @@ void pack(Type type, const char* data, int64_t outer, int64_t inner, int64_t wid
     }
 }
 
-std::vector<int64_t> choose_rows(const Problem& p, uint64_t seed) {
+std::vector<int64_t> choose_rows(const Gemm& p, uint64_t seed) {
   const int64_t all = p.m * p.batch;
   std::vector<int64_t> rows;
   if (p.flops() <= kFullFlops && all * p.n <= kFullElements) {
@@ -81,7 +81,7 @@ double unit_roundoff(Type type) { return type == Type::f32 ? 0x1p-24 : 0x1p-53; 
 double smallest_normal(Type type) { return type == Type::f32 ? double(FLT_MIN) : DBL_MIN; }
 
 /// How a step changes the tolerance of x; y is its operand, `result` what it makes of x.
-double tolerance_after(EpilogueOp op, const Problem& p, double x, double y, double result, double tolerance) {
+double tolerance_after(EpilogueOp op, const Gemm& p, double x, double y, double result, double tolerance) {
   constexpr double kFunction = 16; // u
   const double u = unit_roundoff(p.d), tiny = smallest_normal(p.d);
   switch (op) {
@@ -114,20 +114,20 @@ struct Sum {
   double value, tolerance;
 };
 
-Sum gated(const Problem& p, Sum gate, Sum up) {
+Sum gated(const Gemm& p, Sum gate, Sum up) {
   const double f = apply_step(*p.gate, gate.value, 0, 0, 0), x = f * up.value;
   const double t = tolerance_after(*p.gate, p, gate.value, 0, f, gate.tolerance);
   return {x, std::fabs(up.value) * t + (std::fabs(f) + t) * up.tolerance +
                  2 * unit_roundoff(p.d) * std::fabs(x) + smallest_normal(p.d)};
 }
 
-std::string place(const Problem& p, int64_t index, int64_t column) {
+std::string place(const Gemm& p, int64_t index, int64_t column) {
   std::string text = "row " + std::to_string(index % p.m) + ", column " + std::to_string(column);
   if (p.batch > 1) text += ", batch entry " + std::to_string(index / p.m);
   return text;
 }
 
-bool untouched(const Problem& p, const char* data, int64_t column) {
+bool untouched(const Gemm& p, const char* data, int64_t column) {
   const int64_t bytes = size_of(p.d);
   uint32_t word[2] = {canary, canary};
   return std::memcmp(data + column * bytes, word, size_t(bytes)) == 0;
@@ -135,7 +135,7 @@ bool untouched(const Problem& p, const char* data, int64_t column) {
 
 } // namespace
 
-Reference::Reference(const Problem& p, const Inputs& inputs, uint64_t seed)
+Reference::Reference(const Gemm& p, const Inputs& inputs, uint64_t seed)
     : problem_(p), ungated_(p.ungated()), inputs_(inputs), rows_(choose_rows(p, seed)) {
   product_.assign(rows_.size() * size_t(ungated_.n), 0.0);
   measure_norms();
@@ -149,7 +149,7 @@ Reference::Reference(const Problem& p, const Inputs& inputs, uint64_t seed)
 }
 
 void Reference::multiply_entry(int64_t entry, size_t begin, size_t end) {
-  const Problem& p = ungated_;
+  const Gemm& p = ungated_;
   const char* a = inputs_.a.data() + entry * p.m * p.k * size_of(p.a);
   const char* b = inputs_.b.data() + entry * p.k * p.n * size_of(p.b);
   const auto count = int64_t(end - begin);
@@ -184,7 +184,7 @@ void Reference::multiply_entry(int64_t entry, size_t begin, size_t end) {
 }
 
 void Reference::measure_norms() {
-  const Problem& p = ungated_;
+  const Gemm& p = ungated_;
   for (int64_t index : rows_) {
     const int64_t base = index / p.m * p.m * p.k, row = index % p.m;
     double sum = 0;
@@ -207,11 +207,11 @@ void Reference::measure_norms() {
 }
 
 Expected Reference::expected(double alpha, double beta, Broadcast broadcast) const {
-  const Problem& p = problem_;
+  const Gemm& p = problem_;
   const double u = unit_roundoff(p.d), factor = u * (8 + 4 * std::sqrt(double(p.k))) * std::fabs(alpha);
-  std::array<const Operand*, epilogue_op_count> operand_of{};
-  const std::vector<Operand> operands = operands_of(p);
-  for (const Operand& operand : operands) operand_of[size_t(operand.op)] = &operand;
+  std::array<const EpilogueOperand*, epilogue_op_count> operand_of{};
+  const std::vector<EpilogueOperand> operands = operands_of(p);
+  for (const EpilogueOperand& operand : operands) operand_of[size_t(operand.op)] = &operand;
   const int64_t columns = ungated_.n;
   Expected out;
   out.value.reserve(rows_.size() * size_t(p.n));
@@ -231,9 +231,8 @@ Expected Reference::expected(double alpha, double beta, Broadcast broadcast) con
       if (p.gate) product = gated(p, product, sum(p.n + j));
       double x = product.value + c, tolerance = product.tolerance + 8 * u * std::fabs(c);
       for (EpilogueOp op : p.epilogue) {
-        const Operand* operand = operand_of[size_t(op)];
-        const double y =
-            operand ? element(p.d, inputs_.operand(op).data(), operand->index(p, matrix, m, j)) : 0;
+        const EpilogueOperand* operand = operand_of[size_t(op)];
+        const double y = operand ? element(p.d, inputs_.operand(op).data(), operand->index(matrix, m, j)) : 0;
         const double result = apply_step(op, x, y, inputs_.clamp_low, inputs_.clamp_high);
         tolerance = tolerance_after(op, p, x, y, result, tolerance);
         x = result;
@@ -245,7 +244,7 @@ Expected Reference::expected(double alpha, double beta, Broadcast broadcast) con
   return out;
 }
 
-Comparison compare_row(const Problem& p, int64_t index, const char* data, const double* value,
+Comparison compare_row(const Gemm& p, int64_t index, const char* data, const double* value,
                        const double* tolerance) {
   Comparison worst;
   int64_t worst_column = -1;
@@ -265,7 +264,7 @@ Comparison compare_row(const Problem& p, int64_t index, const char* data, const 
   return worst;
 }
 
-Comparison check_finite(const Problem& p, int64_t index, const char* data) {
+Comparison check_finite(const Gemm& p, int64_t index, const char* data) {
   Comparison result;
   for (int64_t j = 0; j < p.n; ++j)
     if (!std::isfinite(element(p.d, data, j))) {

@@ -42,7 +42,7 @@ class Reference {
 public:
   /// Computes the product. Problems above 20 GFLOP or 32 M elements are sampled: the first and last row and
   /// seeded runs of 32 neighbouring rows, so that the borders of every register tile are among them.
-  Reference(const Problem&, const Inputs&, uint64_t seed);
+  Reference(const Gemm&, const Inputs&, uint64_t seed);
 
   /// Indices into the batch * m rows of D, ascending.
   const std::vector<int64_t>& rows() const { return rows_; }
@@ -54,7 +54,7 @@ private:
   void multiply_entry(int64_t entry, size_t begin, size_t end);
   void measure_norms();
 
-  const Problem problem_, ungated_;
+  const Gemm problem_, ungated_;
   const Inputs& inputs_;
   std::vector<int64_t> rows_;
   std::vector<double> product_;           ///< rows x n of ungated_
@@ -71,14 +71,14 @@ struct Comparison {
 
 /// `row(entry, r)` are the rows of D, of type problem.d.
 template <typename Row>
-Comparison compare(const Problem& p, const std::vector<int64_t>& rows, const Expected& expected, Row row);
+Comparison compare(const Gemm& p, const std::vector<int64_t>& rows, const Expected& expected, Row row);
 
-Comparison compare_row(const Problem&, int64_t index, const char* data, const double* value,
+Comparison compare_row(const Gemm&, int64_t index, const char* data, const double* value,
                        const double* tolerance);
-Comparison check_finite(const Problem&, int64_t index, const char* data);
+Comparison check_finite(const Gemm&, int64_t index, const char* data);
 
 template <typename Row>
-Comparison compare(const Problem& p, const std::vector<int64_t>& rows, const Expected& expected, Row row) {
+Comparison compare(const Gemm& p, const std::vector<int64_t>& rows, const Expected& expected, Row row) {
   Comparison worst;
   size_t next = 0;
   for (int64_t index = 0; index < p.m * p.batch; ++index) {

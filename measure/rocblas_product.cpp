@@ -78,7 +78,7 @@ void check_rocblas(int code, const char* call) {
 
 class RocblasProduct final : public VendorProduct {
 public:
-  RocblasProduct(const Problem& p, const VendorPlan& plan) : VendorProduct(p, plan) {
+  RocblasProduct(const Gemm& p, const VendorPlan& plan) : VendorProduct(p, plan) {
     check_rocblas(Library::open()->create(&handle_), "rocblas_create_handle");
   }
 
@@ -96,7 +96,7 @@ private:
   void multiply(const Vendor::Algorithm& algorithm, Address workspace, const CallOperands& x,
                 Stream stream) override {
     const Library& rocblas = *Library::open();
-    const Problem& p = problem_;
+    const Gemm& p = problem_;
     const auto pointer = [](Address a) { return reinterpret_cast<void*>(a); };
     check_rocblas(rocblas.set_stream(handle_, stream), "rocblas_set_stream");
     // Its own would be allocated during a capture.
@@ -122,7 +122,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<VendorProduct> make_rocblas_product(const Problem& p, const VendorPlan& plan,
+std::unique_ptr<VendorProduct> make_rocblas_product(const Gemm& p, const VendorPlan& plan,
                                                     const CallOperands&) {
   return std::make_unique<RocblasProduct>(p, plan);
 }

@@ -95,7 +95,7 @@ void verify_on_cpu(Round& round, const std::vector<Candidate*>& list, double sta
   if (const sandbox::State state = sandbox::probe(); !state.complete())
     round.progress.summary("candidates run with less of a sandbox than DeepGen has: " + state.text());
   round.progress.live("computing the reference");
-  CaseSet cases(round.plan.problem, o.seed);
+  CaseSet cases(round.plan.problem.gemm(), o.seed);
   VerifyOptions options;
   options.device_isa = runnable_isa(round.device);
   options.call_seconds = o.call_seconds;
@@ -115,7 +115,7 @@ std::string arm_name(const Candidate& c) { return c.record.slot < 0 ? "anchor" :
 
 std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace,
                                    RaceOptions options, double budget) {
-  const TimingOperands operands(round.plan.problem, workspace, options.seed);
+  const TimingOperands operands(round.plan.problem.gemm(), workspace, options.seed);
   std::vector<Arm> arms;
   for (Candidate* c : list) arms.push_back(kernel_arm(arm_name(*c), c->main(), operands));
   round.progress.live("waiting for the device");
@@ -129,7 +129,8 @@ std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& 
 /// The device is locked already.
 std::vector<ArmResult> race_on_gpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace,
                                    RaceOptions options, double budget) {
-  cuda::Bench bench(round.plan.problem, round.device, workspace, options.seed, round.command.options.caches);
+  cuda::Bench bench(round.plan.problem.gemm(), round.device, workspace, options.seed,
+                    round.command.options.caches);
   std::vector<Arm> arms;
   for (Candidate* c : list) arms.push_back(bench.kernel_arm(arm_name(*c), c->main()));
   bench.complete(options, cuda::Bench::brief_heat);
@@ -143,7 +144,7 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
   int64_t workspace = 0;
   for (Candidate* c : list) workspace = std::max(workspace, c->main().workspace);
   RaceOptions options;
-  options.call_seconds = call_limit(round.plan.problem, o.call_seconds);
+  options.call_seconds = call_limit(round.plan.problem.gemm(), o.call_seconds);
   options.seed = o.seed;
   options.warmup = o.warmup;
   options.spent = &round.spent;

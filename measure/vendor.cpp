@@ -13,12 +13,12 @@ namespace {
 constexpr int kRowMajor = 101, kNoTranspose = 111, kTranspose = 112;
 
 template <typename T>
-using Gemm = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, T alpha, const T* a,
-                      int lda, const T* b, int ldb, T beta, T* c, int ldc);
+using Cblas = void (*)(int order, int transpose_a, int transpose_b, int m, int n, int k, T alpha, const T* a,
+                       int lda, const T* b, int ldb, T beta, T* c, int ldc);
 
 /// `scratch`: for the sums of both weights; empty without a gate.
 template <typename T>
-void call(Gemm<T> gemm, const Problem& p, const CallBuffers& x, const VendorEpilogue<T>& epilogue,
+void call(Cblas<T> gemm, const Gemm& p, const CallBuffers& x, const VendorEpilogue<T>& epilogue,
           std::vector<T>& scratch) {
   const auto* a = static_cast<const T*>(x.a);
   const auto* b = static_cast<const T*>(x.b);
@@ -77,15 +77,15 @@ std::optional<Vendor> Vendor::open(std::string* why) {
 namespace {
 
 template <typename T>
-std::function<void()> prepared(void* gemm, const Problem& p, const CallBuffers& x) {
+std::function<void()> prepared(void* gemm, const Gemm& p, const CallBuffers& x) {
   std::vector<T> scratch(p.gate ? size_t(p.m * p.sum_columns()) : 0);
-  return [gemm = reinterpret_cast<Gemm<T>>(gemm), p, x, epilogue = VendorEpilogue<T>(p, x),
+  return [gemm = reinterpret_cast<Cblas<T>>(gemm), p, x, epilogue = VendorEpilogue<T>(p, x),
           scratch]() mutable { call(gemm, p, x, epilogue, scratch); };
 }
 
 } // namespace
 
-std::function<void()> Vendor::prepare(const Problem& p, const CallBuffers& x) const {
+std::function<void()> Vendor::prepare(const Gemm& p, const CallBuffers& x) const {
   return p.accumulate == Type::f32 ? prepared<float>(sgemm_, p, x) : prepared<double>(dgemm_, p, x);
 }
 

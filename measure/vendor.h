@@ -19,7 +19,7 @@ public:
   static std::optional<Vendor> open(std::string* why = nullptr);
   const std::string& name() const { return name_; } ///< "openblas 0.3.21"
   /// The call to time. The buffers must outlive it.
-  std::function<void()> prepare(const Problem&, const CallBuffers&) const;
+  std::function<void()> prepare(const Gemm&, const CallBuffers&) const;
 
 private:
   std::string name_;

@@ -58,21 +58,21 @@ DEEPGEN_CLONES void apply(EpilogueOp op, double* row, int64_t n, const double* y
 } // namespace
 
 template <typename T>
-VendorEpilogue<T>::VendorEpilogue(const Problem& p, const CallBuffers& x)
+VendorEpilogue<T>::VendorEpilogue(const Gemm& p, const CallBuffers& x)
     : gated_(p.gate.has_value()), m_(p.m), n_(p.n), ldd_(x.ldd), low_(T(x.clamp_low)),
       high_(T(x.clamp_high)) {
   if (p.gate) gate_ = *p.gate;
-  const std::vector<Operand> operands = operands_of(p);
+  const std::vector<EpilogueOperand> operands = operands_of(p);
   for (EpilogueOp op : p.epilogue) {
     Step step{op};
-    for (const Operand& operand : operands) {
+    for (const EpilogueOperand& operand : operands) {
       if (operand.op != op) continue;
       step.data = static_cast<const T*>(x.*operand.data);
-      step.column = operand.shape == Operand::matrix || operand.shape == Operand::column;
-      if (operand.shape == Operand::matrix)
-        step.entry = x.*operand.stride, step.row = x.*operand.ld;
+      step.column = operand.shape == Operand::Shape::matrix || operand.shape == Operand::Shape::per_column;
+      if (operand.shape == Operand::Shape::matrix)
+        step.entry = x.*operand.batch_stride, step.row = x.*operand.ld;
       else
-        step.row = operand.shape == Operand::row;
+        step.row = operand.shape == Operand::Shape::per_row;
     }
     steps_.push_back(step);
   }

@@ -13,7 +13,7 @@ template <typename T>
 class VendorEpilogue {
 public:
   /// The buffers must outlive it.
-  VendorEpilogue(const Problem&, const CallBuffers&);
+  VendorEpilogue(const Gemm&, const CallBuffers&);
   bool empty() const { return steps_.empty() && !gated_; }
   /// All rows of a batch entry. `sums`: of both weights, where there is a gate.
   void run(int64_t entry, T* d, const T* sums) const;

@@ -94,7 +94,7 @@ private:
   const VendorPlan plan_;
   const Way way_;
   Bench::Ring& ring_;
-  const Problem problem_;
+  const Gemm problem_;
   const Workspace workspace_;
   std::map<int64_t, Call> calls_; ///< by rows
 };

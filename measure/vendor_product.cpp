@@ -5,20 +5,20 @@
 namespace deepgen::cuda {
 namespace {
 
-Type output_of(const Problem& p, const VendorPlan& plan) {
+Type output_of(const Gemm& p, const VendorPlan& plan) {
   return plan.scratch && p.a == Type::i8 ? Type::i32 : p.d;
 }
 
 } // namespace
 
-VendorProduct::VendorProduct(const Problem& p, const VendorPlan& plan)
+VendorProduct::VendorProduct(const Gemm& p, const VendorPlan& plan)
     : problem_(p), plan_(plan), output_(output_of(p, plan)), scale_type_(output_ == Type::i32 ? Type::i32
                                                                          : p.d == Type::f64   ? Type::f64
                                                                                               : Type::f32) {
   if (plan.scratch) scratch_ = Memory(size_t(p.m * p.sum_columns() * p.batch * size_of(output_)));
 }
 
-std::unique_ptr<VendorProduct> VendorProduct::make(const Problem& p, const VendorPlan& plan,
+std::unique_ptr<VendorProduct> VendorProduct::make(const Gemm& p, const VendorPlan& plan,
                                                    const CallOperands& x) {
   return plan.library == VendorPlan::rocblas ? make_rocblas_product(p, plan, x) : make_lt_product(p, plan, x);
 }

@@ -12,7 +12,7 @@ namespace deepgen::cuda {
 /// Lives in a worker and is never torn down: the process ends.
 class VendorProduct {
 public:
-  static std::unique_ptr<VendorProduct> make(const Problem&, const VendorPlan&, const CallOperands&);
+  static std::unique_ptr<VendorProduct> make(const Gemm&, const VendorPlan&, const CallOperands&);
   virtual ~VendorProduct() = default;
 
   virtual std::vector<Vendor::Algorithm> algorithms() = 0;
@@ -20,7 +20,7 @@ public:
   void enqueue(const Vendor::Algorithm&, Address workspace, const CallOperands&, const Toolbox&, Stream);
 
 protected:
-  VendorProduct(const Problem&, const VendorPlan&);
+  VendorProduct(const Gemm&, const VendorPlan&);
   virtual void multiply(const Vendor::Algorithm&, Address workspace, const CallOperands&, Stream) = 0;
   /// Where the product goes: of both weights, where there is a gate.
   Array product(const CallOperands&) const;
@@ -34,7 +34,7 @@ protected:
   double alpha(const CallOperands& x) const { return unscaled() ? 1 : x.alpha; }
   double beta() const { return plan_.fused_residual ? 1 : 0; }
 
-  const Problem problem_;
+  const Gemm problem_;
   const VendorPlan plan_;
   const Type output_;     ///< of the product
   const Type scale_type_; ///< of alpha and beta
@@ -44,8 +44,8 @@ private:
   Memory scratch_;
 };
 
-std::unique_ptr<VendorProduct> make_lt_product(const Problem&, const VendorPlan&, const CallOperands&);
-std::unique_ptr<VendorProduct> make_rocblas_product(const Problem&, const VendorPlan&, const CallOperands&);
+std::unique_ptr<VendorProduct> make_lt_product(const Gemm&, const VendorPlan&, const CallOperands&);
+std::unique_ptr<VendorProduct> make_rocblas_product(const Gemm&, const VendorPlan&, const CallOperands&);
 
 /// "rocblas 5.0.0.1a2b"; empty where there is none. Only for workers.
 std::string rocblas_version();

@@ -8,7 +8,7 @@ namespace deepgen {
 namespace {
 
 /// Whether checking every case costs little in time and memory.
-bool cheap(const Problem& p) {
+bool cheap(const Gemm& p) {
   constexpr double kFlops = 2e9, kElements = 1 << 24;
   return p.flops() <= kFlops && double(p.batch) * (double(p.m) * double(p.n) + double(p.m) * double(p.k) +
                                                    double(p.k) * double(p.sum_columns())) <=
@@ -95,7 +95,7 @@ std::vector<std::pair<int64_t, int64_t>> parts(int64_t first, int64_t last) {
 
 } // namespace
 
-std::vector<Case> cases_for(const Problem& p) {
+std::vector<Case> cases_for(const Gemm& p) {
   std::vector<Case> cases = {kDense};
   if (!cheap(p)) return cases;
   const auto append = [&](const auto& more) { cases.insert(cases.end(), std::begin(more), std::end(more)); };
@@ -129,12 +129,12 @@ std::vector<TileRanges> cut_ranges(const TileRanges& full, Case::Cut cut) {
   return ranges;
 }
 
-double call_limit(const Problem& p, double base) {
+double call_limit(const Gemm& p, double base) {
   constexpr double kSlowFlopsPerSecond = 10e9, kSlack = 20;
   return std::max(base, kSlack * p.flops() / kSlowFlopsPerSecond);
 }
 
-double case_bytes(const Problem& p) {
+double case_bytes(const Gemm& p) {
   constexpr double kValueAndTolerance = 16;
   const double elements =
       double(p.batch) * (double(p.m) * double(p.k) + double(p.k) * double(p.sum_columns()) +
@@ -142,13 +142,13 @@ double case_bytes(const Problem& p) {
   return double(cases_for(p).size()) * elements * (double(size_of(Type::f64)) + kValueAndTolerance);
 }
 
-CaseSet::CaseSet(const Problem& p, uint64_t seed)
+CaseSet::CaseSet(const Gemm& p, uint64_t seed)
     : problem_(p), inputs_(p, seed, cheap(p)), reference_(problem_, inputs_, seed) {
   for (const Case& c : cases_for(p)) cases_.push_back(std::make_unique<Prepared>(prepare(c)));
 }
 
 CaseSet::Prepared CaseSet::prepare(const Case& c) const {
-  const Problem& p = problem_;
+  const Gemm& p = problem_;
   View a = view(p.a_rows(), p.a_columns(), p.batch, c.padded),
        b = view(p.b_rows(), p.b_columns(), p.batch, c.padded);
   if (c.broadcast.inputs) a = first_entry(a), b = first_entry(b);
@@ -177,22 +177,22 @@ CaseSet::Prepared CaseSet::prepare(const Case& c) const {
 }
 
 void CaseSet::prepare_epilogue(Prepared& out) const {
-  const Problem& p = problem_;
+  const Gemm& p = problem_;
   const Case& c = out.what;
   CallBuffers& x = out.buffers;
   x.clamp_low = inputs_.clamp_low, x.clamp_high = inputs_.clamp_high;
-  for (const Operand& operand : operands_of(p)) {
-    const bool matrix = operand.shape == Operand::matrix;
+  for (const EpilogueOperand& operand : operands_of(p)) {
+    const bool matrix = operand.shape == Operand::Shape::matrix;
     if (c.in_d != Case::none && operand.op == op_of(c.in_d)) {
-      x.*operand.data = x.d, x.*operand.ld = x.ldd, x.*operand.stride = x.stride_d;
+      x.*operand.data = x.d, x.*operand.ld = x.ldd, x.*operand.batch_stride = x.stride_d;
       continue;
     }
     View v = matrix ? view(p.m, p.n, p.batch, c.padded, 2 + int64_t(out.operands.size()))
-                    : View::dense(1, operand.columns(p), 1);
+                    : View::dense(1, operand.columns, 1);
     if (matrix && c.broadcast.matrices) v = first_entry(v);
     out.operands.push_back(input(operand.name, p.d, v, c, inputs_.operand(operand.op).data()));
     x.*operand.data = out.operands.back().data();
-    if (matrix) x.*operand.ld = v.ld, x.*operand.stride = v.stride;
+    if (matrix) x.*operand.ld = v.ld, x.*operand.batch_stride = v.stride;
   }
 }
 

@@ -30,7 +30,7 @@ struct Case {
 /// Problems up to 2 GFLOP and 16 M elements get every case that their batch and epilogue allow. Larger ones
 /// get the dense call only: their leading dimensions, scalars and splits are covered by the same config on
 /// the template's awkward shape.
-std::vector<Case> cases_for(const Problem&);
+std::vector<Case> cases_for(const Gemm&);
 
 struct Verdict {
   std::string status = "ok", detail; ///< "ok", "wrong", "out_of_bounds"
@@ -41,10 +41,10 @@ struct Verdict {
 /// workers see them through fork(2). Inputs are read-only, so that a write to one is a fault.
 class CaseSet {
 public:
-  CaseSet(const Problem&, uint64_t seed);
+  CaseSet(const Gemm&, uint64_t seed);
   CaseSet(const CaseSet&) = delete;
 
-  const Problem& problem() const { return problem_; }
+  const Gemm& problem() const { return problem_; }
   const Inputs& inputs() const { return inputs_; }
   /// Runs `kernel` through all cases; `before` is called with the case's name ahead of each.
   Verdict verify(const LoadedKernel& kernel, int64_t workspace,
@@ -62,7 +62,7 @@ private:
   void prepare_epilogue(Prepared&) const;
   Verdict run(Prepared&, const LoadedKernel&, int64_t workspace) const;
 
-  Problem problem_;
+  Gemm problem_;
   Inputs inputs_;
   Reference reference_;
   std::vector<std::unique_ptr<Prepared>> cases_;
@@ -72,9 +72,9 @@ private:
 std::vector<TileRanges> cut_ranges(const TileRanges& full, Case::Cut cut);
 
 /// Bytes that a CaseSet takes, or more.
-double case_bytes(const Problem&);
+double case_bytes(const Gemm&);
 
 /// Seconds after which one verified call counts as hanging: `base`, or 20 times what a slow kernel needs.
-double call_limit(const Problem&, double base);
+double call_limit(const Gemm&, double base);
 
 } // namespace deepgen

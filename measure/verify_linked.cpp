@@ -59,7 +59,7 @@ Verdict verdict_on_cpu(const KernelFile& file, const VerifyCommand& command) {
   EarlierRuns history(command.no_cache ? CacheSettings() : CacheSettings::from_environment(command.cache),
                       device, {}, o);
   if (!history.unverified({&c}).empty()) {
-    CaseSet cases(file.problem, o.seed);
+    CaseSet cases(file.problem.gemm(), o.seed);
     VerifyOptions options;
     options.device_isa = runnable_isa(device);
     options.call_seconds = o.call_seconds, options.seed = o.seed;

@@ -34,7 +34,7 @@ constexpr const char* kUnused[] = {
 AmdIr::AmdIr(mlir::ModuleOp module, const std::string& name)
     : GpuIr(module), arch(known(name)), target(name) {}
 
-void AmdIr::kernel(const GpuEntry& entry, const Problem& p, const std::vector<std::string>& names,
+void AmdIr::kernel(const GpuEntry& entry, const Gemm& p, const std::vector<std::string>& names,
                    const std::function<void(const Arguments&)>& body) {
   mlir::OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(module_.getBody());

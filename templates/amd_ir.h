@@ -16,7 +16,7 @@ public:
   const std::string target;
 
   /// entry.min_blocks becomes waves of a SIMD. There are neither clusters nor a limit on registers.
-  void kernel(const GpuEntry&, const Problem&, const std::vector<std::string>& arguments,
+  void kernel(const GpuEntry&, const Gemm&, const std::vector<std::string>& arguments,
               const std::function<void(const Arguments&)>& body) override;
   Value shared_memory() override;
 

@@ -74,7 +74,7 @@ bool has_dies(const Device& device) { return device.arch == "gfx942" || device.a
 int64_t bytes_of_copies(const std::string& arch) { return arch == "gfx950" ? 16 : 4; }
 
 struct Point {
-  const Problem& p;
+  const Gemm& p;
   const Device& device;
   const MatrixTiling& t;
   const AmdArch& arch;
@@ -94,7 +94,7 @@ Config through_registers(Config config) {
 bool is_aligned(const MatrixSide& s) { return s.dense_pitch() % s.align() == 0; }
 
 /// Whether threads can copy the operand's tile to LDS as it lies in memory, all of them as many pieces.
-bool is_copied(const Problem& p, const MatrixTiling& t, const MatrixSide& s) {
+bool is_copied(const Gemm& p, const MatrixTiling& t, const MatrixSide& s) {
   return s.k_contiguous && s.k * s.bytes == t.direct_bytes && s.lds_bytes(t) == t.direct_bytes &&
          s.pieces() % t.threads == 0 && p.k * s.bytes % t.direct_bytes == 0;
 }
@@ -226,7 +226,7 @@ const Rule kRules[] = {
      [](const Point& x) { return "xcds=" + text(x.t.xcds) + " for a grid of " + text(x.grid()); }},
 };
 
-std::string broken(const Problem& p, const Device& device, const Config& config, size_t assigned) {
+std::string broken(const Gemm& p, const Device& device, const Config& config, size_t assigned) {
   const MatrixTiling t(p, device.arch, config);
   const Point point{p, device, t, *find_amd(device.arch)};
   for (const Rule& rule : kRules)
@@ -250,7 +250,7 @@ int64_t MatrixSide::most_pitch(const MatrixTiling& t) const {
   return std::max<int64_t>(0, ((int64_t(1) << 31) - 1 - row) / rows);
 }
 
-MatrixTiling::MatrixTiling(const Problem& p, const std::string& arch, const Config& c)
+MatrixTiling::MatrixTiling(const Gemm& p, const std::string& arch, const Config& c)
     : size(at(c, kSize)), bm(at(c, kBm)), bn(at(c, kBn)), bk_bytes(at(c, kBk)), waves_m(at(c, kWavesM)),
       waves_n(at(c, kWavesN)), direct(at(c, kDirect)), buffer(at(c, kBuffer)), stages(at(c, kStages)),
       pingpong(at(c, kPingpong)), blocks(at(c, kBlocks)), splits(at(c, kSplits)), group(at(c, kGroup)),
@@ -305,18 +305,17 @@ int64_t MatrixTiling::registers_indirect() const {
   return accumulators() + 2 * fragments + waiting + 2 * waiting / 4 + 24;
 }
 
-std::string AmdMatrix::why_not(const Problem& p, const std::string& arch) const {
+std::string AmdMatrix::why_not(const Gemm& p, const std::string& arch) const {
   const AmdArch* amd = find_amd(arch);
   if (!amd || !has_instructions(*amd))
     return name() + " multiplies with matrix instructions that " + arch + " does not have";
   if (p.gate) return name() + " does not serve a gate";
   if (p.groups) return name() + " serves no groups of rows";
-  if (p.op != "gemm") return name() + " computes gemm, not " + p.op;
   if (!MatrixShape(arch, p.a, p.b, 16).name.empty()) return "";
   return arch + " has no matrix instruction for " + to_string(p.a) + " and " + to_string(p.b);
 }
 
-std::vector<Parameter> AmdMatrix::parameters(const Problem& p, const Device& device) const {
+std::vector<Parameter> AmdMatrix::parameters(const Gemm& p, const Device& device) const {
   std::vector<int64_t> splits = {1};
   for (int64_t s : {2, 3, 4, 6, 8, 12, 16, 32})
     if (s * 128 <= p.k && p.m * p.n * p.batch / (256 * 256) < 2 * device.cores) splits.push_back(s);
@@ -351,12 +350,11 @@ std::vector<Parameter> AmdMatrix::parameters(const Problem& p, const Device& dev
        {1, 8}}};
 }
 
-std::string AmdMatrix::why_illegal(const Problem& p, const Device& device, const Config& config) const {
+std::string AmdMatrix::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
   return broken(p, device, config, kParameters);
 }
 
-bool AmdMatrix::dead_end(const Problem& p, const Device& device, const Config& config,
-                         size_t assigned) const {
+bool AmdMatrix::dead_end(const Gemm& p, const Device& device, const Config& config, size_t assigned) const {
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kSmallest[i]);
@@ -379,7 +377,7 @@ double issue_slots(const MatrixTiling& t, const std::string& arch) {
 
 /// Nobody has timed these kernels: what the parts of a tile cost by the documents, at the rates that they
 /// name.
-double AmdMatrix::cost(const Problem& p, const Device& device, const Config& config) const {
+double AmdMatrix::cost(const Gemm& p, const Device& device, const Config& config) const {
   const MatrixTiling t(p, device.arch, config);
   const AmdArch& arch = *find_amd(device.arch);
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
@@ -437,25 +435,22 @@ double AmdMatrix::cost(const Problem& p, const Device& device, const Config& con
                     0.0002 * double(t.buffer ? 0 : 1));
 }
 
-std::vector<Choice> AmdMatrix::fallbacks(const Problem& p, const std::string& arch,
-                                         const Config& config) const {
+std::vector<Choice> AmdMatrix::fallbacks(const Gemm& p, const std::string& arch, const Config& config) const {
   const MatrixTiling t(p, arch, config);
   if (t.width_d == 1 && !t.direct && !t.buffer) return {};
   return {{name(), through_registers(config)}};
 }
 
 /// Odd multiples of what the problem's own sizes are multiples of, so that accesses are as wide.
-int64_t AmdMatrix::workspace(const Problem& p, const Config& config) const {
-  return split_workspace(p, config);
-}
+int64_t AmdMatrix::workspace(const Gemm& p, const Config& config) const { return split_workspace(p, config); }
 
-Problem AmdMatrix::awkward(const Problem& p, const Config& config) const {
+Gemm AmdMatrix::awkward(const Gemm& p, const Config& config) const {
   auto like = [](int64_t size, int64_t least) {
     const int64_t unit = power_in(size, 16), units = ceil_div(least, unit);
     return unit * (units % 2 ? units : units + 1);
   };
   const int64_t bm = at(config, kBm), bn = at(config, kBn), bk = at(config, kBk) / size_of(p.a);
-  Problem small = p;
+  Gemm small = p;
   small.m = like(p.m, bm + bm / 3 + 1), small.n = like(p.n, bn + bn / 3 + 1);
   small.k = like(p.k, bk * (std::max<int64_t>(2, at(config, kStages)) + at(config, kSplits)) + bk / 2 + 1);
   small.batch = p.batch > 1 ? 2 : 1;

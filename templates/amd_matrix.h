@@ -9,7 +9,7 @@
 #pragma once
 
 #include "templates/amd_matrix_shape.h"
-#include "templates/template.h"
+#include "templates/gemm_template.h"
 
 namespace deepgen {
 
@@ -39,7 +39,7 @@ struct MatrixSide {
 
 /// A config with everything that follows from it for one problem.
 struct MatrixTiling {
-  MatrixTiling(const Problem&, const std::string& arch, const Config&);
+  MatrixTiling(const Gemm&, const std::string& arch, const Config&);
 
   int64_t size, bm, bn, bk_bytes, waves_m, waves_n, direct, buffer, stages, pingpong, blocks, splits, group,
       xcds, wide; ///< the parameters
@@ -81,17 +81,17 @@ struct MatrixTiling {
   int64_t turns() const { return std::max<int64_t>(1, steps / 2); }
 };
 
-class AmdMatrix : public Template {
+class AmdMatrix : public GemmTemplate {
 public:
-  std::string why_not(const Problem&, const std::string& arch) const override;
-  std::vector<Parameter> parameters(const Problem&, const Device&) const override;
-  std::string why_illegal(const Problem&, const Device&, const Config&) const override;
-  bool dead_end(const Problem&, const Device&, const Config&, size_t assigned) const override;
-  double cost(const Problem&, const Device&, const Config&) const override;
-  std::vector<Choice> fallbacks(const Problem&, const std::string& arch, const Config&) const override;
-  int64_t workspace(const Problem&, const Config&) const override;
-  Problem awkward(const Problem&, const Config&) const override;
-  Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
+  std::string why_not(const Gemm&, const std::string& arch) const override;
+  std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
+  std::string why_illegal(const Gemm&, const Device&, const Config&) const override;
+  bool dead_end(const Gemm&, const Device&, const Config&, size_t assigned) const override;
+  double cost(const Gemm&, const Device&, const Config&) const override;
+  std::vector<Choice> fallbacks(const Gemm&, const std::string& arch, const Config&) const override;
+  int64_t workspace(const Gemm&, const Config&) const override;
+  Gemm awkward(const Gemm&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Gemm&, const std::string& arch, const Config&) const override;
 
 private:
   virtual bool has_instructions(const AmdArch&) const = 0;

@@ -14,8 +14,7 @@ constexpr int64_t kAllCopies = 63; ///< under way: none is waited for
 
 class MatrixBlock {
 public:
-  MatrixBlock(AmdIr& builder, const Problem& problem, const MatrixTiling& tiling,
-              const GpuIr::Arguments& args)
+  MatrixBlock(AmdIr& builder, const Gemm& problem, const MatrixTiling& tiling, const GpuIr::Arguments& args)
       : ir(builder), p(problem), t(tiling), args_(args) {}
 
   void emit(int64_t align_d);
@@ -70,7 +69,7 @@ private:
   std::vector<Fragment> fragments(const State&, int64_t row_tile, Value row, const Values& columns);
 
   AmdIr& ir;
-  const Problem& p;
+  const Gemm& p;
   const MatrixTiling& t;
   const GpuIr::Arguments& args_;
   Value entry_, split_, block_m_, block_n_; ///< block_m, block_n: the tile's first row and column

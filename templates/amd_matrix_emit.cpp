@@ -123,7 +123,7 @@ void MatrixBlock::emit(int64_t align_d) {
   store(s, align_d);
 }
 
-Kernel AmdMatrix::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
+Kernel AmdMatrix::emit(mlir::ModuleOp module, const Gemm& p, const std::string& arch,
                        const Config& config) const {
   const MatrixTiling t(p, arch, config);
   Kernel kernel;

@@ -52,7 +52,7 @@ Device modest_device(int64_t level) {
 
 /// The values that constraints look at; everything is known from the parameters up to the constraint's own.
 struct Point {
-  const Problem& p;
+  const Gemm& p;
   const Device& device;
   const Config& config;
   [[gnu::always_inline]] int64_t operator[](Index i) const { return at(config, i); }
@@ -68,7 +68,7 @@ struct Point {
 };
 
 /// Whether the epilogue reads a matrix, which may be D itself.
-bool reads_matrix(const Problem& p) { return p.has(EpilogueOp::residual) || p.has(EpilogueOp::multiply); }
+bool reads_matrix(const Gemm& p) { return p.has(EpilogueOp::residual) || p.has(EpilogueOp::multiply); }
 /// Whether D cannot hold partial sums between blocks of K.
 bool blocks_sums(const Point& x) { return (x.gated() || reads_matrix(x.p)) && x[kKc] < x.p.k; }
 
@@ -245,7 +245,7 @@ double bytes_per_cycle(double bytes, const Device& device) {
 struct Supply {
   double a_rate, b_rate;
 };
-Supply supply(const Problem& p, const Device& device, const CpuTiling& t) {
+Supply supply(const Gemm& p, const Device& device, const CpuTiling& t) {
   const double depth = double(std::min(t.kc, p.k)) * double(size_of(p.a));
   const double a_panel = double(t.mr) * depth, b_panel = double(t.nr) * depth;
   const double a_block = double(t.mc_tiles) * a_panel, b_block = double(t.nc_tiles) * b_panel;
@@ -270,7 +270,7 @@ double micro_cycles(const CpuTiling& t, const Supply& from, int64_t rows, int64_
   return step * (t.dot ? kc / double(lanes) : kc) + d_vectors * passes + 30 + (t.dot ? sums * 7 : 0);
 }
 
-double tile_cycles(const Problem& p, const Device& device, const CpuTiling& t) {
+double tile_cycles(const Gemm& p, const Device& device, const CpuTiling& t) {
   const Supply from = supply(p, device, t);
   double cycles = 0;
   for (auto [m_count, rows] : classes(p.m, t.mr))
@@ -281,7 +281,7 @@ double tile_cycles(const Problem& p, const Device& device, const CpuTiling& t) {
 }
 
 /// Copies into panels, and what reading in place costs.
-double memory_cycles(const Problem& p, const CpuTiling& t) {
+double memory_cycles(const Gemm& p, const CpuTiling& t) {
   const double bytes = double(size_of(p.a)), m = double(p.m), n = double(p.n), k = double(p.k);
   double cycles = 0;
   if (t.pack_a) {
@@ -302,7 +302,7 @@ double memory_cycles(const Problem& p, const CpuTiling& t) {
 
 } // namespace
 
-CpuTiling::CpuTiling(const Problem& p, const Config& c)
+CpuTiling::CpuTiling(const Gemm& p, const Config& c)
     : isa{at(c, kIsa), p.a}, dot(at(c, kForm) == 1), mr(at(c, kMr)), nv(at(c, kNv)),
       kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)), unroll(at(c, kUnroll)),
       pack_a(at(c, kPack) & kPackA), pack_b(at(c, kPack) & kPackB), loops(at(c, kLoops)),
@@ -317,15 +317,14 @@ CpuTiling::CpuTiling(const Problem& p, const Config& c)
   sums_elements = mr * sums_ld * (k_blocks == 1 ? 1 : mc_tiles * nc_tiles);
 }
 
-std::string CpuTile::why_not(const Problem& p, const std::string& arch) const {
+std::string CpuTile::why_not(const Gemm& p, const std::string& arch) const {
   if (arch != "cpu") return "cpu_tile generates x86-64 code, not " + arch;
-  if (p.op != "gemm") return "cpu_tile serves gemm, not " + p.op;
   if (p.groups) return "cpu_tile serves no groups of rows";
   if (p.a != p.d || (p.a != Type::f32 && p.a != Type::f64)) return "cpu_tile serves f32 and f64";
   return "";
 }
 
-std::vector<Parameter> CpuTile::parameters(const Problem& p, const Device& device) const {
+std::vector<Parameter> CpuTile::parameters(const Gemm& p, const Device& device) const {
   std::vector<int64_t> levels = device.isa >= 4   ? std::vector<int64_t>{4, 3}
                                 : device.isa >= 3 ? std::vector<int64_t>{3}
                                                   : std::vector<int64_t>{1};
@@ -355,28 +354,28 @@ std::vector<Parameter> CpuTile::parameters(const Problem& p, const Device& devic
        {0, 256}}};
 }
 
-std::string CpuTile::why_illegal(const Problem& p, const Device& device, const Config& config) const {
+std::string CpuTile::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
   const Point point{p, device, config};
   for (const Rule& rule : kRules)
     if (rule.broken(point)) return rule.why(point);
   return "";
 }
 
-bool CpuTile::dead_end(const Problem& p, const Device& device, const Config& config, size_t assigned) const {
+bool CpuTile::dead_end(const Gemm& p, const Device& device, const Config& config, size_t assigned) const {
   const Point point{p, device, config};
   for (const Rule& rule : kRules)
     if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
   return false;
 }
 
-double CpuTile::cost(const Problem& p, const Device& device, const Config& config) const {
+double CpuTile::cost(const Gemm& p, const Device& device, const Config& config) const {
   const CpuTiling t(p, config);
   constexpr double kHertz = 3e9; // nominal: only the order matters
-  const Problem product = p.ungated();
+  const Gemm product = p.ungated();
   return double(p.batch) * (tile_cycles(product, device, t) + memory_cycles(product, t)) / kHertz;
 }
 
-std::vector<Choice> CpuTile::fallbacks(const Problem& p, const std::string&, const Config& config) const {
+std::vector<Choice> CpuTile::fallbacks(const Gemm& p, const std::string&, const Config& config) const {
   std::vector<Choice> out;
   for (int64_t level : {3, 1}) {
     if (at(config, kIsa) <= level) continue;
@@ -389,9 +388,9 @@ std::vector<Choice> CpuTile::fallbacks(const Problem& p, const std::string&, con
   return out;
 }
 
-Problem CpuTile::awkward(const Problem& p, const Config& config) const {
+Gemm CpuTile::awkward(const Gemm& p, const Config& config) const {
   const CpuTiling t(p, config);
-  Problem small = p;
+  Gemm small = p;
   small.m = t.mr + 1; // a whole tile and one row: ragged, and cheap to compile
   small.n = t.dr + t.isa.lanes() / 2 + 1;
   // A second, ragged block of K where blocks are short enough; otherwise a ragged end of the only one. Blocks

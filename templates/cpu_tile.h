@@ -3,14 +3,14 @@
 // micro-kernel.
 #pragma once
 
+#include "templates/gemm_template.h"
 #include "templates/ir_builder.h"
-#include "templates/template.h"
 
 namespace deepgen {
 
 /// A config of cpu_tile with everything that follows from it for one problem. Tiles are mr x nr of D.
 struct CpuTiling {
-  CpuTiling(const Problem&, const Config&);
+  CpuTiling(const Gemm&, const Config&);
 
   VectorIsa isa;
   bool dot; ///< vectors along K, for A and B whose rows both run along K
@@ -31,18 +31,18 @@ struct CpuTiling {
   int64_t sums_ld, sums_elements;
 };
 
-class CpuTile : public Template {
+class CpuTile : public GemmTemplate {
 public:
   std::string name() const override { return "cpu_tile"; }
   int64_t revision() const override { return 1; }
-  std::string why_not(const Problem&, const std::string& arch) const override;
-  std::vector<Parameter> parameters(const Problem&, const Device&) const override;
-  std::string why_illegal(const Problem&, const Device&, const Config&) const override;
-  bool dead_end(const Problem&, const Device&, const Config&, size_t assigned) const override;
-  double cost(const Problem&, const Device&, const Config&) const override;
-  std::vector<Choice> fallbacks(const Problem&, const std::string& arch, const Config&) const override;
-  Problem awkward(const Problem&, const Config&) const override;
-  Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
+  std::string why_not(const Gemm&, const std::string& arch) const override;
+  std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
+  std::string why_illegal(const Gemm&, const Device&, const Config&) const override;
+  bool dead_end(const Gemm&, const Device&, const Config&, size_t assigned) const override;
+  double cost(const Gemm&, const Device&, const Config&) const override;
+  std::vector<Choice> fallbacks(const Gemm&, const std::string& arch, const Config&) const override;
+  Gemm awkward(const Gemm&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Gemm&, const std::string& arch, const Config&) const override;
 };
 
 } // namespace deepgen

@@ -11,8 +11,7 @@ namespace {
 
 class LoopNest {
 public:
-  LoopNest(Ir& builder, const Problem& problem, const CpuTiling& tiling)
-      : ir(builder), p(problem), t(tiling) {}
+  LoopNest(Ir& builder, const Gemm& problem, const CpuTiling& tiling) : ir(builder), p(problem), t(tiling) {}
 
   void emit(Value block) {
     args = block;
@@ -43,7 +42,7 @@ public:
 
 private:
   Ir& ir;
-  const Problem& p;
+  const Gemm& p;
   const CpuTiling& t;
   Value args, a_base, b_base, c_base, d_base, bias, a_panels, b_panels, lda, ldb, ldc, ldd, m0, m1, n0, n1,
       zero, one;
@@ -214,8 +213,7 @@ private:
 
 } // namespace
 
-Kernel CpuTile::emit(mlir::ModuleOp module, const Problem& p, const std::string&,
-                     const Config& config) const {
+Kernel CpuTile::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, const Config& config) const {
   const CpuTiling t(p, config);
   Ir ir(module, t.isa);
   ir.function(kernel_symbol, {ir.pointer}, false,

@@ -24,7 +24,7 @@ constexpr const char* kDependent = "pdl";
 
 /// Whether mma.sync multiplies these operands straight from registers as they were loaded. Elements of 8 bits
 /// that are not consecutive along K would first have to be transposed byte by byte.
-std::string why_no_mma(const Problem& p, const GemvTiling& t, int64_t capability) {
+std::string why_no_mma(const Gemm& p, const GemvTiling& t, int64_t capability) {
   if (!capability) return "form=1 (mma.sync) is NVIDIA's";
   if (p.a == Type::f32 || p.a == Type::f64) return "form=1 (mma) does not multiply " + to_string(p.a);
   if (p.a != p.b && !is_fp8(p.a)) return "form=1 (mma) needs A and B of one type";
@@ -34,13 +34,13 @@ std::string why_no_mma(const Problem& p, const GemvTiling& t, int64_t capability
 }
 
 /// The bytes, up to 16, to which every row of W (of the vectors) starts in a dense problem.
-int64_t dense_alignment(const Problem& p, bool of_b) {
+int64_t dense_alignment(const Gemm& p, bool of_b) {
   if (!of_b) return dense_alignment(p.a_columns(), p.a);
   return dense_alignment(p.b_transposed() ? p.k : p.n, p.b); // that of the second weight too
 }
 
 /// What does not depend on a config.
-GemvTiling bare(const Problem& p) {
+GemvTiling bare(const Gemm& p) {
   Config c;
   for (const char* name : {kForm, kHint, kPipeline, kDependent}) c.set(name, 0);
   for (const char* name : {kRowWarps, kKWarps, kUnroll, kSplits}) c.set(name, 1);
@@ -56,7 +56,7 @@ int64_t resident_blocks(const GemvTiling& t, const Device& device) {
   return std::clamp<int64_t>(device.shared_multiprocessor / shared, 1, t.min_blocks(device.arch));
 }
 
-std::string why_illegal_load(const Problem& p, const Device& device, const GemvTiling& t) {
+std::string why_illegal_load(const Gemm& p, const Device& device, const GemvTiling& t) {
   if (t.vec < t.size || t.vec > 16)
     return "vec=" + text(t.vec) + " is not between an element of " + text(t.size) + " and 16 bytes";
   if (int64_t align = dense_alignment(p, t.weights_b); t.vec > align)
@@ -81,7 +81,7 @@ std::string why_illegal_load(const Problem& p, const Device& device, const GemvT
   return "";
 }
 
-std::string why_illegal_shape(const Problem& p, const Device& device, const GemvTiling& t) {
+std::string why_illegal_shape(const Gemm& p, const Device& device, const GemvTiling& t) {
   const int64_t warps = t.row_warps * t.k_warps, steps = ceil_div(t.k, t.k_step);
   if (warps > 16) return "rwarps*kwarps=" + text(warps) + " exceeds 16 warps of a block";
   const int64_t blocks = t.row_blocks * p.batch;
@@ -105,7 +105,7 @@ std::string why_illegal_shape(const Problem& p, const Device& device, const Gemv
 }
 
 /// Rules that only save time.
-std::string why_slow(const Problem& p, const Device& device, const GemvTiling& t) {
+std::string why_slow(const Gemm& p, const Device& device, const GemvTiling& t) {
   if (t.loads() * t.vec * (t.pipeline ? 2 : 1) < 32 && t.k > t.k_step)
     return "less than 32 bytes of a lane in flight";
   if (const int64_t align = dense_alignment(p, t.weights_b);
@@ -152,9 +152,9 @@ double instructions(const GemvTiling& t) {
 
 } // namespace
 
-bool gemv_weights_are_b(const Problem& p) { return p.m <= 16 && (p.n > 16 || p.m <= p.n); }
+bool gemv_weights_are_b(const Gemm& p) { return p.m <= 16 && (p.n > 16 || p.m <= p.n); }
 
-GemvTiling::GemvTiling(const Problem& p, const Config& c)
+GemvTiling::GemvTiling(const Gemm& p, const Config& c)
     : weights_b(gemv_weights_are_b(p)), k_major(weights_b ? p.b_transposed() : !p.a_transposed()),
       vectors_k_major(weights_b ? !p.a_transposed() : p.b_transposed()), weight_type(weights_b ? p.b : p.a),
       vector_type(weights_b ? p.a : p.b), rows(weights_b ? p.n : p.m), vectors(weights_b ? p.m : p.n), k(p.k),
@@ -201,10 +201,9 @@ int64_t GemvTiling::min_blocks(const std::string& arch) const {
 
 int64_t GemvTiling::shared_bytes() const { return k_warps * block_rows * columns * (size == 8 ? 8 : 4); }
 
-std::string Gemv::why_not(const Problem& p, const std::string& arch) const {
+std::string Gemv::why_not(const Gemm& p, const std::string& arch) const {
   const int64_t capability = compute_capability(arch);
   if (!is_amd(arch) && capability < 80) return "gemv is for AMD GPUs, and NVIDIA GPUs from sm_80 on";
-  if (p.op != "gemm") return "gemv serves gemm, not " + p.op;
   if (p.groups) return "gemv serves no groups of rows";
   if (p.m > 16 && p.n > 16) return "gemv needs M <= 16 or N <= 16";
   if (p.gate && !gemv_weights_are_b(p)) return "gemv serves a gate with M of at most 16 and N";
@@ -213,7 +212,7 @@ std::string Gemv::why_not(const Problem& p, const std::string& arch) const {
   return "";
 }
 
-std::vector<Parameter> Gemv::parameters(const Problem& p, const Device& device) const {
+std::vector<Parameter> Gemv::parameters(const Gemm& p, const Device& device) const {
   const GemvTiling t = bare(p);
   const bool mma = why_no_mma(p, t, device.compute_capability()).empty();
   const int64_t align = dense_alignment(p, t.weights_b);
@@ -246,7 +245,7 @@ std::vector<Parameter> Gemv::parameters(const Problem& p, const Device& device) 
        "1: programmatic dependent launch; 2: and the first weights are asked for before they may be read"}};
 }
 
-std::string Gemv::why_illegal(const Problem& p, const Device& device, const Config& config) const {
+std::string Gemv::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
   const GemvTiling t(p, config);
   if (std::string why = why_illegal_load(p, device, t); !why.empty()) return why;
   if (std::string why = why_illegal_shape(p, device, t); !why.empty()) return why;
@@ -257,7 +256,7 @@ std::string Gemv::why_illegal(const Problem& p, const Device& device, const Conf
 // Little's law decides: bandwidth is bytes in flight over latency. The constants are nominal (only the order
 // matters): 0.8 us of latency under load, 1 us for a block to start and end, 85 % of the peak bandwidth at
 // best, one multiprocessor at most 64 bytes a clock.
-double Gemv::cost(const Problem& p, const Device& device, const Config& config) const {
+double Gemv::cost(const Gemm& p, const Device& device, const Config& config) const {
   constexpr double kLatency = 0.8e-6, kBlock = 1.0e-6, kLaunch = 1.5e-6, kEfficiency = 0.85;
   const GemvTiling t(p, config);
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
@@ -302,7 +301,7 @@ double Gemv::cost(const Problem& p, const Device& device, const Config& config) 
   return kMeasured * total;
 }
 
-std::vector<Choice> Gemv::fallbacks(const Problem& p, const std::string&, const Config& config) const {
+std::vector<Choice> Gemv::fallbacks(const Gemm& p, const std::string&, const Config& config) const {
   const GemvTiling t(p, config);
   if (t.vec == t.size && !t.dependent && !t.mma) return {};
   const std::pair<const char*, int64_t> values[] = {{kForm, 0},
@@ -320,9 +319,9 @@ std::vector<Choice> Gemv::fallbacks(const Problem& p, const std::string&, const 
   return {{name(), generic}};
 }
 
-int64_t Gemv::workspace(const Problem& p, const Config& config) const { return split_workspace(p, config); }
+int64_t Gemv::workspace(const Gemm& p, const Config& config) const { return split_workspace(p, config); }
 
-Problem Gemv::awkward(const Problem& p, const Config& config) const {
+Gemm Gemv::awkward(const Gemm& p, const Config& config) const {
   const GemvTiling t(p, config);
   // Whole loads, so that the small problem's dense operands are as aligned as the config wants.
   const int64_t row_unit = t.k_major ? 1 : t.elements;
@@ -331,7 +330,7 @@ Problem Gemv::awkward(const Problem& p, const Config& config) const {
   // One whole round of all workers where that is short, and a ragged step.
   const int64_t round = t.k_step * t.workers;
   const int64_t k = (round <= 8192 ? round : t.k_step) + round_up(t.k_step / 2 + 1, k_unit);
-  Problem small = p;
+  Gemm small = p;
   (t.weights_b ? small.n : small.m) = rows;
   small.k = k;
   small.batch = p.batch > 1 ? 2 : 1;

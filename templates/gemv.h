@@ -5,13 +5,13 @@
 // "warp" is 32 lanes, also on AMD GPUs whose waves have 64.
 #pragma once
 
-#include "templates/template.h"
+#include "templates/gemm_template.h"
 
 namespace deepgen {
 
 /// A config of gemv with everything that follows from it for one problem.
 struct GemvTiling {
-  GemvTiling(const Problem&, const Config&);
+  GemvTiling(const Gemm&, const Config&);
 
   // What the problem says.
   bool weights_b; ///< W is B (small M); else W is A (small N)
@@ -51,20 +51,20 @@ struct GemvTiling {
 };
 
 /// True when the vectors are rows of A and the weights are B.
-bool gemv_weights_are_b(const Problem&);
+bool gemv_weights_are_b(const Gemm&);
 
-class Gemv : public Template {
+class Gemv : public GemmTemplate {
 public:
   std::string name() const override { return "gemv"; }
   int64_t revision() const override { return 1; }
-  std::string why_not(const Problem&, const std::string& arch) const override;
-  std::vector<Parameter> parameters(const Problem&, const Device&) const override;
-  std::string why_illegal(const Problem&, const Device&, const Config&) const override;
-  double cost(const Problem&, const Device&, const Config&) const override;
-  std::vector<Choice> fallbacks(const Problem&, const std::string& arch, const Config&) const override;
-  int64_t workspace(const Problem&, const Config&) const override;
-  Problem awkward(const Problem&, const Config&) const override;
-  Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
+  std::string why_not(const Gemm&, const std::string& arch) const override;
+  std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
+  std::string why_illegal(const Gemm&, const Device&, const Config&) const override;
+  double cost(const Gemm&, const Device&, const Config&) const override;
+  std::vector<Choice> fallbacks(const Gemm&, const std::string& arch, const Config&) const override;
+  int64_t workspace(const Gemm&, const Config&) const override;
+  Gemm awkward(const Gemm&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Gemm&, const std::string& arch, const Config&) const override;
 };
 
 } // namespace deepgen

@@ -9,8 +9,7 @@ namespace {
 
 class GemvBlock {
 public:
-  GemvBlock(GpuIr& builder, const Problem& problem, const GemvTiling& tiling,
-            const GpuIr::Arguments& arguments)
+  GemvBlock(GpuIr& builder, const Gemm& problem, const GemvTiling& tiling, const GpuIr::Arguments& arguments)
       : ir(builder), p(problem), t(tiling), args(arguments) {}
   void emit();
 
@@ -22,7 +21,7 @@ private:
   Value argument(const std::string& name) { return args.at(name); }
 
   GpuIr& ir;
-  const Problem& p;
+  const Gemm& p;
   const GemvTiling& t;
   const GpuIr::Arguments& args;
   Value batch, first_row, split, row_warp, k_warp;
@@ -123,8 +122,7 @@ Fragment GemvBlock::fragment(Value output, int64_t weight) {
 
 } // namespace
 
-Kernel Gemv::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
-                  const Config& config) const {
+Kernel Gemv::emit(mlir::ModuleOp module, const Gemm& p, const std::string& arch, const Config& config) const {
   const GemvTiling t(p, config);
   Kernel kernel;
   kernel.problem = p;

@@ -45,7 +45,7 @@ Value gelu_tanh_fast(GpuIr& ir, Value x) {
 
 } // namespace
 
-Value gpu_function(GpuIr& ir, const Problem& p, EpilogueOp op, Value x) {
+Value gpu_function(GpuIr& ir, const Gemm& p, EpilogueOp op, Value x) {
   const bool fast = size_of(p.d) <= 2;
   if (op == EpilogueOp::relu && x.getType() == ir.f32) return ir.maximum(x, ir.number(ir.f32, 0.0));
   if (fast && op == EpilogueOp::gelu) return gelu_fast(ir, x);
@@ -63,7 +63,7 @@ struct GpuEpilogue::Piece {
   std::map<std::string, Values> operands; ///< in the compute type, one for each column
 };
 
-GpuEpilogue::GpuEpilogue(GpuIr& ir, const Problem& p, const GpuIr::Arguments& arguments, Value entry,
+GpuEpilogue::GpuEpilogue(GpuIr& ir, const Gemm& p, const GpuIr::Arguments& arguments, Value entry,
                          int64_t align_d)
     : ir_(ir), problem_(p), arguments_(arguments), entry_(entry), align_(align_d),
       compute_(ir.memory_type(p.scale_type())) {
@@ -74,7 +74,7 @@ GpuEpilogue::GpuEpilogue(GpuIr& ir, const Problem& p, const GpuIr::Arguments& ar
         bases_[operand.name] = matrix_base(operand.name, p.epilogue_type());
 }
 
-bool GpuEpilogue::reads_matrices(const Problem& p) {
+bool GpuEpilogue::reads_matrices(const Gemm& p) {
   return p.has(EpilogueOp::residual) || p.has(EpilogueOp::multiply);
 }
 

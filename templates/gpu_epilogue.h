@@ -22,13 +22,13 @@ struct Bounds {
 };
 
 /// A step without operands. Approximate where D is so narrow that its rounding hides that.
-Value gpu_function(GpuIr&, const Problem&, EpilogueOp, Value x);
+Value gpu_function(GpuIr&, const Gemm&, EpilogueOp, Value x);
 
 class GpuEpilogue {
 public:
   /// Made where it dominates all stores, best behind the main loop. Of one batch entry (`entry`: i32; null
   /// without a batch). `align_d`: what Kernel::align_d will say.
-  GpuEpilogue(GpuIr&, const Problem&, const GpuIr::Arguments&, Value entry, int64_t align_d);
+  GpuEpilogue(GpuIr&, const Gemm&, const GpuIr::Arguments&, Value entry, int64_t align_d);
 
   /// Fragments that are stored together have their operands (C, residual, ...) loaded together, ahead of the
   /// first store: a few of them hide the latency, too many take registers.
@@ -43,7 +43,7 @@ public:
   void give(const std::string& matrix) { given_ = matrix; }
 
   /// True when a store reads matrices beside C, whose loads cost as much as D's stores.
-  static bool reads_matrices(const Problem&);
+  static bool reads_matrices(const Gemm&);
 
 private:
   struct Piece; ///< as many columns as one access of D covers
@@ -63,7 +63,7 @@ private:
   Value finish(const Piece&, int64_t lane);
 
   GpuIr& ir_;
-  const Problem problem_;
+  const Gemm problem_;
   const GpuIr::Arguments arguments_;
   const Value entry_;
   const int64_t align_;

@@ -2,7 +2,7 @@
 
 namespace deepgen {
 
-GpuGate::GpuGate(GpuIr& ir, const Problem& p, const GpuIr::Arguments& arguments)
+GpuGate::GpuGate(GpuIr& ir, const Gemm& p, const GpuIr::Arguments& arguments)
     : ir_(ir), problem_(p), alpha_(arguments.at("alpha")) {}
 
 Value GpuGate::product(Value gate, Value up) const {
@@ -19,8 +19,8 @@ std::vector<Fragment> GpuGate::products(llvm::ArrayRef<Fragment> gate, llvm::Arr
   return out;
 }
 
-Problem GpuGate::rest(const Problem& p) {
-  Problem out = p;
+Gemm GpuGate::rest(const Gemm& p) {
+  Gemm out = p;
   out.gate.reset();
   if (p.gate) out.accumulate = p.scale_type();
   return out;

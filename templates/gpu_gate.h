@@ -10,7 +10,7 @@ namespace deepgen {
 /// gate(alpha g) * (alpha u) of sums g and u, in the type in which the epilogue computes.
 class GpuGate {
 public:
-  GpuGate(GpuIr&, const Problem&, const GpuIr::Arguments&);
+  GpuGate(GpuIr&, const Gemm&, const GpuIr::Arguments&);
 
   Value product(Value gate, Value up) const;
   /// The same for each fragment of `gate` and the one of `up` with the same columns of D.
@@ -18,12 +18,12 @@ public:
 
   /// What is left to do with products: the problem without its gate and with sums of their type, and alpha
   /// is 1.
-  static Problem rest(const Problem&);
+  static Gemm rest(const Gemm&);
   GpuIr::Arguments rest(const GpuIr::Arguments&) const;
 
 private:
   GpuIr& ir_;
-  const Problem problem_;
+  const Gemm problem_;
   const Value alpha_;
 };
 

@@ -8,14 +8,14 @@ namespace {
 constexpr int64_t kWarp = 32;
 }
 
-GpuGroups::GpuGroups(GpuIr& ir, const Problem& p, const GpuIr::Arguments& arguments, int64_t tile_rows)
+GpuGroups::GpuGroups(GpuIr& ir, const Gemm& p, const GpuIr::Arguments& arguments, int64_t tile_rows)
     : ir(ir), p(p), arguments_(arguments), tile_rows_(tile_rows) {}
 
 int64_t GpuGroups::chunks() const { return ceil_div(p.groups, kWarp); }
 
 /// Every group with rows has one tile that may be smaller, and of rows beyond those only whole ones are more
 /// tiles.
-int64_t GpuGroups::most_tiles(const Problem& p, int64_t tile_rows) {
+int64_t GpuGroups::most_tiles(const Gemm& p, int64_t tile_rows) {
   const int64_t begun = std::min(p.groups, p.m);
   return begun + (p.m - begun) / tile_rows;
 }

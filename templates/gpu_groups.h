@@ -10,7 +10,7 @@ namespace deepgen {
 class GpuGroups {
 public:
   /// `tile_rows`: of D in a tile.
-  GpuGroups(GpuIr&, const Problem&, const GpuIr::Arguments&, int64_t tile_rows);
+  GpuGroups(GpuIr&, const Gemm&, const GpuIr::Arguments&, int64_t tile_rows);
 
   /// What a warp knows of the 32 groups from 32 * `chunk` on, each lane of one: its rows, its tiles (rows of
   /// tiles), and how many the groups before it have, where those before the chunk have `tiles_before`.
@@ -32,14 +32,14 @@ public:
   GpuIr::Arguments of_group(Value number) const;
 
   /// Rows of tiles of `tile_rows` that all groups may have together.
-  static int64_t most_tiles(const Problem&, int64_t tile_rows);
+  static int64_t most_tiles(const Gemm&, int64_t tile_rows);
 
 private:
   Value offset(Value index) const; ///< of the table; the last one beyond it
   Value tiles_of(Value first_row, Value end_row) const;
 
   GpuIr& ir;
-  const Problem p;
+  const Gemm p;
   const GpuIr::Arguments arguments_;
   const int64_t tile_rows_;
 };

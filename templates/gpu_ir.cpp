@@ -21,7 +21,7 @@ namespace scf = mlir::scf;
 
 namespace {
 
-bool takes(const Problem& p, const std::string& name) {
+bool takes(const Gemm& p, const std::string& name) {
   using E = EpilogueOp;
   static const std::map<std::string, E> operands = {{"bias", E::bias},
                                                     {"bias_row", E::bias_row},
@@ -47,7 +47,7 @@ bool takes(const Problem& p, const std::string& name) {
 
 } // namespace
 
-std::vector<std::string> gpu_arguments(const Problem& p, bool workspace) {
+std::vector<std::string> gpu_arguments(const Gemm& p, bool workspace) {
   std::vector<std::string> out;
   for (const char* name : {"a",
                            "b",
@@ -119,14 +119,14 @@ mlir::Type GpuIr::lanes(int64_t n, mlir::Type type) const {
   return n == 1 ? type : mlir::Type(mlir::VectorType::get({n}, type));
 }
 
-mlir::Type GpuIr::argument_type(const Problem& p, const std::string& name) {
+mlir::Type GpuIr::argument_type(const Gemm& p, const std::string& name) {
   if (name.rfind("ld", 0) == 0 || name.rfind("stride_", 0) == 0) return i64;
   if (name == "alpha" || name == "beta" || name.rfind("clamp_", 0) == 0) return memory_type(p.scale_type());
   if (name.rfind("map_", 0) == 0) return pointer;
   return global;
 }
 
-void GpuIr::kernel(const GpuEntry& entry, const Problem& p, const std::vector<std::string>& names,
+void GpuIr::kernel(const GpuEntry& entry, const Gemm& p, const std::vector<std::string>& names,
                    const std::function<void(const Arguments&)>& body) {
   mlir::OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(module_.getBody());

@@ -15,7 +15,7 @@ namespace deepgen {
 
 /// The argument slots of every entry of a kernel for `problem`, in the order of kernel_abi.h. Tensor maps,
 /// which a template adds itself, come last ("map_a", ...).
-std::vector<std::string> gpu_arguments(const Problem&, bool workspace);
+std::vector<std::string> gpu_arguments(const Gemm&, bool workspace);
 
 /// An entry of a kernel, as its function says it to the assembler.
 struct GpuEntry {
@@ -51,7 +51,7 @@ public:
 
   // Entries. `body` gets the parameters by name.
   using Arguments = std::map<std::string, Value>;
-  virtual void kernel(const GpuEntry&, const Problem&, const std::vector<std::string>& arguments,
+  virtual void kernel(const GpuEntry&, const Gemm&, const std::vector<std::string>& arguments,
                       const std::function<void(const Arguments&)>& body);
   /// The block's dynamic shared memory, aligned to 1024 bytes (one symbol for the module).
   virtual Value shared_memory();
@@ -157,7 +157,7 @@ protected:
   virtual Value shuffle_word_xor(Value, int64_t lane_mask); ///< of 32 bits
   explicit GpuIr(mlir::ModuleOp module);                    ///< for a target that is not NVIDIA's
   virtual Value round_to_i8(Value f32);                     ///< to nearest even, saturated; NaN is 0
-  mlir::Type argument_type(const Problem&, const std::string& name);
+  mlir::Type argument_type(const Gemm&, const std::string& name);
   mlir::ModuleOp module_;
 
 private:

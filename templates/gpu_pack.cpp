@@ -11,7 +11,7 @@ constexpr int64_t kAlignment = 256; ///< bytes, of copies in the workspace
 
 } // namespace
 
-GpuPack::Copy GpuPack::describe(const Problem& p, const std::string& name, const Side& side, int64_t offset) {
+GpuPack::Copy GpuPack::describe(const Gemm& p, const std::string& name, const Side& side, int64_t offset) {
   const bool is_a = name == "a";
   Copy c;
   c.name = name, c.type = is_a ? p.a : p.b, c.align = side.align;
@@ -27,7 +27,7 @@ GpuPack::Copy GpuPack::describe(const Problem& p, const std::string& name, const
   return c;
 }
 
-GpuPack::GpuPack(const Problem& p, const Side& a, const Side& b, int64_t start) {
+GpuPack::GpuPack(const Gemm& p, const Side& a, const Side& b, int64_t start) {
   int64_t at = round_up(start, kAlignment);
   const auto add = [&](const std::string& name, const Side& side) {
     const Copy c = describe(p, name, side, at);
@@ -131,7 +131,7 @@ void GpuPack::transpose(GpuIr& ir, const Copy& c, const Operand& operand, Value 
   });
 }
 
-Launch GpuPack::emit(GpuIr& ir, const Problem& p, const std::vector<std::string>& names, bool dependent,
+Launch GpuPack::emit(GpuIr& ir, const Gemm& p, const std::vector<std::string>& names, bool dependent,
                      bool early) const {
   Launch launch;
   launch.entry = "deepgen_pack";

@@ -19,7 +19,7 @@ public:
 
   GpuPack() = default;
   /// The copies begin `start` bytes into the workspace.
-  GpuPack(const Problem&, const Side& a, const Side& b, int64_t start);
+  GpuPack(const Gemm&, const Side& a, const Side& b, int64_t start);
 
   bool any() const { return a_.place.ld || b_.place.ld; }
   PackedOperand place(const std::string& operand) const { return operand == "a" ? a_.place : b_.place; }
@@ -31,7 +31,7 @@ public:
   /// Adds the entry `deepgen_pack` to the module and returns its launch. From sm_90 on it waits for what runs
   /// before it (with `dependent` it starts before that has ended), and lets the next launch start early: that
   /// must wait for it. `early`: what is copied is asked for before that wait.
-  Launch emit(GpuIr&, const Problem&, const std::vector<std::string>& arguments, bool dependent,
+  Launch emit(GpuIr&, const Gemm&, const std::vector<std::string>& arguments, bool dependent,
               bool early) const;
 
 private:
@@ -57,7 +57,7 @@ private:
   struct Place {
     Value index, inside, row, column;
   };
-  static Copy describe(const Problem&, const std::string& name, const Side&, int64_t offset);
+  static Copy describe(const Gemm&, const std::string& name, const Side&, int64_t offset);
   static Place locate(GpuIr&, const Copy&, const Operand&, Value block, int64_t step);
   static void copy(GpuIr&, const Copy&, const Operand&, Value to, Value block);
   static void prefetch(GpuIr&, const Copy&, const Operand&, Value block);

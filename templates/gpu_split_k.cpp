@@ -11,7 +11,7 @@ constexpr int64_t kInFlight = 8; ///< partial sums that a thread loads before it
 
 } // namespace
 
-GpuSplitK::GpuSplitK(const Problem& p, int64_t splits)
+GpuSplitK::GpuSplitK(const Gemm& p, int64_t splits)
     : problem_(p), splits_(splits), pitch_(round_up(p.n, 16 / size_of(p.accumulate))) {}
 
 int64_t GpuSplitK::plane() const { return problem_.batch * problem_.m * pitch_ * size_of(type()); }
@@ -115,7 +115,7 @@ void GpuSplitK::add_reduce(GpuIr& ir, Kernel& kernel) const {
   kernel.launches.push_back(emit_reduce(ir, kernel.args, kernel.align_d));
 }
 
-int64_t split_workspace(const Problem& p, const Config& config) {
+int64_t split_workspace(const Gemm& p, const Config& config) {
   return GpuSplitK(p, config["splits"]).workspace();
 }
 

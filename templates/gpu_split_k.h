@@ -11,7 +11,7 @@ namespace deepgen {
 /// bytes, of the accumulator's type. There are two weights with a gate, which is the second launch's.
 class GpuSplitK {
 public:
-  GpuSplitK(const Problem&, int64_t splits);
+  GpuSplitK(const Gemm&, int64_t splits);
 
   int64_t workspace() const; ///< bytes
   /// Bytes that the partial sums make a call move, twice over: written and read.
@@ -38,12 +38,12 @@ private:
   Value sum_up(GpuIr&, Value first) const; ///< over the splits, from the first one's address on
   Type type() const { return problem_.accumulate; }
 
-  const Problem problem_;
+  const Gemm problem_;
   const int64_t splits_;
   const int64_t pitch_; ///< of a row, in elements
 };
 
 /// That of a config with the parameter `splits`; 0 when it does not split.
-int64_t split_workspace(const Problem&, const Config&);
+int64_t split_workspace(const Gemm&, const Config&);
 
 } // namespace deepgen

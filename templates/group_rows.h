@@ -1,7 +1,7 @@
 // How many rows groups have while configs are timed: estimates are of the mean of those calls.
 #pragma once
 
-#include "base/problem.h"
+#include "base/gemm.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace deepgen {
 /// chance. The number of a group's rows is then nearly normal; its mean and sqrt(3) deviations to both sides
 /// stand for it (Gauss-Hermite).
 template <typename F>
-double over_groups(const Problem& p, bool skewed, const F& f) {
+double over_groups(const Gemm& p, bool skewed, const F& f) {
   if (!skewed) return double(p.groups) * f(double(p.group_rows()));
   double total = 0, sum = 0;
   for (int64_t r = 0; r < p.groups; ++r) total += 1 / double(r + 2);

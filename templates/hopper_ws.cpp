@@ -15,7 +15,7 @@ using namespace hopper;
 /// Of the awkward shape with stream_k, on a device of about 132 multiprocessors.
 constexpr int64_t kStreamedTiles = 198, kStreamedTilesK = 12;
 
-int64_t epilogue_steps(const Problem& p) {
+int64_t epilogue_steps(const Gemm& p) {
   auto of = [](EpilogueOp op) {
     return op == EpilogueOp::gelu || op == EpilogueOp::gelu_tanh || op == EpilogueOp::silu ||
                    op == EpilogueOp::sigmoid
@@ -57,7 +57,7 @@ std::vector<Values> HopperTiling::by_weight(const Values& sums) const {
   return out;
 }
 
-HopperTiling::HopperTiling(const Problem& p, const Config& c)
+HopperTiling::HopperTiling(const Gemm& p, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), slices(at(c, kSlices)), stages(at(c, kStages)),
       consumers(at(c, kConsumers)), pingpong(at(c, kPingpong) != 0), swap(at(c, kSwap) != 0),
       promote(at(c, kPromote) != 0), cluster_m(at(c, kClusterM)), cluster_n(at(c, kClusterN)),
@@ -100,7 +100,7 @@ void HopperTiling::check() const {
                   "take a legal config: `deepgen space explain --config ...` says what is wrong");
 }
 
-std::string HopperWs::why_not(const Problem& p, const std::string& arch) const {
+std::string HopperWs::why_not(const Gemm& p, const std::string& arch) const {
   if (arch != "sm_90a") return "wgmma and TMA stores in this form are Hopper's: arch sm_90a";
   if (p.a == Type::f32 || p.a == Type::f64) return "wgmma does not multiply " + to_string(p.a);
   constexpr int64_t kMost = int64_t(1) << 30;
@@ -109,7 +109,7 @@ std::string HopperWs::why_not(const Problem& p, const std::string& arch) const {
   return "";
 }
 
-std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) const {
+std::vector<Parameter> HopperWs::parameters(const Gemm& p, const Device&) const {
   std::vector<int64_t> widths;
   for (int64_t n = 8; n <= 256; n += n < 64 ? 8 : 16)
     if (!(p.a == Type::i8 && n > 32 && n % 16)) widths.push_back(n);
@@ -146,18 +146,18 @@ std::vector<Parameter> HopperWs::parameters(const Problem& p, const Device&) con
 }
 
 /// What TMA cannot address, mma.sync multiplies.
-std::vector<Choice> HopperWs::fallbacks(const Problem& p, const std::string& arch, const Config&) const {
+std::vector<Choice> HopperWs::fallbacks(const Gemm& p, const std::string& arch, const Config&) const {
   Config aligned;
   for (const char* name : {"align_a", "align_b", "align_d"}) aligned.set(name, kAlignAB);
   return find_template("mma_sync").fallbacks(p, arch, aligned);
 }
 
-int64_t HopperWs::workspace(const Problem& p, const Config& config) const {
+int64_t HopperWs::workspace(const Gemm& p, const Config& config) const {
   const HopperTiling t(p, config);
   return std::max({t.pack.end(), split_workspace(p, config), HopperStreamK::workspace(t, t.work(p))});
 }
 
-Problem HopperWs::awkward(const Problem& p, const Config& config) const {
+Gemm HopperWs::awkward(const Gemm& p, const Config& config) const {
   const HopperTiling t(p, config);
   const int64_t a = std::max<int64_t>(1, t.align_a / size_of(p.a)),
                 b = std::max<int64_t>(1, t.align_b / size_of(p.b)),
@@ -165,7 +165,7 @@ Problem HopperWs::awkward(const Problem& p, const Config& config) const {
   const int64_t m_unit = p.a_transposed() ? a : 1,
                 halves = p.gate && !b_k_major(p) ? kAlignAB / size_of(p.b) : 1;
   const int64_t n_unit = std::max({d, halves, p.b_transposed() ? 1 : b});
-  Problem small = p;
+  Gemm small = p;
   shrink_groups(small, (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) + 3 * m_unit);
   small.n = (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) / t.weights + 3 * n_unit;
   const int64_t k_unit = std::max<int64_t>(p.a_transposed() ? 1 : a, p.b_transposed() ? b : 1);

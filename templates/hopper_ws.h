@@ -5,9 +5,9 @@
 // share their loads.
 #pragma once
 
+#include "templates/gemm_template.h"
 #include "templates/gpu_pack.h"
 #include "templates/hopper_ir.h"
-#include "templates/template.h"
 
 namespace deepgen {
 
@@ -67,7 +67,7 @@ struct HopperPartials {
 /// with `swap` it computes the transpose of D, so that M counts columns of D and N its rows. With a gate
 /// those are the columns of both weights, two for each of D.
 struct HopperTiling {
-  HopperTiling(const Problem&, const Config&);
+  HopperTiling(const Gemm&, const Config&);
   /// How what the gate makes of the sums is stored: half the columns. Itself without a gate.
   HopperTiling of_products() const;
 
@@ -118,29 +118,29 @@ struct HopperTiling {
   int64_t read_barriers() const { return staging.reads.empty() ? 0 : stagers() * staging.buffers; }
   int64_t read_barriers_offset() const { return barriers_offset + 16 * stages; }
   /// Tiles of clusters of all splits and batch entries.
-  int64_t work(const Problem& p) const { return clusters_m * clusters_n * splits * p.batch; }
+  int64_t work(const Gemm& p) const { return clusters_m * clusters_n * splits * p.batch; }
 
 private:
-  HopperStaging staging_of(const Problem&) const;
-  void set_buffers(const Problem&);
+  HopperStaging staging_of(const Gemm&) const;
+  void set_buffers(const Gemm&);
 };
 
 /// The epilogue's length, in steps of the cheapest kind.
-int64_t epilogue_steps(const Problem&);
+int64_t epilogue_steps(const Gemm&);
 
-class HopperWs : public Template {
+class HopperWs : public GemmTemplate {
 public:
   std::string name() const override { return "hopper_ws"; }
   int64_t revision() const override { return 2; }
-  std::string why_not(const Problem&, const std::string& arch) const override;
-  std::vector<Parameter> parameters(const Problem&, const Device&) const override;
-  std::string why_illegal(const Problem&, const Device&, const Config&) const override;
-  bool dead_end(const Problem&, const Device&, const Config&, size_t assigned) const override;
-  double cost(const Problem&, const Device&, const Config&) const override;
-  std::vector<Choice> fallbacks(const Problem&, const std::string& arch, const Config&) const override;
-  int64_t workspace(const Problem&, const Config&) const override;
-  Problem awkward(const Problem&, const Config&) const override;
-  Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
+  std::string why_not(const Gemm&, const std::string& arch) const override;
+  std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
+  std::string why_illegal(const Gemm&, const Device&, const Config&) const override;
+  bool dead_end(const Gemm&, const Device&, const Config&, size_t assigned) const override;
+  double cost(const Gemm&, const Device&, const Config&) const override;
+  std::vector<Choice> fallbacks(const Gemm&, const std::string& arch, const Config&) const override;
+  int64_t workspace(const Gemm&, const Config&) const override;
+  Gemm awkward(const Gemm&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Gemm&, const std::string& arch, const Config&) const override;
 };
 
 } // namespace deepgen

@@ -40,14 +40,14 @@ inline constexpr int64_t kAlignAB = 16;     ///< that TMA wants of bases, leadin
 }
 
 /// Tensor cores transpose 16-bit operands only: others are packed along K first.
-inline bool a_k_major(const Problem& p) { return !p.a_transposed() || size_of(p.a) != 2; }
-inline bool b_k_major(const Problem& p) { return p.b_transposed() || size_of(p.b) != 2; }
+inline bool a_k_major(const Gemm& p) { return !p.a_transposed() || size_of(p.a) != 2; }
+inline bool b_k_major(const Gemm& p) { return p.b_transposed() || size_of(p.b) != 2; }
 /// TMA wants rows that are multiples of 16 bytes apart.
 inline GpuPack::Side side(int64_t align, bool k_major, bool stored_k_major) {
   return {align < kAlignAB || k_major != stored_k_major, k_major, align};
 }
-inline int64_t dense_a(const Problem& p) { return dense_alignment(p.a_columns(), p.a); }
-inline int64_t dense_b(const Problem& p) { return dense_alignment(p.b_columns(), p.b); }
-inline int64_t dense_d(const Problem& p) { return dense_alignment(p.n, p.d); }
+inline int64_t dense_a(const Gemm& p) { return dense_alignment(p.a_columns(), p.a); }
+inline int64_t dense_b(const Gemm& p) { return dense_alignment(p.b_columns(), p.b); }
+inline int64_t dense_d(const Gemm& p) { return dense_alignment(p.n, p.d); }
 
 } // namespace deepgen::hopper

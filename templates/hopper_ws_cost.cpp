@@ -73,7 +73,7 @@ class Estimate {
 public:
   /// `work`: tiles of clusters. `read_again`: bytes that come from memory more than once. `grouped`: with
   /// weights for each entry.
-  Estimate(const Problem& p, const Device& d, const HopperTiling& t, double work, double read_again,
+  Estimate(const Gemm& p, const Device& d, const HopperTiling& t, double work, double read_again,
            bool grouped)
       : p(p), t(t), grouped(grouped), read_again(read_again), hertz(std::max(1e9, double(d.clock_khz) * 1e3)),
         bandwidth(double(d.memory_bandwidth)), all(double(std::max<int64_t>(1, d.cores))),
@@ -206,15 +206,15 @@ private:
     return bytes / (kFabric * bandwidth) * uneven() + kMemoryStart;
   }
 
-  const Problem& p;
+  const Gemm& p;
   const HopperTiling& t;
   const bool grouped;
   const double read_again, hertz, bandwidth, all, cores, blocks, fitting, running, busy_cores, waves;
 };
 
 /// The mean over the ways in which rows are shared out while configs are timed.
-double seconds_of_groups(const Problem& problem, const Device& device, const HopperTiling& t) {
-  const Problem p = problem.as_batch();
+double seconds_of_groups(const Gemm& problem, const Device& device, const HopperTiling& t) {
+  const Gemm p = problem.as_batch();
   const auto rows_of_tile = double(t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m);
   const auto columns = double(t.swap ? t.clusters_m : t.clusters_n),
              weights = double(p.k * p.sum_columns() * size_of(p.b));
@@ -235,7 +235,7 @@ double seconds_of_groups(const Problem& problem, const Device& device, const Hop
 
 } // namespace
 
-double HopperWs::cost(const Problem& problem, const Device& device, const Config& config) const {
+double HopperWs::cost(const Gemm& problem, const Device& device, const Config& config) const {
   const HopperTiling t(problem.as_batch(), config);
   if (problem.groups) return seconds_of_groups(problem, device, t);
   return Estimate(problem, device, t, double(t.work(problem)), 0, false).seconds();

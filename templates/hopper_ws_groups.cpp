@@ -4,7 +4,7 @@
 
 namespace deepgen {
 
-HopperGroups::HopperGroups(HopperIr& ir, const Problem& p, const HopperTiling& t,
+HopperGroups::HopperGroups(HopperIr& ir, const Gemm& p, const HopperTiling& t,
                            const GpuIr::Arguments& arguments, Value table)
     : ir(ir), p(p), t(t), groups_(ir, p, arguments, cluster_rows(t)), table_(table) {}
 
@@ -13,7 +13,7 @@ int64_t HopperGroups::cluster_rows(const HopperTiling& t) {
 }
 int64_t HopperGroups::columns(const HopperTiling& t) { return t.swap ? t.clusters_m : t.clusters_n; }
 
-int64_t HopperGroups::most_work(const Problem& p, const HopperTiling& t) {
+int64_t HopperGroups::most_work(const Gemm& p, const HopperTiling& t) {
   return GpuGroups::most_tiles(p, cluster_rows(t)) * columns(t);
 }
 

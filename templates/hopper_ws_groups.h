@@ -11,7 +11,7 @@ namespace deepgen {
 class HopperGroups {
 public:
   /// `table`: i32 address of bytes() bytes of shared memory.
-  HopperGroups(HopperIr&, const Problem&, const HopperTiling&, const GpuIr::Arguments&, Value table);
+  HopperGroups(HopperIr&, const Gemm&, const HopperTiling&, const GpuIr::Arguments&, Value table);
 
   /// By the first warp; all threads of the block wait behind it.
   void fill();
@@ -25,9 +25,9 @@ public:
   Place locate(Value index) const;
   GpuIr::Arguments arguments_of(Value number) const { return groups_.of_group(number); }
 
-  static int64_t bytes(const Problem& p) { return p.groups ? 8 * (p.groups + 1) : 0; }
+  static int64_t bytes(const Gemm& p) { return p.groups ? 8 * (p.groups + 1) : 0; }
   /// Of tiles of clusters: the most that a table of offsets can ask for.
-  static int64_t most_work(const Problem&, const HopperTiling&);
+  static int64_t most_work(const Gemm&, const HopperTiling&);
 
 private:
   static int64_t cluster_rows(const HopperTiling&);
@@ -35,7 +35,7 @@ private:
   Value read(Value group, int64_t column) const;
 
   HopperIr& ir;
-  const Problem& p;
+  const Gemm& p;
   const HopperTiling& t;
   mutable GpuGroups groups_;
   Value table_;

@@ -12,7 +12,7 @@ namespace deepgen {
 
 class HopperKernel {
 public:
-  HopperKernel(HopperIr& ir, const Problem& p, const HopperTiling& t, const GpuIr::Arguments& arguments)
+  HopperKernel(HopperIr& ir, const Gemm& p, const HopperTiling& t, const GpuIr::Arguments& arguments)
       : ir(ir), p(p), t(t), products(t.of_products()), arguments(arguments) {}
   void emit();
 
@@ -63,7 +63,7 @@ private:
   Value stage_address(Value stage) const { return ir.add(memory, ir.mul(stage, t.stage_bytes)); }
 
   HopperIr& ir;
-  const Problem& p;
+  const Gemm& p;
   const HopperTiling& t;
   const HopperTiling products; ///< tiles of D
   const GpuIr::Arguments& arguments;

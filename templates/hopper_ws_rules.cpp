@@ -23,8 +23,8 @@ constexpr int64_t kLeastIdle =
 
 /// The values that constraints look at; everything is known from the parameters up to the constraint's own.
 struct Point {
-  const Problem& whole;
-  const Problem& p; ///< for_rules()
+  const Gemm& whole;
+  const Gemm& p; ///< for_rules()
   const Device& device;
   const Config& config;
   [[gnu::always_inline]] int64_t operator[](Index i) const { return at(config, i); }
@@ -278,17 +278,17 @@ const Rule kRules[] = {
 
 } // namespace
 
-std::string HopperWs::why_illegal(const Problem& problem, const Device& device, const Config& config) const {
-  const Problem p = for_rules(problem);
+std::string HopperWs::why_illegal(const Gemm& problem, const Device& device, const Config& config) const {
+  const Gemm p = for_rules(problem);
   const Point point{problem, p, device, config};
   for (const Rule& rule : kRules)
     if (rule.broken(point)) return rule.why(point);
   return "";
 }
 
-bool HopperWs::dead_end(const Problem& problem, const Device& device, const Config& config,
+bool HopperWs::dead_end(const Gemm& problem, const Device& device, const Config& config,
                         size_t assigned) const {
-  const Problem p = for_rules(problem);
+  const Gemm p = for_rules(problem);
   const Point point{problem, p, device, config};
   for (const Rule& rule : kRules)
     if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;

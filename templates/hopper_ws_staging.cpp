@@ -37,7 +37,7 @@ HopperStaging box_of(int64_t row_bytes, int64_t size, int64_t rows, bool whole_r
 }
 
 /// The epilogue's first matrix, where it has D's type: boxes of one form are of both.
-std::string matrix_like_d(const Problem& p) {
+std::string matrix_like_d(const Gemm& p) {
   if (p.epilogue_type() != p.d) return "";
   for (EpilogueOp op : p.epilogue)
     for (const EpilogueOperand& operand : operands_of(op))
@@ -48,7 +48,7 @@ std::string matrix_like_d(const Problem& p) {
 } // namespace
 
 /// A warp stores 16 rows at once; with swap a warpgroup stores 64 columns.
-HopperStaging HopperTiling::staging_of(const Problem& p) const {
+HopperStaging HopperTiling::staging_of(const Gemm& p) const {
   const int64_t size = size_of(p.d);
   HopperStaging s = swap ? box_of(64 * size, size, bn, true) : box_of(bn / weights * size, size, 16, false);
   s.passes = swap ? m_tiles() / weights : m_tiles() * bn / weights / s.columns;
@@ -58,7 +58,7 @@ HopperStaging HopperTiling::staging_of(const Problem& p) const {
 
 /// Two buffers hide stores. What is read may have one for each pass, as it arrives while the main loop runs:
 /// where that leaves as many blocks on a multiprocessor.
-void HopperTiling::set_buffers(const Problem& p) {
+void HopperTiling::set_buffers(const Gemm& p) {
   auto lay_out = [&](int64_t buffers) {
     staging.buffers = buffers;
     const int64_t bytes = parts() > 1 ? 0 : buffers * stagers() * staging.buffer_bytes();

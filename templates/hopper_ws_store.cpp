@@ -7,7 +7,7 @@
 
 namespace deepgen {
 
-HopperStore::HopperStore(HopperIr& ir, const Problem& p, const HopperTiling& t,
+HopperStore::HopperStore(HopperIr& ir, const Gemm& p, const HopperTiling& t,
                          const GpuIr::Arguments& arguments, const HopperPlace& at, const GatedSums& sums)
     : ir(ir), p(p), t(t), arguments(arguments), at(at), sums(sums),
       bounds{at.row_end || p.m % (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) != 0,

@@ -21,7 +21,7 @@ struct HopperPlace {
 /// of_products().
 class HopperStore {
 public:
-  HopperStore(HopperIr&, const Problem&, const HopperTiling&, const GpuIr::Arguments&, const HopperPlace&,
+  HopperStore(HopperIr&, const Gemm&, const HopperTiling&, const GpuIr::Arguments&, const HopperPlace&,
               const GatedSums& sums);
   void emit();
   /// Has TMA bring what the first passes of the tile read. Once a tile, behind the emit() of the one before.
@@ -69,7 +69,7 @@ private:
   void synchronize() const;
 
   HopperIr& ir;
-  const Problem& p;
+  const Gemm& p;
   const HopperTiling& t;
   const GpuIr::Arguments& arguments;
   const HopperPlace at;

@@ -28,7 +28,7 @@ int64_t HopperStreamK::workspace(const HopperTiling& t, int64_t work) {
   return t.stream_k ? flag_bytes(t, work) + blocks(t, work) * sum_bytes(t) : 0;
 }
 
-HopperStreamK::HopperStreamK(HopperIr& ir, const Problem& p, const HopperTiling& t,
+HopperStreamK::HopperStreamK(HopperIr& ir, const Gemm& p, const HopperTiling& t,
                              const GpuIr::Arguments& arguments, Value cluster, Value clusters)
     : ir(ir), p(p), t(t), arguments(arguments), cluster(cluster), clusters(clusters) {
   const int64_t work = t.work(p);
@@ -127,7 +127,7 @@ Values HopperStreamK::take(const Values& sums) const {
   return out;
 }
 
-Launch HopperStreamK::emit_clear(GpuIr& ir, const Problem& p, const HopperTiling& t,
+Launch HopperStreamK::emit_clear(GpuIr& ir, const Gemm& p, const HopperTiling& t,
                                  const std::vector<std::string>& names) {
   Launch launch;
   launch.entry = "deepgen_clear";

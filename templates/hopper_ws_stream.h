@@ -12,7 +12,7 @@ namespace deepgen {
 class HopperStreamK {
 public:
   /// By all threads, as work is found by producer and consumers alike. `cluster` of `clusters` that run.
-  HopperStreamK(HopperIr&, const Problem&, const HopperTiling&, const GpuIr::Arguments&, Value cluster,
+  HopperStreamK(HopperIr&, const Gemm&, const HopperTiling&, const GpuIr::Arguments&, Value cluster,
                 Value clusters);
 
   /// A tile, or the part of one that the block has: pieces are numbered first() to end() - 1 in its order.
@@ -36,7 +36,7 @@ public:
   static int64_t workspace(const HopperTiling&, int64_t work);
   /// Adds the entry `deepgen_clear` to the module, which makes flags that the main kernel sets, and returns
   /// its launch. The main kernel's starts meanwhile, and waits for it before it touches the workspace.
-  static Launch emit_clear(GpuIr&, const Problem&, const HopperTiling&,
+  static Launch emit_clear(GpuIr&, const Gemm&, const HopperTiling&,
                            const std::vector<std::string>& arguments);
   /// A part has at least so many tiles of K.
   static int64_t least_part(int64_t tiles_k);
@@ -51,7 +51,7 @@ private:
   Value sums_at(Value block) const; ///< of the thread
 
   HopperIr& ir;
-  const Problem& p;
+  const Gemm& p;
   const HopperTiling& t;
   const GpuIr::Arguments& arguments;
   Value cluster, clusters;

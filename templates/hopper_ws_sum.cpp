@@ -10,7 +10,7 @@ constexpr int64_t kAllConsumers = 8; ///< a named barrier; the first ones are of
 
 } // namespace
 
-HopperClusterSum::HopperClusterSum(HopperIr& ir, const Problem& p, const HopperTiling& t,
+HopperClusterSum::HopperClusterSum(HopperIr& ir, const Gemm& p, const HopperTiling& t,
                                    const GpuIr::Arguments& arguments, const HopperPlace& at, Value rank)
     : ir(ir), p(p), t(t), arguments(arguments), at(at), rank_k(ir.remainder(rank, t.cluster_k)) {
   first_rank = ir.sub(rank, rank_k);

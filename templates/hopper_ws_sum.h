@@ -11,8 +11,8 @@ namespace deepgen {
 class HopperClusterSum {
 public:
   /// By one warpgroup of consumers; all of all blocks take part. `rank`: of the block in its cluster.
-  HopperClusterSum(HopperIr&, const Problem&, const HopperTiling&, const GpuIr::Arguments&,
-                   const HopperPlace&, Value rank);
+  HopperClusterSum(HopperIr&, const Gemm&, const HopperTiling&, const GpuIr::Arguments&, const HopperPlace&,
+                   Value rank);
   /// `sums`: of the thread, as wgmma leaves them. `goes_on` (i1): the block has another tile after this one.
   void emit(const Values& sums, Value goes_on);
   /// By the producer's warpgroup, behind its last copy for the tile: all threads of a cluster meet where the
@@ -25,7 +25,7 @@ private:
   void store_share();
 
   HopperIr& ir;
-  const Problem& p;
+  const Gemm& p;
   const HopperTiling& t;
   const GpuIr::Arguments& arguments;
   const HopperPlace at;

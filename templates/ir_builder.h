@@ -3,7 +3,7 @@
 // values and a kernel's signature is the plain C one; loops are scf, arithmetic is arith and vector.
 #pragma once
 
-#include "base/problem.h"
+#include "base/gemm.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"

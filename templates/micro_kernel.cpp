@@ -17,14 +17,14 @@ constexpr std::ptrdiff_t kPointers = 6;
 
 } // namespace
 
-std::vector<std::string> gemm_args(const Problem& p) {
+std::vector<std::string> gemm_args(const Gemm& p) {
   std::vector<std::string> names(std::begin(kCommonArgs), std::end(kCommonArgs));
   for (const std::string& name : epilogue_args(p.epilogue, p.batch > 1))
     if (name != "bias") names.push_back(name);
   return names;
 }
 
-Value load_arg(Ir& ir, const Problem& p, Value args, const std::string& name) {
+Value load_arg(Ir& ir, const Gemm& p, Value args, const std::string& name) {
   const std::vector<std::string> names = gemm_args(p);
   const auto at = std::find(names.begin(), names.end(), name) - names.begin();
   if (size_t(at) == names.size()) throw Error("no argument slot '" + name + "'");
@@ -35,7 +35,7 @@ Value load_arg(Ir& ir, const Problem& p, Value args, const std::string& name) {
   return ir.load(type, ir.at_byte(args, 8 * at), 8);
 }
 
-std::vector<EpilogueOperand> tile_operands(const Problem& p) {
+std::vector<EpilogueOperand> tile_operands(const Gemm& p) {
   std::vector<EpilogueOperand> out;
   for (EpilogueOp op : p.epilogue)
     for (const EpilogueOperand& operand : operands_of(op))
@@ -48,7 +48,7 @@ namespace {
 /// Emits the body of one micro-kernel; the members are its parameters and what is derived from them.
 class Emitter {
 public:
-  Emitter(Ir& builder, const Problem& problem, const MicroTile& shape, mlir::ValueRange parameters)
+  Emitter(Ir& builder, const Gemm& problem, const MicroTile& shape, mlir::ValueRange parameters)
       : ir(builder), p(problem), ops(p.epilogue), tile(shape), args(parameters[0]), a(parameters[1]),
         lda(parameters[2]), b(parameters[3]), ldb(parameters[4]), d(parameters[5]), c(parameters[6]),
         bias(parameters[7]), kc(parameters[8]), first(parameters[9]), last(parameters[10]),
@@ -73,7 +73,7 @@ public:
 
 private:
   Ir& ir;
-  const Problem& p;
+  const Gemm& p;
   const std::vector<EpilogueOp>& ops;
   const MicroTile& tile;
   Value args, a, lda, b, ldb, d, c, bias, kc, first, last, ldd, sums, sums_ld;
@@ -366,7 +366,7 @@ private:
 
 } // namespace
 
-std::string micro_kernel(Ir& ir, const Problem& p, const MicroTile& tile) {
+std::string micro_kernel(Ir& ir, const Gemm& p, const MicroTile& tile) {
   std::string name = "micro_" + std::to_string(tile.rows) + "x" + std::to_string(tile.columns);
   llvm::SmallVector<mlir::Type> parameters = {ir.pointer, ir.pointer, ir.i64, ir.pointer, ir.i64, ir.pointer,
                                               ir.pointer, ir.pointer, ir.i64, ir.i64,     ir.i64};

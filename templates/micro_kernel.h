@@ -9,11 +9,11 @@ namespace deepgen {
 /// The argument block of a CPU GEMM kernel: the slots in the order in which the kernels here read them. Those
 /// up to "b1" are the same for all problems, and behind them come the operands of the epilogue other than
 /// bias.
-std::vector<std::string> gemm_args(const Problem&);
+std::vector<std::string> gemm_args(const Gemm&);
 /// Loads a named slot as i64, pointer or (alpha, beta, bounds) scalar of the kernel's type.
-Value load_arg(Ir&, const Problem&, Value args, const std::string& name);
+Value load_arg(Ir&, const Gemm&, Value args, const std::string& name);
 /// The operands of the epilogue, without bias, of which a tile has its own part: columns, rows and matrices.
-std::vector<EpilogueOperand> tile_operands(const Problem&);
+std::vector<EpilogueOperand> tile_operands(const Gemm&);
 
 /// Where the operands of a tile lie. Strides are runtime values except inside a panel.
 enum class Access {
@@ -44,6 +44,6 @@ struct MicroTile {
 /// `sums` has those of both weights, and gate and beta C belong to the last block. first and last are i64
 /// flags. C is not read when beta is 0, D not on the first block. Operands that are D itself are read before
 /// it is written.
-std::string micro_kernel(Ir&, const Problem&, const MicroTile&);
+std::string micro_kernel(Ir&, const Gemm&, const MicroTile&);
 
 } // namespace deepgen

@@ -35,11 +35,9 @@ constexpr std::string_view kNames[] = {"bm",      "bn",      "bk",      "warps_m
   return value_at(config, size_t(i), kNames[i]);
 }
 
-int64_t dense_a(const Problem& p) { return dense_alignment(p.a_columns(), p.a); }
-int64_t dense_b(const Problem& p) {
-  return dense_alignment(p.b_transposed() ? p.k : p.n, p.b);
-} // each weight's
-int64_t dense_d(const Problem& p) { return dense_alignment(p.n, p.d); }
+int64_t dense_a(const Gemm& p) { return dense_alignment(p.a_columns(), p.a); }
+int64_t dense_b(const Gemm& p) { return dense_alignment(p.b_transposed() ? p.k : p.n, p.b); } // each weight's
+int64_t dense_d(const Gemm& p) { return dense_alignment(p.n, p.d); }
 
 /// Rows of 16 of each warp's tile that fit in `bytes` of shared memory at once; at least one.
 int64_t staged_tiles(int64_t all, int64_t bytes_each, int64_t bytes) {
@@ -50,7 +48,7 @@ int64_t staged_tiles(int64_t all, int64_t bytes_each, int64_t bytes) {
 
 /// The values that constraints look at; everything is known from the parameters up to the constraint's own.
 struct Point {
-  const Problem& p;
+  const Gemm& p;
   const Device& device;
   const Config& config;
   int64_t groups = 0; ///< of the problem, which is here the batch that for_rules() makes of it
@@ -216,7 +214,7 @@ const Rule kRules[] = {
 
 } // namespace
 
-MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
+MmaTiling::MmaTiling(const Gemm& p, int64_t capability, const Config& c)
     : bm(at(c, kBm)), bn(at(c, kBn)), bk_bytes(at(c, kBk)), warps_m(at(c, kWarpsM)), warps_n(at(c, kWarpsN)),
       k_warps(at(c, kWarpsK)), stages(at(c, kStages)), resident(at(c, kBlocks)), splits(at(c, kSplits)),
       group(at(c, kGroup)), dependent(at(c, kPdl) != 0), prefetch(at(c, kPdl) == 2), align_a(at(c, kAlignA)),
@@ -260,7 +258,7 @@ MmaTiling::MmaTiling(const Problem& p, int64_t capability, const Config& c)
     registers += std::clamp<int64_t>(steps - 2, 0, 2) * fragments;
 }
 
-std::string MmaSync::why_not(const Problem& p, const std::string& arch) const {
+std::string MmaSync::why_not(const Gemm& p, const std::string& arch) const {
   const int64_t capability = compute_capability(arch);
   if (capability < 80) return "mma.sync with cp.async needs sm_80 or later";
   if (p.a == Type::f32) return "tensor cores do not multiply f32 (tf32 does, with 11 significant bits)";
@@ -271,7 +269,7 @@ std::string MmaSync::why_not(const Problem& p, const std::string& arch) const {
   return "";
 }
 
-std::vector<Parameter> MmaSync::parameters(const Problem& p, const Device& device) const {
+std::vector<Parameter> MmaSync::parameters(const Gemm& p, const Device& device) const {
   std::vector<int64_t> pdl = {0};
   if (device.compute_capability() >= 90) pdl.push_back(1);
   if (device.compute_capability() >= 90 && !p.groups) pdl.push_back(2); // tiles of groups are known too late
@@ -299,24 +297,24 @@ std::vector<Parameter> MmaSync::parameters(const Problem& p, const Device& devic
       {"align_d", {dense_d(p)}, "bytes to which rows of D (and C, residual, multiplier) are aligned"}};
 }
 
-std::string MmaSync::why_illegal(const Problem& problem, const Device& device, const Config& config) const {
-  const Problem p = for_rules(problem);
+std::string MmaSync::why_illegal(const Gemm& problem, const Device& device, const Config& config) const {
+  const Gemm p = for_rules(problem);
   const Point point{p, device, config, problem.groups};
   for (const Rule& rule : kRules)
     if (rule.broken(point)) return rule.why(point);
   return "";
 }
 
-bool MmaSync::dead_end(const Problem& problem, const Device& device, const Config& config,
+bool MmaSync::dead_end(const Gemm& problem, const Device& device, const Config& config,
                        size_t assigned) const {
-  const Problem p = for_rules(problem);
+  const Gemm p = for_rules(problem);
   const Point point{p, device, config, problem.groups};
   for (const Rule& rule : kRules)
     if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
   return false;
 }
 
-std::vector<Choice> MmaSync::fallbacks(const Problem& p, const std::string&, const Config& config) const {
+std::vector<Choice> MmaSync::fallbacks(const Gemm& p, const std::string&, const Config& config) const {
   if (at(config, kAlignA) == size_of(p.a) && at(config, kAlignB) == size_of(p.b) &&
       at(config, kAlignD) == size_of(p.d))
     return {};
@@ -329,14 +327,12 @@ std::vector<Choice> MmaSync::fallbacks(const Problem& p, const std::string&, con
   return {{name(), generic}};
 }
 
-int64_t MmaSync::workspace(const Problem& p, const Config& config) const {
-  return split_workspace(p, config);
-}
+int64_t MmaSync::workspace(const Gemm& p, const Config& config) const { return split_workspace(p, config); }
 
-Problem MmaSync::awkward(const Problem& p, const Config& config) const {
+Gemm MmaSync::awkward(const Gemm& p, const Config& config) const {
   const MmaTiling t(p, 90, config);
   const int64_t a = t.align_a / size_of(p.a), b = t.align_b / size_of(p.b), d = t.align_d / size_of(p.d);
-  Problem small = p;
+  Gemm small = p;
   shrink_groups(small, t.bm + 3 * std::max<int64_t>(1, p.a_transposed() ? a : 1));
   small.n = t.columns + 3 * std::max<int64_t>({1, d, p.b_transposed() ? 1 : b});
   const int64_t unit = std::max<int64_t>({1, p.a_transposed() ? 1 : a, p.b_transposed() ? b : 1});

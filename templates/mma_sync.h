@@ -4,15 +4,15 @@
 // multiplied.
 #pragma once
 
+#include "templates/gemm_template.h"
 #include "templates/mma_sync_fragments.h"
-#include "templates/template.h"
 
 namespace deepgen {
 
 /// A config of mma_sync with everything that follows from it for one problem. Sizes count elements unless
 /// they say bytes.
 struct MmaTiling {
-  MmaTiling(const Problem&, int64_t capability, const Config&);
+  MmaTiling(const Gemm&, int64_t capability, const Config&);
 
   int64_t bm, bn, bk_bytes, warps_m, warps_n, k_warps, stages, resident, splits, group;
   bool dependent, prefetch;
@@ -47,19 +47,19 @@ struct MmaTiling {
   int64_t blocks() const { return tiles_m * tiles_n * splits; } ///< for one batch entry
 };
 
-class MmaSync : public Template {
+class MmaSync : public GemmTemplate {
 public:
   std::string name() const override { return "mma_sync"; }
   int64_t revision() const override { return 1; }
-  std::string why_not(const Problem&, const std::string& arch) const override;
-  std::vector<Parameter> parameters(const Problem&, const Device&) const override;
-  std::string why_illegal(const Problem&, const Device&, const Config&) const override;
-  bool dead_end(const Problem&, const Device&, const Config&, size_t assigned) const override;
-  double cost(const Problem&, const Device&, const Config&) const override;
-  std::vector<Choice> fallbacks(const Problem&, const std::string& arch, const Config&) const override;
-  int64_t workspace(const Problem&, const Config&) const override;
-  Problem awkward(const Problem&, const Config&) const override;
-  Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
+  std::string why_not(const Gemm&, const std::string& arch) const override;
+  std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
+  std::string why_illegal(const Gemm&, const Device&, const Config&) const override;
+  bool dead_end(const Gemm&, const Device&, const Config&, size_t assigned) const override;
+  double cost(const Gemm&, const Device&, const Config&) const override;
+  std::vector<Choice> fallbacks(const Gemm&, const std::string& arch, const Config&) const override;
+  int64_t workspace(const Gemm&, const Config&) const override;
+  Gemm awkward(const Gemm&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Gemm&, const std::string& arch, const Config&) const override;
 };
 
 } // namespace deepgen

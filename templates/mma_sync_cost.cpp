@@ -53,7 +53,7 @@ constexpr double kLaunch = 2e-6, kReduce = 1.6e-6, kEarlyStart = 0.7e-6, kPrefet
 
 class Estimate {
 public:
-  Estimate(const Problem& p, const Device& d, const MmaTiling& t)
+  Estimate(const Gemm& p, const Device& d, const MmaTiling& t)
       : p(p), t(t), d(d), hertz(std::max(1e9, double(d.clock_khz) * 1e3)),
         cores(double(std::max<int64_t>(1, d.cores))) {}
 
@@ -140,7 +140,7 @@ private:
     return bytes / std::min(0.9 * double(d.memory_bandwidth), in_flight / 1.0e-6);
   }
 
-  const Problem& p;
+  const Gemm& p;
   const MmaTiling& t;
   const Device& d;
   const double hertz, cores;
@@ -148,8 +148,8 @@ private:
 
 } // namespace
 
-double MmaSync::cost(const Problem& problem, const Device& device, const Config& config) const {
-  const Problem p = problem.as_batch();
+double MmaSync::cost(const Gemm& problem, const Device& device, const Config& config) const {
+  const Gemm p = problem.as_batch();
   const MmaTiling t(p, device.compute_capability(), config);
   return Estimate(p, device, t).seconds();
 }

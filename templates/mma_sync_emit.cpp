@@ -10,7 +10,7 @@ namespace {
 
 class MmaKernel {
 public:
-  MmaKernel(GpuIr& ir, const Problem& p, const MmaTiling& t, const GpuIr::Arguments& arguments)
+  MmaKernel(GpuIr& ir, const Gemm& p, const MmaTiling& t, const GpuIr::Arguments& arguments)
       : ir(ir), p(p), t(t), arguments(arguments) {}
   void emit();
 
@@ -26,7 +26,7 @@ private:
   void store();
 
   GpuIr& ir;
-  const Problem& p;
+  const Gemm& p;
   const MmaTiling& t;
   GpuIr::Arguments arguments;
   Value memory, m0, n0, entry, split, first_tile, tile_count; ///< entry, split: null when there is one
@@ -157,7 +157,7 @@ void MmaKernel::store() {
 
 } // namespace
 
-Kernel MmaSync::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
+Kernel MmaSync::emit(mlir::ModuleOp module, const Gemm& p, const std::string& arch,
                      const Config& config) const {
   const MmaTiling t(p, compute_capability(arch), config);
   Kernel kernel;

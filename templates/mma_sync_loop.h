@@ -21,7 +21,7 @@ public:
     Value split; ///< null when there is one
     Value first_tile, tile_count;
   };
-  MmaLoop(GpuIr&, const Problem&, const MmaTiling&, Value memory, const Range&, Operands);
+  MmaLoop(GpuIr&, const Gemm&, const MmaTiling&, Value memory, const Range&, Operands);
   /// The sums with all products added. Waits for the launch before, where that may still run, when it first
   /// reads.
   Values run(Values sums);
@@ -66,7 +66,7 @@ private:
   int64_t parts() const;
 
   GpuIr& ir_;
-  const Problem& p_;
+  const Gemm& p_;
   const MmaTiling& t_;
   Value memory_;
   Range range_;

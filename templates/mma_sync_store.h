@@ -20,7 +20,7 @@ struct MmaPlace {
 /// its gate.
 class MmaStore {
 public:
-  MmaStore(GpuIr&, const Problem&, const MmaTiling&, const GpuIr::Arguments&, const MmaPlace&,
+  MmaStore(GpuIr&, const Gemm&, const MmaTiling&, const GpuIr::Arguments&, const MmaPlace&,
            const GatedSums& sums);
   void emit();
 
@@ -40,7 +40,7 @@ private:
   int64_t n_tiles() const { return t.warp_columns / 8; }
 
   GpuIr& ir;
-  const Problem& p;
+  const Gemm& p;
   const MmaTiling& t;
   const GpuIr::Arguments& arguments;
   const MmaPlace at;

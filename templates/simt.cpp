@@ -35,7 +35,7 @@ int64_t longest_dot(Type type) {
 
 /// The elements of one dot product; `as_is`: both operands have so many in a row along K. On NVIDIA GPUs
 /// others than those are for tensor cores.
-int64_t dot_length(const Problem& p, const std::string& arch, bool as_is) {
+int64_t dot_length(const Gemm& p, const std::string& arch, bool as_is) {
   if (p.a != p.b) return 1;
   if (!is_amd(arch)) return p.a == Type::i8 && as_is ? 4 : 1;
   const bool bf16 = arch == "gfx950" || arch == "gfx1100" || arch == "gfx1201";
@@ -66,7 +66,7 @@ int64_t resident_blocks(const SimtTiling& t, const Device& device) {
 }
 
 /// The constraints that the first `assigned` parameters decide; the others hold their smallest values.
-std::string broken(const Problem& p, const Device& device, const SimtTiling& t, size_t assigned) {
+std::string broken(const Gemm& p, const Device& device, const SimtTiling& t, size_t assigned) {
   if (t.wide && t.a.width == 1 && t.b.width == 1 && t.width_d == 1)
     return "wide=1: rows of the dense operands allow no access wider than an element";
   if (assigned > kBm && t.bm > 16 && t.bm / 2 >= p.m) return "bm=" + text(t.bm / 2) + " already covers M";
@@ -136,7 +136,7 @@ double block_cycles(const SimtTiling& t, Type accumulate, const Device& device) 
 
 /// Bytes from memory, when the blocks that run at a time share what they read through L2: bands of `group`
 /// tiles.
-double memory_bytes(const Problem& p, const SimtTiling& t, const Device& device, double once) {
+double memory_bytes(const Gemm& p, const SimtTiling& t, const Device& device, double once) {
   const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
   const double tiles = double(t.tiles_m * t.tiles_n), at_once = std::min(tiles, double(device.cores));
   const double rows = std::min(double(t.group), double(t.tiles_m));
@@ -147,7 +147,7 @@ double memory_bytes(const Problem& p, const SimtTiling& t, const Device& device,
 
 } // namespace
 
-SimtTiling::SimtTiling(const Problem& p, const Config& config, const std::string& arch)
+SimtTiling::SimtTiling(const Gemm& p, const Config& config, const std::string& arch)
     : copies(has_copies(arch)) {
   bm = at(config, kBm), bn = at(config, kBn), bk = at(config, kBk), tm = at(config, kTm),
   tn = at(config, kTn);
@@ -210,13 +210,12 @@ int64_t SimtTiling::registers() const {
                       12; // without: AMD, where addresses are of 64 bits and much else is in scalar registers
 }
 
-std::string Simt::why_not(const Problem& p, const std::string& arch) const {
-  if (p.op != "gemm") return "simt computes gemm, not " + p.op;
+std::string Simt::why_not(const Gemm&, const std::string& arch) const {
   if (is_amd(arch)) return "";
   return compute_capability(arch) >= 80 ? "" : "simt is for AMD GPUs, and NVIDIA GPUs from sm_80 on";
 }
 
-std::vector<Parameter> Simt::parameters(const Problem& p, const Device& device) const {
+std::vector<Parameter> Simt::parameters(const Gemm& p, const Device& device) const {
   std::vector<int64_t> stages = {2};
   if (has_copies(device.arch) &&
       (p.a == Type::f32 || p.a == Type::tf32 || p.a == Type::f64 || p.a == Type::i8))
@@ -241,17 +240,16 @@ std::vector<Parameter> Simt::parameters(const Problem& p, const Device& device) 
           {"group", {1, 4, 8, 16}, "rows of tiles that are computed together, for the L2 cache", {1, 256}}};
 }
 
-std::string Simt::why_illegal(const Problem& problem, const Device& device, const Config& config) const {
+std::string Simt::why_illegal(const Gemm& problem, const Device& device, const Config& config) const {
   if (problem.groups && (at(config, kSplits) > 1 || at(config, kGroup) > 1))
     return "tiles of groups of rows are visited group by group, and their sums are not split: splits=1 "
            "group=1";
-  const Problem p = for_rules(problem);
+  const Gemm p = for_rules(problem);
   return broken(p, device, SimtTiling(p, config, device.arch), kParameters);
 }
 
-bool Simt::dead_end(const Problem& problem, const Device& device, const Config& config,
-                    size_t assigned) const {
-  const Problem p = for_rules(problem);
+bool Simt::dead_end(const Gemm& problem, const Device& device, const Config& config, size_t assigned) const {
+  const Gemm p = for_rules(problem);
   static constexpr int64_t kSmallest[] = {0, 16, 16, 8, 1, 4, 2, 1, 1, 1};
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
@@ -259,10 +257,10 @@ bool Simt::dead_end(const Problem& problem, const Device& device, const Config& 
   return !broken(p, device, SimtTiling(p, filled, device.arch), assigned).empty();
 }
 
-double Simt::cost(const Problem& whole, const Device& device, const Config& config) const {
-  const Problem problem = whole.as_batch();
+double Simt::cost(const Gemm& whole, const Device& device, const Config& config) const {
+  const Gemm problem = whole.as_batch();
   const SimtTiling t(problem, config, device.arch);
-  const Problem p = problem.ungated();
+  const Gemm p = problem.ungated();
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
   const double bandwidth = double(device.memory_bandwidth);
   const int64_t blocks = t.tiles_m * t.tiles_n * p.batch * t.splits;
@@ -289,7 +287,7 @@ double Simt::cost(const Problem& whole, const Device& device, const Config& conf
   return seconds * (1 + 0.002 * double(std::abs(t.stages - 3)) + 0.001 * double(t.blocks));
 }
 
-std::vector<Choice> Simt::fallbacks(const Problem& p, const std::string& arch, const Config& config) const {
+std::vector<Choice> Simt::fallbacks(const Gemm& p, const std::string& arch, const Config& config) const {
   const SimtTiling t(p, config, arch);
   if (!t.wide) return {};
   Config narrow = config;
@@ -299,16 +297,16 @@ std::vector<Choice> Simt::fallbacks(const Problem& p, const std::string& arch, c
 }
 
 /// Odd multiples of what the problem's own sizes are multiples of, so that accesses are as wide.
-int64_t Simt::workspace(const Problem& p, const Config& config) const { return split_workspace(p, config); }
+int64_t Simt::workspace(const Gemm& p, const Config& config) const { return split_workspace(p, config); }
 
-Problem Simt::awkward(const Problem& p, const Config& config) const {
+Gemm Simt::awkward(const Gemm& p, const Config& config) const {
   const SimtTiling t(p, config, "sm_80"); // its sizes alone, which are those of every arch
   auto like = [](int64_t size, int64_t least) {
     const int64_t unit = std::min<int64_t>(16, size & -size);
     const int64_t units = ceil_div(least, unit);
     return unit * (units % 2 ? units : units + 1);
   };
-  Problem small = p;
+  Gemm small = p;
   shrink_groups(small, like(p.m, t.bm + t.bm / 3 + 1)),
       small.n = like(p.n, t.columns() + t.columns() / 3 + 1);
   small.k = like(p.k, longest_dot(p.a) * (t.bk * (t.stages + t.splits) + t.bk / 2 + 1));

@@ -2,7 +2,7 @@
 // alignment, and is what f32 and f64 are computed with where their full precision is asked for.
 #pragma once
 
-#include "templates/template.h"
+#include "templates/gemm_template.h"
 
 namespace deepgen {
 
@@ -27,7 +27,7 @@ struct SimtSide {
 
 /// A config with everything that follows from it for one problem.
 struct SimtTiling {
-  SimtTiling(const Problem&, const Config&, const std::string& arch);
+  SimtTiling(const Gemm&, const Config&, const std::string& arch);
 
   int64_t bm, bn, bk, tm, tn, stages, wide, blocks, splits, group; ///< the parameters; see Simt::parameters()
   /// More than one: an instruction adds up the products of so many elements along k (dp4a; dot4 and dot2 of
@@ -59,19 +59,19 @@ struct SimtTiling {
   int64_t thread_columns() const { return tn / weights; } ///< of D that a thread computes
 };
 
-class Simt : public Template {
+class Simt : public GemmTemplate {
 public:
   std::string name() const override { return "simt"; }
   int64_t revision() const override { return 1; }
-  std::string why_not(const Problem&, const std::string& arch) const override;
-  std::vector<Parameter> parameters(const Problem&, const Device&) const override;
-  std::string why_illegal(const Problem&, const Device&, const Config&) const override;
-  bool dead_end(const Problem&, const Device&, const Config&, size_t assigned) const override;
-  double cost(const Problem&, const Device&, const Config&) const override;
-  std::vector<Choice> fallbacks(const Problem&, const std::string& arch, const Config&) const override;
-  int64_t workspace(const Problem&, const Config&) const override;
-  Problem awkward(const Problem&, const Config&) const override;
-  Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
+  std::string why_not(const Gemm&, const std::string& arch) const override;
+  std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
+  std::string why_illegal(const Gemm&, const Device&, const Config&) const override;
+  bool dead_end(const Gemm&, const Device&, const Config&, size_t assigned) const override;
+  double cost(const Gemm&, const Device&, const Config&) const override;
+  std::vector<Choice> fallbacks(const Gemm&, const std::string& arch, const Config&) const override;
+  int64_t workspace(const Gemm&, const Config&) const override;
+  Gemm awkward(const Gemm&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Gemm&, const std::string& arch, const Config&) const override;
 };
 
 } // namespace deepgen

@@ -15,7 +15,7 @@ namespace {
 
 class SimtBlock {
 public:
-  SimtBlock(GpuIr& builder, const Problem& problem, const SimtTiling& tiling, const GpuIr::Arguments& args)
+  SimtBlock(GpuIr& builder, const Gemm& problem, const SimtTiling& tiling, const GpuIr::Arguments& args)
       : ir(builder), p(problem), t(tiling), args_(args) {}
 
   void emit(int64_t align_d);
@@ -54,7 +54,7 @@ private:
   void store(const State&, int64_t align_d);
 
   GpuIr& ir;
-  const Problem& p;
+  const Gemm& p;
   const SimtTiling& t;
   GpuIr::Arguments args_;
   Value matrix_, row_end_;                           ///< of B; of the group. Null without groups
@@ -376,8 +376,7 @@ void SimtBlock::emit_tile(int64_t align_d) {
 
 } // namespace
 
-Kernel Simt::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
-                  const Config& config) const {
+Kernel Simt::emit(mlir::ModuleOp module, const Gemm& p, const std::string& arch, const Config& config) const {
   const bool amd = is_amd(arch);
   const SimtTiling t(p, config, arch);
   Kernel kernel;

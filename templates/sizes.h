@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/config.h"
-#include "base/problem.h"
+#include "base/gemm.h"
 
 #include <algorithm>
 #include <cstring>
@@ -41,14 +41,14 @@ inline int64_t dense_alignment(int64_t columns, Type type) {
 
 /// What a template's rules see of a problem with groups: as many batch entries, of twice the average rows, as
 /// groups differ. Itself without groups.
-inline Problem for_rules(const Problem& p) {
-  Problem out = p.as_batch();
+inline Gemm for_rules(const Gemm& p) {
+  Gemm out = p.as_batch();
   if (p.groups) out.m = std::min(p.m, 2 * out.m);
   return out;
 }
 
 /// The same with M and as many groups, few of which have a tile of `rows` rows: to verify a config on.
-inline void shrink_groups(Problem& p, int64_t rows) {
+inline void shrink_groups(Gemm& p, int64_t rows) {
   p.groups = std::min<int64_t>(p.groups, 5);
   p.m = p.groups ? rows * ceil_div(p.groups, 2) : rows;
 }

@@ -37,6 +37,8 @@ public:
   virtual ~Template() = default;
 
   virtual std::string name() const = 0;
+  /// The operator that its kernels compute, as in Problem::op().
+  virtual std::string op() const = 0;
   /// Raised when a change alters what an existing config means; a lock entry of another revision is stale.
   virtual int64_t revision() const = 0;
   /// Why this template does not serve the problem on the arch; empty when it does.

@@ -66,7 +66,7 @@ std::string resources(const Kernel& kernel) {
 std::string file_name(size_t index, const KernelFile& file, const Kernel& main) {
   char number[32];
   std::snprintf(number, sizeof number, "%05zu-", index);
-  const Problem& p = file.problem;
+  const Gemm& p = file.problem.gemm();
   return number + file.choice.template_name + (main.launches.size() > 1 ? "+reduce-" : "-") + to_string(p.a) +
          "." + to_string(p.b) + "." + to_string(p.d) + ".dgk";
 }
@@ -186,7 +186,7 @@ int check(const CheckOptions& o) {
   const std::vector<Outcome> outcomes = compile_all(samples, o);
   std::map<std::string, Row> by_template, by_arch, by_types;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const Problem& p = samples[i].problem;
+    const Gemm& p = samples[i].problem.gemm();
     by_template[samples[i].choice.template_name].add(outcomes[i]);
     by_arch[samples[i].arch].add(outcomes[i]);
     by_types[to_string(p.a) + " " + to_string(p.b) + " " + to_string(p.d)].add(outcomes[i]);

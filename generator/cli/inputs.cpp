@@ -87,8 +87,12 @@ Device device_of(const std::vector<std::string>& paths, const std::string& arch)
 }
 
 Problem problem_of(const std::string& text) {
-  if (text.starts_with("gemm ")) return Problem::parse(text); // a path may have spaces, too
-  require_file(text, "there is no such problem file, nor is it a problem key: those begin with 'gemm '",
+  std::string words;
+  for (const std::string& op : operator_names()) {
+    if (text.starts_with(op + " ")) return Problem::parse(text); // a path may have spaces, too
+    words += (words.empty() ? "'" : " or '") + op + " '";
+  }
+  require_file(text, "there is no such problem file, nor is it a problem key: those begin with " + words,
                "pass the path of a problem.json, or a key as `deepgen --help` shows one");
   return ProblemFile::read(text).problem;
 }

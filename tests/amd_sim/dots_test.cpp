@@ -22,18 +22,18 @@ constexpr Row kRows[] = {{"gfx906", "f16", kPairs},       {"gfx906", "i8", "@llv
                          {"gfx1100", "bf16", kBf16Pairs}, {"gfx1100", "i8", "@llvm.amdgcn.sudot4("},
                          {"gfx1201", "f16", kPairs}};
 
-Problem problem(const std::string& type, const std::string& sizes, const std::string& layout) {
+Gemm problem(const std::string& type, const std::string& sizes, const std::string& layout) {
   const bool bytes = type == "i8";
-  return Problem::parse("gemm " + sizes + " a=" + type + " b=" + type +
-                        (bytes ? " d=i32 acc=i32" : " d=f32 acc=f32") + " layout=" + layout +
-                        " epilogue=none align=" + (bytes ? "1" : "2"));
+  return Gemm::parse("gemm " + sizes + " a=" + type + " b=" + type +
+                     (bytes ? " d=i32 acc=i32" : " d=f32 acc=f32") + " layout=" + layout +
+                     " epilogue=none align=" + (bytes ? "1" : "2"));
 }
 
 class AmdDots : public testing::TestWithParam<Row> {
 protected:
   void check(const std::string& sizes, const std::string& layout, const std::string& config) {
     const Row& row = GetParam();
-    const Problem p = problem(row.type, sizes, layout);
+    const Gemm p = problem(row.type, sizes, layout);
     const Compiled c = compile(p, row.arch, {"simt", Config::parse(config)});
     EXPECT_NE(c.ir.find(row.instruction), std::string::npos);
     for (const cuda::CallCase& each : ptx_sim::chosen_cases(p, 5))

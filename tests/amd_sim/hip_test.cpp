@@ -42,7 +42,7 @@ protected:
   }
 
   /// The default config with its awkward and fallback kernels, whose IR the simulator knows from here on.
-  static KernelFile compile(const Problem& p, const std::string& arch) {
+  static KernelFile compile(const Gemm& p, const std::string& arch) {
     const KernelFile file =
         compile_candidate(p, arch, Space(p, arch, generic_gpu(arch)).default_choice(), true, true, false);
     for (const Kernel& k : file.kernels) know(k.code, dump_stage(k.problem, arch, k.choice, "optimized"));
@@ -73,7 +73,7 @@ TEST_F(ThroughHip, KernelsAreVerified) {
         Row{"gfx1100", "gfx1100",
             "gemm m=40 n=33 k=24 batch=1 a=bf16 b=bf16 d=f32 acc=f32 layout=tn epilogue=none align=2"}}) {
     attach(row.target);
-    const KernelFile file = compile(Problem::parse(row.problem), row.arch);
+    const KernelFile file = compile(Gemm::parse(row.problem), row.arch);
     ASSERT_EQ(file.status, "ok") << row.arch << ": " << file.detail;
     const Verdict v = verify(file);
     EXPECT_EQ(v.status, "ok") << row.arch << ", " << file.choice.text() << ": " << v.detail;
@@ -83,12 +83,12 @@ TEST_F(ThroughHip, KernelsAreVerified) {
 
 TEST_F(ThroughHip, AWrongKernelIsFound) {
   attach("gfx942:sramecc+:xnack-");
-  const Problem p =
-      Problem::parse("gemm m=32 n=32 k=32 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=relu align=4");
+  const Gemm p =
+      Gemm::parse("gemm m=32 n=32 k=32 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=relu align=4");
   const KernelFile file = compile(p, "gfx942");
   ASSERT_EQ(file.status, "ok") << file.detail;
   // As if its code forgot the step of the epilogue.
-  Problem other = p;
+  Gemm other = p;
   other.epilogue.clear();
   const Kernel& main = *file.find("main");
   know(main.code, dump_stage(other, "gfx942", main.choice, "optimized"));
@@ -100,11 +100,11 @@ TEST_F(ThroughHip, GroupsThatAreMixedUpAreFound) {
   attach("gfx942:sramecc+:xnack-");
   const std::string grouped =
       "gemm m=40 n=32 k=16 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt groups=3 epilogue=none align=4";
-  const KernelFile file = compile(Problem::parse(grouped), "gfx942");
+  const KernelFile file = compile(Gemm::parse(grouped), "gfx942");
   ASSERT_EQ(file.status, "ok") << file.detail;
   // As if its code knew of two groups alone.
   const Kernel& main = *file.find("main");
-  Problem fewer = main.problem;
+  Gemm fewer = main.problem;
   fewer.groups = 2;
   know(main.code, dump_stage(fewer, "gfx942", main.choice, "optimized"));
   const Verdict v = verify(file);
@@ -115,8 +115,8 @@ TEST_F(ThroughHip, GroupsThatAreMixedUpAreFound) {
 /// As a generated library has it.
 TEST_F(ThroughHip, TheRuntimeCallsIt) {
   attach("gfx942:sramecc+:xnack-");
-  const Problem p =
-      Problem::parse("gemm m=24 n=40 k=16 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
+  const Gemm p =
+      Gemm::parse("gemm m=24 n=40 k=16 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
   const KernelFile file = compile(p, "gfx942");
   ASSERT_EQ(file.status, "ok") << file.detail;
   const Kernel& k = *file.find("main");

@@ -40,9 +40,9 @@ class AmdTemplateBanks : public testing::TestWithParam<Row> {};
 
 TEST_P(AmdTemplateBanks, ReadsOfFragmentsDoNotConflict) {
   const Row& row = GetParam();
-  const Problem p =
-      Problem::parse("gemm m=64 n=64 k=256 batch=1 " + std::string(row.types) +
-                     " layout=nt epilogue=none align=" + (std::string(row.types) == kHalf ? "2" : "1"));
+  const Gemm p =
+      Gemm::parse("gemm m=64 n=64 k=256 batch=1 " + std::string(row.types) +
+                  " layout=nt epilogue=none align=" + (std::string(row.types) == kHalf ? "2" : "1"));
   const Choice choice{
       row.choice,
       Config::parse(
@@ -71,8 +71,8 @@ class AmdThreadTileBanks : public testing::TestWithParam<Row> {};
 
 TEST_P(AmdThreadTileBanks, ReadsDoNotConflict) {
   const Row& row = GetParam();
-  const Problem p = Problem::parse("gemm m=128 n=128 k=64 batch=1 " + std::string(row.types) +
-                                   " layout=nt epilogue=none " + row.tile);
+  const Gemm p = Gemm::parse("gemm m=128 n=128 k=64 batch=1 " + std::string(row.types) +
+                             " layout=nt epilogue=none " + row.tile);
   const Choice choice{
       row.choice, Config::parse("wide=1 bm=128 bn=128 bk=8 tm=8 tn=8 stages=2 blocks=1 splits=1 group=4")};
   const Compiled c = compile(p, row.arch, choice);

@@ -10,8 +10,7 @@ namespace {
 
 Compiled matrix_kernel(const std::string& arch, const std::string& name) {
   return compile(
-      Problem::parse(
-          "gemm m=84 n=72 k=248 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=nt epilogue=bias align=2"),
+      Gemm::parse("gemm m=84 n=72 k=248 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=nt epilogue=bias align=2"),
       arch,
       {name, Config::parse("wide=0 size=16 bm=64 bn=32 bk=128 waves_m=2 waves_n=2 direct=0 buffer=0 stages=1 "
                            "pingpong=0 blocks=1 splits=1 "
@@ -21,14 +20,14 @@ Compiled mfma_kernel() { return matrix_kernel("gfx942", "mfma"); }
 Compiled wmma_kernel(const std::string& arch) { return matrix_kernel(arch, "wmma"); }
 Compiled simt_kernel(const std::string& arch) {
   return compile(
-      Problem::parse("gemm m=70 n=50 k=61 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4"),
+      Gemm::parse("gemm m=70 n=50 k=61 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4"),
       arch, {"simt", Config::parse("wide=0 bm=64 bn=32 bk=8 tm=4 tn=4 stages=2 blocks=2 splits=1 group=1")});
 }
 
 /// Pairs along K, put together from two rows; K ends within one.
 Compiled dot_kernel() {
   return compile(
-      Problem::parse("gemm m=24 n=48 k=37 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=tn epilogue=none align=2"),
+      Gemm::parse("gemm m=24 n=48 k=37 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=tn epilogue=none align=2"),
       "gfx906",
       {"simt", Config::parse("wide=1 bm=16 bn=32 bk=8 tm=1 tn=4 stages=2 blocks=2 splits=1 group=1")});
 }
@@ -36,8 +35,7 @@ Compiled dot_kernel() {
 /// Eight vectors, so that lanes exchange halves of their sums.
 Compiled gemv_kernel(const std::string& arch) {
   return compile(
-      Problem::parse(
-          "gemm m=8 n=70 k=1096 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=nt epilogue=bias align=2"),
+      Gemm::parse("gemm m=8 n=70 k=1096 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=nt epilogue=bias align=2"),
       arch,
       {"gemv",
        Config::parse("form=0 vec=16 width=2 rwarps=2 kwarps=2 unroll=1 splits=1 hint=1 pipe=1 pdl=0")});

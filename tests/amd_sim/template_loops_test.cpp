@@ -29,11 +29,10 @@ constexpr const char *kHalf = "a=f16 b=f16 d=f32 acc=f32", *kByte = "a=i8 b=i8 d
                      *kFp8 = "a=e4m3 b=e4m3 d=f32 acc=f32", *kDouble = "a=f64 b=f64 d=f64 acc=f64";
 
 /// K has a part of a tile, of whole pieces of 16 bytes.
-Problem ragged(const Row& r) {
+Gemm ragged(const Row& r) {
   const std::string types = r.types;
   const std::string align = types == kHalf ? "2" : types == kDouble ? "8" : "1";
-  return Problem::parse("gemm m=150 n=133 k=400 batch=2 " + types +
-                        " layout=nt epilogue=none align=" + align);
+  return Gemm::parse("gemm m=150 n=133 k=400 batch=2 " + types + " layout=nt epilogue=none align=" + align);
 }
 
 Choice choice(const Row& r) {
@@ -46,7 +45,7 @@ Compiled compiled(const Row& r) { return compile(ragged(r), r.arch, choice(r)); 
 class AmdTemplateLoops : public testing::TestWithParam<Row> {};
 
 TEST_P(AmdTemplateLoops, AreRightAndReadFragmentsWithoutConflicts) {
-  const Problem p = ragged(GetParam());
+  const Gemm p = ragged(GetParam());
   const deepgen::Device device = generic_amd(*find_amd(GetParam().arch));
   ASSERT_EQ(find_template("mfma").why_illegal(p, device, choice(GetParam()).config), "");
   const Compiled c = compiled(GetParam());
@@ -88,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
 /// K is whole tiles: none of them goes through registers.
 Compiled without_rest(const Row& r) {
   const std::string key = std::regex_replace(ragged(r).key(), std::regex("k=400"), "k=384");
-  return compile(Problem::parse(key), r.arch, choice(r));
+  return compile(Gemm::parse(key), r.arch, choice(r));
 }
 
 const Row kDirect{"gfx950", kHalf, "size=32 bk=64 waves_m=2 waves_n=2 direct=1 buffer=0 stages=3 pingpong=0"};
@@ -136,7 +135,7 @@ TEST(AmdTemplateLoops, WrongBuffersAreFound) {
   for (const char* layout : {"layout=nt", "layout=tn"}) {
     std::string key = std::regex_replace(ragged(kThreeStages).key(), std::regex("layout=nt"), layout);
     key = std::regex_replace(key, std::regex("m=150 n=133"), "m=140 n=136");
-    const Compiled c = compile(Problem::parse(key), kThreeStages.arch, choice(kThreeStages));
+    const Compiled c = compile(Gemm::parse(key), kThreeStages.arch, choice(kThreeStages));
     EXPECT_EQ(first_fault(c), "") << layout;
     auto fault_with = [&](const std::string& pattern, const std::string& by,
                           std::regex_constants::match_flag_type how = std::regex_constants::format_default) {
@@ -176,8 +175,8 @@ TEST(AmdTemplateLoops, BuffersReachRowsThatAreNotTooLong) {
   for (auto [sizes, layout, reached] :
        {std::tuple{"m=65536 n=65536 k=65536", "nt", true}, std::tuple{"m=65536 n=65536 k=65536", "tn", false},
         std::tuple{"m=4096 n=4096 k=16777216", "nt", false}}) {
-    const Problem p = Problem::parse("gemm " + std::string(sizes) + " batch=1 " + kHalf +
-                                     " layout=" + layout + " epilogue=none align=2");
+    const Gemm p = Gemm::parse("gemm " + std::string(sizes) + " batch=1 " + kHalf + " layout=" + layout +
+                               " epilogue=none align=2");
     EXPECT_EQ(mfma.why_illegal(p, device, config).find("offsets of 32 bits") == std::string::npos, reached)
         << sizes << " " << layout;
   }

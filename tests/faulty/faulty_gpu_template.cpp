@@ -29,22 +29,20 @@ void remove_barriers(mlir::ModuleOp module) {
 
 } // namespace
 
-std::string FaultyGpuTemplate::why_not(const Problem& p, const std::string& arch) const {
+std::string FaultyGpuTemplate::why_not(const Gemm& p, const std::string& arch) const {
   return is_amd(arch) ? correct().why_not(p, arch) : "faulty_gpu is for GPUs of AMD";
 }
 
-std::vector<Parameter> FaultyGpuTemplate::parameters(const Problem&, const Device&) const {
+std::vector<Parameter> FaultyGpuTemplate::parameters(const Gemm&, const Device&) const {
   return {{"fault", {kNone, kForgetsEpilogue, kOneRowMore, kNoBarrier}, "what goes wrong"}};
 }
 
-Problem FaultyGpuTemplate::awkward(const Problem& p, const Config&) const {
-  return correct().awkward(p, plain());
-}
+Gemm FaultyGpuTemplate::awkward(const Gemm& p, const Config&) const { return correct().awkward(p, plain()); }
 
-Kernel FaultyGpuTemplate::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
+Kernel FaultyGpuTemplate::emit(mlir::ModuleOp module, const Gemm& p, const std::string& arch,
                                const Config& config) const {
   const auto fault = Fault(config["fault"]);
-  Problem emitted = p;
+  Gemm emitted = p;
   if (fault == kForgetsEpilogue) emitted.epilogue.clear();
   if (fault == kOneRowMore) ++emitted.m;
   Kernel kernel = correct().emit(module, emitted, arch, plain());

@@ -18,19 +18,19 @@ const Template& correct() {
 }
 
 /// The SSE2 config that cpu_tile links as the last resort: right on every CPU.
-Config plain(const Problem& p) {
+Config plain(const Gemm& p) {
   Config level2 = Config::parse("isa=2 form=0 mr=1 nv=1 kc=1 ku=1 pack=0 mc=1 nc=1 loops=0 prefetch=0");
   return correct().fallbacks(p, "cpu", level2).back().config;
 }
 
 /// Adds 1 to the element of D at `row`.
-void disturb(Ir& ir, const Problem& p, Value args, int64_t row) {
+void disturb(Ir& ir, const Gemm& p, Value args, int64_t row) {
   Value at = ir.at(load_arg(ir, p, args, "d"), ir.mul(load_arg(ir, p, args, "ldd"), row));
   Value old = ir.load_vector(at, 1);
   ir.store_vector(ir.addf(old, ir.splat(1.0)), at, 1);
 }
 
-void misbehave(Ir& ir, Fault fault, const Problem& p, Value args) {
+void misbehave(Ir& ir, Fault fault, const Gemm& p, Value args) {
   switch (fault) {
   case kCrash:
     mlir::LLVM::Trap::create(ir.b, ir.loc);
@@ -57,19 +57,17 @@ void misbehave(Ir& ir, Fault fault, const Problem& p, Value args) {
 
 } // namespace
 
-std::string FaultyTemplate::why_not(const Problem& p, const std::string& arch) const {
+std::string FaultyTemplate::why_not(const Gemm& p, const std::string& arch) const {
   return correct().why_not(p, arch);
 }
 
-std::vector<Parameter> FaultyTemplate::parameters(const Problem&, const Device&) const {
+std::vector<Parameter> FaultyTemplate::parameters(const Gemm&, const Device&) const {
   return {{"fault", {0, 1, 2, 3, 4, 5, 6}, "what goes wrong"}};
 }
 
-Problem FaultyTemplate::awkward(const Problem& p, const Config&) const {
-  return correct().awkward(p, plain(p));
-}
+Gemm FaultyTemplate::awkward(const Gemm& p, const Config&) const { return correct().awkward(p, plain(p)); }
 
-Kernel FaultyTemplate::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
+Kernel FaultyTemplate::emit(mlir::ModuleOp module, const Gemm& p, const std::string& arch,
                             const Config& config) const {
   const auto fault = Fault(config["fault"]);
   if (fault == kNoCompile) throw Error("this candidate does not compile", "fault=5", "it was asked to");

@@ -11,14 +11,14 @@ class FaultyTemplate : public Template {
 public:
   std::string name() const override { return "faulty"; }
   int64_t revision() const override { return 1; }
-  std::string why_not(const Problem&, const std::string& arch) const override;
-  std::vector<Parameter> parameters(const Problem&, const Device&) const override;
-  std::string why_illegal(const Problem&, const Device&, const Config&) const override { return ""; }
-  double cost(const Problem&, const Device&, const Config& c) const override {
+  std::string why_not(const Gemm&, const std::string& arch) const override;
+  std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
+  std::string why_illegal(const Gemm&, const Device&, const Config&) const override { return ""; }
+  double cost(const Gemm&, const Device&, const Config& c) const override {
     return 1e-6 * double(1 + c["fault"]);
   }
-  Problem awkward(const Problem&, const Config&) const override;
-  Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const override;
+  Gemm awkward(const Gemm&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Gemm&, const std::string& arch, const Config&) const override;
 };
 
 } // namespace deepgen

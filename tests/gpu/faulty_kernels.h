@@ -17,7 +17,7 @@ struct Fault {
 inline KernelFile ptx_kernel(int64_t m, int64_t n, int64_t k, const Fault& fault = {}) {
   Kernel kernel;
   kernel.role = "main";
-  kernel.problem.m = m, kernel.problem.n = n, kernel.problem.k = k;
+  kernel.problem.gemm().m = m, kernel.problem.gemm().n = n, kernel.problem.gemm().k = k;
   complete(kernel.problem);
   kernel.args = {"a", "b", "c", "d", "lda", "ldb", "ldc", "ldd", "alpha", "beta", "workspace"};
   kernel.target = "sm_80";

@@ -105,7 +105,7 @@ TEST_F(GpuTest, CachesAreColdOrWarmAsAsked) {
 /// Faster than the memory: from a cache. Far slower: no measure of the memory.
 TEST_F(GpuTest, ReadingIsAsFastAsTheMemoryAndNoFaster) {
   if (device().memory_bandwidth == 0) GTEST_SKIP() << "the driver does not tell the memory's bandwidth";
-  Problem p;
+  Gemm p;
   p.m = 1, p.n = p.k = 8192, p.a = p.b = p.d = Type::bf16, p.layout = Layout::nt;
   deepgen::complete(p);
   Bench bench(p, device(), 0, 1);
@@ -134,9 +134,9 @@ TEST_F(GpuTest, AnArmThatTrapsOrHangsStaysOutOfTheRace) {
   EXPECT_EQ(r[2].failure, "timeout");
 }
 
-Problem problem(Type a, Type b, Type d, Layout layout, const std::vector<EpilogueOp>& epilogue = {},
-                int64_t batch = 1) {
-  Problem p;
+Gemm problem(Type a, Type b, Type d, Layout layout, const std::vector<EpilogueOp>& epilogue = {},
+             int64_t batch = 1) {
+  Gemm p;
   p.m = 64, p.n = 96, p.k = 128, p.batch = batch, p.a = a, p.b = b, p.d = d, p.layout = layout,
   p.epilogue = epilogue;
   complete(p);
@@ -145,7 +145,7 @@ Problem problem(Type a, Type b, Type d, Layout layout, const std::vector<Epilogu
 
 /// Holds every algorithm that cuBLASLt has for the problem against the reference; returns how many those are,
 /// and of a gated problem in `halves` how many of them make a product for each weight.
-size_t verify_vendor(const Problem& p, size_t* halves = nullptr) {
+size_t verify_vendor(const Gemm& p, size_t* halves = nullptr) {
   size_t algorithms = 0;
   in_worker(
       [&](Channel& channel) {
@@ -182,7 +182,7 @@ TEST_F(GpuTest, CublasLtComputesWhatTheProblemSays) {
     EXPECT_GT(verify_vendor(problem(f64, f64, f64, l)), 0u);
   }
   EXPECT_GT(verify_vendor(problem(f16, f16, f32, Layout::nt)), 0u);
-  Problem odd = problem(bf16, bf16, bf16, Layout::nt);
+  Gemm odd = problem(bf16, bf16, bf16, Layout::nt);
   odd.m = 33, odd.n = 41, odd.k = 37;
   EXPECT_GT(verify_vendor(odd), 0u);
   EXPECT_GT(verify_vendor(problem(tf32, tf32, f32, Layout::nt)), 0u);
@@ -198,8 +198,8 @@ TEST_F(GpuTest, CublasLtLoopsOverGroups) {
   using enum Type;
   using enum EpilogueOp;
   if (!verify_vendor(problem(f32, f32, f32, Layout::nn))) GTEST_SKIP() << "no cuBLASLt here";
-  for (Problem p : {problem(bf16, bf16, bf16, Layout::nt), problem(f16, f16, f32, Layout::nn, {bias, relu}),
-                    problem(bf16, bf16, f32, Layout::nt, {scale_col, silu, multiply})})
+  for (Gemm p : {problem(bf16, bf16, bf16, Layout::nt), problem(f16, f16, f32, Layout::nn, {bias, relu}),
+                 problem(bf16, bf16, f32, Layout::nt, {scale_col, silu, multiply})})
     for (bool gated : {false, true}) {
       p.n = 128, p.groups = 5;
       if (gated) p.gate = silu;
@@ -211,19 +211,18 @@ TEST_F(GpuTest, CublasLtLoopsOverGroups) {
 TEST_F(GpuTest, CublasLtMultipliesWeightsOfAGateAtOnceAndOneByOne) {
   using enum Type;
   if (!verify_vendor(problem(f32, f32, f32, Layout::nn))) GTEST_SKIP() << "no cuBLASLt here";
-  std::vector<Problem> gated = {problem(f16, f16, f16, Layout::tn),
-                                problem(bf16, bf16, f32, Layout::nn, {}, 3),
-                                problem(bf16, bf16, bf16, Layout::nt, {EpilogueOp::residual}),
-                                problem(i8, i8, bf16, Layout::nt), problem(f32, f32, f32, Layout::tt)};
+  std::vector<Gemm> gated = {problem(f16, f16, f16, Layout::tn), problem(bf16, bf16, f32, Layout::nn, {}, 3),
+                             problem(bf16, bf16, bf16, Layout::nt, {EpilogueOp::residual}),
+                             problem(i8, i8, bf16, Layout::nt), problem(f32, f32, f32, Layout::tt)};
   if (device().compute_capability() >= 89) gated.push_back(problem(e4m3, e4m3, bf16, Layout::nt));
-  for (Problem& p : gated) {
+  for (Gemm& p : gated) {
     p.gate = EpilogueOp::silu;
     size_t halves = 0;
     const size_t all = verify_vendor(p, &halves);
     EXPECT_GT(halves, 0u) << p.key();
     EXPECT_GT(all, halves) << p.key();
   }
-  Problem odd = problem(bf16, bf16, bf16, Layout::nn); // of which the second weight is aligned to 2 bytes
+  Gemm odd = problem(bf16, bf16, bf16, Layout::nn); // of which the second weight is aligned to 2 bytes
   odd.m = 33, odd.n = 41, odd.k = 37, odd.gate = EpilogueOp::gelu_tanh;
   EXPECT_GT(verify_vendor(odd), 0u);
 }

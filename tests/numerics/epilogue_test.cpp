@@ -10,7 +10,7 @@ namespace {
 
 using namespace numerics;
 
-KernelFile compile_default(const Problem& p, int64_t level) {
+KernelFile compile_default(const Gemm& p, int64_t level) {
   return compile_candidate(p, "cpu", Space(p, "cpu", device_of_level(level)).default_choice(), true, false);
 }
 
@@ -19,7 +19,7 @@ class EveryStep : public testing::TestWithParam<int> {};
 TEST_P(EveryStep, MatchesTheReferenceAlone) {
   for (Type type : {Type::f32, Type::f64})
     for (int64_t level : {host_level(), int64_t(1)}) {
-      Problem p;
+      Gemm p;
       p.m = 19, p.n = 45, p.k = 70, p.batch = 2;
       p.a = p.b = p.d = type;
       p.layout = Layout(GetParam() % 4);
@@ -43,7 +43,7 @@ TEST(Gated, RandomProblemsMatchTheReference) {
   Rng rng(4000);
   int blocks = 0, ragged = 0;
   for (int i = 0; i < kPairs; ++i) {
-    Problem p = random_problem(rng, size_t(i));
+    Gemm p = random_problem(rng, size_t(i));
     do p.epilogue = random_epilogue(rng);
     while (p.has(EpilogueOp::scale_a) || p.has(EpilogueOp::scale_b));
     if (i % 3) p.epilogue.clear();
@@ -70,7 +70,7 @@ TEST_P(RandomEpilogues, MatchTheReference) {
   Rng rng(uint32_t(2000 + GetParam()));
   int kept_sums = 0;
   for (int i = 0; i < kPairs; ++i) {
-    Problem p = random_problem(rng, size_t(i));
+    Gemm p = random_problem(rng, size_t(i));
     do p.epilogue = random_epilogue(rng);
     while (i % 2 && !p.has(EpilogueOp::residual) && !p.has(EpilogueOp::multiply));
     if (i % 2) p.k = between(rng, 130, 400);
@@ -94,7 +94,7 @@ TEST(Epilogue, EveryValueWithMatrixOperandsOrAGate) {
                           "epilogue=scale_row+residual align=4",
                           "gemm m=131 n=530 k=523 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt "
                           "gate=silu epilogue=none align=4"}) {
-    const Problem p = Problem::parse(key);
+    const Gemm p = Gemm::parse(key);
     const Space space(p, "cpu", device_of_level(host_level()));
     std::set<std::pair<std::string, int64_t>> covered;
     for (size_t i = 0, rank = 0; i < space.size(); ++i, rank = (rank + 7919) % space.size()) {
@@ -114,7 +114,7 @@ TEST(Epilogue, EveryValueWithMatrixOperandsOrAGate) {
 /// D = residual + silu(A B), in place, several blocks of K, shared out among threads that run at once: the
 /// same bits as from one call.
 TEST(Epilogue, ThreadsGiveTheSameBits) {
-  const Problem p = Problem::parse(
+  const Gemm p = Gemm::parse(
       "gemm m=96 n=200 k=300 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=silu+residual align=4");
   const Space space(p, "cpu", device_of_level(host_level()));
   size_t rank = 0;
@@ -151,7 +151,7 @@ TEST(Epilogue, ThreadsGiveTheSameBits) {
 
 /// Sums beside D are bounded, and the reason has numbers.
 TEST(Epilogue, LargeBlocksOfSumsAreIllegal) {
-  const Problem p = Problem::parse(
+  const Gemm p = Gemm::parse(
       "gemm m=8192 n=8192 k=8192 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=residual align=4");
   Device device = device_of_level(4);
   device.l3 = 32 << 20;

@@ -36,7 +36,7 @@ const Function kFunctions[] = {
 /// f(x) for every x, by a kernel of one row and K = 1 with A = 1.
 template <typename T>
 std::vector<T> evaluate(EpilogueOp op, int64_t level, const std::vector<T>& x) {
-  Problem p;
+  Gemm p;
   p.a = p.b = p.d = sizeof(T) == 4 ? Type::f32 : Type::f64;
   p.n = int64_t(x.size());
   p.epilogue = {op};

@@ -42,8 +42,8 @@ inline int64_t awkward_size(Rng& rng) {
 }
 
 /// All but the epilogue. Types and layouts alternate with `index`.
-inline Problem random_problem(Rng& rng, size_t index) {
-  Problem p;
+inline Gemm random_problem(Rng& rng, size_t index) {
+  Gemm p;
   p.m = awkward_size(rng), p.n = awkward_size(rng),
   p.k = rng() % 8 == 0 ? between(rng, 500, 700) : awkward_size(rng);
   p.batch = rng() % 4 == 0 ? between(rng, 2, 3) : 1;

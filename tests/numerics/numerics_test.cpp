@@ -27,7 +27,7 @@ TEST_P(RandomPairs, MatchTheReference) {
   int pairs = 0;
   for (int i = 0; i < kPairs; ++i) {
     const auto index = size_t(GetParam() * kPairs + i);
-    Problem p = random_problem(rng, index);
+    Gemm p = random_problem(rng, index);
     p.epilogue = epilogues()[index / 4 % epilogues().size()];
     const int64_t level = std::min(host_level(), pick(rng, {4, 4, 3, 1}));
     Space space(p, "cpu", device_of_level(level));
@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Share, RandomPairs, testing::Range(0, 8));
 class EveryValue : public testing::TestWithParam<Layout> {};
 
 TEST_P(EveryValue, MatchesTheReference) {
-  Problem p;
+  Gemm p;
   p.m = 131, p.n = 1061, p.k = 523;
   p.layout = GetParam();
   p.epilogue = {EpilogueOp::bias, EpilogueOp::gelu};
@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, EveryValue,
 TEST(Space, IsNeverEmpty) {
   Rng rng(9);
   for (size_t i = 0; i < 400; ++i) {
-    Problem p = random_problem(rng, i);
+    Gemm p = random_problem(rng, i);
     p.epilogue = random_epilogue(rng);
     if (i % 3 == 0) p.m = pick(rng, {1, 2, 3, 1000, 4097});
     if (i % 3 == 1) p.n = pick(rng, {1, 2, 3, 1000, 4097});
@@ -95,7 +95,7 @@ TEST(Space, IsNeverEmpty) {
 }
 
 TEST(Codegen, IsDeterministic) {
-  Problem p = Problem::parse(
+  Gemm p = Gemm::parse(
       "gemm m=33 n=77 k=129 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=tn epilogue=bias+gelu align=4");
   Space space(p, "cpu", device_of_level(4));
   for (size_t rank : {size_t(0), space.size() / 2}) {
@@ -107,7 +107,7 @@ TEST(Codegen, IsDeterministic) {
 }
 
 TEST(Codegen, BadCandidateIsAFailedFile) {
-  Problem p;
+  Gemm p;
   KernelFile file = compile_candidate(p, "cpu", {"no_such_template", Config()}, false, false);
   EXPECT_EQ(file.status, "failed");
   EXPECT_NE(file.detail.find("cpu_tile"), std::string::npos) << "names what there is: " << file.detail;

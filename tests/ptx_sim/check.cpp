@@ -147,7 +147,7 @@ private:
     }
   }
 
-  const Problem& p_;
+  const Gemm& p_;
   const Operands& o_;
   const cuda::Tolerance t_;
   const cuda::Scalars scalars_;
@@ -158,7 +158,7 @@ std::string place(int64_t entry, int64_t m, int64_t n) {
 }
 
 Outcome compare(const Kernel& k, const Operands& o) {
-  const Problem& p = k.problem;
+  const Gemm& p = k.problem.gemm();
   const Reference reference(k, o);
   const Matrix& d = o.matrices.at("d");
   Outcome out;
@@ -212,7 +212,7 @@ Outcome check_case(const Kernel& k, const cuda::CallCase& c, uint64_t seed, cons
   }
 }
 
-std::vector<cuda::CallCase> chosen_cases(const Problem& p, uint64_t seed) {
+std::vector<cuda::CallCase> chosen_cases(const Gemm& p, uint64_t seed) {
   const std::vector<cuda::CallCase> all = cuda::call_cases(p);
   std::vector<cuda::CallCase> padded;
   for (const cuda::CallCase& c : all)

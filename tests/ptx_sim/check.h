@@ -23,6 +23,6 @@ Outcome check_case(const Kernel&, const cuda::CallCase&, uint64_t seed);
 /// The same on another device.
 Outcome check_case(const Kernel&, const cuda::CallCase&, uint64_t seed, const Runner&);
 /// The cases of a kernel that the seed chooses: the strictest one, and one more.
-std::vector<cuda::CallCase> chosen_cases(const Problem&, uint64_t seed);
+std::vector<cuda::CallCase> chosen_cases(const Gemm&, uint64_t seed);
 
 } // namespace deepgen::ptx_sim

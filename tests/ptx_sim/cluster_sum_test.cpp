@@ -56,13 +56,13 @@ INSTANTIATE_TEST_SUITE_P(Kernels, ClusterSum, testing::ValuesIn(kPairs),
 TEST(ClusterSumAtRandom, IsRight) {
   std::mt19937_64 random(from_environment("PTX_SIM_SEED", 3));
   const auto draw = [&] {
-    Problem p = Problem::parse(kPairs[size_t(random() % std::size(kPairs))].problem);
+    Gemm p = Gemm::parse(kPairs[size_t(random() % std::size(kPairs))].problem);
     draw_shape(p, {}, random); // with its epilogue
     p.m = 1 + int64_t(random() % 400), p.n = 1 + int64_t(random() % 400), p.k = 400 + int64_t(random() % 800);
     p.batch = 1 + int64_t(random() % 2), p.groups = 0;
     return p;
   };
-  const auto wanted = [](const Problem&, const Config& config) { return config["cluster_k"] > 1; };
+  const auto wanted = [](const Gemm&, const Config& config) { return config["cluster_k"] > 1; };
   check_at_random("PTX_SIM_CLUSTER_SUM", 6, generic_gpu("sm_90a"), random, draw, wanted,
                   [&](const Kernel& kernel) {
                     const uint64_t seed = random() % 6;
@@ -102,7 +102,7 @@ TEST(Clusters, RefuseTilesThatTheyCannotShare) {
   const Config narrow = Config::parse(
       "bm=64 bn=64 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=2 cluster_n=1 "
       "cluster_k=1 splits=1 stream_k=0 group=2 pdl=1 align_a=16 align_b=16 align_d=16");
-  const Problem p = Problem::parse(kPairs[2].problem); // columns of B lie side by side: 64 are one copy
+  const Gemm p = Gemm::parse(kPairs[2].problem); // columns of B lie side by side: 64 are one copy
   const KernelFile file = compile_candidate(p, "sm_90a", {"hopper_ws", narrow}, false, false);
   EXPECT_EQ(file.status, "failed");
   EXPECT_NE(file.detail.find("2 blocks of a cluster cannot share 64 rows"), std::string::npos) << file.detail;

@@ -14,7 +14,7 @@ namespace {
 Kernel compile(const std::string& problem, const std::string& name, const std::string& config) {
   setenv("DEEPGEN_PTXAS", "none", 1);
   const KernelFile file =
-      compile_candidate(Problem::parse(problem), "sm_90a", {name, Config::parse(config)}, false, false);
+      compile_candidate(Gemm::parse(problem), "sm_90a", {name, Config::parse(config)}, false, false);
   EXPECT_EQ(file.status, "ok") << file.detail;
   return file.kernels.at(0);
 }

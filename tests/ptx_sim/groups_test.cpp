@@ -13,7 +13,7 @@ namespace {
 KernelFile compile(const std::string& problem, const std::string& choice) {
   setenv("DEEPGEN_PTXAS", "none", 1);
   const size_t name = choice.find(' ');
-  return compile_candidate(Problem::parse(problem), "sm_90a",
+  return compile_candidate(Gemm::parse(problem), "sm_90a",
                            {choice.substr(0, name), Config::parse(choice.substr(name + 1))}, false, false);
 }
 
@@ -99,7 +99,7 @@ TEST(GroupsAreChecked, AKernelThatLeavesOutGroupsIsFound) {
   Kernel kernel = *file.find("main");
   cuda::CallCase c = cuda::call_cases(kernel.problem).back();
   EXPECT_EQ(ptx_sim::check_case(kernel, c, 1).fault, "");
-  kernel.problem.groups = 3, c.sharing = Sharing::even;
+  kernel.problem.gemm().groups = 3, c.sharing = Sharing::even;
   EXPECT_NE(ptx_sim::check_case(kernel, c, 1).fault.find("not written"), std::string::npos);
 }
 
@@ -109,7 +109,7 @@ TEST(GroupsAreChecked, AKernelThatWritesRowsOfNoGroupIsFound) {
               kPairs[0].choice);
   ASSERT_EQ(file.status, "ok") << file.detail;
   Kernel kernel = *file.find("main");
-  kernel.problem.groups = 1;
+  kernel.problem.gemm().groups = 1;
   cuda::CallCase c = cuda::call_cases(kernel.problem).back();
   EXPECT_NE(ptx_sim::check_case(kernel, c, 2).fault.find("of no group, but written"), std::string::npos);
 }

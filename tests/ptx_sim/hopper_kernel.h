@@ -16,8 +16,8 @@ namespace deepgen {
 /// As PTX alone, which is all that the simulator reads.
 inline Kernel compile_hopper(const std::string& problem, const std::string& config) {
   setenv("DEEPGEN_PTXAS", "none", 1);
-  const KernelFile file = compile_candidate(Problem::parse(problem), "sm_90a",
-                                            {"hopper_ws", Config::parse(config)}, false, false);
+  const KernelFile file =
+      compile_candidate(Gemm::parse(problem), "sm_90a", {"hopper_ws", Config::parse(config)}, false, false);
   if (file.status != "ok") throw std::runtime_error(problem + " | " + config + ": " + file.detail);
   return *file.find("main");
 }
@@ -37,7 +37,7 @@ void check_at_random(const char* count, uint64_t otherwise, const Device& device
   const Template& source = find_template("hopper_ws");
   auto left = int64_t(from_environment(count, otherwise));
   for (int64_t tries = 1000 * left; left > 0 && tries > 0; --tries) {
-    const Problem p = draw();
+    const Gemm p = draw();
     const std::optional<Config> config = draw_config(source, p, device, random);
     if (!config || !wanted(p, *config)) continue;
     --left;

@@ -51,7 +51,7 @@ std::vector<uint8_t> bytes_of(const T& value, size_t count = sizeof(T)) {
 }
 
 /// As runtime/cuda_tensor_map.cpp encodes it.
-SimulatedMap map_of(const Matrix& x, uint64_t base, uint64_t workspace, const Problem& p,
+SimulatedMap map_of(const Matrix& x, uint64_t base, uint64_t workspace, const Gemm& p,
                     const deepgen::TensorMap& map) {
   const bool grouped = map.operand == "b" && p.groups;
   const int64_t batch = grouped ? p.groups : p.batch;
@@ -99,7 +99,7 @@ void Operands::fill(const std::string& name, const Matrix& x, const cuda::Values
 }
 
 Operands::Operands(const Kernel& k, const CallCase& c, uint64_t seed) {
-  const Problem& p = k.problem;
+  const Gemm& p = k.problem;
   const cuda::Scalars s = cuda::scalars_of(p);
   alpha = c.alpha * s.unit_alpha, beta = c.beta;
   clamp_low = s.clamp_low, clamp_high = s.clamp_high;
@@ -123,7 +123,7 @@ Operands::Operands(const Kernel& k, const CallCase& c, uint64_t seed) {
   add_matrices(k, c, seed);
 }
 
-void Operands::add_vectors(const Problem& p, const CallCase& c, uint64_t seed) {
+void Operands::add_vectors(const Gemm& p, const CallCase& c, uint64_t seed) {
   const cuda::Scalars s = cuda::scalars_of(p);
   const auto vector = [&](EpilogueOp op, Type type, int64_t size, const cuda::Values& v) {
     if (p.has(op))
@@ -141,7 +141,7 @@ void Operands::add_vectors(const Problem& p, const CallCase& c, uint64_t seed) {
 }
 
 void Operands::add_matrices(const Kernel& k, const CallCase& c, uint64_t seed) {
-  const Problem& p = k.problem;
+  const Gemm& p = k.problem;
   const auto matrix = [&](EpilogueOp op, const std::string& name, Operand o) {
     if (!p.has(op)) return;
     const bool is_d = c.reuse && p.epilogue_type() == p.d;
@@ -184,7 +184,7 @@ std::vector<uint8_t> Operands::argument(const Kernel& k, const std::string& name
       }
     throw Fault("the kernel has no map for its argument '" + name + "'");
   }
-  const Type scalar = k.problem.scale_type();
+  const Type scalar = k.problem.gemm().scale_type();
   const std::pair<const char*, double> scalars[] = {
       {"alpha", alpha}, {"beta", beta}, {"clamp_low", clamp_low}, {"clamp_high", clamp_high}};
   for (const auto& [scalar_name, value] : scalars)

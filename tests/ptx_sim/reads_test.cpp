@@ -93,7 +93,7 @@ class Reads : public testing::TestWithParam<Pair> {};
 /// The simulated device runs 1 to 6 clusters, by the seed.
 TEST_P(Reads, AreRightForAnyNumberOfBlocks) {
   const Kernel kernel = compile(GetParam());
-  const Problem& p = kernel.problem;
+  const Gemm& p = kernel.problem;
   const HopperTiling tiling(p, kernel.choice.config);
   EXPECT_EQ(tiling.staging.buffers, GetParam().buffers);
   EXPECT_EQ(tiling.staging.passes, GetParam().passes);
@@ -124,14 +124,14 @@ TEST(ReadsByThreads, OfAnotherTypeOrAlignmentThanTmaTakes) {
 TEST(ReadsAtRandom, AreRight) {
   std::mt19937_64 random(from_environment("PTX_SIM_SEED", 9));
   const auto draw = [&] {
-    Problem p = Problem::parse(kPairs[size_t(random() % std::size(kPairs))].problem);
+    Gemm p = Gemm::parse(kPairs[size_t(random() % std::size(kPairs))].problem);
     draw_shape(p, {}, random); // with its epilogue
     p.m = 1 + int64_t(random() % 400), p.n = 8 * (1 + int64_t(random() % 50)),
     p.k = 16 * (1 + int64_t(random() % 30));
     p.batch = p.groups ? 1 : 1 + int64_t(random() % 2);
     return p;
   };
-  const auto wanted = [](const Problem& p, const Config& config) {
+  const auto wanted = [](const Gemm& p, const Config& config) {
     return !HopperTiling(p, config).staging.reads.empty();
   };
   check_at_random("PTX_SIM_READS", 8, generic_gpu("sm_90a"), random, draw, wanted, [&](const Kernel& kernel) {

@@ -72,13 +72,13 @@ TEST(StreamKAtRandom, IsRight) {
   Device small = generic_gpu("sm_90a");
   small.cores = 4; // as the simulated one, so that few tiles are several waves
   const auto draw = [&] {
-    Problem p = Problem::parse(kPairs[size_t(random() % std::size(kPairs))].problem);
+    Gemm p = Gemm::parse(kPairs[size_t(random() % std::size(kPairs))].problem);
     draw_shape(p, {}, random); // with its epilogue; these sizes have several tiles of K and of D
     p.m = 1 + int64_t(random() % 400), p.n = 1 + int64_t(random() % 400), p.k = 400 + int64_t(random() % 300);
     p.batch = 1 + int64_t(random() % 2), p.groups = 0;
     return p;
   };
-  const auto wanted = [](const Problem&, const Config& config) { return config["stream_k"] != 0; };
+  const auto wanted = [](const Gemm&, const Config& config) { return config["stream_k"] != 0; };
   check_at_random("PTX_SIM_STREAM_K", 6, small, random, draw, wanted, [&](const Kernel& kernel) {
     const uint64_t seed = 1 + random() % 4;
     EXPECT_EQ(ptx_sim::check_case(kernel, cuda::call_cases(kernel.problem).back(), seed).fault, "")
@@ -89,10 +89,10 @@ TEST(StreamKAtRandom, IsRight) {
 /// On the device, too, what is verified has tiles that are shared.
 TEST(StreamKIsChecked, TheAwkwardShapeHasMoreThanAWave) {
   for (const HopperPair& x : kPairs) {
-    const Problem p = Problem::parse(x.problem);
+    const Gemm p = Gemm::parse(x.problem);
     const Config config = Config::parse(std::string(x.tile) + " " + x.cluster +
                                         " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest);
-    const Problem awkward = find_template("hopper_ws").awkward(p, config);
+    const Gemm awkward = find_template("hopper_ws").awkward(p, config);
     const HopperTiling t(awkward, config);
     const int64_t blocks = t.work(awkward) * t.cluster();
     EXPECT_TRUE(blocks > 132 && blocks < 264) << x.name << ": " << blocks;

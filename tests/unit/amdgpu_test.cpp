@@ -16,11 +16,11 @@ namespace {
 
 using testing::HasSubstr;
 
-const Problem kProblem = Problem::parse(
-    "gemm m=512 n=512 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=gelu align=4");
+const Gemm kProblem =
+    Gemm::parse("gemm m=512 n=512 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=gelu align=4");
 constexpr const char* kArchs[] = {"gfx906", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"};
 
-KernelFile compile_default(const Problem& problem, const std::string& arch) {
+KernelFile compile_default(const Gemm& problem, const std::string& arch) {
   return compile_candidate(problem, arch, Space(problem, arch, generic_gpu(arch)).default_choice(), true,
                            true);
 }

@@ -11,15 +11,15 @@
 namespace deepgen {
 namespace {
 
-Problem problem(const std::string& sizes, const std::string& rest = "epilogue=none",
-                const std::string& layout = "nt", const std::string& type = "f32") {
-  return Problem::parse("gemm " + sizes + " batch=1 a=" + type + " b=" + type + " d=" + type + " acc=" +
-                        type + " layout=" + layout + " " + rest + (type == "f32" ? " align=4" : " align=8"));
+Gemm problem(const std::string& sizes, const std::string& rest = "epilogue=none",
+             const std::string& layout = "nt", const std::string& type = "f32") {
+  return Gemm::parse("gemm " + sizes + " batch=1 a=" + type + " b=" + type + " d=" + type + " acc=" + type +
+                     " layout=" + layout + " " + rest + (type == "f32" ? " align=4" : " align=8"));
 }
 
 /// Shapes of all kinds: large, few rows, few columns, shallow, single.
-std::vector<Problem> problems() {
-  std::vector<Problem> all;
+std::vector<Gemm> problems() {
+  std::vector<Gemm> all;
   for (const char* sizes :
        {"m=256 n=2304 k=768", "m=1 n=4096 k=4096", "m=8 n=512 k=512", "m=4096 n=32 k=256", "m=33 n=77 k=129",
         "m=1 n=1 k=1", "m=1 n=1 k=1000", "m=3 n=5 k=1", "m=2 n=17 k=2", "m=100 n=1 k=64", "m=64 n=64 k=3"})
@@ -38,8 +38,8 @@ Config at_level(int64_t level) {
 
 TEST(Cheapest, IsTheFirstOfTheSpace) {
   const CpuTile source;
-  for (const Problem& p : {problem("m=256 n=2304 k=768"), problem("m=8 n=512 k=512"),
-                           problem("m=33 n=77 k=129", "epilogue=relu", "nn")})
+  for (const Gemm& p : {problem("m=256 n=2304 k=768"), problem("m=8 n=512 k=512"),
+                        problem("m=33 n=77 k=129", "epilogue=relu", "nn")})
     for (int64_t level : {1, 3, 4}) {
       Device device;
       device.isa = level;
@@ -51,7 +51,7 @@ TEST(Cheapest, IsTheFirstOfTheSpace) {
 
 TEST(Fallbacks, AreLegalWhereTheyRunAndTheEstimatesBest) {
   const CpuTile source;
-  for (const Problem& p : problems()) {
+  for (const Gemm& p : problems()) {
     const std::vector<Choice> fallbacks = source.fallbacks(p, "cpu", at_level(4));
     ASSERT_EQ(fallbacks.size(), 2u) << p.key();
     for (size_t i = 0; i < 2; ++i) {
@@ -67,7 +67,7 @@ TEST(Fallbacks, AreLegalWhereTheyRunAndTheEstimatesBest) {
 
 TEST(Fallbacks, OfLesserLevelsAlone) {
   const CpuTile source;
-  const Problem p = problem("m=33 n=77 k=129");
+  const Gemm p = problem("m=33 n=77 k=129");
   EXPECT_EQ(source.fallbacks(p, "cpu", at_level(3)).size(), 1u);
   EXPECT_EQ(source.fallbacks(p, "cpu", at_level(1)).size(), 0u);
   EXPECT_EQ(source.fallbacks(p, "cpu", at_level(4)), source.fallbacks(p, "cpu", at_level(4)))

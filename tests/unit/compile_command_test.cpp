@@ -27,7 +27,7 @@ protected:
     folder_ = testing::TempDir() + "compile_command_test_" + std::to_string(getpid());
     fs::create_directories(folder_);
     problem_ =
-        Problem::parse("gemm m=4 n=8 k=4 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
+        Gemm::parse("gemm m=4 n=8 k=4 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
     device_.isa = 3, device_.name = "a CPU";
     config_ = Space(problem_, "cpu", device_).default_choice();
     const Json problem = {{"schema", "deepgen.problem/1"}, {"target", "kernels"},       {"name", "f"},
@@ -97,7 +97,7 @@ protected:
   // The suite's environment turns the cache off.
   Environment on_{"DEEPGEN_CACHE", "on"};
   std::string folder_, good_, sha256_, said_;
-  Problem problem_;
+  Gemm problem_;
   Device device_;
   Choice config_;
 };

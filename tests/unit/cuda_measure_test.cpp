@@ -25,15 +25,15 @@
 namespace deepgen::cuda {
 namespace {
 
-Problem problem(Type input, Type output, int64_t m, int64_t n, int64_t k) {
-  Problem p;
+Gemm problem(Type input, Type output, int64_t m, int64_t n, int64_t k) {
+  Gemm p;
   p.m = m, p.n = n, p.k = k, p.a = p.b = input, p.d = output;
   complete(p);
   return p;
 }
 
 TEST(CudaVerify, CasesCoverWhatACallMayPass) {
-  Problem p = problem(Type::f16, Type::f16, 64, 64, 64);
+  Gemm p = problem(Type::f16, Type::f16, 64, 64, 64);
   p.batch = 3;
   p.epilogue = {EpilogueOp::residual};
   bool in_place = false, nan_c = false, reuse = false, a = false, b = false, row = false;
@@ -48,7 +48,7 @@ TEST(CudaVerify, CasesCoverWhatACallMayPass) {
 }
 
 TEST(CudaVerify, ChecksAllBlocksOfSmallProblemsAndTheEndsOfLargeOnes) {
-  Problem small = problem(Type::f32, Type::f32, 33, 7, 5);
+  Gemm small = problem(Type::f32, Type::f32, 33, 7, 5);
   small.batch = 2;
   EXPECT_EQ(checked_blocks(small, 1), (std::vector<int64_t>{0, 1, 2, 3}));
   const std::vector<int64_t> some = checked_blocks(problem(Type::f16, Type::f16, 8192, 8192, 8192), 1);
@@ -131,7 +131,7 @@ TEST(CudaBench, BurstsTakeTurnsWithTheRing) {
 }
 
 TEST(CudaBench, TheMemoryIsReadAsMuchAsTheLargerInput) {
-  Problem p = problem(Type::bf16, Type::bf16, 1, 4096, 4096);
+  Gemm p = problem(Type::bf16, Type::bf16, 1, 4096, 4096);
   EXPECT_EQ(read_bytes(p), 2 * 4096 * 4096);
   p.gate = EpilogueOp::silu;
   EXPECT_EQ(read_bytes(p), 2 * 2 * 4096 * 4096) << "both weights";
@@ -143,7 +143,7 @@ TEST(CudaBench, TheMemoryIsReadAsMuchAsTheLargerInput) {
 }
 
 TEST(CudaBench, ASetHoldsEveryMatrixOfACall) {
-  Problem p = problem(Type::bf16, Type::bf16, 100, 200, 300);
+  Gemm p = problem(Type::bf16, Type::bf16, 100, 200, 300);
   EXPECT_EQ(set_bytes(p), 2 * (100 * 300 + 300 * 200 + 100 * 200));
   p.epilogue = {EpilogueOp::residual, EpilogueOp::multiply};
   EXPECT_EQ(set_bytes(p), 2 * (100 * 300 + 300 * 200 + 3 * 100 * 200));
@@ -264,7 +264,7 @@ TEST(Finals, TheNextFinalistIsTheAnchorWhereTheFirstFails) {
 }
 
 TEST(CudaVendor, FusesWhatCublasLtHas) {
-  Problem p = problem(Type::bf16, Type::bf16, 64, 64, 64);
+  Gemm p = problem(Type::bf16, Type::bf16, 64, 64, 64);
   p.layout = Layout::nt;
   p.epilogue = {EpilogueOp::bias, EpilogueOp::gelu_tanh};
   VendorPlan plan = plan_vendor(p, true);
@@ -284,7 +284,7 @@ TEST(CudaVendor, FusesWhatCublasLtHas) {
 }
 
 TEST(Groups, RowsAreSharedInEveryWay) {
-  Problem p = problem(Type::bf16, Type::bf16, 64, 64, 64);
+  Gemm p = problem(Type::bf16, Type::bf16, 64, 64, 64);
   for (int64_t m : {1, 2, 7, 64, 1000})
     for (int64_t groups : {1, 2, 5, 64, 1024})
       for (Sharing sharing : all_sharings)
@@ -302,7 +302,7 @@ TEST(Groups, RowsAreSharedInEveryWay) {
 }
 
 TEST(Groups, WhatIsTimedIsEvenAndSkewed) {
-  Problem p = problem(Type::bf16, Type::bf16, 4096, 64, 64);
+  Gemm p = problem(Type::bf16, Type::bf16, 4096, 64, 64);
   p.groups = 8;
   EXPECT_EQ(group_offsets(p, timed_sharing(0), 1),
             (std::vector<int32_t>{0, 512, 1024, 1536, 2048, 2560, 3072, 3584, 4096}));
@@ -318,7 +318,7 @@ TEST(Groups, WhatIsTimedIsEvenAndSkewed) {
 }
 
 TEST(Groups, OneGroupsOperandsAreAProblemOfTheirOwn) {
-  Problem p = problem(Type::bf16, Type::bf16, 64, 32, 16);
+  Gemm p = problem(Type::bf16, Type::bf16, 64, 32, 16);
   p.groups = 4, p.epilogue = {EpilogueOp::bias, EpilogueOp::bias_row};
   CallOperands x;
   x.a = shape_of(64, 16, 20, 1, 0), x.b = shape_of(32, 16, 16, 4, 8), x.d = shape_of(64, 32, 32, 1, 0);
@@ -338,7 +338,7 @@ TEST(Groups, OneGroupsOperandsAreAProblemOfTheirOwn) {
 }
 
 TEST(CudaVendor, MultipliesBothWeightsOfAGateAtOnce) {
-  Problem p = problem(Type::bf16, Type::bf16, 64, 64, 64);
+  Gemm p = problem(Type::bf16, Type::bf16, 64, 64, 64);
   p.gate = EpilogueOp::silu;
   p.epilogue = {EpilogueOp::bias};
   const VendorPlan plan = plan_vendor(p, true);
@@ -359,12 +359,12 @@ TEST(CudaVendor, ItsWorkspacesAreLargerThanTheCache) {
 }
 
 TEST(CudaVendor, SaysWhatItCannot) {
-  Problem p = problem(Type::e4m3, Type::bf16, 64, 64, 64);
+  Gemm p = problem(Type::e4m3, Type::bf16, 64, 64, 64);
   p.layout = Layout::nn;
   EXPECT_NE(plan_vendor(p, true).why_not, "");
   p.layout = Layout::nt;
   EXPECT_EQ(plan_vendor(p, true).why_not, "");
-  Problem q = problem(Type::i8, Type::bf16, 64, 64, 64);
+  Gemm q = problem(Type::i8, Type::bf16, 64, 64, 64);
   EXPECT_TRUE(plan_vendor(q, true).scratch);
   EXPECT_EQ(plan_vendor(q, true).text(), "an elementwise kernel of ours for the conversion");
   q = problem(Type::i8, Type::i8, 64, 64, 64);

@@ -167,7 +167,7 @@ protected:
     measure({"devices", "--arch", "sm_90a", "-o", folder_ + "/device.json"});
     Plan plan;
     plan.problem =
-        Problem::parse("gemm m=8 n=8 k=8 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4");
+        Gemm::parse("gemm m=8 n=8 k=8 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4");
     plan.arch = "sm_90a", plan.slots = {{{"simt", {}}, "default"}};
     KernelFile kernel;
     kernel.problem = plan.problem, kernel.arch = plan.arch, kernel.choice = plan.slots[0].choice;

@@ -15,7 +15,7 @@ Library every_form(Library l, LibraryFunction gpu) {
   auto add = [&](const std::string& name, const std::string& key) {
     l.functions.push_back(l.functions[0]);
     LibraryFunction& f = l.functions.back();
-    f.file.name = name, f.file.problem = Problem::parse(key);
+    f.file.name = name, f.file.problem = Gemm::parse(key);
     for (KernelFile& file : f.kernels) {
       file.problem = f.file.problem;
       for (Kernel& k : file.kernels) k.problem = f.file.problem;
@@ -28,8 +28,8 @@ Library every_form(Library l, LibraryFunction gpu) {
   l.functions.push_back(gpu);
   gpu.file.name = "experts";
   gpu.file.problem =
-      Problem::parse("gemm m=64 n=128 k=32 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt groups=8 "
-                     "epilogue=bias align=2");
+      Gemm::parse("gemm m=64 n=128 k=32 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt groups=8 "
+                  "epilogue=bias align=2");
   gpu.kernels.erase(gpu.kernels.begin()); // the CPU's: it has none with groups
   for (KernelFile& file : gpu.kernels) file.problem = gpu.file.problem;
   l.functions.push_back(gpu);
@@ -152,7 +152,7 @@ TEST_F(EmbedTest, NamesWhoseMacrosClashAreRefused) {
 /// What no address space holds has no constant, and the product does not overflow.
 TEST_F(EmbedTest, HugeOperandsHaveNoBytes) {
   Library l = library();
-  Problem& p = l.functions[0].file.problem;
+  Gemm& p = l.functions[0].file.problem;
   p.m = p.n = p.k = p.batch = int64_t(1) << 31;
   const std::string header = embed_header(l);
   EXPECT_EQ(header.find("KERNELS_UP_BYTES_A"), std::string::npos);

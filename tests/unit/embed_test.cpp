@@ -117,7 +117,7 @@ TEST_F(EmbedTest, TheHeaderDependsOnProblemsAndArchsAlone) {
 
 TEST_F(EmbedTest, HeaderDocumentsAGate) {
   Library gated = library();
-  Problem& p = gated.functions[0].file.problem;
+  Gemm& p = gated.functions[0].file.problem;
   p.gate = EpilogueOp::silu;
   const std::string header = embed_header(gated);
   for (const char* part : {"D = gelu((silu(alpha * A * Bg) * (alpha * A * Bu) + beta * C) + bias)",
@@ -128,7 +128,7 @@ TEST_F(EmbedTest, HeaderDocumentsAGate) {
 
 TEST_F(EmbedTest, HeaderDocumentsGroups) {
   Library grouped = library();
-  grouped.functions[0].file.problem.groups = 8;
+  grouped.functions[0].file.problem.gemm().groups = 8;
   const std::string header = embed_header(grouped);
   for (const char* part : {"offsets: 9 values of int32 in device memory", "matrix g of 8 in B",
                            "const int32_t* offsets", "bias: 2048 values, one a column, f32, for each group"})
@@ -390,7 +390,7 @@ TEST_F(EmbedTest, BadLibrariesAreExplained) {
   l.functions[0].file.name = "down";
   EXPECT_NE(error_of(l).find("kernels_down"), std::string::npos);
   l = library();
-  l.functions[0].file.problem.m = 513;
+  l.functions[0].file.problem.gemm().m = 513;
   EXPECT_NE(error_of(l).find("another problem"), std::string::npos);
   l = library();
   l.functions[0].kernels[0].status = "failed", l.functions[0].kernels[0].detail = "no registers left";

@@ -90,8 +90,8 @@ void expect_no_less(const Json& json, const Json& shape, const Json& whole, cons
     expect_no_less(json[0], shape[1], whole, whole_shape, at / 0);
 }
 
-const Problem kProblem =
-    Problem::parse("gemm m=64 n=64 k=64 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
+const Gemm kProblem =
+    Gemm::parse("gemm m=64 n=64 k=64 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
 
 Json t1_of(const std::string& arch, const Device& device) {
   SearchOptions options;

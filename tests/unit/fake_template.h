@@ -12,6 +12,7 @@ namespace deepgen {
 class FakeTemplate : public Template {
 public:
   std::string name() const override { return "fake_tile"; }
+  std::string op() const override { return "gemm"; }
   int64_t revision() const override { return 3; }
   std::string why_not(const Problem&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Problem&, const Device&) const override;

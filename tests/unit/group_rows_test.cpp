@@ -7,7 +7,7 @@
 namespace deepgen {
 namespace {
 
-const Problem kProblem = Problem::parse(
+const Gemm kProblem = Gemm::parse(
     "gemm m=2048 n=256 k=256 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt groups=8 epilogue=none align=2");
 
 double tiles(double rows) { return std::ceil(rows / 128); }

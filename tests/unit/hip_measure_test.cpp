@@ -60,9 +60,8 @@ int multiply(const fake_hip_launch* launch) {
   return 0;
 }
 
-Problem product() {
-  return Problem::parse(
-      "gemm m=40 n=24 k=17 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4");
+Gemm product() {
+  return Gemm::parse("gemm m=40 n=24 k=17 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4");
 }
 
 Kernel kernel_of(const std::string& entry, const std::string& target = "gfx942") {

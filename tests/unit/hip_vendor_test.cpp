@@ -26,9 +26,8 @@ namespace tests = deepgen::hip_tests;
 using enum Type;
 using enum EpilogueOp;
 
-Problem problem(Type a, Type d, Layout layout, const std::vector<EpilogueOp>& epilogue = {},
-                int64_t batch = 1) {
-  Problem p;
+Gemm problem(Type a, Type d, Layout layout, const std::vector<EpilogueOp>& epilogue = {}, int64_t batch = 1) {
+  Gemm p;
   p.m = 33, p.n = 20, p.k = 17, p.batch = batch, p.a = p.b = a, p.d = d, p.layout = layout,
   p.epilogue = epilogue;
   complete(p);
@@ -50,7 +49,7 @@ protected:
   }
 
   /// Holds every algorithm against the reference.
-  static Vendor verified(const Problem& p) {
+  static Vendor verified(const Gemm& p) {
     Bench bench(p, devices(Platform::hip).at(0), 0, 1);
     const Vendor v = ask_vendor(bench.ring());
     Kernel k;
@@ -71,7 +70,7 @@ constexpr size_t kOfHipblaslt = 3; ///< algorithms of the fake that work
 
 TEST_F(HipVendor, ComputesWhatTheProblemSays) {
   for (Layout l : {Layout::nn, Layout::nt, Layout::tn, Layout::tt})
-    for (const Problem& p :
+    for (const Gemm& p :
          {problem(f32, f32, l), problem(bf16, bf16, l), problem(f16, f32, l), problem(f16, f16, l, {}, 3)}) {
       const Vendor v = verified(p);
       EXPECT_EQ(v.algorithms.size(), kOfHipblaslt + 1) << v.why_not << " of " << p.key();
@@ -96,7 +95,7 @@ TEST_F(HipVendor, FusesWhatHipblasLtHas) {
 }
 
 TEST_F(HipVendor, WhatIsLeftIsNotTimed) {
-  const auto asked = [](const Problem& p) {
+  const auto asked = [](const Gemm& p) {
     Bench bench(p, devices(Platform::hip).at(0), 0, 1);
     return ask_vendor(bench.ring());
   };
@@ -108,7 +107,7 @@ TEST_F(HipVendor, WhatIsLeftIsNotTimed) {
   EXPECT_EQ(v.plan.text(), "without silu");
   EXPECT_EQ(v.algorithms.size(), kOfHipblaslt + 1) << "rocBLAS leaves the same";
   EXPECT_EQ(asked(problem(i8, bf16, Layout::nt, {scale_row})).plan.text(), "without scale_row");
-  Problem gated = problem(bf16, bf16, Layout::nt);
+  Gemm gated = problem(bf16, bf16, Layout::nt);
   gated.gate = silu;
   complete(gated);
   EXPECT_EQ(asked(gated).plan.text(), "without the gate");
@@ -128,7 +127,7 @@ public:
 TEST_F(HipVendor, AProductForEachWeightOfAGateIsTheSameProduct) {
   for (Layout l : {Layout::nn, Layout::nt, Layout::tn, Layout::tt})
     for (int64_t batch : {1, 3}) {
-      Problem p = problem(bf16, f32, l, {}, batch);
+      Gemm p = problem(bf16, f32, l, {}, batch);
       p.gate = silu;
       Bench bench(p, devices(Platform::hip).at(0), 0, 1);
       const Context& context = bench.ring().context();
@@ -153,7 +152,7 @@ TEST_F(HipVendor, AProductForEachWeightOfAGateIsTheSameProduct) {
 }
 
 TEST_F(HipVendor, BothWaysForAGateAreAsked) {
-  Problem p = problem(bf16, bf16, Layout::nt);
+  Gemm p = problem(bf16, bf16, Layout::nt);
   p.gate = silu;
   const auto in_halves = [&] {
     const Vendor v = find_vendor(p, devices(Platform::hip).at(0), 1);
@@ -185,7 +184,7 @@ TEST_F(HipVendor, TypesByLibraryAndChip) {
 struct Places {
   size_t sets;
   std::set<Address> a, b, d, residual, workspace, offsets;
-  Places(const Problem& p, Caches caches) {
+  Places(const Gemm& p, Caches caches) {
     Bench bench(p, devices(Platform::hip).at(0), 256, 1, caches);
     sets = bench.ring().sets().size();
     for (const CallOperands& x : bench.ring().sets())
@@ -195,7 +194,7 @@ struct Places {
 };
 
 TEST_F(HipVendor, OperandsTakeTurnsWhereTheCachesAreToBeCold) {
-  Problem p = problem(f32, f32, Layout::nt, {residual});
+  Gemm p = problem(f32, f32, Layout::nt, {residual});
   const Places cold(p, Caches::cold), weights(p, Caches::weights_cold), warm(p, Caches::warm);
   ASSERT_GE(cold.sets, 2u);
   for (const auto* found : {&cold.a, &cold.b, &cold.d, &cold.residual, &cold.workspace})
@@ -216,7 +215,7 @@ TEST_F(HipVendor, OperandsTakeTurnsWhereTheCachesAreToBeCold) {
 /// As the playoff does it: asked in a child process, timed beside kernels.
 TEST_F(HipVendor, IsTimed) {
   fake_hip::state().recording = fake_hip::state().replays = false;
-  const Problem p = problem(f32, f32, Layout::nt, {residual});
+  const Gemm p = problem(f32, f32, Layout::nt, {residual});
   const Device device = devices(Platform::hip).at(0);
   const Vendor v = find_vendor(p, device, 1);
   ASSERT_EQ(v.algorithms.size(), kOfHipblaslt + 1) << v.why_not;

@@ -153,7 +153,7 @@ TEST_F(HistoryTest, VerdictsHoldForEqualKernelsAlone) {
   differs("arguments", [](Candidate& x) { x.file.kernels[0].args.pop_back(); });
   differs("tiles", [](Candidate& x) { x.file.kernels[0].tiles_m--; });
   differs("workspace", [](Candidate& x) { x.file.kernels[0].workspace--; });
-  differs("problem", [](Candidate& x) { x.file.problem.k++; });
+  differs("problem", [](Candidate& x) { x.file.problem.gemm().k++; });
   differs("config", [](Candidate& x) { x.file.choice.config.set("x", 2); });
   differs("revision", [](Candidate& x) { x.file.revision++; });
   cpu.name = "another CPU", cpu.l2 *= 2;

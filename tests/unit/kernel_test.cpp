@@ -128,7 +128,7 @@ TEST_F(LockedTest, OtherCodeThanTheLocksIsNotLinked) {
   other.revision = 2;
   EXPECT_NE(error_of(other, choice()), "");
   other = file();
-  other.problem.m = 7;
+  other.problem.gemm().m = 7;
   EXPECT_NE(error_of(other, choice()), "");
   ChoiceFile untuned = choice();
   untuned.origin = "default", untuned.main.expect_sha256 = "";

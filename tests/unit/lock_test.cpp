@@ -34,7 +34,7 @@ protected:
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   LockEntry entry(int64_t m, int64_t mr = 4, const std::string& device = "fake device") {
-    Problem p;
+    Gemm p;
     p.m = m;
     return {p.key(), "fake",  fake_device(4, device), fake_choice(4, mr, 16, 0), 3,
             kHash,   "tools", {{"candidates", 1}}};
@@ -275,7 +275,7 @@ int run_tool(std::vector<std::string> words, std::string& output) {
 class LockCommandTest : public LockTest {
 protected:
   std::string write_problem(int64_t m) {
-    Problem p;
+    Gemm p;
     p.m = m;
     const std::string path = folder_ + "/build/_deepgen/kernels/f" + std::to_string(m) + "/problem.json";
     const Json json = {
@@ -350,7 +350,7 @@ protected:
     log.noise_floor = 0.004123456;
     for (auto [origin, mr, ratio] : {std::tuple("default", 2, 1.0), {"model", 4, 0.923456}}) {
       Record r;
-      r.stage = "final", r.problem = Problem().key(), r.arch = "fake", r.origin = origin, r.revision = 3;
+      r.stage = "final", r.problem = Gemm().key(), r.arch = "fake", r.origin = origin, r.revision = 3;
       r.choice = fake_choice(4, mr, 16, 0), r.sha256 = hash_of(mr);
       r.timing = Timing{1e-3, 1e-3, 1e-3, ratio, ratio - 0.01, ratio + 0.01, 40, 1};
       log.records.push_back(r);
@@ -361,7 +361,7 @@ protected:
     return log;
   }
   LockEntry make(const RecordLog& final) {
-    return lock_entry(Problem().key(), "fake", fake_device(), "tools", {final});
+    return lock_entry(Gemm().key(), "fake", fake_device(), "tools", {final});
   }
 };
 
@@ -461,7 +461,7 @@ TEST_F(LockEntryTest, UnstableAndUnverifiedResultsAreRefused) {
 TEST_F(LockEntryTest, MergeRemovesUnstableFinalsAndFails) {
   write_atomically(folder_ + "/device.json", fake_device().to_json().dump());
   for (int64_t m : {1, 2}) {
-    Problem p;
+    Gemm p;
     p.m = m;
     RecordLog final = log();
     final.stable = m == 1;

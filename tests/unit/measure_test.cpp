@@ -27,7 +27,7 @@ double at(Type type, const PageBuffer& x, int64_t i) {
 }
 
 /// Of the product of `columns` columns.
-double dot(const Problem& p, const Inputs& in, int64_t entry, int64_t m, int64_t n, int64_t columns) {
+double dot(const Gemm& p, const Inputs& in, int64_t entry, int64_t m, int64_t n, int64_t columns) {
   double x = 0;
   for (int64_t k = 0; k < p.k; ++k)
     x += at(p.a, in.a, entry * p.m * p.k + (p.a_transposed() ? k * p.m + m : m * p.k + k)) *
@@ -35,7 +35,7 @@ double dot(const Problem& p, const Inputs& in, int64_t entry, int64_t m, int64_t
   return x;
 }
 
-double naive(const Problem& p, const Inputs& in, int64_t entry, int64_t m, int64_t n, double alpha,
+double naive(const Gemm& p, const Inputs& in, int64_t entry, int64_t m, int64_t n, double alpha,
              double beta) {
   double x = alpha * dot(p, in, entry, m, n, p.gate ? 2 * p.n : p.n);
   if (p.gate == EpilogueOp::silu) x = x / (1 + std::exp(-x)) * alpha * dot(p, in, entry, m, p.n + n, 2 * p.n);
@@ -102,7 +102,7 @@ TEST(Reference, EqualsTheNaiveLoop) {
         "epilogue=scale_a+scale_b+bias_row+gelu_tanh+multiply+scale_row+residual align=4",
         "gemm m=21 n=17 k=40 batch=2 a=f64 b=f64 d=f64 acc=f64 layout=nn "
         "epilogue=residual+clamp+scale_col+sigmoid+multiply+scale_d align=8"}) {
-    const Problem p = Problem::parse(key);
+    const Gemm p = Gemm::parse(key);
     const Inputs inputs(p, 3);
     const Reference reference(p, inputs, 3);
     ASSERT_EQ(int64_t(reference.rows().size()), p.m * p.batch);
@@ -117,7 +117,7 @@ TEST(Reference, EqualsTheNaiveLoop) {
 }
 
 /// f32 results for all rows, in the order of k, with `skip` left out; as a kernel without tiles would.
-std::vector<float> multiply_f32(const Problem& p, const Inputs& in, int64_t skip) {
+std::vector<float> multiply_f32(const Gemm& p, const Inputs& in, int64_t skip) {
   const auto *a = reinterpret_cast<const float*>(in.a.data()),
              *b = reinterpret_cast<const float*>(in.b.data());
   std::vector<float> d(size_t(p.m * p.n));
@@ -130,7 +130,7 @@ std::vector<float> multiply_f32(const Problem& p, const Inputs& in, int64_t skip
 
 TEST(Tolerance, HoldsForCorrectSumsAndCatchesADroppedTerm) {
   for (int64_t k : {1, 2, 7, 64, 1000, 4096, 16384}) {
-    Problem p;
+    Gemm p;
     p.m = 12, p.n = 24, p.k = k;
     const Inputs inputs(p, uint64_t(k));
     const Reference reference(p, inputs, 1);
@@ -149,7 +149,7 @@ TEST(Tolerance, HoldsForCorrectSumsAndCatchesADroppedTerm) {
 }
 
 TEST(Reference, SamplesLargeProblems) {
-  Problem p;
+  Gemm p;
   p.m = 40000, p.n = 1000, p.k = 1;
   const Inputs inputs(p, 1, false);
   const Reference reference(p, inputs, 1);

@@ -40,7 +40,7 @@ TimedByProblem read_timed(const std::string& name, const std::string& of = "") {
   while (std::getline(lines, line)) {
     const Json json = Json::parse(line);
     if (!of.empty() && json.at("template").get<std::string>() != of) continue;
-    const Problem problem = Problem::parse(json.at("problem").get<std::string>());
+    const Gemm problem = Gemm::parse(json.at("problem").get<std::string>());
     const Template& from = find_template(json.at("template").get<std::string>());
     const Config config = Config::parse(json.at("config").get<std::string>());
     if (!from.why_illegal(problem, device, config).empty()) continue; // the space may have become smaller
@@ -168,7 +168,7 @@ TimedByProblem read_searches(const std::vector<const char*>& tunings, const std:
           if (json.at("schema") != "deepgen.record/1" || json.value("template", "") != "hopper_ws" ||
               !json.contains("timing"))
             continue;
-          const Problem problem = Problem::parse(json.at("problem").get<std::string>());
+          const Gemm problem = Gemm::parse(json.at("problem").get<std::string>());
           const Config config = Config::from_json(json.at("config"));
           all[tuning + problem.key()].push_back(
               {source.cost(problem, device, config), json.at("timing").at("seconds").get<double>()});

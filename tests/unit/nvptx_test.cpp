@@ -13,8 +13,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-const Problem kProblem =
-    Problem::parse("gemm m=8 n=8 k=8 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
+const Gemm kProblem =
+    Gemm::parse("gemm m=8 n=8 k=8 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
 
 KernelFile compile(const TextTemplate& text, const std::string& arch) {
   use_only_template(&text);

@@ -24,7 +24,7 @@ std::string error_of(const std::string& key) {
 }
 
 TEST(Problem, KeyIsCanonical) {
-  Problem p;
+  Gemm p;
   p.m = 512, p.n = 2048, p.k = 512;
   p.layout = Layout::nt;
   p.epilogue = {EpilogueOp::bias, EpilogueOp::gelu};
@@ -40,7 +40,7 @@ TEST(Problem, RandomKeysRoundTrip) {
                                                           {EpilogueOp::bias, EpilogueOp::silu},
                                                           {EpilogueOp::gelu, EpilogueOp::bias}};
   for (int i = 0; i < 500; ++i) {
-    Problem p;
+    Gemm p;
     for (int64_t* size : {&p.m, &p.n, &p.k, &p.batch}) *size = 1 + int64_t(random() % (1 << (random() % 20)));
     if (random() % 2) p.a = p.b = p.d = p.accumulate = Type::f64, p.align = 8;
     p.layout = Layout(random() % 4);
@@ -48,13 +48,14 @@ TEST(Problem, RandomKeysRoundTrip) {
     if (random() % 2) p.gate = random() % 2 ? EpilogueOp::silu : EpilogueOp::gelu_tanh;
     if (p.batch == 1 && !p.a_transposed()) p.groups = int64_t(random() % 9);
     const Problem parsed = Problem::parse(p.key());
+    EXPECT_EQ(parsed.gemm(), p);
     EXPECT_EQ(parsed, p);
     EXPECT_EQ(parsed.key(), p.key());
   }
 }
 
 TEST(Problem, StoredShapesFollowTheLayout) {
-  Problem p;
+  Gemm p;
   p.m = 2, p.n = 3, p.k = 5;
   p.layout = Layout::tt;
   EXPECT_EQ(p.a_rows(), 5);
@@ -67,7 +68,7 @@ TEST(Problem, StoredShapesFollowTheLayout) {
 TEST(Problem, AGateDoublesB) {
   const std::string key =
       "gemm m=2 n=3 k=5 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt gate=silu epilogue=bias align=2";
-  Problem p = Problem::parse(key);
+  Gemm p = Gemm::parse(key);
   EXPECT_EQ(p.key(), key);
   EXPECT_EQ(p.gate, EpilogueOp::silu);
   EXPECT_EQ(p.b_rows(), 6);
@@ -84,7 +85,7 @@ TEST(Problem, AGateDoublesB) {
 TEST(Problem, GroupsHaveMatricesOfB) {
   const std::string key = "gemm m=70 n=3 k=5 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt groups=8 "
                           "gate=silu epilogue=bias align=2";
-  const Problem p = Problem::parse(key);
+  const Gemm p = Gemm::parse(key);
   EXPECT_EQ(p.key(), key);
   EXPECT_EQ(p.groups, 8);
   EXPECT_EQ(p.b_matrices(), 8);
@@ -158,11 +159,11 @@ TEST(Problem, CMakeComposesTheSameKeys) {
   ASSERT_EQ(std::system(command.c_str()), 0);
   std::set<std::string> composed, served, gates;
   size_t grouped = 0;
-  auto types = [](const Problem& p) { return to_string(p.a) + " " + to_string(p.b) + " " + to_string(p.d); };
+  auto types = [](const Gemm& p) { return to_string(p.a) + " " + to_string(p.b) + " " + to_string(p.d); };
   std::istringstream lines(read_file(file));
   std::filesystem::remove(file);
   for (std::string key; std::getline(lines, key);) {
-    const Problem p = Problem::parse(key);
+    const Gemm p = Gemm::parse(key);
     EXPECT_EQ(p.key(), key);
     EXPECT_EQ(p.epilogue.size(), p.gate || p.groups || p.d == Type::i32 ? 0u : size_t(epilogue_op_count))
         << key;
@@ -173,7 +174,7 @@ TEST(Problem, CMakeComposesTheSameKeys) {
   for (int a = 0; a <= int(Type::i32); ++a)
     for (int b = 0; b <= int(Type::i32); ++b)
       for (int d = 0; d <= int(Type::i32); ++d) {
-        Problem p;
+        Gemm p;
         p.a = Type(a), p.b = Type(b), p.d = Type(d);
         complete(p);
         if (error_of(p.key()).empty()) served.insert(types(p));

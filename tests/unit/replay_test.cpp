@@ -24,10 +24,10 @@ RecordLog fake_log() {
   register_fake_template();
   RecordLog log;
   log.environment = {{"profile", "fake/1"}};
-  const Space space(Problem(), "fake", fake_device());
+  const Space space(Gemm(), "fake", fake_device());
   for (size_t rank = 0; rank < space.size(); ++rank) {
     Record r;
-    r.problem = Problem().key(), r.arch = "fake", r.choice = space.choice(rank), r.sha256 = r.choice.text();
+    r.problem = Gemm().key(), r.arch = "fake", r.choice = space.choice(rank), r.sha256 = r.choice.text();
     if (r.choice.config["pack"]) {
       r.status = "crash";
     } else {
@@ -41,7 +41,7 @@ RecordLog fake_log() {
   return log;
 }
 
-RecordedSpace fake_space() { return pack(Problem(), fake_device(), {fake_log()}); }
+RecordedSpace fake_space() { return pack(Gemm(), fake_device(), {fake_log()}); }
 
 TEST(RecordedSpaceTest, FileRoundTrips) {
   const RecordedSpace space = fake_space();
@@ -92,11 +92,11 @@ TEST(RecordedSpaceTest, KnowsWhetherTheSweepIsComplete) {
   RecordLog log = fake_log();
   log.records.back().status = "dropped",
   log.records.back().timing.reset(); // its plan was measured, it was not reached
-  const RecordedSpace whole = pack(Problem(), fake_device(), {log, log}, 132);
+  const RecordedSpace whole = pack(Gemm(), fake_device(), {log, log}, 132);
   EXPECT_EQ(whole.configs.size(), 131u);
   EXPECT_FALSE(RecordedSpace::parse(whole.serialize(), "x").cut_off());
   log.records.resize(100);
-  const RecordedSpace part = pack(Problem(), fake_device(), {log}, 132);
+  const RecordedSpace part = pack(Gemm(), fake_device(), {log}, 132);
   EXPECT_TRUE(RecordedSpace::parse(part.serialize(), "x").cut_off());
   EXPECT_TRUE(Replay(part).cut_off());
   std::string lie = part.serialize();
@@ -119,14 +119,14 @@ TEST(RecordedSpaceTest, RepeatedTimesAndEqualCodeArePooled) {
     logs[i].records[1].status = "duplicate";
     logs[i].records[1].timing.reset();
   }
-  const RecordedSpace space = pack(Problem(), fake_device(), logs);
+  const RecordedSpace space = pack(Gemm(), fake_device(), logs);
   ASSERT_EQ(space.configs.size(), 2u);
   for (const RecordedConfig& c : space.configs) {
     EXPECT_EQ(c.status, "ok");
     EXPECT_EQ(c.ratio, 0.9) << "the median of all 15 samples";
     EXPECT_EQ(c.samples, 15);
   }
-  EXPECT_THROW(pack(Problem(), fake_device(), {RecordLog()}), Error);
+  EXPECT_THROW(pack(Gemm(), fake_device(), {RecordLog()}), Error);
 }
 
 TEST(SweepTest, PlansHoldTheSpaceOnceAndBeginWithTheDefault) {
@@ -134,23 +134,23 @@ TEST(SweepTest, PlansHoldTheSpaceOnceAndBeginWithTheDefault) {
   SweepOptions o;
   o.chunk = 40;
   o.search.exclude = "isa=1";
-  const std::vector<Plan> plans = sweep_plans(Problem(), "fake", fake_device(), o, {});
+  const std::vector<Plan> plans = sweep_plans(Gemm(), "fake", fake_device(), o, {});
   ASSERT_EQ(plans.size(), 3u);
   std::set<std::string> seen;
   for (const Plan& plan : plans)
     for (const PlanSlot& slot : plan.slots) EXPECT_TRUE(seen.insert(slot.choice.text()).second);
   EXPECT_EQ(seen.size(), 88u) << "two of three levels";
-  EXPECT_EQ(plans[0].slots[0].choice, Space(Problem(), "fake", fake_device()).default_choice());
+  EXPECT_EQ(plans[0].slots[0].choice, Space(Gemm(), "fake", fake_device()).default_choice());
   EXPECT_EQ(plans[2].round, 2);
   o.search.include = "no such";
-  EXPECT_THROW(sweep_plans(Problem(), "fake", fake_device(), o, {}), Error);
+  EXPECT_THROW(sweep_plans(Gemm(), "fake", fake_device(), o, {}), Error);
 }
 
 TEST(SweepTest, TimesTheBestAgain) {
   SweepOptions o;
   o.within = 0.2;
   o.first_round = 9;
-  const std::vector<Plan> plans = sweep_plans(Problem(), "fake", fake_device(), o, {fake_log()});
+  const std::vector<Plan> plans = sweep_plans(Gemm(), "fake", fake_device(), o, {fake_log()});
   ASSERT_EQ(plans.size(), 1u);
   EXPECT_EQ(plans[0].round, 9);
   EXPECT_EQ(plans[0].slots.size(), 12u) << "mr=8 and mr=7, three levels, two widths";

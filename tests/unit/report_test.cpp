@@ -13,12 +13,12 @@
 namespace deepgen {
 namespace {
 
-Problem problem(int64_t m) {
-  return Problem::parse("gemm m=" + std::to_string(m) +
-                        " n=64 k=32 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=bias align=4");
+Gemm problem(int64_t m) {
+  return Gemm::parse("gemm m=" + std::to_string(m) +
+                     " n=64 k=32 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=bias align=4");
 }
 
-Record record(const Problem& p, const std::string& stage, int64_t slot, const Choice& choice,
+Record record(const Gemm& p, const std::string& stage, int64_t slot, const Choice& choice,
               const std::string& origin, double ratio) {
   Record r;
   r.stage = stage, r.slot = slot, r.problem = p.key(), r.arch = "fake", r.revision = 3;
@@ -28,7 +28,7 @@ Record record(const Problem& p, const std::string& stage, int64_t slot, const Ch
   return r;
 }
 
-Record vendor(const Problem& p, double ratio) {
+Record vendor(const Gemm& p, double ratio) {
   Record r = record(p, "final", -1, {"vendor", {}}, "library 1.0", ratio);
   r.revision = 0, r.sha256 = "";
   return r;
@@ -46,7 +46,7 @@ const Choice kDefault = fake_choice(4, 2, 64, 0), kFast = fake_choice(4, 4, 32, 
              kSlow = fake_choice(1, 1, 8, 0);
 
 /// Two rounds and finals: the default, one candidate of speed 1 / `ratio`, a failure, the vendor.
-std::vector<RecordLog> search(const Problem& p, double ratio, double vendor_ratio) {
+std::vector<RecordLog> search(const Gemm& p, double ratio, double vendor_ratio) {
   Record broken = record(p, "r0", 1, kSlow, "random", 1);
   broken.status = "wrong", broken.detail = "D[3,4] is 7", broken.timing.reset();
   return {log_of({record(p, "r10", 0, kFast, "neighbour", ratio)}),
@@ -171,7 +171,7 @@ TEST(Study, EstimatesWhatIsLegalStillAndSaysWhyNot) {
 
 /// Estimates divide by a GPU's cores.
 TEST(Study, ALogThatDoesNotSayItsGpuIsOfATypicalOne) {
-  const Problem p = Problem::parse(
+  const Gemm p = Gemm::parse(
       "gemm m=1024 n=1024 k=1024 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
   const Choice choice = Space(p, "sm_90a", generic_gpu("sm_90a")).default_choice();
   ReportInput in;
@@ -267,11 +267,10 @@ TEST(Summary, CountsLossesAndWhatIsUnchanged) {
 }
 
 TEST(Roofline, CountsEveryOperandOnce) {
-  Problem p = Problem::parse("gemm m=4 n=8 k=16 batch=2 a=bf16 b=bf16 d=f32 acc=f32 layout=nn "
-                             "epilogue=bias+residual+scale_row align=2");
-  const Roofline r = roofline_of(p);
-  EXPECT_EQ(r.flops, 2. * 4 * 8 * 16 * 2);
-  EXPECT_EQ(r.bytes, 2 * (4 * 16 * 2 + 16 * 8 * 2 + 4 * 8 * 4) + 8 * 4 + 2 * 4 * 8 * 4 + 4 * 4);
+  Gemm p = Gemm::parse("gemm m=4 n=8 k=16 batch=2 a=bf16 b=bf16 d=f32 acc=f32 layout=nn "
+                       "epilogue=bias+residual+scale_row align=2");
+  EXPECT_EQ(p.flops(), 2. * 4 * 8 * 16 * 2);
+  EXPECT_EQ(p.bytes(), 2 * (4 * 16 * 2 + 16 * 8 * 2 + 4 * 8 * 4) + 8 * 4 + 2 * 4 * 8 * 4 + 4 * 4);
 }
 
 TEST(ReportPage, HoldsTheRecordsNumbersAndNothingElseRuns) {

@@ -26,11 +26,11 @@ std::vector<std::string> texts(const std::vector<RandomCandidate>& samples) {
 TEST(Sample, LegalAndOfEveryKindThatIsServed) {
   std::set<std::string> kinds;
   for (const RandomCandidate& s : draw_samples(spec_of(1))) {
-    EXPECT_EQ(Problem::parse(s.problem.key()), s.problem);
+    EXPECT_EQ(Gemm::parse(s.problem.key()), s.problem);
     EXPECT_EQ(why_illegal(s.problem, s.arch, generic_gpu(s.arch), s.choice), "") << s.problem.key();
-    EXPECT_LE(std::max({s.problem.m, s.problem.n, s.problem.k}), 3000);
-    kinds.insert(s.arch + to_string(s.problem.a) + to_string(s.problem.b) + to_string(s.problem.d) +
-                 to_string(s.problem.layout));
+    EXPECT_LE(std::max({s.problem.gemm().m, s.problem.gemm().n, s.problem.gemm().k}), 3000);
+    kinds.insert(s.arch + to_string(s.problem.gemm().a) + to_string(s.problem.gemm().b) +
+                 to_string(s.problem.gemm().d) + to_string(s.problem.gemm().layout));
   }
   EXPECT_GE(kinds.size(), 50u);
 }
@@ -56,9 +56,9 @@ TEST(Sample, ACountIsReachedWithBoundedWorkAndLargeSizes) {
   std::map<Type, size_t> types;
   for (const RandomCandidate& s : samples) {
     EXPECT_LE(s.problem.flops(), 4e9) << s.problem.key();
-    largest = std::max({largest, s.problem.m, s.problem.n, s.problem.k});
-    batched += s.problem.batch > 1;
-    ++types[s.problem.a];
+    largest = std::max({largest, s.problem.gemm().m, s.problem.gemm().n, s.problem.gemm().k});
+    batched += s.problem.gemm().batch > 1;
+    ++types[s.problem.gemm().a];
   }
   EXPECT_GE(largest, 2900);
   EXPECT_GE(batched, 60u);

@@ -244,7 +244,7 @@ TEST_F(SandboxedCandidate, AnswersForMemoryThatItTakes) {
 #endif
   Kernel awkward =
       kernel_of(jump_to(good_and_greedy), "awkward"); // whose operands are made after the first has run
-  awkward.problem.m += 400;
+  awkward.problem.gemm().m += 400;
   const Record r = verified({kernel_of(good_and_greedy), awkward});
   EXPECT_LT(shared->tries, 1 << 10) << "64 GiB are more than twice what this program has";
   EXPECT_EQ(r.status, "crash") << r.detail;

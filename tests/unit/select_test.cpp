@@ -13,7 +13,7 @@ namespace {
 
 Record arm(const std::string& origin, const Choice& choice, double ratio, double half_width) {
   Record r;
-  r.stage = "final", r.problem = Problem().key(), r.arch = "fake", r.revision = 3;
+  r.stage = "final", r.problem = Gemm().key(), r.arch = "fake", r.revision = 3;
   r.origin = origin, r.choice = choice, r.sha256 = "sha of " + choice.text();
   r.timing =
       Timing{1e-3 * ratio, 1e-3 * ratio, 1e-3 * ratio, ratio, ratio - half_width, ratio + half_width, 40, 1};
@@ -125,7 +125,7 @@ protected:
     return r;
   }
   LockEntry entry(const Choice& choice, const std::string& device = "fake device", int64_t isa = 4) {
-    return {Problem().key(), "fake", fake_device(isa, device), choice, 3, kHash, "tools", {}};
+    return {Gemm().key(), "fake", fake_device(isa, device), choice, 3, kHash, "tools", {}};
   }
   Lock lock_of(const std::vector<LockEntry>& entries) {
     Lock lock;
@@ -240,8 +240,8 @@ TEST_F(SelectTest, AStaleEntryHidesNoGoodOne) {
 TEST_F(SelectTest, FrozenReportsAllMissingAndStaleAtOnce) {
   SelectRequest good = request(), missing = request(), stale = request();
   good.file.name = "good", missing.file.name = "missing", stale.file.name = "stale";
-  missing.file.problem.m = 7;
-  stale.file.problem.m = 8;
+  missing.file.problem.gemm().m = 7;
+  stale.file.problem.gemm().m = 8;
   LockEntry old = entry(kFast);
   old.problem = stale.file.problem.key();
   old.revision = 1;

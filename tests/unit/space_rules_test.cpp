@@ -19,7 +19,7 @@ protected:
   void SetUp() override { register_fake_template(); }
 
   static Space space(const std::string& members, const std::optional<Choice>& also = {}) {
-    return Space(Problem(), "fake", fake_device(), options(members), also);
+    return Space(Gemm(), "fake", fake_device(), options(members), also);
   }
   static SearchOptions options(const std::string& members) {
     return SearchOptions::parse("{\"schema\":\"deepgen.search/1\"," + members + "}", "s.json");
@@ -64,7 +64,7 @@ TEST_F(SpaceRulesTest, ExtendsParametersWithinTheConstraints) {
 
 TEST_F(SpaceRulesTest, WhatIsExtendedIsLegalForALock) {
   auto why = [](const std::string& config) {
-    return why_illegal(Problem(), "fake", fake_device(), {"fake_tile", Config::parse(config)});
+    return why_illegal(Gemm(), "fake", fake_device(), {"fake_tile", Config::parse(config)});
   };
   EXPECT_EQ(why("isa=3 mr=5 nr=24 pack=0"), "");
   EXPECT_EQ(why("isa=3 mr=6 nr=24 pack=0"), "mr * nr = 144 > 128 accumulators");
@@ -85,7 +85,7 @@ TEST_F(SpaceRulesTest, NothingLeftNamesTheFileAndItsKeys) {
   SearchOptions o = options(R"("include":"no_such","templates":{"fake_tile":{"mr":[1,2]}})");
   o.file = "s.json";
   try {
-    Space(Problem(), "fake", fake_device(), o).default_choice();
+    Space(Gemm(), "fake", fake_device(), o).default_choice();
     FAIL();
   } catch (const Error& e) {
     const std::string text = e.what();
@@ -132,14 +132,14 @@ TEST_F(SpaceRulesTest, ListOfConfigsIsTheSpace) {
                fake_choice(4, 8, 64, 0),
                {"gone", {}},
                {"fake_tile", Config::parse("nr=8 pack=1 isa=4 mr=2")}};
-  const Space list(Problem(), "fake", fake_device(), o);
+  const Space list(Gemm(), "fake", fake_device(), o);
   EXPECT_EQ(list.size(), 3u);
   for (const Choice& choice : {x, y, z}) EXPECT_TRUE(list.rank(choice)) << choice.text();
   ASSERT_EQ(list.notes().size(), 1u);
   EXPECT_EQ(list.notes()[0], "2 of 6 configs of the saved space are not legal here");
   EXPECT_TRUE(list.neighbours(*list.rank(x)).empty());
   o.exclude = "isa=1";
-  EXPECT_EQ(Space(Problem(), "fake", fake_device(), o).size(), 2u) << "the filters count too";
+  EXPECT_EQ(Space(Gemm(), "fake", fake_device(), o).size(), 2u) << "the filters count too";
 }
 
 TEST_F(SpaceRulesTest, TheLocksConfigIsInTheSpaceUnlessItIsLeftOut) {
@@ -170,7 +170,7 @@ TEST_F(SpaceRulesTest, SearchKeepsToTheOptions) {
 }
 
 TEST_F(SpaceRulesTest, TooLargeASpaceIsRefused) {
-  const Problem p = Problem::parse(
+  const Gemm p = Gemm::parse(
       "gemm m=4096 n=4096 k=65536 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
   SearchOptions o;
   for (const char* name : {"kc", "mc", "nc", "prefetch"})
@@ -212,9 +212,9 @@ std::vector<RandomCandidate> samples_of_all_templates() {
   for (const char* layout : {"nn", "nt", "tn", "tt"})
     for (const char* shape :
          {"m=1 n=4096 k=1024", "m=7 n=3 k=5", "m=512 n=512 k=512", "m=1000 n=1001 k=1003"}) {
-      const Problem p = Problem::parse("gemm " + std::string(shape) +
-                                       " batch=1 a=f32 b=f32 d=f32 acc=f32 layout=" + layout +
-                                       " epilogue=residual align=4");
+      const Gemm p =
+          Gemm::parse("gemm " + std::string(shape) + " batch=1 a=f32 b=f32 d=f32 acc=f32 layout=" + layout +
+                      " epilogue=residual align=4");
       samples.push_back({p, "cpu", Space(p, "cpu", generic_device("cpu")).default_choice()});
     }
   return samples;
@@ -245,7 +245,7 @@ TEST_F(SpaceRulesTest, NoValueCrashesATemplate) {
       for (size_t assigned = 1; assigned <= parameters.size(); ++assigned)
         EXPECT_FALSE(t.dead_end(sample.problem, device, choice.config, assigned))
             << "a walk would cut off " << choice.text();
-      const Problem awkward = t.awkward(sample.problem, choice.config);
+      const Gemm awkward = t.awkward(sample.problem, choice.config);
       EXPECT_GT(std::min({awkward.m, awkward.n, awkward.k}), 0) << choice.text();
     }
   }
@@ -254,7 +254,7 @@ TEST_F(SpaceRulesTest, NoValueCrashesATemplate) {
 }
 
 TEST(WorkspaceRule, KernelsThatAskForMoreAreNotInTheSpace) {
-  const Problem p = Problem::parse(
+  const Gemm p = Gemm::parse(
       "gemm m=257 n=255 k=4097 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2");
   Device device;
   device.arch = "sm_90a", device.cores = 132, device.shared_block = 232448,

@@ -11,7 +11,7 @@ namespace {
 class SpaceTest : public testing::Test {
 protected:
   void SetUp() override { register_fake_template(); }
-  Space space(int64_t isa = 4) { return Space(Problem(), "fake", fake_device(isa)); }
+  Space space(int64_t isa = 4) { return Space(Gemm(), "fake", fake_device(isa)); }
 };
 
 TEST_F(SpaceTest, CountsLegalConfigs) {
@@ -29,8 +29,8 @@ TEST_F(SpaceTest, EveryConfigIsLegalAndRanksAreConsistent) {
   const FakeTemplate t;
   for (size_t i = 0; i < full.size(); ++i) {
     const Choice choice = full.choice(i);
-    EXPECT_EQ(t.why_illegal(Problem(), fake_device(), choice.config), "");
-    EXPECT_EQ(full.cost(i), t.cost(Problem(), fake_device(), choice.config));
+    EXPECT_EQ(t.why_illegal(Gemm(), fake_device(), choice.config), "");
+    EXPECT_EQ(full.cost(i), t.cost(Gemm(), fake_device(), choice.config));
     EXPECT_EQ(full.rank(choice), i);
     if (i == 0) continue;
     EXPECT_LE(full.cost(i - 1), full.cost(i));
@@ -78,7 +78,7 @@ TEST_F(SpaceTest, PositionsNameAConfig) {
 
 TEST_F(SpaceTest, ExplainsIllegalConfigs) {
   auto why = [](const std::string& config) {
-    return why_illegal(Problem(), "fake", fake_device(3), {"fake_tile", Config::parse(config)});
+    return why_illegal(Gemm(), "fake", fake_device(3), {"fake_tile", Config::parse(config)});
   };
   EXPECT_EQ(why("isa=3 mr=8 nr=16 pack=0"), "");
   EXPECT_EQ(why("isa=3 mr=8 nr=64 pack=0"), "mr * nr = 512 > 128 accumulators");
@@ -87,13 +87,13 @@ TEST_F(SpaceTest, ExplainsIllegalConfigs) {
   EXPECT_EQ(why("isa=3 mr=8 nr=16 pck=1"), "fake_tile has no parameter 'pck', but isa, mr, nr, pack");
   EXPECT_EQ(why("isa=3 mr=8 nr=16 pack=0 kc=1"), "fake_tile has no parameter 'kc', but isa, mr, nr, pack");
   EXPECT_EQ(why("isa=4 mr=8 nr=16 pack=0"), "isa=4 on a device of 3");
-  EXPECT_NE(why_illegal(Problem(), "cpu", fake_device(), fake_choice(4, 1, 8, 0)), "");
-  EXPECT_THROW(why_illegal(Problem(), "fake", fake_device(), {"no_such", {}}), Error);
+  EXPECT_NE(why_illegal(Gemm(), "cpu", fake_device(), fake_choice(4, 1, 8, 0)), "");
+  EXPECT_THROW(why_illegal(Gemm(), "fake", fake_device(), {"no_such", {}}), Error);
 }
 
 TEST_F(SpaceTest, UnservedProblemListsTheReasons) {
   try {
-    Space(Problem(), "sm_0", fake_device());
+    Space(Gemm(), "sm_0", fake_device());
     FAIL() << "an arch without templates";
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("fake_tile: it is for arch fake"), std::string::npos) << e.what();

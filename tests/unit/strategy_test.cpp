@@ -198,7 +198,7 @@ TEST(StrategiesTest, LearnFromFailures) {
 /// too.
 TEST(StrategiesTest, AutoFollowsARivalTemplate) {
   SearchInput in;
-  in.problem = Problem::parse(
+  in.problem = Gemm::parse(
       "gemm m=16 n=6144 k=4096 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2");
   in.arch = "sm_90a", in.slots = 40, in.options.strategy = "auto";
   std::istringstream lines(read_file(DEEPGEN_SOURCE_DIR "/benchmarks/gpu/model/h200.jsonl"));

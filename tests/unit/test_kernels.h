@@ -22,8 +22,8 @@ inline std::string jump_to(Entry entry) {
   return code + "\xff\xe0";
 }
 
-inline const Problem& small_problem() {
-  static const Problem p = Problem::parse(
+inline const Gemm& small_problem() {
+  static const Gemm p = Gemm::parse(
       "gemm m=13 n=11 k=17 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+relu align=4");
   return p;
 }

@@ -12,6 +12,7 @@ public:
   std::vector<std::string> entries{kernel_symbol};
 
   std::string name() const override { return "text"; }
+  std::string op() const override { return "gemm"; }
   int64_t revision() const override { return 1; }
   std::string why_not(const Problem&, const std::string&) const override { return ""; }
   std::vector<Parameter> parameters(const Problem&, const Device&) const override {

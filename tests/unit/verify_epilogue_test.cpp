@@ -13,10 +13,9 @@ using test_kernels::Entry;
 
 constexpr int64_t kM = 13, kN = 11, kK = 17;
 
-const Problem& problem() {
-  static const Problem p =
-      Problem::parse("gemm m=13 n=11 k=17 batch=3 a=f32 b=f32 d=f32 acc=f32 layout=nn "
-                     "epilogue=bias_row+scale_col+clamp+multiply+scale_d+residual align=4");
+const Gemm& problem() {
+  static const Gemm p = Gemm::parse("gemm m=13 n=11 k=17 batch=3 a=f32 b=f32 d=f32 acc=f32 layout=nn "
+                                    "epilogue=bias_row+scale_col+clamp+multiply+scale_d+residual align=4");
   return p;
 }
 
@@ -148,9 +147,8 @@ TEST(Inputs, ClampBoundsFollowTheData) {
   for (const char* epilogue :
        {"clamp", "sigmoid+clamp", "relu+clamp", "scale_row+bias+clamp", "gelu+residual+clamp"})
     for (int64_t k : {1, 30, 4000}) {
-      Problem p =
-          Problem::parse("gemm m=60 n=70 k=" + std::to_string(k) +
-                         " batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=" + epilogue + " align=4");
+      Gemm p = Gemm::parse("gemm m=60 n=70 k=" + std::to_string(k) +
+                           " batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=" + epilogue + " align=4");
       const Inputs inputs(p, 9);
       const Expected expected = Reference(p, inputs, 9).expected(1, 0);
       const auto inside = std::count_if(expected.value.begin(), expected.value.end(), [&](double x) {
