@@ -37,7 +37,7 @@ void check_locked(const std::string& lock_path, const std::vector<EmbeddedFile>&
   std::vector<SelectRequest> requests;
   for (const EmbeddedFile& f : files)
     requests.push_back({f.function, f.kernels->arch, generic_device(f.kernels->arch), {}});
-  const std::vector<Selection> selections = select(Mode::frozen, Lock::read(lock_path), lock_path, requests);
+  const std::vector<Selected> selections = select(Mode::frozen, Lock::read(lock_path), lock_path, requests);
   for (size_t i = 0; i < files.size(); ++i) check_locked(*files[i].kernels, selections[i].choice);
 }
 

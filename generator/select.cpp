@@ -28,7 +28,7 @@ Device best_device(const std::string& arch) {
   return device;
 }
 
-Selection make(const SelectRequest& r, LockedChoice choice, std::string origin, std::string note = "") {
+Selected make(const SelectRequest& r, LockedChoice choice, std::string origin, std::string note = "") {
   if (!note.empty()) note = "deepgen: " + r.file.label() + ": " + note;
   return {{r.file.label(), r.file.problem, r.arch, std::move(choice), std::move(origin), {}, {}},
           std::move(note)};
@@ -45,12 +45,11 @@ std::vector<Choice> instead_of_default(const SelectRequest& r, const Device& dev
   return choices;
 }
 
-Selection take_default(const Context& c, const SelectRequest& r, const std::string& note) {
+Selected take_default(const Context& c, const SelectRequest& r, const std::string& note) {
   const bool host = c.mode == Mode::automatic && (r.device.present || !is_gpu(r.arch));
   const Device device = host ? r.device : generic_device(r.arch);
   const Choice choice = Space(r.file.problem, r.arch, device).default_choice();
-  Selection s =
-      make(r, {choice, find_template(choice.template_name).revision(), "", "", ""}, "default", note);
+  Selected s = make(r, {choice, find_template(choice.template_name).revision(), "", "", ""}, "default", note);
   if (is_gpu(r.arch)) s.choice.instead = instead_of_default(r, device);
   return s;
 }
@@ -70,7 +69,7 @@ std::string untuned_text(const Context& c, const SelectRequest& r) {
 }
 
 /// What the search found, or the default when there was none.
-Selection from_records(const Context& c, const SelectRequest& r, const std::string& stale) {
+Selected from_records(const Context& c, const SelectRequest& r, const std::string& stale) {
   const RecordLog* final = final_log(r.logs, r.file.problem.key(), r.arch);
   if (!final && stale.empty() && r.logs.empty()) return take_default(c, r, untuned_text(c, r));
   if (!final)
@@ -124,9 +123,9 @@ Found find(const Context& c, const SelectRequest& r) {
   return stale.empty() ? Found{{e}, ""} : Found{{}, stale};
 }
 
-Selection take_entries(const SelectRequest& r, const Found& found) {
+Selected take_entries(const SelectRequest& r, const Found& found) {
   const LockEntry& general = *found.good.front();
-  Selection s =
+  Selected s =
       make(r, locked(general), "lock",
            found.stale.empty() ? "" : stale_text(found.stale) + "using that of " + general.device.name);
   for (const LockEntry* e : found.good)
@@ -154,11 +153,11 @@ Device generic_device(const std::string& arch) {
   return device;
 }
 
-std::vector<Selection> select(Mode mode, const Lock& lock, const std::string& lock_path,
-                              const std::vector<SelectRequest>& requests) {
+std::vector<Selected> select(Mode mode, const Lock& lock, const std::string& lock_path,
+                             const std::vector<SelectRequest>& requests) {
   const bool frozen = mode == Mode::frozen;
   const Context c{mode, lock};
-  std::vector<Selection> selections;
+  std::vector<Selected> selections;
   std::string failures;
   for (const SelectRequest& r : requests) {
     if (r.file.untuned) {

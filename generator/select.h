@@ -22,7 +22,7 @@ struct SelectRequest {
   std::vector<RecordLog> logs; ///< of its search; read in automatic mode only
 };
 
-struct Selection {
+struct Selected {
   ChoiceFile choice;
   std::string note; ///< a line for the user; empty when there is nothing to say
 };
@@ -33,7 +33,7 @@ struct Selection {
 /// of all devices are linked, so the device does not matter, and in frozen mode none may be stale. In frozen
 /// mode every missing and stale entry is collected into one Error. Problems marked untuned always get the
 /// default config.
-std::vector<Selection> select(Mode, const Lock&, const std::string& lock_path,
-                              const std::vector<SelectRequest>&);
+std::vector<Selected> select(Mode, const Lock&, const std::string& lock_path,
+                             const std::vector<SelectRequest>&);
 
 } // namespace deepgen

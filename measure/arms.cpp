@@ -24,7 +24,7 @@ CallBuffers TimingOperands::buffers() const {
   x.a = inputs_.a.data(), x.lda = p.a_columns(), x.stride_a = p.m * p.k;
   x.b = inputs_.b.data(), x.ldb = p.b_columns(), x.stride_b = p.k * p.sum_columns();
   x.d = d_.data(), x.ldd = x.ldc = p.n, x.stride_d = x.stride_c = p.m * p.n;
-  for (const EpilogueOperand& operand : operands_of(p)) {
+  for (const StepOperand& operand : operands_of(p)) {
     x.*operand.data = inputs_.operand(operand.op).data();
     if (operand.ld) x.*operand.ld = p.n, x.*operand.batch_stride = p.m * p.n;
   }

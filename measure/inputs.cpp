@@ -68,7 +68,7 @@ std::vector<double> before_clamp(const Gemm& p, uint64_t seed) {
     for (EpilogueOp op : p.epilogue) {
       if (op == EpilogueOp::clamp) break;
       double y = 0;
-      for (const EpilogueOperand& operand : operands_of(p))
+      for (const StepOperand& operand : operands_of(p))
         if (operand.op == op) y = uniform(stream(seed, op), i % size_t(operand.count()));
       x = apply_step(op, x, is_scale(op) ? scale(y) : y, 0, 0);
     }
@@ -112,7 +112,7 @@ Inputs::Inputs(const Gemm& p, uint64_t seed, bool with_c)
       b(values(p.b, p.k * p.sum_columns() * p.batch, 4 * seed + 1, 2)) {
   if (with_c) c = values(p.d, p.m * p.n * p.batch, 4 * seed + 2, 4);
   int colour = 3;
-  for (const EpilogueOperand& operand : operands_of(p)) {
+  for (const StepOperand& operand : operands_of(p)) {
     const bool scales = is_scale(operand.op);
     operands[size_t(operand.op)] =
         values(operand.type, operand.count(), stream(seed, operand.op), colour, scales);

@@ -27,7 +27,7 @@ constexpr Place kPlaces[] = {
 
 } // namespace
 
-int64_t EpilogueOperand::index(int64_t entry, int64_t m, int64_t n) const {
+int64_t StepOperand::index(int64_t entry, int64_t m, int64_t n) const {
   switch (shape) {
   case Shape::per_column:
     return n;
@@ -41,8 +41,8 @@ int64_t EpilogueOperand::index(int64_t entry, int64_t m, int64_t n) const {
   return 0;
 }
 
-std::vector<EpilogueOperand> operands_of(const Gemm& p) {
-  std::vector<EpilogueOperand> out;
+std::vector<StepOperand> operands_of(const Gemm& p) {
+  std::vector<StepOperand> out;
   for (EpilogueOp op : p.epilogue)
     for (const Place& place : kPlaces)
       if (place.op == op) out.push_back({*operand_of(op, p), op, place.data, place.ld, place.batch_stride});

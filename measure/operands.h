@@ -7,7 +7,7 @@
 namespace deepgen {
 
 /// An operand that lies in memory, with its place in CallBuffers.
-struct EpilogueOperand : Operand {
+struct StepOperand : Operand {
   EpilogueOp op;
   const void* CallBuffers::* data;
   int64_t CallBuffers::* ld; ///< of matrices, else null
@@ -18,7 +18,7 @@ struct EpilogueOperand : Operand {
 };
 
 /// Those of the problem's epilogue, in its order.
-std::vector<EpilogueOperand> operands_of(const Gemm& p);
+std::vector<StepOperand> operands_of(const Gemm& p);
 
 /// One step in f64; `y` is its operand's value, low and high the bounds of clamp.
 double apply_step(EpilogueOp op, double x, double y, double low, double high);

@@ -11,9 +11,9 @@
 #include "measure/cuda_take.h"
 #include "measure/cuda_vendor.h"
 #include "measure/cuda_verify_all.h"
+#include "measure/finalist_set.h"
 #include "measure/run.h"
 #include "measure/searches.h"
-#include "measure/selection.h"
 #include "measure/verify.h"
 
 #include <algorithm>
@@ -31,13 +31,13 @@ Json merged(Json json, const Json& more) {
   return json;
 }
 
-int64_t workspace_of(const Selection& selection) {
+int64_t workspace_of(const FinalistSet& selection) {
   int64_t workspace = 0;
   for (const Finalist& f : selection.finalists()) workspace = std::max(workspace, f.kernel().workspace);
   return workspace;
 }
 
-Field field_of(const Selection& selection,
+Field field_of(const FinalistSet& selection,
                const std::function<Arm(const std::string& name, const Kernel&)>& arm_of) {
   Field field;
   field.finalists = selection.finalists().size();
@@ -48,7 +48,7 @@ Field field_of(const Selection& selection,
   return field;
 }
 
-Contest contest_of(const Selection& selection, const PlayoffCommand& command) {
+Contest contest_of(const FinalistSet& selection, const PlayoffCommand& command) {
   Contest c;
   for (const Finalist& f : selection.finalists()) c.finalists.push_back(f.record);
   c.has_default = selection.has_default();
@@ -63,7 +63,7 @@ Contest contest_of(const Selection& selection, const PlayoffCommand& command) {
   return c;
 }
 
-RecordLog time_on_cpu(const Selection& selection, const Device& device, const PlayoffCommand& command,
+RecordLog time_on_cpu(const FinalistSet& selection, const Device& device, const PlayoffCommand& command,
                       Progress& progress, Spent& spent) {
   const Gemm& problem = selection.finalists().front().file.problem.gemm();
   std::string why;
@@ -96,7 +96,7 @@ RecordLog time_on_cpu(const Selection& selection, const Device& device, const Pl
 }
 
 /// No config wins that is right on the tuned shape alone.
-void verify_awkward(Selection& selection, const std::vector<KernelFile>& files, const Device& device,
+void verify_awkward(FinalistSet& selection, const std::vector<KernelFile>& files, const Device& device,
                     const MeasureOptions& o) {
   cuda::VerifyOptions options;
   options.uuid = device.uuid;
@@ -112,7 +112,7 @@ void verify_awkward(Selection& selection, const std::vector<KernelFile>& files, 
 }
 
 /// For each finalist, the vendor's best time in units of its own, from the same rounds.
-Json vendor_ratios(const Selection& selection, const FinalsResult& t, uint64_t seed) {
+Json vendor_ratios(const FinalistSet& selection, const FinalsResult& t, uint64_t seed) {
   Json ratios = Json::array();
   for (size_t i = 0; i < t.finalists.size(); ++i) {
     if (!t.vendor.timed() || !t.finalists[i].timed()) continue;
@@ -140,7 +140,7 @@ RecordLog nothing_timed(const Json& environment, Progress& progress) {
   return log;
 }
 
-RecordLog time_on_gpu(Selection& selection, const Device& model, const PlayoffCommand& command,
+RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const PlayoffCommand& command,
                       Progress& progress, Spent& spent) {
   const std::vector<KernelFile> files = selection.unverified();
   progress.live("waiting for the device and for compiles to end");
@@ -259,7 +259,7 @@ void playoff(const PlayoffCommand& command) {
   if (device.is_cpu() && !command.extra.empty())
     throw Error("a CPU has no bursts and no serial launches", "--extra", "these are regimes of GPUs",
                 "leave --extra out");
-  Selection selection(command.records, command.awkward, command.output);
+  FinalistSet selection(command.records, command.awkward, command.output);
   Progress progress(command.label.empty() ? "measure final" : command.label + " on " + device.arch);
   Spent spent;
   RecordLog log;

@@ -209,9 +209,9 @@ void Reference::measure_norms() {
 Expected Reference::expected(double alpha, double beta, Broadcast broadcast) const {
   const Gemm& p = problem_;
   const double u = unit_roundoff(p.d), factor = u * (8 + 4 * std::sqrt(double(p.k))) * std::fabs(alpha);
-  std::array<const EpilogueOperand*, epilogue_op_count> operand_of{};
-  const std::vector<EpilogueOperand> operands = operands_of(p);
-  for (const EpilogueOperand& operand : operands) operand_of[size_t(operand.op)] = &operand;
+  std::array<const StepOperand*, epilogue_op_count> operand_of{};
+  const std::vector<StepOperand> operands = operands_of(p);
+  for (const StepOperand& operand : operands) operand_of[size_t(operand.op)] = &operand;
   const int64_t columns = ungated_.n;
   Expected out;
   out.value.reserve(rows_.size() * size_t(p.n));
@@ -231,7 +231,7 @@ Expected Reference::expected(double alpha, double beta, Broadcast broadcast) con
       if (p.gate) product = gated(p, product, sum(p.n + j));
       double x = product.value + c, tolerance = product.tolerance + 8 * u * std::fabs(c);
       for (EpilogueOp op : p.epilogue) {
-        const EpilogueOperand* operand = operand_of[size_t(op)];
+        const StepOperand* operand = operand_of[size_t(op)];
         const double y = operand ? element(p.d, inputs_.operand(op).data(), operand->index(matrix, m, j)) : 0;
         const double result = apply_step(op, x, y, inputs_.clamp_low, inputs_.clamp_high);
         tolerance = tolerance_after(op, p, x, y, result, tolerance);

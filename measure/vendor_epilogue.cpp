@@ -62,10 +62,10 @@ VendorEpilogue<T>::VendorEpilogue(const Gemm& p, const CallBuffers& x)
     : gated_(p.gate.has_value()), m_(p.m), n_(p.n), ldd_(x.ldd), low_(T(x.clamp_low)),
       high_(T(x.clamp_high)) {
   if (p.gate) gate_ = *p.gate;
-  const std::vector<EpilogueOperand> operands = operands_of(p);
+  const std::vector<StepOperand> operands = operands_of(p);
   for (EpilogueOp op : p.epilogue) {
     Step step{op};
-    for (const EpilogueOperand& operand : operands) {
+    for (const StepOperand& operand : operands) {
       if (operand.op != op) continue;
       step.data = static_cast<const T*>(x.*operand.data);
       step.column = operand.shape == Operand::Shape::matrix || operand.shape == Operand::Shape::per_column;

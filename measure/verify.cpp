@@ -181,7 +181,7 @@ void CaseSet::prepare_epilogue(Prepared& out) const {
   const Case& c = out.what;
   CallBuffers& x = out.buffers;
   x.clamp_low = inputs_.clamp_low, x.clamp_high = inputs_.clamp_high;
-  for (const EpilogueOperand& operand : operands_of(p)) {
+  for (const StepOperand& operand : operands_of(p)) {
     const bool matrix = operand.shape == Operand::Shape::matrix;
     if (c.in_d != Case::none && operand.op == op_of(c.in_d)) {
       x.*operand.data = x.d, x.*operand.ld = x.ldd, x.*operand.batch_stride = x.stride_d;

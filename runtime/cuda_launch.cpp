@@ -50,7 +50,7 @@ deepgen_status enqueue_first(const Driver& d, GpuCall& call, const Choice& choic
 /// The choice for the current device, and the driver that made it.
 deepgen_status current_choice(const deepgen_function& f, const Driver*& d, const Choice*& choice) {
   d = driver();
-  return d ? Selection<Vendor>::choose(*d, f, choice) : DEEPGEN_ERROR_NO_DRIVER;
+  return d ? GpuSelection<Vendor>::choose(*d, f, choice) : DEEPGEN_ERROR_NO_DRIVER;
 }
 
 deepgen_status current() {
@@ -88,7 +88,7 @@ deepgen_status describe(const deepgen_function& f, const char*& config, size_t& 
   return DEEPGEN_OK;
 }
 
-void forget(const deepgen_function& f) { Selection<Vendor>::forget(driver, f); }
+void forget(const deepgen_function& f) { GpuSelection<Vendor>::forget(driver, f); }
 
 } // namespace
 

@@ -33,7 +33,7 @@ struct Vendor {
   static deepgen_status failure(Result r) { return nvidia::failure(r); }
 };
 
-using PreparedKernel = Selection<Vendor>::PreparedKernel;
-using Choice = Selection<Vendor>::Choice;
+using PreparedKernel = GpuSelection<Vendor>::PreparedKernel;
+using Choice = GpuSelection<Vendor>::Choice;
 
 } // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE

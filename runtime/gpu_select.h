@@ -45,7 +45,7 @@ private:
 };
 
 template <typename Vendor>
-class Selection {
+class GpuSelection {
 public:
   using Driver = typename Vendor::Driver;
   using Device = typename Vendor::Device;

@@ -4,11 +4,11 @@
 namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
-using Choice = Selection<Vendor>::Choice;
+using Choice = GpuSelection<Vendor>::Choice;
 
 /// HIP lays the parameters out as the code object's metadata says, and reads as many bytes of each as it has
 /// there: a scalar of 4 bytes lies in the low ones. So the layout is stated once, by the compiler.
-deepgen_status enqueue(const Driver& d, GpuCall& call, const Selection<Vendor>::PreparedKernel& prepared) {
+deepgen_status enqueue(const Driver& d, GpuCall& call, const GpuSelection<Vendor>::PreparedKernel& prepared) {
   const deepgen_kernel& k = *prepared.kernel;
   if (deepgen_status status = take_workspace(call, k)) return status;
   void* parameters[DEEPGEN_ARG_COUNT];
@@ -32,7 +32,7 @@ deepgen_status current() {
 /// The choice for the current device, and the driver that made it.
 deepgen_status current_choice(const deepgen_function& f, const Driver*& d, const Choice*& choice) {
   d = driver();
-  return d ? Selection<Vendor>::choose(*d, f, choice) : DEEPGEN_ERROR_NO_DRIVER;
+  return d ? GpuSelection<Vendor>::choose(*d, f, choice) : DEEPGEN_ERROR_NO_DRIVER;
 }
 
 deepgen_status launch(const deepgen_function& f, const deepgen_gemm_args& args, deepgen_stream stream) {
@@ -62,7 +62,7 @@ deepgen_status describe(const deepgen_function& f, const char*& config, size_t& 
   return DEEPGEN_OK;
 }
 
-void forget(const deepgen_function& f) { Selection<Vendor>::forget(driver, f); }
+void forget(const deepgen_function& f) { GpuSelection<Vendor>::forget(driver, f); }
 
 } // namespace
 

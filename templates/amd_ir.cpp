@@ -90,7 +90,7 @@ Value AmdIr::wave() { return uniform(shift_right_bits(thread(), arch.wave == 64 
 Value AmdIr::wave_lane() { return bit_and(thread(), arch.wave - 1); }
 Value AmdIr::uniform(Value x) { return rocdl::ReadfirstlaneOp::create(b, loc, i32, x); }
 
-Value AmdIr::load_global(mlir::Type type, Value address, int64_t alignment, Cache) {
+Value AmdIr::load_global(mlir::Type type, Value address, int64_t alignment, CachePolicy) {
   return load(type, address, alignment);
 }
 

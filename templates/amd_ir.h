@@ -28,7 +28,7 @@ public:
   Value wave_lane();     ///< thread % arch.wave
   Value uniform(Value);  ///< an i32 that all lanes of a wave agree on, in a scalar register
 
-  Value load_global(mlir::Type, Value address, int64_t alignment, Cache = Cache::usual) override;
+  Value load_global(mlir::Type, Value address, int64_t alignment, CachePolicy = CachePolicy::usual) override;
   /// Of the block. Orders shared memory alone, so that loads from global memory stay in flight.
   void barrier() override;
   /// Keeps LLVM's passes over IR from moving memory accesses across; the instruction scheduler may.

@@ -16,7 +16,9 @@ Value zero(GpuIr& ir, mlir::Type type) {
   return ir.pack(Values(size_t(vector.getNumElements()), ir.c(0)));
 }
 
-Cache weight_cache(const GemvTiling& t) { return t.hint == 2 ? Cache::streamed : Cache::read_only; }
+CachePolicy weight_cache(const GemvTiling& t) {
+  return t.hint == 2 ? CachePolicy::streamed : CachePolicy::read_only;
+}
 
 } // namespace
 
@@ -75,7 +77,8 @@ void GemvWarp::find_vectors() {
   }
 }
 
-Value GemvWarp::guarded(mlir::Type type, Value address, Value safe, int64_t bytes, int64_t at, Cache cache) {
+Value GemvWarp::guarded(mlir::Type type, Value address, Value safe, int64_t bytes, int64_t at,
+                        CachePolicy cache) {
   const int64_t left = rest_ - at, farthest = (t.lanes_k - 1) * t.lane_k;
   if (!rest_ || farthest < left) return ir.load_global(type, address, bytes, cache);
   if (left <= 0) return zero(ir, type);
@@ -113,7 +116,7 @@ Value GemvWarp::load_vector(int64_t v, int64_t at, Value k) {
   if (!t.vectors_k_major) return gather_vector(v, at, k);
   const int64_t bytes = t.vector_elements * t.size;
   Value address = ir.offset(ir.offset(vectors_[size_t(v)], ir.mul(k, t.size)), at * t.size);
-  return guarded(piece_type(ir, bytes), address, safe_vectors_[size_t(v)], bytes, at, Cache::read_only);
+  return guarded(piece_type(ir, bytes), address, safe_vectors_[size_t(v)], bytes, at, CachePolicy::read_only);
 }
 
 /// The same registers from elements that are a row apart.
@@ -121,8 +124,8 @@ Value GemvWarp::gather_vector(int64_t v, int64_t at, Value k) {
   Values words;
   for (int64_t e = 0; e < t.vector_elements; ++e) {
     Value address = ir.offset(vectors_[size_t(v)], ir.mul(ir.add(k, at + e), from.vector_pitch));
-    Value x =
-        guarded(piece_type(ir, t.size), address, safe_vectors_[size_t(v)], t.size, at + e, Cache::read_only);
+    Value x = guarded(piece_type(ir, t.size), address, safe_vectors_[size_t(v)], t.size, at + e,
+                      CachePolicy::read_only);
     if (t.vector_elements == 1) return x;
     if (t.size >= 4) {
       for (Value word : ir.unpack(x)) words.push_back(word);

@@ -40,7 +40,7 @@ private:
   Value load_vector(int64_t vector, int64_t position, Value k);
   Value gather_vector(int64_t vector, int64_t position, Value k);
   /// Loads where the piece is inside K; else zero, read from nowhere.
-  Value guarded(mlir::Type, Value address, Value safe, int64_t bytes, int64_t position, Cache);
+  Value guarded(mlir::Type, Value address, Value safe, int64_t bytes, int64_t position, CachePolicy);
   Values whole_steps(Values sums);
   Values ragged_step(Values sums);
 

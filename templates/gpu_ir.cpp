@@ -234,13 +234,13 @@ int64_t bytes_of(mlir::Type type) {
 
 } // namespace
 
-Value GpuIr::load_global(mlir::Type type, Value address, int64_t alignment, Cache cache) {
+Value GpuIr::load_global(mlir::Type type, Value address, int64_t alignment, CachePolicy cache) {
   const int64_t bytes = bytes_of(type);
-  if (cache == Cache::usual || alignment < bytes || bytes > 16) return load(type, address, alignment);
+  if (cache == CachePolicy::usual || alignment < bytes || bytes > 16) return load(type, address, alignment);
   std::string text = "ld.global.nc";
-  if (cache != Cache::read_only) text += ".L1::no_allocate";
+  if (cache != CachePolicy::read_only) text += ".L1::no_allocate";
   const Values operands = {address};
-  if (cache != Cache::read_only && bytes >= 4) text += ".L2::256B";
+  if (cache != CachePolicy::read_only && bytes >= 4) text += ".L2::256B";
   // Volatile: it stays behind griddepcontrol.wait.
   if (bytes <= 4) {
     const bool word = bytes == 4;

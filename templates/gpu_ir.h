@@ -28,7 +28,7 @@ struct GpuEntry {
 };
 
 /// How a load from global memory treats the caches.
-enum class Cache {
+enum class CachePolicy {
   usual,
   read_only, ///< ld.global.nc: nothing writes the operand while the kernel runs
   streamed,  ///< read_only, read once: not kept in L1, fetched into L2 by 256 bytes
@@ -94,7 +94,7 @@ public:
   Value offset(Value pointer, int64_t bytes);
 
   // Memory, of scalars and vectors.
-  virtual Value load_global(mlir::Type, Value address, int64_t alignment, Cache = Cache::usual);
+  virtual Value load_global(mlir::Type, Value address, int64_t alignment, CachePolicy = CachePolicy::usual);
   void store(Value, Value address, int64_t alignment);
   /// cp.async of 4, 8 or 16 bytes; of those `valid` bytes (i32; null: all) are read and the rest becomes
   /// zero.

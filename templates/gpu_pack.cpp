@@ -71,7 +71,7 @@ void GpuPack::copy(GpuIr& ir, const Copy& c, const Operand& from, Value to, Valu
     for (int64_t i = 0; i < c.piece(); i += width) {
       Value at = ir.min(ir.add(place.column, i), ir.c(c.columns - width));
       const Values some = ir.unpack(ir.load_global(type, ir.offset(place.row, ir.mul(ir.to_i64(at), size)),
-                                                   width * size, Cache::read_only));
+                                                   width * size, CachePolicy::read_only));
       elements.append(some.begin(), some.end());
     }
     pieces.emplace_back(place, ir.pack(elements));
@@ -113,7 +113,7 @@ void GpuPack::transpose(GpuIr& ir, const Copy& c, const Operand& operand, Value 
     Value row = ir.add(r_in, r);
     Value source =
         ir.add(ir.mul(ir.to_i64(ir.min(ir.add(row0, row), ir.c(c.rows - 1))), operand.ld), ir.to_i64(column));
-    Value x = ir.load_global(type, ir.offset(from, ir.mul(source, size)), size, Cache::read_only);
+    Value x = ir.load_global(type, ir.offset(from, ir.mul(source, size)), size, CachePolicy::read_only);
     ir.store(x, ir.offset(shared, ir.add(ir.mul(row, pitch), ir.mul(c_in, size))), size);
   }
   ir.barrier();

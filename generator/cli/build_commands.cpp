@@ -38,7 +38,7 @@ void run_select(const SelectOptions& o, const CliContext& context) {
   }
   const Lock lock = o.lock.empty() ? Lock() : Lock::read(o.lock);
   const std::string place = o.lock.empty() ? "(no --lock given)" : o.lock;
-  const std::vector<Selection> selections = select(mode, lock, place, requests);
+  const std::vector<Selected> selections = select(mode, lock, place, requests);
   for (size_t i = 0; i < selections.size(); ++i) {
     if (!selections[i].note.empty()) std::cerr << selections[i].note << "\n";
     write_if_changed(context.groups[i].one("-o"), selections[i].choice.serialize());

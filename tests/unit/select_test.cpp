@@ -132,7 +132,7 @@ protected:
     for (const LockEntry& e : entries) lock.put(e);
     return lock;
   }
-  Selection one(Mode mode, const Lock& lock, SelectRequest r, const Device& device = fake_device()) {
+  Selected one(Mode mode, const Lock& lock, SelectRequest r, const Device& device = fake_device()) {
     r.device = device;
     return select(mode, lock, "deepgen.lock.json", {r}).at(0);
   }
@@ -142,18 +142,18 @@ protected:
 TEST_F(SelectTest, LadderExactThenSameArchThenRecordsThenDefault) {
   const Lock both = lock_of({entry(kOther), entry(kFast, "another device")});
   const Lock another = lock_of({entry(kFast, "another device")});
-  const Selection exact = one(Mode::automatic, both, request({search_}));
+  const Selected exact = one(Mode::automatic, both, request({search_}));
   EXPECT_EQ(exact.choice.main.choice, kOther);
   EXPECT_EQ(exact.choice.origin, "lock");
   EXPECT_EQ(exact.choice.main.expect_sha256, kHash);
   EXPECT_EQ(ChoiceFile::parse(exact.choice.serialize(), "x").serialize(), exact.choice.serialize());
   EXPECT_EQ(exact.note, "");
   EXPECT_EQ(one(Mode::automatic, another, request({search_})).choice.main.choice, kFast);
-  const Selection found = one(Mode::automatic, Lock(), request({search_}));
+  const Selected found = one(Mode::automatic, Lock(), request({search_}));
   EXPECT_EQ(found.choice.main.choice, kFast);
   EXPECT_EQ(found.choice.origin, "search");
   EXPECT_EQ(found.choice.main.expect_sha256, "");
-  const Selection none = one(Mode::automatic, Lock(), request());
+  const Selected none = one(Mode::automatic, Lock(), request());
   EXPECT_EQ(none.choice.main.choice, kDefault);
   EXPECT_EQ(none.choice.origin, "default");
   EXPECT_EQ(none.note, "deepgen: kernels f: untuned for fake; run `ninja tune`");
@@ -167,8 +167,8 @@ TEST_F(SelectTest, SameArchPrefersTheHighestLevelThatTheDeviceHas) {
 }
 
 TEST_F(SelectTest, LockModeDefaultDoesNotDependOnTheHost) {
-  const Selection here = one(Mode::lock, Lock(), request({search_}), fake_device(4));
-  const Selection there = one(Mode::lock, Lock(), request(), fake_device(1, "elsewhere"));
+  const Selected here = one(Mode::lock, Lock(), request({search_}), fake_device(4));
+  const Selected there = one(Mode::lock, Lock(), request(), fake_device(1, "elsewhere"));
   EXPECT_EQ(here.choice.serialize(), there.choice.serialize());
   EXPECT_EQ(here.choice.main.choice.config["isa"], 3) << "generic x86-64-v3";
 }
@@ -178,7 +178,7 @@ TEST_F(SelectTest, StaleEntriesFallBackAndSayWhy) {
   revised.revision = 2;
   gone.choice.template_name = "removed";
   for (const LockEntry& e : {revised, gone, illegal}) {
-    const Selection s = one(Mode::lock, lock_of({e}), request());
+    const Selected s = one(Mode::lock, lock_of({e}), request());
     EXPECT_EQ(s.choice.origin, "default");
     EXPECT_NE(s.note.find("stale"), std::string::npos) << s.note;
     EXPECT_EQ(s.note.find('\n'), std::string::npos) << "one line";
@@ -190,7 +190,7 @@ TEST_F(SelectTest, AnEntryWithoutAHashIsStaleAndAnErrorInFrozen) {
   LockEntry e = entry(kFast);
   e.sha256 = "";
   EXPECT_EQ(one(Mode::lock, lock_of({e}), request()).choice.origin, "default");
-  const Selection searched = one(Mode::automatic, lock_of({e}), request({search_}));
+  const Selected searched = one(Mode::automatic, lock_of({e}), request({search_}));
   EXPECT_EQ(searched.choice.origin, "search");
   EXPECT_NE(searched.note.find("64 lower-case hex digits"), std::string::npos) << searched.note;
   EXPECT_THROW(one(Mode::frozen, lock_of({e}), request()), Error);
@@ -207,7 +207,7 @@ TEST_F(SelectTest, AChoiceOfTheLockHasItsHash) {
 }
 
 TEST_F(SelectTest, LegalityIsThatOfTheEntrysDevice) {
-  const Selection s = one(Mode::frozen, lock_of({entry(kFast)}), request(), fake_device(1, "a lesser host"));
+  const Selected s = one(Mode::frozen, lock_of({entry(kFast)}), request(), fake_device(1, "a lesser host"));
   EXPECT_EQ(s.choice.main.choice, kFast) << "a level 4 config is good on a level 1 build host";
   EXPECT_NE(why_stale(entry(kFast, "level 1 device", 1)), "");
 }
@@ -230,7 +230,7 @@ TEST_F(SelectTest, AStaleEntryHidesNoGoodOne) {
   stale.revision = 2;
   const LockEntry good = entry(fake_choice(3, 2, 8, 0), "another device", 3);
   for (Mode mode : {Mode::automatic, Mode::lock, Mode::frozen}) {
-    const Selection s = one(mode, lock_of({stale, good}), request({search_}));
+    const Selected s = one(mode, lock_of({stale, good}), request({search_}));
     EXPECT_EQ(s.choice.main.choice, good.choice);
     EXPECT_EQ(s.choice.origin, "lock");
     EXPECT_EQ(s.note, "");
@@ -262,7 +262,7 @@ TEST_F(SelectTest, UntunedProblemsAlwaysTakeTheDefault) {
   SelectRequest r = request({search_});
   r.file.untuned = true;
   for (Mode mode : {Mode::automatic, Mode::lock, Mode::frozen}) {
-    const Selection s = one(mode, lock_of({entry(kOther)}), r);
+    const Selected s = one(mode, lock_of({entry(kOther)}), r);
     EXPECT_EQ(s.choice.origin, "default");
     EXPECT_EQ(s.note, "");
   }

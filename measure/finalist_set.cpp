@@ -1,4 +1,4 @@
-#include "measure/selection.h"
+#include "measure/finalist_set.h"
 
 #include "base/device.h"
 #include "base/error.h"
@@ -8,8 +8,8 @@
 
 namespace deepgen {
 
-Selection::Selection(const std::vector<std::string>& records, const std::vector<std::string>& awkward,
-                     const std::string& output) {
+FinalistSet::FinalistSet(const std::vector<std::string>& records, const std::vector<std::string>& awkward,
+                         const std::string& output) {
   const std::vector<LoggedRecord> all = read_records(records);
   const LoggedRecord* standard = default_of(all);
   has_default_ = standard && standard->record.ok();
@@ -22,7 +22,7 @@ Selection::Selection(const std::vector<std::string>& records, const std::vector<
   for (const std::string& path : awkward) awkward_.push_back(KernelFile::read(path));
 }
 
-Finalist Selection::load(const LoggedRecord& r, const std::string& output) const {
+Finalist FinalistSet::load(const LoggedRecord& r, const std::string& output) const {
   const std::string path = kernel_path(r.record, r.log);
   Finalist f{r.record, KernelFile::read(path)};
   check_unchanged(f.file, r.record, path, r.log);
@@ -34,7 +34,7 @@ Finalist Selection::load(const LoggedRecord& r, const std::string& output) const
   return f;
 }
 
-std::vector<KernelFile> Selection::unverified() {
+std::vector<KernelFile> FinalistSet::unverified() {
   std::vector<KernelFile> files;
   const std::vector<Finalist> all = finalists_; // rejecting shortens the list
   for (const Finalist& f : all) {
@@ -55,12 +55,12 @@ std::vector<KernelFile> Selection::unverified() {
   return files;
 }
 
-void Selection::accept(const Choice& choice, double error) {
+void FinalistSet::accept(const Choice& choice, double error) {
   for (Finalist& f : finalists_)
     if (f.record.choice == choice) f.record.error = std::max(f.record.error, error);
 }
 
-void Selection::reject(const Choice& choice, const std::string& status, const std::string& detail) {
+void FinalistSet::reject(const Choice& choice, const std::string& status, const std::string& detail) {
   const auto at = std::find_if(finalists_.begin(), finalists_.end(),
                                [&](const Finalist& f) { return f.record.choice == choice; });
   if (at == finalists_.end()) return;

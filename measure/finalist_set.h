@@ -1,4 +1,4 @@
-// Selection: the finalists of a search with their kernels, and what is still to be verified of them.
+// FinalistSet: the finalists of a search with their kernels, and what is still to be verified of them.
 #pragma once
 
 #include "base/finalists.h"
@@ -15,12 +15,12 @@ struct Finalist {
   const Kernel& kernel() const { return *file.find("main"); }
 };
 
-class Selection {
+class FinalistSet {
 public:
   /// `records`: the logs of the rounds. `awkward`: what `deepgen compile --finalist` wrote, where the rounds'
   /// kernel files lack the kernel for an awkward shape. `output`: the log to be written.
-  Selection(const std::vector<std::string>& records, const std::vector<std::string>& awkward,
-            const std::string& output);
+  FinalistSet(const std::vector<std::string>& records, const std::vector<std::string>& awkward,
+              const std::string& output);
 
   const std::vector<Finalist>& finalists() const { return finalists_; }
   bool has_default() const { return has_default_; } ///< the first one is it
