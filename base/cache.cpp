@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 namespace deepgen {
 namespace {
 
-constexpr const char* kSchema = "deepgen.cache-entry/1";
+constexpr const char* kEntrySchema = "deepgen.cache-entry/1";
 constexpr const char* kTemporaries = "/tmp";
 constexpr int64_t kBlock = 4096;
 
@@ -76,8 +76,8 @@ std::string why_refused(const std::string& folder) {
 
 std::string pack(const std::string& key, const std::string& value) {
   const std::string body = key + value;
-  return std::string(kSchema) + " " + std::to_string(key.size()) + " " + std::to_string(value.size()) + " " +
-         sha256_hex(body) + "\n" + body;
+  return std::string(kEntrySchema) + " " + std::to_string(key.size()) + " " + std::to_string(value.size()) +
+         " " + sha256_hex(body) + "\n" + body;
 }
 
 std::optional<std::string> unpack(const std::string& content, const std::string& key) {
@@ -166,7 +166,7 @@ int create_temporary(const std::string& cache, std::string& path) {
   return fd;
 }
 
-bool write_all(int fd, const std::string& content) {
+bool write_fully(int fd, const std::string& content) {
   for (size_t at = 0; at < content.size();) {
     const ssize_t n = ::write(fd, content.data() + at, content.size() - at);
     if (n < 0 && errno != EINTR) return false;
@@ -294,7 +294,7 @@ void Cache::store(CacheKind kind, const std::string& key, const std::string& val
 void Cache::write(const std::string& target, const std::string& content, int64_t stamp) {
   std::string temporary;
   const File file(create_temporary(settings_.folder, temporary));
-  bool good = file.fd >= 0 && write_all(file.fd, content);
+  bool good = file.fd >= 0 && write_fully(file.fd, content);
   if (good) {
     set_stamp(file.fd, stamp);
     create_private_folder(fs::path(target).parent_path());
@@ -356,7 +356,7 @@ std::string Cache::why_no_store() {
   std::string path;
   const File file(create_temporary(settings_.folder, path));
   if (file.fd < 0) return std::strerror(errno);
-  const bool good = write_all(file.fd, std::string(size_t(kBlock), ' '));
+  const bool good = write_fully(file.fd, std::string(size_t(kBlock), ' '));
   const std::string why = good ? "" : std::strerror(errno);
   unlink(path.c_str());
   return why;

@@ -15,7 +15,7 @@
 namespace deepgen {
 namespace {
 
-constexpr const char* kSchema = "deepgen.cache-counters/1";
+constexpr const char* kCountersSchema = "deepgen.cache-counters/1";
 constexpr size_t kMost = 1024; ///< bytes of the file
 
 std::vector<int64_t*> fields(CacheCounters& c) {
@@ -26,7 +26,7 @@ std::vector<int64_t*> fields(CacheCounters& c) {
 
 /// Of one length whatever the numbers are: a shorter text would leave the end of a longer one behind it.
 std::string text_of(CacheCounters c) {
-  std::string text = kSchema;
+  std::string text = kCountersSchema;
   for (const int64_t* value : fields(c)) {
     char number[32];
     std::snprintf(number, sizeof number, "\n%20lld", static_cast<long long>(*value));
@@ -39,7 +39,7 @@ CacheCounters parse(const std::string& text) {
   CacheCounters c;
   std::istringstream in(text);
   std::string schema;
-  bool good = bool(in >> schema) && schema == kSchema;
+  bool good = bool(in >> schema) && schema == kCountersSchema;
   for (int64_t* value : fields(c)) good = good && bool(in >> *value);
   return good ? c : CacheCounters();
 }

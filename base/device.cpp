@@ -8,12 +8,13 @@
 
 namespace deepgen {
 namespace {
-constexpr const char* kSchema = "deepgen.device/1";
+constexpr const char* kDeviceSchema = "deepgen.device/1";
 }
 
 Json Device::to_json() const {
-  Json json = {{"schema", kSchema},    {"arch", arch},   {"present", present}, {"name", name}, {"isa", isa},
-               {"features", features}, {"cores", cores}, {"l1d", l1d},         {"l2", l2},     {"l3", l3}};
+  Json json = {
+      {"schema", kDeviceSchema}, {"arch", arch},   {"present", present}, {"name", name}, {"isa", isa},
+      {"features", features},    {"cores", cores}, {"l1d", l1d},         {"l2", l2},     {"l3", l3}};
   if (is_cpu()) return json;
   json["uuid"] = uuid;
   json["shared_block"] = shared_block;
@@ -25,7 +26,7 @@ Json Device::to_json() const {
 
 Device Device::from_json(const Json& json) {
   const std::string where = "device description";
-  check_schema(json, kSchema, where);
+  check_schema(json, kDeviceSchema, where);
   Device d;
   d.arch = get_word(json, "arch", where);
   d.present = get<bool>(json, "present", where);
@@ -87,6 +88,6 @@ Device generic_gpu(const std::string& arch) {
               "use cpu, or one of sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120 " + amd_archs());
 }
 
-Device Device::read(const std::string& path) { return from_json(read_json(path, kSchema)); }
+Device Device::read(const std::string& path) { return from_json(read_json(path, kDeviceSchema)); }
 
 } // namespace deepgen

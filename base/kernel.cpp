@@ -10,7 +10,7 @@
 namespace deepgen {
 namespace {
 
-constexpr const char* kSchema = "deepgen.kernel/2";
+constexpr const char* kKernelSchema = "deepgen.kernel/2";
 constexpr const char* kAgain = "delete the file and build again";
 
 /// Of what calling the kernel runs.
@@ -165,11 +165,16 @@ const Kernel* KernelFile::find(const std::string& role) const {
 std::string KernelFile::serialize() const {
   Json list = Json::array();
   for (const Kernel& k : kernels) list.push_back(kernel_json(k));
-  Json head = {{"schema", kSchema},    {"status", status},
-               {"detail", detail},     {"problem", problem.key()},
-               {"arch", arch},         {"template", choice.template_name},
-               {"revision", revision}, {"config", choice.config.to_json()},
-               {"origin", origin},     {"kernels", list}};
+  Json head = {{"schema", kKernelSchema},
+               {"status", status},
+               {"detail", detail},
+               {"problem", problem.key()},
+               {"arch", arch},
+               {"template", choice.template_name},
+               {"revision", revision},
+               {"config", choice.config.to_json()},
+               {"origin", origin},
+               {"kernels", list}};
   std::string code;
   for (const Kernel& k : kernels) code += k.code + k.ptx;
   return seal(dump_json(head), code);
@@ -179,7 +184,7 @@ KernelFile KernelFile::parse(const std::string& bytes, const std::string& where)
   size_t line = bytes.find('\n');
   if (line == std::string::npos) throw Error("truncated kernel file", where, "", kAgain);
   Json head = parse_json(bytes.substr(0, line), where);
-  check_schema(head, kSchema, where);
+  check_schema(head, kKernelSchema, where);
   check_seal(bytes, line, where);
   KernelFile file;
   file.status = get_word(head, "status", where);

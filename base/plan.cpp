@@ -5,12 +5,13 @@
 
 namespace deepgen {
 namespace {
-constexpr const char* kSchema = "deepgen.plan/1";
+constexpr const char* kPlanSchema = "deepgen.plan/1";
 }
 
 std::string Plan::serialize() const {
-  std::string out = "{\"schema\":\"" + std::string(kSchema) + "\",\"problem\":" + dump_json(problem.key()) +
-                    ",\"arch\":" + dump_json(arch) + ",\"round\":" + std::to_string(round) + ",\"slots\":[";
+  std::string out = "{\"schema\":\"" + std::string(kPlanSchema) +
+                    "\",\"problem\":" + dump_json(problem.key()) + ",\"arch\":" + dump_json(arch) +
+                    ",\"round\":" + std::to_string(round) + ",\"slots\":[";
   for (size_t i = 0; i < slots.size(); ++i)
     out += (i ? ",\n" : "\n") + dump_json({{"template", slots[i].choice.template_name},
                                            {"config", slots[i].choice.config.to_json()},
@@ -20,7 +21,7 @@ std::string Plan::serialize() const {
 
 Plan Plan::parse(const std::string& text, const std::string& where) {
   const Json json = parse_json(text, where);
-  check_schema(json, kSchema, where);
+  check_schema(json, kPlanSchema, where);
   Plan plan;
   plan.problem = Problem::parse(get<std::string>(json, "problem", where));
   plan.arch = get_word(json, "arch", where);

@@ -13,7 +13,7 @@
 namespace deepgen {
 namespace {
 
-constexpr const char* kSchema = "deepgen.search/1";
+constexpr const char* kSearchSchema = "deepgen.search/1";
 constexpr const char* kSpaceSchema = "deepgen.space/1";
 constexpr const char* kRemedy = "see \"Search files\" in docs/search.md";
 constexpr size_t kMostValues = 1000; ///< of a parameter
@@ -218,7 +218,7 @@ const std::vector<std::string>& search_strategies() {
 
 SearchOptions SearchOptions::parse(const std::string& text, const std::string& where) {
   const Json json = parse_json(text, where);
-  check_schema(json, kSchema, where);
+  check_schema(json, kSearchSchema, where);
   SearchOptions o;
   Fields in(json, "", where);
   in.find("schema");
@@ -246,7 +246,7 @@ SearchOptions SearchOptions::read(const std::string& path) {
 
 std::string SearchOptions::serialize() const {
   const SearchOptions standard;
-  Json json = {{"schema", kSchema}};
+  Json json = {{"schema", kSearchSchema}};
   if (!budget.empty()) json["budget"] = budget;
   if (!slots.empty()) json["slots"] = slots;
   if (strategy != standard.strategy) json["strategy"] = strategy;

@@ -115,7 +115,7 @@ void claim_names(const LibraryFunction& f, const std::string& where, std::set<st
   std::vector<std::string> own;
   for (const char* suffix : {"", "_run", "_function", "_launch", "_prepare", "_workspace_size", "_sizes"})
     own.push_back(symbol(f) + suffix);
-  for (const SizeConstant& constant : size_constants_of(f.file.problem))
+  for (const SizeConstant& constant : size_constants_of(f.file.problem.gemm()))
     own.push_back(size_macro(f, constant));
   for (const std::string& name : own)
     if (!names.insert(name).second)

@@ -20,7 +20,7 @@
 namespace deepgen {
 namespace {
 
-constexpr const char* kSchema = "deepgen.lock/1";
+constexpr const char* kLockSchema = "deepgen.lock/1";
 
 auto identity(const LockEntry& e) { return std::tie(e.problem, e.arch, e.device.name, e.device.isa); }
 
@@ -144,7 +144,7 @@ bool LockEntry::agrees_with(const LockEntry& e) const {
 
 Lock Lock::parse(const std::string& text, const std::string& where) {
   const Json json = parse_json(text, where);
-  check_schema(json, kSchema, where);
+  check_schema(json, kLockSchema, where);
   const auto list = get<std::vector<Json>>(json, "entries", where);
   Lock lock;
   for (size_t i = 0; i < list.size(); ++i)
@@ -163,7 +163,7 @@ Lock Lock::parse(const std::string& text, const std::string& where) {
 Lock Lock::read(const std::string& path) { return file_exists(path) ? parse(read_file(path), path) : Lock(); }
 
 std::string Lock::serialize() const {
-  std::string out = "{\n\"schema\":\"" + std::string(kSchema) + "\",\n\"entries\":[\n";
+  std::string out = "{\n\"schema\":\"" + std::string(kLockSchema) + "\",\n\"entries\":[\n";
   for (size_t i = 0; i < entries_.size(); ++i)
     out += entries_[i].line() + (i + 1 < entries_.size() ? ",\n" : "\n");
   return out + "]\n}\n";

@@ -25,7 +25,7 @@ namespace deepgen {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t kLongestMessage = 1500;
+constexpr size_t kLongestPtxasMessage = 1500;
 constexpr int kNotStarted = 127;
 constexpr const char* kAgain = "free memory, files and processes, and build again: it goes on here";
 
@@ -122,7 +122,7 @@ void check_host(int status, const std::string& program, const std::string& text)
     throw HostFault("ptxas had not enough memory", program, text, kAgain);
 }
 
-bool executable(const fs::path& path) {
+bool is_program(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
 }
@@ -185,13 +185,13 @@ PtxasReport parse_ptxas(const std::string& output) {
 std::string find_ptxas() {
   if (const char* chosen = std::getenv("DEEPGEN_PTXAS"); chosen && *chosen) {
     if (chosen == std::string("none")) return "";
-    if (!executable(chosen))
+    if (!is_program(chosen))
       throw HostFault("DEEPGEN_PTXAS names no program", chosen, "",
                       "set it to the path of ptxas or to none, or unset it");
     return chosen;
   }
   for (const fs::path& path : candidates())
-    if (executable(path)) return path.string();
+    if (is_program(path)) return path.string();
   return "";
 }
 
@@ -211,7 +211,7 @@ std::string ptxas_version() {
   close(pipe_ends[0]);
   std::smatch match;
   if (!std::regex_search(text, match, std::regex("V([0-9]+\\.[0-9]+\\.[0-9]+)")))
-    throw HostFault("ptxas does not say its version", program, text.substr(0, kLongestMessage),
+    throw HostFault("ptxas does not say its version", program, text.substr(0, kLongestPtxasMessage),
                     "set DEEPGEN_PTXAS to a ptxas of the CUDA Toolkit");
   return known[program] = "ptxas " + match[1].str();
 }
@@ -251,7 +251,7 @@ void Assembly::finish(Kernel& kernel, double seconds) {
   if (!in_time) kill(process_, SIGKILL);
   const int status = wait_for(std::exchange(process_, -1));
   replace_all(text, descriptor_path(input_), "kernel.ptx");
-  const std::string quoted = text.substr(0, kLongestMessage);
+  const std::string quoted = text.substr(0, kLongestPtxasMessage);
   if (!in_time)
     throw Error("ptxas took longer than " + std::to_string(int(seconds)) + " s", kernel.target, quoted);
   check_host(status, "ptxas", quoted);

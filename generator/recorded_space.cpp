@@ -17,7 +17,7 @@
 namespace deepgen {
 namespace {
 
-constexpr const char* kSchema = "deepgen.recorded-space/1";
+constexpr const char* kSpaceSchema = "deepgen.recorded-space/1";
 
 /// The names of a template's parameters, said once for all its configs.
 using Names = std::vector<std::string>;
@@ -128,7 +128,7 @@ std::string RecordedSpace::serialize() const {
   Json list = Json::array();
   for (const auto& [name, parameters] : templates)
     list.push_back({{"name", name}, {"parameters", parameters}});
-  Json head = {{"schema", kSchema},          {"problem", problem.key()},   {"arch", arch},
+  Json head = {{"schema", kSpaceSchema},     {"problem", problem.key()},   {"arch", arch},
                {"device", device.to_json()}, {"environment", environment}, {"anchor_seconds", anchor_seconds},
                {"configs", configs.size()}};
   if (planned) head.update({{"planned", planned}, {"measured", measured}, {"complete", !cut_off()}});
@@ -141,7 +141,7 @@ RecordedSpace RecordedSpace::parse(const std::string& text, const std::string& w
   std::string line;
   std::getline(in, line);
   const Json head = parse_json(line, where + ":1");
-  check_schema(head, kSchema, where);
+  check_schema(head, kSpaceSchema, where);
   RecordedSpace space;
   space.problem = Problem::parse(get<std::string>(head, "problem", where));
   space.arch = get<std::string>(head, "arch", where);

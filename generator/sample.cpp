@@ -9,14 +9,14 @@
 namespace deepgen {
 namespace {
 
-using Random = std::mt19937_64;
+using Engine = std::mt19937_64;
 
 // The standard library's distributions and shuffle differ between implementations; these do not.
-int64_t between(Random& random, int64_t low, int64_t high) {
+int64_t between(Engine& random, int64_t low, int64_t high) {
   return low + int64_t(random() % uint64_t(high - low + 1));
 }
 template <typename T>
-void shuffle(std::vector<T>& values, Random& random) {
+void shuffle(std::vector<T>& values, Engine& random) {
   for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
 }
 
@@ -29,7 +29,7 @@ int64_t prime_at_most(int64_t n) {
   return n;
 }
 
-int64_t draw_size(Random& random, int64_t largest) {
+int64_t draw_size(Engine& random, int64_t largest) {
   static constexpr int64_t tile[] = {8, 16, 32, 64, 128};
   switch (random() % 10) {
   case 0:
@@ -79,7 +79,7 @@ std::vector<Gemm> all_kinds() {
 /// Depth first over the grid with the values in random order, giving up a branch after some leaves.
 class ConfigSearch {
 public:
-  ConfigSearch(const Template& source, const Problem& problem, const Device& device, Random& random)
+  ConfigSearch(const Template& source, const Problem& problem, const Device& device, Engine& random)
       : source_(source), problem_(problem), device_(device), random_(random),
         parameters_(source.parameters(problem, device)) {}
 
@@ -114,7 +114,7 @@ private:
   const Template& source_;
   const Problem& problem_;
   const Device& device_;
-  Random& random_;
+  Engine& random_;
   std::vector<Parameter> parameters_;
   int leaves_ = 0;
 };
@@ -147,7 +147,7 @@ std::vector<Cell> all_cells(const SampleSpec& spec) {
 }
 
 /// Nothing when the template serves no problem of the cell, as far as some tries tell.
-std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, Random& random) {
+std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, Engine& random) {
   const Device device = generic_gpu(cell.arch);
   for (int attempt = 0; attempt < 60; ++attempt) {
     Gemm gemm = cell.kinds[random() % cell.kinds.size()];
@@ -164,7 +164,7 @@ std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, Ra
 
 } // namespace
 
-void draw_shape(Gemm& problem, const SampleSpec& spec, Random& random) {
+void draw_shape(Gemm& problem, const SampleSpec& spec, Engine& random) {
   int64_t* sizes[] = {&problem.m, &problem.n, &problem.k, &problem.batch};
   static constexpr EpilogueOp gates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh,
                                          EpilogueOp::sigmoid, EpilogueOp::relu};
@@ -191,12 +191,12 @@ void draw_shape(Gemm& problem, const SampleSpec& spec, Random& random) {
 }
 
 std::optional<Config> draw_config(const Template& source, const Problem& problem, const Device& device,
-                                  Random& random) {
+                                  Engine& random) {
   return ConfigSearch(source, problem, device, random).find();
 }
 
 std::vector<RandomCandidate> draw_samples(const SampleSpec& spec) {
-  Random random(spec.seed);
+  Engine random(spec.seed);
   std::vector<Cell> cells = all_cells(spec);
   std::vector<RandomCandidate> samples;
   size_t before;

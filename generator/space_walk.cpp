@@ -20,14 +20,14 @@ constexpr uint64_t kTold = 4096; ///< visits after which a thread tells the othe
 constexpr size_t kMostThreads = 16;
 
 /// Of all threads, as far as they told.
-struct Totals {
+struct WalkTotals {
   std::atomic<uint64_t> visits = 0, points = 0;
 };
 
 /// Depth first, changing one Config in place: no string is copied per point.
 class Walk {
 public:
-  Walk(const Ground& ground, Totals& totals) : ground_(ground), totals_(totals) {
+  Walk(const Ground& ground, WalkTotals& totals) : ground_(ground), totals_(totals) {
     for (const Parameter& p : ground.family.parameters) config_.values.emplace_back(p.name, 0);
   }
 
@@ -95,7 +95,7 @@ private:
   }
 
   const Ground& ground_;
-  Totals& totals_;
+  WalkTotals& totals_;
   Config config_;
   Walked found_;
   uint64_t visits_ = 0, told_points_ = 0;
@@ -134,7 +134,7 @@ Walked walk_grid(const Ground& ground, size_t found) {
   const size_t depth = std::min<size_t>(2, ground.family.parameters.size());
   size_t count = 1;
   for (size_t i = 0; i < depth; ++i) count *= ground.family.parameters[i].values.size();
-  Totals totals;
+  WalkTotals totals;
   totals.points = found;
   std::vector<Walked> parts(count);
   on_all_cores(count, [&](size_t part) { parts[part] = Walk(ground, totals).visit_part(depth, part); });
@@ -147,7 +147,7 @@ Walked walk_grid(const Ground& ground, size_t found) {
 }
 
 Walked walk_points(const Ground& ground, const std::vector<uint64_t>& grid) {
-  Totals totals;
+  WalkTotals totals;
   return Walk(ground, totals).visit_points(grid);
 }
 

@@ -13,19 +13,19 @@ constexpr double kHot = 0.15,
                  kCold = 0.002;  ///< a step that is slower by this share is accepted once in e times
 constexpr double kHalfLife = 24; ///< trials until the temperature is half as high
 
-struct Walk {
+struct Annealing {
   std::optional<size_t> at;
   double ratio = std::numeric_limits<double>::infinity();
 };
 
 /// Where the walks are after all trials. Trial i belongs to walk i mod 4; those of round 0 are starting
 /// points.
-std::vector<Walk> follow(const SearchState& state) {
-  std::vector<Walk> walks(kWalks);
+std::vector<Annealing> follow(const SearchState& state) {
+  std::vector<Annealing> walks(kWalks);
   const auto& trials = state.history.trials();
   Random random(fnv1a("anneal|" + state.in.problem.key() + "|" + state.in.arch) ^ state.in.options.seed);
   for (size_t i = 0; i < trials.size(); ++i) {
-    Walk& walk = walks[i % kWalks];
+    Annealing& walk = walks[i % kWalks];
     const Trial& t = trials[i];
     const double temperature = std::max(kCold, kHot * std::exp2(-double(i) / kHalfLife)),
                  luck = random.unit();
@@ -57,9 +57,9 @@ std::optional<size_t> step(const Space& space, Picker& picker, size_t from) {
 
 void propose_anneal(const SearchState& state, Picker& picker) {
   if (state.in.round == 0) return picker.pick_random(picker.room());
-  const std::vector<Walk> walks = follow(state);
+  const std::vector<Annealing> walks = follow(state);
   for (size_t i = state.history.trials().size(); !picker.full(); ++i) {
-    const Walk& walk = walks[i % kWalks];
+    const Annealing& walk = walks[i % kWalks];
     const auto next = walk.at ? step(state.space, picker, *walk.at) : std::nullopt;
     if (next)
       picker.pick(*next, "anneal");

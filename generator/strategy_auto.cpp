@@ -14,12 +14,12 @@ namespace {
 /// estimate, and the regression reads so many in milliseconds.
 constexpr size_t kSmall = 4096;
 constexpr size_t kFewest = 512, kMost = 4096;
-constexpr double kShare = 0.05;         ///< of the space, kept for its estimates
-constexpr double kOutside = 0.05;       ///< of what is kept, more from the rest of the space
-constexpr double kRandomFirst = 0.15;   ///< of round 0
-constexpr double kModelShare = 0.5;     ///< of later rounds
-constexpr double kRandomShare = 0.0625; ///< of later rounds
-constexpr size_t kParents = 4;          ///< the fastest, whose neighbours are tried
+constexpr double kShare = 0.05;             ///< of the space, kept for its estimates
+constexpr double kOutside = 0.05;           ///< of what is kept, more from the rest of the space
+constexpr double kRandomFirst = 0.15;       ///< of round 0
+constexpr double kModelShare = 0.5;         ///< of later rounds
+constexpr double kAutoRandomShare = 0.0625; ///< of later rounds
+constexpr size_t kParents = 4;              ///< the fastest, whose neighbours are tried
 constexpr double kRival =
     0.85; ///< of the best one's speed, with which the fastest of another template is a parent too
 
@@ -75,7 +75,7 @@ std::vector<size_t> parents(const SearchState& state) {
 
 void later_round(const SearchState& state, Picker& picker) {
   const std::vector<size_t> candidates = pruned(state);
-  const size_t random = part(kRandomShare, picker.room());
+  const size_t random = part(kAutoRandomShare, picker.room());
   const size_t learned = part(kModelShare, picker.room() - random);
   pick_by_model(state, picker, boosted_trees, candidates, learned, "model");
   pick_neighbours(state, picker, parents(state), picker.room() - random, "neighbour");

@@ -9,12 +9,12 @@
 namespace deepgen {
 namespace {
 
-constexpr double kRandomShare = 0.1; ///< of later rounds
+constexpr double kModelRandomShare = 0.1; ///< of later rounds
 
 void propose(const SearchState& state, Picker& picker, Regression fit) {
   std::vector<size_t> all(state.space.size());
   std::iota(all.begin(), all.end(), size_t(0));
-  const size_t random = size_t(std::lround(kRandomShare * double(picker.room())));
+  const size_t random = size_t(std::lround(kModelRandomShare * double(picker.room())));
   if (state.in.round > 0) pick_by_model(state, picker, fit, all, picker.room() - random, "model");
   picker.pick_random(picker.room());
 }

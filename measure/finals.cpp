@@ -7,7 +7,7 @@
 namespace deepgen {
 namespace {
 
-constexpr int kFewestRounds = 11;
+constexpr int kFewestFinalRounds = 11;
 constexpr int kFewestOfHoldout = 7; ///< for an interval, where a call takes seconds
 constexpr double kExtraSeconds = 3;
 constexpr int kMostOfExtra = 41;
@@ -37,7 +37,7 @@ FinalsResult run_against(size_t anchor, const Field& field, double least_noise, 
   options.cuts = {{0, field.finalists, behind}, {field.finalists + 1, arms.size(), behind, kVendorArms}};
   if (field.read_arm) arms.push_back(*field.read_arm);
   FinalsResult f;
-  f.all = full_race(arms, kFewestRounds, options.most_rounds, options, progress);
+  f.all = full_race(arms, kFewestFinalRounds, options.most_rounds, options, progress);
   const auto again = f.all.begin() + std::ptrdiff_t(field.finalists);
   f.finalists.assign(f.all.begin(), again);
   f.again = *again;

@@ -5,7 +5,7 @@
 namespace deepgen {
 namespace {
 
-constexpr int64_t kThreads = 256;
+constexpr int64_t kPackThreads = 256;
 constexpr int64_t kLine = 128;      ///< bytes: rows of copies begin with a line of the caches
 constexpr int64_t kAlignment = 256; ///< bytes, of copies in the workspace
 
@@ -23,7 +23,7 @@ GpuPack::Copy GpuPack::describe(const Gemm& p, const std::string& name, const Si
   c.place.rows = c.transposed ? c.columns : c.rows, c.place.columns = c.transposed ? c.rows : c.columns;
   c.place.ld = round_up(c.place.columns * size, kLine) / size;
   c.blocks = c.transposed ? ceil_div(c.rows, c.tile()) * ceil_div(c.columns, c.tile()) * p.batch
-                          : ceil_div(p.batch * c.rows * c.place.ld / c.unit(), kThreads);
+                          : ceil_div(p.batch * c.rows * c.place.ld / c.unit(), kPackThreads);
   return c;
 }
 
@@ -48,7 +48,7 @@ int64_t GpuPack::Copy::piece() const { return (align < 4 ? 4 : 16) / size_of(typ
 GpuPack::Place GpuPack::locate(GpuIr& ir, const Copy& c, const Operand& from, Value block, int64_t step) {
   const int64_t in_row = c.place.ld / c.piece(), steps = c.unit() / c.piece();
   Place place;
-  place.index = ir.add(ir.mul(block, kThreads * steps), ir.add(ir.thread(), step * kThreads));
+  place.index = ir.add(ir.mul(block, kPackThreads * steps), ir.add(ir.thread(), step * kPackThreads));
   place.inside = ir.less(place.index, from.batch * c.rows * in_row);
   Value index = ir.min(place.index, ir.c(from.batch * c.rows * in_row - 1)), line = ir.divide(index, in_row),
         row = line, entry;
@@ -109,7 +109,7 @@ void GpuPack::transpose(GpuIr& ir, const Copy& c, const Operand& operand, Value 
   mlir::Type type = ir.memory_type(c.type);
   Value c_in = ir.remainder(thread, tile), r_in = ir.divide(thread, tile);
   Value column = ir.min(ir.add(column0, c_in), ir.c(c.columns - 1));
-  for (int64_t r = 0; r < tile; r += kThreads / tile) {
+  for (int64_t r = 0; r < tile; r += kPackThreads / tile) {
     Value row = ir.add(r_in, r);
     Value source =
         ir.add(ir.mul(ir.to_i64(ir.min(ir.add(row0, row), ir.c(c.rows - 1))), operand.ld), ir.to_i64(column));
@@ -135,12 +135,12 @@ Launch GpuPack::emit(GpuIr& ir, const Gemm& p, const std::vector<std::string>& n
                      bool early) const {
   Launch launch;
   launch.entry = "deepgen_pack";
-  launch.grid[0] = a_.blocks + b_.blocks, launch.block[0] = kThreads;
+  launch.grid[0] = a_.blocks + b_.blocks, launch.block[0] = kPackThreads;
   for (const Copy* c : {&a_, &b_})
     if (c->place.ld && c->transposed) launch.shared = std::max(launch.shared, c->tile() * c->pitch());
   launch.dependent = dependent;
   GpuEntry entry;
-  entry.name = launch.entry, entry.threads = kThreads;
+  entry.name = launch.entry, entry.threads = kPackThreads;
   ir.kernel(entry, p, names, [&](const GpuIr::Arguments& values) {
     const auto operand = [&](const Copy& c) {
       const auto stride = values.find("stride_" + c.name);

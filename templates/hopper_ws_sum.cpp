@@ -5,7 +5,7 @@
 namespace deepgen {
 namespace {
 
-constexpr int64_t kLanes = 4;        ///< sums of one access
+constexpr int64_t kSumLanes = 4;     ///< sums of one access
 constexpr int64_t kAllConsumers = 8; ///< a named barrier; the first ones are of a warpgroup each
 
 } // namespace
@@ -43,7 +43,7 @@ void HopperClusterSum::leave(const Values& sums) {
 }
 
 Value HopperClusterSum::sum_up(Value offset) {
-  mlir::Type vector = ir.lanes(kLanes, ir.memory_type(p.accumulate));
+  mlir::Type vector = ir.lanes(kSumLanes, ir.memory_type(p.accumulate));
   Value sum;
   for (Value part : parts) {
     Value x = ir.load_from_block(vector, ir.add(part, offset));
@@ -53,7 +53,7 @@ Value HopperClusterSum::sum_up(Value offset) {
 }
 
 void HopperClusterSum::store_share() {
-  const int64_t in_row = t.partials.columns / kLanes, all = t.partials.rows * in_row,
+  const int64_t in_row = t.partials.columns / kSumLanes, all = t.partials.rows * in_row,
                 share = ceil_div(all, t.cluster_k);
   Value first_row = t.swap ? at.n0 : at.m0, first_column = t.swap ? at.m0 : at.n0;
   const Bounds bounds{p.m % (t.partials.rows * (t.swap ? t.cluster_n : t.cluster_m)) != 0,
@@ -63,7 +63,7 @@ void HopperClusterSum::store_share() {
   Value begin = ir.mul(rank_k, share), end = ir.min(ir.add(begin, share), ir.c(all));
   Value thread = ir.sub(ir.thread(), ir.c(128)); // the producer's warpgroup comes first
   ir.rolled_loop(ir.add(begin, thread), end, 128 * t.consumers, [&](Value index) {
-    Value row = ir.divide(index, in_row), column = ir.mul(ir.sub(index, ir.mul(row, in_row)), kLanes);
+    Value row = ir.divide(index, in_row), column = ir.mul(ir.sub(index, ir.mul(row, in_row)), kSumLanes);
     Value offset = ir.shift_left(ir.add(ir.mul(row, t.partials.pitch), column), 2);
     row = ir.add(first_row, row), column = ir.add(first_column, column);
     Fragment sums{row, column, ir.unpack(sum_up(offset))};

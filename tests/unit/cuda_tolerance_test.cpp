@@ -11,19 +11,19 @@
 namespace deepgen::cuda {
 namespace {
 
-Problem product(Type input, Type output, int64_t k) {
-  Problem p;
+Gemm product(Type input, Type output, int64_t k) {
+  Gemm p;
   p.m = p.n = 64, p.k = k, p.a = p.b = input, p.d = output;
   complete(p);
   return p;
 }
 
 /// Of a typical element before the rounding to D: |a||b| is about K/3.
-double sum_tolerance(const Problem& p) { return tolerance_of(p, "sm_90a").sum * double(p.k) / 3; }
+double sum_tolerance(const Gemm& p) { return tolerance_of(p, "sm_90a").sum * double(p.k) / 3; }
 
 TEST(CudaTolerance, ALostProductShowsUpToTheStatedK) {
   const auto noticed = [](Type input, Type output, int64_t k) {
-    const Problem p = product(input, output, k);
+    const Gemm p = product(input, output, k);
     const double rounding = tolerance_of(p, "sm_90a").output * std::sqrt(double(k)) / 3;
     return sum_tolerance(p) + rounding < 0.95;
   };
@@ -39,7 +39,7 @@ TEST(CudaTolerance, ALostProductShowsUpToTheStatedK) {
 TEST(CudaTolerance, ARowInTheWrongPlaceShowsAtEveryK) {
   for (Type t : {Type::f32, Type::f16, Type::bf16, Type::tf32, Type::e4m3, Type::f64})
     for (int64_t k : {1, 16, 1000, 65536}) {
-      const Problem p = product(t, t == Type::f64 ? t : Type::f32, k);
+      const Gemm p = product(t, t == Type::f64 ? t : Type::f32, k);
       EXPECT_LT(sum_tolerance(p), std::sqrt(double(k)) / 2) << p.key();
     }
 }
@@ -93,7 +93,7 @@ TEST(CudaTolerance, OutputsOfIntegers) {
 
 /// Two subnormal operands of a sum of few products, and the largest scales of a call.
 TEST(CudaTolerance, HasRoomForWhatGfx90aFlushes) {
-  const Problem p = product(Type::f16, Type::f32, 16);
+  const Gemm p = product(Type::f16, Type::f32, 16);
   const double flushed = 2 * 0x1p-14 * 4.2;
   EXPECT_GT(tolerance_of(p, "gfx90a").smallest, flushed);
   EXPECT_LT(tolerance_of(p, "gfx90a").smallest, 0.01); // a lost product still shows

@@ -42,10 +42,10 @@ def missing(of, folders, source, build, hashed):
     return found
 
 
-def source_of(target, source):
-    """<folder>/CMakeFiles/<library>.dir/<file>.o is of <folder>/<file>; of several files at once it is of none."""
-    folder, _, rest = target.partition("/CMakeFiles/")
-    return os.path.join(source, folder, rest.partition("/")[2].removesuffix(".o"))
+def sources_of(files, source, build):
+    """Of an object the source files of ours, several where the build puts them together; none of what is generated."""
+    return {file for file in files
+            if file.endswith(".cpp") and file.startswith(source + os.sep) and not file.startswith(build + os.sep)}
 
 
 def symbols(nm, build, objects):
@@ -62,15 +62,12 @@ def symbols(nm, build, objects):
     return defined, needed
 
 
-def called(defined, needed, source, hashed):
+def called(defined, needed, sources, hashed):
     """Objects of sources that are not hashed whose functions those call that are: each with such a caller."""
     def is_hashed(target):
-        return source_of(target, source) in hashed
-
-    def is_generated(target):  # from what is hashed
-        return "/Unity/" not in target and not os.path.exists(source_of(target, source))
+        return bool(sources[target]) and sources[target] <= hashed
     return {defined[name]: target for target, names in needed.items() if is_hashed(target)
-            for name in names if name in defined and not is_hashed(defined[name]) and not is_generated(defined[name])}
+            for name in names if name in defined and sources[defined[name]] and not is_hashed(defined[name])}
 
 
 def main():
@@ -89,7 +86,8 @@ def main():
         print(f"{os.path.relpath(file, source)} is read for {target} and is not hashed")
     objects = [target for target in of if target.startswith(LIBRARIES) and os.path.exists(os.path.join(build, target))]
     defined, needed = symbols(nm, build, objects)
-    forgotten = called(defined, needed, source, hashed)
+    sources = {target: sources_of(of[target], source, build) for target in objects}
+    forgotten = called(defined, needed, sources, hashed)
     for target, caller in sorted(forgotten.items()):
         print(f"{target} is called by {caller} and its source is not hashed")
     # The checks themselves must be able to fail: without the first header that objects include, and without the first
@@ -98,8 +96,8 @@ def main():
     witness = min(file for file in hashed & read if file.endswith(".h"))
     assert witness in missing(of, folders, source, build, hashed - {witness})
     used = set().union(*needed.values())
-    witness = min(target for name, target in defined.items() if name in used and source_of(target, source) in hashed)
-    assert witness in called(defined, needed, source, hashed - {source_of(witness, source)})
+    witness = min(target for name, target in defined.items() if name in used and sources[target] and sources[target] <= hashed)
+    assert witness in called(defined, needed, sources, hashed - sources[witness])
     return 1 if found or forgotten else 0
 
 

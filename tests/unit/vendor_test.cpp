@@ -23,7 +23,7 @@ TEST(VendorBaseline, ComputesTheProblem) {
                             "gate=gelu_tanh epilogue=bias+clamp"})
     for (const char* rest : {"a=f32 b=f32 d=f32 acc=f32 layout=tn", "a=f64 b=f64 d=f64 acc=f64 layout=nt"}) {
       const std::string text = std::string("gemm m=13 n=11 k=17 batch=2 ") + rest + " " + steps;
-      const Problem p = Problem::parse(text + (rest[3] == '3' ? " align=4" : " align=8"));
+      const Gemm p = Gemm::parse(text + (rest[3] == '3' ? " align=4" : " align=8"));
       const Inputs in(p, 1);
       const Reference reference(p, in, 1);
       const TimingOperands operands(p, 1, 1);
@@ -40,7 +40,7 @@ TEST(VendorBaseline, ComputesTheProblem) {
 /// Every activation over the whole range of its type, within what a kernel's may differ from the reference.
 template <typename T>
 void check_activation(EpilogueOp op) {
-  Problem p = Problem::parse(
+  Gemm p = Gemm::parse(
       sizeof(T) == 4
           ? "gemm m=1 n=4001 k=1 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4"
           : "gemm m=1 n=4001 k=1 batch=1 a=f64 b=f64 d=f64 acc=f64 layout=nn epilogue=none align=8");
@@ -72,7 +72,7 @@ TEST(VendorEpilogue, ActivationsAreRight) {
 TEST(VendorEpilogue, LongRowsArePiecesOfOnePass) {
   for (const char* steps :
        {"epilogue=bias+gelu+residual+bias_row", "gate=silu epilogue=scale_col+multiply"}) {
-    const Problem p = Problem::parse(
+    const Gemm p = Gemm::parse(
         std::string("gemm m=3 n=2500 k=5 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=nn ") + steps + " align=4");
     const Inputs in(p, 1);
     const Reference reference(p, in, 1);
