@@ -104,7 +104,7 @@ TEST_F(ThroughHip, GroupsThatAreMixedUpAreFound) {
   ASSERT_EQ(file.status, "ok") << file.detail;
   // As if its code knew of two groups alone.
   const Kernel& main = *file.find("main");
-  Gemm fewer = main.problem;
+  Gemm fewer = main.problem.gemm();
   fewer.groups = 2;
   know(main.code, dump_stage(fewer, "gfx942", main.choice, "optimized"));
   const Verdict v = verify(file);

@@ -50,8 +50,8 @@ const std::vector<RandomCandidate>& samples() {
 }
 
 void check(const RandomCandidate& s, uint64_t seed) {
-  const amd_sim::Compiled c = amd_sim::compile(s.problem, s.arch, s.choice);
-  for (const cuda::CallCase& each : ptx_sim::chosen_cases(s.problem, seed))
+  const amd_sim::Compiled c = amd_sim::compile(s.problem.gemm(), s.arch, s.choice);
+  for (const cuda::CallCase& each : ptx_sim::chosen_cases(s.problem.gemm(), seed))
     EXPECT_EQ(amd_sim::check_case(c.kernel, c.ir, each, seed).fault, "")
         << "case '" << each.name << "', seed " << seed << ": --arch " << s.arch << " --problem \""
         << s.problem.key() << "\" --config \"" << s.choice.text() << "\"";

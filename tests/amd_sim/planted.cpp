@@ -9,7 +9,7 @@
 namespace deepgen::amd_sim {
 
 std::string first_fault(const Compiled& c) {
-  for (const cuda::CallCase& each : ptx_sim::chosen_cases(c.kernel.problem, 1))
+  for (const cuda::CallCase& each : ptx_sim::chosen_cases(c.kernel.problem.gemm(), 1))
     if (const std::string fault = check_case(c.kernel, c.ir, each, 1).fault; !fault.empty()) return fault;
   return "";
 }

@@ -26,9 +26,9 @@ void print_banks(const amd_sim::Report& report) {
 
 bool check(const char* path, const Kernel& k, const std::string& arch, const Options& o) {
   bool good = true;
-  const std::string ir = amd_sim::compile(k.problem, arch, k.choice).ir;
+  const std::string ir = amd_sim::compile(k.problem.gemm(), arch, k.choice).ir;
   for (const cuda::CallCase& c :
-       o.all ? cuda::call_cases(k.problem) : ptx_sim::chosen_cases(k.problem, o.seed)) {
+       o.all ? cuda::call_cases(k.problem.gemm()) : ptx_sim::chosen_cases(k.problem.gemm(), o.seed)) {
     const amd_sim::Outcome outcome = amd_sim::check_case(k, ir, c, o.seed);
     const bool right = outcome.fault.empty();
     std::printf("%s %s %s '%s' error %.2g\n", right ? "ok   " : "WRONG", path, k.role.c_str(), c.name,

@@ -37,7 +37,9 @@ std::vector<Parameter> FaultyGpuTemplate::parameters(const Gemm&, const Device&)
   return {{"fault", {kNone, kForgetsEpilogue, kOneRowMore, kNoBarrier}, "what goes wrong"}};
 }
 
-Gemm FaultyGpuTemplate::awkward(const Gemm& p, const Config&) const { return correct().awkward(p, plain()); }
+Gemm FaultyGpuTemplate::awkward(const Gemm& p, const Config&) const {
+  return correct().awkward(p, plain()).gemm();
+}
 
 Kernel FaultyGpuTemplate::emit(mlir::ModuleOp module, const Gemm& p, const std::string& arch,
                                const Config& config) const {

@@ -2,13 +2,13 @@
 // only.
 #pragma once
 
-#include "templates/template.h"
+#include "templates/gemm_template.h"
 
 namespace deepgen {
 
 /// Parameter `fault`: 0 none (the default, being the cheapest), 1 forgets the epilogue, 2 writes a row too
 /// many, 3 lacks barriers.
-class FaultyGpuTemplate : public Template {
+class FaultyGpuTemplate : public GemmTemplate {
 public:
   std::string name() const override { return "faulty_gpu"; }
   int64_t revision() const override { return 1; }

@@ -65,7 +65,9 @@ std::vector<Parameter> FaultyTemplate::parameters(const Gemm&, const Device&) co
   return {{"fault", {0, 1, 2, 3, 4, 5, 6}, "what goes wrong"}};
 }
 
-Gemm FaultyTemplate::awkward(const Gemm& p, const Config&) const { return correct().awkward(p, plain(p)); }
+Gemm FaultyTemplate::awkward(const Gemm& p, const Config&) const {
+  return correct().awkward(p, plain(p)).gemm();
+}
 
 Kernel FaultyTemplate::emit(mlir::ModuleOp module, const Gemm& p, const std::string& arch,
                             const Config& config) const {

@@ -1,13 +1,13 @@
 // faulty: a template whose candidates misbehave in every way that a build must survive. Tests only.
 #pragma once
 
-#include "templates/template.h"
+#include "templates/gemm_template.h"
 
 namespace deepgen {
 
 /// Parameter `fault`: 0 none (the default, being the cheapest), 1 crashes, 2 hangs, 3 writes out of bounds, 4
 /// gives wrong numbers, 5 fails to compile, 6 is correct but slow.
-class FaultyTemplate : public Template {
+class FaultyTemplate : public GemmTemplate {
 public:
   std::string name() const override { return "faulty"; }
   int64_t revision() const override { return 1; }

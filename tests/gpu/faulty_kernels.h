@@ -18,7 +18,7 @@ inline KernelFile ptx_kernel(int64_t m, int64_t n, int64_t k, const Fault& fault
   Kernel kernel;
   kernel.role = "main";
   kernel.problem.gemm().m = m, kernel.problem.gemm().n = n, kernel.problem.gemm().k = k;
-  complete(kernel.problem);
+  complete(kernel.problem.gemm());
   kernel.args = {"a", "b", "c", "d", "lda", "ldb", "ldc", "ldd", "alpha", "beta", "workspace"};
   kernel.target = "sm_80";
   kernel.align_a = kernel.align_b = kernel.align_d = 4;

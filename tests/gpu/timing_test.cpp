@@ -30,7 +30,7 @@ void in_worker(const std::function<void(Channel&)>& body,
 }
 
 std::vector<ArmResult> race_of(const std::vector<KernelFile>& files) {
-  Bench bench(files[0].problem, GpuTest::device(), 0, 1);
+  Bench bench(files[0].problem.gemm(), GpuTest::device(), 0, 1);
   std::vector<Arm> arms;
   for (const KernelFile& f : files) arms.push_back(bench.kernel_arm(f.choice.text(), *f.find("main")));
   RaceOptions options;
@@ -55,7 +55,7 @@ TEST_F(GpuTest, AKernelTakesAsLongAsItself) {
 TEST_F(GpuTest, EveryRegimeIsTimed) {
   KernelFile file = ptx_kernel(512, 512, 512);
   for (Launch& launch : file.kernels.front().launches) launch.dependent = device().compute_capability() >= 90;
-  Bench bench(file.problem, device(), 0, 1);
+  Bench bench(file.problem.gemm(), device(), 0, 1);
   const Arm arm = bench.kernel_arm("kernel", *file.find("main"));
   std::vector<Arm> arms;
   for (Regime regime : {Regime::sustained, Regime::serial, Regime::bursts}) {
@@ -89,7 +89,7 @@ TEST_F(GpuTest, CachesAreColdOrWarmAsAsked) {
   std::vector<std::unique_ptr<Bench>> benches;
   std::vector<Arm> arms;
   for (Caches caches : asked) {
-    benches.push_back(std::make_unique<Bench>(file.problem, device(), 0, 1, caches));
+    benches.push_back(std::make_unique<Bench>(file.problem.gemm(), device(), 0, 1, caches));
     arms.push_back(benches.back()->kernel_arm(to_string(caches), *file.find("main")));
   }
   RaceOptions options;

@@ -70,7 +70,7 @@ inline int verify_all(const KernelFile& file, const std::string& context) {
   int verified = 0;
   for (const Kernel& kernel : file.kernels) {
     if (kernel.isa > host_level()) continue;
-    CaseSet cases(kernel.problem, 7);
+    CaseSet cases(kernel.problem.gemm(), 7);
     std::string step;
     Verdict verdict =
         cases.verify(LoadedKernel(kernel), kernel.workspace, [&](const std::string& s) { step = s; });

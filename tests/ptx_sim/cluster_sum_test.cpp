@@ -35,7 +35,7 @@ Kernel compile(const HopperPair& x) {
 }
 
 std::string fault_of(const Kernel& kernel, uint64_t seed) {
-  return ptx_sim::check_case(kernel, cuda::call_cases(kernel.problem).back(), seed).fault;
+  return ptx_sim::check_case(kernel, cuda::call_cases(kernel.problem.gemm()).back(), seed).fault;
 }
 
 class ClusterSum : public testing::TestWithParam<HopperPair> {};
@@ -43,10 +43,10 @@ class ClusterSum : public testing::TestWithParam<HopperPair> {};
 /// The simulated device runs 1 to 6 clusters, by the seed: of these tiles some have many.
 TEST_P(ClusterSum, IsRightForAnyNumberOfBlocks) {
   const Kernel kernel = compile(GetParam());
-  const HopperTiling t(kernel.problem, kernel.choice.config);
+  const HopperTiling t(kernel.problem.gemm(), kernel.choice.config);
   EXPECT_EQ(t.partials.bytes > t.stages * t.stage_bytes,
             GetParam().name == std::string("larger_than_the_ring"));
-  EXPECT_GE(t.work(kernel.problem), 4);
+  EXPECT_GE(t.work(kernel.problem.gemm()), 4);
   for (uint64_t seed = 0; seed < 6; ++seed) EXPECT_EQ(fault_of(kernel, seed), "") << "seed " << seed;
 }
 INSTANTIATE_TEST_SUITE_P(Kernels, ClusterSum, testing::ValuesIn(kPairs),

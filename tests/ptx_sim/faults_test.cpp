@@ -22,7 +22,7 @@ Kernel compile(const std::string& problem, const std::string& name, const std::s
 /// The first fault that one of the cases shows.
 std::string first_fault(const Kernel& k) {
   for (uint64_t seed : {1, 2})
-    for (const cuda::CallCase& c : ptx_sim::chosen_cases(k.problem, seed))
+    for (const cuda::CallCase& c : ptx_sim::chosen_cases(k.problem.gemm(), seed))
       if (const std::string fault = ptx_sim::check_case(k, c, seed).fault; !fault.empty()) return fault;
   return "";
 }

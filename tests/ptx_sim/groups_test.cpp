@@ -83,7 +83,7 @@ TEST_P(Groups, AreRightHoweverRowsAreShared) {
   const Kernel& kernel = *file.find("main");
   for (Sharing sharing : all_sharings)
     for (uint64_t seed : {1, 2}) {
-      cuda::CallCase c = cuda::call_cases(kernel.problem).back();
+      cuda::CallCase c = cuda::call_cases(kernel.problem.gemm()).back();
       c.sharing = sharing;
       EXPECT_EQ(ptx_sim::check_case(kernel, c, seed).fault, "") << int(sharing) << ", seed " << seed;
     }
@@ -97,7 +97,7 @@ TEST(GroupsAreChecked, AKernelThatLeavesOutGroupsIsFound) {
       kPairs[0].choice);
   ASSERT_EQ(file.status, "ok") << file.detail;
   Kernel kernel = *file.find("main");
-  cuda::CallCase c = cuda::call_cases(kernel.problem).back();
+  cuda::CallCase c = cuda::call_cases(kernel.problem.gemm()).back();
   EXPECT_EQ(ptx_sim::check_case(kernel, c, 1).fault, "");
   kernel.problem.gemm().groups = 3, c.sharing = Sharing::even;
   EXPECT_NE(ptx_sim::check_case(kernel, c, 1).fault.find("not written"), std::string::npos);
@@ -110,7 +110,7 @@ TEST(GroupsAreChecked, AKernelThatWritesRowsOfNoGroupIsFound) {
   ASSERT_EQ(file.status, "ok") << file.detail;
   Kernel kernel = *file.find("main");
   kernel.problem.gemm().groups = 1;
-  cuda::CallCase c = cuda::call_cases(kernel.problem).back();
+  cuda::CallCase c = cuda::call_cases(kernel.problem.gemm()).back();
   EXPECT_NE(ptx_sim::check_case(kernel, c, 2).fault.find("of no group, but written"), std::string::npos);
 }
 

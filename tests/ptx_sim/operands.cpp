@@ -99,7 +99,7 @@ void Operands::fill(const std::string& name, const Matrix& x, const cuda::Values
 }
 
 Operands::Operands(const Kernel& k, const CallCase& c, uint64_t seed) {
-  const Gemm& p = k.problem;
+  const Gemm& p = k.problem.gemm();
   const cuda::Scalars s = cuda::scalars_of(p);
   alpha = c.alpha * s.unit_alpha, beta = c.beta;
   clamp_low = s.clamp_low, clamp_high = s.clamp_high;
@@ -141,7 +141,7 @@ void Operands::add_vectors(const Gemm& p, const CallCase& c, uint64_t seed) {
 }
 
 void Operands::add_matrices(const Kernel& k, const CallCase& c, uint64_t seed) {
-  const Gemm& p = k.problem;
+  const Gemm& p = k.problem.gemm();
   const auto matrix = [&](EpilogueOp op, const std::string& name, Operand o) {
     if (!p.has(op)) return;
     const bool is_d = c.reuse && p.epilogue_type() == p.d;
@@ -180,7 +180,7 @@ std::vector<uint8_t> Operands::argument(const Kernel& k, const std::string& name
       if (name == "map_" + map.operand) {
         const Matrix x = find(map.operand);
         const uint64_t workspace = map.packed.ld ? memory[find("workspace").region].base : 0;
-        return bytes_of(map_of(x, memory[x.region].base, workspace, k.problem, map));
+        return bytes_of(map_of(x, memory[x.region].base, workspace, k.problem.gemm(), map));
       }
     throw Fault("the kernel has no map for its argument '" + name + "'");
   }

@@ -30,7 +30,7 @@ const std::vector<RandomCandidate>& samples() {
 }
 
 void check(const Kernel& kernel, uint64_t seed) {
-  for (const cuda::CallCase& c : ptx_sim::chosen_cases(kernel.problem, seed))
+  for (const cuda::CallCase& c : ptx_sim::chosen_cases(kernel.problem.gemm(), seed))
     EXPECT_EQ(ptx_sim::check_case(kernel, c, seed).fault, "")
         << "case '" << c.name << "', seed " << seed << ", " << kernel.role << ": " << kernel.problem.key()
         << " | " << kernel.choice.text();

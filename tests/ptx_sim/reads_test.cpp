@@ -82,7 +82,7 @@ Kernel compile(const Pair& x) { return compile_hopper(x.problem, std::string(x.t
 
 /// The fault that a case shows: with operands of their own, or, seed 0, where D is what is read.
 std::string fault_of(const Kernel& kernel, uint64_t seed) {
-  for (const cuda::CallCase& c : cuda::call_cases(kernel.problem))
+  for (const cuda::CallCase& c : cuda::call_cases(kernel.problem.gemm()))
     if (seed ? c.c == cuda::CallCase::separate && c.beta != 0 : c.reuse)
       if (const std::string fault = ptx_sim::check_case(kernel, c, seed).fault; !fault.empty()) return fault;
   return "";
@@ -93,7 +93,7 @@ class Reads : public testing::TestWithParam<Pair> {};
 /// The simulated device runs 1 to 6 clusters, by the seed.
 TEST_P(Reads, AreRightForAnyNumberOfBlocks) {
   const Kernel kernel = compile(GetParam());
-  const Gemm& p = kernel.problem;
+  const Gemm& p = kernel.problem.gemm();
   const HopperTiling tiling(p, kernel.choice.config);
   EXPECT_EQ(tiling.staging.buffers, GetParam().buffers);
   EXPECT_EQ(tiling.staging.passes, GetParam().passes);

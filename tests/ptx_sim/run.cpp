@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
       if (file.status != "ok") throw Error("the candidate is no kernel", argv[i], file.detail);
       for (const Kernel& k : file.kernels)
         for (const cuda::CallCase& c :
-             all ? cuda::call_cases(k.problem) : ptx_sim::chosen_cases(k.problem, seed)) {
+             all ? cuda::call_cases(k.problem.gemm()) : ptx_sim::chosen_cases(k.problem.gemm(), seed)) {
           const ptx_sim::Outcome outcome = ptx_sim::check_case(k, c, seed);
           good &= outcome.fault.empty();
           std::printf("%s %s %s '%s' error %.2g%s%s\n", outcome.fault.empty() ? "ok   " : "WRONG", argv[i],

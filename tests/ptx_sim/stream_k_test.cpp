@@ -44,7 +44,7 @@ Kernel compile(const HopperPair& x) {
 
 /// The fault that one of the numbers of blocks shows.
 std::string fault_of(const Kernel& kernel) {
-  const cuda::CallCase c = cuda::call_cases(kernel.problem).back();
+  const cuda::CallCase c = cuda::call_cases(kernel.problem.gemm()).back();
   for (uint64_t seed = 1; seed < 5; ++seed)
     if (const std::string fault = ptx_sim::check_case(kernel, c, seed).fault; !fault.empty()) return fault;
   return "";
@@ -56,7 +56,7 @@ class StreamK : public testing::TestWithParam<HopperPair> {};
 TEST_P(StreamK, IsRightForAnyNumberOfBlocks) {
   const Kernel kernel = compile(GetParam());
   EXPECT_EQ(kernel.launches.front().entry, "deepgen_clear");
-  const cuda::CallCase c = cuda::call_cases(kernel.problem).back();
+  const cuda::CallCase c = cuda::call_cases(kernel.problem.gemm()).back();
   for (uint64_t seed = 0; seed < 5; ++seed)
     EXPECT_EQ(ptx_sim::check_case(kernel, c, seed).fault, "") << "seed " << seed;
   Kernel wrong = kernel;
@@ -81,7 +81,7 @@ TEST(StreamKAtRandom, IsRight) {
   const auto wanted = [](const Gemm&, const Config& config) { return config["stream_k"] != 0; };
   check_at_random("PTX_SIM_STREAM_K", 6, small, random, draw, wanted, [&](const Kernel& kernel) {
     const uint64_t seed = 1 + random() % 4;
-    EXPECT_EQ(ptx_sim::check_case(kernel, cuda::call_cases(kernel.problem).back(), seed).fault, "")
+    EXPECT_EQ(ptx_sim::check_case(kernel, cuda::call_cases(kernel.problem.gemm()).back(), seed).fault, "")
         << "seed " << seed;
   });
 }
@@ -92,7 +92,7 @@ TEST(StreamKIsChecked, TheAwkwardShapeHasMoreThanAWave) {
     const Gemm p = Gemm::parse(x.problem);
     const Config config = Config::parse(std::string(x.tile) + " " + x.cluster +
                                         " cluster_k=1 splits=1 stream_k=1 group=2 " + x.rest);
-    const Gemm awkward = find_template("hopper_ws").awkward(p, config);
+    const Gemm awkward = find_template("hopper_ws").awkward(p, config).gemm();
     const HopperTiling t(awkward, config);
     const int64_t blocks = t.work(awkward) * t.cluster();
     EXPECT_TRUE(blocks > 132 && blocks < 264) << x.name << ": " << blocks;

@@ -152,7 +152,7 @@ TEST_F(EmbedTest, NamesWhoseMacrosClashAreRefused) {
 /// What no address space holds has no constant, and the product does not overflow.
 TEST_F(EmbedTest, HugeOperandsHaveNoBytes) {
   Library l = library();
-  Gemm& p = l.functions[0].file.problem;
+  Gemm& p = l.functions[0].file.problem.gemm();
   p.m = p.n = p.k = p.batch = int64_t(1) << 31;
   const std::string header = embed_header(l);
   EXPECT_EQ(header.find("KERNELS_UP_BYTES_A"), std::string::npos);

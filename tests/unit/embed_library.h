@@ -20,7 +20,7 @@ protected:
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  static Kernel kernel(const Gemm& p, const std::string& role, int64_t isa, const std::string& code) {
+  static Kernel kernel(const Problem& p, const std::string& role, int64_t isa, const std::string& code) {
     Kernel k;
     k.role = role, k.problem = p, k.isa = isa, k.code = code;
     k.choice = {"cpu_tile", Config::parse("isa=" + std::to_string(isa) + " mr=4")};
@@ -81,7 +81,7 @@ protected:
 /// A function with kernels for the CPU and two GPU archs, of which one was tuned on two devices.
 class EmbedGpuTest : public EmbedTest {
 protected:
-  static Kernel gpu_kernel(const Gemm& p, const std::string& role, const std::string& target,
+  static Kernel gpu_kernel(const Problem& p, const std::string& role, const std::string& target,
                            const std::string& code, int64_t align) {
     Kernel k = kernel(p, role, 0, code);
     k.choice = {"tile", Config::parse("x=" + std::to_string(align))};
@@ -94,7 +94,7 @@ protected:
     k.maps = {{"b", 64, 128, 128, 256, {512, 33, 66, 128}}};
     return k;
   }
-  static KernelFile gpu_file(const Gemm& p, const std::string& arch, bool two_devices) {
+  static KernelFile gpu_file(const Problem& p, const std::string& arch, bool two_devices) {
     KernelFile file;
     file.problem = p, file.arch = arch, file.origin = "lock";
     file.kernels = {gpu_kernel(p, "main", arch, "cubin of " + arch, 16),

@@ -117,7 +117,7 @@ TEST_F(EmbedTest, TheHeaderDependsOnProblemsAndArchsAlone) {
 
 TEST_F(EmbedTest, HeaderDocumentsAGate) {
   Library gated = library();
-  Gemm& p = gated.functions[0].file.problem;
+  Gemm& p = gated.functions[0].file.problem.gemm();
   p.gate = EpilogueOp::silu;
   const std::string header = embed_header(gated);
   for (const char* part : {"D = gelu((silu(alpha * A * Bg) * (alpha * A * Bu) + beta * C) + bias)",

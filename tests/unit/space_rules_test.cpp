@@ -245,7 +245,7 @@ TEST_F(SpaceRulesTest, NoValueCrashesATemplate) {
       for (size_t assigned = 1; assigned <= parameters.size(); ++assigned)
         EXPECT_FALSE(t.dead_end(sample.problem, device, choice.config, assigned))
             << "a walk would cut off " << choice.text();
-      const Gemm awkward = t.awkward(sample.problem, choice.config);
+      const Gemm awkward = t.awkward(sample.problem, choice.config).gemm();
       EXPECT_GT(std::min({awkward.m, awkward.n, awkward.k}), 0) << choice.text();
     }
   }
