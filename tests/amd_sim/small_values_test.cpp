@@ -29,7 +29,7 @@ class EveryValue {
 public:
   EveryValue(const Kernel& k, bool in_a)
       : kernel_(k), in_a_(in_a), operands_(k, {"plain", false, 1, 0, cuda::CallCase::absent}, 1) {
-    const Problem& p = k.problem;
+    const Gemm& p = k.problem.gemm();
     const uint64_t one = encode(format_of(in_a ? p.b : p.a), 1);
     for (int64_t i = 0; i < kEncodings; ++i)
       for (int64_t at = 0; at < kDepth; ++at) put(in_a, i, at, at == i % kDepth ? uint64_t(i) : 0);
@@ -46,7 +46,7 @@ public:
 
   /// What of D is not the value: how many elements, and the first.
   std::string wrong() const {
-    const Problem& p = kernel_.problem;
+    const Gemm& p = kernel_.problem.gemm();
     std::ostringstream first;
     int64_t count = 0;
     for (int64_t i = 0; i < kEncodings; ++i)
@@ -71,12 +71,12 @@ private:
   ptx_sim::Operands operands_;
 };
 
-Problem problem(Type a, Type b, bool in_a) {
+Gemm problem(Type a, Type b, bool in_a) {
   std::ostringstream key;
   key << "gemm m=" << (in_a ? kEncodings : kOther) << " n=" << (in_a ? kOther : kEncodings) << " k=" << kDepth
       << " batch=1 a=" << to_string(a) << " b=" << to_string(b)
       << " d=f32 acc=f32 layout=nt epilogue=none align=1";
-  return Problem::parse(key.str());
+  return Gemm::parse(key.str());
 }
 
 class AmdSmallValues : public testing::TestWithParam<const char*> {};
@@ -88,7 +88,7 @@ TEST_P(AmdSmallValues, AreMultipliedExactly) {
     for (const auto& [a, b] : {std::pair(Type::e4m3, Type::e4m3), std::pair(Type::e5m2, Type::e5m2),
                                std::pair(Type::e4m3, Type::e5m2), std::pair(Type::e5m2, Type::e4m3)})
       for (const bool in_a : {true, false}) {
-        const Problem p = problem(a, b, in_a);
+        const Gemm p = problem(a, b, in_a);
         if (!source->why_not(p, arch).empty()) continue;
         const std::optional<Config> config = cheapest(*source, p, generic_amd(*find_amd(arch)));
         if (!config) continue; // gemv needs more rows on some chips

@@ -38,7 +38,7 @@ struct Expected {
 class Reference {
 public:
   Reference(const Kernel& k, const Operands& o)
-      : p_(k.problem), o_(o), t_(cuda::tolerance_of(p_, k.target)), scalars_(cuda::scalars_of(p_)) {}
+      : p_(k.problem.gemm()), o_(o), t_(cuda::tolerance_of(p_, k.target)), scalars_(cuda::scalars_of(p_)) {}
 
   /// Of a row; that of a group, or 0.
   int64_t group_of(int64_t m) const {
