@@ -301,8 +301,7 @@ void describe_maps(const HopperTiling& t, Kernel& kernel) {
 
 } // namespace
 
-Kernel HopperWs::emit(mlir::ModuleOp module, const Gemm& p, const std::string&,
-                      const Config& config) const {
+Kernel HopperWs::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, const Config& config) const {
   const HopperTiling t(p, config);
   t.check();
   Kernel kernel;
