@@ -12,7 +12,15 @@ struct Reader {
   const char* op;
   Problem (*parse)(std::string_view);
 };
-constexpr Reader kReaders[] = {{"gemm", [](std::string_view text) { return Problem(Gemm::parse(text)); }}};
+constexpr Reader kReaders[] = {{"gemm", [](std::string_view text) { return Problem(Gemm::parse(text)); }},
+                               {"rows", [](std::string_view text) { return Problem(Rows::parse(text)); }}};
+static_assert(std::size(kReaders) == std::variant_size_v<Problem::Operator>);
+
+template <typename Operator>
+const Operator& only(const Problem& p, const char* op) {
+  if (const Operator* found = std::get_if<Operator>(&p.which())) return *found;
+  throw Error(std::string("this is for ") + op + " alone", p.key(), "the problem is a " + p.op());
+}
 
 } // namespace
 
@@ -58,10 +66,8 @@ Problem Problem::parse(std::string_view text) {
               "use one of: " + known);
 }
 
-const Gemm& Problem::gemm() const {
-  if (const Gemm* gemm = std::get_if<Gemm>(&operator_)) return *gemm;
-  throw Error("this is for gemm alone", key(), "the problem is a " + op());
-}
+const Gemm& Problem::gemm() const { return only<Gemm>(*this, "gemm"); }
+const Rows& Problem::rows() const { return only<Rows>(*this, "rows"); }
 
 Gemm& Problem::gemm() { return const_cast<Gemm&>(std::as_const(*this).gemm()); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/gemm.h"
+#include "base/rows.h"
 
 #include <utility>
 #include <variant>
@@ -12,14 +13,15 @@ namespace deepgen {
 /// below; what belongs to one takes its struct, which gemm() and the like unwrap once.
 class Problem {
 public:
-  using Operator = std::variant<Gemm>;
+  using Operator = std::variant<Gemm, Rows>;
 
   Problem() = default;
-  Problem(Gemm gemm) : operator_(std::move(gemm)) {} // implicit: a Gemm is a problem
+  Problem(Gemm gemm) : operator_(std::move(gemm)) {} // implicit: an operator is a problem
+  Problem(Rows rows) : operator_(rows) {}
 
   bool operator==(const Problem&) const = default;
 
-  /// The first word of the key: "gemm".
+  /// The first word of the key: "gemm" or "rows".
   std::string op() const;
   /// The canonical line; see the operators.
   std::string key() const;
@@ -38,12 +40,13 @@ public:
   /// Throw Error when it is another operator.
   const Gemm& gemm() const;
   Gemm& gemm();
+  const Rows& rows() const;
 
 private:
   Operator operator_;
 };
 
-/// The operators' words, as they begin keys: "gemm".
+/// The operators' words, as they begin keys: "gemm", "rows".
 std::vector<std::string> operator_names();
 void validate(const Problem&);
 

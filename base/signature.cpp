@@ -59,6 +59,19 @@ std::vector<Operand> signature(const Gemm& p) {
   return all;
 }
 
+std::vector<Operand> signature(const Rows& p) {
+  using Role = Operand::Role;
+  std::vector<Operand> all = {{"x", Role::in, Shape::matrix, p.x, p.m, p.n}};
+  if (p.residual) all.push_back({"residual", Role::in, Shape::matrix, p.x, p.m, p.n});
+  if (p.scale) all.push_back({"scale", Role::in, Shape::per_column, p.x, 1, p.n});
+  if (p.bias) all.push_back({"bias", Role::in, Shape::per_column, p.x, 1, p.n});
+  all.push_back({"d", Role::out, Shape::matrix, p.d, p.m, p.n});
+  if (p.output_residual) all.push_back({"residual_out", Role::out, Shape::matrix, p.x, p.m, p.n});
+  if (p.quantised()) all.push_back({"row_scales", Role::out, Shape::per_row, Type::f32, 1, p.m});
+  if (p.normalises()) all.push_back({"epsilon", Role::scalar, Shape::value, Type::f32});
+  return all;
+}
+
 std::vector<Operand> signature(const Problem& p) {
   return std::visit([](const auto& x) { return signature(x); }, p.which());
 }

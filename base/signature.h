@@ -39,6 +39,8 @@ struct Operand {
 /// a, b, c, d, alpha, beta; then the epilogue's in the order of EpilogueOp, whatever the order of its steps;
 /// then offsets.
 std::vector<Operand> signature(const Gemm&);
+/// x, residual, scale, bias, d, residual_out, row_scales, epsilon; those that the problem has.
+std::vector<Operand> signature(const Rows&);
 std::vector<Operand> signature(const Problem&);
 /// The operand in memory of one step of the epilogue, if it has one.
 std::optional<Operand> operand_of(EpilogueOp, const Gemm&);

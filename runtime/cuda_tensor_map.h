@@ -6,7 +6,7 @@
 
 namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 
-constexpr uint32_t map_slots = DEEPGEN_ARG_COUNT - DEEPGEN_ARG_MAP_A;
+constexpr uint32_t map_slots = DEEPGEN_ARG_MAP_MULTIPLIER + 1 - DEEPGEN_ARG_MAP_A;
 
 /// The operand of a map's slot: DEEPGEN_ARG_A for DEEPGEN_ARG_MAP_A.
 deepgen_arg mapped_operand(uint8_t map_slot);

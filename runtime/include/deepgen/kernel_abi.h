@@ -60,6 +60,14 @@ typedef enum deepgen_arg {
   DEEPGEN_ARG_MAP_D,
   DEEPGEN_ARG_MAP_RESIDUAL,
   DEEPGEN_ARG_MAP_MULTIPLIER,
+  /* of rows, beside d, ldd, bias, residual, ld_residual, workspace, m0 and m1 */
+  DEEPGEN_ARG_X,               /* "x" */
+  DEEPGEN_ARG_LDX,             /* "ldx" */
+  DEEPGEN_ARG_SCALE,           /* "scale": N values */
+  DEEPGEN_ARG_RESIDUAL_OUT,    /* "residual_out": M x N, may be equal to the residual */
+  DEEPGEN_ARG_LD_RESIDUAL_OUT, /* "ld_residual_out" */
+  DEEPGEN_ARG_ROW_SCALES,      /* "row_scales": M values that are written */
+  DEEPGEN_ARG_EPSILON,         /* "epsilon": the bits of an f32 */
   DEEPGEN_ARG_COUNT
 } deepgen_arg;
 
@@ -69,7 +77,8 @@ typedef enum deepgen_arg {
       "alpha", "beta", "workspace", "m0", "m1", "n0", "n1", "b0", "b1", "bias_row", "residual",              \
       "ld_residual", "stride_residual", "multiplier", "ld_multiplier", "stride_multiplier", "scale_a",       \
       "scale_b", "scale_d", "scale_row", "scale_col", "clamp_low", "clamp_high", "offsets", "map_a",         \
-      "map_b", "map_c", "map_d", "map_residual", "map_multiplier"
+      "map_b", "map_c", "map_d", "map_residual", "map_multiplier", "x", "ldx", "scale", "residual_out",      \
+      "ld_residual_out", "row_scales", "epsilon"
 
 typedef void (*deepgen_cpu_entry)(const uint64_t* args);
 
