@@ -1,4 +1,4 @@
-#include "measure/verify.h"
+#include "measure/gemm_cases.h"
 
 #include "measure/operands.h"
 
@@ -15,24 +15,24 @@ bool cheap(const Gemm& p) {
                                     kElements;
 }
 
-constexpr Case kDense = {"dense", false, Guard::behind, 1, 0, Case::separate, Case::whole};
+constexpr Case kDense = {"dense", false, Guard::behind, 1, 0, Case::separate, GridCut::whole};
 constexpr Case kOthers[] = {
-    {"no C", false, Guard::in_front, 1, 0, Case::absent, Case::rows},
-    {"padded, alpha and beta", true, Guard::behind, 1.25, -0.75, Case::separate, Case::whole},
+    {"no C", false, Guard::in_front, 1, 0, Case::absent, GridCut::rows},
+    {"padded, alpha and beta", true, Guard::behind, 1.25, -0.75, Case::separate, GridCut::whole},
     // A call that strays into the tiles of another one shows in place, where adding C twice is not adding it
     // once.
-    {"padded, in place", true, Guard::in_front, -0.5, 1, Case::in_place, Case::rows},
-    {"padded, in place by columns", true, Guard::behind, 1, 0.5, Case::in_place, Case::columns},
-    {"padded, beta 0", true, Guard::behind, 2, 0, Case::separate, Case::columns},
-    {"padded, alpha 0", true, Guard::in_front, 0, 0.5, Case::in_place, Case::entries},
+    {"padded, in place", true, Guard::in_front, -0.5, 1, Case::in_place, GridCut::rows},
+    {"padded, in place by columns", true, Guard::behind, 1, 0.5, Case::in_place, GridCut::columns},
+    {"padded, beta 0", true, Guard::behind, 2, 0, Case::separate, GridCut::columns},
+    {"padded, alpha 0", true, Guard::in_front, 0, 0.5, Case::in_place, GridCut::entries},
 };
 constexpr Case kResidual[] = {
-    {"residual in place", true, Guard::in_front, 1.25, -0.75, Case::separate, Case::rows, Case::residual},
-    {"residual in place by columns", true, Guard::behind, 1, 0, Case::absent, Case::columns, Case::residual},
+    {"residual in place", true, Guard::in_front, 1.25, -0.75, Case::separate, GridCut::rows, Case::residual},
+    {"residual in place by columns", true, Guard::behind, 1, 0, Case::absent, GridCut::columns, Case::residual},
 };
 constexpr Case kMultiplier[] = {
-    {"multiplier in place", true, Guard::behind, 1, 0, Case::absent, Case::rows, Case::multiplier},
-    {"multiplier in place by columns", true, Guard::in_front, -0.5, 1, Case::separate, Case::columns,
+    {"multiplier in place", true, Guard::behind, 1, 0, Case::absent, GridCut::rows, Case::multiplier},
+    {"multiplier in place by columns", true, Guard::in_front, -0.5, 1, Case::separate, GridCut::columns,
      Case::multiplier},
 };
 constexpr Case kBroadcast[] = {
@@ -42,7 +42,7 @@ constexpr Case kBroadcast[] = {
      1,
      0.5,
      Case::separate,
-     Case::entries,
+     GridCut::entries,
      Case::none,
      {true, false}},
     {"broadcast C and matrices",
@@ -51,7 +51,7 @@ constexpr Case kBroadcast[] = {
      1,
      -0.5,
      Case::separate,
-     Case::whole,
+     GridCut::whole,
      Case::none,
      {false, true}},
 };
@@ -84,15 +84,6 @@ GuardedMatrix input(const char* name, Type type, const View& v, const Case& c, c
   return matrix;
 }
 
-/// [first, last) in up to three uneven parts: one alone, and the rest in two.
-std::vector<std::pair<int64_t, int64_t>> parts(int64_t first, int64_t last) {
-  if (last - first < 2) return {{first, last}};
-  const int64_t middle = (first + 1 + last + 1) / 2;
-  std::vector<std::pair<int64_t, int64_t>> out = {{first, first + 1}, {first + 1, middle}, {middle, last}};
-  std::erase_if(out, [](auto& r) { return r.first >= r.second; });
-  return out;
-}
-
 } // namespace
 
 std::vector<Case> cases_for(const Gemm& p) {
@@ -106,34 +97,6 @@ std::vector<Case> cases_for(const Gemm& p) {
   return cases;
 }
 
-std::vector<TileRanges> cut_ranges(const TileRanges& full, Case::Cut cut) {
-  std::vector<TileRanges> ranges;
-  switch (cut) {
-  case Case::whole:
-    ranges = {full};
-    break;
-  case Case::rows:
-    for (auto [from, to] : parts(full.m0, full.m1))
-      ranges.push_back({from, to, full.n0, full.n1, full.b0, full.b1});
-    break;
-  case Case::columns:
-    for (auto [from, to] : parts(full.n0, full.n1))
-      ranges.push_back({full.m0, full.m1, from, to, full.b0, full.b1});
-    break;
-  case Case::entries:
-    for (auto [from, to] : parts(full.b0, full.b1))
-      ranges.push_back({full.m0, full.m1, full.n0, full.n1, from, to});
-    break;
-  }
-  std::reverse(ranges.begin(), ranges.end());
-  return ranges;
-}
-
-double call_limit(const Gemm& p, double base) {
-  constexpr double kSlowFlopsPerSecond = 10e9, kSlack = 20;
-  return std::max(base, kSlack * p.flops() / kSlowFlopsPerSecond);
-}
-
 double case_bytes(const Gemm& p) {
   constexpr double kValueAndTolerance = 16;
   const double elements =
@@ -142,12 +105,12 @@ double case_bytes(const Gemm& p) {
   return double(cases_for(p).size()) * elements * (double(size_of(Type::f64)) + kValueAndTolerance);
 }
 
-CaseSet::CaseSet(const Gemm& p, uint64_t seed)
+GemmCases::GemmCases(const Gemm& p, uint64_t seed)
     : problem_(p), inputs_(p, seed, cheap(p)), reference_(problem_, inputs_, seed) {
   for (const Case& c : cases_for(p)) cases_.push_back(std::make_unique<Prepared>(prepare(c)));
 }
 
-CaseSet::Prepared CaseSet::prepare(const Case& c) const {
+GemmCases::Prepared GemmCases::prepare(const Case& c) const {
   const Gemm& p = problem_;
   View a = view(p.a_rows(), p.a_columns(), p.batch, c.padded),
        b = view(p.b_rows(), p.b_columns(), p.batch, c.padded);
@@ -176,7 +139,7 @@ CaseSet::Prepared CaseSet::prepare(const Case& c) const {
   return out;
 }
 
-void CaseSet::prepare_epilogue(Prepared& out) const {
+void GemmCases::prepare_epilogue(Prepared& out) const {
   const Gemm& p = problem_;
   const Case& c = out.what;
   CallBuffers& x = out.buffers;
@@ -196,7 +159,7 @@ void CaseSet::prepare_epilogue(Prepared& out) const {
   }
 }
 
-Verdict CaseSet::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_bytes) const {
+Verdict GemmCases::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_bytes) const {
   GuardedWorkspace workspace(workspace_bytes);
   CallBuffers buffers = x.buffers;
   buffers.workspace = workspace.data();
@@ -206,7 +169,8 @@ Verdict CaseSet::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_
     x.d.fill(inputs_.operand(op_of(x.what.in_d)).data());
   else
     x.d.poison();
-  for (const TileRanges& range : cut_ranges(kernel.full_range(), x.what.cut)) kernel.call(buffers, range);
+  const SlotValues values = values_of(buffers, problem_);
+  for (const TileRanges& range : cut_ranges(kernel.full_range(), x.what.cut)) kernel.call(values, range);
   const std::string in_case = " (case '" + std::string(x.what.name) + "' of " + problem_.key() + ")";
   if (std::string damage = x.d.damage(); !damage.empty())
     return {"out_of_bounds", "D: " + damage + in_case, 0};
@@ -218,8 +182,8 @@ Verdict CaseSet::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_
   return {"ok", "", result.error};
 }
 
-Verdict CaseSet::verify(const LoadedKernel& kernel, int64_t workspace,
-                        const std::function<void(const std::string&)>& before) {
+Verdict GemmCases::verify(const LoadedKernel& kernel, int64_t workspace,
+                          const std::function<void(const std::string&)>& before) {
   Verdict worst;
   for (auto& prepared : cases_) {
     before(prepared->what.name);

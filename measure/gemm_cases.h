@@ -1,11 +1,11 @@
-// Whether a kernel computes the right thing and nothing else: every kernel call that verification makes.
+// Every kernel call that verification makes of a GEMM.
 #pragma once
 
 #include "measure/buffers.h"
-#include "measure/loader.h"
+#include "measure/operands.h"
 #include "measure/reference.h"
+#include "measure/verify.h"
 
-#include <functional>
 #include <memory>
 
 namespace deepgen {
@@ -17,12 +17,7 @@ struct Case {
   Guard guard;
   double alpha, beta;
   enum C { absent, separate, in_place } c; ///< absent: C is null, and beta 0; else with beta 0 C holds NaN
-  enum Cut {
-    whole,
-    rows,
-    columns,
-    entries
-  } cut; ///< how the grid is shared out among calls, as threads would
+  GridCut cut;
   enum Matrix { none, residual, multiplier } in_d = none; ///< which operand of the epilogue is D itself
   Broadcast broadcast = {};
 };
@@ -32,23 +27,14 @@ struct Case {
 /// the template's awkward shape.
 std::vector<Case> cases_for(const Gemm&);
 
-struct Verdict {
-  std::string status = "ok", detail; ///< "ok", "wrong", "out_of_bounds"
-  double error = 0;                  ///< largest error relative to its tolerance
-};
-
-/// Operands and expected results of every case of one problem, computed once and shared by all candidates:
-/// workers see them through fork(2). Inputs are read-only, so that a write to one is a fault.
-class CaseSet {
+class GemmCases : public CaseSet {
 public:
-  CaseSet(const Gemm&, uint64_t seed);
-  CaseSet(const CaseSet&) = delete;
+  GemmCases(const Gemm&, uint64_t seed);
 
-  const Gemm& problem() const { return problem_; }
+  Problem problem() const override { return problem_; }
   const Inputs& inputs() const { return inputs_; }
-  /// Runs `kernel` through all cases; `before` is called with the case's name ahead of each.
   Verdict verify(const LoadedKernel& kernel, int64_t workspace,
-                 const std::function<void(const std::string&)>& before);
+                 const std::function<void(const std::string&)>& before) override;
 
 private:
   struct Prepared {
@@ -68,13 +54,7 @@ private:
   std::vector<std::unique_ptr<Prepared>> cases_;
 };
 
-/// The ranges of `cut`, last first: no call may depend on another having run.
-std::vector<TileRanges> cut_ranges(const TileRanges& full, Case::Cut cut);
-
-/// Bytes that a CaseSet takes, or more.
+/// Bytes that a GemmCases takes, or more.
 double case_bytes(const Gemm&);
-
-/// Seconds after which one verified call counts as hanging: `base`, or 20 times what a slow kernel needs.
-double call_limit(const Gemm&, double base);
 
 } // namespace deepgen

@@ -29,9 +29,9 @@ std::vector<std::string> rows_args(const Rows& p) {
 /// One row of a tile: where it lies, and what sums of it are known.
 struct RowState {
   Value index, x, residual, d, residual_out, scratch;
-  /// softmax: the maximum and the sum of exp(x - maximum). layer_norm: the mean and the sum of squared
-  /// deviations. rms_norm: the sum of squares is the second.
-  Value first, second;
+  /// softmax: the maximum and the sum of exp(x - maximum). layer_norm: the mean, what its rounding lost, and
+  /// the sum of squared deviations. rms_norm: the sum of squares.
+  Value first, lost, second;
   Value shift;        ///< what is taken from x: the maximum, the mean
   Value factor;       ///< what then multiplies it; of log_softmax: is taken from it
   Value lift, quanta; ///< of a quantised D: y * lift * quanta
@@ -40,6 +40,7 @@ struct RowState {
 /// What a sweep computes of every row: values of all lanes and chains, combined.
 struct Reduction {
   Value neutral;
+  size_t width = 1; ///< sums of one row
   std::function<Value(Value, Value)> combine;
 };
 
@@ -140,7 +141,7 @@ private:
   Values sweep(Value from, int64_t columns, const Reduction* reduction, const Step& step) {
     const int64_t lanes = t.isa.lanes(), vectors = columns / lanes, ragged = columns % lanes;
     const int64_t chains = std::clamp<int64_t>(vectors, 1, t.unroll), steps = vectors / t.unroll;
-    const size_t each = reduction ? rows.size() : 0;
+    const size_t each = reduction ? rows.size() * reduction->width : 0;
     Values sums(size_t(chains) * each, reduction ? reduction->neutral : Value());
     const auto run = [&](Values& all, Value start, int64_t j, int64_t count) {
       auto own = llvm::MutableArrayRef<Value>(all).slice(size_t(j % chains) * each, each);
@@ -162,13 +163,13 @@ private:
     for (int64_t j = 0; j < vectors % t.unroll; ++j) run(sums, behind, j, lanes);
     if (ragged) run(sums, behind, vectors % t.unroll, ragged);
     Values out;
-    for (size_t r = 0; r < each; ++r) out.push_back(combined(sums, r, size_t(chains), *reduction));
+    for (size_t r = 0; r < each; ++r) out.push_back(combined(sums, r, each, size_t(chains), *reduction));
     return out;
   }
-  /// The chains of row r, in pairs.
-  Value combined(const Values& sums, size_t r, size_t chains, const Reduction& reduction) {
+  /// The chains of sum r of `each`, in pairs.
+  Value combined(const Values& sums, size_t r, size_t each, size_t chains, const Reduction& reduction) {
     Values left;
-    for (size_t j = 0; j < chains; ++j) left.push_back(sums[j * rows.size() + r]);
+    for (size_t j = 0; j < chains; ++j) left.push_back(sums[j * each + r]);
     for (; left.size() > 1; left.resize((left.size() + 1) / 2))
       for (size_t j = 0, half = (left.size() + 1) / 2; j + half < left.size(); ++j)
         left[j] = reduction.combine(left[j], left[j + half]);
@@ -176,10 +177,10 @@ private:
   }
 
   Reduction greatest() {
-    return {ir.splat(-kInfinity), [this](Value x, Value y) { return greater(ir, x, y); }};
+    return {ir.splat(-kInfinity), 1, [this](Value x, Value y) { return greater(ir, x, y); }};
   }
-  Reduction total() {
-    return {ir.splat(0.0), [this](Value x, Value y) { return ir.addf(x, y); }};
+  Reduction total(size_t width = 1) {
+    return {ir.splat(0.0), width, [this](Value x, Value y) { return ir.addf(x, y); }};
   }
   /// Of each row: a scalar.
   Values reduce(Value from, int64_t columns, const Reduction& reduction, const Step& step) {
@@ -193,17 +194,18 @@ private:
   void sums_of_rows() {
     for (RowState& row : rows) {
       row.first = ir.scalar(exponential() ? -kInfinity : 0);
-      row.second = ir.scalar(0);
+      row.lost = row.second = ir.scalar(0);
     }
     Value zero = ir.constant(0);
     if (single()) return block_of_rows(zero, t.block);
     const auto state = [&] {
       Values all;
-      for (const RowState& row : rows) all.append({row.first, row.second});
+      for (const RowState& row : rows) all.append({row.first, row.lost, row.second});
       return all;
     };
     const auto resume = [&](mlir::ValueRange all) {
-      for (size_t r = 0; r < rows.size(); ++r) rows[r].first = all[2 * r], rows[r].second = all[2 * r + 1];
+      for (size_t r = 0; r < rows.size(); ++r)
+        rows[r].first = all[3 * r], rows[r].lost = all[3 * r + 1], rows[r].second = all[3 * r + 2];
     };
     const int64_t whole = p.n / t.block * t.block;
     resume(ir.loop(zero, ir.constant(whole), t.block, state(), [&](Value from, mlir::ValueRange carried) {
@@ -259,9 +261,8 @@ private:
     for (size_t r = 0; r < rows.size(); ++r) rows[r].second = ir.addf(rows[r].second, sums[r]);
   }
 
-  /// Deviations from the block's own mean, so that a great mean does not cancel; blocks are joined after
-  /// Chan, Golub and LeVeque ("Updating Formulae and a Pairwise Algorithm for Computing Sample Variances",
-  /// 1979).
+  /// Deviations from the block's own mean, so that a great mean does not cancel. Their sum tells what the
+  /// mean's rounding lost.
   void block_of_deviations(Value from, int64_t columns) {
     Values means = reduce(from, columns, total(), [&](Value column, int64_t count, auto sums) {
       for (size_t r = 0; r < rows.size(); ++r) sums[r] = ir.addf(sums[r], read_first(rows[r], column, count));
@@ -271,25 +272,35 @@ private:
       mean = ir.divf(mean, ir.scalar(double(columns)));
       centres.push_back(ir.splat(mean));
     }
-    const Values squares = reduce(from, columns, total(), [&](Value column, int64_t count, auto sums) {
+    const Values sums = reduce(from, columns, total(2), [&](Value column, int64_t count, auto sums) {
       for (size_t r = 0; r < rows.size(); ++r) {
         Value x = first_lanes(ir, ir.subf(read_again(rows[r], column, count), centres[r]), count, 0);
-        sums[r] = ir.fma(x, x, sums[r]);
+        sums[2 * r] = ir.addf(sums[2 * r], x);
+        sums[2 * r + 1] = ir.fma(x, x, sums[2 * r + 1]);
       }
     });
     for (size_t r = 0; r < rows.size(); ++r) {
-      RowState& row = rows[r];
-      if (single()) {
-        row.first = means[r], row.second = squares[r];
-        continue;
-      }
-      Value before = mlir::arith::SIToFPOp::create(ir.b, ir.loc, ir.element, from);
-      Value share = ir.divf(ir.scalar(double(columns)), ir.addf(before, ir.scalar(double(columns))));
-      Value apart = ir.subf(means[r], row.first);
-      row.first = ir.fma(apart, share, row.first);
-      Value between = ir.mulf(ir.mulf(apart, apart), ir.mulf(before, share));
-      row.second = ir.addf(row.second, ir.addf(squares[r], between));
+      Value lost = ir.divf(sums[2 * r], ir.scalar(double(columns)));
+      Value squares = ir.subf(sums[2 * r + 1], ir.mulf(lost, sums[2 * r]));
+      join(rows[r], from, columns, means[r], lost, squares);
     }
+  }
+
+  /// Adds a block to those before it, after Chan, Golub and LeVeque ("Updating Formulae and a Pairwise
+  /// Algorithm for Computing Sample Variances", 1979). The mean stays that of the first block; what differs
+  /// from it is `lost`.
+  void join(RowState& row, Value from, int64_t columns, Value mean, Value lost, Value squares) {
+    if (single()) {
+      row.first = mean, row.lost = lost, row.second = squares;
+      return;
+    }
+    row.first = ir.select(ir.equal(from, ir.constant(0)), mean, row.first);
+    Value before = mlir::arith::SIToFPOp::create(ir.b, ir.loc, ir.element, from);
+    Value share = ir.divf(ir.scalar(double(columns)), ir.addf(before, ir.scalar(double(columns))));
+    Value apart = ir.addf(ir.subf(mean, row.first), ir.subf(lost, row.lost));
+    row.lost = ir.fma(apart, share, row.lost);
+    Value between = ir.mulf(ir.mulf(apart, apart), ir.mulf(before, share));
+    row.second = ir.addf(row.second, ir.addf(squares, between));
   }
 
   void finish_sums() {
@@ -300,7 +311,8 @@ private:
       } else if (p.kind == RowsKind::softmax) {
         row.shift = shift_of(row.first), row.factor = ir.divf(one, row.second);
       } else {
-        row.shift = row.first;
+        row.shift = ir.addf(row.first, row.lost);
+        row.lost = ir.addf(ir.subf(row.first, row.shift), row.lost); // exact, but for its own rounding
         Value mean_square = ir.divf(row.second, ir.scalar(double(p.n)));
         row.factor = ir.divf(one, square_root(ir, ir.addf(mean_square, arg("epsilon"))));
       }
@@ -322,8 +334,10 @@ private:
         x = ir.subf(ir.subf(x, ir.splat(row.shift)), factor);
       else if (p.kind == RowsKind::softmax)
         x = ir.mulf(keeps_exponentials() ? x : exp_of_negative(ir, ir.subf(x, ir.splat(row.shift))), factor);
+      else if (p.kind == RowsKind::layer_norm)
+        x = ir.mulf(ir.subf(ir.subf(x, ir.splat(row.shift)), ir.splat(row.lost)), factor);
       else
-        x = ir.mulf(p.kind == RowsKind::rms_norm ? x : ir.subf(x, ir.splat(row.shift)), factor);
+        x = ir.mulf(x, factor);
       if (scale && bias)
         x = ir.fma(x, scale, bias);
       else if (scale)
@@ -345,7 +359,7 @@ private:
   /// The greatest magnitude of each row's results, NaN where one is; they stay in scratch.
   Values greatest_results() {
     if (p.kind == RowsKind::softmax) return greatest_of_softmax();
-    const Reduction magnitude = {magnitude_bits(ir, ir.splat(0.0)),
+    const Reduction magnitude = {magnitude_bits(ir, ir.splat(0.0)), 1,
                                  [this](Value x, Value y) { return greater_bits(ir, x, y); }};
     Values bits = sweep(ir.constant(0), p.n, &magnitude, [&](Value column, int64_t count, auto sums) {
       const Values all = results(column, count, false);
