@@ -50,7 +50,8 @@ public:
       : ir(builder), p(problem), t(tiling), names(rows_args(problem)) {}
 
   void emit(Value block) {
-    args = block;
+    for (size_t i = 0; i < names.size(); ++i)
+      args.push_back(loaded(names[i], ir.at_byte(block, 8 * int64_t(i))));
     Value last = ir.constant(t.tiles - 1);
     ir.loop(arg("m0"), arg("m1"), 1, [&](Value tile) {
       if (t.rest == t.rows || t.tiles == 1) return rows_of(tile, t.rest);
@@ -64,15 +65,17 @@ private:
   const Rows& p;
   const RowsTiling& t;
   const std::vector<std::string> names;
-  Value args;
+  Values args; ///< of names, read once: stores to D might change them for all that LLVM knows
   std::vector<RowState> rows;
 
   Value arg(const std::string& name) {
     const auto at = std::find(names.begin(), names.end(), name) - names.begin();
     if (size_t(at) == names.size()) throw Error("no argument slot '" + name + "'");
+    return args[size_t(at)];
+  }
+  Value loaded(const std::string& name, Value address) {
     const bool is_integer = name.starts_with("ld") || name == "m0" || name == "m1";
-    mlir::Type type = name == "epsilon" ? ir.element : is_integer ? ir.i64 : ir.pointer;
-    return ir.load(type, ir.at_byte(args, 8 * at), 8);
+    return ir.load(name == "epsilon" ? ir.element : is_integer ? ir.i64 : ir.pointer, address, 8);
   }
 
   bool single() const { return t.blocks == 1; }

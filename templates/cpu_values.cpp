@@ -48,7 +48,6 @@ mlir::Type stored_element(Ir& ir, Type type) {
   case Type::f32:
     return ir.b.getF32Type();
   case Type::f16:
-    return ir.b.getF16Type();
   case Type::bf16:
     return ir.b.getI16Type();
   default:
@@ -58,6 +57,7 @@ mlir::Type stored_element(Ir& ir, Type type) {
 
 /// A level that converts between f16 and f32 by itself.
 bool has_f16(const Ir& ir) { return ir.isa.level >= 3; }
+mlir::VectorType halves(Ir& ir) { return mlir::VectorType::get({ir.isa.lanes()}, ir.b.getF16Type()); }
 
 Value mask_of(Ir& ir, int64_t count) {
   llvm::SmallVector<bool> lanes(size_t(ir.isa.lanes()), false);
@@ -75,9 +75,9 @@ Value load_stored(Ir& ir, mlir::Type element, int64_t bytes, Value address, int6
 }
 
 // The exponent of f16 moved to that of f32 by a multiplication, which makes subnormals normal.
-Value from_f16_bits(Ir& ir, Value halves) {
+Value from_f16_bits(Ir& ir, Value stored) {
   Bits bits{ir};
-  Value wide = arith::ExtUIOp::create(ir.b, ir.loc, bits.type, halves);
+  Value wide = arith::ExtUIOp::create(ir.b, ir.loc, bits.type, stored);
   Value magnitude = bits.left(bits.with(wide, 0x7fff), 13), sign = bits.left(bits.with(wide, 0x8000), 16);
   Value scaled = bits.of(ir.mulf(bits.floats(magnitude), ir.constant_like(bits.floats(magnitude), 0x1p112)));
   Value special = bits.join(magnitude, bits.constant(kInfinityBits));
@@ -135,8 +135,9 @@ Value stored_vector(Ir& ir, Type type, Value x) {
     return x;
   case Type::f16:
     if (has_f16(ir))
-      return arith::TruncFOp::create(ir.b, ir.loc, mlir::VectorType::get({ir.isa.lanes()}, ir.b.getF16Type()),
-                                     x);
+      return arith::BitcastOp::create(ir.b, ir.loc,
+                                      mlir::VectorType::get({ir.isa.lanes()}, ir.b.getI16Type()),
+                                      arith::TruncFOp::create(ir.b, ir.loc, halves(ir), x));
     return narrow(ir.b.getI16Type(), to_f16_bits(ir, x));
   case Type::bf16:
     return narrow(ir.b.getI16Type(), to_bf16_bits(ir, x));
@@ -156,11 +157,10 @@ Value element_at(Ir& ir, Type type, Value base, Value index) {
 
 Value load_values(Ir& ir, Type type, Value address, int64_t count) {
   if (type == Type::f32) return ir.load_vector(address, count);
-  if (type == Type::f16 && has_f16(ir)) {
-    Value halves = load_stored(ir, ir.b.getF16Type(), 2, address, count);
-    return arith::ExtFOp::create(ir.b, ir.loc, ir.vector, halves);
-  }
   Value stored = load_stored(ir, ir.b.getI16Type(), 2, address, count);
+  if (type == Type::f16 && has_f16(ir))
+    return arith::ExtFOp::create(ir.b, ir.loc, ir.vector,
+                                 arith::BitcastOp::create(ir.b, ir.loc, halves(ir), stored));
   if (type == Type::f16) return from_f16_bits(ir, stored);
   Bits bits{ir};
   return bits.floats(bits.left(arith::ExtUIOp::create(ir.b, ir.loc, bits.type, stored), 16));
