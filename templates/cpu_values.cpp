@@ -126,18 +126,20 @@ Value to_i8_bits(Ir& ir, Value x) {
 }
 
 Value stored_vector(Ir& ir, Type type, Value x) {
+  const auto stored_type = [&](mlir::Type element) {
+    return mlir::VectorType::get({ir.isa.lanes()}, element);
+  };
   const auto narrow = [&](mlir::Type element, Value bits) -> Value {
-    auto vector = mlir::VectorType::get({ir.isa.lanes()}, element);
-    return arith::TruncIOp::create(ir.b, ir.loc, vector, bits);
+    return arith::TruncIOp::create(ir.b, ir.loc, stored_type(element), bits);
   };
   switch (type) {
   case Type::f32:
     return x;
   case Type::f16:
-    if (has_f16(ir))
-      return arith::BitcastOp::create(ir.b, ir.loc,
-                                      mlir::VectorType::get({ir.isa.lanes()}, ir.b.getI16Type()),
-                                      arith::TruncFOp::create(ir.b, ir.loc, halves(ir), x));
+    if (has_f16(ir)) {
+      Value rounded = arith::TruncFOp::create(ir.b, ir.loc, halves(ir), x);
+      return arith::BitcastOp::create(ir.b, ir.loc, stored_type(ir.b.getI16Type()), rounded);
+    }
     return narrow(ir.b.getI16Type(), to_f16_bits(ir, x));
   case Type::bf16:
     return narrow(ir.b.getI16Type(), to_bf16_bits(ir, x));
@@ -158,9 +160,10 @@ Value element_at(Ir& ir, Type type, Value base, Value index) {
 Value load_values(Ir& ir, Type type, Value address, int64_t count) {
   if (type == Type::f32) return ir.load_vector(address, count);
   Value stored = load_stored(ir, ir.b.getI16Type(), 2, address, count);
-  if (type == Type::f16 && has_f16(ir))
-    return arith::ExtFOp::create(ir.b, ir.loc, ir.vector,
-                                 arith::BitcastOp::create(ir.b, ir.loc, halves(ir), stored));
+  if (type == Type::f16 && has_f16(ir)) {
+    Value as_halves = arith::BitcastOp::create(ir.b, ir.loc, halves(ir), stored);
+    return arith::ExtFOp::create(ir.b, ir.loc, ir.vector, as_halves);
+  }
   if (type == Type::f16) return from_f16_bits(ir, stored);
   Bits bits{ir};
   return bits.floats(bits.left(arith::ExtUIOp::create(ir.b, ir.loc, bits.type, stored), 16));
