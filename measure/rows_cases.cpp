@@ -21,9 +21,17 @@ constexpr RowsCase kOtherRows[] = {
     {"padded", true, Guard::behind, GridCut::whole},
     {"padded, by rows", true, Guard::in_front, GridCut::rows},
 };
-constexpr RowsCase kInPlace = {"D in X", true, Guard::behind, GridCut::rows, RowsCase::d_in_x};
-constexpr RowsCase kSumInPlace = {"the sum in the residual", true, Guard::in_front, GridCut::rows,
-                                  RowsCase::sum_in_residual};
+constexpr RowsCase kInPlace[] = {
+    {"D in X", true, Guard::behind, GridCut::rows, RowsCase::d_in_x},
+    {"D in the residual", true, Guard::in_front, GridCut::rows, RowsCase::d_in_residual},
+    {"the sum in the residual", true, Guard::in_front, GridCut::rows, RowsCase::sum_in_residual},
+    {"the sum in X", true, Guard::behind, GridCut::rows, RowsCase::sum_in_x},
+};
+
+bool possible(const Rows& p, RowsCase::Place place) {
+  const bool d = place == RowsCase::d_in_x || place == RowsCase::d_in_residual;
+  return (!d || p.d == p.x) && (place != RowsCase::d_in_residual || p.residual) && (d || p.output_residual);
+}
 
 /// `more` makes leading dimensions of operands with equal sizes differ.
 View rows_view(int64_t rows, int64_t columns, bool padded, int64_t more) {
@@ -88,8 +96,8 @@ std::vector<RowsCase> cases_for(const Rows& p) {
   std::vector<RowsCase> cases = {kDenseRows};
   if (!cheap_rows(p)) return cases;
   cases.insert(cases.end(), std::begin(kOtherRows), std::end(kOtherRows));
-  if (p.d == p.x) cases.push_back(kInPlace);
-  if (p.output_residual) cases.push_back(kSumInPlace);
+  for (const RowsCase& c : kInPlace)
+    if (possible(p, c.place)) cases.push_back(c);
   // Each flavour somewhere, however few rows there are.
   constexpr int kFlavours = int(RowFlavour::count);
   for (int first = 0; first < kFlavours; first += int(std::min<int64_t>(p.m, kFlavours)))
@@ -129,28 +137,23 @@ RowsCases::Prepared RowsCases::prepare(const RowsCase& c, const Values& values) 
                operand("the residual", p.x, matrix(2), c, p.residual),
                operand("scale", p.x, vector, c, p.scale),
                operand("bias", p.x, vector, c, p.bias),
-               operand("D", p.d, matrix(0), c, c.place != RowsCase::d_in_x),
-               operand("the residual output", p.x, matrix(3), c,
-                       p.output_residual && c.place != RowsCase::sum_in_residual),
+               operand("D", p.d, matrix(0), c, true),
+               operand("the residual output", p.x, matrix(3), c, p.output_residual),
                operand("row_scales", Type::f32, View::dense(1, p.m, 1), c, p.quantised()),
                {}};
   out.scale.poison(), out.bias.poison();
   if (p.scale) out.scale.fill(values.inputs.scale.data());
   if (p.bias) out.bias.fill(values.inputs.bias.data());
   out.scale.make_read_only(), out.bias.make_read_only();
-  const bool x_is_written = c.place == RowsCase::d_in_x,
-             residual_is_written = c.place == RowsCase::sum_in_residual;
   fill(out);
-  if (!x_is_written) out.x.make_read_only();
-  if (!residual_is_written) out.residual.make_read_only();
-  const GuardedMatrix& d = x_is_written ? out.x : out.d;
-  const GuardedMatrix& sum = residual_is_written ? out.residual : out.residual_out;
+  if (!out.writes_x()) out.x.make_read_only();
+  if (!out.writes_residual()) out.residual.make_read_only();
   RowsCall& call = out.call;
   call.x = out.x.data(), call.ldx = out.x.view().ld;
-  call.d = d.data(), call.ldd = d.view().ld;
+  call.d = out.d().data(), call.ldd = out.d().view().ld;
   call.epsilon = values.inputs.epsilon;
   if (p.residual) call.residual = out.residual.data(), call.ld_residual = out.residual.view().ld;
-  if (p.output_residual) call.residual_out = sum.data(), call.ld_residual_out = sum.view().ld;
+  if (p.output_residual) call.residual_out = out.sum().data(), call.ld_residual_out = out.sum().view().ld;
   if (p.scale) call.scale = out.scale.data();
   if (p.bias) call.bias = out.bias.data();
   if (p.quantised()) call.row_scales = reinterpret_cast<float*>(out.row_scales.data());
@@ -160,10 +163,9 @@ RowsCases::Prepared RowsCases::prepare(const RowsCase& c, const Values& values) 
 /// What calls overwrite, before each.
 void RowsCases::fill(Prepared& x) const {
   const bool first = !x.call.x;
-  if (first || x.what.place == RowsCase::d_in_x) x.x.fill(x.values->inputs.x.data());
-  if (problem_.residual && (first || x.what.place == RowsCase::sum_in_residual))
-    x.residual.fill(x.values->inputs.residual.data());
-  x.d.poison(), x.residual_out.poison(), x.row_scales.poison();
+  if (first || x.writes_x()) x.x.fill(x.values->inputs.x.data());
+  if (problem_.residual && (first || x.writes_residual())) x.residual.fill(x.values->inputs.residual.data());
+  x.own_d.poison(), x.own_sum.poison(), x.row_scales.poison();
 }
 
 Verdict RowsCases::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_bytes) const {
@@ -175,23 +177,21 @@ Verdict RowsCases::run(Prepared& x, const LoadedKernel& kernel, int64_t workspac
   const SlotValues values = values_of(call);
   for (const TileRanges& range : cut_ranges(kernel.full_range(), x.what.cut)) kernel.call(values, range);
   const std::string in_case = " (case '" + std::string(x.what.name) + "' of " + p.key() + ")";
-  const GuardedMatrix& d = x.what.place == RowsCase::d_in_x ? x.x : x.d;
-  const GuardedMatrix& sum = x.what.place == RowsCase::sum_in_residual ? x.residual : x.residual_out;
-  for (auto [name, matrix, used] :
-       {std::tuple{"D", &d, true},
-        {"the residual output", &sum, p.output_residual},
-        {"row_scales", static_cast<const GuardedMatrix*>(&x.row_scales), p.quantised()}})
-    if (std::string damage = used ? matrix->damage() : ""; !damage.empty())
+  const std::pair<const char*, const GuardedMatrix*> written[] = {
+      {"D", &x.d()}, {"the residual output", &x.sum()}, {"row_scales", &x.row_scales}};
+  for (const auto& [name, matrix] : written)
+    if (std::string damage = matrix->damage(); !damage.empty())
       return {"out_of_bounds", std::string(name) + ": " + damage + in_case, 0};
   if (std::string damage = workspace.damage(); !damage.empty())
     return {"out_of_bounds", "workspace: " + damage + in_case, 0};
-  const RowFinding worst = compare(x, d, sum);
+  const RowFinding worst = compare(x);
   if (!worst.detail.empty()) return {"wrong", worst.detail + in_case, worst.error};
   return {"ok", "", worst.error};
 }
 
-RowFinding RowsCases::compare(const Prepared& x, const GuardedMatrix& d, const GuardedMatrix& sum) const {
+RowFinding RowsCases::compare(const Prepared& x) const {
   const Rows& p = problem_;
+  const GuardedMatrix &d = x.d(), &sum = x.sum();
   RowFinding worst;
   size_t next = 0;
   for (int64_t row = 0; row < p.m; ++row) {

@@ -16,11 +16,8 @@ struct RowsCase {
   bool padded; ///< odd leading dimensions, bases aligned to an element only
   Guard guard;
   GridCut cut;
-  enum Place {
-    apart,
-    d_in_x,         ///< D is X itself
-    sum_in_residual ///< the residual output is the residual itself
-  } place = apart;
+  /// In which operand an output lies.
+  enum Place { apart, d_in_x, d_in_residual, sum_in_residual, sum_in_x } place = apart;
   int flavours = -1; ///< see RowsInputs
 };
 
@@ -54,12 +51,25 @@ private:
   struct Prepared {
     RowsCase what;
     const Values* values;
-    GuardedMatrix x, residual, scale, bias, d, residual_out, row_scales;
+    GuardedMatrix x, residual, scale, bias, own_d, own_sum, row_scales;
     RowsCall call;
+
+    bool writes_x() const { return what.place == RowsCase::d_in_x || what.place == RowsCase::sum_in_x; }
+    bool writes_residual() const {
+      return what.place == RowsCase::d_in_residual || what.place == RowsCase::sum_in_residual;
+    }
+    const GuardedMatrix& d() const {
+      return what.place == RowsCase::d_in_x ? x : what.place == RowsCase::d_in_residual ? residual : own_d;
+    }
+    const GuardedMatrix& sum() const { ///< the residual output
+      return what.place == RowsCase::sum_in_x          ? x
+             : what.place == RowsCase::sum_in_residual ? residual
+                                                       : own_sum;
+    }
   };
   Prepared prepare(const RowsCase&, const Values&) const;
   void fill(Prepared&) const;
-  RowFinding compare(const Prepared&, const GuardedMatrix& d, const GuardedMatrix& sum) const;
+  RowFinding compare(const Prepared&) const;
   Verdict run(Prepared&, const LoadedKernel&, int64_t workspace) const;
 
   Rows problem_;
