@@ -1,5 +1,6 @@
 // Epilogues of whole problems: every step alone, random sequences of steps, operands that are D itself,
 // threads.
+#include "measure/inputs.h"
 #include "measure/operands.h"
 #include "tests/numerics/numerics.h"
 

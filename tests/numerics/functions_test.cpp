@@ -1,4 +1,6 @@
 // The elementwise functions of epilogues over their range, against long double.
+#include "measure/buffers.h"
+#include "measure/inputs.h"
 #include "measure/operands.h"
 #include "tests/numerics/numerics.h"
 
