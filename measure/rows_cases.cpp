@@ -211,7 +211,8 @@ RowFinding RowsCases::compare(const Prepared& x) const {
     }
     if (!expected || !p.quantised()) continue;
     const double scale = decoded(Type::f32, x.row_scales.data(), row);
-    worst.note(expected->error_of_scale(scale), "row_scales", row, -1, scale);
+    if (worst.note(expected->error_of_scale(scale), "row_scales", row, -1, scale))
+      worst.detail += ", where column 0 is " + expected->text_of_d(0);
   }
   return worst;
 }

@@ -64,7 +64,7 @@ const RowsRule kRowsRules[] = {
      [](const RowsPoint& x) {
        return "block=" + text(x[kBlock]) + " where a smaller one holds the row already";
      }},
-    // A sum of f32 loses a bit for every doubling of its terms: blocks are summed apart.
+    // Each chain sums groups of its terms (cpu_rows_emit.cpp), which bounds their number alone.
     {kBlock,
      [](const RowsPoint& x) { return std::min(x[kBlock], x.p.n) > 2048 * x.isa().lanes() * x[kUnroll]; },
      [](const RowsPoint& x) {

@@ -41,8 +41,13 @@ struct RowState {
 struct Reduction {
   Value neutral;
   size_t width = 1; ///< sums of one row
+  bool rounds = false;
   std::function<Value(Value, Value)> combine;
 };
+
+/// Sums of more steps are sums of groups. Where all terms are about 1, each addition to a sum of L rounds by
+/// up to L u / 2, the same way: so that the error grows as the square root of the columns, and not with them.
+constexpr int64_t kStepsOfGroup = 32;
 
 class RowsNest {
 public:
@@ -155,14 +160,23 @@ private:
       for (int64_t j = 0; j < t.unroll; ++j) run(all, start, j, lanes);
     };
     if (steps == 1) whole_step(sums, from);
-    if (steps > 1)
-      sums = ir.loop(from, ir.add(from, steps * stride), stride, sums,
-                     [&](Value start, mlir::ValueRange carried) {
-                       Values all(carried.begin(), carried.end());
-                       whole_step(all, start);
-                       return all;
-                     });
+    const auto steps_between = [&](Value begin, Value end, const Values& initial) {
+      return ir.loop(begin, end, stride, initial, [&](Value start, mlir::ValueRange carried) {
+        Values all(carried.begin(), carried.end());
+        whole_step(all, start);
+        return all;
+      });
+    };
     Value behind = ir.add(from, steps * stride);
+    if (steps > 1 && (steps <= kStepsOfGroup || !reduction || !reduction->rounds))
+      sums = steps_between(from, behind, sums);
+    else if (steps > 1)
+      sums = ir.loop(from, behind, kStepsOfGroup * stride, sums, [&](Value start, mlir::ValueRange before) {
+        Value end = ir.min(ir.add(start, kStepsOfGroup * stride), behind);
+        Values group = steps_between(start, end, Values(before.size(), reduction->neutral));
+        for (size_t k = 0; k < group.size(); ++k) group[k] = reduction->combine(before[k], group[k]);
+        return group;
+      });
     for (int64_t j = 0; j < vectors % t.unroll; ++j) run(sums, behind, j, lanes);
     if (ragged) run(sums, behind, vectors % t.unroll, ragged);
     Values out;
@@ -180,10 +194,10 @@ private:
   }
 
   Reduction greatest() {
-    return {ir.splat(-kInfinity), 1, [this](Value x, Value y) { return greater(ir, x, y); }};
+    return {ir.splat(-kInfinity), 1, false, [this](Value x, Value y) { return greater(ir, x, y); }};
   }
   Reduction total(size_t width = 1) {
-    return {ir.splat(0.0), width, [this](Value x, Value y) { return ir.addf(x, y); }};
+    return {ir.splat(0.0), width, true, [this](Value x, Value y) { return ir.addf(x, y); }};
   }
   /// Of each row: a scalar.
   Values reduce(Value from, int64_t columns, const Reduction& reduction, const Step& step) {
@@ -362,7 +376,7 @@ private:
   /// The greatest magnitude of each row's results, NaN where one is; they stay in scratch.
   Values greatest_results() {
     if (p.kind == RowsKind::softmax) return greatest_of_softmax();
-    const Reduction magnitude = {magnitude_bits(ir, ir.splat(0.0)), 1,
+    const Reduction magnitude = {magnitude_bits(ir, ir.splat(0.0)), 1, false,
                                  [this](Value x, Value y) { return greater_bits(ir, x, y); }};
     Values bits = sweep(ir.constant(0), p.n, &magnitude, [&](Value column, int64_t count, auto sums) {
       const Values all = results(column, count, false);

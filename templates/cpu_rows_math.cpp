@@ -107,11 +107,12 @@ Value from_bits(Ir& ir, Value bits) {
 }
 
 Value combine_lanes(Ir& ir, Value vector, const std::function<Value(Value, Value)>& combine) {
+  // Halves as shorter vectors: LLVM 22 narrows shuffles of whole ones to wrong lanes (v16i32, AVX-512).
   const int64_t lanes = mlir::cast<mlir::VectorType>(vector.getType()).getNumElements();
   for (int64_t half = lanes / 2; half > 0; half /= 2) {
-    llvm::SmallVector<int64_t> upper;
-    for (int64_t i = 0; i < lanes; ++i) upper.push_back(i < half ? i + half : i);
-    vector = combine(vector, ir.shuffle(vector, vector, upper));
+    llvm::SmallVector<int64_t> lower, upper;
+    for (int64_t i = 0; i < half; ++i) lower.push_back(i), upper.push_back(half + i);
+    vector = combine(ir.shuffle(vector, vector, lower), ir.shuffle(vector, vector, upper));
   }
   return mlir::vector::ExtractOp::create(ir.b, ir.loc, vector, 0);
 }

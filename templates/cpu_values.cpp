@@ -2,6 +2,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace deepgen {
 namespace {
@@ -173,6 +174,12 @@ int64_t stored_bytes(const Ir& ir, Type type) { return ir.isa.lanes() * size_of(
 
 void store_values(Ir& ir, Type type, Value x, Value address, int64_t count, bool aligned) {
   Value value = stored_vector(ir, type, x);
+  if (count == 1) {
+    // LLVM 22 makes a store of 32 bits of a masked one that narrows a single lane.
+    Value lane = mlir::vector::ExtractOp::create(ir.b, ir.loc, value, 0);
+    llvmd::StoreOp::create(ir.b, ir.loc, lane, address, unsigned(size_of(type)));
+    return;
+  }
   if (count < ir.isa.lanes()) {
     llvmd::MaskedStoreOp::create(ir.b, ir.loc, value, address, mask_of(ir, count), unsigned(size_of(type)));
     return;
