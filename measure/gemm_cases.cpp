@@ -28,7 +28,8 @@ constexpr Case kOthers[] = {
 };
 constexpr Case kResidual[] = {
     {"residual in place", true, Guard::in_front, 1.25, -0.75, Case::separate, GridCut::rows, Case::residual},
-    {"residual in place by columns", true, Guard::behind, 1, 0, Case::absent, GridCut::columns, Case::residual},
+    {"residual in place by columns", true, Guard::behind, 1, 0, Case::absent, GridCut::columns,
+     Case::residual},
 };
 constexpr Case kMultiplier[] = {
     {"multiplier in place", true, Guard::behind, 1, 0, Case::absent, GridCut::rows, Case::multiplier},
