@@ -15,6 +15,7 @@
 #include <dnnl.hpp>
 #include <fstream>
 #include <functional>
+#include <new>
 #include <random>
 #include <string>
 #include <thread>
@@ -31,6 +32,17 @@ struct Row {
   int64_t element() const { return std::string(type) == "f32" ? 4 : 2; }
   int64_t bytes() const { return m * n * element(); } ///< of X, and of D
 };
+
+/// On cache lines, as tensors of frameworks are.
+template <typename T>
+struct OnLines {
+  using value_type = T;
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))); }
+  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t(64)); }
+  bool operator==(const OnLines&) const { return true; }
+  bool operator!=(const OnLines&) const { return false; }
+};
+using Bytes = std::vector<char, OnLines<char>>;
 
 struct Arm {
   std::string name;
@@ -53,7 +65,7 @@ double quantile(std::vector<double> v, double q) {
 }
 
 /// As f32, or as bf16 cut off.
-void fill(std::vector<char>& data, int64_t element, uint32_t seed) {
+void fill(Bytes& data, int64_t element, uint32_t seed) {
   std::mt19937 rng(seed);
   std::uniform_real_distribution<float> uniform(-4, 4);
   for (size_t i = 0; i < data.size(); i += size_t(element)) {
@@ -61,6 +73,8 @@ void fill(std::vector<char>& data, int64_t element, uint32_t seed) {
     std::memcpy(&data[i], reinterpret_cast<const char*>(&x) + 4 - element, size_t(element));
   }
 }
+
+volatile uint64_t sink; ///< so that what is read is not left out
 
 /// The sum of all words, by all threads: what memory, or a cache, gives.
 uint64_t read(const char* data, int64_t bytes, int threads) {
@@ -96,11 +110,12 @@ void add_onednn(std::vector<Arm>& arms, const Row& row, char* x, char* d, std::v
   primitive p;
   try {
     if (!std::strcmp(row.kind, "softmax")) {
-      p = softmax_v2_forward(
-          {{prop_kind::forward_inference, algorithm::softmax_accurate, matrix, matrix, 1}, cpu});
+      p = softmax_v2_forward(softmax_v2_forward::primitive_desc(
+          {prop_kind::forward_inference, algorithm::softmax_accurate, matrix, matrix, 1}, cpu));
     } else if (!std::strcmp(row.kind, "layer_norm")) {
       const auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
-      p = layer_normalization_v2_forward({{prop_kind::forward_inference, matrix, matrix, 1e-5f, flags}, cpu});
+      p = layer_normalization_forward(layer_normalization_forward::primitive_desc(
+          {prop_kind::forward_inference, matrix, 1e-5f, flags}, cpu));
       arguments.insert({DNNL_ARG_SCALE, memory(vector, cpu, scale.data())});
       arguments.insert({DNNL_ARG_SHIFT, memory(vector, cpu, bias.data())});
     } else {
@@ -140,7 +155,7 @@ void measure(std::vector<Arm>& arms, const Settings& s) {
 }
 
 /// Both compute the same to a few roundings.
-void check(const Row& row, std::vector<Arm>& arms, const std::vector<char>& d) {
+void check(const Row& row, std::vector<Arm>& arms, const Bytes& d) {
   if (row.element() != 4 || arms.size() < 3) return;
   const auto* values = reinterpret_cast<const float*>(d.data());
   arms[0].call();
@@ -161,7 +176,7 @@ std::string ratio_text(const Arm& peer, const Arm& own, double factor) {
 }
 
 void run_row(const Row& row, const Settings& s, std::ofstream& csv) {
-  std::vector<char> x(size_t(row.bytes())), d(size_t(row.bytes())), scale(size_t(row.n * row.element())),
+  Bytes x(size_t(row.bytes())), d(size_t(row.bytes())), scale(size_t(row.n * row.element())),
       bias(scale.size());
   fill(x, row.element(), 1), fill(scale, row.element(), 2), fill(bias, row.element(), 3);
   std::vector<float> wide_scale(size_t(row.n)), wide_bias(size_t(row.n));
@@ -174,9 +189,8 @@ void run_row(const Row& row, const Settings& s, std::ofstream& csv) {
   deepgen_rows_args args;
   args.x = x.data(), args.d = d.data(), args.scale = scale.data(), args.bias = bias.data();
   if (deepgen_status status = row.run(&args)) fail(row, deepgen_status_string(status));
-  static volatile uint64_t sum;
   std::vector<Arm> arms = {{"DeepGen", [&] { row.run(&args); }},
-                           {"read", [&] { sum = read(x.data(), row.bytes(), s.threads); }}};
+                           {"read", [&] { sink = read(x.data(), row.bytes(), s.threads); }}};
   add_onednn(arms, row, x.data(), d.data(), wide_scale, wide_bias);
   check(row, arms, d);
   measure(arms, s);

@@ -5,6 +5,7 @@
 #include "measure/buffers.h"
 #include "measure/devices.h"
 #include "measure/operands.h"
+#include "measure/reference.h"
 #include "measure/statistics.h"
 #include "measure/verify.h"
 
