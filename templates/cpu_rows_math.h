@@ -6,11 +6,10 @@
 namespace deepgen {
 
 /// exp(x) for x <= 0, scalar or vector: 0 below -87.7, and at -inf; NaN of NaN, and of +inf where x is the
-/// difference of two infinities. exp(0) is 1. The error is at most 3 u of the result (u = 2^-24), as
-/// measured over all x in tests/numerics.
+/// difference of two infinities. exp(0) is 1. To 3 u of the result, u = 2^-24 (tests/numerics/rows_test.cpp).
 Value exp_of_negative(Ir&, Value x);
 
-/// log(x) of a scalar x that is 0, at least 1, or NaN; -inf of 0. To 2 u of the result, or of 1.
+/// log(x) of a scalar x that is 0, at least 1, or NaN; -inf of 0.
 Value log_of_sum(Ir&, Value x);
 
 /// The greater; where y is NaN, x.

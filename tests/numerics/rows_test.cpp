@@ -1,7 +1,9 @@
 // Random (problem, config) pairs of rows, compiled and run against the f64 reference on guarded buffers: all
 // kinds, types and options, every level of this host, sizes that break vector code.
+#include "measure/rows_inputs.h"
 #include "tests/numerics/numerics.h"
 
+#include <cmath>
 #include <map>
 
 namespace deepgen {
@@ -82,6 +84,31 @@ TEST(Rows, SumsOfAMillionTermsAreExact) {
       SCOPED_TRACE(p.key() + " | " + choice.text());
       ASSERT_GT(verify_all(compile_candidate(p, "cpu", choice, false, false), choice.text()), 0);
     }
+}
+
+/// exp(x) of a softmax, as D[n] / D[0] with X[0] = 0: D[0] is the sum's reciprocal itself, D[n] is rounded
+/// once more.
+TEST(Rows, ExponentialsAreExactToThreeUnits) {
+  constexpr double kUnit = 0x1p-24, kLowest = -70;
+  for (int64_t level : {host_level(), int64_t(3), int64_t(1)}) {
+    if (level > host_level()) continue;
+    Rows p;
+    p.m = 1, p.n = 1 << 18;
+    const Choice choice = Space(p, "cpu", device_of_level(level)).default_choice();
+    const KernelFile file = compile_candidate(p, "cpu", choice, false, false);
+    ASSERT_EQ(file.status, "ok") << file.detail;
+    std::vector<float> x, d(size_t(p.n));
+    for (int64_t n = 0; n < p.n; ++n) x.push_back(float(kLowest * double(n) / double(p.n)));
+    const PageBuffer workspace(size_t(file.kernels[0].workspace) + 1);
+    RowsCall call;
+    call.x = x.data(), call.d = d.data(), call.ldx = call.ldd = p.n, call.workspace = workspace.data();
+    LoadedKernel(file.kernels[0]).call(values_of(call));
+    double worst = 0;
+    for (size_t n = 0; n < x.size(); ++n)
+      worst = std::max(worst, std::fabs(double(d[n]) / double(d[0]) / std::exp(double(x[n])) - 1));
+    EXPECT_LT(worst, 3.5 * kUnit) << "level " << level;
+    EXPECT_GT(worst, 0.5 * kUnit) << "level " << level;
+  }
 }
 
 /// Whatever the problem and the level, some config is legal.
