@@ -3,6 +3,7 @@
 #include "templates/amd_matrix.h"
 #include "templates/cpu_tile.h"
 #include "templates/gemv.h"
+#include "templates/gpu_rows.h"
 #include "templates/hopper_ws.h"
 #include "templates/mma_sync.h"
 #include "templates/simt.h"
@@ -13,12 +14,14 @@ namespace {
 std::vector<const Template*>& registry() {
   static const CpuTile cpu_tile;
   static const Gemv gemv;
+  static const GpuRows gpu_rows;
   static const HopperWs hopper_ws;
   static const Mfma mfma;
   static const MmaSync mma_sync;
   static const Simt simt;
   static const Wmma wmma;
-  static std::vector<const Template*> all = {&cpu_tile, &gemv, &hopper_ws, &mfma, &mma_sync, &simt, &wmma};
+  static std::vector<const Template*> all = {&cpu_tile, &gemv,     &gpu_rows, &hopper_ws,
+                                             &mfma,     &mma_sync, &simt,     &wmma};
   return all;
 }
 
