@@ -28,11 +28,11 @@ constexpr int kRoundsOfTrial = 30, kTrialsOfProcess = 5, kMostTrials = 60, kFewe
 /// Where arms are timed: holds the device, and keeps compiles out, as long as it lives.
 class Stand {
 public:
-  Stand(const Device& model, const Gemm& problem, int64_t workspace, const MeasureOptions& o) {
+  Stand(const Device& model, const Problem& problem, int64_t workspace, const MeasureOptions& o) {
     device_ = model;
     if (model.is_cpu()) {
       cpu_.emplace(timing_lock_path(), FileLock::kExclusive);
-      operands_ = std::make_unique<TimingOperands>(problem, workspace, o.seed);
+      operands_ = std::make_unique<TimingOperands>(problem.gemm(), workspace, o.seed);
     } else {
       gpu_.emplace(cuda::take(model, o.devices));
       device_ = gpu_->device;
@@ -149,7 +149,7 @@ void compare(const CompareCommand& command) {
   const Device model = Device::read(command.device);
   check_device(model, command.device, command.options.caches);
   const std::vector<KernelFile> files = load(command.files, model);
-  const Stand stand(model, files.front().problem.gemm(), workspace_of(files), command.options);
+  const Stand stand(model, files.front().problem, workspace_of(files), command.options);
   std::vector<Arm> arms = {stand.arm("the first again", *files.front().find("main"))};
   for (size_t i = 0; i < files.size(); ++i)
     arms.push_back(stand.arm(command.files[i], *files[i].find("main")));
@@ -196,7 +196,7 @@ void noise(const NoiseCommand& command) {
       load(command.file.empty() ? std::vector<std::string>() : std::vector{command.file}, model);
   Gemm problem; // of what is read: 64 MiB
   problem.m = 1, problem.n = problem.k = files.empty() && !model.is_cpu() ? 4096 : 64;
-  const Stand stand(model, files.empty() ? problem : files.front().problem.gemm(), workspace_of(files),
+  const Stand stand(model, files.empty() ? Problem(problem) : files.front().problem, workspace_of(files),
                     command.options);
   const auto arm = [&] {
     if (!files.empty()) return stand.arm(command.file, *files.front().find("main"));

@@ -53,7 +53,7 @@ Contest contest_of(const FinalistSet& selection, const PlayoffCommand& command) 
   for (const Finalist& f : selection.finalists()) c.finalists.push_back(f.record);
   c.has_default = selection.has_default();
   c.options.call_seconds =
-      call_limit(selection.finalists().front().file.problem.gemm(), command.options.call_seconds);
+      call_limit(selection.finalists().front().file.problem, command.options.call_seconds);
   c.options.seed = command.options.seed;
   c.options.warmup = command.options.warmup;
   c.options.most_rounds = command.options.samples;
@@ -157,13 +157,13 @@ RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const Playoff
   cuda::Surroundings around = cuda::surroundings(device);
   if (selection.finalists().empty())
     return nothing_timed(cuda::environment(device, "none", around, {}, command.options.caches), progress);
-  const Gemm problem = selection.finalists().front().file.problem.gemm();
+  const Problem problem = selection.finalists().front().file.problem;
   cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed, command.options.caches);
   cuda::Vendor vendor;
   vendor.why_not = "not asked for";
   if (command.options.vendor) {
     progress.live("asking the vendor's library");
-    vendor = cuda::find_vendor(problem, device, command.options.seed);
+    vendor = cuda::baseline_of(problem, device, command.options.seed);
     if (!vendor.why_not.empty()) progress.summary("no vendor baseline: " + vendor.why_not);
   }
   spent.vendor = lap.seconds();

@@ -129,7 +129,7 @@ std::vector<TileRanges> cut_ranges(const TileRanges& full, Case::Cut cut) {
   return ranges;
 }
 
-double call_limit(const Gemm& p, double base) {
+double call_limit(const Problem& p, double base) {
   constexpr double kSlowFlopsPerSecond = 10e9, kSlack = 20;
   return std::max(base, kSlack * p.flops() / kSlowFlopsPerSecond);
 }

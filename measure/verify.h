@@ -75,6 +75,6 @@ std::vector<TileRanges> cut_ranges(const TileRanges& full, Case::Cut cut);
 double case_bytes(const Gemm&);
 
 /// Seconds after which one verified call counts as hanging: `base`, or 20 times what a slow kernel needs.
-double call_limit(const Gemm&, double base);
+double call_limit(const Problem&, double base);
 
 } // namespace deepgen

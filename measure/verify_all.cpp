@@ -32,7 +32,7 @@ public:
 
 private:
   Verdict verify(const Kernel& kernel) {
-    const double limit = call_limit(kernel.problem.gemm(), options_.call_seconds);
+    const double limit = call_limit(kernel.problem, options_.call_seconds);
     const std::string prefix = kernel.role + " kernel, case '";
     channel_.step("preparing the " + kernel.role + " kernel", std::max(limit, 60.0));
     CaseSet& cases = cases_for(kernel.problem);
