@@ -7,6 +7,8 @@
 #include "base/sha256.h"
 #include "base/text.h"
 
+#include <algorithm>
+
 namespace deepgen {
 namespace {
 
@@ -155,6 +157,21 @@ Kernel kernel_from_json(const Json& json, const std::string& where) {
 }
 
 } // namespace
+
+int64_t Kernel::align_of(const std::string& operand) const {
+  const auto one_of = [&](std::initializer_list<const char*> names) {
+    return std::find(names.begin(), names.end(), operand) != names.end();
+  };
+  if (problem.op() == "rows")
+    return one_of({"x", "residual", "residual_out"}) ? align_a
+           : one_of({"scale", "bias"})               ? align_b
+           : operand == "d"                          ? align_d
+                                                     : 1;
+  return operand == "a"                                 ? align_a
+         : operand == "b"                               ? align_b
+         : one_of({"c", "d", "residual", "multiplier"}) ? align_d
+                                                        : 1;
+}
 
 const Kernel* KernelFile::find(const std::string& role) const {
   for (const Kernel& k : kernels)

@@ -89,8 +89,8 @@ struct Kernel {
   std::vector<Launch> launches;
   std::vector<TensorMap> maps;
   /// Bytes to which base, leading dimension and batch stride of an operand must be aligned for this kernel;
-  /// d: of C, D, residual and multiplier. The runtime takes the next kernel for a call that does not meet
-  /// them.
+  /// d: of C, D, residual and multiplier. Of rows: a: of X, the residual and its output; b: of scale and
+  /// bias; d: of D alone. The runtime takes the next kernel for a call that does not meet them.
   int64_t align_a = 1, align_b = 1, align_d = 1;
   /// Bytes from one row of A, and of B, to the next that this kernel's offsets reach, at most; 0: any. A call
   /// beyond takes the next kernel, too.
@@ -98,6 +98,9 @@ struct Kernel {
   std::string assembler;             ///< "ptxas 13.0.88", "LLD 22.1.8"; empty without code
   std::vector<std::string> warnings; ///< of the assembler
   std::string device; ///< tuned on the device of this name; empty: for any (in winner.dgk only)
+
+  /// What this kernel asks of an operand, by its name in the signature; 1: as its elements are aligned.
+  int64_t align_of(const std::string& operand) const;
 };
 
 /// What became of one candidate. `status` is "ok", "failed" (with `detail`) or "empty" (the plan has no such

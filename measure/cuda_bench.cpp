@@ -4,8 +4,7 @@
 #include "base/json.h"
 #include "measure/cuda_devices.h"
 #include "measure/cuda_operands.h"
-#include "measure/cuda_values.h"
-#include "measure/groups.h"
+#include "measure/cuda_ring.h"
 #include "measure/nvml.h"
 #include "measure/rocm_smi.h"
 #include "measure/statistics.h"
@@ -32,30 +31,14 @@ constexpr double kStartSeconds = 120;
 constexpr double kLastSeconds =
     2; ///< 60 rounds of a dozen arms, where a sample takes no longer than it should
 constexpr int64_t kAlign = 1024;
-constexpr int64_t kSharings = 8; ///< of rows among groups, that differ
 
 int64_t round_up(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
-
-Array matrix(Type type, int64_t rows, int64_t columns, int64_t batch) {
-  Array x = shape_of(rows, columns, columns, batch, 0);
-  x.type = int32_t(type);
-  return x;
-}
 
 std::optional<RocmSmi> open_smi(const Device& device, std::string* why = nullptr) {
   if (platform() != Platform::hip) return std::nullopt;
   return RocmSmi::open(reinterpret_cast<void*>(amd::driver()->launch), device.uuid, why);
 }
 
-int64_t bytes_of(const Array& x) { return x.rows * x.columns * x.batch * size_of(Type(x.type)); }
-
-/// Sets that differ in kind: sharings of rows, where there are groups.
-int64_t kinds_of(const Gemm& p) { return p.groups ? timed_sharings : 1; }
-/// Of the sets that take turns, what is not the same in all.
-int64_t rotating_bytes(const Gemm& p, Caches caches) {
-  return caches == Caches::weights_cold ? bytes_of(matrix(p.b, p.b_rows(), p.b_columns(), p.b_matrices()))
-                                        : set_bytes(p);
-}
 int64_t whole(int64_t count, int64_t kinds) { return (count + kinds - 1) / kinds * kinds; }
 
 } // namespace
@@ -82,48 +65,29 @@ int64_t ring_launches(double sample, int64_t sets, double seconds, int64_t kinds
          sets;
 }
 
-int64_t set_bytes(const Gemm& p) {
-  const int64_t element =
-      size_of(p.d) + (p.has(EpilogueOp::residual) + p.has(EpilogueOp::multiply)) * size_of(p.epilogue_type());
-  return p.batch * (p.m * p.k * size_of(p.a) + p.m * p.n * element) +
-         p.b_matrices() * p.k * p.sum_columns() * size_of(p.b);
-}
-
-int64_t read_bytes(const Gemm& p) {
-  const int64_t bytes =
-      p.k * std::max(p.batch * p.m * size_of(p.a), p.b_matrices() * p.sum_columns() * size_of(p.b));
-  return (bytes + 15) / 16 * 16; // it is read in words of that
-}
-
 /// Everything on the device. Lives in a worker.
 class Bench::Open : public Bench::Ring {
 public:
-  Open(const Gemm& p, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
-      : problem_(p), caches_(caches), cache_(std::max(device.l2, device.l3)), workspace_(workspace),
+  Open(const Problem& p, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
+      : problem_(p), caches_(caches), cache_(std::max(device.l2, device.l3)),
         context_(ordinal_of(device.uuid)), tools_(Toolbox::make(context_)), nvml_(Nvml::open(device.uuid)),
         smi_(open_smi(device)), reading_(sizeof(ClockReading)) {
     size_t free = 0, total = 0;
     check(driver()->cuMemGetInfo(&free, &total), "asking for free memory");
     check(driver()->cuEventCreate(&begin_, 0), "creating an event");
     check(driver()->cuEventCreate(&end_, 0), "creating an event");
-    const int64_t bytes = rotating_bytes(p, caches), each = caches == Caches::cold ? workspace : 0;
-    sets_.resize(size_t(caches == Caches::warm ? kinds_of(p)
-                                               : ring_sets(bytes, each, cache_, int64_t(double(free) * 0.7),
-                                                           kinds_of(p), ring_places(bytes, p.flops()))));
-    fill(seed);
+    sets_ = make_sets(p, {*tools_, caches, cache_, int64_t(double(free) * 0.7), workspace, seed});
+    context_.synchronize();
   }
   const Context& context() const override { return context_; }
   const Toolbox& tools() const override { return *tools_; }
-  const Gemm& problem() const override { return problem_; }
-  const CallOperands& operands() const override { return sets_.front(); }
-  const std::vector<CallOperands>& sets() const override { return sets_; }
+  const RingSets& ring() const override { return *sets_; }
   int64_t cache() const override { return cache_; }
   Caches caches() const override { return caches_; }
 
-  Sampler sampler(const Enqueue& enqueue, Regime regime = Regime::sustained) {
+  Sampler sampler(const EnqueueSet& enqueue, Regime regime = Regime::sustained) {
     return sampler(
-        int64_t(sets_.size()), [=, this](int64_t set) { enqueue(sets_[size_t(set)], context_.stream()); },
-        kinds_of(problem_), regime);
+        sets_->count(), [=, this](int64_t set) { enqueue(set, context_.stream()); }, sets_->kinds(), regime);
   }
   /// Reads `bytes` from a ring of its own.
   Sampler reader(int64_t bytes, uint64_t seed);
@@ -148,10 +112,6 @@ public:
   }
 
 private:
-  void fill(uint64_t seed);
-  void share_rows(CallOperands&, Sharing, uint64_t seed);
-  Address vector(EpilogueOp op, Type type, int64_t size, const Values& v);
-
   double elapsed() const {
     context_.synchronize();
     float milliseconds = 0;
@@ -159,13 +119,13 @@ private:
     return double(milliseconds) * 1e-3;
   }
 
-  using EnqueueSet = std::function<void(int64_t set)>;
+  using EnqueueOne = std::function<void(int64_t set)>;
   struct Replay {
-    EnqueueSet enqueue; ///< a graph does not keep the code that it launches: this owns it
+    EnqueueOne enqueue; ///< a graph does not keep the code that it launches: this owns it
     int64_t launches;
     Graph graph;
     double delay = kDelay, rest = 0;
-    Replay(const EnqueueSet& e, int64_t sets, int64_t first, int64_t count, Stream stream, Regime regime)
+    Replay(const EnqueueOne& e, int64_t sets, int64_t first, int64_t count, Stream stream, Regime regime)
         : enqueue(e), launches(count), graph(
                                            stream,
                                            [&] {
@@ -178,7 +138,7 @@ private:
   /// `kinds`: of sets, which are timed equally often. A sample begins where the one before ended, whosesoever
   /// that was, or where the next part of the ring of its own size does: so none finds its operands in the
   /// caches.
-  Sampler sampler(int64_t sets, const EnqueueSet& enqueue, int64_t kinds, Regime regime) {
+  Sampler sampler(int64_t sets, const EnqueueOne& enqueue, int64_t kinds, Regime regime) {
     const bool bursts = regime == Regime::bursts;
     const auto launches_for = [&](double seconds) {
       return ring_launches(bursts ? kBurst : kSampleSeconds, sets, seconds, kinds);
@@ -207,7 +167,7 @@ private:
   }
 
   /// The second of two calls: the first one may load code.
-  double time_once(int64_t sets, const EnqueueSet& enqueue) {
+  double time_once(int64_t sets, const EnqueueOne& enqueue) {
     enqueue(0);
     context_.synchronize();
     tools_->spin(reading_.address(), kDelay);
@@ -253,86 +213,19 @@ private:
     return s;
   }
 
-  Gemm problem_;
+  Problem problem_;
   Caches caches_;
-  int64_t cache_, workspace_;
+  int64_t cache_;
   Context context_;
   std::unique_ptr<const Toolbox> tools_;
   std::optional<Nvml> nvml_;
   std::optional<RocmSmi> smi_;
   Memory reading_;
   Event begin_ = nullptr, end_ = nullptr;
-  std::vector<Memory> memory_;
-  std::vector<CallOperands> sets_;
+  std::unique_ptr<const RingSets> sets_;
   std::shared_ptr<Replay> heater_;
   int64_t burst_launches_ = 0, next_set_ = 0;
 };
-
-void Bench::Open::fill(uint64_t seed) {
-  const Gemm& p = problem_;
-  const Scalars s = scalars_of(p);
-  const auto sets = int64_t(sets_.size());
-  const bool cold = caches_ == Caches::cold;
-  const auto ring = [&](Array shape, Array CallOperands::* operand, Operand what) {
-    const bool rotates = cold || (caches_ == Caches::weights_cold && operand == &CallOperands::b);
-    const int64_t pitch = rotates ? round_up(bytes_of(shape)) : 0;
-    memory_.emplace_back(size_t(rotates ? pitch * sets : bytes_of(shape)));
-    for (int64_t i = 0; i < sets; ++i) {
-      shape.data = memory_.back().address() + uint64_t(i * pitch);
-      sets_[size_t(i)].*operand = shape;
-      if (i == 0 || rotates) tools_->fill(shape, values_of(p, what, seed + uint64_t(i)));
-    }
-  };
-  ring(matrix(p.a, p.a_rows(), p.a_columns(), p.batch), &CallOperands::a, Operand::a);
-  ring(matrix(p.b, p.b_rows(), p.b_columns(), p.b_matrices()), &CallOperands::b, Operand::b);
-  ring(matrix(p.d, p.m, p.n, p.batch), &CallOperands::d, Operand::c);
-  const Array side = matrix(p.epilogue_type(), p.m, p.n, p.batch);
-  if (p.has(EpilogueOp::residual)) ring(side, &CallOperands::residual, Operand::residual);
-  if (p.has(EpilogueOp::multiply)) ring(side, &CallOperands::multiplier, Operand::multiplier);
-  const int64_t pitch = cold ? round_up(workspace_) : 0;
-  memory_.emplace_back(size_t(cold ? pitch * sets : workspace_));
-  CallOperands shared;
-  const int64_t columns = p.n * std::max<int64_t>(1, p.groups);
-  shared.bias = vector(EpilogueOp::bias, p.epilogue_type(), columns, values_of(p, Operand::bias, seed));
-  shared.bias_row =
-      vector(EpilogueOp::bias_row, p.epilogue_type(), p.m, values_of(p, Operand::bias_row, seed));
-  shared.scale_row =
-      vector(EpilogueOp::scale_row, p.scale_type(), p.m, values_of(p, Operand::scale_row, seed));
-  shared.scale_col =
-      vector(EpilogueOp::scale_col, p.scale_type(), columns, values_of(p, Operand::scale_col, seed));
-  shared.scale_a = vector(EpilogueOp::scale_a, p.scale_type(), 1, {0, s.scale_a, 0});
-  shared.scale_b = vector(EpilogueOp::scale_b, p.scale_type(), 1, {0, s.scale_b, 0});
-  shared.scale_d = vector(EpilogueOp::scale_d, p.scale_type(), 1, {0, s.scale_d, 0});
-  for (int64_t i = 0; i < sets; ++i) {
-    CallOperands& x = sets_[size_t(i)];
-    shared.a = x.a, shared.b = x.b, shared.d = x.d, shared.residual = x.residual,
-    shared.multiplier = x.multiplier;
-    x = shared;
-    x.c.ld = x.d.ld, x.c.stride = x.d.stride;
-    x.workspace = workspace_ ? memory_[memory_.size() - 1].address() + uint64_t(i * pitch) : 0;
-    x.alpha = s.unit_alpha, x.clamp_low = s.clamp_low, x.clamp_high = s.clamp_high;
-    if (p.groups) share_rows(x, timed_sharing(size_t(i)), seed + uint64_t(i % kSharings));
-  }
-  context_.synchronize();
-}
-
-void Bench::Open::share_rows(CallOperands& x, Sharing sharing, uint64_t seed) {
-  x.in_groups = group_offsets(problem_, sharing, seed);
-  const size_t bytes = x.in_groups.size() * sizeof(int32_t);
-  memory_.emplace(memory_.begin(), bytes); // in front, as below
-  x.offsets = memory_.front().address();
-  check(driver()->cuMemcpyHtoD(x.offsets, x.in_groups.data(), bytes), "copying the groups' offsets");
-}
-
-Address Bench::Open::vector(EpilogueOp op, Type type, int64_t size, const Values& v) {
-  if (!problem_.has(op)) return 0;
-  Array x = matrix(type, 1, size, 1);
-  // In front: fill() takes the workspace from the end.
-  memory_.emplace(memory_.begin(), size_t(bytes_of(x)));
-  x.data = memory_.front().address();
-  tools_->fill(x, v);
-  return x.data;
-}
 
 Sampler Bench::Open::reader(int64_t bytes, uint64_t seed) {
   struct Buffers {
@@ -343,17 +236,17 @@ Sampler Bench::Open::reader(int64_t bytes, uint64_t seed) {
   const int64_t pitch = round_up(bytes),
                 sets = ring_sets(pitch, 0, cache_, int64_t(double(free) * 0.7), 1, ring_places(pitch, 0));
   auto buffers = std::make_shared<Buffers>(Buffers{Memory(size_t(sets * pitch)), Memory(16)});
-  Array all = matrix(Type::f32, sets, pitch / size_of(Type::f32), 1);
+  Array all = shape_of(sets, pitch / size_of(Type::f32), pitch / size_of(Type::f32), 1, 0);
   all.data = buffers->memory.address();
   tools_->fill(all, {seed, 0, 1});
-  const EnqueueSet read = [=, this](int64_t set) {
+  const EnqueueOne read = [=, this](int64_t set) {
     tools_->read_all(buffers->memory.address() + uint64_t(set * pitch), size_t(bytes),
                      buffers->sink.address());
   };
   return sampler(sets, read, 1, Regime::sustained);
 }
 
-Bench::Bench(const Gemm& problem, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
+Bench::Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
     : problem_(problem), device_(device), workspace_(workspace), seed_(seed), caches_(caches) {}
 Bench::~Bench() = default;
 
@@ -364,11 +257,24 @@ Bench::Open& Bench::open() {
 
 Bench::Ring& Bench::ring() { return open(); }
 
+const Gemm& Bench::Ring::problem() const { return dynamic_cast<const GemmSets&>(ring()).problem(); }
+const std::vector<CallOperands>& Bench::Ring::sets() const {
+  return dynamic_cast<const GemmSets&>(ring()).all();
+}
+
 Arm Bench::arm(const std::string& name, std::function<Enqueue(Ring&)> prepare) {
+  return arm_of_sets(name, [prepare](Ring& ring) -> EnqueueSet {
+    return [enqueue = prepare(ring), &sets = ring.sets()](int64_t set, Stream stream) {
+      enqueue(sets[size_t(set)], stream);
+    };
+  });
+}
+
+Arm Bench::arm_of_sets(const std::string& name, std::function<EnqueueSet(Ring&)> prepare) {
   Arm a;
   a.name = name;
   // Prepared once for all regimes, in the worker: the vendor's loops over groups choose something there.
-  a.make_in_regime = [this, prepare, enqueue = std::make_shared<Enqueue>()](Regime regime) {
+  a.make_in_regime = [this, prepare, enqueue = std::make_shared<EnqueueSet>()](Regime regime) {
     if (!*enqueue) *enqueue = prepare(open());
     return open().sampler(*enqueue, regime);
   };
@@ -377,9 +283,9 @@ Arm Bench::arm(const std::string& name, std::function<Enqueue(Ring&)> prepare) {
 }
 
 Arm Bench::kernel_arm(const std::string& name, const Kernel& kernel) {
-  return arm(name, [&kernel](Ring& ring) -> Enqueue {
+  return arm_of_sets(name, [&kernel](Ring& ring) -> EnqueueSet {
     auto loaded = std::make_shared<LoadedKernel>(kernel, ring.context());
-    return [loaded](const CallOperands& x, Stream stream) { loaded->enqueue(x, stream); };
+    return [loaded, &sets = ring.ring()](int64_t set, Stream stream) { sets.enqueue(*loaded, set, stream); };
   });
 }
 

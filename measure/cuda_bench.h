@@ -16,6 +16,7 @@
 
 namespace deepgen::cuda {
 
+class RingSets;
 class Toolbox;
 
 /// Sets at least, though fewer would not stay in the cache: places in memory. Which channels and slices of
@@ -38,27 +39,28 @@ int64_t ring_launches(double sample, int64_t sets, double seconds, int64_t kinds
 
 /// A, B, D and what the epilogue reads of D's shape.
 int64_t set_bytes(const Gemm&);
-/// The larger of A and B, which has both weights of a gated problem.
-int64_t read_bytes(const Gemm&);
+/// What the reading kernel reads beside a problem: the larger of A and B, which has both weights of a gated
+/// problem; of rows as many bytes as a call moves, in either direction.
+int64_t read_bytes(const Problem&);
 
 class Bench {
 public:
   /// `workspace`: of the kernel that needs most. Nothing touches the device before the first arm is made.
-  Bench(const Gemm& problem, const Device& device, int64_t workspace, uint64_t seed,
+  Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed,
         Caches caches = Caches::cold);
   ~Bench();
   Bench(const Bench&) = delete;
 
   Arm kernel_arm(const std::string& name, const Kernel& kernel);
-  /// What else can be timed on the same operands: `prepare` is called in the worker and returns what enqueues
-  /// a call on the operands of one set.
+  /// What else can be timed on the operands of a matrix product: `prepare` is called in the worker and
+  /// returns what enqueues a call on the operands of one set.
   using Enqueue = std::function<void(const CallOperands&, Stream)>;
   class Ring; ///< the worker's
   Arm arm(const std::string& name, std::function<Enqueue(Ring&)> prepare);
 
   Ring& ring(); ///< for use in a worker; opened when first needed
-  /// Reads a buffer of read_bytes() from a ring of its own: what the memory gives at best for an operand of
-  /// that size. Empty on AMD's devices.
+  /// Reads a buffer of read_bytes() from a ring of its own: what the memory gives at best for that size.
+  /// Empty on AMD's devices.
   std::optional<Arm> read_arm();
   /// Fills in what a race on this device needs: time for the start, and pre-heating until the clock is
   /// steady, for `heat` seconds at most: rounds pair their samples, so that a drift matters little where the
@@ -72,17 +74,21 @@ public:
     virtual ~Ring() = default;
     virtual const Context& context() const = 0;
     virtual const Toolbox& tools() const = 0;
-    virtual const Gemm& problem() const = 0;
-    virtual const CallOperands& operands() const = 0; ///< of the first set
-    virtual const std::vector<CallOperands>& sets() const = 0;
+    virtual const RingSets& ring() const = 0;
+    // Of a matrix product:
+    const Gemm& problem() const;
+    const CallOperands& operands() const { return sets().front(); }
+    const std::vector<CallOperands>& sets() const;
     virtual int64_t cache() const = 0; ///< bytes of the device's last-level cache
     virtual Caches caches() const = 0;
   };
 
 private:
   class Open;
+  using EnqueueSet = std::function<void(int64_t set, Stream)>;
+  Arm arm_of_sets(const std::string& name, std::function<EnqueueSet(Ring&)> prepare);
   Open& open(); ///< in the worker, when first needed
-  Gemm problem_;
+  Problem problem_;
   Device device_;
   int64_t workspace_;
   uint64_t seed_;

@@ -142,7 +142,33 @@ void fill_slots(const CallOperands& x, Type scalar, uint64_t* slots) {
   for (const auto& [slot, value] : values) slots[slot] = value;
 }
 
+void fill_slots(const RowsOperands& x, uint64_t* slots) {
+  const std::pair<int, uint64_t> values[] = {{DEEPGEN_ARG_X, x.x.data},
+                                             {DEEPGEN_ARG_LDX, uint64_t(x.x.ld)},
+                                             {DEEPGEN_ARG_RESIDUAL, x.residual.data},
+                                             {DEEPGEN_ARG_LD_RESIDUAL, uint64_t(x.residual.ld)},
+                                             {DEEPGEN_ARG_SCALE, x.scale},
+                                             {DEEPGEN_ARG_BIAS, x.bias},
+                                             {DEEPGEN_ARG_D, x.d.data},
+                                             {DEEPGEN_ARG_LDD, uint64_t(x.d.ld)},
+                                             {DEEPGEN_ARG_RESIDUAL_OUT, x.residual_out.data},
+                                             {DEEPGEN_ARG_LD_RESIDUAL_OUT, uint64_t(x.residual_out.ld)},
+                                             {DEEPGEN_ARG_ROW_SCALES, x.row_scales},
+                                             {DEEPGEN_ARG_EPSILON, scalar_bits(x.epsilon, Type::f32)}};
+  for (const auto& [slot, value] : values) slots[slot] = value;
+}
+
 } // namespace
+
+void set_operand(RowsOperands& call, const std::string& name, const Array& x) {
+  if (name == "x") call.x = x;
+  if (name == "residual") call.residual = x;
+  if (name == "d") call.d = x;
+  if (name == "residual_out") call.residual_out = x;
+  if (name == "scale") call.scale = x.data;
+  if (name == "bias") call.bias = x.data;
+  if (name == "row_scales") call.row_scales = x.data;
+}
 
 uint64_t scalar_bits(double value, Type type) {
   uint64_t out = 0;
@@ -213,6 +239,17 @@ void LoadedKernel::enqueue(const CallOperands& operands, Stream stream) const {
   for (const TensorMap& map : kernel_.maps)
     maps.push_back(
         encode_map(map, operand_of(map.operand, operands), operands.workspace, kernel_.problem.gemm()));
+  launch(slots, maps, stream);
+}
+
+void LoadedKernel::enqueue(const RowsOperands& operands, Stream stream) const {
+  uint64_t slots[DEEPGEN_ARG_COUNT] = {};
+  fill_slots(operands, slots);
+  std::vector<TensorMapBits> none;
+  launch(slots, none, stream);
+}
+
+void LoadedKernel::launch(uint64_t* slots, std::vector<TensorMapBits>& maps, Stream stream) const {
   std::vector<void*> parameters;
   for (size_t i = 0; i < slots_.size(); ++i) {
     void* value = &slots[slots_[i]];

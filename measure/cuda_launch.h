@@ -19,6 +19,15 @@ struct CallOperands {
   double alpha = 1, beta = 0, clamp_low = 0, clamp_high = 0;
 };
 
+/// The same of rows.
+struct RowsOperands {
+  Array x, residual, d, residual_out;
+  Address scale = 0, bias = 0, row_scales = 0;
+  double epsilon = 0;
+};
+/// By its name in the signature.
+void set_operand(RowsOperands&, const std::string& name, const Array&);
+
 /// The bits of a scalar argument, in the low bytes.
 uint64_t scalar_bits(double value, Type type);
 
@@ -29,8 +38,11 @@ public:
   LoadedKernel(const Kernel& kernel, const Context& context);
   /// Enqueues the launches of one call. The operands are copied.
   void enqueue(const CallOperands& operands, Stream stream) const;
+  void enqueue(const RowsOperands& operands, Stream stream) const;
 
 private:
+  /// `slots`: a value for each deepgen_arg; `maps`: in the order of the kernel's.
+  void launch(uint64_t* slots, std::vector<TensorMapBits>& maps, Stream stream) const;
   struct Entry {
     Function function = nullptr;
     LaunchConfig config;

@@ -1,6 +1,9 @@
 #include "measure/cuda_values.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string>
 
 namespace deepgen::cuda {
 
@@ -14,6 +17,14 @@ Values values_of(const Gemm& p, Operand operand, uint64_t seed) {
     v.centre = -0.5, v.amplitude = 127.5;
   else if (operand == Operand::c && p.d == Type::i32)
     v.amplitude = 1000;
+  return v;
+}
+
+Values rows_values(const std::string& operand, uint64_t seed) {
+  Values v;
+  const std::string names[] = {"x", "residual", "scale", "bias"};
+  v.seed = 16 * seed + uint64_t(std::find(std::begin(names), std::end(names), operand) - std::begin(names));
+  if (operand == "scale") v.centre = 1, v.amplitude = 0.5;
   return v;
 }
 

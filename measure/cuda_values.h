@@ -18,4 +18,8 @@ struct Scalars {
 };
 Scalars scalars_of(const Gemm&);
 
+/// Of an operand of rows, by its name in the signature: floats U[-1, 1), scales around 1.
+Values rows_values(const std::string& operand, uint64_t seed);
+constexpr double rows_epsilon = 0x1p-17; ///< about 1e-5, and the same in f32
+
 } // namespace deepgen::cuda

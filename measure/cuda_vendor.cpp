@@ -284,6 +284,13 @@ void from_json(const Json& m, const Gemm& problem, Vendor& v) {
 
 } // namespace
 
+Vendor baseline_of(const Problem& problem, const Device& device, uint64_t seed) {
+  if (problem.op() == "gemm") return find_vendor(problem.gemm(), device, seed);
+  Vendor none;
+  none.name.clear(), none.why_not = "the vendor's libraries multiply matrices alone";
+  return none;
+}
+
 Vendor find_vendor(const Gemm& problem, const Device& device, uint64_t seed) {
   Vendor v;
   if (platform() == Platform::hip) v.name = "hipblaslt";

@@ -56,6 +56,9 @@ struct Vendor {
 /// Asks in a child process; in another one where an algorithm crashes or hangs, which is left out then.
 Vendor find_vendor(const Gemm& problem, const Device& device, uint64_t seed);
 
+/// The same for any problem; of what the libraries do not compute, none.
+Vendor baseline_of(const Problem& problem, const Device& device, uint64_t seed);
+
 /// An arm per algorithm. `bench` must outlive them.
 std::vector<Arm> vendor_arms(const Vendor& vendor, Bench& bench);
 

@@ -40,16 +40,24 @@ std::vector<CallCase> call_cases(const Gemm&, const CheckBudget& = {});
 /// above the budget or 64 M elements the first, the last and seeded ones in between.
 std::vector<int64_t> checked_blocks(const Gemm&, uint64_t seed, const CheckBudget& = {});
 
-class Verifier {
+/// Verifies the kernels of one operator.
+class KernelVerifier {
+public:
+  virtual ~KernelVerifier() = default;
+  static constexpr const char *loading = "loading", *reference = "computing the reference";
+  /// `before` is called with the case's name ahead of each, and with these two ahead of what they say. A
+  /// DriverError from a call of the kernel passes through.
+  virtual Verdict verify(const Kernel& kernel, const std::function<void(const std::string&)>& before) = 0;
+};
+
+/// Of matrix products.
+class Verifier : public KernelVerifier {
 public:
   /// `zone`: bytes of canaries around every operand. With 0, a tool that watches the bounds of allocations
   /// sees stray reads too.
   Verifier(const Context& context, const Toolbox& tools, uint64_t seed, int64_t zone = default_zone);
   static constexpr int64_t default_zone = 4096;
-  static constexpr const char *loading = "loading", *reference = "computing the reference";
-  /// `before` is called with the case's name ahead of each, and with these two ahead of what they say. A
-  /// DriverError from a call of the kernel passes through.
-  Verdict verify(const Kernel& kernel, const std::function<void(const std::string&)>& before);
+  Verdict verify(const Kernel& kernel, const std::function<void(const std::string&)>& before) override;
 
   /// One case of something else that computes the problem, called as `enqueue` does. `rounding`: of the
   /// product, ahead of gate and epilogue, in units of itself.

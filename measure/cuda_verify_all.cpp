@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "measure/candidates.h"
 #include "measure/cuda_devices.h"
-#include "measure/cuda_verify.h"
+#include "measure/cuda_rows_verify.h"
 #include "measure/stopwatch.h"
 #include "measure/worker.h"
 
@@ -24,12 +24,18 @@ namespace {
 /// Creating a context and compiling the measurement's own kernels may take long on a machine with many GPUs.
 constexpr double kStartSeconds = 120, kPrepareSeconds = 60;
 
-Verdict verify_file(const KernelFile& file, Verifier& verifier, double limit, Channel& channel) {
+std::unique_ptr<KernelVerifier> verifier_of(const std::string& op, const Toolbox& tools,
+                                            const VerifyOptions& o) {
+  if (op == "rows") return std::make_unique<RowsVerifier>(tools.context(), tools, o.seed, o.zone);
+  return std::make_unique<Verifier>(tools.context(), tools, o.seed, o.zone);
+}
+
+Verdict verify_file(const KernelFile& file, KernelVerifier& verifier, double limit, Channel& channel) {
   Verdict worst;
   for (const Kernel& kernel : file.kernels) {
-    const double call = call_limit(kernel.problem.gemm(), limit);
+    const double call = call_limit(kernel.problem, limit);
     const auto before = [&](const std::string& name) {
-      const bool calls = name != Verifier::loading && name != Verifier::reference;
+      const bool calls = name != KernelVerifier::loading && name != KernelVerifier::reference;
       channel.step(kernel.role + " kernel, " + (calls ? "case '" + name + "'" : name),
                    calls ? call : std::max(call, kPrepareSeconds));
     };
@@ -64,12 +70,14 @@ void verify_from(const std::vector<const KernelFile*>& files, size_t from, const
   }
   const Context& context = *opened;
   const std::unique_ptr<const Toolbox> tools = Toolbox::make(context);
-  Verifier verifier(context, *tools, o.seed, o.zone);
+  std::map<std::string, std::unique_ptr<KernelVerifier>> verifiers; // by operator
   for (size_t i = from; i < files.size(); ++i) {
     if (i > 0 && wall_seconds() > o.deadline) return; // the first one is the default: it is always verified
     Verdict v;
     try {
-      v = verify_file(*files[i], verifier, o.call_seconds, channel);
+      std::unique_ptr<KernelVerifier>& verifier = verifiers[files[i]->problem.op()];
+      if (!verifier) verifier = verifier_of(files[i]->problem.op(), *tools, o);
+      v = verify_file(*files[i], *verifier, o.call_seconds, channel);
     } catch (const HostFault&) { // no verdict
       throw;
     } catch (const std::bad_alloc&) {

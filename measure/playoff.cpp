@@ -154,13 +154,13 @@ RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const Playoff
   cuda::Surroundings around = cuda::surroundings(device);
   if (selection.finalists().empty())
     return nothing_timed(cuda::environment(device, "none", around, {}, command.options.caches), progress);
-  const Gemm problem = selection.finalists().front().file.problem.gemm();
+  const Problem problem = selection.finalists().front().file.problem;
   cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed, command.options.caches);
   cuda::Vendor vendor;
   vendor.why_not = "not asked for";
   if (command.options.vendor) {
     progress.live("asking the vendor's library");
-    vendor = cuda::find_vendor(problem, device, command.options.seed);
+    vendor = cuda::baseline_of(problem, device, command.options.seed);
     if (!vendor.why_not.empty()) progress.summary("no vendor baseline: " + vendor.why_not);
   }
   spent.vendor = lap.seconds();

@@ -130,8 +130,7 @@ std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& 
 /// The device is locked already.
 std::vector<ArmResult> race_on_gpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace,
                                    RaceOptions options, double budget) {
-  cuda::Bench bench(round.plan.problem.gemm(), round.device, workspace, options.seed,
-                    round.command.options.caches);
+  cuda::Bench bench(round.plan.problem, round.device, workspace, options.seed, round.command.options.caches);
   std::vector<Arm> arms;
   for (Candidate* c : list) arms.push_back(bench.kernel_arm(arm_name(*c), c->main()));
   bench.complete(options, cuda::Bench::brief_heat);

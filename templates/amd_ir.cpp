@@ -34,12 +34,12 @@ constexpr const char* kUnused[] = {
 AmdIr::AmdIr(mlir::ModuleOp module, const std::string& name)
     : GpuIr(module), arch(known(name)), target(name) {}
 
-void AmdIr::kernel(const GpuEntry& entry, const Gemm& p, const std::vector<std::string>& names,
+void AmdIr::define(const GpuEntry& entry, const Parameters& parameters,
                    const std::function<void(const Arguments&)>& body) {
   mlir::OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(module_.getBody());
   llvm::SmallVector<mlir::Type> types;
-  for (const std::string& name : names) types.push_back(argument_type(p, name));
+  for (const auto& [name, type] : parameters) types.push_back(type);
   auto type = llvmd::LLVMFunctionType::get(llvmd::LLVMVoidType::get(b.getContext()), types);
   auto function = llvmd::LLVMFuncOp::create(b, loc, entry.name, type);
   const std::string threads = std::to_string(entry.threads);
@@ -64,7 +64,8 @@ void AmdIr::kernel(const GpuEntry& entry, const Gemm& p, const std::vector<std::
   shared_bytes_ = entry.shared;
   b.setInsertionPointToStart(function.addEntryBlock(b));
   Arguments arguments;
-  for (size_t i = 0; i < names.size(); ++i) arguments[names[i]] = function.getArgument(unsigned(i));
+  for (size_t i = 0; i < parameters.size(); ++i)
+    arguments[parameters[i].first] = function.getArgument(unsigned(i));
   body(arguments);
   llvmd::ReturnOp::create(b, loc, mlir::ValueRange{});
 }
@@ -183,6 +184,7 @@ Value AmdIr::shuffle_word_xor(Value x, int64_t lane_mask) {
 }
 
 Value AmdIr::exp2_fast(Value x) { return intrinsic(f32, "llvm.amdgcn.exp2", x); }
+Value AmdIr::log2_fast(Value x) { return intrinsic(f32, "llvm.amdgcn.log", x); }
 Value AmdIr::reciprocal_fast(Value x) { return intrinsic(f32, "llvm.amdgcn.rcp", x); }
 
 Value AmdIr::dot4(Value x, Value y, Value sum) {

@@ -15,9 +15,6 @@ public:
   const AmdArch& arch;
   const std::string target;
 
-  /// entry.min_blocks becomes waves of a SIMD. There are neither clusters nor a limit on registers.
-  void kernel(const GpuEntry&, const Gemm&, const std::vector<std::string>& arguments,
-              const std::function<void(const Arguments&)>& body) override;
   Value shared_memory() override;
 
   Value thread() override;
@@ -57,6 +54,7 @@ public:
   Value load_copied(mlir::Type, Value address, int64_t alignment);
 
   Value exp2_fast(Value f32) override;       ///< v_exp_f32: 1 ulp, subnormal results are 0
+  Value log2_fast(Value f32) override;       ///< v_log_f32: 1 ulp, a subnormal number is 0
   Value reciprocal_fast(Value f32) override; ///< v_rcp_f32: 1 ulp
   Value dot4(Value a, Value b, Value sum) override;
   /// i32 registers of two f16 each, or bf16 where the chip has that; f32 sum.
@@ -66,6 +64,8 @@ public:
   Value intrinsic(mlir::Type result, const std::string& name, mlir::ValueRange operands);
 
 protected:
+  /// entry.min_blocks becomes waves of a SIMD. There are neither clusters nor a limit on registers.
+  void define(const GpuEntry&, const Parameters&, const std::function<void(const Arguments&)>& body) override;
   Value round_to_i8(Value f32) override;
   Value shuffle_word_xor(Value, int64_t lane_mask) override;
 

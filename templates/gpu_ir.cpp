@@ -2,6 +2,7 @@
 
 #include "base/device.h"
 #include "base/error.h"
+#include "base/signature.h"
 #include "templates/ir_record.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -84,6 +85,16 @@ std::vector<std::string> gpu_arguments(const Gemm& p, bool workspace) {
   return out;
 }
 
+std::vector<std::string> gpu_arguments(const Rows& p) {
+  std::vector<std::string> pointers, numbers;
+  for (const Operand& x : signature(p)) {
+    (x.in_memory() ? pointers : numbers).push_back(x.name);
+    if (x.is_matrix()) numbers.push_back(x.leading_dimension());
+  }
+  pointers.insert(pointers.end(), numbers.begin(), numbers.end());
+  return pointers;
+}
+
 GpuIr::GpuIr(mlir::ModuleOp module) : GpuIr(module, int64_t(0)) {}
 
 GpuIr::GpuIr(mlir::ModuleOp module, const std::string& target) : GpuIr(module, compute_capability(target)) {
@@ -119,19 +130,36 @@ mlir::Type GpuIr::lanes(int64_t n, mlir::Type type) const {
   return n == 1 ? type : mlir::Type(mlir::VectorType::get({n}, type));
 }
 
-mlir::Type GpuIr::argument_type(const Gemm& p, const std::string& name) {
+mlir::Type GpuIr::argument_type(Type scalar, const std::string& name) {
   if (name.rfind("ld", 0) == 0 || name.rfind("stride_", 0) == 0) return i64;
-  if (name == "alpha" || name == "beta" || name.rfind("clamp_", 0) == 0) return memory_type(p.scale_type());
+  if (name == "alpha" || name == "beta" || name == "epsilon" || name.rfind("clamp_", 0) == 0)
+    return memory_type(scalar);
   if (name.rfind("map_", 0) == 0) return pointer;
   return global;
 }
 
+GpuIr::Parameters GpuIr::parameters_of(Type scalar, const std::vector<std::string>& names) {
+  Parameters out;
+  for (const std::string& name : names) out.emplace_back(name, argument_type(scalar, name));
+  return out;
+}
+
 void GpuIr::kernel(const GpuEntry& entry, const Gemm& p, const std::vector<std::string>& names,
+                   const std::function<void(const Arguments&)>& body) {
+  define(entry, parameters_of(p.scale_type(), names), body);
+}
+
+void GpuIr::kernel(const GpuEntry& entry, const Rows&, const std::vector<std::string>& names,
+                   const std::function<void(const Arguments&)>& body) {
+  define(entry, parameters_of(Type::f32, names), body);
+}
+
+void GpuIr::define(const GpuEntry& entry, const Parameters& parameters,
                    const std::function<void(const Arguments&)>& body) {
   mlir::OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(module_.getBody());
   llvm::SmallVector<mlir::Type> types;
-  for (const std::string& name : names) types.push_back(argument_type(p, name));
+  for (const auto& [name, type] : parameters) types.push_back(type);
   auto type = llvmd::LLVMFunctionType::get(llvmd::LLVMVoidType::get(b.getContext()), types);
   auto function = llvmd::LLVMFuncOp::create(b, loc, entry.name, type);
   function->setAttr("nvvm.kernel", b.getUnitAttr());
@@ -145,9 +173,10 @@ void GpuIr::kernel(const GpuEntry& entry, const Gemm& p, const std::vector<std::
                           {int32_t(entry.cluster[0]), int32_t(entry.cluster[1]), int32_t(entry.cluster[2])}));
   b.setInsertionPointToStart(function.addEntryBlock(b));
   Arguments arguments;
-  for (size_t i = 0; i < names.size(); ++i) {
-    arguments[names[i]] = function.getArgument(unsigned(i));
-    if (names[i].rfind("map_", 0) != 0) continue;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const std::string& name = parameters[i].first;
+    arguments[name] = function.getArgument(unsigned(i));
+    if (name.rfind("map_", 0) != 0) continue;
     // A tensor map is passed by value; without grid_constant LLVM would copy it to local memory.
     auto bytes = llvmd::LLVMArrayType::get(i8, 128);
     function.setArgAttr(unsigned(i), "llvm.byval", mlir::TypeAttr::get(bytes));
@@ -237,7 +266,7 @@ int64_t bytes_of(mlir::Type type) {
 Value GpuIr::load_global(mlir::Type type, Value address, int64_t alignment, CachePolicy cache) {
   const int64_t bytes = bytes_of(type);
   if (cache == CachePolicy::usual || alignment < bytes || bytes > 16) return load(type, address, alignment);
-  std::string text = "ld.global.nc";
+  std::string text = cache == CachePolicy::passing ? "ld.global" : "ld.global.nc";
   if (cache != CachePolicy::read_only) text += ".L1::no_allocate";
   const Values operands = {address};
   if (cache != CachePolicy::read_only && bytes >= 4) text += ".L2::256B";

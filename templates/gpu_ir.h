@@ -16,6 +16,8 @@ namespace deepgen {
 /// The argument slots of every entry of a kernel for `problem`, in the order of kernel_abi.h. Tensor maps,
 /// which a template adds itself, come last ("map_a", ...).
 std::vector<std::string> gpu_arguments(const Gemm&, bool workspace);
+/// Pointers first, then leading dimensions, then epsilon.
+std::vector<std::string> gpu_arguments(const Rows&);
 
 /// An entry of a kernel, as its function says it to the assembler.
 struct GpuEntry {
@@ -32,6 +34,7 @@ enum class CachePolicy {
   usual,
   read_only, ///< ld.global.nc: nothing writes the operand while the kernel runs
   streamed,  ///< read_only, read once: not kept in L1, fetched into L2 by 256 bytes
+  passing,   ///< read once, as streamed, of what the kernel may write behind
 };
 
 class GpuIr : public Ir {
@@ -51,8 +54,10 @@ public:
 
   // Entries. `body` gets the parameters by name.
   using Arguments = std::map<std::string, Value>;
-  virtual void kernel(const GpuEntry&, const Gemm&, const std::vector<std::string>& arguments,
-                      const std::function<void(const Arguments&)>& body);
+  void kernel(const GpuEntry&, const Gemm&, const std::vector<std::string>& arguments,
+              const std::function<void(const Arguments&)>& body);
+  void kernel(const GpuEntry&, const Rows&, const std::vector<std::string>& arguments,
+              const std::function<void(const Arguments&)>& body);
   /// The block's dynamic shared memory, aligned to 1024 bytes (one symbol for the module).
   virtual Value shared_memory();
 
@@ -123,7 +128,8 @@ public:
   /// From an element's memory type to the type in which it is multiplied without tensor cores: f32, f64, or
   /// i32 for i8.
   Value decode(Type, Value);
-  /// From f32 (f64 and i32 as they are) to an element of D's type: rounded to nearest even; i8 saturated.
+  /// From f32 (f64 and i32 as they are) to an element of D's type: rounded to nearest even; i8 and e4m3
+  /// saturated.
   Value encode(Type, Value);
   Value convert(mlir::Type to, Value); ///< between floats of any width, or from i32 to a float
   Value round_tf32(Value f32);         ///< cvt.rna.tf32; f32 with the lower 13 bits zero
@@ -133,7 +139,10 @@ public:
   Value zero(mlir::Type);           ///< of any scalar or vector type
   Value maximum(Value, Value);      ///< NaN when one is NaN
   Value minimum(Value, Value);
+  Value larger(Value, Value);                      ///< the other one when one is NaN
+  Value square_root(Value f32);                    ///< rounded to nearest
   virtual Value exp2_fast(Value f32);              ///< ex2.approx.ftz: 2 ulp
+  virtual Value log2_fast(Value f32);              ///< lg2.approx: 2^-22 absolute near 1, else relative
   virtual Value reciprocal_fast(Value f32);        ///< rcp.approx.ftz: 1 ulp
   Value multiply_add(Value x, Value y, Value z);   ///< one rounding, any float type, scalar or vector
   virtual Value dot4(Value a, Value b, Value sum); ///< dp4a: i32 registers of four i8 each
@@ -157,12 +166,16 @@ protected:
   virtual Value shuffle_word_xor(Value, int64_t lane_mask); ///< of 32 bits
   explicit GpuIr(mlir::ModuleOp module);                    ///< for a target that is not NVIDIA's
   virtual Value round_to_i8(Value f32);                     ///< to nearest even, saturated; NaN is 0
-  mlir::Type argument_type(const Gemm&, const std::string& name);
+  using Parameters = std::vector<std::pair<std::string, mlir::Type>>;
+  virtual void define(const GpuEntry&, const Parameters&, const std::function<void(const Arguments&)>& body);
   mlir::ModuleOp module_;
 
 private:
   GpuIr(mlir::ModuleOp, int64_t capability);
   Value decode_e4m3(Value), decode_e5m2(Value), decode_pair(Type, Value);
+  Value encode_e4m3(Value), encode_e4m3_by_bits(Value);
+  mlir::Type argument_type(Type scalar, const std::string& name);
+  Parameters parameters_of(Type scalar, const std::vector<std::string>& names);
 };
 
 /// What Kernel::target of a kernel that needs no instruction of one architecture alone is: "sm_90" for arch

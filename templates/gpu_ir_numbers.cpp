@@ -114,9 +114,44 @@ Value GpuIr::encode(Type to, Value x) {
     for (Value v : unpack(x)) all.push_back(round_to_i8(v));
     return pack(all);
   }
+  case Type::e4m3:
+    return encode_e4m3(x);
   default:
     return x;
   }
+}
+
+Value GpuIr::encode_e4m3(Value x) {
+  Values all, parts = unpack(x);
+  if (capability >= 89 && parts.size() % 2 == 0) {
+    for (size_t i = 0; i < parts.size(); i += 2) {
+      Value pair =
+          assembly(i16, "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;", "=h,f,f", {parts[i + 1], parts[i]}, false);
+      for (Value part : unpack(bitcast(lanes(2, i8), pair))) all.push_back(part);
+    }
+    return pack(all);
+  }
+  for (Value part : parts) all.push_back(encode_e4m3_by_bits(part));
+  return pack(all);
+}
+
+/// Where the chip has none of OCP's conversions: AMD's gfx942 has another e4m3, without -0 and with another
+/// bias. A normal number keeps the upper bits of f32, rounded; the sum with 2^14 has an e4m3's smallest step,
+/// 2^-9, as its last place.
+Value GpuIr::encode_e4m3_by_bits(Value x) {
+  constexpr int64_t kDropped = 20, kRebias = int64_t(127 - 7) << 23, kMost = 0x7e, kNan = 0x7f;
+  Value bits = bitcast(i32, x), magnitude = bit_and(bits, 0x7fffffff);
+  Value sign = bit_and(shift_right_bits(bits, 24), 0x80);
+  Value even = bit_and(shift_right_bits(magnitude, kDropped), 1);
+  Value rounded =
+      wrapping_add(wrapping_add(magnitude, even), c((int64_t(1) << (kDropped - 1)) - 1 - kRebias));
+  Value normal = shift_right_bits(rounded, kDropped);
+  Value step = addf(bitcast(f32, magnitude), number(f32, 0x1p14));
+  Value small = sub(bitcast(i32, step), c(0x46800000)); // bits of 2^14
+  Value code = select(less(magnitude, int64_t(127 - 6) << 23), small, min(normal, c(kMost)));
+
+  code = select(less(c(0x7f800000), magnitude), c(kNan), bit_or(code, sign)); // without a sign, as NVIDIA's
+  return arith::TruncIOp::create(b, loc, i8, code);
 }
 
 Value GpuIr::round_to_i8(Value x) {
@@ -137,6 +172,9 @@ Value GpuIr::number(mlir::Type type, double value) {
 Value GpuIr::zero(mlir::Type type) { return arith::ConstantOp::create(b, loc, b.getZeroAttr(type)); }
 Value GpuIr::maximum(Value x, Value y) { return arith::MaximumFOp::create(b, loc, x, y); }
 Value GpuIr::minimum(Value x, Value y) { return arith::MinimumFOp::create(b, loc, x, y); }
+Value GpuIr::larger(Value x, Value y) { return arith::MaxNumFOp::create(b, loc, x, y); }
+Value GpuIr::square_root(Value x) { return llvmd::SqrtOp::create(b, loc, x); }
+Value GpuIr::log2_fast(Value x) { return assembly(f32, "lg2.approx.f32 $0, $1;", "=f,f", x, false); }
 Value GpuIr::exp2_fast(Value x) { return assembly(f32, "ex2.approx.ftz.f32 $0, $1;", "=f,f", x, false); }
 Value GpuIr::reciprocal_fast(Value x) {
   return assembly(f32, "rcp.approx.ftz.f32 $0, $1;", "=f,f", x, false);

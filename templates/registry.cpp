@@ -4,6 +4,7 @@
 #include "templates/cpu_rows.h"
 #include "templates/cpu_tile.h"
 #include "templates/gemv.h"
+#include "templates/gpu_rows.h"
 #include "templates/hopper_ws.h"
 #include "templates/mma_sync.h"
 #include "templates/simt.h"
@@ -15,12 +16,13 @@ std::vector<const Template*>& registry() {
   static const CpuRows cpu_rows;
   static const CpuTile cpu_tile;
   static const Gemv gemv;
+  static const GpuRows gpu_rows;
   static const HopperWs hopper_ws;
   static const Mfma mfma;
   static const MmaSync mma_sync;
   static const Simt simt;
   static const Wmma wmma;
-  static std::vector<const Template*> all = {&cpu_rows, &cpu_tile, &gemv, &hopper_ws,
+  static std::vector<const Template*> all = {&cpu_rows, &cpu_tile, &gemv, &gpu_rows, &hopper_ws,
                                              &mfma,     &mma_sync, &simt, &wmma};
   return all;
 }

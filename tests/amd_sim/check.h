@@ -3,6 +3,7 @@
 
 #include "tests/amd_sim/launch.h"
 #include "tests/ptx_sim/check.h"
+#include "tests/ptx_sim/rows_check.h"
 
 namespace deepgen::amd_sim {
 
@@ -12,5 +13,6 @@ struct Outcome : ptx_sim::Outcome {
 
 /// `ir`: the kernel's LLVM IR for the backend, as dump_stage() prints it.
 Outcome check_case(const Kernel&, const std::string& ir, const cuda::CallCase&, uint64_t seed);
+Outcome check_rows(const Kernel&, const std::string& ir, const ptx_sim::RowsCase&, uint64_t seed);
 
 } // namespace deepgen::amd_sim

@@ -8,7 +8,7 @@
 
 namespace deepgen::amd_sim {
 
-Compiled compile(const Gemm& problem, const std::string& arch, const Choice& choice) {
+Compiled compile(const Problem& problem, const std::string& arch, const Choice& choice) {
   const std::unique_ptr<mlir::MLIRContext> context = make_context();
   const mlir::OwningOpRef<mlir::ModuleOp> module =
       mlir::ModuleOp::create(mlir::UnknownLoc::get(context.get()));

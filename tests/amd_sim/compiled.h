@@ -12,6 +12,6 @@ struct Compiled {
 };
 
 /// Throws Error, as the compiler does.
-Compiled compile(const Gemm&, const std::string& arch, const Choice&);
+Compiled compile(const Problem&, const std::string& arch, const Choice&);
 
 } // namespace deepgen::amd_sim

@@ -1,0 +1,49 @@
+// gpu_rows: softmax and normalisations of rows on GPUs of both vendors. It is bound by memory: what a config
+// decides is how many bytes are under way, and where a row is kept between its passes.
+#pragma once
+
+#include "templates/rows_template.h"
+
+namespace deepgen {
+
+/// A config with everything that follows from it for one problem. A row belongs to `lanes` threads; its
+/// vectors go to them in turn.
+struct GpuRowsTiling {
+  GpuRowsTiling(const Rows&, const Config&);
+
+  enum Hold { read_again, in_registers, in_shared };
+
+  int64_t vec, lanes, rows, hold, unroll, sets, hint; ///< the parameters; see GpuRows::parameters()
+  int64_t elements = 1;                               ///< of a vector
+  int64_t vectors = 1;                                ///< of a row
+  int64_t turns = 1;                                  ///< vectors of a row that a thread has, at most
+  int64_t threads = 1;                                ///< of a block
+  int64_t all_sets = 1;                               ///< of `rows` rows each
+  int64_t blocks = 1;
+  int64_t warps = 1;      ///< of 32 threads that share a row
+  int64_t reductions = 1; ///< over the threads of a row, for one set
+  int64_t held_bytes = 4; ///< of an element in shared memory
+
+  bool crosses_warps() const { return warps > 1; }
+  int64_t partial_bytes() const; ///< of shared memory that reductions take
+  int64_t shared_bytes() const;
+  int64_t registers() const; ///< estimate, for one thread
+  /// Bytes of D, up to 16, that one access stores.
+  int64_t store_bytes(const Rows& p) const { return std::min<int64_t>(16, elements * size_of(p.d)); }
+};
+
+class GpuRows : public RowsTemplate {
+public:
+  std::string name() const override { return "gpu_rows"; }
+  int64_t revision() const override { return 1; }
+  std::string why_not(const Rows&, const std::string& arch) const override;
+  std::vector<Parameter> parameters(const Rows&, const Device&) const override;
+  std::string why_illegal(const Rows&, const Device&, const Config&) const override;
+  bool dead_end(const Rows&, const Device&, const Config&, size_t assigned) const override;
+  double cost(const Rows&, const Device&, const Config&) const override;
+  std::vector<Choice> fallbacks(const Rows&, const std::string& arch, const Config&) const override;
+  Rows awkward(const Rows&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Rows&, const std::string& arch, const Config&) const override;
+};
+
+} // namespace deepgen
