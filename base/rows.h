@@ -20,7 +20,7 @@ enum class RowsKind {
 /// have X's type. All is computed in f32 and rounded once, where it is stored; the residual output is the sum
 /// X + residual, rounded, and the row that is normalised is that sum before it is rounded. Special values
 /// follow IEEE arithmetic: a softmax of a row with a NaN or +inf, or of -inf alone, is NaN.
-///
+/// D may be X or the residual itself, if of one type; the residual output may be that of them which D is not.
 /// With an 8-bit D every row is quantised: y is what D would be in f32, row_scales[m] = max |y[m,:]| / most,
 /// most being 448 for e4m3 and 127 for i8, and D[m,n] = y[m,n] / row_scales[m], to nearest even, within
 /// [-most, most]. A row of zeros has row_scales 0 and zeros. A row with a NaN or an infinity has that as its

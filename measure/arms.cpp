@@ -4,7 +4,6 @@
 #include "base/json.h"
 #include "base/lock_folder.h"
 #include "measure/cuda_driver.h"
-#include "measure/operands.h"
 
 #include <algorithm>
 #include <cpuid.h>
@@ -14,43 +13,14 @@
 
 namespace deepgen {
 
-TimingOperands::TimingOperands(const Gemm& p, int64_t workspace, uint64_t seed)
-    : problem_(p), inputs_(p, seed, false), d_(size_t(p.m * p.n * p.batch * size_of(p.d)), 5),
-      workspace_(size_t(std::max<int64_t>(workspace, 1)), 0) {}
-
-CallBuffers TimingOperands::buffers() const {
-  const Gemm& p = problem_;
-  CallBuffers x;
-  x.a = inputs_.a.data(), x.lda = p.a_columns(), x.stride_a = p.m * p.k;
-  x.b = inputs_.b.data(), x.ldb = p.b_columns(), x.stride_b = p.k * p.sum_columns();
-  x.d = d_.data(), x.ldd = x.ldc = p.n, x.stride_d = x.stride_c = p.m * p.n;
-  for (const StepOperand& operand : operands_of(p)) {
-    x.*operand.data = inputs_.operand(operand.op).data();
-    if (operand.ld) x.*operand.ld = p.n, x.*operand.batch_stride = p.m * p.n;
-  }
-  x.clamp_low = inputs_.clamp_low, x.clamp_high = inputs_.clamp_high;
-  x.workspace = workspace_.data();
-  return x;
-}
-
-void TimingOperands::touch() const {
-  std::memset(d_.data(), 0, d_.size());
-  std::memset(workspace_.data(), 0, workspace_.size());
-}
-
 Arm kernel_arm(const std::string& name, const Kernel& kernel, const TimingOperands& operands) {
   return {name, [&kernel, &operands]() -> std::function<void()> {
             auto loaded = std::make_shared<LoadedKernel>(kernel);
             operands.touch();
-            return [loaded, block = loaded->arguments(operands.buffers(), loaded->full_range())] {
+            return [loaded, block = loaded->arguments(operands.values(), loaded->full_range())] {
               loaded->call(block);
             };
           }};
-}
-
-Arm vendor_arm(const Vendor& vendor, const Gemm& problem, const TimingOperands& operands) {
-  return {vendor.name(),
-          [&vendor, &problem, &operands] { return vendor.prepare(problem, operands.buffers()); }};
 }
 
 double least_noise_of_cpu() {

@@ -1,33 +1,16 @@
-// What is timed: kernels and the vendor on the same dense operands, alpha 1 and beta 0, one thread.
+// What is timed on the CPU: kernels on the operands of a subject, one thread.
 #pragma once
 
 #include "base/device.h"
 #include "base/kernel.h"
 #include "base/record.h"
-#include "measure/inputs.h"
-#include "measure/race.h"
 #include "measure/run.h"
-#include "measure/vendor.h"
+#include "measure/subject.h"
 
 namespace deepgen {
 
-class TimingOperands {
-public:
-  /// `workspace`: of the kernel that needs most.
-  TimingOperands(const Gemm&, int64_t workspace, uint64_t seed);
-  CallBuffers buffers() const;
-  /// Touches what calls write, so that no sample pays for page faults. For the worker, after the fork.
-  void touch() const;
-
-private:
-  Gemm problem_;
-  Inputs inputs_;
-  PageBuffer d_, workspace_;
-};
-
 /// `kernel` and `operands` must outlive the race.
 Arm kernel_arm(const std::string& name, const Kernel& kernel, const TimingOperands& operands);
-Arm vendor_arm(const Vendor& vendor, const Gemm& problem, const TimingOperands& operands);
 
 /// What ratios of times on this CPU may differ by, though a kernel beside itself does not. On a virtual
 /// machine others may share a core's units and caches for seconds, which slows some kernels more than others.

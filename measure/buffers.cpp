@@ -73,8 +73,13 @@ void GuardedMatrix::make_read_only() {
 }
 
 std::string GuardedMatrix::damage_between(const char* begin, const char* end) const {
-  for (; begin < end; begin += sizeof canary)
-    if (std::memcmp(begin, &canary, sizeof canary) != 0) return "byte " + std::to_string(begin - data_);
+  // Elements of one or two bytes begin and end within a canary.
+  char pattern[sizeof canary];
+  std::memcpy(pattern, &canary, sizeof canary);
+  const auto unit = std::min<int64_t>(bytes_, sizeof canary);
+  for (; begin < end; begin += unit)
+    if (std::memcmp(begin, pattern + size_t(begin - first_) % sizeof canary, size_t(unit)) != 0)
+      return "byte " + std::to_string(begin - data_);
   return "";
 }
 

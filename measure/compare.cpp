@@ -32,11 +32,11 @@ public:
     device_ = model;
     if (model.is_cpu()) {
       cpu_.emplace(timing_lock_path(), FileLock::kExclusive);
-      operands_ = std::make_unique<TimingOperands>(problem.gemm(), workspace, o.seed);
+      operands_ = subject_of(problem)->operands(workspace, o.seed);
     } else {
       gpu_.emplace(cuda::take(model, o.devices));
       device_ = gpu_->device;
-      bench_ = std::make_unique<cuda::Bench>(problem, device_, workspace, o.seed, o.caches);
+      bench_ = std::make_unique<cuda::Bench>(problem.gemm(), device_, workspace, o.seed, o.caches);
       bench_->complete(options_, cuda::Bench::full_heat);
     }
     quiet_.emplace(Turn::quiet_turn(model.is_cpu() ? FileLock::kExclusive : FileLock::kShared));
@@ -194,9 +194,9 @@ void noise(const NoiseCommand& command) {
   check_device(model, command.device.empty() ? command.arch : command.device, command.options.caches);
   const std::vector<KernelFile> files =
       load(command.file.empty() ? std::vector<std::string>() : std::vector{command.file}, model);
-  Gemm problem; // of what is read: 64 MiB
-  problem.m = 1, problem.n = problem.k = files.empty() && !model.is_cpu() ? 4096 : 64;
-  const Stand stand(model, files.empty() ? Problem(problem) : files.front().problem, workspace_of(files),
+  Gemm read; // 64 MiB
+  read.m = 1, read.n = read.k = files.empty() && !model.is_cpu() ? 4096 : 64;
+  const Stand stand(model, files.empty() ? read : files.front().problem, workspace_of(files),
                     command.options);
   const auto arm = [&] {
     if (!files.empty()) return stand.arm(command.file, *files.front().find("main"));

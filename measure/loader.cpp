@@ -2,7 +2,6 @@
 
 #include "base/memory.h"
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <sys/mman.h>
@@ -22,7 +21,9 @@ deepgen_arg slot_of(const std::string& name, const Kernel& kernel) {
               "use the two of one version");
 }
 
-uint64_t bits(double value, Type type) {
+} // namespace
+
+uint64_t argument(double value, Type type) {
   uint64_t out = 0;
   if (type == Type::f32) {
     const float narrow = float(value);
@@ -33,10 +34,7 @@ uint64_t bits(double value, Type type) {
   return out;
 }
 
-} // namespace
-
-LoadedKernel::LoadedKernel(const Kernel& k)
-    : type_(k.problem.gemm().scale_type()), tiles_m_(k.tiles_m), tiles_n_(k.tiles_n), tiles_b_(k.tiles_b) {
+LoadedKernel::LoadedKernel(const Kernel& k) : tiles_m_(k.tiles_m), tiles_n_(k.tiles_n), tiles_b_(k.tiles_b) {
   constexpr int64_t kPage = 4096;
   if (k.entry < 0 || size_t(k.entry) >= k.code.size() || k.align < 1 || k.align > kPage || k.tiles_m < 1 ||
       k.tiles_n < 1 || k.tiles_b < 1 || k.workspace < 0)
@@ -69,49 +67,17 @@ LoadedKernel::~LoadedKernel() {
 
 LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
     : pages_(other.pages_), bytes_(other.bytes_), entry_(other.entry_), slots_(std::move(other.slots_)),
-      type_(other.type_), tiles_m_(other.tiles_m_), tiles_n_(other.tiles_n_), tiles_b_(other.tiles_b_) {
+      tiles_m_(other.tiles_m_), tiles_n_(other.tiles_n_), tiles_b_(other.tiles_b_) {
   other.pages_ = nullptr;
 }
 
-std::vector<uint64_t> LoadedKernel::arguments(const CallBuffers& x, const TileRanges& r) const {
-  const auto pointer = [](const void* p) { return uint64_t(reinterpret_cast<uintptr_t>(p)); };
-  uint64_t values[DEEPGEN_ARG_COUNT] = {};
-  values[DEEPGEN_ARG_A] = pointer(x.a);
-  values[DEEPGEN_ARG_B] = pointer(x.b);
-  values[DEEPGEN_ARG_C] = pointer(x.c);
-  values[DEEPGEN_ARG_D] = pointer(x.d);
-  values[DEEPGEN_ARG_BIAS] = pointer(x.bias);
-  values[DEEPGEN_ARG_LDA] = uint64_t(x.lda);
-  values[DEEPGEN_ARG_LDB] = uint64_t(x.ldb);
-  values[DEEPGEN_ARG_LDC] = uint64_t(x.ldc);
-  values[DEEPGEN_ARG_LDD] = uint64_t(x.ldd);
-  values[DEEPGEN_ARG_STRIDE_A] = uint64_t(x.stride_a);
-  values[DEEPGEN_ARG_STRIDE_B] = uint64_t(x.stride_b);
-  values[DEEPGEN_ARG_STRIDE_C] = uint64_t(x.stride_c);
-  values[DEEPGEN_ARG_STRIDE_D] = uint64_t(x.stride_d);
-  values[DEEPGEN_ARG_ALPHA] = bits(x.alpha, type_);
-  values[DEEPGEN_ARG_BETA] = bits(x.beta, type_);
-  values[DEEPGEN_ARG_WORKSPACE] = pointer(x.workspace);
+std::vector<uint64_t> LoadedKernel::arguments(SlotValues values, const TileRanges& r) const {
   values[DEEPGEN_ARG_M0] = uint64_t(r.m0);
   values[DEEPGEN_ARG_M1] = uint64_t(r.m1);
   values[DEEPGEN_ARG_N0] = uint64_t(r.n0);
   values[DEEPGEN_ARG_N1] = uint64_t(r.n1);
   values[DEEPGEN_ARG_B0] = uint64_t(r.b0);
   values[DEEPGEN_ARG_B1] = uint64_t(r.b1);
-  values[DEEPGEN_ARG_BIAS_ROW] = pointer(x.bias_row);
-  values[DEEPGEN_ARG_RESIDUAL] = pointer(x.residual);
-  values[DEEPGEN_ARG_LD_RESIDUAL] = uint64_t(x.ld_residual);
-  values[DEEPGEN_ARG_STRIDE_RESIDUAL] = uint64_t(x.stride_residual);
-  values[DEEPGEN_ARG_MULTIPLIER] = pointer(x.multiplier);
-  values[DEEPGEN_ARG_LD_MULTIPLIER] = uint64_t(x.ld_multiplier);
-  values[DEEPGEN_ARG_STRIDE_MULTIPLIER] = uint64_t(x.stride_multiplier);
-  values[DEEPGEN_ARG_SCALE_A] = pointer(x.scale_a);
-  values[DEEPGEN_ARG_SCALE_B] = pointer(x.scale_b);
-  values[DEEPGEN_ARG_SCALE_D] = pointer(x.scale_d);
-  values[DEEPGEN_ARG_SCALE_ROW] = pointer(x.scale_row);
-  values[DEEPGEN_ARG_SCALE_COL] = pointer(x.scale_col);
-  values[DEEPGEN_ARG_CLAMP_LOW] = bits(x.clamp_low, type_);
-  values[DEEPGEN_ARG_CLAMP_HIGH] = bits(x.clamp_high, type_);
   std::vector<uint64_t> block;
   block.reserve(slots_.size());
   for (deepgen_arg slot : slots_) block.push_back(values[slot]);

@@ -27,6 +27,42 @@ constexpr Place kPlaces[] = {
 
 } // namespace
 
+SlotValues values_of(const CallBuffers& x, const Gemm& p) {
+  const Type type = p.scale_type();
+  SlotValues values = {};
+  values[DEEPGEN_ARG_A] = argument(x.a);
+  values[DEEPGEN_ARG_B] = argument(x.b);
+  values[DEEPGEN_ARG_C] = argument(x.c);
+  values[DEEPGEN_ARG_D] = argument(x.d);
+  values[DEEPGEN_ARG_BIAS] = argument(x.bias);
+  values[DEEPGEN_ARG_LDA] = uint64_t(x.lda);
+  values[DEEPGEN_ARG_LDB] = uint64_t(x.ldb);
+  values[DEEPGEN_ARG_LDC] = uint64_t(x.ldc);
+  values[DEEPGEN_ARG_LDD] = uint64_t(x.ldd);
+  values[DEEPGEN_ARG_STRIDE_A] = uint64_t(x.stride_a);
+  values[DEEPGEN_ARG_STRIDE_B] = uint64_t(x.stride_b);
+  values[DEEPGEN_ARG_STRIDE_C] = uint64_t(x.stride_c);
+  values[DEEPGEN_ARG_STRIDE_D] = uint64_t(x.stride_d);
+  values[DEEPGEN_ARG_ALPHA] = argument(x.alpha, type);
+  values[DEEPGEN_ARG_BETA] = argument(x.beta, type);
+  values[DEEPGEN_ARG_WORKSPACE] = argument(x.workspace);
+  values[DEEPGEN_ARG_BIAS_ROW] = argument(x.bias_row);
+  values[DEEPGEN_ARG_RESIDUAL] = argument(x.residual);
+  values[DEEPGEN_ARG_LD_RESIDUAL] = uint64_t(x.ld_residual);
+  values[DEEPGEN_ARG_STRIDE_RESIDUAL] = uint64_t(x.stride_residual);
+  values[DEEPGEN_ARG_MULTIPLIER] = argument(x.multiplier);
+  values[DEEPGEN_ARG_LD_MULTIPLIER] = uint64_t(x.ld_multiplier);
+  values[DEEPGEN_ARG_STRIDE_MULTIPLIER] = uint64_t(x.stride_multiplier);
+  values[DEEPGEN_ARG_SCALE_A] = argument(x.scale_a);
+  values[DEEPGEN_ARG_SCALE_B] = argument(x.scale_b);
+  values[DEEPGEN_ARG_SCALE_D] = argument(x.scale_d);
+  values[DEEPGEN_ARG_SCALE_ROW] = argument(x.scale_row);
+  values[DEEPGEN_ARG_SCALE_COL] = argument(x.scale_col);
+  values[DEEPGEN_ARG_CLAMP_LOW] = argument(x.clamp_low, type);
+  values[DEEPGEN_ARG_CLAMP_HIGH] = argument(x.clamp_high, type);
+  return values;
+}
+
 int64_t StepOperand::index(int64_t entry, int64_t m, int64_t n) const {
   switch (shape) {
   case Shape::per_column:

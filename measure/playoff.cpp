@@ -65,24 +65,21 @@ Contest contest_of(const FinalistSet& selection, const PlayoffCommand& command) 
 
 RecordLog time_on_cpu(const FinalistSet& selection, const Device& device, const PlayoffCommand& command,
                       Progress& progress, Spent& spent) {
-  const Gemm& problem = selection.finalists().front().file.problem.gemm();
-  std::string why;
-  const std::optional<Vendor> vendor = command.options.vendor ? Vendor::open(&why) : std::nullopt;
-  if (!vendor && command.options.vendor)
-    progress.summary(why.empty() ? "no OpenBLAS here, so no vendor baseline; install libopenblas0 for one"
-                                 : "OpenBLAS is here and of no use, so no vendor baseline: " + why);
-  std::optional<TimingOperands> operands;
+  const std::unique_ptr<Subject> subject = subject_of(selection.finalists().front().file.problem);
+  const Baseline vendor = command.options.vendor ? subject->baseline() : Baseline();
+  if (!vendor.why_not.empty()) progress.summary(vendor.why_not);
+  std::unique_ptr<TimingOperands> operands;
   Contest c = contest_of(selection, command);
   c.options.spent = &spent;
   c.least_noise = least_noise_of_cpu();
-  if (vendor) c.vendor = vendor->name();
+  c.vendor = vendor.name;
   c.field = [&] {
     operands.reset();
-    operands.emplace(problem, workspace_of(selection), command.options.seed);
+    operands = subject->operands(workspace_of(selection), command.options.seed);
     Field field = field_of(selection, [&](const std::string& name, const Kernel& kernel) {
       return kernel_arm(name, kernel, *operands);
     });
-    if (vendor) field.vendor_arms.push_back(vendor_arm(*vendor, problem, *operands));
+    if (vendor.arm) field.vendor_arms.push_back(vendor.arm(*operands));
     return field;
   };
   progress.live("waiting for the device and for compiles to end");

@@ -41,7 +41,7 @@ static_assert(offsetof(Metrics, clocks) == 54 && offsetof(Metrics, throttle_stat
 constexpr uint64_t kPower = 0xff, kCurrent = 0xffull << 16, kHeat = 0xffffull << 32;
 
 template <typename Function>
-bool find(void* library, Function& slot, const char* symbol) {
+bool find_symbol(void* library, Function& slot, const char* symbol) {
   slot = reinterpret_cast<Function>(dlsym(library, symbol));
   return slot != nullptr;
 }
@@ -65,8 +65,8 @@ std::optional<uint32_t> find_device(void* library, const std::string& uuid) {
   int (*unique)(uint32_t, uint64_t*) = nullptr;
   int (*place)(uint32_t, uint64_t*) = nullptr;
   uint32_t devices = 0;
-  if (!find(library, count, "rsmi_num_monitor_devices") || count(&devices) != 0) return std::nullopt;
-  find(library, unique, "rsmi_dev_unique_id_get"), find(library, place, "rsmi_dev_pci_id_get");
+  if (!find_symbol(library, count, "rsmi_num_monitor_devices") || count(&devices) != 0) return std::nullopt;
+  find_symbol(library, unique, "rsmi_dev_unique_id_get"), find_symbol(library, place, "rsmi_dev_pci_id_get");
   for (uint32_t i = 0; i < devices; ++i) {
     uint64_t id = 0;
     if (unique && unique(i, &id) == 0 && unique_name(id) == uuid) return i;
@@ -86,18 +86,18 @@ std::optional<RocmSmi> RocmSmi::open(const void* in_hip, const std::string& uuid
   if (!found) return none(found.absence("ROCm SMI is not here (librocm_smi64.so)"));
   void* library = found.handle;
   int (*start)(uint64_t) = nullptr;
-  if (!find(library, start, "rsmi_init") || start(0) != 0) return none("ROCm SMI does not start");
+  if (!find_symbol(library, start, "rsmi_init") || start(0) != 0) return none("ROCm SMI does not start");
   const std::optional<uint32_t> device = find_device(library, uuid);
   if (!device) return none("ROCm SMI does not know the device");
   RocmSmi r;
   r.index_ = *device;
-  find(library, r.metrics_, "rsmi_dev_gpu_metrics_info_get");
-  find(library, r.power_cap_, "rsmi_dev_power_cap_get");
-  find(library, r.processes_, "rsmi_compute_process_info_get");
-  find(library, r.devices_of_, "rsmi_compute_process_gpus_get");
+  find_symbol(library, r.metrics_, "rsmi_dev_gpu_metrics_info_get");
+  find_symbol(library, r.power_cap_, "rsmi_dev_power_cap_get");
+  find_symbol(library, r.processes_, "rsmi_compute_process_info_get");
+  find_symbol(library, r.devices_of_, "rsmi_compute_process_gpus_get");
   int (*version)(int, char*, uint32_t) = nullptr;
   char text[80] = "";
-  if (find(library, version, "rsmi_version_str_get") && version(kDriver, text, sizeof text) == 0)
+  if (find_symbol(library, version, "rsmi_version_str_get") && version(kDriver, text, sizeof text) == 0)
     r.driver_version_ = text;
   return r;
 }

@@ -135,7 +135,9 @@ void ExpectedRow::rms_norm(double epsilon) {
   for (size_t i = 0; i < z_.size(); ++i) square += z_[i] * z_[i], d_square += 2 * std::fabs(z_[i]) * dz_[i];
   square /= count, d_square = d_square / count + sum_error(square);
   const double factor = 1 / std::sqrt(square + epsilon);
-  const double d_factor = factor * (0.5 * d_square / (square + epsilon) + 4 * kRoundoff);
+  // Of an infinity the factor is 0, exactly.
+  const double d_factor =
+      std::isfinite(square) ? factor * (0.5 * d_square / (square + epsilon) + 4 * kRoundoff) : 0;
   for (size_t i = 0; i < z_.size(); ++i) {
     y_[i] = z_[i] * factor;
     dy_[i] = dz_[i] * factor + std::fabs(z_[i]) * d_factor + kRoundoff * std::fabs(y_[i]);

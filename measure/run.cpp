@@ -95,13 +95,13 @@ void verify_on_cpu(Round& round, const std::vector<Candidate*>& list, double sta
   if (const sandbox::State state = sandbox::probe(); !state.complete())
     round.progress.summary("candidates run with less of a sandbox than DeepGen has: " + state.text());
   round.progress.live("computing the reference");
-  CaseSet cases(round.plan.problem.gemm(), o.seed);
+  const std::unique_ptr<CaseSet> cases = subject_of(round.plan.problem)->cases(o.seed);
   VerifyOptions options;
   options.device_isa = runnable_isa(round.device);
   options.call_seconds = o.call_seconds;
   options.deadline = start + kVerifyShare * o.seconds;
   options.seed = o.seed;
-  verify_all(list, cases, options, round.progress);
+  verify_all(list, *cases, options, round.progress);
 }
 
 void verify(Round& round, EarlierRuns& history, double start) {
@@ -115,9 +115,10 @@ std::string arm_name(const Candidate& c) { return c.record.slot < 0 ? "anchor" :
 
 std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace,
                                    RaceOptions options, double budget) {
-  const TimingOperands operands(round.plan.problem.gemm(), workspace, options.seed);
+  const std::unique_ptr<TimingOperands> operands =
+      subject_of(round.plan.problem)->operands(workspace, options.seed);
   std::vector<Arm> arms;
-  for (Candidate* c : list) arms.push_back(kernel_arm(arm_name(*c), c->main(), operands));
+  for (Candidate* c : list) arms.push_back(kernel_arm(arm_name(*c), c->main(), *operands));
   round.progress.live("waiting for the device");
   Lap lap;
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);

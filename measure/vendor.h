@@ -1,7 +1,7 @@
 // The vendor library as a baseline: OpenBLAS, loaded with dlopen so that nothing depends on it.
 #pragma once
 
-#include "measure/loader.h"
+#include "measure/operands.h"
 
 #include <functional>
 #include <optional>

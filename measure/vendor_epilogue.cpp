@@ -2,7 +2,6 @@
 
 #include "measure/activation.h"
 #include "measure/clones.h"
-#include "measure/operands.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // there.
 #pragma once
 
-#include "measure/loader.h"
+#include "measure/operands.h"
 
 #include <vector>
 

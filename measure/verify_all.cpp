@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "measure/stopwatch.h"
+#include "measure/subject.h"
 #include "measure/worker.h"
 
 #include <algorithm>
@@ -44,7 +45,7 @@ private:
   CaseSet& cases_for(const Problem& problem) {
     if (problem == cases_.problem()) return cases_;
     auto& own = own_[problem.key()];
-    if (!own) own = std::make_unique<CaseSet>(problem.gemm(), options_.seed);
+    if (!own) own = subject_of(problem)->cases(options_.seed);
     return *own;
   }
 
@@ -65,7 +66,7 @@ int64_t bytes_for(const std::vector<Candidate*>& candidates, const Problem& tune
   for (const Candidate* c : candidates)
     for (const Kernel& kernel : c->file.kernels) {
       workspace = std::max(workspace, double(kernel.workspace));
-      if (kernel.problem != tuned) sets[kernel.problem.key()] = case_bytes(kernel.problem.gemm());
+      if (kernel.problem != tuned) sets[kernel.problem.key()] = subject_of(kernel.problem)->case_bytes();
     }
   for (const auto& [key, bytes] : sets) workspace += bytes;
   return int64_t(std::min(workspace, 1e18));

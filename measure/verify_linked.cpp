@@ -59,14 +59,14 @@ Verdict verdict_on_cpu(const KernelFile& file, const VerifyCommand& command) {
   EarlierRuns history(command.no_cache ? CacheSettings() : CacheSettings::from_environment(command.cache),
                       device, {}, o);
   if (!history.unverified({&c}).empty()) {
-    CaseSet cases(file.problem.gemm(), o.seed);
+    const std::unique_ptr<CaseSet> cases = subject_of(file.problem)->cases(o.seed);
     VerifyOptions options;
     options.device_isa = runnable_isa(device);
     options.call_seconds = o.call_seconds, options.seed = o.seed;
     options.deadline = wall_seconds() + kLongTime;
     const Turn turn = Turn::compile_turn(); // as compiles, it keeps out of finals
     Progress progress("verify");
-    verify_all({&c}, cases, options, progress);
+    verify_all({&c}, *cases, options, progress);
     history.keep_verdicts({&c});
   }
   return {c.open() ? "ok" : c.record.status, c.record.detail, c.record.error};

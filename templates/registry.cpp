@@ -1,6 +1,7 @@
 // The list of all templates: a new family is one line here.
 #include "base/error.h"
 #include "templates/amd_matrix.h"
+#include "templates/cpu_rows.h"
 #include "templates/cpu_tile.h"
 #include "templates/gemv.h"
 #include "templates/gpu_rows.h"
@@ -12,6 +13,7 @@ namespace deepgen {
 namespace {
 
 std::vector<const Template*>& registry() {
+  static const CpuRows cpu_rows;
   static const CpuTile cpu_tile;
   static const Gemv gemv;
   static const GpuRows gpu_rows;
@@ -20,8 +22,8 @@ std::vector<const Template*>& registry() {
   static const MmaSync mma_sync;
   static const Simt simt;
   static const Wmma wmma;
-  static std::vector<const Template*> all = {&cpu_tile, &gemv,     &gpu_rows, &hopper_ws,
-                                             &mfma,     &mma_sync, &simt,     &wmma};
+  static std::vector<const Template*> all = {&cpu_rows, &cpu_tile, &gemv, &gpu_rows, &hopper_ws,
+                                             &mfma,     &mma_sync, &simt, &wmma};
   return all;
 }
 

@@ -1,5 +1,7 @@
 // Epilogues of whole problems: every step alone, random sequences of steps, operands that are D itself,
 // threads.
+#include "measure/inputs.h"
+#include "measure/operands.h"
 #include "tests/numerics/numerics.h"
 
 #include <set>
@@ -138,7 +140,7 @@ TEST(Epilogue, ThreadsGiveTheSameBits) {
       TileRanges range = loaded.full_range();
       const int64_t tiles = range.n1;
       range.n0 = tiles * t / threads, range.n1 = tiles * (t + 1) / threads;
-      if (range.n0 < range.n1) loaded.call(x, range);
+      if (range.n0 < range.n1) loaded.call(values_of(x, p), range);
     };
     std::vector<std::thread> pool;
     for (int t = 0; t < threads; ++t) pool.emplace_back(part, t);

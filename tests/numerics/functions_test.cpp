@@ -1,4 +1,7 @@
 // The elementwise functions of epilogues over their range, against long double.
+#include "measure/buffers.h"
+#include "measure/inputs.h"
+#include "measure/operands.h"
 #include "tests/numerics/numerics.h"
 
 #include <cfloat>
@@ -53,7 +56,7 @@ std::vector<T> evaluate(EpilogueOp op, int64_t level, const std::vector<T>& x) {
   buffers.clamp_low = -2.5, buffers.clamp_high = 4;
   const PageBuffer workspace(size_t(file.kernels[0].workspace) + 1);
   buffers.workspace = workspace.data();
-  LoadedKernel(file.kernels[0]).call(buffers);
+  LoadedKernel(file.kernels[0]).call(values_of(buffers, p));
   return d;
 }
 

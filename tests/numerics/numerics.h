@@ -3,7 +3,7 @@
 
 #include "generator/compile.h"
 #include "generator/space.h"
-#include "measure/verify.h"
+#include "measure/subject.h"
 #include "runtime/cpu.h"
 
 #include <gtest/gtest.h>
@@ -70,10 +70,10 @@ inline int verify_all(const KernelFile& file, const std::string& context) {
   int verified = 0;
   for (const Kernel& kernel : file.kernels) {
     if (kernel.isa > host_level()) continue;
-    CaseSet cases(kernel.problem.gemm(), 7);
+    const std::unique_ptr<CaseSet> cases = subject_of(kernel.problem)->cases(7);
     std::string step;
     Verdict verdict =
-        cases.verify(LoadedKernel(kernel), kernel.workspace, [&](const std::string& s) { step = s; });
+        cases->verify(LoadedKernel(kernel), kernel.workspace, [&](const std::string& s) { step = s; });
     EXPECT_EQ(verdict.status, "ok") << kernel.role << ": " << verdict.detail << "\n"
                                     << step << "\n"
                                     << kernel.problem.key() << "\n"

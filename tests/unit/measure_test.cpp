@@ -5,6 +5,7 @@
 #include "measure/buffers.h"
 #include "measure/devices.h"
 #include "measure/operands.h"
+#include "measure/reference.h"
 #include "measure/statistics.h"
 #include "measure/verify.h"
 
@@ -204,10 +205,10 @@ TEST(Buffers, PoisonIsNaNInBothTypes) {
 
 TEST(Cuts, ShareOutTheGridOnce) {
   const TileRanges full{0, 5, 0, 4, 0, 2};
-  for (Case::Cut cut : {Case::whole, Case::rows, Case::columns, Case::entries}) {
+  for (GridCut cut : {GridCut::whole, GridCut::rows, GridCut::columns, GridCut::entries}) {
     int seen[2][5][4] = {};
     const auto ranges = cut_ranges(full, cut);
-    EXPECT_EQ(ranges.size(), cut == Case::whole ? 1u : cut == Case::entries ? 2u : 3u);
+    EXPECT_EQ(ranges.size(), cut == GridCut::whole ? 1u : cut == GridCut::entries ? 2u : 3u);
     for (const TileRanges& r : ranges)
       for (int64_t b = r.b0; b < r.b1; ++b)
         for (int64_t m = r.m0; m < r.m1; ++m)

@@ -145,7 +145,7 @@ TEST(Sandbox, LeavesWhatComputingNeeds) {
         std::vector<char> memory(100 << 20, 1);
         if (memory.back() == 1) channel.send("memory");
         const LoadedKernel code(kernel_of(std::string("\xc3", 1)));
-        code.call(CallBuffers());
+        code.call(SlotValues());
         channel.send("code");
         double x = 1;
         const Sample sample = watch.time(

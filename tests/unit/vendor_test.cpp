@@ -1,7 +1,6 @@
 // The vendor's library on the CPU, and the epilogue behind it.
-#include "measure/arms.h"
 #include "measure/compare.h"
-#include "measure/operands.h"
+#include "measure/gemm_subject.h"
 #include "measure/reference.h"
 #include "measure/vendor.h"
 #include "measure/vendor_epilogue.h"
@@ -26,7 +25,7 @@ TEST(VendorBaseline, ComputesTheProblem) {
       const Gemm p = Gemm::parse(text + (rest[3] == '3' ? " align=4" : " align=8"));
       const Inputs in(p, 1);
       const Reference reference(p, in, 1);
-      const TimingOperands operands(p, 1, 1);
+      const GemmOperands operands(p, 1, 1);
       const CallBuffers x = operands.buffers();
       vendor->prepare(p, x)();
       const Comparison c =
@@ -76,7 +75,7 @@ TEST(VendorEpilogue, LongRowsArePiecesOfOnePass) {
         std::string("gemm m=3 n=2500 k=5 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=nn ") + steps + " align=4");
     const Inputs in(p, 1);
     const Reference reference(p, in, 1);
-    const TimingOperands operands(p, 1, 1);
+    const GemmOperands operands(p, 1, 1);
     const CallBuffers x = operands.buffers();
     // Plain loops in place of the library.
     const auto *a = static_cast<const float*>(x.a), *b = static_cast<const float*>(x.b);

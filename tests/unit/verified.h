@@ -1,6 +1,7 @@
 // Verifies kernels for test_kernels' small problem, as deepgen-measure does.
 #pragma once
 
+#include "measure/gemm_cases.h"
 #include "measure/progress.h"
 #include "measure/stopwatch.h"
 #include "measure/verify_all.h"
@@ -9,7 +10,7 @@
 namespace deepgen::test_kernels {
 
 inline void verify_small(const std::vector<Candidate*>& list, double call_seconds = 10) {
-  CaseSet cases(small_problem(), 1);
+  GemmCases cases(small_problem(), 1);
   VerifyOptions options;
   options.call_seconds = call_seconds;
   options.deadline = wall_seconds() + 60;

@@ -1,4 +1,5 @@
 // Verification of epilogues with every kind of operand, on kernels that are wrong in one way each.
+#include "measure/gemm_cases.h"
 #include "measure/stopwatch.h"
 #include "measure/verify_all.h"
 #include "test_kernels.h"
@@ -96,7 +97,7 @@ Record verify(Entry entry) {
   kernel.args = {DEEPGEN_ARG_NAMES};
   kernel.tiles_m = kM, kernel.tiles_n = kN, kernel.tiles_b = problem().batch;
   c.record.status = "";
-  CaseSet cases(problem(), 1);
+  GemmCases cases(problem(), 1);
   VerifyOptions options;
   options.deadline = wall_seconds() + 60;
   Progress progress("test");

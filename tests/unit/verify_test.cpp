@@ -111,7 +111,7 @@ std::string outcome_after(const std::function<bool()>& prepare, Entry entry = go
     Candidate c;
     c.file.kernels = {kernel_of(entry)};
     c.record.status = "";
-    CaseSet cases(small_problem(), 1);
+    GemmCases cases(small_problem(), 1);
     VerifyOptions options;
     options.deadline = wall_seconds() + 60;
     Progress progress("test");

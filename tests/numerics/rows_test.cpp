@@ -1,0 +1,140 @@
+// Random (problem, config) pairs of rows, compiled and run against the f64 reference on guarded buffers: all
+// kinds, types and options, every level of this host, sizes that break vector code.
+#include "measure/rows_inputs.h"
+#include "tests/numerics/numerics.h"
+
+#include <cmath>
+#include <map>
+
+namespace deepgen {
+namespace {
+
+using namespace numerics;
+
+/// The kind, D's type and the level alternate with `index`.
+Rows random_rows(Rng& rng, size_t index) {
+  Rows p;
+  p.kind = RowsKind(index % 4);
+  p.x = std::vector{Type::f32, Type::f16, Type::bf16}[index / 4 % 3];
+  const Type others[] = {p.x, Type::f32, Type::e4m3, Type::i8, Type::f16, Type::bf16};
+  p.d = others[index / 12 % 6];
+  p.m = rng() % 3 == 0 ? 1 : between(rng, 2, 23);
+  p.n = awkward_size(rng);
+  if (rng() % 4 == 0) p.n = pick(rng, {1023, 1024, 1025, 1500, 2048 + 37, 4096, 4097, 5000, 9000});
+  if (rng() % 40 == 0) p.m = between(rng, 1, 3), p.n = pick(rng, {16384, 16385, 40000, 70001});
+  p.residual = rng() % 2, p.output_residual = p.residual && rng() % 2;
+  if (p.normalises()) p.scale = rng() % 2, p.bias = rng() % 2;
+  validate(p);
+  return p;
+}
+
+class RandomRows : public testing::TestWithParam<int> {};
+
+TEST_P(RandomRows, MatchTheReference) {
+  constexpr int kPairs = 50;
+  Rng rng(uint32_t(7000 + GetParam()));
+  int pairs = 0;
+  for (int i = 0; i < kPairs; ++i) {
+    const Rows p = random_rows(rng, size_t(GetParam() * kPairs + i));
+    const int64_t level = std::min(host_level(), pick(rng, {4, 4, 3, 1}));
+    const Space space(p, "cpu", device_of_level(level));
+    ASSERT_GT(space.size(), 0u) << "no legal config: " << p.key() << " at level " << level;
+    const Choice choice = i % 5 == 0 ? space.default_choice() : space.choice(rng() % space.size());
+    SCOPED_TRACE(p.key() + " | " + choice.text());
+    pairs += verify_all(compile_candidate(p, "cpu", choice, true, i % 10 == 0), choice.text()) > 0;
+    if (HasFailure()) return;
+  }
+  EXPECT_EQ(pairs, kPairs);
+}
+INSTANTIATE_TEST_SUITE_P(Share, RandomRows, testing::Range(0, 8));
+
+/// Each value of each parameter, at least once, on rows of several blocks.
+class EveryRowsValue : public testing::TestWithParam<RowsKind> {};
+
+TEST_P(EveryRowsValue, MatchesTheReference) {
+  Rows p;
+  p.m = 9, p.n = 17003, p.kind = GetParam(), p.x = p.d = Type::bf16;
+  const Space space(p, "cpu", device_of_level(host_level()));
+  std::map<std::pair<std::string, int64_t>, int> covered, legal;
+  for (size_t rank = 0; rank < space.size(); ++rank) {
+    const Choice choice = space.choice(rank);
+    bool is_new = false;
+    for (const auto& value : choice.config.values) is_new |= covered[value]++ == 0;
+    if (!is_new) continue;
+    SCOPED_TRACE(choice.text());
+    ASSERT_GT(verify_all(compile_candidate(p, "cpu", choice, false, false), choice.text()), 0);
+    if (HasFailure()) return;
+  }
+  EXPECT_EQ(covered.count({"block", 16384}), 1u);
+  EXPECT_EQ(covered.count({"stream", 1}), 1u);
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryRowsValue,
+                         testing::Values(RowsKind::softmax, RowsKind::log_softmax, RowsKind::layer_norm,
+                                         RowsKind::rms_norm));
+
+/// The longest rows: a sum of 2^20 terms is as exact as a short one.
+TEST(Rows, SumsOfAMillionTermsAreExact) {
+  for (RowsKind kind : {RowsKind::softmax, RowsKind::log_softmax, RowsKind::layer_norm, RowsKind::rms_norm})
+    for (int64_t level : {host_level(), int64_t(1)}) {
+      Rows p;
+      p.m = 1, p.n = most_row_columns, p.kind = kind;
+      const Space space(p, "cpu", device_of_level(level));
+      ASSERT_GT(space.size(), 0u);
+      const Choice choice = space.default_choice();
+      SCOPED_TRACE(p.key() + " | " + choice.text());
+      ASSERT_GT(verify_all(compile_candidate(p, "cpu", choice, false, false), choice.text()), 0);
+    }
+}
+
+/// exp(x) of a softmax, as D[n] / D[0] with X[0] = 0: D[0] is the sum's reciprocal itself, D[n] is rounded
+/// once more.
+TEST(Rows, ExponentialsAreExactToThreeUnits) {
+  constexpr double kUnit = 0x1p-24, kLowest = -70;
+  for (int64_t level : {host_level(), int64_t(3), int64_t(1)}) {
+    if (level > host_level()) continue;
+    Rows p;
+    p.m = 1, p.n = 1 << 18;
+    const Choice choice = Space(p, "cpu", device_of_level(level)).default_choice();
+    const KernelFile file = compile_candidate(p, "cpu", choice, false, false);
+    ASSERT_EQ(file.status, "ok") << file.detail;
+    std::vector<float> x, d(size_t(p.n));
+    for (int64_t n = 0; n < p.n; ++n) x.push_back(float(kLowest * double(n) / double(p.n)));
+    const PageBuffer workspace(size_t(file.kernels[0].workspace) + 1);
+    RowsCall call;
+    call.x = x.data(), call.d = d.data(), call.ldx = call.ldd = p.n, call.workspace = workspace.data();
+    LoadedKernel(file.kernels[0]).call(values_of(call));
+    double worst = 0;
+    for (size_t n = 0; n < x.size(); ++n)
+      worst = std::max(worst, std::fabs(double(d[n]) / double(d[0]) / std::exp(double(x[n])) - 1));
+    EXPECT_LT(worst, 3.5 * kUnit) << "level " << level;
+    EXPECT_GT(worst, 0.5 * kUnit) << "level " << level;
+  }
+}
+
+/// Whatever the problem and the level, some config is legal.
+TEST(Rows, SpaceIsNeverEmpty) {
+  Rng rng(11);
+  for (size_t i = 0; i < 300; ++i) {
+    Rows p = random_rows(rng, i);
+    if (i % 5 == 0) p.n = most_row_columns - int64_t(i);
+    for (int64_t level : {1, 2, 3, 4}) {
+      const Space space(p, "cpu", device_of_level(level));
+      ASSERT_GT(space.size(), 0u) << p.key() << " at level " << level;
+      EXPECT_EQ(why_illegal(p, "cpu", device_of_level(level), space.default_choice()), "") << p.key();
+    }
+  }
+}
+
+TEST(Rows, CodegenIsDeterministic) {
+  const Rows p = Rows::parse("rows m=33 n=777 x=bf16 d=e4m3 kind=layer_norm options=residual+scale");
+  const Space space(p, "cpu", device_of_level(4));
+  for (size_t rank : {size_t(0), space.size() / 2}) {
+    const KernelFile first = compile_candidate(p, "cpu", space.choice(rank), true, true);
+    const KernelFile second = compile_candidate(p, "cpu", space.choice(rank), true, true);
+    ASSERT_EQ(first.status, "ok") << first.detail;
+    EXPECT_EQ(first.serialize(), second.serialize());
+  }
+}
+
+} // namespace
+} // namespace deepgen
