@@ -36,7 +36,7 @@ public:
     } else {
       gpu_.emplace(cuda::take(model, o.devices));
       device_ = gpu_->device;
-      bench_ = std::make_unique<cuda::Bench>(problem.gemm(), device_, workspace, o.seed, o.caches);
+      bench_ = std::make_unique<cuda::Bench>(problem, device_, workspace, o.seed, o.caches);
       bench_->complete(options_, cuda::Bench::full_heat);
     }
     quiet_.emplace(Turn::quiet_turn(model.is_cpu() ? FileLock::kExclusive : FileLock::kShared));
