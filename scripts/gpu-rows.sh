@@ -39,9 +39,7 @@ key_of() {
 
 # <folder> <round>: compiles its candidates, on all cores
 compile() {
-  local plan=$1/r$2/plan.json count
-  count=$(grep -o '"slot":' "$plan" | wc -l)
-  [ "$count" != 0 ] || count=$slots
+  local plan=$1/r$2/plan.json
   seq 0 $((slots - 1)) | xargs -P "$(nproc)" -I{} sh -c \
     'exec "$0" compile --plan "$1" --slot {} --timeout 120 -o "$(printf "%s/s%02d.dgk" "$(dirname "$1")" {})"' \
     "$bin/deepgen" "$plan" > "$1/r$2/compile.log" 2>&1 || { tail -n 3 "$1/r$2/compile.log"; return 1; }
@@ -107,7 +105,7 @@ out = sys.argv[1]
 rows = []
 for path in glob.glob(out + "/*/final.jsonl"):
     lines = [json.loads(line) for line in open(path)]
-    env = next(x for x in lines if x["schema"].startswith("deepgen.env"))
+    env = next(x for x in lines if x["schema"].startswith("deepgen.env"))["environment"]
     best = min((x for x in lines if x.get("stage") == "final" and x.get("status") == "ok" and x.get("timing")),
                key=lambda x: x["timing"]["ratio"], default=None)
     if best is None or "read" not in env:
