@@ -203,6 +203,7 @@ def compare(folder, rounds):
     good = agree(problem, sets[0])
     arms = {"deepgen": Arm(kernel.call, sets, calls), "eager": Arm(function, sets, calls)}
     try:
+        torch._dynamo.reset()  # or it gives up after a few problems
         compiled = torch.compile(function, dynamic=False)
         compiled(sets[0])
         arms["compiled"] = Arm(compiled, sets, calls)
