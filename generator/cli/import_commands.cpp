@@ -1,0 +1,69 @@
+// import
+#include "base/error.h"
+#include "base/files.h"
+#include "generator/cli/cli.h"
+#include "workload/import.h"
+#include "workload/summary.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+namespace deepgen {
+namespace {
+
+struct ImportOptions {
+  std::vector<std::string> logs;
+  std::string output, csv;
+  double threshold = 0;
+  int64_t rows = 20;
+};
+
+void run_import(const ImportOptions& o) {
+  Importer importer;
+  for (const std::string& log : o.logs) importer.read(log);
+  Workload workload = importer.workload();
+  const std::vector<WorkloadProblem> below = workload.drop_below(o.threshold);
+  if (workload.problems.size() > Workload::most_problems)
+    throw Error("too many different problems for one workload", "deepgen import",
+                "there are " + std::to_string(workload.problems.size()), "pass --threshold, such as 0.0001");
+  const std::string text = workload.serialize();
+  Workload::parse(text, o.output); // what is written can be read
+  if (!o.csv.empty()) write_atomically(o.csv, workload_csv(workload, below));
+  std::cout << workload_table(workload, size_t(o.rows));
+  for (const std::string& note : importer.notes()) std::cout << note << "\n";
+  if (workload.problems.empty())
+    throw Error("no problem is left", o.logs.front(),
+                "nothing was translated, or all of it is below the threshold",
+                "see the table above; --threshold 0 keeps everything");
+  write_if_changed(o.output, text);
+}
+
+/// NaN is neither.
+std::string share_check(const std::string& text) {
+  double value = 0;
+  if (CLI::detail::lexical_cast(text, value) && value >= 0 && value < 1) return "";
+  return "'" + text + "' is no share from 0 to below 1";
+}
+
+} // namespace
+
+void add_import_command(CLI::App& app, CliContext&) {
+  auto o = std::make_shared<ImportOptions>();
+  CLI::App* c = app.add_subcommand(
+      "import", "logs of a program's matrix products as a workload: its problems and their shares");
+  c->add_option("logs", o->logs, "logs, plain, gzip or zstd: " + log_kinds())->required();
+  c->add_option("-o", o->output, "workload.json to write, for deepgen_add_workload()")->required();
+  c->add_option("--threshold", o->threshold,
+                "leaves out problems with a smaller share of the time, such as 0.01")
+      ->capture_default_str()
+      ->check(CLI::Validator(share_check, "SHARE"));
+  c->add_option("--csv", o->csv, "writes all problems and reasons as a table");
+  c->add_option("--rows", o->rows, "problems in the table on the terminal")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t(0), int64_t(1000000)));
+  c->footer(
+      "Example:\n  deepgen import hipblaslt.log.gz -o workload.json --threshold 0.001 --csv workload.csv");
+  c->callback([o] { run_import(*o); });
+}
+
+} // namespace deepgen
