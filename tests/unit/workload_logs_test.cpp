@@ -54,7 +54,7 @@ void expect_log(const std::string& file, const std::vector<Expected>& problems,
     EXPECT_EQ(found[key].calls, e.calls) << key;
     EXPECT_EQ(found[key].timed, e.seconds > 0) << key;
     EXPECT_GT(found[key].seconds, 0) << key;
-    if (e.seconds > 0) EXPECT_NEAR(found[key].seconds / e.seconds, 1, 1e-5) << key;
+    EXPECT_NEAR(found[key].seconds, e.seconds, e.seconds > 0 ? 1e-5 * e.seconds : 1) << key;
     EXPECT_FALSE(found[key].lines.empty());
   }
   EXPECT_EQ(w.skipped.size(), skipped.size()) << w.serialize();
