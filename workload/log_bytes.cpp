@@ -148,7 +148,7 @@ public:
       if (ZSTD_isError(status)) damaged(ZSTD_getErrorName(status));
       at_ = in.pos;
       inside_ = status != 0;
-      flushing_ = out.pos == size; // there may be more of what it has taken in already
+      flushing_ = out.pos == size && status != 0; // there may be more of what it has taken in already
     }
     return out.pos;
   }

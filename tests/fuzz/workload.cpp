@@ -29,7 +29,8 @@ void run_log(const std::string& input) {
   const std::vector<WorkloadProblem> below = w.drop_below(0.1);
   fuzz::require(w.seconds() <= all * 1.0001 && w.seconds() >= all * 0.9999, "the threshold loses time");
   const std::string text = w.serialize();
-  fuzz::require(Workload::parse(text, "again").serialize() == text, "a workload changes when it is read again");
+  fuzz::require(Workload::parse(text, "again").serialize() == text,
+                "a workload changes when it is read again");
   workload_csv(w, below), workload_table(w, 5);
 }
 const fuzz::Target log_target("log", run_log);
