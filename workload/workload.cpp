@@ -98,12 +98,12 @@ std::string lines_of(const std::vector<Json>& list) {
   return text + (list.empty() ? "]" : "\n]");
 }
 
-/// Names and texts that are one line, for any bytes.
+/// One line, for any bytes; of what it has returned it changes nothing.
 std::string one_line(const std::string& text) {
   std::string result = visible(text);
   for (char& c : result)
     if (c == '\n' || c == '\t') c = ' ';
-  if (result.size() > kLongestText / 2) result = visible(result.substr(0, kLongestText / 2));
+  if (result.size() > kLongestText) result = visible(result.substr(0, kLongestText / 2));
   return result;
 }
 
@@ -160,8 +160,9 @@ void Workload::arrange() {
   });
   problems.clear();
   for (auto& [key, p] : keyed) problems.push_back(std::move(p));
-  std::sort(skipped.begin(), skipped.end(), [](const WorkloadSkipped& a, const WorkloadSkipped& b) {
-    return std::tie(b.seconds, b.calls, a.why) < std::tie(a.seconds, a.calls, b.why);
+  for (WorkloadSkipped& s : skipped) s.why = one_line(s.why), s.example = one_line(s.example);
+  std::stable_sort(skipped.begin(), skipped.end(), [](const WorkloadSkipped& a, const WorkloadSkipped& b) {
+    return std::tie(b.seconds, b.calls, a.why, a.example) < std::tie(a.seconds, a.calls, b.why, b.example);
   });
 }
 
@@ -221,11 +222,11 @@ std::string Workload::serialize() const {
                              {"lines", places_json(p.lines)}});
   }
   for (const WorkloadSkipped& s : skipped)
-    skipped_lines.push_back({{"why", one_line(s.why)},
+    skipped_lines.push_back({{"why", s.why},
                              {"calls", s.calls},
                              {"seconds", s.seconds},
                              {"share", rounded(s.seconds / all)},
-                             {"example", one_line(s.example)},
+                             {"example", s.example},
                              {"lines", places_json(s.lines)}});
   const Json below_json = {{"problems", below.problems}, {"calls", below.calls}, {"seconds", below.seconds}};
   const Json shares = {{"problems", rounded(served / all)},

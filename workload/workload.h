@@ -59,7 +59,7 @@ struct Workload {
   double skipped_seconds() const;
   /// Moves the problems whose share is less to `below`, and returns them.
   std::vector<WorkloadProblem> drop_below(double share);
-  /// Puts the heaviest first; equal ones by their keys.
+  /// Puts the heaviest first, equal ones by their keys, and makes texts as the file has them.
   void arrange();
 };
 

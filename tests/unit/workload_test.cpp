@@ -195,6 +195,15 @@ TEST(Workload, IsALogItself) {
   EXPECT_DOUBLE_EQ(imported({w.serialize(), w.serialize()}).seconds(), 2 * w.seconds());
 }
 
+TEST(Workload, AnyBytesOfALogBecomeTexts) {
+  const std::string bytes = "MKL_VERBOSE \x1b[2J\xff\t\x01GEMM" + std::string(3000, '\x02') + "(N) 1.00s\n";
+  const std::string text =
+      imported({bytes + kLine + "MKL_VERBOSE \x1b[2K\xffGEMM\xc3(N) 1.00s\n"}).serialize();
+  EXPECT_EQ(Workload::parse(text, "again").serialize(), text);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_NE(text.find("\\\\u001b[2K"), std::string::npos) << text;
+}
+
 TEST(Workload, NamesAreOfOneProblem) {
   const auto name = [](const std::string& key) { return function_name(Problem::parse(key)); };
   EXPECT_EQ(
