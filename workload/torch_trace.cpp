@@ -312,7 +312,11 @@ void Trace::count_all() {
 } // namespace
 
 bool is_torch_trace(std::string_view beginning) {
-  if (beginning.starts_with('{')) return true;
+  if (beginning.starts_with('{')) { // unless a program logs its own lines as objects
+    const size_t line = beginning.find('\n');
+    return line == beginning.npos || line + 1 == beginning.size() ||
+           !trimmed(beginning.substr(0, line)).ends_with('}');
+  }
   if (!beginning.starts_with('[')) return false; // a log of cuBLASLt's begins so, too
   const size_t next = beginning.find_first_not_of(" \t\r\n", 1);
   return next != beginning.npos && beginning[next] == '{';

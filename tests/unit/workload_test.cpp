@@ -116,6 +116,12 @@ TEST(WorkloadImport, ALastLineWithoutABreakAndLinesOfWindows) {
   EXPECT_EQ(imported({text + std::string(kLine).substr(0, 80)}).problems[0].calls, 2);
 }
 
+TEST(WorkloadImport, ProgramsMayLogObjectsOfTheirOwn) {
+  const Workload w = imported({"{\"level\": \"info\"}\n" + std::string(kLine) + "{\"level\": \"info\"}\n"});
+  ASSERT_EQ(w.problems.size(), 1u);
+  EXPECT_EQ(w.problems[0].lines, (std::vector<Place>{{0, 2}}));
+}
+
 TEST(WorkloadImport, CallsThatAreLoggedTwiceAreCountedOnce) {
   const std::string bench =
       "hipblaslt-bench -m 8 -n 8 -k 8 --transA N --transB N --a_type f16_r --b_type f16_r --c_type "
