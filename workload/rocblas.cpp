@@ -33,8 +33,8 @@ bool read_name(std::string_view name, const Fields& f, BlasCall& blas) {
   if (name.starts_with("rocblas_")) name.remove_prefix(8);
   if (name.ends_with("_64")) name.remove_suffix(3);
   std::string_view type = f.find("r", "precision").value_or("");
-  if (const std::string_view letter = name.substr(0, 1); name.substr(1).starts_with("gemm")) {
-    type = type_of_letter(letter[0]);
+  if (!name.empty() && name.substr(1).starts_with("gemm")) {
+    type = type_of_letter(name[0]);
     name.remove_prefix(1);
   }
   if (!name.starts_with("gemm") || name.starts_with("gemmt")) return false;

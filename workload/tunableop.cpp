@@ -59,6 +59,7 @@ bool read_tunable(std::string_view line, Call& call) {
   if (cells.size() < 2) throw Untranslatable{"the line is cut off"};
   if (cells.size() >= 4) call.seconds = number(trimmed(cells[3])).value_or(0) * 1e-3;
   const std::string_view name = cells[0], op = name.substr(0, name.find(kOp));
+  if (op == name) throw Untranslatable{"its name is not understood"};
   BlasCall blas;
   std::string_view bias;
   bool by_rows = false;

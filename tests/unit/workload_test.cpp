@@ -116,6 +116,18 @@ TEST(WorkloadImport, ALastLineWithoutABreakAndLinesOfWindows) {
   EXPECT_EQ(imported({text + std::string(kLine).substr(0, 80)}).problems[0].calls, 2);
 }
 
+TEST(WorkloadImport, LinesThatBeginLikeCallsAreCountedWithAReason) {
+  for (const char* line :
+       {"rocblas-bench -f -m 4 -n 4 -k 4", "Gemm,aTunableOp_float_TN", "GemmTunableOp_,tn_1_2_3",
+        "hipblaslt-bench ", "- {function: }", "- { rocblas_function: 'rocblas_gemm'}", "MKL_VERBOSE GEMM()",
+        "onednn_verbose,exec,cpu,matmul", "onednn_verbose,exec,cpu,inner_product,,,,,,mbicoc,1",
+        "[cublasLt][1][Trace][cublasLtMatmul] Adesc=[", "[cublasLt][1][Trace][Matmul"}) {
+    const Workload w = imported({kLine + std::string(line) + "\n"});
+    EXPECT_EQ(w.problems.size(), 1u) << line;
+    EXPECT_LE(w.skipped.size(), 1u) << line;
+  }
+}
+
 TEST(WorkloadImport, ProgramsMayLogObjectsOfTheirOwn) {
   const Workload w = imported({"{\"level\": \"info\"}\n" + std::string(kLine) + "{\"level\": \"info\"}\n"});
   ASSERT_EQ(w.problems.size(), 1u);
