@@ -3,6 +3,7 @@
 
 #include "workload/call.h"
 
+#include <compare>
 #include <map>
 #include <unordered_map>
 #include <vector>
@@ -12,7 +13,7 @@ namespace deepgen {
 /// A line of one of the logs.
 struct Place {
   int64_t log = 0, line = 0;
-  bool operator==(const Place&) const = default;
+  auto operator<=>(const Place&) const = default;
 };
 
 struct Count {

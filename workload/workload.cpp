@@ -161,8 +161,9 @@ void Workload::arrange() {
   problems.clear();
   for (auto& [key, p] : keyed) problems.push_back(std::move(p));
   for (WorkloadSkipped& s : skipped) s.why = one_line(s.why), s.example = one_line(s.example);
-  std::stable_sort(skipped.begin(), skipped.end(), [](const WorkloadSkipped& a, const WorkloadSkipped& b) {
-    return std::tie(b.seconds, b.calls, a.why, a.example) < std::tie(a.seconds, a.calls, b.why, b.example);
+  std::sort(skipped.begin(), skipped.end(), [](const WorkloadSkipped& a, const WorkloadSkipped& b) {
+    return std::tie(b.seconds, b.calls, a.why, a.example, a.lines) <
+           std::tie(a.seconds, a.calls, b.why, b.example, b.lines);
   });
 }
 

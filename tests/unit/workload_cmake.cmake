@@ -8,6 +8,8 @@ include(${SOURCE}/cmake/DeepGen.cmake)
 
 function(_deepgen_project_setup target)
 endfunction()
+function(_deepgen_find_header target) # consumer.workloads has it
+endfunction()
 function(_deepgen_add_problem target key)
   message(STATUS "problem ${arg_NAME} ${key} BUDGET '${arg_BUDGET}' UNTUNED '${arg_UNTUNED}'")
 endfunction()
