@@ -2,7 +2,7 @@
 // decides is how many bytes are under way, and where a row is kept between its passes.
 #pragma once
 
-#include "templates/rows_template.h"
+#include "templates/operator_template.h"
 
 namespace deepgen {
 
