@@ -169,7 +169,6 @@ void RowsCases::fill(Prepared& x) const {
 }
 
 Verdict RowsCases::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_bytes) const {
-  const Rows& p = problem_;
   GuardedWorkspace workspace(workspace_bytes);
   RowsCall call = x.call;
   call.workspace = workspace.data();
