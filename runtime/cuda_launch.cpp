@@ -50,14 +50,16 @@ deepgen_status enqueue_first(const Driver& d, GpuCall& call, const Choice& choic
 
 /// The choice for the current device, and the driver that made it.
 deepgen_status current_choice(const deepgen_function& f, const Driver*& d, const Choice*& choice) {
-  d = driver();
-  return d ? GpuSelection<Vendor>::choose(*d, f, choice) : DEEPGEN_ERROR_NO_DRIVER;
+  auto none = DEEPGEN_OK;
+  d = driver(&none);
+  return d ? GpuSelection<Vendor>::choose(*d, f, choice) : none;
 }
 
 deepgen_status current() {
-  const Driver* d = driver();
+  auto none = DEEPGEN_OK;
+  const Driver* d = driver(&none);
   int device = -1;
-  if (!d) return DEEPGEN_ERROR_NO_DRIVER;
+  if (!d) return none;
   return d->context_device(&device) == success ? DEEPGEN_OK : DEEPGEN_ERROR_NO_CONTEXT;
 }
 
@@ -89,7 +91,9 @@ deepgen_status describe(const deepgen_function& f, const char*& config, size_t& 
   return DEEPGEN_OK;
 }
 
-void forget(const deepgen_function& f) { GpuSelection<Vendor>::forget(driver, f); }
+void forget(const deepgen_function& f) {
+  GpuSelection<Vendor>::forget([] { return driver(); }, f);
+}
 
 } // namespace
 

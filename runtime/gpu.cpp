@@ -27,7 +27,8 @@ const GpuVendor& vendor_of(const deepgen_function& f) {
   }
   if (!sm || !gfx) return gfx ? amd::vendor : nvidia::vendor;
   const deepgen_status cuda = nvidia::vendor.current();
-  if (cuda == DEEPGEN_OK) return nvidia::vendor;
+  // An unknown one is no absent one: the call tells what is the matter.
+  if (cuda == DEEPGEN_OK || cuda == DEEPGEN_ERROR_DRIVER) return nvidia::vendor;
   return amd::vendor.current() == DEEPGEN_OK || cuda == DEEPGEN_ERROR_NO_DRIVER ? amd::vendor
                                                                                 : nvidia::vendor;
 }

@@ -9,7 +9,8 @@ namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 /// What the entry points ask of a vendor's part. Each works on the device that is current on the calling
 /// thread.
 struct GpuVendor {
-  /// DEEPGEN_OK, DEEPGEN_ERROR_NO_DRIVER or DEEPGEN_ERROR_NO_CONTEXT (which also means: no device).
+  /// DEEPGEN_OK, DEEPGEN_ERROR_NO_DRIVER, DEEPGEN_ERROR_DRIVER (it could not be loaded this time) or
+  /// DEEPGEN_ERROR_NO_CONTEXT (which also means: no device).
   deepgen_status (*current)();
   deepgen_status (*launch)(const deepgen_function&, const CallArguments&, deepgen_stream);
   deepgen_status (*prepare)(const deepgen_function&);
