@@ -2,7 +2,7 @@
 // machine.
 #pragma once
 
-#include "measure/run.h"
+#include "measure/options.h"
 
 namespace deepgen {
 
