@@ -4,6 +4,9 @@
 
 #include "measure/options.h"
 
+#include <string>
+#include <vector>
+
 namespace deepgen {
 
 /// Times kernels of one problem against the first of them, all in one process and on one device; prints a
