@@ -13,9 +13,9 @@ LoadFailure load_failure(const std::string& name, const std::string& words) {
   const auto says = [&](const char* part) { return words.find(part) != std::string::npos; };
   if (words.rfind(name + ": ", 0) == 0 && says("No such file or directory")) return LoadFailure::absent;
   if (says("static TLS block")) return LoadFailure::broken; // of a fixed size, whatever is free
-  for (const char* part :
-       {"annot allocate memory", "failed to map", "cannot map", "ot enough space",
-        "cannot create shared object descriptor", "Too many open files", "Input/output error"})
+  for (const char* part : {"annot allocate memory", "failed to map", "cannot map", "ot enough space",
+                           "cannot create shared object descriptor", "out of memory", "Too many open files",
+                           "Input/output error"})
     if (says(part)) return LoadFailure::host;
   return LoadFailure::broken;
 }

@@ -16,12 +16,6 @@ constexpr Reader kReaders[] = {{"gemm", [](std::string_view text) { return Probl
                                {"rows", [](std::string_view text) { return Problem(Rows::parse(text)); }}};
 static_assert(std::size(kReaders) == std::variant_size_v<Problem::Operator>);
 
-template <typename Operator>
-const Operator& only(const Problem& p, const char* op) {
-  if (const Operator* found = std::get_if<Operator>(&p.which())) return *found;
-  throw Error(std::string("this is for ") + op + " alone", p.key(), "the problem is a " + p.op());
-}
-
 } // namespace
 
 std::string Problem::op() const { return kReaders[operator_.index()].op; }
@@ -66,10 +60,13 @@ Problem Problem::parse(std::string_view text) {
               "use one of: " + known);
 }
 
-const Gemm& Problem::gemm() const { return only<Gemm>(*this, "gemm"); }
-const Rows& Problem::rows() const { return only<Rows>(*this, "rows"); }
-
-Gemm& Problem::gemm() { return const_cast<Gemm&>(std::as_const(*this).gemm()); }
+template <typename One>
+const One& Problem::as() const {
+  if (const One* found = std::get_if<One>(&operator_)) return *found;
+  throw Error("this is for " + Problem(One()).op() + " alone", key(), "the problem is a " + op());
+}
+template const Gemm& Problem::as<Gemm>() const;
+template const Rows& Problem::as<Rows>() const;
 
 std::vector<std::string> operator_names() {
   std::vector<std::string> names;

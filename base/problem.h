@@ -37,14 +37,19 @@ public:
   double bytes() const;
 
   const Operator& which() const { return operator_; }
-  /// Throw Error when it is another operator.
-  const Gemm& gemm() const;
-  Gemm& gemm();
-  const Rows& rows() const;
+  /// Throws Error when it is another operator.
+  template <typename One>
+  const One& as() const;
+  const Gemm& gemm() const { return as<Gemm>(); }
+  Gemm& gemm() { return const_cast<Gemm&>(as<Gemm>()); }
+  const Rows& rows() const { return as<Rows>(); }
 
 private:
   Operator operator_;
 };
+
+extern template const Gemm& Problem::as<Gemm>() const;
+extern template const Rows& Problem::as<Rows>() const;
 
 /// The operators' words, as they begin keys: "gemm", "rows".
 std::vector<std::string> operator_names();

@@ -16,7 +16,7 @@ struct RowsCallCase {
   const char* name;
   bool padded = false;   ///< gaps between rows, and bases as little aligned as the kernel takes
   bool in_place = false; ///< D is X where their types are equal, and the residual output is the residual
-  bool special = false;  ///< among the first rows: NaN, infinities, a mean far from 0, nothing but -inf, ...
+  bool special = false;  ///< the first rows are one of each RowFlavour
 };
 std::vector<RowsCallCase> rows_call_cases();
 

@@ -293,20 +293,15 @@ Verifier::Product Verifier::multiply(const Gemm& problem, const Part& part, int6
 Verdict Verifier::verify(const Kernel& kernel, const std::function<void(const std::string&)>& before) {
   before(loading);
   const LoadedKernel loaded(kernel, context_);
-  Verdict worst;
-  for (const CallCase& c : call_cases(kernel.problem.gemm(), tools_.budget())) {
-    if (c.in_a_row && !meets_others(kernel)) continue;
+  const Gemm& p = kernel.problem.gemm();
+  std::vector<CallCase> cases = call_cases(p, tools_.budget());
+  std::erase_if(cases, [&](const CallCase& c) { return c.in_a_row && !meets_others(kernel); });
+  return verify_in_turn(kernel.problem, cases, &CallCase::name, [&](const CallCase& c) {
     before(reference);
-    products_of(kernel.problem.gemm(), c);
+    products_of(p, c);
     before(c.name);
-    Verdict one = verify_case(loaded, kernel, c);
-    if (one.status != "ok") {
-      one.detail += " (case '" + std::string(c.name) + "' of " + kernel.problem.key() + ")";
-      return one;
-    }
-    worst.error = std::max(worst.error, one.error);
-  }
-  return worst;
+    return verify_case(loaded, kernel, c);
+  });
 }
 
 Verdict Verifier::verify_case(const LoadedKernel& loaded, const Kernel& kernel, const CallCase& c) {

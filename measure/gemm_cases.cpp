@@ -172,27 +172,22 @@ Verdict GemmCases::run(Prepared& x, const LoadedKernel& kernel, int64_t workspac
     x.d.poison();
   const SlotValues values = values_of(buffers, problem_);
   for (const TileRanges& range : cut_ranges(kernel.full_range(), x.what.cut)) kernel.call(values, range);
-  const std::string in_case = " (case '" + std::string(x.what.name) + "' of " + problem_.key() + ")";
-  if (std::string damage = x.d.damage(); !damage.empty())
-    return {"out_of_bounds", "D: " + damage + in_case, 0};
+  if (std::string damage = x.d.damage(); !damage.empty()) return {"out_of_bounds", "D: " + damage, 0};
   if (std::string damage = workspace.damage(); !damage.empty())
-    return {"out_of_bounds", "workspace: " + damage + in_case, 0};
+    return {"out_of_bounds", "workspace: " + damage, 0};
   const Comparison result = compare(problem_, reference_.rows(), x.expected,
                                     [&](int64_t entry, int64_t row) { return x.d.row(entry, row); });
-  if (!result.ok()) return {"wrong", result.detail + in_case, result.error};
+  if (!result.ok()) return {"wrong", result.detail, result.error};
   return {"ok", "", result.error};
 }
 
 Verdict GemmCases::verify(const LoadedKernel& kernel, int64_t workspace,
                           const std::function<void(const std::string&)>& before) {
-  Verdict worst;
-  for (auto& prepared : cases_) {
+  const auto name_of = [](const auto& prepared) { return prepared->what.name; };
+  return verify_in_turn(problem_, cases_, name_of, [&](const auto& prepared) {
     before(prepared->what.name);
-    const Verdict one = run(*prepared, kernel, workspace);
-    if (one.status != "ok") return one;
-    worst.error = std::max(worst.error, one.error);
-  }
-  return worst;
+    return run(*prepared, kernel, workspace);
+  });
 }
 
 } // namespace deepgen

@@ -1,6 +1,7 @@
 #include "measure/hip_driver.h"
 
 #include "base/library.h"
+#include "base/memory.h"
 #include "runtime/hip_driver.h"
 #include "runtime/hip_load.h"
 
@@ -16,13 +17,11 @@ constexpr int kInvalidValue = 1;
 
 HipEntries hip;
 
-/// The runtime looks for the library without a word of why it does not load.
-NoDriver why_no_library(const std::string& none) {
+/// The runtime looks for the library without a word of why it does not load. Throws HostFault.
+OpenedLibrary find_library() {
   const char* path = std::getenv("DEEPGEN_HIP_DRIVER");
-  const OpenedLibrary found =
-      path && *path ? open_library({path})
-                    : open_library({std::begin(amd::library_names), std::end(amd::library_names)});
-  return {found.absence(none), !found.why.empty()};
+  return path && *path ? open_library({path})
+                       : open_library({std::begin(amd::library_names), std::end(amd::library_names)});
 }
 
 bool find_entries(void* library) {
@@ -111,8 +110,11 @@ void adapt(Driver& d) {
 
 NoDriver load_hip(Driver& d) {
   const std::string none = "no ROCm of version 5.2 or later (libamdhip64.so)";
-  const amd::Driver* found = amd::driver();
-  if (!found && !amd::library()) return why_no_library(none);
+  const OpenedLibrary library = find_library();
+  if (!library) return {library.absence(none), !library.why.empty()};
+  deepgen_status why = DEEPGEN_OK;
+  const amd::Driver* found = amd::driver(&why);
+  if (why == DEEPGEN_ERROR_DRIVER) throw no_memory("HIP's library cannot be loaded now", "", 0);
   if (!found || !find_entries(amd::library())) return {none};
   d = {};
   share(d), adapt(d);

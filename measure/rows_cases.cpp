@@ -169,23 +169,21 @@ void RowsCases::fill(Prepared& x) const {
 }
 
 Verdict RowsCases::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_bytes) const {
-  const Rows& p = problem_;
   GuardedWorkspace workspace(workspace_bytes);
   RowsCall call = x.call;
   call.workspace = workspace.data();
   fill(x);
   const SlotValues values = values_of(call);
   for (const TileRanges& range : cut_ranges(kernel.full_range(), x.what.cut)) kernel.call(values, range);
-  const std::string in_case = " (case '" + std::string(x.what.name) + "' of " + p.key() + ")";
   const std::pair<const char*, const GuardedMatrix*> written[] = {
       {"D", &x.d()}, {"the residual output", &x.sum()}, {"row_scales", &x.row_scales}};
   for (const auto& [name, matrix] : written)
     if (std::string damage = matrix->damage(); !damage.empty())
-      return {"out_of_bounds", std::string(name) + ": " + damage + in_case, 0};
+      return {"out_of_bounds", std::string(name) + ": " + damage, 0};
   if (std::string damage = workspace.damage(); !damage.empty())
-    return {"out_of_bounds", "workspace: " + damage + in_case, 0};
+    return {"out_of_bounds", "workspace: " + damage, 0};
   const RowFinding worst = compare(x);
-  if (!worst.detail.empty()) return {"wrong", worst.detail + in_case, worst.error};
+  if (!worst.detail.empty()) return {"wrong", worst.detail, worst.error};
   return {"ok", "", worst.error};
 }
 
@@ -219,14 +217,11 @@ RowFinding RowsCases::compare(const Prepared& x) const {
 
 Verdict RowsCases::verify(const LoadedKernel& kernel, int64_t workspace,
                           const std::function<void(const std::string&)>& before) {
-  Verdict worst;
-  for (auto& prepared : cases_) {
+  const auto name_of = [](const auto& prepared) { return prepared->what.name; };
+  return verify_in_turn(problem_, cases_, name_of, [&](const auto& prepared) {
     before(prepared->what.name);
-    const Verdict one = run(*prepared, kernel, workspace);
-    if (one.status != "ok") return one;
-    worst.error = std::max(worst.error, one.error);
-  }
-  return worst;
+    return run(*prepared, kernel, workspace);
+  });
 }
 
 } // namespace deepgen

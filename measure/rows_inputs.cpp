@@ -8,10 +8,19 @@
 namespace deepgen {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::infinity();
+constexpr double kNone = std::numeric_limits<double>::infinity(),
+                 kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// `y` is uniform in [-1, 1).
-double value_of(RowFlavour flavour, Type type, int64_t n, int64_t columns, double y) {
+template <typename Value>
+PageBuffer filled(Type type, int64_t count, int colour, Value value) {
+  PageBuffer buffer(size_t(count * size_of(type)), colour);
+  for (int64_t i = 0; i < count; ++i) encode(type, value(i), buffer.data(), i);
+  return buffer;
+}
+
+} // namespace
+
+double flavoured(RowFlavour flavour, Type type, int64_t n, int64_t columns, double y) {
   switch (flavour) {
   case RowFlavour::peak_last:
     return n + 1 == columns ? 120 : 4 * y;
@@ -23,12 +32,16 @@ double value_of(RowFlavour flavour, Type type, int64_t n, int64_t columns, doubl
     return 10000 * y;
   case RowFlavour::zeros:
     return 0;
+  case RowFlavour::constant:
+    return 3;
   case RowFlavour::holes:
     return y < -0.5 ? -kNone : 4 * y;
   case RowFlavour::no_weight:
     return -kNone;
   case RowFlavour::nan:
-    return n + 1 == columns ? std::numeric_limits<double>::quiet_NaN() : 4 * y;
+    return n + 1 == columns ? kNaN : 4 * y;
+  case RowFlavour::only_nan:
+    return n % 4 == 1 || columns == 1 ? kNaN : -kNone;
   case RowFlavour::infinity:
     return n == 0 ? kNone : 4 * y;
   case RowFlavour::tiny:
@@ -37,15 +50,6 @@ double value_of(RowFlavour flavour, Type type, int64_t n, int64_t columns, doubl
     return 4 * y;
   }
 }
-
-template <typename Value>
-PageBuffer filled(Type type, int64_t count, int colour, Value value) {
-  PageBuffer buffer(size_t(count * size_of(type)), colour);
-  for (int64_t i = 0; i < count; ++i) encode(type, value(i), buffer.data(), i);
-  return buffer;
-}
-
-} // namespace
 
 SlotValues values_of(const RowsCall& call) {
   SlotValues values = {};
@@ -69,7 +73,7 @@ RowsInputs::RowsInputs(const Rows& p, uint64_t seed, int first) {
   constexpr auto kFlavours = int64_t(RowFlavour::count);
   x = filled(p.x, p.m * p.n, 1, [&](int64_t i) {
     const auto flavour = first < 0 ? RowFlavour::plain : RowFlavour((i / p.n + first) % kFlavours);
-    return value_of(flavour, p.x, i % p.n, p.n, uniform(4 * seed, uint64_t(i)));
+    return flavoured(flavour, p.x, i % p.n, p.n, uniform(4 * seed, uint64_t(i)));
   });
   const auto plain = [&](uint64_t stream) {
     return [=](int64_t i) { return uniform(4 * seed + stream, uint64_t(i)); };

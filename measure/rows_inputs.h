@@ -18,7 +18,8 @@ struct RowsCall {
 };
 SlotValues values_of(const RowsCall&);
 
-/// Rows of X that rounding, ranges and special values make hard; plain is uniform in [-4, 4).
+/// Rows of X that rounding, ranges and special values make hard; plain is uniform in [-4, 4). All that
+/// verifies kernels of rows takes its special rows from here, on a CPU, a GPU and a simulated one.
 enum class RowFlavour {
   plain,
   peak_last,  ///< the last column outweighs all others, and overflows exp
@@ -26,13 +27,17 @@ enum class RowFlavour {
   far_mean,   ///< 1000 and a deviation of 1
   wide,       ///< +-10000
   zeros,
+  constant,  ///< 3: no deviation
   holes,     ///< -inf here and there
   no_weight, ///< -inf alone
   nan,       ///< one, in the last column
+  only_nan,  ///< some, and nothing else but -inf
   infinity,  ///< one, in the first column
   tiny,      ///< 2^-100; of f16: its subnormal numbers
   count
 };
+/// Of X in that column, where `y` is uniform in [-1, 1).
+double flavoured(RowFlavour, Type, int64_t column, int64_t columns, double y);
 
 /// The scale is of a magnitude from [0.5, 2) and either sign, bias and residual are uniform in [-1, 1).
 struct RowsInputs {

@@ -3,6 +3,7 @@
 
 #include "measure/loader.h"
 
+#include <algorithm>
 #include <functional>
 
 namespace deepgen {
@@ -11,6 +12,21 @@ struct Verdict {
   std::string status = "ok", detail; ///< "ok", "wrong", "out_of_bounds"
   double error = 0;                  ///< largest error relative to its tolerance
 };
+
+/// Runs cases until one fails, of which the verdict then tells the name; else the largest error counts.
+template <typename Cases, typename Name, typename Run>
+Verdict verify_in_turn(const Problem& p, const Cases& cases, Name name_of, Run run) {
+  Verdict worst;
+  for (const auto& each : cases) {
+    Verdict one = run(each);
+    if (one.status != "ok") {
+      one.detail += " (case '" + std::string(std::invoke(name_of, each)) + "' of " + p.key() + ")";
+      return one;
+    }
+    worst.error = std::max(worst.error, one.error);
+  }
+  return worst;
+}
 
 /// Operands and expected results of every case of one problem, computed once and shared by all candidates:
 /// workers see them through fork(2). Inputs are read-only, so that a write to one is a fault.

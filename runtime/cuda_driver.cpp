@@ -1,11 +1,10 @@
 #include "runtime/cuda_driver.h"
 
+#include "runtime/driver_library.h"
 #include "runtime/gpu.h"
 
-#include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
-#include <pthread.h>
 
 namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
@@ -23,33 +22,36 @@ public:
   template <typename Entry>
   void find(Entry& entry, const char* name, int version) {
     void* address = nullptr;
-    if (get_(name, &address, version, legacy_stream, nullptr) != success) address = nullptr;
+    const Result result = get_(name, &address, version, legacy_stream, nullptr);
+    if (result != success) address = nullptr;
+    short_of_memory_ |= result == out_of_memory;
     entry = reinterpret_cast<Entry>(address);
     complete_ &= address != nullptr;
   }
-  bool complete() const { return complete_; }
+  Lookup lookup() const {
+    return short_of_memory_ ? Lookup::not_now : complete_ ? Lookup::found : Lookup::absent;
+  }
 
 private:
   GetProcAddress get_;
-  bool complete_ = true;
+  bool complete_ = true, short_of_memory_ = false;
 };
 
 Driver table;
-std::atomic<const Driver*> loaded{nullptr};
-std::atomic<uint32_t> looked{0};
-pthread_mutex_t driver_mutex = PTHREAD_MUTEX_INITIALIZER;
+constinit DriverSearch<Driver> search;
 
 const char* text_of(Result result) {
   const char* text = nullptr;
   return table.get_error_string(result, &text) == success ? text : nullptr;
 }
 
-const Driver* load() {
+Lookup load(const Driver*& found) {
   const char* path = secure_getenv("DEEPGEN_CUDA_DRIVER");
-  void* library = dlopen(path && *path ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL); // never closed
-  if (!library) return nullptr;
+  auto lookup = Lookup::absent;
+  void* library = open_library(path && *path ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL, lookup);
+  if (!library) return lookup; // else never closed
   const auto get = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
-  if (!get) return nullptr;
+  if (!get) return Lookup::absent;
   Loader optional(get), needed(get);
   optional.find(table.function_load, "cuFuncLoad", 12040);
   optional.find(table.library_unload, "cuLibraryUnload", 12000);
@@ -68,20 +70,17 @@ const Driver* load() {
   needed.find(table.blocks_that_fit, "cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050);
   needed.find(table.clusters_that_fit, "cuOccupancyMaxActiveClusters", 11070);
   needed.find(table.exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", 10010);
-  return needed.complete() ? &table : nullptr;
+  found = &table;
+  return optional.lookup() == Lookup::not_now ? Lookup::not_now : needed.lookup();
 }
 
 } // namespace
 
-const Driver* driver() {
-  if (looked.load(std::memory_order_acquire)) return loaded.load(std::memory_order_relaxed);
-  pthread_mutex_lock(&driver_mutex);
-  if (!looked.load(std::memory_order_relaxed)) {
-    loaded.store(load(), std::memory_order_relaxed);
-    looked.store(1, std::memory_order_release);
-  }
-  pthread_mutex_unlock(&driver_mutex);
-  return loaded.load(std::memory_order_relaxed);
+const Driver* driver(deepgen_status* why_none) {
+  auto lookup = Lookup::found;
+  const Driver* found = search.get(load, &lookup);
+  if (!found && why_none) *why_none = without_driver(lookup);
+  return found;
 }
 
 deepgen_status failure(Result result) {

@@ -85,9 +85,10 @@ struct Driver {
   Result (*exchange_capture_mode)(int* mode);
 };
 
-/// The driver of this process, looked up once; null when there is none or it is too old. DEEPGEN_CUDA_DRIVER
-/// in the environment names another library, for tests.
-const Driver* driver();
+/// The driver of this process, found once; null when there is none or it is too old, or when the host could
+/// not load it this time: a status for each. DEEPGEN_CUDA_DRIVER in the environment names another library,
+/// for tests.
+const Driver* driver(deepgen_status* why_none = nullptr);
 
 /// The status of a failed driver call, kept for deepgen_last_driver_error() when it is DEEPGEN_ERROR_DRIVER.
 deepgen_status failure(Result);

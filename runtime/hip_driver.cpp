@@ -1,33 +1,34 @@
 #include "runtime/hip_driver.h"
 
+#include "runtime/driver_library.h"
 #include "runtime/gpu.h"
 
-#include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
-#include <pthread.h>
 
 namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 Driver table;
 void* handle = nullptr; // never closed
-std::atomic<const Driver*> loaded{nullptr};
-std::atomic<uint32_t> looked{0};
-pthread_mutex_t driver_mutex = PTHREAD_MUTEX_INITIALIZER;
+constinit DriverSearch<Driver> search;
 
-void* open_library() {
+/// Ends at the first name that the host cannot load now: another one's streams would be nothing to it.
+void* find_library(Lookup& lookup) {
   const char* path = secure_getenv("DEEPGEN_HIP_DRIVER");
-  if (path && *path) return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (path && *path) return open_library(path, RTLD_NOW | RTLD_LOCAL, lookup);
   for (int flags : {RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD, RTLD_NOW | RTLD_LOCAL})
-    for (const char* name : library_names)
-      if (void* library = dlopen(name, flags)) return library;
+    for (const char* name : library_names) {
+      void* library = open_library(name, flags, lookup);
+      if (library || lookup == Lookup::not_now) return library;
+    }
   return nullptr;
 }
 
-const Driver* load() {
-  handle = open_library();
-  if (!handle) return nullptr;
+Lookup load(const Driver*& found) {
+  auto lookup = Lookup::absent;
+  handle = find_library(lookup);
+  if (!handle) return lookup;
   bool complete = true;
   const auto find = [&](auto& entry, const char* name) {
     entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(dlsym(handle, name));
@@ -47,22 +48,19 @@ const Driver* load() {
   find(table.module_function, "hipModuleGetFunction");
   find(table.launch, "hipModuleLaunchKernel");
   find(table.blocks_that_fit, "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor");
-  return complete ? &table : nullptr;
+  found = &table;
+  return complete ? Lookup::found : Lookup::absent;
 }
 
 const char* text_of(Result result) { return table.get_error_string(result); }
 
 } // namespace
 
-const Driver* driver() {
-  if (looked.load(std::memory_order_acquire)) return loaded.load(std::memory_order_relaxed);
-  pthread_mutex_lock(&driver_mutex);
-  if (!looked.load(std::memory_order_relaxed)) {
-    loaded.store(load(), std::memory_order_relaxed);
-    looked.store(1, std::memory_order_release);
-  }
-  pthread_mutex_unlock(&driver_mutex);
-  return loaded.load(std::memory_order_relaxed);
+const Driver* driver(deepgen_status* why_none) {
+  auto lookup = Lookup::found;
+  const Driver* found = search.get(load, &lookup);
+  if (!found && why_none) *why_none = without_driver(lookup);
+  return found;
 }
 
 void* library() { return handle; }

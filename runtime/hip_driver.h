@@ -64,10 +64,11 @@ inline constexpr const char* library_names[] = {"libamdhip64.so.7",
                                                 "libgalaxyhip.so",
                                                 "/opt/rocm/lib/libamdhip64.so"};
 
-/// HIP's library in this process, looked up once: the one that the program uses, if it does, as streams of
-/// one are nothing to another. Null when there is none or an entry point is missing. DEEPGEN_HIP_DRIVER in
-/// the environment names another library, for tests.
-const Driver* driver();
+/// HIP's library in this process, found once: the one that the program uses, if it does, as streams of
+/// one are nothing to another. Null when there is none or an entry point is missing, or when the host could
+/// not load it this time: a status for each. DEEPGEN_HIP_DRIVER in the environment names another library, for
+/// tests.
+const Driver* driver(deepgen_status* why_none = nullptr);
 /// What driver() found, for other entry points of it: a handle of dlopen. Null before the first call of
 /// driver().
 void* library();

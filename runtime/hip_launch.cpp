@@ -23,27 +23,30 @@ deepgen_status enqueue(const Driver& d, GpuCall& call, const GpuSelection<Vendor
 }
 
 deepgen_status current() {
-  const Driver* d = driver();
+  auto none = DEEPGEN_OK;
+  const Driver* d = driver(&none);
   int device = -1;
-  if (!d) return DEEPGEN_ERROR_NO_DRIVER;
+  if (!d) return none;
   return d->get_device(&device) == success ? DEEPGEN_OK : DEEPGEN_ERROR_NO_CONTEXT;
 }
 
 /// The choice for the current device, and the driver that made it.
 deepgen_status current_choice(const deepgen_function& f, const Driver*& d, const Choice*& choice) {
-  d = driver();
-  return d ? GpuSelection<Vendor>::choose(*d, f, choice) : DEEPGEN_ERROR_NO_DRIVER;
+  auto none = DEEPGEN_OK;
+  d = driver(&none);
+  return d ? GpuSelection<Vendor>::choose(*d, f, choice) : none;
 }
 
-deepgen_status launch(const deepgen_function& f, const deepgen_gemm_args& args, deepgen_stream stream) {
+deepgen_status launch(const deepgen_function& f, const CallArguments& args, deepgen_stream stream) {
   const Driver* d = nullptr;
   const Choice* choice = nullptr;
   if (deepgen_status status = current_choice(f, d, choice)) return status;
   GpuCall call(f, args, stream);
   if (deepgen_status status = check_arguments(f, args, call.values)) return status;
-  const AddressBits bits = address_bits(call);
+  const Placement placement = placement_of(call);
   for (uint32_t i = 0; i < choice->count; ++i)
-    if (meets(bits, *choice->kernels[i].kernel)) return enqueue(*d, call, choice->kernels[i]);
+    if (meets(placement, *choice->kernels[i].kernel, f.operand_count))
+      return enqueue(*d, call, choice->kernels[i]);
   return DEEPGEN_ERROR_NO_KERNEL;
 }
 
@@ -62,7 +65,9 @@ deepgen_status describe(const deepgen_function& f, const char*& config, size_t& 
   return DEEPGEN_OK;
 }
 
-void forget(const deepgen_function& f) { GpuSelection<Vendor>::forget(driver, f); }
+void forget(const deepgen_function& f) {
+  GpuSelection<Vendor>::forget([] { return driver(); }, f);
+}
 
 } // namespace
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "templates/amd_matrix_shape.h"
-#include "templates/gemm_template.h"
+#include "templates/operator_template.h"
 
 namespace deepgen {
 

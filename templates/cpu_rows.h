@@ -3,7 +3,7 @@
 #pragma once
 
 #include "templates/ir_builder.h"
-#include "templates/rows_template.h"
+#include "templates/operator_template.h"
 
 namespace deepgen {
 

@@ -3,7 +3,7 @@
 // micro-kernel.
 #pragma once
 
-#include "templates/gemm_template.h"
+#include "templates/operator_template.h"
 #include "templates/ir_builder.h"
 
 namespace deepgen {

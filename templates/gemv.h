@@ -5,7 +5,7 @@
 // "warp" is 32 lanes, also on AMD GPUs whose waves have 64.
 #pragma once
 
-#include "templates/gemm_template.h"
+#include "templates/operator_template.h"
 
 namespace deepgen {
 

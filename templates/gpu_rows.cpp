@@ -18,16 +18,6 @@ constexpr int64_t kMostThreads = 1024, kFewThreads = 64;
   return value_at(config, size_t(i), kNames[i]);
 }
 
-/// Blocks that one multiprocessor holds at a time.
-int64_t resident_blocks(const GpuRowsTiling& t, const Device& device) {
-  constexpr int64_t kMostBlocks = 32;
-  const GpuLimits limits(device.arch);
-  const int64_t registers = round_up(t.registers(), limits.granule);
-  return std::max<int64_t>(
-      1, std::min({device.shared_multiprocessor / std::max<int64_t>(1, t.shared_bytes() + limits.kept),
-                   limits.registers / (registers * t.threads), limits.resident / t.threads, kMostBlocks}));
-}
-
 std::string why_illegal_vectors(const Rows& p, const GpuRowsTiling& t) {
   const int64_t align = dense_alignment(p.n, p.x);
   if (t.vec < size_of(p.x) || t.vec > align)
@@ -44,6 +34,13 @@ std::string why_illegal_block(const Rows& p, const Device& device, const GpuRows
   if (t.rows > 1 && t.rows / 2 >= p.m && t.threads / 2 >= std::max(kFewThreads, limits.wave))
     return "half of rows=" + text(t.rows) + " covers M";
   return "";
+}
+
+std::string why_illegal_sum(const Rows& p, const GpuRowsTiling& t) {
+  const double most = GpuRowsTiling::most_additions(p.n);
+  if (double(t.additions()) <= most) return "";
+  return text(t.additions()) + " additions one after another exceed the " + text(int64_t(most)) +
+         " that sums over rows of " + text(p.n) + " are exact enough with: more lanes, or a greater unroll";
 }
 
 std::string why_illegal_hold(const Device& device, const GpuRowsTiling& t) {
@@ -82,26 +79,13 @@ std::string broken(const Rows& p, const Device& device, const GpuRowsTiling& t, 
     return "hold=1 reads a whole row at once: unroll=1";
   if (t.unroll > t.turns)
     return "unroll=" + text(t.unroll) + " of the " + text(t.turns) + " vectors that a thread has";
+  if (std::string why = why_illegal_sum(p, t); !why.empty()) return why;
   if (std::string why = why_illegal_hold(device, t); !why.empty()) return why;
   if (assigned <= kSets) return "";
   if (std::string why = why_illegal_grid(device, t); !why.empty()) return why;
   if (assigned > kHint && t.hint && (is_amd(device.arch) || t.hold == GpuRowsTiling::read_again))
     return "hint=1 is for what NVIDIA GPUs read once";
   return "";
-}
-
-/// Times that a row is read.
-int64_t passes(const Rows& p) { return (p.kind == RowsKind::layer_norm ? 3 : 2) + (p.quantised() ? 1 : 0); }
-
-/// Instructions for one element, of all passes; an exponential is a few.
-double instructions(const Rows& p, const GpuRowsTiling& t) {
-  const bool softmax = p.kind == RowsKind::softmax || p.kind == RowsKind::log_softmax;
-  const double decode = size_of(p.x) < 4 ? 1 : 0, each_access = 4.0 / double(t.elements);
-  const double reads = t.hold == GpuRowsTiling::read_again ? double(passes(p)) : 1;
-  const double kind = softmax ? 8 : p.kind == RowsKind::layer_norm ? 6 : 3;
-  const double vectors = double(p.scale + p.bias) * (1 + decode + each_access);
-  const double quantise = p.d == Type::e4m3 ? 8 : p.d == Type::i8 ? 6 : 1;
-  return reads * double(1 + p.residual) * (decode + each_access) + kind + vectors + quantise + each_access;
 }
 
 } // namespace
@@ -114,15 +98,25 @@ GpuRowsTiling::GpuRowsTiling(const Rows& p, const Config& c)
   threads = lanes * rows;
   all_sets = ceil_div(p.m, rows), blocks = ceil_div(all_sets, sets);
   warps = std::max<int64_t>(1, lanes / 32);
-  reductions = (p.kind == RowsKind::layer_norm ? 3
-                : p.kind == RowsKind::rms_norm ? 1
-                                               : 2) +
-               (p.quantised() ? 1 : 0);
+  const bool rms = p.kind == RowsKind::rms_norm;
+  largest_with_sum = rms && p.quantised() && !p.bias;
+  const bool largest_apart = p.quantised() && !largest_with_sum && p.kind != RowsKind::softmax;
+  exchanged = (p.kind == RowsKind::layer_norm ? 3 : rms ? 1 : 2) + (p.quantised() ? 1 : 0);
+  barriers = largest_apart ? 2 : 1;
+  passes = (p.kind == RowsKind::layer_norm ? 3 : 2) + largest_apart;
+  shuffle_rounds = (rms ? 1 : 2) + largest_apart;
   held_bytes = p.residual ? 4 : size_of(p.x);
 }
 
 int64_t GpuRowsTiling::partial_bytes() const {
-  return crosses_warps() ? round_up(reductions * threads / 32 * 4, 16) : 0;
+  return crosses_warps() ? round_up(slot_bytes() * (alternates() ? 2 : 1), 16) : 0;
+}
+
+int64_t GpuRowsTiling::additions() const {
+  const int64_t together = hold == in_registers ? turns : unroll;
+  const int64_t own =
+      std::min(block_additions, together) + ceil_div(turns, together) * ceil_div(together, block_additions);
+  return own + std::bit_width(uint64_t(elements * lanes - 1));
 }
 
 int64_t GpuRowsTiling::shared_bytes() const {
@@ -172,50 +166,20 @@ bool GpuRows::dead_end(const Rows& p, const Device& device, const Config& config
   return assigned > kVec && !broken(p, device, GpuRowsTiling(p, filled), assigned).empty();
 }
 
-// Little's law decides, as in gemv: bandwidth is bytes under way over latency. The constants are nominal, as
-// only the order matters: latencies under load, 85 % of the peak bandwidth at best, an L2 of twice the
-// memory's, a warp's shuffle and a barrier of some tens of clocks.
-double GpuRows::cost(const Rows& p, const Device& device, const Config& config) const {
-  constexpr double kLatency = 0.8e-6, kBlock = 0.5e-6, kLaunch = 2e-6, kEfficiency = 0.85, kL2 = 2,
-                   kCoreBytes = 64, kShuffle = 30, kBarrier = 60, kOverlap = 0.15;
-  const GpuRowsTiling t(p, config);
-  const GpuLimits limits(device.arch);
-  const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
-  const double best = double(device.memory_bandwidth) * kEfficiency;
-  const double per_core = std::ceil(double(t.all_sets) / cores); // sets of rows
-  const double resident = std::min(double(resident_blocks(t, device)), per_core);
-  const double set_bytes = p.bytes() / double(t.all_sets);
-
-  const double together = double(t.hold == GpuRowsTiling::in_registers ? t.turns : t.unroll);
-  const double under_way =
-      resident * std::min(double(t.threads) * together * double(t.vec), double(t.rows * p.n * size_of(p.x))) *
-      double(1 + p.residual);
-  const double rate = std::min(under_way / kLatency, kCoreBytes * clock);
-  const double again = t.hold == GpuRowsTiling::read_again
-                           ? double(passes(p) - 1) * double(p.m * p.n * size_of(p.x)) * double(1 + p.residual)
-                           : 0;
-  const bool in_l2 = resident * cores * set_bytes < 0.7 * double(device.l2);
-  const double memory =
-      std::max(p.bytes() / best, per_core * set_bytes / rate) + again / (in_l2 ? kL2 * best : best);
-
-  const double issues = limits.wave == 64 ? 2 : 4; // warps of 32 in a clock
-  const double slots = double(t.turns * t.elements * t.threads) / 32;
-  const double issue = per_core * slots * instructions(p, t) / issues / clock;
-  const double steps = std::log2(double(std::min<int64_t>(32, t.lanes))) * kShuffle +
-                       (t.crosses_warps() ? kBarrier + std::log2(double(t.warps)) * kShuffle : 0);
-  const double reads = t.hold == GpuRowsTiling::in_registers ? 1 : std::ceil(double(t.turns) / together);
-  const double waits = double(t.reductions) * steps / clock + reads * kLatency * 0.5;
-  const double turns = std::ceil(per_core / resident);
-  const double chain = turns * (waits + kBlock / double(t.sets));
-  const double total = kLaunch + std::max({memory, issue, chain}) + kOverlap * (memory + issue + chain);
-  return total * (t.hint ? 0.999 : 1) + 1e-10 * double(t.sets);
-}
-
-/// Any alignment: accesses of one element, as many turns longer.
+/// Any alignment: accesses of one element, as many turns longer, and more threads for a row where its sums
+/// would take too many additions one after another.
 std::vector<Choice> GpuRows::fallbacks(const Rows& p, const std::string&, const Config& config) const {
   if (at(config, kVec) == size_of(p.x)) return {};
   Config narrow = config;
   narrow.set("vec", size_of(p.x));
+  const auto too_long = [&] {
+    return double(GpuRowsTiling(p, narrow).additions()) > GpuRowsTiling::most_additions(p.n);
+  };
+  if (too_long()) narrow.set("unroll", 16);
+  while (too_long() && narrow["lanes"] < kMostThreads) {
+    narrow.set("lanes", 2 * narrow["lanes"]);
+    if (narrow["lanes"] * narrow["rows"] > kMostThreads) narrow.set("rows", narrow["rows"] / 2);
+  }
   return {{name(), narrow}};
 }
 

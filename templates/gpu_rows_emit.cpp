@@ -1,6 +1,6 @@
 // The code of one block of gpu_rows: what each kind sums over a row, and what it makes of the sums.
 #include "base/amd.h"
-#include "templates/gpu_rows_source.h"
+#include "templates/gpu_rows_threads.h"
 
 #include <cmath>
 #include <memory>
@@ -20,28 +20,34 @@ public:
   void emit();
 
 private:
-  using Combine = Value (GpuIr::*)(Value, Value);
+  using Combine = GpuRowsThreads::Combine;
   using Function = std::function<Value(Value)>;
+  /// A vector's terms joined with those of the vectors ahead of it in its block: null where it is the first.
+  using Terms = std::function<Values(GpuRowsVector&, const Values& block)>;
 
   GpuRow row_of(Value set);
-  void emit_set(Value set);
-  // Over all elements of the row; every thread gets the result.
-  Value reduce(Value of_thread, Combine);
-  Value fold(Value lanes, Combine);
-  Value within_warp(Value x, int64_t lanes, Combine);
+  void emit_set(Value set, Value slots);
   Value number(double x) { return ir.number(ir.f32, x); }
   Value guarded(const GpuRowsVector& at, Value x, double otherwise) {
     return at.inside ? ir.select(at.inside, x, ir.number(x.getType(), otherwise)) : x;
   }
   Value each(Value lanes, const Function& f);
   Value exponential(Value x, Value from);
+  Value base_of(Value largest);
+  Value magnitude(const GpuRowsVector&, Value, Value most);
 
   // A pass each; they leave behind what element() needs.
   void largest_and_sum();
   void running_largest_and_sum();
+  void join_exponentials(Value largest, Value sum);
   void mean_and_deviation();
+  Value join_deviations(Value sum, Value squares);
   void mean_of_squares();
-  Value sum_of(const std::function<Value(GpuRowsVector&)>& term);
+  Values total(const std::vector<Combine>&, const Values& start, const Terms&);
+  Value plus(Value x, Value sum) { return sum ? ir.addf(x, sum) : x; }
+  Value square_plus(Value x, Value sum) { return sum ? ir.multiply_add(x, x, sum) : ir.mulf(x, x); }
+  Value larger(Value x, Value most) { return most ? ir.larger(most, x) : x; }
+  Value warp_elements(Value warp);
 
   Value element(const GpuRowsVector&);
   void quantise();
@@ -61,22 +67,28 @@ private:
   mlir::Type f32s_;
   GpuRow row_;
   std::optional<GpuRowsSource> source_;
-  int64_t reductions_ = 0; ///< of this set so far
+  std::optional<GpuRowsThreads> threads_;
   // An element is (x - shift) * factor, its exponential or without it, minus `rest`; those that the kind has.
   Value shift_, correction_, factor_, rest_;
+  Value largest_;             ///< |element| of the row, where no pass of its own is needed
   bool done_ = false;         ///< registers hold the elements of D, ahead of quantisation
   bool exponentials_ = false; ///< registers hold the exponentials
   bool centred_ = false;      ///< registers hold X - shift
+  bool scaled_ = false;       ///< registers hold X * scale
+  bool prescaled_ = false;    ///< the factor has the prescale
   Value prescale_, inverse_;  ///< of quantisation
 };
 
+/// Where a set has one barrier alone, the next one has other slots: a warp is ahead of another by one barrier
+/// at most.
 void GpuRowsBlock::emit() {
-  if (t.blocks == t.all_sets) return emit_set(ir.to_i64(ir.block_x()));
-  ir.rolled_loop(ir.to_i64(ir.block_x()), ir.constant(t.all_sets), t.blocks, [&](Value set) {
-    emit_set(set);
-    // With several reductions the barrier of the next one keeps their slots apart.
-    if (t.crosses_warps() && t.reductions == 1) ir.barrier();
-  });
+  if (t.blocks == t.all_sets) return emit_set(ir.to_i64(ir.block_x()), ir.c(0));
+  const int64_t other = t.alternates() ? t.slot_bytes() : 0;
+  ir.rolled_loop(ir.to_i64(ir.block_x()), ir.constant(t.all_sets), t.blocks, {ir.c(0)},
+                 [&](Value set, mlir::ValueRange slots) {
+                   emit_set(set, slots[0]);
+                   return Values{ir.sub(ir.c(other), slots[0])};
+                 });
 }
 
 GpuRow GpuRowsBlock::row_of(Value set) {
@@ -93,11 +105,12 @@ GpuRow GpuRowsBlock::row_of(Value set) {
   return row;
 }
 
-void GpuRowsBlock::emit_set(Value set) {
+void GpuRowsBlock::emit_set(Value set, Value slots) {
   row_ = row_of(set);
   source_.emplace(ir, p, t, args, row_);
-  reductions_ = 0;
-  done_ = exponentials_ = centred_ = false;
+  threads_.emplace(ir, t, row_, slots);
+  largest_ = nullptr;
+  done_ = exponentials_ = centred_ = scaled_ = prescaled_ = false;
   switch (p.kind) {
   case RowsKind::softmax:
   case RowsKind::log_softmax:
@@ -114,35 +127,6 @@ void GpuRowsBlock::emit_set(Value set) {
   store();
 }
 
-Value GpuRowsBlock::fold(Value lanes, Combine combine) {
-  Values all = ir.unpack(lanes);
-  while (all.size() > 1) {
-    Values next;
-    for (size_t i = 0; i + 1 < all.size(); i += 2) next.push_back((ir.*combine)(all[i], all[i + 1]));
-    if (all.size() % 2) next.push_back(all.back());
-    all = next;
-  }
-  return all[0];
-}
-
-Value GpuRowsBlock::within_warp(Value x, int64_t lanes, Combine combine) {
-  for (int64_t mask = lanes / 2; mask > 0; mask /= 2) x = (ir.*combine)(x, ir.shuffle_xor(x, mask));
-  return x;
-}
-
-Value GpuRowsBlock::reduce(Value of_thread, Combine combine) {
-  Value x = within_warp(fold(of_thread, combine), std::min<int64_t>(32, t.lanes), combine);
-  if (!t.crosses_warps()) return x;
-  Value partials = ir.offset(ir.shared_memory(), reductions_++ * t.threads / 32 * 4);
-  Value warp = ir.shift_right_bits(row_.thread, 5), lane = ir.lane();
-  ir.branch(ir.equal(lane, ir.c(0)), [&] { ir.store(x, ir.offset(partials, ir.mul(warp, 4)), 4); });
-  ir.barrier();
-  Value first = ir.bit_and(warp, ~(t.warps - 1)); // of the row's
-  Value other = ir.add(first, ir.bit_and(lane, t.warps - 1));
-  x = ir.load(x.getType(), ir.offset(partials, ir.mul(other, 4)), 4);
-  return within_warp(x, t.warps, combine);
-}
-
 Value GpuRowsBlock::each(Value lanes, const Function& f) {
   Values out;
   for (Value x : ir.unpack(lanes)) out.push_back(f(x));
@@ -156,84 +140,185 @@ Value GpuRowsBlock::exponential(Value x, Value from) {
   return each(power, [&](Value one) { return ir.exp2_fast(one); });
 }
 
-Value GpuRowsBlock::sum_of(const std::function<Value(GpuRowsVector&)>& term) {
-  const Values sums = source_->pass({ir.number(f32s_, 0)}, [&](GpuRowsVector& at, mlir::ValueRange sum) {
-    return Values{ir.addf(sum[0], guarded(at, term(at), 0))};
+/// While the largest so far is -inf, 0 stands for it: all exponentials are 0 then.
+Value GpuRowsBlock::base_of(Value largest) {
+  Value none = ir.equal(ir.bitcast(ir.i32, largest), ir.c(int64_t(int32_t(0xff800000))));
+  return ir.select(none, number(0), largest);
+}
+
+/// Bits of numbers without sign have the order of the numbers, and NaN behind infinity.
+Value GpuRowsBlock::magnitude(const GpuRowsVector& at, Value x, Value most) {
+  mlir::Type bits = ir.lanes(t.elements, ir.i32);
+  Value mask = ir.pack(Values(size_t(t.elements), ir.c(0x7fffffff)));
+  Value plain = ir.bit_and(ir.bitcast(bits, x), mask);
+  if (at.inside) plain = ir.select(at.inside, plain, ir.zero(bits));
+  return most ? ir.max(most, plain) : plain;
+}
+
+/// Over this thread's vectors, per element of a vector: in blocks of vectors that are read together, so that
+/// no chain of additions is long (GpuRowsTiling::additions()).
+Values GpuRowsBlock::total(const std::vector<Combine>& combine, const Values& start, const Terms& terms) {
+  const auto join = [&](const Values& x, const Values& y) {
+    Values out;
+    for (size_t i = 0; i < combine.size(); ++i) out.push_back((ir.*combine[i])(x[i], y[i]));
+    return out;
+  };
+  return source_->pass(start, [&](std::vector<GpuRowsVector>& group, mlir::ValueRange carried) {
+    const bool first = carried[0] == start[0]; // and there is no other group
+    Values sum, block;
+    for (size_t i = 0; i < group.size(); ++i) {
+      const bool begins = i % GpuRowsTiling::block_additions == 0;
+      block = terms(group[i], begins ? Values(combine.size(), nullptr) : block);
+      if ((i + 1) % GpuRowsTiling::block_additions && i + 1 < group.size()) continue;
+      sum = !sum.empty() ? join(sum, block) : first ? block : join(Values(carried), block);
+    }
+    return sum;
   });
-  return reduce(sums[0], &GpuIr::addf);
+}
+
+/// Of the exponentials so far, which are relative to this thread's warp's largest: those of the row.
+void GpuRowsBlock::join_exponentials(Value largest, Value sum) {
+  Value own = largest;
+  if (t.crosses_warps()) {
+    const Values of = threads_->of_warps({largest, sum});
+    largest = threads_->over_warps(of[0], &GpuIr::larger);
+    sum = threads_->over_warps(ir.mulf(of[1], exponential(of[0], base_of(largest))), &GpuIr::addf);
+  }
+  Value inverse = ir.divf(number(1), sum);
+  shift_ = largest, factor_ = inverse;
+  if (exponentials_ && t.crosses_warps()) factor_ = ir.mulf(exponential(own, base_of(largest)), inverse);
+  // The largest element's exponential is 1, or that of a row without one NaN.
+  if (p.kind == RowsKind::softmax) largest_ = ir.mulf(exponential(largest, largest), inverse);
+  if (p.kind == RowsKind::log_softmax) rest_ = ir.mulf(ir.log2_fast(sum), number(kLn2));
 }
 
 void GpuRowsBlock::largest_and_sum() {
   const Values most =
-      source_->pass({ir.number(f32s_, -INFINITY)}, [&](GpuRowsVector& at, mlir::ValueRange most) {
+      total({&GpuIr::larger}, {ir.number(f32s_, -INFINITY)}, [&](GpuRowsVector& at, const Values& block) {
         store_residual(at);
-        return Values{ir.larger(most[0], guarded(at, at.x, -INFINITY))};
+        return Values{larger(guarded(at, at.x, -INFINITY), block[0])};
       });
-  shift_ = reduce(most[0], &GpuIr::larger);
+  Value largest = threads_->in_warp(most[0], &GpuIr::larger), base = base_of(largest);
   exponentials_ = p.kind == RowsKind::softmax;
-  Value sum = sum_of([&](GpuRowsVector& at) {
-    Value power = exponential(at.x, shift_);
-    if (exponentials_) at.x = power;
-    return power;
-  });
-  factor_ = ir.divf(number(1), sum);
-  rest_ = ir.mulf(ir.log2_fast(sum), number(kLn2));
+  const Values sums =
+      total({&GpuIr::addf}, {ir.number(f32s_, 0)}, [&](GpuRowsVector& at, const Values& block) {
+        Value power = exponential(at.x, base);
+        if (exponentials_) at.x = power;
+        return Values{plus(guarded(at, power, 0), block[0])};
+      });
+  join_exponentials(largest, threads_->in_warp(sums[0], &GpuIr::addf));
 }
 
-/// In one pass: the sum so far is of exp(x - largest so far). While that is -inf, 0 stands for it: the sum is
-/// 0 then, and stays so for a row of -inf alone.
+/// In one pass: the sum so far is of exp(x - largest so far).
 void GpuRowsBlock::running_largest_and_sum() {
-  const auto base_of = [&](Value largest) {
-    Value none = ir.equal(ir.bitcast(ir.i32, largest), ir.c(int64_t(int32_t(0xff800000))));
-    return ir.select(none, number(0), largest);
-  };
-  const auto visit = [&](GpuRowsVector& at, mlir::ValueRange now) {
-    if (kept()) store_residual(at);
-    Value x = guarded(at, at.x, -INFINITY);
-    Value largest = ir.larger(now[0], fold(x, &GpuIr::larger)), base = base_of(largest);
+  const auto visit = [&](std::vector<GpuRowsVector>& group, mlir::ValueRange now) {
+    Value largest = now[0], more;
+    for (GpuRowsVector& at : group) {
+      if (kept()) store_residual(at);
+      largest = ir.larger(largest, threads_->fold(guarded(at, at.x, -INFINITY), &GpuIr::larger));
+    }
+    Value base = base_of(largest);
+    for (GpuRowsVector& at : group) {
+      Value power = guarded(at, exponential(at.x, base), 0);
+      more = more ? ir.addf(more, power) : power;
+    }
     Value before = ir.mulf(now[1], exponential(now[0], base));
-    return Values{largest, ir.addf(before, fold(exponential(x, base), &GpuIr::addf))};
+    return Values{largest, ir.addf(before, threads_->fold(more, &GpuIr::addf))};
   };
   const Values own = source_->pass({number(-INFINITY), number(0)}, visit);
-  shift_ = reduce(own[0], &GpuIr::larger);
-  Value part = ir.mulf(own[1], exponential(own[0], base_of(shift_)));
-  Value sum = reduce(part, &GpuIr::addf);
-  factor_ = ir.divf(number(1), sum);
-  rest_ = ir.mulf(ir.log2_fast(sum), number(kLn2));
+  Value largest = threads_->in_warp(own[0], &GpuIr::larger);
+  Value part = ir.mulf(own[1], exponential(own[0], base_of(largest)));
+  join_exponentials(largest, threads_->in_warp(part, &GpuIr::addf));
 }
 
-/// The second pass also sums X - mean, which should be 0: the mean's own rounding, to which a mean far from 0
-/// adds more than the deviations are.
+/// Elements of the row that a warp has, in f32: the last turn may have vectors for the first ones alone.
+Value GpuRowsBlock::warp_elements(Value warp) {
+  const int64_t whole = t.vectors / t.lanes * 32, rest = t.vectors % t.lanes;
+  if (!rest) return number(double(whole * t.elements));
+  Value left = ir.sub(ir.c(rest), ir.mul(warp, 32));
+  left = ir.min(ir.max(left, ir.c(0)), ir.c(32));
+  return ir.convert(ir.f32, ir.mul(ir.add(left, whole), t.elements));
+}
+
+/// The first pass makes a mean of this warp's elements alone, and no other warp waits for it. The second pass
+/// also sums X - mean, which should be 0: the mean's own rounding, to which a mean far from 0 adds more than
+/// the deviations are.
 void GpuRowsBlock::mean_and_deviation() {
-  Value share = number(1.0 / double(p.n));
-  Value sum = sum_of([&](GpuRowsVector& at) {
-    if (kept()) store_residual(at);
-    return at.x;
-  });
-  shift_ = ir.mulf(sum, share);
-  centred_ = in_registers();
-  const auto visit = [&](GpuRowsVector& at, mlir::ValueRange now) {
-    Value centred = ir.subf(at.x, ir.broadcast_like(shift_, at.x));
-    if (in_registers()) at.x = centred;
-    centred = guarded(at, centred, 0);
-    return Values{ir.addf(now[0], centred), ir.multiply_add(centred, centred, now[1])};
-  };
-  const Values sums = source_->pass({ir.number(f32s_, 0), ir.number(f32s_, 0)}, visit);
   const Combine add = &GpuIr::addf;
-  correction_ = ir.mulf(reduce(sums[0], add), share);
-  Value squares = ir.mulf(reduce(sums[1], add), share);
+  const Values sum = total({add}, {ir.number(f32s_, 0)}, [&](GpuRowsVector& at, const Values& block) {
+    if (kept()) store_residual(at);
+    return Values{plus(guarded(at, at.x, 0), block[0])};
+  });
+  Value all = threads_->in_warp(sum[0], add);
+  if (t.crosses_warps() && t.vectors % t.lanes) // a warp may have nothing, and then any mean will do
+    shift_ =
+        ir.divf(all, ir.maximum(warp_elements(ir.bit_and(ir.shift_right_bits(row_.thread, 5), t.warps - 1)),
+                                number(1)));
+  else
+    shift_ = ir.mulf(all, number(double(t.warps) / double(p.n)));
+  centred_ = in_registers();
+  const Values sums = total({add, add}, {ir.number(f32s_, 0), ir.number(f32s_, 0)},
+                            [&](GpuRowsVector& at, const Values& block) {
+                              Value centred = ir.subf(at.x, ir.broadcast_like(shift_, at.x));
+                              if (in_registers()) at.x = centred;
+                              centred = guarded(at, centred, 0);
+                              return Values{plus(centred, block[0]), square_plus(centred, block[1])};
+                            });
+  Value variance = join_deviations(threads_->in_warp(sums[0], add), threads_->in_warp(sums[1], add));
   // Of a constant row it may round to below 0.
-  Value variance = ir.maximum(ir.subf(squares, ir.mulf(correction_, correction_)), number(0));
+  variance = ir.maximum(variance, number(0));
   factor_ = ir.divf(number(1), ir.square_root(ir.addf(variance, args.at("epsilon"))));
 }
 
+/// From the sums of x - shift and of its square over this warp: the correction of the shift, and the row's
+/// variance, as Chan, Golub and LeVeque join partial ones (Algorithms for computing the sample variance,
+/// 1983). Of warp i with n elements, shifted by s, the sums are c and q; relative to the first warp's shift
+/// the row's mean is the sum of n (s - s0) + c over N, and, e being that less s - s0, the squares about it
+/// are q - 2 e c + n e^2. All terms are as small as the row's deviations are.
+Value GpuRowsBlock::join_deviations(Value sum, Value squares) {
+  Value share = number(1.0 / double(p.n));
+  if (!t.crosses_warps()) {
+    correction_ = ir.mulf(sum, share);
+    return ir.subf(ir.mulf(squares, share), ir.mulf(correction_, correction_));
+  }
+  const Values of = threads_->of_warps({shift_, sum, squares});
+  Value count = warp_elements(threads_->other_warp());
+  Value origin = ir.shuffle_index(of[0], ir.c(0)), shifted = ir.subf(of[0], origin);
+  Value mean = ir.mulf(threads_->over_warps(ir.multiply_add(count, shifted, of[1]), &GpuIr::addf), share);
+  correction_ = ir.subf(mean, ir.subf(shift_, origin));
+  Value off = ir.subf(mean, shifted);
+  Value twice = ir.addf(of[1], of[1]);
+  Value about = ir.multiply_add(off, ir.subf(ir.mulf(count, off), twice), of[2]);
+  return ir.mulf(threads_->over_warps(about, &GpuIr::addf), share);
+}
+
+/// Without a bias the largest |element| is the largest |X * scale| times the factor, however both round: a
+/// rounding keeps the order. So it comes with the squares.
 void GpuRowsBlock::mean_of_squares() {
-  Value sum = sum_of([&](GpuRowsVector& at) {
+  const bool with_largest = t.largest_with_sum;
+  scaled_ = with_largest && p.scale && in_registers();
+  std::vector<Combine> combine = {&GpuIr::addf};
+  Values start = {ir.number(f32s_, 0)};
+  if (with_largest) combine.push_back(&GpuIr::max), start.push_back(ir.zero(ir.lanes(t.elements, ir.i32)));
+  const Values own = total(combine, start, [&](GpuRowsVector& at, const Values& block) {
     if (kept()) store_residual(at);
-    return ir.mulf(at.x, at.x);
+    Values terms = {square_plus(guarded(at, at.x, 0), block[0])};
+    if (!with_largest) return terms;
+    Value x = p.scale ? ir.mulf(at.x, source_->vector_of("scale", at)) : at.x;
+    if (scaled_) at.x = x;
+    terms.push_back(magnitude(at, x, block[1]));
+    return terms;
   });
+  Value sum = threads_->in_warp(own[0], combine[0]), most;
+  if (with_largest) most = threads_->in_warp(own[1], combine[1]);
+  if (t.crosses_warps()) {
+    const Values of = threads_->of_warps(with_largest ? Values{sum, most} : Values{sum});
+    sum = threads_->over_warps(of[0], combine[0]);
+    if (with_largest) most = threads_->over_warps(of[1], combine[1]);
+  }
   Value mean = ir.mulf(sum, number(1.0 / double(p.n)));
   factor_ = ir.divf(number(1), ir.square_root(ir.addf(mean, args.at("epsilon"))));
+  if (with_largest) largest_ = ir.mulf(ir.bitcast(ir.f32, most), factor_);
 }
 
 Value GpuRowsBlock::element(const GpuRowsVector& at) {
@@ -249,45 +334,52 @@ Value GpuRowsBlock::element(const GpuRowsVector& at) {
     x = ir.subf(centred_ ? x : ir.subf(x, like(shift_)), like(correction_));
     break;
   case RowsKind::rms_norm:
-    break;
+    if (!t.largest_with_sum) break;
+    if (p.scale && !scaled_) x = ir.mulf(x, source_->vector_of("scale", at));
+    return ir.mulf(x, like(factor_));
   }
   x = ir.mulf(x, like(factor_));
   if (p.scale) x = ir.mulf(x, source_->vector_of("scale", at));
   return p.bias ? ir.addf(x, source_->vector_of("bias", at)) : x;
 }
 
-/// Bits of numbers without sign have the order of the numbers, and NaN behind infinity.
 void GpuRowsBlock::quantise() {
   constexpr int64_t kTiny = int64_t(127 - 100) << 23; // bits of 2^-100
-  mlir::Type bits = ir.lanes(t.elements, ir.i32);
-  Value mask = ir.pack(Values(size_t(t.elements), ir.c(0x7fffffff)));
-  const Values most = source_->pass({ir.zero(bits)}, [&](GpuRowsVector& at, mlir::ValueRange now) {
-    Value y = element(at);
-    if (in_registers()) at.x = y;
-    Value magnitude = ir.bit_and(ir.bitcast(bits, y), mask);
-    if (at.inside) magnitude = ir.select(at.inside, magnitude, ir.zero(bits));
-    return Values{ir.max(now[0], magnitude)};
-  });
-  done_ = in_registers();
-  Value largest = reduce(most[0], &GpuIr::max), value = ir.bitcast(ir.f32, largest);
-  // Of tiny rows the quotient of `most` and the largest would be infinite: both are taken times 2^100.
-  prescale_ = ir.select(ir.less(largest, kTiny), number(0x1p100), number(1));
-  inverse_ = ir.divf(number(p.quantised_most()), ir.mulf(value, prescale_));
-  inverse_ = ir.select(ir.equal(largest, ir.c(0)), number(0), inverse_);
+  if (!largest_) {
+    const Values start = {ir.zero(ir.lanes(t.elements, ir.i32))};
+    const Values most = total({&GpuIr::max}, start, [&](GpuRowsVector& at, const Values& block) {
+      Value y = element(at);
+      if (in_registers()) at.x = y;
+      return Values{magnitude(at, y, block[0])};
+    });
+    done_ = in_registers();
+    largest_ = ir.bitcast(ir.f32, threads_->in_row(most[0], &GpuIr::max));
+  }
+  Value bits = ir.bitcast(ir.i32, largest_);
+  // Of tiny rows the quotient of `most` and the largest would be infinite: both are taken times 2^64,
+  // which the factor of any epsilon but a subnormal one can take too.
+  prescale_ = ir.select(ir.less(bits, kTiny), number(0x1p64), number(1));
+  inverse_ = ir.divf(number(p.quantised_most()), ir.mulf(largest_, prescale_));
+  inverse_ = ir.select(ir.equal(bits, ir.c(0)), number(0), inverse_);
+  // Where elements are a product with the factor alone, the power of two goes into it.
+  prescaled_ = t.largest_with_sum;
+  if (prescaled_) factor_ = ir.mulf(factor_, prescale_);
   Value first = ir.equal(row_.lane, ir.c(0));
   ir.branch(row_.inside ? ir.both(first, row_.inside) : first, [&] {
-    Value scale = ir.divf(value, number(p.quantised_most()));
+    Value scale = ir.divf(largest_, number(p.quantised_most()));
     ir.store(scale, ir.offset(args.at("row_scales"), ir.mul(row_.number, 4)), 4);
   });
 }
 
 void GpuRowsBlock::store() {
-  source_->pass({}, [&](GpuRowsVector& at, mlir::ValueRange) {
-    if (!kept()) store_residual(at);
-    Value y = element(at);
-    if (p.quantised())
-      y = ir.mulf(ir.mulf(y, ir.broadcast_like(prescale_, y)), ir.broadcast_like(inverse_, y));
-    source_->store("d", p.d, at, y);
+  source_->pass({}, [&](std::vector<GpuRowsVector>& group, mlir::ValueRange) {
+    for (GpuRowsVector& at : group) {
+      if (!kept()) store_residual(at);
+      Value y = element(at);
+      if (p.quantised() && !prescaled_) y = ir.mulf(y, ir.broadcast_like(prescale_, y));
+      if (p.quantised()) y = ir.mulf(y, ir.broadcast_like(inverse_, y));
+      source_->store("d", p.d, at, y);
+    }
     return Values();
   });
 }

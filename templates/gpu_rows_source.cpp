@@ -79,7 +79,7 @@ GpuRowsVector GpuRowsSource::place(Value first_turn, int64_t further, bool guard
 }
 
 /// All of the group are read before the first is looked at, so that they are under way together.
-Values GpuRowsSource::visit(std::vector<GpuRowsVector>& group, Values carried, const Visit& body,
+Values GpuRowsSource::visit(std::vector<GpuRowsVector>& group, const Values& carried, const Visit& body,
                             Value first_turn) {
   for (size_t i = 0; i < group.size(); ++i) {
     GpuRowsVector& at = group[i];
@@ -88,16 +88,12 @@ Values GpuRowsSource::visit(std::vector<GpuRowsVector>& group, Values carried, c
   }
   if (t.hold == GpuRowsTiling::in_shared && first_pass_)
     for (size_t i = 0; i < group.size(); ++i) to_shared(group[i].x, ir.add(first_turn, int64_t(i)));
-  for (GpuRowsVector& at : group) carried = body(at, carried);
-  return carried;
+  return body(group, carried);
 }
 
 Values GpuRowsSource::pass(const Values& start, const Visit& body) {
   Values carried = start;
-  if (t.hold == GpuRowsTiling::in_registers && !first_pass_) {
-    for (GpuRowsVector& at : held_) carried = body(at, carried);
-    return carried;
-  }
+  if (t.hold == GpuRowsTiling::in_registers && !first_pass_) return body(held_, carried);
   const bool in_registers = t.hold == GpuRowsTiling::in_registers;
   const int64_t together = in_registers ? t.turns : t.unroll;
   const int64_t whole = in_registers ? 0 : t.vectors / (together * t.lanes);
@@ -119,7 +115,7 @@ Values GpuRowsSource::pass(const Values& start, const Visit& body) {
   const int64_t rest = ceil_div(t.vectors - whole * together * t.lanes, t.lanes);
   Value turn = ir.c(whole * together);
   std::vector<GpuRowsVector> group = group_from(turn, rest, true);
-  carried = visit(group, carried, body, turn);
+  if (!group.empty()) carried = visit(group, carried, body, turn);
   if (in_registers) held_ = group;
   first_pass_ = false;
   return carried;

@@ -26,9 +26,10 @@ class GpuRowsSource {
 public:
   GpuRowsSource(GpuIr&, const Rows&, const GpuRowsTiling&, const GpuIr::Arguments&, const GpuRow&);
 
-  /// Calls `body` for each of the thread's vectors, in order; the first pass reads X and the residual. The
-  /// body may overwrite what is in registers: `x` is what the next pass gets.
-  using Visit = std::function<Values(GpuRowsVector&, mlir::ValueRange carried)>;
+  /// Calls `body` for the thread's vectors in order, for those together that are read together; the first
+  /// pass reads X and the residual. The body may overwrite what is in registers: `x` is what the next pass
+  /// gets.
+  using Visit = std::function<Values(std::vector<GpuRowsVector>&, mlir::ValueRange carried)>;
   Values pass(const Values& carried, const Visit& body);
 
   /// An address in a row of an operand of this type.
@@ -45,7 +46,7 @@ private:
   void to_shared(Value elements, Value turn);
   Value slot(Value turn, int64_t part, int64_t bytes);
   GpuRowsVector place(Value first_turn, int64_t further, bool guarded);
-  Values visit(std::vector<GpuRowsVector>& group, Values carried, const Visit& body, Value first_turn);
+  Values visit(std::vector<GpuRowsVector>& group, const Values& carried, const Visit& body, Value first_turn);
 
   GpuIr& ir;
   const Rows& p;

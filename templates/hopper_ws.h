@@ -5,7 +5,7 @@
 // share their loads.
 #pragma once
 
-#include "templates/gemm_template.h"
+#include "templates/operator_template.h"
 #include "templates/gpu_pack.h"
 #include "templates/hopper_ir.h"
 

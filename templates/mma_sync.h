@@ -4,7 +4,7 @@
 // multiplied.
 #pragma once
 
-#include "templates/gemm_template.h"
+#include "templates/operator_template.h"
 #include "templates/mma_sync_fragments.h"
 
 namespace deepgen {

@@ -2,7 +2,7 @@
 // alignment, and is what f32 and f64 are computed with where their full precision is asked for.
 #pragma once
 
-#include "templates/gemm_template.h"
+#include "templates/operator_template.h"
 
 namespace deepgen {
 

@@ -2,7 +2,7 @@
 // only.
 #pragma once
 
-#include "templates/gemm_template.h"
+#include "templates/operator_template.h"
 
 namespace deepgen {
 

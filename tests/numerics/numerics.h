@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 namespace deepgen::numerics {
@@ -81,6 +82,54 @@ inline int verify_all(const KernelFile& file, const std::string& context) {
     ++verified;
   }
   return verified;
+}
+
+/// One of several shares of random pairs of a problem and a config, so that ctest runs them in parallel.
+/// `draw` makes the problem of an index.
+template <typename Draw>
+void check_random_pairs(uint32_t seed, int share, Draw draw) {
+  constexpr int kPairs = 50;
+  Rng rng(seed + uint32_t(share));
+  int pairs = 0;
+  for (int i = 0; i < kPairs; ++i) {
+    const Problem p = draw(rng, size_t(share * kPairs + i));
+    const int64_t level = std::min(host_level(), pick(rng, {4, 4, 3, 1}));
+    const Space space(p, "cpu", device_of_level(level));
+    ASSERT_GT(space.size(), 0u) << "no legal config: " << p.key() << " at level " << level;
+    const Choice choice = i % 5 == 0 ? space.default_choice() : space.choice(rng() % space.size());
+    SCOPED_TRACE(p.key() + " | " + choice.text());
+    pairs += verify_all(compile_candidate(p, "cpu", choice, true, i % 10 == 0), choice.text()) > 0;
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_EQ(pairs, kPairs);
+}
+
+/// By a parameter's name and value: in how many legal configs.
+using ValueCounts = std::map<std::pair<std::string, int64_t>, int>;
+
+/// Each value of each parameter, at least once, on this host. A value that no legal config has (nc below N
+/// with B in place, say) cannot be covered; all others must be, and are returned.
+inline ValueCounts check_every_value(const Problem& p) {
+  const Space space(p, "cpu", device_of_level(host_level()));
+  ValueCounts covered, legal;
+  Rng rng(5);
+  const size_t stride = 7919; // a prime: visits the whole space, ranks far apart
+  for (size_t i = 0, rank = rng() % space.size(); i < space.size();
+       ++i, rank = (rank + stride) % space.size()) {
+    const Choice choice = space.choice(rank);
+    bool is_new = false;
+    for (const auto& value : choice.config.values) is_new |= covered[value]++ == 0;
+    if (!is_new) continue;
+    SCOPED_TRACE(choice.text());
+    EXPECT_GT(verify_all(compile_candidate(p, "cpu", choice, false, false), choice.text()), 0);
+    if (testing::Test::HasFailure()) return legal;
+  }
+  for (size_t rank = 0; rank < space.size(); ++rank)
+    for (const auto& value : space.choice(rank).config.values) legal[value]++;
+  for (const auto& [value, count] : legal)
+    EXPECT_TRUE(covered.count(value))
+        << value.first << "=" << value.second << ", in " << count << " legal configs";
+  return legal;
 }
 
 } // namespace deepgen::numerics

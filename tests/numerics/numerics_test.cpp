@@ -3,8 +3,6 @@
 // share out the grid.
 #include "tests/numerics/numerics.h"
 
-#include <map>
-
 namespace deepgen {
 namespace {
 
@@ -18,31 +16,18 @@ const std::vector<std::vector<EpilogueOp>>& epilogues() {
   return all;
 }
 
-/// One of eight shares of the random pairs, so that ctest runs them in parallel and names what failed.
 class RandomPairs : public testing::TestWithParam<int> {};
 
 TEST_P(RandomPairs, MatchTheReference) {
-  constexpr int kPairs = 50;
-  Rng rng(uint32_t(1000 + GetParam()));
-  int pairs = 0;
-  for (int i = 0; i < kPairs; ++i) {
-    const auto index = size_t(GetParam() * kPairs + i);
+  check_random_pairs(1000, GetParam(), [](Rng& rng, size_t index) {
     Gemm p = random_problem(rng, index);
     p.epilogue = epilogues()[index / 4 % epilogues().size()];
-    const int64_t level = std::min(host_level(), pick(rng, {4, 4, 3, 1}));
-    Space space(p, "cpu", device_of_level(level));
-    ASSERT_GT(space.size(), 0u) << "no legal config: " << p.key() << " at level " << level;
-    Choice choice = i % 5 == 0 ? space.default_choice() : space.choice(rng() % space.size());
-    SCOPED_TRACE(p.key() + " | " + choice.text());
-    pairs += verify_all(compile_candidate(p, "cpu", choice, true, i % 10 == 0), choice.text()) > 0;
-    if (HasFailure()) return;
-  }
-  EXPECT_EQ(pairs, kPairs);
+    return p;
+  });
 }
 INSTANTIATE_TEST_SUITE_P(Share, RandomPairs, testing::Range(0, 8));
 
-/// Each value of each parameter, at least once, on a problem large enough to have several blocks in every
-/// direction.
+/// On a problem large enough to have several blocks in every direction.
 class EveryValue : public testing::TestWithParam<Layout> {};
 
 TEST_P(EveryValue, MatchesTheReference) {
@@ -50,28 +35,7 @@ TEST_P(EveryValue, MatchesTheReference) {
   p.m = 131, p.n = 1061, p.k = 523;
   p.layout = GetParam();
   p.epilogue = {EpilogueOp::bias, EpilogueOp::gelu};
-  const Device device = device_of_level(host_level());
-  Space space(p, "cpu", device);
-  std::map<std::pair<std::string, int64_t>, int> covered;
-  Rng rng(5);
-  const size_t stride = 7919; // a prime: visits the whole space, ranks far apart
-  for (size_t i = 0, rank = rng() % space.size(); i < space.size();
-       ++i, rank = (rank + stride) % space.size()) {
-    Choice choice = space.choice(rank);
-    bool is_new = false;
-    for (const auto& value : choice.config.values) is_new |= covered[value]++ == 0;
-    if (!is_new) continue;
-    SCOPED_TRACE(choice.text());
-    ASSERT_GT(verify_all(compile_candidate(p, "cpu", choice, false, false), choice.text()), 0);
-    if (HasFailure()) return;
-  }
-  // A value that no legal config has (nc below N with B in place, say) cannot be covered; all others must be.
-  std::map<std::pair<std::string, int64_t>, int> legal;
-  for (size_t rank = 0; rank < space.size(); ++rank)
-    for (const auto& value : space.choice(rank).config.values) legal[value]++;
-  for (const auto& [value, count] : legal)
-    EXPECT_TRUE(covered.count(value))
-        << value.first << "=" << value.second << ", in " << count << " legal configs";
+  const ValueCounts legal = check_every_value(p);
   EXPECT_EQ(legal.count({"form", 1}), GetParam() == Layout::nt ? 1u : 0u);
 }
 INSTANTIATE_TEST_SUITE_P(Layouts, EveryValue,

@@ -4,7 +4,6 @@
 #include "tests/numerics/numerics.h"
 
 #include <cmath>
-#include <map>
 
 namespace deepgen {
 namespace {
@@ -30,43 +29,18 @@ Rows random_rows(Rng& rng, size_t index) {
 
 class RandomRows : public testing::TestWithParam<int> {};
 
-TEST_P(RandomRows, MatchTheReference) {
-  constexpr int kPairs = 50;
-  Rng rng(uint32_t(7000 + GetParam()));
-  int pairs = 0;
-  for (int i = 0; i < kPairs; ++i) {
-    const Rows p = random_rows(rng, size_t(GetParam() * kPairs + i));
-    const int64_t level = std::min(host_level(), pick(rng, {4, 4, 3, 1}));
-    const Space space(p, "cpu", device_of_level(level));
-    ASSERT_GT(space.size(), 0u) << "no legal config: " << p.key() << " at level " << level;
-    const Choice choice = i % 5 == 0 ? space.default_choice() : space.choice(rng() % space.size());
-    SCOPED_TRACE(p.key() + " | " + choice.text());
-    pairs += verify_all(compile_candidate(p, "cpu", choice, true, i % 10 == 0), choice.text()) > 0;
-    if (HasFailure()) return;
-  }
-  EXPECT_EQ(pairs, kPairs);
-}
+TEST_P(RandomRows, MatchTheReference) { check_random_pairs(7000, GetParam(), random_rows); }
 INSTANTIATE_TEST_SUITE_P(Share, RandomRows, testing::Range(0, 8));
 
-/// Each value of each parameter, at least once, on rows of several blocks.
+/// On rows of several blocks.
 class EveryRowsValue : public testing::TestWithParam<RowsKind> {};
 
 TEST_P(EveryRowsValue, MatchesTheReference) {
   Rows p;
   p.m = 9, p.n = 17003, p.kind = GetParam(), p.x = p.d = Type::bf16;
-  const Space space(p, "cpu", device_of_level(host_level()));
-  std::map<std::pair<std::string, int64_t>, int> covered, legal;
-  for (size_t rank = 0; rank < space.size(); ++rank) {
-    const Choice choice = space.choice(rank);
-    bool is_new = false;
-    for (const auto& value : choice.config.values) is_new |= covered[value]++ == 0;
-    if (!is_new) continue;
-    SCOPED_TRACE(choice.text());
-    ASSERT_GT(verify_all(compile_candidate(p, "cpu", choice, false, false), choice.text()), 0);
-    if (HasFailure()) return;
-  }
-  EXPECT_EQ(covered.count({"block", 16384}), 1u);
-  EXPECT_EQ(covered.count({"stream", 1}), 1u);
+  const ValueCounts legal = check_every_value(p);
+  EXPECT_EQ(legal.count({"block", 16384}), 1u);
+  EXPECT_EQ(legal.count({"stream", 1}), 1u);
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryRowsValue,
                          testing::Values(RowsKind::softmax, RowsKind::log_softmax, RowsKind::layer_norm,

@@ -2,6 +2,7 @@
 
 #include "base/signature.h"
 #include "measure/rows_expected.h"
+#include "measure/rows_inputs.h"
 #include "tests/ptx_sim/fault.h"
 #include "tests/ptx_sim/launch.h"
 #include "tests/ptx_sim/numbers.h"
@@ -31,33 +32,6 @@ struct Placed {
   int64_t rows = 1, columns = 1, ld = 1, lead = 0;
   size_t at(int64_t row, int64_t column) const { return size_t(lead + (row * ld + column) * size_of(type)); }
 };
-
-/// Rows that are no others' like, in turn; all of a row by its number alone.
-double special_value(int64_t row, int64_t column, double usual) {
-  const double none = -INFINITY;
-  switch (row % 10) {
-  case 1:
-    return 1000 + usual;
-  case 2:
-    return none;
-  case 3:
-    return column % 5 == 3 ? NAN : usual;
-  case 4:
-    return column % 3 ? usual : none;
-  case 5:
-    return column % 7 == 2 ? INFINITY : usual;
-  case 6:
-    return 0;
-  case 7:
-    return 200 * usual;
-  case 8:
-    return 3;
-  case 9:
-    return column % 4 == 1 ? NAN : none;
-  default:
-    return usual;
-  }
-}
 
 class RowsCall {
 public:
@@ -120,7 +94,8 @@ private:
     for (int64_t r = 0; r < x.rows; ++r)
       for (int64_t c = 0; c < x.columns; ++c) {
         double value = double(random_() >> 40) * 0x1p-23 - 1;
-        if (case_.special && name == "x") value = special_value(r, c, value);
+        if (case_.special && name == "x")
+          value = flavoured(RowFlavour(r % int64_t(RowFlavour::count)), p_.x, c, p_.n, value);
         if (vector && name == "scale") value = 1 + value / 2;
         const uint64_t bits = encode(number_format(x.type), value);
         std::memcpy(&memory[x.region].bytes[x.at(r, c)], &bits, size_t(size_of(x.type)));

@@ -10,7 +10,7 @@ struct RowsCase {
   const char* name;
   bool padded = false;   ///< gaps between rows, and bases as little aligned as the kernel takes
   bool in_place = false; ///< D is X where their types are equal, and the residual output is the residual
-  bool special = false;  ///< rows with NaN, infinities, a mean far from 0, nothing but -inf, ...
+  bool special = false;  ///< rows of each RowFlavour, in turn
 };
 
 std::vector<RowsCase> rows_cases();

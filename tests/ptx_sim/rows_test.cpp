@@ -52,7 +52,7 @@ TEST(EveryKind, IsRightHoweverARowIsKept) {
     for (const char* keep : {"hold=0 unroll=2", "hold=1 unroll=1", "hold=2 unroll=1"})
       for (const char* d : {"bf16", "e4m3", "i8"}) {
         const bool norm = std::string(kind).find("norm") != std::string::npos;
-        const Rows p = Rows::parse(std::string("rows m=11 n=1048 x=bf16 d=") + d + " kind=" + kind +
+        const Rows p = Rows::parse(std::string("rows m=13 n=1048 x=bf16 d=") + d + " kind=" + kind +
                                    " options=residual+output_residual" + (norm ? "+scale+bias" : ""));
         const Config config = Config::parse(std::string("vec=16 lanes=64 rows=2 ") + keep + " sets=1 hint=0");
         ASSERT_EQ(find_template("gpu_rows").why_illegal(p, generic_gpu("sm_90a"), config), "") << p.key();

@@ -1,6 +1,7 @@
 // Which kernel a device runs: the order of selection, what falls through to what, and the errors.
 #include "cuda_test_function.h"
 #include "fake_devices.h"
+#include "short_host.h"
 
 #include <gtest/gtest.h>
 
@@ -108,7 +109,7 @@ TEST_F(CudaSelect, AlignmentFallsThrough) {
   f.args.beta = 1;
   expect("half", "C is read");
   f.args = dense;
-  f.function().epilogue = 1u << DEEPGEN_EPILOGUE_MULTIPLY;
+  f.set_epilogue({deepgen::EpilogueOp::multiply});
   f.args.multiplier = reinterpret_cast<void*>(0x50000);
   expect("wide", "multiplier");
   f.args.ld_multiplier = 130;
@@ -316,6 +317,59 @@ TEST(CudaDriverDeathTest, MissingOrTooOld) {
   EXPECT_EXIT(launch_and_exit(FAKE_CUDA, "cuFuncLoad"), ::testing::ExitedWithCode(DEEPGEN_OK), "")
       << "before 12.4";
   EXPECT_EXIT(launch_and_exit(FAKE_CUDA, nullptr), ::testing::ExitedWithCode(DEEPGEN_OK), "");
+}
+
+/// The exit code tells the first step that went wrong.
+[[noreturn]] void launch_on_a_short_host(__rlimit_resource what) {
+  int wrong = 0, step = 0;
+  const bool copied = what == RLIMIT_AS;
+  const auto expect = [&](bool right) { ++step, wrong = wrong || right ? wrong : step; };
+  {
+    const deepgen::tests::LibraryCopy copy(FAKE_CUDA, copied);
+    setenv("DEEPGEN_CUDA_DRIVER", copy.path(), 1);
+    fake_cuda::reset({h100()});
+    fake_cuda::set_current(0);
+    CudaFunction f({kernel("one")});
+    {
+      const deepgen::tests::ShortOf host(what);
+      expect(f.launch() == DEEPGEN_ERROR_DRIVER);
+      const char* text = "";
+      expect(deepgen_last_driver_error(&text) == 2);
+      expect(std::string_view(text).find("the next call tries again") != std::string_view::npos);
+      expect(f.prepare() == DEEPGEN_ERROR_DRIVER && f.config() == nullptr);
+    }
+    expect(f.launch() == (copied ? DEEPGEN_ERROR_NO_CONTEXT : DEEPGEN_OK)); // a copy has no devices
+  }
+  std::_Exit(wrong);
+}
+
+TEST(CudaDriverDeathTest, WhatTheHostCannotLoadNowIsTriedAgain) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(launch_on_a_short_host(RLIMIT_NOFILE), ::testing::ExitedWithCode(0), "");
+#ifndef __SANITIZE_ADDRESS__ // which needs address space of its own
+  EXPECT_EXIT(launch_on_a_short_host(RLIMIT_AS), ::testing::ExitedWithCode(0), "");
+#endif
+}
+
+/// A file that is no library may be replaced while the program runs.
+[[noreturn]] void launch_with_a_mended_driver() {
+  const deepgen::tests::LibraryCopy copy(FAKE_CUDA, false);
+  const std::string path = std::string(copy.path()) + ".broken";
+  std::ofstream(path) << std::string(1000, 'x');
+  setenv("DEEPGEN_CUDA_DRIVER", path.c_str(), 1);
+  fake_cuda::reset({h100()});
+  fake_cuda::set_current(0);
+  CudaFunction f({kernel("one")});
+  const bool refused = f.launch() == DEEPGEN_ERROR_NO_DRIVER;
+  std::filesystem::rename(copy.path(), path);
+  const bool mended = f.launch() == DEEPGEN_OK;
+  std::filesystem::remove(path);
+  std::_Exit(refused && mended ? 0 : 1);
+}
+
+TEST(CudaDriverDeathTest, OneThatDoesNotLoadIsTriedAgain) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(launch_with_a_mended_driver(), ::testing::ExitedWithCode(0), "");
 }
 
 } // namespace

@@ -16,6 +16,7 @@
 #include "measure/host_kernels.h"
 #include "measure/run.h"
 #include "tests/unit/environment.h"
+#include "tests/unit/short_host.h"
 
 #include <gtest/gtest.h>
 
@@ -308,6 +309,28 @@ TEST(HostKernels, SmallFloats) {
   }
   EXPECT_EQ(host::encode(int32_t(Type::i8), 200.0), 127u);
   EXPECT_EQ(host::encode(int32_t(Type::f32), 0.1), 0x3dcccccdu);
+}
+
+/// HIP's library is looked for by the runtime too, which must not remember that it was not to be had.
+[[noreturn]] void load_on_a_short_host() {
+  const deepgen::tests::LibraryCopy copy(FAKE_HIP, true);
+  setenv("DEEPGEN_HIP_DRIVER", copy.path(), 1);
+  use(Platform::hip);
+  bool hosts_fault = false;
+  try {
+    const deepgen::tests::ShortOf host(RLIMIT_NOFILE);
+    driver();
+  } catch (const HostFault&) {
+    hosts_fault = true;
+  }
+  const bool loaded = driver();
+  std::filesystem::remove(copy.path());
+  std::_Exit(hosts_fault ? loaded ? 0 : 2 : 1);
+}
+
+TEST(HipMeasureDeathTest, WhatTheHostCannotLoadNowIsTriedAgain) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(load_on_a_short_host(), ::testing::ExitedWithCode(0), "");
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // Which kernel an AMD device runs: target ids, the order of selection, what falls through to what, and the
 // errors.
 #include "hip_devices.h"
+#include "short_host.h"
 
 #include "fake_cuda.h"
 #include "runtime/hip_load.h"
@@ -284,6 +285,45 @@ TEST(HipDriverDeathTest, MissingOldOrOfAnotherVersion) {
   EXPECT_EXIT(launch_and_exit(FAKE_HIP_ROCM5), ::testing::ExitedWithCode(DEEPGEN_OK),
               "launch of deepgen_kernel for gfx942 on gfx942:sramecc.:xnack-");
   EXPECT_EXIT(launch_and_exit(FAKE_HIP), ::testing::ExitedWithCode(DEEPGEN_OK), "launch of deepgen_kernel");
+}
+
+/// The exit code tells the first step that went wrong. `both`: a function with kernels for both vendors, of
+/// which the driver of the other one cannot be loaded.
+[[noreturn]] void launch_on_a_short_host(__rlimit_resource what, bool both) {
+  int wrong = 0, step = 0;
+  const auto expect = [&](bool right) { ++step, wrong = wrong || right ? wrong : step; };
+  {
+    const deepgen::tests::LibraryCopy copy(both ? FAKE_CUDA : FAKE_HIP, !both);
+    setenv("DEEPGEN_HIP_DRIVER", both ? FAKE_HIP : copy.path(), 1);
+    setenv("DEEPGEN_CUDA_DRIVER", copy.path(), 1);
+    setenv("FAKE_HIP_DEVICES", "gfx942:sramecc+:xnack- AMD Instinct MI300X", 1);
+    fake_hip::reset({mi300x()});
+    fake_cuda::reset({{.name = "NVIDIA A100", .major = 8}});
+    fake_cuda::set_current(0);
+    std::vector<KernelText> table = {kernel("one")};
+    if (both) table.push_back(deepgen::cuda_tests::kernel("cuda", "sm_80"));
+    Function f(table);
+    {
+      const deepgen::tests::ShortOf host(what);
+      expect(f.launch() == DEEPGEN_ERROR_DRIVER);
+      const char* text = "";
+      expect(deepgen_last_driver_error(&text) == 2);
+      expect(std::string_view(text).find("the next call tries again") != std::string_view::npos);
+      expect(f.prepare() == DEEPGEN_ERROR_DRIVER && f.config() == nullptr);
+    }
+    expect(f.launch() == DEEPGEN_OK);
+    expect(f.config() == std::string_view(both ? "cuda" : "one"));
+  }
+  std::_Exit(wrong);
+}
+
+TEST(HipDriverDeathTest, WhatTheHostCannotLoadNowIsTriedAgain) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(launch_on_a_short_host(RLIMIT_NOFILE, false), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(launch_on_a_short_host(RLIMIT_NOFILE, true), ::testing::ExitedWithCode(0), "");
+#ifndef __SANITIZE_ADDRESS__ // which needs address space of its own
+  EXPECT_EXIT(launch_on_a_short_host(RLIMIT_AS, false), ::testing::ExitedWithCode(0), "");
+#endif
 }
 
 } // namespace

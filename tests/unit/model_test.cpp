@@ -40,7 +40,7 @@ TimedByProblem read_timed(const std::string& name, const std::string& of = "") {
   while (std::getline(lines, line)) {
     const Json json = Json::parse(line);
     if (!of.empty() && json.at("template").get<std::string>() != of) continue;
-    const Gemm problem = Gemm::parse(json.at("problem").get<std::string>());
+    const Problem problem = Problem::parse(json.at("problem").get<std::string>());
     const Template& from = find_template(json.at("template").get<std::string>());
     const Config config = Config::parse(json.at("config").get<std::string>());
     if (!from.why_illegal(problem, device, config).empty()) continue; // the space may have become smaller
@@ -153,6 +153,16 @@ TEST(ModelTest, EstimatesRankManyWavesThatWereMeasured) {
   EXPECT_LT(q.level, 0.06);
 }
 
+/// Softmax and the normalisations, of kernels ahead of the fit (scripts/fit_gpu_rows.py).
+TEST(ModelTest, EstimatesRankRowsThatWereMeasured) {
+  const Quality q = judge("h200_rows.jsonl");
+  EXPECT_EQ(q.problems, 11u);
+  EXPECT_GT(q.configs, 150u);
+  EXPECT_GT(q.correlation, 0.55);
+  EXPECT_GT(q.first, 0.94);
+  EXPECT_GT(q.twelve, 0.98);
+}
+
 /// What searches of the suite's rows timed, a set for each search.
 TimedByProblem read_searches(const std::vector<const char*>& tunings, const std::vector<const char*>& rows) {
   const std::string results = DEEPGEN_SOURCE_DIR "/benchmarks/gpu/results/";
@@ -168,7 +178,7 @@ TimedByProblem read_searches(const std::vector<const char*>& tunings, const std:
           if (json.at("schema") != "deepgen.record/1" || json.value("template", "") != "hopper_ws" ||
               !json.contains("timing"))
             continue;
-          const Gemm problem = Gemm::parse(json.at("problem").get<std::string>());
+          const Problem problem = Problem::parse(json.at("problem").get<std::string>());
           const Config config = Config::from_json(json.at("config"));
           all[tuning + problem.key()].push_back(
               {source.cost(problem, device, config), json.at("timing").at("seconds").get<double>()});
