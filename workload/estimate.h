@@ -1,7 +1,7 @@
 // A rough time for a problem, where a log has none: only the ratios between problems count.
 #pragma once
 
-#include "base/problem.h"
+#include "base/problem/problem.h"
 
 namespace deepgen {
 

@@ -1,10 +1,10 @@
 #include "workload/import.h"
 
-#include "base/error.h"
-#include "base/files.h"
-#include "workload/documents.h"
+#include "base/files/files.h"
+#include "base/text/error.h"
 #include "workload/estimate.h"
-#include "workload/fields.h"
+#include "workload/log/documents.h"
+#include "workload/log/fields.h"
 
 #include <algorithm>
 #include <filesystem>

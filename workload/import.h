@@ -2,7 +2,7 @@
 // out.
 #pragma once
 
-#include "workload/log_bytes.h"
+#include "workload/log/log_bytes.h"
 #include "workload/workload.h"
 
 namespace deepgen {

@@ -1,6 +1,6 @@
 #include "workload/summary.h"
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,7 +1,7 @@
 #include "workload/workload.h"
 
-#include "base/json_text.h"
-#include "base/text.h"
+#include "base/json/json_text.h"
+#include "base/text/text.h"
 
 #include <algorithm>
 #include <array>

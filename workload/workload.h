@@ -2,7 +2,7 @@
 // (docs/workloads.md); no dates, hosts or paths.
 #pragma once
 
-#include "workload/tally.h"
+#include "workload/log/tally.h"
 
 #include <string>
 #include <vector>

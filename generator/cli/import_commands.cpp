@@ -1,6 +1,6 @@
 // import
-#include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
+#include "base/text/error.h"
 #include "generator/cli/cli.h"
 #include "workload/import.h"
 #include "workload/summary.h"
