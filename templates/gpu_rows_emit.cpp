@@ -283,7 +283,7 @@ Value GpuRowsBlock::join_deviations(Value sum, Value squares) {
   }
   const Values of = threads_->of_warps({shift_, sum, squares});
   Value count = warp_elements(threads_->other_warp());
-  Value origin = ir.shuffle_index(of[0], ir.c(0)), shifted = ir.subf(of[0], origin);
+  Value origin = threads_->of_first_warp(0), shifted = ir.subf(of[0], origin);
   Value mean = ir.mulf(threads_->over_warps(ir.multiply_add(count, shifted, of[1]), &GpuIr::addf), share);
   correction_ = ir.subf(mean, ir.subf(shift_, origin));
   Value off = ir.subf(mean, shifted);
