@@ -3,8 +3,8 @@
 // micro-kernel.
 #pragma once
 
-#include "templates/operator_template.h"
 #include "templates/ir_builder.h"
+#include "templates/operator_template.h"
 
 namespace deepgen {
 

@@ -5,9 +5,9 @@
 // share their loads.
 #pragma once
 
-#include "templates/operator_template.h"
 #include "templates/gpu_pack.h"
 #include "templates/hopper_ir.h"
+#include "templates/operator_template.h"
 
 namespace deepgen {
 

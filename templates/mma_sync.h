@@ -4,8 +4,8 @@
 // multiplied.
 #pragma once
 
-#include "templates/operator_template.h"
 #include "templates/mma_sync_fragments.h"
+#include "templates/operator_template.h"
 
 namespace deepgen {
 
