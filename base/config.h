@@ -1,15 +1,14 @@
 // Config: a value for every parameter of one template.
 #pragma once
 
+#include "base/json_fwd.h"
+
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace deepgen {
-
-using Json = nlohmann::ordered_json; ///< declared alone: who looks inside includes base/json.h
 
 /// Parameter values in the template's own order; enumerations are small integers that the template documents.
 struct Config {

@@ -3,6 +3,8 @@
 #include "base/files.h"
 #include "base/text.h"
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace deepgen {
@@ -70,6 +72,11 @@ int64_t get_count(const Json& json, const std::string& key, const std::string& w
   const auto value = get<int64_t>(json, key, where);
   check_counts(key, where, &value, &value + 1, least);
   return value;
+}
+
+double finite(double value) {
+  constexpr double kLargest = 1e30;
+  return std::isnan(value) ? kLargest : std::clamp(value, -kLargest, kLargest);
 }
 
 void check_schema(const Json& json, const std::string& schema, const std::string& where) {

@@ -2,12 +2,15 @@
 // value.
 #pragma once
 
-#include "base/config.h"
 #include "base/error.h"
+#include "base/json_fwd.h"
 
 #include <array>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 namespace deepgen {
 
@@ -20,6 +23,8 @@ Json read_json(const std::string& path, const std::string& schema = "");
 std::string dump_json(const Json&);
 /// The same for an error message: cut when long.
 std::string excerpt(const Json&);
+/// A number that JSON can hold. It has neither NaN nor infinity: it would say null, and no reader takes that.
+double finite(double value);
 void check_schema(const Json& json, const std::string& schema, const std::string& where);
 
 namespace json_types {

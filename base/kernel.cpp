@@ -173,6 +173,10 @@ int64_t Kernel::align_of(const std::string& operand) const {
                                                         : 1;
 }
 
+int64_t Kernel::most_pitch_of(const std::string& operand) const {
+  return operand == "a" || operand == "b" ? most_pitch : 0;
+}
+
 const Kernel* KernelFile::find(const std::string& role) const {
   for (const Kernel& k : kernels)
     if (k.role == role) return &k;

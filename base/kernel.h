@@ -101,6 +101,8 @@ struct Kernel {
 
   /// What this kernel asks of an operand, by its name in the signature; 1: as its elements are aligned.
   int64_t align_of(const std::string& operand) const;
+  /// Bytes from one of its rows to the next, at most; 0: any.
+  int64_t most_pitch_of(const std::string& operand) const;
 };
 
 /// What became of one candidate. `status` is "ok", "failed" (with `detail`) or "empty" (the plan has no such

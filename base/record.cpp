@@ -5,7 +5,6 @@
 #include "base/log_environment.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 
 namespace deepgen {
@@ -14,12 +13,6 @@ namespace {
 constexpr const char* kRecordSchema = "deepgen.record/1";
 constexpr const char* kEnvironmentSchema = "deepgen.env/1";
 constexpr size_t kLongest = 4096; ///< bytes of a problem's key, and of a path
-
-/// JSON has neither NaN nor infinity: it would say null, and the log would be unreadable.
-double finite(double x) {
-  constexpr double kLargest = 1e30;
-  return std::isnan(x) ? kLargest : std::clamp(x, -kLargest, kLargest);
-}
 
 Json timing_json(const Timing& t) {
   return {{"seconds", finite(t.seconds)},

@@ -1,6 +1,7 @@
 #include "base/signature.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace deepgen {
 namespace {
@@ -30,9 +31,10 @@ constexpr Step kSteps[] = {{EpilogueOp::bias, "bias", Shape::per_column, false, 
 Operand operand_of(const Step& step, const Gemm& p) {
   const auto role = step.op == EpilogueOp::clamp ? Operand::Role::scalar : Operand::Role::in;
   Operand x{step.operand, role, step.shape, step.scale ? p.scale_type() : p.epilogue_type()};
-  if (step.shape == Shape::matrix) x.rows = p.m, x.columns = p.n, x.entries = p.batch;
+  if (step.shape == Shape::matrix) x.rows = p.m, x.columns = p.n, x.entries = p.batch, x.in_place = true;
   if (step.shape == Shape::per_row) x.columns = p.m;
   if (step.shape == Shape::per_column) x.columns = p.n;
+  if (std::string_view(step.operand) == "clamp_low") x.limit = Operand::Limit::ascending;
   if (step.each_group) x.entries = std::max<int64_t>(1, p.groups);
   return x;
 }
@@ -49,7 +51,7 @@ std::vector<Operand> signature(const Gemm& p) {
   using Role = Operand::Role;
   std::vector<Operand> all = {{"a", Role::in, Shape::matrix, p.a, p.a_rows(), p.a_columns(), p.batch},
                               {"b", Role::in, Shape::matrix, p.b, p.b_rows(), p.b_columns(), p.b_matrices()},
-                              {"c", Role::in, Shape::matrix, p.d, p.m, p.n, p.batch, false},
+                              {"c", Role::in, Shape::matrix, p.d, p.m, p.n, p.batch, false, true},
                               {"d", Role::out, Shape::matrix, p.d, p.m, p.n, p.batch},
                               {"alpha", Role::scalar, Shape::value, p.scale_type(), 1, 1, 1, false},
                               {"beta", Role::scalar, Shape::value, p.scale_type(), 1, 1, 1, false}};
@@ -61,14 +63,16 @@ std::vector<Operand> signature(const Gemm& p) {
 
 std::vector<Operand> signature(const Rows& p) {
   using Role = Operand::Role;
-  std::vector<Operand> all = {{"x", Role::in, Shape::matrix, p.x, p.m, p.n}};
-  if (p.residual) all.push_back({"residual", Role::in, Shape::matrix, p.x, p.m, p.n});
+  std::vector<Operand> all = {{"x", Role::in, Shape::matrix, p.x, p.m, p.n, 1, true, true}};
+  if (p.residual) all.push_back({"residual", Role::in, Shape::matrix, p.x, p.m, p.n, 1, true, true});
   if (p.scale) all.push_back({"scale", Role::in, Shape::per_column, p.x, 1, p.n});
   if (p.bias) all.push_back({"bias", Role::in, Shape::per_column, p.x, 1, p.n});
   all.push_back({"d", Role::out, Shape::matrix, p.d, p.m, p.n});
   if (p.output_residual) all.push_back({"residual_out", Role::out, Shape::matrix, p.x, p.m, p.n});
   if (p.quantised()) all.push_back({"row_scales", Role::out, Shape::per_row, Type::f32, 1, p.m});
-  if (p.normalises()) all.push_back({"epsilon", Role::scalar, Shape::value, Type::f32});
+  if (p.normalises())
+    all.push_back({"epsilon", Role::scalar, Shape::value, Type::f32, 1, 1, 1, true, false,
+                   Operand::Limit::not_negative});
   return all;
 }
 

@@ -17,6 +17,11 @@ struct Operand {
     scalar ///< passed by value, as a double
   };
   enum class Shape { matrix, per_row, per_column, value };
+  enum class Limit {
+    none,
+    ascending,   ///< a scalar, at most as large as the one behind it
+    not_negative ///< a scalar, finite and at least 0
+  };
 
   const char*
       name; ///< a literal: as kernels name it (kernel_abi.h) and its field of the arguments: "a", "scale_col"
@@ -26,6 +31,8 @@ struct Operand {
   int64_t rows = 1, columns = 1; ///< of one entry, as stored; a vector is one row
   int64_t entries = 1;           ///< matrices of a batch, or what each group has of its own
   bool required = true;          ///< false: a call may leave it out, such as C where beta is 0
+  bool in_place = false;         ///< a matrix that is read element by element: one that is written may be it
+  Limit limit = Limit::none;
 
   bool in_memory() const { return role != Role::scalar; }
   bool is_matrix() const { return shape == Shape::matrix; }

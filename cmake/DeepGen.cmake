@@ -1,4 +1,4 @@
-# DeepGen: GEMM kernels tuned inside a CMake build.
+# DeepGen: kernels tuned inside a CMake build: GEMMs by the function below, rows by that of DeepGenRows.cmake.
 #
 #   deepgen_add_gemm(<target> [NAME f] SHAPE M N K TYPES a b d [ACCUMULATE t] [LAYOUT nn|nt|tn|tt] [BATCH n] [GROUPS n]
 #                    [GATED silu|gelu|gelu_tanh|sigmoid|relu]
@@ -41,7 +41,7 @@
 #   DEEPGEN_MEASURE_EXECUTABLE  path of `deepgen-measure`; empty: the one beside `deepgen`
 #
 # An operator is a public function that turns words into a problem's key, as deepgen_add_gemm() does in this file and
-# DeepGenProblem.cmake; _deepgen_add_problem() takes the key from there, and nothing behind it knows the operator.
+# DeepGenProblem.cmake, and deepgen_add_rows() in DeepGenRows.cmake; _deepgen_add_problem() takes the key from there, and nothing behind it knows the operator.
 # Edges are declared in DeepGenGraph.cmake. Everything below may be called from any directory scope, so state lives in
 # target and global properties, never in variables of the including file.
 include_guard(GLOBAL)
@@ -51,6 +51,7 @@ endif()
 cmake_policy(VERSION 3.25) # projects may ask for less
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenProblem.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenRows.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenDevices.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenSearch.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenLibrary.cmake)
@@ -79,6 +80,7 @@ function(deepgen_add_gemm target)
   set(options UNTUNED)
   set(singles NAME ACCUMULATE LAYOUT BATCH GROUPS GATED NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
   set(lists SHAPE TYPES EPILOGUE ARCHS SLOTS)
+  set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_gemm)
   _deepgen_check_target_name("${target}")
   _deepgen_check_words(${target} "${options}" "${singles}" "${lists}" "${ARGN}" ${ARGC})
   cmake_parse_arguments(PARSE_ARGV 1 arg "${options}" "${singles}" "${lists}")
@@ -97,6 +99,5 @@ function(deepgen_add_gemm target)
     set(arg_BATCH 1)
   endif()
   _deepgen_problem_key(${target} key)
-  string(REPLACE ";" " " types "${arg_TYPES}")
-  _deepgen_add_problem(${target} "${key}" "${types}")
+  _deepgen_add_problem(${target} "${key}")
 endfunction()

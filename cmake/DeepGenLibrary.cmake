@@ -4,12 +4,12 @@ cmake_policy(VERSION 3.25)
 set_property(GLOBAL PROPERTY DEEPGEN_LIBRARY_FOLDER ${CMAKE_CURRENT_LIST_DIR}/library)
 
 # Adds the problem of a key to the library `target`. Reads the keywords that all operators have from arg_* of the caller:
-# NAME, NAMESPACE, ARCHS, LOCK_FILE, UNTUNED, and those of DeepGenSearch.cmake. `types`: for messages.
-function(_deepgen_add_problem target key types)
+# NAME, NAMESPACE, ARCHS, LOCK_FILE, UNTUNED, and those of DeepGenSearch.cmake.
+function(_deepgen_add_problem target key)
   _deepgen_check_identifier(${target} NAME "${arg_NAME}")
   _deepgen_search_options(${target} options)
   _deepgen_library(${target})
-  _deepgen_check_archs_serve(${target} "${types}")
+  _deepgen_check_archs_serve(${target} "${key}")
   get_property(known TARGET ${target} PROPERTY DEEPGEN_KEY_${arg_NAME} SET)
   if(known)
     get_target_property(names ${target} DEEPGEN_NAMES)

@@ -224,7 +224,7 @@ function(_deepgen_work_out_options target id)
   endforeach()
 endfunction()
 
-# Each round and the playoff may take `seconds`; empty: those of MeasureOptions in measure/run.h.
+# Each round and the playoff may take `seconds`; empty: those of MeasureOptions in measure/options.h.
 function(_deepgen_measuring_time slots seconds result)
   set(milliseconds 20000)
   if(seconds MATCHES "^([0-9]?[0-9]?[0-9]?[0-9]?[0-9])(\\.([0-9]*))?$")

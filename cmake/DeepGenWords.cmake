@@ -3,6 +3,9 @@
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.25) # functions keep the policies of the file that defines them, whatever the project has set
 
+# The public function that was called last, for messages.
+set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_gemm)
+
 # What no word and no path of the user's may hold: Ninja's files and C's comments end at some of them.
 string(ASCII 1 first)
 string(ASCII 31 last)
@@ -11,7 +14,8 @@ set_property(GLOBAL PROPERTY DEEPGEN_CONTROL_CHARACTERS "[${first}-${last}${dele
 
 function(_deepgen_fail target keyword value why allowed)
   get_property(control GLOBAL PROPERTY DEEPGEN_CONTROL_CHARACTERS) # some of them command terminals
-  string(CONCAT text "deepgen_add_gemm(${target}): ${keyword} '${value}' ${why}.")
+  get_property(function GLOBAL PROPERTY DEEPGEN_FUNCTION)
+  string(CONCAT text "${function}(${target}): ${keyword} '${value}' ${why}.")
   string(REGEX REPLACE "${control}" "?" text "${text}")
   message(FATAL_ERROR "${text}\n  Allowed: ${allowed}.")
 endfunction()

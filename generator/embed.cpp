@@ -1,5 +1,6 @@
 #include "base/device.h"
 #include "base/error.h"
+#include "base/signature.h"
 #include "base/text.h"
 #include "generator/embed_sizes.h"
 #include "generator/embed_text.h"
@@ -47,7 +48,7 @@ void check_identifier(const std::string& text, const std::string& what, const st
                                               : nullptr;
   if (why)
     throw Error(what + " '" + text + "' is not a usable C identifier", where, why,
-                "pass another NAME or NAMESPACE to deepgen_add_gemm()");
+                "pass another NAME or NAMESPACE");
 }
 
 void check_cpu_kernel(const Kernel& k, const std::string& where) {
@@ -93,10 +94,11 @@ void check_kernel_file(const KernelFile& file, const LibraryFunction& f) {
 /// the types.
 void check_last_kernel(const LinkedKernel& last, const LibraryFunction& f) {
   const Kernel& k = *last.kernel;
-  const Gemm& p = f.file.problem.gemm();
   if (last.file->arch == "cpu") return;
-  if (!k.device.empty() || k.align_a > size_of(p.a) || k.align_b > size_of(p.b) || k.align_d > size_of(p.d) ||
-      k.most_pitch)
+  bool takes_all = k.device.empty() && !k.most_pitch;
+  for (const Operand& x : signature(f.file.problem))
+    takes_all = takes_all && (!x.in_memory() || k.align_of(x.name) <= size_of(x.type));
+  if (!takes_all)
     throw Error("no kernel of " + last.file->arch +
                     " takes operands that are aligned to their elements alone, with any leading dimensions",
                 f.file.label() + ", " + k.choice.text(), "", "a defect of the template's fallbacks()");
@@ -115,12 +117,11 @@ void claim_names(const LibraryFunction& f, const std::string& where, std::set<st
   std::vector<std::string> own;
   for (const char* suffix : {"", "_run", "_function", "_launch", "_prepare", "_workspace_size", "_sizes"})
     own.push_back(symbol(f) + suffix);
-  for (const SizeConstant& constant : size_constants_of(f.file.problem.gemm()))
+  for (const SizeConstant& constant : size_constants_of(f.file.problem))
     own.push_back(size_macro(f, constant));
   for (const std::string& name : own)
     if (!names.insert(name).second)
-      throw Error("two functions of a library give the same C name", where, name,
-                  "pass another NAME to deepgen_add_gemm()");
+      throw Error("two functions of a library give the same C name", where, name, "pass another NAME");
 }
 
 /// It stands between the quotes of an #include.

@@ -8,7 +8,7 @@
 
 namespace deepgen {
 
-/// One GEMM of the library and its kernel files, one an arch.
+/// One function of the library and its kernel files, one an arch.
 struct LibraryFunction {
   ProblemFile file;
   std::vector<KernelFile> kernels;

@@ -32,7 +32,7 @@ std::string c_type(Type type) {
   return "void";
 }
 
-std::vector<FunctionParameter> function_parameters(const Gemm& p) {
+std::vector<FunctionParameter> function_parameters(const Problem& p) {
   using Role = Operand::Role;
   std::vector<FunctionParameter> list, out;
   for (const Operand& x : signature(p)) {
@@ -50,6 +50,8 @@ std::vector<FunctionParameter> function_parameters(const Gemm& p) {
   list.insert(list.end(), out.begin(), out.end());
   return list;
 }
+
+std::string args_type(const Problem& p) { return "deepgen_" + p.op() + "_args"; }
 
 std::string declared(const std::vector<FunctionParameter>& parameters) {
   return joined(parameters, ", ", [](const FunctionParameter& p) { return p.type + " " + p.name; });

@@ -6,10 +6,20 @@
 #include <cctype>
 
 namespace deepgen {
-std::vector<SizeConstant> size_constants_of(const Gemm& p) {
+namespace {
+
+std::vector<SizeConstant> sizes(const Gemm& p) {
   std::vector<SizeConstant> list = {
       {"m", p.m, false}, {"n", p.n, false}, {"k", p.k, false}, {"batch", p.batch, false}};
   if (p.groups) list.push_back({"groups", p.groups, false});
+  return list;
+}
+std::vector<SizeConstant> sizes(const Rows& p) { return {{"m", p.m, false}, {"n", p.n, false}}; }
+
+} // namespace
+
+std::vector<SizeConstant> size_constants_of(const Problem& p) {
+  std::vector<SizeConstant> list = std::visit([](const auto& x) { return sizes(x); }, p.which());
   std::vector<SizeConstant> bytes;
   for (const Operand& x : signature(p)) {
     if (!x.in_memory()) continue;
@@ -34,7 +44,7 @@ std::string size_macro(const LibraryFunction& f, const SizeConstant& constant) {
 std::string size_macros(const LibraryFunction& f) {
   std::string text =
       "/* For _Static_assert. Bytes are those of dense matrices, all batch entries and groups included. */\n";
-  for (const SizeConstant& c : size_constants_of(f.file.problem.gemm()))
+  for (const SizeConstant& c : size_constants_of(f.file.problem))
     text += "#define " + size_macro(f, c) + " " + number(c.value) + "\n";
   return text;
 }
@@ -42,7 +52,7 @@ std::string size_macros(const LibraryFunction& f) {
 std::string size_constants(const LibraryFunction& f) {
   std::string text = "/// For static_assert: what " + f.file.name + "() was built for.\nstruct " +
                      f.file.name + "_sizes {\n";
-  for (const SizeConstant& c : size_constants_of(f.file.problem.gemm()))
+  for (const SizeConstant& c : size_constants_of(f.file.problem))
     text += std::string("  static constexpr ") + (c.is_bytes ? "size_t " : "int64_t ") + c.name + " = " +
             number(c.value) + ";\n";
   return text + "};\n\n";

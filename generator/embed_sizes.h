@@ -7,13 +7,14 @@
 namespace deepgen {
 
 struct SizeConstant {
-  std::string name; ///< of the member of deepgen_gemm_args, or "m", "bytes_a"
+  std::string name; ///< of the member of the struct of arguments, or "m", "bytes_a"
   int64_t value;
   bool is_bytes;
 };
-/// m, n, k, batch, groups where there are any; the leading dimensions of dense matrices, which are the
-/// smallest; the bytes of every operand with dense matrices, all batch entries and groups included.
-std::vector<SizeConstant> size_constants_of(const Gemm&);
+/// The operator's sizes (m, n, k, batch, and groups where there are any; m, n); the leading dimensions of
+/// dense matrices, which are the smallest; the bytes of every operand with dense matrices, all batch entries
+/// and groups included.
+std::vector<SizeConstant> size_constants_of(const Problem&);
 
 /// "KERNELS_FFN_UP_BYTES_A"
 std::string size_macro(const LibraryFunction&, const SizeConstant&);

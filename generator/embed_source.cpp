@@ -3,10 +3,11 @@
 #include "generator/embed_code.h"
 #include "generator/embed_signature.h"
 #include "generator/embed_text.h"
-#include "runtime/include/deepgen/kernel_abi.h"
+#include "generator/operand_table.h"
 
 #include <array>
 #include <cctype>
+#include <cstdio>
 
 namespace deepgen {
 namespace {
@@ -55,6 +56,14 @@ std::string argument(const std::string& name, const LibraryFunction& f) {
               "build the kernel and the library with the same version of DeepGen");
 }
 
+/// Of more digits than a double has.
+std::string c_double(double x) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", x);
+  return std::string(text) +
+         (std::string_view(text).find_first_of(".e") == std::string_view::npos ? ".0" : "");
+}
+
 std::string launch_table(const Kernel& k, const std::string& id) {
   auto triple = [](const std::array<int64_t, 3>& x) {
     return "{" + number(x[0]) + "u, " + number(x[1]) + "u, " + number(x[2]) + "u}";
@@ -78,6 +87,14 @@ std::string map_table(const Kernel& k, const std::string& id, const LibraryFunct
   return text + "};\n";
 }
 
+std::string requirement_table(const Kernel& k, const std::string& id, const LibraryFunction& f) {
+  std::string text = "const deepgen_requirement " + id + "_requirements[] = {";
+  for (const Operand& x : signature(f.file.problem))
+    text += "{" + number(x.in_memory() ? k.align_of(x.name) : 1) + "u, " + number(k.most_pitch_of(x.name)) +
+            "}, ";
+  return text + "};\n";
+}
+
 /// The fields of deepgen_kernel in order: those of every kernel, of the CPU's, of GPUs'.
 std::string kernel_row(const LinkedKernel& linked, const std::string& id, EmbeddedCode& code) {
   const Kernel& k = *linked.kernel;
@@ -90,13 +107,13 @@ std::string kernel_row(const LinkedKernel& linked, const std::string& id, Embedd
   if (linked.file->arch == "cpu") {
     row += number(k.isa) + ", " + code.add_image(k, "deepgen_" + id);
     for (int64_t x : {k.tiles_m, k.tiles_n, k.tiles_b, k.grain_m, k.grain_n}) row += ", " + number(x);
-    return row + ", nullptr, 1, 1, 1, nullptr, nullptr, 0, nullptr, 0, 0},\n";
+    return row + ", nullptr, nullptr, nullptr, nullptr, 0, nullptr, 0},\n";
   }
-  row += "0, nullptr, 1, 1, 1, 1, 1, " + (k.device.empty() ? "nullptr" : c_literal(k.device));
-  for (int64_t x : {k.align_a, k.align_b, k.align_d}) row += ", " + number(x);
+  row += "0, nullptr, 1, 1, 1, 1, 1, " + (k.device.empty() ? "nullptr" : c_literal(k.device)) + ", " + id +
+         "_requirements";
   return row + ", &" + code.add_gpu_code(k, "deepgen_" + id) + ", " + id + "_launches, " +
          number(int64_t(k.launches.size())) + ", " + (k.maps.empty() ? "nullptr" : id + "_maps") + ", " +
-         number(int64_t(k.maps.size())) + ", " + number(k.most_pitch) + "},\n";
+         number(int64_t(k.maps.size())) + "},\n";
 }
 
 /// The table of one function's kernels, and the lists that it points to.
@@ -110,42 +127,53 @@ std::string kernel_tables(const LibraryFunction& f, EmbeddedCode& code) {
     lists += "const uint8_t " + id + "_args[] = {";
     for (size_t i = 0; i < k.args.size(); ++i) lists += (i ? ", " : "") + argument(k.args[i], f);
     lists += "};\n";
-    if (linked.file->arch != "cpu") lists += launch_table(k, id) + map_table(k, id, f);
+    if (linked.file->arch != "cpu")
+      lists += launch_table(k, id) + map_table(k, id, f) + requirement_table(k, id, f);
     table += kernel_row(linked, id, code);
   }
   return lists + table + "};\nconst deepgen_kernel* volatile " + name +
          "_selected = nullptr;\nvoid* volatile " + name + "_devices = nullptr;\n";
 }
 
-int64_t epilogue_set(const Gemm& p) {
-  int64_t set = 0;
-  for (EpilogueOp op : p.epilogue) set |= int64_t(1) << int(op);
-  return set;
+/// What the runtime checks of the operands, by deepgen_operand's fields in order.
+std::string operand_rows(const LibraryFunction& f) {
+  std::string text = "const deepgen_operand " + symbol(f) + "_operands[] = {\n";
+  const std::vector<Operand> names = signature(f.file.problem);
+  const std::vector<deepgen_operand> table = operand_table(f.file.problem);
+  for (size_t i = 0; i < table.size(); ++i) {
+    const deepgen_operand& x = table[i];
+    text += "    {";
+    for (int64_t value :
+         {int64_t(x.slot), int64_t(x.ld), int64_t(x.stride), int64_t(x.type), int64_t(x.flags),
+          int64_t(x.field), int64_t(x.ld_field), int64_t(x.stride_field), x.rows, x.columns})
+      text += number(value) + ", ";
+    text += number(x.entries) + "}, // " + names[i].name + "\n";
+  }
+  return text + "};\n";
 }
 
 std::string function_row(const LibraryFunction& f) {
-  const Gemm& p = f.file.problem.gemm();
+  const Problem& p = f.file.problem;
   const std::string name = symbol(f);
-  std::string text = "    {DEEPGEN_LAYOUT, " + c_literal(name) + ", " + c_literal(p.key()) + ",\n     ";
-  for (int64_t x :
-       {p.m, p.n, p.k, p.batch, p.groups, p.a_rows(), p.a_columns(), p.b_rows(), p.b_columns(), int64_t(p.a),
-        int64_t(p.b), int64_t(p.d), int64_t(p.epilogue_type()), int64_t(p.scale_type()), epilogue_set(p)})
-    text += number(x) + ", ";
-  return text + name + "_kernels, " + number(int64_t(linked_kernels(f).size())) + ", &" + name +
-         "_selected, &" + name + "_devices},\n";
+  return "    {DEEPGEN_LAYOUT, " + c_literal(name) + ", " + c_literal(p.key()) + ",\n     " +
+         number(op_of(p)) + ", " + number(int64_t(signature(p).size())) + ", " + name + "_operands, " +
+         c_double(work_of(p)) + ", " + name + "_kernels, " + number(int64_t(linked_kernels(f).size())) +
+         ", &" + name + "_selected, &" + name + "_devices},\n";
 }
 
 std::string definitions(const LibraryFunction& f, size_t index) {
-  const std::vector<FunctionParameter> parameters = function_parameters(f.file.problem.gemm());
+  const std::vector<FunctionParameter> parameters = function_parameters(f.file.problem);
   const std::string name = symbol(f), row = "&functions[" + number(int64_t(index)) + "]";
+  const std::string op = f.file.problem.op(), args = args_type(f.file.problem);
   std::string text;
   if (runs_on_cpu(f))
-    text += "\ndeepgen_status " + name + "(" + declared(parameters) + ") {\n  deepgen_gemm_args args;\n  " +
-            assigned(parameters) + ";\n  return deepgen_run_gemm(" + row + ", &args);\n}\ndeepgen_status " +
-            name + "_run(const deepgen_gemm_args* args) { return deepgen_run_gemm(" + row + ", args); }";
+    text += "\ndeepgen_status " + name + "(" + declared(parameters) + ") {\n  " + args + " args;\n  " +
+            assigned(parameters) + ";\n  return deepgen_run_" + op + "(" + row +
+            ", &args);\n}\ndeepgen_status " + name + "_run(const " + args + "* args) { return deepgen_run_" +
+            op + "(" + row + ", args); }";
   if (runs_on_gpus(f))
-    text += "\ndeepgen_status " + name + "_launch(const deepgen_gemm_args* args, deepgen_stream stream) {\n" +
-            "  return deepgen_launch_gemm(" + row + ", args, stream);\n}\ndeepgen_status " + name +
+    text += "\ndeepgen_status " + name + "_launch(const " + args + "* args, deepgen_stream stream) {\n" +
+            "  return deepgen_launch_" + op + "(" + row + ", args, stream);\n}\ndeepgen_status " + name +
             "_prepare(void) { return deepgen_prepare(" + row + "); }\nsize_t " + name +
             "_workspace_size(void) { return deepgen_launch_workspace_size(" + row + "); }";
   return text + "\nconst struct deepgen_function* " + name + "_function(void) { return " + row + "; }\n";
@@ -173,7 +201,8 @@ std::string embed_source(const Library& library) {
   std::string tables, rows, bodies;
   bool cpu = false;
   for (size_t i = 0; i < library.functions.size(); ++i) {
-    tables += kernels_comment(library.functions[i]) + kernel_tables(library.functions[i], code) + "\n";
+    tables += kernels_comment(library.functions[i]) + operand_rows(library.functions[i]) +
+              kernel_tables(library.functions[i], code) + "\n";
     rows += function_row(library.functions[i]);
     bodies += definitions(library.functions[i], i);
     cpu = cpu || runs_on_cpu(library.functions[i]);

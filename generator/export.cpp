@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/rate.h"
 
 namespace deepgen {
 namespace {
@@ -22,13 +23,14 @@ Json measurement(const char* name, double value, const char* unit) {
 }
 
 Json measurements(const Problem& problem, const Record& r, const Timing& t) {
+  const Rate rate = rate_of(problem);
   return {measurement("time", t.seconds * 1e3, "ms"),
           measurement("time_quartile1", t.quartile1 * 1e3, "ms"),
           measurement("time_quartile3", t.quartile3 * 1e3, "ms"),
           measurement("ratio", t.ratio, ""),
           measurement("ratio_low", t.low, ""),
           measurement("ratio_high", t.high, ""),
-          measurement("GFLOP/s", problem.flops() / t.seconds * 1e-9, "GFLOP/s"),
+          measurement(rate.unit, rate.of(t.seconds), rate.unit),
           measurement("samples", double(t.samples), ""),
           measurement("code", double(r.code_bytes), "B"),
           measurement("workspace", double(r.workspace), "B"),

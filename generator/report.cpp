@@ -3,7 +3,7 @@
 #include "base/decide.h"
 #include "base/error.h"
 #include "base/names.h"
-#include "base/problem.h"
+#include "base/rate.h"
 #include "generator/final_log.h"
 #include "generator/report_study.h"
 
@@ -40,7 +40,8 @@ std::string table(const std::vector<Row>& rows) {
   return text;
 }
 
-double gflops(const Record& r) { return Problem::parse(r.problem).flops() / r.timing->seconds * 1e-9; }
+/// In the unit of its problem.
+double rate(const Record& r) { return rate_of(Problem::parse(r.problem)).of(r.timing->seconds); }
 
 bool left_finals(const Record& r) { return r.stage == "final" && r.status == "dropped" && r.timing; }
 
@@ -53,7 +54,7 @@ Row row_of(const Record& r) {
   if (r.timing) {
     const Timing& t = *r.timing;
     if (!left_finals(r)) // its time is of other rounds than the others'; its ratio is by way of these
-      row[3] = format("%.1f", gflops(r));
+      row[3] = format("%.1f", rate(r));
     row[4] = format("%.3f", 1 / t.ratio);
     row[5] = format("[%.3f, %.3f]", 1 / t.high, 1 / t.low);
   }
@@ -115,9 +116,9 @@ std::string summary(const std::vector<const Record*>& records, const RecordLog* 
       (final->stable ? "" : "; unstable: " + final->environment.value("unstable", "too much interference")) +
       "\n";
   if (const Record* vendor = vendor_record(*final))
-    text += "  vendor: " + vendor_name(*vendor) +
-            format(", %.1f GFLOP/s; the winner is %.3fx as fast\n", gflops(*vendor),
-                   vendor->timing->ratio / decision.winner.timing->ratio);
+    text += "  vendor: " + vendor_name(*vendor) + format(", %.1f ", rate(*vendor)) +
+            rate_of(Problem::parse(vendor->problem)).unit +
+            format("; the winner is %.3fx as fast\n", vendor->timing->ratio / decision.winner.timing->ratio);
   return text;
 }
 
@@ -145,7 +146,8 @@ std::string report(const std::vector<RecordLog>& logs, bool searched) {
   std::string text;
   for (auto& [group, records] : groups) {
     sort_records(records);
-    std::vector<Row> rows{{"stage", "slot", "status", "GFLOP/s", "x default", "95 %", "origin", "config"}};
+    std::vector<Row> rows{{"stage", "slot", "status", rate_of(Problem::parse(group.first)).unit, "x default",
+                           "95 %", "origin", "config"}};
     for (const Record* r : records) rows.push_back(row_of(*r));
     text += (text.empty() ? "" : "\n") + group.first + " on " + group.second + "\n" + table(rows) +
             summary(records, final_log(logs, group.first, group.second), searched);

@@ -1,6 +1,7 @@
 // docs/formats.md describes what comes out.
 #include "base/json.h"
 #include "base/names.h"
+#include "base/rate.h"
 #include "generator/evidence.h"
 #include "generator/report_page.h"
 #include "templates/template.h"
@@ -94,17 +95,19 @@ Json parameters_json(const Study& study) {
 }
 
 Json json_of(const Study& study) {
-  Json json = {{"key", study.problem.key()},
-               {"problem", json_of(study.problem)},
-               {"label", study.label},
-               {"weight", study.weight},
-               {"outcome", study.outcome()},
-               {"anchor", study.anchor},
-               {"flops", study.problem.flops()},
-               {"bytes", study.problem.bytes()},
-               {"environment", environment_json(study)},
-               {"parameters", parameters_json(study)},
-               {"trials", Json::array()}};
+  Json json = {
+      {"key", study.problem.key()},
+      {"problem", json_of(study.problem)},
+      {"label", study.label},
+      {"weight", study.weight},
+      {"outcome", study.outcome()},
+      {"anchor", study.anchor},
+      {"flops", study.problem.flops()},
+      {"bytes", study.problem.bytes()},
+      {"rate", {{"per_call", rate_of(study.problem).per_call}, {"unit", rate_of(study.problem).unit}}},
+      {"environment", environment_json(study)},
+      {"parameters", parameters_json(study)},
+      {"trials", Json::array()}};
   for (const StudyTrial& trial : study.trials) json["trials"].push_back(json_of(trial));
   if (study.final) json["finals"] = finals_json(study);
   if (study.vendor) json["vendor"] = json_of(*study.vendor);

@@ -1,6 +1,7 @@
 #include "generator/sample.h"
 
 #include "base/error.h"
+#include "base/signature.h"
 #include "generator/space.h"
 
 #include <algorithm>
@@ -10,6 +11,8 @@ namespace deepgen {
 namespace {
 
 using Engine = std::mt19937_64;
+
+constexpr double kFewestFlops = 4; ///< a gated GEMM of 1 x 1 x 1: nothing is below
 
 // The standard library's distributions and shuffle differ between implementations; these do not.
 int64_t between(Engine& random, int64_t low, int64_t high) {
@@ -51,7 +54,7 @@ int64_t draw_size(Engine& random, int64_t largest) {
   }
 }
 
-bool valid(const Gemm& problem) {
+bool valid(const Problem& problem) {
   try {
     validate(problem);
     return true;
@@ -61,9 +64,9 @@ bool valid(const Gemm& problem) {
 }
 
 /// All combinations of types that validate() takes, with each layout.
-std::vector<Gemm> all_kinds() {
+std::vector<Problem> all_gemms() {
   constexpr int last = int(Type::i32);
-  std::vector<Gemm> kinds;
+  std::vector<Problem> kinds;
   for (int a = 0; a <= last; ++a)
     for (int b = 0; b <= last; ++b)
       for (int d = 0; d <= last; ++d)
@@ -75,6 +78,23 @@ std::vector<Gemm> all_kinds() {
         }
   return kinds;
 }
+
+std::vector<Problem> all_rows() {
+  constexpr int last = int(Type::i32);
+  std::vector<Problem> kinds;
+  for (int x = 0; x <= last; ++x)
+    for (int d = 0; d <= last; ++d)
+      for (RowsKind kind :
+           {RowsKind::softmax, RowsKind::log_softmax, RowsKind::layer_norm, RowsKind::rms_norm}) {
+        Rows p;
+        p.x = Type(x), p.d = Type(d), p.kind = kind;
+        if (valid(p)) kinds.push_back(p);
+      }
+  return kinds;
+}
+
+/// Of A, or of X.
+Type first_type(const Problem& p) { return signature(p).front().type; }
 
 /// Depth first over the grid with the values in random order, giving up a branch after some leaves.
 class ConfigSearch {
@@ -122,25 +142,25 @@ private:
 struct Cell {
   std::string arch;
   const Template* source;
-  std::vector<Gemm> kinds; ///< of which a sample has one
+  std::vector<Problem> kinds; ///< of which a sample has one
 };
 
 /// With `spec.count`, the kinds of one type of A share a cell: the 8-bit floats have half of all
 /// combinations.
 std::vector<Cell> all_cells(const SampleSpec& spec) {
-  std::map<Type, std::vector<Gemm>> groups;
+  std::map<Type, std::vector<Problem>> groups;
   std::vector<Cell> cells;
-  const std::vector<Gemm> kinds = all_kinds();
-  for (const Gemm& kind : kinds) groups[kind.a].push_back(kind);
+  const std::vector<Problem> kinds = spec.op == "rows" ? all_rows() : all_gemms();
+  for (const Problem& kind : kinds) groups[first_type(kind)].push_back(kind);
   for (const Template* t : templates()) {
     const auto& wanted = spec.templates;
-    if (t->op() != "gemm") continue;
+    if (t->op() != spec.op) continue;
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), t->name()) == wanted.end()) continue;
     for (const std::string& arch : spec.archs) {
       if (spec.count)
         for (const auto& [type, group] : groups) cells.push_back({arch, t, group});
       else
-        for (const Gemm& kind : kinds) cells.insert(cells.end(), spec.each, {arch, t, {kind}});
+        for (const Problem& kind : kinds) cells.insert(cells.end(), spec.each, {arch, t, {kind}});
     }
   }
   return cells;
@@ -150,9 +170,12 @@ std::vector<Cell> all_cells(const SampleSpec& spec) {
 std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, Engine& random) {
   const Device device = generic_gpu(cell.arch);
   for (int attempt = 0; attempt < 60; ++attempt) {
-    Gemm gemm = cell.kinds[random() % cell.kinds.size()];
-    draw_shape(gemm, spec, random);
-    const Problem problem = gemm;
+    const Problem problem = std::visit(
+        [&](auto kind) {
+          draw_shape(kind, spec, random);
+          return Problem(kind);
+        },
+        cell.kinds[random() % cell.kinds.size()].which());
     if (!cell.source->why_not(problem, cell.arch).empty()) continue;
     if (spec.defaults)
       return RandomCandidate{problem, cell.arch, Space(problem, cell.arch, device).default_choice()};
@@ -164,6 +187,15 @@ std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, En
 
 } // namespace
 
+void draw_shape(Rows& problem, const SampleSpec& spec, Engine& random) {
+  problem.n = draw_size(random, std::min<int64_t>(8 * spec.largest, most_row_columns));
+  problem.m = draw_size(random, std::max<int64_t>(1, std::min<int64_t>(spec.largest, 4'000'000 / problem.n)));
+  problem.residual = random() % 2;
+  problem.output_residual = problem.residual && random() % 2;
+  problem.scale = problem.normalises() && random() % 2;
+  problem.bias = problem.normalises() && random() % 2;
+}
+
 void draw_shape(Gemm& problem, const SampleSpec& spec, Engine& random) {
   int64_t* sizes[] = {&problem.m, &problem.n, &problem.k, &problem.batch};
   static constexpr EpilogueOp gates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh,
@@ -172,7 +204,8 @@ void draw_shape(Gemm& problem, const SampleSpec& spec, Engine& random) {
   if (problem.d != Type::i32 && random() % 4 == 0) problem.gate = gates[random() % std::size(gates)];
   for (int64_t* size : {&problem.m, &problem.n, &problem.k}) *size = draw_size(random, spec.largest);
   problem.batch = random() % 4 ? 1 : between(random, 2, 5);
-  while (problem.flops() > std::max(2.0, spec.most_flops)) { // two or three of the sizes stay as they are
+  while (problem.flops() >
+         std::max(kFewestFlops, spec.most_flops)) { // two or three of the sizes stay as they are
     int64_t& size = *sizes[random() % 4];
     if (size > 1) size = draw_size(random, std::max<int64_t>(1, size / 4));
   }

@@ -6,7 +6,6 @@
 #include "base/names.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -67,11 +66,6 @@ std::string relative_to_log(const std::string& path, const std::string& log) {
 
 std::string kernel_path(const Record& record, const std::string& log) {
   return (fs::absolute(log).parent_path() / record.kernel_file).lexically_normal().string();
-}
-
-double finite(double value) {
-  constexpr double kLargest = 1e30;
-  return std::isnan(value) ? kLargest : std::clamp(value, -kLargest, kLargest);
 }
 
 Candidate load_candidate(const std::string& path, const std::string& log, int64_t device_isa) {

@@ -38,7 +38,4 @@ void check_unchanged(const KernelFile&, const Record&, const std::string& path, 
 /// The path of a record's kernel file, given the log that holds the record.
 std::string kernel_path(const Record& record, const std::string& log);
 
-/// JSON has no NaN and no infinity.
-double finite(double value);
-
 } // namespace deepgen

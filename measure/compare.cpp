@@ -10,6 +10,7 @@
 #include "measure/cuda_bench.h"
 #include "measure/cuda_take.h"
 #include "measure/devices.h"
+#include "measure/environment.h"
 #include "measure/statistics.h"
 #include "measure/verify.h"
 

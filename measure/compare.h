@@ -2,7 +2,10 @@
 // machine.
 #pragma once
 
-#include "measure/run.h"
+#include "measure/options.h"
+
+#include <string>
+#include <vector>
 
 namespace deepgen {
 

@@ -7,8 +7,8 @@
 #include "base/kernel.h"
 #include "base/record.h"
 #include "measure/cuda_launch.h"
+#include "measure/options.h"
 #include "measure/race.h"
-#include "measure/run.h"
 
 #include <functional>
 #include <memory>

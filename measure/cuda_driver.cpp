@@ -81,7 +81,7 @@ const Loaded& loaded() {
 } // namespace
 
 DriverError::DriverError(int c, const std::string& text, const std::string& call)
-    : std::runtime_error(text + ", in " + call), code(c) {}
+    : DeviceError(text + ", in " + call), code(c) {}
 
 // Illegal addresses, traps, misaligned accesses, launch time-outs and the like are 700 to 719; refused
 // launches (701 and 720) and what came before any kernel ran leave the context as it was.

@@ -4,9 +4,10 @@
 // The calls are CUDA's; for AMD's devices hip_driver.cpp fills the same table with HIP's, which are alike.
 #pragma once
 
+#include "measure/device_error.h"
+
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -18,13 +19,13 @@ using Event = struct EventTag*;
 using Function = struct FunctionTag*;
 
 /// A failed driver call. `sticky`: the context is lost, and with it the process for CUDA.
-class DriverError : public std::runtime_error {
+class DriverError : public DeviceError {
 public:
   DriverError(int code, const std::string& text, const std::string& call);
   int code;
   bool others = false; ///< the device's memory is short because others have it
   bool sticky() const;
-  void check_host() const; ///< throws HostFault when `others`: then it says nothing about a candidate
+  void check_host() const override; ///< throws when `others`
 };
 
 struct LaunchAttribute { ///< CUlaunchAttribute

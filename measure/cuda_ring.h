@@ -6,7 +6,7 @@
 #include "measure/cuda_launch.h"
 #include "measure/cuda_operands.h"
 #include "measure/groups.h"
-#include "measure/run.h"
+#include "measure/options.h"
 
 #include <memory>
 #include <vector>

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "measure/candidates.h"
 #include "measure/cuda_devices.h"
 #include "measure/cuda_rows_verify.h"
 #include "measure/stopwatch.h"

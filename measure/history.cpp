@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "base/sha256.h"
-#include "measure/arms.h"
+#include "measure/environment.h"
 #include "measure/measure_hash.inc"
 
 #include <algorithm>

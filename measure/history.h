@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "measure/candidates.h"
 #include "measure/cuda_bench.h"
-#include "measure/run.h"
+#include "measure/options.h"
 
 namespace deepgen {
 

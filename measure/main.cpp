@@ -7,6 +7,7 @@
 #include "measure/compare.h"
 #include "measure/devices.h"
 #include "measure/race.h"
+#include "measure/rocm_libraries.h"
 #include "measure/run.h"
 #include "measure/sandbox.h"
 #include "measure/verify_linked.h"
@@ -214,6 +215,15 @@ void add_sandbox(CLI::App& app) {
       [] { std::printf("%-14s candidates on the CPU: %s\n", "sandbox", sandbox::probe().text().c_str()); });
 }
 
+void add_rocm(CLI::App& app) {
+  auto* sub = app.add_subcommand("rocm", "Which of ROCm's libraries are found, a line each");
+  sub->footer("Example:\n  deepgen-measure rocm");
+  sub->callback([] {
+    for (const LibraryFound& library : rocm_libraries())
+      std::printf("%-14s %s\n", library.name.c_str(), library.where.c_str());
+  });
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -237,6 +247,7 @@ int main(int argc, char** argv) {
   add_compare(app, compare_command);
   add_noise(app, noise_command);
   add_sandbox(app);
+  add_rocm(app);
   try {
     app.parse(argc, argv);
     return status;

@@ -11,6 +11,7 @@
 #include "measure/cuda_take.h"
 #include "measure/cuda_vendor.h"
 #include "measure/cuda_verify_all.h"
+#include "measure/environment.h"
 #include "measure/finalist_set.h"
 #include "measure/run.h"
 #include "measure/searches.h"

@@ -1,8 +1,7 @@
 #include "measure/race.h"
 
 #include "base/json.h"
-#include "measure/candidates.h"
-#include "measure/cuda_driver.h"
+#include "measure/device_error.h"
 #include "measure/slices.h"
 #include "measure/statistics.h"
 #include "measure/worker.h"
@@ -241,7 +240,7 @@ private:
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& e) {
-      if (const auto* of_driver = dynamic_cast<const cuda::DriverError*>(&e)) of_driver->check_host();
+      if (const auto* of_device = dynamic_cast<const DeviceError*>(&e)) of_device->check_host();
       channel_.send({{"arm", arm}, {"failed", e.what()}});
       std::_Exit(0);
     }

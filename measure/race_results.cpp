@@ -1,5 +1,4 @@
 // What the samples of a race say.
-#include "measure/candidates.h"
 #include "measure/race.h"
 #include "measure/statistics.h"
 

@@ -8,6 +8,7 @@
 #include "measure/cuda_bench.h"
 #include "measure/cuda_take.h"
 #include "measure/cuda_verify_all.h"
+#include "measure/environment.h"
 #include "measure/history.h"
 #include "measure/sandbox.h"
 #include "measure/verify_all.h"

@@ -1,7 +1,7 @@
 // Spent: where the wall time of one measurement went, for its log.
 #pragma once
 
-#include "base/config.h"
+#include "base/json_fwd.h"
 
 #include <string>
 

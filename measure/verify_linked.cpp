@@ -4,10 +4,10 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/vouched.h"
-#include "measure/arms.h"
 #include "measure/cuda_driver.h"
 #include "measure/cuda_take.h"
 #include "measure/devices.h"
+#include "measure/environment.h"
 #include "measure/history.h"
 #include "measure/verify_all.h"
 

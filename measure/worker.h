@@ -2,8 +2,8 @@
 // goes on.
 #pragma once
 
-#include "base/config.h"
 #include "base/error.h"
+#include "base/json_fwd.h"
 #include "measure/sandbox.h"
 
 #include <functional>

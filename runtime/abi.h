@@ -21,7 +21,8 @@
 namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 
 /// Whether a struct has the layout of this runtime's headers; otherwise no other member may be read.
-inline bool is_current(const deepgen_gemm_args& args) {
+template <typename Args>
+bool is_current(const Args& args) {
   return args.size == sizeof args && args.abi == DEEPGEN_ABI_TAG;
 }
 inline bool is_current(const deepgen_function& function) {

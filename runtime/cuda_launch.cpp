@@ -11,8 +11,8 @@ deepgen_status enqueue(const Driver& d, GpuCall& call, const PreparedKernel& pre
   for (uint32_t i = 0; i < k.arg_count; ++i) {
     const uint8_t arg = k.args[i];
     // The driver reads as many bytes as the parameter has: a scalar of 4 bytes lies in the low ones.
-    parameters[i] = arg >= DEEPGEN_ARG_MAP_A ? static_cast<void*>(maps->of_slot[arg - DEEPGEN_ARG_MAP_A])
-                                             : static_cast<void*>(&call.values.slot[arg]);
+    parameters[i] = is_map(arg) ? static_cast<void*>(maps->of_slot[arg - DEEPGEN_ARG_MAP_A])
+                                : static_cast<void*>(&call.values.slot[arg]);
   }
   for (uint32_t i = 0; i < k.launch_count; ++i) {
     LaunchConfig config = prepared.launches[i].config;
@@ -27,17 +27,18 @@ deepgen_status enqueue(const Driver& d, GpuCall& call, const PreparedKernel& pre
 [[gnu::noinline]] deepgen_status enqueue_with_maps(const Driver& d, GpuCall& call,
                                                    const PreparedKernel& prepared, bool& unaddressable) {
   EncodedMaps maps;
-  const Result r = encode_maps(d, call.function, *prepared.kernel, call.values, reads_c(call.args), maps);
+  const Result r =
+      encode_maps(d, call.function, *prepared.kernel, call.values, call.args.reads_optional, maps);
   unaddressable = r == invalid_value;
   return unaddressable ? DEEPGEN_OK : r == success ? enqueue(d, call, prepared, &maps) : failure(r);
 }
 
 deepgen_status enqueue_first(const Driver& d, GpuCall& call, const Choice& choice) {
-  const AddressBits bits = address_bits(call);
+  const Placement placement = placement_of(call);
   bool unaddressable = false;
   for (uint32_t i = 0; i < choice.count; ++i) {
     const PreparedKernel& prepared = choice.kernels[i];
-    if (!meets(bits, *prepared.kernel)) continue;
+    if (!meets(placement, *prepared.kernel, call.function.operand_count)) continue;
     if (deepgen_status status = take_workspace(call, *prepared.kernel))
       return status; // maps may be of parts of it
     if (!prepared.kernel->map_count) return enqueue(d, call, prepared, nullptr);
@@ -62,7 +63,7 @@ deepgen_status current() {
   return d->context_device(&device) == success ? DEEPGEN_OK : DEEPGEN_ERROR_NO_CONTEXT;
 }
 
-deepgen_status launch(const deepgen_function& f, const deepgen_gemm_args& args, deepgen_stream stream) {
+deepgen_status launch(const deepgen_function& f, const CallArguments& args, deepgen_stream stream) {
   const Driver* d = nullptr;
   const Choice* choice = nullptr;
   if (deepgen_status status = current_choice(f, d, choice)) return status;

@@ -149,10 +149,10 @@ bool compiles_on(const char* target, const Device& device) {
   return suffix(target) ? runs_on(target, device) : device.capability >= capability(target);
 }
 
-bool well_formed(const deepgen_kernel& k) {
-  if (!has_gpu_description(k) || (!k.gpu->code && !k.gpu->ptx) || !capability(k.gpu->target)) return false;
+bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
+  if (!has_gpu_description(k, f) || (!k.gpu->code && !k.gpu->ptx) || !capability(k.gpu->target)) return false;
   for (uint32_t i = 0; i < k.arg_count; ++i)
-    if (k.args[i] >= DEEPGEN_ARG_MAP_A && !has_map(k, mapped_operand(k.args[i]))) return false;
+    if (is_map(k.args[i]) && !has_map(k, mapped_operand(k.args[i]))) return false;
   return true;
 }
 

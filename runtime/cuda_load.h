@@ -27,7 +27,7 @@ struct PreparedLaunch {
 };
 
 /// Whether the description can be worked with.
-bool well_formed(const deepgen_kernel&);
+bool well_formed(const deepgen_kernel&, const deepgen_function&);
 
 /// Loads the kernel's code, or its PTX where the code does not load, and fills in `launches`, one for each of
 /// the kernel's. A result that concerns_code() means: not this kernel, try another one. Not thread-safe.

@@ -15,7 +15,9 @@ struct Vendor {
   using Device = nvidia::Device;
   using PreparedLaunch = nvidia::PreparedLaunch;
   static bool is_arch(const char* arch) { return capability(arch); }
-  static bool well_formed(const deepgen_kernel& k) { return nvidia::well_formed(k); }
+  static bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
+    return nvidia::well_formed(k, f);
+  }
   static uint32_t standing(const deepgen_kernel& k, const Device& device) {
     return nvidia::standing(k, device);
   }

@@ -16,20 +16,6 @@ constexpr Operand operands[map_slots] = {
     {DEEPGEN_ARG_MULTIPLIER, DEEPGEN_ARG_LD_MULTIPLIER, DEEPGEN_ARG_STRIDE_MULTIPLIER},
 };
 
-uint8_t type_of(const deepgen_function& f, deepgen_arg operand) {
-  switch (operand) {
-  case DEEPGEN_ARG_A:
-    return f.a_type;
-  case DEEPGEN_ARG_B:
-    return f.b_type;
-  case DEEPGEN_ARG_C:
-  case DEEPGEN_ARG_D:
-    return f.d_type;
-  default:
-    return f.epilogue_type;
-  }
-}
-
 TensorType tensor_type(uint8_t type) {
   switch (type) {
   case DEEPGEN_F32:
@@ -54,24 +40,18 @@ int promotion_code(uint16_t bytes) { return bytes == 256 ? 3 : bytes == 128 ? 2 
 
 Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_map& map, const Operand& place,
               const ArgumentValues& values, TensorMap& out) {
-  const bool is_a = map.operand == DEEPGEN_ARG_A, is_b = map.operand == DEEPGEN_ARG_B;
-  const uint8_t type = type_of(f, deepgen_arg(map.operand));
-  const uint64_t size = size_of(type), matrices = is_b && f.groups ? uint64_t(f.groups) : uint64_t(f.batch);
+  const deepgen_operand* operand = find_operand(f, map.operand);
+  if (!operand || !(operand->flags & DEEPGEN_OPERAND_MATRIX)) return invalid_value;
+  const uint64_t size = size_of(operand->type);
   uint64_t base = values.slot[place.base], ld = values.slot[place.ld], stride = values.slot[place.stride];
-  uint64_t sizes[3] = {uint64_t(is_a   ? f.a_columns
-                                : is_b ? f.b_columns
-                                       : f.n),
-                       uint64_t(is_a   ? f.a_rows
-                                : is_b ? f.b_rows
-                                       : f.m),
-                       matrices};
+  uint64_t sizes[3] = {uint64_t(operand->columns), uint64_t(operand->rows), uint64_t(operand->entries)};
   if (map.packed_ld) {
     base = values.slot[DEEPGEN_ARG_WORKSPACE] + map.packed_offset, ld = uint64_t(map.packed_ld);
     sizes[0] = uint64_t(map.packed_columns), sizes[1] = uint64_t(map.packed_rows), stride = sizes[1] * ld;
   }
   const uint64_t strides[2] = {ld * size, stride * size};
   const uint32_t box[3] = {map.box_columns, map.box_rows, 1}, every_element[3] = {1, 1, 1};
-  return d.encode_tiled(&out, int(tensor_type(type)), f.batch > 1 || (is_b && f.groups) ? 3 : 2,
+  return d.encode_tiled(&out, int(tensor_type(operand->type)), operand->entries > 1 ? 3 : 2,
                         reinterpret_cast<void*>(base), sizes, strides, box, every_element,
                         /*interleave=*/0, swizzle_code(map.swizzle), promotion_code(map.promotion),
                         /*fill=*/0);

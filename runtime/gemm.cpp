@@ -28,10 +28,7 @@ size_t piece_bytes(const deepgen_kernel& k) {
 }
 
 /// What the problem is split for. A split never has more tasks than this.
-int threads_for(const deepgen_function& f) {
-  const double flops = 2.0 * double(f.m) * double(f.n) * double(f.k) * double(f.batch);
-  return flops < kSerialFlops ? 1 : deepgen_get_num_threads();
-}
+int threads_for(const deepgen_function& f) { return f.work < kSerialFlops ? 1 : deepgen_get_num_threads(); }
 
 /// No compiler has seen a kernel, so that clang's check of indirect calls (-fsanitize=cfi) would stop here.
 /// `values` has everything but the task's own slots.
@@ -55,7 +52,7 @@ void run_task(void* context, int index) {
   run_range(call.kernel, values, task_range(call.kernel, call.split, index), workspace);
 }
 
-deepgen_status check_workspace(const deepgen_gemm_args& args, Call& call) {
+deepgen_status check_workspace(const CallArguments& args, Call& call) {
   const deepgen_kernel& k = call.kernel;
   if (!k.workspace) return DEEPGEN_OK;
   if (!args.workspace) return scratch::reserve(k.workspace) ? DEEPGEN_OK : DEEPGEN_ERROR_WORKSPACE;
@@ -66,21 +63,14 @@ deepgen_status check_workspace(const deepgen_gemm_args& args, Call& call) {
   return DEEPGEN_OK;
 }
 
-} // namespace
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
-
-using namespace deepgen;
-
-deepgen_status deepgen_run_gemm(const deepgen_function* function, const deepgen_gemm_args* args) {
-  if (!function || !args) return DEEPGEN_ERROR_NULL;
-  if (!is_current(*function) || !is_current(*args)) return DEEPGEN_ERROR_VERSION;
-  const deepgen_kernel* kernel = selected_kernel(*function);
+deepgen_status run(const deepgen_function& function, const CallArguments& args) {
+  const deepgen_kernel* kernel = selected_kernel(function);
   if (!kernel) return DEEPGEN_ERROR_NO_KERNEL;
   Call call(*kernel);
-  if (deepgen_status status = check_arguments(*function, *args, call.values)) return status;
-  const int threads = threads_for(*function);
+  if (deepgen_status status = check_arguments(function, args, call.values)) return status;
+  const int threads = threads_for(function);
   if (threads > 1) call.split = split_tiles(*kernel, threads);
-  if (deepgen_status status = check_workspace(*args, call)) return status;
+  if (deepgen_status status = check_workspace(args, call)) return status;
   if (call.split.count() > 1 && pool::run(call.split.count(), run_task, &call)) {
     call.floating_point.take_flags();
     return DEEPGEN_OK;
@@ -88,6 +78,21 @@ deepgen_status deepgen_run_gemm(const deepgen_function* function, const deepgen_
   run_range(*kernel, call.values, {0, kernel->tiles_m, 0, kernel->tiles_n, 0, kernel->tiles_b},
             call.workspace);
   return DEEPGEN_OK;
+}
+
+} // namespace
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+
+using namespace deepgen;
+
+deepgen_status deepgen_run_gemm(const deepgen_function* function, const deepgen_gemm_args* args) {
+  const deepgen_status status = accept(function, args);
+  return status ? status : run(*function, call_arguments(*args));
+}
+
+deepgen_status deepgen_run_rows(const deepgen_function* function, const deepgen_rows_args* args) {
+  const deepgen_status status = accept(function, args);
+  return status ? status : run(*function, call_arguments(*args));
 }
 
 size_t deepgen_workspace_size(const deepgen_function* function) {

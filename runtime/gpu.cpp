@@ -39,25 +39,30 @@ bool is_power_of_two(uint32_t x) { return x && !(x & (x - 1)); }
 
 void keep_driver_error(int code, const char* (*text_of)(int)) { last_error = {code, text_of}; }
 
-AddressBits address_bits(const GpuCall& call) {
-  const deepgen_function& f = call.function;
-  auto bits = [&](deepgen_arg base, deepgen_arg ld, deepgen_arg stride, uint8_t type) {
-    const uint64_t* slot = call.values.slot;
-    return slot[base] | slot[ld] * size_of(type) |
-           (f.batch > 1 || (f.groups && base == DEEPGEN_ARG_B) ? slot[stride] * size_of(type) : 0);
-  };
-  AddressBits all{bits(DEEPGEN_ARG_A, DEEPGEN_ARG_LDA, DEEPGEN_ARG_STRIDE_A, f.a_type),
-                  bits(DEEPGEN_ARG_B, DEEPGEN_ARG_LDB, DEEPGEN_ARG_STRIDE_B, f.b_type),
-                  bits(DEEPGEN_ARG_D, DEEPGEN_ARG_LDD, DEEPGEN_ARG_STRIDE_D, f.d_type), 0};
-  const uint64_t pitch_a = call.values.slot[DEEPGEN_ARG_LDA] * size_of(f.a_type),
-                 pitch_b = call.values.slot[DEEPGEN_ARG_LDB] * size_of(f.b_type);
-  all.pitch = pitch_a < pitch_b ? pitch_b : pitch_a;
-  if (reads_c(call.args)) all.d |= bits(DEEPGEN_ARG_C, DEEPGEN_ARG_LDC, DEEPGEN_ARG_STRIDE_C, f.d_type);
-  // Zero when the function has no such operand.
-  all.d |= bits(DEEPGEN_ARG_RESIDUAL, DEEPGEN_ARG_LD_RESIDUAL, DEEPGEN_ARG_STRIDE_RESIDUAL, f.epilogue_type);
-  all.d |=
-      bits(DEEPGEN_ARG_MULTIPLIER, DEEPGEN_ARG_LD_MULTIPLIER, DEEPGEN_ARG_STRIDE_MULTIPLIER, f.epilogue_type);
+Placement placement_of(const GpuCall& call) {
+  Placement all;
+  const uint64_t* slot = call.values.slot;
+  for (uint32_t i = 0; i < call.function.operand_count; ++i) {
+    const deepgen_operand& x = call.function.operands[i];
+    all.operand[i] = {0, 0};
+    if (!is_used(x, call.args)) continue;
+    all.operand[i].bits = slot[x.slot];
+    if (!(x.flags & DEEPGEN_OPERAND_MATRIX)) continue;
+    all.operand[i].pitch = slot[x.ld] * size_of(x.type);
+    all.operand[i].bits |= all.operand[i].pitch;
+    if (x.entries > 1 && x.stride != DEEPGEN_ARG_COUNT)
+      all.operand[i].bits |= slot[x.stride] * size_of(x.type);
+  }
   return all;
+}
+
+bool meets(const Placement& all, const deepgen_kernel& k, uint32_t operand_count) {
+  for (uint32_t i = 0; i < operand_count; ++i) {
+    const deepgen_requirement& r = k.requirements[i];
+    if (all.operand[i].bits & (r.align - 1) || (r.most_pitch && all.operand[i].pitch > r.most_pitch))
+      return false;
+  }
+  return true;
 }
 
 deepgen_status take_workspace(GpuCall& call, const deepgen_kernel& k) {
@@ -69,12 +74,12 @@ deepgen_status take_workspace(GpuCall& call, const deepgen_kernel& k) {
   return DEEPGEN_OK;
 }
 
-bool has_gpu_description(const deepgen_kernel& k) {
+bool has_gpu_description(const deepgen_kernel& k, const deepgen_function& f) {
   if (!k.config || !k.args || k.arg_count > DEEPGEN_ARG_COUNT || !k.launches || !k.launch_count ||
-      (k.map_count && !k.maps) || !k.gpu || !k.gpu->state || !k.gpu->target)
+      (k.map_count && !k.maps) || !k.gpu || !k.gpu->state || !k.gpu->target || !k.requirements)
     return false;
-  for (uint32_t align : {k.align_a, k.align_b, k.align_d})
-    if (!is_power_of_two(align)) return false;
+  for (uint32_t i = 0; i < f.operand_count; ++i)
+    if (!is_power_of_two(k.requirements[i].align)) return false;
   for (uint32_t i = 0; i < k.launch_count; ++i) {
     const deepgen_launch& l = k.launches[i];
     for (const uint32_t* x : {l.grid, l.block, l.cluster})
@@ -94,9 +99,14 @@ using namespace deepgen;
 
 deepgen_status deepgen_launch_gemm(const deepgen_function* function, const deepgen_gemm_args* args,
                                    deepgen_stream stream) {
-  if (!function || !args) return DEEPGEN_ERROR_NULL;
-  if (!is_current(*function) || !is_current(*args)) return DEEPGEN_ERROR_VERSION;
-  return vendor_of(*function).launch(*function, *args, stream);
+  const deepgen_status status = accept(function, args);
+  return status ? status : vendor_of(*function).launch(*function, call_arguments(*args), stream);
+}
+
+deepgen_status deepgen_launch_rows(const deepgen_function* function, const deepgen_rows_args* args,
+                                   deepgen_stream stream) {
+  const deepgen_status status = accept(function, args);
+  return status ? status : vendor_of(*function).launch(*function, call_arguments(*args), stream);
 }
 
 deepgen_status deepgen_prepare(const deepgen_function* function) {

@@ -12,7 +12,7 @@ struct GpuVendor {
   /// DEEPGEN_OK, DEEPGEN_ERROR_NO_DRIVER, DEEPGEN_ERROR_DRIVER (it could not be loaded this time) or
   /// DEEPGEN_ERROR_NO_CONTEXT (which also means: no device).
   deepgen_status (*current)();
-  deepgen_status (*launch)(const deepgen_function&, const deepgen_gemm_args&, deepgen_stream);
+  deepgen_status (*launch)(const deepgen_function&, const CallArguments&, deepgen_stream);
   deepgen_status (*prepare)(const deepgen_function&);
   deepgen_status (*describe)(const deepgen_function&, const char*& config, size_t& workspace);
   /// Unloads the function's code and frees its choices.
@@ -34,30 +34,30 @@ void keep_driver_error(int code, const char* (*text_of)(int));
 
 /// One call of a function on a GPU.
 struct GpuCall {
-  GpuCall(const deepgen_function& f, const deepgen_gemm_args& a, deepgen_stream s)
+  GpuCall(const deepgen_function& f, const CallArguments& a, deepgen_stream s)
       : function(f), args(a), stream(s) {} // leaves `values` to check_arguments()
   const deepgen_function& function;
-  const deepgen_gemm_args& args;
+  const CallArguments& args;
   deepgen_stream stream;
   ArgumentValues values;
 };
 
-/// Every address bit that is set in some base, leading dimension or stride of an operand, in bytes.
-struct AddressBits {
-  uint64_t a, b, d;
-  uint64_t pitch; ///< bytes from one row of A or B to the next, the larger of both
+/// Where a call's operands lie.
+struct Placement {
+  struct {
+    uint64_t bits;  ///< that are set in base, leading dimension or stride, in bytes; 0 of what is not used
+    uint64_t pitch; ///< bytes from one row of a matrix to the next
+  } operand[DEEPGEN_MOST_OPERANDS];
 };
-AddressBits address_bits(const GpuCall&);
+Placement placement_of(const GpuCall&);
 
-inline bool meets(const AddressBits& bits, const deepgen_kernel& k) {
-  return !((bits.a & (k.align_a - 1)) | (bits.b & (k.align_b - 1)) | (bits.d & (k.align_d - 1))) &&
-         (!k.most_pitch || bits.pitch <= k.most_pitch);
-}
+/// Whether a kernel can work with that.
+bool meets(const Placement&, const deepgen_kernel&, uint32_t operand_count);
 
 /// Checks the caller's workspace and fills in its slot.
 deepgen_status take_workspace(GpuCall&, const deepgen_kernel&);
 
 /// Whether the parts of a description that all GPUs have can be worked with.
-bool has_gpu_description(const deepgen_kernel&);
+bool has_gpu_description(const deepgen_kernel&, const deepgen_function&);
 
 } // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

@@ -3,7 +3,7 @@
 //
 // A vendor's part is a class of types (Driver, Device, PreparedLaunch) and static functions:
 //   is_arch(arch)                          whether an arch is one of the vendor's
-//   well_formed(kernel)                    whether its description can be worked with
+//   well_formed(kernel, function)          whether its description can be worked with
 //   standing(kernel, device)               better is lower; cannot_run. Equals keep the order of the table
 //   current_device, device_count, describe as the driver says
 //   load(driver, device, kernel, launches) loads the code and fills in a PreparedLaunch for each launch of
@@ -70,7 +70,7 @@ public:
     if (!f.devices) return DEEPGEN_ERROR_NO_KERNEL; // a library for CPUs alone
     choice = find(f, device);
     if (choice) return DEEPGEN_OK;
-    if (!f.kernels || !has_known_types(f)) return DEEPGEN_ERROR_ARGUMENT;
+    if (!f.kernels || !has_good_operands(f)) return DEEPGEN_ERROR_ARGUMENT;
     pthread_mutex_lock(&selection_mutex);
     deepgen_status status;
     {
@@ -93,7 +93,7 @@ public:
       if (choices->of_device[i]) discard(static_cast<Choice*>(choices->of_device[i]));
     std::free(choices);
     for (uint32_t i = 0; i < f.kernel_count; ++i)
-      if (Vendor::is_arch(f.kernels[i].arch) && Vendor::well_formed(f.kernels[i]))
+      if (Vendor::is_arch(f.kernels[i].arch) && Vendor::well_formed(f.kernels[i], f))
         Vendor::unload(*driver(), *f.kernels[i].gpu);
     pthread_mutex_unlock(&selection_mutex);
   }
@@ -123,11 +123,9 @@ private:
 
   /// Whether every call that passes the argument checks meets what the kernel asks of operands.
   static bool takes_all(const deepgen_kernel& k, const deepgen_function& f) {
-    uint32_t d = size_of(f.d_type);
-    if (f.epilogue & (1u << DEEPGEN_EPILOGUE_RESIDUAL | 1u << DEEPGEN_EPILOGUE_MULTIPLY))
-      d = d < size_of(f.epilogue_type) ? d : size_of(f.epilogue_type);
-    return k.align_a <= size_of(f.a_type) && k.align_b <= size_of(f.b_type) && k.align_d <= d &&
-           !k.most_pitch;
+    for (uint32_t i = 0; i < f.operand_count; ++i)
+      if (k.requirements[i].align > size_of(f.operands[i].type) || k.requirements[i].most_pitch) return false;
+    return true;
   }
 
   /// The index of the best kernel after `previous` in the order of standing; kernel_count when there is none.
@@ -170,7 +168,7 @@ private:
 
   static deepgen_status make_choice(const Driver& d, const deepgen_function& f, int ordinal, Choice*& made) {
     for (uint32_t i = 0; i < f.kernel_count; ++i)
-      if (Vendor::is_arch(f.kernels[i].arch) && !Vendor::well_formed(f.kernels[i]))
+      if (Vendor::is_arch(f.kernels[i].arch) && !Vendor::well_formed(f.kernels[i], f))
         return DEEPGEN_ERROR_ARGUMENT;
     Device device;
     if (int r = Vendor::describe(d, ordinal, device)) return Vendor::failure(r);

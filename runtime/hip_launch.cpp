@@ -37,15 +37,16 @@ deepgen_status current_choice(const deepgen_function& f, const Driver*& d, const
   return d ? GpuSelection<Vendor>::choose(*d, f, choice) : none;
 }
 
-deepgen_status launch(const deepgen_function& f, const deepgen_gemm_args& args, deepgen_stream stream) {
+deepgen_status launch(const deepgen_function& f, const CallArguments& args, deepgen_stream stream) {
   const Driver* d = nullptr;
   const Choice* choice = nullptr;
   if (deepgen_status status = current_choice(f, d, choice)) return status;
   GpuCall call(f, args, stream);
   if (deepgen_status status = check_arguments(f, args, call.values)) return status;
-  const AddressBits bits = address_bits(call);
+  const Placement placement = placement_of(call);
   for (uint32_t i = 0; i < choice->count; ++i)
-    if (meets(bits, *choice->kernels[i].kernel)) return enqueue(*d, call, choice->kernels[i]);
+    if (meets(placement, *choice->kernels[i].kernel, f.operand_count))
+      return enqueue(*d, call, choice->kernels[i]);
   return DEEPGEN_ERROR_NO_KERNEL;
 }
 

@@ -27,7 +27,7 @@ struct PreparedLaunch {
 };
 
 /// Whether the description can be worked with.
-bool well_formed(const deepgen_kernel&);
+bool well_formed(const deepgen_kernel&, const deepgen_function&);
 
 /// Better is lower: tuned on a device of this name; for this device's arch. Within each, what names more
 /// settings of it.
@@ -46,7 +46,9 @@ struct Vendor {
   using Device = amd::Device;
   using PreparedLaunch = amd::PreparedLaunch;
   static bool is_arch(const char* arch) { return amd::is_arch(arch); }
-  static bool well_formed(const deepgen_kernel& k) { return amd::well_formed(k); }
+  static bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
+    return amd::well_formed(k, f);
+  }
   static uint32_t standing(const deepgen_kernel& k, const Device& device) { return amd::standing(k, device); }
   static Result current_device(const Driver& d, int* device) { return d.get_device(device); }
   static Result device_count(const Driver& d, int* count) { return d.device_count(count); }

@@ -12,13 +12,13 @@ namespace {
 bool well_formed(const deepgen_kernel& k) {
   if (!k.config || !k.entry || !k.args || k.arg_count > DEEPGEN_ARG_COUNT) return false;
   for (uint32_t i = 0; i < k.arg_count; ++i)
-    if (k.args[i] >= DEEPGEN_ARG_MAP_A) // tensor maps are for GPUs
+    if (k.args[i] >= DEEPGEN_ARG_COUNT || is_map(k.args[i])) // tensor maps are for GPUs
       return false;
   return k.tiles_m >= 1 && k.tiles_n >= 1 && k.tiles_b >= 1 && k.grain_m >= 1 && k.grain_n >= 1;
 }
 
 deepgen_status select(const deepgen_function& f) {
-  if (!f.selected || !f.kernels || !has_known_types(f)) return DEEPGEN_ERROR_ARGUMENT;
+  if (!f.selected || !f.kernels || !has_good_operands(f)) return DEEPGEN_ERROR_ARGUMENT;
   const uint32_t level = deepgen_cpu_level();
   for (uint32_t i = 0; i < f.kernel_count; ++i) {
     const deepgen_kernel& k = f.kernels[i];

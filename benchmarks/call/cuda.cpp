@@ -88,15 +88,43 @@ struct Function {
   deepgen_launch launch{"deepgen_kernel", {1, 1, 1}, {32, 1, 1}, {1, 1, 1}, 0, 0};
   deepgen_kernel kernel{};
   deepgen_function function{};
+  // A, B, C, D, alpha and beta, as the generator writes them.
+  static constexpr deepgen_operand matrix(deepgen_arg slot, deepgen_arg ld, deepgen_arg stride, size_t field,
+                                          size_t ld_field, size_t stride_field, uint32_t flags) {
+    return {uint8_t(slot),
+            uint8_t(ld),
+            uint8_t(stride),
+            DEEPGEN_BF16,
+            DEEPGEN_OPERAND_MATRIX | flags,
+            uint32_t(field),
+            uint32_t(ld_field),
+            uint32_t(stride_field),
+            64,
+            64,
+            1};
+  }
+  deepgen_operand operands[6] = {
+      matrix(DEEPGEN_ARG_A, DEEPGEN_ARG_LDA, DEEPGEN_ARG_STRIDE_A, offsetof(deepgen_gemm_args, a),
+             offsetof(deepgen_gemm_args, lda), offsetof(deepgen_gemm_args, stride_a), 0),
+      matrix(DEEPGEN_ARG_B, DEEPGEN_ARG_LDB, DEEPGEN_ARG_STRIDE_B, offsetof(deepgen_gemm_args, b),
+             offsetof(deepgen_gemm_args, ldb), offsetof(deepgen_gemm_args, stride_b), 0),
+      matrix(DEEPGEN_ARG_C, DEEPGEN_ARG_LDC, DEEPGEN_ARG_STRIDE_C, offsetof(deepgen_gemm_args, c),
+             offsetof(deepgen_gemm_args, ldc), offsetof(deepgen_gemm_args, stride_c),
+             DEEPGEN_OPERAND_OPTIONAL | DEEPGEN_OPERAND_IN_PLACE),
+      matrix(DEEPGEN_ARG_D, DEEPGEN_ARG_LDD, DEEPGEN_ARG_STRIDE_D, offsetof(deepgen_gemm_args, d),
+             offsetof(deepgen_gemm_args, ldd), offsetof(deepgen_gemm_args, stride_d), DEEPGEN_OPERAND_OUT),
+      {DEEPGEN_ARG_ALPHA, DEEPGEN_ARG_COUNT, DEEPGEN_ARG_COUNT, DEEPGEN_F32, DEEPGEN_OPERAND_SCALAR,
+       offsetof(deepgen_gemm_args, alpha), 0, 0, 1, 1, 1},
+      {DEEPGEN_ARG_BETA, DEEPGEN_ARG_COUNT, DEEPGEN_ARG_COUNT, DEEPGEN_F32, DEEPGEN_OPERAND_SCALAR,
+       offsetof(deepgen_gemm_args, beta), 0, 0, 1, 1, 1}};
+  deepgen_requirement requirements[6] = {{16, 0}, {16, 0}, {16, 0}, {16, 0}, {1, 0}, {1, 0}};
 
   Function(const char* target, const char* ptx) {
     code.target = target, code.ptx = ptx, code.state = &code_state;
     kernel.arch = kernel.config = target, kernel.gpu = &code, kernel.launches = &launch,
     kernel.launch_count = 1;
-    kernel.align_a = kernel.align_b = kernel.align_d = 16;
-    function.m = function.n = function.k = 64, function.batch = 1;
-    function.a_rows = function.a_columns = function.b_rows = function.b_columns = 64;
-    function.a_type = function.b_type = function.d_type = function.epilogue_type = DEEPGEN_BF16;
+    kernel.requirements = requirements;
+    function.operands = operands, function.operand_count = std::size(operands);
     function.kernels = &kernel, function.kernel_count = 1, function.devices = &devices;
   }
   Function(const Function&) = delete;

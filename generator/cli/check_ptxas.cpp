@@ -62,13 +62,21 @@ std::string resources(const Kernel& kernel) {
   return text;
 }
 
+/// Of A, B and D, or of X and D.
+std::string types_text(const Problem& problem, const std::string& between) {
+  std::string text;
+  for (const char* field : {"a", "b", "x", "d"})
+    for (const auto& [name, value] : problem.fields())
+      if (name == field) text += (text.empty() ? "" : between) + value;
+  return text;
+}
+
 /// "00012-mma_sync+reduce-f16.f16.f32.dgk": what is known of a file, for those who count.
 std::string file_name(size_t index, const KernelFile& file, const Kernel& main) {
   char number[32];
   std::snprintf(number, sizeof number, "%05zu-", index);
-  const Gemm& p = file.problem.gemm();
-  return number + file.choice.template_name + (main.launches.size() > 1 ? "+reduce-" : "-") + to_string(p.a) +
-         "." + to_string(p.b) + "." + to_string(p.d) + ".dgk";
+  return number + file.choice.template_name + (main.launches.size() > 1 ? "+reduce-" : "-") +
+         types_text(file.problem, ".") + ".dgk";
 }
 
 Outcome compile_sample(const RandomCandidate& s, size_t index, const CheckOptions& o) {
@@ -186,10 +194,9 @@ int check(const CheckOptions& o) {
   const std::vector<Outcome> outcomes = compile_all(samples, o);
   std::map<std::string, Row> by_template, by_arch, by_types;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const Gemm& p = samples[i].problem.gemm();
     by_template[samples[i].choice.template_name].add(outcomes[i]);
     by_arch[samples[i].arch].add(outcomes[i]);
-    by_types[to_string(p.a) + " " + to_string(p.b) + " " + to_string(p.d)].add(outcomes[i]);
+    by_types[types_text(samples[i].problem, " ")].add(outcomes[i]);
     if (outcomes[i].status == "failed" || o.verbose) print_sample(samples[i], outcomes[i]);
   }
   std::printf("%s, seed %llu\n", for_ptx ? ptxas_version().c_str() : "without ptxas",
@@ -215,15 +222,20 @@ void add_check_ptxas_command(CLI::App& app, CliContext& context) {
   o->spec.archs = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"};
   CLI::App* c = app.add_subcommand("check-ptxas",
                                    "compile a random sample of GPU candidates, and say what became of them");
+  c->add_option("--op", o->spec.op, "operator: gemm or rows")
+      ->capture_default_str()
+      ->check(CLI::IsMember(operator_names()));
   c->add_option("--arch", o->spec.archs, "archs")->capture_default_str();
   c->add_option("--template", o->spec.templates, "templates; all if absent");
-  c->add_option("--count", o->spec.count,
-                "samples, spread over templates, archs and types of A; 0: one for each with each layout")
+  c->add_option(
+       "--count", o->spec.count,
+       "samples, spread over templates, archs and types of A or X; 0: one for each with each layout or kind")
       ->capture_default_str();
   c->add_option("--each", o->spec.each, "samples for each template, arch, types and layout")
       ->capture_default_str();
   c->add_option("--seed", o->spec.seed, "of the sample")->capture_default_str();
-  c->add_option("--largest", o->spec.largest, "largest size of M, N and K")
+  c->add_option("--largest", o->spec.largest,
+                "largest size of M, N and K; of rows: an eighth of the largest N")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   c->add_option("--most-flops", o->spec.most_flops,

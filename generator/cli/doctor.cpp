@@ -1,13 +1,12 @@
 // doctor: what is installed, what is missing, and how to get it.
 #include "base/cache.h"
 #include "base/error.h"
+#include "base/library.h"
 #include "base/lock_folder.h"
-#include "base/rocm.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/compile.h"
 #include "generator/ptxas.h"
-#include "runtime/hip_driver.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -107,45 +106,8 @@ void check_nvml() {
                            : "libnvidia-ml.so.1");
 }
 
-/// As a program with tuned kernels finds it.
-void check_rocm() {
-  if (!amd::driver()) {
-    line("ROCm HIP", "not found: install ROCm 5.2 or later, or set LD_LIBRARY_PATH where libamdhip64.so is; "
-                     "only tuning and "
-                     "running kernels on AMD GPUs needs it");
-    return;
-  }
-  const auto ask = reinterpret_cast<int (*)(int*)>(dlsym(amd::library(), "hipRuntimeGetVersion"));
-  int version = 0;
-  const bool known = ask && ask(&version) == 0;
-  Dl_info place = {};
-  dladdr(reinterpret_cast<void*>(amd::driver()->launch), &place);
-  line("ROCm HIP",
-       std::string(place.dli_fname ? place.dli_fname : "libamdhip64.so") +
-           (known ? ", " + std::to_string(version / 10000000) + "." + std::to_string(version / 100000 % 100)
-                  : ""));
-}
-
-/// The vendor baselines of searches on AMD GPUs, as deepgen-measure finds them.
-void check_rocm_libraries() {
-  if (!amd::driver()) return;
-  const auto check = [](const char* name, auto names, const char* symbol, const char* remedy) {
-    const OpenedLibrary library =
-        look_for(rocm::paths(reinterpret_cast<void*>(amd::driver()->launch), names));
-    void* call = library ? dlsym(library.handle, symbol) : nullptr;
-    Dl_info place = {};
-    if (call) dladdr(call, &place);
-    line(name, place.dli_fname ? place.dli_fname : library.absence(remedy));
-  };
-  check("hipBLASLt", rocm::hipblaslt, "hipblasLtMatmul",
-        "not found: install hipblaslt of ROCm 6.1 or later; the vendor baseline of searches on AMD GPUs");
-  check(
-      "rocBLAS", rocm::rocblas, "rocblas_gemm_strided_batched_ex",
-      "not found: install rocblas; the vendor baseline for f64, and on chips that hipBLASLt does not serve");
-  check("ROCm SMI", rocm::smi, "rsmi_dev_gpu_metrics_info_get",
-        "not found: install rocm-smi-lib; without it measurements do not know the clock, throttling, and who "
-        "else computes");
-}
+/// Nothing that every build needs. As a program with tuned kernels finds it, and as measurements do.
+void check_rocm() { check_measure("ROCm", show_rocm); }
 
 void check_openblas() {
   const OpenedLibrary library = look_for({"libopenblas.so.0", "libopenblas.so"});
@@ -191,7 +153,6 @@ void add_doctor_command(CLI::App& app, CliContext& context) {
     check_ptxas();
     check_nvml();
     check_rocm();
-    check_rocm_libraries();
     check_openblas();
     check_cache();
     good &= check_locks();

@@ -69,6 +69,7 @@ Device probe_device(const std::string& arch) {
 
 void list_devices() { run_measure({"devices", "--list"}); }
 void show_sandbox() { run_measure({"sandbox"}); }
+void show_rocm() { run_measure({"rocm"}); }
 
 Device device_of(const std::string& path, const std::string& arch) {
   const bool gpu = is_gpu(arch);

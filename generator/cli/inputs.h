@@ -19,6 +19,7 @@ Device probe_device(const std::string& arch);
 int run_program(std::vector<std::string> words);
 void list_devices(); ///< prints what it finds attached, a line each
 void show_sandbox(); ///< prints what confines CPU candidates here
+void show_rocm();    ///< prints which of ROCm's libraries are found
 /// A problem key, or the path of a problem.json.
 Problem problem_of(const std::string& key_or_path);
 /// "cpu_tile isa=4 ..." or, where one template alone serves the problem, "isa=4 ...".

@@ -64,7 +64,7 @@ function problemsTable(device, d) {
     ...speedColumns("× default", "against_default"), ...speedColumns("× vendor", "against_vendor"),
     { title: "vendor", value: s => s.vendor_verdict, show: s => s.vendor_verdict ? badge(s.vendor_verdict) : "–" },
     { title: "time", help: "of a call of the winner", number: true, value: s => winnerOf(s) && winnerOf(s).seconds, show: s => winnerOf(s) ? Text.seconds(winnerOf(s).seconds) : "–" },
-    { title: "rate", number: true, value: s => winnerOf(s) && winnerOf(s).seconds && s.flops / winnerOf(s).seconds, show: s => winnerOf(s) ? Text.rate(s.flops / winnerOf(s).seconds) : "–" },
+    { title: "rate", number: true, value: s => winnerOf(s) && winnerOf(s).seconds && s.rate.per_call / winnerOf(s).seconds, show: s => winnerOf(s) ? Text.rate(s, winnerOf(s).seconds) : "–" },
     { title: "noise", help: "floor: what the default differs from itself", number: true, value: s => s.finals && s.finals.noise_floor, show: s => s.finals ? Text.percent(s.finals.noise_floor, 2) : "–" },
     { title: "tried", help: "candidates", number: true, value: s => s.trials.length },
     { title: "failed", number: true, value: s => failures(s).length },
@@ -123,7 +123,7 @@ function facts(study, device) {
   const winner = winnerOf(study), finals = study.finals, rows = [["problem", el("code", {}, study.key)], ["device", deviceName(device)]];
   if (winner) {
     rows.push(["winner", el("code", { id: "winner" }, Text.config(winner))], ["why", finals.reason + (finals.stable ? "" : `; unstable: ${study.environment.unstable || "too much interference"}`)]);
-    if (winner.seconds) rows.push(["time", `${Text.seconds(winner.seconds)} (quartiles ${Text.seconds(winner.quartile1)} to ${Text.seconds(winner.quartile3)}), ${Text.rate(study.flops / winner.seconds)}`]);
+    if (winner.seconds) rows.push(["time", `${Text.seconds(winner.seconds)} (quartiles ${Text.seconds(winner.quartile1)} to ${Text.seconds(winner.quartile3)}), ${Text.rate(study, winner.seconds)}`]);
     rows.push(...regimes(study, winner), ["code", `${Text.bytes(winner.code_bytes || 0)}, workspace ${Text.bytes(winner.workspace || 0)}, largest error ${Text.significant(winner.error)} of the tolerance`]);
   }
   for (const entry of study.locked || [])
@@ -165,7 +165,7 @@ function candidatesCard(study) {
     { title: "× " + anchorOf(study), number: true, value: ratio("ratio"), show: r => r.seconds ? Text.times(1 / r.ratio) : "–" },
     { title: "95 %", number: true, value: ratio("high"), show: r => r.seconds ? Text.interval([0, 1 / r.high, 1 / r.low]) : "–" },
     { title: "time", number: true, up: true, value: r => r.seconds, show: r => r.seconds ? Text.seconds(r.seconds) : "–" },
-    { title: "rate", number: true, value: r => r.seconds && study.flops / r.seconds, show: r => r.seconds ? Text.rate(study.flops / r.seconds) : "–" },
+    { title: "rate", number: true, value: r => r.seconds && 1 / r.seconds, show: r => r.seconds ? Text.rate(study, r.seconds) : "–" },
     { title: "estimate", number: true, up: true, value: r => r.estimate, show: r => r.estimate ? Text.seconds(r.estimate, 3) : "–" },
     { title: "origin", value: r => r.template === "vendor" ? "vendor" : r.origin },
     { title: "config", class: "config", value: r => Text.config(r), show: r => el("span", {}, el("code", {}, Text.config(r)),

@@ -12,7 +12,9 @@ const Text = {
     return Text.significant(value / units[i][0], digits) + " " + units[i][1];
   },
   seconds: (s, digits = 4) => Text.scaled(s, [[1e-9, "ns"], [1e-6, "µs"], [1e-3, "ms"], [1, "s"]], digits),
-  rate: f => Text.scaled(f, [[1e6, "MFLOP/s"], [1e9, "GFLOP/s"], [1e12, "TFLOP/s"], [1e15, "PFLOP/s"]], 4),
+  flops: f => Text.scaled(f, [[1e6, "MFLOP/s"], [1e9, "GFLOP/s"], [1e12, "TFLOP/s"], [1e15, "PFLOP/s"]], 4),
+  /** In the unit that the study's operator is bound by. */
+  rate: (study, seconds) => (study.rate.unit === "GB/s" ? Text.bandwidth : Text.flops)(study.rate.per_call / seconds),
   bytes: b => Text.scaled(b, [[1, "B"], [1024, "KiB"], [1024 ** 2, "MiB"], [1024 ** 3, "GiB"]], 3),
   bandwidth: b => Text.scaled(b, [[1e6, "MB/s"], [1e9, "GB/s"], [1e12, "TB/s"]], 3),
   percent: (share, digits = 1) => (100 * share).toFixed(digits) + " %",
@@ -21,9 +23,11 @@ const Text = {
   config: record => record.template === "vendor" ? record.origin
     : record.template + " " + Object.entries(record.config).map(([name, value]) => name + "=" + value).join(" "),
   plural: (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`,
-  types: ({ a, b, d }) => a === b && b === d ? a : `${a === b ? a : a + "·" + b}→${d}`,
+  types: ({ a, b, x, d }) => x ? (x === d ? x : `${x}→${d}`) : a === b && b === d ? a : `${a === b ? a : a + "·" + b}→${d}`,
   title(study) {
-    const p = study.problem, sizes = `${p.m}×${p.n}×${p.k}${p.batch > 1 ? " ×" + p.batch : ""}`;
+    const p = study.problem;
+    if (p.kind) return `${study.label ? study.label + ": " : ""}${p.m}×${p.n} ${Text.types(p)} ${p.kind}${p.options === "none" ? "" : " " + p.options}`;
+    const sizes = `${p.m}×${p.n}×${p.k}${p.batch > 1 ? " ×" + p.batch : ""}`;
     return `${study.label ? study.label + ": " : ""}${sizes} ${Text.types(p)} ${p.layout}${p.epilogue === "none" ? "" : " " + p.epilogue}`;
   },
   /** Words of about `width` characters a line. */
@@ -97,7 +101,7 @@ function describe(study, record, extra = []) {
   const lines = [`${record.stage}, ${record.candidate}${record.candidate === record.origin ? "" : ", " + record.origin}: ${record.status}${record.cached ? ", from the cache" : ""}`];
   if (record.seconds) {
     lines.push(`${Text.times(1 / record.ratio)} ${anchorOf(study)} ${Text.interval([0, 1 / record.high, 1 / record.low])}`);
-    lines.push(`${Text.seconds(record.seconds)}, ${Text.rate(study.flops / record.seconds)}`);
+    lines.push(`${Text.seconds(record.seconds)}, ${Text.rate(study, record.seconds)}`);
   }
   return [...lines, ...extra, ...Text.wrap(Text.config(record)), ...(record.detail ? Text.wrap(record.detail) : [])];
 }
@@ -106,8 +110,8 @@ function describe(study, record, extra = []) {
 const anchorOf = study => study.anchor === "default" ? "default" : "anchor";
 const Speed = study => study.anchor === "default"
   ? { of: r => 1 / r.ratio, low: r => 1 / r.high, high: r => 1 / r.low, title: "times as fast as the default", short: "× default", text: (v, digits) => Text.significant(v, digits) + "×" }
-  : { of: r => study.flops / r.seconds, low: r => study.flops / r.quartile3, high: r => study.flops / r.quartile1,
-      title: "rate", short: "rate", text: Text.rate };
+  : { of: r => 1 / r.seconds, low: r => 1 / r.quartile3, high: r => 1 / r.quartile1,
+      title: "rate", short: "rate", text: calls => Text.rate(study, 1 / calls) };
 const winnerOf = study => study.finals && study.finals.winner;
 const isWinner = (study, record) => {
   const winner = winnerOf(study);
@@ -224,7 +228,7 @@ const Plots = {
       if (study.vendor && (!one || study === one)) points.vendor.push(at(study.vendor));
     }
     const set = (label, list, look) => ({ label, ...look, data: list, describe: i => [Text.title(list[i].study),
-      `${Text.config(list[i].record).split(" ")[0]}: ${Text.rate(list[i].y)}`, `${Text.significant(list[i].x)} FLOP per byte`,
+      `${Text.config(list[i].record).split(" ")[0]}: ${Text.flops(list[i].y)}`, `${Text.significant(list[i].x)} FLOP per byte`,
       ...Roofs.shares(roofs, list[i])] });
     const all = [...points.winner, ...points.vendor, ...points.others], xs = all.map(p => p.x), ys = all.map(p => p.y);
     const top = roofs.fastest.value, left = Math.min(...xs, roofs.peak ? top / roofs.peak : Infinity) / 2, right = Math.max(...xs) * 2;
@@ -234,12 +238,12 @@ const Plots = {
       set("winners of other problems", points.others, Charts.look(4, true))];
     if (roofs.peak) datasets.push(memory(roofs.peak, `solid: memory at its peak, ${Text.bandwidth(roofs.peak)}`, []));
     if (roofs.read) datasets.push(memory(roofs.read, `dotted: reading, as measured, ${Text.bandwidth(roofs.read)}`, [2, 3]));
-    datasets.push({ ...memory(0, `dashed: fastest measured, ${Text.rate(top)} (${roofs.fastest.who})`, [7, 4]), data: [left, right].map(x => ({ x, y: top })) });
+    datasets.push({ ...memory(0, `dashed: fastest measured, ${Text.flops(top)} (${roofs.fastest.who})`, [7, 4]), data: [left, right].map(x => ({ x, y: top })) });
     const floor = Math.min(...ys, ...(roofs.peak ? [left * roofs.peak] : [])) / 1.5;
     Charts.draw(host, {
       label: "Roofline: operations a second against operations a byte", datasets: datasets.filter(d => d.data.length), height: 340,
       x: Charts.axis("arithmetic intensity, FLOP per byte of operands and result", { log: true, min: left, max: right, ticks: { callback: v => Text.significant(v) } }),
-      y: Charts.axis("rate", { log: true, min: floor, max: top * 1.6, ticks: { callback: v => Text.rate(v) } }),
+      y: Charts.axis("rate", { log: true, min: floor, max: top * 1.6, ticks: { callback: v => Text.flops(v) } }),
     });
     return roofs;
   },

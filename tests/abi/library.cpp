@@ -28,6 +28,22 @@ void multiply(const uint64_t* x) {
 deepgen_kernel kernel{};
 const deepgen_kernel* selected = nullptr;
 deepgen_function function{};
+#if defined DEEPGEN_ABI
+deepgen_operand matrix(uint8_t slot, uint8_t ld, size_t field, size_t ld_field, int64_t rows,
+                       uint32_t flags) {
+  deepgen_operand x{};
+  x.slot = slot, x.ld = ld, x.stride = DEEPGEN_ARG_COUNT, x.flags = DEEPGEN_OPERAND_MATRIX | flags;
+  x.field = uint32_t(field), x.ld_field = uint32_t(ld_field);
+  x.rows = rows, x.columns = x.entries = 1;
+  return x;
+}
+const deepgen_operand operands[] = {matrix(DEEPGEN_ARG_A, DEEPGEN_ARG_LDA, offsetof(deepgen_gemm_args, a),
+                                           offsetof(deepgen_gemm_args, lda), kTiles, 0),
+                                    matrix(DEEPGEN_ARG_B, DEEPGEN_ARG_LDB, offsetof(deepgen_gemm_args, b),
+                                           offsetof(deepgen_gemm_args, ldb), 1, 0),
+                                    matrix(DEEPGEN_ARG_D, DEEPGEN_ARG_LDD, offsetof(deepgen_gemm_args, d),
+                                           offsetof(deepgen_gemm_args, ldd), kTiles, DEEPGEN_OPERAND_OUT)};
+#endif
 float b = 0;
 
 int describe() {
@@ -35,8 +51,12 @@ int describe() {
   kernel.args = kArgs, kernel.arg_count = sizeof kArgs, kernel.workspace = kScratch;
   kernel.tiles_m = kTiles, kernel.tiles_n = kernel.tiles_b = kernel.grain_m = kernel.grain_n = 1;
   function.name = TEXT(NUMBER), function.problem = "gemm ...";
-  function.m = kTiles, function.n = function.batch = 1, function.k = 1 << 20; // enough to be split
+#if defined DEEPGEN_ABI
+  function.operands = operands, function.operand_count = 3, function.work = 1e9; // enough to be split
+#else
+  function.m = kTiles, function.n = function.batch = 1, function.k = 1 << 20;
   function.a_rows = kTiles, function.a_columns = function.b_rows = function.b_columns = 1;
+#endif
   function.kernels = &kernel, function.kernel_count = 1, function.selected = &selected;
   return deepgen_register(&function, 1);
 }

@@ -4,7 +4,9 @@
 #include "fake_hip.h"
 
 #include "base/device.h"
+#include "base/signature.h"
 #include "generator/compile.h"
+#include "generator/operand_table.h"
 #include "generator/space.h"
 #include "measure/cuda_devices.h"
 #include "measure/cuda_verify_all.h"
@@ -142,13 +144,13 @@ TEST_F(ThroughHip, TheRuntimeCallsIt) {
   kernel.arch = "gfx942", kernel.config = config.c_str(), kernel.args = args.data(),
   kernel.arg_count = uint32_t(args.size());
   kernel.workspace = size_t(k.workspace), kernel.gpu = &code;
-  kernel.align_a = uint32_t(k.align_a), kernel.align_b = uint32_t(k.align_b),
-  kernel.align_d = uint32_t(k.align_d);
+  const std::vector<deepgen_operand> operands = operand_table(p);
+  std::vector<deepgen_requirement> requirements;
+  for (const Operand& x : signature(p)) requirements.push_back({uint32_t(k.align_of(x.name)), 0});
+  kernel.requirements = requirements.data();
   kernel.launches = launches.data(), kernel.launch_count = uint32_t(launches.size());
   deepgen_function f{};
-  f.name = "test", f.m = p.m, f.n = p.n, f.k = p.k, f.batch = 1;
-  f.a_rows = p.m, f.a_columns = p.k, f.b_rows = p.k, f.b_columns = p.n;
-  f.a_type = f.b_type = f.d_type = f.epilogue_type = f.scale_type = DEEPGEN_F32;
+  f.name = "test", f.operands = operands.data(), f.operand_count = uint32_t(operands.size());
   f.kernels = &kernel, f.kernel_count = 1, f.devices = &choices;
 
   struct Matrix {

@@ -64,9 +64,9 @@ KernelText scale_kernel() {
 
 /// m x n x k as f32, A as stored m x k.
 void shape(CudaFunction& f, int64_t m, int64_t n, int64_t k) {
-  deepgen_function& x = f.function();
-  x.m = x.a_rows = m, x.n = x.b_rows = n, x.k = x.a_columns = x.b_columns = k;
-  x.a_type = x.b_type = x.d_type = x.epilogue_type = x.scale_type = DEEPGEN_F32;
+  Gemm p;
+  p.m = m, p.n = n, p.k = k, p.layout = Layout::nt;
+  f.set(p);
 }
 
 /// 16 x 32, of which every element of A is scaled.

@@ -40,8 +40,8 @@ TEST_F(CudaLaunch, PassesArgumentsInTheKernelsOrder) {
   k.launches = {{"deepgen_kernel", {7, 3, 2}, {64, 2, 1}, {1, 1, 1}, 1000, 0},
                 {"deepgen_reduce", {5, 1, 1}, {256, 1, 1}, {1, 1, 1}, 0, 0}};
   CudaFunction f({k}, 3);
-  f.function().epilogue = 1u << DEEPGEN_EPILOGUE_BIAS_ROW | 1u << DEEPGEN_EPILOGUE_SCALE_D |
-                          1u << DEEPGEN_EPILOGUE_CLAMP | 1u << DEEPGEN_EPILOGUE_RESIDUAL;
+  f.set_epilogue({deepgen::EpilogueOp::bias_row, deepgen::EpilogueOp::scale_d, deepgen::EpilogueOp::clamp,
+                  deepgen::EpilogueOp::residual});
   f.args.alpha = 1.5, f.args.clamp_low = -2, f.args.clamp_high = 2;
   f.args.bias_row = at(0x40000), f.args.scale_d = at(0x50000), f.args.residual = at(0x60000);
   f.args.stride_residual = DEEPGEN_BROADCAST;
@@ -78,8 +78,8 @@ TEST_F(CudaLaunch, TensorMaps) {
             {DEEPGEN_ARG_D, 32, 64, 64, 0, 0, 0, 0, 0},
             {DEEPGEN_ARG_RESIDUAL, 8, 8, 0, 64, 0, 0, 0, 0}};
   CudaFunction f({k}, 3);
-  f.function().a_type = DEEPGEN_TF32, f.function().epilogue_type = DEEPGEN_F32;
-  f.function().epilogue = 1u << DEEPGEN_EPILOGUE_RESIDUAL;
+  f.set_epilogue({deepgen::EpilogueOp::residual});
+  f.operands[DEEPGEN_ARG_A].type = DEEPGEN_TF32, f.operands[DEEPGEN_ARG_RESIDUAL].type = DEEPGEN_F32;
   f.args.residual = at(0x80000);
   f.args.lda = 40, f.args.stride_a = DEEPGEN_BROADCAST;
   ASSERT_EQ(f.launch(), DEEPGEN_OK);
@@ -128,8 +128,9 @@ TEST_F(CudaLaunch, TheMapOfAPackedOperandIsThatOfItsCopyInTheWorkspace) {
 TEST_F(CudaLaunch, GroupsHaveAThirdDimensionOfBAndATable) {
   KernelText k = with({DEEPGEN_ARG_OFFSETS, DEEPGEN_ARG_MAP_A, DEEPGEN_ARG_MAP_B}, "8,128,128");
   k.maps = {{DEEPGEN_ARG_A, 64, 16, 128, 256, 0, 0, 0, 0}, {DEEPGEN_ARG_B, 64, 64, 128, 256, 0, 0, 0, 0}};
-  CudaFunction f({k});
-  f.function().groups = 5;
+  deepgen::Gemm p = deepgen::cuda_tests::small_gemm();
+  p.groups = 5;
+  CudaFunction f({k}, p);
   EXPECT_EQ(f.launch(), DEEPGEN_ERROR_NULL) << "there is no table";
   f.args.offsets = static_cast<const int32_t*>(at(0x50000));
   ASSERT_EQ(f.launch(), DEEPGEN_OK);
@@ -153,7 +154,7 @@ TEST_F(CudaLaunch, TensorMapsOfOneEntryHaveRankTwo) {
   for (const auto& [type, code] : types) {
     SetUp();
     CudaFunction f({k});
-    f.function().b_type = type;
+    f.operands[DEEPGEN_ARG_B].type = uint8_t(type);
     ASSERT_EQ(f.launch(), DEEPGEN_OK);
     EXPECT_EQ(maps().at(0).type, code) << type;
     EXPECT_EQ(maps().at(0).sizes, (std::vector<uint64_t>{32, 128}));
@@ -161,6 +162,35 @@ TEST_F(CudaLaunch, TensorMapsOfOneEntryHaveRankTwo) {
     EXPECT_EQ(maps().at(0).swizzle, 1);
     EXPECT_EQ(maps().at(0).promotion, 2);
   }
+}
+
+TEST_F(CudaLaunch, Rows) {
+  KernelText wide = with({DEEPGEN_ARG_X, DEEPGEN_ARG_LDX, DEEPGEN_ARG_D, DEEPGEN_ARG_EPSILON}, "8,8,8,4");
+  wide.align_a = 16;
+  KernelText any = wide;
+  any.config = "any", any.align_a = 1, any.cubin += " again";
+  CudaFunction f({wide, any});
+  const std::vector<deepgen_operand> table = deepgen::operand_table(
+      deepgen::Problem::parse("rows m=64 n=32 x=bf16 d=bf16 kind=rms_norm options=none"));
+  deepgen_function& function = f.function();
+  function.op = DEEPGEN_OP_ROWS, function.operands = table.data(),
+  function.operand_count = uint32_t(table.size());
+  deepgen_rows_args args;
+  args.x = at(0x10000), args.d = at(0x30000), args.ldx = 40;
+  ASSERT_EQ(deepgen_launch_rows(&function, &args, nullptr), DEEPGEN_OK);
+  const std::vector<std::string> parameters = launches().back().parameters;
+  ASSERT_EQ(parameters.size(), 4u);
+  EXPECT_EQ(as<uint64_t>(parameters[0]), 0x10000u);
+  EXPECT_EQ(as<int64_t>(parameters[1]), 40);
+  EXPECT_EQ(as<uint64_t>(parameters[2]), 0x30000u);
+  EXPECT_FLOAT_EQ(as<float>(parameters[3]), 1e-5f);
+  args.ldx = 33; // 66 bytes: the other kernel
+  ASSERT_EQ(deepgen_launch_rows(&function, &args, nullptr), DEEPGEN_OK);
+  EXPECT_NE(launches()[1].image, launches()[0].image);
+  EXPECT_EQ(deepgen_launch_gemm(&function, &f.args, nullptr), DEEPGEN_ERROR_ARGUMENT);
+  args.x = nullptr;
+  EXPECT_EQ(deepgen_launch_rows(&function, &args, nullptr), DEEPGEN_ERROR_NULL);
+  EXPECT_EQ(launches().size(), 2u);
 }
 
 TEST_F(CudaLaunch, TheMapOfAnUnreadCIsThatOfD) {

@@ -2,13 +2,13 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/locks.h"
-#include "measure/arms.h"
 #include "measure/cuda_bench.h"
 #include "measure/cuda_groups.h"
 #include "measure/cuda_take.h"
 #include "measure/cuda_values.h"
 #include "measure/cuda_vendor.h"
 #include "measure/cuda_verify.h"
+#include "measure/environment.h"
 #include "measure/finals.h"
 
 #include <gtest/gtest.h>

@@ -109,7 +109,7 @@ TEST_F(CudaSelect, AlignmentFallsThrough) {
   f.args.beta = 1;
   expect("half", "C is read");
   f.args = dense;
-  f.function().epilogue = 1u << DEEPGEN_EPILOGUE_MULTIPLY;
+  f.set_epilogue({deepgen::EpilogueOp::multiply});
   f.args.multiplier = reinterpret_cast<void*>(0x50000);
   expect("wide", "multiplier");
   f.args.ld_multiplier = 130;

@@ -3,6 +3,7 @@
 
 #include "deepgen/kernel_abi.h"
 #include "deepgen/runtime.h"
+#include "gemm_operands.h"
 
 #include <cstdlib>
 #include <deque>
@@ -31,15 +32,21 @@ inline KernelText kernel(const std::string& config, const std::string& arch = "s
   return k;
 }
 
-/// bf16 m x n x k = 64 x 128 x 32, nt. Nothing is dereferenced: addresses are made up.
+/// bf16 m x n x k = 64 x 128 x 32, nt.
+inline Gemm small_gemm(int64_t batch = 1) {
+  Gemm p;
+  p.m = 64, p.n = 128, p.k = 32, p.batch = batch, p.a = p.b = p.d = Type::bf16, p.layout = Layout::nt;
+  return p;
+}
+
+/// Nothing is dereferenced: addresses are made up.
 class CudaFunction {
 public:
-  explicit CudaFunction(std::vector<KernelText> texts, int64_t batch = 1) : texts_(std::move(texts)) {
+  explicit CudaFunction(std::vector<KernelText> texts, int64_t batch = 1)
+      : CudaFunction(std::move(texts), small_gemm(batch)) {}
+  CudaFunction(std::vector<KernelText> texts, const Gemm& p) : texts_(std::move(texts)) {
     function_.name = "test", function_.problem = "gemm ...";
-    function_.m = 64, function_.n = 128, function_.k = 32, function_.batch = batch;
-    function_.a_rows = 64, function_.a_columns = 32, function_.b_rows = 128, function_.b_columns = 32;
-    function_.a_type = function_.b_type = function_.d_type = function_.epilogue_type = DEEPGEN_BF16;
-    function_.scale_type = DEEPGEN_F32;
+    set(p);
     for (KernelText& t : texts_) add(t);
     function_.kernels = kernels_.data(), function_.kernel_count = uint32_t(kernels_.size());
     function_.selected = &selected_, function_.devices = &devices_;
@@ -57,13 +64,33 @@ public:
   size_t workspace() { return deepgen_launch_workspace_size(&function_); }
   deepgen_status prepare() { return deepgen_prepare(&function_); }
   deepgen_function& function() { return function_; }
+  /// The operands of another problem.
+  void set(const Gemm& p) {
+    operands.set(function_, p);
+    for (size_t i = 0; i < kernels_.size(); ++i) require(texts_[i], kernels_[i]);
+  }
+  void set_epilogue(std::vector<EpilogueOp> steps) {
+    operands.problem.epilogue = std::move(steps);
+    set(operands.problem);
+  }
 
   deepgen_gemm_args args;
+  GemmOperands operands;
 
 private:
   struct State {
     void* volatile pointer = nullptr;
   };
+  /// What a kernel asks of operands: d's stands for C, residual and multiplier, too.
+  void require(const KernelText& t, deepgen_kernel& k) {
+    std::vector<deepgen_requirement>& list = requirements_.emplace_back();
+    for (const deepgen_operand& x : operands.rows()) {
+      const bool a = x.slot == DEEPGEN_ARG_A, b = x.slot == DEEPGEN_ARG_B,
+                 matrix = x.flags & DEEPGEN_OPERAND_MATRIX;
+      list.push_back({a ? t.align_a : b ? t.align_b : matrix ? t.align_d : 1, a || b ? t.most_pitch : 0});
+    }
+    k.requirements = list.data();
+  }
   void add(KernelText& t) {
     if (t.target.empty()) t.target = t.arch;
     codes_.push_back({t.target.c_str(), t.cubin.empty() ? nullptr : t.cubin.c_str(), t.cubin.size(),
@@ -73,11 +100,10 @@ private:
     k.args = t.args.data(), k.arg_count = uint32_t(t.args.size());
     k.workspace = t.workspace;
     k.device = t.device.empty() ? nullptr : t.device.c_str();
-    k.align_a = t.align_a, k.align_b = t.align_b, k.align_d = t.align_d;
     k.gpu = &codes_.back();
     k.launches = t.launches.data(), k.launch_count = uint32_t(t.launches.size());
     k.maps = t.maps.data(), k.map_count = uint32_t(t.maps.size());
-    k.most_pitch = t.most_pitch;
+    require(t, k);
     kernels_.push_back(k);
   }
 
@@ -85,6 +111,7 @@ private:
   std::deque<State> states_;
   std::deque<deepgen_gpu_code> codes_;
   std::vector<deepgen_kernel> kernels_;
+  std::deque<std::vector<deepgen_requirement>> requirements_;
   const deepgen_kernel* selected_ = nullptr;
   void* volatile devices_ = nullptr;
   deepgen_function function_{};

@@ -15,7 +15,7 @@ Library every_form(Library l, LibraryFunction gpu) {
   auto add = [&](const std::string& name, const std::string& key) {
     l.functions.push_back(l.functions[0]);
     LibraryFunction& f = l.functions.back();
-    f.file.name = name, f.file.problem = Gemm::parse(key);
+    f.file.name = name, f.file.problem = Problem::parse(key);
     for (KernelFile& file : f.kernels) {
       file.problem = f.file.problem;
       for (Kernel& k : file.kernels) k.problem = f.file.problem;
@@ -24,6 +24,8 @@ Library every_form(Library l, LibraryFunction gpu) {
   add("vectors", text("bias+bias_row+clamp+scale_a+scale_b+scale_row+scale_col+scale_d", ""));
   add("matrices", text("residual+multiply", ""));
   add("gated", text("none", "gate=silu "));
+  add("norm", "rows m=64 n=128 x=f32 d=f32 kind=layer_norm options=residual+output_residual+scale+bias");
+  add("quantised", "rows m=64 n=128 x=bf16 d=e4m3 kind=rms_norm options=none");
   gpu.file.name = "gpu";
   l.functions.push_back(gpu);
   gpu.file.name = "experts";
@@ -32,6 +34,14 @@ Library every_form(Library l, LibraryFunction gpu) {
                   "epilogue=bias align=2");
   gpu.kernels.erase(gpu.kernels.begin()); // the CPU's: it has none with groups
   for (KernelFile& file : gpu.kernels) file.problem = gpu.file.problem;
+  l.functions.push_back(gpu);
+  gpu.file.name = "softmax",
+  gpu.file.problem = Problem::parse("rows m=64 n=128 x=f16 d=f16 kind=softmax options=none");
+  for (KernelFile& file : gpu.kernels) {
+    file.problem = gpu.file.problem;
+    for (Kernel& k : file.kernels)
+      k.problem = file.problem, k.maps.clear(), k.args = {"x", "d", "ldx"}, k.most_pitch = 0;
+  }
   l.functions.push_back(gpu);
   return l;
 }
@@ -84,6 +94,13 @@ TEST_F(HeaderTest, IsSilentInEveryDialectOfC) {
                                        "  args.a = a;\n"
                                        "  args.d = d;\n"
                                        "  return kernels_up_run(&args);\n"
+                                       "}\n"
+                                       "deepgen_status rows(float* x);\n"
+                                       "deepgen_status rows(float* x) {\n"
+                                       "  deepgen_rows_args args = DEEPGEN_ROWS_ARGS;\n"
+                                       "  args.x = x;\n"
+                                       "  args.d = x;\n"
+                                       "  return kernels_norm_run(&args);\n"
                                        "}\n");
   const auto dialects = {"c99", "c11", "c17", "c2x"};
   EXPECT_GE(expect_silence("gcc", kGcc + " -Wstrict-prototypes -Wold-style-definition -Wc++-compat", "use.c",
@@ -114,6 +131,21 @@ TEST_F(HeaderTest, IsSilentInEveryDialectOfCxx) {
   for (const char* clang : {"clang++", "clang++-22"}) expect_silence(clang, kClang, "use.cpp", dialects);
 }
 
+TEST_F(HeaderTest, DocumentsRows) {
+  const std::string header = read_file(folder_ + "/my-kernels.h");
+  for (const char* part :
+       {"kernels_norm: D = layer_norm(X + residual) * scale + bias, each row for itself",
+        "M=64 N=128. Row-major. Computed in f32",
+        "residual_out  f32, 64 x 128 (M x N: X + residual, rounded)",
+        "kernels_quantised: D = rms_norm(X), each row for itself", "row_scales: 64 values of f32",
+        "max |y[m,:]| / 448", "epsilon: finite, 0 or more",
+        "deepgen_status kernels_norm(const float* x, const float* residual, const float* scale, const float* "
+        "bias, "
+        "double epsilon, float* d, float* residual_out); /* dense */",
+        "deepgen_status kernels_softmax_launch(const deepgen_rows_args* args, deepgen_stream stream);"})
+    EXPECT_NE(header.find(part), std::string::npos) << part << "\n" << header;
+}
+
 TEST_F(HeaderTest, TellsTheSizesInCAndCxx) {
   write_atomically(
       folder_ + "/sizes.c",
@@ -131,6 +163,9 @@ TEST_F(HeaderTest, TellsTheSizesInCAndCxx) {
       "CHECK(KERNELS_VECTORS_BYTES_SCALE_ROW == 64 * 4 && KERNELS_VECTORS_BYTES_SCALE_D == 4);\n"
       "CHECK(KERNELS_EXPERTS_GROUPS == 8 && KERNELS_EXPERTS_BYTES_OFFSETS == 9 * 4);\n"
       "CHECK(KERNELS_EXPERTS_BYTES_B == 8 * 128 * 32 * 2 && KERNELS_EXPERTS_BYTES_BIAS == 8 * 128 * 2);\n"
+      "CHECK(KERNELS_NORM_M == 64 && KERNELS_NORM_LD_RESIDUAL_OUT == 128 && KERNELS_NORM_BYTES_SCALE == "
+      "512);\n"
+      "CHECK(KERNELS_QUANTISED_BYTES_D == 64 * 128 && KERNELS_QUANTISED_BYTES_ROW_SCALES == 64 * 4);\n"
       "int nothing;\n");
   EXPECT_EQ(compile("cc -std=c11", "sizes.c"), 0);
   write_atomically(folder_ + "/sizes.cpp",

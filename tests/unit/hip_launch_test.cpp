@@ -50,7 +50,7 @@ TEST_F(HipLaunch, PassesArgumentsInTheKernelsOrder) {
   k.launches = {{"deepgen_kernel", {7, 3, 2}, {64, 2, 1}, {1, 1, 1}, 1000, 0},
                 {"deepgen_reduce", {5, 1, 1}, {256, 1, 1}, {1, 1, 1}, 0, 0}};
   Function f({k}, 3);
-  f.function().epilogue = 1u << DEEPGEN_EPILOGUE_CLAMP;
+  f.set_epilogue({deepgen::EpilogueOp::clamp});
   f.args.alpha = 1.5, f.args.clamp_low = -2, f.args.clamp_high = 2;
   f.args.workspace = at(0x70000), f.args.workspace_bytes = 1000;
   void* stream = nullptr;
@@ -86,13 +86,13 @@ TEST_F(HipLaunch, PassesArgumentsInTheKernelsOrder) {
 TEST_F(HipLaunch, ScalarsOfEveryWidth) {
   KernelText k = with({DEEPGEN_ARG_ALPHA, DEEPGEN_ARG_BETA}, {8, 8});
   Function f64({k});
-  f64.function().scale_type = DEEPGEN_F64;
+  f64.operands.set_scalar_type(DEEPGEN_F64);
   f64.args.alpha = 0.1, f64.args.beta = -3, f64.args.c = at(0x40000);
   ASSERT_EQ(f64.launch(), DEEPGEN_OK);
   EXPECT_EQ(as<double>(launches().back().parameters[0]), 0.1);
   EXPECT_EQ(as<double>(launches().back().parameters[1]), -3);
   Function i32({with({DEEPGEN_ARG_ALPHA, DEEPGEN_ARG_BETA}, {4, 4})});
-  i32.function().scale_type = DEEPGEN_I32;
+  i32.operands.set_scalar_type(DEEPGEN_I32);
   i32.args.alpha = -7;
   ASSERT_EQ(i32.launch(), DEEPGEN_OK);
   EXPECT_EQ(as<int32_t>(launches().back().parameters[0]), -7);

@@ -1,6 +1,7 @@
 // The runtime as a guest in a process: signals, floating-point state, versions of its structs.
 #include "deepgen/kernel_abi.h"
 #include "deepgen/runtime.h"
+#include "gemm_operands.h"
 
 #include <gtest/gtest.h>
 
@@ -26,6 +27,7 @@ protected:
   deepgen_kernel kernel{};
   const deepgen_kernel* selected = nullptr;
   deepgen_function function{};
+  deepgen::GemmOperands operands;
   deepgen_gemm_args args;
   std::vector<float> b = std::vector<float>(1), d = std::vector<float>(kTiles);
 
@@ -34,8 +36,10 @@ protected:
     kernel.args = kArgs, kernel.arg_count = sizeof kArgs;
     kernel.tiles_m = kTiles, kernel.tiles_n = kernel.tiles_b = kernel.grain_m = kernel.grain_n = 1;
     function.name = "test", function.problem = "gemm ...";
-    function.m = kTiles, function.n = function.batch = 1, function.k = 1 << 20; // enough to be split
-    function.a_rows = kTiles, function.a_columns = function.b_rows = function.b_columns = 1;
+    deepgen::Gemm p;
+    p.m = kTiles;
+    operands.set(function, p);
+    function.work = 1e9; // enough to be split
     function.kernels = &kernel, function.kernel_count = 1, function.selected = &selected;
     args.a = a, args.b = b.data(), args.d = d.data();
     ASSERT_EQ(deepgen_set_num_threads(4), DEEPGEN_OK);
@@ -224,7 +228,8 @@ TEST_F(Process, StructsOfAnotherVersionAreRefused) {
   EXPECT_EQ(run(), DEEPGEN_ERROR_VERSION);
   for (uint32_t deepgen_layout::* member :
        {&deepgen_layout::function, &deepgen_layout::abi, &deepgen_layout::kernel, &deepgen_layout::launch,
-        &deepgen_layout::map, &deepgen_layout::code}) {
+        &deepgen_layout::map, &deepgen_layout::code, &deepgen_layout::operand,
+        &deepgen_layout::requirement}) {
     deepgen_function other = function;
     --(other.layout.*member);
     selected = nullptr;

@@ -2,6 +2,7 @@
 #include "counted_allocations.h"
 #include "deepgen/kernel_abi.h"
 #include "deepgen/runtime.h"
+#include "gemm_operands.h"
 #include "runtime/cpu.h"
 
 #include <gtest/gtest.h>
@@ -82,6 +83,7 @@ protected:
   std::vector<deepgen_kernel> kernels{kernel(1, count_tiles, "counting")};
   const deepgen_kernel* selected = nullptr;
   deepgen_function function{};
+  deepgen::GemmOperands operands;
   std::vector<float> a = std::vector<float>(kM * kK * kBatch + 1),
                      b = std::vector<float>(kK * kN * kBatch + 1),
                      c = std::vector<float>(kM * kN * kBatch * 2 + 1),
@@ -89,11 +91,12 @@ protected:
   deepgen_gemm_args args;
 
   void SetUp() override {
-    function = {
-        DEEPGEN_LAYOUT, "test",      "gemm ...",  kM,          kN,          kK,
-        kBatch,         0,           kM,          kK,          kK,          kN,
-        DEEPGEN_F32,    DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, DEEPGEN_F32, 1u << DEEPGEN_EPILOGUE_BIAS,
-        kernels.data(), 1,           &selected,   nullptr};
+    deepgen::Gemm p;
+    p.m = kM, p.n = kN, p.k = kK, p.batch = kBatch, p.epilogue = {deepgen::EpilogueOp::bias};
+    function = {};
+    function.name = "test", function.problem = "gemm ...";
+    function.kernels = kernels.data(), function.kernel_count = 1, function.selected = &selected;
+    operands.set(function, p);
     args.a = a.data(), args.b = b.data(), args.d = d.data(), args.bias = bias.data();
     counter.clear();
     unsetenv("DEEPGEN_CPU_LEVEL");
@@ -117,7 +120,7 @@ TEST_F(Runtime, ComputesEveryTileOnceWithAnyThreadCount) {
 }
 
 TEST_F(Runtime, SmallProblemsRunOnTheCallingThread) {
-  function.k = 1, function.m = 10, function.n = 10; // the kernel does not look
+  operands.change(function, [](deepgen::Gemm& p) { p.m = p.n = 10, p.k = 1; }); // the kernel does not look
   ASSERT_EQ(run(), DEEPGEN_OK);
   EXPECT_EQ(counter.calls, 1);
 }
@@ -133,8 +136,7 @@ TEST_F(Runtime, PassesDefaultsAndScalars) {
   EXPECT_EQ(counter.last_ldd, uint64_t(kN));
   EXPECT_EQ(counter.last_stride_a, uint64_t(kM * kK));
   std::vector<double> wide(kM * kN * kBatch * 2);
-  function.a_type = function.b_type = function.d_type = function.epilogue_type = function.scale_type =
-      DEEPGEN_F64;
+  operands.change(function, [](deepgen::Gemm& p) { p.a = p.b = p.d = deepgen::Type::f64; });
   args.a = args.b = args.bias = wide.data(), args.d = wide.data() + 1;
   ASSERT_EQ(run(), DEEPGEN_OK);
   double alpha64 = 0;
@@ -155,7 +157,8 @@ TEST_F(Runtime, NullPointers) {
   args.beta = 1;
   EXPECT_EQ(run(), DEEPGEN_ERROR_NULL);
   args.beta = 0;
-  function.epilogue = 0, args.bias = nullptr;
+  operands.change(function, [](deepgen::Gemm& p) { p.epilogue.clear(); });
+  args.bias = nullptr;
   EXPECT_EQ(run(), DEEPGEN_OK);
   args.d = nullptr;
   EXPECT_EQ(run(), DEEPGEN_ERROR_NULL);
@@ -214,7 +217,7 @@ TEST_F(Runtime, OverlapOfCAndD) {
   EXPECT_EQ(run(), DEEPGEN_ERROR_OVERLAP);
   args.c = d.data() + kM * kN * kBatch;
   EXPECT_EQ(run(), DEEPGEN_OK);
-  function.batch = 1;
+  operands.change(function, [](deepgen::Gemm& p) { p.batch = 1; });
   args.ldc = args.ldd = 2 * kN; // two halves of one matrix
   args.c = d.data() + kN;
   EXPECT_EQ(run(), DEEPGEN_OK);

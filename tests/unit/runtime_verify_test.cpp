@@ -1,6 +1,7 @@
 // deepgen_verify() on kernels with and without faults.
 #include "deepgen/kernel_abi.h"
 #include "deepgen/runtime.h"
+#include "gemm_operands.h"
 
 #include <gtest/gtest.h>
 
@@ -65,9 +66,8 @@ deepgen_status verify(Fault with, std::string& text) {
   f.name = "fake_swiglu";
   f.problem = "gemm m=9 n=14 k=37 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=tt gate=silu "
               "epilogue=bias+gelu+residual align=4";
-  f.m = kM, f.n = kN, f.k = kK, f.batch = kBatch;
-  f.a_rows = kK, f.a_columns = kM, f.b_rows = 2 * kN, f.b_columns = kK;
-  f.epilogue = 1u << DEEPGEN_EPILOGUE_BIAS | 1u << DEEPGEN_EPILOGUE_GELU | 1u << DEEPGEN_EPILOGUE_RESIDUAL;
+  deepgen::GemmOperands operands;
+  operands.set(f, deepgen::Gemm::parse(f.problem));
   f.kernels = &kernel, f.kernel_count = 1, f.selected = &selected;
   char found[256] = "?";
   const deepgen_status status = deepgen_verify(&f, found, sizeof found);
@@ -105,10 +105,75 @@ TEST(RuntimeVerify, NeedsAKernelOfTheCpu) {
   EXPECT_EQ(deepgen_verify(nullptr, nullptr, 0), DEEPGEN_ERROR_NULL);
   const deepgen_kernel* volatile selected = nullptr;
   deepgen_function f = {};
-  f.selected = &selected, f.m = f.n = f.k = f.batch = 1;
+  f.selected = &selected;
+  deepgen::GemmOperands operands;
+  operands.set(f, deepgen::Gemm());
   const deepgen_kernel none = {};
   f.kernels = &none;
   EXPECT_EQ(deepgen_verify(&f, nullptr, 0), DEEPGEN_ERROR_NO_KERNEL);
+}
+
+enum RowsFault { kRight, kNoScale, kNextRow, kBehindTheRow, kOtherScale };
+RowsFault rows_fault = kRight;
+
+/// rms_norm of bf16 to i8, by the book.
+void quantised_norm(const uint64_t* v) {
+  const auto* x = reinterpret_cast<const uint16_t*>(v[0]);
+  const auto* scale = reinterpret_cast<const uint16_t*>(v[1]);
+  auto* d = reinterpret_cast<int8_t*>(v[2]);
+  auto* row_scales = reinterpret_cast<float*>(v[3]);
+  const auto value = [](uint16_t bits) { return scalar(uint64_t(bits) << 16); };
+  const int64_t m = 5, n = 33, ldx = int64_t(v[4]), ldd = int64_t(v[5]);
+  for (int64_t i = 0; i < m; ++i) {
+    float square = 0, most = 0, y[33];
+    for (int64_t j = 0; j < n; ++j) square += value(x[i * ldx + j]) * value(x[i * ldx + j]) / float(n);
+    for (int64_t j = 0; j < n; ++j) {
+      y[j] = value(x[i * ldx + j]) / std::sqrt(square + scalar(v[6]));
+      y[j] *= rows_fault == kNoScale && i == 3 ? 1 : value(scale[j]);
+      most = std::fmax(most, std::fabs(y[j]));
+    }
+    row_scales[i] = most / (rows_fault == kOtherScale ? 128 : 127);
+    for (int64_t j = 0; j < n; ++j) d[i * ldd + j] = int8_t(std::nearbyint(y[j] / most * 127));
+    if (rows_fault == kBehindTheRow && ldd > n) d[i * ldd + n] = 0;
+  }
+  if (rows_fault == kNextRow) d[ldd + 7] = int8_t(d[ldd + 7] + 2);
+}
+
+deepgen_status verify_rows(RowsFault with, std::string& text) {
+  constexpr uint8_t args[] = {DEEPGEN_ARG_X,   DEEPGEN_ARG_SCALE, DEEPGEN_ARG_D,      DEEPGEN_ARG_ROW_SCALES,
+                              DEEPGEN_ARG_LDX, DEEPGEN_ARG_LDD,   DEEPGEN_ARG_EPSILON};
+  rows_fault = with;
+  deepgen_kernel kernel = {};
+  kernel.arch = "cpu", kernel.config = "fake", kernel.args = args, kernel.arg_count = sizeof args;
+  kernel.isa = 1, kernel.entry = quantised_norm;
+  kernel.tiles_m = kernel.tiles_n = kernel.tiles_b = kernel.grain_m = kernel.grain_n = 1;
+  const deepgen_kernel* volatile selected = nullptr;
+  deepgen_function f = {};
+  f.name = "fake_norm", f.problem = "rows m=5 n=33 x=bf16 d=i8 kind=rms_norm options=scale";
+  const std::vector<deepgen_operand> operands = deepgen::operand_table(deepgen::Problem::parse(f.problem));
+  f.op = DEEPGEN_OP_ROWS, f.operands = operands.data(), f.operand_count = uint32_t(operands.size());
+  f.kernels = &kernel, f.kernel_count = 1, f.selected = &selected;
+  char found[256] = "?";
+  const deepgen_status status = deepgen_verify(&f, found, sizeof found);
+  text = found;
+  return status;
+}
+
+TEST(RuntimeVerify, ChecksRows) {
+  std::string text;
+  EXPECT_EQ(verify_rows(kRight, text), DEEPGEN_OK);
+  EXPECT_EQ(text, "fake_norm: 165 of 165 elements checked, all right");
+  const struct {
+    RowsFault fault;
+    const char* words;
+  } faults[] = {{kNoScale, "row_scales[3, 0] is "},
+                {kNextRow, "D[1, 7] is "},
+                {kBehindTheRow, "writes beyond row 0"},
+                {kOtherScale, "row_scales[0, 0] is "}};
+  for (const auto& one : faults) {
+    EXPECT_EQ(verify_rows(one.fault, text), DEEPGEN_ERROR_WRONG_RESULT) << one.words;
+    EXPECT_NE(text.find(one.words), std::string::npos) << text;
+  }
 }
 
 } // namespace

@@ -115,6 +115,12 @@ typedef struct deepgen_gpu_code {
   void* volatile* state; /* points to one pointer, initially null */
 } deepgen_gpu_code;
 
+/* What a GPU kernel asks of one operand; a call that does not meet it takes the next kernel. */
+typedef struct deepgen_requirement {
+  uint32_t align;      /* bytes: its base, leading dimension and batch stride; a power of two */
+  uint64_t most_pitch; /* bytes from one row of a matrix to the next, at most; 0: any */
+} deepgen_requirement;
+
 typedef struct deepgen_kernel {
   const char* arch;    /* "cpu", "sm_90a", ... */
   const char* config;  /* "cpu_tile isa=4 mr=14 ..." */
@@ -127,17 +133,13 @@ typedef struct deepgen_kernel {
   int64_t tiles_m, tiles_n, tiles_b; /* the grid that threads may split */
   int64_t grain_m, grain_n;          /* splits fall on multiples of these, in tiles */
   /* GPUs */
-  const char* device; /* tuned on the device of this name; null: for any */
-  uint32_t align_a, align_b,
-      align_d; /* bytes: base, leading dimension and stride of the operands (d: also C, residual,
-                  multiplier); a call that does not meet them takes the next kernel */
-  const deepgen_gpu_code* gpu; /* null for arch "cpu" */
+  const char* device;                      /* tuned on the device of this name; null: for any */
+  const deepgen_requirement* requirements; /* one for each operand of the function; null for arch "cpu" */
+  const deepgen_gpu_code* gpu;             /* null for arch "cpu" */
   const deepgen_launch* launches;
   uint32_t launch_count;
   const deepgen_tensor_map* maps;
   uint32_t map_count;
-  uint64_t most_pitch; /* bytes from one row of A, and of B, to the next; a call with more takes the next
-                          kernel, too; 0: any */
 } deepgen_kernel;
 
 /* Element types, numbered as Type in base/problem.h. */
@@ -153,48 +155,55 @@ typedef enum deepgen_type {
   DEEPGEN_I32
 } deepgen_type;
 
-/* Steps of an epilogue, numbered as EpilogueOp in base/problem.h; bit 1 << step of
- * deepgen_function::epilogue. */
-typedef enum deepgen_epilogue {
-  DEEPGEN_EPILOGUE_BIAS,
-  DEEPGEN_EPILOGUE_BIAS_ROW,
-  DEEPGEN_EPILOGUE_RELU,
-  DEEPGEN_EPILOGUE_GELU,
-  DEEPGEN_EPILOGUE_GELU_TANH,
-  DEEPGEN_EPILOGUE_SILU,
-  DEEPGEN_EPILOGUE_SIGMOID,
-  DEEPGEN_EPILOGUE_CLAMP,
-  DEEPGEN_EPILOGUE_RESIDUAL,
-  DEEPGEN_EPILOGUE_MULTIPLY,
-  DEEPGEN_EPILOGUE_SCALE_A,
-  DEEPGEN_EPILOGUE_SCALE_B,
-  DEEPGEN_EPILOGUE_SCALE_ROW,
-  DEEPGEN_EPILOGUE_SCALE_COL,
-  DEEPGEN_EPILOGUE_SCALE_D
-} deepgen_epilogue;
+/* One operand of a function, as base/signature.h has it: where a call passes it, and what is checked of it.
+ */
+typedef struct deepgen_operand {
+  uint8_t slot;       /* deepgen_arg of its address; of a scalar, of its value */
+  uint8_t ld, stride; /* of a matrix: deepgen_arg of its leading dimension and batch stride;
+                         DEEPGEN_ARG_COUNT: it has none */
+  uint8_t type;       /* deepgen_type; addresses are aligned to it, scalars rounded to it */
+  uint32_t flags;     /* DEEPGEN_OPERAND_... */
+  /* Offsets in the struct of arguments that its function takes. */
+  uint32_t field, ld_field, stride_field;
+  int64_t rows, columns; /* of one entry as stored; the columns are the smallest leading dimension */
+  int64_t entries;       /* of a batch, or matrices of groups */
+} deepgen_operand;
+#define DEEPGEN_OPERAND_MATRIX 1u
+#define DEEPGEN_OPERAND_SCALAR 2u     /* a double in the struct of arguments */
+#define DEEPGEN_OPERAND_OUT 4u        /* written: entries must not overlap, nor two such matrices */
+#define DEEPGEN_OPERAND_OPTIONAL 8u   /* read only where beta is not 0 */
+#define DEEPGEN_OPERAND_IN_PLACE 16u  /* a matrix that is written may be this one, or must not overlap it */
+#define DEEPGEN_OPERAND_ASCENDING 32u /* a scalar, at most as large as the one behind it */
+#define DEEPGEN_OPERAND_NOT_NEGATIVE 64u /* a scalar, finite and at least 0 */
+#define DEEPGEN_MOST_OPERANDS 24
+
+/* Whose struct of arguments a function takes. */
+typedef enum deepgen_op {
+  DEEPGEN_OP_GEMM, /* deepgen_gemm_args */
+  DEEPGEN_OP_ROWS  /* deepgen_rows_args */
+} deepgen_op;
 
 /* Begins deepgen_function: the runtime reads on where it equals its own. */
 typedef struct deepgen_layout {
-  uint32_t function, abi;             /* bytes of deepgen_function; DEEPGEN_ABI_TAG */
-  uint32_t kernel, launch, map, code; /* bytes of the other structs */
+  uint32_t function, abi;                                   /* bytes of deepgen_function; DEEPGEN_ABI_TAG */
+  uint32_t kernel, launch, map, code, operand, requirement; /* bytes of the other structs */
 } deepgen_layout;
 #define DEEPGEN_LAYOUT                                                                                       \
-  {sizeof(struct deepgen_function), DEEPGEN_ABI_TAG,         sizeof(deepgen_kernel), sizeof(deepgen_launch), \
-   sizeof(deepgen_tensor_map),      sizeof(deepgen_gpu_code)}
+  {sizeof(struct deepgen_function), DEEPGEN_ABI_TAG,                                                         \
+   sizeof(deepgen_kernel),          sizeof(deepgen_launch),                                                  \
+   sizeof(deepgen_tensor_map),      sizeof(deepgen_gpu_code),                                                \
+   sizeof(deepgen_operand),         sizeof(deepgen_requirement)}
 
-/* One GEMM of a generated library. `selected` is filled at start-up (or at the first call, if that is
+/* One function of a generated library. `selected` is filled at start-up (or at the first call, if that is
  * earlier). */
 typedef struct deepgen_function {
   deepgen_layout layout DEEPGEN_DEFAULT(DEEPGEN_LAYOUT);
   const char* name;    /* "kernels_ffn_up" */
   const char* problem; /* the problem key */
-  int64_t m, n, k, batch;
-  int64_t groups; /* of rows, each with its own matrix of B, bias and scale_col; 0: none */
-  int64_t a_rows, a_columns, b_rows, b_columns; /* as stored; columns are the smallest leading dimensions */
-  uint8_t a_type, b_type, d_type;               /* deepgen_type; pointers are aligned to these */
-  uint8_t epilogue_type;                        /* of bias, bias_row, residual, multiplier */
-  uint8_t scale_type;                           /* of scales, alpha, beta and the bounds of clamp */
-  uint32_t epilogue;                            /* set of deepgen_epilogue */
+  uint32_t op;         /* deepgen_op */
+  uint32_t operand_count;
+  const deepgen_operand* operands;
+  double work; /* how long a call takes, as operations of a GEMM on one core; little work is not split */
   const deepgen_kernel*
       kernels; /* by arch; within an arch best first, and the last one runs on every device of it */
   uint32_t kernel_count;

@@ -22,7 +22,9 @@ typedef enum deepgen_status {
   DEEPGEN_ERROR_SIZE,              /* a matrix view has other sizes than the function was built for */
   DEEPGEN_ERROR_STRIDE,            /* a batch stride of D makes batch entries overlap, or one is negative */
   DEEPGEN_ERROR_WORKSPACE,         /* the workspace is too small or not aligned to 64 bytes */
-  DEEPGEN_ERROR_OVERLAP,      /* C overlaps D but is not equal to it. D over A, B or bias is not checked */
+  DEEPGEN_ERROR_OVERLAP,      /* a matrix that is written overlaps C, a residual, a multiplier or X and is not
+                                 equal to it, or another one that is written. D over A, B or vectors is not
+                                 checked */
   DEEPGEN_ERROR_NO_KERNEL,    /* no linked kernel runs on this device */
   DEEPGEN_ERROR_ARGUMENT,     /* any other argument out of range; the function's documentation says which */
   DEEPGEN_ERROR_NO_DRIVER,    /* the GPU's driver library cannot be loaded, or is too old */
@@ -112,10 +114,52 @@ typedef struct DEEPGEN_VERSIONED deepgen_gemm_args {
    0.0,                                                                                                      \
    NULL}
 
+/* Of a function that deepgen_add_rows() made: D = kind(X + residual) * scale + bias, row by row; see the
+   generated header for sizes and types, and which operands the function has. Leading dimensions are in
+   elements; 0 means N. D may be X or the residual, if of one type, and the residual output may be that of
+   them which D is not; otherwise none of these may overlap, which is checked. */
+typedef struct DEEPGEN_VERSIONED deepgen_rows_args {
+  uint32_t size DEEPGEN_DEFAULT(sizeof(deepgen_rows_args)), abi
+      DEEPGEN_DEFAULT(DEEPGEN_ABI_TAG); /* of this struct */
+  const void* x DEEPGEN_DEFAULT(nullptr);
+  const void* residual DEEPGEN_DEFAULT(nullptr); /* required where the function has it, as all below */
+  const void* scale DEEPGEN_DEFAULT(nullptr);    /* N values */
+  const void* bias DEEPGEN_DEFAULT(nullptr);     /* N values */
+  void* d DEEPGEN_DEFAULT(nullptr);
+  void* residual_out DEEPGEN_DEFAULT(nullptr); /* X + residual */
+  void* row_scales DEEPGEN_DEFAULT(nullptr);   /* M values of float that a call writes, where D has 8 bits */
+  int64_t ldx DEEPGEN_DEFAULT(0), ld_residual DEEPGEN_DEFAULT(0), ldd DEEPGEN_DEFAULT(0),
+      ld_residual_out DEEPGEN_DEFAULT(0);
+  double epsilon DEEPGEN_DEFAULT(1e-5);     /* finite, 0 or more; of layer_norm and rms_norm */
+  void* workspace DEEPGEN_DEFAULT(nullptr); /* as of deepgen_gemm_args */
+  size_t workspace_bytes DEEPGEN_DEFAULT(0);
+} deepgen_rows_args;
+
+#define DEEPGEN_ROWS_ARGS                                                                                    \
+  {sizeof(deepgen_rows_args),                                                                                \
+   DEEPGEN_ABI_TAG,                                                                                          \
+   NULL,                                                                                                     \
+   NULL,                                                                                                     \
+   NULL,                                                                                                     \
+   NULL,                                                                                                     \
+   NULL,                                                                                                     \
+   NULL,                                                                                                     \
+   NULL,                                                                                                     \
+   0,                                                                                                        \
+   0,                                                                                                        \
+   0,                                                                                                        \
+   0,                                                                                                        \
+   1e-5,                                                                                                     \
+   NULL,                                                                                                     \
+   0}
+
 struct deepgen_function;
-/* Runs a function of a generated library; what the generated wrappers call. */
+/* Run a function of a generated library; what the generated wrappers call. A function of the other kind is
+   DEEPGEN_ERROR_ARGUMENT. */
 deepgen_status deepgen_run_gemm(const struct deepgen_function* function, const deepgen_gemm_args* args)
     DEEPGEN_API(deepgen_run_gemm);
+deepgen_status deepgen_run_rows(const struct deepgen_function* function, const deepgen_rows_args* args)
+    DEEPGEN_API(deepgen_run_rows);
 /* Bytes of workspace that the selected kernel needs with the present thread count, 0 if none. */
 size_t deepgen_workspace_size(const struct deepgen_function* function) DEEPGEN_API(deepgen_workspace_size);
 /* The selected kernel's config, e.g. "cpu_tile isa=4 mr=14 ..."; null when none runs on this device. */
@@ -141,6 +185,8 @@ typedef void* deepgen_stream;
    256, until the stream has passed the call. */
 deepgen_status deepgen_launch_gemm(const struct deepgen_function* function, const deepgen_gemm_args* args,
                                    deepgen_stream stream) DEEPGEN_API(deepgen_launch_gemm);
+deepgen_status deepgen_launch_rows(const struct deepgen_function* function, const deepgen_rows_args* args,
+                                   deepgen_stream stream) DEEPGEN_API(deepgen_launch_rows);
 /* Loads what the function needs on the current device. */
 deepgen_status deepgen_prepare(const struct deepgen_function* function) DEEPGEN_API(deepgen_prepare);
 /* Bytes that the largest of the function's kernels for the current device needs; 0 if none or on an error. */
