@@ -2,7 +2,7 @@
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.25)
 
-# What this version generates kernels for. An arch is one more word here and one more row in base/device.cpp or base/amd.cpp.
+# What this version generates kernels for. An arch is one more word here and one more row in base/kernel/device.cpp or base/kernel/amd.cpp.
 function(_deepgen_served_archs result)
   set(${result} cpu sm_80 sm_86 sm_89 sm_90 sm_90a sm_100 sm_120 gfx906 gfx90a gfx942 gfx950 gfx1100 gfx1201 PARENT_SCOPE)
 endfunction()
@@ -160,7 +160,7 @@ function(_deepgen_codegen_edge)
   get_property(tool GLOBAL PROPERTY DEEPGEN_TOOL)
   set(file ${CMAKE_BINARY_DIR}/_deepgen/codegen.id)
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/_deepgen)
-  # Where find_ptxas() of generator/ptxas.cpp looks.
+  # Where find_ptxas() of generator/codegen/ptxas.cpp looks.
   find_program(DEEPGEN_PTXAS_PROGRAM ptxas HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
   mark_as_advanced(DEEPGEN_PTXAS_PROGRAM)
   set(assembler "")

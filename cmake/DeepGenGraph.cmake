@@ -382,7 +382,7 @@ function(_deepgen_slot_edges result)
   set(${result} "${files}" PARENT_SCOPE)
 endfunction()
 
-# What the rounds have left out of the default and the best: as many as kFinalists of base/finalists.h.
+# What the rounds have left out of the default and the best: as many as kFinalists of base/search/finalists.h.
 macro(_deepgen_finalist_edges)
   set(awkward "")
   set(awkward_files "")

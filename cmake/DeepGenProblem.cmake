@@ -1,4 +1,4 @@
-# The problem key of a call: the canonical line of base/problem.h, and the checks of its validate(). Included by
+# The problem key of a call: the canonical line of base/problem/problem.h, and the checks of its validate(). Included by
 # DeepGen.cmake; the tests compare it with the tool.
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.25)

@@ -41,7 +41,7 @@ macro(_deepgen_check_rows_types target)
   endif()
 endmacro()
 
-# From arg_* of the caller: the key of base/rows.h, with the checks of its validate().
+# From arg_* of the caller: the key of base/problem/rows.h, with the checks of its validate().
 function(_deepgen_rows_key target result)
   get_property(kinds GLOBAL PROPERTY DEEPGEN_ROWS_KINDS)
   list(LENGTH arg_SHAPE length)

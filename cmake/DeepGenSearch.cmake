@@ -10,7 +10,7 @@
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.25)
 
-# As base/search_options.h and docs/formats.md.
+# As base/search/search_options.h and docs/formats.md.
 set_property(GLOBAL PROPERTY DEEPGEN_STRATEGIES auto grid random anneal genetic gbt xgboost)
 set_property(GLOBAL PROPERTY DEEPGEN_BUDGETS quick default thorough)
 set_property(GLOBAL PROPERTY DEEPGEN_SEARCH_KEYS
@@ -224,7 +224,7 @@ function(_deepgen_work_out_options target id)
   endforeach()
 endfunction()
 
-# Each round and the playoff may take `seconds`; empty: those of MeasureOptions in measure/options.h.
+# Each round and the playoff may take `seconds`; empty: those of MeasureOptions in measure/race/options.h.
 function(_deepgen_measuring_time slots seconds result)
   set(milliseconds 20000)
   if(seconds MATCHES "^([0-9]?[0-9]?[0-9]?[0-9]?[0-9])(\\.([0-9]*))?$")

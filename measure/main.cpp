@@ -1,16 +1,16 @@
 // deepgen-measure: devices, verification, timing. Needs the device, and no compiler.
-#include "base/error.h"
-#include "base/failure.h"
-#include "base/files.h"
-#include "base/numbers.h"
-#include "base/text.h"
-#include "measure/compare.h"
-#include "measure/devices.h"
-#include "measure/race.h"
-#include "measure/rocm_libraries.h"
-#include "measure/run.h"
-#include "measure/sandbox.h"
-#include "measure/verify_linked.h"
+#include "base/files/files.h"
+#include "base/text/error.h"
+#include "base/text/failure.h"
+#include "base/text/numbers.h"
+#include "base/text/text.h"
+#include "measure/commands/compare.h"
+#include "measure/commands/run.h"
+#include "measure/commands/verify_linked.h"
+#include "measure/devices/devices.h"
+#include "measure/devices/rocm_libraries.h"
+#include "measure/process/sandbox.h"
+#include "measure/race/race.h"
 
 #include <CLI/CLI.hpp>
 

@@ -2,7 +2,7 @@
 """Fits the estimate of gpu_rows to measured times, and says how good an estimate is.
 
     scripts/fit_gpu_rows.py                        the constants below, beside the records
-    scripts/fit_gpu_rows.py --fit                  fits them, and prints them for templates/gpu_rows_cost.cpp
+    scripts/fit_gpu_rows.py --fit                  fits them, and prints them for templates/gpu/rows/gpu_rows_cost.cpp
     scripts/fit_gpu_rows.py --deepgen build/ci/bin/deepgen    the estimates of that program instead
     scripts/fit_gpu_rows.py --write benchmarks/gpu/model/h200_rows.jsonl      what a unit test reads
     scripts/fit_gpu_rows.py --records 'DIR/*/*.jsonl'         other records, of scripts/gpu-rows.sh
@@ -18,7 +18,7 @@ SIZE = {"f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "i8": 1}
 
 SHUFFLE = 25  # clocks, of dependent ones: nothing in the records tells
 
-# What is fitted; templates/gpu_rows_cost.cpp says what each is.
+# What is fitted; templates/gpu/rows/gpu_rows_cost.cpp says what each is.
 CONSTANTS = {
     "launch": 3.0e-6, "latency": 1.47e-6, "efficiency": 0.86, "barrier": 150.0, "hidden": 1.4, "overlap": 0.094,
     "softmax": 8.0, "layer_norm": 8.9, "rms_norm": 5.4, "e4m3": 8.0, "shared": 9.2,

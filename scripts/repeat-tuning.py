@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 
-FINALISTS = 7  # the default, and kFinalists of base/finalists.h
+FINALISTS = 7  # the default, and kFinalists of base/search/finalists.h
 ATTEMPTS = 3  # at a playoff that is unstable
 
 

@@ -1,13 +1,13 @@
 // The list of all templates: a new family is one line here.
-#include "base/error.h"
-#include "templates/amd_matrix.h"
-#include "templates/cpu_rows.h"
-#include "templates/cpu_tile.h"
-#include "templates/gemv.h"
-#include "templates/gpu_rows.h"
-#include "templates/hopper_ws.h"
-#include "templates/mma_sync.h"
-#include "templates/simt.h"
+#include "base/text/error.h"
+#include "templates/amd/amd_matrix.h"
+#include "templates/cpu/cpu_rows.h"
+#include "templates/cpu/cpu_tile.h"
+#include "templates/gpu/gemv/gemv.h"
+#include "templates/gpu/rows/gpu_rows.h"
+#include "templates/gpu/simt/simt.h"
+#include "templates/nvidia/hopper_ws/hopper_ws.h"
+#include "templates/nvidia/mma_sync/mma_sync.h"
 
 namespace deepgen {
 namespace {

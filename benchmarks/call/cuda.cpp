@@ -4,7 +4,7 @@
 #include <deepgen/kernel_abi.h>
 #include <deepgen/runtime.h>
 
-#include "runtime/cuda_driver.h"
+#include "runtime/nvidia/cuda_driver.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -23,7 +23,7 @@ import time
 import tables
 
 HERE = pathlib.Path(__file__).resolve().parent
-FINALISTS = 7 # the default, and kFinalists of base/finalists.h
+FINALISTS = 7 # the default, and kFinalists of base/search/finalists.h
 class Commands:
     """Child processes, of which none outlives this one."""
     def __init__(self):

@@ -1,12 +1,12 @@
 // select, header, embed
-#include "base/error.h"
-#include "base/files.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
+#include "base/text/error.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
-#include "generator/embed.h"
-#include "generator/locked.h"
-#include "generator/select.h"
+#include "generator/embed/embed.h"
+#include "generator/lock/locked.h"
+#include "generator/lock/select.h"
 
 #include <CLI/CLI.hpp>
 #include <filesystem>

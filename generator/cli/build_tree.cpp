@@ -1,6 +1,6 @@
 #include "generator/cli/build_tree.h"
 
-#include "base/error.h"
+#include "base/text/error.h"
 
 #include <algorithm>
 #include <filesystem>

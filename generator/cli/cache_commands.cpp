@@ -1,7 +1,7 @@
 // cache stats, cache clear
-#include "base/cache.h"
-#include "base/config.h"
-#include "base/json.h"
+#include "base/files/cache.h"
+#include "base/json/json.h"
+#include "base/kernel/config.h"
 #include "generator/cli/cli.h"
 
 #include <CLI/CLI.hpp>

@@ -1,15 +1,15 @@
 // check-ptxas: compiles a random sample of candidates for GPU archs, as a build would, and says what became
 // of them.
-#include "base/device.h"
-#include "base/error.h"
-#include "base/files.h"
-#include "base/json.h"
-#include "base/numbers.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
+#include "base/kernel/device.h"
+#include "base/text/error.h"
+#include "base/text/numbers.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/isolate.h"
-#include "generator/compile.h"
-#include "generator/ptxas.h"
-#include "generator/sample.h"
+#include "generator/codegen/compile.h"
+#include "generator/codegen/ptxas.h"
+#include "generator/space/sample.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -1,12 +1,12 @@
-#include "base/cache.h"
-#include "base/error.h"
-#include "base/failure.h"
-#include "base/files.h"
-#include "base/lock_folder.h"
-#include "base/visible_output.h"
+#include "base/files/cache.h"
+#include "base/files/files.h"
+#include "base/files/lock_folder.h"
+#include "base/text/error.h"
+#include "base/text/failure.h"
+#include "base/text/visible_output.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/try_command.h"
-#include "generator/compile.h"
+#include "generator/codegen/compile.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -1,12 +1,12 @@
 // doctor: what is installed, what is missing, and how to get it.
-#include "base/cache.h"
-#include "base/error.h"
-#include "base/library.h"
-#include "base/lock_folder.h"
+#include "base/files/cache.h"
+#include "base/files/library.h"
+#include "base/files/lock_folder.h"
+#include "base/text/error.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
-#include "generator/compile.h"
-#include "generator/ptxas.h"
+#include "generator/codegen/compile.h"
+#include "generator/codegen/ptxas.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

@@ -1,10 +1,10 @@
 // export
-#include "base/error.h"
-#include "base/files.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
+#include "base/text/error.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
-#include "generator/export.h"
+#include "generator/report/export.h"
 
 #include <CLI/CLI.hpp>
 #include <iostream>

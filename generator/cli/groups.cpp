@@ -1,6 +1,6 @@
 #include "generator/cli/groups.h"
 
-#include "base/error.h"
+#include "base/text/error.h"
 
 #include <algorithm>
 

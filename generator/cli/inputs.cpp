@@ -1,9 +1,9 @@
 #include "generator/cli/inputs.h"
 
-#include "base/error.h"
-#include "base/files.h"
-#include "generator/exchange.h"
-#include "templates/template.h"
+#include "base/files/files.h"
+#include "base/text/error.h"
+#include "generator/lock/exchange.h"
+#include "templates/core/template.h"
 
 #include <cerrno>
 #include <cstring>

@@ -1,9 +1,9 @@
 // Inputs that several commands share.
 #pragma once
 
-#include "base/device.h"
-#include "base/problem.h"
-#include "base/record.h"
+#include "base/kernel/device.h"
+#include "base/problem/problem.h"
+#include "base/search/record.h"
 
 namespace deepgen {
 

@@ -1,7 +1,7 @@
 #include "generator/cli/isolate.h"
 
-#include "base/memory.h"
-#include "base/patience.h"
+#include "base/files/patience.h"
+#include "base/text/memory.h"
 
 #include "llvm/Support/ErrorHandling.h"
 

@@ -1,17 +1,17 @@
 // lock merge, lock show, lock check, lock prune
-#include "base/decide.h"
-#include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
+#include "base/search/decide.h"
+#include "base/text/error.h"
 #include "generator/cli/build_tree.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
-#include "generator/compile.h"
-#include "generator/evidence.h"
-#include "generator/exchange.h"
-#include "generator/failures.h"
-#include "generator/final_log.h"
-#include "generator/lock.h"
-#include "templates/template.h"
+#include "generator/codegen/compile.h"
+#include "generator/lock/evidence.h"
+#include "generator/lock/exchange.h"
+#include "generator/lock/failures.h"
+#include "generator/lock/final_log.h"
+#include "generator/lock/lock.h"
+#include "templates/core/template.h"
 
 #include <CLI/CLI.hpp>
 #include <filesystem>

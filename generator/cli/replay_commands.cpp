@@ -1,13 +1,13 @@
 // sweep plan, sweep pack, replay
-#include "base/error.h"
-#include "base/files.h"
-#include "base/json.h"
-#include "base/numbers.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
+#include "base/text/error.h"
+#include "base/text/numbers.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
-#include "generator/replay.h"
-#include "generator/strategy.h"
-#include "generator/sweep.h"
+#include "generator/replay/replay.h"
+#include "generator/replay/sweep.h"
+#include "generator/search/strategy.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

@@ -1,13 +1,13 @@
 // report
-#include "base/error.h"
-#include "base/files.h"
-#include "base/json.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
+#include "base/text/error.h"
 #include "generator/cli/build_tree.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
-#include "generator/exchange.h"
-#include "generator/report.h"
-#include "generator/report_page.h"
+#include "generator/lock/exchange.h"
+#include "generator/report/report.h"
+#include "generator/report/report_page.h"
 
 #include <CLI/CLI.hpp>
 #include <iostream>

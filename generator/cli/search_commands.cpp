@@ -1,16 +1,16 @@
 // plan
-#include "base/decide.h"
-#include "base/error.h"
-#include "base/files.h"
-#include "base/finalists.h"
+#include "base/files/files.h"
+#include "base/search/decide.h"
+#include "base/search/finalists.h"
+#include "base/text/error.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/cli/search_flags.h"
 #include "generator/cli/try_command.h"
-#include "generator/exchange.h"
-#include "generator/lock.h"
-#include "generator/search.h"
-#include "generator/space.h"
+#include "generator/lock/exchange.h"
+#include "generator/lock/lock.h"
+#include "generator/search/search.h"
+#include "generator/space/space.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

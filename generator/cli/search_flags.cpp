@@ -1,6 +1,6 @@
 #include "generator/cli/search_flags.h"
 
-#include "base/error.h"
+#include "base/text/error.h"
 #include "generator/cli/inputs.h"
 
 #include <CLI/CLI.hpp>

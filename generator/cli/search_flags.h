@@ -1,8 +1,8 @@
 // The options of a search on a command line, for the commands that have one.
 #pragma once
 
-#include "base/problem.h"
-#include "base/search_options.h"
+#include "base/problem/problem.h"
+#include "base/search/search_options.h"
 
 namespace CLI {
 class App;

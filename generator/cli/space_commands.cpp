@@ -1,12 +1,12 @@
 // space list, count, explain, save; top
-#include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
+#include "base/text/error.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
 #include "generator/cli/search_flags.h"
-#include "generator/space.h"
-#include "generator/space_rules.h"
-#include "generator/top.h"
+#include "generator/space/space.h"
+#include "generator/space/space_rules.h"
+#include "generator/space/top.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

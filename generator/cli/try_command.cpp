@@ -1,11 +1,11 @@
 #include "generator/cli/try_command.h"
 
-#include "base/error.h"
-#include "base/files.h"
+#include "base/files/files.h"
+#include "base/text/error.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
-#include "generator/report.h"
-#include "generator/space.h"
+#include "generator/report/report.h"
+#include "generator/space/space.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // try: rebuilds one candidate by its name and times it against the default config.
 #pragma once
 
-#include "base/plan.h"
+#include "base/search/plan.h"
 
 namespace CLI {
 class App;

@@ -1,8 +1,8 @@
 #include "tests/amd_sim/compiled.h"
 
-#include "generator/amdgpu.h"
-#include "generator/codegen.h"
-#include "templates/template.h"
+#include "generator/codegen/amdgpu.h"
+#include "generator/codegen/codegen.h"
+#include "templates/core/template.h"
 
 #include "llvm/Support/raw_ostream.h"
 

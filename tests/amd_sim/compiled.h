@@ -2,7 +2,7 @@
 // that the backend would get. No machine code is made.
 #pragma once
 
-#include "base/kernel.h"
+#include "base/kernel/kernel.h"
 
 namespace deepgen::amd_sim {
 

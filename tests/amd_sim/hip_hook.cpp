@@ -1,8 +1,8 @@
 #include "tests/amd_sim/hip_hook.h"
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/sha256.h"
+#include "base/files/files.h"
+#include "base/text/error.h"
+#include "base/text/sha256.h"
 #include "tests/amd_sim/launch.h"
 #include "tests/fake_hip/code_object.h"
 #include "tests/ptx_sim/fault.h"

@@ -2,8 +2,8 @@
 // f64 reference, bounds, races, waits. Another sample: AMD_SIM_SEED=7 AMD_SIM_COUNT=600
 // AMD_SIM_ARCHS="gfx1100 gfx1201" AMD_SIM_TEMPLATES=wmma; of a large one, those whose config has these words:
 // AMD_SIM_CONFIGS="direct=1 stages=3".
-#include "base/amd.h"
-#include "generator/sample.h"
+#include "base/kernel/amd.h"
+#include "generator/space/sample.h"
 #include "tests/amd_sim/check.h"
 #include "tests/amd_sim/compiled.h"
 #include "tests/ptx_sim/from_environment.h"

@@ -1,7 +1,7 @@
 // Random rows and configs of gpu_rows on the simulated AMD devices. More of them: AMD_SIM_ROWS=1000
 // AMD_SIM_SEED=7.
-#include "base/amd.h"
-#include "generator/sample.h"
+#include "base/kernel/amd.h"
+#include "generator/space/sample.h"
 #include "tests/amd_sim/check.h"
 #include "tests/amd_sim/compiled.h"
 #include "tests/ptx_sim/from_environment.h"

@@ -1,7 +1,7 @@
 // Runs kernel files for AMD GPUs on the simulated device:  amd_sim_run <seed> [--all] [--lds] <file.dgk>...
 // Prints a verdict a kernel, with --lds also the bank conflicts of every LDS access; exits with 1 when one is
 // wrong. The LLVM IR is made anew from the problem and config in the file.
-#include "base/error.h"
+#include "base/text/error.h"
 #include "tests/amd_sim/check.h"
 #include "tests/amd_sim/compiled.h"
 

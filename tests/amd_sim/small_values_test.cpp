@@ -1,7 +1,7 @@
 // Every 8-bit float through every template that multiplies it, alone in its sum: subnormals, the largest,
 // infinity, NaN and both zeros arrive as they are, on each chip.
-#include "base/amd.h"
-#include "templates/cheapest.h"
+#include "base/kernel/amd.h"
+#include "templates/core/cheapest.h"
 #include "tests/amd_sim/compiled.h"
 #include "tests/amd_sim/launch.h"
 #include "tests/ptx_sim/fault.h"

@@ -1,7 +1,7 @@
 // The loops of mfma on the simulated device: tiles that are copied to LDS directly, waves that take turns.
 // Sizes are ragged; a wait or a barrier that is left out must be found.
-#include "base/amd.h"
-#include "templates/template.h"
+#include "base/kernel/amd.h"
+#include "templates/core/template.h"
 #include "tests/amd_sim/check.h"
 #include "tests/amd_sim/compiled.h"
 #include "tests/amd_sim/planted.h"

@@ -9,7 +9,7 @@
 // H100". That device is then current on every thread, and each launch is a line on stderr.
 #pragma once
 
-#include "runtime/cuda_driver.h"
+#include "runtime/nvidia/cuda_driver.h"
 
 #include <array>
 #include <atomic>

@@ -1,7 +1,7 @@
 #include "tests/faulty/faulty_gpu_template.h"
 
-#include "base/amd.h"
-#include "templates/simt.h"
+#include "base/kernel/amd.h"
+#include "templates/gpu/simt/simt.h"
 
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -2,7 +2,7 @@
 // only.
 #pragma once
 
-#include "templates/operator_template.h"
+#include "templates/core/operator_template.h"
 
 namespace deepgen {
 

@@ -1,8 +1,8 @@
 #include "tests/faulty/faulty_template.h"
 
-#include "base/error.h"
-#include "templates/cpu_tile.h"
-#include "templates/micro_kernel.h"
+#include "base/text/error.h"
+#include "templates/cpu/cpu_tile.h"
+#include "templates/cpu/micro_kernel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

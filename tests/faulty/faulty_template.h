@@ -1,7 +1,7 @@
 // faulty: a template whose candidates misbehave in every way that a build must survive. Tests only.
 #pragma once
 
-#include "templates/operator_template.h"
+#include "templates/core/operator_template.h"
 
 namespace deepgen {
 

@@ -1,4 +1,4 @@
-#include "generator/exchange.h"
+#include "generator/lock/exchange.h"
 #include "tests/fuzz/target.h"
 
 namespace deepgen {

@@ -1,4 +1,4 @@
-#include "base/config.h"
+#include "base/kernel/config.h"
 #include "tests/fuzz/target.h"
 
 namespace deepgen {

@@ -1,5 +1,5 @@
-#include "base/device.h"
-#include "base/json.h"
+#include "base/kernel/device.h"
+#include "base/json/json.h"
 #include "tests/fuzz/target.h"
 
 namespace deepgen {

@@ -1,8 +1,8 @@
 // What is generated from locks and kernel files: whatever their texts are, the header and the source of a
 // library are the ones that plain texts give, but for what is inside comments and literals.
-#include "generator/embed.h"
-#include "base/device.h"
-#include "generator/lock.h"
+#include "generator/embed/embed.h"
+#include "base/kernel/device.h"
+#include "generator/lock/lock.h"
 #include "tests/fuzz/c_skeleton.h"
 #include "tests/fuzz/target.h"
 

@@ -1,6 +1,6 @@
-#include "base/kernel.h"
-#include "base/seal.h"
-#include "base/sha256.h"
+#include "base/kernel/kernel.h"
+#include "base/kernel/seal.h"
+#include "base/text/sha256.h"
 #include "tests/fuzz/target.h"
 
 namespace deepgen::fuzz {

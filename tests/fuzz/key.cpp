@@ -1,4 +1,4 @@
-#include "base/problem.h"
+#include "base/problem/problem.h"
 #include "tests/fuzz/target.h"
 
 namespace deepgen {

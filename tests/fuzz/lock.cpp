@@ -1,7 +1,7 @@
-#include "generator/lock.h"
-#include "base/json.h"
-#include "generator/evidence.h"
-#include "generator/space.h"
+#include "generator/lock/lock.h"
+#include "base/json/json.h"
+#include "generator/lock/evidence.h"
+#include "generator/space/space.h"
 #include "tests/fuzz/target.h"
 
 namespace deepgen {

@@ -1,7 +1,7 @@
 // The fuzzer's entry points: chooses a target, and mutates JSON as JSON, which changing bytes rarely keeps
 // well-formed.
-#include "base/config.h"
-#include "base/json.h"
+#include "base/json/json.h"
+#include "base/kernel/config.h"
 #include "tests/fuzz/target.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "base/plan.h"
+#include "base/search/plan.h"
 #include "tests/fuzz/target.h"
 
 namespace deepgen {

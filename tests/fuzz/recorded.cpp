@@ -1,4 +1,4 @@
-#include "generator/recorded_space.h"
+#include "generator/replay/recorded_space.h"
 #include "tests/fuzz/target.h"
 
 #include <cmath>

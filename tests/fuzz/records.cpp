@@ -1,5 +1,5 @@
-#include "base/decide.h"
-#include "base/record.h"
+#include "base/search/decide.h"
+#include "base/search/record.h"
 #include "tests/fuzz/target.h"
 
 namespace deepgen {

@@ -1,4 +1,4 @@
-#include "base/search_options.h"
+#include "base/search/search_options.h"
 #include "tests/fuzz/target.h"
 
 namespace deepgen {

@@ -1,7 +1,7 @@
 // One reader of files, for the fuzzer: what it accepts must survive being written and read again.
 #pragma once
 
-#include "base/error.h"
+#include "base/text/error.h"
 
 #include <cstdlib>
 #include <iostream>

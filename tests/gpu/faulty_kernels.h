@@ -1,7 +1,7 @@
 // Hand-written kernels with known faults, for tests of what notices them.
 #pragma once
 
-#include "base/kernel.h"
+#include "base/kernel/kernel.h"
 
 namespace deepgen {
 

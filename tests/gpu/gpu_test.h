@@ -1,7 +1,7 @@
 // The fixture of tests that need an NVIDIA GPU.
 #pragma once
 
-#include "measure/cuda_devices.h"
+#include "measure/devices/cuda_devices.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // deepgen_launch_gemm() on a real device, with hand-written kernels. Skipped without one.
-#include "measure/cuda_driver.h"
+#include "measure/devices/cuda_driver.h"
 #include "tests/gpu/runtime_kernels.h"
-#include "tests/unit/cuda_test_function.h"
+#include "tests/unit/runtime/cuda_test_function.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What verification on a device notices. Skipped without one.
-#include "measure/cuda_verify_all.h"
+#include "measure/gpu/cuda_verify_all.h"
 #include "tests/gpu/faulty_kernels.h"
 #include "tests/gpu/gpu_test.h"
 

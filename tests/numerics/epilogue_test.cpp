@@ -1,7 +1,7 @@
 // Epilogues of whole problems: every step alone, random sequences of steps, operands that are D itself,
 // threads.
-#include "measure/inputs.h"
-#include "measure/operands.h"
+#include "measure/values/inputs.h"
+#include "measure/values/operands.h"
 #include "tests/numerics/numerics.h"
 
 #include <set>

@@ -1,7 +1,7 @@
 // The elementwise functions of epilogues over their range, against long double.
-#include "measure/buffers.h"
-#include "measure/inputs.h"
-#include "measure/operands.h"
+#include "measure/values/buffers.h"
+#include "measure/values/inputs.h"
+#include "measure/values/operands.h"
 #include "tests/numerics/numerics.h"
 
 #include <cfloat>

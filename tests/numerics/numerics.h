@@ -1,10 +1,10 @@
 // What the tests of numerics share: random problems, and the verdict on all kernels of a file.
 #pragma once
 
-#include "generator/compile.h"
-#include "generator/space.h"
-#include "measure/subject.h"
-#include "runtime/cpu.h"
+#include "generator/codegen/compile.h"
+#include "generator/space/space.h"
+#include "measure/cpu/subject.h"
+#include "runtime/cpu/cpu.h"
 
 #include <gtest/gtest.h>
 

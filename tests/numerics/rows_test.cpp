@@ -1,6 +1,6 @@
 // Random (problem, config) pairs of rows, compiled and run against the f64 reference on guarded buffers: all
 // kinds, types and options, every level of this host, sizes that break vector code.
-#include "measure/rows_inputs.h"
+#include "measure/values/rows_inputs.h"
 #include "tests/numerics/numerics.h"
 
 #include <cmath>

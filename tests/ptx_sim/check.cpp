@@ -1,7 +1,7 @@
 #include "tests/ptx_sim/check.h"
 
-#include "measure/cuda_tolerance.h"
-#include "measure/cuda_values.h"
+#include "measure/gpu/cuda_tolerance.h"
+#include "measure/gpu/toolbox/cuda_values.h"
 #include "tests/ptx_sim/fault.h"
 #include "tests/ptx_sim/launch.h"
 #include "tests/ptx_sim/operands.h"

@@ -1,9 +1,9 @@
 // Check: a kernel's launches on the simulated device, held against an f64 reference within the project's
-// tolerance (measure/cuda_tolerance.h).
+// tolerance (measure/gpu/cuda_tolerance.h).
 #pragma once
 
-#include "base/kernel.h"
-#include "measure/cuda_verify.h"
+#include "base/kernel/kernel.h"
+#include "measure/gpu/cuda_verify.h"
 #include "tests/ptx_sim/global_memory.h"
 
 #include <functional>

@@ -1,6 +1,6 @@
 // The sum over K in a cluster (cluster_k) on the simulated device: for each way to tile and to store, for
 // blocks with one tile and with many, as partial sums lie where the stages of the next tile will.
-#include "templates/hopper_ws.h"
+#include "templates/nvidia/hopper_ws/hopper_ws.h"
 #include "tests/ptx_sim/check.h"
 #include "tests/ptx_sim/hopper_kernel.h"
 

@@ -1,5 +1,5 @@
 // Faults planted in the PTX of right kernels: the simulator must find each of them.
-#include "generator/compile.h"
+#include "generator/codegen/compile.h"
 #include "tests/ptx_sim/check.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Groups of rows on the simulated device: every way to share rows among them, awkward ones included, for the
 // ways in which kernels tile and store.
-#include "generator/compile.h"
+#include "generator/codegen/compile.h"
 #include "tests/ptx_sim/check.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // Kernels of hopper_ws for the simulated device, and faults that tests plant in them.
 #pragma once
 
-#include "generator/compile.h"
-#include "generator/sample.h"
+#include "generator/codegen/compile.h"
+#include "generator/space/sample.h"
 #include "tests/ptx_sim/from_environment.h"
 
 #include <gtest/gtest.h>

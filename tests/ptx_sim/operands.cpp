@@ -1,7 +1,7 @@
 #include "tests/ptx_sim/operands.h"
 
-#include "measure/cuda_launch.h"
-#include "measure/cuda_values.h"
+#include "measure/gpu/cuda_launch.h"
+#include "measure/gpu/toolbox/cuda_values.h"
 #include "tests/ptx_sim/fault.h"
 #include "tests/ptx_sim/numbers.h"
 #include "tests/ptx_sim/tensor_map.h"
@@ -37,7 +37,7 @@ Format format_of(Type t) {
   }
 }
 
-/// As measure/cuda_verify.cpp: more than the columns, and no better aligned than `unit` elements.
+/// As measure/gpu/cuda_verify.cpp: more than the columns, and no better aligned than `unit` elements.
 int64_t padded_ld(int64_t columns, int64_t unit) {
   const int64_t ld = (columns / unit + 1) * unit;
   return ld / unit % 2 == 0 ? ld + unit : ld;
@@ -50,7 +50,7 @@ std::vector<uint8_t> bytes_of(const T& value, size_t count = sizeof(T)) {
   return out;
 }
 
-/// As runtime/cuda_tensor_map.cpp encodes it.
+/// As runtime/nvidia/cuda_tensor_map.cpp encodes it.
 SimulatedMap map_of(const Matrix& x, uint64_t base, uint64_t workspace, const Gemm& p,
                     const deepgen::TensorMap& map) {
   const bool grouped = map.operand == "b" && p.groups;

@@ -2,8 +2,8 @@
 // that no access may touch between rows.
 #pragma once
 
-#include "base/kernel.h"
-#include "measure/cuda_verify.h"
+#include "base/kernel/kernel.h"
+#include "measure/gpu/cuda_verify.h"
 #include "tests/ptx_sim/global_memory.h"
 
 #include <map>

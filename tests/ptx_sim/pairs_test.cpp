@@ -1,8 +1,8 @@
 // Random (problem, config) pairs of all GPU templates on the simulated device: numbers against the f64
 // reference, bounds of every operand, races in shared memory. Another sample: PTX_SIM_SEED=7
 // PTX_SIM_COUNT=600.
-#include "generator/compile.h"
-#include "generator/sample.h"
+#include "generator/codegen/compile.h"
+#include "generator/space/sample.h"
 #include "tests/ptx_sim/check.h"
 #include "tests/ptx_sim/from_environment.h"
 

@@ -1,6 +1,6 @@
 // hopper_ws where the epilogue reads a matrix of D's shape by TMA, on the simulated device: for each way to
 // tile and to store, with buffers for all passes of a tile and for few of them.
-#include "templates/hopper_ws.h"
+#include "templates/nvidia/hopper_ws/hopper_ws.h"
 #include "tests/ptx_sim/check.h"
 #include "tests/ptx_sim/hopper_kernel.h"
 

@@ -1,8 +1,8 @@
 #include "tests/ptx_sim/rows_check.h"
 
-#include "base/signature.h"
-#include "measure/rows_expected.h"
-#include "measure/rows_inputs.h"
+#include "base/problem/signature.h"
+#include "measure/values/rows_expected.h"
+#include "measure/values/rows_inputs.h"
 #include "tests/ptx_sim/fault.h"
 #include "tests/ptx_sim/launch.h"
 #include "tests/ptx_sim/numbers.h"

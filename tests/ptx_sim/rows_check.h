@@ -1,5 +1,5 @@
 // RowsCheck: a kernel of rows on the simulated device, held against an f64 reference row by row
-// (measure/rows_expected.h).
+// (measure/values/rows_expected.h).
 #pragma once
 
 #include "tests/ptx_sim/check.h"

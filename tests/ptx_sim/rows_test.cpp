@@ -1,7 +1,7 @@
 // Random rows and configs of gpu_rows on the simulated NVIDIA device: numbers against the f64 reference with
 // special rows among them, bounds, races. More of them: PTX_SIM_ROWS=1000 PTX_SIM_SEED=7.
-#include "generator/compile.h"
-#include "generator/sample.h"
+#include "generator/codegen/compile.h"
+#include "generator/space/sample.h"
 #include "tests/ptx_sim/from_environment.h"
 #include "tests/ptx_sim/rows_check.h"
 

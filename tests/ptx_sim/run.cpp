@@ -1,6 +1,6 @@
 // Runs kernel files on the simulated device:  ptx_sim <seed> <file.dgk>...
 // Prints a verdict a kernel; exits with 1 when one is wrong.
-#include "base/error.h"
+#include "base/text/error.h"
 #include "tests/ptx_sim/check.h"
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // Stream-K on the simulated device: with whole waves and parts of one, for each way to tile and to store; and
 // with configs at random, more of them by PTX_SIM_STREAM_K=100 PTX_SIM_SEED=7.
-#include "templates/hopper_ws.h"
+#include "templates/nvidia/hopper_ws/hopper_ws.h"
 #include "tests/ptx_sim/check.h"
 #include "tests/ptx_sim/hopper_kernel.h"
 

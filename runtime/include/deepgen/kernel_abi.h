@@ -82,7 +82,7 @@ typedef enum deepgen_arg {
 
 typedef void (*deepgen_cpu_entry)(const uint64_t* args);
 
-/* One launch of a GPU kernel (base/kernel.h, Launch). */
+/* One launch of a GPU kernel (base/kernel/kernel.h, Launch). */
 typedef struct deepgen_launch {
   const char* entry; /* symbol in the code object */
   uint32_t grid[3], block[3], cluster[3];
@@ -92,7 +92,7 @@ typedef struct deepgen_launch {
 #define DEEPGEN_LAUNCH_PERSISTENT 1u /* grid[0] is lowered to the blocks that fit on the device at once */
 #define DEEPGEN_LAUNCH_DEPENDENT 2u  /* programmatic dependent launch; the code waits itself */
 
-/* A tensor map that the runtime encodes at each call (base/kernel.h, TensorMap). */
+/* A tensor map that the runtime encodes at each call (base/kernel/kernel.h, TensorMap). */
 typedef struct deepgen_tensor_map {
   uint8_t operand; /* DEEPGEN_ARG_A, _B, _C, _D, _RESIDUAL or _MULTIPLIER */
   uint32_t box_columns, box_rows;
@@ -142,7 +142,7 @@ typedef struct deepgen_kernel {
   uint32_t map_count;
 } deepgen_kernel;
 
-/* Element types, numbered as Type in base/problem.h. */
+/* Element types, numbered as Type in base/problem/problem.h. */
 typedef enum deepgen_type {
   DEEPGEN_F32,
   DEEPGEN_F64,
@@ -155,7 +155,8 @@ typedef enum deepgen_type {
   DEEPGEN_I32
 } deepgen_type;
 
-/* One operand of a function, as base/signature.h has it: where a call passes it, and what is checked of it.
+/* One operand of a function, as base/problem/signature.h has it: where a call passes it, and what is checked
+ * of it.
  */
 typedef struct deepgen_operand {
   uint8_t slot;       /* deepgen_arg of its address; of a scalar, of its value */

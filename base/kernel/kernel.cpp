@@ -1,0 +1,243 @@
+#include "base/kernel/kernel.h"
+
+#include "base/files/files.h"
+#include "base/json/json_text.h"
+#include "base/kernel/device.h"
+#include "base/kernel/seal.h"
+#include "base/text/sha256.h"
+#include "base/text/text.h"
+
+#include <algorithm>
+
+namespace deepgen {
+namespace {
+
+constexpr const char* kKernelSchema = "deepgen.kernel/2";
+constexpr const char* kAgain = "delete the file and build again";
+
+/// Of what calling the kernel runs.
+std::string hash_of(const Kernel& k) { return sha256_hex(k.code.empty() ? k.ptx : k.code); }
+
+Json launch_json(const Launch& l, bool amd) {
+  Json json = {{"entry", l.entry},
+               {"grid", l.grid},
+               {"block", l.block},
+               {"cluster", l.cluster},
+               {"shared", l.shared},
+               {"persistent", l.persistent},
+               {"dependent", l.dependent},
+               {"registers", l.registers},
+               {"stack", l.stack},
+               {"spill_stores", l.spill_stores},
+               {"spill_loads", l.spill_loads},
+               {"static_shared", l.static_shared}};
+  if (amd) json.update({{"accumulation", l.accumulation}, {"scalars", l.scalars}, {"waves", l.waves}});
+  return json;
+}
+
+/// A list of N numbers, all at least 1.
+template <size_t N>
+std::array<int64_t, N> get_sizes(const Json& json, const std::string& key, const std::string& where) {
+  const auto sizes = get<std::array<int64_t, N>>(json, key, where);
+  check_counts(key, where, sizes.data(), sizes.data() + N, 1);
+  return sizes;
+}
+
+Launch launch_from_json(const Json& json, const std::string& where, bool amd) {
+  Launch l;
+  l.entry = get_name(json, "entry", where);
+  l.grid = get_sizes<3>(json, "grid", where);
+  l.block = get_sizes<3>(json, "block", where);
+  l.cluster = get_sizes<3>(json, "cluster", where);
+  l.persistent = get<bool>(json, "persistent", where);
+  l.dependent = get<bool>(json, "dependent", where);
+  for (auto [key, value] : {std::pair{"shared", &l.shared},
+                            {"registers", &l.registers},
+                            {"stack", &l.stack},
+                            {"spill_stores", &l.spill_stores},
+                            {"spill_loads", &l.spill_loads},
+                            {"static_shared", &l.static_shared}})
+    *value = get_count(json, key, where);
+  if (!amd) return l;
+  for (auto [key, value] :
+       {std::pair{"accumulation", &l.accumulation}, {"scalars", &l.scalars}, {"waves", &l.waves}})
+    *value = get_count(json, key, where);
+  return l;
+}
+
+Json map_json(const TensorMap& m) {
+  Json json = {{"operand", m.operand},
+               {"box", {m.box_columns, m.box_rows}},
+               {"swizzle", m.swizzle},
+               {"promotion", m.promotion}};
+  if (m.packed.ld)
+    json["packed"] = {{"offset", m.packed.offset},
+                      {"rows", m.packed.rows},
+                      {"columns", m.packed.columns},
+                      {"ld", m.packed.ld}};
+  return json;
+}
+
+TensorMap map_from_json(const Json& json, const std::string& where) {
+  const auto box = get_sizes<2>(json, "box", where);
+  PackedOperand packed;
+  if (const auto found = json.find("packed"); found != json.end())
+    packed = {get_count(*found, "offset", where), get_count(*found, "rows", where, 1),
+              get_count(*found, "columns", where, 1), get_count(*found, "ld", where, 1)};
+  return {get_word(json, "operand", where),    box[0], box[1], get_count(json, "swizzle", where),
+          get_count(json, "promotion", where), packed};
+}
+
+/// A GPU kernel has launches; the fields of the other kind of device are left out.
+void add_gpu_json(const Kernel& k, Json& json) {
+  Json launches = Json::array(), maps = Json::array();
+  for (const Launch& l : k.launches) launches.push_back(launch_json(l, is_amd(k.target)));
+  for (const TensorMap& m : k.maps) maps.push_back(map_json(m));
+  json["target"] = k.target;
+  json["launches"] = launches;
+  json["maps"] = maps;
+  json["operand_align"] = {k.align_a, k.align_b, k.align_d};
+  if (k.most_pitch) json["most_pitch"] = k.most_pitch;
+  json["assembler"] = k.assembler;
+  json["warnings"] = k.warnings;
+  json["device"] = k.device;
+  json["ptx_bytes"] = k.ptx.size();
+}
+
+void read_gpu_json(const Json& json, const std::string& where, Kernel& k) {
+  k.target = get_word(json, "target", where);
+  for (const Json& item : get<std::vector<Json>>(json, "launches", where))
+    k.launches.push_back(launch_from_json(item, where, is_amd(k.target)));
+  for (const Json& item : get<std::vector<Json>>(json, "maps", where))
+    k.maps.push_back(map_from_json(item, where));
+  const auto align = get_sizes<3>(json, "operand_align", where);
+  k.align_a = align[0], k.align_b = align[1], k.align_d = align[2];
+  if (json.contains("most_pitch")) k.most_pitch = get_count(json, "most_pitch", where, 1);
+  k.assembler = get_name(json, "assembler", where);
+  k.warnings = get<std::vector<std::string>>(json, "warnings", where);
+  for (std::string& text : k.warnings) text = visible(text);
+  k.device = get_name(json, "device", where);
+}
+
+Json kernel_json(const Kernel& k) {
+  Json json = {{"role", k.role},
+               {"problem", k.problem.key()},
+               {"template", k.choice.template_name},
+               {"config", k.choice.config.to_json()},
+               {"isa", k.isa},
+               {"args", k.args},
+               {"tiles", {k.tiles_m, k.tiles_n, k.tiles_b}},
+               {"grain", {k.grain_m, k.grain_n}},
+               {"workspace", k.workspace},
+               {"align", k.align},
+               {"entry", k.entry},
+               {"sha256", hash_of(k)},
+               {"code_bytes", k.code.size()}};
+  if (!k.launches.empty()) add_gpu_json(k, json);
+  return json;
+}
+
+Kernel kernel_from_json(const Json& json, const std::string& where) {
+  Kernel k;
+  k.role = get_word(json, "role", where);
+  k.problem = Problem::parse(get<std::string>(json, "problem", where));
+  k.choice.template_name = get_word(json, "template", where);
+  k.choice.config = Config::from_json(get<Json>(json, "config", where));
+  k.isa = get_count(json, "isa", where);
+  k.args = get_words(json, "args", where);
+  const auto tiles = get_sizes<3>(json, "tiles", where);
+  const auto grain = get_sizes<2>(json, "grain", where);
+  k.tiles_m = tiles[0], k.tiles_n = tiles[1], k.tiles_b = tiles[2];
+  k.grain_m = grain[0], k.grain_n = grain[1];
+  k.workspace = get_count(json, "workspace", where);
+  k.align = get_count(json, "align", where, 1);
+  k.entry = get_count(json, "entry", where);
+  if (json.contains("launches")) read_gpu_json(json, where, k);
+  return k;
+}
+
+} // namespace
+
+int64_t Kernel::align_of(const std::string& operand) const {
+  const auto one_of = [&](std::initializer_list<const char*> names) {
+    return std::find(names.begin(), names.end(), operand) != names.end();
+  };
+  if (problem.op() == "rows")
+    return one_of({"x", "residual", "residual_out"}) ? align_a
+           : one_of({"scale", "bias"})               ? align_b
+           : operand == "d"                          ? align_d
+                                                     : 1;
+  return operand == "a"                                 ? align_a
+         : operand == "b"                               ? align_b
+         : one_of({"c", "d", "residual", "multiplier"}) ? align_d
+                                                        : 1;
+}
+
+int64_t Kernel::most_pitch_of(const std::string& operand) const {
+  return operand == "a" || operand == "b" ? most_pitch : 0;
+}
+
+const Kernel* KernelFile::find(const std::string& role) const {
+  for (const Kernel& k : kernels)
+    if (k.role == role) return &k;
+  return nullptr;
+}
+
+std::string KernelFile::serialize() const {
+  Json list = Json::array();
+  for (const Kernel& k : kernels) list.push_back(kernel_json(k));
+  Json head = {{"schema", kKernelSchema},
+               {"status", status},
+               {"detail", detail},
+               {"problem", problem.key()},
+               {"arch", arch},
+               {"template", choice.template_name},
+               {"revision", revision},
+               {"config", choice.config.to_json()},
+               {"origin", origin},
+               {"kernels", list}};
+  std::string code;
+  for (const Kernel& k : kernels) code += k.code + k.ptx;
+  return seal(dump_json(head), code);
+}
+
+KernelFile KernelFile::parse(const std::string& bytes, const std::string& where) {
+  size_t line = bytes.find('\n');
+  if (line == std::string::npos) throw Error("truncated kernel file", where, "", kAgain);
+  Json head = parse_json(bytes.substr(0, line), where);
+  check_schema(head, kKernelSchema, where);
+  check_seal(bytes, line, where);
+  KernelFile file;
+  file.status = get_word(head, "status", where);
+  file.detail = get_text(head, "detail", where);
+  file.problem = Problem::parse(get<std::string>(head, "problem", where));
+  file.arch = get_word(head, "arch", where);
+  file.choice.template_name = get_word(head, "template", where);
+  file.revision = get<int64_t>(head, "revision", where);
+  file.choice.config = Config::from_json(get<Json>(head, "config", where));
+  file.origin = get_name(head, "origin", where);
+  size_t at = line + 1;
+  for (const Json& item : get<std::vector<Json>>(head, "kernels", where)) {
+    Kernel k = kernel_from_json(item, where);
+    auto take = [&](const char* field) {
+      const size_t size = get<size_t>(item, field, where);
+      if (size > bytes.size() - at) throw Error("truncated kernel file", where, "", kAgain);
+      at += size;
+      return bytes.substr(at - size, size);
+    };
+    k.code = take("code_bytes");
+    if (k.entry > 0 && size_t(k.entry) >= k.code.size())
+      throw Error("a kernel's entry lies behind its code", where, "", kAgain);
+    if (!k.launches.empty()) k.ptx = take("ptx_bytes"); // as it is written
+    k.sha256 = hash_of(k);
+    if (get<std::string>(item, "sha256", where) != k.sha256)
+      throw Error("a kernel's code is not that of its file's head", where,
+                  "the code has the SHA-256 " + k.sha256, kAgain);
+    file.kernels.push_back(std::move(k));
+  }
+  return file;
+}
+
+KernelFile KernelFile::read(const std::string& path) { return parse(read_file(path), path); }
+
+} // namespace deepgen

@@ -1,0 +1,195 @@
+#include "base/problem/gemm.h"
+
+#include "base/problem/key_fields.h"
+#include "base/problem/signature.h"
+#include "base/text/error.h"
+
+#include <algorithm>
+#include <array>
+
+namespace deepgen {
+namespace {
+
+constexpr std::array<const char*, 4> kLayouts = {"nn", "nt", "tn", "tt"};
+constexpr std::array<const char*, epilogue_op_count> kEpilogueOps = {
+    "bias",     "bias_row", "relu",    "gelu",    "gelu_tanh", "silu",      "sigmoid", "clamp",
+    "residual", "multiply", "scale_a", "scale_b", "scale_row", "scale_col", "scale_d"};
+
+constexpr EpilogueOp kGates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh,
+                                 EpilogueOp::sigmoid, EpilogueOp::relu};
+
+std::string gates_text() {
+  std::string text;
+  for (EpilogueOp gate : kGates) text += (text.empty() ? "" : ", ") + to_string(gate);
+  return text;
+}
+
+EpilogueOp parse_gate(std::string_view text) {
+  for (EpilogueOp gate : kGates)
+    if (text == to_string(gate)) return gate;
+  throw Error("unknown gate '" + std::string(text) + "' in a problem key", "gate", "",
+              "use one of: " + gates_text());
+}
+
+} // namespace
+
+std::string to_string(Layout l) { return kLayouts[size_t(l)]; }
+std::string to_string(EpilogueOp e) { return kEpilogueOps[size_t(e)]; }
+
+Type Gemm::epilogue_type() const { return d == Type::i8 ? Type::f32 : d; }
+Type Gemm::scale_type() const { return d == Type::f64 || d == Type::i32 ? d : Type::f32; }
+
+void complete(Gemm& p) {
+  p.accumulate = p.a == Type::f64 ? Type::f64 : p.a == Type::i8 ? Type::i32 : Type::f32;
+  p.align = std::min({size_of(p.a), size_of(p.b), size_of(p.d)});
+}
+
+bool Gemm::has(EpilogueOp wanted) const {
+  return std::find(epilogue.begin(), epilogue.end(), wanted) != epilogue.end();
+}
+
+double Gemm::bytes() const {
+  double sum = 0;
+  for (const Operand& x : signature(*this))
+    if (x.required && x.in_memory()) sum += x.bytes();
+  return sum;
+}
+
+Gemm Gemm::ungated() const {
+  Gemm p = *this;
+  p.n = sum_columns();
+  p.gate.reset();
+  return p;
+}
+
+Gemm Gemm::as_batch() const {
+  Gemm p = *this;
+  if (groups) p.m = group_rows(), p.batch = groups, p.groups = 0;
+  return p;
+}
+
+std::string epilogue_text(const std::vector<EpilogueOp>& ops) {
+  if (ops.empty()) return "none";
+  std::string text;
+  for (EpilogueOp e : ops) text += (text.empty() ? "" : "+") + to_string(e);
+  return text;
+}
+
+std::string Gemm::key() const {
+  return "gemm m=" + std::to_string(m) + " n=" + std::to_string(n) + " k=" + std::to_string(k) +
+         " batch=" + std::to_string(batch) + " a=" + to_string(a) + " b=" + to_string(b) +
+         " d=" + to_string(d) + " acc=" + to_string(accumulate) + " layout=" + to_string(layout) +
+         (groups ? " groups=" + std::to_string(groups) : "") + (gate ? " gate=" + to_string(*gate) : "") +
+         " epilogue=" + epilogue_text(epilogue) + " align=" + std::to_string(align);
+}
+
+Gemm Gemm::parse(std::string_view text) {
+  Gemm p;
+  KeyFields fields(text, "m n k batch a b d acc layout [groups] [gate] epilogue align");
+  for (auto [name, value] : {std::pair{"m", &p.m}, {"n", &p.n}, {"k", &p.k}, {"batch", &p.batch}})
+    *value = fields.integer(name);
+  for (auto [name, value] : {std::pair{"a", &p.a}, {"b", &p.b}, {"d", &p.d}, {"acc", &p.accumulate}})
+    *value = fields.type(name);
+  p.layout = fields.one_of<Layout>("layout", kLayouts);
+  if (fields.next_is("groups")) p.groups = fields.integer("groups");
+  if (fields.next_is("gate")) p.gate = parse_gate(fields.text("gate"));
+  p.epilogue = fields.list_of<EpilogueOp, std::vector<EpilogueOp>>("epilogue", kEpilogueOps);
+  p.align = fields.integer("align");
+  fields.end();
+  validate(p);
+  return p;
+}
+
+namespace {
+
+bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
+
+bool output_served(Type a, Type d) {
+  auto one_of = [d](std::initializer_list<Type> types) {
+    return std::find(types.begin(), types.end(), d) != types.end();
+  };
+  switch (a) {
+  case Type::f32:
+  case Type::tf32:
+    return one_of({Type::f32});
+  case Type::f64:
+    return one_of({Type::f64});
+  case Type::f16:
+  case Type::bf16:
+    return one_of({a, Type::f32});
+  case Type::e4m3:
+  case Type::e5m2:
+    return one_of({Type::f16, Type::bf16, Type::f32});
+  case Type::i8:
+    return one_of({Type::i32, Type::f32, Type::bf16, Type::i8});
+  case Type::i32:
+    return false;
+  }
+  return false;
+}
+
+void check_types(const Gemm& p) {
+  if (!(p.a == p.b || (is_fp8(p.a) && is_fp8(p.b))) || !output_served(p.a, p.d))
+    throw Error("this combination of types is not served",
+                "a=" + to_string(p.a) + " b=" + to_string(p.b) + " d=" + to_string(p.d), "",
+                "a b -> d: f32 f32 -> f32, f64 f64 -> f64, f16 f16 -> f16 or f32, bf16 bf16 -> bf16 or f32, "
+                "tf32 tf32 -> "
+                "f32, e4m3/e5m2 -> f16, bf16 or f32, i8 i8 -> i32, f32, bf16 or i8");
+  Gemm expected = p;
+  complete(expected);
+  if (p.accumulate != expected.accumulate)
+    throw Error("this accumulator is not served", "acc=" + to_string(p.accumulate), "",
+                "use " + to_string(expected.accumulate));
+  if (p.align != expected.align)
+    throw Error("alignment not served", "align=" + std::to_string(p.align), "",
+                "use the size of the smallest element: " + std::to_string(expected.align));
+}
+
+void check_gate(const Gemm& p) {
+  const EpilogueOp gate = *p.gate;
+  const std::string text = "gate=" + to_string(gate);
+  if (std::find(std::begin(kGates), std::end(kGates), gate) == std::end(kGates))
+    throw Error("this gate is not served", text, "", "use one of: " + gates_text());
+  if (p.d == Type::i32) throw Error("a gate on integer output is not served", text, "D is i32", "use d=f32");
+  if (p.n > (int64_t(1) << 30))
+    throw Error("size out of range", "n = " + std::to_string(p.n), "with a gate", "up to 2^30");
+  for (EpilogueOp op : {EpilogueOp::scale_a, EpilogueOp::scale_b})
+    if (p.has(op))
+      throw Error("epilogue '" + to_string(op) + "' does not go with a gate",
+                  text + " epilogue=" + epilogue_text(p.epilogue), "scales of A and B belong before the gate",
+                  "pass their product as alpha, which applies there");
+}
+
+void check_groups(const Gemm& p) {
+  const std::string text = "groups=" + std::to_string(p.groups);
+  if (p.groups < 1 || p.groups > most_groups)
+    throw Error("number of groups out of range", text, "", "1 to " + std::to_string(most_groups));
+  if (p.batch != 1)
+    throw Error("groups in a batch are not served", text + " batch=" + std::to_string(p.batch), "",
+                "use batch=1");
+  if (p.a_transposed())
+    throw Error("groups of rows need them one behind the other", text + " layout=" + to_string(p.layout),
+                "A is stored transposed", "use layout nn or nt");
+  if (p.m > (int64_t(1) << 30))
+    throw Error("size out of range", "m = " + std::to_string(p.m), "with groups", "up to 2^30");
+}
+
+} // namespace
+
+void validate(const Gemm& p) {
+  for (auto [name, value] : {std::pair{"m", p.m}, {"n", p.n}, {"k", p.k}, {"batch", p.batch}})
+    if (value < 1 || value > (int64_t(1) << 31))
+      throw Error("size out of range", std::string(name) + " = " + std::to_string(value), "",
+                  "sizes are integers from 1 to 2^31");
+  check_types(p);
+  if (p.groups) check_groups(p);
+  if (p.gate) check_gate(p);
+  if (p.d == Type::i32 && !p.epilogue.empty())
+    throw Error("an epilogue on integer output is not served", epilogue_text(p.epilogue), "D is i32",
+                "use d=f32 with scales, or no epilogue");
+  for (EpilogueOp op : p.epilogue)
+    if (std::count(p.epilogue.begin(), p.epilogue.end(), op) > 1)
+      throw Error("epilogue '" + to_string(op) + "' appears twice", epilogue_text(p.epilogue));
+}
+
+} // namespace deepgen

@@ -1,0 +1,58 @@
+// Problem: what is to be computed, independent of how and where: one of the operators that DeepGen knows.
+#pragma once
+
+#include "base/problem/gemm.h"
+#include "base/problem/rows.h"
+
+#include <utility>
+#include <variant>
+
+namespace deepgen {
+
+/// A closed variant: copied, compared and printed as a value. What knows no operator asks the functions
+/// below; what belongs to one takes its struct, which gemm() and the like unwrap once.
+class Problem {
+public:
+  using Operator = std::variant<Gemm, Rows>;
+
+  Problem() = default;
+  Problem(Gemm gemm) : operator_(std::move(gemm)) {} // implicit: an operator is a problem
+  Problem(Rows rows) : operator_(rows) {}
+
+  bool operator==(const Problem&) const = default;
+
+  /// The first word of the key: "gemm" or "rows".
+  std::string op() const;
+  /// The canonical line; see the operators.
+  std::string key() const;
+  /// The fields of the key behind the operator, in order: {"m", "512"}, ...
+  std::vector<std::pair<std::string, std::string>> fields() const;
+  /// The inverse of key(); throws Error naming the offending field. parse(key()) == *this, and
+  /// parse(text).key() == text: any other spelling is refused, so that one problem has one key.
+  static Problem parse(std::string_view key);
+
+  /// Operations of one call, as the operator counts them.
+  double flops() const;
+  /// Bytes of one call where every operand is read, or written, once.
+  double bytes() const;
+
+  const Operator& which() const { return operator_; }
+  /// Throws Error when it is another operator.
+  template <typename One>
+  const One& as() const;
+  const Gemm& gemm() const { return as<Gemm>(); }
+  Gemm& gemm() { return const_cast<Gemm&>(as<Gemm>()); }
+  const Rows& rows() const { return as<Rows>(); }
+
+private:
+  Operator operator_;
+};
+
+extern template const Gemm& Problem::as<Gemm>() const;
+extern template const Rows& Problem::as<Rows>() const;
+
+/// The operators' words, as they begin keys: "gemm", "rows".
+std::vector<std::string> operator_names();
+void validate(const Problem&);
+
+} // namespace deepgen

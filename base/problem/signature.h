@@ -1,0 +1,55 @@
+// The one table of a problem's operands: what a call passes, in which shape and type. Generated headers, the
+// report's traffic, verification and timing read it.
+#pragma once
+
+#include "base/problem/problem.h"
+
+#include <optional>
+
+namespace deepgen {
+
+/// All matrices are row-major.
+struct Operand {
+  enum class Role {
+    in,    ///< memory that a call reads
+    out,   ///< memory that it writes
+    table, ///< memory that it reads before it knows its work: where groups begin
+    scalar ///< passed by value, as a double
+  };
+  enum class Shape { matrix, per_row, per_column, value };
+  enum class Limit {
+    none,
+    ascending,   ///< a scalar, at most as large as the one behind it
+    not_negative ///< a scalar, finite and at least 0
+  };
+
+  const char*
+      name; ///< a literal: as kernels name it (kernel_abi.h) and its field of the arguments: "a", "scale_col"
+  Role role = Role::in;
+  Shape shape = Shape::matrix;
+  Type type = Type::f32;
+  int64_t rows = 1, columns = 1; ///< of one entry, as stored; a vector is one row
+  int64_t entries = 1;           ///< matrices of a batch, or what each group has of its own
+  bool required = true;          ///< false: a call may leave it out, such as C where beta is 0
+  bool in_place = false;         ///< a matrix that is read element by element: one that is written may be it
+  Limit limit = Limit::none;
+
+  bool in_memory() const { return role != Role::scalar; }
+  bool is_matrix() const { return shape == Shape::matrix; }
+  int64_t count() const { return rows * columns * entries; }
+  double bytes() const { return double(rows) * double(columns) * double(entries) * double(size_of(type)); }
+  /// The fields and arguments of a matrix's leading dimension and batch stride: "lda", "ld_residual".
+  std::string leading_dimension() const { return std::string(name[1] ? "ld_" : "ld") + name; }
+  std::string stride() const { return std::string("stride_") + name; }
+};
+
+/// a, b, c, d, alpha, beta; then the epilogue's in the order of EpilogueOp, whatever the order of its steps;
+/// then offsets.
+std::vector<Operand> signature(const Gemm&);
+/// x, residual, scale, bias, d, residual_out, row_scales, epsilon; those that the problem has.
+std::vector<Operand> signature(const Rows&);
+std::vector<Operand> signature(const Problem&);
+/// The operand in memory of one step of the epilogue, if it has one.
+std::optional<Operand> operand_of(EpilogueOp, const Gemm&);
+
+} // namespace deepgen

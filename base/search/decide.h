@@ -1,0 +1,39 @@
+// Decision: the winner of a finished search, a pure function of the final records.
+#pragma once
+
+#include "base/search/record.h"
+
+namespace deepgen {
+
+struct Decision {
+  bool found = false;    ///< false: no finalist is correct; `reason` says what became of them
+  Record winner;         ///< the record of the chosen config; of the hold-out where there is one
+  bool improved = false; ///< the winner is not the default
+  double threshold = 0;  ///< a finalist must be faster than the default by more than this share
+  std::string reason;    ///< one line: why this config
+};
+
+/// What the finals alone say. The default stays unless a finalist's upper confidence bound beats it by more
+/// than the noise (at least 0.5 %) and the log is stable. Among the beaters within the noise floor of the
+/// best: smaller workspace, then smaller code, then text, so that tuning again gives the same answer. When
+/// the default itself is not correct, the fastest finalist wins.
+Decision decide_finals(const RecordLog& final);
+
+/// The above, confirmed by the hold-out, which alone says how much faster the winner is: being the fastest of
+/// several in the finals is luck in part. A winner that is not faster than the default there, or whose clock
+/// leaves that open, gives way to the default. Logs without a hold-out are decided by their finals.
+Decision decide(const RecordLog& final);
+
+/// What a finalist must gain to be a winner.
+double threshold_of(double noise_floor);
+
+/// Where the interval of a ratio of times lies: "win" below 1 by more than `noise`, "loss" above it, "tie"
+/// within it, "AMBG" when it reaches over one of these borders.
+std::string verdict(double low, double high, double noise);
+
+/// The vendor library's record: in the hold-out, or else in the finals; nullptr when it was not measured.
+const Record* vendor_record(const RecordLog& final);
+/// E.g. "openblas 0.3.21", which its records hold as their origin.
+inline std::string vendor_name(const Record& vendor) { return vendor.origin; }
+
+} // namespace deepgen

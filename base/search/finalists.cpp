@@ -1,0 +1,120 @@
+#include "base/search/finalists.h"
+
+#include "base/text/error.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+namespace deepgen {
+
+namespace {
+
+/// Where the default could not be timed, each log has ratios to another kernel: seconds are all that they
+/// share.
+void compare_by_seconds(std::vector<LoggedRecord>& records) {
+  double reference = 0;
+  for (const LoggedRecord& r : records)
+    if (r.record.ok() && r.record.timing && (reference == 0 || r.record.timing->seconds < reference))
+      reference = r.record.timing->seconds;
+  for (LoggedRecord& r : records) {
+    if (!r.record.timing || reference <= 0) continue;
+    Timing& t = *r.record.timing;
+    const double ratio = t.seconds / reference;
+    // Without a ratio, as where no round has both, there is no interval either.
+    t.low = t.ratio > 0 ? t.low * (ratio / t.ratio) : ratio;
+    t.high = t.ratio > 0 ? t.high * (ratio / t.ratio) : ratio;
+    t.ratio = ratio;
+  }
+}
+
+} // namespace
+
+std::vector<LoggedRecord> read_logs(const std::vector<std::string>& logs) {
+  std::vector<LoggedRecord> records;
+  bool comparable = true;
+  for (size_t i = 0; i < logs.size(); ++i) {
+    RecordLog log = RecordLog::read(logs[i]);
+    for (const Record& again : log.again)
+      for (LoggedRecord& r : records)
+        if (r.record.ok() && r.record.sha256 == again.sha256 && r.record.problem == again.problem)
+          r.record.timing = again.timing, r.record.cached = again.cached, r.last_timed = i;
+    const std::string anchor = log.environment.value("anchor", "default");
+    comparable &= anchor == "default" || anchor == "none";
+    for (Record& r : log.records) records.push_back({std::move(r), logs[i], i, i});
+  }
+  if (!comparable) compare_by_seconds(records);
+  return records;
+}
+
+std::vector<LoggedRecord> read_records(const std::vector<std::string>& logs) {
+  std::vector<LoggedRecord> records = read_logs(logs);
+  for (const LoggedRecord& r : records)
+    if (r.record.problem != records.front().record.problem)
+      throw Error("the logs are of different problems", r.log,
+                  records.front().record.problem + " and " + r.record.problem, "pass the logs of one search");
+  return records;
+}
+
+const LoggedRecord* default_of(const std::vector<LoggedRecord>& records) {
+  for (const LoggedRecord& r : records)
+    if (r.record.origin == "default") return &r;
+  return nullptr;
+}
+
+namespace {
+
+struct Ranked {
+  const LoggedRecord* record;
+  double ratio; ///< at least that of whom the round preferred
+};
+
+/// What left a round's race early lost there to those which stayed, when all ran side by side. Its fewer
+/// samples are no ground to put it before them after all, however well they turned out. A stage more than
+/// doubles an arm's samples. Times from the cache are of other races. The same of what no later round chose
+/// to time again, beside those that it did.
+bool was_preferred(const LoggedRecord& to, const LoggedRecord& r) {
+  if (to.record.cached || r.record.cached) return false;
+  if (to.last_timed == r.last_timed) return 2 * to.record.timing->samples > 3 * r.record.timing->samples;
+  return to.last_timed > to.round && to.last_timed > r.last_timed;
+}
+
+std::vector<Ranked> ranked(const std::vector<LoggedRecord>& records) {
+  const auto timed = [](const LoggedRecord& r) {
+    return r.record.ok() && r.record.timing && !r.record.is_vendor();
+  };
+  std::vector<Ranked> out;
+  for (const LoggedRecord& r : records) {
+    if (!timed(r)) continue;
+    double ratio = r.record.timing->ratio;
+    for (const LoggedRecord& other : records)
+      if (timed(other) && other.record.origin != "default" && was_preferred(other, r))
+        ratio = std::max(ratio, other.record.timing->ratio);
+    out.push_back({&r, ratio});
+  }
+  const auto key = [](const Ranked& x) {
+    const Timing& t = *x.record->record.timing;
+    return std::tuple(x.ratio, -int64_t(x.record->last_timed), -t.samples, t.ratio);
+  };
+  std::stable_sort(out.begin(), out.end(), [&](const Ranked& x, const Ranked& y) { return key(x) < key(y); });
+  return out;
+}
+
+} // namespace
+
+std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>& records) {
+  std::vector<LoggedRecord> finalists;
+  std::set<std::string> seen;
+  const LoggedRecord* standard = default_of(records);
+  const bool has_default = standard && standard->record.ok();
+  if (has_default) {
+    finalists.push_back(*standard);
+    seen.insert(standard->record.sha256);
+  }
+  for (const Ranked& r : ranked(records))
+    if (finalists.size() < kFinalists + has_default && seen.insert(r.record->record.sha256).second)
+      finalists.push_back(*r.record);
+  return finalists;
+}
+
+} // namespace deepgen

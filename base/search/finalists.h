@@ -1,0 +1,30 @@
+// Which candidates of a search's rounds go into its finals: one rule for the tool that compiles them for an
+// awkward shape, and for the one that times them.
+#pragma once
+
+#include "base/search/record.h"
+
+namespace deepgen {
+
+constexpr size_t kFinalists = 6; ///< beside the default, at most
+
+struct LoggedRecord {
+  Record record;
+  std::string log;                  ///< path of the log that it is from
+  size_t round = 0, last_timed = 0; ///< number of that log, and of the one that has its last time
+};
+
+/// The records of rounds in the order of the logs. What a later round has timed again has the time of then.
+/// Where the default could not be timed, ratios are to the fastest, by seconds.
+std::vector<LoggedRecord> read_logs(const std::vector<std::string>& logs);
+/// The same of one search. Throws Error when they are of several problems.
+std::vector<LoggedRecord> read_records(const std::vector<std::string>& logs);
+
+/// What became of the default config; nullptr when no log has it.
+const LoggedRecord* default_of(const std::vector<LoggedRecord>&);
+
+/// The default first, when it is good, then the best others by ratio, each of other code; what left its round
+/// early ranks behind what stayed, and what a later round did not time again behind what it did.
+std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>&);
+
+} // namespace deepgen

@@ -1,0 +1,72 @@
+#include "base/search/log_environment.h"
+
+#include "base/json/json_text.h"
+
+namespace deepgen {
+namespace {
+
+using Names = std::initializer_list<const char*>;
+
+void check_object(const Json& json, const std::string& what, const std::string& where) {
+  if (!json.is_object()) throw Error(what + " is no object: " + excerpt(json), where);
+}
+
+/// `check(json, name, where)` of each of the fields that is there.
+template <typename Check>
+void each(const Json& json, Names names, const std::string& where, const Check& check) {
+  for (const char* name : names)
+    if (json.contains(name)) check(json, name, where);
+}
+
+void check_texts(const Json& json, Names names, const std::string& where) {
+  each(json, names, where, get_text);
+}
+void check_numbers(const Json& json, Names names, const std::string& where) {
+  each(json, names, where, get<double>);
+}
+void check_numbers_of(const Json& json, Names names, const std::string& where) {
+  each(json, names, where, [](const Json& j, const std::string& name, const std::string& place) {
+    if (!is_a<double>(j[name])) get<std::vector<double>>(j, name, place);
+  });
+}
+void check_whole(const Json& json, Names names, const std::string& where) {
+  each(json, names, where,
+       [](const Json& j, const std::string& name, const std::string& place) { get_count(j, name, place); });
+}
+
+void check_holdout(const Json& holdout, const std::string& where) {
+  check_object(holdout, "the hold-out", where);
+  check_texts(holdout, {"sha256", "verdict", "clocks"}, where);
+  check_numbers(holdout, {"noise_floor", "dropped"}, where);
+  check_whole(holdout, {"rounds"}, where);
+  check_numbers_of(holdout, {"clock_mhz", "power_capped"}, where);
+  if (!holdout.contains("vendor")) return;
+  const Json& vendor = holdout["vendor"];
+  check_object(vendor, "the hold-out's vendor", where);
+  get<std::array<double, 3>>(vendor, "ratio", where);
+  get_text(vendor, "verdict", where);
+  check_texts(vendor, {"algorithm"}, where);
+}
+
+void check_vendor(const Json& vendor, const std::string& where) {
+  check_object(vendor, "the finals' vendor", where);
+  if (!vendor.contains("ratios")) return;
+  for (const Json& pair : get<Json::array_t>(vendor, "ratios", where)) {
+    check_object(pair, "a ratio to the vendor", where);
+    check_texts(pair, {"sha256"}, where);
+    check_numbers(pair, {"ratio", "low", "high"}, where);
+  }
+}
+
+} // namespace
+
+void check_environment(const Json& environment, const std::string& where) {
+  check_object(environment, "the environment", where);
+  check_texts(environment, {"anchor", "driver", "ended", "profile", "tool", "unstable", "unwatched"}, where);
+  check_numbers(environment, {"least_noise", "power_limit_watts"}, where);
+  check_whole(environment, {"cut"}, where);
+  if (environment.contains("holdout")) check_holdout(environment["holdout"], where);
+  if (environment.contains("vendor")) check_vendor(environment["vendor"], where);
+}
+
+} // namespace deepgen

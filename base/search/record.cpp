@@ -1,0 +1,145 @@
+#include "base/search/record.h"
+
+#include "base/files/files.h"
+#include "base/json/json_text.h"
+#include "base/search/log_environment.h"
+
+#include <algorithm>
+#include <iostream>
+
+namespace deepgen {
+namespace {
+
+constexpr const char* kRecordSchema = "deepgen.record/1";
+constexpr const char* kEnvironmentSchema = "deepgen.env/1";
+constexpr size_t kLongest = 4096; ///< bytes of a problem's key, and of a path
+
+Json timing_json(const Timing& t) {
+  return {{"seconds", finite(t.seconds)},
+          {"quartile1", finite(t.quartile1)},
+          {"quartile3", finite(t.quartile3)},
+          {"ratio", finite(t.ratio)},
+          {"low", finite(t.low)},
+          {"high", finite(t.high)},
+          {"samples", t.samples},
+          {"clean", finite(t.clean)}};
+}
+
+/// Decisions look for the least of these, and for what is near it.
+double get_amount(const Json& json, const char* name, const std::string& where) {
+  const auto value = get<double>(json, name, where);
+  if (value < 0) throw Error("field '" + std::string(name) + "' is below 0: " + excerpt(json[name]), where);
+  return value;
+}
+
+Timing timing_from_json(const Json& json, const std::string& where) {
+  Timing t;
+  t.seconds = get_amount(json, "seconds", where);
+  t.ratio = get_amount(json, "ratio", where);
+  for (auto [name, value] : {std::pair{"quartile1", &t.quartile1},
+                             {"quartile3", &t.quartile3},
+                             {"low", &t.low},
+                             {"high", &t.high},
+                             {"clean", &t.clean}})
+    *value = get<double>(json, name, where);
+  t.samples = get<int64_t>(json, "samples", where);
+  return t;
+}
+
+} // namespace
+
+Json Record::to_json() const {
+  Json json = {{"schema", kRecordSchema},
+               {"stage", stage},
+               {"slot", slot},
+               {"status", status},
+               {"detail", detail},
+               {"problem", problem},
+               {"arch", arch},
+               {"template", choice.template_name},
+               {"revision", revision},
+               {"config", choice.config.to_json()},
+               {"origin", origin},
+               {"sha256", sha256},
+               {"code_bytes", code_bytes},
+               {"workspace", workspace},
+               {"kernel_file", kernel_file},
+               {"error", finite(error)}};
+  if (timing) json["timing"] = timing_json(*timing);
+  if (cached) json["cached"] = true;
+  return json;
+}
+
+Record Record::from_json(const Json& json, const std::string& where) {
+  check_schema(json, kRecordSchema, where);
+  Record r;
+  for (auto [name, value] : {std::pair{"stage", &r.stage},
+                             {"status", &r.status},
+                             {"arch", &r.arch},
+                             {"template", &r.choice.template_name}})
+    *value = get_word(json, name, where);
+  for (auto [name, value] : {std::pair{"origin", &r.origin}, {"sha256", &r.sha256}})
+    *value = get_name(json, name, where);
+  for (auto [name, value] : {std::pair{"problem", &r.problem}, {"kernel_file", &r.kernel_file}})
+    *value = get_name(json, name, where, kLongest);
+  r.detail = get_text(json, "detail", where);
+  for (auto [name, value] : {std::pair{"slot", &r.slot},
+                             {"revision", &r.revision},
+                             {"code_bytes", &r.code_bytes},
+                             {"workspace", &r.workspace}})
+    *value = get<int64_t>(json, name, where);
+  r.choice.config = Config::from_json(get<Json>(json, "config", where));
+  r.error = get<double>(json, "error", where);
+  if (json.contains("timing")) r.timing = timing_from_json(json["timing"], where);
+  if (json.contains("cached")) r.cached = get<bool>(json, "cached", where);
+  return r;
+}
+
+std::string RecordLog::serialize() const {
+  Json head = {{"schema", kEnvironmentSchema},
+               {"environment", environment},
+               {"noise_floor", finite(noise_floor)},
+               {"stable", stable}};
+  for (const Record& r : again) head["again"].push_back(r.to_json());
+  std::string out = dump_json(head) + "\n";
+  for (const Record& r : records) out += dump_json(r.to_json()) + "\n";
+  return out;
+}
+
+RecordLog RecordLog::parse(const std::string& text, const std::string& where) {
+  RecordLog log;
+  size_t number = 0;
+  for (size_t at = 0; at < text.size(); ++number) {
+    size_t end = text.find('\n', at);
+    if (end == std::string::npos) { // the writer ends every line
+      log.torn = true;
+      break;
+    }
+    const std::string place = where + ":" + std::to_string(number + 1);
+    Json json = parse_json(text.substr(at, end - at), place);
+    if (number == 0) {
+      check_schema(json, kEnvironmentSchema, place);
+      log.environment = get<Json>(json, "environment", place);
+      check_environment(log.environment, place);
+      log.noise_floor = get_amount(json, "noise_floor", place);
+      log.stable = get<bool>(json, "stable", place);
+      if (json.contains("again"))
+        for (const Json& r : get<Json::array_t>(json, "again", place))
+          log.again.push_back(Record::from_json(r, place));
+    } else {
+      log.records.push_back(Record::from_json(json, place));
+    }
+    at = end + 1;
+  }
+  return log;
+}
+
+RecordLog RecordLog::read(const std::string& path) {
+  RecordLog log = parse(read_file(path, kMostOfLogs), path);
+  if (log.torn)
+    std::cerr << path << ": the last line is torn and left out; " << log.records.size()
+              << " records are whole\n";
+  return log;
+}
+
+} // namespace deepgen

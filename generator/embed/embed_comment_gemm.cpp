@@ -1,0 +1,80 @@
+#include "generator/embed/embed_comment.h"
+
+#include "generator/embed/embed_signature.h"
+
+namespace deepgen {
+
+namespace {
+
+std::string b_meaning(const Gemm& p) {
+  if (p.gate) return p.b_transposed() ? "2 N x K, transposed: Bg, then Bu" : "K x 2 N: Bg, then Bu";
+  return p.b_transposed() ? "N x K, transposed" : "K x N";
+}
+
+std::string operand_lines(const Gemm& p) {
+  std::string text;
+  const std::vector<Operand> operands = signature(p);
+  for (auto x = operands.begin() + 4; x != operands.end(); ++x) { // behind a, b, c, d
+    const std::string type = to_string(x->type);
+    if (x->role != Operand::Role::in) continue;
+    if (x->is_matrix())
+      text += matrix_line(x->name, x->type, x->rows, x->columns, "M x N");
+    else if (x->shape == Operand::Shape::value)
+      text += std::string("     ") + x->name + ": one " + type + " value\n";
+    else
+      text += std::string("     ") + x->name + ": " + number(x->columns) + " values, one a " +
+              (x->shape == Operand::Shape::per_column ? "column" : "row") + ", " + type +
+              (p.groups && x->shape == Operand::Shape::per_column ? ", for each group, one behind the other\n"
+                                                                  : ", the same for every batch entry\n");
+  }
+  for (auto [op, meaning] :
+       {std::pair{EpilogueOp::gelu, "gelu(x) = x/2 * (1 + erf(x / sqrt 2))"},
+        {EpilogueOp::gelu_tanh, "gelu_tanh(x) = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))"},
+        {EpilogueOp::silu, "silu(x) = x / (1 + exp(-x))"},
+        {EpilogueOp::sigmoid, "sigmoid(x) = 1 / (1 + exp(-x))"},
+        {EpilogueOp::clamp, "clamp(x) = min(max(x, clamp_low), clamp_high)"}})
+    if (p.has(op) || p.gate == op) text += std::string("     ") + meaning + "\n";
+  return text;
+}
+
+} // namespace
+
+std::string formula(const Gemm& p) {
+  std::string text = "alpha * A * B";
+  if (p.gate) text = to_string(*p.gate) + "(alpha * A * Bg) * (alpha * A * Bu)";
+  text += " + beta * C";
+  for (EpilogueOp op : p.epilogue) {
+    const std::string name = op == EpilogueOp::multiply ? "multiplier" : to_string(op);
+    if (op == EpilogueOp::bias || op == EpilogueOp::bias_row || op == EpilogueOp::residual)
+      text = "(" + text + ") + " + name;
+    else if (op == EpilogueOp::multiply || op >= EpilogueOp::scale_a)
+      text = "(" + text + ") * " + name;
+    else
+      text = name + "(" + text + ")";
+  }
+  return "D = " + text;
+}
+
+std::string comment_lines(const Gemm& p) {
+  std::string text =
+      "   M=" + number(p.m) + " N=" + number(p.n) + " K=" + number(p.k) + ", batch " + number(p.batch) +
+      ". Row-major. Sums in " + to_string(p.accumulate) + "; " +
+      (c_type(p.a) == "void" || c_type(p.d) == "void" ? "types without a name in C are void;" : "") +
+      " alpha and beta are rounded to " + to_string(p.scale_type()) + ".\n";
+  text += matrix_line("A", p.a, p.a_rows(), p.a_columns(), p.a_transposed() ? "K x M, transposed" : "M x K");
+  text += matrix_line("B", p.b, p.b_rows(), p.b_columns(), b_meaning(p));
+  if (p.groups)
+    text += "     offsets: " + number(p.groups + 1) +
+            " values of int32 in device memory. Group g has rows offsets[g] to " +
+            "offsets[g + 1] of A and D, and matrix g of " + number(p.groups) + " in B;\n" +
+            "       from 0 or more to M or less, ascending, which is not checked. Other rows of D are left "
+            "as they are\n";
+  text += matrix_line("D", p.d, p.m, p.n, "M x N; C alike");
+  text += operand_lines(p);
+  text += "   Pointers are aligned to their elements (" + number(p.align) +
+          " bytes the smallest); D must overlap neither A, B nor vectors,\n   which is not checked.\n";
+  if (p.batch > 1) text += "   Batch entries lie rows x leading dimension apart unless strides are given.\n";
+  return text;
+}
+
+} // namespace deepgen

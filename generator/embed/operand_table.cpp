@@ -1,0 +1,131 @@
+#include "generator/embed/operand_table.h"
+
+#include "base/text/error.h"
+#include "runtime/include/deepgen/runtime.h"
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace deepgen {
+namespace {
+
+struct Field {
+  std::string_view name;
+  size_t offset;
+};
+#define DEEPGEN_FIELD(name) {#name, offsetof(deepgen_gemm_args, name)}
+constexpr Field kGemmFields[] = {DEEPGEN_FIELD(a),
+                                 DEEPGEN_FIELD(b),
+                                 DEEPGEN_FIELD(c),
+                                 DEEPGEN_FIELD(d),
+                                 DEEPGEN_FIELD(bias),
+                                 DEEPGEN_FIELD(lda),
+                                 DEEPGEN_FIELD(ldb),
+                                 DEEPGEN_FIELD(ldc),
+                                 DEEPGEN_FIELD(ldd),
+                                 DEEPGEN_FIELD(stride_a),
+                                 DEEPGEN_FIELD(stride_b),
+                                 DEEPGEN_FIELD(stride_c),
+                                 DEEPGEN_FIELD(stride_d),
+                                 DEEPGEN_FIELD(alpha),
+                                 DEEPGEN_FIELD(beta),
+                                 DEEPGEN_FIELD(bias_row),
+                                 DEEPGEN_FIELD(residual),
+                                 DEEPGEN_FIELD(multiplier),
+                                 DEEPGEN_FIELD(ld_residual),
+                                 DEEPGEN_FIELD(stride_residual),
+                                 DEEPGEN_FIELD(ld_multiplier),
+                                 DEEPGEN_FIELD(stride_multiplier),
+                                 DEEPGEN_FIELD(scale_a),
+                                 DEEPGEN_FIELD(scale_b),
+                                 DEEPGEN_FIELD(scale_d),
+                                 DEEPGEN_FIELD(scale_row),
+                                 DEEPGEN_FIELD(scale_col),
+                                 DEEPGEN_FIELD(clamp_low),
+                                 DEEPGEN_FIELD(clamp_high),
+                                 DEEPGEN_FIELD(offsets)};
+#undef DEEPGEN_FIELD
+#define DEEPGEN_FIELD(name) {#name, offsetof(deepgen_rows_args, name)}
+constexpr Field kRowsFields[] = {DEEPGEN_FIELD(x),
+                                 DEEPGEN_FIELD(residual),
+                                 DEEPGEN_FIELD(scale),
+                                 DEEPGEN_FIELD(bias),
+                                 DEEPGEN_FIELD(d),
+                                 DEEPGEN_FIELD(residual_out),
+                                 DEEPGEN_FIELD(row_scales),
+                                 DEEPGEN_FIELD(ldx),
+                                 DEEPGEN_FIELD(ld_residual),
+                                 DEEPGEN_FIELD(ldd),
+                                 DEEPGEN_FIELD(ld_residual_out),
+                                 DEEPGEN_FIELD(epsilon)};
+#undef DEEPGEN_FIELD
+
+static_assert(DEEPGEN_F32 == int(Type::f32) && DEEPGEN_F64 == int(Type::f64) &&
+              DEEPGEN_F16 == int(Type::f16) && DEEPGEN_BF16 == int(Type::bf16) &&
+              DEEPGEN_TF32 == int(Type::tf32) && DEEPGEN_E4M3 == int(Type::e4m3) &&
+              DEEPGEN_E5M2 == int(Type::e5m2) && DEEPGEN_I8 == int(Type::i8) &&
+              DEEPGEN_I32 == int(Type::i32));
+
+/// 0: none of this name. No struct of arguments begins with an operand.
+uint32_t field(std::span<const Field> fields, std::string_view name) {
+  for (const Field& f : fields)
+    if (f.name == name) return uint32_t(f.offset);
+  return 0;
+}
+
+uint8_t slot(std::string_view name) {
+  constexpr std::array<std::string_view, DEEPGEN_ARG_COUNT> names = {DEEPGEN_ARG_NAMES};
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return uint8_t(i);
+  return DEEPGEN_ARG_COUNT;
+}
+
+uint32_t flags(const Operand& x) {
+  const bool scalar = x.role == Operand::Role::scalar;
+  return (x.is_matrix() ? DEEPGEN_OPERAND_MATRIX : 0) | (scalar ? DEEPGEN_OPERAND_SCALAR : 0) |
+         (x.role == Operand::Role::out ? DEEPGEN_OPERAND_OUT : 0) |
+         (!scalar && !x.required ? DEEPGEN_OPERAND_OPTIONAL : 0) |
+         (x.in_place ? DEEPGEN_OPERAND_IN_PLACE : 0) |
+         (x.limit == Operand::Limit::ascending ? DEEPGEN_OPERAND_ASCENDING : 0) |
+         (x.limit == Operand::Limit::not_negative ? DEEPGEN_OPERAND_NOT_NEGATIVE : 0);
+}
+
+deepgen_operand row(const Operand& x, std::span<const Field> fields) {
+  deepgen_operand row{};
+  row.slot = slot(x.name), row.ld = row.stride = DEEPGEN_ARG_COUNT;
+  row.type = uint8_t(x.type), row.flags = flags(x), row.field = field(fields, x.name);
+  row.rows = x.rows, row.columns = x.columns, row.entries = x.entries;
+  if (x.is_matrix()) {
+    row.ld = slot(x.leading_dimension()), row.ld_field = field(fields, x.leading_dimension());
+    row.stride_field = field(fields, x.stride());
+    if (row.stride_field) row.stride = slot(x.stride());
+  }
+  if (row.slot == DEEPGEN_ARG_COUNT || !row.field ||
+      (x.is_matrix() && (row.ld == DEEPGEN_ARG_COUNT || !row.ld_field)))
+    throw Error(std::string("operand '") + x.name + "' has no slot or no field", "operand_table()", "",
+                "a defect: add it to kernel_abi.h and to the struct of arguments in runtime.h");
+  return row;
+}
+
+} // namespace
+
+deepgen_op op_of(const Problem& p) { return p.op() == "rows" ? DEEPGEN_OP_ROWS : DEEPGEN_OP_GEMM; }
+
+std::vector<deepgen_operand> operand_table(const Problem& p) {
+  const std::span<const Field> fields =
+      op_of(p) == DEEPGEN_OP_ROWS ? std::span<const Field>(kRowsFields) : std::span<const Field>(kGemmFields);
+  std::vector<deepgen_operand> table;
+  for (const Operand& x : signature(p)) table.push_back(row(x, fields));
+  return table;
+}
+
+double work_of(const Problem& p) {
+  // A core computes ten operations of a GEMM in the time in which it moves a byte: some 100 GFLOP/s and 10
+  // GB/s.
+  constexpr double kOperationsAByte = 10;
+  return op_of(p) == DEEPGEN_OP_ROWS ? kOperationsAByte * p.bytes() : p.flops();
+}
+
+} // namespace deepgen

@@ -1,0 +1,83 @@
+#include "generator/lock/evidence.h"
+
+#include "base/json/json.h"
+#include "base/text/error.h"
+#include "generator/space/space.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace deepgen {
+namespace {
+
+/// Four digits: more would only make noise in diffs.
+double rounded(double x) { return std::round(x * 1e4) / 1e4; }
+Json rounded(const Json& list) {
+  Json out = Json::array();
+  for (const Json& x : list) out.push_back(rounded(x.get<double>()));
+  return out;
+}
+
+/// How much of the space was tried, and whether time ran out on the way.
+void add_coverage(Json& evidence, const std::vector<RecordLog>& logs, const Tuned& t) {
+  std::set<std::string> candidates;
+  int64_t cut = 0;
+  for (const RecordLog& log : logs) {
+    bool mine = false;
+    for (const Record& r : log.records)
+      if (r.problem == t.problem && r.arch == t.arch && !r.is_vendor())
+        mine = candidates.insert(r.choice.text()).second || mine;
+    if (mine) cut += log.environment.value("cut", int64_t(0));
+  }
+  evidence["candidates"] = candidates.size();
+  try {
+    evidence["legal"] = Space(Problem::parse(t.problem), t.arch, t.device).size();
+  } catch (const Error&) { // of a device that this version does not know: the entry will be stale
+  }
+  evidence["complete"] = cut == 0;
+}
+
+/// What ran, and where; of what differs between two devices of one model, clocks alone.
+void add_surroundings(Json& evidence, const RecordLog& final, const Json& holdout) {
+  const Json& e = final.environment;
+  for (const char* key : {"profile", "driver"})
+    if (const std::string value = e.value(key, ""); !value.empty()) evidence[key] = value;
+  if (const double watts = e.value("power_limit_watts", 0.0); watts > 0)
+    evidence["power_limit_watts"] = std::round(watts);
+  for (const char* key : {"clock_mhz", "power_capped"})
+    if (holdout.contains(key))
+      evidence[key] = holdout[key].is_array() ? holdout[key] : Json(rounded(holdout[key].get<double>()));
+}
+
+} // namespace
+
+Json evidence_of(const Decision& decision, const RecordLog& final, const std::vector<RecordLog>& logs,
+                 const Tuned& tuned) {
+  const Timing& t = *decision.winner.timing;
+  const Json holdout = final.environment.value("holdout", Json::object());
+  // What the hold-out did not confirm is not what is locked.
+  const bool chosen = holdout.value("sha256", "") == decision.winner.sha256;
+  const double floor = std::max(final.noise_floor, holdout.value("noise_floor", 0.0));
+  Json evidence = {{"ratio", {rounded(t.low), rounded(t.ratio), rounded(t.high)}},
+                   {"noise_floor", rounded(floor)}};
+  if (!holdout.empty()) {
+    evidence["verdict"] = decision.improved ? holdout.value("verdict", "") : "default";
+    evidence["rounds"] = holdout.value("rounds", int64_t(0));
+    evidence["dropped_rounds"] = rounded(holdout.value("dropped", 0.0));
+  }
+  add_surroundings(evidence, final, chosen ? holdout : Json::object());
+  if (const Record* vendor = vendor_record(final))
+    evidence["vendor"] = {vendor_name(*vendor), rounded(t.ratio / vendor->timing->ratio)};
+  if (const Json vendor = chosen ? holdout.value("vendor", Json::object()) : Json::object();
+      !vendor.empty()) {
+    evidence["vendor_ratio"] = rounded(vendor.at("ratio"));
+    evidence["vendor_verdict"] = vendor.at("verdict");
+    if (const std::string algorithm = vendor.value("algorithm", ""); !algorithm.empty())
+      evidence["vendor_algorithm"] = algorithm;
+  }
+  add_coverage(evidence, logs, tuned);
+  return evidence;
+}
+
+} // namespace deepgen

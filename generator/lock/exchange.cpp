@@ -1,0 +1,105 @@
+#include "generator/lock/exchange.h"
+
+#include "base/files/files.h"
+#include "base/json/json_text.h"
+#include "base/text/text.h"
+
+namespace deepgen {
+namespace {
+
+constexpr const char* kProblemSchema = "deepgen.problem/1";
+constexpr const char* kChoiceSchema = "deepgen.choice/2";
+constexpr size_t kLongestName = 1000; ///< of a target or a function, which people choose
+
+Problem problem_of(const Json& json, const std::string& path) {
+  const std::string key = get<std::string>(json, "problem", path);
+  try {
+    return Problem::parse(key);
+  } catch (const Error& e) {
+    throw Error(std::string("bad problem key: ") + e.what(), path);
+  }
+}
+
+void add_choice(const LockedChoice& c, Json& json) {
+  json["template"] = c.choice.template_name;
+  json["revision"] = c.revision;
+  json["config"] = c.choice.config.to_json();
+  json["expect_sha256"] = c.expect_sha256;
+  json["toolchain"] = c.toolchain;
+}
+
+LockedChoice choice_from_json(const Json& json, const std::string& path) {
+  LockedChoice c;
+  c.choice = {get_word(json, "template", path), Config::from_json(get<Json>(json, "config", path))};
+  c.revision = get<int64_t>(json, "revision", path);
+  c.expect_sha256 = get_word(json, "expect_sha256", path);
+  c.toolchain = get_name(json, "toolchain", path);
+  return c;
+}
+
+/// What comes from the lock has its hash: without one nothing would say that the code is the locked one.
+void check_is_locked(const ChoiceFile& file, const LockedChoice& c, const std::string& path) {
+  if (file.origin == "lock" ? !is_sha256(c.expect_sha256) : !c.expect_sha256.empty())
+    throw Error("field 'expect_sha256' is not that of a choice from " + file.origin, path,
+                "'" + c.expect_sha256 + "'", "delete the file and build again");
+}
+
+} // namespace
+
+ProblemFile ProblemFile::parse(const std::string& text, const std::string& where) {
+  const Json json = parse_json(text, where);
+  check_schema(json, kProblemSchema, where);
+  ProblemFile file;
+  file.target = get_name(json, "target", where, kLongestName);
+  file.name = get_name(json, "name", where, kLongestName);
+  file.ns = get_name(json, "namespace", where, kLongestName);
+  file.problem = problem_of(json, where);
+  file.untuned = get<bool>(json, "untuned", where);
+  return file;
+}
+
+ProblemFile ProblemFile::read(const std::string& path) { return parse(read_file(path), path); }
+
+std::string ChoiceFile::serialize() const {
+  Json json = {{"schema", kChoiceSchema}, {"function", function}, {"problem", problem.key()}, {"arch", arch}};
+  add_choice(main, json);
+  json["origin"] = origin;
+  if (arch != "cpu") {
+    Json others = Json::array(), spare = Json::array();
+    for (const LockedChoice& c : devices) {
+      others.push_back({{"device", c.device}});
+      add_choice(c, others.back());
+    }
+    for (const Choice& c : instead)
+      spare.push_back({{"template", c.template_name}, {"config", c.config.to_json()}});
+    json["devices"] = others;
+    json["instead"] = spare;
+  }
+  return dump_json(json) + "\n";
+}
+
+ChoiceFile ChoiceFile::parse(const std::string& text, const std::string& where) {
+  const Json json = parse_json(text, where);
+  check_schema(json, kChoiceSchema, where);
+  ChoiceFile file;
+  file.function = get_name(json, "function", where, 2 * kLongestName + 1);
+  file.problem = problem_of(json, where);
+  file.arch = get_word(json, "arch", where);
+  file.main = choice_from_json(json, where);
+  file.origin = get_word(json, "origin", where);
+  check_is_locked(file, file.main, where);
+  if (file.arch == "cpu") return file;
+  for (const Json& item : get<std::vector<Json>>(json, "devices", where)) {
+    file.devices.push_back(choice_from_json(item, where));
+    file.devices.back().device = get_name(item, "device", where);
+    check_is_locked(file, file.devices.back(), where);
+  }
+  for (const Json& item : get<std::vector<Json>>(json, "instead", where))
+    file.instead.push_back(
+        {get_word(item, "template", where), Config::from_json(get<Json>(item, "config", where))});
+  return file;
+}
+
+ChoiceFile ChoiceFile::read(const std::string& path) { return parse(read_file(path), path); }
+
+} // namespace deepgen

@@ -1,0 +1,47 @@
+// The two small files that the edges of one problem exchange: problem.json and choice.json (docs/formats.md).
+#pragma once
+
+#include "base/kernel/config.h"
+#include "base/problem/problem.h"
+
+namespace deepgen {
+
+/// problem.json: what `deepgen_add_gemm()` declared.
+struct ProblemFile {
+  std::string target, name, ns;
+  Problem problem;
+  bool untuned = false; ///< true: always the default config
+
+  std::string label() const { return target + " " + name; }
+  static ProblemFile parse(const std::string& text, const std::string& where);
+  static ProblemFile read(const std::string& path);
+};
+
+/// One decision of a lock, as choice.json keeps it.
+struct LockedChoice {
+  Choice choice;
+  int64_t revision = 0;
+  std::string expect_sha256; ///< of the main kernel's code; empty unless it is the lock's choice
+  std::string toolchain;     ///< what made that code
+  std::string device;        ///< tuned on the device of this name; empty: for all of the arch
+};
+
+/// choice.json: the config to build. Holds no timings, so that measuring again with the same outcome rebuilds
+/// nothing.
+struct ChoiceFile {
+  std::string function; ///< ProblemFile::label(), for messages
+  Problem problem;
+  std::string arch = "cpu";
+  LockedChoice main;
+  std::string origin; ///< "lock", "search" or "default"
+  std::vector<LockedChoice>
+      devices; ///< GPUs: linked beside `main`, each for the device it was tuned on alone
+  std::vector<Choice>
+      instead; ///< GPUs: for a default that the assembler refuses (it spills, say), best first
+
+  std::string serialize() const;
+  static ChoiceFile parse(const std::string& text, const std::string& where);
+  static ChoiceFile read(const std::string& path);
+};
+
+} // namespace deepgen

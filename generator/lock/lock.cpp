@@ -1,0 +1,266 @@
+#include "generator/lock/lock.h"
+
+#include "base/files/files.h"
+#include "base/files/lock_folder.h"
+#include "base/files/locks.h"
+#include "base/json/json.h"
+#include "base/json/json_text.h"
+#include "base/search/decide.h"
+#include "base/text/text.h"
+#include "generator/lock/evidence.h"
+#include "generator/lock/final_log.h"
+#include "generator/search/seeded.h"
+#include "generator/space/space.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <tuple>
+
+namespace deepgen {
+namespace {
+
+constexpr const char* kLockSchema = "deepgen.lock/1";
+
+auto identity(const LockEntry& e) { return std::tie(e.problem, e.arch, e.device.name, e.device.isa); }
+
+/// The facts of a device on which legality may depend: of a GPU, no clocks and no bandwidth.
+std::vector<std::pair<const char*, int64_t Device::*>> facts_of(const std::string& arch) {
+  if (is_gpu(arch))
+    return {{"cores", &Device::cores},
+            {"l2", &Device::l2},
+            {"shared_block", &Device::shared_block},
+            {"shared_multiprocessor", &Device::shared_multiprocessor}};
+  return {{"isa", &Device::isa}, {"l1d", &Device::l1d}, {"l2", &Device::l2}, {"l3", &Device::l3}};
+}
+
+Json device_json(const Device& device, const std::string& arch) {
+  Json json = {{"name", device.name}};
+  for (auto [name, fact] : facts_of(arch)) json[name] = device.*fact;
+  return json;
+}
+
+/// What an entry does not keep. A later version's arch makes its entries stale, but not the file.
+Device facts_left_out(const std::string& arch) {
+  try {
+    return is_gpu(arch) ? generic_gpu(arch) : Device();
+  } catch (const Error&) {
+    return Device();
+  }
+}
+
+Device device_from_json(const Json& json, const std::string& arch, const std::string& where) {
+  Device device = facts_left_out(arch);
+  device.arch = arch;
+  device.name = get_name(json, "name", where);
+  for (auto [name, fact] : facts_of(arch)) device.*fact = get_count(json, name, where);
+  return device;
+}
+
+bool same_facts(const LockEntry& x, const LockEntry& y) {
+  for (auto [name, fact] : facts_of(x.arch))
+    if (x.device.*fact != y.device.*fact) return false;
+  return true;
+}
+
+LockEntry entry_from_json(const Json& json, const std::string& where) {
+  LockEntry e;
+  e.problem = get_name(json, "problem", where, 4096);
+  e.arch = get_word(json, "arch", where);
+  const Json device = get<Json>(json, "device", where);
+  e.device = device_from_json(device, e.arch, where);
+  e.choice.template_name = get_word(json, "template", where);
+  e.revision = get<int64_t>(json, "revision", where);
+  e.choice.config = Config::from_json(get<Json>(json, "config", where));
+  e.sha256 = get_name(json, "sha256", where);
+  e.toolchain = get_name(json, "toolchain", where);
+  if (json.contains("evidence")) e.evidence = json["evidence"]; // whatever it is: it decides nothing
+  return e;
+}
+
+/// The file behind symbolic links, also when it does not exist yet: weakly_canonical() stops at a dangling
+/// link.
+std::string real_path(const std::string& path) {
+  namespace fs = std::filesystem;
+  fs::path file = path;
+  std::error_code failure;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(file, failure)); ++links) {
+    if (links == 40) throw Error("too many symbolic links", path);
+    file = file.parent_path() / fs::read_symlink(file, failure);
+  }
+  const fs::path whole = fs::absolute(file, failure),
+                 real = failure ? whole : fs::weakly_canonical(whole, failure);
+  if (failure)
+    throw Error("cannot follow a path", path, failure.message(), "check the permissions of its folders");
+  return real.string(); // it has a folder, then
+}
+
+/// Replacing a file cuts it off from its hard links. Writing into it instead could leave half a lock.
+void warn_of_hard_links(const std::string& path) {
+  std::error_code absent;
+  if (const auto names = std::filesystem::hard_link_count(path, absent); !absent && names > 1)
+    std::fprintf(stderr,
+                 "deepgen: %s had %ju names (hard links): this one is a new file now, the others keep the "
+                 "old content\n",
+                 path.c_str(), names);
+}
+
+std::string machine_lock(const std::string& path) {
+  char name[40]; // the same file must give the same name in every program
+  std::snprintf(name, sizeof name, "/lock-%016llx", static_cast<unsigned long long>(fnv1a(path)));
+  return machine_lock_dir() + name;
+}
+
+/// The lock of the folder holds across containers, whose machine_lock_dir() may differ.
+FileLock merge_turn(const std::string& real) {
+  const std::filesystem::path folder = std::filesystem::path(real).parent_path();
+  std::error_code ignored; // what cannot be created cannot be opened either
+  std::filesystem::create_directories(folder, ignored);
+  if (std::optional<FileLock> turn = FileLock::of_folder(folder)) return std::move(*turn);
+  return FileLock(machine_lock(real), FileLock::kExclusive);
+}
+
+} // namespace
+
+std::string LockEntry::line() const {
+  const Json json = {{"problem", problem},
+                     {"arch", arch},
+                     {"device", device_json(device, arch)},
+                     {"template", choice.template_name},
+                     {"revision", revision},
+                     {"config", choice.config.to_json()},
+                     {"sha256", sha256},
+                     {"toolchain", toolchain},
+                     {"evidence", evidence}};
+  return dump_json(json);
+}
+
+bool LockEntry::agrees_with(const LockEntry& e) const {
+  auto decision = [](const LockEntry& x) {
+    return std::tie(x.choice.template_name, x.choice.config.values, x.revision, x.sha256, x.toolchain);
+  };
+  return identity(*this) == identity(e) && decision(*this) == decision(e) && same_facts(*this, e);
+}
+
+Lock Lock::parse(const std::string& text, const std::string& where) {
+  const Json json = parse_json(text, where);
+  check_schema(json, kLockSchema, where);
+  const auto list = get<std::vector<Json>>(json, "entries", where);
+  Lock lock;
+  for (size_t i = 0; i < list.size(); ++i)
+    lock.entries_.push_back(entry_from_json(list[i], where + ", entry " + std::to_string(i + 1)));
+  auto& entries = lock.entries_;
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& x, const auto& y) { return identity(x) < identity(y); });
+  auto twice = std::adjacent_find(entries.begin(), entries.end(),
+                                  [](const auto& x, const auto& y) { return identity(x) == identity(y); });
+  if (twice != entries.end())
+    throw Error("two entries for one problem and device", where, twice->problem + " on " + twice->device.name,
+                "delete one of the two lines, or tune again");
+  return lock;
+}
+
+Lock Lock::read(const std::string& path) { return file_exists(path) ? parse(read_file(path), path) : Lock(); }
+
+std::string Lock::serialize() const {
+  std::string out = "{\n\"schema\":\"" + std::string(kLockSchema) + "\",\n\"entries\":[\n";
+  for (size_t i = 0; i < entries_.size(); ++i)
+    out += entries_[i].line() + (i + 1 < entries_.size() ? ",\n" : "\n");
+  return out + "]\n}\n";
+}
+
+const LockEntry* Lock::find(const std::string& problem, const std::string& arch, const Device& device) const {
+  const LockEntry* best = nullptr;
+  auto rank = [&](const LockEntry& e) {
+    const bool exact = e.device.name == device.name && e.device.isa == device.isa;
+    const bool runs = e.device.isa <= device.isa;
+    const bool stale = !why_stale(e).empty();
+    return std::tuple(stale, !exact, !runs, runs ? -e.device.isa : e.device.isa, e.device.name);
+  };
+  for (const LockEntry& e : entries_)
+    if (e.problem == problem && e.arch == arch && (!best || rank(e) < rank(*best))) best = &e;
+  return best;
+}
+
+std::vector<const LockEntry*> Lock::find_all(const std::string& problem, const std::string& arch) const {
+  std::vector<const LockEntry*> found;
+  for (const LockEntry& e : entries_) // sorted
+    if (e.problem == problem && e.arch == arch) found.push_back(&e);
+  return found;
+}
+
+bool Lock::put(LockEntry entry) {
+  auto at = std::lower_bound(entries_.begin(), entries_.end(), entry,
+                             [](const auto& x, const auto& y) { return identity(x) < identity(y); });
+  if (at == entries_.end() || identity(*at) != identity(entry)) {
+    entries_.insert(at, std::move(entry));
+    return true;
+  }
+  if (at->agrees_with(entry)) return false;
+  *at = std::move(entry);
+  return true;
+}
+
+std::vector<LockEntry> Lock::keep_only(const std::set<std::string>& problems) {
+  std::vector<LockEntry> gone;
+  std::erase_if(entries_, [&](const LockEntry& e) {
+    const bool goes = !problems.contains(e.problem);
+    if (goes) gone.push_back(e);
+    return goes;
+  });
+  return gone;
+}
+
+std::string why_stale(const LockEntry& e) {
+  if (!is_sha256(e.sha256))
+    return "its sha256 is not 64 lower-case hex digits, so it does not say which code was verified";
+  try {
+    const Template& t = find_template(e.choice.template_name);
+    if (t.revision() != e.revision)
+      return "template " + t.name() + " has revision " + std::to_string(t.revision()) +
+             ", the entry was tuned with " + std::to_string(e.revision);
+    return why_illegal(Problem::parse(e.problem), e.arch, e.device, e.choice);
+  } catch (const Error& error) { // unknown template, or a problem key that this version does not know
+    return error.what();
+  }
+}
+
+LockEntry lock_entry(const std::string& problem, const std::string& arch, const Device& device,
+                     const std::string& toolchain, const std::vector<RecordLog>& logs) {
+  const RecordLog* final = final_log(logs, problem, arch);
+  const std::string remedy = "tune again on a quiet machine";
+  if (!final) throw Error("not locked: the records hold no finals", problem, "", "let the search finish");
+  if (!final->stable)
+    throw Error("not locked: too much interference for a decision", problem,
+                final->environment.value("unstable", ""), remedy);
+  const Decision decision = decide(*final);
+  if (!decision.found) throw Error("not locked: " + decision.reason, problem);
+  const Record& w = decision.winner;
+  if (!is_sha256(w.sha256) || !(w.error <= 1))
+    throw Error("not locked: the winner was not verified", problem, w.choice.text());
+  return {problem,    arch,     device,    w.choice,
+          w.revision, w.sha256, toolchain, evidence_of(decision, *final, logs, {problem, arch, device})};
+}
+
+std::vector<LockEntry> prune_lock(const std::string& path, const std::set<std::string>& problems,
+                                  bool remove) {
+  const std::string real = real_path(path);
+  const FileLock turn = merge_turn(real);
+  Lock lock = Lock::read(real);
+  std::vector<LockEntry> gone = lock.keep_only(problems);
+  if (remove && !gone.empty()) write_if_changed(real, lock.serialize());
+  return gone;
+}
+
+bool merge_into_lock(const std::string& path, const std::vector<LockEntry>& entries) {
+  const std::string real = real_path(path);
+  const FileLock turn = merge_turn(real);
+  Lock lock = Lock::read(real);
+  bool changed = false;
+  for (const LockEntry& e : entries) changed |= lock.put(e);
+  if (!changed) return false;
+  warn_of_hard_links(real);
+  return write_if_changed(real, lock.serialize());
+}
+
+} // namespace deepgen

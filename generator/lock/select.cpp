@@ -1,0 +1,187 @@
+#include "generator/lock/select.h"
+
+#include "base/search/decide.h"
+#include "base/text/error.h"
+#include "generator/lock/failures.h"
+#include "generator/lock/final_log.h"
+#include "generator/search/search.h"
+#include "generator/space/space.h"
+
+#include <limits>
+
+namespace deepgen {
+namespace {
+
+constexpr size_t kInstead = 8; ///< configs to try when the default one cannot be compiled
+
+struct Context {
+  Mode mode;
+  const Lock& lock;
+};
+
+/// What a frozen build is for is not known, so it has every level: the best entry is linked, and with it the
+/// fallbacks for lesser CPUs.
+Device best_device(const std::string& arch) {
+  Device device = generic_device(arch);
+  device.name.clear();
+  device.isa = std::numeric_limits<int64_t>::max();
+  return device;
+}
+
+Selected make(const SelectRequest& r, LockedChoice choice, std::string origin, std::string note = "") {
+  if (!note.empty()) note = "deepgen: " + r.file.label() + ": " + note;
+  return {{r.file.label(), r.file.problem, r.arch, std::move(choice), std::move(origin), {}, {}},
+          std::move(note)};
+}
+
+/// The model's best of other kinds: what follows the default in the plan of a first round.
+std::vector<Choice> instead_of_default(const SelectRequest& r, const Device& device) {
+  SearchInput in;
+  in.problem = r.file.problem, in.arch = r.arch, in.device = device;
+  in.slots = kInstead + 1;
+  std::vector<Choice> choices;
+  for (const PlanSlot& slot : next_plan(in).slots)
+    if (slot.origin != "default") choices.push_back(slot.choice);
+  return choices;
+}
+
+Selected take_default(const Context& c, const SelectRequest& r, const std::string& note) {
+  const bool host = c.mode == Mode::automatic && (r.device.present || !is_gpu(r.arch));
+  const Device device = host ? r.device : generic_device(r.arch);
+  const Choice choice = Space(r.file.problem, r.arch, device).default_choice();
+  Selected s = make(r, {choice, find_template(choice.template_name).revision(), "", "", ""}, "default", note);
+  if (is_gpu(r.arch)) s.choice.instead = instead_of_default(r, device);
+  return s;
+}
+
+LockedChoice locked(const LockEntry& e, const std::string& device = "") {
+  return {e.choice, e.revision, e.sha256, e.toolchain, device};
+}
+
+std::string stale_text(const std::string& stale) {
+  return "the lock entry is stale (" + first_line(stale) + "); ";
+}
+
+std::string untuned_text(const Context& c, const SelectRequest& r) {
+  if (is_gpu(r.arch) && !r.device.present && c.mode == Mode::automatic)
+    return "no " + r.arch + " device here: the default config; run `ninja tune` where there is one";
+  return "untuned for " + r.arch + "; run `ninja tune`";
+}
+
+/// What the search found, or the default when there was none.
+Selected from_records(const Context& c, const SelectRequest& r, const std::string& stale) {
+  const RecordLog* final = final_log(r.logs, r.file.problem.key(), r.arch);
+  if (!final && stale.empty() && r.logs.empty()) return take_default(c, r, untuned_text(c, r));
+  if (!final)
+    return take_default(c, r,
+                        (stale.empty() ? "no candidate could be measured on " + r.arch
+                                       : stale_text(stale) + "using the default config") +
+                            "; run `ninja tune`");
+  const Decision decision = decide(*final);
+  const std::string alike = common_failure(r.logs);
+  if (!decision.found)
+    throw Error("the search found no correct kernel", r.file.label() + ", " + r.file.problem.key(),
+                decision.reason + (alike.empty() ? "" : "; " + alike),
+                "see `deepgen report --records ...`; the template may have a defect");
+  const Record& w = decision.winner;
+  return make(r, {w.choice, w.revision, "", "", ""}, "search",
+              stale.empty()
+                  ? alike
+                  : stale_text(stale) + "using this build's search" + (alike.empty() ? "" : "; " + alike));
+}
+
+std::string missing_text(const SelectRequest& r) {
+  return r.file.label() + ": missing: no entry for " + r.file.problem.key() + " on " + r.arch;
+}
+
+/// The entries of one problem on one arch that a library links, the general one first, and why others are not
+/// good.
+struct Found {
+  std::vector<const LockEntry*> good;
+  std::string stale; ///< why, of the first stale one; empty when there is none
+};
+
+/// Of a GPU arch all devices' entries; the first by name also serves the devices that have none.
+Found find_for_gpus(const Lock& lock, const std::string& key, const std::string& arch) {
+  Found found;
+  for (const LockEntry* e : lock.find_all(key, arch)) {
+    const std::string why = why_stale(*e);
+    if (why.empty())
+      found.good.push_back(e);
+    else if (found.stale.empty())
+      found.stale = e->device.name + ": " + why;
+  }
+  return found;
+}
+
+Found find(const Context& c, const SelectRequest& r) {
+  const std::string key = r.file.problem.key();
+  if (is_gpu(r.arch)) return find_for_gpus(c.lock, key, r.arch);
+  const LockEntry* e = c.lock.find(key, r.arch, c.mode == Mode::frozen ? best_device(r.arch) : r.device);
+  if (!e) return {};
+  const std::string stale = why_stale(*e);
+  return stale.empty() ? Found{{e}, ""} : Found{{}, stale};
+}
+
+Selected take_entries(const SelectRequest& r, const Found& found) {
+  const LockEntry& general = *found.good.front();
+  Selected s =
+      make(r, locked(general), "lock",
+           found.stale.empty() ? "" : stale_text(found.stale) + "using that of " + general.device.name);
+  for (const LockEntry* e : found.good)
+    if (e->choice != general.choice || e->revision != general.revision || e->sha256 != general.sha256)
+      s.choice.devices.push_back(locked(*e, e->device.name));
+  return s;
+}
+
+} // namespace
+
+Mode parse_mode(const std::string& text) {
+  if (text == "auto") return Mode::automatic;
+  if (text == "lock") return Mode::lock;
+  if (text == "frozen") return Mode::frozen;
+  throw Error("unknown mode '" + text + "'", "--mode", "", "use auto, lock or frozen");
+}
+
+Device generic_device(const std::string& arch) {
+  if (is_gpu(arch)) return generic_gpu(arch);
+  Device device;
+  device.arch = arch;
+  device.present = false;
+  device.name = "generic";
+  device.isa = 3;
+  return device;
+}
+
+std::vector<Selected> select(Mode mode, const Lock& lock, const std::string& lock_path,
+                             const std::vector<SelectRequest>& requests) {
+  const bool frozen = mode == Mode::frozen;
+  const Context c{mode, lock};
+  std::vector<Selected> selections;
+  std::string failures;
+  for (const SelectRequest& r : requests) {
+    if (r.file.untuned) {
+      selections.push_back(take_default(c, r, ""));
+      continue;
+    }
+    const Found found = find(c, r);
+    if (!found.good.empty() && (found.stale.empty() || !frozen))
+      selections.push_back(take_entries(r, found));
+    else if (frozen)
+      failures += "\n  " + (found.stale.empty() ? missing_text(r)
+                                                : r.file.label() + ": stale: " + first_line(found.stale));
+    else if (mode == Mode::automatic)
+      selections.push_back(from_records(c, r, found.stale));
+    else if (!found.stale.empty())
+      selections.push_back(
+          take_default(c, r, stale_text(found.stale) + "using the default config; run `ninja tune`"));
+    else
+      selections.push_back(take_default(c, r, untuned_text(c, r)));
+  }
+  if (!failures.empty())
+    throw Error("a frozen build needs a good lock entry for every problem" + failures, lock_path, "",
+                "run `ninja tune` where the device is attached and commit the lock");
+  return selections;
+}
+
+} // namespace deepgen

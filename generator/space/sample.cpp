@@ -1,0 +1,247 @@
+#include "generator/space/sample.h"
+
+#include "base/problem/signature.h"
+#include "base/text/error.h"
+#include "generator/space/space.h"
+
+#include <algorithm>
+#include <map>
+
+namespace deepgen {
+namespace {
+
+using Engine = std::mt19937_64;
+
+constexpr double kFewestFlops = 4; ///< a gated GEMM of 1 x 1 x 1: nothing is below
+
+// The standard library's distributions and shuffle differ between implementations; these do not.
+int64_t between(Engine& random, int64_t low, int64_t high) {
+  return low + int64_t(random() % uint64_t(high - low + 1));
+}
+template <typename T>
+void shuffle(std::vector<T>& values, Engine& random) {
+  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
+}
+
+int64_t prime_at_most(int64_t n) {
+  for (; n > 2; --n) {
+    int64_t divisor = 2;
+    while (divisor * divisor <= n && n % divisor != 0) ++divisor;
+    if (divisor * divisor > n) break;
+  }
+  return n;
+}
+
+int64_t draw_size(Engine& random, int64_t largest) {
+  static constexpr int64_t tile[] = {8, 16, 32, 64, 128};
+  switch (random() % 10) {
+  case 0:
+    return 1;
+  case 1:
+  case 2:
+    return between(random, 1, std::min<int64_t>(16, largest));
+  case 3:
+  case 4:
+    return between(random, 1, largest);
+  case 5:
+    return prime_at_most(between(random, 1, largest));
+  case 6:
+    return between(random, 1, std::max<int64_t>(1, largest / 8)) | 1; // odd
+  default: {
+    const int64_t unit = std::min(tile[random() % 5], largest);
+    return unit * between(random, 1, std::max<int64_t>(1, largest / unit));
+  }
+  }
+}
+
+bool valid(const Problem& problem) {
+  try {
+    validate(problem);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// All combinations of types that validate() takes, with each layout.
+std::vector<Problem> all_gemms() {
+  constexpr int last = int(Type::i32);
+  std::vector<Problem> kinds;
+  for (int a = 0; a <= last; ++a)
+    for (int b = 0; b <= last; ++b)
+      for (int d = 0; d <= last; ++d)
+        for (Layout layout : {Layout::nn, Layout::nt, Layout::tn, Layout::tt}) {
+          Gemm p;
+          p.a = Type(a), p.b = Type(b), p.d = Type(d), p.layout = layout;
+          complete(p);
+          if (valid(p)) kinds.push_back(p);
+        }
+  return kinds;
+}
+
+std::vector<Problem> all_rows() {
+  constexpr int last = int(Type::i32);
+  std::vector<Problem> kinds;
+  for (int x = 0; x <= last; ++x)
+    for (int d = 0; d <= last; ++d)
+      for (RowsKind kind :
+           {RowsKind::softmax, RowsKind::log_softmax, RowsKind::layer_norm, RowsKind::rms_norm}) {
+        Rows p;
+        p.x = Type(x), p.d = Type(d), p.kind = kind;
+        if (valid(p)) kinds.push_back(p);
+      }
+  return kinds;
+}
+
+/// Of A, or of X.
+Type first_type(const Problem& p) { return signature(p).front().type; }
+
+/// Depth first over the grid with the values in random order, giving up a branch after some leaves.
+class ConfigSearch {
+public:
+  ConfigSearch(const Template& source, const Problem& problem, const Device& device, Engine& random)
+      : source_(source), problem_(problem), device_(device), random_(random),
+        parameters_(source.parameters(problem, device)) {}
+
+  std::optional<Config> find() {
+    for (int attempt = 0; attempt < 50; ++attempt) {
+      Config config;
+      for (Parameter& p : parameters_) {
+        config.values.emplace_back(p.name, 0);
+        shuffle(p.values, random_);
+      }
+      leaves_ = 0;
+      if (visit(config, 0)) return config;
+    }
+    return std::nullopt;
+  }
+
+private:
+  bool visit(Config& config, size_t assigned) {
+    if (assigned == parameters_.size()) {
+      ++leaves_;
+      return source_.why_illegal(problem_, device_, config).empty();
+    }
+    for (int64_t value : parameters_[assigned].values) {
+      config.values[assigned].second = value;
+      if (!source_.dead_end(problem_, device_, config, assigned + 1) && visit(config, assigned + 1))
+        return true;
+      if (leaves_ > 300) return false;
+    }
+    return false;
+  }
+
+  const Template& source_;
+  const Problem& problem_;
+  const Device& device_;
+  Engine& random_;
+  std::vector<Parameter> parameters_;
+  int leaves_ = 0;
+};
+
+struct Cell {
+  std::string arch;
+  const Template* source;
+  std::vector<Problem> kinds; ///< of which a sample has one
+};
+
+/// With `spec.count`, the kinds of one type of A share a cell: the 8-bit floats have half of all
+/// combinations.
+std::vector<Cell> all_cells(const SampleSpec& spec) {
+  std::map<Type, std::vector<Problem>> groups;
+  std::vector<Cell> cells;
+  const std::vector<Problem> kinds = spec.op == "rows" ? all_rows() : all_gemms();
+  for (const Problem& kind : kinds) groups[first_type(kind)].push_back(kind);
+  for (const Template* t : templates()) {
+    const auto& wanted = spec.templates;
+    if (t->op() != spec.op) continue;
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), t->name()) == wanted.end()) continue;
+    for (const std::string& arch : spec.archs) {
+      if (spec.count)
+        for (const auto& [type, group] : groups) cells.push_back({arch, t, group});
+      else
+        for (const Problem& kind : kinds) cells.insert(cells.end(), spec.each, {arch, t, {kind}});
+    }
+  }
+  return cells;
+}
+
+/// Nothing when the template serves no problem of the cell, as far as some tries tell.
+std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, Engine& random) {
+  const Device device = generic_gpu(cell.arch);
+  for (int attempt = 0; attempt < 60; ++attempt) {
+    const Problem problem = std::visit(
+        [&](auto kind) {
+          draw_shape(kind, spec, random);
+          return Problem(kind);
+        },
+        cell.kinds[random() % cell.kinds.size()].which());
+    if (!cell.source->why_not(problem, cell.arch).empty()) continue;
+    if (spec.defaults)
+      return RandomCandidate{problem, cell.arch, Space(problem, cell.arch, device).default_choice()};
+    if (auto config = draw_config(*cell.source, problem, device, random))
+      return RandomCandidate{problem, cell.arch, {cell.source->name(), *config}};
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+void draw_shape(Rows& problem, const SampleSpec& spec, Engine& random) {
+  problem.n = draw_size(random, std::min<int64_t>(8 * spec.largest, most_row_columns));
+  problem.m = draw_size(random, std::max<int64_t>(1, std::min<int64_t>(spec.largest, 4'000'000 / problem.n)));
+  problem.residual = random() % 2;
+  problem.output_residual = problem.residual && random() % 2;
+  problem.scale = problem.normalises() && random() % 2;
+  problem.bias = problem.normalises() && random() % 2;
+}
+
+void draw_shape(Gemm& problem, const SampleSpec& spec, Engine& random) {
+  int64_t* sizes[] = {&problem.m, &problem.n, &problem.k, &problem.batch};
+  static constexpr EpilogueOp gates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh,
+                                         EpilogueOp::sigmoid, EpilogueOp::relu};
+  problem.gate.reset();
+  if (problem.d != Type::i32 && random() % 4 == 0) problem.gate = gates[random() % std::size(gates)];
+  for (int64_t* size : {&problem.m, &problem.n, &problem.k}) *size = draw_size(random, spec.largest);
+  problem.batch = random() % 4 ? 1 : between(random, 2, 5);
+  while (problem.flops() >
+         std::max(kFewestFlops, spec.most_flops)) { // two or three of the sizes stay as they are
+    int64_t& size = *sizes[random() % 4];
+    if (size > 1) size = draw_size(random, std::max<int64_t>(1, size / 4));
+  }
+  problem.groups = 0;
+  if (problem.batch == 1 && !problem.a_transposed() && random() % 4 == 0)
+    problem.groups = between(random, 1, 9);
+  problem.epilogue.clear();
+  if (problem.d == Type::i32) return;
+  std::vector<EpilogueOp> ops;
+  for (int op = 0; op < epilogue_op_count; ++op)
+    if (!problem.gate || (EpilogueOp(op) != EpilogueOp::scale_a && EpilogueOp(op) != EpilogueOp::scale_b))
+      ops.push_back(EpilogueOp(op));
+  shuffle(ops, random);
+  const int64_t length = random() % 3 ? between(random, 0, 3) : between(random, 0, int64_t(ops.size()));
+  problem.epilogue.assign(ops.begin(), ops.begin() + length);
+}
+
+std::optional<Config> draw_config(const Template& source, const Problem& problem, const Device& device,
+                                  Engine& random) {
+  return ConfigSearch(source, problem, device, random).find();
+}
+
+std::vector<RandomCandidate> draw_samples(const SampleSpec& spec) {
+  Engine random(spec.seed);
+  std::vector<Cell> cells = all_cells(spec);
+  std::vector<RandomCandidate> samples;
+  size_t before;
+  do { // with a count, all cells in turn, in another order each time
+    before = samples.size();
+    shuffle(cells, random);
+    for (const Cell& cell : cells) {
+      if (spec.count && samples.size() == spec.count) break;
+      if (auto sample = draw(cell, spec, random)) samples.push_back(std::move(*sample));
+    }
+  } while (samples.size() > before && samples.size() < spec.count);
+  return samples;
+}
+
+} // namespace deepgen

@@ -1,0 +1,230 @@
+#include "measure/commands/compare.h"
+
+#include "base/files/files.h"
+#include "base/files/locks.h"
+#include "base/json/json.h"
+#include "base/search/decide.h"
+#include "base/text/error.h"
+#include "measure/commands/environment.h"
+#include "measure/cpu/arms.h"
+#include "measure/devices/cuda_take.h"
+#include "measure/devices/devices.h"
+#include "measure/gpu/cuda_bench.h"
+#include "measure/race/candidates.h"
+#include "measure/race/statistics.h"
+#include "measure/values/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+namespace deepgen {
+namespace {
+
+constexpr int kFewestRounds = 11, kMostRounds = 60;
+constexpr int kRoundsOfTrial = 30, kTrialsOfProcess = 5, kMostTrials = 60, kFewestTrials = 10;
+
+/// Where arms are timed: holds the device, and keeps compiles out, as long as it lives.
+class Stand {
+public:
+  Stand(const Device& model, const Problem& problem, int64_t workspace, const MeasureOptions& o) {
+    device_ = model;
+    if (model.is_cpu()) {
+      cpu_.emplace(timing_lock_path(), FileLock::kExclusive);
+      operands_ = subject_of(problem)->operands(workspace, o.seed);
+    } else {
+      gpu_.emplace(cuda::take(model, o.devices));
+      device_ = gpu_->device;
+      bench_ = std::make_unique<cuda::Bench>(problem, device_, workspace, o.seed, o.caches);
+      bench_->complete(options_, cuda::Bench::full_heat);
+    }
+    quiet_.emplace(Turn::quiet_turn(model.is_cpu() ? FileLock::kExclusive : FileLock::kShared));
+    options_.call_seconds = call_limit(problem, o.call_seconds);
+    options_.seed = o.seed;
+  }
+  const Device& device() const { return device_; }
+  RaceOptions options(double seconds) const {
+    RaceOptions o = options_;
+    o.deadline = wall_seconds() + seconds;
+    return o;
+  }
+  Arm arm(const std::string& name, const Kernel& kernel) const {
+    return bench_ ? bench_->kernel_arm(name, kernel) : kernel_arm(name, kernel, *operands_);
+  }
+  Arm read_arm() const {
+    if (std::optional<Arm> arm = bench_->read_arm()) return *arm;
+    throw Error("nothing to time", device_.name, "the measurement has no kernel of its own for AMD's devices",
+                "pass a kernel file");
+  }
+
+private:
+  Device device_;
+  std::optional<FileLock> cpu_;
+  std::optional<cuda::Taken> gpu_;
+  std::optional<Turn> quiet_;
+  std::unique_ptr<TimingOperands> operands_;
+  std::unique_ptr<cuda::Bench> bench_;
+  RaceOptions options_;
+};
+
+/// Kernel files of one problem and the device's arch, with a main kernel each.
+std::vector<KernelFile> load(const std::vector<std::string>& paths, const Device& device) {
+  std::vector<KernelFile> files;
+  for (const std::string& path : paths) {
+    KernelFile file = KernelFile::read(path);
+    const Kernel* kernel = file.find("main");
+    const std::string problem = (files.empty() ? file : files.front()).problem.key();
+    if (file.status != "ok" || !kernel)
+      throw Error("there is no kernel to time", path, file.detail,
+                  "pass kernel files that could be compiled");
+    if (file.arch != device.arch || kernel->isa > runnable_isa(device))
+      throw Error("a kernel is for another device", path, file.arch + ", the device is " + device.arch);
+    if (file.problem.key() != problem)
+      throw Error("the kernels are of different problems", path, file.problem.key() + " and " + problem);
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+int64_t workspace_of(const std::vector<KernelFile>& files) {
+  int64_t bytes = 0;
+  for (const KernelFile& f : files) bytes = std::max(bytes, f.find("main")->workspace);
+  return bytes;
+}
+
+void write_json(const std::string& path, const Json& json) {
+  if (!path.empty()) write_atomically(path, json.dump(1) + "\n");
+}
+
+double rounded(double x) { return std::round(finite(x) * 1e5) / 1e5; }
+
+/// For noise without a kernel: a product of matrices that stay in the L1 cache. All arms have the same
+/// memory, as kernels do: two blocks from the heap may lie differently in cache lines, and one of the arms is
+/// then slower indeed.
+Arm loop_arm() {
+  return {"loop", []() -> std::function<void()> {
+            constexpr int kSize = 48;
+            alignas(4096) static float memory[3 * kSize * kSize];
+            std::fill(std::begin(memory), std::end(memory), 0.5f);
+            return [] {
+              float *a = memory, *b = a + kSize * kSize, *c = b + kSize * kSize;
+              for (int i = 0; i < kSize; ++i)
+                for (int k = 0; k < kSize; ++k)
+                  for (int j = 0; j < kSize; ++j)
+                    c[i * kSize + j] = 0.5f * c[i * kSize + j] + a[i * kSize + k] * b[k * kSize + j];
+              asm volatile("" : : "r"(c) : "memory");
+            };
+          }};
+}
+
+/// |median| of the log-ratios of each trial's rounds, over processes until time is up; and the samples for
+/// the summary.
+std::vector<double> trials(const std::function<Arm()>& arm, const Stand& stand, double seconds,
+                           Progress& progress, std::vector<ArmResult>& samples) {
+  std::vector<double> found;
+  const double end = wall_seconds() + seconds;
+  for (uint64_t process = 0; int(found.size()) < kMostTrials; ++process) {
+    if (int(found.size()) >= kFewestTrials && wall_seconds() > end) break;
+    RaceOptions options = stand.options(1e6);
+    options.seed += process;
+    const auto r = full_race({arm(), arm()}, 0, kTrialsOfProcess * kRoundsOfTrial, options, progress);
+    if (!r[0].timed() || !r[1].timed())
+      throw Error("the kernel could not be timed", r[0].timed() ? r[1].failure : r[0].failure,
+                  r[0].timed() ? r[1].detail : r[0].detail);
+    samples.insert(samples.end(), r.begin(), r.end());
+    const std::vector<double> ratios = log_ratios(r[1], r[0]);
+    for (size_t at = 0; at + kRoundsOfTrial / 2 <= ratios.size(); at += kRoundsOfTrial) {
+      const auto begin = ratios.begin() + std::ptrdiff_t(at);
+      const auto stop = ratios.begin() + std::ptrdiff_t(std::min(at + kRoundsOfTrial, ratios.size()));
+      found.push_back(std::expm1(std::fabs(median({begin, stop}))));
+    }
+  }
+  return found;
+}
+
+} // namespace
+
+void compare(const CompareCommand& command) {
+  const Device model = Device::read(command.device);
+  check_device(model, command.device, command.options.caches);
+  const std::vector<KernelFile> files = load(command.files, model);
+  const Stand stand(model, files.front().problem, workspace_of(files), command.options);
+  std::vector<Arm> arms = {stand.arm("the first again", *files.front().find("main"))};
+  for (size_t i = 0; i < files.size(); ++i)
+    arms.push_back(stand.arm(command.files[i], *files[i].find("main")));
+  std::swap(arms[0], arms[1]);
+  Progress progress("compare");
+  const auto r =
+      full_race(arms, kFewestRounds, kMostRounds, stand.options(command.options.seconds), progress);
+  const std::vector<double> pairs = log_ratios(r[1], r[0]);
+  const double floor = noise_floor(pairs),
+               threshold = threshold_of(std::max(floor, model.is_cpu() ? least_noise_of_cpu() : 0));
+  Json list = Json::array();
+  char text[80];
+  std::snprintf(text, sizeof text, "noise floor %.2f %%, %zu rounds", 100 * floor, pairs.size());
+  progress.summary(text);
+  for (size_t i = 0; i < files.size(); ++i) {
+    const ArmResult& one = r[i == 0 ? 0 : i + 1];
+    Json line = {{"file", command.files[i]}, {"config", files[i].choice.text()}};
+    if (one.timed()) {
+      const Timing t = summarize(one, r[0], command.options.seed);
+      line["seconds"] = t.seconds;
+      line["ratio"] = {rounded(t.low), rounded(t.ratio), rounded(t.high)};
+      line["verdict"] = verdict(t.low, t.high, threshold);
+      std::printf("%.4f [%.4f, %.4f] %-4s %.3f us  %s\n", t.ratio, t.low, t.high,
+                  line["verdict"].get<std::string>().c_str(), 1e6 * t.seconds, command.files[i].c_str());
+    } else {
+      line["failure"] = one.failure + ": " + one.detail;
+      std::printf("%s: %s  %s\n", one.failure.c_str(), one.detail.c_str(), command.files[i].c_str());
+    }
+    list.push_back(line);
+  }
+  write_json(command.output, {{"schema", "deepgen.compare/1"},
+                              {"device", stand.device().to_json()},
+                              {"noise_floor", rounded(floor)},
+                              {"rounds", pairs.size()},
+                              {"clean", rounded(clean_share(r))},
+                              {"dropped", rounded(dropped_share(r))},
+                              {"kernels", list}});
+}
+
+void noise(const NoiseCommand& command) {
+  const Device model = command.device.empty() ? find_device(command.arch) : Device::read(command.device);
+  check_device(model, command.device.empty() ? command.arch : command.device, command.options.caches);
+  const std::vector<KernelFile> files =
+      load(command.file.empty() ? std::vector<std::string>() : std::vector{command.file}, model);
+  Gemm read; // 64 MiB
+  read.m = 1, read.n = read.k = files.empty() && !model.is_cpu() ? 4096 : 64;
+  const Stand stand(model, files.empty() ? read : files.front().problem, workspace_of(files),
+                    command.options);
+  const auto arm = [&] {
+    if (!files.empty()) return stand.arm(command.file, *files.front().find("main"));
+    return model.is_cpu() ? loop_arm() : stand.read_arm();
+  };
+  Progress progress("noise");
+  std::vector<ArmResult> samples;
+  const std::vector<double> found = trials(arm, stand, command.options.seconds, progress, samples);
+  const double p95 = quantile(found, 0.95), clean = clean_share(samples);
+  const std::string what = !files.empty()   ? files.front().choice.text()
+                           : model.is_cpu() ? "a loop"
+                                            : "reading memory";
+  std::printf("noise floor %.2f %%: p95 of |A/A - 1| over %zu comparisons of %d rounds each (median %.2f %%, "
+              "largest %.2f %%)\n"
+              "of %s on %s; %.0f %% of the samples undisturbed, %.0f %% of the rounds dropped\n",
+              100 * p95, found.size(), kRoundsOfTrial, 100 * median(found), 100 * quantile(found, 1),
+              what.c_str(), stand.device().name.c_str(), 100 * clean, 100 * dropped_share(samples));
+  write_json(command.output, {{"schema", "deepgen.noise/1"},
+                              {"device", stand.device().to_json()},
+                              {"of", what},
+                              {"comparisons", found.size()},
+                              {"rounds", kRoundsOfTrial},
+                              {"p95", rounded(p95)},
+                              {"median", rounded(median(found))},
+                              {"largest", rounded(quantile(found, 1))},
+                              {"clean", rounded(clean)},
+                              {"dropped", rounded(dropped_share(samples))}});
+}
+
+} // namespace deepgen

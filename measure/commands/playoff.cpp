@@ -1,0 +1,279 @@
+#include "base/files/files.h"
+#include "base/files/locks.h"
+#include "base/json/json.h"
+#include "base/search/decide.h"
+#include "base/search/names.h"
+#include "base/text/error.h"
+#include "measure/commands/environment.h"
+#include "measure/commands/finalist_set.h"
+#include "measure/commands/run.h"
+#include "measure/commands/searches.h"
+#include "measure/cpu/arms.h"
+#include "measure/devices/cuda_take.h"
+#include "measure/gpu/cuda_bench.h"
+#include "measure/gpu/cuda_verify_all.h"
+#include "measure/race/candidates.h"
+#include "measure/race/contest.h"
+#include "measure/values/verify.h"
+#include "measure/vendor/gpu/cuda_vendor.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace deepgen {
+namespace {
+
+constexpr double kCleanEnoughOnGpu = 0.8;
+
+/// The fields of `more` replace those of `json`, at their places.
+Json merged(Json json, const Json& more) {
+  for (const auto& [key, value] : more.items()) json[key] = value;
+  return json;
+}
+
+int64_t workspace_of(const FinalistSet& selection) {
+  int64_t workspace = 0;
+  for (const Finalist& f : selection.finalists()) workspace = std::max(workspace, f.kernel().workspace);
+  return workspace;
+}
+
+Field field_of(const FinalistSet& selection,
+               const std::function<Arm(const std::string& name, const Kernel&)>& arm_of) {
+  Field field;
+  field.finalists = selection.finalists().size();
+  field.arm = [&selection, arm_of](size_t i, const std::string& name) {
+    const Finalist& f = selection.finalists()[i];
+    return arm_of(name.empty() ? f.record.choice.text() : name, f.kernel());
+  };
+  return field;
+}
+
+Contest contest_of(const FinalistSet& selection, const PlayoffCommand& command) {
+  Contest c;
+  for (const Finalist& f : selection.finalists()) c.finalists.push_back(f.record);
+  c.has_default = selection.has_default();
+  c.options.call_seconds =
+      call_limit(selection.finalists().front().file.problem, command.options.call_seconds);
+  c.options.seed = command.options.seed;
+  c.options.warmup = command.options.warmup;
+  c.options.most_rounds = command.options.samples;
+  c.seconds = command.options.seconds;
+  for (const std::string& name : command.extra)
+    c.extra.push_back(name == to_string(Regime::serial) ? Regime::serial : Regime::bursts);
+  return c;
+}
+
+RecordLog time_on_cpu(const FinalistSet& selection, const Device& device, const PlayoffCommand& command,
+                      Progress& progress, Spent& spent) {
+  const std::unique_ptr<Subject> subject = subject_of(selection.finalists().front().file.problem);
+  const Baseline vendor = command.options.vendor ? subject->baseline() : Baseline();
+  if (!vendor.why_not.empty()) progress.summary(vendor.why_not);
+  std::unique_ptr<TimingOperands> operands;
+  Contest c = contest_of(selection, command);
+  c.options.spent = &spent;
+  c.least_noise = least_noise_of_cpu();
+  c.vendor = vendor.name;
+  c.field = [&] {
+    operands.reset();
+    operands = subject->operands(workspace_of(selection), command.options.seed);
+    Field field = field_of(selection, [&](const std::string& name, const Kernel& kernel) {
+      return kernel_arm(name, kernel, *operands);
+    });
+    if (vendor.arm) field.vendor_arms.push_back(vendor.arm(*operands));
+    return field;
+  };
+  progress.live("waiting for the device and for compiles to end");
+  Lap lap;
+  const FileLock lock(timing_lock_path(), FileLock::kExclusive);
+  const Turn quiet = Turn::quiet_turn();
+  spent.waiting = lap.seconds();
+  RecordLog log = run_contest(c, progress).log;
+  log.environment = merged(environment(device, ""), log.environment);
+  return log;
+}
+
+/// No config wins that is right on the tuned shape alone.
+void verify_awkward(FinalistSet& selection, const std::vector<KernelFile>& files, const Device& device,
+                    const MeasureOptions& o) {
+  cuda::VerifyOptions options;
+  options.uuid = device.uuid;
+  options.call_seconds = o.call_seconds;
+  options.deadline = std::numeric_limits<double>::infinity(); // they are few
+  options.seed = o.seed;
+  std::vector<const KernelFile*> list;
+  for (const KernelFile& file : files) list.push_back(&file);
+  cuda::verify_files(list, options, [&](size_t i, const Verdict& v) {
+    v.status == "ok" ? selection.accept(list[i]->choice, v.error)
+                     : selection.reject(list[i]->choice, v.status, v.detail);
+  });
+}
+
+/// For each finalist, the vendor's best time in units of its own, from the same rounds.
+Json vendor_ratios(const FinalistSet& selection, const FinalsResult& t, uint64_t seed) {
+  Json ratios = Json::array();
+  for (size_t i = 0; i < t.finalists.size(); ++i) {
+    if (!t.vendor.timed() || !t.finalists[i].timed()) continue;
+    const Timing timing = summarize(t.vendor, t.finalists[i], seed);
+    ratios.push_back({{"sha256", selection.finalists()[i].record.sha256},
+                      {"ratio", finite(timing.ratio)},
+                      {"low", finite(timing.low)},
+                      {"high", finite(timing.high)}});
+  }
+  return ratios;
+}
+
+/// Whether somebody else computes on the device. Such a log decides nothing.
+void note_company(int processes, RecordLog& log) {
+  if (!processes) return;
+  log.stable = false;
+  log.environment["unstable"] =
+      "shared: " + std::to_string(processes) + " other processes compute on the device";
+}
+
+RecordLog nothing_timed(const Json& environment, Progress& progress) {
+  progress.summary("no candidate of any round was correct, so nothing was timed; see `deepgen report`");
+  RecordLog log;
+  log.environment = environment;
+  return log;
+}
+
+RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const PlayoffCommand& command,
+                      Progress& progress, Spent& spent) {
+  const std::vector<KernelFile> files = selection.unverified();
+  progress.live("waiting for the device and for compiles to end");
+  Lap lap;
+  const cuda::Taken taken = cuda::take(model, command.options.devices);
+  const Device& device = taken.device;
+  const Turn quiet = Turn::quiet_turn(FileLock::kShared);
+  spent.waiting = lap.seconds();
+  if (!files.empty()) {
+    progress.live("verifying awkward shapes");
+    verify_awkward(selection, files, device, command.options);
+    spent.verifying = lap.seconds();
+  }
+  cuda::Surroundings around = cuda::surroundings(device);
+  if (selection.finalists().empty())
+    return nothing_timed(cuda::environment(device, "none", around, {}, command.options.caches), progress);
+  const Problem problem = selection.finalists().front().file.problem;
+  cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed, command.options.caches);
+  cuda::Vendor vendor;
+  vendor.why_not = "not asked for";
+  if (command.options.vendor) {
+    progress.live("asking the vendor's library");
+    vendor = cuda::baseline_of(problem, device, command.options.seed);
+    if (!vendor.why_not.empty()) progress.summary("no vendor baseline: " + vendor.why_not);
+  }
+  spent.vendor = lap.seconds();
+  Contest c = contest_of(selection, command);
+  if (!vendor.algorithms.empty()) c.vendor = vendor.name;
+  c.vendor_note = "best of " + std::to_string(vendor.algorithms.size()) + " algorithms" +
+                  (vendor.plan.text().empty() ? "" : "; " + vendor.plan.text());
+  c.field = [&] { // of the operands a worker's own bench is opened in each race
+    Field field = field_of(selection, [&](const std::string& name, const Kernel& kernel) {
+      return bench.kernel_arm(name, kernel);
+    });
+    field.read_arm = bench.read_arm();
+    field.vendor_arms = cuda::vendor_arms(vendor, bench);
+    return field;
+  };
+  c.clean_enough = kCleanEnoughOnGpu;
+  bench.complete(c.options, cuda::Bench::full_heat);
+  c.settle_again = cuda::Bench::again_heat;
+  c.options.spent = &spent;
+  ContestResult r = run_contest(c, progress);
+  around.other_processes = std::max(around.other_processes, cuda::surroundings(device).other_processes);
+  Json json = cuda::environment(device, "", around, r.samples, command.options.caches);
+  json["vendor"] = {{"name", vendor.name},
+                    {"why_not", vendor.why_not},
+                    {"algorithms", vendor.algorithms.size()},
+                    {"epilogue", vendor.plan.text()},
+                    {"ratios", vendor_ratios(selection, r.finals, command.options.seed)}};
+  if (const ArmResult& read = r.finals.read; read.timed())
+    json["read"] = {{"bytes", cuda::read_bytes(problem)},
+                    {"seconds", summarize(read, read, command.options.seed).seconds}};
+  r.log.environment = merged(std::move(json), r.log.environment);
+  note_company(around.other_processes, r.log);
+  return std::move(r.log);
+}
+
+std::string percent(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g %%", 100 * x);
+  return text;
+}
+
+std::string summary(const RecordLog& log) {
+  const bool again = log.environment.contains("holdout");
+  const std::string unwatched = log.environment.value("unwatched", "");
+  std::string text;
+  int left = 0;
+  for (const Record& r : log.records) {
+    if (!r.timing || r.stage != "final" || (left += r.status == "dropped", !r.ok())) continue;
+    char line[160];
+    std::snprintf(line, sizeof line, "%s%s %.3f", text.empty() ? "" : ", ", candidate_name(r).c_str(),
+                  r.timing->ratio);
+    text += line;
+  }
+  if (text.empty()) return "no finalist could be timed, so nothing is decided";
+  text += " of the default's time, noise " + percent(log.noise_floor);
+  if (left) text += "; " + std::to_string(left) + " clearly slower in the first rounds";
+  if (!unwatched.empty()) text += "; throttling and other processes were not watched: " + unwatched;
+  if (!log.stable) return text + "; unstable: " + log.environment.value("unstable", "");
+  const Decision d = decide(log);
+  return text + "; " + (again ? "hold-out: " : "") + d.reason;
+}
+
+/// What became of a search, for whoever waits for the build.
+std::string short_summary(const RecordLog& log) {
+  if (!log.stable)
+    return "unstable: " + log.environment.value("unstable", "too much interference") +
+           "; `ninja tune` repeats it";
+  const Decision d = decide(log);
+  if (!d.found) return "no winner: " + d.reason;
+  if (!d.improved) return "the default config stays";
+  char text[160];
+  std::snprintf(text, sizeof text, "%s is %.3g times as fast as the default",
+                candidate_name(d.winner).c_str(), d.winner.timing ? 1 / d.winner.timing->ratio : 1);
+  return text;
+}
+
+void say(const PlayoffCommand& command, const RecordLog& log, Progress& progress) {
+  if (command.label.empty()) {
+    if (!log.records.empty()) progress.summary(summary(log));
+    return;
+  }
+  std::string done;
+  if (!command.searches.empty() && file_exists(command.searches))
+    done = searches_done(parse_searches(read_file(command.searches)), command.output);
+  progress.summary(short_summary(log) + done);
+}
+
+} // namespace
+
+void playoff(const PlayoffCommand& command) {
+  const Device device = Device::read(command.device);
+  check_device(device, command.device, command.options.caches);
+  if (device.is_cpu() && !command.extra.empty())
+    throw Error("a CPU has no bursts and no serial launches", "--extra", "these are regimes of GPUs",
+                "leave --extra out");
+  FinalistSet selection(command.records, command.awkward, command.output);
+  Progress progress(command.label.empty() ? "measure final" : command.label + " on " + device.arch);
+  Spent spent;
+  RecordLog log;
+  if (selection.finalists().empty())
+    log = nothing_timed(device.is_cpu() ? environment(device, "none")
+                                        : cuda::environment(device, "none", {}, {}, command.options.caches),
+                        progress);
+  else
+    log = device.is_cpu() ? time_on_cpu(selection, device, command, progress, spent)
+                          : time_on_gpu(selection, device, command, progress, spent);
+  log.environment["spent"] = spent.to_json();
+  log.environment["ended"] = utc_now();
+  const std::vector<Record> failed = selection.failed();
+  log.records.insert(log.records.begin(), failed.begin(), failed.end());
+  write_atomically(command.output, log.serialize());
+  say(command, log, progress);
+}
+
+} // namespace deepgen

@@ -1,0 +1,17 @@
+#include "measure/cpu/arms.h"
+
+#include <memory>
+
+namespace deepgen {
+
+Arm kernel_arm(const std::string& name, const Kernel& kernel, const TimingOperands& operands) {
+  return {name, [&kernel, &operands]() -> std::function<void()> {
+            auto loaded = std::make_shared<LoadedKernel>(kernel);
+            operands.touch();
+            return [loaded, block = loaded->arguments(operands.values(), loaded->full_range())] {
+              loaded->call(block);
+            };
+          }};
+}
+
+} // namespace deepgen

@@ -1,0 +1,69 @@
+#include "measure/cpu/gemm_subject.h"
+
+#include "measure/cpu/gemm_cases.h"
+#include "measure/vendor/cpu/vendor.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace deepgen {
+namespace {
+
+class GemmSubject : public Subject {
+public:
+  explicit GemmSubject(const Gemm& p) : problem_(p) {}
+
+  std::unique_ptr<CaseSet> cases(uint64_t seed) const override {
+    return std::make_unique<GemmCases>(problem_, seed);
+  }
+  double case_bytes() const override { return deepgen::case_bytes(problem_); }
+  std::unique_ptr<TimingOperands> operands(int64_t workspace, uint64_t seed) const override {
+    return std::make_unique<GemmOperands>(problem_, workspace, seed);
+  }
+  Baseline baseline() const override {
+    std::string why;
+    const std::optional<Vendor> vendor = Vendor::open(&why);
+    if (!vendor)
+      return {"",
+              why.empty() ? "no OpenBLAS here, so no vendor baseline; install libopenblas0 for one"
+                          : "OpenBLAS is here and of no use, so no vendor baseline: " + why,
+              nullptr};
+    return {vendor->name(), "", [vendor = *vendor, p = problem_](const TimingOperands& operands) {
+              const auto& dense = dynamic_cast<const GemmOperands&>(operands);
+              return Arm{vendor.name(), [vendor, p, &dense] { return vendor.prepare(p, dense.buffers()); }};
+            }};
+  }
+
+private:
+  Gemm problem_;
+};
+
+} // namespace
+
+GemmOperands::GemmOperands(const Gemm& p, int64_t workspace, uint64_t seed)
+    : problem_(p), inputs_(p, seed, false), d_(size_t(p.m * p.n * p.batch * size_of(p.d)), 5),
+      workspace_(size_t(std::max<int64_t>(workspace, 1)), 0) {}
+
+CallBuffers GemmOperands::buffers() const {
+  const Gemm& p = problem_;
+  CallBuffers x;
+  x.a = inputs_.a.data(), x.lda = p.a_columns(), x.stride_a = p.m * p.k;
+  x.b = inputs_.b.data(), x.ldb = p.b_columns(), x.stride_b = p.k * p.sum_columns();
+  x.d = d_.data(), x.ldd = x.ldc = p.n, x.stride_d = x.stride_c = p.m * p.n;
+  for (const StepOperand& operand : operands_of(p)) {
+    x.*operand.data = inputs_.operand(operand.op).data();
+    if (operand.ld) x.*operand.ld = p.n, x.*operand.batch_stride = p.m * p.n;
+  }
+  x.clamp_low = inputs_.clamp_low, x.clamp_high = inputs_.clamp_high;
+  x.workspace = workspace_.data();
+  return x;
+}
+
+void GemmOperands::touch() const {
+  std::memset(d_.data(), 0, d_.size());
+  std::memset(workspace_.data(), 0, workspace_.size());
+}
+
+std::unique_ptr<Subject> subject_of(const Gemm& p) { return std::make_unique<GemmSubject>(p); }
+
+} // namespace deepgen

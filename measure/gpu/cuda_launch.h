@@ -1,0 +1,59 @@
+// A GPU kernel launched from its description.
+#pragma once
+
+#include "base/kernel/kernel.h"
+#include "measure/devices/cuda_driver.h"
+#include "measure/gpu/toolbox/cuda_parameters.h"
+
+#include <vector>
+
+namespace deepgen::cuda {
+
+/// What one call of a kernel gets. Absent operands have data 0.
+struct CallOperands {
+  Array a, b, c, d, residual, multiplier;
+  Address offsets = 0;            ///< of the groups of rows
+  std::vector<int32_t> in_groups; ///< what is there, where the host knows
+  Address bias = 0, bias_row = 0, scale_a = 0, scale_b = 0, scale_d = 0, scale_row = 0, scale_col = 0,
+          workspace = 0;
+  double alpha = 1, beta = 0, clamp_low = 0, clamp_high = 0;
+};
+
+/// The same of rows.
+struct RowsOperands {
+  Array x, residual, d, residual_out;
+  Address scale = 0, bias = 0, row_scales = 0;
+  double epsilon = 0;
+};
+/// By its name in the signature.
+void set_operand(RowsOperands&, const std::string& name, const Array&);
+
+/// The bits of a scalar argument, in the low bytes.
+uint64_t scalar_bits(double value, Type type);
+
+class LoadedKernel {
+public:
+  /// Loads the cubin when the device runs it, else the PTX. Throws Error when neither does, or the
+  /// description is not understood; DriverError when the driver refuses it.
+  LoadedKernel(const Kernel& kernel, const Context& context);
+  /// Enqueues the launches of one call. The operands are copied.
+  void enqueue(const CallOperands& operands, Stream stream) const;
+  void enqueue(const RowsOperands& operands, Stream stream) const;
+
+private:
+  /// `slots`: a value for each deepgen_arg; `maps`: in the order of the kernel's.
+  void launch(uint64_t* slots, std::vector<TensorMapBits>& maps, Stream stream) const;
+  struct Entry {
+    Function function = nullptr;
+    LaunchConfig config;
+    std::vector<LaunchAttribute> attributes;
+  };
+  Entry prepare(const Launch& launch, const Context& context) const;
+
+  const Kernel kernel_; ///< without its code
+  Module module_;
+  std::vector<int> slots_; ///< deepgen_arg
+  std::vector<Entry> entries_;
+};
+
+} // namespace deepgen::cuda

@@ -1,0 +1,155 @@
+#include "measure/gpu/cuda_ring.h"
+
+#include "base/problem/signature.h"
+#include "measure/gpu/cuda_bench.h"
+#include "measure/gpu/toolbox/cuda_values.h"
+
+#include <algorithm>
+
+namespace deepgen::cuda {
+namespace {
+
+constexpr int64_t kRingAlign = 1024;
+constexpr int64_t kSharings = 8; ///< of rows among groups, that differ
+
+int64_t aligned(int64_t bytes) { return (bytes + kRingAlign - 1) / kRingAlign * kRingAlign; }
+
+Array matrix(Type type, int64_t rows, int64_t columns, int64_t batch) {
+  Array x = shape_of(rows, columns, columns, batch, 0);
+  x.type = int32_t(type);
+  return x;
+}
+
+int64_t bytes_of(const Array& x) { return x.rows * x.columns * x.batch * size_of(Type(x.type)); }
+
+/// Of the sets that take turns, what is not the same in all.
+int64_t rotating_bytes(const Gemm& p, Caches caches) {
+  return caches == Caches::weights_cold ? bytes_of(matrix(p.b, p.b_rows(), p.b_columns(), p.b_matrices()))
+                                        : set_bytes(p);
+}
+
+} // namespace
+
+int64_t set_bytes(const Gemm& p) {
+  const int64_t element =
+      size_of(p.d) + (p.has(EpilogueOp::residual) + p.has(EpilogueOp::multiply)) * size_of(p.epilogue_type());
+  return p.batch * (p.m * p.k * size_of(p.a) + p.m * p.n * element) +
+         p.b_matrices() * p.k * p.sum_columns() * size_of(p.b);
+}
+
+int64_t read_bytes(const Problem& problem) {
+  const auto words = [](int64_t bytes) { return (bytes + 15) / 16 * 16; }; // in which it is read
+  if (problem.op() == "rows") return words(int64_t(problem.bytes()));
+  const Gemm& p = problem.gemm();
+  return words(p.k * std::max(p.batch * p.m * size_of(p.a), p.b_matrices() * p.sum_columns() * size_of(p.b)));
+}
+
+std::unique_ptr<const RingSets> make_sets(const Problem& p, const RingSpace& space) {
+  if (p.op() == "rows") return std::make_unique<const RowsSets>(p.rows(), space);
+  return std::make_unique<const GemmSets>(p.gemm(), space);
+}
+
+int64_t GemmSets::kinds() const { return problem_.groups ? timed_sharings : 1; }
+
+GemmSets::GemmSets(const Gemm& p, const RingSpace& space) : problem_(p) {
+  const int64_t bytes = rotating_bytes(p, space.caches);
+  const int64_t each = space.caches == Caches::cold ? space.workspace : 0;
+  sets_.resize(size_t(space.caches == Caches::warm ? kinds()
+                                                   : ring_sets(bytes, each, space.cache, space.memory,
+                                                               kinds(), ring_places(bytes, p.flops()))));
+  fill(space);
+}
+
+void GemmSets::fill(const RingSpace& space) {
+  const Gemm& p = problem_;
+  const Toolbox& tools = space.tools;
+  const uint64_t seed = space.seed;
+  const int64_t workspace = space.workspace;
+  const Scalars s = scalars_of(p);
+  const auto sets = int64_t(sets_.size());
+  const bool cold = space.caches == Caches::cold;
+  const auto ring = [&](Array shape, Array CallOperands::* operand, Operand what) {
+    const bool rotates = cold || (space.caches == Caches::weights_cold && operand == &CallOperands::b);
+    const int64_t pitch = rotates ? aligned(bytes_of(shape)) : 0;
+    memory_.emplace_back(size_t(rotates ? pitch * sets : bytes_of(shape)));
+    for (int64_t i = 0; i < sets; ++i) {
+      shape.data = memory_.back().address() + uint64_t(i * pitch);
+      sets_[size_t(i)].*operand = shape;
+      if (i == 0 || rotates) tools.fill(shape, values_of(p, what, seed + uint64_t(i)));
+    }
+  };
+  ring(matrix(p.a, p.a_rows(), p.a_columns(), p.batch), &CallOperands::a, Operand::a);
+  ring(matrix(p.b, p.b_rows(), p.b_columns(), p.b_matrices()), &CallOperands::b, Operand::b);
+  ring(matrix(p.d, p.m, p.n, p.batch), &CallOperands::d, Operand::c);
+  const Array side = matrix(p.epilogue_type(), p.m, p.n, p.batch);
+  if (p.has(EpilogueOp::residual)) ring(side, &CallOperands::residual, Operand::residual);
+  if (p.has(EpilogueOp::multiply)) ring(side, &CallOperands::multiplier, Operand::multiplier);
+  const int64_t pitch = cold ? aligned(workspace) : 0;
+  memory_.emplace_back(size_t(cold ? pitch * sets : workspace));
+  CallOperands shared;
+  const int64_t columns = p.n * std::max<int64_t>(1, p.groups);
+  shared.bias =
+      vector(tools, EpilogueOp::bias, p.epilogue_type(), columns, values_of(p, Operand::bias, seed));
+  shared.bias_row =
+      vector(tools, EpilogueOp::bias_row, p.epilogue_type(), p.m, values_of(p, Operand::bias_row, seed));
+  shared.scale_row =
+      vector(tools, EpilogueOp::scale_row, p.scale_type(), p.m, values_of(p, Operand::scale_row, seed));
+  shared.scale_col =
+      vector(tools, EpilogueOp::scale_col, p.scale_type(), columns, values_of(p, Operand::scale_col, seed));
+  shared.scale_a = vector(tools, EpilogueOp::scale_a, p.scale_type(), 1, {0, s.scale_a, 0});
+  shared.scale_b = vector(tools, EpilogueOp::scale_b, p.scale_type(), 1, {0, s.scale_b, 0});
+  shared.scale_d = vector(tools, EpilogueOp::scale_d, p.scale_type(), 1, {0, s.scale_d, 0});
+  for (int64_t i = 0; i < sets; ++i) {
+    CallOperands& x = sets_[size_t(i)];
+    shared.a = x.a, shared.b = x.b, shared.d = x.d, shared.residual = x.residual,
+    shared.multiplier = x.multiplier;
+    x = shared;
+    x.c.ld = x.d.ld, x.c.stride = x.d.stride;
+    x.workspace = workspace ? memory_[memory_.size() - 1].address() + uint64_t(i * pitch) : 0;
+    x.alpha = s.unit_alpha, x.clamp_low = s.clamp_low, x.clamp_high = s.clamp_high;
+    if (p.groups) share_rows(x, timed_sharing(size_t(i)), seed + uint64_t(i % kSharings));
+  }
+}
+
+void GemmSets::share_rows(CallOperands& x, Sharing sharing, uint64_t seed) {
+  x.in_groups = group_offsets(problem_, sharing, seed);
+  const size_t bytes = x.in_groups.size() * sizeof(int32_t);
+  memory_.emplace(memory_.begin(), bytes); // in front, as below
+  x.offsets = memory_.front().address();
+  check(driver()->cuMemcpyHtoD(x.offsets, x.in_groups.data(), bytes), "copying the groups' offsets");
+}
+
+Address GemmSets::vector(const Toolbox& tools, EpilogueOp op, Type type, int64_t size, const Values& v) {
+  if (!problem_.has(op)) return 0;
+  Array x = matrix(type, 1, size, 1);
+  // In front: fill() takes the workspace from the end.
+  memory_.emplace(memory_.begin(), size_t(bytes_of(x)));
+  x.data = memory_.front().address();
+  tools.fill(x, v);
+  return x.data;
+}
+
+RowsSets::RowsSets(const Rows& p, const RingSpace& space) {
+  const auto bytes = int64_t(p.bytes());
+  sets_.resize(size_t(space.caches == Caches::warm ? 1
+                                                   : ring_sets(bytes, 0, space.cache, space.memory, 1,
+                                                               ring_places(bytes, p.flops()))));
+  const auto place = [&](const deepgen::Operand& x,
+                         const std::function<void(RowsOperands&, const Array&)>& set) {
+    Array shape = matrix(x.type, x.rows, x.columns, 1);
+    const int64_t pitch = x.shape == deepgen::Operand::Shape::per_column ? 0 : aligned(bytes_of(shape));
+    memory_.emplace_back(size_t(std::max(bytes_of(shape), pitch * count())));
+    for (int64_t i = 0; i < count(); ++i) {
+      shape.data = memory_.back().address() + uint64_t(i * pitch);
+      if (x.role == deepgen::Operand::Role::in && (i == 0 || pitch))
+        space.tools.fill(shape, rows_values(x.name, space.seed + uint64_t(i)));
+      set(sets_[size_t(i)], shape);
+    }
+  };
+  for (const deepgen::Operand& x : signature(p))
+    if (x.in_memory())
+      place(x, [&](RowsOperands& call, const Array& array) { set_operand(call, x.name, array); });
+  for (RowsOperands& call : sets_) call.epsilon = rows_epsilon;
+}
+
+} // namespace deepgen::cuda

@@ -1,0 +1,171 @@
+#include "measure/gpu/cuda_verify_all.h"
+
+#include "base/json/json.h"
+#include "base/text/error.h"
+#include "measure/devices/cuda_devices.h"
+#include "measure/gpu/cuda_rows_verify.h"
+#include "measure/process/stopwatch.h"
+#include "measure/process/worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <new>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace deepgen::cuda {
+namespace {
+
+/// Creating a context and compiling the measurement's own kernels may take long on a machine with many GPUs.
+constexpr double kStartSeconds = 120, kPrepareSeconds = 60;
+
+std::unique_ptr<KernelVerifier> verifier_of(const std::string& op, const Toolbox& tools,
+                                            const VerifyOptions& o) {
+  if (op == "rows") return std::make_unique<RowsVerifier>(tools.context(), tools, o.seed, o.zone);
+  return std::make_unique<Verifier>(tools.context(), tools, o.seed, o.zone);
+}
+
+Verdict verify_file(const KernelFile& file, KernelVerifier& verifier, double limit, Channel& channel) {
+  Verdict worst;
+  for (const Kernel& kernel : file.kernels) {
+    const double call = call_limit(kernel.problem, limit);
+    const auto before = [&](const std::string& name) {
+      const bool calls = name != KernelVerifier::loading && name != KernelVerifier::reference;
+      channel.step(kernel.role + " kernel, " + (calls ? "case '" + name + "'" : name),
+                   calls ? call : std::max(call, kPrepareSeconds));
+    };
+    Verdict one;
+    try {
+      one = verifier.verify(kernel, before);
+    } catch (const DriverError& e) {
+      e.check_host();
+      one = {e.sticky() ? "crash" : "unsupported", e.what(), 0};
+    }
+    if (one.status != "ok") return {one.status, kernel.role + " kernel: " + one.detail, one.error};
+    worst.error = std::max(worst.error, one.error);
+  }
+  return worst;
+}
+
+/// A device that is reset is away for a second or two; the next process can use it.
+constexpr int kMostOpenings = 5;
+constexpr std::chrono::seconds kResetPause{1};
+
+/// The worker's body: verdicts for files[from...], in order, until the deadline or a crash.
+void verify_from(const std::vector<const KernelFile*>& files, size_t from, const VerifyOptions& o,
+                 Channel& channel) {
+  channel.step("opening the device", kStartSeconds);
+  std::optional<Context> opened;
+  try {
+    opened.emplace(o.uuid.empty() ? o.ordinal : ordinal_of(o.uuid));
+  } catch (const DriverError& e) {
+    if (!e.sticky()) throw;
+    channel.send({{"lost", e.what()}}); // no candidate has run yet: the driver is being reset, say
+    std::_Exit(0);
+  }
+  const Context& context = *opened;
+  const std::unique_ptr<const Toolbox> tools = Toolbox::make(context);
+  std::map<std::string, std::unique_ptr<KernelVerifier>> verifiers; // by operator
+  for (size_t i = from; i < files.size(); ++i) {
+    if (i > 0 && wall_seconds() > o.deadline) return; // the first one is the default: it is always verified
+    Verdict v;
+    try {
+      std::unique_ptr<KernelVerifier>& verifier = verifiers[files[i]->problem.op()];
+      if (!verifier) verifier = verifier_of(files[i]->problem.op(), *tools, o);
+      v = verify_file(*files[i], *verifier, o.call_seconds, channel);
+    } catch (const HostFault&) { // no verdict
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& e) {
+      v = {"unsupported", e.what(), 0};
+    }
+    channel.send({{"file", i}, {"status", v.status}, {"detail", v.detail}, {"error", finite(v.error)}});
+    if (v.status == "crash") std::_Exit(0); // the context is lost; destructors would only fail
+  }
+}
+
+} // namespace
+
+size_t verify_files(const std::vector<const KernelFile*>& files, VerifyOptions options,
+                    const std::function<void(size_t, const Verdict&)>& on_verdict) {
+  size_t next = 0, spared = files.size();
+  double last = wall_seconds();
+  int openings = 0;
+  std::string unopened; ///< why the device could not be opened
+  const auto on_message = [&](const Json& m) {
+    unopened = m.value("lost", "");
+    if (!unopened.empty()) return;
+    on_verdict(next, {m.value("status", ""), m.value("detail", ""), m.value("error", 0.0)});
+    ++next, last = wall_seconds();
+  };
+  while (next < files.size()) {
+    const size_t before = next;
+    WorkerEnd end;
+    try {
+      end = run_worker([&](Channel& channel) { verify_from(files, next, options, channel); }, on_message);
+    } catch (const HostFault&) {
+      if (std::exchange(spared, next) == next) throw;
+      continue; // a new worker has an empty device
+    }
+    if (end.kind == WorkerEnd::done || next >= files.size()) break;
+    if (const std::string why = std::exchange(unopened, ""); !why.empty()) {
+      if (++openings == kMostOpenings)
+        throw Error("the GPU cannot be opened", files[next]->problem.key(), why,
+                    "see `nvidia-smi` and the kernel's log; then run the build again: it goes on here");
+      std::this_thread::sleep_for(kResetPause);
+      options.deadline += wall_seconds() - std::exchange(last, wall_seconds());
+      continue;
+    }
+    openings = 0;
+    if (end.killed && std::exchange(spared, next) == next) throw killed_twice(end);
+    if (end.killed) continue;
+    if (next > before && end.kind == WorkerEnd::crash)
+      continue; // it ended itself after a crash that it reported
+    const double lost = wall_seconds() - std::exchange(last, wall_seconds());
+    if (end.kind == WorkerEnd::timeout)
+      options.deadline += lost; // waiting for one that hangs is not at the others' expense
+    on_verdict(next++, {end.kind == WorkerEnd::timeout ? "timeout" : "crash", end.detail, 0});
+  }
+  return next;
+}
+
+bool verify(const VerifyCommand& command) {
+  std::vector<KernelFile> files;
+  std::vector<const KernelFile*> good;
+  std::vector<std::string> names;
+  std::map<std::string, int> counts;
+  for (const std::string& path : command.files) {
+    KernelFile file = KernelFile::read(path);
+    if (file.status == "empty") continue;
+    if (file.arch == "cpu")
+      throw Error("`verify` is for GPU kernels", path, "it is for the arch cpu",
+                  "use `deepgen-measure run` for those");
+    if (file.status != "ok") {
+      counts["compile_error"]++;
+      std::printf("compile_error %s %s\n", path.c_str(), file.detail.c_str());
+      continue;
+    }
+    files.push_back(std::move(file)), names.push_back(path);
+  }
+  for (const KernelFile& file : files) good.push_back(&file);
+  if (!files.empty()) use(platform_of(files.front().arch));
+  const double start = wall_seconds();
+  verify_files(good, command.options, [&](size_t i, const Verdict& v) {
+    counts[v.status]++;
+    std::printf("%-13s %s error %.3f%s%s\n", v.status.c_str(), names[i].c_str(), v.error,
+                v.detail.empty() ? "" : ": ", v.detail.c_str());
+    std::fflush(stdout);
+  });
+  std::string summary;
+  for (const auto& [status, count] : counts)
+    summary += (summary.empty() ? "" : ", ") + std::to_string(count) + " " + status;
+  std::printf("%zu files: %s in %.1f s\n", command.files.size(), summary.c_str(), wall_seconds() - start);
+  return counts.size() == 1 && counts.count("ok");
+}
+
+} // namespace deepgen::cuda

@@ -1,0 +1,25 @@
+// Which values a verified or timed call computes with.
+#pragma once
+
+#include "base/problem/gemm.h"
+#include "measure/gpu/toolbox/cuda_parameters.h"
+
+namespace deepgen::cuda {
+
+enum class Operand { a, b, c, bias, bias_row, residual, multiplier, scale_row, scale_col };
+
+/// Distribution of an operand's elements: floats U[-1, 1); i8 inputs their whole range; scales around 1.
+Values values_of(const Gemm&, Operand, uint64_t seed);
+
+/// Scalars that keep results in the middle of D's range. Representable in every type.
+struct Scalars {
+  double unit_alpha = 1; ///< stands for 1: other for i8 outputs, whose sums would saturate, and for gates
+  double scale_a = 0.75, scale_b = 1.25, scale_d = 0.875, clamp_low = 0, clamp_high = 0;
+};
+Scalars scalars_of(const Gemm&);
+
+/// Of an operand of rows, by its name in the signature: floats U[-1, 1), scales around 1.
+Values rows_values(const std::string& operand, uint64_t seed);
+constexpr double rows_epsilon = 0x1p-17; ///< about 1e-5, and the same in f32
+
+} // namespace deepgen::cuda

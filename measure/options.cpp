@@ -1,9 +1,0 @@
-#include "measure/options.h"
-
-namespace deepgen {
-
-std::string to_string(Caches c) {
-  return c == Caches::cold ? "cold" : c == Caches::warm ? "warm" : "weights-cold";
-}
-
-} // namespace deepgen

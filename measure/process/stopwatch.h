@@ -1,0 +1,46 @@
+// Times calls on this thread and tells whether something else disturbed them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace deepgen {
+
+double wall_seconds(); ///< for budgets and limits; stands still while this program is stopped
+                       ///< (measure/process/awake.h)
+double thread_cpu_seconds();
+
+struct Sample {
+  double seconds = 0; ///< per call, of the thread's own CPU time, or between two events on a GPU
+  bool clean = true;
+  double megahertz = 0;   ///< the GPU's clock at the time; 0: not read
+  bool throttled = false; ///< a GPU slowed down by heat or by its supply: says nothing about the kernel
+  bool capped = false;    ///< a GPU at its power limit: the normal state of a busy one
+};
+
+/// One thread's. CPU time leaves out the time that others ran, but not what they did to the caches, nor what
+/// the hypervisor took. A sample is clean when the thread waited for a CPU at most 0.5 % of the wall time
+/// (schedstat; where that is missing, when it was never preempted) and the machine lost at most one tick to
+/// the hypervisor (steal).
+class Stopwatch {
+public:
+  Stopwatch();
+  ~Stopwatch();
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+  /// Without `steal`, it is not asked what the hypervisor took, which takes as long as a short call.
+  Sample time(const std::function<void()>& call, int64_t calls, bool steal = true) const;
+  double stolen() const; ///< seconds so far, of all CPUs
+
+private:
+  struct Disturbance {
+    double run_delay = 0, steal = 0;
+    int64_t preemptions = 0;
+  };
+  Disturbance read(bool steal) const;
+  int schedstat_ = -1, stat_ = -1;
+  bool read_steal_ = false;
+};
+
+} // namespace deepgen

@@ -1,0 +1,40 @@
+#include "measure/race/spent.h"
+
+#include "base/json/json.h"
+#include "measure/process/stopwatch.h"
+
+#include <cmath>
+#include <ctime>
+#include <utility>
+
+namespace deepgen {
+
+Json Spent::to_json() const {
+  Json json = Json::object();
+  for (auto [name, seconds] : {std::pair{"waiting", waiting},
+                               {"verifying", verifying},
+                               {"vendor", vendor},
+                               {"making", making},
+                               {"settling", settling},
+                               {"timing", timing}})
+    if (seconds >= 0.0005) json[name] = std::round(seconds * 1e3) / 1e3;
+  return json;
+}
+
+Lap::Lap() : last_(wall_seconds()) {}
+
+double Lap::seconds() {
+  const double last = std::exchange(last_, wall_seconds());
+  return last_ - last;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc = {};
+  char text[32];
+  gmtime_r(&now, &utc);
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+} // namespace deepgen

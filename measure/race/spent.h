@@ -1,0 +1,34 @@
+// Spent: where the wall time of one measurement went, for its log.
+#pragma once
+
+#include "base/json/json_fwd.h"
+
+#include <string>
+
+namespace deepgen {
+
+/// Seconds.
+struct Spent {
+  double waiting = 0; ///< for the device, and in the finals for compiles to end
+  double verifying = 0;
+  double vendor = 0;    ///< asking the vendor library for algorithms
+  double making = 0;    ///< a worker's start, operands, loading code, graphs
+  double settling = 0;  ///< heating the device until its clock is steady
+  double timing = 0;    ///< samples
+  Json to_json() const; ///< without what is 0
+};
+
+/// Runs up from when it was made, or last read.
+class Lap {
+public:
+  Lap();
+  double seconds();
+
+private:
+  double last_;
+};
+
+/// The date and time now: 2026-11-22T02:45:00Z.
+std::string utc_now();
+
+} // namespace deepgen

@@ -1,0 +1,15 @@
+// Elements of any type as numbers of the host.
+#pragma once
+
+#include "base/problem/types.h"
+
+#include <cstddef>
+
+namespace deepgen {
+
+/// The element `index` of an array of f32, f64, f16, bf16, e4m3 or i8.
+double decoded(Type, const void* data, int64_t index);
+/// Stores it, rounded to nearest even: f32, f64, f16 and bf16.
+void encode(Type, double value, void* data, int64_t index);
+
+} // namespace deepgen

@@ -1,0 +1,167 @@
+#include "runtime/core/arguments.h"
+
+#include <cstring>
+#include <initializer_list>
+
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace {
+
+/// One matrix as the caller describes it, with the defaults for 0 filled in.
+struct Matrix {
+  uintptr_t data;
+  int64_t rows, columns, entries, ld, stride;
+  uint32_t size;  ///< bytes of an element
+  uint32_t flags; ///< of the operand
+  int64_t extent; ///< bytes from the first element to the end of the last one of all batch entries
+};
+
+/// Those of which each is compared with each other: what is written, and what that may be.
+constexpr uint32_t most_compared = 8;
+constexpr uint32_t compared = DEEPGEN_OPERAND_OUT | DEEPGEN_OPERAND_IN_PLACE;
+
+template <typename T>
+T field(const CallArguments& args, uint32_t offset) {
+  T x;
+  std::memcpy(&x, static_cast<const char*>(args.fields) + offset, sizeof x);
+  return x;
+}
+
+/// Fills in the defaults and the extent. Sizes are at most 2^31; the product of the rest must fit an address.
+deepgen_status complete(Matrix& x) {
+  if (x.ld == 0) x.ld = x.columns;
+  if (x.ld < x.columns) return DEEPGEN_ERROR_LEADING_DIMENSION;
+  if (x.stride < (x.flags & DEEPGEN_OPERAND_OUT ? 0 : DEEPGEN_BROADCAST)) return DEEPGEN_ERROR_STRIDE;
+  int64_t rows = 0, elements = 0;
+  if (__builtin_mul_overflow(x.rows, x.ld, &rows)) return DEEPGEN_ERROR_LEADING_DIMENSION;
+  x.stride = x.stride == 0 ? rows : x.stride == DEEPGEN_BROADCAST ? 0 : x.stride;
+  if (__builtin_mul_overflow(x.entries - 1, x.stride, &elements) ||
+      __builtin_add_overflow(elements, rows, &elements) ||
+      __builtin_mul_overflow(elements, int64_t(x.size), &x.extent))
+    return x.entries > 1 ? DEEPGEN_ERROR_STRIDE : DEEPGEN_ERROR_LEADING_DIMENSION;
+  x.extent -= (x.ld - x.columns) * x.size;
+  return DEEPGEN_OK;
+}
+
+/// Batch entries may follow each other, or lie side by side within the leading dimension ([M, batch, N] in
+/// memory).
+bool entries_disjoint(const Matrix& d) {
+  if (d.entries == 1 || d.stride >= (d.rows - 1) * d.ld + d.columns) return true;
+  return d.stride >= d.columns && (d.entries - 1) * d.stride + d.columns <= d.ld;
+}
+
+/// x, which is read element by element before D is written, and D share memory without being the same matrix.
+bool overlap(const Matrix& x, const Matrix& d) {
+  if (x.data == d.data)
+    return x.flags & DEEPGEN_OPERAND_OUT || x.size != d.size || (x.ld != d.ld && d.rows > 1) ||
+           (x.stride != d.stride && d.entries > 1);
+  const uintptr_t distance = x.data < d.data ? d.data - x.data : x.data - d.data;
+  if (distance >= uintptr_t(x.data < d.data ? x.extent : d.extent)) return false;
+  // Two column ranges of one wider matrix interleave without sharing an element.
+  if (d.entries > 1 || x.size != d.size || x.ld != d.ld) return true;
+  const uintptr_t row = uintptr_t(d.ld) * d.size, width = uintptr_t(d.columns) * d.size;
+  const uintptr_t shift = distance % row;
+  return shift < width || row - shift < width;
+}
+
+deepgen_status check_overlaps(const Matrix* matrices, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i)
+    for (uint32_t j = 0; j < count; ++j) {
+      const bool once = j < i || !(matrices[j].flags & DEEPGEN_OPERAND_OUT); // two that are written: one pair
+      if (matrices[i].flags & DEEPGEN_OPERAND_OUT && i != j && once && overlap(matrices[j], matrices[i]))
+        return DEEPGEN_ERROR_OVERLAP;
+    }
+  return DEEPGEN_OK;
+}
+
+/// The value in the low bytes; false when it is no value of an i32 scalar.
+bool to_bits(double value, uint8_t type, uint64_t& bits) {
+  bits = 0;
+  if (type == DEEPGEN_F64) {
+    std::memcpy(&bits, &value, 8);
+  } else if (type == DEEPGEN_I32) {
+    if (!(value >= INT32_MIN && value <= INT32_MAX) || value != double(int32_t(value))) return false;
+    bits = uint32_t(int32_t(value));
+  } else {
+    const float narrow = float(value);
+    std::memcpy(&bits, &narrow, 4);
+  }
+  return true;
+}
+
+deepgen_status check_scalar(const deepgen_operand& x, const CallArguments& args, uint64_t* slot) {
+  const auto value = field<double>(args, x.field);
+  // Not "low > high", which lets NaN pass.
+  if (x.flags & DEEPGEN_OPERAND_ASCENDING && !(value <= field<double>(args, (&x)[1].field)))
+    return DEEPGEN_ERROR_ARGUMENT;
+  if (x.flags & DEEPGEN_OPERAND_NOT_NEGATIVE && !(value >= 0 && value <= __DBL_MAX__))
+    return DEEPGEN_ERROR_ARGUMENT;
+  return to_bits(value, x.type, slot[x.slot]) ? DEEPGEN_OK : DEEPGEN_ERROR_ARGUMENT;
+}
+
+deepgen_status check_matrix(const deepgen_operand& x, const CallArguments& args, uint64_t* slot, Matrix& m) {
+  m = {slot[x.slot],    x.rows,  x.columns, x.entries, field<int64_t>(args, x.ld_field), 0,
+       size_of(x.type), x.flags, 0};
+  if (x.stride_field) m.stride = field<int64_t>(args, x.stride_field);
+  if (deepgen_status status = complete(m)) return status;
+  if (x.flags & DEEPGEN_OPERAND_OUT && !entries_disjoint(m)) return DEEPGEN_ERROR_STRIDE;
+  slot[x.ld] = uint64_t(m.ld);
+  if (x.stride != DEEPGEN_ARG_COUNT) slot[x.stride] = uint64_t(m.stride);
+  return DEEPGEN_OK;
+}
+
+/// Offsets lie within the struct of arguments, and slots in the table of them.
+bool is_good(const deepgen_operand& x, uint32_t bytes) {
+  const bool matrix = x.flags & DEEPGEN_OPERAND_MATRIX;
+  for (uint32_t offset : {x.field, x.ld_field, x.stride_field})
+    if (offset % 8 || offset + 8 > bytes) return false;
+  return x.type <= DEEPGEN_I32 && x.slot < DEEPGEN_ARG_COUNT && x.stride <= DEEPGEN_ARG_COUNT && x.field &&
+         (!matrix || (x.ld < DEEPGEN_ARG_COUNT && x.ld_field)) && x.rows >= 1 && x.columns >= 1 &&
+         x.entries >= 1;
+}
+
+} // namespace
+
+bool has_good_operands(const deepgen_function& f) {
+  if (!f.operands || !f.operand_count || f.operand_count > DEEPGEN_MOST_OPERANDS || f.op > DEEPGEN_OP_ROWS)
+    return false;
+  const uint32_t bytes = f.op == DEEPGEN_OP_GEMM ? sizeof(deepgen_gemm_args) : sizeof(deepgen_rows_args);
+  uint32_t matrices = 0;
+  for (uint32_t i = 0; i < f.operand_count; ++i) {
+    const deepgen_operand& x = f.operands[i];
+    matrices += (x.flags & DEEPGEN_OPERAND_MATRIX) && (x.flags & compared);
+    if (!is_good(x, bytes) || (x.flags & DEEPGEN_OPERAND_ASCENDING && i + 1 == f.operand_count)) return false;
+  }
+  return matrices <= most_compared;
+}
+
+const deepgen_operand* find_operand(const deepgen_function& f, uint8_t slot) {
+  for (uint32_t i = 0; i < f.operand_count; ++i)
+    if (f.operands[i].slot == slot) return &f.operands[i];
+  return nullptr;
+}
+
+deepgen_status check_arguments(const deepgen_function& f, const CallArguments& args, ArgumentValues& values) {
+  uint64_t* slot = values.slot;
+  std::memset(slot, 0, sizeof values.slot);
+  Matrix matrices[most_compared + 1]; // the last one is for those that are not compared
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < f.operand_count; ++i) {
+    const deepgen_operand& x = f.operands[i];
+    if (x.flags & DEEPGEN_OPERAND_SCALAR) {
+      if (deepgen_status status = check_scalar(x, args, slot)) return status;
+      continue;
+    }
+    slot[x.slot] = uintptr_t(field<const void*>(args, x.field));
+    if (!is_used(x, args)) continue;
+    if (!slot[x.slot]) return DEEPGEN_ERROR_NULL;
+    if (slot[x.slot] & (size_of(x.type) - 1)) return DEEPGEN_ERROR_ALIGNMENT;
+    if (!(x.flags & DEEPGEN_OPERAND_MATRIX)) continue;
+    const bool compare = x.flags & compared;
+    if (deepgen_status status = check_matrix(x, args, slot, matrices[compare ? count : most_compared]))
+      return status;
+    count += compare;
+  }
+  return count > 1 ? check_overlaps(matrices, count) : DEEPGEN_OK;
+}
+
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

@@ -1,0 +1,66 @@
+// Checks the arguments of a call and turns them into the values of a kernel's argument slots. Internal.
+#pragma once
+
+#include "runtime/core/abi.h"
+
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+
+/// The value of each deepgen_arg; ranges and workspace belong to a task and are filled later, tensor maps by
+/// the launch. Slots of operands that the function does not have are 0.
+struct ArgumentValues {
+  uint64_t slot[DEEPGEN_ARG_COUNT];
+};
+
+/// A call of any operator: its struct of arguments, whose fields deepgen_operand points to.
+struct CallArguments {
+  const void* fields;
+  void* workspace;
+  size_t workspace_bytes;
+  bool reads_optional; ///< operands with DEEPGEN_OPERAND_OPTIONAL
+};
+/// C is read when beta is NaN, too.
+inline CallArguments call_arguments(const deepgen_gemm_args& x) {
+  return {&x, x.workspace, x.workspace_bytes, x.beta != 0};
+}
+inline CallArguments call_arguments(const deepgen_rows_args& x) {
+  return {&x, x.workspace, x.workspace_bytes, false};
+}
+
+inline deepgen_op op_of(const deepgen_gemm_args*) { return DEEPGEN_OP_GEMM; }
+inline deepgen_op op_of(const deepgen_rows_args*) { return DEEPGEN_OP_ROWS; }
+
+/// Whether a function of this runtime's takes this struct of arguments: what each entry point asks first.
+template <typename Args>
+deepgen_status accept(const deepgen_function* function, const Args* args) {
+  if (!function || !args) return DEEPGEN_ERROR_NULL;
+  if (!is_current(*function) || !is_current(*args)) return DEEPGEN_ERROR_VERSION;
+  return function->op == uint32_t(op_of(args)) ? DEEPGEN_OK : DEEPGEN_ERROR_ARGUMENT;
+}
+
+/// Everything but the workspace. On an error `values` is unspecified. The function is well-formed.
+deepgen_status check_arguments(const deepgen_function& function, const CallArguments& args,
+                               ArgumentValues& values);
+
+/// Whether a slot is of a tensor map, which the launch fills.
+inline bool is_map(uint8_t slot) { return slot >= DEEPGEN_ARG_MAP_A && slot <= DEEPGEN_ARG_MAP_MULTIPLIER; }
+
+/// Bytes of an element in memory; `type` is a deepgen_type.
+inline uint32_t size_of(uint8_t type) {
+  constexpr uint8_t sizes[] = {4, 8, 2, 2, 4, 1, 1, 1, 4};
+  static_assert(sizeof sizes == DEEPGEN_I32 + 1);
+  return sizes[type];
+}
+
+/// Whether the function's operands can be worked with: check_arguments() may be called.
+bool has_good_operands(const deepgen_function& function);
+
+/// The operand of this slot, or null.
+const deepgen_operand* find_operand(const deepgen_function& function, uint8_t slot);
+
+/// Whether a call reads or writes memory of the operand.
+inline bool is_used(const deepgen_operand& x, const CallArguments& args) {
+  return !(x.flags & DEEPGEN_OPERAND_SCALAR) &&
+         (args.reads_optional || !(x.flags & DEEPGEN_OPERAND_OPTIONAL));
+}
+
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

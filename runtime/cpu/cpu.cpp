@@ -1,0 +1,117 @@
+#include "runtime/cpu/cpu.h"
+
+#include <atomic>
+#include <cstdlib>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE {
+namespace {
+
+#if defined(__x86_64__)
+
+enum Leaf { leaf1_ecx, leaf1_edx, leaf7_ebx, leaf7_ecx, leaf7_edx, leaf7_1_eax, extended_ecx, leaf_count };
+
+/// Which registers the operating system saves: without that, an instruction faults whatever CPUID says.
+enum State { none, ymm, zmm, tmm };
+
+struct Bit {
+  const char* name;
+  Leaf leaf;
+  int bit;
+  State state;
+  int level; ///< the x86-64 level that demands it, 0: none does
+};
+
+// Sorted by name.
+constexpr Bit kBits[] = {
+    {"amx-bf16", leaf7_edx, 22, tmm, 0},   {"amx-int8", leaf7_edx, 25, tmm, 0},
+    {"amx-tile", leaf7_edx, 24, tmm, 0},   {"avx", leaf1_ecx, 28, ymm, 3},
+    {"avx2", leaf7_ebx, 5, ymm, 3},        {"avx512bf16", leaf7_1_eax, 5, zmm, 0},
+    {"avx512bw", leaf7_ebx, 30, zmm, 4},   {"avx512cd", leaf7_ebx, 28, zmm, 4},
+    {"avx512dq", leaf7_ebx, 17, zmm, 4},   {"avx512f", leaf7_ebx, 16, zmm, 4},
+    {"avx512fp16", leaf7_edx, 23, zmm, 0}, {"avx512vl", leaf7_ebx, 31, zmm, 4},
+    {"avx512vnni", leaf7_ecx, 11, zmm, 0}, {"avxvnni", leaf7_1_eax, 4, ymm, 0},
+    {"bmi", leaf7_ebx, 3, none, 3},        {"bmi2", leaf7_ebx, 8, none, 3},
+    {"cx16", leaf1_ecx, 13, none, 2},      {"f16c", leaf1_ecx, 29, ymm, 3},
+    {"fma", leaf1_ecx, 12, ymm, 3},        {"lzcnt", extended_ecx, 5, none, 3},
+    {"movbe", leaf1_ecx, 22, none, 3},     {"popcnt", leaf1_ecx, 23, none, 2},
+    {"sahf", extended_ecx, 0, none, 2},    {"sse2", leaf1_edx, 26, none, 1},
+    {"sse3", leaf1_ecx, 0, none, 2},       {"sse4.1", leaf1_ecx, 19, none, 2},
+    {"sse4.2", leaf1_ecx, 20, none, 2},    {"ssse3", leaf1_ecx, 9, none, 2},
+};
+static_assert(sizeof(kBits) / sizeof(kBits[0]) <= max_features);
+
+struct Probe {
+  uint32_t leaves[leaf_count] = {};
+  bool saved[4] = {true, false, false, false}; ///< by State
+
+  Probe() {
+    uint32_t a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid(1, &a, &b, &c, &d)) leaves[leaf1_ecx] = c, leaves[leaf1_edx] = d;
+    const bool osxsave = leaves[leaf1_ecx] & (1u << 27);
+    uint32_t subleaves = 0;
+    if (__get_cpuid_count(7, 0, &subleaves, &b, &c, &d))
+      leaves[leaf7_ebx] = b, leaves[leaf7_ecx] = c, leaves[leaf7_edx] = d;
+    if (subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) leaves[leaf7_1_eax] = a;
+    if (__get_cpuid(0x80000001u, &a, &b, &c, &d)) leaves[extended_ecx] = c;
+    if (!osxsave) return;
+    uint32_t low = 0, high = 0;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    saved[ymm] = (low & 0x6) == 0x6;
+    saved[zmm] = (low & 0xe6) == 0xe6;
+    saved[tmm] = (low & 0x60000) == 0x60000;
+  }
+
+  bool has(const Bit& bit) const { return (leaves[bit.leaf] >> bit.bit & 1) && saved[bit.state]; }
+};
+
+uint32_t probe_level() {
+  const Probe probe;
+  int level = 4;
+  for (const Bit& bit : kBits)
+    if (bit.level && !probe.has(bit) && bit.level <= level) level = bit.level - 1;
+  return level < 1 ? 1 : uint32_t(level);
+}
+
+#endif
+
+std::atomic<uint32_t> cached_level{~0u};
+
+} // namespace
+
+uint32_t hardware_level() {
+  uint32_t level = cached_level.load(std::memory_order_relaxed);
+  if (level != ~0u) return level;
+#if defined(__x86_64__)
+  level = probe_level();
+#else
+  level = 0;
+#endif
+  cached_level.store(level, std::memory_order_relaxed);
+  return level;
+}
+
+unsigned features(const char* (&names)[max_features]) {
+  unsigned count = 0;
+#if defined(__x86_64__)
+  const Probe probe;
+  for (const Bit& bit : kBits)
+    if (probe.has(bit)) names[count++] = bit.name;
+#else
+  (void)names;
+#endif
+  return count;
+}
+
+} // namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE
+
+uint32_t deepgen_cpu_level(void) {
+  const uint32_t level = deepgen::cpu::hardware_level();
+  // For tests and debugging; it can only lower the level, as raising it would be a SIGILL.
+  const char* text = std::getenv("DEEPGEN_CPU_LEVEL");
+  if (text && text[0] >= '1' && text[0] <= '4' && !text[1] && uint32_t(text[0] - '0') < level)
+    return text[0] - '0';
+  return level;
+}

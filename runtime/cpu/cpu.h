@@ -1,0 +1,19 @@
+// What this CPU and its operating system can execute, from CPUID and XGETBV. Internal to the runtime and
+// measure/.
+#pragma once
+
+#include "runtime/core/abi.h"
+
+#include <cstdint>
+
+namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE {
+
+/// The x86-64 level (1..4, System V psABI); 0 on another architecture. Not lowered by DEEPGEN_CPU_LEVEL.
+uint32_t hardware_level();
+
+/// Writes the names of the features that are present and usable, sorted, and returns how many there are.
+/// Names are those of GCC and LLVM ("avx2", "avx512f", "fma").
+inline constexpr unsigned max_features = 64;
+unsigned features(const char* (&names)[max_features]);
+
+} // namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE

@@ -1,0 +1,57 @@
+#include "runtime/cpu/select.h"
+
+#include "runtime/core/arguments.h"
+#include "runtime/core/pool.h"
+#include "runtime/core/scratch.h"
+
+#include <cstring>
+
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace {
+
+bool well_formed(const deepgen_kernel& k) {
+  if (!k.config || !k.entry || !k.args || k.arg_count > DEEPGEN_ARG_COUNT) return false;
+  for (uint32_t i = 0; i < k.arg_count; ++i)
+    if (k.args[i] >= DEEPGEN_ARG_COUNT || is_map(k.args[i])) // tensor maps are for GPUs
+      return false;
+  return k.tiles_m >= 1 && k.tiles_n >= 1 && k.tiles_b >= 1 && k.grain_m >= 1 && k.grain_n >= 1;
+}
+
+deepgen_status select(const deepgen_function& f) {
+  if (!f.selected || !f.kernels || !has_good_operands(f)) return DEEPGEN_ERROR_ARGUMENT;
+  const uint32_t level = deepgen_cpu_level();
+  for (uint32_t i = 0; i < f.kernel_count; ++i) {
+    const deepgen_kernel& k = f.kernels[i];
+    if (!k.arch || (std::strcmp(k.arch, "cpu") == 0 && !well_formed(k))) return DEEPGEN_ERROR_ARGUMENT;
+    if (std::strcmp(k.arch, "cpu") != 0 || k.isa > level) continue;
+    __atomic_store_n(f.selected, &k, __ATOMIC_RELEASE);
+    return scratch::reserve(k.workspace) ? DEEPGEN_OK : DEEPGEN_ERROR_WORKSPACE;
+  }
+  __atomic_store_n(f.selected, static_cast<const deepgen_kernel*>(nullptr), __ATOMIC_RELEASE);
+  return DEEPGEN_ERROR_NO_KERNEL;
+}
+
+} // namespace
+
+const deepgen_kernel* selected_kernel(const deepgen_function& f) {
+  if (!f.selected) return nullptr;
+  const deepgen_kernel* kernel = __atomic_load_n(f.selected, __ATOMIC_ACQUIRE);
+  if (kernel) return kernel;
+  deepgen_register(&f, 1);
+  return __atomic_load_n(f.selected, __ATOMIC_ACQUIRE);
+}
+
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+
+int deepgen_register(const deepgen_function* functions, uint32_t count) {
+  if (!functions && count) return DEEPGEN_ERROR_NULL;
+  if (count && !deepgen::is_current(functions[0])) // nor is the next one where it seems to be
+    return DEEPGEN_ERROR_VERSION;
+  deepgen::pool::install_handlers();
+  deepgen_status first_error = DEEPGEN_OK;
+  for (uint32_t i = 0; i < count; ++i) {
+    const deepgen_status status = deepgen::select(functions[i]);
+    if (first_error == DEEPGEN_OK) first_error = status;
+  }
+  return first_error;
+}

@@ -1,0 +1,30 @@
+// How one call is cut into tasks for threads. Internal.
+#pragma once
+
+#include "runtime/core/abi.h"
+
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+
+/// Tiles [m0, m1) x [n0, n1) of the batch entries [b0, b1).
+struct TileRange {
+  int64_t m0 = 0, m1 = 0, n0 = 0, n1 = 0, b0 = 0, b1 = 0;
+};
+
+/// parts_m x parts_n x parts_b tasks, none empty; cuts along M and N fall on multiples of the steps, in
+/// tiles.
+struct Split {
+  int parts_m = 1, parts_n = 1, parts_b = 1;
+  int64_t step_m = 1, step_n = 1;
+  int count() const { return parts_m * parts_n * parts_b; }
+};
+
+/// At most `threads` tasks. Whole batch entries when there are enough; else the longer side of the grid in
+/// multiples of the kernel's grain. In single tiles where that makes the largest task smaller by more than a
+/// tenth; and two of M, N and the batch where one shares out unevenly (such cuts pack more, so they must win
+/// by as much).
+Split split_tiles(const deepgen_kernel& kernel, int threads);
+
+/// The tiles of task `index` in [0, split.count()).
+TileRange task_range(const deepgen_kernel& kernel, const Split& split, int index);
+
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

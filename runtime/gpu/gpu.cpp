@@ -1,0 +1,144 @@
+#include "runtime/gpu/gpu.h"
+
+#include "runtime/core/pool.h"
+
+#include <initializer_list>
+
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace {
+
+constexpr uintptr_t workspace_align = 256;
+
+struct DriverError {
+  int code;
+  const char* (*text_of)(int);
+};
+/// initial-exec: a lazily allocated thread-local variable would call malloc inside a call.
+thread_local DriverError last_error __attribute__((tls_model("initial-exec"))) = {};
+
+/// Whose kernels the function has; of both vendors', those for the device that is current on this thread. HIP
+/// has a current device wherever it has any, so that CUDA, which has to be given one, is asked first.
+const GpuVendor& vendor_of(const deepgen_function& f) {
+  bool sm = false, gfx = false;
+  for (uint32_t i = 0; f.kernels && i < f.kernel_count; ++i) {
+    const char* arch = f.kernels[i].arch;
+    sm |= arch && arch[0] == 's';
+    gfx |= arch && arch[0] == 'g';
+  }
+  if (!sm || !gfx) return gfx ? amd::vendor : nvidia::vendor;
+  const deepgen_status cuda = nvidia::vendor.current();
+  // An unknown one is no absent one: the call tells what is the matter.
+  if (cuda == DEEPGEN_OK || cuda == DEEPGEN_ERROR_DRIVER) return nvidia::vendor;
+  return amd::vendor.current() == DEEPGEN_OK || cuda == DEEPGEN_ERROR_NO_DRIVER ? amd::vendor
+                                                                                : nvidia::vendor;
+}
+
+bool is_power_of_two(uint32_t x) { return x && !(x & (x - 1)); }
+
+} // namespace
+
+void keep_driver_error(int code, const char* (*text_of)(int)) { last_error = {code, text_of}; }
+
+Placement placement_of(const GpuCall& call) {
+  Placement all;
+  const uint64_t* slot = call.values.slot;
+  for (uint32_t i = 0; i < call.function.operand_count; ++i) {
+    const deepgen_operand& x = call.function.operands[i];
+    all.operand[i] = {0, 0};
+    if (!is_used(x, call.args)) continue;
+    all.operand[i].bits = slot[x.slot];
+    if (!(x.flags & DEEPGEN_OPERAND_MATRIX)) continue;
+    all.operand[i].pitch = slot[x.ld] * size_of(x.type);
+    all.operand[i].bits |= all.operand[i].pitch;
+    if (x.entries > 1 && x.stride != DEEPGEN_ARG_COUNT)
+      all.operand[i].bits |= slot[x.stride] * size_of(x.type);
+  }
+  return all;
+}
+
+bool meets(const Placement& all, const deepgen_kernel& k, uint32_t operand_count) {
+  for (uint32_t i = 0; i < operand_count; ++i) {
+    const deepgen_requirement& r = k.requirements[i];
+    if (all.operand[i].bits & (r.align - 1) || (r.most_pitch && all.operand[i].pitch > r.most_pitch))
+      return false;
+  }
+  return true;
+}
+
+deepgen_status take_workspace(GpuCall& call, const deepgen_kernel& k) {
+  if (!k.workspace) return DEEPGEN_OK;
+  const auto address = uintptr_t(call.args.workspace);
+  if (!address || address % workspace_align || call.args.workspace_bytes < k.workspace)
+    return DEEPGEN_ERROR_WORKSPACE;
+  call.values.slot[DEEPGEN_ARG_WORKSPACE] = address;
+  return DEEPGEN_OK;
+}
+
+bool has_gpu_description(const deepgen_kernel& k, const deepgen_function& f) {
+  if (!k.config || !k.args || k.arg_count > DEEPGEN_ARG_COUNT || !k.launches || !k.launch_count ||
+      (k.map_count && !k.maps) || !k.gpu || !k.gpu->state || !k.gpu->target || !k.requirements)
+    return false;
+  for (uint32_t i = 0; i < f.operand_count; ++i)
+    if (!is_power_of_two(k.requirements[i].align)) return false;
+  for (uint32_t i = 0; i < k.launch_count; ++i) {
+    const deepgen_launch& l = k.launches[i];
+    for (const uint32_t* x : {l.grid, l.block, l.cluster})
+      if (!x[0] || !x[1] || !x[2]) return false;
+    if (!l.entry) return false;
+  }
+  for (uint32_t i = 0; i < k.arg_count; ++i) {
+    const uint8_t arg = k.args[i];
+    if (arg >= DEEPGEN_ARG_COUNT || (arg >= DEEPGEN_ARG_M0 && arg <= DEEPGEN_ARG_B1)) return false;
+  }
+  return true;
+}
+
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+
+using namespace deepgen;
+
+deepgen_status deepgen_launch_gemm(const deepgen_function* function, const deepgen_gemm_args* args,
+                                   deepgen_stream stream) {
+  const deepgen_status status = accept(function, args);
+  return status ? status : vendor_of(*function).launch(*function, call_arguments(*args), stream);
+}
+
+deepgen_status deepgen_launch_rows(const deepgen_function* function, const deepgen_rows_args* args,
+                                   deepgen_stream stream) {
+  const deepgen_status status = accept(function, args);
+  return status ? status : vendor_of(*function).launch(*function, call_arguments(*args), stream);
+}
+
+deepgen_status deepgen_prepare(const deepgen_function* function) {
+  if (!function) return DEEPGEN_ERROR_NULL;
+  return is_current(*function) ? vendor_of(*function).prepare(*function) : DEEPGEN_ERROR_VERSION;
+}
+
+size_t deepgen_launch_workspace_size(const deepgen_function* function) {
+  const char* config = nullptr;
+  size_t workspace = 0;
+  if (function && is_current(*function)) vendor_of(*function).describe(*function, config, workspace);
+  return workspace;
+}
+
+const char* deepgen_launch_config(const deepgen_function* function) {
+  const char* config = nullptr;
+  size_t workspace = 0;
+  if (function && is_current(*function)) vendor_of(*function).describe(*function, config, workspace);
+  return config;
+}
+
+void deepgen_unregister(const deepgen_function* functions, uint32_t count) {
+  if (!functions || !count || !is_current(functions[0]) || pool::is_exiting()) return;
+  for (uint32_t i = 0; i < count; ++i)
+    for (const GpuVendor* vendor : {&nvidia::vendor, &amd::vendor}) vendor->forget(functions[i]);
+}
+
+int deepgen_last_driver_error(const char** text) {
+  if (text) {
+    *text = "";
+    if (last_error.code && !(*text = last_error.text_of(last_error.code)))
+      *text = "an error that this driver cannot name";
+  }
+  return last_error.code;
+}

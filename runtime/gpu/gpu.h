@@ -1,0 +1,63 @@
+// The vendors of GPUs as the entry points of the C interface see them, and what their launches have in
+// common. Internal.
+#pragma once
+
+#include "runtime/core/arguments.h"
+
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+
+/// What the entry points ask of a vendor's part. Each works on the device that is current on the calling
+/// thread.
+struct GpuVendor {
+  /// DEEPGEN_OK, DEEPGEN_ERROR_NO_DRIVER, DEEPGEN_ERROR_DRIVER (it could not be loaded this time) or
+  /// DEEPGEN_ERROR_NO_CONTEXT (which also means: no device).
+  deepgen_status (*current)();
+  deepgen_status (*launch)(const deepgen_function&, const CallArguments&, deepgen_stream);
+  deepgen_status (*prepare)(const deepgen_function&);
+  deepgen_status (*describe)(const deepgen_function&, const char*& config, size_t& workspace);
+  /// Unloads the function's code and frees its choices.
+  void (*forget)(const deepgen_function&);
+};
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+extern const GpuVendor vendor; ///< archs "sm_..."
+}
+namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
+extern const GpuVendor vendor; ///< archs "gfx..."
+}
+
+namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+
+/// For deepgen_last_driver_error() on this thread. `text_of` may return null.
+void keep_driver_error(int code, const char* (*text_of)(int));
+
+/// One call of a function on a GPU.
+struct GpuCall {
+  GpuCall(const deepgen_function& f, const CallArguments& a, deepgen_stream s)
+      : function(f), args(a), stream(s) {} // leaves `values` to check_arguments()
+  const deepgen_function& function;
+  const CallArguments& args;
+  deepgen_stream stream;
+  ArgumentValues values;
+};
+
+/// Where a call's operands lie.
+struct Placement {
+  struct {
+    uint64_t bits;  ///< that are set in base, leading dimension or stride, in bytes; 0 of what is not used
+    uint64_t pitch; ///< bytes from one row of a matrix to the next
+  } operand[DEEPGEN_MOST_OPERANDS];
+};
+Placement placement_of(const GpuCall&);
+
+/// Whether a kernel can work with that.
+bool meets(const Placement&, const deepgen_kernel&, uint32_t operand_count);
+
+/// Checks the caller's workspace and fills in its slot.
+deepgen_status take_workspace(GpuCall&, const deepgen_kernel&);
+
+/// Whether the parts of a description that all GPUs have can be worked with.
+bool has_gpu_description(const deepgen_kernel&, const deepgen_function&);
+
+} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

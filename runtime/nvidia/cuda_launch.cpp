@@ -1,0 +1,102 @@
+#include "runtime/gpu/gpu.h"
+#include "runtime/nvidia/cuda_select.h"
+#include "runtime/nvidia/cuda_tensor_map.h"
+
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace {
+
+deepgen_status enqueue(const Driver& d, GpuCall& call, const PreparedKernel& prepared, EncodedMaps* maps) {
+  const deepgen_kernel& k = *prepared.kernel;
+  void* parameters[DEEPGEN_ARG_COUNT];
+  for (uint32_t i = 0; i < k.arg_count; ++i) {
+    const uint8_t arg = k.args[i];
+    // The driver reads as many bytes as the parameter has: a scalar of 4 bytes lies in the low ones.
+    parameters[i] = is_map(arg) ? static_cast<void*>(maps->of_slot[arg - DEEPGEN_ARG_MAP_A])
+                                : static_cast<void*>(&call.values.slot[arg]);
+  }
+  for (uint32_t i = 0; i < k.launch_count; ++i) {
+    LaunchConfig config = prepared.launches[i].config;
+    config.stream = call.stream;
+    const auto function = reinterpret_cast<Function>(prepared.launches[i].kernel);
+    if (Result r = d.launch(&config, function, parameters, nullptr)) return failure(r);
+  }
+  return DEEPGEN_OK;
+}
+
+/// Apart from launch(), as the maps take kilobytes of the stack. `unaddressable`: nothing was enqueued.
+[[gnu::noinline]] deepgen_status enqueue_with_maps(const Driver& d, GpuCall& call,
+                                                   const PreparedKernel& prepared, bool& unaddressable) {
+  EncodedMaps maps;
+  const Result r =
+      encode_maps(d, call.function, *prepared.kernel, call.values, call.args.reads_optional, maps);
+  unaddressable = r == invalid_value;
+  return unaddressable ? DEEPGEN_OK : r == success ? enqueue(d, call, prepared, &maps) : failure(r);
+}
+
+deepgen_status enqueue_first(const Driver& d, GpuCall& call, const Choice& choice) {
+  const Placement placement = placement_of(call);
+  bool unaddressable = false;
+  for (uint32_t i = 0; i < choice.count; ++i) {
+    const PreparedKernel& prepared = choice.kernels[i];
+    if (!meets(placement, *prepared.kernel, call.function.operand_count)) continue;
+    if (deepgen_status status = take_workspace(call, *prepared.kernel))
+      return status; // maps may be of parts of it
+    if (!prepared.kernel->map_count) return enqueue(d, call, prepared, nullptr);
+    const deepgen_status status = enqueue_with_maps(d, call, prepared, unaddressable);
+    if (!unaddressable) return status;
+  }
+  return unaddressable ? failure(invalid_value) : DEEPGEN_ERROR_NO_KERNEL;
+}
+
+/// The choice for the current device, and the driver that made it.
+deepgen_status current_choice(const deepgen_function& f, const Driver*& d, const Choice*& choice) {
+  auto none = DEEPGEN_OK;
+  d = driver(&none);
+  return d ? GpuSelection<Vendor>::choose(*d, f, choice) : none;
+}
+
+deepgen_status current() {
+  auto none = DEEPGEN_OK;
+  const Driver* d = driver(&none);
+  int device = -1;
+  if (!d) return none;
+  return d->context_device(&device) == success ? DEEPGEN_OK : DEEPGEN_ERROR_NO_CONTEXT;
+}
+
+deepgen_status launch(const deepgen_function& f, const CallArguments& args, deepgen_stream stream) {
+  const Driver* d = nullptr;
+  const Choice* choice = nullptr;
+  if (deepgen_status status = current_choice(f, d, choice)) return status;
+  GpuCall call(f, args, stream);
+  if (deepgen_status status = check_arguments(f, args, call.values)) return status;
+  return enqueue_first(*d, call, *choice);
+}
+
+deepgen_status prepare(const deepgen_function& f) {
+  const Driver* d = nullptr;
+  const Choice* choice = nullptr;
+  if (deepgen_status status = current_choice(f, d, choice)) return status;
+  LoadsDuringCapture loads(*d);
+  for (uint32_t i = 0; i < choice->count; ++i)
+    for (uint32_t j = 0; j < choice->kernels[i].kernel->launch_count; ++j)
+      if (Result r = load_into_context(*d, choice->kernels[i].launches[j])) return failure(r);
+  return DEEPGEN_OK;
+}
+
+deepgen_status describe(const deepgen_function& f, const char*& config, size_t& workspace) {
+  const Driver* d = nullptr;
+  const Choice* choice = nullptr;
+  if (deepgen_status status = current_choice(f, d, choice)) return status;
+  config = choice->kernels[0].kernel->config, workspace = choice->workspace;
+  return DEEPGEN_OK;
+}
+
+void forget(const deepgen_function& f) {
+  GpuSelection<Vendor>::forget([] { return driver(); }, f);
+}
+
+} // namespace
+
+const GpuVendor vendor = {current, launch, prepare, describe, forget};
+
+} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE

@@ -1,0 +1,79 @@
+#include "runtime/nvidia/cuda_tensor_map.h"
+
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace {
+
+/// By slot after DEEPGEN_ARG_MAP_A.
+struct Operand {
+  deepgen_arg base, ld, stride;
+};
+constexpr Operand operands[map_slots] = {
+    {DEEPGEN_ARG_A, DEEPGEN_ARG_LDA, DEEPGEN_ARG_STRIDE_A},
+    {DEEPGEN_ARG_B, DEEPGEN_ARG_LDB, DEEPGEN_ARG_STRIDE_B},
+    {DEEPGEN_ARG_C, DEEPGEN_ARG_LDC, DEEPGEN_ARG_STRIDE_C},
+    {DEEPGEN_ARG_D, DEEPGEN_ARG_LDD, DEEPGEN_ARG_STRIDE_D},
+    {DEEPGEN_ARG_RESIDUAL, DEEPGEN_ARG_LD_RESIDUAL, DEEPGEN_ARG_STRIDE_RESIDUAL},
+    {DEEPGEN_ARG_MULTIPLIER, DEEPGEN_ARG_LD_MULTIPLIER, DEEPGEN_ARG_STRIDE_MULTIPLIER},
+};
+
+TensorType tensor_type(uint8_t type) {
+  switch (type) {
+  case DEEPGEN_F32:
+    return TensorType::f32;
+  case DEEPGEN_F64:
+    return TensorType::f64;
+  case DEEPGEN_F16:
+    return TensorType::f16;
+  case DEEPGEN_BF16:
+    return TensorType::bf16;
+  case DEEPGEN_TF32:
+    return TensorType::tf32;
+  case DEEPGEN_I32:
+    return TensorType::i32;
+  default:
+    return TensorType::u8; // both 8-bit floats, i8
+  }
+}
+
+int swizzle_code(uint16_t bytes) { return bytes == 128 ? 3 : bytes == 64 ? 2 : bytes == 32 ? 1 : 0; }
+int promotion_code(uint16_t bytes) { return bytes == 256 ? 3 : bytes == 128 ? 2 : bytes == 64 ? 1 : 0; }
+
+Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_map& map, const Operand& place,
+              const ArgumentValues& values, TensorMap& out) {
+  const deepgen_operand* operand = find_operand(f, map.operand);
+  if (!operand || !(operand->flags & DEEPGEN_OPERAND_MATRIX)) return invalid_value;
+  const uint64_t size = size_of(operand->type);
+  uint64_t base = values.slot[place.base], ld = values.slot[place.ld], stride = values.slot[place.stride];
+  uint64_t sizes[3] = {uint64_t(operand->columns), uint64_t(operand->rows), uint64_t(operand->entries)};
+  if (map.packed_ld) {
+    base = values.slot[DEEPGEN_ARG_WORKSPACE] + map.packed_offset, ld = uint64_t(map.packed_ld);
+    sizes[0] = uint64_t(map.packed_columns), sizes[1] = uint64_t(map.packed_rows), stride = sizes[1] * ld;
+  }
+  const uint64_t strides[2] = {ld * size, stride * size};
+  const uint32_t box[3] = {map.box_columns, map.box_rows, 1}, every_element[3] = {1, 1, 1};
+  return d.encode_tiled(&out, int(tensor_type(operand->type)), operand->entries > 1 ? 3 : 2,
+                        reinterpret_cast<void*>(base), sizes, strides, box, every_element,
+                        /*interleave=*/0, swizzle_code(map.swizzle), promotion_code(map.promotion),
+                        /*fill=*/0);
+}
+
+} // namespace
+
+deepgen_arg mapped_operand(uint8_t map_slot) { return operands[map_slot - DEEPGEN_ARG_MAP_A].base; }
+
+Result encode_maps(const Driver& d, const deepgen_function& f, const deepgen_kernel& k,
+                   const ArgumentValues& values, bool reads_c, EncodedMaps& out) {
+  TensorMap* next = out.maps;
+  for (uint32_t i = 0; i < k.map_count; ++i)
+    for (uint32_t slot = 0; slot < map_slots; ++slot) {
+      if (k.maps[i].operand != operands[slot].base) continue;
+      // C may be null when it is not read, which no map can say.
+      const bool stands_in = k.maps[i].operand == DEEPGEN_ARG_C && !reads_c;
+      const Operand& place = operands[stands_in ? DEEPGEN_ARG_MAP_D - DEEPGEN_ARG_MAP_A : slot];
+      out.of_slot[slot] = next;
+      if (Result r = encode(d, f, k.maps[i], place, values, *next++)) return r;
+    }
+  return success;
+}
+
+} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE

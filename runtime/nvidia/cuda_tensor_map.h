@@ -1,0 +1,25 @@
+// Tensor maps of one call's operands. Internal.
+#pragma once
+
+#include "runtime/core/arguments.h"
+#include "runtime/nvidia/cuda_driver.h"
+
+namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+
+constexpr uint32_t map_slots = DEEPGEN_ARG_MAP_MULTIPLIER + 1 - DEEPGEN_ARG_MAP_A;
+
+/// The operand of a map's slot: DEEPGEN_ARG_A for DEEPGEN_ARG_MAP_A.
+deepgen_arg mapped_operand(uint8_t map_slot);
+
+/// The maps of one call.
+struct EncodedMaps {
+  TensorMap maps[map_slots];
+  TensorMap* of_slot[map_slots]; ///< by slot after DEEPGEN_ARG_MAP_A, where the kernel has such a map
+};
+
+/// Encodes the kernel's maps. invalid_value: the hardware cannot address these operands, so the call needs
+/// another kernel. With `reads_c` false, the map of C is that of D.
+Result encode_maps(const Driver&, const deepgen_function&, const deepgen_kernel&, const ArgumentValues&,
+                   bool reads_c, EncodedMaps& out);
+
+} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE

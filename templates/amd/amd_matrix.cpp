@@ -1,0 +1,460 @@
+#include "templates/amd/amd_matrix.h"
+
+#include "templates/core/sizes.h"
+#include "templates/gpu/gpu_split_k.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace deepgen {
+namespace {
+
+enum Index {
+  kWide,
+  kSize,
+  kBm,
+  kBn,
+  kBk,
+  kWavesM,
+  kWavesN,
+  kDirect,
+  kBuffer,
+  kStages,
+  kPingpong,
+  kBlocks,
+  kSplits,
+  kGroup,
+  kXcds,
+  kParameters
+};
+constexpr std::string_view kNames[] = {"wide",     "size",    "bm",     "bn",     "bk",
+                                       "waves_m",  "waves_n", "direct", "buffer", "stages",
+                                       "pingpong", "blocks",  "splits", "group",  "xcds"};
+/// What dead_end() fills in for parameters that are not assigned.
+constexpr int64_t kSmallest[] = {0, 16, 16, 16, 64, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1};
+
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
+  return value_at(config, size_t(i), kNames[i]);
+}
+
+/// The largest power of two, up to `most`, that divides x.
+int64_t power_in(int64_t x, int64_t most) { return std::min(most, x & -x); }
+
+/// Vector registers that a lane of `waves` waves on a SIMD can have; beyond 256 there are accumulation
+/// registers alone.
+int64_t most_registers(const AmdArch& arch, int64_t waves) {
+  return std::min<int64_t>(256, arch.registers / std::max<int64_t>(1, waves) / arch.granule * arch.granule);
+}
+
+MatrixSide side_of(Type type, bool k_contiguous, int64_t extent, int64_t size, int64_t depth,
+                   const MatrixTiling& t) {
+  MatrixSide s;
+  s.type = type, s.k_contiguous = k_contiguous, s.extent = extent, s.size = size, s.depth = depth,
+  s.bytes = size_of(type);
+  const int64_t element = t.shape.element, threads = std::max(t.shape.wave, t.threads);
+  s.k = t.direct ? std::max<int64_t>(1, t.direct_bytes / element) : 16 / element; // one write to LDS
+  if (!k_contiguous) {
+    // A piece is transposed in registers. It gets smaller until there is one for each thread.
+    s.x = power_in(size, 16 / s.bytes);
+    auto few = [&] { return extent / s.x * (t.bk / s.k) < threads; };
+    while (few() && s.x > 1 && s.x * s.bytes > 8) s.x /= 2;
+    while (few() && s.k * element > 8) s.k /= 2;
+    while (few() && s.x > 1 && s.x * s.bytes > 4) s.x /= 2;
+    s.x = std::min(s.x, extent);
+  }
+  s.along_k = t.bk / s.k, s.along_x = extent / s.x;
+  s.per_thread = ceil_div(s.pieces(), threads);
+  return s;
+}
+
+/// Blocks are dealt out to eight dies.
+bool has_dies(const Device& device) { return device.arch == "gfx942" || device.arch == "gfx950"; }
+
+/// Loads to LDS, of a lane. Those of 4 bytes take four times as many instructions.
+int64_t bytes_of_copies(const std::string& arch) { return arch == "gfx950" ? 16 : 4; }
+
+struct Point {
+  const Gemm& p;
+  const Device& device;
+  const MatrixTiling& t;
+  const AmdArch& arch;
+  int64_t waves() const { return t.waves_m * t.waves_n; }
+  int64_t grid() const { return t.tiles_m * t.tiles_n * p.batch; }
+  /// Waves of a SIMD, at least, that the register allocator leaves room for.
+  int64_t per_simd() const { return ceil_div(t.blocks * waves(), AmdArch::simds); }
+};
+
+/// The same tile for operands that are aligned to their elements alone, and any pitch.
+Config through_registers(Config config) {
+  if (at(config, kDirect)) config.set("stages", 2), config.set("pingpong", 0), config.set("blocks", 1);
+  config.set("direct", 0), config.set("buffer", 0), config.set("wide", 0);
+  return config;
+}
+
+bool is_aligned(const MatrixSide& s) { return s.dense_pitch() % s.align() == 0; }
+
+/// Whether threads can copy the operand's tile to LDS as it lies in memory, all of them as many pieces.
+bool is_copied(const Gemm& p, const MatrixTiling& t, const MatrixSide& s) {
+  return s.k_contiguous && s.k * s.bytes == t.direct_bytes && s.lds_bytes(t) == t.direct_bytes &&
+         s.pieces() % t.threads == 0 && p.k * s.bytes % t.direct_bytes == 0;
+}
+
+/// One rule of the space; checked as soon as the parameter `after` is known.
+struct Rule {
+  Index after;
+  bool (*broken)(const Point&);
+  std::string (*why)(const Point&);
+};
+
+const Rule kRules[] = {
+    {kWide, [](const Point& x) { return x.t.wide && x.t.width_d == 1; },
+     [](const Point&) { return std::string("wide=1: rows of D allow no access wider than an element"); }},
+    {kSize, [](const Point& x) { return x.t.shape.name.empty(); },
+     [](const Point& x) {
+       return "there is no matrix instruction of size=" + text(x.t.size) + " for the types";
+     }},
+    {kBm, [](const Point& x) { return x.t.bm > 32 && x.t.bm / 2 >= x.p.m; },
+     [](const Point& x) { return "half of bm=" + text(x.t.bm) + " already covers M"; }},
+    {kBn, [](const Point& x) { return x.t.bn > 32 && x.t.bn / 2 >= x.p.n; },
+     [](const Point& x) { return "half of bn=" + text(x.t.bn) + " already covers N"; }},
+    {kBk, [](const Point& x) { return x.t.bk_bytes > 64 && x.t.bk / 2 >= x.p.k; },
+     [](const Point& x) { return "half of bk=" + text(x.t.bk_bytes) + " bytes already covers K"; }},
+    {kBk, [](const Point& x) { return x.t.stage_bytes() > x.device.shared_block; },
+     [](const Point& x) { return "a stage has " + text(x.t.stage_bytes()) + " bytes, shared memory less"; }},
+    {kWavesN, [](const Point& x) { return !x.t.divides(); },
+     [](const Point& x) {
+       return "the tile of " + text(x.t.bm) + " x " + text(x.t.bn) +
+              " is not whole instructions of size=" + text(x.t.size) + " for each of the waves";
+     }},
+    {kWavesN,
+     [](const Point& x) { return x.t.threads > 512 || (x.waves() < 4 && x.t.bm * x.t.bn > 64 * 64); },
+     [](const Point& x) {
+       return text(x.waves()) + " waves: a tile of this size wants 4, and at most 512 threads";
+     }},
+    {kWavesN, [](const Point& x) { return x.t.wm > 4 * x.t.wn || x.t.wn > 4 * x.t.wm; },
+     [](const Point& x) {
+       return "a wave's tile of " + text(x.t.wm) + " x " + text(x.t.wn) + " is too oblong";
+     }},
+    {kWavesN, [](const Point& x) { return x.t.accumulators() > 128; },
+     [](const Point& x) { return text(x.t.accumulators()) + " accumulators of a lane: more than 128"; }},
+    {kWavesN, [](const Point& x) { return x.t.registers() > most_registers(x.arch, ceil_div(x.waves(), 4)); },
+     [](const Point& x) {
+       return "about " + text(x.t.registers()) + " registers of a lane exceed " +
+              text(most_registers(x.arch, ceil_div(x.waves(), 4)));
+     }},
+    {kDirect,
+     [](const Point& x) { return x.t.direct && !(is_copied(x.p, x.t, x.t.a) && is_copied(x.p, x.t, x.t.b)); },
+     [](const Point& x) {
+       return "direct=1: A and B have to lie along K as LDS holds them, in whole pieces of " +
+              text(x.t.direct_bytes) + " bytes, each thread with the same number of them";
+     }},
+    {kDirect,
+     [](const Point& x) { return x.t.direct && x.t.registers_indirect() > most_registers(x.arch, 2); },
+     [](const Point& x) {
+       return "direct=1: less aligned operands go through about " + text(x.t.registers_indirect()) +
+              " registers of a lane, more than " + text(most_registers(x.arch, 2));
+     }},
+    {kBuffer, [](const Point& x) { return x.t.buffer && !(is_aligned(x.t.a) && is_aligned(x.t.b)); },
+     [](const Point&) { return std::string("buffer=1: rows of A and B have to be aligned to 4 bytes"); }},
+    {kBuffer,
+     [](const Point& x) {
+       const int64_t padded = std::max(x.t.a.dense_pitch(), x.t.b.dense_pitch()) + 256; // as verified
+       return x.t.buffer && padded > x.t.most_pitch();
+     },
+     [](const Point& x) {
+       return "buffer=1: offsets of 32 bits reach rows that are " + text(x.t.most_pitch()) +
+              " bytes apart at most";
+     }},
+    {kStages, [](const Point& x) { return x.t.direct && x.t.stages == 1; },
+     [](const Point&) {
+       return std::string("stages=1: with direct=1 a tile needs a stage while another one is read");
+     }},
+    {kStages, [](const Point& x) { return x.t.direct && (x.t.stages - 1) * x.t.loads() > 63; },
+     [](const Point& x) {
+       return text((x.t.stages - 1) * x.t.loads()) + " copies of a wave are more than it can count: 63";
+     }},
+    {kStages, [](const Point& x) { return x.t.stages > x.t.tiles_k; },
+     [](const Point& x) { return "stages=" + text(x.t.stages) + " exceed the tiles along K"; }},
+    {kStages, [](const Point& x) { return x.t.shared_bytes() > x.device.shared_block; },
+     [](const Point& x) {
+       return text(x.t.shared_bytes()) + " bytes of shared memory exceed the block's " +
+              text(x.device.shared_block);
+     }},
+    {kPingpong, [](const Point& x) { return x.t.pingpong && (x.arch.wave != 64 || x.waves() != 8); },
+     [](const Point& x) {
+       return "pingpong=1: two waves on each SIMD take turns, and there are " + text(x.waves());
+     }},
+    {kPingpong, [](const Point& x) { return x.t.pingpong && x.t.stages == 1; },
+     [](const Point&) {
+       return std::string("pingpong=1 with stages=1: one group would write what the other reads");
+     }},
+    {kPingpong,
+     [](const Point& x) { return x.t.pingpong && x.t.direct && x.t.stages == 2 && x.t.turns() == 1; },
+     [](const Point&) {
+       return std::string(
+           "pingpong=1: the copies of a tile would be waited for as soon as they are asked for");
+     }},
+    {kBlocks, [](const Point& x) { return x.t.blocks > 1 && x.t.pingpong; },
+     [](const Point&) {
+       return std::string("pingpong=1: other blocks would disturb the turns; blocks is 1");
+     }},
+    {kBlocks, [](const Point& x) { return x.t.blocks > 1 && x.grid() <= (x.t.blocks - 1) * x.device.cores; },
+     [](const Point& x) { return "there are no blocks=" + text(x.t.blocks) + " for each compute unit"; }},
+    {kBlocks,
+     [](const Point& x) {
+       return x.t.blocks > 1 &&
+              (x.per_simd() > x.arch.most_waves || x.t.registers() > most_registers(x.arch, x.per_simd()) ||
+               x.t.blocks * x.t.shared_bytes() > x.device.shared_multiprocessor);
+     },
+     [](const Point& x) {
+       return "registers or shared memory of a compute unit do not hold blocks=" + text(x.t.blocks);
+     }},
+    {kSplits,
+     [](const Point& x) {
+       return x.t.splits > 1 && ((x.t.splits - 1) * x.t.split_tiles >= x.t.tiles_k || x.t.split_tiles < 4 ||
+                                 x.grid() * x.t.splits > 4 * x.device.cores);
+     },
+     [](const Point&) {
+       return std::string("splits pay for fewer blocks than compute units, and for 4 tiles of K each");
+     }},
+    {kGroup,
+     [](const Point& x) {
+       return has_smaller_group(x.t.group, x.t.tiles_m) || (x.t.group > 1 && x.t.tiles_n == 1);
+     },
+     [](const Point& x) { return "group=" + text(x.t.group) + " is the same as a smaller one"; }},
+    {kXcds, [](const Point& x) { return x.t.xcds > 1 && x.grid() < 2 * x.t.xcds; },
+     [](const Point& x) { return "xcds=" + text(x.t.xcds) + " for a grid of " + text(x.grid()); }},
+};
+
+std::string broken(const Gemm& p, const Device& device, const Config& config, size_t assigned) {
+  const MatrixTiling t(p, device.arch, config);
+  const Point point{p, device, t, *find_amd(device.arch)};
+  for (const Rule& rule : kRules)
+    if (size_t(rule.after) < assigned && rule.broken(point)) return rule.why(point);
+  return "";
+}
+
+} // namespace
+
+int64_t MatrixSide::registers() const { return per_thread * std::max<int64_t>(1, k * x * bytes / 4); }
+int64_t MatrixSide::lds_bytes(const MatrixTiling& t) const { return k * t.shape.element; }
+
+int64_t MatrixSide::align() const {
+  return std::max(bytes, std::min<int64_t>(4, (k_contiguous ? k : x) * bytes));
+}
+
+/// Of the largest offset, what is along a row and the number of rows.
+int64_t MatrixSide::most_pitch(const MatrixTiling& t) const {
+  const int64_t row = (k_contiguous ? std::max(depth, t.bk) : size + extent) * bytes,
+                rows = k_contiguous ? extent : std::max(depth, t.bk);
+  return std::max<int64_t>(0, ((int64_t(1) << 31) - 1 - row) / rows);
+}
+
+MatrixTiling::MatrixTiling(const Gemm& p, const std::string& arch, const Config& c)
+    : size(at(c, kSize)), bm(at(c, kBm)), bn(at(c, kBn)), bk_bytes(at(c, kBk)), waves_m(at(c, kWavesM)),
+      waves_n(at(c, kWavesN)), direct(at(c, kDirect)), buffer(at(c, kBuffer)), stages(at(c, kStages)),
+      pingpong(at(c, kPingpong)), blocks(at(c, kBlocks)), splits(at(c, kSplits)), group(at(c, kGroup)),
+      xcds(at(c, kXcds)), wide(at(c, kWide)), shape(arch, p.a, p.b, size),
+      threads(shape.wave * waves_m * waves_n), bk(bk_bytes / shape.element), wm(bm / waves_m),
+      wn(bn / waves_n), tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.n, bn)), tiles_k(ceil_div(p.k, bk)),
+      split_tiles(ceil_div(tiles_k, splits)), steps(bk_bytes / shape.step_bytes()) {
+  banks = arch == "gfx950" ? 256 : 128;
+  direct_bytes = bytes_of_copies(arch);
+  paired = shape.values == 4 && size_of(p.d) <= 2 && wn % 32 == 0;
+  a = side_of(p.a, !p.a_transposed(), bm, p.m, p.k, *this);
+  b = side_of(p.b, p.b_transposed(), bn, p.n, p.k, *this);
+  b.offset = bm * bk_bytes;
+  const int64_t together = paired ? 8 : shape.values;
+  width_d = wide ? std::min(together, power_in(p.n, 16 / size_of(p.d))) : 1;
+}
+
+namespace {
+
+/// Rows that fill all banks once, and pieces of 16 bytes of a row that differ in their banks.
+int64_t rows_of_banks(const MatrixTiling& t) { return std::max<int64_t>(1, t.banks / t.bk_bytes); }
+int64_t pieces_of_banks(const MatrixTiling& t) { return std::min(t.bk_bytes, t.banks) / 16; }
+/// Where four rows fill the banks, lanes of two groups with rows 0 and 12, 4 and 8 (or the other way around)
+/// are served at a time: 0, 1, 2, 3 become 0, 2, 3, 1.
+bool four_rows(const MatrixTiling& t) { return rows_of_banks(t) == 4; }
+
+} // namespace
+
+int64_t MatrixTiling::swizzle(int64_t row) const {
+  const int64_t turn = row / rows_of_banks(*this) % pieces_of_banks(*this);
+  return four_rows(*this) ? (turn >> 1) | ((turn ^ turn >> 1) & 1) << 1 : turn;
+}
+
+Value MatrixTiling::swizzle(GpuIr& ir, Value row) const {
+  Value turn = ir.remainder(ir.divide(row, rows_of_banks(*this)), pieces_of_banks(*this));
+  if (!four_rows(*this)) return turn;
+  Value high = ir.shift_right_bits(turn, 1);
+  return ir.bit_or(high, ir.shift_left(ir.bit_and(ir.bit_xor(turn, high), 1), 1));
+}
+
+int64_t MatrixTiling::registers() const {
+  const int64_t fragments = 4 * shape.pieces() * (wm / size + wn / size);
+  const int64_t waiting = direct ? 0 : a.registers() + b.registers();
+  return accumulators() + (pingpong && steps == 1 ? 1 : 2) * fragments + waiting +
+         (direct && buffer ? 1 : 2) * (a.per_thread + b.per_thread) + 24;
+}
+
+/// direct: A's and B's tiles as they are, by 16 bytes.
+int64_t MatrixTiling::registers_indirect() const {
+  const int64_t fragments = 4 * shape.pieces() * (wm / size + wn / size);
+  const int64_t waiting = stage_bytes() / threads / 4;
+  return accumulators() + 2 * fragments + waiting + 2 * waiting / 4 + 24;
+}
+
+std::string AmdMatrix::why_not(const Gemm& p, const std::string& arch) const {
+  const AmdArch* amd = find_amd(arch);
+  if (!amd || !has_instructions(*amd))
+    return name() + " multiplies with matrix instructions that " + arch + " does not have";
+  if (p.gate) return name() + " does not serve a gate";
+  if (p.groups) return name() + " serves no groups of rows";
+  if (!MatrixShape(arch, p.a, p.b, 16).name.empty()) return "";
+  return arch + " has no matrix instruction for " + to_string(p.a) + " and " + to_string(p.b);
+}
+
+std::vector<Parameter> AmdMatrix::parameters(const Gemm& p, const Device& device) const {
+  std::vector<int64_t> splits = {1};
+  for (int64_t s : {2, 3, 4, 6, 8, 12, 16, 32})
+    if (s * 128 <= p.k && p.m * p.n * p.batch / (256 * 256) < 2 * device.cores) splits.push_back(s);
+  std::vector<int64_t> xcds = {1};
+  if (has_dies(device)) xcds.push_back(8);
+  const bool matrix_cores = find_amd(device.arch)->mfma;
+  std::vector<int64_t> direct = {0}, pingpong = {0};
+  if (matrix_cores) direct.push_back(1), pingpong.push_back(1);
+  return {
+      {"wide", {0, 1}, "0: D in accesses of one element; 1: of up to 16 bytes, as rows of the dense D allow"},
+      {"size", matrix_cores ? std::vector<int64_t>{16, 32} : std::vector<int64_t>{16},
+       "of the matrix instruction, along M and N"},
+      {"bm", {32, 64, 128, 256}, "rows of D that a block computes", {16, 512, 16, true}},
+      {"bn", {32, 64, 128, 256}, "columns of D that a block computes", {16, 512, 16, true}},
+      {"bk", {64, 128}, "bytes of K of a row in a tile", {64, 256, 64, true}},
+      {"waves_m", {1, 2, 4}, "waves that share the rows", {1, 8, 1, true}},
+      {"waves_n", {1, 2, 4}, "waves that share the columns", {1, 8, 1, true}},
+      {"direct", direct, "a tile's way to shared memory. 0: through registers; 1: copied directly"},
+      {"buffer",
+       {0, 1},
+       "loads of A and B. 0: by pointers; 1: by offsets in a buffer, whose range is checked"},
+      {"stages", {1, 2, 3}, "tiles of A and B in shared memory"},
+      {"pingpong", pingpong,
+       "0: each wave reads what it multiplies next meanwhile; 1: two waves of a SIMD take turns at "
+       "multiplying"},
+      {"blocks", {1, 2, 3, 4}, "blocks of a compute unit that registers are limited for", {1, 8}},
+      {"splits", splits, "blocks that share the sum over K of one tile", {1, 256}},
+      {"group", {1, 4, 8, 16}, "rows of tiles that are computed together, for the L2 cache", {1, 256}},
+      {"xcds",
+       xcds,
+       "dies that neighbouring tiles are gathered on, as blocks are dealt out to them in turn",
+       {1, 8}}};
+}
+
+std::string AmdMatrix::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
+  return broken(p, device, config, kParameters);
+}
+
+bool AmdMatrix::dead_end(const Gemm& p, const Device& device, const Config& config, size_t assigned) const {
+  Config filled;
+  for (size_t i = 0; i < kParameters; ++i)
+    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kSmallest[i]);
+  return !broken(p, device, filled, assigned).empty();
+}
+
+namespace {
+
+/// Of a wave, for a tile's way to LDS, as llvm-mca has them: of a copy by a pointer also the addition and the
+/// write of M0 that wait for each other, one by one; by a pointer each load has its own addition, of 64 bits.
+double issue_slots(const MatrixTiling& t, const std::string& arch) {
+  if (t.direct) return double(t.loads()) * (t.buffer ? 1 : 4);
+  auto loads = [](const MatrixSide& s) { return s.per_thread * (s.k_contiguous ? 1 : s.k); };
+  const int64_t additions = arch == "gfx942" || arch == "gfx950" ? 1 : 2; // instructions
+  const int64_t saved = t.buffer ? additions * (loads(t.a) + loads(t.b)) - 2 : 0;
+  return double(t.a.registers() + t.b.registers() - saved);
+}
+
+} // namespace
+
+/// Nobody has timed these kernels: what the parts of a tile cost by the documents, at the rates that they
+/// name.
+double AmdMatrix::cost(const Gemm& p, const Device& device, const Config& config) const {
+  const MatrixTiling t(p, device.arch, config);
+  const AmdArch& arch = *find_amd(device.arch);
+  const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
+  const int64_t waves = t.waves_m * t.waves_n, blocks = t.tiles_m * t.tiles_n * p.batch * t.splits;
+  const int64_t resident =
+      std::max<int64_t>(1, arch.waves(t.registers(), t.shared_bytes(), t.threads) * 4 / waves);
+  const double rounds = double(ceil_div(blocks, device.cores));
+
+  const double multiply = 2.0 * double(t.bm * t.bn * t.bk) / t.shape.rate;
+  // Of LDS; what RDNA counts as a multiprocessor is two compute units, with 32 lanes a cycle on each SIMD.
+  const double units = arch.wave == 32 ? 2 : 1, width = 128 * units;
+  const double reads = double(waves * t.steps * (t.wm + t.wn)) / double(t.size) *
+                       double(t.shape.wave * 16 * t.shape.pieces()) / width;
+  const double writes = double((t.bm + t.bn) * t.bk_bytes) / width;
+  const double transposed =
+      double((t.a.k_contiguous ? 0 : t.bm) + (t.b.k_contiguous ? 0 : t.bn)) * double(t.bk_bytes) / width;
+  const double shared = reads + writes + transposed;
+  const double issue = double(waves) * (40 + 4 * issue_slots(t, device.arch)) / (4 * units * units);
+  // A SIMD with one wave waits at every barrier; others fill the gaps.
+  const double hidden = double(std::min<int64_t>(resident * waves, 8)) / 4;
+  double tile =
+      std::max(multiply, shared) + (std::min(multiply, shared) * 0.25 + issue +
+                                    60.0 / double(t.direct ? t.stages : std::min<int64_t>(2, t.stages))) /
+                                       hidden;
+  // Two waves of a SIMD in turns: nothing but the change of turns, twice each, is between their products, as
+  // long as one's products take longer than the other's reads.
+  if (t.pingpong) tile = std::max(multiply, shared + issue) + 4 * 30 * double(t.turns());
+  double seconds =
+      rounds * (double(t.split_tiles) * tile + 1500 / hidden + double(t.accumulators() * waves)) / clock;
+
+  const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
+  const double tile_bytes = double(t.split_tiles * t.bk) * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
+  seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * units * 48 * clock)); // through L2
+  // A tile is asked for while the one before is multiplied: each takes a latency of memory at least. This,
+  // the bandwidth that is reached and the launch are as nominal as those of gemv, with whose estimates these
+  // are compared.
+  const double turns = double(ceil_div(blocks, device.cores * resident));
+  const double ahead = double(t.direct ? t.stages - 1 : 1);
+  // With two stages a tile is written in its predecessor's first step, but asked for in the last one.
+  const double late =
+      t.stages == 2 && !t.direct && !t.pingpong ? tile / clock * (1 - 1 / double(t.steps)) : 0;
+  seconds = std::max(seconds, turns * double(t.split_tiles) * (0.8e-6 / ahead + late));
+  const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
+                                         double(p.m * p.n) * double(size_of(p.d)));
+  const double memory = once / (0.85 * double(device.memory_bandwidth));
+  seconds = std::max(seconds, memory) + 0.3 * memory + 3e-6;
+  if (t.splits > 1)
+    seconds += 4e-6 + double(2 * t.splits * p.batch * p.m * p.n * (t.shape.doubles ? 8 : 4)) /
+                          double(device.memory_bandwidth);
+  const bool large = t.tiles_m * t.tiles_n > device.cores;
+  if (!t.wide) seconds *= 1.05;
+  if (large && t.group == 1) seconds *= 1.04;
+  if (large && t.xcds == 1 && has_dies(device)) seconds *= 1.03;
+  return seconds * (1 + 0.001 * double(t.blocks) + 0.0005 * double(t.group == 8 ? 0 : 1) +
+                    0.0002 * double(t.buffer ? 0 : 1));
+}
+
+std::vector<Choice> AmdMatrix::fallbacks(const Gemm& p, const std::string& arch, const Config& config) const {
+  const MatrixTiling t(p, arch, config);
+  if (t.width_d == 1 && !t.direct && !t.buffer) return {};
+  return {{name(), through_registers(config)}};
+}
+
+/// Odd multiples of what the problem's own sizes are multiples of, so that accesses are as wide.
+int64_t AmdMatrix::workspace(const Gemm& p, const Config& config) const { return split_workspace(p, config); }
+
+Gemm AmdMatrix::awkward(const Gemm& p, const Config& config) const {
+  auto like = [](int64_t size, int64_t least) {
+    const int64_t unit = power_in(size, 16), units = ceil_div(least, unit);
+    return unit * (units % 2 ? units : units + 1);
+  };
+  const int64_t bm = at(config, kBm), bn = at(config, kBn), bk = at(config, kBk) / size_of(p.a);
+  Gemm small = p;
+  small.m = like(p.m, bm + bm / 3 + 1), small.n = like(p.n, bn + bn / 3 + 1);
+  small.k = like(p.k, bk * (std::max<int64_t>(2, at(config, kStages)) + at(config, kSplits)) + bk / 2 + 1);
+  small.batch = p.batch > 1 ? 2 : 1;
+  return small;
+}
+
+} // namespace deepgen

@@ -1,0 +1,60 @@
+// OperatorTemplate: a family of kernels for one operator. Unwraps the problem, once, so that a family knows
+// its operator alone.
+#pragma once
+
+#include "templates/core/template.h"
+
+namespace deepgen {
+
+/// What each function is for, see Template.
+template <typename Operator>
+class OperatorTemplate : public Template {
+public:
+  virtual std::string why_not(const Operator&, const std::string& arch) const = 0;
+  virtual std::vector<Parameter> parameters(const Operator&, const Device&) const = 0;
+  virtual std::string why_illegal(const Operator&, const Device&, const Config&) const = 0;
+  virtual bool dead_end(const Operator&, const Device&, const Config&, size_t assigned) const {
+    (void)assigned;
+    return false;
+  }
+  virtual double cost(const Operator&, const Device&, const Config&) const = 0;
+  virtual std::vector<Choice> fallbacks(const Operator&, const std::string& arch, const Config&) const {
+    (void)arch;
+    return {};
+  }
+  virtual int64_t workspace(const Operator&, const Config&) const { return 0; }
+  virtual Operator awkward(const Operator&, const Config&) const = 0;
+  virtual Kernel emit(mlir::ModuleOp, const Operator&, const std::string& arch, const Config&) const = 0;
+
+  std::string op() const final { return Problem(Operator()).op(); }
+  std::string why_not(const Problem& p, const std::string& arch) const final {
+    return p.op() == op() ? why_not(p.as<Operator>(), arch)
+                          : name() + " computes " + op() + ", not " + p.op();
+  }
+  std::vector<Parameter> parameters(const Problem& p, const Device& d) const final {
+    return parameters(p.as<Operator>(), d);
+  }
+  std::string why_illegal(const Problem& p, const Device& d, const Config& c) const final {
+    return why_illegal(p.as<Operator>(), d, c);
+  }
+  bool dead_end(const Problem& p, const Device& d, const Config& c, size_t assigned) const final {
+    return dead_end(p.as<Operator>(), d, c, assigned);
+  }
+  double cost(const Problem& p, const Device& d, const Config& c) const final {
+    return cost(p.as<Operator>(), d, c);
+  }
+  std::vector<Choice> fallbacks(const Problem& p, const std::string& arch, const Config& c) const final {
+    return fallbacks(p.as<Operator>(), arch, c);
+  }
+  int64_t workspace(const Problem& p, const Config& c) const final { return workspace(p.as<Operator>(), c); }
+  Problem awkward(const Problem& p, const Config& c) const final { return awkward(p.as<Operator>(), c); }
+  Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const final;
+};
+
+extern template class OperatorTemplate<Gemm>;
+extern template class OperatorTemplate<Rows>;
+
+using GemmTemplate = OperatorTemplate<Gemm>;
+using RowsTemplate = OperatorTemplate<Rows>;
+
+} // namespace deepgen

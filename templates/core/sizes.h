@@ -1,0 +1,61 @@
+// What the templates' rules and estimates count with.
+#pragma once
+
+#include "base/kernel/config.h"
+#include "base/problem/gemm.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace deepgen {
+
+inline int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
+inline int64_t round_up(int64_t x, int64_t y) { return ceil_div(x, y) * y; }
+inline std::string text(int64_t x) { return std::to_string(x); }
+/// Bands of `group` rows of tiles are visited column by column. Whether a smaller group of 1, 4, 8, 16, ...
+/// has the same order, as it covers all rows.
+inline bool has_smaller_group(int64_t group, int64_t rows) {
+  return group > 1 && (group > 4 ? group / 2 : 1) >= rows;
+}
+inline bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
+
+/// Parameter `i` of a template, called `name`: by position where the config is in the template's order, as
+/// all that DeepGen writes are; else by name. Inline, so that names are compared as the constants that they
+/// are: an enumeration of a space asks for millions.
+[[gnu::always_inline]] inline int64_t value_at(const Config& config, size_t i, std::string_view name) {
+  if (i < config.values.size()) {
+    const auto& [key, value] = config.values[i];
+    // operator== stays a call, of a quarter of all instructions of a search.
+    if (key.size() == name.size() && std::memcmp(key.data(), name.data(), name.size()) == 0) return value;
+  }
+  return config[std::string(name)];
+}
+
+/// Bytes, up to 16, to which every row of a dense matrix starts.
+inline int64_t dense_alignment(int64_t columns, Type type) {
+  const int64_t bytes = columns * size_of(type);
+  return std::min<int64_t>(16, bytes & -bytes);
+}
+
+/// What a template's rules see of a problem with groups: as many batch entries, of twice the average rows, as
+/// groups differ. Itself without groups.
+inline Gemm for_rules(const Gemm& p) {
+  Gemm out = p.as_batch();
+  if (p.groups) out.m = std::min(p.m, 2 * out.m);
+  return out;
+}
+
+/// The same with M and as many groups, few of which have a tile of `rows` rows: to verify a config on.
+inline void shrink_groups(Gemm& p, int64_t rows) {
+  p.groups = std::min<int64_t>(p.groups, 5);
+  p.m = p.groups ? rows * ceil_div(p.groups, 2) : rows;
+}
+
+/// Threads that a multiprocessor holds at a time (CUDA C++ Programming Guide, "Compute Capabilities").
+inline int64_t resident_threads(int64_t capability) {
+  return capability == 86 || capability == 89 || capability == 120 ? 1536 : 2048;
+}
+
+} // namespace deepgen

@@ -1,0 +1,211 @@
+#include "templates/cpu/cpu_rows.h"
+
+#include "base/text/error.h"
+#include "templates/core/cheapest.h"
+#include "templates/core/sizes.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace deepgen {
+namespace {
+
+enum RowsIndex { kIsa, kRows, kUnroll, kBlock, kKeep, kStream };
+constexpr std::string_view kRowsNames[] = {"isa", "rows", "unroll", "block", "keep", "stream"};
+constexpr int64_t kLeastBlock = 1024, kBlockStep = 4;
+
+[[gnu::always_inline]] inline int64_t rows_at(const Config& config, RowsIndex i) {
+  return value_at(config, size_t(i), kRowsNames[i]);
+}
+
+/// What a fallback is chosen for: caches that most CPUs of the level have. A fixed one, so that a library's
+/// bytes do not depend on where it is built.
+Device modest_host(int64_t level) {
+  Device device;
+  device.isa = level;
+  device.l1d = 32 << 10, device.l2 = 512 << 10, device.l3 = 8 << 20;
+  return device;
+}
+
+/// The values that constraints look at; everything is known from the parameters up to the constraint's own.
+struct RowsPoint {
+  const Rows& p;
+  const Device& device;
+  const Config& config;
+  int64_t operator[](RowsIndex i) const { return rows_at(config, i); }
+  VectorIsa isa() const { return {(*this)[kIsa], Type::f32}; }
+  int64_t chains() const { return (*this)[kRows] * (*this)[kUnroll]; }
+  int64_t vectors() const { return ceil_div(p.n, isa().lanes()); }
+};
+
+/// One rule of the space: `broken` is checked as soon as the parameter `after` is known.
+struct RowsRule {
+  RowsIndex after;
+  bool (*broken)(const RowsPoint&);
+  std::string (*why)(const RowsPoint&);
+};
+
+const RowsRule kRowsRules[] = {
+    {kIsa, [](const RowsPoint& x) { return x[kIsa] > x.device.isa; },
+     [](const RowsPoint& x) {
+       return "isa=" + text(x[kIsa]) + " is above the device's x86-64 level " + text(x.device.isa);
+     }},
+    {kRows, [](const RowsPoint& x) { return x[kRows] > x.p.m; },
+     [](const RowsPoint& x) { return "rows=" + text(x[kRows]) + " exceeds M"; }},
+    {kUnroll, [](const RowsPoint& x) { return x[kUnroll] > 1 && x[kUnroll] > x.vectors(); },
+     [](const RowsPoint& x) { return "unroll=" + text(x[kUnroll]) + " exceeds the vectors of a row"; }},
+    // Each chain has a sum and the value in work; an exponential's constants take the rest.
+    {kUnroll, [](const RowsPoint& x) { return 2 * x.chains() > x.isa().registers(); },
+     [](const RowsPoint& x) {
+       return "rows*unroll=" + text(x.chains()) + " sums with their values need more than the " +
+              text(x.isa().registers()) + " vector registers";
+     }},
+    {kBlock, [](const RowsPoint& x) { return x[kBlock] > kLeastBlock && x[kBlock] / kBlockStep >= x.p.n; },
+     [](const RowsPoint& x) {
+       return "block=" + text(x[kBlock]) + " where a smaller one holds the row already";
+     }},
+    // Each chain sums groups of its terms (cpu_rows_emit.cpp), which bounds their number alone.
+    {kBlock,
+     [](const RowsPoint& x) { return std::min(x[kBlock], x.p.n) > 2048 * x.isa().lanes() * x[kUnroll]; },
+     [](const RowsPoint& x) {
+       return "more than 2048 terms in each of the " + text(x.isa().lanes() * x[kUnroll]) +
+              " sums of a block";
+     }},
+    {kKeep,
+     [](const RowsPoint& x) {
+       return x[kKeep] && double(x[kRows]) * 4.0 * double(x.p.n) > double(x.device.l3) / 2;
+     },
+     [](const RowsPoint& x) {
+       return "scratch of " + text(4 * x[kRows] * x.p.n) + " bytes exceeds half of the last-level cache";
+     }},
+};
+
+/// Bytes a cycle from the cache that holds `bytes`. Nominal values of current x86 cores, as in cpu_tile.cpp;
+/// only the order of configs matters.
+double rows_bytes_per_cycle(double bytes, const Device& device) {
+  return bytes <= 0.8 * double(device.l1d)   ? 64
+         : bytes <= 0.75 * double(device.l2) ? 32
+         : bytes <= 0.75 * double(device.l3) ? 10
+                                             : 4;
+}
+
+/// Instructions on vectors for one vector of a row, all sweeps together: nominal counts of the emitted code.
+double vector_steps(const Rows& p, const RowsTiling& t) {
+  const bool narrow_x = p.x != Type::f32;
+  const double emulated = t.isa.level >= 3 || p.x != Type::f16 ? 1 : 8;
+  const double load =
+      1 + (narrow_x ? 2 * emulated : 0) + (p.residual ? 2 + (narrow_x ? 2 * emulated : 0) : 0);
+  const double exponential = t.isa.has_fma() ? 14 : 22;
+  const bool softmax = p.kind == RowsKind::softmax, log_softmax = p.kind == RowsKind::log_softmax;
+  const bool once = t.blocks == 1 && t.keep;
+  const double again = t.keep ? 1 : load; // a further reading
+  double steps = load + (t.keep ? 1 : 0);
+  if (softmax) steps += 1 + again + exponential + 1 + (once ? 2 : again + exponential) + 1;
+  if (log_softmax) steps += 1 + again + exponential + 1 + again + 2;
+  if (p.kind == RowsKind::layer_norm) steps += 1 + again + 3 + again + 2;
+  if (p.kind == RowsKind::rms_norm) steps += 1 + again + 1;
+  if (p.scale) steps += 2;
+  if (p.bias) steps += 2;
+  if (p.quantised()) steps += (t.keep ? 2 : again + 3) + 14;
+  const double stores = p.d == Type::bf16 ? 7 : p.d == Type::f16 ? (t.isa.level >= 3 ? 2 : 16) : 1;
+  return steps + stores + (p.output_residual ? 2 : 0);
+}
+
+double row_cycles(const Rows& p, const Device& device, const RowsTiling& t) {
+  constexpr double kStepsPerCycle = 2.5, kReduction = 60; // of a row's sums, one after the other
+  const double vectors = std::ceil(double(p.n) / double(t.isa.lanes()));
+  const double in_flight = double(std::min<int64_t>(t.rows * t.unroll, 8));
+  const double latency = 4 * vectors * 3 / in_flight; // of sums: 4 cycles each
+  const double work = std::max(vectors * vector_steps(p, t) / kStepsPerCycle, latency) +
+                      vectors * 2 / double(t.unroll); // the loops' own
+  const double reductions = kReduction * double(t.blocks) * (p.normalises() ? 1 : 2) / double(t.rows);
+  // Sweeps after the first read a block, or the row, from the cache that holds it.
+  const double row_bytes = double(p.n) * double(t.keep ? 4 : size_of(p.x) * (1 + p.residual));
+  const double again =
+      row_bytes / rows_bytes_per_cycle(row_bytes * double(t.rows), device) +
+      row_bytes / rows_bytes_per_cycle(row_bytes / double(t.blocks) * double(t.rows), device);
+  // What does not fit is written through the caches: read first, unless the store goes past them.
+  const double d_bytes = double(p.n) * double(size_of(p.d));
+  const double all = double(p.m) * (d_bytes + double(p.n) * double(size_of(p.x)));
+  const bool large = all > double(device.l3) / 2;
+  const double memory = large && !t.stream ? d_bytes / 4 : !large && t.stream ? d_bytes / 2 : 0;
+  // Rows half a page apart, or further, that come from the last-level cache (measured on an EPYC: 1.6 times,
+  // for layer_norm of 4096 x 1024; no such loss in the level before it, nor from memory).
+  const bool apart =
+      t.rows > 1 && row_bytes >= 2048 && all > double(device.l2) && all < 2 * double(device.l3);
+  const double cycles = std::max(work, again) + 0.3 * std::min(work, again) + reductions + memory;
+  return cycles * (apart ? 1.6 : 1);
+}
+
+} // namespace
+
+RowsTiling::RowsTiling(const Rows& p, const Config& c)
+    : isa{rows_at(c, kIsa), Type::f32}, rows(rows_at(c, kRows)), unroll(rows_at(c, kUnroll)),
+      block(std::min(rows_at(c, kBlock), p.n)), keep(rows_at(c, kKeep)), stream(rows_at(c, kStream)),
+      tiles(ceil_div(p.m, rows)), rest(p.m - (tiles - 1) * rows), blocks(ceil_div(p.n, block)),
+      last(p.n - (blocks - 1) * block),
+      // A line more, so that rows of a power of two do not share cache sets.
+      scratch_columns(keep ? round_up(p.n, 16) + 16 : 0) {}
+
+std::string CpuRows::why_not(const Rows&, const std::string& arch) const {
+  return arch == "cpu" ? "" : "cpu_rows generates x86-64 code, not " + arch;
+}
+
+std::vector<Parameter> CpuRows::parameters(const Rows& p, const Device& device) const {
+  std::vector<int64_t> levels = device.isa >= 4   ? std::vector<int64_t>{4, 3}
+                                : device.isa >= 3 ? std::vector<int64_t>{3}
+                                                  : std::vector<int64_t>{1};
+  return {{"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
+          {"rows", {1, 2, 4}, "rows that go side by side", {1, std::min<int64_t>(8, p.m)}},
+          {"unroll", {1, 2, 4, 8}, "vectors of each row a step", {1, 16}},
+          {"block",
+           {1024, 4096, 16384},
+           "columns whose maximum, or mean, is found before their sums",
+           {1024, 65536, 1024}},
+          {"keep", {0, 1}, "0: each sweep reads X again; 1: rows stay in scratch as f32"},
+          {"stream", {0, 1}, "1: D goes past the caches where it is aligned"}};
+}
+
+std::string CpuRows::why_illegal(const Rows& p, const Device& device, const Config& config) const {
+  const RowsPoint point{p, device, config};
+  for (const RowsRule& rule : kRowsRules)
+    if (rule.broken(point)) return rule.why(point);
+  return "";
+}
+
+bool CpuRows::dead_end(const Rows& p, const Device& device, const Config& config, size_t assigned) const {
+  const RowsPoint point{p, device, config};
+  for (const RowsRule& rule : kRowsRules)
+    if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
+  return false;
+}
+
+double CpuRows::cost(const Rows& p, const Device& device, const Config& config) const {
+  constexpr double kHertz = 3e9; // nominal: only the order matters
+  return double(p.m) * row_cycles(p, device, RowsTiling(p, config)) / kHertz;
+}
+
+std::vector<Choice> CpuRows::fallbacks(const Rows& p, const std::string&, const Config& config) const {
+  std::vector<Choice> out;
+  for (int64_t level : {3, 1}) {
+    if (rows_at(config, kIsa) <= level) continue;
+    const std::optional<Config> best = cheapest(*this, p, modest_host(level));
+    if (!best)
+      throw Error("no config is legal for x86-64 level " + std::to_string(level), p.key(),
+                  "so the library would not run there", "a defect of cpu_rows' rules");
+    out.push_back({name(), *best});
+  }
+  return out;
+}
+
+Rows CpuRows::awkward(const Rows& p, const Config& config) const {
+  const RowsTiling t(p, config);
+  Rows small = p;
+  small.m = t.rows + 1;
+  // A whole step, a loose vector and a ragged one; behind a whole block where the row has several.
+  const int64_t ragged = (t.unroll + 1) * t.isa.lanes() + t.isa.lanes() / 2 + 1;
+  small.n = t.blocks > 1 ? t.block + ragged : std::min(ragged, rows_at(config, kBlock));
+  return small;
+}
+
+} // namespace deepgen

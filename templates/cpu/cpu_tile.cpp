@@ -1,0 +1,423 @@
+#include "templates/cpu/cpu_tile.h"
+
+#include "base/text/error.h"
+#include "templates/core/cheapest.h"
+#include "templates/core/sizes.h"
+#include "templates/ir/epilogue.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace deepgen {
+namespace {
+
+enum Index { kIsa, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kPrefetch, kParameters };
+constexpr std::string_view kNames[] = {"isa",  "form", "mr", "nv",    "kc",      "ku",
+                                       "pack", "mc",   "nc", "loops", "prefetch"};
+constexpr int64_t kPackA = 1, kPackB = 2;
+
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
+  return value_at(config, size_t(i), kNames[i]);
+}
+
+std::vector<int64_t> up_to(std::initializer_list<int64_t> values, int64_t limit) {
+  std::vector<int64_t> out;
+  for (int64_t v : values)
+    if (v < limit) out.push_back(v);
+  out.push_back(limit);
+  return out;
+}
+
+/// Row counts of a tile: a few that suit every ISA, and those that divide M into equal panels.
+std::vector<int64_t> row_counts(int64_t m) {
+  constexpr int64_t kMost = 14;
+  std::vector<int64_t> out;
+  for (int64_t v : {1, 2, 3, 4, 5, 6, 8, 9, 12, 13, 14})
+    if (v <= m) out.push_back(v);
+  const int64_t panels = ceil_div(m, kMost);
+  for (int64_t p = panels; p < panels + 3; ++p) out.push_back(ceil_div(m, p));
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+/// What a fallback is chosen for: caches that most CPUs of the level have. A fixed one, so that a library's
+/// bytes do not depend on where it is built.
+Device modest_device(int64_t level) {
+  Device device;
+  device.isa = level;
+  device.l1d = 32 << 10, device.l2 = 512 << 10, device.l3 = 8 << 20;
+  return device;
+}
+
+/// The values that constraints look at; everything is known from the parameters up to the constraint's own.
+struct Point {
+  const Gemm& p;
+  const Device& device;
+  const Config& config;
+  [[gnu::always_inline]] int64_t operator[](Index i) const { return at(config, i); }
+  bool gated() const { return p.gate.has_value(); }
+  int64_t n() const { return p.sum_columns(); } ///< columns of B
+  VectorIsa isa() const { return {(*this)[kIsa], p.a}; }
+  bool dot() const { return (*this)[kForm] == 1; }
+  int64_t nr() const { return dot() ? (*this)[kNv] : (*this)[kNv] * isa().lanes(); }
+  int64_t bytes() const { return size_of(p.a); }
+  int64_t accumulators() const { return (*this)[kMr] * (*this)[kNv]; }
+  int64_t m_tiles() const { return ceil_div(p.m, (*this)[kMr]); }
+  int64_t n_tiles() const { return ceil_div(n(), nr()); }
+};
+
+/// Whether the epilogue reads a matrix, which may be D itself.
+bool reads_matrix(const Gemm& p) { return p.has(EpilogueOp::residual) || p.has(EpilogueOp::multiply); }
+/// Whether D cannot hold partial sums between blocks of K.
+bool blocks_sums(const Point& x) { return (x.gated() || reads_matrix(x.p)) && x[kKc] < x.p.k; }
+
+double sums_bytes(const Point& x) {
+  const double rows = double(std::min(x[kMc] + x[kMr], x.p.m)),
+               columns = double(std::min(x[kNc] + x.nr(), x.n()));
+  return rows * columns * double(x.bytes());
+}
+
+std::string number(double v) {
+  std::string s = std::to_string(v);
+  return s.substr(0, s.find('.') + 3);
+}
+
+/// One rule of the space: `broken` is checked as soon as the parameter `after` is known. Rules that only save
+/// time (they cut what measurements showed to be slow) give their source.
+struct Rule {
+  Index after;
+  bool (*broken)(const Point&);
+  std::string (*why)(const Point&);
+};
+
+const Rule kRules[] = {
+    {kIsa, [](const Point& x) { return x[kIsa] > x.device.isa; },
+     [](const Point& x) {
+       return "isa=" + std::to_string(x[kIsa]) + " is above the device's x86-64 level " +
+              std::to_string(x.device.isa);
+     }},
+    {kForm, [](const Point& x) { return x.dot() && (x.p.a_transposed() || !x.p.b_transposed()); },
+     [](const Point&) { return std::string("form=1 (dot) needs layout nt: rows of A and B along K"); }},
+    {kForm, [](const Point& x) { return x.dot() && x.gated(); },
+     [](const Point&) { return std::string("form=1 (dot) does not serve a gate"); }},
+    {kForm, [](const Point& x) { return x.dot() && x.p.k < x.isa().lanes(); },
+     [](const Point&) { return std::string("form=1 (dot) needs K of at least one vector"); }},
+    {kMr, [](const Point& x) { return x[kMr] > x.p.m; },
+     [](const Point& x) { return "mr=" + std::to_string(x[kMr]) + " exceeds M"; }},
+    {kNv, [](const Point& x) { return x.gated() && x[kNv] % 2; },
+     [](const Point& x) {
+       return "nv=" + std::to_string(x[kNv]) + " vectors are not as many of one weight as of the other";
+     }},
+    {kNv,
+     [](const Point& x) {
+       const int64_t temporaries = x.dot() ? std::min(x[kNv], x[kMr]) + 1 : x[kNv] + 1;
+       return x.accumulators() + temporaries > x.isa().registers();
+     },
+     [](const Point& x) {
+       return "mr*nv accumulators with their operands need more than the " +
+              std::to_string(x.isa().registers()) + " vector registers";
+     }},
+    {kNv,
+     [](const Point& x) {
+       const int64_t least = x.gated() ? 2 : 1;
+       return x.n_tiles() == 1 && x[kNv] > least &&
+              (x.nr() - x.n()) >= least * (x.dot() ? 1 : x.isa().lanes());
+     },
+     [](const Point&) { return std::string("a narrower tile already covers N"); }},
+    // Two FMA ports with a latency of 4 cycles need 8 independent sums; fewer only where D has no more.
+    {kNv,
+     [](const Point& x) {
+       const int64_t most = std::min<int64_t>(8, x.p.m * ceil_div(x.n(), x.dot() ? 1 : x.isa().lanes()));
+       return x.accumulators() < most &&
+              !(x.p.m < 4 && x[kMr] == x.p.m && x.accumulators() >= std::min<int64_t>(4, most));
+     },
+     [](const Point& x) {
+       return "mr*nv=" + std::to_string(x.accumulators()) + " sums do not hide the FMA latency";
+     }},
+    // Loads per FMA (measured: tiles at 1.04 ran at half speed). Few rows cannot do better.
+    {kNv,
+     [](const Point& x) {
+       return x.p.m >= 4 && x.n() >= 4 * x.isa().lanes() &&
+              double(x[kMr] + x[kNv]) > 0.70 * double(x.accumulators());
+     },
+     [](const Point& x) {
+       return "(mr+nv)/(mr*nv)=" + number(double(x[kMr] + x[kNv]) / double(x.accumulators())) +
+              " loads per FMA exceed 0.70";
+     }},
+    {kKc,
+     [](const Point& x) { return x.dot() && x[kKc] < x.p.k && (x[kKc] % x.isa().lanes() || x[kKc] < 512); },
+     [](const Point&) { return std::string("form=1 (dot) needs kc=K, or whole vectors and at least 512"); }},
+    {kKc, [](const Point& x) { return x[kKc] < std::min<int64_t>(x.p.k, 64) && x.p.m > 8; },
+     [](const Point&) { return std::string("kc below 64 pays for D's traffic only with few rows"); }},
+    {kKc,
+     [](const Point& x) {
+       const int64_t narrow = std::min(x[kMr], x.nr());
+       return !x.dot() && x[kKc] > 64 && double(x.bytes() * x[kKc] * narrow) > 1.0 * double(x.device.l1d);
+     },
+     [](const Point&) { return std::string("a panel of kc steps does not fit the L1 data cache"); }},
+    {kUnroll, [](const Point& x) { return x[kUnroll] > x[kKc]; },
+     [](const Point&) { return std::string("ku exceeds kc"); }},
+    {kUnroll,
+     [](const Point& x) {
+       if (x.dot()) return x[kUnroll] > 2;
+       const int64_t sums = x.accumulators();
+       const int64_t least = x[kKc] >= 4 && sums <= 26 ? 4 : x[kKc] >= 2 ? 2 : 1;
+       return x[kUnroll] < least || (x[kUnroll] == 8 && sums > 20);
+     },
+     [](const Point&) {
+       return std::string(
+           "ku outside of what pays: 4; 8 for up to 20 sums, 2 for more than 26; 1 or 2 for form=1");
+     }},
+    {kPack, [](const Point& x) { return x.dot() && x[kPack] != 0; },
+     [](const Point&) { return std::string("form=1 (dot) reads A and B in place"); }},
+    {kPack, [](const Point& x) { return !x.dot() && x.p.b_transposed() && !(x[kPack] & kPackB); },
+     [](const Point&) { return std::string("B with rows along K must be packed, or use form=1"); }},
+    {kPack, [](const Point& x) { return x.gated() && !(x[kPack] & kPackB); },
+     [](const Point&) {
+       return std::string("the two weights of a gate must be packed: side by side in one panel");
+     }},
+    {kPack, [](const Point& x) { return (x[kPack] & kPackA) && x.n_tiles() == 1 && x.p.a_transposed(); },
+     [](const Point&) { return std::string("packing A that is read once, in the order it is stored"); }},
+    {kPack,
+     [](const Point& x) {
+       return (x[kPack] & kPackB) && x.m_tiles() == 1 && !x.p.b_transposed() && !x.gated();
+     },
+     [](const Point&) { return std::string("packing B that is read once, in the order it is stored"); }},
+    {kPack,
+     [](const Point& x) {
+       return !x.dot() && !(x[kPack] & kPackB) && x.n() * x.bytes() > 4096 && x.m_tiles() > 2 && x.p.k > 64;
+     },
+     [](const Point&) {
+       return std::string("unpacked rows of B beyond one page each (measured: half speed)");
+     }},
+    {kMc, [](const Point& x) { return x[kMc] < x.p.m && x[kMc] < 2 * x[kMr]; },
+     [](const Point&) { return std::string("mc below two tiles"); }},
+    {kMc,
+     [](const Point& x) {
+       const int64_t rows = std::min(ceil_div(x[kMc], x[kMr]) * x[kMr], x.p.m);
+       return (x[kPack] & kPackA) && double(x.bytes() * rows * x[kKc]) > 0.75 * double(x.device.l2);
+     },
+     [](const Point&) { return std::string("the packed block of A exceeds 3/4 of L2"); }},
+    {kNc, [](const Point& x) { return x[kNc] < x.n() && (x[kPack] & kPackB) == 0 && !blocks_sums(x); },
+     [](const Point&) { return std::string("nc only blocks a packed B"); }},
+    {kNc, [](const Point& x) { return blocks_sums(x) && sums_bytes(x) > double(x.device.l3) / 2; },
+     [](const Point& x) {
+       return "the sums of a block of D, " + number(sums_bytes(x) / 1048576) + " MiB beside D " +
+              (x.gated() ? "(of both weights)" : "(which residual or multiplier may be)") +
+              ", exceed half of the last-level cache";
+     }},
+    {kLoops, [](const Point& x) { return x[kLoops] == 1 && (x.m_tiles() == 1 || x.n_tiles() == 1); },
+     [](const Point&) { return std::string("loops=1 is the same as 0 with one row or column of tiles"); }},
+    {kLoops,
+     [](const Point& x) {
+       return x[kLoops] == 2 && (!(x[kPack] & kPackB) || x[kNc] < x.n() || x[kKc] >= x.p.k);
+     },
+     [](const Point&) {
+       return std::string("loops=2 packs all of B once: needs pack B, nc=N and several blocks of K");
+     }},
+    {kLoops, [](const Point& x) { return x[kLoops] == 2 && x.bytes() * x.n() * x.p.k > x.device.l3 / 2; },
+     [](const Point&) { return std::string("loops=2 needs the packed B in half of the last-level cache"); }},
+    {kPrefetch, [](const Point& x) { return x[kPrefetch] && (x[kPack] & kPackB); },
+     [](const Point&) { return std::string("prefetch is for B read in place"); }},
+};
+
+/// Sizes along one axis: how many tiles of which extent.
+struct TileClass {
+  int64_t count, extent;
+};
+std::vector<TileClass> classes(int64_t size, int64_t tile) {
+  std::vector<TileClass> out;
+  if (size >= tile) out.push_back({size / tile, tile});
+  if (size % tile) out.push_back({1, size % tile});
+  return out;
+}
+
+/// Bytes per cycle at which an operand that is swept again and again arrives, by the cache that holds it.
+/// Nominal values of current x86 cores (Intel's and AMD's optimization manuals); only the order of configs
+/// matters.
+double bytes_per_cycle(double bytes, const Device& device) {
+  return bytes <= 0.8 * double(device.l1d) ? 128 : bytes <= 0.75 * double(device.l2) ? 32 : 10;
+}
+
+/// How fast a tile's operands arrive: a panel of B stays while tiles of A pass (loops 0 and 2), or the
+/// reverse.
+struct Supply {
+  double a_rate, b_rate;
+};
+Supply supply(const Gemm& p, const Device& device, const CpuTiling& t) {
+  const double depth = double(std::min(t.kc, p.k)) * double(size_of(p.a));
+  const double a_panel = double(t.mr) * depth, b_panel = double(t.nr) * depth;
+  const double a_block = double(t.mc_tiles) * a_panel, b_block = double(t.nc_tiles) * b_panel;
+  const bool a_stays = t.loops == 1;
+  return {bytes_per_cycle(a_stays ? a_panel : a_block, device),
+          bytes_per_cycle(a_stays ? b_block : b_panel, device)};
+}
+
+/// Cycles of a step of k that sums cost which LLVM keeps on the stack. Where fewer registers are free, a load
+/// of the next step is moved ahead and takes one; all sums are then stored behind each unrolled body and
+/// loaded again ahead of the next. Read from code for AVX2 (LLVM 22.1.8): 4 x 3 and 6 x 2 tiles with ku = 4
+/// spill 10 sums and more, 3 x 3 and 5 x 2 none. The factor: 4 x 3 beside 3 x 3 tiles on a Zen 4, 59 to 72
+/// beside 79 to 94 GFLOP/s. AVX-512 has room for all that is legal.
+double spill_cycles(const CpuTiling& t, double sums, double vectors) {
+  constexpr double kFreeRegisters = 3, kEachSum = 0.8;
+  const double registers = double(t.isa.registers());
+  const bool fits = sums + vectors + 1 + kFreeRegisters <= registers;
+  return t.dot || fits || t.isa.level >= 4 ? 0 : kEachSum * sums / double(t.unroll);
+}
+
+/// Cycles of one micro-kernel call: the largest of FMA throughput, FMA latency, load and issue slots and
+/// cache bandwidth for every step of k, then the tile's own traffic. Two FMAs and two loads a cycle.
+double micro_cycles(const CpuTiling& t, const Supply& from, int64_t rows, int64_t columns, double kc) {
+  const int64_t lanes = t.isa.lanes();
+  const double vectors = t.dot ? double(columns) : double(ceil_div(columns, lanes));
+  const double sums = double(rows) * vectors, width = double(t.isa.bytes());
+  const double loads = double(rows) + vectors * (t.pack_b || t.dot ? 1.0 : 1.15);
+  const double a_bytes = double(rows) * (t.dot ? width : width / double(lanes));
+  const double traffic = a_bytes / from.a_rate + vectors * width / from.b_rate;
+  const double step =
+      std::max({sums / 2, 4.0, loads / 2, (sums + loads) / 4 + 3.0 / double(t.unroll), traffic}) +
+      spill_cycles(t, sums, vectors);
+  const double d_vectors = double(rows) * double(ceil_div(columns, lanes));
+  const double passes = t.k_blocks > 1 ? 3.0 : 1.5;
+  return step * (t.dot ? kc / double(lanes) : kc) + d_vectors * passes + 30 + (t.dot ? sums * 7 : 0);
+}
+
+double tile_cycles(const Gemm& p, const Device& device, const CpuTiling& t) {
+  const Supply from = supply(p, device, t);
+  double cycles = 0;
+  for (auto [m_count, rows] : classes(p.m, t.mr))
+    for (auto [n_count, columns] : classes(p.n, t.nr))
+      for (auto [k_count, kc] : classes(p.k, t.kc))
+        cycles += double(m_count * n_count * k_count) * micro_cycles(t, from, rows, columns, double(kc));
+  return cycles;
+}
+
+/// Copies into panels, and what reading in place costs.
+double memory_cycles(const Gemm& p, const CpuTiling& t) {
+  const double bytes = double(size_of(p.a)), m = double(p.m), n = double(p.n), k = double(p.k);
+  double cycles = 0;
+  if (t.pack_a) {
+    const double sweeps = double(ceil_div(t.n_tiles, t.nc_tiles));
+    cycles += m * k * sweeps * (p.a_transposed() ? 0.15 : 0.45) * bytes / 4;
+  }
+  if (t.pack_b) {
+    const bool again = t.sums_elements && t.k_blocks > 1 && t.loops != 2; // for every block of rows
+    const double sweeps = again ? double(ceil_div(t.m_tiles, t.mc_tiles)) : 1;
+    cycles += n * k * sweeps * (p.b_transposed() ? 0.45 : 0.15) * bytes / 4;
+  }
+  if (!t.pack_a && !p.a_transposed() && t.mr > 8 && (p.k * size_of(p.a)) % 4096 == 0 && t.m_tiles > 1)
+    cycles += 0.1 * m * k * double(t.n_tiles); // rows of A that share cache sets
+  // A step of k takes part of a line of a transposed A, and the next one is on another page. Wider tiles of
+  // AVX-512 hide it: on a Zen 4, packing makes AVX2 1.3 to 1.5 times faster (2304 and 3072 x 768 x 256), and
+  // AVX-512 6 % slower.
+  if (!t.pack_a && p.a_transposed() && t.kc > 64 && t.isa.level < 4)
+    cycles += 3.0 * k * double(t.n_tiles) * double(t.m_tiles);
+  if (!t.pack_b && !t.dot && p.n * size_of(p.a) > 2048 && t.kc > 64)
+    cycles += 3.0 * k * double(t.n_tiles) * double(t.m_tiles); // a page of B per step of k
+  return cycles;
+}
+
+} // namespace
+
+CpuTiling::CpuTiling(const Gemm& p, const Config& c)
+    : isa{at(c, kIsa), p.a}, dot(at(c, kForm) == 1), mr(at(c, kMr)), nv(at(c, kNv)),
+      kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)), unroll(at(c, kUnroll)),
+      pack_a(at(c, kPack) & kPackA), pack_b(at(c, kPack) & kPackB), loops(at(c, kLoops)),
+      prefetch(at(c, kPrefetch)), nr(dot ? nv : nv * isa.lanes()), dr(p.gate ? nr / 2 : nr),
+      m_tiles(ceil_div(p.m, mr)), n_tiles(ceil_div(p.n, dr)), m_rest(p.m - (m_tiles - 1) * mr),
+      n_rest(p.n - (n_tiles - 1) * dr), mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
+      nc_tiles(loops == 2 ? n_tiles : std::clamp<int64_t>(ceil_div(nc, nr), 1, n_tiles)),
+      k_blocks(ceil_div(p.k, kc)), a_elements(pack_a ? mc_tiles * mr * kc : 0),
+      b_elements(pack_b ? nc_tiles * nr * (loops == 2 ? p.k : kc) : 0), sums_ld(0), sums_elements(0) {
+  if (!p.gate && (!reads_matrix(p) || (k_blocks == 1 && is_cheap(p.epilogue)))) return;
+  sums_ld = ceil_div(nr, isa.lanes()) * isa.lanes();
+  sums_elements = mr * sums_ld * (k_blocks == 1 ? 1 : mc_tiles * nc_tiles);
+}
+
+std::string CpuTile::why_not(const Gemm& p, const std::string& arch) const {
+  if (arch != "cpu") return "cpu_tile generates x86-64 code, not " + arch;
+  if (p.groups) return "cpu_tile serves no groups of rows";
+  if (p.a != p.d || (p.a != Type::f32 && p.a != Type::f64)) return "cpu_tile serves f32 and f64";
+  return "";
+}
+
+std::vector<Parameter> CpuTile::parameters(const Gemm& p, const Device& device) const {
+  std::vector<int64_t> levels = device.isa >= 4   ? std::vector<int64_t>{4, 3}
+                                : device.isa >= 3 ? std::vector<int64_t>{3}
+                                                  : std::vector<int64_t>{1};
+  const bool dot = p.layout == Layout::nt && !p.gate;
+  return {
+      {"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
+      {"form", dot ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
+       "0: vectors along N, rank-1 updates; 1: vectors along K, dot products"},
+      {"mr", row_counts(p.m), "rows of a register tile", {1, std::min<int64_t>(28, p.m)}},
+      {"nv", {1, 2, 3, 4, 5, 6, 8}, "columns of a register tile, in vectors (form 1: in columns)", {1, 28}},
+      {"kc", up_to({16, 64, 128, 192, 256, 384, 512, 1024, 2048}, p.k), "depth of a block of K", {1, p.k}},
+      {"ku", {1, 2, 4, 8}, "steps of K per iteration", {1, 8}},
+      {"pack", {0, kPackA, kPackB, kPackA | kPackB}, "copy into panels: 1 A, 2 B, 3 both"},
+      {"mc", up_to({48, 112, 224, 448}, p.m), "rows of a block of A, rounded up to tiles", {1, p.m}},
+      {"nc",
+       up_to({512, 1024, 2048}, p.sum_columns()),
+       "columns of a block of B, rounded up to tiles",
+       {1, p.sum_columns()}},
+      {"loops",
+       {0, 1, 2},
+       "0: a panel of B stays while rows of tiles pass; 1: a panel of A stays; 2: as 0, all of B packed "
+       "first and "
+       "blocks of K innermost"},
+      {"prefetch",
+       {0, 4, 16, 64},
+       "steps of K (form 1: vectors) by which B is prefetched, when read in place",
+       {0, 256}}};
+}
+
+std::string CpuTile::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
+  const Point point{p, device, config};
+  for (const Rule& rule : kRules)
+    if (rule.broken(point)) return rule.why(point);
+  return "";
+}
+
+bool CpuTile::dead_end(const Gemm& p, const Device& device, const Config& config, size_t assigned) const {
+  const Point point{p, device, config};
+  for (const Rule& rule : kRules)
+    if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
+  return false;
+}
+
+double CpuTile::cost(const Gemm& p, const Device& device, const Config& config) const {
+  const CpuTiling t(p, config);
+  constexpr double kHertz = 3e9; // nominal: only the order matters
+  const Gemm product = p.ungated();
+  return double(p.batch) * (tile_cycles(product, device, t) + memory_cycles(product, t)) / kHertz;
+}
+
+std::vector<Choice> CpuTile::fallbacks(const Gemm& p, const std::string&, const Config& config) const {
+  std::vector<Choice> out;
+  for (int64_t level : {3, 1}) {
+    if (at(config, kIsa) <= level) continue;
+    const std::optional<Config> best = cheapest(*this, p, modest_device(level));
+    if (!best)
+      throw Error("no config is legal for x86-64 level " + std::to_string(level), p.key(),
+                  "so the library would not run there", "a defect of cpu_tile's rules");
+    out.push_back({name(), *best});
+  }
+  return out;
+}
+
+Gemm CpuTile::awkward(const Gemm& p, const Config& config) const {
+  const CpuTiling t(p, config);
+  Gemm small = p;
+  small.m = t.mr + 1; // a whole tile and one row: ragged, and cheap to compile
+  small.n = t.dr + t.isa.lanes() / 2 + 1;
+  // A second, ragged block of K where blocks are short enough; otherwise a ragged end of the only one. Blocks
+  // of the dot form are whole vectors, so that one block must do unless the problem itself has several.
+  const int64_t ragged = (t.dot ? 3 * t.isa.lanes() : 0) + 2 * t.unroll + 1;
+  const bool second_block = t.dot ? t.k_blocks > 1 && t.kc <= 512 : t.kc <= 512;
+  small.k = second_block ? t.kc + ragged : std::min(ragged, t.kc);
+  small.batch = p.batch > 1 ? 2 : 1;
+  return small;
+}
+
+} // namespace deepgen

@@ -1,0 +1,233 @@
+// The loops of cpu_tile around its micro-kernels: batch, blocks of N, K and M, packing, tiles.
+#include "templates/cpu/cpu_tile.h"
+#include "templates/cpu/micro_kernel.h"
+#include "templates/cpu/pack.h"
+
+#include <algorithm>
+#include <map>
+
+namespace deepgen {
+namespace {
+
+class LoopNest {
+public:
+  LoopNest(Ir& builder, const Gemm& problem, const CpuTiling& tiling) : ir(builder), p(problem), t(tiling) {}
+
+  void emit(Value block) {
+    args = block;
+    for (auto [name, value] : {std::pair{"a", &a_base},
+                               {"b", &b_base},
+                               {"c", &c_base},
+                               {"d", &d_base},
+                               {"bias", &bias},
+                               {"workspace", &a_panels},
+                               {"lda", &lda},
+                               {"ldb", &ldb},
+                               {"ldc", &ldc},
+                               {"ldd", &ldd},
+                               {"m0", &m0},
+                               {"m1", &m1},
+                               {"n0", &n0},
+                               {"n1", &n1}})
+      *value = arg(name);
+    b_panels = ir.at(a_panels, padded(t.a_elements));
+    if (t.sums_elements) sums = ir.at(b_panels, padded(t.b_elements));
+    zero = ir.constant(0), one = ir.constant(1);
+    if (p.batch == 1) return with_batch_entry(zero);
+    ir.loop(arg("b0"), arg("b1"), 1, [&](Value entry) { with_batch_entry(entry); });
+  }
+
+  /// Packed blocks start on cache lines.
+  static int64_t padded(int64_t elements) { return (elements + 63) / 64 * 64; }
+
+private:
+  Ir& ir;
+  const Gemm& p;
+  const CpuTiling& t;
+  Value args, a_base, b_base, c_base, d_base, bias, a_panels, b_panels, lda, ldb, ldc, ldd, m0, m1, n0, n1,
+      zero, one;
+  Value a, b, c, d;                      ///< of the batch entry
+  Value sums;                            ///< tiles of a block of D, one behind the other
+  std::map<std::string, Value> operands; ///< tile_operands(), of the batch entry
+
+  Value arg(const std::string& name) { return load_arg(ir, p, args, name); }
+
+  struct KBlock {
+    Value start, depth, first, last;
+  };
+
+  void with_batch_entry(Value entry) {
+    a = a_base, b = b_base, c = c_base, d = d_base;
+    if (p.batch > 1)
+      for (auto [matrix, stride] :
+           {std::pair{&a, "stride_a"}, {&b, "stride_b"}, {&c, "stride_c"}, {&d, "stride_d"}})
+        *matrix = ir.at(*matrix, ir.mul(entry, arg(stride)));
+    for (const EpilogueOperand& operand : tile_operands(p)) {
+      const std::string name = operand.name;
+      operands[name] = arg(name);
+      if (p.batch > 1 && operand.shape == OperandShape::matrix)
+        operands[name] = ir.at(operands[name], ir.mul(entry, arg("stride_" + name)));
+    }
+    n_blocks([&](Value j0, Value j1) {
+      if (t.loops == 2) {
+        k_blocks([&](const KBlock& k) { pack_b(j0, j1, k); });
+        m_blocks([&](Value i0, Value i1) { k_blocks([&](const KBlock& k) { block(i0, i1, j0, j1, k); }); });
+      } else if (t.sums_elements) { // K inside, so that only a block of D has unfinished sums
+        m_blocks([&](Value i0, Value i1) {
+          k_blocks([&](const KBlock& k) {
+            pack_b(j0, j1, k);
+            block(i0, i1, j0, j1, k);
+          });
+        });
+      } else {
+        k_blocks([&](const KBlock& k) {
+          pack_b(j0, j1, k);
+          m_blocks([&](Value i0, Value i1) { block(i0, i1, j0, j1, k); });
+        });
+      }
+    });
+  }
+
+  using Range = std::function<void(Value, Value)>;
+  void blocks(Value from, Value to, int64_t step, int64_t tiles, const Range& body) {
+    if (step >= tiles) return body(from, to);
+    ir.loop(from, to, step, [&](Value start) { body(start, ir.min(ir.add(start, step), to)); });
+  }
+  void n_blocks(const Range& body) { blocks(n0, n1, t.nc_tiles, t.n_tiles, body); }
+  void m_blocks(const Range& body) { blocks(m0, m1, t.mc_tiles, t.m_tiles, body); }
+
+  void k_blocks(const std::function<void(const KBlock&)>& body) {
+    if (t.k_blocks == 1) return body({zero, ir.constant(p.k), one, one});
+    Value size = ir.constant(p.k);
+    ir.loop(zero, size, t.kc, [&](Value start) {
+      Value rest = ir.sub(size, start);
+      Value depth = ir.min(rest, ir.constant(t.kc));
+      body({start, depth, ir.widen(ir.equal(start, zero)), ir.widen(ir.equal(depth, rest))});
+    });
+  }
+
+  /// Runs `body` with the extent of tile `index`, which is `rest` for the last tile and `whole` for the
+  /// others.
+  void by_extent(Value index, int64_t tiles, int64_t whole, int64_t rest,
+                 const std::function<void(int64_t)>& body) {
+    if (whole == rest || tiles == 1) return body(rest);
+    ir.branch(ir.equal(index, ir.constant(tiles - 1)), [&] { body(rest); }, [&] { body(whole); });
+  }
+
+  Value b_panel(Value j, Value j0, const KBlock& k) {
+    Value offset = ir.mul(ir.sub(j, j0), ir.mul(k.depth, t.nr));
+    // loops=2 keeps all blocks of K, one behind the other.
+    if (t.loops == 2) offset = ir.add(offset, ir.mul(ir.mul(k.start, ir.sub(n1, n0)), t.nr));
+    return ir.at(b_panels, offset);
+  }
+  Value a_panel(Value i, Value i0, const KBlock& k) {
+    return ir.at(a_panels, ir.mul(ir.sub(i, i0), ir.mul(k.depth, t.mr)));
+  }
+  Value a_source(Value i, const KBlock& k) {
+    Value m = ir.mul(i, t.mr);
+    return p.a_transposed() ? ir.at(ir.at(a, ir.mul(k.start, lda)), m)
+                            : ir.at(ir.at(a, ir.mul(m, lda)), k.start);
+  }
+  /// `more`: columns further right.
+  Value b_source(Value j, const KBlock& k, int64_t more = 0) {
+    Value n = ir.add(ir.mul(j, t.dr), more);
+    return p.b_transposed() ? ir.at(ir.at(b, ir.mul(n, ldb)), k.start)
+                            : ir.at(ir.at(b, ir.mul(k.start, ldb)), n);
+  }
+
+  void pack_b(Value j0, Value j1, const KBlock& k) {
+    if (!t.pack_b) return;
+    ir.loop(j0, j1, 1, [&](Value j) {
+      by_extent(j, t.n_tiles, t.dr, t.n_rest, [&](int64_t columns) {
+        std::string name = pack_function(ir, {t.dr, columns, !p.b_transposed(), t.dr == t.nr ? 0 : t.nr});
+        ir.call(name, {b_source(j, k), ldb, b_panel(j, j0, k), k.depth});
+        if (p.gate) ir.call(name, {b_source(j, k, p.n), ldb, ir.at(b_panel(j, j0, k), t.dr), k.depth});
+      });
+    });
+  }
+  void pack_a(Value i0, Value i1, const KBlock& k) {
+    if (!t.pack_a) return;
+    ir.loop(i0, i1, 1, [&](Value i) {
+      by_extent(i, t.m_tiles, t.mr, t.m_rest, [&](int64_t rows) {
+        std::string name = pack_function(ir, {t.mr, rows, p.a_transposed()});
+        ir.call(name, {a_source(i, k), lda, a_panel(i, i0, k), k.depth});
+      });
+    });
+  }
+
+  void block(Value i0, Value i1, Value j0, Value j1, const KBlock& k) {
+    pack_a(i0, i1, k);
+    auto visit = [&](Value i, Value j) {
+      by_extent(i, t.m_tiles, t.mr, t.m_rest, [&](int64_t rows) {
+        by_extent(j, t.n_tiles, t.dr, t.n_rest,
+                  [&](int64_t columns) { tile(i, j, i0, j0, k, rows, columns); });
+      });
+    };
+    if (t.loops == 1)
+      ir.loop(i0, i1, 1, [&](Value i) { ir.loop(j0, j1, 1, [&](Value j) { visit(i, j); }); });
+    else
+      ir.loop(j0, j1, 1, [&](Value j) { ir.loop(i0, i1, 1, [&](Value i) { visit(i, j); }); });
+  }
+
+  void tile(Value i, Value j, Value i0, Value j0, const KBlock& k, int64_t rows, int64_t columns) {
+    MicroTile shape{rows, columns, t.mr, t.nr, Access::panel, Access::panel};
+    if (!t.pack_a) shape.a = p.a_transposed() ? Access::k_rows : Access::k_columns;
+    if (!t.pack_b) shape.b = p.b_transposed() ? Access::k_columns : Access::k_rows;
+    shape.unroll = t.unroll;
+    shape.prefetch = t.prefetch;
+    const int64_t step = t.unroll * (t.dot ? t.isa.lanes() : 1);
+    shape.k_multiple =
+        p.k / (t.dot ? t.isa.lanes() : 1) % t.unroll == 0 && (t.k_blocks == 1 || t.kc % step == 0);
+    shape.single_block = t.k_blocks == 1;
+    shape.k_tail = t.dot ? p.k % t.isa.lanes() : 0;
+    shape.sums_ld = t.sums_ld;
+    Value m = ir.mul(i, t.mr), n = ir.mul(j, t.dr);
+    Values arguments = {args,
+                        t.pack_a ? a_panel(i, i0, k) : a_source(i, k),
+                        lda,
+                        t.pack_b ? b_panel(j, j0, k) : b_source(j, k),
+                        ldb,
+                        ir.at(ir.at(d, ir.mul(m, ldd)), n),
+                        ir.at(ir.at(c, ir.mul(m, ldc)), n),
+                        ir.at(bias, n),
+                        k.depth,
+                        k.first,
+                        k.last};
+    if (t.sums_elements) arguments.push_back(tile_sums(i, j, i0, j0));
+    for (const EpilogueOperand& operand : tile_operands(p)) {
+      Value at = operands[operand.name];
+      if (operand.shape == OperandShape::matrix)
+        at = ir.at(at, ir.mul(m, arg(std::string("ld_") + operand.name)));
+      arguments.push_back(ir.at(at, operand.shape == OperandShape::row ? m : n));
+    }
+    ir.call(micro_kernel(ir, p, shape), arguments);
+  }
+
+  /// Every tile of the block has its own sums, unless they are finished at once.
+  Value tile_sums(Value i, Value j, Value i0, Value j0) {
+    if (t.k_blocks == 1) return sums;
+    Value tile = ir.add(ir.mul(ir.sub(i, i0), t.nc_tiles), ir.sub(j, j0));
+    return ir.at(sums, ir.mul(tile, t.mr * t.sums_ld));
+  }
+};
+
+} // namespace
+
+Kernel CpuTile::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, const Config& config) const {
+  const CpuTiling t(p, config);
+  Ir ir(module, t.isa);
+  ir.function(kernel_symbol, {ir.pointer}, false,
+              [&](mlir::ValueRange parameters) { LoopNest(ir, p, t).emit(parameters[0]); });
+  Kernel kernel;
+  kernel.problem = p;
+  kernel.choice = {name(), config};
+  kernel.isa = t.isa.level;
+  kernel.args = gemm_args(p);
+  kernel.tiles_m = t.m_tiles, kernel.tiles_n = t.n_tiles, kernel.tiles_b = p.batch;
+  kernel.grain_m = t.mc_tiles, kernel.grain_n = t.nc_tiles;
+  kernel.workspace = size_of(p.a) * (LoopNest::padded(t.a_elements) + LoopNest::padded(t.b_elements) +
+                                     LoopNest::padded(t.sums_elements));
+  return kernel;
+}
+
+} // namespace deepgen

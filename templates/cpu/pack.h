@@ -1,0 +1,26 @@
+// Packing: copies a block of A or B into panels that a micro-kernel reads with unit stride.
+#pragma once
+
+#include "templates/ir/ir_builder.h"
+
+namespace deepgen {
+
+/// A panel holds, for every k of a block, `width` consecutive values of one operand (rows of A or columns of
+/// B), of which the first `valid` exist; the rest is zero. Panel element (k, w) lies at k * pitch() + w. The
+/// source holds the operand with k along rows (`k_major`: element (k, w) at k * ld + w) or along columns
+/// (element (k, w) at w * ld + k, transposed in registers on the way).
+struct PanelShape {
+  int64_t width, valid;
+  bool k_major;
+  int64_t row = 0; ///< from one k to the next; 0: width. More where the panel is one of several side by side
+
+  int64_t pitch() const { return row ? row : width; }
+};
+
+/// Defines (once) and names a function (source, ld, destination, kc) that packs one panel of kc values of k.
+std::string pack_function(Ir&, const PanelShape&);
+
+/// Transposes a square of `lanes` vectors in log2(lanes) steps of shuffles.
+Values transpose(Ir&, Values rows);
+
+} // namespace deepgen

@@ -1,0 +1,340 @@
+#include "templates/gpu/gemv/gemv.h"
+
+#include "templates/core/sizes.h"
+#include "templates/gpu/gpu_limits.h"
+#include "templates/gpu/gpu_split_k.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace deepgen {
+namespace {
+
+constexpr const char* kForm = "form";
+constexpr const char* kVec = "vec";
+constexpr const char* kWidth = "width";
+constexpr const char* kRowWarps = "rwarps";
+constexpr const char* kKWarps = "kwarps";
+constexpr const char* kUnroll = "unroll";
+constexpr const char* kSplits = "splits";
+constexpr const char* kHint = "hint";
+constexpr const char* kPipeline = "pipe";
+constexpr const char* kDependent = "pdl";
+
+/// Whether mma.sync multiplies these operands straight from registers as they were loaded. Elements of 8 bits
+/// that are not consecutive along K would first have to be transposed byte by byte.
+std::string why_no_mma(const Gemm& p, const GemvTiling& t, int64_t capability) {
+  if (!capability) return "form=1 (mma.sync) is NVIDIA's";
+  if (p.a == Type::f32 || p.a == Type::f64) return "form=1 (mma) does not multiply " + to_string(p.a);
+  if (p.a != p.b && !is_fp8(p.a)) return "form=1 (mma) needs A and B of one type";
+  if (is_fp8(p.a) && capability < 89) return "form=1 (mma) multiplies 8-bit floats from sm_89 on";
+  if (t.size == 1 && !t.k_major) return "form=1 (mma) needs 8-bit weights with rows along K";
+  return "";
+}
+
+/// The bytes, up to 16, to which every row of W (of the vectors) starts in a dense problem.
+int64_t dense_alignment(const Gemm& p, bool of_b) {
+  if (!of_b) return dense_alignment(p.a_columns(), p.a);
+  return dense_alignment(p.b_transposed() ? p.k : p.n, p.b); // that of the second weight too
+}
+
+/// What does not depend on a config.
+GemvTiling bare(const Gemm& p) {
+  Config c;
+  for (const char* name : {kForm, kHint, kPipeline, kDependent}) c.set(name, 0);
+  for (const char* name : {kRowWarps, kKWarps, kUnroll, kSplits}) c.set(name, 1);
+  if (p.gate) c.set(kRowWarps, 2);
+  c.set(kVec, 16);
+  c.set(kWidth, 64);
+  return GemvTiling(p, c);
+}
+
+/// Blocks that one multiprocessor holds at a time.
+int64_t resident_blocks(const GemvTiling& t, const Device& device) {
+  const int64_t shared = round_up(t.shared_bytes() + 1024, 1024);
+  return std::clamp<int64_t>(device.shared_multiprocessor / shared, 1, t.min_blocks(device.arch));
+}
+
+std::string why_illegal_load(const Gemm& p, const Device& device, const GemvTiling& t) {
+  if (t.vec < t.size || t.vec > 16)
+    return "vec=" + text(t.vec) + " is not between an element of " + text(t.size) + " and 16 bytes";
+  if (int64_t align = dense_alignment(p, t.weights_b); t.vec > align)
+    return "vec=" + text(t.vec) + " exceeds the alignment of W's dense rows, " + text(align) + " bytes";
+  if (int64_t align = dense_alignment(p, !t.weights_b); t.vector_align() > align)
+    return "loads of " + text(t.vector_align()) + " bytes exceed the alignment of the vectors' dense rows, " +
+           text(align) + " bytes";
+  if (t.mma) {
+    if (std::string why = why_no_mma(p, t, device.compute_capability()); !why.empty()) return why;
+    if (t.k_major && t.vec < 8) return "form=1 (mma) needs loads of two registers, not vec=" + text(t.vec);
+    if (!t.k_major && t.vec < 2 * t.size) return "form=1 (mma) needs two rows of W in a load";
+  }
+  const int64_t unit = !t.mma ? (t.k_major ? 1 : t.elements) : (t.k_major ? 16 : 8 * t.elements);
+  const int64_t least = !t.mma && !t.k_major ? 4 * unit : unit, most = (!t.mma && !t.k_major) ? 32 * unit
+                                                                       : t.mma && !t.k_major  ? 2 * unit
+                                                                       : t.mma                ? 4 * unit
+                                                                                              : 8;
+  if (t.width < least || t.width > most || t.width % unit || (t.width / unit & (t.width / unit - 1)))
+    return "width=" + text(t.width) + " is not a power of two times " + text(unit) + " from " + text(least) +
+           " to " + text(most);
+  if (t.dependent && device.compute_capability() < 90) return "programmatic dependent launch needs sm_90";
+  return "";
+}
+
+std::string why_illegal_shape(const Gemm& p, const Device& device, const GemvTiling& t) {
+  const int64_t warps = t.row_warps * t.k_warps, steps = ceil_div(t.k, t.k_step);
+  if (warps > 16) return "rwarps*kwarps=" + text(warps) + " exceeds 16 warps of a block";
+  const int64_t blocks = t.row_blocks * p.batch;
+  if (warps == 1 && (steps > 1 || blocks >= 2 * device.cores))
+    return "one warp of a block leaves most of a multiprocessor idle";
+  if (t.k_major && !t.mma && t.width > 1 && t.width / 2 >= t.rows)
+    return "half of width=" + text(t.width) + " covers all rows";
+  if (t.row_warps % t.weights) return "a gate needs as many rwarps for one weight as for the other";
+  if (t.row_warps > t.weights && t.block_outputs / 2 >= t.rows)
+    return "half of rwarps=" + text(t.row_warps) + " covers all rows";
+  if (t.unroll > 1 && t.k_step / 2 >= t.k) return "half of unroll=" + text(t.unroll) + " covers K";
+  if (t.workers > 1 && t.workers > steps)
+    return "kwarps*splits=" + text(t.workers) + " warps share " + text(steps) + " steps of K";
+  if (t.pipeline && t.k / t.k_step <= t.workers) return "pipe=1 needs more than one step of K for a warp";
+  if (t.splits > 1 && blocks >= 2 * device.cores)
+    return "splits=" + text(t.splits) + " although " + text(blocks) + " blocks fill the device twice";
+  if (t.row_warps > t.weights && blocks * t.splits < device.cores)
+    return "rwarps=" + text(t.row_warps) + " although " + text(blocks * t.splits) +
+           " blocks do not fill the device";
+  return "";
+}
+
+/// Rules that only save time.
+std::string why_slow(const Gemm& p, const Device& device, const GemvTiling& t) {
+  if (t.loads() * t.vec * (t.pipeline ? 2 : 1) < 32 && t.k > t.k_step)
+    return "less than 32 bytes of a lane in flight";
+  if (const int64_t align = dense_alignment(p, t.weights_b);
+      !t.mma && t.vec < align && 2 * t.elements * t.vectors <= 64)
+    return "vec=" + text(t.vec) + " although W is aligned to " + text(align) +
+           " bytes and few registers hold the sums";
+  if (t.loads() > 16) return text(t.loads()) + " loads of one lane in flight: more than 16 do not pay";
+  if (!t.mma && t.size == 2 && t.vectors > 8 && t.vec == 16 &&
+      why_no_mma(p, t, device.compute_capability()).empty())
+    return "form=0 multiplies " + text(t.vectors) + " vectors more slowly than W arrives";
+  return "";
+}
+
+std::string why_illegal_resources(const GemvTiling& t, const Device& device) {
+  const GpuLimits limits(device.arch);
+  const int64_t limit = std::min<int64_t>(168, limits.registers / t.threads);
+  if (t.threads % limits.wave) return text(t.threads) + " threads are no whole waves of " + text(limits.wave);
+  if (t.registers() > limit)
+    return "about " + text(t.registers()) + " registers a thread exceed the " + text(limit) + " of " +
+           text(t.threads) + " threads";
+  if (t.shared_bytes() > device.shared_block)
+    return text(t.shared_bytes()) + " bytes of shared memory exceed the device's " +
+           text(device.shared_block);
+  return "";
+}
+
+/// Warp instructions per iteration of a warp: loads, conversions, multiplications.
+double instructions(const GemvTiling& t) {
+  const double words = std::max(1.0, double(t.vec) / 4), loads = double(t.loads());
+  const double vectors = double(t.vectors), elements = double(t.elements);
+  if (t.mma) {
+    const double tiles = loads * words / 4; // of m16 by one k step
+    const double pieces = double(t.positions * t.columns / 8) * (t.vectors_k_major ? 1.0 : elements * 2);
+    return loads * 2 + pieces * 2 + tiles * double(t.columns) / 8 * 2 + (t.k_major ? 0 : loads * words * 1.5);
+  }
+  const double convert = t.size >= 4 ? 0 : t.size == 2 ? 1 : 1.5;
+  const double dot =
+      t.weight_type == Type::i8 && t.k_major && t.vec >= 4 ? 4 : 1; // elements of an instruction
+  const double per_vector =
+      t.k_major ? elements * convert + (t.vectors_k_major ? 2 : 2 * elements) : 2 + convert;
+  return loads * (2 + elements * convert + elements * vectors / dot) +
+         double(t.positions) * vectors * per_vector;
+}
+
+} // namespace
+
+bool gemv_weights_are_b(const Gemm& p) { return p.m <= 16 && (p.n > 16 || p.m <= p.n); }
+
+GemvTiling::GemvTiling(const Gemm& p, const Config& c)
+    : weights_b(gemv_weights_are_b(p)), k_major(weights_b ? p.b_transposed() : !p.a_transposed()),
+      vectors_k_major(weights_b ? !p.a_transposed() : p.b_transposed()), weight_type(weights_b ? p.b : p.a),
+      vector_type(weights_b ? p.a : p.b), rows(weights_b ? p.n : p.m), vectors(weights_b ? p.m : p.n), k(p.k),
+      size(size_of(p.a)), mma(c[kForm] == 1), vec(c[kVec]), width(c[kWidth]), row_warps(c[kRowWarps]),
+      k_warps(c[kKWarps]), unroll(c[kUnroll]), splits(c[kSplits]), hint(c[kHint]),
+      pipeline(c[kPipeline] == 1), dependent(c[kDependent] != 0), prefetch(c[kDependent] == 2) {
+  elements = std::max<int64_t>(1, vec / size);
+  if (!k_major && !mma) {
+    lanes_k = std::max<int64_t>(1, 32 / std::max<int64_t>(1, width / elements)), groups = 1,
+    positions = unroll;
+    k_step = lanes_k * unroll, lane_k = 1, vector_elements = 1;
+  } else if (!k_major) {
+    // An instruction takes two registers of consecutive elements of K from each of four lanes.
+    const int64_t run = 8 / size;
+    lanes_k = 4, groups = std::max<int64_t>(1, width / (8 * elements)), positions = run * unroll;
+    k_step = 4 * run * unroll, lane_k = run, vector_elements = run;
+  } else {
+    lanes_k = mma ? 4 : 32, groups = mma ? width / 8 : width, positions = unroll;
+    k_step = lanes_k * elements * unroll, lane_k = elements, vector_elements = elements;
+  }
+  columns = mma ? round_up(vectors, 8) : vectors;
+  weights = p.gate ? 2 : 1;
+  block_rows = width * row_warps, block_outputs = std::max<int64_t>(1, block_rows / weights);
+  threads = 32 * row_warps * k_warps, row_blocks = ceil_div(rows, block_outputs);
+  workers = k_warps * splits;
+}
+
+int64_t GemvTiling::registers() const {
+  const int64_t word = size == 8 ? 2 : 1, piece = std::max<int64_t>(1, vec / 4);
+  const int64_t accumulators = mma       ? width * columns / 32
+                               : k_major ? groups * vectors * word
+                                         : elements * vectors * word;
+  const int64_t vector_piece = mma ? columns / 8 * (k_major ? piece : 2) : vectors * (k_major ? piece : word);
+  const int64_t converted = mma ? (k_major ? 0 : 2 * piece) : elements * word;
+  return 28 + accumulators + loads() * piece * (pipeline ? 2 : 1) + vector_piece + converted +
+         2 * (k_major ? groups : positions);
+}
+
+int64_t GemvTiling::min_blocks(const std::string& arch) const {
+  const GpuLimits limits(arch);
+  const int64_t each = round_up(registers() * 115 / 100 + 8, limits.granule);
+  return std::clamp<int64_t>(std::min(limits.registers / (each * threads), limits.resident / threads), 1, 16);
+}
+
+int64_t GemvTiling::shared_bytes() const { return k_warps * block_rows * columns * (size == 8 ? 8 : 4); }
+
+std::string Gemv::why_not(const Gemm& p, const std::string& arch) const {
+  const int64_t capability = compute_capability(arch);
+  if (!is_amd(arch) && capability < 80) return "gemv is for AMD GPUs, and NVIDIA GPUs from sm_80 on";
+  if (p.groups) return "gemv serves no groups of rows";
+  if (p.m > 16 && p.n > 16) return "gemv needs M <= 16 or N <= 16";
+  if (p.gate && !gemv_weights_are_b(p)) return "gemv serves a gate with M of at most 16 and N";
+  if ((is_fp8(p.a) || is_fp8(p.b)) && capability && capability < 89)
+    return "8-bit floats need sm_89 or later";
+  return "";
+}
+
+std::vector<Parameter> Gemv::parameters(const Gemm& p, const Device& device) const {
+  const GemvTiling t = bare(p);
+  const bool mma = why_no_mma(p, t, device.compute_capability()).empty();
+  const int64_t align = dense_alignment(p, t.weights_b);
+  std::vector<int64_t> vecs = {align}, widths;
+  if (!t.k_major && align / 2 >= t.size && align > 4) vecs.push_back(align / 2);
+  for (int64_t vec : vecs)
+    for (int64_t lanes : {4, 8, 16, 32})
+      if (!t.k_major) widths.push_back(lanes * (vec / t.size));
+  if (t.k_major)
+    widths = mma ? std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64} : std::vector<int64_t>{1, 2, 4, 8};
+  std::sort(widths.begin(), widths.end());
+  widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
+  return {
+      {kForm, mma ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{0},
+       "0: fused multiply-add; 1: tensor cores (mma.sync)"},
+      {kVec, vecs, "bytes of one load of W"},
+      {kWidth, widths, "rows of W of one warp"},
+      {kRowWarps, {1, 2, 4, 8}, "warps of a block side by side along the rows of W", {1, 16, 1, true}},
+      {kKWarps, {1, 2, 4, 8, 16}, "warps of a block that share K"},
+      {kUnroll, {1, 2, 4, 8, 16}, "loads along K that are in flight together, per row", {1, 64, 1, true}},
+      {kSplits,
+       {1, 2, 3, 4, 6, 8, 16},
+       "blocks that share K; above 1, a second launch adds their sums",
+       {1, 256}},
+      {kHint, is_amd(device.arch) ? std::vector<int64_t>{1} : std::vector<int64_t>{2, 1},
+       "1: W by read-only loads; 2: it bypasses L1, and L2 fetches 256 bytes at a time"},
+      {kPipeline, {0, 1}, "1: the next iteration's loads are issued before this one's arithmetic"},
+      {kDependent,
+       device.compute_capability() >= 90 ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{0},
+       "1: programmatic dependent launch; 2: and the first weights are asked for before they may be read"}};
+}
+
+std::string Gemv::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
+  const GemvTiling t(p, config);
+  if (std::string why = why_illegal_load(p, device, t); !why.empty()) return why;
+  if (std::string why = why_illegal_shape(p, device, t); !why.empty()) return why;
+  if (std::string why = why_illegal_resources(t, device); !why.empty()) return why;
+  return why_slow(p, device, t);
+}
+
+// Little's law decides: bandwidth is bytes in flight over latency. The constants are nominal (only the order
+// matters): 0.8 us of latency under load, 1 us for a block to start and end, 85 % of the peak bandwidth at
+// best, one multiprocessor at most 64 bytes a clock.
+double Gemv::cost(const Gemm& p, const Device& device, const Config& config) const {
+  constexpr double kLatency = 0.8e-6, kBlock = 1.0e-6, kLaunch = 1.5e-6, kEfficiency = 0.85;
+  const GemvTiling t(p, config);
+  const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
+  const double blocks = double(t.row_blocks * t.splits * p.batch);
+  const double per_core = std::ceil(blocks / cores);
+  const double resident = std::min(double(resident_blocks(t, device)), per_core);
+  const double waves = std::ceil(per_core / resident);
+  const double steps = std::ceil(double(t.k) / double(t.k_step * t.workers)); // of one warp
+  const double weights = double(t.weights * t.rows * t.k * t.size * p.batch);
+  // Loads that touch a sector only in part still move all of it.
+  const double run = double(t.k_major ? t.lanes_k * t.vec : t.width * t.size);
+  const double sectors = std::max(1.0, 32.0 / run);
+  // While a block starts and ends it has nothing in flight; without a pipeline neither while a warp
+  // multiplies.
+  const double busy = waves > 1 ? steps * kLatency / (steps * kLatency + kBlock) : 1.0;
+  const double in_flight =
+      resident * double(t.threads * t.loads() * t.vec) * busy * (t.pipeline || steps == 1 ? 1.0 : 0.7);
+  const bool rdna = is_amd(device.arch) && GpuLimits(device.arch).wave == 32; // of two compute units
+  const double core_rate = std::min(in_flight / kLatency, (rdna ? 128 : 64) * clock);
+  const double block_bytes = double(t.block_rows * t.k_step * t.size * t.k_warps) * steps;
+  const double best = double(device.memory_bandwidth) * kEfficiency, wanted = best * kLatency / cores;
+  const double memory = std::max(weights * sectors / best, per_core * block_bytes / core_rate) *
+                        (1 + 0.2 * std::max(0.5, wanted / in_flight));
+  // Every multiprocessor fetches the vectors once from L2, or every block does when L1 cannot keep them.
+  const double vector_bytes = double(t.vectors * t.k * t.size) / double(t.splits);
+  const bool kept = vector_bytes < 0.5 * double(device.shared_multiprocessor);
+  const double fetched = (kept ? std::min(blocks, cores) : blocks) * vector_bytes;
+  const double l2 = (weights + fetched) / (1.6 * double(device.memory_bandwidth));
+  const double warps =
+      GpuLimits(device.arch).wave == 64 ? 2 : 4; // that a multiprocessor issues for in a cycle
+  const double issue = per_core * double(t.threads / 32) * steps * instructions(t) / warps / clock;
+  const double reduce = double(t.k_warps * t.block_rows * t.columns) / double(t.threads) * 8 / clock;
+  const double second =
+      t.splits > 1 ? 0.5 * kLaunch + GpuSplitK(p, t.splits).traffic() / double(device.memory_bandwidth) : 0;
+  // Beside the other templates' estimates; the median of 29 that were timed.
+  constexpr double kMeasured = 0.86;
+  const double total = kLaunch * (t.prefetch    ? 0.6
+                                  : t.dependent ? 0.7
+                                                : 1.0) +
+                       kBlock + std::max({memory, l2, issue}) + 0.2 * (memory + l2 + issue) + waves * reduce +
+                       second + (t.hint == 1 ? 0.02e-6 : 0) + 1e-9 * double(t.registers());
+  return kMeasured * total;
+}
+
+std::vector<Choice> Gemv::fallbacks(const Gemm& p, const std::string&, const Config& config) const {
+  const GemvTiling t(p, config);
+  if (t.vec == t.size && !t.dependent && !t.mma) return {};
+  const std::pair<const char*, int64_t> values[] = {{kForm, 0},
+                                                    {kVec, t.size},
+                                                    {kWidth, t.k_major ? (t.vectors > 8 ? 2 : 4) : 32},
+                                                    {kRowWarps, t.weights},
+                                                    {kKWarps, 8},
+                                                    {kUnroll, 4},
+                                                    {kSplits, 1},
+                                                    {kHint, 1},
+                                                    {kPipeline, 0},
+                                                    {kDependent, 0}};
+  Config generic;
+  for (const auto& [name, value] : values) generic.set(name, value);
+  return {{name(), generic}};
+}
+
+int64_t Gemv::workspace(const Gemm& p, const Config& config) const { return split_workspace(p, config); }
+
+Gemm Gemv::awkward(const Gemm& p, const Config& config) const {
+  const GemvTiling t(p, config);
+  // Whole loads, so that the small problem's dense operands are as aligned as the config wants.
+  const int64_t row_unit = t.k_major ? 1 : t.elements;
+  const int64_t k_unit = std::max(t.k_major ? t.elements : 1, t.vectors_k_major ? t.vector_elements : 1);
+  const int64_t rows = round_up(std::max<int64_t>(t.block_outputs + row_unit, 17), row_unit);
+  // One whole round of all workers where that is short, and a ragged step.
+  const int64_t round = t.k_step * t.workers;
+  const int64_t k = (round <= 8192 ? round : t.k_step) + round_up(t.k_step / 2 + 1, k_unit);
+  Gemm small = p;
+  (t.weights_b ? small.n : small.m) = rows;
+  small.k = k;
+  small.batch = p.batch > 1 ? 2 : 1;
+  return small;
+}
+
+} // namespace deepgen

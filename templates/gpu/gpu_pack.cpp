@@ -1,0 +1,171 @@
+#include "templates/gpu/gpu_pack.h"
+
+#include "templates/core/sizes.h"
+
+namespace deepgen {
+namespace {
+
+constexpr int64_t kPackThreads = 256;
+constexpr int64_t kLine = 128;      ///< bytes: rows of copies begin with a line of the caches
+constexpr int64_t kAlignment = 256; ///< bytes, of copies in the workspace
+
+} // namespace
+
+GpuPack::Copy GpuPack::describe(const Gemm& p, const std::string& name, const Side& side, int64_t offset) {
+  const bool is_a = name == "a";
+  Copy c;
+  c.name = name, c.type = is_a ? p.a : p.b, c.align = side.align;
+  c.rows = is_a ? p.a_rows() : p.b_rows(), c.columns = is_a ? p.a_columns() : p.b_columns();
+  if (!side.packed) return c;
+  c.transposed = side.k_major != (is_a ? !p.a_transposed() : p.b_transposed());
+  const int64_t size = size_of(c.type);
+  c.place.offset = offset;
+  c.place.rows = c.transposed ? c.columns : c.rows, c.place.columns = c.transposed ? c.rows : c.columns;
+  c.place.ld = round_up(c.place.columns * size, kLine) / size;
+  c.blocks = c.transposed ? ceil_div(c.rows, c.tile()) * ceil_div(c.columns, c.tile()) * p.batch
+                          : ceil_div(p.batch * c.rows * c.place.ld / c.unit(), kPackThreads);
+  return c;
+}
+
+GpuPack::GpuPack(const Gemm& p, const Side& a, const Side& b, int64_t start) {
+  int64_t at = round_up(start, kAlignment);
+  const auto add = [&](const std::string& name, const Side& side) {
+    const Copy c = describe(p, name, side, at);
+    if (!side.packed) return c;
+    at += round_up(p.batch * c.place.rows * c.place.ld * size_of(c.type), kAlignment);
+    bytes_ += double(p.batch) * double(size_of(c.type)) *
+              (double(c.rows) * double(c.columns) + double(c.place.rows) * double(c.place.ld));
+    end_ = at;
+    return c;
+  };
+  a_ = add("a", a), b_ = add("b", b);
+}
+
+/// Where a thread loads less than a word at a time it stores a word: its neighbours read the same lines in
+/// the same instruction.
+int64_t GpuPack::Copy::piece() const { return (align < 4 ? 4 : 16) / size_of(type); }
+
+GpuPack::Place GpuPack::locate(GpuIr& ir, const Copy& c, const Operand& from, Value block, int64_t step) {
+  const int64_t in_row = c.place.ld / c.piece(), steps = c.unit() / c.piece();
+  Place place;
+  place.index = ir.add(ir.mul(block, kPackThreads * steps), ir.add(ir.thread(), step * kPackThreads));
+  place.inside = ir.less(place.index, from.batch * c.rows * in_row);
+  Value index = ir.min(place.index, ir.c(from.batch * c.rows * in_row - 1)), line = ir.divide(index, in_row),
+        row = line, entry;
+  place.column = ir.mul(ir.sub(index, ir.mul(line, in_row)), c.piece());
+  if (from.batch > 1) entry = ir.divide(line, c.rows), row = ir.sub(line, ir.mul(entry, c.rows));
+  Value first = ir.mul(ir.to_i64(row), from.ld);
+  if (entry) first = ir.add(first, ir.mul(ir.to_i64(entry), from.stride));
+  place.row = ir.offset(from.base, ir.mul(first, size_of(c.type)));
+  return place;
+}
+
+/// Behind the row's end the last elements are repeated: no map reaches there.
+void GpuPack::copy(GpuIr& ir, const Copy& c, const Operand& from, Value to, Value block) {
+  const int64_t size = size_of(c.type), width = std::max(std::min<int64_t>(c.align, 16), size) / size;
+  mlir::Type type = ir.lanes(width, ir.memory_type(c.type));
+  std::vector<std::pair<Place, Value>> pieces;
+  for (int64_t step = 0; step < c.unit() / c.piece(); ++step) {
+    const Place place = locate(ir, c, from, block, step);
+    Values elements;
+    for (int64_t i = 0; i < c.piece(); i += width) {
+      Value at = ir.min(ir.add(place.column, i), ir.c(c.columns - width));
+      const Values some = ir.unpack(ir.load_global(type, ir.offset(place.row, ir.mul(ir.to_i64(at), size)),
+                                                   width * size, CachePolicy::read_only));
+      elements.append(some.begin(), some.end());
+    }
+    pieces.emplace_back(place, ir.pack(elements));
+  }
+  for (const auto& [place, elements] : pieces)
+    ir.branch(place.inside, [&] {
+      ir.store(elements, ir.offset(to, ir.mul(ir.to_i64(place.index), c.piece() * size)), c.piece() * size);
+    });
+}
+
+/// The lines that copy() will read, into L2 alone: the predecessor may still write them.
+void GpuPack::prefetch(GpuIr& ir, const Copy& c, const Operand& from, Value block) {
+  const int64_t of_line = kLine / (c.piece() * size_of(c.type));
+  ir.branch(ir.equal(ir.remainder(ir.thread(), of_line), ir.c(0)), [&] {
+    for (int64_t step = 0; step < c.unit() / c.piece(); ++step) {
+      const Place place = locate(ir, c, from, block, step);
+      Value at = ir.min(place.column, ir.c(c.columns - 1));
+      ir.prefetch(ir.offset(place.row, ir.mul(ir.to_i64(at), size_of(c.type))));
+    }
+  });
+}
+
+/// A block turns a square tile through shared memory, whose rows are one bank further apart than they are
+/// long.
+void GpuPack::transpose(GpuIr& ir, const Copy& c, const Operand& operand, Value to, Value block) {
+  const int64_t size = size_of(c.type), tile = c.tile(), pitch = c.pitch();
+  const int64_t tiles_r = ceil_div(c.rows, tile), tiles_c = ceil_div(c.columns, tile);
+  Value entry, at = block;
+  if (operand.batch > 1)
+    entry = ir.divide(block, tiles_r * tiles_c), at = ir.remainder(block, tiles_r * tiles_c);
+  Value row0 = ir.mul(ir.divide(at, tiles_c), tile), column0 = ir.mul(ir.remainder(at, tiles_c), tile);
+  Value shared = ir.shared_memory(), thread = ir.thread();
+  Value from = operand.base;
+  if (entry) from = ir.offset(from, ir.mul(ir.mul(ir.to_i64(entry), operand.stride), size));
+  mlir::Type type = ir.memory_type(c.type);
+  Value c_in = ir.remainder(thread, tile), r_in = ir.divide(thread, tile);
+  Value column = ir.min(ir.add(column0, c_in), ir.c(c.columns - 1));
+  for (int64_t r = 0; r < tile; r += kPackThreads / tile) {
+    Value row = ir.add(r_in, r);
+    Value source =
+        ir.add(ir.mul(ir.to_i64(ir.min(ir.add(row0, row), ir.c(c.rows - 1))), operand.ld), ir.to_i64(column));
+    Value x = ir.load_global(type, ir.offset(from, ir.mul(source, size)), size, CachePolicy::read_only);
+    ir.store(x, ir.offset(shared, ir.add(ir.mul(row, pitch), ir.mul(c_in, size))), size);
+  }
+  ir.barrier();
+  // Neighbours store neighbouring rows of the copy: their reads of the tile fall into different banks.
+  Value k_in = ir.mul(ir.divide(thread, tile), c.unit());
+  Value out_row = ir.add(column0, c_in);
+  ir.branch(ir.less(out_row, c.columns), [&] {
+    Values elements;
+    for (int64_t i = 0; i < c.unit(); ++i)
+      elements.push_back(
+          ir.load(type, ir.offset(shared, ir.add(ir.mul(ir.add(k_in, i), pitch), ir.mul(c_in, size))), size));
+    Value line = entry ? ir.add(ir.mul(entry, c.columns), out_row) : out_row;
+    Value target = ir.add(ir.mul(ir.to_i64(line), c.place.ld), ir.to_i64(ir.add(row0, k_in)));
+    ir.store(ir.pack(elements), ir.offset(to, ir.mul(target, size)), 16);
+  });
+}
+
+Launch GpuPack::emit(GpuIr& ir, const Gemm& p, const std::vector<std::string>& names, bool dependent,
+                     bool early) const {
+  Launch launch;
+  launch.entry = "deepgen_pack";
+  launch.grid[0] = a_.blocks + b_.blocks, launch.block[0] = kPackThreads;
+  for (const Copy* c : {&a_, &b_})
+    if (c->place.ld && c->transposed) launch.shared = std::max(launch.shared, c->tile() * c->pitch());
+  launch.dependent = dependent;
+  GpuEntry entry;
+  entry.name = launch.entry, entry.threads = kPackThreads;
+  ir.kernel(entry, p, names, [&](const GpuIr::Arguments& values) {
+    const auto operand = [&](const Copy& c) {
+      const auto stride = values.find("stride_" + c.name);
+      return Operand{values.at(c.name), values.at("ld" + c.name),
+                     stride == values.end() ? Value() : stride->second, p.batch};
+    };
+    const auto of_each = [&](auto&& work) {
+      Value block = ir.block_x();
+      if (!a_.blocks || !b_.blocks) return work(a_.blocks ? a_ : b_, block);
+      ir.branch(
+          ir.less(block, a_.blocks), [&] { work(a_, block); },
+          [&] { work(b_, ir.sub(block, ir.c(a_.blocks))); });
+    };
+    ir.launch_dependents();
+    if (early)
+      of_each([&](const Copy& c, Value block) {
+        if (!c.transposed) prefetch(ir, c, operand(c), block);
+      });
+    ir.wait_for_predecessor();
+    of_each([&](const Copy& c, Value block) {
+      (c.transposed ? transpose : copy)(ir, c, operand(c), ir.offset(values.at("workspace"), c.place.offset),
+                                        block);
+    });
+  });
+  return launch;
+}
+
+} // namespace deepgen

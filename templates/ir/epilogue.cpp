@@ -1,0 +1,238 @@
+#include "templates/ir/epilogue.h"
+
+#include "runtime/include/deepgen/kernel_abi.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/TypeUtilities.h"
+
+namespace deepgen {
+namespace {
+
+namespace arith = mlir::arith;
+
+bool is_single(Value x) { return mlir::getElementTypeOrSelf(x).isF32(); }
+
+Value select_if(Ir& ir, arith::CmpFPredicate predicate, Value x, Value y, Value yes, Value no) {
+  return ir.select(arith::CmpFOp::create(ir.b, ir.loc, predicate, x, y), yes, no);
+}
+
+/// Ordered comparisons are false for NaN, so a NaN in x passes through both.
+Value at_most(Ir& ir, Value x, double bound) {
+  return select_if(ir, arith::CmpFPredicate::OGT, x, ir.constant_like(x, bound), ir.constant_like(x, bound),
+                   x);
+}
+Value at_least(Ir& ir, Value x, double bound) {
+  return select_if(ir, arith::CmpFPredicate::OLT, x, ir.constant_like(x, bound), ir.constant_like(x, bound),
+                   x);
+}
+
+Value polynomial(Ir& ir, Value t, llvm::ArrayRef<double> ascending) {
+  Value sum = ir.constant_like(t, ascending.back());
+  for (double c : llvm::reverse(ascending.drop_back())) sum = ir.fma(sum, t, ir.constant_like(t, c));
+  return sum;
+}
+
+/// erfc(z) exp(z^2) for z >= 0, as a polynomial in t = (z - c) / (z + c): truncated Chebyshev series,
+/// computed with 70 digits by scripts/fit_erfc.py. Largest relative error, evaluated in the type
+/// itself: 2.1e-7 and 9.8e-16.
+constexpr double kErfcCentre32 = 3, kErfcCentre64 = 4;
+constexpr double kErfc32[] = {0.17900115365185434,    -0.32623364583192993,  0.2456036216271468,
+                              -0.15011418584856487,   0.07166797533270303,   -0.02440260496936182,
+                              0.004259766871257394,   0.0007320455403284751, -0.0005781560561591779,
+                              1.8398235500739622e-05, 4.564088760267887e-05};
+constexpr double kErfc64[] = {
+    0.13699945762506138,     -0.25906804876017253,    0.2187196789182644,      -0.16425781669723072,
+    0.10896317739892815,     -0.06310781564179457,    0.031299056518247596,    -0.012843946006388787,
+    0.0040602636283182825,   -0.0007991269820253035,  -2.1761748035718732e-05, 7.898387349464188e-05,
+    -2.2555929261440034e-05, -1.9050222714817373e-06, 2.9442671004526366e-06,  -4.056635568059823e-07,
+    -2.83616680306096e-07,   9.286877001125978e-08,   2.484346620100743e-08,   -1.304361065835857e-08,
+    -2.02554257660657e-09,   1.0747862261442003e-09,  1.2013356305627165e-10};
+
+} // namespace
+
+std::vector<EpilogueOperand> operands_of(EpilogueOp op) {
+  switch (op) {
+  case EpilogueOp::bias:
+    return {{"bias", OperandShape::column}};
+  case EpilogueOp::bias_row:
+    return {{"bias_row", OperandShape::row}};
+  case EpilogueOp::residual:
+    return {{"residual", OperandShape::matrix}};
+  case EpilogueOp::multiply:
+    return {{"multiplier", OperandShape::matrix}};
+  case EpilogueOp::scale_a:
+    return {{"scale_a", OperandShape::single}};
+  case EpilogueOp::scale_b:
+    return {{"scale_b", OperandShape::single}};
+  case EpilogueOp::scale_d:
+    return {{"scale_d", OperandShape::single}};
+  case EpilogueOp::scale_row:
+    return {{"scale_row", OperandShape::row}};
+  case EpilogueOp::scale_col:
+    return {{"scale_col", OperandShape::column}};
+  case EpilogueOp::clamp:
+    return {{"clamp_low", OperandShape::value}, {"clamp_high", OperandShape::value}};
+  case EpilogueOp::relu:
+  case EpilogueOp::gelu:
+  case EpilogueOp::gelu_tanh:
+  case EpilogueOp::silu:
+  case EpilogueOp::sigmoid:
+    break;
+  }
+  return {};
+}
+
+std::vector<std::string> epilogue_args(const std::vector<EpilogueOp>& ops, bool strides) {
+  static constexpr const char* kOrder[] = {DEEPGEN_ARG_NAMES};
+  std::vector<std::string> used, out;
+  for (EpilogueOp op : ops)
+    for (const EpilogueOperand& operand : operands_of(op)) {
+      const std::string name = operand.name;
+      used.push_back(name);
+      if (operand.shape != OperandShape::matrix) continue;
+      used.push_back("ld_" + name);
+      if (strides) used.push_back("stride_" + name);
+    }
+  for (const char* name : kOrder)
+    if (llvm::is_contained(used, name)) out.push_back(name);
+  return out;
+}
+
+bool is_cheap(const std::vector<EpilogueOp>& ops) {
+  return std::none_of(ops.begin(), ops.end(), [](EpilogueOp op) {
+    return op == EpilogueOp::gelu || op == EpilogueOp::gelu_tanh || op == EpilogueOp::silu ||
+           op == EpilogueOp::sigmoid;
+  });
+}
+
+Value relu(Ir& ir, Value x) { return at_least(ir, x, 0.0); }
+
+Value clamp(Ir& ir, Value x, Value low, Value high) {
+  x = select_if(ir, arith::CmpFPredicate::OLT, x, low, low, x);
+  return select_if(ir, arith::CmpFPredicate::OGT, x, high, high, x);
+}
+
+// Cody and Waite: exp(x) = 2^n exp(r), r = x - n ln 2 in two steps, |r| <= ln(2)/2, Taylor polynomial. n is
+// rounded by adding 1.5 * 2^mantissa bits, which leaves it in the low bits of the sum on every level, SSE2
+// too.
+Value exp(Ir& ir, Value x) {
+  const bool single = is_single(x);
+  const double lowest = single ? -87.33 : -708.39, highest = single ? 88.0 : 709.0;
+  const double magic = single ? 12582912.0 : 6755399441055744.0;
+  const double ln2_high = single ? 0.693145751953125 : 6.93147180369123816490e-01;
+  const double ln2_low = single ? 1.428606765330187e-06 : 1.90821492927058770002e-10;
+  const int64_t mantissa = single ? 23 : 52, degree = single ? 7 : 13;
+
+  Value clamped = at_most(ir, at_least(ir, x, lowest), highest);
+  Value shifted = ir.fma(clamped, ir.constant_like(x, 1.44269504088896340736), ir.constant_like(x, magic));
+  Value n = ir.subf(shifted, ir.constant_like(x, magic));
+  Value r = ir.fma(n, ir.constant_like(x, -ln2_high), clamped);
+  r = ir.fma(n, ir.constant_like(x, -ln2_low), r);
+  llvm::SmallVector<double> taylor = {1.0};
+  for (int64_t i = 1; i <= degree; ++i) taylor.push_back(taylor.back() / double(i));
+  Value p = polynomial(ir, r, taylor);
+
+  mlir::Type lane = single ? ir.b.getI32Type() : ir.b.getI64Type(), bits = lane;
+  mlir::TypedAttr places = ir.b.getIntegerAttr(lane, mantissa);
+  if (auto type = mlir::dyn_cast<mlir::VectorType>(x.getType())) {
+    auto vector = mlir::VectorType::get(type.getShape(), lane);
+    places = mlir::DenseElementsAttr::get(vector, mlir::Attribute(places));
+    bits = vector;
+  }
+  Value shift = arith::ConstantOp::create(ir.b, ir.loc, places);
+  Value exponent =
+      arith::ShLIOp::create(ir.b, ir.loc, arith::BitcastOp::create(ir.b, ir.loc, bits, shifted), shift);
+  Value scaled =
+      arith::AddIOp::create(ir.b, ir.loc, arith::BitcastOp::create(ir.b, ir.loc, bits, p), exponent);
+  Value result = arith::BitcastOp::create(ir.b, ir.loc, x.getType(), scaled);
+  return select_if(ir, arith::CmpFPredicate::OLT, x, ir.constant_like(x, lowest), ir.constant_like(x, 0.0),
+                   result);
+}
+
+Value gelu(Ir& ir, Value x) {
+  const bool single = is_single(x);
+  const double centre = single ? kErfcCentre32 : kErfcCentre64;
+  Value zero = ir.constant_like(x, 0.0);
+  Value z = ir.mulf(x, ir.constant_like(x, 0.70710678118654752440));
+  Value magnitude = select_if(ir, arith::CmpFPredicate::OLT, z, zero, ir.subf(zero, z), z);
+  magnitude = at_most(ir, magnitude, 1e3); // keeps t finite; erfc is 0 long before
+  Value c = ir.constant_like(x, centre);
+  Value t = ir.divf(ir.subf(magnitude, c), ir.addf(magnitude, c));
+  Value series = single ? polynomial(ir, t, kErfc32) : polynomial(ir, t, kErfc64);
+  Value decay = exp(ir, ir.subf(zero, ir.mulf(magnitude, magnitude)));
+  Value tail = ir.mulf(decay, series); // erfc(|z|)
+  Value erfc =
+      select_if(ir, arith::CmpFPredicate::OGT, z, zero, ir.subf(ir.constant_like(x, 2.0), tail), tail);
+  return ir.mulf(ir.mulf(ir.constant_like(x, 0.5), x), erfc);
+}
+
+namespace {
+
+/// factor / (1 + exp(-x)). exp(-|x|) cannot overflow, so that large negative x goes to 0 and not to factor /
+/// (the largest exponential).
+Value gated(Ir& ir, Value x, Value factor) {
+  Value zero = ir.constant_like(x, 0.0);
+  Value negative = arith::CmpFOp::create(ir.b, ir.loc, arith::CmpFPredicate::OLT, x, zero);
+  Value decay = exp(ir, ir.select(negative, x, ir.subf(zero, x)));
+  Value numerator = ir.select(negative, ir.mulf(factor, decay), factor);
+  return ir.divf(numerator, ir.addf(ir.constant_like(x, 1.0), decay));
+}
+
+} // namespace
+
+Value silu(Ir& ir, Value x) { return gated(ir, x, x); }
+
+Value sigmoid(Ir& ir, Value x) {
+  Value result = gated(ir, x, ir.constant_like(x, 1.0));
+  return select_if(ir, arith::CmpFPredicate::UNO, x, x, x, result); // exp() loses NaN
+}
+
+Value gelu_tanh(Ir& ir, Value x) {
+  constexpr double kTwiceRoot = 1.59576912160573071176, kCubic = 0.044715; // 2 sqrt(2 / pi)
+  Value cubic =
+      ir.fma(ir.mulf(x, x), ir.constant_like(x, kTwiceRoot * kCubic), ir.constant_like(x, kTwiceRoot));
+  return gated(ir, ir.mulf(x, cubic), x);
+}
+
+Value apply_epilogue(Ir& ir, const std::vector<EpilogueOp>& ops, Value x, const OperandValue& operand) {
+  for (EpilogueOp op : ops) {
+    Values values;
+    for (const EpilogueOperand& each : operands_of(op)) values.push_back(operand(each));
+    switch (op) {
+    case EpilogueOp::bias:
+    case EpilogueOp::bias_row:
+    case EpilogueOp::residual:
+      x = ir.addf(x, values[0]);
+      break;
+    case EpilogueOp::multiply:
+    case EpilogueOp::scale_a:
+    case EpilogueOp::scale_b:
+    case EpilogueOp::scale_d:
+    case EpilogueOp::scale_row:
+    case EpilogueOp::scale_col:
+      x = ir.mulf(x, values[0]);
+      break;
+    case EpilogueOp::clamp:
+      x = clamp(ir, x, values[0], values[1]);
+      break;
+    case EpilogueOp::relu:
+      x = relu(ir, x);
+      break;
+    case EpilogueOp::gelu:
+      x = gelu(ir, x);
+      break;
+    case EpilogueOp::gelu_tanh:
+      x = gelu_tanh(ir, x);
+      break;
+    case EpilogueOp::silu:
+      x = silu(ir, x);
+      break;
+    case EpilogueOp::sigmoid:
+      x = sigmoid(ir, x);
+      break;
+    }
+  }
+  return x;
+}
+
+} // namespace deepgen

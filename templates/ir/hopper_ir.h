@@ -1,0 +1,98 @@
+// HopperIr: what kernels with TMA and wgmma need beyond GpuIr: barriers in shared memory that count bytes,
+// copies of whole tiles by tensor maps, warpgroup-wide products of tiles in shared memory, clusters. For
+// target sm_90a. Addresses of shared memory are i32 here, as the instructions take them; those of another
+// block of the cluster too.
+#pragma once
+
+#include "templates/ir/gpu_ir.h"
+
+namespace deepgen {
+
+/// One operand of wgmma as it lies in shared memory: slices of 128 bytes, swizzled by 128 bytes, as TMA
+/// writes them. K-major: each row of the operand is 128 bytes of K. Otherwise each row is one element of K
+/// with 64 (16-bit) elements along M or N, and slices follow each other every `slice_bytes`.
+struct MatrixOperand {
+  Value address; ///< of the tile, i32, aligned to 1024 bytes but for the rows of other warpgroups
+  bool k_major = true;
+  int64_t slice_bytes = 0; ///< from one 64 elements along M or N to the next; only when not K-major
+};
+
+/// The shape and types of a warpgroup's product: 64 x n, in steps of 32 bytes of K.
+struct WarpgroupMma {
+  Type a, b, accumulate;
+  int64_t n;
+
+  int64_t registers() const { return n / 2; } ///< of a thread, 64 x n sums
+  /// Multiplies 64 * m_tiles rows of A by n columns of B over `depth_bytes` of K (of a K-major operand).
+  int64_t m_tiles = 1, depth_bytes = 128;
+};
+
+class HopperIr : public GpuIr {
+public:
+  using GpuIr::GpuIr;
+
+  /// The address of a pointer to shared memory, and back.
+  Value address(Value shared_pointer);
+  Value pointer_to(Value shared_address);
+
+  // Barriers in shared memory (8 bytes each).
+  void barrier_init(Value barrier, int64_t arrivals);
+  void fence_barrier_init(); ///< makes them known to the cluster and to TMA
+  void arrive(Value barrier);
+  void arrive_expecting(Value barrier, int64_t bytes);
+  void arrive_at_block(Value barrier, Value block_of_cluster);
+  /// Until the phase of the given parity has completed.
+  void wait(Value barrier, Value parity);
+
+  // Flags in global memory (4 bytes each, 0 at first), by one thread: all that it knows of memory is known to
+  // those who wait.
+  void set_flag(Value pointer);
+  void await_flag(Value pointer);
+
+  // Copies by tensor maps; coordinates innermost first. `blocks` (i16, null: this block alone): the blocks of
+  // the cluster that get the tile, at the same address each, with their own barrier told.
+  void load_tile(Value map, Value to, Value barrier, mlir::ValueRange coordinates, Value blocks = nullptr);
+  void store_tile(Value map, Value from, mlir::ValueRange coordinates);
+  void commit_stores();
+  void
+  wait_stores_read(int64_t in_flight); ///< until the sources of all but so many groups may be overwritten
+  /// What this thread wrote to shared memory becomes visible to TMA and wgmma.
+  void fence_async();
+
+  // Products. `sums`: of all m_tiles after each other, undefined in the first call of a tile.
+  /// Starts sums = (accumulate ? sums : 0) + A * B and commits it as one group. Until wait_products() has let
+  /// it pass nobody may touch the sums or overwrite the operands. `a_step`: bytes from one 64 rows of A to
+  /// the next.
+  Values multiply_tiles(const WarpgroupMma&, const MatrixOperand& a, const MatrixOperand& b, int64_t a_step,
+                        Value accumulate, mlir::ValueRange sums);
+  void wait_products(int64_t in_flight);
+  /// The same for the last group; the sums are values from here on.
+  Values finish_products(mlir::ValueRange sums);
+
+  // Warps and warpgroups.
+  Value elect();                            ///< i1: true in one lane of the warp
+  Value warpgroup();                        ///< threadIdx.x / 128, the same register for all lanes of a warp
+  void registers(bool more, int64_t count); ///< setmaxnreg, by all warps of a warpgroup
+  void named_barrier(Value id, int64_t threads);
+  void named_barrier_arrive(int64_t id, int64_t threads);
+
+  /// The same value, of which LLVM knows nothing: what follows from it stays in the loop where it is used,
+  /// and takes no registers outside of it.
+  Value opaque(Value i32);
+
+  // Clusters.
+  Value block_of_cluster();
+  Value address_at_block(Value shared_address, Value block_of_cluster);
+  /// A vector of elements of 32 bits, aligned to its size, from the shared memory of a block of the cluster.
+  Value load_from_block(mlir::Type vector, Value address_at_block);
+  void cluster_arrive(); ///< orders nothing
+  void cluster_wait();
+  /// All threads of all blocks of the cluster: what one has done in memory before, all know behind.
+  void cluster_barrier();
+  Value grid_x();
+
+  /// stmatrix: 2 or 4 matrices of 8 x 8 16-bit elements from i32 registers.
+  void store_matrix(Value shared_address, mlir::ValueRange registers, bool transposed);
+};
+
+} // namespace deepgen

@@ -1,0 +1,53 @@
+// The parameters of hopper_ws by number, and what both its tiling and its rules ask of a problem. Internal.
+#pragma once
+
+#include "templates/core/sizes.h"
+#include "templates/gpu/gpu_split_k.h"
+#include "templates/nvidia/hopper_ws/hopper_ws.h"
+
+namespace deepgen::hopper {
+
+enum Index {
+  kBm,
+  kBn,
+  kSlices,
+  kStages,
+  kConsumers,
+  kPingpong,
+  kSwap,
+  kPromote,
+  kClusterM,
+  kClusterN,
+  kClusterK,
+  kSplits,
+  kStreamK,
+  kGroup,
+  kPdl,
+  kAlignA,
+  kAlignB,
+  kAlignD
+};
+inline constexpr std::string_view kNames[] = {"bm",        "bn",      "slices",   "stages",    "consumers",
+                                              "pingpong",  "swap",    "promote",  "cluster_m", "cluster_n",
+                                              "cluster_k", "splits",  "stream_k", "group",     "pdl",
+                                              "align_a",   "align_b", "align_d"};
+
+inline constexpr int64_t kSliceBytes = 128; ///< of K in one slice of a stage
+inline constexpr int64_t kAlignAB = 16;     ///< that TMA wants of bases, leading dimensions and strides
+
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
+  return value_at(config, size_t(i), kNames[i]);
+}
+
+/// Tensor cores transpose 16-bit operands only: others are packed along K first.
+inline bool a_k_major(const Gemm& p) { return !p.a_transposed() || size_of(p.a) != 2; }
+inline bool b_k_major(const Gemm& p) { return p.b_transposed() || size_of(p.b) != 2; }
+/// TMA wants rows that are multiples of 16 bytes apart.
+inline GpuPack::Side side(int64_t align, bool k_major, bool stored_k_major) {
+  return {align < kAlignAB || k_major != stored_k_major, k_major, align};
+}
+inline int64_t dense_a(const Gemm& p) { return dense_alignment(p.a_columns(), p.a); }
+inline int64_t dense_b(const Gemm& p) { return dense_alignment(p.b_columns(), p.b); }
+inline int64_t dense_d(const Gemm& p) { return dense_alignment(p.n, p.d); }
+
+} // namespace deepgen::hopper

@@ -1,0 +1,78 @@
+// The body of hopper_ws's kernel: one warpgroup fills the ring of stages (hopper_ws_produce.cpp), the others
+// multiply and store (hopper_ws_emit.cpp). Both walk over the same work.
+#pragma once
+
+#include "templates/nvidia/hopper_ws/hopper_ws_groups.h"
+#include "templates/nvidia/hopper_ws/hopper_ws_store.h"
+#include "templates/nvidia/hopper_ws/hopper_ws_stream.h"
+
+#include <optional>
+
+namespace deepgen {
+
+class HopperKernel {
+public:
+  HopperKernel(HopperIr& ir, const Gemm& p, const HopperTiling& t, const GpuIr::Arguments& arguments)
+      : ir(ir), p(p), t(t), products(t.of_products()), arguments(arguments) {}
+  void emit();
+
+private:
+  /// One step of a block through the work of the grid. `entry` and `split` are null when there is one.
+  struct Work {
+    Value cluster_m, cluster_n; ///< the cluster's place among those of D or its transpose
+    Value m0, n0;               ///< of the block's tile, in rows and columns of D or its transpose
+    Value entry, split;
+    Value group, row_end;         ///< of rows, and where it ends; null without groups
+    Value k_first, k_count;       ///< in tiles of K; split s has the tiles s, s + splits, ...
+    Value k_start, leaves, takes; ///< as of HopperStreamK::Piece; null without
+  };
+
+  /// A position in the ring of stages: the stage, and the parity of its round.
+  struct RingPlace {
+    Value stage, parity;
+  };
+
+  void start();
+  void produce();
+  Values fill_tile(const Work&, mlir::ValueRange ring);
+  void prefetch();
+  void prefetch(const HopperTile&, Value first, Value part, const Work&, Value sharer, int64_t sharers);
+  void fill_stage(const Work&, Value k_tile, Value address, Value full);
+  void load(const HopperTile&, Value first, Value part, Value blocks, Value k, Value entry, Value to,
+            Value full);
+  void consume();
+  Values accumulate(const Work&, Value consumer, RingPlace& place);
+  void fetch(const Work&, Value consumer, Value step);
+  void release(Value stage, Value also);
+  void store_piece(const Work&, const HopperPlace&, const Values& sums);
+  void store(HopperPlace, const Values& sums, Value goes_on);
+  void take_turn(Value consumer);
+  void pass_turn(Value consumer);
+
+  Work locate(Value index);
+  Work locate_in_group(Value index) const;
+  Work locate_piece(Value number, bool sparing = false);
+  // The steps of a block: tiles of clusters, as many apart as run at a time, or its pieces.
+  Value first_step() const { return stream ? stream->first() : cluster; }
+  Value stride() const { return stream ? ir.c(1) : clusters; }
+  Value end() const { return stream ? stream->end() : groups ? groups->work() : ir.c(t.work(p)); }
+  Value k_tile(const Work&, Value i) const;
+  RingPlace next(RingPlace) const;
+  Value full_barrier(Value stage) const { return ir.add(barriers, ir.shift_left(stage, 3)); }
+  Value empty_barrier(Value stage) const { return ir.add(full_barrier(stage), 8 * t.stages); }
+  Value stage_address(Value stage) const { return ir.add(memory, ir.mul(stage, t.stage_bytes)); }
+
+  HopperIr& ir;
+  const Gemm& p;
+  const HopperTiling& t;
+  const HopperTiling products; ///< tiles of D
+  const GpuIr::Arguments& arguments;
+  Value memory, barriers;       ///< i32 addresses of shared memory
+  Value rank;                   ///< in the cluster
+  Value rank_m, rank_n, rank_k; ///< in each direction; null without
+  std::optional<HopperGroups> groups;
+  std::optional<HopperStreamK> stream; ///< then steps of a block are numbers of its pieces
+  Value cluster, clusters;             ///< number of this one, and of all that run
+};
+
+} // namespace deepgen

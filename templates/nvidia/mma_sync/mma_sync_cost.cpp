@@ -1,0 +1,157 @@
+// How long a config of mma_sync should take. Rates are those of the vendors' data sheets, lowered where
+// measurements of mma.sync kernels are known; the search needs the order of configs only.
+#include "templates/core/sizes.h"
+#include "templates/gpu/gpu_split_k.h"
+#include "templates/nvidia/mma_sync/mma_sync.h"
+#include "templates/nvidia/mma_sync/mma_sync_fill.h"
+
+#include <algorithm>
+
+namespace deepgen {
+namespace {
+
+/// Floating-point operations a clock and multiprocessor that mma.sync reaches with 16-bit operands and f32
+/// sums.
+double rate16(int64_t capability) {
+  switch (capability) {
+  case 80:
+    return 2048;
+  case 90:
+    return 1700; // measured on H200s; wgmma: 4096
+  case 100:
+    return 2048;
+  default:
+    return 1024; // sm_86, sm_89, sm_120
+  }
+}
+
+double rate(Type type, int64_t capability) {
+  switch (type) {
+  case Type::f64:
+    return capability == 90 ? 256 : capability == 80 || capability == 100 ? 128 : 4;
+  case Type::tf32:
+    return rate16(capability) / 2;
+  case Type::f16:
+  case Type::bf16:
+    return rate16(capability);
+  default:
+    return 2 * rate16(capability);
+  }
+}
+
+constexpr double kSharedBytes = 128;      ///< a clock and multiprocessor
+constexpr double kL2Bytes = 40;           ///< a clock and multiprocessor, all of them reading
+constexpr double kLatency = 900;          ///< clocks from global memory to shared memory under load
+constexpr double kStart = 700 + kLatency; ///< clocks until a block multiplies
+constexpr double kTileOverhead = 60;      ///< clocks: barrier, addresses
+constexpr double kAlone =
+    1.1; ///< a block that has a multiprocessor to itself: nothing runs while its warps meet
+/// Where memory is busy all the time, what is asked for early only delays what is needed now; unless it is
+/// all there is.
+constexpr double kPrefetchInTheWay = 1.04;
+constexpr double kLaunch = 2e-6, kReduce = 1.6e-6, kEarlyStart = 0.7e-6, kPrefetch = 0.4e-6; ///< seconds
+
+class Estimate {
+public:
+  Estimate(const Gemm& p, const Device& d, const MmaTiling& t)
+      : p(p), t(t), d(d), hertz(std::max(1e9, double(d.clock_khz) * 1e3)),
+        cores(double(std::max<int64_t>(1, d.cores))) {}
+
+  double seconds() const {
+    const double blocks = double(t.blocks() * p.batch);
+    const int64_t each = int64_t(std::max(1.0, std::ceil(blocks / cores)));
+    const int64_t most = std::min(resident(), each);
+    double clocks = kStart + work(most);
+    if (each > most) {
+      // One block's end overlaps with another's beginning: either the units are busy all the time, or too few
+      // blocks are there to hide how long each takes.
+      const double busy = double(each) * work(most) / double(most);
+      const double waiting = double(each) / double(most) * (kStart + work(1));
+      clocks = kStart + std::max(busy, waiting);
+    }
+    double total =
+        std::max(clocks / hertz, memory_seconds()) + 0.15 * std::min(clocks / hertz, memory_seconds());
+    total += kLaunch - (t.dependent ? kEarlyStart : 0);
+    const bool whole = t.split_tiles <= t.ring; // all that a block reads is asked for early
+    if (t.prefetch && !whole && clocks / hertz <= memory_seconds())
+      total *= kPrefetchInTheWay;
+    else if (t.prefetch && !t.split())
+      total -= kPrefetch;
+    if (t.split()) total += kReduce + GpuSplitK(p, t.splits).traffic() / (kL2Bytes * cores * hertz);
+    return total;
+  }
+
+private:
+  /// Blocks that one multiprocessor holds at a time.
+  int64_t resident() const {
+    const int64_t threads = resident_threads(d.compute_capability());
+    const int64_t registers = std::min((t.registers + 7) / 8 * 8, 65536 / (t.resident * t.threads) / 8 * 8);
+    return std::max<int64_t>(1, std::min({d.shared_multiprocessor / (t.shared + 1024), threads / t.threads,
+                                          65536 / (registers * t.threads), int64_t(32)}));
+  }
+
+  /// Clocks of `n` blocks together on one multiprocessor, after their start.
+  double work(int64_t n) const {
+    const double blocks = double(n), warps = blocks * double(t.threads) / 32;
+    const double flops = 2.0 * double(t.bm * t.bn * t.bk);
+    const double busy = std::min(1.0, warps / 4) * (warps >= 8 ? 1.0 : 0.8);
+    const double tensor = blocks * flops / rate(p.a, d.compute_capability()) / busy;
+    const double reads = double((t.bm * t.warps_n + t.bn * t.warps_m + t.bm + t.bn) * t.bk_bytes);
+    const double elements =
+        t.a.load == FragmentLoad::elements || t.b.load == FragmentLoad::elements ? 1.5 : 1.0;
+    double shared = blocks * elements * reads / kSharedBytes;
+    double fill = blocks * double(t.stage_bytes) / kL2Bytes;
+    // An instruction for every small piece. By words: loads, shifts and stores cost about 8 wavefronts for
+    // 256 bytes in the unit that reads fragments too.
+    double words = 0;
+    bool by_words = false;
+    for (auto [bytes, align] : {std::pair{t.a.bytes(), t.align_a}, {t.weights * t.b.bytes(), t.align_b}})
+      if (TileFill::through_registers(align))
+        words += blocks * double(bytes) / 256 * 8, by_words = true;
+      else if (align < 16)
+        fill += blocks * double(bytes / align) / 32 * 2.0;
+    shared += words;
+    // What goes through registers is on its way during one tile.
+    const double ahead = by_words ? 1 : double(std::max<int64_t>(1, t.ring - 1));
+    const double loop = (n == 1 ? kAlone : 1) * std::max({tensor, shared, tensor * 0.7 + shared * 0.4});
+    const double tile = std::max({loop, fill, kLatency / ahead}) + kTileOverhead;
+    const double rounds = t.by_warps ? 0 : double(t.wm / 16 / t.pass_tiles);
+    const double d_bytes = double(t.bm * (t.split() ? t.bn * t.accumulator_bytes : t.columns * size_of(p.d)));
+    const double store =
+        blocks * d_bytes * cores / double(d.memory_bandwidth) * hertz * 0.7 / cores * stores_per_core();
+    const double passes = t.by_warps
+                              ? t.warp_pitch ? 2.0 * double(size_of(p.d)) : 0.0
+                              : double(t.accumulator_bytes * (t.k_warps + 1)); // bytes, written and read
+    const double staging = blocks * double(t.bm * t.columns) * passes / kSharedBytes;
+    return double(t.split_tiles) * tile + rounds * 150 + staging * 1.5 + store;
+  }
+
+  /// Multiprocessors that store at the same time share the memory's bandwidth.
+  double stores_per_core() const { return std::min(cores, double(t.blocks() * p.batch)); }
+
+  double memory_seconds() const {
+    const double a = double(p.m * p.k * size_of(p.a)), b = double(p.sum_columns() * p.k * size_of(p.b));
+    const double bytes = double(p.batch) * (a + b + double(p.m * p.n * size_of(p.d)));
+    // Too little in flight does not reach the bandwidth: Little's law with a microsecond of latency.
+    const int64_t each = int64_t(std::ceil(double(t.blocks() * p.batch) / cores));
+    const double running = std::min(cores, double(t.blocks() * p.batch)) * double(std::min(resident(), each));
+    const double ahead = double(std::max<int64_t>(1, t.ring - 1));
+    const double in_flight = running * ahead * double(t.stage_bytes);
+    return bytes / std::min(0.9 * double(d.memory_bandwidth), in_flight / 1.0e-6);
+  }
+
+  const Gemm& p;
+  const MmaTiling& t;
+  const Device& d;
+  const double hertz, cores;
+};
+
+} // namespace
+
+double MmaSync::cost(const Gemm& problem, const Device& device, const Config& config) const {
+  const Gemm p = problem.as_batch();
+  const MmaTiling t(p, device.compute_capability(), config);
+  return Estimate(p, device, t).seconds();
+}
+
+} // namespace deepgen

@@ -1,0 +1,153 @@
+// Kernel files that are not as they were written, and kernels that are not those of the lock.
+#include "base/kernel/kernel.h"
+
+#include "base/kernel/seal.h"
+#include "base/text/error.h"
+#include "base/text/sha256.h"
+#include "generator/lock/locked.h"
+#include "tests/unit/generator/fake_template.h"
+
+#include <gtest/gtest.h>
+
+namespace deepgen {
+namespace {
+
+Kernel kernel(const std::string& role, const std::string& code) {
+  Kernel k;
+  k.role = role, k.choice = fake_choice(4, 4, 32, 0), k.code = code, k.args = {"a", "b", "d"};
+  k.sha256 = sha256_hex(code);
+  return k;
+}
+
+KernelFile file() {
+  KernelFile f;
+  f.arch = "fake", f.choice = fake_choice(4, 4, 32, 0), f.revision = 3, f.origin = "lock";
+  f.kernels = {kernel("main", "the main kernel"), kernel("fallback", "a lesser one")};
+  return f;
+}
+
+KernelFile gpu_file() {
+  KernelFile f = file();
+  f.arch = "sm_90a";
+  for (Kernel& k : f.kernels) {
+    k.target = "sm_90a", k.ptx = "// PTX", k.workspace = 4096, k.align_a = 16;
+    k.launches = {{"entry", {3, 2, 1}, {128, 1, 1}, {1, 1, 1}, 1024}};
+    k.maps = {{"b", 64, 128, 128, 256, {}}};
+  }
+  return f;
+}
+
+TEST(KernelFiles, AreReadAsTheyWereWritten) {
+  for (const KernelFile& f : {file(), gpu_file()}) {
+    const std::string bytes = f.serialize();
+    const KernelFile read = KernelFile::parse(bytes, "x");
+    EXPECT_EQ(read.serialize(), bytes);
+    EXPECT_EQ(read.kernels[0].sha256, sha256_hex("the main kernel"));
+  }
+}
+
+/// Code of the main kernel and of fallbacks, entry, workspace, launches, tensor maps, alignments: any byte
+/// counts.
+TEST(KernelFiles, AnyOtherByteIsRefused) {
+  for (const KernelFile& f : {file(), gpu_file()}) {
+    const std::string good = f.serialize();
+    for (size_t i = 0; i < good.size(); ++i) {
+      std::string bad = good;
+      bad[i] = char(bad[i] ^ 1);
+      EXPECT_THROW(KernelFile::parse(bad, "x"), Error) << i;
+    }
+    EXPECT_THROW(KernelFile::parse(good + "x", "x"), Error);
+    EXPECT_THROW(KernelFile::parse(good.substr(0, good.size() - 1), "x"), Error);
+  }
+}
+
+TEST(KernelFiles, AHeadThatLiesAboutItsCodeIsRefused) {
+  const std::string good = file().serialize();
+  const size_t line = good.find('\n'), digest = good.find(",\"digest\"");
+  std::string code = good.substr(line + 1);
+  code[3] ^= 1;
+  try {
+    KernelFile::parse(seal(good.substr(0, digest) + "}", code), "x.dgk");
+    FAIL() << "the head has the hash of other code";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("code is not that of its file's head"), std::string::npos)
+        << e.what();
+  }
+  EXPECT_THROW(KernelFile::parse(good.substr(0, digest) + "}" + good.substr(line), "x"), Error)
+      << "without a digest";
+}
+
+TEST(KernelFiles, TextsAreChecked) {
+  KernelFile bad = gpu_file();
+  bad.kernels[0].device = "a\nb";
+  EXPECT_THROW(KernelFile::parse(bad.serialize(), "x"), Error);
+  bad = gpu_file();
+  bad.kernels[0].target = "sm_90\"";
+  EXPECT_THROW(KernelFile::parse(bad.serialize(), "x"), Error);
+  bad = gpu_file();
+  bad.choice.template_name = "*/";
+  EXPECT_THROW(KernelFile::parse(bad.serialize(), "x"), Error);
+  KernelFile failed;
+  failed.status = "failed", failed.detail = "\x1b[31mno registers\nleft";
+  EXPECT_EQ(KernelFile::parse(failed.serialize(), "x").detail, "\\u001b[31mno registers\nleft");
+}
+
+class LockedTest : public testing::Test {
+protected:
+  void SetUp() override { register_fake_template(); }
+
+  ChoiceFile choice() {
+    ChoiceFile c;
+    c.function = "kernels f", c.arch = "fake", c.origin = "lock";
+    c.main = {file().choice, 3, sha256_hex("the main kernel"), "tools", ""};
+    return c;
+  }
+  std::string error_of(const KernelFile& f, const ChoiceFile& c) {
+    try {
+      check_locked(f, c);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(LockedTest, OtherCodeThanTheLocksIsNotLinked) {
+  EXPECT_EQ(error_of(file(), choice()), "");
+  KernelFile other = file();
+  other.kernels[0] = kernel("main", "another kernel"); // with digest and head as they should be
+  EXPECT_NE(error_of(KernelFile::parse(other.serialize(), "x"), choice()).find("kernels f on fake"),
+            std::string::npos);
+  other = file();
+  other.kernels.push_back(kernel("main", "one more"));
+  EXPECT_NE(error_of(other, choice()).find("the lock has no kernel"), std::string::npos);
+  other = file();
+  other.kernels[0].choice = fake_choice(4, 2, 32, 0);
+  EXPECT_NE(error_of(other, choice()), "");
+  other = file();
+  other.revision = 2;
+  EXPECT_NE(error_of(other, choice()), "");
+  other = file();
+  other.problem.gemm().m = 7;
+  EXPECT_NE(error_of(other, choice()), "");
+  ChoiceFile untuned = choice();
+  untuned.origin = "default", untuned.main.expect_sha256 = "";
+  other = file();
+  other.kernels[0] = kernel("main", "whatever the compiler makes");
+  EXPECT_EQ(error_of(other, untuned), "");
+}
+
+TEST_F(LockedTest, EachDeviceHasItsKernel) {
+  ChoiceFile both = choice();
+  both.devices = {{fake_choice(4, 8, 16, 0), 3, sha256_hex("tuned elsewhere"), "tools", "another device"}};
+  EXPECT_NE(error_of(file(), both), "") << "it is missing";
+  KernelFile f = file();
+  f.kernels.push_back(kernel("main", "tuned elsewhere"));
+  f.kernels.back().choice = fake_choice(4, 8, 16, 0);
+  EXPECT_NE(error_of(f, both), "") << "for all devices";
+  f.kernels.back().device = "another device";
+  EXPECT_EQ(error_of(f, both), "");
+}
+
+} // namespace
+} // namespace deepgen

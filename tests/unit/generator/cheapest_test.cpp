@@ -1,0 +1,78 @@
+// What the estimate ranks first, and the fallbacks of cpu_tile that it chooses.
+#include "templates/core/cheapest.h"
+
+#include "generator/space/space.h"
+#include "templates/cpu/cpu_tile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace deepgen {
+namespace {
+
+Gemm problem(const std::string& sizes, const std::string& rest = "epilogue=none",
+             const std::string& layout = "nt", const std::string& type = "f32") {
+  return Gemm::parse("gemm " + sizes + " batch=1 a=" + type + " b=" + type + " d=" + type + " acc=" + type +
+                     " layout=" + layout + " " + rest + (type == "f32" ? " align=4" : " align=8"));
+}
+
+/// Shapes of all kinds: large, few rows, few columns, shallow, single.
+std::vector<Gemm> problems() {
+  std::vector<Gemm> all;
+  for (const char* sizes :
+       {"m=256 n=2304 k=768", "m=1 n=4096 k=4096", "m=8 n=512 k=512", "m=4096 n=32 k=256", "m=33 n=77 k=129",
+        "m=1 n=1 k=1", "m=1 n=1 k=1000", "m=3 n=5 k=1", "m=2 n=17 k=2", "m=100 n=1 k=64", "m=64 n=64 k=3"})
+    for (const char* layout : {"nn", "nt", "tn", "tt"})
+      for (const char* type : {"f32", "f64"})
+        all.push_back(problem(sizes, "epilogue=bias+residual", layout, type));
+  for (const char* sizes : {"m=64 n=128 k=256", "m=1 n=3 k=2"})
+    all.push_back(problem(sizes, "gate=silu epilogue=none"));
+  return all;
+}
+
+Config at_level(int64_t level) {
+  return Config::parse("isa=" + std::to_string(level) +
+                       " form=0 mr=1 nv=1 kc=1 ku=1 pack=0 mc=1 nc=1 loops=0 prefetch=0");
+}
+
+TEST(Cheapest, IsTheFirstOfTheSpace) {
+  const CpuTile source;
+  for (const Gemm& p : {problem("m=256 n=2304 k=768"), problem("m=8 n=512 k=512"),
+                        problem("m=33 n=77 k=129", "epilogue=relu", "nn")})
+    for (int64_t level : {1, 3, 4}) {
+      Device device;
+      device.isa = level;
+      EXPECT_EQ((Choice{source.name(), *cheapest(source, p, device)}),
+                Space(p, "cpu", device).default_choice())
+          << p.key();
+    }
+}
+
+TEST(Fallbacks, AreLegalWhereTheyRunAndTheEstimatesBest) {
+  const CpuTile source;
+  for (const Gemm& p : problems()) {
+    const std::vector<Choice> fallbacks = source.fallbacks(p, "cpu", at_level(4));
+    ASSERT_EQ(fallbacks.size(), 2u) << p.key();
+    for (size_t i = 0; i < 2; ++i) {
+      Device device;
+      device.isa = i ? 1 : 3, device.l2 = 512 << 10, device.l3 = 8 << 20;
+      const Config& config = fallbacks[i].config;
+      EXPECT_EQ(config["isa"], device.isa) << p.key();
+      EXPECT_EQ(source.why_illegal(p, device, config), "") << p.key();
+      EXPECT_EQ(config, *cheapest(source, p, device)) << p.key();
+    }
+  }
+}
+
+TEST(Fallbacks, OfLesserLevelsAlone) {
+  const CpuTile source;
+  const Gemm p = problem("m=33 n=77 k=129");
+  EXPECT_EQ(source.fallbacks(p, "cpu", at_level(3)).size(), 1u);
+  EXPECT_EQ(source.fallbacks(p, "cpu", at_level(1)).size(), 0u);
+  EXPECT_EQ(source.fallbacks(p, "cpu", at_level(4)), source.fallbacks(p, "cpu", at_level(4)))
+      << "nothing of the host";
+}
+
+} // namespace
+} // namespace deepgen
