@@ -52,7 +52,7 @@ TEST(EveryKind, IsRightHoweverARowIsKept) {
     for (const char* keep : {"hold=0 unroll=2", "hold=1 unroll=1", "hold=2 unroll=1"})
       for (const char* d : {"bf16", "e4m3", "i8"}) {
         const bool norm = std::string(kind).find("norm") != std::string::npos;
-        const Rows p = Rows::parse(std::string("rows m=13 n=1048 x=bf16 d=") + d + " kind=" + kind +
+        const Rows p = Rows::parse(std::string("rows m=14 n=1048 x=bf16 d=") + d + " kind=" + kind +
                                    " options=residual+output_residual" + (norm ? "+scale+bias" : ""));
         const Config config = Config::parse(std::string("vec=16 lanes=64 rows=2 ") + keep + " sets=1 hint=0");
         ASSERT_EQ(find_template("gpu_rows").why_illegal(p, generic_gpu("sm_90a"), config), "") << p.key();
@@ -77,9 +77,9 @@ TEST(EveryKind, IsRightWhereABlockHasSeveralSets) {
 /// roundings are not independent. On rows of special values too.
 TEST(LongSums, AreExactWithTheFewestThreads) {
   const Template& rows = find_template("gpu_rows");
-  for (const char* problem : {"rows m=13 n=8192 x=bf16 d=f32 kind=rms_norm options=none",
-                              "rows m=13 n=8543 x=f16 d=e4m3 kind=log_softmax options=none",
-                              "rows m=13 n=8192 x=bf16 d=f32 kind=layer_norm options=none"}) {
+  for (const char* problem : {"rows m=14 n=8192 x=bf16 d=f32 kind=rms_norm options=none",
+                              "rows m=14 n=8543 x=f16 d=e4m3 kind=log_softmax options=none",
+                              "rows m=14 n=8192 x=bf16 d=f32 kind=layer_norm options=none"}) {
     const Rows p = Rows::parse(problem);
     const std::string vec = p.n % 2 ? "vec=2" : "vec=16";
     bool refused = false, found = false;
