@@ -118,8 +118,8 @@ else
 fi
 grep -E '^deepgen: |winner:|default|vendor:|candidates:' tune.log | quote
 cp cuda_ffn/deepgen.lock.json "$out"
-[ "$(grep -c '"problem"' cuda_ffn/deepgen.lock.json)" = 2 ] || fail "the lock has not two entries" cuda_ffn/deepgen.lock.json
-say "tuned: two entries in the lock"
+[ "$(grep -c '"problem"' cuda_ffn/deepgen.lock.json)" = 3 ] || fail "the lock has not three entries" cuda_ffn/deepgen.lock.json
+say "tuned: three entries in the lock"
 
 run locked.log cmake --build build
 run null.log cmake --build build

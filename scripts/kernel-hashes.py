@@ -22,8 +22,9 @@ import subprocess
 import sys
 
 ARCHS = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120", "gfx906", "gfx90a", "gfx942", "gfx950",
-         "gfx1100", "gfx1201"]
-TEMPLATES = ["simt", "mma_sync", "hopper_ws", "mfma", "wmma", "gemv"]
+         "gfx1100", "gfx1201", "cpu"]
+TEMPLATES = ["simt", "mma_sync", "hopper_ws", "mfma", "wmma", "gemv", "cpu_tile", "gpu_rows", "cpu_rows"]
+ROWS = ["gpu_rows", "cpu_rows"]
 
 
 def candidates(options):
@@ -35,6 +36,8 @@ def candidates(options):
         for arch in options.arch:
             words = [options.deepgen, "check-ptxas", "--list", "--arch", arch, "--template", template,
                      "--count", str(options.count), "--seed", str(options.seed)]
+            if template in ROWS:
+                words += ["--op", "rows"]
             done = subprocess.run(words, capture_output=True, text=True)
             if done.returncode:
                 sys.exit(f"kernel-hashes.py: {shlex.join(words)} failed:\n{done.stderr}")
@@ -44,7 +47,7 @@ def candidates(options):
 
 def code_hash(options, candidate):
     words = shlex.split(candidate)
-    stage = options.stage or ("asm" if "--arch gfx" in candidate else "ptx")
+    stage = options.stage or ("ptx" if "--arch sm_" in candidate else "asm")
     done = subprocess.run([options.deepgen, "dump", "--stage", stage, *words], capture_output=True)
     if done.returncode or not done.stdout:
         print(f"kernel-hashes.py: {candidate}:\n{done.stderr.decode()}", file=sys.stderr)

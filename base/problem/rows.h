@@ -17,7 +17,8 @@ enum class RowsKind {
 
 /// D[m,:] = kind(X[m,:] + residual[m,:]) * scale[:] + bias[:], each row for itself; matrices are row-major,
 /// [M,N], with leading dimensions that a call passes. X, the residual, scale, bias and the residual output
-/// have X's type. All is computed in f32 and rounded once, where it is stored; the residual output is the sum
+/// have X's type. All is computed in f32 and rounded once, where it is stored (an rms_norm may take X * scale
+/// first, which is to stay within f32's range); the residual output is the sum
 /// X + residual, rounded, and the row that is normalised is that sum before it is rounded. Special values
 /// follow IEEE arithmetic: a softmax of a row with a NaN or +inf, or of -inf alone, is NaN.
 /// D may be X or the residual itself, if of one type; the residual output may be that of them which D is not.

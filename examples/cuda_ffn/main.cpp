@@ -1,5 +1,5 @@
 // Runs a feed-forward block on the GPU with tuned kernels, checks sampled rows against plain loops in double
-// precision, and times both GEMMs with events. Exits with 77 where there is no GPU.
+// precision, and times each with events. Exits with 77 where there is no GPU.
 #include <cuda_runtime_api.h>
 #include <ffn_kernels.h>
 
@@ -94,6 +94,24 @@ bool check(const char* name, const Matrix& a, const Matrix& w, const Matrix& bia
   return worst <= 1;
 }
 
+/// The same of n = rms_norm(x) * scale.
+bool check_norm(const Matrix& x, const Matrix& scale, double epsilon, const Matrix& n) {
+  double worst = 0;
+  for (int m : {0, 1, kRows / 3, kRows - 1}) {
+    double square = 0;
+    for (int j = 0; j < kModel; ++j) square += std::pow(to_float(x[size_t(m) * kModel + j]), 2) / kModel;
+    for (int j = 0; j < kModel; ++j) {
+      const double wanted =
+          to_float(x[size_t(m) * kModel + j]) / std::sqrt(square + epsilon) * to_float(scale[j]);
+      const double error =
+          std::abs(wanted - to_float(n[size_t(m) * kModel + j])) / (std::abs(wanted) / 256 + 1e-6);
+      worst = std::isnan(error) ? INFINITY : std::max(worst, error);
+    }
+  }
+  std::printf("norm  largest error: %.2f of what is allowed\n", worst);
+  return worst <= 1;
+}
+
 /// Microseconds of one call: the median of 20, each between two events.
 template <typename Call>
 double microseconds(cudaStream_t stream, Call call) {
@@ -122,29 +140,40 @@ int main() {
   }
   const Matrix x = random_matrix(kRows, kModel, 1), w1 = random_matrix(kHidden, kModel, 0.04f),
                w2 = random_matrix(kModel, kHidden, 0.04f), b1 = random_matrix(1, kHidden, 1),
-               b2 = random_matrix(1, kModel, 1);
-  const void *dx = upload(x), *dw1 = upload(w1), *dw2 = upload(w2), *db1 = upload(b1), *db2 = upload(b2);
+               b2 = random_matrix(1, kModel, 1), scale = random_matrix(1, kModel, 2);
+  const void *dx = upload(x), *dw1 = upload(w1), *dw2 = upload(w2), *db1 = upload(b1), *db2 = upload(b2),
+             *dscale = upload(scale);
   void *hidden = device_memory(size_t(kRows) * kHidden * sizeof(Bf16)),
-       *y = device_memory(x.size() * sizeof(Bf16));
+       *n = device_memory(x.size() * sizeof(Bf16)), *y = device_memory(x.size() * sizeof(Bf16));
+  constexpr double kEpsilon = 1e-5;
   cudaStream_t stream;
   require(cudaStreamCreate(&stream));
 
-  // Both are loaded before the first call, and share one workspace: calls on one stream follow each other.
+  // All are loaded before the first call, and share one workspace: calls on one stream follow each other.
+  require(ffn_kernels::norm_prepare());
   require(ffn_kernels::up_prepare());
   require(ffn_kernels::down_prepare());
-  const size_t bytes = std::max(ffn_kernels::up_workspace_size(), ffn_kernels::down_workspace_size());
+  const size_t bytes = std::max({ffn_kernels::norm_workspace_size(), ffn_kernels::up_workspace_size(),
+                                 ffn_kernels::down_workspace_size()});
   void* workspace = device_memory(bytes);
-  auto up = [&] { return ffn_kernels::up(dx, dw1, db1, hidden, stream, workspace, bytes); };
+  auto norm = [&] { return ffn_kernels::norm(dx, dscale, kEpsilon, n, stream, workspace, bytes); };
+  auto up = [&] { return ffn_kernels::up(n, dw1, db1, hidden, stream, workspace, bytes); };
   auto down = [&] { return ffn_kernels::down(hidden, dw2, db2, dx, y, stream, workspace, bytes); };
+  require(norm());
   require(up());
   require(down());
   require(cudaStreamSynchronize(stream));
 
   const Matrix h = download(hidden, size_t(kRows) * kHidden);
-  const bool good = check("up", x, w1, b1, nullptr, h, kHidden, kModel) &
+  const Matrix normalised = download(n, x.size());
+  const bool good = check_norm(x, scale, kEpsilon, normalised) &
+                    check("up", normalised, w1, b1, nullptr, h, kHidden, kModel) &
                     check("down", h, w2, b2, &x, download(y, x.size()), kModel, kHidden);
-  const double flops = 2.0 * kRows * kHidden * kModel, t1 = microseconds(stream, up),
+  const double flops = 2.0 * kRows * kHidden * kModel, moved = 4.0 * kRows * kModel,
+               t0 = microseconds(stream, norm), t1 = microseconds(stream, up),
                t2 = microseconds(stream, down);
+  std::printf("norm  %8.1f us  %7.1f GB/s     %s\n", t0, moved / t0 * 1e-3,
+              deepgen_launch_config(ffn_kernels_norm_function()));
   std::printf("up    %8.1f us  %7.1f TFLOP/s  %s\n", t1, flops / t1 * 1e-6,
               deepgen_launch_config(ffn_kernels_up_function()));
   std::printf("down  %8.1f us  %7.1f TFLOP/s  %s\n", t2, flops / t2 * 1e-6,

@@ -166,9 +166,17 @@ std::vector<Cell> all_cells(const SampleSpec& spec) {
   return cells;
 }
 
+/// The arch's generic GPU; for "cpu" one of the highest level, so that every level is in the space.
+Device device_of(const std::string& arch) {
+  if (arch != "cpu") return generic_gpu(arch);
+  Device cpu;
+  cpu.present = false, cpu.isa = 4;
+  return cpu;
+}
+
 /// Nothing when the template serves no problem of the cell, as far as some tries tell.
 std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, Engine& random) {
-  const Device device = generic_gpu(cell.arch);
+  const Device device = device_of(cell.arch);
   for (int attempt = 0; attempt < 60; ++attempt) {
     const Problem problem = std::visit(
         [&](auto kind) {

@@ -28,6 +28,8 @@ double flavoured(RowFlavour flavour, Type type, int64_t n, int64_t columns, doub
     return n == 0 ? 120 : 4 * y;
   case RowFlavour::far_mean:
     return 1000 + 1.7 * y;
+  case RowFlavour::step:
+    return (2 * n < columns ? 1000 : 0) + 1.7 * y;
   case RowFlavour::wide:
     return 10000 * y;
   case RowFlavour::zeros:

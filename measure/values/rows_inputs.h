@@ -25,6 +25,7 @@ enum class RowFlavour {
   peak_last,  ///< the last column outweighs all others, and overflows exp
   peak_first, ///< the same with the first
   far_mean,   ///< 1000 and a deviation of 1
+  step,       ///< the first half about 1000, the other about 0: parts of the row have other means than all
   wide,       ///< +-10000
   zeros,
   constant,  ///< 3: no deviation

@@ -50,7 +50,8 @@ const char* deepgen_status_string(deepgen_status status) {
            "device: see that /dev/kfd exists and may be opened (groups render and video), and "
            "HIP_VISIBLE_DEVICES";
   case DEEPGEN_ERROR_DRIVER:
-    return "a call of the GPU's driver failed: deepgen_last_driver_error() has its code and text";
+    return "a call of the GPU's driver failed, or its library could not be loaded this time: "
+           "deepgen_last_driver_error() has the code and text";
   case DEEPGEN_ERROR_WRONG_RESULT:
     return "a kernel computes wrong results on this machine: do not use the library here, and report the "
            "text of "

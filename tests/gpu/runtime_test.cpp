@@ -64,8 +64,8 @@ KernelText scale_kernel() {
 
 /// m x n x k as f32, A as stored m x k.
 void shape(CudaFunction& f, int64_t m, int64_t n, int64_t k) {
-  Gemm p;
-  p.m = m, p.n = n, p.k = k, p.layout = Layout::nt;
+  Gemm p = f.operands.problem;
+  p.m = m, p.n = n, p.k = k, p.a = p.b = p.d = Type::f32;
   f.set(p);
 }
 

@@ -1,4 +1,4 @@
-// What a call of gpu_rows should take. The constants without another source are fitted to 168 times of 20
+// What a call of gpu_rows should take. The constants without another source are fitted to 168 times of 11
 // problems on an H200 (benchmarks/gpu/results/h200_rows, kernels of revision 1) by scripts/fit_gpu_rows.py,
 // which has the same formulas and tells how good the estimate is.
 #include "templates/core/sizes.h"

@@ -50,6 +50,7 @@ private:
   Value warp_elements(Value warp);
 
   Value element(const GpuRowsVector&);
+  Value scaled(Value, const GpuRowsVector&);
   void quantise();
   void store();
   void store_residual(const GpuRowsVector& at) {
@@ -68,8 +69,9 @@ private:
   GpuRow row_;
   std::optional<GpuRowsSource> source_;
   std::optional<GpuRowsThreads> threads_;
-  // An element is (x - shift) * factor, its exponential or without it, minus `rest`; those that the kind has.
-  Value shift_, correction_, factor_, rest_;
+  // An element is (x - shift) * factor + offset, its exponential or without it, minus `rest`; those that the
+  // kind has.
+  Value shift_, correction_, factor_, offset_, rest_;
   Value largest_;             ///< |element| of the row, where no pass of its own is needed
   bool done_ = false;         ///< registers hold the elements of D, ahead of quantisation
   bool exponentials_ = false; ///< registers hold the exponentials
@@ -268,6 +270,8 @@ void GpuRowsBlock::mean_and_deviation() {
   // Of a constant row it may round to below 0.
   variance = ir.maximum(variance, number(0));
   factor_ = ir.divf(number(1), ir.square_root(ir.addf(variance, args.at("epsilon"))));
+  // (X - shift - correction) * factor, where the correction may be as large as deviations are.
+  offset_ = ir.mulf(ir.subf(number(0), correction_), factor_);
 }
 
 /// From the sums of x - shift and of its square over this warp: the correction of the shift, and the row's
@@ -283,7 +287,7 @@ Value GpuRowsBlock::join_deviations(Value sum, Value squares) {
   }
   const Values of = threads_->of_warps({shift_, sum, squares});
   Value count = warp_elements(threads_->other_warp());
-  Value origin = ir.shuffle_index(of[0], ir.c(0)), shifted = ir.subf(of[0], origin);
+  Value origin = threads_->of_first_warp(0), shifted = ir.subf(of[0], origin);
   Value mean = ir.mulf(threads_->over_warps(ir.multiply_add(count, shifted, of[1]), &GpuIr::addf), share);
   correction_ = ir.subf(mean, ir.subf(shift_, origin));
   Value off = ir.subf(mean, shifted);
@@ -331,16 +335,20 @@ Value GpuRowsBlock::element(const GpuRowsVector& at) {
   case RowsKind::log_softmax:
     return ir.subf(ir.subf(x, like(shift_)), like(rest_));
   case RowsKind::layer_norm:
-    x = ir.subf(centred_ ? x : ir.subf(x, like(shift_)), like(correction_));
-    break;
+    x = centred_ ? x : ir.subf(x, like(shift_));
+    return scaled(ir.multiply_add(x, like(factor_), like(offset_)), at);
   case RowsKind::rms_norm:
     if (!t.largest_with_sum) break;
     if (p.scale && !scaled_) x = ir.mulf(x, source_->vector_of("scale", at));
     return ir.mulf(x, like(factor_));
   }
-  x = ir.mulf(x, like(factor_));
-  if (p.scale) x = ir.mulf(x, source_->vector_of("scale", at));
-  return p.bias ? ir.addf(x, source_->vector_of("bias", at)) : x;
+  return scaled(ir.mulf(x, like(factor_)), at);
+}
+
+Value GpuRowsBlock::scaled(Value x, const GpuRowsVector& at) {
+  if (!p.scale) return p.bias ? ir.addf(x, source_->vector_of("bias", at)) : x;
+  Value scale = source_->vector_of("scale", at);
+  return p.bias ? ir.multiply_add(x, scale, source_->vector_of("bias", at)) : ir.mulf(x, scale);
 }
 
 void GpuRowsBlock::quantise() {

@@ -32,24 +32,26 @@ Value GpuRowsThreads::in_row(Value x, Combine combine) {
 
 Value GpuRowsThreads::other_warp() { return ir.bit_and(ir.lane(), t.warps - 1); }
 
+Value GpuRowsThreads::slot(int64_t index, Value warp) {
+  Value at = ir.offset(ir.offset(ir.shared_memory(), slots_), ir.mul(warp, 4));
+  return ir.offset(at, (first_ + index) * t.threads / 32 * 4);
+}
+
 Values GpuRowsThreads::of_warps(const Values& values) {
-  const int64_t block_warps = t.threads / 32;
-  Value warp = ir.shift_right_bits(row_.thread, 5);
-  Value partials = ir.offset(ir.shared_memory(), slots_);
-  const auto slot = [&](size_t i, Value of_warp) {
-    const int64_t first = (used_ + int64_t(i)) * block_warps * 4;
-    return ir.offset(ir.offset(partials, ir.mul(of_warp, 4)), first);
-  };
+  first_ = used_, used_ += int64_t(values.size());
+  Value own = warp();
   ir.branch(ir.equal(ir.lane(), ir.c(0)), [&] {
-    for (size_t i = 0; i < values.size(); ++i) ir.store(values[i], slot(i, warp), 4);
+    for (size_t i = 0; i < values.size(); ++i) ir.store(values[i], slot(int64_t(i), own), 4);
   });
   ir.barrier();
-  Value other = ir.add(ir.bit_and(warp, ~(t.warps - 1)), other_warp());
+  Value other = ir.add(first_warp(), other_warp());
   Values out;
-  for (size_t i = 0; i < values.size(); ++i) out.push_back(ir.load(values[i].getType(), slot(i, other), 4));
-  used_ += int64_t(values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    out.push_back(ir.load(values[i].getType(), slot(int64_t(i), other), 4));
   return out;
 }
+
+Value GpuRowsThreads::of_first_warp(int64_t index) { return ir.load(ir.f32, slot(index, first_warp()), 4); }
 
 Value GpuRowsThreads::over_warps(Value x, Combine combine) { return butterfly(x, t.warps, combine); }
 

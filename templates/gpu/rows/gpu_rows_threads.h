@@ -25,17 +25,22 @@ public:
   Values of_warps(const Values&);
   /// Over what of_warps() returned, or was made of it.
   Value over_warps(Value, Combine);
-  /// Which warp of the row's that is; i32.
+  /// Of the last of_warps(), the value of this index that the row's first warp has; f32.
+  Value of_first_warp(int64_t index);
+  /// Which warp of the row's lane i has; i32.
   Value other_warp();
 
 private:
   Value butterfly(Value x, int64_t lanes, Combine);
+  Value slot(int64_t index, Value warp);
+  Value warp() { return ir.shift_right_bits(row_.thread, 5); }
+  Value first_warp() { return ir.bit_and(warp(), ~(t.warps - 1)); }
 
   GpuIr& ir;
   const GpuRowsTiling& t;
   const GpuRow& row_;
   const Value slots_;
-  int64_t used_ = 0; ///< slots of each warp
+  int64_t first_ = 0, used_ = 0; ///< slots of each warp: those of the last of_warps(), and all
 };
 
 } // namespace deepgen
