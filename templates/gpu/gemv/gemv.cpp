@@ -132,21 +132,44 @@ std::string why_illegal_resources(const GemvTiling& t, const Device& device) {
   return "";
 }
 
+// The estimate's constants. None is fitted but kMeasured; the others are nominal, or estimates by hand: only
+// the order of configs matters, and benchmarks/gpu/model/README.md says how good that is. Seconds: latency of
+// memory under load; of a block to start and end; of a launch.
+constexpr double kLatency = 0.8e-6, kBlock = 1.0e-6, kLaunch = 1.5e-6;
+constexpr double kDependentLaunch = 0.7, kPrefetchLaunch = 0.6, kReduceLaunch = 0.5; ///< of a launch
+constexpr double kEfficiency = 0.85; ///< of the peak bandwidth, at best
+constexpr double kCoreBytes = 64;    ///< a clock and multiprocessor
+constexpr double kL2 = 1.6;          ///< bandwidth of L2 / of memory
+constexpr double kKept = 0.5;        ///< of L1 and shared memory, that vectors may fill
+constexpr double kSectorBytes = 32;  ///< are moved at a time
+constexpr double kNoPipeline = 0.7;  ///< of the loads under way, where none is while a warp multiplies
+constexpr double kQueue = 0.2, kLeastQueue = 0.5;       ///< more time for memory, by how full its queues are
+constexpr double kOverlap = 0.2;                        ///< of all parts, beside the longest
+constexpr double kReduceClocks = 8;                     ///< for a sum of another warp
+constexpr double kHintLoss = 0.02e-6, kRegister = 1e-9; ///< seconds, that decide between equals
+/// Beside the other templates' estimates; the median of 29 that were timed (benchmarks/gpu/model).
+constexpr double kMeasured = 0.86;
+// Instructions, by counting.
+constexpr double kLoadIssues = 2, kPairIssues = 1.5, kGather = 2, kConvert8 = 1.5;
+
 /// Warp instructions per iteration of a warp: loads, conversions, multiplications.
 double instructions(const GemvTiling& t) {
   const double words = std::max(1.0, double(t.vec) / 4), loads = double(t.loads());
   const double vectors = double(t.vectors), elements = double(t.elements);
   if (t.mma) {
     const double tiles = loads * words / 4; // of m16 by one k step
-    const double pieces = double(t.positions * t.columns / 8) * (t.vectors_k_major ? 1.0 : elements * 2);
-    return loads * 2 + pieces * 2 + tiles * double(t.columns) / 8 * 2 + (t.k_major ? 0 : loads * words * 1.5);
+    const double pieces =
+        double(t.positions * t.columns / 8) * (t.vectors_k_major ? 1.0 : elements * kGather);
+    return loads * kLoadIssues + pieces * kLoadIssues + tiles * double(t.columns) / 8 * 2 +
+           (t.k_major ? 0 : loads * words * kPairIssues);
   }
-  const double convert = t.size >= 4 ? 0 : t.size == 2 ? 1 : 1.5;
+  const double convert = t.size >= 4 ? 0 : t.size == 2 ? 1 : kConvert8;
   const double dot =
       t.weight_type == Type::i8 && t.k_major && t.vec >= 4 ? 4 : 1; // elements of an instruction
-  const double per_vector =
-      t.k_major ? elements * convert + (t.vectors_k_major ? 2 : 2 * elements) : 2 + convert;
-  return loads * (2 + elements * convert + elements * vectors / dot) +
+  const double per_vector = t.k_major
+                                ? elements * convert + (t.vectors_k_major ? kLoadIssues : kGather * elements)
+                                : kLoadIssues + convert;
+  return loads * (kLoadIssues + elements * convert + elements * vectors / dot) +
          double(t.positions) * vectors * per_vector;
 }
 
@@ -253,11 +276,8 @@ std::string Gemv::why_illegal(const Gemm& p, const Device& device, const Config&
   return why_slow(p, device, t);
 }
 
-// Little's law decides: bandwidth is bytes in flight over latency. The constants are nominal (only the order
-// matters): 0.8 us of latency under load, 1 us for a block to start and end, 85 % of the peak bandwidth at
-// best, one multiprocessor at most 64 bytes a clock.
+// Little's law decides: bandwidth is bytes in flight over latency.
 double Gemv::cost(const Gemm& p, const Device& device, const Config& config) const {
-  constexpr double kLatency = 0.8e-6, kBlock = 1.0e-6, kLaunch = 1.5e-6, kEfficiency = 0.85;
   const GemvTiling t(p, config);
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
   const double blocks = double(t.row_blocks * t.splits * p.batch);
@@ -268,36 +288,37 @@ double Gemv::cost(const Gemm& p, const Device& device, const Config& config) con
   const double weights = double(t.weights * t.rows * t.k * t.size * p.batch);
   // Loads that touch a sector only in part still move all of it.
   const double run = double(t.k_major ? t.lanes_k * t.vec : t.width * t.size);
-  const double sectors = std::max(1.0, 32.0 / run);
+  const double sectors = std::max(1.0, kSectorBytes / run);
   // While a block starts and ends it has nothing in flight; without a pipeline neither while a warp
   // multiplies.
   const double busy = waves > 1 ? steps * kLatency / (steps * kLatency + kBlock) : 1.0;
-  const double in_flight =
-      resident * double(t.threads * t.loads() * t.vec) * busy * (t.pipeline || steps == 1 ? 1.0 : 0.7);
+  const double in_flight = resident * double(t.threads * t.loads() * t.vec) * busy *
+                           (t.pipeline || steps == 1 ? 1.0 : kNoPipeline);
   const bool rdna = is_amd(device.arch) && GpuLimits(device.arch).wave == 32; // of two compute units
-  const double core_rate = std::min(in_flight / kLatency, (rdna ? 128 : 64) * clock);
+  const double core_rate = std::min(in_flight / kLatency, (rdna ? 2 * kCoreBytes : kCoreBytes) * clock);
   const double block_bytes = double(t.block_rows * t.k_step * t.size * t.k_warps) * steps;
   const double best = double(device.memory_bandwidth) * kEfficiency, wanted = best * kLatency / cores;
   const double memory = std::max(weights * sectors / best, per_core * block_bytes / core_rate) *
-                        (1 + 0.2 * std::max(0.5, wanted / in_flight));
+                        (1 + kQueue * std::max(kLeastQueue, wanted / in_flight));
   // Every multiprocessor fetches the vectors once from L2, or every block does when L1 cannot keep them.
   const double vector_bytes = double(t.vectors * t.k * t.size) / double(t.splits);
-  const bool kept = vector_bytes < 0.5 * double(device.shared_multiprocessor);
+  const bool kept = vector_bytes < kKept * double(device.shared_multiprocessor);
   const double fetched = (kept ? std::min(blocks, cores) : blocks) * vector_bytes;
-  const double l2 = (weights + fetched) / (1.6 * double(device.memory_bandwidth));
+  const double l2 = (weights + fetched) / (kL2 * double(device.memory_bandwidth));
   const double warps =
       GpuLimits(device.arch).wave == 64 ? 2 : 4; // that a multiprocessor issues for in a cycle
   const double issue = per_core * double(t.threads / 32) * steps * instructions(t) / warps / clock;
-  const double reduce = double(t.k_warps * t.block_rows * t.columns) / double(t.threads) * 8 / clock;
-  const double second =
-      t.splits > 1 ? 0.5 * kLaunch + GpuSplitK(p, t.splits).traffic() / double(device.memory_bandwidth) : 0;
-  // Beside the other templates' estimates; the median of 29 that were timed.
-  constexpr double kMeasured = 0.86;
-  const double total = kLaunch * (t.prefetch    ? 0.6
-                                  : t.dependent ? 0.7
+  const double reduce =
+      double(t.k_warps * t.block_rows * t.columns) / double(t.threads) * kReduceClocks / clock;
+  const double second = t.splits > 1 ? kReduceLaunch * kLaunch +
+                                           GpuSplitK(p, t.splits).traffic() / double(device.memory_bandwidth)
+                                     : 0;
+  const double total = kLaunch * (t.prefetch    ? kPrefetchLaunch
+                                  : t.dependent ? kDependentLaunch
                                                 : 1.0) +
-                       kBlock + std::max({memory, l2, issue}) + 0.2 * (memory + l2 + issue) + waves * reduce +
-                       second + (t.hint == 1 ? 0.02e-6 : 0) + 1e-9 * double(t.registers());
+                       kBlock + std::max({memory, l2, issue}) + kOverlap * (memory + l2 + issue) +
+                       waves * reduce + second + (t.hint == 1 ? kHintLoss : 0) +
+                       kRegister * double(t.registers());
   return kMeasured * total;
 }
 

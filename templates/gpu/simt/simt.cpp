@@ -55,6 +55,29 @@ double multiply_rate(Type accumulate, const Device& device) {
   return accumulate == Type::i32 || capability == 80 ? 64 : 128;
 }
 
+// The estimate's constants. Nothing of it is fitted: where no source is named, these are estimates by hand,
+// and benchmarks/gpu/model/README.md says how good they are together on a recorded space.
+constexpr double kCopyClocks = 2,
+                 kWayClocks = 4;      ///< of shared memory for 32 pieces; of those through registers
+constexpr double kFragmentClocks = 3; ///< of shared memory for a warp's fragment
+constexpr double kConvertIssues = 3;  ///< instructions for an element that is converted
+constexpr double kPieceIssues = 6;    ///< instructions for a piece
+constexpr double kSchedulers = 4;     ///< of a multiprocessor
+constexpr double kLongBody = 2048, kLongCode = 1.02; ///< longer loop bodies leave the instruction caches
+constexpr double kTileClocks = 30, kBlockClocks = 1200, kStoreClocks = 2; ///< of a tile, a block, and a sum
+constexpr double kOneWarp = 0.25; ///< of its time does a scheduler with one warp wait for latencies
+constexpr double kL2Bytes = 40;   ///< a clock and multiprocessor
+constexpr double kNarrow = 1.02;  ///< times as long by accesses of one element
+constexpr double kPreferStages = 0.002, kPreferBlocks = 0.001; ///< decide between equals
+constexpr int64_t kMostResident = 16;                          ///< blocks of a multiprocessor
+/// Of the bandwidth that is reached, of memory's time that stays beside the rest's; seconds.
+struct Surroundings {
+  double bandwidth, left, launch, reduce;
+};
+constexpr Surroundings kNvidia = {1, 0.05, 1.6e-6, 2e-6};
+constexpr Surroundings kAmd = {0.85, 0.3, 3e-6,
+                               4e-6}; ///< as nominal as in the templates this is compared with
+
 /// Blocks that one multiprocessor holds at a time; `blocks` caps the registers that the assembler takes.
 int64_t resident_blocks(const SimtTiling& t, const Device& device) {
   const GpuLimits limits(device.arch);
@@ -62,7 +85,7 @@ int64_t resident_blocks(const SimtTiling& t, const Device& device) {
   const int64_t registers = std::max(unit, std::min<int64_t>(ceil_div(t.registers(), unit) * unit, most));
   return std::max<int64_t>(
       1, std::min({device.shared_multiprocessor / (t.shared_bytes() + limits.kept),
-                   limits.registers / (registers * t.threads), limits.resident / t.threads, int64_t(16)}));
+                   limits.registers / (registers * t.threads), limits.resident / t.threads, kMostResident}));
 }
 
 /// The constraints that the first `assigned` parameters decide; the others hold their smallest values.
@@ -120,18 +143,20 @@ double block_cycles(const SimtTiling& t, Type accumulate, const Device& device) 
   // Shared memory gives a register of 32 lanes a cycle at best; several lanes that read one word cost less
   // than that.
   const double copies = double(t.a.pieces + t.weights * t.b.pieces) / 32;
-  const double shared = warps * double(t.bk) * loads * 3 + copies * (t.async ? 2 : 4);
+  const double shared =
+      warps * double(t.bk) * loads * kFragmentClocks + copies * (t.async ? kCopyClocks : kWayClocks);
   const double convert =
-      t.as_is ? 0 : double(t.a.pieces * t.a.unit + t.weights * t.b.pieces * t.b.unit) / 32 * 3;
+      t.as_is ? 0 : double(t.a.pieces * t.a.unit + t.weights * t.b.pieces * t.b.unit) / 32 * kConvertIssues;
   const double each = accumulate == Type::i32 && t.dot == 1 ? 2 : 1;
   const double issue =
-      (warps * double(t.bk) * (double(t.tm * t.tn) * each + loads) + copies * 6 + convert) / 4;
+      (warps * double(t.bk) * (double(t.tm * t.tn) * each + loads) + copies * kPieceIssues + convert) /
+      kSchedulers;
   // The units overlap, but not perfectly.
   const double tile = std::sqrt(multiply * multiply + shared * shared / 2 +
                                 std::max(0.0, issue * issue - multiply * multiply));
-  // Long loop bodies leave the instruction caches.
-  const double code = double(t.tm * t.tn * t.bk) > 2048 ? 1.02 : 1;
-  return double(t.split_tiles) * (tile * code + 30) + 1200 + double(t.tm * t.tn) * warps * 2;
+  const double code = double(t.tm * t.tn * t.bk) > kLongBody ? kLongCode : 1;
+  return double(t.split_tiles) * (tile * code + kTileClocks) + kBlockClocks +
+         double(t.tm * t.tn) * warps * kStoreClocks;
 }
 
 /// Bytes from memory, when the blocks that run at a time share what they read through L2: bands of `group`
@@ -265,26 +290,24 @@ double Simt::cost(const Gemm& whole, const Device& device, const Config& config)
   const double bandwidth = double(device.memory_bandwidth);
   const int64_t blocks = t.tiles_m * t.tiles_n * p.batch * t.splits;
   const double waves = double(ceil_div(blocks, device.cores)); // blocks of the busiest multiprocessor
-  // A scheduler with one warp waits for its latencies; four warps hide nearly all of them.
+  // Four warps of a scheduler hide nearly all latencies.
   const double warps = std::min(waves, double(resident_blocks(t, device))) * double(t.threads) / 128;
-  const double busy = 1 - 0.25 * std::exp2(1 - std::max(1.0, warps));
+  const double busy = 1 - kOneWarp * std::exp2(1 - std::max(1.0, warps));
   double seconds = waves * block_cycles(t, p.accumulate, device) / (busy * clock);
 
-  // Every tile comes through L2, about 40 bytes a cycle and multiprocessor.
+  // Every tile comes through L2.
   const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
   const double depth = double(t.split_tiles * t.bk * t.dot);
   const double tile_bytes = depth * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
-  seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * 40 * clock));
+  seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * kL2Bytes * clock));
   const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
                                          double(p.m * problem.n) * double(size_of(p.d)));
-  // On AMD GPUs as nominal as in the templates that this is compared with there.
-  const bool amd = is_amd(device.arch);
-  const double memory = memory_bytes(p, t, device, once) / (amd ? 0.85 * bandwidth : bandwidth);
-  seconds = std::max(seconds, memory) + (amd ? 0.3 * memory + 3e-6 : 0.05 * memory + 1.6e-6);
-  if (t.splits > 1)
-    seconds += (amd ? 4e-6 : 2e-6) + double(t.splits * p.batch * p.m * p.n * t.element) / bandwidth;
-  if (!t.wide) seconds *= 1.02;
-  return seconds * (1 + 0.002 * double(std::abs(t.stages - 3)) + 0.001 * double(t.blocks));
+  const Surroundings& around = is_amd(device.arch) ? kAmd : kNvidia;
+  const double memory = memory_bytes(p, t, device, once) / (around.bandwidth * bandwidth);
+  seconds = std::max(seconds, memory) + (around.left * memory + around.launch);
+  if (t.splits > 1) seconds += around.reduce + double(t.splits * p.batch * p.m * p.n * t.element) / bandwidth;
+  if (!t.wide) seconds *= kNarrow;
+  return seconds * (1 + kPreferStages * double(std::abs(t.stages - 3)) + kPreferBlocks * double(t.blocks));
 }
 
 std::vector<Choice> Simt::fallbacks(const Gemm& p, const std::string& arch, const Config& config) const {
