@@ -1,5 +1,6 @@
 #include "templates/amd/amd_matrix.h"
 
+#include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_split_k.h"
 
@@ -99,14 +100,7 @@ bool is_copied(const Gemm& p, const MatrixTiling& t, const MatrixSide& s) {
          s.pieces() % t.threads == 0 && p.k * s.bytes % t.direct_bytes == 0;
 }
 
-/// One rule of the space; checked as soon as the parameter `after` is known.
-struct Rule {
-  Index after;
-  bool (*broken)(const Point&);
-  std::string (*why)(const Point&);
-};
-
-const Rule kRules[] = {
+const Rule<Index, Point> kRules[] = {
     {kWide, [](const Point& x) { return x.t.wide && x.t.width_d == 1; },
      [](const Point&) { return std::string("wide=1: rows of D allow no access wider than an element"); }},
     {kSize, [](const Point& x) { return x.t.shape.name.empty(); },
@@ -229,9 +223,7 @@ const Rule kRules[] = {
 std::string broken(const Gemm& p, const Device& device, const Config& config, size_t assigned) {
   const MatrixTiling t(p, device.arch, config);
   const Point point{p, device, t, *find_amd(device.arch)};
-  for (const Rule& rule : kRules)
-    if (size_t(rule.after) < assigned && rule.broken(point)) return rule.why(point);
-  return "";
+  return first_broken(kRules, point, assigned);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "base/text/error.h"
 #include "templates/core/cheapest.h"
+#include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 
 #include <algorithm>
@@ -38,14 +39,7 @@ struct RowsPoint {
   int64_t vectors() const { return ceil_div(p.n, isa().lanes()); }
 };
 
-/// One rule of the space: `broken` is checked as soon as the parameter `after` is known.
-struct RowsRule {
-  RowsIndex after;
-  bool (*broken)(const RowsPoint&);
-  std::string (*why)(const RowsPoint&);
-};
-
-const RowsRule kRowsRules[] = {
+const Rule<RowsIndex, RowsPoint> kRowsRules[] = {
     {kIsa, [](const RowsPoint& x) { return x[kIsa] > x.device.isa; },
      [](const RowsPoint& x) {
        return "isa=" + text(x[kIsa]) + " is above the device's x86-64 level " + text(x.device.isa);
@@ -184,16 +178,12 @@ std::vector<Parameter> CpuRows::parameters(const Rows& p, const Device& device) 
 
 std::string CpuRows::why_illegal(const Rows& p, const Device& device, const Config& config) const {
   const RowsPoint point{p, device, config};
-  for (const RowsRule& rule : kRowsRules)
-    if (rule.broken(point)) return rule.why(point);
-  return "";
+  return first_broken(kRowsRules, point);
 }
 
 bool CpuRows::dead_end(const Rows& p, const Device& device, const Config& config, size_t assigned) const {
   const RowsPoint point{p, device, config};
-  for (const RowsRule& rule : kRowsRules)
-    if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
-  return false;
+  return breaks_newly(kRowsRules, point, assigned);
 }
 
 double CpuRows::cost(const Rows& p, const Device& device, const Config& config) const {

@@ -2,6 +2,7 @@
 
 #include "base/text/error.h"
 #include "templates/core/cheapest.h"
+#include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 #include "templates/ir/epilogue.h"
 
@@ -83,15 +84,7 @@ std::string number(double v) {
   return s.substr(0, s.find('.') + 3);
 }
 
-/// One rule of the space: `broken` is checked as soon as the parameter `after` is known. Rules that only save
-/// time (they cut what measurements showed to be slow) give their source.
-struct Rule {
-  Index after;
-  bool (*broken)(const Point&);
-  std::string (*why)(const Point&);
-};
-
-const Rule kRules[] = {
+const Rule<Index, Point> kRules[] = {
     {kIsa, [](const Point& x) { return x[kIsa] > x.device.isa; },
      [](const Point& x) {
        return "isa=" + std::to_string(x[kIsa]) + " is above the device's x86-64 level " +
@@ -392,16 +385,12 @@ std::vector<Parameter> CpuTile::parameters(const Gemm& p, const Device& device) 
 
 std::string CpuTile::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
   const Point point{p, device, config};
-  for (const Rule& rule : kRules)
-    if (rule.broken(point)) return rule.why(point);
-  return "";
+  return first_broken(kRules, point);
 }
 
 bool CpuTile::dead_end(const Gemm& p, const Device& device, const Config& config, size_t assigned) const {
   const Point point{p, device, config};
-  for (const Rule& rule : kRules)
-    if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
-  return false;
+  return breaks_newly(kRules, point, assigned);
 }
 
 double CpuTile::cost(const Gemm& p, const Device& device, const Config& config) const {

@@ -1,6 +1,7 @@
 #include "templates/gpu/simt/simt.h"
 
 #include "base/kernel/amd.h"
+#include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_limits.h"
 #include "templates/gpu/gpu_split_k.h"
@@ -88,52 +89,94 @@ int64_t resident_blocks(const SimtTiling& t, const Device& device) {
                    limits.registers / (registers * t.threads), limits.resident / t.threads, kMostResident}));
 }
 
-/// The constraints that the first `assigned` parameters decide; the others hold their smallest values.
-std::string broken(const Gemm& p, const Device& device, const SimtTiling& t, size_t assigned) {
-  if (t.wide && t.a.width == 1 && t.b.width == 1 && t.width_d == 1)
-    return "wide=1: rows of the dense operands allow no access wider than an element";
-  if (assigned > kBm && t.bm > 16 && t.bm / 2 >= p.m) return "bm=" + text(t.bm / 2) + " already covers M";
-  if (assigned > kBn && t.bn > 16 && t.bn / 2 >= p.sum_columns())
-    return "bn=" + text(t.bn / 2) + " already covers N";
-  if (assigned > kBk && t.bk > 8 && t.bk / 2 >= t.k) return "bk=" + text(t.bk / 2) + " already covers K";
-  if (assigned <= kTn) return "";
-  if (t.warps_m == 0 || t.warps_n == 0)
-    return "warps of " + text(t.lanes_m) + " x " + text(t.lanes_n) + " threads with " + text(t.tm) + " x " +
-           text(t.tn) + " elements each do not divide the tile of " + text(t.bm) + " x " + text(t.bn);
-  if (t.threads < 64 || t.threads > 512) return text(t.threads) + " threads are not between 64 and 512";
-  const GpuLimits limits(device.arch);
-  if (t.threads % limits.wave) return text(t.threads) + " threads are no whole waves of " + text(limits.wave);
-  if (const int64_t most = std::min(limits.most_registers, limits.registers / t.threads);
-      t.registers() > most)
-    return "about " + text(t.registers()) + " registers of a thread exceed " + text(most);
-  if (assigned <= kStages) return "";
-  if (!t.async && t.stages != 2)
-    return "operands that are converted on their way to shared memory have stages=2";
-  if (t.stages > 2 && t.stages > t.tiles_k + 1)
-    return "stages=" + text(t.stages) + " exceed the " + text(t.tiles_k) + " tiles along K";
-  if (t.shared_bytes() > device.shared_block)
-    return text(t.shared_bytes()) + " bytes of shared memory exceed the device's " +
-           text(device.shared_block);
-  if (assigned <= kBlocks) return "";
-  if (t.blocks * t.threads > limits.resident)
-    return "blocks=" + text(t.blocks) + " have more threads than a multiprocessor";
-  if (t.blocks > 1 && t.blocks * (t.shared_bytes() + limits.kept) > device.shared_multiprocessor)
-    return "blocks=" + text(t.blocks) + " exceed the shared memory of a multiprocessor";
-  if (t.blocks > 1 && t.registers() * t.threads * t.blocks > limits.registers)
-    return "about " + text(t.registers()) + " registers of " + text(t.blocks * t.threads) +
-           " threads exceed " + text(limits.registers);
-  if (assigned <= kSplits) return "";
-  const int64_t tiles = t.tiles_m * t.tiles_n * p.batch;
-  if (t.splits > 1 && tiles >= 2 * device.cores)
-    return "splits for a grid that fills the device twice without";
-  if (t.splits > 1 && (t.splits - 1) * t.split_tiles >= t.tiles_k)
-    return "splits=" + text(t.splits) + " of " + text(t.tiles_k) + " tiles along K leave one without";
-  if (t.splits > 1 && t.split_tiles * t.bk < 64) return "less than 64 of K in a split";
-  if (assigned <= kGroup) return "";
-  if (has_smaller_group(t.group, t.tiles_m) || (t.group > 1 && t.tiles_n == 1))
-    return "group=" + text(t.group) + " is the same as a smaller one";
-  return "";
-}
+/// The values that rules look at; of parameters that are not known yet, the smallest.
+struct Point {
+  const Gemm& p;
+  const Device& device;
+  const SimtTiling& t;
+  const GpuLimits limits{device.arch};
+  int64_t most_registers() const { return std::min(limits.most_registers, limits.registers / t.threads); }
+};
+
+const Rule<Index, Point> kRules[] = {
+    {kWide,
+     [](const Point& x) { return x.t.wide && x.t.a.width == 1 && x.t.b.width == 1 && x.t.width_d == 1; },
+     [](const Point&) {
+       return std::string("wide=1: rows of the dense operands allow no access wider than an element");
+     }},
+    {kBm, [](const Point& x) { return x.t.bm > 16 && x.t.bm / 2 >= x.p.m; },
+     [](const Point& x) { return "bm=" + text(x.t.bm / 2) + " already covers M"; }},
+    {kBn, [](const Point& x) { return x.t.bn > 16 && x.t.bn / 2 >= x.p.sum_columns(); },
+     [](const Point& x) { return "bn=" + text(x.t.bn / 2) + " already covers N"; }},
+    {kBk, [](const Point& x) { return x.t.bk > 8 && x.t.bk / 2 >= x.t.k; },
+     [](const Point& x) { return "bk=" + text(x.t.bk / 2) + " already covers K"; }},
+    {kTn, [](const Point& x) { return x.t.warps_m == 0 || x.t.warps_n == 0; },
+     [](const Point& x) {
+       return "warps of " + text(x.t.lanes_m) + " x " + text(x.t.lanes_n) + " threads with " + text(x.t.tm) +
+              " x " + text(x.t.tn) + " elements each do not divide the tile of " + text(x.t.bm) + " x " +
+              text(x.t.bn);
+     }},
+    {kTn, [](const Point& x) { return x.t.threads < 64 || x.t.threads > 512; },
+     [](const Point& x) { return text(x.t.threads) + " threads are not between 64 and 512"; }},
+    {kTn, [](const Point& x) { return x.t.threads % x.limits.wave != 0; },
+     [](const Point& x) {
+       return text(x.t.threads) + " threads are no whole waves of " + text(x.limits.wave);
+     }},
+    {kTn, [](const Point& x) { return x.t.registers() > x.most_registers(); },
+     [](const Point& x) {
+       return "about " + text(x.t.registers()) + " registers of a thread exceed " + text(x.most_registers());
+     }},
+    {kStages, [](const Point& x) { return !x.t.async && x.t.stages != 2; },
+     [](const Point&) {
+       return std::string("operands that are converted on their way to shared memory have stages=2");
+     }},
+    {kStages, [](const Point& x) { return x.t.stages > 2 && x.t.stages > x.t.tiles_k + 1; },
+     [](const Point& x) {
+       return "stages=" + text(x.t.stages) + " exceed the " + text(x.t.tiles_k) + " tiles along K";
+     }},
+    {kStages, [](const Point& x) { return x.t.shared_bytes() > x.device.shared_block; },
+     [](const Point& x) {
+       return text(x.t.shared_bytes()) + " bytes of shared memory exceed the device's " +
+              text(x.device.shared_block);
+     }},
+    {kBlocks, [](const Point& x) { return x.t.blocks * x.t.threads > x.limits.resident; },
+     [](const Point& x) {
+       return "blocks=" + text(x.t.blocks) + " have more threads than a multiprocessor";
+     }},
+    {kBlocks,
+     [](const Point& x) {
+       return x.t.blocks > 1 &&
+              x.t.blocks * (x.t.shared_bytes() + x.limits.kept) > x.device.shared_multiprocessor;
+     },
+     [](const Point& x) {
+       return "blocks=" + text(x.t.blocks) + " exceed the shared memory of a multiprocessor";
+     }},
+    {kBlocks,
+     [](const Point& x) {
+       return x.t.blocks > 1 && x.t.registers() * x.t.threads * x.t.blocks > x.limits.registers;
+     },
+     [](const Point& x) {
+       return "about " + text(x.t.registers()) + " registers of " + text(x.t.blocks * x.t.threads) +
+              " threads exceed " + text(x.limits.registers);
+     }},
+    {kSplits,
+     [](const Point& x) {
+       return x.t.splits > 1 && x.t.tiles_m * x.t.tiles_n * x.p.batch >= 2 * x.device.cores;
+     },
+     [](const Point&) { return std::string("splits for a grid that fills the device twice without"); }},
+    {kSplits,
+     [](const Point& x) { return x.t.splits > 1 && (x.t.splits - 1) * x.t.split_tiles >= x.t.tiles_k; },
+     [](const Point& x) {
+       return "splits=" + text(x.t.splits) + " of " + text(x.t.tiles_k) + " tiles along K leave one without";
+     }},
+    {kSplits, [](const Point& x) { return x.t.splits > 1 && x.t.split_tiles * x.t.bk < 64; },
+     [](const Point&) { return std::string("less than 64 of K in a split"); }},
+    {kGroup,
+     [](const Point& x) {
+       return has_smaller_group(x.t.group, x.t.tiles_m) || (x.t.group > 1 && x.t.tiles_n == 1);
+     },
+     [](const Point& x) { return "group=" + text(x.t.group) + " is the same as a smaller one"; }},
+};
 
 /// Cycles that one multiprocessor spends on one block's share of the sum, when others hide its latencies.
 double block_cycles(const SimtTiling& t, Type accumulate, const Device& device) {
@@ -270,7 +313,8 @@ std::string Simt::why_illegal(const Gemm& problem, const Device& device, const C
     return "tiles of groups of rows are visited group by group, and their sums are not split: splits=1 "
            "group=1";
   const Gemm p = for_rules(problem);
-  return broken(p, device, SimtTiling(p, config, device.arch), kParameters);
+  const SimtTiling t(p, config, device.arch);
+  return first_broken(kRules, Point{p, device, t});
 }
 
 bool Simt::dead_end(const Gemm& problem, const Device& device, const Config& config, size_t assigned) const {
@@ -279,7 +323,8 @@ bool Simt::dead_end(const Gemm& problem, const Device& device, const Config& con
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kSmallest[i]);
-  return !broken(p, device, SimtTiling(p, filled, device.arch), assigned).empty();
+  const SimtTiling t(p, filled, device.arch);
+  return !first_broken(kRules, Point{p, device, t}, assigned).empty();
 }
 
 double Simt::cost(const Gemm& whole, const Device& device, const Config& config) const {
