@@ -1,5 +1,6 @@
 #include "templates/gpu/gemv/gemv.h"
 
+#include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_limits.h"
 #include "templates/gpu/gpu_split_k.h"
@@ -56,81 +57,144 @@ int64_t resident_blocks(const GemvTiling& t, const Device& device) {
   return std::clamp<int64_t>(device.shared_multiprocessor / shared, 1, t.min_blocks(device.arch));
 }
 
-std::string why_illegal_load(const Gemm& p, const Device& device, const GemvTiling& t) {
-  if (t.vec < t.size || t.vec > 16)
-    return "vec=" + text(t.vec) + " is not between an element of " + text(t.size) + " and 16 bytes";
-  if (int64_t align = dense_alignment(p, t.weights_b); t.vec > align)
-    return "vec=" + text(t.vec) + " exceeds the alignment of W's dense rows, " + text(align) + " bytes";
-  if (int64_t align = dense_alignment(p, !t.weights_b); t.vector_align() > align)
-    return "loads of " + text(t.vector_align()) + " bytes exceed the alignment of the vectors' dense rows, " +
-           text(align) + " bytes";
-  if (t.mma) {
-    if (std::string why = why_no_mma(p, t, device.compute_capability()); !why.empty()) return why;
-    if (t.k_major && t.vec < 8) return "form=1 (mma) needs loads of two registers, not vec=" + text(t.vec);
-    if (!t.k_major && t.vec < 2 * t.size) return "form=1 (mma) needs two rows of W in a load";
+/// The values that rules look at.
+struct GemvPoint {
+  const Gemm& p;
+  const Device& device;
+  const GemvTiling& t;
+  const GpuLimits limits{device.arch};
+  int64_t weights_align() const { return dense_alignment(p, t.weights_b); }
+  int64_t vectors_align() const { return dense_alignment(p, !t.weights_b); }
+  std::string why_no_mma() const { return deepgen::why_no_mma(p, t, device.compute_capability()); }
+  int64_t width_unit() const {
+    return !t.mma ? (t.k_major ? 1 : t.elements) : (t.k_major ? 16 : 8 * t.elements);
   }
-  const int64_t unit = !t.mma ? (t.k_major ? 1 : t.elements) : (t.k_major ? 16 : 8 * t.elements);
-  const int64_t least = !t.mma && !t.k_major ? 4 * unit : unit, most = (!t.mma && !t.k_major) ? 32 * unit
-                                                                       : t.mma && !t.k_major  ? 2 * unit
-                                                                       : t.mma                ? 4 * unit
-                                                                                              : 8;
-  if (t.width < least || t.width > most || t.width % unit || (t.width / unit & (t.width / unit - 1)))
-    return "width=" + text(t.width) + " is not a power of two times " + text(unit) + " from " + text(least) +
-           " to " + text(most);
-  if (t.dependent && device.compute_capability() < 90) return "programmatic dependent launch needs sm_90";
-  return "";
-}
+  int64_t least_width() const { return !t.mma && !t.k_major ? 4 * width_unit() : width_unit(); }
+  int64_t most_width() const {
+    if (!t.mma) return t.k_major ? 8 : 32 * width_unit();
+    return (t.k_major ? 4 : 2) * width_unit();
+  }
+  int64_t warps() const { return t.row_warps * t.k_warps; }
+  int64_t steps() const { return ceil_div(t.k, t.k_step); }
+  int64_t blocks() const { return t.row_blocks * p.batch; }
+  int64_t most_registers() const { return std::min<int64_t>(168, limits.registers / t.threads); }
+};
 
-std::string why_illegal_shape(const Gemm& p, const Device& device, const GemvTiling& t) {
-  const int64_t warps = t.row_warps * t.k_warps, steps = ceil_div(t.k, t.k_step);
-  if (warps > 16) return "rwarps*kwarps=" + text(warps) + " exceeds 16 warps of a block";
-  const int64_t blocks = t.row_blocks * p.batch;
-  if (warps == 1 && (steps > 1 || blocks >= 2 * device.cores))
-    return "one warp of a block leaves most of a multiprocessor idle";
-  if (t.k_major && !t.mma && t.width > 1 && t.width / 2 >= t.rows)
-    return "half of width=" + text(t.width) + " covers all rows";
-  if (t.row_warps % t.weights) return "a gate needs as many rwarps for one weight as for the other";
-  if (t.row_warps > t.weights && t.block_outputs / 2 >= t.rows)
-    return "half of rwarps=" + text(t.row_warps) + " covers all rows";
-  if (t.unroll > 1 && t.k_step / 2 >= t.k) return "half of unroll=" + text(t.unroll) + " covers K";
-  if (t.workers > 1 && t.workers > steps)
-    return "kwarps*splits=" + text(t.workers) + " warps share " + text(steps) + " steps of K";
-  if (t.pipeline && t.k / t.k_step <= t.workers) return "pipe=1 needs more than one step of K for a warp";
-  if (t.splits > 1 && blocks >= 2 * device.cores)
-    return "splits=" + text(t.splits) + " although " + text(blocks) + " blocks fill the device twice";
-  if (t.row_warps > t.weights && blocks * t.splits < device.cores)
-    return "rwarps=" + text(t.row_warps) + " although " + text(blocks * t.splits) +
-           " blocks do not fill the device";
-  return "";
-}
+/// Spaces are small, and no rule is asked before all parameters are known.
+enum Index { kAll };
 
-/// Rules that only save time.
-std::string why_slow(const Gemm& p, const Device& device, const GemvTiling& t) {
-  if (t.loads() * t.vec * (t.pipeline ? 2 : 1) < 32 && t.k > t.k_step)
-    return "less than 32 bytes of a lane in flight";
-  if (const int64_t align = dense_alignment(p, t.weights_b);
-      !t.mma && t.vec < align && 2 * t.elements * t.vectors <= 64)
-    return "vec=" + text(t.vec) + " although W is aligned to " + text(align) +
-           " bytes and few registers hold the sums";
-  if (t.loads() > 16) return text(t.loads()) + " loads of one lane in flight: more than 16 do not pay";
-  if (!t.mma && t.size == 2 && t.vectors > 8 && t.vec == 16 &&
-      why_no_mma(p, t, device.compute_capability()).empty())
-    return "form=0 multiplies " + text(t.vectors) + " vectors more slowly than W arrives";
-  return "";
-}
-
-std::string why_illegal_resources(const GemvTiling& t, const Device& device) {
-  const GpuLimits limits(device.arch);
-  const int64_t limit = std::min<int64_t>(168, limits.registers / t.threads);
-  if (t.threads % limits.wave) return text(t.threads) + " threads are no whole waves of " + text(limits.wave);
-  if (t.registers() > limit)
-    return "about " + text(t.registers()) + " registers a thread exceed the " + text(limit) + " of " +
-           text(t.threads) + " threads";
-  if (t.shared_bytes() > device.shared_block)
-    return text(t.shared_bytes()) + " bytes of shared memory exceed the device's " +
-           text(device.shared_block);
-  return "";
-}
+const Rule<Index, GemvPoint> kRules[] = {
+    {kAll, [](const GemvPoint& x) { return x.t.vec < x.t.size || x.t.vec > 16; },
+     [](const GemvPoint& x) {
+       return "vec=" + text(x.t.vec) + " is not between an element of " + text(x.t.size) + " and 16 bytes";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.vec > x.weights_align(); },
+     [](const GemvPoint& x) {
+       return "vec=" + text(x.t.vec) + " exceeds the alignment of W's dense rows, " +
+              text(x.weights_align()) + " bytes";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.vector_align() > x.vectors_align(); },
+     [](const GemvPoint& x) {
+       return "loads of " + text(x.t.vector_align()) +
+              " bytes exceed the alignment of the vectors' dense rows, " + text(x.vectors_align()) + " bytes";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.mma && !x.why_no_mma().empty(); },
+     [](const GemvPoint& x) { return x.why_no_mma(); }},
+    {kAll, [](const GemvPoint& x) { return x.t.mma && x.t.k_major && x.t.vec < 8; },
+     [](const GemvPoint& x) {
+       return "form=1 (mma) needs loads of two registers, not vec=" + text(x.t.vec);
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.mma && !x.t.k_major && x.t.vec < 2 * x.t.size; },
+     [](const GemvPoint&) { return std::string("form=1 (mma) needs two rows of W in a load"); }},
+    {kAll,
+     [](const GemvPoint& x) {
+       return x.t.width < x.least_width() || x.t.width > x.most_width() || x.t.width % x.width_unit() ||
+              (x.t.width / x.width_unit() & (x.t.width / x.width_unit() - 1));
+     },
+     [](const GemvPoint& x) {
+       return "width=" + text(x.t.width) + " is not a power of two times " + text(x.width_unit()) + " from " +
+              text(x.least_width()) + " to " + text(x.most_width());
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.dependent && x.device.compute_capability() < 90; },
+     [](const GemvPoint&) { return std::string("programmatic dependent launch needs sm_90"); }},
+    {kAll, [](const GemvPoint& x) { return x.warps() > 16; },
+     [](const GemvPoint& x) { return "rwarps*kwarps=" + text(x.warps()) + " exceeds 16 warps of a block"; }},
+    {kAll,
+     [](const GemvPoint& x) { return x.warps() == 1 && (x.steps() > 1 || x.blocks() >= 2 * x.device.cores); },
+     [](const GemvPoint&) {
+       return std::string("one warp of a block leaves most of a multiprocessor idle");
+     }},
+    {kAll,
+     [](const GemvPoint& x) { return x.t.k_major && !x.t.mma && x.t.width > 1 && x.t.width / 2 >= x.t.rows; },
+     [](const GemvPoint& x) { return "half of width=" + text(x.t.width) + " covers all rows"; }},
+    {kAll, [](const GemvPoint& x) { return x.t.row_warps % x.t.weights != 0; },
+     [](const GemvPoint&) {
+       return std::string("a gate needs as many rwarps for one weight as for the other");
+     }},
+    {kAll,
+     [](const GemvPoint& x) { return x.t.row_warps > x.t.weights && x.t.block_outputs / 2 >= x.t.rows; },
+     [](const GemvPoint& x) { return "half of rwarps=" + text(x.t.row_warps) + " covers all rows"; }},
+    {kAll, [](const GemvPoint& x) { return x.t.unroll > 1 && x.t.k_step / 2 >= x.t.k; },
+     [](const GemvPoint& x) { return "half of unroll=" + text(x.t.unroll) + " covers K"; }},
+    {kAll, [](const GemvPoint& x) { return x.t.workers > 1 && x.t.workers > x.steps(); },
+     [](const GemvPoint& x) {
+       return "kwarps*splits=" + text(x.t.workers) + " warps share " + text(x.steps()) + " steps of K";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.pipeline && x.t.k / x.t.k_step <= x.t.workers; },
+     [](const GemvPoint&) { return std::string("pipe=1 needs more than one step of K for a warp"); }},
+    {kAll, [](const GemvPoint& x) { return x.t.splits > 1 && x.blocks() >= 2 * x.device.cores; },
+     [](const GemvPoint& x) {
+       return "splits=" + text(x.t.splits) + " although " + text(x.blocks()) +
+              " blocks fill the device twice";
+     }},
+    {kAll,
+     [](const GemvPoint& x) {
+       return x.t.row_warps > x.t.weights && x.blocks() * x.t.splits < x.device.cores;
+     },
+     [](const GemvPoint& x) {
+       return "rwarps=" + text(x.t.row_warps) + " although " + text(x.blocks() * x.t.splits) +
+              " blocks do not fill the device";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.threads % x.limits.wave != 0; },
+     [](const GemvPoint& x) {
+       return text(x.t.threads) + " threads are no whole waves of " + text(x.limits.wave);
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.registers() > x.most_registers(); },
+     [](const GemvPoint& x) {
+       return "about " + text(x.t.registers()) + " registers a thread exceed the " +
+              text(x.most_registers()) + " of " + text(x.t.threads) + " threads";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.shared_bytes() > x.device.shared_block; },
+     [](const GemvPoint& x) {
+       return text(x.t.shared_bytes()) + " bytes of shared memory exceed the device's " +
+              text(x.device.shared_block);
+     }},
+    // Rules that only save time.
+    {kAll,
+     [](const GemvPoint& x) {
+       return x.t.loads() * x.t.vec * (x.t.pipeline ? 2 : 1) < 32 && x.t.k > x.t.k_step;
+     },
+     [](const GemvPoint&) { return std::string("less than 32 bytes of a lane in flight"); }},
+    {kAll,
+     [](const GemvPoint& x) {
+       return !x.t.mma && x.t.vec < x.weights_align() && 2 * x.t.elements * x.t.vectors <= 64;
+     },
+     [](const GemvPoint& x) {
+       return "vec=" + text(x.t.vec) + " although W is aligned to " + text(x.weights_align()) +
+              " bytes and few registers hold the sums";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.loads() > 16; },
+     [](const GemvPoint& x) {
+       return text(x.t.loads()) + " loads of one lane in flight: more than 16 do not pay";
+     }},
+    {kAll,
+     [](const GemvPoint& x) {
+       return !x.t.mma && x.t.size == 2 && x.t.vectors > 8 && x.t.vec == 16 && x.why_no_mma().empty();
+     },
+     [](const GemvPoint& x) {
+       return "form=0 multiplies " + text(x.t.vectors) + " vectors more slowly than W arrives";
+     }},
+};
 
 // The estimate's constants. None is fitted but kMeasured; the others are nominal, or estimates by hand: only
 // the order of configs matters, and benchmarks/gpu/model/README.md says how good that is. Seconds: latency of
@@ -270,10 +334,7 @@ std::vector<Parameter> Gemv::parameters(const Gemm& p, const Device& device) con
 
 std::string Gemv::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
   const GemvTiling t(p, config);
-  if (std::string why = why_illegal_load(p, device, t); !why.empty()) return why;
-  if (std::string why = why_illegal_shape(p, device, t); !why.empty()) return why;
-  if (std::string why = why_illegal_resources(t, device); !why.empty()) return why;
-  return why_slow(p, device, t);
+  return first_broken(kRules, GemvPoint{p, device, t});
 }
 
 // Little's law decides: bandwidth is bytes in flight over latency.
