@@ -1,5 +1,6 @@
 #include "templates/amd/amd_matrix.h"
 
+#include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_split_k.h"
 
@@ -99,14 +100,7 @@ bool is_copied(const Gemm& p, const MatrixTiling& t, const MatrixSide& s) {
          s.pieces() % t.threads == 0 && p.k * s.bytes % t.direct_bytes == 0;
 }
 
-/// One rule of the space; checked as soon as the parameter `after` is known.
-struct Rule {
-  Index after;
-  bool (*broken)(const Point&);
-  std::string (*why)(const Point&);
-};
-
-const Rule kRules[] = {
+const Rule<Index, Point> kRules[] = {
     {kWide, [](const Point& x) { return x.t.wide && x.t.width_d == 1; },
      [](const Point&) { return std::string("wide=1: rows of D allow no access wider than an element"); }},
     {kSize, [](const Point& x) { return x.t.shape.name.empty(); },
@@ -229,9 +223,7 @@ const Rule kRules[] = {
 std::string broken(const Gemm& p, const Device& device, const Config& config, size_t assigned) {
   const MatrixTiling t(p, device.arch, config);
   const Point point{p, device, t, *find_amd(device.arch)};
-  for (const Rule& rule : kRules)
-    if (size_t(rule.after) < assigned && rule.broken(point)) return rule.why(point);
-  return "";
+  return first_broken(kRules, point, assigned);
 }
 
 } // namespace
@@ -363,6 +355,25 @@ bool AmdMatrix::dead_end(const Gemm& p, const Device& device, const Config& conf
 
 namespace {
 
+// The estimate's constants. Nobody has timed these kernels: nothing is fitted. Rates are those that AMD's
+// documents name; "nominal": as in gemv, with whose estimates these are compared. The rest is
+// by hand.
+constexpr double kLdsBytes = 128;                    ///< a clock and compute unit
+constexpr double kTileIssues = 40, kIssueClocks = 4; ///< instructions around a tile; clocks for one of a SIMD
+constexpr double kMostHiding = 8, kSimds = 4;    ///< waves that hide each other's waits, shared out to SIMDs
+constexpr double kNotHidden = 0.25;              ///< of the shorter one of products and LDS
+constexpr double kBarrier = 60;                  ///< clocks, over the stages that are ahead
+constexpr double kTurn = 4 * 30;                 ///< clocks: four changes of turns
+constexpr double kBlockClocks = 1500;            ///< until a block multiplies
+constexpr double kL2Bytes = 48;                  ///< a clock and compute unit
+constexpr double kLatency = 0.8e-6;              ///< seconds, nominal
+constexpr double kEfficiency = 0.85;             ///< of the bandwidth, nominal
+constexpr double kMemoryLeft = 0.3;              ///< of memory's time beside the rest's
+constexpr double kLaunch = 3e-6, kReduce = 4e-6; ///< seconds, nominal
+constexpr double kNarrow = 1.05, kNoGroup = 1.04, kNoDies = 1.03; ///< times as long without these
+constexpr double kPreferBlocks = 0.001, kPreferGroup = 0.0005,
+                 kPreferBuffer = 0.0002; ///< decide between equals
+
 /// Of a wave, for a tile's way to LDS, as llvm-mca has them: of a copy by a pointer also the addition and the
 /// write of M0 that wait for each other, one by one; by a pointer each load has its own addition, of 64 bits.
 double issue_slots(const MatrixTiling& t, const std::string& arch) {
@@ -375,8 +386,7 @@ double issue_slots(const MatrixTiling& t, const std::string& arch) {
 
 } // namespace
 
-/// Nobody has timed these kernels: what the parts of a tile cost by the documents, at the rates that they
-/// name.
+/// What the parts of a tile cost by the documents.
 double AmdMatrix::cost(const Gemm& p, const Device& device, const Config& config) const {
   const MatrixTiling t(p, device.arch, config);
   const AmdArch& arch = *find_amd(device.arch);
@@ -388,51 +398,51 @@ double AmdMatrix::cost(const Gemm& p, const Device& device, const Config& config
 
   const double multiply = 2.0 * double(t.bm * t.bn * t.bk) / t.shape.rate;
   // Of LDS; what RDNA counts as a multiprocessor is two compute units, with 32 lanes a cycle on each SIMD.
-  const double units = arch.wave == 32 ? 2 : 1, width = 128 * units;
+  const double units = arch.wave == 32 ? 2 : 1, width = kLdsBytes * units;
   const double reads = double(waves * t.steps * (t.wm + t.wn)) / double(t.size) *
                        double(t.shape.wave * 16 * t.shape.pieces()) / width;
   const double writes = double((t.bm + t.bn) * t.bk_bytes) / width;
   const double transposed =
       double((t.a.k_contiguous ? 0 : t.bm) + (t.b.k_contiguous ? 0 : t.bn)) * double(t.bk_bytes) / width;
   const double shared = reads + writes + transposed;
-  const double issue = double(waves) * (40 + 4 * issue_slots(t, device.arch)) / (4 * units * units);
+  const double issue =
+      double(waves) * (kTileIssues + kIssueClocks * issue_slots(t, device.arch)) / (kSimds * units * units);
   // A SIMD with one wave waits at every barrier; others fill the gaps.
-  const double hidden = double(std::min<int64_t>(resident * waves, 8)) / 4;
+  const double hidden = double(std::min<int64_t>(resident * waves, int64_t(kMostHiding))) / kSimds;
   double tile =
-      std::max(multiply, shared) + (std::min(multiply, shared) * 0.25 + issue +
-                                    60.0 / double(t.direct ? t.stages : std::min<int64_t>(2, t.stages))) /
+      std::max(multiply, shared) + (std::min(multiply, shared) * kNotHidden + issue +
+                                    kBarrier / double(t.direct ? t.stages : std::min<int64_t>(2, t.stages))) /
                                        hidden;
   // Two waves of a SIMD in turns: nothing but the change of turns, twice each, is between their products, as
   // long as one's products take longer than the other's reads.
-  if (t.pingpong) tile = std::max(multiply, shared + issue) + 4 * 30 * double(t.turns());
-  double seconds =
-      rounds * (double(t.split_tiles) * tile + 1500 / hidden + double(t.accumulators() * waves)) / clock;
+  if (t.pingpong) tile = std::max(multiply, shared + issue) + kTurn * double(t.turns());
+  double seconds = rounds *
+                   (double(t.split_tiles) * tile + kBlockClocks / hidden + double(t.accumulators() * waves)) /
+                   clock;
 
   const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
   const double tile_bytes = double(t.split_tiles * t.bk) * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
-  seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * units * 48 * clock)); // through L2
-  // A tile is asked for while the one before is multiplied: each takes a latency of memory at least. This,
-  // the bandwidth that is reached and the launch are as nominal as those of gemv, with whose estimates these
-  // are compared.
+  seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * units * kL2Bytes * clock)); // through L2
+  // A tile is asked for while the one before is multiplied: each takes a latency of memory at least.
   const double turns = double(ceil_div(blocks, device.cores * resident));
   const double ahead = double(t.direct ? t.stages - 1 : 1);
   // With two stages a tile is written in its predecessor's first step, but asked for in the last one.
   const double late =
       t.stages == 2 && !t.direct && !t.pingpong ? tile / clock * (1 - 1 / double(t.steps)) : 0;
-  seconds = std::max(seconds, turns * double(t.split_tiles) * (0.8e-6 / ahead + late));
+  seconds = std::max(seconds, turns * double(t.split_tiles) * (kLatency / ahead + late));
   const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
                                          double(p.m * p.n) * double(size_of(p.d)));
-  const double memory = once / (0.85 * double(device.memory_bandwidth));
-  seconds = std::max(seconds, memory) + 0.3 * memory + 3e-6;
+  const double memory = once / (kEfficiency * double(device.memory_bandwidth));
+  seconds = std::max(seconds, memory) + kMemoryLeft * memory + kLaunch;
   if (t.splits > 1)
-    seconds += 4e-6 + double(2 * t.splits * p.batch * p.m * p.n * (t.shape.doubles ? 8 : 4)) /
-                          double(device.memory_bandwidth);
+    seconds += kReduce + double(2 * t.splits * p.batch * p.m * p.n * (t.shape.doubles ? 8 : 4)) /
+                             double(device.memory_bandwidth);
   const bool large = t.tiles_m * t.tiles_n > device.cores;
-  if (!t.wide) seconds *= 1.05;
-  if (large && t.group == 1) seconds *= 1.04;
-  if (large && t.xcds == 1 && has_dies(device)) seconds *= 1.03;
-  return seconds * (1 + 0.001 * double(t.blocks) + 0.0005 * double(t.group == 8 ? 0 : 1) +
-                    0.0002 * double(t.buffer ? 0 : 1));
+  if (!t.wide) seconds *= kNarrow;
+  if (large && t.group == 1) seconds *= kNoGroup;
+  if (large && t.xcds == 1 && has_dies(device)) seconds *= kNoDies;
+  return seconds * (1 + kPreferBlocks * double(t.blocks) + kPreferGroup * double(t.group == 8 ? 0 : 1) +
+                    kPreferBuffer * double(t.buffer ? 0 : 1));
 }
 
 std::vector<Choice> AmdMatrix::fallbacks(const Gemm& p, const std::string& arch, const Config& config) const {

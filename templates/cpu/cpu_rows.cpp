@@ -2,6 +2,7 @@
 
 #include "base/text/error.h"
 #include "templates/core/cheapest.h"
+#include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 
 #include <algorithm>
@@ -38,14 +39,7 @@ struct RowsPoint {
   int64_t vectors() const { return ceil_div(p.n, isa().lanes()); }
 };
 
-/// One rule of the space: `broken` is checked as soon as the parameter `after` is known.
-struct RowsRule {
-  RowsIndex after;
-  bool (*broken)(const RowsPoint&);
-  std::string (*why)(const RowsPoint&);
-};
-
-const RowsRule kRowsRules[] = {
+const Rule<RowsIndex, RowsPoint> kRowsRules[] = {
     {kIsa, [](const RowsPoint& x) { return x[kIsa] > x.device.isa; },
      [](const RowsPoint& x) {
        return "isa=" + text(x[kIsa]) + " is above the device's x86-64 level " + text(x.device.isa);
@@ -80,13 +74,30 @@ const RowsRule kRowsRules[] = {
      }},
 };
 
-/// Bytes a cycle from the cache that holds `bytes`. Nominal values of current x86 cores, as in cpu_tile.cpp;
-/// only the order of configs matters.
+// The estimate's constants, in cycles where no unit is named: nominal values of current x86 cores (Intel's
+// and AMD's optimization manuals), or set by hand, but for kApart. None is fitted by a program: only the
+// order of configs matters. The counts of vector_steps() are of the emitted code.
+constexpr double kL1Bytes = 64, kL2Bytes = 32, kL3Bytes = 10, kMemoryBytes = 4; ///< a cycle, from there
+constexpr double kL1Part = 0.8, kCachePart = 0.75; ///< of the cache that what is swept may fill
+constexpr double kStepsPerCycle = 2.5;
+constexpr double kReduction = 60; ///< of a row's sums, one after the other
+constexpr double kSumLatency = 4,
+                 kSumsOfRow = 3;     ///< of an addition; additions to a vector's sums, in all sweeps
+constexpr int64_t kMostInFlight = 8; ///< sums
+constexpr double kLoopSteps = 2;     ///< of the loops' own, for an unrolled step
+constexpr double kNotHidden = 0.3;   ///< of the shorter one of instructions and caches
+constexpr double kReadFirst = 1.0 / 4,
+                 kPastCaches = 1.0 / 2; ///< for a byte of D that a store reads, or takes away
+/// Rows half a page apart, or further, that come from the last-level cache: measured on an EPYC, for
+/// layer_norm of 4096 x 1024; no such loss in the level before it, nor from memory.
+constexpr double kApart = 1.6, kHalfPage = 2048;
+
+/// Bytes a cycle from the cache that holds `bytes`.
 double rows_bytes_per_cycle(double bytes, const Device& device) {
-  return bytes <= 0.8 * double(device.l1d)   ? 64
-         : bytes <= 0.75 * double(device.l2) ? 32
-         : bytes <= 0.75 * double(device.l3) ? 10
-                                             : 4;
+  return bytes <= kL1Part * double(device.l1d)     ? kL1Bytes
+         : bytes <= kCachePart * double(device.l2) ? kL2Bytes
+         : bytes <= kCachePart * double(device.l3) ? kL3Bytes
+                                                   : kMemoryBytes;
 }
 
 /// Instructions on vectors for one vector of a row, all sweeps together: nominal counts of the emitted code.
@@ -112,12 +123,11 @@ double vector_steps(const Rows& p, const RowsTiling& t) {
 }
 
 double row_cycles(const Rows& p, const Device& device, const RowsTiling& t) {
-  constexpr double kStepsPerCycle = 2.5, kReduction = 60; // of a row's sums, one after the other
   const double vectors = std::ceil(double(p.n) / double(t.isa.lanes()));
-  const double in_flight = double(std::min<int64_t>(t.rows * t.unroll, 8));
-  const double latency = 4 * vectors * 3 / in_flight; // of sums: 4 cycles each
+  const double in_flight = double(std::min(t.rows * t.unroll, kMostInFlight));
+  const double latency = kSumLatency * vectors * kSumsOfRow / in_flight;
   const double work = std::max(vectors * vector_steps(p, t) / kStepsPerCycle, latency) +
-                      vectors * 2 / double(t.unroll); // the loops' own
+                      vectors * kLoopSteps / double(t.unroll);
   const double reductions = kReduction * double(t.blocks) * (p.normalises() ? 1 : 2) / double(t.rows);
   // Sweeps after the first read a block, or the row, from the cache that holds it.
   const double row_bytes = double(p.n) * double(t.keep ? 4 : size_of(p.x) * (1 + p.residual));
@@ -128,13 +138,13 @@ double row_cycles(const Rows& p, const Device& device, const RowsTiling& t) {
   const double d_bytes = double(p.n) * double(size_of(p.d));
   const double all = double(p.m) * (d_bytes + double(p.n) * double(size_of(p.x)));
   const bool large = all > double(device.l3) / 2;
-  const double memory = large && !t.stream ? d_bytes / 4 : !large && t.stream ? d_bytes / 2 : 0;
-  // Rows half a page apart, or further, that come from the last-level cache (measured on an EPYC: 1.6 times,
-  // for layer_norm of 4096 x 1024; no such loss in the level before it, nor from memory).
+  const double memory = large && !t.stream   ? d_bytes * kReadFirst
+                        : !large && t.stream ? d_bytes * kPastCaches
+                                             : 0;
   const bool apart =
-      t.rows > 1 && row_bytes >= 2048 && all > double(device.l2) && all < 2 * double(device.l3);
-  const double cycles = std::max(work, again) + 0.3 * std::min(work, again) + reductions + memory;
-  return cycles * (apart ? 1.6 : 1);
+      t.rows > 1 && row_bytes >= kHalfPage && all > double(device.l2) && all < 2 * double(device.l3);
+  const double cycles = std::max(work, again) + kNotHidden * std::min(work, again) + reductions + memory;
+  return cycles * (apart ? kApart : 1);
 }
 
 } // namespace
@@ -168,16 +178,12 @@ std::vector<Parameter> CpuRows::parameters(const Rows& p, const Device& device) 
 
 std::string CpuRows::why_illegal(const Rows& p, const Device& device, const Config& config) const {
   const RowsPoint point{p, device, config};
-  for (const RowsRule& rule : kRowsRules)
-    if (rule.broken(point)) return rule.why(point);
-  return "";
+  return first_broken(kRowsRules, point);
 }
 
 bool CpuRows::dead_end(const Rows& p, const Device& device, const Config& config, size_t assigned) const {
   const RowsPoint point{p, device, config};
-  for (const RowsRule& rule : kRowsRules)
-    if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
-  return false;
+  return breaks_newly(kRowsRules, point, assigned);
 }
 
 double CpuRows::cost(const Rows& p, const Device& device, const Config& config) const {

@@ -2,6 +2,7 @@
 
 #include "base/text/error.h"
 #include "templates/core/cheapest.h"
+#include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 #include "templates/ir/epilogue.h"
 
@@ -83,15 +84,7 @@ std::string number(double v) {
   return s.substr(0, s.find('.') + 3);
 }
 
-/// One rule of the space: `broken` is checked as soon as the parameter `after` is known. Rules that only save
-/// time (they cut what measurements showed to be slow) give their source.
-struct Rule {
-  Index after;
-  bool (*broken)(const Point&);
-  std::string (*why)(const Point&);
-};
-
-const Rule kRules[] = {
+const Rule<Index, Point> kRules[] = {
     {kIsa, [](const Point& x) { return x[kIsa] > x.device.isa; },
      [](const Point& x) {
        return "isa=" + std::to_string(x[kIsa]) + " is above the device's x86-64 level " +
@@ -233,11 +226,28 @@ std::vector<TileClass> classes(int64_t size, int64_t tile) {
   return out;
 }
 
+// The estimate's constants, in cycles where no unit is named. What was measured says where; the others are
+// nominal values of current x86 cores (Intel's and AMD's optimization manuals), or set by hand. None is
+// fitted by a program: only the order of configs matters.
+constexpr double kL1Bytes = 128, kL2Bytes = 32, kL3Bytes = 10; ///< a cycle, from that cache
+constexpr double kL1Part = 0.8, kL2Part = 0.75;                ///< of the cache that what is swept may fill
+constexpr double kFmas = 2, kLoads = 2, kIssues = 4;           ///< a cycle
+constexpr double kFmaLatency = 4;
+constexpr double kLoopIssues = 3;               ///< instructions around an unrolled body
+constexpr double kInPlace = 1.15;               ///< loads for a vector of an unpacked B
+constexpr double kOnePass = 1.5, kPasses = 3.0; ///< for a vector of D: once, or in each block of K
+constexpr double kCall = 30, kSumLanes = 7;     ///< of a micro-kernel; to add up the lanes of a sum
+constexpr double kCopyAlong = 0.15,
+                 kCopyAcross = 0.45; ///< for 4 bytes that are packed, by the order in memory
+constexpr double kSetConflict = 0.1; ///< for an element of A whose rows share cache sets
+constexpr double kNewPage = 3.0;     ///< for a step of K on another page
+constexpr int64_t kPage = 4096, kFewRows = 8, kShortBlock = 64;
+
 /// Bytes per cycle at which an operand that is swept again and again arrives, by the cache that holds it.
-/// Nominal values of current x86 cores (Intel's and AMD's optimization manuals); only the order of configs
-/// matters.
 double bytes_per_cycle(double bytes, const Device& device) {
-  return bytes <= 0.8 * double(device.l1d) ? 128 : bytes <= 0.75 * double(device.l2) ? 32 : 10;
+  return bytes <= kL1Part * double(device.l1d)  ? kL1Bytes
+         : bytes <= kL2Part * double(device.l2) ? kL2Bytes
+                                                : kL3Bytes;
 }
 
 /// How fast a tile's operands arrive: a panel of B stays while tiles of A pass (loops 0 and 2), or the
@@ -272,15 +282,16 @@ double micro_cycles(const CpuTiling& t, const Supply& from, int64_t rows, int64_
   const int64_t lanes = t.isa.lanes();
   const double vectors = t.dot ? double(columns) : double(ceil_div(columns, lanes));
   const double sums = double(rows) * vectors, width = double(t.isa.bytes());
-  const double loads = double(rows) + vectors * (t.pack_b || t.dot ? 1.0 : 1.15);
+  const double loads = double(rows) + vectors * (t.pack_b || t.dot ? 1.0 : kInPlace);
   const double a_bytes = double(rows) * (t.dot ? width : width / double(lanes));
   const double traffic = a_bytes / from.a_rate + vectors * width / from.b_rate;
-  const double step =
-      std::max({sums / 2, 4.0, loads / 2, (sums + loads) / 4 + 3.0 / double(t.unroll), traffic}) +
-      spill_cycles(t, sums, vectors);
+  const double step = std::max({sums / kFmas, kFmaLatency, loads / kLoads,
+                                (sums + loads) / kIssues + kLoopIssues / double(t.unroll), traffic}) +
+                      spill_cycles(t, sums, vectors);
   const double d_vectors = double(rows) * double(ceil_div(columns, lanes));
-  const double passes = t.k_blocks > 1 ? 3.0 : 1.5;
-  return step * (t.dot ? kc / double(lanes) : kc) + d_vectors * passes + 30 + (t.dot ? sums * 7 : 0);
+  const double passes = t.k_blocks > 1 ? kPasses : kOnePass;
+  return step * (t.dot ? kc / double(lanes) : kc) + d_vectors * passes + kCall +
+         (t.dot ? sums * kSumLanes : 0);
 }
 
 double tile_cycles(const Gemm& p, const Device& device, const CpuTiling& t) {
@@ -299,22 +310,22 @@ double memory_cycles(const Gemm& p, const CpuTiling& t) {
   double cycles = 0;
   if (t.pack_a) {
     const double sweeps = double(ceil_div(t.n_tiles, t.nc_tiles));
-    cycles += m * k * sweeps * (p.a_transposed() ? 0.15 : 0.45) * bytes / 4;
+    cycles += m * k * sweeps * (p.a_transposed() ? kCopyAlong : kCopyAcross) * bytes / 4;
   }
   if (t.pack_b) {
     const bool again = t.sums_elements && t.k_blocks > 1 && t.loops != 2; // for every block of rows
     const double sweeps = again ? double(ceil_div(t.m_tiles, t.mc_tiles)) : 1;
-    cycles += n * k * sweeps * (p.b_transposed() ? 0.45 : 0.15) * bytes / 4;
+    cycles += n * k * sweeps * (p.b_transposed() ? kCopyAcross : kCopyAlong) * bytes / 4;
   }
-  if (!t.pack_a && !p.a_transposed() && t.mr > 8 && (p.k * size_of(p.a)) % 4096 == 0 && t.m_tiles > 1)
-    cycles += 0.1 * m * k * double(t.n_tiles); // rows of A that share cache sets
+  if (!t.pack_a && !p.a_transposed() && t.mr > kFewRows && (p.k * size_of(p.a)) % kPage == 0 && t.m_tiles > 1)
+    cycles += kSetConflict * m * k * double(t.n_tiles);
   // A step of k takes part of a line of a transposed A, and the next one is on another page. Wider tiles of
   // AVX-512 hide it: on a Zen 4, packing makes AVX2 1.3 to 1.5 times faster (2304 and 3072 x 768 x 256), and
   // AVX-512 6 % slower.
-  if (!t.pack_a && p.a_transposed() && t.kc > 64 && t.isa.level < 4)
-    cycles += 3.0 * k * double(t.n_tiles) * double(t.m_tiles);
-  if (!t.pack_b && !t.dot && p.n * size_of(p.a) > 2048 && t.kc > 64)
-    cycles += 3.0 * k * double(t.n_tiles) * double(t.m_tiles); // a page of B per step of k
+  if (!t.pack_a && p.a_transposed() && t.kc > kShortBlock && t.isa.level < 4)
+    cycles += kNewPage * k * double(t.n_tiles) * double(t.m_tiles);
+  if (!t.pack_b && !t.dot && p.n * size_of(p.a) > kPage / 2 && t.kc > kShortBlock)
+    cycles += kNewPage * k * double(t.n_tiles) * double(t.m_tiles); // a page of B per step of k
   return cycles;
 }
 
@@ -374,16 +385,12 @@ std::vector<Parameter> CpuTile::parameters(const Gemm& p, const Device& device) 
 
 std::string CpuTile::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
   const Point point{p, device, config};
-  for (const Rule& rule : kRules)
-    if (rule.broken(point)) return rule.why(point);
-  return "";
+  return first_broken(kRules, point);
 }
 
 bool CpuTile::dead_end(const Gemm& p, const Device& device, const Config& config, size_t assigned) const {
   const Point point{p, device, config};
-  for (const Rule& rule : kRules)
-    if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
-  return false;
+  return breaks_newly(kRules, point, assigned);
 }
 
 double CpuTile::cost(const Gemm& p, const Device& device, const Config& config) const {

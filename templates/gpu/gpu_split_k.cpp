@@ -102,7 +102,7 @@ Launch GpuSplitK::emit_reduce(GpuIr& ir, const std::vector<std::string>& argumen
   launch.entry = "deepgen_reduce";
   launch.grid[0] = round_up(vectors(), kThreads) / kThreads;
   launch.block[0] = kThreads;
-  launch.dependent = ir.capability >= 90;
+  launch.dependent = ir.launches_early();
   GpuEntry entry;
   entry.name = launch.entry, entry.threads = kThreads;
   ir.kernel(entry, problem_, arguments, [&](const GpuIr::Arguments& values) { reduce(ir, values, align_d); });

@@ -183,6 +183,13 @@ Value AmdIr::shuffle_word_xor(Value x, int64_t lane_mask) {
   return bitcast(x.getType(), intrinsic(i32, "llvm.amdgcn.ds.swizzle", {bitcast(i32, x), how}));
 }
 
+/// ds_bpermute counts the lanes of a wave, by 4 bytes each.
+Value AmdIr::shuffle_index(Value x, Value from) {
+  if (arch.wave == 64) from = bit_or(bit_and(thread(), 32), from);
+  return bitcast(x.getType(),
+                 intrinsic(i32, "llvm.amdgcn.ds.bpermute", {shift_left(from, 2), bitcast(i32, x)}));
+}
+
 Value AmdIr::exp2_fast(Value x) { return intrinsic(f32, "llvm.amdgcn.exp2", x); }
 Value AmdIr::log2_fast(Value x) { return intrinsic(f32, "llvm.amdgcn.log", x); }
 Value AmdIr::reciprocal_fast(Value x) { return intrinsic(f32, "llvm.amdgcn.rcp", x); }
@@ -205,15 +212,6 @@ Value AmdIr::round_to_i8(Value x) {
   Value wide = intrinsic(i32, "llvm.fptosi.sat", whole); // NaN is 0
   wide = max(min(wide, c(127)), c(-128));
   return arith::TruncIOp::create(b, loc, i8, wide);
-}
-
-std::string gpu_target(const std::string& arch) {
-  return is_amd(arch) ? arch : "sm_" + std::to_string(compute_capability(arch));
-}
-
-std::unique_ptr<GpuIr> make_gpu_ir(mlir::ModuleOp module, const std::string& target) {
-  if (is_amd(target)) return std::make_unique<AmdIr>(module, target);
-  return std::make_unique<GpuIr>(module, target);
 }
 
 } // namespace deepgen

@@ -1,5 +1,5 @@
-// AmdIr: GpuIr for AMD GPUs, over MLIR's rocdl dialect in place of nvvm. Shared memory (LDS) is static: one
-// symbol of the module, as large as the entry that uses it says.
+// AmdIr: GpuIr for AMD GPUs, over MLIR's rocdl dialect, and the instructions that these alone have. Shared
+// memory (LDS) is static: one symbol of the module, as large as the entry that uses it says.
 #pragma once
 
 #include "base/kernel/amd.h"
@@ -26,6 +26,7 @@ public:
   Value uniform(Value);  ///< an i32 that all lanes of a wave agree on, in a scalar register
 
   Value load_global(mlir::Type, Value address, int64_t alignment, CachePolicy = CachePolicy::usual) override;
+  Value shuffle_index(Value, Value lane) override;
   /// Of the block. Orders shared memory alone, so that loads from global memory stay in flight.
   void barrier() override;
   /// Keeps LLVM's passes over IR from moving memory accesses across; the instruction scheduler may.

@@ -1,23 +1,16 @@
 #include "templates/ir/gpu_ir.h"
 
-#include "base/kernel/device.h"
 #include "base/problem/signature.h"
-#include "base/text/error.h"
-#include "templates/ir/ir_record.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-
-#include <array>
 
 namespace deepgen {
 
 namespace arith = mlir::arith;
 namespace llvmd = mlir::LLVM;
-namespace nvvm = mlir::NVVM;
 namespace scf = mlir::scf;
 
 namespace {
@@ -95,16 +88,10 @@ std::vector<std::string> gpu_arguments(const Rows& p) {
   return pointers;
 }
 
-GpuIr::GpuIr(mlir::ModuleOp module) : GpuIr(module, int64_t(0)) {}
-
-GpuIr::GpuIr(mlir::ModuleOp module, const std::string& target) : GpuIr(module, compute_capability(target)) {
-  if (capability < 80) throw Error("no GPU target: '" + target + "'");
-}
-
-GpuIr::GpuIr(mlir::ModuleOp module, int64_t target_capability)
-    : Ir(module, {3, Type::f32}), capability(target_capability), i8(b.getI8Type()), i16(b.getI16Type()),
-      i32(b.getI32Type()), f16(b.getF16Type()), bf16(b.getBF16Type()), f32(b.getF32Type()),
-      f64(b.getF64Type()), global(llvmd::LLVMPointerType::get(b.getContext(), 1)),
+GpuIr::GpuIr(mlir::ModuleOp module)
+    : Ir(module, {3, Type::f32}), i8(b.getI8Type()), i16(b.getI16Type()), i32(b.getI32Type()),
+      f16(b.getF16Type()), bf16(b.getBF16Type()), f32(b.getF32Type()), f64(b.getF64Type()),
+      global(llvmd::LLVMPointerType::get(b.getContext(), 1)),
       shared(llvmd::LLVMPointerType::get(b.getContext(), 3)), module_(module) {}
 
 mlir::Type GpuIr::memory_type(Type type) const {
@@ -154,55 +141,7 @@ void GpuIr::kernel(const GpuEntry& entry, const Rows&, const std::vector<std::st
   define(entry, parameters_of(Type::f32, names), body);
 }
 
-void GpuIr::define(const GpuEntry& entry, const Parameters& parameters,
-                   const std::function<void(const Arguments&)>& body) {
-  mlir::OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(module_.getBody());
-  llvm::SmallVector<mlir::Type> types;
-  for (const auto& [name, type] : parameters) types.push_back(type);
-  auto type = llvmd::LLVMFunctionType::get(llvmd::LLVMVoidType::get(b.getContext()), types);
-  auto function = llvmd::LLVMFuncOp::create(b, loc, entry.name, type);
-  function->setAttr("nvvm.kernel", b.getUnitAttr());
-  function->setAttr("nvvm.reqntid", b.getDenseI32ArrayAttr({int32_t(entry.threads), 1, 1}));
-  function->setAttr("nvvm.minctasm", b.getI32IntegerAttr(int32_t(entry.min_blocks)));
-  if (entry.max_registers)
-    function->setAttr("nvvm.maxnreg", b.getI32IntegerAttr(int32_t(entry.max_registers)));
-  if (entry.cluster != std::array<int64_t, 3>{1, 1, 1})
-    function->setAttr("nvvm.cluster_dim",
-                      b.getDenseI32ArrayAttr(
-                          {int32_t(entry.cluster[0]), int32_t(entry.cluster[1]), int32_t(entry.cluster[2])}));
-  b.setInsertionPointToStart(function.addEntryBlock(b));
-  Arguments arguments;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const std::string& name = parameters[i].first;
-    arguments[name] = function.getArgument(unsigned(i));
-    if (name.rfind("map_", 0) != 0) continue;
-    // A tensor map is passed by value; without grid_constant LLVM would copy it to local memory.
-    auto bytes = llvmd::LLVMArrayType::get(i8, 128);
-    function.setArgAttr(unsigned(i), "llvm.byval", mlir::TypeAttr::get(bytes));
-    function.setArgAttr(unsigned(i), "nvvm.grid_constant", b.getUnitAttr());
-    function.setArgAttr(unsigned(i), "llvm.align", b.getI32IntegerAttr(64));
-  }
-  body(arguments);
-  llvmd::ReturnOp::create(b, loc, mlir::ValueRange{});
-}
-
-Value GpuIr::shared_memory() {
-  constexpr const char* kName = "deepgen_shared";
-  if (!module_.lookupSymbol(kName)) {
-    mlir::OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(module_.getBody());
-    llvmd::GlobalOp::create(b, loc, llvmd::LLVMArrayType::get(i8, 0), false, llvmd::Linkage::External, kName,
-                            mlir::Attribute(), 1024, 3);
-  }
-  return llvmd::AddressOfOp::create(b, loc, shared, kName);
-}
-
-Value GpuIr::thread() { return nvvm::ThreadIdXOp::create(b, loc, i32); }
-Value GpuIr::block_x() { return nvvm::BlockIdXOp::create(b, loc, i32); }
-Value GpuIr::block_y() { return nvvm::BlockIdYOp::create(b, loc, i32); }
 Value GpuIr::lane() { return bit_and(thread(), 31); }
-Value GpuIr::warp() { return shuffle_index(shift_right_bits(thread(), 5), c(0)); }
 
 Value GpuIr::c(int64_t value) { return c(i32, value); }
 Value GpuIr::c(mlir::Type type, int64_t value) { return arith::ConstantIntOp::create(b, loc, type, value); }
@@ -252,74 +191,16 @@ Value GpuIr::offset(Value base, int64_t bytes) {
                               llvmd::GEPNoWrapFlags::inbounds);
 }
 
-namespace {
-
-int64_t bytes_of(mlir::Type type) {
+int64_t GpuIr::bytes_of(mlir::Type type) {
   int64_t count = 1;
   if (auto vector = mlir::dyn_cast<mlir::VectorType>(type))
     count = vector.getNumElements(), type = vector.getElementType();
   return count * type.getIntOrFloatBitWidth() / 8;
 }
 
-} // namespace
-
-Value GpuIr::load_global(mlir::Type type, Value address, int64_t alignment, CachePolicy cache) {
-  const int64_t bytes = bytes_of(type);
-  if (cache == CachePolicy::usual || alignment < bytes || bytes > 16) return load(type, address, alignment);
-  std::string text = cache == CachePolicy::passing ? "ld.global" : "ld.global.nc";
-  if (cache != CachePolicy::read_only) text += ".L1::no_allocate";
-  const Values operands = {address};
-  if (cache != CachePolicy::read_only && bytes >= 4) text += ".L2::256B";
-  // Volatile: it stays behind griddepcontrol.wait.
-  if (bytes <= 4) {
-    const bool word = bytes == 4;
-    text += word ? ".b32 $0, [$1]" : bytes == 2 ? ".b16 $0, [$1]" : ".b8 $0, [$1]";
-    Value raw = assembly(word ? i32 : i16, text + ";", word ? "=r,l" : "=h,l", operands, true);
-    if (bytes == 1) raw = arith::TruncIOp::create(b, loc, i8, raw);
-    return bitcast(type, raw);
-  }
-  const int64_t words = bytes / 4;
-  if (words == 3 || words * 4 != bytes) return load(type, address, alignment);
-  mlir::Type record = record_of(words, i32);
-  text += words == 2 ? ".v2.b32 {$0,$1}, [$2];" : ".v4.b32 {$0,$1,$2,$3}, [$4];";
-  Value raw = assembly(record, text, words == 2 ? "=r,=r,l" : "=r,=r,=r,=r,l", operands, true);
-  return bitcast(type, pack(fields_of(*this, raw)));
-}
-
 void GpuIr::store(Value value, Value address, int64_t alignment) {
   llvmd::StoreOp::create(b, loc, value, address, unsigned(alignment));
 }
-
-void GpuIr::copy_async(Value to, Value from, int64_t bytes, Value valid) {
-  // Whole 16 bytes bypass L1 (cg); the smaller sizes exist through L1 only (ca).
-  const auto modifier = bytes == 16 ? nvvm::LoadCacheModifierKind::CG : nvvm::LoadCacheModifierKind::CA;
-  nvvm::CpAsyncOp::create(b, loc, to, from, uint32_t(bytes), modifier, valid);
-}
-
-void GpuIr::copy_async_if(Value wanted, Value to, Value from, int64_t bytes, Value valid) {
-  const std::string size = std::to_string(bytes), modifier = bytes == 16 ? "cg" : "ca";
-  Values operands = {wanted, to, from};
-  if (valid) operands.push_back(valid);
-  assembly(nullptr,
-           "@$0 cp.async." + modifier + ".shared.global [$1], [$2], " + size + (valid ? ", $3;" : ";"),
-           valid ? "b,r,l,r" : "b,r,l", operands, true);
-}
-
-void GpuIr::commit_copies() { nvvm::CpAsyncCommitGroupOp::create(b, loc); }
-void GpuIr::wait_copies(int64_t groups) { nvvm::CpAsyncWaitGroupOp::create(b, loc, uint32_t(groups)); }
-
-Values GpuIr::load_matrix(Value address, int64_t count, bool transposed) {
-  const auto layout = transposed ? nvvm::MMALayout::col : nvvm::MMALayout::row;
-  mlir::Type type = count > 1 ? record_of(count, i32) : i32;
-  auto shape = nvvm::LdStMatrixShapeAttr::get(b.getContext(), 8, 8);
-  Value raw = nvvm::LdMatrixOp::create(b, loc, type, address, uint32_t(count), layout, shape,
-                                       nvvm::LdStMatrixEltType::B16);
-  if (count == 1) return {raw};
-  return fields_of(*this, raw);
-}
-
-void GpuIr::barrier() { nvvm::Barrier0Op::create(b, loc); }
-void GpuIr::warp_barrier() { nvvm::SyncWarpOp::create(b, loc, c(-1)); }
 
 Value GpuIr::shuffle_xor(Value x, int64_t lane_mask) {
   if (bytes_of(x.getType()) == 8) {
@@ -328,21 +209,6 @@ Value GpuIr::shuffle_xor(Value x, int64_t lane_mask) {
     return bitcast(x.getType(), pack(halves));
   }
   return shuffle_word_xor(x, lane_mask);
-}
-Value GpuIr::shuffle_word_xor(Value x, int64_t lane_mask) {
-  return nvvm::ShflOp::create(b, loc, x.getType(), c(-1), x, c(lane_mask), c(31), nvvm::ShflKind::bfly,
-                              mlir::UnitAttr());
-}
-Value GpuIr::shuffle_index(Value x, Value from) {
-  return nvvm::ShflOp::create(b, loc, x.getType(), c(-1), x, from, c(31), nvvm::ShflKind::idx,
-                              mlir::UnitAttr());
-}
-void GpuIr::prefetch(Value address) { assembly(nullptr, "prefetch.global.L2 [$0];", "l", address, true); }
-void GpuIr::wait_for_predecessor() {
-  if (capability >= 90) nvvm::GriddepcontrolOp::create(b, loc, nvvm::GridDepActionKind::wait);
-}
-void GpuIr::launch_dependents() {
-  if (capability >= 90) nvvm::GriddepcontrolOp::create(b, loc, nvvm::GridDepActionKind::launch_dependents);
 }
 
 Values GpuIr::rolled_loop(Value from, Value to, Value step, mlir::ValueRange carried, const Body& body) {
@@ -365,16 +231,6 @@ void GpuIr::rolled_loop(Value from, Value to, int64_t step, const std::function<
     body(index);
     return Values();
   });
-}
-
-Value GpuIr::assembly(mlir::Type result, const std::string& text, const std::string& constraints,
-                      mlir::ValueRange operands, bool side_effects) {
-  llvm::SmallVector<mlir::Type> results;
-  if (result) results.push_back(result);
-  auto op = llvmd::InlineAsmOp::create(
-      b, loc, results, operands, text, constraints + (side_effects ? ",~{memory}" : ""), side_effects, false,
-      llvmd::tailcallkind::TailCallKind::None, llvmd::AsmDialectAttr(), mlir::ArrayAttr());
-  return result ? op.getResult(0) : Value();
 }
 
 } // namespace deepgen

@@ -1,8 +1,8 @@
-// GpuIr: what kernels for GPUs are made of, over MLIR's llvm, nvvm, scf, arith and vector dialects. It is
-// NVIDIA's; AmdIr (amd_ir.h) does what is virtual for AMD GPUs, and templates that keep to that and to what
-// needs no target serve both. Indices within a block and byte offsets are i32; addresses in global memory and
-// leading dimensions are i64. Everything is inlined into one function per entry, whose loops are scf.for and
-// branches scf.if.
+// GpuIr: what kernels for GPUs of any vendor are made of, over MLIR's llvm, scf, arith and vector dialects.
+// What is virtual NvIr (nv_ir.h) and AmdIr (amd_ir.h) do, each by its own instructions, and they add those
+// that the other vendor lacks: templates that keep to GpuIr serve both. Indices within a block and byte
+// offsets are i32; addresses in global memory and leading dimensions are i64. Everything is inlined into one
+// function per entry, whose loops are scf.for and branches scf.if.
 #pragma once
 
 #include "base/kernel/kernel.h"
@@ -24,26 +24,23 @@ struct GpuEntry {
   std::string name;
   int64_t threads = 256;
   int64_t min_blocks = 1;    ///< that the register allocator leaves room for on a multiprocessor
-  int64_t max_registers = 0; ///< 0: as many as min_blocks allows
+  int64_t max_registers = 0; ///< 0: as many as min_blocks allows; AMD GPUs have no such limit
   int64_t shared = 0;        ///< bytes of shared memory where it is static, as on AMD GPUs
-  std::array<int64_t, 3> cluster{1, 1, 1};
+  std::array<int64_t, 3> cluster{1, 1, 1}; ///< on NVIDIA GPUs
 };
 
-/// How a load from global memory treats the caches.
+/// How a load from global memory treats the caches, where a GPU can be told.
 enum class CachePolicy {
   usual,
-  read_only, ///< ld.global.nc: nothing writes the operand while the kernel runs
-  streamed,  ///< read_only, read once: not kept in L1, fetched into L2 by 256 bytes
+  read_only, ///< nothing writes the operand while the kernel runs
+  streamed,  ///< read_only, read once: not kept in L1, fetched into L2 by long pieces
   passing,   ///< read once, as streamed, of what the kernel may write behind
 };
 
 class GpuIr : public Ir {
 public:
-  /// `target`: Kernel::target, such as "sm_90".
-  GpuIr(mlir::ModuleOp module, const std::string& target);
   virtual ~GpuIr() = default;
 
-  const int64_t capability; ///< 80, 86, 89, 90, 100, 120; 0 on AMD GPUs
   mlir::Type i8, i16, i32, f16, bf16, f32, f64;
   mlir::Type global, shared; ///< pointer types
 
@@ -58,15 +55,15 @@ public:
               const std::function<void(const Arguments&)>& body);
   void kernel(const GpuEntry&, const Rows&, const std::vector<std::string>& arguments,
               const std::function<void(const Arguments&)>& body);
-  /// The block's dynamic shared memory, aligned to 1024 bytes (one symbol for the module).
-  virtual Value shared_memory();
+  /// The block's shared memory, aligned to 1024 bytes (one symbol for the module).
+  virtual Value shared_memory() = 0;
 
   // Where a thread is; i32.
-  virtual Value thread(); ///< threadIdx.x
-  virtual Value block_x();
-  virtual Value block_y();
-  Value lane();         ///< thread % 32
-  virtual Value warp(); ///< thread / 32, the same register for all lanes of a warp
+  virtual Value thread() = 0; ///< threadIdx.x
+  virtual Value block_x() = 0;
+  virtual Value block_y() = 0;
+  Value lane();             ///< thread % 32, on AMD GPUs too
+  virtual Value warp() = 0; ///< thread / 32
 
   // Integers. The arithmetic of Ir works on i32 and i64 alike; constants take the other operand's type.
   Value c(int64_t); ///< i32
@@ -99,29 +96,21 @@ public:
   Value offset(Value pointer, int64_t bytes);
 
   // Memory, of scalars and vectors.
-  virtual Value load_global(mlir::Type, Value address, int64_t alignment, CachePolicy = CachePolicy::usual);
+  virtual Value load_global(mlir::Type, Value address, int64_t alignment,
+                            CachePolicy = CachePolicy::usual) = 0;
   void store(Value, Value address, int64_t alignment);
-  /// cp.async of 4, 8 or 16 bytes; of those `valid` bytes (i32; null: all) are read and the rest becomes
-  /// zero.
-  void copy_async(Value shared_address, Value global_address, int64_t bytes, Value valid = nullptr);
-  /// The same where `wanted` (i1) holds, as one predicated instruction; else shared memory stays as it is.
-  void copy_async_if(Value wanted, Value shared_address, Value global_address, int64_t bytes,
-                     Value valid = nullptr);
-  void commit_copies();
-  void wait_copies(int64_t groups_in_flight);
-  /// ldmatrix: 1, 2 or 4 matrices of 8 x 8 16-bit elements; i32 registers.
-  Values load_matrix(Value shared_address, int64_t count, bool transposed);
 
   // Threads together.
-  virtual void barrier();                      ///< of the block
-  void warp_barrier();                         ///< of the warp
-  Value shuffle_xor(Value, int64_t lane_mask); ///< within 32 lanes; 32-bit and 64-bit scalars
-  Value shuffle_index(Value, Value lane);
-  /// Brings a line into L2, of which the thread may not know yet what others write there.
-  void prefetch(Value global_address);
-  /// Programmatic dependent launch (nothing before sm_90).
-  void wait_for_predecessor();
-  void launch_dependents();
+  virtual void barrier() = 0;                         ///< of the block
+  Value shuffle_xor(Value, int64_t lane_mask);        ///< within 32 lanes; 32-bit and 64-bit scalars
+  virtual Value shuffle_index(Value, Value lane) = 0; ///< within 32 lanes; of 32 bits
+  /// Brings a line into L2, of which the thread may not know yet what others write there. A hint: may do
+  /// nothing.
+  virtual void prefetch(Value global_address) { (void)global_address; }
+  /// Whether a launch may begin before its predecessor ends; where not, the other two do nothing.
+  virtual bool launches_early() const { return false; }
+  virtual void wait_for_predecessor() {}
+  virtual void launch_dependents() {}
 
   // Conversions, of scalars and vectors.
   Value bitcast(mlir::Type, Value);
@@ -132,20 +121,20 @@ public:
   /// saturated.
   Value encode(Type, Value);
   Value convert(mlir::Type to, Value); ///< between floats of any width, or from i32 to a float
-  Value round_tf32(Value f32);         ///< cvt.rna.tf32; f32 with the lower 13 bits zero
 
   // Floats.
   Value number(mlir::Type, double); ///< of a scalar or vector type
   Value zero(mlir::Type);           ///< of any scalar or vector type
   Value maximum(Value, Value);      ///< NaN when one is NaN
   Value minimum(Value, Value);
-  Value larger(Value, Value);                      ///< the other one when one is NaN
-  Value square_root(Value f32);                    ///< rounded to nearest
-  virtual Value exp2_fast(Value f32);              ///< ex2.approx.ftz: 2 ulp
-  virtual Value log2_fast(Value f32);              ///< lg2.approx: 2^-22 absolute near 1, else relative
-  virtual Value reciprocal_fast(Value f32);        ///< rcp.approx.ftz: 1 ulp
-  Value multiply_add(Value x, Value y, Value z);   ///< one rounding, any float type, scalar or vector
-  virtual Value dot4(Value a, Value b, Value sum); ///< dp4a: i32 registers of four i8 each
+  Value larger(Value, Value);   ///< the other one when one is NaN
+  Value square_root(Value f32); ///< rounded to nearest
+  // By one instruction, whose error the vendors' headers give.
+  virtual Value exp2_fast(Value f32) = 0;
+  virtual Value log2_fast(Value f32) = 0;
+  virtual Value reciprocal_fast(Value f32) = 0;
+  Value multiply_add(Value x, Value y, Value z);       ///< one rounding, any float type, scalar or vector
+  virtual Value dot4(Value a, Value b, Value sum) = 0; ///< i32 registers of four i8 each
 
   // Vectors, also of one lane (scalars).
   Value extract(Value, int64_t lane);
@@ -158,22 +147,21 @@ public:
   Values rolled_loop(Value from, Value to, int64_t step, mlir::ValueRange carried, const Body& body);
   void rolled_loop(Value from, Value to, int64_t step, const std::function<void(Value)>& body);
 
-  /// One piece of PTX; `side_effects`: neither moved across others nor deleted, and memory is clobbered.
-  Value assembly(mlir::Type result, const std::string& text, const std::string& constraints, mlir::ValueRange,
-                 bool side_effects);
-
 protected:
-  virtual Value shuffle_word_xor(Value, int64_t lane_mask); ///< of 32 bits
-  explicit GpuIr(mlir::ModuleOp module);                    ///< for a target that is not NVIDIA's
-  virtual Value round_to_i8(Value f32);                     ///< to nearest even, saturated; NaN is 0
+  explicit GpuIr(mlir::ModuleOp module);
+  static int64_t bytes_of(mlir::Type);                          ///< of a scalar or vector
+  virtual Value shuffle_word_xor(Value, int64_t lane_mask) = 0; ///< of 32 bits
+  virtual Value round_to_i8(Value f32) = 0;                     ///< to nearest even, saturated; NaN is 0
+  // Of 8-bit floats, by integers: for chips without OCP's conversions.
+  virtual Value decode_pair(Type, Value);
+  virtual Value encode_e4m3(Value);
   using Parameters = std::vector<std::pair<std::string, mlir::Type>>;
-  virtual void define(const GpuEntry&, const Parameters&, const std::function<void(const Arguments&)>& body);
+  virtual void define(const GpuEntry&, const Parameters&,
+                      const std::function<void(const Arguments&)>& body) = 0;
   mlir::ModuleOp module_;
 
 private:
-  GpuIr(mlir::ModuleOp, int64_t capability);
-  Value decode_e4m3(Value), decode_e5m2(Value), decode_pair(Type, Value);
-  Value encode_e4m3(Value), encode_e4m3_by_bits(Value);
+  Value decode_e4m3(Value), decode_e5m2(Value), encode_e4m3_by_bits(Value);
   mlir::Type argument_type(Type scalar, const std::string& name);
   Parameters parameters_of(Type scalar, const std::vector<std::string>& names);
 };

@@ -1,17 +1,14 @@
-// Numbers and vectors of them: between the types of operands and those that are computed with, constants, and
-// what has an instruction of its own.
+// Numbers and vectors of them: between the types of operands and those that are computed with, and constants.
 #include "templates/ir/gpu_ir.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace deepgen {
 
 namespace arith = mlir::arith;
 namespace llvmd = mlir::LLVM;
-namespace nvvm = mlir::NVVM;
 
 namespace {
 
@@ -78,11 +75,6 @@ Value GpuIr::decode(Type from, Value x) {
 }
 
 Value GpuIr::decode_pair(Type from, Value x) {
-  if (capability >= 89) {
-    mlir::Type type = from == Type::e4m3 ? mlir::Type(mlir::Float8E4M3FNType::get(b.getContext()))
-                                         : mlir::Type(mlir::Float8E5M2Type::get(b.getContext()));
-    return convert(f32, nvvm::ConvertF8x2ToF16x2Op::create(b, loc, lanes(2, f16), x, false, type));
-  }
   Values both;
   for (Value v : unpack(x)) both.push_back(from == Type::e4m3 ? decode_e4m3(v) : decode_e5m2(v));
   return pack(both);
@@ -122,16 +114,8 @@ Value GpuIr::encode(Type to, Value x) {
 }
 
 Value GpuIr::encode_e4m3(Value x) {
-  Values all, parts = unpack(x);
-  if (capability >= 89 && parts.size() % 2 == 0) {
-    for (size_t i = 0; i < parts.size(); i += 2) {
-      Value pair =
-          assembly(i16, "cvt.rn.satfinite.e4m3x2.f32 $0, $1, $2;", "=h,f,f", {parts[i + 1], parts[i]}, false);
-      for (Value part : unpack(bitcast(lanes(2, i8), pair))) all.push_back(part);
-    }
-    return pack(all);
-  }
-  for (Value part : parts) all.push_back(encode_e4m3_by_bits(part));
+  Values all;
+  for (Value part : unpack(x)) all.push_back(encode_e4m3_by_bits(part));
   return pack(all);
 }
 
@@ -154,15 +138,6 @@ Value GpuIr::encode_e4m3_by_bits(Value x) {
   return arith::TruncIOp::create(b, loc, i8, code);
 }
 
-Value GpuIr::round_to_i8(Value x) {
-  Value raw = assembly(i32, "cvt.rni.sat.s8.f32 $0, $1;", "=r,f", x, false);
-  return arith::TruncIOp::create(b, loc, i8, raw);
-}
-
-Value GpuIr::round_tf32(Value x) {
-  return bitcast(f32, nvvm::ConvertFloatToTF32Op::create(b, loc, i32, x, nvvm::FPRoundingMode::RNA));
-}
-
 Value GpuIr::number(mlir::Type type, double value) {
   auto one = b.getFloatAttr(element_of(type), value);
   if (auto vector = mlir::dyn_cast<mlir::VectorType>(type))
@@ -174,15 +149,7 @@ Value GpuIr::maximum(Value x, Value y) { return arith::MaximumFOp::create(b, loc
 Value GpuIr::minimum(Value x, Value y) { return arith::MinimumFOp::create(b, loc, x, y); }
 Value GpuIr::larger(Value x, Value y) { return arith::MaxNumFOp::create(b, loc, x, y); }
 Value GpuIr::square_root(Value x) { return llvmd::SqrtOp::create(b, loc, x); }
-Value GpuIr::log2_fast(Value x) { return assembly(f32, "lg2.approx.f32 $0, $1;", "=f,f", x, false); }
-Value GpuIr::exp2_fast(Value x) { return assembly(f32, "ex2.approx.ftz.f32 $0, $1;", "=f,f", x, false); }
-Value GpuIr::reciprocal_fast(Value x) {
-  return assembly(f32, "rcp.approx.ftz.f32 $0, $1;", "=f,f", x, false);
-}
 Value GpuIr::multiply_add(Value x, Value y, Value z) { return llvmd::FMAOp::create(b, loc, x, y, z); }
-Value GpuIr::dot4(Value x, Value y, Value sum) {
-  return assembly(i32, "dp4a.s32.s32 $0, $1, $2, $3;", "=r,r,r,r", {x, y, sum}, false);
-}
 
 Value GpuIr::extract(Value x, int64_t at) {
   if (!mlir::isa<mlir::VectorType>(x.getType())) return x;

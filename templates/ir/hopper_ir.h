@@ -1,10 +1,10 @@
-// HopperIr: what kernels with TMA and wgmma need beyond GpuIr: barriers in shared memory that count bytes,
+// HopperIr: what kernels with TMA and wgmma need beyond NvIr: barriers in shared memory that count bytes,
 // copies of whole tiles by tensor maps, warpgroup-wide products of tiles in shared memory, clusters. For
 // target sm_90a. Addresses of shared memory are i32 here, as the instructions take them; those of another
 // block of the cluster too.
 #pragma once
 
-#include "templates/ir/gpu_ir.h"
+#include "templates/ir/nv_ir.h"
 
 namespace deepgen {
 
@@ -27,9 +27,9 @@ struct WarpgroupMma {
   int64_t m_tiles = 1, depth_bytes = 128;
 };
 
-class HopperIr : public GpuIr {
+class HopperIr : public NvIr {
 public:
-  using GpuIr::GpuIr;
+  using NvIr::NvIr;
 
   /// The address of a pointer to shared memory, and back.
   Value address(Value shared_pointer);

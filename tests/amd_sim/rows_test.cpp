@@ -44,6 +44,16 @@ TEST_P(AmdRandomRows, AreRightOnTheSimulatedDevice) {
     if (i % 3 == 0) check(rows.awkward(p, *config).rows(), arch, *config, i);
   }
 }
+/// The warps of a row take the first one's shift from a lane, in waves of 64 and of 32.
+TEST(AmdRows, AMeanOfSeveralWarpsIsRight) {
+  const Rows p = Problem::parse("rows m=3 n=1024 x=f32 d=f32 kind=layer_norm options=none").rows();
+  Config config;
+  for (auto [name, value] : std::initializer_list<std::pair<const char*, int64_t>>{
+           {"vec", 16}, {"lanes", 128}, {"rows", 1}, {"hold", 1}, {"unroll", 1}, {"sets", 1}, {"hint", 0}})
+    config.values.emplace_back(name, value);
+  for (const char* arch : {"gfx942", "gfx1100"}) check(p, arch, config, 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Share, AmdRandomRows, testing::Range(0, kShares));
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "templates/gpu/gemv/gemv.h"
 
+#include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_limits.h"
 #include "templates/gpu/gpu_split_k.h"
@@ -56,81 +57,164 @@ int64_t resident_blocks(const GemvTiling& t, const Device& device) {
   return std::clamp<int64_t>(device.shared_multiprocessor / shared, 1, t.min_blocks(device.arch));
 }
 
-std::string why_illegal_load(const Gemm& p, const Device& device, const GemvTiling& t) {
-  if (t.vec < t.size || t.vec > 16)
-    return "vec=" + text(t.vec) + " is not between an element of " + text(t.size) + " and 16 bytes";
-  if (int64_t align = dense_alignment(p, t.weights_b); t.vec > align)
-    return "vec=" + text(t.vec) + " exceeds the alignment of W's dense rows, " + text(align) + " bytes";
-  if (int64_t align = dense_alignment(p, !t.weights_b); t.vector_align() > align)
-    return "loads of " + text(t.vector_align()) + " bytes exceed the alignment of the vectors' dense rows, " +
-           text(align) + " bytes";
-  if (t.mma) {
-    if (std::string why = why_no_mma(p, t, device.compute_capability()); !why.empty()) return why;
-    if (t.k_major && t.vec < 8) return "form=1 (mma) needs loads of two registers, not vec=" + text(t.vec);
-    if (!t.k_major && t.vec < 2 * t.size) return "form=1 (mma) needs two rows of W in a load";
+/// The values that rules look at.
+struct GemvPoint {
+  const Gemm& p;
+  const Device& device;
+  const GemvTiling& t;
+  const GpuLimits limits{device.arch};
+  int64_t weights_align() const { return dense_alignment(p, t.weights_b); }
+  int64_t vectors_align() const { return dense_alignment(p, !t.weights_b); }
+  std::string why_no_mma() const { return deepgen::why_no_mma(p, t, device.compute_capability()); }
+  int64_t width_unit() const {
+    return !t.mma ? (t.k_major ? 1 : t.elements) : (t.k_major ? 16 : 8 * t.elements);
   }
-  const int64_t unit = !t.mma ? (t.k_major ? 1 : t.elements) : (t.k_major ? 16 : 8 * t.elements);
-  const int64_t least = !t.mma && !t.k_major ? 4 * unit : unit, most = (!t.mma && !t.k_major) ? 32 * unit
-                                                                       : t.mma && !t.k_major  ? 2 * unit
-                                                                       : t.mma                ? 4 * unit
-                                                                                              : 8;
-  if (t.width < least || t.width > most || t.width % unit || (t.width / unit & (t.width / unit - 1)))
-    return "width=" + text(t.width) + " is not a power of two times " + text(unit) + " from " + text(least) +
-           " to " + text(most);
-  if (t.dependent && device.compute_capability() < 90) return "programmatic dependent launch needs sm_90";
-  return "";
-}
+  int64_t least_width() const { return !t.mma && !t.k_major ? 4 * width_unit() : width_unit(); }
+  int64_t most_width() const {
+    if (!t.mma) return t.k_major ? 8 : 32 * width_unit();
+    return (t.k_major ? 4 : 2) * width_unit();
+  }
+  int64_t warps() const { return t.row_warps * t.k_warps; }
+  int64_t steps() const { return ceil_div(t.k, t.k_step); }
+  int64_t blocks() const { return t.row_blocks * p.batch; }
+  int64_t most_registers() const { return std::min<int64_t>(168, limits.registers / t.threads); }
+};
 
-std::string why_illegal_shape(const Gemm& p, const Device& device, const GemvTiling& t) {
-  const int64_t warps = t.row_warps * t.k_warps, steps = ceil_div(t.k, t.k_step);
-  if (warps > 16) return "rwarps*kwarps=" + text(warps) + " exceeds 16 warps of a block";
-  const int64_t blocks = t.row_blocks * p.batch;
-  if (warps == 1 && (steps > 1 || blocks >= 2 * device.cores))
-    return "one warp of a block leaves most of a multiprocessor idle";
-  if (t.k_major && !t.mma && t.width > 1 && t.width / 2 >= t.rows)
-    return "half of width=" + text(t.width) + " covers all rows";
-  if (t.row_warps % t.weights) return "a gate needs as many rwarps for one weight as for the other";
-  if (t.row_warps > t.weights && t.block_outputs / 2 >= t.rows)
-    return "half of rwarps=" + text(t.row_warps) + " covers all rows";
-  if (t.unroll > 1 && t.k_step / 2 >= t.k) return "half of unroll=" + text(t.unroll) + " covers K";
-  if (t.workers > 1 && t.workers > steps)
-    return "kwarps*splits=" + text(t.workers) + " warps share " + text(steps) + " steps of K";
-  if (t.pipeline && t.k / t.k_step <= t.workers) return "pipe=1 needs more than one step of K for a warp";
-  if (t.splits > 1 && blocks >= 2 * device.cores)
-    return "splits=" + text(t.splits) + " although " + text(blocks) + " blocks fill the device twice";
-  if (t.row_warps > t.weights && blocks * t.splits < device.cores)
-    return "rwarps=" + text(t.row_warps) + " although " + text(blocks * t.splits) +
-           " blocks do not fill the device";
-  return "";
-}
+/// Spaces are small, and no rule is asked before all parameters are known.
+enum Index { kAll };
 
-/// Rules that only save time.
-std::string why_slow(const Gemm& p, const Device& device, const GemvTiling& t) {
-  if (t.loads() * t.vec * (t.pipeline ? 2 : 1) < 32 && t.k > t.k_step)
-    return "less than 32 bytes of a lane in flight";
-  if (const int64_t align = dense_alignment(p, t.weights_b);
-      !t.mma && t.vec < align && 2 * t.elements * t.vectors <= 64)
-    return "vec=" + text(t.vec) + " although W is aligned to " + text(align) +
-           " bytes and few registers hold the sums";
-  if (t.loads() > 16) return text(t.loads()) + " loads of one lane in flight: more than 16 do not pay";
-  if (!t.mma && t.size == 2 && t.vectors > 8 && t.vec == 16 &&
-      why_no_mma(p, t, device.compute_capability()).empty())
-    return "form=0 multiplies " + text(t.vectors) + " vectors more slowly than W arrives";
-  return "";
-}
+const Rule<Index, GemvPoint> kRules[] = {
+    {kAll, [](const GemvPoint& x) { return x.t.vec < x.t.size || x.t.vec > 16; },
+     [](const GemvPoint& x) {
+       return "vec=" + text(x.t.vec) + " is not between an element of " + text(x.t.size) + " and 16 bytes";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.vec > x.weights_align(); },
+     [](const GemvPoint& x) {
+       return "vec=" + text(x.t.vec) + " exceeds the alignment of W's dense rows, " +
+              text(x.weights_align()) + " bytes";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.vector_align() > x.vectors_align(); },
+     [](const GemvPoint& x) {
+       return "loads of " + text(x.t.vector_align()) +
+              " bytes exceed the alignment of the vectors' dense rows, " + text(x.vectors_align()) + " bytes";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.mma && !x.why_no_mma().empty(); },
+     [](const GemvPoint& x) { return x.why_no_mma(); }},
+    {kAll, [](const GemvPoint& x) { return x.t.mma && x.t.k_major && x.t.vec < 8; },
+     [](const GemvPoint& x) {
+       return "form=1 (mma) needs loads of two registers, not vec=" + text(x.t.vec);
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.mma && !x.t.k_major && x.t.vec < 2 * x.t.size; },
+     [](const GemvPoint&) { return std::string("form=1 (mma) needs two rows of W in a load"); }},
+    {kAll,
+     [](const GemvPoint& x) {
+       return x.t.width < x.least_width() || x.t.width > x.most_width() || x.t.width % x.width_unit() ||
+              (x.t.width / x.width_unit() & (x.t.width / x.width_unit() - 1));
+     },
+     [](const GemvPoint& x) {
+       return "width=" + text(x.t.width) + " is not a power of two times " + text(x.width_unit()) + " from " +
+              text(x.least_width()) + " to " + text(x.most_width());
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.dependent && x.device.compute_capability() < 90; },
+     [](const GemvPoint&) { return std::string("programmatic dependent launch needs sm_90"); }},
+    {kAll, [](const GemvPoint& x) { return x.warps() > 16; },
+     [](const GemvPoint& x) { return "rwarps*kwarps=" + text(x.warps()) + " exceeds 16 warps of a block"; }},
+    {kAll,
+     [](const GemvPoint& x) { return x.warps() == 1 && (x.steps() > 1 || x.blocks() >= 2 * x.device.cores); },
+     [](const GemvPoint&) {
+       return std::string("one warp of a block leaves most of a multiprocessor idle");
+     }},
+    {kAll,
+     [](const GemvPoint& x) { return x.t.k_major && !x.t.mma && x.t.width > 1 && x.t.width / 2 >= x.t.rows; },
+     [](const GemvPoint& x) { return "half of width=" + text(x.t.width) + " covers all rows"; }},
+    {kAll, [](const GemvPoint& x) { return x.t.row_warps % x.t.weights != 0; },
+     [](const GemvPoint&) {
+       return std::string("a gate needs as many rwarps for one weight as for the other");
+     }},
+    {kAll,
+     [](const GemvPoint& x) { return x.t.row_warps > x.t.weights && x.t.block_outputs / 2 >= x.t.rows; },
+     [](const GemvPoint& x) { return "half of rwarps=" + text(x.t.row_warps) + " covers all rows"; }},
+    {kAll, [](const GemvPoint& x) { return x.t.unroll > 1 && x.t.k_step / 2 >= x.t.k; },
+     [](const GemvPoint& x) { return "half of unroll=" + text(x.t.unroll) + " covers K"; }},
+    {kAll, [](const GemvPoint& x) { return x.t.workers > 1 && x.t.workers > x.steps(); },
+     [](const GemvPoint& x) {
+       return "kwarps*splits=" + text(x.t.workers) + " warps share " + text(x.steps()) + " steps of K";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.pipeline && x.t.k / x.t.k_step <= x.t.workers; },
+     [](const GemvPoint&) { return std::string("pipe=1 needs more than one step of K for a warp"); }},
+    {kAll, [](const GemvPoint& x) { return x.t.splits > 1 && x.blocks() >= 2 * x.device.cores; },
+     [](const GemvPoint& x) {
+       return "splits=" + text(x.t.splits) + " although " + text(x.blocks()) +
+              " blocks fill the device twice";
+     }},
+    {kAll,
+     [](const GemvPoint& x) {
+       return x.t.row_warps > x.t.weights && x.blocks() * x.t.splits < x.device.cores;
+     },
+     [](const GemvPoint& x) {
+       return "rwarps=" + text(x.t.row_warps) + " although " + text(x.blocks() * x.t.splits) +
+              " blocks do not fill the device";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.threads % x.limits.wave != 0; },
+     [](const GemvPoint& x) {
+       return text(x.t.threads) + " threads are no whole waves of " + text(x.limits.wave);
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.registers() > x.most_registers(); },
+     [](const GemvPoint& x) {
+       return "about " + text(x.t.registers()) + " registers a thread exceed the " +
+              text(x.most_registers()) + " of " + text(x.t.threads) + " threads";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.shared_bytes() > x.device.shared_block; },
+     [](const GemvPoint& x) {
+       return text(x.t.shared_bytes()) + " bytes of shared memory exceed the device's " +
+              text(x.device.shared_block);
+     }},
+    // Rules that only save time.
+    {kAll,
+     [](const GemvPoint& x) {
+       return x.t.loads() * x.t.vec * (x.t.pipeline ? 2 : 1) < 32 && x.t.k > x.t.k_step;
+     },
+     [](const GemvPoint&) { return std::string("less than 32 bytes of a lane in flight"); }},
+    {kAll,
+     [](const GemvPoint& x) {
+       return !x.t.mma && x.t.vec < x.weights_align() && 2 * x.t.elements * x.t.vectors <= 64;
+     },
+     [](const GemvPoint& x) {
+       return "vec=" + text(x.t.vec) + " although W is aligned to " + text(x.weights_align()) +
+              " bytes and few registers hold the sums";
+     }},
+    {kAll, [](const GemvPoint& x) { return x.t.loads() > 16; },
+     [](const GemvPoint& x) {
+       return text(x.t.loads()) + " loads of one lane in flight: more than 16 do not pay";
+     }},
+    {kAll,
+     [](const GemvPoint& x) {
+       return !x.t.mma && x.t.size == 2 && x.t.vectors > 8 && x.t.vec == 16 && x.why_no_mma().empty();
+     },
+     [](const GemvPoint& x) {
+       return "form=0 multiplies " + text(x.t.vectors) + " vectors more slowly than W arrives";
+     }},
+};
 
-std::string why_illegal_resources(const GemvTiling& t, const Device& device) {
-  const GpuLimits limits(device.arch);
-  const int64_t limit = std::min<int64_t>(168, limits.registers / t.threads);
-  if (t.threads % limits.wave) return text(t.threads) + " threads are no whole waves of " + text(limits.wave);
-  if (t.registers() > limit)
-    return "about " + text(t.registers()) + " registers a thread exceed the " + text(limit) + " of " +
-           text(t.threads) + " threads";
-  if (t.shared_bytes() > device.shared_block)
-    return text(t.shared_bytes()) + " bytes of shared memory exceed the device's " +
-           text(device.shared_block);
-  return "";
-}
+// The estimate's constants. None is fitted but kMeasured; the others are nominal, or estimates by hand: only
+// the order of configs matters, and benchmarks/gpu/model/README.md says how good that is. Seconds: latency of
+// memory under load; of a block to start and end; of a launch.
+constexpr double kLatency = 0.8e-6, kBlock = 1.0e-6, kLaunch = 1.5e-6;
+constexpr double kDependentLaunch = 0.7, kPrefetchLaunch = 0.6, kReduceLaunch = 0.5; ///< of a launch
+constexpr double kEfficiency = 0.85; ///< of the peak bandwidth, at best
+constexpr double kCoreBytes = 64;    ///< a clock and multiprocessor
+constexpr double kL2 = 1.6;          ///< bandwidth of L2 / of memory
+constexpr double kKept = 0.5;        ///< of L1 and shared memory, that vectors may fill
+constexpr double kSectorBytes = 32;  ///< are moved at a time
+constexpr double kNoPipeline = 0.7;  ///< of the loads under way, where none is while a warp multiplies
+constexpr double kQueue = 0.2, kLeastQueue = 0.5;       ///< more time for memory, by how full its queues are
+constexpr double kOverlap = 0.2;                        ///< of all parts, beside the longest
+constexpr double kReduceClocks = 8;                     ///< for a sum of another warp
+constexpr double kHintLoss = 0.02e-6, kRegister = 1e-9; ///< seconds, that decide between equals
+/// Beside the other templates' estimates; the median of 29 that were timed (benchmarks/gpu/model).
+constexpr double kMeasured = 0.86;
+// Instructions, by counting.
+constexpr double kLoadIssues = 2, kPairIssues = 1.5, kGather = 2, kConvert8 = 1.5;
 
 /// Warp instructions per iteration of a warp: loads, conversions, multiplications.
 double instructions(const GemvTiling& t) {
@@ -138,15 +222,18 @@ double instructions(const GemvTiling& t) {
   const double vectors = double(t.vectors), elements = double(t.elements);
   if (t.mma) {
     const double tiles = loads * words / 4; // of m16 by one k step
-    const double pieces = double(t.positions * t.columns / 8) * (t.vectors_k_major ? 1.0 : elements * 2);
-    return loads * 2 + pieces * 2 + tiles * double(t.columns) / 8 * 2 + (t.k_major ? 0 : loads * words * 1.5);
+    const double pieces =
+        double(t.positions * t.columns / 8) * (t.vectors_k_major ? 1.0 : elements * kGather);
+    return loads * kLoadIssues + pieces * kLoadIssues + tiles * double(t.columns) / 8 * 2 +
+           (t.k_major ? 0 : loads * words * kPairIssues);
   }
-  const double convert = t.size >= 4 ? 0 : t.size == 2 ? 1 : 1.5;
+  const double convert = t.size >= 4 ? 0 : t.size == 2 ? 1 : kConvert8;
   const double dot =
       t.weight_type == Type::i8 && t.k_major && t.vec >= 4 ? 4 : 1; // elements of an instruction
-  const double per_vector =
-      t.k_major ? elements * convert + (t.vectors_k_major ? 2 : 2 * elements) : 2 + convert;
-  return loads * (2 + elements * convert + elements * vectors / dot) +
+  const double per_vector = t.k_major
+                                ? elements * convert + (t.vectors_k_major ? kLoadIssues : kGather * elements)
+                                : kLoadIssues + convert;
+  return loads * (kLoadIssues + elements * convert + elements * vectors / dot) +
          double(t.positions) * vectors * per_vector;
 }
 
@@ -247,17 +334,11 @@ std::vector<Parameter> Gemv::parameters(const Gemm& p, const Device& device) con
 
 std::string Gemv::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
   const GemvTiling t(p, config);
-  if (std::string why = why_illegal_load(p, device, t); !why.empty()) return why;
-  if (std::string why = why_illegal_shape(p, device, t); !why.empty()) return why;
-  if (std::string why = why_illegal_resources(t, device); !why.empty()) return why;
-  return why_slow(p, device, t);
+  return first_broken(kRules, GemvPoint{p, device, t});
 }
 
-// Little's law decides: bandwidth is bytes in flight over latency. The constants are nominal (only the order
-// matters): 0.8 us of latency under load, 1 us for a block to start and end, 85 % of the peak bandwidth at
-// best, one multiprocessor at most 64 bytes a clock.
+// Little's law decides: bandwidth is bytes in flight over latency.
 double Gemv::cost(const Gemm& p, const Device& device, const Config& config) const {
-  constexpr double kLatency = 0.8e-6, kBlock = 1.0e-6, kLaunch = 1.5e-6, kEfficiency = 0.85;
   const GemvTiling t(p, config);
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
   const double blocks = double(t.row_blocks * t.splits * p.batch);
@@ -268,36 +349,37 @@ double Gemv::cost(const Gemm& p, const Device& device, const Config& config) con
   const double weights = double(t.weights * t.rows * t.k * t.size * p.batch);
   // Loads that touch a sector only in part still move all of it.
   const double run = double(t.k_major ? t.lanes_k * t.vec : t.width * t.size);
-  const double sectors = std::max(1.0, 32.0 / run);
+  const double sectors = std::max(1.0, kSectorBytes / run);
   // While a block starts and ends it has nothing in flight; without a pipeline neither while a warp
   // multiplies.
   const double busy = waves > 1 ? steps * kLatency / (steps * kLatency + kBlock) : 1.0;
-  const double in_flight =
-      resident * double(t.threads * t.loads() * t.vec) * busy * (t.pipeline || steps == 1 ? 1.0 : 0.7);
+  const double in_flight = resident * double(t.threads * t.loads() * t.vec) * busy *
+                           (t.pipeline || steps == 1 ? 1.0 : kNoPipeline);
   const bool rdna = is_amd(device.arch) && GpuLimits(device.arch).wave == 32; // of two compute units
-  const double core_rate = std::min(in_flight / kLatency, (rdna ? 128 : 64) * clock);
+  const double core_rate = std::min(in_flight / kLatency, (rdna ? 2 * kCoreBytes : kCoreBytes) * clock);
   const double block_bytes = double(t.block_rows * t.k_step * t.size * t.k_warps) * steps;
   const double best = double(device.memory_bandwidth) * kEfficiency, wanted = best * kLatency / cores;
   const double memory = std::max(weights * sectors / best, per_core * block_bytes / core_rate) *
-                        (1 + 0.2 * std::max(0.5, wanted / in_flight));
+                        (1 + kQueue * std::max(kLeastQueue, wanted / in_flight));
   // Every multiprocessor fetches the vectors once from L2, or every block does when L1 cannot keep them.
   const double vector_bytes = double(t.vectors * t.k * t.size) / double(t.splits);
-  const bool kept = vector_bytes < 0.5 * double(device.shared_multiprocessor);
+  const bool kept = vector_bytes < kKept * double(device.shared_multiprocessor);
   const double fetched = (kept ? std::min(blocks, cores) : blocks) * vector_bytes;
-  const double l2 = (weights + fetched) / (1.6 * double(device.memory_bandwidth));
+  const double l2 = (weights + fetched) / (kL2 * double(device.memory_bandwidth));
   const double warps =
       GpuLimits(device.arch).wave == 64 ? 2 : 4; // that a multiprocessor issues for in a cycle
   const double issue = per_core * double(t.threads / 32) * steps * instructions(t) / warps / clock;
-  const double reduce = double(t.k_warps * t.block_rows * t.columns) / double(t.threads) * 8 / clock;
-  const double second =
-      t.splits > 1 ? 0.5 * kLaunch + GpuSplitK(p, t.splits).traffic() / double(device.memory_bandwidth) : 0;
-  // Beside the other templates' estimates; the median of 29 that were timed.
-  constexpr double kMeasured = 0.86;
-  const double total = kLaunch * (t.prefetch    ? 0.6
-                                  : t.dependent ? 0.7
+  const double reduce =
+      double(t.k_warps * t.block_rows * t.columns) / double(t.threads) * kReduceClocks / clock;
+  const double second = t.splits > 1 ? kReduceLaunch * kLaunch +
+                                           GpuSplitK(p, t.splits).traffic() / double(device.memory_bandwidth)
+                                     : 0;
+  const double total = kLaunch * (t.prefetch    ? kPrefetchLaunch
+                                  : t.dependent ? kDependentLaunch
                                                 : 1.0) +
-                       kBlock + std::max({memory, l2, issue}) + 0.2 * (memory + l2 + issue) + waves * reduce +
-                       second + (t.hint == 1 ? 0.02e-6 : 0) + 1e-9 * double(t.registers());
+                       kBlock + std::max({memory, l2, issue}) + kOverlap * (memory + l2 + issue) +
+                       waves * reduce + second + (t.hint == 1 ? kHintLoss : 0) +
+                       kRegister * double(t.registers());
   return kMeasured * total;
 }
 

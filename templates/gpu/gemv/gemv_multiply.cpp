@@ -116,7 +116,7 @@ void GemvWarp::multiply_fma(Values& sums, const Values& pieces, int64_t j, Value
 /// Sums are [tile][8 columns][4 registers of the instruction's D].
 void GemvWarp::multiply_mma(Values& sums, const Values& pieces, int64_t j, Value k) {
   const auto round = [&](Value w) {
-    return t.weight_type == Type::tf32 ? ir.bitcast(ir.i32, ir.round_tf32(ir.bitcast(ir.f32, w))) : w;
+    return t.weight_type == Type::tf32 ? ir.bitcast(ir.i32, nv().round_tf32(ir.bitcast(ir.f32, w))) : w;
   };
   const auto registers = [&](Value piece) {
     Values out;
@@ -151,8 +151,8 @@ void GemvWarp::multiply_mma(Values& sums, const Values& pieces, int64_t j, Value
       continue;
     }
     const auto pair = [&](Value x, Value y, int64_t select) {
-      return ir.assembly(ir.i32, "prmt.b32 $0, $1, $2, " + std::to_string(select) + ";", "=r,r,r", {x, y},
-                         false);
+      return nv().assembly(ir.i32, "prmt.b32 $0, $1, $2, " + std::to_string(select) + ";", "=r,r,r", {x, y},
+                           false);
     };
     for (size_t i = 0; i < along[0].size(); ++i) { // a word is an element of K of two rows
       const auto row = [&](size_t q, int64_t select) { return pair(along[q][i], along[q + 1][i], select); };
@@ -171,10 +171,10 @@ void GemvWarp::mma(Values& sums, int64_t tile, mlir::ValueRange a, const std::ve
     Values operands(a.begin(), a.end());
     operands.append(b[c].begin(), b[c].end());
     operands.append(sum, sum + 4);
-    Value out = ir.assembly(record,
-                            "mma.sync.aligned." + mma_name(t.weight_type, t.vector_type) +
-                                " {$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};",
-                            d + ",r,r,r,r,r,r,0,1,2,3", operands, true);
+    Value out = nv().assembly(record,
+                              "mma.sync.aligned." + mma_name(t.weight_type, t.vector_type) +
+                                  " {$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};",
+                              d + ",r,r,r,r,r,r,0,1,2,3", operands, true);
     llvm::copy(fields_of(ir, out), sum);
   }
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "templates/gpu/gemv/gemv.h"
-#include "templates/ir/gpu_ir.h"
+#include "templates/ir/nv_ir.h"
 
 namespace deepgen {
 
@@ -54,6 +54,7 @@ private:
   void store_mma(const Values& sums, Value slots);
   Values chunks(Value piece); ///< registers that hold whole elements
   Values decode(Type, Value chunk);
+  NvIr& nv() { return static_cast<NvIr&>(ir); } ///< where t.mma, which rules keep to NVIDIA GPUs
 
   GpuIr& ir;
   const GemvTiling& t;

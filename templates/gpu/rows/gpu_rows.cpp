@@ -1,5 +1,6 @@
 #include "templates/gpu/rows/gpu_rows.h"
 
+#include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_limits.h"
 
@@ -18,75 +19,89 @@ constexpr int64_t kMostThreads = 1024, kFewThreads = 64;
   return value_at(config, size_t(i), kNames[i]);
 }
 
-std::string why_illegal_vectors(const Rows& p, const GpuRowsTiling& t) {
-  const int64_t align = dense_alignment(p.n, p.x);
-  if (t.vec < size_of(p.x) || t.vec > align)
-    return "vec=" + text(t.vec) + " is not between an element of " + text(size_of(p.x)) + " and the " +
-           text(align) + " bytes to which dense rows are aligned";
-  return "";
-}
+/// The values that rules look at; of parameters that are not known yet, the first.
+struct GpuRowsPoint {
+  const Rows& p;
+  const Device& device;
+  const GpuRowsTiling& t;
+  const GpuLimits limits{device.arch};
+  int64_t align() const { return dense_alignment(p.n, p.x); }
+  int64_t least_threads() const { return std::max(kFewThreads, limits.wave); }
+  int64_t most_registers() const { return std::min(limits.most_registers, limits.registers / t.threads); }
+  double most_additions() const { return GpuRowsTiling::most_additions(p.n); }
+};
 
-std::string why_illegal_block(const Rows& p, const Device& device, const GpuRowsTiling& t) {
-  const GpuLimits limits(device.arch);
-  if (t.threads > kMostThreads || t.threads < std::max(kFewThreads, limits.wave))
-    return "lanes*rows=" + text(t.threads) + " threads are not between " +
-           text(std::max(kFewThreads, limits.wave)) + " and " + text(kMostThreads);
-  if (t.rows > 1 && t.rows / 2 >= p.m && t.threads / 2 >= std::max(kFewThreads, limits.wave))
-    return "half of rows=" + text(t.rows) + " covers M";
-  return "";
-}
-
-std::string why_illegal_sum(const Rows& p, const GpuRowsTiling& t) {
-  const double most = GpuRowsTiling::most_additions(p.n);
-  if (double(t.additions()) <= most) return "";
-  return text(t.additions()) + " additions one after another exceed the " + text(int64_t(most)) +
-         " that sums over rows of " + text(p.n) + " are exact enough with: more lanes, or a greater unroll";
-}
-
-std::string why_illegal_hold(const Device& device, const GpuRowsTiling& t) {
-  const GpuLimits limits(device.arch);
-  const int64_t most = std::min(limits.most_registers, limits.registers / t.threads);
-  if (t.hold != GpuRowsTiling::in_registers && t.turns == 1)
-    return "hold=" + text(t.hold) + " although a thread has one vector of a row";
-  if (t.registers() > most)
-    return "about " + text(t.registers()) + " registers a thread exceed the " + text(most) + " of " +
-           text(t.threads) + " threads";
-  if (t.shared_bytes() > device.shared_block)
-    return text(t.shared_bytes()) + " bytes of shared memory exceed the device's " +
-           text(device.shared_block);
-  return "";
-}
-
-std::string why_illegal_grid(const Device& device, const GpuRowsTiling& t) {
-  if (is_amd(device.arch) && t.blocks * t.threads >= int64_t(1) << 32)
-    return text(t.blocks) + " blocks of " + text(t.threads) + " threads: a grid has less than 2^32 threads";
-  if (t.blocks >= int64_t(1) << 31) return text(t.blocks) + " blocks: a grid has less than 2^31";
-  if (t.sets > 1 && t.blocks < 2 * device.cores && t.all_sets < int64_t(1) << 20)
-    return "sets=" + text(t.sets) + " leaves " + text(t.blocks) + " blocks to " + text(device.cores) +
-           " multiprocessors";
-  return "";
-}
-
-/// The constraints that the first `assigned` parameters decide.
-std::string broken(const Rows& p, const Device& device, const GpuRowsTiling& t, size_t assigned) {
-  if (std::string why = why_illegal_vectors(p, t); !why.empty()) return why;
-  if (assigned > kLanes && t.lanes > 1 && t.lanes / 2 >= t.vectors)
-    return "half of lanes=" + text(t.lanes) + " covers a row of " + text(t.vectors) + " vectors";
-  if (assigned <= kRows) return "";
-  if (std::string why = why_illegal_block(p, device, t); !why.empty()) return why;
-  if (assigned <= kUnroll) return "";
-  if (t.hold == GpuRowsTiling::in_registers && t.unroll > 1)
-    return "hold=1 reads a whole row at once: unroll=1";
-  if (t.unroll > t.turns)
-    return "unroll=" + text(t.unroll) + " of the " + text(t.turns) + " vectors that a thread has";
-  if (std::string why = why_illegal_sum(p, t); !why.empty()) return why;
-  if (std::string why = why_illegal_hold(device, t); !why.empty()) return why;
-  if (assigned <= kSets) return "";
-  if (std::string why = why_illegal_grid(device, t); !why.empty()) return why;
-  if (assigned > kHint && t.hint && (is_amd(device.arch) || t.hold == GpuRowsTiling::read_again))
-    return "hint=1 is for what NVIDIA GPUs read once";
-  return "";
-}
+const Rule<Index, GpuRowsPoint> kRules[] = {
+    {kVec, [](const GpuRowsPoint& x) { return x.t.vec < size_of(x.p.x) || x.t.vec > x.align(); },
+     [](const GpuRowsPoint& x) {
+       return "vec=" + text(x.t.vec) + " is not between an element of " + text(size_of(x.p.x)) + " and the " +
+              text(x.align()) + " bytes to which dense rows are aligned";
+     }},
+    {kLanes, [](const GpuRowsPoint& x) { return x.t.lanes > 1 && x.t.lanes / 2 >= x.t.vectors; },
+     [](const GpuRowsPoint& x) {
+       return "half of lanes=" + text(x.t.lanes) + " covers a row of " + text(x.t.vectors) + " vectors";
+     }},
+    {kRows,
+     [](const GpuRowsPoint& x) { return x.t.threads > kMostThreads || x.t.threads < x.least_threads(); },
+     [](const GpuRowsPoint& x) {
+       return "lanes*rows=" + text(x.t.threads) + " threads are not between " + text(x.least_threads()) +
+              " and " + text(kMostThreads);
+     }},
+    {kRows,
+     [](const GpuRowsPoint& x) {
+       return x.t.rows > 1 && x.t.rows / 2 >= x.p.m && x.t.threads / 2 >= x.least_threads();
+     },
+     [](const GpuRowsPoint& x) { return "half of rows=" + text(x.t.rows) + " covers M"; }},
+    {kUnroll, [](const GpuRowsPoint& x) { return x.t.hold == GpuRowsTiling::in_registers && x.t.unroll > 1; },
+     [](const GpuRowsPoint&) { return std::string("hold=1 reads a whole row at once: unroll=1"); }},
+    {kUnroll, [](const GpuRowsPoint& x) { return x.t.unroll > x.t.turns; },
+     [](const GpuRowsPoint& x) {
+       return "unroll=" + text(x.t.unroll) + " of the " + text(x.t.turns) + " vectors that a thread has";
+     }},
+    {kUnroll, [](const GpuRowsPoint& x) { return double(x.t.additions()) > x.most_additions(); },
+     [](const GpuRowsPoint& x) {
+       return text(x.t.additions()) + " additions one after another exceed the " +
+              text(int64_t(x.most_additions())) + " that sums over rows of " + text(x.p.n) +
+              " are exact enough with: more lanes, or a greater unroll";
+     }},
+    {kUnroll, [](const GpuRowsPoint& x) { return x.t.hold != GpuRowsTiling::in_registers && x.t.turns == 1; },
+     [](const GpuRowsPoint& x) {
+       return "hold=" + text(x.t.hold) + " although a thread has one vector of a row";
+     }},
+    {kUnroll, [](const GpuRowsPoint& x) { return x.t.registers() > x.most_registers(); },
+     [](const GpuRowsPoint& x) {
+       return "about " + text(x.t.registers()) + " registers a thread exceed the " +
+              text(x.most_registers()) + " of " + text(x.t.threads) + " threads";
+     }},
+    {kUnroll, [](const GpuRowsPoint& x) { return x.t.shared_bytes() > x.device.shared_block; },
+     [](const GpuRowsPoint& x) {
+       return text(x.t.shared_bytes()) + " bytes of shared memory exceed the device's " +
+              text(x.device.shared_block);
+     }},
+    {kSets,
+     [](const GpuRowsPoint& x) {
+       return is_amd(x.device.arch) && x.t.blocks * x.t.threads >= int64_t(1) << 32;
+     },
+     [](const GpuRowsPoint& x) {
+       return text(x.t.blocks) + " blocks of " + text(x.t.threads) +
+              " threads: a grid has less than 2^32 threads";
+     }},
+    {kSets, [](const GpuRowsPoint& x) { return x.t.blocks >= int64_t(1) << 31; },
+     [](const GpuRowsPoint& x) { return text(x.t.blocks) + " blocks: a grid has less than 2^31"; }},
+    {kSets,
+     [](const GpuRowsPoint& x) {
+       return x.t.sets > 1 && x.t.blocks < 2 * x.device.cores && x.t.all_sets < int64_t(1) << 20;
+     },
+     [](const GpuRowsPoint& x) {
+       return "sets=" + text(x.t.sets) + " leaves " + text(x.t.blocks) + " blocks to " +
+              text(x.device.cores) + " multiprocessors";
+     }},
+    {kHint,
+     [](const GpuRowsPoint& x) {
+       return x.t.hint && (is_amd(x.device.arch) || x.t.hold == GpuRowsTiling::read_again);
+     },
+     [](const GpuRowsPoint&) { return std::string("hint=1 is for what NVIDIA GPUs read once"); }},
+};
 
 } // namespace
 
@@ -155,7 +170,8 @@ std::vector<Parameter> GpuRows::parameters(const Rows& p, const Device& device) 
 }
 
 std::string GpuRows::why_illegal(const Rows& p, const Device& device, const Config& config) const {
-  return broken(p, device, GpuRowsTiling(p, config), kParameters);
+  const GpuRowsTiling t(p, config);
+  return first_broken(kRules, GpuRowsPoint{p, device, t});
 }
 
 bool GpuRows::dead_end(const Rows& p, const Device& device, const Config& config, size_t assigned) const {
@@ -163,7 +179,8 @@ bool GpuRows::dead_end(const Rows& p, const Device& device, const Config& config
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kFirst[i]);
-  return assigned > kVec && !broken(p, device, GpuRowsTiling(p, filled), assigned).empty();
+  const GpuRowsTiling t(p, filled);
+  return !first_broken(kRules, GpuRowsPoint{p, device, t}, assigned).empty();
 }
 
 /// Any alignment: accesses of one element, as many turns longer, and more threads for a row where its sums

@@ -1,6 +1,7 @@
 // What a call of gpu_rows should take. The constants without another source are fitted to 168 times of 11
 // problems on an H200 (benchmarks/gpu/results/h200_rows, kernels of revision 1) by scripts/fit_gpu_rows.py,
-// which has the same formulas and tells how good the estimate is.
+// which has the same formulas and tells how good the estimate is. "By counting": of the instructions in the
+// code, and "by hand": neither fitted nor measured.
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_limits.h"
 #include "templates/gpu/rows/gpu_rows.h"
@@ -22,9 +23,12 @@ constexpr double kOverlap = 0.094;                 ///< of what is hidden behind
 constexpr double kLayerNorm = 8.9, kRmsNorm = 5.4; ///< instructions for an element
 constexpr double kSoftmax = 8, kE4m3 = 8, kI8 = 6; ///< the same, by counting: too few times
 constexpr double kShared = 9.2;                    ///< instructions for a vector's way through shared memory
-constexpr double kAccess = 4;   ///< instructions for an access to global memory, by counting
-constexpr double kL2 = 2;       ///< bandwidth of L2 / of memory, nominal
-constexpr double kCached = 0.7; ///< of L2 that rows may fill and stay
+constexpr double kAccess = 4;       ///< instructions for an access to global memory, by counting
+constexpr double kNextLoads = 0.5;  ///< of a latency for each further group of loads, by hand
+constexpr double kHintGain = 0.999; ///< decides between equals, by hand
+constexpr double kSet = 1e-10;      ///< seconds, the same of a set
+constexpr double kL2 = 2;           ///< bandwidth of L2 / of memory, nominal
+constexpr double kCached = 0.7;     ///< of L2 that rows may fill and stay
 
 /// Blocks that one multiprocessor holds at a time.
 int64_t resident_blocks(const GpuRowsTiling& t, const Device& device) {
@@ -73,7 +77,8 @@ double GpuRows::cost(const Rows& p, const Device& device, const Config& config) 
       t.crosses_warps() ? double(t.barriers) * (kBarrier + std::log2(double(t.warps)) * kShuffle) : 0;
   const double groups =
       t.hold == GpuRowsTiling::in_registers ? 1 : double(ceil_div(t.turns, t.unroll)); // of loads
-  const double set = kLatency * (1 + 0.5 * (groups - 1)) + (shuffles * kShuffle + across) / clock + set_issue;
+  const double set =
+      kLatency * (1 + kNextLoads * (groups - 1)) + (shuffles * kShuffle + across) / clock + set_issue;
   const double chain = std::max(std::ceil(blocks) / resident, 1.0) * double(t.sets) * set;
 
   const double best = double(device.memory_bandwidth) * kEfficiency;
@@ -85,7 +90,7 @@ double GpuRows::cost(const Rows& p, const Device& device, const Config& config) 
 
   const double most = std::max({memory, issue, chain});
   const double total = kLaunch + most + kOverlap * (memory + issue + chain - most);
-  return total * (t.hint ? 0.999 : 1) + 1e-10 * double(t.sets);
+  return total * (t.hint ? kHintGain : 1) + kSet * double(t.sets);
 }
 
 } // namespace deepgen

@@ -1,6 +1,7 @@
 #include "templates/gpu/simt/simt.h"
 
 #include "base/kernel/amd.h"
+#include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_limits.h"
 #include "templates/gpu/gpu_split_k.h"
@@ -55,6 +56,29 @@ double multiply_rate(Type accumulate, const Device& device) {
   return accumulate == Type::i32 || capability == 80 ? 64 : 128;
 }
 
+// The estimate's constants. Nothing of it is fitted: where no source is named, these are estimates by hand,
+// and benchmarks/gpu/model/README.md says how good they are together on a recorded space.
+constexpr double kCopyClocks = 2,
+                 kWayClocks = 4;      ///< of shared memory for 32 pieces; of those through registers
+constexpr double kFragmentClocks = 3; ///< of shared memory for a warp's fragment
+constexpr double kConvertIssues = 3;  ///< instructions for an element that is converted
+constexpr double kPieceIssues = 6;    ///< instructions for a piece
+constexpr double kSchedulers = 4;     ///< of a multiprocessor
+constexpr double kLongBody = 2048, kLongCode = 1.02; ///< longer loop bodies leave the instruction caches
+constexpr double kTileClocks = 30, kBlockClocks = 1200, kStoreClocks = 2; ///< of a tile, a block, and a sum
+constexpr double kOneWarp = 0.25; ///< of its time does a scheduler with one warp wait for latencies
+constexpr double kL2Bytes = 40;   ///< a clock and multiprocessor
+constexpr double kNarrow = 1.02;  ///< times as long by accesses of one element
+constexpr double kPreferStages = 0.002, kPreferBlocks = 0.001; ///< decide between equals
+constexpr int64_t kMostResident = 16;                          ///< blocks of a multiprocessor
+/// Of the bandwidth that is reached, of memory's time that stays beside the rest's; seconds.
+struct Surroundings {
+  double bandwidth, left, launch, reduce;
+};
+constexpr Surroundings kNvidia = {1, 0.05, 1.6e-6, 2e-6};
+constexpr Surroundings kAmd = {0.85, 0.3, 3e-6,
+                               4e-6}; ///< as nominal as in the templates this is compared with
+
 /// Blocks that one multiprocessor holds at a time; `blocks` caps the registers that the assembler takes.
 int64_t resident_blocks(const SimtTiling& t, const Device& device) {
   const GpuLimits limits(device.arch);
@@ -62,55 +86,97 @@ int64_t resident_blocks(const SimtTiling& t, const Device& device) {
   const int64_t registers = std::max(unit, std::min<int64_t>(ceil_div(t.registers(), unit) * unit, most));
   return std::max<int64_t>(
       1, std::min({device.shared_multiprocessor / (t.shared_bytes() + limits.kept),
-                   limits.registers / (registers * t.threads), limits.resident / t.threads, int64_t(16)}));
+                   limits.registers / (registers * t.threads), limits.resident / t.threads, kMostResident}));
 }
 
-/// The constraints that the first `assigned` parameters decide; the others hold their smallest values.
-std::string broken(const Gemm& p, const Device& device, const SimtTiling& t, size_t assigned) {
-  if (t.wide && t.a.width == 1 && t.b.width == 1 && t.width_d == 1)
-    return "wide=1: rows of the dense operands allow no access wider than an element";
-  if (assigned > kBm && t.bm > 16 && t.bm / 2 >= p.m) return "bm=" + text(t.bm / 2) + " already covers M";
-  if (assigned > kBn && t.bn > 16 && t.bn / 2 >= p.sum_columns())
-    return "bn=" + text(t.bn / 2) + " already covers N";
-  if (assigned > kBk && t.bk > 8 && t.bk / 2 >= t.k) return "bk=" + text(t.bk / 2) + " already covers K";
-  if (assigned <= kTn) return "";
-  if (t.warps_m == 0 || t.warps_n == 0)
-    return "warps of " + text(t.lanes_m) + " x " + text(t.lanes_n) + " threads with " + text(t.tm) + " x " +
-           text(t.tn) + " elements each do not divide the tile of " + text(t.bm) + " x " + text(t.bn);
-  if (t.threads < 64 || t.threads > 512) return text(t.threads) + " threads are not between 64 and 512";
-  const GpuLimits limits(device.arch);
-  if (t.threads % limits.wave) return text(t.threads) + " threads are no whole waves of " + text(limits.wave);
-  if (const int64_t most = std::min(limits.most_registers, limits.registers / t.threads);
-      t.registers() > most)
-    return "about " + text(t.registers()) + " registers of a thread exceed " + text(most);
-  if (assigned <= kStages) return "";
-  if (!t.async && t.stages != 2)
-    return "operands that are converted on their way to shared memory have stages=2";
-  if (t.stages > 2 && t.stages > t.tiles_k + 1)
-    return "stages=" + text(t.stages) + " exceed the " + text(t.tiles_k) + " tiles along K";
-  if (t.shared_bytes() > device.shared_block)
-    return text(t.shared_bytes()) + " bytes of shared memory exceed the device's " +
-           text(device.shared_block);
-  if (assigned <= kBlocks) return "";
-  if (t.blocks * t.threads > limits.resident)
-    return "blocks=" + text(t.blocks) + " have more threads than a multiprocessor";
-  if (t.blocks > 1 && t.blocks * (t.shared_bytes() + limits.kept) > device.shared_multiprocessor)
-    return "blocks=" + text(t.blocks) + " exceed the shared memory of a multiprocessor";
-  if (t.blocks > 1 && t.registers() * t.threads * t.blocks > limits.registers)
-    return "about " + text(t.registers()) + " registers of " + text(t.blocks * t.threads) +
-           " threads exceed " + text(limits.registers);
-  if (assigned <= kSplits) return "";
-  const int64_t tiles = t.tiles_m * t.tiles_n * p.batch;
-  if (t.splits > 1 && tiles >= 2 * device.cores)
-    return "splits for a grid that fills the device twice without";
-  if (t.splits > 1 && (t.splits - 1) * t.split_tiles >= t.tiles_k)
-    return "splits=" + text(t.splits) + " of " + text(t.tiles_k) + " tiles along K leave one without";
-  if (t.splits > 1 && t.split_tiles * t.bk < 64) return "less than 64 of K in a split";
-  if (assigned <= kGroup) return "";
-  if (has_smaller_group(t.group, t.tiles_m) || (t.group > 1 && t.tiles_n == 1))
-    return "group=" + text(t.group) + " is the same as a smaller one";
-  return "";
-}
+/// The values that rules look at; of parameters that are not known yet, the smallest.
+struct Point {
+  const Gemm& p;
+  const Device& device;
+  const SimtTiling& t;
+  const GpuLimits limits{device.arch};
+  int64_t most_registers() const { return std::min(limits.most_registers, limits.registers / t.threads); }
+};
+
+const Rule<Index, Point> kRules[] = {
+    {kWide,
+     [](const Point& x) { return x.t.wide && x.t.a.width == 1 && x.t.b.width == 1 && x.t.width_d == 1; },
+     [](const Point&) {
+       return std::string("wide=1: rows of the dense operands allow no access wider than an element");
+     }},
+    {kBm, [](const Point& x) { return x.t.bm > 16 && x.t.bm / 2 >= x.p.m; },
+     [](const Point& x) { return "bm=" + text(x.t.bm / 2) + " already covers M"; }},
+    {kBn, [](const Point& x) { return x.t.bn > 16 && x.t.bn / 2 >= x.p.sum_columns(); },
+     [](const Point& x) { return "bn=" + text(x.t.bn / 2) + " already covers N"; }},
+    {kBk, [](const Point& x) { return x.t.bk > 8 && x.t.bk / 2 >= x.t.k; },
+     [](const Point& x) { return "bk=" + text(x.t.bk / 2) + " already covers K"; }},
+    {kTn, [](const Point& x) { return x.t.warps_m == 0 || x.t.warps_n == 0; },
+     [](const Point& x) {
+       return "warps of " + text(x.t.lanes_m) + " x " + text(x.t.lanes_n) + " threads with " + text(x.t.tm) +
+              " x " + text(x.t.tn) + " elements each do not divide the tile of " + text(x.t.bm) + " x " +
+              text(x.t.bn);
+     }},
+    {kTn, [](const Point& x) { return x.t.threads < 64 || x.t.threads > 512; },
+     [](const Point& x) { return text(x.t.threads) + " threads are not between 64 and 512"; }},
+    {kTn, [](const Point& x) { return x.t.threads % x.limits.wave != 0; },
+     [](const Point& x) {
+       return text(x.t.threads) + " threads are no whole waves of " + text(x.limits.wave);
+     }},
+    {kTn, [](const Point& x) { return x.t.registers() > x.most_registers(); },
+     [](const Point& x) {
+       return "about " + text(x.t.registers()) + " registers of a thread exceed " + text(x.most_registers());
+     }},
+    {kStages, [](const Point& x) { return !x.t.async && x.t.stages != 2; },
+     [](const Point&) {
+       return std::string("operands that are converted on their way to shared memory have stages=2");
+     }},
+    {kStages, [](const Point& x) { return x.t.stages > 2 && x.t.stages > x.t.tiles_k + 1; },
+     [](const Point& x) {
+       return "stages=" + text(x.t.stages) + " exceed the " + text(x.t.tiles_k) + " tiles along K";
+     }},
+    {kStages, [](const Point& x) { return x.t.shared_bytes() > x.device.shared_block; },
+     [](const Point& x) {
+       return text(x.t.shared_bytes()) + " bytes of shared memory exceed the device's " +
+              text(x.device.shared_block);
+     }},
+    {kBlocks, [](const Point& x) { return x.t.blocks * x.t.threads > x.limits.resident; },
+     [](const Point& x) {
+       return "blocks=" + text(x.t.blocks) + " have more threads than a multiprocessor";
+     }},
+    {kBlocks,
+     [](const Point& x) {
+       return x.t.blocks > 1 &&
+              x.t.blocks * (x.t.shared_bytes() + x.limits.kept) > x.device.shared_multiprocessor;
+     },
+     [](const Point& x) {
+       return "blocks=" + text(x.t.blocks) + " exceed the shared memory of a multiprocessor";
+     }},
+    {kBlocks,
+     [](const Point& x) {
+       return x.t.blocks > 1 && x.t.registers() * x.t.threads * x.t.blocks > x.limits.registers;
+     },
+     [](const Point& x) {
+       return "about " + text(x.t.registers()) + " registers of " + text(x.t.blocks * x.t.threads) +
+              " threads exceed " + text(x.limits.registers);
+     }},
+    {kSplits,
+     [](const Point& x) {
+       return x.t.splits > 1 && x.t.tiles_m * x.t.tiles_n * x.p.batch >= 2 * x.device.cores;
+     },
+     [](const Point&) { return std::string("splits for a grid that fills the device twice without"); }},
+    {kSplits,
+     [](const Point& x) { return x.t.splits > 1 && (x.t.splits - 1) * x.t.split_tiles >= x.t.tiles_k; },
+     [](const Point& x) {
+       return "splits=" + text(x.t.splits) + " of " + text(x.t.tiles_k) + " tiles along K leave one without";
+     }},
+    {kSplits, [](const Point& x) { return x.t.splits > 1 && x.t.split_tiles * x.t.bk < 64; },
+     [](const Point&) { return std::string("less than 64 of K in a split"); }},
+    {kGroup,
+     [](const Point& x) {
+       return has_smaller_group(x.t.group, x.t.tiles_m) || (x.t.group > 1 && x.t.tiles_n == 1);
+     },
+     [](const Point& x) { return "group=" + text(x.t.group) + " is the same as a smaller one"; }},
+};
 
 /// Cycles that one multiprocessor spends on one block's share of the sum, when others hide its latencies.
 double block_cycles(const SimtTiling& t, Type accumulate, const Device& device) {
@@ -120,18 +186,20 @@ double block_cycles(const SimtTiling& t, Type accumulate, const Device& device) 
   // Shared memory gives a register of 32 lanes a cycle at best; several lanes that read one word cost less
   // than that.
   const double copies = double(t.a.pieces + t.weights * t.b.pieces) / 32;
-  const double shared = warps * double(t.bk) * loads * 3 + copies * (t.async ? 2 : 4);
+  const double shared =
+      warps * double(t.bk) * loads * kFragmentClocks + copies * (t.async ? kCopyClocks : kWayClocks);
   const double convert =
-      t.as_is ? 0 : double(t.a.pieces * t.a.unit + t.weights * t.b.pieces * t.b.unit) / 32 * 3;
+      t.as_is ? 0 : double(t.a.pieces * t.a.unit + t.weights * t.b.pieces * t.b.unit) / 32 * kConvertIssues;
   const double each = accumulate == Type::i32 && t.dot == 1 ? 2 : 1;
   const double issue =
-      (warps * double(t.bk) * (double(t.tm * t.tn) * each + loads) + copies * 6 + convert) / 4;
+      (warps * double(t.bk) * (double(t.tm * t.tn) * each + loads) + copies * kPieceIssues + convert) /
+      kSchedulers;
   // The units overlap, but not perfectly.
   const double tile = std::sqrt(multiply * multiply + shared * shared / 2 +
                                 std::max(0.0, issue * issue - multiply * multiply));
-  // Long loop bodies leave the instruction caches.
-  const double code = double(t.tm * t.tn * t.bk) > 2048 ? 1.02 : 1;
-  return double(t.split_tiles) * (tile * code + 30) + 1200 + double(t.tm * t.tn) * warps * 2;
+  const double code = double(t.tm * t.tn * t.bk) > kLongBody ? kLongCode : 1;
+  return double(t.split_tiles) * (tile * code + kTileClocks) + kBlockClocks +
+         double(t.tm * t.tn) * warps * kStoreClocks;
 }
 
 /// Bytes from memory, when the blocks that run at a time share what they read through L2: bands of `group`
@@ -245,7 +313,8 @@ std::string Simt::why_illegal(const Gemm& problem, const Device& device, const C
     return "tiles of groups of rows are visited group by group, and their sums are not split: splits=1 "
            "group=1";
   const Gemm p = for_rules(problem);
-  return broken(p, device, SimtTiling(p, config, device.arch), kParameters);
+  const SimtTiling t(p, config, device.arch);
+  return first_broken(kRules, Point{p, device, t});
 }
 
 bool Simt::dead_end(const Gemm& problem, const Device& device, const Config& config, size_t assigned) const {
@@ -254,7 +323,8 @@ bool Simt::dead_end(const Gemm& problem, const Device& device, const Config& con
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kSmallest[i]);
-  return !broken(p, device, SimtTiling(p, filled, device.arch), assigned).empty();
+  const SimtTiling t(p, filled, device.arch);
+  return !first_broken(kRules, Point{p, device, t}, assigned).empty();
 }
 
 double Simt::cost(const Gemm& whole, const Device& device, const Config& config) const {
@@ -265,26 +335,24 @@ double Simt::cost(const Gemm& whole, const Device& device, const Config& config)
   const double bandwidth = double(device.memory_bandwidth);
   const int64_t blocks = t.tiles_m * t.tiles_n * p.batch * t.splits;
   const double waves = double(ceil_div(blocks, device.cores)); // blocks of the busiest multiprocessor
-  // A scheduler with one warp waits for its latencies; four warps hide nearly all of them.
+  // Four warps of a scheduler hide nearly all latencies.
   const double warps = std::min(waves, double(resident_blocks(t, device))) * double(t.threads) / 128;
-  const double busy = 1 - 0.25 * std::exp2(1 - std::max(1.0, warps));
+  const double busy = 1 - kOneWarp * std::exp2(1 - std::max(1.0, warps));
   double seconds = waves * block_cycles(t, p.accumulate, device) / (busy * clock);
 
-  // Every tile comes through L2, about 40 bytes a cycle and multiprocessor.
+  // Every tile comes through L2.
   const double bytes_a = double(size_of(p.a)), bytes_b = double(size_of(p.b));
   const double depth = double(t.split_tiles * t.bk * t.dot);
   const double tile_bytes = depth * (double(t.bm) * bytes_a + double(t.bn) * bytes_b);
-  seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * 40 * clock));
+  seconds = std::max(seconds, double(blocks) * tile_bytes / (cores * kL2Bytes * clock));
   const double once = double(p.batch) * (double(p.m * p.k) * bytes_a + double(p.k * p.n) * bytes_b +
                                          double(p.m * problem.n) * double(size_of(p.d)));
-  // On AMD GPUs as nominal as in the templates that this is compared with there.
-  const bool amd = is_amd(device.arch);
-  const double memory = memory_bytes(p, t, device, once) / (amd ? 0.85 * bandwidth : bandwidth);
-  seconds = std::max(seconds, memory) + (amd ? 0.3 * memory + 3e-6 : 0.05 * memory + 1.6e-6);
-  if (t.splits > 1)
-    seconds += (amd ? 4e-6 : 2e-6) + double(t.splits * p.batch * p.m * p.n * t.element) / bandwidth;
-  if (!t.wide) seconds *= 1.02;
-  return seconds * (1 + 0.002 * double(std::abs(t.stages - 3)) + 0.001 * double(t.blocks));
+  const Surroundings& around = is_amd(device.arch) ? kAmd : kNvidia;
+  const double memory = memory_bytes(p, t, device, once) / (around.bandwidth * bandwidth);
+  seconds = std::max(seconds, memory) + (around.left * memory + around.launch);
+  if (t.splits > 1) seconds += around.reduce + double(t.splits * p.batch * p.m * p.n * t.element) / bandwidth;
+  if (!t.wide) seconds *= kNarrow;
+  return seconds * (1 + kPreferStages * double(std::abs(t.stages - 3)) + kPreferBlocks * double(t.blocks));
 }
 
 std::vector<Choice> Simt::fallbacks(const Gemm& p, const std::string& arch, const Config& config) const {

@@ -5,6 +5,7 @@
 #include "templates/gpu/gpu_split_k.h"
 #include "templates/gpu/simt/simt_load.h"
 #include "templates/ir/amd_ir.h"
+#include "templates/ir/nv_ir.h"
 
 #include "base/kernel/device.h"
 
@@ -52,6 +53,10 @@ private:
   void put(const Values& loaded, Value slot, Value remaining);
   std::vector<Fragment> row_of(const State&, int64_t i, int64_t weight, const std::vector<Value>& columns);
   void store(const State&, int64_t align_d);
+
+  // Rules let t.async be true for NVIDIA GPUs alone, and t.dot be 2 for AMD GPUs.
+  NvIr& nv() { return static_cast<NvIr&>(ir); }
+  AmdIr& amd() { return static_cast<AmdIr&>(ir); }
 
   GpuIr& ir;
   const Gemm& p;
@@ -174,7 +179,7 @@ Values SimtBlock::multiply(const Values& a, const Values& b, Values sums) {
       if (t.dot == 4)
         sum = ir.dot4(x, y, sum);
       else if (t.dot == 2)
-        sum = static_cast<AmdIr&>(ir).dot2(p.a, x, y, sum);
+        sum = amd().dot2(p.a, x, y, sum);
       else if (p.accumulate == Type::i32)
         sum = mlir::arith::AddIOp::create(ir.b, ir.loc, mlir::arith::MulIOp::create(ir.b, ir.loc, x, y), sum);
       else
@@ -234,10 +239,10 @@ SimtBlock::State SimtBlock::first_state() {
     for (int64_t stage = 0; stage + 1 < t.stages; ++stage) {
       copy(s, 0, t.a.per_thread + t.weights * t.b.per_thread, ir.c(stage * t.stage_bytes()),
            remaining(ir.c(stage)));
-      ir.commit_copies();
+      nv().commit_copies();
       advance(s);
     }
-    ir.wait_copies(t.stages - 2);
+    nv().wait_copies(t.stages - 2);
   } else {
     put(load(s, depth_), s.read, depth_);
     advance(s);
@@ -258,8 +263,8 @@ SimtBlock::State SimtBlock::asynchronous_tile(State s, Value tile) {
   for (int64_t k = 0; k < t.bk; ++k) {
     const Values a = s.fragment_a, b = s.fragment_b;
     if (k + 1 == t.bk) {
-      ir.commit_copies();
-      ir.wait_copies(t.stages - 2);
+      nv().commit_copies();
+      nv().wait_copies(t.stages - 2);
       ir.barrier();
       read_fragments(s, following, 0);
     } else {

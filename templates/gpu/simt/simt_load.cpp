@@ -1,5 +1,7 @@
 #include "templates/gpu/simt/simt_load.h"
 
+#include "templates/ir/nv_ir.h"
+
 namespace deepgen {
 namespace {
 
@@ -107,7 +109,7 @@ void SimtLoader::copy(int64_t from, int64_t to, Value pointer, Value slot, Value
   auto all = [&] {
     for (int64_t i = from; i < to; ++i) {
       Value size = ir.select(valid(i, 0, remaining), ir.c(bytes), ir.c(0));
-      ir.copy_async(shared_address(i, slot), global_address(i, 0, pointer), bytes, size);
+      static_cast<NvIr&>(ir).copy_async(shared_address(i, slot), global_address(i, 0, pointer), bytes, size);
     }
   };
   if (side_.pieces < t_.threads)

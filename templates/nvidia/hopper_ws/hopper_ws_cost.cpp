@@ -1,6 +1,8 @@
 // How long a config of hopper_ws should take. The constants are fitted to 1200 configs of 47 problems that
 // were timed on H200s (benchmarks/gpu/model): the best 12 by this estimate, of about 25 each, have one within
 // 0.3 % of the fastest on average. That of groups' loads is fitted to searches of four grouped problems.
+// The programs of these fits were never committed: benchmarks/gpu/model/README.md says how they went, and
+// ModelTest holds the estimates to the times. Constants of another source say so.
 #include "templates/core/group_rows.h"
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_split_k.h"
@@ -18,20 +20,27 @@ constexpr double kTf32 = 0.515;           ///< of that
 constexpr double kInStep = 1.02;          ///< longer do products take of consumers that share stages
 constexpr double kSharedBytes = 101;      ///< that wgmma reads
 constexpr double kIngestBytes = 86;       ///< that TMA writes to shared memory, of all blocks of a cluster
-constexpr double kL2Bytes = 76;     ///< that TMA reads when all multiprocessors do not: half of that then
+constexpr double kL2Bytes = 76; ///< that TMA reads when all multiprocessors do not: half of that then
+// Of a load's time at L2: what a block alone takes, and what grows with the multiprocessors that load.
+constexpr double kFillAlone = 0.05, kFillBusy = 0.95;
 constexpr double kMulticast = 1.65; ///< times as long does a load take that goes to several blocks
 constexpr double kFromMemory = 1.2; ///< the same of a block alone, of groups, whose weights come from memory
 constexpr double kStraddle = 1.6;   ///< the same of rows that straddle lines
 // Clocks.
 constexpr double kLatency = 1000;        ///< from a stage's release to its next use
+constexpr double kHeldStages = 1.2;      ///< are multiplied: the others are on their way
+constexpr double kLatencyLeft = 0.072;   ///< of the latency that no stage hides
 constexpr double kClusterLatency = 0.14; ///< more of it for each other block of the cluster
 constexpr double kStart = 950;           ///< until a block multiplies
 constexpr double kCluster = 64;          ///< more for each other block of the cluster
 constexpr double kIssue = 7;             ///< from one stage to the next that do not overlap
 constexpr double kLoop = 60;             ///< around the stages of a tile
 constexpr double kStore = 30;            ///< around the sums of a tile
-constexpr double kClusterSum = 2200;     ///< until a cluster's blocks know each other's sums
-constexpr double kClusterBytes = 27;     ///< of sums, there and back, in a clock
+// Times as long as by TMA does it take to store the sums of a split, and those that threads store themselves.
+constexpr double kSplitStore = 0.53, kThreadStore = 2.33;
+constexpr double kWriteLeft = 0.56;  ///< of the way to memory that other blocks do not hide
+constexpr double kClusterSum = 2200; ///< until a cluster's blocks know each other's sums
+constexpr double kClusterBytes = 27; ///< of sums, there and back, in a clock
 // Stream-K, from the machine's and the other constants.
 constexpr double kShare = 1500;    ///< until a block knows another one's sums
 constexpr double kShareBytes = 28; ///< of sums, there and back, in a clock
@@ -56,7 +65,10 @@ constexpr double kBusyClock = 0.84; ///< of the peak clock: what power leaves to
 constexpr double kBusyFlops = 5e10; ///< are large
 /// Blocks of a cluster that share K end together, and start together.
 constexpr double kTogether = 0.94, kFurther = 0.06, kTogetherEarly = 0.06;
-constexpr double kMemory = 0.97; ///< of the bandwidth
+constexpr double kMemory = 0.97;      ///< of the bandwidth
+constexpr double kPackMemory = 0.7;   ///< the same that packing reaches
+constexpr double kCachedBytes = 40e6; ///< of operands: as many stay in L2, which has 50 MB
+constexpr double kNotHidden = 0.25;   ///< of the shorter one of what multiprocessors and memory take
 /// Half of what comes from memory crosses the fabric between the halves of L2 to its reader, and that is full
 /// before memory is
 /// (`lts__ltcfabric2ltc_cycles_active` of weights that are read once: 93 %). More of it crosses where both
@@ -67,7 +79,12 @@ constexpr double kNear = 4;       ///< blocks in the order of tiles that are in 
 /// With programmatic dependent launch, blocks start where others leave room, unevenly spread over the chip:
 /// where not all multiprocessors are needed, memory is slower for it.
 constexpr double kUneven = 0.35;
-constexpr int64_t kSharedMultiprocessor = 233472, kRegisters = 65536;
+constexpr int64_t kSharedMultiprocessor = 233472, kRegisters = 65536; // of sm_90
+constexpr int64_t kKeptShared =
+    1024; ///< bytes of each block that the system keeps (CUDA C++ Programming Guide)
+// Registers of a thread, roughly: beside the sums of one consumer, and of all warps with two and with three.
+constexpr int64_t kOtherRegisters = 46, kMostRegisters = 255, kOfTwo = 168, kOfThree = 128;
+constexpr double kLeastHertz = 1e9; ///< of a device that does not tell
 
 class Estimate {
 public:
@@ -75,9 +92,10 @@ public:
   /// weights for each entry.
   Estimate(const Gemm& p, const Device& d, const HopperTiling& t, double work, double read_again,
            bool grouped)
-      : p(p), t(t), grouped(grouped), read_again(read_again), hertz(std::max(1e9, double(d.clock_khz) * 1e3)),
-        bandwidth(double(d.memory_bandwidth)), all(double(std::max<int64_t>(1, d.cores))),
-        cores(usable(t.cluster(), all)), blocks(work * double(t.cluster())),
+      : p(p), t(t), grouped(grouped), read_again(read_again),
+        hertz(std::max(kLeastHertz, double(d.clock_khz) * 1e3)), bandwidth(double(d.memory_bandwidth)),
+        all(double(std::max<int64_t>(1, d.cores))), cores(usable(t.cluster(), all)),
+        blocks(work * double(t.cluster())),
         fitting(std::max(double(t.cluster()), cores * double(resident()))),
         running(std::min(blocks, fitting)), busy_cores(std::min(running, cores)),
         waves(std::ceil(blocks / fitting)) {}
@@ -89,13 +107,13 @@ public:
     const double clocks = kStart + kCluster * double(t.cluster() - 1) + tiles + share();
     const double slow = (1 - kBusyClock) * std::min(1.0, p.flops() / kBusyFlops);
     const double busy = clocks / (hertz * (1 - slow)), memory = memory_seconds();
-    double total = std::max({busy, memory, fabric_seconds()}) + 0.25 * std::min(busy, memory) + kLaunch -
-                   (t.dependent ? kEarlyStart : 0);
+    double total = std::max({busy, memory, fabric_seconds()}) + kNotHidden * std::min(busy, memory) +
+                   kLaunch - (t.dependent ? kEarlyStart : 0);
     if (t.prefetch && t.split())
       total += kPrefetchInSum;
     else if (t.prefetch && (busy > memory || t.split_tiles <= t.stages)) // all of K is asked for early
       total -= kPrefetch;
-    if (t.pack.any()) total += kPack + t.pack.bytes() / (0.7 * bandwidth);
+    if (t.pack.any()) total += kPack + t.pack.bytes() / (kPackMemory * bandwidth);
     if (t.stream_k) total *= 1 + (kStreamK - 1) * std::min(1.0, 2 / waves), total += kClear;
     if (t.cluster_k > 1)
       total *= kTogether + kFurther * std::log2(double(t.cluster_k)) + (t.dependent ? kTogetherEarly : 0);
@@ -113,11 +131,11 @@ private:
   }
   /// Blocks of one multiprocessor, by shared memory and (roughly) registers.
   int64_t resident() const {
-    const int64_t registers = t.consumers == 1   ? std::min<int64_t>(255, t.sums() + 46)
-                              : t.consumers == 2 ? 168
-                                                 : 128;
+    const int64_t registers = t.consumers == 1   ? std::min(kMostRegisters, t.sums() + kOtherRegisters)
+                              : t.consumers == 2 ? kOfTwo
+                                                 : kOfThree;
     return std::max<int64_t>(
-        1, std::min(kSharedMultiprocessor / (t.shared + 1024), kRegisters / (registers * t.threads)));
+        1, std::min(kSharedMultiprocessor / (t.shared + kKeptShared), kRegisters / (registers * t.threads)));
   }
   /// Tiles whose products a block makes.
   double loops() const {
@@ -139,17 +157,18 @@ private:
     const double shared = bytes_k * (rows + rows / 64 * columns) / kSharedBytes;
     const double ingest = bytes_k * (rows + columns) / kIngestBytes;
     const double loaded = bytes_k * (rows / double(t.cluster_n) + columns / double(t.cluster_m));
-    const double fill = loaded * (straddles() ? kStraddle : 1) / kL2Bytes * (0.05 + 0.95 * busy_cores / all) *
+    const double fill = loaded * (straddles() ? kStraddle : 1) / kL2Bytes *
+                        (kFillAlone + kFillBusy * busy_cores / all) *
                         (t.sharing() > 1 ? kMulticast
                          : grouped       ? kFromMemory
                                          : 1);
     const double latency =
-        kLatency / (double(t.stages) - 1.2) * (1 + kClusterLatency * double(t.sharing() - 1));
+        kLatency / (double(t.stages) - kHeldStages) * (1 + kClusterLatency * double(t.sharing() - 1));
     const double together = std::min(fitting / cores, std::ceil(running / cores)); // blocks that share these
     const double apart = t.stream_k && t.sharing() == 1 ? kApart : 1;
     const double longest = std::max(together * std::max({tensor, shared, apart * fill, ingest}), latency);
     return double(t.split_tiles) *
-               (longest + kTraffic * together * (shared + fill) + 0.072 * latency + kIssue) +
+               (longest + kTraffic * together * (shared + fill) + kLatencyLeft * latency + kIssue) +
            kLoop;
   }
 
@@ -163,9 +182,9 @@ private:
     if (t.cluster_k > 1) return kStore + kClusterSum + double(t.partials.bytes) / kClusterBytes;
     const double each = t.split() ? 4.0 : double(size_of(p.d)) / double(t.weights);
     const double written = double(t.bm * t.bn) * each * running / bandwidth * hertz;
-    const double way = t.stores_tiles() ? 1 : t.split() ? 0.53 : 2.33, sums = double(t.sums());
+    const double way = t.stores_tiles() ? 1 : t.split() ? kSplitStore : kThreadStore, sums = double(t.sums());
     return kStore + sums * (kSum * way + kStep * double(epilogue_steps(p) * t.consumers) / 2) +
-           0.56 * written;
+           kWriteLeft * written;
   }
 
   /// What runs at a time reads each row of A and column of B once; operands that fit in L2 are read once at
@@ -177,7 +196,7 @@ private:
     const double rows = std::min(high * double(t.bm), double(t.m)),
                  columns = std::min(wide * double(t.bn), double(t.n));
     const double again = waves * (rows + columns) * row / double(t.parts());
-    const double bytes = std::max(double(p.batch) * once, p.batch == 1 && once > 40e6 ? again : 0.0) +
+    const double bytes = std::max(double(p.batch) * once, p.batch == 1 && once > kCachedBytes ? again : 0.0) +
                          double(p.batch * p.m * p.n * size_of(p.d)) + read_again;
     // Little's law, of rows that there are; and what one multiprocessor can take.
     const double useful = double(std::min(t.stages, t.split_tiles) * t.slices * 128) *

@@ -1,4 +1,5 @@
 // Which configs of hopper_ws are legal.
+#include "templates/core/rules.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_config.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_stream.h"
 
@@ -63,14 +64,7 @@ bool is_alignment(int64_t x, int64_t least, int64_t most) {
   return x >= least && x <= most && (x & (x - 1)) == 0;
 }
 
-/// One rule of the space: `broken` is checked as soon as the parameter `after` is known.
-struct Rule {
-  Index after;
-  bool (*broken)(const Point&);
-  std::string (*why)(const Point&);
-};
-
-const Rule kRules[] = {
+const Rule<Index, Point> kRules[] = {
     {kBm, [](const Point& x) { return x[kBm] < 64 || x[kBm] % 64 != 0 || x[kBm] > 256; },
      [](const Point& x) { return "bm=" + text(x[kBm]) + " is not 64, 128, 192 or 256"; }},
     {kBm,
@@ -281,18 +275,14 @@ const Rule kRules[] = {
 std::string HopperWs::why_illegal(const Gemm& problem, const Device& device, const Config& config) const {
   const Gemm p = for_rules(problem);
   const Point point{problem, p, device, config};
-  for (const Rule& rule : kRules)
-    if (rule.broken(point)) return rule.why(point);
-  return "";
+  return first_broken(kRules, point);
 }
 
 bool HopperWs::dead_end(const Gemm& problem, const Device& device, const Config& config,
                         size_t assigned) const {
   const Gemm p = for_rules(problem);
   const Point point{problem, p, device, config};
-  for (const Rule& rule : kRules)
-    if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
-  return false;
+  return breaks_newly(kRules, point, assigned);
 }
 
 } // namespace deepgen

@@ -1,5 +1,6 @@
 #include "templates/nvidia/mma_sync/mma_sync.h"
 
+#include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_epilogue.h"
 #include "templates/gpu/gpu_split_k.h"
@@ -68,14 +69,7 @@ struct Point {
   int64_t weights() const { return p.gate ? 2 : 1; }
 };
 
-/// One rule of the space: `broken` is checked as soon as the parameter `after` is known.
-struct Rule {
-  Index after;
-  bool (*broken)(const Point&);
-  std::string (*why)(const Point&);
-};
-
-const Rule kRules[] = {
+const Rule<Index, Point> kRules[] = {
     {kBm, [](const Point& x) { return x[kBm] > 16 && x[kBm] / 2 >= x.p.m; },
      [](const Point& x) { return "half of bm=" + text(x[kBm]) + " already covers M"; }},
     {kBn, [](const Point& x) { return x[kBn] > 16 && x[kBn] / 2 >= x.n(); },
@@ -300,18 +294,14 @@ std::vector<Parameter> MmaSync::parameters(const Gemm& p, const Device& device) 
 std::string MmaSync::why_illegal(const Gemm& problem, const Device& device, const Config& config) const {
   const Gemm p = for_rules(problem);
   const Point point{p, device, config, problem.groups};
-  for (const Rule& rule : kRules)
-    if (rule.broken(point)) return rule.why(point);
-  return "";
+  return first_broken(kRules, point);
 }
 
 bool MmaSync::dead_end(const Gemm& problem, const Device& device, const Config& config,
                        size_t assigned) const {
   const Gemm p = for_rules(problem);
   const Point point{p, device, config, problem.groups};
-  for (const Rule& rule : kRules)
-    if (size_t(rule.after) + 1 == assigned && rule.broken(point)) return true;
-  return false;
+  return breaks_newly(kRules, point, assigned);
 }
 
 std::vector<Choice> MmaSync::fallbacks(const Gemm& p, const std::string&, const Config& config) const {

@@ -1,5 +1,7 @@
 // How long a config of mma_sync should take. Rates are those of the vendors' data sheets, lowered where
-// measurements of mma.sync kernels are known; the search needs the order of configs only.
+// measurements of mma.sync kernels are known; the search needs the order of configs only. No constant here is
+// fitted: where no source is named, it is an estimate by hand, and benchmarks/gpu/model/README.md says how
+// good they are together.
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_split_k.h"
 #include "templates/nvidia/mma_sync/mma_sync.h"
@@ -39,13 +41,29 @@ double rate(Type type, int64_t capability) {
   }
 }
 
-constexpr double kSharedBytes = 128;      ///< a clock and multiprocessor
+constexpr double kSharedBytes = 128;      ///< a clock and multiprocessor (CUDA C++ Programming Guide)
 constexpr double kL2Bytes = 40;           ///< a clock and multiprocessor, all of them reading
 constexpr double kLatency = 900;          ///< clocks from global memory to shared memory under load
 constexpr double kStart = 700 + kLatency; ///< clocks until a block multiplies
 constexpr double kTileOverhead = 60;      ///< clocks: barrier, addresses
 constexpr double kAlone =
     1.1; ///< a block that has a multiprocessor to itself: nothing runs while its warps meet
+constexpr double kFewWarps = 0.8;    ///< of the tensor cores' rate, with less than two warps of a scheduler
+constexpr double kByElements = 1.5;  ///< times as long to read fragments element by element
+constexpr double kSmallPieces = 2.0; ///< clocks for an instruction of 32 copies of less than 16 bytes
+constexpr double kWordBytes = 256, kWordClocks = 8; ///< through registers: so many take so long
+// Products and reads of fragments overlap, but not perfectly: together they take so much of each.
+constexpr double kTensorLeft = 0.7, kSharedLeft = 0.4;
+constexpr double kPass = 150;             ///< clocks for rows of a tile that are stored together
+constexpr double kStaging = 1.5;          ///< times as long for sums on their way through shared memory
+constexpr double kStoreLeft = 0.7;        ///< of the way to memory that other blocks do not hide
+constexpr double kNotHidden = 0.15;       ///< of the shorter one of what multiprocessors and memory take
+constexpr double kMemory = 0.9;           ///< of the bandwidth
+constexpr double kMemoryLatency = 1.0e-6; ///< seconds
+constexpr int64_t kRegisters = 65536, kGranule = 8, kMostBlocks = 32; // of a multiprocessor, and of a thread
+constexpr int64_t kKeptShared =
+    1024; ///< bytes of each block that the system keeps (CUDA C++ Programming Guide)
+constexpr double kLeastHertz = 1e9; ///< of a device that does not tell
 /// Where memory is busy all the time, what is asked for early only delays what is needed now; unless it is
 /// all there is.
 constexpr double kPrefetchInTheWay = 1.04;
@@ -54,7 +72,7 @@ constexpr double kLaunch = 2e-6, kReduce = 1.6e-6, kEarlyStart = 0.7e-6, kPrefet
 class Estimate {
 public:
   Estimate(const Gemm& p, const Device& d, const MmaTiling& t)
-      : p(p), t(t), d(d), hertz(std::max(1e9, double(d.clock_khz) * 1e3)),
+      : p(p), t(t), d(d), hertz(std::max(kLeastHertz, double(d.clock_khz) * 1e3)),
         cores(double(std::max<int64_t>(1, d.cores))) {}
 
   double seconds() const {
@@ -70,7 +88,7 @@ public:
       clocks = kStart + std::max(busy, waiting);
     }
     double total =
-        std::max(clocks / hertz, memory_seconds()) + 0.15 * std::min(clocks / hertz, memory_seconds());
+        std::max(clocks / hertz, memory_seconds()) + kNotHidden * std::min(clocks / hertz, memory_seconds());
     total += kLaunch - (t.dependent ? kEarlyStart : 0);
     const bool whole = t.split_tiles <= t.ring; // all that a block reads is asked for early
     if (t.prefetch && !whole && clocks / hertz <= memory_seconds())
@@ -85,20 +103,22 @@ private:
   /// Blocks that one multiprocessor holds at a time.
   int64_t resident() const {
     const int64_t threads = resident_threads(d.compute_capability());
-    const int64_t registers = std::min((t.registers + 7) / 8 * 8, 65536 / (t.resident * t.threads) / 8 * 8);
-    return std::max<int64_t>(1, std::min({d.shared_multiprocessor / (t.shared + 1024), threads / t.threads,
-                                          65536 / (registers * t.threads), int64_t(32)}));
+    const int64_t registers = std::min((t.registers + kGranule - 1) / kGranule * kGranule,
+                                       kRegisters / (t.resident * t.threads) / kGranule * kGranule);
+    return std::max<int64_t>(
+        1, std::min({d.shared_multiprocessor / (t.shared + kKeptShared), threads / t.threads,
+                     kRegisters / (registers * t.threads), kMostBlocks}));
   }
 
   /// Clocks of `n` blocks together on one multiprocessor, after their start.
   double work(int64_t n) const {
     const double blocks = double(n), warps = blocks * double(t.threads) / 32;
     const double flops = 2.0 * double(t.bm * t.bn * t.bk);
-    const double busy = std::min(1.0, warps / 4) * (warps >= 8 ? 1.0 : 0.8);
+    const double busy = std::min(1.0, warps / 4) * (warps >= 8 ? 1.0 : kFewWarps);
     const double tensor = blocks * flops / rate(p.a, d.compute_capability()) / busy;
     const double reads = double((t.bm * t.warps_n + t.bn * t.warps_m + t.bm + t.bn) * t.bk_bytes);
     const double elements =
-        t.a.load == FragmentLoad::elements || t.b.load == FragmentLoad::elements ? 1.5 : 1.0;
+        t.a.load == FragmentLoad::elements || t.b.load == FragmentLoad::elements ? kByElements : 1.0;
     double shared = blocks * elements * reads / kSharedBytes;
     double fill = blocks * double(t.stage_bytes) / kL2Bytes;
     // An instruction for every small piece. By words: loads, shifts and stores cost about 8 wavefronts for
@@ -107,23 +127,24 @@ private:
     bool by_words = false;
     for (auto [bytes, align] : {std::pair{t.a.bytes(), t.align_a}, {t.weights * t.b.bytes(), t.align_b}})
       if (TileFill::through_registers(align))
-        words += blocks * double(bytes) / 256 * 8, by_words = true;
+        words += blocks * double(bytes) / kWordBytes * kWordClocks, by_words = true;
       else if (align < 16)
-        fill += blocks * double(bytes / align) / 32 * 2.0;
+        fill += blocks * double(bytes / align) / 32 * kSmallPieces;
     shared += words;
     // What goes through registers is on its way during one tile.
     const double ahead = by_words ? 1 : double(std::max<int64_t>(1, t.ring - 1));
-    const double loop = (n == 1 ? kAlone : 1) * std::max({tensor, shared, tensor * 0.7 + shared * 0.4});
+    const double loop =
+        (n == 1 ? kAlone : 1) * std::max({tensor, shared, tensor * kTensorLeft + shared * kSharedLeft});
     const double tile = std::max({loop, fill, kLatency / ahead}) + kTileOverhead;
     const double rounds = t.by_warps ? 0 : double(t.wm / 16 / t.pass_tiles);
     const double d_bytes = double(t.bm * (t.split() ? t.bn * t.accumulator_bytes : t.columns * size_of(p.d)));
-    const double store =
-        blocks * d_bytes * cores / double(d.memory_bandwidth) * hertz * 0.7 / cores * stores_per_core();
+    const double store = blocks * d_bytes * cores / double(d.memory_bandwidth) * hertz * kStoreLeft / cores *
+                         stores_per_core();
     const double passes = t.by_warps
                               ? t.warp_pitch ? 2.0 * double(size_of(p.d)) : 0.0
                               : double(t.accumulator_bytes * (t.k_warps + 1)); // bytes, written and read
     const double staging = blocks * double(t.bm * t.columns) * passes / kSharedBytes;
-    return double(t.split_tiles) * tile + rounds * 150 + staging * 1.5 + store;
+    return double(t.split_tiles) * tile + rounds * kPass + staging * kStaging + store;
   }
 
   /// Multiprocessors that store at the same time share the memory's bandwidth.
@@ -137,7 +158,7 @@ private:
     const double running = std::min(cores, double(t.blocks() * p.batch)) * double(std::min(resident(), each));
     const double ahead = double(std::max<int64_t>(1, t.ring - 1));
     const double in_flight = running * ahead * double(t.stage_bytes);
-    return bytes / std::min(0.9 * double(d.memory_bandwidth), in_flight / 1.0e-6);
+    return bytes / std::min(kMemory * double(d.memory_bandwidth), in_flight / kMemoryLatency);
   }
 
   const Gemm& p;

@@ -10,7 +10,7 @@ namespace {
 
 class MmaKernel {
 public:
-  MmaKernel(GpuIr& ir, const Gemm& p, const MmaTiling& t, const GpuIr::Arguments& arguments)
+  MmaKernel(NvIr& ir, const Gemm& p, const MmaTiling& t, const GpuIr::Arguments& arguments)
       : ir(ir), p(p), t(t), arguments(arguments) {}
   void emit();
 
@@ -25,7 +25,7 @@ private:
   std::vector<FragmentReader> readers();
   void store();
 
-  GpuIr& ir;
+  NvIr& ir;
   const Gemm& p;
   const MmaTiling& t;
   GpuIr::Arguments arguments;
@@ -165,7 +165,7 @@ Kernel MmaSync::emit(mlir::ModuleOp module, const Gemm& p, const std::string& ar
   kernel.target = "sm_" + std::to_string(compute_capability(arch));
   kernel.args = gpu_arguments(p, t.split());
   kernel.align_a = t.align_a, kernel.align_b = t.align_b, kernel.align_d = t.align_d;
-  GpuIr ir(module, kernel.target);
+  NvIr ir(module, kernel.target);
   ir.kernel({kernel_symbol, t.threads, t.resident}, p, kernel.args,
             [&](const GpuIr::Arguments& arguments) { MmaKernel(ir, p, t, arguments).emit(); });
   Launch launch;

@@ -13,10 +13,10 @@ namespace {
 /// lie closer together, were slower on an H200 (1001 x 1003 x 997 of bf16).
 constexpr int64_t kWordBytes = 16;
 
-Value zero_extended(GpuIr& ir, Value x) { return mlir::arith::ExtUIOp::create(ir.b, ir.loc, ir.i32, x); }
+Value zero_extended(NvIr& ir, Value x) { return mlir::arith::ExtUIOp::create(ir.b, ir.loc, ir.i32, x); }
 
 /// The word that begins `shift` bits, modulo 32, behind the beginning of `low`.
-Value funnel_shift(GpuIr& ir, Value low, Value high, Value shift) {
+Value funnel_shift(NvIr& ir, Value low, Value high, Value shift) {
   return llvmd::CallIntrinsicOp::create(ir.b, ir.loc, ir.i32, ir.b.getStringAttr("llvm.fshr.i32"),
                                         mlir::ValueRange{high, low, shift})
       .getResult(0);
@@ -50,7 +50,7 @@ int64_t TileFill::for_addresses(const SharedTile& tile, int64_t threads, int64_t
   return 7 * (layout.cycle - 1) + (together ? layout.count : 0);
 }
 
-TileFill::TileFill(GpuIr& ir, const SharedTile& tile, int64_t threads, int64_t align, const Source& source)
+TileFill::TileFill(NvIr& ir, const SharedTile& tile, int64_t threads, int64_t align, const Source& source)
     : ir_(ir), tile_(tile), source_(source), layout_(tile, threads, align),
       by_words_(through_registers(align)) {
   Value row = tile.k_contiguous ? source.first : source.k_first;

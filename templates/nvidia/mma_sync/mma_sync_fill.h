@@ -18,7 +18,7 @@ public:
     int64_t k_step;      ///< tiles of K from one of the block's to the next
     Value end = nullptr; ///< i32: where rows end that the block may read; null: at the extent
   };
-  TileFill(GpuIr&, const SharedTile&, int64_t threads, int64_t align, const Source&);
+  TileFill(NvIr&, const SharedTile&, int64_t threads, int64_t align, const Source&);
 
   static bool through_registers(int64_t align) { return align < 4; }
   /// Registers of a thread from begin() to finish().
@@ -77,7 +77,7 @@ private:
   Value load_word(Value address, Value valid, int64_t index) const;
   Value load_part(Value address, Value valid) const;
 
-  GpuIr& ir_;
+  NvIr& ir_;
   const SharedTile& tile_;
   const Source source_;
   const Layout layout_;

@@ -32,7 +32,7 @@ SharedTile::SharedTile(Type t, bool k, int64_t size, int64_t k_bytes)
   period = classes == 1 ? 1 : load == FragmentLoad::matrix_bytes ? 2 * together : together;
 }
 
-Value SharedTile::swizzle(GpuIr& ir, Value row) const {
+Value SharedTile::swizzle(NvIr& ir, Value row) const {
   if (classes == 1) return ir.c(0);
   // Rows 0 1 4 5 8 9 12 13 are read together, or 2 3 6 7 10 11 14 15: the bit between says nothing.
   Value key = load != FragmentLoad::matrix_bytes
@@ -41,11 +41,11 @@ Value SharedTile::swizzle(GpuIr& ir, Value row) const {
   return ir.mul(ir.bit_and(ir.divide(key, 128 / chunk / classes), classes - 1), chunk);
 }
 
-Value SharedTile::address(GpuIr& ir, Value row, Value column) const {
+Value SharedTile::address(NvIr& ir, Value row, Value column) const {
   return ir.add(ir.mul(row, row_bytes), ir.bit_xor(column, swizzle(ir, row)));
 }
 
-FragmentReader::FragmentReader(GpuIr& ir, const SharedTile& tile, const MmaShape& shape, bool is_a,
+FragmentReader::FragmentReader(NvIr& ir, const SharedTile& tile, const MmaShape& shape, bool is_a,
                                Value first, int64_t tiles, Value k_first, int64_t steps)
     : ir_(ir), tile_(tile), shape_(shape), is_a_(is_a), tiles_(tiles), steps_(steps) {
   switch (tile.load) {
@@ -188,7 +188,7 @@ std::string intrinsic(const MmaShape& shape) {
   }
 }
 
-void call(GpuIr& ir, const std::string& name, mlir::ValueRange operands, llvm::MutableArrayRef<Value> sums) {
+void call(NvIr& ir, const std::string& name, mlir::ValueRange operands, llvm::MutableArrayRef<Value> sums) {
   Values all(operands);
   all.append(sums.begin(), sums.end());
   mlir::Type type = record_of(int64_t(sums.size()), sums[0].getType());
@@ -198,7 +198,7 @@ void call(GpuIr& ir, const std::string& name, mlir::ValueRange operands, llvm::M
 
 } // namespace
 
-void multiply(GpuIr& ir, const MmaShape& shape, mlir::ValueRange a, mlir::ValueRange b,
+void multiply(NvIr& ir, const MmaShape& shape, mlir::ValueRange a, mlir::ValueRange b,
               llvm::MutableArrayRef<Value> sums) {
   const std::string name = intrinsic(shape);
   if (shape.halves) {

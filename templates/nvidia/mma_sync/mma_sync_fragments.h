@@ -3,7 +3,7 @@
 // lane is (g, t) = (lane / 4, lane % 4).
 #pragma once
 
-#include "templates/ir/gpu_ir.h"
+#include "templates/ir/nv_ir.h"
 
 namespace deepgen {
 
@@ -43,8 +43,8 @@ struct SharedTile {
 
   int64_t bytes() const { return rows * row_bytes; }
   /// What the byte position within a row is XORed with.
-  Value swizzle(GpuIr&, Value row) const;
-  Value address(GpuIr&, Value row, Value column_bytes) const; ///< offset within the tile
+  Value swizzle(NvIr&, Value row) const;
+  Value address(NvIr&, Value row, Value column_bytes) const; ///< offset within the tile
 };
 
 /// Reads one operand's fragments for one warp. What does not change from tile to tile is computed at
@@ -53,7 +53,7 @@ class FragmentReader {
 public:
   /// `first`: first row of A or column of B of the warp's tile; `tiles`: of 16 rows or 8 columns; `k_first`:
   /// byte position of the warp's first step of K; `steps` of K.
-  FragmentReader(GpuIr&, const SharedTile&, const MmaShape&, bool is_a, Value first, int64_t tiles,
+  FragmentReader(NvIr&, const SharedTile&, const MmaShape&, bool is_a, Value first, int64_t tiles,
                  Value k_first, int64_t steps);
   /// All fragments of one step, the values of a tile in order.
   Values read(Value stage, int64_t step) const;
@@ -67,7 +67,7 @@ private:
       read_elements(Value stage, int64_t step) const;
   Value sum(Value, int64_t) const;
 
-  GpuIr& ir_;
+  NvIr& ir_;
   const SharedTile& tile_;
   const MmaShape& shape_;
   const bool is_a_;
@@ -77,7 +77,7 @@ private:
 
 /// Accumulators of one tile: 4 of f32, f64 or i32. c0 and c1 are in row g, c2 and c3 in row g + 8, columns 2t
 /// and 2t + 1.
-void multiply(GpuIr&, const MmaShape&, mlir::ValueRange a, mlir::ValueRange b,
+void multiply(NvIr&, const MmaShape&, mlir::ValueRange a, mlir::ValueRange b,
               llvm::MutableArrayRef<Value> sums);
 
 } // namespace deepgen

@@ -2,7 +2,7 @@
 
 namespace deepgen {
 
-MmaLoop::MmaLoop(GpuIr& ir, const Gemm& p, const MmaTiling& t, Value memory, const Range& range,
+MmaLoop::MmaLoop(NvIr& ir, const Gemm& p, const MmaTiling& t, Value memory, const Range& range,
                  Operands operands)
     : ir_(ir), p_(p), t_(t), memory_(memory), range_(range), fill_(std::move(operands.fill)),
       reader_(std::move(operands.reader)), in_flight_(fill_.size()) {}

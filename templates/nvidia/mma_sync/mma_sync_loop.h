@@ -21,7 +21,7 @@ public:
     Value split; ///< null when there is one
     Value first_tile, tile_count;
   };
-  MmaLoop(GpuIr&, const Gemm&, const MmaTiling&, Value memory, const Range&, Operands);
+  MmaLoop(NvIr&, const Gemm&, const MmaTiling&, Value memory, const Range&, Operands);
   /// The sums with all products added. Waits for the launch before, where that may still run, when it first
   /// reads.
   Values run(Values sums);
@@ -65,7 +65,7 @@ private:
   int64_t ahead() const { return std::max<int64_t>(1, t_.ring - 1); }
   int64_t parts() const;
 
-  GpuIr& ir_;
+  NvIr& ir_;
   const Gemm& p_;
   const MmaTiling& t_;
   Value memory_;

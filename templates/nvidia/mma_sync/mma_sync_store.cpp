@@ -6,7 +6,7 @@
 
 namespace deepgen {
 
-MmaStore::MmaStore(GpuIr& ir, const Gemm& p, const MmaTiling& t, const GpuIr::Arguments& arguments,
+MmaStore::MmaStore(NvIr& ir, const Gemm& p, const MmaTiling& t, const GpuIr::Arguments& arguments,
                    const MmaPlace& at, const GatedSums& sums)
     : ir(ir), p(p), t(t), arguments(arguments), at(at), sums(sums),
       bounds{at.row_end || p.m % t.bm != 0, p.n % t.columns != 0, at.row_end},

@@ -20,7 +20,7 @@ struct MmaPlace {
 /// its gate.
 class MmaStore {
 public:
-  MmaStore(GpuIr&, const Gemm&, const MmaTiling&, const GpuIr::Arguments&, const MmaPlace&,
+  MmaStore(NvIr&, const Gemm&, const MmaTiling&, const GpuIr::Arguments&, const MmaPlace&,
            const GatedSums& sums);
   void emit();
 
@@ -39,7 +39,7 @@ private:
   int64_t m_tiles() const { return t.wm / 16; }
   int64_t n_tiles() const { return t.warp_columns / 8; }
 
-  GpuIr& ir;
+  NvIr& ir;
   const Gemm& p;
   const MmaTiling& t;
   const GpuIr::Arguments& arguments;
