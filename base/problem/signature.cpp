@@ -41,10 +41,11 @@ Operand operand_of(const Step& step, const Gemm& p) {
 
 } // namespace
 
-std::optional<Operand> operand_of(EpilogueOp op, const Gemm& p) {
+std::vector<Operand> operands_of(EpilogueOp op, const Gemm& p) {
+  std::vector<Operand> out;
   for (const Step& step : kSteps)
-    if (step.op == op && op != EpilogueOp::clamp) return operand_of(step, p);
-  return std::nullopt;
+    if (step.op == op) out.push_back(operand_of(step, p));
+  return out;
 }
 
 std::vector<Operand> signature(const Gemm& p) {

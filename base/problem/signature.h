@@ -4,7 +4,7 @@
 
 #include "base/problem/problem.h"
 
-#include <optional>
+#include <vector>
 
 namespace deepgen {
 
@@ -49,7 +49,7 @@ std::vector<Operand> signature(const Gemm&);
 /// x, residual, scale, bias, d, residual_out, row_scales, epsilon; those that the problem has.
 std::vector<Operand> signature(const Rows&);
 std::vector<Operand> signature(const Problem&);
-/// The operand in memory of one step of the epilogue, if it has one.
-std::optional<Operand> operand_of(EpilogueOp, const Gemm&);
+/// Of one step: one in memory, none, or clamp's two scalars.
+std::vector<Operand> operands_of(EpilogueOp, const Gemm&);
 
 } // namespace deepgen
