@@ -16,7 +16,7 @@ struct Operand {
     table, ///< memory that it reads before it knows its work: where groups begin
     scalar ///< passed by value, as a double
   };
-  enum class Shape { matrix, per_row, per_column, value };
+  using Shape = StepShape;
   enum class Limit {
     none,
     ascending,   ///< a scalar, at most as large as the one behind it
