@@ -11,9 +11,11 @@ namespace deepgen {
 namespace {
 
 constexpr std::array<const char*, 4> kLayouts = {"nn", "nt", "tn", "tt"};
-constexpr std::array<const char*, epilogue_op_count> kEpilogueOps = {
-    "bias",     "bias_row", "relu",    "gelu",    "gelu_tanh", "silu",      "sigmoid", "clamp",
-    "residual", "multiply", "scale_a", "scale_b", "scale_row", "scale_col", "scale_d"};
+constexpr std::array<const char*, epilogue_op_count> kEpilogueOps = [] {
+  std::array<const char*, epilogue_op_count> names{};
+  for (size_t i = 0; i < names.size(); ++i) names[i] = epilogue_steps[i].name;
+  return names;
+}();
 
 constexpr EpilogueOp kGates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh,
                                  EpilogueOp::sigmoid, EpilogueOp::relu};

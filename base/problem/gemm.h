@@ -1,6 +1,7 @@
 // Gemm: a matrix product with an epilogue. A small value with one canonical text form.
 #pragma once
 
+#include "base/problem/epilogue_op.h"
 #include "base/problem/types.h"
 
 #include <optional>
@@ -9,26 +10,6 @@
 namespace deepgen {
 
 enum class Layout { nn, nt, tn, tt }; ///< first letter A, second B; n: as named, t: stored transposed
-
-/// Steps of an epilogue; x is the value of D[m,n] so far. What the operands are, see Gemm.
-enum class EpilogueOp {
-  bias,      ///< x + bias[n]
-  bias_row,  ///< x + bias_row[m]
-  relu,      ///< max(x, 0); NaN stays NaN
-  gelu,      ///< x/2 (1 + erf(x / sqrt 2))
-  gelu_tanh, ///< x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
-  silu,      ///< x / (1 + exp(-x))
-  sigmoid,   ///< 1 / (1 + exp(-x))
-  clamp,     ///< min(max(x, clamp_low), clamp_high); NaN stays NaN
-  residual,  ///< x + residual[m,n]
-  multiply,  ///< x * multiplier[m,n]
-  scale_a,   ///< x * scale_a[0]: of A as a whole, such as an fp8 or int8 tensor's
-  scale_b,   ///< x * scale_b[0]
-  scale_row, ///< x * scale_row[m]
-  scale_col, ///< x * scale_col[n]
-  scale_d    ///< x * scale_d[0], such as the quantisation of an int8 output
-};
-inline constexpr int epilogue_op_count = 15;
 
 /// D[M,N] = epilogue(alpha * A[M,K] * B[K,N] + beta * C[M,N]), `batch` times; all matrices row-major.
 /// Layout n stores A as [M,K] and B as [K,N]; t stores A as [K,M] and B as [N,K].

@@ -1,50 +1,24 @@
 #include "base/problem/signature.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace deepgen {
-namespace {
-
 using Shape = Operand::Shape;
 
-/// An operand of the epilogue.
-struct Step {
-  EpilogueOp op;
-  const char* operand;
-  Shape shape;
-  bool scale;      ///< of scale_type(), else of epilogue_type()
-  bool each_group; ///< one behind the other
-};
-constexpr Step kSteps[] = {{EpilogueOp::bias, "bias", Shape::per_column, false, true},
-                           {EpilogueOp::bias_row, "bias_row", Shape::per_row, false, false},
-                           {EpilogueOp::clamp, "clamp_low", Shape::value, true, false},
-                           {EpilogueOp::clamp, "clamp_high", Shape::value, true, false},
-                           {EpilogueOp::residual, "residual", Shape::matrix, false, false},
-                           {EpilogueOp::multiply, "multiplier", Shape::matrix, false, false},
-                           {EpilogueOp::scale_a, "scale_a", Shape::value, true, false},
-                           {EpilogueOp::scale_b, "scale_b", Shape::value, true, false},
-                           {EpilogueOp::scale_row, "scale_row", Shape::per_row, true, false},
-                           {EpilogueOp::scale_col, "scale_col", Shape::per_column, true, true},
-                           {EpilogueOp::scale_d, "scale_d", Shape::value, true, false}};
-
-Operand operand_of(const Step& step, const Gemm& p) {
-  const auto role = step.op == EpilogueOp::clamp ? Operand::Role::scalar : Operand::Role::in;
-  Operand x{step.operand, role, step.shape, step.scale ? p.scale_type() : p.epilogue_type()};
+std::vector<Operand> operands_of(EpilogueOp op, const Gemm& p) {
+  using Role = Operand::Role;
+  if (op == EpilogueOp::clamp) {
+    Operand low{"clamp_low", Role::scalar, Shape::value, p.scale_type()}, high = low;
+    high.name = "clamp_high", low.limit = Operand::Limit::ascending;
+    return {low, high};
+  }
+  const EpilogueStep& step = epilogue_steps[size_t(op)];
+  if (!step.operand) return {};
+  Operand x{step.operand, Role::in, step.shape, step.scale ? p.scale_type() : p.epilogue_type()};
   if (step.shape == Shape::matrix) x.rows = p.m, x.columns = p.n, x.entries = p.batch, x.in_place = true;
   if (step.shape == Shape::per_row) x.columns = p.m;
-  if (step.shape == Shape::per_column) x.columns = p.n;
-  if (std::string_view(step.operand) == "clamp_low") x.limit = Operand::Limit::ascending;
-  if (step.each_group) x.entries = std::max<int64_t>(1, p.groups);
-  return x;
-}
-
-} // namespace
-
-std::optional<Operand> operand_of(EpilogueOp op, const Gemm& p) {
-  for (const Step& step : kSteps)
-    if (step.op == op && op != EpilogueOp::clamp) return operand_of(step, p);
-  return std::nullopt;
+  if (step.shape == Shape::per_column) x.columns = p.n, x.entries = std::max<int64_t>(1, p.groups);
+  return {x};
 }
 
 std::vector<Operand> signature(const Gemm& p) {
@@ -55,8 +29,9 @@ std::vector<Operand> signature(const Gemm& p) {
                               {"d", Role::out, Shape::matrix, p.d, p.m, p.n, p.batch},
                               {"alpha", Role::scalar, Shape::value, p.scale_type(), 1, 1, 1, false},
                               {"beta", Role::scalar, Shape::value, p.scale_type(), 1, 1, 1, false}};
-  for (const Step& step : kSteps)
-    if (p.has(step.op)) all.push_back(operand_of(step, p));
+  for (int op = 0; op < epilogue_op_count; ++op)
+    if (p.has(EpilogueOp(op)))
+      for (const Operand& x : operands_of(EpilogueOp(op), p)) all.push_back(x);
   if (p.groups) all.push_back({"offsets", Role::table, Shape::per_row, Type::i32, 1, p.groups + 1});
   return all;
 }

@@ -4,7 +4,7 @@
 
 #include "base/problem/problem.h"
 
-#include <optional>
+#include <vector>
 
 namespace deepgen {
 
@@ -16,7 +16,7 @@ struct Operand {
     table, ///< memory that it reads before it knows its work: where groups begin
     scalar ///< passed by value, as a double
   };
-  enum class Shape { matrix, per_row, per_column, value };
+  using Shape = StepShape;
   enum class Limit {
     none,
     ascending,   ///< a scalar, at most as large as the one behind it
@@ -49,7 +49,7 @@ std::vector<Operand> signature(const Gemm&);
 /// x, residual, scale, bias, d, residual_out, row_scales, epsilon; those that the problem has.
 std::vector<Operand> signature(const Rows&);
 std::vector<Operand> signature(const Problem&);
-/// The operand in memory of one step of the epilogue, if it has one.
-std::optional<Operand> operand_of(EpilogueOp, const Gemm&);
+/// Of one step: one in memory, none, or clamp's two scalars.
+std::vector<Operand> operands_of(EpilogueOp, const Gemm&);
 
 } // namespace deepgen

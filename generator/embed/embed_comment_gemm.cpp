@@ -44,13 +44,15 @@ std::string formula(const Gemm& p) {
   if (p.gate) text = to_string(*p.gate) + "(alpha * A * Bg) * (alpha * A * Bu)";
   text += " + beta * C";
   for (EpilogueOp op : p.epilogue) {
-    const std::string name = op == EpilogueOp::multiply ? "multiplier" : to_string(op);
+    std::string operand;
+    for (const Operand& x : operands_of(op, p))
+      if (x.in_memory()) operand = x.name;
     if (op == EpilogueOp::bias || op == EpilogueOp::bias_row || op == EpilogueOp::residual)
-      text = "(" + text + ") + " + name;
-    else if (op == EpilogueOp::multiply || op >= EpilogueOp::scale_a)
-      text = "(" + text + ") * " + name;
+      text = "(" + text + ") + " + operand;
+    else if (op == EpilogueOp::multiply || to_string(op).starts_with("scale_"))
+      text = "(" + text + ") * " + operand;
     else
-      text = name + "(" + text + ")";
+      text = to_string(op) + "(" + text + (operand.empty() ? "" : ", " + operand) + ")";
   }
   return "D = " + text;
 }

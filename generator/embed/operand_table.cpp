@@ -16,36 +16,7 @@ struct Field {
   size_t offset;
 };
 #define DEEPGEN_FIELD(name) {#name, offsetof(deepgen_gemm_args, name)}
-constexpr Field kGemmFields[] = {DEEPGEN_FIELD(a),
-                                 DEEPGEN_FIELD(b),
-                                 DEEPGEN_FIELD(c),
-                                 DEEPGEN_FIELD(d),
-                                 DEEPGEN_FIELD(bias),
-                                 DEEPGEN_FIELD(lda),
-                                 DEEPGEN_FIELD(ldb),
-                                 DEEPGEN_FIELD(ldc),
-                                 DEEPGEN_FIELD(ldd),
-                                 DEEPGEN_FIELD(stride_a),
-                                 DEEPGEN_FIELD(stride_b),
-                                 DEEPGEN_FIELD(stride_c),
-                                 DEEPGEN_FIELD(stride_d),
-                                 DEEPGEN_FIELD(alpha),
-                                 DEEPGEN_FIELD(beta),
-                                 DEEPGEN_FIELD(bias_row),
-                                 DEEPGEN_FIELD(residual),
-                                 DEEPGEN_FIELD(multiplier),
-                                 DEEPGEN_FIELD(ld_residual),
-                                 DEEPGEN_FIELD(stride_residual),
-                                 DEEPGEN_FIELD(ld_multiplier),
-                                 DEEPGEN_FIELD(stride_multiplier),
-                                 DEEPGEN_FIELD(scale_a),
-                                 DEEPGEN_FIELD(scale_b),
-                                 DEEPGEN_FIELD(scale_d),
-                                 DEEPGEN_FIELD(scale_row),
-                                 DEEPGEN_FIELD(scale_col),
-                                 DEEPGEN_FIELD(clamp_low),
-                                 DEEPGEN_FIELD(clamp_high),
-                                 DEEPGEN_FIELD(offsets)};
+constexpr Field kGemmFields[] = {DEEPGEN_GEMM_OPERAND_FIELDS(DEEPGEN_FIELD)};
 #undef DEEPGEN_FIELD
 #define DEEPGEN_FIELD(name) {#name, offsetof(deepgen_rows_args, name)}
 constexpr Field kRowsFields[] = {DEEPGEN_FIELD(x),

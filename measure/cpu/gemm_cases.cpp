@@ -148,15 +148,14 @@ void GemmCases::prepare_epilogue(Prepared& out) const {
   for (const StepOperand& operand : operands_of(p)) {
     const bool matrix = operand.shape == Operand::Shape::matrix;
     if (c.in_d != Case::none && operand.op == op_of(c.in_d)) {
-      x.*operand.data = x.d, x.*operand.ld = x.ldd, x.*operand.batch_stride = x.stride_d;
+      x.step(operand.op) = {x.d, x.ldd, x.stride_d};
       continue;
     }
     View v = matrix ? view(p.m, p.n, p.batch, c.padded, 2 + int64_t(out.operands.size()))
                     : View::dense(1, operand.columns, 1);
     if (matrix && c.broadcast.matrices) v = first_entry(v);
     out.operands.push_back(input(operand.name, p.d, v, c, inputs_.operand(operand.op).data()));
-    x.*operand.data = out.operands.back().data();
-    if (matrix) x.*operand.ld = v.ld, x.*operand.batch_stride = v.stride;
+    x.step(operand.op) = {out.operands.back().data(), v.ld, v.stride};
   }
 }
 

@@ -51,8 +51,9 @@ CallBuffers GemmOperands::buffers() const {
   x.b = inputs_.b.data(), x.ldb = p.b_columns(), x.stride_b = p.k * p.sum_columns();
   x.d = d_.data(), x.ldd = x.ldc = p.n, x.stride_d = x.stride_c = p.m * p.n;
   for (const StepOperand& operand : operands_of(p)) {
-    x.*operand.data = inputs_.operand(operand.op).data();
-    if (operand.ld) x.*operand.ld = p.n, x.*operand.batch_stride = p.m * p.n;
+    CallBuffers::Step& step = x.step(operand.op);
+    step.data = inputs_.operand(operand.op).data();
+    if (operand.is_matrix()) step.ld = p.n, step.stride = p.m * p.n;
   }
   x.clamp_low = inputs_.clamp_low, x.clamp_high = inputs_.clamp_high;
   x.workspace = workspace_.data();

@@ -8,6 +8,9 @@ namespace deepgen::cuda {
 /// Makes it a view of `rows` rows from `row` on; nothing where it is absent.
 void take_rows(Array& x, int64_t row, int64_t rows);
 
+/// The same of a step's operand, of which each group may have its own part.
+void take_group(Array& x, EpilogueOp op, const Gemm&, int64_t group, int64_t row, int64_t rows);
+
 /// The problem that one group is, with so many rows.
 Gemm group_problem(const Gemm&, int64_t rows);
 

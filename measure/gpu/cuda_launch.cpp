@@ -1,6 +1,7 @@
 #include "measure/gpu/cuda_launch.h"
 
 #include "base/kernel/device.h"
+#include "base/problem/signature.h"
 #include "base/text/error.h"
 #include "runtime/amd/hip_load.h"
 #include "runtime/include/deepgen/kernel_abi.h"
@@ -98,21 +99,11 @@ TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, cons
   return bits;
 }
 
-const Array& operand_of(const std::string& name, const CallOperands& x) {
-  if (name == "a") return x.a;
-  if (name == "b") return x.b;
-  if (name == "c") return x.c;
-  if (name == "d") return x.d;
-  if (name == "residual") return x.residual;
-  return x.multiplier;
-}
-
 void fill_slots(const CallOperands& x, Type scalar, uint64_t* slots) {
   const std::pair<int, uint64_t> values[] = {{DEEPGEN_ARG_A, x.a.data},
                                              {DEEPGEN_ARG_B, x.b.data},
                                              {DEEPGEN_ARG_C, x.c.data},
                                              {DEEPGEN_ARG_D, x.d.data},
-                                             {DEEPGEN_ARG_BIAS, x.bias},
                                              {DEEPGEN_ARG_LDA, uint64_t(x.a.ld)},
                                              {DEEPGEN_ARG_LDB, uint64_t(x.b.ld)},
                                              {DEEPGEN_ARG_LDC, uint64_t(x.c.ld)},
@@ -124,18 +115,6 @@ void fill_slots(const CallOperands& x, Type scalar, uint64_t* slots) {
                                              {DEEPGEN_ARG_ALPHA, scalar_bits(x.alpha, scalar)},
                                              {DEEPGEN_ARG_BETA, scalar_bits(x.beta, scalar)},
                                              {DEEPGEN_ARG_WORKSPACE, x.workspace},
-                                             {DEEPGEN_ARG_BIAS_ROW, x.bias_row},
-                                             {DEEPGEN_ARG_RESIDUAL, x.residual.data},
-                                             {DEEPGEN_ARG_LD_RESIDUAL, uint64_t(x.residual.ld)},
-                                             {DEEPGEN_ARG_STRIDE_RESIDUAL, uint64_t(x.residual.stride)},
-                                             {DEEPGEN_ARG_MULTIPLIER, x.multiplier.data},
-                                             {DEEPGEN_ARG_LD_MULTIPLIER, uint64_t(x.multiplier.ld)},
-                                             {DEEPGEN_ARG_STRIDE_MULTIPLIER, uint64_t(x.multiplier.stride)},
-                                             {DEEPGEN_ARG_SCALE_A, x.scale_a},
-                                             {DEEPGEN_ARG_SCALE_B, x.scale_b},
-                                             {DEEPGEN_ARG_SCALE_D, x.scale_d},
-                                             {DEEPGEN_ARG_SCALE_ROW, x.scale_row},
-                                             {DEEPGEN_ARG_SCALE_COL, x.scale_col},
                                              {DEEPGEN_ARG_CLAMP_LOW, scalar_bits(x.clamp_low, scalar)},
                                              {DEEPGEN_ARG_CLAMP_HIGH, scalar_bits(x.clamp_high, scalar)},
                                              {DEEPGEN_ARG_OFFSETS, x.offsets}};
@@ -190,7 +169,28 @@ LoadedKernel::LoadedKernel(const Kernel& kernel, const Context& context)
     throw Error("malformed kernel description", kernel.choice.text(), "a GPU kernel without launches",
                 "delete the kernel file and build again");
   for (const std::string& name : kernel.args) slots_.push_back(slot_of(name, kernel));
+  if (kernel.problem.op() == "gemm") find_step_slots();
   for (const Launch& launch : kernel.launches) entries_.push_back(prepare(launch, context));
+}
+
+void LoadedKernel::find_step_slots() {
+  const Gemm& p = kernel_.problem.gemm();
+  for (EpilogueOp op : p.epilogue)
+    for (const Operand& x : operands_of(op, p)) {
+      if (!x.in_memory()) continue;
+      StepSlots& s = step_slots_.emplace_back(StepSlots{op, x.name, slot_of(x.name, kernel_), -1, -1});
+      if (x.is_matrix())
+        s.ld = slot_of(x.leading_dimension(), kernel_), s.stride = slot_of(x.stride(), kernel_);
+    }
+}
+
+const Array& LoadedKernel::mapped(const std::string& name, const CallOperands& x) const {
+  if (name == "a") return x.a;
+  if (name == "b") return x.b;
+  if (name == "c") return x.c;
+  for (const StepSlots& s : step_slots_)
+    if (s.name == name) return x.step(s.op);
+  return x.d;
 }
 
 LoadedKernel::Entry LoadedKernel::prepare(const Launch& launch, const Context& context) const {
@@ -235,10 +235,15 @@ LoadedKernel::Entry LoadedKernel::prepare(const Launch& launch, const Context& c
 void LoadedKernel::enqueue(const CallOperands& operands, Stream stream) const {
   uint64_t slots[DEEPGEN_ARG_COUNT] = {};
   fill_slots(operands, kernel_.problem.gemm().scale_type(), slots);
+  for (const StepSlots& s : step_slots_) {
+    const Array& x = operands.step(s.op);
+    slots[s.data] = x.data;
+    if (s.ld >= 0) slots[s.ld] = uint64_t(x.ld), slots[s.stride] = uint64_t(x.stride);
+  }
   std::vector<TensorMapBits> maps;
   for (const TensorMap& map : kernel_.maps)
     maps.push_back(
-        encode_map(map, operand_of(map.operand, operands), operands.workspace, kernel_.problem.gemm()));
+        encode_map(map, mapped(map.operand, operands), operands.workspace, kernel_.problem.gemm()));
   launch(slots, maps, stream);
 }
 

@@ -5,18 +5,22 @@
 #include "measure/devices/cuda_driver.h"
 #include "measure/gpu/toolbox/cuda_parameters.h"
 
+#include <array>
 #include <vector>
 
 namespace deepgen::cuda {
 
 /// What one call of a kernel gets. Absent operands have data 0.
 struct CallOperands {
-  Array a, b, c, d, residual, multiplier;
-  Address offsets = 0;            ///< of the groups of rows
-  std::vector<int32_t> in_groups; ///< what is there, where the host knows
-  Address bias = 0, bias_row = 0, scale_a = 0, scale_b = 0, scale_d = 0, scale_row = 0, scale_col = 0,
-          workspace = 0;
+  Array a, b, c, d;
+  std::array<Array, epilogue_op_count> steps; ///< of the epilogue, by EpilogueOp, as spread() makes them
+  Address offsets = 0;                        ///< of the groups of rows
+  std::vector<int32_t> in_groups;             ///< what is there, where the host knows
+  Address workspace = 0;
   double alpha = 1, beta = 0, clamp_low = 0, clamp_high = 0;
+
+  Array& step(EpilogueOp op) { return steps[size_t(op)]; }
+  const Array& step(EpilogueOp op) const { return steps[size_t(op)]; }
 };
 
 /// The same of rows.
@@ -48,11 +52,20 @@ private:
     LaunchConfig config;
     std::vector<LaunchAttribute> attributes;
   };
+  void find_step_slots();
+  const Array& mapped(const std::string& name, const CallOperands&) const;
   Entry prepare(const Launch& launch, const Context& context) const;
 
   const Kernel kernel_; ///< without its code
   Module module_;
   std::vector<int> slots_; ///< deepgen_arg
+  /// Where an operand of the epilogue goes; of a matrix its leading dimension and batch stride, too.
+  struct StepSlots {
+    EpilogueOp op;
+    std::string name;
+    int data, ld, stride; ///< deepgen_arg; -1: none
+  };
+  std::vector<StepSlots> step_slots_;
   std::vector<Entry> entries_;
 };
 

@@ -5,6 +5,7 @@
 #include "measure/gpu/toolbox/cuda_values.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace deepgen::cuda {
 namespace {
@@ -31,8 +32,9 @@ int64_t rotating_bytes(const Gemm& p, Caches caches) {
 } // namespace
 
 int64_t set_bytes(const Gemm& p) {
-  const int64_t element =
-      size_of(p.d) + (p.has(EpilogueOp::residual) + p.has(EpilogueOp::multiply)) * size_of(p.epilogue_type());
+  int64_t element = size_of(p.d);
+  for (EpilogueOp op : p.epilogue)
+    for (const deepgen::Operand& x : operands_of(op, p)) element += x.is_matrix() ? size_of(x.type) : 0;
   return p.batch * (p.m * p.k * size_of(p.a) + p.m * p.n * element) +
          p.b_matrices() * p.k * p.sum_columns() * size_of(p.b);
 }
@@ -68,42 +70,35 @@ void GemmSets::fill(const RingSpace& space) {
   const Scalars s = scalars_of(p);
   const auto sets = int64_t(sets_.size());
   const bool cold = space.caches == Caches::cold;
-  const auto ring = [&](Array shape, Array CallOperands::* operand, Operand what) {
-    const bool rotates = cold || (space.caches == Caches::weights_cold && operand == &CallOperands::b);
+  const auto ring = [&](Array shape, const auto& place, auto what) {
+    const bool is_b = &place(sets_[0]) == &sets_[0].b;
+    const bool rotates = cold || (space.caches == Caches::weights_cold && is_b);
     const int64_t pitch = rotates ? aligned(bytes_of(shape)) : 0;
     memory_.emplace_back(size_t(rotates ? pitch * sets : bytes_of(shape)));
     for (int64_t i = 0; i < sets; ++i) {
       shape.data = memory_.back().address() + uint64_t(i * pitch);
-      sets_[size_t(i)].*operand = shape;
+      place(sets_[size_t(i)]) = shape;
       if (i == 0 || rotates) tools.fill(shape, values_of(p, what, seed + uint64_t(i)));
     }
   };
-  ring(matrix(p.a, p.a_rows(), p.a_columns(), p.batch), &CallOperands::a, Operand::a);
-  ring(matrix(p.b, p.b_rows(), p.b_columns(), p.b_matrices()), &CallOperands::b, Operand::b);
-  ring(matrix(p.d, p.m, p.n, p.batch), &CallOperands::d, Operand::c);
-  const Array side = matrix(p.epilogue_type(), p.m, p.n, p.batch);
-  if (p.has(EpilogueOp::residual)) ring(side, &CallOperands::residual, Operand::residual);
-  if (p.has(EpilogueOp::multiply)) ring(side, &CallOperands::multiplier, Operand::multiplier);
+  ring(matrix(p.a, p.a_rows(), p.a_columns(), p.batch), std::mem_fn(&CallOperands::a), Operand::a);
+  ring(matrix(p.b, p.b_rows(), p.b_columns(), p.b_matrices()), std::mem_fn(&CallOperands::b), Operand::b);
+  ring(matrix(p.d, p.m, p.n, p.batch), std::mem_fn(&CallOperands::d), Operand::c);
+  CallOperands shared;
+  for (EpilogueOp op : p.epilogue)
+    for (const deepgen::Operand& x : operands_of(op, p)) {
+      const auto place = [op](CallOperands& call) -> Array& { return call.step(op); };
+      if (x.is_matrix())
+        ring(matrix(x.type, x.rows, x.columns, x.entries), place, op);
+      else if (x.in_memory())
+        place(shared) = spread(vector(tools, x, values_of(p, op, seed)), x);
+    }
   const int64_t pitch = cold ? aligned(workspace) : 0;
   memory_.emplace_back(size_t(cold ? pitch * sets : workspace));
-  CallOperands shared;
-  const int64_t columns = p.n * std::max<int64_t>(1, p.groups);
-  shared.bias =
-      vector(tools, EpilogueOp::bias, p.epilogue_type(), columns, values_of(p, Operand::bias, seed));
-  shared.bias_row =
-      vector(tools, EpilogueOp::bias_row, p.epilogue_type(), p.m, values_of(p, Operand::bias_row, seed));
-  shared.scale_row =
-      vector(tools, EpilogueOp::scale_row, p.scale_type(), p.m, values_of(p, Operand::scale_row, seed));
-  shared.scale_col =
-      vector(tools, EpilogueOp::scale_col, p.scale_type(), columns, values_of(p, Operand::scale_col, seed));
-  shared.scale_a = vector(tools, EpilogueOp::scale_a, p.scale_type(), 1, {0, s.scale_a, 0});
-  shared.scale_b = vector(tools, EpilogueOp::scale_b, p.scale_type(), 1, {0, s.scale_b, 0});
-  shared.scale_d = vector(tools, EpilogueOp::scale_d, p.scale_type(), 1, {0, s.scale_d, 0});
   for (int64_t i = 0; i < sets; ++i) {
     CallOperands& x = sets_[size_t(i)];
-    shared.a = x.a, shared.b = x.b, shared.d = x.d, shared.residual = x.residual,
-    shared.multiplier = x.multiplier;
-    x = shared;
+    for (EpilogueOp op : p.epilogue)
+      if (shared.step(op).data) x.step(op) = shared.step(op);
     x.c.ld = x.d.ld, x.c.stride = x.d.stride;
     x.workspace = workspace ? memory_[memory_.size() - 1].address() + uint64_t(i * pitch) : 0;
     x.alpha = s.unit_alpha, x.clamp_low = s.clamp_low, x.clamp_high = s.clamp_high;
@@ -119,14 +114,13 @@ void GemmSets::share_rows(CallOperands& x, Sharing sharing, uint64_t seed) {
   check(driver()->cuMemcpyHtoD(x.offsets, x.in_groups.data(), bytes), "copying the groups' offsets");
 }
 
-Address GemmSets::vector(const Toolbox& tools, EpilogueOp op, Type type, int64_t size, const Values& v) {
-  if (!problem_.has(op)) return 0;
-  Array x = matrix(type, 1, size, 1);
+Array GemmSets::vector(const Toolbox& tools, const deepgen::Operand& operand, const Values& v) {
+  Array x = matrix(operand.type, 1, operand.count(), 1);
   // In front: fill() takes the workspace from the end.
   memory_.emplace(memory_.begin(), size_t(bytes_of(x)));
   x.data = memory_.front().address();
   tools.fill(x, v);
-  return x.data;
+  return x;
 }
 
 RowsSets::RowsSets(const Rows& p, const RingSpace& space) {

@@ -2,7 +2,7 @@
 // caches. A class for each operator.
 #pragma once
 
-#include "base/problem/problem.h"
+#include "base/problem/signature.h"
 #include "measure/gpu/cuda_launch.h"
 #include "measure/gpu/toolbox/cuda_operands.h"
 #include "measure/race/options.h"
@@ -49,7 +49,7 @@ public:
 private:
   void fill(const RingSpace&);
   void share_rows(CallOperands&, Sharing, uint64_t seed);
-  Address vector(const Toolbox&, EpilogueOp op, Type type, int64_t size, const Values& v);
+  Array vector(const Toolbox&, const Operand&, const Values& v);
 
   Gemm problem_;
   std::vector<Memory> memory_;

@@ -49,6 +49,14 @@ struct Guard {
   }
 };
 
+/// Whether the epilogue reads one, which may be D.
+bool has_matrix(const Gemm& p) {
+  return std::any_of(p.epilogue.begin(), p.epilogue.end(), [&](EpilogueOp op) {
+    const auto operands = operands_of(op, p);
+    return !operands.empty() && operands[0].is_matrix();
+  });
+}
+
 /// Whether calls of it may disturb each other.
 bool meets_others(const Kernel& k) {
   return k.workspace > 0 ||
@@ -65,8 +73,7 @@ std::vector<CallCase> call_cases(const Gemm& p, const CheckBudget& budget) {
     cases.push_back({"in a row", false, 1, 0, CallCase::absent, false, CallCase::none, true});
     cases.push_back({"strided", true, alpha, 0, CallCase::separate});
     cases.push_back({"alpha and beta in place", true, alpha, beta, CallCase::in_place});
-    if (p.has(EpilogueOp::residual) || p.has(EpilogueOp::multiply))
-      cases.push_back({"operands in place", true, 1, 0, CallCase::absent, true});
+    if (has_matrix(p)) cases.push_back({"operands in place", true, 1, 0, CallCase::absent, true});
     if (p.batch > 1 && p.flops() <= budget.broadcast) {
       cases.push_back({"A broadcast", true, 1, 0, CallCase::absent, false, CallCase::a});
       cases.push_back({"B broadcast", true, 1, 0, CallCase::absent, false, CallCase::b});
@@ -125,9 +132,8 @@ private:
     inputs.push_back({name, std::move(array), v});
     return inputs.back().array.array();
   }
-  void add_vectors(const Gemm&, const Toolbox&, uint64_t seed);
   void add_offsets(const Gemm&, Sharing, const Toolbox&, uint64_t seed);
-  void add_matrices(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
+  void add_step(EpilogueOp, const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
   void add_c(const Kernel&, const CallCase&, const Toolbox&, uint64_t seed);
 };
 
@@ -136,7 +142,7 @@ Verifier::Operands::Operands(const Kernel& k, const CallCase& c, const Toolbox& 
     : guard{zone, c.padded} {
   const Gemm& p = k.problem.gemm();
   const Scalars s = scalars_of(p);
-  inputs.reserve(16);
+  inputs.reserve(4 + epilogue_op_count);
   outputs.push_back(std::make_unique<GuardedArray>(guard.matrix(p.d, p.m, p.n, p.batch, k.align_d)));
   d().poison(tools);
   call.d = d().array();
@@ -156,12 +162,9 @@ Verifier::Operands::Operands(const Kernel& k, const CallCase& c, const Toolbox& 
   call.beta = epilogue.beta = c.beta;
   call.clamp_low = epilogue.clamp_low = s.clamp_low;
   call.clamp_high = epilogue.clamp_high = s.clamp_high;
-  epilogue.scale_a = s.scale_a, epilogue.scale_b = s.scale_b, epilogue.scale_d = s.scale_d;
   if (p.gate) epilogue.gate = int32_t(*p.gate);
-  for (EpilogueOp op : p.epilogue) epilogue.steps[epilogue.step_count++] = int32_t(op);
-  add_vectors(p, tools, seed);
+  for (EpilogueOp op : p.epilogue) add_step(op, k, c, tools, seed);
   if (p.groups) add_offsets(p, c.sharing, tools, seed);
-  add_matrices(k, c, tools, seed);
   add_c(k, c, tools, seed);
 }
 
@@ -175,46 +178,26 @@ void Verifier::Operands::add_offsets(const Gemm& p, Sharing sharing, const Toolb
   check(driver()->cuMemcpyHtoD(call.offsets, call.in_groups.data(), bytes), "copying to the device");
 }
 
-void Verifier::Operands::add_vectors(const Gemm& p, const Toolbox& tools, uint64_t seed) {
-  epilogue.vector_type = int32_t(p.epilogue_type());
-  epilogue.scale_type = int32_t(p.scale_type());
-  const int64_t columns = p.n * std::max<int64_t>(1, p.groups);
-  const auto vector = [&](EpilogueOp op, const char* name, Type type, int64_t size,
-                          const Values& v) -> Address {
-    if (!p.has(op)) return 0;
-    return add(name, guard.vector(type, size), v, tools).data;
-  };
-  const auto scalar = [&](EpilogueOp op, const char* name, double value) {
-    return vector(op, name, p.scale_type(), 1, {0, value, 0});
-  };
-  call.bias = epilogue.bias =
-      vector(EpilogueOp::bias, "bias", p.epilogue_type(), columns, values_of(p, Operand::bias, seed));
-  call.bias_row = epilogue.bias_row =
-      vector(EpilogueOp::bias_row, "bias_row", p.epilogue_type(), p.m, values_of(p, Operand::bias_row, seed));
-  call.scale_row = epilogue.scale_row =
-      vector(EpilogueOp::scale_row, "scale_row", p.scale_type(), p.m, values_of(p, Operand::scale_row, seed));
-  call.scale_col = epilogue.scale_col = vector(EpilogueOp::scale_col, "scale_col", p.scale_type(), columns,
-                                               values_of(p, Operand::scale_col, seed));
-  call.scale_a = scalar(EpilogueOp::scale_a, "scale_a", epilogue.scale_a);
-  call.scale_b = scalar(EpilogueOp::scale_b, "scale_b", epilogue.scale_b);
-  call.scale_d = scalar(EpilogueOp::scale_d, "scale_d", epilogue.scale_d);
-}
-
-void Verifier::Operands::add_matrices(const Kernel& k, const CallCase& c, const Toolbox& tools,
-                                      uint64_t seed) {
+void Verifier::Operands::add_step(EpilogueOp op, const Kernel& k, const CallCase& c, const Toolbox& tools,
+                                  uint64_t seed) {
   const Gemm& p = k.problem.gemm();
-  const auto matrix = [&](EpilogueOp op, const char* name, Operand operand, Array& reference,
-                          Array& in_call) {
-    if (!p.has(op)) return;
-    // Where both are D, they have the same values.
-    const Values v = values_of(p, c.reuse ? Operand::multiplier : operand, seed);
-    reference = in_call = add(name, guard.matrix(p.epilogue_type(), p.m, p.n, p.batch, k.align_d), v, tools);
-    if (!c.reuse || p.epilogue_type() != p.d) return;
+  Array reference;
+  for (const deepgen::Operand& x : operands_of(op, p)) {
+    if (!x.in_memory()) continue;
+    // Where several are D, they have the same values.
+    const bool in_d = x.is_matrix() && c.reuse;
+    const Values v = values_of(p, in_d ? EpilogueOp::multiply : op, seed);
+    reference = spread(add(x.name,
+                           x.is_matrix() ? guard.matrix(x.type, x.rows, x.columns, x.entries, k.align_d)
+                                         : guard.vector(x.type, x.count()),
+                           v, tools),
+                       x);
+    call.step(op) = reference;
+    if (!in_d || x.type != p.d) continue;
     tools.fill(call.d, v);
-    in_call = call.d;
-  };
-  matrix(EpilogueOp::residual, "residual", Operand::residual, epilogue.residual, call.residual);
-  matrix(EpilogueOp::multiply, "multiplier", Operand::multiplier, epilogue.multiplier, call.multiplier);
+    call.step(op) = call.d;
+  }
+  cuda::add_step(epilogue, op, reference);
 }
 
 void Verifier::Operands::add_c(const Kernel& k, const CallCase& c, const Toolbox& tools, uint64_t seed) {
@@ -332,13 +315,10 @@ CompareParameters Verifier::comparison(const Kernel& kernel, const Operands& x, 
   q.epilogue = x.epilogue, q.tolerance = tolerance_of(p, kernel.target);
   if (!p.groups) return q;
   const auto& [group, row, rows] = product.part;
-  const auto vector = uint64_t(size_of(p.epilogue_type())), scale = uint64_t(size_of(p.scale_type()));
   EpilogueParameters& e = q.epilogue;
-  for (Array* matrix : {&q.d, &e.c, &e.residual, &e.multiplier}) take_rows(*matrix, row, rows);
-  if (e.bias) e.bias += uint64_t(group * p.n) * vector;
-  if (e.scale_col) e.scale_col += uint64_t(group * p.n) * scale;
-  if (e.bias_row) e.bias_row += uint64_t(row) * vector;
-  if (e.scale_row) e.scale_row += uint64_t(row) * scale;
+  for (Array* matrix : {&q.d, &e.c}) take_rows(*matrix, row, rows);
+  for (int32_t i = 0; i < e.step_count; ++i)
+    take_group(e.operands[i], EpilogueOp(e.steps[i]), p, group, row, rows);
   return q;
 }
 

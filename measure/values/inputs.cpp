@@ -28,11 +28,6 @@ uint64_t stream(uint64_t seed, EpilogueOp op) {
   return op == EpilogueOp::bias ? 4 * seed + 3 : 4 * seed + ((1 + uint64_t(op)) << 40);
 }
 
-bool is_scale(EpilogueOp op) {
-  return op == EpilogueOp::scale_a || op == EpilogueOp::scale_b || op == EpilogueOp::scale_d ||
-         op == EpilogueOp::scale_row || op == EpilogueOp::scale_col;
-}
-
 /// From y uniform in [-1, 1).
 double scale(double y) { return std::exp2(2 * std::fabs(y) - 1) * (y < 0 ? -1 : 1); }
 

@@ -1,29 +1,19 @@
 #include "measure/values/operands.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
+#include <string_view>
 
 namespace deepgen {
 namespace {
 
-struct Place {
-  EpilogueOp op;
-  const void* CallBuffers::* data;
-  int64_t CallBuffers::* ld;
-  int64_t CallBuffers::* batch_stride;
-};
-constexpr Place kPlaces[] = {
-    {EpilogueOp::bias, &CallBuffers::bias, nullptr, nullptr},
-    {EpilogueOp::bias_row, &CallBuffers::bias_row, nullptr, nullptr},
-    {EpilogueOp::residual, &CallBuffers::residual, &CallBuffers::ld_residual, &CallBuffers::stride_residual},
-    {EpilogueOp::multiply, &CallBuffers::multiplier, &CallBuffers::ld_multiplier,
-     &CallBuffers::stride_multiplier},
-    {EpilogueOp::scale_a, &CallBuffers::scale_a, nullptr, nullptr},
-    {EpilogueOp::scale_b, &CallBuffers::scale_b, nullptr, nullptr},
-    {EpilogueOp::scale_row, &CallBuffers::scale_row, nullptr, nullptr},
-    {EpilogueOp::scale_col, &CallBuffers::scale_col, nullptr, nullptr},
-    {EpilogueOp::scale_d, &CallBuffers::scale_d, nullptr, nullptr},
-};
+constexpr std::array<std::string_view, DEEPGEN_ARG_COUNT> kSlots = {DEEPGEN_ARG_NAMES};
+
+/// DEEPGEN_ARG_COUNT: none of this name.
+size_t slot_of(std::string_view name) {
+  return size_t(std::find(kSlots.begin(), kSlots.end(), name) - kSlots.begin());
+}
 
 } // namespace
 
@@ -34,7 +24,6 @@ SlotValues values_of(const CallBuffers& x, const Gemm& p) {
   values[DEEPGEN_ARG_B] = argument(x.b);
   values[DEEPGEN_ARG_C] = argument(x.c);
   values[DEEPGEN_ARG_D] = argument(x.d);
-  values[DEEPGEN_ARG_BIAS] = argument(x.bias);
   values[DEEPGEN_ARG_LDA] = uint64_t(x.lda);
   values[DEEPGEN_ARG_LDB] = uint64_t(x.ldb);
   values[DEEPGEN_ARG_LDC] = uint64_t(x.ldc);
@@ -46,18 +35,13 @@ SlotValues values_of(const CallBuffers& x, const Gemm& p) {
   values[DEEPGEN_ARG_ALPHA] = argument(x.alpha, type);
   values[DEEPGEN_ARG_BETA] = argument(x.beta, type);
   values[DEEPGEN_ARG_WORKSPACE] = argument(x.workspace);
-  values[DEEPGEN_ARG_BIAS_ROW] = argument(x.bias_row);
-  values[DEEPGEN_ARG_RESIDUAL] = argument(x.residual);
-  values[DEEPGEN_ARG_LD_RESIDUAL] = uint64_t(x.ld_residual);
-  values[DEEPGEN_ARG_STRIDE_RESIDUAL] = uint64_t(x.stride_residual);
-  values[DEEPGEN_ARG_MULTIPLIER] = argument(x.multiplier);
-  values[DEEPGEN_ARG_LD_MULTIPLIER] = uint64_t(x.ld_multiplier);
-  values[DEEPGEN_ARG_STRIDE_MULTIPLIER] = uint64_t(x.stride_multiplier);
-  values[DEEPGEN_ARG_SCALE_A] = argument(x.scale_a);
-  values[DEEPGEN_ARG_SCALE_B] = argument(x.scale_b);
-  values[DEEPGEN_ARG_SCALE_D] = argument(x.scale_d);
-  values[DEEPGEN_ARG_SCALE_ROW] = argument(x.scale_row);
-  values[DEEPGEN_ARG_SCALE_COL] = argument(x.scale_col);
+  for (const StepOperand& operand : operands_of(p)) {
+    const CallBuffers::Step& step = x.step(operand.op);
+    values.at(slot_of(operand.name)) = argument(step.data);
+    if (!operand.is_matrix()) continue;
+    values.at(slot_of(operand.leading_dimension())) = uint64_t(step.ld);
+    values.at(slot_of(operand.stride())) = uint64_t(step.stride);
+  }
   values[DEEPGEN_ARG_CLAMP_LOW] = argument(x.clamp_low, type);
   values[DEEPGEN_ARG_CLAMP_HIGH] = argument(x.clamp_high, type);
   return values;
@@ -80,8 +64,8 @@ int64_t StepOperand::index(int64_t entry, int64_t m, int64_t n) const {
 std::vector<StepOperand> operands_of(const Gemm& p) {
   std::vector<StepOperand> out;
   for (EpilogueOp op : p.epilogue)
-    for (const Place& place : kPlaces)
-      if (place.op == op) out.push_back({*operand_of(op, p), op, place.data, place.ld, place.batch_stride});
+    for (const Operand& operand : operands_of(op, p))
+      if (operand.in_memory()) out.push_back({operand, op});
   return out;
 }
 
@@ -113,5 +97,46 @@ double apply_step(EpilogueOp op, double x, double y, double low, double high) {
   }
   return x;
 }
+
+double unit_roundoff(Type type) { return type == Type::f32 ? 0x1p-24 : 0x1p-53; }
+double smallest_normal(Type type) { return type == Type::f32 ? double(FLT_MIN) : DBL_MIN; }
+
+// From a value x with the tolerance t, and y the operand:
+//   bias, bias_row, residual t + 2 u (|x| + |y|), y the operand
+//   multiply, scales         |y| t + 2 u |x y|
+//   relu, clamp              t
+//   gelu, gelu_tanh          1.13 t + 16 u |x|, the steepest slope and the function's own error
+//   silu                     1.1 t + 16 u |x|
+//   sigmoid                  t / 4 + 16 u sigmoid(x)
+double tolerance_after(EpilogueOp op, Type type, double x, double y, double result, double tolerance) {
+  constexpr double kFunction = 16; // u
+  const double u = unit_roundoff(type), tiny = smallest_normal(type);
+  switch (op) {
+  case EpilogueOp::bias:
+  case EpilogueOp::bias_row:
+  case EpilogueOp::residual:
+    return tolerance + 2 * u * (std::fabs(x) + std::fabs(y));
+  case EpilogueOp::multiply:
+  case EpilogueOp::scale_a:
+  case EpilogueOp::scale_b:
+  case EpilogueOp::scale_row:
+  case EpilogueOp::scale_col:
+  case EpilogueOp::scale_d:
+    return std::fabs(y) * tolerance + 2 * u * std::fabs(result) + tiny;
+  case EpilogueOp::relu:
+  case EpilogueOp::clamp:
+    return tolerance;
+  case EpilogueOp::gelu:
+  case EpilogueOp::gelu_tanh:
+    return 1.13 * tolerance + kFunction * u * std::fabs(x) + tiny;
+  case EpilogueOp::silu:
+    return 1.1 * tolerance + kFunction * u * std::fabs(x) + tiny;
+  case EpilogueOp::sigmoid:
+    return 0.25 * tolerance + kFunction * u * result + tiny;
+  }
+  return tolerance;
+}
+
+bool is_scale(EpilogueOp op) { return to_string(op).starts_with("scale_"); }
 
 } // namespace deepgen

@@ -15,23 +15,22 @@ struct CallBuffers {
   int64_t stride_a = 0, stride_b = 0, stride_c = 0, stride_d = 0;
   double alpha = 1, beta = 0;
   void* workspace = nullptr;
-  // Of the epilogue.
-  const void *bias_row = nullptr, *residual = nullptr, *multiplier = nullptr;
-  int64_t ld_residual = 0, stride_residual = 0, ld_multiplier = 0, stride_multiplier = 0;
-  const void *scale_a = nullptr, *scale_b = nullptr, *scale_d = nullptr, *scale_row = nullptr,
-             *scale_col = nullptr;
+  struct Step {
+    const void* data = nullptr;
+    int64_t ld = 0, stride = 0; ///< of matrices
+  };
+  std::array<Step, epilogue_op_count> steps; ///< of the epilogue, by EpilogueOp
+  Step& step(EpilogueOp op) { return steps[size_t(op)]; }
+  const Step& step(EpilogueOp op) const { return steps[size_t(op)]; }
   double clamp_low = 0, clamp_high = 0;
 };
 
 /// As kernels take them; alpha, beta and the bounds of clamp in the scale type.
 SlotValues values_of(const CallBuffers&, const Gemm&);
 
-/// An operand that lies in memory, with its place in CallBuffers.
+/// An operand that lies in memory.
 struct StepOperand : Operand {
   EpilogueOp op;
-  const void* CallBuffers::* data;
-  int64_t CallBuffers::* ld; ///< of matrices, else null
-  int64_t CallBuffers::* batch_stride;
 
   /// Where a dense operand has the value for D[entry][m, n].
   int64_t index(int64_t entry, int64_t m, int64_t n) const;
@@ -42,5 +41,12 @@ std::vector<StepOperand> operands_of(const Gemm& p);
 
 /// One step in f64; `y` is its operand's value, low and high the bounds of clamp.
 double apply_step(EpilogueOp op, double x, double y, double low, double high);
+/// The tolerance of what a step makes of x, which has the tolerance `before`: see reference.h. `type`: in
+/// which it computes, f32 or f64; `y` its operand's value, `result` the step's.
+double tolerance_after(EpilogueOp op, Type type, double x, double y, double result, double before);
+double unit_roundoff(Type);
+double smallest_normal(Type);
+/// Scales are never near zero: what they multiply must show.
+bool is_scale(EpilogueOp);
 
 } // namespace deepgen

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cfloat>
 #include <cmath>
 #include <cstring>
 
@@ -77,46 +76,13 @@ std::vector<int64_t> choose_rows(const Gemm& p, uint64_t seed) {
   return rows;
 }
 
-double unit_roundoff(Type type) { return type == Type::f32 ? 0x1p-24 : 0x1p-53; }
-double smallest_normal(Type type) { return type == Type::f32 ? double(FLT_MIN) : DBL_MIN; }
-
-/// How a step changes the tolerance of x; y is its operand, `result` what it makes of x.
-double tolerance_after(EpilogueOp op, const Gemm& p, double x, double y, double result, double tolerance) {
-  constexpr double kFunction = 16; // u
-  const double u = unit_roundoff(p.d), tiny = smallest_normal(p.d);
-  switch (op) {
-  case EpilogueOp::bias:
-  case EpilogueOp::bias_row:
-  case EpilogueOp::residual:
-    return tolerance + 2 * u * (std::fabs(x) + std::fabs(y));
-  case EpilogueOp::multiply:
-  case EpilogueOp::scale_a:
-  case EpilogueOp::scale_b:
-  case EpilogueOp::scale_row:
-  case EpilogueOp::scale_col:
-  case EpilogueOp::scale_d:
-    return std::fabs(y) * tolerance + 2 * u * std::fabs(result) + tiny;
-  case EpilogueOp::relu:
-  case EpilogueOp::clamp:
-    return tolerance;
-  case EpilogueOp::gelu:
-  case EpilogueOp::gelu_tanh:
-    return 1.13 * tolerance + kFunction * u * std::fabs(x) + tiny;
-  case EpilogueOp::silu:
-    return 1.1 * tolerance + kFunction * u * std::fabs(x) + tiny;
-  case EpilogueOp::sigmoid:
-    return 0.25 * tolerance + kFunction * u * result + tiny;
-  }
-  return tolerance;
-}
-
 struct Sum {
   double value, tolerance;
 };
 
 Sum gated(const Gemm& p, Sum gate, Sum up) {
   const double f = apply_step(*p.gate, gate.value, 0, 0, 0), x = f * up.value;
-  const double t = tolerance_after(*p.gate, p, gate.value, 0, f, gate.tolerance);
+  const double t = tolerance_after(*p.gate, p.d, gate.value, 0, f, gate.tolerance);
   return {x, std::fabs(up.value) * t + (std::fabs(f) + t) * up.tolerance +
                  2 * unit_roundoff(p.d) * std::fabs(x) + smallest_normal(p.d)};
 }
@@ -234,7 +200,7 @@ Expected Reference::expected(double alpha, double beta, Broadcast broadcast) con
         const StepOperand* operand = operand_of[size_t(op)];
         const double y = operand ? element(p.d, inputs_.operand(op).data(), operand->index(matrix, m, j)) : 0;
         const double result = apply_step(op, x, y, inputs_.clamp_low, inputs_.clamp_high);
-        tolerance = tolerance_after(op, p, x, y, result, tolerance);
+        tolerance = tolerance_after(op, p.d, x, y, result, tolerance);
         x = result;
       }
       out.value.push_back(x);

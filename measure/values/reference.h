@@ -7,12 +7,7 @@
 // (2-norms) is cheap for every element. Hence
 //   before the epilogue:     u [ (8 + 4 sqrt(K)) |alpha| ||a_i|| ||b_j|| + 8 |beta c_ij| ]
 // and then step by step, from a value x with the tolerance t:
-//   bias, bias_row, residual t + 2 u (|x| + |y|), y the operand
-//   multiply, scales         |y| t + 2 u |x y|
-//   relu, clamp              t
-//   gelu, gelu_tanh          1.13 t + 16 u |x|, the steepest slope and the function's own error
-//   silu                     1.1 t + 16 u |x|
-//   sigmoid                  t / 4 + 16 u sigmoid(x)
+//   see tolerance_after() in operands.cpp
 // With a gate, from g +- t_g and y +- t_y, each as before the epilogue without c: f(g) +- t_f by the table,
 // and
 //   f(g) y                   |y| t_f + (|f(g)| + t_f) t_y + 2 u |f(g) y| + 8 u |beta c|

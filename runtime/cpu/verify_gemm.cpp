@@ -9,10 +9,13 @@
 namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
-/// A step of an epilogue: its word in the key, and the operand that it reads.
+/// A step of an epilogue: its word in the key, the operand that it reads, and where that has the value for an
+/// element of D.
+enum class Shape : uint8_t { none, single, row, column, matrix };
 struct StepName {
   const char* name;
   uint8_t slot; ///< DEEPGEN_ARG_COUNT: none
+  Shape shape;
 };
 struct Step {
   enum {
@@ -35,14 +38,14 @@ struct Step {
   };
 };
 constexpr StepName steps[Step::step_count] = {
-    {"bias", DEEPGEN_ARG_BIAS},           {"bias_row", DEEPGEN_ARG_BIAS_ROW},
-    {"relu", DEEPGEN_ARG_COUNT},          {"gelu", DEEPGEN_ARG_COUNT},
-    {"gelu_tanh", DEEPGEN_ARG_COUNT},     {"silu", DEEPGEN_ARG_COUNT},
-    {"sigmoid", DEEPGEN_ARG_COUNT},       {"clamp", DEEPGEN_ARG_COUNT},
-    {"residual", DEEPGEN_ARG_RESIDUAL},   {"multiply", DEEPGEN_ARG_MULTIPLIER},
-    {"scale_a", DEEPGEN_ARG_SCALE_A},     {"scale_b", DEEPGEN_ARG_SCALE_B},
-    {"scale_row", DEEPGEN_ARG_SCALE_ROW}, {"scale_col", DEEPGEN_ARG_SCALE_COL},
-    {"scale_d", DEEPGEN_ARG_SCALE_D}};
+    {"bias", DEEPGEN_ARG_BIAS, Shape::column},         {"bias_row", DEEPGEN_ARG_BIAS_ROW, Shape::row},
+    {"relu", DEEPGEN_ARG_COUNT, Shape::none},          {"gelu", DEEPGEN_ARG_COUNT, Shape::none},
+    {"gelu_tanh", DEEPGEN_ARG_COUNT, Shape::none},     {"silu", DEEPGEN_ARG_COUNT, Shape::none},
+    {"sigmoid", DEEPGEN_ARG_COUNT, Shape::none},       {"clamp", DEEPGEN_ARG_COUNT, Shape::none},
+    {"residual", DEEPGEN_ARG_RESIDUAL, Shape::matrix}, {"multiply", DEEPGEN_ARG_MULTIPLIER, Shape::matrix},
+    {"scale_a", DEEPGEN_ARG_SCALE_A, Shape::single},   {"scale_b", DEEPGEN_ARG_SCALE_B, Shape::single},
+    {"scale_row", DEEPGEN_ARG_SCALE_ROW, Shape::row},  {"scale_col", DEEPGEN_ARG_SCALE_COL, Shape::column},
+    {"scale_d", DEEPGEN_ARG_SCALE_D, Shape::single}};
 constexpr double clamp_low = -0.75, clamp_high = 1.25;
 constexpr int64_t most_products = int64_t(1) << 28, fewest_elements = 1024; ///< of what is checked
 
@@ -144,12 +147,13 @@ public:
     x.a = a_.data, x.b = b_.data, x.d = d_.data;
     x.lda = a_.ld, x.ldb = b_.ld, x.ldd = d_.ld;
     if (padded_) x.c = c_.data, x.ldc = c_.ld, x.alpha = alpha(), x.beta = beta();
-    x.bias = steps_[Step::bias].data, x.bias_row = steps_[Step::bias_row].data;
-    x.residual = steps_[Step::residual].data, x.ld_residual = steps_[Step::residual].ld;
-    x.multiplier = steps_[Step::multiply].data, x.ld_multiplier = steps_[Step::multiply].ld;
-    x.scale_a = steps_[Step::scale_a].data, x.scale_b = steps_[Step::scale_b].data;
-    x.scale_row = steps_[Step::scale_row].data, x.scale_col = steps_[Step::scale_col].data;
-    x.scale_d = steps_[Step::scale_d].data;
+    for (int i = 0; i < key_.count; ++i) {
+      const deepgen_operand* operand = find_operand(f_, steps[key_.steps[i]].slot);
+      if (!operand) continue;
+      const GemmBuffer& buffer = steps_[key_.steps[i]];
+      set(x, operand->field, buffer.data);
+      if (operand->flags & DEEPGEN_OPERAND_MATRIX) set(x, operand->ld_field, buffer.ld);
+    }
     x.clamp_low = clamp_low, x.clamp_high = clamp_high;
     return deepgen_run_gemm(&f_, &x);
   }
@@ -181,6 +185,11 @@ public:
   }
 
 private:
+  /// A field of the arguments, by its offset.
+  template <typename T>
+  static void set(deepgen_gemm_args& x, uint32_t field, T value) {
+    std::memcpy(reinterpret_cast<char*>(&x) + field, &value, sizeof value);
+  }
   double alpha() const { return padded_ ? 1.25 : 1; }
   double beta() const { return padded_ ? -0.75 : 0; }
   double roundoff() const { return d_.type == DEEPGEN_F64 ? 0x1p-53 : 0x1p-24; }
@@ -234,19 +243,19 @@ private:
 
   double operand(int step, int64_t e, int64_t i, int64_t j) const {
     const GemmBuffer& y = steps_[step];
-    switch (step) {
-    case Step::residual:
-    case Step::multiply:
+    switch (steps[step].shape) {
+    case Shape::matrix:
       return y.at(e, i, j);
-    case Step::bias_row:
-    case Step::scale_row:
+    case Shape::row:
       return y.at(0, 0, i);
-    case Step::bias:
-    case Step::scale_col:
+    case Shape::column:
       return y.at(0, 0, j);
-    default:
-      return y.data ? y.at(0, 0, 0) : 0;
+    case Shape::single:
+      return y.at(0, 0, 0);
+    case Shape::none:
+      break;
     }
+    return 0;
   }
 
   Value expected(int64_t e, int64_t i, int64_t j) const {

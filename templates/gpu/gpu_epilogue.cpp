@@ -1,5 +1,6 @@
 #include "templates/gpu/gpu_epilogue.h"
 
+#include "base/problem/signature.h"
 #include "templates/ir/epilogue.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -75,7 +76,10 @@ GpuEpilogue::GpuEpilogue(GpuIr& ir, const Gemm& p, const GpuIr::Arguments& argum
 }
 
 bool GpuEpilogue::reads_matrices(const Gemm& p) {
-  return p.has(EpilogueOp::residual) || p.has(EpilogueOp::multiply);
+  return std::any_of(p.epilogue.begin(), p.epilogue.end(), [](EpilogueOp op) {
+    const std::vector<EpilogueOperand> operands = operands_of(op);
+    return !operands.empty() && operands[0].shape == OperandShape::matrix;
+  });
 }
 
 Value GpuEpilogue::matrix_base(const std::string& name, Type type) {
@@ -176,34 +180,29 @@ Value GpuEpilogue::load_vector_element(const std::string& name, Type type, Value
 }
 
 void GpuEpilogue::load_operands(llvm::MutableArrayRef<Piece> all) {
-  const Type vectors = problem_.epilogue_type(), scales = problem_.scale_type();
   for (Piece& piece : all)
     for (EpilogueOp op : problem_.epilogue)
-      for (const EpilogueOperand& operand : operands_of(op)) {
-        Values& out = piece.operands[operand.name];
+      for (const Operand& x : operands_of(op, problem_)) {
+        Values& out = piece.operands[x.name];
         const size_t count = piece.accumulators.size();
-        const bool scale = op == EpilogueOp::scale_row || op == EpilogueOp::scale_col;
-        const Type type = scale ? scales : vectors;
-        switch (operand.shape) {
-        case OperandShape::column:
+        switch (x.shape) {
+        case Operand::Shape::per_column:
           for (size_t i = 0; i < count; ++i) {
             Value column = remember("operand column", piece.safe_column, int64_t(i),
                                     [&] { return ir_.add(piece.safe_column, int64_t(i)); });
-            out.push_back(load_vector_element(operand.name, type, column));
+            out.push_back(load_vector_element(x.name, x.type, column));
           }
           break;
-        case OperandShape::row:
-          out.assign(count, load_vector_element(operand.name, type, piece.safe_row));
+        case Operand::Shape::per_row:
+          out.assign(count, load_vector_element(x.name, x.type, piece.safe_row));
           break;
-        case OperandShape::matrix:
-          out = operand.name == given_ ? in_compute_type(vectors, ir_.pack(piece.given))
-                                       : load_matrix(operand.name, vectors, piece);
+        case Operand::Shape::matrix:
+          out = x.name == given_ ? in_compute_type(x.type, ir_.pack(piece.given))
+                                 : load_matrix(x.name, x.type, piece);
           break;
-        case OperandShape::single:
-          out.assign(count, load_vector_element(operand.name, scales, nullptr));
-          break;
-        case OperandShape::value:
-          out.assign(count, arguments_.at(operand.name));
+        case Operand::Shape::value:
+          out.assign(count,
+                     x.in_memory() ? load_vector_element(x.name, x.type, nullptr) : arguments_.at(x.name));
           break;
         }
       }

@@ -1,5 +1,6 @@
 #include "templates/gpu/gpu_groups.h"
 
+#include "base/problem/signature.h"
 #include "templates/core/sizes.h"
 
 namespace deepgen {
@@ -91,11 +92,10 @@ GpuGroups::Group GpuGroups::group_one_by_one(Value row_of_tiles) {
 
 GpuIr::Arguments GpuGroups::of_group(Value number) const {
   GpuIr::Arguments out = arguments_;
-  auto advance = [&](EpilogueOp op, const char* name, Type type) {
-    if (p.has(op)) out[name] = ir.offset(out.at(name), ir.mul(ir.to_i64(number), p.n * size_of(type)));
-  };
-  advance(EpilogueOp::bias, "bias", p.epilogue_type());
-  advance(EpilogueOp::scale_col, "scale_col", p.scale_type());
+  for (const Operand& x : signature(p)) {
+    if (x.shape != Operand::Shape::per_column) continue; // the others belong to rows, or to all groups
+    out[x.name] = ir.offset(out.at(x.name), ir.mul(ir.to_i64(number), x.columns * size_of(x.type)));
+  }
   return out;
 }
 

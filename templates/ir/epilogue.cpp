@@ -1,5 +1,6 @@
 #include "templates/ir/epilogue.h"
 
+#include "base/problem/signature.h"
 #include "runtime/include/deepgen/kernel_abi.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -51,35 +52,15 @@ constexpr double kErfc64[] = {
 } // namespace
 
 std::vector<EpilogueOperand> operands_of(EpilogueOp op) {
-  switch (op) {
-  case EpilogueOp::bias:
-    return {{"bias", OperandShape::column}};
-  case EpilogueOp::bias_row:
-    return {{"bias_row", OperandShape::row}};
-  case EpilogueOp::residual:
-    return {{"residual", OperandShape::matrix}};
-  case EpilogueOp::multiply:
-    return {{"multiplier", OperandShape::matrix}};
-  case EpilogueOp::scale_a:
-    return {{"scale_a", OperandShape::single}};
-  case EpilogueOp::scale_b:
-    return {{"scale_b", OperandShape::single}};
-  case EpilogueOp::scale_d:
-    return {{"scale_d", OperandShape::single}};
-  case EpilogueOp::scale_row:
-    return {{"scale_row", OperandShape::row}};
-  case EpilogueOp::scale_col:
-    return {{"scale_col", OperandShape::column}};
-  case EpilogueOp::clamp:
-    return {{"clamp_low", OperandShape::value}, {"clamp_high", OperandShape::value}};
-  case EpilogueOp::relu:
-  case EpilogueOp::gelu:
-  case EpilogueOp::gelu_tanh:
-  case EpilogueOp::silu:
-  case EpilogueOp::sigmoid:
-    break;
+  std::vector<EpilogueOperand> out;
+  for (const Operand& x : operands_of(op, Gemm())) {
+    auto shape = OperandShape::matrix;
+    if (x.shape == Operand::Shape::per_column) shape = OperandShape::column;
+    if (x.shape == Operand::Shape::per_row) shape = OperandShape::row;
+    if (x.shape == Operand::Shape::value) shape = x.in_memory() ? OperandShape::single : OperandShape::value;
+    out.push_back({x.name, shape});
   }
-  return {};
+  return out;
 }
 
 std::vector<std::string> epilogue_args(const std::vector<EpilogueOp>& ops, bool strides) {

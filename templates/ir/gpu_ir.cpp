@@ -1,6 +1,7 @@
 #include "templates/ir/gpu_ir.h"
 
 #include "base/problem/signature.h"
+#include "runtime/include/deepgen/kernel_abi.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -13,68 +14,18 @@ namespace arith = mlir::arith;
 namespace llvmd = mlir::LLVM;
 namespace scf = mlir::scf;
 
-namespace {
-
-bool takes(const Gemm& p, const std::string& name) {
-  using E = EpilogueOp;
-  static const std::map<std::string, E> operands = {{"bias", E::bias},
-                                                    {"bias_row", E::bias_row},
-                                                    {"residual", E::residual},
-                                                    {"ld_residual", E::residual},
-                                                    {"stride_residual", E::residual},
-                                                    {"multiplier", E::multiply},
-                                                    {"ld_multiplier", E::multiply},
-                                                    {"stride_multiplier", E::multiply},
-                                                    {"scale_a", E::scale_a},
-                                                    {"scale_b", E::scale_b},
-                                                    {"scale_d", E::scale_d},
-                                                    {"scale_row", E::scale_row},
-                                                    {"scale_col", E::scale_col},
-                                                    {"clamp_low", E::clamp},
-                                                    {"clamp_high", E::clamp}};
-  if (name == "offsets") return p.groups > 0;
-  if (name == "stride_b") return p.b_matrices() > 1;
-  if (name.rfind("stride_", 0) == 0 && p.batch == 1) return false;
-  auto it = operands.find(name);
-  return it == operands.end() || p.has(it->second);
-}
-
-} // namespace
-
 std::vector<std::string> gpu_arguments(const Gemm& p, bool workspace) {
-  std::vector<std::string> out;
-  for (const char* name : {"a",
-                           "b",
-                           "c",
-                           "d",
-                           "bias",
-                           "lda",
-                           "ldb",
-                           "ldc",
-                           "ldd",
-                           "stride_a",
-                           "stride_b",
-                           "stride_c",
-                           "stride_d",
-                           "alpha",
-                           "beta",
-                           "workspace",
-                           "bias_row",
-                           "residual",
-                           "ld_residual",
-                           "stride_residual",
-                           "multiplier",
-                           "ld_multiplier",
-                           "stride_multiplier",
-                           "scale_a",
-                           "scale_b",
-                           "scale_d",
-                           "scale_row",
-                           "scale_col",
-                           "clamp_low",
-                           "clamp_high",
-                           "offsets"})
-    if (std::string(name) == "workspace" ? workspace : takes(p, name)) out.push_back(name);
+  static constexpr const char* kOrder[] = {DEEPGEN_ARG_NAMES};
+  std::vector<std::string> used, out;
+  if (workspace) used.push_back("workspace");
+  for (const Operand& x : signature(p)) {
+    used.push_back(x.name);
+    if (!x.is_matrix()) continue;
+    used.push_back(x.leading_dimension());
+    if (x.entries > 1) used.push_back(x.stride());
+  }
+  for (const char* name : kOrder)
+    if (llvm::is_contained(used, name)) out.push_back(name);
   return out;
 }
 

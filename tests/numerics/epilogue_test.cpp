@@ -134,8 +134,9 @@ TEST(Epilogue, ThreadsGiveTheSameBits) {
     for (int t = 0; t < threads; ++t) scratch.emplace_back(size_t(kernel.workspace) + 1);
     const auto part = [&](int t) {
       CallBuffers x;
-      x.a = inputs.a.data(), x.b = inputs.b.data(), x.residual = x.d = d.data();
-      x.lda = p.k, x.ldb = x.ldd = x.ld_residual = p.n;
+      x.a = inputs.a.data(), x.b = inputs.b.data(), x.d = d.data();
+      x.lda = p.k, x.ldb = x.ldd = p.n;
+      x.step(EpilogueOp::residual) = {d.data(), p.n, 0};
       x.workspace = scratch[size_t(t)].data();
       TileRanges range = loaded.full_range();
       const int64_t tiles = range.n1;

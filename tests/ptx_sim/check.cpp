@@ -38,7 +38,7 @@ struct Expected {
 class Reference {
 public:
   Reference(const Kernel& k, const Operands& o)
-      : p_(k.problem.gemm()), o_(o), t_(cuda::tolerance_of(p_, k.target)), scalars_(cuda::scalars_of(p_)) {}
+      : p_(k.problem.gemm()), o_(o), t_(cuda::tolerance_of(p_, k.target)) {}
 
   /// Of a row; that of a group, or 0.
   int64_t group_of(int64_t m) const {
@@ -88,7 +88,18 @@ private:
   double matrix(const char* name, int64_t entry, int64_t m, int64_t n) const {
     return o_.values.at(name)[size_t((entry * p_.m + m) * p_.n + n)];
   }
-  double vector(const char* name, int64_t i) const { return o_.values.at(name)[size_t(i)]; }
+  /// Of a step for one element of D; 0 of one that has none.
+  double operand(EpilogueOp op, int64_t entry, int64_t m, int64_t n) const {
+    for (const deepgen::Operand& x : operands_of(op, p_)) {
+      if (!x.in_memory()) continue;
+      int64_t at = 0;
+      if (x.is_matrix()) at = (entry * p_.m + m) * p_.n + n;
+      if (x.shape == deepgen::Operand::Shape::per_row) at = m;
+      if (x.shape == deepgen::Operand::Shape::per_column) at = group_of(m) * p_.n + n;
+      return o_.values.at(x.name)[size_t(at)];
+    }
+    return 0;
+  }
 
   void multiply(int64_t entry, int64_t m, int64_t n, double& product, double& magnitude) const {
     const auto &a = o_.matrices.at("a"), &b = o_.matrices.at("b");
@@ -110,12 +121,19 @@ private:
   }
 
   void step(EpilogueOp op, int64_t entry, int64_t m, int64_t n, Expected& e) const {
-    const double x = e.x, u = t_.epilogue;
+    const double x = e.x, u = t_.epilogue, y = operand(op, entry, m, n);
     switch (op) {
     case EpilogueOp::bias:
-      return e.add(vector("bias", group_of(m) * p_.n + n), u);
     case EpilogueOp::bias_row:
-      return e.add(vector("bias_row", m), u);
+    case EpilogueOp::residual:
+      return e.add(y, u);
+    case EpilogueOp::multiply:
+    case EpilogueOp::scale_a:
+    case EpilogueOp::scale_b:
+    case EpilogueOp::scale_row:
+    case EpilogueOp::scale_col:
+    case EpilogueOp::scale_d:
+      return e.scale(y, u);
     case EpilogueOp::relu:
       e.x = std::fmax(x, 0.0);
       return;
@@ -130,27 +148,12 @@ private:
     case EpilogueOp::clamp:
       e.x = std::fmin(std::fmax(x, o_.clamp_low), o_.clamp_high);
       return;
-    case EpilogueOp::residual:
-      return e.add(matrix("residual", entry, m, n), u);
-    case EpilogueOp::multiply:
-      return e.scale(matrix("multiplier", entry, m, n), u);
-    case EpilogueOp::scale_a:
-      return e.scale(scalars_.scale_a, u);
-    case EpilogueOp::scale_b:
-      return e.scale(scalars_.scale_b, u);
-    case EpilogueOp::scale_row:
-      return e.scale(vector("scale_row", m), u);
-    case EpilogueOp::scale_col:
-      return e.scale(vector("scale_col", group_of(m) * p_.n + n), u);
-    case EpilogueOp::scale_d:
-      return e.scale(scalars_.scale_d, u);
     }
   }
 
   const Gemm& p_;
   const Operands& o_;
   const cuda::Tolerance t_;
-  const cuda::Scalars scalars_;
 };
 
 std::string place(int64_t entry, int64_t m, int64_t n) {

@@ -113,48 +113,36 @@ Operands::Operands(const Kernel& k, const CallCase& c, uint64_t seed) {
   };
   input("a", p.a, p.a_rows(), p.a_columns(), c.broadcast == CallCase::a, k.align_a, Operand::a);
   input("b", p.b, p.b_rows(), p.b_columns(), c.broadcast == CallCase::b, k.align_b, Operand::b);
-  add_vectors(p, c, seed);
+  add_steps(k, c, seed);
   if (p.groups) {
     offsets = group_offsets(p, c.sharing, seed);
     const Matrix x = place("offsets", Type::i32, 1, p.groups + 1, 1, 4, c.padded, false);
     std::memcpy(&memory[x.region].bytes[size_t(x.bytes_at(0, 0, 0))], offsets.data(),
                 offsets.size() * sizeof(int32_t));
   }
-  add_matrices(k, c, seed);
+  add_c(k, c, seed);
 }
 
-void Operands::add_vectors(const Gemm& p, const CallCase& c, uint64_t seed) {
-  const cuda::Scalars s = cuda::scalars_of(p);
-  const auto vector = [&](EpilogueOp op, Type type, int64_t size, const cuda::Values& v) {
-    if (p.has(op))
-      fill(to_string(op), place(to_string(op), type, 1, size, 1, size_of(type), c.padded, false), v);
-  };
-  const Type type = p.epilogue_type(), scale = p.scale_type();
-  const int64_t columns = p.n * std::max<int64_t>(1, p.groups);
-  vector(EpilogueOp::bias, type, columns, cuda::values_of(p, Operand::bias, seed));
-  vector(EpilogueOp::bias_row, type, p.m, cuda::values_of(p, Operand::bias_row, seed));
-  vector(EpilogueOp::scale_row, scale, p.m, cuda::values_of(p, Operand::scale_row, seed));
-  vector(EpilogueOp::scale_col, scale, columns, cuda::values_of(p, Operand::scale_col, seed));
-  vector(EpilogueOp::scale_a, scale, 1, {0, s.scale_a, 0});
-  vector(EpilogueOp::scale_b, scale, 1, {0, s.scale_b, 0});
-  vector(EpilogueOp::scale_d, scale, 1, {0, s.scale_d, 0});
-}
-
-void Operands::add_matrices(const Kernel& k, const CallCase& c, uint64_t seed) {
+void Operands::add_steps(const Kernel& k, const CallCase& c, uint64_t seed) {
   const Gemm& p = k.problem.gemm();
-  const auto matrix = [&](EpilogueOp op, const std::string& name, Operand o) {
-    if (!p.has(op)) return;
-    const bool is_d = c.reuse && p.epilogue_type() == p.d;
-    // Where both are D, they have the same values.
-    const cuda::Values v = cuda::values_of(p, is_d ? Operand::multiplier : o, seed);
-    if (is_d)
-      matrices[name] = matrices["d"];
-    else
-      place(name, p.epilogue_type(), p.m, p.n, p.batch, k.align_d, c.padded, false);
-    fill(name, matrices[name], v);
-  };
-  matrix(EpilogueOp::residual, "residual", Operand::residual);
-  matrix(EpilogueOp::multiply, "multiplier", Operand::multiplier);
+  for (EpilogueOp op : p.epilogue)
+    for (const deepgen::Operand& x : operands_of(op, p)) {
+      if (!x.in_memory()) continue;
+      const bool is_d = x.is_matrix() && c.reuse && x.type == p.d;
+      // Where both are D, they have the same values.
+      const cuda::Values v = cuda::values_of(p, is_d ? EpilogueOp::multiply : op, seed);
+      if (is_d)
+        matrices[x.name] = matrices["d"];
+      else if (x.is_matrix())
+        place(x.name, x.type, x.rows, x.columns, x.entries, k.align_d, c.padded, false);
+      else
+        place(x.name, x.type, 1, x.count(), 1, size_of(x.type), c.padded, false);
+      fill(x.name, matrices[x.name], v);
+    }
+}
+
+void Operands::add_c(const Kernel& k, const CallCase& c, uint64_t seed) {
+  const Gemm& p = k.problem.gemm();
   if (c.c == CallCase::absent) return;
   if (c.c == CallCase::in_place)
     matrices["c"] = matrices["d"];

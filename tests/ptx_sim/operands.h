@@ -44,8 +44,8 @@ private:
   Matrix place(const std::string& name, Type, int64_t rows, int64_t columns, int64_t batch, int64_t align,
                bool padded, bool writable);
   void fill(const std::string& name, const Matrix&, const cuda::Values&);
-  void add_vectors(const Gemm&, const cuda::CallCase&, uint64_t seed);
-  void add_matrices(const Kernel&, const cuda::CallCase&, uint64_t seed);
+  void add_steps(const Kernel&, const cuda::CallCase&, uint64_t seed);
+  void add_c(const Kernel&, const cuda::CallCase&, uint64_t seed);
 };
 
 } // namespace deepgen::ptx_sim

@@ -174,14 +174,28 @@ __device__ double array_value(const Array& x, int64_t entry, int64_t row, int64_
   return load(x.data, x.type, entry * x.stride + row * x.ld + column);
 }
 
-__device__ void run_step(int step, const EpilogueParameters& p, int64_t entry, int64_t row, int64_t column,
-                         double u, Expected& e) {
+/// Of the `i`-th step for one element of D; of a step that has none: 0.
+__device__ double operand_value(const EpilogueParameters& p, int i, int64_t entry, int64_t row,
+                                int64_t column) {
+  const Array& y = p.operands[i];
+  return y.data ? array_value(y, entry, row, y.columns == 1 ? 0 : column) : 0;
+}
+
+/// `y`: the value of its operand.
+__device__ void run_step(int step, const EpilogueParameters& p, double y, double u, Expected& e) {
   const double x = e.x;
   switch (step) {
   case bias:
-    return add(e, load(p.bias, p.vector_type, column), u);
   case bias_row:
-    return add(e, load(p.bias_row, p.vector_type, row), u);
+  case residual:
+    return add(e, y, u);
+  case multiply:
+  case scale_a:
+  case scale_b:
+  case scale_row:
+  case scale_col:
+  case scale_d:
+    return scale(e, y, u);
   case relu:
     e.x = fmax(x, 0.0);
     return;
@@ -196,20 +210,6 @@ __device__ void run_step(int step, const EpilogueParameters& p, int64_t entry, i
   case clamp:
     e.x = fmin(fmax(x, p.clamp_low), p.clamp_high);
     return;
-  case residual:
-    return add(e, array_value(p.residual, entry, row, column), u);
-  case multiply:
-    return scale(e, array_value(p.multiplier, entry, row, column), u);
-  case scale_a:
-    return scale(e, p.scale_a, u);
-  case scale_b:
-    return scale(e, p.scale_b, u);
-  case scale_row:
-    return scale(e, load(p.scale_row, p.scale_type, row), u);
-  case scale_col:
-    return scale(e, load(p.scale_col, p.scale_type, column), u);
-  case scale_d:
-    return scale(e, p.scale_d, u);
   }
 }
 
@@ -245,8 +245,10 @@ __device__ Expected expected_value(const CompareParameters& q, int64_t at, int64
     if (i == -1) {
       if (gated) e = product_of(e, scaled_sum(q, at + q.d.columns), t.epilogue);
       e.x += p.beta * c, e.tolerance += 8 * t.epilogue * fabs(p.beta * c);
+    } else if (i < 0) {
+      run_step(p.gate, p, 0, t.epilogue, e);
     } else {
-      run_step(i < 0 ? p.gate : p.steps[i], p, entry, row, column, t.epilogue, e);
+      run_step(p.steps[i], p, operand_value(p, i, entry, row, column), t.epilogue, e);
     }
   }
   if (q.d.type == i8) { // the tolerance may move the value over a tie
@@ -413,12 +415,20 @@ extern "C" __global__ void epilogue(Array source, Array d, EpilogueParameters p)
     const int64_t line = i / d.columns, entry = line / d.rows, row = line % d.rows, column = i % d.columns;
     float x = float(p.alpha) * float(array_value(source, entry, row, column));
     for (int s = p.gate < 0 ? 0 : -1; s < p.step_count; ++s) {
+      const float y = s < 0 ? 0 : float(operand_value(p, s, entry, row, column));
       switch (s < 0 ? p.gate : p.steps[s]) {
       case bias:
-        x += float(load(p.bias, p.vector_type, column));
-        break;
       case bias_row:
-        x += float(load(p.bias_row, p.vector_type, row));
+      case residual:
+        x += y;
+        break;
+      case multiply:
+      case scale_a:
+      case scale_b:
+      case scale_row:
+      case scale_col:
+      case scale_d:
+        x *= y;
         break;
       case relu:
         x = fmaxf(x, 0.0f);
@@ -437,27 +447,6 @@ extern "C" __global__ void epilogue(Array source, Array d, EpilogueParameters p)
         break;
       case clamp:
         x = fminf(fmaxf(x, float(p.clamp_low)), float(p.clamp_high));
-        break;
-      case residual:
-        x += float(array_value(p.residual, entry, row, column));
-        break;
-      case multiply:
-        x *= float(array_value(p.multiplier, entry, row, column));
-        break;
-      case scale_a:
-        x *= float(p.scale_a);
-        break;
-      case scale_b:
-        x *= float(p.scale_b);
-        break;
-      case scale_row:
-        x *= float(load(p.scale_row, p.scale_type, row));
-        break;
-      case scale_col:
-        x *= float(load(p.scale_col, p.scale_type, column));
-        break;
-      case scale_d:
-        x *= float(p.scale_d);
         break;
       }
       if (s < 0) x *= float(p.alpha) * float(array_value(source, entry, row, column + d.columns));

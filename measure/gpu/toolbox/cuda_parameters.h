@@ -36,14 +36,14 @@ struct ProductParameters {
   uint64_t product = 0, magnitude = 0; ///< double[], float[]: [block][32][n]
 };
 
-/// Gate, epilogue and its operands. Scalars are passed by value, as the verifier chose them.
+/// Gate, epilogue and the operands of its steps. Those have a place for every element of D: a value for each
+/// column is a matrix with a step of 0 from row to row, one for each row has one column.
+constexpr int32_t most_steps = 16;
 struct EpilogueParameters {
   double alpha = 1, beta = 0;
-  double scale_a = 1, scale_b = 1, scale_d = 1, clamp_low = 0, clamp_high = 0;
-  Array c, residual, multiplier;
-  uint64_t bias = 0, bias_row = 0, scale_row = 0, scale_col = 0;
-  int32_t vector_type = 0, scale_type = 0;
-  int32_t steps[16] = {}; ///< deepgen::EpilogueOp
+  double clamp_low = 0, clamp_high = 0;
+  Array c, operands[most_steps];  ///< of each step
+  int32_t steps[most_steps] = {}; ///< deepgen::EpilogueOp
   int32_t step_count = 0;
   int32_t gate = -1; ///< deepgen::EpilogueOp; -1: none. Else the product has twice as many columns as D
 };

@@ -6,18 +6,51 @@
 #include <string>
 
 namespace deepgen::cuda {
+namespace {
+
+constexpr uint64_t kStreams = 32; ///< of random numbers that one seed has: of A, B, C and each step
+static_assert(3 + epilogue_op_count <= kStreams && epilogue_op_count <= most_steps);
+
+/// Of scales that are one value, so that no two that follow each other are the same.
+constexpr double kScales[] = {0.75, 1.25, 1.5, 0.625, 0.875};
+
+} // namespace
 
 Values values_of(const Gemm& p, Operand operand, uint64_t seed) {
   Values v;
-  v.seed = 16 * seed + uint64_t(operand);
+  v.seed = kStreams * seed + uint64_t(operand);
   const bool input = operand == Operand::a || operand == Operand::b;
-  if (operand == Operand::scale_row || operand == Operand::scale_col || operand == Operand::multiplier)
-    v.centre = 1, v.amplitude = 0.5;
-  else if ((input && p.a == Type::i8) || (operand == Operand::c && p.d == Type::i8))
+  if ((input && p.a == Type::i8) || (operand == Operand::c && p.d == Type::i8))
     v.centre = -0.5, v.amplitude = 127.5;
   else if (operand == Operand::c && p.d == Type::i32)
     v.amplitude = 1000;
   return v;
+}
+
+Values values_of(const Gemm& p, EpilogueOp op, uint64_t seed) {
+  Values v;
+  v.seed = kStreams * seed + 3 + uint64_t(op);
+  const bool scale = to_string(op).starts_with("scale_");
+  for (const deepgen::Operand& x : operands_of(op, p))
+    if (x.shape == deepgen::Operand::Shape::value)
+      v.centre = kScales[size_t(op) % std::size(kScales)], v.amplitude = 0;
+    else if (scale || op == EpilogueOp::multiply)
+      v.centre = 1, v.amplitude = 0.5;
+  return v;
+}
+
+Array spread(Array x, const deepgen::Operand& operand) {
+  x.type = int32_t(operand.type), x.rows = operand.rows, x.columns = operand.columns;
+  if (operand.shape == deepgen::Operand::Shape::per_row)
+    x.rows = operand.columns, x.columns = 1, x.ld = 1;
+  else if (!operand.is_matrix())
+    x.ld = 0;
+  return x;
+}
+
+void add_step(EpilogueParameters& p, EpilogueOp op, const Array& operand) {
+  p.steps[p.step_count] = int32_t(op);
+  p.operands[p.step_count++] = operand;
 }
 
 Values rows_values(const std::string& operand, uint64_t seed) {

@@ -1,20 +1,27 @@
 // Which values a verified or timed call computes with.
 #pragma once
 
-#include "base/problem/gemm.h"
+#include "base/problem/signature.h"
 #include "measure/gpu/toolbox/cuda_parameters.h"
 
 namespace deepgen::cuda {
 
-enum class Operand { a, b, c, bias, bias_row, residual, multiplier, scale_row, scale_col };
+enum class Operand { a, b, c };
 
-/// Distribution of an operand's elements: floats U[-1, 1); i8 inputs their whole range; scales around 1.
+/// Distribution of an operand's elements: floats U[-1, 1); i8 inputs their whole range; vectors of scales
+/// around 1, and what is multiplied; of the scales that are one value, that.
 Values values_of(const Gemm&, Operand, uint64_t seed);
+Values values_of(const Gemm&, EpilogueOp, uint64_t seed);
+
+/// An operand of a step as EpilogueParameters has it: one that lies in memory as the signature says.
+Array spread(Array, const deepgen::Operand&);
+/// Appends a step, with its operand if it has one.
+void add_step(EpilogueParameters&, EpilogueOp, const Array& operand);
 
 /// Scalars that keep results in the middle of D's range. Representable in every type.
 struct Scalars {
   double unit_alpha = 1; ///< stands for 1: other for i8 outputs, whose sums would saturate, and for gates
-  double scale_a = 0.75, scale_b = 1.25, scale_d = 0.875, clamp_low = 0, clamp_high = 0;
+  double clamp_low = 0, clamp_high = 0;
 };
 Scalars scalars_of(const Gemm&);
 

@@ -49,7 +49,7 @@ size_t extent_of(const Array& x) {
   return size_t((x.batch - 1) * x.stride + (x.rows - 1) * x.ld + x.columns) * size_t(size_of(Type(x.type)));
 }
 
-/// An array of which the elements lie on the host.
+/// An array of which the elements lie on the host; it may move, as the copy's memory stays.
 struct HostArray {
   HostCopy copy;
   Array array;
@@ -160,19 +160,15 @@ void HostToolbox::product(const ProductParameters& p, int64_t blocks) const {
 void HostToolbox::compare(const CompareParameters& q) const {
   context().synchronize();
   const EpilogueParameters& e = q.epilogue;
-  const HostArray d(q.d), c(e.c), residual(e.residual), multiplier(e.multiplier);
-  const HostCopy bias = vector_copy(e.bias, e.vector_type, q.d.columns),
-                 bias_row = vector_copy(e.bias_row, e.vector_type, q.d.rows),
-                 scale_row = vector_copy(e.scale_row, e.scale_type, q.d.rows),
-                 scale_col = vector_copy(e.scale_col, e.scale_type, q.d.columns);
+  const HostArray d(q.d), c(e.c);
+  std::vector<HostArray> operands;
+  for (const Array& x : e.operands) operands.emplace_back(x);
   const auto elements = size_t(q.block_count * block_rows * q.d.columns * (e.gate < 0 ? 1 : 2));
   const HostCopy blocks(q.blocks, size_t(q.block_count) * sizeof(int64_t)),
       product(q.product, elements * sizeof(double)), magnitude(q.magnitude, elements * sizeof(float));
   CompareParameters on_host = q;
-  on_host.d = d.array, on_host.epilogue.c = c.array, on_host.epilogue.residual = residual.array;
-  on_host.epilogue.multiplier = multiplier.array;
-  on_host.epilogue.bias = bias.address(), on_host.epilogue.bias_row = bias_row.address();
-  on_host.epilogue.scale_row = scale_row.address(), on_host.epilogue.scale_col = scale_col.address();
+  on_host.d = d.array, on_host.epilogue.c = c.array;
+  for (size_t i = 0; i < operands.size(); ++i) on_host.epilogue.operands[i] = operands[i].array;
   on_host.blocks = blocks.address(), on_host.product = product.address(),
   on_host.magnitude = magnitude.address();
   find(q.result, [&](Finding& f) {

@@ -66,10 +66,10 @@ VendorEpilogue<T>::VendorEpilogue(const Gemm& p, const CallBuffers& x)
     Step step{op};
     for (const StepOperand& operand : operands) {
       if (operand.op != op) continue;
-      step.data = static_cast<const T*>(x.*operand.data);
+      step.data = static_cast<const T*>(x.step(op).data);
       step.column = operand.shape == Operand::Shape::matrix || operand.shape == Operand::Shape::per_column;
       if (operand.shape == Operand::Shape::matrix)
-        step.entry = x.*operand.batch_stride, step.row = x.*operand.ld;
+        step.entry = x.step(op).stride, step.row = x.step(op).ld;
       else
         step.row = operand.shape == Operand::Shape::per_row;
     }

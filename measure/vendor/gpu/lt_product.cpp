@@ -36,7 +36,7 @@ public:
     b_ = layout(p.b, all.front().b), a_ = layout(p.a, x.a), d_ = layout(output_, all.front().product);
     if (all.size() > 1)
       b_alignment_ = alignment(all[1].b.data), d_alignment_ = alignment(all[1].product.data);
-    c_ = plan.fused_residual ? layout(p.epilogue_type(), x.residual) : d_;
+    c_ = plan.fused_residual ? layout(p.epilogue_type(), x.step(EpilogueOp::residual)) : d_;
   }
 
   std::vector<Vendor::Algorithm> algorithms() override {
@@ -78,7 +78,7 @@ private:
     const uint64_t alpha_bits = scalar_bits(alpha(x), scale_type_),
                    beta_bits = scalar_bits(beta(), scale_type_);
     for (const auto& [b, out] : parts(x)) {
-      void* c = pointer(plan_.fused_residual ? x.residual.data : out.data);
+      void* c = pointer(plan_.fused_residual ? x.step(EpilogueOp::residual).data : out.data);
       check(lt_.matmul(handle_, desc_, &alpha_bits, pointer(b.data), b_, pointer(x.a.data), a_, &beta_bits, c,
                        c_, pointer(out.data), d_, &algorithm.bits, pointer(workspace), algorithm.workspace,
                        stream),
@@ -99,9 +99,11 @@ private:
     check(lt_.desc_set(desc_, attribute, &value, sizeof value), "MatmulDescSetAttribute");
   }
   void point(const CallOperands& x) {
-    if (plan_.fused_bias) set(lt_.number.bias_pointer, x.bias);
-    if (plan_.fused_scales && problem_.has(EpilogueOp::scale_b)) set(lt_.number.scale_a, x.scale_b);
-    if (plan_.fused_scales && problem_.has(EpilogueOp::scale_a)) set(lt_.number.scale_b, x.scale_a);
+    if (plan_.fused_bias) set(lt_.number.bias_pointer, x.step(EpilogueOp::bias).data);
+    if (plan_.fused_scales && problem_.has(EpilogueOp::scale_b))
+      set(lt_.number.scale_a, x.step(EpilogueOp::scale_b).data);
+    if (plan_.fused_scales && problem_.has(EpilogueOp::scale_a))
+      set(lt_.number.scale_b, x.step(EpilogueOp::scale_a).data);
   }
   void* layout(Type type, const Array& x) const {
     void* layout = nullptr;

@@ -104,7 +104,7 @@ private:
                   "rocblas_set_workspace");
     const uint64_t alpha_bits = scalar_bits(alpha(x), scale_type_),
                    beta_bits = scalar_bits(beta(), scale_type_);
-    const Array d = product(x), c = plan_.fused_residual ? x.residual : d;
+    const Array d = product(x), c = plan_.fused_residual ? x.step(EpilogueOp::residual) : d;
     const int d_type = data_type(output_),
               c_type = plan_.fused_residual ? data_type(p.epilogue_type()) : d_type;
     check_rocblas(rocblas.gemm(handle_, p.b_transposed() ? kTransposed : kPlain,

@@ -50,16 +50,11 @@ std::vector<VendorProduct::Part> VendorProduct::parts(const CallOperands& x) con
 }
 
 EpilogueParameters VendorProduct::rest(const CallOperands& x) const {
-  const Scalars s = scalars_of(problem_);
   EpilogueParameters e;
   e.alpha = unscaled() ? x.alpha : 1;
   if (plan_.gate) e.gate = int32_t(*plan_.gate);
-  e.scale_a = s.scale_a, e.scale_b = s.scale_b, e.scale_d = s.scale_d, e.clamp_low = x.clamp_low,
-  e.clamp_high = x.clamp_high;
-  e.residual = x.residual, e.multiplier = x.multiplier;
-  e.bias = x.bias, e.bias_row = x.bias_row, e.scale_row = x.scale_row, e.scale_col = x.scale_col;
-  e.vector_type = int32_t(problem_.epilogue_type()), e.scale_type = int32_t(problem_.scale_type());
-  for (EpilogueOp op : plan_.rest) e.steps[e.step_count++] = int32_t(op);
+  e.clamp_low = x.clamp_low, e.clamp_high = x.clamp_high;
+  for (EpilogueOp op : plan_.rest) add_step(e, op, x.step(op));
   return e;
 }
 

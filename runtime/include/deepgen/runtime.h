@@ -78,6 +78,13 @@ typedef struct DEEPGEN_VERSIONED deepgen_gemm_args {
   const int32_t* offsets DEEPGEN_DEFAULT(nullptr);
 } deepgen_gemm_args;
 
+/* X(field) for each field above that is an operand, its leading dimension or its batch stride. */
+#define DEEPGEN_GEMM_OPERAND_FIELDS(X)                                                                       \
+  X(a), X(b), X(c), X(d), X(bias), X(lda), X(ldb), X(ldc), X(ldd), X(stride_a), X(stride_b), X(stride_c),    \
+      X(stride_d), X(alpha), X(beta), X(bias_row), X(residual), X(multiplier), X(ld_residual),               \
+      X(stride_residual), X(ld_multiplier), X(stride_multiplier), X(scale_a), X(scale_b), X(scale_d),        \
+      X(scale_row), X(scale_col), X(clamp_low), X(clamp_high), X(offsets)
+
 #define DEEPGEN_GEMM_ARGS                                                                                    \
   {sizeof(deepgen_gemm_args),                                                                                \
    DEEPGEN_ABI_TAG,                                                                                          \

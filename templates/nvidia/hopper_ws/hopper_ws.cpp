@@ -15,7 +15,7 @@ using namespace hopper;
 /// Of the awkward shape with stream_k, on a device of about 132 multiprocessors.
 constexpr int64_t kStreamedTiles = 198, kStreamedTilesK = 12;
 
-int64_t epilogue_steps(const Gemm& p) {
+int64_t epilogue_length(const Gemm& p) {
   auto of = [](EpilogueOp op) {
     return op == EpilogueOp::gelu || op == EpilogueOp::gelu_tanh || op == EpilogueOp::silu ||
                    op == EpilogueOp::sigmoid

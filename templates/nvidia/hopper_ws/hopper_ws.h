@@ -126,7 +126,7 @@ private:
 };
 
 /// The epilogue's length, in steps of the cheapest kind.
-int64_t epilogue_steps(const Gemm&);
+int64_t epilogue_length(const Gemm&);
 
 class HopperWs : public GemmTemplate {
 public:

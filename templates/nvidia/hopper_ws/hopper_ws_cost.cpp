@@ -183,7 +183,7 @@ private:
     const double each = t.split() ? 4.0 : double(size_of(p.d)) / double(t.weights);
     const double written = double(t.bm * t.bn) * each * running / bandwidth * hertz;
     const double way = t.stores_tiles() ? 1 : t.split() ? kSplitStore : kThreadStore, sums = double(t.sums());
-    return kStore + sums * (kSum * way + kStep * double(epilogue_steps(p) * t.consumers) / 2) +
+    return kStore + sums * (kSum * way + kStep * double(epilogue_length(p) * t.consumers) / 2) +
            kWriteLeft * written;
   }
 

@@ -114,7 +114,7 @@ const Rule<Index, Point> kRules[] = {
        return text(x.registers()) + " sums in registers of a thread are too many beside " +
               text(x[kConsumers]) + " consumers";
      }},
-    {kPromote, [](const Point& x) { return x.sums() * (1 + epilogue_steps(x.p)) > kMostSteps; },
+    {kPromote, [](const Point& x) { return x.sums() * (1 + epilogue_length(x.p)) > kMostSteps; },
      [](const Point& x) {
        return "an epilogue of this length for " + text(x.sums()) +
               " sums of a thread takes the assembler very long";

@@ -323,15 +323,17 @@ TEST(Groups, OneGroupsOperandsAreAProblemOfTheirOwn) {
   CallOperands x;
   x.a = shape_of(64, 16, 20, 1, 0), x.b = shape_of(32, 16, 16, 4, 8), x.d = shape_of(64, 32, 32, 1, 0);
   x.a.type = x.b.type = x.d.type = int32_t(Type::bf16);
-  x.a.data = 0x1000, x.b.data = 0x2000, x.d.data = 0x4000, x.bias = 0x5000, x.bias_row = 0x6000;
+  x.a.data = 0x1000, x.b.data = 0x2000, x.d.data = 0x4000;
+  for (EpilogueOp op : p.epilogue)
+    x.step(op) = spread({.data = op == EpilogueOp::bias ? 0x5000u : 0x6000u}, operands_of(op, p)[0]);
   const CallOperands one = group_operands(p, x, 2, 10, 7);
   EXPECT_EQ(one.a.data, 0x1000u + 10 * 20 * 2);
   EXPECT_EQ(one.a.rows, 7);
   EXPECT_EQ(one.b.data, 0x2000u + 2 * (32 * 16 + 8) * 2);
   EXPECT_EQ(one.b.batch, 1);
   EXPECT_EQ(one.d.data, 0x4000u + 10 * 32 * 2);
-  EXPECT_EQ(one.bias, 0x5000u + 2 * 32 * 2);
-  EXPECT_EQ(one.bias_row, 0x6000u + 10 * 2);
+  EXPECT_EQ(one.step(EpilogueOp::bias).data, 0x5000u + 2 * 32 * 2);
+  EXPECT_EQ(one.step(EpilogueOp::bias_row).data, 0x6000u + 10 * 2);
   EXPECT_EQ(one.c.data, 0u);
   EXPECT_EQ(group_problem(p, 7).key(), "gemm m=7 n=32 k=16 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=" +
                                            to_string(p.layout) + " epilogue=bias+bias_row align=2");

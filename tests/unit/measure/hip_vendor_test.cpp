@@ -188,8 +188,9 @@ struct Places {
     Bench bench(p, devices(Platform::hip).at(0), 256, 1, caches);
     sets = bench.ring().sets().size();
     for (const CallOperands& x : bench.ring().sets())
-      a.insert(x.a.data), b.insert(x.b.data), d.insert(x.d.data), residual.insert(x.residual.data),
-          workspace.insert(x.workspace), offsets.insert(x.offsets);
+      a.insert(x.a.data), b.insert(x.b.data), d.insert(x.d.data),
+          residual.insert(x.step(EpilogueOp::residual).data), workspace.insert(x.workspace),
+          offsets.insert(x.offsets);
   }
 };
 
