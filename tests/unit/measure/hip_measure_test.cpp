@@ -329,6 +329,10 @@ TEST(HostKernels, SmallFloats) {
 }
 
 TEST(HipMeasureDeathTest, WhatTheHostCannotLoadNowIsTriedAgain) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP()
+      << "UBSan's check of virtual tables needs a pipe, which a process without descriptors cannot have";
+#endif
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(load_on_a_short_host(), ::testing::ExitedWithCode(0), "");
 }
