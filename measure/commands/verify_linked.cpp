@@ -6,6 +6,7 @@
 #include "base/text/error.h"
 #include "measure/commands/environment.h"
 #include "measure/commands/history.h"
+#include "measure/cpu/subject.h"
 #include "measure/cpu/verify_all.h"
 #include "measure/devices/cuda_driver.h"
 #include "measure/devices/cuda_take.h"
