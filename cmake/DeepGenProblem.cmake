@@ -6,8 +6,20 @@ include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
 
 # Properties, not variables: the functions may be called from any directory.
 set_property(GLOBAL PROPERTY DEEPGEN_TYPES f32 f64 f16 bf16 tf32 e4m3 e5m2 i8 i32)
-set_property(GLOBAL PROPERTY DEEPGEN_EPILOGUES bias bias_row relu gelu gelu_tanh silu sigmoid clamp residual multiply
-  scale_a scale_b scale_row scale_col scale_d)
+# The steps of an epilogue are those of the runtime's table: in the source tree, or beside this file where it is installed.
+block()
+  set(table ${CMAKE_CURRENT_LIST_DIR}/../runtime/include/deepgen/epilogue_steps.h)
+  if(NOT EXISTS ${table})
+    set(table ${CMAKE_CURRENT_LIST_DIR}/epilogue_steps.h)
+  endif()
+  if(NOT CMAKE_SCRIPT_MODE_FILE)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
+  endif()
+  file(READ ${table} text)
+  string(REGEX MATCHALL "\n  X\\([a-z_]+" names "${text}")
+  list(TRANSFORM names REPLACE "\n  X\\(" "")
+  set_property(GLOBAL PROPERTY DEEPGEN_EPILOGUES ${names})
+endblock()
 set_property(GLOBAL PROPERTY DEEPGEN_GATES silu gelu gelu_tanh sigmoid relu)
 
 # What D may be for A and B of these types; empty when they do not go together.

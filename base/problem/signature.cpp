@@ -13,7 +13,7 @@ std::vector<Operand> operands_of(EpilogueOp op, const Gemm& p) {
     return {low, high};
   }
   const EpilogueStep& step = epilogue_steps[size_t(op)];
-  if (!step.operand) return {};
+  if (!*step.operand) return {};
   Operand x{step.operand, Role::in, step.shape, step.scale ? p.scale_type() : p.epilogue_type()};
   if (step.shape == Shape::matrix) x.rows = p.m, x.columns = p.n, x.entries = p.batch, x.in_place = true;
   if (step.shape == Shape::per_row) x.columns = p.m;

@@ -1,51 +1,47 @@
 #include "runtime/cpu/verify.h"
 
+#include "deepgen/epilogue_steps.h"
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <string_view>
 
 namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// A step of an epilogue: its word in the key, the operand that it reads, and where that has the value for an
 /// element of D.
-enum class Shape : uint8_t { none, single, row, column, matrix };
+enum class Shape : uint8_t { matrix, per_row, per_column, value };
 struct StepName {
   const char* name;
   uint8_t slot; ///< DEEPGEN_ARG_COUNT: none
   Shape shape;
 };
+
+/// DEEPGEN_ARG_COUNT: none of this name.
+constexpr uint8_t slot_of(std::string_view name) {
+  constexpr std::string_view names[] = {DEEPGEN_ARG_NAMES};
+  uint8_t slot = 0;
+  while (slot < DEEPGEN_ARG_COUNT && names[slot] != name) ++slot;
+  return slot;
+}
+
 struct Step {
   enum {
-    bias,
-    bias_row,
-    relu,
-    gelu,
-    gelu_tanh,
-    silu,
-    sigmoid,
-    clamp,
-    residual,
-    multiply,
-    scale_a,
-    scale_b,
-    scale_row,
-    scale_col,
-    scale_d,
-    step_count
+#define DEEPGEN_STEP(name, ...) name,
+    DEEPGEN_EPILOGUE_STEPS(DEEPGEN_STEP)
+#undef DEEPGEN_STEP
+        step_count
   };
 };
 constexpr StepName steps[Step::step_count] = {
-    {"bias", DEEPGEN_ARG_BIAS, Shape::column},         {"bias_row", DEEPGEN_ARG_BIAS_ROW, Shape::row},
-    {"relu", DEEPGEN_ARG_COUNT, Shape::none},          {"gelu", DEEPGEN_ARG_COUNT, Shape::none},
-    {"gelu_tanh", DEEPGEN_ARG_COUNT, Shape::none},     {"silu", DEEPGEN_ARG_COUNT, Shape::none},
-    {"sigmoid", DEEPGEN_ARG_COUNT, Shape::none},       {"clamp", DEEPGEN_ARG_COUNT, Shape::none},
-    {"residual", DEEPGEN_ARG_RESIDUAL, Shape::matrix}, {"multiply", DEEPGEN_ARG_MULTIPLIER, Shape::matrix},
-    {"scale_a", DEEPGEN_ARG_SCALE_A, Shape::single},   {"scale_b", DEEPGEN_ARG_SCALE_B, Shape::single},
-    {"scale_row", DEEPGEN_ARG_SCALE_ROW, Shape::row},  {"scale_col", DEEPGEN_ARG_SCALE_COL, Shape::column},
-    {"scale_d", DEEPGEN_ARG_SCALE_D, Shape::single}};
+#define DEEPGEN_STEP(name, operand, shape, ...) {#name, slot_of(operand), Shape::shape},
+    DEEPGEN_EPILOGUE_STEPS(DEEPGEN_STEP)
+#undef DEEPGEN_STEP
+};
 constexpr double clamp_low = -0.75, clamp_high = 1.25;
 constexpr int64_t most_products = int64_t(1) << 28, fewest_elements = 1024; ///< of what is checked
 
@@ -241,21 +237,21 @@ private:
     }
   }
 
+  /// Of a step that has none: 0.
   double operand(int step, int64_t e, int64_t i, int64_t j) const {
+    if (steps[step].slot == DEEPGEN_ARG_COUNT) return 0;
     const GemmBuffer& y = steps_[step];
     switch (steps[step].shape) {
     case Shape::matrix:
       return y.at(e, i, j);
-    case Shape::row:
+    case Shape::per_row:
       return y.at(0, 0, i);
-    case Shape::column:
+    case Shape::per_column:
       return y.at(0, 0, j);
-    case Shape::single:
-      return y.at(0, 0, 0);
-    case Shape::none:
+    case Shape::value:
       break;
     }
-    return 0;
+    return y.at(0, 0, 0);
   }
 
   Value expected(int64_t e, int64_t i, int64_t j) const {
