@@ -223,6 +223,8 @@ private:
       return {x > 0 ? x : 0, v.tolerance};
     case Step::clamp:
       return {x < clamp_low ? clamp_low : x > clamp_high ? clamp_high : x, v.tolerance};
+    case Step::prelu:
+      return {x > 0 ? x : x * y, std::fmax(1, std::fabs(y)) * v.tolerance + 2 * u * std::fabs(x * y)};
     case Step::gelu:
       return {0.5 * x * std::erfc(-x * M_SQRT1_2), 1.13 * v.tolerance + function_error * u * std::fabs(x)};
     case Step::gelu_tanh:

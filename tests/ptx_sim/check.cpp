@@ -137,6 +137,10 @@ private:
     case EpilogueOp::relu:
       e.x = std::fmax(x, 0.0);
       return;
+    case EpilogueOp::prelu:
+      e.x = x > 0 ? x : x * y;
+      e.tolerance = e.tolerance * std::fmax(1.0, std::fabs(y)) + 2 * u * std::fabs(e.x);
+      return;
     case EpilogueOp::gelu:
       return e.apply(0.5 * x * std::erfc(-x * std::sqrt(0.5)), 1.13, u);
     case EpilogueOp::gelu_tanh:

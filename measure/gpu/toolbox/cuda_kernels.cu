@@ -183,6 +183,10 @@ __device__ void run_step(int step, const EpilogueParameters& p, double y, double
   case Step::relu:
     e.x = fmax(x, 0.0);
     return;
+  case Step::prelu: // x may be on either side of 0
+    e.x = x > 0 ? x : x * y;
+    e.tolerance = e.tolerance * fmax(1.0, fabs(y)) + 2 * u * fabs(e.x);
+    return;
   case Step::gelu:
     return apply(e, 0.5 * x * erfc(-x * 0.70710678118654752440), 1.13, u);
   case Step::gelu_tanh:
@@ -416,6 +420,9 @@ extern "C" __global__ void epilogue(Array source, Array d, EpilogueParameters p)
         break;
       case Step::relu:
         x = fmaxf(x, 0.0f);
+        break;
+      case Step::prelu:
+        x = x > 0 ? x : x * y;
         break;
       case Step::gelu:
         x = 0.5f * x * erfcf(-x * 0.70710678f);

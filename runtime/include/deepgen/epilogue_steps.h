@@ -36,7 +36,8 @@
   X(scale_b, "scale_b", value, true, "") /* x * scale_b[0] */ \
   X(scale_row, "scale_row", per_row, true, "") /* x * scale_row[m] */ \
   X(scale_col, "scale_col", per_column, true, "") /* x * scale_col[n] */ \
-  X(scale_d, "scale_d", value, true, "") /* x * scale_d[0], such as the quantisation of an int8 output */
+  X(scale_d, "scale_d", value, true, "") /* x * scale_d[0], such as the quantisation of an int8 output */ \
+  X(prelu, "slope", per_column, false, "prelu(x, slope) = x > 0 ? x : slope * x") /* slope[n] */
 /* clang-format on */
 
 #endif

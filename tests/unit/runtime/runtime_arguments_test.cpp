@@ -69,6 +69,7 @@ constexpr VectorOperand kVectors[] = {
     {EpilogueOp::scale_row, &deepgen_gemm_args::scale_row, DEEPGEN_ARG_SCALE_ROW, true},
     {EpilogueOp::scale_col, &deepgen_gemm_args::scale_col, DEEPGEN_ARG_SCALE_COL, true},
     {EpilogueOp::scale_d, &deepgen_gemm_args::scale_d, DEEPGEN_ARG_SCALE_D, true},
+    {EpilogueOp::prelu, &deepgen_gemm_args::slope, DEEPGEN_ARG_SLOPE, false},
 };
 
 TEST_F(Arguments, GroupsWantATable) {
