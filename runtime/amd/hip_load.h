@@ -45,6 +45,7 @@ struct Vendor {
   using Driver = amd::Driver;
   using Device = amd::Device;
   using PreparedLaunch = amd::PreparedLaunch;
+  static const Driver* driver(deepgen_status* why_none) { return amd::driver(why_none); }
   static bool is_arch(const char* arch) { return amd::is_arch(arch); }
   static bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
     return amd::well_formed(k, f);

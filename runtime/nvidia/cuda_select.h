@@ -14,6 +14,7 @@ struct Vendor {
   using Driver = nvidia::Driver;
   using Device = nvidia::Device;
   using PreparedLaunch = nvidia::PreparedLaunch;
+  static const Driver* driver(deepgen_status* why_none) { return nvidia::driver(why_none); }
   static bool is_arch(const char* arch) { return capability(arch); }
   static bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
     return nvidia::well_formed(k, f);
@@ -35,7 +36,8 @@ struct Vendor {
   static deepgen_status failure(Result r) { return nvidia::failure(r); }
 };
 
-using PreparedKernel = GpuSelection<Vendor>::PreparedKernel;
-using Choice = GpuSelection<Vendor>::Choice;
+using Selection = GpuSelection<Vendor>;
+using PreparedKernel = Selection::PreparedKernel;
+using Choice = Selection::Choice;
 
 } // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE
