@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/kernel/config.h"
-#include "base/problem/problem.h"
+#include "base/problem/signature.h"
 
 #include <array>
 
@@ -99,8 +99,8 @@ struct Kernel {
   std::vector<std::string> warnings; ///< of the assembler
   std::string device; ///< tuned on the device of this name; empty: for any (in winner.dgk only)
 
-  /// What this kernel asks of an operand, by its name in the signature; 1: as its elements are aligned.
-  int64_t align_of(const std::string& operand) const;
+  /// What this kernel asks of an operand of its problem's signature; 1: as its elements are aligned.
+  int64_t align_of(const Operand&) const;
   /// Bytes from one of its rows to the next, at most; 0: any.
   int64_t most_pitch_of(const std::string& operand) const;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/problem/epilogue_op.h"
+#include "base/problem/rate.h"
 #include "base/problem/types.h"
 
 #include <optional>
@@ -47,6 +48,9 @@ struct Gemm {
   double flops() const { return 2.0 * double(m) * double(sum_columns()) * double(k) * double(batch); }
   /// Bytes of one call with beta 0 whose operands are each read, or written, once.
   double bytes() const;
+  Rate rate() const { return {flops(), "GFLOP/s"}; }
+  /// How long a call takes on one core, in operations of a GEMM.
+  double work() const { return flops(); }
   /// Matrices in B.
   int64_t b_matrices() const { return groups ? groups : batch; }
   /// Rows that a group has on average, rounded up; all of them without groups.

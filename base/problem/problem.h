@@ -35,6 +35,10 @@ public:
   double flops() const;
   /// Bytes of one call where every operand is read, or written, once.
   double bytes() const;
+  /// Of what bounds the operator.
+  Rate rate() const;
+  /// How long a call takes on one core, in operations of a GEMM.
+  double work() const;
 
   const Operator& which() const { return operator_; }
   /// Throws Error when it is another operator.
@@ -53,6 +57,8 @@ extern template const Rows& Problem::as<Rows>() const;
 
 /// The operators' words, as they begin keys: "gemm", "rows".
 std::vector<std::string> operator_names();
+/// One of each operator, for who asks about operators and not about a problem; in the order of the variant.
+std::vector<Problem> one_of_each();
 void validate(const Problem&);
 
 } // namespace deepgen

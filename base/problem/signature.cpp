@@ -1,6 +1,7 @@
 #include "base/problem/signature.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace deepgen {
 using Shape = Operand::Shape;
@@ -33,6 +34,9 @@ std::vector<Operand> signature(const Gemm& p) {
     if (p.has(EpilogueOp(op)))
       for (const Operand& x : operands_of(EpilogueOp(op), p)) all.push_back(x);
   if (p.groups) all.push_back({"offsets", Role::table, Shape::per_row, Type::i32, 1, p.groups + 1});
+  all[0].align = Operand::Align::a, all[1].align = Operand::Align::b;
+  for (size_t i = 2; i < all.size(); ++i)
+    if (all[i].is_matrix()) all[i].align = Operand::Align::d;
   return all;
 }
 
@@ -48,6 +52,11 @@ std::vector<Operand> signature(const Rows& p) {
   if (p.normalises())
     all.push_back({"epsilon", Role::scalar, Shape::value, Type::f32, 1, 1, 1, true, false,
                    Operand::Limit::not_negative});
+  for (Operand& x : all)
+    if (x.is_matrix())
+      x.align = std::string_view(x.name) == "d" ? Operand::Align::d : Operand::Align::a;
+    else if (x.shape == Shape::per_column)
+      x.align = Operand::Align::b;
   return all;
 }
 

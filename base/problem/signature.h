@@ -23,6 +23,9 @@ struct Operand {
     not_negative ///< a scalar, finite and at least 0
   };
 
+  /// Which of a kernel's alignments (base/kernel/kernel.h) holds for it; of the element: none.
+  enum class Align { element, a, b, d };
+
   const char*
       name; ///< a literal: as kernels name it (kernel_abi.h) and its field of the arguments: "a", "scale_col"
   Role role = Role::in;
@@ -33,6 +36,7 @@ struct Operand {
   bool required = true;          ///< false: a call may leave it out, such as C where beta is 0
   bool in_place = false;         ///< a matrix that is read element by element: one that is written may be it
   Limit limit = Limit::none;
+  Align align = Align::element;
 
   bool in_memory() const { return role != Role::scalar; }
   bool is_matrix() const { return shape == Shape::matrix; }

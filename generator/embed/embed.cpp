@@ -97,7 +97,7 @@ void check_last_kernel(const LinkedKernel& last, const LibraryFunction& f) {
   if (last.file->arch == "cpu") return;
   bool takes_all = k.device.empty() && !k.most_pitch;
   for (const Operand& x : signature(f.file.problem))
-    takes_all = takes_all && (!x.in_memory() || k.align_of(x.name) <= size_of(x.type));
+    takes_all = takes_all && (!x.in_memory() || k.align_of(x) <= size_of(x.type));
   if (!takes_all)
     throw Error("no kernel of " + last.file->arch +
                     " takes operands that are aligned to their elements alone, with any leading dimensions",

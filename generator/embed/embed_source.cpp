@@ -90,8 +90,7 @@ std::string map_table(const Kernel& k, const std::string& id, const LibraryFunct
 std::string requirement_table(const Kernel& k, const std::string& id, const LibraryFunction& f) {
   std::string text = "const deepgen_requirement " + id + "_requirements[] = {";
   for (const Operand& x : signature(f.file.problem))
-    text += "{" + number(x.in_memory() ? k.align_of(x.name) : 1) + "u, " + number(k.most_pitch_of(x.name)) +
-            "}, ";
+    text += "{" + number(x.in_memory() ? k.align_of(x) : 1) + "u, " + number(k.most_pitch_of(x.name)) + "}, ";
   return text + "};\n";
 }
 
@@ -157,8 +156,8 @@ std::string function_row(const LibraryFunction& f) {
   const std::string name = symbol(f);
   return "    {DEEPGEN_LAYOUT, " + c_literal(name) + ", " + c_literal(p.key()) + ",\n     " +
          number(op_of(p)) + ", " + number(int64_t(signature(p).size())) + ", " + name + "_operands, " +
-         c_double(work_of(p)) + ", " + name + "_kernels, " + number(int64_t(linked_kernels(f).size())) +
-         ", &" + name + "_selected, &" + name + "_devices},\n";
+         c_double(p.work()) + ", " + name + "_kernels, " + number(int64_t(linked_kernels(f).size())) + ", &" +
+         name + "_selected, &" + name + "_devices},\n";
 }
 
 std::string definitions(const LibraryFunction& f, size_t index) {

@@ -39,6 +39,14 @@ static_assert(DEEPGEN_F32 == int(Type::f32) && DEEPGEN_F64 == int(Type::f64) &&
               DEEPGEN_E5M2 == int(Type::e5m2) && DEEPGEN_I8 == int(Type::i8) &&
               DEEPGEN_I32 == int(Type::i32));
 
+/// How an operator's functions are called.
+struct Interface {
+  deepgen_op op;
+  std::span<const Field> fields; ///< of its struct of arguments
+};
+Interface interface_of(const Gemm&) { return {DEEPGEN_OP_GEMM, kGemmFields}; }
+Interface interface_of(const Rows&) { return {DEEPGEN_OP_ROWS, kRowsFields}; }
+
 /// 0: none of this name. No struct of arguments begins with an operand.
 uint32_t field(std::span<const Field> fields, std::string_view name) {
   for (const Field& f : fields)
@@ -82,21 +90,16 @@ deepgen_operand row(const Operand& x, std::span<const Field> fields) {
 
 } // namespace
 
-deepgen_op op_of(const Problem& p) { return p.op() == "rows" ? DEEPGEN_OP_ROWS : DEEPGEN_OP_GEMM; }
+deepgen_op op_of(const Problem& p) {
+  return std::visit([](const auto& x) { return interface_of(x).op; }, p.which());
+}
 
 std::vector<deepgen_operand> operand_table(const Problem& p) {
   const std::span<const Field> fields =
-      op_of(p) == DEEPGEN_OP_ROWS ? std::span<const Field>(kRowsFields) : std::span<const Field>(kGemmFields);
+      std::visit([](const auto& x) { return interface_of(x).fields; }, p.which());
   std::vector<deepgen_operand> table;
   for (const Operand& x : signature(p)) table.push_back(row(x, fields));
   return table;
-}
-
-double work_of(const Problem& p) {
-  // A core computes ten operations of a GEMM in the time in which it moves a byte: some 100 GFLOP/s and 10
-  // GB/s.
-  constexpr double kOperationsAByte = 10;
-  return op_of(p) == DEEPGEN_OP_ROWS ? kOperationsAByte * p.bytes() : p.flops();
 }
 
 } // namespace deepgen

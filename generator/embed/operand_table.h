@@ -12,7 +12,5 @@ namespace deepgen {
 /// field of the operator's struct of arguments: a defect.
 std::vector<deepgen_operand> operand_table(const Problem&);
 deepgen_op op_of(const Problem&);
-/// deepgen_function::work.
-double work_of(const Problem&);
 
 } // namespace deepgen

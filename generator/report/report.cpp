@@ -1,6 +1,5 @@
 #include "generator/report/report.h"
 
-#include "base/problem/rate.h"
 #include "base/search/decide.h"
 #include "base/search/names.h"
 #include "base/text/error.h"
@@ -41,7 +40,7 @@ std::string table(const std::vector<Row>& rows) {
 }
 
 /// In the unit of its problem.
-double rate(const Record& r) { return rate_of(Problem::parse(r.problem)).of(r.timing->seconds); }
+double rate(const Record& r) { return Problem::parse(r.problem).rate().of(r.timing->seconds); }
 
 bool left_finals(const Record& r) { return r.stage == "final" && r.status == "dropped" && r.timing; }
 
@@ -117,7 +116,7 @@ std::string summary(const std::vector<const Record*>& records, const RecordLog* 
       "\n";
   if (const Record* vendor = vendor_record(*final))
     text += "  vendor: " + vendor_name(*vendor) + format(", %.1f ", rate(*vendor)) +
-            rate_of(Problem::parse(vendor->problem)).unit +
+            Problem::parse(vendor->problem).rate().unit +
             format("; the winner is %.3fx as fast\n", vendor->timing->ratio / decision.winner.timing->ratio);
   return text;
 }
@@ -146,7 +145,7 @@ std::string report(const std::vector<RecordLog>& logs, bool searched) {
   std::string text;
   for (auto& [group, records] : groups) {
     sort_records(records);
-    std::vector<Row> rows{{"stage", "slot", "status", rate_of(Problem::parse(group.first)).unit, "x default",
+    std::vector<Row> rows{{"stage", "slot", "status", Problem::parse(group.first).rate().unit, "x default",
                            "95 %", "origin", "config"}};
     for (const Record* r : records) rows.push_back(row_of(*r));
     text += (text.empty() ? "" : "\n") + group.first + " on " + group.second + "\n" + table(rows) +

@@ -64,7 +64,7 @@ bool valid(const Problem& problem) {
 }
 
 /// All combinations of types that validate() takes, with each layout.
-std::vector<Problem> all_gemms() {
+std::vector<Problem> all_kinds(const Gemm&) {
   constexpr int last = int(Type::i32);
   std::vector<Problem> kinds;
   for (int a = 0; a <= last; ++a)
@@ -79,7 +79,7 @@ std::vector<Problem> all_gemms() {
   return kinds;
 }
 
-std::vector<Problem> all_rows() {
+std::vector<Problem> all_kinds(const Rows&) {
   constexpr int last = int(Type::i32);
   std::vector<Problem> kinds;
   for (int x = 0; x <= last; ++x)
@@ -91,6 +91,12 @@ std::vector<Problem> all_rows() {
         if (valid(p)) kinds.push_back(p);
       }
   return kinds;
+}
+
+std::vector<Problem> all_kinds(const std::string& op) {
+  for (const Problem& one : one_of_each())
+    if (one.op() == op) return std::visit([](const auto& x) { return all_kinds(x); }, one.which());
+  return {};
 }
 
 /// Of A, or of X.
@@ -150,7 +156,7 @@ struct Cell {
 std::vector<Cell> all_cells(const SampleSpec& spec) {
   std::map<Type, std::vector<Problem>> groups;
   std::vector<Cell> cells;
-  const std::vector<Problem> kinds = spec.op == "rows" ? all_rows() : all_gemms();
+  const std::vector<Problem> kinds = all_kinds(spec.op);
   for (const Problem& kind : kinds) groups[first_type(kind)].push_back(kind);
   for (const Template* t : templates()) {
     const auto& wanted = spec.templates;

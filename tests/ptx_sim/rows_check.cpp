@@ -73,8 +73,8 @@ private:
     if (case_.in_place && name == "d" && p_.d == p_.x) return alias(name, "x");
     Placed x;
     x.type = operand.type, x.rows = operand.rows, x.columns = operand.columns;
-    const int64_t align = operand.is_matrix() || !case_.padded ? kernel_.align_of(name) : 1;
-    const int64_t unit = std::max<int64_t>(1, std::max(align, kernel_.align_of(name)) / size_of(x.type));
+    const int64_t align = operand.is_matrix() || !case_.padded ? kernel_.align_of(operand) : 1;
+    const int64_t unit = std::max<int64_t>(1, std::max(align, kernel_.align_of(operand)) / size_of(x.type));
     const int64_t gap = x.columns / unit % 2 ? 2 * unit : unit; // an odd number of units
     x.ld = case_.padded && operand.is_matrix() ? (x.columns + unit - 1) / unit * unit + gap : x.columns;
     const auto bytes = size_t(((x.rows - 1) * x.ld + x.columns) * size_of(x.type));
