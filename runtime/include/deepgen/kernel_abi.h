@@ -68,6 +68,11 @@ typedef enum deepgen_arg {
   DEEPGEN_ARG_LD_RESIDUAL_OUT, /* "ld_residual_out" */
   DEEPGEN_ARG_ROW_SCALES,      /* "row_scales": M values that are written */
   DEEPGEN_ARG_EPSILON,         /* "epsilon": the bits of an f32 */
+  /* sizes of this call, int64, where the function has a range of them */
+  DEEPGEN_ARG_M,     /* "m" */
+  DEEPGEN_ARG_N,     /* "n" */
+  DEEPGEN_ARG_K,     /* "k" */
+  DEEPGEN_ARG_BATCH, /* "batch" */
   DEEPGEN_ARG_COUNT
 } deepgen_arg;
 
@@ -78,7 +83,7 @@ typedef enum deepgen_arg {
       "ld_residual", "stride_residual", "multiplier", "ld_multiplier", "stride_multiplier", "scale_a",       \
       "scale_b", "scale_d", "scale_row", "scale_col", "clamp_low", "clamp_high", "offsets", "map_a",         \
       "map_b", "map_c", "map_d", "map_residual", "map_multiplier", "x", "ldx", "scale", "residual_out",      \
-      "ld_residual_out", "row_scales", "epsilon"
+      "ld_residual_out", "row_scales", "epsilon", "m", "n", "k", "batch"
 
 typedef void (*deepgen_cpu_entry)(const uint64_t* args);
 
