@@ -4,6 +4,7 @@
 #include "base/json/json_text.h"
 #include "base/kernel/device.h"
 #include "base/kernel/seal.h"
+#include "base/kernel/span_json.h"
 #include "base/text/sha256.h"
 #include "base/text/text.h"
 
@@ -161,6 +162,7 @@ Json kernel_json(const Kernel& k) {
   if (any(k.tile_rules)) json["tile_rules"] = rules_json(k.tile_rules);
   if (k.workspace_rule.exists())
     json["workspace_rule"] = {{"fixed", k.workspace_fixed}, {"rule", rule_json(k.workspace_rule)}};
+  if (k.taken) json["taken"] = span_json(*k.taken);
   if (!k.launches.empty()) add_gpu_json(k, json);
   return json;
 }
@@ -183,6 +185,7 @@ Kernel kernel_from_json(const Json& json, const std::string& where) {
     k.workspace_fixed = get_count(*found, "fixed", where);
     k.workspace_rule = rule_from(get<std::array<int64_t, 5>>(*found, "rule", where), "workspace_rule", where);
   }
+  k.taken = get_span(json, "taken", where);
   k.align = get_count(json, "align", where, 1);
   k.entry = get_count(json, "entry", where);
   if (json.contains("launches")) read_gpu_json(json, where, k);

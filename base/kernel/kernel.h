@@ -6,6 +6,7 @@
 #include "base/problem/problem.h"
 
 #include <array>
+#include <optional>
 
 namespace deepgen {
 
@@ -73,6 +74,8 @@ struct Kernel {
   /// `workspace`.
   int64_t workspace_fixed = 0;
   SizeRule workspace_rule;
+  /// Of one of several kernels of a problem with ranges: the sizes of the calls that take it; none: all.
+  std::optional<SizeSpan> taken;
   std::string code;   ///< raw bytes
   std::string sha256; ///< of `code` (of `ptx` when there is no code), hex; filled by the compiler
 

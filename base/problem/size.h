@@ -21,6 +21,19 @@ struct Sizes {
   }
 };
 
+/// All sizes between two, each for itself; of a fixed size both are that.
+struct SizeSpan {
+  Sizes least, most;
+  bool operator==(const SizeSpan&) const = default;
+
+  /// 0 is in every range.
+  bool holds(const Sizes& sizes) const {
+    for (size_t i = 0; i < size_count; ++i)
+      if (const int64_t x = sizes[Size(i)]; x && (x < least[Size(i)] || x > most[Size(i)])) return false;
+    return true;
+  }
+};
+
 /// A number that follows from a call's sizes: factor * the product of ceil(size / step) over those whose
 /// step is not 0. So grids, tiles and bytes of scratch are told where a size is a range.
 struct SizeRule {
