@@ -87,12 +87,14 @@ bool Gemm::takes(const Sizes& call) const {
 }
 
 Gemm Gemm::at(const Sizes& call) const {
-  const std::string text = "m=" + std::to_string(call.m) + " n=" + std::to_string(call.n) +
-                           " k=" + std::to_string(call.k) + " batch=" + std::to_string(call.batch);
-  if (!takes(call)) throw Error("these sizes are not of the problem", text, key());
+  const bool empty = std::min({call.m, call.n, call.k, call.batch}) < 1;
+  if (empty || !takes(call))
+    throw Error(empty ? "a problem of no elements" : "these sizes are not of the problem",
+                "m=" + std::to_string(call.m) + " n=" + std::to_string(call.n) +
+                    " k=" + std::to_string(call.k) + " batch=" + std::to_string(call.batch),
+                key());
   Gemm p = *this;
   p.m = call.m, p.n = call.n, p.k = call.k, p.batch = call.batch, p.least = {};
-  if (std::min({p.m, p.n, p.k, p.batch}) < 1) throw Error("a problem of no elements", text, key());
   return p;
 }
 

@@ -16,7 +16,8 @@ struct Sizes {
   int64_t m = 1, n = 1, k = 1, batch = 1;
   bool operator==(const Sizes&) const = default;
 
-  int64_t operator[](Size size) const {
+  int64_t operator[](Size size) const { return const_cast<Sizes&>(*this)[size]; }
+  int64_t& operator[](Size size) {
     return size == Size::m ? m : size == Size::n ? n : size == Size::k ? k : batch;
   }
 };
