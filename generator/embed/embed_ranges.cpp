@@ -32,11 +32,35 @@ std::string range_text(int64_t least, int64_t most) {
 
 } // namespace
 
+std::vector<RangeOfSize> ranges_of(const Problem& p) {
+  std::vector<RangeOfSize> list;
+  const Gemm* gemm = std::get_if<Gemm>(&p.which());
+  for (size_t i = 0; gemm && i < size_count; ++i)
+    if (gemm->least[i]) list.push_back({size_names[i], Size(i), *gemm->least[i], gemm->sizes()[Size(i)]});
+  return list;
+}
+
+std::string size_expression(int64_t value, std::optional<Size> by, const Problem& p) {
+  if (!by) return number(value);
+  const int64_t factor = value / p.gemm().sizes()[*by];
+  return (factor == 1 ? "" : number(factor) + " * ") + size_names[size_t(*by)];
+}
+
 std::string function_sizes(const Problem& p) {
   std::string text;
   for (const deepgen_range& range : size_ranges(p))
     text += (text.empty() ? "{" : ", ") + range_text(range.least, range.most);
   return text + "}";
+}
+
+std::string taken_text(const Kernel& k) {
+  std::string text;
+  for (const RangeOfSize& size : ranges_of(k.problem)) {
+    if (!k.taken) return ""; // a fallback, or the last one
+    text += (text.empty() ? ", for " : ", ") + size.name + "=" + number(k.taken->least[size.size]) + ".." +
+            number(k.taken->most[size.size]);
+  }
+  return text;
 }
 
 std::string size_tables(const Kernel& k, const std::string& id) {

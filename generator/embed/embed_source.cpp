@@ -19,7 +19,7 @@ std::string kernel_line(const LinkedKernel& k) {
   const std::string where = cpu ? "x86-64-v" + number(k.kernel->isa) : k.file->arch;
   return "     " +
          in_comment(where + (k.kernel->device.empty() ? "" : ", " + k.kernel->device) + ": " +
-                    k.kernel->choice.text()) +
+                    k.kernel->choice.text() + taken_text(*k.kernel)) +
          "\n";
 }
 

@@ -7,7 +7,7 @@ namespace deepgen {
 namespace {
 
 constexpr int64_t kSmall = 32; ///< every size of a range up to it
-constexpr double kMostFlops = 50e9;
+constexpr double kMostFlops = 10e9;
 
 struct VerifiedRange {
   Size size;
