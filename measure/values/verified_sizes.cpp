@@ -7,7 +7,7 @@ namespace deepgen {
 namespace {
 
 constexpr int64_t kSmall = 32; ///< every size of a range up to it
-constexpr double kMostFlops = 10e9;
+constexpr double kMostOperations = 10e9;
 
 struct VerifiedRange {
   Size size;
@@ -71,7 +71,7 @@ std::vector<Sizes> verified_sizes(const Gemm& p) {
   const std::vector<VerifiedRange> ranges = ranges_of(p);
   if (ranges.empty()) return {p.sizes()};
   std::vector<Sizes> all = chosen(p, ranges);
-  const auto too_long = [&](const Sizes& x) { return p.at(x).flops() > kMostFlops; };
+  const auto too_long = [&](const Sizes& x) { return p.at(x).flops() > kMostOperations; };
   // Instead of what takes too long, the largest of the longest range that does not.
   std::vector<Sizes> kept = {all.front()};
   for (Sizes x : all) {

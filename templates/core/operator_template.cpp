@@ -2,6 +2,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <type_traits>
+
 namespace deepgen {
 
 template <typename Operator>
@@ -10,16 +12,12 @@ Kernel OperatorTemplate<Operator>::emit(mlir::ModuleOp module, const Problem& p,
   return emit(module, p.as<Operator>(), arch, config);
 }
 
-template <>
-std::string OperatorTemplate<Gemm>::why_no_range(const Gemm& p) const {
-  for (size_t i = 0; i < size_count; ++i)
-    if (p.ranged(Size(i)) && !serves_range(Size(i)))
-      return name() + " has no kernels of a range of " + size_names[i] + ": use a fixed size";
-  return "";
-}
-
-template <>
-std::string OperatorTemplate<Rows>::why_no_range(const Rows&) const {
+template <typename Operator>
+std::string OperatorTemplate<Operator>::why_no_range([[maybe_unused]] const Operator& p) const {
+  if constexpr (std::is_same_v<Operator, Gemm>)
+    for (size_t i = 0; i < size_count; ++i)
+      if (p.ranged(Size(i)) && !serves_range(Size(i)))
+        return name() + " has no kernels of a range of " + size_names[i] + ": use a fixed size";
   return "";
 }
 
