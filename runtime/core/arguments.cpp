@@ -99,11 +99,6 @@ deepgen_status check_scalar(const deepgen_operand& x, const CallArguments& args,
   return to_bits(value, x.type, slot[x.slot]) ? DEEPGEN_OK : DEEPGEN_ERROR_ARGUMENT;
 }
 
-/// One of an operand's numbers in a call: `by` is one of its three fields of that name.
-int64_t scaled(int64_t number, uint8_t by, const int64_t* sizes) {
-  return by ? number * sizes[by - 1] : number;
-}
-
 bool is_empty(const Matrix& m) { return !m.rows || !m.columns || !m.entries; }
 
 /// Rows, columns and entries in this call.

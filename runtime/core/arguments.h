@@ -53,6 +53,11 @@ inline bool takes(const deepgen_kernel& k, const int64_t* sizes) {
   return true;
 }
 
+/// One of an operand's numbers in a call: `by` is one of its three fields of that name.
+inline int64_t scaled(int64_t number, uint8_t by, const int64_t* sizes) {
+  return by ? number * sizes[by - 1] : number;
+}
+
 /// What the rule gives at these sizes; `fixed` where there is none.
 int64_t at_sizes(const deepgen_size_rule&, const int64_t* sizes, int64_t fixed);
 

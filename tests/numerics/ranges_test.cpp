@@ -28,7 +28,8 @@ Choice random_choice(Rng& rng, const Gemm& p, const Device& device) {
   const std::vector<Sizes> points = default_points(p);
   const Space space(p.at(points[rng() % points.size()]), "cpu", device);
   for (int tries = 0; tries < 1000; ++tries)
-    if (const Choice c = space.choice(rng() % space.size()); why_illegal(p, "cpu", device, c).empty()) return c;
+    if (const Choice c = space.choice(rng() % space.size()); why_illegal(p, "cpu", device, c).empty())
+      return c;
   return space.default_choice();
 }
 
@@ -95,7 +96,8 @@ INSTANTIATE_TEST_SUITE_P(Share, RandomTriples, testing::Range(0, 4));
 TEST(Ranges, AwkwardKernelsAndFallbacks) {
   for (const char* key :
        {"gemm m=1..300 n=200 k=300 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4",
-        "gemm m=0..70 n=1..90 k=0..200 batch=1..3 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4"}) {
+        "gemm m=0..70 n=1..90 k=0..200 batch=1..3 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none "
+        "align=4"}) {
     const Gemm p = Gemm::parse(key);
     const Device device = device_of_level(host_level());
     const Choice choice = Space(p.at(p.sizes()), "cpu", device).default_choice();
@@ -115,16 +117,18 @@ TEST(Ranges, PlantedFaultsAreFound) {
   EXPECT_EQ(verdict_at(good, p, sizes).status, "ok");
   Kernel grid_of_the_largest = good;
   grid_of_the_largest.tile_rules = {};
-  EXPECT_EXIT(std::exit(verdict_at(grid_of_the_largest, p, sizes).status == "ok" ? 0 : 1),
-              [](int status) { return status != 0; }, "");
+  EXPECT_EXIT(
+      std::exit(verdict_at(grid_of_the_largest, p, sizes).status == "ok" ? 0 : 1),
+      [](int status) { return status != 0; }, "");
   Kernel one_tile_short = good;
   one_tile_short.tile_rules[0].steps[0] *= 2;
   EXPECT_NE(verdict_at(one_tile_short, p, {2 * choice.config["mr"], 70, 40, 1}).status, "ok");
   Kernel other_m = good; // the tail has rows of another call
   for (std::string& name : other_m.args)
     if (name == "m") name = "n";
-  EXPECT_EXIT(std::exit(verdict_at(other_m, p, sizes).status == "ok" ? 0 : 1),
-              [](int status) { return status != 0; }, "");
+  EXPECT_EXIT(
+      std::exit(verdict_at(other_m, p, sizes).status == "ok" ? 0 : 1), [](int status) { return status != 0; },
+      "");
 }
 
 TEST(Ranges, PointsAndVerifiedSizes) {
