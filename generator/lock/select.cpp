@@ -30,7 +30,7 @@ Device best_device(const std::string& arch) {
 
 Selected make(const SelectRequest& r, LockedChoice choice, std::string origin, std::string note = "") {
   if (!note.empty()) note = "deepgen: " + r.file.label() + ": " + note;
-  return {{r.file.label(), r.file.problem, r.arch, std::move(choice), std::move(origin), {}, {}},
+  return {{r.file.label(), r.file.problem, r.arch, std::move(choice), std::move(origin), {}, {}, {}},
           std::move(note)};
 }
 

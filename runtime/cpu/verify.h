@@ -13,7 +13,8 @@ struct Finding {
 };
 
 /// DEEPGEN_ERROR_WORKSPACE without memory for the operands; DEEPGEN_ERROR_ARGUMENT for a key that it cannot
-/// read. `padded`: with gaps behind each row, and whatever else a plain call leaves out. `sizes`: of the call.
+/// read. `padded`: with gaps behind each row, and whatever else a plain call leaves out. `sizes`: of the
+/// call.
 void verify_gemm(const deepgen_function&, bool padded, const int64_t* sizes, Finding&);
 void verify_rows(const deepgen_function&, bool padded, const int64_t* sizes, Finding&);
 
