@@ -4,6 +4,7 @@
 #include "base/json/json_text.h"
 #include "base/kernel/device.h"
 #include "base/kernel/seal.h"
+#include "base/kernel/span_json.h"
 #include "base/text/sha256.h"
 #include "base/text/text.h"
 
@@ -18,6 +19,29 @@ constexpr const char* kAgain = "delete the file and build again";
 /// Of what calling the kernel runs.
 std::string hash_of(const Kernel& k) { return sha256_hex(k.code.empty() ? k.ptx : k.code); }
 
+/// [factor, step of m, of n, of k, of batch]
+Json rule_json(const SizeRule& r) { return {r.factor, r.steps[0], r.steps[1], r.steps[2], r.steps[3]}; }
+
+Json rules_json(const std::array<SizeRule, 3>& rules) {
+  return {rule_json(rules[0]), rule_json(rules[1]), rule_json(rules[2])};
+}
+
+SizeRule rule_from(const std::array<int64_t, 5>& numbers, const std::string& key, const std::string& where) {
+  check_counts(key, where, numbers.data(), numbers.data() + numbers.size(), 0);
+  return {numbers[0], {numbers[1], numbers[2], numbers[3], numbers[4]}};
+}
+
+void get_rules(const Json& json, const std::string& key, const std::string& where,
+               std::array<SizeRule, 3>& rules) {
+  if (!json.contains(key)) return;
+  const auto numbers = get<std::array<std::array<int64_t, 5>, 3>>(json, key, where);
+  for (size_t i = 0; i < rules.size(); ++i) rules[i] = rule_from(numbers[i], key, where);
+}
+
+bool any(const std::array<SizeRule, 3>& rules) {
+  return rules[0].exists() || rules[1].exists() || rules[2].exists();
+}
+
 Json launch_json(const Launch& l, bool amd) {
   Json json = {{"entry", l.entry},
                {"grid", l.grid},
@@ -31,6 +55,7 @@ Json launch_json(const Launch& l, bool amd) {
                {"spill_stores", l.spill_stores},
                {"spill_loads", l.spill_loads},
                {"static_shared", l.static_shared}};
+  if (any(l.grid_rules)) json["grid_rules"] = rules_json(l.grid_rules);
   if (amd) json.update({{"accumulation", l.accumulation}, {"scalars", l.scalars}, {"waves", l.waves}});
   return json;
 }
@@ -47,6 +72,7 @@ Launch launch_from_json(const Json& json, const std::string& where, bool amd) {
   Launch l;
   l.entry = get_name(json, "entry", where);
   l.grid = get_sizes<3>(json, "grid", where);
+  get_rules(json, "grid_rules", where, l.grid_rules);
   l.block = get_sizes<3>(json, "block", where);
   l.cluster = get_sizes<3>(json, "cluster", where);
   l.persistent = get<bool>(json, "persistent", where);
@@ -133,6 +159,10 @@ Json kernel_json(const Kernel& k) {
                {"entry", k.entry},
                {"sha256", hash_of(k)},
                {"code_bytes", k.code.size()}};
+  if (any(k.tile_rules)) json["tile_rules"] = rules_json(k.tile_rules);
+  if (k.workspace_rule.exists())
+    json["workspace_rule"] = {{"fixed", k.workspace_fixed}, {"rule", rule_json(k.workspace_rule)}};
+  if (k.taken) json["taken"] = span_json(*k.taken);
   if (!k.launches.empty()) add_gpu_json(k, json);
   return json;
 }
@@ -150,6 +180,12 @@ Kernel kernel_from_json(const Json& json, const std::string& where) {
   k.tiles_m = tiles[0], k.tiles_n = tiles[1], k.tiles_b = tiles[2];
   k.grain_m = grain[0], k.grain_n = grain[1];
   k.workspace = get_count(json, "workspace", where);
+  get_rules(json, "tile_rules", where, k.tile_rules);
+  if (const auto found = json.find("workspace_rule"); found != json.end()) {
+    k.workspace_fixed = get_count(*found, "fixed", where);
+    k.workspace_rule = rule_from(get<std::array<int64_t, 5>>(*found, "rule", where), "workspace_rule", where);
+  }
+  k.taken = get_span(json, "taken", where);
   k.align = get_count(json, "align", where, 1);
   k.entry = get_count(json, "entry", where);
   if (json.contains("launches")) read_gpu_json(json, where, k);

@@ -6,6 +6,7 @@
 #include "base/problem/signature.h"
 
 #include <array>
+#include <optional>
 
 namespace deepgen {
 
@@ -14,6 +15,7 @@ namespace deepgen {
 struct Launch {
   std::string entry;                       ///< symbol in the code object
   std::array<int64_t, 3> grid{1, 1, 1};    ///< in blocks (of the whole grid, not in clusters)
+  std::array<SizeRule, 3> grid_rules;      ///< of a problem with ranges; `grid` is that of the largest call
   std::array<int64_t, 3> block{1, 1, 1};   ///< in threads
   std::array<int64_t, 3> cluster{1, 1, 1}; ///< in blocks; {1,1,1}: no cluster launch
   int64_t shared = 0;                      ///< dynamic shared memory, bytes
@@ -68,14 +70,22 @@ struct Kernel {
   Choice choice;    ///< the config this code is for (differs for "fallback")
   std::vector<std::string> args; ///< argument slots in order, names from kernel_abi.h
   int64_t workspace = 0; ///< bytes of scratch that one call needs; aligned to 64 on the CPU, to 256 on GPUs
-  std::string code;      ///< raw bytes
-  std::string sha256;    ///< of `code` (of `ptx` when there is no code), hex; filled by the compiler
+  /// Of a problem with ranges: a call needs `workspace_fixed` bytes and those of the rule, at most
+  /// `workspace`.
+  int64_t workspace_fixed = 0;
+  SizeRule workspace_rule;
+  /// Of one of several kernels of a problem with ranges: the sizes of the calls that take it; none: all.
+  std::optional<SizeSpan> taken;
+  std::string code;   ///< raw bytes
+  std::string sha256; ///< of `code` (of `ptx` when there is no code), hex; filled by the compiler
 
   // CPU
   int64_t isa = 1; ///< x86-64 level that the code needs
   /// The iteration grid that the runtime may split among threads: tiles along M, N and batch. A call computes
   /// the tiles [m0,m1) x [n0,n1) of the batch entries [b0,b1).
   int64_t tiles_m = 1, tiles_n = 1, tiles_b = 1;
+  /// Of a problem with ranges: how the tiles follow from a call's sizes; those above are of the largest call.
+  std::array<SizeRule, 3> tile_rules;
   /// Where a split along M or N should fall to keep cache blocks whole, in tiles.
   int64_t grain_m = 1, grain_n = 1;
   int64_t align = 64, entry = 0;

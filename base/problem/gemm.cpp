@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 namespace deepgen {
 namespace {
@@ -77,10 +78,35 @@ std::string epilogue_text(const std::vector<EpilogueOp>& ops) {
   return text;
 }
 
+bool Gemm::takes(const Sizes& call) const {
+  for (size_t i = 0; i < size_count; ++i) {
+    const int64_t size = call[Size(i)], most = sizes()[Size(i)];
+    if (least[i] ? size != 0 && (size < *least[i] || size > most) : size != most) return false;
+  }
+  return true;
+}
+
+Gemm Gemm::at(const Sizes& call) const {
+  const bool empty = std::min({call.m, call.n, call.k, call.batch}) < 1;
+  if (empty || !takes(call))
+    throw Error(empty ? "a problem of no elements" : "these sizes are not of the problem",
+                "m=" + std::to_string(call.m) + " n=" + std::to_string(call.n) +
+                    " k=" + std::to_string(call.k) + " batch=" + std::to_string(call.batch),
+                key());
+  Gemm p = *this;
+  p.m = call.m, p.n = call.n, p.k = call.k, p.batch = call.batch, p.least = {};
+  return p;
+}
+
 std::string Gemm::key() const {
-  return "gemm m=" + std::to_string(m) + " n=" + std::to_string(n) + " k=" + std::to_string(k) +
-         " batch=" + std::to_string(batch) + " a=" + to_string(a) + " b=" + to_string(b) +
-         " d=" + to_string(d) + " acc=" + to_string(accumulate) + " layout=" + to_string(layout) +
+  const auto size = [this](Size which) {
+    const auto& from = least[size_t(which)];
+    return std::string(size_names[size_t(which)]) + "=" + (from ? std::to_string(*from) + ".." : "") +
+           std::to_string(sizes()[which]);
+  };
+  return "gemm " + size(Size::m) + " " + size(Size::n) + " " + size(Size::k) + " " + size(Size::batch) +
+         " a=" + to_string(a) + " b=" + to_string(b) + " d=" + to_string(d) +
+         " acc=" + to_string(accumulate) + " layout=" + to_string(layout) +
          (groups ? " groups=" + std::to_string(groups) : "") + (gate ? " gate=" + to_string(*gate) : "") +
          " epilogue=" + epilogue_text(epilogue) + " align=" + std::to_string(align);
 }
@@ -88,8 +114,9 @@ std::string Gemm::key() const {
 Gemm Gemm::parse(std::string_view text) {
   Gemm p;
   KeyFields fields(text, "m n k batch a b d acc layout [groups] [gate] epilogue align");
-  for (auto [name, value] : {std::pair{"m", &p.m}, {"n", &p.n}, {"k", &p.k}, {"batch", &p.batch}})
-    *value = fields.integer(name);
+  for (auto [size, value] :
+       {std::pair{Size::m, &p.m}, {Size::n, &p.n}, {Size::k, &p.k}, {Size::batch, &p.batch}})
+    std::tie(p.least[size_t(size)], *value) = fields.range(size_names[size_t(size)]);
   for (auto [name, value] : {std::pair{"a", &p.a}, {"b", &p.b}, {"d", &p.d}, {"acc", &p.accumulate}})
     *value = fields.type(name);
   p.layout = fields.one_of<Layout>("layout", kLayouts);
@@ -176,6 +203,21 @@ void check_groups(const Gemm& p) {
     throw Error("size out of range", "m = " + std::to_string(p.m), "with groups", "up to 2^30");
 }
 
+void check_ranges(const Gemm& p) {
+  for (size_t i = 0; i < size_count; ++i) {
+    if (!p.least[i]) continue;
+    const int64_t most = p.sizes()[Size(i)];
+    const std::string text =
+        std::string(size_names[i]) + "=" + std::to_string(*p.least[i]) + ".." + std::to_string(most);
+    if (*p.least[i] < 0 || *p.least[i] >= most)
+      throw Error("this range of a size is empty, or of one value", text, "",
+                  "write the smaller end first: 1..8192; a fixed size is one number");
+    if (Size(i) == Size::batch && p.groups)
+      throw Error("groups in a batch are not served", text + " groups=" + std::to_string(p.groups), "",
+                  "use batch=1");
+  }
+}
+
 } // namespace
 
 void validate(const Gemm& p) {
@@ -183,6 +225,7 @@ void validate(const Gemm& p) {
     if (value < 1 || value > (int64_t(1) << 31))
       throw Error("size out of range", std::string(name) + " = " + std::to_string(value), "",
                   "sizes are integers from 1 to 2^31");
+  check_ranges(p);
   check_types(p);
   if (p.groups) check_groups(p);
   if (p.gate) check_gate(p);

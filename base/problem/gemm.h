@@ -3,6 +3,7 @@
 
 #include "base/problem/epilogue_op.h"
 #include "base/problem/rate.h"
+#include "base/problem/size.h"
 #include "base/problem/types.h"
 
 #include <optional>
@@ -23,9 +24,11 @@ enum class Layout { nn, nt, tn, tt }; ///< first letter A, second B; n: as named
 /// each has is in a table in device memory: offsets[g] is the first row of group g, offsets[groups] the end
 /// of the last one, at most M. Rows of no group are left as they are. C has D's type. Vectors and matrices of
 /// the epilogue have epilogue_type(), scales scale_type(). The vectors are the same for every batch entry;
-/// residual and multiplier have one matrix per entry.
+/// residual and multiplier have one matrix per entry. A size may be a range: then a call passes it.
 struct Gemm {
-  int64_t m = 1, n = 1, k = 1, batch = 1;
+  int64_t m = 1, n = 1, k = 1, batch = 1; ///< of a range: its upper end
+  std::array<std::optional<int64_t>, size_count>
+      least; ///< of a range: its lower end, by Size; a call may also pass 0
   Type a = Type::f32, b = Type::f32, d = Type::f32, accumulate = Type::f32;
   Layout layout = Layout::nn;
   int64_t groups = 0;             ///< 0: all rows have the same B
@@ -35,6 +38,15 @@ struct Gemm {
       4; ///< bytes; every pointer and row start is aligned to its own type, and this is the smallest of those
 
   bool operator==(const Gemm&) const = default;
+
+  bool ranged(Size size) const { return least[size_t(size)].has_value(); }
+  bool ranged() const { return ranged(Size::m) || ranged(Size::n) || ranged(Size::k) || ranged(Size::batch); }
+  /// Those above: of ranges, the largest.
+  Sizes sizes() const { return {m, n, k, batch}; }
+  /// Whether a call may pass these: each in its range or 0 there, and as built where it is fixed.
+  bool takes(const Sizes&) const;
+  /// The problem of one call, without ranges. Throws Error when a size is 0 or not one that it takes.
+  Gemm at(const Sizes&) const;
 
   bool a_transposed() const { return layout == Layout::tn || layout == Layout::tt; }
   bool b_transposed() const { return layout == Layout::nt || layout == Layout::tt; }
@@ -71,6 +83,7 @@ struct Gemm {
   /// The canonical line, e.g.
   /// "gemm m=512 n=2048 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4"; a gate
   /// stands before the epilogue, and groups before that: "layout=nt groups=8 gate=silu epilogue=none".
+  /// A range is "m=1..8192".
   std::string key() const;
   /// The inverse of key(); throws Error naming the offending field. parse(key()) == *this, and
   /// parse(text).key() == text: any other spelling is refused, so that one problem has one key.
@@ -86,7 +99,8 @@ std::string epilogue_text(const std::vector<EpilogueOp>&); ///< "none" or "bias+
 /// Fills in what follows from a, b and d: the accumulator (f32; f64; i32) and the alignment.
 void complete(Gemm&);
 
-/// Throws Error when sizes are not >= 1, types are not served, or the epilogue is not sensible. Served (a b
+/// Throws Error when sizes are not >= 1, a range is empty, types are not served, or the epilogue is not
+/// sensible. Served (a b
 /// -> d): f32, f64; f16 and bf16 -> same or f32; tf32 -> f32; e4m3 and e5m2 in any pairing -> f16, bf16, f32;
 /// i8 -> i32 (no epilogue, no gate), f32, bf16, i8.
 void validate(const Gemm&);

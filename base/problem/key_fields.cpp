@@ -25,8 +25,16 @@ std::string_view KeyFields::text(std::string_view name) {
   return value;
 }
 
-int64_t KeyFields::integer(std::string_view name) {
-  const std::string_view digits = text(name);
+int64_t KeyFields::integer(std::string_view name) { return number(text(name), name); }
+
+std::pair<std::optional<int64_t>, int64_t> KeyFields::range(std::string_view name) {
+  const std::string_view value = text(name);
+  const size_t dots = value.find("..");
+  if (dots == std::string_view::npos) return {std::nullopt, number(value, name)};
+  return {number(value.substr(0, dots), name), number(value.substr(dots + 2), name)};
+}
+
+int64_t KeyFields::number(std::string_view digits, std::string_view name) {
   int64_t value = 0;
   const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (status != std::errc() || end != digits.data() + digits.size())

@@ -3,9 +3,11 @@
 
 #include "base/problem/types.h"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace deepgen {
 
@@ -18,6 +20,8 @@ public:
   bool next_is(std::string_view name) const;
   std::string_view text(std::string_view name);
   int64_t integer(std::string_view name);
+  /// "512", or "1..8192": the first part is then the lower end.
+  std::pair<std::optional<int64_t>, int64_t> range(std::string_view name);
   Type type(std::string_view name) { return one_of<Type>(name, type_names()); }
   /// `names`: of the enumeration's values, in their order.
   template <typename Enum>
@@ -40,6 +44,7 @@ public:
   void end() const;
 
 private:
+  static int64_t number(std::string_view digits, std::string_view field);
   static size_t position(std::string_view value, std::string_view field, std::span<const char* const> names);
 
   std::string_view all_, rest_;

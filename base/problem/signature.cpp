@@ -5,6 +5,25 @@
 
 namespace deepgen {
 using Shape = Operand::Shape;
+namespace {
+
+/// Which of the operand's numbers follow from ranges.
+void mark_ranges(const Gemm& p, Operand& x) {
+  const auto by = [&](Size size) { return p.ranged(size) ? std::optional(size) : std::nullopt; };
+  const std::string_view name = x.name;
+  if (x.shape == Shape::per_row || x.shape == Shape::per_column)
+    x.columns_by = by(x.shape == Shape::per_row ? Size::m : Size::n);
+  if (x.shape != Shape::matrix) return;
+  const bool a = name == "a", b = name == "b";
+  x.rows_by = by(a                        ? (p.a_transposed() ? Size::k : Size::m)
+                 : b && !p.b_transposed() ? Size::k
+                 : b                      ? Size::n
+                                          : Size::m);
+  x.columns_by = by(a ? (p.a_transposed() ? Size::m : Size::k) : b && p.b_transposed() ? Size::k : Size::n);
+  if (!(b && p.groups)) x.entries_by = by(Size::batch);
+}
+
+} // namespace
 
 std::vector<Operand> operands_of(EpilogueOp op, const Gemm& p) {
   using Role = Operand::Role;
@@ -19,6 +38,7 @@ std::vector<Operand> operands_of(EpilogueOp op, const Gemm& p) {
   if (step.shape == Shape::matrix) x.rows = p.m, x.columns = p.n, x.entries = p.batch, x.in_place = true;
   if (step.shape == Shape::per_row) x.columns = p.m;
   if (step.shape == Shape::per_column) x.columns = p.n, x.entries = std::max<int64_t>(1, p.groups);
+  mark_ranges(p, x);
   return {x};
 }
 
@@ -33,6 +53,7 @@ std::vector<Operand> signature(const Gemm& p) {
   for (int op = 0; op < epilogue_op_count; ++op)
     if (p.has(EpilogueOp(op)))
       for (const Operand& x : operands_of(EpilogueOp(op), p)) all.push_back(x);
+  for (Operand& x : all) mark_ranges(p, x);
   if (p.groups) all.push_back({"offsets", Role::table, Shape::per_row, Type::i32, 1, p.groups + 1});
   all[0].align = Operand::Align::a, all[1].align = Operand::Align::b;
   for (size_t i = 2; i < all.size(); ++i)

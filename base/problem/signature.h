@@ -4,6 +4,7 @@
 
 #include "base/problem/problem.h"
 
+#include <optional>
 #include <vector>
 
 namespace deepgen {
@@ -37,6 +38,8 @@ struct Operand {
   bool in_place = false;         ///< a matrix that is read element by element: one that is written may be it
   Limit limit = Limit::none;
   Align align = Align::element;
+  /// Of a size that is a range: those above are of the largest call, and a call's are proportional to it.
+  std::optional<Size> rows_by = {}, columns_by = {}, entries_by = {};
 
   bool in_memory() const { return role != Role::scalar; }
   bool is_matrix() const { return shape == Shape::matrix; }

@@ -21,6 +21,7 @@
 #include "generator/space/space.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -223,20 +224,40 @@ void check_revision(const LockedChoice& choice, const std::string& path) {
                 "run `deepgen select` again (delete the file and build)");
 }
 
+/// The last of the kernels that calls are looked up in takes any: where no fallback does, that is the main
+/// kernel which needs the least.
+void let_one_take_all(KernelFile& file) {
+  const auto takes_some = [](const Kernel& k) { return k.taken.has_value(); };
+  if (!std::all_of(file.kernels.begin(), file.kernels.end(), takes_some)) return;
+  const auto least = std::min_element(file.kernels.rbegin(), file.kernels.rend(),
+                                      [](const Kernel& x, const Kernel& y) { return x.isa < y.isa; });
+  least->taken.reset();
+  std::rotate(least.base() - 1, least.base(), file.kernels.end()); // behind its equals
+}
+
+/// Adds a kernel that is linked beside the main one; whether its code is the lock's.
+bool add_kernel(const CompileOptions& o, const ChoiceFile& choice, const LockedChoice& part,
+                KernelFile& file) {
+  check_revision(part, o.choice);
+  const Candidate candidate{choice.problem, choice.arch, part.choice, choice.origin};
+  const KernelFile other = compile_one(candidate, {}, o, part.expect_sha256);
+  Kernel kernel = main_of(other, o, choice);
+  const bool same = check_hash(o, choice, part, kernel);
+  kernel.device = part.device, kernel.taken = part.taken;
+  file.kernels.push_back(std::move(kernel));
+  return same;
+}
+
 void compile_choice(const CompileOptions& o) {
   const ChoiceFile choice = ChoiceFile::read(o.choice);
   check_revision(choice.main, o.choice);
   KernelFile file = compile_main(o, choice);
   bool same = check_hash(o, choice, choice.main, main_of(file, o, choice));
-  for (const LockedChoice& device : choice.devices) {
-    check_revision(device, o.choice);
-    const Candidate candidate{choice.problem, choice.arch, device.choice, choice.origin};
-    const KernelFile other = compile_one(candidate, {}, o, device.expect_sha256);
-    Kernel kernel = main_of(other, o, choice);
-    same &= check_hash(o, choice, device, kernel);
-    kernel.device = device.device;
-    file.kernels.push_back(std::move(kernel));
-  }
+  for (Kernel& k : file.kernels)
+    if (k.role == "main") k.taken = choice.main.taken;
+  for (const auto* parts : {&choice.ranges, &choice.devices})
+    for (const LockedChoice& part : *parts) same &= add_kernel(o, choice, part, file);
+  let_one_take_all(file);
   if (!same) file.origin = kOtherCode;
   write_if_changed(o.output, file.serialize());
 }

@@ -94,6 +94,10 @@ void check_kernel_file(const KernelFile& file, const LibraryFunction& f) {
 /// the types.
 void check_last_kernel(const LinkedKernel& last, const LibraryFunction& f) {
   const Kernel& k = *last.kernel;
+  if (k.taken)
+    throw Error("no kernel of " + last.file->arch + " takes what no other one does", f.file.label(),
+                k.choice.text() + " is for some sizes alone",
+                "delete the build folder of this target and build again");
   if (last.file->arch == "cpu") return;
   bool takes_all = k.device.empty() && !k.most_pitch;
   for (const Operand& x : signature(f.file.problem))
@@ -144,8 +148,9 @@ std::vector<LinkedKernel> linked_kernels(const LibraryFunction& f) {
   auto rank = [](const LinkedKernel& k) {
     const bool cpu = k.file->arch == "cpu";
     // All of AMD's have one rank, as none runs code of another; each keeps its kernels together.
+    // What is for some sizes comes before what takes any.
     return std::tuple(arch_rank(k.file->arch), std::string_view(k.file->arch), cpu ? -k.kernel->isa : 0,
-                      !cpu && k.kernel->role == "fallback", k.kernel->device.empty());
+                      !cpu && k.kernel->role == "fallback", k.kernel->device.empty(), !k.kernel->taken);
   };
   std::stable_sort(kernels.begin(), kernels.end(),
                    [&](const LinkedKernel& x, const LinkedKernel& y) { return rank(x) < rank(y); });

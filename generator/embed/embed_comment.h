@@ -1,6 +1,7 @@
 // What a generated header says of a function: its formula, sizes, types and operands.
 #pragma once
 
+#include "base/problem/signature.h"
 #include "generator/embed/embed_text.h"
 
 namespace deepgen {
@@ -19,5 +20,7 @@ std::string comment(const LibraryFunction&);
 /// "     B  f32, 2048 x 64 (N x K, transposed), leading dimension 64 unless given"
 std::string matrix_line(const std::string& name, Type, int64_t rows, int64_t columns,
                         const std::string& meaning);
+/// Of an operand whose sizes may follow from those of a call.
+std::string matrix_line(const std::string& name, const Operand&, const Problem&, const std::string& meaning);
 
 } // namespace deepgen

@@ -1,5 +1,6 @@
 #include "generator/embed/embed_comment.h"
 
+#include "generator/embed/embed_ranges.h"
 #include "generator/embed/embed_signature.h"
 
 namespace deepgen {
@@ -18,12 +19,12 @@ std::string operand_lines(const Gemm& p) {
     const std::string type = to_string(x->type);
     if (x->role != Operand::Role::in) continue;
     if (x->is_matrix())
-      text += matrix_line(x->name, x->type, x->rows, x->columns, "M x N");
+      text += matrix_line(x->name, *x, p, "M x N");
     else if (x->shape == Operand::Shape::value)
       text += std::string("     ") + x->name + ": one " + type + " value\n";
     else
-      text += std::string("     ") + x->name + ": " + number(x->columns) + " values, one a " +
-              (x->shape == Operand::Shape::per_column ? "column" : "row") + ", " + type +
+      text += std::string("     ") + x->name + ": " + size_expression(x->columns, x->columns_by, p) +
+              " values, one a " + (x->shape == Operand::Shape::per_column ? "column" : "row") + ", " + type +
               (p.groups && x->shape == Operand::Shape::per_column ? ", for each group, one behind the other\n"
                                                                   : ", the same for every batch entry\n");
   }
@@ -53,21 +54,42 @@ std::string formula(const Gemm& p) {
   return "D = " + text;
 }
 
+namespace {
+
+/// "512", or "1..8192".
+std::string size_text(const Gemm& p, Size size) {
+  const auto& least = p.least[size_t(size)];
+  return (least ? number(*least) + ".." : "") + number(p.sizes()[size]);
+}
+
+std::string range_lines(const Gemm& p) {
+  if (!p.ranged()) return "";
+  return "   Each call passes the sizes that are ranges, in the range or 0; another one is "
+         "DEEPGEN_ERROR_SIZE, and "
+         "deepgen_size_ranges()\n   tells the ranges. Without elements of D nothing is written; with K 0, D "
+         "is the "
+         "epilogue of beta * C.\n";
+}
+
+} // namespace
+
 std::string comment_lines(const Gemm& p) {
+  const std::vector<Operand> operands = signature(p);
   std::string text =
-      "   M=" + number(p.m) + " N=" + number(p.n) + " K=" + number(p.k) + ", batch " + number(p.batch) +
-      ". Row-major. Sums in " + to_string(p.accumulate) + "; " +
+      "   M=" + size_text(p, Size::m) + " N=" + size_text(p, Size::n) + " K=" + size_text(p, Size::k) +
+      ", batch " + size_text(p, Size::batch) + ". Row-major. Sums in " + to_string(p.accumulate) + "; " +
       (c_type(p.a) == "void" || c_type(p.d) == "void" ? "types without a name in C are void;" : "") +
       " alpha and beta are rounded to " + to_string(p.scale_type()) + ".\n";
-  text += matrix_line("A", p.a, p.a_rows(), p.a_columns(), p.a_transposed() ? "K x M, transposed" : "M x K");
-  text += matrix_line("B", p.b, p.b_rows(), p.b_columns(), b_meaning(p));
+  text += range_lines(p);
+  text += matrix_line("A", operands[0], p, p.a_transposed() ? "K x M, transposed" : "M x K");
+  text += matrix_line("B", operands[1], p, b_meaning(p));
   if (p.groups)
     text += "     offsets: " + number(p.groups + 1) +
             " values of int32 in device memory. Group g has rows offsets[g] to " +
             "offsets[g + 1] of A and D, and matrix g of " + number(p.groups) + " in B;\n" +
             "       from 0 or more to M or less, ascending, which is not checked. Other rows of D are left "
             "as they are\n";
-  text += matrix_line("D", p.d, p.m, p.n, "M x N; C alike");
+  text += matrix_line("D", operands[3], p, "M x N; C alike");
   text += operand_lines(p);
   text += "   Pointers are aligned to their elements (" + number(p.align) +
           " bytes the smallest); D must overlap neither A, B nor vectors,\n   which is not checked.\n";

@@ -1,4 +1,5 @@
 #include "generator/embed/embed_comment.h"
+#include "generator/embed/embed_ranges.h"
 #include "generator/embed/embed_signature.h"
 #include "generator/embed/embed_sizes.h"
 #include "generator/embed/embed_text.h"
@@ -50,10 +51,32 @@ std::string c_declarations(const LibraryFunction& f) {
   return text + "const struct deepgen_function* " + name + "_function(void);\n";
 }
 
+/// Which view has a size: "d.rows". Empty: none has.
+std::string view_of(const std::string& size, const std::vector<FunctionParameter>& parameters) {
+  for (const FunctionParameter& p : parameters) {
+    if (p.rows == size) return p.name + ".rows";
+    if (p.columns == size) return p.name + ".columns";
+  }
+  return "";
+}
+
+/// Sizes that have a range, from the views.
+std::string sizes_of_views(const LibraryFunction& f) {
+  std::string text;
+  for (const RangeOfSize& size : ranges_of(f.file.problem))
+    text += "  const int64_t " + size.name + " = " + view_of(size.name, function_parameters(f.file.problem)) +
+            ";\n";
+  return text;
+}
+
 /// Overload with sized views, for batch 1: sizes that differ from the tuned ones are an error, not a crash.
 std::string matrix_overload(const LibraryFunction& f) {
   std::string views, checks, fields;
   for (const FunctionParameter& p : function_parameters(f.file.problem)) {
+    if (p.type == "int64_t") { // a size, which the views have
+      fields += "  args." + p.name + " = " + p.name + ";\n";
+      continue;
+    }
     views += (views.empty() ? "" : ", ");
     if (!p.is_matrix) {
       views += p.type + " " + p.name;
@@ -61,16 +84,17 @@ std::string matrix_overload(const LibraryFunction& f) {
       continue;
     }
     views += "deepgen::matrix<" + p.type.substr(0, p.type.size() - 1) + "> " + p.name;
-    checks += (checks.empty() ? "" : " ||\n      ") + p.name + ".rows != " + number(p.rows) + " || " +
-              p.name + ".columns != " + number(p.columns);
+    checks += (checks.empty() ? "" : " ||\n      ") + p.name + ".rows != " + p.rows + " || " + p.name +
+              ".columns != " + p.columns;
     fields += "  args." + p.name + " = " + p.name + ".data; args." + p.leading_dimension + " = " + p.name +
               ".leading_dimension;\n";
   }
   return "/// The same with sized views, which may have gaps between rows; DEEPGEN_ERROR_SIZE when a size "
          "differs.\n"
          "inline deepgen_status " +
-         f.file.name + "(" + views + ") {\n  if (" + checks + ")\n    return DEEPGEN_ERROR_SIZE;\n  " +
-         args_type(f.file.problem) + " args;\n" + fields + "  return ::" + symbol(f) + "_run(&args);\n}\n";
+         f.file.name + "(" + views + ") {\n" + sizes_of_views(f) + "  if (" + checks +
+         ")\n    return DEEPGEN_ERROR_SIZE;\n  " + args_type(f.file.problem) + " args;\n" + fields +
+         "  return ::" + symbol(f) + "_run(&args);\n}\n";
 }
 
 std::string cpu_overloads(const LibraryFunction& f) {

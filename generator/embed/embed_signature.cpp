@@ -1,5 +1,7 @@
 #include "generator/embed/embed_signature.h"
 
+#include "generator/embed/embed_ranges.h"
+
 namespace deepgen {
 namespace {
 
@@ -41,13 +43,22 @@ std::vector<FunctionParameter> function_parameters(const Problem& p) {
                                 : x.role == Role::out  ? c_type(x.type) + "*"
                                                        : "const " + c_type(x.type) + "*",
                                 x.name};
-    if (x.is_matrix()) parameter = {parameter.type, x.name, true, x.rows, x.columns, x.leading_dimension()};
+    if (x.is_matrix())
+      parameter = {parameter.type,
+                   x.name,
+                   true,
+                   size_expression(x.rows, x.rows_by, p),
+                   size_expression(x.columns, x.columns_by, p),
+                   x.leading_dimension()};
     if (x.role == Role::table)
       list.insert(list.begin() + 2, parameter); // behind A and B
     else
       (x.role == Role::out ? out : list).push_back(parameter);
   }
   list.insert(list.end(), out.begin(), out.end());
+  std::vector<FunctionParameter> sizes;
+  for (const RangeOfSize& size : ranges_of(p)) sizes.push_back({"int64_t", size.name});
+  list.insert(list.begin(), sizes.begin(), sizes.end());
   return list;
 }
 

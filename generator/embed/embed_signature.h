@@ -13,10 +13,10 @@ std::string c_type(Type);
 struct FunctionParameter {
   std::string type, name;
   bool is_matrix = false;
-  int64_t rows = 0, columns = 0;   ///< of a matrix, as stored
+  std::string rows{}, columns{};   ///< of a matrix, as stored: numbers, or with sizes of the call
   std::string leading_dimension{}; ///< of a matrix: its field
 };
-/// What a call must pass, in the signature's order: inputs, then outputs.
+/// What a call must pass: sizes that have a range, then in the signature's order inputs, then outputs.
 std::vector<FunctionParameter> function_parameters(const Problem&);
 /// "deepgen_gemm_args"
 std::string args_type(const Problem&);

@@ -1,5 +1,6 @@
 #include "generator/embed/embed_sizes.h"
 
+#include "generator/embed/embed_ranges.h"
 #include "generator/embed/embed_signature.h"
 #include "generator/embed/embed_text.h"
 
@@ -9,8 +10,12 @@ namespace deepgen {
 namespace {
 
 std::vector<SizeConstant> sizes(const Gemm& p) {
-  std::vector<SizeConstant> list = {
-      {"m", p.m, false}, {"n", p.n, false}, {"k", p.k, false}, {"batch", p.batch, false}};
+  std::vector<SizeConstant> list;
+  for (size_t i = 0; i < size_count; ++i) {
+    const std::string name = size_names[i];
+    if (p.least[i]) list.push_back({"least_" + name, *p.least[i], false});
+    list.push_back({(p.least[i] ? "most_" : "") + name, p.sizes()[Size(i)], false});
+  }
   if (p.groups) list.push_back({"groups", p.groups, false});
   return list;
 }
@@ -23,7 +28,7 @@ std::vector<SizeConstant> size_constants_of(const Problem& p) {
   std::vector<SizeConstant> bytes;
   for (const Operand& x : signature(p)) {
     if (!x.in_memory()) continue;
-    if (x.is_matrix()) list.push_back({x.leading_dimension(), x.columns, false});
+    if (x.is_matrix() && !x.columns_by) list.push_back({x.leading_dimension(), x.columns, false});
     // Operands that no address space holds have no constant: nobody can call the function.
     int64_t product = size_of(x.type);
     bool fits = true;
@@ -43,7 +48,8 @@ std::string size_macro(const LibraryFunction& f, const SizeConstant& constant) {
 
 std::string size_macros(const LibraryFunction& f) {
   std::string text =
-      "/* For _Static_assert. Bytes are those of dense matrices, all batch entries and groups included. */\n";
+      "/* For _Static_assert. Bytes are those of dense matrices, all batch entries and groups included" +
+      std::string(ranges_of(f.file.problem).empty() ? "" : ", of the largest call") + ". */\n";
   for (const SizeConstant& c : size_constants_of(f.file.problem))
     text += "#define " + size_macro(f, c) + " " + number(c.value) + "\n";
   return text;

@@ -11,9 +11,10 @@ struct SizeConstant {
   int64_t value;
   bool is_bytes;
 };
-/// The operator's sizes (m, n, k, batch, and groups where there are any; m, n); the leading dimensions of
-/// dense matrices, which are the smallest; the bytes of every operand with dense matrices, all batch entries
-/// and groups included.
+/// The operator's sizes (m, n, k, batch, and groups where there are any; m, n), of a range both ends; the
+/// leading dimensions of dense matrices, which are the smallest; the bytes of every operand with dense
+/// matrices, all batch entries and groups included, in the largest call. What follows from a range and is no
+/// number of bytes has none.
 std::vector<SizeConstant> size_constants_of(const Problem&);
 
 /// "KERNELS_FFN_UP_BYTES_A"

@@ -1,6 +1,7 @@
 #include "base/kernel/vouched.h"
 #include "base/text/error.h"
 #include "generator/embed/embed_code.h"
+#include "generator/embed/embed_ranges.h"
 #include "generator/embed/embed_signature.h"
 #include "generator/embed/embed_text.h"
 #include "generator/embed/operand_table.h"
@@ -18,7 +19,7 @@ std::string kernel_line(const LinkedKernel& k) {
   const std::string where = cpu ? "x86-64-v" + number(k.kernel->isa) : k.file->arch;
   return "     " +
          in_comment(where + (k.kernel->device.empty() ? "" : ", " + k.kernel->device) + ": " +
-                    k.kernel->choice.text()) +
+                    k.kernel->choice.text() + taken_text(*k.kernel)) +
          "\n";
 }
 
@@ -68,12 +69,12 @@ std::string launch_table(const Kernel& k, const std::string& id) {
   auto triple = [](const std::array<int64_t, 3>& x) {
     return "{" + number(x[0]) + "u, " + number(x[1]) + "u, " + number(x[2]) + "u}";
   };
-  std::string text = "const deepgen_launch " + id + "_launches[] = {\n";
+  std::string text = grid_rule_tables(k, id) + "const deepgen_launch " + id + "_launches[] = {\n";
   for (const Launch& l : k.launches)
     text += "    {" + c_literal(l.entry) + ", " + triple(l.grid) + ", " + triple(l.block) + ", " +
             triple(l.cluster) + ", " + number(l.shared) + "u, " +
             (l.persistent ? "DEEPGEN_LAUNCH_PERSISTENT" : "0u") + " | " +
-            (l.dependent ? "DEEPGEN_LAUNCH_DEPENDENT" : "0u") + "},\n";
+            (l.dependent ? "DEEPGEN_LAUNCH_DEPENDENT" : "0u") + ", " + grid_rules_name(l, id) + "},\n";
   return text + "};\n";
 }
 
@@ -106,13 +107,13 @@ std::string kernel_row(const LinkedKernel& linked, const std::string& id, Embedd
   if (linked.file->arch == "cpu") {
     row += number(k.isa) + ", " + code.add_image(k, "deepgen_" + id);
     for (int64_t x : {k.tiles_m, k.tiles_n, k.tiles_b, k.grain_m, k.grain_n}) row += ", " + number(x);
-    return row + ", nullptr, nullptr, nullptr, nullptr, 0, nullptr, 0},\n";
+    return row + ", nullptr, nullptr, nullptr, nullptr, 0, nullptr, 0" + size_fields(k, id) + "},\n";
   }
   row += "0, nullptr, 1, 1, 1, 1, 1, " + (k.device.empty() ? "nullptr" : c_literal(k.device)) + ", " + id +
          "_requirements";
   return row + ", &" + code.add_gpu_code(k, "deepgen_" + id) + ", " + id + "_launches, " +
          number(int64_t(k.launches.size())) + ", " + (k.maps.empty() ? "nullptr" : id + "_maps") + ", " +
-         number(int64_t(k.maps.size())) + "},\n";
+         number(int64_t(k.maps.size())) + size_fields(k, id) + "},\n";
 }
 
 /// The table of one function's kernels, and the lists that it points to.
@@ -126,6 +127,7 @@ std::string kernel_tables(const LibraryFunction& f, EmbeddedCode& code) {
     lists += "const uint8_t " + id + "_args[] = {";
     for (size_t i = 0; i < k.args.size(); ++i) lists += (i ? ", " : "") + argument(k.args[i], f);
     lists += "};\n";
+    lists += size_tables(k, id);
     if (linked.file->arch != "cpu")
       lists += launch_table(k, id) + map_table(k, id, f) + requirement_table(k, id, f);
     table += kernel_row(linked, id, code);
@@ -144,7 +146,8 @@ std::string operand_rows(const LibraryFunction& f) {
     text += "    {";
     for (int64_t value :
          {int64_t(x.slot), int64_t(x.ld), int64_t(x.stride), int64_t(x.type), int64_t(x.flags),
-          int64_t(x.field), int64_t(x.ld_field), int64_t(x.stride_field), x.rows, x.columns})
+          int64_t(x.field), int64_t(x.ld_field), int64_t(x.stride_field), int64_t(x.rows_by),
+          int64_t(x.columns_by), int64_t(x.entries_by), x.rows, x.columns})
       text += number(value) + ", ";
     text += number(x.entries) + "}, // " + names[i].name + "\n";
   }
@@ -156,8 +159,8 @@ std::string function_row(const LibraryFunction& f) {
   const std::string name = symbol(f);
   return "    {DEEPGEN_LAYOUT, " + c_literal(name) + ", " + c_literal(p.key()) + ",\n     " +
          number(op_of(p)) + ", " + number(int64_t(signature(p).size())) + ", " + name + "_operands, " +
-         c_double(p.work()) + ", " + name + "_kernels, " + number(int64_t(linked_kernels(f).size())) + ", &" +
-         name + "_selected, &" + name + "_devices},\n";
+         c_double(p.work()) + ", " + function_sizes(p) + ", " + name + "_kernels, " +
+         number(int64_t(linked_kernels(f).size())) + ", &" + name + "_selected, &" + name + "_devices},\n";
 }
 
 std::string definitions(const LibraryFunction& f, size_t index) {

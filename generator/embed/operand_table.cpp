@@ -71,11 +71,20 @@ uint32_t flags(const Operand& x) {
          (x.limit == Operand::Limit::not_negative ? DEEPGEN_OPERAND_NOT_NEGATIVE : 0);
 }
 
-deepgen_operand row(const Operand& x, std::span<const Field> fields) {
+/// A number of an operand that follows from a size is kept as a multiple of it.
+void factor(std::optional<Size> by, const Sizes& most, int64_t& number, uint8_t& row_by) {
+  row_by = by ? uint8_t(1 + int(*by)) : 0;
+  if (by) number /= most[*by];
+}
+
+deepgen_operand row(const Operand& x, const Sizes& most, std::span<const Field> fields) {
   deepgen_operand row{};
   row.slot = slot(x.name), row.ld = row.stride = DEEPGEN_ARG_COUNT;
   row.type = uint8_t(x.type), row.flags = flags(x), row.field = field(fields, x.name);
   row.rows = x.rows, row.columns = x.columns, row.entries = x.entries;
+  factor(x.rows_by, most, row.rows, row.rows_by);
+  factor(x.columns_by, most, row.columns, row.columns_by);
+  factor(x.entries_by, most, row.entries, row.entries_by);
   if (x.is_matrix()) {
     row.ld = slot(x.leading_dimension()), row.ld_field = field(fields, x.leading_dimension());
     row.stride_field = field(fields, x.stride());
@@ -93,12 +102,26 @@ deepgen_operand row(const Operand& x, std::span<const Field> fields) {
 deepgen_op op_of(const Problem& p) {
   return std::visit([](const auto& x) { return interface_of(x).op; }, p.which());
 }
+static_assert(DEEPGEN_SIZES == size_count);
+
+std::array<deepgen_range, DEEPGEN_SIZES> size_ranges(const Problem& p) {
+  std::array<deepgen_range, DEEPGEN_SIZES> ranges;
+  if (const Rows* rows = std::get_if<Rows>(&p.which()))
+    return {{{rows->m, rows->m}, {rows->n, rows->n}, {1, 1}, {1, 1}}};
+  const Gemm& gemm = p.gemm();
+  for (size_t i = 0; i < size_count; ++i) {
+    const int64_t most = gemm.sizes()[Size(i)];
+    ranges[i] = {gemm.least[i].value_or(most), most};
+  }
+  return ranges;
+}
 
 std::vector<deepgen_operand> operand_table(const Problem& p) {
   const std::span<const Field> fields =
       std::visit([](const auto& x) { return interface_of(x).fields; }, p.which());
   std::vector<deepgen_operand> table;
-  for (const Operand& x : signature(p)) table.push_back(row(x, fields));
+  const Sizes most = op_of(p) == DEEPGEN_OP_ROWS ? Sizes() : p.gemm().sizes();
+  for (const Operand& x : signature(p)) table.push_back(row(x, most, fields));
   return table;
 }
 

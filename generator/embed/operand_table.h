@@ -4,6 +4,7 @@
 #include "base/problem/signature.h"
 #include "runtime/include/deepgen/kernel_abi.h"
 
+#include <array>
 #include <vector>
 
 namespace deepgen {
@@ -12,5 +13,7 @@ namespace deepgen {
 /// field of the operator's struct of arguments: a defect.
 std::vector<deepgen_operand> operand_table(const Problem&);
 deepgen_op op_of(const Problem&);
+/// deepgen_function::sizes.
+std::array<deepgen_range, DEEPGEN_SIZES> size_ranges(const Problem&);
 
 } // namespace deepgen

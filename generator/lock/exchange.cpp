@@ -2,6 +2,7 @@
 
 #include "base/files/files.h"
 #include "base/json/json_text.h"
+#include "base/kernel/span_json.h"
 #include "base/text/text.h"
 
 namespace deepgen {
@@ -26,6 +27,7 @@ void add_choice(const LockedChoice& c, Json& json) {
   json["config"] = c.choice.config.to_json();
   json["expect_sha256"] = c.expect_sha256;
   json["toolchain"] = c.toolchain;
+  if (c.taken) json["taken"] = span_json(*c.taken);
 }
 
 LockedChoice choice_from_json(const Json& json, const std::string& path) {
@@ -34,6 +36,7 @@ LockedChoice choice_from_json(const Json& json, const std::string& path) {
   c.revision = get<int64_t>(json, "revision", path);
   c.expect_sha256 = get_word(json, "expect_sha256", path);
   c.toolchain = get_name(json, "toolchain", path);
+  c.taken = get_span(json, "taken", path);
   return c;
 }
 
@@ -64,6 +67,10 @@ std::string ChoiceFile::serialize() const {
   Json json = {{"schema", kChoiceSchema}, {"function", function}, {"problem", problem.key()}, {"arch", arch}};
   add_choice(main, json);
   json["origin"] = origin;
+  for (const LockedChoice& c : ranges) {
+    json["ranges"].push_back(Json::object());
+    add_choice(c, json["ranges"].back());
+  }
   if (arch != "cpu") {
     Json others = Json::array(), spare = Json::array();
     for (const LockedChoice& c : devices) {
@@ -88,6 +95,12 @@ ChoiceFile ChoiceFile::parse(const std::string& text, const std::string& where) 
   file.main = choice_from_json(json, where);
   file.origin = get_word(json, "origin", where);
   check_is_locked(file, file.main, where);
+  if (json.contains("ranges"))
+    for (const Json& item : get<std::vector<Json>>(json, "ranges", where)) {
+      file.ranges.push_back(choice_from_json(item, where));
+      if (!file.ranges.back().taken) throw Error("a choice for some sizes does not say which", where);
+      check_is_locked(file, file.ranges.back(), where);
+    }
   if (file.arch == "cpu") return file;
   for (const Json& item : get<std::vector<Json>>(json, "devices", where)) {
     file.devices.push_back(choice_from_json(item, where));

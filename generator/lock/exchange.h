@@ -4,6 +4,8 @@
 #include "base/kernel/config.h"
 #include "base/problem/problem.h"
 
+#include <optional>
+
 namespace deepgen {
 
 /// problem.json: what `deepgen_add_gemm()` declared.
@@ -24,6 +26,8 @@ struct LockedChoice {
   std::string expect_sha256; ///< of the main kernel's code; empty unless it is the lock's choice
   std::string toolchain;     ///< what made that code
   std::string device;        ///< tuned on the device of this name; empty: for all of the arch
+  /// Of a problem with ranges that has several kernels: the calls that take this one.
+  std::optional<SizeSpan> taken = {};
 };
 
 /// choice.json: the config to build. Holds no timings, so that measuring again with the same outcome rebuilds
@@ -33,7 +37,8 @@ struct ChoiceFile {
   Problem problem;
   std::string arch = "cpu";
   LockedChoice main;
-  std::string origin; ///< "lock", "search" or "default"
+  std::string origin;               ///< "lock", "search" or "default"
+  std::vector<LockedChoice> ranges; ///< linked beside `main`, each for other sizes
   std::vector<LockedChoice>
       devices; ///< GPUs: linked beside `main`, each for the device it was tuned on alone
   std::vector<Choice>

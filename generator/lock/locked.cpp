@@ -23,6 +23,7 @@ void check_locked(const KernelFile& file, const ChoiceFile& choice) {
   if (choice.origin != "lock") return;
   if (file.revision != choice.main.revision) refuse("the kernel file is of another revision of the template");
   std::vector<LockedChoice> expected = choice.devices;
+  expected.insert(expected.end(), choice.ranges.begin(), choice.ranges.end());
   expected.push_back(choice.main);
   for (const LockedChoice& c : expected)
     if (std::none_of(file.kernels.begin(), file.kernels.end(), [&](const Kernel& k) { return is(k, c); }))

@@ -5,7 +5,7 @@
 #include "generator/lock/failures.h"
 #include "generator/lock/final_log.h"
 #include "generator/search/search.h"
-#include "generator/space/space.h"
+#include "generator/space/ranged_default.h"
 
 #include <limits>
 
@@ -30,7 +30,7 @@ Device best_device(const std::string& arch) {
 
 Selected make(const SelectRequest& r, LockedChoice choice, std::string origin, std::string note = "") {
   if (!note.empty()) note = "deepgen: " + r.file.label() + ": " + note;
-  return {{r.file.label(), r.file.problem, r.arch, std::move(choice), std::move(origin), {}, {}},
+  return {{r.file.label(), r.file.problem, r.arch, std::move(choice), std::move(origin), {}, {}, {}},
           std::move(note)};
 }
 
@@ -45,11 +45,33 @@ std::vector<Choice> instead_of_default(const SelectRequest& r, const Device& dev
   return choices;
 }
 
+LockedChoice untuned(const Choice& choice) {
+  return {choice, find_template(choice.template_name).revision(), "", "", ""};
+}
+
+/// Of a problem with ranges: a kernel for each part of the sizes, the one for the largest first.
+Selected take_ranged_default(const SelectRequest& r, const Device& device, const std::string& note) {
+  std::vector<RangedChoice> choices = ranged_default(r.file.problem.gemm(), r.arch, device);
+  const bool several = choices.size() > 1;
+  std::vector<LockedChoice> parts;
+  for (const RangedChoice& c : choices) {
+    parts.push_back(untuned(c.choice));
+    if (several) parts.back().taken = c.taken;
+  }
+  Selected s = make(r, parts.back(), "default", note);
+  parts.pop_back();
+  s.choice.ranges = std::move(parts);
+  return s;
+}
+
+bool is_ranged(const Problem& p) { return p.op() == "gemm" && p.gemm().ranged(); }
+
 Selected take_default(const Context& c, const SelectRequest& r, const std::string& note) {
   const bool host = c.mode == Mode::automatic && (r.device.present || !is_gpu(r.arch));
   const Device device = host ? r.device : generic_device(r.arch);
+  if (is_ranged(r.file.problem)) return take_ranged_default(r, device, note);
   const Choice choice = Space(r.file.problem, r.arch, device).default_choice();
-  Selected s = make(r, {choice, find_template(choice.template_name).revision(), "", "", ""}, "default", note);
+  Selected s = make(r, untuned(choice), "default", note);
   if (is_gpu(r.arch)) s.choice.instead = instead_of_default(r, device);
   return s;
 }

@@ -11,6 +11,7 @@
 #include "measure/devices/cuda_driver.h"
 #include "measure/devices/cuda_take.h"
 #include "measure/devices/devices.h"
+#include "measure/values/verified_sizes.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -22,6 +23,12 @@ namespace {
 /// A build verifies no kernel of more: a call of the slowest takes seconds.
 constexpr double kMostFlops = 50e9;
 constexpr double kLongTime = 3600;
+
+/// Of the smallest call that verifies a kernel. With ranges, larger ones are left out where they take long.
+double least_flops(const Problem& p) {
+  if (p.op() != "gemm" || !p.gemm().ranged()) return p.flops();
+  return p.gemm().at(verified_sizes(p.gemm()).front()).flops();
+}
 
 /// One file's kernels, by what becomes of them.
 struct Parts {
@@ -42,7 +49,7 @@ Parts parts_of(const KernelFile& file, const VerifyCommand& command, int64_t isa
     else if (k.isa > isa) {
       leave_out(k, "it needs x86-64-v" + std::to_string(k.isa) + ", which this host lacks");
       if (command.any_host) parts.listed.push_back(k.sha256);
-    } else if (command.unproven && file.arch == "cpu" && k.problem.flops() > kMostFlops)
+    } else if (command.unproven && file.arch == "cpu" && least_flops(k.problem) > kMostFlops)
       leave_out(k, "a call is too long for a build: `deepgen-measure verify` it");
     else
       parts.checked.kernels.push_back(k);

@@ -8,7 +8,8 @@ Arm kernel_arm(const std::string& name, const Kernel& kernel, const TimingOperan
   return {name, [&kernel, &operands]() -> std::function<void()> {
             auto loaded = std::make_shared<LoadedKernel>(kernel);
             operands.touch();
-            return [loaded, block = loaded->arguments(operands.values(), loaded->full_range())] {
+            const SlotValues values = operands.values();
+            return [loaded, block = loaded->arguments(values, loaded->full_range(values))] {
               loaded->call(block);
             };
           }};

@@ -61,8 +61,10 @@ EpilogueOp op_of(Case::Matrix matrix) {
   return matrix == Case::residual ? EpilogueOp::residual : EpilogueOp::multiply;
 }
 
-/// `more` makes leading dimensions and strides of operands with equal sizes differ.
+/// `more` makes leading dimensions and strides of operands with equal sizes differ. Of a matrix without
+/// elements (K is 0) there is one, which nobody may read.
 View view(int64_t rows, int64_t columns, int64_t batch, bool padded, int64_t more = 0) {
+  rows = std::max<int64_t>(rows, 1), columns = std::max<int64_t>(columns, 1);
   View v = View::dense(rows, columns, batch);
   if (!padded) return v;
   v.ld = (columns + 3 + 2 * more) | 1;
@@ -122,8 +124,8 @@ GemmCases::Prepared GemmCases::prepare(const Case& c) const {
   View c_view = own_c ? view(p.m, p.n, p.batch, c.padded, 1) : d;
   if (own_c && c.broadcast.matrices) c_view = first_entry(c_view);
   Prepared out{c,
-               input("A", p.a, a, c, inputs_.a.data()),
-               input("B", p.b, b, c, inputs_.b.data()),
+               input("A", p.a, a, c, p.k ? inputs_.a.data() : nullptr),
+               input("B", p.b, b, c, p.k ? inputs_.b.data() : nullptr),
                input("C", p.d, own_c ? c_view : View(), c, own_c && c.beta != 0 ? inputs_.c.data() : nullptr),
                GuardedMatrix("D", p.d, d, c.guard, c.padded),
                {},
@@ -170,7 +172,8 @@ Verdict GemmCases::run(Prepared& x, const LoadedKernel& kernel, int64_t workspac
   else
     x.d.poison();
   const SlotValues values = values_of(buffers, problem_);
-  for (const TileRanges& range : cut_ranges(kernel.full_range(), x.what.cut)) kernel.call(values, range);
+  for (const TileRanges& range : cut_ranges(kernel.full_range(values), x.what.cut))
+    kernel.call(values, range);
   if (std::string damage = x.d.damage(); !damage.empty()) return {"out_of_bounds", "D: " + damage, 0};
   if (std::string damage = workspace.damage(); !damage.empty())
     return {"out_of_bounds", "workspace: " + damage, 0};

@@ -1,6 +1,6 @@
 #include "measure/cpu/gemm_subject.h"
 
-#include "measure/cpu/gemm_cases.h"
+#include "measure/cpu/ranged_cases.h"
 #include "measure/vendor/cpu/vendor.h"
 
 #include <algorithm>
@@ -9,14 +9,18 @@
 namespace deepgen {
 namespace {
 
+/// Timed at the largest sizes: for others, ask for the subject of the problem at these.
 class GemmSubject : public Subject {
 public:
-  explicit GemmSubject(const Gemm& p) : problem_(p) {}
+  explicit GemmSubject(const Gemm& p) : verified_(p), problem_(p.ranged() ? p.at(p.sizes()) : p) {}
 
   std::unique_ptr<CaseSet> cases(uint64_t seed) const override {
+    if (verified_.ranged()) return std::make_unique<RangedCases>(verified_, seed);
     return std::make_unique<GemmCases>(problem_, seed);
   }
-  double case_bytes() const override { return deepgen::case_bytes(problem_); }
+  double case_bytes() const override {
+    return verified_.ranged() ? ranged_case_bytes(verified_) : deepgen::case_bytes(problem_);
+  }
   std::unique_ptr<TimingOperands> operands(int64_t workspace, uint64_t seed) const override {
     return std::make_unique<GemmOperands>(problem_, workspace, seed);
   }
@@ -35,7 +39,7 @@ public:
   }
 
 private:
-  Gemm problem_;
+  Gemm verified_, problem_;
 };
 
 } // namespace

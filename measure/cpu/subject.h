@@ -40,6 +40,8 @@ public:
   virtual Baseline baseline() const = 0;
 };
 
+/// With ranges: its cases are of several sizes, its operands those of the largest. That of the problem at
+/// given sizes times kernels of the problem with ranges, too.
 std::unique_ptr<Subject> subject_of(const Problem&);
 /// The operators' own; see gemm_subject.cpp and rows_subject.cpp.
 std::unique_ptr<Subject> subject_of(const Gemm&);

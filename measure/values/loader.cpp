@@ -34,7 +34,7 @@ uint64_t argument(double value, Type type) {
   return out;
 }
 
-LoadedKernel::LoadedKernel(const Kernel& k) : tiles_m_(k.tiles_m), tiles_n_(k.tiles_n), tiles_b_(k.tiles_b) {
+LoadedKernel::LoadedKernel(const Kernel& k) : tiles_{k.tiles_m, k.tiles_n, k.tiles_b}, rules_(k.tile_rules) {
   constexpr int64_t kPage = 4096;
   if (k.entry < 0 || size_t(k.entry) >= k.code.size() || k.align < 1 || k.align > kPage || k.tiles_m < 1 ||
       k.tiles_n < 1 || k.tiles_b < 1 || k.workspace < 0)
@@ -67,8 +67,16 @@ LoadedKernel::~LoadedKernel() {
 
 LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
     : pages_(other.pages_), bytes_(other.bytes_), entry_(other.entry_), slots_(std::move(other.slots_)),
-      tiles_m_(other.tiles_m_), tiles_n_(other.tiles_n_), tiles_b_(other.tiles_b_) {
+      tiles_(other.tiles_), rules_(other.rules_) {
   other.pages_ = nullptr;
+}
+
+TileRanges LoadedKernel::full_range(const SlotValues& values) const {
+  const auto size = [&](deepgen_arg slot) { return int64_t(values[slot]); };
+  const Sizes sizes = {size(DEEPGEN_ARG_M), size(DEEPGEN_ARG_N), size(DEEPGEN_ARG_K),
+                       size(DEEPGEN_ARG_BATCH)};
+  const auto tiles = [&](size_t i) { return rules_[i].exists() ? rules_[i].at(sizes) : tiles_[i]; };
+  return {0, tiles(0), 0, tiles(1), 0, tiles(2)};
 }
 
 std::vector<uint64_t> LoadedKernel::arguments(SlotValues values, const TileRanges& r) const {

@@ -30,19 +30,24 @@ public:
   LoadedKernel(const LoadedKernel&) = delete;
   LoadedKernel& operator=(const LoadedKernel&) = delete;
 
-  TileRanges full_range() const { return {0, tiles_m_, 0, tiles_n_, 0, tiles_b_}; }
+  TileRanges full_range() const {
+    return {0, tiles_[0], 0, tiles_[1], 0, tiles_[2]};
+  } ///< of the largest call
+  /// Of the call with these sizes, where the kernel is of a problem with ranges.
+  TileRanges full_range(const SlotValues&) const;
   /// The argument block of a call, in the kernel's slot order; for calls in a loop.
   std::vector<uint64_t> arguments(SlotValues values, const TileRanges& ranges) const;
   void call(const std::vector<uint64_t>& arguments) const { entry_(arguments.data()); }
   void call(const SlotValues& values, const TileRanges& ranges) const { call(arguments(values, ranges)); }
-  void call(const SlotValues& values) const { call(values, full_range()); }
+  void call(const SlotValues& values) const { call(values, full_range(values)); }
 
 private:
   void* pages_ = nullptr;
   size_t bytes_ = 0;
   deepgen_cpu_entry entry_ = nullptr;
   std::vector<deepgen_arg> slots_;
-  int64_t tiles_m_, tiles_n_, tiles_b_;
+  std::array<int64_t, 3> tiles_; ///< along M, N and the batch
+  std::array<SizeRule, 3> rules_;
 };
 
 } // namespace deepgen

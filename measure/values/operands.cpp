@@ -44,6 +44,7 @@ SlotValues values_of(const CallBuffers& x, const Gemm& p) {
   }
   values[DEEPGEN_ARG_CLAMP_LOW] = argument(x.clamp_low, type);
   values[DEEPGEN_ARG_CLAMP_HIGH] = argument(x.clamp_high, type);
+  for (size_t i = 0; i < size_count; ++i) values.at(slot_of(size_names[i])) = uint64_t(p.sizes()[Size(i)]);
   return values;
 }
 

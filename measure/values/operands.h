@@ -25,7 +25,8 @@ struct CallBuffers {
   double clamp_low = 0, clamp_high = 0;
 };
 
-/// As kernels take them; alpha, beta and the bounds of clamp in the scale type.
+/// As kernels take them; alpha, beta and the bounds of clamp in the scale type. The problem has the sizes of
+/// the call.
 SlotValues values_of(const CallBuffers&, const Gemm&);
 
 /// An operand that lies in memory.

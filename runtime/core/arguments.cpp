@@ -88,8 +88,9 @@ bool to_bits(double value, uint8_t type, uint64_t& bits) {
   return true;
 }
 
-deepgen_status check_scalar(const deepgen_operand& x, const CallArguments& args, uint64_t* slot) {
-  const auto value = field<double>(args, x.field);
+/// `sums`: whether there are products. Without any, alpha has nothing to scale: infinity times none is none.
+deepgen_status check_scalar(const deepgen_operand& x, const CallArguments& args, bool sums, uint64_t* slot) {
+  const double value = x.slot == DEEPGEN_ARG_ALPHA && !sums ? 1 : field<double>(args, x.field);
   // Not "low > high", which lets NaN pass.
   if (x.flags & DEEPGEN_OPERAND_ASCENDING && !(value <= field<double>(args, (&x)[1].field)))
     return DEEPGEN_ERROR_ARGUMENT;
@@ -98,12 +99,22 @@ deepgen_status check_scalar(const deepgen_operand& x, const CallArguments& args,
   return to_bits(value, x.type, slot[x.slot]) ? DEEPGEN_OK : DEEPGEN_ERROR_ARGUMENT;
 }
 
+bool is_empty(const Matrix& m) { return !m.rows || !m.columns || !m.entries; }
+
+/// Rows, columns and entries in this call.
+Matrix shape_of(const deepgen_operand& x, const int64_t* sizes) {
+  Matrix m = {};
+  m.rows = scaled(x.rows, x.rows_by, sizes), m.columns = scaled(x.columns, x.columns_by, sizes);
+  m.entries = scaled(x.entries, x.entries_by, sizes);
+  m.size = size_of(x.type), m.flags = x.flags;
+  return m;
+}
+
 deepgen_status check_matrix(const deepgen_operand& x, const CallArguments& args, uint64_t* slot, Matrix& m) {
-  m = {slot[x.slot],    x.rows,  x.columns, x.entries, field<int64_t>(args, x.ld_field), 0,
-       size_of(x.type), x.flags, 0};
+  m.data = slot[x.slot], m.ld = field<int64_t>(args, x.ld_field);
   if (x.stride_field) m.stride = field<int64_t>(args, x.stride_field);
   if (deepgen_status status = complete(m)) return status;
-  if (x.flags & DEEPGEN_OPERAND_OUT && !entries_disjoint(m)) return DEEPGEN_ERROR_STRIDE;
+  if (x.flags & DEEPGEN_OPERAND_OUT && !is_empty(m) && !entries_disjoint(m)) return DEEPGEN_ERROR_STRIDE;
   slot[x.ld] = uint64_t(m.ld);
   if (x.stride != DEEPGEN_ARG_COUNT) slot[x.stride] = uint64_t(m.stride);
   return DEEPGEN_OK;
@@ -116,7 +127,14 @@ bool is_good(const deepgen_operand& x, uint32_t bytes) {
     if (offset % 8 || offset + 8 > bytes) return false;
   return x.type <= DEEPGEN_I32 && x.slot < DEEPGEN_ARG_COUNT && x.stride <= DEEPGEN_ARG_COUNT && x.field &&
          (!matrix || (x.ld < DEEPGEN_ARG_COUNT && x.ld_field)) && x.rows >= 1 && x.columns >= 1 &&
-         x.entries >= 1;
+         x.entries >= 1 && x.rows_by <= DEEPGEN_SIZES && x.columns_by <= DEEPGEN_SIZES &&
+         x.entries_by <= DEEPGEN_SIZES;
+}
+
+/// Sizes are at most 2^31 and are not negative: products of an operand's rows with one stay far from an
+/// overflow.
+bool is_good(const deepgen_range& x) {
+  return x.least >= 0 && x.least <= x.most && x.most <= int64_t(1) << 31;
 }
 
 } // namespace
@@ -131,7 +149,37 @@ bool has_good_operands(const deepgen_function& f) {
     matrices += (x.flags & DEEPGEN_OPERAND_MATRIX) && (x.flags & compared);
     if (!is_good(x, bytes) || (x.flags & DEEPGEN_OPERAND_ASCENDING && i + 1 == f.operand_count)) return false;
   }
+  for (const deepgen_range& size : f.sizes)
+    if (!is_good(size)) return false;
   return matrices <= most_compared;
+}
+
+deepgen_status take_sizes(const deepgen_function& f, const int64_t* passed, int64_t* sizes) {
+  for (int i = 0; i < DEEPGEN_SIZES; ++i) {
+    const deepgen_range& range = f.sizes[i];
+    sizes[i] = passed[i];
+    if (is_ranged(range)) {
+      if (passed[i] && (passed[i] < range.least || passed[i] > range.most)) return DEEPGEN_ERROR_SIZE;
+    } else if (passed[i] == DEEPGEN_AS_BUILT) {
+      sizes[i] = range.most;
+    } else if (passed[i] != range.most) {
+      return DEEPGEN_ERROR_SIZE;
+    }
+  }
+  return DEEPGEN_OK;
+}
+
+int64_t at_sizes(const deepgen_size_rule& rule, const int64_t* sizes, int64_t fixed) {
+  if (!rule.factor) return fixed;
+  int64_t value = rule.factor;
+  for (int i = 0; i < DEEPGEN_SIZES; ++i)
+    if (rule.steps[i]) value *= (sizes[i] + rule.steps[i] - 1) / rule.steps[i];
+  return value;
+}
+
+size_t workspace_at(const deepgen_kernel& k, const int64_t* sizes) {
+  if (!k.rules || !k.rules[DEEPGEN_RULE_WORKSPACE].factor) return k.workspace;
+  return k.workspace_fixed + size_t(at_sizes(k.rules[DEEPGEN_RULE_WORKSPACE], sizes, 0));
 }
 
 const deepgen_operand* find_operand(const deepgen_function& f, uint8_t slot) {
@@ -143,23 +191,30 @@ const deepgen_operand* find_operand(const deepgen_function& f, uint8_t slot) {
 deepgen_status check_arguments(const deepgen_function& f, const CallArguments& args, ArgumentValues& values) {
   uint64_t* slot = values.slot;
   std::memset(slot, 0, sizeof values.slot);
+  if (deepgen_status status = take_sizes(f, args.size, values.size)) return status;
+  for (int i = 0; i < DEEPGEN_SIZES; ++i) slot[DEEPGEN_ARG_M + i] = uint64_t(values.size[i]);
+  const auto is_none = [&](int i) { return is_ranged(f.sizes[i]) && !values.size[i]; };
+  const bool sums = !is_none(2);
+  values.writes_nothing = is_none(0) || is_none(1) || is_none(3);
   Matrix matrices[most_compared + 1]; // the last one is for those that are not compared
   uint32_t count = 0;
   for (uint32_t i = 0; i < f.operand_count; ++i) {
     const deepgen_operand& x = f.operands[i];
     if (x.flags & DEEPGEN_OPERAND_SCALAR) {
-      if (deepgen_status status = check_scalar(x, args, slot)) return status;
+      if (deepgen_status status = check_scalar(x, args, sums, slot)) return status;
       continue;
     }
     slot[x.slot] = uintptr_t(field<const void*>(args, x.field));
     if (!is_used(x, args)) continue;
-    if (!slot[x.slot]) return DEEPGEN_ERROR_NULL;
+    const bool compare = x.flags & compared;
+    Matrix& matrix = matrices[compare ? count : most_compared];
+    matrix = shape_of(x, values.size);
+    const bool empty = is_empty(matrix);
+    if (!slot[x.slot] && !empty) return DEEPGEN_ERROR_NULL;
     if (slot[x.slot] & (size_of(x.type) - 1)) return DEEPGEN_ERROR_ALIGNMENT;
     if (!(x.flags & DEEPGEN_OPERAND_MATRIX)) continue;
-    const bool compare = x.flags & compared;
-    if (deepgen_status status = check_matrix(x, args, slot, matrices[compare ? count : most_compared]))
-      return status;
-    count += compare;
+    if (deepgen_status status = check_matrix(x, args, slot, matrix)) return status;
+    count += compare && !empty;
   }
   return count > 1 ? check_overlaps(matrices, count) : DEEPGEN_OK;
 }

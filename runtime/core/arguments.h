@@ -9,6 +9,8 @@ namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 /// the launch. Slots of operands that the function does not have are 0.
 struct ArgumentValues {
   uint64_t slot[DEEPGEN_ARG_COUNT];
+  int64_t size[DEEPGEN_SIZES]; ///< of this call
+  bool writes_nothing;         ///< D has no elements: there is nothing to run
 };
 
 /// A call of any operator: its struct of arguments, whose fields deepgen_operand points to.
@@ -17,13 +19,15 @@ struct CallArguments {
   void* workspace;
   size_t workspace_bytes;
   bool reads_optional; ///< operands with DEEPGEN_OPERAND_OPTIONAL
+  int64_t size[DEEPGEN_SIZES];
 };
 /// C is read when beta is NaN, too.
 inline CallArguments call_arguments(const deepgen_gemm_args& x) {
-  return {&x, x.workspace, x.workspace_bytes, x.beta != 0};
+  return {&x, x.workspace, x.workspace_bytes, x.beta != 0, {x.m, x.n, x.k, x.batch}};
 }
 inline CallArguments call_arguments(const deepgen_rows_args& x) {
-  return {&x, x.workspace, x.workspace_bytes, false};
+  constexpr int64_t own = DEEPGEN_AS_BUILT; // nobody passes sizes of rows
+  return {&x, x.workspace, x.workspace_bytes, false, {own, own, own, own}};
 }
 
 inline deepgen_op op_of(const deepgen_gemm_args*) { return DEEPGEN_OP_GEMM; }
@@ -36,6 +40,29 @@ deepgen_status accept(const deepgen_function* function, const Args* args) {
   if (!is_current(*function) || !is_current(*args)) return DEEPGEN_ERROR_VERSION;
   return function->op == uint32_t(op_of(args)) ? DEEPGEN_OK : DEEPGEN_ERROR_ARGUMENT;
 }
+
+/// The sizes of a call from what it passed.
+deepgen_status take_sizes(const deepgen_function&, const int64_t* passed, int64_t* sizes);
+
+inline bool is_ranged(const deepgen_range& x) { return x.least != x.most; }
+
+/// Whether a call of these sizes may run the kernel.
+inline bool takes(const deepgen_kernel& k, const int64_t* sizes) {
+  for (int i = 0; k.taken && i < DEEPGEN_SIZES; ++i)
+    if (sizes[i] && (sizes[i] < k.taken[i].least || sizes[i] > k.taken[i].most)) return false;
+  return true;
+}
+
+/// One of an operand's numbers in a call: `by` is one of its three fields of that name.
+inline int64_t scaled(int64_t number, uint8_t by, const int64_t* sizes) {
+  return by ? number * sizes[by - 1] : number;
+}
+
+/// What the rule gives at these sizes; `fixed` where there is none.
+int64_t at_sizes(const deepgen_size_rule&, const int64_t* sizes, int64_t fixed);
+
+/// Bytes of scratch that the kernel needs at these sizes: of a task on the CPU, of a call on a GPU.
+size_t workspace_at(const deepgen_kernel&, const int64_t* sizes);
 
 /// Everything but the workspace. On an error `values` is unspecified. The function is well-formed.
 deepgen_status check_arguments(const deepgen_function& function, const CallArguments& args,

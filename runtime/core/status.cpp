@@ -1,4 +1,4 @@
-#include "deepgen/runtime.h"
+#include "runtime/core/abi.h"
 
 #include <cstring>
 
@@ -19,7 +19,9 @@ const char* deepgen_status_string(deepgen_status status) {
            "0 for "
            "dense, or at least the columns that the header documents";
   case DEEPGEN_ERROR_SIZE:
-    return "a matrix has other sizes than the function was built for: see the sizes in the generated header";
+    return "a size is not one that the function was built for: pass each size that has a range, within that "
+           "range or 0; "
+           "see the generated header, or ask deepgen_size_ranges()";
   case DEEPGEN_ERROR_STRIDE:
     return "a batch stride is negative, too large, or lets batch entries of D overlap: pass 0 for dense, at "
            "least rows "
@@ -62,4 +64,14 @@ const char* deepgen_status_string(deepgen_status status) {
            "in C begin deepgen_gemm_args with DEEPGEN_GEMM_ARGS";
   }
   return "unknown status: the header and the linked runtime are of different versions";
+}
+
+deepgen_status deepgen_size_ranges(const deepgen_function* function, deepgen_call_sizes* least,
+                                   deepgen_call_sizes* most) {
+  if (!function) return DEEPGEN_ERROR_NULL;
+  if (!deepgen::is_current(*function)) return DEEPGEN_ERROR_VERSION;
+  const deepgen_range* x = function->sizes;
+  if (least) *least = {x[0].least, x[1].least, x[2].least, x[3].least};
+  if (most) *most = {x[0].most, x[1].most, x[2].most, x[3].most};
+  return DEEPGEN_OK;
 }

@@ -15,9 +15,10 @@ constexpr double kSerialFlops = 4e6;
 constexpr size_t kWorkspaceAlign = 64;
 
 struct Call {
-  explicit Call(const deepgen_kernel& k) : kernel(k) {} // leaves `values` to check_arguments()
+  Call(const deepgen_kernel& k, const ArgumentValues& v) : kernel(k), values(v), grid(k) {}
   const deepgen_kernel& kernel;
-  ArgumentValues values;
+  const ArgumentValues& values;
+  TileGrid grid;
   Split split;
   FloatingPoint floating_point;
   char* workspace = nullptr; ///< the caller's, a piece a task; null: scratch slots
@@ -27,8 +28,41 @@ size_t piece_bytes(const deepgen_kernel& k) {
   return (k.workspace + kWorkspaceAlign - 1) / kWorkspaceAlign * kWorkspaceAlign;
 }
 
-/// What the problem is split for. A split never has more tasks than this.
-int threads_for(const deepgen_function& f) { return f.work < kSerialFlops ? 1 : deepgen_get_num_threads(); }
+/// What a call of these sizes is split for. A split never has more tasks than this.
+int threads_for(const deepgen_function& f, const int64_t* sizes) {
+  double work = f.work;
+  for (int i = 0; i < DEEPGEN_SIZES; ++i)
+    if (is_ranged(f.sizes[i])) work *= double(sizes[i]) / double(f.sizes[i].most);
+  return work < kSerialFlops ? 1 : deepgen_get_num_threads();
+}
+
+TileGrid grid_at(const deepgen_kernel& k, const int64_t* sizes) {
+  TileGrid grid(k);
+  if (!k.rules) return grid;
+  grid.tiles_m = at_sizes(k.rules[DEEPGEN_RULE_TILES_M], sizes, k.tiles_m);
+  grid.tiles_n = at_sizes(k.rules[DEEPGEN_RULE_TILES_N], sizes, k.tiles_n);
+  grid.tiles_b = at_sizes(k.rules[DEEPGEN_RULE_TILES_B], sizes, k.tiles_b);
+  return grid;
+}
+
+size_t workspace_bytes(const deepgen_function& f, const deepgen_kernel& k, const int64_t* sizes) {
+  const int threads = threads_for(f, sizes);
+  return piece_bytes(k) * size_t(threads > 1 ? split_tiles(grid_at(k, sizes), threads).count() : 1);
+}
+
+/// Whether the function can be asked about calls of these sizes; then what runs them, or null.
+bool find_kernel(const deepgen_function* f, const deepgen_call_sizes& passed, int64_t* sizes,
+                 const deepgen_kernel*& kernel) {
+  if (!f || !is_current(*f)) return false;
+  const int64_t list[DEEPGEN_SIZES] = {passed.m, passed.n, passed.k, passed.batch};
+  if (take_sizes(*f, list, sizes)) return false;
+  kernel = kernel_for(*f, sizes);
+  return kernel;
+}
+
+deepgen_call_sizes largest(const deepgen_function& f) {
+  return {f.sizes[0].most, f.sizes[1].most, f.sizes[2].most, f.sizes[3].most};
+}
 
 /// No compiler has seen a kernel, so that clang's check of indirect calls (-fsanitize=cfi) would stop here.
 /// `values` has everything but the task's own slots.
@@ -49,7 +83,7 @@ void run_task(void* context, int index) {
   char* workspace = call.workspace ? call.workspace + size_t(index) * piece_bytes(call.kernel) : nullptr;
   ArgumentValues values = call.values;
   FloatingPoint::Scope scope(call.floating_point);
-  run_range(call.kernel, values, task_range(call.kernel, call.split, index), workspace);
+  run_range(call.kernel, values, task_range(call.grid, call.split, index), workspace);
 }
 
 deepgen_status check_workspace(const CallArguments& args, Call& call) {
@@ -64,18 +98,21 @@ deepgen_status check_workspace(const CallArguments& args, Call& call) {
 }
 
 deepgen_status run(const deepgen_function& function, const CallArguments& args) {
-  const deepgen_kernel* kernel = selected_kernel(function);
-  if (!kernel) return DEEPGEN_ERROR_NO_KERNEL;
-  Call call(*kernel);
-  if (deepgen_status status = check_arguments(function, args, call.values)) return status;
-  const int threads = threads_for(function);
-  if (threads > 1) call.split = split_tiles(*kernel, threads);
+  if (!selected_kernel(function)) return DEEPGEN_ERROR_NO_KERNEL; // or its operands cannot be worked with
+  ArgumentValues values;
+  if (deepgen_status status = check_arguments(function, args, values)) return status;
+  if (values.writes_nothing) return DEEPGEN_OK;
+  const deepgen_kernel& kernel = *kernel_for(function, values.size);
+  Call call(kernel, values);
+  call.grid = grid_at(kernel, values.size);
+  const int threads = threads_for(function, values.size);
+  if (threads > 1) call.split = split_tiles(call.grid, threads);
   if (deepgen_status status = check_workspace(args, call)) return status;
   if (call.split.count() > 1 && pool::run(call.split.count(), run_task, &call)) {
     call.floating_point.take_flags();
     return DEEPGEN_OK;
   }
-  run_range(*kernel, call.values, {0, kernel->tiles_m, 0, kernel->tiles_n, 0, kernel->tiles_b},
+  run_range(kernel, values, {0, call.grid.tiles_m, 0, call.grid.tiles_n, 0, call.grid.tiles_b},
             call.workspace);
   return DEEPGEN_OK;
 }
@@ -95,14 +132,37 @@ deepgen_status deepgen_run_rows(const deepgen_function* function, const deepgen_
   return status ? status : run(*function, call_arguments(*args));
 }
 
+size_t deepgen_workspace_size_at(const deepgen_function* function, const deepgen_call_sizes* passed) {
+  int64_t sizes[DEEPGEN_SIZES];
+  const deepgen_kernel* kernel = nullptr;
+  if (!passed || !find_kernel(function, *passed, sizes, kernel)) return 0;
+  return workspace_bytes(*function, *kernel, sizes);
+}
+
 size_t deepgen_workspace_size(const deepgen_function* function) {
-  const deepgen_kernel* kernel = function && is_current(*function) ? selected_kernel(*function) : nullptr;
-  if (!kernel) return 0;
-  const int threads = threads_for(*function);
-  return piece_bytes(*kernel) * size_t(threads > 1 ? split_tiles(*kernel, threads).count() : 1);
+  const deepgen_kernel* k = function && is_current(*function) ? selected_kernel(*function) : nullptr;
+  if (!k) return 0;
+  const deepgen_call_sizes all = largest(*function);
+  const int64_t sizes[DEEPGEN_SIZES] = {all.m, all.n, all.k, all.batch};
+  // Smaller calls may be cut into more tasks than the largest one, up to as many as there are threads.
+  if (k->taken || k->rules) {
+    size_t most = 0;
+    for (;; ++k) {
+      most = piece_bytes(*k) > most ? piece_bytes(*k) : most;
+      if (!k->taken) return most * size_t(threads_for(*function, sizes));
+    }
+  }
+  return workspace_bytes(*function, *k, sizes);
+}
+
+const char* deepgen_selected_config_at(const deepgen_function* function, const deepgen_call_sizes* passed) {
+  int64_t sizes[DEEPGEN_SIZES];
+  const deepgen_kernel* kernel = nullptr;
+  return passed && find_kernel(function, *passed, sizes, kernel) ? kernel->config : nullptr;
 }
 
 const char* deepgen_selected_config(const deepgen_function* function) {
-  const deepgen_kernel* kernel = function && is_current(*function) ? selected_kernel(*function) : nullptr;
-  return kernel ? kernel->config : nullptr;
+  if (!function || !is_current(*function)) return nullptr;
+  const deepgen_call_sizes sizes = largest(*function);
+  return deepgen_selected_config_at(function, &sizes);
 }

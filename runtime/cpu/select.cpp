@@ -17,15 +17,39 @@ bool well_formed(const deepgen_kernel& k) {
   return k.tiles_m >= 1 && k.tiles_n >= 1 && k.tiles_b >= 1 && k.grain_m >= 1 && k.grain_n >= 1;
 }
 
+bool is_cpu(const deepgen_kernel& k) { return std::strcmp(k.arch, "cpu") == 0; }
+
+/// Behind a kernel that takes some sizes alone are others of the CPU, which need no higher level, up to one
+/// that takes any sizes.
+bool good_order(const deepgen_function& f) {
+  const deepgen_kernel* last = nullptr;
+  for (uint32_t i = 0; i < f.kernel_count; ++i) {
+    const deepgen_kernel& k = f.kernels[i];
+    if (!k.arch || (is_cpu(k) && !well_formed(k))) return false;
+    if (!is_cpu(k)) continue;
+    if (last && last->taken && (last + 1 != &k || last->isa < k.isa)) return false;
+    last = &k;
+  }
+  return !last || !last->taken;
+}
+
+/// The largest workspace of the kernels that calls may take, from the first one on.
+size_t most_workspace(const deepgen_function& f, const deepgen_kernel* first) {
+  size_t most = 0;
+  for (const deepgen_kernel* k = first;; ++k) {
+    most = k->workspace > most ? k->workspace : most;
+    if (!k->taken || k + 1 == f.kernels + f.kernel_count) return most;
+  }
+}
+
 deepgen_status select(const deepgen_function& f) {
-  if (!f.selected || !f.kernels || !has_good_operands(f)) return DEEPGEN_ERROR_ARGUMENT;
+  if (!f.selected || !f.kernels || !has_good_operands(f) || !good_order(f)) return DEEPGEN_ERROR_ARGUMENT;
   const uint32_t level = deepgen_cpu_level();
   for (uint32_t i = 0; i < f.kernel_count; ++i) {
     const deepgen_kernel& k = f.kernels[i];
-    if (!k.arch || (std::strcmp(k.arch, "cpu") == 0 && !well_formed(k))) return DEEPGEN_ERROR_ARGUMENT;
-    if (std::strcmp(k.arch, "cpu") != 0 || k.isa > level) continue;
+    if (!is_cpu(k) || k.isa > level) continue;
     __atomic_store_n(f.selected, &k, __ATOMIC_RELEASE);
-    return scratch::reserve(k.workspace) ? DEEPGEN_OK : DEEPGEN_ERROR_WORKSPACE;
+    return scratch::reserve(most_workspace(f, &k)) ? DEEPGEN_OK : DEEPGEN_ERROR_WORKSPACE;
   }
   __atomic_store_n(f.selected, static_cast<const deepgen_kernel*>(nullptr), __ATOMIC_RELEASE);
   return DEEPGEN_ERROR_NO_KERNEL;
@@ -39,6 +63,12 @@ const deepgen_kernel* selected_kernel(const deepgen_function& f) {
   if (kernel) return kernel;
   deepgen_register(&f, 1);
   return __atomic_load_n(f.selected, __ATOMIC_ACQUIRE);
+}
+
+const deepgen_kernel* kernel_for(const deepgen_function& f, const int64_t* sizes) {
+  const deepgen_kernel* k = selected_kernel(f);
+  while (k && !takes(*k, sizes)) ++k; // the last one takes all
+  return k;
 }
 
 } // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

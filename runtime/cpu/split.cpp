@@ -22,14 +22,14 @@ int64_t longest(int64_t tiles, int64_t step, int64_t parts) {
 }
 
 /// Tiles of the largest task: what all the other threads wait for.
-double span(const deepgen_kernel& k, const Split& s) {
+double span(const TileGrid& k, const Split& s) {
   return double(longest(k.tiles_m, s.step_m, s.parts_m)) * double(longest(k.tiles_n, s.step_n, s.parts_n)) *
          double(longest(k.tiles_b, 1, s.parts_b));
 }
 
 /// The cut into at most pm x pn x pb parts with the kernel's grain, or with single tiles where that is
 /// clearly fairer.
-Split cut(const deepgen_kernel& k, int64_t pm, int64_t pn, int64_t pb) {
+Split cut(const TileGrid& k, int64_t pm, int64_t pn, int64_t pb) {
   Split coarse;
   coarse.parts_b = int(smaller(pb, k.tiles_b));
   coarse.step_m = k.grain_m, coarse.step_n = k.grain_n;
@@ -54,7 +54,7 @@ void part(int64_t tiles, int64_t step, int parts, int index, int64_t& begin, int
 
 } // namespace
 
-Split split_tiles(const deepgen_kernel& k, int threads) {
+Split split_tiles(const TileGrid& k, int threads) {
   if (threads <= 1) return {};
   Split best = k.tiles_b >= threads     ? cut(k, 1, 1, threads)
                : k.tiles_m >= k.tiles_n ? cut(k, threads, 1, 1)
@@ -76,7 +76,7 @@ Split split_tiles(const deepgen_kernel& k, int threads) {
   return best;
 }
 
-TileRange task_range(const deepgen_kernel& k, const Split& s, int index) {
+TileRange task_range(const TileGrid& k, const Split& s, int index) {
   TileRange r;
   part(k.tiles_n, s.step_n, s.parts_n, index % s.parts_n, r.n0, r.n1);
   index /= s.parts_n;

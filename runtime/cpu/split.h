@@ -5,6 +5,13 @@
 
 namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
 
+/// What is split.
+struct TileGrid {
+  TileGrid(const deepgen_kernel& k) // implicit: that of the largest call
+      : tiles_m(k.tiles_m), tiles_n(k.tiles_n), tiles_b(k.tiles_b), grain_m(k.grain_m), grain_n(k.grain_n) {}
+  int64_t tiles_m, tiles_n, tiles_b, grain_m, grain_n;
+};
+
 /// Tiles [m0, m1) x [n0, n1) of the batch entries [b0, b1).
 struct TileRange {
   int64_t m0 = 0, m1 = 0, n0 = 0, n1 = 0, b0 = 0, b1 = 0;
@@ -22,9 +29,9 @@ struct Split {
 /// multiples of the kernel's grain. In single tiles where that makes the largest task smaller by more than a
 /// tenth; and two of M, N and the batch where one shares out unevenly (such cuts pack more, so they must win
 /// by as much).
-Split split_tiles(const deepgen_kernel& kernel, int threads);
+Split split_tiles(const TileGrid& grid, int threads);
 
 /// The tiles of task `index` in [0, split.count()).
-TileRange task_range(const deepgen_kernel& kernel, const Split& split, int index);
+TileRange task_range(const TileGrid& grid, const Split& split, int index);
 
 } // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE

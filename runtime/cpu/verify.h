@@ -13,9 +13,10 @@ struct Finding {
 };
 
 /// DEEPGEN_ERROR_WORKSPACE without memory for the operands; DEEPGEN_ERROR_ARGUMENT for a key that it cannot
-/// read. `padded`: with gaps behind each row, and whatever else a plain call leaves out.
-void verify_gemm(const deepgen_function&, bool padded, Finding&);
-void verify_rows(const deepgen_function&, bool padded, Finding&);
+/// read. `padded`: with gaps behind each row, and whatever else a plain call leaves out. `sizes`: of the
+/// call.
+void verify_gemm(const deepgen_function&, bool padded, const int64_t* sizes, Finding&);
+void verify_rows(const deepgen_function&, bool padded, const int64_t* sizes, Finding&);
 
 /// The next of a sequence of numbers of 64 bits, for operands and samples.
 inline uint64_t next_random(uint64_t& seed) {

@@ -88,9 +88,10 @@ struct GemmBuffer {
   uint8_t type = DEEPGEN_F32;
   ~GemmBuffer() { std::free(data); }
 
-  bool make(const deepgen_operand& x, bool padded, uint64_t seed) {
+  bool make(const deepgen_operand& x, const int64_t* sizes, bool padded, uint64_t seed) {
     const bool matrix = x.flags & DEEPGEN_OPERAND_MATRIX;
-    type = x.type, entries = x.entries, rows = x.rows, ld = x.columns + (padded && matrix ? 3 : 0);
+    type = x.type, entries = scaled(x.entries, x.entries_by, sizes), rows = scaled(x.rows, x.rows_by, sizes);
+    ld = scaled(x.columns, x.columns_by, sizes) + (padded && matrix ? 3 : 0);
     int64_t count = 0, bytes = 0;
     if (__builtin_mul_overflow(rows, ld, &count) || __builtin_mul_overflow(count, entries, &count) ||
         __builtin_mul_overflow(count, int64_t(size_of(type)), &bytes))
@@ -120,15 +121,18 @@ struct Value {
 /// The function's operands for one call, and what the call should give.
 class GemmCheck {
 public:
-  GemmCheck(const deepgen_function& f, const Key& key, bool padded) : f_(f), key_(key), padded_(padded) {
+  GemmCheck(const deepgen_function& f, const Key& key, bool padded, const int64_t* sizes)
+      : f_(f), key_(key), padded_(padded), sizes_(sizes) {
     const deepgen_operand &a = *find_operand(f, DEEPGEN_ARG_A), &d = *find_operand(f, DEEPGEN_ARG_D);
-    m_ = d.rows, n_ = d.columns, k_ = key.a_transposed ? a.rows : a.columns, batch_ = d.entries;
+    m_ = scaled(d.rows, d.rows_by, sizes), n_ = scaled(d.columns, d.columns_by, sizes);
+    k_ = key.a_transposed ? scaled(a.rows, a.rows_by, sizes) : scaled(a.columns, a.columns_by, sizes);
+    batch_ = scaled(d.entries, d.entries_by, sizes);
   }
 
   bool make() {
     const auto make = [&](GemmBuffer& x, uint8_t slot, uint64_t seed) {
       const deepgen_operand* operand = find_operand(f_, slot);
-      return operand && x.make(*operand, padded_, seed);
+      return operand && x.make(*operand, sizes_, padded_, seed);
     };
     bool good = make(a_, DEEPGEN_ARG_A, 1) && make(b_, DEEPGEN_ARG_B, 2) && make(d_, DEEPGEN_ARG_D, 4) &&
                 (!padded_ || make(c_, DEEPGEN_ARG_C, 3));
@@ -140,6 +144,9 @@ public:
 
   deepgen_status call() {
     deepgen_gemm_args x;
+    int64_t* passed[DEEPGEN_SIZES] = {&x.m, &x.n, &x.k, &x.batch};
+    for (int i = 0; i < DEEPGEN_SIZES; ++i)
+      if (is_ranged(f_.sizes[i])) *passed[i] = sizes_[i];
     x.a = a_.data, x.b = b_.data, x.d = d_.data;
     x.lda = a_.ld, x.ldb = b_.ld, x.ldd = d_.ld;
     if (padded_) x.c = c_.data, x.ldc = c_.ld, x.alpha = alpha(), x.beta = beta();
@@ -276,19 +283,20 @@ private:
   const deepgen_function& f_;
   const Key& key_;
   const bool padded_;
+  const int64_t* sizes_;
   GemmBuffer a_, b_, c_, d_, steps_[Step::step_count];
   int64_t m_, n_, k_, batch_;
 };
 
 } // namespace
 
-void verify_gemm(const deepgen_function& f, bool padded, Finding& finding) {
+void verify_gemm(const deepgen_function& f, bool padded, const int64_t* sizes, Finding& finding) {
   Key key;
   finding.status = DEEPGEN_ERROR_ARGUMENT;
   for (deepgen_arg slot : {DEEPGEN_ARG_A, DEEPGEN_ARG_D})
     if (const deepgen_operand* x = find_operand(f, slot); !x || x->type > DEEPGEN_F64) return;
   if (!parse(f.problem, key)) return;
-  GemmCheck check(f, key, padded);
+  GemmCheck check(f, key, padded, sizes);
   finding.status = DEEPGEN_ERROR_WORKSPACE;
   if (!check.make()) return;
   if ((finding.status = check.call())) return;

@@ -215,7 +215,7 @@ private:
 
 } // namespace
 
-void verify_rows(const deepgen_function& f, bool padded, Finding& finding) {
+void verify_rows(const deepgen_function& f, bool padded, const int64_t*, Finding& finding) {
   const int kind = kind_of(f.problem);
   finding.status = DEEPGEN_ERROR_ARGUMENT, finding.checked = 0;
   if (kind == kind_count) return;

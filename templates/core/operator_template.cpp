@@ -2,12 +2,23 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <type_traits>
+
 namespace deepgen {
 
 template <typename Operator>
 Kernel OperatorTemplate<Operator>::emit(mlir::ModuleOp module, const Problem& p, const std::string& arch,
                                         const Config& config) const {
   return emit(module, p.as<Operator>(), arch, config);
+}
+
+template <typename Operator>
+std::string OperatorTemplate<Operator>::why_no_range([[maybe_unused]] const Operator& p) const {
+  if constexpr (std::is_same_v<Operator, Gemm>)
+    for (size_t i = 0; i < size_count; ++i)
+      if (p.ranged(Size(i)) && !serves_range(Size(i)))
+        return name() + " has no kernels of a range of " + size_names[i] + ": use a fixed size";
+  return "";
 }
 
 template class OperatorTemplate<Gemm>;

@@ -11,6 +11,8 @@ template <typename Operator>
 class OperatorTemplate : public Template {
 public:
   virtual std::string why_not(const Operator&, const std::string& arch) const = 0;
+  /// Whether it has kernels for this size as an argument: where the problem has a range of it.
+  virtual bool serves_range(Size) const { return false; }
   virtual std::vector<Parameter> parameters(const Operator&, const Device&) const = 0;
   virtual std::string why_illegal(const Operator&, const Device&, const Config&) const = 0;
   virtual bool dead_end(const Operator&, const Device&, const Config&, size_t assigned) const {
@@ -28,8 +30,9 @@ public:
 
   std::string op() const final { return Problem(Operator()).op(); }
   std::string why_not(const Problem& p, const std::string& arch) const final {
-    return p.op() == op() ? why_not(p.as<Operator>(), arch)
-                          : name() + " computes " + op() + ", not " + p.op();
+    if (p.op() != op()) return name() + " computes " + op() + ", not " + p.op();
+    const std::string range = why_no_range(p.as<Operator>());
+    return range.empty() ? why_not(p.as<Operator>(), arch) : range;
   }
   std::vector<Parameter> parameters(const Problem& p, const Device& d) const final {
     return parameters(p.as<Operator>(), d);
@@ -49,6 +52,9 @@ public:
   int64_t workspace(const Problem& p, const Config& c) const final { return workspace(p.as<Operator>(), c); }
   Problem awkward(const Problem& p, const Config& c) const final { return awkward(p.as<Operator>(), c); }
   Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const final;
+
+private:
+  std::string why_no_range(const Operator&) const;
 };
 
 extern template class OperatorTemplate<Gemm>;

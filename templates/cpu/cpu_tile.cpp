@@ -1,5 +1,6 @@
 #include "templates/cpu/cpu_tile.h"
 
+#include "base/problem/points.h"
 #include "base/text/error.h"
 #include "templates/core/cheapest.h"
 #include "templates/core/rules.h"
@@ -384,13 +385,30 @@ std::vector<Parameter> CpuTile::parameters(const Gemm& p, const Device& device) 
 }
 
 std::string CpuTile::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
-  const Point point{p, device, config};
-  return first_broken(kRules, point);
+  if (!p.ranged()) return first_broken(kRules, Point{p, device, config});
+  // Blocks of K end at whole vectors, wherever else the config is legal.
+  const Gemm largest = p.at(p.sizes());
+  if (const Point point{largest, device, config};
+      point.dot() && point[kKc] < p.k && point[kKc] % point.isa().lanes())
+    return "form=1 (dot) needs kc of whole vectors, or of the largest K";
+  std::string why;
+  for (const Sizes& sizes : default_points(p)) {
+    const Gemm one = p.at(sizes);
+    why = first_broken(kRules, Point{one, device, config});
+    if (why.empty()) break;
+  }
+  return why;
 }
 
 bool CpuTile::dead_end(const Gemm& p, const Device& device, const Config& config, size_t assigned) const {
-  const Point point{p, device, config};
-  return breaks_newly(kRules, point, assigned);
+  if (!p.ranged()) return breaks_newly(kRules, Point{p, device, config}, assigned);
+  const std::vector<Sizes> points = default_points(p);
+  return std::all_of(points.begin(), points.end(), [&](const Sizes& sizes) {
+    const Gemm one = p.at(sizes);
+    const Point point{one, device, config};
+    return std::any_of(std::begin(kRules), std::end(kRules),
+                       [&](const auto& rule) { return size_t(rule.after) < assigned && rule.broken(point); });
+  });
 }
 
 double CpuTile::cost(const Gemm& p, const Device& device, const Config& config) const {
@@ -404,7 +422,7 @@ std::vector<Choice> CpuTile::fallbacks(const Gemm& p, const std::string&, const 
   std::vector<Choice> out;
   for (int64_t level : {3, 1}) {
     if (at(config, kIsa) <= level) continue;
-    const std::optional<Config> best = cheapest(*this, p, modest_device(level));
+    const std::optional<Config> best = cheapest(*this, p.at(p.sizes()), modest_device(level));
     if (!best)
       throw Error("no config is legal for x86-64 level " + std::to_string(level), p.key(),
                   "so the library would not run there", "a defect of cpu_tile's rules");
@@ -424,6 +442,8 @@ Gemm CpuTile::awkward(const Gemm& p, const Config& config) const {
   const bool second_block = t.dot ? t.k_blocks > 1 && t.kc <= 512 : t.kc <= 512;
   small.k = second_block ? t.kc + ragged : std::min(ragged, t.kc);
   small.batch = p.batch > 1 ? 2 : 1;
+  for (size_t i = 0; i < size_count; ++i)
+    if (p.least[i]) small.least[i] = 0;
   return small;
 }
 

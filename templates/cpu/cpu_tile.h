@@ -22,7 +22,7 @@ struct CpuTiling {
   int64_t nr;                 ///< columns of B of a tile: with a gate, half of them of each weight
   int64_t dr;                 ///< columns of D of a tile
   int64_t m_tiles, n_tiles;   ///< of the problem
-  int64_t m_rest, n_rest;     ///< rows, columns of D of the last tile; mr, dr when it is whole
+  int64_t m_rest, n_rest;     ///< rows, columns of D of the last tile; mr, dr when it is whole. Not of ranges
   int64_t mc_tiles, nc_tiles; ///< of a cache block
   int64_t k_blocks;
   int64_t a_elements, b_elements; ///< of the packed blocks, 0 when not packed
@@ -36,7 +36,10 @@ public:
   std::string name() const override { return "cpu_tile"; }
   int64_t revision() const override { return 1; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
+  bool serves_range(Size) const override { return true; }
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
+  /// With ranges: at which of default_points() a config is legal does not matter, as tiles of any kind
+  /// compute any size.
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;
   bool dead_end(const Gemm&, const Device&, const Config&, size_t assigned) const override;
   double cost(const Gemm&, const Device&, const Config&) const override;

@@ -21,6 +21,8 @@ std::vector<std::string> gemm_args(const Gemm& p) {
   std::vector<std::string> names(std::begin(kCommonArgs), std::end(kCommonArgs));
   for (const std::string& name : epilogue_args(p.epilogue, p.batch > 1))
     if (name != "bias") names.push_back(name);
+  for (Size size : {Size::m, Size::n, Size::k}) // of the batch, a call has its own part
+    if (p.ranged(size)) names.push_back(size_names[size_t(size)]);
   return names;
 }
 
@@ -58,6 +60,7 @@ public:
     operands["bias"] = bias;
     if (tile.sums_ld) sums = parameters[next++];
     for (const EpilogueOperand& operand : tile_operands(p)) operands[operand.name] = parameters[next++];
+    if (tile.ragged) ragged_columns = parameters[next++];
   }
 
   void emit() {
@@ -76,7 +79,7 @@ private:
   const Gemm& p;
   const std::vector<EpilogueOp>& ops;
   const MicroTile& tile;
-  Value args, a, lda, b, ldb, d, c, bias, kc, first, last, ldd, sums, sums_ld;
+  Value args, a, lda, b, ldb, d, c, bias, kc, first, last, ldd, sums, sums_ld, ragged_columns;
   std::map<std::string, Value> operands; ///< of the epilogue: addresses; leading dimensions and splat values
   const int64_t lanes;
   const bool dot;
@@ -89,6 +92,15 @@ private:
     return p.gate && j >= half ? tile.b_width / 2 + (j - half) * lanes : j * lanes;
   }
   int64_t valid(int64_t j) const { return std::min(lanes, tile.columns - j * lanes); }
+  /// Whether the columns of vector j are known at run time.
+  bool is_ragged(int64_t j) const { return tile.ragged && (j + 1) * lanes == tile.columns; }
+  /// The columns that exist of vector j.
+  Value load_valid(Value address, int64_t j) {
+    return is_ragged(j) ? ir.load_vector(address, ragged_columns) : ir.load_vector(address, valid(j));
+  }
+  void store_valid(Value x, Value address, int64_t j) {
+    is_ragged(j) ? ir.store_vector(x, address, ragged_columns) : ir.store_vector(x, address, valid(j));
+  }
   Value arg(const std::string& name) { return load_arg(ir, p, args, name); }
   Value flag(Value x) { return ir.not_equal(x, ir.constant(0)); }
 
@@ -99,16 +111,15 @@ private:
   }
 
   /// One step of k (lanes steps in the dot form): acc += A column * B row. `count` lanes exist in the dot
-  /// form.
+  /// form; kAtRunTime: what is left of kc.
   void step(Values& acc, Value a_at, Value b_at, int64_t u, int64_t count, bool prefetch) {
     Values right;
-    for (int64_t j = 0; j < vectors; ++j)
-      right.push_back(ir.load_vector(b_address(b_at, u, j), b_lanes(j, count)));
+    for (int64_t j = 0; j < vectors; ++j) right.push_back(load_b(b_address(b_at, u, j), j, count));
     if (prefetch && tile.prefetch)
       for (int64_t j = 0; j < vectors; ++j) ir.prefetch(b_address(b_at, u + tile.prefetch, j), false);
     for (int64_t r = 0; r < tile.rows; ++r) {
       Value at = a_address(a_at, u, r);
-      Value left = dot ? ir.load_vector(at, count) : ir.splat(ir.load_scalar(at));
+      Value left = dot ? load_steps(at, count) : ir.splat(ir.load_scalar(at));
       for (int64_t j = 0; j < vectors; ++j) {
         Value& sum = acc[size_t(r * vectors + j)];
         sum = ir.fma(left, right[size_t(j)], sum);
@@ -116,9 +127,13 @@ private:
     }
   }
 
-  int64_t b_lanes(int64_t j, int64_t count) const {
-    if (dot) return count;
-    return tile.b == Access::panel ? lanes : valid(j); // panels are padded
+  static constexpr int64_t kAtRunTime = -1;
+  Value load_steps(Value at, int64_t count) {
+    return count == kAtRunTime ? ir.load_vector(at, ir.remainder(kc, lanes)) : ir.load_vector(at, count);
+  }
+  Value load_b(Value at, int64_t j, int64_t count) {
+    if (dot) return load_steps(at, count);
+    return tile.b == Access::panel ? ir.load_vector(at, lanes) : load_valid(at, j); // panels are padded
   }
   Value a_address(Value at, int64_t u, int64_t r) {
     if (tile.a == Access::panel) return ir.at(at, u * tile.a_width + r);
@@ -144,12 +159,15 @@ private:
     state = k_loop(state, ir.constant(0), whole, tile.unroll);
     if (!tile.k_multiple && tile.unroll > 1) state = k_loop(state, whole, steps, 1);
     Value b_end = state.pop_back_val(), a_end = state.pop_back_val();
-    if (!dot || tile.k_tail == 0) return state;
+    if (!dot || (tile.k_tail == 0 && !tile.k_ragged)) return state;
     auto tail = [&] {
       Values next = state;
-      step(next, a_end, b_end, 0, tile.k_tail, false);
+      step(next, a_end, b_end, 0, tile.k_ragged ? kAtRunTime : tile.k_tail, false);
       return next;
     };
+    if (tile.k_ragged) // blocks before the last one are whole vectors
+      return ir.branch(flag(ir.remainder(kc, lanes)), mlir::ValueRange(state).getTypes(), tail,
+                       [&] { return state; });
     if (tile.single_block) return tail();
     return ir.branch(flag(last), mlir::ValueRange(state).getTypes(), tail, [&] { return state; });
   }
@@ -250,11 +268,9 @@ private:
         Value x = ir.mulf(gate, up);
         x = ir.branch(
             adds, {x.getType()},
-            [&] {
-              return Values{ir.fma(ir.splat(beta), ir.load_vector(ir.at(old, j * lanes), valid(j)), x)};
-            },
+            [&] { return Values{ir.fma(ir.splat(beta), load_valid(ir.at(old, j * lanes), j), x)}; },
             [&] { return Values{x}; })[0];
-        ir.store_vector(finished(x, r, j, columns[size_t(j)]), ir.at(to, j * lanes), valid(j));
+        store_valid(finished(x, r, j, columns[size_t(j)]), ir.at(to, j * lanes), j);
       }
     });
   }
@@ -278,7 +294,7 @@ private:
     Value factor = ir.splat(scale);
     for (int64_t r = 0; r < tile.rows; ++r)
       for (int64_t j = 0; j < vectors; ++j) {
-        Value old = ir.load_vector(ir.at(ir.at(base, ir.mul(ld, r)), j * lanes), valid(j));
+        Value old = load_valid(ir.at(ir.at(base, ir.mul(ld, r)), j * lanes), j);
         out.push_back(ir.fma(factor, old, acc[size_t(r * vectors + j)]));
       }
     return out;
@@ -301,7 +317,7 @@ private:
     for (EpilogueOp op : ops)
       for (const EpilogueOperand& operand : operands_of(op))
         if (operand.shape == OperandShape::column)
-          out[operand.name] = ir.load_vector(ir.at(operands[operand.name], j * lanes), valid(j));
+          out[operand.name] = load_valid(ir.at(operands[operand.name], j * lanes), j);
     return out;
   }
 
@@ -317,7 +333,7 @@ private:
         return ir.splat(ir.load_scalar(ir.at(operands[name], row)));
       case OperandShape::matrix: {
         Value at = ir.at(operands[name], ir.mul(operands["ld_" + name], row));
-        return ir.load_vector(ir.at(at, j * lanes), valid(j));
+        return load_valid(ir.at(at, j * lanes), j);
       }
       case OperandShape::single:
       case OperandShape::value:
@@ -351,8 +367,8 @@ private:
       Value from = tile.sums_ld ? ir.at(sums, ir.mul(r, sums_ld)) : row;
       for (int64_t j = 0; j < vectors; ++j) {
         Value at = ir.at(row, j * lanes);
-        Value x = ir.load_vector(tile.sums_ld ? ir.at(from, j * lanes) : at, valid(j));
-        ir.store_vector(finished(x, r, j, columns[size_t(j)]), at, valid(j));
+        Value x = load_valid(tile.sums_ld ? ir.at(from, j * lanes) : at, j);
+        store_valid(finished(x, r, j, columns[size_t(j)]), at, j);
       }
     });
   }
@@ -360,18 +376,20 @@ private:
   void store(const Values& acc, Value to, Value ld) {
     for (int64_t r = 0; r < tile.rows; ++r)
       for (int64_t j = 0; j < vectors; ++j)
-        ir.store_vector(acc[size_t(r * vectors + j)], ir.at(ir.at(to, ir.mul(ld, r)), j * lanes), valid(j));
+        store_valid(acc[size_t(r * vectors + j)], ir.at(ir.at(to, ir.mul(ld, r)), j * lanes), j);
   }
 };
 
 } // namespace
 
 std::string micro_kernel(Ir& ir, const Gemm& p, const MicroTile& tile) {
-  std::string name = "micro_" + std::to_string(tile.rows) + "x" + std::to_string(tile.columns);
+  std::string name = "micro_" + std::to_string(tile.rows) + "x" + std::to_string(tile.columns) +
+                     (tile.ragged ? "_ragged" : "");
   llvm::SmallVector<mlir::Type> parameters = {ir.pointer, ir.pointer, ir.i64, ir.pointer, ir.i64, ir.pointer,
                                               ir.pointer, ir.pointer, ir.i64, ir.i64,     ir.i64};
   if (tile.sums_ld) parameters.push_back(ir.pointer);
   parameters.append(tile_operands(p).size(), ir.pointer);
+  if (tile.ragged) parameters.push_back(ir.i64);
   ir.function(name, parameters, true,
               [&](mlir::ValueRange arguments) { Emitter(ir, p, tile, arguments).emit(); });
   return name;

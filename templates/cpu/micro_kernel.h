@@ -8,7 +8,7 @@ namespace deepgen {
 
 /// The argument block of a CPU GEMM kernel: the slots in the order in which the kernels here read them. Those
 /// up to "b1" are the same for all problems, and behind them come the operands of the epilogue other than
-/// bias.
+/// bias, and sizes of which the problem has ranges.
 std::vector<std::string> gemm_args(const Gemm&);
 /// Loads a named slot as i64, pointer or (alpha, beta, bounds) scalar of the kernel's type.
 Value load_arg(Ir&, const Gemm&, Value args, const std::string& name);
@@ -32,13 +32,17 @@ struct MicroTile {
   bool k_multiple = false;  ///< every block of k is a multiple of `unroll`
   bool single_block = false; ///< K is one block: every call is the first and the last
   int64_t k_tail = 0;        ///< dot form: K modulo the vector length, handled by the last block
+  bool k_ragged = false;     ///< dot form: that is known at run time
+  /// `columns` are whole vectors, of which the last one (of each weight) has a number of columns that is
+  /// known at run time, at least one: a further argument.
+  bool ragged = false;
   /// Where sums go that are not final yet: to D itself when 0, else to a scratch tile with rows of so many
   /// elements, because D may be an operand of the epilogue.
   int64_t sums_ld = 0;
 };
 
 /// Defines (once) and names the function
-///   (args, a, lda, b, ldb, d, c, bias, kc, first, last[, sums][, tile_operands()...])
+///   (args, a, lda, b, ldb, d, c, bias, kc, first, last[, sums][, tile_operands()...][, ragged columns])
 /// that adds the product over kc steps to the tile: D = alpha AB + beta C on the first block, D += alpha AB
 /// later (with `sums` in D's place but for the final values), and the epilogue on the last. With a gate
 /// `sums` has those of both weights, and gate and beta C belong to the last block. first and last are i64

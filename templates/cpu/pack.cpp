@@ -12,20 +12,25 @@ void copy_rows(Ir& ir, const PanelShape& panel, mlir::ValueRange arguments) {
     Value to = ir.at(destination, ir.mul(k, panel.pitch()));
     for (int64_t w = 0; w < panel.width; w += lanes) {
       const int64_t valid = std::clamp<int64_t>(panel.valid - w, 0, lanes);
-      Value values = valid == 0 ? ir.splat(0.0) : ir.load_vector(ir.at(from, w), valid);
+      Value values = panel.ragged ? ir.load_vector(ir.at(from, w), ir.sub(arguments[4], ir.constant(w)))
+                     : valid == 0 ? ir.splat(0.0)
+                                  : ir.load_vector(ir.at(from, w), valid);
       ir.store_vector(values, ir.at(to, w), std::min(lanes, panel.width - w));
     }
   });
 }
 
+/// Where the values for one w begin, counted from `source` on.
+using RowAt = std::function<Value(Value source, int64_t w)>;
+
 /// A square: `lanes` steps of k for the `lanes` values of w from `source` on, of which the first `valid`
 /// exist.
-void transpose_square(Ir& ir, int64_t pitch, int64_t valid, int64_t stored, Value source, Value ld,
+void transpose_square(Ir& ir, int64_t pitch, int64_t valid, int64_t stored, Value source, const RowAt& row,
                       Value destination) {
   const int64_t lanes = ir.isa.lanes();
   Values rows;
   for (int64_t w = 0; w < lanes; ++w)
-    rows.push_back(w < valid ? ir.load_vector(ir.at(source, ir.mul(ld, w)), lanes) : ir.splat(0.0));
+    rows.push_back(w < valid ? ir.load_vector(row(source, w), lanes) : ir.splat(0.0));
   Values columns = transpose(ir, rows);
   for (int64_t k = 0; k < lanes; ++k)
     ir.store_vector(columns[size_t(k)], ir.at(destination, k * pitch), stored);
@@ -34,23 +39,42 @@ void transpose_square(Ir& ir, int64_t pitch, int64_t valid, int64_t stored, Valu
 /// `lanes` steps of k from `source` on, for all columns w of the panel.
 void transpose_block(Ir& ir, const PanelShape& panel, Value source, Value ld, Value destination) {
   const int64_t lanes = ir.isa.lanes(), whole = panel.valid / lanes * lanes;
+  const RowAt row = [&](Value from, int64_t w) { return ir.at(from, ir.mul(ld, w)); };
   // A loop, not unrolled squares: shuffles are what compiling a kernel spends most time on.
   if (whole > 0)
     ir.loop(ir.constant(0), ir.constant(whole), lanes, [&](Value w) {
-      transpose_square(ir, panel.pitch(), lanes, lanes, ir.at(source, ir.mul(w, ld)), ld,
+      transpose_square(ir, panel.pitch(), lanes, lanes, ir.at(source, ir.mul(w, ld)), row,
                        ir.at(destination, w));
     });
   for (int64_t w = whole; w < panel.width; w += lanes)
     transpose_square(ir, panel.pitch(), std::clamp<int64_t>(panel.valid - w, 0, lanes),
-                     std::min(lanes, panel.width - w), ir.at(source, ir.mul(ld, w)), ld,
+                     std::min(lanes, panel.width - w), ir.at(source, ir.mul(ld, w)), row,
                      ir.at(destination, w));
+}
+
+/// The same where a run-time number of columns exists: the last one stands for those that do not.
+void transpose_ragged(Ir& ir, const PanelShape& panel, Value source, Value ld, Value last,
+                      Value destination) {
+  const int64_t lanes = ir.isa.lanes(), whole = panel.width / lanes * lanes;
+  const auto square = [&](Value first, int64_t stored) {
+    const RowAt row = [&](Value from, int64_t w) {
+      return ir.at(from, ir.mul(ir.min(ir.add(first, w), last), ld));
+    };
+    transpose_square(ir, panel.pitch(), lanes, stored, source, row, ir.at(destination, first));
+  };
+  if (whole > 0) ir.loop(ir.constant(0), ir.constant(whole), lanes, [&](Value w) { square(w, lanes); });
+  if (whole < panel.width) square(ir.constant(whole), panel.width - whole);
 }
 
 void transpose_columns(Ir& ir, const PanelShape& panel, mlir::ValueRange arguments) {
   Value source = arguments[0], ld = arguments[1], destination = arguments[2], kc = arguments[3];
   const int64_t lanes = ir.isa.lanes();
+  Value last = panel.ragged ? ir.sub(arguments[4], ir.constant(1)) : Value();
   Value whole = ir.sub(kc, ir.remainder(kc, lanes));
   ir.loop(ir.constant(0), whole, lanes, [&](Value k) {
+    if (panel.ragged)
+      return transpose_ragged(ir, panel, ir.at(source, k), ld, last,
+                              ir.at(destination, ir.mul(k, panel.pitch())));
     transpose_block(ir, panel, ir.at(source, k), ld, ir.at(destination, ir.mul(k, panel.pitch())));
   });
   // What is left is fewer than `lanes` steps: element by element, so that nothing behind the rows is read,
@@ -58,8 +82,9 @@ void transpose_columns(Ir& ir, const PanelShape& panel, mlir::ValueRange argumen
   ir.loop(whole, kc, 1, [&](Value k) {
     Value to = ir.at(destination, ir.mul(k, panel.pitch()));
     for (int64_t w = 0; w < panel.width; ++w) {
-      Value from = ir.at(ir.at(source, k), ir.mul(ld, w));
-      ir.store_scalar(w < panel.valid ? ir.load_scalar(from) : ir.scalar(0.0), ir.at(to, w));
+      Value from =
+          ir.at(ir.at(source, k), panel.ragged ? ir.mul(ir.min(ir.constant(w), last), ld) : ir.mul(ld, w));
+      ir.store_scalar(panel.ragged || w < panel.valid ? ir.load_scalar(from) : ir.scalar(0.0), ir.at(to, w));
     }
   });
 }
@@ -88,9 +113,12 @@ Values transpose(Ir& ir, Values rows) {
 
 std::string pack_function(Ir& ir, const PanelShape& panel) {
   std::string name = std::string(panel.k_major ? "pack_rows_" : "pack_columns_") +
-                     std::to_string(panel.width) + "_" + std::to_string(panel.valid) +
+                     std::to_string(panel.width) + "_" +
+                     (panel.ragged ? "ragged" : std::to_string(panel.valid)) +
                      (panel.row ? "_of_" + std::to_string(panel.row) : "");
-  ir.function(name, {ir.pointer, ir.i64, ir.pointer, ir.i64}, true, [&](mlir::ValueRange arguments) {
+  llvm::SmallVector<mlir::Type> parameters = {ir.pointer, ir.i64, ir.pointer, ir.i64};
+  if (panel.ragged) parameters.push_back(ir.i64);
+  ir.function(name, parameters, true, [&](mlir::ValueRange arguments) {
     if (panel.k_major)
       copy_rows(ir, panel, arguments);
     else

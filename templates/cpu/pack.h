@@ -13,11 +13,15 @@ struct PanelShape {
   int64_t width, valid;
   bool k_major;
   int64_t row = 0; ///< from one k to the next; 0: width. More where the panel is one of several side by side
+  /// How many exist is known at run time, at least one: the function takes that as a further argument. What
+  /// does not exist is any of what does, or zero.
+  bool ragged = false;
 
   int64_t pitch() const { return row ? row : width; }
 };
 
-/// Defines (once) and names a function (source, ld, destination, kc) that packs one panel of kc values of k.
+/// Defines (once) and names a function (source, ld, destination, kc[, valid]) that packs one panel of kc
+/// values of k.
 std::string pack_function(Ir&, const PanelShape&);
 
 /// Transposes a square of `lanes` vectors in log2(lanes) steps of shuffles.

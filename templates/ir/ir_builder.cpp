@@ -78,6 +78,26 @@ Value Ir::mask(int64_t count) {
   return arith::ConstantOp::create(b, loc, mlir::DenseElementsAttr::get(type, llvm::ArrayRef<bool>(lanes)));
 }
 
+Value Ir::mask(Value count) {
+  mlir::Type i32 = b.getI32Type();
+  auto type = mlir::VectorType::get({isa.lanes()}, i32);
+  llvm::SmallVector<int32_t> lanes;
+  for (int64_t lane = 0; lane < isa.lanes(); ++lane) lanes.push_back(int32_t(lane));
+  Value numbers =
+      arith::ConstantOp::create(b, loc, mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int32_t>(lanes)));
+  Value narrow = arith::TruncIOp::create(b, loc, i32, count);
+  Value all = vector_dialect::BroadcastOp::create(b, loc, type, narrow);
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, numbers, all);
+}
+
+Value Ir::load_vector(Value address, Value count) {
+  return llvmd::MaskedLoadOp::create(b, loc, vector, address, mask(count), splat(0.0),
+                                     unsigned(size_of(isa.element)));
+}
+void Ir::store_vector(Value value, Value address, Value count) {
+  llvmd::MaskedStoreOp::create(b, loc, value, address, mask(count), unsigned(size_of(isa.element)));
+}
+
 Value Ir::load_vector(Value address, int64_t count) {
   const unsigned alignment = unsigned(size_of(isa.element));
   if (count == isa.lanes()) return load(vector, address, alignment);
@@ -187,6 +207,11 @@ void Ir::branch(Value condition, const std::function<void()>& yes, const std::fu
   if (!no) return;
   b.setInsertionPointToStart(op.elseBlock());
   no();
+}
+
+void Ir::choose(Value x, int64_t from, int64_t to, const std::function<void(int64_t)>& body) {
+  if (from == to) return body(to);
+  branch(equal(x, constant(from)), [&] { body(from); }, [&] { choose(x, from + 1, to, body); });
 }
 
 void Ir::function(const std::string& name, llvm::ArrayRef<mlir::Type> parameters, bool is_private,

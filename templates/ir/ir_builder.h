@@ -60,6 +60,9 @@ public:
   /// The first `count` lanes (all of them when count == lanes); the others are zero and not read.
   Value load_vector(Value address, int64_t count);
   void store_vector(Value, Value address, int64_t count);
+  /// The same where `count` is an i64: none where it is less than 1, all where it is more than the lanes.
+  Value load_vector(Value address, Value count);
+  void store_vector(Value, Value address, Value count);
   void store_scalar(Value, Value address);
   void prefetch(Value address, bool write);
 
@@ -87,6 +90,8 @@ public:
   Values branch(Value condition, mlir::TypeRange types, const std::function<Values()>& yes,
                 const std::function<Values()>& no);
   void branch(Value condition, const std::function<void()>& yes, const std::function<void()>& no = nullptr);
+  /// Code for each value of x that is in [from, to], which has no other.
+  void choose(Value x, int64_t from, int64_t to, const std::function<void(int64_t)>& body);
 
   /// Defines `name` once (later calls return at once) and leaves the insertion point where it was. Parameters
   /// are pointers or i64; helpers are private and not inlined, so that register allocation sees one tile at a
@@ -97,6 +102,7 @@ public:
 
 private:
   Value mask(int64_t count);
+  Value mask(Value count);
   mlir::ModuleOp module_;
 };
 

@@ -69,6 +69,11 @@ typedef enum deepgen_arg {
   DEEPGEN_ARG_ROW_SCALES,      /* "row_scales": M values that are written */
   DEEPGEN_ARG_EPSILON,         /* "epsilon": the bits of an f32 */
   DEEPGEN_ARG_SLOPE,           /* "slope": N values, of GEMMs */
+  /* sizes of this call, int64, where the function has a range of them */
+  DEEPGEN_ARG_M,     /* "m" */
+  DEEPGEN_ARG_N,     /* "n" */
+  DEEPGEN_ARG_K,     /* "k" */
+  DEEPGEN_ARG_BATCH, /* "batch" */
   DEEPGEN_ARG_COUNT
 } deepgen_arg;
 
@@ -79,16 +84,31 @@ typedef enum deepgen_arg {
       "ld_residual", "stride_residual", "multiplier", "ld_multiplier", "stride_multiplier", "scale_a",       \
       "scale_b", "scale_d", "scale_row", "scale_col", "clamp_low", "clamp_high", "offsets", "map_a",         \
       "map_b", "map_c", "map_d", "map_residual", "map_multiplier", "x", "ldx", "scale", "residual_out",      \
-      "ld_residual_out", "row_scales", "epsilon", "slope"
+      "ld_residual_out", "row_scales", "epsilon", "slope", "m", "n", "k", "batch"
 
 typedef void (*deepgen_cpu_entry)(const uint64_t* args);
+
+/* The sizes that a function may have a range of, in this order: of a call, in tables by size, and from "m" on
+   as slots. */
+#define DEEPGEN_SIZES 4 /* M, N, K, batch */
+typedef struct deepgen_range {
+  int64_t least, most; /* equal: the size is fixed */
+} deepgen_range;
+
+/* A number that follows from the sizes of a call: factor * the product of ceil(size / step) over the steps
+   that are not 0. */
+typedef struct deepgen_size_rule {
+  int64_t factor; /* 0: there is no rule, and the number is fixed */
+  int64_t steps[DEEPGEN_SIZES];
+} deepgen_size_rule;
 
 /* One launch of a GPU kernel (base/kernel/kernel.h, Launch). */
 typedef struct deepgen_launch {
   const char* entry; /* symbol in the code object */
   uint32_t grid[3], block[3], cluster[3];
-  uint32_t shared; /* dynamic shared memory, bytes */
-  uint32_t flags;  /* DEEPGEN_LAUNCH_... */
+  uint32_t shared;                                              /* dynamic shared memory, bytes */
+  uint32_t flags;                                               /* DEEPGEN_LAUNCH_... */
+  const deepgen_size_rule* grid_rules DEEPGEN_DEFAULT(nullptr); /* three; null: the grid is fixed */
 } deepgen_launch;
 #define DEEPGEN_LAUNCH_PERSISTENT 1u /* grid[0] is lowered to the blocks that fit on the device at once */
 #define DEEPGEN_LAUNCH_DEPENDENT 2u  /* programmatic dependent launch; the code waits itself */
@@ -141,7 +161,18 @@ typedef struct deepgen_kernel {
   uint32_t launch_count;
   const deepgen_tensor_map* maps;
   uint32_t map_count;
+  /* of a function with ranges; else null, null and 0 */
+  const deepgen_range* taken;     /* by size: the calls that take it; null: all do. 0 is in each range */
+  const deepgen_size_rule* rules; /* DEEPGEN_RULE_... */
+  size_t workspace_fixed;         /* a call needs these bytes and those of its rule, at most `workspace` */
 } deepgen_kernel;
+typedef enum deepgen_rule {
+  DEEPGEN_RULE_TILES_M,
+  DEEPGEN_RULE_TILES_N,
+  DEEPGEN_RULE_TILES_B,
+  DEEPGEN_RULE_WORKSPACE,
+  DEEPGEN_RULE_COUNT
+} deepgen_rule;
 
 /* Element types, numbered as Type in base/problem/problem.h. */
 typedef enum deepgen_type {
@@ -167,6 +198,9 @@ typedef struct deepgen_operand {
   uint32_t flags;     /* DEEPGEN_OPERAND_... */
   /* Offsets in the struct of arguments that its function takes. */
   uint32_t field, ld_field, stride_field;
+  /* Which size of the call each of the three below is to be multiplied by: 1 M, 2 N, 3 K, 4 batch; 0: none.
+   */
+  uint8_t rows_by, columns_by, entries_by;
   int64_t rows, columns; /* of one entry as stored; the columns are the smallest leading dimension */
   int64_t entries;       /* of a batch, or matrices of groups */
 } deepgen_operand;
@@ -206,8 +240,9 @@ typedef struct deepgen_function {
   uint32_t operand_count;
   const deepgen_operand* operands;
   double work; /* how long a call takes, as operations of a GEMM on one core; little work is not split */
-  const deepgen_kernel*
-      kernels; /* by arch; within an arch best first, and the last one runs on every device of it */
+  deepgen_range sizes[DEEPGEN_SIZES]; /* `work` is that of the largest */
+  const deepgen_kernel* kernels; /* by arch; within an arch best first, and the last one runs on every device
+                                    of it, and takes all sizes */
   uint32_t kernel_count;
   const deepgen_kernel* volatile* selected; /* the CPU's kernel: points to one pointer, initially null */
   void* volatile* devices; /* the runtime's choices for GPUs: points to one pointer, initially null */

@@ -19,9 +19,9 @@ typedef enum deepgen_status {
   DEEPGEN_ERROR_NULL,              /* a required pointer is null */
   DEEPGEN_ERROR_ALIGNMENT,         /* a pointer is not aligned to its element type */
   DEEPGEN_ERROR_LEADING_DIMENSION, /* a leading dimension is smaller than a row of the matrix as stored */
-  DEEPGEN_ERROR_SIZE,              /* a matrix view has other sizes than the function was built for */
-  DEEPGEN_ERROR_STRIDE,            /* a batch stride of D makes batch entries overlap, or one is negative */
-  DEEPGEN_ERROR_WORKSPACE,         /* the workspace is too small or not aligned to 64 bytes */
+  DEEPGEN_ERROR_SIZE,         /* a size is not one that the function was built for: deepgen_size_ranges() */
+  DEEPGEN_ERROR_STRIDE,       /* a batch stride of D makes batch entries overlap, or one is negative */
+  DEEPGEN_ERROR_WORKSPACE,    /* the workspace is too small or not aligned to 64 bytes */
   DEEPGEN_ERROR_OVERLAP,      /* a matrix that is written overlaps C, a residual, a multiplier or X and is not
                                  equal to it, or another one that is written. D over A, B or vectors is not
                                  checked */
@@ -39,6 +39,9 @@ const char* deepgen_status_string(deepgen_status status) DEEPGEN_API(deepgen_sta
 
 /* As a batch stride of A, B, C, residual or multiplier: one matrix for the whole batch. */
 #define DEEPGEN_BROADCAST (-1)
+
+/* As a size: that of a function which was built for this one alone. */
+#define DEEPGEN_AS_BUILT (-1)
 
 /* D = epilogue(alpha * A * B + beta * C), batch times; see the generated header for sizes, types, layout and
    what the epilogue needs. Leading dimensions and strides are in elements. 0 for a leading dimension means
@@ -77,6 +80,10 @@ typedef struct DEEPGEN_VERSIONED deepgen_gemm_args {
      group's matrix to the next. */
   const int32_t* offsets DEEPGEN_DEFAULT(nullptr);
   const void* slope DEEPGEN_DEFAULT(nullptr); /* N values, of the step prelu */
+  /* Sizes of this call, where the function has a range of them; 0 is in every range. Without elements of D
+     nothing is written; with K 0, D = epilogue(beta * C). Operands without elements may be null. */
+  int64_t m DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT), n DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT),
+      k DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT), batch DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT);
 } deepgen_gemm_args;
 
 /* X(field) for each field above that is an operand, its leading dimension or its batch stride. */
@@ -121,7 +128,11 @@ typedef struct DEEPGEN_VERSIONED deepgen_gemm_args {
    0.0,                                                                                                      \
    0.0,                                                                                                      \
    NULL,                                                                                                     \
-   NULL}
+   NULL,                                                                                                     \
+   DEEPGEN_AS_BUILT,                                                                                         \
+   DEEPGEN_AS_BUILT,                                                                                         \
+   DEEPGEN_AS_BUILT,                                                                                         \
+   DEEPGEN_AS_BUILT}
 
 /* Of a function that deepgen_add_rows() made: D = kind(X + residual) * scale + bias, row by row; see the
    generated header for sizes and types, and which operands the function has. Leading dimensions are in
@@ -169,16 +180,35 @@ deepgen_status deepgen_run_gemm(const struct deepgen_function* function, const d
     DEEPGEN_API(deepgen_run_gemm);
 deepgen_status deepgen_run_rows(const struct deepgen_function* function, const deepgen_rows_args* args)
     DEEPGEN_API(deepgen_run_rows);
-/* Bytes of workspace that the selected kernel needs with the present thread count, 0 if none. */
+/* Bytes of workspace that the selected kernels need with the present thread count, 0 if none: for calls of
+   any sizes. */
 size_t deepgen_workspace_size(const struct deepgen_function* function) DEEPGEN_API(deepgen_workspace_size);
-/* The selected kernel's config, e.g. "cpu_tile isa=4 mr=14 ..."; null when none runs on this device. */
+/* The selected kernel's config, e.g. "cpu_tile isa=4 mr=14 ..."; null when none runs on this device. Of a
+   function with ranges: that of the largest sizes. */
 const char* deepgen_selected_config(const struct deepgen_function* function)
     DEEPGEN_API(deepgen_selected_config);
+
+/* Sizes of a call, as in deepgen_gemm_args; from C, start from DEEPGEN_ALL_AS_BUILT. */
+typedef struct DEEPGEN_VERSIONED deepgen_call_sizes {
+  int64_t m DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT), n DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT),
+      k DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT), batch DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT);
+} deepgen_call_sizes;
+#define DEEPGEN_ALL_AS_BUILT {DEEPGEN_AS_BUILT, DEEPGEN_AS_BUILT, DEEPGEN_AS_BUILT, DEEPGEN_AS_BUILT}
+/* What calls may pass; equal where a size is fixed. Either pointer may be null. */
+deepgen_status deepgen_size_ranges(const struct deepgen_function* function, deepgen_call_sizes* least,
+                                   deepgen_call_sizes* most) DEEPGEN_API(deepgen_size_ranges);
+/* The same two for calls of these sizes: 0 and null where the function does not take them. */
+size_t deepgen_workspace_size_at(const struct deepgen_function* function, const deepgen_call_sizes* sizes)
+    DEEPGEN_API(deepgen_workspace_size_at);
+const char* deepgen_selected_config_at(const struct deepgen_function* function,
+                                       const deepgen_call_sizes* sizes)
+    DEEPGEN_API(deepgen_selected_config_at);
 /* Calls the function on operands of its own, with the kernel and the threads that calls have on this machine,
    and compares with a plain loop in f64: all elements, or of a large problem the most that a second has room
    for. `text`, unless null, gets a sentence of at most size - 1 bytes that says what was found, or "". For
    the CPU; DEEPGEN_ERROR_NO_KERNEL where it has no kernel. The one call here that allocates: without memory
-   for the operands it is DEEPGEN_ERROR_WORKSPACE. */
+   for the operands it is DEEPGEN_ERROR_WORKSPACE. Of a function with ranges it calls the ends of what each
+   kernel takes. */
 deepgen_status deepgen_verify(const struct deepgen_function* function, char* text, size_t size)
     DEEPGEN_API(deepgen_verify);
 

@@ -3,6 +3,7 @@
 
 #include "generator/embed/operand_table.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace deepgen {
@@ -15,6 +16,8 @@ public:
     problem = p, rows_ = operand_table(p);
     f.op = DEEPGEN_OP_GEMM, f.operands = rows_.data(), f.operand_count = uint32_t(rows_.size()),
     f.work = p.work();
+    const auto sizes = size_ranges(p);
+    std::copy(sizes.begin(), sizes.end(), f.sizes);
   }
   /// The same for the last problem with a change.
   template <typename Change>

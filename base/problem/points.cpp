@@ -1,0 +1,60 @@
+#include "base/problem/points.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace deepgen {
+namespace {
+
+/// Evenly spaced ones, with both ends.
+std::vector<int64_t> thinned(const std::vector<int64_t>& values, size_t count) {
+  if (values.size() <= count) return values;
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < count; ++i) out.push_back(values[i * (values.size() - 1) / (count - 1)]);
+  return out;
+}
+
+std::vector<int64_t> values_of(int64_t least, int64_t most, size_t count) {
+  std::vector<int64_t> values = {std::max<int64_t>(least, 1)};
+  for (int64_t power = 1; power < most; power *= 4)
+    if (power > values.front()) values.push_back(power);
+  if (values.back() != most) values.push_back(most);
+  return thinned(values, count);
+}
+
+/// The i-th of `count`, spread over all values.
+int64_t spread(const std::vector<int64_t>& values, size_t i, size_t count) {
+  return values[count == 1 ? values.size() - 1 : i * (values.size() - 1) / (count - 1)];
+}
+
+} // namespace
+
+std::vector<Sizes> default_points(const Gemm& p, size_t most) {
+  std::vector<std::pair<Size, std::vector<int64_t>>> ranges;
+  for (size_t i = 0; i < size_count; ++i)
+    if (p.least[i]) ranges.push_back({Size(i), values_of(*p.least[i], p.sizes()[Size(i)], most)});
+  const size_t corners = ranges.size() > 1 ? ranges.size() : 0;
+  size_t steps = 1;
+  for (const auto& range : ranges) steps = std::max(steps, range.second.size());
+  steps = std::min(steps, std::max<size_t>(most - std::min(most, corners), 2));
+  std::vector<Sizes> points;
+  for (size_t i = 0; i < steps; ++i) {
+    Sizes at = p.sizes();
+    for (const auto& [size, values] : ranges) at[size] = spread(values, i, steps);
+    points.push_back(at);
+  }
+  for (size_t i = 0; i < corners; ++i) {
+    Sizes at = p.sizes();
+    at[ranges[i].first] = ranges[i].second.front();
+    points.push_back(at);
+  }
+  const auto rank = [](const Sizes& x) {
+    return std::tuple(double(x.m) * double(x.n) * double(x.k) * double(x.batch), x.m, x.n, x.k);
+  };
+  std::sort(points.begin(), points.end(), [&](const Sizes& x, const Sizes& y) { return rank(x) < rank(y); });
+  points.erase(std::unique(points.begin(), points.end()), points.end());
+  return points;
+}
+
+} // namespace deepgen

@@ -1,0 +1,15 @@
+// Points: the sizes at which kernels of a problem with ranges are compared.
+#pragma once
+
+#include "base/problem/gemm.h"
+
+#include <vector>
+
+namespace deepgen {
+
+/// Of each range both ends (1 for 0) and powers of four between, thinned evenly to at most `most`; with
+/// several ranges the first, second, ... of each together, and the corners where one range is least and the
+/// others are most. Ascending by the product of sizes. Without ranges: the sizes themselves.
+std::vector<Sizes> default_points(const Gemm&, size_t most = 8);
+
+} // namespace deepgen

@@ -1,0 +1,99 @@
+#include "generator/space/ranged_default.h"
+
+#include "base/problem/points.h"
+#include "base/search/crossover.h"
+
+#include <algorithm>
+
+namespace deepgen {
+namespace {
+
+/// The estimate along one range, with the others at their most.
+class Line {
+public:
+  Line(const Gemm& p, const std::string& arch, const Device& device)
+      : problem_(p), arch_(arch), device_(device) {
+    Gemm along = p;
+    for (size_t i = 0; i < size_count; ++i)
+      if (Size(i) != size()) along.least[i].reset();
+    points_ = default_points(along);
+  }
+
+  /// The one that is split.
+  Size size() const {
+    for (size_t i = 0; i < size_count; ++i)
+      if (problem_.least[i]) return Size(i);
+    return Size::m;
+  }
+  const std::vector<Sizes>& points() const { return points_; }
+
+  double cost(const Choice& c, const Sizes& at) const {
+    return find_template(c.template_name).cost(problem_.at(at), device_, c.config);
+  }
+
+  /// The best config at a point, of those that serve the whole range.
+  Choice best(const Sizes& at) const {
+    const Space space(problem_.at(at), arch_, device_);
+    for (size_t rank = 0; rank < space.size(); ++rank)
+      if (const Choice c = space.choice(rank); why_illegal(problem_, arch_, device_, c).empty()) return c;
+    return Space(problem_, arch_, device_).default_choice();
+  }
+
+  /// The first size above `low` at which the second one is no slower, up to `high`, where it is not.
+  int64_t border(const Choice& first, const Choice& second, int64_t low, int64_t high) const {
+    Sizes at = problem_.sizes();
+    while (high - low > 1) {
+      at[size()] = low + (high - low) / 2;
+      (cost(second, at) <= cost(first, at) ? high : low) = at[size()];
+    }
+    return high;
+  }
+
+private:
+  const Gemm& problem_;
+  const std::string& arch_;
+  const Device& device_;
+  std::vector<Sizes> points_;
+};
+
+std::vector<Choice> candidates_of(const Line& line) {
+  std::vector<Choice> all;
+  for (const Sizes& at : line.points())
+    if (const Choice c = line.best(at); std::find(all.begin(), all.end(), c) == all.end()) all.push_back(c);
+  return all;
+}
+
+Crossover crossover_of(const Line& line, const std::vector<Choice>& candidates) {
+  std::vector<CrossoverKernel> kernels;
+  for (const Choice& c : candidates) {
+    CrossoverKernel k{c.text(), 0, {}};
+    for (const Sizes& at : line.points()) k.seconds.push_back(line.cost(c, at));
+    kernels.push_back(std::move(k));
+  }
+  return choose_crossover(kernels, std::vector<double>(line.points().size(), 1.0));
+}
+
+} // namespace
+
+std::vector<RangedChoice> ranged_default(const Gemm& p, const std::string& arch, const Device& device) {
+  const Line line(p, arch, device);
+  const std::vector<Choice> candidates = candidates_of(line);
+  const std::vector<size_t> best = crossover_of(line, candidates).at;
+  const Size size = line.size();
+  const auto end = [&](size_t i) { return line.points()[i][size]; };
+  SizeSpan all{p.sizes(), p.sizes()};
+  for (size_t i = 0; i < size_count; ++i)
+    if (p.least[i]) all.least[Size(i)] = *p.least[i];
+  std::vector<RangedChoice> choices = {{candidates[best.front()], all}};
+  for (size_t i = 1; i < best.size(); ++i) {
+    if (best[i] == best[i - 1]) continue;
+    const Choice &before = candidates[best[i - 1]], &after = candidates[best[i]];
+    const int64_t first = line.border(before, after, end(i - 1), end(i));
+    choices.back().taken.most[size] = first - 1;
+    choices.push_back({after, all});
+    choices.back().taken.least[size] = first;
+  }
+  return choices;
+}
+
+} // namespace deepgen

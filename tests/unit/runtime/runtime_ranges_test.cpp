@@ -1,0 +1,213 @@
+// Functions with sizes that a call passes: which are taken, which kernel runs, and on which tiles.
+#include "deepgen/kernel_abi.h"
+#include "deepgen/runtime.h"
+#include "gemm_operands.h"
+#include "runtime/core/arguments.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr int64_t kMost = 1000, kN = 40, kK = 30, kTile = 7;
+
+enum Slot { kA, kD, kLdd, kM, kM0, kM1, kAlpha, kWorkspace, kSlots };
+constexpr uint8_t kArgs[kSlots] = {DEEPGEN_ARG_A,  DEEPGEN_ARG_D,  DEEPGEN_ARG_LDD,   DEEPGEN_ARG_M,
+                                   DEEPGEN_ARG_M0, DEEPGEN_ARG_M1, DEEPGEN_ARG_ALPHA, DEEPGEN_ARG_WORKSPACE};
+
+/// Adds `amount` to the first element of each row of its tiles: rows that no call or two calls compute show.
+template <int amount>
+void mark_rows(const uint64_t* args) {
+  auto* d = reinterpret_cast<float*>(args[kD]);
+  const int64_t end = std::min(int64_t(args[kM1]) * kTile, int64_t(args[kM]));
+  for (int64_t i = int64_t(args[kM0]) * kTile; i < end; ++i) d[i * int64_t(args[kLdd])] += amount;
+  if (args[kWorkspace]) *reinterpret_cast<volatile char*>(args[kWorkspace]) = 1;
+}
+float seen_alpha = 0;
+void see_alpha(const uint64_t* args) { std::memcpy(&seen_alpha, &args[kAlpha], sizeof seen_alpha); }
+
+class Ranges : public ::testing::Test {
+protected:
+  deepgen_range small[DEEPGEN_SIZES] = {{1, 16}, {kN, kN}, {kK, kK}, {1, 1}};
+  deepgen_size_rule rules[DEEPGEN_RULE_COUNT] = {{1, {kTile, 0, 0, 0}}, {}, {}, {}};
+  std::vector<deepgen_kernel> kernels;
+  const deepgen_kernel* volatile selected = nullptr;
+  deepgen_function function{};
+  deepgen::GemmOperands operands;
+  std::vector<float> a = std::vector<float>(kMost * kK), b = std::vector<float>(kK * kN),
+                     d = std::vector<float>(kMost * kN);
+  deepgen_gemm_args args;
+
+  deepgen_kernel kernel(const char* config, deepgen_cpu_entry entry) {
+    deepgen_kernel k{};
+    k.arch = "cpu", k.config = config, k.isa = 1, k.entry = entry, k.args = kArgs, k.arg_count = kSlots;
+    k.tiles_m = (kMost + kTile - 1) / kTile, k.tiles_n = k.tiles_b = 1, k.grain_m = 2, k.grain_n = 1;
+    k.rules = rules, k.workspace = 1000;
+    return k;
+  }
+  void SetUp() override {
+    kernels = {kernel("small", mark_rows<1>), kernel("large", mark_rows<2>)};
+    kernels[0].taken = small;
+    kernels[0].workspace = 5000;
+    deepgen::Gemm p;
+    p.m = kMost, p.n = kN, p.k = kK, p.least[0] = 1;
+    set(p);
+    args.a = a.data(), args.b = b.data(), args.d = d.data();
+    deepgen_set_num_threads(2);
+  }
+  void set(const deepgen::Gemm& p) {
+    function.name = "test", function.problem = "gemm ...", function.kernels = kernels.data();
+    function.kernel_count = uint32_t(kernels.size()), function.selected = &selected;
+    operands.set(function, p);
+    function.work = 1e12; // tasks at every size that has tiles for them
+  }
+  deepgen_status run(int64_t m) {
+    args.m = m;
+    return deepgen_run_gemm(&function, &args);
+  }
+  /// The first element of each row.
+  std::vector<float> marks() const {
+    std::vector<float> out;
+    for (int64_t i = 0; i < kMost; ++i) out.push_back(d[size_t(i * kN)]);
+    return out;
+  }
+};
+
+TEST_F(Ranges, EachCallComputesItsRowsOnce) {
+  for (int64_t m : {1, 6, 7, 8, 16, 17, 100, 999, 1000}) {
+    std::fill(d.begin(), d.end(), 0.0f);
+    ASSERT_EQ(run(m), DEEPGEN_OK) << m;
+    std::vector<float> wanted(size_t(kMost), 0.0f);
+    std::fill(wanted.begin(), wanted.begin() + m, m <= 16 ? 1.0f : 2.0f);
+    EXPECT_EQ(marks(), wanted) << m;
+  }
+}
+
+TEST_F(Ranges, SizesOutsideAreRefused) {
+  for (int64_t m : {int64_t(-2), int64_t(DEEPGEN_AS_BUILT), kMost + 1, INT64_MAX, INT64_MIN})
+    EXPECT_EQ(run(m), DEEPGEN_ERROR_SIZE) << m;
+  args.n = kN, args.k = kK, args.batch = 1;
+  EXPECT_EQ(run(5), DEEPGEN_OK) << "the built sizes may be passed";
+  args.n = kN + 1;
+  EXPECT_EQ(run(5), DEEPGEN_ERROR_SIZE);
+  args.n = DEEPGEN_AS_BUILT, args.batch = 0;
+  EXPECT_EQ(run(5), DEEPGEN_ERROR_SIZE) << "0 is of ranges alone";
+  EXPECT_NE(std::string(deepgen_status_string(DEEPGEN_ERROR_SIZE)).find("deepgen_size_ranges"),
+            std::string::npos);
+  deepgen_call_sizes least, most;
+  ASSERT_EQ(deepgen_size_ranges(&function, &least, &most), DEEPGEN_OK);
+  EXPECT_EQ(std::vector<int64_t>({least.m, most.m, least.n, most.n, least.batch}),
+            std::vector<int64_t>({1, kMost, kN, kN, 1}));
+  EXPECT_EQ(deepgen_size_ranges(nullptr, &least, nullptr), DEEPGEN_ERROR_NULL);
+}
+
+TEST_F(Ranges, NothingIsWrittenWithoutElements) {
+  args.a = nullptr, args.d = nullptr; // as a tensor of no elements has it
+  EXPECT_EQ(run(0), DEEPGEN_OK);
+  EXPECT_EQ(run(1), DEEPGEN_ERROR_NULL);
+  args.b = nullptr;
+  EXPECT_EQ(run(0), DEEPGEN_ERROR_NULL) << "B has elements";
+}
+
+TEST_F(Ranges, WithoutProductsAlphaIsNone) {
+  deepgen::Gemm p;
+  p.m = 5, p.n = kN, p.k = kK, p.least[size_t(deepgen::Size::k)] = 1;
+  kernels = {kernel("alpha", see_alpha)};
+  set(p);
+  args.alpha = INFINITY, args.k = 0, args.a = args.b = nullptr;
+  ASSERT_EQ(deepgen_run_gemm(&function, &args), DEEPGEN_OK);
+  EXPECT_EQ(seen_alpha, 1) << "infinity times no products would be NaN";
+  args.k = 3;
+  EXPECT_EQ(deepgen_run_gemm(&function, &args), DEEPGEN_ERROR_NULL);
+}
+
+TEST_F(Ranges, LeadingDimensionsAndOverlapsAreThoseOfTheCall) {
+  deepgen::Gemm p;
+  p.m = 10, p.n = kN, p.k = kK, p.least[size_t(deepgen::Size::n)] = 1, p.layout = deepgen::Layout::nn;
+  kernels = {kernel("any", mark_rows<1>)};
+  kernels[0].rules = nullptr;
+  kernels[0].tiles_m = 2;
+  set(p);
+  const auto call = [&](int64_t n) {
+    args.n = n;
+    return deepgen_run_gemm(&function, &args);
+  };
+  args.ldd = 20;
+  EXPECT_EQ(call(20), DEEPGEN_OK);
+  EXPECT_EQ(call(21), DEEPGEN_ERROR_LEADING_DIMENSION);
+  args.ldd = 0, args.beta = 1, args.c = d.data() + 10 * 20;
+  EXPECT_EQ(call(20), DEEPGEN_OK) << "behind the D of this call";
+  EXPECT_EQ(call(21), DEEPGEN_ERROR_OVERLAP);
+}
+
+TEST_F(Ranges, WorkspaceOfTheWorstAndOfOneSize) {
+  ASSERT_EQ(deepgen_register(&function, 1), DEEPGEN_OK);
+  const auto at = [&](int64_t m) {
+    deepgen_call_sizes sizes;
+    sizes.m = m;
+    return deepgen_workspace_size_at(&function, &sizes);
+  };
+  const size_t worst = deepgen_workspace_size(&function);
+  EXPECT_EQ(at(1), 5056u) << "one tile, one piece of whole cache lines";
+  EXPECT_EQ(at(16), 2 * 5056u);
+  EXPECT_EQ(at(1000), 2 * 1024u);
+  EXPECT_EQ(at(1001), 0u);
+  EXPECT_GE(worst, 2 * 5056u);
+  std::unique_ptr<char, decltype(&free)> memory(static_cast<char*>(aligned_alloc(64, 10112 + 64)), &free);
+  args.workspace = memory.get(), args.workspace_bytes = at(16);
+  EXPECT_EQ(run(16), DEEPGEN_OK);
+  args.workspace_bytes = at(16) - 1;
+  EXPECT_EQ(run(16), DEEPGEN_ERROR_WORKSPACE);
+}
+
+TEST_F(Ranges, TheConfigOfASize) {
+  deepgen_call_sizes sizes;
+  EXPECT_EQ(deepgen_selected_config_at(&function, &sizes), nullptr) << "as built, it has no M";
+  sizes.m = 16;
+  EXPECT_STREQ(deepgen_selected_config_at(&function, &sizes), "small");
+  sizes.m = 17;
+  EXPECT_STREQ(deepgen_selected_config_at(&function, &sizes), "large");
+  EXPECT_STREQ(deepgen_selected_config(&function), "large");
+}
+
+TEST_F(Ranges, TablesWithoutAKernelForEverySizeAreRefused) {
+  kernels[1].taken = small;
+  EXPECT_EQ(deepgen_register(&function, 1), DEEPGEN_ERROR_ARGUMENT);
+  kernels[1].taken = nullptr, kernels[1].isa = 2;
+  EXPECT_EQ(deepgen_register(&function, 1), DEEPGEN_ERROR_ARGUMENT) << "a CPU of level 1 would run it";
+  kernels[1].isa = 1;
+  function.sizes[0].least = kMost + 1;
+  EXPECT_EQ(deepgen_register(&function, 1), DEEPGEN_ERROR_ARGUMENT);
+}
+
+TEST_F(Ranges, SixteenThreadsWithDifferentSizes) {
+  constexpr int kThreads = 16, kRounds = 200;
+  deepgen_set_num_threads(3);
+  ASSERT_EQ(deepgen_register(&function, 1), DEEPGEN_OK);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      std::vector<float> own(size_t(kMost * kN));
+      deepgen_gemm_args x = args;
+      x.d = own.data();
+      for (int round = 0; round < kRounds; ++round) {
+        x.m = (t * 37 + round * 11) % (kMost + 1);
+        std::fill(own.begin(), own.end(), 0.0f);
+        wrong += deepgen_run_gemm(&function, &x) != DEEPGEN_OK;
+        const float mark = x.m <= 16 ? 1 : 2;
+        for (int64_t i = 0; i < kMost; ++i) wrong += own[size_t(i * kN)] != (i < x.m ? mark : 0);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+} // namespace
