@@ -31,7 +31,7 @@ KernelFile gpu_file() {
   f.arch = "sm_90a";
   for (Kernel& k : f.kernels) {
     k.target = "sm_90a", k.ptx = "// PTX", k.workspace = 4096, k.align_a = 16;
-    k.launches = {{"entry", {3, 2, 1}, {128, 1, 1}, {1, 1, 1}, 1024}};
+    k.launches = {{"entry", {3, 2, 1}, {}, {128, 1, 1}, {1, 1, 1}, 1024}};
     k.maps = {{"b", 64, 128, 128, 256, {}}};
   }
   return f;
@@ -44,6 +44,25 @@ TEST(KernelFiles, AreReadAsTheyWereWritten) {
     EXPECT_EQ(read.serialize(), bytes);
     EXPECT_EQ(read.kernels[0].sha256, sha256_hex("the main kernel"));
   }
+}
+
+TEST(KernelFiles, RulesAndSizesOfRangesAreKept) {
+  KernelFile f = gpu_file();
+  Kernel& k = f.kernels[0];
+  k.tile_rules[1] = {2, {0, 48, 0, 0}}, k.workspace_fixed = 256, k.workspace_rule = {64, {8, 0, 0, 1}};
+  k.taken = SizeSpan{{1, 7, 7, 1}, {16, 7, 7, 1}};
+  k.launches[0].grid_rules[2] = {1, {0, 0, 0, 1}};
+  const Kernel read = KernelFile::parse(f.serialize(), "x").kernels[0];
+  EXPECT_EQ(read.tile_rules, k.tile_rules);
+  EXPECT_EQ(read.workspace_rule, k.workspace_rule);
+  EXPECT_EQ(read.workspace_fixed, 256);
+  EXPECT_EQ(read.taken, k.taken);
+  EXPECT_EQ(read.launches, k.launches);
+  EXPECT_EQ(k.workspace_rule.at({17, 7, 7, 2}), 64 * 3 * 2);
+  EXPECT_TRUE(k.taken->holds({0, 7, 7, 1})) << "0 is in each range";
+  EXPECT_FALSE(k.taken->holds({17, 7, 7, 1}));
+  k.taken->least.m = 17;
+  EXPECT_THROW(KernelFile::parse(f.serialize(), "x"), Error) << "an empty range";
 }
 
 /// Code of the main kernel and of fallbacks, entry, workspace, launches, tensor maps, alignments: any byte

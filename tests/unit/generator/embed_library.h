@@ -89,7 +89,7 @@ protected:
     k.target = target, k.ptx = "// PTX of \"" + code + "\"\n.target " + target + "\n";
     k.align_a = k.align_b = k.align_d = align;
     k.most_pitch = align > 1 ? 1 << 20 : 0;
-    k.launches = {{"deepgen_kernel", {3, 2, 1}, {128, 1, 1}, {2, 1, 1}, 99, true, false},
+    k.launches = {{"deepgen_kernel", {3, 2, 1}, {}, {128, 1, 1}, {2, 1, 1}, 99, true, false},
                   {"deepgen_reduce", {5, 1, 1}}};
     k.maps = {{"b", 64, 128, 128, 256, {512, 33, 66, 128}}};
     return k;

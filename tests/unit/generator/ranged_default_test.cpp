@@ -1,0 +1,79 @@
+// What a problem with ranges is built from without measurements.
+#include "generator/space/ranged_default.h"
+
+#include "base/problem/points.h"
+#include "base/search/crossover.h"
+#include "generator/lock/select.h"
+
+#include <gtest/gtest.h>
+
+namespace deepgen {
+namespace {
+
+std::string layer(const std::string& sizes) {
+  return "gemm " + sizes + " a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4";
+}
+
+Device device_of(int64_t level) {
+  Device device;
+  device.isa = level;
+  return device;
+}
+
+TEST(RangedDefault, CoversEverySizeOnce) {
+  for (const char* sizes : {"m=1..8192 n=1024 k=1024 batch=1", "m=0..2 n=64 k=64 batch=1",
+                            "m=512 n=512 k=16..65536 batch=1", "m=3..50 n=10..70 k=40 batch=1..9"})
+    for (int64_t level : {1, 3, 4}) {
+      SCOPED_TRACE(sizes);
+      const Gemm p = Gemm::parse(layer(sizes));
+      const std::vector<RangedChoice> parts = ranged_default(p, "cpu", device_of(level));
+      ASSERT_GE(parts.size(), 1u);
+      EXPECT_LE(parts.size(), CrossoverRules().most_kernels);
+      Size size = Size::m;
+      while (!p.ranged(size)) size = Size(int(size) + 1);
+      int64_t next = *p.least[size_t(size)];
+      for (const RangedChoice& part : parts) {
+        EXPECT_EQ(part.taken.least[size], next);
+        EXPECT_GE(part.taken.most[size], next);
+        next = part.taken.most[size] + 1;
+        EXPECT_EQ(why_illegal(p, "cpu", device_of(level), part.choice), "");
+        for (size_t i = 0; i < size_count; ++i)
+          if (Size(i) != size) EXPECT_EQ(part.taken.most[Size(i)], p.sizes()[Size(i)]);
+      }
+      EXPECT_EQ(next, p.sizes()[size] + 1);
+    }
+}
+
+/// By the estimate, which is all that there is.
+TEST(RangedDefault, IsNoSlowerAtItsPointsThanTheRuleOfTheCrossover) {
+  const Gemm p = Gemm::parse(layer("m=1..4096 n=512 k=512 batch=1"));
+  const Device device = device_of(3);
+  const std::vector<RangedChoice> parts = ranged_default(p, "cpu", device);
+  EXPECT_GT(parts.size(), 1u) << "one token and thousands want other tiles";
+  for (const Sizes& at : default_points(p)) {
+    const Choice best = Space(p.at(at), "cpu", device).default_choice();
+    const Template& t = find_template(best.template_name);
+    for (const RangedChoice& part : parts)
+      if (part.taken.holds(at))
+        EXPECT_LE(t.cost(p.at(at), device, part.choice.config), 1.10 * t.cost(p.at(at), device, best.config))
+            << at.m;
+  }
+}
+
+TEST(RangedDefault, SelectWritesAChoiceForEachPart) {
+  SelectRequest request;
+  request.file.target = "kernels", request.file.name = "f", request.file.ns = "kernels";
+  request.file.problem = Gemm::parse(layer("m=1..4096 n=512 k=512 batch=1"));
+  request.device = device_of(3);
+  const ChoiceFile choice = select(Mode::lock, Lock(), "", {request})[0].choice;
+  ASSERT_FALSE(choice.ranges.empty());
+  ASSERT_TRUE(choice.main.taken.has_value());
+  EXPECT_EQ(choice.main.taken->most.m, 4096) << "the main one is that of the largest sizes";
+  const ChoiceFile read = ChoiceFile::parse(choice.serialize(), "x");
+  EXPECT_EQ(read.serialize(), choice.serialize());
+  EXPECT_EQ(read.ranges.size(), choice.ranges.size());
+  EXPECT_EQ(read.ranges[0].taken, choice.ranges[0].taken);
+}
+
+} // namespace
+} // namespace deepgen
