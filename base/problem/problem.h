@@ -47,6 +47,8 @@ public:
   const Gemm& gemm() const { return as<Gemm>(); }
   Gemm& gemm() { return const_cast<Gemm&>(as<Gemm>()); }
   const Rows& rows() const { return as<Rows>(); }
+  /// Whether calls pass sizes.
+  bool ranged() const { return std::holds_alternative<Gemm>(operator_) && gemm().ranged(); }
 
 private:
   Operator operator_;

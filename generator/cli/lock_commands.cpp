@@ -11,6 +11,7 @@
 #include "generator/lock/failures.h"
 #include "generator/lock/final_log.h"
 #include "generator/lock/lock.h"
+#include "generator/lock/ranged_entry.h"
 #include "templates/core/template.h"
 
 #include <CLI/CLI.hpp>
@@ -103,7 +104,8 @@ void run_show(const std::string& path) {
   const Lock lock = read_existing(path);
   for (const LockEntry& e : lock.entries())
     std::cout << e.problem << " on " << e.arch << "\n  " << e.choice.text() << "\n  "
-              << statement(e.evidence, e.device) << "\n";
+              << statement(e.evidence, e.device) << "\n"
+              << ranges_text(e);
 }
 
 int run_check(const std::string& path, const CliContext& context) {

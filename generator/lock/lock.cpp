@@ -5,10 +5,12 @@
 #include "base/files/locks.h"
 #include "base/json/json.h"
 #include "base/json/json_text.h"
+#include "base/kernel/span_json.h"
 #include "base/search/decide.h"
 #include "base/text/text.h"
 #include "generator/lock/evidence.h"
 #include "generator/lock/final_log.h"
+#include "generator/lock/ranged_entry.h"
 #include "generator/search/seeded.h"
 #include "generator/space/space.h"
 
@@ -63,6 +65,25 @@ bool same_facts(const LockEntry& x, const LockEntry& y) {
   return true;
 }
 
+Json part_json(const LockedPart& p) {
+  return {{"template", p.choice.template_name},
+          {"revision", p.revision},
+          {"config", p.choice.config.to_json()},
+          {"sha256", p.sha256},
+          {"taken", span_json(p.taken)}};
+}
+
+LockedPart part_from_json(const Json& json, const std::string& where) {
+  LockedPart p;
+  p.choice = {get_word(json, "template", where), Config::from_json(get<Json>(json, "config", where))};
+  p.revision = get<int64_t>(json, "revision", where);
+  p.sha256 = get_name(json, "sha256", where);
+  const std::optional<SizeSpan> taken = get_span(json, "taken", where);
+  if (!taken) throw Error("a kernel for some sizes does not say which", where, excerpt(json));
+  p.taken = *taken;
+  return p;
+}
+
 LockEntry entry_from_json(const Json& json, const std::string& where) {
   LockEntry e;
   e.problem = get_name(json, "problem", where, 4096);
@@ -74,6 +95,10 @@ LockEntry entry_from_json(const Json& json, const std::string& where) {
   e.choice.config = Config::from_json(get<Json>(json, "config", where));
   e.sha256 = get_name(json, "sha256", where);
   e.toolchain = get_name(json, "toolchain", where);
+  e.taken = get_span(json, "taken", where);
+  if (json.contains("ranges"))
+    for (const Json& item : get<std::vector<Json>>(json, "ranges", where))
+      e.ranges.push_back(part_from_json(item, where));
   if (json.contains("evidence")) e.evidence = json["evidence"]; // whatever it is: it decides nothing
   return e;
 }
@@ -123,21 +148,24 @@ FileLock merge_turn(const std::string& real) {
 } // namespace
 
 std::string LockEntry::line() const {
-  const Json json = {{"problem", problem},
-                     {"arch", arch},
-                     {"device", device_json(device, arch)},
-                     {"template", choice.template_name},
-                     {"revision", revision},
-                     {"config", choice.config.to_json()},
-                     {"sha256", sha256},
-                     {"toolchain", toolchain},
-                     {"evidence", evidence}};
+  Json json = {{"problem", problem},
+               {"arch", arch},
+               {"device", device_json(device, arch)},
+               {"template", choice.template_name},
+               {"revision", revision},
+               {"config", choice.config.to_json()},
+               {"sha256", sha256},
+               {"toolchain", toolchain},
+               {"evidence", evidence}};
+  if (taken) json["taken"] = span_json(*taken);
+  for (const LockedPart& part : ranges) json["ranges"].push_back(part_json(part));
   return dump_json(json);
 }
 
 bool LockEntry::agrees_with(const LockEntry& e) const {
   auto decision = [](const LockEntry& x) {
-    return std::tie(x.choice.template_name, x.choice.config.values, x.revision, x.sha256, x.toolchain);
+    return std::tie(x.choice.template_name, x.choice.config.values, x.revision, x.sha256, x.toolchain,
+                    x.taken, x.ranges);
   };
   return identity(*this) == identity(e) && decision(*this) == decision(e) && same_facts(*this, e);
 }
@@ -219,7 +247,9 @@ std::string why_stale(const LockEntry& e) {
     if (t.revision() != e.revision)
       return "template " + t.name() + " has revision " + std::to_string(t.revision()) +
              ", the entry was tuned with " + std::to_string(e.revision);
-    return why_illegal(Problem::parse(e.problem), e.arch, e.device, e.choice);
+    if (std::string why = why_illegal(Problem::parse(e.problem), e.arch, e.device, e.choice); !why.empty())
+      return why;
+    return why_stale_ranges(e);
   } catch (const Error& error) { // unknown template, or a problem key that this version does not know
     return error.what();
   }
@@ -233,13 +263,16 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
   if (!final->stable)
     throw Error("not locked: too much interference for a decision", problem,
                 final->environment.value("unstable", ""), remedy);
+  if (const Problem p = Problem::parse(problem); p.ranged())
+    return ranged_entry(p.gemm(), arch, device, toolchain, *final, logs);
   const Decision decision = decide(*final);
   if (!decision.found) throw Error("not locked: " + decision.reason, problem);
   const Record& w = decision.winner;
   if (!is_sha256(w.sha256) || !(w.error <= 1))
     throw Error("not locked: the winner was not verified", problem, w.choice.text());
   return {problem,    arch,     device,    w.choice,
-          w.revision, w.sha256, toolchain, evidence_of(decision, *final, logs, {problem, arch, device})};
+          w.revision, w.sha256, toolchain, evidence_of(decision, *final, logs, {problem, arch, device}),
+          {},         {}};
 }
 
 std::vector<LockEntry> prune_lock(const std::string& path, const std::set<std::string>& problems,

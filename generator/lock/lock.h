@@ -6,9 +6,19 @@
 #include "base/kernel/device.h"
 #include "base/search/record.h"
 
+#include <optional>
 #include <set>
 
 namespace deepgen {
+
+/// One of several kernels of a problem with ranges.
+struct LockedPart {
+  Choice choice;
+  int64_t revision = 0;
+  std::string sha256;
+  SizeSpan taken; ///< the calls that take it
+  bool operator==(const LockedPart&) const = default;
+};
 
 struct LockEntry {
   std::string problem, arch;
@@ -18,6 +28,8 @@ struct LockEntry {
   std::string sha256;   ///< of the main kernel's code; anything but 64 hex digits makes the entry stale
   std::string toolchain;
   Json evidence = Json::object();
+  std::optional<SizeSpan> taken = {};  ///< of a problem with ranges and several kernels: the above one's
+  std::vector<LockedPart> ranges = {}; ///< the others
 
   std::string line() const;
   /// Same decision, whatever the evidence.
