@@ -68,7 +68,10 @@ function(_deepgen_check_variables target)
     _deepgen_fail(${target} DEEPGEN_MEASURE_SECONDS "${DEEPGEN_MEASURE_SECONDS}" "is not a number of seconds"
       "a decimal number below 100000, or empty")
   endif()
-  foreach(variable DEEPGEN_CACHE_DIR DEEPGEN_EXECUTABLE DEEPGEN_MEASURE_EXECUTABLE DEEPGEN_TUNE_TARGET)
+  if(NOT DEEPGEN_UPLIFT MATCHES "^([0-9]?[0-9]?[0-9](\\.[0-9]+)?)?$")
+    _deepgen_fail(${target} DEEPGEN_UPLIFT "${DEEPGEN_UPLIFT}" "is no factor" "a decimal number such as 1.03, or empty")
+  endif()
+  foreach(variable DEEPGEN_CACHE_DIR DEEPGEN_EXECUTABLE DEEPGEN_MEASURE_EXECUTABLE DEEPGEN_REFERENCE DEEPGEN_TUNE_TARGET)
     _deepgen_check_printable(${target} ${variable} "${${variable}}")
   endforeach()
 endfunction()
@@ -123,7 +126,8 @@ macro(_deepgen_gather what)
 endmacro()
 
 # Runs when the directory of the first call ends: all problems of the library are known. The functions below read its
-# variables: tool, measure, archs, lock, mode, shared, folder, cache, can_search, device_<arch>, attached_<arch>.
+# variables: tool, measure, archs, lock, mode, shared, folder, cache, can_search, from_folder, compiles, device_<arch>,
+# attached_<arch>.
 function(_deepgen_finish_library target)
   get_property(tool GLOBAL PROPERTY DEEPGEN_TOOL)
   get_property(measure GLOBAL PROPERTY DEEPGEN_MEASURE)
@@ -136,6 +140,7 @@ function(_deepgen_finish_library target)
   _deepgen_read_lock(${lock})
   _deepgen_cache_option(cache)
   _deepgen_search_mode()
+  _deepgen_vendored_mode()
 
   # select_*: a group per problem and arch; embed_*: one per problem; dry_runs: a command for each search
   foreach(what select_args select_deps choices problems header_args embed_args winners merge_args finals dry_runs)
@@ -145,6 +150,9 @@ function(_deepgen_finish_library target)
   set(device_files "")
   set(unattached "") # archs that are not searched here
   foreach(arch IN LISTS archs)
+    if(NOT compiles)
+      break()
+    endif()
     _deepgen_device_edge(${arch} device_${arch})
     list(APPEND devices --device ${device_${arch}})
     list(APPEND device_files ${device_${arch}})
@@ -191,13 +199,20 @@ function(_deepgen_library_edges)
     COMMAND ${tool} header --target ${target} --header include/${target}.h ${words} ${header_args}
     DEPENDS ${problems} ${shared}/codegen.id
     WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: writing the header")
-  add_custom_command(OUTPUT ${choices}
-    COMMAND ${tool} select --mode ${mode} ${where} ${select_args}
-    DEPENDS ${select_deps} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: selecting configs")
+  if(compiles)
+    add_custom_command(OUTPUT ${choices}
+      COMMAND ${tool} select --mode ${mode} ${where} ${select_args}
+      DEPENDS ${select_deps} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: selecting configs")
+  endif()
   set(locked_by "") # a frozen build links what its lock names, whatever happened to the files between
   if(mode STREQUAL "frozen" AND EXISTS ${lock})
     set(locked_by --locked-by ${lock})
     list(APPEND winners ${lock})
+  endif()
+  if(from_folder)
+    set(locked_by --locked-by ${lock})
+    _deepgen_vendored_files(${lock} files)
+    list(APPEND winners ${files})
   endif()
   add_custom_command(OUTPUT ${folder}/${target}.cpp
     COMMAND ${tool} embed --target ${target} --header include/${target}.h --source ${target}.cpp ${locked_by} ${embed_args}
@@ -206,15 +221,17 @@ function(_deepgen_library_edges)
   add_custom_target(${target}.header DEPENDS ${header})
   add_custom_target(${target}.source DEPENDS ${folder}/${target}.cpp)
   set_target_properties(${target}.header ${target}.source PROPERTIES FOLDER DeepGen)
-  foreach(arch IN LISTS archs)
-    add_dependencies(${target}.source deepgen.device.${arch})
-  endforeach()
+  if(compiles)
+    list(TRANSFORM archs PREPEND deepgen.device. OUTPUT_VARIABLE device_targets)
+    add_dependencies(${target}.source ${device_targets})
+  endif()
   add_dependencies(${target}.header deepgen.setup)
   add_dependencies(${target}.source deepgen.setup)
   add_dependencies(${target} ${target}.header)
   if(NOT CMAKE_GENERATOR MATCHES "Ninja") # which knows whose rule makes the source
     add_dependencies(${target} ${target}.source)
   endif()
+  _deepgen_bundle_target()
 endfunction()
 
 # Sets `can_search`, whether the tune target may search, and makes `mode` one that the generator can do.
@@ -232,6 +249,10 @@ endmacro()
 # The edges of a problem on an arch, and its words in the commands of the library.
 function(_deepgen_problem_edges name arch)
   get_property(untuned TARGET ${target} PROPERTY DEEPGEN_UNTUNED_${name})
+  if(from_folder AND NOT untuned)
+    _deepgen_gather(embed_args --vendored ${arch})
+    return()
+  endif()
   set(here ${name}/${arch})
   _deepgen_gather(select_args --problem ${name}/problem.json --arch ${arch})
   if(can_search AND NOT untuned AND attached_${arch})

@@ -2,7 +2,7 @@
 #
 #   deepgen_add_workload(<target> FILE workload.json [THRESHOLD x] [MINUTES n]
 #                        [SEARCH s] [SEARCH_FILE f] [BUDGET quick|default|thorough] [SLOTS n ...] [UNTUNED]
-#                        [ARCHS ...] [NAMESPACE ns] [LOCK_FILE path])
+#                        [ARCHS ...] [NAMESPACE ns] [LOCK_FILE path] [VENDORED])
 #
 # FILE is what `deepgen import` has written; functions have its names, which follow from the problems. THRESHOLD leaves out
 # problems with a smaller share of the time, such as 0.01. The budget of searches goes by weight: the heaviest tenth of the
@@ -17,7 +17,7 @@ cmake_policy(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
 
 function(deepgen_add_workload target)
-  set(options UNTUNED)
+  set(options UNTUNED VENDORED)
   set(singles FILE THRESHOLD MINUTES NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
   set(lists ARCHS SLOTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_workload)
@@ -33,6 +33,7 @@ function(deepgen_add_workload target)
   foreach(arg_NAME key budget IN ZIP_LISTS names keys budgets)
     _deepgen_add_workload_problem(${target} "${key}" ${budget})
   endforeach()
+  set_property(TARGET ${target} APPEND PROPERTY DEEPGEN_WORKLOADS ${file})
   _deepgen_find_header(${target})
   _deepgen_say_workload(${target} "${budgets}")
 endfunction()

@@ -12,6 +12,7 @@
 #include "base/text/numbers.h"
 #include "base/text/sha256.h"
 #include "generator/cli/cli.h"
+#include "generator/cli/compile_one.h"
 #include "generator/cli/inputs.h"
 #include "generator/cli/isolate.h"
 #include "generator/codegen/cache_key.h"
@@ -263,6 +264,12 @@ void compile_choice(const CompileOptions& o) {
 }
 
 } // namespace
+
+KernelFile compile_for_linking(const CompileForLinking& c) {
+  CompileOptions o;
+  o.cache = c.cache, o.timeout = c.timeout;
+  return compile_one({c.problem, c.arch, c.choice, "lock"}, {.fallbacks = true}, o, c.expected_sha256);
+}
 
 void add_compile_command(CLI::App& app, CliContext&) {
   auto o = std::make_shared<CompileOptions>();

@@ -11,7 +11,8 @@ namespace {
 const std::map<std::string, std::vector<std::string>> kGroupOptions = {
     {"select", {"--problem", "--arch", "--records", "-o"}},
     {"header", {"--problem"}},
-    {"embed", {"--problem", "--kernel", "--verified"}},
+    {"embed", {"--problem", "--kernel", "--verified", "--vendored"}},
+    {"bundle", {"--problem", "--kernel", "--verified", "--vendored"}},
     {"lock merge", {"--problem", "--arch", "--records"}},
     {"lock check", {"--problem", "--arch"}}};
 

@@ -1,8 +1,6 @@
 #include "generator/lock/lock.h"
 
 #include "base/files/files.h"
-#include "base/files/lock_folder.h"
-#include "base/files/locks.h"
 #include "base/json/json.h"
 #include "base/json/json_text.h"
 #include "base/kernel/span_json.h"
@@ -10,13 +8,11 @@
 #include "base/text/text.h"
 #include "generator/lock/evidence.h"
 #include "generator/lock/final_log.h"
+#include "generator/lock/lock_file.h"
 #include "generator/lock/ranged_entry.h"
-#include "generator/search/seeded.h"
 #include "generator/space/space.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <filesystem>
 #include <tuple>
 
 namespace deepgen {
@@ -99,50 +95,9 @@ LockEntry entry_from_json(const Json& json, const std::string& where) {
   if (json.contains("ranges"))
     for (const Json& item : get<std::vector<Json>>(json, "ranges", where))
       e.ranges.push_back(part_from_json(item, where));
+  if (json.contains("kernels")) e.kernels = get_name(json, "kernels", where);
   if (json.contains("evidence")) e.evidence = json["evidence"]; // whatever it is: it decides nothing
   return e;
-}
-
-/// The file behind symbolic links, also when it does not exist yet: weakly_canonical() stops at a dangling
-/// link.
-std::string real_path(const std::string& path) {
-  namespace fs = std::filesystem;
-  fs::path file = path;
-  std::error_code failure;
-  for (int links = 0; fs::is_symlink(fs::symlink_status(file, failure)); ++links) {
-    if (links == 40) throw Error("too many symbolic links", path);
-    file = file.parent_path() / fs::read_symlink(file, failure);
-  }
-  const fs::path whole = fs::absolute(file, failure),
-                 real = failure ? whole : fs::weakly_canonical(whole, failure);
-  if (failure)
-    throw Error("cannot follow a path", path, failure.message(), "check the permissions of its folders");
-  return real.string(); // it has a folder, then
-}
-
-/// Replacing a file cuts it off from its hard links. Writing into it instead could leave half a lock.
-void warn_of_hard_links(const std::string& path) {
-  std::error_code absent;
-  if (const auto names = std::filesystem::hard_link_count(path, absent); !absent && names > 1)
-    std::fprintf(stderr,
-                 "deepgen: %s had %ju names (hard links): this one is a new file now, the others keep the "
-                 "old content\n",
-                 path.c_str(), names);
-}
-
-std::string machine_lock(const std::string& path) {
-  char name[40]; // the same file must give the same name in every program
-  std::snprintf(name, sizeof name, "/lock-%016llx", static_cast<unsigned long long>(fnv1a(path)));
-  return machine_lock_dir() + name;
-}
-
-/// The lock of the folder holds across containers, whose machine_lock_dir() may differ.
-FileLock merge_turn(const std::string& real) {
-  const std::filesystem::path folder = std::filesystem::path(real).parent_path();
-  std::error_code ignored; // what cannot be created cannot be opened either
-  std::filesystem::create_directories(folder, ignored);
-  if (std::optional<FileLock> turn = FileLock::of_folder(folder)) return std::move(*turn);
-  return FileLock(machine_lock(real), FileLock::kExclusive);
 }
 
 } // namespace
@@ -155,12 +110,15 @@ std::string LockEntry::line() const {
                {"revision", revision},
                {"config", choice.config.to_json()},
                {"sha256", sha256},
-               {"toolchain", toolchain},
-               {"evidence", evidence}};
+               {"toolchain", toolchain}};
+  if (!kernels.empty()) json["kernels"] = kernels;
   if (taken) json["taken"] = span_json(*taken);
   for (const LockedPart& part : ranges) json["ranges"].push_back(part_json(part));
+  json["evidence"] = evidence;
   return dump_json(json);
 }
+
+std::string LockEntry::place() const { return problem + " on " + arch + " (" + device.name + ")"; }
 
 bool LockEntry::agrees_with(const LockEntry& e) const {
   auto decision = [](const LockEntry& x) {
@@ -229,6 +187,15 @@ bool Lock::put(LockEntry entry) {
   return true;
 }
 
+bool Lock::set_kernels(const LockEntry& entry, const std::string& kernels) {
+  for (LockEntry& e : entries_)
+    if (e.agrees_with(entry)) {
+      e.kernels = kernels;
+      return true;
+    }
+  return false;
+}
+
 std::vector<LockEntry> Lock::keep_only(const std::set<std::string>& problems) {
   std::vector<LockEntry> gone;
   std::erase_if(entries_, [&](const LockEntry& e) {
@@ -277,23 +244,16 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
 
 std::vector<LockEntry> prune_lock(const std::string& path, const std::set<std::string>& problems,
                                   bool remove) {
-  const std::string real = real_path(path);
-  const FileLock turn = merge_turn(real);
-  Lock lock = Lock::read(real);
-  std::vector<LockEntry> gone = lock.keep_only(problems);
-  if (remove && !gone.empty()) write_if_changed(real, lock.serialize());
+  if (!remove) return Lock::read(path).keep_only(problems);
+  std::vector<LockEntry> gone;
+  change_lock(path, [&](Lock& lock, const std::string&) { gone = lock.keep_only(problems); });
   return gone;
 }
 
 bool merge_into_lock(const std::string& path, const std::vector<LockEntry>& entries) {
-  const std::string real = real_path(path);
-  const FileLock turn = merge_turn(real);
-  Lock lock = Lock::read(real);
-  bool changed = false;
-  for (const LockEntry& e : entries) changed |= lock.put(e);
-  if (!changed) return false;
-  warn_of_hard_links(real);
-  return write_if_changed(real, lock.serialize());
+  return change_lock(path, [&](Lock& lock, const std::string&) {
+    for (const LockEntry& e : entries) lock.put(e);
+  });
 }
 
 } // namespace deepgen

@@ -30,8 +30,10 @@ struct LockEntry {
   Json evidence = Json::object();
   std::optional<SizeSpan> taken = {};  ///< of a problem with ranges and several kernels: the above one's
   std::vector<LockedPart> ranges = {}; ///< the others
+  std::string kernels = {}; ///< SHA-256 of what generator/lock/vendored.h keeps of the entry; empty: nothing
 
   std::string line() const;
+  std::string place() const; ///< "gemm m=512 ... on cpu (AMD EPYC 9654)", for messages
   /// Same decision, whatever the evidence.
   bool agrees_with(const LockEntry&) const;
 };
@@ -55,6 +57,8 @@ public:
   /// Adds or replaces; keeps an entry that agrees, so that tuning again with the same outcome changes
   /// nothing. Returns whether the lock changed.
   bool put(LockEntry);
+  /// Notes what is kept of the kernels of an entry that agrees; false when there is none any more.
+  bool set_kernels(const LockEntry&, const std::string& kernels);
   /// Removes the entries of other problems, and returns them.
   std::vector<LockEntry> keep_only(const std::set<std::string>& problems);
 

@@ -1,7 +1,8 @@
 #include "runtime/amd/hip_load.h"
 #include "runtime/gpu/gpu.h"
 
-namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::amd {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 using Selection = GpuSelection<Vendor>;
@@ -47,4 +48,5 @@ deepgen_status prepare(const deepgen_function& f) {
 
 const GpuVendor vendor = {Selection::current, launch, prepare, Selection::describe, Selection::forget};
 
-} // namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::amd

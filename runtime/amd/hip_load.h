@@ -5,7 +5,8 @@
 #include "runtime/amd/hip_driver.h"
 #include "runtime/gpu/gpu_select.h"
 
-namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::amd {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 struct Device {
   int ordinal = 0;
@@ -65,4 +66,5 @@ struct Vendor {
   static deepgen_status failure(Result r) { return amd::failure(r); }
 };
 
-} // namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::amd

@@ -3,7 +3,8 @@
 #include <cstring>
 #include <initializer_list>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// One matrix as the caller describes it, with the defaults for 0 filled in.
@@ -219,4 +220,5 @@ deepgen_status check_arguments(const deepgen_function& f, const CallArguments& a
   return count > 1 ? check_overlaps(matrices, count) : DEEPGEN_OK;
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

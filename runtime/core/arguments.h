@@ -3,7 +3,8 @@
 
 #include "runtime/core/abi.h"
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// The value of each deepgen_arg; ranges and workspace belong to a task and are filled later, tensor maps by
 /// the launch. Slots of operands that the function does not have are 0.
@@ -90,4 +91,5 @@ inline bool is_used(const deepgen_operand& x, const CallArguments& args) {
          (args.reads_optional || !(x.flags & DEEPGEN_OPERAND_OPTIONAL));
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

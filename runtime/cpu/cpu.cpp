@@ -6,7 +6,8 @@
 #include <cpuid.h>
 #endif
 
-namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::cpu {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 #if defined(__x86_64__)
@@ -105,7 +106,8 @@ unsigned features(const char* (&names)[max_features]) {
   return count;
 }
 
-} // namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::cpu
 
 uint32_t deepgen_cpu_level(void) {
   const uint32_t level = deepgen::cpu::hardware_level();

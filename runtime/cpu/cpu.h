@@ -6,7 +6,8 @@
 
 #include <cstdint>
 
-namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::cpu {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// The x86-64 level (1..4, System V psABI); 0 on another architecture. Not lowered by DEEPGEN_CPU_LEVEL.
 uint32_t hardware_level();
@@ -16,4 +17,5 @@ uint32_t hardware_level();
 inline constexpr unsigned max_features = 64;
 unsigned features(const char* (&names)[max_features]);
 
-} // namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::cpu

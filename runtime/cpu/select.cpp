@@ -6,7 +6,8 @@
 
 #include <cstring>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 bool well_formed(const deepgen_kernel& k) {
@@ -71,7 +72,8 @@ const deepgen_kernel* kernel_for(const deepgen_function& f, const int64_t* sizes
   return k;
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen
 
 int deepgen_register(const deepgen_function* functions, uint32_t count) {
   if (!functions && count) return DEEPGEN_ERROR_NULL;

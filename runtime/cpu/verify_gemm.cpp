@@ -9,7 +9,8 @@
 #include <initializer_list>
 #include <string_view>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// A step of an epilogue: its word in the key, the operand that it reads, and where that has the value for an
@@ -304,4 +305,5 @@ void verify_gemm(const deepgen_function& f, bool padded, const int64_t* sizes, F
     finding.status = DEEPGEN_ERROR_WRONG_RESULT;
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

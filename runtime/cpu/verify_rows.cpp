@@ -7,7 +7,8 @@
 #include <cstring>
 #include <initializer_list>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 constexpr int64_t most_elements = int64_t(1) << 24; ///< of D that are checked, but at least one row
@@ -226,4 +227,5 @@ void verify_rows(const deepgen_function& f, bool padded, const int64_t*, Finding
   if (!check.rows_are_right(finding)) finding.status = DEEPGEN_ERROR_WRONG_RESULT;
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

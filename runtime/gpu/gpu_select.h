@@ -19,7 +19,8 @@
 #include <cstdlib>
 #include <pthread.h>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 constexpr uint32_t cannot_run = ~0u;
 
@@ -240,4 +241,5 @@ private:
   }
 };
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

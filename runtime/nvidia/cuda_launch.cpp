@@ -2,7 +2,8 @@
 #include "runtime/nvidia/cuda_select.h"
 #include "runtime/nvidia/cuda_tensor_map.h"
 
-namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::nvidia {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 deepgen_status enqueue(const Driver& d, GpuCall& call, const PreparedKernel& prepared, EncodedMaps* maps) {
@@ -72,4 +73,5 @@ deepgen_status prepare(const deepgen_function& f) {
 
 const GpuVendor vendor = {Selection::current, launch, prepare, Selection::describe, Selection::forget};
 
-} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::nvidia

@@ -4,7 +4,8 @@
 #include "runtime/gpu/gpu_select.h"
 #include "runtime/nvidia/cuda_load.h"
 
-namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::nvidia {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// Better is lower: tuned on a device of this name; for this device's arch or an earlier one of its major
 /// version; PTX. Within each, the latest arch. Equals keep the order of the table.
@@ -40,4 +41,5 @@ using Selection = GpuSelection<Vendor>;
 using PreparedKernel = Selection::PreparedKernel;
 using Choice = Selection::Choice;
 
-} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::nvidia

@@ -1,15 +1,13 @@
 // select, header, embed
 #include "base/files/files.h"
-#include "base/json/json.h"
 #include "base/text/error.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
+#include "generator/cli/library/library_input.h"
 #include "generator/embed/embed.h"
-#include "generator/lock/locked.h"
 #include "generator/lock/select.h"
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <iostream>
 
 namespace deepgen {
@@ -45,20 +43,10 @@ void run_select(const SelectOptions& o, const CliContext& context) {
   }
 }
 
-/// What `deepgen-measure verify -o` wrote.
-std::set<std::string> read_verified(const std::string& path) {
-  const Json json = parse_json(read_file(path), path);
-  check_schema(json, "deepgen.verified/1", path);
-  const auto hashes = get<std::vector<std::string>>(json, "sha256", path);
-  return {hashes.begin(), hashes.end()};
-}
-
 struct HeaderOptions {
   std::string target, header;
   std::vector<std::string> archs;
 };
-
-std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 void run_header(const HeaderOptions& o, const CliContext& context) {
   require_groups(context, "header");
@@ -75,21 +63,8 @@ struct EmbedOptions {
 
 void run_embed(const EmbedOptions& o, const CliContext& context) {
   require_groups(context, "embed");
-  Library library{o.target, file_name(o.header), {}};
-  for (const Group& group : context.groups) {
-    LibraryFunction f{ProblemFile::read(group.one("--problem")), {}};
-    for (const std::string& path : group.many("--kernel")) f.kernels.push_back(KernelFile::read(path));
-    for (const std::string& path : group.many("--verified")) f.verified.merge(read_verified(path));
-    library.functions.push_back(std::move(f));
-  }
-  validate(library);
-  if (!o.lock.empty()) {
-    std::vector<EmbeddedFile> files;
-    for (const LibraryFunction& f : library.functions)
-      for (const KernelFile& kernels : f.kernels) files.push_back({f.file, &kernels});
-    check_locked(o.lock, files);
-  }
-  write_if_changed(o.source, embed_source(library));
+  const LibraryOutput read = read_library({o.target, o.header, o.lock}, context.groups);
+  write_if_changed(o.source, embed_source(read.library));
 }
 
 } // namespace
@@ -138,7 +113,9 @@ void add_embed_command(CLI::App& app, CliContext& context) {
   c->add_option("--locked-by", o->lock,
                 "lock file of a frozen build: fails unless the kernels are those that it names");
   c->footer("then, once a function:\n  --problem problem.json --kernel winner.dgk [--kernel ...] [--verified "
-            "verified.json ...]\n\n"
+            "verified.json ...] [--vendored ARCH ...]\n\n"
+            "--vendored: the kernels that lie beside the lock of --locked-by, which names them by hash. No\n"
+            "compiler is needed.\n"
             "The configs of kernels that neither a search nor `deepgen-measure verify -o` has verified end "
             "with \"(not verified)\".\n"
             "Example:\n  deepgen embed --target kernels --header kernels.h --source kernels.cpp "

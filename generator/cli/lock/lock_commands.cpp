@@ -5,6 +5,8 @@
 #include "generator/cli/build_tree.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
+#include "generator/cli/lock/merge_command.h"
+#include "generator/cli/lock/vendor_command.h"
 #include "generator/codegen/compile.h"
 #include "generator/lock/evidence.h"
 #include "generator/lock/exchange.h"
@@ -12,9 +14,11 @@
 #include "generator/lock/final_log.h"
 #include "generator/lock/lock.h"
 #include "generator/lock/ranged_entry.h"
+#include "generator/lock/vendored_state.h"
 #include "templates/core/template.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <filesystem>
 #include <iostream>
 
@@ -24,6 +28,9 @@ namespace {
 struct MergeOptions {
   std::string lock, stamp;
   std::vector<std::string> devices;
+  bool vendored = false;
+  std::string cache; ///< with `vendored`
+  MergeLocksOptions locks;
 };
 
 /// Removes the log: Ninja would hold it for up to date, and no `tune` could ever repeat the playoff.
@@ -78,7 +85,14 @@ bool merge_or_say_what_is_kept(const std::string& lock, const std::vector<LockEn
   }
 }
 
-int run_merge(const MergeOptions& o, const CliContext& context) {
+int run_merge(MergeOptions& o, const CliContext& context) {
+  if (!o.locks.from.empty()) {
+    if (!context.groups.empty())
+      throw Error("--from and --problem together", "deepgen lock merge", "",
+                  "merge the locks, and then the searches");
+    o.locks.lock = o.lock;
+    return merge_locks(o.locks);
+  }
   Lock::read(o.lock); // a damaged lock is the first thing to report
   std::vector<LockEntry> entries;
   for (const Group& group : context.groups) {
@@ -92,7 +106,13 @@ int run_merge(const MergeOptions& o, const CliContext& context) {
     }
   }
   touch(o.stamp, !entries.empty() && merge_or_say_what_is_kept(o.lock, entries));
-  return entries.size() < context.groups.size() ? 1 : 0;
+  int status = entries.size() < context.groups.size() ? 1 : 0;
+  if (o.vendored) {
+    VendorOptions vendored;
+    vendored.lock = o.lock, vendored.devices = o.devices, vendored.cache = o.cache;
+    if (vendor(vendored) != 0) status = 1;
+  }
+  return status;
 }
 
 Lock read_existing(const std::string& path) {
@@ -108,6 +128,27 @@ void run_show(const std::string& path) {
               << ranges_text(e);
 }
 
+std::vector<std::string> wrong_with(const VendoredState& state) {
+  std::vector<std::string> lines = state.faults;
+  for (const LockEntry* e : state.without)
+    lines.push_back("not vendored: " + e->place() + ": run `deepgen lock vendor`");
+  for (const std::string& file : state.extra)
+    lines.push_back("extra: no entry names " + file + ": `deepgen lock vendor` removes kernels");
+  return lines;
+}
+
+/// What each entry adds to the repository.
+void print_sizes(const VendoredState& state) {
+  size_t total = 0;
+  for (const VendoredSize& size : state.sizes) {
+    std::printf("%8zu bytes (code %zu, kernels %zu) %s\n", size.packed, size.code, size.kernels,
+                size.entry->place().c_str());
+    total += size.packed;
+  }
+  std::printf("%8zu bytes of vendored kernels, of %zu entries\n", total, state.sizes.size());
+  std::fflush(stdout);
+}
+
 int run_check(const std::string& path, const CliContext& context) {
   const Lock lock = read_existing(path);
   int bad = 0;
@@ -115,9 +156,15 @@ int run_check(const std::string& path, const CliContext& context) {
     std::cerr << "deepgen: " << path << ": " << what << "\n";
     ++bad;
   };
+  const VendoredState state = vendored_state(lock, path);
+  const auto note = [&](const std::string& what) { std::cout << path << ": " << what << "\n"; };
   for (const LockEntry& e : lock.entries())
-    if (std::string why = why_stale(e); !why.empty())
-      complain("stale: " + e.problem + " on " + e.arch + " (" + e.device.name + "): " + why);
+    if (std::string why = why_stale(e); !why.empty()) {
+      const std::string stale = "stale: " + e.place() + ": " + why;
+      e.kernels.empty() ? complain(stale) : note(stale + "; its vendored kernels can be linked all the same");
+    }
+  if (state.used)
+    for (const std::string& what : wrong_with(state)) complain(what);
   for (const Group& group :
        context.groups) // a shell's pattern gives many problems, which then share the arch
     for (const std::string& problem : group.at_least_one("--problem")) {
@@ -126,6 +173,7 @@ int run_check(const std::string& path, const CliContext& context) {
       if (!file.untuned && !lock.find(file.problem.key(), arch, Device()))
         complain("missing: " + file.label() + ": " + file.problem.key() + " on " + arch);
     }
+  if (state.used) print_sizes(state);
   if (bad == 0) std::cout << path << ": " << lock.entries().size() << " entries, all good\n";
   return bad ? 1 : 0;
 }
@@ -152,8 +200,7 @@ void run_prune(const PruneOptions& o) {
                 "pass --build with a configured build folder of everything that uses the lock, or --problem");
   const std::vector<LockEntry> gone = prune_lock(o.lock, problems, o.remove);
   for (const LockEntry& e : gone)
-    std::cout << (o.remove ? "removed: " : "would be removed: ") << e.problem << " on " << e.arch << " ("
-              << e.device.name << ")\n";
+    std::cout << (o.remove ? "removed: " : "would be removed: ") << e.place() << "\n";
   std::cout << o.lock << ": " << gone.size() << " of " << lock.entries().size()
             << " entries are of no problem given";
   std::cout << (gone.empty() || o.remove ? "\n" : "; --remove removes them\n");
@@ -175,20 +222,26 @@ void add_prune_command(CLI::App& lock) {
 } // namespace
 
 void add_lock_command(CLI::App& app, CliContext& context) {
-  CLI::App* lock = app.add_subcommand("lock", "write, show, check or prune the committed lock file");
+  CLI::App* lock = app.add_subcommand("lock", "write, show, check, vendor or prune the committed lock file");
   lock->require_subcommand(1);
   lock->footer("Example:\n  deepgen lock check --lock deepgen.lock.json");
 
   auto o = std::make_shared<MergeOptions>();
-  CLI::App* merge = lock->add_subcommand("merge", "add the winners of finished searches to the lock");
+  CLI::App* merge =
+      lock->add_subcommand("merge", "add the winners of finished searches, or other locks, to the lock");
   merge->add_option("--lock", o->lock, "lock file; created if absent")->required();
   merge->add_option("--device", o->devices, "device.json of each arch; this host's CPU if absent");
   merge->add_option("--stamp", o->stamp, "file to touch when the lock changed");
+  merge->add_flag("--vendored", o->vendored,
+                  "then keep the compiled kernels of all entries beside the lock, as `lock vendor` does");
+  merge->add_option("--cache", o->cache, "with --vendored: folder of the cache");
+  add_merge_locks_options(*merge, o->locks);
   merge->footer("then, any number of times:\n  --problem problem.json [--arch cpu] --records FILE ...\n\n"
                 "An unstable or unverified result is refused: the others are merged, and the command fails.\n"
                 "The log of an unstable playoff is removed, so that the next `tune` repeats it.\n"
                 "Example:\n  deepgen lock merge --lock deepgen.lock.json --device device.json "
-                "--problem problem.json --arch cpu --records r0/records.jsonl final.jsonl");
+                "--problem problem.json --arch cpu --records r0/records.jsonl final.jsonl\n"
+                "  deepgen lock merge --lock deepgen.lock.json --from theirs.lock.json --dry-run");
   merge->callback([o, &context] { context.status = run_merge(*o, context); });
 
   auto path = std::make_shared<std::string>();
@@ -204,6 +257,7 @@ void add_lock_command(CLI::App& app, CliContext& context) {
                 "Example:\n  deepgen lock check --lock deepgen.lock.json --problem problem.json --arch cpu");
   check->callback([path, &context] { context.status = run_check(*path, context); });
   add_prune_command(*lock);
+  add_vendor_command(*lock);
 }
 
 } // namespace deepgen
