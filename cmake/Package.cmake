@@ -24,7 +24,7 @@ install(FILES
   ${PROJECT_SOURCE_DIR}/cmake/DeepGenDevices.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGenSearch.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenLibrary.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGenGraph.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenTune.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/DeepGenWorkload.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/DeepGenWorkload.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenMlir.cmake
   ${PROJECT_SOURCE_DIR}/runtime/include/deepgen/epilogue_steps.h DESTINATION ${_package})
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/library/CMakeLists.txt ${PROJECT_SOURCE_DIR}/cmake/library/find.h.in DESTINATION ${_package}/library)
 if(EXISTS ${PROJECT_SOURCE_DIR}/LICENSE)

@@ -18,6 +18,7 @@ namespace {
 struct ReportOptions {
   std::vector<std::string> records, locks;
   std::string build, weights, html, csv, candidates;
+  bool dispatches = false;
 };
 
 /// {"<problem key>": <weight>, ...}
@@ -65,7 +66,7 @@ void run_report(const ReportOptions& o) {
   in.only_labelled = !o.build.empty() && !in.labels.empty() && o.records.empty();
   const std::vector<Study> studies = studies_of(in);
   if (o.html.empty() && o.csv.empty() && o.candidates.empty()) {
-    std::cout << report(in.logs) << summary_text(studies);
+    std::cout << (o.dispatches ? dispatch_text(studies) : report(in.logs) + summary_text(studies));
     return;
   }
   auto write = [&](const std::string& path, auto text_of) {
@@ -78,7 +79,8 @@ void run_report(const ReportOptions& o) {
                 << path << "\n";
   };
   write(o.html, report_page);
-  write(o.csv, summary_csv);
+  if (o.dispatches) std::cout << dispatch_text(studies);
+  write(o.csv, o.dispatches ? dispatch_csv : summary_csv);
   write(o.candidates, candidates_csv);
 }
 
@@ -94,6 +96,8 @@ void add_report_command(CLI::App& app, CliContext&) {
                 "JSON file of problem keys and weights, such as calls; for the weighted mean");
   c->add_option("--html", o->html, "page to write; it needs nothing but a browser");
   c->add_option("--csv", o->csv, "CSV to write, a row a problem; - for stdout");
+  c->add_flag("--dispatches", o->dispatches,
+              "candidate by candidate, as IREE's dispatch profiler prints them; --csv too");
   c->add_option("--candidates-csv", o->candidates, "CSV to write, a row a candidate; - for stdout");
   c->footer("Ratios are times as fast as the default config; 95 % is the confidence interval.\n"
             "Example:\n  deepgen report --records r0/records.jsonl r1/records.jsonl final.jsonl\n"
