@@ -13,7 +13,7 @@
 # The other keywords are those of deepgen_add_gemm() (DeepGen.cmake).
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.25)
-include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWorkload.cmake)
 
 function(deepgen_add_mlir target)
   set(options UNTUNED)
@@ -28,8 +28,7 @@ function(deepgen_add_mlir target)
     string(REGEX MATCH "\"name\":\"([^\"]+)\",\"problem\":\"([^\"]+)\"" all "${line}")
     set(arg_NAME ${CMAKE_MATCH_1})
     set(key "${CMAKE_MATCH_2}")
-    _deepgen_check_gemm_key(${target} "${key}")
-    _deepgen_add_problem(${target} "${key}")
+    _deepgen_add_workload_problem(${target} "${key}" plain)
   endforeach()
   _deepgen_memref_functions(${target})
   if(DEFINED arg_CALLS)
