@@ -412,7 +412,10 @@ function(_deepgen_find_entry namespace name key result)
     set(${result} "      {{${CMAKE_MATCH_1}, ${CMAKE_MATCH_2}, type::${CMAKE_MATCH_3}, type::${CMAKE_MATCH_4}, \"${CMAKE_MATCH_5}\", \"${options}\"}, ${functions}" PARENT_SCOPE)
     return()
   endif()
-  string(REGEX MATCH "^gemm m=([0-9]+) n=([0-9]+) k=([0-9]+) batch=([0-9]+) a=([a-z0-9]+) b=([a-z0-9]+) d=([a-z0-9]+) acc=[a-z0-9]+ layout=([nt]+) " all "${key}")
+  set(${result} "" PARENT_SCOPE)
+  if(NOT key MATCHES "^gemm m=([0-9]+) n=([0-9]+) k=([0-9]+) batch=([0-9]+) a=([a-z0-9]+) b=([a-z0-9]+) d=([a-z0-9]+) acc=[a-z0-9]+ layout=([nt]+) ")
+    return() # sizes that calls pass
+  endif()
   string(CONCAT entry "      {{${CMAKE_MATCH_1}, ${CMAKE_MATCH_2}, ${CMAKE_MATCH_3}, ${CMAKE_MATCH_4}, @groups@, "
     "type::${CMAKE_MATCH_5}, type::${CMAKE_MATCH_6}, type::${CMAKE_MATCH_7}, ${namespace}::layout::${CMAKE_MATCH_8}, ")
   set(groups 0)

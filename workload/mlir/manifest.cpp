@@ -78,6 +78,9 @@ Entry read_entry(const Json& json, const std::string& where) {
   if (const std::string why = why_no_identifier(e.name); !why.empty() || e.name.size() > 200)
     throw Error("field 'name' is no name of a function: " + excerpt(json["name"]), where, why);
   e.problem = Gemm::parse(get<std::string>(json, "problem", where));
+  if (e.problem.ranged() || e.problem.groups || e.problem.gate)
+    throw Error("a module has no such problem", where, e.problem.key(),
+                "sizes that are fixed, no groups and no gate");
   e.function = get_name(json, "function", where, kLongestName);
   e.line = get_count(json, "line", where, 1), e.calls = get_count(json, "calls", where, 1);
   e.whole = get<bool>(json, "whole", where);
