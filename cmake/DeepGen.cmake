@@ -64,6 +64,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/DeepGenBundle.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenGraph.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenTune.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWorkload.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenMlir.cmake)
 
 set(DEEPGEN_MODE auto CACHE STRING "auto, lock or frozen")
 set_property(CACHE DEEPGEN_MODE PROPERTY STRINGS auto lock frozen)

@@ -25,9 +25,9 @@ install(FILES
   ${PROJECT_SOURCE_DIR}/cmake/DeepGenSearch.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenLibrary.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGenGraph.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenTune.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGenVendored.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenBundle.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/DeepGenWorkload.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/DeepGenWorkload.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenMlir.cmake
   ${PROJECT_SOURCE_DIR}/runtime/include/deepgen/epilogue_steps.h DESTINATION ${_package})
-install(FILES ${PROJECT_SOURCE_DIR}/cmake/library/CMakeLists.txt ${PROJECT_SOURCE_DIR}/cmake/library/find.h.in DESTINATION ${_package}/library)
+install(FILES ${PROJECT_SOURCE_DIR}/cmake/library/CMakeLists.txt ${PROJECT_SOURCE_DIR}/cmake/library/find.h.in ${PROJECT_SOURCE_DIR}/cmake/library/find.cpp.in DESTINATION ${_package}/library)
 if(EXISTS ${PROJECT_SOURCE_DIR}/LICENSE)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/deepgen)
 endif()

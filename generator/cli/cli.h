@@ -27,6 +27,7 @@ void add_report_command(CLI::App&, CliContext&);
 void add_results_command(CLI::App&, CliContext&);
 void add_export_command(CLI::App&, CliContext&);
 void add_import_command(CLI::App&, CliContext&);
+void add_mlir_command(CLI::App&, CliContext&);
 void add_compile_command(CLI::App&, CliContext&);
 void add_dump_command(CLI::App&, CliContext&);
 void add_select_command(CLI::App&, CliContext&);

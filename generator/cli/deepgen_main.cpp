@@ -57,7 +57,8 @@ int run(std::vector<std::string> arguments) {
                    add_embed_command,       add_bundle_command,  add_lock_command,   add_report_command,
                    add_results_command,     add_export_command,  add_import_command, add_space_command,
                    add_top_command,         add_try_command,     add_dump_command,   add_doctor_command,
-                   add_check_ptxas_command, add_cache_command,   add_sweep_command,  add_replay_command})
+                   add_check_ptxas_command, add_cache_command,   add_sweep_command,  add_replay_command,
+                   add_mlir_command})
     add(app, context);
   std::reverse(arguments.begin(), arguments.end()); // CLI11 takes them from the back
   try {

@@ -14,6 +14,7 @@ namespace {
 struct ReportOptions {
   ReportSources sources;
   std::string html, csv, candidates;
+  bool dispatches = false;
 };
 
 void run_report(const ReportOptions& o) {
@@ -21,7 +22,7 @@ void run_report(const ReportOptions& o) {
   in.evidence = !o.html.empty();
   const std::vector<Study> studies = studies_of(in);
   if (o.html.empty() && o.csv.empty() && o.candidates.empty()) {
-    std::cout << report(in.logs) << summary_text(studies);
+    std::cout << (o.dispatches ? dispatch_text(studies) : report(in.logs) + summary_text(studies));
     return;
   }
   auto write = [&](const std::string& path, auto text_of) {
@@ -34,7 +35,8 @@ void run_report(const ReportOptions& o) {
                 << path << "\n";
   };
   write(o.html, report_page);
-  write(o.csv, summary_csv);
+  if (o.dispatches) std::cout << dispatch_text(studies);
+  write(o.csv, o.dispatches ? dispatch_csv : summary_csv);
   write(o.candidates, candidates_csv);
 }
 
@@ -46,6 +48,8 @@ void add_report_command(CLI::App& app, CliContext&) {
   add_report_sources(*c, o->sources);
   c->add_option("--html", o->html, "page to write; it needs nothing but a browser");
   c->add_option("--csv", o->csv, "CSV to write, a row a problem; - for stdout");
+  c->add_flag("--dispatches", o->dispatches,
+              "candidate by candidate, as IREE's dispatch profiler prints them; --csv too");
   c->add_option("--candidates-csv", o->candidates, "CSV to write, a row a candidate; - for stdout");
   c->footer("Ratios are times as fast as the default config; 95 % is the confidence interval.\n"
             "Example:\n  deepgen report --records r0/records.jsonl r1/records.jsonl final.jsonl\n"
