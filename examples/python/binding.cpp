@@ -7,7 +7,8 @@
 
 /// Rows of x and y, columns of y, columns of x.
 EXPORTED void layer_sizes(int64_t* sizes) {
-  sizes[0] = layer_kernels::layer_sizes::m, sizes[1] = layer_kernels::layer_sizes::n, sizes[2] = layer_kernels::layer_sizes::k;
+  sizes[0] = layer_kernels::layer_sizes::m, sizes[1] = layer_kernels::layer_sizes::n,
+  sizes[2] = layer_kernels::layer_sizes::k;
 }
 
 /// y = relu(x w^T + bias); rows of y are `stride` elements apart. 0 when it went well.

@@ -1,12 +1,12 @@
-// The library's functions as operators of torch: deepgen_ffn::up and deepgen_ffn::down. Sizes are those of the library;
-// stream, device and memory are torch's.
+// The library's functions as operators of torch: deepgen_ffn::up and deepgen_ffn::down. Sizes are those of
+// the library; stream, device and memory are torch's.
 #include <ffn_kernels.h>
 
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
-// Torch's C interface, which needs no headers of CUDA; in libtorch_cuda.so since 2.2.
+// Torch's C interface, which needs no headers of CUDA; in libtorch_cuda.so.
 extern "C" int32_t aoti_torch_get_current_cuda_stream(int32_t device, void** stream);
 
 namespace {
@@ -18,15 +18,18 @@ void check(deepgen_status status) {
 }
 
 /// A matrix of bf16 whose rows are contiguous; they may have gaps between them.
-void check_matrix(const at::Tensor& t, const char* name, const at::Tensor& like, int64_t rows, int64_t columns) {
-  TORCH_CHECK(t.device() == like.device() && t.scalar_type() == at::kBFloat16, name, " is not bfloat16 on ", like.device());
-  TORCH_CHECK(t.dim() == 2 && t.size(0) == rows && t.size(1) == columns, name, " is not ", rows, " x ", columns, ", but ", t.sizes());
+void check_matrix(const at::Tensor& t, const char* name, const at::Tensor& like, int64_t rows,
+                  int64_t columns) {
+  TORCH_CHECK(t.is_cuda() && t.device() == like.device() && t.scalar_type() == at::kBFloat16, name,
+              " is not bfloat16 on the GPU of the first operand");
+  TORCH_CHECK(t.dim() == 2 && t.size(0) == rows && t.size(1) == columns, name, " is not ", rows, " x ",
+              columns, ", but ", t.sizes());
   TORCH_CHECK(t.stride(1) == 1 && t.stride(0) >= columns, name, " has rows that are not contiguous");
 }
 
 void check_vector(const at::Tensor& t, const char* name, const at::Tensor& like, int64_t count) {
-  TORCH_CHECK(t.device() == like.device() && t.scalar_type() == at::kBFloat16 && t.dim() == 1 && t.size(0) == count &&
-                  t.is_contiguous(),
+  TORCH_CHECK(t.device() == like.device() && t.scalar_type() == at::kBFloat16 && t.dim() == 1 &&
+                  t.size(0) == count && t.is_contiguous(),
               name, " is no contiguous vector of ", count, " bfloat16");
 }
 
@@ -44,7 +47,8 @@ at::Tensor launch(deepgen_gemm_args& args, const at::Tensor& x, int64_t rows, in
     args.workspace = workspace.data_ptr(), args.workspace_bytes = bytes;
   }
   void* stream = nullptr;
-  TORCH_CHECK(aoti_torch_get_current_cuda_stream(x.device().index(), &stream) == 0, "torch has no current stream");
+  TORCH_CHECK(aoti_torch_get_current_cuda_stream(x.device().index(), &stream) == 0,
+              "torch has no current stream");
   check(deepgen_launch_gemm(function, &args, stream));
   return d;
 }
@@ -55,18 +59,21 @@ at::Tensor up(const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias) 
   check_matrix(w, "w", x, size::n, size::k);
   check_vector(bias, "bias", x, size::n);
   deepgen_gemm_args args;
-  args.a = x.data_ptr(), args.lda = x.stride(0), args.b = w.data_ptr(), args.ldb = w.stride(0), args.bias = bias.data_ptr();
+  args.a = x.data_ptr(), args.lda = x.stride(0), args.b = w.data_ptr(), args.ldb = w.stride(0),
+  args.bias = bias.data_ptr();
   return launch(args, x, size::m, size::n, ffn_kernels_up_function());
 }
 
-at::Tensor down(const at::Tensor& h, const at::Tensor& w, const at::Tensor& bias, const at::Tensor& residual) {
+at::Tensor down(const at::Tensor& h, const at::Tensor& w, const at::Tensor& bias,
+                const at::Tensor& residual) {
   using size = ffn_kernels::down_sizes;
   check_matrix(h, "h", h, size::m, size::k);
   check_matrix(w, "w", h, size::n, size::k);
   check_vector(bias, "bias", h, size::n);
   check_matrix(residual, "residual", h, size::m, size::n);
   deepgen_gemm_args args;
-  args.a = h.data_ptr(), args.lda = h.stride(0), args.b = w.data_ptr(), args.ldb = w.stride(0), args.bias = bias.data_ptr();
+  args.a = h.data_ptr(), args.lda = h.stride(0), args.b = w.data_ptr(), args.ldb = w.stride(0),
+  args.bias = bias.data_ptr();
   args.residual = residual.data_ptr(), args.ld_residual = residual.stride(0);
   return launch(args, h, size::m, size::n, ffn_kernels_down_function());
 }

@@ -86,7 +86,7 @@ def main(build):
     expected = F.linear(hidden, w2, b2) + x
 
     for name, operands in (("up", arguments[:3]), ("down", (hidden.bfloat16(), *arguments[3:], arguments[0]))):
-        torch.library.opcheck(getattr(torch.ops.deepgen_ffn, name).default, operands)
+        torch.library.opcheck(getattr(torch.ops.deepgen_ffn, name).default, operands, test_utils=("test_schema", "test_faketensor"))
     check("eager", tuned(*arguments), expected)
     check("compiled", torch.compile(tuned, fullgraph=True)(*arguments), expected)
     replay, y = captured(tuned, arguments)

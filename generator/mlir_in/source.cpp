@@ -237,9 +237,13 @@ private:
     Value& value = s_.graph.values[size_t(v)];
     for (mlir::OpOperand& use : s_.values[size_t(v)].getUses()) {
       const auto known = numbers_.find(use.getOwner());
-      if (known == numbers_.end())
+      if (known == numbers_.end()) {
         ++value.other_uses;
-      else
+        const mlir::Dialect* dialect = use.getOwner()->getDialect();
+        value.elementwise_use |=
+            value.tensor &&
+            mlir::isa_and_nonnull<mlir::arith::ArithDialect, mlir::math::MathDialect>(dialect);
+      } else
         value.users.push_back(known->second);
     }
   }

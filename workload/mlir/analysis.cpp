@@ -146,6 +146,12 @@ void add_notes(const Graph& graph, const std::string& file, Analysis& analysis) 
       analysis.notes.push_back(place(file, graph.operation(chain.product)) + ": the chain ends before " +
                                chain.ends);
   }
+  for (const Chain& chain : analysis.chains)
+    if (graph.value(chain.operands.back().value).elementwise_use)
+      analysis.notes.push_back(
+          place(file, graph.operation(chain.product)) +
+          ": operations of arith or math on whole tensors follow, which are no part of the chain before "
+          "mlir-opt --convert-elementwise-to-linalg");
   std::map<std::string, int> others;
   for (int i = 0; i < int(graph.operations.size()); ++i) {
     const Operation& o = graph.operation(i);

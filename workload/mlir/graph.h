@@ -20,6 +20,7 @@ struct Value {
   int producer = -1;              ///< Operation; -1: something else
   int argument = -1;              ///< of its function, from 0
   std::vector<int> users;         ///< Operations, one for each use
+  bool elementwise_use = false;   ///< by arith or math on whole tensors, which is no operation of linalg
   int other_uses = 0;             ///< returns too
   std::optional<double> constant; ///< all elements are this
   bool undefined = false;         ///< tensor.empty

@@ -131,6 +131,15 @@ TEST(MlirIn, StepsThatAreNone) {
             "ends");
 }
 
+TEST(MlirIn, ElementwiseOnWholeTensors) {
+  const Analysis a =
+      analysed(function("%0 = linalg.matmul ins(%a, %b : tensor<4x5xf32>, tensor<5x6xf32>) outs(%c : "
+                        "tensor<4x6xf32>) -> tensor<4x6xf32>\n"
+                        "%1 = arith.addf %0, %c : tensor<4x6xf32>\nreturn %1 : tensor<4x6xf32>"));
+  ASSERT_EQ(a.notes.size(), 1u);
+  EXPECT_NE(a.notes[0].find("convert-elementwise-to-linalg"), std::string::npos);
+}
+
 TEST(MlirIn, OldSpellings) {
   expect_refused(function("%0 = linalg.matmul_transpose_b ins(%a, %b : tensor<4x5xf32>, tensor<5x6xf32>) "
                           "outs(%c : tensor<4x6xf32>) -> tensor<4x6xf32>\n"
