@@ -3,6 +3,7 @@
 #include "runtime/core/arguments.h"
 #include "runtime/core/pool.h"
 #include "runtime/core/scratch.h"
+#include "runtime/cpu/cpu.h"
 
 #include <cstring>
 
@@ -17,13 +18,18 @@ bool well_formed(const deepgen_kernel& k) {
   return k.tiles_m >= 1 && k.tiles_n >= 1 && k.tiles_b >= 1 && k.grain_m >= 1 && k.grain_n >= 1;
 }
 
+bool runs_on(uint32_t needed, uint32_t present) {
+  return (needed & DEEPGEN_ISA_LEVEL) <= (present & DEEPGEN_ISA_LEVEL) &&
+         !(needed & ~DEEPGEN_ISA_LEVEL & ~present);
+}
+
 deepgen_status select(const deepgen_function& f) {
   if (!f.selected || !f.kernels || !has_good_operands(f)) return DEEPGEN_ERROR_ARGUMENT;
-  const uint32_t level = deepgen_cpu_level();
+  const uint32_t isa = cpu::usable_isa();
   for (uint32_t i = 0; i < f.kernel_count; ++i) {
     const deepgen_kernel& k = f.kernels[i];
     if (!k.arch || (std::strcmp(k.arch, "cpu") == 0 && !well_formed(k))) return DEEPGEN_ERROR_ARGUMENT;
-    if (std::strcmp(k.arch, "cpu") != 0 || k.isa > level) continue;
+    if (std::strcmp(k.arch, "cpu") != 0 || !runs_on(k.isa, isa)) continue;
     __atomic_store_n(f.selected, &k, __ATOMIC_RELEASE);
     return scratch::reserve(k.workspace) ? DEEPGEN_OK : DEEPGEN_ERROR_WORKSPACE;
   }
