@@ -24,8 +24,8 @@ std::vector<const Template*>& registry() {
   static const MmaSync mma_sync;
   static const Simt simt;
   static const Wmma wmma;
-  static std::vector<const Template*> all = {&cpu_dot, &cpu_rows, &cpu_tile, &gemv, &gpu_rows, &hopper_ws,
-                                             &mfma,     &mma_sync, &simt, &wmma};
+  static std::vector<const Template*> all = {&cpu_dot,   &cpu_rows, &cpu_tile, &gemv, &gpu_rows,
+                                             &hopper_ws, &mfma,     &mma_sync, &simt, &wmma};
   return all;
 }
 
