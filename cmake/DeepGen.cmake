@@ -9,8 +9,9 @@
 #
 # The first call creates the static library <target> with the header <target>.h; later calls with another NAME add
 # problems to it. NAME defaults to <target>, NAMESPACE to <target>, ACCUMULATE to what the types imply, LAYOUT to nt
-# (B is stored [N,K]). Each of M, N, K and BATCH is a number, or a range such as 1..8192: then each call passes it. TYPES of A and B to D: f32 to f32, f64 to f64, f16 to f16 or f32, bf16 to bf16 or f32, tf32 to
-# f32, e4m3 and e5m2 to f16, bf16 or f32, i8 to i32, f32, bf16 or i8. The epilogue's steps apply in the order given;
+# (B is stored [N,K]). Each of M, N, K and BATCH is a number, or a range such as 1..8192: then each call passes it. TYPES of A
+# and B to D: f32 to f32, f64 to f64, f16 to f16 or f32, bf16 to bf16 or f32, tf32 to f32, e4m3 and e5m2 to f16, bf16 or f32,
+# i8 to i32, f32, bf16 or i8, and so u8 (A) and i8 (B). The epilogue's steps apply in the order given;
 # deepgen/epilogue_steps.h lists them, docs/sizes_and_types.md says what they compute.
 # With GATED, B is [gate; up], 2 N wide, and the product gate(alpha A Bg) * (alpha A Bu): SwiGLU, GeGLU, GLU, ReGLU.
 # With GROUPS, the rows of A and D belong to as many groups, by a table of offsets in device memory, and each has a B of its own.

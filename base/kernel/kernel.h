@@ -80,7 +80,7 @@ struct Kernel {
   std::string sha256; ///< of `code` (of `ptx` when there is no code), hex; filled by the compiler
 
   // CPU
-  int64_t isa = 1; ///< x86-64 level that the code needs
+  int64_t isa = 1; ///< what the code needs of an x86-64 CPU (cpu_isa.h)
   /// The iteration grid that the runtime may split among threads: tiles along M, N and batch. A call computes
   /// the tiles [m0,m1) x [n0,n1) of the batch entries [b0,b1).
   int64_t tiles_m = 1, tiles_n = 1, tiles_b = 1;

@@ -1,3 +1,4 @@
+#include "base/kernel/cpu_isa.h"
 #include "base/kernel/vouched.h"
 #include "base/text/error.h"
 #include "generator/embed/embed_code.h"
@@ -16,7 +17,7 @@ namespace {
 /// Where the config runs, and on what it was chosen.
 std::string kernel_line(const LinkedKernel& k) {
   const bool cpu = k.file->arch == "cpu";
-  const std::string where = cpu ? "x86-64-v" + number(k.kernel->isa) : k.file->arch;
+  const std::string where = cpu ? isa_text(k.kernel->isa) : k.file->arch;
   return "     " +
          in_comment(where + (k.kernel->device.empty() ? "" : ", " + k.kernel->device) + ": " +
                     k.kernel->choice.text() + taken_text(*k.kernel)) +

@@ -1,5 +1,6 @@
 #include "generator/embed/operand_table.h"
 
+#include "base/kernel/cpu_isa.h"
 #include "base/text/error.h"
 #include "runtime/include/deepgen/runtime.h"
 
@@ -37,7 +38,9 @@ static_assert(DEEPGEN_F32 == int(Type::f32) && DEEPGEN_F64 == int(Type::f64) &&
               DEEPGEN_F16 == int(Type::f16) && DEEPGEN_BF16 == int(Type::bf16) &&
               DEEPGEN_TF32 == int(Type::tf32) && DEEPGEN_E4M3 == int(Type::e4m3) &&
               DEEPGEN_E5M2 == int(Type::e5m2) && DEEPGEN_I8 == int(Type::i8) &&
-              DEEPGEN_I32 == int(Type::i32));
+              DEEPGEN_I32 == int(Type::i32) && DEEPGEN_U8 == int(Type::u8));
+static_assert(DEEPGEN_ISA_AVXVNNI == isa_avxvnni && DEEPGEN_ISA_AVX512VNNI == isa_avx512vnni &&
+              DEEPGEN_ISA_AVX512BF16 == isa_avx512bf16 && DEEPGEN_ISA_AMX == isa_amx);
 
 /// How an operator's functions are called.
 struct Interface {

@@ -65,7 +65,7 @@ bool valid(const Problem& problem) {
 
 /// All combinations of types that validate() takes, with each layout.
 std::vector<Problem> all_kinds(const Gemm&) {
-  constexpr int last = int(Type::i32);
+  constexpr int last = int(Type::u8);
   std::vector<Problem> kinds;
   for (int a = 0; a <= last; ++a)
     for (int b = 0; b <= last; ++b)
@@ -172,11 +172,13 @@ std::vector<Cell> all_cells(const SampleSpec& spec) {
   return cells;
 }
 
-/// The arch's generic GPU; for "cpu" one of the highest level, so that every level is in the space.
+/// The arch's generic GPU; for "cpu" one of the highest level, so that every level and extension is in the
+/// space.
 Device device_of(const std::string& arch) {
   if (arch != "cpu") return generic_gpu(arch);
   Device cpu;
   cpu.present = false, cpu.isa = 4;
+  cpu.features = {"amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512vnni", "avxvnni"};
   return cpu;
 }
 

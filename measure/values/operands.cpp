@@ -101,6 +101,8 @@ double apply_step(EpilogueOp op, double x, double y, double low, double high) {
   return x;
 }
 
+Type computes_in(const Gemm& p) { return p.d == Type::f64 ? Type::f64 : Type::f32; }
+
 double unit_roundoff(Type type) { return type == Type::f32 ? 0x1p-24 : 0x1p-53; }
 double smallest_normal(Type type) { return type == Type::f32 ? double(FLT_MIN) : DBL_MIN; }
 

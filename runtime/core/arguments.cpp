@@ -126,7 +126,7 @@ bool is_good(const deepgen_operand& x, uint32_t bytes) {
   const bool matrix = x.flags & DEEPGEN_OPERAND_MATRIX;
   for (uint32_t offset : {x.field, x.ld_field, x.stride_field})
     if (offset % 8 || offset + 8 > bytes) return false;
-  return x.type <= DEEPGEN_I32 && x.slot < DEEPGEN_ARG_COUNT && x.stride <= DEEPGEN_ARG_COUNT && x.field &&
+  return x.type <= DEEPGEN_U8 && x.slot < DEEPGEN_ARG_COUNT && x.stride <= DEEPGEN_ARG_COUNT && x.field &&
          (!matrix || (x.ld < DEEPGEN_ARG_COUNT && x.ld_field)) && x.rows >= 1 && x.columns >= 1 &&
          x.entries >= 1 && x.rows_by <= DEEPGEN_SIZES && x.columns_by <= DEEPGEN_SIZES &&
          x.entries_by <= DEEPGEN_SIZES;

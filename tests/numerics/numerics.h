@@ -1,6 +1,7 @@
 // What the tests of numerics share: random problems, and the verdict on all kernels of a file.
 #pragma once
 
+#include "base/kernel/cpu_isa.h"
 #include "generator/codegen/compile.h"
 #include "generator/space/space.h"
 #include "measure/cpu/subject.h"
@@ -23,6 +24,14 @@ inline int64_t between(Rng& rng, int64_t low, int64_t high) {
 inline Device device_of_level(int64_t level) {
   Device device;
   device.isa = level;
+  return device;
+}
+
+/// With the extensions of `isa`, too (base/kernel/cpu_isa.h).
+inline Device device_of_isa(int64_t isa) {
+  Device device = device_of_level(level_of(isa));
+  device.features = {"amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512vnni", "avxvnni"};
+  limit_features(device, isa);
   return device;
 }
 
@@ -87,7 +96,7 @@ inline int verify_all(const KernelFile& file, const std::string& context) {
   EXPECT_EQ(file.status, "ok") << file.detail << "\n" << context;
   int verified = 0;
   for (const Kernel& kernel : file.kernels) {
-    if (kernel.isa > host_level()) continue;
+    if (!runs_on(kernel.isa, int64_t(cpu::usable_isa()))) continue;
     const std::unique_ptr<CaseSet> cases = subject_of(kernel.problem)->cases(7);
     std::string step;
     Verdict verdict =

@@ -3,16 +3,6 @@
 #ifndef DEEPGEN_EPILOGUE_STEPS_H
 #define DEEPGEN_EPILOGUE_STEPS_H
 
-/* clang-format off */
-/* X(name, operand, shape, scale, function); CMake finds the names at the beginnings of lines. x is the value of D[m,n] so far.
-
-   name      in keys; its place is its number, so that new ones go to the end
-   operand   in memory: its slot (kernel_abi.h) and field, "" for none; the bounds of clamp are passed by value
-   shape     where that has values: for each element of D, each row, each column, or one for all
-   scale     whether these are of the type of alpha, else of Gemm::epilogue_type()
-   function  what generated headers explain */
-#define DEEPGEN_EPILOGUE_STEPS_H
-
 /* X(name, operand, shape, scale, function). x is the value of D[m,n] so far.
    name: in keys, and the step's number: new ones go to the end.
    operand: its slot (kernel_abi.h) and field, "" when it has none in memory. The bounds of clamp are passed

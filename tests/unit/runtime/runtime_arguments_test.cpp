@@ -363,7 +363,7 @@ TEST_F(RowsArguments, TablesThatPointElsewhereAreRefused) {
     return !deepgen::has_good_operands(function);
   };
   EXPECT_TRUE(refused([](deepgen_operand& x) { x.slot = DEEPGEN_ARG_COUNT; }));
-  EXPECT_TRUE(refused([](deepgen_operand& x) { x.type = DEEPGEN_I32 + 1; }));
+  EXPECT_TRUE(refused([](deepgen_operand& x) { x.type = DEEPGEN_U8 + 1; }));
   EXPECT_TRUE(refused([](deepgen_operand& x) { x.field = sizeof(deepgen_rows_args); }));
   EXPECT_TRUE(refused([](deepgen_operand& x) { x.ld_field = 0; }));
   EXPECT_TRUE(refused([](deepgen_operand& x) { x.ld = DEEPGEN_ARG_COUNT; }));
