@@ -5,6 +5,7 @@
 #include "tests/ptx_sim/fault.h"
 #include "tests/ptx_sim/launch.h"
 #include "tests/ptx_sim/operands.h"
+#include "tests/ptx_sim/rows_check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -193,13 +194,15 @@ Outcome compare(const Kernel& k, const Operands& o) {
 
 } // namespace
 
+Runner runner(const Kernel& k) {
+  return [&k](const Launch& l, const std::vector<std::vector<uint8_t>>& arguments, GlobalMemory& memory,
+              uint64_t seed) {
+    run_launch(k.ptx, {l.entry, l.grid, l.block, l.cluster, l.shared, l.dependent}, arguments, memory, seed);
+  };
+}
+
 Outcome check_case(const Kernel& k, const cuda::CallCase& c, uint64_t seed) {
-  return check_case(k, c, seed,
-                    [&](const Launch& l, const std::vector<std::vector<uint8_t>>& arguments,
-                        GlobalMemory& memory, uint64_t launch_seed) {
-                      run_launch(k.ptx, {l.entry, l.grid, l.block, l.cluster, l.shared, l.dependent},
-                                 arguments, memory, launch_seed);
-                    });
+  return check_case(k, c, seed, runner(k));
 }
 
 Outcome check_case(const Kernel& k, const cuda::CallCase& c, uint64_t seed, const Runner& run) {
@@ -225,6 +228,19 @@ std::vector<cuda::CallCase> chosen_cases(const Gemm& p, uint64_t seed) {
   for (const cuda::CallCase& c : all)
     if (c.padded) padded.push_back(c);
   return {padded.back(), padded[seed % (padded.size() - 1)]};
+}
+
+std::vector<Check> checks(const Kernel& k, uint64_t seed, bool all) {
+  std::vector<Check> out;
+  if (std::holds_alternative<Rows>(k.problem.which())) {
+    for (const RowsCase& c : rows_cases())
+      out.push_back({c.name, [=, &k](const Runner& run) { return check_rows(k, c, seed, run); }});
+    return out;
+  }
+  for (const cuda::CallCase& c :
+       all ? cuda::call_cases(k.problem.gemm()) : chosen_cases(k.problem.gemm(), seed))
+    out.push_back({c.name, [=, &k](const Runner& run) { return check_case(k, c, seed, run); }});
+  return out;
 }
 
 } // namespace deepgen::ptx_sim

@@ -4,7 +4,6 @@
 #include "measure/values/rows_expected.h"
 #include "measure/values/rows_inputs.h"
 #include "tests/ptx_sim/fault.h"
-#include "tests/ptx_sim/launch.h"
 #include "tests/ptx_sim/numbers.h"
 
 #include <algorithm>
@@ -152,12 +151,7 @@ std::vector<RowsCase> rows_cases() {
 }
 
 Outcome check_rows(const Kernel& k, const RowsCase& c, uint64_t seed) {
-  return check_rows(k, c, seed,
-                    [&](const Launch& l, const std::vector<std::vector<uint8_t>>& arguments,
-                        GlobalMemory& memory, uint64_t launch_seed) {
-                      run_launch(k.ptx, {l.entry, l.grid, l.block, l.cluster, l.shared, l.dependent},
-                                 arguments, memory, launch_seed);
-                    });
+  return check_rows(k, c, seed, runner(k));
 }
 
 Outcome check_rows(const Kernel& k, const RowsCase& c, uint64_t seed, const Runner& run) {
