@@ -12,7 +12,7 @@ const std::map<std::string, std::vector<std::string>> kGroupOptions = {
     {"select", {"--problem", "--arch", "--records", "-o"}},
     {"header", {"--problem"}},
     {"embed", {"--problem", "--kernel", "--verified"}},
-    {"lock merge", {"--problem", "--arch", "--records"}},
+    {"lock merge", {"--problem", "--arch", "--on", "--records"}},
     {"lock check", {"--problem", "--arch"}}};
 
 std::string command_of(const std::vector<std::string>& arguments) {
