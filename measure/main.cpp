@@ -230,12 +230,7 @@ void add_worker(CLI::App& app, bool& id, int& status) {
       "worker", "Measure for another host: one request by standard input, its answer by standard output");
   sub->add_flag("--id", id, "print what this worker is: requests for another one are refused");
   sub->footer("Example:\n  ssh host /opt/deepgen/bin/deepgen-measure worker --id");
-  sub->callback([&id, &status] {
-    if (id)
-      std::puts(measure_id().c_str());
-    else
-      status = serve_measuring();
-  });
+  sub->callback([&id, &status] { status = serve_measuring(id); });
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include "remote/worker.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace deepgen {
 namespace {
@@ -28,7 +29,11 @@ std::string why_no_device(const Request& request) {
 
 } // namespace
 
-int serve_measuring() {
+int serve_measuring(bool print_id) {
+  if (print_id) {
+    std::puts(measure_id().c_str());
+    return 0;
+  }
   return serve({measure_id(), {"devices", "run", "playoff", "verify"}, why_no_device});
 }
 

@@ -3,7 +3,7 @@
 
 namespace deepgen {
 
-/// Serves one request; the status to exit with.
-int serve_measuring();
+/// Serves one request, or prints what this worker is; the status to exit with.
+int serve_measuring(bool print_id);
 
 } // namespace deepgen

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kMostOfProgram = int64_t(1) << 30;
 constexpr const char* kHave = "deepgen.send/1 have";
 constexpr const char* kNeed = "deepgen.send/1 need";
-constexpr size_t kLongestLine = 1 << 16, kMostWords = 2000;
+constexpr size_t kLongestGreeting = 1 << 16, kMostOfGreetings = 2000;
 constexpr double kTearDown = 10; ///< seconds for a launcher to end behind its worker
 
 std::string seconds_text(double seconds) { return std::to_string(int64_t(seconds + 0.5)) + " s"; }
@@ -77,7 +77,7 @@ private:
   bool read_line() {
     const size_t end = launched_.output.find('\n');
     if (end == std::string::npos) {
-      if (launched_.output.size() > kLongestLine) outcome_.failure = "what the launcher says has no lines";
+      if (launched_.output.size() > kLongestGreeting) outcome_.failure = "what the launcher says has no lines";
       return false;
     }
     if (has_started_ && launched_.output.starts_with("deepgen.bundle/")) {
@@ -101,13 +101,13 @@ private:
       to_send_ += o_.request;
     } else if (line != kHave) {
       greetings_ += line + "\n";
-      if (greetings_.size() > 2 * kMostWords) greetings_.erase(0, greetings_.size() - kMostWords);
+      if (greetings_.size() > 2 * kMostOfGreetings) greetings_.erase(0, greetings_.size() - kMostOfGreetings);
     }
   }
 
   std::string last_words() const {
     std::string words = launched_.errors.empty() ? greetings_ : launched_.errors;
-    if (words.size() > kMostWords) words.erase(0, words.size() - kMostWords);
+    if (words.size() > kMostOfGreetings) words.erase(0, words.size() - kMostOfGreetings);
     while (!words.empty() && words.back() == '\n') words.pop_back();
     return visible(words);
   }

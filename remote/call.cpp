@@ -61,13 +61,6 @@ std::string why_failed(const Outcome& o, const Response& response, const std::ve
          (o.last_words.empty() ? "" : "\n          the launcher's last words: " + o.last_words);
 }
 
-std::string launcher_text(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words)
-    text += (text.empty() ? "" : " ") + (word.size() > 100 ? std::string("...") : quoted(word));
-  return text;
-}
-
 std::string site_text(const Call& c) {
   return std::string(to_string(c.task)) + " at site '" + c.site.name + "'";
 }
@@ -78,16 +71,15 @@ std::string site_text(const Call& c) {
               "a site's hosts have one model of device");
 }
 
-[[noreturn]] void give_up(const Call& c, const std::vector<std::string>& words, const std::string& why,
-                          const std::vector<std::string>& out, const Board& board) {
+[[noreturn]] void give_up(const Call& c, const std::string& why, const std::vector<std::string>& out,
+                          const Board& board) {
   std::string names;
   for (const std::string& name : out) names += (names.empty() ? "" : ",") + name;
   throw HostFault(
       "cannot " + site_text(c) + ", tried " + std::to_string(c.site.retry_seconds.size() + 1) + " times",
       c.what, why + (names.empty() ? "" : "\n          left out: " + names),
-      "look at the host; try `" + launcher_text(words) +
-          " < /dev/null`, which says that a worker has "
-          "started. No record was written: the same command goes on here" +
+      "look at the host, or at what `deepgen sites --probe` says. No record was written: the same "
+      "command goes on here" +
           (names.empty() ? "" : "; delete " + board.nodes_path(c.site.name) + " to take nodes back"));
 }
 
@@ -137,7 +129,7 @@ Answer call(const Call& c) {
     if (!node.empty() && board.count_failure(c.site.name, node) && !c.site.leave_out.empty())
       std::cerr << "deepgen: site '" << c.site.name << "': node " << node << " has failed "
                 << Board::kFailures << " times and is left out for now\n";
-    if (tried == c.site.retry_seconds.size()) give_up(c, o.words, why, out, board);
+    if (tried == c.site.retry_seconds.size()) give_up(c, why, out, board);
     work.node = work.job = "", work.attempt = int(tried) + 2, work.since = unix_time();
     notice.change(work);
     pause_for(c.site.retry_seconds[tried]);

@@ -19,7 +19,7 @@ namespace deepgen {
 namespace {
 
 constexpr size_t kMostOfOutput = (size_t(1) << 30) + (1 << 20), kMostOfErrors = 64 << 10;
-constexpr double kGrace = 3; ///< seconds for a launcher to end what it has started
+constexpr double kLauncherGrace = 3; ///< seconds for a launcher to end what it has started
 constexpr int kNotFound = 127;
 
 /// Of the signals that ask to end. They stay blocked: attempts follow one another.
@@ -141,7 +141,7 @@ std::string Launched::end(double seconds) {
   const bool alone = has_ended(seconds > 0 ? seconds : out_ < 0 ? 1 : 0);
   if (!alone) {
     kill(-pid_, SIGTERM);
-    if (!has_ended(kGrace)) {
+    if (!has_ended(kLauncherGrace)) {
       kill(-pid_, SIGKILL);
       while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
       }

@@ -8,11 +8,11 @@ namespace {
 constexpr const char* kStarted = "deepgen.worker/1 ";
 constexpr const char* kRequest = "deepgen.request/1";
 constexpr const char* kResponse = "deepgen.response/1";
-constexpr size_t kMostWords = 10000;
+constexpr size_t kMostInList = 10000;
 
 std::vector<std::string> get_list(const Json& json, const std::string& key, const std::string& where) {
   auto list = get<std::vector<std::string>>(json, key, where);
-  if (list.size() > kMostWords) throw Error("field '" + key + "' is too long", where);
+  if (list.size() > kMostInList) throw Error("field '" + key + "' is too long", where);
   for (const std::string& word : list)
     if (word.find('\0') != std::string::npos) throw Error("field '" + key + "' has a word with a 0", where);
   return list;

@@ -14,9 +14,9 @@ namespace {
 
 constexpr const char* kSchema = "deepgen.sites/1";
 constexpr int64_t kMostJobs = 4096, kMostBatch = 64;
-constexpr size_t kMostSites = 64, kMostWords = 100, kMostTries = 20;
+constexpr size_t kMostSites = 64, kMostLauncherWords = 100, kMostTries = 20;
 constexpr double kMostSeconds = 30 * 86400.0;
-constexpr const char* kNodes = "{nodes}";
+constexpr const char* kNodesWord = "{nodes}";
 
 const std::set<std::string> kFields = {"name",          "arch",        "compile",         "compile_jobs",
                                        "batch",         "measure",     "measure_jobs",    "send",
@@ -84,7 +84,7 @@ std::string name_for_messages(const Json& json, size_t index) {
 Launcher launcher_of(const Reader& r, const std::string& field) {
   Launcher l;
   l.here = !r.has(field);
-  if (!l.here) l.words = r.words(field, kMostWords);
+  if (!l.here) l.words = r.words(field, kMostLauncherWords);
   l.jobs = r.count(field + "_jobs", 1, kMostJobs);
   if (l.here && r.has(field + "_jobs"))
     r.refuse(field + "_jobs", "is there without '" + field + "'", "both, or neither");
@@ -143,7 +143,7 @@ Site site_of(const Json& json, const std::string& file, size_t index) {
   site.batch = r.count("batch", site.batch, kMostBatch);
   read_programs(r, site);
   site.leave_out = r.text("leave_out", "");
-  if (!site.leave_out.empty() && site.leave_out.find(kNodes) == std::string::npos)
+  if (!site.leave_out.empty() && site.leave_out.find(kNodesWord) == std::string::npos)
     r.refuse("leave_out", "lacks {nodes}", "such as \"--exclude={nodes}\"");
   site.start_seconds = r.seconds("start_seconds", site.start_seconds);
   site.run_seconds = r.seconds("run_seconds", site.run_seconds);

@@ -21,7 +21,7 @@ using Kinds = std::map<std::string, WordKind>;
 
 /// Until an answer: the time budget several times over, and half an hour for a device that is held by others.
 constexpr double kMeasureSeconds = 20, kBudgets = 10, kWaitSeconds = 2400;
-constexpr double kIdSeconds = 30, kMostSlots = 1e6;
+constexpr double kIdSeconds = 30, kMostKernels = 1e6;
 
 const Kinds kMeasuring = {{"--seconds", WordKind::text},  {"--timeout", WordKind::text},
                           {"--devices", WordKind::text},  {"--seed", WordKind::text},
@@ -70,7 +70,7 @@ std::vector<std::string> files_of(const CommandLine& line) {
   };
   if (line.command() == "playoff" || line.has("--anchor")) add(finalist_kernels(line.many("--records")));
   if (line.has("--kernels")) {
-    const auto slots = int64_t(std::min(line.number_or("--slots", 0), kMostSlots));
+    const auto slots = int64_t(std::min(line.number_or("--slots", 0), kMostKernels));
     for (int64_t slot = 0; slot < slots; ++slot)
       paths.push_back((fs::path(line.one("--kernels")) / slot_file_name(slot)).string());
   }

@@ -3,7 +3,7 @@
   cluster.py --prefix PREFIX --work FOLDER --hip libfake_hip.so --hook libamd_sim_hook.so [--cxx c++] CASE...
 
 Cases: tune, a whole tune of a simulated GPU and of CPUs, whose kernels and lock are those of a local build; fault, each fault of
-launcher.py in front of compiles; give_up, what an edge says when nothing helps; refused, other versions and devices; kills.
+launcher.py in front of compiles; give_up, what an edge says when nothing helps; refused, other versions and devices; sent, workers that come through the launcher; kills.
 """
 import argparse
 import json
@@ -239,6 +239,38 @@ def talk(words, request):
     return text.decode()
 
 
+def sent(cluster):
+    """Kernels are compiled here, and measured by a worker that comes through a launcher which, as ssh, hands its words to a shell:
+    once a host, and never half of one."""
+    build, cache = cluster.work / "sent", cluster.work / "their cache"
+    sites = cluster.sites(build)
+    text = json.loads(sites.read_text())
+    for site in text["sites"]:
+        for field in ("worker", "compile", "compile_jobs"):
+            del site[field]
+        site.update(send=True, shell=True, measure=["env", f"XDG_CACHE_HOME={cache}", "sh", "-c", 'exec sh -c "$*"', "--"])
+    torn = json.loads(json.dumps(text))  # breaks off while the worker is on its way
+    for site in torn["sites"]:
+        site.update(measure=[*site["measure"][:3], "-c", 'head -c 100000 | sh -c "$*"', "--"], retry_seconds=[0.01])
+    sites.write_text(json.dumps(torn))
+    cluster.configure(build.name, sites)
+    output = cluster.ninja(build, "_deepgen/devices/cpu@cpus.json", check=False).stdout
+    if "cannot measure at site 'cpus'" not in output or list((cache / "deepgen/workers").iterdir()):
+        fail(f"half a worker was kept: {output}")
+    sites.write_text(json.dumps(text))
+
+    def workers():
+        return [(path.name.rpartition("-")[0], path.stat().st_mtime_ns) for path in (cache / "deepgen/workers").iterdir()]
+    cluster.ninja(build, "_deepgen/cpus/first/cpu@cpus/r0/records.jsonl")
+    before = workers()
+    if [name for name, _ in before] != ["deepgen-measure"]:
+        fail(f"sent should be one program: {before}")
+    cluster.ninja(build, "_deepgen/cpus/second/cpu@cpus/r0/records.jsonl")
+    if before != workers():
+        fail("the worker was sent again")
+    cluster.check_nothing_left()
+
+
 def kills(cluster):
     """SIGKILL for ninja, deepgen remote, launchers, workers and what they run, at random times; then a run that ends well."""
     chance = random.Random(cluster.options.seed)
@@ -305,7 +337,7 @@ def main():
     parser.add_argument("--seconds", default="2")
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("cases", nargs="+", choices=("tune", "fault", "give_up", "refused", "kills"))
+    parser.add_argument("cases", nargs="+", choices=("tune", "fault", "give_up", "refused", "sent", "kills"))
     options = parser.parse_args()
     options.prefix, options.work = os.path.abspath(options.prefix), os.path.abspath(options.work)
     start = time.monotonic()

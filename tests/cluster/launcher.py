@@ -41,15 +41,16 @@ def worker():
 
 def forward(process, most=None, change=None):
     """Its output, up to `most` bytes; `change` at the end of it."""
-    sent, held = 0, b""
+    sent, held, answers = 0, b"", False
     while True:
         data = held + os.read(process.stdout.fileno(), 1 << 16)
         if len(data) == len(held):
-            data, held = (change(data) if change else data), b""
+            data = change(data) if change else data
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
             return process.wait()
-        if change:
+        answers = answers or b"deepgen.bundle/" in data
+        if change and answers:
             data, held = data[:-3], data[-3:]
         if most is not None and sent + len(data) >= most:
             sys.stdout.buffer.write(data[:most - sent])
