@@ -134,11 +134,12 @@ class Slurm:
 
 
 def sites(cluster, name):
+    own = ["env", "-u", "SLURM_JOB_ID", "-u", "SLURM_JOBID"]  # a job of its own, also where the build is one
     # Two nodes of two CPUs: four compiles at once, or two that measure, each with a GPU.
     site = {"name": "amd", "arch": "gfx942", "worker": f"{cluster.options.prefix}/bin/deepgen", "batch": 2, "compile_jobs": 4,
-            "compile": ["srun", "-Q", "-n1", "-c1", "--mem=0"], "measure_jobs": 2, "leave_out": "--exclude={nodes}",
-            "measure": ["srun", "-Q", "-n1", "-c1", "--mem=0", "--gres=gpu:mi300x:1"], "retry_seconds": [0.5, 1, 2, 4]}
-    cpus = {**site, "name": "cpus", "arch": "cpu", "measure": ["srun", "-Q", "-n1", "-c2", "--mem=0"]}
+            "compile": [*own, "srun", "-Q", "-n1", "-c1", "--mem=0"], "measure_jobs": 2, "leave_out": "--exclude={nodes}",
+            "measure": [*own, "srun", "-Q", "-n1", "-c1", "--mem=0", "--gres=gpu:mi300x:1"], "retry_seconds": [0.5, 1, 2, 4]}
+    cpus = {**site, "name": "cpus", "arch": "cpu", "measure": [*own, "srun", "-Q", "-n1", "-c2", "--mem=0"]}
     file = cluster.work / f"{name}.sites.json"
     file.write_text(json.dumps({"schema": "deepgen.sites/1", "sites": [site, cpus]}))
     return file
