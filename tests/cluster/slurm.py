@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -18,6 +19,7 @@ import time
 
 from cluster import Cluster, equal_kernels, fail, processes
 
+KILLS = 20
 NEEDS = ("munged", "slurmctld", "slurmd", "srun", "scontrol", "sinfo", "sbatch", "scancel")
 CONF = """ClusterName=deepgen
 SlurmctldHost={host}
@@ -133,12 +135,13 @@ class Slurm:
         return not subprocess.run(["squeue", "-h"], text=True, capture_output=True).stdout.strip()
 
 
-def sites(cluster, name):
+def sites(cluster, name, **more):
     own = ["env", "-u", "SLURM_JOB_ID", "-u", "SLURM_JOBID"]  # a job of its own, also where the build is one
     # Two nodes of two CPUs: four compiles at once, or two that measure, each with a GPU.
     site = {"name": "amd", "arch": "gfx942", "worker": f"{cluster.options.prefix}/bin/deepgen", "batch": 2, "compile_jobs": 4,
             "compile": [*own, "srun", "-Q", "-n1", "-c1", "--mem=0"], "measure_jobs": 2, "leave_out": "--exclude={nodes}",
             "measure": [*own, "srun", "-Q", "-n1", "-c1", "--mem=0", "--gres=gpu:mi300x:1"], "retry_seconds": [0.5, 1, 2, 4]}
+    site.update(more)
     cpus = {**site, "name": "cpus", "arch": "cpu", "measure": [*own, "srun", "-Q", "-n1", "-c2", "--mem=0"]}
     file = cluster.work / f"{name}.sites.json"
     file.write_text(json.dumps({"schema": "deepgen.sites/1", "sites": [site, cpus]}))
@@ -199,6 +202,47 @@ def cancelled(cluster, slurm):
     cluster.check_nothing_left()
 
 
+def killed(cluster, slurm):
+    """SIGKILL for srun, slurmstepd, workers and what talks to them; then every kernel is that of a local build."""
+    chance = random.Random(1)
+    local = cluster.configure("unkilled")
+    cluster.ninja(local, *cluster.slots(local))
+    build, counts = cluster.work / "killed", {}
+    cluster.configure(build.name, sites(cluster, build.name, silence_seconds=7))
+    slots = cluster.slots(build)
+    while sum(counts.values()) < KILLS:
+        shutil.rmtree(build / "_deepgen/cpus/first/cpu@cpus", ignore_errors=True)
+        ninja = subprocess.Popen(["ninja", "-C", build, "-k", "0", "-j", "8", *slots], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+        while ninja.poll() is None:
+            time.sleep(chance.uniform(0, 0.3))
+            kinds = {}
+            for pid, line in processes():
+                name = pathlib.Path(line[0].rstrip(":")).name
+                if name == "srun" or name.startswith("deepgen") and line[1:2] in (["remote"], ["worker"]):
+                    kinds.setdefault(f"{name} {line[1]}" if name != "srun" else name, []).append(pid)
+            steps = subprocess.run(["pgrep", "-f", "^slurmstepd: "], text=True, stdout=subprocess.PIPE).stdout.split()
+            steps = [int(pid) for pid in steps if f"SLURM_CONF={os.environ['SLURM_CONF']}" in environment(pid)]
+            if steps:
+                kinds["slurmstepd"] = steps
+            if kinds and sum(counts.values()) < KILLS:
+                what = chance.choice(sorted(kinds))
+                try:
+                    os.kill(chance.choice(kinds[what]), signal.SIGKILL)
+                    counts[what] = counts.get(what, 0) + 1
+                except ProcessLookupError:
+                    pass
+    cluster.ninja(build, *slots)
+    equal_kernels(cluster.kernels(local, "r0"), cluster.kernels(build, "r0"), "killed on Slurm")
+    print("cluster: killed on Slurm:", ", ".join(f"{count} x {what}" for what, count in sorted(counts.items())))
+
+
+def environment(pid):
+    try:
+        return pathlib.Path("/proc", pid, "environ").read_text(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("prefix", "work", "hip", "hook"):
@@ -215,6 +259,7 @@ def main():
         print(f"cluster: Slurm runs after {time.monotonic() - start:.1f} s")
         whole_tune(cluster, slurm)
         cancelled(cluster, slurm)
+        killed(cluster, slurm)
     finally:
         slurm.stop()
     print(f"cluster: Slurm: passed after {time.monotonic() - start:.0f} s")
