@@ -35,6 +35,7 @@
 #   DEEPGEN_GPU_JOBS            measure edges that run at once, each on a GPU of its own: as many as there are. CPU kernels are
 #                               always measured one at a time
 #   DEEPGEN_COMPILE_JOBS        kernel compiles that run at once: all cores; of more than four, one less for each GPU
+#   DEEPGEN_SITES               sites.json: hosts that compile and measure for this build (DeepGenSites.cmake, docs/cluster.md)
 #   DEEPGEN_VERIFY              verify what is linked and no search has verified: default configs, fallbacks
 #   DEEPGEN_MEASURE_SECONDS     time for one measure edge; empty: by the budget
 #   DEEPGEN_CACHE_DIR           folder where builds keep compiled kernels and measurements for later builds; empty: that of
@@ -58,6 +59,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenProblem.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenRows.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenDevices.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenSites.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenSearch.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenLibrary.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenVendored.cmake)
@@ -77,6 +79,7 @@ set(DEEPGEN_BUDGET "" CACHE STRING "quick, default or thorough; empty: that of t
 set_property(CACHE DEEPGEN_BUDGET PROPERTY STRINGS "" quick default thorough)
 set(DEEPGEN_SLOTS "" CACHE STRING "Candidates in each round of a search; empty: by the budget")
 set(DEEPGEN_VERIFY ON CACHE BOOL "Verify what is linked and no search has verified: default configs, fallbacks")
+set(DEEPGEN_SITES "" CACHE FILEPATH "sites.json of hosts that compile and measure for this build; empty: this one does")
 set(DEEPGEN_GPU_JOBS "" CACHE STRING "Measure edges that run at once on GPUs; empty: one for each attached GPU")
 set(DEEPGEN_COMPILE_JOBS "" CACHE STRING "Kernel compiles that run at once; empty: all cores but those of measure edges on GPUs")
 set(DEEPGEN_MEASURE_SECONDS "" CACHE STRING "Time for one measure edge in seconds; empty: by the budget")

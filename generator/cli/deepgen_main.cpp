@@ -7,6 +7,7 @@
 #include "generator/cli/cli.h"
 #include "generator/cli/try_command.h"
 #include "generator/codegen/compile.h"
+#include "generator/remote/commands.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -60,6 +61,7 @@ int run(std::vector<std::string> arguments) {
                    add_check_ptxas_command, add_cache_command,   add_sweep_command,  add_replay_command,
                    add_mlir_command})
     add(app, context);
+  add_remote_commands(app, context.status);
   std::reverse(arguments.begin(), arguments.end()); // CLI11 takes them from the back
   try {
     app.parse(arguments);

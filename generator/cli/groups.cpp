@@ -13,7 +13,7 @@ const std::map<std::string, std::vector<std::string>> kGroupOptions = {
     {"header", {"--problem"}},
     {"embed", {"--problem", "--kernel", "--verified", "--vendored"}},
     {"bundle", {"--problem", "--kernel", "--verified", "--vendored"}},
-    {"lock merge", {"--problem", "--arch", "--records"}},
+    {"lock merge", {"--problem", "--arch", "--on", "--records"}},
     {"lock check", {"--problem", "--arch"}}};
 
 std::string command_of(const std::vector<std::string>& arguments) {

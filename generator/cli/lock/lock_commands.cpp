@@ -59,7 +59,8 @@ LockEntry entry_of(const Group& group, const ProblemFile& file, const MergeOptio
     refuse_unstable(paths[size_t(final - logs.data())], file, final->environment.value("unstable", ""));
   if (const std::string alike = common_failure(logs); !alike.empty())
     std::cerr << "deepgen: " << file.label() << ": " << alike << "\n";
-  const Device device = device_of(o.devices, arch);
+  const std::string on = group.one_or("--on", "");
+  const Device device = on.empty() ? device_of(o.devices, arch) : device_of(on, arch);
   if (!device.present)
     throw Error("not locked: no device of the arch is attached", file.label(), arch,
                 "pass the --device that the search ran on");
@@ -236,12 +237,14 @@ void add_lock_command(CLI::App& app, CliContext& context) {
                   "then keep the compiled kernels of all entries beside the lock, as `lock vendor` does");
   merge->add_option("--cache", o->cache, "with --vendored: folder of the cache");
   add_merge_locks_options(*merge, o->locks);
-  merge->footer("then, any number of times:\n  --problem problem.json [--arch cpu] --records FILE ...\n\n"
-                "An unstable or unverified result is refused: the others are merged, and the command fails.\n"
-                "The log of an unstable playoff is removed, so that the next `tune` repeats it.\n"
-                "Example:\n  deepgen lock merge --lock deepgen.lock.json --device device.json "
-                "--problem problem.json --arch cpu --records r0/records.jsonl final.jsonl\n"
-                "  deepgen lock merge --lock deepgen.lock.json --from theirs.lock.json --dry-run");
+  merge->footer(
+      "then, any number of times:\n  --problem problem.json [--arch cpu] [--on device.json] "
+      "--records FILE ...\n\n--on is the device of a search elsewhere, where several have the arch.\n"
+      "An unstable or unverified result is refused: the others are merged, and the command fails.\n"
+      "The log of an unstable playoff is removed, so that the next `tune` repeats it.\n"
+      "Example:\n  deepgen lock merge --lock deepgen.lock.json --device device.json "
+      "--problem problem.json --arch cpu --records r0/records.jsonl final.jsonl\n"
+      "  deepgen lock merge --lock deepgen.lock.json --from theirs.lock.json --dry-run");
   merge->callback([o, &context] { context.status = run_merge(*o, context); });
 
   auto path = std::make_shared<std::string>();

@@ -1,4 +1,4 @@
-#include "measure/commands/searches.h"
+#include "base/search/searches.h"
 
 #include <algorithm>
 #include <cmath>
@@ -57,6 +57,19 @@ double seconds_left(std::vector<double> ended, size_t missing) {
   const auto middle = gaps.begin() + std::ptrdiff_t((gaps.size() - 1) / 2);
   std::nth_element(gaps.begin(), middle, gaps.end());
   return *middle * double(missing);
+}
+
+SearchProgress progress_of(const std::vector<PlannedSearch>& searches) {
+  SearchProgress p;
+  std::vector<double> ended;
+  for (const PlannedSearch& search : searches) {
+    if (const auto plan = written_at(fs::path(search.log).parent_path() / "r0" / "plan.json"))
+      p.began = p.began ? std::min(p.began, int64_t(*plan)) : int64_t(*plan);
+    if (const auto end = ended_at(search)) ended.push_back(*end), p.last = std::max(p.last, int64_t(*end));
+  }
+  p.ended = ended.size();
+  p.seconds_left = seconds_left(ended, searches.size() - ended.size());
+  return p;
 }
 
 std::string searches_done(const std::vector<PlannedSearch>& searches, const std::string& own) {
