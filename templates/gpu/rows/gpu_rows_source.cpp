@@ -38,7 +38,7 @@ Value GpuRowsSource::vector_of(const std::string& operand, const GpuRowsVector& 
 }
 
 GpuRowsSource::Raw GpuRowsSource::read(Value column) {
-  const CachePolicy cache = t.hint & GpuRowsTiling::reads_pass ? CachePolicy::passing : CachePolicy::usual;
+  const CachePolicy cache = t.hint ? CachePolicy::passing : CachePolicy::usual;
   Raw raw = {load(address("x", p.x, column), cache), nullptr};
   if (p.residual) raw.residual = load(address("residual", p.x, column), cache);
   return raw;
@@ -141,10 +141,7 @@ void GpuRowsSource::store(const std::string& operand, Type type, const GpuRowsVe
     for (int64_t part = 0; part < all / bytes; ++part) {
       const int64_t count = bytes / size_of(type);
       Value piece = ir.bitcast(access_type(ir, bytes), ir.slice(encoded, part * count, count));
-      if (t.hint & GpuRowsTiling::stores_pass)
-        ir.store_passing(piece, ir.offset(to, part * bytes), bytes);
-      else
-        ir.store(piece, ir.offset(to, part * bytes), bytes);
+      ir.store(piece, ir.offset(to, part * bytes), bytes);
     }
   };
   if (inside)
