@@ -10,7 +10,7 @@ function(_deepgen_bundle_target)
   endif()
   set(also "")
   if(EXISTS ${folder}/include/${target}_find.h) # of a workload
-    set(also --also include/${target}_find.h)
+    set(also --also include/${target}_find.h --also ${target}_find.cpp)
   endif()
   add_custom_target(${target}.bundle
     COMMAND ${tool} bundle --target ${target} --version ${version} ${also} ${locked_by} -o ${CMAKE_CURRENT_BINARY_DIR}/${target}-bundle

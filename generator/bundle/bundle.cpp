@@ -128,7 +128,7 @@ std::map<std::string, std::string> bundle_files(const BundleInput& in) {
   add_file(files, source, embed_source(in.library));
   for (const auto& [path, text] : in.headers) {
     add_file(files, path, text);
-    public_headers += " " + path;
+    if (path.ends_with(".h")) public_headers += " " + path;
   }
   const std::map<std::string, std::string> values = {{"name", name},
                                                      {"version", in.version},

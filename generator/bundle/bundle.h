@@ -11,7 +11,7 @@ struct BundleInput {
   Library library;
   std::string version = "1.0.0";                ///< of the library, as its packages have it
   std::map<std::string, std::string> toolchain; ///< SHA-256 of a kernel's code to what made it
-  std::map<std::string, std::string> headers;   ///< further ones, by file name
+  std::map<std::string, std::string> headers;   ///< further ones and their sources, by file name
 };
 
 /// Files by their paths in the folder: the generated header and source, the runtime's sources, how to build,

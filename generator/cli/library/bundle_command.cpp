@@ -40,7 +40,7 @@ void add_bundle_command(CLI::App& app, CliContext& context) {
   c->add_option("--target", o->library.target, "name of the library")->required();
   c->add_option("--header", o->library.header, "the header's name: <target>.h unless given");
   c->add_option("--version", o->version, "of the library, as its packages have it")->capture_default_str();
-  c->add_option("--also", o->headers, "further headers of the library, such as <target>_find.h");
+  c->add_option("--also", o->headers, "further headers and sources of the library, such as <target>_find.h");
   c->add_option("--locked-by", o->library.lock,
                 "lock file: fails unless the kernels are those that it names");
   c->add_option("-o", o->output, "folder: a new or empty one, or that of an earlier bundle")->required();
