@@ -5,23 +5,26 @@
 #                    [EPILOGUE bias|relu|residual|... ...]
 #                    [SEARCH auto|grid|random|anneal|genetic|gbt|xgboost] [SEARCH_FILE f] [BUDGET quick|default|thorough]
 #                    [SLOTS n ...] [UNTUNED]
-#                    [ARCHS native|cpu|sm_80|sm_86|sm_89|sm_90|sm_90a|sm_100|sm_120 ...] [NAMESPACE ns] [LOCK_FILE path])
+#                    [ARCHS native|cpu|sm_80|sm_86|sm_89|sm_90|sm_90a|sm_100|sm_120 ...] [NAMESPACE ns] [LOCK_FILE path] [VENDORED])
 #
 # The first call creates the static library <target> with the header <target>.h; later calls with another NAME add
 # problems to it. NAME defaults to <target>, NAMESPACE to <target>, ACCUMULATE to what the types imply, LAYOUT to nt
-# (B is stored [N,K]). Each of M, N, K and BATCH is a number, or a range such as 1..8192: then each call passes it. TYPES of A and B to D: f32 to f32, f64 to f64, f16 to f16 or f32, bf16 to bf16 or f32, tf32 to
-# f32, e4m3 and e5m2 to f16, bf16 or f32, i8 to i32, f32, bf16 or i8. The epilogue's steps apply in the order given;
-# DeepGenProblem.cmake lists them, docs/sizes_and_types.md says what they compute.
+# (B is stored [N,K]). Each of M, N, K and BATCH is a number, or a range such as 1..8192: then each call passes it. TYPES of A
+# and B to D: f32 to f32, f64 to f64, f16 to f16 or f32, bf16 to bf16 or f32, tf32 to f32, e4m3 and e5m2 to f16, bf16 or f32,
+# i8 to i32, f32, bf16 or i8, and so u8 (A) and i8 (B). The epilogue's steps apply in the order given;
+# deepgen/epilogue_steps.h lists them, docs/sizes_and_types.md says what they compute.
 # With GATED, B is [gate; up], 2 N wide, and the product gate(alpha A Bg) * (alpha A Bu): SwiGLU, GeGLU, GLU, ReGLU.
 # With GROUPS, the rows of A and D belong to as many groups, by a table of offsets in device memory, and each has a B of its own.
 # C symbols are <namespace>_<name>. SEARCH, SEARCH_FILE, BUDGET and SLOTS (candidates in each round) are about how a search
 # goes: see DeepGenSearch.cmake. UNTUNED takes the template's default config, never searched and never locked: a baseline to compare with.
-# ARCHS, NAMESPACE and LOCK_FILE belong to the library: the first call decides. A library holds kernels for all of its
+# VENDORED keeps the compiled kernels of the lock's entries beside it, in deepgen.kernels/: `tune` writes them, and a frozen build
+# then links them without compiling any.
+# ARCHS, NAMESPACE, LOCK_FILE and VENDORED belong to the library: the first call decides. A library holds kernels for all of its
 # archs; an arch is tuned where its device is attached. `native` means the attached GPUs, or else the CPU.
 #
-# Targets: <target>; <target>.tune searches its problems and merges the winners into the lock file; `tune` does so
-# for every library; `tune-report` writes deepgen-report.html of all records in the build tree. Properties of <target>
-# to read: DEEPGEN_LOCK_FILE, DEEPGEN_ARCHS, DEEPGEN_MODE.
+# Targets: <target>; <target>.bundle writes it as plain sources; <target>.tune searches its problems and merges the winners into the lock file; `tune` does so
+# for every library; `tune-report` writes deepgen-report.html of all records in the build tree, `tune-results` results/*.csv. Properties of <target>
+# to read: DEEPGEN_LOCK_FILE, DEEPGEN_ARCHS, DEEPGEN_MODE, DEEPGEN_VENDORED.
 #
 # Cache variables:
 #   DEEPGEN_MODE                auto: build what the lock has, search what it lacks; lock: never search in a plain
@@ -32,10 +35,13 @@
 #   DEEPGEN_GPU_JOBS            measure edges that run at once, each on a GPU of its own: as many as there are. CPU kernels are
 #                               always measured one at a time
 #   DEEPGEN_COMPILE_JOBS        kernel compiles that run at once: all cores; of more than four, one less for each GPU
+#   DEEPGEN_SITES               sites.json: hosts that compile and measure for this build (DeepGenSites.cmake, docs/cluster.md)
 #   DEEPGEN_VERIFY              verify what is linked and no search has verified: default configs, fallbacks
 #   DEEPGEN_MEASURE_SECONDS     time for one measure edge; empty: by the budget
 #   DEEPGEN_CACHE_DIR           folder where builds keep compiled kernels and measurements for later builds; empty: that of
 #                               the environment's DEEPGEN_CACHE_DIR, else ~/.cache/deepgen
+#   DEEPGEN_REFERENCE, DEEPGEN_UPLIFT
+#                               what tune-results compares with: a lock, or the vendor's library; and what it keeps
 #   DEEPGEN_TUNE_TARGET         name of the global tune target: tune
 #   DEEPGEN_EXECUTABLE          path of `deepgen`; empty: the one of the package or of this build
 #   DEEPGEN_MEASURE_EXECUTABLE  path of `deepgen-measure`; empty: the one beside `deepgen`
@@ -53,11 +59,15 @@ include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenProblem.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenRows.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenDevices.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenSites.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenSearch.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenLibrary.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenVendored.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenBundle.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenGraph.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenTune.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWorkload.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenMlir.cmake)
 
 set(DEEPGEN_MODE auto CACHE STRING "auto, lock or frozen")
 set_property(CACHE DEEPGEN_MODE PROPERTY STRINGS auto lock frozen)
@@ -69,16 +79,19 @@ set(DEEPGEN_BUDGET "" CACHE STRING "quick, default or thorough; empty: that of t
 set_property(CACHE DEEPGEN_BUDGET PROPERTY STRINGS "" quick default thorough)
 set(DEEPGEN_SLOTS "" CACHE STRING "Candidates in each round of a search; empty: by the budget")
 set(DEEPGEN_VERIFY ON CACHE BOOL "Verify what is linked and no search has verified: default configs, fallbacks")
+set(DEEPGEN_SITES "" CACHE FILEPATH "sites.json of hosts that compile and measure for this build; empty: this one does")
 set(DEEPGEN_GPU_JOBS "" CACHE STRING "Measure edges that run at once on GPUs; empty: one for each attached GPU")
 set(DEEPGEN_COMPILE_JOBS "" CACHE STRING "Kernel compiles that run at once; empty: all cores but those of measure edges on GPUs")
 set(DEEPGEN_MEASURE_SECONDS "" CACHE STRING "Time for one measure edge in seconds; empty: by the budget")
 set(DEEPGEN_CACHE_DIR "" CACHE PATH "Folder of the cache between builds; empty: the user's")
+set(DEEPGEN_REFERENCE "" CACHE FILEPATH "Lock that <tune>-results compares with; empty: the vendor's library")
+set(DEEPGEN_UPLIFT "" CACHE STRING "What <tune>-results keeps is so many times as fast; empty: faster beyond the noise")
 set(DEEPGEN_TUNE_TARGET tune CACHE STRING "Name of the target that tunes everything")
 set(DEEPGEN_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen`")
 set(DEEPGEN_MEASURE_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen-measure`; empty: the one beside `deepgen`")
 
 function(deepgen_add_gemm target)
-  set(options UNTUNED)
+  set(options UNTUNED VENDORED)
   set(singles NAME ACCUMULATE LAYOUT BATCH GROUPS GATED NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
   set(lists SHAPE TYPES EPILOGUE ARCHS SLOTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_gemm)

@@ -45,6 +45,7 @@ function(_deepgen_project_setup target)
   endif()
   _deepgen_check_variables(${target})
   _deepgen_find_tools(${target})
+  _deepgen_read_sites(${target})
   set_property(GLOBAL PROPERTY DEEPGEN_SETUP TRUE)
   # At the end of the project, after its own pools and the GPUs are known; a pool that is defined twice is an error of
   # Ninja's.
@@ -68,7 +69,10 @@ function(_deepgen_check_variables target)
     _deepgen_fail(${target} DEEPGEN_MEASURE_SECONDS "${DEEPGEN_MEASURE_SECONDS}" "is not a number of seconds"
       "a decimal number below 100000, or empty")
   endif()
-  foreach(variable DEEPGEN_CACHE_DIR DEEPGEN_EXECUTABLE DEEPGEN_MEASURE_EXECUTABLE DEEPGEN_TUNE_TARGET)
+  if(NOT DEEPGEN_UPLIFT MATCHES "^([0-9]?[0-9]?[0-9](\\.[0-9]+)?)?$")
+    _deepgen_fail(${target} DEEPGEN_UPLIFT "${DEEPGEN_UPLIFT}" "is no factor" "a decimal number such as 1.03, or empty")
+  endif()
+  foreach(variable DEEPGEN_CACHE_DIR DEEPGEN_EXECUTABLE DEEPGEN_MEASURE_EXECUTABLE DEEPGEN_REFERENCE DEEPGEN_TUNE_TARGET)
     _deepgen_check_printable(${target} ${variable} "${${variable}}")
   endforeach()
 endfunction()
@@ -123,7 +127,8 @@ macro(_deepgen_gather what)
 endmacro()
 
 # Runs when the directory of the first call ends: all problems of the library are known. The functions below read its
-# variables: tool, measure, archs, lock, mode, shared, folder, cache, can_search, device_<arch>, attached_<arch>.
+# variables: tool, measure, archs, lock, mode, shared, folder, cache, can_search, from_folder, compiles, device_<arch>,
+# attached_<arch>, sites_<arch>.
 function(_deepgen_finish_library target)
   get_property(tool GLOBAL PROPERTY DEEPGEN_TOOL)
   get_property(measure GLOBAL PROPERTY DEEPGEN_MEASURE)
@@ -136,6 +141,7 @@ function(_deepgen_finish_library target)
   _deepgen_read_lock(${lock})
   _deepgen_cache_option(cache)
   _deepgen_search_mode()
+  _deepgen_vendored_mode()
 
   # select_*: a group per problem and arch; embed_*: one per problem; dry_runs: a command for each search
   foreach(what select_args select_deps choices problems header_args embed_args winners merge_args finals dry_runs)
@@ -144,11 +150,22 @@ function(_deepgen_finish_library target)
   set(devices "") # --device of each arch
   set(device_files "")
   set(unattached "") # archs that are not searched here
+  set(device_targets "")
+  set(site_device_files "")
   foreach(arch IN LISTS archs)
-    _deepgen_device_edge(${arch} device_${arch})
-    list(APPEND devices --device ${device_${arch}})
-    list(APPEND device_files ${device_${arch}})
-    _deepgen_is_attached(${arch} attached_${arch})
+    if(NOT compiles)
+      break()
+    endif()
+    _deepgen_sites_of(${arch} sites_${arch})
+    if(NOT sites_${arch} STREQUAL "")
+      _deepgen_arch_at_sites()
+    else()
+      _deepgen_device_edge(${arch} device_${arch})
+      list(APPEND devices --device ${device_${arch}})
+      list(APPEND device_files ${device_${arch}})
+      list(APPEND device_targets deepgen.device.${arch})
+      _deepgen_is_attached(${arch} attached_${arch})
+    endif()
     if(NOT attached_${arch})
       list(APPEND unattached ${arch})
     endif()
@@ -191,13 +208,20 @@ function(_deepgen_library_edges)
     COMMAND ${tool} header --target ${target} --header include/${target}.h ${words} ${header_args}
     DEPENDS ${problems} ${shared}/codegen.id
     WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: writing the header")
-  add_custom_command(OUTPUT ${choices}
-    COMMAND ${tool} select --mode ${mode} ${where} ${select_args}
-    DEPENDS ${select_deps} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: selecting configs")
+  if(compiles)
+    add_custom_command(OUTPUT ${choices}
+      COMMAND ${tool} select --mode ${mode} ${where} ${select_args}
+      DEPENDS ${select_deps} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: selecting configs")
+  endif()
   set(locked_by "") # a frozen build links what its lock names, whatever happened to the files between
   if(mode STREQUAL "frozen" AND EXISTS ${lock})
     set(locked_by --locked-by ${lock})
     list(APPEND winners ${lock})
+  endif()
+  if(from_folder)
+    set(locked_by --locked-by ${lock})
+    _deepgen_vendored_files(${lock} files)
+    list(APPEND winners ${files})
   endif()
   add_custom_command(OUTPUT ${folder}/${target}.cpp
     COMMAND ${tool} embed --target ${target} --header include/${target}.h --source ${target}.cpp ${locked_by} ${embed_args}
@@ -206,15 +230,16 @@ function(_deepgen_library_edges)
   add_custom_target(${target}.header DEPENDS ${header})
   add_custom_target(${target}.source DEPENDS ${folder}/${target}.cpp)
   set_target_properties(${target}.header ${target}.source PROPERTIES FOLDER DeepGen)
-  foreach(arch IN LISTS archs)
-    add_dependencies(${target}.source deepgen.device.${arch})
-  endforeach()
+  if(compiles AND device_targets)
+    add_dependencies(${target}.source ${device_targets})
+  endif()
   add_dependencies(${target}.header deepgen.setup)
   add_dependencies(${target}.source deepgen.setup)
   add_dependencies(${target} ${target}.header)
   if(NOT CMAKE_GENERATOR MATCHES "Ninja") # which knows whose rule makes the source
     add_dependencies(${target} ${target}.source)
   endif()
+  _deepgen_bundle_target()
 endfunction()
 
 # Sets `can_search`, whether the tune target may search, and makes `mode` one that the generator can do.
@@ -232,19 +257,26 @@ endmacro()
 # The edges of a problem on an arch, and its words in the commands of the library.
 function(_deepgen_problem_edges name arch)
   get_property(untuned TARGET ${target} PROPERTY DEEPGEN_UNTUNED_${name})
+  if(from_folder AND NOT untuned)
+    _deepgen_gather(embed_args --vendored ${arch})
+    return()
+  endif()
   set(here ${name}/${arch})
   _deepgen_gather(select_args --problem ${name}/problem.json --arch ${arch})
   if(can_search AND NOT untuned AND attached_${arch})
     get_property(key TARGET ${target} PROPERTY DEEPGEN_KEY_${name})
     get_property(locked GLOBAL PROPERTY "DEEPGEN_LOCKED ${lock} ${key} ${arch}" SET)
-    _deepgen_search_edges() # sets `records`
-    _deepgen_gather(merge_args --problem ${name}/problem.json --arch ${arch} --records ${records} ${here}/final.jsonl)
-    _deepgen_gather(finals ${folder}/${here}/final.jsonl)
-    if(mode STREQUAL "auto" AND NOT locked)
-      _deepgen_gather(select_args --records ${here}/final.jsonl)
-      _deepgen_gather(select_deps ${folder}/${here}/final.jsonl)
+    set(selected_by "") # the first place's search, of several
+    if(sites_${arch} STREQUAL "")
+      _deepgen_place_edges("" ${here})
     endif()
-    _deepgen_note_search()
+    foreach(site IN LISTS sites_${arch})
+      _deepgen_place_edges(${site} ${name}/${arch}@${site})
+    endforeach()
+    if(mode STREQUAL "auto" AND NOT locked)
+      _deepgen_gather(select_args --records ${selected_by})
+      _deepgen_gather(select_deps ${folder}/${selected_by})
+    endif()
   endif()
   _deepgen_gather(select_args -o ${here}/choice.json)
   _deepgen_gather(choices ${folder}/${here}/choice.json)
@@ -252,6 +284,21 @@ function(_deepgen_problem_edges name arch)
   _deepgen_gather(winners ${folder}/${here}/winner.dgk)
   _deepgen_winner_edge()
   _deepgen_verified_edge()
+endfunction()
+
+# The search of a problem on an arch at a site, or here, and what becomes of it. Sets `selected_by` unless it is set.
+function(_deepgen_place_edges site here)
+  _deepgen_search_edges() # sets `records`
+  set(on "")
+  if(NOT site STREQUAL "")
+    set(on --on ${device_${arch}_${site}})
+  endif()
+  _deepgen_gather(merge_args --problem ${name}/problem.json --arch ${arch} ${on} --records ${records} ${here}/final.jsonl)
+  _deepgen_gather(finals ${folder}/${here}/final.jsonl)
+  _deepgen_note_search()
+  if(NOT selected_by)
+    set(selected_by ${here}/final.jsonl PARENT_SCOPE)
+  endif()
 endfunction()
 
 # Sets for each entry of the lock the property "DEEPGEN_LOCKED <lock> <key> <arch>", once per configure and path. CMake runs
@@ -278,7 +325,7 @@ function(_deepgen_read_lock lock)
   endforeach()
 endfunction()
 
-# The search of one problem on one arch. Reads the variables of _deepgen_problem_edges; sets `records`.
+# The search of one problem on one arch. Reads the variables of _deepgen_place_edges; sets `records`.
 function(_deepgen_search_edges)
   set(base ${folder}/${here})
   set(label "${target} ${name}")
@@ -286,11 +333,20 @@ function(_deepgen_search_edges)
   foreach(option SLOTS PLAN COMPILE MEASURE PLAYOFF FILES)
     get_property(${option} GLOBAL PROPERTY DEEPGEN_SEARCH_${id}_${option})
   endforeach()
+  set(device ${device_${arch}})
+  set(compile_by ${tool})
+  set(measure_by ${measure})
+  set(compile_pool deepgen_compile)
   set(pool deepgen_measure)
+  set(step 1)
   set(no_awkward "")
   if(NOT arch STREQUAL "cpu")
     set(pool deepgen_measure_gpu)
     set(no_awkward --no-awkward) # assemblers take most of the time: finalists alone get the kernel for an awkward shape
+  endif()
+  if(NOT site STREQUAL "")
+    set(device ${device_${arch}_${site}})
+    _deepgen_site_commands()
   endif()
   set(records "")
   set(record_files "")
@@ -301,11 +357,11 @@ function(_deepgen_search_edges)
   foreach(count IN LISTS SLOTS)
     set(r r${round})
     # The lock gives the incumbent. No dependency: what `tune` has just merged is no reason to search again.
-    set(plan plan --problem ${name}/problem.json --arch ${arch} --device ${device_${arch}} --round ${round} --slots ${count}
+    set(plan plan --problem ${name}/problem.json --arch ${arch} --device ${device} --round ${round} --slots ${count}
       --lock ${lock} ${PLAN})
     add_custom_command(OUTPUT ${base}/${r}/plan.json
       COMMAND ${tool} ${plan} ${past} --commands ${here}/${r}/commands.txt -o ${here}/${r}/plan.json
-      DEPENDS ${folder}/${name}/problem.json ${device_${arch}} ${shared}/codegen.id ${FILES} ${record_files}
+      DEPENDS ${folder}/${name}/problem.json ${device} ${shared}/codegen.id ${FILES} ${record_files}
       WORKING_DIRECTORY ${folder} VERBATIM COMMENT "Planning ${target}: ${here} ${r}")
     if(round EQUAL 0)
       _deepgen_gather(dry_runs COMMAND ${tool} ${plan} --dry-run)
@@ -318,9 +374,9 @@ function(_deepgen_search_edges)
       list(APPEND kernels ${anchor_files})
     endif()
     add_custom_command(OUTPUT ${base}/${r}/records.jsonl
-      COMMAND ${measure} run --plan ${here}/${r}/plan.json --kernels ${here}/${r} --slots ${count} --label ${label}
-        --device ${device_${arch}} ${anchor} ${past} ${MEASURE} ${cache} -o ${here}/${r}/records.jsonl
-      DEPENDS ${kernels} ${device_${arch}} ${record_files}
+      COMMAND ${measure_by} run --plan ${here}/${r}/plan.json --kernels ${here}/${r} --slots ${count} --label ${label}
+        --device ${device} ${anchor} ${past} ${MEASURE} ${cache} -o ${here}/${r}/records.jsonl
+      DEPENDS ${kernels} ${device} ${record_files}
       WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${pool} COMMENT "Measuring ${target}: ${here} ${r}")
     list(APPEND records ${here}/${r}/records.jsonl)
     list(APPEND record_files ${base}/${r}/records.jsonl)
@@ -341,18 +397,17 @@ endfunction()
 function(_deepgen_playoff_edge)
   _deepgen_finalist_edges() # sets `awkward` and `awkward_files`
   add_custom_command(OUTPUT ${base}/final.jsonl
-    COMMAND ${measure} playoff --device ${device_${arch}} --records ${records} ${awkward} ${PLAYOFF} --label ${label}
+    COMMAND ${measure_by} playoff --device ${device} --records ${records} ${awkward} ${PLAYOFF} --label ${label}
       --searches ${shared}/searches.txt -o ${here}/final.jsonl
-    DEPENDS ${record_files} ${awkward_files} ${device_${arch}}
+    DEPENDS ${record_files} ${awkward_files} ${device}
     WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${pool} COMMENT "Playoff ${target}: ${here}")
 endfunction()
 
-# Compiles the `count` slots of round `r`. Sets `result` to the files that tell Ninja of all kernels, slot 0's first: the
-# kernels, or lists of what they hold.
+# Compiles the `count` slots of round `r`, `step` an edge or more. Sets `result` to the files that tell Ninja of all kernels,
+# slot 0's first: the kernels, or lists of what they hold.
 function(_deepgen_slot_edges result)
   get_property(searches GLOBAL PROPERTY DEEPGEN_SEARCH_COUNT)
   get_property(single GLOBAL PROPERTY DEEPGEN_SINGLE_SLOTS)
-  set(step 1)
   if(NOT searches LESS single)
     get_property(step GLOBAL PROPERTY DEEPGEN_SLOTS_PER_EDGE)
   endif()
@@ -375,9 +430,9 @@ function(_deepgen_slot_edges result)
     endif()
     list(APPEND files ${base}/${file})
     add_custom_command(OUTPUT ${base}/${file}
-      COMMAND ${tool} compile --plan ${here}/${r}/plan.json ${slots} ${no_awkward} ${cache} ${COMPILE} -o ${here}/${file}
+      COMMAND ${compile_by} compile --plan ${here}/${r}/plan.json ${slots} ${no_awkward} ${cache} ${COMPILE} -o ${here}/${file}
       DEPENDS ${base}/${r}/plan.json ${shared}/codegen.id
-      WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_compile COMMENT "Compiling ${target}: ${here}/${file}")
+      WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${compile_pool} COMMENT "Compiling ${target}: ${here}/${file}")
   endforeach()
   set(${result} "${files}" PARENT_SCOPE)
 endfunction()
@@ -392,10 +447,10 @@ macro(_deepgen_finalist_edges)
       list(APPEND awkward ${here}/final/f${finalist}.dgk)
       list(APPEND awkward_files ${base}/final/f${finalist}.dgk)
       add_custom_command(OUTPUT ${base}/final/f${finalist}.dgk
-        COMMAND ${tool} compile --finalist ${finalist} --records ${records} ${cache} ${COMPILE}
+        COMMAND ${compile_by} compile --finalist ${finalist} --records ${records} ${cache} ${COMPILE}
           -o ${here}/final/f${finalist}.dgk
         DEPENDS ${record_files} ${shared}/codegen.id
-        WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL deepgen_compile COMMENT "Compiling ${target}: ${here}/final/f${finalist}.dgk")
+        WORKING_DIRECTORY ${folder} VERBATIM JOB_POOL ${compile_pool} COMMENT "Compiling ${target}: ${here}/final/f${finalist}.dgk")
     endforeach()
   endif()
 endmacro()
@@ -419,6 +474,7 @@ endfunction()
 # is attached and this is no build that has to give the same bytes everywhere. The rest is linked with "(not verified)".
 function(_deepgen_verified_edge)
   set(verify "")
+  set(measure_by ${measure})
   if(arch STREQUAL "cpu")
     set(pool deepgen_compile)
     set(verify verify ${here}/winner.dgk --unproven)
@@ -433,6 +489,10 @@ function(_deepgen_verified_edge)
   elseif(mode STREQUAL "auto" AND attached_${arch})
     set(pool deepgen_measure_gpu)
     set(verify verify ${here}/winner.dgk --unproven --device ${device_${arch}} ${cache} -o ${here}/verified.json)
+    if(NOT sites_${arch} STREQUAL "")
+      list(GET sites_${arch} 0 site)
+      _deepgen_site_commands()
+    endif()
   endif()
   if(verify AND DEEPGEN_VERIFY)
     if(CMAKE_GENERATOR MATCHES "Ninja")
@@ -441,7 +501,7 @@ function(_deepgen_verified_edge)
       set(pool "")
     endif()
     add_custom_command(OUTPUT ${folder}/${here}/verified.json
-      COMMAND ${measure} ${verify}
+      COMMAND ${measure_by} ${verify}
       DEPENDS ${folder}/${here}/winner.dgk WORKING_DIRECTORY ${folder} VERBATIM ${pool}
       COMMENT "Verifying ${target}: ${here} winner and fallbacks")
     _deepgen_gather(embed_args --verified ${here}/verified.json)

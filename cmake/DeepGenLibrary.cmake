@@ -4,7 +4,7 @@ cmake_policy(VERSION 3.25)
 set_property(GLOBAL PROPERTY DEEPGEN_LIBRARY_FOLDER ${CMAKE_CURRENT_LIST_DIR}/library)
 
 # Adds the problem of a key to the library `target`. Reads the keywords that all operators have from arg_* of the caller:
-# NAME, NAMESPACE, ARCHS, LOCK_FILE, UNTUNED, and those of DeepGenSearch.cmake.
+# NAME, NAMESPACE, ARCHS, LOCK_FILE, VENDORED, UNTUNED, and those of DeepGenSearch.cmake.
 function(_deepgen_add_problem target key)
   _deepgen_check_identifier(${target} NAME "${arg_NAME}")
   _deepgen_search_options(${target} options)
@@ -85,6 +85,9 @@ function(_deepgen_library target)
     _deepgen_lock_path(lock)
     _deepgen_check_same(${target} LOCK_FILE "${arg_LOCK_FILE}" "${lock}")
   endif()
+  if(arg_VENDORED)
+    _deepgen_check_same(${target} VENDORED TRUE TRUE)
+  endif()
 endfunction()
 
 function(_deepgen_create_library target)
@@ -106,11 +109,16 @@ function(_deepgen_create_library target)
   if(CMAKE_ARCHIVE_OUTPUT_DIRECTORY)
     set(archives ${CMAKE_ARCHIVE_OUTPUT_DIRECTORY})
   endif()
+  set(vendored FALSE)
+  if(arg_VENDORED)
+    set(vendored TRUE)
+  endif()
   get_property(library GLOBAL PROPERTY DEEPGEN_LIBRARY_FOLDER)
   add_subdirectory(${library} ${folder}/library)
   set_target_properties(${target} PROPERTIES
     DEEPGEN_SOURCE_DIR ${CMAKE_CURRENT_SOURCE_DIR} DEEPGEN_NAMES "" DEEPGEN_NAMESPACE ${arg_NAMESPACE}
-    DEEPGEN_ARCHS "${archs}" DEEPGEN_LOCK_FILE ${lock} DEEPGEN_MODE ${DEEPGEN_MODE})
+    DEEPGEN_ARCHS "${archs}" DEEPGEN_LOCK_FILE ${lock} DEEPGEN_MODE ${DEEPGEN_MODE}
+    DEEPGEN_VENDORED ${vendored})
   # Further calls may follow: the edges that see all problems are declared when the directory ends.
   cmake_language(EVAL CODE "cmake_language(DEFER CALL _deepgen_finish_library [[${target}]])")
 endfunction()

@@ -2,7 +2,8 @@
 #
 #   deepgen_add_rows(<target> [NAME f] SHAPE M N TYPES x [d] KIND softmax|log_softmax|layer_norm|rms_norm
 #                    [RESIDUAL] [OUTPUT_RESIDUAL] [SCALE] [BIAS] [QUANTIZE e4m3|i8]
-#                    [SEARCH ...] [SEARCH_FILE f] [BUDGET ...] [SLOTS n ...] [UNTUNED] [ARCHS ...] [NAMESPACE ns] [LOCK_FILE path])
+#                    [SEARCH ...] [SEARCH_FILE f] [BUDGET ...] [SLOTS n ...] [UNTUNED] [ARCHS ...] [NAMESPACE ns] [LOCK_FILE path]
+#                    [VENDORED])
 #
 # D[m,:] = KIND(X[m,:] + residual[m,:]) * scale + bias, each row for itself; matrices are row-major. TYPES of X and D: f32,
 # f16, bf16 in any pairing; d defaults to x. X, the residual, scale, bias and the residual output have X's type; all is computed
@@ -78,7 +79,7 @@ function(_deepgen_rows_key target result)
 endfunction()
 
 function(deepgen_add_rows target)
-  set(options UNTUNED RESIDUAL OUTPUT_RESIDUAL SCALE BIAS)
+  set(options UNTUNED VENDORED RESIDUAL OUTPUT_RESIDUAL SCALE BIAS)
   set(singles NAME KIND QUANTIZE NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
   set(lists SHAPE TYPES ARCHS SLOTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_rows)

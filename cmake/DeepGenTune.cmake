@@ -91,8 +91,12 @@ function(_deepgen_tune_target)
     add_custom_target(${target}.tune
       COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: cannot tune ${target}: ${why}." COMMAND ${CMAKE_COMMAND} -E false VERBATIM)
   elseif(merge_args)
+    set(keep "")
+    if(vendored)
+      set(keep --vendored ${cache})
+    endif()
     add_custom_target(${target}.tune
-      COMMAND ${tool} lock merge --lock ${lock} ${devices} --stamp lock.stamp ${merge_args}
+      COMMAND ${tool} lock merge --lock ${lock} ${devices} --stamp lock.stamp ${keep} ${merge_args}
       COMMAND ${CMAKE_COMMAND} -E echo "deepgen: build ${DEEPGEN_TUNE_TARGET}-report for a page with all candidates"
       DEPENDS ${finals} WORKING_DIRECTORY ${folder} VERBATIM COMMENT "DeepGen: ${target}: merging winners into ${lock}")
   else()
@@ -101,11 +105,16 @@ function(_deepgen_tune_target)
       list(JOIN unattached ", " text)
       set(why "has nothing to tune here: no ${text} device is attached")
     endif()
-    add_custom_target(${target}.tune COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: ${target} ${why}" VERBATIM)
+    set(keep "")
+    if(vendored AND EXISTS ${lock})
+      set(keep COMMAND ${tool} lock vendor --lock ${lock} ${devices} ${cache})
+    endif()
+    add_custom_target(${target}.tune COMMAND ${CMAKE_COMMAND} -E echo "DeepGen: ${target} ${why}" ${keep}
+      DEPENDS ${device_files} WORKING_DIRECTORY ${folder} VERBATIM)
   endif()
   add_dependencies(${target}.tune deepgen.setup)
   if(dry_runs)
-    add_custom_target(${target}.dry-run ${dry_runs} DEPENDS ${device_files} WORKING_DIRECTORY ${folder} VERBATIM)
+    add_custom_target(${target}.dry-run ${dry_runs} DEPENDS ${device_files} ${site_device_files} WORKING_DIRECTORY ${folder} VERBATIM)
     set_target_properties(${target}.dry-run PROPERTIES FOLDER DeepGen)
   endif()
   if(NOT TARGET ${DEEPGEN_TUNE_TARGET})
@@ -120,10 +129,13 @@ function(_deepgen_tune_target)
   endif()
   add_dependencies(${DEEPGEN_TUNE_TARGET} ${target}.tune)
   set_property(TARGET ${DEEPGEN_TUNE_TARGET} APPEND PROPERTY DEEPGEN_LOCKS ${lock})
+  get_property(workloads TARGET ${target} PROPERTY DEEPGEN_WORKLOADS)
+  set_property(TARGET ${DEEPGEN_TUNE_TARGET} APPEND PROPERTY DEEPGEN_WORKLOADS ${workloads})
   set_target_properties(${target}.tune PROPERTIES FOLDER DeepGen)
 endfunction()
 
-# <tune>-report: one page of all records that the build tree has. It tunes nothing.
+# <tune>-report: one page of all records that the build tree has. <tune>-results: what they gained over the vendor's library,
+# or over the lock of DEEPGEN_REFERENCE. They tune nothing.
 function(_deepgen_report_target tool)
   set(name ${DEEPGEN_TUNE_TARGET}-report)
   if(TARGET ${name})
@@ -133,6 +145,23 @@ function(_deepgen_report_target tool)
   add_custom_target(${name}
     COMMAND ${tool} report --build ${CMAKE_BINARY_DIR} --lock "${locks}" --html ${CMAKE_BINARY_DIR}/deepgen-report.html
     COMMAND_EXPAND_LISTS VERBATIM COMMENT "DeepGen: writing ${CMAKE_BINARY_DIR}/deepgen-report.html")
+  add_dependencies(${name} deepgen.setup)
+  set_target_properties(${name} PROPERTIES FOLDER DeepGen)
+
+  set(name ${DEEPGEN_TUNE_TARGET}-results)
+  set(options "")
+  if(DEEPGEN_REFERENCE)
+    cmake_path(ABSOLUTE_PATH DEEPGEN_REFERENCE BASE_DIRECTORY ${CMAKE_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE reference)
+    list(APPEND options --reference ${reference})
+  endif()
+  if(DEEPGEN_UPLIFT)
+    list(APPEND options --uplift ${DEEPGEN_UPLIFT})
+  endif()
+  set(workloads "$<REMOVE_DUPLICATES:$<TARGET_PROPERTY:${DEEPGEN_TUNE_TARGET},DEEPGEN_WORKLOADS>>")
+  add_custom_target(${name}
+    COMMAND ${tool} results --build ${CMAKE_BINARY_DIR} --lock "${locks}" "$<$<BOOL:${workloads}>:--workload;${workloads}>" ${options}
+      -o ${CMAKE_BINARY_DIR}/results
+    COMMAND_EXPAND_LISTS VERBATIM COMMENT "DeepGen: writing ${CMAKE_BINARY_DIR}/results")
   add_dependencies(${name} deepgen.setup)
   set_target_properties(${name} PROPERTIES FOLDER DeepGen)
 endfunction()

@@ -21,11 +21,13 @@ install(FILES
   ${PROJECT_BINARY_DIR}/package/DeepGenConfig.cmake ${PROJECT_BINARY_DIR}/package/DeepGenConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGen.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenWords.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGenProblem.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenRows.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/DeepGenDevices.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/DeepGenDevices.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenSites.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGenSearch.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenLibrary.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGenGraph.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenTune.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/DeepGenWorkload.cmake DESTINATION ${_package})
-install(FILES ${PROJECT_SOURCE_DIR}/cmake/library/CMakeLists.txt ${PROJECT_SOURCE_DIR}/cmake/library/find.h.in DESTINATION ${_package}/library)
+  ${PROJECT_SOURCE_DIR}/cmake/DeepGenVendored.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenBundle.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/DeepGenWorkload.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenMlir.cmake
+  ${PROJECT_SOURCE_DIR}/runtime/include/deepgen/epilogue_steps.h DESTINATION ${_package})
+install(FILES ${PROJECT_SOURCE_DIR}/cmake/library/CMakeLists.txt ${PROJECT_SOURCE_DIR}/cmake/library/find.h.in ${PROJECT_SOURCE_DIR}/cmake/library/find.cpp.in DESTINATION ${_package}/library)
 if(EXISTS ${PROJECT_SOURCE_DIR}/LICENSE)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/deepgen)
 endif()

@@ -11,6 +11,7 @@
 #include "measure/devices/rocm_libraries.h"
 #include "measure/process/sandbox.h"
 #include "measure/race/race.h"
+#include "measure/worker_command.h"
 
 #include <CLI/CLI.hpp>
 
@@ -224,6 +225,14 @@ void add_rocm(CLI::App& app) {
   });
 }
 
+void add_worker(CLI::App& app, bool& id, int& status) {
+  auto* sub = app.add_subcommand(
+      "worker", "Measure for another host: one request by standard input, its answer by standard output");
+  sub->add_flag("--id", id, "print what this worker is: requests for another one are refused");
+  sub->footer("Example:\n  ssh host /opt/deepgen/bin/deepgen-measure worker --id");
+  sub->callback([&id, &status] { status = serve_measuring(id); });
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -248,6 +257,8 @@ int main(int argc, char** argv) {
   add_noise(app, noise_command);
   add_sandbox(app);
   add_rocm(app);
+  bool worker_id = false;
+  add_worker(app, worker_id, status);
   try {
     app.parse(argc, argv);
     return status;

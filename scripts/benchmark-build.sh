@@ -28,13 +28,13 @@ mkdir -p "$work/hundred"
   for i in $(seq 100); do
     layout=$(echo nn nt tn tt | cut -d' ' -f$((i % 4 + 1)))
     epilogue=$(echo 'bias,bias gelu,relu,bias silu' | cut -d, -f$((i % 4 + 1)))
-    echo "deepgen_add_gemm(hundred NAME f$i SHAPE $((i % 13 * 5 + 3)) $((i * 3 + 8)) $((i % 17 * 8 + 5)) TYPES f32 f32 f32 LAYOUT $layout EPILOGUE $epilogue)"
+    echo "deepgen_add_gemm(hundred NAME f$i SHAPE $((i % 13 * 5 + 3)) $((i * 3 + 8)) $((i % 17 * 8 + 5)) TYPES f32 f32 f32 LAYOUT $layout EPILOGUE $epilogue \${VENDORED})"
   done
 } >"$work/hundred/CMakeLists.txt"
 configure() { cmake -G Ninja -S "$work/hundred" -B "$work/hundred/$1" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release -DDEEPGEN_ARCHS=cpu "${@:2}"; }
 echo "tuning 100 small problems for the lock ..." >&2
 rm -rf "$work/hundred/deepgen.lock.json" "$work/hundred/tune"
-configure tune -DDEEPGEN_SLOTS=2 -DDEEPGEN_MEASURE_SECONDS=0.1 >/dev/null
+configure tune -DDEEPGEN_SLOTS=2 -DDEEPGEN_MEASURE_SECONDS=0.1 -DVENDORED=VENDORED >/dev/null
 for _ in 1 2 3 4 5; do # a playoff that was disturbed is repeated
   ninja -C "$work/hundred/tune" tune >"$work/hundred/tune.log" 2>&1 && break
 done
@@ -56,6 +56,16 @@ for mode in auto frozen; do # auto declares the search edges for `tune`, frozen 
   echo "100 locked problems, $mode: configure again, wall:  $(timed 1 configure $mode)"
   echo "100 locked problems, $mode: null build, wall:       $(timed 1 ninja -C "$work/hundred/$mode")"
 done
+"$prefix/bin/deepgen" lock check --lock "$work/hundred/deepgen.lock.json" | tail -2
+vendored_source() { # all but compiling C++
+  rm -rf "$work/hundred/vendored" && configure vendored -DDEEPGEN_MODE=frozen -DVENDORED=VENDORED &&
+    ninja -C "$work/hundred/vendored" hundred.header hundred.source
+}
+vendored_build() { vendored_source && ninja -C "$work/hundred/vendored"; }
+frozen_source() { rm -rf "$work/hundred/frozen" && configure frozen -DDEEPGEN_MODE=frozen && ninja -C "$work/hundred/frozen" hundred.header hundred.source; }
+echo "100 vendored problems, frozen: configured and embedded, CPU:  $(runs=3 timed 4 vendored_source)"
+echo "100 compiled problems, frozen: configured and embedded, CPU:  $(runs=3 timed 4 frozen_source)"
+echo "100 vendored problems, frozen: full build, wall:              $(runs=3 timed 1 vendored_build)"
 cmake -G Ninja -S benchmarks/call -B "$work/call" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release >/dev/null
 ninja -C "$work/call" >/dev/null
 "$work/call/call_benchmark"

@@ -51,6 +51,7 @@ class Tiling:
     def __init__(self, p, c, revision):
         self.vec, self.lanes, self.rows, self.hold = c["vec"], c["lanes"], c["rows"], c["hold"]
         self.unroll, self.sets, self.hint = c["unroll"], c["sets"], c["hint"]
+        self.resident = c.get("resident", 0) # since revision 3
         self.elements = max(1, self.vec // SIZE[p.x])
         self.vectors = ceil_div(p.n, self.elements)
         self.turns = ceil_div(self.vectors, self.lanes)
@@ -90,6 +91,8 @@ def estimate(p, t, device, k):
     cores, clock = device["cores"], device["clock_khz"] * 1e3
     best = device["memory_bandwidth"] * k["efficiency"]
     registers = ceil_div(t.registers, 8) * 8
+    if t.resident:
+        registers = min(registers, 65536 // (t.resident * t.threads) // 8 * 8)
     limit = max(1, min(device["shared_multiprocessor"] // max(1, t.shared + 1024), 65536 // (registers * t.threads),
                        2048 // t.threads, 32))
     blocks = t.blocks / cores
@@ -110,7 +113,7 @@ def estimate(p, t, device, k):
     memory = p.bytes() / best + again / (2 * best if in_l2 else best)
     parts = (memory, issue, chain)
     total = k["launch"] + max(parts) + k["overlap"] * (sum(parts) - max(parts))
-    return total * (0.999 if t.hint else 1)
+    return total * (0.999 if t.hint & 1 else 1)
 
 
 def read_records(pattern):
@@ -124,7 +127,7 @@ def read_records(pattern):
                 if record["schema"].startswith("deepgen.env"):
                     device = record["environment"]["device"]
                 elif record.get("timing") and record["status"] == "ok" and record["template"] == "gpu_rows":
-                    text = " ".join("%s=%d" % x for x in record["config"].items())
+                    text = " ".join("%s=%d" % x for x in {**record["config"], "resident": record["config"].get("resident", 0)}.items())
                     found.setdefault(record["problem"], {})[text] = (record["revision"], record["config"], device,
                                                                      record["timing"]["seconds"])
     return {p: list(c.items()) for p, c in found.items() if len(c) >= 4}

@@ -5,7 +5,7 @@
 # OUTDIR gets a folder a problem with its kernels and records, and rows.tsv; benchmarks/gpu/rows_torch.py reads it. A problem
 # that OUTDIR has already is not tuned again. Exits with 77 without a GPU, with 1 when a kernel is wrong.
 # From the environment: SLOTS=32 candidates a round, ROUNDS=2, SECONDS_EACH=12 of measuring a round, COLUMNS_OF="1024 2048 ...",
-# KINDS="softmax layer_norm ...", SANITIZE=0 leaves compute-sanitizer out.
+# KINDS="softmax layer_norm ...", SEARCH=f.json a search file (docs/search.md), SANITIZE=0 leaves compute-sanitizer out.
 set -euo pipefail
 prefix=${1:?PREFIX} out=${2:?OUTDIR}
 bin=$prefix
@@ -14,6 +14,7 @@ bin=$(realpath "$bin") measure=$bin/deepgen-measure
 slots=${SLOTS:-32} rounds=${ROUNDS:-2} seconds=${SECONDS_EACH:-12}
 columns=${COLUMNS_OF:-1024 2048 4096 8192 16384}
 kinds=${KINDS:-softmax layer_norm rms_norm_residual rms_norm_e4m3}
+search=${SEARCH:+$(realpath "$SEARCH")}
 export LC_ALL=C PATH=$PATH:/usr/local/cuda/bin DEEPGEN_CACHE=off
 
 arch=$("$measure" devices --list | awk '$1 ~ /^(sm_|gfx)[0-9]/ { print $1; exit }')
@@ -53,7 +54,7 @@ tune() {
   for ((round = 0; round < rounds; ++round)); do
     mkdir -p "$folder/r$round"
     "$bin/deepgen" plan --problem "$folder/problem.json" --arch "$arch" --device "$out/device.json" --round $round \
-      --slots "$slots" ${records:+--records "${records[@]}"} -o "$folder/r$round/plan.json"
+      --slots "$slots" ${search:+--search "$search"} ${records:+--records "${records[@]}"} -o "$folder/r$round/plan.json"
     compile "$folder" $round || return 1
     "$measure" run --plan "$folder/r$round/plan.json" --kernels "$folder/r$round" --slots "$slots" \
       --device "$out/device.json" ${records:+--anchor "$folder/r0/s00.dgk" --records "${records[@]}"} \

@@ -10,7 +10,9 @@ optional=(libopenblas0-pthread            # the vendor baseline, loaded at run t
   libxgboost-dev                         # for the test unit.xgboost: 7 MB more
   chromium                               # for the test report.page: 81 MB more
   clang-22 libclang-rt-22-dev            # for the tests fuzz.*: 16 MB more
-  clang-format-22)                       # for the test unit.format: 1 MB more
+  slurm-wlm                              # for the test cluster.slurm: 24 MB more
+  clang-format-22                        # for the test unit.format: 1 MB more
+  clang-tidy-22)                         # for the tests tidy.*: 11 MB more
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 

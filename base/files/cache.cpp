@@ -1,6 +1,7 @@
 #include "base/files/cache.h"
 
 #include "base/files/files.h"
+#include "base/files/patience.h"
 #include "base/files/private_folder.h"
 #include "base/text/error.h"
 #include "base/text/sha256.h"
@@ -43,6 +44,15 @@ struct File {
 };
 
 bool lock_now(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
+
+/// Waits for whoever counts or evicts, but not for one that is stopped: what is not stored is compiled again.
+bool lock_soon(int fd) {
+  constexpr double kSeconds = 1;
+  constexpr useconds_t kBetween = 2000;
+  for (Patience patience(kSeconds); !lock_now(fd); usleep(kBetween))
+    if (patience.left() <= 0) return false;
+  return true;
+}
 
 /// Of one entry, with its key.
 constexpr int64_t kMostOfEntry = kMostBytes;
@@ -304,11 +314,14 @@ void Cache::write(const std::string& target, const std::string& content, int64_t
   if (failed_ && file.fd >= 0) unlink(temporary.c_str());
 }
 
-/// One process at a time; the others store nothing meanwhile.
+/// One process at a time; the others wait a little. Without that the second of two that begin a cache stored
+/// nothing.
 void Cache::make_room(int64_t wanted) {
   const File turn(
       open((settings_.folder + "/eviction").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (turn.fd < 0 || !lock_now(turn.fd)) return;
+  if (turn.fd < 0 || !lock_soon(turn.fd)) return;
+  const int64_t counted = read_counters(counters_path()).bytes;
+  if (counted >= 0 && counted + wanted <= settings_.limit) return; // another process has made room
   int64_t before = 0;
   update([&](CacheCounters& c) { before = c.bytes = std::max<int64_t>(c.bytes, 0); });
   sweep_temporaries(settings_.folder);

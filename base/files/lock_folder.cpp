@@ -69,6 +69,7 @@ std::vector<std::string> lock_places() {
   const auto add = [&](const std::string& parent, const std::string& name) {
     if (!parent.empty()) places.push_back(parent + name);
   };
+  add(absolute_variable("DEEPGEN_LOCKS"), ""); // of a worker, whose commands have a TMPDIR of their own
   add(absolute_variable("XDG_RUNTIME_DIR"), "/deepgen");
   add("/run/user/" + user, "/deepgen");
   add(absolute_variable("TMPDIR"), own);

@@ -194,19 +194,18 @@ Kernel kernel_from_json(const Json& json, const std::string& where) {
 
 } // namespace
 
-int64_t Kernel::align_of(const std::string& operand) const {
-  const auto one_of = [&](std::initializer_list<const char*> names) {
-    return std::find(names.begin(), names.end(), operand) != names.end();
-  };
-  if (problem.op() == "rows")
-    return one_of({"x", "residual", "residual_out"}) ? align_a
-           : one_of({"scale", "bias"})               ? align_b
-           : operand == "d"                          ? align_d
-                                                     : 1;
-  return operand == "a"                                 ? align_a
-         : operand == "b"                               ? align_b
-         : one_of({"c", "d", "residual", "multiplier"}) ? align_d
-                                                        : 1;
+int64_t Kernel::align_of(const Operand& operand) const {
+  switch (operand.align) {
+  case Operand::Align::a:
+    return align_a;
+  case Operand::Align::b:
+    return align_b;
+  case Operand::Align::d:
+    return align_d;
+  case Operand::Align::element:
+    break;
+  }
+  return 1;
 }
 
 int64_t Kernel::most_pitch_of(const std::string& operand) const {

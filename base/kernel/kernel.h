@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/kernel/config.h"
-#include "base/problem/problem.h"
+#include "base/problem/signature.h"
 
 #include <array>
 #include <optional>
@@ -80,7 +80,7 @@ struct Kernel {
   std::string sha256; ///< of `code` (of `ptx` when there is no code), hex; filled by the compiler
 
   // CPU
-  int64_t isa = 1; ///< x86-64 level that the code needs
+  int64_t isa = 1; ///< what the code needs of an x86-64 CPU (cpu_isa.h)
   /// The iteration grid that the runtime may split among threads: tiles along M, N and batch. A call computes
   /// the tiles [m0,m1) x [n0,n1) of the batch entries [b0,b1).
   int64_t tiles_m = 1, tiles_n = 1, tiles_b = 1;
@@ -109,8 +109,8 @@ struct Kernel {
   std::vector<std::string> warnings; ///< of the assembler
   std::string device; ///< tuned on the device of this name; empty: for any (in winner.dgk only)
 
-  /// What this kernel asks of an operand, by its name in the signature; 1: as its elements are aligned.
-  int64_t align_of(const std::string& operand) const;
+  /// What this kernel asks of an operand of its problem's signature; 1: as its elements are aligned.
+  int64_t align_of(const Operand&) const;
   /// Bytes from one of its rows to the next, at most; 0: any.
   int64_t most_pitch_of(const std::string& operand) const;
 };

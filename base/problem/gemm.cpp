@@ -42,8 +42,10 @@ std::string to_string(EpilogueOp e) { return kEpilogueOps[size_t(e)]; }
 Type Gemm::epilogue_type() const { return d == Type::i8 ? Type::f32 : d; }
 Type Gemm::scale_type() const { return d == Type::f64 || d == Type::i32 ? d : Type::f32; }
 
+bool is_integer(Type t) { return t == Type::i8 || t == Type::u8; }
+
 void complete(Gemm& p) {
-  p.accumulate = p.a == Type::f64 ? Type::f64 : p.a == Type::i8 ? Type::i32 : Type::f32;
+  p.accumulate = p.a == Type::f64 ? Type::f64 : is_integer(p.a) ? Type::i32 : Type::f32;
   p.align = std::min({size_of(p.a), size_of(p.b), size_of(p.d)});
 }
 
@@ -150,6 +152,7 @@ bool output_served(Type a, Type d) {
   case Type::e5m2:
     return one_of({Type::f16, Type::bf16, Type::f32});
   case Type::i8:
+  case Type::u8:
     return one_of({Type::i32, Type::f32, Type::bf16, Type::i8});
   case Type::i32:
     return false;
@@ -158,12 +161,14 @@ bool output_served(Type a, Type d) {
 }
 
 void check_types(const Gemm& p) {
-  if (!(p.a == p.b || (is_fp8(p.a) && is_fp8(p.b))) || !output_served(p.a, p.d))
+  const bool pair =
+      p.a == p.b ? p.a != Type::u8 : (is_fp8(p.a) && is_fp8(p.b)) || (p.a == Type::u8 && p.b == Type::i8);
+  if (!pair || !output_served(p.a, p.d))
     throw Error("this combination of types is not served",
                 "a=" + to_string(p.a) + " b=" + to_string(p.b) + " d=" + to_string(p.d), "",
                 "a b -> d: f32 f32 -> f32, f64 f64 -> f64, f16 f16 -> f16 or f32, bf16 bf16 -> bf16 or f32, "
                 "tf32 tf32 -> "
-                "f32, e4m3/e5m2 -> f16, bf16 or f32, i8 i8 -> i32, f32, bf16 or i8");
+                "f32, e4m3/e5m2 -> f16, bf16 or f32, i8 i8 and u8 i8 -> i32, f32, bf16 or i8");
   Gemm expected = p;
   complete(expected);
   if (p.accumulate != expected.accumulate)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/problem/epilogue_op.h"
+#include "base/problem/rate.h"
 #include "base/problem/size.h"
 #include "base/problem/types.h"
 
@@ -59,6 +60,9 @@ struct Gemm {
   double flops() const { return 2.0 * double(m) * double(sum_columns()) * double(k) * double(batch); }
   /// Bytes of one call with beta 0 whose operands are each read, or written, once.
   double bytes() const;
+  Rate rate() const { return {flops(), "GFLOP/s"}; }
+  /// How long a call takes on one core, in operations of a GEMM.
+  double work() const { return flops(); }
   /// Matrices in B.
   int64_t b_matrices() const { return groups ? groups : batch; }
   /// Rows that a group has on average, rounded up; all of them without groups.
@@ -88,6 +92,9 @@ struct Gemm {
 
 inline constexpr int64_t most_groups = 1024;
 
+/// Types whose products are summed in i32.
+bool is_integer(Type);
+
 std::string to_string(Layout);
 std::string to_string(EpilogueOp);
 std::string epilogue_text(const std::vector<EpilogueOp>&); ///< "none" or "bias+gelu"
@@ -98,7 +105,7 @@ void complete(Gemm&);
 /// Throws Error when sizes are not >= 1, a range is empty, types are not served, or the epilogue is not
 /// sensible. Served (a b
 /// -> d): f32, f64; f16 and bf16 -> same or f32; tf32 -> f32; e4m3 and e5m2 in any pairing -> f16, bf16, f32;
-/// i8 -> i32 (no epilogue, no gate), f32, bf16, i8.
+/// i8 -> i32 (no epilogue, no gate), f32, bf16, i8; the same with u8 for A.
 void validate(const Gemm&);
 
 } // namespace deepgen

@@ -1,6 +1,7 @@
 #include "base/problem/points.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -55,6 +56,31 @@ std::vector<Sizes> default_points(const Gemm& p, size_t most) {
   std::sort(points.begin(), points.end(), [&](const Sizes& x, const Sizes& y) { return rank(x) < rank(y); });
   points.erase(std::unique(points.begin(), points.end()), points.end());
   return points;
+}
+
+std::optional<Size> split_size(const Gemm& p) {
+  for (size_t i = 0; i < size_count; ++i)
+    if (p.least[i]) return Size(i);
+  return std::nullopt;
+}
+
+std::vector<Sizes> final_points(const Gemm& p) {
+  const std::vector<Sizes> points = default_points(p);
+  std::vector<Sizes> all;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (i) {
+      Sizes between = points[i - 1];
+      size_t differ = 0;
+      for (size_t s = 0; s < size_count; ++s) {
+        const int64_t low = points[i - 1][Size(s)], high = points[i][Size(s)];
+        differ += low != high;
+        between[Size(s)] = int64_t(std::llround(std::sqrt(double(low) * double(high))));
+      }
+      if (differ == 1 && between != points[i - 1] && between != points[i]) all.push_back(between);
+    }
+    all.push_back(points[i]);
+  }
+  return all;
 }
 
 } // namespace deepgen

@@ -3,6 +3,7 @@
 
 #include "base/problem/gemm.h"
 
+#include <optional>
 #include <vector>
 
 namespace deepgen {
@@ -11,5 +12,11 @@ namespace deepgen {
 /// several ranges the first, second, ... of each together, and the corners where one range is least and the
 /// others are most. Ascending by the product of sizes. Without ranges: the sizes themselves.
 std::vector<Sizes> default_points(const Gemm&, size_t most = 8);
+
+/// Those, and between neighbours of which one size alone differs the geometric mean: where kernels of a
+/// search that knows the points are compared once more.
+std::vector<Sizes> final_points(const Gemm&);
+/// The first size that is a range: kernels of a function share the calls by it.
+std::optional<Size> split_size(const Gemm&);
 
 } // namespace deepgen

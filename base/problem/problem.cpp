@@ -32,6 +32,14 @@ double Problem::bytes() const {
   return std::visit([](const auto& x) { return x.bytes(); }, operator_);
 }
 
+Rate Problem::rate() const {
+  return std::visit([](const auto& x) { return x.rate(); }, operator_);
+}
+
+double Problem::work() const {
+  return std::visit([](const auto& x) { return x.work(); }, operator_);
+}
+
 std::vector<std::pair<std::string, std::string>> Problem::fields() const {
   std::istringstream words(key());
   std::vector<std::pair<std::string, std::string>> list;
@@ -72,6 +80,12 @@ std::vector<std::string> operator_names() {
   std::vector<std::string> names;
   for (const Reader& reader : kReaders) names.push_back(reader.op);
   return names;
+}
+
+std::vector<Problem> one_of_each() {
+  return []<size_t... index>(std::index_sequence<index...>) {
+    return std::vector<Problem>{std::variant_alternative_t<index, Problem::Operator>()...};
+  }(std::make_index_sequence<std::variant_size_v<Problem::Operator>>());
 }
 
 void validate(const Problem& p) {

@@ -35,6 +35,10 @@ public:
   double flops() const;
   /// Bytes of one call where every operand is read, or written, once.
   double bytes() const;
+  /// Of what bounds the operator.
+  Rate rate() const;
+  /// How long a call takes on one core, in operations of a GEMM.
+  double work() const;
 
   const Operator& which() const { return operator_; }
   /// Throws Error when it is another operator.
@@ -43,6 +47,8 @@ public:
   const Gemm& gemm() const { return as<Gemm>(); }
   Gemm& gemm() { return const_cast<Gemm&>(as<Gemm>()); }
   const Rows& rows() const { return as<Rows>(); }
+  /// Whether calls pass sizes.
+  bool ranged() const { return std::holds_alternative<Gemm>(operator_) && gemm().ranged(); }
 
 private:
   Operator operator_;
@@ -53,6 +59,8 @@ extern template const Rows& Problem::as<Rows>() const;
 
 /// The operators' words, as they begin keys: "gemm", "rows".
 std::vector<std::string> operator_names();
+/// One of each operator, for who asks about operators and not about a problem; in the order of the variant.
+std::vector<Problem> one_of_each();
 void validate(const Problem&);
 
 } // namespace deepgen

@@ -2,6 +2,7 @@
 // one canonical text form.
 #pragma once
 
+#include "base/problem/rate.h"
 #include "base/problem/types.h"
 
 #include <string_view>
@@ -46,6 +47,10 @@ struct Rows {
   double flops() const;
   /// Bytes of one call, every operand read, or written, once.
   double bytes() const;
+  Rate rate() const { return {bytes(), "GB/s"}; }
+  /// How long a call takes on one core, in operations of a GEMM: a core computes ten of them in the time in
+  /// which it moves a byte, some 100 GFLOP/s and 10 GB/s.
+  double work() const { return 10 * bytes(); }
   /// Bytes; the smallest element among X and D: what every row's start is a multiple of.
   int64_t align() const;
 

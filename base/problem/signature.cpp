@@ -33,7 +33,7 @@ std::vector<Operand> operands_of(EpilogueOp op, const Gemm& p) {
     return {low, high};
   }
   const EpilogueStep& step = epilogue_steps[size_t(op)];
-  if (!step.operand) return {};
+  if (!*step.operand) return {};
   Operand x{step.operand, Role::in, step.shape, step.scale ? p.scale_type() : p.epilogue_type()};
   if (step.shape == Shape::matrix) x.rows = p.m, x.columns = p.n, x.entries = p.batch, x.in_place = true;
   if (step.shape == Shape::per_row) x.columns = p.m;
@@ -55,6 +55,9 @@ std::vector<Operand> signature(const Gemm& p) {
       for (const Operand& x : operands_of(EpilogueOp(op), p)) all.push_back(x);
   for (Operand& x : all) mark_ranges(p, x);
   if (p.groups) all.push_back({"offsets", Role::table, Shape::per_row, Type::i32, 1, p.groups + 1});
+  all[0].align = Operand::Align::a, all[1].align = Operand::Align::b;
+  for (size_t i = 2; i < all.size(); ++i)
+    if (all[i].is_matrix()) all[i].align = Operand::Align::d;
   return all;
 }
 
@@ -70,6 +73,11 @@ std::vector<Operand> signature(const Rows& p) {
   if (p.normalises())
     all.push_back({"epsilon", Role::scalar, Shape::value, Type::f32, 1, 1, 1, true, false,
                    Operand::Limit::not_negative});
+  for (Operand& x : all)
+    if (x.is_matrix())
+      x.align = std::string_view(x.name) == "d" ? Operand::Align::d : Operand::Align::a;
+    else if (x.shape == Shape::per_column)
+      x.align = Operand::Align::b;
   return all;
 }
 

@@ -24,6 +24,9 @@ struct Operand {
     not_negative ///< a scalar, finite and at least 0
   };
 
+  /// Which of a kernel's alignments (base/kernel/kernel.h) holds for it; of the element: none.
+  enum class Align { element, a, b, d };
+
   const char*
       name; ///< a literal: as kernels name it (kernel_abi.h) and its field of the arguments: "a", "scale_col"
   Role role = Role::in;
@@ -34,6 +37,7 @@ struct Operand {
   bool required = true;          ///< false: a call may leave it out, such as C where beta is 0
   bool in_place = false;         ///< a matrix that is read element by element: one that is written may be it
   Limit limit = Limit::none;
+  Align align = Align::element;
   /// Of a size that is a range: those above are of the largest call, and a call's are proportional to it.
   std::optional<Size> rows_by = {}, columns_by = {}, entries_by = {};
 

@@ -5,9 +5,9 @@
 namespace deepgen {
 namespace {
 
-constexpr std::array<const char*, 9> kTypes = {"f32",  "f64",  "f16", "bf16", "tf32",
-                                               "e4m3", "e5m2", "i8",  "i32"};
-constexpr std::array<int64_t, 9> kSizes = {4, 8, 2, 2, 4, 1, 1, 1, 4};
+constexpr std::array<const char*, 10> kTypes = {"f32",  "f64",  "f16", "bf16", "tf32",
+                                                "e4m3", "e5m2", "i8",  "i32",  "u8"};
+constexpr std::array<int64_t, 10> kSizes = {4, 8, 2, 2, 4, 1, 1, 1, 4, 1};
 
 } // namespace
 

@@ -38,7 +38,8 @@ std::vector<LoggedRecord> read_logs(const std::vector<std::string>& logs) {
     for (const Record& again : log.again)
       for (LoggedRecord& r : records)
         if (r.record.ok() && r.record.sha256 == again.sha256 && r.record.problem == again.problem)
-          r.record.timing = again.timing, r.record.cached = again.cached, r.last_timed = i;
+          r.record.timing = again.timing, r.record.points = again.points, r.record.cached = again.cached,
+          r.last_timed = i;
     const std::string anchor = log.environment.value("anchor", "default");
     comparable &= anchor == "default" || anchor == "none";
     for (Record& r : log.records) records.push_back({std::move(r), logs[i], i, i});
@@ -100,6 +101,34 @@ std::vector<Ranked> ranked(const std::vector<LoggedRecord>& records) {
   return out;
 }
 
+bool has_points(const std::vector<LoggedRecord>& records) {
+  return std::any_of(records.begin(), records.end(),
+                     [](const LoggedRecord& r) { return !r.record.points.empty(); });
+}
+
+/// Of a problem with ranges: the best at the first point, at the second, ..., then the second best at each.
+std::vector<const LoggedRecord*> best_by_turns(const std::vector<LoggedRecord>& records) {
+  std::vector<Sizes> points;
+  for (const LoggedRecord& r : records)
+    for (const PointTiming& p : r.record.points)
+      if (std::find(points.begin(), points.end(), p.at) == points.end()) points.push_back(p.at);
+  std::vector<std::vector<const LoggedRecord*>> ranks;
+  for (const Sizes& at : points) {
+    std::vector<const LoggedRecord*> list;
+    for (const LoggedRecord& r : records)
+      if (r.record.ok() && r.record.at(at)) list.push_back(&r);
+    std::stable_sort(list.begin(), list.end(), [&](const LoggedRecord* x, const LoggedRecord* y) {
+      return x->record.at(at)->ratio < y->record.at(at)->ratio;
+    });
+    ranks.push_back(std::move(list));
+  }
+  std::vector<const LoggedRecord*> out;
+  for (size_t place = 0; place < records.size(); ++place)
+    for (const auto& list : ranks)
+      if (place < list.size()) out.push_back(list[place]);
+  return out;
+}
+
 } // namespace
 
 std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>& records) {
@@ -110,6 +139,12 @@ std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>& records)
   if (has_default) {
     finalists.push_back(*standard);
     seen.insert(standard->record.sha256);
+  }
+  if (has_points(records)) {
+    for (const LoggedRecord* r : best_by_turns(records))
+      if (finalists.size() < kFinalists + has_default && seen.insert(r->record.sha256).second)
+        finalists.push_back(*r);
+    return finalists;
   }
   for (const Ranked& r : ranked(records))
     if (finalists.size() < kFinalists + has_default && seen.insert(r.record->record.sha256).second)

@@ -24,7 +24,8 @@ std::vector<LoggedRecord> read_records(const std::vector<std::string>& logs);
 const LoggedRecord* default_of(const std::vector<LoggedRecord>&);
 
 /// The default first, when it is good, then the best others by ratio, each of other code; what left its round
-/// early ranks behind what stayed, and what a later round did not time again behind what it did.
+/// early ranks behind what stayed, and what a later round did not time again behind what it did. Of a problem
+/// with ranges the best at each point take turns.
 std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>&);
 
 } // namespace deepgen

@@ -5,6 +5,8 @@
 #include "base/search/log_environment.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <iostream>
 
 namespace deepgen {
@@ -46,7 +48,34 @@ Timing timing_from_json(const Json& json, const std::string& where) {
   return t;
 }
 
+PointTiming point_from_json(const Json& json, const std::string& where) {
+  const auto at = get<std::array<int64_t, size_count>>(json, "at", where);
+  check_counts("at", where, at.data(), at.data() + at.size());
+  return {{at[0], at[1], at[2], at[3]}, timing_from_json(json, where)};
+}
+
 } // namespace
+
+const Timing* Record::at(const Sizes& sizes) const {
+  for (const PointTiming& p : points)
+    if (p.at == sizes) return &p.timing;
+  return nullptr;
+}
+
+Timing mean_timing(const std::vector<PointTiming>& points) {
+  const auto mean = [&](double Timing::* field) {
+    double sum = 0;
+    for (const PointTiming& p : points) sum += std::log(p.timing.*field);
+    return std::exp(sum / double(points.size()));
+  };
+  Timing t;
+  for (double Timing::* field : {&Timing::seconds, &Timing::quartile1, &Timing::quartile3, &Timing::ratio,
+                                 &Timing::low, &Timing::high, &Timing::clean})
+    t.*field = mean(field);
+  t.samples = points.front().timing.samples;
+  for (const PointTiming& p : points) t.samples = std::min(t.samples, p.timing.samples);
+  return t;
+}
 
 Json Record::to_json() const {
   Json json = {{"schema", kRecordSchema},
@@ -66,6 +95,11 @@ Json Record::to_json() const {
                {"kernel_file", kernel_file},
                {"error", finite(error)}};
   if (timing) json["timing"] = timing_json(*timing);
+  for (const PointTiming& p : points) {
+    Json point = timing_json(p.timing);
+    point["at"] = {p.at.m, p.at.n, p.at.k, p.at.batch};
+    json["points"].push_back(std::move(point));
+  }
   if (cached) json["cached"] = true;
   return json;
 }
@@ -91,6 +125,9 @@ Record Record::from_json(const Json& json, const std::string& where) {
   r.choice.config = Config::from_json(get<Json>(json, "config", where));
   r.error = get<double>(json, "error", where);
   if (json.contains("timing")) r.timing = timing_from_json(json["timing"], where);
+  if (json.contains("points"))
+    for (const Json& point : get<std::vector<Json>>(json, "points", where))
+      r.points.push_back(point_from_json(point, where));
   if (json.contains("cached")) r.cached = get<bool>(json, "cached", where);
   return r;
 }

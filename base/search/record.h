@@ -3,8 +3,10 @@
 
 #include "base/json/json.h"
 #include "base/kernel/config.h"
+#include "base/problem/size.h"
 
 #include <optional>
+#include <vector>
 
 namespace deepgen {
 
@@ -16,6 +18,12 @@ struct Timing {
   double ratio = 1, low = 1, high = 1;
   int64_t samples = 0;
   double clean = 1; ///< share of samples without interference
+};
+
+/// Of a problem with ranges: the times of one size.
+struct PointTiming {
+  Sizes at;
+  Timing timing;
 };
 
 struct Record {
@@ -34,13 +42,20 @@ struct Record {
   /// Largest error of the output relative to its tolerance (<= 1 passes), over all verified shapes.
   double error = 0;
   std::optional<Timing> timing;
+  /// Of a problem with ranges: at each point (base/problem/points.h); `timing` is then their mean_timing().
+  std::vector<PointTiming> points = {};
   bool cached = false; ///< the timing, or the verdict that it is bad, is an earlier run's
 
   bool ok() const { return status == "ok"; }
+  /// At this size; nullptr when it was not timed there.
+  const Timing* at(const Sizes&) const;
   bool is_vendor() const { return choice.template_name == "vendor"; }
   Json to_json() const; ///< {"schema":"deepgen.record/1",...}
   static Record from_json(const Json&, const std::string& where);
 };
+
+/// Geometric means of seconds and ratios over the points, which are not empty; the fewest samples.
+Timing mean_timing(const std::vector<PointTiming>&);
 
 /// What a measure edge writes: the environment, one record a candidate, and for the finals the A/A noise
 /// floor.

@@ -1,24 +1,17 @@
 // Interleaved, paired timing of every arm of a row: rounds in random order, thread CPU time, ratios within a
 // round.
 //   cpu_benchmark [--rounds n] [--row name] --csv FILE       raw samples to FILE, the table to stdout
-#include "rounds.h"
+#include "gemms.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <fstream>
 #include <random>
 
 namespace {
-
-double cpu_seconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
 
 float* allocate(int64_t count, std::mt19937& rng, int colour) {
   // Staggered within a page, so that equal sizes do not fight for the same cache sets.
@@ -42,21 +35,6 @@ void check(std::vector<Timed>& arms, const Row& row, float* d) {
     return true;
   };
   arms.erase(std::remove_if(arms.begin(), arms.end(), wrong), arms.end());
-}
-
-void measure(std::vector<Timed>& arms, int rounds) {
-  for (Timed& t : arms) {
-    t.arm.call();
-    const double begin = cpu_seconds();
-    t.arm.call();
-    t.calls = std::max<int64_t>(1, int64_t(0.005 / std::max(cpu_seconds() - begin, 1e-7)));
-  }
-  time_in_rounds(arms, rounds, [](const Timed& t) {
-    t.arm.call(); // warm
-    const double begin = cpu_seconds();
-    for (int64_t c = 0; c < t.calls; ++c) t.arm.call();
-    return (cpu_seconds() - begin) / double(t.calls);
-  });
 }
 
 struct Means {
@@ -104,7 +82,7 @@ void run_row(const Row& row, int rounds, std::ofstream& csv, Means& means) {
     std::exit(1);
   }
   check(arms, row, d);
-  measure(arms, rounds);
+  time_on_one_thread(arms, rounds, 0.005);
   for (const Timed& t : arms)
     for (size_t i = 0; i < t.seconds.size(); ++i)
       csv << row.name << ',' << t.arm.name << ',' << i << ',' << t.seconds[i] << '\n';

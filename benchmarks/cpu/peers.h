@@ -1,11 +1,11 @@
 // The libraries that DeepGen is measured against, each called as its users call it, on one thread.
 #pragma once
 
+#include "rounds.h"
+
 #include <deepgen/runtime.h>
 
 #include <cstdint>
-#include <functional>
-#include <string>
 #include <vector>
 
 struct deepgen_function;
@@ -22,14 +22,6 @@ struct Row {
 struct Operands {
   const float *a, *b, *bias;
   float* d;
-};
-
-/// One way to compute a row. `counted`: same contract as DeepGen's call (operands as the caller stores them);
-/// a peer that gets B repacked before the clock starts is shown, but is not part of "best peer".
-struct Arm {
-  std::string name;
-  bool counted;
-  std::function<void()> call;
 };
 
 /// On one thread.

@@ -1,22 +1,21 @@
-// What both programs share: the rows of the suite, and arms that are timed in rounds of random order.
+// What all programs share: arms that are timed in rounds of random order.
 #pragma once
 
-#include "peers.h"
-
-#include <suite.h>
-
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
+#include <ctime>
+#include <functional>
 #include <random>
+#include <string>
 #include <vector>
 
-inline const std::vector<Row>& rows() {
-  static const std::vector<Row> all = {
-#include "suite_rows.inc"
-  };
-  return all;
-}
+/// One way to compute a row. `counted`: same contract as DeepGen's call (operands as the caller stores them);
+/// a peer that gets B repacked before the clock starts is shown, but is not part of "best peer".
+struct Arm {
+  std::string name;
+  bool counted;
+  std::function<void()> call;
+};
 
 struct Timed {
   Arm arm;
@@ -24,17 +23,16 @@ struct Timed {
   std::vector<double> seconds;
 };
 
+/// Of this thread.
+inline double cpu_seconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
+
 inline double quantile(std::vector<double> v, double q) {
   std::sort(v.begin(), v.end());
   return v[size_t(q * double(v.size() - 1) + 0.5)];
-}
-
-/// Whether two programs may have computed the same: `count` elements of D.
-inline bool agrees(const Row& row, const float* d, const float* expected, size_t count) {
-  for (size_t i = 0; i < count; ++i)
-    if (!(std::abs(d[i] - expected[i]) <= 2e-5f * std::sqrt(float(row.k)) + 1e-5f * std::abs(expected[i])))
-      return false;
-  return true;
 }
 
 /// Adds a sample of every arm in each round: `sample(arm)`, seconds of one call.
@@ -47,6 +45,22 @@ void time_in_rounds(std::vector<Timed>& arms, int rounds, const Sample& sample) 
     std::shuffle(order.begin(), order.end(), rng);
     for (size_t i : order) arms[i].seconds.push_back(sample(arms[i]));
   }
+}
+
+/// On one thread: a sample is a warm call, and then enough calls for so many seconds of CPU time.
+inline void time_on_one_thread(std::vector<Timed>& arms, int rounds, double seconds) {
+  for (Timed& t : arms) {
+    t.arm.call();
+    const double begin = cpu_seconds();
+    t.arm.call();
+    t.calls = std::max<int64_t>(1, int64_t(seconds / std::max(cpu_seconds() - begin, 1e-7)));
+  }
+  time_in_rounds(arms, rounds, [](const Timed& t) {
+    t.arm.call(); // warm
+    const double begin = cpu_seconds();
+    for (int64_t c = 0; c < t.calls; ++c) t.arm.call();
+    return (cpu_seconds() - begin) / double(t.calls);
+  });
 }
 
 /// Median and quartiles of time(peer) / time(DeepGen), round by round: above 1, DeepGen is faster.

@@ -3,7 +3,7 @@
 //   cpu_threads --csv FILE [--threads n] [--rounds n] [--row name] [--sample s] [--pause s]
 // Raw samples go to FILE, the table to stdout. An arm rests before it is timed: OpenBLAS's and OpenMP's
 // threads spin for up to 30 ms behind their last call, which would be at the next one's cost.
-#include "rounds.h"
+#include "gemms.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,23 +1,22 @@
 // compile, dump
-#include "base/files/cache.h"
 #include "base/files/files.h"
 #include "base/files/locks.h"
 #include "base/kernel/device.h"
 #include "base/kernel/vouched.h"
-#include "base/search/finalists.h"
 #include "base/search/names.h"
 #include "base/search/plan.h"
 #include "base/text/error.h"
 #include "base/text/memory.h"
 #include "base/text/numbers.h"
-#include "base/text/sha256.h"
 #include "generator/cli/cli.h"
+#include "generator/cli/compile_one.h"
 #include "generator/cli/inputs.h"
 #include "generator/cli/isolate.h"
 #include "generator/codegen/cache_key.h"
 #include "generator/codegen/compile.h"
 #include "generator/codegen/ptxas.h"
 #include "generator/lock/exchange.h"
+#include "generator/remote/candidate.h"
 #include "generator/space/space.h"
 
 #include <CLI/CLI.hpp>
@@ -38,19 +37,7 @@ struct CompileOptions {
   double timeout = 60;
 };
 
-struct Candidate {
-  Problem problem;
-  std::string arch;
-  Choice choice;
-  std::string origin;
-};
-
-/// What is compiled of a candidate.
-struct Parts {
-  bool main = true, awkward = false, fallbacks = false;
-};
-
-KernelFile failed(const Candidate& c, const std::string& detail) {
+KernelFile failed(const CompileJob& c, const std::string& detail) {
   KernelFile file;
   file.status = "failed";
   file.detail = detail.substr(0, kLongestDetail);
@@ -64,11 +51,11 @@ KernelFile failed(const Candidate& c, const std::string& detail) {
 /// What compile_candidate() gives, serialized. In a child process: a code generator that aborts or hangs on a
 /// candidate is that candidate's failure. What the host could not do is not: the command fails then, and
 /// nothing is written.
-KernelFile compile_isolated(const Candidate& c, const Parts& parts, bool reject, double timeout) {
+KernelFile compile_isolated(const CompileJob& c, const CompiledParts& parts, double timeout) {
   const Turn turn = Turn::compile_turn();
   auto work = [&] {
     return (parts.main
-                ? compile_candidate(c.problem, c.arch, c.choice, parts.awkward, parts.fallbacks, reject)
+                ? compile_candidate(c.problem, c.arch, c.choice, parts.awkward, parts.fallbacks, c.reject())
                 : compile_awkward(c.problem, c.arch, c.choice))
         .serialize();
   };
@@ -86,40 +73,16 @@ KernelFile compile_isolated(const Candidate& c, const Parts& parts, bool reject,
                                   : "the compiler " + isolated.failure + ": " + isolated.errors);
 }
 
-std::string cache_key(const Candidate& c, const Parts& parts, bool reject) {
-  return kernel_cache_key(c.problem, c.arch, c.choice, parts.awkward, parts.fallbacks, reject) +
-         (parts.main ? "" : "awkward alone\n");
-}
-
-/// Nothing where the entry is not what compiling could have made: another candidate's, or other code than the
-/// lock's
-/// (`expected`, unless empty), which the compiler then decides.
-std::optional<KernelFile> find_cached(Cache& cache, const std::string& key, const Candidate& c,
-                                      const std::string& expected) {
-  const std::optional<std::string> bytes = cache.find(CacheKind::kernel, key);
-  if (!bytes) return std::nullopt;
-  try {
-    KernelFile file = KernelFile::parse(*bytes, "the cache's entry");
-    if (file.problem != c.problem || file.arch != c.arch || file.choice != c.choice) return std::nullopt;
-    const Kernel* main = file.find("main");
-    if (!expected.empty() && (!main || main->sha256 != expected)) return std::nullopt;
-    return file;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-/// From the cache, or compiled; the bytes are the same, as both are parsed and written by the same code. The
-/// lock's config is built in any case: with its own ptxas it was sound. A frozen build shows what this
+/// From the cache, or compiled; the bytes are the same, as both are parsed and written by the same code. A
+/// frozen build shows what this
 /// toolchain makes, so it takes nothing that an earlier one has made.
-KernelFile compile_one(const Candidate& c, const Parts& parts, const CompileOptions& o,
+KernelFile compile_one(const CompileJob& c, const CompiledParts& parts, const CompileOptions& o,
                        const std::string& expected = "") {
-  const bool reject = c.origin != "lock";
   Cache cache(o.frozen ? CacheSettings() : CacheSettings::from_environment(o.cache));
-  const std::string key = cache.on() ? cache_key(c, parts, reject) : "";
+  const std::string key = cache.on() ? cache_key(c, parts) : "";
   std::optional<KernelFile> file = find_cached(cache, key, c, expected);
   if (!file) {
-    file = compile_isolated(c, parts, reject, o.timeout);
+    file = compile_isolated(c, parts, o.timeout);
     if (worth_caching(*file)) cache.store(CacheKind::kernel, key, file->serialize());
   }
   file->origin = c.origin;
@@ -127,15 +90,8 @@ KernelFile compile_one(const Candidate& c, const Parts& parts, const CompileOpti
 }
 
 KernelFile slot_file(const CompileOptions& o, const Plan& plan, size_t slot) {
-  if (slot < plan.slots.size()) {
-    const PlanSlot& s = plan.slots[slot];
-    return compile_one({plan.problem, plan.arch, s.choice, s.origin}, {.awkward = !o.no_awkward}, o);
-  }
-  KernelFile file;
-  file.status = "empty";
-  file.problem = plan.problem;
-  file.arch = plan.arch;
-  return file;
+  if (slot >= plan.slots.size()) return empty_slot(plan.problem, plan.arch);
+  return compile_one(CompileJob::of_slot(plan, slot), {.awkward = !o.no_awkward}, o);
 }
 
 void compile_slot(const CompileOptions& o) {
@@ -151,7 +107,7 @@ void compile_slots(const CompileOptions& o) {
   for (size_t slot = o.slot; slot < o.slot + o.count; ++slot) {
     const std::string name = slot_file_name(int64_t(slot)), bytes = slot_file(o, plan, slot).serialize();
     write_if_changed((std::filesystem::path(o.output).parent_path() / name).string(), bytes);
-    list += sha256_hex(bytes) + "  " + name + "\n";
+    list += list_line(bytes, name);
   }
   write_if_changed(o.output, list);
 }
@@ -159,18 +115,9 @@ void compile_slots(const CompileOptions& o) {
 /// Candidates of the rounds are compiled for their problem alone, where assemblers are slow; what goes into
 /// the finals is verified on an awkward shape, too.
 void compile_finalist(const CompileOptions& o) {
-  const std::vector<LoggedRecord> records = read_records(o.records), finalists = finalists_of(records);
-  KernelFile file;
-  file.status = "empty";
-  if (!records.empty()) {
-    file.problem = Problem::parse(records.front().record.problem);
-    file.arch = records.front().record.arch;
-  }
-  if (o.finalist < finalists.size()) {
-    const Record& r = finalists[o.finalist].record;
-    file = compile_one({Problem::parse(r.problem), r.arch, r.choice, r.origin},
-                       {.main = false, .awkward = true}, o);
-  }
+  const FinalistJob finalist = finalist_job(o.records, o.finalist);
+  const KernelFile file =
+      finalist.job ? compile_one(*finalist.job, {.main = false, .awkward = true}, o) : finalist.none;
   write_if_changed(o.output, file.serialize());
 }
 
@@ -239,7 +186,7 @@ void let_one_take_all(KernelFile& file) {
 bool add_kernel(const CompileOptions& o, const ChoiceFile& choice, const LockedChoice& part,
                 KernelFile& file) {
   check_revision(part, o.choice);
-  const Candidate candidate{choice.problem, choice.arch, part.choice, choice.origin};
+  const CompileJob candidate{choice.problem, choice.arch, part.choice, choice.origin};
   const KernelFile other = compile_one(candidate, {}, o, part.expect_sha256);
   Kernel kernel = main_of(other, o, choice);
   const bool same = check_hash(o, choice, part, kernel);
@@ -263,6 +210,12 @@ void compile_choice(const CompileOptions& o) {
 }
 
 } // namespace
+
+KernelFile compile_for_linking(const CompileForLinking& c) {
+  CompileOptions o;
+  o.cache = c.cache, o.timeout = c.timeout;
+  return compile_one({c.problem, c.arch, c.choice, "lock"}, {.fallbacks = true}, o, c.expected_sha256);
+}
 
 void add_compile_command(CLI::App& app, CliContext&) {
   auto o = std::make_shared<CompileOptions>();

@@ -7,6 +7,7 @@
 #include "generator/cli/cli.h"
 #include "generator/cli/try_command.h"
 #include "generator/codegen/compile.h"
+#include "generator/remote/commands.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -53,12 +54,14 @@ int run(std::vector<std::string> arguments) {
   app.add_option("--cache", cache,
                  "with --codegen-id -o: folder of the cache, to say when it cannot be written");
   app.require_subcommand(0, 1);
-  for (auto add :
-       {add_plan_command, add_compile_command, add_select_command, add_header_command, add_embed_command,
-        add_lock_command, add_report_command, add_export_command, add_import_command, add_space_command,
-        add_top_command, add_try_command, add_dump_command, add_doctor_command, add_check_ptxas_command,
-        add_cache_command, add_sweep_command, add_replay_command})
+  for (auto add : {add_plan_command,        add_compile_command, add_select_command, add_header_command,
+                   add_embed_command,       add_bundle_command,  add_lock_command,   add_report_command,
+                   add_results_command,     add_export_command,  add_import_command, add_space_command,
+                   add_top_command,         add_try_command,     add_dump_command,   add_doctor_command,
+                   add_check_ptxas_command, add_cache_command,   add_sweep_command,  add_replay_command,
+                   add_mlir_command})
     add(app, context);
+  add_remote_commands(app, context.status);
   std::reverse(arguments.begin(), arguments.end()); // CLI11 takes them from the back
   try {
     app.parse(arguments);

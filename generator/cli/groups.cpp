@@ -11,8 +11,9 @@ namespace {
 const std::map<std::string, std::vector<std::string>> kGroupOptions = {
     {"select", {"--problem", "--arch", "--records", "-o"}},
     {"header", {"--problem"}},
-    {"embed", {"--problem", "--kernel", "--verified"}},
-    {"lock merge", {"--problem", "--arch", "--records"}},
+    {"embed", {"--problem", "--kernel", "--verified", "--vendored"}},
+    {"bundle", {"--problem", "--kernel", "--verified", "--vendored"}},
+    {"lock merge", {"--problem", "--arch", "--on", "--records"}},
     {"lock check", {"--problem", "--arch"}}};
 
 std::string command_of(const std::vector<std::string>& arguments) {

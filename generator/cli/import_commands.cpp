@@ -2,10 +2,12 @@
 #include "base/files/files.h"
 #include "base/text/error.h"
 #include "generator/cli/cli.h"
+#include "generator/cli/mlir_commands.h"
 #include "workload/import.h"
 #include "workload/summary.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 
 namespace deepgen {
@@ -13,12 +15,22 @@ namespace {
 
 struct ImportOptions {
   std::vector<std::string> logs;
-  std::string output, csv;
+  std::string output, csv, search;
   double threshold = 0;
   int64_t rows = 20;
+  bool leave = false;
 };
 
 void run_import(const ImportOptions& o) {
+  if (std::any_of(o.logs.begin(), o.logs.end(),
+                  [](const auto& f) { return is_mlir_file(f) || is_scheduler_file(f); })) {
+    if (o.logs.size() > 1)
+      throw Error("a module of MLIR is imported by itself", o.logs.front(),
+                  "there are " + std::to_string(o.logs.size()) + " files",
+                  "one command and one -o for each module");
+    const MlirImport one{o.logs.front(), o.output, o.leave};
+    return is_mlir_file(one.module) ? import_mlir(one) : import_scheduler(one.module, one, o.search);
+  }
   Importer importer;
   for (const std::string& log : o.logs) importer.read(log);
   Workload workload = importer.workload();
@@ -51,8 +63,17 @@ void add_import_command(CLI::App& app, CliContext&) {
   auto o = std::make_shared<ImportOptions>();
   CLI::App* c = app.add_subcommand(
       "import", "logs of a program's matrix products as a workload: its problems and their shares");
-  c->add_option("logs", o->logs, "logs, plain, gzip or zstd: " + log_kinds())->required();
-  c->add_option("-o", o->output, "workload.json to write, for deepgen_add_workload()")->required();
+  c->add_option("logs", o->logs,
+                "logs, plain, gzip or zstd: " + log_kinds() +
+                    "; or one module of MLIR (x.mlir) or auto-scheduler.cfg")
+      ->required();
+  c->add_option("-o", o->output,
+                "workload.json to write, for deepgen_add_workload(); of a module for deepgen_add_mlir()")
+      ->required();
+  c->add_option("--search", o->search,
+                "of an auto-scheduler.cfg: search file to write; beside it unless given");
+  c->add_flag("--leave", o->leave,
+              "of a module: what looks like a product and is none of DeepGen's stays in it");
   c->add_option("--threshold", o->threshold,
                 "leaves out problems with a smaller share of the time, such as 0.01")
       ->capture_default_str()

@@ -1,6 +1,7 @@
 #include "generator/cli/inputs.h"
 
 #include "base/files/files.h"
+#include "base/json/json.h"
 #include "base/text/error.h"
 #include "generator/lock/exchange.h"
 #include "templates/core/template.h"
@@ -34,17 +35,22 @@ struct TemporaryFile {
 };
 
 /// Runs the sibling deepgen-measure.
-void run_measure(std::vector<std::string> words) {
+void run_measure(std::vector<std::string> words, const std::string& what = "cannot find out the device",
+                 const std::string& remedy = "install it beside deepgen, or pass --device") {
   const std::string program = std::filesystem::path(own_program()).replace_filename("deepgen-measure");
-  const std::string remedy = "install it beside deepgen, or pass --device";
   if (access(program.c_str(), X_OK) != 0)
-    throw Error("cannot find out the device: deepgen-measure is missing", program, std::strerror(errno),
-                remedy);
+    throw Error(what + ": deepgen-measure is missing", program, std::strerror(errno), remedy);
   const std::string command = program + " " + words.front();
   words.insert(words.begin(), program);
   if (const int status = run_program(words); status != 0)
-    throw Error("cannot find out the device: deepgen-measure failed", command,
-                "wait status " + std::to_string(status), remedy);
+    throw Error(what + ": deepgen-measure failed", command, "wait status " + std::to_string(status), remedy);
+}
+
+/// That of a GPU which is present; empty where there is none.
+std::string present_device(const std::vector<std::string>& paths, const std::string& arch) {
+  for (const std::string& path : paths)
+    if (const Device device = Device::read(path); device.arch == arch && device.present) return path;
+  return "";
 }
 
 } // namespace
@@ -70,6 +76,26 @@ Device probe_device(const std::string& arch) {
 void list_devices() { run_measure({"devices", "--list"}); }
 void show_sandbox() { run_measure({"sandbox"}); }
 void show_rocm() { run_measure({"rocm"}); }
+
+std::set<std::string> read_verified(const std::string& path) {
+  const Json json = parse_json(read_file(path), path);
+  check_schema(json, "deepgen.verified/1", path);
+  const auto hashes = get<std::vector<std::string>>(json, "sha256", path);
+  return {hashes.begin(), hashes.end()};
+}
+
+std::set<std::string> verified_of(const KernelFile& file, const std::vector<std::string>& devices) {
+  TemporaryFile kernels, verified;
+  write_atomically(kernels.path, file.serialize());
+  std::vector<std::string> words = {"verify", kernels.path, "--unproven", "-o", verified.path};
+  if (is_gpu(file.arch)) {
+    const std::string device = present_device(devices, file.arch);
+    if (device.empty()) return {}; // its fallbacks are linked as any that this host cannot run
+    words.insert(words.end(), {"--device", device});
+  }
+  run_measure(words, "cannot verify kernels", "see what it says above; it must be installed beside deepgen");
+  return read_verified(verified.path);
+}
 
 Device device_of(const std::string& path, const std::string& arch) {
   const bool gpu = is_gpu(arch);

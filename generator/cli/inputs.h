@@ -2,8 +2,11 @@
 #pragma once
 
 #include "base/kernel/device.h"
+#include "base/kernel/kernel.h"
 #include "base/problem/problem.h"
 #include "base/search/record.h"
+
+#include <set>
 
 namespace deepgen {
 
@@ -20,6 +23,12 @@ int run_program(std::vector<std::string> words);
 void list_devices(); ///< prints what it finds attached, a line each
 void show_sandbox(); ///< prints what confines CPU candidates here
 void show_rocm();    ///< prints which of ROCm's libraries are found
+/// What `deepgen-measure verify -o` wrote: SHA-256 of kernels.
+std::set<std::string> read_verified(const std::string& path);
+/// Those of the kernels that a search vouches for, or that the sibling deepgen-measure finds right now: on
+/// this CPU, or on a GPU whose device.json among `devices` says that it is present. Throws Error when one is
+/// not right.
+std::set<std::string> verified_of(const KernelFile&, const std::vector<std::string>& devices);
 /// A problem key, or the path of a problem.json.
 Problem problem_of(const std::string& key_or_path);
 /// "cpu_tile isa=4 ..." or, where one template alone serves the problem, "isa=4 ...".

@@ -9,7 +9,7 @@
 #include "generator/cli/try_command.h"
 #include "generator/lock/exchange.h"
 #include "generator/lock/lock.h"
-#include "generator/search/search.h"
+#include "generator/search/ranged_search.h"
 #include "generator/space/space.h"
 
 #include <CLI/CLI.hpp>
@@ -63,7 +63,7 @@ SearchInput search_input(const PlanOptions& o, const ProblemFile& file) {
   in.round = o.round;
   in.slots = o.slots;
   in.options = search_options(o.search, in.problem, in.arch);
-  in.incumbent = incumbent(o, file, in.device);
+  if (!in.problem.ranged()) in.incumbent = incumbent(o, file, in.device);
   require_logs(o.records);
   if (o.end_early) in.least_gain = least_gain_of(o.records);
   for (LoggedRecord& r : read_logs(o.records)) in.records.push_back(std::move(r.record));
@@ -84,11 +84,35 @@ void print_plan(const SearchInput& in, const Plan& plan, const Space& space) {
   std::printf("%zu candidates of the %zu in the space\n", plan.slots.size(), space.size());
 }
 
+/// The lock's kernels that can be tried here.
+std::vector<Choice> ranged_incumbents(const PlanOptions& o, const ProblemFile& file, const Device& device) {
+  std::vector<Choice> out;
+  const Lock lock = o.lock.empty() ? Lock() : Lock::read(o.lock);
+  if (const LockEntry* entry = lock.find(file.problem.key(), o.arch, device)) {
+    out.push_back(entry->choice);
+    for (const LockedPart& part : entry->ranges) out.push_back(part.choice);
+  }
+  return out;
+}
+
+void run_ranged_plan(const PlanOptions& o, const ProblemFile& file, const SearchInput& in) {
+  const Plan plan = next_ranged_plan(in, ranged_incumbents(o, file, in.device));
+  if (o.dry_run) {
+    for (size_t i = 0; i < plan.slots.size(); ++i)
+      std::printf("%4zu  %-10s %s\n", i, plan.slots[i].origin.c_str(), plan.slots[i].choice.text().c_str());
+    std::printf("%zu candidates\n", plan.slots.size());
+    return;
+  }
+  write_if_changed(o.output, plan.serialize());
+  if (!o.commands.empty()) write_if_changed(o.commands, candidate_commands(plan, o.problem, o.device));
+}
+
 void run_plan(const PlanOptions& o) {
   if (o.output.empty() && !o.dry_run)
     throw Error("plan needs -o, or --dry-run", "deepgen plan", "", "see `deepgen plan --help`");
   const ProblemFile file = ProblemFile::read(o.problem);
   const SearchInput in = search_input(o, file);
+  if (in.problem.ranged()) return run_ranged_plan(o, file, in);
   const Space space(in.problem, in.arch, in.device, in.options, in.incumbent);
   const Plan plan = next_plan(in, space);
   if (o.round == 0) { // a search says once what cannot be

@@ -1,5 +1,6 @@
 #include "generator/codegen/codegen.h"
 
+#include "base/kernel/cpu_isa.h"
 #include "base/text/error.h"
 
 // One header a pass: mlir/Conversion/Passes.h has all conversions, and is two thirds of what there is to
@@ -47,8 +48,10 @@ const char* cpu_name(int64_t level) {
   return level >= 4 ? "x86-64-v4" : level == 3 ? "x86-64-v3" : level == 2 ? "x86-64-v2" : "x86-64";
 }
 
-/// One target machine a level and process: building one costs milliseconds.
-llvm::TargetMachine& target_machine(int64_t level) {
+/// One target machine a level and process: building one costs milliseconds. Extensions are functions'
+/// attributes.
+llvm::TargetMachine& target_machine(int64_t isa) {
+  const int64_t level = level_of(isa);
   static std::unique_ptr<llvm::TargetMachine> machines[5];
   std::unique_ptr<llvm::TargetMachine>& machine = machines[std::clamp<int64_t>(level, 1, 4)];
   if (!machine) {
@@ -113,7 +116,9 @@ void lower_to_llvm(mlir::ModuleOp module) {
   if (mlir::failed(passes.run(module))) throw Error("lowering to LLVM failed", "", diagnostics.text());
 }
 
-std::unique_ptr<llvm::Module> translate(mlir::ModuleOp module, llvm::LLVMContext& context, int64_t level) {
+std::unique_ptr<llvm::Module> translate(mlir::ModuleOp module, llvm::LLVMContext& context, int64_t isa) {
+  const int64_t level = level_of(isa);
+  const std::string features = isa_features(isa);
   Diagnostics diagnostics(module.getContext());
   std::unique_ptr<llvm::Module> out = mlir::translateModuleToLLVMIR(module, context, "deepgen");
   if (!out) throw Error("translation to LLVM IR failed", "", diagnostics.text());
@@ -123,6 +128,7 @@ std::unique_ptr<llvm::Module> translate(mlir::ModuleOp module, llvm::LLVMContext
   for (llvm::Function& f : *out) {
     if (f.isDeclaration()) continue;
     f.addFnAttr("target-cpu", cpu_name(level));
+    if (!features.empty()) f.addFnAttr("target-features", features);
     // The generic v4 CPU prefers 256 bits; tiles are written for the full width.
     f.addFnAttr("prefer-vector-width", level >= 4 ? "512" : "256");
     f.addFnAttr("min-legal-vector-width", level >= 4 ? "512" : "256");
@@ -130,12 +136,12 @@ std::unique_ptr<llvm::Module> translate(mlir::ModuleOp module, llvm::LLVMContext
   return out;
 }
 
-void optimize(llvm::Module& module, int64_t level) {
+void optimize(llvm::Module& module, int64_t isa) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&target_machine(level));
+  llvm::PassBuilder builder(&target_machine(isa));
   builder.registerModuleAnalyses(modules);
   builder.registerFunctionAnalyses(functions);
   builder.registerCGSCCAnalyses(sccs);
@@ -155,12 +161,12 @@ void optimize(llvm::Module& module, int64_t level) {
   pipeline.run(module, modules);
 }
 
-std::string emit_code(llvm::Module& module, int64_t level, bool assembly) {
+std::string emit_code(llvm::Module& module, int64_t isa, bool assembly) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
   const auto kind = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
-  if (target_machine(level).addPassesToEmitFile(passes, stream, nullptr, kind, true))
+  if (target_machine(isa).addPassesToEmitFile(passes, stream, nullptr, kind, true))
     throw Error("LLVM cannot emit code for this target");
   passes.run(module);
   return std::string(bytes.data(), bytes.size());

@@ -39,11 +39,12 @@ std::unique_ptr<mlir::MLIRContext> make_context();
 /// scf, arith, vector, math, func, nvvm -> llvm dialect. Throws Error with MLIR's diagnostics.
 void lower_to_llvm(mlir::ModuleOp);
 
-/// -> LLVM IR for x86-64 at the level, with vectors of the level's full width.
-std::unique_ptr<llvm::Module> translate(mlir::ModuleOp, llvm::LLVMContext&, int64_t level);
-void optimize(llvm::Module&, int64_t level);
+/// -> LLVM IR for x86-64 at the level of `isa` (base/kernel/cpu_isa.h) with its extensions, with vectors of
+/// the level's full width.
+std::unique_ptr<llvm::Module> translate(mlir::ModuleOp, llvm::LLVMContext&, int64_t isa);
+void optimize(llvm::Module&, int64_t isa);
 /// An ELF object, or assembly text.
-std::string emit_code(llvm::Module&, int64_t level, bool assembly);
+std::string emit_code(llvm::Module&, int64_t isa, bool assembly);
 
 /// Lays out the object's text and constants as one image and resolves every relocation in it; what needs more
 /// (an external symbol, an absolute address) throws Error. Sets code, entry and align of the kernel.

@@ -1,6 +1,7 @@
 #include "base/kernel/device.h"
 #include "base/problem/signature.h"
 #include "base/text/error.h"
+#include "base/text/identifier.h"
 #include "base/text/text.h"
 #include "generator/embed/embed_sizes.h"
 #include "generator/embed/embed_text.h"
@@ -13,40 +14,9 @@
 namespace deepgen {
 namespace {
 
-/// Words of C and C++ that a name must not be, and names that belong to others. The list of
-/// _deepgen_check_identifier() in cmake/DeepGen.cmake.
-constexpr const char kReserved[] =
-    " "
-    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
-    "char32_t class compl concept const consteval constexpr constinit const_cast continue co_await "
-    "co_return co_yield decltype default delete do double dynamic_cast else enum explicit export "
-    "extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq "
-    "nullptr operator or or_eq private protected public register reinterpret_cast requires restrict "
-    "return short signed sizeof static static_assert static_cast struct switch template this "
-    "thread_local throw true try typedef typeid typename union unsigned using virtual void volatile "
-    "wchar_t while xor xor_eq std main ";
-
-bool is_reserved(const std::string& word) {
-  return std::string(kReserved).find(" " + word + " ") != std::string::npos;
-}
-
-/// Functions, types and macros of the runtime: `deepgen` and what begins with `deepgen_`, in any case.
-bool is_of_the_runtime(const std::string& word) {
-  std::string lower;
-  for (unsigned char c : word + "_") lower += char(std::tolower(c));
-  return lower.rfind("deepgen_", 0) == 0;
-}
-
 void check_identifier(const std::string& text, const std::string& what, const std::string& where) {
-  const bool letters =
-      !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) &&
-      std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; }) &&
-      text.find("__") == std::string::npos;
-  const char* why = !letters                  ? "letters, digits and single underscores only, a letter first"
-                    : is_reserved(text)       ? "it is a reserved word"
-                    : is_of_the_runtime(text) ? "it is a name that DeepGen's runtime keeps to itself"
-                                              : nullptr;
-  if (why)
+  const std::string why = why_no_identifier(text);
+  if (!why.empty())
     throw Error(what + " '" + text + "' is not a usable C identifier", where, why,
                 "pass another NAME or NAMESPACE");
 }
@@ -101,7 +71,7 @@ void check_last_kernel(const LinkedKernel& last, const LibraryFunction& f) {
   if (last.file->arch == "cpu") return;
   bool takes_all = k.device.empty() && !k.most_pitch;
   for (const Operand& x : signature(f.file.problem))
-    takes_all = takes_all && (!x.in_memory() || k.align_of(x.name) <= size_of(x.type));
+    takes_all = takes_all && (!x.in_memory() || k.align_of(x) <= size_of(x.type));
   if (!takes_all)
     throw Error("no kernel of " + last.file->arch +
                     " takes operands that are aligned to their elements alone, with any leading dimensions",

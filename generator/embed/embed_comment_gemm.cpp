@@ -28,13 +28,9 @@ std::string operand_lines(const Gemm& p) {
               (p.groups && x->shape == Operand::Shape::per_column ? ", for each group, one behind the other\n"
                                                                   : ", the same for every batch entry\n");
   }
-  for (auto [op, meaning] :
-       {std::pair{EpilogueOp::gelu, "gelu(x) = x/2 * (1 + erf(x / sqrt 2))"},
-        {EpilogueOp::gelu_tanh, "gelu_tanh(x) = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))"},
-        {EpilogueOp::silu, "silu(x) = x / (1 + exp(-x))"},
-        {EpilogueOp::sigmoid, "sigmoid(x) = 1 / (1 + exp(-x))"},
-        {EpilogueOp::clamp, "clamp(x) = min(max(x, clamp_low), clamp_high)"}})
-    if (p.has(op) || p.gate == op) text += std::string("     ") + meaning + "\n";
+  for (int i = 0; i < epilogue_op_count; ++i)
+    if (const EpilogueOp op = EpilogueOp(i); *epilogue_steps[i].function && (p.has(op) || p.gate == op))
+      text += std::string("     ") + epilogue_steps[i].function + "\n";
   return text;
 }
 

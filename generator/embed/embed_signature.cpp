@@ -23,6 +23,8 @@ std::string c_type(Type type) {
     return "double";
   case Type::i8:
     return "int8_t";
+  case Type::u8:
+    return "uint8_t";
   case Type::i32:
     return "int32_t";
   case Type::f16:

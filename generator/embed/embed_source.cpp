@@ -1,3 +1,4 @@
+#include "base/kernel/cpu_isa.h"
 #include "base/kernel/vouched.h"
 #include "base/text/error.h"
 #include "generator/embed/embed_code.h"
@@ -16,7 +17,7 @@ namespace {
 /// Where the config runs, and on what it was chosen.
 std::string kernel_line(const LinkedKernel& k) {
   const bool cpu = k.file->arch == "cpu";
-  const std::string where = cpu ? "x86-64-v" + number(k.kernel->isa) : k.file->arch;
+  const std::string where = cpu ? isa_text(k.kernel->isa) : k.file->arch;
   return "     " +
          in_comment(where + (k.kernel->device.empty() ? "" : ", " + k.kernel->device) + ": " +
                     k.kernel->choice.text() + taken_text(*k.kernel)) +
@@ -91,8 +92,7 @@ std::string map_table(const Kernel& k, const std::string& id, const LibraryFunct
 std::string requirement_table(const Kernel& k, const std::string& id, const LibraryFunction& f) {
   std::string text = "const deepgen_requirement " + id + "_requirements[] = {";
   for (const Operand& x : signature(f.file.problem))
-    text += "{" + number(x.in_memory() ? k.align_of(x.name) : 1) + "u, " + number(k.most_pitch_of(x.name)) +
-            "}, ";
+    text += "{" + number(x.in_memory() ? k.align_of(x) : 1) + "u, " + number(k.most_pitch_of(x.name)) + "}, ";
   return text + "};\n";
 }
 
@@ -160,7 +160,7 @@ std::string function_row(const LibraryFunction& f) {
   const std::string name = symbol(f);
   return "    {DEEPGEN_LAYOUT, " + c_literal(name) + ", " + c_literal(p.key()) + ",\n     " +
          number(op_of(p)) + ", " + number(int64_t(signature(p).size())) + ", " + name + "_operands, " +
-         c_double(work_of(p)) + ", " + function_sizes(p) + ", " + name + "_kernels, " +
+         c_double(p.work()) + ", " + function_sizes(p) + ", " + name + "_kernels, " +
          number(int64_t(linked_kernels(f).size())) + ", &" + name + "_selected, &" + name + "_devices},\n";
 }
 

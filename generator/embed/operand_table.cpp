@@ -1,5 +1,6 @@
 #include "generator/embed/operand_table.h"
 
+#include "base/kernel/cpu_isa.h"
 #include "base/text/error.h"
 #include "runtime/include/deepgen/runtime.h"
 
@@ -37,7 +38,17 @@ static_assert(DEEPGEN_F32 == int(Type::f32) && DEEPGEN_F64 == int(Type::f64) &&
               DEEPGEN_F16 == int(Type::f16) && DEEPGEN_BF16 == int(Type::bf16) &&
               DEEPGEN_TF32 == int(Type::tf32) && DEEPGEN_E4M3 == int(Type::e4m3) &&
               DEEPGEN_E5M2 == int(Type::e5m2) && DEEPGEN_I8 == int(Type::i8) &&
-              DEEPGEN_I32 == int(Type::i32));
+              DEEPGEN_I32 == int(Type::i32) && DEEPGEN_U8 == int(Type::u8));
+static_assert(DEEPGEN_ISA_AVXVNNI == isa_avxvnni && DEEPGEN_ISA_AVX512VNNI == isa_avx512vnni &&
+              DEEPGEN_ISA_AVX512BF16 == isa_avx512bf16 && DEEPGEN_ISA_AMX == isa_amx);
+
+/// How an operator's functions are called.
+struct Interface {
+  deepgen_op op;
+  std::span<const Field> fields; ///< of its struct of arguments
+};
+Interface interface_of(const Gemm&) { return {DEEPGEN_OP_GEMM, kGemmFields}; }
+Interface interface_of(const Rows&) { return {DEEPGEN_OP_ROWS, kRowsFields}; }
 
 /// 0: none of this name. No struct of arguments begins with an operand.
 uint32_t field(std::span<const Field> fields, std::string_view name) {
@@ -91,6 +102,9 @@ deepgen_operand row(const Operand& x, const Sizes& most, std::span<const Field> 
 
 } // namespace
 
+deepgen_op op_of(const Problem& p) {
+  return std::visit([](const auto& x) { return interface_of(x).op; }, p.which());
+}
 static_assert(DEEPGEN_SIZES == size_count);
 
 std::array<deepgen_range, DEEPGEN_SIZES> size_ranges(const Problem& p) {
@@ -105,22 +119,13 @@ std::array<deepgen_range, DEEPGEN_SIZES> size_ranges(const Problem& p) {
   return ranges;
 }
 
-deepgen_op op_of(const Problem& p) { return p.op() == "rows" ? DEEPGEN_OP_ROWS : DEEPGEN_OP_GEMM; }
-
 std::vector<deepgen_operand> operand_table(const Problem& p) {
   const std::span<const Field> fields =
-      op_of(p) == DEEPGEN_OP_ROWS ? std::span<const Field>(kRowsFields) : std::span<const Field>(kGemmFields);
+      std::visit([](const auto& x) { return interface_of(x).fields; }, p.which());
   std::vector<deepgen_operand> table;
   const Sizes most = op_of(p) == DEEPGEN_OP_ROWS ? Sizes() : p.gemm().sizes();
   for (const Operand& x : signature(p)) table.push_back(row(x, most, fields));
   return table;
-}
-
-double work_of(const Problem& p) {
-  // A core computes ten operations of a GEMM in the time in which it moves a byte: some 100 GFLOP/s and 10
-  // GB/s.
-  constexpr double kOperationsAByte = 10;
-  return op_of(p) == DEEPGEN_OP_ROWS ? kOperationsAByte * p.bytes() : p.flops();
 }
 
 } // namespace deepgen

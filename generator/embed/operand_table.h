@@ -15,7 +15,5 @@ std::vector<deepgen_operand> operand_table(const Problem&);
 deepgen_op op_of(const Problem&);
 /// deepgen_function::sizes.
 std::array<deepgen_range, DEEPGEN_SIZES> size_ranges(const Problem&);
-/// deepgen_function::work.
-double work_of(const Problem&);
 
 } // namespace deepgen

@@ -1,20 +1,18 @@
 #include "generator/lock/lock.h"
 
 #include "base/files/files.h"
-#include "base/files/lock_folder.h"
-#include "base/files/locks.h"
 #include "base/json/json.h"
 #include "base/json/json_text.h"
+#include "base/kernel/span_json.h"
 #include "base/search/decide.h"
 #include "base/text/text.h"
 #include "generator/lock/evidence.h"
 #include "generator/lock/final_log.h"
-#include "generator/search/seeded.h"
+#include "generator/lock/lock_file.h"
+#include "generator/lock/ranged_entry.h"
 #include "generator/space/space.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <filesystem>
 #include <tuple>
 
 namespace deepgen {
@@ -63,6 +61,25 @@ bool same_facts(const LockEntry& x, const LockEntry& y) {
   return true;
 }
 
+Json part_json(const LockedPart& p) {
+  return {{"template", p.choice.template_name},
+          {"revision", p.revision},
+          {"config", p.choice.config.to_json()},
+          {"sha256", p.sha256},
+          {"taken", span_json(p.taken)}};
+}
+
+LockedPart part_from_json(const Json& json, const std::string& where) {
+  LockedPart p;
+  p.choice = {get_word(json, "template", where), Config::from_json(get<Json>(json, "config", where))};
+  p.revision = get<int64_t>(json, "revision", where);
+  p.sha256 = get_name(json, "sha256", where);
+  const std::optional<SizeSpan> taken = get_span(json, "taken", where);
+  if (!taken) throw Error("a kernel for some sizes does not say which", where, excerpt(json));
+  p.taken = *taken;
+  return p;
+}
+
 LockEntry entry_from_json(const Json& json, const std::string& where) {
   LockEntry e;
   e.problem = get_name(json, "problem", where, 4096);
@@ -74,70 +91,39 @@ LockEntry entry_from_json(const Json& json, const std::string& where) {
   e.choice.config = Config::from_json(get<Json>(json, "config", where));
   e.sha256 = get_name(json, "sha256", where);
   e.toolchain = get_name(json, "toolchain", where);
+  e.taken = get_span(json, "taken", where);
+  if (json.contains("ranges"))
+    for (const Json& item : get<std::vector<Json>>(json, "ranges", where))
+      e.ranges.push_back(part_from_json(item, where));
+  if (json.contains("kernels")) e.kernels = get_name(json, "kernels", where);
   if (json.contains("evidence")) e.evidence = json["evidence"]; // whatever it is: it decides nothing
   return e;
-}
-
-/// The file behind symbolic links, also when it does not exist yet: weakly_canonical() stops at a dangling
-/// link.
-std::string real_path(const std::string& path) {
-  namespace fs = std::filesystem;
-  fs::path file = path;
-  std::error_code failure;
-  for (int links = 0; fs::is_symlink(fs::symlink_status(file, failure)); ++links) {
-    if (links == 40) throw Error("too many symbolic links", path);
-    file = file.parent_path() / fs::read_symlink(file, failure);
-  }
-  const fs::path whole = fs::absolute(file, failure),
-                 real = failure ? whole : fs::weakly_canonical(whole, failure);
-  if (failure)
-    throw Error("cannot follow a path", path, failure.message(), "check the permissions of its folders");
-  return real.string(); // it has a folder, then
-}
-
-/// Replacing a file cuts it off from its hard links. Writing into it instead could leave half a lock.
-void warn_of_hard_links(const std::string& path) {
-  std::error_code absent;
-  if (const auto names = std::filesystem::hard_link_count(path, absent); !absent && names > 1)
-    std::fprintf(stderr,
-                 "deepgen: %s had %ju names (hard links): this one is a new file now, the others keep the "
-                 "old content\n",
-                 path.c_str(), names);
-}
-
-std::string machine_lock(const std::string& path) {
-  char name[40]; // the same file must give the same name in every program
-  std::snprintf(name, sizeof name, "/lock-%016llx", static_cast<unsigned long long>(fnv1a(path)));
-  return machine_lock_dir() + name;
-}
-
-/// The lock of the folder holds across containers, whose machine_lock_dir() may differ.
-FileLock merge_turn(const std::string& real) {
-  const std::filesystem::path folder = std::filesystem::path(real).parent_path();
-  std::error_code ignored; // what cannot be created cannot be opened either
-  std::filesystem::create_directories(folder, ignored);
-  if (std::optional<FileLock> turn = FileLock::of_folder(folder)) return std::move(*turn);
-  return FileLock(machine_lock(real), FileLock::kExclusive);
 }
 
 } // namespace
 
 std::string LockEntry::line() const {
-  const Json json = {{"problem", problem},
-                     {"arch", arch},
-                     {"device", device_json(device, arch)},
-                     {"template", choice.template_name},
-                     {"revision", revision},
-                     {"config", choice.config.to_json()},
-                     {"sha256", sha256},
-                     {"toolchain", toolchain},
-                     {"evidence", evidence}};
+  Json json = {{"problem", problem},
+               {"arch", arch},
+               {"device", device_json(device, arch)},
+               {"template", choice.template_name},
+               {"revision", revision},
+               {"config", choice.config.to_json()},
+               {"sha256", sha256},
+               {"toolchain", toolchain}};
+  if (!kernels.empty()) json["kernels"] = kernels;
+  if (taken) json["taken"] = span_json(*taken);
+  for (const LockedPart& part : ranges) json["ranges"].push_back(part_json(part));
+  json["evidence"] = evidence;
   return dump_json(json);
 }
 
+std::string LockEntry::place() const { return problem + " on " + arch + " (" + device.name + ")"; }
+
 bool LockEntry::agrees_with(const LockEntry& e) const {
   auto decision = [](const LockEntry& x) {
-    return std::tie(x.choice.template_name, x.choice.config.values, x.revision, x.sha256, x.toolchain);
+    return std::tie(x.choice.template_name, x.choice.config.values, x.revision, x.sha256, x.toolchain,
+                    x.taken, x.ranges);
   };
   return identity(*this) == identity(e) && decision(*this) == decision(e) && same_facts(*this, e);
 }
@@ -201,6 +187,15 @@ bool Lock::put(LockEntry entry) {
   return true;
 }
 
+bool Lock::set_kernels(const LockEntry& entry, const std::string& kernels) {
+  for (LockEntry& e : entries_)
+    if (e.agrees_with(entry)) {
+      e.kernels = kernels;
+      return true;
+    }
+  return false;
+}
+
 std::vector<LockEntry> Lock::keep_only(const std::set<std::string>& problems) {
   std::vector<LockEntry> gone;
   std::erase_if(entries_, [&](const LockEntry& e) {
@@ -219,7 +214,9 @@ std::string why_stale(const LockEntry& e) {
     if (t.revision() != e.revision)
       return "template " + t.name() + " has revision " + std::to_string(t.revision()) +
              ", the entry was tuned with " + std::to_string(e.revision);
-    return why_illegal(Problem::parse(e.problem), e.arch, e.device, e.choice);
+    if (std::string why = why_illegal(Problem::parse(e.problem), e.arch, e.device, e.choice); !why.empty())
+      return why;
+    return why_stale_ranges(e);
   } catch (const Error& error) { // unknown template, or a problem key that this version does not know
     return error.what();
   }
@@ -233,34 +230,30 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
   if (!final->stable)
     throw Error("not locked: too much interference for a decision", problem,
                 final->environment.value("unstable", ""), remedy);
+  if (const Problem p = Problem::parse(problem); p.ranged())
+    return ranged_entry(p.gemm(), arch, device, toolchain, *final, logs);
   const Decision decision = decide(*final);
   if (!decision.found) throw Error("not locked: " + decision.reason, problem);
   const Record& w = decision.winner;
   if (!is_sha256(w.sha256) || !(w.error <= 1))
     throw Error("not locked: the winner was not verified", problem, w.choice.text());
   return {problem,    arch,     device,    w.choice,
-          w.revision, w.sha256, toolchain, evidence_of(decision, *final, logs, {problem, arch, device})};
+          w.revision, w.sha256, toolchain, evidence_of(decision, *final, logs, {problem, arch, device}),
+          {},         {}};
 }
 
 std::vector<LockEntry> prune_lock(const std::string& path, const std::set<std::string>& problems,
                                   bool remove) {
-  const std::string real = real_path(path);
-  const FileLock turn = merge_turn(real);
-  Lock lock = Lock::read(real);
-  std::vector<LockEntry> gone = lock.keep_only(problems);
-  if (remove && !gone.empty()) write_if_changed(real, lock.serialize());
+  if (!remove) return Lock::read(path).keep_only(problems);
+  std::vector<LockEntry> gone;
+  change_lock(path, [&](Lock& lock, const std::string&) { gone = lock.keep_only(problems); });
   return gone;
 }
 
 bool merge_into_lock(const std::string& path, const std::vector<LockEntry>& entries) {
-  const std::string real = real_path(path);
-  const FileLock turn = merge_turn(real);
-  Lock lock = Lock::read(real);
-  bool changed = false;
-  for (const LockEntry& e : entries) changed |= lock.put(e);
-  if (!changed) return false;
-  warn_of_hard_links(real);
-  return write_if_changed(real, lock.serialize());
+  return change_lock(path, [&](Lock& lock, const std::string&) {
+    for (const LockEntry& e : entries) lock.put(e);
+  });
 }
 
 } // namespace deepgen

@@ -6,9 +6,19 @@
 #include "base/kernel/device.h"
 #include "base/search/record.h"
 
+#include <optional>
 #include <set>
 
 namespace deepgen {
+
+/// One of several kernels of a problem with ranges.
+struct LockedPart {
+  Choice choice;
+  int64_t revision = 0;
+  std::string sha256;
+  SizeSpan taken; ///< the calls that take it
+  bool operator==(const LockedPart&) const = default;
+};
 
 struct LockEntry {
   std::string problem, arch;
@@ -18,8 +28,12 @@ struct LockEntry {
   std::string sha256;   ///< of the main kernel's code; anything but 64 hex digits makes the entry stale
   std::string toolchain;
   Json evidence = Json::object();
+  std::optional<SizeSpan> taken = {};  ///< of a problem with ranges and several kernels: the above one's
+  std::vector<LockedPart> ranges = {}; ///< the others
+  std::string kernels = {}; ///< SHA-256 of what generator/lock/vendored.h keeps of the entry; empty: nothing
 
   std::string line() const;
+  std::string place() const; ///< "gemm m=512 ... on cpu (AMD EPYC 9654)", for messages
   /// Same decision, whatever the evidence.
   bool agrees_with(const LockEntry&) const;
 };
@@ -43,6 +57,8 @@ public:
   /// Adds or replaces; keeps an entry that agrees, so that tuning again with the same outcome changes
   /// nothing. Returns whether the lock changed.
   bool put(LockEntry);
+  /// Notes what is kept of the kernels of an entry that agrees; false when there is none any more.
+  bool set_kernels(const LockEntry&, const std::string& kernels);
   /// Removes the entries of other problems, and returns them.
   std::vector<LockEntry> keep_only(const std::set<std::string>& problems);
 

@@ -37,9 +37,9 @@ void check_locked(const KernelFile& file, const ChoiceFile& choice) {
 void check_locked(const std::string& lock_path, const std::vector<EmbeddedFile>& files) {
   std::vector<SelectRequest> requests;
   for (const EmbeddedFile& f : files)
-    requests.push_back({f.function, f.kernels->arch, generic_device(f.kernels->arch), {}});
+    requests.push_back({f.function, f.kernels.arch, generic_device(f.kernels.arch), {}});
   const std::vector<Selected> selections = select(Mode::frozen, Lock::read(lock_path), lock_path, requests);
-  for (size_t i = 0; i < files.size(); ++i) check_locked(*files[i].kernels, selections[i].choice);
+  for (size_t i = 0; i < files.size(); ++i) check_locked(files[i].kernels, selections[i].choice);
 }
 
 } // namespace deepgen

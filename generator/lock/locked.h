@@ -13,7 +13,7 @@ void check_locked(const KernelFile&, const ChoiceFile&);
 /// The same for all kernel files of functions: what select() gives for them in frozen mode is the choice.
 struct EmbeddedFile {
   ProblemFile function;
-  const KernelFile* kernels;
+  KernelFile kernels;
 };
 void check_locked(const std::string& lock_path, const std::vector<EmbeddedFile>&);
 

@@ -1,9 +1,11 @@
 #include "generator/lock/select.h"
 
 #include "base/search/decide.h"
+#include "base/search/ranged_decision.h"
 #include "base/text/error.h"
 #include "generator/lock/failures.h"
 #include "generator/lock/final_log.h"
+#include "generator/lock/ranged_entry.h"
 #include "generator/search/search.h"
 #include "generator/space/ranged_default.h"
 
@@ -64,12 +66,10 @@ Selected take_ranged_default(const SelectRequest& r, const Device& device, const
   return s;
 }
 
-bool is_ranged(const Problem& p) { return p.op() == "gemm" && p.gemm().ranged(); }
-
 Selected take_default(const Context& c, const SelectRequest& r, const std::string& note) {
   const bool host = c.mode == Mode::automatic && (r.device.present || !is_gpu(r.arch));
   const Device device = host ? r.device : generic_device(r.arch);
-  if (is_ranged(r.file.problem)) return take_ranged_default(r, device, note);
+  if (r.file.problem.ranged()) return take_ranged_default(r, device, note);
   const Choice choice = Space(r.file.problem, r.arch, device).default_choice();
   Selected s = make(r, untuned(choice), "default", note);
   if (is_gpu(r.arch)) s.choice.instead = instead_of_default(r, device);
@@ -77,7 +77,14 @@ Selected take_default(const Context& c, const SelectRequest& r, const std::strin
 }
 
 LockedChoice locked(const LockEntry& e, const std::string& device = "") {
-  return {e.choice, e.revision, e.sha256, e.toolchain, device};
+  return {e.choice, e.revision, e.sha256, e.toolchain, device, e.taken};
+}
+
+std::vector<LockedChoice> locked_ranges(const LockEntry& e, const std::string& device = "") {
+  std::vector<LockedChoice> out;
+  for (const LockedPart& part : e.ranges)
+    out.push_back({part.choice, part.revision, part.sha256, e.toolchain, device, part.taken});
+  return out;
 }
 
 std::string stale_text(const std::string& stale) {
@@ -90,6 +97,22 @@ std::string untuned_text(const Context& c, const SelectRequest& r) {
   return "untuned for " + r.arch + "; run `ninja tune`";
 }
 
+Selected ranged_from_records(const Context& c, const SelectRequest& r, const RecordLog& final,
+                             const std::string& stale) {
+  const RangedDecision d = decide_ranges(r.file.problem.gemm(), final);
+  if (!d.found) return take_default(c, r, d.reason + "; run `ninja tune`");
+  std::vector<LockedChoice> parts;
+  for (const RangedWinner& w : d.parts) {
+    parts.push_back({w.record.choice, w.record.revision, "", "", ""});
+    if (d.parts.size() > 1) parts.back().taken = w.taken;
+  }
+  Selected s =
+      make(r, parts.back(), "search", stale.empty() ? "" : stale_text(stale) + "using this build's search");
+  parts.pop_back();
+  s.choice.ranges = std::move(parts);
+  return s;
+}
+
 /// What the search found, or the default when there was none.
 Selected from_records(const Context& c, const SelectRequest& r, const std::string& stale) {
   const RecordLog* final = final_log(r.logs, r.file.problem.key(), r.arch);
@@ -99,6 +122,7 @@ Selected from_records(const Context& c, const SelectRequest& r, const std::strin
                         (stale.empty() ? "no candidate could be measured on " + r.arch
                                        : stale_text(stale) + "using the default config") +
                             "; run `ninja tune`");
+  if (r.file.problem.ranged()) return ranged_from_records(c, r, *final, stale);
   const Decision decision = decide(*final);
   const std::string alike = common_failure(r.logs);
   if (!decision.found)
@@ -136,11 +160,20 @@ Found find_for_gpus(const Lock& lock, const std::string& key, const std::string&
   return found;
 }
 
+/// Of entries for other ranges.
+Found other_ranges(const Context& c, const SelectRequest& r) {
+  const LockEntry* e = find_other_ranges(c.lock, r.file.problem, r.arch);
+  return e ? Found{{}, "it was tuned for other ranges: " + e->problem} : Found();
+}
+
 Found find(const Context& c, const SelectRequest& r) {
   const std::string key = r.file.problem.key();
-  if (is_gpu(r.arch)) return find_for_gpus(c.lock, key, r.arch);
+  if (is_gpu(r.arch)) {
+    const Found found = find_for_gpus(c.lock, key, r.arch);
+    return found.good.empty() && found.stale.empty() ? other_ranges(c, r) : found;
+  }
   const LockEntry* e = c.lock.find(key, r.arch, c.mode == Mode::frozen ? best_device(r.arch) : r.device);
-  if (!e) return {};
+  if (!e) return other_ranges(c, r);
   const std::string stale = why_stale(*e);
   return stale.empty() ? Found{{e}, ""} : Found{{}, stale};
 }
@@ -150,9 +183,14 @@ Selected take_entries(const SelectRequest& r, const Found& found) {
   Selected s =
       make(r, locked(general), "lock",
            found.stale.empty() ? "" : stale_text(found.stale) + "using that of " + general.device.name);
+  s.choice.ranges = locked_ranges(general);
   for (const LockEntry* e : found.good)
-    if (e->choice != general.choice || e->revision != general.revision || e->sha256 != general.sha256)
+    if (e->choice != general.choice || e->revision != general.revision || e->sha256 != general.sha256 ||
+        e->taken != general.taken || e->ranges != general.ranges) {
       s.choice.devices.push_back(locked(*e, e->device.name));
+      for (LockedChoice& part : locked_ranges(*e, e->device.name))
+        s.choice.devices.push_back(std::move(part));
+    }
   return s;
 }
 

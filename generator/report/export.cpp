@@ -1,7 +1,6 @@
 #include "generator/report/export.h"
 
 #include "base/json/json.h"
-#include "base/problem/rate.h"
 #include "base/text/error.h"
 
 namespace deepgen {
@@ -23,7 +22,7 @@ Json measurement(const char* name, double value, const char* unit) {
 }
 
 Json measurements(const Problem& problem, const Record& r, const Timing& t) {
-  const Rate rate = rate_of(problem);
+  const Rate rate = problem.rate();
   return {measurement("time", t.seconds * 1e3, "ms"),
           measurement("time_quartile1", t.quartile1 * 1e3, "ms"),
           measurement("time_quartile3", t.quartile3 * 1e3, "ms"),

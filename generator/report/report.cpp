@@ -1,13 +1,16 @@
 #include "generator/report/report.h"
 
-#include "base/problem/rate.h"
+#include "base/problem/points.h"
 #include "base/search/decide.h"
 #include "base/search/names.h"
+#include "base/search/ranged_decision.h"
 #include "base/text/error.h"
+#include "base/text/text.h"
 #include "generator/lock/final_log.h"
 #include "generator/report/report_study.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <tuple>
@@ -41,7 +44,15 @@ std::string table(const std::vector<Row>& rows) {
 }
 
 /// In the unit of its problem.
-double rate(const Record& r) { return rate_of(Problem::parse(r.problem)).of(r.timing->seconds); }
+/// With points, the geometric mean over them.
+double rate(const Record& r) {
+  const Problem p = Problem::parse(r.problem);
+  if (r.points.empty()) return p.rate().of(r.timing->seconds);
+  double sum = 0;
+  for (const PointTiming& point : r.points)
+    sum += std::log(Problem(p.gemm().at(point.at)).rate().of(point.timing.seconds));
+  return std::exp(sum / double(r.points.size()));
+}
 
 bool left_finals(const Record& r) { return r.stage == "final" && r.status == "dropped" && r.timing; }
 
@@ -100,6 +111,27 @@ void sort_records(std::vector<const Record*>& records) {
   });
 }
 
+/// Which kernels share the calls, and what the hold-out says of each point.
+std::string ranged_summary(const Gemm& p, const RecordLog& final) {
+  const RangedDecision d = decide_ranges(p, final);
+  if (!d.found) return "  no winner: " + d.reason + "\n";
+  const Size size = *split_size(p);
+  std::string text =
+      "  winners: " + d.reason + format("; noise floor %.1f %%", 100 * final.noise_floor) + "\n";
+  for (const RangedWinner& w : d.parts)
+    text += "    " + std::string(size_names[size_t(size)]) + " " + std::to_string(w.taken.least[size]) +
+            ".." + std::to_string(w.taken.most[size]) + ": " + w.record.choice.text() + "\n";
+  for (const RangedHoldout& h : holdout_of(final.environment)) {
+    text += "    " + std::string(size_names[size_t(size)]) + "=" + std::to_string(h.at[size]) +
+            format(": %.1f ", p.at(h.at).flops() / h.seconds * 1e-9) + "GFLOP/s" +
+            format(", %.3fx vs default", 1 / h.ratio);
+    if (h.vendor > 0)
+      text += format(", %.3fx vs ", h.vendor) + visible(final.environment.value("vendor_name", "the vendor"));
+    text += "\n";
+  }
+  return text;
+}
+
 std::string summary(const std::vector<const Record*>& records, const RecordLog* final, bool searched) {
   std::map<std::string, int> counts;
   for (const Record* r : records)
@@ -108,6 +140,8 @@ std::string summary(const std::vector<const Record*>& records, const RecordLog* 
   for (const auto& [status, count] : counts) text += " " + std::to_string(count) + " " + status;
   text += counts.empty() ? " none\n" : "\n";
   if (!final) return text + (searched ? "  no finals: the search has not finished\n" : "");
+  if (const Problem p = Problem::parse(final->records.front().problem); p.ranged())
+    return text + ranged_summary(p.gemm(), *final);
   const Decision decision = decide(*final);
   if (!decision.found) return text + "  no winner: " + decision.reason + "\n";
   text +=
@@ -117,7 +151,7 @@ std::string summary(const std::vector<const Record*>& records, const RecordLog* 
       "\n";
   if (const Record* vendor = vendor_record(*final))
     text += "  vendor: " + vendor_name(*vendor) + format(", %.1f ", rate(*vendor)) +
-            rate_of(Problem::parse(vendor->problem)).unit +
+            Problem::parse(vendor->problem).rate().unit +
             format("; the winner is %.3fx as fast\n", vendor->timing->ratio / decision.winner.timing->ratio);
   return text;
 }
@@ -146,7 +180,7 @@ std::string report(const std::vector<RecordLog>& logs, bool searched) {
   std::string text;
   for (auto& [group, records] : groups) {
     sort_records(records);
-    std::vector<Row> rows{{"stage", "slot", "status", rate_of(Problem::parse(group.first)).unit, "x default",
+    std::vector<Row> rows{{"stage", "slot", "status", Problem::parse(group.first).rate().unit, "x default",
                            "95 %", "origin", "config"}};
     for (const Record* r : records) rows.push_back(row_of(*r));
     text += (text.empty() ? "" : "\n") + group.first + " on " + group.second + "\n" + table(rows) +

@@ -11,5 +11,10 @@ std::string report(const std::vector<RecordLog>&, bool searched = true);
 struct Study;
 /// Means over all problems of a device; empty without a decision.
 std::string summary_text(const std::vector<Study>&);
+/// Candidate by candidate, as IREE's dispatch profiler prints them, with the best one at the end of each
+/// problem.
+std::string dispatch_text(const std::vector<Study>&);
+/// The same as CSV: a row a candidate that was verified.
+std::string dispatch_csv(const std::vector<Study>&);
 
 } // namespace deepgen

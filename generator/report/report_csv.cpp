@@ -1,51 +1,30 @@
+#include "generator/report/csv.h"
 #include "generator/report/report_page.h"
-
-#include <cstdio>
 
 namespace deepgen {
 namespace {
 
 using Row = std::vector<std::string>;
 
-std::string number(double value) {
-  char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%.9g", value);
-  return buffer;
-}
-
-/// RFC 4180, but lines end as everywhere on Linux.
-std::string line(const Row& row) {
-  std::string text;
-  for (size_t i = 0; i < row.size(); ++i) {
-    std::string cell = row[i];
-    if (cell.find_first_of(",\"\n\r") != std::string::npos) {
-      for (size_t at = 0; (at = cell.find('"', at)) != std::string::npos; at += 2) cell.insert(at, 1, '"');
-      cell = '"' + cell + '"';
-    }
-    text += (i ? "," : "") + cell;
-  }
-  return text + "\n";
-}
-
 void add(Row& row, const std::optional<Speed>& speed) {
   for (double Speed::* part : {&Speed::value, &Speed::low, &Speed::high})
-    row.push_back(speed ? number((*speed).*part) : "");
+    row.push_back(speed ? csv_number((*speed).*part) : "");
 }
 
 Row summary_row(const Study& s) {
-  Row row{s.problem.key(), s.arch, s.device.name, s.label, number(s.weight), s.outcome(), "", "", "", ""};
+  Row row{s.problem.key(), s.arch, s.device.name, s.label, csv_number(s.weight), s.outcome(), "", "", "", ""};
   if (s.decided()) {
     const Record& winner = s.decision.winner;
     row[6] = winner.choice.text();
     if (winner.timing) {
-      row[7] = number(winner.timing->seconds);
-      row[8] = number(s.problem.flops() / winner.timing->seconds * 1e-9);
+      row[7] = csv_number(winner.timing->seconds);
+      row[8] = csv_number(s.problem.flops() / winner.timing->seconds * 1e-9);
     }
   }
-  if (s.final) row[9] = number(s.final->noise_floor);
+  if (s.final) row[9] = csv_number(s.final->noise_floor);
   add(row, s.against_default);
   row.push_back(s.vendor ? vendor_name(*s.vendor) : "");
-  row.push_back(s.vendor ? number(s.vendor->timing->seconds) : "");
+  row.push_back(s.vendor ? csv_number(s.vendor->timing->seconds) : "");
   add(row, s.against_vendor);
   row.push_back(s.vendor_verdict);
   row.push_back(std::to_string(s.trials.size()));
@@ -66,39 +45,40 @@ Row candidate_row(const Study& s, const Record& r, const std::optional<double>& 
           r.origin,
           r.is_vendor() ? r.origin : r.choice.text(),
           r.detail,
-          estimate ? number(*estimate) : ""};
+          estimate ? csv_number(*estimate) : ""};
   for (double Timing::* part : {&Timing::seconds, &Timing::quartile1, &Timing::quartile3, &Timing::ratio,
                                 &Timing::low, &Timing::high})
-    row.push_back(r.timing ? number((*r.timing).*part) : "");
+    row.push_back(r.timing ? csv_number((*r.timing).*part) : "");
   row.push_back(r.timing ? std::to_string(r.timing->samples) : "");
-  row.push_back(r.timing ? number(s.problem.flops() / r.timing->seconds * 1e-9) : "");
+  row.push_back(r.timing ? csv_number(s.problem.flops() / r.timing->seconds * 1e-9) : "");
   row.push_back(std::to_string(r.code_bytes));
   row.push_back(std::to_string(r.workspace));
-  row.push_back(number(r.error));
+  row.push_back(csv_number(r.error));
   return row;
 }
 
 } // namespace
 
 std::string summary_csv(const std::vector<Study>& studies) {
-  std::string text =
-      line({"problem",        "arch",       "device",         "name",        "weight",       "outcome",
-            "winner",         "seconds",    "gflops",         "noise_floor", "x_default",    "x_default_low",
-            "x_default_high", "vendor",     "vendor_seconds", "x_vendor",    "x_vendor_low", "x_vendor_high",
-            "against_vendor", "candidates", "failed"});
-  for (const Study& study : studies) text += line(summary_row(study));
+  std::string text = csv_line(
+      {"problem",        "arch",       "device",         "name",        "weight",       "outcome",
+       "winner",         "seconds",    "gflops",         "noise_floor", "x_default",    "x_default_low",
+       "x_default_high", "vendor",     "vendor_seconds", "x_vendor",    "x_vendor_low", "x_vendor_high",
+       "against_vendor", "candidates", "failed"});
+  for (const Study& study : studies) text += csv_line(summary_row(study));
   return text;
 }
 
 std::string candidates_csv(const std::vector<Study>& studies) {
-  std::string text = line({"problem", "arch",   "device",   "stage",   "slot",       "status",    "origin",
-                           "config",  "detail", "estimate", "seconds", "quartile1",  "quartile3", "ratio",
-                           "low",     "high",   "samples",  "gflops",  "code_bytes", "workspace", "error"});
+  std::string text =
+      csv_line({"problem", "arch",   "device",   "stage",   "slot",       "status",    "origin",
+                "config",  "detail", "estimate", "seconds", "quartile1",  "quartile3", "ratio",
+                "low",     "high",   "samples",  "gflops",  "code_bytes", "workspace", "error"});
   for (const Study& study : studies) {
     for (const StudyTrial& trial : study.trials)
-      text += line(candidate_row(study, trial.record, trial.estimate));
+      text += csv_line(candidate_row(study, trial.record, trial.estimate));
     if (study.final)
-      for (const Record& r : study.final->records) text += line(candidate_row(study, r, {}));
+      for (const Record& r : study.final->records) text += csv_line(candidate_row(study, r, {}));
   }
   return text;
 }

@@ -1,6 +1,5 @@
 // docs/formats.md describes what comes out.
 #include "base/json/json.h"
-#include "base/problem/rate.h"
 #include "base/search/names.h"
 #include "generator/lock/evidence.h"
 #include "generator/report/report_page.h"
@@ -95,19 +94,18 @@ Json parameters_json(const Study& study) {
 }
 
 Json json_of(const Study& study) {
-  Json json = {
-      {"key", study.problem.key()},
-      {"problem", json_of(study.problem)},
-      {"label", study.label},
-      {"weight", study.weight},
-      {"outcome", study.outcome()},
-      {"anchor", study.anchor},
-      {"flops", study.problem.flops()},
-      {"bytes", study.problem.bytes()},
-      {"rate", {{"per_call", rate_of(study.problem).per_call}, {"unit", rate_of(study.problem).unit}}},
-      {"environment", environment_json(study)},
-      {"parameters", parameters_json(study)},
-      {"trials", Json::array()}};
+  Json json = {{"key", study.problem.key()},
+               {"problem", json_of(study.problem)},
+               {"label", study.label},
+               {"weight", study.weight},
+               {"outcome", study.outcome()},
+               {"anchor", study.anchor},
+               {"flops", study.problem.flops()},
+               {"bytes", study.problem.bytes()},
+               {"rate", {{"per_call", study.problem.rate().per_call}, {"unit", study.problem.rate().unit}}},
+               {"environment", environment_json(study)},
+               {"parameters", parameters_json(study)},
+               {"trials", Json::array()}};
   for (const StudyTrial& trial : study.trials) json["trials"].push_back(json_of(trial));
   if (study.final) json["finals"] = finals_json(study);
   if (study.vendor) json["vendor"] = json_of(*study.vendor);

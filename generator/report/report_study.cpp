@@ -1,6 +1,7 @@
 #include "generator/report/report_study.h"
 
 #include "base/json/json.h"
+#include "base/search/ranged_decision.h"
 #include "base/text/error.h"
 #include "generator/lock/evidence.h"
 #include "templates/core/template.h"
@@ -110,7 +111,8 @@ void compare(Study& study) {
 
 void conclude(Study& study, const ReportInput& input) {
   if (!study.final) return;
-  study.decision = decide(*study.final);
+  study.decision =
+      study.problem.ranged() ? mean_decision(study.problem.gemm(), *study.final) : decide(*study.final);
   if (const Record* vendor = vendor_record(*study.final)) study.vendor = *vendor;
   if (!study.decision.found || !study.decision.winner.timing) return;
   compare(study);

@@ -64,8 +64,8 @@ bool valid(const Problem& problem) {
 }
 
 /// All combinations of types that validate() takes, with each layout.
-std::vector<Problem> all_gemms() {
-  constexpr int last = int(Type::i32);
+std::vector<Problem> all_kinds(const Gemm&) {
+  constexpr int last = int(Type::u8);
   std::vector<Problem> kinds;
   for (int a = 0; a <= last; ++a)
     for (int b = 0; b <= last; ++b)
@@ -79,7 +79,7 @@ std::vector<Problem> all_gemms() {
   return kinds;
 }
 
-std::vector<Problem> all_rows() {
+std::vector<Problem> all_kinds(const Rows&) {
   constexpr int last = int(Type::i32);
   std::vector<Problem> kinds;
   for (int x = 0; x <= last; ++x)
@@ -91,6 +91,12 @@ std::vector<Problem> all_rows() {
         if (valid(p)) kinds.push_back(p);
       }
   return kinds;
+}
+
+std::vector<Problem> all_kinds(const std::string& op) {
+  for (const Problem& one : one_of_each())
+    if (one.op() == op) return std::visit([](const auto& x) { return all_kinds(x); }, one.which());
+  return {};
 }
 
 /// Of A, or of X.
@@ -150,7 +156,7 @@ struct Cell {
 std::vector<Cell> all_cells(const SampleSpec& spec) {
   std::map<Type, std::vector<Problem>> groups;
   std::vector<Cell> cells;
-  const std::vector<Problem> kinds = spec.op == "rows" ? all_rows() : all_gemms();
+  const std::vector<Problem> kinds = all_kinds(spec.op);
   for (const Problem& kind : kinds) groups[first_type(kind)].push_back(kind);
   for (const Template* t : templates()) {
     const auto& wanted = spec.templates;
@@ -166,11 +172,13 @@ std::vector<Cell> all_cells(const SampleSpec& spec) {
   return cells;
 }
 
-/// The arch's generic GPU; for "cpu" one of the highest level, so that every level is in the space.
+/// The arch's generic GPU; for "cpu" one of the highest level, so that every level and extension is in the
+/// space.
 Device device_of(const std::string& arch) {
   if (arch != "cpu") return generic_gpu(arch);
   Device cpu;
   cpu.present = false, cpu.isa = 4;
+  cpu.features = {"amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512vnni", "avxvnni"};
   return cpu;
 }
 

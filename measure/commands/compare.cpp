@@ -3,6 +3,7 @@
 #include "base/files/files.h"
 #include "base/files/locks.h"
 #include "base/json/json.h"
+#include "base/kernel/cpu_isa.h"
 #include "base/search/decide.h"
 #include "base/text/error.h"
 #include "measure/commands/environment.h"
@@ -79,7 +80,7 @@ std::vector<KernelFile> load(const std::vector<std::string>& paths, const Device
     if (file.status != "ok" || !kernel)
       throw Error("there is no kernel to time", path, file.detail,
                   "pass kernel files that could be compiled");
-    if (file.arch != device.arch || kernel->isa > runnable_isa(device))
+    if (file.arch != device.arch || !runs_on(kernel->isa, runnable_isa(device)))
       throw Error("a kernel is for another device", path, file.arch + ", the device is " + device.arch);
     if (file.problem.key() != problem)
       throw Error("the kernels are of different problems", path, file.problem.key() + " and " + problem);

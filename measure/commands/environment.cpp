@@ -2,9 +2,10 @@
 
 #include "base/files/lock_folder.h"
 #include "base/json/json.h"
+#include "base/kernel/cpu_isa.h"
 #include "base/text/error.h"
 #include "measure/devices/cuda_driver.h"
-#include "runtime/include/deepgen/kernel_abi.h"
+#include "measure/devices/devices.h"
 
 #include <algorithm>
 #include <cpuid.h>
@@ -32,7 +33,7 @@ Json environment(const Device& device, const std::string& anchor) {
 
 int64_t runnable_isa(const Device& device) {
   if (!device.is_cpu()) return std::numeric_limits<int64_t>::max();
-  return std::min(device.isa, int64_t(deepgen_cpu_level()));
+  return common_isa(isa_of(device), isa_of_this_cpu());
 }
 
 void check_device(const Device& device, const std::string& where, Caches caches) {

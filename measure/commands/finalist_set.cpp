@@ -38,7 +38,8 @@ std::vector<KernelFile> FinalistSet::unverified() {
   std::vector<KernelFile> files;
   const std::vector<Finalist> all = finalists_; // rejecting shortens the list
   for (const Finalist& f : all) {
-    if (!is_gpu(f.file.arch) || f.file.find("awkward")) continue; // verified in its round
+    // Verified in its round; with ranges at awkward sizes, too.
+    if (!is_gpu(f.file.arch) || f.file.find("awkward") || f.file.problem.ranged()) continue;
     const auto twin = std::find_if(awkward_.begin(), awkward_.end(), [&](const KernelFile& a) {
       return a.status != "empty" && a.problem == f.file.problem && a.arch == f.file.arch &&
              a.choice == f.record.choice;

@@ -62,13 +62,14 @@ bool is_lasting(const std::string& status) {
 
 } // namespace
 
+std::string measure_id() {
+  return "deepgen-measure " DEEPGEN_VERSION " sources " + std::string(kMeasureHash);
+}
+
 EarlierRuns::EarlierRuns(CacheSettings settings, const Device& device, const cuda::Surroundings& around,
                          const MeasureOptions& o)
     : cache_(std::move(settings)), driver_(around.driver) {
-  verdicts_hold_ = {
-      {"measured by", "deepgen-measure " DEEPGEN_VERSION " sources " + std::string(kMeasureHash)},
-      {"arch", device.arch},
-      {"seed", o.seed}};
+  verdicts_hold_ = {{"measured by", measure_id()}, {"arch", device.arch}, {"seed", o.seed}};
   if (device.is_cpu()) verdicts_hold_["isa"] = runnable_isa(device); // kernels for more than that are not run
   times_hold_ = verdicts_hold_;
   times_hold_["device"] = model_of(device);

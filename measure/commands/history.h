@@ -13,6 +13,9 @@
 
 namespace deepgen {
 
+/// What this program measures by: verdicts and times of another one are not the same.
+std::string measure_id();
+
 class EarlierRuns {
 public:
   EarlierRuns(CacheSettings, const Device&, const cuda::Surroundings&, const MeasureOptions&);

@@ -3,11 +3,13 @@
 #include "base/json/json.h"
 #include "base/search/decide.h"
 #include "base/search/names.h"
+#include "base/search/ranged_decision.h"
+#include "base/search/searches.h"
 #include "base/text/error.h"
 #include "measure/commands/environment.h"
 #include "measure/commands/finalist_set.h"
+#include "measure/commands/ranged_final.h"
 #include "measure/commands/run.h"
-#include "measure/commands/searches.h"
 #include "measure/cpu/arms.h"
 #include "measure/devices/cuda_take.h"
 #include "measure/gpu/cuda_bench.h"
@@ -93,6 +95,41 @@ RecordLog time_on_cpu(const FinalistSet& selection, const Device& device, const 
   return log;
 }
 
+/// Of a problem with ranges: at its points, on any device. `device` is locked already where it is a GPU.
+RecordLog time_ranges(const FinalistSet& selection, const Device& device, const PlayoffCommand& command,
+                      Progress& progress, Spent& spent, std::vector<ArmResult>& samples) {
+  RangedContest c;
+  c.problem = selection.finalists().front().file.problem.gemm();
+  for (const Finalist& f : selection.finalists())
+    c.finalists.push_back(f.record), c.kernels.push_back(&f.kernel());
+  c.has_default = selection.has_default();
+  c.options.call_seconds =
+      call_limit(selection.finalists().front().file.problem, command.options.call_seconds);
+  c.options.seed = command.options.seed, c.options.warmup = command.options.warmup;
+  c.options.most_rounds = command.options.samples, c.options.spent = &spent;
+  c.seconds = command.options.seconds;
+  c.least_noise = device.is_cpu() ? least_noise_of_cpu() : 0;
+  c.clean_enough = device.is_cpu() ? c.clean_enough : kCleanEnoughOnGpu;
+  const int64_t workspace = workspace_of(selection);
+  c.field = [&](const Sizes& at, bool vendor) {
+    return field_at(c.problem.at(at), device, workspace, command.options, vendor && command.options.vendor);
+  };
+  return run_ranged_contest(c, progress, samples);
+}
+
+RecordLog time_ranges_on_cpu(const FinalistSet& selection, const Device& device,
+                             const PlayoffCommand& command, Progress& progress, Spent& spent) {
+  progress.live("waiting for the device and for compiles to end");
+  Lap lap;
+  const FileLock lock(timing_lock_path(), FileLock::kExclusive);
+  const Turn quiet = Turn::quiet_turn();
+  spent.waiting = lap.seconds();
+  std::vector<ArmResult> samples;
+  RecordLog log = time_ranges(selection, device, command, progress, spent, samples);
+  log.environment = merged(environment(device, ""), log.environment);
+  return log;
+}
+
 /// No config wins that is right on the tuned shape alone.
 void verify_awkward(FinalistSet& selection, const std::vector<KernelFile>& files, const Device& device,
                     const MeasureOptions& o) {
@@ -156,6 +193,15 @@ RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const Playoff
   if (selection.finalists().empty())
     return nothing_timed(cuda::environment(device, "none", around, {}, command.options.caches), progress);
   const Problem problem = selection.finalists().front().file.problem;
+  if (problem.ranged()) {
+    std::vector<ArmResult> samples;
+    RecordLog log = time_ranges(selection, device, command, progress, spent, samples);
+    around.other_processes = std::max(around.other_processes, cuda::surroundings(device).other_processes);
+    log.environment =
+        merged(cuda::environment(device, "", around, samples, command.options.caches), log.environment);
+    note_company(around.other_processes, log);
+    return log;
+  }
   cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed, command.options.caches);
   cuda::Vendor vendor;
   vendor.why_not = "not asked for";
@@ -203,7 +249,21 @@ std::string percent(double x) {
   return text;
 }
 
+/// "3 kernels, ...", for a problem with ranges.
+std::string ranged_summary(const RecordLog& log) {
+  if (!log.stable) return "unstable: " + log.environment.value("unstable", "too much interference");
+  for (const Record& r : log.records)
+    if (r.stage == "final") return decide_ranges(Problem::parse(r.problem).gemm(), log).reason;
+  return "no winner";
+}
+
+bool is_ranged(const RecordLog& log) {
+  return std::any_of(log.records.begin(), log.records.end(),
+                     [](const Record& r) { return !r.points.empty(); });
+}
+
 std::string summary(const RecordLog& log) {
+  if (is_ranged(log)) return ranged_summary(log);
   const bool again = log.environment.contains("holdout");
   const std::string unwatched = log.environment.value("unwatched", "");
   std::string text;
@@ -226,6 +286,7 @@ std::string summary(const RecordLog& log) {
 
 /// What became of a search, for whoever waits for the build.
 std::string short_summary(const RecordLog& log) {
+  if (is_ranged(log)) return ranged_summary(log);
   if (!log.stable)
     return "unstable: " + log.environment.value("unstable", "too much interference") +
            "; `ninja tune` repeats it";
@@ -265,6 +326,8 @@ void playoff(const PlayoffCommand& command) {
     log = nothing_timed(device.is_cpu() ? environment(device, "none")
                                         : cuda::environment(device, "none", {}, {}, command.options.caches),
                         progress);
+  else if (device.is_cpu() && selection.finalists().front().file.problem.ranged())
+    log = time_ranges_on_cpu(selection, device, command, progress, spent);
   else
     log = device.is_cpu() ? time_on_cpu(selection, device, command, progress, spent)
                           : time_on_gpu(selection, device, command, progress, spent);

@@ -6,6 +6,7 @@
 #include "base/text/error.h"
 #include "measure/commands/environment.h"
 #include "measure/commands/history.h"
+#include "measure/commands/ranged_round.h"
 #include "measure/cpu/arms.h"
 #include "measure/cpu/verify_all.h"
 #include "measure/devices/cuda_take.h"
@@ -149,6 +150,16 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
   options.seed = o.seed;
   options.warmup = o.warmup;
   options.spent = &round.spent;
+  if (round.plan.problem.ranged()) {
+    std::optional<FileLock> lock;
+    round.progress.live("waiting for the device");
+    Lap lap;
+    if (round.device.is_cpu()) lock.emplace(timing_lock_path(), FileLock::kExclusive);
+    round.spent.waiting += lap.seconds();
+    const Gemm& p = round.plan.problem.gemm();
+    const auto field = [&](const Sizes& at) { return field_at(p.at(at), round.device, workspace, o, false); };
+    return time_at_points(p, list, field, options, budget, round.progress);
+  }
   const std::vector<ArmResult> results =
       (round.device.is_cpu() ? race_on_cpu : race_on_gpu)(round, list, workspace, options, budget);
   const size_t first = anchor_of(results);
@@ -174,7 +185,7 @@ bool is_default(const Round& round, const Candidate& c) {
 /// Which arm the ratios of this log are against.
 std::string anchor_text(const Round& round, const std::vector<Candidate*>& list,
                         const std::vector<ArmResult>& results) {
-  const size_t first = anchor_of(results);
+  const size_t first = anchor_of(results); // with points, of the first one
   if (first >= list.size()) return "none";
   return (is_default(round, *list[first]) ? "default"
                                           : "the default failed, instead: " + arm_name(*list[first]));
@@ -191,7 +202,8 @@ struct Times {
 Times time_unknown(Round& round, EarlierRuns& history, bool alone, double seconds) {
   const std::vector<Candidate*> open = round.open();
   if (open.empty()) return {};
-  const bool comparable = is_default(round, *open.front());
+  // Times at points are of one run: the cache keeps none.
+  const bool comparable = is_default(round, *open.front()) && !round.plan.problem.ranged();
   std::vector<Candidate*> list = comparable ? history.untimed(open) : open;
   const std::vector<Candidate*> rivals = comparable ? round.open_rivals(open) : std::vector<Candidate*>();
   if (list.empty()) {

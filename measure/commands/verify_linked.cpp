@@ -2,6 +2,7 @@
 
 #include "base/files/files.h"
 #include "base/json/json.h"
+#include "base/kernel/cpu_isa.h"
 #include "base/kernel/vouched.h"
 #include "base/text/error.h"
 #include "measure/commands/environment.h"
@@ -46,8 +47,8 @@ Parts parts_of(const KernelFile& file, const VerifyCommand& command, int64_t isa
   for (const Kernel& k : file.kernels) {
     if (command.unproven && vouched_for(file, k))
       parts.listed.push_back(k.sha256);
-    else if (k.isa > isa) {
-      leave_out(k, "it needs x86-64-v" + std::to_string(k.isa) + ", which this host lacks");
+    else if (!runs_on(k.isa, isa)) {
+      leave_out(k, "it needs " + isa_text(k.isa) + ", which this host lacks");
       if (command.any_host) parts.listed.push_back(k.sha256);
     } else if (command.unproven && file.arch == "cpu" && least_flops(k.problem) > kMostFlops)
       leave_out(k, "a call is too long for a build: `deepgen-measure verify` it");

@@ -3,6 +3,7 @@
 #include "measure/values/operands.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace deepgen {
 namespace {
@@ -87,6 +88,9 @@ GuardedMatrix input(const char* name, Type type, const View& v, const Case& c, c
   return matrix;
 }
 
+/// Scalars of an i32 D.
+double whole(double x) { return x == std::floor(x) ? x : std::round(2 * x); }
+
 } // namespace
 
 std::vector<Case> cases_for(const Gemm& p) {
@@ -94,9 +98,12 @@ std::vector<Case> cases_for(const Gemm& p) {
   if (!cheap(p)) return cases;
   const auto append = [&](const auto& more) { cases.insert(cases.end(), std::begin(more), std::end(more)); };
   append(kOthers);
-  if (p.has(EpilogueOp::residual)) append(kResidual);
-  if (p.has(EpilogueOp::multiply)) append(kMultiplier);
+  const bool may_be_d = p.epilogue_type() == p.d;
+  if (p.has(EpilogueOp::residual) && may_be_d) append(kResidual);
+  if (p.has(EpilogueOp::multiply) && may_be_d) append(kMultiplier);
   if (p.batch > 1) append(kBroadcast);
+  if (p.d == Type::i32)
+    for (Case& c : cases) c.alpha = whole(c.alpha), c.beta = whole(c.beta);
   return cases;
 }
 
@@ -123,6 +130,7 @@ GemmCases::Prepared GemmCases::prepare(const Case& c) const {
   const bool own_c = c.c == Case::separate;
   View c_view = own_c ? view(p.m, p.n, p.batch, c.padded, 1) : d;
   if (own_c && c.broadcast.matrices) c_view = first_entry(c_view);
+  const double alpha = c.alpha * inputs_.unit_alpha;
   Prepared out{c,
                input("A", p.a, a, c, p.k ? inputs_.a.data() : nullptr),
                input("B", p.b, b, c, p.k ? inputs_.b.data() : nullptr),
@@ -130,14 +138,14 @@ GemmCases::Prepared GemmCases::prepare(const Case& c) const {
                GuardedMatrix("D", p.d, d, c.guard, c.padded),
                {},
                {},
-               reference_.expected(c.alpha, c.beta, c.broadcast)};
+               reference_.expected(alpha, c.beta, c.broadcast)};
   CallBuffers& x = out.buffers;
   x.a = out.a.data(), x.lda = a.ld, x.stride_a = a.stride;
   x.b = out.b.data(), x.ldb = b.ld, x.stride_b = b.stride;
   x.d = out.d.data(), x.ldd = d.ld, x.stride_d = d.stride;
   x.ldc = c_view.ld, x.stride_c = c_view.stride;
   x.c = c.c == Case::in_place ? out.d.data() : own_c ? out.c.data() : nullptr;
-  x.alpha = c.alpha, x.beta = c.beta;
+  x.alpha = alpha, x.beta = c.beta;
   prepare_epilogue(out);
   return out;
 }
@@ -156,7 +164,7 @@ void GemmCases::prepare_epilogue(Prepared& out) const {
     View v = matrix ? view(p.m, p.n, p.batch, c.padded, 2 + int64_t(out.operands.size()))
                     : View::dense(1, operand.columns, 1);
     if (matrix && c.broadcast.matrices) v = first_entry(v);
-    out.operands.push_back(input(operand.name, p.d, v, c, inputs_.operand(operand.op).data()));
+    out.operands.push_back(input(operand.name, operand.type, v, c, inputs_.operand(operand.op).data()));
     x.step(operand.op) = {out.operands.back().data(), v.ld, v.stride};
   }
 }

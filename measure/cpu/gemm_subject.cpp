@@ -1,6 +1,7 @@
 #include "measure/cpu/gemm_subject.h"
 
 #include "measure/cpu/ranged_cases.h"
+#include "measure/vendor/cpu/onednn.h"
 #include "measure/vendor/cpu/vendor.h"
 
 #include <algorithm>
@@ -25,6 +26,7 @@ public:
     return std::make_unique<GemmOperands>(problem_, workspace, seed);
   }
   Baseline baseline() const override {
+    if (problem_.a != Type::f32 && problem_.a != Type::f64) return onednn();
     std::string why;
     const std::optional<Vendor> vendor = Vendor::open(&why);
     if (!vendor)
@@ -39,6 +41,25 @@ public:
   }
 
 private:
+  /// Types that a BLAS does not multiply.
+  Baseline onednn() const {
+    std::string why;
+    const std::optional<OneDnn> library = OneDnn::open(&why);
+    if (!library)
+      return {"",
+              why.empty() ? "no oneDNN 2 here, so no vendor baseline; install libdnnl2 for one"
+                          : "oneDNN is here and of no use, so no vendor baseline: " + why,
+              nullptr};
+    if (!library->serves(problem_))
+      return {"", library->name() + " has no primitive for this problem, so no vendor baseline", nullptr};
+    return {library->name(), "", [library = *library, p = problem_](const TimingOperands& operands) {
+              const auto& dense = dynamic_cast<const GemmOperands&>(operands);
+              return Arm{library.name(), [library, p, &dense] {
+                           return library.prepare(p, dense.buffers(), OneDnn::Weights::plain);
+                         }};
+            }};
+  }
+
   Gemm verified_, problem_;
 };
 
@@ -60,6 +81,7 @@ CallBuffers GemmOperands::buffers() const {
     if (operand.is_matrix()) step.ld = p.n, step.stride = p.m * p.n;
   }
   x.clamp_low = inputs_.clamp_low, x.clamp_high = inputs_.clamp_high;
+  x.alpha = inputs_.unit_alpha;
   x.workspace = workspace_.data();
   return x;
 }

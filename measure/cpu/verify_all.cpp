@@ -1,6 +1,7 @@
 #include "measure/cpu/verify_all.h"
 
 #include "base/json/json.h"
+#include "base/kernel/cpu_isa.h"
 #include "base/text/error.h"
 #include "measure/cpu/subject.h"
 #include "measure/process/stopwatch.h"
@@ -23,7 +24,8 @@ public:
   Verdict verify(const KernelFile& file) {
     Verdict worst;
     for (const Kernel& kernel : file.kernels) {
-      if (kernel.isa > options_.device_isa) continue; // a fallback's awkward twin, for a better device
+      if (!runs_on(kernel.isa, options_.device_isa))
+        continue; // a fallback's awkward twin, for a better device
       const Verdict one = verify(kernel);
       if (one.status != "ok") return {one.status, kernel.role + " kernel: " + one.detail, one.error};
       worst.error = std::max(worst.error, one.error);

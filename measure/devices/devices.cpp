@@ -1,6 +1,7 @@
 #include "measure/devices/devices.h"
 
 #include "base/files/files.h"
+#include "base/kernel/cpu_isa.h"
 #include "base/text/error.h"
 #include "measure/devices/cuda_devices.h"
 #include "runtime/cpu/cpu.h"
@@ -83,6 +84,7 @@ Device find_cpu() {
   d.isa = deepgen_cpu_level();
   const char* names[cpu::max_features];
   d.features.assign(names, names + cpu::features(names));
+  limit_features(d, isa_of_this_cpu());
   d.cores = usable_cores();
   d.l1d = cache_size(1, _SC_LEVEL1_DCACHE_SIZE, d.l1d);
   d.l2 = cache_size(2, _SC_LEVEL2_CACHE_SIZE, d.l2);
@@ -126,6 +128,8 @@ std::string size_text(int64_t bytes) {
 }
 
 } // namespace
+
+int64_t isa_of_this_cpu() { return cpu::usable_isa(); }
 
 Device find_device(const std::string& arch) {
   if (arch == "cpu") return find_cpu();

@@ -39,16 +39,29 @@ int64_t set_bytes(const Gemm& p) {
          p.b_matrices() * p.k * p.sum_columns() * size_of(p.b);
 }
 
-int64_t read_bytes(const Problem& problem) {
-  const auto words = [](int64_t bytes) { return (bytes + 15) / 16 * 16; }; // in which it is read
-  if (problem.op() == "rows") return words(int64_t(problem.bytes()));
-  const Gemm& p = problem.gemm();
-  return words(p.k * std::max(p.batch * p.m * size_of(p.a), p.b_matrices() * p.sum_columns() * size_of(p.b)));
+namespace {
+
+int64_t bytes_to_read(const Gemm& p) {
+  return p.k * std::max(p.batch * p.m * size_of(p.a), p.b_matrices() * p.sum_columns() * size_of(p.b));
+}
+int64_t bytes_to_read(const Rows& p) { return int64_t(p.bytes()); }
+
+std::unique_ptr<const RingSets> sets_of(const Gemm& p, const RingSpace& space) {
+  return std::make_unique<const GemmSets>(p, space);
+}
+std::unique_ptr<const RingSets> sets_of(const Rows& p, const RingSpace& space) {
+  return std::make_unique<const RowsSets>(p, space);
 }
 
-std::unique_ptr<const RingSets> make_sets(const Problem& p, const RingSpace& space) {
-  if (p.op() == "rows") return std::make_unique<const RowsSets>(p.rows(), space);
-  return std::make_unique<const GemmSets>(p.gemm(), space);
+} // namespace
+
+int64_t read_bytes(const Problem& problem) {
+  const int64_t bytes = std::visit([](const auto& p) { return bytes_to_read(p); }, problem.which());
+  return (bytes + 15) / 16 * 16; // words in which it is read
+}
+
+std::unique_ptr<const RingSets> make_sets(const Problem& problem, const RingSpace& space) {
+  return std::visit([&](const auto& p) { return sets_of(p, space); }, problem.which());
 }
 
 int64_t GemmSets::kinds() const { return problem_.groups ? timed_sharings : 1; }

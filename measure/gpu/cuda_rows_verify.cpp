@@ -116,7 +116,7 @@ RowsVerifier::Call::Call(const Kernel& kernel, const RowsCallCase& c, const Tool
       set_operand(operands, name, found->array->array());
       continue;
     }
-    const int64_t unit = std::max<int64_t>(1, kernel.align_of(name) / size_of(x.type));
+    const int64_t unit = std::max<int64_t>(1, kernel.align_of(x) / size_of(x.type));
     const int64_t ld = c.padded && x.is_matrix() ? padded_columns(x.columns, unit) : x.columns;
     const bool input = x.role == deepgen::Operand::Role::in;
     buffers.push_back({name,

@@ -23,10 +23,11 @@ namespace {
 /// Creating a context and compiling the measurement's own kernels may take long on a machine with many GPUs.
 constexpr double kStartSeconds = 120, kPrepareSeconds = 60;
 
-std::unique_ptr<KernelVerifier> verifier_of(const std::string& op, const Toolbox& tools,
-                                            const VerifyOptions& o) {
-  if (op == "rows") return std::make_unique<RowsVerifier>(tools.context(), tools, o.seed, o.zone);
+std::unique_ptr<KernelVerifier> verifier_of(const Gemm&, const Toolbox& tools, const VerifyOptions& o) {
   return std::make_unique<Verifier>(tools.context(), tools, o.seed, o.zone);
+}
+std::unique_ptr<KernelVerifier> verifier_of(const Rows&, const Toolbox& tools, const VerifyOptions& o) {
+  return std::make_unique<RowsVerifier>(tools.context(), tools, o.seed, o.zone);
 }
 
 Verdict verify_file(const KernelFile& file, KernelVerifier& verifier, double limit, Channel& channel) {
@@ -75,7 +76,9 @@ void verify_from(const std::vector<const KernelFile*>& files, size_t from, const
     Verdict v;
     try {
       std::unique_ptr<KernelVerifier>& verifier = verifiers[files[i]->problem.op()];
-      if (!verifier) verifier = verifier_of(files[i]->problem.op(), *tools, o);
+      if (!verifier)
+        verifier =
+            std::visit([&](const auto& p) { return verifier_of(p, *tools, o); }, files[i]->problem.which());
       v = verify_file(*files[i], *verifier, o.call_seconds, channel);
     } catch (const HostFault&) { // no verdict
       throw;

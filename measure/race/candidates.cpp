@@ -1,6 +1,7 @@
 #include "measure/race/candidates.h"
 
 #include "base/files/files.h"
+#include "base/kernel/cpu_isa.h"
 #include "base/search/finalists.h"
 #include "base/search/names.h"
 #include "base/text/error.h"
@@ -47,9 +48,8 @@ void decide_early(Candidate& c, int64_t device_isa, const std::string& path) {
   if (c.file.status != "ok" || !c.file.find("main"))
     throw Error("malformed kernel file", path, "status '" + c.file.status + "' and no main kernel",
                 "delete it and build again");
-  if (c.main().isa > device_isa)
-    c.decide("unsupported", "needs x86-64-v" + std::to_string(c.main().isa) + ", the device has x86-64-v" +
-                                std::to_string(device_isa));
+  if (!runs_on(c.main().isa, device_isa))
+    c.decide("unsupported", "needs " + isa_text(c.main().isa) + ", the device has " + isa_text(device_isa));
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "base/text/memory.h"
 #include "measure/values/operands.h"
+#include "measure/values/stored_values.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -37,18 +38,39 @@ void fill_as(char* data, size_t count, uint64_t seed, bool scales) {
   for (size_t i = 0; i < count; ++i) out[i] = T(scales ? scale(uniform(seed, i)) : uniform(seed, i));
 }
 
+/// From y uniform in [-1, 1).
+double whole(Type type, double y) {
+  return std::floor(type == Type::u8 ? (y + 1) * 128 : y * (type == Type::i8 ? 128 : 1000));
+}
+
 PageBuffer values(Type type, int64_t count, uint64_t seed, int colour, bool scales = false) {
   PageBuffer buffer(size_t(count * size_of(type)), colour);
   if (type == Type::f32)
     fill_as<float>(buffer.data(), size_t(count), seed, scales);
-  else
+  else if (type == Type::f64)
     fill_as<double>(buffer.data(), size_t(count), seed, scales);
+  else
+    for (int64_t i = 0; i < count; ++i) {
+      const double y = uniform(seed, uint64_t(i));
+      const bool integer = is_integer(type) || type == Type::i32;
+      encode(type, integer ? whole(type, y) : scales ? scale(y) : y, buffer.data(), i);
+    }
   return buffer;
+}
+
+/// Of sums with alpha 1, in terms of those of values in [-1, 1).
+double sum_scale(const Gemm& p) { return is_integer(p.a) ? 128.0 * 128.0 : 1; }
+
+double unit_alpha_of(const Gemm& p) {
+  if (!is_integer(p.a) || p.d == Type::i32) return 1;
+  if (!p.gate && p.d != Type::i8 && p.epilogue.empty()) return 1; // exact, but for the rounding
+  const double typical = std::sqrt(double(p.k)) / 3 * sum_scale(p);
+  return std::exp2(std::floor(std::log2((p.gate ? 2 : p.d == Type::i8 ? 40 : 8) / typical)));
 }
 
 /// A sample of what clamp gets: near-normal sums with K products' deviation, sqrt(K) / 3, and the steps
 /// before it.
-std::vector<double> before_clamp(const Gemm& p, uint64_t seed) {
+std::vector<double> before_clamp(const Gemm& p, uint64_t seed, double unit_alpha) {
   constexpr size_t kSamples = 1000;
   std::vector<double> out(kSamples);
   for (size_t i = 0; i < kSamples; ++i) {
@@ -56,7 +78,7 @@ std::vector<double> before_clamp(const Gemm& p, uint64_t seed) {
       double x = 0;
       for (uint64_t j = 0; j < 6; ++j) // variance 1/3 each
         x += uniform(stream(seed, EpilogueOp::clamp), 6 * number + j);
-      return x * std::sqrt(double(p.k)) / (3 * M_SQRT2);
+      return x * std::sqrt(double(p.k)) / (3 * M_SQRT2) * (sum_scale(p) * unit_alpha);
     };
     double x = sum(i);
     if (p.gate) x = apply_step(*p.gate, sum(kSamples + i), 0, 0, 0) * x;
@@ -113,8 +135,9 @@ Inputs::Inputs(const Gemm& p, uint64_t seed, bool with_c)
         values(operand.type, operand.count(), stream(seed, operand.op), colour, scales);
     colour = std::max(6, colour + 1); // C is 4, D is 5
   }
+  unit_alpha = unit_alpha_of(p);
   if (!p.has(EpilogueOp::clamp)) return;
-  const std::vector<double> sample = before_clamp(p, seed);
+  const std::vector<double> sample = before_clamp(p, seed, unit_alpha);
   clamp_low = float(sample[sample.size() / 8]), clamp_high = float(sample[sample.size() * 7 / 8]);
 }
 

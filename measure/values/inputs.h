@@ -33,13 +33,16 @@ private:
 /// A, B, C and the epilogue's operands of one problem, of the problem's types: never zeros (which would be
 /// fast), never denormals (which would be slow). Scales have a magnitude from [0.5, 2) and either sign, all
 /// others are uniform in
-/// [-1, 1). A value depends only on the seed and its place.
+/// [-1, 1); of integers, in the whole range, and in [-1000, 1000) for an i32 C. A value depends only on the
+/// seed and its place.
 struct Inputs {
   PageBuffer a, b, c;
   std::array<PageBuffer, epilogue_op_count> operands; ///< by EpilogueOp
   /// What most values stay between at this step, for sums of K products with alpha 1 and beta 0: were they
   /// mostly beyond, a wrong sum would not show.
   double clamp_low = 0, clamp_high = 0;
+  /// What alpha is multiplied by, so that sums of integers lie where the epilogue and D's range matter.
+  double unit_alpha = 1;
 
   Inputs(const Gemm&, uint64_t seed, bool with_c = true);
   const PageBuffer& operand(EpilogueOp op) const { return operands[size_t(op)]; }

@@ -28,6 +28,9 @@ uint64_t argument(double value, Type type) {
   if (type == Type::f32) {
     const float narrow = float(value);
     std::memcpy(&out, &narrow, sizeof narrow);
+  } else if (type == Type::i32) {
+    const int32_t whole = int32_t(value);
+    std::memcpy(&out, &whole, sizeof whole);
   } else {
     std::memcpy(&out, &value, sizeof value);
   }

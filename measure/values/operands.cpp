@@ -85,6 +85,8 @@ double apply_step(EpilogueOp op, double x, double y, double low, double high) {
     return x * y;
   case EpilogueOp::relu:
     return std::max(x, 0.0);
+  case EpilogueOp::prelu:
+    return x > 0 ? x : x * y;
   case EpilogueOp::gelu:
     return 0.5 * x * std::erfc(-x * M_SQRT1_2);
   case EpilogueOp::gelu_tanh: // x/2 (1 + tanh(u)) without cancellation
@@ -99,6 +101,8 @@ double apply_step(EpilogueOp op, double x, double y, double low, double high) {
   return x;
 }
 
+Type computes_in(const Gemm& p) { return p.d == Type::f64 ? Type::f64 : Type::f32; }
+
 double unit_roundoff(Type type) { return type == Type::f32 ? 0x1p-24 : 0x1p-53; }
 double smallest_normal(Type type) { return type == Type::f32 ? double(FLT_MIN) : DBL_MIN; }
 
@@ -106,6 +110,7 @@ double smallest_normal(Type type) { return type == Type::f32 ? double(FLT_MIN) :
 //   bias, bias_row, residual t + 2 u (|x| + |y|), y the operand
 //   multiply, scales         |y| t + 2 u |x y|
 //   relu, clamp              t
+//   prelu                    max(1, |y|) t + 2 u |result|, as x may be on either side of 0
 //   gelu, gelu_tanh          1.13 t + 16 u |x|, the steepest slope and the function's own error
 //   silu                     1.1 t + 16 u |x|
 //   sigmoid                  t / 4 + 16 u sigmoid(x)
@@ -127,6 +132,8 @@ double tolerance_after(EpilogueOp op, Type type, double x, double y, double resu
   case EpilogueOp::relu:
   case EpilogueOp::clamp:
     return tolerance;
+  case EpilogueOp::prelu:
+    return std::max(1.0, std::fabs(y)) * tolerance + 2 * u * std::fabs(result) + tiny;
   case EpilogueOp::gelu:
   case EpilogueOp::gelu_tanh:
     return 1.13 * tolerance + kFunction * u * std::fabs(x) + tiny;

@@ -40,6 +40,8 @@ struct StepOperand : Operand {
 /// Those of the problem's epilogue, in its order.
 std::vector<StepOperand> operands_of(const Gemm& p);
 
+/// In which the epilogue of a GEMM computes: f32 or f64.
+Type computes_in(const Gemm&);
 /// One step in f64; `y` is its operand's value, low and high the bounds of clamp.
 double apply_step(EpilogueOp op, double x, double y, double low, double high);
 /// The tolerance of what a step makes of x, which has the tolerance `before`: see reference.h. `type`: in

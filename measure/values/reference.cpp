@@ -3,6 +3,7 @@
 #include "measure/values/buffers.h"
 #include "measure/values/clones.h"
 #include "measure/values/operands.h"
+#include "measure/values/stored_values.h"
 
 #include <algorithm>
 #include <array>
@@ -32,8 +33,27 @@ DEEPGEN_CLONES void tile_product(const double* a, const double* b, int64_t k, do
 }
 
 double element(Type type, const char* data, int64_t index) {
-  return type == Type::f32 ? reinterpret_cast<const float*>(data)[index]
-                           : reinterpret_cast<const double*>(data)[index];
+  return type == Type::f32   ? reinterpret_cast<const float*>(data)[index]
+         : type == Type::f64 ? reinterpret_cast<const double*>(data)[index]
+                             : decoded(type, data, index);
+}
+
+/// Of the sum of K products, in terms of the norms.
+double sum_tolerance(const Gemm& p) {
+  const double u = unit_roundoff(computes_in(p));
+  return is_integer(p.a) ? p.d == Type::i32 ? 0 : 4 * u : u * (8 + 4 * std::sqrt(double(p.k)));
+}
+
+/// What D is to hold for a value of the epilogue, and how far off it may be.
+void round_to(Type d, double& value, double& tolerance) {
+  if (d == Type::i8) {
+    value = std::min(std::max(value, -128.0), 127.0), tolerance += 0.5;
+  } else if (d == Type::i32) {
+    value = double(int32_t(uint32_t(int64_t(value)))), tolerance = 0.25; // whole numbers, modulo 2^32
+  } else if (d == Type::f16 || d == Type::bf16) {
+    const double relative = d == Type::f16 ? 0x1p-11 : 0x1p-8;
+    tolerance += relative * (std::fabs(value) + tolerance) + (d == Type::f16 ? 0x1p-24 : 0);
+  }
 }
 
 /// Copies a block of `inner` k-values by `outer` rows or columns into panels of `width`, zero beyond the
@@ -52,8 +72,7 @@ void pack(Type type, const char* data, int64_t outer, int64_t inner, int64_t wid
         for (int64_t i = 0; i < inner; ++i)
           out[i * width + o] = reinterpret_cast<const float*>(data)[base + i * step];
       else
-        for (int64_t i = 0; i < inner; ++i)
-          out[i * width + o] = reinterpret_cast<const double*>(data)[base + i * step];
+        for (int64_t i = 0; i < inner; ++i) out[i * width + o] = element(type, data, base + i * step);
     }
 }
 
@@ -82,9 +101,9 @@ struct Sum {
 
 Sum gated(const Gemm& p, Sum gate, Sum up) {
   const double f = apply_step(*p.gate, gate.value, 0, 0, 0), x = f * up.value;
-  const double t = tolerance_after(*p.gate, p.d, gate.value, 0, f, gate.tolerance);
+  const double t = tolerance_after(*p.gate, computes_in(p), gate.value, 0, f, gate.tolerance);
   return {x, std::fabs(up.value) * t + (std::fabs(f) + t) * up.tolerance +
-                 2 * unit_roundoff(p.d) * std::fabs(x) + smallest_normal(p.d)};
+                 2 * unit_roundoff(computes_in(p)) * std::fabs(x) + smallest_normal(computes_in(p))};
 }
 
 std::string place(const Gemm& p, int64_t index, int64_t column) {
@@ -174,7 +193,8 @@ void Reference::measure_norms() {
 
 Expected Reference::expected(double alpha, double beta, Broadcast broadcast) const {
   const Gemm& p = problem_;
-  const double u = unit_roundoff(p.d), factor = u * (8 + 4 * std::sqrt(double(p.k))) * std::fabs(alpha);
+  const Type type = computes_in(p);
+  const double u = unit_roundoff(type), factor = sum_tolerance(p) * std::fabs(alpha);
   std::array<const StepOperand*, epilogue_op_count> operand_of{};
   const std::vector<StepOperand> operands = operands_of(p);
   for (const StepOperand& operand : operands) operand_of[size_t(operand.op)] = &operand;
@@ -198,13 +218,16 @@ Expected Reference::expected(double alpha, double beta, Broadcast broadcast) con
       double x = product.value + c, tolerance = product.tolerance + 8 * u * std::fabs(c);
       for (EpilogueOp op : p.epilogue) {
         const StepOperand* operand = operand_of[size_t(op)];
-        const double y = operand ? element(p.d, inputs_.operand(op).data(), operand->index(matrix, m, j)) : 0;
+        const double y =
+            operand ? element(operand->type, inputs_.operand(op).data(), operand->index(matrix, m, j)) : 0;
         const double result = apply_step(op, x, y, inputs_.clamp_low, inputs_.clamp_high);
-        tolerance = tolerance_after(op, p.d, x, y, result, tolerance);
+        tolerance = tolerance_after(op, type, x, y, result, tolerance);
         x = result;
       }
+      tolerance += smallest_normal(type);
+      round_to(p.d, x, tolerance);
       out.value.push_back(x);
-      out.tolerance.push_back(tolerance + smallest_normal(p.d));
+      out.tolerance.push_back(tolerance);
     }
   }
   return out;

@@ -11,10 +11,13 @@
 // With a gate, from g +- t_g and y +- t_y, each as before the epilogue without c: f(g) +- t_f by the table,
 // and
 //   f(g) y                   |y| t_f + (|f(g)| + t_f) t_y + 2 u |f(g) y| + 8 u |beta c|
-// and the smallest normal number for underflow, of the result and of each exponential. 4 sqrt(K) + 8 exceeds
-// K up to K = 30, so that short sums have the deterministic bound. With values in [-1, 1), ||a|| ||b|| is
-// about K / 3 and one lost product is about 1/4, largest near 1 in a matrix: the bound for f32 reaches 1/4
-// near K = 20000, so a kernel that drops one k is caught well beyond a few thousand.
+// Sums of integers are exact: 4 u |alpha| ||a_i|| ||b_j|| for their conversion, and none at all with an i32
+// D. Behind the epilogue comes the rounding to D where that is narrower: half a unit in the last place, 2^-8
+// (bf16) or 2^-11 (f16) of the value, 1/2 for i8, whose values are saturated. And the smallest normal number
+// for underflow, of the result and of each exponential. 4 sqrt(K) + 8 exceeds K up to K = 30, so that short
+// sums have the deterministic bound. With values in [-1, 1), ||a|| ||b|| is about K / 3 and one lost product
+// is about 1/4, largest near 1 in a matrix: the bound for f32 reaches 1/4 near K = 20000, so a kernel that
+// drops one k is caught well beyond a few thousand.
 #pragma once
 
 #include "measure/values/inputs.h"

@@ -66,6 +66,10 @@ double decoded(Type type, const void* data, int64_t index) {
   }
   case Type::i8:
     return get<int8_t>(data, index);
+  case Type::u8:
+    return get<uint8_t>(data, index);
+  case Type::i32:
+    return get<int32_t>(data, index);
   default:
     return get<float>(data, index);
   }
@@ -79,6 +83,12 @@ void encode(Type type, double value, void* data, int64_t index) {
     return put(f16_of(float(value)), data, index);
   case Type::bf16:
     return put(bf16_of(float(value)), data, index);
+  case Type::i8:
+    return put(int8_t(value), data, index);
+  case Type::u8:
+    return put(uint8_t(value), data, index);
+  case Type::i32:
+    return put(int32_t(value), data, index);
   default:
     return put(float(value), data, index);
   }

@@ -5,13 +5,15 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <initializer_list>
 
-namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::amd {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 Driver table;
 void* handle = nullptr; // never closed
-constinit DriverSearch<Driver> search;
+DEEPGEN_CONSTINIT DriverSearch<Driver> search;
 
 /// Ends at the first name that the host cannot load now: another one's streams would be nothing to it.
 void* find_library(Lookup& lookup) {
@@ -79,4 +81,5 @@ deepgen_status failure(Result result) {
   }
 }
 
-} // namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::amd

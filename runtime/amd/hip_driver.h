@@ -8,7 +8,8 @@
 
 #include "runtime/core/abi.h"
 
-namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::amd {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 using Result = int; ///< hipError_t
 enum : Result {
@@ -76,4 +77,5 @@ void* library();
 /// The status of a failed call, kept for deepgen_last_driver_error() when it is DEEPGEN_ERROR_DRIVER.
 deepgen_status failure(Result);
 
-} // namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::amd

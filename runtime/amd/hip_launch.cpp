@@ -1,14 +1,16 @@
 #include "runtime/amd/hip_load.h"
 #include "runtime/gpu/gpu.h"
 
-namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::amd {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
-using Choice = GpuSelection<Vendor>::Choice;
+using Selection = GpuSelection<Vendor>;
+using Choice = Selection::Choice;
 
 /// HIP lays the parameters out as the code object's metadata says, and reads as many bytes of each as it has
 /// there: a scalar of 4 bytes lies in the low ones. So the layout is stated once, by the compiler.
-deepgen_status enqueue(const Driver& d, GpuCall& call, const GpuSelection<Vendor>::PreparedKernel& prepared) {
+deepgen_status enqueue(const Driver& d, GpuCall& call, const Selection::PreparedKernel& prepared) {
   const deepgen_kernel& k = *prepared.kernel;
   if (deepgen_status status = take_workspace(call, k)) return status;
   void* parameters[DEEPGEN_ARG_COUNT];
@@ -22,25 +24,10 @@ deepgen_status enqueue(const Driver& d, GpuCall& call, const GpuSelection<Vendor
   return DEEPGEN_OK;
 }
 
-deepgen_status current() {
-  auto none = DEEPGEN_OK;
-  const Driver* d = driver(&none);
-  int device = -1;
-  if (!d) return none;
-  return d->get_device(&device) == success ? DEEPGEN_OK : DEEPGEN_ERROR_NO_CONTEXT;
-}
-
-/// The choice for the current device, and the driver that made it.
-deepgen_status current_choice(const deepgen_function& f, const Driver*& d, const Choice*& choice) {
-  auto none = DEEPGEN_OK;
-  d = driver(&none);
-  return d ? GpuSelection<Vendor>::choose(*d, f, choice) : none;
-}
-
 deepgen_status launch(const deepgen_function& f, const CallArguments& args, deepgen_stream stream) {
   const Driver* d = nullptr;
   const Choice* choice = nullptr;
-  if (deepgen_status status = current_choice(f, d, choice)) return status;
+  if (deepgen_status status = Selection::current_choice(f, d, choice)) return status;
   GpuCall call(f, args, stream);
   if (deepgen_status status = check_arguments(f, args, call.values)) return status;
   const Placement placement = placement_of(call);
@@ -54,23 +41,12 @@ deepgen_status launch(const deepgen_function& f, const CallArguments& args, deep
 deepgen_status prepare(const deepgen_function& f) {
   const Driver* d = nullptr;
   const Choice* choice = nullptr;
-  return current_choice(f, d, choice);
-}
-
-deepgen_status describe(const deepgen_function& f, const char*& config, size_t& workspace) {
-  const Driver* d = nullptr;
-  const Choice* choice = nullptr;
-  if (deepgen_status status = current_choice(f, d, choice)) return status;
-  config = choice->kernels[0].kernel->config, workspace = choice->workspace;
-  return DEEPGEN_OK;
-}
-
-void forget(const deepgen_function& f) {
-  GpuSelection<Vendor>::forget([] { return driver(); }, f);
+  return Selection::current_choice(f, d, choice);
 }
 
 } // namespace
 
-const GpuVendor vendor = {current, launch, prepare, describe, forget};
+const GpuVendor vendor = {Selection::current, launch, prepare, Selection::describe, Selection::forget};
 
-} // namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::amd

@@ -5,7 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::amd {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// What deepgen_gpu_code::state points to: a module belongs to the device that was current when it was
@@ -179,4 +180,5 @@ bool concerns_code(Result r) {
   }
 }
 
-} // namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::amd

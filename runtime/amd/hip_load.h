@@ -5,7 +5,8 @@
 #include "runtime/amd/hip_driver.h"
 #include "runtime/gpu/gpu_select.h"
 
-namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::amd {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 struct Device {
   int ordinal = 0;
@@ -45,6 +46,7 @@ struct Vendor {
   using Driver = amd::Driver;
   using Device = amd::Device;
   using PreparedLaunch = amd::PreparedLaunch;
+  static const Driver* driver(deepgen_status* why_none) { return amd::driver(why_none); }
   static bool is_arch(const char* arch) { return amd::is_arch(arch); }
   static bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
     return amd::well_formed(k, f);
@@ -64,4 +66,5 @@ struct Vendor {
   static deepgen_status failure(Result r) { return amd::failure(r); }
 };
 
-} // namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::amd

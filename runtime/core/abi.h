@@ -18,7 +18,16 @@
 #define DEEPGEN_CALLS_MACHINE_CODE
 #endif
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+/// Initialised before anything runs. A bundle's runtime is C++17, which cannot say so; its compiler does it
+/// all the same.
+#if defined(__cpp_constinit)
+#define DEEPGEN_CONSTINIT constinit
+#else
+#define DEEPGEN_CONSTINIT
+#endif
+
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// Whether a struct has the layout of this runtime's headers; otherwise no other member may be read.
 template <typename Args>
@@ -30,4 +39,5 @@ inline bool is_current(const deepgen_function& function) {
   return std::memcmp(&function.layout, &own, sizeof own) == 0;
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

@@ -3,7 +3,8 @@
 #include <cstring>
 #include <initializer_list>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// One matrix as the caller describes it, with the defaults for 0 filled in.
@@ -125,7 +126,7 @@ bool is_good(const deepgen_operand& x, uint32_t bytes) {
   const bool matrix = x.flags & DEEPGEN_OPERAND_MATRIX;
   for (uint32_t offset : {x.field, x.ld_field, x.stride_field})
     if (offset % 8 || offset + 8 > bytes) return false;
-  return x.type <= DEEPGEN_I32 && x.slot < DEEPGEN_ARG_COUNT && x.stride <= DEEPGEN_ARG_COUNT && x.field &&
+  return x.type <= DEEPGEN_U8 && x.slot < DEEPGEN_ARG_COUNT && x.stride <= DEEPGEN_ARG_COUNT && x.field &&
          (!matrix || (x.ld < DEEPGEN_ARG_COUNT && x.ld_field)) && x.rows >= 1 && x.columns >= 1 &&
          x.entries >= 1 && x.rows_by <= DEEPGEN_SIZES && x.columns_by <= DEEPGEN_SIZES &&
          x.entries_by <= DEEPGEN_SIZES;
@@ -219,4 +220,5 @@ deepgen_status check_arguments(const deepgen_function& f, const CallArguments& a
   return count > 1 ? check_overlaps(matrices, count) : DEEPGEN_OK;
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

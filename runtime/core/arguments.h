@@ -3,7 +3,8 @@
 
 #include "runtime/core/abi.h"
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// The value of each deepgen_arg; ranges and workspace belong to a task and are filled later, tensor maps by
 /// the launch. Slots of operands that the function does not have are 0.
@@ -73,8 +74,8 @@ inline bool is_map(uint8_t slot) { return slot >= DEEPGEN_ARG_MAP_A && slot <= D
 
 /// Bytes of an element in memory; `type` is a deepgen_type.
 inline uint32_t size_of(uint8_t type) {
-  constexpr uint8_t sizes[] = {4, 8, 2, 2, 4, 1, 1, 1, 4};
-  static_assert(sizeof sizes == DEEPGEN_I32 + 1);
+  constexpr uint8_t sizes[] = {4, 8, 2, 2, 4, 1, 1, 1, 4, 1};
+  static_assert(sizeof sizes == DEEPGEN_U8 + 1);
   return sizes[type];
 }
 
@@ -90,4 +91,5 @@ inline bool is_used(const deepgen_operand& x, const CallArguments& args) {
          (args.reads_optional || !(x.flags & DEEPGEN_OPERAND_OPTIONAL));
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

@@ -6,7 +6,8 @@
 
 #include <atomic>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// MXCSR of the thread that makes the call: rounding, FTZ, DAZ, traps. Kernels use no x87 instruction.
 class FloatingPoint {
@@ -49,4 +50,5 @@ private:
   std::atomic<uint32_t> raised_{0};
 };
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

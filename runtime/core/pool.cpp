@@ -14,7 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace deepgen::pool::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::pool {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 constexpr int kMaxThreads = 1024;
@@ -221,7 +222,8 @@ void install_handlers() {
   std::atexit(at_exit);
 }
 
-} // namespace deepgen::pool::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::pool
 
 using namespace deepgen::pool;
 

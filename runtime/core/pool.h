@@ -3,7 +3,8 @@
 
 #include "runtime/core/abi.h"
 
-namespace deepgen::pool::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::pool {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// Runs the tasks [0, count) on the hook's or the pool's threads and returns true when all are done. False,
 /// having run none, when the pool is busy with another call: that call's threads are the machine's, so the
@@ -17,4 +18,5 @@ void install_handlers();
 /// Whether the process exits; only after install_handlers().
 bool is_exiting();
 
-} // namespace deepgen::pool::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::pool

@@ -4,7 +4,8 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-namespace deepgen::scratch::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::scratch {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 constexpr size_t kPage = 4096, kLine = 64;
@@ -119,4 +120,5 @@ Slot::~Slot() {
   if (flag_) static_cast<std::atomic<uint32_t>*>(flag_)->store(0, std::memory_order_release);
 }
 
-} // namespace deepgen::scratch::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::scratch

@@ -6,7 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace deepgen::scratch::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::scratch {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// Makes sure that slots of at least `bytes` exist. False when the address space cannot be had.
 bool reserve(size_t bytes);
@@ -32,4 +33,5 @@ private:
   void* flag_ = nullptr;
 };
 
-} // namespace deepgen::scratch::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::scratch

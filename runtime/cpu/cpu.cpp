@@ -2,11 +2,13 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
-namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::cpu {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 #if defined(__x86_64__)
@@ -75,9 +77,48 @@ uint32_t probe_level() {
   return level < 1 ? 1 : uint32_t(level);
 }
 
+/// The kernel saves tiles only for processes that have asked (Linux, Documentation/arch/x86/xstate.rst).
+bool may_use_tiles() {
+  constexpr long arch_prctl = 158, request_permission = 0x1023, tile_data = 18;
+  long result;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(arch_prctl), "D"(request_permission), "S"(tile_data)
+                   : "rcx", "r11", "memory");
+  return result == 0;
+}
+
+/// An extension, and the level below which no kernel uses it.
+struct IsaExtension {
+  uint32_t bit, level;
+  const char* features[3];
+};
+constexpr IsaExtension kExtensions[] = {
+    {DEEPGEN_ISA_AVXVNNI, 3, {"avxvnni"}},
+    {DEEPGEN_ISA_AVX512VNNI, 4, {"avx512vnni"}},
+    {DEEPGEN_ISA_AVX512BF16, 4, {"avx512bf16"}},
+    {DEEPGEN_ISA_AMX, 4, {"amx-bf16", "amx-int8", "amx-tile"}},
+};
+
+uint32_t probe_extensions() {
+  const Probe probe;
+  const auto has = [&](const char* name) {
+    for (const Bit& bit : kBits)
+      if (std::strcmp(bit.name, name) == 0) return probe.has(bit);
+    return false;
+  };
+  uint32_t found = 0;
+  for (const IsaExtension& x : kExtensions) {
+    bool all = true;
+    for (const char* feature : x.features) all = all && (!feature || has(feature));
+    if (all && (x.bit != DEEPGEN_ISA_AMX || may_use_tiles())) found |= x.bit;
+  }
+  return found;
+}
+
 #endif
 
-std::atomic<uint32_t> cached_level{~0u};
+std::atomic<uint32_t> cached_level{~0u}, cached_extensions{~0u};
 
 } // namespace
 
@@ -93,6 +134,27 @@ uint32_t hardware_level() {
   return level;
 }
 
+uint32_t usable_isa() {
+  const uint32_t level = deepgen_cpu_level();
+  uint32_t extensions = cached_extensions.load(std::memory_order_relaxed);
+  if (extensions == ~0u) {
+#if defined(__x86_64__)
+    extensions = probe_extensions();
+#else
+    extensions = 0;
+#endif
+    cached_extensions.store(extensions, std::memory_order_relaxed);
+  }
+  const char* text = std::getenv("DEEPGEN_CPU_LEVEL");
+  if (text && text[0] >= '1' && text[0] <= '4' && !text[1]) return level; // that level and nothing else
+  uint32_t isa = level;
+#if defined(__x86_64__)
+  for (const IsaExtension& x : kExtensions)
+    if (level >= x.level) isa |= extensions & x.bit;
+#endif
+  return isa;
+}
+
 unsigned features(const char* (&names)[max_features]) {
   unsigned count = 0;
 #if defined(__x86_64__)
@@ -105,13 +167,15 @@ unsigned features(const char* (&names)[max_features]) {
   return count;
 }
 
-} // namespace deepgen::cpu::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::cpu
 
 uint32_t deepgen_cpu_level(void) {
   const uint32_t level = deepgen::cpu::hardware_level();
   // For tests and debugging; it can only lower the level, as raising it would be a SIGILL.
   const char* text = std::getenv("DEEPGEN_CPU_LEVEL");
-  if (text && text[0] >= '1' && text[0] <= '4' && !text[1] && uint32_t(text[0] - '0') < level)
+  if (text && text[0] >= '1' && text[0] <= '4' && (!text[1] || (text[1] == '+' && !text[2])) &&
+      uint32_t(text[0] - '0') < level)
     return text[0] - '0';
   return level;
 }

@@ -7,7 +7,8 @@
 
 #include <cstring>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// Below this, handing out work costs more than it saves.
@@ -118,7 +119,8 @@ deepgen_status run(const deepgen_function& function, const CallArguments& args) 
 }
 
 } // namespace
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen
 
 using namespace deepgen;
 

@@ -3,10 +3,12 @@
 #include "runtime/core/arguments.h"
 #include "runtime/core/pool.h"
 #include "runtime/core/scratch.h"
+#include "runtime/cpu/cpu.h"
 
 #include <cstring>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 bool well_formed(const deepgen_kernel& k) {
@@ -15,6 +17,11 @@ bool well_formed(const deepgen_kernel& k) {
     if (k.args[i] >= DEEPGEN_ARG_COUNT || is_map(k.args[i])) // tensor maps are for GPUs
       return false;
   return k.tiles_m >= 1 && k.tiles_n >= 1 && k.tiles_b >= 1 && k.grain_m >= 1 && k.grain_n >= 1;
+}
+
+bool runs_on(uint32_t needed, uint32_t present) {
+  return (needed & DEEPGEN_ISA_LEVEL) <= (present & DEEPGEN_ISA_LEVEL) &&
+         !(needed & ~DEEPGEN_ISA_LEVEL & ~present);
 }
 
 bool is_cpu(const deepgen_kernel& k) { return std::strcmp(k.arch, "cpu") == 0; }
@@ -27,7 +34,7 @@ bool good_order(const deepgen_function& f) {
     const deepgen_kernel& k = f.kernels[i];
     if (!k.arch || (is_cpu(k) && !well_formed(k))) return false;
     if (!is_cpu(k)) continue;
-    if (last && last->taken && (last + 1 != &k || last->isa < k.isa)) return false;
+    if (last && last->taken && (last + 1 != &k || !runs_on(k.isa, last->isa))) return false;
     last = &k;
   }
   return !last || !last->taken;
@@ -44,10 +51,10 @@ size_t most_workspace(const deepgen_function& f, const deepgen_kernel* first) {
 
 deepgen_status select(const deepgen_function& f) {
   if (!f.selected || !f.kernels || !has_good_operands(f) || !good_order(f)) return DEEPGEN_ERROR_ARGUMENT;
-  const uint32_t level = deepgen_cpu_level();
+  const uint32_t isa = cpu::usable_isa();
   for (uint32_t i = 0; i < f.kernel_count; ++i) {
     const deepgen_kernel& k = f.kernels[i];
-    if (!is_cpu(k) || k.isa > level) continue;
+    if (!is_cpu(k) || !runs_on(k.isa, isa)) continue;
     __atomic_store_n(f.selected, &k, __ATOMIC_RELEASE);
     return scratch::reserve(most_workspace(f, &k)) ? DEEPGEN_OK : DEEPGEN_ERROR_WORKSPACE;
   }
@@ -71,7 +78,8 @@ const deepgen_kernel* kernel_for(const deepgen_function& f, const int64_t* sizes
   return k;
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen
 
 int deepgen_register(const deepgen_function* functions, uint32_t count) {
   if (!functions && count) return DEEPGEN_ERROR_NULL;

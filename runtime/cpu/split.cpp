@@ -2,7 +2,8 @@
 
 #include <initializer_list>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -85,4 +86,5 @@ TileRange task_range(const TileGrid& k, const Split& s, int index) {
   return r;
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

@@ -3,7 +3,8 @@
 
 #include "runtime/core/abi.h"
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// What is split.
 struct TileGrid {
@@ -34,4 +35,5 @@ Split split_tiles(const TileGrid& grid, int threads);
 /// The tiles of task `index` in [0, split.count()).
 TileRange task_range(const TileGrid& grid, const Split& split, int index);
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

@@ -9,7 +9,8 @@
 
 using namespace deepgen;
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 constexpr double most_of_a_call = 2e10; ///< products; of more, a call of smaller sizes is verified
@@ -50,7 +51,8 @@ bool has_ranges(const deepgen_function& f) {
 }
 
 } // namespace
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen
 
 deepgen_status deepgen_verify(const deepgen_function* function, char* text, size_t size) {
   char found[256] = "";

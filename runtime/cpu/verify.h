@@ -3,7 +3,8 @@
 
 #include "runtime/core/arguments.h"
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// What a check says: `text` has room for one sentence.
 struct Finding {
@@ -23,4 +24,5 @@ inline uint64_t next_random(uint64_t& seed) {
   return seed = seed * 6364136223846793005u + 1442695040888963407u;
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

@@ -1,51 +1,49 @@
 #include "runtime/cpu/verify.h"
+#include "runtime/cpu/verify_values.h"
+
+#include "deepgen/epilogue_steps.h"
 
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <string_view>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// A step of an epilogue: its word in the key, the operand that it reads, and where that has the value for an
 /// element of D.
-enum class Shape : uint8_t { none, single, row, column, matrix };
+enum class Shape : uint8_t { matrix, per_row, per_column, value };
 struct StepName {
   const char* name;
   uint8_t slot; ///< DEEPGEN_ARG_COUNT: none
   Shape shape;
 };
+
+/// DEEPGEN_ARG_COUNT: none of this name.
+constexpr uint8_t slot_of(std::string_view name) {
+  constexpr std::string_view names[] = {DEEPGEN_ARG_NAMES};
+  uint8_t slot = 0;
+  while (slot < DEEPGEN_ARG_COUNT && names[slot] != name) ++slot;
+  return slot;
+}
+
 struct Step {
   enum {
-    bias,
-    bias_row,
-    relu,
-    gelu,
-    gelu_tanh,
-    silu,
-    sigmoid,
-    clamp,
-    residual,
-    multiply,
-    scale_a,
-    scale_b,
-    scale_row,
-    scale_col,
-    scale_d,
-    step_count
+#define DEEPGEN_STEP(name, ...) name,
+    DEEPGEN_EPILOGUE_STEPS(DEEPGEN_STEP)
+#undef DEEPGEN_STEP
+        step_count
   };
 };
 constexpr StepName steps[Step::step_count] = {
-    {"bias", DEEPGEN_ARG_BIAS, Shape::column},         {"bias_row", DEEPGEN_ARG_BIAS_ROW, Shape::row},
-    {"relu", DEEPGEN_ARG_COUNT, Shape::none},          {"gelu", DEEPGEN_ARG_COUNT, Shape::none},
-    {"gelu_tanh", DEEPGEN_ARG_COUNT, Shape::none},     {"silu", DEEPGEN_ARG_COUNT, Shape::none},
-    {"sigmoid", DEEPGEN_ARG_COUNT, Shape::none},       {"clamp", DEEPGEN_ARG_COUNT, Shape::none},
-    {"residual", DEEPGEN_ARG_RESIDUAL, Shape::matrix}, {"multiply", DEEPGEN_ARG_MULTIPLIER, Shape::matrix},
-    {"scale_a", DEEPGEN_ARG_SCALE_A, Shape::single},   {"scale_b", DEEPGEN_ARG_SCALE_B, Shape::single},
-    {"scale_row", DEEPGEN_ARG_SCALE_ROW, Shape::row},  {"scale_col", DEEPGEN_ARG_SCALE_COL, Shape::column},
-    {"scale_d", DEEPGEN_ARG_SCALE_D, Shape::single}};
+#define DEEPGEN_STEP(name, operand, shape, ...) {#name, slot_of(operand), Shape::shape},
+    DEEPGEN_EPILOGUE_STEPS(DEEPGEN_STEP)
+#undef DEEPGEN_STEP
+};
 constexpr double clamp_low = -0.75, clamp_high = 1.25;
 constexpr int64_t most_products = int64_t(1) << 28, fewest_elements = 1024; ///< of what is checked
 
@@ -79,13 +77,10 @@ bool parse(const char* problem, Key& key) {
   return true;
 }
 
-double read(const void* data, uint8_t type, int64_t i) {
-  return type == DEEPGEN_F64 ? static_cast<const double*>(data)[i]
-                             : double(static_cast<const float*>(data)[i]);
-}
+bool is_integer(uint8_t type) { return type == DEEPGEN_I8 || type == DEEPGEN_U8 || type == DEEPGEN_I32; }
 
 /// Memory of an operand: `entries` matrices of `rows` rows, `ld` elements apart. Filled with values in
-/// [-1, 1), or with NaN.
+/// [-1, 1), of integers in [-127, 127], or with bytes of 0xff, which are NaN or -1.
 struct GemmBuffer {
   void* data = nullptr;
   int64_t rows = 0, ld = 0, entries = 0;
@@ -102,25 +97,32 @@ struct GemmBuffer {
       return false;
     std::free(data);
     data = std::malloc(size_t(bytes));
-    for (int64_t i = 0; data && i < count; ++i)
-      set(i, x.flags & DEEPGEN_OPERAND_OUT ? double(NAN)
-                                           : double(int64_t(next_random(seed)) >> 40) / double(1 << 23));
+    if (data && x.flags & DEEPGEN_OPERAND_OUT) std::memset(data, 0xff, size_t(bytes));
+    for (int64_t i = 0; data && !(x.flags & DEEPGEN_OPERAND_OUT) && i < count; ++i)
+      set(i, double(int64_t(next_random(seed)) >> 40) / double(1 << 23));
     return data;
   }
   void set(int64_t i, double x) {
     if (type == DEEPGEN_F64)
       static_cast<double*>(data)[i] = x;
-    else
+    else if (type == DEEPGEN_F32)
       static_cast<float*>(data)[i] = float(x);
+    else if (is_integer(type))
+      encode(data, type, i, float(std::trunc(127 * (type == DEEPGEN_U8 ? x + 1 : x))));
+    else // of as few bits as bf16 has
+      encode(data, type, i, float(std::trunc(128 * x) / 128));
   }
   double at(int64_t entry, int64_t row, int64_t column) const {
-    return read(data, type, (entry * rows + row) * ld + column);
+    return decode(data, type, (entry * rows + row) * ld + column);
   }
 };
 
 struct Value {
   double x, tolerance;
 };
+
+/// What kernels for the CPU take as A or make as D.
+bool serves(uint8_t type) { return type <= DEEPGEN_BF16 || is_integer(type); }
 
 /// The function's operands for one call, and what the call should give.
 class GemmCheck {
@@ -171,7 +173,7 @@ public:
     for (int64_t e = 0; e < batch_; ++e)
       for (int64_t i = 0; i < m_; ++i)
         for (int64_t j = 0; j < d_.ld; ++j)
-          if (std::isnan(d_.at(e, i, j)) != (j >= n_)) {
+          if (is_untouched(e, i, j) != (j >= n_)) {
             std::snprintf(text, size, "%s D[%lld, %lld] of batch entry %lld",
                           j < n_ ? "does not write, or not finitely," : "writes beyond a row:", (long long)i,
                           (long long)j, (long long)e);
@@ -197,8 +199,16 @@ private:
   static void set(deepgen_gemm_args& x, uint32_t field, T value) {
     std::memcpy(reinterpret_cast<char*>(&x) + field, &value, sizeof value);
   }
-  double alpha() const { return padded_ ? 1.25 : 1; }
-  double beta() const { return padded_ ? -0.75 : 0; }
+  /// Of integers, the sums are brought to where D's range and the epilogue's functions are.
+  double alpha() const {
+    if (d_.type == DEEPGEN_I32) return padded_ ? 3 : 1;
+    return (padded_ ? 1.25 : 1) * (is_integer(a_.type) ? 0x1p-10 / std::sqrt(double(k_)) : 1);
+  }
+  double beta() const { return !padded_ ? 0 : d_.type == DEEPGEN_I32 ? -2 : -0.75; }
+  /// Integers have no value that is never a result: whether one is written shows where it is compared.
+  bool is_untouched(int64_t e, int64_t i, int64_t j) const {
+    return is_integer(d_.type) ? j >= n_ && d_.at(e, i, j) == -1 : std::isnan(d_.at(e, i, j));
+  }
   double roundoff() const { return d_.type == DEEPGEN_F64 ? 0x1p-53 : 0x1p-24; }
 
   bool is_right(int64_t e, int64_t i, int64_t j, char* text, size_t size) const {
@@ -234,6 +244,8 @@ private:
       return {x > 0 ? x : 0, v.tolerance};
     case Step::clamp:
       return {x < clamp_low ? clamp_low : x > clamp_high ? clamp_high : x, v.tolerance};
+    case Step::prelu:
+      return {x > 0 ? x : x * y, std::fmax(1, std::fabs(y)) * v.tolerance + 2 * u * std::fabs(x * y)};
     case Step::gelu:
       return {0.5 * x * std::erfc(-x * M_SQRT1_2), 1.13 * v.tolerance + function_error * u * std::fabs(x)};
     case Step::gelu_tanh:
@@ -248,21 +260,21 @@ private:
     }
   }
 
+  /// Of a step that has none: 0.
   double operand(int step, int64_t e, int64_t i, int64_t j) const {
+    if (steps[step].slot == DEEPGEN_ARG_COUNT) return 0;
     const GemmBuffer& y = steps_[step];
     switch (steps[step].shape) {
     case Shape::matrix:
       return y.at(e, i, j);
-    case Shape::row:
+    case Shape::per_row:
       return y.at(0, 0, i);
-    case Shape::column:
+    case Shape::per_column:
       return y.at(0, 0, j);
-    case Shape::single:
-      return y.at(0, 0, 0);
-    case Shape::none:
+    case Shape::value:
       break;
     }
-    return 0;
+    return y.at(0, 0, 0);
   }
 
   Value expected(int64_t e, int64_t i, int64_t j) const {
@@ -279,6 +291,10 @@ private:
     }
     for (int s = 0; s < key_.count; ++s) v = apply(key_.steps[s], v, operand(key_.steps[s], e, i, j));
     v.tolerance += d_.type == DEEPGEN_F64 ? 0x1p-1022 : 0x1p-126;
+    if (d_.type == DEEPGEN_I32) v = {double(int32_t(uint32_t(int64_t(v.x)))), 0.25}; // modulo 2^32
+    if (d_.type == DEEPGEN_I8) v = {std::fmin(std::fmax(v.x, -128), 127), v.tolerance + 0.5};
+    if (d_.type == DEEPGEN_BF16) v.tolerance += 0x1p-8 * (std::fabs(v.x) + v.tolerance);
+    if (d_.type == DEEPGEN_F16) v.tolerance += 0x1p-11 * (std::fabs(v.x) + v.tolerance) + 0x1p-24;
     return v;
   }
 
@@ -296,7 +312,7 @@ void verify_gemm(const deepgen_function& f, bool padded, const int64_t* sizes, F
   Key key;
   finding.status = DEEPGEN_ERROR_ARGUMENT;
   for (deepgen_arg slot : {DEEPGEN_ARG_A, DEEPGEN_ARG_D})
-    if (const deepgen_operand* x = find_operand(f, slot); !x || x->type > DEEPGEN_F64) return;
+    if (const deepgen_operand* x = find_operand(f, slot); !x || !serves(x->type)) return;
   if (!parse(f.problem, key)) return;
   GemmCheck check(f, key, padded, sizes);
   finding.status = DEEPGEN_ERROR_WORKSPACE;
@@ -306,4 +322,5 @@ void verify_gemm(const deepgen_function& f, bool padded, const int64_t* sizes, F
     finding.status = DEEPGEN_ERROR_WRONG_RESULT;
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

@@ -1,4 +1,5 @@
 #include "runtime/cpu/verify.h"
+#include "runtime/cpu/verify_values.h"
 
 #include <cfloat>
 #include <cmath>
@@ -7,7 +8,8 @@
 #include <cstring>
 #include <initializer_list>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 constexpr int64_t most_elements = int64_t(1) << 24; ///< of D that are checked, but at least one row
@@ -25,38 +27,6 @@ int kind_of(const char* problem) {
     if (std::strncmp(kind + 6, kind_names[i], length) == 0 && kind[6 + length] == ' ') break;
   }
   return kind ? i : int(kind_count);
-}
-
-/// The number that these bits are; all types but f64 and i32.
-double decode(const void* data, uint8_t type, int64_t i) {
-  const auto* bytes = static_cast<const unsigned char*>(data) + i * int64_t(size_of(type));
-  if (type == DEEPGEN_I8) return double(int8_t(bytes[0]));
-  uint32_t bits = 0;
-  std::memcpy(&bits, bytes, size_of(type));
-  if (type == DEEPGEN_BF16) bits <<= 16;
-  if (type == DEEPGEN_BF16 || type == DEEPGEN_F32) {
-    float x;
-    std::memcpy(&x, &bits, 4);
-    return double(x);
-  }
-  const int mantissa_bits = type == DEEPGEN_F16 ? 10 : 3, exponent_bits = type == DEEPGEN_F16 ? 5 : 4;
-  const int bias = (1 << (exponent_bits - 1)) - 1, top = (1 << exponent_bits) - 1;
-  const int exponent = int(bits >> mantissa_bits) & top, mantissa = int(bits) & ((1 << mantissa_bits) - 1);
-  const double sign = bits >> (mantissa_bits + exponent_bits) ? -1 : 1;
-  if (type == DEEPGEN_F16 ? exponent == top : exponent == top && mantissa == 7)
-    return mantissa ? double(NAN) : sign * HUGE_VAL;
-  const int whole = exponent ? mantissa + (1 << mantissa_bits) : mantissa;
-  return sign * std::ldexp(whole, (exponent ? exponent : 1) - bias - mantissa_bits);
-}
-
-/// Writes a multiple of 1/64 below 4, which f32, f16 and bf16 have exactly.
-void encode(void* data, uint8_t type, int64_t i, float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, 4);
-  if (type == DEEPGEN_BF16) bits >>= 16;
-  if (type == DEEPGEN_F16 && x != 0) // exponents by the difference of biases, ten bits of 23
-    bits = (bits >> 16 & 0x8000) | (((bits >> 23 & 0xff) - 112) << 10) | (bits >> 13 & 0x3ff);
-  std::memcpy(static_cast<char*>(data) + i * int64_t(size_of(type)), &bits, size_of(type));
 }
 
 /// Memory of an operand: inputs are multiples of 1/64 in [-2, 2), outputs bytes of 0xff.
@@ -226,4 +196,5 @@ void verify_rows(const deepgen_function& f, bool padded, const int64_t*, Finding
   if (!check.rows_are_right(finding)) finding.status = DEEPGEN_ERROR_WRONG_RESULT;
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

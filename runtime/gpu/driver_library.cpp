@@ -5,8 +5,10 @@
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
+#include <initializer_list>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 constexpr int out_of_memory = 2; ///< of both drivers
@@ -57,4 +59,5 @@ deepgen_status without_driver(Lookup lookup) {
   return DEEPGEN_ERROR_DRIVER;
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

@@ -7,7 +7,8 @@
 #include <atomic>
 #include <pthread.h>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 enum class Lookup {
   found,
@@ -52,4 +53,5 @@ private:
   const Driver* driver_ = nullptr; ///< written before `found` is
 };
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

@@ -4,7 +4,8 @@
 
 #include <initializer_list>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 constexpr uintptr_t workspace_align = 256;
@@ -93,7 +94,8 @@ bool has_gpu_description(const deepgen_kernel& k, const deepgen_function& f) {
   return true;
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen
 
 using namespace deepgen;
 

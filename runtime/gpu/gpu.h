@@ -4,7 +4,8 @@
 
 #include "runtime/core/arguments.h"
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// What the entry points ask of a vendor's part. Each works on the device that is current on the calling
 /// thread.
@@ -18,16 +19,22 @@ struct GpuVendor {
   /// Unloads the function's code and frees its choices.
   void (*forget)(const deepgen_function&);
 };
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen
 
-namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::nvidia {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 extern const GpuVendor vendor; ///< archs "sm_..."
-}
-namespace deepgen::amd::inline DEEPGEN_ABI_NAMESPACE {
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::nvidia
+namespace deepgen::amd {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 extern const GpuVendor vendor; ///< archs "gfx..."
-}
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::amd
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// For deepgen_last_driver_error() on this thread. `text_of` may return null.
 void keep_driver_error(int code, const char* (*text_of)(int));
@@ -60,4 +67,5 @@ deepgen_status take_workspace(GpuCall&, const deepgen_kernel&);
 /// Whether the parts of a description that all GPUs have can be worked with.
 bool has_gpu_description(const deepgen_kernel&, const deepgen_function&);
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

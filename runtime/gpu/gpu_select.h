@@ -2,6 +2,7 @@
 // that does not depend on whose device it is. Internal.
 //
 // A vendor's part is a class of types (Driver, Device, PreparedLaunch) and static functions:
+//   driver(why_none)                       the driver; null: none
 //   is_arch(arch)                          whether an arch is one of the vendor's
 //   well_formed(kernel, function)          whether its description can be worked with
 //   standing(kernel, device)               better is lower; cannot_run. Equals keep the order of the table
@@ -18,7 +19,8 @@
 #include <cstdlib>
 #include <pthread.h>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 constexpr uint32_t cannot_run = ~0u;
 
@@ -63,26 +65,32 @@ public:
     PreparedKernel kernels[1];
   };
 
-  /// The choice for the current device; makes it at the first call.
-  static deepgen_status choose(const Driver& d, const deepgen_function& f, const Choice*& choice) {
-    int device = -1;
-    if (int r = Vendor::current_device(d, &device)) return Vendor::failure(r);
-    if (!f.devices) return DEEPGEN_ERROR_NO_KERNEL; // a library for CPUs alone
-    choice = find(f, device);
-    if (choice) return DEEPGEN_OK;
-    if (!f.kernels || !has_good_operands(f)) return DEEPGEN_ERROR_ARGUMENT;
-    pthread_mutex_lock(&selection_mutex);
-    deepgen_status status;
-    {
-      LoadsDuringCapture loads(d);
-      status = choose_first(d, f, device, choice);
-    }
-    pthread_mutex_unlock(&selection_mutex);
-    return status;
+  /// The choice for the current device, made at the first call, and the driver that made it.
+  static deepgen_status current_choice(const deepgen_function& f, const Driver*& d, const Choice*& choice) {
+    auto none = DEEPGEN_OK;
+    d = Vendor::driver(&none);
+    return d ? choose(*d, f, choice) : none;
   }
 
-  /// The opposite of choose(), for all devices. A function that no device was chosen for needs no driver.
-  static void forget(const Driver* (*driver)(), const deepgen_function& f) {
+  // Of GpuVendor, what asks for no launch.
+  static deepgen_status current() {
+    auto none = DEEPGEN_OK;
+    const Driver* d = Vendor::driver(&none);
+    int device = -1;
+    if (!d) return none;
+    return Vendor::current_device(*d, &device) ? DEEPGEN_ERROR_NO_CONTEXT : DEEPGEN_OK;
+  }
+
+  static deepgen_status describe(const deepgen_function& f, const char*& config, size_t& workspace) {
+    const Driver* d = nullptr;
+    const Choice* choice = nullptr;
+    if (deepgen_status status = current_choice(f, d, choice)) return status;
+    config = choice->kernels[0].kernel->config, workspace = choice->workspace;
+    return DEEPGEN_OK;
+  }
+
+  /// For all devices. A function that no device was chosen for needs no driver.
+  static void forget(const deepgen_function& f) {
     if (!f.devices || !table(f)) return;
     pthread_mutex_lock(&selection_mutex);
     Choices* choices = table(f);
@@ -94,7 +102,7 @@ public:
     std::free(choices);
     for (uint32_t i = 0; i < f.kernel_count; ++i)
       if (Vendor::is_arch(f.kernels[i].arch) && Vendor::well_formed(f.kernels[i], f))
-        Vendor::unload(*driver(), *f.kernels[i].gpu);
+        Vendor::unload(*Vendor::driver(nullptr), *f.kernels[i].gpu);
     pthread_mutex_unlock(&selection_mutex);
   }
 
@@ -119,6 +127,23 @@ private:
     const Choices* choices = table(f);
     if (!choices || uint32_t(device) >= uint32_t(choices->count)) return nullptr;
     return static_cast<const Choice*>(__atomic_load_n(&choices->of_device[device], __ATOMIC_ACQUIRE));
+  }
+
+  static deepgen_status choose(const Driver& d, const deepgen_function& f, const Choice*& choice) {
+    int device = -1;
+    if (int r = Vendor::current_device(d, &device)) return Vendor::failure(r);
+    if (!f.devices) return DEEPGEN_ERROR_NO_KERNEL; // a library for CPUs alone
+    choice = find(f, device);
+    if (choice) return DEEPGEN_OK;
+    if (!f.kernels || !has_good_operands(f)) return DEEPGEN_ERROR_ARGUMENT;
+    pthread_mutex_lock(&selection_mutex);
+    deepgen_status status;
+    {
+      LoadsDuringCapture loads(d);
+      status = choose_first(d, f, device, choice);
+    }
+    pthread_mutex_unlock(&selection_mutex);
+    return status;
   }
 
   /// Whether every call that passes the argument checks meets what the kernel asks of operands.
@@ -216,4 +241,5 @@ private:
   }
 };
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

@@ -6,7 +6,8 @@
 #include <cstdlib>
 #include <dlfcn.h>
 
-namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::nvidia {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 using GetProcAddress = Result (*)(const char* name, void** address, int version, uint64_t flags, int* found);
@@ -38,7 +39,7 @@ private:
 };
 
 Driver table;
-constinit DriverSearch<Driver> search;
+DEEPGEN_CONSTINIT DriverSearch<Driver> search;
 
 const char* text_of(Result result) {
   const char* text = nullptr;
@@ -95,4 +96,5 @@ deepgen_status failure(Result result) {
   }
 }
 
-} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::nvidia

@@ -5,7 +5,8 @@
 
 #include "runtime/core/abi.h"
 
-namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::nvidia {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 using Result = int; ///< CUresult
 enum : Result {
@@ -93,4 +94,5 @@ const Driver* driver(deepgen_status* why_none = nullptr);
 /// The status of a failed driver call, kept for deepgen_last_driver_error() when it is DEEPGEN_ERROR_DRIVER.
 deepgen_status failure(Result);
 
-} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::nvidia

@@ -2,7 +2,8 @@
 #include "runtime/nvidia/cuda_select.h"
 #include "runtime/nvidia/cuda_tensor_map.h"
 
-namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::nvidia {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 deepgen_status enqueue(const Driver& d, GpuCall& call, const PreparedKernel& prepared, EncodedMaps* maps) {
@@ -48,25 +49,10 @@ deepgen_status enqueue_first(const Driver& d, GpuCall& call, const Choice& choic
   return unaddressable ? failure(invalid_value) : DEEPGEN_ERROR_NO_KERNEL;
 }
 
-/// The choice for the current device, and the driver that made it.
-deepgen_status current_choice(const deepgen_function& f, const Driver*& d, const Choice*& choice) {
-  auto none = DEEPGEN_OK;
-  d = driver(&none);
-  return d ? GpuSelection<Vendor>::choose(*d, f, choice) : none;
-}
-
-deepgen_status current() {
-  auto none = DEEPGEN_OK;
-  const Driver* d = driver(&none);
-  int device = -1;
-  if (!d) return none;
-  return d->context_device(&device) == success ? DEEPGEN_OK : DEEPGEN_ERROR_NO_CONTEXT;
-}
-
 deepgen_status launch(const deepgen_function& f, const CallArguments& args, deepgen_stream stream) {
   const Driver* d = nullptr;
   const Choice* choice = nullptr;
-  if (deepgen_status status = current_choice(f, d, choice)) return status;
+  if (deepgen_status status = Selection::current_choice(f, d, choice)) return status;
   GpuCall call(f, args, stream);
   if (deepgen_status status = check_arguments(f, args, call.values)) return status;
   return enqueue_first(*d, call, *choice);
@@ -75,7 +61,7 @@ deepgen_status launch(const deepgen_function& f, const CallArguments& args, deep
 deepgen_status prepare(const deepgen_function& f) {
   const Driver* d = nullptr;
   const Choice* choice = nullptr;
-  if (deepgen_status status = current_choice(f, d, choice)) return status;
+  if (deepgen_status status = Selection::current_choice(f, d, choice)) return status;
   LoadsDuringCapture loads(*d);
   for (uint32_t i = 0; i < choice->count; ++i)
     for (uint32_t j = 0; j < choice->kernels[i].kernel->launch_count; ++j)
@@ -83,20 +69,9 @@ deepgen_status prepare(const deepgen_function& f) {
   return DEEPGEN_OK;
 }
 
-deepgen_status describe(const deepgen_function& f, const char*& config, size_t& workspace) {
-  const Driver* d = nullptr;
-  const Choice* choice = nullptr;
-  if (deepgen_status status = current_choice(f, d, choice)) return status;
-  config = choice->kernels[0].kernel->config, workspace = choice->workspace;
-  return DEEPGEN_OK;
-}
-
-void forget(const deepgen_function& f) {
-  GpuSelection<Vendor>::forget([] { return driver(); }, f);
-}
-
 } // namespace
 
-const GpuVendor vendor = {current, launch, prepare, describe, forget};
+const GpuVendor vendor = {Selection::current, launch, prepare, Selection::describe, Selection::forget};
 
-} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::nvidia

@@ -6,7 +6,8 @@
 #include <cstdlib>
 #include <initializer_list>
 
-namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::nvidia {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// What deepgen_gpu_code::state points to. A library of the driver's belongs to no context, so it serves all
@@ -200,4 +201,5 @@ Result load_into_context(const Driver& d, const PreparedLaunch& p) {
   return d.function_load ? d.function_load(function) : success;
 }
 
-} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::nvidia

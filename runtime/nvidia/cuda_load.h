@@ -3,7 +3,8 @@
 
 #include "runtime/nvidia/cuda_driver.h"
 
-namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::nvidia {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 struct Device {
   int ordinal = 0;
@@ -40,4 +41,5 @@ void unload(const Driver&, const deepgen_gpu_code&);
 /// launch.
 Result load_into_context(const Driver&, const PreparedLaunch&);
 
-} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::nvidia

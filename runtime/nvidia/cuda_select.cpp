@@ -2,7 +2,8 @@
 
 #include <cstring>
 
-namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::nvidia {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 uint32_t standing(const deepgen_kernel& k, const Device& device) {
   if (!capability(k.arch)) return cannot_run;
@@ -13,4 +14,5 @@ uint32_t standing(const deepgen_kernel& k, const Device& device) {
   return kind * archs + (archs - 1 - uint32_t(capability(k.arch)));
 }
 
-} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::nvidia

@@ -4,7 +4,8 @@
 #include "runtime/gpu/gpu_select.h"
 #include "runtime/nvidia/cuda_load.h"
 
-namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::nvidia {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// Better is lower: tuned on a device of this name; for this device's arch or an earlier one of its major
 /// version; PTX. Within each, the latest arch. Equals keep the order of the table.
@@ -14,6 +15,7 @@ struct Vendor {
   using Driver = nvidia::Driver;
   using Device = nvidia::Device;
   using PreparedLaunch = nvidia::PreparedLaunch;
+  static const Driver* driver(deepgen_status* why_none) { return nvidia::driver(why_none); }
   static bool is_arch(const char* arch) { return capability(arch); }
   static bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
     return nvidia::well_formed(k, f);
@@ -35,7 +37,9 @@ struct Vendor {
   static deepgen_status failure(Result r) { return nvidia::failure(r); }
 };
 
-using PreparedKernel = GpuSelection<Vendor>::PreparedKernel;
-using Choice = GpuSelection<Vendor>::Choice;
+using Selection = GpuSelection<Vendor>;
+using PreparedKernel = Selection::PreparedKernel;
+using Choice = Selection::Choice;
 
-} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::nvidia

@@ -1,6 +1,7 @@
 #include "runtime/nvidia/cuda_tensor_map.h"
 
-namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::nvidia {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 /// By slot after DEEPGEN_ARG_MAP_A.
@@ -76,4 +77,5 @@ Result encode_maps(const Driver& d, const deepgen_function& f, const deepgen_ker
   return success;
 }
 
-} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::nvidia

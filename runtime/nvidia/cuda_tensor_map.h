@@ -4,7 +4,8 @@
 #include "runtime/core/arguments.h"
 #include "runtime/nvidia/cuda_driver.h"
 
-namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen::nvidia {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 constexpr uint32_t map_slots = DEEPGEN_ARG_MAP_MULTIPLIER + 1 - DEEPGEN_ARG_MAP_A;
 
@@ -22,4 +23,5 @@ struct EncodedMaps {
 Result encode_maps(const Driver&, const deepgen_function&, const deepgen_kernel&, const ArgumentValues&,
                    bool reads_c, EncodedMaps& out);
 
-} // namespace deepgen::nvidia::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen::nvidia

@@ -102,10 +102,9 @@ double rows_bytes_per_cycle(double bytes, const Device& device) {
 
 /// Instructions on vectors for one vector of a row, all sweeps together: nominal counts of the emitted code.
 double vector_steps(const Rows& p, const RowsTiling& t) {
-  const bool narrow_x = p.x != Type::f32;
   const double emulated = t.isa.level >= 3 || p.x != Type::f16 ? 1 : 8;
-  const double load =
-      1 + (narrow_x ? 2 * emulated : 0) + (p.residual ? 2 + (narrow_x ? 2 * emulated : 0) : 0);
+  const double widening = p.x == Type::f32 ? 0 : t.paired ? 1 : 2 * emulated;
+  const double load = 1 + widening + (p.residual ? 2 + widening : 0);
   const double exponential = t.isa.has_fma() ? 14 : 22;
   const bool softmax = p.kind == RowsKind::softmax, log_softmax = p.kind == RowsKind::log_softmax;
   const bool once = t.blocks == 1 && t.keep;
@@ -115,10 +114,13 @@ double vector_steps(const Rows& p, const RowsTiling& t) {
   if (log_softmax) steps += 1 + again + exponential + 1 + again + 2;
   if (p.kind == RowsKind::layer_norm) steps += 1 + again + 3 + again + 2;
   if (p.kind == RowsKind::rms_norm) steps += 1 + again + 1;
-  if (p.scale) steps += 2;
-  if (p.bias) steps += 2;
+  if (p.scale) steps += 2 + widening;
+  if (p.bias) steps += 2 + widening;
   if (p.quantised()) steps += (t.keep ? 2 : again + 3) + 14;
-  const double stores = p.d == Type::bf16 ? 7 : p.d == Type::f16 ? (t.isa.level >= 3 ? 2 : 16) : 1;
+  const double stores = t.paired            ? 5.5
+                        : p.d == Type::bf16 ? 9
+                        : p.d == Type::f16  ? (t.isa.level >= 3 ? 2 : 16)
+                                            : 1;
   return steps + stores + (p.output_residual ? 2 : 0);
 }
 
@@ -152,8 +154,9 @@ double row_cycles(const Rows& p, const Device& device, const RowsTiling& t) {
 RowsTiling::RowsTiling(const Rows& p, const Config& c)
     : isa{rows_at(c, kIsa), Type::f32}, rows(rows_at(c, kRows)), unroll(rows_at(c, kUnroll)),
       block(std::min(rows_at(c, kBlock), p.n)), keep(rows_at(c, kKeep)), stream(rows_at(c, kStream)),
-      tiles(ceil_div(p.m, rows)), rest(p.m - (tiles - 1) * rows), blocks(ceil_div(p.n, block)),
-      last(p.n - (blocks - 1) * block),
+      // All that is loaded and stored has one order then.
+      paired(p.x == Type::bf16 && p.d == Type::bf16 && unroll % 2 == 0), tiles(ceil_div(p.m, rows)),
+      rest(p.m - (tiles - 1) * rows), blocks(ceil_div(p.n, block)), last(p.n - (blocks - 1) * block),
       // A line more, so that rows of a power of two do not share cache sets.
       scratch_columns(keep ? round_up(p.n, 16) + 16 : 0) {}
 

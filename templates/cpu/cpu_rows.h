@@ -17,6 +17,7 @@ struct RowsTiling {
   int64_t block;  ///< columns
   bool keep;      ///< rows lie in scratch between sweeps
   bool stream;    ///< D goes past the caches where it is aligned
+  bool paired;    ///< the vectors of a step go as pairs of value_pairs.h
 
   int64_t tiles, rest;     ///< of the problem; rows of the last tile, `rows` when it is whole
   int64_t blocks, last;    ///< of a row; columns of the last one
@@ -26,7 +27,7 @@ struct RowsTiling {
 class CpuRows : public RowsTemplate {
 public:
   std::string name() const override { return "cpu_rows"; }
-  int64_t revision() const override { return 1; }
+  int64_t revision() const override { return 2; } // 2: bf16 in pairs, in another order of additions
   std::string why_not(const Rows&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Rows&, const Device&) const override;
   std::string why_illegal(const Rows&, const Device&, const Config&) const override;

@@ -4,11 +4,13 @@
 #include "templates/cpu/cpu_rows.h"
 #include "templates/cpu/cpu_rows_math.h"
 #include "templates/cpu/cpu_values.h"
+#include "templates/cpu/value_pairs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 #include <limits>
+#include <optional>
 
 namespace deepgen {
 namespace {
@@ -32,9 +34,19 @@ struct RowState {
   /// softmax: the maximum and the sum of exp(x - maximum). layer_norm: the mean, what its rounding lost, and
   /// the sum of squared deviations. rms_norm: the sum of squares.
   Value first, lost, second;
-  Value shift;        ///< what is taken from x: the maximum, the mean
-  Value factor;       ///< what then multiplies it; of log_softmax: is taken from it
-  Value lift, quanta; ///< of a quantised D: y * lift * quanta
+  Value shift;                 ///< what is taken from x: the maximum, the mean
+  Value factor;                ///< what then multiplies it; of log_softmax: is taken from it
+  Value lift, quanta;          ///< of a quantised D: y * lift * quanta
+  Value even_d, even_residual; ///< results of a pair's first half, which are stored with the second
+};
+
+/// A vector of a row: `count` neighbours behind a column, or half of the pair that begins at one. Scratch has
+/// room for a vector at its own column, whichever elements it holds: all sweeps pair the same ones.
+struct Place {
+  Value column; ///< of the vector's own
+  int64_t count;
+  std::optional<Half> half;
+  Value pair; ///< the pair's first column
 };
 
 /// What a sweep computes of every row: values of all lanes and chains, combined.
@@ -115,49 +127,64 @@ private:
 
   // Readings of a vector of a row.
 
-  Value fetch(const RowState& row, Value column, int64_t count) {
-    Value x = load_values(ir, p.x, element_at(ir, p.x, row.x, column), count);
-    if (!p.residual) return x;
-    return ir.addf(x, load_values(ir, p.x, element_at(ir, p.x, row.residual, column), count));
+  /// Of an operand that has X's type.
+  Value load(Value base, const Place& at) {
+    if (at.half) return load_half(ir, element_at(ir, p.x, base, at.pair), *at.half);
+    return load_values(ir, p.x, element_at(ir, p.x, base, at.column), at.count);
+  }
+  /// The first half of a pair waits in `even` for the second.
+  void store(Type type, Value x, Value base, const Place& at, bool aligned, Value& even) {
+    if (!at.half)
+      store_values(ir, type, x, element_at(ir, type, base, at.column), at.count, aligned);
+    else if (*at.half == Half::even)
+      even = x;
+    else
+      store_pair(ir, even, x, element_at(ir, type, base, at.pair), aligned);
+  }
+  Value fetch(const RowState& row, const Place& at) {
+    Value x = load(row.x, at);
+    return p.residual ? ir.addf(x, load(row.residual, at)) : x;
   }
   /// Scratch has room for whole vectors.
-  Value scratch(const RowState& row, Value column) {
-    return load_values(ir, Type::f32, element_at(ir, Type::f32, row.scratch, column), t.isa.lanes());
+  Value scratch(const RowState& row, const Place& at) {
+    return load_values(ir, Type::f32, element_at(ir, Type::f32, row.scratch, at.column), t.isa.lanes());
   }
-  void keep(const RowState& row, Value x, Value column) {
-    store_values(ir, Type::f32, x, element_at(ir, Type::f32, row.scratch, column), t.isa.lanes());
+  void keep(const RowState& row, Value x, const Place& at) {
+    store_values(ir, Type::f32, x, element_at(ir, Type::f32, row.scratch, at.column), t.isa.lanes());
   }
-  void write_residual(const RowState& row, Value x, Value column, int64_t count) {
-    if (p.output_residual) store_values(ir, p.x, x, element_at(ir, p.x, row.residual_out, column), count);
+  void write_residual(RowState& row, Value x, const Place& at) {
+    if (p.output_residual) store(p.x, x, row.residual_out, at, false, row.even_residual);
   }
-  Value read_first(const RowState& row, Value column, int64_t count) {
-    Value x = fetch(row, column, count);
+  Value read_first(RowState& row, const Place& at) {
+    Value x = fetch(row, at);
     if (!t.keep) return x; // the residual, which its sum may replace, is read again
-    keep(row, x, column);
-    write_residual(row, x, column, count);
+    keep(row, x, at);
+    write_residual(row, x, at);
     return x;
   }
-  Value read_again(const RowState& row, Value column, int64_t count) {
-    return t.keep ? scratch(row, column) : fetch(row, column, count);
+  Value read_again(const RowState& row, const Place& at) {
+    return t.keep ? scratch(row, at) : fetch(row, at);
   }
 
   /// One vector of all rows; `sums` has one value a row, or none.
-  using Step = std::function<void(Value column, int64_t count, llvm::MutableArrayRef<Value> sums)>;
+  using Step = std::function<void(const Place&, llvm::MutableArrayRef<Value> sums)>;
 
   /// Visits `columns` columns behind `from` vector by vector; each of the `unroll` vectors of a step has sums
-  /// of its own. Returns one vector a row.
+  /// of its own. Neighbours are a pair where they can be. Returns one vector a row.
   Values sweep(Value from, int64_t columns, const Reduction* reduction, const Step& step) {
     const int64_t lanes = t.isa.lanes(), vectors = columns / lanes, ragged = columns % lanes;
     const int64_t chains = std::clamp<int64_t>(vectors, 1, t.unroll), steps = vectors / t.unroll;
     const size_t each = reduction ? rows.size() * reduction->width : 0;
     Values sums(size_t(chains) * each, reduction ? reduction->neutral : Value());
-    const auto run = [&](Values& all, Value start, int64_t j, int64_t count) {
+    const auto run = [&](Values& all, Value start, int64_t j, int64_t count, bool paired) {
       auto own = llvm::MutableArrayRef<Value>(all).slice(size_t(j % chains) * each, each);
-      step(ir.add(start, j * lanes), count, own);
+      Place at{ir.add(start, j * lanes), count, std::nullopt, nullptr};
+      if (paired) at.half = Half(j % 2), at.pair = ir.add(start, j / 2 * 2 * lanes);
+      step(at, own);
     };
     const int64_t stride = t.unroll * lanes;
     const auto whole_step = [&](Values& all, Value start) {
-      for (int64_t j = 0; j < t.unroll; ++j) run(all, start, j, lanes);
+      for (int64_t j = 0; j < t.unroll; ++j) run(all, start, j, lanes, t.paired);
     };
     if (steps == 1) whole_step(sums, from);
     const auto steps_between = [&](Value begin, Value end, const Values& initial) {
@@ -177,8 +204,8 @@ private:
         for (size_t k = 0; k < group.size(); ++k) group[k] = reduction->combine(before[k], group[k]);
         return group;
       });
-    for (int64_t j = 0; j < vectors % t.unroll; ++j) run(sums, behind, j, lanes);
-    if (ragged) run(sums, behind, vectors % t.unroll, ragged);
+    for (int64_t j = 0; j < vectors % t.unroll; ++j) run(sums, behind, j, lanes, false);
+    if (ragged) run(sums, behind, vectors % t.unroll, ragged, false);
     Values out;
     for (size_t r = 0; r < each; ++r) out.push_back(combined(sums, r, each, size_t(chains), *reduction));
     return out;
@@ -236,9 +263,9 @@ private:
   void block_of_rows(Value from, int64_t columns) {
     if (exponential()) return block_of_exponentials(from, columns);
     if (p.kind == RowsKind::layer_norm) return block_of_deviations(from, columns);
-    const Values squares = reduce(from, columns, total(), [&](Value column, int64_t count, auto sums) {
+    const Values squares = reduce(from, columns, total(), [&](const Place& at, auto sums) {
       for (size_t r = 0; r < rows.size(); ++r) {
-        Value x = read_first(rows[r], column, count);
+        Value x = read_first(rows[r], at);
         sums[r] = ir.fma(x, x, sums[r]);
       }
     });
@@ -253,9 +280,9 @@ private:
   }
 
   void block_of_exponentials(Value from, int64_t columns) {
-    const Values maxima = reduce(from, columns, greatest(), [&](Value column, int64_t count, auto sums) {
+    const Values maxima = reduce(from, columns, greatest(), [&](const Place& at, auto sums) {
       for (size_t r = 0; r < rows.size(); ++r) {
-        Value x = first_lanes(ir, read_first(rows[r], column, count), count, -kInfinity);
+        Value x = first_lanes(ir, read_first(rows[r], at), at.count, -kInfinity);
         sums[r] = greater(ir, sums[r], x);
       }
     });
@@ -268,11 +295,11 @@ private:
       row.first = maximum;
       shifts.push_back(ir.splat(row.shift));
     }
-    const Values sums = reduce(from, columns, total(), [&](Value column, int64_t count, auto sums) {
+    const Values sums = reduce(from, columns, total(), [&](const Place& at, auto sums) {
       for (size_t r = 0; r < rows.size(); ++r) {
-        Value e = exp_of_negative(ir, ir.subf(read_again(rows[r], column, count), shifts[r]));
-        if (keeps_exponentials()) keep(rows[r], e, column);
-        sums[r] = ir.addf(sums[r], first_lanes(ir, e, count, 0));
+        Value e = exp_of_negative(ir, ir.subf(read_again(rows[r], at), shifts[r]));
+        if (keeps_exponentials()) keep(rows[r], e, at);
+        sums[r] = ir.addf(sums[r], first_lanes(ir, e, at.count, 0));
       }
     });
     for (size_t r = 0; r < rows.size(); ++r) rows[r].second = ir.addf(rows[r].second, sums[r]);
@@ -281,17 +308,17 @@ private:
   /// Deviations from the block's own mean, so that a great mean does not cancel. Their sum tells what the
   /// mean's rounding lost.
   void block_of_deviations(Value from, int64_t columns) {
-    Values means = reduce(from, columns, total(), [&](Value column, int64_t count, auto sums) {
-      for (size_t r = 0; r < rows.size(); ++r) sums[r] = ir.addf(sums[r], read_first(rows[r], column, count));
+    Values means = reduce(from, columns, total(), [&](const Place& at, auto sums) {
+      for (size_t r = 0; r < rows.size(); ++r) sums[r] = ir.addf(sums[r], read_first(rows[r], at));
     });
     Values centres;
     for (Value& mean : means) {
       mean = ir.divf(mean, ir.scalar(double(columns)));
       centres.push_back(ir.splat(mean));
     }
-    const Values sums = reduce(from, columns, total(2), [&](Value column, int64_t count, auto sums) {
+    const Values sums = reduce(from, columns, total(2), [&](const Place& at, auto sums) {
       for (size_t r = 0; r < rows.size(); ++r) {
-        Value x = first_lanes(ir, ir.subf(read_again(rows[r], column, count), centres[r]), count, 0);
+        Value x = first_lanes(ir, ir.subf(read_again(rows[r], at), centres[r]), at.count, 0);
         sums[2 * r] = ir.addf(sums[2 * r], x);
         sums[2 * r + 1] = ir.fma(x, x, sums[2 * r + 1]);
       }
@@ -339,13 +366,13 @@ private:
   // The result, from sums that are final.
 
   /// What D has before it is quantised and rounded, of all rows.
-  Values results(Value column, int64_t count, bool last) {
-    Value scale = p.scale ? load_values(ir, p.x, element_at(ir, p.x, arg("scale"), column), count) : Value();
-    Value bias = p.bias ? load_values(ir, p.x, element_at(ir, p.x, arg("bias"), column), count) : Value();
+  Values results(const Place& at, bool last) {
+    Value scale = p.scale ? load(arg("scale"), at) : Value();
+    Value bias = p.bias ? load(arg("bias"), at) : Value();
     Values out;
-    for (const RowState& row : rows) {
-      Value x = read_again(row, column, count);
-      if (last && !t.keep) write_residual(row, x, column, count);
+    for (RowState& row : rows) {
+      Value x = read_again(row, at);
+      if (last && !t.keep) write_residual(row, x, at);
       Value factor = ir.splat(row.factor);
       if (p.kind == RowsKind::log_softmax)
         x = ir.subf(ir.subf(x, ir.splat(row.shift)), factor);
@@ -378,11 +405,11 @@ private:
     if (p.kind == RowsKind::softmax) return greatest_of_softmax();
     const Reduction magnitude = {magnitude_bits(ir, ir.splat(0.0)), 1, false,
                                  [this](Value x, Value y) { return greater_bits(ir, x, y); }};
-    Values bits = sweep(ir.constant(0), p.n, &magnitude, [&](Value column, int64_t count, auto sums) {
-      const Values all = results(column, count, false);
+    Values bits = sweep(ir.constant(0), p.n, &magnitude, [&](const Place& at, auto sums) {
+      const Values all = results(at, false);
       for (size_t r = 0; r < rows.size(); ++r) {
-        if (t.keep) keep(rows[r], all[r], column);
-        sums[r] = greater_bits(ir, sums[r], magnitude_bits(ir, first_lanes(ir, all[r], count, 0)));
+        if (t.keep) keep(rows[r], all[r], at);
+        sums[r] = greater_bits(ir, sums[r], magnitude_bits(ir, first_lanes(ir, all[r], at.count, 0)));
       }
     });
     for (Value& x : bits) x = from_bits(ir, combine_lanes(ir, x, magnitude.combine));
@@ -422,21 +449,21 @@ private:
       Value address = mlir::LLVM::PtrToIntOp::create(ir.b, ir.loc, ir.i64, row.d);
       places = mlir::arith::OrIOp::create(ir.b, ir.loc, places, address);
     }
-    Value unaligned = ir.remainder(places, stored_bytes(ir, p.d));
+    Value unaligned = ir.remainder(places, t.paired ? pair_bytes(ir) : stored_bytes(ir, p.d));
     ir.branch(ir.equal(unaligned, ir.constant(0)), [&] { write_rows(true); }, [&] { write_rows(false); });
   }
 
   void write_rows(bool aligned) {
     const bool known = p.quantised() && t.keep && p.kind != RowsKind::softmax; // scratch has the results
-    sweep(ir.constant(0), p.n, nullptr, [&](Value column, int64_t count, auto) {
+    sweep(ir.constant(0), p.n, nullptr, [&](const Place& at, auto) {
       Values all;
       if (known)
-        for (const RowState& row : rows) all.push_back(scratch(row, column));
+        for (const RowState& row : rows) all.push_back(scratch(row, at));
       else
-        all = results(column, count, true);
+        all = results(at, true);
       for (size_t r = 0; r < rows.size(); ++r) {
         Value y = p.quantised() ? quantised(rows[r], all[r]) : all[r];
-        store_values(ir, p.d, y, element_at(ir, p.d, rows[r].d, column), count, aligned);
+        store(p.d, y, rows[r].d, at, aligned, rows[r].even_d);
       }
     });
   }

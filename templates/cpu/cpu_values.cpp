@@ -101,9 +101,8 @@ Value to_f16_bits(Ir& ir, Value x) {
 
 Value to_bf16_bits(Ir& ir, Value x) {
   Bits bits{ir};
-  Value all = bits.of(x);
-  Value quiet = bits.join(bits.right(all, 16), bits.constant(0x40));
-  return bits.select(bits.above(bits.with(all, kMagnitude), kInfinityBits), quiet, bits.rounded(all, 16));
+  Value is_nan = arith::CmpFOp::create(ir.b, ir.loc, arith::CmpFPredicate::UNO, x, x);
+  return bits.select(is_nan, bits.constant(0x7fc0), bits.rounded(bits.of(x), 16));
 }
 
 Value to_e4m3_bits(Ir& ir, Value x) {

@@ -199,6 +199,9 @@ Value apply_epilogue(Ir& ir, const std::vector<EpilogueOp>& ops, Value x, const 
     case EpilogueOp::relu:
       x = relu(ir, x);
       break;
+    case EpilogueOp::prelu:
+      x = select_if(ir, arith::CmpFPredicate::OGT, x, ir.constant_like(x, 0.0), x, ir.mulf(x, values[0]));
+      break;
     case EpilogueOp::gelu:
       x = gelu(ir, x);
       break;

@@ -31,6 +31,11 @@ I8 = problem("i8", "f32", "i32", "nt", 1)
 I8_SUMS = problem("i8", "i32", "i32", "nt", 1).replace("bias+gelu", "none")
 VALU = "simt wide=1 bm=128 bn=128 bk=8 tm=8 tn=8 stages=2 blocks=1 splits=1 group=4"
 
+SOFTMAX = "rows m=4096 n=4096 x=bf16 d=bf16 kind=softmax options=none"
+NORM = "rows m=4096 n=4096 x=bf16 d=bf16 kind=layer_norm options=scale+bias"
+RMS = "rows m=4096 n=8192 x=bf16 d=e4m3 kind=rms_norm options=scale"
+KEPT = "gpu_rows vec=16 lanes=256 rows=1 hold=1 unroll=1 sets=1 hint=0 resident=0"
+
 # Registers of a SIMD for each lane, what a wave's are a multiple of, most waves, LDS of a compute unit (on RDNA, of two).
 CHIPS = {"gfx906": (256, 4, 10, 64), "gfx90a": (512, 8, 8, 64), "gfx942": (512, 8, 8, 64), "gfx950": (512, 8, 8, 160),
          "gfx1100": (1536, 24, 16, 128), "gfx1201": (1536, 24, 16, 128)}
@@ -90,6 +95,11 @@ CASES = [
     ("gfx1201", BF16, wmma(256, 256, 64, 4, 4), 0.80, 256),
     ("gfx1201", I8, wmma(128, 128, 64, 2, 4), 0.75, 192),
 ]
+
+
+# Rows: arch, problem, config, loads of a thread's part of X, most vector registers, least waves of a SIMD.
+ROWS = [(arch, key, KEPT, loads, 64 if loads == 2 else 96, 5) for arch in ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+        for key, loads in ((SOFTMAX, 2), (NORM, 2), (RMS, 4))]
 
 
 def run(*words, text=None):
@@ -165,7 +175,8 @@ def wrong_waits(config, loop):
     return [] if counts == [right] else [f"waits for copies in the main loop: vmcnt {counts}, not one of {right}"]
 
 
-def check(deepgen, mca, arch, key, config, least_share, most_registers, least_waves=2):
+def compiled(deepgen, arch, key, config, most_registers, least_waves):
+    """The assembly, and what is wrong with what it takes."""
     assembly = run(deepgen, "dump", "--arch", arch, "--stage", "asm", "--problem", key, "--config", config)
     wrong = []
     legal = run(deepgen, "space", "explain", "--arch", arch, "--problem", key, "--config", config)
@@ -183,6 +194,29 @@ def check(deepgen, mca, arch, key, config, least_share, most_registers, least_wa
     for name in ("private_segment_fixed_size", "vgpr_spill_count", "sgpr_spill_count"):
         if number(name):
             wrong.append(f"{name} is {number(name)}")
+    return assembly, wrong
+
+
+def check_rows(deepgen, arch, key, config, loads, most_registers, least_waves):
+    """Rows that stay in registers: as many loads as the row needs, all of them under way before the first is waited for."""
+    assembly, wrong = compiled(deepgen, arch, key, config, most_registers, least_waves)
+    words = [line.split() for line in assembly.splitlines() if re.match(r"\s+[a-z]\w+", line)]
+    names = [line[0] for line in words]
+    wide = [i for i, name in enumerate(names) if re.fullmatch(r"global_load_(dwordx4|b128)", name)]
+    if len(wide) < loads:
+        wrong.append(f"{len(wide)} loads of 16 bytes, not {loads}")
+        return wrong
+    # Before the last of the row's loads none is waited for: but for scalar ones, of the arguments.
+    early = [" ".join(words[i]) for i in range(wide[0], wide[loads - 1])
+             if names[i] == "s_wait_loadcnt" or (names[i] == "s_waitcnt" and "vmcnt" in " ".join(words[i]))]
+    wrong += [f"among the row's loads: {x}" for x in early]
+    narrow = [name for name in names if re.match(r"(global|buffer|flat)_load_", name) and not re.search(r"(dwordx4|b128)$", name)]
+    wrong += [f"not as wide as can be: {x}" for x in narrow]
+    return wrong
+
+
+def check(deepgen, mca, arch, key, config, least_share, most_registers, least_waves=2):
+    assembly, wrong = compiled(deepgen, arch, key, config, most_registers, least_waves)
     loop = main_loop(assembly)
     if not products(loop):
         wrong.append("no main loop")
@@ -211,6 +245,10 @@ def main():
     for case in CASES:
         wrong, share = check(deepgen, mca, *case)
         print(f"{case[0]} {case[2]}\n  {share:.2f} of the main loop are matrix instructions or dot products", *wrong, sep="\n  ")
+        failed = failed or bool(wrong)
+    for case in ROWS:
+        wrong = check_rows(deepgen, *case)
+        print(f"{case[0]} {case[1]}\n  {case[2]}", *wrong, sep="\n  ")
         failed = failed or bool(wrong)
     sys.exit(failed)
 

@@ -1,7 +1,7 @@
 """Waits of random AMD kernels, of kernels with copies to LDS, and of planted faults (waits.py, order.py).
 
 usage: waits_gate.py DEEPGEN LLC [--count 60] [--seed 1] [--copies 40]
-  --count   random candidates of all templates and archs
+  --count   random candidates of all templates for GEMMs and archs, and a third as many of rows
   --copies  more of mfma, all of them with direct=1, half of them with buffer=0
 """
 import argparse
@@ -34,9 +34,9 @@ def run(*words, text=None):
     return done.stdout
 
 
-def sample(deepgen, archs, templates, count, seed, wanted=""):
+def sample(deepgen, archs, templates, count, seed, wanted="", op="gemm"):
     """Arguments of `deepgen dump`."""
-    lines = run(deepgen, "check-ptxas", "--list", "--arch", *archs, "--template", *templates,
+    lines = run(deepgen, "check-ptxas", "--list", "--op", op, "--arch", *archs, "--template", *templates,
                 "--count", str(count), "--seed", str(seed)).splitlines()
     return [shlex.split(line) for line in lines if wanted in line]
 
@@ -131,6 +131,7 @@ def main():
         wrong += found < planted_ones - NEEDLESS
     wrong += check_all(o.deepgen, lds_copies(o.deepgen, o.copies, o.seed))
     wrong += check_all(o.deepgen, sample(o.deepgen, ARCHS, ["mfma", "wmma", "simt", "gemv"], o.count, o.seed))
+    wrong += check_all(o.deepgen, sample(o.deepgen, ARCHS, ["gpu_rows"], o.count // 3, o.seed, op="rows"))
     sys.exit(bool(wrong))
 
 

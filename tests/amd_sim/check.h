@@ -11,7 +11,10 @@ struct Outcome : ptx_sim::Outcome {
   Report report; ///< of all launches
 };
 
-/// `ir`: the kernel's LLVM IR for the backend, as dump_stage() prints it.
+/// Runs launches on the simulated device, and adds what they report. `ir`: the kernel's LLVM IR for the
+/// backend, as dump_stage() prints it. Refers to all three.
+ptx_sim::Runner runner(const Kernel&, const std::string& ir, Report&);
+
 Outcome check_case(const Kernel&, const std::string& ir, const cuda::CallCase&, uint64_t seed);
 Outcome check_rows(const Kernel&, const std::string& ir, const ptx_sim::RowsCase&, uint64_t seed);
 

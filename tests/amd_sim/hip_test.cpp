@@ -146,7 +146,7 @@ TEST_F(ThroughHip, TheRuntimeCallsIt) {
   kernel.workspace = size_t(k.workspace), kernel.gpu = &code;
   const std::vector<deepgen_operand> operands = operand_table(p);
   std::vector<deepgen_requirement> requirements;
-  for (const Operand& x : signature(p)) requirements.push_back({uint32_t(k.align_of(x.name)), 0});
+  for (const Operand& x : signature(p)) requirements.push_back({uint32_t(k.align_of(x)), 0});
   kernel.requirements = requirements.data();
   kernel.launches = launches.data(), kernel.launch_count = uint32_t(launches.size());
   deepgen_function f{};

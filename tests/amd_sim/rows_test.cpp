@@ -34,7 +34,7 @@ TEST_P(AmdRandomRows, AreRightOnTheSimulatedDevice) {
   const uint64_t count = from_environment("AMD_SIM_ROWS", 80);
   for (uint64_t i = uint64_t(GetParam()); i < count; i += kShares) {
     const Rows p = ptx_sim::draw_rows(first + i, i % 4 == 3 ? 9000 : 700);
-    const std::string arch = archs[i / kShares % archs.size()];
+    const std::string& arch = archs[i / kShares % archs.size()];
     const Template& rows = find_template("gpu_rows");
     std::mt19937_64 random(first + i);
     const auto config = draw_config(rows, p, generic_gpu(arch), random);
@@ -48,8 +48,14 @@ TEST_P(AmdRandomRows, AreRightOnTheSimulatedDevice) {
 TEST(AmdRows, AMeanOfSeveralWarpsIsRight) {
   const Rows p = Problem::parse("rows m=3 n=1024 x=f32 d=f32 kind=layer_norm options=none").rows();
   Config config;
-  for (auto [name, value] : std::initializer_list<std::pair<const char*, int64_t>>{
-           {"vec", 16}, {"lanes", 128}, {"rows", 1}, {"hold", 1}, {"unroll", 1}, {"sets", 1}, {"hint", 0}})
+  for (auto [name, value] : std::initializer_list<std::pair<const char*, int64_t>>{{"vec", 16},
+                                                                                   {"lanes", 128},
+                                                                                   {"rows", 1},
+                                                                                   {"hold", 1},
+                                                                                   {"unroll", 1},
+                                                                                   {"sets", 1},
+                                                                                   {"hint", 0},
+                                                                                   {"resident", 0}})
     config.values.emplace_back(name, value);
   for (const char* arch : {"gfx942", "gfx1100"}) check(p, arch, config, 1);
 }

@@ -1,6 +1,6 @@
 // Runs kernel files for AMD GPUs on the simulated device:  amd_sim_run <seed> [--all] [--lds] <file.dgk>...
-// Prints a verdict a kernel, with --lds also the bank conflicts of every LDS access; exits with 1 when one is
-// wrong. The LLVM IR is made anew from the problem and config in the file.
+// Prints a verdict a kernel and case, with --lds also the bank conflicts of every LDS access; exits with 1
+// when one is wrong. The LLVM IR is made anew from the problem and config in the file.
 #include "base/text/error.h"
 #include "tests/amd_sim/check.h"
 #include "tests/amd_sim/compiled.h"
@@ -26,17 +26,17 @@ void print_banks(const amd_sim::Report& report) {
 
 bool check(const char* path, const Kernel& k, const std::string& arch, const Options& o) {
   bool good = true;
-  const std::string ir = amd_sim::compile(k.problem.gemm(), arch, k.choice).ir;
-  for (const cuda::CallCase& c :
-       o.all ? cuda::call_cases(k.problem.gemm()) : ptx_sim::chosen_cases(k.problem.gemm(), o.seed)) {
-    const amd_sim::Outcome outcome = amd_sim::check_case(k, ir, c, o.seed);
+  const std::string ir = amd_sim::compile(k.problem, arch, k.choice).ir;
+  for (const ptx_sim::Check& c : ptx_sim::checks(k, o.seed, o.all)) {
+    amd_sim::Report report;
+    const ptx_sim::Outcome outcome = c.on(amd_sim::runner(k, ir, report));
     const bool right = outcome.fault.empty();
-    std::printf("%s %s %s '%s' error %.2g\n", right ? "ok   " : "WRONG", path, k.role.c_str(), c.name,
+    std::printf("%s %s %s '%s' error %.2g\n", right ? "ok   " : "WRONG", path, k.role.c_str(), c.name.c_str(),
                 outcome.error);
     if (!right)
       std::printf("  %s\n  %s | %s\n", outcome.fault.c_str(), k.problem.key().c_str(),
                   k.choice.text().c_str());
-    if (o.lds) print_banks(outcome.report);
+    if (o.lds) print_banks(report);
     std::fflush(stdout);
     good &= right;
   }

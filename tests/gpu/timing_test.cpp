@@ -236,6 +236,7 @@ TEST_F(GpuTest, CublasLtWithEpilogues) {
     EXPECT_GT(verify_vendor(problem(bf16, bf16, bf16, Layout::nt, e)), 0u) << epilogue_text(e);
   EXPECT_GT(verify_vendor(problem(f16, f16, f16, Layout::nn, {bias, relu}, 3)), 0u);
   EXPECT_GT(verify_vendor(problem(bf16, bf16, f32, Layout::nt, {bias, silu, multiply})), 0u);
+  EXPECT_GT(verify_vendor(problem(bf16, bf16, f32, Layout::nt, {bias, prelu, residual})), 0u);
   EXPECT_GT(verify_vendor(problem(i8, i8, bf16, Layout::nt, {scale_row, scale_col, bias})), 0u);
   if (device().compute_capability() < 89) return;
   EXPECT_GT(verify_vendor(problem(e4m3, e4m3, bf16, Layout::nt, {scale_a, scale_b})), 0u);

@@ -36,9 +36,10 @@ const Function kFunctions[] = {
     {EpilogueOp::sigmoid, [](Real x) { return 1 / (1 + std::exp(-x)); }, none},
 };
 
-/// f(x) for every x, by a kernel of one row and K = 1 with A = 1.
+/// f(x) for every x, by a kernel of one row and K = 1 with A = 1. `operand`: of a step that has one.
 template <typename T>
-std::vector<T> evaluate(EpilogueOp op, int64_t level, const std::vector<T>& x) {
+std::vector<T> evaluate(EpilogueOp op, int64_t level, const std::vector<T>& x,
+                        const std::vector<T>& operand = {}) {
   Gemm p;
   p.a = p.b = p.d = sizeof(T) == 4 ? Type::f32 : Type::f64;
   p.n = int64_t(x.size());
@@ -53,6 +54,7 @@ std::vector<T> evaluate(EpilogueOp op, int64_t level, const std::vector<T>& x) {
   CallBuffers buffers;
   buffers.a = &one, buffers.b = x.data(), buffers.d = d.data();
   buffers.lda = 1, buffers.ldb = buffers.ldd = p.n;
+  buffers.step(op).data = const_cast<T*>(operand.data());
   buffers.clamp_low = -2.5, buffers.clamp_high = 4;
   const PageBuffer workspace(size_t(file.kernels[0].workspace) + 1);
   buffers.workspace = workspace.data();
@@ -134,6 +136,26 @@ TYPED_TEST(Functions, HaveTheRightLimits) {
       else
         EXPECT_TRUE(std::isnan(d[4]));
     }
+}
+
+/// x times a slope is one product; NaN passes, and a slope does not touch what is above 0.
+TYPED_TEST(Functions, PreluIsExactOfEveryValue) {
+  using T = TypeParam;
+  const T inf = std::numeric_limits<T>::infinity(), most = std::numeric_limits<T>::max();
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  const std::vector<T> x = {nan, -nan, inf, inf, -inf, -inf, most, -most, 3, 3, -3, -3, 0, 5, -5};
+  const std::vector<T> slope = {T(0.5),  2,   T(0.5),  nan, T(0.5), -1, inf, 2,
+                                T(0.25), nan, T(0.25), -2,  7,      0,  0};
+  const std::vector<T> expected = {nan, nan, inf, inf, -inf, inf, most, -inf, 3, 3, T(-0.75), 6, 0, 5, 0};
+  for (int64_t level : {host_level(), int64_t(1)}) {
+    const std::vector<T> d = evaluate(EpilogueOp::prelu, level, x, slope);
+    ASSERT_EQ(d.size(), x.size());
+    for (size_t i = 0; i < x.size(); ++i)
+      if (std::isnan(expected[i]))
+        EXPECT_TRUE(std::isnan(d[i])) << x[i] << ": " << d[i];
+      else
+        EXPECT_EQ(d[i], expected[i]) << x[i] << " with the slope " << slope[i];
+  }
 }
 
 } // namespace

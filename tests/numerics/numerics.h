@@ -1,6 +1,7 @@
 // What the tests of numerics share: random problems, and the verdict on all kernels of a file.
 #pragma once
 
+#include "base/kernel/cpu_isa.h"
 #include "generator/codegen/compile.h"
 #include "generator/space/space.h"
 #include "measure/cpu/subject.h"
@@ -23,6 +24,14 @@ inline int64_t between(Rng& rng, int64_t low, int64_t high) {
 inline Device device_of_level(int64_t level) {
   Device device;
   device.isa = level;
+  return device;
+}
+
+/// With the extensions of `isa`, too (base/kernel/cpu_isa.h).
+inline Device device_of_isa(int64_t isa) {
+  Device device = device_of_level(level_of(isa));
+  device.features = {"amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512vnni", "avxvnni"};
+  limit_features(device, isa);
   return device;
 }
 
@@ -54,6 +63,23 @@ inline Gemm random_problem(Rng& rng, size_t index) {
   return p;
 }
 
+/// The kind, D's type and the level alternate with `index`.
+inline Rows random_rows(Rng& rng, size_t index) {
+  Rows p;
+  p.kind = RowsKind(index % 4);
+  p.x = std::vector{Type::f32, Type::f16, Type::bf16}[index / 4 % 3];
+  const Type others[] = {p.x, Type::f32, Type::e4m3, Type::i8, Type::f16, Type::bf16};
+  p.d = others[index / 12 % 6];
+  p.m = rng() % 3 == 0 ? 1 : between(rng, 2, 23);
+  p.n = awkward_size(rng);
+  if (rng() % 4 == 0) p.n = pick(rng, {1023, 1024, 1025, 1500, 2048 + 37, 4096, 4097, 5000, 9000});
+  if (rng() % 40 == 0) p.m = between(rng, 1, 3), p.n = pick(rng, {16384, 16385, 40000, 70001});
+  p.residual = rng() % 2, p.output_residual = p.residual && rng() % 2;
+  if (p.normalises()) p.scale = rng() % 2, p.bias = rng() % 2;
+  validate(p);
+  return p;
+}
+
 /// Up to six steps, in any order.
 inline std::vector<EpilogueOp> random_epilogue(Rng& rng) {
   std::vector<EpilogueOp> ops(epilogue_op_count);
@@ -70,7 +96,7 @@ inline int verify_all(const KernelFile& file, const std::string& context) {
   EXPECT_EQ(file.status, "ok") << file.detail << "\n" << context;
   int verified = 0;
   for (const Kernel& kernel : file.kernels) {
-    if (kernel.isa > host_level()) continue;
+    if (!runs_on(kernel.isa, int64_t(cpu::usable_isa()))) continue;
     const std::unique_ptr<CaseSet> cases = subject_of(kernel.problem)->cases(7);
     std::string step;
     Verdict verdict =

@@ -10,23 +10,6 @@ namespace {
 
 using namespace numerics;
 
-/// The kind, D's type and the level alternate with `index`.
-Rows random_rows(Rng& rng, size_t index) {
-  Rows p;
-  p.kind = RowsKind(index % 4);
-  p.x = std::vector{Type::f32, Type::f16, Type::bf16}[index / 4 % 3];
-  const Type others[] = {p.x, Type::f32, Type::e4m3, Type::i8, Type::f16, Type::bf16};
-  p.d = others[index / 12 % 6];
-  p.m = rng() % 3 == 0 ? 1 : between(rng, 2, 23);
-  p.n = awkward_size(rng);
-  if (rng() % 4 == 0) p.n = pick(rng, {1023, 1024, 1025, 1500, 2048 + 37, 4096, 4097, 5000, 9000});
-  if (rng() % 40 == 0) p.m = between(rng, 1, 3), p.n = pick(rng, {16384, 16385, 40000, 70001});
-  p.residual = rng() % 2, p.output_residual = p.residual && rng() % 2;
-  if (p.normalises()) p.scale = rng() % 2, p.bias = rng() % 2;
-  validate(p);
-  return p;
-}
-
 class RandomRows : public testing::TestWithParam<int> {};
 
 TEST_P(RandomRows, MatchTheReference) { check_random_pairs(7000, GetParam(), random_rows); }

@@ -5,6 +5,7 @@
 #include "tests/ptx_sim/fault.h"
 #include "tests/ptx_sim/launch.h"
 #include "tests/ptx_sim/operands.h"
+#include "tests/ptx_sim/rows_check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -137,6 +138,10 @@ private:
     case EpilogueOp::relu:
       e.x = std::fmax(x, 0.0);
       return;
+    case EpilogueOp::prelu:
+      e.x = x > 0 ? x : x * y;
+      e.tolerance = e.tolerance * std::fmax(1.0, std::fabs(y)) + 2 * u * std::fabs(e.x);
+      return;
     case EpilogueOp::gelu:
       return e.apply(0.5 * x * std::erfc(-x * std::sqrt(0.5)), 1.13, u);
     case EpilogueOp::gelu_tanh:
@@ -189,13 +194,15 @@ Outcome compare(const Kernel& k, const Operands& o) {
 
 } // namespace
 
+Runner runner(const Kernel& k) {
+  return [&k](const Launch& l, const std::vector<std::vector<uint8_t>>& arguments, GlobalMemory& memory,
+              uint64_t seed) {
+    run_launch(k.ptx, {l.entry, l.grid, l.block, l.cluster, l.shared, l.dependent}, arguments, memory, seed);
+  };
+}
+
 Outcome check_case(const Kernel& k, const cuda::CallCase& c, uint64_t seed) {
-  return check_case(k, c, seed,
-                    [&](const Launch& l, const std::vector<std::vector<uint8_t>>& arguments,
-                        GlobalMemory& memory, uint64_t launch_seed) {
-                      run_launch(k.ptx, {l.entry, l.grid, l.block, l.cluster, l.shared, l.dependent},
-                                 arguments, memory, launch_seed);
-                    });
+  return check_case(k, c, seed, runner(k));
 }
 
 Outcome check_case(const Kernel& k, const cuda::CallCase& c, uint64_t seed, const Runner& run) {
@@ -221,6 +228,19 @@ std::vector<cuda::CallCase> chosen_cases(const Gemm& p, uint64_t seed) {
   for (const cuda::CallCase& c : all)
     if (c.padded) padded.push_back(c);
   return {padded.back(), padded[seed % (padded.size() - 1)]};
+}
+
+std::vector<Check> checks(const Kernel& k, uint64_t seed, bool all) {
+  std::vector<Check> out;
+  if (std::holds_alternative<Rows>(k.problem.which())) {
+    for (const RowsCase& c : rows_cases())
+      out.push_back({c.name, [=, &k](const Runner& run) { return check_rows(k, c, seed, run); }});
+    return out;
+  }
+  for (const cuda::CallCase& c :
+       all ? cuda::call_cases(k.problem.gemm()) : chosen_cases(k.problem.gemm(), seed))
+    out.push_back({c.name, [=, &k](const Runner& run) { return check_case(k, c, seed, run); }});
+  return out;
 }
 
 } // namespace deepgen::ptx_sim

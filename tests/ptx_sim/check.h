@@ -19,10 +19,21 @@ struct Outcome {
 using Runner = std::function<void(const Launch&, const std::vector<std::vector<uint8_t>>& arguments,
                                   GlobalMemory&, uint64_t seed)>;
 
+/// The simulated NVIDIA device.
+Runner runner(const Kernel&);
+
 Outcome check_case(const Kernel&, const cuda::CallCase&, uint64_t seed);
 /// The same on another device.
 Outcome check_case(const Kernel&, const cuda::CallCase&, uint64_t seed, const Runner&);
 /// The cases of a kernel that the seed chooses: the strictest one, and one more.
 std::vector<cuda::CallCase> chosen_cases(const Gemm&, uint64_t seed);
+
+/// One check of a kernel, whatever its operator.
+struct Check {
+  std::string name;
+  std::function<Outcome(const Runner&)> on;
+};
+/// Of a GEMM the chosen cases, or all; of rows all in any case. They refer to the kernel.
+std::vector<Check> checks(const Kernel&, uint64_t seed, bool all);
 
 } // namespace deepgen::ptx_sim

@@ -42,7 +42,8 @@ const Pair kPairs[] = {
      "align=4",
      "simt wide=1 bm=32 bn=32 bk=8 tm=2 tn=4 stages=3 blocks=1 splits=1 group=1"},
     {"converted",
-     "gemm m=50 n=33 k=21 batch=1 a=e5m2 b=e4m3 d=f16 acc=f32 layout=nn groups=3 epilogue=scale_col+residual "
+     "gemm m=50 n=33 k=21 batch=1 a=e5m2 b=e4m3 d=f16 acc=f32 layout=nn groups=3 "
+     "epilogue=scale_col+prelu+residual "
      "align=1",
      "simt wide=0 bm=16 bn=32 bk=8 tm=1 tn=4 stages=2 blocks=1 splits=1 group=1"},
     {"gated",

@@ -4,7 +4,6 @@
 #include "measure/values/rows_expected.h"
 #include "measure/values/rows_inputs.h"
 #include "tests/ptx_sim/fault.h"
-#include "tests/ptx_sim/launch.h"
 #include "tests/ptx_sim/numbers.h"
 
 #include <algorithm>
@@ -73,8 +72,8 @@ private:
     if (case_.in_place && name == "d" && p_.d == p_.x) return alias(name, "x");
     Placed x;
     x.type = operand.type, x.rows = operand.rows, x.columns = operand.columns;
-    const int64_t align = operand.is_matrix() || !case_.padded ? kernel_.align_of(name) : 1;
-    const int64_t unit = std::max<int64_t>(1, std::max(align, kernel_.align_of(name)) / size_of(x.type));
+    const int64_t align = operand.is_matrix() || !case_.padded ? kernel_.align_of(operand) : 1;
+    const int64_t unit = std::max<int64_t>(1, std::max(align, kernel_.align_of(operand)) / size_of(x.type));
     const int64_t gap = x.columns / unit % 2 ? 2 * unit : unit; // an odd number of units
     x.ld = case_.padded && operand.is_matrix() ? (x.columns + unit - 1) / unit * unit + gap : x.columns;
     const auto bytes = size_t(((x.rows - 1) * x.ld + x.columns) * size_of(x.type));
@@ -152,12 +151,7 @@ std::vector<RowsCase> rows_cases() {
 }
 
 Outcome check_rows(const Kernel& k, const RowsCase& c, uint64_t seed) {
-  return check_rows(k, c, seed,
-                    [&](const Launch& l, const std::vector<std::vector<uint8_t>>& arguments,
-                        GlobalMemory& memory, uint64_t launch_seed) {
-                      run_launch(k.ptx, {l.entry, l.grid, l.block, l.cluster, l.shared, l.dependent},
-                                 arguments, memory, launch_seed);
-                    });
+  return check_rows(k, c, seed, runner(k));
 }
 
 Outcome check_rows(const Kernel& k, const RowsCase& c, uint64_t seed, const Runner& run) {

@@ -54,7 +54,8 @@ TEST(EveryKind, IsRightHoweverARowIsKept) {
         const bool norm = std::string(kind).find("norm") != std::string::npos;
         const Rows p = Rows::parse(std::string("rows m=14 n=1048 x=bf16 d=") + d + " kind=" + kind +
                                    " options=residual+output_residual" + (norm ? "+scale+bias" : ""));
-        const Config config = Config::parse(std::string("vec=16 lanes=64 rows=2 ") + keep + " sets=1 hint=0");
+        const Config config =
+            Config::parse(std::string("vec=16 lanes=64 rows=2 ") + keep + " sets=1 hint=0 resident=0");
         ASSERT_EQ(find_template("gpu_rows").why_illegal(p, generic_gpu("sm_90a"), config), "") << p.key();
         check(compiled(p, "sm_90a", {"gpu_rows", config}), 5);
       }
@@ -64,8 +65,8 @@ TEST(EveryKind, IsRightHoweverARowIsKept) {
 /// what another warp still reads. No small problem has such a config in its space.
 TEST(EveryKind, IsRightWhereABlockHasSeveralSets) {
   for (const char* kind : {"softmax", "log_softmax", "layer_norm", "rms_norm"})
-    for (const char* config : {"vec=16 lanes=64 rows=1 hold=1 unroll=1 sets=5 hint=0",
-                               "vec=16 lanes=128 rows=2 hold=0 unroll=2 sets=3 hint=0"})
+    for (const char* config : {"vec=16 lanes=64 rows=1 hold=1 unroll=1 sets=5 hint=0 resident=0",
+                               "vec=16 lanes=128 rows=2 hold=0 unroll=2 sets=3 hint=0 resident=0"})
       for (const char* d : {"bf16", "e4m3"}) {
         const Rows p =
             Rows::parse(std::string("rows m=26 n=2600 x=bf16 d=") + d + " kind=" + kind + " options=none");
@@ -86,7 +87,7 @@ TEST(LongSums, AreExactWithTheFewestThreads) {
     for (int64_t lanes = 1; lanes <= 1024 && !found; lanes *= 2) {
       const Config config = Config::parse(vec + " lanes=" + std::to_string(lanes) +
                                           " rows=" + std::to_string(std::max<int64_t>(1, 64 / lanes)) +
-                                          " hold=0 unroll=1 sets=1 hint=0");
+                                          " hold=0 unroll=1 sets=1 hint=0 resident=0");
       const std::string why = rows.why_illegal(p, generic_gpu("sm_90a"), config);
       refused |= why.find("additions one after another") != std::string::npos;
       if (!why.empty()) continue;

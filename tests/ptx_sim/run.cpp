@@ -1,5 +1,5 @@
-// Runs kernel files on the simulated device:  ptx_sim <seed> <file.dgk>...
-// Prints a verdict a kernel; exits with 1 when one is wrong.
+// Runs kernel files on the simulated device:  ptx_sim_run <seed> [--all] <file.dgk>...
+// Prints a verdict a kernel and case; exits with 1 when one is wrong.
 #include "base/text/error.h"
 #include "tests/ptx_sim/check.h"
 
@@ -7,36 +7,50 @@
 #include <cstdlib>
 #include <cstring>
 
+namespace deepgen {
+namespace {
+
+bool check(const char* path, const Kernel& k, uint64_t seed, bool all) {
+  bool good = true;
+  for (const ptx_sim::Check& c : ptx_sim::checks(k, seed, all)) {
+    const ptx_sim::Outcome outcome = c.on(ptx_sim::runner(k));
+    const bool right = outcome.fault.empty();
+    std::printf("%s %s %s '%s' error %.2g\n", right ? "ok   " : "WRONG", path, k.role.c_str(), c.name.c_str(),
+                outcome.error);
+    if (!right)
+      std::printf("  %s\n  %s | %s\n", outcome.fault.c_str(), k.problem.key().c_str(),
+                  k.choice.text().c_str());
+    std::fflush(stdout);
+    good &= right;
+  }
+  return good;
+}
+
+bool check_file(const char* path, uint64_t seed, bool all) try {
+  const KernelFile file = KernelFile::read(path);
+  if (file.status != "ok") throw Error("the candidate is no kernel", path, file.detail);
+  bool good = true;
+  for (const Kernel& k : file.kernels) good &= check(path, k, seed, all);
+  return good;
+} catch (const std::exception& e) {
+  std::printf("WRONG %s: %s\n", path, e.what());
+  return false;
+}
+
+} // namespace
+} // namespace deepgen
+
 int main(int argc, char** argv) {
-  using namespace deepgen;
   if (argc < 3) {
-    std::fprintf(stderr, "usage: ptx_sim <seed> [--all] <file.dgk>...\n");
+    std::fprintf(stderr, "usage: ptx_sim_run <seed> [--all] <file.dgk>...\n");
     return 2;
   }
   const uint64_t seed = std::strtoull(argv[1], nullptr, 0);
   bool all = false, good = true;
-  for (int i = 2; i < argc; ++i) try {
-      if (!std::strcmp(argv[i], "--all")) {
-        all = true;
-        continue;
-      }
-      const KernelFile file = KernelFile::read(argv[i]);
-      if (file.status != "ok") throw Error("the candidate is no kernel", argv[i], file.detail);
-      for (const Kernel& k : file.kernels)
-        for (const cuda::CallCase& c :
-             all ? cuda::call_cases(k.problem.gemm()) : ptx_sim::chosen_cases(k.problem.gemm(), seed)) {
-          const ptx_sim::Outcome outcome = ptx_sim::check_case(k, c, seed);
-          good &= outcome.fault.empty();
-          std::printf("%s %s %s '%s' error %.2g%s%s\n", outcome.fault.empty() ? "ok   " : "WRONG", argv[i],
-                      k.role.c_str(), c.name, outcome.error, outcome.fault.empty() ? "" : "\n  ",
-                      outcome.fault.c_str());
-          if (!outcome.fault.empty())
-            std::printf("  %s | %s\n", k.problem.key().c_str(), k.choice.text().c_str());
-          std::fflush(stdout);
-        }
-    } catch (const std::exception& e) {
-      std::printf("WRONG %s: %s\n", argv[i], e.what());
-      good = false;
-    }
+  for (int i = 2; i < argc; ++i)
+    if (!std::strcmp(argv[i], "--all"))
+      all = true;
+    else
+      good &= deepgen::check_file(argv[i], seed, all);
   return good ? 0 : 1;
 }

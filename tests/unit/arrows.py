@@ -32,7 +32,7 @@ def target(path, name, files):
         return beside
     if name.startswith("deepgen/"):
         return "runtime/include/" + name
-    return name if name.partition("/")[0] in rooms and not name.endswith("_hash.inc") else None
+    return name if name.partition("/")[0] in rooms and not name.endswith(".inc") else None
 
 
 def complaints(rows, files):

@@ -17,23 +17,7 @@ namespace {
 
 // Numbered as in base/problem/problem.h; a test compares them.
 enum Type { f32, f64, f16, bf16, tf32, e4m3, e5m2, i8, i32 };
-enum Step {
-  bias,
-  bias_row,
-  relu,
-  gelu,
-  gelu_tanh,
-  silu,
-  sigmoid,
-  clamp,
-  residual,
-  multiply,
-  scale_a,
-  scale_b,
-  scale_row,
-  scale_col,
-  scale_d
-};
+using Step = deepgen::EpilogueOp;
 
 __device__ int bytes_of(int type) {
   switch (type) {
@@ -184,30 +168,34 @@ __device__ double operand_value(const EpilogueParameters& p, int i, int64_t entr
 /// `y`: the value of its operand.
 __device__ void run_step(int step, const EpilogueParameters& p, double y, double u, Expected& e) {
   const double x = e.x;
-  switch (step) {
-  case bias:
-  case bias_row:
-  case residual:
+  switch (Step(step)) {
+  case Step::bias:
+  case Step::bias_row:
+  case Step::residual:
     return add(e, y, u);
-  case multiply:
-  case scale_a:
-  case scale_b:
-  case scale_row:
-  case scale_col:
-  case scale_d:
+  case Step::multiply:
+  case Step::scale_a:
+  case Step::scale_b:
+  case Step::scale_row:
+  case Step::scale_col:
+  case Step::scale_d:
     return scale(e, y, u);
-  case relu:
+  case Step::relu:
     e.x = fmax(x, 0.0);
     return;
-  case gelu:
+  case Step::prelu: // x may be on either side of 0
+    e.x = x > 0 ? x : x * y;
+    e.tolerance = e.tolerance * fmax(1.0, fabs(y)) + 2 * u * fabs(e.x);
+    return;
+  case Step::gelu:
     return apply(e, 0.5 * x * erfc(-x * 0.70710678118654752440), 1.13, u);
-  case gelu_tanh:
+  case Step::gelu_tanh:
     return apply(e, 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))), 1.13, u);
-  case silu:
+  case Step::silu:
     return apply(e, x / (1 + exp(-x)), 1.1, u);
-  case sigmoid:
+  case Step::sigmoid:
     return apply(e, 1 / (1 + exp(-x)), 0.25, u);
-  case clamp:
+  case Step::clamp:
     e.x = fmin(fmax(x, p.clamp_low), p.clamp_high);
     return;
   }
@@ -416,36 +404,39 @@ extern "C" __global__ void epilogue(Array source, Array d, EpilogueParameters p)
     float x = float(p.alpha) * float(array_value(source, entry, row, column));
     for (int s = p.gate < 0 ? 0 : -1; s < p.step_count; ++s) {
       const float y = s < 0 ? 0 : float(operand_value(p, s, entry, row, column));
-      switch (s < 0 ? p.gate : p.steps[s]) {
-      case bias:
-      case bias_row:
-      case residual:
+      switch (Step(s < 0 ? p.gate : p.steps[s])) {
+      case Step::bias:
+      case Step::bias_row:
+      case Step::residual:
         x += y;
         break;
-      case multiply:
-      case scale_a:
-      case scale_b:
-      case scale_row:
-      case scale_col:
-      case scale_d:
+      case Step::multiply:
+      case Step::scale_a:
+      case Step::scale_b:
+      case Step::scale_row:
+      case Step::scale_col:
+      case Step::scale_d:
         x *= y;
         break;
-      case relu:
+      case Step::relu:
         x = fmaxf(x, 0.0f);
         break;
-      case gelu:
+      case Step::prelu:
+        x = x > 0 ? x : x * y;
+        break;
+      case Step::gelu:
         x = 0.5f * x * erfcf(-x * 0.70710678f);
         break;
-      case gelu_tanh:
+      case Step::gelu_tanh:
         x = 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
         break;
-      case silu:
+      case Step::silu:
         x = x / (1 + __expf(-x));
         break;
-      case sigmoid:
+      case Step::sigmoid:
         x = 1 / (1 + __expf(-x));
         break;
-      case clamp:
+      case Step::clamp:
         x = fminf(fmaxf(x, float(p.clamp_low)), float(p.clamp_high));
         break;
       }
@@ -474,8 +465,8 @@ extern "C" __global__ void __launch_bounds__(256) gate_rows(Array source, Array 
     auto* results = reinterpret_cast<uint16_t*>(&out);
     for (int j = 0; j < 8; ++j) {
       const float x = value(gates[j]), up = value(ups[j]);
-      const float power = gate == gelu_tanh ? 1.59576912f * (x + 0.044715f * x * x * x) : x;
-      const float y = __fdividef(gate == sigmoid ? up : x * up, 1 + __expf(-power));
+      const float power = Step(gate) == Step::gelu_tanh ? 1.59576912f * (x + 0.044715f * x * x * x) : x;
+      const float y = __fdividef(Step(gate) == Step::sigmoid ? up : x * up, 1 + __expf(-power));
       results[j] =
           d.type == f16 ? __half_as_ushort(__float2half(y)) : __bfloat16_as_ushort(__float2bfloat16(y));
     }

@@ -1,6 +1,8 @@
 // What the host passes to the kernels of cuda_kernels.cu. Both compilers read this; only fixed-size types.
 #pragma once
 
+#include "base/problem/epilogue_op.h"
+
 #include <stdint.h>
 
 namespace deepgen::cuda {
@@ -38,7 +40,7 @@ struct ProductParameters {
 
 /// Gate, epilogue and the operands of its steps. Those have a place for every element of D: a value for each
 /// column is a matrix with a step of 0 from row to row, one for each row has one column.
-constexpr int32_t most_steps = 16;
+constexpr int32_t most_steps = epilogue_op_count;
 struct EpilogueParameters {
   double alpha = 1, beta = 0;
   double clamp_low = 0, clamp_high = 0;

@@ -9,7 +9,7 @@ namespace deepgen::cuda {
 namespace {
 
 constexpr uint64_t kStreams = 32; ///< of random numbers that one seed has: of A, B, C and each step
-static_assert(3 + epilogue_op_count <= kStreams && epilogue_op_count <= most_steps);
+static_assert(3 + epilogue_op_count <= kStreams);
 
 /// Of scales that are one value, so that no two that follow each other are the same.
 constexpr double kScales[] = {0.75, 1.25, 1.5, 0.625, 0.875};

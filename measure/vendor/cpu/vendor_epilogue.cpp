@@ -34,6 +34,8 @@ template <typename T>
     return map([value = *y](T x, int64_t) { return x * value; });
   case EpilogueOp::relu:
     return map([](T x, int64_t) { return x > 0 ? x : T(0); });
+  case EpilogueOp::prelu:
+    return map([&](T x, int64_t j) { return x > 0 ? x : x * y[j]; });
   case EpilogueOp::clamp:
     return map([=](T x, int64_t) { return x < low ? low : x > high ? high : x; });
   case EpilogueOp::gelu:

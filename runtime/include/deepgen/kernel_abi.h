@@ -68,6 +68,7 @@ typedef enum deepgen_arg {
   DEEPGEN_ARG_LD_RESIDUAL_OUT, /* "ld_residual_out" */
   DEEPGEN_ARG_ROW_SCALES,      /* "row_scales": M values that are written */
   DEEPGEN_ARG_EPSILON,         /* "epsilon": the bits of an f32 */
+  DEEPGEN_ARG_SLOPE,           /* "slope": N values, of GEMMs */
   /* sizes of this call, int64, where the function has a range of them */
   DEEPGEN_ARG_M,     /* "m" */
   DEEPGEN_ARG_N,     /* "n" */
@@ -83,7 +84,14 @@ typedef enum deepgen_arg {
       "ld_residual", "stride_residual", "multiplier", "ld_multiplier", "stride_multiplier", "scale_a",       \
       "scale_b", "scale_d", "scale_row", "scale_col", "clamp_low", "clamp_high", "offsets", "map_a",         \
       "map_b", "map_c", "map_d", "map_residual", "map_multiplier", "x", "ldx", "scale", "residual_out",      \
-      "ld_residual_out", "row_scales", "epsilon", "m", "n", "k", "batch"
+      "ld_residual_out", "row_scales", "epsilon", "slope", "m", "n", "k", "batch"
+
+/* What a CPU kernel needs beside its x86-64 level, which is the low byte. */
+#define DEEPGEN_ISA_LEVEL 0xffu
+#define DEEPGEN_ISA_AVXVNNI 0x100u
+#define DEEPGEN_ISA_AVX512VNNI 0x200u
+#define DEEPGEN_ISA_AVX512BF16 0x400u
+#define DEEPGEN_ISA_AMX 0x800u /* amx-tile, amx-int8, amx-bf16, and the system's permission to use tiles */
 
 typedef void (*deepgen_cpu_entry)(const uint64_t* args);
 
@@ -148,7 +156,7 @@ typedef struct deepgen_kernel {
   uint32_t arg_count;
   size_t workspace; /* bytes of scratch: CPU: for one range of tiles; GPU: for a call */
   /* arch "cpu" */
-  uint32_t isa; /* the x86-64 level it needs, 1..4 */
+  uint32_t isa; /* the x86-64 level it needs, 1..4, with DEEPGEN_ISA_... bits */
   deepgen_cpu_entry entry;
   int64_t tiles_m, tiles_n, tiles_b; /* the grid that threads may split */
   int64_t grain_m, grain_n;          /* splits fall on multiples of these, in tiles */
@@ -183,7 +191,8 @@ typedef enum deepgen_type {
   DEEPGEN_E4M3,
   DEEPGEN_E5M2,
   DEEPGEN_I8,
-  DEEPGEN_I32
+  DEEPGEN_I32,
+  DEEPGEN_U8
 } deepgen_type;
 
 /* One operand of a function, as base/problem/signature.h has it: where a call passes it, and what is checked

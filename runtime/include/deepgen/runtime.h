@@ -75,10 +75,11 @@ typedef struct DEEPGEN_VERSIONED deepgen_gemm_args {
   const void* scale_col DEEPGEN_DEFAULT(nullptr);                         /* N values */
   double clamp_low DEEPGEN_DEFAULT(0.0), clamp_high DEEPGEN_DEFAULT(0.0); /* low <= high */
   /* Of a function with groups: its groups + 1 values, in device memory; group g has the rows offsets[g] to
-     offsets[g + 1] of A, C and D. They must ascend, from 0 or more to M or less, which is not checked. bias
-     and scale_col have N values for each group then, one behind the other, and stride_b is from one group's
-     matrix to the next. */
+     offsets[g + 1] of A, C and D. They must ascend, from 0 or more to M or less, which is not checked. bias,
+     scale_col and slope have N values for each group then, one behind the other, and stride_b is from one
+     group's matrix to the next. */
   const int32_t* offsets DEEPGEN_DEFAULT(nullptr);
+  const void* slope DEEPGEN_DEFAULT(nullptr); /* N values, of the step prelu */
   /* Sizes of this call, where the function has a range of them; 0 is in every range. Without elements of D
      nothing is written; with K 0, D = epilogue(beta * C). Operands without elements may be null. */
   int64_t m DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT), n DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT),
@@ -90,7 +91,7 @@ typedef struct DEEPGEN_VERSIONED deepgen_gemm_args {
   X(a), X(b), X(c), X(d), X(bias), X(lda), X(ldb), X(ldc), X(ldd), X(stride_a), X(stride_b), X(stride_c),    \
       X(stride_d), X(alpha), X(beta), X(bias_row), X(residual), X(multiplier), X(ld_residual),               \
       X(stride_residual), X(ld_multiplier), X(stride_multiplier), X(scale_a), X(scale_b), X(scale_d),        \
-      X(scale_row), X(scale_col), X(clamp_low), X(clamp_high), X(offsets)
+      X(scale_row), X(scale_col), X(clamp_low), X(clamp_high), X(offsets), X(slope)
 
 #define DEEPGEN_GEMM_ARGS                                                                                    \
   {sizeof(deepgen_gemm_args),                                                                                \
@@ -126,6 +127,7 @@ typedef struct DEEPGEN_VERSIONED deepgen_gemm_args {
    NULL,                                                                                                     \
    0.0,                                                                                                      \
    0.0,                                                                                                      \
+   NULL,                                                                                                     \
    NULL,                                                                                                     \
    DEEPGEN_AS_BUILT,                                                                                         \
    DEEPGEN_AS_BUILT,                                                                                         \

@@ -291,6 +291,7 @@ int64_t GemvTiling::shared_bytes() const { return k_warps * block_rows * columns
 std::string Gemv::why_not(const Gemm& p, const std::string& arch) const {
   const int64_t capability = compute_capability(arch);
   if (!is_amd(arch) && capability < 80) return "gemv is for AMD GPUs, and NVIDIA GPUs from sm_80 on";
+  if (p.a == Type::u8) return "gemv does not multiply u8";
   if (p.groups) return "gemv serves no groups of rows";
   if (p.m > 16 && p.n > 16) return "gemv needs M <= 16 or N <= 16";
   if (p.gate && !gemv_weights_are_b(p)) return "gemv serves a gate with M of at most 16 and N";

@@ -16,12 +16,12 @@ struct GpuRowsTiling {
 
   enum Hold { read_again, in_registers, in_shared };
 
-  int64_t vec, lanes, rows, hold, unroll, sets, hint; ///< the parameters; see GpuRows::parameters()
-  int64_t elements = 1;                               ///< of a vector
-  int64_t vectors = 1;                                ///< of a row
-  int64_t turns = 1;                                  ///< vectors of a row that a thread has, at most
-  int64_t threads = 1;                                ///< of a block
-  int64_t all_sets = 1;                               ///< of `rows` rows each
+  int64_t vec, lanes, rows, hold, unroll, sets, hint, resident; ///< the parameters; see GpuRows::parameters()
+  int64_t elements = 1;                                         ///< of a vector
+  int64_t vectors = 1;                                          ///< of a row
+  int64_t turns = 1;    ///< vectors of a row that a thread has, at most
+  int64_t threads = 1;  ///< of a block
+  int64_t all_sets = 1; ///< of `rows` rows each
   int64_t blocks = 1;
   int64_t warps = 1;          ///< of 32 threads that share a row
   int64_t exchanged = 1;      ///< values that each warp tells the others of a row, for one set
@@ -38,7 +38,8 @@ struct GpuRowsTiling {
   int64_t slot_bytes() const { return exchanged * threads / 32 * 4; }
   int64_t partial_bytes() const; ///< of shared memory that partial results take
   int64_t shared_bytes() const;
-  int64_t registers() const; ///< estimate, for one thread
+  int64_t registers() const;       ///< estimate, for one thread
+  int64_t least_registers() const; ///< with which it should not spill
   /// Additions one after another behind an element of a sum over a row, and the most that a config may have.
   /// Each is off by u = 2^-24 of its result at most, so the sum by `additions` u of the terms' magnitudes:
   /// within the (8 + sqrt N) u that verification grants (measure/values/rows_expected.h), whatever the
@@ -53,7 +54,7 @@ struct GpuRowsTiling {
 class GpuRows : public RowsTemplate {
 public:
   std::string name() const override { return "gpu_rows"; }
-  int64_t revision() const override { return 2; } // 2: other orders of additions
+  int64_t revision() const override { return 3; } // 2: other orders of additions; 3: resident
   std::string why_not(const Rows&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Rows&, const Device&) const override;
   std::string why_illegal(const Rows&, const Device&, const Config&) const override;

@@ -34,7 +34,10 @@ constexpr double kCached = 0.7;     ///< of L2 that rows may fill and stay
 int64_t resident_blocks(const GpuRowsTiling& t, const Device& device) {
   constexpr int64_t kMostBlocks = 32;
   const GpuLimits limits(device.arch);
-  const int64_t registers = round_up(t.registers(), limits.granule);
+  int64_t registers = round_up(t.registers(), limits.granule);
+  if (t.resident) // all that so many blocks leave
+    registers =
+        std::min(registers, limits.registers / (t.resident * t.threads) / limits.granule * limits.granule);
   return std::max<int64_t>(
       1, std::min({device.shared_multiprocessor / std::max<int64_t>(1, t.shared_bytes() + limits.kept),
                    limits.registers / (registers * t.threads), limits.resident / t.threads, kMostBlocks}));

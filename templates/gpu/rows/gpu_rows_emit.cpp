@@ -406,6 +406,7 @@ Kernel GpuRows::emit(mlir::ModuleOp module, const Rows& p, const std::string& ar
   const std::unique_ptr<GpuIr> ir = make_gpu_ir(module, kernel.target);
   GpuEntry entry;
   entry.name = kernel_symbol, entry.threads = t.threads, entry.shared = t.shared_bytes();
+  entry.min_blocks = std::max<int64_t>(1, t.resident);
   ir->kernel(entry, p, kernel.args,
              [&](const GpuIr::Arguments& args) { GpuRowsBlock(*ir, p, t, args).emit(); });
   Launch launch;

@@ -23,22 +23,25 @@ Value GpuRowsSource::address(const std::string& operand, Type type, Value column
   return ir.offset(args.at(operand), bytes);
 }
 
-/// Elements of X's type, in f32.
 Value GpuRowsSource::load(Value from, CachePolicy cache) {
-  Value raw = ir.load_global(access_type(ir, t.vec), from, t.vec, cache);
+  return ir.load_global(access_type(ir, t.vec), from, t.vec, cache);
+}
+
+/// Elements of X's type, in f32.
+Value GpuRowsSource::widened(Value raw) {
   return ir.decode(p.x, ir.bitcast(ir.lanes(t.elements, ir.memory_type(p.x)), raw));
 }
 
 Value GpuRowsSource::vector_of(const std::string& operand, const GpuRowsVector& at) {
   Value column = at.inside ? ir.select(at.inside, at.column, ir.c(0)) : at.column;
-  return load(address(operand, p.x, column), CachePolicy::read_only);
+  return widened(load(address(operand, p.x, column), CachePolicy::read_only));
 }
 
-Value GpuRowsSource::read(Value column, Value turn) {
-  if (t.hold == GpuRowsTiling::in_shared && !first_pass_) return from_shared(turn);
-  const CachePolicy cache = t.hint ? CachePolicy::passing : CachePolicy::usual;
-  Value x = load(address("x", p.x, column), cache);
-  return p.residual ? ir.addf(x, load(address("residual", p.x, column), cache)) : x;
+GpuRowsSource::Raw GpuRowsSource::read(Value column) {
+  const CachePolicy cache = t.hint & GpuRowsTiling::reads_pass ? CachePolicy::passing : CachePolicy::usual;
+  Raw raw = {load(address("x", p.x, column), cache), nullptr};
+  if (p.residual) raw.residual = load(address("residual", p.x, column), cache);
+  return raw;
 }
 
 /// Accesses of up to 16 bytes, in which neighbouring threads follow each other.
@@ -78,16 +81,22 @@ GpuRowsVector GpuRowsSource::place(Value first_turn, int64_t further, bool guard
   return out;
 }
 
-/// All of the group are read before the first is looked at, so that they are under way together.
+/// All of the group are read before the first is looked at, so that they are under way together: AMD's
+/// compiler keeps that order.
 Values GpuRowsSource::visit(std::vector<GpuRowsVector>& group, const Values& carried, const Visit& body,
                             Value first_turn) {
-  for (size_t i = 0; i < group.size(); ++i) {
-    GpuRowsVector& at = group[i];
-    Value column = at.inside ? ir.select(at.inside, at.column, ir.c(0)) : at.column;
-    at.x = read(column, ir.add(first_turn, int64_t(i)));
+  if (t.hold == GpuRowsTiling::in_shared && !first_pass_) {
+    for (size_t i = 0; i < group.size(); ++i) group[i].x = from_shared(ir.add(first_turn, int64_t(i)));
+    return body(group, carried);
   }
-  if (t.hold == GpuRowsTiling::in_shared && first_pass_)
-    for (size_t i = 0; i < group.size(); ++i) to_shared(group[i].x, ir.add(first_turn, int64_t(i)));
+  std::vector<Raw> raw;
+  for (const GpuRowsVector& at : group)
+    raw.push_back(read(at.inside ? ir.select(at.inside, at.column, ir.c(0)) : at.column));
+  for (size_t i = 0; i < group.size(); ++i) {
+    group[i].x = widened(raw[i].x);
+    if (p.residual) group[i].x = ir.addf(group[i].x, widened(raw[i].residual));
+    if (t.hold == GpuRowsTiling::in_shared) to_shared(group[i].x, ir.add(first_turn, int64_t(i)));
+  }
   return body(group, carried);
 }
 
@@ -132,7 +141,10 @@ void GpuRowsSource::store(const std::string& operand, Type type, const GpuRowsVe
     for (int64_t part = 0; part < all / bytes; ++part) {
       const int64_t count = bytes / size_of(type);
       Value piece = ir.bitcast(access_type(ir, bytes), ir.slice(encoded, part * count, count));
-      ir.store(piece, ir.offset(to, part * bytes), bytes);
+      if (t.hint & GpuRowsTiling::stores_pass)
+        ir.store_passing(piece, ir.offset(to, part * bytes), bytes);
+      else
+        ir.store(piece, ir.offset(to, part * bytes), bytes);
     }
   };
   if (inside)

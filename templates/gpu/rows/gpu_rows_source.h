@@ -40,8 +40,12 @@ public:
   void store(const std::string& operand, Type, const GpuRowsVector&, Value elements);
 
 private:
-  Value load(Value address, CachePolicy);
-  Value read(Value column, Value turn);
+  struct Raw {
+    Value x, residual; ///< as they are in memory; a residual if there is one
+  };
+  Value load(Value address, CachePolicy); ///< as it is in memory
+  Value widened(Value raw);
+  Raw read(Value column);
   Value from_shared(Value turn);
   void to_shared(Value elements, Value turn);
   Value slot(Value turn, int64_t part, int64_t bytes);

@@ -278,7 +278,8 @@ int64_t SimtTiling::registers() const {
                       12; // without: AMD, where addresses are of 64 bits and much else is in scalar registers
 }
 
-std::string Simt::why_not(const Gemm&, const std::string& arch) const {
+std::string Simt::why_not(const Gemm& p, const std::string& arch) const {
+  if (p.a == Type::u8) return "simt does not multiply u8";
   if (is_amd(arch)) return "";
   return compute_capability(arch) >= 80 ? "" : "simt is for AMD GPUs, and NVIDIA GPUs from sm_80 on";
 }

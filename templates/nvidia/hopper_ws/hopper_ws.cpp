@@ -102,7 +102,8 @@ void HopperTiling::check() const {
 
 std::string HopperWs::why_not(const Gemm& p, const std::string& arch) const {
   if (arch != "sm_90a") return "wgmma and TMA stores in this form are Hopper's: arch sm_90a";
-  if (p.a == Type::f32 || p.a == Type::f64) return "wgmma does not multiply " + to_string(p.a);
+  if (p.a == Type::f32 || p.a == Type::f64 || p.a == Type::u8)
+    return "wgmma does not multiply " + to_string(p.a);
   constexpr int64_t kMost = int64_t(1) << 30;
   if (p.m > kMost || p.n > kMost || p.k > kMost) return "M, N or K exceeds 2^30";
   if ((ceil_div(p.m, 8) + p.groups) * ceil_div(p.n, 8) > kMost / p.batch) return "more than 2^30 tiles";

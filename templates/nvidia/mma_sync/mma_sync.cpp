@@ -256,6 +256,7 @@ std::string MmaSync::why_not(const Gemm& p, const std::string& arch) const {
   const int64_t capability = compute_capability(arch);
   if (capability < 80) return "mma.sync with cp.async needs sm_80 or later";
   if (p.a == Type::f32) return "tensor cores do not multiply f32 (tf32 does, with 11 significant bits)";
+  if (p.a == Type::u8) return "mma_sync does not multiply u8";
   if (is_fp8(p.a) && capability < 89) return "tensor cores multiply 8-bit floats from sm_89 on";
   constexpr int64_t kMost = int64_t(1) << 30;
   if (p.m > kMost || p.n > kMost || p.k > kMost) return "M, N or K exceeds 2^30";

@@ -1,13 +1,6 @@
 # A lock for several archs, frozen on a host without their devices: the same library; without the lock's ptxas an error that
 # says so, and in mode lock PTX alone. The entries are written here, from the kernels of a build that takes the defaults.
-function(entry library name arch result)
-  file(STRINGS ${WORK}/build/_deepgen/${library}/${name}/${arch}/winner.dgk head LIMIT_COUNT 1)
-  file(READ ${WORK}/build/_deepgen/devices/${arch}.json device)
-  string(REGEX MATCH "\"problem\":\"[^\"]*\"" problem "${head}") # of the file; of its first kernel: sha256
-  string(REGEX MATCH "\"template\":\"[^\"]*\",\"revision\":[0-9]+,\"config\":{[^}]*}" choice "${head}")
-  string(REGEX MATCH "\"sha256\":\"[^\"]*\"" sha256 "${head}")
-  set(${result} "{${problem},\"arch\":\"${arch}\",\"device\":${device},${choice},${sha256},\"toolchain\":\"${toolchain}\",\"evidence\":{}}" PARENT_SCOPE)
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/../lock_entry.cmake)
 
 configure(archs build -DDEEPGEN_MODE=lock)
 build(build)

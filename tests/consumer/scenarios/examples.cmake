@@ -1,4 +1,5 @@
-# The examples as they are: the frozen one builds from its committed lock, the other one searches, checks itself and times.
+# The examples as they are: the frozen one builds from its committed lock, another searches, checks itself and times, a third is
+# called from Python.
 file(COPY ${DEEPGEN_SOURCE}/examples DESTINATION ${WORK})
 configure(examples/frozen frozen)
 build(frozen -v)
@@ -12,3 +13,10 @@ configure(examples/decode decode)
 build(decode)
 run(decode/decode)
 expect("All results agree")
+find_program(python NAMES python3)
+if(python)
+  configure(examples/python python -DDEEPGEN_MODE=lock)
+  build(python)
+  run(${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${python} examples/python/main.py python)
+  expect("refused as it should be: a leading dimension is smaller" "GFLOP/s" "All results agree")
+endif()

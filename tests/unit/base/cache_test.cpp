@@ -8,11 +8,14 @@
 #include "tests/unit/environment.h"
 
 #include <csignal>
+#include <fcntl.h>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace fs = std::filesystem;
@@ -246,6 +249,21 @@ TEST_F(CacheTest, LostCountersAreCountedAgain) {
 /// Keys and values of the tests with many processes: a value can be told from its key.
 std::string value_of(int key) {
   return std::string(size_t(100 + key * 977 % 20000), char('a' + key % 26)) + std::to_string(key);
+}
+
+/// What is in a new cache has to be counted first.
+TEST_F(CacheTest, WhoBeginsACacheBesideAnotherStoresToo) {
+  fs::create_directories(folder + "/cache");
+  const int other = open((folder + "/cache/eviction").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(flock(other, LOCK_EX), 0);
+  std::thread ends([other] {
+    usleep(50000);
+    close(other);
+  });
+  Cache cache(settings());
+  cache.store(kKernel, "key", "value");
+  ends.join();
+  EXPECT_EQ(cache.find(kKernel, "key"), "value");
 }
 
 TEST_F(CacheTest, WritersAndReadersAtOnceSeeWholeEntries) {

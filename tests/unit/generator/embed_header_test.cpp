@@ -21,7 +21,7 @@ Library every_form(Library l, LibraryFunction gpu) {
       for (Kernel& k : file.kernels) k.problem = f.file.problem;
     }
   };
-  add("vectors", text("bias+bias_row+clamp+scale_a+scale_b+scale_row+scale_col+scale_d", ""));
+  add("vectors", text("bias+bias_row+clamp+scale_a+scale_b+scale_row+scale_col+scale_d+prelu", ""));
   add("matrices", text("residual+multiply", ""));
   add("gated", text("none", "gate=silu "));
   add("norm", "rows m=64 n=128 x=f32 d=f32 kind=layer_norm options=residual+output_residual+scale+bias");

@@ -54,6 +54,9 @@ double naive(const Gemm& p, const Inputs& in, int64_t entry, int64_t m, int64_t 
     case EpilogueOp::relu:
       x = x > 0 ? x : 0;
       break;
+    case EpilogueOp::prelu:
+      x = x > 0 ? x : x * y(op, n);
+      break;
     case EpilogueOp::gelu:
       x = x * 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
       break;
@@ -99,6 +102,7 @@ TEST(Reference, EqualsTheNaiveLoop) {
         "gemm m=5 n=530 k=300 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn gate=relu epilogue=none align=4",
         "gemm m=33 n=17 k=257 batch=3 a=f64 b=f64 d=f64 acc=f64 layout=tn epilogue=silu align=8",
         "gemm m=1 n=1 k=1 batch=2 a=f64 b=f64 d=f64 acc=f64 layout=tt epilogue=relu+bias align=8",
+        "gemm m=21 n=17 k=40 batch=2 a=f64 b=f64 d=f64 acc=f64 layout=nt epilogue=prelu+residual align=8",
         "gemm m=21 n=17 k=40 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=nn "
         "epilogue=scale_a+scale_b+bias_row+gelu_tanh+multiply+scale_row+residual align=4",
         "gemm m=21 n=17 k=40 batch=2 a=f64 b=f64 d=f64 acc=f64 layout=nn "

@@ -1,4 +1,4 @@
-#include "measure/commands/searches.h"
+#include "base/search/searches.h"
 
 #include <filesystem>
 #include <fstream>

@@ -19,7 +19,7 @@ TEST(VendorBaseline, ComputesTheProblem) {
   for (const char* steps : {"epilogue=bias+gelu", "epilogue=silu", "epilogue=relu+bias_row+scale_a+scale_b",
                             "epilogue=scale_row+multiply+residual", "epilogue=clamp+scale_col+gelu_tanh",
                             "epilogue=residual+sigmoid+scale_d+multiply", "gate=silu epilogue=none",
-                            "gate=gelu_tanh epilogue=bias+clamp"})
+                            "gate=gelu_tanh epilogue=bias+clamp", "epilogue=bias+prelu"})
     for (const char* rest : {"a=f32 b=f32 d=f32 acc=f32 layout=tn", "a=f64 b=f64 d=f64 acc=f64 layout=nt"}) {
       const std::string text = std::string("gemm m=13 n=11 k=17 batch=2 ") + rest + " " + steps;
       const Gemm p = Gemm::parse(text + (rest[3] == '3' ? " align=4" : " align=8"));
@@ -70,7 +70,7 @@ TEST(VendorEpilogue, ActivationsAreRight) {
 /// Rows longer than the pieces that steps are applied to, with operands of every shape.
 TEST(VendorEpilogue, LongRowsArePiecesOfOnePass) {
   for (const char* steps :
-       {"epilogue=bias+gelu+residual+bias_row", "gate=silu epilogue=scale_col+multiply"}) {
+       {"epilogue=bias+gelu+residual+bias_row", "epilogue=prelu", "gate=silu epilogue=scale_col+multiply"}) {
     const Gemm p = Gemm::parse(
         std::string("gemm m=3 n=2500 k=5 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=nn ") + steps + " align=4");
     const Inputs in(p, 1);

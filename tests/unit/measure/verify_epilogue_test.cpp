@@ -88,16 +88,16 @@ struct Flaws {
 }
 
 /// By a worker, as a fault ends it.
-Record verify(Entry entry) {
+Record verify(Entry entry, const Gemm& p = problem()) {
   Candidate c;
-  c.file.problem = problem();
+  c.file.problem = p;
   c.file.kernels = {test_kernels::kernel_of(entry)};
   Kernel& kernel = c.file.kernels[0];
-  kernel.problem = problem();
+  kernel.problem = p;
   kernel.args = {DEEPGEN_ARG_NAMES};
-  kernel.tiles_m = kM, kernel.tiles_n = kN, kernel.tiles_b = problem().batch;
+  kernel.tiles_m = kM, kernel.tiles_n = kN, kernel.tiles_b = p.batch;
   c.record.status = "";
-  GemmCases cases(problem(), 1);
+  GemmCases cases(p, 1);
   VerifyOptions options;
   options.deadline = wall_seconds() + 60;
   Progress progress("test");
@@ -109,6 +109,37 @@ TEST(VerifyEpilogue, AcceptsACorrectKernel) {
   const Record r = verify([](const uint64_t* x) { gemm(x, {}); });
   EXPECT_EQ(r.status, "") << r.detail;
   EXPECT_GT(r.error, 0);
+}
+
+enum class Slope { right, none, of_row, of_all, of_the_next };
+
+/// D = prelu(alpha A B + beta C), without a batch.
+template <Slope slope>
+void prelu(const uint64_t* x) {
+  const auto floats = [&](deepgen_arg slot) { return reinterpret_cast<float*>(x[slot]); };
+  const auto size = [&](deepgen_arg slot) { return int64_t(x[slot]); };
+  const float alpha = as_float(x[DEEPGEN_ARG_ALPHA]), beta = as_float(x[DEEPGEN_ARG_BETA]);
+  for (int64_t i = size(DEEPGEN_ARG_M0); i < size(DEEPGEN_ARG_M1); ++i)
+    for (int64_t j = size(DEEPGEN_ARG_N0); j < size(DEEPGEN_ARG_N1); ++j) {
+      float v = 0;
+      for (int64_t k = 0; k < kK; ++k)
+        v += floats(DEEPGEN_ARG_A)[i * size(DEEPGEN_ARG_LDA) + k] *
+             floats(DEEPGEN_ARG_B)[k * size(DEEPGEN_ARG_LDB) + j];
+      v *= alpha;
+      if (beta != 0) v += beta * floats(DEEPGEN_ARG_C)[i * size(DEEPGEN_ARG_LDC) + j];
+      const int64_t at = slope == Slope::of_row ? i % kN : slope == Slope::of_the_next ? (j + 1) % kN : j;
+      const float y = slope == Slope::none ? 0 : floats(DEEPGEN_ARG_SLOPE)[at];
+      floats(DEEPGEN_ARG_D)[i * size(DEEPGEN_ARG_LDD) + j] = v > 0 && slope != Slope::of_all ? v : v * y;
+    }
+}
+
+TEST(VerifyEpilogue, FindsWrongSlopesOfAPrelu) {
+  const Gemm p =
+      Gemm::parse("gemm m=13 n=11 k=17 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=prelu align=4");
+  EXPECT_EQ(verify(prelu<Slope::right>, p).status, "");
+  for (Entry entry :
+       {prelu<Slope::none>, prelu<Slope::of_row>, prelu<Slope::of_all>, prelu<Slope::of_the_next>})
+    EXPECT_EQ(verify(entry, p).status, "wrong");
 }
 
 struct Wrong {

@@ -1,7 +1,7 @@
 // Which kernel a device runs: the order of selection, what falls through to what, and the errors.
 #include "cuda_test_function.h"
+#include "driver_deaths.h"
 #include "fake_devices.h"
-#include "tests/unit/short_host.h"
 
 #include <gtest/gtest.h>
 
@@ -296,16 +296,13 @@ TEST_F(CudaSelect, EightThreadsCallFirst) {
   }
 }
 
-/// In a process of its own, as the driver is looked up once.
 [[noreturn]] void launch_and_exit(const char* path, const char* missing) {
   setenv("DEEPGEN_CUDA_DRIVER", path, 1);
   fake_cuda::reset({h100()});
   fake_cuda::set_current(0);
   if (missing) fake_cuda::state().missing = {missing};
   CudaFunction f({kernel("one")});
-  const bool quiet = f.config() == nullptr && f.workspace() == 0 && f.prepare() == DEEPGEN_ERROR_NO_DRIVER;
-  const deepgen_status status = f.launch();
-  std::_Exit(status == DEEPGEN_OK || quiet ? int(status) : 99);
+  deepgen::tests::launch_and_exit(f);
 }
 
 TEST(CudaDriverDeathTest, MissingOrTooOld) {
@@ -319,28 +316,19 @@ TEST(CudaDriverDeathTest, MissingOrTooOld) {
   EXPECT_EXIT(launch_and_exit(FAKE_CUDA, nullptr), ::testing::ExitedWithCode(DEEPGEN_OK), "");
 }
 
-/// The exit code tells the first step that went wrong.
 [[noreturn]] void launch_on_a_short_host(__rlimit_resource what) {
-  int wrong = 0, step = 0;
+  deepgen::tests::Steps steps;
   const bool copied = what == RLIMIT_AS;
-  const auto expect = [&](bool right) { ++step, wrong = wrong || right ? wrong : step; };
   {
     const deepgen::tests::LibraryCopy copy(FAKE_CUDA, copied);
     setenv("DEEPGEN_CUDA_DRIVER", copy.path(), 1);
     fake_cuda::reset({h100()});
     fake_cuda::set_current(0);
     CudaFunction f({kernel("one")});
-    {
-      const deepgen::tests::ShortOf host(what);
-      expect(f.launch() == DEEPGEN_ERROR_DRIVER);
-      const char* text = "";
-      expect(deepgen_last_driver_error(&text) == 2);
-      expect(std::string_view(text).find("the next call tries again") != std::string_view::npos);
-      expect(f.prepare() == DEEPGEN_ERROR_DRIVER && f.config() == nullptr);
-    }
-    expect(f.launch() == (copied ? DEEPGEN_ERROR_NO_CONTEXT : DEEPGEN_OK)); // a copy has no devices
+    deepgen::tests::call_on_a_short_host(f, what, steps);
+    steps.expect(f.launch() == (copied ? DEEPGEN_ERROR_NO_CONTEXT : DEEPGEN_OK)); // a copy has no devices
   }
-  std::_Exit(wrong);
+  std::_Exit(steps.wrong());
 }
 
 TEST(CudaDriverDeathTest, WhatTheHostCannotLoadNowIsTriedAgain) {

@@ -15,7 +15,7 @@ public:
     complete(p);
     problem = p, rows_ = operand_table(p);
     f.op = DEEPGEN_OP_GEMM, f.operands = rows_.data(), f.operand_count = uint32_t(rows_.size()),
-    f.work = work_of(p);
+    f.work = p.work();
     const auto sizes = size_ranges(p);
     std::copy(sizes.begin(), sizes.end(), f.sizes);
   }

@@ -1,7 +1,7 @@
 // Which kernel an AMD device runs: target ids, the order of selection, what falls through to what, and the
 // errors.
+#include "driver_deaths.h"
 #include "hip_devices.h"
-#include "tests/unit/short_host.h"
 
 #include "fake_cuda.h"
 #include "runtime/amd/hip_load.h"
@@ -266,15 +266,12 @@ TEST_F(HipSelect, KernelsOfBothVendorsInOneTable) {
   EXPECT_EQ(f.launch(), DEEPGEN_ERROR_NO_CONTEXT);
 }
 
-/// In a process of its own, as the library is looked up once.
 [[noreturn]] void launch_and_exit(const char* path) {
   setenv("DEEPGEN_HIP_DRIVER", path, 1);
   setenv("FAKE_HIP_DEVICES", "gfx942:sramecc+:xnack- AMD Instinct MI300X", 1);
   setenv("FAKE_HIP_TRACE", "1", 1);
   Function f({kernel("one")});
-  const bool quiet = f.config() == nullptr && f.workspace() == 0 && f.prepare() == DEEPGEN_ERROR_NO_DRIVER;
-  const deepgen_status status = f.launch();
-  std::_Exit(status == DEEPGEN_OK || quiet ? int(status) : 99);
+  deepgen::tests::launch_and_exit(f);
 }
 
 TEST(HipDriverDeathTest, MissingOldOrOfAnotherVersion) {
@@ -287,11 +284,10 @@ TEST(HipDriverDeathTest, MissingOldOrOfAnotherVersion) {
   EXPECT_EXIT(launch_and_exit(FAKE_HIP), ::testing::ExitedWithCode(DEEPGEN_OK), "launch of deepgen_kernel");
 }
 
-/// The exit code tells the first step that went wrong. `both`: a function with kernels for both vendors, of
+/// `both`: a function with kernels for both vendors, of
 /// which the driver of the other one cannot be loaded.
 [[noreturn]] void launch_on_a_short_host(__rlimit_resource what, bool both) {
-  int wrong = 0, step = 0;
-  const auto expect = [&](bool right) { ++step, wrong = wrong || right ? wrong : step; };
+  deepgen::tests::Steps steps;
   {
     const deepgen::tests::LibraryCopy copy(both ? FAKE_CUDA : FAKE_HIP, !both);
     setenv("DEEPGEN_HIP_DRIVER", both ? FAKE_HIP : copy.path(), 1);
@@ -303,18 +299,11 @@ TEST(HipDriverDeathTest, MissingOldOrOfAnotherVersion) {
     std::vector<KernelText> table = {kernel("one")};
     if (both) table.push_back(deepgen::cuda_tests::kernel("cuda", "sm_80"));
     Function f(table);
-    {
-      const deepgen::tests::ShortOf host(what);
-      expect(f.launch() == DEEPGEN_ERROR_DRIVER);
-      const char* text = "";
-      expect(deepgen_last_driver_error(&text) == 2);
-      expect(std::string_view(text).find("the next call tries again") != std::string_view::npos);
-      expect(f.prepare() == DEEPGEN_ERROR_DRIVER && f.config() == nullptr);
-    }
-    expect(f.launch() == DEEPGEN_OK);
-    expect(f.config() == std::string_view(both ? "cuda" : "one"));
+    deepgen::tests::call_on_a_short_host(f, what, steps);
+    steps.expect(f.launch() == DEEPGEN_OK);
+    steps.expect(f.config() == std::string_view(both ? "cuda" : "one"));
   }
-  std::_Exit(wrong);
+  std::_Exit(steps.wrong());
 }
 
 TEST(HipDriverDeathTest, WhatTheHostCannotLoadNowIsTriedAgain) {

@@ -69,6 +69,7 @@ constexpr VectorOperand kVectors[] = {
     {EpilogueOp::scale_row, &deepgen_gemm_args::scale_row, DEEPGEN_ARG_SCALE_ROW, true},
     {EpilogueOp::scale_col, &deepgen_gemm_args::scale_col, DEEPGEN_ARG_SCALE_COL, true},
     {EpilogueOp::scale_d, &deepgen_gemm_args::scale_d, DEEPGEN_ARG_SCALE_D, true},
+    {EpilogueOp::prelu, &deepgen_gemm_args::slope, DEEPGEN_ARG_SLOPE, false},
 };
 
 TEST_F(Arguments, GroupsWantATable) {
@@ -362,7 +363,7 @@ TEST_F(RowsArguments, TablesThatPointElsewhereAreRefused) {
     return !deepgen::has_good_operands(function);
   };
   EXPECT_TRUE(refused([](deepgen_operand& x) { x.slot = DEEPGEN_ARG_COUNT; }));
-  EXPECT_TRUE(refused([](deepgen_operand& x) { x.type = DEEPGEN_I32 + 1; }));
+  EXPECT_TRUE(refused([](deepgen_operand& x) { x.type = DEEPGEN_U8 + 1; }));
   EXPECT_TRUE(refused([](deepgen_operand& x) { x.field = sizeof(deepgen_rows_args); }));
   EXPECT_TRUE(refused([](deepgen_operand& x) { x.ld_field = 0; }));
   EXPECT_TRUE(refused([](deepgen_operand& x) { x.ld = DEEPGEN_ARG_COUNT; }));

@@ -274,6 +274,25 @@ TEST_F(Runtime, SelectsByLevel) {
   unsetenv("DEEPGEN_CPU_LEVEL");
 }
 
+TEST_F(Runtime, TakesKernelsWhoseExtensionsAreHere) {
+  constexpr uint32_t no_such = 0x40000000u;
+  kernels = {kernel(1 | no_such, other_kernel, "of another time"),
+             kernel(3 | DEEPGEN_ISA_AVXVNNI, other_kernel, "vnni"), kernel(1, count_tiles, "plain")};
+  function.kernels = kernels.data(), function.kernel_count = 3;
+  const uint32_t here = deepgen::cpu::usable_isa();
+  EXPECT_EQ(here & DEEPGEN_ISA_LEVEL, deepgen_cpu_level());
+  EXPECT_EQ(deepgen_register(&function, 1), DEEPGEN_OK);
+  EXPECT_STREQ(deepgen_selected_config(&function), here & DEEPGEN_ISA_AVXVNNI ? "vnni" : "plain");
+  setenv("DEEPGEN_CPU_LEVEL", "3", 1); // the level and nothing else
+  EXPECT_EQ(deepgen::cpu::usable_isa(), deepgen_cpu_level());
+  EXPECT_EQ(deepgen_register(&function, 1), DEEPGEN_OK);
+  EXPECT_STREQ(deepgen_selected_config(&function), "plain");
+  setenv("DEEPGEN_CPU_LEVEL", "3+", 1);
+  EXPECT_LE(deepgen_cpu_level(), 3u);
+  EXPECT_EQ(deepgen::cpu::usable_isa() & ~DEEPGEN_ISA_LEVEL, here & DEEPGEN_ISA_AVXVNNI);
+  unsetenv("DEEPGEN_CPU_LEVEL");
+}
+
 TEST_F(Runtime, RefusesMalformedDescriptions) {
   const uint8_t bad_slot = DEEPGEN_ARG_COUNT;
   kernels[0].args = &bad_slot, kernels[0].arg_count = 1;

@@ -101,6 +101,45 @@ TEST(RuntimeVerify, FindsEachFault) {
   }
 }
 
+enum Slope { kEach, kFirst, kAll } slope;
+
+/// D = prelu(A B), as the calls of deepgen_verify() have it without padding and with.
+void prelu(const uint64_t* x) {
+  const auto floats = [&](int i) { return reinterpret_cast<float*>(x[i]); };
+  const float alpha = scalar(x[8]), beta = scalar(x[9]);
+  for (uint64_t i = 0; i < kM; ++i)
+    for (uint64_t j = 0; j < kN; ++j) {
+      float v = 0;
+      for (uint64_t k = 0; k < kK; ++k) v += floats(0)[i * x[4] + k] * floats(1)[k * x[5] + j];
+      v *= alpha;
+      if (beta != 0) v += beta * floats(2)[i * x[6] + j];
+      floats(3)[i * x[7] + j] = v > 0 && slope != kAll ? v : v * floats(10)[slope == kFirst ? 0 : j];
+    }
+}
+
+TEST(RuntimeVerify, KnowsTheSlopesOfAPrelu) {
+  constexpr uint8_t kSlots[] = {DEEPGEN_ARG_A,     DEEPGEN_ARG_B,    DEEPGEN_ARG_C,    DEEPGEN_ARG_D,
+                                DEEPGEN_ARG_LDA,   DEEPGEN_ARG_LDB,  DEEPGEN_ARG_LDC,  DEEPGEN_ARG_LDD,
+                                DEEPGEN_ARG_ALPHA, DEEPGEN_ARG_BETA, DEEPGEN_ARG_SLOPE};
+  deepgen_kernel kernel = {};
+  kernel.arch = "cpu", kernel.config = "fake", kernel.args = kSlots, kernel.arg_count = sizeof kSlots;
+  kernel.isa = 1, kernel.entry = prelu;
+  kernel.tiles_m = kernel.tiles_n = kernel.tiles_b = kernel.grain_m = kernel.grain_n = 1;
+  const deepgen_kernel* volatile selected = nullptr;
+  deepgen_function f = {};
+  f.name = "fake_prelu";
+  f.problem = "gemm m=9 n=14 k=37 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=prelu align=4";
+  deepgen::GemmOperands operands;
+  operands.set(f, deepgen::Gemm::parse(f.problem));
+  f.kernels = &kernel, f.kernel_count = 1, f.selected = &selected;
+  for (Slope fault : {kEach, kFirst, kAll}) {
+    slope = fault;
+    char text[256] = "?";
+    EXPECT_EQ(deepgen_verify(&f, text, sizeof text), fault == kEach ? DEEPGEN_OK : DEEPGEN_ERROR_WRONG_RESULT)
+        << text;
+  }
+}
+
 TEST(RuntimeVerify, NeedsAKernelOfTheCpu) {
   EXPECT_EQ(deepgen_verify(nullptr, nullptr, 0), DEEPGEN_ERROR_NULL);
   const deepgen_kernel* volatile selected = nullptr;

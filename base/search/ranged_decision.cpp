@@ -1,0 +1,205 @@
+#include "base/search/ranged_decision.h"
+
+#include "base/json/json_text.h"
+#include "base/problem/points.h"
+#include "base/search/crossover.h"
+#include "base/text/error.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <map>
+
+namespace deepgen {
+namespace {
+
+/// The finalists that were timed at every point, and their ratios by the size that splits.
+class Matrix {
+public:
+  Matrix(const Gemm& p, const RecordLog& final) : size_(*split_size(p)) {
+    for (const Record& r : final.records)
+      if (r.stage == "final" && r.ok() && r.timing && !r.is_vendor() && !r.points.empty() && !known(r))
+        records_.push_back(&r);
+    for (const Sizes& at : final_points(p))
+      if (std::all_of(records_.begin(), records_.end(), [&](const Record* r) { return r->at(at); }))
+        points_[at[size_]].push_back(at);
+  }
+
+  bool empty() const { return records_.empty() || points_.empty(); }
+  const std::vector<const Record*>& records() const { return records_; }
+  /// Ascending.
+  std::vector<int64_t> values() const {
+    std::vector<int64_t> out;
+    for (const auto& [value, at] : points_) out.push_back(value);
+    return out;
+  }
+
+  /// `favour`: the share of its time that the default is given.
+  std::vector<CrossoverKernel> kernels(double favour) const {
+    std::vector<CrossoverKernel> out;
+    for (const Record* r : records_) {
+      CrossoverKernel k{r->choice.text(), r->code_bytes, {}};
+      for (const auto& [value, list] : points_) {
+        double sum = 0;
+        for (const Sizes& at : list) sum += std::log(std::max(r->at(at)->ratio, 1e-9));
+        const double mean = std::exp(sum / double(list.size()));
+        k.seconds.push_back(r->origin == "default" ? mean * (1 - favour) : mean);
+      }
+      out.push_back(std::move(k));
+    }
+    return out;
+  }
+
+private:
+  Size size_;
+  std::vector<const Record*> records_;
+  std::map<int64_t, std::vector<Sizes>> points_;
+
+  /// The default runs twice.
+  bool known(const Record& r) const {
+    return std::any_of(records_.begin(), records_.end(),
+                       [&](const Record* other) { return other->sha256 == r.sha256; });
+  }
+};
+
+SizeSpan all_calls(const Gemm& p) {
+  SizeSpan all{p.sizes(), p.sizes()};
+  for (size_t i = 0; i < size_count; ++i)
+    if (p.least[i]) all.least[Size(i)] = *p.least[i];
+  return all;
+}
+
+/// The first size of `after`, above `low` and at most `high`.
+int64_t border(const std::vector<Border>& measured, const Record& before, const Record& after, int64_t low,
+               int64_t high) {
+  for (const Border& b : measured)
+    if (b.before == before.sha256 && b.after == after.sha256 && b.first > low && b.first <= high)
+      return b.first;
+  const int64_t middle = std::llround(std::sqrt(double(low) * double(high)));
+  return std::clamp(middle, low + 1, high);
+}
+
+RangedDecision alone(const Gemm& p, const Record& only, std::string reason) {
+  RangedDecision d;
+  d.found = true, d.parts = {{only, all_calls(p)}}, d.reason = std::move(reason);
+  return d;
+}
+
+std::string count_text(const RangedDecision& d) {
+  char text[120];
+  std::snprintf(text, sizeof text, "%zu kernel%s, at most %.1f %% behind the best at a point", d.parts.size(),
+                d.parts.size() == 1 ? "" : "s", 100 * d.worst);
+  return text;
+}
+
+/// Of the chosen ones to the default, over the points of the hold-out; 0: there is none.
+double mean_ratio(const std::vector<RangedHoldout>& holdout) {
+  double sum = 0;
+  for (const RangedHoldout& h : holdout) sum += std::log(std::max(h.ratio, 1e-9));
+  return holdout.empty() ? 0 : std::exp(sum / double(holdout.size()));
+}
+
+} // namespace
+
+RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
+  RangedDecision d;
+  const Matrix matrix(p, final);
+  if (matrix.empty()) {
+    d.reason = "no candidate was both correct and timed at the points of the range";
+    return d;
+  }
+  const auto& records = matrix.records();
+  const auto standard =
+      std::find_if(records.begin(), records.end(), [](const Record* r) { return r->origin == "default"; });
+  if (standard != records.end() && !final.stable)
+    return alone(p, **standard, "the default stays: too much interference to decide");
+  const double mean = mean_ratio(holdout_of(final.environment));
+  if (standard != records.end() && mean >= 1)
+    return alone(p, **standard, "the default stays: a second process does not confirm what won the finals");
+  CrossoverRules rules;
+  rules.noise = std::max(rules.noise, threshold_of(final.noise_floor));
+  const std::vector<int64_t> values = matrix.values();
+  const Crossover crossover = choose_crossover(matrix.kernels(threshold_of(final.noise_floor)),
+                                               std::vector<double>(values.size(), 1.0), rules);
+  const std::vector<Border> measured = borders_of(final.environment);
+  const Size size = *split_size(p);
+  d.found = true, d.regret = crossover.regret, d.worst = crossover.worst;
+  d.parts = {{*records[crossover.at[0]], all_calls(p)}};
+  for (size_t i = 1; i < values.size(); ++i) {
+    if (crossover.at[i] == crossover.at[i - 1]) continue;
+    const Record &before = *records[crossover.at[i - 1]], &after = *records[crossover.at[i]];
+    const int64_t first = border(measured, before, after, values[i - 1], values[i]);
+    d.parts.back().taken.most[size] = first - 1;
+    d.parts.push_back({after, all_calls(p)});
+    d.parts.back().taken.least[size] = first;
+  }
+  d.improved = d.parts.size() > 1 || d.parts[0].record.origin != "default";
+  d.reason = count_text(d);
+  return d;
+}
+
+Decision mean_decision(const Gemm& p, const RecordLog& final) {
+  const RangedDecision d = decide_ranges(p, final);
+  Decision out;
+  out.found = d.found, out.improved = d.improved, out.reason = d.reason;
+  out.threshold = threshold_of(final.noise_floor);
+  if (!d.found) return out;
+  out.winner = d.parts.back().record;
+  std::vector<PointTiming> points;
+  for (const RangedHoldout& h : holdout_of(final.environment))
+    points.push_back({h.at, {h.seconds, h.seconds, h.seconds, h.ratio, h.low, h.high, 1, 1}});
+  // Where the default takes all calls, the hold-out is of others.
+  if (d.improved && !points.empty()) out.winner.timing = mean_timing(points);
+  return out;
+}
+
+std::vector<Border> borders_of(const Json& environment) {
+  std::vector<Border> out;
+  const std::string where = "borders";
+  if (!environment.contains("borders")) return out;
+  for (const Json& item : get<std::vector<Json>>(environment, "borders", where))
+    out.push_back({get_name(item, "before", where), get_name(item, "after", where),
+                   get_count(item, "first", where, 1)});
+  return out;
+}
+
+Json to_json(const std::vector<Border>& borders) {
+  Json json = Json::array();
+  for (const Border& b : borders)
+    json.push_back({{"before", b.before}, {"after", b.after}, {"first", b.first}});
+  return json;
+}
+
+std::vector<RangedHoldout> holdout_of(const Json& environment) {
+  std::vector<RangedHoldout> out;
+  const std::string where = "holdout";
+  if (!environment.contains("points")) return out;
+  for (const Json& item : get<std::vector<Json>>(environment, "points", where)) {
+    const auto at = get<std::array<int64_t, size_count>>(item, "at", where);
+    out.push_back({{at[0], at[1], at[2], at[3]},
+                   get_name(item, "sha256", where),
+                   get<double>(item, "seconds", where),
+                   get<double>(item, "ratio", where),
+                   get<double>(item, "low", where),
+                   get<double>(item, "high", where),
+                   get<double>(item, "vendor", where)});
+  }
+  return out;
+}
+
+Json to_json(const std::vector<RangedHoldout>& holdout) {
+  Json json = Json::array();
+  for (const RangedHoldout& h : holdout)
+    json.push_back({{"at", {h.at.m, h.at.n, h.at.k, h.at.batch}},
+                    {"sha256", h.sha256},
+                    {"seconds", finite(h.seconds)},
+                    {"ratio", finite(h.ratio)},
+                    {"low", finite(h.low)},
+                    {"high", finite(h.high)},
+                    {"vendor", finite(h.vendor)}});
+  return json;
+}
+
+} // namespace deepgen

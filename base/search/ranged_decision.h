@@ -1,0 +1,54 @@
+// The kernels that a finished search of a problem with ranges links, and the calls that each takes: a pure
+// function of the final records.
+#pragma once
+
+#include "base/problem/gemm.h"
+#include "base/search/decide.h"
+
+namespace deepgen {
+
+struct RangedWinner {
+  Record record;  ///< of stage "final"
+  SizeSpan taken; ///< from the first size that takes it to the last
+};
+
+struct RangedDecision {
+  bool found = false;              ///< false: no finalist is correct and timed at every point
+  std::vector<RangedWinner> parts; ///< ascending; they cover the ranges, each call once
+  bool improved = false;           ///< not the default alone
+  double regret = 0, worst = 0;    ///< of the crossover, at the points of the finals
+  std::string reason;              ///< one line
+};
+
+/// What the finals say, by a crossover over all their points. Kernels share the calls by the first range
+/// alone; points that are equal in it count by their mean. The default counts as faster by the noise, so that
+/// others take its place for more than that. Where the hold-out finds the chosen ones slower than the default
+/// on average, or too much interfered, the default takes all calls. Borders are the measured ones ("borders"
+/// of the environment), else the geometric mean of the points around them.
+RangedDecision decide_ranges(const Gemm&, const RecordLog& final);
+
+/// The same as the decision of any search, for tables: the kernel of the largest calls, with the geometric
+/// mean of what the hold-out says of all points.
+Decision mean_decision(const Gemm&, const RecordLog& final);
+
+/// A border that was measured: `after` is faster from `first` on.
+struct Border {
+  std::string before, after; ///< SHA-256
+  int64_t first = 0;
+};
+/// In "borders" of a log's environment. Throws Error when they are malformed.
+std::vector<Border> borders_of(const Json& environment);
+Json to_json(const std::vector<Border>&);
+
+/// Of one point of the hold-out, in "points" of a log's environment.
+struct RangedHoldout {
+  Sizes at;
+  std::string sha256; ///< of the kernel that takes it
+  double seconds = 0;
+  double ratio = 1, low = 1, high = 1; ///< to the default
+  double vendor = 0;                   ///< its time over the kernel's; 0: it was not timed
+};
+std::vector<RangedHoldout> holdout_of(const Json& environment);
+Json to_json(const std::vector<RangedHoldout>&);
+
+} // namespace deepgen

@@ -1,0 +1,66 @@
+"""What it costs to have a kernel compiled by a worker: overhead.py --prefix PREFIX -o results.json [--slurm] [--rounds 15]
+
+The workers' cache has all kernels, so that what is timed is the way there and back. Variants take turns, in each round in
+another order. Seconds a slot: of 8 slots of one plan, one after the other.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+SLOTS = 8
+PROBLEM = "gemm m=96 n=96 k=96 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4"
+OWN = ["env", "-u", "SLURM_JOB_ID", "-u", "SLURM_JOBID"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--prefix", required=True)
+    parser.add_argument("-o", required=True)
+    parser.add_argument("--slurm", action="store_true", help="also by srun, where SLURM_CONF names a cluster")
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp())
+    tool = f"{os.path.abspath(options.prefix)}/bin/deepgen"
+    os.environ["DEEPGEN_CACHE_DIR"] = str(folder / "cache")
+    problem = {"schema": "deepgen.problem/1", "target": "t", "name": "f", "namespace": "t", "problem": PROBLEM, "untuned": False}
+    (folder / "problem.json").write_text(json.dumps(problem))
+
+    def run(*words, **environment):
+        subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL, env={**os.environ, **environment})
+    run(tool, "plan", "--problem", "problem.json", "--round", "0", "--slots", str(SLOTS), "-o", "plan.json")
+    run(tool, "compile", "--plan", "plan.json", "--slot", "0", "--count", str(SLOTS), "-o", "warm/s00.list")  # the cache is filled
+    launchers = {"env": ["env", f"DEEPGEN_CACHE=on"]}
+    if options.slurm:
+        launchers["srun"] = [*OWN, "srun", "-Q", "-n1", "-c1", "--mem=0", "env", "DEEPGEN_CACHE=on"]
+    sites = [{"name": name, "arch": "cpu", "compile": words, "worker": tool} for name, words in launchers.items()]
+    (folder / "sites.json").write_text(json.dumps({"schema": "deepgen.sites/1", "sites": sites}))
+    variants = {"local": None, **{f"{name}, batch {batch}": (name, batch) for name in launchers for batch in (1, 4, 8)}}
+
+    def once(variant):
+        if variant is None:
+            for slot in range(SLOTS):
+                run(tool, "compile", "--plan", "plan.json", "--slot", str(slot), "-o", f"local/s{slot:02}.dgk")
+            return
+        name, batch = variant
+        for slot in range(0, SLOTS, batch):
+            run(tool, "remote", "--sites", "sites.json", "--site", name, "--", "compile", "--plan", "plan.json", "--slot", str(slot),
+                "--count", str(batch), "-o", f"{name}{batch}/s{slot:02}.list", DEEPGEN_CACHE="off")
+    times = {name: [] for name in variants}
+    for _ in range(options.rounds):
+        for name in random.sample(sorted(variants), len(variants)):
+            start = time.monotonic()
+            once(variants[name])
+            times[name].append((time.monotonic() - start) / SLOTS)
+    for name, values in times.items():
+        print(f"{name:16} {1000 * statistics.median(values):7.1f} ms a slot, fastest {1000 * min(values):7.1f}")
+    pathlib.Path(options.o).write_text(json.dumps({"slots": SLOTS, "seconds a slot": times}, indent=1) + "\n")
+
+
+sys.exit(main())

@@ -1,0 +1,170 @@
+#include "generator/lock/ranged_entry.h"
+
+#include "base/problem/points.h"
+#include "base/search/ranged_decision.h"
+#include "base/text/error.h"
+#include "base/text/text.h"
+#include "generator/lock/evidence.h"
+#include "generator/space/space.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace deepgen {
+namespace {
+
+double rounded(double x) { return std::round(x * 1e4) / 1e4; }
+
+/// The points of the hold-out, as "kernel" its number in `parts`.
+Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<RangedWinner>& parts) {
+  Json json = Json::array();
+  for (const RangedHoldout& h : holdout) {
+    size_t kernel = 0;
+    while (kernel + 1 < parts.size() && parts[kernel].record.sha256 != h.sha256) ++kernel;
+    Json point = {{"at", {h.at.m, h.at.n, h.at.k, h.at.batch}},
+                  {"kernel", kernel},
+                  {"ratio", {rounded(h.low), rounded(h.ratio), rounded(h.high)}}};
+    if (h.vendor > 0) point["vendor_ratio"] = rounded(h.vendor);
+    json.push_back(std::move(point));
+  }
+  return json;
+}
+
+std::vector<LockedPart> parts_of(const LockEntry& e) {
+  std::vector<LockedPart> parts = e.ranges;
+  if (e.taken) parts.push_back({e.choice, e.revision, e.sha256, *e.taken});
+  return parts;
+}
+
+std::string why_stale(const LockedPart& part, const LockEntry& e, const Problem& p) {
+  if (!is_sha256(part.sha256))
+    return "the sha256 of " + part.choice.text() + " is not 64 lower-case hex digits";
+  const Template& t = find_template(part.choice.template_name);
+  if (t.revision() != part.revision)
+    return "template " + t.name() + " has revision " + std::to_string(t.revision()) +
+           ", the entry was tuned with " + std::to_string(part.revision);
+  return why_illegal(p, e.arch, e.device, part.choice);
+}
+
+/// Nothing when the key is of a problem without ranges, or of another version.
+std::optional<Gemm> ranged_gemm(const std::string& key) {
+  try {
+    const Problem p = Problem::parse(key);
+    return p.ranged() ? std::optional(p.gemm()) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// "m 1..63"
+std::string span_text(const SizeSpan& span, Size size) {
+  return std::string(size_names[size_t(size)]) + " " + std::to_string(span.least[size]) + ".." +
+         std::to_string(span.most[size]);
+}
+
+} // namespace
+
+LockEntry ranged_entry(const Gemm& p, const std::string& arch, const Device& device,
+                       const std::string& toolchain, const RecordLog& final,
+                       const std::vector<RecordLog>& logs) {
+  const RangedDecision d = decide_ranges(p, final);
+  if (!d.found) throw Error("not locked: " + d.reason, p.key());
+  std::vector<LockedPart> parts;
+  for (const RangedWinner& w : d.parts) {
+    if (!is_sha256(w.record.sha256) || !(w.record.error <= 1))
+      throw Error("not locked: a winner was not verified", p.key(), w.record.choice.text());
+    parts.push_back({w.record.choice, w.record.revision, w.record.sha256, w.taken});
+  }
+  // The mean over the points, as of any entry; then the points.
+  Json evidence = evidence_of(mean_decision(p, final), final, logs, {p.key(), arch, device});
+  const std::vector<RangedHoldout> holdout = holdout_of(final.environment);
+  evidence["points"] = points_json(holdout, d.parts);
+  evidence["regret"] = {rounded(d.regret), rounded(d.worst)};
+  if (const std::string vendor = final.environment.value("vendor_name", ""); !vendor.empty())
+    evidence["vendor_name"] = vendor;
+  LockEntry e{
+      p.key(),  arch, device, parts.back().choice, parts.back().revision, parts.back().sha256, toolchain,
+      evidence, {},   {}};
+  if (parts.size() == 1) return e;
+  e.taken = parts.back().taken;
+  parts.pop_back();
+  e.ranges = std::move(parts);
+  return e;
+}
+
+std::string why_stale_ranges(const LockEntry& e) {
+  const Problem problem = Problem::parse(e.problem);
+  const std::vector<LockedPart> parts = parts_of(e);
+  if (!problem.ranged() && !parts.empty()) return "it has kernels for ranges of a problem without ranges";
+  if (e.ranges.empty()) return e.taken ? "it has one kernel for a part of the sizes alone" : "";
+  if (!e.taken) return "its kernel for the largest sizes does not say which these are";
+  for (const LockedPart& part : parts)
+    if (std::string why = why_stale(part, e, problem); !why.empty()) return why;
+  const Gemm& p = problem.gemm();
+  const Size size = *split_size(p);
+  int64_t next = *p.least[size_t(size)];
+  for (const LockedPart& part : parts) {
+    for (size_t i = 0; i < size_count; ++i)
+      if (Size(i) != size && (part.taken.most[Size(i)] != p.sizes()[Size(i)] ||
+                              part.taken.least[Size(i)] != p.least[i].value_or(p.sizes()[Size(i)])))
+        return "its kernels do not take all sizes " + std::string(size_names[i]);
+    if (part.taken.least[size] != next) return "its kernels leave sizes out, or take them twice";
+    next = part.taken.most[size] + 1;
+  }
+  return next == p.sizes()[size] + 1 ? "" : "its kernels do not take the largest sizes";
+}
+
+const LockEntry* find_other_ranges(const Lock& lock, const Problem& problem, const std::string& arch) {
+  if (!problem.ranged()) return nullptr;
+  const auto without = [](Gemm p) {
+    p.m = p.n = p.k = p.batch = 1, p.least = {};
+    return p;
+  };
+  for (const LockEntry& e : lock.entries()) {
+    if (e.arch != arch) continue;
+    if (const auto p = ranged_gemm(e.problem); p && without(*p) == without(problem.gemm())) return &e;
+  }
+  return nullptr;
+}
+
+namespace {
+
+/// Of one point of the evidence; empty where it is not what this version writes.
+std::string point_text(const Json& point, Size size, const std::string& vendor) {
+  try {
+    const auto at = get<std::array<int64_t, size_count>>(point, "at", "evidence");
+    const auto ratio = get<std::array<double, 3>>(point, "ratio", "evidence");
+    char line[160];
+    std::snprintf(line, sizeof line, "    %s=%lld: %.3fx vs default", size_names[size_t(size)],
+                  static_cast<long long>(at[size_t(size)]), ratio[1] > 0 ? 1 / ratio[1] : 0);
+    std::string text = line;
+    if (point.contains("vendor_ratio")) {
+      std::snprintf(line, sizeof line, ", %.3fx vs ", get<double>(point, "vendor_ratio", "evidence"));
+      text += line + vendor;
+    }
+    return text + "\n";
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+} // namespace
+
+std::string ranges_text(const LockEntry& e) {
+  const std::optional<Gemm> p = ranged_gemm(e.problem);
+  if (!p) return "";
+  const Size size = *split_size(*p);
+  std::string text;
+  for (const LockedPart& part : parts_of(e))
+    text += "    " + span_text(part.taken, size) + ": " + part.choice.text() + "\n";
+  const Json points = e.evidence.is_object() ? e.evidence.value("points", Json()) : Json();
+  const Json name = e.evidence.is_object() ? e.evidence.value("vendor_name", Json()) : Json();
+  const std::string vendor = name.is_string() ? visible(name.get<std::string>()) : "the vendor";
+  if (points.is_array())
+    for (const Json& point : points) text += point_text(point, size, vendor);
+  return text;
+}
+
+} // namespace deepgen

@@ -1,0 +1,168 @@
+#include "generator/remote/compile_remote.h"
+
+#include "base/files/files.h"
+#include "base/search/names.h"
+#include "generator/codegen/cache_key.h"
+#include "generator/codegen/compile.h"
+#include "generator/remote/candidate.h"
+#include "generator/remote/command_line.h"
+#include "remote/call.h"
+
+#include <filesystem>
+#include <iostream>
+
+namespace fs = std::filesystem;
+
+namespace deepgen {
+namespace {
+
+constexpr const char* kPlan = "plan.json";
+constexpr const char* kList = "kernels.list";
+constexpr double kCompileSeconds = 60, kMoreSeconds = 60;
+constexpr double kMostSlots = 1000;
+
+const std::map<std::string, WordKind> kKinds = {
+    {"--plan", WordKind::file},     {"--slot", WordKind::text},     {"--count", WordKind::text},
+    {"--finalist", WordKind::text}, {"--records", WordKind::file},  {"--no-awkward", WordKind::flag},
+    {"--timeout", WordKind::text},  {"--cache", WordKind::dropped}, {"-o", WordKind::output}};
+
+size_t whole_or(const CommandLine& line, const std::string& option, size_t otherwise) {
+  return size_t(std::min(line.number_or(option, double(otherwise)), kMostSlots));
+}
+
+class RemoteCompile {
+public:
+  RemoteCompile(const RemoteOptions& o, const std::vector<std::string>& words)
+      : o_(o), line_(words, kKinds), sites_(Sites::read(o.sites)), site_(sites_.find(o.site, o.sites)),
+        cache_(CacheSettings::from_environment(line_.one_or("--cache", ""))) {}
+
+  void run() { line_.has("--finalist") ? finalist() : slots(); }
+
+private:
+  /// What the cache has of a job, as a compile would have written it.
+  std::optional<std::string> found(const CompileJob& job, const CompiledParts& parts) {
+    if (!cache_.on()) return std::nullopt;
+    std::optional<KernelFile> file = find_cached(cache_, cache_key(job, parts), job);
+    if (!file) return std::nullopt;
+    file->origin = job.origin;
+    return file->serialize();
+  }
+
+  /// Checks what came, and keeps it as this host's compiles are kept.
+  std::string accepted(const Answer& answer, const std::string& name, const CompileJob& job,
+                       const CompiledParts& parts) {
+    const std::string where = "what node " + answer.where.node + " compiled";
+    KernelFile file = KernelFile::parse(*answer.files.find(name), where);
+    if (file.problem != job.problem || file.arch != job.arch || file.choice != job.choice)
+      throw HostFault("a worker has sent another kernel than was asked for", where, file.choice.text(),
+                      "report this: it is a defect");
+    const std::string bytes = file.serialize();
+    if (cache_.on() && worth_caching(file)) {
+      file.origin = KernelFile().origin;
+      cache_.store(CacheKind::kernel, cache_key(job, parts), file.serialize());
+    }
+    return bytes;
+  }
+
+  Call call_for(Request request, std::vector<BundleFile> files, size_t jobs) const {
+    request.id = compile_worker_id();
+    const double each = line_.number_or("--timeout", kCompileSeconds);
+    return {site_,         Task::compile,   std::move(request), std::move(files),
+            own_program(), line_.one("-o"), o_.board,           each * double(jobs) + kMoreSeconds};
+  }
+
+  void common_words(std::vector<std::string>& command) const {
+    if (line_.has("--no-awkward")) command.push_back("--no-awkward");
+    if (line_.has("--timeout")) command.insert(command.end(), {"--timeout", line_.one("--timeout")});
+  }
+
+  /// One request for all slots that the cache lacks: a plan of these alone.
+  void slots() {
+    const Plan plan = Plan::read(line_.one("--plan"));
+    const size_t first = whole_or(line_, "--slot", 0), count = whole_or(line_, "--count", 1);
+    const CompiledParts parts{.awkward = !line_.has("--no-awkward")};
+    std::vector<std::string> bytes(count);
+    std::vector<size_t> missing;
+    for (size_t i = 0; i < count; ++i) {
+      if (first + i >= plan.slots.size())
+        bytes[i] = empty_slot(plan.problem, plan.arch).serialize();
+      else if (auto known = found(CompileJob::of_slot(plan, first + i), parts))
+        bytes[i] = *known;
+      else
+        missing.push_back(i);
+    }
+    if (!missing.empty()) fetch(plan, first, missing, parts, bytes);
+    write(first, bytes);
+  }
+
+  void fetch(const Plan& plan, size_t first, const std::vector<size_t>& missing, const CompiledParts& parts,
+             std::vector<std::string>& bytes) {
+    Plan part = plan;
+    part.slots.clear();
+    Request request;
+    for (const size_t i : missing) {
+      request.outputs.push_back(slot_file_name(int64_t(part.slots.size())));
+      part.slots.push_back(plan.slots[first + i]);
+    }
+    request.command = {"compile", "--plan", kPlan, "--slot", "0", "--count", std::to_string(missing.size()),
+                       "-o",      kList};
+    common_words(request.command);
+    const Call c = call_for(request, {{kPlan, part.serialize()}}, missing.size());
+    const Answer answer = call(c);
+    std::cerr << answer.text;
+    for (size_t n = 0; n < missing.size(); ++n)
+      bytes[missing[n]] = accepted(answer, request.outputs[n], CompileJob::of_slot(part, n), parts);
+  }
+
+  void write(size_t first, const std::vector<std::string>& bytes) const {
+    const std::string output = line_.one("-o");
+    if (!line_.has("--count")) {
+      write_if_changed(output, bytes.front());
+      return;
+    }
+    std::string list;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      const std::string name = slot_file_name(int64_t(first + i));
+      write_if_changed((fs::path(output).parent_path() / name).string(), bytes[i]);
+      list += list_line(bytes[i], name);
+    }
+    write_if_changed(output, list);
+  }
+
+  void finalist() {
+    const CompiledParts parts{.main = false, .awkward = true};
+    const size_t index = whole_or(line_, "--finalist", 0);
+    const FinalistJob finalist = finalist_job(line_.many("--records"), index);
+    std::string bytes = finalist.none.serialize();
+    if (finalist.job) {
+      if (const auto known = found(*finalist.job, parts)) {
+        bytes = *known;
+      } else {
+        Request request;
+        request.command = line_.words_in_bundle();
+        request.outputs = {CommandLine::name_in_bundle(line_.one("-o"))};
+        const Call c = call_for(request, bundle_files(line_.files()), 1);
+        const Answer answer = call(c);
+        std::cerr << answer.text;
+        bytes = accepted(answer, request.outputs.front(), *finalist.job, parts);
+      }
+    }
+    write_if_changed(line_.one("-o"), bytes);
+  }
+
+  const RemoteOptions& o_;
+  const CommandLine line_;
+  const Sites sites_;
+  const Site& site_;
+  Cache cache_;
+};
+
+} // namespace
+
+std::string compile_worker_id() { return "deepgen " DEEPGEN_VERSION " " + codegen_id(); }
+
+void compile_remotely(const RemoteOptions& o, const std::vector<std::string>& words) {
+  RemoteCompile(o, words).run();
+}
+
+} // namespace deepgen

@@ -1,0 +1,14 @@
+// The search of a problem with ranges: each point is searched as the problem of its size, with the times that
+// all candidates have there.
+#pragma once
+
+#include "generator/search/search.h"
+
+namespace deepgen {
+
+/// The points propose in turn what next_plan() proposes for the problem of their size, as far as it serves
+/// the whole range. Round 0 begins with the default (the estimate's best for the largest calls) and the
+/// lock's kernels. A point whose search has ended proposes nothing. The same input gives the same plan.
+Plan next_ranged_plan(const SearchInput&, const std::vector<Choice>& incumbents);
+
+} // namespace deepgen

@@ -1,0 +1,202 @@
+#include "measure/commands/ranged_final.h"
+
+#include "base/problem/points.h"
+#include "base/search/ranged_decision.h"
+#include "measure/race/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace deepgen {
+namespace {
+
+// Shares of the time, and rounds.
+constexpr double kFinals = 0.55, kBorders = 0.15, kHoldout = 0.3;
+constexpr int kFewestRounds = 5, kFewestOfBorders = 3, kBisections = 4;
+constexpr int64_t kNear = 8; ///< borders are found to an eighth of their size
+
+class RangedFinal {
+public:
+  RangedFinal(const RangedContest& c, Progress& progress, std::vector<ArmResult>& samples)
+      : contest_(c), progress_(progress), samples_(samples) {
+    log_.records = c.finalists;
+    log_.environment["anchor"] = c.has_default ? "default" : "none";
+  }
+
+  RecordLog run() {
+    time_finalists();
+    measure_borders();
+    time_chosen();
+    if (clean_share(samples_) < contest_.clean_enough) unstable("too few samples were undisturbed");
+    if (dropped_share(samples_) > kMostDropped) unstable("the device throttled in too many rounds");
+    return std::move(log_);
+  }
+
+private:
+  const RangedContest& contest_;
+  Progress& progress_;
+  std::vector<ArmResult>& samples_;
+  RecordLog log_;
+
+  void unstable(const std::string& why) {
+    log_.stable = false;
+    if (!log_.environment.contains("unstable")) log_.environment["unstable"] = why;
+  }
+
+  std::vector<ArmResult> race(SizedField& field, const std::vector<Arm>& arms, int fewest, double seconds) {
+    RaceOptions options = contest_.options;
+    options.deadline = wall_seconds() + seconds;
+    field.complete(options);
+    const std::vector<ArmResult> results =
+        full_race(arms, fewest, contest_.options.most_rounds, options, progress_);
+    samples_.insert(samples_.end(), results.begin(), results.end());
+    return results;
+  }
+
+  /// The good ones, the default first where it is good.
+  std::vector<size_t> running() const {
+    std::vector<size_t> list;
+    for (size_t i = 0; i < log_.records.size(); ++i)
+      if (log_.records[i].ok()) list.push_back(i);
+    return list;
+  }
+  const Kernel& kernel(size_t i) const { return *contest_.kernels[i]; }
+  std::string name(size_t i) const { return log_.records[i].choice.text(); }
+  bool is_default(size_t i) const { return contest_.has_default && i == 0; }
+
+  /// All over again without what fails: ratios of all points are to one kernel, and a decision needs all.
+  void time_finalists() {
+    for (size_t before = 0; before != running().size();) {
+      before = running().size();
+      time_running();
+    }
+    for (Record& r : log_.records)
+      if (r.ok() && !r.points.empty()) r.timing = mean_timing(r.points);
+  }
+
+  void time_running() {
+    const std::vector<Sizes> points = final_points(contest_.problem);
+    const std::vector<size_t> list = running();
+    for (size_t i : list) log_.records[i].points.clear();
+    std::vector<double> noise;
+    for (const Sizes& at : points) {
+      if (running() != list || list.empty()) return;
+      const auto field = contest_.field(at, false);
+      std::vector<Arm> arms;
+      for (size_t i : list) arms.push_back(field->kernel_arm(name(i), kernel(i)));
+      arms.push_back(field->kernel_arm("the anchor again", kernel(list.front())));
+      const auto results =
+          race(*field, arms, kFewestRounds, kFinals * contest_.seconds / double(points.size()));
+      keep(list, results, at);
+      if (results.front().timed() && results.back().timed())
+        noise.push_back(std::abs(std::expm1(median(log_ratios(results.back(), results.front())))));
+    }
+    std::sort(noise.begin(), noise.end());
+    // The upper quartile over the points: one point that was disturbed does not hide all gains.
+    log_.noise_floor = std::max(contest_.least_noise, noise.empty() ? 0 : noise[3 * noise.size() / 4]);
+    if (noise.size() < points.size()) unstable("the noise is unknown at some points");
+  }
+
+  void keep(const std::vector<size_t>& list, const std::vector<ArmResult>& results, const Sizes& at) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      Record& r = log_.records[list[i]];
+      if (results[i].timed() && results[0].timed())
+        r.points.push_back({at, summarize(results[i], results[0], contest_.options.seed)});
+      else if (!results[i].failure.empty())
+        r.status = results[i].failure, r.detail = "while it was timed: " + results[i].detail;
+    }
+  }
+
+  size_t finalist(const std::string& sha256) const {
+    for (size_t i = 0; i < log_.records.size(); ++i)
+      if (log_.records[i].sha256 == sha256) return i;
+    return 0; // a decision names what the log has
+  }
+
+  /// Where two kernels that follow each other are equally fast.
+  void measure_borders() {
+    const RangedDecision d = decide_ranges(contest_.problem, log_);
+    if (d.parts.size() < 2) return;
+    const Size size = *split_size(contest_.problem);
+    std::vector<int64_t> values;
+    for (const Sizes& at : final_points(contest_.problem)) values.push_back(at[size]);
+    std::sort(values.begin(), values.end());
+    std::vector<Border> borders;
+    const double seconds = kBorders * contest_.seconds / double((d.parts.size() - 1) * kBisections);
+    for (size_t i = 1; i < d.parts.size(); ++i) {
+      const int64_t first = d.parts[i].taken.least[size];
+      int64_t high = *std::lower_bound(values.begin(), values.end(), first);
+      int64_t low = *std::prev(std::lower_bound(values.begin(), values.end(), first));
+      Border b{d.parts[i - 1].record.sha256, d.parts[i].record.sha256, high};
+      for (int step = 0; step < kBisections && (high - low) * kNear > high; ++step) {
+        const int64_t middle = std::llround(std::sqrt(double(low) * double(high)));
+        if (middle <= low || middle >= high) break;
+        (is_faster(b.after, b.before, size, middle, seconds) ? high : low) = middle;
+      }
+      b.first = high;
+      borders.push_back(b);
+    }
+    log_.environment["borders"] = to_json(borders);
+  }
+
+  bool is_faster(const std::string& after, const std::string& before, Size size, int64_t value,
+                 double seconds) {
+    Sizes at = contest_.problem.sizes();
+    at[size] = value;
+    const auto field = contest_.field(at, false);
+    const size_t x = finalist(before), y = finalist(after);
+    const auto results =
+        race(*field, {field->kernel_arm(name(x), kernel(x)), field->kernel_arm(name(y), kernel(y))},
+             kFewestOfBorders, seconds);
+    return results[0].timed() && results[1].timed() && median(log_ratios(results[1], results[0])) < 0;
+  }
+
+  /// Each point's kernel, the default and the vendor, in processes of their own.
+  void time_chosen() {
+    const RangedDecision d = decide_ranges(contest_.problem, log_);
+    if (!d.found) return;
+    const std::vector<Sizes> points = default_points(contest_.problem);
+    std::vector<RangedHoldout> holdout;
+    for (const Sizes& at : points) {
+      const auto part = std::find_if(d.parts.begin(), d.parts.end(),
+                                     [&](const RangedWinner& w) { return w.taken.holds(at); });
+      if (part == d.parts.end()) continue;
+      const size_t chosen = finalist(part->record.sha256);
+      const auto field = contest_.field(at, true);
+      if (!field->vendor_name().empty()) log_.environment["vendor_name"] = field->vendor_name();
+      std::vector<Arm> arms = {field->kernel_arm(name(chosen), kernel(chosen))};
+      const bool beside = contest_.has_default && !is_default(chosen) && log_.records[0].ok();
+      if (beside) arms.push_back(field->kernel_arm(name(0), kernel(0)));
+      const size_t vendors = arms.size();
+      for (Arm& arm : field->vendor_arms()) arms.push_back(std::move(arm));
+      const auto results =
+          race(*field, arms, kFewestRounds, kHoldout * contest_.seconds / double(points.size()));
+      if (!results[0].timed() || (beside && !results[1].timed())) {
+        unstable("a chosen kernel could not be timed again");
+        continue;
+      }
+      holdout.push_back(entry(at, part->record.sha256, results, beside, vendors));
+    }
+    log_.environment["points"] = to_json(holdout);
+  }
+
+  RangedHoldout entry(const Sizes& at, const std::string& sha256, const std::vector<ArmResult>& results,
+                      bool beside, size_t vendors) const {
+    const Timing t = summarize(results[0], results[beside ? 1 : 0], contest_.options.seed);
+    RangedHoldout h{at, sha256, t.seconds, t.ratio, t.low, t.high, 0};
+    for (size_t i = vendors; i < results.size(); ++i) {
+      if (!results[i].timed()) continue;
+      const double ratio = std::exp(median(log_ratios(results[i], results[0])));
+      if (h.vendor == 0 || ratio < h.vendor) h.vendor = ratio;
+    }
+    return h;
+  }
+};
+
+} // namespace
+
+RecordLog run_ranged_contest(const RangedContest& c, Progress& progress, std::vector<ArmResult>& samples) {
+  return RangedFinal(c, progress, samples).run();
+}
+
+} // namespace deepgen

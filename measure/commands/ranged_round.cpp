@@ -1,0 +1,99 @@
+#include "measure/commands/ranged_round.h"
+
+#include "base/problem/points.h"
+#include "base/search/names.h"
+
+#include <set>
+
+namespace deepgen {
+namespace {
+
+using FieldAt = std::function<std::unique_ptr<SizedField>(const Sizes&)>;
+
+class RangedRound {
+public:
+  RangedRound(const Gemm& p, const std::vector<Candidate*>& list, const FieldAt& field,
+              const RaceOptions& options, double seconds, Progress& progress)
+      : points_(default_points(p)), list_(list), field_(field), options_(options),
+        seconds_(seconds / double(points_.size())), progress_(progress) {}
+
+  std::vector<ArmResult> run() {
+    while (!pass()) {
+    }
+    for (Candidate* c : list_) {
+      if (!c->open()) continue;
+      if (c->record.points.empty()) {
+        c->decide("dropped", "not timed within the time budget; raise --seconds");
+        continue;
+      }
+      c->record.timing = mean_timing(c->record.points);
+      if (slow_.count(c))
+        c->decide("dropped", "more than 3 times slower than the fastest at every point");
+      else
+        c->decide("ok", "");
+    }
+    return std::move(all_);
+  }
+
+private:
+  std::vector<Sizes> points_;
+  const std::vector<Candidate*>& list_;
+  const FieldAt& field_;
+  RaceOptions options_;
+  double seconds_;
+  Progress& progress_;
+  std::vector<ArmResult> all_;
+  std::set<const Candidate*> slow_; ///< so far at every point
+
+  std::vector<Candidate*> open() const {
+    std::vector<Candidate*> out;
+    for (Candidate* c : list_)
+      if (c->open()) out.push_back(c);
+    return out;
+  }
+
+  /// False where the anchor has failed.
+  bool pass() {
+    const std::vector<Candidate*> entered = open();
+    slow_.insert(entered.begin(), entered.end());
+    for (Candidate* c : entered) c->record.points.clear();
+    for (const Sizes& at : points_) {
+      const std::vector<Candidate*> running = open();
+      if (running.empty()) return true;
+      const std::vector<ArmResult> results = race(running, at);
+      for (size_t i = 0; i < running.size(); ++i) note(*running[i], results[i], results.front(), at);
+      if (!running.front()->open()) return false;
+    }
+    return true;
+  }
+
+  std::vector<ArmResult> race(const std::vector<Candidate*>& running, const Sizes& at) {
+    const auto field = field_(at);
+    std::vector<Arm> arms;
+    for (const Candidate* c : running)
+      arms.push_back(field->kernel_arm(c->record.slot < 0 ? "anchor" : candidate_name(c->record), c->main()));
+    options_.deadline = wall_seconds() + seconds_;
+    field->complete(options_);
+    std::vector<ArmResult> results = halving_race(arms, options_, progress_);
+    all_.insert(all_.end(), results.begin(), results.end());
+    return results;
+  }
+
+  void note(Candidate& c, const ArmResult& result, const ArmResult& anchor, const Sizes& at) {
+    if (!result.failure.empty())
+      c.decide(result.failure, "while it was timed: " + result.detail);
+    else if (result.timed() && anchor.timed())
+      c.record.points.push_back({at, summarize(result, anchor, options_.seed)});
+    if (!result.dropped) slow_.erase(&c);
+  }
+};
+
+} // namespace
+
+std::vector<ArmResult> time_at_points(const Gemm& p, const std::vector<Candidate*>& list,
+                                      const FieldAt& field, const RaceOptions& options, double seconds,
+                                      Progress& progress) {
+  return RangedRound(p, list, field, options, seconds, progress).run();
+}
+
+} // namespace deepgen

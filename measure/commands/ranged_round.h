@@ -1,0 +1,20 @@
+// The timing of a round of a problem with ranges: all candidates at each point.
+#pragma once
+
+#include "measure/commands/sized_field.h"
+#include "measure/process/progress.h"
+#include "measure/race/candidates.h"
+
+#include <functional>
+
+namespace deepgen {
+
+/// Fills in the records of `list`, whose first one is the anchor, and decides them. A race a point, with an
+/// equal share of the `seconds`; what fails at one is left out of the next. Where the anchor fails, all over
+/// again with the next one in its place, as ratios of all points are to one kernel. Returns the results of
+/// all races.
+std::vector<ArmResult> time_at_points(const Gemm&, const std::vector<Candidate*>& list,
+                                      const std::function<std::unique_ptr<SizedField>(const Sizes&)>& field,
+                                      const RaceOptions&, double seconds, Progress&);
+
+} // namespace deepgen

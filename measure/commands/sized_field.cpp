@@ -1,0 +1,58 @@
+#include "measure/commands/sized_field.h"
+
+#include "measure/cpu/arms.h"
+#include "measure/gpu/cuda_bench.h"
+#include "measure/vendor/gpu/cuda_vendor.h"
+
+namespace deepgen {
+namespace {
+
+class CpuField : public SizedField {
+public:
+  CpuField(const Problem& p, int64_t workspace, const MeasureOptions& o, bool vendor)
+      : subject_(subject_of(p)), vendor_(vendor ? subject_->baseline() : Baseline()),
+        operands_(subject_->operands(workspace, o.seed)) {}
+
+  Arm kernel_arm(const std::string& name, const Kernel& kernel) override {
+    return deepgen::kernel_arm(name, kernel, *operands_);
+  }
+  std::vector<Arm> vendor_arms() override {
+    return vendor_.arm ? std::vector<Arm>{vendor_.arm(*operands_)} : std::vector<Arm>();
+  }
+  std::string vendor_name() const override { return vendor_.name; }
+  void complete(RaceOptions&) override {}
+
+private:
+  std::unique_ptr<Subject> subject_;
+  Baseline vendor_;
+  std::unique_ptr<TimingOperands> operands_;
+};
+
+class GpuField : public SizedField {
+public:
+  GpuField(const Problem& p, const Device& device, int64_t workspace, const MeasureOptions& o, bool vendor)
+      : bench_(p, device, workspace, o.seed, o.caches) {
+    if (vendor) vendor_ = cuda::baseline_of(p, device, o.seed);
+  }
+
+  Arm kernel_arm(const std::string& name, const Kernel& kernel) override {
+    return bench_.kernel_arm(name, kernel);
+  }
+  std::vector<Arm> vendor_arms() override { return cuda::vendor_arms(vendor_, bench_); }
+  std::string vendor_name() const override { return vendor_.algorithms.empty() ? "" : vendor_.name; }
+  void complete(RaceOptions& options) override { bench_.complete(options, cuda::Bench::brief_heat); }
+
+private:
+  cuda::Bench bench_;
+  cuda::Vendor vendor_;
+};
+
+} // namespace
+
+std::unique_ptr<SizedField> field_at(const Problem& fixed, const Device& device, int64_t workspace,
+                                     const MeasureOptions& o, bool vendor) {
+  if (device.is_cpu()) return std::make_unique<CpuField>(fixed, workspace, o, vendor);
+  return std::make_unique<GpuField>(fixed, device, workspace, o, vendor);
+}
+
+} // namespace deepgen

@@ -1,0 +1,339 @@
+#include "templates/cpu/cpu_dot.h"
+
+#include "base/kernel/cpu_isa.h"
+#include "base/text/error.h"
+#include "templates/core/cheapest.h"
+#include "templates/core/rules.h"
+#include "templates/core/sizes.h"
+#include "templates/cpu/cpu_dot_cost.h"
+#include "templates/ir/epilogue.h"
+
+#include <algorithm>
+
+namespace deepgen {
+namespace {
+
+enum Index { kIsa, kDot, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kParameters };
+constexpr std::string_view kNames[] = {"isa", "dot",  "form", "mr", "nv",   "kc",
+                                       "ku",  "pack", "mc",   "nc", "loops"};
+constexpr int64_t kTileRows = 16, kTileColumns = 16, kFewRows = 16;
+
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
+  return value_at(config, size_t(i), kNames[i]);
+}
+
+std::vector<int64_t> up_to(std::initializer_list<int64_t> values, int64_t limit) {
+  std::vector<int64_t> out;
+  for (int64_t v : values)
+    if (v < limit) out.push_back(v);
+  out.push_back(limit);
+  return out;
+}
+
+/// Row counts of a tile: a few that suit every level, and those that divide M into equal panels.
+std::vector<int64_t> row_counts(int64_t m) {
+  constexpr int64_t kMost = 14;
+  std::vector<int64_t> out = {16, 32}; // AMX
+  for (int64_t v : {1, 2, 3, 4, 5, 6, 8, 9, 12, 13, 14})
+    if (v <= m) out.push_back(v);
+  const int64_t panels = ceil_div(m, kMost);
+  for (int64_t p = panels; p < panels + 2; ++p) out.push_back(ceil_div(m, p));
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::vector<int64_t> kinds_of(Type a) {
+  const auto all = [](std::initializer_list<DotKind> kinds) {
+    std::vector<int64_t> out;
+    for (DotKind kind : kinds) out.push_back(int64_t(kind));
+    return out;
+  };
+  if (a == Type::f16) return all({DotKind::f32});
+  if (a == Type::bf16) return all({DotKind::f32, DotKind::bf16, DotKind::tiles});
+  return all({DotKind::pairs, DotKind::bytes, DotKind::tiles});
+}
+
+/// Of code for a level that multiplies so; 0: there is none.
+int64_t isa_code(int64_t level, DotKind kind) {
+  switch (kind) {
+  case DotKind::f32:
+  case DotKind::pairs:
+    return level;
+  case DotKind::bf16:
+    return level == 4 ? 4 | isa_avx512bf16 : 0;
+  case DotKind::bytes:
+    return level == 4 ? 4 | isa_avx512vnni : level == 3 ? 3 | isa_avxvnni : 0;
+  case DotKind::tiles:
+    return level == 4 ? 4 | isa_amx : 0;
+  }
+  return 0;
+}
+
+/// The values that rules look at; everything is known from the parameters up to the rule's own.
+struct DotPoint {
+  const Gemm& p;
+  const Device& device;
+  const Config& config;
+  int64_t present; ///< isa_of(device)
+  [[gnu::always_inline]] int64_t operator[](Index i) const { return at(config, i); }
+  VectorIsa isa() const { return {(*this)[kIsa], Type::f32}; }
+  Dot dot() const { return {DotKind((*this)[kDot]), p.a, p.b}; }
+  bool tiles() const { return dot().tiles(); }
+  DotForm form() const { return DotForm((*this)[kForm]); }
+  bool along() const { return form() == DotForm::along_k; }
+  int64_t halves() const { return p.gate ? 2 : 1; }
+  int64_t lanes() const { return isa().lanes(); }
+  int64_t nr() const { return along() ? (*this)[kNv] : (*this)[kNv] * lanes(); }
+  int64_t dr() const { return nr() / halves(); }
+  int64_t sums() const { return (*this)[kMr] * (*this)[kNv]; }
+  int64_t m_tiles() const { return ceil_div(p.m, (*this)[kMr]); }
+  int64_t n_tiles() const { return ceil_div(p.n, dr()); }
+  int64_t chunk() const { return lanes() * dot().group(); }
+  int64_t words() const { return ceil_div(std::min((*this)[kKc], p.k), dot().group()); }
+  int64_t k_blocks() const { return ceil_div(p.k, (*this)[kKc]); }
+};
+
+int64_t registers_of(const DotPoint& x) {
+  const int64_t nv = x[kNv];
+  const int64_t shifts = x.dot().shifts_a() ? 1 + (x.form() == DotForm::panel ? 0 : nv) : 0;
+  const int64_t product = x.dot().kind == DotKind::pairs ? 1 : 0;
+  const int64_t converted = x.form() == DotForm::in_place ? 1 : 0;
+  return x.sums() + nv + 1 + shifts + product + converted;
+}
+
+const Rule<Index, DotPoint> kDotRules[] = {
+    {kIsa, [](const DotPoint& x) { return x[kIsa] > level_of(x.present); },
+     [](const DotPoint& x) {
+       return "isa=" + text(x[kIsa]) + " is above the device's x86-64 level " + text(level_of(x.present));
+     }},
+    {kDot,
+     [](const DotPoint& x) {
+       const int64_t code = isa_code(x[kIsa], x.dot().kind);
+       return !code || !runs_on(code, x.present);
+     },
+     [](const DotPoint& x) {
+       const int64_t code = isa_code(x[kIsa], x.dot().kind);
+       return "dot=" + text(x[kDot]) +
+              (code ? " needs " + isa_text(code) + ", the device has " + isa_text(x.present)
+                    : " is not for isa=" + text(x[kIsa]));
+     }},
+    {kForm, [](const DotPoint& x) { return x.tiles() && x.form() != DotForm::panel; },
+     [](const DotPoint&) { return std::string("AMX takes B from panels: form=0"); }},
+    {kForm, [](const DotPoint& x) { return x.along() && (x.p.a_transposed() || !x.p.b_transposed()); },
+     [](const DotPoint&) { return std::string("form=1 needs layout nt: rows of A and B along K"); }},
+    {kForm, [](const DotPoint& x) { return x.along() && x.p.k < x.chunk(); },
+     [](const DotPoint&) { return std::string("form=1 needs K of at least one vector"); }},
+    {kForm, [](const DotPoint& x) { return x.form() == DotForm::in_place && x.p.b_transposed(); },
+     [](const DotPoint&) { return std::string("form=2 needs B with rows along N"); }},
+    {kForm, [](const DotPoint& x) { return x.form() != DotForm::panel && x.p.m > kFewRows; },
+     [](const DotPoint&) { return "B in place is for M of at most " + text(kFewRows); }},
+    {kMr, [](const DotPoint& x) { return x.tiles() && x[kMr] != kTileRows && x[kMr] != 2 * kTileRows; },
+     [](const DotPoint&) { return std::string("AMX has tiles of 16 rows: mr is 16 or 32"); }},
+    {kMr, [](const DotPoint& x) { return x.tiles() && x[kMr] > kTileRows && x.p.m <= kTileRows; },
+     [](const DotPoint&) { return std::string("a smaller mr already covers M"); }},
+    {kMr, [](const DotPoint& x) { return !x.tiles() && x[kMr] > x.p.m; },
+     [](const DotPoint& x) { return "mr=" + text(x[kMr]) + " exceeds M"; }},
+    {kNv, [](const DotPoint& x) { return x[kNv] % x.halves() != 0; },
+     [](const DotPoint& x) {
+       return "nv=" + text(x[kNv]) + " vectors are not as many of one weight as of the other";
+     }},
+    {kNv, [](const DotPoint& x) { return x.tiles() && x.nr() > 2 * kTileColumns; },
+     [](const DotPoint&) { return std::string("AMX has room for two tiles along N: nv is 1 or 2"); }},
+    {kNv, [](const DotPoint& x) { return !x.tiles() && registers_of(x) > x.isa().registers(); },
+     [](const DotPoint& x) {
+       return "mr*nv sums with their operands need " + text(registers_of(x)) + " of the " +
+              text(x.isa().registers()) + " vector registers";
+     }},
+    {kNv,
+     [](const DotPoint& x) {
+       const int64_t unit = x.along() ? 1 : x.lanes();
+       return x.n_tiles() == 1 && x[kNv] > x.halves() && x.dr() - x.p.n >= unit;
+     },
+     [](const DotPoint&) { return std::string("a narrower tile already covers N"); }},
+    // Two ports and a latency of 4 to 5 cycles; fewer sums only where D has no more, or memory decides.
+    {kNv,
+     [](const DotPoint& x) {
+       const int64_t all = x.p.m * x.halves() * ceil_div(x.p.n, x.along() ? 1 : x.lanes());
+       const int64_t most = std::min<int64_t>(x.p.m < 4 ? 4 : 8, all);
+       return !x.tiles() && x.sums() < most;
+     },
+     [](const DotPoint& x) { return "mr*nv=" + text(x.sums()) + " sums do not hide the latency"; }},
+    {kNv,
+     [](const DotPoint& x) {
+       return !x.tiles() && x.p.m >= 4 && x.p.n >= 4 * x.lanes() &&
+              double(x[kMr] + x[kNv]) > 0.75 * double(x.sums());
+     },
+     [](const DotPoint&) { return std::string("(mr+nv)/(mr*nv) loads for each product exceed 0.75"); }},
+    {kKc, [](const DotPoint& x) { return x[kKc] < x.p.k && (x[kKc] % x.chunk() || x[kKc] < 256); },
+     [](const DotPoint& x) {
+       return "kc is K, or at least 256 and a multiple of a vector's " + text(x.chunk()) + " elements";
+     }},
+    {kKc,
+     [](const DotPoint& x) {
+       return x.form() == DotForm::panel && x[kKc] > 512 &&
+              4 * x.words() * std::min(x[kMr], x.nr()) > x.device.l1d;
+     },
+     [](const DotPoint&) { return std::string("a panel of kc elements does not fit the L1 data cache"); }},
+    {kUnroll, [](const DotPoint& x) { return x[kUnroll] > 1 && (x.tiles() || x[kUnroll] > x.words()); },
+     [](const DotPoint&) { return std::string("ku exceeds a block's words, or is not 1 with AMX"); }},
+    {kUnroll, [](const DotPoint& x) { return x.along() && x[kUnroll] > 2; },
+     [](const DotPoint&) { return std::string("ku is 1 or 2 with form=1"); }},
+    {kPack, [](const DotPoint& x) { return x[kPack] && x.along(); },
+     [](const DotPoint&) { return std::string("form=1 reads A in place"); }},
+    {kPack,
+     [](const DotPoint& x) {
+       return !x[kPack] && !x.along() && (x.tiles() || x.p.a_transposed() || !x.dot().raw());
+     },
+     [](const DotPoint&) {
+       return std::string("A must be packed: for AMX, where it is stored transposed, or is converted");
+     }},
+    {kMc, [](const DotPoint& x) { return x[kMc] < x.p.m && x[kMc] < 2 * x[kMr]; },
+     [](const DotPoint&) { return std::string("mc below two tiles"); }},
+    {kMc,
+     [](const DotPoint& x) {
+       const double rows = double(std::min(ceil_div(x[kMc], x[kMr]), x.m_tiles()) * x[kMr]);
+       return x[kPack] && x[kMc] > 2 * x[kMr] && 4 * double(x.words()) * rows > 0.75 * double(x.device.l2);
+     },
+     [](const DotPoint&) { return std::string("the packed block of A exceeds 3/4 of L2"); }},
+    {kNc, [](const DotPoint& x) { return x[kNc] < x.p.n && x.form() != DotForm::panel; },
+     [](const DotPoint&) { return std::string("nc only blocks a packed B"); }},
+    {kNc, [](const DotPoint& x) { return x[kNc] < x.p.n && x[kNc] < x.dr(); },
+     [](const DotPoint&) { return std::string("nc below a tile"); }},
+    {kNc,
+     [](const DotPoint& x) {
+       const double columns = double(std::min(x[kNc] + x.dr(), x.p.n) * x.halves());
+       return x.form() == DotForm::panel && x[kNc] > 512 &&
+              4 * columns * double(ceil_div(x.p.k, x.dot().group())) > double(x.device.l3) / 2;
+     },
+     [](const DotPoint&) { return std::string("the packed B exceeds half of the last-level cache"); }},
+    {kNc,
+     [](const DotPoint& x) {
+       const double rows = double(std::min(x[kMc] + x[kMr], x.p.m));
+       const double columns = double(std::min(x[kNc] + x.dr(), x.p.n) * x.halves());
+       return x.k_blocks() > 1 && x[kMc] > 2 * x[kMr] && 4 * rows * columns > double(x.device.l3) / 2;
+     },
+     [](const DotPoint&) {
+       return std::string("the sums of a block of D exceed half of the last-level cache");
+     }},
+    {kLoops, [](const DotPoint& x) { return x[kLoops] == 1 && (x.m_tiles() == 1 || x.n_tiles() == 1); },
+     [](const DotPoint&) { return std::string("loops=1 is the same as 0 with one row or column of tiles"); }},
+};
+
+/// What a fallback is chosen for: fixed, so that a library's bytes do not depend on where it is built.
+Device modest_device(int64_t isa) {
+  Device device;
+  device.isa = level_of(isa);
+  device.features = {"avx512bf16", "avx512vnni", "avxvnni"};
+  limit_features(device, isa);
+  device.l1d = 32 << 10, device.l2 = 512 << 10, device.l3 = 8 << 20;
+  return device;
+}
+
+/// What CPUs there are, best first: a kernel for each, where it may be chosen.
+std::vector<int64_t> isas_of(Type a) {
+  if (is_integer(a)) return {4 | isa_avx512vnni, 4, 3 | isa_avxvnni, 3, 1};
+  if (a == Type::bf16) return {4 | isa_avx512bf16, 4, 3, 1};
+  return {4, 3, 1};
+}
+
+} // namespace
+
+DotTiling::DotTiling(const Gemm& p, const Config& c)
+    : isa{at(c, kIsa), Type::f32}, dot{DotKind(at(c, kDot)), p.a, p.b}, form(DotForm(at(c, kForm))),
+      mr(at(c, kMr)), nv(at(c, kNv)), kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)),
+      unroll(at(c, kUnroll)), pack_a(at(c, kPack)), a_stays(at(c, kLoops) == 1), halves(p.gate ? 2 : 1),
+      nr(form == DotForm::along_k ? nv : nv * isa.lanes()), dr(nr / halves), chunk(isa.lanes() * dot.group()),
+      m_tiles(ceil_div(p.m, mr)), n_tiles(ceil_div(p.n, dr)), m_rest(p.m - (m_tiles - 1) * mr),
+      n_rest(p.n - (n_tiles - 1) * dr), mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
+      nc_tiles(std::clamp<int64_t>(ceil_div(nc, dr), 1, n_tiles)), k_blocks(ceil_div(p.k, kc)),
+      k_last(p.k - (k_blocks - 1) * kc), block_words(ceil_div(kc, dot.group())), a_panel(0), b_panel(0),
+      sums_ld(halves * round_up(dr, isa.lanes())), sums_tile(mr * sums_ld),
+      by_registers(!dot.tiles() && !p.gate && is_cheap(p.epilogue)),
+      config_words(dot.tiles() ? kTileRows : 0) {
+  if (dot.tiles()) block_words = round_up(block_words, kTileRows);
+  if (pack_a) a_panel = mr * block_words;
+  if (form == DotForm::panel) b_panel = nr * (block_words + (dot.shifts_a() ? 1 : 0));
+}
+
+int64_t DotTiling::sums_words() const {
+  if (k_blocks > 1) return sums_tile * mc_tiles * nc_tiles;
+  return by_registers ? 0 : sums_tile;
+}
+
+int64_t DotTiling::workspace_bytes() const {
+  return 4 * (config_words + round_up(a_words(), 64) + round_up(b_words(), 64) + round_up(sums_words(), 64));
+}
+
+int64_t DotTiling::isa_code() const { return deepgen::isa_code(isa.level, dot.kind); }
+
+std::string CpuDot::why_not(const Gemm& p, const std::string& arch) const {
+  if (arch != "cpu") return "cpu_dot generates x86-64 code, not " + arch;
+  if (p.groups) return "cpu_dot serves no groups of rows";
+  if (p.a != Type::bf16 && p.a != Type::f16 && !is_integer(p.a))
+    return "cpu_dot serves bf16, f16, i8 and u8 by i8";
+  return "";
+}
+
+std::vector<Parameter> CpuDot::parameters(const Gemm& p, const Device& device) const {
+  std::vector<int64_t> levels = device.isa >= 4   ? std::vector<int64_t>{4, 3}
+                                : device.isa >= 3 ? std::vector<int64_t>{3}
+                                                  : std::vector<int64_t>{1};
+  return {
+      {"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
+      {"dot", kinds_of(p.a), "0: f32, multiply-adds; 1: pairs, pmaddwd; 2: vdpbf16ps; 3: vpdpbusd; 4: AMX"},
+      {"form", {0, 1, 2}, "B: 0 packed; 1 in place along K, and A as well; 2 in place along N"},
+      {"mr", row_counts(p.m), "rows of a register tile", {1, 32}},
+      {"nv", {1, 2, 3, 4, 6, 8}, "columns of a register tile, in vectors (form 1: in columns)", {1, 28}},
+      {"kc", up_to({256, 512, 1024, 2048, 4096}, p.k), "depth of a block of K", {1, p.k}},
+      {"ku", {1, 2, 4}, "words of K per iteration (form 1: vectors)", {1, 8}},
+      {"pack", {0, 1}, "1: A is copied into panels"},
+      {"mc", up_to({64, 128, 256, 512}, p.m), "rows of a block of A, rounded up to tiles", {1, p.m}},
+      {"nc", up_to({256, 512, 1024}, p.n), "columns of a block of D, rounded up to tiles", {1, p.n}},
+      {"loops", {0, 1}, "0: a panel of B stays while rows of tiles pass; 1: a panel of A stays"}};
+}
+
+std::string CpuDot::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
+  const DotPoint point{p, device, config, isa_of(device)};
+  return first_broken(kDotRules, point);
+}
+
+bool CpuDot::dead_end(const Gemm& p, const Device& device, const Config& config, size_t assigned) const {
+  // What a device has is asked of strings: once for the instruction, and not for every leaf.
+  const DotPoint point{p, device, config, assigned <= 2 ? isa_of(device) : 0};
+  return breaks_newly(kDotRules, point, assigned);
+}
+
+double CpuDot::cost(const Gemm& p, const Device& device, const Config& config) const {
+  return dot_seconds(p, device, DotTiling(p, config));
+}
+
+std::vector<Choice> CpuDot::fallbacks(const Gemm& p, const std::string&, const Config& config) const {
+  const int64_t own = DotTiling(p, config).isa_code();
+  std::vector<Choice> out;
+  for (int64_t isa : isas_of(p.a)) {
+    if (runs_on(own, isa) || level_of(isa) > level_of(own)) continue;
+    const std::optional<Config> best = cheapest(*this, p, modest_device(isa));
+    if (!best)
+      throw Error("no config is legal for " + isa_text(isa), p.key(), "so the library would not run there",
+                  "a defect of cpu_dot's rules");
+    // Where the estimate has no use for an extension, a later kernel serves the CPUs that have it.
+    if (DotTiling(p, *best).isa_code() == isa) out.push_back({name(), *best});
+  }
+  return out;
+}
+
+Gemm CpuDot::awkward(const Gemm& p, const Config& config) const {
+  const DotTiling t(p, config);
+  Gemm small = p;
+  small.m = std::min(t.mr + 1, t.form == DotForm::panel ? t.mr + 1 : kFewRows);
+  small.n = t.dr + t.isa.lanes() / 2 + 1;
+  // A second, ragged block of K where blocks are short enough; otherwise a ragged end of the only one.
+  const int64_t ragged =
+      (t.form == DotForm::along_k ? 3 * t.chunk : t.chunk) + 2 * t.unroll * t.dot.group() + 1;
+  small.k = t.k_blocks > 1 && t.kc <= 1024 ? t.kc + ragged : std::min(ragged, at(config, kKc));
+  small.batch = p.batch > 1 ? 2 : 1;
+  return small;
+}
+
+} // namespace deepgen

@@ -1,0 +1,63 @@
+// cpu_dot: GEMM of types of 16 and 8 bits on x86-64. As cpu_tile, blocks of A and B are packed around a
+// micro-kernel; here in words of 32 bits, each with a group of K, which an instruction multiplies and adds
+// up. Where a level has no such instruction, packing converts to f32 or to pairs of i16.
+#pragma once
+
+#include "templates/core/operator_template.h"
+#include "templates/cpu/cpu_words.h"
+
+namespace deepgen {
+
+/// Where a micro-kernel finds B.
+enum class DotForm {
+  panel,   ///< packed
+  along_k, ///< in place, its rows along K; so are A's. Sums of lanes at the end
+  in_place ///< its rows along N
+};
+
+/// A config of cpu_dot with everything that follows from it for one problem. Tiles are mr x dr of D.
+struct DotTiling {
+  DotTiling(const Gemm&, const Config&);
+
+  VectorIsa isa; ///< of lanes of f32
+  Dot dot;
+  DotForm form;
+  int64_t mr, nv, kc, mc, nc, unroll;
+  bool pack_a, a_stays; ///< a_stays: a panel of A, while panels of B pass
+
+  int64_t halves;             ///< 2 with a gate: columns of both weights
+  int64_t nr, dr;             ///< columns of B of a tile; of D
+  int64_t chunk;              ///< elements of K in a vector of words
+  int64_t m_tiles, n_tiles;   ///< of the problem
+  int64_t m_rest, n_rest;     ///< rows, columns of D of the last tile; mr, dr when it is whole
+  int64_t mc_tiles, nc_tiles; ///< of a block
+  int64_t k_blocks, k_last;   ///< elements of K of the last block
+  int64_t block_words;        ///< of a row or column in a panel, at most
+  int64_t a_panel,
+      b_panel; ///< words of a panel; 0 when not packed. B's begin with what dot_shift_function() makes
+  int64_t sums_ld, sums_tile; ///< of a tile of sums in scratch
+  bool by_registers;          ///< a tile becomes D without scratch in between, where K is one block
+  int64_t config_words;       ///< of scratch for the tiles' configuration
+
+  int64_t a_words() const { return a_panel * mc_tiles; }
+  int64_t b_words() const { return b_panel * nc_tiles * k_blocks; }
+  int64_t sums_words() const;
+  int64_t workspace_bytes() const;
+  int64_t isa_code() const; ///< Kernel::isa
+};
+
+class CpuDot : public GemmTemplate {
+public:
+  std::string name() const override { return "cpu_dot"; }
+  int64_t revision() const override { return 1; }
+  std::string why_not(const Gemm&, const std::string& arch) const override;
+  std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
+  std::string why_illegal(const Gemm&, const Device&, const Config&) const override;
+  bool dead_end(const Gemm&, const Device&, const Config&, size_t assigned) const override;
+  double cost(const Gemm&, const Device&, const Config&) const override;
+  std::vector<Choice> fallbacks(const Gemm&, const std::string& arch, const Config&) const override;
+  Gemm awkward(const Gemm&, const Config&) const override;
+  Kernel emit(mlir::ModuleOp, const Gemm&, const std::string& arch, const Config&) const override;
+};
+
+} // namespace deepgen

@@ -1,0 +1,162 @@
+#include "templates/cpu/cpu_dot_finish.h"
+
+#include "base/text/error.h"
+#include "templates/core/sizes.h"
+#include "templates/cpu/cpu_values.h"
+#include "templates/cpu/micro_kernel.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <algorithm>
+
+namespace deepgen {
+namespace {
+
+namespace arith = mlir::arith;
+
+std::vector<EpilogueOperand> all_operands(const Gemm& p) {
+  std::vector<EpilogueOperand> all;
+  for (EpilogueOp op : p.epilogue)
+    for (const EpilogueOperand& operand : operands_of(op)) all.push_back(operand);
+  return all;
+}
+
+} // namespace
+
+DotFinish::DotFinish(Ir& builder, Words& w, const Gemm& problem, Value block, Value b, Value row,
+                     Value column, int64_t count)
+    : ir(builder), words(w), p(problem), args(block), entry(b), m(row), n(column), columns(count),
+      lanes(ir.isa.lanes()), vectors(ceil_div(count, lanes)) {}
+
+Value DotFinish::slot(const std::string& name, mlir::Type type) {
+  const std::vector<std::string> names = gemm_args(p);
+  const auto at = std::find(names.begin(), names.end(), name) - names.begin();
+  if (size_t(at) == names.size()) throw Error("no argument slot '" + name + "'");
+  return ir.load(type, ir.at_byte(args, 8 * at), 8);
+}
+
+DotFinish::Matrix DotFinish::matrix(const std::string& name, const std::string& ld, const std::string& stride,
+                                    Type type) {
+  Matrix x{pointer(name), number(ld), type};
+  if (p.batch > 1) x.base = words.at(type, x.base, ir.mul(entry, number(stride)));
+  x.base = words.at(type, words.at(type, x.base, ir.mul(m, x.ld)), n);
+  return x;
+}
+
+Value DotFinish::element_of(const Matrix& x, Value r, int64_t column) {
+  return words.at(x.type, words.at(x.type, x.base, ir.mul(r, x.ld)), column);
+}
+
+Type DotFinish::type_of(const std::string& operand) const {
+  return operand.starts_with("scale_") ? p.scale_type() : p.epilogue_type();
+}
+
+Value DotFinish::single(Type type, Value address) {
+  if (type == Type::f32) return ir.splat(ir.load_scalar(address));
+  Value x = load_values(ir, type, address, 1);
+  return ir.shuffle(x, x, llvm::SmallVector<int64_t>(size_t(lanes), 0));
+}
+
+int64_t DotFinish::valid(int64_t j) const { return std::min(lanes, columns - j * lanes); }
+
+void DotFinish::prepare() {
+  const bool integer = p.d == Type::i32;
+  alpha = slot("alpha", integer ? words.word : ir.element),
+  beta = slot("beta", integer ? words.word : ir.element);
+  reads_c_ = integer ? ir.not_equal(beta, ir.constant_like(beta, int64_t(0))) : ir.is_not(beta, 0.0);
+  alpha = integer ? words.splat(alpha) : ir.splat(alpha), beta = integer ? words.splat(beta) : ir.splat(beta);
+  c = matrix("c", "ldc", "stride_c", p.d), d = matrix("d", "ldd", "stride_d", p.d);
+  for (const EpilogueOperand& operand : all_operands(p)) {
+    const std::string name = operand.name;
+    const Type type = type_of(name);
+    switch (operand.shape) {
+    case OperandShape::matrix:
+      matrices[name] = matrix(name, "ld_" + name, "stride_" + name, type);
+      break;
+    case OperandShape::row:
+      values[name] = words.at(type, pointer(name), m);
+      break;
+    case OperandShape::column:
+      values[name] = words.at(type, pointer(name), n);
+      break;
+    case OperandShape::single:
+      values[name] = single(type, pointer(name));
+      break;
+    case OperandShape::value:
+      values[name] = ir.splat(slot(name, ir.element));
+      break;
+    }
+  }
+  for (int64_t j = 0; j < vectors; ++j) column_values.push_back(load_columns(j));
+}
+
+DotFinish::Columns DotFinish::load_columns(int64_t j) {
+  Columns out;
+  for (const EpilogueOperand& operand : all_operands(p))
+    if (operand.shape == OperandShape::column) {
+      const Type type = type_of(operand.name);
+      out[operand.name] = load_values(ir, type, words.at(type, values[operand.name], j * lanes), valid(j));
+    }
+  return out;
+}
+
+Value DotFinish::with_epilogue(Value x, Value r, int64_t j) {
+  return apply_epilogue(ir, p.epilogue, x, [&](const EpilogueOperand& operand) -> Value {
+    const std::string name = operand.name;
+    switch (operand.shape) {
+    case OperandShape::column:
+      return column_values[size_t(j)][name];
+    case OperandShape::row:
+      return single(type_of(name), words.at(type_of(name), values[name], r));
+    case OperandShape::matrix:
+      return load_values(ir, matrices[name].type, element_of(matrices[name], r, j * lanes), valid(j));
+    case OperandShape::single:
+    case OperandShape::value:
+      break;
+    }
+    return values[name];
+  });
+}
+
+Value DotFinish::with_c(Value x, C how, const std::function<Value()>& added) {
+  if (how == C::none) return x;
+  if (how == C::read) return added();
+  return ir.branch(reads_c_, {x.getType()}, [&] { return Values{added()}; }, [&] { return Values{x}; })[0];
+}
+
+/// C as numbers: i8 by way of i32.
+static Value load_c(Ir& ir, Words& words, Type type, Value address, int64_t count) {
+  if (type != Type::i8) return load_values(ir, type, address, count);
+  return arith::SIToFPOp::create(ir.b, ir.loc, ir.vector, words.load_bytes(address, count));
+}
+
+void DotFinish::integer_row(Value r, const Values& sums, C how) {
+  for (int64_t j = 0; j < vectors; ++j) {
+    Value x = arith::MulIOp::create(ir.b, ir.loc, sums[size_t(j)], alpha);
+    x = with_c(x, how, [&] {
+      Value old = words.load_sums(element_of(c, r, j * lanes), valid(j));
+      return words.add(x, arith::MulIOp::create(ir.b, ir.loc, old, beta));
+    });
+    words.store(x, element_of(d, r, j * lanes), valid(j));
+  }
+}
+
+void DotFinish::row(Value r, const Values& sums, C how) {
+  if (p.d == Type::i32) return integer_row(r, sums, how);
+  const auto sum = [&](int64_t j) { return ir.mulf(words.as_f32(sums[size_t(j)]), alpha); };
+  for (int64_t j = 0; j < vectors; ++j) {
+    Value x = sum(j);
+    if (p.gate) {
+      x = apply_epilogue(ir, {*p.gate}, x, [](const EpilogueOperand&) { return Value(); });
+      x = ir.mulf(x, sum(vectors + j));
+    }
+    x = with_c(x, how, [&] {
+      return ir.fma(beta, load_c(ir, words, p.d, element_of(c, r, j * lanes), valid(j)), x);
+    });
+    x = with_epilogue(x, r, j);
+    if (p.d == Type::i8) x = clamp(ir, x, ir.splat(-128.0), ir.splat(127.0));
+    store_values(ir, p.d, x, element_of(d, r, j * lanes), valid(j));
+  }
+}
+
+} // namespace deepgen

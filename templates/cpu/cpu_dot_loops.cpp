@@ -1,0 +1,179 @@
+// The loops of cpu_dot around its micro-kernels: batch, blocks of N, M and K, packing, tiles.
+#include "templates/core/sizes.h"
+#include "templates/cpu/cpu_dot.h"
+#include "templates/cpu/cpu_dot_kernel.h"
+#include "templates/cpu/cpu_dot_pack.h"
+#include "templates/cpu/micro_kernel.h"
+
+namespace deepgen {
+namespace {
+
+class DotLoops {
+public:
+  DotLoops(Ir& builder, const Gemm& problem, const DotTiling& tiling)
+      : ir(builder), words(builder, tiling.dot), p(problem), t(tiling) {}
+
+  void emit(Value block) {
+    args = block;
+    zero = ir.constant(0), one = ir.constant(1);
+    a_base = arg("a"), b_base = arg("b"), lda = arg("lda"), ldb = arg("ldb");
+    m0 = arg("m0"), m1 = arg("m1"), n0 = arg("n0"), n1 = arg("n1");
+    Value scratch = arg("workspace");
+    if (t.dot.tiles()) begin_tiles(ir, scratch);
+    a_panels = ir.at(scratch, t.config_words);
+    b_panels = ir.at(a_panels, round_up(t.a_words(), 64));
+    sums = ir.at(b_panels, round_up(t.b_words(), 64));
+    if (p.batch == 1)
+      with_batch_entry(zero);
+    else
+      ir.loop(arg("b0"), arg("b1"), 1, [&](Value entry) { with_batch_entry(entry); });
+    if (t.dot.tiles()) end_tiles(ir);
+  }
+
+private:
+  Ir& ir;
+  Words words;
+  const Gemm& p;
+  const DotTiling& t;
+  Value args, a_base, b_base, lda, ldb, m0, m1, n0, n1, zero, one, a_panels, b_panels, sums;
+  Value a, b, entry; ///< of the batch entry
+
+  Value arg(const std::string& name) { return load_arg(ir, p, args, name); }
+
+  struct KBlock {
+    Value start, depth, first, last;
+  };
+  struct Range {
+    Value from, to;
+  };
+
+  void with_batch_entry(Value e) {
+    a = a_base, b = b_base, entry = e;
+    if (p.batch > 1) {
+      a = words.at(p.a, a, ir.mul(e, arg("stride_a")));
+      b = words.at(p.b, b, ir.mul(e, arg("stride_b")));
+    }
+    blocks(n0, n1, t.nc_tiles, t.n_tiles, [&](Range j) {
+      if (t.b_panel) k_blocks([&](const KBlock& k) { pack_b(j, k); });
+      blocks(m0, m1, t.mc_tiles, t.m_tiles, [&](Range i) {
+        k_blocks([&](const KBlock& k) {
+          if (t.pack_a) pack_a(i, k);
+          tiles(i, j, k);
+        });
+      });
+    });
+  }
+
+  void blocks(Value from, Value to, int64_t step, int64_t tiles, const std::function<void(Range)>& body) {
+    if (step >= tiles) return body({from, to});
+    ir.loop(from, to, step, [&](Value start) { body({start, ir.min(ir.add(start, step), to)}); });
+  }
+
+  void k_blocks(const std::function<void(const KBlock&)>& body) {
+    if (t.k_blocks == 1) return body({zero, ir.constant(p.k), one, one});
+    Value size = ir.constant(p.k);
+    ir.loop(zero, size, t.kc, [&](Value start) {
+      Value rest = ir.sub(size, start);
+      Value depth = ir.min(rest, ir.constant(t.kc));
+      body({start, depth, ir.widen(ir.equal(start, zero)), ir.widen(ir.equal(depth, rest))});
+    });
+  }
+
+  /// Runs `body` with the extent of tile `index`: `rest` for the last tile, `whole` for the others.
+  void by_extent(Value index, int64_t tiles, int64_t whole, int64_t rest,
+                 const std::function<void(int64_t)>& body) {
+    if (whole == rest || tiles == 1) return body(rest);
+    ir.branch(ir.equal(index, ir.constant(tiles - 1)), [&] { body(rest); }, [&] { body(whole); });
+  }
+
+  Value b_panel(Value j, Value j0, const KBlock& k) {
+    Value block = t.k_blocks == 1 ? zero : ir.shift_right(k.start, t.kc);
+    return ir.at(b_panels, ir.mul(ir.add(ir.mul(block, t.nc_tiles), ir.sub(j, j0)), t.b_panel));
+  }
+  Value a_panel(Value i, Value i0) { return ir.at(a_panels, ir.mul(ir.sub(i, i0), t.a_panel)); }
+  Value a_source(Value i, const KBlock& k) {
+    Value row = ir.mul(i, t.mr);
+    return p.a_transposed() ? words.at(p.a, words.at(p.a, a, ir.mul(k.start, lda)), row)
+                            : words.at(p.a, words.at(p.a, a, ir.mul(row, lda)), k.start);
+  }
+  /// `more`: columns further right.
+  Value b_source(Value j, const KBlock& k, int64_t more = 0) {
+    Value column = ir.add(ir.mul(j, t.dr), more);
+    return p.b_transposed() ? words.at(p.b, words.at(p.b, b, ir.mul(column, ldb)), k.start)
+                            : words.at(p.b, words.at(p.b, b, ir.mul(k.start, ldb)), column);
+  }
+
+  void pack_b(Range j, const KBlock& k) {
+    const int64_t shift = t.dot.shifts_a() ? t.nr : 0, group = t.dot.group();
+    const int64_t padding =
+        t.dot.tiles() ? round_up(t.k_last, t.chunk) / group - ceil_div(t.k_last, group) : 0;
+    ir.loop(j.from, j.to, 1, [&](Value tile) {
+      Value panel = b_panel(tile, j.from, k), to = ir.at(panel, shift);
+      by_extent(tile, t.n_tiles, t.dr, t.n_rest, [&](int64_t columns) {
+        const DotPanel shape{p.b,    t.dr, columns, t.nr, !p.b_transposed(), false, false, t.k_last % t.chunk,
+                             padding};
+        const std::string name = dot_pack_function(ir, t.dot, shape);
+        for (int64_t h = 0; h < t.halves; ++h)
+          ir.call(name, {b_source(tile, k, h * p.n), ldb, ir.at(to, h * t.dr), k.depth});
+      });
+      if (shift)
+        ir.call(dot_shift_function(ir, t.dot, t.nr),
+                {to, ir.shift_right(ir.add(k.depth, group - 1), group), panel});
+    });
+  }
+
+  void pack_a(Range i, const KBlock& k) {
+    ir.loop(i.from, i.to, 1, [&](Value tile) {
+      by_extent(tile, t.m_tiles, t.mr, t.m_rest, [&](int64_t rows) {
+        const DotPanel shape{
+            p.a, t.mr, rows, t.mr, p.a_transposed(), t.dot.tiles(), t.dot.shifts_a(), t.k_last % t.chunk, 0};
+        ir.call(dot_pack_function(ir, t.dot, shape),
+                {a_source(tile, k), lda, a_panel(tile, i.from), k.depth});
+      });
+    });
+  }
+
+  void tiles(Range i, Range j, const KBlock& k) {
+    auto visit = [&](Value m, Value n) {
+      by_extent(m, t.m_tiles, t.mr, t.m_rest, [&](int64_t rows) {
+        by_extent(n, t.n_tiles, t.dr, t.n_rest,
+                  [&](int64_t columns) { tile(m, n, i, j, k, {rows, columns}); });
+      });
+    };
+    if (t.a_stays)
+      ir.loop(i.from, i.to, 1, [&](Value m) { ir.loop(j.from, j.to, 1, [&](Value n) { visit(m, n); }); });
+    else
+      ir.loop(j.from, j.to, 1, [&](Value n) { ir.loop(i.from, i.to, 1, [&](Value m) { visit(m, n); }); });
+  }
+
+  void tile(Value m, Value n, Range i, Range j, const KBlock& k, const DotTile& shape) {
+    Value scratch = sums;
+    if (t.k_blocks > 1) // every tile of the block has its own sums, until they are finished
+      scratch =
+          ir.at(sums, ir.mul(ir.add(ir.mul(ir.sub(m, i.from), t.nc_tiles), ir.sub(n, j.from)), t.sums_tile));
+    const std::string name = t.dot.tiles() ? dot_tiles_kernel(ir, p, t, shape) : dot_kernel(ir, p, t, shape);
+    ir.call(name, {args, t.pack_a ? a_panel(m, i.from) : a_source(m, k), lda,
+                   t.b_panel ? b_panel(n, j.from, k) : b_source(n, k), ldb, k.depth, k.first, k.last, scratch,
+                   ir.mul(m, t.mr), ir.mul(n, t.dr), entry});
+  }
+};
+
+} // namespace
+
+Kernel CpuDot::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, const Config& config) const {
+  const DotTiling t(p, config);
+  Ir ir(module, t.isa);
+  ir.function(kernel_symbol, {ir.pointer}, false,
+              [&](mlir::ValueRange parameters) { DotLoops(ir, p, t).emit(parameters[0]); });
+  Kernel kernel;
+  kernel.problem = p;
+  kernel.choice = {name(), config};
+  kernel.isa = t.isa_code();
+  kernel.args = gemm_args(p);
+  kernel.tiles_m = t.m_tiles, kernel.tiles_n = t.n_tiles, kernel.tiles_b = p.batch;
+  kernel.grain_m = t.mc_tiles, kernel.grain_n = t.nc_tiles;
+  kernel.workspace = t.workspace_bytes();
+  return kernel;
+}
+
+} // namespace deepgen

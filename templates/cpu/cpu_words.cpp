@@ -1,0 +1,168 @@
+#include "templates/cpu/cpu_words.h"
+
+#include "templates/cpu/cpu_values.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace deepgen {
+namespace {
+
+namespace arith = mlir::arith;
+namespace llvmd = mlir::LLVM;
+
+std::string suffix(int64_t bytes) { return std::to_string(8 * bytes); }
+
+/// As many elements as fill the level's vectors: the same instruction has three names.
+const char* pairs_instruction(int64_t bytes) {
+  return bytes == 64   ? "llvm.x86.avx512.pmaddw.d.512"
+         : bytes == 32 ? "llvm.x86.avx2.pmadd.wd"
+                       : "llvm.x86.sse2.pmadd.wd";
+}
+
+} // namespace
+
+Words::Words(Ir& builder, const Dot& d)
+    : dot(d), word(builder.b.getI32Type()), vector(mlir::VectorType::get({builder.isa.lanes()}, word)),
+      sums(d.integer() ? vector : builder.vector), ir(builder) {}
+
+Value Words::bits_as(mlir::Type lane, int64_t lanes, Value x) {
+  const auto type = mlir::VectorType::get({lanes}, lane);
+  return x.getType() == type ? x : llvmd::BitcastOp::create(ir.b, ir.loc, type, x);
+}
+
+Value Words::constant(uint32_t x) {
+  const mlir::Attribute attribute = ir.b.getIntegerAttr(word, int64_t(int32_t(x)));
+  return arith::ConstantOp::create(
+      ir.b, ir.loc, mlir::DenseElementsAttr::get(mlir::cast<mlir::VectorType>(vector), attribute));
+}
+Value Words::zero_sums() { return dot.integer() ? none() : ir.splat(0.0); }
+
+Value Words::load(Value address) { return ir.load(vector, address, 4); }
+Value Words::load_word(Value address) {
+  return ir.load(word, address, size_of(dot.a) < 4 && dot.raw() ? size_of(dot.a) : 4);
+}
+void Words::store(Value x, Value address, int64_t count) {
+  ir.store_vector(bits_as(ir.element, ir.isa.lanes(), x), address, count);
+}
+Value Words::splat(Value x) { return mlir::vector::BroadcastOp::create(ir.b, ir.loc, vector, x); }
+Value Words::shifted(Value x) { return arith::XOrIOp::create(ir.b, ir.loc, x, constant(0x80808080)); }
+
+Value Words::multiply_add(Value sum, Value a, Value b) {
+  const int64_t lanes = ir.isa.lanes(), bytes = ir.isa.bytes();
+  const auto call = [&](const std::string& name, mlir::Type result, const Values& operands) {
+    return llvmd::CallIntrinsicOp::create(ir.b, ir.loc, result, ir.b.getStringAttr(name), operands)
+        .getResult(0);
+  };
+  switch (dot.kind) {
+  case DotKind::f32:
+    return ir.fma(bits_as(ir.element, lanes, a), bits_as(ir.element, lanes, b), sum);
+  case DotKind::pairs: {
+    const mlir::Type half = ir.b.getI16Type();
+    Value product =
+        call(pairs_instruction(bytes), vector, {bits_as(half, 2 * lanes, a), bits_as(half, 2 * lanes, b)});
+    return add(sum, product);
+  }
+  case DotKind::bf16: {
+    const mlir::Type half = ir.b.getBF16Type();
+    return call("llvm.x86.avx512bf16.dpbf16ps." + suffix(bytes), sums,
+                {sum, bits_as(half, 2 * lanes, a), bits_as(half, 2 * lanes, b)});
+  }
+  case DotKind::bytes:
+  case DotKind::tiles:
+    break;
+  }
+  const mlir::Type byte = ir.b.getI8Type();
+  return call("llvm.x86.avx512.vpdpbusd." + suffix(bytes), sums,
+              {sum, bits_as(byte, 4 * lanes, a), bits_as(byte, 4 * lanes, b)});
+}
+
+Value Words::add(Value x, Value y) {
+  if (!dot.integer()) return ir.addf(x, y);
+  return arith::AddIOp::create(ir.b, ir.loc, x, y); // modulo 2^32
+}
+Value Words::subtract(Value x, Value y) { return arith::SubIOp::create(ir.b, ir.loc, x, y); }
+
+Value Words::load_sums(Value address, int64_t count) {
+  Value x = ir.load_vector(address, count);
+  return dot.integer() ? bits_as(word, ir.isa.lanes(), x) : x;
+}
+void Words::store_sums(Value x, Value address) { store(x, address, ir.isa.lanes()); }
+
+Value Words::sum_lanes(Value x) {
+  if (!dot.integer()) return ir.sum_lanes(x);
+  return mlir::vector::ReductionOp::create(ir.b, ir.loc, mlir::vector::CombiningKind::ADD, x);
+}
+Value Words::as_f32(Value x) {
+  return dot.integer() ? arith::SIToFPOp::create(ir.b, ir.loc, ir.vector, x) : x;
+}
+
+Value Words::at(Type type, Value base, Value index) {
+  return size_of(type) == 4 ? ir.at(base, index) : element_at(ir, type, base, index);
+}
+
+Value Words::stored(Type type, Value address, int64_t lanes, int64_t count) {
+  const auto element = size_of(type) == 1 ? ir.b.getI8Type() : ir.b.getI16Type();
+  const auto result = mlir::VectorType::get({lanes}, element);
+  const auto alignment = unsigned(size_of(type));
+  if (count == lanes) return llvmd::LoadOp::create(ir.b, ir.loc, result, address, alignment);
+  llvm::SmallVector<bool> exist(size_t(lanes), false);
+  std::fill(exist.begin(), exist.begin() + count, true);
+  Value mask = arith::ConstantOp::create(
+      ir.b, ir.loc,
+      mlir::DenseElementsAttr::get(mlir::VectorType::get({lanes}, ir.i1), llvm::ArrayRef<bool>(exist)));
+  Value zero = arith::ConstantOp::create(ir.b, ir.loc, ir.b.getZeroAttr(result));
+  return llvmd::MaskedLoadOp::create(ir.b, ir.loc, result, address, mask, zero, alignment);
+}
+
+Value Words::along_k(Type type, Value address, int64_t elements) {
+  const int64_t lanes = ir.isa.lanes(), all = lanes * dot.group();
+  if (dot.kind == DotKind::f32) return bits_as(word, lanes, load_values(ir, type, address, elements));
+  Value x = stored(type, address, all, elements);
+  if (dot.kind == DotKind::pairs) {
+    const auto halves = mlir::VectorType::get({all}, ir.b.getI16Type());
+    x = type == Type::u8 ? Value(arith::ExtUIOp::create(ir.b, ir.loc, halves, x))
+                         : Value(arith::ExtSIOp::create(ir.b, ir.loc, halves, x));
+  }
+  return bits_as(word, lanes, x);
+}
+
+Value Words::wide(Type type, Value x) {
+  if (dot.kind == DotKind::pairs && type == Type::i8)
+    return arith::AndIOp::create(ir.b, ir.loc, arith::ExtSIOp::create(ir.b, ir.loc, vector, x),
+                                 constant(0xffff));
+  return arith::ExtUIOp::create(ir.b, ir.loc, vector, x);
+}
+
+Value Words::across_k(Type type, const Values& rows, int64_t count) {
+  const int64_t lanes = ir.isa.lanes(), bits = 32 / dot.group();
+  if (dot.kind == DotKind::f32) return bits_as(word, lanes, load_values(ir, type, rows[0], count));
+  Value all;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Value x = wide(type, stored(type, rows[i], lanes, count));
+    if (i) x = arith::ShLIOp::create(ir.b, ir.loc, x, constant(uint32_t(bits * int64_t(i))));
+    all = i ? Value(arith::OrIOp::create(ir.b, ir.loc, all, x)) : x;
+  }
+  return all;
+}
+
+Value Words::load_bytes(Value address, int64_t count) {
+  return arith::ExtSIOp::create(ir.b, ir.loc, vector, stored(Type::i8, address, ir.isa.lanes(), count));
+}
+
+Value Words::part_of_word(Type type, Value address, int64_t elements) {
+  const mlir::Type element = size_of(type) == 1 ? ir.b.getI8Type() : ir.b.getI16Type();
+  Value all;
+  for (int64_t i = 0; i < elements; ++i) {
+    Value x = ir.load(element, at(type, address, i), size_of(type));
+    x = arith::ExtUIOp::create(ir.b, ir.loc, word, x);
+    if (i)
+      x = arith::ShLIOp::create(ir.b, ir.loc, x,
+                                arith::ConstantIntOp::create(ir.b, ir.loc, word, 8 * size_of(type) * i));
+    all = i ? Value(arith::OrIOp::create(ir.b, ir.loc, all, x)) : x;
+  }
+  return all;
+}
+
+} // namespace deepgen

@@ -1,0 +1,78 @@
+// Words: the 32 bits of a lane that hold a group of K, and the instructions that multiply groups and add them
+// up.
+#pragma once
+
+#include "templates/ir/ir_builder.h"
+
+namespace deepgen {
+
+/// What a word holds. Their numbers are in configs.
+enum class DotKind : int64_t {
+  f32,   ///< one number, converted; a multiply-add
+  pairs, ///< two i16, converted; pmaddwd, which every level has
+  bf16,  ///< two bf16 as they are; vdpbf16ps
+  bytes, ///< four bytes as they are; vpdpbusd. It takes A as u8, so 128 more is packed of an i8 A
+  tiles  ///< as bf16 or bytes; AMX
+};
+
+/// How a kernel of A and B multiplies.
+struct Dot {
+  DotKind kind;
+  Type a, b;
+
+  bool integer() const {
+    return kind == DotKind::pairs || kind == DotKind::bytes || (tiles() && size_of(a) == 1);
+  }
+  bool tiles() const { return kind == DotKind::tiles; }
+  int64_t group() const { ///< of K in a word
+    return kind == DotKind::f32 ? 1 : kind == DotKind::pairs ? 2 : 4 / size_of(a);
+  }
+  /// Words hold elements as they are in memory.
+  bool raw() const { return kind != DotKind::f32 && kind != DotKind::pairs; }
+  bool shifts_a() const { return kind == DotKind::bytes && a == Type::i8; }
+};
+
+/// As many words as the level has lanes of 32 bits.
+class Words {
+public:
+  Words(Ir&, const Dot&);
+
+  const Dot dot;
+  mlir::Type word, vector, sums; ///< i32; vectors of words; of sums: f32 or i32
+
+  Value zero_sums();
+  Value load(Value address);      ///< of a panel
+  Value load_word(Value address); ///< of a panel, or of elements where they lie
+  void store(Value, Value address, int64_t count);
+  Value splat(Value word);
+  Value constant(uint32_t word); ///< in all lanes
+  Value none() { return constant(0); }
+  Value shifted(Value words); ///< 128 more in every byte
+  Value multiply_add(Value sums, Value a, Value b);
+  Value add(Value sums, Value more);
+  Value subtract(Value sums, Value less);
+  Value load_sums(Value address, int64_t count);
+  void store_sums(Value, Value address);
+  Value sum_lanes(Value sums); ///< scalar
+  Value as_f32(Value sums);
+
+  /// Words of elements that follow each other along K: `elements` exist, what is beyond is zero and not read.
+  Value along_k(Type, Value address, int64_t elements);
+  /// Words of `count` columns: element i of a group is at rows[i]; of missing rows it is zero.
+  Value across_k(Type, const Values& rows, int64_t count);
+  Value load_bytes(Value address, int64_t count); ///< i8 in lanes of i32
+  /// The first `elements` of a group that lie where A is stored, as a word.
+  Value part_of_word(Type, Value address, int64_t elements);
+  /// Address of an element of a matrix of the type.
+  Value at(Type, Value base, Value index);
+  Value at(Type type, Value base, int64_t index) { return index ? at(type, base, ir.constant(index)) : base; }
+
+private:
+  Value bits_as(mlir::Type lane, int64_t lanes, Value);
+  Value wide(Type,
+             Value stored); ///< elements of 8 or 16 bits in lanes of 32, the upper bits zero; of i16: sign
+  Value stored(Type, Value address, int64_t lanes, int64_t count);
+  Ir& ir;
+};
+
+} // namespace deepgen

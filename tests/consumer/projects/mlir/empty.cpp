@@ -1,0 +1,1 @@
+// The object is of MLIR; CMake wants a language to link it by.

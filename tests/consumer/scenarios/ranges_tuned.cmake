@@ -1,0 +1,45 @@
+# A problem with a range is searched at its points, locked with the sizes of each kernel, and frozen to the same bytes. A
+# range that has grown makes its entry stale.
+file(COPY ${DEEPGEN_SOURCE}/tests/consumer/projects/ranges_tuned DESTINATION ${WORK})
+configure(ranges_tuned tuning -DTOKENS=1..200)
+expect("searches 1 problem,")
+tune(tuning)
+build(tuning)
+run(tuning/app)
+expect("every size is right")
+expect_null_build(tuning)
+
+file(READ ${WORK}/tuning/_deepgen/kernels/up/cpu/final.jsonl output)
+expect("\"stage\":\"final\"" "\"at\":[1,96,64,1]" "\"at\":[2,96,64,1]" "\"at\":[200,96,64,1]")
+file(READ ${WORK}/ranges_tuned/deepgen.lock.json output)
+expect("gemm m=1..200 n=96 k=64" "\"points\":[{\"at\":[1,96,64,1],")
+run(${PREFIX}/bin/deepgen lock show --lock ranges_tuned/deepgen.lock.json)
+expect("m=1: " "m=200: " "vs default")
+run(${PREFIX}/bin/deepgen lock check --lock ranges_tuned/deepgen.lock.json)
+run(${PREFIX}/bin/deepgen report --build tuning)
+expect("winners: " "m=16: ")
+
+configure(ranges_tuned frozen -DTOKENS=1..200 -DDEEPGEN_MODE=frozen)
+build(frozen -v)
+expect_not(${search_edges})
+expect_equal_files(tuning/_deepgen/kernels/kernels.cpp frozen/_deepgen/kernels/kernels.cpp)
+run(frozen/app)
+expect("every size is right")
+
+configure(ranges_tuned grown -DTOKENS=1..300 -DDEEPGEN_MODE=frozen)
+run_failing(${CMAKE_COMMAND} --build grown)
+expect("kernels up: stale: it was tuned for other ranges: gemm m=1..200")
+configure(ranges_tuned grown -DTOKENS=1..300 -DDEEPGEN_MODE=lock)
+build(grown)
+expect("it was tuned for other ranges" "run `ninja tune`")
+run(grown/app)
+
+# Kernels that leave sizes out are no entry.
+file(READ ${WORK}/ranges_tuned/deepgen.lock.json lock)
+string(REPLACE "\"evidence\"" "\"taken\":[[2,96,64,1],[200,96,64,1]],\"ranges\":[],\"evidence\"" damaged "${lock}")
+if(lock MATCHES "\"taken\"") # several kernels won
+  string(REGEX REPLACE "\"taken\":\\[\\[1," "\"taken\":[[2," damaged "${lock}")
+endif()
+file(WRITE ${WORK}/ranges_tuned/deepgen.lock.json "${damaged}")
+run_failing(${CMAKE_COMMAND} --build frozen)
+expect("stale: it")
