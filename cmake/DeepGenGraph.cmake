@@ -286,21 +286,6 @@ function(_deepgen_problem_edges name arch)
   _deepgen_verified_edge()
 endfunction()
 
-# The search of a problem on an arch at a site, or here, and what becomes of it. Sets `selected_by` unless it is set.
-function(_deepgen_place_edges site here)
-  _deepgen_search_edges() # sets `records`
-  set(on "")
-  if(NOT site STREQUAL "")
-    set(on --on ${device_${arch}_${site}})
-  endif()
-  _deepgen_gather(merge_args --problem ${name}/problem.json --arch ${arch} ${on} --records ${records} ${here}/final.jsonl)
-  _deepgen_gather(finals ${folder}/${here}/final.jsonl)
-  _deepgen_note_search()
-  if(NOT selected_by)
-    set(selected_by ${here}/final.jsonl PARENT_SCOPE)
-  endif()
-endfunction()
-
 # Sets for each entry of the lock the property "DEEPGEN_LOCKED <lock> <key> <arch>", once per configure and path. CMake runs
 # again when the lock changes or appears. An absent lock must not be a dependency, since a missing input is always out of
 # date: a glob watches for it.

@@ -255,3 +255,19 @@ macro(_deepgen_arch_at_sites)
   list(APPEND devices --device ${device_${arch}})
   list(APPEND device_files ${device_${arch}})
 endmacro()
+
+# The search of a problem on an arch at a site, or here, and what becomes of it. Sets `selected_by` unless it is set. Reads
+# the variables of _deepgen_problem_edges in DeepGenGraph.cmake.
+function(_deepgen_place_edges site here)
+  _deepgen_search_edges() # sets `records`
+  set(on "")
+  if(NOT site STREQUAL "")
+    set(on --on ${device_${arch}_${site}})
+  endif()
+  _deepgen_gather(merge_args --problem ${name}/problem.json --arch ${arch} ${on} --records ${records} ${here}/final.jsonl)
+  _deepgen_gather(finals ${folder}/${here}/final.jsonl)
+  _deepgen_note_search()
+  if(NOT selected_by)
+    set(selected_by ${here}/final.jsonl PARENT_SCOPE)
+  endif()
+endfunction()

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 
-LIBRARIES = ("base/", "generator/", "measure/", "runtime/", "templates/")  # not tests and examples, which call them
+LIBRARIES = ("base/", "generator/", "measure/", "remote/", "runtime/", "templates/")  # not tests and examples, which call them
 
 
 def dependencies(ninja, build):
