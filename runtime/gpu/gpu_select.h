@@ -81,6 +81,21 @@ public:
     return status;
   }
 
+  /// GpuVendor::describe().
+  static void describe(const Choice& choice, const deepgen_function& f, const int64_t* sizes,
+                       const char*& config, size_t& workspace) {
+    int64_t largest[DEEPGEN_SIZES];
+    for (int i = 0; i < DEEPGEN_SIZES; ++i) largest[i] = sizes ? sizes[i] : f.sizes[i].most;
+    config = nullptr, workspace = sizes ? 0 : choice.workspace;
+    for (uint32_t i = 0; i < choice.count; ++i) {
+      const deepgen_kernel& k = *choice.kernels[i].kernel;
+      if (!takes(k, largest)) continue;
+      config = config ? config : k.config;
+      const size_t needed = workspace_at(k, largest);
+      workspace = needed > workspace ? needed : workspace;
+    }
+  }
+
   /// The opposite of choose(), for all devices. A function that no device was chosen for needs no driver.
   static void forget(const Driver* (*driver)(), const deepgen_function& f) {
     if (!f.devices || !table(f)) return;
@@ -123,9 +138,19 @@ private:
 
   /// Whether every call that passes the argument checks meets what the kernel asks of operands.
   static bool takes_all(const deepgen_kernel& k, const deepgen_function& f) {
+    if (k.taken) return false;
     for (uint32_t i = 0; i < f.operand_count; ++i)
       if (k.requirements[i].align > size_of(f.operands[i].type) || k.requirements[i].most_pitch) return false;
     return true;
+  }
+
+  /// Of the calls that take the kernel. What it would need for others may be much more.
+  static size_t most_workspace(const deepgen_kernel& k) {
+    if (!k.taken) return k.workspace;
+    int64_t most[DEEPGEN_SIZES];
+    for (int i = 0; i < DEEPGEN_SIZES; ++i) most[i] = k.taken[i].most;
+    const size_t bytes = workspace_at(k, most);
+    return bytes < k.workspace ? bytes : k.workspace;
   }
 
   /// The index of the best kernel after `previous` in the order of standing; kernel_count when there is none.
@@ -155,7 +180,8 @@ private:
         continue;
       }
       choice.kernels[choice.count++] = {&k, launches};
-      choice.workspace = k.workspace > choice.workspace ? k.workspace : choice.workspace;
+      const size_t workspace = most_workspace(k);
+      choice.workspace = workspace > choice.workspace ? workspace : choice.workspace;
       if (takes_all(k, f)) break;
     }
     return choice.count ? 0 : first_failure;

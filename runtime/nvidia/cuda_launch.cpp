@@ -17,6 +17,7 @@ deepgen_status enqueue(const Driver& d, GpuCall& call, const PreparedKernel& pre
   for (uint32_t i = 0; i < k.launch_count; ++i) {
     LaunchConfig config = prepared.launches[i].config;
     config.stream = call.stream;
+    lower_grid(k.launches[i], call.values.size, config.grid);
     const auto function = reinterpret_cast<Function>(prepared.launches[i].kernel);
     if (Result r = d.launch(&config, function, parameters, nullptr)) return failure(r);
   }
@@ -38,7 +39,7 @@ deepgen_status enqueue_first(const Driver& d, GpuCall& call, const Choice& choic
   bool unaddressable = false;
   for (uint32_t i = 0; i < choice.count; ++i) {
     const PreparedKernel& prepared = choice.kernels[i];
-    if (!meets(placement, *prepared.kernel, call.function.operand_count)) continue;
+    if (!meets(placement, call.values.size, *prepared.kernel, call.function.operand_count)) continue;
     if (deepgen_status status = take_workspace(call, *prepared.kernel))
       return status; // maps may be of parts of it
     if (!prepared.kernel->map_count) return enqueue(d, call, prepared, nullptr);
@@ -69,6 +70,7 @@ deepgen_status launch(const deepgen_function& f, const CallArguments& args, deep
   if (deepgen_status status = current_choice(f, d, choice)) return status;
   GpuCall call(f, args, stream);
   if (deepgen_status status = check_arguments(f, args, call.values)) return status;
+  if (call.values.writes_nothing) return DEEPGEN_OK;
   return enqueue_first(*d, call, *choice);
 }
 
@@ -83,11 +85,12 @@ deepgen_status prepare(const deepgen_function& f) {
   return DEEPGEN_OK;
 }
 
-deepgen_status describe(const deepgen_function& f, const char*& config, size_t& workspace) {
+deepgen_status describe(const deepgen_function& f, const int64_t* sizes, const char*& config,
+                        size_t& workspace) {
   const Driver* d = nullptr;
   const Choice* choice = nullptr;
   if (deepgen_status status = current_choice(f, d, choice)) return status;
-  config = choice->kernels[0].kernel->config, workspace = choice->workspace;
+  GpuSelection<Vendor>::describe(*choice, f, sizes, config, workspace);
   return DEEPGEN_OK;
 }
 
