@@ -96,20 +96,31 @@ Json map_json(const TensorMap& m) {
                {"box", {m.box_columns, m.box_rows}},
                {"swizzle", m.swizzle},
                {"promotion", m.promotion}};
-  if (m.packed.ld)
-    json["packed"] = {{"offset", m.packed.offset},
-                      {"rows", m.packed.rows},
-                      {"columns", m.packed.columns},
-                      {"ld", m.packed.ld}};
+  if (!m.packed.ld) return json;
+  json["packed"] = {{"offset", m.packed.offset},
+                    {"rows", m.packed.rows},
+                    {"columns", m.packed.columns},
+                    {"ld", m.packed.ld}};
+  if (m.packed.rows_by) json["packed"]["rows_by"] = size_names[size_t(*m.packed.rows_by)];
+  if (m.packed.columns_by) json["packed"]["columns_by"] = size_names[size_t(*m.packed.columns_by)];
   return json;
+}
+
+std::optional<Size> size_from(const Json& json, const std::string& key, const std::string& where) {
+  if (!json.contains(key)) return std::nullopt;
+  const std::string name = get_word(json, key, where);
+  for (size_t i = 0; i < size_count; ++i)
+    if (name == size_names[i]) return Size(i);
+  throw Error("unknown size '" + name + "'", key, where, kAgain);
 }
 
 TensorMap map_from_json(const Json& json, const std::string& where) {
   const auto box = get_sizes<2>(json, "box", where);
   PackedOperand packed;
   if (const auto found = json.find("packed"); found != json.end())
-    packed = {get_count(*found, "offset", where), get_count(*found, "rows", where, 1),
-              get_count(*found, "columns", where, 1), get_count(*found, "ld", where, 1)};
+    packed = {get_count(*found, "offset", where),     get_count(*found, "rows", where, 1),
+              get_count(*found, "columns", where, 1), get_count(*found, "ld", where, 1),
+              size_from(*found, "rows_by", where),    size_from(*found, "columns_by", where)};
   return {get_word(json, "operand", where),    box[0], box[1], get_count(json, "swizzle", where),
           get_count(json, "promotion", where), packed};
 }

@@ -36,6 +36,8 @@ struct PackedOperand {
   int64_t offset = 0; ///< bytes from the workspace's beginning, a multiple of 256
   int64_t rows = 0, columns = 0;
   int64_t ld = 0; ///< 0: there is no copy
+  /// Of a size that is a range: those above are of the largest call, and a call's are proportional to it.
+  std::optional<Size> rows_by = {}, columns_by = {};
   bool operator==(const PackedOperand&) const = default;
 };
 

@@ -100,6 +100,14 @@ Gemm Gemm::at(const Sizes& call) const {
   return p;
 }
 
+Gemm Gemm::up_to(const Sizes& call) const {
+  Gemm p = at(call);
+  p.least = least;
+  for (size_t i = 0; i < size_count; ++i)
+    if (least[i]) p.least[i] = std::min(*least[i], call[Size(i)]);
+  return p;
+}
+
 std::string Gemm::key() const {
   const auto size = [this](Size which) {
     const auto& from = least[size_t(which)];

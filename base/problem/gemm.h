@@ -47,6 +47,8 @@ struct Gemm {
   bool takes(const Sizes&) const;
   /// The problem of one call, without ranges. Throws Error when a size is 0 or not one that it takes.
   Gemm at(const Sizes&) const;
+  /// The same with its ranges' upper ends there: what rules and estimates of calls of these sizes look at.
+  Gemm up_to(const Sizes&) const;
 
   bool a_transposed() const { return layout == Layout::tn || layout == Layout::tt; }
   bool b_transposed() const { return layout == Layout::nt || layout == Layout::tt; }

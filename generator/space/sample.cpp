@@ -182,6 +182,32 @@ Device device_of(const std::string& arch) {
   return cpu;
 }
 
+/// The problem with ranges that end at its sizes: of M more often than of the batch, N and K, as far as the
+/// template serves them.
+Gemm with_ranges(Gemm p, const Cell& cell, Engine& random) {
+  const bool all = random() % 4 == 0;
+  for (Size size : {Size::m, Size::batch, Size::n, Size::k}) {
+    const bool wanted = random() % (size == Size::m ? 4 : 3) < (size == Size::m ? 3u : 1u);
+    if ((!all && !wanted) || (size == Size::batch && p.groups)) continue;
+    Gemm ranged = p;
+    int64_t* most[] = {&ranged.m, &ranged.n, &ranged.k, &ranged.batch};
+    int64_t& x = *most[size_t(size)];
+    x = std::max<int64_t>(x, 2);
+    ranged.least[size_t(size)] = random() % 2 ? 1 : x / 4;
+    if (cell.source->why_not(ranged, cell.arch).empty()) p = ranged;
+  }
+  return p;
+}
+
+/// The problem, and a config: with ranges one that is legal at some sizes, and so runs at all of them.
+std::optional<RandomCandidate> draw_ranged(Gemm p, const Cell& cell, const Device& device, Engine& random) {
+  p = with_ranges(p, cell, random);
+  if (!p.ranged()) return std::nullopt;
+  const auto config = draw_config(*cell.source, p.up_to(draw_sizes(p, random)), device, random);
+  if (!config) return std::nullopt;
+  return RandomCandidate{p, cell.arch, {cell.source->name(), *config}};
+}
+
 /// Nothing when the template serves no problem of the cell, as far as some tries tell.
 std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, Engine& random) {
   const Device device = device_of(cell.arch);
@@ -192,6 +218,10 @@ std::optional<RandomCandidate> draw(const Cell& cell, const SampleSpec& spec, En
           return Problem(kind);
         },
         cell.kinds[random() % cell.kinds.size()].which());
+    if (spec.ranges && problem.op() == "gemm") {
+      if (auto sample = draw_ranged(problem.gemm(), cell, device, random)) return sample;
+      continue;
+    }
     if (!cell.source->why_not(problem, cell.arch).empty()) continue;
     if (spec.defaults)
       return RandomCandidate{problem, cell.arch, Space(problem, cell.arch, device).default_choice()};
@@ -237,6 +267,19 @@ void draw_shape(Gemm& problem, const SampleSpec& spec, Engine& random) {
   shuffle(ops, random);
   const int64_t length = random() % 3 ? between(random, 0, 3) : between(random, 0, int64_t(ops.size()));
   problem.epilogue.assign(ops.begin(), ops.begin() + length);
+}
+
+Sizes draw_sizes(const Gemm& p, Engine& random) {
+  Sizes sizes = p.sizes();
+  for (size_t i = 0; i < size_count; ++i) {
+    if (!p.least[i]) continue;
+    const int64_t most = sizes[Size(i)], least = std::max<int64_t>(1, *p.least[i]);
+    constexpr int64_t tiles[] = {16, 32, 64, 128};
+    const int64_t near = tiles[random() % 4] + between(random, -1, 1), any = between(random, least, most);
+    const int64_t choices[] = {least, most, most - 1, near, any, any};
+    sizes[Size(i)] = std::clamp(choices[random() % std::size(choices)], least, most);
+  }
+  return sizes;
 }
 
 std::optional<Config> draw_config(const Template& source, const Problem& problem, const Device& device,

@@ -24,6 +24,7 @@ struct SampleSpec {
   size_t each = 1;        ///< samples per cell, without a count
   int64_t largest = 3000; ///< size of M, N and K; of rows: an eighth of the largest N
   double most_flops = 1e300; ///< of one problem, for those who run them
+  bool ranges = false;       ///< sizes of GEMMs become ranges, and configs are legal at some sizes of these
   bool defaults = false; ///< the default config of the whole space instead of a random one of the template
 };
 
@@ -33,6 +34,8 @@ struct SampleSpec {
 /// samples.
 std::vector<RandomCandidate> draw_samples(const SampleSpec&);
 
+/// Sizes that a call may pass: ends of ranges, near multiples of what tiles have, anything.
+Sizes draw_sizes(const Gemm&, std::mt19937_64&);
 /// A legal config, at random; nothing when none was found.
 std::optional<Config> draw_config(const Template&, const Problem&, const Device&, std::mt19937_64&);
 /// Sizes, batch, groups, gate and epilogue, at random; types and layout are kept.

@@ -1,5 +1,6 @@
 #include "generator/space/space.h"
 
+#include "base/problem/points.h"
 #include "base/text/error.h"
 #include "generator/space/space_rules.h"
 #include "generator/space/space_walk.h"
@@ -271,6 +272,31 @@ std::vector<size_t> Space::second_neighbours(size_t rank) const {
   return found;
 }
 
+namespace {
+
+/// Of a problem with ranges a config may be for smaller calls than the largest, and runs at all. Sizes are as
+/// near to each other as tiles are.
+bool is_legal_below(const Template& t, const Problem& problem, const Device& device, const Config& config) {
+  if (problem.op() != "gemm" || !problem.gemm().ranged()) return false;
+  const Gemm& p = problem.gemm();
+  const auto legal = [&](const Sizes& sizes) {
+    return t.why_illegal(p.up_to(sizes), device, config).empty();
+  };
+  const std::vector<Sizes> points = default_points(p);
+  if (std::any_of(points.begin(), points.end(), legal)) return true;
+  constexpr int64_t kTile = 16;
+  for (size_t i = 0; i < size_count; ++i) {
+    if (!p.least[i]) continue;
+    Sizes sizes = p.sizes();
+    const int64_t least = std::max<int64_t>(1, *p.least[i]);
+    for (int64_t& x = sizes[Size(i)]; x > least; x = std::max(least, x - std::max(kTile, x / 8)))
+      if (legal(sizes)) return true;
+  }
+  return false;
+}
+
+} // namespace
+
 std::string why_illegal(const Problem& problem, const std::string& arch, const Device& device,
                         const Choice& choice) {
   const Template& t = find_template(choice.template_name);
@@ -293,7 +319,8 @@ std::string why_illegal(const Problem& problem, const std::string& arch, const D
       return p.name + "=" + std::to_string(it->second) + " is not one of " + values_text(p);
     ordered.values.push_back(*it);
   }
-  return t.why_illegal(problem, device, ordered);
+  const std::string why = t.why_illegal(problem, device, ordered);
+  return why.empty() || is_legal_below(t, problem, device, ordered) ? "" : why;
 }
 
 } // namespace deepgen

@@ -47,16 +47,16 @@ int64_t most_registers(const AmdArch& arch, int64_t waves) {
   return std::min<int64_t>(256, arch.registers / std::max<int64_t>(1, waves) / arch.granule * arch.granule);
 }
 
-MatrixSide side_of(Type type, bool k_contiguous, int64_t extent, int64_t size, int64_t depth,
-                   const MatrixTiling& t) {
+MatrixSide side_of(const Gemm& p, Size along, int64_t extent, const MatrixTiling& t) {
   MatrixSide s;
-  s.type = type, s.k_contiguous = k_contiguous, s.extent = extent, s.size = size, s.depth = depth,
-  s.bytes = size_of(type);
+  const bool is_a = along == Size::m, k_contiguous = is_a ? !p.a_transposed() : p.b_transposed();
+  s.type = is_a ? p.a : p.b, s.k_contiguous = k_contiguous, s.extent = extent, s.size = p.sizes()[along],
+  s.depth = p.k, s.bytes = size_of(s.type);
   const int64_t element = t.shape.element, threads = std::max(t.shape.wave, t.threads);
   s.k = t.direct ? std::max<int64_t>(1, t.direct_bytes / element) : 16 / element; // one write to LDS
   if (!k_contiguous) {
     // A piece is transposed in registers. It gets smaller until there is one for each thread.
-    s.x = power_in(size, 16 / s.bytes);
+    s.x = power_in(unit_of(p, along), 16 / s.bytes);
     auto few = [&] { return extent / s.x * (t.bk / s.k) < threads; };
     while (few() && s.x > 1 && s.x * s.bytes > 8) s.x /= 2;
     while (few() && s.k * element > 8) s.k /= 2;
@@ -253,11 +253,11 @@ MatrixTiling::MatrixTiling(const Gemm& p, const std::string& arch, const Config&
   banks = arch == "gfx950" ? 256 : 128;
   direct_bytes = bytes_of_copies(arch);
   paired = shape.values == 4 && size_of(p.d) <= 2 && wn % 32 == 0;
-  a = side_of(p.a, !p.a_transposed(), bm, p.m, p.k, *this);
-  b = side_of(p.b, p.b_transposed(), bn, p.n, p.k, *this);
+  a = side_of(p, Size::m, bm, *this);
+  b = side_of(p, Size::n, bn, *this);
   b.offset = bm * bk_bytes;
   const int64_t together = paired ? 8 : shape.values;
-  width_d = wide ? std::min(together, power_in(p.n, 16 / size_of(p.d))) : 1;
+  width_d = wide ? std::min(together, power_in(unit_of(p, Size::n), 16 / size_of(p.d))) : 1;
 }
 
 namespace {
@@ -464,6 +464,7 @@ Gemm AmdMatrix::awkward(const Gemm& p, const Config& config) const {
   small.m = like(p.m, bm + bm / 3 + 1), small.n = like(p.n, bn + bn / 3 + 1);
   small.k = like(p.k, bk * (std::max<int64_t>(2, at(config, kStages)) + at(config, kSplits)) + bk / 2 + 1);
   small.batch = p.batch > 1 ? 2 : 1;
+  shrink_ranges(small);
   return small;
 }
 

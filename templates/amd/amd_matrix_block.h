@@ -15,7 +15,7 @@ constexpr int64_t kAllCopies = 63; ///< under way: none is waited for
 class MatrixBlock {
 public:
   MatrixBlock(AmdIr& builder, const Gemm& problem, const MatrixTiling& tiling, const GpuIr::Arguments& args)
-      : ir(builder), p(problem), t(tiling), args_(args) {}
+      : ir(builder), p(problem), t(tiling), args_(args), sizes_(builder, problem, args) {}
 
   void emit(int64_t align_d);
 
@@ -72,6 +72,7 @@ private:
   const Gemm& p;
   const MatrixTiling& t;
   const GpuIr::Arguments& args_;
+  const GpuSizes sizes_;
   Value entry_, split_, block_m_, block_n_; ///< block_m, block_n: the tile's first row and column
   Value lane_row_, lane_group_, wave_m_,
       wave_n_; ///< wave_m, wave_n: the first row and column of the wave in the tile

@@ -10,20 +10,28 @@ namespace deepgen {
 void MatrixBlock::find_tile() {
   Value index = ir.block_x();
   split_ = ir.block_y();
-  const int64_t grid = t.tiles_m * t.tiles_n * p.batch;
+  const SizeValue tiles_m = ir.tiles(sizes_.m, t.bm), tiles_n = ir.tiles(sizes_.n, t.bn),
+                  tiles = ir.product(tiles_m, tiles_n);
   if (t.xcds > 1) {
+    const SizeValue grid = ir.product(tiles, sizes_.batch);
+    const SizeValue each = grid.is_constant() ? grid.constant() / t.xcds
+                                              : SizeValue(ir.divide(grid.value(), t.xcds)),
+                    rest = grid.is_constant() ? grid.constant() % t.xcds
+                                              : SizeValue(ir.remainder(grid.value(), t.xcds));
     Value die = ir.remainder(index, t.xcds), place = ir.divide(index, t.xcds);
-    Value before = ir.add(ir.mul(die, grid / t.xcds), ir.min(die, ir.c(grid % t.xcds)));
+    Value before = ir.add(ir.mul(die, each), ir.min(die, ir.c(rest)));
     index = ir.add(before, place);
   }
   if (p.batch > 1) {
-    entry_ = ir.divide(index, t.tiles_m * t.tiles_n);
-    index = ir.sub(index, ir.mul(entry_, t.tiles_m * t.tiles_n));
+    entry_ = ir.divide(index, tiles);
+    index = ir.sub(index, ir.mul(entry_, tiles));
   }
-  const int64_t group = std::min(t.group, t.tiles_m);
-  Value band = ir.divide(index, group * t.tiles_n);
-  Value inside = ir.sub(index, ir.mul(band, group * t.tiles_n)), first = ir.mul(band, group);
-  Value rows = t.tiles_m % group ? ir.min(ir.sub(ir.c(t.tiles_m), first), ir.c(group)) : ir.c(group);
+  const int64_t group = tiles_m.is_constant() ? std::min(t.group, t.tiles_m) : t.group;
+  const SizeValue of_band = ir.product(tiles_n, group);
+  Value band = ir.divide(index, of_band);
+  Value inside = ir.sub(index, ir.mul(band, of_band)), first = ir.mul(band, group);
+  Value rows =
+      group > 1 && tiles_m.may_leave(group) ? ir.min(ir.sub(ir.c(tiles_m), first), ir.c(group)) : ir.c(group);
   Value n = ir.divide(inside, rows), m = ir.sub(inside, ir.mul(n, rows));
   block_m_ = ir.mul(ir.add(first, m), t.bm), block_n_ = ir.mul(n, t.bn);
 }
@@ -71,7 +79,7 @@ std::vector<Fragment> MatrixBlock::fragments(const State& s, int64_t i, Value ro
 }
 
 void MatrixBlock::store(const State& s, int64_t align_d) {
-  const Bounds bounds{p.m % t.bm != 0, p.n % t.bn != 0};
+  const Bounds bounds{sizes_.m.may_leave(t.bm), sizes_.n.may_leave(t.bn)};
   const int64_t together = t.paired ? 2 : 1, width = t.shape.values * together;
   Value first_column = ir.add(ir.add(block_n_, wave_n_), ir.mul(lane_group_, width));
   Value first_row = ir.add(ir.add(block_m_, wave_m_), lane_row_);
@@ -100,8 +108,9 @@ void MatrixBlock::emit(int64_t align_d) {
     first_tile_ = ir.mul(split_, t.split_tiles);
     tiles_ = ir.min(ir.c(t.split_tiles), ir.sub(ir.c(t.tiles_k), first_tile_));
   }
-  a_ = std::make_unique<MatrixFill>(ir, t, t.a, operand("a", t.a), pitch("a", t.a), block_m_, false);
-  b_ = std::make_unique<MatrixFill>(ir, t, t.b, operand("b", t.b), pitch("b", t.b), block_n_, true);
+  a_ =
+      std::make_unique<MatrixFill>(ir, t, t.a, operand("a", t.a), pitch("a", t.a), block_m_, sizes_.m, false);
+  b_ = std::make_unique<MatrixFill>(ir, t, t.b, operand("b", t.b), pitch("b", t.b), block_n_, sizes_.n, true);
   State s = first_state();
   if (t.pingpong) ir.branch(in_second_group(), [&] { barrier(kAllCopies); }); // it comes later
   if (t.tiles_k > 1) {
@@ -142,6 +151,7 @@ Kernel AmdMatrix::emit(mlir::ModuleOp module, const Gemm& p, const std::string& 
   Launch launch;
   launch.entry = kernel_symbol;
   launch.grid = {t.tiles_m * t.tiles_n * p.batch, t.splits, 1};
+  launch.grid_rules[0] = rule_of(p, 1, {{Size::m, t.bm}, {Size::n, t.bn}, {Size::batch, 1}});
   launch.block = {t.threads, 1, 1};
   kernel.launches.push_back(launch);
   GpuSplitK(p, t.splits).add_reduce(ir, kernel);

@@ -12,9 +12,9 @@ namespace arith = mlir::arith;
 constexpr int64_t kOutside = -(int64_t(1) << 31); // as an unsigned number, 2^31
 
 MatrixFill::MatrixFill(AmdIr& builder, const MatrixTiling& t, const MatrixSide& side, Value operand,
-                       Value pitch, Value first, bool columns)
-    : ir(builder), t_(t), side_(side), columns_(columns), operand_(operand), pitch_(pitch), first_(first),
-      thread_(ir.thread()) {
+                       Value pitch, Value first, const SizeValue& size, bool columns)
+    : ir(builder), t_(t), side_(side), size_(size), columns_(columns), operand_(operand), pitch_(pitch),
+      first_(first), thread_(ir.thread()) {
   if (t.buffer) find_buffer();
   if (side.k_contiguous)
     find_whole_pieces();
@@ -25,7 +25,7 @@ MatrixFill::MatrixFill(AmdIr& builder, const MatrixTiling& t, const MatrixSide& 
 /// From the block's first row or column on. What lies beyond the matrix's last stored row is beyond its end.
 void MatrixFill::find_buffer() {
   pitch32_ = ir.to_i32(pitch_);
-  Value left = ir.sub(ir.c(side_.size), first_), wide = ir.to_i64(first_);
+  Value left = ir.sub(ir.c(size_), first_), wide = ir.to_i64(first_);
   Value along_x = side_.k_contiguous ? ir.mul(wide, pitch_) : ir.mul(wide, side_.bytes);
   Value rows = side_.k_contiguous ? ir.min(left, ir.c(side_.extent)) : ir.c(side_.depth);
   Value last_row = side_.k_contiguous ? ir.c(side_.depth * side_.bytes) : ir.mul(left, side_.bytes);
@@ -71,7 +71,7 @@ void MatrixFill::find_parts_of_columns() {
 
 /// Rows outside of the matrix are read from its last one, or as zeros; what comes of them is not stored.
 void MatrixFill::add_piece(Value x, Value k) {
-  const bool ragged = side_.size % side_.extent != 0;
+  const bool ragged = size_.may_leave(side_.extent);
   k_.push_back(k);
   if (t_.buffer) {
     Value along_x = ir.mul(x, side_.k_contiguous ? pitch32_ : ir.c(side_.bytes));
@@ -79,12 +79,12 @@ void MatrixFill::add_piece(Value x, Value k) {
     Value offset = ir.add(along_x, along_k);
     // Columns beyond the end would be those of the next row.
     if (ragged && !side_.k_contiguous)
-      offset = ir.select(ir.less(ir.add(first_, x), side_.size), offset, ir.c(kOutside));
+      offset = ir.select(ir.less(ir.add(first_, x), size_), offset, ir.c(kOutside));
     rows_.push_back(offset);
     return;
   }
   x = ir.add(first_, x);
-  if (ragged) x = ir.min(x, ir.c(side_.size - side_.x));
+  if (ragged) x = ir.min(x, ir.c(ir.sub(size_, side_.x)));
   x = ir.to_i64(x);
   Value wide = ir.to_i64(k);
   Value along_x = side_.k_contiguous ? ir.mul(x, pitch_) : ir.mul(x, side_.bytes);

@@ -14,10 +14,10 @@ namespace deepgen {
 class MatrixFill {
 public:
   /// `operand`: of the batch entry; `pitch`: bytes from one stored row to the next, i64; `first`: the block's
-  /// first row or column of D; `columns`: this is B, whose rows in LDS are in the order of
+  /// first row or column of D; `size`: M or N; `columns`: this is B, whose rows in LDS are in the order of
   /// MatrixShape::row_of_column().
   MatrixFill(AmdIr&, const MatrixTiling&, const MatrixSide&, Value operand, Value pitch, Value first,
-             bool columns);
+             const SizeValue& size, bool columns);
 
   /// The place of the tile at k (i32); and that `steps` (i32: 0 or 1) tiles further.
   Values start(Value k);
@@ -59,6 +59,7 @@ private:
   AmdIr& ir;
   const MatrixTiling& t_;
   const MatrixSide side_;
+  const SizeValue size_;
   const bool columns_;
   Value operand_, pitch_, first_;
   Value buffer_, pitch32_; ///< with buffer loads

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -37,6 +38,45 @@ inline bool is_fp8(Type t) { return t == Type::e4m3 || t == Type::e5m2; }
 inline int64_t dense_alignment(int64_t columns, Type type) {
   const int64_t bytes = columns * size_of(type);
   return std::min<int64_t>(16, bytes & -bytes);
+}
+
+/// What divides this size at every call: the size itself, or 1 of a range. So rows of operands are aligned.
+inline int64_t unit_of(const Gemm& p, Size size) { return p.ranged(size) ? 1 : p.sizes()[size]; }
+
+/// A number that follows from a call's sizes: `factor` times ceil(size / step) of each. Sizes that are fixed
+/// go into the rule's factor; where all are, there is no rule.
+inline SizeRule rule_of(const Gemm& p, int64_t factor,
+                        std::initializer_list<std::pair<Size, int64_t>> steps) {
+  SizeRule rule{factor, {}};
+  for (const auto& [size, step] : steps)
+    if (p.ranged(size))
+      rule.steps[size_t(size)] = step;
+    else
+      rule.factor *= ceil_div(p.sizes()[size], step);
+  return std::ranges::any_of(rule.steps, [](int64_t step) { return step != 0; }) ? rule : SizeRule();
+}
+
+/// Blocks for M * batch * `each` items, `block` items a block, where M or the batch is a range: hardly more
+/// than that takes.
+inline SizeRule covering_rule(const Gemm& p, int64_t each, int64_t block) {
+  const Size size = p.ranged(Size::m) ? Size::m : Size::batch;
+  if (!p.ranged(size)) return {};
+  if (!p.ranged(Size::m) || !p.ranged(Size::batch)) each *= size == Size::m ? p.batch : p.m;
+  const auto blocks = [&](int64_t step) { return ceil_div(step * each, block); };
+  int64_t best = 1; // of the steps, each of which covers all items
+  for (int64_t step = 2; step <= 128; ++step)
+    if (blocks(step) * best < blocks(best) * step) best = step;
+  SizeRule rule{blocks(best), {}};
+  rule.steps[size_t(size)] = best;
+  if (size == Size::m && p.ranged(Size::batch)) rule.steps[size_t(Size::batch)] = 1;
+  return rule;
+}
+
+/// A smaller problem keeps its ranges, from 1 on.
+inline void shrink_ranges(Gemm& p) {
+  for (auto [size, most] :
+       {std::pair{Size::m, &p.m}, {Size::n, &p.n}, {Size::k, &p.k}, {Size::batch, &p.batch}})
+    if (p.ranged(size)) p.least[size_t(size)] = 1, *most = std::max<int64_t>(2, *most);
 }
 
 /// What a template's rules see of a problem with groups: as many batch entries, of twice the average rows, as

@@ -66,7 +66,7 @@ struct GpuEpilogue::Piece {
 
 GpuEpilogue::GpuEpilogue(GpuIr& ir, const Gemm& p, const GpuIr::Arguments& arguments, Value entry,
                          int64_t align_d)
-    : ir_(ir), problem_(p), arguments_(arguments), entry_(entry), align_(align_d),
+    : ir_(ir), problem_(p), arguments_(arguments), sizes_(ir, p, arguments), entry_(entry), align_(align_d),
       compute_(ir.memory_type(p.scale_type())) {
   for (const char* name : {"c", "d"}) bases_[name] = matrix_base(name, p.d);
   for (EpilogueOp op : p.epilogue)
@@ -115,7 +115,7 @@ std::vector<GpuEpilogue::Piece> GpuEpilogue::pieces(llvm::ArrayRef<Fragment> fra
     Piece row;
     row.row = row.safe_row = f.row;
     if (bounds.rows) {
-      Value end = bounds.row_end ? bounds.row_end : ir_.c(problem_.m);
+      Value end = bounds.row_end ? bounds.row_end : ir_.c(sizes_.m);
       row.safe_row = remember("safe row", f.row, 0, [&] { return ir_.min(f.row, ir_.sub(end, ir_.c(1))); });
       row.inside = remember("row inside", f.row, 0, [&] { return ir_.less(f.row, end); });
     }
@@ -124,11 +124,10 @@ std::vector<GpuEpilogue::Piece> GpuEpilogue::pieces(llvm::ArrayRef<Fragment> fra
       piece.column = remember("column", f.column, first, [&] { return ir_.add(f.column, first); });
       piece.safe_column = piece.column;
       if (bounds.columns) {
-        const int64_t last = problem_.n - width;
-        piece.safe_column =
-            remember("safe column", piece.column, width, [&] { return ir_.min(piece.column, ir_.c(last)); });
+        piece.safe_column = remember("safe column", piece.column, width,
+                                     [&] { return ir_.min(piece.column, ir_.c(ir_.sub(sizes_.n, width))); });
         Value inside =
-            remember("column inside", piece.column, 0, [&] { return ir_.less(piece.column, problem_.n); });
+            remember("column inside", piece.column, 0, [&] { return ir_.less(piece.column, sizes_.n); });
         piece.inside = piece.inside ? ir_.both(piece.inside, inside) : inside;
       }
       piece.accumulators.assign(f.values.begin() + first, f.values.begin() + first + width);
@@ -242,9 +241,9 @@ Values GpuEpilogue::results(llvm::ArrayRef<Fragment> fragments, Bounds bounds) {
 void GpuEpilogue::write(Value row, Value column, Value elements, Bounds bounds) {
   Piece piece;
   piece.row = row, piece.column = column;
-  if (bounds.rows) piece.inside = ir_.less(row, bounds.row_end ? bounds.row_end : ir_.c(problem_.m));
+  if (bounds.rows) piece.inside = ir_.less(row, bounds.row_end ? bounds.row_end : ir_.c(sizes_.m));
   if (bounds.columns) {
-    Value inside = ir_.less(column, problem_.n);
+    Value inside = ir_.less(column, sizes_.n);
     piece.inside = piece.inside ? ir_.both(piece.inside, inside) : inside;
   }
   write(piece, elements);

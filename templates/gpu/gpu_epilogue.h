@@ -1,7 +1,7 @@
 // GpuEpilogue: from accumulators in registers to D in global memory.
 #pragma once
 
-#include "templates/ir/gpu_ir.h"
+#include "templates/gpu/gpu_sizes.h"
 
 namespace deepgen {
 
@@ -65,6 +65,7 @@ private:
   GpuIr& ir_;
   const Gemm problem_;
   const GpuIr::Arguments arguments_;
+  const GpuSizes sizes_;
   const Value entry_;
   const int64_t align_;
   const mlir::Type compute_;

@@ -2,6 +2,7 @@
 
 #include "base/problem/signature.h"
 #include "templates/core/sizes.h"
+#include "templates/gpu/gpu_sizes.h"
 
 namespace deepgen {
 
@@ -19,6 +20,11 @@ int64_t GpuGroups::chunks() const { return ceil_div(p.groups, kWarp); }
 int64_t GpuGroups::most_tiles(const Gemm& p, int64_t tile_rows) {
   const int64_t begun = std::min(p.groups, p.m);
   return begun + (p.m - begun) / tile_rows;
+}
+
+SizeRule GpuGroups::grid_rule(const Gemm& p, int64_t tile_rows, int64_t tile_columns) {
+  if (p.ranged(Size::m)) return rule_of(p, 1, {{Size::m, 1}, {Size::n, tile_columns}});
+  return rule_of(p, most_tiles(p, tile_rows), {{Size::n, tile_columns}});
 }
 
 Value GpuGroups::offset(Value index) const {
@@ -92,9 +98,11 @@ GpuGroups::Group GpuGroups::group_one_by_one(Value row_of_tiles) {
 
 GpuIr::Arguments GpuGroups::of_group(Value number) const {
   GpuIr::Arguments out = arguments_;
+  const GpuSizes sizes(ir, p, arguments_);
   for (const Operand& x : signature(p)) {
     if (x.shape != Operand::Shape::per_column) continue; // the others belong to rows, or to all groups
-    out[x.name] = ir.offset(out.at(x.name), ir.mul(ir.to_i64(number), x.columns * size_of(x.type)));
+    const SizeValue bytes = ir.product(ir.wide(sizes.n), size_of(x.type));
+    out[x.name] = ir.offset(out.at(x.name), ir.mul(ir.to_i64(number), bytes));
   }
   return out;
 }

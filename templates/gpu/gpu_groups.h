@@ -33,6 +33,9 @@ public:
 
   /// Rows of tiles of `tile_rows` that all groups may have together.
   static int64_t most_tiles(const Gemm&, int64_t tile_rows);
+  /// Of a grid with a block for each tile, which has no more blocks than that of the largest call: every tile
+  /// has a row.
+  static SizeRule grid_rule(const Gemm&, int64_t tile_rows, int64_t tile_columns);
 
 private:
   Value offset(Value index) const; ///< of the table; the last one beyond it

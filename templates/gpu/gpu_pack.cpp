@@ -22,6 +22,9 @@ GpuPack::Copy GpuPack::describe(const Gemm& p, const std::string& name, const Si
   c.place.offset = offset;
   c.place.rows = c.transposed ? c.columns : c.rows, c.place.columns = c.transposed ? c.rows : c.columns;
   c.place.ld = round_up(c.place.columns * size, kLine) / size;
+  const auto by = [&](Size along) { return p.ranged(along) ? std::optional(along) : std::nullopt; };
+  c.place.rows_by = by(is_a ? Size::m : Size::n), c.place.columns_by = by(Size::k);
+  if (!side.k_major) std::swap(c.place.rows_by, c.place.columns_by);
   c.blocks = c.transposed ? ceil_div(c.rows, c.tile()) * ceil_div(c.columns, c.tile()) * p.batch
                           : ceil_div(p.batch * c.rows * c.place.ld / c.unit(), kPackThreads);
   return c;
@@ -38,7 +41,24 @@ GpuPack::GpuPack(const Gemm& p, const Side& a, const Side& b, int64_t start) {
     end_ = at;
     return c;
   };
-  a_ = add("a", a), b_ = add("b", b);
+  if (p.ranged()) // what a call's rows decide comes last
+    b_ = add("b", b), a_ = add("a", a);
+  else
+    a_ = add("a", a), b_ = add("b", b);
+}
+
+std::pair<int64_t, SizeRule> GpuPack::workspace_rule(const Gemm& p) const {
+  if (!a_.place.ld || a_.place.rows_by != Size::m) return {};
+  return {a_.place.offset, rule_of(p, a_.place.ld * size_of(a_.type), {{Size::m, 1}, {Size::batch, 1}})};
+}
+
+/// Of A alone: that of two operands is a sum, which no rule can say. Blocks without a piece do nothing.
+SizeRule GpuPack::grid_rule(const Gemm& p) const {
+  if (!a_.blocks || b_.blocks) return {};
+  if (a_.transposed)
+    return rule_of(p, ceil_div(a_.rows, a_.tile()), {{Size::m, a_.tile()}, {Size::batch, 1}});
+  if (a_.place.rows_by != Size::m) return {};
+  return covering_rule(p, a_.place.ld / a_.unit(), kPackThreads);
 }
 
 /// Where a thread loads less than a word at a time it stores a word: its neighbours read the same lines in
@@ -49,11 +69,12 @@ GpuPack::Place GpuPack::locate(GpuIr& ir, const Copy& c, const Operand& from, Va
   const int64_t in_row = c.place.ld / c.piece(), steps = c.unit() / c.piece();
   Place place;
   place.index = ir.add(ir.mul(block, kPackThreads * steps), ir.add(ir.thread(), step * kPackThreads));
-  place.inside = ir.less(place.index, from.batch * c.rows * in_row);
-  Value index = ir.min(place.index, ir.c(from.batch * c.rows * in_row - 1)), line = ir.divide(index, in_row),
-        row = line, entry;
+  const SizeValue pieces = ir.product(ir.product(from.batch, from.rows), in_row);
+  place.inside = ir.less(place.index, pieces);
+  Value index = ir.min(place.index, ir.c(ir.sub(pieces, 1))), line = ir.divide(index, in_row), row = line,
+        entry;
   place.column = ir.mul(ir.sub(index, ir.mul(line, in_row)), c.piece());
-  if (from.batch > 1) entry = ir.divide(line, c.rows), row = ir.sub(line, ir.mul(entry, c.rows));
+  if (from.stride) entry = ir.divide(line, from.rows), row = ir.sub(line, ir.mul(entry, from.rows));
   Value first = ir.mul(ir.to_i64(row), from.ld);
   if (entry) first = ir.add(first, ir.mul(ir.to_i64(entry), from.stride));
   place.row = ir.offset(from.base, ir.mul(first, size_of(c.type)));
@@ -69,7 +90,7 @@ void GpuPack::copy(GpuIr& ir, const Copy& c, const Operand& from, Value to, Valu
     const Place place = locate(ir, c, from, block, step);
     Values elements;
     for (int64_t i = 0; i < c.piece(); i += width) {
-      Value at = ir.min(ir.add(place.column, i), ir.c(c.columns - width));
+      Value at = ir.min(ir.add(place.column, i), ir.c(ir.sub(from.columns, width)));
       const Values some = ir.unpack(ir.load_global(type, ir.offset(place.row, ir.mul(ir.to_i64(at), size)),
                                                    width * size, CachePolicy::read_only));
       elements.append(some.begin(), some.end());
@@ -88,7 +109,7 @@ void GpuPack::prefetch(GpuIr& ir, const Copy& c, const Operand& from, Value bloc
   ir.branch(ir.equal(ir.remainder(ir.thread(), of_line), ir.c(0)), [&] {
     for (int64_t step = 0; step < c.unit() / c.piece(); ++step) {
       const Place place = locate(ir, c, from, block, step);
-      Value at = ir.min(place.column, ir.c(c.columns - 1));
+      Value at = ir.min(place.column, ir.c(ir.sub(from.columns, 1)));
       ir.prefetch(ir.offset(place.row, ir.mul(ir.to_i64(at), size_of(c.type))));
     }
   });
@@ -98,21 +119,22 @@ void GpuPack::prefetch(GpuIr& ir, const Copy& c, const Operand& from, Value bloc
 /// long.
 void GpuPack::transpose(GpuIr& ir, const Copy& c, const Operand& operand, Value to, Value block) {
   const int64_t size = size_of(c.type), tile = c.tile(), pitch = c.pitch();
-  const int64_t tiles_r = ceil_div(c.rows, tile), tiles_c = ceil_div(c.columns, tile);
+  const SizeValue tiles_c = ir.tiles(operand.columns, tile),
+                  tiles = ir.product(ir.tiles(operand.rows, tile), tiles_c);
   Value entry, at = block;
-  if (operand.batch > 1)
-    entry = ir.divide(block, tiles_r * tiles_c), at = ir.remainder(block, tiles_r * tiles_c);
+  if (operand.stride) entry = ir.divide(block, tiles), at = ir.remainder(block, tiles);
   Value row0 = ir.mul(ir.divide(at, tiles_c), tile), column0 = ir.mul(ir.remainder(at, tiles_c), tile);
   Value shared = ir.shared_memory(), thread = ir.thread();
   Value from = operand.base;
   if (entry) from = ir.offset(from, ir.mul(ir.mul(ir.to_i64(entry), operand.stride), size));
   mlir::Type type = ir.memory_type(c.type);
   Value c_in = ir.remainder(thread, tile), r_in = ir.divide(thread, tile);
-  Value column = ir.min(ir.add(column0, c_in), ir.c(c.columns - 1));
+  Value column = ir.min(ir.add(column0, c_in), ir.c(ir.sub(operand.columns, 1)));
   for (int64_t r = 0; r < tile; r += kPackThreads / tile) {
     Value row = ir.add(r_in, r);
     Value source =
-        ir.add(ir.mul(ir.to_i64(ir.min(ir.add(row0, row), ir.c(c.rows - 1))), operand.ld), ir.to_i64(column));
+        ir.add(ir.mul(ir.to_i64(ir.min(ir.add(row0, row), ir.c(ir.sub(operand.rows, 1)))), operand.ld),
+               ir.to_i64(column));
     Value x = ir.load_global(type, ir.offset(from, ir.mul(source, size)), size, CachePolicy::read_only);
     ir.store(x, ir.offset(shared, ir.add(ir.mul(row, pitch), ir.mul(c_in, size))), size);
   }
@@ -120,15 +142,28 @@ void GpuPack::transpose(GpuIr& ir, const Copy& c, const Operand& operand, Value 
   // Neighbours store neighbouring rows of the copy: their reads of the tile fall into different banks.
   Value k_in = ir.mul(ir.divide(thread, tile), c.unit());
   Value out_row = ir.add(column0, c_in);
-  ir.branch(ir.less(out_row, c.columns), [&] {
+  ir.branch(ir.less(out_row, operand.columns), [&] {
     Values elements;
     for (int64_t i = 0; i < c.unit(); ++i)
       elements.push_back(
           ir.load(type, ir.offset(shared, ir.add(ir.mul(ir.add(k_in, i), pitch), ir.mul(c_in, size))), size));
-    Value line = entry ? ir.add(ir.mul(entry, c.columns), out_row) : out_row;
+    Value line = entry ? ir.add(ir.mul(entry, operand.columns), out_row) : out_row;
     Value target = ir.add(ir.mul(ir.to_i64(line), c.place.ld), ir.to_i64(ir.add(row0, k_in)));
     ir.store(ir.pack(elements), ir.offset(to, ir.mul(target, size)), 16);
   });
+}
+
+GpuPack::Operand GpuPack::operand(GpuIr& ir, const Gemm& p, const Copy& c, const GpuIr::Arguments& values) {
+  const GpuSizes sizes(ir, p, values);
+  const bool is_a = c.name == "a", rows_along_k = is_a ? !p.a_transposed() : p.b_transposed();
+  const SizeValue other = is_a ? sizes.m : ir.product(sizes.n, p.gate ? 2 : 1);
+  const auto stride = values.find("stride_" + c.name);
+  return {values.at(c.name),
+          values.at("ld" + c.name),
+          stride == values.end() ? Value() : stride->second,
+          rows_along_k ? other : sizes.k,
+          rows_along_k ? sizes.k : other,
+          sizes.batch};
 }
 
 Launch GpuPack::emit(GpuIr& ir, const Gemm& p, const std::vector<std::string>& names, bool dependent,
@@ -136,17 +171,14 @@ Launch GpuPack::emit(GpuIr& ir, const Gemm& p, const std::vector<std::string>& n
   Launch launch;
   launch.entry = "deepgen_pack";
   launch.grid[0] = a_.blocks + b_.blocks, launch.block[0] = kPackThreads;
+  launch.grid_rules[0] = grid_rule(p);
   for (const Copy* c : {&a_, &b_})
     if (c->place.ld && c->transposed) launch.shared = std::max(launch.shared, c->tile() * c->pitch());
   launch.dependent = dependent;
   GpuEntry entry;
   entry.name = launch.entry, entry.threads = kPackThreads;
   ir.kernel(entry, p, names, [&](const GpuIr::Arguments& values) {
-    const auto operand = [&](const Copy& c) {
-      const auto stride = values.find("stride_" + c.name);
-      return Operand{values.at(c.name), values.at("ld" + c.name),
-                     stride == values.end() ? Value() : stride->second, p.batch};
-    };
+    const auto operand = [&](const Copy& c) { return GpuPack::operand(ir, p, c, values); };
     const auto of_each = [&](auto&& work) {
       Value block = ir.block_x();
       if (!a_.blocks || !b_.blocks) return work(a_.blocks ? a_ : b_, block);
@@ -161,8 +193,13 @@ Launch GpuPack::emit(GpuIr& ir, const Gemm& p, const std::vector<std::string>& n
       });
     ir.wait_for_predecessor();
     of_each([&](const Copy& c, Value block) {
-      (c.transposed ? transpose : copy)(ir, c, operand(c), ir.offset(values.at("workspace"), c.place.offset),
-                                        block);
+      const Operand from = operand(c);
+      Value to = ir.offset(values.at("workspace"), c.place.offset);
+      if (!c.transposed) return copy(ir, c, from, to, block);
+      const SizeValue tiles =
+          ir.product(ir.product(ir.tiles(from.rows, c.tile()), from.batch), ir.tiles(from.columns, c.tile()));
+      if (tiles.is_constant()) return transpose(ir, c, from, to, block);
+      ir.branch(ir.less(block, tiles), [&] { transpose(ir, c, from, to, block); }); // others have none
     });
   });
   return launch;

@@ -3,7 +3,7 @@
 // used often.
 #pragma once
 
-#include "templates/ir/gpu_ir.h"
+#include "templates/gpu/gpu_sizes.h"
 
 namespace deepgen {
 
@@ -27,6 +27,9 @@ public:
     return end_;
   } ///< bytes of workspace, with what comes before; 0 when there are no copies
   double bytes() const { return bytes_; } ///< that the launch reads and writes
+  /// Where a range of M decides how many rows the copy of A has, which comes last: the bytes of the workspace
+  /// before it, and the rule of those that it takes.
+  std::pair<int64_t, SizeRule> workspace_rule(const Gemm&) const;
 
   /// Adds the entry `deepgen_pack` to the module and returns its launch. From sm_90 on it waits for what runs
   /// before it (with `dependent` it starts before that has ended), and lets the next launch start early: that
@@ -51,13 +54,15 @@ private:
   /// An operand of the call.
   struct Operand {
     Value base, ld, stride;
-    int64_t batch;
+    SizeValue rows, columns, batch;
   };
   /// Of a piece: its number, whether there is one, its row's first element and its column there.
   struct Place {
     Value index, inside, row, column;
   };
   static Copy describe(const Gemm&, const std::string& name, const Side&, int64_t offset);
+  static Operand operand(GpuIr&, const Gemm&, const Copy&, const GpuIr::Arguments&);
+  SizeRule grid_rule(const Gemm&) const;
   static Place locate(GpuIr&, const Copy&, const Operand&, Value block, int64_t step);
   static void copy(GpuIr&, const Copy&, const Operand&, Value to, Value block);
   static void prefetch(GpuIr&, const Copy&, const Operand&, Value block);

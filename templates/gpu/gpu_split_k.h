@@ -14,6 +14,8 @@ public:
   GpuSplitK(const Gemm&, int64_t splits);
 
   int64_t workspace() const; ///< bytes
+  /// The same of a call; only where the problem has ranges of M or the batch.
+  SizeRule workspace_rule() const;
   /// Bytes that the partial sums make a call move, twice over: written and read.
   double traffic() const { return 2.0 * double(workspace()); }
 
@@ -31,11 +33,14 @@ public:
 
 private:
   void reduce(GpuIr&, const GpuIr::Arguments&, int64_t align_d) const;
-  int64_t lanes() const;   ///< columns that one thread of the reduction sums
-  int64_t vectors() const; ///< of the whole output
+  int64_t lanes() const;                            ///< columns that one thread of the reduction sums
+  SizeValue vectors(GpuIr&, const GpuSizes&) const; ///< of the whole output
+  int64_t most_vectors() const;
   int64_t weights() const { return problem_.gate ? 2 : 1; }
-  int64_t plane() const;                   ///< bytes of one weight's sums of a split
-  Value sum_up(GpuIr&, Value first) const; ///< over the splits, from the first one's address on
+  int64_t most_plane() const;                     ///< bytes of one weight's sums of a split
+  SizeValue plane(GpuIr&, const GpuSizes&) const; ///< of a call
+  Value sum_up(GpuIr&, const GpuSizes&,
+               Value first) const; ///< over the splits, from the first one's address on
   Type type() const { return problem_.accumulate; }
 
   const Gemm problem_;

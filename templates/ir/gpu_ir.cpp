@@ -24,6 +24,8 @@ std::vector<std::string> gpu_arguments(const Gemm& p, bool workspace) {
     used.push_back(x.leading_dimension());
     if (x.entries > 1) used.push_back(x.stride());
   }
+  for (size_t i = 0; i < size_count; ++i)
+    if (p.ranged(Size(i))) used.push_back(size_names[i]);
   for (const char* name : kOrder)
     if (llvm::is_contained(used, name)) out.push_back(name);
   return out;
@@ -70,6 +72,7 @@ mlir::Type GpuIr::lanes(int64_t n, mlir::Type type) const {
 
 mlir::Type GpuIr::argument_type(Type scalar, const std::string& name) {
   if (name.rfind("ld", 0) == 0 || name.rfind("stride_", 0) == 0) return i64;
+  if (llvm::is_contained(size_names, name)) return i64;
   if (name == "alpha" || name == "beta" || name == "epsilon" || name.rfind("clamp_", 0) == 0)
     return memory_type(scalar);
   if (name.rfind("map_", 0) == 0) return pointer;
@@ -131,6 +134,40 @@ Value GpuIr::to_i32(Value x) {
 
 Value GpuIr::to_i16(Value x) { return arith::TruncIOp::create(b, loc, i16, x); }
 
+Value GpuIr::c(const SizeValue& x) { return x.is_constant() ? c(x.constant()) : to_i32(x.value()); }
+Value GpuIr::mul(Value x, const SizeValue& y) {
+  if (y.is_constant()) return mul(x, y.constant());
+  return mul(x, x.getType() == i64 ? to_i64(y.value()) : y.value());
+}
+Value GpuIr::divide(Value x, const SizeValue& y) {
+  return y.is_constant() ? divide(x, y.constant()) : divide(x, y.value());
+}
+Value GpuIr::remainder(Value x, const SizeValue& y) {
+  return y.is_constant() ? remainder(x, y.constant()) : remainder(x, y.value());
+}
+Value GpuIr::less(Value x, const SizeValue& y) {
+  return y.is_constant() ? less(x, y.constant()) : less(x, y.value());
+}
+SizeValue GpuIr::product(const SizeValue& x, const SizeValue& y) {
+  if (x.is_constant() && y.is_constant()) return x.constant() * y.constant();
+  if (x.is_constant()) return product(y, x);
+  if (y.is_constant()) return mul(x.value(), y.constant());
+  const bool is_wide = x.value().getType() == i64 || y.value().getType() == i64;
+  return is_wide ? mul(to_i64(x.value()), to_i64(y.value())) : mul(x.value(), y.value());
+}
+SizeValue GpuIr::sub(const SizeValue& x, int64_t y) {
+  if (x.is_constant()) return x.constant() - y;
+  return y == 0 ? x : SizeValue(sub(x.value(), constant_like(x.value(), y)));
+}
+SizeValue GpuIr::tiles(const SizeValue& size, int64_t step) {
+  if (size.is_constant()) return (size.constant() + step - 1) / step;
+  return divide(add(size.value(), step - 1), step);
+}
+SizeValue GpuIr::wide(const SizeValue& x) { return x.is_constant() ? x : SizeValue(to_i64(x.value())); }
+
+Value GpuIr::offset(Value base, const SizeValue& bytes) {
+  return bytes.is_constant() ? offset(base, bytes.constant()) : offset(base, bytes.value());
+}
 Value GpuIr::offset(Value base, Value bytes) {
   return llvmd::GEPOp::create(b, loc, base.getType(), i8, base, mlir::ValueRange{bytes},
                               llvmd::GEPNoWrapFlags::inbounds);

@@ -7,6 +7,7 @@
 
 #include "base/kernel/kernel.h"
 #include "templates/ir/ir_builder.h"
+#include "templates/ir/size_value.h"
 
 #include <map>
 #include <memory>
@@ -91,7 +92,21 @@ public:
   Value to_i32(Value i64);
   Value to_i16(Value i32); ///< the lower bits
 
+  // Of sizes. The second operand's type is the first one's.
+  using Ir::mul;
+  using Ir::sub;
+  Value c(const SizeValue&); ///< i32
+  Value mul(Value, const SizeValue&);
+  Value divide(Value, const SizeValue&); ///< of a non-negative value
+  Value remainder(Value, const SizeValue&);
+  Value less(Value, const SizeValue&);                   ///< signed
+  SizeValue product(const SizeValue&, const SizeValue&); ///< of i64 where one is
+  SizeValue sub(const SizeValue&, int64_t);
+  SizeValue tiles(const SizeValue& size, int64_t step); ///< ceil(size / step)
+  SizeValue wide(const SizeValue&);                     ///< as i64
+
   // Addresses.
+  Value offset(Value pointer, const SizeValue& bytes);
   Value offset(Value pointer, Value bytes); ///< bytes: i32 or i64, non-negative
   Value offset(Value pointer, int64_t bytes);
 

@@ -22,6 +22,7 @@ constexpr const char* kSplits = "splits";
 constexpr const char* kHint = "hint";
 constexpr const char* kPipeline = "pipe";
 constexpr const char* kDependent = "pdl";
+constexpr const char* kVectors = "vectors"; ///< only of a range of M
 
 /// Whether mma.sync multiplies these operands straight from registers as they were loaded. Elements of 8 bits
 /// that are not consecutive along K would first have to be transposed byte by byte.
@@ -36,7 +37,7 @@ std::string why_no_mma(const Gemm& p, const GemvTiling& t, int64_t capability) {
 
 /// The bytes, up to 16, to which every row of W (of the vectors) starts in a dense problem.
 int64_t dense_alignment(const Gemm& p, bool of_b) {
-  if (!of_b) return dense_alignment(p.a_columns(), p.a);
+  if (!of_b) return dense_alignment(unit_of(p, p.a_transposed() ? Size::m : Size::k), p.a);
   return dense_alignment(p.b_transposed() ? p.k : p.n, p.b); // that of the second weight too
 }
 
@@ -46,6 +47,7 @@ GemvTiling bare(const Gemm& p) {
   for (const char* name : {kForm, kHint, kPipeline, kDependent}) c.set(name, 0);
   for (const char* name : {kRowWarps, kKWarps, kUnroll, kSplits}) c.set(name, 1);
   if (p.gate) c.set(kRowWarps, 2);
+  if (p.ranged(Size::m)) c.set(kVectors, 1);
   c.set(kVec, 16);
   c.set(kWidth, 64);
   return GemvTiling(p, c);
@@ -98,6 +100,11 @@ const Rule<Index, GemvPoint> kRules[] = {
        return "loads of " + text(x.t.vector_align()) +
               " bytes exceed the alignment of the vectors' dense rows, " + text(x.vectors_align()) + " bytes";
      }},
+    {kAll, [](const GemvPoint& x) { return x.p.ranged(Size::m) && x.p.m > 16; },
+     [](const GemvPoint& x) { return "gemv is for M of at most 16, not " + text(x.p.m); }},
+    {kAll,
+     [](const GemvPoint& x) { return x.p.ranged(Size::m) && x.t.vectors > 1 && x.t.vectors / 2 >= x.p.m; },
+     [](const GemvPoint& x) { return "half of vectors=" + text(x.t.vectors) + " covers M"; }},
     {kAll, [](const GemvPoint& x) { return x.t.mma && !x.why_no_mma().empty(); },
      [](const GemvPoint& x) { return x.why_no_mma(); }},
     {kAll, [](const GemvPoint& x) { return x.t.mma && x.t.k_major && x.t.vec < 8; },
@@ -239,13 +246,17 @@ double instructions(const GemvTiling& t) {
 
 } // namespace
 
-bool gemv_weights_are_b(const Gemm& p) { return p.m <= 16 && (p.n > 16 || p.m <= p.n); }
+bool gemv_weights_are_b(const Gemm& p) {
+  return p.ranged(Size::m) || (p.m <= 16 && (p.n > 16 || p.m <= p.n));
+}
 
 GemvTiling::GemvTiling(const Gemm& p, const Config& c)
     : weights_b(gemv_weights_are_b(p)), k_major(weights_b ? p.b_transposed() : !p.a_transposed()),
       vectors_k_major(weights_b ? !p.a_transposed() : p.b_transposed()), weight_type(weights_b ? p.b : p.a),
-      vector_type(weights_b ? p.a : p.b), rows(weights_b ? p.n : p.m), vectors(weights_b ? p.m : p.n), k(p.k),
-      size(size_of(p.a)), mma(c[kForm] == 1), vec(c[kVec]), width(c[kWidth]), row_warps(c[kRowWarps]),
+      vector_type(weights_b ? p.a : p.b), rows(weights_b ? p.n : p.m), vectors(p.ranged(Size::m) ? c[kVectors]
+                                                                               : weights_b       ? p.m
+                                                                                                 : p.n),
+      k(p.k), size(size_of(p.a)), mma(c[kForm] == 1), vec(c[kVec]), width(c[kWidth]), row_warps(c[kRowWarps]),
       k_warps(c[kKWarps]), unroll(c[kUnroll]), splits(c[kSplits]), hint(c[kHint]),
       pipeline(c[kPipeline] == 1), dependent(c[kDependent] != 0), prefetch(c[kDependent] == 2) {
   elements = std::max<int64_t>(1, vec / size);
@@ -267,6 +278,7 @@ GemvTiling::GemvTiling(const Gemm& p, const Config& c)
   block_rows = width * row_warps, block_outputs = std::max<int64_t>(1, block_rows / weights);
   threads = 32 * row_warps * k_warps, row_blocks = ceil_div(rows, block_outputs);
   workers = k_warps * splits;
+  rounds = p.ranged(Size::m) ? ceil_div(p.m, vectors) : 1;
 }
 
 int64_t GemvTiling::registers() const {
@@ -293,7 +305,9 @@ std::string Gemv::why_not(const Gemm& p, const std::string& arch) const {
   if (!is_amd(arch) && capability < 80) return "gemv is for AMD GPUs, and NVIDIA GPUs from sm_80 on";
   if (p.a == Type::u8) return "gemv does not multiply u8";
   if (p.groups) return "gemv serves no groups of rows";
-  if (p.m > 16 && p.n > 16) return "gemv needs M <= 16 or N <= 16";
+  if (p.m > 16 && p.n > 16 && !p.ranged(Size::m)) return "gemv needs M <= 16 or N <= 16";
+  if (p.ranged(Size::m) && *p.least[size_t(Size::m)] > 16)
+    return "gemv needs a range of M that begins below 17";
   if (p.gate && !gemv_weights_are_b(p)) return "gemv serves a gate with M of at most 16 and N";
   if ((is_fp8(p.a) || is_fp8(p.b)) && capability && capability < 89)
     return "8-bit floats need sm_89 or later";
@@ -313,7 +327,7 @@ std::vector<Parameter> Gemv::parameters(const Gemm& p, const Device& device) con
     widths = mma ? std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64} : std::vector<int64_t>{1, 2, 4, 8};
   std::sort(widths.begin(), widths.end());
   widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
-  return {
+  std::vector<Parameter> all = {
       {kForm, mma ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{0},
        "0: fused multiply-add; 1: tensor cores (mma.sync)"},
       {kVec, vecs, "bytes of one load of W"},
@@ -331,6 +345,9 @@ std::vector<Parameter> Gemv::parameters(const Gemm& p, const Device& device) con
       {kDependent,
        device.compute_capability() >= 90 ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{0},
        "1: programmatic dependent launch; 2: and the first weights are asked for before they may be read"}};
+  if (p.ranged(Size::m))
+    all.push_back({kVectors, {1, 2, 4, 8, 16}, "rows of A that a block multiplies by", {1, 16}});
+  return all;
 }
 
 std::string Gemv::why_illegal(const Gemm& p, const Device& device, const Config& config) const {
@@ -342,12 +359,12 @@ std::string Gemv::why_illegal(const Gemm& p, const Device& device, const Config&
 double Gemv::cost(const Gemm& p, const Device& device, const Config& config) const {
   const GemvTiling t(p, config);
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
-  const double blocks = double(t.row_blocks * t.splits * p.batch);
+  const double blocks = double(t.row_blocks * t.rounds * t.splits * p.batch);
   const double per_core = std::ceil(blocks / cores);
   const double resident = std::min(double(resident_blocks(t, device)), per_core);
   const double waves = std::ceil(per_core / resident);
   const double steps = std::ceil(double(t.k) / double(t.k_step * t.workers)); // of one warp
-  const double weights = double(t.weights * t.rows * t.k * t.size * p.batch);
+  const double weights = double(t.rounds * t.weights * t.rows * t.k * t.size * p.batch);
   // Loads that touch a sector only in part still move all of it.
   const double run = double(t.k_major ? t.lanes_k * t.vec : t.width * t.size);
   const double sectors = std::max(1.0, kSectorBytes / run);
@@ -399,6 +416,7 @@ std::vector<Choice> Gemv::fallbacks(const Gemm& p, const std::string&, const Con
                                                     {kDependent, 0}};
   Config generic;
   for (const auto& [name, value] : values) generic.set(name, value);
+  if (p.ranged(Size::m)) generic.set(kVectors, t.vectors);
   return {{name(), generic}};
 }
 
@@ -417,6 +435,8 @@ Gemm Gemv::awkward(const Gemm& p, const Config& config) const {
   (t.weights_b ? small.n : small.m) = rows;
   small.k = k;
   small.batch = p.batch > 1 ? 2 : 1;
+  if (p.ranged(Size::m)) small.m = t.vectors + (t.vectors + 1) / 2;
+  shrink_ranges(small);
   return small;
 }
 

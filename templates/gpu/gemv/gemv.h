@@ -18,8 +18,8 @@ struct GemvTiling {
   bool k_major;   ///< rows of W run along K in memory; else consecutive elements are of consecutive rows
   bool vectors_k_major; ///< the vectors' elements are consecutive in memory
   Type weight_type, vector_type;
-  int64_t rows, vectors, k;
-  int64_t size; ///< bytes of an element of W and of the vectors
+  int64_t rows, vectors, k; ///< vectors: that a block multiplies by; of a range of M a parameter
+  int64_t size;             ///< bytes of an element of W and of the vectors
 
   // The parameters; see Gemv::parameters().
   bool mma;
@@ -39,6 +39,7 @@ struct GemvTiling {
   int64_t block_rows;      ///< of W (of both) that a block multiplies
   int64_t block_outputs;   ///< of its rows or columns of D
   int64_t threads, row_blocks;
+  int64_t rounds;  ///< of vectors; of a range of M those of the largest call
   int64_t workers; ///< warps that share K: k_warps * splits
 
   /// Bytes to which rows of the vectors must be aligned.
@@ -57,6 +58,7 @@ class Gemv : public GemmTemplate {
 public:
   std::string name() const override { return "gemv"; }
   int64_t revision() const override { return 1; }
+  bool serves_range(Size size) const override { return size == Size::m || size == Size::batch; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;

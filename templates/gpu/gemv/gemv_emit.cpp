@@ -1,5 +1,6 @@
 // What a gemv kernel is made of: warps side by side along W's rows and along K, their sums added in shared
 // memory, the epilogue.
+#include "templates/core/sizes.h"
 #include "templates/gpu/gemv/gemv_warp.h"
 #include "templates/gpu/gpu_gate.h"
 #include "templates/gpu/gpu_split_k.h"
@@ -10,7 +11,7 @@ namespace {
 class GemvBlock {
 public:
   GemvBlock(GpuIr& builder, const Gemm& problem, const GemvTiling& tiling, const GpuIr::Arguments& arguments)
-      : ir(builder), p(problem), t(tiling), args(arguments) {}
+      : ir(builder), p(problem), t(tiling), args(arguments), sizes(ir, problem, arguments) {}
   void emit();
 
 private:
@@ -24,13 +25,21 @@ private:
   const Gemm& p;
   const GemvTiling& t;
   const GpuIr::Arguments& args;
+  const GpuSizes sizes;
   Value batch, first_row, split, row_warp, k_warp;
+  Value first_vector; ///< null: the first one of all
 };
 
 void GemvBlock::emit() {
   Value block = ir.block_x(), warp = ir.warp();
-  batch = p.batch > 1 ? ir.divide(block, t.row_blocks) : ir.c(0);
-  if (p.batch > 1) block = ir.remainder(block, t.row_blocks);
+  const SizeValue rounds = p.ranged(Size::m) ? ir.tiles(sizes.m, t.vectors) : 1,
+                  of_entry = ir.product(rounds, t.row_blocks);
+  batch = p.batch > 1 ? ir.divide(block, of_entry) : ir.c(0);
+  if (p.batch > 1) block = ir.remainder(block, of_entry);
+  if (p.ranged(Size::m)) {
+    first_vector = ir.mul(ir.divide(block, t.row_blocks), t.vectors);
+    block = ir.remainder(block, t.row_blocks);
+  }
   first_row = ir.mul(block, t.block_outputs);
   split = t.splits > 1 ? ir.block_y() : ir.c(0);
   row_warp = t.row_warps > 1 ? ir.remainder(warp, t.row_warps) : ir.c(0);
@@ -66,11 +75,18 @@ GemvOperands GemvBlock::operands() {
     weights = ir.offset(weights, ir.select(second, further, ir.constant(0)));
     row_warp_of_weight = ir.remainder(row_warp, t.row_warps / 2);
   }
+  Value vectors = base(x), last;
+  if (first_vector) {
+    Value first = ir.to_i64(first_vector);
+    vectors = ir.offset(vectors, t.vectors_k_major ? ir.mul(first, pitch(x)) : ir.mul(first, t.size));
+    last = ir.sub(ir.c(ir.sub(sizes.m, 1)), first_vector);
+  }
   return {weights,
-          base(x),
+          vectors,
           pitch(w),
           pitch(x),
           ir.add(first_row, ir.mul(row_warp_of_weight, t.width)),
+          last,
           ir.add(ir.mul(split, t.k_warps), k_warp)};
 }
 
@@ -84,6 +100,7 @@ void GemvBlock::finish(Value thread) {
   const int64_t outputs = t.block_outputs * t.vectors, whole = outputs / t.threads;
   Bounds bounds;
   (t.weights_b ? bounds.columns : bounds.rows) = t.rows % t.block_outputs != 0;
+  if (first_vector) bounds.rows = true;
   Value entry = p.batch > 1 ? batch : Value();
   GpuGate gate(ir, p, args);
   GpuEpilogue epilogue(ir, GpuGate::rest(p), p.gate ? gate.rest(args) : args, entry, size_of(p.d));
@@ -117,6 +134,7 @@ Fragment GemvBlock::fragment(Value output, int64_t weight) {
     sum = sum ? ir.add_sums(sum, part) : part;
   }
   row = ir.add(first_row, row);
+  if (first_vector) vector = ir.add(first_vector, vector);
   return {t.weights_b ? vector : row, t.weights_b ? row : vector, {sum}};
 }
 
@@ -141,7 +159,10 @@ Kernel Gemv::emit(mlir::ModuleOp module, const Gemm& p, const std::string& arch,
   ir.kernel(entry, p, kernel.args, [&](const GpuIr::Arguments& args) { GemvBlock(ir, p, t, args).emit(); });
   Launch launch;
   launch.entry = kernel_symbol;
-  launch.grid = {t.row_blocks * p.batch, t.splits, 1};
+  launch.grid = {t.row_blocks * t.rounds * p.batch, t.splits, 1};
+  launch.grid_rules[0] = rule_of(p, t.row_blocks, {{Size::batch, 1}});
+  if (p.ranged(Size::m))
+    launch.grid_rules[0] = rule_of(p, t.row_blocks, {{Size::m, t.vectors}, {Size::batch, 1}});
   launch.block = {t.threads, 1, 1};
   if (!is_amd(arch)) launch.shared = t.shared_bytes(); // AMD's is static
   launch.dependent = t.dependent;

@@ -68,7 +68,10 @@ void GemvWarp::find_vectors() {
     if (t.mma) {
       vector = ir.add(ir.shift_right_bits(lane_, 2), 8 * v);
       if (t.vectors % 8) vector = ir.min(vector, ir.c(t.vectors - 1)); // columns past the end are not used
+      if (from.last_vector) vector = ir.min(vector, from.last_vector);
       vector = ir.to_i64(vector);
+    } else if (from.last_vector) {
+      vector = ir.to_i64(ir.min(ir.c(v), from.last_vector));
     }
     const bool along = t.vectors_k_major;
     Value start = ir.offset(from.vectors, along ? ir.mul(vector, from.vector_pitch) : ir.mul(vector, t.size));

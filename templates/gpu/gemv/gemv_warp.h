@@ -12,6 +12,7 @@ struct GemvOperands {
   Value weights, vectors;           ///< pointers
   Value weight_pitch, vector_pitch; ///< bytes from one stored row to the next, i64
   Value first_row;                  ///< of the warp, i32
+  Value last_vector;                ///< of those that `vectors` points to, i32; null: there are all
   Value worker;                     ///< which of GemvTiling::workers the warp is, i32
 };
 

@@ -222,9 +222,9 @@ SimtTiling::SimtTiling(const Gemm& p, const Config& config, const std::string& a
   stages = at(config, kStages), wide = at(config, kWide), blocks = at(config, kBlocks),
   splits = at(config, kSplits);
   group = at(config, kGroup);
-  const int64_t width_a = wide ? widest(p.a_columns(), size_of(p.a)) : 1;
-  const int64_t width_b =
-      wide ? widest(p.b_transposed() ? p.k : p.n, size_of(p.b)) : 1; // the second weight's too
+  const int64_t width_a = wide ? widest(unit_of(p, p.a_transposed() ? Size::m : Size::k), size_of(p.a)) : 1;
+  const int64_t width_b = wide ? widest(unit_of(p, p.b_transposed() ? Size::k : Size::n), size_of(p.b))
+                               : 1; // the second weight's too
   const int64_t longest = longest_dot(p.a);
   const bool rows_along_k = p.layout == Layout::nt && width_a >= longest && width_b >= longest;
   dot = dot_length(p, arch, rows_along_k);
@@ -257,10 +257,11 @@ SimtTiling::SimtTiling(const Gemm& p, const Config& config, const std::string& a
     return s;
   };
   a = side(p.a, !p.a_transposed(), bm, p.m, width_a);
-  a.ragged = p.groups > 0;
+  a.ragged = p.groups > 0 || p.ranged(Size::m);
   b = side(p.b, p.b_transposed(), columns(), p.n, width_b);
+  b.ragged = p.ranged(Size::n);
   b.offset = bk * a.row * element;
-  width_d = wide ? std::min(widest(p.n, size_of(p.d)), chunk_n()) : 1;
+  width_d = wide ? std::min(widest(unit_of(p, Size::n), size_of(p.d)), chunk_n()) : 1;
 }
 
 int64_t SimtTiling::registers() const {
@@ -380,6 +381,7 @@ Gemm Simt::awkward(const Gemm& p, const Config& config) const {
       small.n = like(p.n, t.columns() + t.columns() / 3 + 1);
   small.k = like(p.k, longest_dot(p.a) * (t.bk * (t.stages + t.splits) + t.bk / 2 + 1));
   small.batch = p.batch > 1 ? 2 : 1;
+  shrink_ranges(small);
   return small;
 }
 

@@ -12,9 +12,9 @@ namespace deepgen {
 struct SimtSide {
   Type type = Type::f32;
   bool k_major = false; ///< consecutive in memory along k
-  bool ragged = false;  ///< tiles begin anywhere along x, as groups do
+  bool ragged = false;  ///< tiles begin anywhere along x, as groups do, or end anywhere, as ranges do
   int64_t extent = 0;   ///< of the tile along x
-  int64_t size = 0;     ///< of the matrix along x
+  int64_t size = 0;     ///< of the matrix along x, at most
   int64_t bytes = 4;    ///< of an element in global memory
   int64_t width = 1;    ///< elements of global memory in one access
   int64_t lines = 1;    ///< more than one: what lies along x, or is narrow, is put together in registers
@@ -63,6 +63,7 @@ class Simt : public GemmTemplate {
 public:
   std::string name() const override { return "simt"; }
   int64_t revision() const override { return 1; }
+  bool serves_range(Size size) const override { return size != Size::k; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;

@@ -8,6 +8,7 @@
 #include "templates/ir/nv_ir.h"
 
 #include "base/kernel/device.h"
+#include "templates/core/sizes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -17,7 +18,8 @@ namespace {
 class SimtBlock {
 public:
   SimtBlock(GpuIr& builder, const Gemm& problem, const SimtTiling& tiling, const GpuIr::Arguments& args)
-      : ir(builder), p(problem), t(tiling), args_(args) {}
+      : ir(builder), p(problem), t(tiling), args_(args), sizes_(builder, problem, args),
+        tiles_m_(ir.tiles(sizes_.m, tiling.bm)), tiles_n_(ir.tiles(sizes_.n, tiling.columns())) {}
 
   void emit(int64_t align_d);
 
@@ -38,6 +40,7 @@ private:
   Value operand(const char* name, const SimtSide&);
   Value pitch(const char* name, const SimtSide&);
   void make_loaders();
+  Value second_weight(Value b, Value pitch);
   Values fragment(const SimtSide&, Value lane_base, int64_t lanes, int64_t count, Value slot, int64_t k);
   void read_fragments(State&, Value slot, int64_t k);
   Values multiply(const Values& a, const Values& b, Values sums);
@@ -62,6 +65,8 @@ private:
   const Gemm& p;
   const SimtTiling& t;
   GpuIr::Arguments args_;
+  const GpuSizes sizes_;
+  const SizeValue tiles_m_, tiles_n_;
   Value matrix_, row_end_;                           ///< of B; of the group. Null without groups
   Value entry_, split_, block_m_, block_n_;          ///< block_m, block_n: the tile's first row and column
   Value first_m_, first_n_;                          ///< the thread's first row and column
@@ -94,24 +99,26 @@ SimtBlock::State SimtBlock::State::unpacked(const Values& all) const {
 void SimtBlock::find_tile() {
   Value index = ir.block_x();
   if (p.batch > 1) {
-    entry_ = ir.divide(index, t.tiles_m * t.tiles_n);
-    index = ir.sub(index, ir.mul(entry_, t.tiles_m * t.tiles_n));
+    const SizeValue tiles = ir.product(tiles_m_, tiles_n_);
+    entry_ = ir.divide(index, tiles);
+    index = ir.sub(index, ir.mul(entry_, tiles));
   }
   split_ = ir.block_y();
-  const int64_t group = std::min(t.group, t.tiles_m);
-  Value band = ir.divide(index, group * t.tiles_n);
-  Value inside = ir.sub(index, ir.mul(band, group * t.tiles_n)), first = ir.mul(band, group), m, n;
-  if (t.tiles_m % group == 0) {
+  const int64_t group = tiles_m_.is_constant() ? std::min(t.group, t.tiles_m) : t.group;
+  const SizeValue of_band = ir.product(tiles_n_, group);
+  Value band = ir.divide(index, of_band);
+  Value inside = ir.sub(index, ir.mul(band, of_band)), first = ir.mul(band, group), m, n;
+  if (group == 1 || !tiles_m_.may_leave(group)) {
     n = ir.divide(inside, group), m = ir.sub(inside, ir.mul(n, group));
   } else {
-    Value rows = ir.min(ir.sub(ir.c(t.tiles_m), first), ir.c(group));
+    Value rows = ir.min(ir.sub(ir.c(tiles_m_), first), ir.c(group));
     n = ir.divide(inside, rows), m = ir.sub(inside, ir.mul(n, rows));
   }
   block_m_ = ir.mul(ir.add(first, m), t.bm), block_n_ = ir.mul(n, t.columns());
 }
 
 void SimtBlock::find_tile_in_group(const GpuGroups& groups, const GpuGroups::Group& group) {
-  Value inside = ir.sub(ir.block_x(), ir.mul(group.tiles_before, t.tiles_n)),
+  Value inside = ir.sub(ir.block_x(), ir.mul(group.tiles_before, tiles_n_)),
         n = ir.divide(inside, group.tiles);
   Value m = ir.sub(inside, ir.mul(n, group.tiles));
   block_m_ = ir.add(group.first_row, ir.mul(m, t.bm)), block_n_ = ir.mul(n, t.columns());
@@ -311,7 +318,7 @@ std::vector<Fragment> SimtBlock::row_of(const State& s, int64_t i, int64_t weigh
 }
 
 void SimtBlock::store(const State& s, int64_t align_d) {
-  const Bounds bounds{row_end_ || p.m % t.bm != 0, p.n % t.columns() != 0, row_end_};
+  const Bounds bounds{row_end_ || sizes_.m.may_leave(t.bm), sizes_.n.may_leave(t.columns()), row_end_};
   std::vector<Value> columns;
   for (int64_t j = 0; j < t.thread_columns(); j += t.chunk_n())
     columns.push_back(ir.add(first_n_, j * t.lanes_n));
@@ -336,15 +343,22 @@ void SimtBlock::store(const State& s, int64_t align_d) {
   }
 }
 
+Value SimtBlock::second_weight(Value b, Value pitch) {
+  const SizeValue n = ir.wide(sizes_.n);
+  if (t.b.k_major) return ir.offset(b, ir.mul(pitch, n));
+  const SizeValue bytes = ir.product(n, t.b.bytes);
+  return ir.offset(b, bytes.is_constant() ? ir.constant(bytes.constant()) : bytes.value());
+}
+
 void SimtBlock::make_loaders() {
-  loaders_.push_back(std::make_unique<SimtLoader>(ir, t, t.a, operand("a", t.a), pitch("a", t.a), block_m_));
+  loaders_.push_back(
+      std::make_unique<SimtLoader>(ir, t, t.a, operand("a", t.a), pitch("a", t.a), block_m_, sizes_.m));
   Value b = operand("b", t.b), pitch_b = pitch("b", t.b);
   for (int64_t w = 0; w < t.weights; ++w) {
     SimtSide side = t.b;
     side.offset += w * t.weight_bytes();
-    Value first =
-        w == 0 ? b : ir.offset(b, t.b.k_major ? ir.mul(pitch_b, p.n) : ir.constant(p.n * t.b.bytes));
-    loaders_.push_back(std::make_unique<SimtLoader>(ir, t, side, first, pitch_b, block_n_));
+    loaders_.push_back(std::make_unique<SimtLoader>(ir, t, side, w == 0 ? b : second_weight(b, pitch_b),
+                                                    pitch_b, block_n_, sizes_.n));
   }
 }
 
@@ -354,7 +368,7 @@ void SimtBlock::emit(int64_t align_d) {
     return emit_tile(align_d);
   }
   GpuGroups groups(ir, p, args_, t.bm);
-  const GpuGroups::Group group = groups.group_one_by_one(ir.divide(ir.block_x(), t.tiles_n));
+  const GpuGroups::Group group = groups.group_one_by_one(ir.divide(ir.block_x(), tiles_n_));
   ir.branch(group.exists, [&] {
     find_tile_in_group(groups, group);
     emit_tile(align_d);
@@ -400,6 +414,9 @@ Kernel Simt::emit(mlir::ModuleOp module, const Gemm& p, const std::string& arch,
   Launch launch;
   launch.entry = kernel_symbol;
   launch.grid = {(p.groups ? GpuGroups::most_tiles(p, t.bm) : t.tiles_m * p.batch) * t.tiles_n, t.splits, 1};
+  launch.grid_rules[0] = p.groups
+                             ? GpuGroups::grid_rule(p, t.bm, t.columns())
+                             : rule_of(p, 1, {{Size::m, t.bm}, {Size::n, t.columns()}, {Size::batch, 1}});
   launch.block = {t.threads, 1, 1};
   if (!amd) launch.shared = t.shared_bytes(); // AMD's is static
   kernel.launches.push_back(launch);

@@ -10,7 +10,7 @@ int64_t log2_of(int64_t x) { return x <= 1 ? 0 : 1 + log2_of(x / 2); }
 } // namespace
 
 SimtLoader::SimtLoader(GpuIr& builder, const SimtTiling& t, const SimtSide& side, Value operand, Value pitch,
-                       Value first)
+                       Value first, const SizeValue& size)
     : ir(builder), t_(t), side_(side), k_units_(side.k_major ? t.bk / side.unit : t.bk),
       x_units_(side.k_major ? side.extent : side.extent / side.unit),
       // Eight lanes along k read whole sectors of a row; with the padding of 16 bytes they write different
@@ -32,7 +32,7 @@ SimtLoader::SimtLoader(GpuIr& builder, const SimtTiling& t, const SimtSide& side
   // Rows outside of the matrix are read from its last one; what comes of them is not stored.
   for (int64_t i = 0; i < side.per_thread; ++i) {
     Value x = ir.add(ir.add(first_, thread_x_), place(i).x);
-    x = ir.to_i64(ir.min(x, ir.c(side.size - (side.k_major ? 1 : side.width))));
+    x = ir.to_i64(ir.min(x, ir.c(ir.sub(size, side.k_major ? 1 : side.width))));
     rows_.push_back(side.k_major ? ir.mul(x, pitch_) : ir.mul(x, side.bytes));
   }
 }

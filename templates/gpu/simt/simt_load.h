@@ -10,8 +10,9 @@ namespace deepgen {
 class SimtLoader {
 public:
   /// `operand`: of the batch entry; `pitch`: bytes from one stored row to the next, i64; `first`: the block's
-  /// first x.
-  SimtLoader(GpuIr&, const SimtTiling&, const SimtSide&, Value operand, Value pitch, Value first);
+  /// first x; `size`: of the matrix along x.
+  SimtLoader(GpuIr&, const SimtTiling&, const SimtSide&, Value operand, Value pitch, Value first,
+             const SizeValue& size);
 
   /// Where the thread starts to read the tile at `k` (of the problem), and the same for the next tile.
   Value start(Value k);

@@ -98,6 +98,9 @@ void HopperTiling::check() const {
       throw Error("no kernel of hopper_ws", "operand " + tile->name,
                   text(tile->share) + " blocks of a cluster cannot share " + text(tile->rows) + " rows of it",
                   "take a legal config: `deepgen space explain --config ...` says what is wrong");
+  if (pack.end() > kMostCopied)
+    throw Error("no kernel of hopper_ws", "a workspace of " + text(pack.end()) + " bytes",
+                "copies of operands of the largest call exceed 16 GiB", "take a smaller range");
 }
 
 std::string HopperWs::why_not(const Gemm& p, const std::string& arch) const {
@@ -181,6 +184,7 @@ Gemm HopperWs::awkward(const Gemm& p, const Config& config) const {
   const int64_t tiles = t.parts() * each - (t.parts() > 1);
   small.k = (tiles - 1) * t.bk + (t.bk > 3 * k_unit ? 3 * k_unit : k_unit);
   small.batch = p.batch > 1 ? 2 : 1;
+  shrink_ranges(small);
   return small;
 }
 

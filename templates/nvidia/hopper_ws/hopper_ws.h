@@ -119,6 +119,9 @@ struct HopperTiling {
   int64_t read_barriers_offset() const { return barriers_offset + 16 * stages; }
   /// Tiles of clusters of all splits and batch entries.
   int64_t work(const Gemm& p) const { return clusters_m * clusters_n * splits * p.batch; }
+  /// Of D, in a tile of a cluster.
+  int64_t cluster_rows() const { return swap ? bn * cluster_n : bm * cluster_m; }
+  int64_t cluster_columns() const { return (swap ? bm * cluster_m : bn * cluster_n) / weights; }
 
 private:
   HopperStaging staging_of(const Gemm&) const;
@@ -132,6 +135,7 @@ class HopperWs : public GemmTemplate {
 public:
   std::string name() const override { return "hopper_ws"; }
   int64_t revision() const override { return 2; }
+  bool serves_range(Size size) const override { return size != Size::k; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;

@@ -34,6 +34,7 @@ inline constexpr std::string_view kNames[] = {"bm",        "bn",      "slices", 
 
 inline constexpr int64_t kSliceBytes = 128; ///< of K in one slice of a stage
 inline constexpr int64_t kAlignAB = 16;     ///< that TMA wants of bases, leading dimensions and strides
+inline constexpr int64_t kMostCopied = int64_t(1) << 34; ///< bytes, in units of 16 that 32 bits count
 
 [[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
   return value_at(config, size_t(i), kNames[i]);
@@ -46,8 +47,13 @@ inline bool b_k_major(const Gemm& p) { return p.b_transposed() || size_of(p.b) !
 inline GpuPack::Side side(int64_t align, bool k_major, bool stored_k_major) {
   return {align < kAlignAB || k_major != stored_k_major, k_major, align};
 }
-inline int64_t dense_a(const Gemm& p) { return dense_alignment(p.a_columns(), p.a); }
-inline int64_t dense_b(const Gemm& p) { return dense_alignment(p.b_columns(), p.b); }
-inline int64_t dense_d(const Gemm& p) { return dense_alignment(p.n, p.d); }
+inline int64_t dense_a(const Gemm& p) {
+  return dense_alignment(unit_of(p, p.a_transposed() ? Size::m : Size::k), p.a);
+}
+inline int64_t dense_b(const Gemm& p) {
+  const int64_t unit = unit_of(p, p.b_transposed() ? Size::k : Size::n);
+  return dense_alignment(p.gate && !p.b_transposed() ? 2 * unit : unit, p.b);
+}
+inline int64_t dense_d(const Gemm& p) { return dense_alignment(unit_of(p, Size::n), p.d); }
 
 } // namespace deepgen::hopper

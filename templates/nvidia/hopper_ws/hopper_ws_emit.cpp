@@ -32,7 +32,7 @@ void HopperKernel::start() {
     ir.cluster_arrive(), ir.cluster_wait();
   else
     ir.barrier();
-  if (t.stream_k) stream.emplace(ir, p, t, arguments, cluster, clusters);
+  if (t.stream_k) stream.emplace(ir, p, t, arguments, work(), cluster, clusters);
   if (t.waits()) {
     ir.launch_dependents();
     if (t.prefetch) prefetch();
@@ -66,18 +66,19 @@ HopperKernel::Work HopperKernel::locate_piece(Value number, bool sparing) {
 HopperKernel::Work HopperKernel::locate(Value index) {
   if (groups) return locate_in_group(index);
   Work w;
-  const int64_t tiles = t.clusters_m * t.clusters_n;
   Value tile = index;
   if (t.splits * p.batch > 1) {
+    const SizeValue tiles = ir.product(clusters_m, clusters_n);
     tile = ir.remainder(index, tiles);
     Value rest = ir.divide(index, tiles);
     if (t.split()) w.split = p.batch > 1 ? ir.remainder(rest, t.splits) : rest;
     if (p.batch > 1) w.entry = ir.divide(rest, t.splits);
   }
-  const int64_t group = std::min(t.group, t.clusters_m);
-  Value band = ir.divide(tile, group * t.clusters_n), inside = ir.remainder(tile, group * t.clusters_n);
+  const int64_t group = clusters_m.is_constant() ? std::min(t.group, t.clusters_m) : t.group;
+  const SizeValue of_band = ir.product(clusters_n, group);
+  Value band = ir.divide(tile, of_band), inside = ir.remainder(tile, of_band);
   Value height = ir.c(group), first = ir.mul(band, group);
-  if (t.clusters_m % group) height = ir.min(ir.sub(ir.c(t.clusters_m), first), height);
+  if (group > 1 && clusters_m.may_leave(group)) height = ir.min(ir.sub(ir.c(clusters_m), first), height);
   w.cluster_m = ir.add(first, ir.remainder(inside, height)), w.cluster_n = ir.divide(inside, height);
   Value m = ir.mul(w.cluster_m, t.cluster_m), n = ir.mul(w.cluster_n, t.cluster_n);
   if (rank_m) m = ir.add(m, rank_m);
@@ -92,11 +93,10 @@ HopperKernel::Work HopperKernel::locate(Value index) {
 /// The same within a group, whose tiles follow those of the group before.
 HopperKernel::Work HopperKernel::locate_in_group(Value index) const {
   const HopperGroups::Place place = groups->locate(index);
-  Value clusters_m = t.swap ? ir.c(t.clusters_m) : place.clusters,
-        clusters_n = t.swap ? place.clusters : ir.c(t.clusters_n);
-  Value of_band = ir.mul(clusters_n, t.group), band = ir.divide(place.inside, of_band);
+  Value of_m = t.swap ? ir.c(clusters_m) : place.clusters, of_n = t.swap ? place.clusters : ir.c(clusters_n);
+  Value of_band = ir.mul(of_n, t.group), band = ir.divide(place.inside, of_band);
   Value inside = ir.sub(place.inside, ir.mul(band, of_band)), first = ir.mul(band, t.group);
-  Value height = ir.min(ir.sub(clusters_m, first), ir.c(t.group)), column = ir.divide(inside, height);
+  Value height = ir.min(ir.sub(of_m, first), ir.c(t.group)), column = ir.divide(inside, height);
   Value m = ir.mul(ir.add(first, ir.sub(inside, ir.mul(column, height))), t.cluster_m),
         n = ir.mul(column, t.cluster_n);
   if (rank_m) m = ir.add(m, rank_m);
@@ -318,12 +318,17 @@ Kernel HopperWs::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, 
   Launch launch;
   launch.entry = kernel_symbol;
   launch.grid = {(p.groups ? HopperGroups::most_work(p, t) : t.work(p)) * t.cluster(), 1, 1};
+  launch.grid_rules[0] =
+      p.groups ? HopperGroups::grid_rule(p, t)
+               : rule_of(p, t.splits * t.cluster(),
+                         {{Size::m, t.cluster_rows()}, {Size::n, t.cluster_columns()}, {Size::batch, 1}});
   launch.block = {t.threads, 1, 1};
   launch.cluster = {t.cluster(), 1, 1};
   launch.shared = t.shared;
   launch.persistent = true;
   launch.dependent = t.starts_early();
   kernel.workspace = std::max(t.pack.end(), HopperStreamK::workspace(t, t.work(p)));
+  std::tie(kernel.workspace_fixed, kernel.workspace_rule) = t.pack.workspace_rule(p);
   if (t.stream_k) kernel.launches.push_back(HopperStreamK::emit_clear(ir, p, t, kernel.args));
   if (t.pack.any())
     kernel.launches.push_back(t.pack.emit(ir, p, kernel.args, t.dependent || t.stream_k, t.prefetch));

@@ -1,20 +1,24 @@
 #include "templates/nvidia/hopper_ws/hopper_ws_groups.h"
 
+#include "templates/gpu/gpu_sizes.h"
+
 #include <bit>
 
 namespace deepgen {
 
 HopperGroups::HopperGroups(HopperIr& ir, const Gemm& p, const HopperTiling& t,
                            const GpuIr::Arguments& arguments, Value table)
-    : ir(ir), p(p), t(t), groups_(ir, p, arguments, cluster_rows(t)), table_(table) {}
-
-int64_t HopperGroups::cluster_rows(const HopperTiling& t) {
-  return t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m;
-}
-int64_t HopperGroups::columns(const HopperTiling& t) { return t.swap ? t.clusters_m : t.clusters_n; }
+    : ir(ir), p(p), t(t), groups_(ir, p, arguments, t.cluster_rows()),
+      columns_(ir.tiles(GpuSizes(ir, p, arguments).n, t.cluster_columns())), table_(table) {}
 
 int64_t HopperGroups::most_work(const Gemm& p, const HopperTiling& t) {
-  return GpuGroups::most_tiles(p, cluster_rows(t)) * columns(t);
+  return GpuGroups::most_tiles(p, t.cluster_rows()) * (t.swap ? t.clusters_m : t.clusters_n);
+}
+
+SizeRule HopperGroups::grid_rule(const Gemm& p, const HopperTiling& t) {
+  SizeRule rule = GpuGroups::grid_rule(p, t.cluster_rows(), t.cluster_columns());
+  rule.factor *= t.cluster();
+  return rule;
 }
 
 Value HopperGroups::read(Value group, int64_t column) const {
@@ -41,19 +45,19 @@ void HopperGroups::fill() {
   ir.barrier();
 }
 
-Value HopperGroups::work() const { return ir.mul(read(ir.c(p.groups), 0), columns(t)); }
+Value HopperGroups::work() const { return ir.mul(read(ir.c(p.groups), 0), columns_); }
 
 /// The last group before which there are no more rows of tiles than that: a group without tiles is not the
 /// last one.
 HopperGroups::Place HopperGroups::locate(Value index) const {
-  Value row = ir.divide(index, columns(t)), group = ir.c(0);
+  Value row = ir.divide(index, columns_), group = ir.c(0);
   for (int64_t step = int64_t(std::bit_ceil(uint64_t(p.groups))) / 2; step > 0; step /= 2) {
     Value further = ir.min(ir.add(group, step), ir.c(p.groups));
     group = ir.select(ir.less(row, read(further, 0)), group, further);
   }
   Value before = read(group, 0), next = ir.add(group, 1);
   return {group, read(group, 1), read(next, 1), ir.sub(read(next, 0), before),
-          ir.sub(index, ir.mul(before, columns(t)))};
+          ir.sub(index, ir.mul(before, columns_))};
 }
 
 } // namespace deepgen

@@ -28,16 +28,16 @@ public:
   static int64_t bytes(const Gemm& p) { return p.groups ? 8 * (p.groups + 1) : 0; }
   /// Of tiles of clusters: the most that a table of offsets can ask for.
   static int64_t most_work(const Gemm&, const HopperTiling&);
+  static SizeRule grid_rule(const Gemm&, const HopperTiling&);
 
 private:
-  static int64_t cluster_rows(const HopperTiling&);
-  static int64_t columns(const HopperTiling&); ///< of tiles of clusters
   Value read(Value group, int64_t column) const;
 
   HopperIr& ir;
   const Gemm& p;
   const HopperTiling& t;
   mutable GpuGroups groups_;
+  const SizeValue columns_; ///< of tiles of clusters
   Value table_;
 };
 

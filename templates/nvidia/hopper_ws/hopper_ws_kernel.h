@@ -13,7 +13,9 @@ namespace deepgen {
 class HopperKernel {
 public:
   HopperKernel(HopperIr& ir, const Gemm& p, const HopperTiling& t, const GpuIr::Arguments& arguments)
-      : ir(ir), p(p), t(t), products(t.of_products()), arguments(arguments) {}
+      : ir(ir), p(p), t(t), products(t.of_products()), arguments(arguments), sizes(ir, p, arguments),
+        clusters_m(ir.tiles(t.swap ? sizes.n : sizes.m, t.swap ? t.cluster_columns() : t.cluster_rows())),
+        clusters_n(ir.tiles(t.swap ? sizes.m : sizes.n, t.swap ? t.cluster_rows() : t.cluster_columns())) {}
   void emit();
 
 private:
@@ -36,7 +38,9 @@ private:
   void produce();
   Values fill_tile(const Work&, mlir::ValueRange ring);
   void prefetch();
-  void prefetch(const HopperTile&, Value first, Value part, const Work&, Value sharer, int64_t sharers);
+  void prefetch(const HopperTile&, Value first, Value part, const Work&, Value sharer,
+                const SizeValue& sharers);
+  Value second_weight(Value along, int64_t further) const;
   void fill_stage(const Work&, Value k_tile, Value address, Value full);
   void load(const HopperTile&, Value first, Value part, Value blocks, Value k, Value entry, Value to,
             Value full);
@@ -55,7 +59,11 @@ private:
   // The steps of a block: tiles of clusters, as many apart as run at a time, or its pieces.
   Value first_step() const { return stream ? stream->first() : cluster; }
   Value stride() const { return stream ? ir.c(1) : clusters; }
-  Value end() const { return stream ? stream->end() : groups ? groups->work() : ir.c(t.work(p)); }
+  Value end() const { return stream ? stream->end() : groups ? groups->work() : ir.c(work()); }
+  /// Tiles of clusters of all splits and batch entries, without groups.
+  SizeValue work() const {
+    return ir.product(ir.product(ir.product(clusters_m, clusters_n), t.splits), sizes.batch);
+  }
   Value k_tile(const Work&, Value i) const;
   RingPlace next(RingPlace) const;
   Value full_barrier(Value stage) const { return ir.add(barriers, ir.shift_left(stage, 3)); }
@@ -67,9 +75,11 @@ private:
   const HopperTiling& t;
   const HopperTiling products; ///< tiles of D
   const GpuIr::Arguments& arguments;
-  Value memory, barriers;       ///< i32 addresses of shared memory
-  Value rank;                   ///< in the cluster
-  Value rank_m, rank_n, rank_k; ///< in each direction; null without
+  const GpuSizes sizes;
+  const SizeValue clusters_m, clusters_n; ///< along wgmma's M and N; with groups of all rows
+  Value memory, barriers;                 ///< i32 addresses of shared memory
+  Value rank;                             ///< in the cluster
+  Value rank_m, rank_n, rank_k;           ///< in each direction; null without
   std::optional<HopperGroups> groups;
   std::optional<HopperStreamK> stream; ///< then steps of a block are numbers of its pieces
   Value cluster, clusters;             ///< number of this one, and of all that run

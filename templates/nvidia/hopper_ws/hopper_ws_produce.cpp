@@ -41,19 +41,19 @@ Values HopperKernel::fill_tile(const Work& w, mlir::ValueRange ring) {
 /// still write what is read here: that is brought into L2 alone.
 void HopperKernel::prefetch() {
   const Work w = stream ? locate_piece(stream->first()) : locate(cluster);
-  prefetch(t.left, w.m0, rank_n, w, w.cluster_n, t.clusters_n);
-  prefetch(t.right, w.n0, rank_m, w, w.cluster_m, t.clusters_m);
+  prefetch(t.left, w.m0, rank_n, w, w.cluster_n, clusters_n);
+  prefetch(t.right, w.n0, rank_m, w, w.cluster_m, clusters_m);
 }
 
 /// By all threads, a line each: TMA would be busy with them when the copies come. Clusters that read the same
 /// lines ask for a part of them each.
 void HopperKernel::prefetch(const HopperTile& tile, Value first, Value part, const Work& w, Value sharer,
-                            int64_t sharers) {
+                            const SizeValue& sharers) {
   if (t.pack.place(tile.name).ld) return; // the predecessor is still packing
   const bool a = tile.name == "a";
   const int64_t size = size_of(tile.type), rows = tile.rows / tile.share, piece = rows / tile.pieces;
-  const int64_t extent = a ? p.m : p.n * t.weights,
-                across = tile.k_major ? rows : rows / tile.box_columns * t.bk_slice;
+  const SizeValue extent = a ? sizes.m : ir.product(sizes.n, t.weights);
+  const int64_t across = tile.k_major ? rows : rows / tile.box_columns * t.bk_slice;
   const int64_t of_stage = t.slices * across;
   if (tile.share > 1) first = ir.add(first, ir.mul(part, piece));
   Value base = arguments.at(tile.name), ld = arguments.at("ld" + tile.name);
@@ -61,7 +61,7 @@ void HopperKernel::prefetch(const HopperTile& tile, Value first, Value part, con
     base = ir.offset(base, ir.mul(ir.mul(ir.to_i64(w.entry), arguments.at("stride_" + tile.name)), size));
   Value stages = ir.min(w.k_count, ir.c(t.stages));
   Value begin = ir.add(ir.thread(), ir.mul(sharer, t.threads));
-  ir.rolled_loop(begin, ir.mul(stages, of_stage), t.threads * sharers, [&](Value line) {
+  const auto ask = [&](Value line) {
     Value stage = ir.divide(line, of_stage), in_stage = ir.remainder(line, of_stage);
     Value k = ir.mul(ir.add(w.k_first, ir.mul(stage, t.parts())), t.bk);
     if (t.slices > 1) k = ir.add(k, ir.mul(ir.divide(in_stage, across), t.bk_slice));
@@ -72,14 +72,27 @@ void HopperKernel::prefetch(const HopperTile& tile, Value first, Value part, con
     if (tile.pieces > 1) {
       Value number = ir.divide(row, piece), in_piece = ir.remainder(row, piece);
       along = ir.add(ir.add(first, in_piece), ir.add(ir.mul(ir.divide(number, 2), tile.rows / tile.pieces),
-                                                     ir.mul(ir.remainder(number, 2), p.n)));
+                                                     ir.mul(ir.remainder(number, 2), sizes.n)));
     }
     Value outer = tile.k_major ? along : k, inner = tile.k_major ? k : along;
     Value inside = ir.both(ir.less(along, extent), ir.less(k, p.k));
     ir.branch(inside, [&] {
       ir.prefetch(ir.offset(base, ir.mul(ir.add(ir.mul(ir.to_i64(outer), ld), ir.to_i64(inner)), size)));
     });
-  });
+  };
+  if (sharers.is_constant())
+    return ir.rolled_loop(begin, ir.mul(stages, of_stage), t.threads * sharers.constant(), ask);
+  ir.rolled_loop(begin, ir.mul(stages, of_stage), ir.mul(sharers.value(), t.threads), {},
+                 [&](Value line, mlir::ValueRange) {
+                   ask(line);
+                   return Values();
+                 });
+}
+
+/// Where a row of the second weight is in B.
+Value HopperKernel::second_weight(Value along, int64_t further) const {
+  if (sizes.n.is_constant()) return ir.add(along, further + sizes.n.constant());
+  return ir.add(ir.add(along, further), sizes.n.value());
 }
 
 /// Each block of a cluster loads its part of what it shares with others, and sends it to them and itself.
@@ -116,7 +129,8 @@ void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value b
     first = ir.add(first, ir.mul(part, rows / tile.share)), to = ir.add(to, ir.mul(part, bytes / tile.share));
   for (int64_t piece = 0; piece < tile.pieces; ++piece) {
     Value begin = first, at_piece = ir.add(to, piece * bytes);
-    if (tile.pieces > 1) begin = ir.add(first, piece / 2 * rows + piece % 2 * p.n);
+    if (tile.pieces > 1)
+      begin = piece % 2 ? second_weight(first, piece / 2 * rows) : ir.add(first, piece / 2 * rows);
     for (int64_t i = 0; i < tile.copies; ++i) {
       Value along = ir.add(begin, i * tile.box_columns); // several copies: columns of memory lie along M or N
       Values at = tile.k_major ? Values{k, begin} : Values{along, k};

@@ -16,9 +16,8 @@ constexpr int64_t kMostSums = 192;
 constexpr int64_t kMostGatedSums = 176; ///< two for each value that is stored: 192 spill
 /// Sums times steps of the epilogue, beyond which ptxas takes over ten seconds.
 constexpr int64_t kMostSteps = 3000;
-constexpr int64_t kSharedBlock = 232448;          ///< bytes that a block of sm_90 may have
-constexpr int64_t kMostCluster = 8;               ///< blocks of a cluster that every sm_90 runs
-constexpr int64_t kMostCopied = int64_t(1) << 34; ///< bytes, in units of 16 that 32 bits count
+constexpr int64_t kSharedBlock = 232448; ///< bytes that a block of sm_90 may have
+constexpr int64_t kMostCluster = 8;      ///< blocks of a cluster that every sm_90 runs
 constexpr int64_t kLeastIdle =
     200; ///< stream_k pays where the last wave leaves idle more than one in so many of all places
 

@@ -10,8 +10,8 @@ namespace deepgen {
 HopperStore::HopperStore(HopperIr& ir, const Gemm& p, const HopperTiling& t,
                          const GpuIr::Arguments& arguments, const HopperPlace& at, const GatedSums& sums)
     : ir(ir), p(p), t(t), arguments(arguments), at(at), sums(sums),
-      bounds{at.row_end || p.m % (t.swap ? t.bn * t.cluster_n : t.bm * t.cluster_m) != 0,
-             p.n % (t.swap ? t.bm * t.cluster_m : t.bn * t.cluster_n) != 0, at.row_end},
+      bounds{at.row_end || p.ranged(Size::m) || p.m % t.cluster_rows() != 0,
+             p.ranged(Size::n) || p.n % t.cluster_columns() != 0, at.row_end},
       thread(ir.opaque(ir.bit_and(ir.thread(), 127))), lane(ir.bit_and(thread, 31)),
       warp(ir.shuffle_index(ir.shift_right_bits(thread, 5), ir.c(0))),
       leader(ir.less(t.swap ? thread : lane, 1)), epilogue(ir, p, arguments, at.entry, t.align_d) {

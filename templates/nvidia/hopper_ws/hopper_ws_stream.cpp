@@ -29,14 +29,14 @@ int64_t HopperStreamK::workspace(const HopperTiling& t, int64_t work) {
 }
 
 HopperStreamK::HopperStreamK(HopperIr& ir, const Gemm& p, const HopperTiling& t,
-                             const GpuIr::Arguments& arguments, Value cluster, Value clusters)
+                             const GpuIr::Arguments& arguments, const SizeValue& work, Value cluster,
+                             Value clusters)
     : ir(ir), p(p), t(t), arguments(arguments), cluster(cluster), clusters(clusters) {
-  const int64_t work = t.work(p);
   Value waves = ir.divide(ir.c(work), clusters), rest = ir.sub(ir.c(work), ir.mul(waves, clusters));
   // With less than a tile for each, more than two would share one. More blocks than there is workspace for
   // share nothing.
   Value shares = ir.both(ir.both(ir.at_least(rest, 1), ir.at_least(waves, 1)),
-                         ir.less(ir.grid_x(), blocks(t, work) + 1));
+                         ir.less(ir.grid_x(), blocks(t, t.work(p)) + 1));
   Value alone = ir.add(waves, ir.select(ir.less(cluster, rest), ir.c(1), ir.c(0)));
   whole_waves = ir.select(shares, ir.sub(waves, ir.c(1)), alone);
   Value shared_out = ir.select(shares, ir.mul(ir.add(rest, clusters), t.tiles_k), ir.c(0));

@@ -11,9 +11,10 @@ namespace deepgen {
 
 class HopperStreamK {
 public:
-  /// By all threads, as work is found by producer and consumers alike. `cluster` of `clusters` that run.
-  HopperStreamK(HopperIr&, const Gemm&, const HopperTiling&, const GpuIr::Arguments&, Value cluster,
-                Value clusters);
+  /// By all threads, as work is found by producer and consumers alike. `work`: tiles of clusters of the call.
+  /// `cluster` of `clusters` that run.
+  HopperStreamK(HopperIr&, const Gemm&, const HopperTiling&, const GpuIr::Arguments&, const SizeValue& work,
+                Value cluster, Value clusters);
 
   /// A tile, or the part of one that the block has: pieces are numbered first() to end() - 1 in its order.
   struct Piece {

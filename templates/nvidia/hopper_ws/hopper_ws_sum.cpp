@@ -56,8 +56,9 @@ void HopperClusterSum::store_share() {
   const int64_t in_row = t.partials.columns / kSumLanes, all = t.partials.rows * in_row,
                 share = ceil_div(all, t.cluster_k);
   Value first_row = t.swap ? at.n0 : at.m0, first_column = t.swap ? at.m0 : at.n0;
-  const Bounds bounds{p.m % (t.partials.rows * (t.swap ? t.cluster_n : t.cluster_m)) != 0,
-                      p.n % (t.partials.columns * (t.swap ? t.cluster_m : t.cluster_n)) != 0};
+  const Bounds bounds{
+      p.ranged(Size::m) || p.m % (t.partials.rows * (t.swap ? t.cluster_n : t.cluster_m)) != 0,
+      p.ranged(Size::n) || p.n % (t.partials.columns * (t.swap ? t.cluster_m : t.cluster_n)) != 0};
   for (int64_t k = 0; k < t.cluster_k; ++k)
     parts.push_back(ir.address_at_block(at.memory, ir.add(first_rank, k)));
   Value begin = ir.mul(rank_k, share), end = ir.min(ir.add(begin, share), ir.c(all));

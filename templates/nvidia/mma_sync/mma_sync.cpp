@@ -36,9 +36,13 @@ constexpr std::string_view kNames[] = {"bm",      "bn",      "bk",      "warps_m
   return value_at(config, size_t(i), kNames[i]);
 }
 
-int64_t dense_a(const Gemm& p) { return dense_alignment(p.a_columns(), p.a); }
-int64_t dense_b(const Gemm& p) { return dense_alignment(p.b_transposed() ? p.k : p.n, p.b); } // each weight's
-int64_t dense_d(const Gemm& p) { return dense_alignment(p.n, p.d); }
+int64_t dense_a(const Gemm& p) {
+  return dense_alignment(unit_of(p, p.a_transposed() ? Size::m : Size::k), p.a);
+}
+int64_t dense_b(const Gemm& p) { // each weight's
+  return dense_alignment(unit_of(p, p.b_transposed() ? Size::k : Size::n), p.b);
+}
+int64_t dense_d(const Gemm& p) { return dense_alignment(unit_of(p, Size::n), p.d); }
 
 /// Rows of 16 of each warp's tile that fit in `bytes` of shared memory at once; at least one.
 int64_t staged_tiles(int64_t all, int64_t bytes_each, int64_t bytes) {
@@ -332,6 +336,7 @@ Gemm MmaSync::awkward(const Gemm& p, const Config& config) const {
   const int64_t tiles = t.splits * each - (each > 1); // the last split has one less
   small.k = (tiles - 1) * t.bk + (t.bk > 3 * unit ? 3 * unit : unit);
   small.batch = p.batch > 1 ? 2 : 1;
+  shrink_ranges(small);
   return small;
 }
 

@@ -51,6 +51,7 @@ class MmaSync : public GemmTemplate {
 public:
   std::string name() const override { return "mma_sync"; }
   int64_t revision() const override { return 1; }
+  bool serves_range(Size size) const override { return size != Size::k; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;

@@ -1,4 +1,5 @@
 // The kernel of one config of mma_sync: what is around the main loop.
+#include "templates/core/sizes.h"
 #include "templates/gpu/gpu_gate.h"
 #include "templates/gpu/gpu_groups.h"
 #include "templates/gpu/gpu_split_k.h"
@@ -11,7 +12,8 @@ namespace {
 class MmaKernel {
 public:
   MmaKernel(NvIr& ir, const Gemm& p, const MmaTiling& t, const GpuIr::Arguments& arguments)
-      : ir(ir), p(p), t(t), arguments(arguments) {}
+      : ir(ir), p(p), t(t), arguments(arguments), sizes(ir, p, arguments), tiles_m(ir.tiles(sizes.m, t.bm)),
+        tiles_n(ir.tiles(sizes.n, t.columns)) {}
   void emit();
 
 private:
@@ -19,8 +21,8 @@ private:
   void locate_in_group(const GpuGroups&, const GpuGroups::Group&);
   void emit_tile();
   void locate_warp();
-  TileFill fill(const std::string& name, const SharedTile&, int64_t align, Value first, int64_t extent,
-                int64_t weight = 0);
+  TileFill fill(const std::string& name, const SharedTile&, int64_t align, Value first,
+                const SizeValue& extent, int64_t weight = 0);
   std::vector<TileFill> fills();
   std::vector<FragmentReader> readers();
   void store();
@@ -29,6 +31,8 @@ private:
   const Gemm& p;
   const MmaTiling& t;
   GpuIr::Arguments arguments;
+  const GpuSizes sizes;
+  const SizeValue tiles_m, tiles_n;
   Value memory, m0, n0, entry, split, first_tile, tile_count; ///< entry, split: null when there is one
   Value matrix, row_end;                                      ///< of B; of the group. Null without groups
   Value warp_m, warp_n, warp_k;
@@ -42,18 +46,19 @@ private:
 /// are visited column by column. Splits and batch entries follow each other. Split s has the tiles s, s +
 /// splits, ... of K: blocks that run at the same time then read neighbouring parts of the same rows.
 void MmaKernel::locate_block() {
-  const int64_t tiles = t.tiles_m * t.tiles_n;
   Value index = ir.block_x(), tile = index;
   if (t.splits * p.batch > 1) {
+    const SizeValue tiles = ir.product(tiles_m, tiles_n);
     tile = ir.remainder(index, tiles);
     Value rest = ir.divide(index, tiles);
     if (t.split()) split = p.batch > 1 ? ir.remainder(rest, t.splits) : rest;
     if (p.batch > 1) entry = ir.divide(rest, t.splits);
   }
-  const int64_t group = std::min(t.group, t.tiles_m);
-  Value band = ir.divide(tile, group * t.tiles_n), inside = ir.remainder(tile, group * t.tiles_n);
+  const int64_t group = tiles_m.is_constant() ? std::min(t.group, t.tiles_m) : t.group;
+  const SizeValue of_band = ir.product(tiles_n, group);
+  Value band = ir.divide(tile, of_band), inside = ir.remainder(tile, of_band);
   Value height = ir.c(group), first = ir.mul(band, group);
-  if (t.tiles_m % group) height = ir.min(ir.sub(ir.c(t.tiles_m), first), height);
+  if (group > 1 && tiles_m.may_leave(group)) height = ir.min(ir.sub(ir.c(tiles_m), first), height);
   m0 = ir.mul(ir.add(first, ir.remainder(inside, height)), t.bm);
   n0 = ir.mul(ir.divide(inside, height), t.columns);
   first_tile = split ? split : ir.c(0);
@@ -65,7 +70,7 @@ void MmaKernel::locate_block() {
 /// Column by column within a group, so that blocks that run at the same time share the group's weights. A
 /// tile of B is read once by all of the group's rows of tiles.
 void MmaKernel::locate_in_group(const GpuGroups& groups, const GpuGroups::Group& group) {
-  Value inside = ir.sub(ir.block_x(), ir.mul(group.tiles_before, t.tiles_n));
+  Value inside = ir.sub(ir.block_x(), ir.mul(group.tiles_before, tiles_n));
   m0 = ir.add(group.first_row, ir.mul(ir.remainder(inside, group.tiles), t.bm));
   n0 = ir.mul(ir.divide(inside, group.tiles), t.columns);
   matrix = group.number, row_end = group.end_row;
@@ -81,12 +86,13 @@ void MmaKernel::locate_warp() {
 }
 
 TileFill MmaKernel::fill(const std::string& name, const SharedTile& tile, int64_t align, Value first,
-                         int64_t extent, int64_t weight) {
+                         const SizeValue& extent, int64_t weight) {
   Value base = arguments.at(name);
+  const SizeValue bytes = ir.product(ir.wide(extent), tile.element);
   if (weight && tile.k_contiguous)
-    base = ir.offset(base, ir.mul(arguments.at("ld" + name), extent * tile.element));
+    base = ir.offset(base, ir.mul(arguments.at("ld" + name), bytes));
   else if (weight)
-    base = ir.offset(base, extent * tile.element);
+    base = ir.offset(base, bytes);
   Value number = name == "b" && matrix ? matrix : entry;
   if (number && arguments.count("stride_" + name))
     base = ir.offset(base, ir.mul(ir.mul(ir.to_i64(number), arguments.at("stride_" + name)), tile.element));
@@ -96,8 +102,8 @@ TileFill MmaKernel::fill(const std::string& name, const SharedTile& tile, int64_
 }
 
 std::vector<TileFill> MmaKernel::fills() {
-  std::vector<TileFill> out = {fill("a", t.a, t.align_a, m0, p.m)};
-  for (int64_t w = 0; w < t.weights; ++w) out.push_back(fill("b", t.b, t.align_b, n0, p.n, w));
+  std::vector<TileFill> out = {fill("a", t.a, t.align_a, m0, sizes.m)};
+  for (int64_t w = 0; w < t.weights; ++w) out.push_back(fill("b", t.b, t.align_b, n0, sizes.n, w));
   return out;
 }
 
@@ -116,7 +122,7 @@ void MmaKernel::emit() {
   if (p.groups) {
     if (t.dependent) ir.wait_for_predecessor();
     GpuGroups groups(ir, p, arguments, t.bm);
-    const GpuGroups::Group group = groups.group_of(ir.divide(ir.block_x(), t.tiles_n));
+    const GpuGroups::Group group = groups.group_of(ir.divide(ir.block_x(), tiles_n));
     ir.branch(group.exists, [&] {
       locate_in_group(groups, group);
       emit_tile();
@@ -171,6 +177,9 @@ Kernel MmaSync::emit(mlir::ModuleOp module, const Gemm& p, const std::string& ar
   Launch launch;
   launch.entry = kernel_symbol;
   launch.grid = {p.groups ? GpuGroups::most_tiles(p, t.bm) * t.tiles_n : t.blocks() * p.batch, 1, 1};
+  launch.grid_rules[0] =
+      p.groups ? GpuGroups::grid_rule(p, t.bm, t.columns)
+               : rule_of(p, t.splits, {{Size::m, t.bm}, {Size::n, t.columns}, {Size::batch, 1}});
   launch.block = {t.threads, 1, 1};
   launch.shared = t.shared;
   launch.dependent = t.dependent;

@@ -59,7 +59,7 @@ TileFill::TileFill(NvIr& ir, const SharedTile& tile, int64_t threads, int64_t al
   start_ = ir.offset(at, ir.mul(ir.to_i64(column), tile.element));
   step_ = ir.mul(source.pitch, layout_.cycle * layout_.rows);
   for (int64_t i = 0; i < layout_.count; ++i) locate(i, threads);
-  if (source.end || source.extent % tile.extent) extent_left_ = ir.sub(end(), source.first);
+  if (source.end || source.extent.may_leave(tile.extent)) extent_left_ = ir.sub(end(), source.first);
 }
 
 void TileFill::locate(int64_t i, int64_t threads) {
@@ -167,11 +167,16 @@ void TileFill::prefetch(Value tile) const {
 /// Elements of K from a tile on, at least, with which all words of its pieces lie in the matrix: the words of
 /// a row reach up to 4 bytes beyond it. Where M or N is contiguous they may lie in rows that follow: enough
 /// of them are asked for.
-int64_t TileFill::k_whole() const {
+SizeValue TileFill::k_whole() const {
   const int64_t k = (tile_.k_contiguous ? tile_.row_bytes / tile_.element : tile_.rows);
   if (tile_.k_contiguous) return k + 4 / tile_.element;
-  const int64_t least_pitch = source_.extent * tile_.element;
-  return k + (tile_.row_bytes + 4 + least_pitch - 1) / least_pitch;
+  const int64_t bytes = tile_.row_bytes + 4;
+  if (!source_.extent.is_constant()) { // of dense rows; beyond `bytes` one is enough
+    Value pitch = ir_.mul(ir_.min(source_.extent.value(), ir_.c(bytes)), tile_.element);
+    return ir_.add(ir_.divide(ir_.c(bytes), pitch), k + 1);
+  }
+  const int64_t least_pitch = source_.extent.constant() * tile_.element;
+  return k + (bytes + least_pitch - 1) / least_pitch;
 }
 
 Values TileFill::load_inner(Value tile) const {
@@ -244,9 +249,13 @@ Values TileFill::begin(Value stage, Value tile, Value k_left) const {
     copy(stage, tile, k_left);
     return {};
   }
+  const SizeValue whole = k_whole();
+  const auto at_least = [&](Value x, const SizeValue& y) {
+    return y.is_constant() ? ir_.at_least(x, y.constant()) : ir_.less(ir_.sub(y.value(), ir_.c(1)), x);
+  };
   const llvm::SmallVector<mlir::Type> types(pieces_.size() * size_t(words()), ir_.i32);
   return ir_.branch(
-      ir_.at_least(k_left, k_whole()), types, [&] { return load_inner(tile); },
+      at_least(k_left, whole), types, [&] { return load_inner(tile); },
       [&] { return load_edge(tile, k_left); });
 }
 

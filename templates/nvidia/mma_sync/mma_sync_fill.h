@@ -3,6 +3,7 @@
 // aligned words in which it lies.
 #pragma once
 
+#include "templates/gpu/gpu_sizes.h"
 #include "templates/nvidia/mma_sync/mma_sync_fragments.h"
 
 namespace deepgen {
@@ -13,7 +14,7 @@ public:
     Value base;          ///< of the batch entry's matrix
     Value pitch;         ///< bytes from row to row, i64
     Value first;         ///< of the block's rows of A or columns of B
-    int64_t extent;      ///< M or N
+    SizeValue extent;    ///< M or N
     Value k_first;       ///< the block's first step of K
     int64_t k_step;      ///< tiles of K from one of the block's to the next
     Value end = nullptr; ///< i32: where rows end that the block may read; null: at the extent
@@ -72,7 +73,7 @@ private:
   void copy_piece(size_t piece, Value stage, Value at, Value wanted, Value k_left, Value extent_left) const;
 
   int64_t words() const { return layout_.width / 4 + 1; } ///< aligned ones that a piece lies in
-  int64_t k_whole() const;
+  SizeValue k_whole() const;
   Values load_inner(Value tile) const, load_edge(Value tile, Value k_left) const;
   Value load_word(Value address, Value valid, int64_t index) const;
   Value load_part(Value address, Value valid) const;

@@ -9,7 +9,8 @@ namespace deepgen {
 MmaStore::MmaStore(NvIr& ir, const Gemm& p, const MmaTiling& t, const GpuIr::Arguments& arguments,
                    const MmaPlace& at, const GatedSums& sums)
     : ir(ir), p(p), t(t), arguments(arguments), at(at), sums(sums),
-      bounds{at.row_end || p.m % t.bm != 0, p.n % t.columns != 0, at.row_end},
+      bounds{at.row_end || p.ranged(Size::m) || p.m % t.bm != 0, p.ranged(Size::n) || p.n % t.columns != 0,
+             at.row_end},
       epilogue(ir, p, arguments, at.entry, t.align_d) {}
 
 void MmaStore::emit() {
