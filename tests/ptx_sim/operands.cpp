@@ -1,5 +1,6 @@
 #include "tests/ptx_sim/operands.h"
 
+#include "base/kernel/kernel_call.h"
 #include "measure/gpu/cuda_launch.h"
 #include "measure/gpu/toolbox/cuda_values.h"
 #include "tests/ptx_sim/fault.h"
@@ -51,8 +52,9 @@ std::vector<uint8_t> bytes_of(const T& value, size_t count = sizeof(T)) {
 }
 
 /// As runtime/nvidia/cuda_tensor_map.cpp encodes it.
-SimulatedMap map_of(const Matrix& x, uint64_t base, uint64_t workspace, const Gemm& p,
+SimulatedMap map_of(const Matrix& x, uint64_t base, uint64_t workspace, const Kernel& k,
                     const deepgen::TensorMap& map) {
+  const Gemm& p = k.problem.gemm();
   const bool grouped = map.operand == "b" && p.groups;
   const int64_t batch = grouped ? p.groups : p.batch;
   int64_t sizes[] = {x.columns, x.rows, batch}, steps[] = {x.ld, x.stride};
@@ -60,7 +62,8 @@ SimulatedMap map_of(const Matrix& x, uint64_t base, uint64_t workspace, const Ge
     base = workspace + uint64_t(copy.offset);
     sizes[0] = copy.columns, sizes[1] = copy.rows, steps[0] = copy.ld, steps[1] = copy.rows * copy.ld;
   }
-  return make_tensor_map(base, uint32_t(size_of(x.type)), batch > 1 || grouped ? 3 : 2, sizes, steps, map);
+  return make_tensor_map(base, uint32_t(size_of(x.type)), has_entries(k) || grouped ? 3 : 2, sizes, steps,
+                         map);
 }
 
 } // namespace
@@ -168,10 +171,12 @@ std::vector<uint8_t> Operands::argument(const Kernel& k, const std::string& name
       if (name == "map_" + map.operand) {
         const Matrix x = find(map.operand);
         const uint64_t workspace = map.packed.ld ? memory[find("workspace").region].base : 0;
-        return bytes_of(map_of(x, memory[x.region].base, workspace, k.problem.gemm(), map));
+        return bytes_of(map_of(x, memory[x.region].base, workspace, k, map));
       }
     throw Fault("the kernel has no map for its argument '" + name + "'");
   }
+  for (size_t i = 0; i < size_count; ++i)
+    if (name == size_names[i]) return bytes_of(k.problem.gemm().sizes()[Size(i)]);
   const Type scalar = k.problem.gemm().scale_type();
   const std::pair<const char*, double> scalars[] = {
       {"alpha", alpha}, {"beta", beta}, {"clamp_low", clamp_low}, {"clamp_high", clamp_high}};

@@ -1,0 +1,44 @@
+#include "base/kernel/kernel_call.h"
+
+#include <algorithm>
+
+namespace deepgen {
+namespace {
+
+/// Both come from rules of a call; a grid has at least a block.
+int64_t lowered(int64_t most, const SizeRule& rule, const Sizes& call) {
+  return rule.exists() ? std::min(most, rule.at(call)) : most;
+}
+
+void scale(int64_t& of_largest, std::optional<Size> by, const Sizes& largest, const Sizes& call) {
+  if (by) of_largest = of_largest / largest[*by] * call[*by];
+}
+
+} // namespace
+
+Kernel kernel_in_call(const Kernel& kernel, const Sizes& call) {
+  if (kernel.problem.op() != "gemm" || !kernel.problem.gemm().ranged()) return kernel;
+  Kernel k = kernel;
+  const Sizes largest = kernel.problem.gemm().sizes();
+  k.problem = kernel.problem.gemm().at(call);
+  if (k.workspace_rule.exists())
+    k.workspace = std::min(k.workspace, k.workspace_fixed + k.workspace_rule.at(call));
+  k.workspace_fixed = 0, k.workspace_rule = {};
+  int64_t* tiles[] = {&k.tiles_m, &k.tiles_n, &k.tiles_b};
+  for (size_t i = 0; i < 3; ++i) *tiles[i] = lowered(*tiles[i], k.tile_rules[i], call);
+  k.tile_rules = {};
+  for (Launch& l : k.launches) {
+    for (size_t i = 0; i < 3; ++i) l.grid[i] = lowered(l.grid[i], l.grid_rules[i], call);
+    l.grid_rules = {};
+  }
+  for (TensorMap& map : k.maps) {
+    scale(map.packed.rows, map.packed.rows_by, largest, call);
+    scale(map.packed.columns, map.packed.columns_by, largest, call);
+    map.packed.rows_by = map.packed.columns_by = std::nullopt;
+  }
+  return k;
+}
+
+bool has_entries(const Kernel& k) { return std::ranges::count(k.args, "stride_d") != 0; }
+
+} // namespace deepgen

@@ -1,0 +1,18 @@
+// A kernel as one call sees it, where the problem has ranges.
+#pragma once
+
+#include "base/kernel/kernel.h"
+
+namespace deepgen {
+
+/// The kernel in a call of these sizes, which the problem takes: a problem without ranges, and the grids,
+/// tiles, scratch and copies that the rules give. The code, and which arguments it takes, are the same: sizes
+/// among them are those of the problem. Throws Error when a size is 0. Itself where the problem has no
+/// ranges.
+Kernel kernel_in_call(const Kernel&, const Sizes&);
+
+/// Whether matrices have batch entries to a GPU kernel: also in a call of one, where that is a range. Its
+/// tensor maps have three dimensions then.
+bool has_entries(const Kernel&);
+
+} // namespace deepgen
