@@ -17,7 +17,9 @@ deepgen_status enqueue(const Driver& d, GpuCall& call, const Selection::Prepared
   for (uint32_t i = 0; i < k.arg_count; ++i) parameters[i] = &call.values.slot[k.args[i]];
   for (uint32_t i = 0; i < k.launch_count; ++i) {
     const PreparedLaunch& p = prepared.launches[i];
-    if (Result r = d.launch(p.function, p.grid[0], p.grid[1], p.grid[2], p.block[0], p.block[1], p.block[2],
+    uint32_t grid[3] = {p.grid[0], p.grid[1], p.grid[2]};
+    lower_grid(k.launches[i], call.values.size, grid);
+    if (Result r = d.launch(p.function, grid[0], grid[1], grid[2], p.block[0], p.block[1], p.block[2],
                             p.shared, call.stream, parameters, nullptr))
       return failure(r);
   }
@@ -30,9 +32,10 @@ deepgen_status launch(const deepgen_function& f, const CallArguments& args, deep
   if (deepgen_status status = Selection::current_choice(f, d, choice)) return status;
   GpuCall call(f, args, stream);
   if (deepgen_status status = check_arguments(f, args, call.values)) return status;
+  if (call.values.writes_nothing) return DEEPGEN_OK;
   const Placement placement = placement_of(call);
   for (uint32_t i = 0; i < choice->count; ++i)
-    if (meets(placement, *choice->kernels[i].kernel, f.operand_count))
+    if (meets(placement, call.values.size, *choice->kernels[i].kernel, f.operand_count))
       return enqueue(*d, call, choice->kernels[i]);
   return DEEPGEN_ERROR_NO_KERNEL;
 }

@@ -36,6 +36,26 @@ const GpuVendor& vendor_of(const deepgen_function& f) {
 
 bool is_power_of_two(uint32_t x) { return x && !(x & (x - 1)); }
 
+/// Sizes are at most 2^31, and what a rule gives for the largest call is a grid or fits into memory.
+bool is_rule(const deepgen_size_rule& rule) {
+  for (const int64_t step : rule.steps)
+    if (step < 0) return false;
+  return rule.factor >= 0;
+}
+
+/// What the function says of calls of these sizes, where it takes them.
+void describe(const deepgen_function* function, const deepgen_call_sizes* passed, const char*& config,
+              size_t& workspace) {
+  config = nullptr, workspace = 0;
+  if (!function || !is_current(*function)) return;
+  int64_t sizes[DEEPGEN_SIZES];
+  if (passed) {
+    const int64_t list[DEEPGEN_SIZES] = {passed->m, passed->n, passed->k, passed->batch};
+    if (take_sizes(*function, list, sizes)) return;
+  }
+  vendor_of(*function).describe(*function, passed ? sizes : nullptr, config, workspace);
+}
+
 } // namespace
 
 void keep_driver_error(int code, const char* (*text_of)(int)) { last_error = {code, text_of}; }
@@ -51,13 +71,14 @@ Placement placement_of(const GpuCall& call) {
     if (!(x.flags & DEEPGEN_OPERAND_MATRIX)) continue;
     all.operand[i].pitch = slot[x.ld] * size_of(x.type);
     all.operand[i].bits |= all.operand[i].pitch;
-    if (x.entries > 1 && x.stride != DEEPGEN_ARG_COUNT)
+    if ((x.entries > 1 || x.entries_by) && x.stride != DEEPGEN_ARG_COUNT)
       all.operand[i].bits |= slot[x.stride] * size_of(x.type);
   }
   return all;
 }
 
-bool meets(const Placement& all, const deepgen_kernel& k, uint32_t operand_count) {
+bool meets(const Placement& all, const int64_t* sizes, const deepgen_kernel& k, uint32_t operand_count) {
+  if (!takes(k, sizes)) return false;
   for (uint32_t i = 0; i < operand_count; ++i) {
     const deepgen_requirement& r = k.requirements[i];
     if (all.operand[i].bits & (r.align - 1) || (r.most_pitch && all.operand[i].pitch > r.most_pitch))
@@ -69,7 +90,7 @@ bool meets(const Placement& all, const deepgen_kernel& k, uint32_t operand_count
 deepgen_status take_workspace(GpuCall& call, const deepgen_kernel& k) {
   if (!k.workspace) return DEEPGEN_OK;
   const auto address = uintptr_t(call.args.workspace);
-  if (!address || address % workspace_align || call.args.workspace_bytes < k.workspace)
+  if (!address || address % workspace_align || call.args.workspace_bytes < workspace_at(k, call.values.size))
     return DEEPGEN_ERROR_WORKSPACE;
   call.values.slot[DEEPGEN_ARG_WORKSPACE] = address;
   return DEEPGEN_OK;
@@ -85,8 +106,14 @@ bool has_gpu_description(const deepgen_kernel& k, const deepgen_function& f) {
     const deepgen_launch& l = k.launches[i];
     for (const uint32_t* x : {l.grid, l.block, l.cluster})
       if (!x[0] || !x[1] || !x[2]) return false;
+    for (int j = 0; l.grid_rules && j < 3; ++j)
+      if (!is_rule(l.grid_rules[j])) return false;
     if (!l.entry) return false;
   }
+  for (int i = 0; k.rules && i < DEEPGEN_RULE_COUNT; ++i)
+    if (!is_rule(k.rules[i])) return false;
+  for (uint32_t i = 0; i < k.map_count; ++i)
+    if (k.maps[i].packed_rows_by > DEEPGEN_SIZES || k.maps[i].packed_columns_by > DEEPGEN_SIZES) return false;
   for (uint32_t i = 0; i < k.arg_count; ++i) {
     const uint8_t arg = k.args[i];
     if (arg >= DEEPGEN_ARG_COUNT || (arg >= DEEPGEN_ARG_M0 && arg <= DEEPGEN_ARG_B1)) return false;
@@ -117,16 +144,24 @@ deepgen_status deepgen_prepare(const deepgen_function* function) {
 }
 
 size_t deepgen_launch_workspace_size(const deepgen_function* function) {
-  const char* config = nullptr;
-  size_t workspace = 0;
-  if (function && is_current(*function)) vendor_of(*function).describe(*function, config, workspace);
-  return workspace;
+  return deepgen_launch_workspace_size_at(function, nullptr);
 }
 
 const char* deepgen_launch_config(const deepgen_function* function) {
-  const char* config = nullptr;
-  size_t workspace = 0;
-  if (function && is_current(*function)) vendor_of(*function).describe(*function, config, workspace);
+  return deepgen_launch_config_at(function, nullptr);
+}
+
+size_t deepgen_launch_workspace_size_at(const deepgen_function* function, const deepgen_call_sizes* sizes) {
+  const char* config;
+  size_t workspace;
+  describe(function, sizes, config, workspace);
+  return workspace;
+}
+
+const char* deepgen_launch_config_at(const deepgen_function* function, const deepgen_call_sizes* sizes) {
+  const char* config;
+  size_t workspace;
+  describe(function, sizes, config, workspace);
   return config;
 }
 

@@ -15,7 +15,10 @@ struct GpuVendor {
   deepgen_status (*current)();
   deepgen_status (*launch)(const deepgen_function&, const CallArguments&, deepgen_stream);
   deepgen_status (*prepare)(const deepgen_function&);
-  deepgen_status (*describe)(const deepgen_function&, const char*& config, size_t& workspace);
+  /// What calls of these sizes run, where operands are aligned, and what workspace they need at most; null:
+  /// the largest ones, and any.
+  deepgen_status (*describe)(const deepgen_function&, const int64_t* sizes, const char*& config,
+                             size_t& workspace);
   /// Unloads the function's code and frees its choices.
   void (*forget)(const deepgen_function&);
 };
@@ -58,8 +61,16 @@ struct Placement {
 };
 Placement placement_of(const GpuCall&);
 
-/// Whether a kernel can work with that.
-bool meets(const Placement&, const deepgen_kernel&, uint32_t operand_count);
+/// Whether a kernel can work with that, in a call of these sizes.
+bool meets(const Placement&, const int64_t* sizes, const deepgen_kernel&, uint32_t operand_count);
+
+/// Lowers a grid to that of a call of these sizes.
+inline void lower_grid(const deepgen_launch& l, const int64_t* sizes, uint32_t (&grid)[3]) {
+  for (int i = 0; l.grid_rules && i < 3; ++i) {
+    const int64_t blocks = at_sizes(l.grid_rules[i], sizes, grid[i]);
+    if (blocks < grid[i]) grid[i] = uint32_t(blocks);
+  }
+}
 
 /// Checks the caller's workspace and fills in its slot.
 deepgen_status take_workspace(GpuCall&, const deepgen_kernel&);

@@ -81,11 +81,21 @@ public:
     return Vendor::current_device(*d, &device) ? DEEPGEN_ERROR_NO_CONTEXT : DEEPGEN_OK;
   }
 
-  static deepgen_status describe(const deepgen_function& f, const char*& config, size_t& workspace) {
+  static deepgen_status describe(const deepgen_function& f, const int64_t* sizes, const char*& config,
+                                 size_t& workspace) {
     const Driver* d = nullptr;
     const Choice* choice = nullptr;
     if (deepgen_status status = current_choice(f, d, choice)) return status;
-    config = choice->kernels[0].kernel->config, workspace = choice->workspace;
+    int64_t largest[DEEPGEN_SIZES];
+    for (int i = 0; i < DEEPGEN_SIZES; ++i) largest[i] = sizes ? sizes[i] : f.sizes[i].most;
+    config = nullptr, workspace = sizes ? 0 : choice->workspace;
+    for (uint32_t i = 0; i < choice->count; ++i) {
+      const deepgen_kernel& k = *choice->kernels[i].kernel;
+      if (!takes(k, largest)) continue;
+      config = config ? config : k.config;
+      const size_t needed = workspace_at(k, largest);
+      workspace = needed > workspace ? needed : workspace;
+    }
     return DEEPGEN_OK;
   }
 
@@ -148,9 +158,19 @@ private:
 
   /// Whether every call that passes the argument checks meets what the kernel asks of operands.
   static bool takes_all(const deepgen_kernel& k, const deepgen_function& f) {
+    if (k.taken) return false;
     for (uint32_t i = 0; i < f.operand_count; ++i)
       if (k.requirements[i].align > size_of(f.operands[i].type) || k.requirements[i].most_pitch) return false;
     return true;
+  }
+
+  /// Of the calls that take the kernel. What it would need for others may be much more.
+  static size_t most_workspace(const deepgen_kernel& k) {
+    if (!k.taken) return k.workspace;
+    int64_t most[DEEPGEN_SIZES];
+    for (int i = 0; i < DEEPGEN_SIZES; ++i) most[i] = k.taken[i].most;
+    const size_t bytes = workspace_at(k, most);
+    return bytes < k.workspace ? bytes : k.workspace;
   }
 
   /// The index of the best kernel after `previous` in the order of standing; kernel_count when there is none.
@@ -180,7 +200,8 @@ private:
         continue;
       }
       choice.kernels[choice.count++] = {&k, launches};
-      choice.workspace = k.workspace > choice.workspace ? k.workspace : choice.workspace;
+      const size_t workspace = most_workspace(k);
+      choice.workspace = workspace > choice.workspace ? workspace : choice.workspace;
       if (takes_all(k, f)) break;
     }
     return choice.count ? 0 : first_failure;

@@ -18,6 +18,7 @@ deepgen_status enqueue(const Driver& d, GpuCall& call, const PreparedKernel& pre
   for (uint32_t i = 0; i < k.launch_count; ++i) {
     LaunchConfig config = prepared.launches[i].config;
     config.stream = call.stream;
+    lower_grid(k.launches[i], call.values.size, config.grid);
     const auto function = reinterpret_cast<Function>(prepared.launches[i].kernel);
     if (Result r = d.launch(&config, function, parameters, nullptr)) return failure(r);
   }
@@ -39,7 +40,7 @@ deepgen_status enqueue_first(const Driver& d, GpuCall& call, const Choice& choic
   bool unaddressable = false;
   for (uint32_t i = 0; i < choice.count; ++i) {
     const PreparedKernel& prepared = choice.kernels[i];
-    if (!meets(placement, *prepared.kernel, call.function.operand_count)) continue;
+    if (!meets(placement, call.values.size, *prepared.kernel, call.function.operand_count)) continue;
     if (deepgen_status status = take_workspace(call, *prepared.kernel))
       return status; // maps may be of parts of it
     if (!prepared.kernel->map_count) return enqueue(d, call, prepared, nullptr);
@@ -55,6 +56,7 @@ deepgen_status launch(const deepgen_function& f, const CallArguments& args, deep
   if (deepgen_status status = Selection::current_choice(f, d, choice)) return status;
   GpuCall call(f, args, stream);
   if (deepgen_status status = check_arguments(f, args, call.values)) return status;
+  if (call.values.writes_nothing) return DEEPGEN_OK;
   return enqueue_first(*d, call, *choice);
 }
 

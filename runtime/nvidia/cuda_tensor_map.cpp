@@ -39,20 +39,33 @@ TensorType tensor_type(uint8_t type) {
 int swizzle_code(uint16_t bytes) { return bytes == 128 ? 3 : bytes == 64 ? 2 : bytes == 32 ? 1 : 0; }
 int promotion_code(uint16_t bytes) { return bytes == 256 ? 3 : bytes == 128 ? 2 : bytes == 64 ? 1 : 0; }
 
+/// A number of an operand, or of its copy, in a call.
+uint64_t scaled(int64_t number, uint8_t by, const ArgumentValues& values) {
+  return uint64_t(by ? number * values.size[by - 1] : number);
+}
+
+/// Whether the operand has a matrix for each entry of a batch of the largest call, for which code is made.
+bool has_entries(const deepgen_operand& x, const deepgen_function& f) {
+  return x.entries_by ? x.entries * f.sizes[x.entries_by - 1].most > 1 : x.entries > 1;
+}
+
 Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_map& map, const Operand& place,
               const ArgumentValues& values, TensorMap& out) {
   const deepgen_operand* operand = find_operand(f, map.operand);
   if (!operand || !(operand->flags & DEEPGEN_OPERAND_MATRIX)) return invalid_value;
   const uint64_t size = size_of(operand->type);
   uint64_t base = values.slot[place.base], ld = values.slot[place.ld], stride = values.slot[place.stride];
-  uint64_t sizes[3] = {uint64_t(operand->columns), uint64_t(operand->rows), uint64_t(operand->entries)};
+  uint64_t sizes[3] = {scaled(operand->columns, operand->columns_by, values),
+                       scaled(operand->rows, operand->rows_by, values),
+                       scaled(operand->entries, operand->entries_by, values)};
   if (map.packed_ld) {
     base = values.slot[DEEPGEN_ARG_WORKSPACE] + map.packed_offset, ld = uint64_t(map.packed_ld);
-    sizes[0] = uint64_t(map.packed_columns), sizes[1] = uint64_t(map.packed_rows), stride = sizes[1] * ld;
+    sizes[0] = scaled(map.packed_columns, map.packed_columns_by, values);
+    sizes[1] = scaled(map.packed_rows, map.packed_rows_by, values), stride = sizes[1] * ld;
   }
   const uint64_t strides[2] = {ld * size, stride * size};
   const uint32_t box[3] = {map.box_columns, map.box_rows, 1}, every_element[3] = {1, 1, 1};
-  return d.encode_tiled(&out, int(tensor_type(operand->type)), operand->entries > 1 ? 3 : 2,
+  return d.encode_tiled(&out, int(tensor_type(operand->type)), has_entries(*operand, f) ? 3 : 2,
                         reinterpret_cast<void*>(base), sizes, strides, box, every_element,
                         /*interleave=*/0, swizzle_code(map.swizzle), promotion_code(map.promotion),
                         /*fill=*/0);

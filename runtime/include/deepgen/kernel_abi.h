@@ -130,6 +130,8 @@ typedef struct deepgen_tensor_map {
      elements apart. */
   uint64_t packed_offset;
   int64_t packed_rows, packed_columns, packed_ld;
+  /* Which size of the call the first two are to be multiplied by, as in deepgen_operand. */
+  uint8_t packed_rows_by DEEPGEN_DEFAULT(0), packed_columns_by DEEPGEN_DEFAULT(0);
 } deepgen_tensor_map;
 
 /* Code for one GPU arch. The runtime keeps what it loaded in `state`. */

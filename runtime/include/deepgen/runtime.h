@@ -231,8 +231,15 @@ deepgen_status deepgen_prepare(const struct deepgen_function* function) DEEPGEN_
 /* Bytes that the largest of the function's kernels for the current device needs; 0 if none or on an error. */
 size_t deepgen_launch_workspace_size(const struct deepgen_function* function)
     DEEPGEN_API(deepgen_launch_workspace_size);
-/* The config that an aligned call takes on the current device; null when none runs there. */
+/* The config that an aligned call takes on the current device; null when none runs there. Of a function with
+   ranges: a call of the largest sizes. */
 const char* deepgen_launch_config(const struct deepgen_function* function) DEEPGEN_API(deepgen_launch_config);
+/* The same two for calls of these sizes: 0 and null where the function does not take them. */
+size_t deepgen_launch_workspace_size_at(const struct deepgen_function* function,
+                                        const deepgen_call_sizes* sizes)
+    DEEPGEN_API(deepgen_launch_workspace_size_at);
+const char* deepgen_launch_config_at(const struct deepgen_function* function, const deepgen_call_sizes* sizes)
+    DEEPGEN_API(deepgen_launch_config_at);
 /* The driver's code (CUresult or hipError_t) and text for this thread's last DEEPGEN_ERROR_DRIVER; 0 and ""
    when there was none. */
 int deepgen_last_driver_error(const char** text) DEEPGEN_API(deepgen_last_driver_error);

@@ -21,6 +21,10 @@ struct KernelText {
   std::vector<uint8_t> args{DEEPGEN_ARG_A};
   std::vector<deepgen_launch> launches{{"deepgen_kernel", {4, 1, 1}, {128, 1, 1}, {1, 1, 1}, 0, 0}};
   std::vector<deepgen_tensor_map> maps;
+  // Of a function with ranges.
+  std::vector<deepgen_range> taken;     ///< by size; empty: all calls take it
+  std::vector<deepgen_size_rule> rules; ///< by deepgen_rule
+  size_t workspace_fixed = 0;
 };
 
 /// A kernel whose cubin and PTX have the entry deepgen_kernel with one pointer.
@@ -62,6 +66,9 @@ public:
   }
   const char* config() { return deepgen_launch_config(&function_); }
   size_t workspace() { return deepgen_launch_workspace_size(&function_); }
+  /// Of calls of these sizes.
+  const char* config(const deepgen_call_sizes& x) { return deepgen_launch_config_at(&function_, &x); }
+  size_t workspace(const deepgen_call_sizes& x) { return deepgen_launch_workspace_size_at(&function_, &x); }
   deepgen_status prepare() { return deepgen_prepare(&function_); }
   deepgen_function& function() { return function_; }
   /// The operands of another problem.
@@ -103,6 +110,9 @@ private:
     k.gpu = &codes_.back();
     k.launches = t.launches.data(), k.launch_count = uint32_t(t.launches.size());
     k.maps = t.maps.data(), k.map_count = uint32_t(t.maps.size());
+    k.taken = t.taken.empty() ? nullptr : t.taken.data();
+    k.rules = t.rules.empty() ? nullptr : t.rules.data();
+    k.workspace_fixed = t.workspace_fixed;
     require(t, k);
     kernels_.push_back(k);
   }

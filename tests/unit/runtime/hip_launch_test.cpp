@@ -98,6 +98,27 @@ TEST_F(HipLaunch, ScalarsOfEveryWidth) {
   EXPECT_EQ(as<int32_t>(launches().back().parameters[0]), -7);
 }
 
+TEST_F(HipLaunch, GridsAndKernelsFollowTheSizesOfACall) {
+  const deepgen_size_rule rules[] = {{3, {64, 0, 0, 0}}, {0, {}}, {0, {}}};
+  KernelText few = kernel("few"), any = kernel("any");
+  any.args = few.args = {DEEPGEN_ARG_M};
+  few.taken = {{1, 16}, {128, 128}, {32, 32}, {1, 1}};
+  any.launches = {{"deepgen_kernel", {384, 1, 1}, {128, 1, 1}, {1, 1, 1}, 0, 0, rules}};
+  deepgen::Gemm p = deepgen::cuda_tests::small_gemm();
+  p.m = 8192, p.least[size_t(deepgen::Size::m)] = 1;
+  Function f({few, any}, p);
+  for (const int64_t m : {1, 16, 17, 64, 65, 8192}) {
+    f.args.m = m;
+    ASSERT_EQ(f.launch(), DEEPGEN_OK);
+    EXPECT_EQ(launched(), m <= 16 ? "few" : "any") << m;
+    EXPECT_EQ(launches().back().grid[0], m <= 16 ? 4 : uint32_t(3 * ((m + 63) / 64))) << m;
+    EXPECT_EQ(as<int64_t>(launches().back().parameters[0]), m);
+  }
+  f.args.m = 0;
+  ASSERT_EQ(f.launch(), DEEPGEN_OK);
+  EXPECT_EQ(launches().size(), 6u) << "nothing is to be written";
+}
+
 TEST_F(HipLaunch, Workspace) {
   KernelText k = kernel("k");
   k.workspace = 4096;
