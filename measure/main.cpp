@@ -191,6 +191,10 @@ void add_compare(CLI::App& app, CompareCommand& c) {
   sub->add_option("files", c.files, "kernel files that `deepgen compile` made")->required();
   sub->add_option("--device", c.device, "device.json")->required();
   sub->add_option("-o", c.output, "the same as JSON");
+  sub->add_option(
+      "--at", c.at,
+      "sizes of the calls, of those that kernels have a range of: \"m=64\"; else the largest. Kernels "
+      "for these sizes alone may be among the files");
   add_measure_options(*sub, c.options);
   sub->footer("Example:\n  deepgen-measure compare --device device.json r0/s00.dgk r1/s03.dgk");
   sub->callback([&c] { compare(c); });

@@ -252,6 +252,8 @@ void add_check_ptxas_command(CLI::App& app, CliContext& context) {
   c->add_option("--timeout", o->timeout, "seconds for one candidate")
       ->capture_default_str()
       ->check(within(0.001, 86400));
+  c->add_flag("--ranges", o->spec.ranges,
+              "with ranges of sizes: `deepgen-measure verify` makes calls of several sizes with a kernel");
   c->add_flag("--defaults", o->spec.defaults, "compile default configs instead of random ones");
   c->add_flag("--no-awkward", o->no_awkward,
               "without the kernel for an awkward shape, as the rounds of a search compile");

@@ -4,6 +4,7 @@
 #include "base/files/locks.h"
 #include "base/json/json.h"
 #include "base/kernel/cpu_isa.h"
+#include "base/kernel/kernel_call.h"
 #include "base/search/decide.h"
 #include "base/text/error.h"
 #include "measure/commands/environment.h"
@@ -20,6 +21,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <sstream>
 
 namespace deepgen {
 namespace {
@@ -70,28 +72,52 @@ private:
   RaceOptions options_;
 };
 
-/// Kernel files of one problem and the device's arch, with a main kernel each.
-std::vector<KernelFile> load(const std::vector<std::string>& paths, const Device& device) {
+/// The problem of the calls that are timed: itself, or of a problem with ranges that of the sizes `at`.
+Problem problem_of_calls(const Problem& p, const std::string& at) {
+  if (p.op() != "gemm" || !p.gemm().ranged()) return p;
+  Sizes sizes = p.gemm().sizes();
+  std::istringstream words(at);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    const auto name = std::ranges::find(size_names, word.substr(0, equals));
+    const std::string digits = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (name == size_names.end() || digits.empty() || digits.size() > 10 ||
+        digits.find_first_not_of("0123456789") != std::string::npos)
+      throw Error("these are no sizes of a call", word, "--at", "write for example: m=64 batch=2");
+    sizes[Size(name - size_names.begin())] = std::stoll(digits);
+  }
+  return p.gemm().at(sizes);
+}
+
+/// Kernel files of one problem, in calls of the sizes `at`, and the device's arch, with a main kernel each.
+std::vector<KernelFile> load(const std::vector<std::string>& paths, const Device& device,
+                             const std::string& at = "") {
   std::vector<KernelFile> files;
   for (const std::string& path : paths) {
     KernelFile file = KernelFile::read(path);
     const Kernel* kernel = file.find("main");
-    const std::string problem = (files.empty() ? file : files.front()).problem.key();
+    const Problem problem = problem_of_calls((files.empty() ? file : files.front()).problem, at);
     if (file.status != "ok" || !kernel)
       throw Error("there is no kernel to time", path, file.detail,
                   "pass kernel files that could be compiled");
     if (file.arch != device.arch || !runs_on(kernel->isa, runnable_isa(device)))
       throw Error("a kernel is for another device", path, file.arch + ", the device is " + device.arch);
-    if (file.problem.key() != problem)
-      throw Error("the kernels are of different problems", path, file.problem.key() + " and " + problem);
+    if (problem_of_calls(file.problem, at) != problem)
+      throw Error("the kernels are of different problems", path,
+                  file.problem.key() + " and " + problem.key());
     files.push_back(std::move(file));
   }
   return files;
 }
 
-int64_t workspace_of(const std::vector<KernelFile>& files) {
+/// Of calls of the problem, which has no ranges.
+int64_t workspace_of(const std::vector<KernelFile>& files, const Problem& problem) {
   int64_t bytes = 0;
-  for (const KernelFile& f : files) bytes = std::max(bytes, f.find("main")->workspace);
+  for (const KernelFile& f : files) {
+    const Kernel& k = *f.find("main");
+    const bool gemm = problem.op() == "gemm";
+    bytes = std::max(bytes, gemm ? kernel_in_call(k, problem.gemm().sizes()).workspace : k.workspace);
+  }
   return bytes;
 }
 
@@ -150,8 +176,9 @@ std::vector<double> trials(const std::function<Arm()>& arm, const Stand& stand, 
 void compare(const CompareCommand& command) {
   const Device model = Device::read(command.device);
   check_device(model, command.device, command.options.caches);
-  const std::vector<KernelFile> files = load(command.files, model);
-  const Stand stand(model, files.front().problem, workspace_of(files), command.options);
+  const std::vector<KernelFile> files = load(command.files, model, command.at);
+  const Problem problem = problem_of_calls(files.front().problem, command.at);
+  const Stand stand(model, problem, workspace_of(files, problem), command.options);
   std::vector<Arm> arms = {stand.arm("the first again", *files.front().find("main"))};
   for (size_t i = 0; i < files.size(); ++i)
     arms.push_back(stand.arm(command.files[i], *files[i].find("main")));
@@ -184,6 +211,7 @@ void compare(const CompareCommand& command) {
   }
   write_json(command.output, {{"schema", "deepgen.compare/1"},
                               {"device", stand.device().to_json()},
+                              {"problem", problem.key()},
                               {"noise_floor", rounded(floor)},
                               {"rounds", pairs.size()},
                               {"clean", rounded(clean_share(r))},
@@ -198,8 +226,8 @@ void noise(const NoiseCommand& command) {
       load(command.file.empty() ? std::vector<std::string>() : std::vector{command.file}, model);
   Gemm read; // 64 MiB
   read.m = 1, read.n = read.k = files.empty() && !model.is_cpu() ? 4096 : 64;
-  const Stand stand(model, files.empty() ? read : files.front().problem, workspace_of(files),
-                    command.options);
+  const Problem problem = files.empty() ? Problem(read) : problem_of_calls(files.front().problem, "");
+  const Stand stand(model, problem, workspace_of(files, problem), command.options);
   const auto arm = [&] {
     if (!files.empty()) return stand.arm(command.file, *files.front().find("main"));
     return model.is_cpu() ? loop_arm() : stand.read_arm();

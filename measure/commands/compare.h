@@ -14,6 +14,8 @@ namespace deepgen {
 struct CompareCommand {
   std::vector<std::string> files;
   std::string device, output; ///< the output is JSON, "deepgen.compare/1"; empty: none
+  std::string
+      at; ///< sizes of the calls where problems have ranges: "m=64", "m=64 k=4096"; others are the largest
   MeasureOptions options;
 };
 void compare(const CompareCommand&);

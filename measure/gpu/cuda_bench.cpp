@@ -1,6 +1,7 @@
 #include "measure/gpu/cuda_bench.h"
 
 #include "base/json/json.h"
+#include "base/kernel/kernel_call.h"
 #include "base/text/error.h"
 #include "measure/devices/cuda_devices.h"
 #include "measure/devices/nvml.h"
@@ -247,7 +248,9 @@ Sampler Bench::Open::reader(int64_t bytes, uint64_t seed) {
 }
 
 Bench::Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed, Caches caches)
-    : problem_(problem), device_(device), workspace_(workspace), seed_(seed), caches_(caches) {}
+    : problem_(problem), device_(device), workspace_(workspace), seed_(seed), caches_(caches) {
+  if (problem.op() == "gemm" && problem.gemm().ranged()) problem_ = problem.gemm().at(problem.gemm().sizes());
+}
 Bench::~Bench() = default;
 
 Bench::Open& Bench::open() {
@@ -283,8 +286,10 @@ Arm Bench::arm_of_sets(const std::string& name, std::function<EnqueueSet(Ring&)>
 }
 
 Arm Bench::kernel_arm(const std::string& name, const Kernel& kernel) {
-  return arm_of_sets(name, [&kernel](Ring& ring) -> EnqueueSet {
-    auto loaded = std::make_shared<LoadedKernel>(kernel, ring.context());
+  return arm_of_sets(name, [this, &kernel](Ring& ring) -> EnqueueSet {
+    const bool ranged = kernel.problem.op() == "gemm" && kernel.problem.gemm().ranged();
+    auto loaded = std::make_shared<LoadedKernel>(
+        ranged ? kernel_in_call(kernel, problem_.gemm().sizes()) : kernel, ring.context());
     return [loaded, &sets = ring.ring()](int64_t set, Stream stream) { sets.enqueue(*loaded, set, stream); };
   });
 }

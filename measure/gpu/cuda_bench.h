@@ -46,6 +46,8 @@ int64_t read_bytes(const Problem&);
 class Bench {
 public:
   /// `workspace`: of the kernel that needs most. Nothing touches the device before the first arm is made.
+  /// With ranges calls are of the largest sizes; on the problem at given sizes kernels of the problem with
+  /// ranges are timed, too.
   Bench(const Problem& problem, const Device& device, int64_t workspace, uint64_t seed,
         Caches caches = Caches::cold);
   ~Bench();

@@ -1,6 +1,7 @@
 #include "measure/gpu/cuda_launch.h"
 
 #include "base/kernel/device.h"
+#include "base/kernel/kernel_call.h"
 #include "base/problem/signature.h"
 #include "base/text/error.h"
 #include "runtime/amd/hip_load.h"
@@ -75,7 +76,8 @@ int map_type(Type t) {
 }
 
 /// A broadcast operand has as many entries as the others, with a stride of 0.
-TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, const Gemm& p) {
+TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, const Kernel& k) {
+  const Gemm& p = k.problem.gemm();
   const bool grouped = map.operand == "b" && p.groups;
   const int64_t batch = grouped ? p.groups : p.batch;
   if (const PackedOperand& copy = map.packed; copy.ld)
@@ -92,7 +94,7 @@ TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, cons
   if (!d.cuTensorMapEncodeTiled)
     throw Error("this driver has no tensor maps", map.operand, "", "install driver 535 or later");
   TensorMapBits bits;
-  check(d.cuTensorMapEncodeTiled(&bits, map_type(type), batch > 1 || grouped ? 3 : 2,
+  check(d.cuTensorMapEncodeTiled(&bits, map_type(type), has_entries(k) || grouped ? 3 : 2,
                                  reinterpret_cast<void*>(x.data), sizes, pitches, box, steps, 0, swizzle,
                                  promotion, 0),
         ("encoding the tensor map of " + map.operand).c_str());
@@ -234,7 +236,9 @@ LoadedKernel::Entry LoadedKernel::prepare(const Launch& launch, const Context& c
 
 void LoadedKernel::enqueue(const CallOperands& operands, Stream stream) const {
   uint64_t slots[DEEPGEN_ARG_COUNT] = {};
-  fill_slots(operands, kernel_.problem.gemm().scale_type(), slots);
+  const Gemm& p = kernel_.problem.gemm();
+  fill_slots(operands, p.scale_type(), slots);
+  for (size_t i = 0; i < size_count; ++i) slots[DEEPGEN_ARG_M + int(i)] = uint64_t(p.sizes()[Size(i)]);
   for (const StepSlots& s : step_slots_) {
     const Array& x = operands.step(s.op);
     slots[s.data] = x.data;
@@ -242,8 +246,7 @@ void LoadedKernel::enqueue(const CallOperands& operands, Stream stream) const {
   }
   std::vector<TensorMapBits> maps;
   for (const TensorMap& map : kernel_.maps)
-    maps.push_back(
-        encode_map(map, mapped(map.operand, operands), operands.workspace, kernel_.problem.gemm()));
+    maps.push_back(encode_map(map, mapped(map.operand, operands), operands.workspace, kernel_));
   launch(slots, maps, stream);
 }
 

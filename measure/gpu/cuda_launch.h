@@ -38,7 +38,8 @@ uint64_t scalar_bits(double value, Type type);
 class LoadedKernel {
 public:
   /// Loads the cubin when the device runs it, else the PTX. Throws Error when neither does, or the
-  /// description is not understood; DriverError when the driver refuses it.
+  /// description is not understood; DriverError when the driver refuses it. Of a problem with ranges: of
+  /// kernel_in_call(), or calls are of the largest sizes.
   LoadedKernel(const Kernel& kernel, const Context& context);
   /// Enqueues the launches of one call. The operands are copied.
   void enqueue(const CallOperands& operands, Stream stream) const;

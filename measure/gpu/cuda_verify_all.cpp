@@ -1,11 +1,13 @@
 #include "measure/gpu/cuda_verify_all.h"
 
 #include "base/json/json.h"
+#include "base/kernel/kernel_call.h"
 #include "base/text/error.h"
 #include "measure/devices/cuda_devices.h"
 #include "measure/gpu/cuda_rows_verify.h"
 #include "measure/process/stopwatch.h"
 #include "measure/process/worker.h"
+#include "measure/values/verified_sizes.h"
 
 #include <algorithm>
 #include <chrono>
@@ -30,25 +32,47 @@ std::unique_ptr<KernelVerifier> verifier_of(const Rows&, const Toolbox& tools, c
   return std::make_unique<RowsVerifier>(tools.context(), tools, o.seed, o.zone);
 }
 
+/// What is verified of a kernel: itself, or where the problem has ranges its calls of several sizes. No GPU
+/// kernel has a range of K, of which a call may pass 0.
+std::vector<Sizes> sizes_of_calls(const Problem& problem) {
+  if (problem.op() != "gemm" || !problem.gemm().ranged()) return {Sizes()};
+  return verified_sizes(problem.gemm());
+}
+
+std::string label(const Kernel& kernel, const Sizes& sizes) {
+  if (kernel.problem.op() != "gemm" || !kernel.problem.gemm().ranged()) return kernel.role + " kernel";
+  std::string text;
+  for (size_t i = 0; i < size_count; ++i)
+    if (kernel.problem.gemm().ranged(Size(i)))
+      text += std::string(text.empty() ? "" : " ") + size_names[i] + "=" + std::to_string(sizes[Size(i)]);
+  return kernel.role + " kernel at " + text;
+}
+
+Verdict verify_call(const Kernel& kernel, const std::string& label, KernelVerifier& verifier, double limit,
+                    Channel& channel) {
+  const double call = call_limit(kernel.problem, limit);
+  const auto before = [&](const std::string& name) {
+    const bool calls = name != KernelVerifier::loading && name != KernelVerifier::reference;
+    channel.step(label + ", " + (calls ? "case '" + name + "'" : name),
+                 calls ? call : std::max(call, kPrepareSeconds));
+  };
+  try {
+    return verifier.verify(kernel, before);
+  } catch (const DriverError& e) {
+    e.check_host();
+    return {e.sticky() ? "crash" : "unsupported", e.what(), 0};
+  }
+}
+
 Verdict verify_file(const KernelFile& file, KernelVerifier& verifier, double limit, Channel& channel) {
   Verdict worst;
-  for (const Kernel& kernel : file.kernels) {
-    const double call = call_limit(kernel.problem, limit);
-    const auto before = [&](const std::string& name) {
-      const bool calls = name != KernelVerifier::loading && name != KernelVerifier::reference;
-      channel.step(kernel.role + " kernel, " + (calls ? "case '" + name + "'" : name),
-                   calls ? call : std::max(call, kPrepareSeconds));
-    };
-    Verdict one;
-    try {
-      one = verifier.verify(kernel, before);
-    } catch (const DriverError& e) {
-      e.check_host();
-      one = {e.sticky() ? "crash" : "unsupported", e.what(), 0};
+  for (const Kernel& kernel : file.kernels)
+    for (const Sizes& sizes : sizes_of_calls(kernel.problem)) {
+      const std::string name = label(kernel, sizes);
+      const Verdict one = verify_call(kernel_in_call(kernel, sizes), name, verifier, limit, channel);
+      if (one.status != "ok") return {one.status, name + ": " + one.detail, one.error};
+      worst.error = std::max(worst.error, one.error);
     }
-    if (one.status != "ok") return {one.status, kernel.role + " kernel: " + one.detail, one.error};
-    worst.error = std::max(worst.error, one.error);
-  }
   return worst;
 }
 
