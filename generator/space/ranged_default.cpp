@@ -28,12 +28,12 @@ public:
   const std::vector<Sizes>& points() const { return points_; }
 
   double cost(const Choice& c, const Sizes& at) const {
-    return find_template(c.template_name).cost(problem_.up_to(at), device_, c.config);
+    return find_template(c.template_name).cost(problem_at(at), device_, c.config);
   }
 
   /// The best config at a point, of those that serve the whole range.
   Choice best(const Sizes& at) const {
-    const Space space(problem_.up_to(at), arch_, device_);
+    const Space space(problem_at(at), arch_, device_);
     for (size_t rank = 0; rank < space.size(); ++rank)
       if (const Choice c = space.choice(rank); why_illegal(problem_, arch_, device_, c).empty()) return c;
     return Space(problem_, arch_, device_).default_choice();
@@ -50,6 +50,10 @@ public:
   }
 
 private:
+  /// What configs for calls of these sizes are for. Spaces of GPUs know ranges: gemv has a parameter for
+  /// them.
+  Gemm problem_at(const Sizes& at) const { return arch_ == "cpu" ? problem_.at(at) : problem_.up_to(at); }
+
   const Gemm& problem_;
   const std::string& arch_;
   const Device& device_;
