@@ -27,7 +27,8 @@ std::vector<Record> records_at(const SearchInput& in, const std::string& key, co
 
 std::vector<PlanSlot> proposals_at(const SearchInput& in, const Sizes& at) {
   SearchInput one = in;
-  one.problem = in.problem.gemm().at(at);
+  const Gemm& p = in.problem.gemm();
+  one.problem = in.arch == "cpu" ? p.at(at) : p.up_to(at); // spaces of GPUs know ranges
   one.incumbent.reset();
   one.records = records_at(in, one.problem.key(), at);
   std::vector<PlanSlot> slots = next_plan(one).slots;

@@ -1,6 +1,7 @@
 #include "base/files/files.h"
 #include "base/files/locks.h"
 #include "base/json/json.h"
+#include "base/kernel/kernel_call.h"
 #include "base/search/decide.h"
 #include "base/search/names.h"
 #include "base/search/ranged_decision.h"
@@ -110,8 +111,9 @@ RecordLog time_ranges(const FinalistSet& selection, const Device& device, const 
   c.seconds = command.options.seconds;
   c.least_noise = device.is_cpu() ? least_noise_of_cpu() : 0;
   c.clean_enough = device.is_cpu() ? c.clean_enough : kCleanEnoughOnGpu;
-  const int64_t workspace = workspace_of(selection);
   c.field = [&](const Sizes& at, bool vendor) {
+    int64_t workspace = 0;
+    for (const Kernel* k : c.kernels) workspace = std::max(workspace, kernel_in_call(*k, at).workspace);
     return field_at(c.problem.at(at), device, workspace, command.options, vendor && command.options.vendor);
   };
   return run_ranged_contest(c, progress, samples);

@@ -2,6 +2,7 @@
 
 #include "base/files/files.h"
 #include "base/files/locks.h"
+#include "base/kernel/kernel_call.h"
 #include "base/search/names.h"
 #include "base/text/error.h"
 #include "measure/commands/environment.h"
@@ -157,7 +158,11 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
     if (round.device.is_cpu()) lock.emplace(timing_lock_path(), FileLock::kExclusive);
     round.spent.waiting += lap.seconds();
     const Gemm& p = round.plan.problem.gemm();
-    const auto field = [&](const Sizes& at) { return field_at(p.at(at), round.device, workspace, o, false); };
+    const auto field = [&](const Sizes& at) {
+      int64_t of_calls = 0;
+      for (Candidate* c : list) of_calls = std::max(of_calls, kernel_in_call(c->main(), at).workspace);
+      return field_at(p.at(at), round.device, of_calls, o, false);
+    };
     return time_at_points(p, list, field, options, budget, round.progress);
   }
   const std::vector<ArmResult> results =
