@@ -77,7 +77,8 @@ private:
   bool read_line() {
     const size_t end = launched_.output.find('\n');
     if (end == std::string::npos) {
-      if (launched_.output.size() > kLongestGreeting) outcome_.failure = "what the launcher says has no lines";
+      if (launched_.output.size() > kLongestGreeting)
+        outcome_.failure = "what the launcher says has no lines";
       return false;
     }
     if (has_started_ && launched_.output.starts_with("deepgen.bundle/")) {

@@ -15,8 +15,7 @@ int main() {
       if (std::abs(x - 7.0f) > 1e-4f) return std::printf("wrong at m=%lld: %g\n", (long long)m, x), 1;
   }
   char text[500];
-  if (deepgen_verify(kernels_up_function(), text, sizeof text) != DEEPGEN_OK)
-    return std::puts(text), 1;
+  if (deepgen_verify(kernels_up_function(), text, sizeof text) != DEEPGEN_OK) return std::puts(text), 1;
   std::puts("every size is right");
   return 0;
 }
