@@ -206,6 +206,8 @@ private:
       return function(kLogistic);
     case EpilogueOp::clamp:
       return function(kClip, float(x_.clamp_low), float(x_.clamp_high));
+    case EpilogueOp::prelu:
+      return false; // a post-operation of its own, which is not called here
     default:
       return append_binary(steps, op, index);
     }

@@ -40,11 +40,13 @@ TEST(OneDnnBaseline, ComputesTheProblem) {
   EXPECT_GT(computed, 0);
 }
 
-TEST(OneDnnBaseline, DoesNotServeGates) {
+TEST(OneDnnBaseline, DoesNotServeGatesNorPrelu) {
   const auto library = OneDnn::open();
   if (!library) GTEST_SKIP() << "no oneDNN 2";
   EXPECT_FALSE(library->serves(Gemm::parse(
       "gemm m=4 n=8 k=16 batch=1 a=bf16 b=bf16 d=f32 acc=f32 layout=nt gate=silu epilogue=none align=2")));
+  EXPECT_FALSE(library->serves(
+      Gemm::parse("gemm m=4 n=8 k=16 batch=1 a=bf16 b=bf16 d=f32 acc=f32 layout=nt epilogue=prelu align=2")));
 }
 
 } // namespace
