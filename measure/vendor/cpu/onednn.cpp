@@ -206,10 +206,18 @@ private:
       return function(kLogistic);
     case EpilogueOp::clamp:
       return function(kClip, float(x_.clamp_low), float(x_.clamp_high));
-    case EpilogueOp::prelu:
-      return false; // a post-operation of its own, which is not called here
-    default:
+    case EpilogueOp::bias:
+    case EpilogueOp::bias_row:
+    case EpilogueOp::residual:
+    case EpilogueOp::multiply:
+    case EpilogueOp::scale_a:
+    case EpilogueOp::scale_b:
+    case EpilogueOp::scale_row:
+    case EpilogueOp::scale_col:
+    case EpilogueOp::scale_d:
       return append_binary(steps, op, index);
+    default:
+      return false; // what is neither a sum nor a product: the library is not asked then
     }
   }
 
