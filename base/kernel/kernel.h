@@ -15,7 +15,7 @@ namespace deepgen {
 struct Launch {
   std::string entry;                       ///< symbol in the code object
   std::array<int64_t, 3> grid{1, 1, 1};    ///< in blocks (of the whole grid, not in clusters)
-  std::array<SizeRule, 3> grid_rules;      ///< of a problem with ranges; `grid` is that of the largest call
+  std::array<SizeRule, 3> grid_rules{};    ///< of a problem with ranges; `grid` is that of the largest call
   std::array<int64_t, 3> block{1, 1, 1};   ///< in threads
   std::array<int64_t, 3> cluster{1, 1, 1}; ///< in blocks; {1,1,1}: no cluster launch
   int64_t shared = 0;                      ///< dynamic shared memory, bytes

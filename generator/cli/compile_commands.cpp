@@ -16,6 +16,7 @@
 #include "generator/codegen/compile.h"
 #include "generator/codegen/ptxas.h"
 #include "generator/lock/exchange.h"
+#include "generator/lock/take_all.h"
 #include "generator/remote/candidate.h"
 #include "generator/space/space.h"
 
@@ -171,17 +172,6 @@ void check_revision(const LockedChoice& choice, const std::string& path) {
                 "run `deepgen select` again (delete the file and build)");
 }
 
-/// The last of the kernels that calls are looked up in takes any: where no fallback does, that is the main
-/// kernel which needs the least.
-void let_one_take_all(KernelFile& file) {
-  const auto takes_some = [](const Kernel& k) { return k.taken.has_value(); };
-  if (!std::all_of(file.kernels.begin(), file.kernels.end(), takes_some)) return;
-  const auto least = std::min_element(file.kernels.rbegin(), file.kernels.rend(),
-                                      [](const Kernel& x, const Kernel& y) { return x.isa < y.isa; });
-  least->taken.reset();
-  std::rotate(least.base() - 1, least.base(), file.kernels.end()); // behind its equals
-}
-
 /// Adds a kernel that is linked beside the main one; whether its code is the lock's.
 bool add_kernel(const CompileOptions& o, const ChoiceFile& choice, const LockedChoice& part,
                 KernelFile& file) {
@@ -214,7 +204,7 @@ void compile_choice(const CompileOptions& o) {
 KernelFile compile_for_linking(const CompileForLinking& c) {
   CompileOptions o;
   o.cache = c.cache, o.timeout = c.timeout;
-  return compile_one({c.problem, c.arch, c.choice, "lock"}, {.fallbacks = true}, o, c.expected_sha256);
+  return compile_one({c.problem, c.arch, c.choice, "lock"}, {.fallbacks = c.fallbacks}, o, c.expected_sha256);
 }
 
 void add_compile_command(CLI::App& app, CliContext&) {

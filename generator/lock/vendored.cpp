@@ -6,6 +6,7 @@
 #include "base/kernel/device.h"
 #include "base/text/sha256.h"
 #include "base/text/text.h"
+#include "generator/lock/take_all.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -26,8 +27,16 @@ std::string why_other(const KernelFile& file, const LockEntry& e) {
   if (file.problem.key() != e.problem || file.arch != e.arch)
     return "it is of " + file.problem.key() + " on " + file.arch;
   if (file.choice != e.choice || file.revision != e.revision) return "it is of " + file.choice.text();
-  const Kernel* main = file.find("main");
-  if (!main || main->sha256 != e.sha256) return "its main kernel is not the locked one";
+  std::vector<const Kernel*> mains;
+  for (const Kernel& k : file.kernels)
+    if (k.role == "main") mains.push_back(&k);
+  if (mains.empty() || mains[0]->sha256 != e.sha256 || mains[0]->taken != e.taken)
+    return "its main kernel is not the locked one";
+  if (mains.size() != 1 + e.ranges.size()) return "it has other ranges";
+  for (size_t i = 0; i < e.ranges.size(); ++i)
+    if (mains[i + 1]->choice != e.ranges[i].choice || mains[i + 1]->sha256 != e.ranges[i].sha256 ||
+        mains[i + 1]->taken != e.ranges[i].taken)
+      return "a kernel for some sizes is not the locked one";
   return "";
 }
 
@@ -42,7 +51,8 @@ std::vector<const LockEntry*> linked_entries(const Lock& lock, const std::string
 }
 
 bool same_decision(const LockEntry& x, const LockEntry& y) {
-  return x.choice == y.choice && x.revision == y.revision && x.sha256 == y.sha256;
+  return x.choice == y.choice && x.revision == y.revision && x.sha256 == y.sha256 && x.taken == y.taken &&
+         x.ranges == y.ranges;
 }
 
 } // namespace
@@ -137,9 +147,13 @@ VendoredKernels vendored_for(const Lock& lock, const std::string& lock_path, con
     if (same_decision(*entries[i], *entries.front())) continue;
     const VendoredKernels other = read_vendored(lock_path, *entries[i]);
     all.verified.insert(other.verified.begin(), other.verified.end());
-    all.kernels.kernels.push_back(*other.kernels.find("main"));
-    all.kernels.kernels.back().device = entries[i]->device.name;
+    for (const Kernel& k : other.kernels.kernels)
+      if (k.role == "main") {
+        all.kernels.kernels.push_back(k);
+        all.kernels.kernels.back().device = entries[i]->device.name;
+      }
   }
+  let_one_take_all(all.kernels);
   return all;
 }
 

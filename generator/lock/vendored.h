@@ -13,7 +13,7 @@ namespace deepgen {
 
 /// What is kept of one entry.
 struct VendoredKernels {
-  KernelFile kernels;             ///< "main" and fallbacks
+  KernelFile kernels;             ///< "main" and fallbacks; of a problem with ranges several main ones
   std::set<std::string> verified; ///< SHA-256 of code that was verified when this was made
   std::string toolchain{};        ///< that made them, for messages
 

@@ -17,23 +17,37 @@
 namespace deepgen {
 namespace {
 
+/// One of the entry's kernels, with its fallbacks or without.
+KernelFile compiled_part(const LockEntry& e, const LockedPart& part, bool fallbacks, const VendorOptions& o,
+                         const std::string& remedy) {
+  KernelFile file = compile_for_linking(
+      {Problem::parse(e.problem), e.arch, part.choice, fallbacks, part.sha256, o.cache, o.timeout});
+  const Kernel* main = file.find("main");
+  if (file.status != "ok" || !main)
+    throw Error("not vendored: the config cannot be compiled", e.place(), file.detail, remedy);
+  if (main->sha256 != part.sha256)
+    throw Error("not vendored: the compiled kernel is not the one that was locked", e.place(),
+                "locked by " + e.toolchain + ", sha256 " + part.sha256 + "; compiled by " +
+                    toolchain(e.arch) + ", sha256 " + main->sha256,
+                remedy);
+  return file;
+}
+
 /// Compiled by this toolchain, and verified where this host can. Throws Error when that is not what was
 /// locked.
 VendoredKernels compiled_again(const LockEntry& e, const VendorOptions& o) {
   const std::string remedy = "vendor it where the lock's toolchain is, or run `ninja tune` here";
   if (const std::string stale = why_stale(e); !stale.empty())
     throw Error("not vendored: the entry is stale", e.place(), first_line(stale), remedy);
+  const LockedPart whole{e.choice, e.revision, e.sha256, {}};
   VendoredKernels v;
-  v.kernels =
-      compile_for_linking({Problem::parse(e.problem), e.arch, e.choice, e.sha256, o.cache, o.timeout});
-  const Kernel* main = v.kernels.find("main");
-  if (v.kernels.status != "ok" || !main)
-    throw Error("not vendored: the config cannot be compiled", e.place(), v.kernels.detail, remedy);
-  if (main->sha256 != e.sha256)
-    throw Error("not vendored: the compiled kernel is not the one that was locked", e.place(),
-                "locked by " + e.toolchain + ", sha256 " + e.sha256 + "; compiled by " + toolchain(e.arch) +
-                    ", sha256 " + main->sha256,
-                remedy);
+  v.kernels = compiled_part(e, whole, true, o, remedy);
+  for (Kernel& k : v.kernels.kernels)
+    if (k.role == "main") k.taken = e.taken;
+  for (const LockedPart& part : e.ranges) {
+    v.kernels.kernels.push_back(*compiled_part(e, part, false, o, remedy).find("main"));
+    v.kernels.kernels.back().taken = part.taken;
+  }
   v.verified = verified_of(v.kernels, o.devices);
   v.toolchain = toolchain(e.arch);
   return v;

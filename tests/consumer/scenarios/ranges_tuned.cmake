@@ -26,6 +26,13 @@ expect_equal_files(tuning/_deepgen/kernels/kernels.cpp frozen/_deepgen/kernels/k
 run(frozen/app)
 expect("every size is right")
 
+run(${PREFIX}/bin/deepgen lock vendor --lock ranges_tuned/deepgen.lock.json)
+expect("kernels of 1 of 1 entries")
+configure(ranges_tuned vendored -DTOKENS=1..200 -DDEEPGEN_MODE=frozen -DVENDORED=VENDORED)
+build(vendored -v)
+expect_not("compile --choice")
+expect_equal_files(frozen/_deepgen/kernels/kernels.cpp vendored/_deepgen/kernels/kernels.cpp)
+
 configure(ranges_tuned grown -DTOKENS=1..300 -DDEEPGEN_MODE=frozen)
 run_failing(${CMAKE_COMMAND} --build grown)
 expect("kernels up: stale: it was tuned for other ranges: gemm m=1..200")
