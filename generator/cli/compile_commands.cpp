@@ -75,8 +75,7 @@ KernelFile compile_isolated(const CompileJob& c, const CompiledParts& parts, dou
 }
 
 /// From the cache, or compiled; the bytes are the same, as both are parsed and written by the same code. A
-/// frozen build shows what this
-/// toolchain makes, so it takes nothing that an earlier one has made.
+/// frozen build shows what this toolchain makes, so it takes nothing that an earlier one has made.
 KernelFile compile_one(const CompileJob& c, const CompiledParts& parts, const CompileOptions& o,
                        const std::string& expected = "") {
   Cache cache(o.frozen ? CacheSettings() : CacheSettings::from_environment(o.cache));
