@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Coefficients of exp(r) on |r| <= ln(2)/2 as 1 + c1 r + c2 r^2 + ..., for templates/cpu/cpu_rows_math.cpp: the least largest
+"""Coefficients of exp(r) on |r| <= ln(2)/2 as 1 + c1 r + c2 r^2 + ..., for templates/cpu/rows/cpu_rows_math.cpp: the least largest
 relative error, by Remez' exchange. Prints them, and the largest error of the polynomial when each step is rounded to f32."""
 import math
 import struct

@@ -113,7 +113,7 @@ def estimate(p, t, device, k):
     memory = p.bytes() / best + again / (2 * best if in_l2 else best)
     parts = (memory, issue, chain)
     total = k["launch"] + max(parts) + k["overlap"] * (sum(parts) - max(parts))
-    return total * (0.999 if t.hint & 1 else 1)
+    return total * (0.999 if t.hint else 1)
 
 
 def read_records(pattern):

@@ -97,9 +97,10 @@ CASES = [
 ]
 
 
-# Rows: arch, problem, config, loads of a thread's part of X, most vector registers, least waves of a SIMD.
-ROWS = [(arch, key, KEPT, loads, 64 if loads == 2 else 96, 5) for arch in ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
-        for key, loads in ((SOFTMAX, 2), (NORM, 2), (RMS, 4))]
+# Rows: arch, problem, config, loads of a thread that must be under way together, most vector registers, least waves of a SIMD.
+# Of the four loads of RMS on RDNA, LLVM 22 puts the first products behind two.
+ROWS = [(arch, key, KEPT, loads, registers, 5) for arch in ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+        for key, loads, registers in ((SOFTMAX, 2, 64), (NORM, 2, 64), (RMS, 2 if arch.startswith("gfx1") else 4, 96))]
 
 
 def run(*words, text=None):

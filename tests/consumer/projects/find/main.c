@@ -49,7 +49,8 @@ int main(void) {
   CHECK(!lib_find_rows(&r) && !lib_find_rows(NULL));
   r.kind = NULL;
   CHECK(!lib_find_rows(&r));
-  CHECK(more_find(&(more_problem){8, 24, 16, 1, 0, MORE_TYPE_F32, MORE_TYPE_F32, MORE_TYPE_F32, MORE_LAYOUT_NT, "", ""}));
+  CHECK(more_find(
+      &(more_problem){8, 24, 16, 1, 0, MORE_TYPE_F32, MORE_TYPE_F32, MORE_TYPE_F32, MORE_LAYOUT_NT, "", ""}));
   printf("ok\n");
   return 0;
 }

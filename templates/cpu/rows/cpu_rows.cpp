@@ -1,4 +1,4 @@
-#include "templates/cpu/cpu_rows.h"
+#include "templates/cpu/rows/cpu_rows.h"
 
 #include "base/text/error.h"
 #include "templates/core/cheapest.h"

@@ -1,4 +1,4 @@
-#include "templates/cpu/cpu_rows_math.h"
+#include "templates/cpu/rows/cpu_rows_math.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -1,10 +1,10 @@
 // The loops of cpu_rows: tiles of rows, blocks of columns, sweeps over a block or a row.
 #include "base/text/error.h"
 #include "templates/core/sizes.h"
-#include "templates/cpu/cpu_rows.h"
-#include "templates/cpu/cpu_rows_math.h"
 #include "templates/cpu/cpu_values.h"
-#include "templates/cpu/value_pairs.h"
+#include "templates/cpu/rows/cpu_rows.h"
+#include "templates/cpu/rows/cpu_rows_math.h"
+#include "templates/cpu/rows/value_pairs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -1,4 +1,4 @@
-#include "templates/cpu/value_pairs.h"
+#include "templates/cpu/rows/value_pairs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
