@@ -38,7 +38,9 @@ TEST(RangedDefault, CoversEverySizeOnce) {
         next = part.taken.most[size] + 1;
         EXPECT_EQ(why_illegal(p, "cpu", device_of(level), part.choice), "");
         for (size_t i = 0; i < size_count; ++i)
-          if (Size(i) != size) EXPECT_EQ(part.taken.most[Size(i)], p.sizes()[Size(i)]);
+          if (Size(i) != size) {
+            EXPECT_EQ(part.taken.most[Size(i)], p.sizes()[Size(i)]);
+          }
       }
       EXPECT_EQ(next, p.sizes()[size] + 1);
     }
@@ -54,9 +56,10 @@ TEST(RangedDefault, IsNoSlowerAtItsPointsThanTheRuleOfTheCrossover) {
     const Choice best = Space(p.at(at), "cpu", device).default_choice();
     const Template& t = find_template(best.template_name);
     for (const RangedChoice& part : parts)
-      if (part.taken.holds(at))
+      if (part.taken.holds(at)) {
         EXPECT_LE(t.cost(p.at(at), device, part.choice.config), 1.10 * t.cost(p.at(at), device, best.config))
             << at.m;
+      }
   }
 }
 
