@@ -30,14 +30,16 @@ constexpr double kSet = 1e-10;      ///< seconds, the same of a set
 constexpr double kL2 = 2;           ///< bandwidth of L2 / of memory, nominal
 constexpr double kCached = 0.7;     ///< of L2 that rows may fill and stay
 
-/// Blocks that one multiprocessor holds at a time.
+/// So that a config without `resident` goes before the same one with it: the default has to compile. Rounds
+/// reach the others as neighbours.
+constexpr double kUntold = 1.02;
+
+/// Blocks that one multiprocessor holds at a time. Of `resident` it knows nothing: whether the assembler
+/// spills for it, nobody can tell before. On an H200 half of the candidates with it were rejected.
 int64_t resident_blocks(const GpuRowsTiling& t, const Device& device) {
   constexpr int64_t kMostBlocks = 32;
   const GpuLimits limits(device.arch);
-  int64_t registers = round_up(t.registers(), limits.granule);
-  if (t.resident) // all that so many blocks leave
-    registers =
-        std::min(registers, limits.registers / (t.resident * t.threads) / limits.granule * limits.granule);
+  const int64_t registers = round_up(t.registers(), limits.granule);
   return std::max<int64_t>(
       1, std::min({device.shared_multiprocessor / std::max<int64_t>(1, t.shared_bytes() + limits.kept),
                    limits.registers / (registers * t.threads), limits.resident / t.threads, kMostBlocks}));
@@ -93,7 +95,7 @@ double GpuRows::cost(const Rows& p, const Device& device, const Config& config) 
 
   const double most = std::max({memory, issue, chain});
   const double total = kLaunch + most + kOverlap * (memory + issue + chain - most);
-  return total * (t.hint ? kHintGain : 1) + kSet * double(t.sets);
+  return total * (t.hint ? kHintGain : 1) * (t.resident ? kUntold : 1) + kSet * double(t.sets);
 }
 
 } // namespace deepgen
