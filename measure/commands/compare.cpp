@@ -15,6 +15,7 @@
 #include "measure/race/candidates.h"
 #include "measure/race/statistics.h"
 #include "measure/values/verify.h"
+#include "measure/vendor/gpu/cuda_vendor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -36,7 +37,8 @@ public:
     device_ = model;
     if (model.is_cpu()) {
       cpu_.emplace(timing_lock_path(), FileLock::kExclusive);
-      operands_ = subject_of(problem)->operands(workspace, o.seed);
+      subject_ = subject_of(problem);
+      operands_ = subject_->operands(workspace, o.seed);
     } else {
       gpu_.emplace(cuda::take(model, o.devices));
       device_ = gpu_->device;
@@ -56,6 +58,18 @@ public:
   Arm arm(const std::string& name, const Kernel& kernel) const {
     return bench_ ? bench_->kernel_arm(name, kernel) : kernel_arm(name, kernel, *operands_);
   }
+  /// None, and why, where no library has the problem.
+  std::vector<Arm> vendor_arms(const Problem& problem, uint64_t seed, std::string& name,
+                               std::string& why_not) {
+    if (bench_) {
+      vendor_ = cuda::baseline_of(problem, device_, seed);
+      name = vendor_.name, why_not = vendor_.why_not;
+      return cuda::vendor_arms(vendor_, *bench_);
+    }
+    const Baseline baseline = subject_->baseline();
+    name = baseline.name, why_not = baseline.why_not;
+    return baseline.arm ? std::vector<Arm>{baseline.arm(*operands_)} : std::vector<Arm>();
+  }
   Arm read_arm() const {
     if (std::optional<Arm> arm = bench_->read_arm()) return *arm;
     throw Error("nothing to time", device_.name, "the measurement has no kernel of its own for AMD's devices",
@@ -67,7 +81,9 @@ private:
   std::optional<FileLock> cpu_;
   std::optional<cuda::Taken> gpu_;
   std::optional<Turn> quiet_;
+  std::unique_ptr<Subject> subject_;
   std::unique_ptr<TimingOperands> operands_;
+  cuda::Vendor vendor_;
   std::unique_ptr<cuda::Bench> bench_;
   RaceOptions options_;
 };
@@ -171,6 +187,24 @@ std::vector<double> trials(const std::function<Arm()>& arm, const Stand& stand, 
   return found;
 }
 
+/// Of the results from `first` on, the fastest beside the first kernel; null: none was timed.
+Json best_vendor(const std::vector<ArmResult>& results, size_t first, const std::string& name,
+                 uint64_t seed) {
+  std::optional<Timing> best;
+  for (size_t i = first; i < results.size(); ++i) {
+    if (!results[i].timed()) continue;
+    const Timing t = summarize(results[i], results[0], seed);
+    if (!best || t.ratio < best->ratio) best = t;
+  }
+  if (!best) return nullptr;
+  std::printf("%.4f [%.4f, %.4f]      %.3f us  %s, the best of %zu\n", best->ratio, best->low, best->high,
+              1e6 * best->seconds, name.c_str(), results.size() - first);
+  return {{"name", name},
+          {"algorithms", results.size() - first},
+          {"seconds", best->seconds},
+          {"ratio", {rounded(best->low), rounded(best->ratio), rounded(best->high)}}};
+}
+
 } // namespace
 
 void compare(const CompareCommand& command) {
@@ -178,12 +212,17 @@ void compare(const CompareCommand& command) {
   check_device(model, command.device, command.options.caches);
   const std::vector<KernelFile> files = load(command.files, model, command.at);
   const Problem problem = problem_of_calls(files.front().problem, command.at);
-  const Stand stand(model, problem, workspace_of(files, problem), command.options);
+  Stand stand(model, problem, workspace_of(files, problem), command.options);
   std::vector<Arm> arms = {stand.arm("the first again", *files.front().find("main"))};
   for (size_t i = 0; i < files.size(); ++i)
     arms.push_back(stand.arm(command.files[i], *files[i].find("main")));
   std::swap(arms[0], arms[1]);
   Progress progress("compare");
+  std::string vendor, why_not;
+  if (command.vendor)
+    for (Arm& arm : stand.vendor_arms(problem, command.options.seed, vendor, why_not))
+      arms.push_back(std::move(arm));
+  if (!why_not.empty()) progress.summary("no vendor: " + why_not);
   const auto r =
       full_race(arms, kFewestRounds, kMostRounds, stand.options(command.options.seconds), progress);
   const std::vector<double> pairs = log_ratios(r[1], r[0]);
@@ -209,14 +248,17 @@ void compare(const CompareCommand& command) {
     }
     list.push_back(line);
   }
-  write_json(command.output, {{"schema", "deepgen.compare/1"},
-                              {"device", stand.device().to_json()},
-                              {"problem", problem.key()},
-                              {"noise_floor", rounded(floor)},
-                              {"rounds", pairs.size()},
-                              {"clean", rounded(clean_share(r))},
-                              {"dropped", rounded(dropped_share(r))},
-                              {"kernels", list}});
+  Json json = {{"schema", "deepgen.compare/1"},
+               {"device", stand.device().to_json()},
+               {"problem", problem.key()},
+               {"noise_floor", rounded(floor)},
+               {"rounds", pairs.size()},
+               {"clean", rounded(clean_share(r))},
+               {"dropped", rounded(dropped_share(r))},
+               {"kernels", list}};
+  if (const Json best = best_vendor(r, files.size() + 1, vendor, command.options.seed); !best.is_null())
+    json["vendor"] = best;
+  write_json(command.output, json);
 }
 
 void noise(const NoiseCommand& command) {

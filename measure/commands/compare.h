@@ -16,6 +16,7 @@ struct CompareCommand {
   std::string device, output; ///< the output is JSON, "deepgen.compare/1"; empty: none
   std::string
       at; ///< sizes of the calls where problems have ranges: "m=64", "m=64 k=4096"; others are the largest
+  bool vendor = false; ///< also the vendor's library: the best of its algorithms in this race
   MeasureOptions options;
 };
 void compare(const CompareCommand&);
