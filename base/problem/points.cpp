@@ -64,20 +64,35 @@ std::optional<Size> split_size(const Gemm& p) {
   return std::nullopt;
 }
 
+namespace {
+
+/// Ascending, perhaps with the ends; none where several sizes differ.
+std::vector<Sizes> between_points(const Sizes& from, const Sizes& to) {
+  constexpr double kAbove = 1.1;
+  size_t differ = 0, which = 0;
+  for (size_t s = 0; s < size_count; ++s)
+    if (from[Size(s)] != to[Size(s)]) ++differ, which = s;
+  if (differ != 1) return {};
+  const double low = double(from[Size(which)]), high = double(to[Size(which)]),
+               middle = std::sqrt(low * high);
+  std::vector<Sizes> out;
+  for (double size : {low * kAbove, middle, middle * kAbove}) {
+    Sizes at = from;
+    at[Size(which)] = std::min<int64_t>(std::llround(size), to[Size(which)]);
+    out.push_back(at);
+  }
+  return out;
+}
+
+} // namespace
+
 std::vector<Sizes> final_points(const Gemm& p) {
   const std::vector<Sizes> points = default_points(p);
   std::vector<Sizes> all;
   for (size_t i = 0; i < points.size(); ++i) {
-    if (i) {
-      Sizes between = points[i - 1];
-      size_t differ = 0;
-      for (size_t s = 0; s < size_count; ++s) {
-        const int64_t low = points[i - 1][Size(s)], high = points[i][Size(s)];
-        differ += low != high;
-        between[Size(s)] = int64_t(std::llround(std::sqrt(double(low) * double(high))));
-      }
-      if (differ == 1 && between != points[i - 1] && between != points[i]) all.push_back(between);
-    }
+    if (i)
+      for (const Sizes& between : between_points(points[i - 1], points[i]))
+        if (between != all.back() && between != points[i]) all.push_back(between);
     all.push_back(points[i]);
   }
   return all;

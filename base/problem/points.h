@@ -13,8 +13,10 @@ namespace deepgen {
 /// others are most. Ascending by the product of sizes. Without ranges: the sizes themselves.
 std::vector<Sizes> default_points(const Gemm&, size_t most = 8);
 
-/// Those, and between neighbours of which one size alone differs the geometric mean: where kernels of a
-/// search that knows the points are compared once more.
+/// Those, and between neighbours of which one size alone differs three more: a little above the lower one,
+/// the geometric mean, and a little above that. Powers of two flatter tiles: a kernel whose tiles fill a
+/// device at 256 rows may need two turns at 269. There kernels of a search that knows the points are compared
+/// once more.
 std::vector<Sizes> final_points(const Gemm&);
 /// The first size that is a range: kernels of a function share the calls by it.
 std::optional<Size> split_size(const Gemm&);

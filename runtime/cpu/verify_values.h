@@ -6,7 +6,8 @@
 #include <cmath>
 #include <cstring>
 
-namespace deepgen::inline DEEPGEN_ABI_NAMESPACE {
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
 
 /// The number that these bits are.
 inline double decode(const void* data, uint8_t type, int64_t i) {
@@ -51,4 +52,5 @@ inline void encode(void* data, uint8_t type, int64_t i, float x) {
   std::memcpy(static_cast<char*>(data) + i * int64_t(size_of(type)), &bits, size_of(type));
 }
 
-} // namespace deepgen::inline DEEPGEN_ABI_NAMESPACE
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

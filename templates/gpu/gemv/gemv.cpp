@@ -228,9 +228,9 @@ double instructions(const GemvTiling& t) {
   const double words = std::max(1.0, double(t.vec) / 4), loads = double(t.loads());
   const double vectors = double(t.vectors), elements = double(t.elements);
   if (t.mma) {
-    const double tiles = loads * words / 4; // of m16 by one k step
-    const double pieces =
-        double(t.positions * t.columns / 8) * (t.vectors_k_major ? 1.0 : elements * kGather);
+    const double tiles = loads * words / 4;              // of m16 by one k step
+    const int64_t columns = t.positions * t.columns / 8; // of one instruction
+    const double pieces = double(columns) * (t.vectors_k_major ? 1.0 : elements * kGather);
     return loads * kLoadIssues + pieces * kLoadIssues + tiles * double(t.columns) / 8 * 2 +
            (t.k_major ? 0 : loads * words * kPairIssues);
   }
@@ -386,7 +386,8 @@ double Gemv::cost(const Gemm& p, const Device& device, const Config& config) con
   const double l2 = (weights + fetched) / (kL2 * double(device.memory_bandwidth));
   const double warps =
       GpuLimits(device.arch).wave == 64 ? 2 : 4; // that a multiprocessor issues for in a cycle
-  const double issue = per_core * double(t.threads / 32) * steps * instructions(t) / warps / clock;
+  const int64_t warps_of_block = t.threads / 32;
+  const double issue = per_core * double(warps_of_block) * steps * instructions(t) / warps / clock;
   const double reduce =
       double(t.k_warps * t.block_rows * t.columns) / double(t.threads) * kReduceClocks / clock;
   const double second = t.splits > 1 ? kReduceLaunch * kLaunch +
