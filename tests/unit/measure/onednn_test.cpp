@@ -6,6 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#ifdef __SANITIZE_ADDRESS__
+/// oneDNN keeps its primitives to the end of the process and gives them back to nobody.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libdnnl\n"; }
+#endif
+
 namespace deepgen {
 namespace {
 
