@@ -19,7 +19,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-FAULTS = ("cut=0", "cut=90", "cut=400", "cut=5000", "hang", "silent", "checksum", "garbage", "version", "die=5")
+FAULTS = ("cut=0", "cut=90", "cut=400", "cut=5000", "hang", "silent", "checksum", "garbage", "version", "die=3")
 PATIENCE = 60
 MI300X = "gfx942:sramecc+:xnack- AMD Instinct MI300X"
 

@@ -2,9 +2,10 @@
 """Each source by itself through clang-tidy, by the checks of .clang-tidy. A source that only compiles behind others, in a unity
 source, fails as well.
 
-usage: tidy.py CLANG_TIDY SOURCE BUILD [--seconds 75] [--jobs 2] [--cache FOLDER] [--only WORD ...]
+usage: tidy.py CLANG_TIDY SOURCE BUILD [--seconds 75] [--commits N] [--jobs 2] [--cache FOLDER] [--only WORD ...]
   BUILD      has compile_commands.json; its unity sources are taken apart
   --seconds  no source is begun behind this time; 0: all are checked
+  --commits  only sources that the last N commits changed, merges apart, or that are not committed; where git knows them
   --cache    what has passed, by hashes of what clang-tidy has read: default $XDG_CACHE_HOME/deepgen-tidy, or ~/.cache's
   --only     only sources whose path has one of these words
 
@@ -184,12 +185,24 @@ def run(tidy, wanted, seconds, jobs):
     return bad
 
 
+def changed_in(source, commits):
+    """Sources that the last commits changed, or that are not committed; nothing outside of a git checkout."""
+    def git(*words):
+        return subprocess.run(["git", "-C", source, *words], capture_output=True, text=True)
+    log = git("log", f"-{commits}", "--no-merges", "--format=", "--name-only", "--relative")
+    if log.returncode:
+        return None
+    status = git("status", "--porcelain", "--no-renames", "--untracked-files=all").stdout
+    return set(log.stdout.splitlines()) | {line[3:] for line in status.splitlines()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clang_tidy")
     parser.add_argument("source")
     parser.add_argument("build")
     parser.add_argument("--seconds", type=float, default=75)
+    parser.add_argument("--commits", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cache")
     parser.add_argument("--only", nargs="+", default=[])
@@ -199,6 +212,9 @@ def main():
     wanted = {x: c for x, c in commands.items() if not options.only or any(word in x for word in options.only)}
     if not wanted:
         sys.exit("tidy: no source of ours in " + os.path.join(build, "compile_commands.json"))
+    if options.commits and (changed := changed_in(source, options.commits)) is not None:
+        print(f"tidy: of {len(wanted)} sources those that the last {options.commits} commits changed")
+        wanted = {x: c for x, c in wanted.items() if x in changed}
     tidy = Tidy(options, source, build)
     tidy.forget_old()
     return 1 if run(tidy, wanted, options.seconds, options.jobs) else 0

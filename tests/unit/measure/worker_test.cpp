@@ -81,9 +81,10 @@ TEST(Worker, LackOfMemoryIsTheHosts) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   const std::string operand = host_fault([](Channel& channel) {
     channel.step("operands", 20);
-    std::string(size_t(1) << 16, 'x'); // what the heap has free suffices for the message
+    auto room = std::make_unique<std::string>(size_t(1) << 16, 'x');
     const rlimit none = {0, 0};
     setrlimit(RLIMIT_AS, &none);
+    room.reset(); // what the heap has free suffices for the message
     const GuardedMatrix matrix("C", Type::f32, View::dense(1024, 1024, 1), Guard::behind, false);
   });
   for (const char* part :
