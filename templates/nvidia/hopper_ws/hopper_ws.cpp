@@ -117,6 +117,11 @@ std::vector<Parameter> HopperWs::parameters(const Gemm& p, const Device&) const 
   std::vector<int64_t> widths;
   for (int64_t n = 8; n <= 256; n += n < 64 ? 8 : 16)
     if (!(p.a == Type::i8 && n > 32 && n % 16)) widths.push_back(n);
+  if (p.m > kAnyWidth && p.m <= kMostSwapped) // with swap, tiles of these end with M
+    for (int64_t tiles = ceil_div(p.m, 256); p.m > 64 * tiles; ++tiles)
+      if (const int64_t n = tight_width(p, ceil_div(p.m, tiles)); n % 16) widths.push_back(n);
+  std::sort(widths.begin(), widths.end());
+  widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
   const std::vector<int64_t> promotions = is_fp8(p.a) ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0};
   const std::vector<int64_t> streamed = p.groups ? std::vector<int64_t>{0} : std::vector<int64_t>{0, 1};
   std::vector<int64_t> overlaps = {0, 1};

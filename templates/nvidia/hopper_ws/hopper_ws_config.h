@@ -36,8 +36,19 @@ inline constexpr int64_t kSliceBytes = 128; ///< of K in one slice of a stage
 inline constexpr int64_t kAlignAB = 16;     ///< that TMA wants of bases, leading dimensions and strides
 inline constexpr int64_t kMostCopied = int64_t(1) << 34; ///< bytes, in units of 16 that 32 bits count
 
+/// Rows of A for which the transpose may be computed: wgmma's N can end closer to M than its M, of 64 rows,
+/// does.
+inline constexpr int64_t kMostSwapped = 1024;
+inline constexpr int64_t kAnyWidth = 128; ///< rows of A for which that is tried with any width of tiles
+
 [[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
   return value_at(config, size_t(i), kNames[i]);
+}
+
+/// The least width of as many tiles along M as those of `width` are.
+inline int64_t tight_width(const Gemm& p, int64_t width) {
+  const int64_t least = ceil_div(p.m, ceil_div(p.m, width));
+  return round_up(least, p.a == Type::i8 && least > 32 ? 16 : 8);
 }
 
 /// Tensor cores transpose 16-bit operands only: others are packed along K first.

@@ -128,8 +128,16 @@ const Rule<Index, Point> kRules[] = {
      [](const Point& x) { return "bn=" + text(x[kBn]) + " is not a multiple of 8 columns of each weight"; }},
     {kSwap, [](const Point& x) { return x.p.gate && x[kSwap] && x.m_tiles() % 2 != 0; },
      [](const Point&) { return std::string("with swap a consumer needs 64 rows of each weight of a gate"); }},
-    {kSwap, [](const Point& x) { return x[kSwap] && x.p.m > 128; },
-     [](const Point&) { return std::string("swap pays for M of at most 128"); }},
+    {kSwap, [](const Point& x) { return x[kSwap] && x.p.m > kMostSwapped; },
+     [](const Point&) { return "swap pays for M of at most " + text(kMostSwapped); }},
+    {kSwap,
+     [](const Point& x) {
+       return x[kSwap] && x.p.m > kAnyWidth && x.right_k_major() && x[kBn] != tight_width(x.p, x[kBn]);
+     },
+     [](const Point& x) {
+       return "swap pays where tiles end with M, and bn=" + text(tight_width(x.p, x[kBn])) +
+              " makes as many as bn=" + text(x[kBn]);
+     }},
     {kSwap, [](const Point& x) { return x[kBm] > (x[kSwap] ? 64 * x.weights() : 64) && x[kBm] / 2 >= x.m(); },
      [](const Point& x) {
        return "half of bm=" + text(x[kBm]) + " already covers " + (x[kSwap] ? "N" : "M");
