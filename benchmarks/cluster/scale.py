@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -189,6 +190,7 @@ def main():
     busy(folder, options, result)
     if options.problems == 1:
         result["busy_in_first_phase"] = first_phase(folder, 2 * options.nodes)
+    shutil.rmtree(folder)
     print(json.dumps(result, indent=1))
     pathlib.Path(options.o).write_text(json.dumps(result, indent=1) + "\n")
 
