@@ -36,6 +36,7 @@
 #                               always measured one at a time
 #   DEEPGEN_COMPILE_JOBS        kernel compiles that run at once: all cores; of more than four, one less for each GPU
 #   DEEPGEN_SITES               sites.json: hosts that compile and measure for this build (DeepGenSites.cmake, docs/cluster.md)
+#   DEEPGEN_START_ONLY          sites compile and verify what is linked, too: this host compiles and measures no kernel
 #   DEEPGEN_VERIFY              verify what is linked and no search has verified: default configs, fallbacks
 #   DEEPGEN_MEASURE_SECONDS     time for one measure edge; empty: by the budget
 #   DEEPGEN_CACHE_DIR           folder where builds keep compiled kernels and measurements for later builds; empty: that of
@@ -80,6 +81,7 @@ set_property(CACHE DEEPGEN_BUDGET PROPERTY STRINGS "" quick default thorough)
 set(DEEPGEN_SLOTS "" CACHE STRING "Candidates in each round of a search; empty: by the budget")
 set(DEEPGEN_VERIFY ON CACHE BOOL "Verify what is linked and no search has verified: default configs, fallbacks")
 set(DEEPGEN_SITES "" CACHE FILEPATH "sites.json of hosts that compile and measure for this build; empty: this one does")
+option(DEEPGEN_START_ONLY "Sites compile and verify what is linked, too: this host compiles and measures no kernel" OFF)
 set(DEEPGEN_GPU_JOBS "" CACHE STRING "Measure edges that run at once on GPUs; empty: one for each attached GPU")
 set(DEEPGEN_COMPILE_JOBS "" CACHE STRING "Kernel compiles that run at once; empty: all cores but those of measure edges on GPUs")
 set(DEEPGEN_MEASURE_SECONDS "" CACHE STRING "Time for one measure edge in seconds; empty: by the budget")

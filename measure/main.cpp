@@ -5,6 +5,7 @@
 #include "base/text/numbers.h"
 #include "base/text/text.h"
 #include "measure/commands/compare.h"
+#include "measure/commands/environment.h"
 #include "measure/commands/run.h"
 #include "measure/commands/verify_linked.h"
 #include "measure/devices/devices.h"
@@ -51,7 +52,7 @@ void add_measure_options(CLI::App& app, MeasureOptions& o) {
 }
 
 struct DevicesCommand {
-  std::string arch = "cpu", output;
+  std::string arch = "cpu", output, around;
   bool list = false;
 };
 
@@ -74,6 +75,7 @@ void devices(const DevicesCommand& command) {
     return;
   }
   const Device device = find_device(command.arch);
+  if (!command.around.empty()) write_if_changed(command.around, surroundings_text(device));
   const std::string text = device.to_json().dump(1) + "\n";
   if (command.output.empty())
     std::fputs(text.c_str(), stdout);
@@ -85,6 +87,8 @@ void add_devices(CLI::App& app, DevicesCommand& c) {
   auto* sub = app.add_subcommand("devices", "Describe the device of an arch, or list what is attached");
   sub->add_option("--arch", c.arch, "cpu, sm_<number> or gfx<number>")->capture_default_str();
   sub->add_option("-o", c.output, "write the description here, if it changed (default: standard output)");
+  sub->add_option("--around", c.around,
+                  "write what times on it depend on besides its model: driver and power limit");
   sub->add_flag("--list", c.list, "one line for people about each attached device");
   sub->footer("Example:\n  deepgen-measure devices --arch cpu -o device.json");
   sub->callback([&c] { devices(c); });

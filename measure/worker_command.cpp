@@ -34,7 +34,10 @@ int serve_measuring(bool print_id) {
     std::puts(measure_id().c_str());
     return 0;
   }
-  return serve({measure_id(), {"devices", "run", "playoff", "verify"}, why_no_device});
+  return serve({.version = measure_id(),
+                .id = [](const std::string&) { return measure_id(); },
+                .commands = {"devices", "run", "playoff", "verify"},
+                .why_not = why_no_device});
 }
 
 } // namespace deepgen

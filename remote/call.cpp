@@ -119,6 +119,8 @@ Answer call(const Call& c) {
     Outcome outcome = attempt(o);
     const Response response = response_of(outcome);
     if (response.status == "refused") refuse(c, outcome, response);
+    if (outcome.answer && c.decides && response.status == "done" && response.exit == 1)
+      return {{}, response.text, outcome.started, true};
     const std::string why = why_failed(outcome, response, c.request.outputs);
     const std::string& node = outcome.started.node;
     if (why.empty()) {

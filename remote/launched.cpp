@@ -3,6 +3,7 @@
 #include "base/files/patience.h"
 #include "remote/attempt.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -127,10 +128,12 @@ bool Launched::wait(std::string& input) {
 
 bool Launched::has_ended(double seconds) {
   Patience patience(seconds);
+  useconds_t pause = 200; // mostly it ends at once
   do {
     if (waitpid(pid_, &status_, WNOHANG) == pid_) return true;
     if (err_ >= 0) read(err_, errors, kMostOfErrors);
-    usleep(5000);
+    usleep(pause);
+    pause = std::min<useconds_t>(2 * pause, 5000);
   } while (patience.left() > 0);
   return false;
 }

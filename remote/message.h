@@ -26,7 +26,8 @@ struct Request {
   std::string id;                   ///< refused by a program that is another
   std::vector<std::string> command; ///< of the program, without its name; paths are those of the files
   std::vector<std::string> outputs; ///< files that it writes
-  std::string arch, device;         ///< to measure on; of another name it is refused. Empty: none is needed
+  std::string arch;                 ///< of the kernels
+  std::string device;               ///< to measure on; of another name it is refused. Empty: none is needed
 
   Json to_json() const;
   static Request from_json(const Json&, const std::string& where);

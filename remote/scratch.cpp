@@ -43,8 +43,9 @@ int lock_folder(const std::string& path) {
 
 void remove_abandoned() {
   std::error_code failure;
+  const std::string ours = prefix();
   for (fs::directory_iterator it(place(), failure), end; !failure && it != end; it.increment(failure)) {
-    if (!it->path().filename().string().starts_with(prefix())) continue;
+    if (!it->path().filename().string().starts_with(ours)) continue;
     struct stat info = {};
     if (lstat(it->path().c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid()) continue;
     const int fd = lock_folder(it->path().string());

@@ -11,9 +11,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <iostream>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -75,6 +77,13 @@ bool told_to_end(int fd) {
   return false;
 }
 
+/// What a start of another program would close.
+void close_inherited() {
+  const int most = int(std::min<long>(sysconf(_SC_OPEN_MAX), 1024));
+  for (int fd = STDERR_FILENO + 1; fd < most; ++fd)
+    if (const int flags = fcntl(fd, F_GETFD); flags >= 0 && (flags & FD_CLOEXEC)) close(fd);
+}
+
 /// Whether a word of a command may name a file that is not in the worker's folder.
 bool leads_outside(const std::string& word) {
   const std::string inside = "/" + word + "/";
@@ -89,7 +98,7 @@ public:
   explicit Session(const WorkerProgram& program) : program_(program), signals_(signals()) {}
 
   void serve() {
-    send(Started{program_.id, visible(node()), visible(job()), int64_t(getpid())}.line());
+    send(Started{program_.version, visible(node()), visible(job()), int64_t(getpid())}.line());
     Bundle answer;
     Response response;
     try {
@@ -137,7 +146,8 @@ private:
   }
 
   std::string why_refused(const Request& request) const {
-    if (request.id != program_.id) return "this is " + program_.id + ", and asked for is " + request.id;
+    if (const std::string id = program_.id(request.arch); request.id != id)
+      return "this is " + id + ", and asked for is " + request.id;
     if (request.command.empty() || std::find(program_.commands.begin(), program_.commands.end(),
                                              request.command.front()) == program_.commands.end())
       return "a worker runs no such command: " + (request.command.empty() ? "" : request.command.front());
@@ -172,8 +182,8 @@ private:
     setenv("DEEPGEN_LOCKS", machine_lock_dir().c_str(), 1);
   }
 
-  [[noreturn]] static void child(const std::vector<std::string>& words, const std::string& folder,
-                                 const std::string& temporary, pid_t parent, int out) {
+  [[noreturn]] void child(const std::vector<std::string>& words, const std::string& folder,
+                          const std::string& temporary, pid_t parent, int out) const {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
@@ -185,6 +195,12 @@ private:
     dup2(null, STDIN_FILENO), dup2(out, STDOUT_FILENO), dup2(out, STDERR_FILENO);
     setenv("TMPDIR", temporary.c_str(), 1);
     if (chdir(folder.c_str()) != 0) _exit(1);
+    if (program_.run) {
+      close_inherited();
+      const int status = program_.run({words.begin() + 1, words.end()});
+      std::cout.flush(), std::cerr.flush(), std::fflush(nullptr);
+      _exit(status); // nothing of the worker is destroyed in its child
+    }
     std::vector<char*> argv;
     for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);

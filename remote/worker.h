@@ -10,8 +10,12 @@
 namespace deepgen {
 
 struct WorkerProgram {
-  std::string id;                    ///< a request for another one is refused
+  std::string version; ///< for its first line
+  /// What a request for kernels of an arch has to ask for: one for another program is refused.
+  std::function<std::string(const std::string& arch)> id;
   std::vector<std::string> commands; ///< that requests may ask for
+  /// Runs a command in a child of the worker, which saves a start of the program; else it is started again.
+  std::function<int(const std::vector<std::string>& command)> run = {};
   /// Why a request that wants a device must not run here; empty when it may.
   std::function<std::string(const Request&)> why_not = {};
 };

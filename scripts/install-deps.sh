@@ -11,6 +11,7 @@ optional=(libopenblas0-pthread            # the vendor baseline, loaded at run t
   chromium                               # for the test report.page: 81 MB more
   clang-22 libclang-rt-22-dev            # for the tests fuzz.*: 16 MB more
   slurm-wlm                              # for the test cluster.slurm: 24 MB more
+  openssh-server                         # for the test cluster.ssh: 2 MB more
   clang-format-22                        # for the test unit.format: 1 MB more
   clang-tidy-22)                         # for the tests tidy.*: 11 MB more
 

@@ -38,6 +38,8 @@ void print_codegen_id(const std::string& output, const std::string& folder) {
   write_if_changed(output, id);
 }
 
+int run_and_tell(const std::vector<std::string>& arguments, int host_fault);
+
 int run(std::vector<std::string> arguments) {
   CliContext context;
   context.groups = take_groups(arguments);
@@ -61,7 +63,9 @@ int run(std::vector<std::string> arguments) {
                    add_check_ptxas_command, add_cache_command,   add_sweep_command,  add_replay_command,
                    add_mlir_command})
     add(app, context);
-  add_remote_commands(app, context.status);
+  add_remote_commands(app, context.status, [](const std::vector<std::string>& words) {
+    return run_and_tell(words, kHostFaultStatus);
+  });
   std::reverse(arguments.begin(), arguments.end()); // CLI11 takes them from the back
   try {
     app.parse(arguments);
@@ -80,16 +84,23 @@ int run(std::vector<std::string> arguments) {
   return context.status;
 }
 
-} // namespace
-
-int deepgen_main(int argc, char** argv) {
-  const VisibleOutput output;
+int run_and_tell(const std::vector<std::string>& arguments, int host_fault) {
   try {
-    return run({argv + 1, argv + argc});
+    return run(arguments);
+  } catch (const HostFault& e) {
+    std::cerr << "deepgen: " << describe(e) << "\n";
+    return host_fault;
   } catch (const std::exception& e) {
     std::cerr << "deepgen: " << describe(e) << "\n";
     return 1;
   }
+}
+
+} // namespace
+
+int deepgen_main(int argc, char** argv) {
+  const VisibleOutput output;
+  return run_and_tell({argv + 1, argv + argc}, 1);
 }
 
 } // namespace deepgen

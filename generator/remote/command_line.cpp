@@ -98,6 +98,17 @@ std::vector<std::string> CommandLine::files() const {
   return paths;
 }
 
+std::vector<std::string> CommandLine::plain_words(const std::set<std::string>& without) const {
+  std::vector<std::string> words;
+  for (const std::string& option : order_) {
+    const WordKind kind = kinds_.at(option);
+    if ((kind != WordKind::text && kind != WordKind::flag) || without.count(option)) continue;
+    words.push_back(option);
+    words.insert(words.end(), many(option).begin(), many(option).end());
+  }
+  return words;
+}
+
 std::vector<BundleFile> bundle_files(const std::vector<std::string>& paths) {
   std::vector<BundleFile> files;
   std::set<std::string> names;

@@ -4,6 +4,7 @@
 #include "remote/bundle.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ public:
   /// The same command with the names that its files have in a bundle.
   std::vector<std::string> words_in_bundle() const;
   std::vector<std::string> files() const; ///< here, of kind file
+  /// Options with values that are no files, and flags, but for those of `without`.
+  std::vector<std::string> plain_words(const std::set<std::string>& without) const;
 
   /// What a file is called in a bundle: as here, if it lies below the present folder.
   static std::string name_in_bundle(const std::string& path);

@@ -42,17 +42,22 @@ void add_remote(CLI::App& app) {
   c->callback([o] { run_remote(o->remote, o->words); });
 }
 
-void add_worker(CLI::App& app, int& status) {
+void add_worker(CLI::App& app, int& status, const RunWords& run) {
   auto id = std::make_shared<bool>(false);
+  auto arch = std::make_shared<std::string>("cpu");
   CLI::App* c = app.add_subcommand(
       "worker", "compile for another host: one request by standard input, its answer by standard output");
   c->add_flag("--id", *id, "print what this worker is: requests for another one are refused");
-  c->footer("Example:\n  ssh host /opt/deepgen/bin/deepgen worker --id");
-  c->callback([id, &status] {
+  c->add_option("--arch", *arch, "with --id: of the kernels")->capture_default_str();
+  c->footer("Example:\n  ssh host /opt/deepgen/bin/deepgen worker --id --arch sm_90a");
+  c->callback([id, arch, run, &status] {
     if (*id)
-      std::cout << compile_worker_id() << "\n";
+      std::cout << compile_worker_id(*arch) << "\n";
     else
-      status = serve({compile_worker_id(), {"compile"}, {}});
+      status = serve({.version = "deepgen " DEEPGEN_VERSION,
+                      .id = compile_worker_id,
+                      .commands = {"compile"},
+                      .run = run});
   });
 }
 
@@ -81,9 +86,9 @@ void add_status(CLI::App& app) {
 
 } // namespace
 
-void add_remote_commands(CLI::App& app, int& status) {
+void add_remote_commands(CLI::App& app, int& status, const RunWords& run) {
   add_remote(app);
-  add_worker(app, status);
+  add_worker(app, status, run);
   add_sites(app, status);
   add_status(app);
 }

@@ -1,9 +1,11 @@
 #include "generator/remote/compile_remote.h"
 
 #include "base/files/files.h"
+#include "base/kernel/vouched.h"
 #include "base/search/names.h"
 #include "generator/codegen/cache_key.h"
 #include "generator/codegen/compile.h"
+#include "generator/lock/exchange.h"
 #include "generator/remote/candidate.h"
 #include "generator/remote/command_line.h"
 #include "remote/call.h"
@@ -20,11 +22,13 @@ constexpr const char* kPlan = "plan.json";
 constexpr const char* kList = "kernels.list";
 constexpr double kCompileSeconds = 60, kMoreSeconds = 60;
 constexpr double kMostSlots = 1000;
+constexpr size_t kMostLinked = 16; ///< kernels of one function, for the time that they may take
 
 const std::map<std::string, WordKind> kKinds = {
-    {"--plan", WordKind::file},     {"--slot", WordKind::text},     {"--count", WordKind::text},
-    {"--finalist", WordKind::text}, {"--records", WordKind::file},  {"--no-awkward", WordKind::flag},
-    {"--timeout", WordKind::text},  {"--cache", WordKind::dropped}, {"-o", WordKind::output}};
+    {"--plan", WordKind::file},     {"--slot", WordKind::text},    {"--count", WordKind::text},
+    {"--finalist", WordKind::text}, {"--records", WordKind::file}, {"--no-awkward", WordKind::flag},
+    {"--choice", WordKind::file},   {"--frozen", WordKind::flag},  {"--timeout", WordKind::text},
+    {"--cache", WordKind::dropped}, {"-o", WordKind::output}};
 
 size_t whole_or(const CommandLine& line, const std::string& option, size_t otherwise) {
   return size_t(std::min(line.number_or(option, double(otherwise)), kMostSlots));
@@ -36,7 +40,7 @@ public:
       : o_(o), line_(words, kKinds), sites_(Sites::read(o.sites)), site_(sites_.find(o.site, o.sites)),
         cache_(CacheSettings::from_environment(line_.one_or("--cache", ""))) {}
 
-  void run() { line_.has("--finalist") ? finalist() : slots(); }
+  void run() { line_.has("--choice") ? linked() : line_.has("--finalist") ? finalist() : slots(); }
 
 private:
   /// What the cache has of a job, as a compile would have written it.
@@ -64,8 +68,8 @@ private:
     return bytes;
   }
 
-  Call call_for(Request request, std::vector<BundleFile> files, size_t jobs) const {
-    request.id = compile_worker_id();
+  Call call_for(const std::string& arch, Request request, std::vector<BundleFile> files, size_t jobs) const {
+    request.arch = arch, request.id = compile_worker_id(arch);
     const double each = line_.number_or("--timeout", kCompileSeconds);
     return {site_,         Task::compile,   std::move(request), std::move(files),
             own_program(), line_.one("-o"), o_.board,           each * double(jobs) + kMoreSeconds};
@@ -107,7 +111,7 @@ private:
     request.command = {"compile", "--plan", kPlan, "--slot", "0", "--count", std::to_string(missing.size()),
                        "-o",      kList};
     common_words(request.command);
-    const Call c = call_for(request, {{kPlan, part.serialize()}}, missing.size());
+    const Call c = call_for(plan.arch, request, {{kPlan, part.serialize()}}, missing.size());
     const Answer answer = call(c);
     std::cerr << answer.text;
     for (size_t n = 0; n < missing.size(); ++n)
@@ -141,13 +145,58 @@ private:
         Request request;
         request.command = line_.words_in_bundle();
         request.outputs = {CommandLine::name_in_bundle(line_.one("-o"))};
-        const Call c = call_for(request, bundle_files(line_.files()), 1);
+        const Call c = call_for(finalist.job->arch, request, bundle_files(line_.files()), 1);
         const Answer answer = call(c);
         std::cerr << answer.text;
         bytes = accepted(answer, request.outputs.front(), *finalist.job, parts);
       }
     }
     write_if_changed(line_.one("-o"), bytes);
+  }
+
+  /// What is linked: the winner of a choice, its fallbacks and what else the choice names. That it cannot be
+  /// compiled, or is not what was locked, is the answer. A frozen build takes nothing from the cache.
+  void linked() {
+    const ChoiceFile choice = ChoiceFile::read(line_.one("--choice"));
+    const bool cached = cache_.on() && !line_.has("--frozen");
+    const std::string key = "what is linked of a choice\ncompiled by " + compiler_id(choice.arch) + "\n" +
+                            read_file(line_.one("--choice"));
+    if (const auto known = cached ? linked_before(key, choice) : std::nullopt) {
+      write_if_changed(line_.one("-o"), *known);
+      return;
+    }
+    Request request;
+    request.command = line_.words_in_bundle();
+    request.outputs = {CommandLine::name_in_bundle(line_.one("-o"))};
+    Call c = call_for(choice.arch, request, bundle_files(line_.files()), kMostLinked);
+    c.decides = true;
+    const Answer answer = call(c);
+    std::cerr << answer.text;
+    if (answer.failed)
+      throw Error("the command failed on node " + answer.where.node + " of site '" + site_.name + "'",
+                  line_.one("-o"), "it said what is above");
+    const std::string& bytes = *answer.files.find(request.outputs.front());
+    const KernelFile file = KernelFile::parse(bytes, "what node " + answer.where.node + " compiled");
+    check_linked(file, choice, answer.where.node);
+    if (cached && file.origin != kOtherCode) cache_.store(CacheKind::kernel, key, bytes);
+    write_if_changed(line_.one("-o"), bytes);
+  }
+
+  std::optional<std::string> linked_before(const std::string& key, const ChoiceFile& choice) {
+    const std::optional<std::string> bytes = cache_.find(CacheKind::kernel, key);
+    if (!bytes) return std::nullopt;
+    try {
+      check_linked(KernelFile::parse(*bytes, "the cache's entry"), choice, "the cache");
+      return bytes;
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  static void check_linked(const KernelFile& file, const ChoiceFile& choice, const std::string& where) {
+    if (file.problem != choice.problem || file.arch != choice.arch)
+      throw HostFault("a worker has sent another kernel than was asked for", where, file.choice.text(),
+                      "report this: it is a defect");
   }
 
   const RemoteOptions& o_;
@@ -159,7 +208,7 @@ private:
 
 } // namespace
 
-std::string compile_worker_id() { return "deepgen " DEEPGEN_VERSION " " + codegen_id(); }
+std::string compile_worker_id(const std::string& arch) { return compiler_id(arch); }
 
 void compile_remotely(const RemoteOptions& o, const std::vector<std::string>& words) {
   RemoteCompile(o, words).run();

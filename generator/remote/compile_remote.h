@@ -7,7 +7,8 @@
 
 namespace deepgen {
 
-/// `words`: a `compile` command with --plan or --finalist. Writes the files that it would have written.
+/// `words`: a `compile` command with --plan, --finalist or --choice. Writes the files that it would have
+/// written.
 void compile_remotely(const RemoteOptions&, const std::vector<std::string>& words);
 
 } // namespace deepgen

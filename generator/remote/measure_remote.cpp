@@ -6,6 +6,7 @@
 #include "base/search/finalists.h"
 #include "base/search/names.h"
 #include "generator/remote/command_line.h"
+#include "generator/remote/known_rounds.h"
 #include "remote/call.h"
 #include "remote/launched.h"
 
@@ -21,7 +22,8 @@ using Kinds = std::map<std::string, WordKind>;
 
 /// Until an answer: the time budget several times over, and half an hour for a device that is held by others.
 constexpr double kMeasureSeconds = 20, kBudgets = 10, kWaitSeconds = 2400;
-constexpr double kIdSeconds = 30, kMostKernels = 1e6;
+constexpr const char* kAround = "around.json";
+constexpr double kIdSeconds = 30;
 
 const Kinds kMeasuring = {{"--seconds", WordKind::text},  {"--timeout", WordKind::text},
                           {"--devices", WordKind::text},  {"--seed", WordKind::text},
@@ -69,11 +71,7 @@ std::vector<std::string> files_of(const CommandLine& line) {
     paths.insert(paths.end(), more.begin(), more.end());
   };
   if (line.command() == "playoff" || line.has("--anchor")) add(finalist_kernels(line.many("--records")));
-  if (line.has("--kernels")) {
-    const auto slots = int64_t(std::min(line.number_or("--slots", 0), kMostKernels));
-    for (int64_t slot = 0; slot < slots; ++slot)
-      paths.push_back((fs::path(line.one("--kernels")) / slot_file_name(slot)).string());
-  }
+  add(kernels_of_round(line));
   return paths;
 }
 
@@ -133,21 +131,36 @@ void measure_remotely(const RemoteOptions& o, const std::vector<std::string>& wo
   const std::string output = line.one("-o"), measurer = measurer_here(o);
   Request request;
   request.id = measure_worker_id(measurer);
+  KnownRounds known(line, request.id);
+  if (const auto log = known.find()) {
+    write_if_changed(output, *log);
+    return;
+  }
   request.command = line.words_in_bundle();
   request.outputs = {CommandLine::name_in_bundle(output)};
+  if (line.command() == "devices") {
+    request.command.insert(request.command.end(), {"--around", kAround});
+    request.outputs.push_back(kAround);
+  }
   if (line.has("--device")) {
     const Device device = Device::read(line.one("--device"));
     request.arch = device.arch, request.device = device.name;
   }
   const double seconds = kWaitSeconds + kBudgets * line.number_or("--seconds", kMeasureSeconds);
-  const Answer answer =
-      call({site, Task::measure, request, bundle_files(files_of(line)), measurer, output, o.board, seconds});
+  Call asked{site, Task::measure, request, bundle_files(files_of(line)), measurer, output, o.board, seconds};
+  asked.decides = line.command() == "verify";
+  const Answer answer = call(asked);
   std::cerr << answer.text;
+  if (answer.failed)
+    throw Error("the command failed on node " + answer.where.node + " of site '" + o.site + "'", output,
+                "it said what is above");
   const std::string& bytes = *answer.files.find(request.outputs.front());
   if (line.command() == "devices") {
     check_present(bytes, o, answer, line.one_or("--arch", "cpu"));
+    write_if_changed(surroundings_path(output), *answer.files.find(kAround));
     if (same_model(output, bytes)) return;
   }
+  known.keep(bytes);
   write_if_changed(output, bytes);
 }
 

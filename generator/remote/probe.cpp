@@ -29,9 +29,9 @@ void show(const Site& site) {
 }
 
 /// By a command that does nothing.
-std::string probe_compiler(const Site& site) {
+std::string probe_compiler(const Site& site, const std::string& arch) {
   Request request;
-  request.id = compile_worker_id();
+  request.arch = arch, request.id = compile_worker_id(arch);
   request.command = {"compile", "--help"};
   const Answer answer = call({site, Task::compile, request, {}, own_program(), "a probe", "", kProbeSeconds});
   return "node " + answer.where.node;
@@ -73,7 +73,9 @@ int show_sites(const RemoteOptions& o, bool probe) {
     show(site);
     if (!probe) continue;
     site.retry_seconds.clear();
-    if (!site.compile.here) say("compile", [&] { return probe_compiler(site); });
+    if (!site.compile.here)
+      for (const std::string& arch : site.archs)
+        say("compile for " + arch, [&] { return probe_compiler(site, arch); });
     const std::string measurer = measurer_here(o);
     if (!site.measure.here)
       for (const std::string& arch : site.archs)

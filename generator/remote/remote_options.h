@@ -11,6 +11,7 @@ struct RemoteOptions {
   std::string measurer;    ///< `deepgen-measure` here; empty: the one beside this program
 };
 
-std::string compile_worker_id(); ///< of this `deepgen`
+/// What this `deepgen` is for kernels of an arch: of the assemblers, that of the arch alone.
+std::string compile_worker_id(const std::string& arch);
 
 } // namespace deepgen

@@ -6,6 +6,7 @@
 #include "base/text/error.h"
 #include "measure/devices/cuda_driver.h"
 #include "measure/devices/devices.h"
+#include "measure/gpu/cuda_bench.h"
 
 #include <algorithm>
 #include <cpuid.h>
@@ -21,6 +22,16 @@ double least_noise_of_cpu() {
 }
 
 std::string timing_lock_path() { return machine_lock_dir() + "/device-cpu"; }
+
+std::string surroundings_text(const Device& device) {
+  Json json = Json::object();
+  if (!device.is_cpu() && device.present) {
+    cuda::use(cuda::platform_of(device.arch));
+    const cuda::Surroundings around = cuda::surroundings(device);
+    json = {{"driver", around.driver}, {"power_limit_watts", around.power_limit_watts}};
+  }
+  return dump_json(json) + "\n";
+}
 
 Json environment(const Device& device, const std::string& anchor) {
   return {{"device", device.to_json()},

@@ -17,6 +17,10 @@ double least_noise_of_cpu();
 /// The lock under which anything is timed on the CPU, whoever builds.
 std::string timing_lock_path();
 
+/// What times on the device depend on besides its model, as JSON: driver and power limit of a GPU that is
+/// there.
+std::string surroundings_text(const Device& device);
+
 /// The first line of a log: on what and how its records were measured.
 Json environment(const Device& device, const std::string& anchor);
 /// Throws Error unless the device can be measured on and is there.

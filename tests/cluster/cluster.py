@@ -61,12 +61,12 @@ class Cluster:
         file.write_text(json.dumps({"schema": "deepgen.sites/1", "sites": sites}))
         return file
 
-    def configure(self, name, sites=None, mode="auto"):
+    def configure(self, name, sites=None, mode="auto", *others):
         build = self.work / name
         more = [f"-DDEEPGEN_SITES={sites}"] if sites else ["-DDEEPGEN_ATTACHED_GPUS=gfx942", "-DDEEPGEN_ATTACHED_GPU_COUNT=1"]
         command = ["cmake", "-G", "Ninja", "-S", self.source, "-B", build, "-DCMAKE_BUILD_TYPE=Release", f"-DDEEPGEN_MODE={mode}",
                    f"-DCMAKE_PREFIX_PATH={self.options.prefix}", f"-DCMAKE_CXX_COMPILER={self.options.cxx}",
-                   "-DDEEPGEN_SLOTS=4;2", f"-DDEEPGEN_MEASURE_SECONDS={self.options.seconds}", *more]
+                   "-DDEEPGEN_SLOTS=4;2", f"-DDEEPGEN_MEASURE_SECONDS={self.options.seconds}", *more, *others]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return build
 

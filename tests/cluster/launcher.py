@@ -4,7 +4,8 @@
 
 STATE is a folder: `starts` has a line a launch, `most` the largest number at work at once. FAULT is none, or what happens
 to every other launch: cut=N (the output ends after N bytes), hang, silent (nothing, exit status 0), checksum, garbage,
-version; or die=N, one launch of N is killed while it works. HIDE: folder that is hidden, or -. JOBS: more at once are an error.
+version; or die=N, one launch of N is killed while it works; or
+slow=N, the first launch does not start before N others have ended, and says in `held_up` when they never do. HIDE: folder that is hidden, or -. JOBS: more at once are an error.
 """
 import fcntl
 import os
@@ -62,8 +63,21 @@ def forward(process, most=None, change=None):
         sys.stdout.buffer.flush()
 
 
+def wait_for_others(most):
+    end = time.monotonic() + 60
+    while pathlib.Path(STATE, "ended").stat().st_size < most if pathlib.Path(STATE, "ended").exists() else most:
+        if time.monotonic() > end:
+            pathlib.Path(STATE, "held_up").touch()
+            return
+        time.sleep(0.02)
+
+
 def launch(number):
     kind, _, value = FAULT.partition("=")
+    if kind == "slow":
+        if number == 1:
+            wait_for_others(int(value))
+        return forward(worker())
     every = int(value) if kind == "die" else 2
     if kind == "none" or number % every:
         return forward(worker())
@@ -98,6 +112,8 @@ def main():
         return launch(number)
     finally:
         count(-1)
+        with open(pathlib.Path(STATE, "ended"), "a") as file:
+            file.write(".")
 
 
 sys.exit(main())

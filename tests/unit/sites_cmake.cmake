@@ -20,7 +20,7 @@ function(configure sites mode)
     file(WRITE ${WORK}/sites.json "${sites}")
     set(option -DDEEPGEN_SITES=${WORK}/sites.json)
   endif()
-  execute_process(COMMAND ${CMAKE_COMMAND} -G Ninja -S ${WORK} -B ${WORK}/build ${option} -DDEEPGEN_MODE=${mode} -DDEEPGEN_SLOTS=5
+  execute_process(COMMAND ${CMAKE_COMMAND} -G Ninja -S ${WORK} -B ${WORK}/build ${option} -DDEEPGEN_MODE=${mode} -DDEEPGEN_SLOTS=5 ${other_options}
     -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_COMPILER_WORKS=TRUE -DCMAKE_CXX_ABI_COMPILED=TRUE -DDEEPGEN_ATTACHED_GPUS= -DDEEPGEN_ATTACHED_GPU_COUNT=0
     -DDEEPGEN_EXECUTABLE=/bin/true -DDEEPGEN_MEASURE_EXECUTABLE=/bin/true OUTPUT_VARIABLE text ERROR_VARIABLE text RESULT_VARIABLE status)
   string(REGEX REPLACE "[ \n]+" " " text "${text}")
@@ -69,7 +69,17 @@ expect("${graph}" "a graph with sites" "pool deepgen_compile_n\n  depth = 20" "p
   "--on ${WORK}/build/_deepgen/devices/sm_90a@h100.json" "--records a/sm_90a@n/final.jsonl -o a/sm_90a/choice.json" "-- verify a/gfx942/winner.dgk")
 expect_not("${graph}" "a graph with sites" "pool deepgen_compile_h100" "pool deepgen_compile_third")
 configure("${two}" frozen)
+expect("${graph}" "a frozen graph with sites" "true compile --choice a/sm_90a/choice.json --frozen")
 expect_not("${graph}" "a frozen graph with sites" " remote ")
+
+# A host that only starts.
+set(other_options -DDEEPGEN_START_ONLY=ON)
+string(REPLACE "\"measure\":[\"ssh\"" "\"compile\":[],\"measure\":[\"ssh\"" all "${two}")
+foreach(mode auto lock frozen)
+  configure("${all}" ${mode})
+  expect("${graph}" "a graph of a host that only starts" "-- compile --choice a/sm_90a/choice.json" "-- verify a/cpu/winner.dgk" "-- compile --choice a/gfx942/choice.json")
+  expect_not("${graph}" "a graph of a host that only starts" "true compile" "true run" "true verify" "true playoff")
+endforeach()
 
 function(refuse sites)
   configure("${sites}" auto)
@@ -78,6 +88,11 @@ function(refuse sites)
   endif()
   expect("${output}" "the message" ${ARGN})
 endfunction()
+refuse("${two}" "DEEPGEN_START_ONLY 'ON' but site 'third' lacks \"compile\"")
+refuse("{\"schema\":\"deepgen.sites/1\",\"sites\":[{\"name\":\"s\",\"arch\":\"cpu\",\"measure\":[],\"worker\":\"/w\"}]}"
+  "DEEPGEN_START_ONLY 'ON' but site 's' lacks \"compile\"")
+refuse("" "DEEPGEN_START_ONLY 'ON' but no site has cpu")
+set(other_options "")
 foreach(case
     "\"arch\":\"sm_7\",\"measure\":[]|has a site 's' whose field 'arch' has what is not served"
     "\"measure\":[]|site 's' whose field 'arch' is missing"

@@ -121,6 +121,10 @@ problem(half "gemm m=4 n=5 k=6 batch=1 a=f16 b=f16 d=f16 acc=f32 layout=tn group
 set(head "{\n\"schema\":\"deepgen.workload/1\",\n\"problems\":[\n")
 try(good "${head}${one},\n${two},\n${half}\n]\n}\n" "THRESHOLD;0.01"
   "problem one gemm m=1 n=2 k=3 ${rest} BUDGET 'thorough';problem two gemm m=4 n=5 k=6;BUDGET 'default';lib has 2 problems with 90.0 % of the time;6.0 % is not served on cpu")
+problem(bf16 "gemm m=4 n=5 k=6 batch=1 a=bf16 b=bf16 d=f32 acc=f32 layout=nt epilogue=none align=2" 0.2 bf16)
+problem(u8 "gemm m=4 n=5 k=6 batch=1 a=u8 b=i8 d=i32 acc=i32 layout=nt epilogue=none align=1" 0.06 u8)
+problem(tf32 "gemm m=4 n=5 k=6 batch=1 a=tf32 b=tf32 d=f32 acc=f32 layout=nt epilogue=none align=4" 0.04 tf32)
+try(types "${head}${one},\n${bf16},\n${u8},\n${tf32}\n]\n}\n" "UNTUNED" "problem bf16;problem u8;lib has 3 problems with 96.0 % of the time;4.0 % is not served on cpu")
 try(threshold "${head}${one},\n${two}\n]\n}\n" "THRESHOLD;0.5;BUDGET;quick"
   "lib has 1 problems with 70.0 %;20.0 % is below the threshold;BUDGET 'quick'")
 try(untuned "${head}${one}\n]\n}\n" "UNTUNED" "BUDGET '' UNTUNED 'TRUE'")
