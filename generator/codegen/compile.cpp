@@ -6,6 +6,7 @@
 #include "base/text/sha256.h"
 #include "generator/codegen/amdgpu.h"
 #include "generator/codegen/codegen.h"
+#include "generator/codegen/kept_objects.h"
 #include "generator/codegen/nvptx.h"
 #include "generator/codegen/ptxas.h"
 #include "generator/codegen_hash.inc"
@@ -78,8 +79,7 @@ Kernel compile_one(const Problem& problem, const std::string& arch, const Choice
     kernel.ptx = emit_ptx(*module, kernel.target);
   } else {
     auto module = translate(*emitted.module, context, kernel.isa);
-    optimize(*module, kernel.isa);
-    link_image(emit_code(*module, kernel.isa, false), kernel);
+    link_image(object_of(*module, kernel.isa), kernel);
   }
   kernel.role = role;
   kernel.choice = choice;

@@ -9,7 +9,9 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <map>
+#include <memory>
 #include <random>
 
 namespace deepgen::numerics {
@@ -91,16 +93,28 @@ inline std::vector<EpilogueOp> random_epilogue(Rng& rng) {
   return ops;
 }
 
+/// What the last two problems are verified with: tests take many configs of one, whose reference costs more
+/// than a kernel of it. Two, as the awkward problem goes with the config's own.
+inline CaseSet& cases_of(const Problem& p) {
+  static std::deque<std::unique_ptr<CaseSet>> known;
+  for (const auto& cases : known)
+    if (cases->problem() == p) return *cases;
+  if (known.size() == 2) known.pop_front();
+  known.push_back(subject_of(p)->cases(7));
+  return *known.back();
+}
+
 /// Verifies every kernel of the file that this CPU runs; returns how many.
 inline int verify_all(const KernelFile& file, const std::string& context) {
   EXPECT_EQ(file.status, "ok") << file.detail << "\n" << context;
   int verified = 0;
   for (const Kernel& kernel : file.kernels) {
     if (!runs_on(kernel.isa, int64_t(cpu::usable_isa()))) continue;
-    const std::unique_ptr<CaseSet> cases = subject_of(kernel.problem)->cases(7);
     std::string step;
     Verdict verdict =
-        cases->verify(LoadedKernel(kernel), kernel.workspace, [&](const std::string& s) { step = s; });
+        cases_of(kernel.problem).verify(LoadedKernel(kernel), kernel.workspace, [&](const std::string& s) {
+          step = s;
+        });
     EXPECT_EQ(verdict.status, "ok") << kernel.role << ": " << verdict.detail << "\n"
                                     << step << "\n"
                                     << kernel.problem.key() << "\n"

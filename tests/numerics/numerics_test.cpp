@@ -1,7 +1,12 @@
 // Random (problem, config) pairs, compiled and run against the f64 reference on guarded buffers, as
 // deepgen-measure does it: dense and padded operands, alpha and beta, C apart and in place, every way to
 // share out the grid.
+#include "base/files/files.h"
 #include "tests/numerics/numerics.h"
+#include "tests/unit/environment.h"
+
+#include <filesystem>
+#include <iterator>
 
 namespace deepgen {
 namespace {
@@ -59,6 +64,7 @@ TEST(Space, IsNeverEmpty) {
 }
 
 TEST(Codegen, IsDeterministic) {
+  const Environment compile_both("DEEPGEN_KEEP_OBJECTS", nullptr);
   Gemm p = Gemm::parse(
       "gemm m=33 n=77 k=129 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=tn epilogue=bias+gelu align=4");
   Space space(p, "cpu", device_of_level(4));
@@ -68,6 +74,42 @@ TEST(Codegen, IsDeterministic) {
     ASSERT_EQ(first.status, "ok") << first.detail;
     EXPECT_EQ(first.serialize(), second.serialize());
   }
+}
+
+/// An object that is kept is taken for the same IR alone, and gives the same kernel.
+TEST(Codegen, KeptObjectsAreThoseOfTheirIr) {
+  const Gemm p =
+      Gemm::parse("gemm m=5 n=7 k=9 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=none align=4");
+  const Choice choice = Space(p, "cpu", device_of_level(1)).default_choice();
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kept_objects";
+  std::filesystem::remove_all(folder);
+  const auto files = [&] {
+    return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+  };
+  const auto compiled = [&](const Gemm& problem) {
+    return compile_candidate(problem, "cpu", choice, false, false);
+  };
+  const std::string path = folder.string();
+  const auto kept = [&](const Gemm& problem) {
+    const Environment keep("DEEPGEN_KEEP_OBJECTS", path.c_str());
+    return compiled(problem);
+  };
+  const Environment nowhere("DEEPGEN_KEEP_OBJECTS", nullptr);
+  const KernelFile first = kept(p);
+  ASSERT_EQ(first.status, "ok") << first.detail;
+  EXPECT_EQ(files(), 1);
+  EXPECT_EQ(first.serialize(), compiled(p).serialize());
+  EXPECT_EQ(first.serialize(), kept(p).serialize());
+  EXPECT_EQ(files(), 1);
+  Gemm other = p;
+  other.epilogue = {EpilogueOp::relu};
+  EXPECT_NE(kept(other).kernels[0].sha256, first.kernels[0].sha256);
+  EXPECT_EQ(files(), 2);
+  for (const auto& file : std::filesystem::directory_iterator(folder))
+    write_atomically(file.path().string(), "no object");
+  EXPECT_EQ(kept(p).status, "failed") << "what is kept is read";
+  EXPECT_EQ(compiled(p).status, "ok");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Codegen, BadCandidateIsAFailedFile) {

@@ -2,6 +2,7 @@
 // kinds, types and options, every level of this host, sizes that break vector code.
 #include "measure/values/rows_inputs.h"
 #include "tests/numerics/numerics.h"
+#include "tests/unit/environment.h"
 
 #include <cmath>
 
@@ -83,6 +84,7 @@ TEST(Rows, SpaceIsNeverEmpty) {
 }
 
 TEST(Rows, CodegenIsDeterministic) {
+  const Environment compile_both("DEEPGEN_KEEP_OBJECTS", nullptr);
   const Rows p = Rows::parse("rows m=33 n=777 x=bf16 d=e4m3 kind=layer_norm options=residual+scale");
   const Space space(p, "cpu", device_of_level(4));
   for (size_t rank : {size_t(0), space.size() / 2}) {

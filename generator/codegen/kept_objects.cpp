@@ -1,0 +1,41 @@
+#include "generator/codegen/kept_objects.h"
+
+#include "base/files/files.h"
+#include "base/text/sha256.h"
+#include "generator/codegen/codegen.h"
+#include "generator/codegen/compile.h"
+
+#include "llvm/IR/Module.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstdlib>
+
+namespace deepgen {
+namespace {
+
+std::string compiled(llvm::Module& module, int64_t isa) {
+  optimize(module, isa);
+  return emit_code(module, isa, false);
+}
+
+/// Of the IR, which names its functions' CPU and features.
+std::string name_of(const llvm::Module& module) {
+  std::string text = compiler_id("cpu") + "\n";
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return sha256_hex(text);
+}
+
+} // namespace
+
+std::string object_of(llvm::Module& module, int64_t isa) {
+  const char* folder = std::getenv("DEEPGEN_KEEP_OBJECTS");
+  if (!folder || !*folder) return compiled(module, isa);
+  const std::string path = std::string(folder) + "/" + name_of(module) + ".o";
+  if (file_exists(path)) return read_file(path);
+  std::string object = compiled(module, isa);
+  write_if_changed(path, object);
+  return object;
+}
+
+} // namespace deepgen
