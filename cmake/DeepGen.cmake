@@ -5,7 +5,8 @@
 #                    [EPILOGUE bias|relu|residual|... ...]
 #                    [SEARCH auto|grid|random|anneal|genetic|gbt|xgboost] [SEARCH_FILE f] [BUDGET quick|default|thorough]
 #                    [SLOTS n ...] [UNTUNED]
-#                    [ARCHS native|cpu|sm_80|sm_86|sm_89|sm_90|sm_90a|sm_100|sm_120 ...] [NAMESPACE ns] [LOCK_FILE path] [VENDORED])
+#                    [ARCHS native|cpu|sm_80|sm_86|sm_89|sm_90|sm_90a|sm_100|sm_120 ...] [NAMESPACE ns] [LOCK_FILE path] [VENDORED]
+#                    [FALLBACK vendor|none])
 #
 # The first call creates the static library <target> with the header <target>.h; later calls with another NAME add
 # problems to it. NAME defaults to <target>, NAMESPACE to <target>, ACCUMULATE to what the types imply, LAYOUT to nt
@@ -17,6 +18,7 @@
 # With GROUPS, the rows of A and D belong to as many groups, by a table of offsets in device memory, and each has a B of its own.
 # C symbols are <namespace>_<name>. SEARCH, SEARCH_FILE, BUDGET and SLOTS (candidates in each round) are about how a search
 # goes: see DeepGenSearch.cmake. UNTUNED takes the template's default config, never searched and never locked: a baseline to compare with.
+# FALLBACK vendor: where the hold-out of the search found the vendor's library faster, the function calls that (docs/fallback.md).
 # VENDORED keeps the compiled kernels of the lock's entries beside it, in deepgen.kernels/: `tune` writes them, and a frozen build
 # then links them without compiling any.
 # ARCHS, NAMESPACE, LOCK_FILE and VENDORED belong to the library: the first call decides. A library holds kernels for all of its
@@ -79,6 +81,8 @@ set(DEEPGEN_SEARCH_FILE "" CACHE FILEPATH "Search file (deepgen.search/1) of all
 set(DEEPGEN_BUDGET "" CACHE STRING "quick, default or thorough; empty: that of the search file, else default")
 set_property(CACHE DEEPGEN_BUDGET PROPERTY STRINGS "" quick default thorough)
 set(DEEPGEN_SLOTS "" CACHE STRING "Candidates in each round of a search; empty: by the budget")
+set(DEEPGEN_FALLBACK "" CACHE STRING "Default of FALLBACK: vendor or none; empty: none")
+set_property(CACHE DEEPGEN_FALLBACK PROPERTY STRINGS "" vendor none)
 set(DEEPGEN_VERIFY ON CACHE BOOL "Verify what is linked and no search has verified: default configs, fallbacks")
 set(DEEPGEN_SITES "" CACHE FILEPATH "sites.json of hosts that compile and measure for this build; empty: this one does")
 option(DEEPGEN_START_ONLY "Sites compile and verify what is linked, too: this host compiles and measures no kernel" OFF)
@@ -94,7 +98,7 @@ set(DEEPGEN_MEASURE_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen-me
 
 function(deepgen_add_gemm target)
   set(options UNTUNED VENDORED)
-  set(singles NAME ACCUMULATE LAYOUT BATCH GROUPS GATED NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
+  set(singles NAME ACCUMULATE LAYOUT BATCH GROUPS GATED NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET FALLBACK)
   set(lists SHAPE TYPES EPILOGUE ARCHS SLOTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_gemm)
   _deepgen_check_target_name("${target}")

@@ -4,7 +4,7 @@ cmake_policy(VERSION 3.25)
 set_property(GLOBAL PROPERTY DEEPGEN_LIBRARY_FOLDER ${CMAKE_CURRENT_LIST_DIR}/library)
 
 # Adds the problem of a key to the library `target`. Reads the keywords that all operators have from arg_* of the caller:
-# NAME, NAMESPACE, ARCHS, LOCK_FILE, VENDORED, UNTUNED, and those of DeepGenSearch.cmake.
+# NAME, NAMESPACE, ARCHS, LOCK_FILE, VENDORED, UNTUNED, FALLBACK, and those of DeepGenSearch.cmake.
 function(_deepgen_add_problem target key)
   _deepgen_check_identifier(${target} NAME "${arg_NAME}")
   _deepgen_search_options(${target} options)
@@ -23,7 +23,13 @@ function(_deepgen_add_problem target key)
   if(arg_UNTUNED)
     set(untuned true)
   endif()
+  _deepgen_fallback(${target} "${key}" fallback)
+  set(fallback_field "")
+  if(fallback)
+    set(fallback_field ",\n \"fallback\":\"vendor\"")
+  endif()
   set_property(TARGET ${target} APPEND PROPERTY DEEPGEN_NAMES ${arg_NAME})
+  set_property(TARGET ${target} PROPERTY DEEPGEN_FALLBACK_${arg_NAME} ${fallback})
   set_property(TARGET ${target} PROPERTY DEEPGEN_KEY_${arg_NAME} "${key}")
   set_property(TARGET ${target} PROPERTY DEEPGEN_OPTIONS_${arg_NAME} ${options})
   set_property(TARGET ${target} PROPERTY DEEPGEN_UNTUNED_${arg_NAME} ${untuned})
@@ -31,8 +37,30 @@ function(_deepgen_add_problem target key)
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/_deepgen/${target}/${arg_NAME}/problem.json CONTENT
 "{\"schema\":\"deepgen.problem/1\",\"target\":\"${target}\",\"name\":\"${arg_NAME}\",\"namespace\":\"${namespace}\",
  \"problem\":\"${key}\",
- \"untuned\":${untuned}}
+ \"untuned\":${untuned}${fallback_field}}
 " @ONLY)
+endfunction()
+
+# Whether the function calls the vendor's library where that was found faster. Reads arg_FALLBACK of the caller.
+function(_deepgen_fallback target key result)
+  set(word "${DEEPGEN_FALLBACK}")
+  if(word)
+    _deepgen_check_word(${target} DEEPGEN_FALLBACK "${word}" vendor none)
+  endif()
+  if(DEFINED arg_FALLBACK)
+    _deepgen_check_word(${target} FALLBACK "${arg_FALLBACK}" vendor none)
+    set(word "${arg_FALLBACK}")
+  endif()
+  set(falls_back FALSE)
+  if(word STREQUAL "vendor" AND key MATCHES "=[0-9]+\\.\\.")
+    if(DEFINED arg_FALLBACK) # a default is for what can have it
+      _deepgen_fail(${target} FALLBACK "vendor" "does not go with a range: the vendor's library is timed at some sizes alone"
+        "sizes without a range, or FALLBACK none")
+    endif()
+  elseif(word STREQUAL "vendor" AND key MATCHES "^gemm ")
+    set(falls_back TRUE)
+  endif()
+  set(${result} ${falls_back} PARENT_SCOPE)
 endfunction()
 
 # C symbols and C++ namespaces share the global scope of a program: each symbol has one owner, and none is a namespace.

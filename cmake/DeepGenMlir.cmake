@@ -17,7 +17,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWorkload.cmake)
 
 function(deepgen_add_mlir target)
   set(options UNTUNED)
-  set(singles FILE MANIFEST CALLS NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
+  set(singles FILE MANIFEST CALLS NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET FALLBACK)
   set(lists ARCHS SLOTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_mlir)
   _deepgen_check_target_name("${target}")

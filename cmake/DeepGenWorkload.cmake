@@ -2,7 +2,7 @@
 #
 #   deepgen_add_workload(<target> FILE workload.json [THRESHOLD x] [MINUTES n]
 #                        [SEARCH s] [SEARCH_FILE f] [BUDGET quick|default|thorough] [SLOTS n ...] [UNTUNED]
-#                        [ARCHS ...] [NAMESPACE ns] [LOCK_FILE path] [VENDORED])
+#                        [ARCHS ...] [NAMESPACE ns] [LOCK_FILE path] [VENDORED] [FALLBACK vendor])
 #
 # FILE is what `deepgen import` has written; functions have its names, which follow from the problems. THRESHOLD leaves out
 # problems with a smaller share of the time, such as 0.01. The budget of searches goes by weight: the heaviest tenth of the
@@ -18,7 +18,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
 
 function(deepgen_add_workload target)
   set(options UNTUNED VENDORED)
-  set(singles FILE THRESHOLD MINUTES NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
+  set(singles FILE THRESHOLD MINUTES NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET FALLBACK)
   set(lists ARCHS SLOTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_workload)
   _deepgen_check_target_name("${target}")

@@ -1,6 +1,7 @@
 #include "base/search/log_environment.h"
 
 #include "base/json/json_text.h"
+#include "base/search/vendor_call.h"
 
 namespace deepgen {
 namespace {
@@ -45,7 +46,9 @@ void check_holdout(const Json& holdout, const std::string& where) {
   check_object(vendor, "the hold-out's vendor", where);
   get<std::array<double, 3>>(vendor, "ratio", where);
   get_text(vendor, "verdict", where);
-  check_texts(vendor, {"algorithm"}, where);
+  check_texts(vendor, {"algorithm", "default_verdict", "no_call"}, where);
+  each(vendor, {"default_ratio"}, where, get<std::array<double, 3>>);
+  get_vendor_call(vendor, "call", where);
 }
 
 void check_vendor(const Json& vendor, const std::string& where) {

@@ -1,7 +1,7 @@
 #include "peers.h"
 
 #include "../../measure/values/clones.h"
-#include "../../measure/vendor/cpu/activation.h"
+#include "../../runtime/cpu/activation.h"
 
 #include <cstdio>
 #include <dlfcn.h>

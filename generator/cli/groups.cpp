@@ -11,8 +11,8 @@ namespace {
 const std::map<std::string, std::vector<std::string>> kGroupOptions = {
     {"select", {"--problem", "--arch", "--records", "-o"}},
     {"header", {"--problem"}},
-    {"embed", {"--problem", "--kernel", "--verified", "--vendored"}},
-    {"bundle", {"--problem", "--kernel", "--verified", "--vendored"}},
+    {"embed", {"--problem", "--kernel", "--choice", "--verified", "--vendored"}},
+    {"bundle", {"--problem", "--kernel", "--choice", "--verified", "--vendored"}},
     {"lock merge", {"--problem", "--arch", "--on", "--records"}},
     {"lock check", {"--problem", "--arch"}}};
 

@@ -13,6 +13,7 @@ struct LibraryFunction {
   ProblemFile file;
   std::vector<KernelFile> kernels;
   std::set<std::string> verified = {}; ///< SHA-256 of code that the build has verified
+  std::vector<LinkedCall> calls = {};  ///< of vendors' libraries, beside kernels
 };
 
 struct Library {

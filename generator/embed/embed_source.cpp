@@ -5,6 +5,7 @@
 #include "generator/embed/embed_ranges.h"
 #include "generator/embed/embed_signature.h"
 #include "generator/embed/embed_text.h"
+#include "generator/embed/embed_vendor.h"
 #include "generator/embed/operand_table.h"
 
 #include <array>
@@ -42,7 +43,14 @@ std::string kernels_comment(const LibraryFunction& f) {
   std::string text = "/* Kernels of " + symbol(f) +
                      ", best first; the first one that the device and the operands allow is used (" +
                      origins(f) + "):\n";
-  for (const LinkedKernel& k : linked_kernels(f)) text += kernel_line(k);
+  for (const LinkedKernel& k : linked_kernels(f)) {
+    text += kernel_line(k);
+    if (const VendorCall* call = call_beside(k, f))
+      text += "     " +
+              in_comment("  " + call->config(f.file.problem) + " runs instead, on " + call->device +
+                         ", where that version is installed") +
+              "\n";
+  }
   return text + "*/\n";
 }
 
@@ -108,7 +116,8 @@ std::string requirement_table(const Kernel& k, const std::string& id, const Libr
 }
 
 /// The fields of deepgen_kernel in order: those of every kernel, of the CPU's, of GPUs'.
-std::string kernel_row(const LinkedKernel& linked, const std::string& id, EmbeddedCode& code) {
+std::string kernel_row(const LinkedKernel& linked, const LibraryFunction& f, const std::string& id,
+                       EmbeddedCode& code) {
   const Kernel& k = *linked.kernel;
   const bool silent = linked.file->arch != "cpu" &&
                       k.role == "fallback"; // or hosts with and without the GPU write other bytes
@@ -119,13 +128,14 @@ std::string kernel_row(const LinkedKernel& linked, const std::string& id, Embedd
   if (linked.file->arch == "cpu") {
     row += number(k.isa) + ", " + code.add_image(k, "deepgen_" + id);
     for (int64_t x : {k.tiles_m, k.tiles_n, k.tiles_b, k.grain_m, k.grain_n}) row += ", " + number(x);
-    return row + ", nullptr, nullptr, nullptr, nullptr, 0, nullptr, 0" + size_fields(k, id) + "},\n";
+    return row + ", nullptr, nullptr, nullptr, nullptr, 0, nullptr, 0" + size_fields(k, id) +
+           vendor_field(linked, f, id) + "},\n";
   }
   row += "0, nullptr, 1, 1, 1, 1, 1, " + (k.device.empty() ? "nullptr" : c_literal(k.device)) + ", " + id +
          "_requirements";
   return row + ", &" + code.add_gpu_code(k, "deepgen_" + id) + ", " + id + "_launches, " +
          number(int64_t(k.launches.size())) + ", " + (k.maps.empty() ? "nullptr" : id + "_maps") + ", " +
-         number(int64_t(k.maps.size())) + size_fields(k, id) + "},\n";
+         number(int64_t(k.maps.size())) + size_fields(k, id) + vendor_field(linked, f, id) + "},\n";
 }
 
 /// The table of one function's kernels, and the lists that it points to.
@@ -142,7 +152,8 @@ std::string kernel_tables(const LibraryFunction& f, EmbeddedCode& code) {
     lists += size_tables(k, id);
     if (linked.file->arch != "cpu")
       lists += launch_table(k, id) + map_table(k, id, f) + requirement_table(k, id, f);
-    table += kernel_row(linked, id, code);
+    lists += vendor_table(linked, f, id);
+    table += kernel_row(linked, f, id, code);
   }
   return lists + table + "};\nconst deepgen_kernel* volatile " + name +
          "_selected = nullptr;\nvoid* volatile " + name + "_devices = nullptr;\n";

@@ -1,6 +1,7 @@
 #include "generator/lock/evidence.h"
 
 #include "base/json/json.h"
+#include "base/search/vendor_choice.h"
 #include "base/text/error.h"
 #include "generator/space/space.h"
 
@@ -76,6 +77,9 @@ Json evidence_of(const Decision& decision, const RecordLog& final, const std::ve
     if (const std::string algorithm = vendor.value("algorithm", ""); !algorithm.empty())
       evidence["vendor_algorithm"] = algorithm;
   }
+  const VendorChoice choice = vendor_choice(final, decision, "");
+  if (choice.call) evidence["fallback"] = "vendor";
+  if (!choice.why_not.empty()) evidence["no_fallback"] = choice.why_not;
   add_coverage(evidence, logs, tuned);
   return evidence;
 }

@@ -28,6 +28,9 @@ void add_choice(const LockedChoice& c, Json& json) {
   json["expect_sha256"] = c.expect_sha256;
   json["toolchain"] = c.toolchain;
   if (c.taken) json["taken"] = span_json(*c.taken);
+  if (!c.vendor) return;
+  json["vendor"] = to_json(*c.vendor);
+  json["vendor"]["device"] = c.vendor->device;
 }
 
 LockedChoice choice_from_json(const Json& json, const std::string& path) {
@@ -37,6 +40,8 @@ LockedChoice choice_from_json(const Json& json, const std::string& path) {
   c.expect_sha256 = get_word(json, "expect_sha256", path);
   c.toolchain = get_name(json, "toolchain", path);
   c.taken = get_span(json, "taken", path);
+  c.vendor = get_vendor_call(json, "vendor", path);
+  if (c.vendor) c.vendor->device = get_name(json["vendor"], "device", path);
   return c;
 }
 
@@ -58,10 +63,24 @@ ProblemFile ProblemFile::parse(const std::string& text, const std::string& where
   file.ns = get_name(json, "namespace", where, kLongestName);
   file.problem = problem_of(json, where);
   file.untuned = get<bool>(json, "untuned", where);
+  if (json.contains("fallback")) {
+    const std::string fallback = get_word(json, "fallback", where);
+    if (fallback != "vendor")
+      throw Error("unknown fallback '" + fallback + "'", where, "", "use vendor, or leave it out");
+    file.fallback = true;
+  }
   return file;
 }
 
 ProblemFile ProblemFile::read(const std::string& path) { return parse(read_file(path), path); }
+
+std::vector<LinkedCall> ChoiceFile::calls() const {
+  std::vector<LinkedCall> list;
+  if (main.vendor) list.push_back({arch, "", *main.vendor});
+  for (const LockedChoice& c : devices)
+    if (c.vendor) list.push_back({arch, c.device, *c.vendor});
+  return list;
+}
 
 std::string ChoiceFile::serialize() const {
   Json json = {{"schema", kChoiceSchema}, {"function", function}, {"problem", problem.key()}, {"arch", arch}};

@@ -3,6 +3,7 @@
 
 #include "base/kernel/config.h"
 #include "base/problem/problem.h"
+#include "base/search/vendor_call.h"
 
 #include <optional>
 
@@ -12,7 +13,8 @@ namespace deepgen {
 struct ProblemFile {
   std::string target, name, ns;
   Problem problem;
-  bool untuned = false; ///< true: always the default config
+  bool untuned = false;  ///< true: always the default config
+  bool fallback = false; ///< FALLBACK vendor: the vendor's library runs where it was found faster
 
   std::string label() const { return target + " " + name; }
   static ProblemFile parse(const std::string& text, const std::string& where);
@@ -28,6 +30,14 @@ struct LockedChoice {
   std::string device;        ///< tuned on the device of this name; empty: for all of the arch
   /// Of a problem with ranges that has several kernels: the calls that take this one.
   std::optional<SizeSpan> taken = {};
+  std::optional<VendorCall> vendor = {}; ///< runs in place of it where it can; of a function with a fallback
+};
+
+/// A call beside one of the kernels that a function links: the main one of an arch and a device, as
+/// Kernel::device has it.
+struct LinkedCall {
+  std::string arch, device;
+  VendorCall call;
 };
 
 /// choice.json: the config to build. Holds no timings, so that measuring again with the same outcome rebuilds
@@ -44,6 +54,7 @@ struct ChoiceFile {
   std::vector<Choice>
       instead; ///< GPUs: for a default that the assembler refuses (it spills, say), best first
 
+  std::vector<LinkedCall> calls() const;
   std::string serialize() const;
   static ChoiceFile parse(const std::string& text, const std::string& where);
   static ChoiceFile read(const std::string& path);

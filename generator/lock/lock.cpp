@@ -5,6 +5,7 @@
 #include "base/json/json_text.h"
 #include "base/kernel/span_json.h"
 #include "base/search/decide.h"
+#include "base/search/vendor_choice.h"
 #include "base/text/text.h"
 #include "generator/lock/evidence.h"
 #include "generator/lock/final_log.h"
@@ -96,6 +97,8 @@ LockEntry entry_from_json(const Json& json, const std::string& where) {
     for (const Json& item : get<std::vector<Json>>(json, "ranges", where))
       e.ranges.push_back(part_from_json(item, where));
   if (json.contains("kernels")) e.kernels = get_name(json, "kernels", where);
+  e.vendor = get_vendor_call(json, "vendor", where);
+  if (e.vendor) e.vendor->device = e.device.name;
   if (json.contains("evidence")) e.evidence = json["evidence"]; // whatever it is: it decides nothing
   return e;
 }
@@ -114,6 +117,7 @@ std::string LockEntry::line() const {
   if (!kernels.empty()) json["kernels"] = kernels;
   if (taken) json["taken"] = span_json(*taken);
   for (const LockedPart& part : ranges) json["ranges"].push_back(part_json(part));
+  if (vendor) json["vendor"] = to_json(*vendor);
   json["evidence"] = evidence;
   return dump_json(json);
 }
@@ -123,7 +127,7 @@ std::string LockEntry::place() const { return problem + " on " + arch + " (" + d
 bool LockEntry::agrees_with(const LockEntry& e) const {
   auto decision = [](const LockEntry& x) {
     return std::tie(x.choice.template_name, x.choice.config.values, x.revision, x.sha256, x.toolchain,
-                    x.taken, x.ranges);
+                    x.taken, x.ranges, x.vendor);
   };
   return identity(*this) == identity(e) && decision(*this) == decision(e) && same_facts(*this, e);
 }
@@ -216,6 +220,9 @@ std::string why_stale(const LockEntry& e) {
              ", the entry was tuned with " + std::to_string(e.revision);
     if (std::string why = why_illegal(Problem::parse(e.problem), e.arch, e.device, e.choice); !why.empty())
       return why;
+    if (e.vendor)
+      if (std::string why = why_unusable(*e.vendor, Problem::parse(e.problem), e.arch); !why.empty())
+        return why;
     return why_stale_ranges(e);
   } catch (const Error& error) { // unknown template, or a problem key that this version does not know
     return error.what();
@@ -237,9 +244,10 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
   const Record& w = decision.winner;
   if (!is_sha256(w.sha256) || !(w.error <= 1))
     throw Error("not locked: the winner was not verified", problem, w.choice.text());
-  return {problem,    arch,     device,    w.choice,
-          w.revision, w.sha256, toolchain, evidence_of(decision, *final, logs, {problem, arch, device}),
-          {},         {}};
+  LockEntry e{problem,    arch,     device,    w.choice,
+              w.revision, w.sha256, toolchain, evidence_of(decision, *final, logs, {problem, arch, device})};
+  e.vendor = vendor_choice(*final, decision, device.name).call;
+  return e;
 }
 
 std::vector<LockEntry> prune_lock(const std::string& path, const std::set<std::string>& problems,

@@ -5,6 +5,7 @@
 #include "base/json/json.h"
 #include "base/kernel/device.h"
 #include "base/search/record.h"
+#include "base/search/vendor_call.h"
 
 #include <optional>
 #include <set>
@@ -31,6 +32,8 @@ struct LockEntry {
   std::optional<SizeSpan> taken = {};  ///< of a problem with ranges and several kernels: the above one's
   std::vector<LockedPart> ranges = {}; ///< the others
   std::string kernels = {}; ///< SHA-256 of what generator/lock/vendored.h keeps of the entry; empty: nothing
+  /// What is faster than the kernel: functions with FALLBACK call it.
+  std::optional<VendorCall> vendor = {};
 
   std::string line() const;
   std::string place() const; ///< "gemm m=512 ... on cpu (AMD EPYC 9654)", for messages

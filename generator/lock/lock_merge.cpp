@@ -12,6 +12,11 @@ const LockEntry* same_place(const Lock& lock, const LockEntry& e) {
   return nullptr;
 }
 
+bool is_no_slower_than_vendor(const LockEntry& e) {
+  const std::optional<EvidenceRatio> ratio = ratio_to_vendor(e);
+  return ratio && verdict(ratio->low, ratio->high, ratio->noise) != "loss";
+}
+
 /// Of `theirs` against the one that is there.
 MergedEntry decide_merge(const LockEntry& ours, const LockEntry& theirs, MergeForce force) {
   const std::optional<EvidenceRatio> ratio = ratio_of(theirs, ours);
@@ -22,6 +27,10 @@ MergedEntry decide_merge(const LockEntry& ours, const LockEntry& theirs, MergeFo
     return {theirs, MergeOutcome::replaced, "the one that was there is stale: " + first_line(stale)};
   if (!ratio) return {theirs, MergeOutcome::undecided, words};
   const bool faster = verdict(ratio->low, ratio->high, ratio->noise) == "win";
+  if (faster && ours.vendor && !theirs.vendor && !is_no_slower_than_vendor(theirs))
+    return {theirs, MergeOutcome::kept,
+            words + "; but " + ours.vendor->library +
+                ", which the one that was there falls back on, is faster"};
   return {theirs, faster ? MergeOutcome::replaced : MergeOutcome::kept, words};
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/search/decide.h"
 #include "base/search/ranged_decision.h"
+#include "base/search/vendor_choice.h"
 #include "base/text/error.h"
 #include "generator/lock/failures.h"
 #include "generator/lock/final_log.h"
@@ -76,8 +77,14 @@ Selected take_default(const Context& c, const SelectRequest& r, const std::strin
   return s;
 }
 
-LockedChoice locked(const LockEntry& e, const std::string& device = "") {
-  return {e.choice, e.revision, e.sha256, e.toolchain, device, e.taken};
+LockedChoice locked(const LockEntry& e, const SelectRequest& r, const std::string& device = "") {
+  return {e.choice,
+          e.revision,
+          e.sha256,
+          e.toolchain,
+          device,
+          e.taken,
+          r.file.fallback ? e.vendor : std::nullopt};
 }
 
 std::vector<LockedChoice> locked_ranges(const LockEntry& e, const std::string& device = "") {
@@ -130,7 +137,9 @@ Selected from_records(const Context& c, const SelectRequest& r, const std::strin
                 decision.reason + (alike.empty() ? "" : "; " + alike),
                 "see `deepgen report --records ...`; the template may have a defect");
   const Record& w = decision.winner;
-  return make(r, {w.choice, w.revision, "", "", ""}, "search",
+  LockedChoice choice{w.choice, w.revision, "", "", ""};
+  if (r.file.fallback) choice.vendor = vendor_choice(*final, decision, r.device.name).call;
+  return make(r, std::move(choice), "search",
               stale.empty()
                   ? alike
                   : stale_text(stale) + "using this build's search" + (alike.empty() ? "" : "; " + alike));
@@ -181,13 +190,14 @@ Found find(const Context& c, const SelectRequest& r) {
 Selected take_entries(const SelectRequest& r, const Found& found) {
   const LockEntry& general = *found.good.front();
   Selected s =
-      make(r, locked(general), "lock",
+      make(r, locked(general, r), "lock",
            found.stale.empty() ? "" : stale_text(found.stale) + "using that of " + general.device.name);
   s.choice.ranges = locked_ranges(general);
   for (const LockEntry* e : found.good)
     if (e->choice != general.choice || e->revision != general.revision || e->sha256 != general.sha256 ||
-        e->taken != general.taken || e->ranges != general.ranges) {
-      s.choice.devices.push_back(locked(*e, e->device.name));
+        e->taken != general.taken || e->ranges != general.ranges ||
+        (r.file.fallback && e->vendor != general.vendor)) {
+      s.choice.devices.push_back(locked(*e, r, e->device.name));
       for (LockedChoice& part : locked_ranges(*e, e->device.name))
         s.choice.devices.push_back(std::move(part));
     }

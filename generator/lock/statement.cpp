@@ -105,6 +105,8 @@ std::string statement(const Json& evidence, const Device& device) {
   if (e.find<double>("power_capped").value_or(0) >= 0.5) add("at the power limit");
   add(coverage(e));
   add(about_vendor(e));
+  if (e.text("fallback") == "vendor") add("called with FALLBACK vendor");
+  if (const std::string why = e.text("no_fallback"); !why.empty()) add("no call to fall back on: " + why);
   add(e.unreadable());
   return out;
 }

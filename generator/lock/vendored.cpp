@@ -55,6 +55,12 @@ bool same_decision(const LockEntry& x, const LockEntry& y) {
          x.ranges == y.ranges;
 }
 
+/// Nothing in this version may know how the call is made any more: then the kernel runs.
+void add_call(const LockEntry& e, const ProblemFile& file, const std::string& device, VendoredKernels& all) {
+  if (file.fallback && e.vendor && why_unusable(*e.vendor, file.problem, e.arch).empty())
+    all.calls.push_back({e.arch, device, *e.vendor});
+}
+
 } // namespace
 
 std::string VendoredKernels::serialize() const {
@@ -143,8 +149,11 @@ VendoredKernels vendored_for(const Lock& lock, const std::string& lock_path, con
                 file.label() + ": missing: no entry for " + file.problem.key() + " on " + arch,
                 "run `ninja tune` where the device is attached and commit the lock");
   VendoredKernels all = read_vendored(lock_path, *entries.front());
+  add_call(*entries.front(), file, "", all);
   for (size_t i = 1; i < entries.size(); ++i) {
-    if (same_decision(*entries[i], *entries.front())) continue;
+    const bool same_call = !file.fallback || entries[i]->vendor == entries.front()->vendor;
+    if (same_decision(*entries[i], *entries.front()) && same_call) continue;
+    add_call(*entries[i], file, entries[i]->device.name, all);
     const VendoredKernels other = read_vendored(lock_path, *entries[i]);
     all.verified.insert(other.verified.begin(), other.verified.end());
     for (const Kernel& k : other.kernels.kernels)

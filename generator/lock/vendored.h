@@ -13,9 +13,10 @@ namespace deepgen {
 
 /// What is kept of one entry.
 struct VendoredKernels {
-  KernelFile kernels;             ///< "main" and fallbacks; of a problem with ranges several main ones
-  std::set<std::string> verified; ///< SHA-256 of code that was verified when this was made
-  std::string toolchain{};        ///< that made them, for messages
+  KernelFile kernels;              ///< "main" and fallbacks; of a problem with ranges several main ones
+  std::set<std::string> verified;  ///< SHA-256 of code that was verified when this was made
+  std::string toolchain{};         ///< that made them, for messages
+  std::vector<LinkedCall> calls{}; ///< of what vendored_for() gives; the lock has them, and not the file
 
   /// What is hashed: a line of JSON, then the kernel file.
   std::string serialize() const;

@@ -4,6 +4,7 @@
 #include "generator/lock/evidence_ratio.h"
 #include "generator/report/csv.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace deepgen {
@@ -29,14 +30,25 @@ void set_uplift(ResultRow& row, const Speed& uplift, const std::string& verdict)
 
 Speed speed_of(const EvidenceRatio& r) { return {1 / r.ratio, 1 / r.high, 1 / r.low}; }
 
+/// The uplift stays the kernel's own: not every function has a fallback.
+void note_fallback(const Study& s, ResultRow& row) {
+  const bool locked =
+      std::any_of(s.locked.begin(), s.locked.end(), [](const LockEntry& e) { return e.vendor; });
+  if (locked && is_loss(row.verdict)) row.verdict += "; called with FALLBACK vendor";
+}
+
 /// What was locked by an earlier search has no times here, but its evidence.
 void compare_with_vendor(const Study& s, ResultRow& row) {
-  if (row.tuned_seconds && s.against_vendor) return set_uplift(row, *s.against_vendor, s.vendor_verdict);
+  if (row.tuned_seconds && s.against_vendor) {
+    set_uplift(row, *s.against_vendor, s.vendor_verdict);
+    return note_fallback(s, row);
+  }
   if (row.tuned_seconds || s.locked.empty()) return;
   const std::optional<EvidenceRatio> ratio = ratio_to_vendor(s.locked.front());
   if (!ratio) return;
   row.reference = ratio->reference;
   set_uplift(row, speed_of(*ratio), verdict(ratio->low, ratio->high, ratio->noise));
+  note_fallback(s, row);
 }
 
 /// The entry that this search's winner would be, or the lock's of an earlier search. Records do not say what

@@ -11,6 +11,7 @@
 #include "measure/commands/finalist_set.h"
 #include "measure/commands/ranged_final.h"
 #include "measure/commands/run.h"
+#include "measure/commands/vendor_facts.h"
 #include "measure/cpu/arms.h"
 #include "measure/devices/cuda_take.h"
 #include "measure/gpu/cuda_bench.h"
@@ -91,9 +92,10 @@ RecordLog time_on_cpu(const FinalistSet& selection, const Device& device, const 
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
   const Turn quiet = Turn::quiet_turn();
   spent.waiting = lap.seconds();
-  RecordLog log = run_contest(c, progress).log;
-  log.environment = merged(environment(device, ""), log.environment);
-  return log;
+  ContestResult r = run_contest(c, progress);
+  add_vendor_call(r, selection.finalists().front().file.problem, vendor.name);
+  r.log.environment = merged(environment(device, ""), r.log.environment);
+  return std::move(r.log);
 }
 
 /// Of a problem with ranges: at its points, on any device. `device` is locked already where it is a GPU.
@@ -230,6 +232,7 @@ RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const Playoff
   c.settle_again = cuda::Bench::again_heat;
   c.options.spent = &spent;
   ContestResult r = run_contest(c, progress);
+  add_vendor_call(r, problem, device.arch, vendor);
   around.other_processes = std::max(around.other_processes, cuda::surroundings(device).other_processes);
   Json json = cuda::environment(device, "", around, r.samples, command.options.caches);
   json["vendor"] = {{"name", vendor.name},

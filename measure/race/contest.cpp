@@ -140,6 +140,11 @@ Json facts_of_holdout(const Contest& c, const HoldoutResult& h, const std::strin
                      {"algorithm", algorithm},
                      {"ratio", interval(summarize(h.winner, h.vendor, seed))},
                      {"verdict", verdict_of(h.winner, h.vendor, noise, seed)}};
+  // The default takes the winner's place where the hold-out does not confirm that.
+  if (h.anchor.timed()) {
+    facts["vendor"]["default_ratio"] = interval(summarize(h.anchor, h.vendor, seed));
+    facts["vendor"]["default_verdict"] = verdict_of(h.anchor, h.vendor, noise, seed);
+  }
   return facts;
 }
 

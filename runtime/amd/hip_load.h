@@ -46,6 +46,7 @@ struct Vendor {
   using Driver = amd::Driver;
   using Device = amd::Device;
   using PreparedLaunch = amd::PreparedLaunch;
+  struct PreparedCall {}; ///< nothing calls hipBLASLt
   static const Driver* driver(deepgen_status* why_none) { return amd::driver(why_none); }
   static bool is_arch(const char* arch) { return amd::is_arch(arch); }
   static bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
@@ -63,6 +64,12 @@ struct Vendor {
   }
   static bool concerns_code(Result r) { return amd::concerns_code(r); }
   static void unload(const Driver& d, const deepgen_gpu_code& code) { amd::unload(d, code); }
+  static PreparedCall* prepare_call(const Driver&, const deepgen_function&, const deepgen_kernel&,
+                                    const Device&, Fallback& why) {
+    return why = Fallback::absent, nullptr;
+  }
+  static void discard(PreparedCall*) {}
+  static Fallback state_of(const PreparedCall&) { return Fallback::unknown; }
   static deepgen_status failure(Result r) { return amd::failure(r); }
 };
 

@@ -16,6 +16,9 @@ uint32_t hardware_level();
 /// DEEPGEN_CPU_LEVEL lowers it: "3" is that level alone, "3+" has the extensions, too, that go with it.
 uint32_t usable_isa();
 
+/// Whether this CPU is called so: "AMD EPYC 9654", as /proc/cpuinfo has it.
+bool is_model(const char* name);
+
 /// Writes the names of the features that are present and usable, sorted, and returns how many there are.
 /// Names are those of GCC and LLVM ("avx2", "avx512f", "fma").
 inline constexpr unsigned max_features = 64;

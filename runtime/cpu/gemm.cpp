@@ -2,6 +2,7 @@
 #include "runtime/core/floating_point.h"
 #include "runtime/core/pool.h"
 #include "runtime/core/scratch.h"
+#include "runtime/cpu/blas.h"
 #include "runtime/cpu/select.h"
 #include "runtime/cpu/split.h"
 
@@ -107,6 +108,7 @@ deepgen_status run(const deepgen_function& function, const CallArguments& args) 
   Call call(kernel, values);
   call.grid = grid_at(kernel, values.size);
   const int threads = threads_for(function, values.size);
+  if (kernel.vendor && blas::run(function, kernel, values, args.reads_optional, threads)) return DEEPGEN_OK;
   if (threads > 1) call.split = split_tiles(call.grid, threads);
   if (deepgen_status status = check_workspace(args, call)) return status;
   if (call.split.count() > 1 && pool::run(call.split.count(), run_task, &call)) {
@@ -160,11 +162,21 @@ size_t deepgen_workspace_size(const deepgen_function* function) {
 const char* deepgen_selected_config_at(const deepgen_function* function, const deepgen_call_sizes* passed) {
   int64_t sizes[DEEPGEN_SIZES];
   const deepgen_kernel* kernel = nullptr;
-  return passed && find_kernel(function, *passed, sizes, kernel) ? kernel->config : nullptr;
+  if (!passed || !find_kernel(function, *passed, sizes, kernel)) return nullptr;
+  const deepgen_vendor_call* call = kernel->vendor;
+  return call && blas::state_of(*call) == Fallback::runs ? call->text : kernel->config;
 }
 
 const char* deepgen_selected_config(const deepgen_function* function) {
   if (!function || !is_current(*function)) return nullptr;
   const deepgen_call_sizes sizes = largest(*function);
   return deepgen_selected_config_at(function, &sizes);
+}
+
+const char* deepgen_selected_fallback(const deepgen_function* function) {
+  int64_t sizes[DEEPGEN_SIZES];
+  const deepgen_kernel* kernel = nullptr;
+  if (!function || !is_current(*function) || !find_kernel(function, largest(*function), sizes, kernel))
+    return nullptr;
+  return kernel->vendor ? text_of(blas::state_of(*kernel->vendor)) : nullptr;
 }

@@ -3,6 +3,7 @@
 #include "runtime/core/arguments.h"
 #include "runtime/core/pool.h"
 #include "runtime/core/scratch.h"
+#include "runtime/cpu/blas.h"
 #include "runtime/cpu/cpu.h"
 
 #include <cstring>
@@ -16,6 +17,7 @@ bool well_formed(const deepgen_kernel& k) {
   for (uint32_t i = 0; i < k.arg_count; ++i)
     if (k.args[i] >= DEEPGEN_ARG_COUNT || is_map(k.args[i])) // tensor maps are for GPUs
       return false;
+  if (k.vendor && !blas::well_formed(*k.vendor)) return false;
   return k.tiles_m >= 1 && k.tiles_n >= 1 && k.tiles_b >= 1 && k.grain_m >= 1 && k.grain_n >= 1;
 }
 
@@ -55,6 +57,7 @@ deepgen_status select(const deepgen_function& f) {
   for (uint32_t i = 0; i < f.kernel_count; ++i) {
     const deepgen_kernel& k = f.kernels[i];
     if (!is_cpu(k) || !runs_on(k.isa, isa)) continue;
+    if (k.vendor) blas::look_for(*k.vendor);
     __atomic_store_n(f.selected, &k, __ATOMIC_RELEASE);
     return scratch::reserve(most_workspace(f, &k)) ? DEEPGEN_OK : DEEPGEN_ERROR_WORKSPACE;
   }

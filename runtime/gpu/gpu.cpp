@@ -44,16 +44,16 @@ bool is_rule(const deepgen_size_rule& rule) {
 }
 
 /// What the function says of calls of these sizes, where it takes them.
-void describe(const deepgen_function* function, const deepgen_call_sizes* passed, const char*& config,
-              size_t& workspace) {
-  config = nullptr, workspace = 0;
-  if (!function || !is_current(*function)) return;
+GpuDescription describe(const deepgen_function* function, const deepgen_call_sizes* passed) {
+  GpuDescription about = {nullptr, 0, nullptr};
+  if (!function || !is_current(*function)) return about;
   int64_t sizes[DEEPGEN_SIZES];
   if (passed) {
     const int64_t list[DEEPGEN_SIZES] = {passed->m, passed->n, passed->k, passed->batch};
-    if (take_sizes(*function, list, sizes)) return;
+    if (take_sizes(*function, list, sizes)) return about;
   }
-  vendor_of(*function).describe(*function, passed ? sizes : nullptr, config, workspace);
+  vendor_of(*function).describe(*function, passed ? sizes : nullptr, about);
+  return about;
 }
 
 } // namespace
@@ -87,11 +87,17 @@ bool meets(const Placement& all, const int64_t* sizes, const deepgen_kernel& k, 
   return true;
 }
 
+deepgen_status check_workspace(const CallArguments& args, size_t bytes) {
+  const auto address = uintptr_t(args.workspace);
+  const bool good = !bytes || (address && address % workspace_align == 0 && args.workspace_bytes >= bytes);
+  return good ? DEEPGEN_OK : DEEPGEN_ERROR_WORKSPACE;
+}
+
 deepgen_status take_workspace(GpuCall& call, const deepgen_kernel& k) {
   if (!k.workspace) return DEEPGEN_OK;
   const auto address = uintptr_t(call.args.workspace);
-  if (!address || address % workspace_align || call.args.workspace_bytes < workspace_at(k, call.values.size))
-    return DEEPGEN_ERROR_WORKSPACE;
+  if (!address) return DEEPGEN_ERROR_WORKSPACE;
+  if (deepgen_status status = check_workspace(call.args, workspace_at(k, call.values.size))) return status;
   call.values.slot[DEEPGEN_ARG_WORKSPACE] = address;
   return DEEPGEN_OK;
 }
@@ -152,17 +158,15 @@ const char* deepgen_launch_config(const deepgen_function* function) {
 }
 
 size_t deepgen_launch_workspace_size_at(const deepgen_function* function, const deepgen_call_sizes* sizes) {
-  const char* config;
-  size_t workspace;
-  describe(function, sizes, config, workspace);
-  return workspace;
+  return describe(function, sizes).workspace;
 }
 
 const char* deepgen_launch_config_at(const deepgen_function* function, const deepgen_call_sizes* sizes) {
-  const char* config;
-  size_t workspace;
-  describe(function, sizes, config, workspace);
-  return config;
+  return describe(function, sizes).config;
+}
+
+const char* deepgen_launch_fallback(const deepgen_function* function) {
+  return describe(function, nullptr).fallback;
 }
 
 void deepgen_unregister(const deepgen_function* functions, uint32_t count) {

@@ -7,6 +7,13 @@
 namespace deepgen {
 inline namespace DEEPGEN_ABI_NAMESPACE {
 
+/// What calls of some sizes run, where operands are aligned.
+struct GpuDescription {
+  const char* config;   ///< null: nothing
+  size_t workspace;     ///< bytes that they need at most
+  const char* fallback; ///< whether the vendor's library runs in place of the kernel; null: it never does
+};
+
 /// What the entry points ask of a vendor's part. Each works on the device that is current on the calling
 /// thread.
 struct GpuVendor {
@@ -15,10 +22,8 @@ struct GpuVendor {
   deepgen_status (*current)();
   deepgen_status (*launch)(const deepgen_function&, const CallArguments&, deepgen_stream);
   deepgen_status (*prepare)(const deepgen_function&);
-  /// What calls of these sizes run, where operands are aligned, and what workspace they need at most; null:
-  /// the largest ones, and any.
-  deepgen_status (*describe)(const deepgen_function&, const int64_t* sizes, const char*& config,
-                             size_t& workspace);
+  /// Null: what the largest calls run, and the workspace of any.
+  deepgen_status (*describe)(const deepgen_function&, const int64_t* sizes, GpuDescription&);
   /// Unloads the function's code and frees its choices.
   void (*forget)(const deepgen_function&);
 };
@@ -71,6 +76,9 @@ inline void lower_grid(const deepgen_launch& l, const int64_t* sizes, uint32_t (
     if (blocks < grid[i]) grid[i] = uint32_t(blocks);
   }
 }
+
+/// Whether the caller's workspace has these bytes, aligned.
+deepgen_status check_workspace(const CallArguments&, size_t bytes);
 
 /// Checks the caller's workspace and fills in its slot.
 deepgen_status take_workspace(GpuCall&, const deepgen_kernel&);

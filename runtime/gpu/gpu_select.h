@@ -11,10 +11,14 @@
 //   the kernel concerns_code(result)                  whether another kernel may load where this one did not
 //   unload(driver, code)                   gives back what load() keeps for a piece of code
 //   failure(result)                        the status of a failed driver call
+//   prepare_call(driver, function, kernel, device, why)  what calls the vendor's library in place of the
+//   kernel, a PreparedCall; null: nothing does, and why. discard(call); state_of(call)
 #pragma once
 
 #include "runtime/core/arguments.h"
+#include "runtime/core/fallback.h"
 #include "runtime/core/pool.h"
+#include "runtime/gpu/gpu.h"
 
 #include <cstdlib>
 #include <pthread.h>
@@ -52,10 +56,13 @@ public:
   using Driver = typename Vendor::Driver;
   using Device = typename Vendor::Device;
   using PreparedLaunch = typename Vendor::PreparedLaunch;
+  using PreparedCall = typename Vendor::PreparedCall;
 
   struct PreparedKernel {
     const deepgen_kernel* kernel;
     PreparedLaunch* launches;
+    PreparedCall* call; ///< of the vendor's library, which runs instead where it can; null: none
+    Fallback why;       ///< then
   };
 
   /// What one device runs of one function; made once, never changed.
@@ -81,20 +88,25 @@ public:
     return Vendor::current_device(*d, &device) ? DEEPGEN_ERROR_NO_CONTEXT : DEEPGEN_OK;
   }
 
-  static deepgen_status describe(const deepgen_function& f, const int64_t* sizes, const char*& config,
-                                 size_t& workspace) {
+  static deepgen_status describe(const deepgen_function& f, const int64_t* sizes, GpuDescription& about) {
     const Driver* d = nullptr;
     const Choice* choice = nullptr;
     if (deepgen_status status = current_choice(f, d, choice)) return status;
     int64_t largest[DEEPGEN_SIZES];
     for (int i = 0; i < DEEPGEN_SIZES; ++i) largest[i] = sizes ? sizes[i] : f.sizes[i].most;
-    config = nullptr, workspace = sizes ? 0 : choice->workspace;
+    about.workspace = sizes ? 0 : choice->workspace;
     for (uint32_t i = 0; i < choice->count; ++i) {
-      const deepgen_kernel& k = *choice->kernels[i].kernel;
+      const PreparedKernel& prepared = choice->kernels[i];
+      const deepgen_kernel& k = *prepared.kernel;
       if (!takes(k, largest)) continue;
-      config = config ? config : k.config;
-      const size_t needed = workspace_at(k, largest);
-      workspace = needed > workspace ? needed : workspace;
+      const Fallback state = prepared.call ? Vendor::state_of(*prepared.call) : prepared.why;
+      if (!about.config) {
+        about.config = state == Fallback::runs ? k.vendor->text : k.config;
+        about.fallback = k.vendor ? text_of(state) : nullptr;
+      }
+      size_t needed = workspace_at(k, largest);
+      if (prepared.call && k.vendor->workspace > needed) needed = k.vendor->workspace;
+      about.workspace = needed > about.workspace ? needed : about.workspace;
     }
     return DEEPGEN_OK;
   }
@@ -199,8 +211,11 @@ private:
         first_failure = first_failure ? first_failure : r;
         continue;
       }
-      choice.kernels[choice.count++] = {&k, launches};
-      const size_t workspace = most_workspace(k);
+      PreparedKernel& prepared = choice.kernels[choice.count++];
+      prepared = {&k, launches, nullptr, Fallback::unknown};
+      if (k.vendor) prepared.call = Vendor::prepare_call(d, f, k, device, prepared.why);
+      size_t workspace = most_workspace(k);
+      if (prepared.call && k.vendor->workspace > workspace) workspace = k.vendor->workspace;
       choice.workspace = workspace > choice.workspace ? workspace : choice.workspace;
       if (takes_all(k, f)) break;
     }
@@ -208,7 +223,10 @@ private:
   }
 
   static void discard(Choice* choice) {
-    for (uint32_t i = 0; i < choice->count; ++i) std::free(choice->kernels[i].launches);
+    for (uint32_t i = 0; i < choice->count; ++i) {
+      std::free(choice->kernels[i].launches);
+      Vendor::discard(choice->kernels[i].call);
+    }
     std::free(choice);
   }
 

@@ -3,6 +3,7 @@
 
 #include "runtime/gpu/gpu_select.h"
 #include "runtime/nvidia/cuda_load.h"
+#include "runtime/nvidia/lt_call.h"
 
 namespace deepgen::nvidia {
 inline namespace DEEPGEN_ABI_NAMESPACE {
@@ -15,6 +16,7 @@ struct Vendor {
   using Driver = nvidia::Driver;
   using Device = nvidia::Device;
   using PreparedLaunch = nvidia::PreparedLaunch;
+  using PreparedCall = LtCall;
   static const Driver* driver(deepgen_status* why_none) { return nvidia::driver(why_none); }
   static bool is_arch(const char* arch) { return capability(arch); }
   static bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
@@ -34,6 +36,14 @@ struct Vendor {
   }
   static bool concerns_code(Result r) { return nvidia::concerns_code(r); }
   static void unload(const Driver& d, const deepgen_gpu_code& code) { nvidia::unload(d, code); }
+  static PreparedCall* prepare_call(const Driver& d, const deepgen_function& f, const deepgen_kernel& k,
+                                    const Device& device, Fallback& why) {
+    return nvidia::prepare_call(d, f, *k.vendor, device, why);
+  }
+  static void discard(PreparedCall* call) { nvidia::discard(call); }
+  static Fallback state_of(const PreparedCall& call) {
+    return Fallback(call.state.load(std::memory_order_acquire));
+  }
   static deepgen_status failure(Result r) { return nvidia::failure(r); }
 };
 

@@ -24,13 +24,16 @@ std::string plain(const std::string& text) {
 Library plain(Library l) {
   for (char& c : l.target)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  for (LibraryFunction& f : l.functions)
+  for (LibraryFunction& f : l.functions) {
+    for (LinkedCall& x : f.calls) // the version chooses whether there is a call
+      x.device = plain(x.device), x.call.device = plain(x.call.device), x.call.text = plain(x.call.text);
     for (KernelFile& file : f.kernels)
       for (Kernel& k : file.kernels) {
         k.choice = {"plain", {}};
         k.device = plain(k.device), k.ptx = plain(k.ptx), k.target = plain(k.target);
         for (Launch& launch : k.launches) launch.entry = plain(launch.entry);
       }
+  }
   return l;
 }
 
@@ -73,7 +76,11 @@ void run_embed_lock(const std::string& input) {
     const Lock lock = Lock::parse(input, "lock");
     for (const LockEntry& e : lock.entries()) {
       const Problem p = Problem::parse(e.problem);
-      if (e.arch == "cpu" || is_gpu(e.arch)) check({e.toolchain, "kernels.h", {function(p, compiled(e, p))}});
+      if (e.arch != "cpu" && !is_gpu(e.arch)) continue;
+      LibraryFunction f = function(p, compiled(e, p));
+      if (e.vendor && why_unusable(*e.vendor, p, e.arch).empty())
+        f.calls = {{e.arch, e.arch == "cpu" ? "" : e.device.name, *e.vendor}};
+      check({e.toolchain, "kernels.h", {std::move(f)}});
     }
   } catch (const Error&) {
   }

@@ -112,14 +112,17 @@ void add_embed_command(CLI::App& app, CliContext& context) {
   c->add_option("--source", o->source, "C++17 source to write; left alone when unchanged")->required();
   c->add_option("--locked-by", o->lock,
                 "lock file of a frozen build: fails unless the kernels are those that it names");
-  c->footer("then, once a function:\n  --problem problem.json --kernel winner.dgk [--kernel ...] [--verified "
-            "verified.json ...] [--vendored ARCH ...]\n\n"
-            "--vendored: the kernels that lie beside the lock of --locked-by, which names them by hash. No\n"
-            "compiler is needed.\n"
-            "The configs of kernels that neither a search nor `deepgen-measure verify -o` has verified end "
-            "with \"(not verified)\".\n"
-            "Example:\n  deepgen embed --target kernels --header kernels.h --source kernels.cpp "
-            "--problem problem.json --kernel winner.dgk");
+  c->footer(
+      "then, once a function:\n  --problem problem.json --kernel winner.dgk [--kernel ...] [--verified "
+      "verified.json ...] [--choice choice.json ...] [--vendored ARCH ...]\n\n"
+      "--vendored: the kernels that lie beside the lock of --locked-by, which names them by hash. No\n"
+      "compiler is needed.\n"
+      "--choice: of a problem with a fallback, the choice that --kernel was compiled from, which names the\n"
+      "vendor's call; --locked-by takes it from the lock.\n"
+      "The configs of kernels that neither a search nor `deepgen-measure verify -o` has verified end "
+      "with \"(not verified)\".\n"
+      "Example:\n  deepgen embed --target kernels --header kernels.h --source kernels.cpp "
+      "--problem problem.json --kernel winner.dgk");
   c->callback([o, &context] { run_embed(*o, context); });
 }
 

@@ -45,7 +45,7 @@ void add_bundle_command(CLI::App& app, CliContext& context) {
                 "lock file: fails unless the kernels are those that it names");
   c->add_option("-o", o->output, "folder: a new or empty one, or that of an earlier bundle")->required();
   c->footer("then, once a function:\n  --problem problem.json [--kernel winner.dgk ...] [--verified "
-            "verified.json ...] [--vendored ARCH ...]\n\n"
+            "verified.json ...] [--choice choice.json ...] [--vendored ARCH ...]\n\n"
             "Groups are as for `deepgen embed`. `ninja <target>.bundle` calls it for a library of a build.\n"
             "Example:\n  deepgen bundle --target kernels --locked-by deepgen.lock.json -o kernels-1.0 "
             "--problem problem.json --vendored cpu");

@@ -28,6 +28,7 @@ public:
       for (const Kernel& k : v.kernels.kernels) toolchain[k.sha256] = v.toolchain;
       f.kernels.push_back(std::move(v.kernels));
       f.verified.merge(v.verified);
+      f.calls.insert(f.calls.end(), v.calls.begin(), v.calls.end());
     } catch (const Error& e) {
       failures_ += "\n" + std::string(e.what());
     }
@@ -41,6 +42,21 @@ private:
   std::string path_, failures_;
   std::optional<Lock> lock_;
 };
+
+/// The vendors' calls of a function: a frozen build has those of its lock, whatever happened to the files
+/// between.
+void add_calls(const std::string& lock, const Group& group, LibraryFunction& f) {
+  if (!f.file.fallback) return;
+  for (const std::string& path : group.many("--choice")) {
+    ChoiceFile choice = ChoiceFile::read(path);
+    if (!lock.empty())
+      choice = select(Mode::frozen, Lock::read(lock), lock,
+                      {{f.file, choice.arch, generic_device(choice.arch), {}}})
+                   .front()
+                   .choice;
+    for (LinkedCall& call : choice.calls()) f.calls.push_back(std::move(call));
+  }
+}
 
 } // namespace
 
@@ -58,6 +74,7 @@ LibraryOutput read_library(const LibraryInput& in, const std::vector<Group>& gro
     }
     for (const std::string& path : group.many("--verified")) f.verified.merge(read_verified(path));
     for (const std::string& arch : group.many("--vendored")) folder.add(arch, f, out.toolchain);
+    add_calls(in.lock, group, f);
     out.library.functions.push_back(std::move(f));
   }
   folder.require_all();

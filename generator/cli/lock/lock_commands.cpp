@@ -2,6 +2,7 @@
 #include "base/files/files.h"
 #include "base/search/decide.h"
 #include "base/text/error.h"
+#include "base/text/text.h"
 #include "generator/cli/build_tree.h"
 #include "generator/cli/cli.h"
 #include "generator/cli/inputs.h"
@@ -121,12 +122,18 @@ Lock read_existing(const std::string& path) {
   return Lock::read(path);
 }
 
+/// What a function with FALLBACK runs instead; "" where it is the kernel, or the entry is stale.
+std::string fallback_text(const LockEntry& e) {
+  if (!e.vendor || !why_stale(e).empty()) return "";
+  return "    with FALLBACK vendor: " + visible(e.vendor->config(Problem::parse(e.problem))) + "\n";
+}
+
 void run_show(const std::string& path) {
   const Lock lock = read_existing(path);
   for (const LockEntry& e : lock.entries())
     std::cout << e.problem << " on " << e.arch << "\n  " << e.choice.text() << "\n  "
               << statement(e.evidence, e.device) << "\n"
-              << ranges_text(e);
+              << ranges_text(e) << fallback_text(e);
 }
 
 std::vector<std::string> wrong_with(const VendoredState& state) {

@@ -1,7 +1,7 @@
 #include "measure/vendor/cpu/vendor_epilogue.h"
 
 #include "measure/values/clones.h"
-#include "measure/vendor/cpu/activation.h"
+#include "runtime/cpu/epilogue_row.h"
 
 #include <algorithm>
 
@@ -11,49 +11,13 @@ namespace {
 constexpr int64_t kPiece =
     1024; ///< columns that all steps have one after the other: they stay in the L1 cache
 
-/// One step over n values in a row; `y` is its operand: an array for columns and matrices, else one value.
-template <typename T>
-[[gnu::always_inline]] inline void apply_row(EpilogueOp op, T* __restrict row, int64_t n,
-                                             const T* __restrict y, T low, T high) {
-  const auto map = [&](auto function) {
-    for (int64_t j = 0; j < n; ++j) row[j] = function(row[j], j);
-  };
-  switch (op) {
-  case EpilogueOp::bias:
-  case EpilogueOp::residual:
-    return map([&](T x, int64_t j) { return x + y[j]; });
-  case EpilogueOp::multiply:
-  case EpilogueOp::scale_col:
-    return map([&](T x, int64_t j) { return x * y[j]; });
-  case EpilogueOp::bias_row:
-    return map([value = *y](T x, int64_t) { return x + value; });
-  case EpilogueOp::scale_a:
-  case EpilogueOp::scale_b:
-  case EpilogueOp::scale_d:
-  case EpilogueOp::scale_row:
-    return map([value = *y](T x, int64_t) { return x * value; });
-  case EpilogueOp::relu:
-    return map([](T x, int64_t) { return x > 0 ? x : T(0); });
-  case EpilogueOp::prelu:
-    return map([&](T x, int64_t j) { return x > 0 ? x : x * y[j]; });
-  case EpilogueOp::clamp:
-    return map([=](T x, int64_t) { return x < low ? low : x > high ? high : x; });
-  case EpilogueOp::gelu:
-    return map([](T x, int64_t) { return activation::gelu(x); });
-  case EpilogueOp::gelu_tanh:
-    return map([](T x, int64_t) { return activation::gelu_tanh(x); });
-  case EpilogueOp::silu:
-    return map([](T x, int64_t) { return activation::silu(x); });
-  case EpilogueOp::sigmoid:
-    return map([](T x, int64_t) { return activation::sigmoid(x); });
-  }
-}
+static_assert(int(RowStep::prelu) == int(EpilogueOp::prelu)); // both are numbered by the table
 
 DEEPGEN_CLONES void apply(EpilogueOp op, float* row, int64_t n, const float* y, float low, float high) {
-  apply_row(op, row, n, y, low, high);
+  apply_row(RowStep(op), row, n, y, low, high);
 }
 DEEPGEN_CLONES void apply(EpilogueOp op, double* row, int64_t n, const double* y, double low, double high) {
-  apply_row(op, row, n, y, low, high);
+  apply_row(RowStep(op), row, n, y, low, high);
 }
 
 } // namespace

@@ -106,7 +106,7 @@ std::string VendorPlan::text() const {
     if (has) fused += (fused.empty() ? "" : "+") + std::string(name);
   };
   add(fused_scales, "scales"), add(fused_bias, "bias"), add(fused_residual, "residual");
-  add(activation == relu, "relu"), add(activation == gelu_tanh, "gelu_tanh");
+  add(activation == LtFusion::relu, "relu"), add(activation == LtFusion::gelu_tanh, "gelu_tanh");
   std::string out = fused.empty() ? "" : "fused " + fused;
   if (!separate()) return out;
   return out +
@@ -138,21 +138,9 @@ VendorPlan plan_vendor(const Gemm& p, bool fuse) {
     return plan;
   }
   if (!fuse) return plan;
-  const auto take = [&](EpilogueOp op) {
-    if (plan.rest.empty() || plan.rest.front() != op) return false;
-    plan.rest.erase(plan.rest.begin());
-    return true;
-  };
-  if (is_fp8(p.a))
-    while (take(EpilogueOp::scale_a) || take(EpilogueOp::scale_b)) plan.fused_scales = true;
-  for (int i = 0; i < 2; ++i) {
-    plan.fused_bias |= take(EpilogueOp::bias);
-    if (p.epilogue_type() == p.d) plan.fused_residual |= take(EpilogueOp::residual);
-  }
-  if (take(EpilogueOp::relu))
-    plan.activation = VendorPlan::relu;
-  else if (take(EpilogueOp::gelu_tanh))
-    plan.activation = VendorPlan::gelu_tanh;
+  const LtFusion fusion = fuse_lt(p);
+  plan.fused_scales = fusion.scales, plan.fused_bias = fusion.bias, plan.fused_residual = fusion.residual;
+  plan.activation = fusion.activation, plan.rest = fusion.rest;
   return plan;
 }
 

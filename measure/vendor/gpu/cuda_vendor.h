@@ -1,6 +1,7 @@
 // The vendor's libraries as a baseline, loaded with dlopen: cuBLASLt; on AMD's devices hipBLASLt and rocBLAS.
 #pragma once
 
+#include "base/problem/lt_fusion.h"
 #include "measure/gpu/cuda_bench.h"
 
 #include <array>
@@ -13,7 +14,7 @@ struct VendorPlan {
   enum Library { lt, rocblas } library = lt; ///< lt: cuBLASLt or hipBLASLt, by the platform
   std::string why_not;                       ///< not empty: it cannot multiply these at all
   bool fused_bias = false, fused_residual = false, fused_scales = false;
-  enum Activation { none, relu, gelu_tanh } activation = none;
+  LtFusion::Activation activation = LtFusion::none;
   /// Left for the kernel behind it.
   std::vector<EpilogueOp> rest;
   /// The product goes to scratch first: that of both weights of a gated problem, in D's type; that of

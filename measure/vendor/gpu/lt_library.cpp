@@ -2,29 +2,29 @@
 
 #include "base/files/rocm.h"
 #include "runtime/amd/hip_driver.h"
+#include "runtime/nvidia/cublas_lt.h"
 
 #include <dlfcn.h>
 
 namespace deepgen::cuda {
 namespace {
 
-// cublasLt.h, cublas_api.h of CUDA 12 and 13
-constexpr LtLibrary::Numbers kCublasLt = {.trans_a = 3,
-                                          .trans_b = 4,
-                                          .epilogue = 7,
-                                          .bias_pointer = 8,
-                                          .bias_type = 26,
-                                          .scale_a = 17,
-                                          .scale_b = 18,
-                                          .batch_count = 5,
-                                          .batch_stride = 6,
+constexpr LtLibrary::Numbers kCublasLt = {.trans_a = nvidia::lt_trans_a,
+                                          .trans_b = nvidia::lt_trans_b,
+                                          .epilogue = nvidia::lt_epilogue,
+                                          .bias_pointer = nvidia::lt_bias_pointer,
+                                          .bias_type = nvidia::lt_bias_type,
+                                          .scale_a = nvidia::lt_scale_a,
+                                          .scale_b = nvidia::lt_scale_b,
+                                          .batch_count = nvidia::lt_batch_count,
+                                          .batch_stride = nvidia::lt_batch_stride,
                                           .plain = 0,
                                           .transposed = 1,
-                                          .f64 = 70,
-                                          .tf32 = 77,
-                                          .i32 = 72,
-                                          .f32 = 68,
-                                          .fast_accumulation = 25,
+                                          .f64 = nvidia::lt_compute_f64,
+                                          .tf32 = nvidia::lt_compute_tf32,
+                                          .i32 = nvidia::lt_compute_i32,
+                                          .f32 = nvidia::lt_compute_f32,
+                                          .fast_accumulation = nvidia::lt_fast_accumulation,
                                           .align_a = 5,
                                           .align_c = 7,
                                           .align_d = 8,

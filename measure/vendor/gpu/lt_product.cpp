@@ -26,9 +26,9 @@ public:
     set(n.trans_a, int32_t(p.b_transposed() ? n.transposed : n.plain));
     set(n.trans_b, int32_t(p.a_transposed() ? n.transposed : n.plain));
     if (is_fp8(p.a) && n.fast_accumulation >= 0) set(n.fast_accumulation, int8_t(1));
-    int32_t epilogue = plan.activation == VendorPlan::relu        ? kLtRelu
-                       : plan.activation == VendorPlan::gelu_tanh ? kLtGelu
-                                                                  : 0;
+    int32_t epilogue = plan.activation == LtFusion::relu        ? kLtRelu
+                       : plan.activation == LtFusion::gelu_tanh ? kLtGelu
+                                                                : 0;
     if (plan.fused_bias) epilogue |= kLtBias, set(n.bias_type, int32_t(lt_data_type(p.epilogue_type())));
     set(n.epilogue, epilogue ? epilogue : int32_t(kLtDefault));
     point(x);

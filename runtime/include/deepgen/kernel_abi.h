@@ -4,6 +4,7 @@
 #define DEEPGEN_KERNEL_ABI_H
 
 #include "abi.h"
+#include "vendor_call.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -174,6 +175,7 @@ typedef struct deepgen_kernel {
   const deepgen_range* taken;     /* by size: the calls that take it; null: all do. 0 is in each range */
   const deepgen_size_rule* rules; /* DEEPGEN_RULE_... */
   size_t workspace_fixed;         /* a call needs these bytes and those of its rule, at most `workspace` */
+  const deepgen_vendor_call* vendor DEEPGEN_DEFAULT(nullptr); /* runs instead where it can; null: none */
 } deepgen_kernel;
 typedef enum deepgen_rule {
   DEEPGEN_RULE_TILES_M,
@@ -231,14 +233,15 @@ typedef enum deepgen_op {
 
 /* Begins deepgen_function: the runtime reads on where it equals its own. */
 typedef struct deepgen_layout {
-  uint32_t function, abi;                                   /* bytes of deepgen_function; DEEPGEN_ABI_TAG */
-  uint32_t kernel, launch, map, code, operand, requirement; /* bytes of the other structs */
+  uint32_t function, abi; /* bytes of deepgen_function; DEEPGEN_ABI_TAG */
+  uint32_t kernel, launch, map, code, operand, requirement, vendor; /* bytes of the other structs */
 } deepgen_layout;
 #define DEEPGEN_LAYOUT                                                                                       \
   {sizeof(struct deepgen_function), DEEPGEN_ABI_TAG,                                                         \
    sizeof(deepgen_kernel),          sizeof(deepgen_launch),                                                  \
    sizeof(deepgen_tensor_map),      sizeof(deepgen_gpu_code),                                                \
-   sizeof(deepgen_operand),         sizeof(deepgen_requirement)}
+   sizeof(deepgen_operand),         sizeof(deepgen_requirement),                                             \
+   sizeof(deepgen_vendor_call)}
 
 /* One function of a generated library. `selected` is filled at start-up (or at the first call, if that is
  * earlier). */

@@ -203,6 +203,11 @@ size_t deepgen_workspace_size_at(const struct deepgen_function* function, const 
 const char* deepgen_selected_config_at(const struct deepgen_function* function,
                                        const deepgen_call_sizes* sizes)
     DEEPGEN_API(deepgen_selected_config_at);
+/* Of a library with FALLBACK vendor, where the vendor's was found faster than the selected kernel: a sentence
+   that says whether calls run it, or why the kernel runs. Null: the kernel is the faster one, or there is no
+   FALLBACK. deepgen_selected_config() names what runs. */
+const char* deepgen_selected_fallback(const struct deepgen_function* function)
+    DEEPGEN_API(deepgen_selected_fallback);
 /* Calls the function on operands of its own, with the kernel and the threads that calls have on this machine,
    and compares with a plain loop in f64: all elements, or of a large problem the most that a second has room
    for. `text`, unless null, gets a sentence of at most size - 1 bytes that says what was found, or "". For
@@ -240,6 +245,9 @@ size_t deepgen_launch_workspace_size_at(const struct deepgen_function* function,
     DEEPGEN_API(deepgen_launch_workspace_size_at);
 const char* deepgen_launch_config_at(const struct deepgen_function* function, const deepgen_call_sizes* sizes)
     DEEPGEN_API(deepgen_launch_config_at);
+/* As deepgen_selected_fallback(), of the current device. */
+const char* deepgen_launch_fallback(const struct deepgen_function* function)
+    DEEPGEN_API(deepgen_launch_fallback);
 /* The driver's code (CUresult or hipError_t) and text for this thread's last DEEPGEN_ERROR_DRIVER; 0 and ""
    when there was none. */
 int deepgen_last_driver_error(const char** text) DEEPGEN_API(deepgen_last_driver_error);

@@ -195,6 +195,8 @@ TEST(Contest, TheVendorsBestIsTimedAgainAndJudged) {
   EXPECT_NEAR(vendor["ratio"][1].get<double>(), 0.8 / 0.9, 0.01);
   EXPECT_EQ(vendor["verdict"], "win");
   EXPECT_EQ(vendor_record(log)->stage, "holdout");
+  EXPECT_EQ(vendor["default_verdict"], "loss") << "for where the default takes the winner's place";
+  EXPECT_NEAR(vendor["default_ratio"][1].get<double>(), 1 / 0.9, 0.01);
   EXPECT_EQ(log_of({}, {{1e-5}, {0.8e-5}}, {0.5e-5}).environment["holdout"]["vendor"]["verdict"], "loss");
   Machine quiet;
   quiet.noise = 0.003;

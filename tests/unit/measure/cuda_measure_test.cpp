@@ -269,7 +269,7 @@ TEST(CudaVendor, FusesWhatCublasLtHas) {
   p.epilogue = {EpilogueOp::bias, EpilogueOp::gelu_tanh};
   VendorPlan plan = plan_vendor(p, true);
   EXPECT_TRUE(plan.fused_bias);
-  EXPECT_EQ(plan.activation, VendorPlan::gelu_tanh);
+  EXPECT_EQ(plan.activation, LtFusion::gelu_tanh);
   EXPECT_FALSE(plan.separate());
   p.epilogue = {EpilogueOp::bias, EpilogueOp::gelu}; // the erf form: it has none
   plan = plan_vendor(p, true);
@@ -278,7 +278,7 @@ TEST(CudaVendor, FusesWhatCublasLtHas) {
   EXPECT_EQ(plan.text(), "fused bias, then an elementwise kernel of ours for gelu");
   p.epilogue = {EpilogueOp::relu, EpilogueOp::bias}; // its bias comes before its activation
   plan = plan_vendor(p, true);
-  EXPECT_EQ(plan.activation, VendorPlan::relu);
+  EXPECT_EQ(plan.activation, LtFusion::relu);
   EXPECT_EQ(plan.rest, std::vector<EpilogueOp>{EpilogueOp::bias});
   EXPECT_EQ(plan_vendor(p, false).rest, p.epilogue);
 }

@@ -1,5 +1,8 @@
 // The vendor's library on the CPU, and the epilogue behind it.
+#include "base/json/json.h"
+#include "base/search/vendor_call.h"
 #include "measure/commands/compare.h"
+#include "measure/commands/vendor_facts.h"
 #include "measure/cpu/gemm_subject.h"
 #include "measure/values/reference.h"
 #include "measure/vendor/cpu/vendor.h"
@@ -100,6 +103,59 @@ TEST(VendorEpilogue, LongRowsArePiecesOfOnePass) {
         });
     EXPECT_TRUE(c.ok()) << p.key() << ": " << c.detail;
   }
+}
+
+ContestResult timed() {
+  ContestResult r;
+  r.log.environment["holdout"]["vendor"] = Json::object();
+  r.finals.vendor_arm = 1;
+  return r;
+}
+
+TEST(VendorFacts, HaveTheCallThatWon) {
+  Gemm p;
+  p.m = p.n = p.k = 64, p.a = p.b = p.d = Type::bf16, p.epilogue = {EpilogueOp::bias};
+  complete(p);
+  cuda::Vendor vendor;
+  vendor.name = "cublaslt 13.1.0", vendor.plan = cuda::plan_vendor(p, true);
+  vendor.algorithms.resize(2);
+  vendor.algorithms[1].bits = {1, 2, 3, 4, 5, 6, 7, 0xabcdef}, vendor.algorithms[1].workspace = 4096;
+  vendor.algorithms[1].text = "id 66";
+  const auto facts = [&] {
+    ContestResult r = timed();
+    add_vendor_call(r, p, "sm_90a", vendor);
+    return r.log.environment["holdout"]["vendor"];
+  };
+  const VendorCall call = vendor_call_from(facts().at("call"), "facts");
+  EXPECT_EQ(call.library, "cublaslt");
+  EXPECT_EQ(call.version, "13.1.0");
+  EXPECT_EQ(call.text, "id 66");
+  EXPECT_EQ(call.workspace, 4096);
+  EXPECT_EQ(algorithm_words(call.algorithm), vendor.algorithms[1].bits);
+  EXPECT_EQ(why_unusable(call, p, "sm_90a"), "");
+  vendor.plan = cuda::plan_vendor(p, false); // the library did not fuse, so that a kernel ran behind it
+  EXPECT_FALSE(facts().contains("call"));
+  EXPECT_NE(facts().at("no_call").get<std::string>().find("bias"), std::string::npos);
+  vendor.plan = cuda::plan_vendor(p, true), vendor.algorithms[1].halves = true;
+  EXPECT_TRUE(facts().contains("no_call"));
+  ContestResult none;
+  add_vendor_call(none, p, "sm_90a", vendor);
+  EXPECT_TRUE(none.log.environment.empty());
+}
+
+TEST(VendorFacts, OfTheCpu) {
+  Gemm p;
+  complete(p);
+  ContestResult r = timed();
+  add_vendor_call(r, p, "openblas 0.3.21");
+  const VendorCall call = vendor_call_from(r.log.environment["holdout"]["vendor"].at("call"), "facts");
+  EXPECT_EQ(call.library + " " + call.version, "openblas 0.3.21");
+  EXPECT_EQ(why_unusable(call, p, "cpu"), "");
+  p.a = p.b = p.d = Type::bf16;
+  complete(p);
+  ContestResult other = timed();
+  add_vendor_call(other, p, "onednn 2.6.3");
+  EXPECT_TRUE(other.log.environment["holdout"]["vendor"].contains("no_call"));
 }
 
 } // namespace

@@ -228,8 +228,8 @@ TEST_F(Process, StructsOfAnotherVersionAreRefused) {
   EXPECT_EQ(run(), DEEPGEN_ERROR_VERSION);
   for (uint32_t deepgen_layout::* member :
        {&deepgen_layout::function, &deepgen_layout::abi, &deepgen_layout::kernel, &deepgen_layout::launch,
-        &deepgen_layout::map, &deepgen_layout::code, &deepgen_layout::operand,
-        &deepgen_layout::requirement}) {
+        &deepgen_layout::map, &deepgen_layout::code, &deepgen_layout::operand, &deepgen_layout::requirement,
+        &deepgen_layout::vendor}) {
     deepgen_function other = function;
     --(other.layout.*member);
     selected = nullptr;

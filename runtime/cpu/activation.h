@@ -1,5 +1,5 @@
 // Activations for loops that compilers vectorise: no call, no branch. What a careful user writes behind a
-// BLAS. benchmarks/cpu includes it, too, so it needs the standard library alone.
+// BLAS. The measurement and benchmarks/cpu include it, too, so it needs the standard library alone.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,52 @@
+#include "measure/commands/vendor_facts.h"
+
+#include "base/search/vendor_call.h"
+
+namespace deepgen {
+namespace {
+
+/// The hold-out's vendor; nullptr when none was timed there.
+Json* timed_vendor(ContestResult& r) {
+  Json& environment = r.log.environment;
+  if (!environment.contains("holdout") || !environment["holdout"].contains("vendor")) return nullptr;
+  return &environment["holdout"]["vendor"];
+}
+
+void add(Json& vendor, const VendorCall& call, const std::string& why_not) {
+  if (why_not.empty())
+    vendor["call"] = to_json(call);
+  else
+    vendor["no_call"] = why_not;
+}
+
+/// "13.1.0" of "cublaslt 13.1.0".
+std::string version_of(const std::string& name) { return name.substr(name.find(' ') + 1); }
+
+std::string why_not_whole(const cuda::VendorPlan& plan, const cuda::Vendor::Algorithm& algorithm) {
+  if (plan.separate()) return "the library's fastest call needs a kernel behind it for " + plan.left();
+  if (algorithm.halves || algorithm.library != cuda::VendorPlan::lt || plan.library != cuda::VendorPlan::lt)
+    return "the fastest are several calls, or another library's";
+  return "";
+}
+
+} // namespace
+
+void add_vendor_call(ContestResult& r, const Problem& problem, const std::string& arch,
+                     const cuda::Vendor& vendor) {
+  Json* facts = timed_vendor(r);
+  if (!facts || !r.finals.vendor_arm || *r.finals.vendor_arm >= vendor.algorithms.size()) return;
+  const cuda::Vendor::Algorithm& algorithm = vendor.algorithms[*r.finals.vendor_arm];
+  std::string why = why_no_call(problem, arch);
+  if (why.empty()) why = why_not_whole(vendor.plan, algorithm);
+  add(*facts,
+      {"cublaslt", version_of(vendor.name), algorithm_hex(algorithm.bits), algorithm.text,
+       int64_t(algorithm.workspace), ""},
+      why);
+}
+
+void add_vendor_call(ContestResult& r, const Problem& problem, const std::string& baseline) {
+  Json* facts = timed_vendor(r);
+  if (facts) add(*facts, {"openblas", version_of(baseline), "", "", 0, ""}, why_no_call(problem, "cpu"));
+}
+
+} // namespace deepgen

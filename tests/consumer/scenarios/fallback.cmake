@@ -1,0 +1,113 @@
+# A function that falls back on the vendor's library: by a lock that says so, in C and C++, frozen, as a bundle and from vendored
+# kernels; and the tuned kernel where the library is missing, another one, or forced off.
+set(fake ${DEEPGEN_BINARY}/tests/fake_vendor/libfake_openblas.so)
+configure(fallback tuning)
+tune(tuning)
+
+# What a search finds is what its evidence says; with kernels for slow CPUs alone, that mostly is the installed OpenBLAS.
+configure(fallback slow -DSEARCH_FILE=${WORK}/fallback/slow.json -DLOCK_FILE=slow.lock.json -DSHAPE=192x192x192)
+tune(slow)
+build(slow)
+file(STRINGS ${WORK}/fallback/slow.lock.json entry REGEX "gemm m=192")
+run(${CMAKE_COMMAND} -E env OPENBLAS_NUM_THREADS=1 slow/app)
+expect(ok)
+if(entry MATCHES "\"vendor_verdict\":\"(power-limited )?loss\"")
+  string(REGEX MATCH "\"library\":\"openblas\",\"version\":\"([^\"]*)\"" found "${entry}")
+  expect("up: openblas ${CMAKE_MATCH_1}, then bias+gelu")
+  run(${PREFIX}/bin/deepgen results --build slow --lock fallback/slow.lock.json -o results)
+  file(READ ${WORK}/results/raw_results.csv rows)
+  if(NOT rows MATCHES "loss; called with FALLBACK vendor")
+    message(FATAL_ERROR "the table does not say that the library is called:\n${rows}")
+  endif()
+else()
+  message(STATUS "the kernels are no slower than a library here")
+  expect("up: cpu_" "no fallback")
+endif()
+
+file(READ ${WORK}/fallback/deepgen.lock.json tuned)
+# What a search finds depends on the machine: the fake library is what is faster here.
+string(REGEX REPLACE "\"vendor\":{[^}]*}," "" plain "${tuned}")
+string(REPLACE "\"evidence\":" "\"vendor\":{\"library\":\"openblas\",\"version\":\"9.8.7\"},\"evidence\":" locked "${plain}")
+file(WRITE ${WORK}/fallback/deepgen.lock.json "${locked}")
+run(${PREFIX}/bin/deepgen lock show --lock fallback/deepgen.lock.json)
+expect("with FALLBACK vendor: openblas 9.8.7, then bias+gelu")
+run(${PREFIX}/bin/deepgen lock check --lock fallback/deepgen.lock.json)
+expect("2 entries, all good")
+
+# runs(<program> <words>...): the results are right, whoever computes them.
+macro(runs program)
+  run(${CMAKE_COMMAND} -E env ${environment} ${program})
+  expect(ok ${ARGN})
+endmacro()
+macro(with_library program)
+  set(environment DEEPGEN_OPENBLAS=${fake} OPENBLAS_NUM_THREADS=1)
+  runs(${program} "up: openblas 9.8.7, then bias+gelu" "down: openblas 9.8.7" "the vendor's library runs")
+endmacro()
+macro(without_library program)
+  set(environment DEEPGEN_OPENBLAS=${WORK}/none.so OPENBLAS_NUM_THREADS=1)
+  runs(${program} "up: cpu_" "down: cpu_" "the vendor's library is not here")
+endmacro()
+
+configure(fallback frozen -DDEEPGEN_MODE=frozen)
+build(frozen)
+with_library(frozen/app)
+with_library(frozen/c_app)
+without_library(frozen/app)
+without_library(frozen/c_app)
+set(environment DEEPGEN_OPENBLAS=${fake} OPENBLAS_NUM_THREADS=1 DEEPGEN_FALLBACK=off)
+runs(frozen/app "up: cpu_" "DEEPGEN_FALLBACK is off")
+set(environment DEEPGEN_OPENBLAS=${fake} OPENBLAS_NUM_THREADS=4)
+runs(frozen/app "up: cpu_" "OPENBLAS_NUM_THREADS=1")
+expect_null_build(frozen)
+# No library of a BLAS is linked.
+find_program(readelf NAMES readelf llvm-readelf-22 REQUIRED)
+run(${readelf} -d frozen/app)
+expect_not(openblas)
+
+# Another version: nothing says that it is faster.
+string(REPLACE "9.8.7" "9.8.6" other "${locked}")
+file(WRITE ${WORK}/fallback/deepgen.lock.json "${other}")
+build(frozen)
+set(environment DEEPGEN_OPENBLAS=${fake} OPENBLAS_NUM_THREADS=1)
+runs(frozen/app "up: cpu_" "another version")
+
+# Without FALLBACK the same lock gives what it gave before.
+file(WRITE ${WORK}/fallback/deepgen.lock.json "${locked}")
+configure(fallback none -DDEEPGEN_MODE=frozen -DFALLBACK=none)
+build(none)
+set(environment DEEPGEN_OPENBLAS=${fake} OPENBLAS_NUM_THREADS=1)
+runs(none/app "up: cpu_" "down: cpu_" "no fallback")
+file(WRITE ${WORK}/fallback/deepgen.lock.json "${plain}")
+configure(fallback plain -DDEEPGEN_MODE=frozen)
+build(plain)
+expect_equal_files(none/_deepgen/kernels/kernels.cpp plain/_deepgen/kernels/kernels.cpp)
+
+# A call that cannot be made is stale, and no frozen build has it.
+string(REPLACE "\"version\":\"9.8.7\"" "\"version\":\"9.8.7\",\"algorithm\":\"00\"" hostile "${locked}")
+file(WRITE ${WORK}/fallback/deepgen.lock.json "${hostile}")
+run_failing(${CMAKE_COMMAND} --build frozen)
+expect("stale" "an algorithm, which OpenBLAS has not")
+
+# From vendored kernels, where the lock alone has the call; and as plain sources.
+file(WRITE ${WORK}/fallback/deepgen.lock.json "${locked}")
+run(${PREFIX}/bin/deepgen lock vendor --lock fallback/deepgen.lock.json)
+build(frozen)
+configure(fallback vendored -DDEEPGEN_MODE=frozen -DVENDORED=VENDORED)
+build(vendored)
+expect_equal_files(frozen/_deepgen/kernels/kernels.cpp vendored/_deepgen/kernels/kernels.cpp)
+with_library(vendored/app)
+build(frozen --target kernels.bundle)
+file(GLOB sources RELATIVE ${WORK}/frozen/kernels-bundle ${WORK}/frozen/kernels-bundle/*.cpp)
+execute_process(COMMAND ${CXX} -std=c++17 -O2 -Wall -Wextra -Wpedantic -Werror ${sources} -I. ${WORK}/fallback/main.cpp -o ${WORK}/bundled
+  -pthread -ldl WORKING_DIRECTORY ${WORK}/frozen/kernels-bundle RESULT_VARIABLE status ERROR_VARIABLE text)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "the bundle does not compile:\n${text}")
+endif()
+with_library(${WORK}/bundled)
+without_library(${WORK}/bundled)
+
+# What cannot have one says so.
+run_failing(${CMAKE_COMMAND} -G Ninja -S fallback -B ranged ${quick} -DSHAPE=1..24x40x32)
+expect("FALLBACK 'vendor' does not go with a range")
+run_failing(${CMAKE_COMMAND} -G Ninja -S fallback -B unknown ${quick} -DFALLBACK=blas)
+expect("FALLBACK 'blas'" "vendor, none")
