@@ -18,18 +18,29 @@ set_property(GLOBAL PROPERTY DEEPGEN_SEARCH_KEYS
 set_property(GLOBAL PROPERTY DEEPGEN_MEASURE_KEYS
   seconds warmup samples call_timeout compile_timeout caches baseline devices)
 
-# Candidates in each round, and seconds for each measure edge (empty: the tool's default).
+# Candidates in each round, and seconds for each measure edge (empty: the tool's default). Half as many again where a size is a
+# range (_deepgen_ranged of the caller, as _deepgen_add_problem sets it): its points share them.
 function(_deepgen_budget budget slots seconds)
+  set(time "")
   if(budget STREQUAL "quick")
-    set(${slots} 20 8 4 PARENT_SCOPE)
-    set(${seconds} 5 PARENT_SCOPE)
+    set(counts 20 8 4)
+    set(time 5)
   elseif(budget STREQUAL "thorough")
-    set(${slots} 64 64 64 64 64 64 64 64 PARENT_SCOPE) # a longer round would learn no more than a short one
-    set(${seconds} 60 PARENT_SCOPE)
+    set(counts 64 64 64 64 64 64 64 64) # a longer round would learn no more than a short one
+    set(time 60)
   else()
-    set(${slots} 40 24 PARENT_SCOPE)
-    set(${seconds} "" PARENT_SCOPE)
+    set(counts 40 24)
   endif()
+  if(DEFINED _deepgen_ranged AND NOT _deepgen_ranged EQUAL -1)
+    set(single ${counts})
+    set(counts "")
+    foreach(count IN LISTS single)
+      math(EXPR count "${count} * 3 / 2")
+      list(APPEND counts ${count})
+    endforeach()
+  endif()
+  set(${slots} ${counts} PARENT_SCOPE)
+  set(${seconds} "${time}" PARENT_SCOPE)
 endfunction()
 
 # So many candidates, in rounds as the budget has them, larger or smaller; without one as the default has them up to its 64, and
@@ -165,8 +176,12 @@ endfunction()
 #   PLAN, COMPILE, MEASURE, PLAYOFF options of those commands
 #   FILES                           what a plan depends on
 #   MILLISECONDS                    the most that measuring takes
+#   FINALISTS                       beside the default: kFinalists of base/search/finalists.h, with a range kRangedFinalists
 function(_deepgen_search_options target result)
   set(words "${CMAKE_CURRENT_SOURCE_DIR}")
+  if(DEFINED _deepgen_ranged AND NOT _deepgen_ranged EQUAL -1)
+    string(APPEND words "\nranged")
+  endif()
   foreach(setting arg_SEARCH arg_SEARCH_FILE arg_BUDGET arg_SLOTS DEEPGEN_SEARCH DEEPGEN_SEARCH_FILE DEEPGEN_BUDGET
           DEEPGEN_SLOTS DEEPGEN_MEASURE_SECONDS)
     string(APPEND words "\n${${setting}}")
@@ -218,7 +233,11 @@ function(_deepgen_work_out_options target id)
   _deepgen_measuring_time("${found}" "${value_seconds}" milliseconds)
   set(slots "${found}")
   set(files "${depends}")
-  foreach(option slots plan compile measure playoff files milliseconds)
+  set(finalists 6)
+  if(DEFINED _deepgen_ranged AND NOT _deepgen_ranged EQUAL -1)
+    set(finalists 12)
+  endif()
+  foreach(option slots plan compile measure playoff files milliseconds finalists)
     string(TOUPPER ${option} property)
     set_property(GLOBAL PROPERTY DEEPGEN_SEARCH_${id}_${property} "${${option}}")
   endforeach()

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/kernel/config.h"
+#include "base/problem/points.h"
 #include "base/problem/problem.h"
 
 #include <optional>
@@ -12,7 +13,9 @@ namespace deepgen {
 struct ProblemFile {
   std::string target, name, ns;
   Problem problem;
-  bool untuned = false; ///< true: always the default config
+  bool untuned = false;    ///< true: always the default config
+  TunePoints points;       ///< of a problem with ranges: TUNE_AT, WEIGHTS and KERNELS
+  bool own_points = false; ///< TUNE_AT was given
 
   std::string label() const { return target + " " + name; }
   static ProblemFile parse(const std::string& text, const std::string& where);

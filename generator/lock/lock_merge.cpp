@@ -21,8 +21,7 @@ MergedEntry decide_merge(const LockEntry& ours, const LockEntry& theirs, MergeFo
   if (const std::string stale = why_stale(ours); !stale.empty())
     return {theirs, MergeOutcome::replaced, "the one that was there is stale: " + first_line(stale)};
   if (!ratio) return {theirs, MergeOutcome::undecided, words};
-  const bool faster = verdict(ratio->low, ratio->high, ratio->noise) == "win";
-  return {theirs, faster ? MergeOutcome::replaced : MergeOutcome::kept, words};
+  return {theirs, is_win(*ratio) ? MergeOutcome::replaced : MergeOutcome::kept, words};
 }
 
 } // namespace
