@@ -26,9 +26,8 @@ constexpr double kFillAlone = 0.05, kFillBusy = 0.95;
 constexpr double kMulticast = 1.65; ///< times as long does a load take that goes to several blocks
 constexpr double kFromMemory = 1.2; ///< the same of a block alone, of groups, whose weights come from memory
 constexpr double kStraddle = 1.6;   ///< the same of rows that straddle lines
-const double kBeyond = getenv("BEYOND")
-                           ? atof(getenv("BEYOND"))
-                           : 4.5; ///< the same of rows beyond an operand's end, which TMA fills with zeros
+constexpr double kBeyond = 3.5;     ///< the same of rows beyond the last one, which TMA fills with zeros
+constexpr double kManyBeyond = 5;   ///< tiles for each of these few that make up for it
 // Clocks.
 constexpr double kLatency = 1000;        ///< from a stage's release to its next use
 constexpr double kHeldStages = 1.2;      ///< are multiplied: the others are on their way
@@ -153,11 +152,14 @@ private:
   }
 
   /// Clocks by which the tiles take longer that reach beyond the last row or column. Few blocks have several
-  /// of them, unless they are most of the tiles.
+  /// of them, unless they are most of the tiles; where they are few, others make up for them.
   double beyond_ends() const {
     if (grouped) return 0;
     const auto longer = [&](bool k_major, double left, double right, int64_t tiles) {
-      return k_major ? std::max(1.0, waves / double(tiles)) * (main_loop(left, right) - main_loop()) : 0;
+      const double share = 1 / double(tiles);
+      return k_major ? std::min(1.0, kManyBeyond * share) * std::max(1.0, waves * share) *
+                           (main_loop(left, right) - main_loop())
+                     : 0;
     };
     return std::max(longer(t.left.k_major, double(t.tiles_m * t.bm - t.m), 0, t.tiles_m),
                     longer(t.right.k_major, 0, double(t.tiles_n * t.bn - t.n), t.tiles_n));

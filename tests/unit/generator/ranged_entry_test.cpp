@@ -6,6 +6,7 @@
 #include "base/text/error.h"
 #include "generator/lock/select.h"
 #include "generator/report/report_curve.h"
+#include "generator/space/space.h"
 
 #include <gtest/gtest.h>
 
