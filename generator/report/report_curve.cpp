@@ -10,7 +10,8 @@ namespace {
 
 struct CurvePoint {
   Sizes at;
-  double seconds = 0, ratio = 0, vendor = 0; ///< time; to the default's; the vendor's time over it, 0: unknown
+  double seconds = 0, ratio = 0,
+         vendor = 0; ///< time; to the default's; the vendor's time over it, 0: unknown
   double weight = 1;
 };
 

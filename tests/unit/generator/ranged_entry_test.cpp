@@ -1,4 +1,5 @@
-// Lock entries of problems with ranges: what they hold, what makes them stale, and the report's curve of them.
+// Lock entries of problems with ranges: what they hold, what makes them stale, and the report's curve of
+// them.
 #include "generator/lock/ranged_entry.h"
 
 #include "base/search/ranged_decision.h"
@@ -32,7 +33,8 @@ protected:
     add(p.at({1, 512, 512, 1}), "model", 'b', 0.5, 2);
     std::vector<RangedHoldout> holdout;
     for (const Sizes& at : points.at)
-      holdout.push_back({at, std::string(64, at.m < 100 ? 'b' : 'a'), 2e-6 * double(at.m), 0.8, 0.79, 0.81, 1.25});
+      holdout.push_back(
+          {at, std::string(64, at.m < 100 ? 'b' : 'a'), 2e-6 * double(at.m), 0.8, 0.79, 0.81, 1.25});
     final.environment["points"] = to_json(holdout);
   }
 
@@ -78,7 +80,8 @@ TEST_F(RangedEntryTest, HoldsWhatTheSearchWasFor) {
   EXPECT_EQ(first["vendor_ratio"], 1.25);
   EXPECT_FALSE(e.evidence["points"][1].contains("weight"));
   const std::string text = ranges_text(e);
-  EXPECT_NE(text.find("m=1: 1.250x vs default, 1.250x vs library 1.0, weight 10\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("m=1: 1.250x vs default, 1.250x vs library 1.0, weight 10\n"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("m=64: 1.250x vs default, 1.250x vs library 1.0\n"), std::string::npos) << text;
   EXPECT_EQ(Lock::parse(lock_of(e).serialize(), "x").entries()[0].line(), e.line());
 }
