@@ -15,13 +15,15 @@ namespace {
 
 constexpr int kSizes = 20;
 
-/// Ascending, each once, with both ends.
+/// Even in the logarithm, each once; the range is much longer than they are many.
 std::vector<int64_t> sizes_between(int64_t least, int64_t most) {
-  std::vector<int64_t> sizes;
-  for (int i = 0; i < kSizes; ++i)
+  std::vector<int64_t> sizes = {least};
+  for (int i = 1; i < kSizes; ++i) {
+    const double step = double(i) / (kSizes - 1);
     sizes.push_back(
-        std::llround(double(least) * std::pow(double(most) / double(least), double(i) / (kSizes - 1))));
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+        std::max(sizes.back() + 1,
+                 int64_t(std::llround(double(least) * std::pow(double(most) / double(least), step)))));
+  }
   return sizes;
 }
 
