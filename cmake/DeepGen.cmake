@@ -3,6 +3,7 @@
 #   deepgen_add_gemm(<target> [NAME f] SHAPE M N K TYPES a b d [ACCUMULATE t] [LAYOUT nn|nt|tn|tt] [BATCH n] [GROUPS n]
 #                    [GATED silu|gelu|gelu_tanh|sigmoid|relu]
 #                    [EPILOGUE bias|relu|residual|... ...]
+#                    [TUNE_AT n ...] [WEIGHTS w ...] [KERNELS n]
 #                    [SEARCH auto|grid|random|anneal|genetic|gbt|xgboost] [SEARCH_FILE f] [BUDGET quick|default|thorough]
 #                    [SLOTS n ...] [UNTUNED]
 #                    [ARCHS native|cpu|sm_80|sm_86|sm_89|sm_90|sm_90a|sm_100|sm_120 ...] [NAMESPACE ns] [LOCK_FILE path] [VENDORED]
@@ -16,6 +17,8 @@
 # deepgen/epilogue_steps.h lists them, docs/sizes_and_types.md says what they compute.
 # With GATED, B is [gate; up], 2 N wide, and the product gate(alpha A Bg) * (alpha A Bu): SwiGLU, GeGLU, GLU, ReGLU.
 # With GROUPS, the rows of A and D belong to as many groups, by a table of offsets in device memory, and each has a B of its own.
+# Of a function with a range: TUNE_AT has the sizes at which it is tuned, with several ranges as 16x128; WEIGHTS how often each is
+# called, to the others; KERNELS how many kernels it links at most, 6 where nothing is said (docs/run_time_sizes.md).
 # C symbols are <namespace>_<name>. SEARCH, SEARCH_FILE, BUDGET and SLOTS (candidates in each round) are about how a search
 # goes: see DeepGenSearch.cmake. UNTUNED takes the template's default config, never searched and never locked: a baseline to compare with.
 # FALLBACK vendor: where the hold-out of the search found the vendor's library faster, the function calls that (docs/fallback.md).
@@ -60,6 +63,7 @@ endif()
 cmake_policy(VERSION 3.25) # projects may ask for less
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenProblem.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenPoints.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenRows.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenDevices.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenSites.cmake)
@@ -98,8 +102,8 @@ set(DEEPGEN_MEASURE_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen-me
 
 function(deepgen_add_gemm target)
   set(options UNTUNED VENDORED)
-  set(singles NAME ACCUMULATE LAYOUT BATCH GROUPS GATED NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET FALLBACK)
-  set(lists SHAPE TYPES EPILOGUE ARCHS SLOTS)
+  set(singles NAME ACCUMULATE LAYOUT BATCH GROUPS GATED NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET FALLBACK KERNELS)
+  set(lists SHAPE TYPES EPILOGUE ARCHS SLOTS TUNE_AT WEIGHTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_gemm)
   _deepgen_check_target_name("${target}")
   _deepgen_check_words(${target} "${options}" "${singles}" "${lists}" "${ARGN}" ${ARGC})
@@ -119,5 +123,6 @@ function(deepgen_add_gemm target)
     set(arg_BATCH 1)
   endif()
   _deepgen_problem_key(${target} key)
-  _deepgen_add_problem(${target} "${key}")
+  _deepgen_points(${target} points)
+  _deepgen_add_problem(${target} "${key}" "${points}")
 endfunction()

@@ -4,9 +4,11 @@ cmake_policy(VERSION 3.25)
 set_property(GLOBAL PROPERTY DEEPGEN_LIBRARY_FOLDER ${CMAKE_CURRENT_LIST_DIR}/library)
 
 # Adds the problem of a key to the library `target`. Reads the keywords that all operators have from arg_* of the caller:
-# NAME, NAMESPACE, ARCHS, LOCK_FILE, VENDORED, UNTUNED, FALLBACK, and those of DeepGenSearch.cmake.
+# NAME, NAMESPACE, ARCHS, LOCK_FILE, VENDORED, UNTUNED, FALLBACK, and those of DeepGenSearch.cmake. Behind the key, what problem.json has
+# of _deepgen_points().
 function(_deepgen_add_problem target key)
   _deepgen_check_identifier(${target} NAME "${arg_NAME}")
+  string(FIND "${key}" ".." _deepgen_ranged) # -1: no size is a range
   _deepgen_search_options(${target} options)
   _deepgen_library(${target})
   _deepgen_check_archs_serve(${target} "${key}")
@@ -37,7 +39,7 @@ function(_deepgen_add_problem target key)
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/_deepgen/${target}/${arg_NAME}/problem.json CONTENT
 "{\"schema\":\"deepgen.problem/1\",\"target\":\"${target}\",\"name\":\"${arg_NAME}\",\"namespace\":\"${namespace}\",
  \"problem\":\"${key}\",
- \"untuned\":${untuned}${fallback_field}}
+ ${ARGN} \"untuned\":${untuned}${fallback_field}}
 " @ONLY)
 endfunction()
 

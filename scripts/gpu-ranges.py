@@ -40,6 +40,9 @@ ROWS = {
     "stream_k": (UP, hopper(128, 256, 4, 2, stream_k=1), (1024, 4096)),
     "residual": (BF16.format(n=4096, k=4096, epilogue="bias+residual"), hopper(128, 128, 4, 2), (256, 1024, 4096)),
     "swapped": (UP, hopper(128, 16, 8, 2, swap=1, splits=4, group=1), (1, 16)),
+    # One wave of tiles, the last of which reach beyond M but at multiples of 64; and tiles of N rows that end close behind M.
+    "ragged": (UP, hopper(64, 128, 7, 1, group=4), (128, 141, 160, 192, 197, 256, 269)),
+    "closer": (UP, hopper(64, 136, 8, 1, swap=1, group=1), (136, 269, 272)),
     "warps": (UP, MMA, (16, 64, 256, 1024)),
     "vectors": (UP, GEMV, (1, 4, 8)),
     "f32": ("n=2048 k=2048 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias align=4", SIMT, (256, 1024, 4096)),

@@ -1,5 +1,8 @@
 #include "base/problem/points.h"
 
+#include "base/text/error.h"
+#include "base/text/text.h"
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -16,12 +19,35 @@ std::vector<int64_t> thinned(const std::vector<int64_t>& values, size_t count) {
   return out;
 }
 
-std::vector<int64_t> values_of(int64_t least, int64_t most, size_t count) {
+std::vector<int64_t> ends_and_powers(int64_t least, int64_t most) {
   std::vector<int64_t> values = {std::max<int64_t>(least, 1)};
   for (int64_t power = 1; power < most; power *= 4)
     if (power > values.front()) values.push_back(power);
   if (values.back() != most) values.push_back(most);
-  return thinned(values, count);
+  return values;
+}
+
+/// With a size that is no power between neighbours that are far enough from each other, and large enough for
+/// several tiles. Batch entries are of no tiles.
+std::vector<int64_t> with_ragged(const std::vector<int64_t>& values, Size size) {
+  constexpr int64_t kTiles = 64;
+  constexpr double kApart = 1.5, kGolden = 0.618;
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t low = i ? values[i - 1] : 0;
+    if (const double apart = low ? double(values[i]) / double(low) : 0;
+        size != Size::batch && low >= kTiles && apart > kApart)
+      out.push_back(std::llround(double(low) * std::pow(apart, kGolden)));
+    out.push_back(values[i]);
+  }
+  return out;
+}
+
+std::vector<int64_t> values_of(int64_t least, int64_t most, Size size, size_t count) {
+  const std::vector<int64_t> all = ends_and_powers(least, most);
+  for (size_t kept = std::min(count, all.size()); kept > 2; --kept)
+    if (const auto values = with_ragged(thinned(all, kept), size); values.size() <= count) return values;
+  return thinned(all, 2);
 }
 
 /// The i-th of `count`, spread over all values.
@@ -29,12 +55,65 @@ int64_t spread(const std::vector<int64_t>& values, size_t i, size_t count) {
   return values[count == 1 ? values.size() - 1 : i * (values.size() - 1) / (count - 1)];
 }
 
+auto rank_of(const Sizes& x) {
+  return std::tuple(double(x.m) * double(x.n) * double(x.k) * double(x.batch), x.m, x.n, x.k);
+}
+bool before(const Sizes& x, const Sizes& y) { return rank_of(x) < rank_of(y); }
+
+std::vector<Size> ranges_of(const Gemm& p) {
+  std::vector<Size> out;
+  for (size_t i = 0; i < size_count; ++i)
+    if (p.least[i]) out.push_back(Size(i));
+  return out;
+}
+
+/// "M from 1 to 8192"
+std::string range_text(const Gemm& p, Size size) {
+  return std::string(size_names[size_t(size)]) + " from " +
+         std::to_string(std::max<int64_t>(1, *p.least[size_t(size)])) + " to " +
+         std::to_string(p.sizes()[size]);
+}
+
+std::string allowed_text(const Gemm& p) {
+  std::string text;
+  for (Size size : ranges_of(p)) text += (text.empty() ? "" : ", ") + range_text(p, size);
+  return text + (ranges_of(p).size() > 1 ? ", with x between" : "");
+}
+
+/// A whole number without a sign or needless zeros.
+std::optional<int64_t> count_of(const std::string& text) {
+  if (text.empty() || text.size() > 10 || text.find_first_not_of("0123456789") != std::string::npos ||
+      text[0] == '0')
+    return std::nullopt;
+  return std::stoll(text);
+}
+
+Sizes sizes_of(const Gemm& p, const std::string& word, const std::string& where) {
+  const std::vector<Size> ranges = ranges_of(p);
+  const auto refuse = [&] {
+    throw Error("'" + visible(word) + "' is no point of the ranges", where, p.key(),
+                "write: " + allowed_text(p));
+  };
+  Sizes at = p.sizes();
+  size_t begin = 0;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const size_t end = i + 1 < ranges.size() ? word.find('x', begin) : word.size();
+    if (end == std::string::npos) refuse();
+    const std::optional<int64_t> value = count_of(word.substr(begin, end - begin));
+    if (!value) refuse();
+    at[ranges[i]] = *value;
+    begin = end + 1;
+  }
+  if (!p.takes(at)) refuse();
+  return at;
+}
+
 } // namespace
 
 std::vector<Sizes> default_points(const Gemm& p, size_t most) {
   std::vector<std::pair<Size, std::vector<int64_t>>> ranges;
-  for (size_t i = 0; i < size_count; ++i)
-    if (p.least[i]) ranges.push_back({Size(i), values_of(*p.least[i], p.sizes()[Size(i)], most)});
+  for (Size size : ranges_of(p))
+    ranges.push_back({size, values_of(*p.least[size_t(size)], p.sizes()[size], size, most)});
   const size_t corners = ranges.size() > 1 ? ranges.size() : 0;
   size_t steps = 1;
   for (const auto& range : ranges) steps = std::max(steps, range.second.size());
@@ -50,18 +129,79 @@ std::vector<Sizes> default_points(const Gemm& p, size_t most) {
     at[ranges[i].first] = ranges[i].second.front();
     points.push_back(at);
   }
-  const auto rank = [](const Sizes& x) {
-    return std::tuple(double(x.m) * double(x.n) * double(x.k) * double(x.batch), x.m, x.n, x.k);
-  };
-  std::sort(points.begin(), points.end(), [&](const Sizes& x, const Sizes& y) { return rank(x) < rank(y); });
+  std::sort(points.begin(), points.end(), before);
   points.erase(std::unique(points.begin(), points.end()), points.end());
   return points;
 }
 
+TunePoints default_tune_points(const Gemm& p) {
+  TunePoints points;
+  if (!p.ranged()) return points;
+  points.at = default_points(p);
+  points.weights.assign(points.at.size(), 1);
+  return points;
+}
+
+void check_points(const Gemm& p, const TunePoints& points, const std::string& where) {
+  const auto refuse = [&](const std::string& what, const std::string& allowed) {
+    throw Error(what, where, p.key(), allowed);
+  };
+  if (!p.ranged()) {
+    if (points == TunePoints()) return;
+    refuse("points are of problems with ranges, and this one has none",
+           "give a size a range, such as 1..8192, or leave TUNE_AT, WEIGHTS and KERNELS out");
+  }
+  if (points.at.empty() || points.at.size() > kMostPoints)
+    refuse(std::to_string(points.at.size()) + " points", "1 to " + std::to_string(kMostPoints) + " points");
+  for (size_t i = 0; i < points.at.size(); ++i) {
+    const Sizes& at = points.at[i];
+    if (!p.takes(at) || std::min({at.m, at.n, at.k, at.batch}) < 1)
+      refuse("a point is not of the ranges", allowed_text(p));
+    if (i && !before(points.at[i - 1], at))
+      refuse("the point " + point_text(p, at) + " is there twice, or in no order", "each point once");
+  }
+  double sum = 0;
+  for (double weight : points.weights) {
+    if (!(weight >= 0 && weight <= 1e12)) refuse("a weight is no number from 0 to 10^12", "1 where in doubt");
+    sum += weight;
+  }
+  if (points.weights.size() != points.at.size() || !(sum > 0))
+    refuse(std::to_string(points.weights.size()) + " weights of " + std::to_string(points.at.size()) +
+               " points, or all are 0",
+           "as many WEIGHTS as TUNE_AT has points, one of them above 0");
+  if (points.kernels < 1 || points.kernels > kMostKernels)
+    refuse(std::to_string(points.kernels) + " kernels", "KERNELS from 1 to " + std::to_string(kMostKernels));
+}
+
+TunePoints tune_points(const Gemm& p, const std::vector<std::string>& words,
+                       const std::vector<double>& weights, size_t kernels, const std::string& where) {
+  TunePoints points = default_tune_points(p);
+  points.kernels = kernels;
+  if (!words.empty()) {
+    points.at.clear(), points.weights.clear();
+    std::vector<std::pair<Sizes, double>> pairs;
+    for (size_t i = 0; i < words.size(); ++i)
+      pairs.push_back({sizes_of(p, words[i], where), i < weights.size() ? weights[i] : 1});
+    std::stable_sort(pairs.begin(), pairs.end(),
+                     [](const auto& x, const auto& y) { return before(x.first, y.first); });
+    for (const auto& [at, weight] : pairs) points.at.push_back(at), points.weights.push_back(weight);
+  }
+  if (!weights.empty() && weights.size() != words.size())
+    throw Error(std::to_string(weights.size()) + " weights of " + std::to_string(words.size()) + " points",
+                where, p.key(), "as many WEIGHTS as TUNE_AT has points");
+  check_points(p, points, where);
+  return points;
+}
+
+std::string point_text(const Gemm& p, const Sizes& at) {
+  std::string text;
+  for (Size size : ranges_of(p)) text += (text.empty() ? "" : "x") + std::to_string(at[size]);
+  return text;
+}
+
 std::optional<Size> split_size(const Gemm& p) {
-  for (size_t i = 0; i < size_count; ++i)
-    if (p.least[i]) return Size(i);
-  return std::nullopt;
+  const std::vector<Size> ranges = ranges_of(p);
+  return ranges.empty() ? std::nullopt : std::optional(ranges.front());
 }
 
 namespace {
@@ -76,9 +216,9 @@ std::vector<Sizes> between_points(const Sizes& from, const Sizes& to) {
   const double low = double(from[Size(which)]), high = double(to[Size(which)]),
                middle = std::sqrt(low * high);
   std::vector<Sizes> out;
-  for (double size : {low * kAbove, middle, middle * kAbove}) {
+  for (double size : {std::min(low * kAbove, middle), middle}) {
     Sizes at = from;
-    at[Size(which)] = std::min<int64_t>(std::llround(size), to[Size(which)]);
+    at[Size(which)] = std::llround(size);
     out.push_back(at);
   }
   return out;
@@ -86,14 +226,17 @@ std::vector<Sizes> between_points(const Sizes& from, const Sizes& to) {
 
 } // namespace
 
-std::vector<Sizes> final_points(const Gemm& p) {
-  const std::vector<Sizes> points = default_points(p);
-  std::vector<Sizes> all;
-  for (size_t i = 0; i < points.size(); ++i) {
+TunePoints final_points(const TunePoints& points) {
+  TunePoints all;
+  all.kernels = points.kernels;
+  for (size_t i = 0; i < points.at.size(); ++i) {
     if (i)
-      for (const Sizes& between : between_points(points[i - 1], points[i]))
-        if (between != all.back() && between != points[i]) all.push_back(between);
-    all.push_back(points[i]);
+      for (const Sizes& between : between_points(points.at[i - 1], points.at[i]))
+        if (between != all.at.back() && between != points.at[i]) {
+          all.at.push_back(between);
+          all.weights.push_back((points.weights[i - 1] + points.weights[i]) / 2);
+        }
+    all.at.push_back(points.at[i]), all.weights.push_back(points.weights[i]);
   }
   return all;
 }

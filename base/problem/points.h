@@ -4,20 +4,44 @@
 #include "base/problem/gemm.h"
 
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace deepgen {
 
-/// Of each range both ends (1 for 0) and powers of four between, thinned evenly to at most `most`; with
-/// several ranges the first, second, ... of each together, and the corners where one range is least and the
-/// others are most. Ascending by the product of sizes. Without ranges: the sizes themselves.
-std::vector<Sizes> default_points(const Gemm&, size_t most = 8);
+/// Of each range both ends (1 for 0) and powers of four between; and where tiles matter, above 64 of M, N and
+/// K, one size between neighbours, at the golden section of their logarithms: a kernel whose tiles fill a
+/// device at 256 rows may need two turns at 269. Powers are thinned evenly, so that there are at most `most`
+/// in all. With several ranges the first, second, ... of each together, and the corners where one range is
+/// least and the others are most. Ascending by the product of sizes. Without ranges: the sizes themselves.
+std::vector<Sizes> default_points(const Gemm&, size_t most = 10);
 
-/// Those, and between neighbours of which one size alone differs three more: a little above the lower one,
-/// the geometric mean, and a little above that. Powers of two flatter tiles: a kernel whose tiles fill a
-/// device at 256 rows may need two turns at 269. There kernels of a search that knows the points are compared
-/// once more.
-std::vector<Sizes> final_points(const Gemm&);
+/// What a function of a problem with ranges is tuned for.
+struct TunePoints {
+  std::vector<Sizes> at;       ///< ascending by the product of sizes, each once; empty without ranges
+  std::vector<double> weights; ///< how often each is called, to the others; not all 0
+  size_t kernels = 6;          ///< at most so many are linked
+  bool operator==(const TunePoints&) const = default;
+};
+
+constexpr size_t kMostPoints = 32, kMostKernels = 32; ///< that a user may ask for
+
+/// default_points(), of equal weight; nothing without ranges.
+TunePoints default_tune_points(const Gemm&);
+/// What a user says: `points` such as {"1", "64"}, with several ranges {"16x128"} in the order of M, N, K,
+/// batch; empty: the default ones. `weights`: as many, or none. Throws Error that names the value, `where`
+/// and what is allowed.
+TunePoints tune_points(const Gemm&, const std::vector<std::string>& points,
+                       const std::vector<double>& weights, size_t kernels, const std::string& where);
+/// Throws Error unless they are of the problem, and their numbers in range.
+void check_points(const Gemm&, const TunePoints&, const std::string& where);
+/// "64"; with several ranges "16x128".
+std::string point_text(const Gemm&, const Sizes&);
+
+/// The points, and between neighbours of which one size alone differs two more: a little above the lower one,
+/// and the geometric mean. Each of those weighs as much as its neighbours do on average. There kernels of a
+/// search that knows the points are compared once more.
+TunePoints final_points(const TunePoints&);
 /// The first size that is a range: kernels of a function share the calls by it.
 std::optional<Size> split_size(const Gemm&);
 

@@ -142,7 +142,7 @@ std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>& records)
   }
   if (has_points(records)) {
     for (const LoggedRecord* r : best_by_turns(records))
-      if (finalists.size() < kFinalists + has_default && seen.insert(r->record.sha256).second)
+      if (finalists.size() < kRangedFinalists + has_default && seen.insert(r->record.sha256).second)
         finalists.push_back(*r);
     return finalists;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/kernel/config.h"
+#include "base/problem/points.h"
 #include "base/problem/problem.h"
 
 namespace deepgen {
@@ -17,6 +18,7 @@ struct Plan {
   std::string arch = "cpu";
   int round = 0;
   std::vector<PlanSlot> slots;
+  TunePoints points = {}; ///< of a problem with ranges: where its candidates are timed
 
   std::string serialize() const; ///< one slot a line, for people and diffs
   static Plan parse(const std::string& text, const std::string& where);

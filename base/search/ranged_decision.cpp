@@ -1,8 +1,8 @@
 #include "base/search/ranged_decision.h"
 
 #include "base/json/json_text.h"
-#include "base/problem/points.h"
 #include "base/search/crossover.h"
+#include "base/search/tune_points_json.h"
 #include "base/text/error.h"
 
 #include <algorithm>
@@ -18,13 +18,15 @@ namespace {
 /// The finalists that were timed at every point, and their ratios by the size that splits.
 class Matrix {
 public:
-  Matrix(const Gemm& p, const RecordLog& final) : size_(*split_size(p)) {
+  Matrix(const Gemm& p, const RecordLog& final, const TunePoints& points) : size_(*split_size(p)) {
     for (const Record& r : final.records)
       if (r.stage == "final" && r.ok() && r.timing && !r.is_vendor() && !r.points.empty() && !known(r))
         records_.push_back(&r);
-    for (const Sizes& at : final_points(p))
+    for (size_t i = 0; i < points.at.size(); ++i) {
+      const Sizes& at = points.at[i];
       if (std::all_of(records_.begin(), records_.end(), [&](const Record* r) { return r->at(at); }))
-        points_[at[size_]].push_back(at);
+        points_[at[size_]].push_back(at), weights_[at[size_]] += points.weights[i];
+    }
   }
 
   bool empty() const { return records_.empty() || points_.empty(); }
@@ -33,6 +35,14 @@ public:
   std::vector<int64_t> values() const {
     std::vector<int64_t> out;
     for (const auto& [value, at] : points_) out.push_back(value);
+    return out;
+  }
+
+  std::vector<double> weights() const {
+    std::vector<double> out;
+    for (const auto& [value, weight] : weights_) out.push_back(weight);
+    // The points that count may be those that somebody could not be timed at.
+    if (std::all_of(out.begin(), out.end(), [](double w) { return w == 0; })) out.assign(out.size(), 1);
     return out;
   }
 
@@ -56,6 +66,7 @@ private:
   Size size_;
   std::vector<const Record*> records_;
   std::map<int64_t, std::vector<Sizes>> points_;
+  std::map<int64_t, double> weights_;
 
   /// The default runs twice.
   bool known(const Record& r) const {
@@ -105,7 +116,8 @@ double mean_ratio(const std::vector<RangedHoldout>& holdout) {
 
 RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
   RangedDecision d;
-  const Matrix matrix(p, final);
+  const TunePoints points = points_of(p, final);
+  const Matrix matrix(p, final, final_points(points));
   if (matrix.empty()) {
     d.reason = "no candidate was both correct and timed at the points of the range";
     return d;
@@ -119,10 +131,11 @@ RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
   if (standard != records.end() && mean >= 1)
     return alone(p, **standard, "the default stays: a second process does not confirm what won the finals");
   CrossoverRules rules;
+  rules.most_kernels = points.kernels;
   rules.noise = std::max(rules.noise, threshold_of(final.noise_floor));
   const std::vector<int64_t> values = matrix.values();
-  const Crossover crossover = choose_crossover(matrix.kernels(threshold_of(final.noise_floor)),
-                                               std::vector<double>(values.size(), 1.0), rules);
+  const Crossover crossover =
+      choose_crossover(matrix.kernels(threshold_of(final.noise_floor)), matrix.weights(), rules);
   const std::vector<Border> measured = borders_of(final.environment);
   const Size size = *split_size(p);
   d.found = true, d.regret = crossover.regret, d.worst = crossover.worst;
@@ -131,9 +144,8 @@ RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
     if (crossover.at[i] == crossover.at[i - 1]) continue;
     const Record &before = *records[crossover.at[i - 1]], &after = *records[crossover.at[i]];
     const int64_t first = border(measured, before, after, values[i - 1], values[i]);
-    d.parts.back().taken.most[size] = first - 1;
     d.parts.push_back({after, all_calls(p)});
-    d.parts.back().taken.least[size] = first;
+    set_border(d, d.parts.size() - 1, size, first);
   }
   d.improved = d.parts.size() > 1 || d.parts[0].record.origin != "default";
   d.reason = count_text(d);
@@ -153,6 +165,15 @@ Decision mean_decision(const Gemm& p, const RecordLog& final) {
   // Where the default takes all calls, the hold-out is of others.
   if (d.improved && !points.empty()) out.winner.timing = mean_timing(points);
   return out;
+}
+
+TunePoints points_of(const Gemm& p, const RecordLog& final) {
+  return get_tune_points(final.environment, "tune_at", p, "the search's log");
+}
+
+void set_border(RangedDecision& d, size_t part, Size size, int64_t first) {
+  d.parts[part - 1].taken.most[size] = first - 1;
+  d.parts[part].taken.least[size] = first;
 }
 
 std::vector<Border> borders_of(const Json& environment) {

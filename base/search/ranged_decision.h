@@ -2,7 +2,7 @@
 // function of the final records.
 #pragma once
 
-#include "base/problem/gemm.h"
+#include "base/problem/points.h"
 #include "base/search/decide.h"
 
 namespace deepgen {
@@ -21,15 +21,22 @@ struct RangedDecision {
 };
 
 /// What the finals say, by a crossover over all their points. Kernels share the calls by the first range
-/// alone; points that are equal in it count by their mean. The default counts as faster by the noise, so that
-/// others take its place for more than that. Where the hold-out finds the chosen ones slower than the default
-/// on average, or too much interfered, the default takes all calls. Borders are the measured ones ("borders"
-/// of the environment), else the geometric mean of the points around them.
+/// alone; points that are equal in it count by their mean, and weigh what they weigh together. The points,
+/// their weights and the most kernels are those of the search ("tune_at" of the environment). The default
+/// counts as faster by the noise, so that others take its place for more than that. Where the hold-out finds
+/// the chosen ones slower than the default on average, or too much interfered, the default takes all calls.
+/// Borders are the measured ones ("borders" of the environment), else the geometric mean of the points around
+/// them.
 RangedDecision decide_ranges(const Gemm&, const RecordLog& final);
 
 /// The same as the decision of any search, for tables: the kernel of the largest calls, with the geometric
 /// mean of what the hold-out says of all points.
 Decision mean_decision(const Gemm&, const RecordLog& final);
+
+/// What the search was for: "tune_at" of a log's environment, else default_tune_points().
+TunePoints points_of(const Gemm&, const RecordLog&);
+/// Moves the border between a part and the one before it.
+void set_border(RangedDecision&, size_t part, Size, int64_t first);
 
 /// A border that was measured: `after` is faster from `first` on.
 struct Border {

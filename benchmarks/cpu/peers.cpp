@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <dlfcn.h>
 #include <dnnl.hpp>
+#ifndef WITHOUT_LIBXSMM
 #include <libxsmm.h>
+#endif
 #include <memory>
 #include <unordered_map>
 
@@ -115,6 +117,7 @@ void add_dnnl_sgemm(std::vector<Arm>& arms, const Row& row, const Operands& x) {
                   }});
 }
 
+#ifndef WITHOUT_LIBXSMM
 /// libxsmm generates code for small products, column-major: D^T = B^T A^T. It has no kernel for a transposed
 /// operand.
 void add_libxsmm(std::vector<Arm>& arms, const Row& row, const Operands& x) {
@@ -132,9 +135,11 @@ void add_libxsmm(std::vector<Arm>& arms, const Row& row, const Operands& x) {
                     epilogue_loop(row, x);
                   }});
 }
+#endif
 
 } // namespace
 
+#ifndef WITHOUT_LIBXSMM
 std::vector<Arm> peer_arms(const Row& row, const Operands& x) {
   std::vector<Arm> arms;
   add_cblas(arms, "OpenBLAS", openblas(1), row, x);
@@ -145,6 +150,7 @@ std::vector<Arm> peer_arms(const Row& row, const Operands& x) {
   add_libxsmm(arms, row, x);
   return arms;
 }
+#endif
 
 std::vector<Arm> threaded_peer_arms(const Row& row, const Operands& x, int threads) {
   std::vector<Arm> arms;

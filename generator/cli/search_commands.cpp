@@ -63,6 +63,7 @@ SearchInput search_input(const PlanOptions& o, const ProblemFile& file) {
   in.round = o.round;
   in.slots = o.slots;
   in.options = search_options(o.search, in.problem, in.arch);
+  in.points = file.points;
   if (!in.problem.ranged()) in.incumbent = incumbent(o, file, in.device);
   require_logs(o.records);
   if (o.end_early) in.least_gain = least_gain_of(o.records);
@@ -100,7 +101,10 @@ void run_ranged_plan(const PlanOptions& o, const ProblemFile& file, const Search
   if (o.dry_run) {
     for (size_t i = 0; i < plan.slots.size(); ++i)
       std::printf("%4zu  %-10s %s\n", i, plan.slots[i].origin.c_str(), plan.slots[i].choice.text().c_str());
-    std::printf("%zu candidates\n", plan.slots.size());
+    std::string points;
+    for (const Sizes& at : plan.points.at) points += " " + point_text(plan.problem.gemm(), at);
+    std::printf("%zu candidates, for calls of%s; at most %zu kernels\n", plan.slots.size(), points.c_str(),
+                plan.points.kernels);
     return;
   }
   write_if_changed(o.output, plan.serialize());

@@ -2,8 +2,11 @@
 
 #include "base/search/decide.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
+#include <map>
 
 namespace deepgen {
 namespace {
@@ -26,7 +29,7 @@ std::string vendor_of(const Json& evidence) {
 bool all_positive(const Interval& x) { return x[0] > 0 && x[1] > 0 && x[2] > 0; }
 
 EvidenceRatio divided(const Interval& x, const Interval& y) {
-  return {x[0] / y[2], x[1] / y[1], x[2] / y[0], 0, ""};
+  return {x[0] / y[2], x[1] / y[1], x[2] / y[0], 0, 0, ""};
 }
 
 double noise_of(const LockEntry& x, const LockEntry& y) {
@@ -50,10 +53,84 @@ std::string why_not_comparable(const LockEntry& x, const LockEntry& y) {
   return "";
 }
 
+/// What the evidence of an entry with ranges says of one size.
+struct AtSize {
+  Interval ratio{};  ///< to the default
+  double vendor = 0; ///< the kernel's time over the library's; 0: unknown
+  double weight = 1;
+};
+using BySize = std::map<std::array<int64_t, size_count>, AtSize>;
+
+BySize by_size(const Json& evidence) {
+  BySize out;
+  for (const Json& point : find_in<std::vector<Json>>(evidence, "points").value_or(std::vector<Json>())) {
+    const auto at = find_in<std::array<int64_t, size_count>>(point, "at");
+    if (!at) continue;
+    AtSize one{find_in<Interval>(point, "ratio").value_or(Interval()), 0,
+               std::max(0.0, find_in<double>(point, "weight").value_or(1))};
+    if (const double vendor = find_in<double>(point, "vendor_ratio").value_or(0); vendor > 0)
+      one.vendor = 1 / vendor;
+    out[*at] = one;
+  }
+  return out;
+}
+
+/// Geometric means of intervals.
+struct MeanOfSizes {
+  double sum[3] = {0, 0, 0}, weight = 0, worst = 0;
+  size_t sizes = 0;
+  void add(const Interval& x, const Interval& y, double of) {
+    const EvidenceRatio r = divided(x, y);
+    const double ends[] = {r.low, r.ratio, r.high};
+    for (size_t i = 0; i < 3; ++i) sum[i] += of * std::log(ends[i]);
+    weight += of, ++sizes, worst = std::max(worst, r.ratio);
+  }
+  EvidenceRatio mean() const {
+    return {std::exp(sum[0] / weight), std::exp(sum[1] / weight), std::exp(sum[2] / weight), 0, worst, ""};
+  }
+};
+
+Interval around(double ratio, double noise) { return {ratio / (1 + noise), ratio, ratio * (1 + noise)}; }
+
+/// One default is that of the same largest size.
+std::optional<EvidenceRatio> ratio_by_size(const LockEntry& x, const LockEntry& y) {
+  const BySize a = by_size(x.evidence), b = by_size(y.evidence);
+  if (a.empty() || b.empty()) return std::nullopt;
+  const auto vendor = find_in<std::string>(x.evidence, "vendor_name");
+  const bool one_vendor = vendor && vendor == find_in<std::string>(y.evidence, "vendor_name"),
+             one_default = x.toolchain == y.toolchain && a.rbegin()->first == b.rbegin()->first;
+  const double noise = noise_of(x, y);
+  MeanOfSizes by_vendor, by_default;
+  for (const auto& [at, mine] : a) {
+    const auto found = b.find(at);
+    if (found == b.end()) continue;
+    const AtSize& other = found->second;
+    if (one_vendor && mine.vendor > 0 && other.vendor > 0)
+      by_vendor.add(around(mine.vendor, noise / 2), around(other.vendor, noise / 2), mine.weight);
+    if (one_default && all_positive(mine.ratio) && all_positive(other.ratio))
+      by_default.add(mine.ratio, other.ratio, mine.weight);
+  }
+  const auto enough = [&](const MeanOfSizes& m) {
+    return m.weight > 0 && 2 * m.sizes >= a.size() && 2 * m.sizes >= b.size();
+  };
+  if (!enough(by_vendor) && !enough(by_default)) return std::nullopt;
+  EvidenceRatio r = enough(by_vendor) ? by_vendor.mean() : by_default.mean();
+  r.noise = noise;
+  r.reference = (enough(by_vendor) ? *vendor : "the default config") + ", at " +
+                std::to_string(enough(by_vendor) ? by_vendor.sizes : by_default.sizes) + " sizes";
+  return r;
+}
+
 } // namespace
+
+bool is_win(const EvidenceRatio& r) {
+  constexpr double kMuchSlower = 0.05; // as CrossoverRules::most_regret
+  return verdict(r.low, r.high, r.noise) == "win" && r.worst <= 1 + kMuchSlower + r.noise;
+}
 
 std::optional<EvidenceRatio> ratio_of(const LockEntry& x, const LockEntry& y) {
   if (!why_not_comparable(x, y).empty()) return std::nullopt;
+  if (!by_size(x.evidence).empty() || !by_size(y.evidence).empty()) return ratio_by_size(x, y);
   std::optional<EvidenceRatio> found;
   const auto take = [&](const char* key, const std::string& reference) {
     const auto a = find_in<Interval>(x.evidence, key), b = find_in<Interval>(y.evidence, key);
@@ -71,11 +148,14 @@ std::optional<EvidenceRatio> ratio_to_vendor(const LockEntry& e) {
   const auto ratio = find_in<Interval>(e.evidence, "vendor_ratio");
   const std::string vendor = vendor_of(e.evidence);
   if (!ratio || !all_positive(*ratio) || vendor.empty()) return std::nullopt;
-  return EvidenceRatio{(*ratio)[0], (*ratio)[1], (*ratio)[2], noise_of(e, e), vendor};
+  return EvidenceRatio{(*ratio)[0], (*ratio)[1], (*ratio)[2], noise_of(e, e), 0, vendor};
 }
 
 std::string why_no_ratio(const LockEntry& x, const LockEntry& y) {
   if (const std::string why = why_not_comparable(x, y); !why.empty()) return why;
+  if (!by_size(x.evidence).empty() && !by_size(y.evidence).empty())
+    return "they were measured at different sizes, or there against nothing in common: neither one vendor "
+           "library's version, nor one toolchain's default config";
   return "nothing that both were measured against: neither one vendor library's version, nor one toolchain's "
          "default config";
 }
@@ -83,7 +163,12 @@ std::string why_no_ratio(const LockEntry& x, const LockEntry& y) {
 std::string text_of(const EvidenceRatio& r) {
   char text[100];
   std::snprintf(text, sizeof text, "%.3fx as fast [%.3f, %.3f], by ", 1 / r.ratio, 1 / r.high, 1 / r.low);
-  return text + r.reference;
+  std::string all = text + r.reference;
+  if (r.worst > 0) {
+    std::snprintf(text, sizeof text, ", %.3fx at the worst", 1 / r.worst);
+    all += text;
+  }
+  return all;
 }
 
 } // namespace deepgen

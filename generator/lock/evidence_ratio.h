@@ -11,13 +11,17 @@ namespace deepgen {
 struct EvidenceRatio {
   double low = 1, ratio = 1, high = 1;
   double noise = 0;      ///< the larger noise floor of both
+  double worst = 0;      ///< of a problem with ranges, at one size; 0: of another problem
   std::string reference; ///< what both were measured against: "openblas 0.3.21", "the default config"
 };
 
 /// From ratios to the same reference: the vendor's library of one name and version or, where one toolchain
 /// made both, the default config. Both must be of one problem, measured on one device, in one way. The
-/// interval has the worse ends of both.
-std::optional<EvidenceRatio> ratio_of(const LockEntry&, const LockEntry& other);
+/// interval has the worse ends of both. Of a problem with ranges the geometric mean over the sizes that both
+/// were measured at, which must be half of each one's at least, by the weights that `entry` has.
+std::optional<EvidenceRatio> ratio_of(const LockEntry& entry, const LockEntry& other);
+/// Whether the first is faster beyond the noise, and at no size much slower.
+bool is_win(const EvidenceRatio&);
 /// Why there is none, for people.
 std::string why_no_ratio(const LockEntry&, const LockEntry& other);
 /// Of the entry over the vendor's library, as its evidence has it.

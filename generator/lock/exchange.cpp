@@ -21,6 +21,22 @@ Problem problem_of(const Json& json, const std::string& path) {
   }
 }
 
+/// "tune_at": words as the user wrote them, "weights", "kernels"; each may be absent.
+void read_points(const Json& json, const std::string& where, ProblemFile& file) {
+  std::vector<std::string> words;
+  std::vector<double> weights;
+  size_t kernels = TunePoints().kernels;
+  if (json.contains("tune_at")) words = get<std::vector<std::string>>(json, "tune_at", where);
+  if (json.contains("weights")) weights = get<std::vector<double>>(json, "weights", where);
+  if (json.contains("kernels")) kernels = size_t(get_count(json, "kernels", where, 1));
+  file.own_points = !words.empty();
+  if (file.problem.ranged())
+    file.points = tune_points(file.problem.gemm(), words, weights, kernels, where);
+  else if (json.contains("tune_at") || json.contains("weights") || json.contains("kernels"))
+    throw Error("a problem without ranges has points", where, file.problem.key(),
+                "leave TUNE_AT, WEIGHTS and KERNELS out, or give a size a range, such as 1..8192");
+}
+
 void add_choice(const LockedChoice& c, Json& json) {
   json["template"] = c.choice.template_name;
   json["revision"] = c.revision;
@@ -69,6 +85,7 @@ ProblemFile ProblemFile::parse(const std::string& text, const std::string& where
       throw Error("unknown fallback '" + fallback + "'", where, "", "use vendor, or leave it out");
     file.fallback = true;
   }
+  read_points(json, where, file);
   return file;
 }
 

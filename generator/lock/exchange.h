@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/kernel/config.h"
+#include "base/problem/points.h"
 #include "base/problem/problem.h"
 #include "base/search/vendor_call.h"
 
@@ -13,8 +14,10 @@ namespace deepgen {
 struct ProblemFile {
   std::string target, name, ns;
   Problem problem;
-  bool untuned = false;  ///< true: always the default config
-  bool fallback = false; ///< FALLBACK vendor: the vendor's library runs where it was found faster
+  bool untuned = false;    ///< true: always the default config
+  bool fallback = false;   ///< FALLBACK vendor: the vendor's library runs where it was found faster
+  TunePoints points;       ///< of a problem with ranges: TUNE_AT, WEIGHTS and KERNELS
+  bool own_points = false; ///< TUNE_AT was given
 
   std::string label() const { return target + " " + name; }
   static ProblemFile parse(const std::string& text, const std::string& where);

@@ -26,7 +26,7 @@ MergedEntry decide_merge(const LockEntry& ours, const LockEntry& theirs, MergeFo
   if (const std::string stale = why_stale(ours); !stale.empty())
     return {theirs, MergeOutcome::replaced, "the one that was there is stale: " + first_line(stale)};
   if (!ratio) return {theirs, MergeOutcome::undecided, words};
-  const bool faster = verdict(ratio->low, ratio->high, ratio->noise) == "win";
+  const bool faster = is_win(*ratio);
   if (faster && ours.vendor && !theirs.vendor && !is_no_slower_than_vendor(theirs))
     return {theirs, MergeOutcome::kept,
             words + "; but " + ours.vendor->library +

@@ -1,6 +1,5 @@
 #include "generator/lock/ranged_entry.h"
 
-#include "base/problem/points.h"
 #include "base/search/ranged_decision.h"
 #include "base/text/error.h"
 #include "base/text/text.h"
@@ -17,8 +16,15 @@ namespace {
 
 double rounded(double x) { return std::round(x * 1e4) / 1e4; }
 
-/// The points of the hold-out, as "kernel" its number in `parts`.
-Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<RangedWinner>& parts) {
+double weight_of(const TunePoints& points, const Sizes& at) {
+  for (size_t i = 0; i < points.at.size(); ++i)
+    if (points.at[i] == at) return points.weights[i];
+  return 1;
+}
+
+/// The points of the hold-out, as "kernel" its number in `parts`; "weight" where it is not 1.
+Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<RangedWinner>& parts,
+                 const TunePoints& tuned) {
   Json json = Json::array();
   for (const RangedHoldout& h : holdout) {
     size_t kernel = 0;
@@ -27,6 +33,8 @@ Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<Ra
                   {"kernel", kernel},
                   {"ratio", {rounded(h.low), rounded(h.ratio), rounded(h.high)}}};
     if (h.vendor > 0) point["vendor_ratio"] = rounded(h.vendor);
+    point["microseconds"] = rounded(1e6 * h.seconds);
+    if (const double weight = weight_of(tuned, h.at); weight != 1) point["weight"] = weight;
     json.push_back(std::move(point));
   }
   return json;
@@ -80,7 +88,7 @@ LockEntry ranged_entry(const Gemm& p, const std::string& arch, const Device& dev
   // The mean over the points, as of any entry; then the points.
   Json evidence = evidence_of(mean_decision(p, final), final, logs, {p.key(), arch, device});
   const std::vector<RangedHoldout> holdout = holdout_of(final.environment);
-  evidence["points"] = points_json(holdout, d.parts);
+  evidence["points"] = points_json(holdout, d.parts, points_of(p, final));
   evidence["regret"] = {rounded(d.regret), rounded(d.worst)};
   if (const std::string vendor = final.environment.value("vendor_name", ""); !vendor.empty())
     evidence["vendor_name"] = vendor;
@@ -116,6 +124,35 @@ std::string why_stale_ranges(const LockEntry& e) {
   return next == p.sizes()[size] + 1 ? "" : "its kernels do not take the largest sizes";
 }
 
+std::string why_too_many(const LockEntry& e, size_t kernels) {
+  const size_t linked = e.ranges.size() + 1;
+  return linked <= kernels
+             ? ""
+             : "it links " + std::to_string(linked) + " kernels, and KERNELS is " + std::to_string(kernels);
+}
+
+std::string tuned_for_others(const LockEntry& e, const Gemm& p, const TunePoints& points) {
+  std::vector<std::pair<Sizes, double>> tuned;
+  try {
+    for (const Json& point : get<std::vector<Json>>(e.evidence, "points", "evidence")) {
+      const auto at = get<std::array<int64_t, size_count>>(point, "at", "evidence");
+      tuned.push_back({{at[0], at[1], at[2], at[3]}, point.value("weight", 1.0)});
+    }
+  } catch (const std::exception&) { // evidence may be anything
+    return "";
+  }
+  bool same = tuned.size() == points.at.size();
+  for (size_t i = 0; i < tuned.size() && same; ++i)
+    same = tuned[i].first == points.at[i] && tuned[i].second == points.weights[i];
+  std::string text;
+  for (const auto& [at, weight] : tuned) {
+    char times[40] = "";
+    if (weight != 1) std::snprintf(times, sizeof times, " (weight %g)", weight);
+    text += (text.empty() ? "" : " ") + point_text(p, at) + times;
+  }
+  return same ? "" : text;
+}
+
 const LockEntry* find_other_ranges(const Lock& lock, const Problem& problem, const std::string& arch) {
   if (!problem.ranged()) return nullptr;
   const auto without = [](Gemm p) {
@@ -131,18 +168,30 @@ const LockEntry* find_other_ranges(const Lock& lock, const Problem& problem, con
 
 namespace {
 
+/// "m=16", with several ranges "m=16 k=128".
+std::string sizes_text(const Gemm& p, const std::array<int64_t, size_count>& at) {
+  std::string text;
+  for (size_t i = 0; i < size_count; ++i)
+    if (p.least[i])
+      text += (text.empty() ? "" : " ") + std::string(size_names[i]) + "=" + std::to_string(at[i]);
+  return text;
+}
+
 /// Of one point of the evidence; empty where it is not what this version writes.
-std::string point_text(const Json& point, Size size, const std::string& vendor) {
+std::string evidence_line(const Json& point, const Gemm& p, const std::string& vendor) {
   try {
     const auto at = get<std::array<int64_t, size_count>>(point, "at", "evidence");
     const auto ratio = get<std::array<double, 3>>(point, "ratio", "evidence");
     char line[160];
-    std::snprintf(line, sizeof line, "    %s=%lld: %.3fx vs default", size_names[size_t(size)],
-                  static_cast<long long>(at[size_t(size)]), ratio[1] > 0 ? 1 / ratio[1] : 0);
-    std::string text = line;
+    std::snprintf(line, sizeof line, ": %.3fx vs default", ratio[1] > 0 ? 1 / ratio[1] : 0);
+    std::string text = "    " + sizes_text(p, at) + line;
     if (point.contains("vendor_ratio")) {
       std::snprintf(line, sizeof line, ", %.3fx vs ", get<double>(point, "vendor_ratio", "evidence"));
       text += line + vendor;
+    }
+    if (point.contains("weight")) {
+      std::snprintf(line, sizeof line, ", weight %g", get<double>(point, "weight", "evidence"));
+      text += line;
     }
     return text + "\n";
   } catch (const Error&) {
@@ -163,7 +212,7 @@ std::string ranges_text(const LockEntry& e) {
   const Json name = e.evidence.is_object() ? e.evidence.value("vendor_name", Json()) : Json();
   const std::string vendor = name.is_string() ? visible(name.get<std::string>()) : "the vendor";
   if (points.is_array())
-    for (const Json& point : points) text += point_text(point, size, vendor);
+    for (const Json& point : points) text += evidence_line(point, *p, vendor);
   return text;
 }
 

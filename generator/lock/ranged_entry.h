@@ -1,6 +1,7 @@
 // What a lock entry of a problem with ranges has beside others: several kernels, and their evidence by point.
 #pragma once
 
+#include "base/problem/points.h"
 #include "base/problem/problem.h"
 #include "generator/lock/lock.h"
 
@@ -13,6 +14,14 @@ LockEntry ranged_entry(const Gemm&, const std::string& arch, const Device&, cons
 /// Why the kernels beside the first one cannot be built from, or do not share the calls: each has to take
 /// some, and none two of them. Empty when they are good; also of a problem without ranges.
 std::string why_stale_ranges(const LockEntry&);
+
+/// Why it has more kernels than a function may link; empty when it has not.
+std::string why_too_many(const LockEntry&, size_t kernels);
+
+/// The points and weights of which the entry's evidence tells, where these are others than the ones given:
+/// what it was tuned for. Empty where they are the same, or it does not tell. Its kernels are right at all
+/// sizes, so it is not stale.
+std::string tuned_for_others(const LockEntry&, const Gemm&, const TunePoints&);
 
 /// The lock's entry of the same problem with other ranges, whose kernels were not tuned for these; nullptr
 /// when there is none.

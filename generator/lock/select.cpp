@@ -52,9 +52,13 @@ LockedChoice untuned(const Choice& choice) {
   return {choice, find_template(choice.template_name).revision(), "", "", ""};
 }
 
+TunePoints points_of(const SelectRequest& r) {
+  return r.file.points.at.empty() ? default_tune_points(r.file.problem.gemm()) : r.file.points;
+}
+
 /// Of a problem with ranges: a kernel for each part of the sizes, the one for the largest first.
 Selected take_ranged_default(const SelectRequest& r, const Device& device, const std::string& note) {
-  std::vector<RangedChoice> choices = ranged_default(r.file.problem.gemm(), r.arch, device);
+  std::vector<RangedChoice> choices = ranged_default(r.file.problem.gemm(), r.arch, device, points_of(r));
   const bool several = choices.size() > 1;
   std::vector<LockedChoice> parts;
   for (const RangedChoice& c : choices) {
@@ -156,11 +160,17 @@ struct Found {
   std::string stale; ///< why, of the first stale one; empty when there is none
 };
 
+/// Stale, or more than KERNELS; empty when it is good.
+std::string why_not_linked(const LockEntry& e, const SelectRequest& r) {
+  const std::string stale = why_stale(e);
+  return stale.empty() ? why_too_many(e, r.file.points.kernels) : stale;
+}
+
 /// Of a GPU arch all devices' entries; the first by name also serves the devices that have none.
-Found find_for_gpus(const Lock& lock, const std::string& key, const std::string& arch) {
+Found find_for_gpus(const Lock& lock, const SelectRequest& r) {
   Found found;
-  for (const LockEntry* e : lock.find_all(key, arch)) {
-    const std::string why = why_stale(*e);
+  for (const LockEntry* e : lock.find_all(r.file.problem.key(), r.arch)) {
+    const std::string why = why_not_linked(*e, r);
     if (why.empty())
       found.good.push_back(e);
     else if (found.stale.empty())
@@ -178,20 +188,28 @@ Found other_ranges(const Context& c, const SelectRequest& r) {
 Found find(const Context& c, const SelectRequest& r) {
   const std::string key = r.file.problem.key();
   if (is_gpu(r.arch)) {
-    const Found found = find_for_gpus(c.lock, key, r.arch);
+    const Found found = find_for_gpus(c.lock, r);
     return found.good.empty() && found.stale.empty() ? other_ranges(c, r) : found;
   }
   const LockEntry* e = c.lock.find(key, r.arch, c.mode == Mode::frozen ? best_device(r.arch) : r.device);
   if (!e) return other_ranges(c, r);
-  const std::string stale = why_stale(*e);
+  const std::string stale = why_not_linked(*e, r);
   return stale.empty() ? Found{{e}, ""} : Found{{}, stale};
+}
+
+/// What to say of an entry that is built from.
+std::string note_on(const LockEntry& e, const SelectRequest& r, const std::string& stale) {
+  if (!stale.empty()) return stale_text(stale) + "using that of " + e.device.name;
+  if (!r.file.own_points) return "";
+  const std::string others = tuned_for_others(e, r.file.problem.gemm(), r.file.points);
+  return others.empty() ? ""
+                        : "the lock entry was tuned at " + others +
+                              ", and TUNE_AT or WEIGHTS say otherwise; run `ninja tune`";
 }
 
 Selected take_entries(const SelectRequest& r, const Found& found) {
   const LockEntry& general = *found.good.front();
-  Selected s =
-      make(r, locked(general, r), "lock",
-           found.stale.empty() ? "" : stale_text(found.stale) + "using that of " + general.device.name);
+  Selected s = make(r, locked(general, r), "lock", note_on(general, r, found.stale));
   s.choice.ranges = locked_ranges(general);
   for (const LockEntry* e : found.good)
     if (e->choice != general.choice || e->revision != general.revision || e->sha256 != general.sha256 ||

@@ -202,13 +202,17 @@ function showParameters(study) {
 }
 
 function showProblem(device, study) {
-  const [finals, trials, estimates, roof] = [plot(), plot(), plot(), plot()], estimateText = el("p", { class: "small soft" }), roofText = el("p", { class: "small soft" });
+  const [finals, sizes, trials, estimates, roof] = [plot(), plot(), plot(), plot(), plot()], estimateText = el("p", { class: "small soft" }), roofText = el("p", { class: "small soft" });
   const estimated = study.trials.filter(t => t.seconds && t.estimate), left = study.trials.filter(t => t.seconds && !t.estimate);
   const searched = study.trials.some(t => t.seconds), decided = winnerOf(study) && winnerOf(study).seconds;
   view.append(el("h1", {}, Text.title(study), " ", badge(study.outcome)), el("p", { id: "statement" }, statement(study)));
   const overview = card("The problem and its winner", null, facts(study, device));
   view.append(el("div", { class: "cards" }, overview,
     study.finals && study.finals.records.some(r => r.seconds) && card("Finals", "Bars are 95 % intervals." + (study.anchor === "default" ? " A finalist wins that is wholly right of the shaded band, the noise, and is faster in the hold-out, a new process, too; otherwise the default stays." : " The default failed; one of the finalists is the anchor."), finals)));
+  if (study.curve) {
+    const curve = card("By size", `Rates of the hold-out at the points of the search. A dashed line stands where another kernel begins, with its first ${study.curve.size}.`, sizes);
+    curve.classList.add("alone"), view.append(curve);
+  }
   if (searched) {
     const search = card("The search", (study.anchor === "default" ? "Each candidate against the default in the same round of measurement; bars are 95 % intervals." : "The default failed, so these are plain rates; bars are quartiles.") + " The line is the best so far.", trials);
     search.classList.add("alone"), view.append(search);
@@ -216,6 +220,7 @@ function showProblem(device, study) {
   view.append(el("div", { class: "cards" },
     searched && card("Cost model", null, estimateText, estimates), decided && card("Between memory and multipliers", null, roofText, roof)));
   if (study.finals && study.finals.records.some(r => r.seconds)) Plots.finals(finals, study);
+  if (study.curve) Plots.curve(sizes, study);
   if (searched) Plots.trials(trials, study);
   const without = left.length ? ` ${Text.plural(left.length, "candidate")} left out, as the model has no estimate: ${[...new Set(left.map(t => t.no_estimate))].join("; ")}.` : "";
   if (estimated.length) {

@@ -172,6 +172,25 @@ const Plots = {
     });
   },
 
+  /** Of a function with a range: rates by size, and where one kernel follows another. */
+  curve(host, study) {
+    const { points, borders, size, vendor } = study.curve, rate = (point, seconds) => point.flops / seconds;
+    const lines = [["DeepGen", "seconds"], ["default config", "default"], [vendor, "vendor"]].map(([label, field], i) => {
+      const own = points.filter(point => point[field]).sort((x, y) => x.at - y.at);
+      return { label, ...Charts.look(i, i > 0), showLine: true, borderWidth: i ? 1.2 : 2, borderDash: i ? [4, 4] : [],
+        data: own.map(point => ({ x: point.at, y: rate(point, point[field]) })),
+        describe: k => [`${label}, ${size}=${own[k].text}: ${Text.flops(rate(own[k], own[k][field]))}, ${Text.seconds(own[k][field])}`,
+          ...(field === "seconds" ? [["default", "the default"], ["vendor", vendor]].filter(([other]) => own[k][other]).map(([other, name]) => `${Text.times(own[k][other] / own[k].seconds)} ${name}`) : []),
+          ...(own[k].weight === 1 ? [] : [`weight ${Text.significant(own[k].weight)}`])] };
+    }).filter(set => set.data.length);
+    Charts.draw(host, {
+      label: `Rate by ${size}`, datasets: lines, height: 340,
+      x: Charts.logAxis(`${size} of a call`, points.map(point => point.at), v => Text.significant(v, 6)),
+      y: Charts.logAxis("rate", lines.flatMap(set => set.data.map(({ y }) => y)), v => Text.flops(v)),
+      marks: borders.map(at => ({ axis: "x", at, text: String(at) })),
+    });
+  },
+
   /** Every candidate in the order of the search, with the best so far. */
   trials(host, study) {
     const origins = [...new Set(study.trials.map(t => t.origin))], starts = [], best = [];

@@ -2,6 +2,7 @@
 #include "base/json/json.h"
 #include "base/search/names.h"
 #include "generator/lock/evidence.h"
+#include "generator/report/report_curve.h"
 #include "generator/report/report_page.h"
 #include "templates/core/template.h"
 
@@ -108,6 +109,7 @@ Json json_of(const Study& study) {
                {"trials", Json::array()}};
   for (const StudyTrial& trial : study.trials) json["trials"].push_back(json_of(trial));
   if (study.final) json["finals"] = finals_json(study);
+  if (Json curve = curve_json(study); !curve.is_null()) json["curve"] = std::move(curve);
   if (study.vendor) json["vendor"] = json_of(*study.vendor);
   if (study.against_default) json["against_default"] = json_of(*study.against_default);
   if (study.against_vendor) {

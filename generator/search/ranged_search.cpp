@@ -41,10 +41,12 @@ class RangedPlan {
 public:
   explicit RangedPlan(const SearchInput& in) : in_(in) {
     plan_.problem = in.problem, plan_.arch = in.arch, plan_.round = in.round;
+    plan_.points = in.points.at.empty() ? default_tune_points(in.problem.gemm()) : in.points;
     for (const Record& r : in.records)
       if (r.problem == in.problem.key()) taken_.insert(r.choice.text());
   }
 
+  const TunePoints& points() const { return plan_.points; }
   bool full() const { return plan_.slots.size() >= in_.slots; }
   void add(const Choice& choice, const std::string& origin) {
     if (!full() && why_illegal(in_.problem, in_.arch, in_.device, choice).empty() &&
@@ -65,14 +67,14 @@ Plan next_ranged_plan(const SearchInput& in, const std::vector<Choice>& incumben
   RangedPlan plan(in);
   const Gemm& p = in.problem.gemm();
   if (in.round == 0) {
-    const std::vector<RangedChoice> estimates = ranged_default(p, in.arch, in.device);
+    const std::vector<RangedChoice> estimates = ranged_default(p, in.arch, in.device, plan.points());
     plan.add(estimates.back().choice, "default");
     for (const Choice& c : incumbents) plan.add(c, "incumbent");
     for (const RangedChoice& c : estimates) plan.add(c.choice, "model");
   }
   std::vector<std::vector<PlanSlot>> proposals;
   size_t longest = 0;
-  for (const Sizes& at : default_points(p)) {
+  for (const Sizes& at : plan.points().at) {
     proposals.push_back(proposals_at(in, at));
     longest = std::max(longest, proposals.back().size());
   }

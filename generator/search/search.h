@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/kernel/device.h"
+#include "base/problem/points.h"
 #include "base/search/plan.h"
 #include "base/search/record.h"
 #include "base/search/search_options.h"
@@ -19,6 +20,7 @@ struct SearchInput {
   std::optional<Choice> incumbent; ///< what the lock holds, if anything
   std::vector<Record> records;     ///< of the earlier rounds
   SearchOptions options;
+  TunePoints points; ///< of a problem with ranges; empty: default_tune_points()
   /// What the measurement can tell apart. The search ends after round 0 when that says that nothing is faster
   /// by so much than the fastest so far (flat_top.h), unless options.patience is 0; 0: it goes on.
   double least_gain = 0;

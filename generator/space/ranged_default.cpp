@@ -1,9 +1,9 @@
 #include "generator/space/ranged_default.h"
 
-#include "base/problem/points.h"
 #include "base/search/crossover.h"
 
 #include <algorithm>
+#include <map>
 
 namespace deepgen {
 namespace {
@@ -11,21 +11,21 @@ namespace {
 /// The estimate along one range, with the others at their most.
 class Line {
 public:
-  Line(const Gemm& p, const std::string& arch, const Device& device)
+  Line(const Gemm& p, const std::string& arch, const Device& device, const TunePoints& tuned)
       : problem_(p), arch_(arch), device_(device) {
-    Gemm along = p;
-    for (size_t i = 0; i < size_count; ++i)
-      if (Size(i) != size()) along.least[i].reset();
-    points_ = default_points(along);
+    std::map<int64_t, double> weights; // of the values of the size
+    for (size_t i = 0; i < tuned.at.size(); ++i) weights[tuned.at[i][size()]] += tuned.weights[i];
+    for (const auto& [value, weight] : weights) {
+      points_.push_back(p.sizes());
+      points_.back()[size()] = value;
+      weights_.push_back(weight);
+    }
   }
 
   /// The one that is split.
-  Size size() const {
-    for (size_t i = 0; i < size_count; ++i)
-      if (problem_.least[i]) return Size(i);
-    return Size::m;
-  }
+  Size size() const { return *split_size(problem_); }
   const std::vector<Sizes>& points() const { return points_; }
+  const std::vector<double>& weights() const { return weights_; }
 
   double cost(const Choice& c, const Sizes& at) const {
     return find_template(c.template_name).cost(problem_at(at), device_, c.config);
@@ -58,6 +58,7 @@ private:
   const std::string& arch_;
   const Device& device_;
   std::vector<Sizes> points_;
+  std::vector<double> weights_;
 };
 
 std::vector<Choice> candidates_of(const Line& line) {
@@ -67,22 +68,25 @@ std::vector<Choice> candidates_of(const Line& line) {
   return all;
 }
 
-Crossover crossover_of(const Line& line, const std::vector<Choice>& candidates) {
+Crossover crossover_of(const Line& line, const std::vector<Choice>& candidates, size_t most_kernels) {
   std::vector<CrossoverKernel> kernels;
   for (const Choice& c : candidates) {
     CrossoverKernel k{c.text(), 0, {}};
     for (const Sizes& at : line.points()) k.seconds.push_back(line.cost(c, at));
     kernels.push_back(std::move(k));
   }
-  return choose_crossover(kernels, std::vector<double>(line.points().size(), 1.0));
+  CrossoverRules rules;
+  rules.most_kernels = most_kernels;
+  return choose_crossover(kernels, line.weights(), rules);
 }
 
 } // namespace
 
-std::vector<RangedChoice> ranged_default(const Gemm& p, const std::string& arch, const Device& device) {
-  const Line line(p, arch, device);
+std::vector<RangedChoice> ranged_default(const Gemm& p, const std::string& arch, const Device& device,
+                                         const TunePoints& points) {
+  const Line line(p, arch, device, points);
   const std::vector<Choice> candidates = candidates_of(line);
-  const std::vector<size_t> best = crossover_of(line, candidates).at;
+  const std::vector<size_t> best = crossover_of(line, candidates, points.kernels).at;
   const Size size = line.size();
   const auto end = [&](size_t i) { return line.points()[i][size]; };
   SizeSpan all{p.sizes(), p.sizes()};

@@ -2,7 +2,7 @@
 // the sizes around its points.
 #pragma once
 
-#include "base/problem/size.h"
+#include "base/problem/points.h"
 #include "generator/space/space.h"
 
 namespace deepgen {
@@ -14,7 +14,9 @@ struct RangedChoice {
 };
 
 /// Ascending by size; they cover all sizes that calls may pass, each once. Split along the first range alone:
-/// of others each has all. At most crossover's number of kernels. Throws Error as Space does.
-std::vector<RangedChoice> ranged_default(const Gemm&, const std::string& arch, const Device&);
+/// of others each has all. Estimated at the values that the points have of it, with the others at their most;
+/// at most points.kernels. Throws Error as Space does.
+std::vector<RangedChoice> ranged_default(const Gemm&, const std::string& arch, const Device&,
+                                         const TunePoints& points);
 
 } // namespace deepgen

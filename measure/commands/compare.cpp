@@ -8,14 +8,12 @@
 #include "base/search/decide.h"
 #include "base/text/error.h"
 #include "measure/commands/environment.h"
-#include "measure/cpu/arms.h"
+#include "measure/commands/sized_field.h"
 #include "measure/devices/cuda_take.h"
 #include "measure/devices/devices.h"
-#include "measure/gpu/cuda_bench.h"
 #include "measure/race/candidates.h"
 #include "measure/race/statistics.h"
 #include "measure/values/verify.h"
-#include "measure/vendor/gpu/cuda_vendor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,48 +28,30 @@ namespace {
 constexpr int kFewestRounds = 11, kMostRounds = 60;
 constexpr int kRoundsOfTrial = 30, kTrialsOfProcess = 5, kMostTrials = 60, kFewestTrials = 10;
 
-/// Where arms are timed: holds the device, and keeps compiles out, as long as it lives.
+/// A field whose device is held, with compiles kept out, as long as it lives.
 class Stand {
 public:
-  Stand(const Device& model, const Problem& problem, int64_t workspace, const MeasureOptions& o) {
-    device_ = model;
-    if (model.is_cpu()) {
+  Stand(const Device& model, const Problem& problem, int64_t workspace, const MeasureOptions& o, bool vendor)
+      : device_(model) {
+    if (model.is_cpu())
       cpu_.emplace(timing_lock_path(), FileLock::kExclusive);
-      subject_ = subject_of(problem);
-      operands_ = subject_->operands(workspace, o.seed);
-    } else {
-      gpu_.emplace(cuda::take(model, o.devices));
-      device_ = gpu_->device;
-      bench_ = std::make_unique<cuda::Bench>(problem, device_, workspace, o.seed, o.caches);
-      bench_->complete(options_, cuda::Bench::full_heat);
-    }
+    else
+      gpu_.emplace(cuda::take(model, o.devices)), device_ = gpu_->device;
     quiet_.emplace(Turn::quiet_turn(model.is_cpu() ? FileLock::kExclusive : FileLock::kShared));
+    field_ = field_at(problem, device_, workspace, o, vendor);
+    field_->complete(options_, Heat::full);
     options_.call_seconds = call_limit(problem, o.call_seconds);
     options_.seed = o.seed;
   }
   const Device& device() const { return device_; }
+  SizedField& field() const { return *field_; }
   RaceOptions options(double seconds) const {
     RaceOptions o = options_;
     o.deadline = wall_seconds() + seconds;
     return o;
   }
-  Arm arm(const std::string& name, const Kernel& kernel) const {
-    return bench_ ? bench_->kernel_arm(name, kernel) : kernel_arm(name, kernel, *operands_);
-  }
-  /// None, and why, where no library has the problem.
-  std::vector<Arm> vendor_arms(const Problem& problem, uint64_t seed, std::string& name,
-                               std::string& why_not) {
-    if (bench_) {
-      vendor_ = cuda::baseline_of(problem, device_, seed);
-      name = vendor_.name, why_not = vendor_.why_not;
-      return cuda::vendor_arms(vendor_, *bench_);
-    }
-    const Baseline baseline = subject_->baseline();
-    name = baseline.name, why_not = baseline.why_not;
-    return baseline.arm ? std::vector<Arm>{baseline.arm(*operands_)} : std::vector<Arm>();
-  }
   Arm read_arm() const {
-    if (std::optional<Arm> arm = bench_->read_arm()) return *arm;
+    if (std::optional<Arm> arm = field_->read_arm()) return *arm;
     throw Error("nothing to time", device_.name, "the measurement has no kernel of its own for AMD's devices",
                 "pass a kernel file");
   }
@@ -81,10 +61,7 @@ private:
   std::optional<FileLock> cpu_;
   std::optional<cuda::Taken> gpu_;
   std::optional<Turn> quiet_;
-  std::unique_ptr<Subject> subject_;
-  std::unique_ptr<TimingOperands> operands_;
-  cuda::Vendor vendor_;
-  std::unique_ptr<cuda::Bench> bench_;
+  std::unique_ptr<SizedField> field_;
   RaceOptions options_;
 };
 
@@ -212,17 +189,17 @@ void compare(const CompareCommand& command) {
   check_device(model, command.device, command.options.caches);
   const std::vector<KernelFile> files = load(command.files, model, command.at);
   const Problem problem = problem_of_calls(files.front().problem, command.at);
-  Stand stand(model, problem, workspace_of(files, problem), command.options);
-  std::vector<Arm> arms = {stand.arm("the first again", *files.front().find("main"))};
+  const Stand stand(model, problem, workspace_of(files, problem), command.options, command.vendor);
+  SizedField& field = stand.field();
+  std::vector<Arm> arms = {field.kernel_arm("the first again", *files.front().find("main"))};
   for (size_t i = 0; i < files.size(); ++i)
-    arms.push_back(stand.arm(command.files[i], *files[i].find("main")));
+    arms.push_back(field.kernel_arm(command.files[i], *files[i].find("main")));
   std::swap(arms[0], arms[1]);
   Progress progress("compare");
-  std::string vendor, why_not;
-  if (command.vendor)
-    for (Arm& arm : stand.vendor_arms(problem, command.options.seed, vendor, why_not))
-      arms.push_back(std::move(arm));
-  if (!why_not.empty()) progress.summary("no vendor: " + why_not);
+  if (command.vendor) {
+    for (Arm& arm : field.vendor_arms()) arms.push_back(std::move(arm));
+    if (!field.why_no_vendor().empty()) progress.summary("no vendor: " + field.why_no_vendor());
+  }
   const auto r =
       full_race(arms, kFewestRounds, kMostRounds, stand.options(command.options.seconds), progress);
   const std::vector<double> pairs = log_ratios(r[1], r[0]);
@@ -256,7 +233,8 @@ void compare(const CompareCommand& command) {
                {"clean", rounded(clean_share(r))},
                {"dropped", rounded(dropped_share(r))},
                {"kernels", list}};
-  if (const Json best = best_vendor(r, files.size() + 1, vendor, command.options.seed); !best.is_null())
+  if (const Json best = best_vendor(r, files.size() + 1, field.vendor_name(), command.options.seed);
+      !best.is_null())
     json["vendor"] = best;
   write_json(command.output, json);
 }
@@ -269,9 +247,9 @@ void noise(const NoiseCommand& command) {
   Gemm read; // 64 MiB
   read.m = 1, read.n = read.k = files.empty() && !model.is_cpu() ? 4096 : 64;
   const Problem problem = files.empty() ? Problem(read) : problem_of_calls(files.front().problem, "");
-  const Stand stand(model, problem, workspace_of(files, problem), command.options);
+  const Stand stand(model, problem, workspace_of(files, problem), command.options, false);
   const auto arm = [&] {
-    if (!files.empty()) return stand.arm(command.file, *files.front().find("main"));
+    if (!files.empty()) return stand.field().kernel_arm(command.file, *files.front().find("main"));
     return model.is_cpu() ? loop_arm() : stand.read_arm();
   };
   Progress progress("noise");

@@ -103,6 +103,7 @@ RecordLog time_ranges(const FinalistSet& selection, const Device& device, const 
                       Progress& progress, Spent& spent, std::vector<ArmResult>& samples) {
   RangedContest c;
   c.problem = selection.finalists().front().file.problem.gemm();
+  c.points = points_of(c.problem, RecordLog::read(command.records.front()));
   for (const Finalist& f : selection.finalists())
     c.finalists.push_back(f.record), c.kernels.push_back(&f.kernel());
   c.has_default = selection.has_default();

@@ -1,7 +1,7 @@
 #include "measure/commands/ranged_final.h"
 
-#include "base/problem/points.h"
 #include "base/search/ranged_decision.h"
+#include "base/search/tune_points_json.h"
 #include "measure/race/statistics.h"
 
 #include <algorithm>
@@ -18,15 +18,17 @@ constexpr int64_t kNear = 8; ///< borders are found to an eighth of their size
 class RangedFinal {
 public:
   RangedFinal(const RangedContest& c, Progress& progress, std::vector<ArmResult>& samples)
-      : contest_(c), progress_(progress), samples_(samples) {
+      : contest_(c), all_(final_points(c.points).at), progress_(progress), samples_(samples) {
     log_.records = c.finalists;
+    log_.environment["tune_at"] = tune_points_json(c.points);
     log_.environment["anchor"] = c.has_default ? "default" : "none";
   }
 
   RecordLog run() {
     time_finalists();
-    measure_borders();
-    time_chosen();
+    RangedDecision chosen = decide_ranges(contest_.problem, log_);
+    measure_borders(chosen);
+    time_chosen(chosen);
     if (clean_share(samples_) < contest_.clean_enough) unstable("too few samples were undisturbed");
     if (dropped_share(samples_) > kMostDropped) unstable("the device throttled in too many rounds");
     return std::move(log_);
@@ -34,6 +36,7 @@ public:
 
 private:
   const RangedContest& contest_;
+  const std::vector<Sizes> all_; ///< where finalists are timed
   Progress& progress_;
   std::vector<ArmResult>& samples_;
   RecordLog log_;
@@ -46,7 +49,7 @@ private:
   std::vector<ArmResult> race(SizedField& field, const std::vector<Arm>& arms, int fewest, double seconds) {
     RaceOptions options = contest_.options;
     options.deadline = wall_seconds() + seconds;
-    field.complete(options);
+    field.complete(options, samples_.empty() ? Heat::brief : Heat::kept);
     const std::vector<ArmResult> results =
         full_race(arms, fewest, contest_.options.most_rounds, options, progress_);
     samples_.insert(samples_.end(), results.begin(), results.end());
@@ -75,18 +78,17 @@ private:
   }
 
   void time_running() {
-    const std::vector<Sizes> points = final_points(contest_.problem);
     const std::vector<size_t> list = running();
     for (size_t i : list) log_.records[i].points.clear();
     std::vector<double> noise;
-    for (const Sizes& at : points) {
+    for (const Sizes& at : all_) {
       if (running() != list || list.empty()) return;
       const auto field = contest_.field(at, false);
       std::vector<Arm> arms;
       for (size_t i : list) arms.push_back(field->kernel_arm(name(i), kernel(i)));
       arms.push_back(field->kernel_arm("the anchor again", kernel(list.front())));
       const auto results =
-          race(*field, arms, kFewestRounds, kFinals * contest_.seconds / double(points.size()));
+          race(*field, arms, kFewestRounds, kFinals * contest_.seconds / double(all_.size()));
       keep(list, results, at);
       if (results.front().timed() && results.back().timed())
         noise.push_back(std::abs(std::expm1(median(log_ratios(results.back(), results.front())))));
@@ -94,7 +96,7 @@ private:
     std::sort(noise.begin(), noise.end());
     // The upper quartile over the points: one point that was disturbed does not hide all gains.
     log_.noise_floor = std::max(contest_.least_noise, noise.empty() ? 0 : noise[3 * noise.size() / 4]);
-    if (noise.size() < points.size()) unstable("the noise is unknown at some points");
+    if (noise.size() < all_.size()) unstable("the noise is unknown at some points");
   }
 
   void keep(const std::vector<size_t>& list, const std::vector<ArmResult>& results, const Sizes& at) {
@@ -114,12 +116,11 @@ private:
   }
 
   /// Where two kernels that follow each other are equally fast.
-  void measure_borders() {
-    const RangedDecision d = decide_ranges(contest_.problem, log_);
+  void measure_borders(RangedDecision& d) {
     if (d.parts.size() < 2) return;
     const Size size = *split_size(contest_.problem);
     std::vector<int64_t> values;
-    for (const Sizes& at : final_points(contest_.problem)) values.push_back(at[size]);
+    for (const Sizes& at : all_) values.push_back(at[size]);
     std::sort(values.begin(), values.end());
     std::vector<Border> borders;
     const double seconds = kBorders * contest_.seconds / double((d.parts.size() - 1) * kBisections);
@@ -134,6 +135,7 @@ private:
         (is_faster(b.after, b.before, size, middle, seconds) ? high : low) = middle;
       }
       b.first = high;
+      set_border(d, i, size, high);
       borders.push_back(b);
     }
     log_.environment["borders"] = to_json(borders);
@@ -152,10 +154,9 @@ private:
   }
 
   /// Each point's kernel, the default and the vendor, in processes of their own.
-  void time_chosen() {
-    const RangedDecision d = decide_ranges(contest_.problem, log_);
+  void time_chosen(const RangedDecision& d) {
     if (!d.found) return;
-    const std::vector<Sizes> points = default_points(contest_.problem);
+    const std::vector<Sizes>& points = contest_.points.at;
     std::vector<RangedHoldout> holdout;
     for (const Sizes& at : points) {
       const auto part = std::find_if(d.parts.begin(), d.parts.end(),

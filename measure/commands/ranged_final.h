@@ -2,6 +2,7 @@
 // of the chosen ones by bisection, then the chosen ones once more.
 #pragma once
 
+#include "base/problem/points.h"
 #include "base/search/record.h"
 #include "measure/commands/sized_field.h"
 #include "measure/process/progress.h"
@@ -12,6 +13,7 @@ namespace deepgen {
 
 struct RangedContest {
   Gemm problem;
+  TunePoints points;
   std::vector<Record> finalists; ///< of stage "final"
   std::vector<const Kernel*> kernels;
   bool has_default = true; ///< the first one is it
@@ -22,8 +24,8 @@ struct RangedContest {
   double clean_enough = 0.5; ///< share of undisturbed samples without which nothing is decided
 };
 
-/// The environment holds "anchor", "borders", "points" (the hold-out), "vendor_name" and, where the log is
-/// not stable, "unstable". `samples` gets all results.
+/// The environment holds "anchor", "tune_at", "borders", "points" (the hold-out), "vendor_name" and, where
+/// the log is not stable, "unstable". `samples` gets all results.
 RecordLog run_ranged_contest(const RangedContest&, Progress&, std::vector<ArmResult>& samples);
 
 } // namespace deepgen

@@ -1,6 +1,5 @@
 #include "measure/commands/ranged_round.h"
 
-#include "base/problem/points.h"
 #include "base/search/names.h"
 
 #include <set>
@@ -12,9 +11,9 @@ using FieldAt = std::function<std::unique_ptr<SizedField>(const Sizes&)>;
 
 class RangedRound {
 public:
-  RangedRound(const Gemm& p, const std::vector<Candidate*>& list, const FieldAt& field,
+  RangedRound(const std::vector<Sizes>& points, const std::vector<Candidate*>& list, const FieldAt& field,
               const RaceOptions& options, double seconds, Progress& progress)
-      : points_(default_points(p)), list_(list), field_(field), options_(options),
+      : points_(points), list_(list), field_(field), options_(options),
         seconds_(seconds / double(points_.size())), progress_(progress) {}
 
   std::vector<ArmResult> run() {
@@ -36,7 +35,7 @@ public:
   }
 
 private:
-  std::vector<Sizes> points_;
+  const std::vector<Sizes>& points_;
   const std::vector<Candidate*>& list_;
   const FieldAt& field_;
   RaceOptions options_;
@@ -73,7 +72,7 @@ private:
     for (const Candidate* c : running)
       arms.push_back(field->kernel_arm(c->record.slot < 0 ? "anchor" : candidate_name(c->record), c->main()));
     options_.deadline = wall_seconds() + seconds_;
-    field->complete(options_);
+    field->complete(options_, all_.empty() ? Heat::brief : Heat::kept);
     std::vector<ArmResult> results = halving_race(arms, options_, progress_);
     all_.insert(all_.end(), results.begin(), results.end());
     return results;
@@ -90,10 +89,10 @@ private:
 
 } // namespace
 
-std::vector<ArmResult> time_at_points(const Gemm& p, const std::vector<Candidate*>& list,
+std::vector<ArmResult> time_at_points(const std::vector<Sizes>& points, const std::vector<Candidate*>& list,
                                       const FieldAt& field, const RaceOptions& options, double seconds,
                                       Progress& progress) {
-  return RangedRound(p, list, field, options, seconds, progress).run();
+  return RangedRound(points, list, field, options, seconds, progress).run();
 }
 
 } // namespace deepgen

@@ -13,7 +13,7 @@ namespace deepgen {
 /// equal share of the `seconds`; what fails at one is left out of the next. Where the anchor fails, all over
 /// again with the next one in its place, as ratios of all points are to one kernel. Returns the results of
 /// all races.
-std::vector<ArmResult> time_at_points(const Gemm&, const std::vector<Candidate*>& list,
+std::vector<ArmResult> time_at_points(const std::vector<Sizes>& points, const std::vector<Candidate*>& list,
                                       const std::function<std::unique_ptr<SizedField>(const Sizes&)>& field,
                                       const RaceOptions&, double seconds, Progress&);
 

@@ -4,6 +4,7 @@
 #include "base/files/locks.h"
 #include "base/kernel/kernel_call.h"
 #include "base/search/names.h"
+#include "base/search/tune_points_json.h"
 #include "base/text/error.h"
 #include "measure/commands/environment.h"
 #include "measure/commands/history.h"
@@ -163,7 +164,7 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
       for (Candidate* c : list) of_calls = std::max(of_calls, kernel_in_call(c->main(), at).workspace);
       return field_at(p.at(at), round.device, of_calls, o, false);
     };
-    return time_at_points(p, list, field, options, budget, round.progress);
+    return time_at_points(round.plan.points.at, list, field, options, budget, round.progress);
   }
   const std::vector<ArmResult> results =
       (round.device.is_cpu() ? race_on_cpu : race_on_gpu)(round, list, workspace, options, budget);
@@ -207,10 +208,11 @@ struct Times {
 Times time_unknown(Round& round, EarlierRuns& history, bool alone, double seconds) {
   const std::vector<Candidate*> open = round.open();
   if (open.empty()) return {};
+  const bool standard = is_default(round, *open.front());
   // Times at points are of one run: the cache keeps none.
-  const bool comparable = is_default(round, *open.front()) && !round.plan.problem.ranged();
+  const bool comparable = standard && !round.plan.problem.ranged();
   std::vector<Candidate*> list = comparable ? history.untimed(open) : open;
-  const std::vector<Candidate*> rivals = comparable ? round.open_rivals(open) : std::vector<Candidate*>();
+  const std::vector<Candidate*> rivals = standard ? round.open_rivals(open) : std::vector<Candidate*>();
   if (list.empty()) {
     history.recall(rivals, *open.front());
     return {{}, "default", true};
@@ -286,6 +288,7 @@ void run(const RunCommand& command) {
                                                               times.results, command.options.caches);
   // A search that was cut short may have missed the best.
   if (cut) log.environment["cut"] = cut;
+  if (round.plan.problem.ranged()) log.environment["tune_at"] = tune_points_json(round.plan.points);
   log.environment["spent"] = round.spent.to_json();
   log.environment["ended"] = utc_now();
   for (Candidate& c : round.candidates) log.records.push_back(c.record);

@@ -20,7 +20,9 @@ public:
     return vendor_.arm ? std::vector<Arm>{vendor_.arm(*operands_)} : std::vector<Arm>();
   }
   std::string vendor_name() const override { return vendor_.name; }
-  void complete(RaceOptions&) override {}
+  std::string why_no_vendor() const override { return vendor_.why_not; }
+  std::optional<Arm> read_arm() override { return std::nullopt; }
+  void complete(RaceOptions&, Heat) override {}
 
 private:
   std::unique_ptr<Subject> subject_;
@@ -40,7 +42,13 @@ public:
   }
   std::vector<Arm> vendor_arms() override { return cuda::vendor_arms(vendor_, bench_); }
   std::string vendor_name() const override { return vendor_.algorithms.empty() ? "" : vendor_.name; }
-  void complete(RaceOptions& options) override { bench_.complete(options, cuda::Bench::brief_heat); }
+  std::string why_no_vendor() const override { return vendor_.why_not; }
+  std::optional<Arm> read_arm() override { return bench_.read_arm(); }
+  void complete(RaceOptions& options, Heat heat) override {
+    bench_.complete(options, heat == Heat::full    ? cuda::Bench::full_heat
+                             : heat == Heat::brief ? cuda::Bench::brief_heat
+                                                   : cuda::Bench::kept_heat);
+  }
 
 private:
   cuda::Bench bench_;

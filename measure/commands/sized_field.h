@@ -7,10 +7,15 @@
 #include "measure/race/race.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace deepgen {
+
+/// Of a GPU, before a race. full: for results that stand alone; brief: for candidates, which differ much;
+/// kept: another race has just ended.
+enum class Heat { full, brief, kept };
 
 class SizedField {
 public:
@@ -20,13 +25,16 @@ public:
   virtual Arm kernel_arm(const std::string& name, const Kernel&) = 0;
   /// None where there is no vendor's library for it.
   virtual std::vector<Arm> vendor_arms() = 0;
-  virtual std::string vendor_name() const = 0; ///< empty: none
+  virtual std::string vendor_name() const = 0;   ///< empty: none
+  virtual std::string why_no_vendor() const = 0; ///< empty: there is one, or it was not asked for
+  /// What the memory gives at best; nothing where the measurement has no kernel for that.
+  virtual std::optional<Arm> read_arm() = 0;
   /// What a race on this device needs more.
-  virtual void complete(RaceOptions&) = 0;
+  virtual void complete(RaceOptions&, Heat) = 0;
 };
 
-/// `fixed`: the problem at its size, without ranges. `workspace`: of the kernel that needs most. `vendor`:
-/// whether its library is asked for.
+/// `fixed`: a problem without ranges, as it is at a size. `workspace`: of the kernel that needs most.
+/// `vendor`: whether its library is asked for.
 std::unique_ptr<SizedField> field_at(const Problem& fixed, const Device&, int64_t workspace,
                                      const MeasureOptions&, bool vendor);
 

@@ -142,7 +142,7 @@ TEST(Ranges, PointsAndVerifiedSizes) {
       "gemm m=1..8192 n=4096 k=4096 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4");
   std::vector<int64_t> points;
   for (const Sizes& at : default_points(p)) points.push_back(at.m);
-  EXPECT_EQ(points, (std::vector<int64_t>{1, 4, 16, 64, 256, 1024, 4096, 8192}));
+  EXPECT_EQ(points, (std::vector<int64_t>{1, 4, 16, 64, 151, 256, 603, 1024, 3702, 8192}));
   for (const Sizes& at : verified_sizes(p)) EXPECT_TRUE(p.takes(at)) << at.m;
   EXPECT_EQ(verified_sizes(p).front().m, 1);
 }

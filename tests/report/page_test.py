@@ -11,6 +11,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 import zlib
@@ -119,10 +120,10 @@ class Page(unittest.TestCase):
         cls.folder.cleanup()
 
     @classmethod
-    def browse(cls, view, *options):
+    def browse(cls, view, *options, page=None):
         command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                    f"--user-data-dir={cls.folder.name}/profile", "--enable-logging=stderr", "--virtual-time-budget=300",
-                   "--window-size=1200,1500", *options, cls.page.as_uri() + view]
+                   "--window-size=1200,1500", *options, (page or cls.page).as_uri() + view]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
         if done.returncode or console:
@@ -130,8 +131,8 @@ class Page(unittest.TestCase):
         return done.stdout
 
     @classmethod
-    def dump(cls, view):
-        root = Dom(cls.browse(view, "--dump-dom")).root
+    def dump(cls, view, page=None):
+        root = Dom(cls.browse(view, "--dump-dom", page=page)).root
         if not root.all("main", data_ready=view):
             raise AssertionError(f"{view} has not been drawn: {root.text()[:2000]}")
         return root
@@ -255,6 +256,32 @@ class Page(unittest.TestCase):
                 failed = sum(r["stage"].startswith("r") and r["status"] == "compile_error" for r in records)
                 counted = root.all("table", id="failures")
                 self.assertEqual(sum(float(row.all("td")[1].attributes["data-value"]) for t in counted for row in t.all("tbody")[0].all("tr")), failed)
+
+    def test_a_function_with_a_range_has_a_curve(self):
+        folder = pathlib.Path(self.folder.name) / "ranges"
+        with tarfile.open(RECORDS.parent.parent / "h200_ranges/second-records.tar.gz") as archive:
+            for member in archive.getmembers():
+                if member.isfile() and "/up/" in member.name:
+                    path = folder / f"{len(list(folder.glob('*.jsonl')))}.jsonl"
+                    path.parent.mkdir(exist_ok=True)
+                    path.write_bytes(archive.extractfile(member).read())
+        logs = sorted(folder.glob("*.jsonl"))
+        page = folder / "report.html"
+        subprocess.run([DEEPGEN, "report", "--html", page, "--records", *logs], check=True, stdout=subprocess.DEVNULL)
+        root = self.dump("#/0/0", page)
+        charts = {c.attributes["aria-label"].split(";")[0]: int(c.attributes["data-points"]) for c in root.all("canvas")}
+        environments = [json.loads(log.read_text().splitlines()[0])["environment"] for log in logs]
+        (points,) = [e["points"] for e in environments if "points" in e]
+        self.assertEqual(charts["Rate by m"], 3 * len(points)) # DeepGen, the default, the vendor
+        self.assertTrue(all(p["vendor"] > 0 for p in points))
+        data = json.loads(re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', page.read_text(), re.S).group(1).replace("\\u003c", "<"))
+        curve = data["devices"][0]["studies"][0]["curve"]
+        self.assertEqual([p["at"] for p in curve["points"]], [p["at"][0] for p in points])
+        for mine, theirs in zip(curve["points"], points, strict=True):
+            self.assertAlmostEqual(mine["seconds"] / theirs["seconds"], 1, places=9)
+            self.assertAlmostEqual(mine["vendor"] / mine["seconds"], theirs["vendor"], places=9)
+            self.assertAlmostEqual(mine["seconds"] / mine["default"], theirs["ratio"], places=9)
+        self.assertEqual(curve["borders"], sorted(set(curve["borders"])))
 
     def test_text_of_a_record_stays_text(self):
         problems = list(self.rows(self.overview, "problems-0"))

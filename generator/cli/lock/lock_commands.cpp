@@ -178,8 +178,11 @@ int run_check(const std::string& path, const CliContext& context) {
     for (const std::string& problem : group.at_least_one("--problem")) {
       const ProblemFile file = ProblemFile::read(problem);
       const std::string arch = group.one_or("--arch", "cpu");
-      if (!file.untuned && !lock.find(file.problem.key(), arch, Device()))
+      const LockEntry* entry = file.untuned ? nullptr : lock.find(file.problem.key(), arch, Device());
+      if (!file.untuned && !entry)
         complain("missing: " + file.label() + ": " + file.problem.key() + " on " + arch);
+      if (const std::string why = entry ? why_too_many(*entry, file.points.kernels) : ""; !why.empty())
+        complain("stale: " + file.label() + ": " + why);
     }
   if (state.used) print_sizes(state);
   if (bad == 0) std::cout << path << ": " << lock.entries().size() << " entries, all good\n";

@@ -26,6 +26,9 @@ constexpr double kFillAlone = 0.05, kFillBusy = 0.95;
 constexpr double kMulticast = 1.65; ///< times as long does a load take that goes to several blocks
 constexpr double kFromMemory = 1.2; ///< the same of a block alone, of groups, whose weights come from memory
 constexpr double kStraddle = 1.6;   ///< the same of rows that straddle lines
+// The same of rows of A beyond the last one, which TMA fills with zeros; and tiles for each of those with
+// such rows that make up for it. By hand, from configs of M between tiles (h200_between.jsonl).
+constexpr double kBeyond = 3.5, kManyBeyond = 5;
 // Clocks.
 constexpr double kLatency = 1000;        ///< from a stage's release to its next use
 constexpr double kHeldStages = 1.2;      ///< are multiplied: the others are on their way
@@ -103,7 +106,8 @@ public:
   double seconds() const {
     const double loop = main_loop(), end = store();
     // Consumers that share a tile do not multiply while they store.
-    const double tiles = t.pingpong ? loops() * std::max(loop, end) + end : loops() * loop + waves * end;
+    const double tiles =
+        (t.pingpong ? loops() * std::max(loop, end) + end : loops() * loop + waves * end) + beyond_rows();
     const double clocks = kStart + kCluster * double(t.cluster() - 1) + tiles + share();
     const double slow = (1 - kBusyClock) * std::min(1.0, p.flops() / kBusyFlops);
     const double busy = clocks / (hertz * (1 - slow)), memory = memory_seconds();
@@ -148,15 +152,28 @@ private:
     return size_of(p.a) == 1 ? 2 * kFlops16 : p.a == Type::tf32 ? kFlops16 * kTf32 : kFlops16;
   }
 
-  /// Clocks of one tile's main loop in one block.
-  double main_loop() const {
+  /// Clocks by which the tiles take longer that reach beyond the last row of A. Few blocks have several of
+  /// them, unless they are most of the tiles; where they are few, others make up for them.
+  double beyond_rows() const {
+    const HopperTile& rows = t.swap ? t.right : t.left;
+    if (grouped || !rows.k_major) return 0;
+    const int64_t tiles = t.swap ? t.tiles_n : t.tiles_m;
+    const auto beyond = double(t.swap ? t.tiles_n * t.bn - t.n : t.tiles_m * t.bm - t.m);
+    const double share = 1 / double(tiles), longer = main_loop(beyond) - main_loop();
+    return std::min(1.0, kManyBeyond * share) * std::max(1.0, waves * share) * longer;
+  }
+
+  /// Clocks of one tile's main loop in one block. Of so many of its rows of A there is nothing to load.
+  double main_loop(double beyond = 0) const {
     const double rows = double(t.bm), columns = double(t.bn), bytes_k = double(t.slices) * 128;
     const double tensor =
         2 * rows * columns * double(t.bk) / rate() * (t.consumers > 1 && !t.pingpong ? kInStep : 1);
     // Each wgmma reads 64 rows of its first operand and the whole second one.
     const double shared = bytes_k * (rows + rows / 64 * columns) / kSharedBytes;
     const double ingest = bytes_k * (rows + columns) / kIngestBytes;
-    const double loaded = bytes_k * (rows / double(t.cluster_n) + columns / double(t.cluster_m));
+    const double left = t.swap ? 0 : (kBeyond - 1) * beyond, right = t.swap ? (kBeyond - 1) * beyond : 0;
+    const double loaded =
+        bytes_k * ((rows + left) / double(t.cluster_n) + (columns + right) / double(t.cluster_m));
     const double fill = loaded * (straddles() ? kStraddle : 1) / kL2Bytes *
                         (kFillAlone + kFillBusy * busy_cores / all) *
                         (t.sharing() > 1 ? kMulticast

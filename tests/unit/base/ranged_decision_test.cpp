@@ -1,6 +1,6 @@
 #include "base/search/ranged_decision.h"
 
-#include "base/problem/points.h"
+#include "base/search/tune_points_json.h"
 #include "base/text/error.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Record finalist(const Gemm& p, const std::string& name, const Ratio& ratio,
   Record r;
   r.stage = "final", r.problem = p.key(), r.arch = "cpu", r.origin = origin;
   r.choice = {name, {}}, r.sha256 = name, r.code_bytes = 100;
-  for (const Sizes& at : final_points(p)) {
+  for (const Sizes& at : final_points(default_tune_points(p)).at) {
     const double x = ratio(at);
     r.points.push_back({at, {x * 1e-6, x * 1e-6, x * 1e-6, x, x, x, 9, 1}});
   }
@@ -133,19 +133,39 @@ TEST(RangedDecision, WhatIsReadIsChecked) {
   EXPECT_TRUE(borders_of(Json::object()).empty());
 }
 
-TEST(Points, FinalsHaveTheMiddles) {
+TEST(RangedDecision, KernelsAndWeightsOfTheSearchCount) {
   const Gemm p = tokens();
-  const std::vector<Sizes> points = default_points(p), all = final_points(p);
-  EXPECT_GT(all.size(), 3 * points.size());
-  const auto has = [&](int64_t m) {
-    return std::any_of(all.begin(), all.end(), [&](const Sizes& s) { return s.m == m; });
-  };
-  EXPECT_TRUE(has(256) && has(282) && has(512) && has(563) && has(1024));
-  for (size_t i = 1; i < all.size(); ++i) EXPECT_GT(all[i].m, all[i - 1].m);
-  EXPECT_EQ(all.front().m, 1);
-  EXPECT_EQ(all.back().m, 4096);
-  EXPECT_EQ(default_points(tokens(1, 2)).size(), 2u);
-  EXPECT_EQ(final_points(tokens(1, 2)).size(), 2u) << "no middle between 1 and 2";
+  RecordLog log = crossing(p);
+  TunePoints points = default_tune_points(p);
+  points.kernels = 1;
+  log.environment["tune_at"] = tune_points_json(points);
+  EXPECT_EQ(decide_ranges(p, log).parts.size(), 1u);
+  // A gain at one point in 25 is noise in the mean; not where most calls are.
+  log.records = {finalist(
+                     p, "default", [](const Sizes&) { return 1.0; }, "default"),
+                 finalist(p, "flat", [](const Sizes&) { return 0.5; }),
+                 finalist(p, "at 64", [](const Sizes& s) { return s.m == 64 ? 0.48 : 1.0; })};
+  points.kernels = 6;
+  log.environment["tune_at"] = tune_points_json(points);
+  EXPECT_EQ(decide_ranges(p, log).parts.size(), 1u);
+  for (size_t i = 0; i < points.at.size(); ++i)
+    if (points.at[i].m == 64) points.weights[i] = 1000;
+  log.environment["tune_at"] = tune_points_json(points);
+  const RangedDecision d = decide_ranges(p, log);
+  ASSERT_EQ(d.parts.size(), 3u);
+  EXPECT_EQ(d.parts[1].record.sha256, "at 64");
+  EXPECT_TRUE(d.parts[1].taken.holds({64, 64, 64, 1}));
+  expect_cover(p, d);
+}
+
+TEST(RangedDecision, ABorderIsMoved) {
+  const Gemm p = tokens();
+  RangedDecision d = decide_ranges(p, crossing(p));
+  ASSERT_EQ(d.parts.size(), 2u);
+  set_border(d, 1, Size::m, 77);
+  EXPECT_EQ(d.parts[0].taken.most.m, 76);
+  EXPECT_EQ(d.parts[1].taken.least.m, 77);
+  expect_cover(p, d);
 }
 
 TEST(Record, PointsRoundTrip) {

@@ -4,6 +4,7 @@
 #include "generator/lock/evidence_ratio.h"
 #include "tests/unit/generator/fake_template.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 namespace deepgen {
@@ -57,6 +58,61 @@ TEST_F(LockMergeTest, RatiosOfTwoEntriesAreDivided) {
   EXPECT_DOUBLE_EQ(r.high, 0.6 * 1.01 / (0.8 * 0.99));
   EXPECT_DOUBLE_EQ(r.noise, 0.01);
   EXPECT_EQ(ratio_of(entry(1, 4, 0.9, 0), entry(1, 5, 0.8, 0.8))->reference, "the default config");
+}
+
+/// Of a problem with ranges: `ratios` to the default, and `vendors` to a library, at 1, 2, 4, ... rows.
+void measure_at_sizes(LockEntry& e, const std::vector<double>& ratios, const std::vector<double>& vendors,
+                      const std::vector<double>& weights = {}) {
+  Json points = Json::array();
+  for (size_t i = 0; i < std::max(ratios.size(), vendors.size()); ++i) {
+    Json point = {{"at", {1 << i, 8, 8, 1}}, {"kernel", 0}};
+    if (i < ratios.size()) point["ratio"] = {0.99 * ratios[i], ratios[i], 1.01 * ratios[i]};
+    if (i < vendors.size()) point["vendor_ratio"] = 1 / vendors[i];
+    if (i < weights.size()) point["weight"] = weights[i];
+    points.push_back(point);
+  }
+  e.evidence["points"] = points;
+  if (!vendors.empty()) e.evidence["vendor_name"] = "library 1.0";
+}
+
+TEST_F(LockMergeTest, RangesAreDecidedByTheSizesThatBothWereMeasuredAt) {
+  LockEntry ours = entry(1, 4, 0.9, 0), theirs = entry(1, 5, 0.9, 0);
+  measure_at_sizes(ours, {0.9, 0.9, 0.9}, {1.0, 1.0, 1.0});
+  measure_at_sizes(theirs, {0.9, 0.9, 0.9}, {0.8, 0.9, 1.03});
+  const EvidenceRatio r = *ratio_of(theirs, ours);
+  EXPECT_EQ(r.reference, "library 1.0, at 3 sizes") << "before the default";
+  EXPECT_NEAR(r.ratio, std::cbrt(0.8 * 0.9 * 1.03), 1e-12);
+  EXPECT_DOUBLE_EQ(r.worst, 1.03);
+  EXPECT_TRUE(is_win(r));
+  EXPECT_EQ(merged(ours, theirs, MergeForce::none, 5).outcome, MergeOutcome::replaced);
+  EXPECT_EQ(merged(theirs, ours, MergeForce::none, 5).outcome, MergeOutcome::kept);
+  measure_at_sizes(theirs, {}, {0.8, 0.9, 1.2});
+  EXPECT_EQ(merged(ours, theirs, MergeForce::none, 4).outcome, MergeOutcome::kept) << "a size loses too much";
+  EXPECT_NE(text_of(*ratio_of(theirs, ours)).find("0.833x at the worst"), std::string::npos);
+  // Weights of the entry that would be taken.
+  measure_at_sizes(theirs, {}, {0.9, 0.9, 1.04}, {0, 0, 1});
+  EXPECT_EQ(merged(ours, theirs, MergeForce::none, 4).outcome, MergeOutcome::kept);
+  measure_at_sizes(theirs, {}, {0.9, 0.9, 1.04}, {9, 9, 1});
+  EXPECT_EQ(merged(ours, theirs, MergeForce::none, 5).outcome, MergeOutcome::replaced);
+}
+
+TEST_F(LockMergeTest, RangesAreComparedByTheDefaultOfOneToolchainAndLargestSize) {
+  LockEntry ours = entry(1, 4, 0.5, 0), theirs = entry(1, 5, 0.9, 0);
+  measure_at_sizes(ours, {0.9, 0.9}, {});
+  measure_at_sizes(theirs, {0.6, 0.8}, {});
+  EXPECT_EQ(ratio_of(theirs, ours)->reference, "the default config, at 2 sizes");
+  EXPECT_EQ(merged(ours, theirs, MergeForce::none, 5).outcome, MergeOutcome::replaced);
+  LockEntry other = theirs;
+  other.toolchain = "other tools";
+  EXPECT_EQ(merged(ours, other, MergeForce::none, 4).outcome, MergeOutcome::undecided);
+  measure_at_sizes(theirs, {0.6, 0.8, 0.7}, {});
+  EXPECT_FALSE(ratio_of(theirs, ours)) << "the default of four rows is another";
+  measure_at_sizes(ours, {0.9, 0.9, 0.9, 0.9, 0.9}, {1, 1, 1, 1, 1});
+  measure_at_sizes(theirs, {0.6, 0.6}, {0.5, 0.5});
+  EXPECT_FALSE(ratio_of(theirs, ours)) << "two of five sizes";
+  EXPECT_NE(why_no_ratio(theirs, ours).find("different sizes"), std::string::npos);
+  theirs.evidence["points"] = {{{"at", {1, 2}}}, 7, {{"at", "x"}}};
+  EXPECT_FALSE(ratio_of(theirs, ours)) << "whatever somebody has written";
 }
 
 TEST_F(LockMergeTest, WhatHasNothingInCommonIsNotCompared) {

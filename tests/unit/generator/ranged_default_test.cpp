@@ -26,7 +26,8 @@ TEST(RangedDefault, CoversEverySizeOnce) {
     for (int64_t level : {1, 3, 4}) {
       SCOPED_TRACE(sizes);
       const Gemm p = Gemm::parse(layer(sizes));
-      const std::vector<RangedChoice> parts = ranged_default(p, "cpu", device_of(level));
+      const std::vector<RangedChoice> parts =
+          ranged_default(p, "cpu", device_of(level), default_tune_points(p));
       ASSERT_GE(parts.size(), 1u);
       EXPECT_LE(parts.size(), CrossoverRules().most_kernels);
       Size size = Size::m;
@@ -50,7 +51,7 @@ TEST(RangedDefault, CoversEverySizeOnce) {
 TEST(RangedDefault, IsNoSlowerAtItsPointsThanTheRuleOfTheCrossover) {
   const Gemm p = Gemm::parse(layer("m=1..4096 n=512 k=512 batch=1"));
   const Device device = device_of(3);
-  const std::vector<RangedChoice> parts = ranged_default(p, "cpu", device);
+  const std::vector<RangedChoice> parts = ranged_default(p, "cpu", device, default_tune_points(p));
   EXPECT_GT(parts.size(), 1u) << "one token and thousands want other tiles";
   for (const Sizes& at : default_points(p)) {
     const Choice best = Space(p.at(at), "cpu", device).default_choice();
@@ -61,6 +62,25 @@ TEST(RangedDefault, IsNoSlowerAtItsPointsThanTheRuleOfTheCrossover) {
             << at.m;
       }
   }
+}
+
+TEST(RangedDefault, PointsAndKernelsOfTheUserCount) {
+  const Gemm p = Gemm::parse(layer("m=1..4096 n=512 k=512 batch=1"));
+  const Device device = device_of(3);
+  const auto parts = [&](const std::vector<std::string>& at, const std::vector<double>& weights,
+                         size_t kernels) {
+    return ranged_default(p, "cpu", device, tune_points(p, at, weights, kernels, "x"));
+  };
+  EXPECT_EQ(parts({}, {}, 1).size(), 1u);
+  const std::vector<RangedChoice> few = parts({"1"}, {}, 6), many = parts({"4096"}, {}, 6);
+  ASSERT_EQ(few.size(), 1u);
+  ASSERT_EQ(many.size(), 1u);
+  EXPECT_EQ(few[0].choice, Space(p.at({1, 512, 512, 1}), "cpu", device).default_choice());
+  EXPECT_EQ(many[0].choice, Space(p.at(p.sizes()), "cpu", device).default_choice());
+  EXPECT_EQ(few[0].taken.most.m, 4096) << "one kernel takes all";
+  ASSERT_NE(few[0].choice, many[0].choice);
+  // Of one kernel, where most calls are; but none that loses much at a point, where another does not.
+  EXPECT_EQ(parts({"1", "4096"}, {1, 0}, 2).size(), 2u);
 }
 
 TEST(RangedDefault, SelectWritesAChoiceForEachPart) {
