@@ -16,11 +16,19 @@ void scale(int64_t& of_largest, std::optional<Size> by, const Sizes& largest, co
 
 } // namespace
 
+Gemm problem_at(const Gemm& p, const Sizes& sizes) {
+  Sizes with_products = sizes;
+  with_products.k = sizes.k ? sizes.k : p.k;
+  Gemm one = p.at(with_products);
+  one.k = sizes.k;
+  return one;
+}
+
 Kernel kernel_in_call(const Kernel& kernel, const Sizes& call) {
   if (kernel.problem.op() != "gemm" || !kernel.problem.gemm().ranged()) return kernel;
   Kernel k = kernel;
   const Sizes largest = kernel.problem.gemm().sizes();
-  k.problem = kernel.problem.gemm().at(call);
+  k.problem = problem_at(kernel.problem.gemm(), call);
   if (k.workspace_rule.exists())
     k.workspace = std::min(k.workspace, k.workspace_fixed + k.workspace_rule.at(call));
   k.workspace_fixed = 0, k.workspace_rule = {};

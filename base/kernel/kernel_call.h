@@ -5,10 +5,13 @@
 
 namespace deepgen {
 
+/// The problem of one call, without ranges. K may be 0, which is legal at a call alone. Throws Error when
+/// another size is 0.
+Gemm problem_at(const Gemm&, const Sizes&);
+
 /// The kernel in a call of these sizes, which the problem takes: a problem without ranges, and the grids,
 /// tiles, scratch and copies that the rules give. The code, and which arguments it takes, are the same: sizes
-/// among them are those of the problem. Throws Error when a size is 0. Itself where the problem has no
-/// ranges.
+/// among them are those of problem_at(). Itself where the problem has no ranges.
 Kernel kernel_in_call(const Kernel&, const Sizes&);
 
 /// Whether matrices have batch entries to a GPU kernel: also in a call of one, where that is a range. Its

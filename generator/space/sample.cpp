@@ -282,6 +282,13 @@ Sizes draw_sizes(const Gemm& p, Engine& random) {
   return sizes;
 }
 
+std::vector<Sizes> draw_calls(const Gemm& p, Engine& random, int count) {
+  std::vector<Sizes> calls;
+  for (int i = 0; i < count; ++i) calls.push_back(draw_sizes(p, random));
+  if (p.ranged(Size::k)) calls.push_back(calls.back()), calls.back().k = 0;
+  return calls;
+}
+
 std::optional<Config> draw_config(const Template& source, const Problem& problem, const Device& device,
                                   Engine& random) {
   return ConfigSearch(source, problem, device, random).find();

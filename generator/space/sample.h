@@ -36,6 +36,8 @@ std::vector<RandomCandidate> draw_samples(const SampleSpec&);
 
 /// Sizes that a call may pass: ends of ranges, near multiples of what tiles have, anything.
 Sizes draw_sizes(const Gemm&, std::mt19937_64&);
+/// Those of so many calls. Of a range of K there is one more, with K 0.
+std::vector<Sizes> draw_calls(const Gemm&, std::mt19937_64&, int count);
 /// A legal config, at random; nothing when none was found.
 std::optional<Config> draw_config(const Template&, const Problem&, const Device&, std::mt19937_64&);
 /// Sizes, batch, groups, gate and epilogue, at random; types and layout are kept.

@@ -1,5 +1,6 @@
 #include "measure/cpu/ranged_cases.h"
 
+#include "base/kernel/kernel_call.h"
 #include "measure/values/verified_sizes.h"
 
 namespace deepgen {

@@ -83,6 +83,8 @@ TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, cons
   if (const PackedOperand& copy = map.packed; copy.ld)
     x.data = workspace + uint64_t(copy.offset), x.rows = copy.rows, x.columns = copy.columns, x.ld = copy.ld,
     x.stride = copy.rows * copy.ld;
+  TensorMapBits bits = {};
+  if (!x.rows || !x.columns) return bits; // K is 0: nothing is read by the map, and the driver makes none
   const auto type = Type(x.type);
   const uint64_t bytes = uint64_t(size_of(type));
   const uint64_t sizes[] = {uint64_t(x.columns), uint64_t(x.rows), uint64_t(batch)};
@@ -93,7 +95,6 @@ TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, cons
   const Driver& d = *driver();
   if (!d.cuTensorMapEncodeTiled)
     throw Error("this driver has no tensor maps", map.operand, "", "install driver 535 or later");
-  TensorMapBits bits;
   check(d.cuTensorMapEncodeTiled(&bits, map_type(type), has_entries(k) || grouped ? 3 : 2,
                                  reinterpret_cast<void*>(x.data), sizes, pitches, box, steps, 0, swizzle,
                                  promotion, 0),

@@ -32,8 +32,7 @@ std::unique_ptr<KernelVerifier> verifier_of(const Rows&, const Toolbox& tools, c
   return std::make_unique<RowsVerifier>(tools.context(), tools, o.seed, o.zone);
 }
 
-/// What is verified of a kernel: itself, or where the problem has ranges its calls of several sizes. No GPU
-/// kernel has a range of K, of which a call may pass 0.
+/// What is verified of a kernel: itself, or where the problem has ranges its calls of several sizes.
 std::vector<Sizes> sizes_of_calls(const Problem& problem) {
   if (problem.op() != "gemm" || !problem.gemm().ranged()) return {Sizes()};
   return verified_sizes(problem.gemm());

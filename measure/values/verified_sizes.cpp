@@ -59,14 +59,6 @@ std::vector<Sizes> chosen(const Gemm& p, const std::vector<VerifiedRange>& range
 
 } // namespace
 
-Gemm problem_at(const Gemm& p, const Sizes& sizes) {
-  Sizes with_products = sizes;
-  with_products.k = sizes.k ? sizes.k : p.k;
-  Gemm one = p.at(with_products);
-  one.k = sizes.k;
-  return one;
-}
-
 std::vector<Sizes> verified_sizes(const Gemm& p) {
   const std::vector<VerifiedRange> ranges = ranges_of(p);
   if (ranges.empty()) return {p.sizes()};

@@ -7,9 +7,6 @@
 
 namespace deepgen {
 
-/// Of one call, without ranges. K may be 0, which is legal at a call alone.
-Gemm problem_at(const Gemm&, const Sizes&);
-
 /// Of one small range every size; of others the ends, and sizes between that no tile divides. Of several
 /// ranges such sizes together. K 0 where K has a range. None of more operations than a build has time for,
 /// but the first.

@@ -63,6 +63,10 @@ Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_m
     sizes[0] = scaled(map.packed_columns, map.packed_columns_by, values);
     sizes[1] = scaled(map.packed_rows, map.packed_rows_by, values), stride = sizes[1] * ld;
   }
+  if (!sizes[0] || !sizes[1]) { // K is 0: nothing is read by the map, and the driver makes none of null
+    out = {};
+    return success;
+  }
   const uint64_t strides[2] = {ld * size, stride * size};
   const uint32_t box[3] = {map.box_columns, map.box_rows, 1}, every_element[3] = {1, 1, 1};
   return d.encode_tiled(&out, int(tensor_type(operand->type)), has_entries(*operand, f) ? 3 : 2,

@@ -92,12 +92,17 @@ Config through_registers(Config config) {
   return config;
 }
 
-bool is_aligned(const MatrixSide& s) { return s.dense_pitch() % s.align() == 0; }
+bool is_aligned(const Gemm& p, const MatrixSide& s) {
+  const bool any_pitch = s.k_contiguous && p.ranged(Size::k);
+  return (any_pitch ? s.bytes : s.dense_pitch()) % s.align() == 0;
+}
 
-/// Whether threads can copy the operand's tile to LDS as it lies in memory, all of them as many pieces.
+/// Whether threads can copy the operand's tile to LDS as it lies in memory, all of them as many pieces. No K
+/// of a range ends with a piece, and none has as many tiles as are on their way.
 bool is_copied(const Gemm& p, const MatrixTiling& t, const MatrixSide& s) {
-  return s.k_contiguous && s.k * s.bytes == t.direct_bytes && s.lds_bytes(t) == t.direct_bytes &&
-         s.pieces() % t.threads == 0 && p.k * s.bytes % t.direct_bytes == 0;
+  return s.k_contiguous && !p.ranged(Size::k) && s.k * s.bytes == t.direct_bytes &&
+         s.lds_bytes(t) == t.direct_bytes && s.pieces() % t.threads == 0 &&
+         p.k * s.bytes % t.direct_bytes == 0;
 }
 
 const Rule<Index, Point> kRules[] = {
@@ -148,7 +153,8 @@ const Rule<Index, Point> kRules[] = {
        return "direct=1: less aligned operands go through about " + text(x.t.registers_indirect()) +
               " registers of a lane, more than " + text(most_registers(x.arch, 2));
      }},
-    {kBuffer, [](const Point& x) { return x.t.buffer && !(is_aligned(x.t.a) && is_aligned(x.t.b)); },
+    {kBuffer,
+     [](const Point& x) { return x.t.buffer && !(is_aligned(x.p, x.t.a) && is_aligned(x.p, x.t.b)); },
      [](const Point&) { return std::string("buffer=1: rows of A and B have to be aligned to 4 bytes"); }},
     {kBuffer,
      [](const Point& x) {
@@ -303,6 +309,7 @@ std::string AmdMatrix::why_not(const Gemm& p, const std::string& arch) const {
     return name() + " multiplies with matrix instructions that " + arch + " does not have";
   if (p.gate) return name() + " does not serve a gate";
   if (p.groups) return name() + " serves no groups of rows";
+  if (const std::string why = why_no_depth(p); !why.empty()) return why;
   if (!MatrixShape(arch, p.a, p.b, 16).name.empty()) return "";
   return arch + " has no matrix instruction for " + to_string(p.a) + " and " + to_string(p.b);
 }

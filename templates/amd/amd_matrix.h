@@ -20,7 +20,7 @@ struct MatrixSide {
   Type type = Type::f16;            ///< in memory
   bool k_contiguous = false;        ///< rows as stored go along K
   int64_t extent = 0;               ///< rows of the tile in LDS
-  int64_t size = 0, depth = 0;      ///< of the matrix: M or N, at most; K
+  int64_t size = 0, depth = 0;      ///< of the matrix: M or N, and K, at most
   int64_t bytes = 2;                ///< of an element in memory
   int64_t k = 8, x = 1;             ///< elements of a piece
   int64_t along_k = 1, along_x = 1; ///< pieces of a tile
@@ -83,7 +83,7 @@ struct MatrixTiling {
 
 class AmdMatrix : public GemmTemplate {
 public:
-  bool serves_range(Size size) const override { return size != Size::k; }
+  bool serves_range(Size) const override { return true; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;

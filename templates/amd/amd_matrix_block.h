@@ -15,7 +15,8 @@ constexpr int64_t kAllCopies = 63; ///< under way: none is waited for
 class MatrixBlock {
 public:
   MatrixBlock(AmdIr& builder, const Gemm& problem, const MatrixTiling& tiling, const GpuIr::Arguments& args)
-      : ir(builder), p(problem), t(tiling), args_(args), sizes_(builder, problem, args) {}
+      : ir(builder), p(problem), t(tiling), args_(args), sizes_(builder, problem, args),
+        any_k_(problem.ranged(Size::k)) {}
 
   void emit(int64_t align_d);
 
@@ -50,6 +51,7 @@ private:
   void read_step(State& into, Value slot, int64_t step, Queue&);
   void write_tile(const State&, Value slot, Queue&);
   void load_tile(State&, Queue&);
+  void load_below_end(State&);
   void write_and_load_tile(const State&, Value slot, State& after, Queue&);
   void copy_tile(const State&, Value slot, Queue&);
   void move_on(State&, Value wanted); ///< to the next tile, if there is one
@@ -65,14 +67,17 @@ private:
   State turn(State, Value left);
   void multiply_in_turn(const std::vector<State>& fragments, Values& sums, int64_t copies_left);
   void fetch_in_turn(const State&, State& after, Value left);
-  void store(const State&, int64_t align_d);
-  std::vector<Fragment> fragments(const State&, int64_t row_tile, Value row, const Values& columns);
+  void find_share();
+  Values sum_up();
+  void store(const Values& sums, int64_t align_d);
+  std::vector<Fragment> fragments(const Values& sums, int64_t row_tile, Value row, const Values& columns);
 
   AmdIr& ir;
   const Gemm& p;
   const MatrixTiling& t;
   const GpuIr::Arguments& args_;
   const GpuSizes sizes_;
+  const bool any_k_;                        ///< a call says K
   Value entry_, split_, block_m_, block_n_; ///< block_m, block_n: the tile's first row and column
   Value lane_row_, lane_group_, wave_m_,
       wave_n_; ///< wave_m, wave_n: the first row and column of the wave in the tile
@@ -80,6 +85,7 @@ private:
       lds_b_; ///< where the lane reads the pieces of a row that one step after the other needs, in stage 0
   std::unique_ptr<MatrixFill> a_, b_;
   Value first_tile_, tiles_; ///< of the split
+  SizeValue depth_ = 0;      ///< elements of K in the first tile of all
 };
 
 } // namespace deepgen

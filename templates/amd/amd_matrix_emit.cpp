@@ -66,19 +66,20 @@ Value MatrixBlock::pitch(const char* name, const MatrixSide& side) {
 }
 
 /// A lane's values of one row of D: `width` consecutive columns for each instruction, or pair of them.
-std::vector<Fragment> MatrixBlock::fragments(const State& s, int64_t i, Value row, const Values& columns) {
+std::vector<Fragment> MatrixBlock::fragments(const Values& sums, int64_t i, Value row,
+                                             const Values& columns) {
   std::vector<Fragment> out;
   const int64_t together = t.paired ? 2 : 1;
   for (int64_t j = 0; j < column_tiles(); j += together) {
     Fragment f{row, columns[size_t(j / together)], {}};
     for (int64_t k = 0; k < together; ++k)
-      llvm::append_range(f.values, ir.unpack(s.sums[size_t(i * column_tiles() + j + k)]));
+      llvm::append_range(f.values, ir.unpack(sums[size_t(i * column_tiles() + j + k)]));
     out.push_back(f);
   }
   return out;
 }
 
-void MatrixBlock::store(const State& s, int64_t align_d) {
+void MatrixBlock::store(const Values& sums, int64_t align_d) {
   const Bounds bounds{sizes_.m.may_leave(t.bm), sizes_.n.may_leave(t.bn)};
   const int64_t together = t.paired ? 2 : 1, width = t.shape.values * together;
   Value first_column = ir.add(ir.add(block_n_, wave_n_), ir.mul(lane_group_, width));
@@ -88,7 +89,7 @@ void MatrixBlock::store(const State& s, int64_t align_d) {
   std::unique_ptr<GpuEpilogue> epilogue;
   if (t.splits == 1) epilogue = std::make_unique<GpuEpilogue>(ir, p, args_, entry_, align_d);
   for (int64_t i = 0; i < row_tiles(); ++i) {
-    const std::vector<Fragment> all = fragments(s, i, ir.add(first_row, i * t.size), columns);
+    const std::vector<Fragment> all = fragments(sums, i, ir.add(first_row, i * t.size), columns);
     const size_t group = size_t(std::max<int64_t>(1, 16 / width));
     for (size_t j = 0; j < all.size(); j += group) {
       const auto some = llvm::ArrayRef<Fragment>(all).slice(j, std::min(group, all.size() - j));
@@ -100,20 +101,34 @@ void MatrixBlock::store(const State& s, int64_t align_d) {
   }
 }
 
+/// Splits share the tiles along K evenly. Of a call's K the last ones may have none.
+void MatrixBlock::find_share() {
+  const SizeValue tiles_k = ir.tiles(sizes_.k, t.bk), whole = ir.product(ir.sub(tiles_k, 1), t.bk);
+  first_tile_ = ir.c(0), tiles_ = ir.c(tiles_k);
+  depth_ = any_k_ ? SizeValue(ir.sub(sizes_.k.value(), whole.value())) : p.k - whole.constant();
+  if (t.splits == 1) return;
+  const SizeValue each = ir.tiles(tiles_k, t.splits);
+  first_tile_ = ir.mul(split_, each);
+  tiles_ = ir.min(ir.c(each), ir.sub(ir.c(tiles_k), first_tile_));
+}
+
 void MatrixBlock::emit(int64_t align_d) {
   find_tile();
   find_lane();
-  first_tile_ = ir.c(0), tiles_ = ir.c(t.tiles_k);
-  if (t.splits > 1) {
-    first_tile_ = ir.mul(split_, t.split_tiles);
-    tiles_ = ir.min(ir.c(t.split_tiles), ir.sub(ir.c(t.tiles_k), first_tile_));
-  }
-  a_ =
-      std::make_unique<MatrixFill>(ir, t, t.a, operand("a", t.a), pitch("a", t.a), block_m_, sizes_.m, false);
-  b_ = std::make_unique<MatrixFill>(ir, t, t.b, operand("b", t.b), pitch("b", t.b), block_n_, sizes_.n, true);
+  find_share();
+  a_ = std::make_unique<MatrixFill>(ir, t, t.a, operand("a", t.a), pitch("a", t.a), block_m_, sizes_.m,
+                                    sizes_.k, false);
+  b_ = std::make_unique<MatrixFill>(ir, t, t.b, operand("b", t.b), pitch("b", t.b), block_n_, sizes_.n,
+                                    sizes_.k, true);
+  const auto sum_up = [&] { return this->sum_up(); };
+  const auto count = size_t(row_tiles() * column_tiles());
+  store(any_k_ ? ir.sums_of(tiles_, count, t.shape.sum_type(ir), sum_up) : sum_up(), align_d);
+}
+
+Values MatrixBlock::sum_up() {
   State s = first_state();
   if (t.pingpong) ir.branch(in_second_group(), [&] { barrier(kAllCopies); }); // it comes later
-  if (t.tiles_k > 1) {
+  if (any_k_ || t.tiles_k > 1) {
     Value behind = ir.sub(tiles_, ir.c(1));
     Values last = ir.rolled_loop(ir.c(0), behind, 1, s.pack(), [&](Value index, mlir::ValueRange carried) {
       Value left = ir.sub(behind, index);
@@ -129,7 +144,7 @@ void MatrixBlock::emit(int64_t align_d) {
     last_tile(s);
   }
   if (t.direct) ir.wait_copies(0); // LDS is another block's when this one has ended
-  store(s, align_d);
+  return s.sums;
 }
 
 Kernel AmdMatrix::emit(mlir::ModuleOp module, const Gemm& p, const std::string& arch,
@@ -140,7 +155,7 @@ Kernel AmdMatrix::emit(mlir::ModuleOp module, const Gemm& p, const std::string& 
   kernel.target = arch;
   kernel.args = gpu_arguments(p, t.splits > 1);
   kernel.align_a = t.align(t.a), kernel.align_b = t.align(t.b);
-  kernel.most_pitch = t.buffer ? t.most_pitch() : 0;
+  kernel.most_pitch = t.buffer ? std::max<int64_t>(1, t.most_pitch()) : 0; // 0 would be any
   kernel.align_d = t.width_d * size_of(p.d);
   AmdIr ir(module, kernel.target);
   GpuEntry entry;

@@ -12,10 +12,10 @@ namespace arith = mlir::arith;
 constexpr int64_t kOutside = -(int64_t(1) << 31); // as an unsigned number, 2^31
 
 MatrixFill::MatrixFill(AmdIr& builder, const MatrixTiling& t, const MatrixSide& side, Value operand,
-                       Value pitch, Value first, const SizeValue& size, bool columns)
+                       Value pitch, Value first, const SizeValue& size, const SizeValue& depth, bool columns)
     : ir(builder), t_(t), side_(side), size_(size), columns_(columns), operand_(operand), pitch_(pitch),
       first_(first), thread_(ir.thread()) {
-  if (t.buffer) find_buffer();
+  if (t.buffer) find_buffer(depth);
   if (side.k_contiguous)
     find_whole_pieces();
   else
@@ -23,12 +23,12 @@ MatrixFill::MatrixFill(AmdIr& builder, const MatrixTiling& t, const MatrixSide& 
 }
 
 /// From the block's first row or column on. What lies beyond the matrix's last stored row is beyond its end.
-void MatrixFill::find_buffer() {
+void MatrixFill::find_buffer(const SizeValue& depth) {
   pitch32_ = ir.to_i32(pitch_);
   Value left = ir.sub(ir.c(size_), first_), wide = ir.to_i64(first_);
   Value along_x = side_.k_contiguous ? ir.mul(wide, pitch_) : ir.mul(wide, side_.bytes);
-  Value rows = side_.k_contiguous ? ir.min(left, ir.c(side_.extent)) : ir.c(side_.depth);
-  Value last_row = side_.k_contiguous ? ir.c(side_.depth * side_.bytes) : ir.mul(left, side_.bytes);
+  Value rows = side_.k_contiguous ? ir.min(left, ir.c(side_.extent)) : ir.c(depth);
+  Value last_row = side_.k_contiguous ? ir.c(ir.product(depth, side_.bytes)) : ir.mul(left, side_.bytes);
   Value bytes = ir.add(ir.mul(ir.sub(rows, ir.c(1)), pitch32_), last_row);
   buffer_ = ir.buffer(ir.offset(operand_, along_x), bytes);
 }

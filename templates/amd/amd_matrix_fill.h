@@ -14,10 +14,10 @@ namespace deepgen {
 class MatrixFill {
 public:
   /// `operand`: of the batch entry; `pitch`: bytes from one stored row to the next, i64; `first`: the block's
-  /// first row or column of D; `size`: M or N; `columns`: this is B, whose rows in LDS are in the order of
-  /// MatrixShape::row_of_column().
+  /// first row or column of D; `size`: M or N; `depth`: K; `columns`: this is B, whose rows in LDS are in the
+  /// order of MatrixShape::row_of_column().
   MatrixFill(AmdIr&, const MatrixTiling&, const MatrixSide&, Value operand, Value pitch, Value first,
-             const SizeValue& size, bool columns);
+             const SizeValue& size, const SizeValue& depth, bool columns);
 
   /// The place of the tile at k (i32); and that `steps` (i32: 0 or 1) tiles further.
   Values start(Value k);
@@ -42,7 +42,7 @@ private:
   struct Place {
     int64_t k, x;
   };
-  void find_buffer();
+  void find_buffer(const SizeValue& depth);
   void find_whole_pieces();
   void find_parts_of_columns();
   void add_piece(Value x, Value k); ///< in the tile

@@ -144,8 +144,9 @@ void MatrixBlock::wait_for_tile(State& s, Queue& queue) {
 void MatrixBlock::first_tile_to_shared(State& s, Value depth, bool ragged) {
   Queue queue;
   if (ragged) {
+    const int64_t unit = unit_of(p, Size::k);
     Value limit = ir.select(ir.equal(first_tile_, ir.c(0)), depth, ir.c(t.bk));
-    s.loaded_a = a_->load_below(s.a, limit, p.k), s.loaded_b = b_->load_below(s.b, limit, p.k);
+    s.loaded_a = a_->load_below(s.a, limit, unit), s.loaded_b = b_->load_below(s.b, limit, unit);
   } else if (t.direct) {
     copy_tile(s, s.slot, queue);
   } else {
@@ -157,19 +158,30 @@ void MatrixBlock::first_tile_to_shared(State& s, Value depth, bool ragged) {
   if (t.direct) s.loaded_a.clear(), s.loaded_b.clear();
 }
 
+/// Of a call's K, which may be less than a tile: then nobody uses what is loaded.
+void MatrixBlock::load_below_end(State& s) {
+  Value limit = ir.min(ir.c(sizes_.k), ir.c(t.bk));
+  s.loaded_a = a_->load_below(s.a, limit, 1), s.loaded_b = b_->load_below(s.b, limit, 1);
+}
+
 /// Tile 0 in LDS. Behind it, what is on its way when a loop begins: with direct copies as many tiles as there
 /// are other stages (one less where waves take turns, as the others may still read), else the next one.
 MatrixBlock::State MatrixBlock::first_state() {
-  const int64_t depth = t.tiles_k == 1 ? p.k : p.k - (t.tiles_k - 1) * t.bk;
+  const SizeValue missing = any_k_ ? SizeValue(ir.sub(ir.c(t.bk), depth_.value())) : t.bk - depth_.constant();
   State s;
-  Value first = ir.max(ir.sub(ir.mul(first_tile_, t.bk), ir.c(t.bk - depth)), ir.c(0));
+  Value first = ir.max(ir.sub(ir.mul(first_tile_, t.bk), ir.c(missing)), ir.c(0));
   s.a = a_->start(first), s.b = b_->start(first), s.slot = ir.c(0);
   if (t.stages == 3) s.later = {ir.c(t.stage_bytes()), ir.c(2 * t.stage_bytes())};
-  first_tile_to_shared(s, ir.c(depth), depth % t.bk != 0);
+  first_tile_to_shared(s, ir.c(depth_), depth_.may_leave(t.bk));
   Queue queue;
   auto go_to = [&](int64_t number) {
-    Value k = ir.add(ir.mul(first_tile_, t.bk), depth + (number - 1) * t.bk);
-    k = ir.min(k, ir.c(p.k - t.bk));
+    Value k;
+    if (any_k_)
+      k = ir.add(ir.add(ir.mul(first_tile_, t.bk), depth_.value()), (number - 1) * t.bk);
+    else
+      k = ir.add(ir.mul(first_tile_, t.bk), depth_.constant() + (number - 1) * t.bk);
+    k = ir.min(k, ir.c(ir.sub(sizes_.k, t.bk)));
+    if (any_k_) k = ir.max(k, ir.c(0));
     s.a = a_->start(k), s.b = b_->start(k);
   };
   if (t.direct) {
@@ -179,9 +191,13 @@ MatrixBlock::State MatrixBlock::first_state() {
     go_to(behind + 1);
     barrier(behind * t.loads());
   } else {
-    for (int64_t i = 1; i <= t.ahead() && i < t.tiles_k; ++i) {
+    for (int64_t i = 1; i <= t.ahead() && (any_k_ || i < t.tiles_k); ++i) {
       if (i > 1) write_tile(s, ir.c((i - 1) * t.stage_bytes()), queue), flush(queue);
-      go_to(i), load_tile(s, queue), flush(queue);
+      go_to(i);
+      if (any_k_)
+        load_below_end(s);
+      else
+        load_tile(s, queue), flush(queue);
     }
     ir.barrier();
   }

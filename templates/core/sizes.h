@@ -43,6 +43,11 @@ inline int64_t dense_alignment(int64_t columns, Type type) {
 /// What divides this size at every call: the size itself, or 1 of a range. So rows of operands are aligned.
 inline int64_t unit_of(const Gemm& p, Size size) { return p.ranged(size) ? 1 : p.sizes()[size]; }
 
+/// Of what counts K in 32 bits; "" where that is enough.
+inline std::string why_no_depth(const Gemm& p) {
+  return p.ranged(Size::k) && p.k > int64_t(1) << 30 ? "a range of K ends beyond 2^30" : "";
+}
+
 /// A number that follows from a call's sizes: `factor` times ceil(size / step) of each. Sizes that are fixed
 /// go into the rule's factor; where all are, there is no rule.
 inline SizeRule rule_of(const Gemm& p, int64_t factor,

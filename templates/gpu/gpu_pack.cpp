@@ -52,9 +52,17 @@ std::pair<int64_t, SizeRule> GpuPack::workspace_rule(const Gemm& p) const {
   return {a_.place.offset, rule_of(p, a_.place.ld * size_of(a_.type), {{Size::m, 1}, {Size::batch, 1}})};
 }
 
-/// Of A alone: that of two operands is a sum, which no rule can say. Blocks without a piece do nothing.
+bool GpuPack::varies(const Gemm& p) const {
+  const auto varies = [&](const Copy& c) {
+    return c.blocks && (c.place.rows_by || c.place.columns_by || p.ranged(Size::batch));
+  };
+  return varies(a_) || varies(b_);
+}
+
+/// Of A alone, and a fixed K: that of two operands is a sum, which no rule can say, and no K may leave none.
+/// Blocks without a piece do nothing.
 SizeRule GpuPack::grid_rule(const Gemm& p) const {
-  if (!a_.blocks || b_.blocks) return {};
+  if (!a_.blocks || b_.blocks || p.ranged(Size::k)) return {};
   if (a_.transposed)
     return rule_of(p, ceil_div(a_.rows, a_.tile()), {{Size::m, a_.tile()}, {Size::batch, 1}});
   if (a_.place.rows_by != Size::m) return {};
@@ -65,8 +73,23 @@ SizeRule GpuPack::grid_rule(const Gemm& p) const {
 /// the same instruction.
 int64_t GpuPack::Copy::piece() const { return (align < 4 ? 4 : 16) / size_of(type); }
 
+/// Pieces of so many bytes in a row of the copy. Where a call says how long rows are, whole lines of it.
+SizeValue GpuPack::in_row(GpuIr& ir, const Copy& c, const Operand& from, int64_t bytes) {
+  const int64_t size = size_of(c.type);
+  if (from.columns.is_constant()) return c.place.ld * size / bytes;
+  return ir.product(ir.tiles(from.columns, kLine / size), kLine / bytes);
+}
+
+SizeValue GpuPack::blocks_of(GpuIr& ir, const Copy& c, const Operand& from) {
+  if (!c.blocks) return 0;
+  if (!c.transposed)
+    return ir.tiles(ir.product(ir.product(from.batch, from.rows), in_row(ir, c, from, 16)), kPackThreads);
+  return ir.product(ir.product(ir.tiles(from.rows, c.tile()), from.batch), ir.tiles(from.columns, c.tile()));
+}
+
 GpuPack::Place GpuPack::locate(GpuIr& ir, const Copy& c, const Operand& from, Value block, int64_t step) {
-  const int64_t in_row = c.place.ld / c.piece(), steps = c.unit() / c.piece();
+  const int64_t steps = c.unit() / c.piece();
+  const SizeValue in_row = GpuPack::in_row(ir, c, from, c.piece() * size_of(c.type));
   Place place;
   place.index = ir.add(ir.mul(block, kPackThreads * steps), ir.add(ir.thread(), step * kPackThreads));
   const SizeValue pieces = ir.product(ir.product(from.batch, from.rows), in_row);
@@ -74,6 +97,7 @@ GpuPack::Place GpuPack::locate(GpuIr& ir, const Copy& c, const Operand& from, Va
   Value index = ir.min(place.index, ir.c(ir.sub(pieces, 1))), line = ir.divide(index, in_row), row = line,
         entry;
   place.column = ir.mul(ir.sub(index, ir.mul(line, in_row)), c.piece());
+  place.line = line;
   if (from.stride) entry = ir.divide(line, from.rows), row = ir.sub(line, ir.mul(entry, from.rows));
   Value first = ir.mul(ir.to_i64(row), from.ld);
   if (entry) first = ir.add(first, ir.mul(ir.to_i64(entry), from.stride));
@@ -99,7 +123,12 @@ void GpuPack::copy(GpuIr& ir, const Copy& c, const Operand& from, Value to, Valu
   }
   for (const auto& [place, elements] : pieces)
     ir.branch(place.inside, [&] {
-      ir.store(elements, ir.offset(to, ir.mul(ir.to_i64(place.index), c.piece() * size)), c.piece() * size);
+      Value at = ir.to_i64(place.index);
+      if (from.columns.is_constant()) // rows follow each other
+        at = ir.mul(at, c.piece() * size);
+      else
+        at = ir.mul(ir.add(ir.mul(ir.to_i64(place.line), c.place.ld), ir.to_i64(place.column)), size);
+      ir.store(elements, ir.offset(to, at), c.piece() * size);
     });
 }
 
@@ -166,7 +195,47 @@ GpuPack::Operand GpuPack::operand(GpuIr& ir, const Gemm& p, const Copy& c, const
           sizes.batch};
 }
 
-Launch GpuPack::emit(GpuIr& ir, const Gemm& p, const std::vector<std::string>& names, bool dependent,
+void GpuPack::of_copy(NvIr& ir, Value block, const SizeValue& blocks_of_a,
+                      const std::function<void(const Copy&, Value)>& work) const {
+  if (!a_.blocks || !b_.blocks) return work(a_.blocks ? a_ : b_, block);
+  ir.branch(
+      ir.less(block, blocks_of_a), [&] { work(a_, block); },
+      [&] { work(b_, ir.sub(block, ir.c(blocks_of_a))); });
+}
+
+void GpuPack::make(NvIr& ir, const Gemm& p, const GpuIr::Arguments& values, bool walks, bool early) const {
+  const auto operand = [&](const Copy& c) { return GpuPack::operand(ir, p, c, values); };
+  const SizeValue of_a = walks ? blocks_of(ir, a_, operand(a_)) : SizeValue(a_.blocks);
+  const SizeValue all = walks ? ir.sum(of_a, blocks_of(ir, b_, operand(b_))) : SizeValue(0);
+  const auto ask = [&] {
+    of_copy(ir, ir.block_x(), of_a, [&](const Copy& c, Value block) {
+      if (!c.transposed) prefetch(ir, c, operand(c), block);
+    });
+  };
+  const auto move = [&](const Copy& c, Value block) {
+    const Operand from = operand(c);
+    Value to = ir.offset(values.at("workspace"), c.place.offset);
+    if (!c.transposed) return copy(ir, c, from, to, block);
+    const SizeValue tiles =
+        ir.product(ir.product(ir.tiles(from.rows, c.tile()), from.batch), ir.tiles(from.columns, c.tile()));
+    if (tiles.is_constant()) return transpose(ir, c, from, to, block);
+    ir.branch(ir.less(block, tiles), [&] { transpose(ir, c, from, to, block); }); // others have none
+  };
+  ir.launch_dependents();
+  if (early && walks)
+    ir.branch(ir.less(ir.block_x(), all), ask);
+  else if (early)
+    ask();
+  ir.wait_for_predecessor();
+  if (!walks) return of_copy(ir, ir.block_x(), of_a, move);
+  ir.rolled_loop(ir.block_x(), ir.c(all), ir.grid_x(), {}, [&](Value block, mlir::ValueRange) {
+    of_copy(ir, block, of_a, move);
+    ir.barrier(); // the next tile goes through the same shared memory
+    return Values();
+  });
+}
+
+Launch GpuPack::emit(NvIr& ir, const Gemm& p, const std::vector<std::string>& names, bool dependent,
                      bool early) const {
   Launch launch;
   launch.entry = "deepgen_pack";
@@ -175,33 +244,12 @@ Launch GpuPack::emit(GpuIr& ir, const Gemm& p, const std::vector<std::string>& n
   for (const Copy* c : {&a_, &b_})
     if (c->place.ld && c->transposed) launch.shared = std::max(launch.shared, c->tile() * c->pitch());
   launch.dependent = dependent;
+  // Where no rule says how many blocks a call wants, as many as fit at a time share its work.
+  launch.persistent = varies(p) && !launch.grid_rules[0].exists();
   GpuEntry entry;
   entry.name = launch.entry, entry.threads = kPackThreads;
-  ir.kernel(entry, p, names, [&](const GpuIr::Arguments& values) {
-    const auto operand = [&](const Copy& c) { return GpuPack::operand(ir, p, c, values); };
-    const auto of_each = [&](auto&& work) {
-      Value block = ir.block_x();
-      if (!a_.blocks || !b_.blocks) return work(a_.blocks ? a_ : b_, block);
-      ir.branch(
-          ir.less(block, a_.blocks), [&] { work(a_, block); },
-          [&] { work(b_, ir.sub(block, ir.c(a_.blocks))); });
-    };
-    ir.launch_dependents();
-    if (early)
-      of_each([&](const Copy& c, Value block) {
-        if (!c.transposed) prefetch(ir, c, operand(c), block);
-      });
-    ir.wait_for_predecessor();
-    of_each([&](const Copy& c, Value block) {
-      const Operand from = operand(c);
-      Value to = ir.offset(values.at("workspace"), c.place.offset);
-      if (!c.transposed) return copy(ir, c, from, to, block);
-      const SizeValue tiles =
-          ir.product(ir.product(ir.tiles(from.rows, c.tile()), from.batch), ir.tiles(from.columns, c.tile()));
-      if (tiles.is_constant()) return transpose(ir, c, from, to, block);
-      ir.branch(ir.less(block, tiles), [&] { transpose(ir, c, from, to, block); }); // others have none
-    });
-  });
+  ir.kernel(entry, p, names,
+            [&](const GpuIr::Arguments& values) { make(ir, p, values, launch.persistent, early); });
   return launch;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "templates/gpu/gpu_sizes.h"
+#include "templates/ir/nv_ir.h"
 
 namespace deepgen {
 
@@ -34,7 +35,7 @@ public:
   /// Adds the entry `deepgen_pack` to the module and returns its launch. From sm_90 on it waits for what runs
   /// before it (with `dependent` it starts before that has ended), and lets the next launch start early: that
   /// must wait for it. `early`: what is copied is asked for before that wait.
-  Launch emit(GpuIr&, const Gemm&, const std::vector<std::string>& arguments, bool dependent,
+  Launch emit(NvIr&, const Gemm&, const std::vector<std::string>& arguments, bool dependent,
               bool early) const;
 
 private:
@@ -56,13 +57,20 @@ private:
     Value base, ld, stride;
     SizeValue rows, columns, batch;
   };
-  /// Of a piece: its number, whether there is one, its row's first element and its column there.
+  /// Of a piece: its number, whether there is one, the copy's row and its column there, the operand's row.
   struct Place {
-    Value index, inside, row, column;
+    Value index, inside, line, column, row;
   };
   static Copy describe(const Gemm&, const std::string& name, const Side&, int64_t offset);
   static Operand operand(GpuIr&, const Gemm&, const Copy&, const GpuIr::Arguments&);
   SizeRule grid_rule(const Gemm&) const;
+  bool varies(const Gemm&) const; ///< how much there is to do
+  static SizeValue in_row(GpuIr&, const Copy&, const Operand&, int64_t bytes);
+  static SizeValue blocks_of(GpuIr&, const Copy&, const Operand&);
+  /// Does the block's part of the copy that it is of, with its number among those of that copy.
+  void of_copy(NvIr&, Value block, const SizeValue& blocks_of_a,
+               const std::function<void(const Copy&, Value)>& work) const;
+  void make(NvIr&, const Gemm&, const GpuIr::Arguments&, bool walks, bool early) const;
   static Place locate(GpuIr&, const Copy&, const Operand&, Value block, int64_t step);
   static void copy(GpuIr&, const Copy&, const Operand&, Value to, Value block);
   static void prefetch(GpuIr&, const Copy&, const Operand&, Value block);

@@ -155,6 +155,12 @@ SizeValue GpuIr::product(const SizeValue& x, const SizeValue& y) {
   const bool is_wide = x.value().getType() == i64 || y.value().getType() == i64;
   return is_wide ? mul(to_i64(x.value()), to_i64(y.value())) : mul(x.value(), y.value());
 }
+SizeValue GpuIr::sum(const SizeValue& x, const SizeValue& y) {
+  if (x.is_constant() && y.is_constant()) return x.constant() + y.constant();
+  return y.is_constant()   ? add(x.value(), y.constant())
+         : x.is_constant() ? sum(y, x)
+                           : add(x.value(), y.value());
+}
 SizeValue GpuIr::sub(const SizeValue& x, int64_t y) {
   if (x.is_constant()) return x.constant() - y;
   return y == 0 ? x : SizeValue(sub(x.value(), constant_like(x.value(), y)));
@@ -219,6 +225,11 @@ void GpuIr::rolled_loop(Value from, Value to, int64_t step, const std::function<
     body(index);
     return Values();
   });
+}
+
+Values GpuIr::sums_of(Value tiles, size_t count, mlir::Type type, const std::function<Values()>& sum) {
+  return branch(at_least(tiles, 1), llvm::SmallVector<mlir::Type>(count, type), sum,
+                [&] { return Values(count, zero(type)); });
 }
 
 } // namespace deepgen

@@ -101,6 +101,7 @@ public:
   Value remainder(Value, const SizeValue&);
   Value less(Value, const SizeValue&);                   ///< signed
   SizeValue product(const SizeValue&, const SizeValue&); ///< of i64 where one is
+  SizeValue sum(const SizeValue&, const SizeValue&);     ///< of i32
   SizeValue sub(const SizeValue&, int64_t);
   SizeValue tiles(const SizeValue& size, int64_t step); ///< ceil(size / step)
   SizeValue wide(const SizeValue&);                     ///< as i64
@@ -161,6 +162,8 @@ public:
   Values rolled_loop(Value from, Value to, Value step, mlir::ValueRange carried, const Body& body);
   Values rolled_loop(Value from, Value to, int64_t step, mlir::ValueRange carried, const Body& body);
   void rolled_loop(Value from, Value to, int64_t step, const std::function<void(Value)>& body);
+  /// What `sum` makes where there is a tile of K; else as many zeros: nothing is read then.
+  Values sums_of(Value tiles, size_t count, mlir::Type, const std::function<Values()>& sum);
 
 protected:
   explicit GpuIr(mlir::ModuleOp module);

@@ -226,7 +226,6 @@ void HopperIr::cluster_barrier() {
   warp_barrier();
   assembly(nullptr, "barrier.cluster.arrive.release; barrier.cluster.wait.acquire;", "", {}, true);
 }
-Value HopperIr::grid_x() { return nvvm::GridDimXOp::create(b, loc, i32); }
 
 void HopperIr::store_matrix(Value address, mlir::ValueRange registers, bool transposed) {
   const bool four = registers.size() == 4;

@@ -89,7 +89,6 @@ public:
   void cluster_wait();
   /// All threads of all blocks of the cluster: what one has done in memory before, all know behind.
   void cluster_barrier();
-  Value grid_x();
 
   /// stmatrix: 2 or 4 matrices of 8 x 8 16-bit elements from i32 registers.
   void store_matrix(Value shared_address, mlir::ValueRange registers, bool transposed);

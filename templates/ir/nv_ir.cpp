@@ -67,6 +67,7 @@ Value NvIr::shared_memory() {
 
 Value NvIr::thread() { return nvvm::ThreadIdXOp::create(b, loc, i32); }
 Value NvIr::block_x() { return nvvm::BlockIdXOp::create(b, loc, i32); }
+Value NvIr::grid_x() { return nvvm::GridDimXOp::create(b, loc, i32); }
 Value NvIr::block_y() { return nvvm::BlockIdYOp::create(b, loc, i32); }
 Value NvIr::warp() { return shuffle_index(shift_right_bits(thread(), 5), c(0)); }
 

@@ -1,4 +1,5 @@
 // Kernels of problems with ranges: random (problem, config, sizes of a call), and planted faults.
+#include "base/kernel/kernel_call.h"
 #include "base/problem/points.h"
 #include "measure/cpu/gemm_cases.h"
 #include "measure/values/verified_sizes.h"

@@ -104,13 +104,11 @@ private:
 
   void multiply(int64_t entry, int64_t m, int64_t n, double& product, double& magnitude) const {
     const auto &a = o_.matrices.at("a"), &b = o_.matrices.at("b");
-    const double* x = &o_.values.at(
-        "a")[size_t((a.batch > 1 ? entry : 0) * p_.m * p_.k + m * (p_.a_transposed() ? 1 : p_.k))];
-    const double* y = &o_.values.at("b")[size_t((p_.groups     ? group_of(m)
-                                                 : b.batch > 1 ? entry
-                                                               : 0) *
-                                                    p_.sum_columns() * p_.k +
-                                                n * (p_.b_transposed() ? p_.k : 1))];
+    const int64_t b_number = p_.groups ? group_of(m) : b.batch > 1 ? entry : 0;
+    const double* x = o_.values.at("a").data() + (a.batch > 1 ? entry : 0) * p_.m * p_.k +
+                      m * (p_.a_transposed() ? 1 : p_.k);
+    const double* y =
+        o_.values.at("b").data() + b_number * p_.sum_columns() * p_.k + n * (p_.b_transposed() ? p_.k : 1);
     const int64_t x_step = p_.a_transposed() ? p_.m : 1, y_step = p_.b_transposed() ? 1 : p_.sum_columns();
     double xx = 0, yy = 0;
     product = 0;

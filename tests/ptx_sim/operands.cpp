@@ -62,6 +62,11 @@ SimulatedMap map_of(const Matrix& x, uint64_t base, uint64_t workspace, const Ke
     base = workspace + uint64_t(copy.offset);
     sizes[0] = copy.columns, sizes[1] = copy.rows, steps[0] = copy.ld, steps[1] = copy.rows * copy.ld;
   }
+  if (!sizes[0] || !sizes[1]) { // K is 0
+    SimulatedMap none;
+    none.magic = 0;
+    return none;
+  }
   return make_tensor_map(base, uint32_t(size_of(x.type)), has_entries(k) || grouped ? 3 : 2, sizes, steps,
                          map);
 }
@@ -75,7 +80,7 @@ Matrix Operands::place(const std::string& name, Type type, int64_t rows, int64_t
   const int64_t unit = std::max<int64_t>(1, align / size_of(type)), gap = padded ? unit : 0;
   x.ld = padded ? padded_ld(columns, unit) : columns;
   x.stride = batch > 1 ? rows * x.ld + gap : 0;
-  const int64_t size = x.bytes_at(batch - 1, rows - 1, columns);
+  const int64_t size = std::max<int64_t>(0, x.bytes_at(batch - 1, rows - 1, columns)); // K may be 0
   x.region = memory.add(name, size_t(size), padded ? size_t(unit * size_of(type)) : 0, writable);
   x.lead = int64_t(memory[x.region].lead);
   memory[x.region].by_words = align < 4 && !writable;

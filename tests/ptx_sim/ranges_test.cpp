@@ -17,7 +17,7 @@
 namespace deepgen {
 namespace {
 
-constexpr int kShares = 4, kCalls = 3;
+constexpr int kShares = 4, kCalls = 3; // and one with K 0
 
 const std::vector<RandomCandidate>& samples() {
   static const std::vector<RandomCandidate> all = [] {
@@ -46,14 +46,15 @@ std::string text(const Sizes& x) {
 
 void check(const Kernel& kernel, std::mt19937_64& random, uint64_t seed) {
   const Gemm& p = kernel.problem.gemm();
-  for (int call = 0; call < kCalls; ++call) {
-    const Sizes sizes = draw_sizes(p, random);
+  const std::vector<Sizes> calls = draw_calls(p, random, kCalls);
+  for (size_t call = 0; call < calls.size(); ++call) {
+    const Sizes& sizes = calls[call];
     const Kernel k = kernel_in_call(kernel, sizes);
     const auto cases = ptx_sim::chosen_cases(k.problem.gemm(), seed);
     EXPECT_LE(k.workspace, kernel.workspace);
-    EXPECT_EQ(ptx_sim::check_case(k, cases[size_t(call) % cases.size()], seed).fault, "")
-        << "case '" << cases[size_t(call) % cases.size()].name << "', seed " << seed << ", " << kernel.role
-        << ", " << text(sizes) << ": " << p.key() << " | " << kernel.choice.text();
+    EXPECT_EQ(ptx_sim::check_case(k, cases[call % cases.size()], seed).fault, "")
+        << "case '" << cases[call % cases.size()].name << "', seed " << seed << ", " << kernel.role << ", "
+        << text(sizes) << ": " << p.key() << " | " << kernel.choice.text();
   }
 }
 
@@ -100,7 +101,24 @@ const Faulty kFaulty[] = {
      "cluster_n=1 "
      "cluster_k=1 splits=1 stream_k=0 group=1 pdl=1 align_a=16 align_b=16 align_d=16"},
 };
-constexpr Sizes kCall{37, 0, 0, 3};
+constexpr Sizes kCall{37, 0, 150, 3};
+
+/// The same of K. Rows of A and B lie along M and N, so that a row too many is of nobody.
+const Faulty kFaultyK[] = {
+    {"simt", "gemm m=40 n=40 k=1..400 batch=3 a=f32 b=f32 d=f32 acc=f32 layout=tn epilogue=bias align=4",
+     "simt wide=1 bm=32 bn=32 bk=8 tm=2 tn=4 stages=3 blocks=1 splits=2 group=1"},
+    {"mma_sync",
+     "gemm m=72 n=40 k=1..400 batch=3 a=bf16 b=bf16 d=bf16 acc=f32 layout=tn epilogue=residual align=2",
+     "mma_sync bm=32 bn=32 bk=64 warps_m=2 warps_n=2 warps_k=1 stages=3 blocks=1 splits=1 group=4 pdl=1 "
+     "align_a=16 align_b=16 align_d=16"},
+    {"gemv", "gemm m=4 n=64 k=1..400 batch=3 a=f32 b=f32 d=f32 acc=f32 layout=tn epilogue=none align=4",
+     "gemv form=0 vec=16 width=64 rwarps=1 kwarps=2 unroll=2 splits=1 hint=1 pipe=1 pdl=0"},
+    {"hopper_ws",
+     "gemm m=64 n=64 k=1..400 batch=3 a=bf16 b=bf16 d=bf16 acc=f32 layout=tn epilogue=none align=2",
+     "hopper_ws bm=64 bn=64 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=1 "
+     "cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=1 align_a=16 align_b=16 align_d=16"},
+};
 
 class RangeFaults : public testing::TestWithParam<Faulty> {
 protected:
@@ -112,7 +130,7 @@ protected:
         compiled(p, "sm_90a", {choice.substr(0, name), Config::parse(choice.substr(name + 1))}, false);
     ASSERT_EQ(file.status, "ok") << file.detail;
     largest_ = file.kernels.at(0);
-    sizes_ = {kCall.m, p.n, p.k, kCall.batch};
+    sizes_ = {p.ranged(Size::m) ? kCall.m : p.m, p.n, p.ranged(Size::k) ? kCall.k : p.k, kCall.batch};
     call_ = kernel_in_call(largest_, sizes_);
   }
 
@@ -129,6 +147,24 @@ protected:
     return ptx_sim::check_case(call, ptx_sim::chosen_cases(call.problem.gemm(), 1)[0], 1, run).fault;
   }
   static void nothing(const std::string&, std::vector<uint8_t>&) {}
+  /// Of a call whose kernel is told another size than the call's.
+  std::string fault_of(Size size, int64_t told) const {
+    const auto other = [&](const std::string& name, std::vector<uint8_t>& bytes) {
+      if (name == size_names[size_t(size)]) std::memcpy(bytes.data(), &told, sizeof told);
+    };
+    return fault(other, call_);
+  }
+  /// The same of one whose tensor map ends elsewhere.
+  std::string fault_of_map(const std::string& map_name, size_t dimension, int64_t told) const {
+    const auto other = [&](const std::string& argument, std::vector<uint8_t>& bytes) {
+      if (argument != map_name) return;
+      ptx_sim::SimulatedMap map;
+      std::memcpy(&map, bytes.data(), sizeof map);
+      map.sizes[dimension] = uint64_t(told);
+      std::memcpy(bytes.data(), &map, sizeof map);
+    };
+    return fault(other, call_);
+  }
 
   Kernel largest_, call_;
   Sizes sizes_;
@@ -138,14 +174,11 @@ TEST_P(RangeFaults, AreNotInTheKernelItself) { EXPECT_EQ(fault(nothing, call_), 
 
 TEST_P(RangeFaults, OfAnotherMAreFound) {
   for (const int64_t m : {sizes_.m - 1, sizes_.m + 1, largest_.problem.gemm().m}) {
-    const auto other = [&](const std::string& name, std::vector<uint8_t>& bytes) {
-      if (name == "m") std::memcpy(bytes.data(), &m, sizeof m);
-    };
     // hopper_ws asks for M where it counts tiles alone: one more row may be of the same ones.
     const bool same_tiles =
         call_.choice.template_name == "hopper_ws" && (m + 63) / 64 == (sizes_.m + 63) / 64;
     if (same_tiles) continue;
-    EXPECT_NE(fault(other, call_), "") << "m=" << m << " in a call of m=" << sizes_.m;
+    EXPECT_NE(fault_of(Size::m, m), "") << "m=" << m << " in a call of m=" << sizes_.m;
   }
 }
 
@@ -161,17 +194,39 @@ TEST_P(RangeFaults, OfAnotherGridAreFound) {
 
 TEST_P(RangeFaults, OfATensorMapOfAnotherMAreFound) {
   if (call_.maps.empty()) GTEST_SKIP() << "it has no tensor maps";
-  for (const char* name : {"map_a", "map_d"}) {
-    const auto other = [&](const std::string& argument, std::vector<uint8_t>& bytes) {
-      if (argument != name) return;
-      ptx_sim::SimulatedMap map;
-      std::memcpy(&map, bytes.data(), sizeof map);
-      map.sizes[1] = uint64_t(largest_.problem.gemm().m);
-      std::memcpy(bytes.data(), &map, sizeof map);
-    };
-    EXPECT_NE(fault(other, call_), "") << name;
+  for (const char* name : {"map_a", "map_d"})
+    EXPECT_NE(fault_of_map(name, 1, largest_.problem.gemm().m), "") << name;
+}
+
+class DepthFaults : public RangeFaults {};
+
+TEST_P(DepthFaults, AreNotInTheKernelItself) {
+  EXPECT_EQ(fault(nothing, call_), "");
+  for (const int64_t k : {0, 1, 63, 64, 65, 127, 129, 399, 400}) {
+    sizes_.k = k;
+    const Kernel call = kernel_in_call(largest_, sizes_);
+    EXPECT_EQ(fault(nothing, call), "") << "k=" << k;
   }
 }
+
+TEST_P(DepthFaults, OfAnotherKAreFound) {
+  // TMA gives zeros beyond K: too many tiles make no difference to hopper_ws, nor does a part of one.
+  const bool by_maps = !call_.maps.empty();
+  for (const int64_t k : {int64_t(0), sizes_.k - 64, sizes_.k - 1, sizes_.k + 1, largest_.problem.gemm().k}) {
+    if (by_maps && k + 64 > sizes_.k) continue;
+    EXPECT_NE(fault_of(Size::k, k), "") << "k=" << k << " in a call of k=" << sizes_.k;
+  }
+}
+
+TEST_P(DepthFaults, OfATensorMapOfAnotherKAreFound) {
+  if (call_.maps.empty()) GTEST_SKIP() << "it has no tensor maps";
+  for (const char* name : {"map_a", "map_b"})
+    for (const int64_t k : {sizes_.k - 1, sizes_.k + 1, largest_.problem.gemm().k})
+      EXPECT_NE(fault_of_map(name, 1, k), "") << name << " of k=" << k;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, DepthFaults, testing::ValuesIn(kFaultyK),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(Of, RangeFaults, testing::ValuesIn(kFaulty),
                          [](const auto& info) { return std::string(info.param.name); });

@@ -83,9 +83,9 @@ Array shape_of(int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t
 }
 
 GuardedArray::GuardedArray(Type type, const Array& shape, int64_t offset, int64_t zone) : array_(shape) {
-  const int64_t extent =
-      ((shape.batch - 1) * shape.stride + (shape.rows - 1) * shape.ld + shape.columns) * size_of(type);
-  const int64_t bytes = (2 * zone + offset + extent + 3) / 4 * 4;
+  const int64_t elements = (shape.batch - 1) * shape.stride + (shape.rows - 1) * shape.ld + shape.columns;
+  const int64_t extent = std::max<int64_t>(0, elements) * size_of(type); // without rows, where K is 0: none
+  const int64_t bytes = (2 * zone + offset + std::max<int64_t>(extent, 1) + 3) / 4 * 4;
   memory_ = Memory(size_t(bytes));
   array_.type = int32_t(type);
   array_.data = memory_.address() + uint64_t(zone + offset);
@@ -111,7 +111,8 @@ std::string GuardedArray::place_of_damage(uint64_t place) const {
   if (at < 0) return std::to_string(-at) + " bytes before the first element";
   const int64_t element = at / size_of(Type(array_.type));
   const int64_t entry = array_.batch > 1 ? std::min(element / array_.stride, array_.batch - 1) : 0;
-  const int64_t row = std::min((element - entry * array_.stride) / array_.ld, array_.rows - 1);
+  const int64_t row =
+      std::min((element - entry * array_.stride) / std::max<int64_t>(array_.ld, 1), array_.rows - 1);
   return std::to_string(element - entry * array_.stride - row * array_.ld - array_.columns) +
          " elements behind row " + std::to_string(row) +
          (array_.batch > 1 ? " of batch entry " + std::to_string(entry) : "");

@@ -63,7 +63,7 @@ Values rows_values(const std::string& operand, uint64_t seed) {
 
 Scalars scalars_of(const Gemm& p) {
   Scalars s;
-  const double root = std::sqrt(double(p.k));
+  const double root = std::sqrt(double(std::max<int64_t>(p.k, 1)));
   double typical = root / 3; // of a product's elements
   if (p.a == Type::i8) {
     typical = root * 128 * 128 / 3;

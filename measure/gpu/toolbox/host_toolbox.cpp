@@ -46,7 +46,8 @@ private:
 
 size_t extent_of(const Array& x) {
   if (!x.data) return 0;
-  return size_t((x.batch - 1) * x.stride + (x.rows - 1) * x.ld + x.columns) * size_t(size_of(Type(x.type)));
+  const int64_t elements = (x.batch - 1) * x.stride + (x.rows - 1) * x.ld + x.columns;
+  return size_t(std::max<int64_t>(0, elements)) * size_t(size_of(Type(x.type)));
 }
 
 /// An array of which the elements lie on the host; it may move, as the copy's memory stays.

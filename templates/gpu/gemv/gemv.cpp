@@ -38,7 +38,8 @@ std::string why_no_mma(const Gemm& p, const GemvTiling& t, int64_t capability) {
 /// The bytes, up to 16, to which every row of W (of the vectors) starts in a dense problem.
 int64_t dense_alignment(const Gemm& p, bool of_b) {
   if (!of_b) return dense_alignment(unit_of(p, p.a_transposed() ? Size::m : Size::k), p.a);
-  return dense_alignment(p.b_transposed() ? p.k : p.n, p.b); // that of the second weight too
+  return dense_alignment(unit_of(p, p.b_transposed() ? Size::k : Size::n),
+                         p.b); // that of the second weight too
 }
 
 /// What does not depend on a config.
@@ -256,9 +257,10 @@ GemvTiling::GemvTiling(const Gemm& p, const Config& c)
       vector_type(weights_b ? p.a : p.b), rows(weights_b ? p.n : p.m), vectors(p.ranged(Size::m) ? c[kVectors]
                                                                                : weights_b       ? p.m
                                                                                                  : p.n),
-      k(p.k), size(size_of(p.a)), mma(c[kForm] == 1), vec(c[kVec]), width(c[kWidth]), row_warps(c[kRowWarps]),
-      k_warps(c[kKWarps]), unroll(c[kUnroll]), splits(c[kSplits]), hint(c[kHint]),
-      pipeline(c[kPipeline] == 1), dependent(c[kDependent] != 0), prefetch(c[kDependent] == 2) {
+      k(p.k), any_k(p.ranged(Size::k)), size(size_of(p.a)), mma(c[kForm] == 1), vec(c[kVec]),
+      width(c[kWidth]), row_warps(c[kRowWarps]), k_warps(c[kKWarps]), unroll(c[kUnroll]), splits(c[kSplits]),
+      hint(c[kHint]), pipeline(c[kPipeline] == 1), dependent(c[kDependent] != 0),
+      prefetch(c[kDependent] == 2) {
   elements = std::max<int64_t>(1, vec / size);
   if (!k_major && !mma) {
     lanes_k = std::max<int64_t>(1, 32 / std::max<int64_t>(1, width / elements)), groups = 1,
@@ -288,8 +290,10 @@ int64_t GemvTiling::registers() const {
                                          : elements * vectors * word;
   const int64_t vector_piece = mma ? columns / 8 * (k_major ? piece : 2) : vectors * (k_major ? piece : word);
   const int64_t converted = mma ? (k_major ? 0 : 2 * piece) : elements * word;
+  // Of a K that a call says the ragged step's loads are guarded one by one: each has its address.
+  const int64_t guards = any_k ? 2 * (loads() + vectors) + 16 : 0;
   return 28 + accumulators + loads() * piece * (pipeline ? 2 : 1) + vector_piece + converted +
-         2 * (k_major ? groups : positions);
+         2 * (k_major ? groups : positions) + guards;
 }
 
 int64_t GemvTiling::min_blocks(const std::string& arch) const {
@@ -305,6 +309,7 @@ std::string Gemv::why_not(const Gemm& p, const std::string& arch) const {
   if (!is_amd(arch) && capability < 80) return "gemv is for AMD GPUs, and NVIDIA GPUs from sm_80 on";
   if (p.a == Type::u8) return "gemv does not multiply u8";
   if (p.groups) return "gemv serves no groups of rows";
+  if (const std::string why = why_no_depth(p); !why.empty()) return why;
   if (p.m > 16 && p.n > 16 && !p.ranged(Size::m)) return "gemv needs M <= 16 or N <= 16";
   if (p.ranged(Size::m) && *p.least[size_t(Size::m)] > 16)
     return "gemv needs a range of M that begins below 17";

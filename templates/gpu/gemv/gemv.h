@@ -19,6 +19,7 @@ struct GemvTiling {
   bool vectors_k_major; ///< the vectors' elements are consecutive in memory
   Type weight_type, vector_type;
   int64_t rows, vectors, k; ///< vectors: that a block multiplies by; of a range of M a parameter
+  bool any_k;               ///< a call says K, at most k
   int64_t size;             ///< bytes of an element of W and of the vectors
 
   // The parameters; see Gemv::parameters().
@@ -58,7 +59,7 @@ class Gemv : public GemmTemplate {
 public:
   std::string name() const override { return "gemv"; }
   int64_t revision() const override { return 1; }
-  bool serves_range(Size size) const override { return size == Size::m || size == Size::batch; }
+  bool serves_range(Size size) const override { return size != Size::n; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;

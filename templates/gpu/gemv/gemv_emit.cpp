@@ -87,7 +87,8 @@ GemvOperands GemvBlock::operands() {
           pitch(x),
           ir.add(first_row, ir.mul(row_warp_of_weight, t.width)),
           last,
-          ir.add(ir.mul(split, t.k_warps), k_warp)};
+          ir.add(ir.mul(split, t.k_warps), k_warp),
+          sizes.k};
 }
 
 Value GemvBlock::slots(Value warp, Value row, Value column) {

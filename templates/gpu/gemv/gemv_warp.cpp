@@ -83,9 +83,11 @@ void GemvWarp::find_vectors() {
 Value GemvWarp::guarded(mlir::Type type, Value address, Value safe, int64_t bytes, int64_t at,
                         CachePolicy cache) {
   const int64_t left = rest_ - at, farthest = (t.lanes_k - 1) * t.lane_k;
-  if (!rest_ || farthest < left) return ir.load_global(type, address, bytes, cache);
-  if (left <= 0) return zero(ir, type);
-  Value inside = ir.less(lane_k_, left);
+  if (!rest_of_call_) {
+    if (!rest_ || farthest < left) return ir.load_global(type, address, bytes, cache);
+    if (left <= 0) return zero(ir, type);
+  }
+  Value inside = rest_of_call_ ? ir.less(ir.add(lane_k_, at), rest_of_call_) : ir.less(lane_k_, left);
   Value piece = ir.load_global(type, ir.select(inside, address, safe), bytes, cache);
   return ir.select(inside, piece, zero(ir, type));
 }
@@ -97,9 +99,12 @@ Value GemvWarp::weights_address(int64_t group, int64_t j, Value k) {
 }
 
 void GemvWarp::prefetch() {
-  if (t.k / t.k_step < t.workers) return; // some have no whole step
-  for (int64_t group = 0; group < t.groups; ++group)
-    for (int64_t j = 0; j < t.positions; ++j) ir.prefetch(weights_address(group, j, ir.constant(0)));
+  const auto ask = [&] {
+    for (int64_t group = 0; group < t.groups; ++group)
+      for (int64_t j = 0; j < t.positions; ++j) ir.prefetch(weights_address(group, j, ir.constant(0)));
+  };
+  if (t.any_k) return ir.branch(ir.less(from.worker, ir.divide(from.k.value(), t.k_step)), ask);
+  if (t.k / t.k_step >= t.workers) ask(); // else some have no whole step
 }
 
 Value GemvWarp::load_weights(int64_t group, int64_t j, Value k) {
@@ -151,6 +156,7 @@ Values GemvWarp::run() {
   mlir::Type type = gemv_accumulator(ir, t);
   Value nothing = type == ir.i32 ? ir.c(0) : ir.number(type, 0);
   Values sums(size_t(each), nothing);
+  if (t.any_k) return ragged_step_of_call(whole_steps_of_call(sums));
   if (t.k >= t.k_step) sums = whole_steps(sums);
   if (t.k % t.k_step) sums = ragged_step(sums);
   return sums;
@@ -168,7 +174,11 @@ Values GemvWarp::whole_steps(Values sums) {
     return ir.rolled_loop(ir.constant(0), end, round, sums, [&](Value k, mlir::ValueRange carried) {
       return multiply(Values(carried), load_weights(k), k);
     });
-  // Every worker has a step, since there are more steps than workers.
+  return pipelined_steps(sums, end, round); // every worker has a step, as there are more steps than workers
+}
+
+/// `end` is at least 1.
+Values GemvWarp::pipelined_steps(Values sums, Value end, int64_t round) {
   Value last = ir.mul(ir.divide(ir.sub(end, ir.constant(1)), round), round);
   Values carried = sums;
   for (Value piece : load_weights(ir.constant(0))) carried.push_back(piece);
@@ -184,6 +194,36 @@ Values GemvWarp::whole_steps(Values sums) {
   });
   auto [partial, pieces] = split(carried);
   return multiply(partial, pieces, last);
+}
+
+Values GemvWarp::whole_steps_of_call(Values sums) {
+  const int64_t round = t.workers * t.k_step;
+  Value steps = ir.divide(from.k.value(), t.k_step);
+  Value end = ir.sub(ir.mul(ir.to_i64(steps), t.k_step), ir.to_i64(ir.mul(from.worker, t.k_step)));
+  if (t.pipeline)
+    return ir.branch(
+        ir.at_least(end, 1), mlir::TypeRange(mlir::ValueRange(sums)),
+        [&] { return pipelined_steps(sums, end, round); }, [&] { return sums; });
+  return ir.rolled_loop(ir.constant(0), end, round, sums, [&](Value k, mlir::ValueRange carried) {
+    return multiply(Values(carried), load_weights(k), k);
+  });
+}
+
+Values GemvWarp::ragged_step_of_call(Values sums) {
+  Value steps = ir.divide(from.k.value(), t.k_step), rounds = ir.divide(steps, t.workers);
+  Value rest = ir.sub(from.k.value(), ir.mul(steps, t.k_step));
+  Value owner = ir.sub(steps, ir.mul(rounds, t.workers));
+  Value mine = ir.both(ir.equal(from.worker, owner), ir.at_least(rest, 1));
+  return ir.branch(
+      mine, mlir::TypeRange(mlir::ValueRange(sums)),
+      [&] {
+        rest_of_call_ = rest;
+        Value k = ir.mul(ir.to_i64(rounds), t.workers * t.k_step);
+        Values out = multiply(sums, load_weights(k), k);
+        rest_of_call_ = nullptr;
+        return out;
+      },
+      [&] { return sums; });
 }
 
 Values GemvWarp::ragged_step(Values sums) {

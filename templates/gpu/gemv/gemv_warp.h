@@ -14,6 +14,7 @@ struct GemvOperands {
   Value first_row;                  ///< of the warp, i32
   Value last_vector;                ///< of those that `vectors` points to, i32; null: there are all
   Value worker;                     ///< which of GemvTiling::workers the warp is, i32
+  SizeValue k;                      ///< of the call
 };
 
 /// The type of sums: f32, f64 or i32.
@@ -44,6 +45,9 @@ private:
   Value guarded(mlir::Type, Value address, Value safe, int64_t bytes, int64_t position, CachePolicy);
   Values whole_steps(Values sums);
   Values ragged_step(Values sums);
+  Values pipelined_steps(Values sums, Value end, int64_t round);
+  /// The same where a call says K.
+  Values whole_steps_of_call(Values sums), ragged_step_of_call(Values sums);
 
   // Arithmetic (gemv_multiply.cpp).
   Values multiply(Values sums, const Values& pieces, Value k);
@@ -64,6 +68,7 @@ private:
   Values weights_, vectors_;           ///< addresses of the lane's first pieces, per group and vector
   Values safe_weights_, safe_vectors_; ///< of elements that exist whatever K is
   int64_t rest_ = 0;                   ///< elements of K in the step that is being made; 0: all of them
+  Value rest_of_call_;                 ///< the same where a call says K, i32; null: all of them
 };
 
 } // namespace deepgen

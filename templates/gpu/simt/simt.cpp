@@ -231,7 +231,7 @@ SimtTiling::SimtTiling(const Gemm& p, const Config& config, const std::string& a
   as_is = dot > 1 ? rows_along_k : p.a == Type::f32 || p.a == Type::tf32 || p.a == Type::f64;
   async = as_is && copies;
   element = p.a == Type::f64 ? 8 : 4;
-  depth = p.k, k = ceil_div(depth, dot);
+  depth = p.k, k = ceil_div(depth, dot), any_depth = p.ranged(Size::k);
 
   weights = p.gate ? 2 : 1;
   lanes_n = std::clamp<int64_t>(bn / tn, 1, 8), lanes_m = 32 / lanes_n;
@@ -281,6 +281,7 @@ int64_t SimtTiling::registers() const {
 
 std::string Simt::why_not(const Gemm& p, const std::string& arch) const {
   if (p.a == Type::u8) return "simt does not multiply u8";
+  if (const std::string why = why_no_depth(p); !why.empty()) return why;
   if (is_amd(arch)) return "";
   return compute_capability(arch) >= 80 ? "" : "simt is for AMD GPUs, and NVIDIA GPUs from sm_80 on";
 }

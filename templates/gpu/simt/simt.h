@@ -33,12 +33,13 @@ struct SimtTiling {
   /// More than one: an instruction adds up the products of so many elements along k (dp4a; dot4 and dot2 of
   /// AMD). An element of shared memory holds these, and what is called k of a tile counts them.
   int64_t dot = 1;
-  bool as_is = false;  ///< elements reach shared memory as they are; else they are converted in registers
-  bool async = false;  ///< and by cp.async; else through registers
-  bool copies;         ///< the arch has asynchronous copies to shared memory
-  int64_t depth = 1;   ///< K of the problem
-  int64_t k = 1;       ///< the same in elements of shared memory
-  int64_t element = 4; ///< bytes in shared memory
+  bool as_is = false;     ///< elements reach shared memory as they are; else they are converted in registers
+  bool async = false;     ///< and by cp.async; else through registers
+  bool copies;            ///< the arch has asynchronous copies to shared memory
+  int64_t depth = 1;      ///< K of the problem; of a range, at most
+  bool any_depth = false; ///< a call says K
+  int64_t k = 1;          ///< the same in elements of shared memory
+  int64_t element = 4;    ///< bytes in shared memory
   int64_t lanes_m = 4, lanes_n = 8; ///< of a warp
   int64_t warps_m = 1, warps_n = 1; ///< of a block; 0: the tile does not divide so
   int64_t threads = 0;
@@ -63,7 +64,7 @@ class Simt : public GemmTemplate {
 public:
   std::string name() const override { return "simt"; }
   int64_t revision() const override { return 1; }
-  bool serves_range(Size size) const override { return size != Size::k; }
+  bool serves_range(Size) const override { return true; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;

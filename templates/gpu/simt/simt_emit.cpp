@@ -54,8 +54,11 @@ private:
   State converted_tile(State, Value tile);
   Values load(const State&, Value remaining);
   void put(const Values& loaded, Value slot, Value remaining);
-  std::vector<Fragment> row_of(const State&, int64_t i, int64_t weight, const std::vector<Value>& columns);
-  void store(const State&, int64_t align_d);
+  std::vector<Fragment> row_of(const Values& sums, int64_t i, int64_t weight,
+                               const std::vector<Value>& columns);
+  void find_share();
+  Values sum_up();
+  void store(const Values& sums, int64_t align_d);
 
   // Rules let t.async be true for NVIDIA GPUs alone, and t.dot be 2 for AMD GPUs.
   NvIr& nv() { return static_cast<NvIr&>(ir); }
@@ -304,12 +307,12 @@ SimtBlock::State SimtBlock::converted_tile(State s, Value tile) {
   return s;
 }
 
-std::vector<Fragment> SimtBlock::row_of(const State& s, int64_t i, int64_t weight,
+std::vector<Fragment> SimtBlock::row_of(const Values& sums, int64_t i, int64_t weight,
                                         const std::vector<Value>& columns) {
   const int64_t cm = t.chunk_m(), cn = t.chunk_n();
   Value row = ir.add(first_m_, i / cm * t.lanes_m * cm + i % cm);
   std::vector<Fragment> out;
-  auto first = s.sums.begin() + i * t.tn + weight * t.thread_columns();
+  auto first = sums.begin() + i * t.tn + weight * t.thread_columns();
   for (Value column : columns) {
     out.push_back({row, column, Values(first, first + cn)});
     first += cn;
@@ -317,7 +320,7 @@ std::vector<Fragment> SimtBlock::row_of(const State& s, int64_t i, int64_t weigh
   return out;
 }
 
-void SimtBlock::store(const State& s, int64_t align_d) {
+void SimtBlock::store(const Values& sums, int64_t align_d) {
   const Bounds bounds{row_end_ || sizes_.m.may_leave(t.bm), sizes_.n.may_leave(t.columns()), row_end_};
   std::vector<Value> columns;
   for (int64_t j = 0; j < t.thread_columns(); j += t.chunk_n())
@@ -334,7 +337,7 @@ void SimtBlock::store(const State& s, int64_t align_d) {
     std::vector<Fragment> together[2];
     for (int64_t w = 0; w < t.weights; ++w)
       for (int64_t i = first; i < std::min(t.tm, first + rows); ++i)
-        llvm::append_range(together[w], row_of(s, i, w, columns));
+        llvm::append_range(together[w], row_of(sums, i, w, columns));
     if (epilogue)
       epilogue->store(p.gate ? gate.products(together[0], together[1]) : together[0], bounds);
     else
@@ -375,22 +378,35 @@ void SimtBlock::emit(int64_t align_d) {
   });
 }
 
-void SimtBlock::emit_tile(int64_t align_d) {
-  find_lane();
-  first_k_ = ir.c(0), depth_ = ir.c(t.depth), tiles_ = ir.c(t.tiles_k);
-  if (t.splits > 1) {
-    const int64_t depth = t.split_tiles * t.bk * t.dot;
-    first_k_ = ir.mul(split_, depth);
-    depth_ = ir.min(ir.c(depth), ir.sub(ir.c(t.depth), first_k_));
-    tiles_ = ir.min(ir.c(t.split_tiles), ir.sub(ir.c(t.tiles_k), ir.mul(split_, t.split_tiles)));
-  }
-  make_loaders();
+/// Splits share the tiles along K evenly. Of a call's K the last ones may have none.
+void SimtBlock::find_share() {
+  const int64_t tile = t.bk * t.dot;
+  const SizeValue tiles_k = ir.tiles(sizes_.k, tile);
+  first_k_ = ir.c(0), depth_ = ir.c(sizes_.k), tiles_ = ir.c(tiles_k);
+  if (t.splits == 1) return;
+  const SizeValue each = ir.tiles(tiles_k, t.splits), depth = ir.product(each, tile);
+  first_k_ = ir.mul(split_, depth);
+  depth_ = ir.min(ir.c(depth), ir.sub(ir.c(sizes_.k), first_k_));
+  tiles_ = ir.min(ir.c(each), ir.sub(ir.c(tiles_k), ir.mul(split_, each)));
+}
+
+Values SimtBlock::sum_up() {
   const State first = first_state();
   Values last = ir.rolled_loop(ir.c(0), tiles_, 1, first.pack(), [&](Value tile, mlir::ValueRange carried) {
     State s = first.unpacked(Values(carried));
     return (t.async ? asynchronous_tile(s, tile) : converted_tile(s, tile)).pack();
   });
-  store(first.unpacked(last), align_d);
+  return first.unpacked(last).sums;
+}
+
+void SimtBlock::emit_tile(int64_t align_d) {
+  find_lane();
+  find_share();
+  make_loaders();
+  const auto sum_up = [&] { return this->sum_up(); };
+  store(t.any_depth ? ir.sums_of(tiles_, size_t(t.tm * t.tn), ir.memory_type(p.accumulate), sum_up)
+                    : sum_up(),
+        align_d);
 }
 
 } // namespace

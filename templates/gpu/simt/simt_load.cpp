@@ -98,9 +98,9 @@ Value SimtLoader::shared_address(int64_t i, Value slot) {
 }
 
 Value SimtLoader::valid(int64_t i, int64_t line, Value remaining) {
-  if (t_.depth % (t_.bk * t_.dot) == 0) return ir.at_least(remaining, 1);
+  if (!t_.any_depth && t_.depth % (t_.bk * t_.dot) == 0) return ir.at_least(remaining, 1);
   int64_t k = place(i).k * t_.dot;
-  if (t_.depth % t_.dot != 0) k += side_.k_major ? line * side_.width : line;
+  if (t_.any_depth || t_.depth % t_.dot != 0) k += side_.k_major ? line * side_.width : line;
   return ir.less(ir.add(ir.mul(thread_k_, t_.dot), k), remaining);
 }
 

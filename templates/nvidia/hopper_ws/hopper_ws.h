@@ -135,7 +135,7 @@ class HopperWs : public GemmTemplate {
 public:
   std::string name() const override { return "hopper_ws"; }
   int64_t revision() const override { return 2; }
-  bool serves_range(Size size) const override { return size != Size::k; }
+  bool serves_range(Size) const override { return true; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;

@@ -32,7 +32,7 @@ void HopperKernel::start() {
     ir.cluster_arrive(), ir.cluster_wait();
   else
     ir.barrier();
-  if (t.stream_k) stream.emplace(ir, p, t, arguments, work(), cluster, clusters);
+  if (t.stream_k) stream.emplace(ir, p, t, arguments, work(), tiles_k, cluster, clusters);
   if (t.waits()) {
     ir.launch_dependents();
     if (t.prefetch) prefetch();
@@ -84,10 +84,20 @@ HopperKernel::Work HopperKernel::locate(Value index) {
   if (rank_m) m = ir.add(m, rank_m);
   if (rank_n) n = ir.add(n, rank_n);
   w.m0 = ir.mul(m, products.bm), w.n0 = ir.mul(n, products.bn);
-  w.k_first = w.split ? w.split : rank_k ? rank_k : ir.c(0), w.k_count = ir.c(t.split_tiles);
-  if (const int64_t longer = t.tiles_k % t.parts())
-    w.k_count = ir.select(ir.less(w.k_first, longer), w.k_count, ir.c(t.split_tiles - 1));
+  w.k_first = w.split ? w.split : rank_k ? rank_k : ir.c(0), w.k_count = count_tiles(w.k_first);
   return w;
+}
+
+/// Of the parts of K the first ones may have one tile more; of a call's K the last ones may have none.
+Value HopperKernel::count_tiles(Value first) const {
+  if (!tiles_k.is_constant()) {
+    Value behind = ir.sub(tiles_k.value(), first);
+    return t.parts() > 1 ? ir.divide(ir.add(behind, t.parts() - 1), t.parts()) : behind;
+  }
+  Value count = ir.c(t.split_tiles);
+  if (const int64_t longer = t.tiles_k % t.parts())
+    count = ir.select(ir.less(first, longer), count, ir.c(t.split_tiles - 1));
+  return count;
 }
 
 /// The same within a group, whose tiles follow those of the group before.
@@ -106,7 +116,7 @@ HopperKernel::Work HopperKernel::locate_in_group(Value index) const {
   Value& rows = t.swap ? w.n0 : w.m0;
   rows = ir.add(rows, place.first_row);
   w.group = place.number, w.row_end = place.end_row;
-  w.k_first = ir.c(0), w.k_count = ir.c(t.split_tiles);
+  w.k_first = ir.c(0), w.k_count = count_tiles(w.k_first);
   return w;
 }
 
@@ -127,7 +137,7 @@ void HopperKernel::consume() {
   Value consumer = ir.sub(ir.warpgroup(), ir.c(1));
   Value first = first_step(), step = stride(), stages = ir.c(0);
   if (t.pingpong) {
-    Value of_first = stream ? stream->count(first) : ir.c(t.tiles_k);
+    Value of_first = stream ? stream->count(first) : ir.c(tiles_k);
     first = ir.add(first, ir.mul(consumer, step)), step = ir.add(step, step);
     stages = ir.mul(consumer, of_first);
     ir.branch(ir.equal(consumer, ir.c(1)), [&] { pass_turn(consumer); });
@@ -155,7 +165,7 @@ void HopperKernel::consume() {
       store(tile, sums, ir.less(ir.add(index, step), end()));
     Values after = {place.stage, place.parity};
     if (t.pingpong) {
-      Value both = ir.c(2 * t.tiles_k);
+      Value both = ir.c(ir.product(tiles_k, 2));
       if (stream)
         both = ir.add(w.k_count, stream->count(ir.add(index, 1))); // the other consumer's is the next
       after = {ir.add(before[0], both)};
@@ -211,9 +221,10 @@ void HopperKernel::pass_turn(Value consumer) {
 Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place) {
   const int64_t rows_bytes = t.pingpong ? 0 : t.left.rows64_bytes() * t.m_tiles();
   mlir::Type type = ir.memory_type(p.accumulate);
+  const bool any_k = !tiles_k.is_constant();
   Values carried = {place.stage, place.parity, place.stage},
          none(size_t(t.sums()), mlir::LLVM::UndefOp::create(ir.b, ir.loc, type));
-  carried.append(t.promote ? Values(size_t(t.sums()), ir.zero(type)) : none);
+  carried.append(t.promote || any_k ? Values(size_t(t.sums()), ir.zero(type)) : none);
   if (t.pingpong) take_turn(consumer);
   Values out = ir.rolled_loop(ir.c(0), w.k_count, 1, carried, [&](Value i, mlir::ValueRange before) {
     const RingPlace at{before[0], before[1]};
@@ -247,7 +258,9 @@ Values HopperKernel::accumulate(const Work& w, Value consumer, RingPlace& place)
   if (t.pingpong) pass_turn(consumer);
   place = {out[0], out[1]};
   Values sums = ir.finish_products(mlir::ValueRange(out).drop_front(3));
-  release(out[2], nullptr);
+  release(out[2], any_k ? ir.at_least(w.k_count, 1) : Value());
+  if (any_k && !t.staging.reads.empty()) // no step has asked for it
+    ir.branch(ir.less(w.k_count, 1), [&] { fetch(w, consumer, w.k_count); });
   return sums;
 }
 

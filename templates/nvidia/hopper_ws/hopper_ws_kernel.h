@@ -15,7 +15,8 @@ public:
   HopperKernel(HopperIr& ir, const Gemm& p, const HopperTiling& t, const GpuIr::Arguments& arguments)
       : ir(ir), p(p), t(t), products(t.of_products()), arguments(arguments), sizes(ir, p, arguments),
         clusters_m(ir.tiles(t.swap ? sizes.n : sizes.m, t.swap ? t.cluster_columns() : t.cluster_rows())),
-        clusters_n(ir.tiles(t.swap ? sizes.m : sizes.n, t.swap ? t.cluster_rows() : t.cluster_columns())) {}
+        clusters_n(ir.tiles(t.swap ? sizes.m : sizes.n, t.swap ? t.cluster_rows() : t.cluster_columns())),
+        tiles_k(ir.tiles(sizes.k, t.bk)) {}
   void emit();
 
 private:
@@ -65,6 +66,7 @@ private:
     return ir.product(ir.product(ir.product(clusters_m, clusters_n), t.splits), sizes.batch);
   }
   Value k_tile(const Work&, Value i) const;
+  Value count_tiles(Value first) const;
   RingPlace next(RingPlace) const;
   Value full_barrier(Value stage) const { return ir.add(barriers, ir.shift_left(stage, 3)); }
   Value empty_barrier(Value stage) const { return ir.add(full_barrier(stage), 8 * t.stages); }
@@ -77,9 +79,10 @@ private:
   const GpuIr::Arguments& arguments;
   const GpuSizes sizes;
   const SizeValue clusters_m, clusters_n; ///< along wgmma's M and N; with groups of all rows
-  Value memory, barriers;                 ///< i32 addresses of shared memory
-  Value rank;                             ///< in the cluster
-  Value rank_m, rank_n, rank_k;           ///< in each direction; null without
+  const SizeValue tiles_k;
+  Value memory, barriers;       ///< i32 addresses of shared memory
+  Value rank;                   ///< in the cluster
+  Value rank_m, rank_n, rank_k; ///< in each direction; null without
   std::optional<HopperGroups> groups;
   std::optional<HopperStreamK> stream; ///< then steps of a block are numbers of its pieces
   Value cluster, clusters;             ///< number of this one, and of all that run

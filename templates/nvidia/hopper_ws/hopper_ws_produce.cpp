@@ -75,7 +75,7 @@ void HopperKernel::prefetch(const HopperTile& tile, Value first, Value part, con
                                                      ir.mul(ir.remainder(number, 2), sizes.n)));
     }
     Value outer = tile.k_major ? along : k, inner = tile.k_major ? k : along;
-    Value inside = ir.both(ir.less(along, extent), ir.less(k, p.k));
+    Value inside = ir.both(ir.less(along, extent), ir.less(k, sizes.k));
     ir.branch(inside, [&] {
       ir.prefetch(ir.offset(base, ir.mul(ir.add(ir.mul(ir.to_i64(outer), ld), ir.to_i64(inner)), size)));
     });

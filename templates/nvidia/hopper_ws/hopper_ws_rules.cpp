@@ -67,7 +67,9 @@ const Rule<Index, Point> kRules[] = {
     {kBm, [](const Point& x) { return x[kBm] < 64 || x[kBm] % 64 != 0 || x[kBm] > 256; },
      [](const Point& x) { return "bm=" + text(x[kBm]) + " is not 64, 128, 192 or 256"; }},
     {kBm,
-     [](const Point& x) { return x.p.gate && !b_k_major(x.p) && x.p.n * size_of(x.p.b) % kAlignAB != 0; },
+     [](const Point& x) {
+       return x.p.gate && !b_k_major(x.p) && unit_of(x.p, Size::n) * size_of(x.p.b) % kAlignAB != 0;
+     },
      [](const Point&) {
        return std::string("the second weight begins in the midst of 16 bytes of a row, where no copy can");
      }},

@@ -29,17 +29,18 @@ int64_t HopperStreamK::workspace(const HopperTiling& t, int64_t work) {
 }
 
 HopperStreamK::HopperStreamK(HopperIr& ir, const Gemm& p, const HopperTiling& t,
-                             const GpuIr::Arguments& arguments, const SizeValue& work, Value cluster,
-                             Value clusters)
-    : ir(ir), p(p), t(t), arguments(arguments), cluster(cluster), clusters(clusters) {
+                             const GpuIr::Arguments& arguments, const SizeValue& work,
+                             const SizeValue& tiles_k, Value cluster, Value clusters)
+    : ir(ir), p(p), t(t), arguments(arguments), tiles_k(tiles_k), cluster(cluster), clusters(clusters) {
   Value waves = ir.divide(ir.c(work), clusters), rest = ir.sub(ir.c(work), ir.mul(waves, clusters));
   // With less than a tile for each, more than two would share one. More blocks than there is workspace for
   // share nothing.
   Value shares = ir.both(ir.both(ir.at_least(rest, 1), ir.at_least(waves, 1)),
                          ir.less(ir.grid_x(), blocks(t, t.work(p)) + 1));
+  if (!tiles_k.is_constant()) shares = ir.both(shares, ir.at_least(tiles_k.value(), kFewestTilesK));
   Value alone = ir.add(waves, ir.select(ir.less(cluster, rest), ir.c(1), ir.c(0)));
   whole_waves = ir.select(shares, ir.sub(waves, ir.c(1)), alone);
-  Value shared_out = ir.select(shares, ir.mul(ir.add(rest, clusters), t.tiles_k), ir.c(0));
+  Value shared_out = ir.select(shares, ir.mul(ir.add(rest, clusters), tiles_k), ir.c(0));
   base = ir.mul(whole_waves, clusters);
   each = ir.divide(shared_out, clusters), longer = ir.sub(shared_out, ir.mul(each, clusters));
   begin_ = boundary(cluster), end_of_share_ = boundary(ir.add(cluster, 1));
@@ -56,16 +57,26 @@ HopperStreamK::HopperStreamK(HopperIr& ir, const Gemm& p, const HopperTiling& t,
 
 /// Not so near to the edge of a tile that a part is not worth adding.
 HopperStreamK::Place HopperStreamK::boundary(Value number) const {
-  const int64_t least = least_part(t.tiles_k);
   Value at = ir.add(ir.mul(number, each), ir.min(number, longer));
+  if (!tiles_k.is_constant()) return boundary_of_call(at);
+  const int64_t least = least_part(t.tiles_k);
   Value tile = ir.divide(at, t.tiles_k), k = ir.sub(at, ir.mul(tile, t.tiles_k));
   Value late = ir.at_least(k, t.tiles_k - least + 1);
   k = ir.select(ir.less(k, least), ir.c(0), k);
   return {ir.select(late, ir.add(tile, 1), tile), ir.select(late, ir.c(0), k)};
 }
 
+/// The same of a call's K, that with nothing shared out may be too short for parts.
+HopperStreamK::Place HopperStreamK::boundary_of_call(Value at) const {
+  Value all = ir.max(tiles_k.value(), ir.c(kFewestTilesK)), least = ir.min(ir.divide(all, 8), ir.c(4));
+  Value tile = ir.divide(at, all), k = ir.sub(at, ir.mul(tile, all));
+  Value late = ir.less(ir.sub(all, least), k);
+  k = ir.select(ir.less(k, least), ir.c(0), k);
+  return {ir.select(late, ir.add(tile, 1), tile), ir.select(late, ir.c(0), k)};
+}
+
 Value HopperStreamK::count(Value number) const {
-  Value count = ir.select(ir.equal(number, taking_), ir.sub(ir.c(t.tiles_k), begin_.k), ir.c(t.tiles_k));
+  Value count = ir.select(ir.equal(number, taking_), ir.sub(ir.c(tiles_k), begin_.k), ir.c(tiles_k));
   return ir.select(ir.equal(number, ir.c(0)), end_of_share_.k, count);
 }
 
@@ -83,7 +94,8 @@ HopperStreamK::Piece HopperStreamK::piece(Value number, bool sparing) const {
   x.k_first = ir.select(x.takes, begin.k, ir.c(0)), x.k_count = count(number);
   // All blocks are at the same K at a time, as without parts: what several read comes from memory once.
   Value ahead = ir.sub(end.k, begin.k), behind = ir.less(ahead, 0);
-  Value later = ir.select(behind, ir.add(ahead, t.tiles_k), ahead);
+  Value later = ir.select(
+      behind, tiles_k.is_constant() ? ir.add(ahead, t.tiles_k) : ir.add(ahead, tiles_k.value()), ahead);
   x.k_start = ir.select(ir.less(taking_, number), later, end.k);
   x.k_start = ir.select(x.takes, ir.select(behind, ir.c(0), ahead), x.k_start);
   x.k_start = ir.select(x.leaves, ir.c(0), x.k_start);

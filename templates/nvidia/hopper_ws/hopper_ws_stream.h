@@ -12,9 +12,9 @@ namespace deepgen {
 class HopperStreamK {
 public:
   /// By all threads, as work is found by producer and consumers alike. `work`: tiles of clusters of the call.
-  /// `cluster` of `clusters` that run.
+  /// `tiles_k`: of a tile of D. `cluster` of `clusters` that run.
   HopperStreamK(HopperIr&, const Gemm&, const HopperTiling&, const GpuIr::Arguments&, const SizeValue& work,
-                Value cluster, Value clusters);
+                const SizeValue& tiles_k, Value cluster, Value clusters);
 
   /// A tile, or the part of one that the block has: pieces are numbered first() to end() - 1 in its order.
   struct Piece {
@@ -48,6 +48,7 @@ private:
     Value tile, k;
   };
   Place boundary(Value cluster) const; ///< where the share of a cluster begins
+  Place boundary_of_call(Value at) const;
   Value flag(Value block) const;
   Value sums_at(Value block) const; ///< of the thread
 
@@ -55,6 +56,7 @@ private:
   const Gemm& p;
   const HopperTiling& t;
   const GpuIr::Arguments& arguments;
+  const SizeValue tiles_k;
   Value cluster, clusters;
   Value whole_waves;  ///< tiles that the block has alone, one of each wave
   Value base;         ///< the first tile that is shared out

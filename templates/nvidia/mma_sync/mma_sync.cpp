@@ -71,6 +71,7 @@ struct Point {
   int64_t stage_bytes() const { return ((*this)[kBm] + (*this)[kBn]) * (*this)[kBk]; }
   MmaTiling tiling() const { return MmaTiling(p, device.compute_capability(), config); }
   int64_t weights() const { return p.gate ? 2 : 1; }
+  bool one_tile() const { return tiles_k() == 1 && !p.ranged(Size::k); } ///< at every call
 };
 
 const Rule<Index, Point> kRules[] = {
@@ -82,7 +83,7 @@ const Rule<Index, Point> kRules[] = {
      [](const Point& x) { return "bm*bn=" + text(x[kBm] * x[kBn]) + " accumulators exceed 32768"; }},
     {kBk, [](const Point& x) { return x[kBk] > 64 && x[kBk] / 2 >= x.p.k * size_of(x.p.a); },
      [](const Point& x) { return "half of bk=" + text(x[kBk]) + " bytes already covers K"; }},
-    {kBk, [](const Point& x) { return 2 * x.stage_bytes() > x.device.shared_block && x.p.k > x.bk(); },
+    {kBk, [](const Point& x) { return 2 * x.stage_bytes() > x.device.shared_block && !x.one_tile(); },
      [](const Point& x) {
        return "two stages of (bm+bn)*bk=" + text(x.stage_bytes()) + " bytes exceed the " +
               text(x.device.shared_block) + " bytes of shared memory of a block";
@@ -125,7 +126,7 @@ const Rule<Index, Point> kRules[] = {
        return text(x.warps()) + " warps with these accumulators exceed the register file";
      }},
     {kStages,
-     [](const Point& x) { return x[kStages] * x.stage_bytes() > x.device.shared_block && x.tiles_k() > 1; },
+     [](const Point& x) { return x[kStages] * x.stage_bytes() > x.device.shared_block && !x.one_tile(); },
      [](const Point& x) {
        return "stages*(bm+bn)*bk=" + text(x[kStages] * x.stage_bytes()) + " bytes exceed the " +
               text(x.device.shared_block) + " bytes of shared memory of a block";
@@ -223,7 +224,7 @@ MmaTiling::MmaTiling(const Gemm& p, int64_t capability, const Config& c)
       split_tiles(ceil_div(tiles_k, splits)), weights(p.gate ? 2 : 1), columns(bn / weights),
       warp_columns(wn / weights), a(p.a, !p.a_transposed(), bm, bk_bytes),
       b(p.b, p.b_transposed(), columns, bk_bytes), stage_bytes(a.bytes() + weights * b.bytes()),
-      ring(split_tiles == 1 ? 1 : stages) {
+      ring(split_tiles == 1 && !p.ranged(Size::k) ? 1 : stages) {
   accumulator_bytes = shape.doubles ? 8 : 4;
   by_warps = k_warps == 1 && !GpuEpilogue::reads_matrices(p) && a.load != FragmentLoad::matrix_bytes &&
              b.load != FragmentLoad::matrix_bytes;

@@ -31,7 +31,7 @@ struct MmaTiling {
   int64_t warp_columns; ///< of D in a warp's tile
   SharedTile a, b;      ///< b: of one weight
   int64_t stage_bytes;
-  int64_t ring;              ///< stages that exist: one is enough for one tile of K
+  int64_t ring;              ///< stages that exist: one is enough for one tile of K, which no range ends at
   int64_t accumulator_bytes; ///< of one accumulator
   bool by_warps;         ///< each warp stores its own tile; else the block does, with its accumulators staged
   int64_t warp_pitch;    ///< by warps: bytes from one staged row of D's elements to the next; 0: not staged
@@ -51,7 +51,7 @@ class MmaSync : public GemmTemplate {
 public:
   std::string name() const override { return "mma_sync"; }
   int64_t revision() const override { return 1; }
-  bool serves_range(Size size) const override { return size != Size::k; }
+  bool serves_range(Size) const override { return true; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;

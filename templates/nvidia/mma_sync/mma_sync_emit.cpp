@@ -18,6 +18,7 @@ public:
 
 private:
   void locate_block();
+  Value count_tiles() const;
   void locate_in_group(const GpuGroups&, const GpuGroups::Group&);
   void emit_tile();
   void locate_warp();
@@ -62,9 +63,19 @@ void MmaKernel::locate_block() {
   m0 = ir.mul(ir.add(first, ir.remainder(inside, height)), t.bm);
   n0 = ir.mul(ir.divide(inside, height), t.columns);
   first_tile = split ? split : ir.c(0);
-  tile_count = ir.c(t.split_tiles);
+  tile_count = count_tiles();
+}
+
+/// Of the splits the first ones may have one tile more; of a call's K the last ones may have none.
+Value MmaKernel::count_tiles() const {
+  if (!sizes.k.is_constant()) {
+    Value behind = ir.sub(ir.c(ir.tiles(sizes.k, t.bk)), first_tile);
+    return t.split() ? ir.divide(ir.add(behind, t.splits - 1), t.splits) : behind;
+  }
+  Value count = ir.c(t.split_tiles);
   if (const int64_t longer = t.tiles_k % t.splits)
-    tile_count = ir.select(ir.less(first_tile, longer), tile_count, ir.c(t.split_tiles - 1));
+    count = ir.select(ir.less(first_tile, longer), count, ir.c(t.split_tiles - 1));
+  return count;
 }
 
 /// Column by column within a group, so that blocks that run at the same time share the group's weights. A
@@ -74,7 +85,7 @@ void MmaKernel::locate_in_group(const GpuGroups& groups, const GpuGroups::Group&
   m0 = ir.add(group.first_row, ir.mul(ir.remainder(inside, group.tiles), t.bm));
   n0 = ir.mul(ir.divide(inside, group.tiles), t.columns);
   matrix = group.number, row_end = group.end_row;
-  first_tile = ir.c(0), tile_count = ir.c(t.split_tiles);
+  first_tile = ir.c(0), tile_count = count_tiles();
   arguments = groups.of_group(group.number);
 }
 
@@ -137,7 +148,7 @@ void MmaKernel::emit_tile() {
   locate_warp();
   const bool integer = p.accumulate == Type::i32;
   Value zero = integer ? ir.c(0) : ir.number(t.shape.doubles ? ir.f64 : ir.f32, 0.0);
-  MmaLoop loop(ir, p, t, memory, {split, first_tile, tile_count}, {fills(), readers()});
+  MmaLoop loop(ir, p, t, memory, {split, first_tile, tile_count, sizes.k}, {fills(), readers()});
   sums = loop.run(Values(size_t(m_tiles() * n_tiles() * 4), zero));
   if ((t.dependent && !t.prefetch) || t.split()) ir.launch_dependents();
   store();

@@ -11,16 +11,17 @@ MmaLoop::MmaLoop(NvIr& ir, const Gemm& p, const MmaTiling& t, Value memory, cons
 /// over the steps of the tile before. With two stages that is the next tile, which then has the other half of
 /// the steps to arrive.
 int64_t MmaLoop::parts() const {
-  if (!t_.shape.doubles || p_.k % t_.bk || through_registers(0) || through_registers(1)) return 1;
+  if (!t_.shape.doubles || range_.k.may_leave(t_.bk) || through_registers(0) || through_registers(1))
+    return 1;
   return std::max<int64_t>(1, t_.ring == 2 ? t_.steps / 2 : t_.steps - 1);
 }
 
 /// Elements of K from a tile of the block's on, not negative; null when tiles are whole and nobody asks for
 /// more than there are.
 Value MmaLoop::k_left(Value tile_index, bool always) {
-  if (!always && p_.k % t_.bk == 0) return nullptr;
+  if (!always && !range_.k.may_leave(t_.bk)) return nullptr;
   Value first = ir_.mul(ir_.add(range_.first_tile, ir_.mul(tile_index, t_.splits)), t_.bk);
-  return ir_.max(ir_.sub(ir_.c(p_.k), first), ir_.c(0));
+  return ir_.max(ir_.sub(ir_.c(range_.k), first), ir_.c(0));
 }
 
 Value MmaLoop::following(Value stage_offset) {
@@ -95,9 +96,17 @@ Values MmaLoop::multiply_and_read(mlir::ValueRange fragments, Value at, int64_t 
 
 void MmaLoop::wait_for_predecessor() {
   Values tile = from_;
-  for (int64_t i = 0; t_.prefetch && i < ahead() && (i + 1) * t_.splits * t_.bk <= p_.k;
-       ++i, tile = next(tile))
-    for (size_t j = 0; j < fill_.size(); ++j) fill_[j].prefetch(tile[j]);
+  const bool any_k = !range_.k.is_constant();
+  for (int64_t i = 0; t_.prefetch && i < ahead() && (any_k || (i + 1) * t_.splits * t_.bk <= p_.k);
+       ++i, tile = next(tile)) {
+    const auto ask = [&] {
+      for (size_t j = 0; j < fill_.size(); ++j) fill_[j].prefetch(tile[j]);
+    };
+    if (any_k)
+      ir_.branch(ir_.at_least(k_left(ir_.c(i), true), t_.bk), ask);
+    else
+      ask();
+  }
   ir_.wait_for_predecessor();
   if (t_.prefetch) ir_.launch_dependents();
 }
@@ -110,7 +119,7 @@ void MmaLoop::fill_ring() {
       copy(k_left(ir_.c(i), false), from_, at);
       finish(at);
     };
-    if (range_.split && i > 0)
+    if (i > 0 && (range_.split || !range_.k.is_constant()))
       ir_.branch(ir_.less(ir_.c(i), range_.tile_count), whole);
     else if (i < t_.split_tiles)
       whole();
@@ -185,6 +194,12 @@ Values MmaLoop::run(Values sums) {
   sums_ = std::move(sums);
   for (const TileFill& each : fill_) from_.push_back(each.start());
   if (t_.dependent && !p_.groups) wait_for_predecessor();
+  if (range_.k.is_constant()) return sum_up();
+  const mlir::Type type = sums_.front().getType();
+  return ir_.sums_of(range_.tile_count, sums_.size(), type, [&] { return sum_up(); });
+}
+
+Values MmaLoop::sum_up() {
   fill_ring();
   Values fragments = read(memory_, 0);
   if (t_.ring == 1) {

@@ -20,6 +20,7 @@ public:
   struct Range {
     Value split; ///< null when there is one
     Value first_tile, tile_count;
+    SizeValue k; ///< of the problem
   };
   MmaLoop(NvIr&, const Gemm&, const MmaTiling&, Value memory, const Range&, Operands);
   /// The sums with all products added. Waits for the launch before, where that may still run, when it first
@@ -35,6 +36,7 @@ private:
   };
   void wait_for_predecessor();
   void fill_ring();
+  Values sum_up();
   void whole_tile_at_once(Values fragments);
   Values body(Value index, mlir::ValueRange now);
   void start(Value coming, const Position&);

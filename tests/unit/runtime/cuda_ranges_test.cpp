@@ -102,6 +102,27 @@ TEST_F(CudaRanges, TensorMapsHaveTheCallsRows) {
   EXPECT_EQ(maps().back().sizes, (std::vector<uint64_t>{128, 77, 1})) << "the code has entries at any batch";
 }
 
+TEST_F(CudaRanges, WithKZeroTheDriverIsAskedForNoMapOfAAndB) {
+  KernelText k = kernel("k");
+  k.args = {DEEPGEN_ARG_MAP_A, DEEPGEN_ARG_MAP_B, DEEPGEN_ARG_MAP_D, DEEPGEN_ARG_K};
+  k.cubin = "cubin sm_90a deepgen_kernel=128,128,128,8";
+  k.maps = {{DEEPGEN_ARG_A, 64, 16, 128, 256, 0, 0, 0, 0},
+            {DEEPGEN_ARG_B, 64, 16, 128, 256, 0, 0, 0, 0},
+            {DEEPGEN_ARG_D, 64, 16, 128, 256, 0, 0, 0, 0}};
+  deepgen::Gemm p = small_gemm();
+  p.k = 4096, p.least[size_t(deepgen::Size::k)] = 1;
+  CudaFunction f({k}, p);
+  f.args.k = 48;
+  ASSERT_EQ(f.launch(), DEEPGEN_OK);
+  ASSERT_EQ(maps().size(), 3u);
+  f.args.k = 0, f.args.a = f.args.b = nullptr;
+  ASSERT_EQ(f.launch(), DEEPGEN_OK);
+  ASSERT_EQ(maps().size(), 4u) << "that of D";
+  EXPECT_EQ(as<int64_t>(launches().back().parameters[3]), 0);
+  const std::string& none = launches().back().parameters[0];
+  EXPECT_EQ(none, std::string(128, '\0')) << "what its kernel never looks at";
+}
+
 TEST_F(CudaRanges, ACallTakesTheKernelOfItsSizes) {
   const auto of = [](const std::string& config, int64_t least, int64_t most) {
     KernelText k = kernel(config);
