@@ -16,7 +16,7 @@ namespace deepgen {
 namespace {
 
 constexpr int64_t kLongestFile = int64_t(256) << 20;
-constexpr double kMostKernels = 1e6;
+constexpr double kMostOfRound = 1e6;
 
 /// What a run of the same kernels would say again.
 const std::set<std::string> kLasting = {
@@ -70,7 +70,7 @@ bool is_lasting(const RecordLog& log) {
 std::vector<std::string> kernels_of_round(const CommandLine& line) {
   std::vector<std::string> paths;
   if (!line.has("--kernels")) return paths;
-  const auto slots = int64_t(std::min(line.number_or("--slots", 0), kMostKernels));
+  const auto slots = int64_t(std::min(line.number_or("--slots", 0), kMostOfRound));
   for (int64_t slot = 0; slot < slots; ++slot)
     paths.push_back((fs::path(line.one("--kernels")) / slot_file_name(slot)).string());
   return paths;
