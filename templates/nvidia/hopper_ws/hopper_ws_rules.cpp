@@ -186,6 +186,9 @@ const Rule<Index, Point> kRules[] = {
               (x[kClusterK] > 1 && x[kClusterM] * x[kClusterN] * x[kClusterK] > kMostCluster);
      },
      [](const Point&) { return "a cluster has at most " + text(kMostCluster) + " blocks"; }},
+    // One of 92 random kernels, with cluster_k=3, stopped at an illegal instruction at K = 0 on an H200.
+    {kClusterK, [](const Point& x) { return x[kClusterK] > 1 && x.p.ranged(Size::k); },
+     [](const Point&) { return std::string("with a range of K, splits share the sum over K"); }},
     {kClusterK,
      [](const Point& x) {
        return x[kClusterK] > 1 && (x.whole.groups || x[kPingpong] || x.too_many(x[kClusterK]));
