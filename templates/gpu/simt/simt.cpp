@@ -181,13 +181,13 @@ const Rule<Index, Point> kRules[] = {
 /// Cycles that one multiprocessor spends on one block's share of the sum, when others hide its latencies.
 double block_cycles(const SimtTiling& t, Type accumulate, const Device& device) {
   const double warps = double(t.threads) / 32, products = double(t.bm * t.bn * t.bk);
-  const double loads = double(t.tm / t.chunk_m() + t.tn / t.chunk_n());
+  const int64_t loads = t.tm / t.chunk_m() + t.tn / t.chunk_n();
   const double multiply = products / multiply_rate(accumulate, device);
   // Shared memory gives a register of 32 lanes a cycle at best; several lanes that read one word cost less
   // than that.
   const double copies = double(t.a.pieces + t.weights * t.b.pieces) / 32;
   const double shared =
-      warps * double(t.bk) * loads * kFragmentClocks + copies * (t.async ? kCopyClocks : kWayClocks);
+      warps * double(t.bk) * double(loads) * kFragmentClocks + copies * (t.async ? kCopyClocks : kWayClocks);
   const double convert =
       t.as_is ? 0 : double(t.a.pieces * t.a.unit + t.weights * t.b.pieces * t.b.unit) / 32 * kConvertIssues;
   const double each = accumulate == Type::i32 && t.dot == 1 ? 2 : 1;
