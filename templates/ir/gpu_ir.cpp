@@ -169,6 +169,14 @@ SizeValue GpuIr::tiles(const SizeValue& size, int64_t step) {
   if (size.is_constant()) return (size.constant() + step - 1) / step;
   return divide(add(size.value(), step - 1), step);
 }
+Value GpuIr::tiles_in_turn(const SizeValue& tiles, Value first, int64_t parts) {
+  // In this order, as add() must not overflow: `first` may be more than `tiles`.
+  if (!tiles.is_constant()) return divide(sub(add(tiles.value(), parts - 1), first), parts);
+  const int64_t most = tiles.constant() / parts, longer = tiles.constant() % parts;
+  if (longer == 0) return c(most);
+  Value count = c(most + 1);
+  return select(less(first, longer), count, c(most));
+}
 SizeValue GpuIr::wide(const SizeValue& x) { return x.is_constant() ? x : SizeValue(to_i64(x.value())); }
 
 Value GpuIr::offset(Value base, const SizeValue& bytes) {

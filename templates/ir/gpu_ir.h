@@ -104,7 +104,10 @@ public:
   SizeValue sum(const SizeValue&, const SizeValue&);     ///< of i32
   SizeValue sub(const SizeValue&, int64_t);
   SizeValue tiles(const SizeValue& size, int64_t step); ///< ceil(size / step)
-  SizeValue wide(const SizeValue&);                     ///< as i64
+  /// Of tiles that `parts` take in turns, how many the part has whose first is number `first`, below `parts`:
+  /// the first parts may have one more, and with a value for `tiles` the last ones may have none.
+  Value tiles_in_turn(const SizeValue& tiles, Value first, int64_t parts);
+  SizeValue wide(const SizeValue&); ///< as i64
 
   // Addresses.
   Value offset(Value pointer, const SizeValue& bytes);

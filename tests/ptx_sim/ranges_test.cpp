@@ -118,6 +118,16 @@ const Faulty kFaultyK[] = {
      "hopper_ws bm=64 bn=64 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=1 "
      "cluster_n=1 "
      "cluster_k=1 splits=1 stream_k=0 group=1 pdl=1 align_a=16 align_b=16 align_d=16"},
+    // Calls of fewer tiles of K than splits.
+    {"hopper_ws_splits",
+     "gemm m=64 n=64 k=1..1600 batch=3 a=bf16 b=bf16 d=bf16 acc=f32 layout=tn epilogue=none align=2",
+     "hopper_ws bm=64 bn=64 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=1 "
+     "cluster_n=1 "
+     "cluster_k=1 splits=3 stream_k=0 group=1 pdl=1 align_a=16 align_b=16 align_d=16"},
+    {"mma_sync_splits",
+     "gemm m=72 n=40 k=1..1600 batch=3 a=bf16 b=bf16 d=bf16 acc=f32 layout=tn epilogue=residual align=2",
+     "mma_sync bm=32 bn=32 bk=64 warps_m=2 warps_n=2 warps_k=1 stages=3 blocks=1 splits=3 group=4 pdl=1 "
+     "align_a=16 align_b=16 align_d=16"},
 };
 
 class RangeFaults : public testing::TestWithParam<Faulty> {

@@ -84,20 +84,9 @@ HopperKernel::Work HopperKernel::locate(Value index) {
   if (rank_m) m = ir.add(m, rank_m);
   if (rank_n) n = ir.add(n, rank_n);
   w.m0 = ir.mul(m, products.bm), w.n0 = ir.mul(n, products.bn);
-  w.k_first = w.split ? w.split : rank_k ? rank_k : ir.c(0), w.k_count = count_tiles(w.k_first);
+  w.k_first = w.split ? w.split : rank_k ? rank_k : ir.c(0);
+  w.k_count = ir.tiles_in_turn(tiles_k, w.k_first, t.parts());
   return w;
-}
-
-/// Of the parts of K the first ones may have one tile more; of a call's K the last ones may have none.
-Value HopperKernel::count_tiles(Value first) const {
-  if (!tiles_k.is_constant()) {
-    Value behind = ir.sub(tiles_k.value(), first);
-    return t.parts() > 1 ? ir.divide(ir.add(behind, t.parts() - 1), t.parts()) : behind;
-  }
-  Value count = ir.c(t.split_tiles);
-  if (const int64_t longer = t.tiles_k % t.parts())
-    count = ir.select(ir.less(first, longer), count, ir.c(t.split_tiles - 1));
-  return count;
 }
 
 /// The same within a group, whose tiles follow those of the group before.
@@ -116,7 +105,8 @@ HopperKernel::Work HopperKernel::locate_in_group(Value index) const {
   Value& rows = t.swap ? w.n0 : w.m0;
   rows = ir.add(rows, place.first_row);
   w.group = place.number, w.row_end = place.end_row;
-  w.k_first = ir.c(0), w.k_count = count_tiles(w.k_first);
+  w.k_first = ir.c(0);
+  w.k_count = ir.tiles_in_turn(tiles_k, w.k_first, t.parts());
   return w;
 }
 

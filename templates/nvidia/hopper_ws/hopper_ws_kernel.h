@@ -66,7 +66,6 @@ private:
     return ir.product(ir.product(ir.product(clusters_m, clusters_n), t.splits), sizes.batch);
   }
   Value k_tile(const Work&, Value i) const;
-  Value count_tiles(Value first) const;
   RingPlace next(RingPlace) const;
   Value full_barrier(Value stage) const { return ir.add(barriers, ir.shift_left(stage, 3)); }
   Value empty_barrier(Value stage) const { return ir.add(full_barrier(stage), 8 * t.stages); }

@@ -194,14 +194,6 @@ const Rule<Index, Point> kRules[] = {
        return std::string("cluster_k pays for fewer tiles than multiprocessors, for 4 tiles of K each, "
                           "without pingpong and groups");
      }},
-    // Kernels with three parts of K stopped at an illegal instruction at K = 0 on an H200; with two they did
-    // not.
-    {kSplits,
-     [](const Point& x) {
-       const int64_t parts = x[kSplits] * x[kClusterK];
-       return x.p.ranged(Size::k) && (parts & (parts - 1)) != 0;
-     },
-     [](const Point&) { return std::string("with a range of K, its parts are a power of two"); }},
     {kSplits, [](const Point& x) { return x.whole.groups && x[kSplits] > 1; },
      [](const Point&) { return std::string("the sums of groups are not split"); }},
     {kSplits,

@@ -18,7 +18,7 @@ public:
 
 private:
   void locate_block();
-  Value count_tiles() const;
+  Value count_tiles() { return ir.tiles_in_turn(ir.tiles(sizes.k, t.bk), first_tile, t.splits); }
   void locate_in_group(const GpuGroups&, const GpuGroups::Group&);
   void emit_tile();
   void locate_warp();
@@ -64,18 +64,6 @@ void MmaKernel::locate_block() {
   n0 = ir.mul(ir.divide(inside, height), t.columns);
   first_tile = split ? split : ir.c(0);
   tile_count = count_tiles();
-}
-
-/// Of the splits the first ones may have one tile more; of a call's K the last ones may have none.
-Value MmaKernel::count_tiles() const {
-  if (!sizes.k.is_constant()) {
-    Value behind = ir.sub(ir.c(ir.tiles(sizes.k, t.bk)), first_tile);
-    return t.split() ? ir.divide(ir.add(behind, t.splits - 1), t.splits) : behind;
-  }
-  Value count = ir.c(t.split_tiles);
-  if (const int64_t longer = t.tiles_k % t.splits)
-    count = ir.select(ir.less(first_tile, longer), count, ir.c(t.split_tiles - 1));
-  return count;
 }
 
 /// Column by column within a group, so that blocks that run at the same time share the group's weights. A
