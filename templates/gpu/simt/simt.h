@@ -23,6 +23,14 @@ struct SimtSide {
   int64_t offset = 0;     ///< bytes from the start of a stage
   int64_t pieces = 0;     ///< of one tile by all threads
   int64_t per_thread = 0; ///< of them
+  /// Neighbouring threads along k where that is consecutive: 8 read whole sectors of a row, and with the
+  /// padding of 16 bytes they write different banks.
+  int64_t k_lanes = 1;
+  int64_t rows = 1; ///< of memory among a thread's pieces, where k is consecutive
+
+  /// Whether the tile may end behind the matrix: what is outside along x is read from a place inside, and
+  /// what comes of it is not stored.
+  bool clamped() const { return ragged || size % extent != 0; }
 };
 
 /// A config with everything that follows from it for one problem.
@@ -63,7 +71,7 @@ struct SimtTiling {
 class Simt : public GemmTemplate {
 public:
   std::string name() const override { return "simt"; }
-  int64_t revision() const override { return 1; }
+  int64_t revision() const override { return 2; } // 2: fewer registers where tiles are ragged
   bool serves_range(Size) const override { return true; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;

@@ -332,7 +332,8 @@ void SimtBlock::store(const Values& sums, int64_t align_d) {
   else
     epilogue = std::make_unique<GpuEpilogue>(ir, GpuGate::rest(p), p.gate ? gate.rest(args_) : args_, entry_,
                                              align_d);
-  const int64_t rows = std::clamp<int64_t>(16 / t.tn, 1, t.tm); // together: 16 values
+  // Together: 8 accesses, each with two addresses and a condition, of up to 16 values.
+  const int64_t rows = std::clamp<int64_t>(std::min<int64_t>(16, 8 * t.width_d) / t.tn, 1, t.tm);
   for (int64_t first = 0; first < t.tm; first += rows) {
     std::vector<Fragment> together[2];
     for (int64_t w = 0; w < t.weights; ++w)

@@ -12,37 +12,29 @@ int64_t log2_of(int64_t x) { return x <= 1 ? 0 : 1 + log2_of(x / 2); }
 SimtLoader::SimtLoader(GpuIr& builder, const SimtTiling& t, const SimtSide& side, Value operand, Value pitch,
                        Value first, const SizeValue& size)
     : ir(builder), t_(t), side_(side), k_units_(side.k_major ? t.bk / side.unit : t.bk),
-      x_units_(side.k_major ? side.extent : side.extent / side.unit),
-      // Eight lanes along k read whole sectors of a row; with the padding of 16 bytes they write different
-      // banks.
-      k_lanes_(side.k_major ? std::min<int64_t>(8, k_units_) : 1), operand_(operand), pitch_(pitch),
-      first_(first), thread_(ir.thread()) {
+      x_units_(side.k_major ? side.extent : side.extent / side.unit), operand_(operand), pitch_(pitch),
+      size_(size), thread_(ir.thread()) {
   auto field = [&](int64_t shift, int64_t count) {
     return ir.bit_and(ir.shift_right_bits(thread_, shift), count - 1);
   };
   if (side.k_major) {
-    const int64_t low = log2_of(k_lanes_), x = log2_of(x_units_);
-    Value high = ir.shift_left(field(low + x, k_units_ / k_lanes_), low);
-    thread_k_ = ir.add(field(0, k_lanes_), high), thread_x_ = field(low, x_units_);
+    const int64_t low = log2_of(side_.k_lanes), x = log2_of(x_units_);
+    Value high = ir.shift_left(field(low + x, k_units_ / side_.k_lanes), low);
+    thread_k_ = ir.add(field(0, side_.k_lanes), high), thread_x_ = field(low, x_units_);
   } else {
     thread_x_ = field(0, x_units_), thread_k_ = field(log2_of(x_units_), k_units_);
   }
   (side.k_major ? thread_k_ : thread_x_) = ir.mul(side.k_major ? thread_k_ : thread_x_, side.unit);
-  if (!clamped()) return;
-  // Rows outside of the matrix are read from its last one; what comes of them is not stored.
-  for (int64_t i = 0; i < side.per_thread; ++i) {
-    Value x = ir.add(ir.add(first_, thread_x_), place(i).x);
-    x = ir.to_i64(ir.min(x, ir.c(ir.sub(size, side.k_major ? 1 : side.width))));
-    rows_.push_back(side.k_major ? ir.mul(x, pitch_) : ir.mul(x, side.bytes));
-  }
+  x_ = from_x_ = ir.add(first, thread_x_);
+  if (side.clamped()) from_x_ = ir.min(x_, ir.c(ir.sub(size, together())));
 }
 
 int64_t SimtLoader::field_of_k(int64_t piece) const {
   if (!side_.k_major) return piece / x_units_ % k_units_;
-  return (piece % k_lanes_ + piece / (k_lanes_ * x_units_) * k_lanes_) % k_units_;
+  return (piece % side_.k_lanes + piece / (side_.k_lanes * x_units_) * side_.k_lanes) % k_units_;
 }
 int64_t SimtLoader::field_of_x(int64_t piece) const {
-  return side_.k_major ? piece / k_lanes_ % x_units_ : piece % x_units_;
+  return side_.k_major ? piece / side_.k_lanes % x_units_ : piece % x_units_;
 }
 
 SimtLoader::Place SimtLoader::place(int64_t i) const {
@@ -60,8 +52,7 @@ SimtLoader::Place SimtLoader::place(int64_t i) const {
 Value SimtLoader::start(Value k) {
   Value row = ir.to_i64(ir.add(k, ir.mul(thread_k_, t_.dot)));
   Value at = ir.offset(operand_, side_.k_major ? ir.mul(row, side_.bytes) : ir.mul(row, pitch_));
-  if (clamped()) return at;
-  Value x = ir.to_i64(ir.add(first_, thread_x_));
+  Value x = ir.to_i64(from_x_);
   return ir.offset(at, side_.k_major ? ir.mul(x, pitch_) : ir.mul(x, side_.bytes));
 }
 
@@ -70,10 +61,16 @@ Value SimtLoader::next(Value pointer) {
   return side_.k_major ? ir.offset(pointer, depth * side_.bytes) : ir.offset(pointer, ir.mul(pitch_, depth));
 }
 
-/// In steps of the pitch from the address before: one register pair instead of one for every row.
+Value SimtLoader::inside(int64_t x) { return ir.less(ir.add(x_, x + together() - 1), size_); }
+
+/// In steps of the pitch from the address before: one register pair instead of one for every row. Steps that
+/// would leave the matrix along x are not taken.
 Value SimtLoader::row_address(int64_t rows, Value pointer) {
   if (walk_from_ != pointer || walked_ > rows) walk_from_ = walk_ = pointer, walked_ = 0;
-  if (rows != walked_) walk_ = ir.offset(walk_, ir.mul(pitch_, rows - walked_));
+  if (rows != walked_) {
+    Value next = ir.offset(walk_, ir.mul(pitch_, rows - walked_));
+    walk_ = side_.k_major && side_.clamped() ? ir.select(inside(rows), next, walk_) : next;
+  }
   walked_ = rows;
   return walk_;
 }
@@ -81,13 +78,10 @@ Value SimtLoader::row_address(int64_t rows, Value pointer) {
 Value SimtLoader::global_address(int64_t i, int64_t line, Value pointer) {
   const Place at = place(i);
   const int64_t k = at.k * t_.dot + (side_.k_major ? line * side_.width : line);
-  if (clamped()) pointer = ir.offset(pointer, rows_[size_t(i)]);
-  if (side_.k_major) {
-    if (!clamped()) pointer = row_address(at.x, pointer);
-    return ir.offset(pointer, k * side_.bytes);
-  }
-  if (clamped()) return k ? ir.offset(pointer, ir.mul(pitch_, k)) : pointer;
-  return ir.offset(row_address(k, pointer), at.x * side_.bytes);
+  if (side_.k_major) return ir.offset(row_address(at.x, pointer), k * side_.bytes);
+  Value row = row_address(k, pointer);
+  if (!side_.clamped() || at.x == 0) return ir.offset(row, at.x * side_.bytes);
+  return ir.offset(row, ir.select(inside(at.x), ir.c(at.x * side_.bytes), ir.c(0)));
 }
 
 Value SimtLoader::shared_address(int64_t i, Value slot) {

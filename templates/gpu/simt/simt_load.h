@@ -38,17 +38,20 @@ private:
   Value shared_address(int64_t i, Value slot);
   Value valid(int64_t i, int64_t line, Value remaining);            ///< i1
   Value staged(mlir::ValueRange lines, int64_t i, Value remaining); ///< of a piece, as shared memory holds it
-  bool clamped() const { return side_.ragged || side_.size % side_.extent != 0; }
+  int64_t together() const { return side_.k_major ? 1 : side_.width; } ///< elements of one access along x
+  Value inside(int64_t x); ///< i1: whether the access so far from the thread's first x is
 
   GpuIr& ir;
   const SimtTiling& t_;
   const SimtSide side_;
   // A piece's number has bit fields for its place: the fastest along what is consecutive in memory.
-  int64_t k_units_, x_units_, k_lanes_;
-  Value operand_, pitch_, first_, thread_, thread_k_, thread_x_;
+  int64_t k_units_, x_units_;
+  Value operand_, pitch_;
+  const SizeValue size_;
+  Value thread_, thread_k_, thread_x_;
+  Value x_, from_x_;       ///< of the problem, where the thread's first piece lies, and where it is read
   Value walk_from_, walk_; ///< where the last address was, in stored rows from the tile's first
   int64_t walked_ = 0;
-  std::vector<Value> rows_; ///< of clamped tiles: bytes to x of each piece, from the operand's start
 };
 
 } // namespace deepgen
