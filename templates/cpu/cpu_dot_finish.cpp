@@ -64,6 +64,7 @@ void DotFinish::prepare() {
   alpha = slot("alpha", integer ? words.word : ir.element),
   beta = slot("beta", integer ? words.word : ir.element);
   reads_c_ = integer ? ir.not_equal(beta, ir.constant_like(beta, int64_t(0))) : ir.is_not(beta, 0.0);
+  scales_ = integer ? ir.not_equal(alpha, ir.constant_like(alpha, int64_t(1))) : ir.is_not(alpha, 1.0);
   alpha = integer ? words.splat(alpha) : ir.splat(alpha), beta = integer ? words.splat(beta) : ir.splat(beta);
   c = matrix("c", "ldc", "stride_c", p.d), d = matrix("d", "ldd", "stride_d", p.d);
   for (const EpilogueOperand& operand : all_operands(p)) {
@@ -88,6 +89,11 @@ void DotFinish::prepare() {
     }
   }
   for (int64_t j = 0; j < vectors; ++j) column_values.push_back(load_columns(j));
+}
+
+Value DotFinish::stores_sums() {
+  Value changed = arith::OrIOp::create(ir.b, ir.loc, scales_, reads_c_);
+  return ir.equal(changed, ir.constant_like(changed, int64_t(0)));
 }
 
 DotFinish::Columns DotFinish::load_columns(int64_t j) {

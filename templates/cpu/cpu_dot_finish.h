@@ -18,6 +18,11 @@ public:
   void prepare();
   /// i1: whether C is read.
   Value reads_c() { return reads_c_; }
+  /// i1: whether sums are D as they are, where its type is theirs and it has no epilogue.
+  Value stores_sums();
+  /// Where an element of D is, and D's leading dimension.
+  Value address(Value r, int64_t column) { return element_of(d, r, column); }
+  Value ld() const { return d.ld; }
   enum class C { none, read, asked }; ///< asked: the kernel decides at run time
   /// Vectors of sums of row r of the tile; with a gate, first those of one weight, then those of the other.
   void row(Value r, const Values& sums, C);
@@ -45,7 +50,7 @@ private:
   Ir& ir;
   Words& words;
   const Gemm& p;
-  Value args, entry, m, n, alpha, beta, reads_c_;
+  Value args, entry, m, n, alpha, beta, reads_c_, scales_;
   const int64_t columns, lanes, vectors; ///< vectors of a row of D
   Matrix c, d;
   std::map<std::string, Matrix> matrices;
