@@ -18,6 +18,10 @@ constexpr double kLoopIssues = 3, kCall = 60;
 // Of AMX, measured on a core of Intel's fourth generation of scalable processors: a product; a tile's load
 // from each cache, and from L2 where its rows lie a multiple of 1 KiB apart, of which L1 holds few.
 constexpr double kTileProduct = 16.5, kTileL1 = 10, kTileL2 = 24, kTileApart = 36, kTileL3 = 100;
+constexpr double kTileApartStays =
+    34; ///< where the same rows come again at once (1024^3, i8: 0.89 of the time)
+/// Of L2 that what is swept may fill beside D and what passes (1024^3, i8: a block of 1 MiB took 1.6 times).
+constexpr double kTilesL2Part = 0.45;
 constexpr double kTilesStore = 150; ///< until up to four tiles of sums are in scratch
 constexpr double kTileSums = 100;   ///< from one block of K to the next
 constexpr double kTileTurn = 80;
@@ -70,19 +74,18 @@ TileLoads tile_loads(const Gemm& p, const Device& device, const DotTiling& t) {
   const double words = 4 * double(t.block_words);
   const double a_panel = words * double(t.mr), b_panel = words * double(t.nr);
   const double a_block = a_panel * double(t.mc_tiles), b_block = b_panel * double(t.nc_tiles);
-  const double l2 = kL2Part * double(device.l2);
+  const double l2 = kTilesL2Part * double(device.l2);
   const double sums = t.k_blocks > 1 ? 4 * double(t.sums_words()) : 0; // they share L2 with the rest
   const auto missing = [&](double bytes) { return bytes + sums > l2 ? 1 - l2 / (bytes + sums) : 0.0; };
   const bool a_apart = t.a_in_place() && p.a_columns() * size_of(p.a) % 1024 == 0;
   const bool b_apart = t.b_in_place() && p.b_columns() * size_of(p.b) % 1024 == 0;
   // As much is taken of A as of B: what stays, stays in L1 only where both fit.
   const bool near = a_panel + b_panel <= kL1Part * double(device.l1d);
-  TileLoads x{near && t.a_stays && !a_apart ? kTileL1
-              : a_apart                     ? kTileApart
-                                            : kTileL2,
-              near && !t.a_stays && !b_apart ? kTileL1
-              : b_apart                      ? kTileApart
-                                             : kTileL2};
+  const auto load = [&](bool stays, bool apart) {
+    if (apart) return stays ? kTileApartStays : kTileApart;
+    return near && stays ? kTileL1 : kTileL2;
+  };
+  TileLoads x{load(t.a_stays, a_apart), load(!t.a_stays, b_apart)};
   // Rows that are taken piece by piece: no prefetcher follows (128 x 1024 x 4096, B in place, kc of 512: 2.0
   // times the time of one block).
   const double pieces = t.k_blocks > 1 ? 2 : 1;
