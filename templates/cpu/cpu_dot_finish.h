@@ -23,7 +23,7 @@ public:
   /// Where an element of D is, and D's leading dimension.
   Value address(Value r, int64_t column) { return element_of(d, r, column); }
   Value ld() const { return d.ld; }
-  enum class C { none, read, asked }; ///< asked: the kernel decides at run time
+  enum class C { none, read };
   /// Vectors of sums of row r of the tile; with a gate, first those of one weight, then those of the other.
   void row(Value r, const Values& sums, C);
 
@@ -43,9 +43,9 @@ private:
   Value single(Type, Value address); ///< one value in all lanes
   int64_t valid(int64_t j) const;
   Columns load_columns(int64_t j);
-  Value with_epilogue(Value x, Value r, int64_t j);
+  Value operand(const EpilogueOperand&, Value r, int64_t j);
+  void apply(EpilogueOp, Values& row, Value r);
   void integer_row(Value r, const Values& sums, C);
-  Value with_c(Value x, C, const std::function<Value()>& added);
 
   Ir& ir;
   Words& words;
