@@ -147,9 +147,8 @@ private:
   }
 
   /// Stores a tile now and then that nobody reads, to where the sums will be: a core that has stored none for
-  /// about 2500 cycles needs 1100 for the next one (measured on a core of Intel's fourth generation of
-  /// scalable processors; 1024 of K from L2: 34.3 cycles for a product without, 26.8 with a store every 8
-  /// steps).
+  /// 3200 cycles needs 1100 for the next one (benchmarks/cpu/results/xeon-amx.txt: 1024 of K from L2, 34.5
+  /// cycles a product without, 26.4 with a store every 8 steps).
   void multiply(Value chunks) {
     const int64_t most = ceil_div(std::max(t.k_blocks > 1 ? t.kc : 0, t.k_last), t.chunk);
     const auto steps = [&](Value from, Value to) { ir.loop(from, to, 1, [&](Value c) { chunk(c); }); };
