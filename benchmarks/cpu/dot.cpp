@@ -2,13 +2,12 @@
 // ratios within a round. oneDNN gets B as it is stored, and packed ahead of the clock. ONEDNN_MAX_CPU_ISA
 // holds it to less than the CPU has, DEEPGEN_CPU_LEVEL DeepGen.
 //   cpu_dot_benchmark [--rounds n] [--row name] --csv FILE       raw samples to FILE, the table to stdout
-#include "rounds.h"
+#include "gemms.h"
 
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <dnnl.hpp>
 #include <fstream>
 #include <unordered_map>
@@ -16,12 +15,6 @@
 namespace {
 
 using dnnl::memory;
-
-double cpu_seconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
 
 size_t bytes_of(memory::data_type type) { return memory::data_type_size(type); }
 

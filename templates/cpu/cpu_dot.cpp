@@ -81,7 +81,8 @@ struct DotPoint {
   Dot dot() const { return {DotKind((*this)[kDot]), p.a, p.b}; }
   bool tiles() const { return dot().tiles(); }
   DotForm form() const { return DotForm((*this)[kForm]); }
-  bool along() const { return form() == DotForm::along_k; }
+  bool along() const { return form() == DotForm::along_k && !tiles(); }
+  bool turned() const { return form() == DotForm::along_k && tiles(); }
   int64_t halves() const { return p.gate ? 2 : 1; }
   int64_t lanes() const { return isa().lanes(); }
   int64_t nr() const { return along() ? (*this)[kNv] : (*this)[kNv] * lanes(); }
@@ -118,15 +119,19 @@ const Rule<Index, DotPoint> kDotRules[] = {
               (code ? " needs " + isa_text(code) + ", the device has " + isa_text(x.present)
                     : " is not for isa=" + text(x[kIsa]));
      }},
-    {kForm, [](const DotPoint& x) { return x.tiles() && x.form() != DotForm::panel; },
-     [](const DotPoint&) { return std::string("AMX takes B from panels: form=0"); }},
+    {kForm, [](const DotPoint& x) { return x.tiles() && x.form() == DotForm::in_place; },
+     [](const DotPoint&) { return std::string("AMX takes B from panels or along K: form is 0 or 1"); }},
+    {kForm, [](const DotPoint& x) { return x.turned() && (!x.p.b_transposed() || x.p.k % x.chunk()); },
+     [](const DotPoint& x) {
+       return "form=1 with AMX needs rows of B along K, and K a multiple of " + text(x.chunk());
+     }},
     {kForm, [](const DotPoint& x) { return x.along() && (x.p.a_transposed() || !x.p.b_transposed()); },
      [](const DotPoint&) { return std::string("form=1 needs layout nt: rows of A and B along K"); }},
     {kForm, [](const DotPoint& x) { return x.along() && x.p.k < x.chunk(); },
      [](const DotPoint&) { return std::string("form=1 needs K of at least one vector"); }},
     {kForm, [](const DotPoint& x) { return x.form() == DotForm::in_place && x.p.b_transposed(); },
      [](const DotPoint&) { return std::string("form=2 needs B with rows along N"); }},
-    {kForm, [](const DotPoint& x) { return x.form() != DotForm::panel && x.p.m > kFewRows; },
+    {kForm, [](const DotPoint& x) { return x.form() != DotForm::panel && !x.tiles() && x.p.m > kFewRows; },
      [](const DotPoint&) { return "B in place is for M of at most " + text(kFewRows); }},
     {kMr, [](const DotPoint& x) { return x.tiles() && x[kMr] != kTileRows && x[kMr] != 2 * kTileRows; },
      [](const DotPoint&) { return std::string("AMX has tiles of 16 rows: mr is 16 or 32"); }},
@@ -171,7 +176,7 @@ const Rule<Index, DotPoint> kDotRules[] = {
      }},
     {kKc,
      [](const DotPoint& x) {
-       return x.form() == DotForm::panel && x[kKc] > 512 &&
+       return x.form() == DotForm::panel && !x.tiles() && x[kKc] > 512 &&
               4 * x.words() * std::min(x[kMr], x.nr()) > x.device.l1d;
      },
      [](const DotPoint&) { return std::string("a panel of kc elements does not fit the L1 data cache"); }},
@@ -183,11 +188,13 @@ const Rule<Index, DotPoint> kDotRules[] = {
      [](const DotPoint&) { return std::string("form=1 reads A in place"); }},
     {kPack,
      [](const DotPoint& x) {
-       return !x[kPack] && !x.along() && (x.tiles() || x.p.a_transposed() || !x.dot().raw());
+       return !x[kPack] && !x.along() && (x.turned() || x.p.a_transposed() || !x.dot().raw());
      },
      [](const DotPoint&) {
-       return std::string("A must be packed: for AMX, where it is stored transposed, or is converted");
+       return std::string("A must be packed: where it is stored transposed, is converted, or has B's place");
      }},
+    {kPack, [](const DotPoint& x) { return !x[kPack] && x.tiles() && x.p.k % x.chunk(); },
+     [](const DotPoint& x) { return "AMX reads A in place where K is a multiple of " + text(x.chunk()); }},
     {kMc, [](const DotPoint& x) { return x[kMc] < x.p.m && x[kMc] < 2 * x[kMr]; },
      [](const DotPoint&) { return std::string("mc below two tiles"); }},
     {kMc,
@@ -242,18 +249,23 @@ std::vector<int64_t> isas_of(Type a) {
 DotTiling::DotTiling(const Gemm& p, const Config& c)
     : isa{at(c, kIsa), Type::f32}, dot{DotKind(at(c, kDot)), p.a, p.b}, form(DotForm(at(c, kForm))),
       mr(at(c, kMr)), nv(at(c, kNv)), kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)),
-      unroll(at(c, kUnroll)), pack_a(at(c, kPack)), a_stays(at(c, kLoops) == 1), halves(p.gate ? 2 : 1),
-      nr(form == DotForm::along_k ? nv : nv * isa.lanes()), dr(nr / halves), chunk(isa.lanes() * dot.group()),
-      m_tiles(ceil_div(p.m, mr)), n_tiles(ceil_div(p.n, dr)), m_rest(p.m - (m_tiles - 1) * mr),
-      n_rest(p.n - (n_tiles - 1) * dr), mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
+      unroll(at(c, kUnroll)), pack_a(at(c, kPack)), a_stays(at(c, kLoops) == 1),
+      turned(dot.tiles() && form == DotForm::along_k), halves(p.gate ? 2 : 1),
+      nr(form == DotForm::along_k && !turned ? nv : nv * isa.lanes()), dr(nr / halves),
+      chunk(isa.lanes() * dot.group()), m_tiles(ceil_div(p.m, mr)), n_tiles(ceil_div(p.n, dr)),
+      m_rest(p.m - (m_tiles - 1) * mr), n_rest(p.n - (n_tiles - 1) * dr),
+      mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
       nc_tiles(std::clamp<int64_t>(ceil_div(nc, dr), 1, n_tiles)), k_blocks(ceil_div(p.k, kc)),
       k_last(p.k - (k_blocks - 1) * kc), block_words(ceil_div(kc, dot.group())), a_panel(0), b_panel(0),
-      sums_ld(halves * round_up(dr, isa.lanes())), sums_tile(mr * sums_ld),
-      by_registers(!dot.tiles() && !p.gate && is_cheap(p.epilogue)),
+      a_panels(mc_tiles), b_panels(nc_tiles), sums_ld(halves * round_up(dr, isa.lanes())),
+      sums_tile(mr * sums_ld), by_registers(!dot.tiles() && !p.gate && is_cheap(p.epilogue)),
       config_words(dot.tiles() ? kTileRows : 0) {
   if (dot.tiles()) block_words = round_up(block_words, kTileRows);
-  if (pack_a) a_panel = mr * block_words;
-  if (form == DotForm::panel) b_panel = nr * (block_words + (dot.shifts_a() ? 1 : 0));
+  if (a_in_place()) a_panels = m_rest < mr ? 1 : 0;
+  if (b_in_place()) b_panels = n_rest < dr ? 1 : 0;
+  if (pack_a || (a_in_place() && a_panels)) a_panel = mr * block_words;
+  if (form == DotForm::panel || (b_in_place() && b_panels))
+    b_panel = nr * (block_words + (dot.shifts_a() ? 1 : 0));
 }
 
 int64_t DotTiling::sums_words() const {
@@ -282,7 +294,9 @@ std::vector<Parameter> CpuDot::parameters(const Gemm& p, const Device& device) c
   return {
       {"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
       {"dot", kinds_of(p.a), "0: f32, multiply-adds; 1: pairs, pmaddwd; 2: vdpbf16ps; 3: vpdpbusd; 4: AMX"},
-      {"form", {0, 1, 2}, "B: 0 packed; 1 in place along K, and A as well; 2 in place along N"},
+      {"form",
+       {0, 1, 2},
+       "B: 0 packed; 1 in place along K, and A as well (AMX: A packed); 2 in place along N"},
       {"mr", row_counts(p.m), "rows of a register tile", {1, 32}},
       {"nv", {1, 2, 3, 4, 6, 8}, "columns of a register tile, in vectors (form 1: in columns)", {1, 28}},
       {"kc", up_to({256, 512, 1024, 2048, 4096}, p.k), "depth of a block of K", {1, p.k}},
@@ -326,11 +340,13 @@ std::vector<Choice> CpuDot::fallbacks(const Gemm& p, const std::string&, const C
 Gemm CpuDot::awkward(const Gemm& p, const Config& config) const {
   const DotTiling t(p, config);
   Gemm small = p;
-  small.m = std::min(t.mr + 1, t.form == DotForm::panel ? t.mr + 1 : kFewRows);
+  small.m = std::min(t.mr + 1, t.form == DotForm::panel || t.turned ? t.mr + 1 : kFewRows);
   small.n = t.dr + t.isa.lanes() / 2 + 1;
   // A second, ragged block of K where blocks are short enough; otherwise a ragged end of the only one.
   const int64_t ragged =
-      (t.form == DotForm::along_k ? 3 * t.chunk : t.chunk) + 2 * t.unroll * t.dot.group() + 1;
+      t.a_in_place() || t.b_in_place()
+          ? 3 * t.chunk
+          : (t.form == DotForm::along_k ? 3 * t.chunk : t.chunk) + 2 * t.unroll * t.dot.group() + 1;
   small.k = t.k_blocks > 1 && t.kc <= 1024 ? t.kc + ragged : std::min(ragged, at(config, kKc));
   small.batch = p.batch > 1 ? 2 : 1;
   return small;

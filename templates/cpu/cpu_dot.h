@@ -11,7 +11,7 @@ namespace deepgen {
 /// Where a micro-kernel finds B.
 enum class DotForm {
   panel,   ///< packed
-  along_k, ///< in place, its rows along K; so are A's. Sums of lanes at the end
+  along_k, ///< in place, its rows along K; so are A's. Sums of lanes at the end. With AMX: turned
   in_place ///< its rows along N
 };
 
@@ -24,6 +24,7 @@ struct DotTiling {
   DotForm form;
   int64_t mr, nv, kc, mc, nc, unroll;
   bool pack_a, a_stays; ///< a_stays: a panel of A, while panels of B pass
+  bool turned;          ///< AMX: tiles of sums have rows of B, in place, and columns of A, packed
 
   int64_t halves;             ///< 2 with a gate: columns of both weights
   int64_t nr, dr;             ///< columns of B of a tile; of D
@@ -35,12 +36,16 @@ struct DotTiling {
   int64_t block_words;        ///< of a row or column in a panel, at most
   int64_t a_panel,
       b_panel; ///< words of a panel; 0 when not packed. B's begin with what dot_shift_function() makes
+  int64_t a_panels, b_panels; ///< of a block. Of what AMX reads in place, the last, ragged tile has one
   int64_t sums_ld, sums_tile; ///< of a tile of sums in scratch
   bool by_registers;          ///< a tile becomes D without scratch in between, where K is one block
   int64_t config_words;       ///< of scratch for the tiles' configuration
 
-  int64_t a_words() const { return a_panel * mc_tiles; }
-  int64_t b_words() const { return b_panel * nc_tiles * k_blocks; }
+  /// Whose whole tiles AMX reads where they lie.
+  bool a_in_place() const { return dot.tiles() && !pack_a; }
+  bool b_in_place() const { return turned; }
+  int64_t a_words() const { return a_panel * a_panels; }
+  int64_t b_words() const { return b_panel * b_panels * k_blocks; }
   int64_t sums_words() const;
   int64_t workspace_bytes() const;
   int64_t isa_code() const; ///< Kernel::isa

@@ -15,8 +15,22 @@ constexpr double kL1Part = 0.8, kL2Part = 0.75;                ///< of the cache
 constexpr double kLoads = 2, kIssues = 4;                      ///< a cycle
 constexpr double kLatency = 5;
 constexpr double kLoopIssues = 3, kCall = 60;
-constexpr double kTilesProduct = 16, kTilesLoad = 8; ///< a tile's
+// Of AMX, measured on a core of Intel's fourth generation of scalable processors: a product; a tile's load
+// from each cache, and from L2 where its rows lie a multiple of 1 KiB apart, of which L1 holds few.
+constexpr double kTileProduct = 16.5, kTileL1 = 10, kTileL2 = 24, kTileApart = 36, kTileL3 = 100;
+constexpr double kTileApartStays =
+    34; ///< where the same rows come again at once (1024^3, i8: 0.89 of the time)
+/// Of L2 that what is swept may fill beside D and what passes (1024^3, i8: a block of 1 MiB took 1.6 times).
+constexpr double kTilesL2Part = 0.45;
+constexpr double kTilesStore = 150; ///< until up to four tiles of sums are in scratch
+constexpr double kTileSums = 100;   ///< from one block of K to the next
+constexpr double kTileTurn = 80;
+constexpr double kTileCopy = 6,
+                 kTileCopyFar = 28; ///< a row of 64 bytes into a panel, from L1 and from beyond
 constexpr double kSumLanes = 7;
+/// Of several rows that share a B in place from L3, beside one row (8 x 4096 x 4096 and 1 x 4096 x 4096,
+/// measured: 1.8 with bytes, 2.4 with bf16).
+constexpr double kSharedStream = 1.6;
 
 double dot_bytes_per_cycle(double bytes, const Device& device) {
   return bytes <= kL1Part * double(device.l1d)  ? kL1Bytes
@@ -48,19 +62,57 @@ DotSupply dot_supply(const Device& device, const DotTiling& t) {
   const double words = 4 * double(t.block_words);
   const double a_panel = words * double(t.mr), b_panel = words * double(t.nr);
   const double a_block = a_panel * double(t.mc_tiles), b_block = b_panel * double(t.nc_tiles);
-  // Tiles of AMX take as much of A as of B: what stays, stays only where both fit (1024^3, bf16, kc of 256
-  // beside 512: 0.80 of the time).
-  if (t.dot.tiles() && a_panel + b_panel > kL1Part * double(device.l1d))
-    return {dot_bytes_per_cycle(std::max(a_block, double(device.l1d)), device),
-            dot_bytes_per_cycle(std::max(b_panel, double(device.l1d)), device)};
   return {dot_bytes_per_cycle(t.a_stays ? a_panel : a_block, device),
           dot_bytes_per_cycle(t.a_stays ? b_block : b_panel, device)};
 }
 
-double tiles_cycles(const DotTiling& t, const DotSupply& from, double words) {
-  const double rows = double(t.mr) / 16, columns = double(t.nr) / 16;
-  const double traffic = 1024 * (rows / from.a_rate + columns / from.b_rate);
-  return words / 16 * std::max({rows * columns * kTilesProduct, (rows + columns) * kTilesLoad, traffic});
+/// Cycles for a tile of A, and of B, in a step of K.
+struct TileLoads {
+  double a, b;
+};
+TileLoads tile_loads(const Gemm& p, const Device& device, const DotTiling& t) {
+  const double words = 4 * double(t.block_words);
+  const double a_panel = words * double(t.mr), b_panel = words * double(t.nr);
+  const double a_block = a_panel * double(t.mc_tiles), b_block = b_panel * double(t.nc_tiles);
+  const double l2 = kTilesL2Part * double(device.l2);
+  const double sums = t.k_blocks > 1 ? 4 * double(t.sums_words()) : 0; // they share L2 with the rest
+  const auto missing = [&](double bytes) { return bytes + sums > l2 ? 1 - l2 / (bytes + sums) : 0.0; };
+  const bool a_apart = t.a_in_place() && p.a_columns() * size_of(p.a) % 1024 == 0;
+  const bool b_apart = t.b_in_place() && p.b_columns() * size_of(p.b) % 1024 == 0;
+  // As much is taken of A as of B: what stays, stays in L1 only where both fit.
+  const bool near = a_panel + b_panel <= kL1Part * double(device.l1d);
+  const auto load = [&](bool stays, bool apart) {
+    if (apart) return stays ? kTileApartStays : kTileApart;
+    return near && stays ? kTileL1 : kTileL2;
+  };
+  TileLoads x{load(t.a_stays, a_apart), load(!t.a_stays, b_apart)};
+  // Rows that are taken piece by piece: no prefetcher follows (128 x 1024 x 4096, B in place, kc of 512: 2.0
+  // times the time of one block).
+  const double pieces = t.k_blocks > 1 ? 2 : 1;
+  const double a_far = (kTileL3 - x.a) * (t.a_in_place() ? pieces : 1),
+               b_far = (kTileL3 - x.b) * (t.b_in_place() ? pieces : 1);
+  // What is swept, and what comes for the first time.
+  if (t.a_stays)
+    x.b += b_far * missing(b_block + a_panel);
+  else
+    x.a += a_far * missing(a_block + b_panel);
+  const double a_all = double(p.m) * double(p.k * size_of(p.a)),
+               b_all = t.b_in_place() ? double(p.sum_columns()) * double(p.k * size_of(p.b))
+                                      : b_block * double(t.k_blocks);
+  if (t.a_in_place()) x.a += a_far * missing(a_all) / double(t.nc_tiles);
+  x.b += b_far * missing(b_all + (t.a_in_place() ? a_block : 0)) / double(t.mc_tiles);
+  return x;
+}
+
+/// One tile of D over all of K, up to sums in scratch.
+double tiles_cycles(const Gemm& p, const Device& device, const DotTiling& t, const TileLoads& from,
+                    int64_t rows, int64_t columns) {
+  const auto m = double(ceil_div(rows, 16)), n = double(t.halves * ceil_div(columns, 16));
+  const double step = std::max(m * n * kTileProduct, m * from.a + n * from.b);
+  const bool sums_near = 4 * double(t.sums_words()) <= kL2Part * double(device.l2);
+  const double sums = kTileSums + (sums_near ? 0 : 2 * kTileL3);
+  return double(ceil_div(p.k, t.chunk)) * step + double(t.k_blocks) * kCall + kTilesStore +
+         m * n * (double(t.k_blocks - 1) * sums + (t.turned ? kTileTurn : 0));
 }
 
 double vector_cycles(const DotTiling& t, const DotSupply& from, const Device& device, int64_t rows,
@@ -72,7 +124,8 @@ double vector_cycles(const DotTiling& t, const DotSupply& from, const Device& de
   const double shifts = t.dot.shifts_a() && !t.pack_a ? double(rows) + (along ? vectors : 0.0) : 0.0;
   const double others = conversions(t) * (vectors + (along ? double(rows) : 0.0)) + shifts;
   const double a_bytes = double(rows) * (along ? width : 4.0);
-  const double traffic = a_bytes / from.a_rate + vectors * width / from.b_rate;
+  const double stream = along && rows > 1 && from.b_rate == kL3Bytes ? kSharedStream : 1;
+  const double traffic = a_bytes / from.a_rate + stream * vectors * width / from.b_rate;
   const double products = sums / products_per_cycle(t.dot, device);
   const double issued = sums * (t.dot.kind == DotKind::pairs ? 2 : 1) + loads + others;
   const double step = std::max({products + shifts / 2, kLatency, loads / kLoads,
@@ -98,19 +151,25 @@ std::vector<Extent> extents(int64_t size, int64_t tile) {
   return out;
 }
 
-double block_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
+double vector_block_cycles(const Gemm& p, const Device& device, const DotTiling& t, int64_t rows,
+                           int64_t columns) {
   const DotSupply from = dot_supply(device, t);
+  double cycles = 0;
+  for (auto [k_count, depth] : extents(p.k, t.kc))
+    cycles += double(k_count) *
+              (kCall + vector_cycles(t, from, device, rows, columns, double(ceil_div(depth, t.dot.group()))));
+  return cycles;
+}
+
+double block_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
+  const TileLoads loads = t.dot.tiles() ? tile_loads(p, device, t) : TileLoads{};
   double cycles = 0;
   for (auto [m_count, rows] : extents(p.m, t.mr))
     for (auto [n_count, columns] : extents(p.n, t.dr)) {
-      double tile = double(rows * ceil_div(columns, t.isa.lanes())) * finish_steps(p, t) / kIssues;
-      for (auto [k_count, depth] : extents(p.k, t.kc)) {
-        const double words = double(ceil_div(depth, t.dot.group()));
-        tile += double(k_count) *
-                (kCall + (t.dot.tiles() ? tiles_cycles(t, from, words)
-                                        : vector_cycles(t, from, device, rows, columns, words)));
-      }
-      cycles += double(m_count * n_count) * tile;
+      const double sums = t.dot.tiles() ? tiles_cycles(p, device, t, loads, rows, columns)
+                                        : vector_block_cycles(p, device, t, rows, columns);
+      cycles += double(m_count * n_count) *
+                (sums + double(rows * ceil_div(columns, t.isa.lanes())) * finish_steps(p, t) / kIssues);
     }
   return cycles;
 }
@@ -126,17 +185,21 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
   const double words = double(ceil_div(p.k, t.dot.group()));
   double cycles = 0;
   if (t.pack_a) {
-    const bool turned = p.a_transposed() == t.dot.tiles();
+    const bool by_rows = t.dot.tiles() && !t.turned;
+    const bool near = double(p.m) * double(p.k * size_of(p.a)) <= double(device.l1d);
+    const double copied_row = near ? kTileCopy : kTileCopyFar;
+    const bool turned = by_rows ? p.a_transposed() : !p.a_transposed();
     cycles += double(p.m) * words * double(ceil_div(t.n_tiles, t.nc_tiles)) *
-              (t.dot.tiles() && !turned ? 1.5 / 16 : packed_word(t, turned));
+              (by_rows && !turned ? copied_row / 16 : packed_word(t, turned));
   }
-  if (t.b_panel) {
+  const bool packs_b = t.form == DotForm::panel;
+  if (packs_b) {
     const double all = double(p.sum_columns()) * words, block = 4 * double(t.b_words());
     cycles += all * packed_word(t, p.b_transposed());
     // The copy is written and read again (8 x 4096 x 4096: 2.4 times the time of B in place).
     cycles += 2 * 4 * all / dot_bytes_per_cycle(block, device);
   }
-  if (t.b_panel && t.dot.shifts_a()) cycles += double(p.sum_columns()) * words / double(t.isa.lanes());
+  if (packs_b && t.dot.shifts_a()) cycles += double(p.sum_columns()) * words / double(t.isa.lanes());
   return cycles;
 }
 

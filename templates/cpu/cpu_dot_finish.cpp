@@ -64,6 +64,7 @@ void DotFinish::prepare() {
   alpha = slot("alpha", integer ? words.word : ir.element),
   beta = slot("beta", integer ? words.word : ir.element);
   reads_c_ = integer ? ir.not_equal(beta, ir.constant_like(beta, int64_t(0))) : ir.is_not(beta, 0.0);
+  scales_ = integer ? ir.not_equal(alpha, ir.constant_like(alpha, int64_t(1))) : ir.is_not(alpha, 1.0);
   alpha = integer ? words.splat(alpha) : ir.splat(alpha), beta = integer ? words.splat(beta) : ir.splat(beta);
   c = matrix("c", "ldc", "stride_c", p.d), d = matrix("d", "ldd", "stride_d", p.d);
   for (const EpilogueOperand& operand : all_operands(p)) {
@@ -90,6 +91,11 @@ void DotFinish::prepare() {
   for (int64_t j = 0; j < vectors; ++j) column_values.push_back(load_columns(j));
 }
 
+Value DotFinish::stores_sums() {
+  Value changed = arith::OrIOp::create(ir.b, ir.loc, scales_, reads_c_);
+  return ir.equal(changed, ir.constant_like(changed, int64_t(0)));
+}
+
 DotFinish::Columns DotFinish::load_columns(int64_t j) {
   Columns out;
   for (const EpilogueOperand& operand : all_operands(p))
@@ -100,28 +106,40 @@ DotFinish::Columns DotFinish::load_columns(int64_t j) {
   return out;
 }
 
-Value DotFinish::with_epilogue(Value x, Value r, int64_t j) {
-  return apply_epilogue(ir, p.epilogue, x, [&](const EpilogueOperand& operand) -> Value {
-    const std::string name = operand.name;
-    switch (operand.shape) {
-    case OperandShape::column:
-      return column_values[size_t(j)][name];
-    case OperandShape::row:
-      return single(type_of(name), words.at(type_of(name), values[name], r));
-    case OperandShape::matrix:
-      return load_values(ir, matrices[name].type, element_of(matrices[name], r, j * lanes), valid(j));
-    case OperandShape::single:
-    case OperandShape::value:
-      break;
-    }
-    return values[name];
-  });
+Value DotFinish::operand(const EpilogueOperand& which, Value r, int64_t j) {
+  const std::string name = which.name;
+  switch (which.shape) {
+  case OperandShape::column:
+    return column_values[size_t(j)][name];
+  case OperandShape::row:
+    return single(type_of(name), words.at(type_of(name), values[name], r));
+  case OperandShape::matrix:
+    return load_values(ir, matrices[name].type, element_of(matrices[name], r, j * lanes), valid(j));
+  case OperandShape::single:
+  case OperandShape::value:
+    break;
+  }
+  return values[name];
 }
 
-Value DotFinish::with_c(Value x, C how, const std::function<Value()>& added) {
-  if (how == C::none) return x;
-  if (how == C::read) return added();
-  return ir.branch(reads_c_, {x.getType()}, [&] { return Values{added()}; }, [&] { return Values{x}; })[0];
+/// What takes long chains of instructions goes two vectors at a time, as one of twice the lanes: a core's
+/// scheduler does not see from one chain to the next.
+void DotFinish::apply(EpilogueOp op, Values& row, Value r) {
+  const auto one = [&](Value x, int64_t j) {
+    return apply_epilogue(ir, {op}, x, [&](const EpilogueOperand& which) { return operand(which, r, j); });
+  };
+  const auto count = int64_t(row.size());
+  int64_t j = 0;
+  if (!is_cheap({op})) {
+    llvm::SmallVector<int64_t> both, first, second;
+    for (int64_t i = 0; i < lanes; ++i) first.push_back(i), second.push_back(lanes + i);
+    both.append(first), both.append(second);
+    for (; j + 1 < count; j += 2) {
+      Value x = one(ir.shuffle(row[size_t(j)], row[size_t(j + 1)], both), j);
+      row[size_t(j)] = ir.shuffle(x, x, first), row[size_t(j + 1)] = ir.shuffle(x, x, second);
+    }
+  }
+  for (; j < count; ++j) row[size_t(j)] = one(row[size_t(j)], j);
 }
 
 /// C as numbers: i8 by way of i32.
@@ -133,27 +151,29 @@ static Value load_c(Ir& ir, Words& words, Type type, Value address, int64_t coun
 void DotFinish::integer_row(Value r, const Values& sums, C how) {
   for (int64_t j = 0; j < vectors; ++j) {
     Value x = arith::MulIOp::create(ir.b, ir.loc, sums[size_t(j)], alpha);
-    x = with_c(x, how, [&] {
+    if (how == C::read) {
       Value old = words.load_sums(element_of(c, r, j * lanes), valid(j));
-      return words.add(x, arith::MulIOp::create(ir.b, ir.loc, old, beta));
-    });
+      x = words.add(x, arith::MulIOp::create(ir.b, ir.loc, old, beta));
+    }
     words.store(x, element_of(d, r, j * lanes), valid(j));
   }
 }
 
 void DotFinish::row(Value r, const Values& sums, C how) {
   if (p.d == Type::i32) return integer_row(r, sums, how);
-  const auto sum = [&](int64_t j) { return ir.mulf(words.as_f32(sums[size_t(j)]), alpha); };
+  const auto product = [&](int64_t j) { return ir.mulf(words.as_f32(sums[size_t(j)]), alpha); };
+  Values row;
+  for (int64_t j = 0; j < vectors; ++j) row.push_back(product(j));
+  if (p.gate) {
+    apply(*p.gate, row, r);
+    for (int64_t j = 0; j < vectors; ++j) row[size_t(j)] = ir.mulf(row[size_t(j)], product(vectors + j));
+  }
+  for (int64_t j = 0; how == C::read && j < vectors; ++j)
+    row[size_t(j)] =
+        ir.fma(beta, load_c(ir, words, p.d, element_of(c, r, j * lanes), valid(j)), row[size_t(j)]);
+  for (EpilogueOp op : p.epilogue) apply(op, row, r);
   for (int64_t j = 0; j < vectors; ++j) {
-    Value x = sum(j);
-    if (p.gate) {
-      x = apply_epilogue(ir, {*p.gate}, x, [](const EpilogueOperand&) { return Value(); });
-      x = ir.mulf(x, sum(vectors + j));
-    }
-    x = with_c(x, how, [&] {
-      return ir.fma(beta, load_c(ir, words, p.d, element_of(c, r, j * lanes), valid(j)), x);
-    });
-    x = with_epilogue(x, r, j);
+    Value x = row[size_t(j)];
     if (p.d == Type::i8) x = clamp(ir, x, ir.splat(-128.0), ir.splat(127.0));
     store_values(ir, p.d, x, element_of(d, r, j * lanes), valid(j));
   }

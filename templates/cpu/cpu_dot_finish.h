@@ -18,7 +18,12 @@ public:
   void prepare();
   /// i1: whether C is read.
   Value reads_c() { return reads_c_; }
-  enum class C { none, read, asked }; ///< asked: the kernel decides at run time
+  /// i1: whether sums are D as they are, where its type is theirs and it has no epilogue.
+  Value stores_sums();
+  /// Where an element of D is, and D's leading dimension.
+  Value address(Value r, int64_t column) { return element_of(d, r, column); }
+  Value ld() const { return d.ld; }
+  enum class C { none, read };
   /// Vectors of sums of row r of the tile; with a gate, first those of one weight, then those of the other.
   void row(Value r, const Values& sums, C);
 
@@ -38,14 +43,14 @@ private:
   Value single(Type, Value address); ///< one value in all lanes
   int64_t valid(int64_t j) const;
   Columns load_columns(int64_t j);
-  Value with_epilogue(Value x, Value r, int64_t j);
+  Value operand(const EpilogueOperand&, Value r, int64_t j);
+  void apply(EpilogueOp, Values& row, Value r);
   void integer_row(Value r, const Values& sums, C);
-  Value with_c(Value x, C, const std::function<Value()>& added);
 
   Ir& ir;
   Words& words;
   const Gemm& p;
-  Value args, entry, m, n, alpha, beta, reads_c_;
+  Value args, entry, m, n, alpha, beta, reads_c_, scales_;
   const int64_t columns, lanes, vectors; ///< vectors of a row of D
   Matrix c, d;
   std::map<std::string, Matrix> matrices;

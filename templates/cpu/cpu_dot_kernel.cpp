@@ -217,14 +217,17 @@ private:
 void finish_rows(Ir& ir, const Gemm&, const DotTiling& t, const DotTile& tile, Words& words,
                  DotFinish& finish, Value sums) {
   const int64_t lanes = ir.isa.lanes();
-  ir.loop(ir.constant(0), ir.constant(tile.rows), 1, [&](Value r) {
-    Value from = ir.at(sums, ir.mul(r, t.sums_ld));
-    Values row;
-    for (int64_t h = 0; h < t.halves; ++h)
-      for (int64_t j = 0; j < tile.columns; j += lanes)
-        row.push_back(words.load_sums(ir.at(from, h * (t.sums_ld / t.halves) + j), lanes));
-    finish.row(r, row, DotFinish::C::asked);
-  });
+  const auto rows = [&](DotFinish::C c) {
+    ir.loop(ir.constant(0), ir.constant(tile.rows), 1, [&](Value r) {
+      Value from = ir.at(sums, ir.mul(r, t.sums_ld));
+      Values row;
+      for (int64_t h = 0; h < t.halves; ++h)
+        for (int64_t j = 0; j < tile.columns; j += lanes)
+          row.push_back(words.load_sums(ir.at(from, h * (t.sums_ld / t.halves) + j), lanes));
+      finish.row(r, row, c);
+    });
+  };
+  ir.branch(finish.reads_c(), [&] { rows(DotFinish::C::read); }, [&] { rows(DotFinish::C::none); });
 }
 
 std::string dot_kernel(Ir& ir, const Gemm& p, const DotTiling& t, const DotTile& tile) {

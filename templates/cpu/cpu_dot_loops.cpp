@@ -57,7 +57,7 @@ private:
       if (t.b_panel) k_blocks([&](const KBlock& k) { pack_b(j, k); });
       blocks(m0, m1, t.mc_tiles, t.m_tiles, [&](Range i) {
         k_blocks([&](const KBlock& k) {
-          if (t.pack_a) pack_a(i, k);
+          if (t.a_panel) pack_a(i, k);
           tiles(i, j, k);
         });
       });
@@ -88,9 +88,12 @@ private:
 
   Value b_panel(Value j, Value j0, const KBlock& k) {
     Value block = t.k_blocks == 1 ? zero : ir.shift_right(k.start, t.kc);
-    return ir.at(b_panels, ir.mul(ir.add(ir.mul(block, t.nc_tiles), ir.sub(j, j0)), t.b_panel));
+    Value place = t.b_in_place() ? zero : ir.sub(j, j0);
+    return ir.at(b_panels, ir.mul(ir.add(ir.mul(block, t.b_panels), place), t.b_panel));
   }
-  Value a_panel(Value i, Value i0) { return ir.at(a_panels, ir.mul(ir.sub(i, i0), t.a_panel)); }
+  Value a_panel(Value i, Value i0) {
+    return t.a_in_place() ? a_panels : ir.at(a_panels, ir.mul(ir.sub(i, i0), t.a_panel));
+  }
   Value a_source(Value i, const KBlock& k) {
     Value row = ir.mul(i, t.mr);
     return p.a_transposed() ? words.at(p.a, words.at(p.a, a, ir.mul(k.start, lda)), row)
@@ -103,18 +106,26 @@ private:
                             : words.at(p.b, words.at(p.b, b, ir.mul(k.start, ldb)), column);
   }
 
+  /// Tiles of a block that are packed: all, or of those that are read in place the last one, which is ragged.
+  void packed(Range r, int64_t tiles, bool in_place, const std::function<void(Value)>& body) {
+    if (!in_place) return ir.loop(r.from, r.to, 1, body);
+    Value end = ir.constant(tiles);
+    ir.branch(ir.equal(r.to, end), [&] { body(ir.sub(end, one)); });
+  }
+
   void pack_b(Range j, const KBlock& k) {
     const int64_t shift = t.dot.shifts_a() ? t.nr : 0, group = t.dot.group();
-    const int64_t padding =
-        t.dot.tiles() ? round_up(t.k_last, t.chunk) / group - ceil_div(t.k_last, group) : 0;
-    ir.loop(j.from, j.to, 1, [&](Value tile) {
+    packed(j, t.n_tiles, t.b_in_place(), [&](Value tile) {
       Value panel = b_panel(tile, j.from, k), to = ir.at(panel, shift);
       by_extent(tile, t.n_tiles, t.dr, t.n_rest, [&](int64_t columns) {
-        const DotPanel shape{p.b,    t.dr, columns, t.nr, !p.b_transposed(), false, false, t.k_last % t.chunk,
-                             padding};
+        if (t.b_in_place() && columns == t.dr) return;
+        const DotPanel shape{
+            p.b,      t.dr, columns, t.nr, !p.b_transposed(), t.b_in_place(), false, t.k_last % t.chunk,
+            padding()};
         const std::string name = dot_pack_function(ir, t.dot, shape);
         for (int64_t h = 0; h < t.halves; ++h)
-          ir.call(name, {b_source(tile, k, h * p.n), ldb, ir.at(to, h * t.dr), k.depth});
+          ir.call(name, {b_source(tile, k, h * p.n), ldb,
+                         ir.at(to, h * t.dr * (t.b_in_place() ? t.isa.lanes() : 1)), k.depth});
       });
       if (shift)
         ir.call(dot_shift_function(ir, t.dot, t.nr),
@@ -122,11 +133,19 @@ private:
     });
   }
 
+  /// Groups by which panels of words are longer than the last block, so that AMX takes whole tiles.
+  int64_t padding() const {
+    const int64_t group = t.dot.group();
+    return t.dot.tiles() ? round_up(t.k_last, t.chunk) / group - ceil_div(t.k_last, group) : 0;
+  }
+
   void pack_a(Range i, const KBlock& k) {
-    ir.loop(i.from, i.to, 1, [&](Value tile) {
+    const bool by_rows = t.dot.tiles() && !t.turned;
+    packed(i, t.m_tiles, t.a_in_place(), [&](Value tile) {
       by_extent(tile, t.m_tiles, t.mr, t.m_rest, [&](int64_t rows) {
+        if (t.a_in_place() && rows == t.mr) return;
         const DotPanel shape{
-            p.a, t.mr, rows, t.mr, p.a_transposed(), t.dot.tiles(), t.dot.shifts_a(), t.k_last % t.chunk, 0};
+            p.a, t.mr, rows, t.mr, p.a_transposed(), by_rows, t.dot.shifts_a(), t.k_last % t.chunk, 0};
         ir.call(dot_pack_function(ir, t.dot, shape),
                 {a_source(tile, k), lda, a_panel(tile, i.from), k.depth});
       });
@@ -152,8 +171,10 @@ private:
       scratch =
           ir.at(sums, ir.mul(ir.add(ir.mul(ir.sub(m, i.from), t.nc_tiles), ir.sub(n, j.from)), t.sums_tile));
     const std::string name = t.dot.tiles() ? dot_tiles_kernel(ir, p, t, shape) : dot_kernel(ir, p, t, shape);
-    ir.call(name, {args, t.pack_a ? a_panel(m, i.from) : a_source(m, k), lda,
-                   t.b_panel ? b_panel(n, j.from, k) : b_source(n, k), ldb, k.depth, k.first, k.last, scratch,
+    const bool a_packed = t.pack_a || (t.a_in_place() && shape.rows < t.mr);
+    const bool b_packed = t.form == DotForm::panel || (t.b_in_place() && shape.columns < t.dr);
+    ir.call(name, {args, a_packed ? a_panel(m, i.from) : a_source(m, k), lda,
+                   b_packed ? b_panel(n, j.from, k) : b_source(n, k), ldb, k.depth, k.first, k.last, scratch,
                    ir.mul(m, t.mr), ir.mul(n, t.dr), entry});
   }
 };

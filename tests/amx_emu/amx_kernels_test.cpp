@@ -1,0 +1,182 @@
+// Kernels of cpu_dot for AMX, run by the model of its tiles: on every host with AVX-512, whether it has AMX
+// or not. This process never asks for tiles, so that the CPU refuses them.
+#include "tests/amx_emu/amx_trap.h"
+#include "tests/numerics/dot_pairs.h"
+
+#include <cstring>
+
+namespace deepgen::amx {
+namespace {
+
+using namespace numerics;
+
+constexpr int64_t kIsa = 4 | isa_amx;
+
+/// Where the instructions of AMX are in a kernel's code.
+std::vector<size_t> places_of(const std::string& code, Op op) {
+  std::vector<size_t> found;
+  const auto* bytes = reinterpret_cast<const uint8_t*>(code.data());
+  for (size_t i = 0; i + 11 < code.size(); ++i)
+    if (const std::optional<Instruction> x = decode(bytes + i); x && x->op == op) found.push_back(i);
+  return found;
+}
+
+/// The code with every instruction of AMX illegal for this process.
+Kernel trapping(Kernel kernel) {
+  auto* bytes = reinterpret_cast<uint8_t*>(kernel.code.data());
+  for (size_t i = 0; i + 11 < kernel.code.size(); ++i) mark(bytes + i);
+  return kernel;
+}
+
+struct Outcome {
+  Verdict verdict;
+  Trap trap;
+};
+void run(const Kernel& kernel, Outcome& out) {
+  const std::unique_ptr<CaseSet> cases = subject_of(kernel.problem)->cases(7);
+  out.verdict = cases->verify(LoadedKernel(trapping(kernel)), kernel.workspace, [](const std::string&) {});
+}
+
+class AmxKernels : public testing::Test {
+protected:
+  void SetUp() override {
+    if (host_level() < 4) GTEST_SKIP() << "kernels with AMX are AVX-512 code, too";
+  }
+};
+class AmxPairs : public AmxKernels, public testing::WithParamInterface<int> {};
+
+TEST_P(AmxPairs, MatchTheReference) {
+  constexpr int kPairs = 30;
+  Rng rng(5100 + uint32_t(GetParam()));
+  int pairs = 0;
+  for (int tries = 0; pairs < kPairs && tries < 20 * kPairs; ++tries) {
+    Gemm p = random_dot(rng, size_t(tries));
+    if (rng() % 2) p.k = 64 * between(rng, 1, 5); // tiles in place
+    const std::vector<Choice> choices = choices_for(p, kIsa, rng, 1);
+    if (choices.empty()) continue;
+    SCOPED_TRACE(p.key() + " | " + choices[0].text());
+    const KernelFile file = compile_candidate(p, "cpu", choices[0], false, false);
+    ASSERT_EQ(file.status, "ok") << file.detail;
+    for (const Kernel& kernel : file.kernels) {
+      Outcome out;
+      run(kernel, out);
+      EXPECT_EQ(out.verdict.status, "ok") << out.verdict.detail;
+      EXPECT_EQ(out.trap.wrong, nullptr) << out.trap.wrong;
+      EXPECT_GT(out.trap.machine.products(), 0);
+      EXPECT_EQ(out.trap.machine.count(Op::ldtilecfg), out.trap.machine.count(Op::tilerelease));
+      EXPECT_FALSE(out.trap.machine.configured()) << "tiles are not given back";
+    }
+    ++pairs;
+    if (HasFailure()) return;
+  }
+  EXPECT_EQ(pairs, kPairs);
+}
+INSTANTIATE_TEST_SUITE_P(Share, AmxPairs, testing::Range(0, 8));
+
+/// One call on dense operands.
+void call(const Kernel& kernel) {
+  const Gemm& p = kernel.problem.gemm();
+  const auto zeros = [](int64_t count, Type type) {
+    return std::vector<char>(size_t(count * size_of(type)));
+  };
+  std::vector<char> a = zeros(p.m * p.k, p.a), b = zeros(p.k * p.n, p.b), d = zeros(p.m * p.n, p.d);
+  std::vector<char> scratch(size_t(kernel.workspace) + 64);
+  SlotValues values{};
+  values[DEEPGEN_ARG_A] = argument(a.data()), values[DEEPGEN_ARG_B] = argument(b.data());
+  values[DEEPGEN_ARG_D] = argument(d.data());
+  values[DEEPGEN_ARG_LDA] = uint64_t(p.a_columns()), values[DEEPGEN_ARG_LDB] = uint64_t(p.b_columns());
+  values[DEEPGEN_ARG_LDD] = uint64_t(p.n);
+  values[DEEPGEN_ARG_ALPHA] = argument(1.0, p.scale_type());
+  values[DEEPGEN_ARG_WORKSPACE] = (argument(scratch.data()) + 63) / 64 * 64;
+  LoadedKernel(trapping(kernel)).call(values);
+}
+
+/// What a kernel issues is what the tiles of its problem need: no more, whatever is read in place or packed.
+TEST_F(AmxKernels, IssuesNoMoreThanItsTilesNeed) {
+  for (Layout layout : {Layout::nn, Layout::nt})
+    for (const Types& types :
+         {Types{Type::bf16, Type::bf16, Type::f32}, Types{Type::i8, Type::i8, Type::i32}}) {
+      Gemm p = of_types(types);
+      p.m = 80, p.n = 48, p.k = 256, p.layout = layout;
+      Rng rng(3);
+      const int64_t chunks = p.k / (types.a == Type::i8 ? 64 : 32);
+      for (const Choice& choice : choices_for(p, kIsa, rng, 12)) {
+        SCOPED_TRACE(p.key() + " | " + choice.text());
+        const KernelFile file = compile_candidate(p, "cpu", choice, false, false);
+        ASSERT_EQ(file.status, "ok") << file.detail;
+        Trap trap;
+        call(*file.find("main"));
+        EXPECT_EQ(trap.wrong, nullptr) << trap.wrong;
+        EXPECT_EQ(trap.machine.count(Op::ldtilecfg), 1);
+        EXPECT_EQ(trap.machine.products(), 5 * 3 * chunks);
+        // Each tile of sums takes two operands a step, of which two by two share.
+        const int64_t loads = trap.machine.count(Op::tileload) + trap.machine.count(Op::tileload_t1);
+        EXPECT_LE(loads, 2 * 5 * 3 * chunks + 5 * 3 * 8);
+        EXPECT_GE(loads, 5 * 3 * chunks);
+      }
+    }
+}
+
+/// Faults that are put into a kernel's code.
+struct Planted {
+  const char* name;
+  Op op;
+  void (*change)(uint8_t* at);
+};
+const Planted kPlanted[] = {
+    {"left and right exchanged", Op::bf16,
+     [](uint8_t* at) {
+       const int left = at[4] & 7, right = ~(at[2] >> 3) & 7;
+       at[4] = uint8_t((at[4] & ~7) | right), at[2] = uint8_t((at[2] & ~0x78) | ((~left & 0xf) << 3));
+     }},
+    {"sums of another tile", Op::bf16, [](uint8_t* at) { at[4] ^= 0x08; }},
+    {"a product that is left out", Op::bf16,
+     [](uint8_t* at) {
+       const uint8_t nop[] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+       std::memcpy(at, nop, 5);
+     }},
+    {"the left tile is that of the right", Op::bf16,
+     [](uint8_t* at) { at[4] = uint8_t((at[4] & ~7) | (~(at[2] >> 3) & 7)); }},
+    {"sums are not cleared", Op::tilezero, [](uint8_t* at) { at[4] = uint8_t(0xc0 | 7 << 3); }},
+    {"a tile is loaded to another place", Op::tileload, [](uint8_t* at) { at[4] ^= 0x08; }},
+    {"rows are twice as far apart", Op::tileload, [](uint8_t* at) { at[5] ^= 0x40; }},
+    {"a tile is stored to another place", Op::tilestore, [](uint8_t* at) { at[4] ^= 0x08; }},
+    {"tiles are given back at once", Op::ldtilecfg,
+     [](uint8_t* at) { // and what is left of it does nothing
+       const int length = decode(at)->length;
+       const uint8_t release[] = {0xc4, 0xe2, 0x78, 0x49, 0xc0};
+       std::memcpy(at, release, 5);
+       std::memset(at + 5, 0x90, size_t(length - 5));
+     }},
+};
+
+TEST_F(AmxKernels, PlantedFaultsAreFound) {
+  Gemm p = of_types({Type::bf16, Type::bf16, Type::bf16});
+  p.m = 64, p.n = 64, p.k = 128, p.layout = Layout::nt;
+  Rng rng(1);
+  int kernels = 0;
+  for (const Choice& choice : choices_for(p, kIsa, rng, 40)) {
+    if (choice.config["mr"] != 32 || choice.config["nv"] != 2 || choice.config["kc"] != p.k) continue;
+    if (++kernels > 3) break;
+    const KernelFile file = compile_candidate(p, "cpu", choice, false, false);
+    ASSERT_EQ(file.status, "ok") << file.detail;
+    const Kernel& good = *file.find("main");
+    for (const Planted& fault : kPlanted) {
+      SCOPED_TRACE(choice.text() + ": " + fault.name);
+      const std::vector<size_t> places = places_of(good.code, fault.op);
+      ASSERT_FALSE(places.empty());
+      Kernel bad = good;
+      fault.change(reinterpret_cast<uint8_t*>(bad.code.data()) + places[0]);
+      Outcome out;
+      run(bad, out);
+      EXPECT_TRUE(out.trap.wrong || out.verdict.status != "ok") << "not found";
+    }
+    Outcome out;
+    run(good, out);
+    EXPECT_EQ(out.verdict.status, "ok") << out.verdict.detail;
+  }
+  EXPECT_GT(kernels, 0);
+}
+
+} // namespace
+} // namespace deepgen::amx
