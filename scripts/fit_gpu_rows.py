@@ -71,7 +71,9 @@ class Tiling:
         slots = self.exchanged * self.threads // 32 * 4
         partial = ceil_div(slots, 16) * 16 if self.warps > 1 else 0
         self.shared = partial + (self.turns * self.threads * self.elements * held if self.hold == 2 else 0)
-        self.registers = 28 + self.together * self.elements + 3 * self.elements
+        self.ahead = self.hold == 1 and self.unroll > 1
+        words = self.turns * ceil_div(self.vec, 4) * (1 + p.residual) if self.ahead else 0
+        self.registers = 28 + self.together * self.elements + 3 * self.elements + words
 
 
 def instructions(p, t, k):
@@ -106,8 +108,9 @@ def estimate(p, t, device, k):
     steps = math.log2(min(32, t.lanes)) * SHUFFLE
     across = (k["barrier"] + math.log2(t.warps) * SHUFFLE) if t.warps > 1 else 0
     reads = 1 if t.hold == 1 else math.ceil(t.turns / t.together)
-    cycle = k["latency"] * (1 + 0.5 * (reads - 1)) + (t.rounds * steps + t.barriers * across) / clock + set_issue
-    chain = waves * t.sets * cycle
+    load = k["latency"] * (1 + 0.5 * (reads - 1))
+    work = (t.rounds * steps + t.barriers * across) / clock + set_issue
+    chain = waves * (load + t.sets * max(load, work) if t.ahead else t.sets * (load + work))
     again = (t.passes - 1) * p.m * p.n * SIZE[p.x] * (1 + p.residual) if t.hold == 0 else 0
     in_l2 = resident * cores * p.bytes() / t.all_sets < 0.7 * device["l2"]
     memory = p.bytes() / best + again / (2 * best if in_l2 else best)

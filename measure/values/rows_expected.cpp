@@ -172,7 +172,11 @@ double ExpectedRow::error_of_d(int64_t n, double found) const {
     const RowsFormat f = rows_format(p_.d);
     return in_tolerances(found, y, dy + f.half * (std::fabs(y) + dy) + f.smallest, f.most);
   }
-  if (row_scale_ == 0) return found == 0 ? 0 : INFINITY;
+  if (row_scale_ == 0) {
+    // Where a mean rounded, what is left of the row is rounding alone, and any number may stand for it.
+    const bool rounded = row_scale_error_ * p_.quantised_most() > 2 * FLT_MIN;
+    return found == 0 || (rounded && std::isfinite(found)) ? 0 : INFINITY;
+  }
   double q = y / row_scale_;
   if (std::isnan(q))
     return p_.d == Type::i8 ? (found == 0 ? 0 : INFINITY) : (std::isnan(found) ? 0 : INFINITY);

@@ -52,9 +52,12 @@ const Rule<Index, GpuRowsPoint> kRules[] = {
        return x.t.rows > 1 && x.t.rows / 2 >= x.p.m && x.t.threads / 2 >= x.least_threads();
      },
      [](const GpuRowsPoint& x) { return "half of rows=" + text(x.t.rows) + " covers M"; }},
-    {kUnroll, [](const GpuRowsPoint& x) { return x.t.hold == GpuRowsTiling::in_registers && x.t.unroll > 1; },
-     [](const GpuRowsPoint&) { return std::string("hold=1 reads a whole row at once: unroll=1"); }},
-    {kUnroll, [](const GpuRowsPoint& x) { return x.t.unroll > x.t.turns; },
+    {kUnroll, [](const GpuRowsPoint& x) { return x.t.hold == GpuRowsTiling::in_registers && x.t.unroll > 2; },
+     [](const GpuRowsPoint&) {
+       return std::string("hold=1 reads a whole row at once, and one row ahead: unroll=1 or 2");
+     }},
+    {kUnroll,
+     [](const GpuRowsPoint& x) { return x.t.hold != GpuRowsTiling::in_registers && x.t.unroll > x.t.turns; },
      [](const GpuRowsPoint& x) {
        return "unroll=" + text(x.t.unroll) + " of the " + text(x.t.turns) + " vectors that a thread has";
      }},
@@ -68,9 +71,9 @@ const Rule<Index, GpuRowsPoint> kRules[] = {
      [](const GpuRowsPoint& x) {
        return "hold=" + text(x.t.hold) + " although a thread has one vector of a row";
      }},
-    {kUnroll, [](const GpuRowsPoint& x) { return x.t.registers() > x.most_registers(); },
+    {kUnroll, [](const GpuRowsPoint& x) { return x.t.registers(x.p) > x.most_registers(); },
      [](const GpuRowsPoint& x) {
-       return "about " + text(x.t.registers()) + " registers a thread exceed the " +
+       return "about " + text(x.t.registers(x.p)) + " registers a thread exceed the " +
               text(x.most_registers()) + " of " + text(x.t.threads) + " threads";
      }},
     {kUnroll, [](const GpuRowsPoint& x) { return x.t.shared_bytes() > x.device.shared_block; },
@@ -96,6 +99,10 @@ const Rule<Index, GpuRowsPoint> kRules[] = {
        return "sets=" + text(x.t.sets) + " leaves " + text(x.t.blocks) + " blocks to " +
               text(x.device.cores) + " multiprocessors";
      }},
+    {kSets, [](const GpuRowsPoint& x) { return x.t.ahead() && x.t.blocks == x.t.all_sets; },
+     [](const GpuRowsPoint&) {
+       return std::string("hold=1 with unroll=2 reads a set ahead, and a block has one alone");
+     }},
     {kHint,
      [](const GpuRowsPoint& x) {
        return x.t.hint && (is_amd(x.device.arch) || x.t.hold == GpuRowsTiling::read_again);
@@ -108,12 +115,12 @@ const Rule<Index, GpuRowsPoint> kRules[] = {
     {kResident,
      [](const GpuRowsPoint& x) {
        return x.t.resident * x.t.threads > x.limits.resident ||
-              x.t.resident * x.t.threads * x.t.least_registers() > x.limits.registers ||
+              x.t.resident * x.t.threads * x.t.least_registers(x.p) > x.limits.registers ||
               x.t.resident * (x.t.shared_bytes() + x.limits.kept) > x.device.shared_multiprocessor;
      },
      [](const GpuRowsPoint& x) {
        return "a multiprocessor has no room for " + text(x.t.resident) + " blocks of " + text(x.t.threads) +
-              " threads with " + text(x.t.least_registers()) + " registers each";
+              " threads with " + text(x.t.least_registers(x.p)) + " registers each";
      }},
 };
 
@@ -153,14 +160,19 @@ int64_t GpuRowsTiling::shared_bytes() const {
 }
 
 /// Elements in f32 that stay, or that are under way, and what goes with a vector.
-int64_t GpuRowsTiling::registers() const {
+int64_t GpuRowsTiling::registers(const Rows& p) const {
   const int64_t together = hold == GpuRowsTiling::in_registers ? turns : unroll;
-  return 28 + together * elements + 3 * elements;
+  return 28 + together * elements + 3 * elements + words_ahead(p);
+}
+
+int64_t GpuRowsTiling::words_ahead(const Rows& p) const {
+  return ahead() ? turns * ceil_div(vec, 4) * (1 + p.residual) : 0;
 }
 
 /// By trials: ptxas 13.0 takes 80 registers without a spill where 64 elements are held, 48 where 32 are.
-int64_t GpuRowsTiling::least_registers() const {
-  return std::min(registers(), (hold == in_registers ? turns * elements : unroll * elements) + 16);
+int64_t GpuRowsTiling::least_registers(const Rows& p) const {
+  const int64_t held = (hold == in_registers ? turns : unroll) * elements + words_ahead(p);
+  return std::min(registers(p), held + 16);
 }
 
 std::string GpuRows::why_not(const Rows&, const std::string& arch) const {
@@ -182,7 +194,11 @@ std::vector<Parameter> GpuRows::parameters(const Rows& p, const Device& device) 
        "rows that a block computes at a time",
        {1, 1024, 1, true}},
       {"hold", {1, 2, 0}, "between its passes a row is 0: read again, 1: in registers, 2: in shared memory"},
-      {"unroll", {1, 2, 4, 8}, "loads of a thread that are under way together, unless hold=1", {1, 16}},
+      {"unroll",
+       {1, 2, 4, 8},
+       "loads of a thread that are under way together; with hold=1, where these are a row's: 2 reads the "
+       "next set of rows while one is computed",
+       {1, 16}},
       {"sets", sets, "times that a block computes so many rows, one after another", {1, 4096}},
       {"hint", is_amd(device.arch) ? std::vector<int64_t>{0} : std::vector<int64_t>{0, 1},
        "1: what is read once bypasses L1, and L2 fetches 256 bytes at a time"},
@@ -212,10 +228,12 @@ std::vector<Choice> GpuRows::fallbacks(const Rows& p, const std::string&, const 
   if (at(config, kVec) == size_of(p.x)) return {};
   Config narrow = config;
   narrow.set("vec", size_of(p.x)), narrow.set("resident", 0);
+  const bool held = narrow["hold"] == GpuRowsTiling::in_registers;
+  if (held) narrow.set("unroll", 1);
   const auto too_long = [&] {
     return double(GpuRowsTiling(p, narrow).additions()) > GpuRowsTiling::most_additions(p.n);
   };
-  if (too_long()) narrow.set("unroll", 16);
+  if (too_long() && !held) narrow.set("unroll", 16);
   while (too_long() && narrow["lanes"] < kMostThreads) {
     narrow.set("lanes", 2 * narrow["lanes"]);
     if (narrow["lanes"] * narrow["rows"] > kMostThreads) narrow.set("rows", narrow["rows"] / 2);

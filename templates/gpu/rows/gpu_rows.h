@@ -33,13 +33,16 @@ struct GpuRowsTiling {
   bool largest_with_sum = false;
 
   bool crosses_warps() const { return warps > 1; }
+  /// A set's rows are read while the set before is computed.
+  bool ahead() const { return hold == in_registers && unroll > 1; }
   /// A set's partial results have other slots than those of the set before it.
   bool alternates() const { return crosses_warps() && sets > 1 && barriers == 1; }
   int64_t slot_bytes() const { return exchanged * threads / 32 * 4; }
   int64_t partial_bytes() const; ///< of shared memory that partial results take
   int64_t shared_bytes() const;
-  int64_t registers() const;       ///< estimate, for one thread
-  int64_t least_registers() const; ///< with which it should not spill
+  int64_t words_ahead(const Rows&) const;     ///< registers of a thread for what it reads ahead
+  int64_t registers(const Rows&) const;       ///< estimate, for one thread
+  int64_t least_registers(const Rows&) const; ///< with which it should not spill
   /// Additions one after another behind an element of a sum over a row, and the most that a config may have.
   /// Each is off by u = 2^-24 of its result at most, so the sum by `additions` u of the terms' magnitudes:
   /// within the (8 + sqrt N) u that verification grants (measure/values/rows_expected.h), whatever the

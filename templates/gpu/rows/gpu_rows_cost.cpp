@@ -36,10 +36,10 @@ constexpr double kUntold = 1.02;
 
 /// Blocks that one multiprocessor holds at a time. Of `resident` it knows nothing: whether the assembler
 /// spills for it, nobody can tell before. On an H200 half of the candidates with it were rejected.
-int64_t resident_blocks(const GpuRowsTiling& t, const Device& device) {
+int64_t resident_blocks(const Rows& p, const GpuRowsTiling& t, const Device& device) {
   constexpr int64_t kMostBlocks = 32;
   const GpuLimits limits(device.arch);
-  const int64_t registers = round_up(t.registers(), limits.granule);
+  const int64_t registers = round_up(t.registers(p), limits.granule);
   return std::max<int64_t>(
       1, std::min({device.shared_multiprocessor / std::max<int64_t>(1, t.shared_bytes() + limits.kept),
                    limits.registers / (registers * t.threads), limits.resident / t.threads, kMostBlocks}));
@@ -62,15 +62,15 @@ double instructions(const Rows& p, const GpuRowsTiling& t) {
 } // namespace
 
 // A multiprocessor works on as many blocks as fit and as there are, and each takes its sets one after
-// another: nothing of the next one is under way before. So few long blocks are slow, however many bytes each
-// reads at once, and few warps leave the schedulers idle.
+// another: nothing of the next one is under way before, unless it is read ahead. So few long blocks are slow,
+// however many bytes each reads at once, and few warps leave the schedulers idle.
 double GpuRows::cost(const Rows& p, const Device& device, const Config& config) const {
   const GpuRowsTiling t(p, config);
   const GpuLimits limits(device.arch);
   const double clock = double(device.clock_khz) * 1e3, cores = double(device.cores);
   const double issues = limits.wave == 64 ? 2 : 4; // warps of 32 in a clock
   const double blocks = double(t.blocks) / cores;
-  const double resident = std::min(double(resident_blocks(t, device)), std::ceil(blocks));
+  const double resident = std::min(double(resident_blocks(p, t, device)), std::ceil(blocks));
   const double warps = resident * double(t.threads) / 32 / issues;
 
   const double slots = double(t.turns * t.elements * t.threads) / 32;
@@ -82,9 +82,11 @@ double GpuRows::cost(const Rows& p, const Device& device, const Config& config) 
       t.crosses_warps() ? double(t.barriers) * (kBarrier + std::log2(double(t.warps)) * kShuffle) : 0;
   const double groups =
       t.hold == GpuRowsTiling::in_registers ? 1 : double(ceil_div(t.turns, t.unroll)); // of loads
-  const double set =
-      kLatency * (1 + kNextLoads * (groups - 1)) + (shuffles * kShuffle + across) / clock + set_issue;
-  const double chain = std::max(std::ceil(blocks) / resident, 1.0) * double(t.sets) * set;
+  const double load = kLatency * (1 + kNextLoads * (groups - 1));
+  const double work = (shuffles * kShuffle + across) / clock + set_issue;
+  const double sets = double(t.sets);
+  const double block = t.ahead() ? load + sets * std::max(load, work) : sets * (load + work);
+  const double chain = std::max(std::ceil(blocks) / resident, 1.0) * block;
 
   const double best = double(device.memory_bandwidth) * kEfficiency;
   const double again = t.hold == GpuRowsTiling::read_again ? double(t.passes - 1) * double(p.m * p.n) *

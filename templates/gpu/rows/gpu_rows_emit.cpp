@@ -26,7 +26,9 @@ private:
   using Terms = std::function<Values(GpuRowsVector&, const Values& block)>;
 
   GpuRow row_of(Value set);
-  void emit_set(Value set, Value slots);
+  void emit_set(Value set, Value slots, mlir::ValueRange fetched = {});
+  void emit_ahead();
+  Values fetch(Value set) { return GpuRowsSource(ir, p, t, args, row_of(set)).fetch(); }
   Value number(double x) { return ir.number(ir.f32, x); }
   Value guarded(const GpuRowsVector& at, Value x, double otherwise) {
     return at.inside ? ir.select(at.inside, x, ir.number(x.getType(), otherwise)) : x;
@@ -85,12 +87,30 @@ private:
 /// at most.
 void GpuRowsBlock::emit() {
   if (t.blocks == t.all_sets) return emit_set(ir.to_i64(ir.block_x()), ir.c(0));
+  if (t.ahead()) return emit_ahead();
   const int64_t other = t.alternates() ? t.slot_bytes() : 0;
   ir.rolled_loop(ir.to_i64(ir.block_x()), ir.constant(t.all_sets), t.blocks, {ir.c(0)},
                  [&](Value set, mlir::ValueRange slots) {
                    emit_set(set, slots[0]);
                    return Values{ir.sub(ir.c(other), slots[0])};
                  });
+}
+
+/// The same, with the loads of the next set under way while one is computed. Behind the last one its own are
+/// read again, which are still in L2.
+void GpuRowsBlock::emit_ahead() {
+  const int64_t other = t.alternates() ? t.slot_bytes() : 0;
+  Value first = ir.to_i64(ir.block_x());
+  Values start = {ir.c(0)};
+  for (Value load : fetch(first)) start.push_back(load);
+  ir.rolled_loop(first, ir.constant(t.all_sets), t.blocks, start, [&](Value set, mlir::ValueRange now) {
+    Value next = ir.add(set, t.blocks);
+    const Values loads = fetch(ir.select(ir.less(next, t.all_sets), next, set));
+    emit_set(set, now[0], now.drop_front());
+    Values carried = {ir.sub(ir.c(other), now[0])};
+    carried.insert(carried.end(), loads.begin(), loads.end());
+    return carried;
+  });
 }
 
 GpuRow GpuRowsBlock::row_of(Value set) {
@@ -107,9 +127,10 @@ GpuRow GpuRowsBlock::row_of(Value set) {
   return row;
 }
 
-void GpuRowsBlock::emit_set(Value set, Value slots) {
+void GpuRowsBlock::emit_set(Value set, Value slots, mlir::ValueRange fetched) {
   row_ = row_of(set);
   source_.emplace(ir, p, t, args, row_);
+  source_->fetched(fetched);
   threads_.emplace(ir, t, row_, slots);
   largest_ = nullptr;
   done_ = exponentials_ = centred_ = scaled_ = prescaled_ = false;

@@ -37,7 +37,8 @@ Value GpuRowsSource::vector_of(const std::string& operand, const GpuRowsVector& 
   return widened(load(address(operand, p.x, column), CachePolicy::read_only));
 }
 
-GpuRowsSource::Raw GpuRowsSource::read(Value column) {
+GpuRowsSource::Raw GpuRowsSource::read(const GpuRowsVector& at) {
+  Value column = at.inside ? ir.select(at.inside, at.column, ir.c(0)) : at.column;
   const CachePolicy cache = t.hint ? CachePolicy::passing : CachePolicy::usual;
   Raw raw = {load(address("x", p.x, column), cache), nullptr};
   if (p.residual) raw.residual = load(address("residual", p.x, column), cache);
@@ -81,6 +82,26 @@ GpuRowsVector GpuRowsSource::place(Value first_turn, int64_t further, bool guard
   return out;
 }
 
+std::vector<GpuRowsSource::Raw> GpuRowsSource::read_all(const std::vector<GpuRowsVector>& group) {
+  std::vector<Raw> raw;
+  if (fetched_.empty())
+    for (const GpuRowsVector& at : group) raw.push_back(read(at));
+  else
+    for (size_t i = 0, each = p.residual ? 2 : 1; i < group.size(); ++i)
+      raw.push_back({fetched_[i * each], p.residual ? fetched_[i * each + 1] : nullptr});
+  return raw;
+}
+
+Values GpuRowsSource::fetch() {
+  Values loads;
+  for (const GpuRowsVector& at : group_from(ir.c(0), 0, t.turns, true)) {
+    const Raw raw = read(at);
+    loads.push_back(raw.x);
+    if (raw.residual) loads.push_back(raw.residual);
+  }
+  return loads;
+}
+
 /// All of the group are read before the first is looked at, so that they are under way together: AMD's
 /// compiler keeps that order.
 Values GpuRowsSource::visit(std::vector<GpuRowsVector>& group, const Values& carried, const Visit& body,
@@ -89,9 +110,7 @@ Values GpuRowsSource::visit(std::vector<GpuRowsVector>& group, const Values& car
     for (size_t i = 0; i < group.size(); ++i) group[i].x = from_shared(ir.add(first_turn, int64_t(i)));
     return body(group, carried);
   }
-  std::vector<Raw> raw;
-  for (const GpuRowsVector& at : group)
-    raw.push_back(read(at.inside ? ir.select(at.inside, at.column, ir.c(0)) : at.column));
+  const std::vector<Raw> raw = read_all(group);
   for (size_t i = 0; i < group.size(); ++i) {
     group[i].x = widened(raw[i].x);
     if (p.residual) group[i].x = ir.addf(group[i].x, widened(raw[i].residual));
@@ -100,30 +119,32 @@ Values GpuRowsSource::visit(std::vector<GpuRowsVector>& group, const Values& car
   return body(group, carried);
 }
 
+/// `whole`: turns ahead of the group, of which the last ones alone are guarded.
+std::vector<GpuRowsVector> GpuRowsSource::group_from(Value first_turn, int64_t whole, int64_t count,
+                                                     bool guarded) {
+  std::vector<GpuRowsVector> group;
+  for (int64_t i = 0; i < count; ++i) {
+    group.push_back(place(first_turn, i, guarded && (whole + i + 1) * t.lanes > t.vectors));
+    group.back().turn = i;
+  }
+  return group;
+}
+
 Values GpuRowsSource::pass(const Values& start, const Visit& body) {
   Values carried = start;
   if (t.hold == GpuRowsTiling::in_registers && !first_pass_) return body(held_, carried);
   const bool in_registers = t.hold == GpuRowsTiling::in_registers;
   const int64_t together = in_registers ? t.turns : t.unroll;
   const int64_t whole = in_registers ? 0 : t.vectors / (together * t.lanes);
-  const auto group_from = [&](Value first_turn, int64_t count, bool guarded) {
-    std::vector<GpuRowsVector> group;
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t turn = whole * together + i; // of guarded ones, which come last
-      group.push_back(place(first_turn, i, guarded && (turn + 1) * t.lanes > t.vectors));
-      group.back().turn = i;
-    }
-    return group;
-  };
   if (whole)
     carried = ir.rolled_loop(ir.c(0), ir.c(whole * together), together, carried,
                              [&](Value turn, mlir::ValueRange now) {
-                               auto group = group_from(turn, together, false);
+                               auto group = group_from(turn, 0, together, false);
                                return visit(group, Values(now), body, turn);
                              });
   const int64_t rest = ceil_div(t.vectors - whole * together * t.lanes, t.lanes);
   Value turn = ir.c(whole * together);
-  std::vector<GpuRowsVector> group = group_from(turn, rest, true);
+  std::vector<GpuRowsVector> group = group_from(turn, whole * together, rest, true);
   if (!group.empty()) carried = visit(group, carried, body, turn);
   if (in_registers) held_ = group;
   first_pass_ = false;

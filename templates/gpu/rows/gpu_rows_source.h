@@ -32,6 +32,11 @@ public:
   using Visit = std::function<Values(std::vector<GpuRowsVector>&, mlir::ValueRange carried)>;
   Values pass(const Values& carried, const Visit& body);
 
+  /// Loads the row that registers hold, for fetched() of the source that goes over it; nothing waits for it.
+  Values fetch();
+  /// The first pass has the row from here.
+  void fetched(mlir::ValueRange loads) { fetched_.assign(loads.begin(), loads.end()); }
+
   /// An address in a row of an operand of this type.
   Value address(const std::string& operand, Type, Value column);
   /// The elements at the vector's columns of an operand with X's type, in f32.
@@ -45,7 +50,9 @@ private:
   };
   Value load(Value address, CachePolicy); ///< as it is in memory
   Value widened(Value raw);
-  Raw read(Value column);
+  Raw read(const GpuRowsVector&);
+  std::vector<Raw> read_all(const std::vector<GpuRowsVector>&);
+  std::vector<GpuRowsVector> group_from(Value first_turn, int64_t whole, int64_t count, bool guarded);
   Value from_shared(Value turn);
   void to_shared(Value elements, Value turn);
   Value slot(Value turn, int64_t part, int64_t bytes);
@@ -59,6 +66,7 @@ private:
   const GpuRow row_;
   bool first_pass_ = true;
   std::vector<GpuRowsVector> held_;
+  Values fetched_;
 };
 
 } // namespace deepgen

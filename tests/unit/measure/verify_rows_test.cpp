@@ -2,6 +2,7 @@
 #include "measure/cpu/rows_cases.h"
 #include "measure/cpu/verify_all.h"
 #include "measure/process/stopwatch.h"
+#include "measure/values/rows_expected.h"
 #include "measure/values/stored_values.h"
 #include "test_kernels.h"
 
@@ -191,6 +192,20 @@ TEST(VerifyRows, FindsWrongRows) {
 
 TEST(VerifyRows, FindsALostNaN) {
   expect_status(verdict_on<softmax_problem, 12>({.lost_nan = true}), "wrong", "special values");
+}
+
+/// Its mean rounds, so that a kernel quantises what is left. A row of zeros leaves nothing.
+TEST(VerifyRows, TakesAnyNumberForARowOfRoundingAlone) {
+  const Rows p = Rows::parse("rows m=1 n=82 x=bf16 d=e4m3 kind=layer_norm options=none");
+  const std::vector<double> far(82, 1000), zeros(82, 0);
+  const ExpectedRow rounding(p, {far.data(), nullptr, nullptr, nullptr, 0.125});
+  const ExpectedRow nothing(p, {zeros.data(), nullptr, nullptr, nullptr, 0.125});
+  EXPECT_LE(rounding.error_of_d(3, 224), 1);
+  EXPECT_LE(rounding.error_of_d(3, 0), 1);
+  EXPECT_GT(rounding.error_of_d(3, NAN), 1);
+  EXPECT_GT(rounding.error_of_scale(0.01), 1);
+  EXPECT_LE(nothing.error_of_d(3, 0), 1);
+  EXPECT_GT(nothing.error_of_d(3, 224), 1);
 }
 
 TEST(StoredValues, RoundToNearestEven) {
