@@ -68,10 +68,6 @@ private:
   std::set<std::string> taken_;
 };
 
-} // namespace
-
-namespace {
-
 /// In round 0 of a batch invariant problem so many orders of sums are tried, as far as the estimate has none
 /// of them behind the best by more than so much.
 constexpr size_t kOrders = 2;

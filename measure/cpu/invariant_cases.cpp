@@ -17,7 +17,8 @@ struct InvariantCases::Case {
 
 namespace {
 
-constexpr double kMostFlops = 2e9;
+constexpr double kEqualRowsFlops = 1e9;
+constexpr int64_t kWidestGap = 3;
 
 Gemm largest_of(const Gemm& p, const InvariantCalls& calls) { return problem_at(p, calls.calls.back()); }
 
@@ -38,9 +39,10 @@ void repeat_rows(const Gemm& p, const std::vector<int64_t>& places, Inputs& x) {
 
 InvariantCases::InvariantCases(const Gemm& p, uint64_t seed, std::unique_ptr<CaseSet> cases)
     : problem_(p), cases_(std::move(cases)) {
-  for (const InvariantCalls& what : invariant_calls(p, kMostFlops)) {
+  for (const InvariantCalls& what : invariant_calls(p, kEqualRowsFlops)) {
     const Gemm largest = largest_of(p, what);
-    calls_.push_back({what, largest, Inputs(largest, seed)});
+    const int64_t elements = (largest.batch * largest.m + 1) * (largest.n + kWidestGap);
+    calls_.push_back({what, largest, Inputs(largest, seed), PageBuffer(size_t(elements * size_of(p.d)))});
     repeat_rows(largest, what.places, calls_.back().inputs);
   }
 }
@@ -71,14 +73,13 @@ std::string InvariantCases::run(const Calls& calls, const Sizes& sizes, const Ca
                                 const LoadedKernel& kernel, void* workspace, EqualRows& rows) const {
   CallBuffers x = buffers(calls, c);
   const int64_t bytes = size_of(problem_.d);
-  const PageBuffer d(size_t((sizes.batch * x.stride_d + x.ldd) * bytes));
-  x.d = d.data(), x.workspace = workspace;
+  x.d = calls.d.data(), x.workspace = workspace;
   const SlotValues values = values_of(x, problem_at(problem_, sizes));
   for (const TileRanges& range : cut_ranges(kernel.full_range(values), c.cut)) kernel.call(values, range);
   for (int64_t place : calls.what.places) {
     if (place >= sizes.m) break;
     std::string difference =
-        rows.add(c.name, sizes, place, d.data() + place * x.ldd * bytes, sizes.n * bytes, bytes);
+        rows.add(c.name, sizes, place, calls.d.data() + place * x.ldd * bytes, sizes.n * bytes, bytes);
     if (!difference.empty()) return difference;
   }
   return "";
@@ -91,7 +92,7 @@ Verdict InvariantCases::verify(const LoadedKernel& kernel, int64_t workspace,
   const PageBuffer scratch(size_t(std::max<int64_t>(workspace, 1)));
   const Case plain[] = {{"dense", false, 0, GridCut::whole}, {"gaps in D, by rows", false, 1, GridCut::rows}},
              scaled[] = {{"alpha and beta", true, 0, GridCut::columns},
-                         {"alpha and beta, gaps in D, by rows", true, 3, GridCut::rows}};
+                         {"alpha and beta, gaps in D, by rows", true, kWidestGap, GridCut::rows}};
   EqualRows rows;
   for (const Calls& calls : calls_)
     for (const auto& cases : {plain, scaled}) {
@@ -109,7 +110,7 @@ Verdict InvariantCases::verify(const LoadedKernel& kernel, int64_t workspace,
 
 double invariant_case_bytes(const Gemm& p) {
   double bytes = 0;
-  for (const InvariantCalls& calls : invariant_calls(p, kMostFlops)) {
+  for (const InvariantCalls& calls : invariant_calls(p, kEqualRowsFlops)) {
     const Gemm largest = largest_of(p, calls);
     for (const Operand& x : signature(largest)) bytes += 2 * x.bytes(); // and D of a call
   }

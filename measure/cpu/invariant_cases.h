@@ -23,6 +23,7 @@ private:
     InvariantCalls what;
     Gemm largest; ///< of them
     Inputs inputs;
+    PageBuffer d; ///< made ahead of the workers, whose memory is limited
   };
   struct Case;
   std::string run(const Calls&, const Sizes&, const Case&, const LoadedKernel&, void* workspace,

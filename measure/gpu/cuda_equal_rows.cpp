@@ -9,14 +9,14 @@
 namespace deepgen::cuda {
 namespace {
 
-size_t bytes_of(const Array& x) {
+size_t extent_bytes(const Array& x) {
   return size_t(((x.batch - 1) * x.stride + (x.rows - 1) * x.ld + x.columns) * size_of(Type(x.type)));
 }
 
 /// Row 0 of an operand to the other places; `along`: its rows lie along columns, as those of a transposed A.
 void repeat_row(const Array& x, const std::vector<int64_t>& places, bool along) {
   const int64_t bytes = size_of(Type(x.type)), pitch = x.ld * bytes;
-  std::vector<char> host(bytes_of(x));
+  std::vector<char> host(extent_bytes(x));
   check(driver()->cuMemcpyDtoH(host.data(), x.data, host.size()), "reading an operand");
   deepgen::repeat_row(host.data(), places, along ? x.rows : x.columns, bytes, along ? bytes : pitch,
                       along ? pitch : bytes);
@@ -35,7 +35,7 @@ Array EqualRowCalls::add(Operands& x, Type type, int64_t rows, int64_t columns, 
                          const Values& values) const {
   Array array = shape_of(rows, columns, columns, batch, 0);
   array.type = int32_t(type);
-  x.memory.emplace_back(bytes_of(array));
+  x.memory.emplace_back(extent_bytes(array));
   array.data = x.memory.back().address();
   tools_.fill(array, values);
   tools_.context().synchronize(); // what copies from it does not wait for the stream

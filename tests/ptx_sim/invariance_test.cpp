@@ -1,6 +1,7 @@
 // Batch invariant problems on the simulated device: kernels of one order of sums give the same bits, at every
 // M, place and alignment, and a kernel that cuts K by a tile's place does not.
 #include "generator/codegen/compile.h"
+#include "templates/core/template.h"
 #include "tests/ptx_sim/equal_rows.h"
 
 #include <gtest/gtest.h>
