@@ -3,7 +3,7 @@
 #   deepgen_add_gemm(<target> [NAME f] SHAPE M N K TYPES a b d [ACCUMULATE t] [LAYOUT nn|nt|tn|tt] [BATCH n] [GROUPS n]
 #                    [GATED silu|gelu|gelu_tanh|sigmoid|relu]
 #                    [EPILOGUE bias|relu|residual|... ...]
-#                    [TUNE_AT n ...] [WEIGHTS w ...] [KERNELS n]
+#                    [TUNE_AT n ...] [WEIGHTS w ...] [KERNELS n] [BATCH_INVARIANT]
 #                    [SEARCH auto|grid|random|anneal|genetic|gbt|xgboost] [SEARCH_FILE f] [BUDGET quick|default|thorough]
 #                    [SLOTS n ...] [UNTUNED]
 #                    [ARCHS native|cpu|sm_80|sm_86|sm_89|sm_90|sm_90a|sm_100|sm_120 ...] [NAMESPACE ns] [LOCK_FILE path] [VENDORED]
@@ -19,6 +19,8 @@
 # With GROUPS, the rows of A and D belong to as many groups, by a table of offsets in device memory, and each has a B of its own.
 # Of a function with a range: TUNE_AT has the sizes at which it is tuned, with several ranges as 16x128; WEIGHTS how often each is
 # called, to the others; KERNELS how many kernels it links at most, 6 where nothing is said (docs/run_time_sizes.md).
+# With BATCH_INVARIANT the bits of a row of D depend neither on M, nor on the row's place, nor on other rows: all kernels of the
+# function add up over K in one order (docs/batch_invariance.md).
 # C symbols are <namespace>_<name>. SEARCH, SEARCH_FILE, BUDGET and SLOTS (candidates in each round) are about how a search
 # goes: see DeepGenSearch.cmake. UNTUNED takes the template's default config, never searched and never locked: a baseline to compare with.
 # FALLBACK vendor: where the hold-out of the search found the vendor's library faster, the function calls that (docs/fallback.md).
@@ -101,7 +103,7 @@ set(DEEPGEN_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen`")
 set(DEEPGEN_MEASURE_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen-measure`; empty: the one beside `deepgen`")
 
 function(deepgen_add_gemm target)
-  set(options UNTUNED VENDORED)
+  set(options UNTUNED VENDORED BATCH_INVARIANT)
   set(singles NAME ACCUMULATE LAYOUT BATCH GROUPS GATED NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET FALLBACK KERNELS)
   set(lists SHAPE TYPES EPILOGUE ARCHS SLOTS TUNE_AT WEIGHTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_gemm)

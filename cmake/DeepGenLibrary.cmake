@@ -59,6 +59,11 @@ function(_deepgen_fallback target key result)
       _deepgen_fail(${target} FALLBACK "vendor" "does not go with a range: the vendor's library is timed at some sizes alone"
         "sizes without a range, or FALLBACK none")
     endif()
+  elseif(word STREQUAL "vendor" AND key MATCHES " invariant=rows ")
+    if(DEFINED arg_FALLBACK)
+      _deepgen_fail(${target} FALLBACK "vendor" "does not go with BATCH_INVARIANT: the vendor's library promises no order of sums"
+        "FALLBACK none, or no BATCH_INVARIANT")
+    endif()
   elseif(word STREQUAL "vendor" AND key MATCHES "^gemm ")
     set(falls_back TRUE)
   endif()

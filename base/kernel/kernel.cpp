@@ -173,6 +173,7 @@ Json kernel_json(const Kernel& k) {
   if (any(k.tile_rules)) json["tile_rules"] = rules_json(k.tile_rules);
   if (k.workspace_rule.exists())
     json["workspace_rule"] = {{"fixed", k.workspace_fixed}, {"rule", rule_json(k.workspace_rule)}};
+  if (!k.sum_order.empty()) json["sum_order"] = k.sum_order;
   if (k.taken) json["taken"] = span_json(*k.taken);
   if (!k.launches.empty()) add_gpu_json(k, json);
   return json;
@@ -196,6 +197,7 @@ Kernel kernel_from_json(const Json& json, const std::string& where) {
     k.workspace_fixed = get_count(*found, "fixed", where);
     k.workspace_rule = rule_from(get<std::array<int64_t, 5>>(*found, "rule", where), "workspace_rule", where);
   }
+  if (json.contains("sum_order")) k.sum_order = get_name(json, "sum_order", where);
   k.taken = get_span(json, "taken", where);
   k.align = get_count(json, "align", where, 1);
   k.entry = get_count(json, "entry", where);

@@ -78,6 +78,9 @@ struct Kernel {
   SizeRule workspace_rule;
   /// Of one of several kernels of a problem with ranges: the sizes of the calls that take it; none: all.
   std::optional<SizeSpan> taken;
+  /// Of a batch invariant problem: the order in which it adds up over K (Template::sum_order()). Kernels of
+  /// one order give the same bits.
+  std::string sum_order;
   std::string code;   ///< raw bytes
   std::string sha256; ///< of `code` (of `ptx` when there is no code), hex; filled by the compiler
 

@@ -18,6 +18,8 @@ constexpr std::array<const char*, epilogue_op_count> kEpilogueOps = [] {
   return names;
 }();
 
+constexpr std::array<const char*, 1> kInvariant = {"rows"};
+
 constexpr EpilogueOp kGates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh,
                                  EpilogueOp::sigmoid, EpilogueOp::relu};
 
@@ -118,12 +120,13 @@ std::string Gemm::key() const {
          " a=" + to_string(a) + " b=" + to_string(b) + " d=" + to_string(d) +
          " acc=" + to_string(accumulate) + " layout=" + to_string(layout) +
          (groups ? " groups=" + std::to_string(groups) : "") + (gate ? " gate=" + to_string(*gate) : "") +
-         " epilogue=" + epilogue_text(epilogue) + " align=" + std::to_string(align);
+         " epilogue=" + epilogue_text(epilogue) + (batch_invariant ? " invariant=rows" : "") +
+         " align=" + std::to_string(align);
 }
 
 Gemm Gemm::parse(std::string_view text) {
   Gemm p;
-  KeyFields fields(text, "m n k batch a b d acc layout [groups] [gate] epilogue align");
+  KeyFields fields(text, "m n k batch a b d acc layout [groups] [gate] epilogue [invariant] align");
   for (auto [size, value] :
        {std::pair{Size::m, &p.m}, {Size::n, &p.n}, {Size::k, &p.k}, {Size::batch, &p.batch}})
     std::tie(p.least[size_t(size)], *value) = fields.range(size_names[size_t(size)]);
@@ -133,6 +136,10 @@ Gemm Gemm::parse(std::string_view text) {
   if (fields.next_is("groups")) p.groups = fields.integer("groups");
   if (fields.next_is("gate")) p.gate = parse_gate(fields.text("gate"));
   p.epilogue = fields.list_of<EpilogueOp, std::vector<EpilogueOp>>("epilogue", kEpilogueOps);
+  if (fields.next_is("invariant")) {
+    fields.one_of<int>("invariant", kInvariant);
+    p.batch_invariant = true;
+  }
   p.align = fields.integer("align");
   fields.end();
   validate(p);

@@ -34,6 +34,9 @@ struct Gemm {
   int64_t groups = 0;             ///< 0: all rows have the same B
   std::optional<EpilogueOp> gate; ///< silu, gelu, gelu_tanh, sigmoid or relu
   std::vector<EpilogueOp> epilogue;
+  /// BATCH_INVARIANT: the bits of a row of D depend neither on M, nor on the row's place, nor on other rows.
+  /// All kernels of a function then add up over K in one order (Template::sum_order()).
+  bool batch_invariant = false;
   int64_t align =
       4; ///< bytes; every pointer and row start is aligned to its own type, and this is the smallest of those
 
@@ -85,7 +88,7 @@ struct Gemm {
   /// The canonical line, e.g.
   /// "gemm m=512 n=2048 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4"; a gate
   /// stands before the epilogue, and groups before that: "layout=nt groups=8 gate=silu epilogue=none".
-  /// A range is "m=1..8192".
+  /// A range is "m=1..8192", and "epilogue=none invariant=rows align=4" is batch invariant.
   std::string key() const;
   /// The inverse of key(); throws Error naming the offending field. parse(key()) == *this, and
   /// parse(text).key() == text: any other spelling is refused, so that one problem has one key.

@@ -49,6 +49,7 @@ public:
   const Rows& rows() const { return as<Rows>(); }
   /// Whether calls pass sizes.
   bool ranged() const { return std::holds_alternative<Gemm>(operator_) && gemm().ranged(); }
+  bool batch_invariant() const { return std::holds_alternative<Gemm>(operator_) && gemm().batch_invariant; }
 
 private:
   Operator operator_;

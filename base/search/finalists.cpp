@@ -1,5 +1,8 @@
 #include "base/search/finalists.h"
 
+#include "base/problem/problem.h"
+#include "base/search/sum_orders.h"
+#include "base/search/tune_points_json.h"
 #include "base/text/error.h"
 
 #include <algorithm>
@@ -9,6 +12,8 @@
 namespace deepgen {
 
 namespace {
+
+constexpr size_t kOfOtherOrders = 3; ///< finalists of a batch invariant problem, at most
 
 /// Where the default could not be timed, each log has ratios to another kernel: seconds are all that they
 /// share.
@@ -28,6 +33,18 @@ void compare_by_seconds(std::vector<LoggedRecord>& records) {
   }
 }
 
+/// Of the points of a batch invariant problem: the search's.
+void add_weights(RecordLog& log) {
+  for (Record& r : log.records) {
+    if (r.sum_order.empty() || r.points.empty()) continue;
+    const TunePoints tuned =
+        get_tune_points(log.environment, "tune_at", Problem::parse(r.problem).gemm(), "a round's log");
+    for (PointTiming& p : r.points)
+      for (size_t i = 0; i < tuned.at.size(); ++i)
+        if (tuned.at[i] == p.at) p.weight = tuned.weights[i];
+  }
+}
+
 } // namespace
 
 std::vector<LoggedRecord> read_logs(const std::vector<std::string>& logs) {
@@ -40,6 +57,7 @@ std::vector<LoggedRecord> read_logs(const std::vector<std::string>& logs) {
         if (r.record.ok() && r.record.sha256 == again.sha256 && r.record.problem == again.problem)
           r.record.timing = again.timing, r.record.points = again.points, r.record.cached = again.cached,
           r.last_timed = i;
+    add_weights(log);
     const std::string anchor = log.environment.value("anchor", "default");
     comparable &= anchor == "default" || anchor == "none";
     for (Record& r : log.records) records.push_back({std::move(r), logs[i], i, i});
@@ -106,17 +124,36 @@ bool has_points(const std::vector<LoggedRecord>& records) {
                      [](const LoggedRecord& r) { return !r.record.points.empty(); });
 }
 
-/// Of a problem with ranges: the best at the first point, at the second, ..., then the second best at each.
-std::vector<const LoggedRecord*> best_by_turns(const std::vector<LoggedRecord>& records) {
-  std::vector<Sizes> points;
+/// All at which somebody was timed, with their weights.
+void find_points(const std::vector<LoggedRecord>& records, std::vector<Sizes>& points,
+                 std::vector<double>& weights) {
   for (const LoggedRecord& r : records)
     for (const PointTiming& p : r.record.points)
-      if (std::find(points.begin(), points.end(), p.at) == points.end()) points.push_back(p.at);
+      if (std::find(points.begin(), points.end(), p.at) == points.end())
+        points.push_back(p.at), weights.push_back(p.weight);
+  if (std::all_of(weights.begin(), weights.end(), [](double w) { return w == 0; }))
+    weights.assign(weights.size(), 1);
+}
+
+/// Of a batch invariant problem the order that the finals are about: that of the fastest so far. "": none.
+std::string order_of_finals(const std::vector<LoggedRecord>& records, const std::vector<Sizes>& points,
+                            const std::vector<double>& weights) {
+  std::vector<const Record*> list;
+  for (const LoggedRecord& r : records) list.push_back(&r.record);
+  const std::vector<std::string> orders = orders_by_time(list, points, weights);
+  return orders.empty() ? "" : orders.front();
+}
+
+/// Of a problem with ranges: the best at the first point, at the second, ..., then the second best at each.
+/// `order`: of this order of sums alone; "": of all.
+std::vector<const LoggedRecord*> best_by_turns(const std::vector<LoggedRecord>& records,
+                                               const std::vector<Sizes>& points, const std::string& order) {
   std::vector<std::vector<const LoggedRecord*>> ranks;
   for (const Sizes& at : points) {
     std::vector<const LoggedRecord*> list;
     for (const LoggedRecord& r : records)
-      if (r.record.ok() && r.record.at(at)) list.push_back(&r);
+      if (r.record.ok() && r.record.at(at) && (order.empty() || r.record.sum_order == order))
+        list.push_back(&r);
     std::stable_sort(list.begin(), list.end(), [&](const LoggedRecord* x, const LoggedRecord* y) {
       return x->record.at(at)->ratio < y->record.at(at)->ratio;
     });
@@ -141,9 +178,18 @@ std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>& records)
     seen.insert(standard->record.sha256);
   }
   if (has_points(records)) {
-    for (const LoggedRecord* r : best_by_turns(records))
-      if (finalists.size() < kRangedFinalists + has_default && seen.insert(r->record.sha256).second)
-        finalists.push_back(*r);
+    std::vector<Sizes> points;
+    std::vector<double> weights;
+    find_points(records, points, weights);
+    const auto add = [&](const std::string& order, size_t most) {
+      for (const LoggedRecord* r : best_by_turns(records, points, order))
+        if (finalists.size() < most + has_default && seen.insert(r->record.sha256).second)
+          finalists.push_back(*r);
+    };
+    // A few of other orders tell what the chosen one costs, and win where the rounds were wrong.
+    if (const std::string order = order_of_finals(records, points, weights); !order.empty())
+      add(order, kRangedFinalists - kOfOtherOrders);
+    add("", kRangedFinalists);
     return finalists;
   }
   for (const Ranked& r : ranked(records))

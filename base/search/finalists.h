@@ -27,7 +27,8 @@ const LoggedRecord* default_of(const std::vector<LoggedRecord>&);
 
 /// The default first, when it is good, then the best others by ratio, each of other code; what left its round
 /// early ranks behind what stayed, and what a later round did not time again behind what it did. Of a problem
-/// with ranges the best at each point take turns.
+/// with ranges the best at each point take turns; where that is batch invariant, those of the order of sums
+/// that was the fastest at all points together, and a few others.
 std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>&);
 
 } // namespace deepgen

@@ -2,6 +2,7 @@
 
 #include "base/json/json_text.h"
 #include "base/search/crossover.h"
+#include "base/search/sum_orders.h"
 #include "base/search/tune_points_json.h"
 #include "base/text/error.h"
 
@@ -25,9 +26,21 @@ public:
     for (size_t i = 0; i < points.at.size(); ++i) {
       const Sizes& at = points.at[i];
       if (std::all_of(records_.begin(), records_.end(), [&](const Record* r) { return r->at(at); }))
-        points_[at[size_]].push_back(at), weights_[at[size_]] += points.weights[i];
+        points_[at[size_]].push_back(at), weights_[at[size_]] += points.weights[i], timed_at_.push_back(at),
+            weights_of_all_.push_back(points.weights[i]);
     }
   }
+
+  /// The same of those that add up over K in this order.
+  Matrix of(const std::string& order) const {
+    Matrix one = *this;
+    one.records_ = of_order(records_, order);
+    return one;
+  }
+  /// All that they were timed at, and weights, before points that are equal in the size that splits count as
+  /// one.
+  const std::vector<Sizes>& timed_at() const { return timed_at_; }
+  const std::vector<double>& weights_of_all() const { return weights_of_all_; }
 
   bool empty() const { return records_.empty() || points_.empty(); }
   const std::vector<const Record*>& records() const { return records_; }
@@ -67,6 +80,8 @@ private:
   std::vector<const Record*> records_;
   std::map<int64_t, std::vector<Sizes>> points_;
   std::map<int64_t, double> weights_;
+  std::vector<Sizes> timed_at_;
+  std::vector<double> weights_of_all_;
 
   /// The default runs twice.
   bool known(const Record& r) const {
@@ -94,7 +109,8 @@ int64_t border(const std::vector<Border>& measured, const Record& before, const 
 
 RangedDecision alone(const Gemm& p, const Record& only, std::string reason) {
   RangedDecision d;
-  d.found = true, d.parts = {{only, all_calls(p)}}, d.reason = std::move(reason);
+  d.found = true, d.parts = {{only, all_calls(p)}}, d.sum_order = only.sum_order,
+  d.reason = std::move(reason);
   return d;
 }
 
@@ -105,11 +121,66 @@ std::string count_text(const RangedDecision& d) {
   return text;
 }
 
+/// Of the chosen kernels' time at the points, by weight: the mean of its logarithm.
+double mean_of(const Matrix& matrix, const Crossover& crossover) {
+  const std::vector<CrossoverKernel> kernels = matrix.kernels(0);
+  const std::vector<double> weights = matrix.weights();
+  double sum = 0, total = 0;
+  for (size_t i = 0; i < weights.size(); ++i)
+    sum += weights[i] * std::log(kernels[crossover.at[i]].seconds[i]), total += weights[i];
+  return sum / total;
+}
+
 /// Of the chosen ones to the default, over the points of the hold-out; 0: there is none.
 double mean_ratio(const std::vector<RangedHoldout>& holdout) {
   double sum = 0;
   for (const RangedHoldout& h : holdout) sum += std::log(std::max(h.ratio, 1e-9));
   return holdout.empty() ? 0 : std::exp(sum / double(holdout.size()));
+}
+
+} // namespace
+
+namespace {
+
+/// The kernels that share the calls, from those of one order.
+struct Choosing {
+  Matrix matrix;
+  Crossover crossover;
+  std::string order; ///< empty: of any
+  double cost = 1;   ///< times as long as those of all orders
+};
+
+Choosing choose_kernels(const Gemm& p, const Matrix& all, const CrossoverRules& rules, double favour) {
+  const auto of = [&](const Matrix& matrix) {
+    return choose_crossover(matrix.kernels(favour), matrix.weights(), rules);
+  };
+  Choosing best{all, of(all), "", 1};
+  if (!p.batch_invariant) return best;
+  const double free = mean_of(best.matrix, best.crossover);
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::string& order : orders_by_time(all.records(), all.timed_at(), all.weights_of_all())) {
+    const Matrix matrix = all.of(order);
+    const Crossover crossover = of(matrix);
+    if (const double mean = mean_of(matrix, crossover); mean < least)
+      least = mean, best = {matrix, crossover, order, std::exp(mean - free)};
+  }
+  return best;
+}
+
+void share_calls(const Gemm& p, const RecordLog& final, const Choosing& chosen, RangedDecision& d) {
+  const Crossover& crossover = chosen.crossover;
+  const auto& records = chosen.matrix.records();
+  const std::vector<int64_t> values = chosen.matrix.values();
+  const std::vector<Border> measured = borders_of(final.environment);
+  const Size size = *split_size(p);
+  d.parts = {{*records[crossover.at[0]], all_calls(p)}};
+  for (size_t i = 1; i < values.size(); ++i) {
+    if (crossover.at[i] == crossover.at[i - 1]) continue;
+    const Record &before = *records[crossover.at[i - 1]], &after = *records[crossover.at[i]];
+    const int64_t first = border(measured, before, after, values[i - 1], values[i]);
+    d.parts.push_back({after, all_calls(p)});
+    set_border(d, d.parts.size() - 1, size, first);
+  }
 }
 
 } // namespace
@@ -133,20 +204,10 @@ RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
   CrossoverRules rules;
   rules.most_kernels = points.kernels;
   rules.noise = std::max(rules.noise, threshold_of(final.noise_floor));
-  const std::vector<int64_t> values = matrix.values();
-  const Crossover crossover =
-      choose_crossover(matrix.kernels(threshold_of(final.noise_floor)), matrix.weights(), rules);
-  const std::vector<Border> measured = borders_of(final.environment);
-  const Size size = *split_size(p);
-  d.found = true, d.regret = crossover.regret, d.worst = crossover.worst;
-  d.parts = {{*records[crossover.at[0]], all_calls(p)}};
-  for (size_t i = 1; i < values.size(); ++i) {
-    if (crossover.at[i] == crossover.at[i - 1]) continue;
-    const Record &before = *records[crossover.at[i - 1]], &after = *records[crossover.at[i]];
-    const int64_t first = border(measured, before, after, values[i - 1], values[i]);
-    d.parts.push_back({after, all_calls(p)});
-    set_border(d, d.parts.size() - 1, size, first);
-  }
+  const Choosing chosen = choose_kernels(p, matrix, rules, threshold_of(final.noise_floor));
+  d.found = true, d.regret = chosen.crossover.regret, d.worst = chosen.crossover.worst;
+  d.sum_order = chosen.order, d.order_cost = chosen.cost;
+  share_calls(p, final, chosen, d);
   d.improved = d.parts.size() > 1 || d.parts[0].record.origin != "default";
   d.reason = count_text(d);
   return d;

@@ -18,9 +18,14 @@ struct RangedDecision {
   bool improved = false;           ///< not the default alone
   double regret = 0, worst = 0;    ///< of the crossover, at the points of the finals
   std::string reason;              ///< one line
+  /// Of a batch invariant problem: in which order all of them add up over K, and how many times as long they
+  /// take as the best of the finalists of all orders would, at the points by weight.
+  std::string sum_order;
+  double order_cost = 1;
 };
 
-/// What the finals say, by a crossover over all their points. Kernels share the calls by the first range
+/// What the finals say, by a crossover over all their points; of a batch invariant problem, among the kernels
+/// of the order of sums that is then the fastest. Kernels share the calls by the first range
 /// alone; points that are equal in it count by their mean, and weigh what they weigh together. The points,
 /// their weights and the most kernels are those of the search ("tune_at" of the environment). The default
 /// counts as faster by the noise, so that others take its place for more than that. Where the hold-out finds

@@ -94,6 +94,8 @@ Json Record::to_json() const {
                {"workspace", workspace},
                {"kernel_file", kernel_file},
                {"error", finite(error)}};
+  if (!sum_order.empty()) json["sum_order"] = sum_order;
+  if (!row_bits.empty()) json["row_bits"] = row_bits;
   if (timing) json["timing"] = timing_json(*timing);
   for (const PointTiming& p : points) {
     Json point = timing_json(p.timing);
@@ -124,6 +126,8 @@ Record Record::from_json(const Json& json, const std::string& where) {
     *value = get<int64_t>(json, name, where);
   r.choice.config = Config::from_json(get<Json>(json, "config", where));
   r.error = get<double>(json, "error", where);
+  if (json.contains("sum_order")) r.sum_order = get_name(json, "sum_order", where);
+  if (json.contains("row_bits")) r.row_bits = get_word(json, "row_bits", where);
   if (json.contains("timing")) r.timing = timing_from_json(json["timing"], where);
   if (json.contains("points"))
     for (const Json& point : get<std::vector<Json>>(json, "points", where))

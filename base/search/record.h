@@ -24,12 +24,14 @@ struct Timing {
 struct PointTiming {
   Sizes at;
   Timing timing;
+  double weight = 1; ///< of the point, in its search: what read_logs() finds in a log's environment
 };
 
 struct Record {
   std::string stage; ///< "r0", "r1", ... or "final"
   int64_t slot = -1;
   /// "ok", "compile_error", "crash", "timeout", "wrong", "out_of_bounds", "unsupported", "duplicate",
+  /// "varies" (correct, but of a batch invariant problem, and bits of a row depend on what they must not),
   /// "dropped" (correct, but too slow in the first samples to time further)
   std::string status = "ok", detail;
   std::string problem, arch;
@@ -38,6 +40,9 @@ struct Record {
   std::string origin;
   std::string sha256;
   int64_t code_bytes = 0, workspace = 0;
+  /// Of a batch invariant problem: the order of its sums, and a hash of the bits of some rows, the same for
+  /// all kernels of that order.
+  std::string sum_order, row_bits;
   std::string kernel_file; ///< path of the .dgk relative to the log's folder
   /// Largest error of the output relative to its tolerance (<= 1 passes), over all verified shapes.
   double error = 0;

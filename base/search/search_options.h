@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/kernel/config.h"
+#include "base/problem/problem.h"
 
 #include <map>
 #include <optional>
@@ -46,6 +47,15 @@ struct SearchOptions {
   std::string include, exclude;
   /// Not empty: these configs alone, and of them what the rest allows. From the file `space`.
   std::vector<Choice> configs;
+
+  /// Of a batch invariant problem, `of` which the space is a part: configs of this order of sums alone. A
+  /// search chooses it; no file has it.
+  struct SumOrder {
+    Problem of;
+    std::string order;
+    bool operator==(const SumOrder&) const = default;
+  };
+  std::optional<SumOrder> sum_order = {};
 
   /// Bytes of workspace that a GPU kernel may ask its caller for.
   int64_t workspace = int64_t(1) << 30;

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <map>
 
 namespace deepgen {
 namespace {
@@ -96,6 +97,15 @@ std::vector<Choice> ranged_incumbents(const PlanOptions& o, const ProblemFile& f
   return out;
 }
 
+/// Of a batch invariant problem: which orders of sums are tried, each by how many candidates.
+void print_orders(const Plan& plan) {
+  if (!plan.problem.batch_invariant()) return;
+  std::map<std::string, size_t> orders;
+  for (const PlanSlot& slot : plan.slots)
+    ++orders[find_template(slot.choice.template_name).sum_order(plan.problem, plan.arch, slot.choice.config)];
+  for (const auto& [order, count] : orders) std::printf("%zu of them: %s\n", count, order.c_str());
+}
+
 void run_ranged_plan(const PlanOptions& o, const ProblemFile& file, const SearchInput& in) {
   const Plan plan = next_ranged_plan(in, ranged_incumbents(o, file, in.device));
   if (o.dry_run) {
@@ -105,6 +115,7 @@ void run_ranged_plan(const PlanOptions& o, const ProblemFile& file, const Search
     for (const Sizes& at : plan.points.at) points += " " + point_text(plan.problem.gemm(), at);
     std::printf("%zu candidates, for calls of%s; at most %zu kernels\n", plan.slots.size(), points.c_str(),
                 plan.points.kernels);
+    print_orders(plan);
     return;
   }
   write_if_changed(o.output, plan.serialize());

@@ -37,6 +37,15 @@ std::string printed(const llvm::Module& module) {
   return text;
 }
 
+/// Whether it may run in place of the config where that cannot: on a CPU for all calls of a lesser one.
+bool keeps_order(const Problem& p, const std::string& arch, const Choice& config, const Choice& other) {
+  if (!p.batch_invariant() || arch == "cpu") return true;
+  const auto order = [&](const Choice& c) {
+    return find_template(c.template_name).sum_order(p, arch, c.config);
+  };
+  return order(config) == order(other);
+}
+
 /// A module with the template's kernel in it, and its description.
 struct Emitted {
   std::unique_ptr<mlir::MLIRContext> context = make_context();
@@ -83,6 +92,8 @@ Kernel compile_one(const Problem& problem, const std::string& arch, const Choice
   }
   kernel.role = role;
   kernel.choice = choice;
+  if (problem.batch_invariant())
+    kernel.sum_order = find_template(choice.template_name).sum_order(problem, arch, choice.config);
   return kernel;
 }
 
@@ -162,7 +173,7 @@ KernelFile compile_candidate(const Problem& problem, const std::string& arch, co
     if (awkward) kernels.add(family.awkward(problem, choice.config), choice, "awkward");
     if (fallbacks)
       for (const Choice& other : family.fallbacks(problem, arch, choice.config))
-        kernels.add(problem, other, "fallback");
+        if (keeps_order(problem, arch, choice, other)) kernels.add(problem, other, "fallback");
   });
 }
 

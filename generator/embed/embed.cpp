@@ -72,7 +72,7 @@ void check_last_kernel(const LinkedKernel& last, const LibraryFunction& f) {
   bool takes_all = k.device.empty() && !k.most_pitch;
   for (const Operand& x : signature(f.file.problem))
     takes_all = takes_all && (!x.in_memory() || k.align_of(x) <= size_of(x.type));
-  if (!takes_all)
+  if (!takes_all && !f.file.problem.batch_invariant()) // that refuses what would be added up in another order
     throw Error("no kernel of " + last.file->arch +
                     " takes operands that are aligned to their elements alone, with any leading dimensions",
                 f.file.label() + ", " + k.choice.text(), "", "a defect of the template's fallbacks()");

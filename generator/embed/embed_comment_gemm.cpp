@@ -71,6 +71,13 @@ std::string range_lines(const Gemm& p) {
          "epilogue of beta * C.\n";
 }
 
+std::string invariance_lines(const Gemm& p) {
+  if (!p.batch_invariant) return "";
+  return "   The bits of a row of D depend neither on M, nor on the row's place, nor on other rows. On a "
+         "GPU, "
+         "operands that are\n   less aligned than dense ones are DEEPGEN_ERROR_ALIGNMENT.\n";
+}
+
 } // namespace
 
 std::string comment_lines(const Gemm& p) {
@@ -80,7 +87,7 @@ std::string comment_lines(const Gemm& p) {
       ", batch " + size_text(p, Size::batch) + ". Row-major. Sums in " + to_string(p.accumulate) + "; " +
       (c_type(p.a) == "void" || c_type(p.d) == "void" ? "types without a name in C are void;" : "") +
       " alpha and beta are rounded to " + to_string(p.scale_type()) + ".\n";
-  text += range_lines(p);
+  text += range_lines(p) + invariance_lines(p);
   text += matrix_line("A", operands[0], p, p.a_transposed() ? "K x M, transposed" : "M x K");
   text += matrix_line("B", operands[1], p, b_meaning(p));
   if (p.groups)

@@ -8,6 +8,7 @@
 #include "generator/embed/embed_vendor.h"
 #include "generator/embed/operand_table.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdio>
@@ -115,6 +116,17 @@ std::string requirement_table(const Kernel& k, const std::string& id, const Libr
   return text + "};\n";
 }
 
+/// Behind the field of a vendor's call, which such a function has not.
+std::string order_field(const Kernel& k, const LibraryFunction& f) {
+  if (k.sum_order.empty()) return "";
+  std::vector<std::string> orders;
+  for (const LinkedKernel& linked : linked_kernels(f))
+    if (std::find(orders.begin(), orders.end(), linked.kernel->sum_order) == orders.end())
+      orders.push_back(linked.kernel->sum_order);
+  const auto place = std::find(orders.begin(), orders.end(), k.sum_order) - orders.begin();
+  return ", nullptr, " + number(int64_t(place) + 1) + "u";
+}
+
 /// The fields of deepgen_kernel in order: those of every kernel, of the CPU's, of GPUs'.
 std::string kernel_row(const LinkedKernel& linked, const LibraryFunction& f, const std::string& id,
                        EmbeddedCode& code) {
@@ -135,7 +147,8 @@ std::string kernel_row(const LinkedKernel& linked, const LibraryFunction& f, con
          "_requirements";
   return row + ", &" + code.add_gpu_code(k, "deepgen_" + id) + ", " + id + "_launches, " +
          number(int64_t(k.launches.size())) + ", " + (k.maps.empty() ? "nullptr" : id + "_maps") + ", " +
-         number(int64_t(k.maps.size())) + size_fields(k, id) + vendor_field(linked, f, id) + "},\n";
+         number(int64_t(k.maps.size())) + size_fields(k, id) + vendor_field(linked, f, id) +
+         order_field(k, f) + "},\n";
 }
 
 /// The table of one function's kernels, and the lists that it points to.

@@ -84,6 +84,9 @@ ProblemFile ProblemFile::parse(const std::string& text, const std::string& where
     if (fallback != "vendor")
       throw Error("unknown fallback '" + fallback + "'", where, "", "use vendor, or leave it out");
     file.fallback = true;
+    if (file.problem.batch_invariant())
+      throw Error("a vendor's library promises no order of sums", where,
+                  "fallback with " + file.problem.key(), "leave FALLBACK or BATCH_INVARIANT out");
   }
   read_points(json, where, file);
   return file;

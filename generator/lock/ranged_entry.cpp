@@ -56,6 +56,18 @@ std::string why_stale(const LockedPart& part, const LockEntry& e, const Problem&
   return why_illegal(p, e.arch, e.device, part.choice);
 }
 
+/// Kernels of a batch invariant problem add up over K in one order.
+std::string why_several_orders(const std::vector<LockedPart>& parts, const LockEntry& e, const Problem& p) {
+  if (!p.batch_invariant()) return "";
+  const auto order = [&](const LockedPart& part) {
+    return find_template(part.choice.template_name).sum_order(p, e.arch, part.choice.config);
+  };
+  for (const LockedPart& part : parts)
+    if (order(part) != order(parts.front()))
+      return "its kernels add up over K in several orders: " + order(parts.front()) + "; " + order(part);
+  return "";
+}
+
 /// Nothing when the key is of a problem without ranges, or of another version.
 std::optional<Gemm> ranged_gemm(const std::string& key) {
   try {
@@ -90,6 +102,8 @@ LockEntry ranged_entry(const Gemm& p, const std::string& arch, const Device& dev
   const std::vector<RangedHoldout> holdout = holdout_of(final.environment);
   evidence["points"] = points_json(holdout, d.parts, points_of(p, final));
   evidence["regret"] = {rounded(d.regret), rounded(d.worst)};
+  if (!d.sum_order.empty())
+    evidence["sum_order"] = d.sum_order, evidence["order_cost"] = rounded(d.order_cost);
   if (const std::string vendor = final.environment.value("vendor_name", ""); !vendor.empty())
     evidence["vendor_name"] = vendor;
   LockEntry e{
@@ -110,6 +124,7 @@ std::string why_stale_ranges(const LockEntry& e) {
   if (!e.taken) return "its kernel for the largest sizes does not say which these are";
   for (const LockedPart& part : parts)
     if (std::string why = why_stale(part, e, problem); !why.empty()) return why;
+  if (std::string why = why_several_orders(parts, e, problem); !why.empty()) return why;
   const Gemm& p = problem.gemm();
   const Size size = *split_size(p);
   int64_t next = *p.least[size_t(size)];
@@ -166,6 +181,14 @@ const LockEntry* find_other_ranges(const Lock& lock, const Problem& problem, con
   return nullptr;
 }
 
+const LockEntry* find_other_invariance(const Lock& lock, const Problem& problem, const std::string& arch) {
+  if (problem.op() != "gemm") return nullptr;
+  Gemm other = problem.gemm();
+  other.batch_invariant = !other.batch_invariant;
+  const std::vector<const LockEntry*> found = lock.find_all(other.key(), arch);
+  return found.empty() ? nullptr : found.front();
+}
+
 namespace {
 
 /// "m=16", with several ranges "m=16 k=128".
@@ -200,6 +223,22 @@ std::string evidence_line(const Json& point, const Gemm& p, const std::string& v
 }
 
 } // namespace
+
+std::string order_text(const LockEntry& e) {
+  if (e.problem.find(" invariant=rows ") == std::string::npos) return "";
+  std::string text = "    batch invariant";
+  try {
+    const Problem p = Problem::parse(e.problem);
+    text += ": " + visible(find_template(e.choice.template_name).sum_order(p, e.arch, e.choice.config));
+  } catch (const Error&) { // of another version
+  }
+  const Json cost = e.evidence.is_object() ? e.evidence.value("order_cost", Json()) : Json();
+  char words[80] = "";
+  if (cost.is_number())
+    std::snprintf(words, sizeof words, "; takes %.3f times as long as the best finalists of all orders",
+                  cost.get<double>());
+  return text + words + "\n";
+}
 
 std::string ranges_text(const LockEntry& e) {
   const std::optional<Gemm> p = ranged_gemm(e.problem);

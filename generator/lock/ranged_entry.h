@@ -26,6 +26,12 @@ std::string tuned_for_others(const LockEntry&, const Gemm&, const TunePoints&);
 /// The lock's entry of the same problem with other ranges, whose kernels were not tuned for these; nullptr
 /// when there is none.
 const LockEntry* find_other_ranges(const Lock&, const Problem&, const std::string& arch);
+/// That of the same problem, but for BATCH_INVARIANT, which one has and the other has not.
+const LockEntry* find_other_invariance(const Lock&, const Problem&, const std::string& arch);
+
+/// A line for `lock show`: of a batch invariant problem the order of the entry's sums, and what it costs.
+/// Empty of others.
+std::string order_text(const LockEntry&);
 
 /// A table for `lock show`: sizes, config, and the ratios at the points. Empty without ranges.
 std::string ranges_text(const LockEntry&);

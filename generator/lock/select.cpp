@@ -179,8 +179,12 @@ Found find_for_gpus(const Lock& lock, const SelectRequest& r) {
   return found;
 }
 
-/// Of entries for other ranges.
-Found other_ranges(const Context& c, const SelectRequest& r) {
+/// Of entries that come near.
+Found other_problem(const Context& c, const SelectRequest& r) {
+  if (const LockEntry* e = find_other_invariance(c.lock, r.file.problem, r.arch))
+    return {{},
+            std::string("it was tuned ") + (r.file.problem.batch_invariant() ? "without" : "with") +
+                " BATCH_INVARIANT: " + e->problem};
   const LockEntry* e = find_other_ranges(c.lock, r.file.problem, r.arch);
   return e ? Found{{}, "it was tuned for other ranges: " + e->problem} : Found();
 }
@@ -189,10 +193,10 @@ Found find(const Context& c, const SelectRequest& r) {
   const std::string key = r.file.problem.key();
   if (is_gpu(r.arch)) {
     const Found found = find_for_gpus(c.lock, r);
-    return found.good.empty() && found.stale.empty() ? other_ranges(c, r) : found;
+    return found.good.empty() && found.stale.empty() ? other_problem(c, r) : found;
   }
   const LockEntry* e = c.lock.find(key, r.arch, c.mode == Mode::frozen ? best_device(r.arch) : r.device);
-  if (!e) return other_ranges(c, r);
+  if (!e) return other_problem(c, r);
   const std::string stale = why_not_linked(*e, r);
   return stale.empty() ? Found{{e}, ""} : Found{{}, stale};
 }

@@ -12,7 +12,7 @@ constexpr const char* kT4Version = "1.0.0";
 std::string invalidity(const std::string& status) {
   if (status == "ok" || status == "dropped" || status == "duplicate") return "correct";
   if (status == "compile_error") return "compile";
-  if (status == "wrong" || status == "out_of_bounds") return "correctness";
+  if (status == "wrong" || status == "out_of_bounds" || status == "varies") return "correctness";
   if (status == "unsupported") return "constraints";
   return status == "timeout" ? "timeout" : "runtime";
 }

@@ -118,6 +118,9 @@ std::string ranged_summary(const Gemm& p, const RecordLog& final) {
   const Size size = *split_size(p);
   std::string text =
       "  winners: " + d.reason + format("; noise floor %.1f %%", 100 * final.noise_floor) + "\n";
+  if (!d.sum_order.empty())
+    text += "  batch invariant: " + visible(d.sum_order) +
+            format("; %.3f times as long as the best finalists of all orders", d.order_cost) + "\n";
   for (const RangedWinner& w : d.parts)
     text += "    " + std::string(size_names[size_t(size)]) + " " + std::to_string(w.taken.least[size]) +
             ".." + std::to_string(w.taken.most[size]) + ": " + w.record.choice.text() + "\n";

@@ -1,9 +1,12 @@
 #include "generator/search/ranged_search.h"
 
 #include "base/problem/points.h"
+#include "base/search/sum_orders.h"
+#include "generator/space/order_estimate.h"
 #include "generator/space/ranged_default.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace deepgen {
@@ -25,13 +28,17 @@ std::vector<Record> records_at(const SearchInput& in, const std::string& key, co
   return out;
 }
 
-std::vector<PlanSlot> proposals_at(const SearchInput& in, const Sizes& at) {
+/// `order`: of sums, of a batch invariant problem.
+std::vector<PlanSlot> proposals_at(const SearchInput& in, const Sizes& at, const std::string& order) {
   SearchInput one = in;
   const Gemm& p = in.problem.gemm();
-  one.problem = in.arch == "cpu" ? p.at(at) : p.up_to(at); // spaces of GPUs know ranges
+  one.problem = problem_at(p, in.arch, at);
+  if (!order.empty()) one.options.sum_order = {p, order};
   one.incumbent.reset();
   one.records = records_at(in, one.problem.key(), at);
-  std::vector<PlanSlot> slots = next_plan(one).slots;
+  const Space space(one.problem, one.arch, one.device, one.options);
+  if (!order.empty() && space.size() == 0) return {}; // what another point likes of the order serves this one
+  std::vector<PlanSlot> slots = next_plan(one, space).slots;
   for (PlanSlot& slot : slots)
     if (slot.origin == "default") slot.origin = "model"; // of this size alone
   return slots;
@@ -61,6 +68,40 @@ private:
   std::set<std::string> taken_;
 };
 
+/// In round 0 of a batch invariant problem so many orders of sums are tried, as far as the estimate has none
+/// of them behind the best by more than so much.
+constexpr size_t kOrders = 2;
+constexpr double kBehind = 1.3;
+
+double mean_seconds(const OrderEstimate& e, const std::vector<double>& weights) {
+  double sum = 0, total = 0;
+  for (size_t i = 0; i < weights.size(); ++i)
+    if (weights[i] > 0) sum += weights[i] * std::log(e.seconds[i]), total += weights[i];
+  return std::exp(sum / total);
+}
+
+/// What a round's candidates may be: {""}, anything; of a batch invariant problem, these orders. After round
+/// 0 the one that was the fastest.
+std::vector<std::string> orders_of(const SearchInput& in, const TunePoints& points) {
+  const Gemm& p = in.problem.gemm();
+  if (!p.batch_invariant) return {""};
+  if (in.round > 0) {
+    std::vector<const Record*> records;
+    for (const Record& r : in.records)
+      if (r.problem == in.problem.key()) records.push_back(&r);
+    const std::vector<std::string> measured = orders_by_time(records, points.at, points.weights);
+    if (!measured.empty()) return {measured.front()};
+  }
+  const std::vector<OrderEstimate> estimates =
+      estimated_orders(p, in.arch, in.device, points.at, points.weights, in.options);
+  const double best = mean_seconds(estimates.front(), points.weights);
+  std::vector<std::string> orders;
+  for (const OrderEstimate& e : estimates)
+    if (orders.size() < kOrders && mean_seconds(e, points.weights) <= kBehind * best)
+      orders.push_back(e.order);
+  return orders;
+}
+
 } // namespace
 
 Plan next_ranged_plan(const SearchInput& in, const std::vector<Choice>& incumbents) {
@@ -74,10 +115,11 @@ Plan next_ranged_plan(const SearchInput& in, const std::vector<Choice>& incumben
   }
   std::vector<std::vector<PlanSlot>> proposals;
   size_t longest = 0;
-  for (const Sizes& at : plan.points().at) {
-    proposals.push_back(proposals_at(in, at));
-    longest = std::max(longest, proposals.back().size());
-  }
+  for (const std::string& order : orders_of(in, plan.points()))
+    for (const Sizes& at : plan.points().at) {
+      proposals.push_back(proposals_at(in, at, order));
+      longest = std::max(longest, proposals.back().size());
+    }
   for (size_t i = 0; i < longest && !plan.full(); ++i)
     for (const auto& list : proposals)
       if (i < list.size()) plan.add(list[i].choice, list[i].origin);

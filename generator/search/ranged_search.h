@@ -8,7 +8,9 @@ namespace deepgen {
 
 /// The points propose in turn what next_plan() proposes for the problem of their size, as far as it serves
 /// the whole range. Round 0 begins with the default (the estimate's best for the largest calls) and the
-/// lock's kernels. A point whose search has ended proposes nothing. The same input gives the same plan.
+/// lock's kernels. A point whose search has ended proposes nothing. Of a
+/// batch invariant problem the first round is of the two orders of sums that the estimate likes best, later
+/// ones of that which was the fastest. The same input gives the same plan.
 Plan next_ranged_plan(const SearchInput&, const std::vector<Choice>& incumbents);
 
 } // namespace deepgen

@@ -1,6 +1,7 @@
 #include "generator/space/ranged_default.h"
 
 #include "base/search/crossover.h"
+#include "generator/space/order_estimate.h"
 
 #include <algorithm>
 #include <map>
@@ -28,12 +29,21 @@ public:
   const std::vector<double>& weights() const { return weights_; }
 
   double cost(const Choice& c, const Sizes& at) const {
-    return find_template(c.template_name).cost(problem_at(at), device_, c.config);
+    return find_template(c.template_name).cost(problem_at(problem_, arch_, at), device_, c.config);
   }
 
-  /// The best config at a point, of those that serve the whole range.
+  /// The best config at each point, of those that serve the whole range; of a batch invariant problem, all of
+  /// one order of sums.
+  std::vector<Choice> best() const {
+    if (problem_.batch_invariant)
+      return estimated_orders(problem_, arch_, device_, points_, weights_).front().best;
+    std::vector<Choice> all;
+    for (const Sizes& at : points_) all.push_back(best(at));
+    return all;
+  }
+
   Choice best(const Sizes& at) const {
-    const Space space(problem_at(at), arch_, device_);
+    const Space space(problem_at(problem_, arch_, at), arch_, device_);
     for (size_t rank = 0; rank < space.size(); ++rank)
       if (const Choice c = space.choice(rank); why_illegal(problem_, arch_, device_, c).empty()) return c;
     return Space(problem_, arch_, device_).default_choice();
@@ -50,10 +60,6 @@ public:
   }
 
 private:
-  /// What configs for calls of these sizes are for. Spaces of GPUs know ranges: gemv has a parameter for
-  /// them.
-  Gemm problem_at(const Sizes& at) const { return arch_ == "cpu" ? problem_.at(at) : problem_.up_to(at); }
-
   const Gemm& problem_;
   const std::string& arch_;
   const Device& device_;
@@ -63,8 +69,8 @@ private:
 
 std::vector<Choice> candidates_of(const Line& line) {
   std::vector<Choice> all;
-  for (const Sizes& at : line.points())
-    if (const Choice c = line.best(at); std::find(all.begin(), all.end(), c) == all.end()) all.push_back(c);
+  for (const Choice& c : line.best())
+    if (std::find(all.begin(), all.end(), c) == all.end()) all.push_back(c);
   return all;
 }
 

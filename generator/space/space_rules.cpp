@@ -92,6 +92,9 @@ bool SpaceRules::allows(const Template& t) const {
 
 bool SpaceRules::passes(const Template& t, const Config& config) const {
   if (t.workspace(problem_, config) > options_.workspace) return false;
+  if (const auto& only = options_.sum_order;
+      only && t.sum_order(only->of, device_.arch, config) != only->order)
+    return false;
   if (!patterns_->include && !patterns_->exclude) return true;
   const std::string text = Choice{t.name(), config}.text();
   return (!patterns_->include || patterns_->include->is_found_in(text)) &&

@@ -1,6 +1,7 @@
 #include "measure/commands/finalist_set.h"
 
 #include "base/kernel/device.h"
+#include "base/search/sum_orders.h"
 #include "base/text/error.h"
 #include "measure/race/candidates.h"
 
@@ -54,6 +55,16 @@ std::vector<KernelFile> FinalistSet::unverified() {
       reject(f.record.choice, "compile_error", "awkward kernel: " + twin->detail);
   }
   return files;
+}
+
+void FinalistSet::reject_others() {
+  std::vector<Record> records;
+  for (const Finalist& f : finalists_) records.push_back(f.record);
+  std::vector<Record*> list;
+  for (Record& r : records) list.push_back(&r);
+  reject_other_bits(list);
+  for (const Record& r : records)
+    if (!r.ok()) reject(r.choice, r.status, r.detail);
 }
 
 void FinalistSet::accept(const Choice& choice, double error) {

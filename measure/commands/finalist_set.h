@@ -33,6 +33,9 @@ public:
   /// ... or is none any more.
   void reject(const Choice&, const std::string& status, const std::string& detail);
 
+  /// Of a batch invariant problem: rejects those whose bits of rows are others than those of their order.
+  void reject_others();
+
   /// The default's record when it failed in its round, then those of the rejected.
   std::vector<Record> failed() const { return failed_; }
 

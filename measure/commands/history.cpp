@@ -39,6 +39,7 @@ constexpr const char* kEntry = "the cache's entry";
 struct StoredVerdict {
   std::string status, detail;
   double error = 0;
+  std::string row_bits = {};
 };
 
 /// `read`'s value; nothing where there is no entry, or it is not what was stored.
@@ -53,11 +54,11 @@ std::optional<T> parse(const std::optional<std::string>& entry, T (*read)(const 
 
 StoredVerdict read_verdict(const Json& json) {
   return {get<std::string>(json, "status", kEntry), get<std::string>(json, "detail", kEntry),
-          get<double>(json, "error", kEntry)};
+          get<double>(json, "error", kEntry), json.value("row_bits", "")};
 }
 
 bool is_lasting(const std::string& status) {
-  return status == "ok" || status == "wrong" || status == "out_of_bounds";
+  return status == "ok" || status == "wrong" || status == "out_of_bounds" || status == "varies";
 }
 
 } // namespace
@@ -104,7 +105,7 @@ std::vector<Candidate*> EarlierRuns::unverified(const std::vector<Candidate*>& o
       unknown.push_back(c);
       continue;
     }
-    c->record.error = verdict->error;
+    c->record.error = verdict->error, c->record.row_bits = verdict->row_bits;
     if (verdict->status == "ok") continue;
     c->decide(verdict->status, verdict->detail);
     c->record.cached = true;
@@ -117,9 +118,11 @@ void EarlierRuns::keep_verdicts(const std::vector<Candidate*>& verified) {
   for (const Candidate* c : verified) {
     const std::string status = c->open() ? "ok" : c->record.status;
     if (is_lasting(status))
-      cache_.store(
-          CacheKind::verdict, verdict_key(*c),
-          dump_json({{"status", status}, {"detail", c->record.detail}, {"error", finite(c->record.error)}}));
+      cache_.store(CacheKind::verdict, verdict_key(*c),
+                   dump_json({{"status", status},
+                              {"detail", c->record.detail},
+                              {"error", finite(c->record.error)},
+                              {"row_bits", c->record.row_bits}}));
   }
 }
 

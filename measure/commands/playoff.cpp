@@ -325,6 +325,7 @@ void playoff(const PlayoffCommand& command) {
     throw Error("a CPU has no bursts and no serial launches", "--extra", "these are regimes of GPUs",
                 "leave --extra out");
   FinalistSet selection(command.records, command.awkward, command.output);
+  selection.reject_others();
   Progress progress(command.label.empty() ? "measure final" : command.label + " on " + device.arch);
   Spent spent;
   RecordLog log;

@@ -4,6 +4,7 @@
 #include "base/files/locks.h"
 #include "base/kernel/kernel_call.h"
 #include "base/search/names.h"
+#include "base/search/sum_orders.h"
 #include "base/search/tune_points_json.h"
 #include "base/text/error.h"
 #include "measure/commands/environment.h"
@@ -86,7 +87,7 @@ void verify_on_gpu(Round& round, const std::vector<Candidate*>& list, double sta
   for (Candidate* c : list) files.push_back(&c->file);
   round.progress.live("verifying");
   size_t next = cuda::verify_files(files, options, [&](size_t i, const Verdict& v) {
-    list[i]->record.error = v.error;
+    list[i]->record.error = v.error, list[i]->record.row_bits = v.row_bits;
     if (v.status != "ok") list[i]->decide(v.status, v.detail);
     round.progress.live("verified " + std::to_string(i + 1) + "/" + std::to_string(files.size()));
   });
@@ -110,9 +111,15 @@ void verify_on_cpu(Round& round, const std::vector<Candidate*>& list, double sta
 
 void verify(Round& round, EarlierRuns& history, double start) {
   const std::vector<Candidate*> list = history.unverified(round.open());
-  if (list.empty()) return;
-  (round.device.is_cpu() ? verify_on_cpu : verify_on_gpu)(round, list, start);
-  history.keep_verdicts(list);
+  if (!list.empty()) {
+    (round.device.is_cpu() ? verify_on_cpu : verify_on_gpu)(round, list, start);
+    history.keep_verdicts(list);
+  }
+  // Of a batch invariant problem: no verdict on a kernel by itself, so that the cache has none of it.
+  std::vector<Record*> records;
+  for (Candidate* c : round.open()) records.push_back(&c->record);
+  for (Candidate& r : round.rivals) records.push_back(&r.record);
+  reject_other_bits(records);
 }
 
 std::string arm_name(const Candidate& c) { return c.record.slot < 0 ? "anchor" : candidate_name(c.record); }

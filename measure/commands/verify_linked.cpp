@@ -104,7 +104,7 @@ Verdict verdict_on(const KernelFile& file, const VerifyCommand& command) {
 }
 
 bool is_wrong(const Verdict& v) {
-  return v.status == "wrong" || v.status == "out_of_bounds" || v.status == "crash";
+  return v.status == "wrong" || v.status == "out_of_bounds" || v.status == "varies" || v.status == "crash";
 }
 
 /// For a build: verified.json of one winner.dgk.

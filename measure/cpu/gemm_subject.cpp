@@ -1,5 +1,6 @@
 #include "measure/cpu/gemm_subject.h"
 
+#include "measure/cpu/invariant_cases.h"
 #include "measure/cpu/ranged_cases.h"
 #include "measure/vendor/cpu/onednn.h"
 #include "measure/vendor/cpu/vendor.h"
@@ -16,11 +17,17 @@ public:
   explicit GemmSubject(const Gemm& p) : verified_(p), problem_(p.ranged() ? p.at(p.sizes()) : p) {}
 
   std::unique_ptr<CaseSet> cases(uint64_t seed) const override {
-    if (verified_.ranged()) return std::make_unique<RangedCases>(verified_, seed);
-    return std::make_unique<GemmCases>(problem_, seed);
+    std::unique_ptr<CaseSet> set;
+    if (verified_.ranged())
+      set = std::make_unique<RangedCases>(verified_, seed);
+    else
+      set = std::make_unique<GemmCases>(problem_, seed);
+    if (!verified_.batch_invariant) return set;
+    return std::make_unique<InvariantCases>(verified_, seed, std::move(set));
   }
   double case_bytes() const override {
-    return verified_.ranged() ? ranged_case_bytes(verified_) : deepgen::case_bytes(problem_);
+    return (verified_.ranged() ? ranged_case_bytes(verified_) : deepgen::case_bytes(problem_)) +
+           (verified_.batch_invariant ? invariant_case_bytes(verified_) : 0);
   }
   std::unique_ptr<TimingOperands> operands(int64_t workspace, uint64_t seed) const override {
     return std::make_unique<GemmOperands>(problem_, workspace, seed);

@@ -23,12 +23,15 @@ public:
 
   Verdict verify(const KernelFile& file) {
     Verdict worst;
+    SameOrder same;
     for (const Kernel& kernel : file.kernels) {
       if (!runs_on(kernel.isa, options_.device_isa))
         continue; // a fallback's awkward twin, for a better device
       const Verdict one = verify(kernel);
       if (one.status != "ok") return {one.status, kernel.role + " kernel: " + one.detail, one.error};
       worst.error = std::max(worst.error, one.error);
+      if (std::string why = same.add(kernel, one); !why.empty()) return {"varies", why, one.error};
+      if (&kernel == file.find("main")) worst.row_bits = one.row_bits;
     }
     return worst;
   }
@@ -58,7 +61,11 @@ private:
 };
 
 Json verdict_message(size_t index, const Verdict& v) {
-  return {{"candidate", index}, {"status", v.status}, {"detail", v.detail}, {"error", finite(v.error)}};
+  return {{"candidate", index},
+          {"status", v.status},
+          {"detail", v.detail},
+          {"error", finite(v.error)},
+          {"row_bits", v.row_bits}};
 }
 
 /// What the sets of cases of other problems than the tuned one take, and the largest workspace.
@@ -113,6 +120,7 @@ void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, Verif
   const auto on_verdict = [&](const Json& message) {
     Candidate& c = *candidates.at(message.value("candidate", next));
     c.record.error = message.value("error", 0.0);
+    c.record.row_bits = message.value("row_bits", "");
     if (const std::string status = message.value("status", ""); status != "ok")
       c.decide(status, message.value("detail", ""));
     ++next;

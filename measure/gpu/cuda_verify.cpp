@@ -13,7 +13,7 @@ namespace deepgen::cuda {
 namespace {
 
 constexpr int64_t kFullElements = int64_t(1) << 26;
-constexpr size_t kMostProducts = 8;
+constexpr size_t kMostProducts = 8, kMostEqualRows = 2;
 
 int64_t blocks_per_entry(const Gemm& p) { return (p.m + block_rows - 1) / block_rows; }
 
@@ -285,6 +285,18 @@ Verdict Verifier::verify(const Kernel& kernel, const std::function<void(const st
     before(c.name);
     return verify_case(loaded, kernel, c);
   });
+}
+
+Verdict Verifier::verify_equal_rows(const Kernel& kernel,
+                                    const std::function<void(const std::string&)>& before) {
+  const std::string key = kernel.problem.key();
+  if (!equal_rows_.count(key) && equal_rows_.size() >= kMostEqualRows) equal_rows_.clear();
+  std::unique_ptr<EqualRowCalls>& calls = equal_rows_[key];
+  if (!calls) {
+    before(reference);
+    calls = std::make_unique<EqualRowCalls>(kernel.problem.gemm(), tools_, seed_);
+  }
+  return calls->verify(kernel, before);
 }
 
 Verdict Verifier::verify_case(const LoadedKernel& loaded, const Kernel& kernel, const CallCase& c) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/kernel/kernel.h"
+#include "measure/gpu/cuda_equal_rows.h"
 #include "measure/gpu/cuda_launch.h"
 #include "measure/gpu/toolbox/cuda_operands.h"
 #include "measure/values/groups.h"
@@ -48,6 +49,11 @@ public:
   /// `before` is called with the case's name ahead of each, and with these two ahead of what they say. A
   /// DriverError from a call of the kernel passes through.
   virtual Verdict verify(const Kernel& kernel, const std::function<void(const std::string&)>& before) = 0;
+  /// Of a kernel of a batch invariant problem, with its ranges: calls whose rows must be equal bit by bit.
+  virtual Verdict verify_equal_rows(const Kernel&, const std::function<void(const std::string&)>& before) {
+    (void)before;
+    return {};
+  }
 };
 
 /// Of matrix products.
@@ -58,6 +64,9 @@ public:
   Verifier(const Context& context, const Toolbox& tools, uint64_t seed, int64_t zone = default_zone);
   static constexpr int64_t default_zone = 4096;
   Verdict verify(const Kernel& kernel, const std::function<void(const std::string&)>& before) override;
+
+  Verdict verify_equal_rows(const Kernel& kernel,
+                            const std::function<void(const std::string&)>& before) override;
 
   /// One case of something else that computes the problem, called as `enqueue` does. `rounding`: of the
   /// product, ahead of gate and epilogue, in units of itself.
@@ -88,6 +97,7 @@ private:
   uint64_t seed_;
   int64_t zone_;
   std::map<std::string, std::vector<Product>> products_;
+  std::map<std::string, std::unique_ptr<EqualRowCalls>> equal_rows_; ///< by problem
 };
 
 } // namespace deepgen::cuda

@@ -47,8 +47,10 @@ std::string label(const Kernel& kernel, const Sizes& sizes) {
   return kernel.role + " kernel at " + text;
 }
 
-Verdict verify_call(const Kernel& kernel, const std::string& label, KernelVerifier& verifier, double limit,
-                    Channel& channel) {
+using Verify = Verdict (KernelVerifier::*)(const Kernel&, const std::function<void(const std::string&)>&);
+
+Verdict verify_by(Verify verify, const Kernel& kernel, const std::string& label, KernelVerifier& verifier,
+                  double limit, Channel& channel) {
   const double call = call_limit(kernel.problem, limit);
   const auto before = [&](const std::string& name) {
     const bool calls = name != KernelVerifier::loading && name != KernelVerifier::reference;
@@ -56,22 +58,41 @@ Verdict verify_call(const Kernel& kernel, const std::string& label, KernelVerifi
                  calls ? call : std::max(call, kPrepareSeconds));
   };
   try {
-    return verifier.verify(kernel, before);
+    return (verifier.*verify)(kernel, before);
   } catch (const DriverError& e) {
     e.check_host();
     return {e.sticky() ? "crash" : "unsupported", e.what(), 0};
   }
 }
 
+Verdict verify_call(const Kernel& kernel, const std::string& label, KernelVerifier& verifier, double limit,
+                    Channel& channel) {
+  return verify_by(&KernelVerifier::verify, kernel, label, verifier, limit, channel);
+}
+
+/// All its calls, of a kernel with ranges.
+Verdict verify_rows(const Kernel& kernel, const std::string& label, KernelVerifier& verifier, double limit,
+                    Channel& channel) {
+  return verify_by(&KernelVerifier::verify_equal_rows, kernel, label, verifier, limit, channel);
+}
+
 Verdict verify_file(const KernelFile& file, KernelVerifier& verifier, double limit, Channel& channel) {
   Verdict worst;
-  for (const Kernel& kernel : file.kernels)
+  SameOrder same;
+  for (const Kernel& kernel : file.kernels) {
     for (const Sizes& sizes : sizes_of_calls(kernel.problem)) {
       const std::string name = label(kernel, sizes);
       const Verdict one = verify_call(kernel_in_call(kernel, sizes), name, verifier, limit, channel);
       if (one.status != "ok") return {one.status, name + ": " + one.detail, one.error};
       worst.error = std::max(worst.error, one.error);
     }
+    if (!kernel.problem.batch_invariant()) continue;
+    const std::string name = kernel.role + " kernel";
+    const Verdict rows = verify_rows(kernel, name, verifier, limit, channel);
+    if (rows.status != "ok") return {rows.status, name + ": " + rows.detail, worst.error};
+    if (std::string why = same.add(kernel, rows); !why.empty()) return {"varies", why, worst.error};
+    if (&kernel == file.find("main")) worst.row_bits = rows.row_bits;
+  }
   return worst;
 }
 
@@ -110,7 +131,11 @@ void verify_from(const std::vector<const KernelFile*>& files, size_t from, const
     } catch (const std::exception& e) {
       v = {"unsupported", e.what(), 0};
     }
-    channel.send({{"file", i}, {"status", v.status}, {"detail", v.detail}, {"error", finite(v.error)}});
+    channel.send({{"file", i},
+                  {"status", v.status},
+                  {"detail", v.detail},
+                  {"error", finite(v.error)},
+                  {"row_bits", v.row_bits}});
     if (v.status == "crash") std::_Exit(0); // the context is lost; destructors would only fail
   }
 }
@@ -126,7 +151,8 @@ size_t verify_files(const std::vector<const KernelFile*>& files, VerifyOptions o
   const auto on_message = [&](const Json& m) {
     unopened = m.value("lost", "");
     if (!unopened.empty()) return;
-    on_verdict(next, {m.value("status", ""), m.value("detail", ""), m.value("error", 0.0)});
+    on_verdict(
+        next, {m.value("status", ""), m.value("detail", ""), m.value("error", 0.0), m.value("row_bits", "")});
     ++next, last = wall_seconds();
   };
   while (next < files.size()) {

@@ -82,6 +82,7 @@ Candidate load_candidate(const std::string& path, const std::string& log, int64_
     r.sha256 = kernel->sha256;
     r.code_bytes = int64_t(kernel->code.size());
     r.workspace = kernel->workspace;
+    r.sum_order = kernel->sum_order;
   }
   if (c.file.status != "empty") decide_early(c, device_isa, path);
   return c;
@@ -110,6 +111,7 @@ std::vector<Candidate> load_rivals(const std::vector<std::string>& logs, const P
       throw Error("a kernel of an earlier round cannot run here", path, c.record.detail,
                   "measure that round again");
     c.record.stage = r.record.stage, c.record.slot = r.record.slot, c.record.error = r.record.error;
+    c.record.row_bits = r.record.row_bits;
     rivals.push_back(std::move(c));
   }
   return rivals;

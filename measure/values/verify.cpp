@@ -16,6 +16,17 @@ std::vector<std::pair<int64_t, int64_t>> parts(int64_t first, int64_t last) {
 
 } // namespace
 
+std::string SameOrder::add(const Kernel& kernel, const Verdict& verdict) {
+  if (kernel.sum_order.empty() || verdict.row_bits.empty()) return "";
+  const std::string problem = kernel.problem.key(), config = kernel.choice.text();
+  for (const Seen& seen : seen_)
+    if (seen.problem == problem && seen.order == kernel.sum_order && seen.bits != verdict.row_bits)
+      return "a row's bits by " + config + " are others than those by " + seen.config +
+             ", which adds up in the same order: " + seen.order;
+  seen_.push_back({problem, kernel.sum_order, verdict.row_bits, config});
+  return "";
+}
+
 std::vector<TileRanges> cut_ranges(const TileRanges& full, GridCut cut) {
   std::vector<TileRanges> ranges;
   switch (cut) {

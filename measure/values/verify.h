@@ -9,8 +9,9 @@
 namespace deepgen {
 
 struct Verdict {
-  std::string status = "ok", detail; ///< "ok", "wrong", "out_of_bounds"
+  std::string status = "ok", detail; ///< "ok", "wrong", "out_of_bounds", "varies"
   double error = 0;                  ///< largest error relative to its tolerance
+  std::string row_bits = {};         ///< of a batch invariant problem: Record::row_bits
 };
 
 /// Runs cases until one fails, of which the verdict then tells the name; else the largest error counts.
@@ -27,6 +28,19 @@ Verdict verify_in_turn(const Problem& p, const Cases& cases, Name name_of, Run r
   }
   return worst;
 }
+
+/// Whether the kernels of one file that add up over K in one order, for one problem, have the same bits.
+class SameOrder {
+public:
+  /// Words for a kernel that has others than an earlier one; empty when it is good.
+  std::string add(const Kernel&, const Verdict&);
+
+private:
+  struct Seen {
+    std::string problem, order, bits, config;
+  };
+  std::vector<Seen> seen_;
+};
 
 /// Operands and expected results of every case of one problem, computed once and shared by all candidates:
 /// workers see them through fork(2). Inputs are read-only, so that a write to one is a fault.

@@ -37,7 +37,7 @@ deepgen_status launch(const deepgen_function& f, const CallArguments& args, deep
   for (uint32_t i = 0; i < choice->count; ++i)
     if (meets(placement, call.values.size, *choice->kernels[i].kernel, f.operand_count))
       return enqueue(*d, call, choice->kernels[i]);
-  return DEEPGEN_ERROR_NO_KERNEL;
+  return Selection::no_kernel(*choice);
 }
 
 /// Choosing loads the code for the device.

@@ -13,7 +13,10 @@ const char* deepgen_status_string(deepgen_status status) {
     return "a required pointer is null: pass a, b, d, c when beta is not 0, and every operand of the "
            "epilogue";
   case DEEPGEN_ERROR_ALIGNMENT:
-    return "a pointer is not aligned to its element type: align each operand to the size of its elements";
+    return "a pointer is not aligned to its element type: align each operand to the size of its elements; a "
+           "batch invariant function on a GPU wants addresses, leading dimensions and strides that are "
+           "multiples "
+           "of 16 bytes, or what its dense operands are aligned to";
   case DEEPGEN_ERROR_LEADING_DIMENSION:
     return "a leading dimension is smaller than a row of the matrix as stored, or too large to address: pass "
            "0 for "

@@ -128,6 +128,12 @@ public:
     pthread_mutex_unlock(&selection_mutex);
   }
 
+  /// What no kernel of the device takes. One takes everything, but of a batch invariant function, where that
+  /// might add up in another order.
+  static deepgen_status no_kernel(const Choice& choice) {
+    return choice.kernels[0].kernel->sum_order ? DEEPGEN_ERROR_ALIGNMENT : DEEPGEN_ERROR_NO_KERNEL;
+  }
+
 private:
   static constexpr int out_of_memory = 2; ///< of both drivers
 
@@ -204,6 +210,7 @@ private:
     int first_failure = 0;
     for (uint32_t i = f.kernel_count; (i = next_best(f, device, i)) != f.kernel_count;) {
       const deepgen_kernel& k = f.kernels[i];
+      if (choice.count && k.sum_order != choice.kernels[0].kernel->sum_order) continue;
       auto* launches = static_cast<PreparedLaunch*>(std::calloc(k.launch_count, sizeof(PreparedLaunch)));
       if (const int r = launches ? Vendor::load(d, device, k, launches) : out_of_memory) {
         std::free(launches);

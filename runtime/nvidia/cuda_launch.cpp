@@ -62,7 +62,7 @@ deepgen_status enqueue_first(const Driver& d, GpuCall& call, const Choice& choic
     const deepgen_status status = enqueue_with_maps(d, call, prepared, unaddressable);
     if (!unaddressable) return status;
   }
-  return unaddressable ? failure(invalid_value) : DEEPGEN_ERROR_NO_KERNEL;
+  return unaddressable ? failure(invalid_value) : Selection::no_kernel(choice);
 }
 
 deepgen_status launch(const deepgen_function& f, const CallArguments& args, deepgen_stream stream) {

@@ -2,6 +2,7 @@
 
 #include "templates/core/rules.h"
 #include "templates/core/sizes.h"
+#include "templates/core/sum_order.h"
 #include "templates/gpu/gpu_split_k.h"
 
 #include <algorithm>
@@ -450,6 +451,20 @@ double AmdMatrix::cost(const Gemm& p, const Device& device, const Config& config
   if (large && t.xcds == 1 && has_dies(device)) seconds *= kNoDies;
   return seconds * (1 + kPreferBlocks * double(t.blocks) + kPreferGroup * double(t.group == 8 ? 0 : 1) +
                     kPreferBuffer * double(t.buffer ? 0 : 1));
+}
+
+/// K begins with what its last tile lacks: where that is no whole step, tiles decide what is added together.
+std::string AmdMatrix::sum_order(const Gemm& p, const std::string& arch, const Config& config) const {
+  if (sums_are_exact(p)) return kExactSums;
+  const MatrixTiling t(p, arch, config);
+  const int64_t step = t.shape.step_bytes() / t.shape.element, first = p.k - (t.tiles_k - 1) * t.bk;
+  std::string begin;
+  if (p.ranged(Size::k))
+    begin = ", the first tile of " + text(t.bk) + " ragged";
+  else if (first % step != 0)
+    begin = ", first " + text(first) + " of it";
+  return t.shape.name + " in the order of K" + begin +
+         (t.splits == 1 ? "" : ", splits=" + text(t.splits) + " of neighbouring tiles of " + text(t.bk));
 }
 
 std::vector<Choice> AmdMatrix::fallbacks(const Gemm& p, const std::string& arch, const Config& config) const {

@@ -24,6 +24,10 @@ public:
     (void)arch;
     return {};
   }
+  virtual std::string sum_order(const Operator&, const std::string& arch, const Config& config) const {
+    (void)arch;
+    return Choice{name(), config}.text();
+  }
   virtual int64_t workspace(const Operator&, const Config&) const { return 0; }
   virtual Operator awkward(const Operator&, const Config&) const = 0;
   virtual Kernel emit(mlir::ModuleOp, const Operator&, const std::string& arch, const Config&) const = 0;
@@ -48,6 +52,9 @@ public:
   }
   std::vector<Choice> fallbacks(const Problem& p, const std::string& arch, const Config& c) const final {
     return fallbacks(p.as<Operator>(), arch, c);
+  }
+  std::string sum_order(const Problem& p, const std::string& arch, const Config& c) const final {
+    return sum_order(p.as<Operator>(), arch, c);
   }
   int64_t workspace(const Problem& p, const Config& c) const final { return workspace(p.as<Operator>(), c); }
   Problem awkward(const Problem& p, const Config& c) const final { return awkward(p.as<Operator>(), c); }

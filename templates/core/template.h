@@ -56,10 +56,20 @@ public:
   virtual double cost(const Problem&, const Device&, const Config&) const = 0;
   /// What to link beside this config so that the library runs on lesser devices of the arch, and on operands
   /// less aligned than the config wants, best first: the last one must take any that the types allow. May be
-  /// of another template.
+  /// of another template. Of a batch invariant problem those for less aligned operands are left out that add
+  /// up in another order.
   virtual std::vector<Choice> fallbacks(const Problem&, const std::string& arch, const Config&) const {
     (void)arch;
     return {};
+  }
+  /// In which order a legal config adds up over K, in words. Whatever M is, wherever a row is and whatever
+  /// the others hold, kernels of one order and arch give the same bits for a row: beside the order itself its
+  /// words tell instruction and type of the sums, as far as configs differ in them. Problems that are batch
+  /// invariant have kernels of one order alone. Without words of its own a template has as many orders as
+  /// configs.
+  virtual std::string sum_order(const Problem&, const std::string& arch, const Config& config) const {
+    (void)arch;
+    return Choice{name(), config}.text();
   }
   /// Bytes of workspace that a call of a GPU kernel needs (Kernel::workspace); says nothing about the CPU's.
   virtual int64_t workspace(const Problem&, const Config&) const { return 0; }

@@ -176,7 +176,8 @@ private:
         for (int64_t j = 0; j < tile.columns; j += lanes) {
           Value row = words.zero_sums();
           for (int64_t i = j; i < std::min(tile.columns, j + lanes); ++i)
-            row = ir.insert(words.sum_lanes(acc[size_t(r * vectors + h * half + i)]), row, i - j);
+            row = ir.insert(words.sum_lanes(acc[size_t(r * vectors + h * half + i)], p.batch_invariant), row,
+                            i - j);
           rows.push_back(row);
         }
     return rows;

@@ -5,6 +5,7 @@
 #include "templates/core/cheapest.h"
 #include "templates/core/rules.h"
 #include "templates/core/sizes.h"
+#include "templates/core/sum_order.h"
 #include "templates/ir/epilogue.h"
 
 #include <algorithm>
@@ -417,6 +418,14 @@ double CpuTile::cost(const Gemm& p, const Device& device, const Config& config) 
   constexpr double kHertz = 3e9; // nominal: only the order matters
   const Gemm product = p.ungated();
   return double(p.batch) * (tile_cycles(product, device, t) + memory_cycles(product, t)) / kHertz;
+}
+
+/// Each element has one sum in each block of K (form=1: one in each lane, added up by halves), in the order
+/// of K, and blocks are added in order. A level's fallback is the same whatever the config.
+std::string CpuTile::sum_order(const Gemm& p, const std::string&, const Config& config) const {
+  const CpuTiling t(p, config);
+  return "cpu_tile isa=" + text(t.isa.level) + (t.dot ? ", lanes" : "") + " in the order of K" +
+         (t.k_blocks > 1 ? " by blocks of " + text(t.kc) : "");
 }
 
 std::vector<Choice> CpuTile::fallbacks(const Gemm& p, const std::string&, const Config& config) const {

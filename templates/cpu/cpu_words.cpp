@@ -90,8 +90,8 @@ Value Words::load_sums(Value address, int64_t count) {
 }
 void Words::store_sums(Value x, Value address) { store(x, address, ir.isa.lanes()); }
 
-Value Words::sum_lanes(Value x) {
-  if (!dot.integer()) return ir.sum_lanes(x);
+Value Words::sum_lanes(Value x, bool by_halves) {
+  if (!dot.integer()) return by_halves ? ir.sum_lanes_by_halves(x) : ir.sum_lanes(x);
   return mlir::vector::ReductionOp::create(ir.b, ir.loc, mlir::vector::CombiningKind::ADD, x);
 }
 Value Words::as_f32(Value x) {

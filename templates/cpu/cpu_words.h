@@ -53,7 +53,7 @@ public:
   Value subtract(Value sums, Value less);
   Value load_sums(Value address, int64_t count);
   void store_sums(Value, Value address);
-  Value sum_lanes(Value sums); ///< scalar
+  Value sum_lanes(Value sums, bool by_halves); ///< scalar; of floats, by_halves: in one order everywhere
   Value as_f32(Value sums);
 
   /// Words of elements that follow each other along K: `elements` exist, what is beyond is zero and not read.

@@ -183,6 +183,8 @@ private:
     });
   }
 
+  Value lanes_of(Value sum) { return p.batch_invariant ? ir.sum_lanes_by_halves(sum) : ir.sum_lanes(sum); }
+
   /// Dot form: every accumulator becomes one lane of its row's vectors.
   Values sum(const Values& acc) {
     const int64_t row_vectors = (tile.columns + lanes - 1) / lanes;
@@ -191,7 +193,7 @@ private:
       for (int64_t v = 0; v < row_vectors; ++v) {
         Value row = ir.splat(0.0);
         for (int64_t j = v * lanes; j < std::min(tile.columns, (v + 1) * lanes); ++j)
-          row = ir.insert(ir.sum_lanes(acc[size_t(r * tile.columns + j)]), row, j - v * lanes);
+          row = ir.insert(lanes_of(acc[size_t(r * tile.columns + j)]), row, j - v * lanes);
         rows.push_back(row);
       }
     vectors = row_vectors;

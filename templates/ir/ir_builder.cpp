@@ -157,6 +157,14 @@ Value Ir::sum_lanes(Value x) {
   return vector_dialect::ReductionOp::create(b, loc, vector_dialect::CombiningKind::ADD, x,
                                              arith::FastMathFlags::reassoc);
 }
+Value Ir::sum_lanes_by_halves(Value x) {
+  for (int64_t lanes = mlir::cast<mlir::VectorType>(x.getType()).getNumElements(); lanes > 1; lanes /= 2) {
+    llvm::SmallVector<int64_t> low, high;
+    for (int64_t i = 0; i < lanes / 2; ++i) low.push_back(i), high.push_back(lanes / 2 + i);
+    x = addf(shuffle(x, x, low), shuffle(x, x, high));
+  }
+  return vector_dialect::ExtractOp::create(b, loc, x, int64_t(0));
+}
 Value Ir::insert(Value scalar, Value into, int64_t lane) {
   return vector_dialect::InsertOp::create(b, loc, scalar, into, lane);
 }

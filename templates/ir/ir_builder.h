@@ -78,7 +78,8 @@ public:
   Value mulf(Value, Value);
   Value divf(Value, Value);
   Value shuffle(Value, Value, llvm::ArrayRef<int64_t> lanes);
-  Value sum_lanes(Value); ///< scalar
+  Value sum_lanes(Value);           ///< scalar; the compiler chooses an order
+  Value sum_lanes_by_halves(Value); ///< scalar; in one order, wherever it stands
   Value insert(Value scalar, Value into, int64_t lane);
   Value is_not(Value, double); ///< i1: unequal, also true for NaN
 

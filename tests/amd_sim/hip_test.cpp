@@ -83,6 +83,31 @@ TEST_F(ThroughHip, KernelsAreVerified) {
   }
 }
 
+TEST_F(ThroughHip, RowsOfBatchInvariantKernelsAreCompared) {
+  attach("gfx942:sramecc+:xnack-");
+  const Gemm p = Gemm::parse("gemm m=1..40 n=32 k=48 batch=1 a=f16 b=f16 d=f16 acc=f32 layout=nt "
+                             "epilogue=bias+residual invariant=rows align=2");
+  const KernelFile file = compile(p, "gfx942");
+  ASSERT_EQ(file.status, "ok") << file.detail;
+  const Verdict v = verify(file);
+  EXPECT_EQ(v.status, "ok") << v.detail;
+  EXPECT_EQ(v.row_bits.size(), 32u);
+  EXPECT_EQ(verify(file).row_bits, v.row_bits);
+  // As if a kernel that adds up otherwise said that it has the first one's order.
+  KernelFile two = file;
+  const std::string split = "simt wide=0 bm=32 bn=32 bk=8 tm=2 tn=4 stages=2 blocks=1 splits=3 group=1";
+  const KernelFile other =
+      compile_candidate(p, "gfx942", {"simt", Config::parse(split.substr(5))}, false, false, false);
+  ASSERT_EQ(other.status, "ok") << other.detail;
+  Kernel liar = *other.find("main");
+  know(liar.code, dump_stage(p, "gfx942", liar.choice, "optimized"));
+  liar.sum_order = file.find("main")->sum_order;
+  two.kernels.push_back(liar);
+  const Verdict found = verify(two);
+  EXPECT_EQ(found.status, "varies") << found.detail;
+  EXPECT_NE(found.detail.find("which adds up in the same order"), std::string::npos) << found.detail;
+}
+
 TEST_F(ThroughHip, AWrongKernelIsFound) {
   attach("gfx942:sramecc+:xnack-");
   const Gemm p =

@@ -133,7 +133,7 @@ void run_show(const std::string& path) {
   for (const LockEntry& e : lock.entries())
     std::cout << e.problem << " on " << e.arch << "\n  " << e.choice.text() << "\n  "
               << statement(e.evidence, e.device) << "\n"
-              << ranges_text(e) << fallback_text(e);
+              << ranges_text(e) << order_text(e) << fallback_text(e);
 }
 
 std::vector<std::string> wrong_with(const VendoredState& state) {

@@ -176,6 +176,9 @@ typedef struct deepgen_kernel {
   const deepgen_size_rule* rules; /* DEEPGEN_RULE_... */
   size_t workspace_fixed;         /* a call needs these bytes and those of its rule, at most `workspace` */
   const deepgen_vendor_call* vendor DEEPGEN_DEFAULT(nullptr); /* runs instead where it can; null: none */
+  /* of a batch invariant function's GPU kernels: which of their orders of sums it has, from 1; else 0. A
+   * device runs those of one order alone */
+  uint32_t sum_order DEEPGEN_DEFAULT(0);
 } deepgen_kernel;
 typedef enum deepgen_rule {
   DEEPGEN_RULE_TILES_M,

@@ -17,7 +17,8 @@ extern "C" {
 typedef enum deepgen_status {
   DEEPGEN_OK = 0,
   DEEPGEN_ERROR_NULL,              /* a required pointer is null */
-  DEEPGEN_ERROR_ALIGNMENT,         /* a pointer is not aligned to its element type */
+  DEEPGEN_ERROR_ALIGNMENT,         /* a pointer is not aligned to its element type, or of a batch invariant
+                                      function on a GPU less than its dense operands are */
   DEEPGEN_ERROR_LEADING_DIMENSION, /* a leading dimension is smaller than a row of the matrix as stored */
   DEEPGEN_ERROR_SIZE,         /* a size is not one that the function was built for: deepgen_size_ranges() */
   DEEPGEN_ERROR_STRIDE,       /* a batch stride of D makes batch entries overlap, or one is negative */

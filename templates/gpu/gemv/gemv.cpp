@@ -2,6 +2,7 @@
 
 #include "templates/core/rules.h"
 #include "templates/core/sizes.h"
+#include "templates/core/sum_order.h"
 #include "templates/gpu/gpu_limits.h"
 #include "templates/gpu/gpu_split_k.h"
 
@@ -405,6 +406,15 @@ double Gemv::cost(const Gemm& p, const Device& device, const Config& config) con
                        waves * reduce + second + (t.hint == 1 ? kHintLoss : 0) +
                        kRegister * double(t.registers());
   return kMeasured * total;
+}
+
+/// Warps take steps of K in turn; within a step each lane adds up what it has loaded.
+std::string Gemv::sum_order(const Gemm& p, const std::string&, const Config& config) const {
+  if (sums_are_exact(p)) return kExactSums;
+  const GemvTiling t(p, config);
+  return std::string("gemv ") + (t.mma ? "by mma.sync" : "by multiply-adds") + ", " + text(t.lanes_k) +
+         " lanes of " + text(t.elements) + " x " + text(t.unroll) + ", warps=" + text(t.k_warps) +
+         " splits=" + text(t.splits);
 }
 
 std::vector<Choice> Gemv::fallbacks(const Gemm& p, const std::string&, const Config& config) const {

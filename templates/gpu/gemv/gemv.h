@@ -65,6 +65,7 @@ public:
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;
   double cost(const Gemm&, const Device&, const Config&) const override;
   std::vector<Choice> fallbacks(const Gemm&, const std::string& arch, const Config&) const override;
+  std::string sum_order(const Gemm&, const std::string& arch, const Config&) const override;
   int64_t workspace(const Gemm&, const Config&) const override;
   Gemm awkward(const Gemm&, const Config&) const override;
   Kernel emit(mlir::ModuleOp, const Gemm&, const std::string& arch, const Config&) const override;

@@ -3,6 +3,7 @@
 #include "base/kernel/amd.h"
 #include "templates/core/rules.h"
 #include "templates/core/sizes.h"
+#include "templates/core/sum_order.h"
 #include "templates/gpu/gpu_limits.h"
 #include "templates/gpu/gpu_split_k.h"
 
@@ -233,6 +234,8 @@ SimtTiling::SimtTiling(const Gemm& p, const Config& config, const std::string& a
   const int64_t longest = longest_dot(p.a);
   const bool rows_along_k = p.layout == Layout::nt && width_a >= longest && width_b >= longest;
   dot = dot_length(p, arch, rows_along_k);
+  // Less aligned operands are multiplied one by one: in another order.
+  if (p.batch_invariant && p.accumulate != Type::i32) dot = 1;
   as_is = dot > 1 ? rows_along_k : p.a == Type::f32 || p.a == Type::tf32 || p.a == Type::f64;
   async = as_is && copies;
   element = p.a == Type::f64 ? 8 : 4;
@@ -369,6 +372,13 @@ double Simt::cost(const Gemm& whole, const Device& device, const Config& config)
   if (t.splits > 1) seconds += around.reduce + double(t.splits * p.batch * p.m * p.n * t.element) / bandwidth;
   if (!t.wide) seconds *= kNarrow;
   return seconds * (1 + kPreferStages * double(std::abs(t.stages - 3)) + kPreferBlocks * double(t.blocks));
+}
+
+std::string Simt::sum_order(const Gemm& p, const std::string& arch, const Config& config) const {
+  if (sums_are_exact(p)) return kExactSums;
+  const SimtTiling t(p, config, arch);
+  return "multiply-adds in the order of K" + (t.dot > 1 ? " by " + text(t.dot) : "") +
+         neighbouring_parts(p, t.splits, t.bk * t.dot);
 }
 
 std::vector<Choice> Simt::fallbacks(const Gemm& p, const std::string& arch, const Config& config) const {

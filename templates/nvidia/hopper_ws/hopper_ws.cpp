@@ -1,6 +1,7 @@
 #include "templates/nvidia/hopper_ws/hopper_ws.h"
 
 #include "base/text/error.h"
+#include "templates/core/sum_order.h"
 #include "templates/gpu/gpu_epilogue.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_config.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_groups.h"
@@ -155,6 +156,14 @@ std::vector<Parameter> HopperWs::parameters(const Gemm& p, const Device&) const 
 }
 
 /// What TMA cannot address, mma.sync multiplies.
+/// wgmma makes the same sums of both operands, whichever comes first (swap), and for any number of columns.
+std::string HopperWs::sum_order(const Gemm& p, const std::string&, const Config& config) const {
+  if (sums_are_exact(p)) return kExactSums;
+  const HopperTiling t(p, config);
+  return "wgmma in the order of K" + (t.promote ? ", added up by tiles of " + text(t.bk) : "") +
+         parts_in_turn("splits", t.splits, t.bk) + parts_in_turn("cluster_k", t.cluster_k, t.bk);
+}
+
 std::vector<Choice> HopperWs::fallbacks(const Gemm& p, const std::string& arch, const Config&) const {
   Config aligned;
   for (const char* name : {"align_a", "align_b", "align_d"}) aligned.set(name, kAlignAB);

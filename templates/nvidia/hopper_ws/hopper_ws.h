@@ -142,6 +142,7 @@ public:
   bool dead_end(const Gemm&, const Device&, const Config&, size_t assigned) const override;
   double cost(const Gemm&, const Device&, const Config&) const override;
   std::vector<Choice> fallbacks(const Gemm&, const std::string& arch, const Config&) const override;
+  std::string sum_order(const Gemm&, const std::string& arch, const Config&) const override;
   int64_t workspace(const Gemm&, const Config&) const override;
   Gemm awkward(const Gemm&, const Config&) const override;
   Kernel emit(mlir::ModuleOp, const Gemm&, const std::string& arch, const Config&) const override;

@@ -228,6 +228,10 @@ const Rule<Index, Point> kRules[] = {
               text(kLeastIdle) + " at least, not for " + text(x.work()) + " tiles (of clusters), " +
               text(x.clusters()) + " at a time";
      }},
+    {kStreamK, [](const Point& x) { return x[kStreamK] && x.p.batch_invariant; },
+     [](const Point&) {
+       return std::string("stream_k cuts K by a tile's place: the bits of a row would depend on it");
+     }},
     {kStreamK, [](const Point& x) { return x[kStreamK] && x.tiles_k() < HopperStreamK::kFewestTilesK; },
      [](const Point& x) {
        return "stream_k shares " + text(HopperStreamK::kFewestTilesK) + " tiles of K and more, not " +

@@ -2,6 +2,7 @@
 
 #include "templates/core/rules.h"
 #include "templates/core/sizes.h"
+#include "templates/core/sum_order.h"
 #include "templates/gpu/gpu_epilogue.h"
 #include "templates/gpu/gpu_split_k.h"
 #include "templates/nvidia/mma_sync/mma_sync_fill.h"
@@ -316,6 +317,14 @@ bool MmaSync::dead_end(const Gemm& problem, const Device& device, const Config& 
   return breaks_newly(kRules, point, assigned);
 }
 
+std::string MmaSync::sum_order(const Gemm& p, const std::string& arch, const Config& config) const {
+  if (sums_are_exact(p)) return kExactSums;
+  const MmaTiling t(p, compute_capability(arch), config);
+  return "mma.sync in the order of K" +
+         (t.k_warps > 1 ? ", warps_k=" + text(t.k_warps) + " of each tile of " + text(t.bk) : "") +
+         parts_in_turn("splits", t.splits, t.bk);
+}
+
 std::vector<Choice> MmaSync::fallbacks(const Gemm& p, const std::string&, const Config& config) const {
   if (at(config, kAlignA) == size_of(p.a) && at(config, kAlignB) == size_of(p.b) &&
       at(config, kAlignD) == size_of(p.d))
@@ -326,6 +335,8 @@ std::vector<Choice> MmaSync::fallbacks(const Gemm& p, const std::string&, const 
       size_of(p.a),   size_of(p.b), size_of(p.d)};
   Config generic;
   for (int i = 0; i < kParameters; ++i) generic.set(std::string(kNames[i]), values[i]);
+  if (p.batch_invariant) // in the same order
+    for (Index i : {kBk, kWarpsK, kSplits}) generic.set(std::string(kNames[i]), at(config, i));
   return {{name(), generic}};
 }
 

@@ -126,6 +126,25 @@ TEST_F(CudaSelect, WithoutAKernelForTheAlignment) {
   EXPECT_EQ(f.launch(), DEEPGEN_ERROR_NO_KERNEL);
 }
 
+/// A device runs kernels of one order of sums: what these do not take is refused, whoever else could.
+TEST_F(CudaSelect, BatchInvariantFunctionsKeepTheirOrder) {
+  KernelText own = tuned_on("NVIDIA H100", kernel("own")), narrow = kernel("narrow"), other = kernel("other");
+  own.align_a = 16, narrow.align_a = 8;
+  own.sum_order = narrow.sum_order = 1, other.sum_order = 2;
+  CudaFunction f({other, own, narrow});
+  EXPECT_STREQ(f.config(), "own");
+  ASSERT_EQ(f.launch(), DEEPGEN_OK);
+  EXPECT_NE(launched().find("name:own"), std::string::npos);
+  f.args.a = reinterpret_cast<void*>(0x10008);
+  ASSERT_EQ(f.launch(), DEEPGEN_OK);
+  EXPECT_NE(launched().find("name:narrow"), std::string::npos) << launched();
+  f.args.a = reinterpret_cast<void*>(0x10002);
+  EXPECT_EQ(f.launch(), DEEPGEN_ERROR_ALIGNMENT);
+  use({h200()});
+  CudaFunction elsewhere({other, own, narrow});
+  EXPECT_STREQ(elsewhere.config(), "other") << "which takes every call of a device that has none of its own";
+}
+
 TEST_F(CudaSelect, ACubinThatDoesNotLoadFallsBackToItsPtxThenToTheNext) {
   fake_cuda::state().image_results = {{"cubin sm_90a deepgen_kernel=8 name:best", 209}};
   CudaFunction by_ptx({kernel("best"), kernel("second")});

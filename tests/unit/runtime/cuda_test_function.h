@@ -25,6 +25,7 @@ struct KernelText {
   std::vector<deepgen_range> taken;     ///< by size; empty: all calls take it
   std::vector<deepgen_size_rule> rules; ///< by deepgen_rule
   size_t workspace_fixed = 0;
+  uint32_t sum_order = 0; ///< of a batch invariant function
 };
 
 /// A kernel whose cubin and PTX have the entry deepgen_kernel with one pointer.
@@ -105,7 +106,7 @@ private:
     deepgen_kernel k{};
     k.arch = t.arch.c_str(), k.config = t.config.c_str();
     k.args = t.args.data(), k.arg_count = uint32_t(t.args.size());
-    k.workspace = t.workspace;
+    k.workspace = t.workspace, k.sum_order = t.sum_order;
     k.device = t.device.empty() ? nullptr : t.device.c_str();
     k.gpu = &codes_.back();
     k.launches = t.launches.data(), k.launch_count = uint32_t(t.launches.size());
