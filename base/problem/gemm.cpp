@@ -1,6 +1,7 @@
 #include "base/problem/gemm.h"
 
 #include "base/problem/key_fields.h"
+#include "base/problem/packed_b.h"
 #include "base/problem/signature.h"
 #include "base/text/error.h"
 
@@ -20,6 +21,10 @@ constexpr std::array<const char*, epilogue_op_count> kEpilogueOps = [] {
 
 constexpr EpilogueOp kGates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh,
                                  EpilogueOp::sigmoid, EpilogueOp::relu};
+
+/// What of a problem may be packed ahead of calls, as keys have it.
+enum PackedOperand { b_alone };
+constexpr std::array<const char*, 1> kPackedOperands = {"b"};
 
 std::string gates_text() {
   std::string text;
@@ -118,12 +123,13 @@ std::string Gemm::key() const {
          " a=" + to_string(a) + " b=" + to_string(b) + " d=" + to_string(d) +
          " acc=" + to_string(accumulate) + " layout=" + to_string(layout) +
          (groups ? " groups=" + std::to_string(groups) : "") + (gate ? " gate=" + to_string(*gate) : "") +
-         " epilogue=" + epilogue_text(epilogue) + " align=" + std::to_string(align);
+         (packed_b ? " packed=b" : "") + " epilogue=" + epilogue_text(epilogue) +
+         " align=" + std::to_string(align);
 }
 
 Gemm Gemm::parse(std::string_view text) {
   Gemm p;
-  KeyFields fields(text, "m n k batch a b d acc layout [groups] [gate] epilogue align");
+  KeyFields fields(text, "m n k batch a b d acc layout [groups] [gate] [packed] epilogue align");
   for (auto [size, value] :
        {std::pair{Size::m, &p.m}, {Size::n, &p.n}, {Size::k, &p.k}, {Size::batch, &p.batch}})
     std::tie(p.least[size_t(size)], *value) = fields.range(size_names[size_t(size)]);
@@ -132,6 +138,8 @@ Gemm Gemm::parse(std::string_view text) {
   p.layout = fields.one_of<Layout>("layout", kLayouts);
   if (fields.next_is("groups")) p.groups = fields.integer("groups");
   if (fields.next_is("gate")) p.gate = parse_gate(fields.text("gate"));
+  if (fields.next_is("packed"))
+    p.packed_b = fields.one_of<PackedOperand>("packed", kPackedOperands) == b_alone;
   p.epilogue = fields.list_of<EpilogueOp, std::vector<EpilogueOp>>("epilogue", kEpilogueOps);
   p.align = fields.integer("align");
   fields.end();
@@ -242,6 +250,8 @@ void validate(const Gemm& p) {
   check_types(p);
   if (p.groups) check_groups(p);
   if (p.gate) check_gate(p);
+  if (const std::string why = p.packed_b ? why_not_packed(p) : ""; !why.empty())
+    throw Error("no function takes this B packed", "packed=b", why, "leave out packed=b (PREPACKED b)");
   if (p.d == Type::i32 && !p.epilogue.empty())
     throw Error("an epilogue on integer output is not served", epilogue_text(p.epilogue), "D is i32",
                 "use d=f32 with scales, or no epilogue");

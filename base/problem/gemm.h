@@ -33,6 +33,7 @@ struct Gemm {
   Layout layout = Layout::nn;
   int64_t groups = 0;             ///< 0: all rows have the same B
   std::optional<EpilogueOp> gate; ///< silu, gelu, gelu_tanh, sigmoid or relu
+  bool packed_b = false; ///< calls take B as deepgen_pack_b() has written it (base/problem/packed_b.h)
   std::vector<EpilogueOp> epilogue;
   int64_t align =
       4; ///< bytes; every pointer and row start is aligned to its own type, and this is the smallest of those
@@ -84,7 +85,8 @@ struct Gemm {
 
   /// The canonical line, e.g.
   /// "gemm m=512 n=2048 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4"; a gate
-  /// stands before the epilogue, and groups before that: "layout=nt groups=8 gate=silu epilogue=none".
+  /// stands before the epilogue, and groups before that: "layout=nt groups=8 gate=silu epilogue=none". A
+  /// packed B stands between them: "layout=nt gate=silu packed=b epilogue=none".
   /// A range is "m=1..8192".
   std::string key() const;
   /// The inverse of key(); throws Error naming the offending field. parse(key()) == *this, and

@@ -49,6 +49,7 @@ double products_per_cycle(const Dot& dot, const Device& device) {
 
 /// Instructions around a vector of words of B that is not packed, and around one of A along K.
 double conversions(const DotTiling& t) {
+  if (t.dot.splits()) return t.dot.kind == DotKind::f32 ? 2 : 3;
   if (t.form == DotForm::panel) return 0;
   const double each = t.dot.kind == DotKind::f32 ? 2 : t.dot.kind == DotKind::pairs ? 1 : 0;
   return t.form == DotForm::along_k ? each : t.dot.kind == DotKind::f32 ? 1 : 3 * double(t.dot.group()) - 1;
@@ -192,7 +193,7 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
     cycles += double(p.m) * words * double(ceil_div(t.n_tiles, t.nc_tiles)) *
               (by_rows && !turned ? copied_row / 16 : packed_word(t, turned));
   }
-  const bool packs_b = t.form == DotForm::panel;
+  const bool packs_b = t.form == DotForm::panel && !t.packed_b;
   if (packs_b) {
     const double all = double(p.sum_columns()) * words, block = 4 * double(t.b_words());
     cycles += all * packed_word(t, p.b_transposed());

@@ -62,7 +62,7 @@ private:
       for (int64_t j = 0; j < vectors; ++j) state.push_back(start(j));
     if (shifts) state.append(size_t(vectors), words.zero_sums());
     state.push_back(a);
-    state.push_back(t.form == DotForm::panel && t.dot.shifts_a() ? ir.at(b, t.nr) : b);
+    state.push_back(first_b());
     const int64_t group = t.dot.group();
     Value steps = along                                  ? ir.shift_right(k, t.chunk)
                   : t.form == DotForm::panel && t.pack_a ? ir.shift_right(ir.add(k, group - 1), group)
@@ -82,6 +82,20 @@ private:
     return state;
   }
 
+  /// Where the first word of B is. Of a B that is packed ahead, b is where the panel begins for this tile,
+  /// and ldb the row of words at which the block does.
+  Value first_b() {
+    if (t.packed_b) return panel_word(ir.at(b, packed_sums()), ir.mul(ldb, t.pitch));
+    return t.form == DotForm::panel && t.dot.shifts_a() ? ir.at(b, t.nr) : b;
+  }
+  int64_t packed_sums() const { return is_integer(p.b) ? t.pitch : 0; }
+  /// Panels of f16 that are packed ahead have words of two bytes, as f16 is.
+  bool narrow_panel() const { return t.packed_b && p.b == Type::f16; }
+  Value panel_word(Value base, Value index) {
+    return narrow_panel() ? words.at(p.b, base, index) : ir.at(base, index);
+  }
+  Value panel_word(Value base, int64_t index) { return panel_word(base, ir.constant(index)); }
+
   bool unrolls_evenly() const {
     const int64_t step = along ? t.chunk : t.dot.group();
     const auto even = [&](int64_t depth) { return depth % step == 0 && depth / step % t.unroll == 0; };
@@ -91,10 +105,13 @@ private:
   /// Panels of B have what 128 more in A adds, negated.
   Value start(int64_t j) {
     if (t.form != DotForm::panel || !t.dot.shifts_a()) return words.zero_sums();
-    return words.load_sums(ir.at(b, column_of(j)), lanes);
+    const auto shift = [&] { return Values{words.load_sums(ir.at(b, column_of(j)), lanes)}; };
+    if (!t.packed_b || t.k_blocks == 1) return shift()[0];
+    // Those of a B that is packed ahead are of all K.
+    return ir.branch(flag(first), {words.sums}, shift, [&] { return Values{words.zero_sums()}; })[0];
   }
   /// Where vector j of a row of sums is in a row of a panel of B.
-  int64_t column_of(int64_t j) const { return j / half * t.dr + j % half * lanes; }
+  int64_t column_of(int64_t j) const { return j / half * t.up + j % half * lanes; }
 
   /// Elements of K of the last block that fill no whole step.
   int64_t tail() const {
@@ -119,7 +136,7 @@ private:
       Value b_at = next.pop_back_val(), a_at = next.pop_back_val();
       const int64_t elements = unroll * (along ? t.chunk : t.dot.group());
       next.push_back(t.pack_a ? ir.at(a_at, unroll * t.mr) : words.at(p.a, a_at, elements));
-      next.push_back(t.form == DotForm::panel      ? ir.at(b_at, unroll * t.nr)
+      next.push_back(t.form == DotForm::panel      ? panel_word(b_at, unroll * t.pitch)
                      : t.form == DotForm::in_place ? words.at(p.b, b_at, ir.mul(ldb, elements))
                                                    : words.at(p.b, b_at, elements));
       return next;
@@ -145,7 +162,8 @@ private:
   }
 
   Value b_words(Value at, int64_t u, int64_t j, int64_t elements) {
-    if (t.form == DotForm::panel) return words.load(ir.at(at, u * t.nr + column_of(j)));
+    if (narrow_panel()) return words.across_k(p.b, {panel_word(at, u * t.pitch + column_of(j))}, lanes);
+    if (t.form == DotForm::panel) return words.load(ir.at(at, u * t.pitch + column_of(j)));
     const int64_t weight = j / half * p.n, i = j % half;
     if (along) {
       Value row = words.at(p.b, at, ir.mul(ldb, weight + i));

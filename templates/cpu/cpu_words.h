@@ -19,16 +19,24 @@ enum class DotKind : int64_t {
 struct Dot {
   DotKind kind;
   Type a, b;
+  /// B is packed ahead of calls, in one layout for all kinds: words have bf16 and bytes as they are in
+  /// memory, and each product takes them apart.
+  bool packed_b = false;
 
   bool integer() const {
     return kind == DotKind::pairs || kind == DotKind::bytes || (tiles() && size_of(a) == 1);
   }
   bool tiles() const { return kind == DotKind::tiles; }
   int64_t group() const { ///< of K in a word
-    return kind == DotKind::f32 ? 1 : kind == DotKind::pairs ? 2 : 4 / size_of(a);
+    if (raw()) return 4 / size_of(a);
+    return kind == DotKind::f32 ? 1 : 2;
   }
   /// Words hold elements as they are in memory.
-  bool raw() const { return kind != DotKind::f32 && kind != DotKind::pairs; }
+  bool raw() const { return (kind != DotKind::f32 && kind != DotKind::pairs) || splits(); }
+  /// A product takes words apart, of which the instruction multiplies less.
+  bool splits() const {
+    return packed_b && a != Type::f16 && (kind == DotKind::f32 || kind == DotKind::pairs);
+  }
   bool shifts_a() const { return kind == DotKind::bytes && a == Type::i8; }
 };
 
@@ -68,6 +76,8 @@ public:
   Value at(Type type, Value base, int64_t index) { return index ? at(type, base, ir.constant(index)) : base; }
 
 private:
+  Value split_multiply_add(Value sums, Value a, Value b);
+  Value multiply_pairs(Value sums, Value a, Value b);
   Value bits_as(mlir::Type lane, int64_t lanes, Value);
   Value wide(Type,
              Value stored); ///< elements of 8 or 16 bits in lanes of 32, the upper bits zero; of i16: sign

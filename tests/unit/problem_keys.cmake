@@ -1,6 +1,6 @@
 # cmake -DSOURCE=<DeepGen> -DOUTPUT=<file> -P problem_keys.cmake: the keys that deepgen_add_gemm() composes, one a line:
 # each triple of types that it serves, with all steps of an epilogue in the order of a walk around their list, once with a
-# gate, and once with groups. Behind them those of deepgen_add_rows().
+# gate, once with B packed, and once with groups. Behind them those of deepgen_add_rows().
 cmake_minimum_required(VERSION 3.25)
 include(${SOURCE}/cmake/DeepGenProblem.cmake)
 get_property(types GLOBAL PROPERTY DEEPGEN_TYPES)
@@ -32,6 +32,16 @@ foreach(a IN LISTS types)
         _deepgen_problem_key(test key)
         string(APPEND keys "${key}\n")
         unset(arg_GATED)
+      endif()
+      if(a MATCHES "^(f16|bf16|f32|f64|i8|u8)$")
+        set(arg_PREPACKED b)
+        set(shape ${arg_SHAPE})
+        set(arg_SHAPE 4096 4096 4096)
+        set(arg_EPILOGUE "")
+        _deepgen_problem_key(test key)
+        string(APPEND keys "${key}\n")
+        set(arg_SHAPE ${shape})
+        unset(arg_PREPACKED)
       endif()
       if(arg_LAYOUT MATCHES "^n")
         set(arg_BATCH 1)
