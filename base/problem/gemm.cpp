@@ -176,15 +176,23 @@ bool output_served(Type a, Type d) {
   return false;
 }
 
+/// Weights of fewer bits under activations of f32, which kernels widen as they read them.
+bool is_mixed_pair(const Gemm& p) { return p.a == Type::f32 && (p.b == Type::bf16 || p.b == Type::i8); }
+
 void check_types(const Gemm& p) {
-  const bool pair =
-      p.a == p.b ? p.a != Type::u8 : (is_fp8(p.a) && is_fp8(p.b)) || (p.a == Type::u8 && p.b == Type::i8);
+  if (is_mixed_pair(p) && !p.packed_b)
+    throw Error("this combination of types needs B packed", "a=" + to_string(p.a) + " b=" + to_string(p.b),
+                "", "add packed=b (PREPACKED b)");
+  const bool pair = is_mixed_pair(p) || p.a == p.b
+                        ? p.a != Type::u8
+                        : (is_fp8(p.a) && is_fp8(p.b)) || (p.a == Type::u8 && p.b == Type::i8);
   if (!pair || !output_served(p.a, p.d))
     throw Error("this combination of types is not served",
                 "a=" + to_string(p.a) + " b=" + to_string(p.b) + " d=" + to_string(p.d), "",
                 "a b -> d: f32 f32 -> f32, f64 f64 -> f64, f16 f16 -> f16 or f32, bf16 bf16 -> bf16 or f32, "
                 "tf32 tf32 -> "
-                "f32, e4m3/e5m2 -> f16, bf16 or f32, i8 i8 and u8 i8 -> i32, f32, bf16 or i8");
+                "f32, e4m3/e5m2 -> f16, bf16 or f32, i8 i8 and u8 i8 -> i32, f32, bf16 or i8; with B packed "
+                "f32 bf16 and f32 i8 -> f32");
   Gemm expected = p;
   complete(expected);
   if (p.accumulate != expected.accumulate)

@@ -109,7 +109,8 @@ void complete(Gemm&);
 /// Throws Error when sizes are not >= 1, a range is empty, types are not served, or the epilogue is not
 /// sensible. Served (a b
 /// -> d): f32, f64; f16 and bf16 -> same or f32; tf32 -> f32; e4m3 and e5m2 in any pairing -> f16, bf16, f32;
-/// i8 -> i32 (no epilogue, no gate), f32, bf16, i8; the same with u8 for A.
+/// i8 -> i32 (no epilogue, no gate), f32, bf16, i8; the same with u8 for A; with a packed B f32 by bf16 and
+/// by i8 -> f32.
 void validate(const Gemm&);
 
 } // namespace deepgen

@@ -27,7 +27,7 @@ public:
     return std::make_unique<GemmOperands>(problem_, workspace, seed);
   }
   Baseline baseline() const override {
-    if (problem_.a != Type::f32 && problem_.a != Type::f64) return onednn();
+    if ((problem_.a != Type::f32 && problem_.a != Type::f64) || problem_.a != problem_.b) return onednn();
     std::string why;
     const std::optional<Vendor> vendor = Vendor::open(&why);
     if (!vendor)

@@ -215,7 +215,9 @@ private:
   /// Of integers, the sums are brought to where D's range and the epilogue's functions are.
   double alpha() const {
     if (d_.type == DEEPGEN_I32) return padded_ ? 3 : 1;
-    return (padded_ ? 1.25 : 1) * (is_integer(a_.type) ? 0x1p-10 / std::sqrt(double(k_)) : 1);
+    return (padded_ ? 1.25 : 1) * (is_integer(a_.type)   ? 0x1p-10 / std::sqrt(double(k_))
+                                   : is_integer(b_.type) ? 0x1p-5 / std::sqrt(double(k_))
+                                                         : 1);
   }
   double beta() const { return !padded_ ? 0 : d_.type == DEEPGEN_I32 ? -2 : -0.75; }
   /// Integers have no value that is never a result: whether one is written shows where it is compared.

@@ -50,7 +50,7 @@ std::vector<int64_t> kinds_of(Type a) {
     for (DotKind kind : kinds) out.push_back(int64_t(kind));
     return out;
   };
-  if (a == Type::f16) return all({DotKind::f32});
+  if (a == Type::f16 || a == Type::f32) return all({DotKind::f32});
   if (a == Type::bf16) return all({DotKind::f32, DotKind::bf16, DotKind::tiles});
   return all({DotKind::pairs, DotKind::bytes, DotKind::tiles});
 }
@@ -102,7 +102,9 @@ int64_t registers_of(const DotPoint& x) {
   const int64_t nv = x[kNv];
   const int64_t shifts = x.dot().shifts_a() ? 1 + (x.form() == DotForm::panel ? 0 : nv) : 0;
   const int64_t product = x.dot().kind == DotKind::pairs ? 1 : 0;
-  const int64_t converted = x.form() == DotForm::in_place ? 1 : x.dot().splits() ? nv + 1 : 0;
+  const int64_t converted = x.form() == DotForm::in_place         ? 1
+                            : x.dot().splits() || x.dot().mixed() ? nv + 1
+                                                                  : 0;
   return x.sums() + nv + 1 + shifts + product + converted;
 }
 
@@ -275,7 +277,7 @@ DotTiling::DotTiling(const Gemm& p, const Config& c)
   if (dot.tiles()) block_words = round_up(block_words, kTileRows);
   if (a_in_place()) a_panels = m_rest < mr ? 1 : 0;
   if (b_in_place()) b_panels = n_rest < dr ? 1 : 0;
-  if (pack_a || (a_in_place() && a_panels)) a_panel = mr * block_words;
+  if (pack_a || (a_in_place() && a_panels)) a_panel = mr * (dot.mixed() ? kc : block_words);
   if ((form == DotForm::panel && !packed_b) || (b_in_place() && b_panels))
     b_panel = nr * (block_words + (dot.shifts_a() ? 1 : 0));
 }
@@ -294,8 +296,8 @@ int64_t DotTiling::isa_code() const { return deepgen::isa_code(isa.level, dot.ki
 std::string CpuDot::why_not(const Gemm& p, const std::string& arch) const {
   if (arch != "cpu") return "cpu_dot generates x86-64 code, not " + arch;
   if (p.groups) return "cpu_dot serves no groups of rows";
-  if (p.a != Type::bf16 && p.a != Type::f16 && !is_integer(p.a))
-    return "cpu_dot serves bf16, f16, i8 and u8 by i8";
+  if (p.a != Type::bf16 && p.a != Type::f16 && !is_integer(p.a) && (p.a == p.b || p.a != Type::f32))
+    return "cpu_dot serves bf16, f16, i8, u8 by i8, and f32 by bf16 and i8";
   return "";
 }
 

@@ -64,9 +64,9 @@ private:
     state.push_back(a);
     state.push_back(first_b());
     const int64_t group = t.dot.group();
-    Value steps = along                                  ? ir.shift_right(k, t.chunk)
-                  : t.form == DotForm::panel && t.pack_a ? ir.shift_right(ir.add(k, group - 1), group)
-                                                         : ir.shift_right(k, group);
+    Value steps = along           ? ir.shift_right(k, t.chunk)
+                  : whole_words() ? ir.shift_right(ir.add(k, group - 1), group)
+                                  : ir.shift_right(k, group);
     Value whole = ir.sub(steps, ir.remainder(steps, t.unroll));
     state = k_loop(state, ir.constant(0), whole, t.unroll);
     if (t.unroll > 1 && !unrolls_evenly()) state = k_loop(state, whole, steps, 1);
@@ -96,6 +96,9 @@ private:
   }
   Value panel_word(Value base, int64_t index) { return panel_word(base, ir.constant(index)); }
 
+  /// A's panels are padded to whole words; those of f32 have one element each.
+  bool whole_words() const { return t.form == DotForm::panel && t.pack_a && !t.dot.mixed(); }
+
   bool unrolls_evenly() const {
     const int64_t step = along ? t.chunk : t.dot.group();
     const auto even = [&](int64_t depth) { return depth % step == 0 && depth / step % t.unroll == 0; };
@@ -116,7 +119,7 @@ private:
   /// Elements of K of the last block that fill no whole step.
   int64_t tail() const {
     if (along) return t.k_last % t.chunk;
-    return t.form == DotForm::panel && t.pack_a ? 0 : t.k_last % t.dot.group();
+    return whole_words() ? 0 : t.k_last % t.dot.group();
   }
   Values with_tail(const Values& state) {
     if (!tail()) return state;
@@ -135,7 +138,8 @@ private:
       for (int64_t u = 0; u < unroll; ++u) step(next, u, along ? t.chunk : t.dot.group());
       Value b_at = next.pop_back_val(), a_at = next.pop_back_val();
       const int64_t elements = unroll * (along ? t.chunk : t.dot.group());
-      next.push_back(t.pack_a ? ir.at(a_at, unroll * t.mr) : words.at(p.a, a_at, elements));
+      next.push_back(t.pack_a ? ir.at(a_at, (t.dot.mixed() ? elements : unroll) * t.mr)
+                              : words.at(p.a, a_at, elements));
       next.push_back(t.form == DotForm::panel      ? panel_word(b_at, unroll * t.pitch)
                      : t.form == DotForm::in_place ? words.at(p.b, b_at, ir.mul(ldb, elements))
                                                    : words.at(p.b, b_at, elements));
@@ -148,6 +152,7 @@ private:
     Value a_at = state[state.size() - 2], b_at = state.back();
     Values right;
     for (int64_t j = 0; j < vectors; ++j) right.push_back(b_words(b_at, u, j, elements));
+    if (t.dot.mixed()) return widened_step(state, a_at, u, elements, right);
     for (int64_t r = 0; r < tile.rows; ++r) {
       Value left = a_words(a_at, u, r, elements);
       for (int64_t j = 0; j < vectors; ++j) {
@@ -158,6 +163,23 @@ private:
     for (int64_t j = 0; shifts && j < vectors; ++j) {
       Value& sum = state[size_t(tile.rows * vectors + j)];
       sum = words.multiply_add(sum, words.constant(0x80808080), right[size_t(j)]);
+    }
+  }
+
+  /// One element of each word's group after the other, so that few registers hold widened ones.
+  void widened_step(Values& state, Value a_at, int64_t u, int64_t elements, const Values& right) {
+    for (int64_t e = 0; e < elements; ++e) {
+      Values wide;
+      for (int64_t j = 0; j < vectors; ++j) wide.push_back(words.widened(right[size_t(j)], e));
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        const int64_t k = u * t.dot.group() + e;
+        Value at = t.pack_a ? ir.at(a_at, k * t.mr + r) : ir.at(ir.at(a_at, ir.mul(lda, r)), k);
+        Value left = ir.splat(ir.load_scalar(at));
+        for (int64_t j = 0; j < vectors; ++j) {
+          Value& sum = state[size_t(r * vectors + j)];
+          sum = ir.fma(left, wide[size_t(j)], sum);
+        }
+      }
     }
   }
 

@@ -160,9 +160,16 @@ private:
     packed(i, t.m_tiles, t.a_in_place(), [&](Value tile) {
       by_extent(tile, t.m_tiles, t.mr, t.m_rest, [&](int64_t rows) {
         if (t.a_in_place() && rows == t.mr) return;
-        const DotPanel shape{
-            p.a, t.mr, rows, t.mr, p.a_transposed(), by_rows, t.dot.shifts_a(), t.k_last % t.chunk, 0};
-        ir.call(dot_pack_function(ir, t.dot, shape),
+        const DotPanel shape{p.a,
+                             t.mr,
+                             rows,
+                             t.mr,
+                             p.a_transposed(),
+                             by_rows,
+                             t.dot.shifts_a(),
+                             t.k_last % (t.isa.lanes() * t.dot.of_a().group()),
+                             0};
+        ir.call(dot_pack_function(ir, t.dot.of_a(), shape),
                 {a_source(tile, k), lda, a_panel(tile, i.from), k.depth});
       });
     });

@@ -368,7 +368,8 @@ CpuTiling::CpuTiling(const Gemm& p, const Config& c)
 std::string CpuTile::why_not(const Gemm& p, const std::string& arch) const {
   if (arch != "cpu") return "cpu_tile generates x86-64 code, not " + arch;
   if (p.groups) return "cpu_tile serves no groups of rows";
-  if (p.a != p.d || (p.a != Type::f32 && p.a != Type::f64)) return "cpu_tile serves f32 and f64";
+  if (p.a != p.d || p.a != p.b || (p.a != Type::f32 && p.a != Type::f64))
+    return "cpu_tile serves f32 and f64";
   return "";
 }
 

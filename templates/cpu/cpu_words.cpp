@@ -85,6 +85,17 @@ Value Words::multiply_pairs(Value sum, Value a, Value b) {
   return add(sum, product);
 }
 
+Value Words::widened(Value x, int64_t element) {
+  const int64_t lanes = ir.isa.lanes();
+  if (dot.b == Type::bf16)
+    return bits_as(ir.element, lanes,
+                   element ? Value(arith::AndIOp::create(ir.b, ir.loc, x, constant(0xffff0000)))
+                           : Value(arith::ShLIOp::create(ir.b, ir.loc, x, constant(16))));
+  if (element < 3) x = arith::ShLIOp::create(ir.b, ir.loc, x, constant(uint32_t(24 - 8 * element)));
+  x = arith::ShRSIOp::create(ir.b, ir.loc, x, constant(24));
+  return arith::SIToFPOp::create(ir.b, ir.loc, ir.vector, x);
+}
+
 /// Each half of a word of bf16 is the upper half of an f32. Of four bytes, pmaddwd takes the first and third
 /// as i16, then the second and fourth.
 Value Words::split_multiply_add(Value sum, Value a, Value b) {

@@ -23,19 +23,24 @@ struct Dot {
   /// memory, and each product takes them apart.
   bool packed_b = false;
 
+  /// A is f32, and a product widens one part of B's words after the other.
+  bool mixed() const { return a == Type::f32; }
   bool integer() const {
     return kind == DotKind::pairs || kind == DotKind::bytes || (tiles() && size_of(a) == 1);
   }
   bool tiles() const { return kind == DotKind::tiles; }
   int64_t group() const { ///< of K in a word
+    if (mixed()) return packed_b ? 4 / size_of(b) : 1;
     if (raw()) return 4 / size_of(a);
     return kind == DotKind::f32 ? 1 : 2;
   }
   /// Words hold elements as they are in memory.
-  bool raw() const { return (kind != DotKind::f32 && kind != DotKind::pairs) || splits(); }
+  bool raw() const { return (kind != DotKind::f32 && kind != DotKind::pairs) || splits() || mixed(); }
+  /// As words of A are packed.
+  Dot of_a() const { return mixed() ? Dot{kind, a, a} : *this; }
   /// A product takes words apart, of which the instruction multiplies less.
   bool splits() const {
-    return packed_b && a != Type::f16 && (kind == DotKind::f32 || kind == DotKind::pairs);
+    return packed_b && size_of(a) < 4 && a != Type::f16 && (kind == DotKind::f32 || kind == DotKind::pairs);
   }
   bool shifts_a() const { return kind == DotKind::bytes && a == Type::i8; }
 };
@@ -57,6 +62,8 @@ public:
   Value none() { return constant(0); }
   Value shifted(Value words); ///< 128 more in every byte
   Value multiply_add(Value sums, Value a, Value b);
+  /// f32 of one element of each word's group, of B's type.
+  Value widened(Value words, int64_t element);
   Value add(Value sums, Value more);
   Value subtract(Value sums, Value less);
   Value load_sums(Value address, int64_t count);

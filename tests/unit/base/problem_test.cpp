@@ -165,8 +165,9 @@ TEST(Problem, PackedB) {
   Gemm other = p;
   other.m = 100, other.layout = Layout::nn, other.epilogue.clear(), other.a = Type::u8;
   EXPECT_EQ(packed_layout_id(other), packed_layout_id(p)) << "the layout follows from B alone";
-  for (const auto& change : {+[](Gemm& x) { x.n = 6; }, +[](Gemm& x) { x.k = 8; }, +[](Gemm& x) { x.batch = 2; },
-                             +[](Gemm& x) { x.gate.reset(); }, +[](Gemm& x) { x.b = Type::bf16; }}) {
+  for (const auto& change :
+       {+[](Gemm& x) { x.n = 6; }, +[](Gemm& x) { x.k = 8; }, +[](Gemm& x) { x.batch = 2; },
+        +[](Gemm& x) { x.gate.reset(); }, +[](Gemm& x) { x.b = Type::bf16; }}) {
     other = p, change(other);
     EXPECT_NE(packed_layout_id(other), packed_layout_id(p));
   }
@@ -178,6 +179,9 @@ TEST(Problem, PackedB) {
   EXPECT_NE(refused("packed=b", "packed=a").find("packed"), std::string::npos);
   EXPECT_NE(refused("n=5", "n=1..5").find("which is a range"), std::string::npos);
   EXPECT_NE(refused("a=i8 b=i8", "a=e4m3 b=e4m3"), "");
+  const std::string mixed = "gemm m=1 n=5 k=7 batch=1 a=f32 b=i8 d=f32 acc=f32 layout=nt ";
+  EXPECT_EQ(error_of(mixed + "packed=b epilogue=scale_col align=1"), "");
+  EXPECT_NE(error_of(mixed + "epilogue=scale_col align=1").find("PREPACKED"), std::string::npos);
   EXPECT_NE(error_of("gemm m=1 n=1099511627 k=2000 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt packed=b "
                      "epilogue=none align=4")
                 .find("2^40"),
@@ -203,7 +207,8 @@ TEST(Problem, CMakeComposesTheSameKeys) {
       continue;
     }
     const Gemm p = Gemm::parse(key);
-    EXPECT_EQ(p.epilogue.size(), p.gate || p.groups || p.packed_b || p.d == Type::i32 ? 0u : size_t(epilogue_op_count))
+    EXPECT_EQ(p.epilogue.size(),
+              p.gate || p.groups || p.packed_b || p.d == Type::i32 ? 0u : size_t(epilogue_op_count))
         << key;
     composed.insert(types(p));
     if (p.gate) gates.insert(to_string(*p.gate));
@@ -215,14 +220,15 @@ TEST(Problem, CMakeComposesTheSameKeys) {
       for (int d = 0; d <= int(Type::u8); ++d) {
         Gemm p;
         p.a = Type(a), p.b = Type(b), p.d = Type(d);
+        p.packed_b = p.a == Type::f32 && p.b != Type::f32;
         complete(p);
         if (error_of(p.key()).empty()) served.insert(types(p));
       }
   EXPECT_EQ(rows.size(), 3u * 5 * 4 * 2);
   EXPECT_EQ(composed, served);
-  EXPECT_EQ(served.size(), 27u);
+  EXPECT_EQ(served.size(), 29u);
   EXPECT_GE(grouped, 10u);
-  EXPECT_EQ(packed, 14u);
+  EXPECT_EQ(packed, 16u);
   EXPECT_EQ(gates, (std::set<std::string>{"silu", "gelu", "gelu_tanh", "sigmoid", "relu"}));
 }
 
