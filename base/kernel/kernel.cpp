@@ -175,6 +175,7 @@ Json kernel_json(const Kernel& k) {
     json["workspace_rule"] = {{"fixed", k.workspace_fixed}, {"rule", rule_json(k.workspace_rule)}};
   if (!k.sum_order.empty()) json["sum_order"] = k.sum_order;
   if (k.taken) json["taken"] = span_json(*k.taken);
+  if (!k.packed_b.empty()) json["packed_b"] = k.packed_b;
   if (!k.launches.empty()) add_gpu_json(k, json);
   return json;
 }
@@ -201,6 +202,7 @@ Kernel kernel_from_json(const Json& json, const std::string& where) {
   k.taken = get_span(json, "taken", where);
   k.align = get_count(json, "align", where, 1);
   k.entry = get_count(json, "entry", where);
+  if (json.contains("packed_b")) k.packed_b = get_word(json, "packed_b", where);
   if (json.contains("launches")) read_gpu_json(json, where, k);
   return k;
 }

@@ -94,6 +94,7 @@ struct Kernel {
   /// Where a split along M or N should fall to keep cache blocks whole, in tiles.
   int64_t grain_m = 1, grain_n = 1;
   int64_t align = 64, entry = 0;
+  std::string packed_b; ///< the layout in which it reads B (packed_layout_text()); empty: as stored
 
   // GPU
   /// What the code was made for: "sm_90" runs on devices of major version 9 and minor >= 0, its PTX on all

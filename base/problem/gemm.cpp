@@ -1,6 +1,7 @@
 #include "base/problem/gemm.h"
 
 #include "base/problem/key_fields.h"
+#include "base/problem/packed_b.h"
 #include "base/problem/signature.h"
 #include "base/text/error.h"
 
@@ -22,6 +23,10 @@ constexpr std::array<const char*, 1> kInvariant = {"rows"};
 
 constexpr EpilogueOp kGates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp::gelu_tanh,
                                  EpilogueOp::sigmoid, EpilogueOp::relu};
+
+/// What of a problem may be packed ahead of calls, as keys have it.
+enum PackedOperand { b_alone };
+constexpr std::array<const char*, 1> kPackedOperands = {"b"};
 
 std::string gates_text() {
   std::string text;
@@ -120,13 +125,13 @@ std::string Gemm::key() const {
          " a=" + to_string(a) + " b=" + to_string(b) + " d=" + to_string(d) +
          " acc=" + to_string(accumulate) + " layout=" + to_string(layout) +
          (groups ? " groups=" + std::to_string(groups) : "") + (gate ? " gate=" + to_string(*gate) : "") +
-         " epilogue=" + epilogue_text(epilogue) + (batch_invariant ? " invariant=rows" : "") +
-         " align=" + std::to_string(align);
+         (packed_b ? " packed=b" : "") + " epilogue=" + epilogue_text(epilogue) +
+         (batch_invariant ? " invariant=rows" : "") + " align=" + std::to_string(align);
 }
 
 Gemm Gemm::parse(std::string_view text) {
   Gemm p;
-  KeyFields fields(text, "m n k batch a b d acc layout [groups] [gate] epilogue [invariant] align");
+  KeyFields fields(text, "m n k batch a b d acc layout [groups] [gate] [packed] epilogue [invariant] align");
   for (auto [size, value] :
        {std::pair{Size::m, &p.m}, {Size::n, &p.n}, {Size::k, &p.k}, {Size::batch, &p.batch}})
     std::tie(p.least[size_t(size)], *value) = fields.range(size_names[size_t(size)]);
@@ -135,6 +140,8 @@ Gemm Gemm::parse(std::string_view text) {
   p.layout = fields.one_of<Layout>("layout", kLayouts);
   if (fields.next_is("groups")) p.groups = fields.integer("groups");
   if (fields.next_is("gate")) p.gate = parse_gate(fields.text("gate"));
+  if (fields.next_is("packed"))
+    p.packed_b = fields.one_of<PackedOperand>("packed", kPackedOperands) == b_alone;
   p.epilogue = fields.list_of<EpilogueOp, std::vector<EpilogueOp>>("epilogue", kEpilogueOps);
   if (fields.next_is("invariant")) {
     fields.one_of<int>("invariant", kInvariant);
@@ -175,15 +182,23 @@ bool output_served(Type a, Type d) {
   return false;
 }
 
+/// Weights of fewer bits under activations of f32, which kernels widen as they read them.
+bool is_mixed_pair(const Gemm& p) { return p.a == Type::f32 && (p.b == Type::bf16 || p.b == Type::i8); }
+
 void check_types(const Gemm& p) {
-  const bool pair =
-      p.a == p.b ? p.a != Type::u8 : (is_fp8(p.a) && is_fp8(p.b)) || (p.a == Type::u8 && p.b == Type::i8);
+  if (is_mixed_pair(p) && !p.packed_b)
+    throw Error("this combination of types needs B packed", "a=" + to_string(p.a) + " b=" + to_string(p.b),
+                "", "add packed=b (PREPACKED b)");
+  const bool pair = is_mixed_pair(p) || p.a == p.b
+                        ? p.a != Type::u8
+                        : (is_fp8(p.a) && is_fp8(p.b)) || (p.a == Type::u8 && p.b == Type::i8);
   if (!pair || !output_served(p.a, p.d))
     throw Error("this combination of types is not served",
                 "a=" + to_string(p.a) + " b=" + to_string(p.b) + " d=" + to_string(p.d), "",
                 "a b -> d: f32 f32 -> f32, f64 f64 -> f64, f16 f16 -> f16 or f32, bf16 bf16 -> bf16 or f32, "
                 "tf32 tf32 -> "
-                "f32, e4m3/e5m2 -> f16, bf16 or f32, i8 i8 and u8 i8 -> i32, f32, bf16 or i8");
+                "f32, e4m3/e5m2 -> f16, bf16 or f32, i8 i8 and u8 i8 -> i32, f32, bf16 or i8; with B packed "
+                "f32 bf16 and f32 i8 -> f32");
   Gemm expected = p;
   complete(expected);
   if (p.accumulate != expected.accumulate)
@@ -249,6 +264,8 @@ void validate(const Gemm& p) {
   check_types(p);
   if (p.groups) check_groups(p);
   if (p.gate) check_gate(p);
+  if (const std::string why = p.packed_b ? why_not_packed(p) : ""; !why.empty())
+    throw Error("no function takes this B packed", "packed=b", why, "leave out packed=b (PREPACKED b)");
   if (p.d == Type::i32 && !p.epilogue.empty())
     throw Error("an epilogue on integer output is not served", epilogue_text(p.epilogue), "D is i32",
                 "use d=f32 with scales, or no epilogue");

@@ -33,6 +33,7 @@ struct Gemm {
   Layout layout = Layout::nn;
   int64_t groups = 0;             ///< 0: all rows have the same B
   std::optional<EpilogueOp> gate; ///< silu, gelu, gelu_tanh, sigmoid or relu
+  bool packed_b = false; ///< calls take B as deepgen_pack_b() has written it (base/problem/packed_b.h)
   std::vector<EpilogueOp> epilogue;
   /// BATCH_INVARIANT: the bits of a row of D depend neither on M, nor on the row's place, nor on other rows.
   /// All kernels of a function then add up over K in one order (Template::sum_order()).
@@ -87,7 +88,8 @@ struct Gemm {
 
   /// The canonical line, e.g.
   /// "gemm m=512 n=2048 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4"; a gate
-  /// stands before the epilogue, and groups before that: "layout=nt groups=8 gate=silu epilogue=none".
+  /// stands before the epilogue, and groups before that: "layout=nt groups=8 gate=silu epilogue=none". A
+  /// packed B stands between them: "layout=nt gate=silu packed=b epilogue=none".
   /// A range is "m=1..8192", and "epilogue=none invariant=rows align=4" is batch invariant.
   std::string key() const;
   /// The inverse of key(); throws Error naming the offending field. parse(key()) == *this, and
@@ -110,7 +112,8 @@ void complete(Gemm&);
 /// Throws Error when sizes are not >= 1, a range is empty, types are not served, or the epilogue is not
 /// sensible. Served (a b
 /// -> d): f32, f64; f16 and bf16 -> same or f32; tf32 -> f32; e4m3 and e5m2 in any pairing -> f16, bf16, f32;
-/// i8 -> i32 (no epilogue, no gate), f32, bf16, i8; the same with u8 for A.
+/// i8 -> i32 (no epilogue, no gate), f32, bf16, i8; the same with u8 for A; with a packed B f32 by bf16 and
+/// by i8 -> f32.
 void validate(const Gemm&);
 
 } // namespace deepgen

@@ -54,6 +54,7 @@ std::vector<Operand> signature(const Gemm& p) {
     if (p.has(EpilogueOp(op)))
       for (const Operand& x : operands_of(EpilogueOp(op), p)) all.push_back(x);
   for (Operand& x : all) mark_ranges(p, x);
+  all[1].packed = p.packed_b;
   if (p.groups) all.push_back({"offsets", Role::table, Shape::per_row, Type::i32, 1, p.groups + 1});
   all[0].align = Operand::Align::a, all[1].align = Operand::Align::b;
   for (size_t i = 2; i < all.size(); ++i)

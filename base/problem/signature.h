@@ -40,6 +40,7 @@ struct Operand {
   Align align = Align::element;
   /// Of a size that is a range: those above are of the largest call, and a call's are proportional to it.
   std::optional<Size> rows_by = {}, columns_by = {}, entries_by = {};
+  bool packed = false; ///< a call takes what deepgen_pack_b() makes of the matrix described above
 
   bool in_memory() const { return role != Role::scalar; }
   bool is_matrix() const { return shape == Shape::matrix; }

@@ -98,6 +98,7 @@ std::string why_no_call(const Problem& problem, const std::string& arch) {
   if (p.ranged()) return "a size is a range, and the vendor was timed at some sizes alone";
   if (p.groups) return "a library multiplies one group of rows at a time";
   if (p.gate) return "a library has no gates";
+  if (p.packed_b) return "no library takes what deepgen_pack_b() makes of B";
   if (arch == "cpu") return why_not_on_cpu(p);
   if (!compute_capability(arch)) return "functions do not call the libraries of " + arch;
   return why_not_on_nvidia(p);

@@ -3,6 +3,7 @@
 #include "base/text/error.h"
 #include "base/text/identifier.h"
 #include "base/text/text.h"
+#include "generator/embed/embed_packed.h"
 #include "generator/embed/embed_sizes.h"
 #include "generator/embed/embed_text.h"
 
@@ -56,6 +57,7 @@ void check_kernel_file(const KernelFile& file, const LibraryFunction& f) {
                 file.problem.key() + " instead of " + f.file.problem.key(),
                 "delete the build folder of this target and build again");
   if (!file.find("main")) throw Error("a kernel file lacks its main kernel", where);
+  check_packed_layout(f, file);
   for (const Kernel& k : file.kernels)
     file.arch == "cpu" ? check_cpu_kernel(k, where) : check_gpu_kernel(k, where);
 }

@@ -1,5 +1,6 @@
 #include "generator/embed/embed_comment.h"
 
+#include "base/problem/packed_b.h"
 #include "generator/embed/embed_ranges.h"
 #include "generator/embed/embed_signature.h"
 
@@ -62,6 +63,14 @@ std::string size_text(const Gemm& p, Size size) {
   return (least ? number(*least) + ".." : "") + number(p.sizes()[size]);
 }
 
+std::string packed_lines(const Gemm& p) {
+  if (!p.packed_b) return "";
+  return "     B is packed once by deepgen_pack_b() into memory of " + number(packed_layout(p).bytes) +
+         " bytes, aligned to 64, which calls then take;\n       anything else is DEEPGEN_ERROR_PACKED, or "
+         "deepgen_check_packed_b() finds it. The layout is " +
+         packed_layout_text(p) + "\n";
+}
+
 std::string range_lines(const Gemm& p) {
   if (!p.ranged()) return "";
   return "   Each call passes the sizes that are ranges, in the range or 0; another one is "
@@ -90,6 +99,7 @@ std::string comment_lines(const Gemm& p) {
   text += range_lines(p) + invariance_lines(p);
   text += matrix_line("A", operands[0], p, p.a_transposed() ? "K x M, transposed" : "M x K");
   text += matrix_line("B", operands[1], p, b_meaning(p));
+  text += packed_lines(p);
   if (p.groups)
     text += "     offsets: " + number(p.groups + 1) +
             " values of int32 in device memory. Group g has rows offsets[g] to " +

@@ -45,7 +45,9 @@ std::vector<FunctionParameter> function_parameters(const Problem& p) {
                                 : x.role == Role::out  ? c_type(x.type) + "*"
                                                        : "const " + c_type(x.type) + "*",
                                 x.name};
-    if (x.is_matrix())
+    if (x.packed)
+      parameter.type = "const void*";
+    else if (x.is_matrix())
       parameter = {parameter.type,
                    x.name,
                    true,

@@ -1,5 +1,6 @@
 #include "generator/embed/embed_sizes.h"
 
+#include "base/problem/packed_b.h"
 #include "generator/embed/embed_ranges.h"
 #include "generator/embed/embed_signature.h"
 #include "generator/embed/embed_text.h"
@@ -36,6 +37,8 @@ std::vector<SizeConstant> size_constants_of(const Problem& p) {
       fits = fits && !__builtin_mul_overflow(product, factor, &product);
     if (fits) bytes.push_back({std::string("bytes_") + x.name, product, true});
   }
+  if (p.op() == "gemm" && p.gemm().packed_b)
+    bytes.push_back({"bytes_packed_b", packed_layout(p.gemm()).bytes, true});
   list.insert(list.end(), bytes.begin(), bytes.end());
   return list;
 }

@@ -2,6 +2,7 @@
 #include "base/kernel/vouched.h"
 #include "base/text/error.h"
 #include "generator/embed/embed_code.h"
+#include "generator/embed/embed_packed.h"
 #include "generator/embed/embed_ranges.h"
 #include "generator/embed/embed_signature.h"
 #include "generator/embed/embed_text.h"
@@ -141,7 +142,7 @@ std::string kernel_row(const LinkedKernel& linked, const LibraryFunction& f, con
     row += number(k.isa) + ", " + code.add_image(k, "deepgen_" + id);
     for (int64_t x : {k.tiles_m, k.tiles_n, k.tiles_b, k.grain_m, k.grain_n}) row += ", " + number(x);
     return row + ", nullptr, nullptr, nullptr, nullptr, 0, nullptr, 0" + size_fields(k, id) +
-           vendor_field(linked, f, id) + "},\n";
+           vendor_field(linked, f, id) + packed_field(linked, f) + "},\n";
   }
   row += "0, nullptr, 1, 1, 1, 1, 1, " + (k.device.empty() ? "nullptr" : c_literal(k.device)) + ", " + id +
          "_requirements";
@@ -196,7 +197,8 @@ std::string function_row(const LibraryFunction& f) {
   return "    {DEEPGEN_LAYOUT, " + c_literal(name) + ", " + c_literal(p.key()) + ",\n     " +
          number(op_of(p)) + ", " + number(int64_t(signature(p).size())) + ", " + name + "_operands, " +
          c_double(p.work()) + ", " + function_sizes(p) + ", " + name + "_kernels, " +
-         number(int64_t(linked_kernels(f).size())) + ", &" + name + "_selected, &" + name + "_devices},\n";
+         number(int64_t(linked_kernels(f).size())) + ", &" + name + "_selected, &" + name + "_devices" +
+         (takes_packed_b(f) ? ", &" + name + "_packed_b" : "") + "},\n";
 }
 
 std::string definitions(const LibraryFunction& f, size_t index) {
@@ -240,7 +242,7 @@ std::string embed_source(const Library& library) {
   bool cpu = false;
   for (size_t i = 0; i < library.functions.size(); ++i) {
     tables += kernels_comment(library.functions[i]) + operand_rows(library.functions[i]) +
-              kernel_tables(library.functions[i], code) + "\n";
+              kernel_tables(library.functions[i], code) + packed_table(library.functions[i]) + "\n";
     rows += function_row(library.functions[i]);
     bodies += definitions(library.functions[i], i);
     cpu = cpu || runs_on_cpu(library.functions[i]);

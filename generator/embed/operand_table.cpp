@@ -69,7 +69,7 @@ uint32_t flags(const Operand& x) {
   return (x.is_matrix() ? DEEPGEN_OPERAND_MATRIX : 0) | (scalar ? DEEPGEN_OPERAND_SCALAR : 0) |
          (x.role == Operand::Role::out ? DEEPGEN_OPERAND_OUT : 0) |
          (!scalar && !x.required ? DEEPGEN_OPERAND_OPTIONAL : 0) |
-         (x.in_place ? DEEPGEN_OPERAND_IN_PLACE : 0) |
+         (x.in_place ? DEEPGEN_OPERAND_IN_PLACE : 0) | (x.packed ? DEEPGEN_OPERAND_PACKED : 0) |
          (x.limit == Operand::Limit::ascending ? DEEPGEN_OPERAND_ASCENDING : 0) |
          (x.limit == Operand::Limit::not_negative ? DEEPGEN_OPERAND_NOT_NEGATIVE : 0);
 }

@@ -4,6 +4,7 @@
 #include "base/json/json.h"
 #include "base/json/json_text.h"
 #include "base/kernel/span_json.h"
+#include "base/problem/packed_b.h"
 #include "base/search/decide.h"
 #include "base/search/vendor_choice.h"
 #include "base/text/text.h"
@@ -97,6 +98,7 @@ LockEntry entry_from_json(const Json& json, const std::string& where) {
     for (const Json& item : get<std::vector<Json>>(json, "ranges", where))
       e.ranges.push_back(part_from_json(item, where));
   if (json.contains("kernels")) e.kernels = get_name(json, "kernels", where);
+  if (json.contains("packed_b")) e.packed_b = get_word(json, "packed_b", where);
   e.vendor = get_vendor_call(json, "vendor", where);
   if (e.vendor) e.vendor->device = e.device.name;
   if (json.contains("evidence")) e.evidence = json["evidence"]; // whatever it is: it decides nothing
@@ -117,6 +119,7 @@ std::string LockEntry::line() const {
   if (!kernels.empty()) json["kernels"] = kernels;
   if (taken) json["taken"] = span_json(*taken);
   for (const LockedPart& part : ranges) json["ranges"].push_back(part_json(part));
+  if (!packed_b.empty()) json["packed_b"] = packed_b;
   if (vendor) json["vendor"] = to_json(*vendor);
   json["evidence"] = evidence;
   return dump_json(json);
@@ -127,7 +130,7 @@ std::string LockEntry::place() const { return problem + " on " + arch + " (" + d
 bool LockEntry::agrees_with(const LockEntry& e) const {
   auto decision = [](const LockEntry& x) {
     return std::tie(x.choice.template_name, x.choice.config.values, x.revision, x.sha256, x.toolchain,
-                    x.taken, x.ranges, x.vendor);
+                    x.taken, x.ranges, x.vendor, x.packed_b);
   };
   return identity(*this) == identity(e) && decision(*this) == decision(e) && same_facts(*this, e);
 }
@@ -210,6 +213,20 @@ std::vector<LockEntry> Lock::keep_only(const std::set<std::string>& problems) {
   return gone;
 }
 
+namespace {
+
+std::string layout_of(const Problem& p) { return p.op() == "gemm" ? packed_layout_text(p.gemm()) : ""; }
+
+/// Weights that users have packed go with the kernels that were tuned.
+std::string why_stale_layout(const LockEntry& e) {
+  const std::string own = layout_of(Problem::parse(e.problem));
+  if (own == e.packed_b) return "";
+  return "its kernels read a packed B of layout " + (e.packed_b.empty() ? "(none)" : e.packed_b) +
+         ", this version has " + (own.empty() ? "(none)" : own);
+}
+
+} // namespace
+
 std::string why_stale(const LockEntry& e) {
   if (!is_sha256(e.sha256))
     return "its sha256 is not 64 lower-case hex digits, so it does not say which code was verified";
@@ -220,6 +237,7 @@ std::string why_stale(const LockEntry& e) {
              ", the entry was tuned with " + std::to_string(e.revision);
     if (std::string why = why_illegal(Problem::parse(e.problem), e.arch, e.device, e.choice); !why.empty())
       return why;
+    if (std::string why = why_stale_layout(e); !why.empty()) return why;
     if (e.vendor)
       if (std::string why = why_unusable(*e.vendor, Problem::parse(e.problem), e.arch); !why.empty())
         return why;
@@ -237,8 +255,12 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
   if (!final->stable)
     throw Error("not locked: too much interference for a decision", problem,
                 final->environment.value("unstable", ""), remedy);
-  if (const Problem p = Problem::parse(problem); p.ranged())
-    return ranged_entry(p.gemm(), arch, device, toolchain, *final, logs);
+  const Problem p = Problem::parse(problem);
+  if (p.ranged()) {
+    LockEntry e = ranged_entry(p.gemm(), arch, device, toolchain, *final, logs);
+    e.packed_b = layout_of(p);
+    return e;
+  }
   const Decision decision = decide(*final);
   if (!decision.found) throw Error("not locked: " + decision.reason, problem);
   const Record& w = decision.winner;
@@ -246,6 +268,7 @@ LockEntry lock_entry(const std::string& problem, const std::string& arch, const 
     throw Error("not locked: the winner was not verified", problem, w.choice.text());
   LockEntry e{problem,    arch,     device,    w.choice,
               w.revision, w.sha256, toolchain, evidence_of(decision, *final, logs, {problem, arch, device})};
+  e.packed_b = layout_of(p);
   e.vendor = vendor_choice(*final, decision, device.name).call;
   return e;
 }

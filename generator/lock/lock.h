@@ -31,7 +31,8 @@ struct LockEntry {
   Json evidence = Json::object();
   std::optional<SizeSpan> taken = {};  ///< of a problem with ranges and several kernels: the above one's
   std::vector<LockedPart> ranges = {}; ///< the others
-  std::string kernels = {}; ///< SHA-256 of what generator/lock/vendored.h keeps of the entry; empty: nothing
+  std::string kernels = {};  ///< SHA-256 of what generator/lock/vendored.h keeps of the entry; empty: nothing
+  std::string packed_b = {}; ///< the layout in which its kernels read B; empty: as stored
   /// What is faster than the kernel: functions with FALLBACK call it.
   std::optional<VendorCall> vendor = {};
 

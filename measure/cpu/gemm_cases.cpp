@@ -1,5 +1,6 @@
 #include "measure/cpu/gemm_cases.h"
 
+#include "measure/cpu/packed_operand.h"
 #include "measure/values/operands.h"
 
 #include <algorithm>
@@ -147,7 +148,16 @@ GemmCases::Prepared GemmCases::prepare(const Case& c) const {
   x.c = c.c == Case::in_place ? out.d.data() : own_c ? out.c.data() : nullptr;
   x.alpha = alpha, x.beta = c.beta;
   prepare_epilogue(out);
+  if (p.packed_b) prepare_packed(out);
   return out;
+}
+
+void GemmCases::prepare_packed(Prepared& out) const {
+  const View bytes = View::dense(1, packed_bytes(problem_), 1); // lines of 64: the guard leaves them aligned
+  GuardedMatrix& panels = out.packed_b.emplace("packed B", Type::i8, bytes, out.what.guard, false);
+  pack_b(problem_, out.buffers, panels.data());
+  panels.make_read_only();
+  out.buffers.packed_b = panels.data();
 }
 
 void GemmCases::prepare_epilogue(Prepared& out) const {

@@ -43,9 +43,11 @@ private:
     std::vector<GuardedMatrix> operands; ///< of the epilogue
     CallBuffers buffers;
     Expected expected;
+    std::optional<GuardedMatrix> packed_b = {};
   };
   Prepared prepare(const Case&) const;
   void prepare_epilogue(Prepared&) const;
+  void prepare_packed(Prepared&) const;
   Verdict run(Prepared&, const LoadedKernel&, int64_t workspace) const;
 
   Gemm problem_;

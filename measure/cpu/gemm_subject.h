@@ -17,7 +17,7 @@ public:
 private:
   Gemm problem_;
   Inputs inputs_;
-  PageBuffer d_, workspace_;
+  PageBuffer d_, workspace_, packed_b_;
 };
 
 } // namespace deepgen

@@ -59,10 +59,10 @@ PageBuffer values(Type type, int64_t count, uint64_t seed, int colour, bool scal
 }
 
 /// Of sums with alpha 1, in terms of those of values in [-1, 1).
-double sum_scale(const Gemm& p) { return is_integer(p.a) ? 128.0 * 128.0 : 1; }
+double sum_scale(const Gemm& p) { return is_integer(p.a) ? 128.0 * 128.0 : is_integer(p.b) ? 128 : 1; }
 
 double unit_alpha_of(const Gemm& p) {
-  if (!is_integer(p.a) || p.d == Type::i32) return 1;
+  if (!is_integer(p.b) || p.d == Type::i32) return 1;
   if (!p.gate && p.d != Type::i8 && p.epilogue.empty()) return 1; // exact, but for the rounding
   const double typical = std::sqrt(double(p.k)) / 3 * sum_scale(p);
   return std::exp2(std::floor(std::log2((p.gate ? 2 : p.d == Type::i8 ? 40 : 8) / typical)));

@@ -21,7 +21,7 @@ SlotValues values_of(const CallBuffers& x, const Gemm& p) {
   const Type type = p.scale_type();
   SlotValues values = {};
   values[DEEPGEN_ARG_A] = argument(x.a);
-  values[DEEPGEN_ARG_B] = argument(x.b);
+  values[DEEPGEN_ARG_B] = argument(p.packed_b ? x.packed_b : x.b);
   values[DEEPGEN_ARG_C] = argument(x.c);
   values[DEEPGEN_ARG_D] = argument(x.d);
   values[DEEPGEN_ARG_LDA] = uint64_t(x.lda);

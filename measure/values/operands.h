@@ -15,6 +15,7 @@ struct CallBuffers {
   int64_t stride_a = 0, stride_b = 0, stride_c = 0, stride_d = 0;
   double alpha = 1, beta = 0;
   void* workspace = nullptr;
+  const void* packed_b = nullptr; ///< B once more, where the problem has it packed: from the panels on
   struct Step {
     const void* data = nullptr;
     int64_t ld = 0, stride = 0; ///< of matrices

@@ -1,5 +1,7 @@
 #include "runtime/core/arguments.h"
 
+#include "deepgen/packed_layout.h"
+
 #include <cstring>
 #include <initializer_list>
 
@@ -138,16 +140,25 @@ bool is_good(const deepgen_range& x) {
   return x.least >= 0 && x.least <= x.most && x.most <= int64_t(1) << 31;
 }
 
+/// A layout of this version of the runtime, of a function that calls can pass one to.
+bool is_good(const deepgen_function& f, const deepgen_packed_b& b) {
+  return f.op == DEEPGEN_OP_GEMM && can_pack(b.type) && b.n >= 1 && b.k >= 1 && b.entries >= 1 &&
+         2 * double(b.n) * double(b.k) * double(b.entries) <= 2 * most_packed_elements &&
+         b.layout == packed_layout_id(b.type, b.n, b.k, b.entries, b.gated);
+}
+
 } // namespace
 
 bool has_good_operands(const deepgen_function& f) {
   if (!f.operands || !f.operand_count || f.operand_count > DEEPGEN_MOST_OPERANDS || f.op > DEEPGEN_OP_ROWS)
     return false;
+  if (f.packed_b && !is_good(f, *f.packed_b)) return false;
   const uint32_t bytes = f.op == DEEPGEN_OP_GEMM ? sizeof(deepgen_gemm_args) : sizeof(deepgen_rows_args);
   uint32_t matrices = 0;
   for (uint32_t i = 0; i < f.operand_count; ++i) {
     const deepgen_operand& x = f.operands[i];
     matrices += (x.flags & DEEPGEN_OPERAND_MATRIX) && (x.flags & compared);
+    if (bool(x.flags & DEEPGEN_OPERAND_PACKED) != (f.packed_b && x.slot == DEEPGEN_ARG_B)) return false;
     if (!is_good(x, bytes) || (x.flags & DEEPGEN_OPERAND_ASCENDING && i + 1 == f.operand_count)) return false;
   }
   for (const deepgen_range& size : f.sizes)
@@ -213,6 +224,10 @@ deepgen_status check_arguments(const deepgen_function& f, const CallArguments& a
     const bool empty = is_empty(matrix);
     if (!slot[x.slot] && !empty) return DEEPGEN_ERROR_NULL;
     if (slot[x.slot] & (size_of(x.type) - 1)) return DEEPGEN_ERROR_ALIGNMENT;
+    if (x.flags & DEEPGEN_OPERAND_PACKED) {
+      if (deepgen_status status = check_packed(f, slot[x.slot])) return status;
+      continue;
+    }
     if (!(x.flags & DEEPGEN_OPERAND_MATRIX)) continue;
     if (deepgen_status status = check_matrix(x, args, slot, matrix)) return status;
     count += compare && !empty;

@@ -69,6 +69,10 @@ size_t workspace_at(const deepgen_kernel&, const int64_t* sizes);
 deepgen_status check_arguments(const deepgen_function& function, const CallArguments& args,
                                ArgumentValues& values);
 
+/// Whether calls of the function may take this memory as B; `slot` is then where its panels begin. Defined
+/// beside what packs (runtime/core/packed.cpp).
+deepgen_status check_packed(const deepgen_function& function, uint64_t& slot);
+
 /// Whether a slot is of a tensor map, which the launch fills.
 inline bool is_map(uint8_t slot) { return slot >= DEEPGEN_ARG_MAP_A && slot <= DEEPGEN_ARG_MAP_MULTIPLIER; }
 

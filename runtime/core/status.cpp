@@ -65,6 +65,11 @@ const char* deepgen_status_string(deepgen_status status) {
     return "the library, the program and the runtime are of different versions of DeepGen: build all of them "
            "with one, and "
            "in C begin deepgen_gemm_args with DEEPGEN_GEMM_ARGS";
+  case DEEPGEN_ERROR_PACKED:
+    return "B is not packed, or in another layout than this function takes, or the memory for it is too "
+           "small: "
+           "pack it by "
+           "deepgen_pack_b() into deepgen_packed_b_size() bytes; deepgen_check_packed_b() says what is wrong";
   }
   return "unknown status: the header and the linked runtime are of different versions";
 }

@@ -36,6 +36,7 @@ bool good_order(const deepgen_function& f) {
     const deepgen_kernel& k = f.kernels[i];
     if (!k.arch || (is_cpu(k) && !well_formed(k))) return false;
     if (!is_cpu(k)) continue;
+    if (k.packed_b != (f.packed_b ? f.packed_b->layout : 0)) return false;
     if (last && last->taken && (last + 1 != &k || !runs_on(k.isa, last->isa))) return false;
     last = &k;
   }

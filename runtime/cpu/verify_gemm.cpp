@@ -117,6 +117,19 @@ struct GemmBuffer {
   }
 };
 
+/// B as a function with a packed one takes it.
+struct PackedBuffer {
+  void* data = nullptr;
+  ~PackedBuffer() { std::free(data); }
+
+  bool make(const deepgen_function& f, const GemmBuffer& b) {
+    const size_t bytes = deepgen_packed_b_size(&f);
+    std::free(data);
+    data = std::aligned_alloc(64, bytes); // whole lines
+    return data && !deepgen_pack_b(&f, b.data, b.ld, 0, data, bytes);
+  }
+};
+
 struct Value {
   double x, tolerance;
 };
@@ -145,7 +158,7 @@ public:
     for (int i = 0; good && i < key_.count; ++i)
       if (const uint8_t slot = steps[key_.steps[i]].slot; slot != DEEPGEN_ARG_COUNT)
         good = make(steps_[key_.steps[i]], slot, 5 + uint64_t(key_.steps[i]));
-    return good;
+    return good && (!f_.packed_b || packed_.make(f_, b_));
   }
 
   deepgen_status call() {
@@ -153,7 +166,7 @@ public:
     int64_t* passed[DEEPGEN_SIZES] = {&x.m, &x.n, &x.k, &x.batch};
     for (int i = 0; i < DEEPGEN_SIZES; ++i)
       if (is_ranged(f_.sizes[i])) *passed[i] = sizes_[i];
-    x.a = a_.data, x.b = b_.data, x.d = d_.data;
+    x.a = a_.data, x.b = f_.packed_b ? packed_.data : b_.data, x.d = d_.data;
     x.lda = a_.ld, x.ldb = b_.ld, x.ldd = d_.ld;
     if (padded_) x.c = c_.data, x.ldc = c_.ld, x.alpha = alpha(), x.beta = beta();
     for (int i = 0; i < key_.count; ++i) {
@@ -202,7 +215,9 @@ private:
   /// Of integers, the sums are brought to where D's range and the epilogue's functions are.
   double alpha() const {
     if (d_.type == DEEPGEN_I32) return padded_ ? 3 : 1;
-    return (padded_ ? 1.25 : 1) * (is_integer(a_.type) ? 0x1p-10 / std::sqrt(double(k_)) : 1);
+    return (padded_ ? 1.25 : 1) * (is_integer(a_.type)   ? 0x1p-10 / std::sqrt(double(k_))
+                                   : is_integer(b_.type) ? 0x1p-5 / std::sqrt(double(k_))
+                                                         : 1);
   }
   double beta() const { return !padded_ ? 0 : d_.type == DEEPGEN_I32 ? -2 : -0.75; }
   /// Integers have no value that is never a result: whether one is written shows where it is compared.
@@ -303,6 +318,7 @@ private:
   const bool padded_;
   const int64_t* sizes_;
   GemmBuffer a_, b_, c_, d_, steps_[Step::step_count];
+  PackedBuffer packed_;
   int64_t m_, n_, k_, batch_;
 };
 

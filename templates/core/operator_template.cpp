@@ -13,11 +13,14 @@ Kernel OperatorTemplate<Operator>::emit(mlir::ModuleOp module, const Problem& p,
 }
 
 template <typename Operator>
-std::string OperatorTemplate<Operator>::why_no_range([[maybe_unused]] const Operator& p) const {
-  if constexpr (std::is_same_v<Operator, Gemm>)
+std::string OperatorTemplate<Operator>::why_unserved([[maybe_unused]] const Operator& p) const {
+  if constexpr (std::is_same_v<Operator, Gemm>) {
+    if (p.packed_b && !serves_packed_b())
+      return name() + " has no kernels that take B packed: use arch cpu, or B as it is stored";
     for (size_t i = 0; i < size_count; ++i)
       if (p.ranged(Size(i)) && !serves_range(Size(i)))
         return name() + " has no kernels of a range of " + size_names[i] + ": use a fixed size";
+  }
   return "";
 }
 

@@ -13,6 +13,8 @@ public:
   virtual std::string why_not(const Operator&, const std::string& arch) const = 0;
   /// Whether it has kernels for this size as an argument: where the problem has a range of it.
   virtual bool serves_range(Size) const { return false; }
+  /// Whether its kernels read a packed B, of a problem that has it so.
+  virtual bool serves_packed_b() const { return false; }
   virtual std::vector<Parameter> parameters(const Operator&, const Device&) const = 0;
   virtual std::string why_illegal(const Operator&, const Device&, const Config&) const = 0;
   virtual bool dead_end(const Operator&, const Device&, const Config&, size_t assigned) const {
@@ -35,8 +37,8 @@ public:
   std::string op() const final { return Problem(Operator()).op(); }
   std::string why_not(const Problem& p, const std::string& arch) const final {
     if (p.op() != op()) return name() + " computes " + op() + ", not " + p.op();
-    const std::string range = why_no_range(p.as<Operator>());
-    return range.empty() ? why_not(p.as<Operator>(), arch) : range;
+    const std::string unserved = why_unserved(p.as<Operator>());
+    return unserved.empty() ? why_not(p.as<Operator>(), arch) : unserved;
   }
   std::vector<Parameter> parameters(const Problem& p, const Device& d) const final {
     return parameters(p.as<Operator>(), d);
@@ -61,7 +63,7 @@ public:
   Kernel emit(mlir::ModuleOp, const Problem&, const std::string& arch, const Config&) const final;
 
 private:
-  std::string why_no_range(const Operator&) const;
+  std::string why_unserved(const Operator&) const;
 };
 
 extern template class OperatorTemplate<Gemm>;

@@ -1,6 +1,7 @@
 #include "templates/cpu/cpu_dot.h"
 
 #include "base/kernel/cpu_isa.h"
+#include "base/problem/packed_b.h"
 #include "base/text/error.h"
 #include "templates/core/cheapest.h"
 #include "templates/core/rules.h"
@@ -49,7 +50,7 @@ std::vector<int64_t> kinds_of(Type a) {
     for (DotKind kind : kinds) out.push_back(int64_t(kind));
     return out;
   };
-  if (a == Type::f16) return all({DotKind::f32});
+  if (a == Type::f16 || a == Type::f32) return all({DotKind::f32});
   if (a == Type::bf16) return all({DotKind::f32, DotKind::bf16, DotKind::tiles});
   return all({DotKind::pairs, DotKind::bytes, DotKind::tiles});
 }
@@ -78,7 +79,7 @@ struct DotPoint {
   int64_t present; ///< isa_of(device)
   [[gnu::always_inline]] int64_t operator[](Index i) const { return at(config, i); }
   VectorIsa isa() const { return {(*this)[kIsa], Type::f32}; }
-  Dot dot() const { return {DotKind((*this)[kDot]), p.a, p.b}; }
+  Dot dot() const { return {DotKind((*this)[kDot]), p.a, p.b, p.packed_b}; }
   bool tiles() const { return dot().tiles(); }
   DotForm form() const { return DotForm((*this)[kForm]); }
   bool along() const { return form() == DotForm::along_k && !tiles(); }
@@ -93,13 +94,17 @@ struct DotPoint {
   int64_t chunk() const { return lanes() * dot().group(); }
   int64_t words() const { return ceil_div(std::min((*this)[kKc], p.k), dot().group()); }
   int64_t k_blocks() const { return ceil_div(p.k, (*this)[kKc]); }
+  bool packed() const { return p.packed_b; }
+  int64_t panel_columns() const { return packed_layout(p).columns; }
 };
 
 int64_t registers_of(const DotPoint& x) {
   const int64_t nv = x[kNv];
   const int64_t shifts = x.dot().shifts_a() ? 1 + (x.form() == DotForm::panel ? 0 : nv) : 0;
   const int64_t product = x.dot().kind == DotKind::pairs ? 1 : 0;
-  const int64_t converted = x.form() == DotForm::in_place ? 1 : 0;
+  const int64_t converted = x.form() == DotForm::in_place         ? 1
+                            : x.dot().splits() || x.dot().mixed() ? nv + 1
+                                                                  : 0;
   return x.sums() + nv + 1 + shifts + product + converted;
 }
 
@@ -119,6 +124,8 @@ const Rule<Index, DotPoint> kDotRules[] = {
               (code ? " needs " + isa_text(code) + ", the device has " + isa_text(x.present)
                     : " is not for isa=" + text(x[kIsa]));
      }},
+    {kForm, [](const DotPoint& x) { return x.packed() && x.form() != DotForm::panel; },
+     [](const DotPoint&) { return std::string("a B that is packed ahead is in panels: form is 0"); }},
     {kForm, [](const DotPoint& x) { return x.tiles() && x.form() == DotForm::in_place; },
      [](const DotPoint&) { return std::string("AMX takes B from panels or along K: form is 0 or 1"); }},
     {kForm, [](const DotPoint& x) { return x.turned() && (!x.p.b_transposed() || x.p.k % x.chunk()); },
@@ -143,6 +150,11 @@ const Rule<Index, DotPoint> kDotRules[] = {
      [](const DotPoint& x) {
        return "nv=" + text(x[kNv]) + " vectors are not as many of one weight as of the other";
      }},
+    {kNv, [](const DotPoint& x) { return x.packed() && x.panel_columns() % x.nr() != 0; },
+     [](const DotPoint& x) {
+       return "nv=" + text(x[kNv]) + " vectors do not divide the " + text(x.panel_columns()) +
+              " columns of a packed panel";
+     }},
     {kNv, [](const DotPoint& x) { return x.tiles() && x.nr() > 2 * kTileColumns; },
      [](const DotPoint&) { return std::string("AMX has room for two tiles along N: nv is 1 or 2"); }},
     {kNv, [](const DotPoint& x) { return !x.tiles() && registers_of(x) > x.isa().registers(); },
@@ -159,7 +171,8 @@ const Rule<Index, DotPoint> kDotRules[] = {
     // Two ports and a latency of 4 to 5 cycles; fewer sums only where D has no more, or memory decides.
     {kNv,
      [](const DotPoint& x) {
-       const int64_t all = x.p.m * x.halves() * ceil_div(x.p.n, x.along() ? 1 : x.lanes());
+       int64_t all = x.p.m * x.halves() * ceil_div(x.p.n, x.along() ? 1 : x.lanes());
+       if (x.packed()) all = std::min(all, x.p.m * (x.panel_columns() / x.lanes()));
        const int64_t most = std::min<int64_t>(x.p.m < 4 ? 4 : 8, all);
        return !x.tiles() && x.sums() < most;
      },
@@ -210,7 +223,7 @@ const Rule<Index, DotPoint> kDotRules[] = {
     {kNc,
      [](const DotPoint& x) {
        const double columns = double(std::min(x[kNc] + x.dr(), x.p.n) * x.halves());
-       return x.form() == DotForm::panel && x[kNc] > 512 &&
+       return x.form() == DotForm::panel && !x.packed() && x[kNc] > 512 &&
               4 * columns * double(ceil_div(x.p.k, x.dot().group())) > double(x.device.l3) / 2;
      },
      [](const DotPoint&) { return std::string("the packed B exceeds half of the last-level cache"); }},
@@ -247,14 +260,15 @@ std::vector<int64_t> isas_of(Type a) {
 } // namespace
 
 DotTiling::DotTiling(const Gemm& p, const Config& c)
-    : isa{at(c, kIsa), Type::f32}, dot{DotKind(at(c, kDot)), p.a, p.b}, form(DotForm(at(c, kForm))),
-      mr(at(c, kMr)), nv(at(c, kNv)), kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)),
-      unroll(at(c, kUnroll)), pack_a(at(c, kPack)), a_stays(at(c, kLoops) == 1),
-      turned(dot.tiles() && form == DotForm::along_k), halves(p.gate ? 2 : 1),
-      nr(form == DotForm::along_k && !turned ? nv : nv * isa.lanes()), dr(nr / halves),
-      chunk(isa.lanes() * dot.group()), m_tiles(ceil_div(p.m, mr)), n_tiles(ceil_div(p.n, dr)),
-      m_rest(p.m - (m_tiles - 1) * mr), n_rest(p.n - (n_tiles - 1) * dr),
-      mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
+    : isa{at(c, kIsa), Type::f32}, dot{DotKind(at(c, kDot)), p.a, p.b, p.packed_b},
+      form(DotForm(at(c, kForm))), mr(at(c, kMr)), nv(at(c, kNv)), kc(std::min(at(c, kKc), p.k)),
+      mc(at(c, kMc)), nc(at(c, kNc)), unroll(at(c, kUnroll)), pack_a(at(c, kPack)),
+      a_stays(at(c, kLoops) == 1), packed_b(p.packed_b), turned(dot.tiles() && form == DotForm::along_k),
+      halves(p.gate ? 2 : 1), nr(form == DotForm::along_k && !turned ? nv : nv * isa.lanes()),
+      dr(nr / halves), pitch(packed_b ? packed_layout(p).columns : nr),
+      up(packed_b ? packed_layout(p).width() : dr), chunk(isa.lanes() * dot.group()),
+      m_tiles(ceil_div(p.m, mr)), n_tiles(ceil_div(p.n, dr)), m_rest(p.m - (m_tiles - 1) * mr),
+      n_rest(p.n - (n_tiles - 1) * dr), mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
       nc_tiles(std::clamp<int64_t>(ceil_div(nc, dr), 1, n_tiles)), k_blocks(ceil_div(p.k, kc)),
       k_last(p.k - (k_blocks - 1) * kc), block_words(ceil_div(kc, dot.group())), a_panel(0), b_panel(0),
       a_panels(mc_tiles), b_panels(nc_tiles), sums_ld(halves * round_up(dr, isa.lanes())),
@@ -263,8 +277,8 @@ DotTiling::DotTiling(const Gemm& p, const Config& c)
   if (dot.tiles()) block_words = round_up(block_words, kTileRows);
   if (a_in_place()) a_panels = m_rest < mr ? 1 : 0;
   if (b_in_place()) b_panels = n_rest < dr ? 1 : 0;
-  if (pack_a || (a_in_place() && a_panels)) a_panel = mr * block_words;
-  if (form == DotForm::panel || (b_in_place() && b_panels))
+  if (pack_a || (a_in_place() && a_panels)) a_panel = mr * (dot.mixed() ? kc : block_words);
+  if ((form == DotForm::panel && !packed_b) || (b_in_place() && b_panels))
     b_panel = nr * (block_words + (dot.shifts_a() ? 1 : 0));
 }
 
@@ -282,8 +296,8 @@ int64_t DotTiling::isa_code() const { return deepgen::isa_code(isa.level, dot.ki
 std::string CpuDot::why_not(const Gemm& p, const std::string& arch) const {
   if (arch != "cpu") return "cpu_dot generates x86-64 code, not " + arch;
   if (p.groups) return "cpu_dot serves no groups of rows";
-  if (p.a != Type::bf16 && p.a != Type::f16 && !is_integer(p.a))
-    return "cpu_dot serves bf16, f16, i8 and u8 by i8";
+  if (p.a != Type::bf16 && p.a != Type::f16 && !is_integer(p.a) && (p.a == p.b || p.a != Type::f32))
+    return "cpu_dot serves bf16, f16, i8, u8 by i8, and f32 by bf16 and i8";
   return "";
 }
 

@@ -10,7 +10,7 @@ namespace deepgen {
 
 /// Where a micro-kernel finds B.
 enum class DotForm {
-  panel,   ///< packed
+  panel,   ///< packed: by the kernel, or ahead of calls
   along_k, ///< in place, its rows along K; so are A's. Sums of lanes at the end. With AMX: turned
   in_place ///< its rows along N
 };
@@ -24,10 +24,13 @@ struct DotTiling {
   DotForm form;
   int64_t mr, nv, kc, mc, nc, unroll;
   bool pack_a, a_stays; ///< a_stays: a panel of A, while panels of B pass
+  bool packed_b;        ///< B is packed ahead of calls
   bool turned;          ///< AMX: tiles of sums have rows of B, in place, and columns of A, packed
 
   int64_t halves;             ///< 2 with a gate: columns of both weights
   int64_t nr, dr;             ///< columns of B of a tile; of D
+  int64_t pitch;              ///< columns of B's panels; a tile of a B that is packed ahead may have less
+  int64_t up;                 ///< where a panel's columns of a gate's second weight begin
   int64_t chunk;              ///< elements of K in a vector of words
   int64_t m_tiles, n_tiles;   ///< of the problem
   int64_t m_rest, n_rest;     ///< rows, columns of D of the last tile; mr, dr when it is whole
@@ -56,6 +59,7 @@ public:
   std::string name() const override { return "cpu_dot"; }
   int64_t revision() const override { return 1; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
+  bool serves_packed_b() const override { return true; }
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;
   bool dead_end(const Gemm&, const Device&, const Config&, size_t assigned) const override;

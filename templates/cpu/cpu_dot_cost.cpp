@@ -49,6 +49,8 @@ double products_per_cycle(const Dot& dot, const Device& device) {
 
 /// Instructions around a vector of words of B that is not packed, and around one of A along K.
 double conversions(const DotTiling& t) {
+  if (t.dot.splits()) return t.dot.kind == DotKind::f32 ? 2 : 3;
+  if (t.dot.mixed()) return t.dot.b == Type::i8 ? 11 : 2;
   if (t.form == DotForm::panel) return 0;
   const double each = t.dot.kind == DotKind::f32 ? 2 : t.dot.kind == DotKind::pairs ? 1 : 0;
   return t.form == DotForm::along_k ? each : t.dot.kind == DotKind::f32 ? 1 : 3 * double(t.dot.group()) - 1;
@@ -120,14 +122,16 @@ double vector_cycles(const DotTiling& t, const DotSupply& from, const Device& de
   const bool along = t.form == DotForm::along_k;
   const double vectors = double(t.halves * (along ? columns : ceil_div(columns, t.isa.lanes())));
   const double sums = double(rows) * vectors, width = double(t.isa.bytes());
-  const double loads = double(rows) + vectors * (t.form == DotForm::in_place ? double(t.dot.group()) : 1.0);
+  const double loads = double(rows) * (t.dot.mixed() ? double(t.dot.group()) : 1) +
+                       vectors * (t.form == DotForm::in_place ? double(t.dot.group()) : 1.0);
   const double shifts = t.dot.shifts_a() && !t.pack_a ? double(rows) + (along ? vectors : 0.0) : 0.0;
   const double others = conversions(t) * (vectors + (along ? double(rows) : 0.0)) + shifts;
   const double a_bytes = double(rows) * (along ? width : 4.0);
   const double stream = along && rows > 1 && from.b_rate == kL3Bytes ? kSharedStream : 1;
   const double traffic = a_bytes / from.a_rate + stream * vectors * width / from.b_rate;
-  const double products = sums / products_per_cycle(t.dot, device);
-  const double issued = sums * (t.dot.kind == DotKind::pairs ? 2 : 1) + loads + others;
+  const double parts = t.dot.mixed() ? double(t.dot.group()) : t.dot.splits() ? 2 : 1;
+  const double products = parts * sums / products_per_cycle(t.dot, device);
+  const double issued = parts * sums * (t.dot.kind == DotKind::pairs ? 2 : 1) + loads + others;
   const double step = std::max({products + shifts / 2, kLatency, loads / kLoads,
                                 issued / kIssues + kLoopIssues / double(t.unroll), traffic});
   return step * (along ? words / double(t.isa.lanes()) : words) + (along ? sums * kSumLanes : 0);
@@ -192,7 +196,7 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
     cycles += double(p.m) * words * double(ceil_div(t.n_tiles, t.nc_tiles)) *
               (by_rows && !turned ? copied_row / 16 : packed_word(t, turned));
   }
-  const bool packs_b = t.form == DotForm::panel;
+  const bool packs_b = t.form == DotForm::panel && !t.packed_b;
   if (packs_b) {
     const double all = double(p.sum_columns()) * words, block = 4 * double(t.b_words());
     cycles += all * packed_word(t, p.b_transposed());

@@ -62,11 +62,11 @@ private:
       for (int64_t j = 0; j < vectors; ++j) state.push_back(start(j));
     if (shifts) state.append(size_t(vectors), words.zero_sums());
     state.push_back(a);
-    state.push_back(t.form == DotForm::panel && t.dot.shifts_a() ? ir.at(b, t.nr) : b);
+    state.push_back(first_b());
     const int64_t group = t.dot.group();
-    Value steps = along                                  ? ir.shift_right(k, t.chunk)
-                  : t.form == DotForm::panel && t.pack_a ? ir.shift_right(ir.add(k, group - 1), group)
-                                                         : ir.shift_right(k, group);
+    Value steps = along           ? ir.shift_right(k, t.chunk)
+                  : whole_words() ? ir.shift_right(ir.add(k, group - 1), group)
+                                  : ir.shift_right(k, group);
     Value whole = ir.sub(steps, ir.remainder(steps, t.unroll));
     state = k_loop(state, ir.constant(0), whole, t.unroll);
     if (t.unroll > 1 && !unrolls_evenly()) state = k_loop(state, whole, steps, 1);
@@ -82,6 +82,23 @@ private:
     return state;
   }
 
+  /// Where the first word of B is. Of a B that is packed ahead, b is where the panel begins for this tile,
+  /// and ldb the row of words at which the block does.
+  Value first_b() {
+    if (t.packed_b) return panel_word(ir.at(b, packed_sums()), ir.mul(ldb, t.pitch));
+    return t.form == DotForm::panel && t.dot.shifts_a() ? ir.at(b, t.nr) : b;
+  }
+  int64_t packed_sums() const { return is_integer(p.b) ? t.pitch : 0; }
+  /// Panels of f16 that are packed ahead have words of two bytes, as f16 is.
+  bool narrow_panel() const { return t.packed_b && p.b == Type::f16; }
+  Value panel_word(Value base, Value index) {
+    return narrow_panel() ? words.at(p.b, base, index) : ir.at(base, index);
+  }
+  Value panel_word(Value base, int64_t index) { return panel_word(base, ir.constant(index)); }
+
+  /// A's panels are padded to whole words; those of f32 have one element each.
+  bool whole_words() const { return t.form == DotForm::panel && t.pack_a && !t.dot.mixed(); }
+
   bool unrolls_evenly() const {
     const int64_t step = along ? t.chunk : t.dot.group();
     const auto even = [&](int64_t depth) { return depth % step == 0 && depth / step % t.unroll == 0; };
@@ -91,15 +108,18 @@ private:
   /// Panels of B have what 128 more in A adds, negated.
   Value start(int64_t j) {
     if (t.form != DotForm::panel || !t.dot.shifts_a()) return words.zero_sums();
-    return words.load_sums(ir.at(b, column_of(j)), lanes);
+    const auto shift = [&] { return Values{words.load_sums(ir.at(b, column_of(j)), lanes)}; };
+    if (!t.packed_b || t.k_blocks == 1) return shift()[0];
+    // Those of a B that is packed ahead are of all K.
+    return ir.branch(flag(first), {words.sums}, shift, [&] { return Values{words.zero_sums()}; })[0];
   }
   /// Where vector j of a row of sums is in a row of a panel of B.
-  int64_t column_of(int64_t j) const { return j / half * t.dr + j % half * lanes; }
+  int64_t column_of(int64_t j) const { return j / half * t.up + j % half * lanes; }
 
   /// Elements of K of the last block that fill no whole step.
   int64_t tail() const {
     if (along) return t.k_last % t.chunk;
-    return t.form == DotForm::panel && t.pack_a ? 0 : t.k_last % t.dot.group();
+    return whole_words() ? 0 : t.k_last % t.dot.group();
   }
   Values with_tail(const Values& state) {
     if (!tail()) return state;
@@ -118,8 +138,9 @@ private:
       for (int64_t u = 0; u < unroll; ++u) step(next, u, along ? t.chunk : t.dot.group());
       Value b_at = next.pop_back_val(), a_at = next.pop_back_val();
       const int64_t elements = unroll * (along ? t.chunk : t.dot.group());
-      next.push_back(t.pack_a ? ir.at(a_at, unroll * t.mr) : words.at(p.a, a_at, elements));
-      next.push_back(t.form == DotForm::panel      ? ir.at(b_at, unroll * t.nr)
+      next.push_back(t.pack_a ? ir.at(a_at, (t.dot.mixed() ? elements : unroll) * t.mr)
+                              : words.at(p.a, a_at, elements));
+      next.push_back(t.form == DotForm::panel      ? panel_word(b_at, unroll * t.pitch)
                      : t.form == DotForm::in_place ? words.at(p.b, b_at, ir.mul(ldb, elements))
                                                    : words.at(p.b, b_at, elements));
       return next;
@@ -131,6 +152,7 @@ private:
     Value a_at = state[state.size() - 2], b_at = state.back();
     Values right;
     for (int64_t j = 0; j < vectors; ++j) right.push_back(b_words(b_at, u, j, elements));
+    if (t.dot.mixed()) return widened_step(state, a_at, u, elements, right);
     for (int64_t r = 0; r < tile.rows; ++r) {
       Value left = a_words(a_at, u, r, elements);
       for (int64_t j = 0; j < vectors; ++j) {
@@ -144,8 +166,26 @@ private:
     }
   }
 
+  /// One element of each word's group after the other, so that few registers hold widened ones.
+  void widened_step(Values& state, Value a_at, int64_t u, int64_t elements, const Values& right) {
+    for (int64_t e = 0; e < elements; ++e) {
+      Values wide;
+      for (int64_t j = 0; j < vectors; ++j) wide.push_back(words.widened(right[size_t(j)], e));
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        const int64_t k = u * t.dot.group() + e;
+        Value at = t.pack_a ? ir.at(a_at, k * t.mr + r) : ir.at(ir.at(a_at, ir.mul(lda, r)), k);
+        Value left = ir.splat(ir.load_scalar(at));
+        for (int64_t j = 0; j < vectors; ++j) {
+          Value& sum = state[size_t(r * vectors + j)];
+          sum = ir.fma(left, wide[size_t(j)], sum);
+        }
+      }
+    }
+  }
+
   Value b_words(Value at, int64_t u, int64_t j, int64_t elements) {
-    if (t.form == DotForm::panel) return words.load(ir.at(at, u * t.nr + column_of(j)));
+    if (narrow_panel()) return words.across_k(p.b, {panel_word(at, u * t.pitch + column_of(j))}, lanes);
+    if (t.form == DotForm::panel) return words.load(ir.at(at, u * t.pitch + column_of(j)));
     const int64_t weight = j / half * p.n, i = j % half;
     if (along) {
       Value row = words.at(p.b, at, ir.mul(ldb, weight + i));

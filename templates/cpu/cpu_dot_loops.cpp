@@ -1,4 +1,5 @@
 // The loops of cpu_dot around its micro-kernels: batch, blocks of N, M and K, packing, tiles.
+#include "base/problem/packed_b.h"
 #include "templates/core/sizes.h"
 #include "templates/cpu/cpu_dot.h"
 #include "templates/cpu/cpu_dot_kernel.h"
@@ -51,7 +52,8 @@ private:
     a = a_base, b = b_base, entry = e;
     if (p.batch > 1) {
       a = words.at(p.a, a, ir.mul(e, arg("stride_a")));
-      b = words.at(p.b, b, ir.mul(e, arg("stride_b")));
+      b = t.packed_b ? bytes_on(b, ir.mul(e, packed_layout(p).entry_bytes))
+                     : words.at(p.b, b, ir.mul(e, arg("stride_b")));
     }
     blocks(n0, n1, t.nc_tiles, t.n_tiles, [&](Range j) {
       if (t.b_panel) k_blocks([&](const KBlock& k) { pack_b(j, k); });
@@ -106,6 +108,20 @@ private:
                             : words.at(p.b, words.at(p.b, b, ir.mul(k.start, ldb)), column);
   }
 
+  Value bytes_on(Value base, Value offset) { return words.at(Type::i8, base, offset); }
+  /// Of a B that is packed ahead: where the panel of tile j begins, at the tile's first column.
+  Value packed_panel(Value j) {
+    const PackedLayout x = packed_layout(p);
+    const int64_t tiles = x.width() / t.dr, bytes = x.group * x.element;
+    Value at = ir.mul(ir.shift_right(j, tiles), x.panel_bytes);
+    return bytes_on(b, ir.add(at, ir.mul(ir.remainder(j, tiles), t.dr * bytes)));
+  }
+  /// AMX takes a block of K where it lies.
+  Value packed_block(Value j, const KBlock& k) {
+    const PackedLayout x = packed_layout(p);
+    return bytes_on(packed_panel(j), ir.add(ir.mul(ir.shift_right(k.start, x.group), x.row_bytes()), x.sums));
+  }
+
   /// Tiles of a block that are packed: all, or of those that are read in place the last one, which is ragged.
   void packed(Range r, int64_t tiles, bool in_place, const std::function<void(Value)>& body) {
     if (!in_place) return ir.loop(r.from, r.to, 1, body);
@@ -144,9 +160,16 @@ private:
     packed(i, t.m_tiles, t.a_in_place(), [&](Value tile) {
       by_extent(tile, t.m_tiles, t.mr, t.m_rest, [&](int64_t rows) {
         if (t.a_in_place() && rows == t.mr) return;
-        const DotPanel shape{
-            p.a, t.mr, rows, t.mr, p.a_transposed(), by_rows, t.dot.shifts_a(), t.k_last % t.chunk, 0};
-        ir.call(dot_pack_function(ir, t.dot, shape),
+        const DotPanel shape{p.a,
+                             t.mr,
+                             rows,
+                             t.mr,
+                             p.a_transposed(),
+                             by_rows,
+                             t.dot.shifts_a(),
+                             t.k_last % (t.isa.lanes() * t.dot.of_a().group()),
+                             0};
+        ir.call(dot_pack_function(ir, t.dot.of_a(), shape),
                 {a_source(tile, k), lda, a_panel(tile, i.from), k.depth});
       });
     });
@@ -173,9 +196,13 @@ private:
     const std::string name = t.dot.tiles() ? dot_tiles_kernel(ir, p, t, shape) : dot_kernel(ir, p, t, shape);
     const bool a_packed = t.pack_a || (t.a_in_place() && shape.rows < t.mr);
     const bool b_packed = t.form == DotForm::panel || (t.b_in_place() && shape.columns < t.dr);
-    ir.call(name, {args, a_packed ? a_panel(m, i.from) : a_source(m, k), lda,
-                   b_packed ? b_panel(n, j.from, k) : b_source(n, k), ldb, k.depth, k.first, k.last, scratch,
-                   ir.mul(m, t.mr), ir.mul(n, t.dr), entry});
+    Value b_at = t.packed_b && t.dot.tiles() ? packed_block(n, k)
+                 : t.packed_b                ? packed_panel(n)
+                 : b_packed                  ? b_panel(n, j.from, k)
+                                             : b_source(n, k);
+    ir.call(name, {args, a_packed ? a_panel(m, i.from) : a_source(m, k), lda, b_at,
+                   t.packed_b ? ir.shift_right(k.start, t.dot.group()) : ldb, k.depth, k.first, k.last,
+                   scratch, ir.mul(m, t.mr), ir.mul(n, t.dr), entry});
   }
 };
 
@@ -194,6 +221,7 @@ Kernel CpuDot::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, co
   kernel.tiles_m = t.m_tiles, kernel.tiles_n = t.n_tiles, kernel.tiles_b = p.batch;
   kernel.grain_m = t.mc_tiles, kernel.grain_n = t.nc_tiles;
   kernel.workspace = t.workspace_bytes();
+  kernel.packed_b = packed_layout_text(p);
   return kernel;
 }
 

@@ -41,7 +41,7 @@ public:
         left{t.turned ? x[3] : x[1], t.turned ? x[4] : x[2]}, right{t.turned ? x[1] : x[3], Value()} {
     left.type = t.turned ? p.b : p.a;
     left.tiles = t.turned ? t.halves * half : rows, right.tiles = t.turned ? rows : t.halves * half;
-    left.width = t.turned ? t.nr : t.mr, right.width = t.turned ? t.mr : t.nr;
+    left.width = t.turned ? t.nr : t.mr, right.width = t.turned ? t.mr : t.pitch;
     left.in_place = t.turned ? shape.columns == t.dr : t.a_in_place() && shape.rows == t.mr;
   }
 

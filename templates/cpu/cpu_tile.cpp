@@ -1,5 +1,6 @@
 #include "templates/cpu/cpu_tile.h"
 
+#include "base/problem/packed_b.h"
 #include "base/problem/points.h"
 #include "base/text/error.h"
 #include "templates/core/cheapest.h"
@@ -60,6 +61,8 @@ struct Point {
   const Config& config;
   [[gnu::always_inline]] int64_t operator[](Index i) const { return at(config, i); }
   bool gated() const { return p.gate.has_value(); }
+  bool packed() const { return p.packed_b; }
+  int64_t panel_columns() const { return packed_layout(p).columns; }
   int64_t n() const { return p.sum_columns(); } ///< columns of B
   VectorIsa isa() const { return {(*this)[kIsa], p.a}; }
   bool dot() const { return (*this)[kForm] == 1; }
@@ -94,6 +97,8 @@ const Rule<Index, Point> kRules[] = {
      }},
     {kForm, [](const Point& x) { return x.dot() && (x.p.a_transposed() || !x.p.b_transposed()); },
      [](const Point&) { return std::string("form=1 (dot) needs layout nt: rows of A and B along K"); }},
+    {kForm, [](const Point& x) { return x.dot() && x.packed(); },
+     [](const Point&) { return std::string("form=1 (dot) does not read a B that is packed ahead"); }},
     {kForm, [](const Point& x) { return x.dot() && x.gated(); },
      [](const Point&) { return std::string("form=1 (dot) does not serve a gate"); }},
     {kForm, [](const Point& x) { return x.dot() && x.p.k < x.isa().lanes(); },
@@ -103,6 +108,11 @@ const Rule<Index, Point> kRules[] = {
     {kNv, [](const Point& x) { return x.gated() && x[kNv] % 2; },
      [](const Point& x) {
        return "nv=" + std::to_string(x[kNv]) + " vectors are not as many of one weight as of the other";
+     }},
+    {kNv, [](const Point& x) { return x.packed() && x.panel_columns() % x.nr() != 0; },
+     [](const Point& x) {
+       return "nv=" + std::to_string(x[kNv]) + " vectors do not divide the " +
+              std::to_string(x.panel_columns()) + " columns of a packed panel";
      }},
     {kNv,
      [](const Point& x) {
@@ -123,7 +133,8 @@ const Rule<Index, Point> kRules[] = {
     // Two FMA ports with a latency of 4 cycles need 8 independent sums; fewer only where D has no more.
     {kNv,
      [](const Point& x) {
-       const int64_t most = std::min<int64_t>(8, x.p.m * ceil_div(x.n(), x.dot() ? 1 : x.isa().lanes()));
+       int64_t most = std::min<int64_t>(8, x.p.m * ceil_div(x.n(), x.dot() ? 1 : x.isa().lanes()));
+       if (x.packed()) most = std::min(most, x.p.m * (x.panel_columns() / x.isa().lanes()));
        return x.accumulators() < most &&
               !(x.p.m < 4 && x[kMr] == x.p.m && x.accumulators() >= std::min<int64_t>(4, most));
      },
@@ -134,6 +145,7 @@ const Rule<Index, Point> kRules[] = {
     // gate: its even vectors are 2, as 4 x 4 sums need more than 16 registers.
     {kNv,
      [](const Point& x) {
+       if (x.packed() && x[kMr] == x.p.m && x.nr() == x.panel_columns()) return false;
        return x.p.m >= (x.gated() ? 5 : 4) && x.n() >= 4 * x.isa().lanes() &&
               double(x[kMr] + x[kNv]) > 0.70 * double(x.accumulators());
      },
@@ -167,9 +179,12 @@ const Rule<Index, Point> kRules[] = {
      }},
     {kPack, [](const Point& x) { return x.dot() && x[kPack] != 0; },
      [](const Point&) { return std::string("form=1 (dot) reads A and B in place"); }},
-    {kPack, [](const Point& x) { return !x.dot() && x.p.b_transposed() && !(x[kPack] & kPackB); },
+    {kPack, [](const Point& x) { return x.packed() && (x[kPack] & kPackB); },
+     [](const Point&) { return std::string("B is packed ahead"); }},
+    {kPack,
+     [](const Point& x) { return !x.dot() && !x.packed() && x.p.b_transposed() && !(x[kPack] & kPackB); },
      [](const Point&) { return std::string("B with rows along K must be packed, or use form=1"); }},
-    {kPack, [](const Point& x) { return x.gated() && !(x[kPack] & kPackB); },
+    {kPack, [](const Point& x) { return x.gated() && !x.packed() && !(x[kPack] & kPackB); },
      [](const Point&) {
        return std::string("the two weights of a gate must be packed: side by side in one panel");
      }},
@@ -182,7 +197,8 @@ const Rule<Index, Point> kRules[] = {
      [](const Point&) { return std::string("packing B that is read once, in the order it is stored"); }},
     {kPack,
      [](const Point& x) {
-       return !x.dot() && !(x[kPack] & kPackB) && x.n() * x.bytes() > 4096 && x.m_tiles() > 2 && x.p.k > 64;
+       return !x.dot() && !x.packed() && !(x[kPack] & kPackB) && x.n() * x.bytes() > 4096 &&
+              x.m_tiles() > 2 && x.p.k > 64;
      },
      [](const Point&) {
        return std::string("unpacked rows of B beyond one page each (measured: half speed)");
@@ -214,7 +230,7 @@ const Rule<Index, Point> kRules[] = {
      }},
     {kLoops, [](const Point& x) { return x[kLoops] == 2 && x.bytes() * x.n() * x.p.k > x.device.l3 / 2; },
      [](const Point&) { return std::string("loops=2 needs the packed B in half of the last-level cache"); }},
-    {kPrefetch, [](const Point& x) { return x[kPrefetch] && (x[kPack] & kPackB); },
+    {kPrefetch, [](const Point& x) { return x[kPrefetch] && ((x[kPack] & kPackB) || x.packed()); },
      [](const Point&) { return std::string("prefetch is for B read in place"); }},
 };
 
@@ -285,7 +301,7 @@ double micro_cycles(const CpuTiling& t, const Supply& from, int64_t rows, int64_
   const int64_t lanes = t.isa.lanes();
   const double vectors = t.dot ? double(columns) : double(ceil_div(columns, lanes));
   const double sums = double(rows) * vectors, width = double(t.isa.bytes());
-  const double loads = double(rows) + vectors * (t.pack_b || t.dot ? 1.0 : kInPlace);
+  const double loads = double(rows) + vectors * (t.pack_b || t.packed_b || t.dot ? 1.0 : kInPlace);
   const double a_bytes = double(rows) * (t.dot ? width : width / double(lanes));
   const double traffic = a_bytes / from.a_rate + vectors * width / from.b_rate;
   const double step = std::max({sums / kFmas, kFmaLatency, loads / kLoads,
@@ -327,7 +343,7 @@ double memory_cycles(const Gemm& p, const CpuTiling& t) {
   // AVX-512 6 % slower.
   if (!t.pack_a && p.a_transposed() && t.kc > kShortBlock && t.isa.level < 4)
     cycles += kNewPage * k * double(t.n_tiles) * double(t.m_tiles);
-  if (!t.pack_b && !t.dot && p.n * size_of(p.a) > kPage / 2 && t.kc > kShortBlock)
+  if (!t.pack_b && !t.packed_b && !t.dot && p.n * size_of(p.a) > kPage / 2 && t.kc > kShortBlock)
     cycles += kNewPage * k * double(t.n_tiles) * double(t.m_tiles); // a page of B per step of k
   return cycles;
 }
@@ -339,20 +355,22 @@ CpuTiling::CpuTiling(const Gemm& p, const Config& c)
       kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)), unroll(at(c, kUnroll)),
       pack_a(at(c, kPack) & kPackA), pack_b(at(c, kPack) & kPackB), loops(at(c, kLoops)),
       prefetch(at(c, kPrefetch)), nr(dot ? nv : nv * isa.lanes()), dr(p.gate ? nr / 2 : nr),
-      m_tiles(ceil_div(p.m, mr)), n_tiles(ceil_div(p.n, dr)), m_rest(p.m - (m_tiles - 1) * mr),
-      n_rest(p.n - (n_tiles - 1) * dr), mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
+      packed_b(p.packed_b), pitch(packed_b ? packed_layout(p).columns : nr), m_tiles(ceil_div(p.m, mr)),
+      n_tiles(ceil_div(p.n, dr)), m_rest(p.m - (m_tiles - 1) * mr), n_rest(p.n - (n_tiles - 1) * dr),
+      mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
       nc_tiles(loops == 2 ? n_tiles : std::clamp<int64_t>(ceil_div(nc, nr), 1, n_tiles)),
       k_blocks(ceil_div(p.k, kc)), a_elements(pack_a ? mc_tiles * mr * kc : 0),
       b_elements(pack_b ? nc_tiles * nr * (loops == 2 ? p.k : kc) : 0), sums_ld(0), sums_elements(0) {
   if (!p.gate && (!reads_matrix(p) || (k_blocks == 1 && is_cheap(p.epilogue)))) return;
-  sums_ld = ceil_div(nr, isa.lanes()) * isa.lanes();
+  sums_ld = ceil_div(packed_b && p.gate ? pitch : nr, isa.lanes()) * isa.lanes();
   sums_elements = mr * sums_ld * (k_blocks == 1 ? 1 : mc_tiles * nc_tiles);
 }
 
 std::string CpuTile::why_not(const Gemm& p, const std::string& arch) const {
   if (arch != "cpu") return "cpu_tile generates x86-64 code, not " + arch;
   if (p.groups) return "cpu_tile serves no groups of rows";
-  if (p.a != p.d || (p.a != Type::f32 && p.a != Type::f64)) return "cpu_tile serves f32 and f64";
+  if (p.a != p.d || p.a != p.b || (p.a != Type::f32 && p.a != Type::f64))
+    return "cpu_tile serves f32 and f64";
   return "";
 }
 
@@ -360,7 +378,7 @@ std::vector<Parameter> CpuTile::parameters(const Gemm& p, const Device& device) 
   std::vector<int64_t> levels = device.isa >= 4   ? std::vector<int64_t>{4, 3}
                                 : device.isa >= 3 ? std::vector<int64_t>{3}
                                                   : std::vector<int64_t>{1};
-  const bool dot = p.layout == Layout::nt && !p.gate;
+  const bool dot = p.layout == Layout::nt && !p.gate && !p.packed_b;
   return {
       {"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
       {"form", dot ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},

@@ -21,6 +21,8 @@ struct CpuTiling {
 
   int64_t nr;                 ///< columns of B of a tile: with a gate, half of them of each weight
   int64_t dr;                 ///< columns of D of a tile
+  bool packed_b;              ///< B is packed ahead of calls
+  int64_t pitch;              ///< columns of B's panels; a tile of a B that is packed ahead may have less
   int64_t m_tiles, n_tiles;   ///< of the problem
   int64_t m_rest, n_rest;     ///< rows, columns of D of the last tile; mr, dr when it is whole. Not of ranges
   int64_t mc_tiles, nc_tiles; ///< of a cache block
@@ -36,6 +38,7 @@ public:
   std::string name() const override { return "cpu_tile"; }
   int64_t revision() const override { return 1; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
+  bool serves_packed_b() const override { return true; }
   bool serves_range(Size) const override { return true; }
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   /// With ranges: at which of default_points() a config is legal does not matter, as tiles of any kind

@@ -1,4 +1,5 @@
 // The loops of cpu_tile around its micro-kernels: batch, blocks of N, K and M, packing, tiles.
+#include "base/problem/packed_b.h"
 #include "templates/cpu/cpu_tile.h"
 #include "templates/cpu/micro_kernel.h"
 #include "templates/cpu/pack.h"
@@ -77,7 +78,9 @@ private:
     if (p.batch > 1)
       for (auto [matrix, stride] :
            {std::pair{&a, "stride_a"}, {&b, "stride_b"}, {&c, "stride_c"}, {&d, "stride_d"}})
-        *matrix = ir.at(*matrix, ir.mul(entry, arg(stride)));
+        *matrix = ir.at(*matrix, t.packed_b && matrix == &b
+                                     ? ir.mul(entry, packed_elements(&PackedLayout::entry_bytes))
+                                     : ir.mul(entry, arg(stride)));
     for (const EpilogueOperand& operand : tile_operands(p)) {
       const std::string name = operand.name;
       operands[name] = arg(name);
@@ -179,6 +182,15 @@ private:
     if (t.loops == 2) offset = ir.add(offset, ir.mul(ir.mul(k.start, ir.sub(n1, n0)), t.nr));
     return ir.at(b_panels, offset);
   }
+  int64_t packed_elements(int64_t PackedLayout::* bytes) const {
+    return packed_layout(p).*bytes / size_of(p.b);
+  }
+  /// A tile's part of its panel in a B that is packed ahead.
+  Value packed_panel(Value j, const KBlock& k) {
+    const int64_t tiles = packed_layout(p).width() / t.dr;
+    Value panel = ir.mul(ir.shift_right(j, tiles), packed_elements(&PackedLayout::panel_bytes));
+    return ir.at(ir.at(b, panel), ir.add(ir.mul(k.start, t.pitch), ir.mul(ir.remainder(j, tiles), t.dr)));
+  }
   Value a_panel(Value i, Value i0, const KBlock& k) {
     return ir.at(a_panels, ir.mul(ir.sub(i, i0), ir.mul(k.depth, t.mr)));
   }
@@ -255,9 +267,9 @@ private:
   }
 
   MicroTile tile_shape(int64_t rows, int64_t columns, bool ragged) const {
-    MicroTile shape{rows, columns, t.mr, t.nr, Access::panel, Access::panel};
+    MicroTile shape{rows, columns, t.mr, t.pitch, Access::panel, Access::panel};
     if (!t.pack_a) shape.a = p.a_transposed() ? Access::k_rows : Access::k_columns;
-    if (!t.pack_b) shape.b = p.b_transposed() ? Access::k_columns : Access::k_rows;
+    if (!t.pack_b && !t.packed_b) shape.b = p.b_transposed() ? Access::k_columns : Access::k_rows;
     shape.unroll = t.unroll;
     shape.prefetch = t.prefetch;
     const int64_t step = t.unroll * (t.dot ? t.isa.lanes() : 1);
@@ -276,7 +288,9 @@ private:
     Values arguments = {args,
                         t.pack_a ? a_panel(i, i0, k) : a_source(i, k),
                         lda,
-                        t.pack_b ? b_panel(j, j0, k) : b_source(j, k),
+                        t.packed_b ? packed_panel(j, k)
+                        : t.pack_b ? b_panel(j, j0, k)
+                                   : b_source(j, k),
                         ldb,
                         ir.at(ir.at(d, ir.mul(m, ldd)), n),
                         ir.at(ir.at(c, ir.mul(m, ldc)), n),
@@ -313,6 +327,7 @@ Kernel CpuTile::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, c
   kernel.problem = p;
   kernel.choice = {name(), config};
   kernel.isa = t.isa.level;
+  kernel.packed_b = packed_layout_text(p);
   kernel.args = gemm_args(p);
   kernel.tiles_m = t.m_tiles, kernel.tiles_n = t.n_tiles, kernel.tiles_b = p.batch;
   if (p.ranged(Size::m)) kernel.tile_rules[0] = {1, {t.mr, 0, 0, 0}};

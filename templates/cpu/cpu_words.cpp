@@ -55,15 +55,12 @@ Value Words::multiply_add(Value sum, Value a, Value b) {
     return llvmd::CallIntrinsicOp::create(ir.b, ir.loc, result, ir.b.getStringAttr(name), operands)
         .getResult(0);
   };
+  if (dot.splits()) return split_multiply_add(sum, a, b);
   switch (dot.kind) {
   case DotKind::f32:
     return ir.fma(bits_as(ir.element, lanes, a), bits_as(ir.element, lanes, b), sum);
-  case DotKind::pairs: {
-    const mlir::Type half = ir.b.getI16Type();
-    Value product =
-        call(pairs_instruction(bytes), vector, {bits_as(half, 2 * lanes, a), bits_as(half, 2 * lanes, b)});
-    return add(sum, product);
-  }
+  case DotKind::pairs:
+    return multiply_pairs(sum, a, b);
   case DotKind::bf16: {
     const mlir::Type half = ir.b.getBF16Type();
     return call("llvm.x86.avx512bf16.dpbf16ps." + suffix(bytes), sums,
@@ -76,6 +73,56 @@ Value Words::multiply_add(Value sum, Value a, Value b) {
   const mlir::Type byte = ir.b.getI8Type();
   return call("llvm.x86.avx512.vpdpbusd." + suffix(bytes), sums,
               {sum, bits_as(byte, 4 * lanes, a), bits_as(byte, 4 * lanes, b)});
+}
+
+Value Words::multiply_pairs(Value sum, Value a, Value b) {
+  const int64_t lanes = ir.isa.lanes();
+  const mlir::Type half = ir.b.getI16Type();
+  const Values operands = {bits_as(half, 2 * lanes, a), bits_as(half, 2 * lanes, b)};
+  Value product = llvmd::CallIntrinsicOp::create(
+                      ir.b, ir.loc, vector, ir.b.getStringAttr(pairs_instruction(ir.isa.bytes())), operands)
+                      .getResult(0);
+  return add(sum, product);
+}
+
+Value Words::widened(Value x, int64_t element) {
+  const int64_t lanes = ir.isa.lanes();
+  if (dot.b == Type::bf16)
+    return bits_as(ir.element, lanes,
+                   element ? Value(arith::AndIOp::create(ir.b, ir.loc, x, constant(0xffff0000)))
+                           : Value(arith::ShLIOp::create(ir.b, ir.loc, x, constant(16))));
+  if (element < 3) x = arith::ShLIOp::create(ir.b, ir.loc, x, constant(uint32_t(24 - 8 * element)));
+  x = arith::ShRSIOp::create(ir.b, ir.loc, x, constant(24));
+  return arith::SIToFPOp::create(ir.b, ir.loc, ir.vector, x);
+}
+
+/// Each half of a word of bf16 is the upper half of an f32. Of four bytes, pmaddwd takes the first and third
+/// as i16, then the second and fourth.
+Value Words::split_multiply_add(Value sum, Value a, Value b) {
+  const int64_t lanes = ir.isa.lanes();
+  if (dot.kind == DotKind::f32) {
+    const auto lower = [&](Value x) { return Value(arith::ShLIOp::create(ir.b, ir.loc, x, constant(16))); };
+    const auto upper = [&](Value x) {
+      return Value(arith::AndIOp::create(ir.b, ir.loc, x, constant(0xffff0000)));
+    };
+    const auto fma = [&](Value x, Value y) {
+      sum = ir.fma(bits_as(ir.element, lanes, x), bits_as(ir.element, lanes, y), sum);
+    };
+    fma(lower(a), lower(b)), fma(upper(a), upper(b));
+    return sum;
+  }
+  const mlir::Type half = ir.b.getI16Type();
+  const Value eight = bits_as(half, 2 * lanes, constant(0x00080008));
+  const auto odd = [&](Type type, Value x) {
+    x = bits_as(half, 2 * lanes, x);
+    return type == Type::u8 ? Value(arith::ShRUIOp::create(ir.b, ir.loc, x, eight))
+                            : Value(arith::ShRSIOp::create(ir.b, ir.loc, x, eight));
+  };
+  const auto even = [&](Type type, Value x) {
+    return odd(type, arith::ShLIOp::create(ir.b, ir.loc, bits_as(half, 2 * lanes, x), eight));
+  };
+  sum = multiply_pairs(sum, even(dot.a, a), even(dot.b, b));
+  return multiply_pairs(sum, odd(dot.a, a), odd(dot.b, b));
 }
 
 Value Words::add(Value x, Value y) {
@@ -118,9 +165,10 @@ Value Words::stored(Type type, Value address, int64_t lanes, int64_t count) {
 
 Value Words::along_k(Type type, Value address, int64_t elements) {
   const int64_t lanes = ir.isa.lanes(), all = lanes * dot.group();
-  if (dot.kind == DotKind::f32) return bits_as(word, lanes, load_values(ir, type, address, elements));
+  if (dot.kind == DotKind::f32 && !dot.splits())
+    return bits_as(word, lanes, load_values(ir, type, address, elements));
   Value x = stored(type, address, all, elements);
-  if (dot.kind == DotKind::pairs) {
+  if (dot.kind == DotKind::pairs && !dot.splits()) {
     const auto halves = mlir::VectorType::get({all}, ir.b.getI16Type());
     x = type == Type::u8 ? Value(arith::ExtUIOp::create(ir.b, ir.loc, halves, x))
                          : Value(arith::ExtSIOp::create(ir.b, ir.loc, halves, x));
@@ -129,7 +177,7 @@ Value Words::along_k(Type type, Value address, int64_t elements) {
 }
 
 Value Words::wide(Type type, Value x) {
-  if (dot.kind == DotKind::pairs && type == Type::i8)
+  if (dot.kind == DotKind::pairs && !dot.splits() && type == Type::i8)
     return arith::AndIOp::create(ir.b, ir.loc, arith::ExtSIOp::create(ir.b, ir.loc, vector, x),
                                  constant(0xffff));
   return arith::ExtUIOp::create(ir.b, ir.loc, vector, x);
@@ -137,7 +185,8 @@ Value Words::wide(Type type, Value x) {
 
 Value Words::across_k(Type type, const Values& rows, int64_t count) {
   const int64_t lanes = ir.isa.lanes(), bits = 32 / dot.group();
-  if (dot.kind == DotKind::f32) return bits_as(word, lanes, load_values(ir, type, rows[0], count));
+  if (dot.kind == DotKind::f32 && !dot.splits())
+    return bits_as(word, lanes, load_values(ir, type, rows[0], count));
   Value all;
   for (size_t i = 0; i < rows.size(); ++i) {
     Value x = wide(type, stored(type, rows[i], lanes, count));

@@ -19,16 +19,29 @@ enum class DotKind : int64_t {
 struct Dot {
   DotKind kind;
   Type a, b;
+  /// B is packed ahead of calls, in one layout for all kinds: words have bf16 and bytes as they are in
+  /// memory, and each product takes them apart.
+  bool packed_b = false;
 
+  /// A is f32, and a product widens one part of B's words after the other.
+  bool mixed() const { return a == Type::f32; }
   bool integer() const {
     return kind == DotKind::pairs || kind == DotKind::bytes || (tiles() && size_of(a) == 1);
   }
   bool tiles() const { return kind == DotKind::tiles; }
   int64_t group() const { ///< of K in a word
-    return kind == DotKind::f32 ? 1 : kind == DotKind::pairs ? 2 : 4 / size_of(a);
+    if (mixed()) return packed_b ? 4 / size_of(b) : 1;
+    if (raw()) return 4 / size_of(a);
+    return kind == DotKind::f32 ? 1 : 2;
   }
   /// Words hold elements as they are in memory.
-  bool raw() const { return kind != DotKind::f32 && kind != DotKind::pairs; }
+  bool raw() const { return (kind != DotKind::f32 && kind != DotKind::pairs) || splits() || mixed(); }
+  /// As words of A are packed.
+  Dot of_a() const { return mixed() ? Dot{kind, a, a} : *this; }
+  /// A product takes words apart, of which the instruction multiplies less.
+  bool splits() const {
+    return packed_b && size_of(a) < 4 && a != Type::f16 && (kind == DotKind::f32 || kind == DotKind::pairs);
+  }
   bool shifts_a() const { return kind == DotKind::bytes && a == Type::i8; }
 };
 
@@ -49,6 +62,8 @@ public:
   Value none() { return constant(0); }
   Value shifted(Value words); ///< 128 more in every byte
   Value multiply_add(Value sums, Value a, Value b);
+  /// f32 of one element of each word's group, of B's type.
+  Value widened(Value words, int64_t element);
   Value add(Value sums, Value more);
   Value subtract(Value sums, Value less);
   Value load_sums(Value address, int64_t count);
@@ -68,6 +83,8 @@ public:
   Value at(Type type, Value base, int64_t index) { return index ? at(type, base, ir.constant(index)) : base; }
 
 private:
+  Value split_multiply_add(Value sums, Value a, Value b);
+  Value multiply_pairs(Value sums, Value a, Value b);
   Value bits_as(mlir::Type lane, int64_t lanes, Value);
   Value wide(Type,
              Value stored); ///< elements of 8 or 16 bits in lanes of 32, the upper bits zero; of i16: sign

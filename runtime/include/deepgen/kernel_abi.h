@@ -179,6 +179,7 @@ typedef struct deepgen_kernel {
   /* of a batch invariant function's GPU kernels: which of their orders of sums it has, from 1; else 0. A
    * device runs those of one order alone */
   uint32_t sum_order DEEPGEN_DEFAULT(0);
+  uint64_t packed_b DEEPGEN_DEFAULT(0); /* the layout in which it reads B (packed_layout.h); 0: as stored */
 } deepgen_kernel;
 typedef enum deepgen_rule {
   DEEPGEN_RULE_TILES_M,
@@ -226,7 +227,17 @@ typedef struct deepgen_operand {
 #define DEEPGEN_OPERAND_IN_PLACE 16u  /* a matrix that is written may be this one, or must not overlap it */
 #define DEEPGEN_OPERAND_ASCENDING 32u /* a scalar, at most as large as the one behind it */
 #define DEEPGEN_OPERAND_NOT_NEGATIVE 64u /* a scalar, finite and at least 0 */
+#define DEEPGEN_OPERAND_PACKED 128u /* B of a function that takes it packed: it is checked by its header */
 #define DEEPGEN_MOST_OPERANDS 24
+
+/* The packed B of a function: what deepgen_pack_b() reads, and the layout that it writes. */
+typedef struct deepgen_packed_b {
+  uint64_t layout; /* that of all of the function's kernels, see packed_layout.h */
+  int64_t n, k;    /* columns of D; K */
+  int64_t entries; /* of a batch */
+  uint8_t type;    /* deepgen_type */
+  uint8_t transposed, gated;
+} deepgen_packed_b;
 
 /* Whose struct of arguments a function takes. */
 typedef enum deepgen_op {
@@ -262,6 +273,7 @@ typedef struct deepgen_function {
   uint32_t kernel_count;
   const deepgen_kernel* volatile* selected; /* the CPU's kernel: points to one pointer, initially null */
   void* volatile* devices; /* the runtime's choices for GPUs: points to one pointer, initially null */
+  const deepgen_packed_b* packed_b DEEPGEN_DEFAULT(nullptr); /* null: B is taken as it is stored */
 } deepgen_function;
 
 /* Picks the first kernel of each function whose level this CPU has and reserves scratch address space.

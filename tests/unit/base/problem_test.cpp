@@ -1,6 +1,8 @@
 #include "base/problem/problem.h"
 
 #include "base/files/files.h"
+#include "base/problem/packed_b.h"
+#include "base/problem/signature.h"
 #include "base/text/error.h"
 
 #include <cstdlib>
@@ -151,6 +153,41 @@ TEST(Problem, BadKeysNameTheField) {
   EXPECT_NE(error_of("conv m=1").find("unknown operator"), std::string::npos);
 }
 
+TEST(Problem, PackedB) {
+  const std::string key = "gemm m=1..9 n=5 k=7 batch=1 a=i8 b=i8 d=f32 acc=i32 layout=nt gate=silu packed=b "
+                          "epilogue=bias align=1";
+  const Gemm p = Gemm::parse(key);
+  EXPECT_TRUE(p.packed_b);
+  EXPECT_EQ(p.key(), key);
+  EXPECT_TRUE(p.at({3, 5, 7, 1}).packed_b);
+  EXPECT_TRUE(signature(p)[1].packed);
+  EXPECT_EQ(packed_layout_text(p).size(), 16u);
+  Gemm other = p;
+  other.m = 100, other.layout = Layout::nn, other.epilogue.clear(), other.a = Type::u8;
+  EXPECT_EQ(packed_layout_id(other), packed_layout_id(p)) << "the layout follows from B alone";
+  for (const auto& change :
+       {+[](Gemm& x) { x.n = 6; }, +[](Gemm& x) { x.k = 8; }, +[](Gemm& x) { x.batch = 2; },
+        +[](Gemm& x) { x.gate.reset(); }, +[](Gemm& x) { x.b = Type::bf16; }}) {
+    other = p, change(other);
+    EXPECT_NE(packed_layout_id(other), packed_layout_id(p));
+  }
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    std::string text = key;
+    text.replace(text.find(from), from.size(), to);
+    return error_of(text);
+  };
+  EXPECT_NE(refused("packed=b", "packed=a").find("packed"), std::string::npos);
+  EXPECT_NE(refused("n=5", "n=1..5").find("which is a range"), std::string::npos);
+  EXPECT_NE(refused("a=i8 b=i8", "a=e4m3 b=e4m3"), "");
+  const std::string mixed = "gemm m=1 n=5 k=7 batch=1 a=f32 b=i8 d=f32 acc=f32 layout=nt ";
+  EXPECT_EQ(error_of(mixed + "packed=b epilogue=scale_col align=1"), "");
+  EXPECT_NE(error_of(mixed + "epilogue=scale_col align=1").find("PREPACKED"), std::string::npos);
+  EXPECT_NE(error_of("gemm m=1 n=1099511627 k=2000 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt packed=b "
+                     "epilogue=none align=4")
+                .find("2^40"),
+            std::string::npos);
+}
+
 /// deepgen_add_gemm() composes keys and refuses types on its own, before there is a tool to ask.
 TEST(Problem, CMakeComposesTheSameKeys) {
   const std::string file = testing::TempDir() + "problem_keys_" + std::to_string(getpid());
@@ -158,7 +195,7 @@ TEST(Problem, CMakeComposesTheSameKeys) {
                               " -P " DEEPGEN_SOURCE_DIR "/tests/unit/problem_keys.cmake";
   ASSERT_EQ(std::system(command.c_str()), 0);
   std::set<std::string> composed, served, gates;
-  size_t grouped = 0;
+  size_t grouped = 0, packed = 0;
   auto types = [](const Gemm& p) { return to_string(p.a) + " " + to_string(p.b) + " " + to_string(p.d); };
   std::istringstream lines(read_file(file));
   std::filesystem::remove(file);
@@ -170,24 +207,28 @@ TEST(Problem, CMakeComposesTheSameKeys) {
       continue;
     }
     const Gemm p = Gemm::parse(key);
-    EXPECT_EQ(p.epilogue.size(), p.gate || p.groups || p.d == Type::i32 ? 0u : size_t(epilogue_op_count))
+    EXPECT_EQ(p.epilogue.size(),
+              p.gate || p.groups || p.packed_b || p.d == Type::i32 ? 0u : size_t(epilogue_op_count))
         << key;
     composed.insert(types(p));
     if (p.gate) gates.insert(to_string(*p.gate));
     grouped += p.groups == 8;
+    packed += p.packed_b;
   }
   for (int a = 0; a <= int(Type::u8); ++a)
     for (int b = 0; b <= int(Type::u8); ++b)
       for (int d = 0; d <= int(Type::u8); ++d) {
         Gemm p;
         p.a = Type(a), p.b = Type(b), p.d = Type(d);
+        p.packed_b = p.a == Type::f32 && p.b != Type::f32;
         complete(p);
         if (error_of(p.key()).empty()) served.insert(types(p));
       }
   EXPECT_EQ(rows.size(), 3u * 5 * 4 * 2);
   EXPECT_EQ(composed, served);
-  EXPECT_EQ(served.size(), 27u);
+  EXPECT_EQ(served.size(), 29u);
   EXPECT_GE(grouped, 10u);
+  EXPECT_EQ(packed, 16u);
   EXPECT_EQ(gates, (std::set<std::string>{"silu", "gelu", "gelu_tanh", "sigmoid", "relu"}));
 }
 
