@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Coefficients of templates/ir/epilogue.cpp: erfc(z) exp(z^2), z >= 0, as a polynomial in t = (z - c) / (z + c).
+"""Coefficients of runtime/include/deepgen/erfc_table.h and templates/ir/epilogue.cpp: erfc(z) exp(z^2), z >= 0, as a polynomial in t = (z - c) / (z + c).
 
 A truncated Chebyshev series, computed with 70 digits (series below z = 6, continued fraction above), printed in
 powers of t with its largest relative error when evaluated in the type itself. Usage: fit_erfc.py

@@ -1,7 +1,7 @@
 // Types of 16 and 8 bits beside oneDNN, in one process: as main.cpp, rounds in random order, thread CPU time,
 // ratios within a round. oneDNN gets B as it is stored, and packed ahead of the clock. ONEDNN_MAX_CPU_ISA
 // holds it to less than the CPU has, DEEPGEN_CPU_LEVEL DeepGen.
-//   cpu_dot_benchmark [--rounds n] [--row name] --csv FILE       raw samples to FILE, the table to stdout
+//   cpu_dot_benchmark --csv FILE [--rounds n] [--row name]       raw samples to FILE, the table to stdout
 #include "gemms.h"
 
 #include <cmath>
@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <dnnl.hpp>
-#include <fstream>
 #include <unordered_map>
 
 namespace {
@@ -103,7 +102,7 @@ bool agrees(const Row& row, const Buffer& d, const std::vector<double>& expected
   return true;
 }
 
-void run_row(const Row& row, int rounds, std::ofstream& csv, double& sum, int& count) {
+void run_row(const Row& row, int rounds, Samples& csv, double& sum, int& count) {
   using type = memory::data_type;
   std::mt19937 rng(7);
   const type in = std::strncmp(row.name, "bf", 2) ? type::s8 : type::bf16;
@@ -128,19 +127,9 @@ void run_row(const Row& row, int rounds, std::ofstream& csv, double& sum, int& c
       for (int64_t i = 0; i < d.count; ++i) expected.push_back(d.at(i));
     if (!agrees(row, d, expected))
       std::fprintf(stderr, "%s: %s computes something else\n", row.name, t.arm.name.c_str());
-    const double begin = cpu_seconds();
-    t.arm.call();
-    t.calls = std::max<int64_t>(1, int64_t(0.005 / std::max(cpu_seconds() - begin, 1e-7)));
   }
-  time_in_rounds(arms, rounds, [](const Timed& t) {
-    t.arm.call(); // warm
-    const double begin = cpu_seconds();
-    for (int64_t c = 0; c < t.calls; ++c) t.arm.call();
-    return (cpu_seconds() - begin) / double(t.calls);
-  });
-  for (const Timed& t : arms)
-    for (size_t i = 0; i < t.seconds.size(); ++i)
-      csv << row.name << ',' << t.arm.name << ',' << i << ',' << t.seconds[i] << '\n';
+  time_on_one_thread(arms, rounds, 0.005);
+  csv.add(row.name, arms);
   const Ratio plain = ratio(arms[0], arms[2]), packed = ratio(arms[1], arms[2]);
   std::printf("| %s | %lld x %lld x %lld%s | %.0f | %.3f [%.3f, %.3f] | %.3f [%.3f, %.3f] | `%s` |\n",
               row.name, (long long)row.m, (long long)row.n, (long long)row.k,
@@ -154,25 +143,16 @@ void run_row(const Row& row, int rounds, std::ofstream& csv, double& sum, int& c
 } // namespace
 
 int main(int argc, char** argv) {
-  int rounds = 15, count = 0;
+  Settings s;
+  int count = 0;
   double sum = 0;
-  std::string only, csv_path;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (!std::strcmp(argv[i], "--rounds")) rounds = std::atoi(argv[i + 1]);
-    if (!std::strcmp(argv[i], "--row")) only = argv[i + 1];
-    if (!std::strcmp(argv[i], "--csv")) csv_path = argv[i + 1];
-  }
-  if (rounds < 3 || csv_path.empty()) {
-    std::fprintf(stderr, "usage: cpu_dot_benchmark [--rounds n>=3] [--row name] --csv FILE\n");
-    return 1;
-  }
+  read_settings(argc, argv, s);
   deepgen_set_num_threads(1);
-  std::ofstream csv(csv_path);
-  csv << "row,arm,round,seconds\n";
+  Samples csv(s.csv, "row");
   std::printf("| row | M x N x K | G(FL)OP/s | vs oneDNN | vs oneDNN, B packed | config |\n| --- | --- | --- "
               "| --- | --- | --- |\n");
   for (const Row& row : rows())
-    if (only.empty() || only == row.name) run_row(row, rounds, csv, sum, count);
+    if (s.takes(row.name)) run_row(row, s.rounds, csv, sum, count);
   if (count)
     std::printf("\nGeometric mean over %d rows, against oneDNN of the same contract: %.3f.\n", count,
                 std::exp(sum / count));

@@ -1,14 +1,12 @@
 // Interleaved, paired timing of every arm of a row: rounds in random order, thread CPU time, ratios within a
 // round.
-//   cpu_benchmark [--rounds n] [--row name] --csv FILE       raw samples to FILE, the table to stdout
+//   cpu_benchmark --csv FILE [--rounds n] [--row name]       raw samples to FILE, the table to stdout
 #include "gemms.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <random>
 
 namespace {
@@ -66,7 +64,7 @@ void print(const Row& row, const std::vector<Timed>& arms, Means& means) {
   means.worst = std::min(means.worst, best), ++means.count;
 }
 
-void run_row(const Row& row, int rounds, std::ofstream& csv, Means& means) {
+void run_row(const Row& row, int rounds, Samples& csv, Means& means) {
   std::mt19937 rng(7);
   float* a = allocate(row.m * row.k * row.batch, rng, 0);
   float* b = allocate(row.k * row.n * row.batch, rng, 1);
@@ -83,9 +81,7 @@ void run_row(const Row& row, int rounds, std::ofstream& csv, Means& means) {
   }
   check(arms, row, d);
   time_on_one_thread(arms, rounds, 0.005);
-  for (const Timed& t : arms)
-    for (size_t i = 0; i < t.seconds.size(); ++i)
-      csv << row.name << ',' << t.arm.name << ',' << i << ',' << t.seconds[i] << '\n';
+  csv.add(row.name, arms);
   print(row, arms, means);
   for (float* p : {a, b, bias, d})
     std::free(reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(4095)));
@@ -94,26 +90,17 @@ void run_row(const Row& row, int rounds, std::ofstream& csv, Means& means) {
 } // namespace
 
 int main(int argc, char** argv) {
-  int rounds = 31;
-  std::string only, csv_path;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (!std::strcmp(argv[i], "--rounds")) rounds = std::atoi(argv[i + 1]);
-    if (!std::strcmp(argv[i], "--row")) only = argv[i + 1];
-    if (!std::strcmp(argv[i], "--csv")) csv_path = argv[i + 1];
-  }
-  if (rounds < 3 || csv_path.empty()) {
-    std::fprintf(stderr, "usage: cpu_benchmark [--rounds n>=3] [--row name] --csv FILE\n");
-    return 1;
-  }
+  Settings s;
+  s.rounds = 31;
+  read_settings(argc, argv, s);
   deepgen_set_num_threads(1);
-  std::ofstream csv(csv_path);
-  csv << "row,arm,round,seconds\n";
+  Samples csv(s.csv, "row");
   std::printf(
       "| row | M x N x K | GFLOP/s | vs OpenBLAS | vs best peer | every peer: time / DeepGen's time, median "
       "[quartiles] | config |\n| --- | --- | --- | --- | --- | --- | --- |\n");
   Means means;
   for (const Row& row : rows())
-    if (only.empty() || only == row.name) run_row(row, rounds, csv, means);
+    if (s.takes(row.name)) run_row(row, s.rounds, csv, means);
   if (means.count == 0) return 1;
   std::printf("\nGeometric mean over %d rows: %.3f against OpenBLAS, %.3f against the best peer of each row; "
               "worst row %.3f.\n",

@@ -1,14 +1,12 @@
 // Functions of a range of M on one thread, at sizes most of which they were never tuned at, beside the best
 // of OpenBLAS and oneDNN at each size: rounds in random order, thread CPU time, ratios within a round.
-//   cpu_ranges [--rounds n] [--row name] --csv FILE       raw samples to FILE, the table to stdout
+//   cpu_ranges --csv FILE [--rounds n] [--row name]       raw samples to FILE, the table to stdout
 #include "gemms.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <random>
 
 namespace {
@@ -74,7 +72,7 @@ struct Means {
   int count = 0, below = 0;
 };
 
-void run_size(const Row& row, int rounds, std::ofstream& csv, Means& means) {
+void run_size(const Row& row, int rounds, Samples& csv, Means& means) {
   std::mt19937 rng(7);
   const std::vector<float> a = random_matrix(row.m * row.k, rng), b = random_matrix(row.k * row.n, rng);
   std::vector<float> d;
@@ -82,9 +80,7 @@ void run_size(const Row& row, int rounds, std::ofstream& csv, Means& means) {
   std::vector<Timed> arms = arms_of(row, a, b, d);
   check(arms, row, d);
   time_on_one_thread(arms, rounds, 0.005);
-  for (const Timed& t : arms)
-    for (size_t i = 0; i < t.seconds.size(); ++i)
-      csv << row.name << ',' << row.m << ',' << t.arm.name << ',' << i << ',' << t.seconds[i] << '\n';
+  csv.add(row.name + ("," + std::to_string(row.m)), arms);
   const Timed& own = arms.back();
   Ratio best{1e9, 0, 0};
   std::string best_name;
@@ -103,32 +99,22 @@ void run_size(const Row& row, int rounds, std::ofstream& csv, Means& means) {
 } // namespace
 
 int main(int argc, char** argv) {
-  int rounds = 15;
-  std::string only, csv_path;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (!std::strcmp(argv[i], "--rounds")) rounds = std::atoi(argv[i + 1]);
-    if (!std::strcmp(argv[i], "--row")) only = argv[i + 1];
-    if (!std::strcmp(argv[i], "--csv")) csv_path = argv[i + 1];
-  }
-  if (rounds < 3 || csv_path.empty()) {
-    std::fprintf(stderr, "usage: cpu_ranges [--rounds n>=3] [--row name] --csv FILE\n");
-    return 1;
-  }
+  Settings s;
+  read_settings(argc, argv, s);
   deepgen_set_num_threads(1);
-  std::ofstream csv(csv_path);
-  csv << "row,m,arm,round,seconds\n";
+  Samples csv(s.csv, "row,m");
   std::printf(
       "| row | M | GFLOP/s | best peer's time / DeepGen's, median [quartiles] | best peer | config |\n"
       "| --- | --- | --- | --- | --- | --- |\n");
   for (const Row& row : rows()) {
-    if (!only.empty() && only != row.name) continue;
+    if (!s.takes(row.name)) continue;
     deepgen_call_sizes least, most;
     if (deepgen_size_ranges(row.function, &least, &most) != DEEPGEN_OK) return 1;
     Means means;
     for (int64_t m : sizes_between(std::max<int64_t>(1, least.m), most.m)) {
       Row one = row;
       one.m = m;
-      run_size(one, rounds, csv, means);
+      run_size(one, s.rounds, csv, means);
     }
     std::printf("\n%s: geometric mean %.3f over %d sizes, worst %.3f, %d under 0.93\n\n", row.name,
                 std::exp(means.logs / means.count), means.count, means.worst, means.below);

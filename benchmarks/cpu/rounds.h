@@ -1,13 +1,50 @@
-// What all programs share: arms that are timed in rounds of random order.
+// What all programs share: what they are told, arms that are timed in rounds of random order, and their raw
+// samples.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <fstream>
 #include <functional>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
+
+struct Settings {
+  int rounds = 15;
+  std::string only, csv; ///< a row's name, or empty: all; the file of raw samples
+  bool takes(const std::string& row) const { return only.empty() || only == row; }
+};
+
+/// --csv FILE [--rounds n] [--row name], and what `more` names, numbers. Ends the program where something
+/// else is said, or too little.
+inline void read_settings(int argc, char** argv, Settings& s,
+                          const std::map<std::string, double*>& more = {}) {
+  bool known = argc % 2 == 1;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string key = argv[i], value = argv[i + 1];
+    const auto own = more.find(key);
+    if (key == "--rounds")
+      s.rounds = std::atoi(value.c_str());
+    else if (key == "--row")
+      s.only = value;
+    else if (key == "--csv")
+      s.csv = value;
+    else if (own != more.end())
+      *own->second = std::atof(value.c_str());
+    else
+      known = false;
+  }
+  if (known && s.rounds >= 3 && !s.csv.empty()) return;
+  std::fprintf(stderr, "usage: %s --csv FILE [--rounds n>=3] [--row name]", argv[0]);
+  for (const auto& [key, value] : more) std::fprintf(stderr, " [%s %g]", key.c_str(), *value);
+  std::fprintf(stderr, "\n");
+  std::exit(1);
+}
 
 /// One way to compute a row. `counted`: same contract as DeepGen's call (operands as the caller stores them);
 /// a peer that gets B repacked before the clock starts is shown, but is not part of "best peer".
@@ -21,6 +58,24 @@ struct Timed {
   Arm arm;
   int64_t calls = 1; ///< per sample
   std::vector<double> seconds;
+};
+
+/// The file of raw samples: a line for each.
+class Samples {
+public:
+  /// `names`: what says which row a sample is of, "row" or "row,m".
+  Samples(const std::string& file, const std::string& names) : out_(file) {
+    out_ << names << ",arm,round,seconds\n";
+  }
+  void add(const std::string& row, const std::vector<Timed>& arms) {
+    for (const Timed& t : arms)
+      for (size_t i = 0; i < t.seconds.size(); ++i)
+        out_ << row << ',' << t.arm.name << ',' << i << ',' << t.seconds[i] << '\n';
+  }
+  bool good() const { return out_.good(); }
+
+private:
+  std::ofstream out_;
 };
 
 /// Of this thread.

@@ -11,16 +11,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <random>
 #include <thread>
 
 namespace {
 
-struct Settings {
-  int threads = 2, rounds = 21;
+struct ThreadSettings : Settings {
+  int threads = 2;
   double sample = 0.1, pause = 0.06; ///< seconds
-  std::string only, csv;
 };
 
 double wall_seconds() {
@@ -73,7 +71,7 @@ double sample_of(const Timed& t, double pause) {
   return (wall_seconds() - begin) / double(t.calls);
 }
 
-void measure(std::vector<Timed>& arms, const Settings& s) {
+void measure(std::vector<Timed>& arms, const ThreadSettings& s) {
   for (Timed& t : arms)
     t.calls = std::max<int64_t>(1, int64_t(s.sample / std::max(sample_of(t, s.pause), 1e-7)));
   time_in_rounds(arms, s.rounds, [&](const Timed& t) { return sample_of(t, s.pause); });
@@ -117,7 +115,7 @@ void print(const Row& row, const std::vector<Timed>& arms, Scores& scores) {
   std::fflush(stdout);
 }
 
-void run_row(const Row& row, const Settings& s, std::ofstream& csv, Scores& scores) {
+void run_row(const Row& row, const ThreadSettings& s, Samples& csv, Scores& scores) {
   const std::vector<float> a = values(row.m * row.k, 7), b = values(row.k * row.n, 8);
   std::vector<float> d(size_t(row.m * row.n));
   deepgen_gemm_args args;
@@ -129,9 +127,7 @@ void run_row(const Row& row, const Settings& s, std::ofstream& csv, Scores& scor
   check(row, args, arms, d, s.threads);
   arms.push_back({{"DeepGen", true, [&] { row.run(&args); }}, 1, {}});
   measure(arms, s);
-  for (const Timed& t : arms)
-    for (size_t i = 0; i < t.seconds.size(); ++i)
-      csv << row.name << ',' << s.threads << ',' << t.arm.name << ',' << i << ',' << t.seconds[i] << '\n';
+  csv.add(row.name + ("," + std::to_string(s.threads)), arms);
   print(row, arms, scores);
 }
 
@@ -144,30 +140,23 @@ void print(const char* peer, const Score& score) {
 } // namespace
 
 int main(int argc, char** argv) {
-  Settings s;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string key = argv[i];
-    if (key == "--threads") s.threads = std::atoi(argv[i + 1]);
-    if (key == "--rounds") s.rounds = std::atoi(argv[i + 1]);
-    if (key == "--row") s.only = argv[i + 1];
-    if (key == "--csv") s.csv = argv[i + 1];
-    if (key == "--sample") s.sample = std::atof(argv[i + 1]);
-    if (key == "--pause") s.pause = std::atof(argv[i + 1]);
-  }
-  if (s.rounds < 3 || s.threads < 1 || s.csv.empty()) {
-    std::fprintf(stderr, "usage: cpu_threads --csv FILE [--threads n] [--rounds n>=3] [--row name] [--sample "
-                         "s] [--pause s]\n");
+  ThreadSettings s;
+  s.rounds = 21;
+  double threads = s.threads;
+  read_settings(argc, argv, s, {{"--threads", &threads}, {"--sample", &s.sample}, {"--pause", &s.pause}});
+  s.threads = int(threads);
+  if (s.threads < 1) {
+    std::fprintf(stderr, "cpu_threads: --threads is at least 1\n");
     return 1;
   }
-  std::ofstream csv(s.csv);
-  csv << "row,threads,arm,round,seconds\n";
+  Samples csv(s.csv, "row,threads");
   std::printf("%d threads. Columns of libraries: time / DeepGen's time, median [quartiles] of %d rounds.\n\n",
               s.threads, s.rounds);
   std::printf("| row | M x N x K | GFLOP/s | OpenBLAS | oneDNN matmul | oneDNN sgemm | config |\n"
               "| --- | --- | --- | --- | --- | --- | --- |\n");
   Scores scores;
   for (const Row& row : rows())
-    if (s.only.empty() || s.only == row.name) run_row(row, s, csv, scores);
+    if (s.takes(row.name)) run_row(row, s, csv, scores);
   if (scores.best.count == 0) return 1;
   std::printf("\n");
   if (scores.openblas.count) print("OpenBLAS", scores.openblas);

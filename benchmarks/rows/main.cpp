@@ -11,16 +11,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 
 namespace {
-
-struct Settings {
-  int rounds = 15;
-  double sample = 0.02; ///< seconds
-  std::string only, csv;
-};
 
 const std::vector<RowsProblem>& problems() {
   static const std::vector<RowsProblem> all = {
@@ -112,7 +105,7 @@ void print(const RowsProblem& row, const std::vector<Timed>& arms, Scores& score
   std::fflush(stdout);
 }
 
-void run_row(const RowsProblem& row, const Settings& s, std::ofstream& csv, Scores& scores) {
+void run_row(const RowsProblem& row, const Settings& s, double sample, Samples& csv, Scores& scores) {
   RowsOperands o = operands(row);
   deepgen_rows_args args;
   args.x = o.x.data(), args.d = o.d.data();
@@ -125,36 +118,19 @@ void run_row(const RowsProblem& row, const Settings& s, std::ofstream& csv, Scor
   arms.push_back({reading_arm(o), 1, {}});
   arms.push_back({copying_arm(o), 1, {}});
   check(row, arms, o);
-  time_on_one_thread(arms, s.rounds, s.sample);
-  for (const Timed& t : arms)
-    for (size_t i = 0; i < t.seconds.size(); ++i)
-      csv << row.name << ',' << t.arm.name << ',' << i << ',' << t.seconds[i] << '\n';
+  time_on_one_thread(arms, s.rounds, sample);
+  csv.add(row.name, arms);
   print(row, arms, scores);
-}
-
-Settings settings_of(int argc, char** argv) {
-  Settings s;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string key = argv[i];
-    if (key == "--rounds") s.rounds = std::atoi(argv[i + 1]);
-    if (key == "--row") s.only = argv[i + 1];
-    if (key == "--csv") s.csv = argv[i + 1];
-    if (key == "--sample") s.sample = std::atof(argv[i + 1]);
-  }
-  return s;
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-  const Settings s = settings_of(argc, argv);
-  if (s.rounds < 3 || s.csv.empty()) {
-    std::fprintf(stderr, "usage: rows_benchmark --csv FILE [--rounds n>=3] [--row name] [--sample s]\n");
-    return 1;
-  }
+  Settings s;
+  double sample = 0.02; // seconds
+  read_settings(argc, argv, s, {{"--sample", &sample}});
   deepgen_set_num_threads(1);
-  std::ofstream csv(s.csv);
-  csv << "row,arm,round,seconds\n";
+  Samples csv(s.csv, "row");
   const dnnl_version_t* onednn = dnnl_version();
   std::printf(
       "One thread, oneDNN %d.%d.%d. Time of oneDNN, of reading as many bytes, of copying X to D / DeepGen's "
@@ -164,7 +140,7 @@ int main(int argc, char** argv) {
               "| --- | --- | --- | --- | --- | --- | --- |\n");
   Scores scores;
   for (const RowsProblem& row : problems())
-    if (s.only.empty() || s.only == row.name) run_row(row, s, csv, scores);
+    if (s.takes(row.name)) run_row(row, s, sample, csv, scores);
   if (scores.empty()) return 1;
   std::printf("\n| beside | rows | geometric mean | worst | bar | rows below the bar |\n"
               "| --- | --- | --- | --- | --- | --- |\n");

@@ -12,9 +12,7 @@
 namespace deepgen {
 namespace {
 
-/// Four digits: more would only make noise in diffs.
-double rounded(double x) { return std::round(x * 1e4) / 1e4; }
-Json rounded(const Json& list) {
+Json rounded_all(const Json& list) {
   Json out = Json::array();
   for (const Json& x : list) out.push_back(rounded(x.get<double>()));
   return out;
@@ -72,7 +70,7 @@ Json evidence_of(const Decision& decision, const RecordLog& final, const std::ve
     evidence["vendor"] = {vendor_name(*vendor), rounded(t.ratio / vendor->timing->ratio)};
   if (const Json vendor = chosen ? holdout.value("vendor", Json::object()) : Json::object();
       !vendor.empty()) {
-    evidence["vendor_ratio"] = rounded(vendor.at("ratio"));
+    evidence["vendor_ratio"] = rounded_all(vendor.at("ratio"));
     evidence["vendor_verdict"] = vendor.at("verdict");
     if (const std::string algorithm = vendor.value("algorithm", ""); !algorithm.empty())
       evidence["vendor_algorithm"] = algorithm;

@@ -1,6 +1,8 @@
 #include "generator/lock/evidence_ratio.h"
 
+#include "base/search/crossover.h"
 #include "base/search/decide.h"
+#include "generator/lock/ranged_entry.h"
 
 #include <algorithm>
 #include <array>
@@ -12,13 +14,6 @@ namespace deepgen {
 namespace {
 
 using Interval = std::array<double, 3>;
-
-/// The field, where it is one; evidence may be anything.
-template <typename T>
-std::optional<T> find_in(const Json& evidence, const char* key) {
-  if (!evidence.is_object() || !evidence.contains(key) || !is_a<T>(evidence[key])) return std::nullopt;
-  return evidence[key].get<T>();
-}
 
 std::string vendor_of(const Json& evidence) {
   if (!evidence.is_object() || !evidence.contains("vendor")) return "";
@@ -53,25 +48,12 @@ std::string why_not_comparable(const LockEntry& x, const LockEntry& y) {
   return "";
 }
 
-/// What the evidence of an entry with ranges says of one size.
-struct AtSize {
-  Interval ratio{};  ///< to the default
-  double vendor = 0; ///< the kernel's time over the library's; 0: unknown
-  double weight = 1;
-};
-using BySize = std::map<std::array<int64_t, size_count>, AtSize>;
+using BySize = std::map<std::array<int64_t, size_count>, EvidencePoint>;
 
 BySize by_size(const Json& evidence) {
   BySize out;
-  for (const Json& point : find_in<std::vector<Json>>(evidence, "points").value_or(std::vector<Json>())) {
-    const auto at = find_in<std::array<int64_t, size_count>>(point, "at");
-    if (!at) continue;
-    AtSize one{find_in<Interval>(point, "ratio").value_or(Interval()), 0,
-               std::max(0.0, find_in<double>(point, "weight").value_or(1))};
-    if (const double vendor = find_in<double>(point, "vendor_ratio").value_or(0); vendor > 0)
-      one.vendor = 1 / vendor;
-    out[*at] = one;
-  }
+  for (const EvidencePoint& one : evidence_points(evidence))
+    out[{one.at.m, one.at.n, one.at.k, one.at.batch}] = one;
   return out;
 }
 
@@ -104,9 +86,9 @@ std::optional<EvidenceRatio> ratio_by_size(const LockEntry& x, const LockEntry& 
   for (const auto& [at, mine] : a) {
     const auto found = b.find(at);
     if (found == b.end()) continue;
-    const AtSize& other = found->second;
+    const EvidencePoint& other = found->second;
     if (one_vendor && mine.vendor > 0 && other.vendor > 0)
-      by_vendor.add(around(mine.vendor, noise / 2), around(other.vendor, noise / 2), mine.weight);
+      by_vendor.add(around(1 / mine.vendor, noise / 2), around(1 / other.vendor, noise / 2), mine.weight);
     if (one_default && all_positive(mine.ratio) && all_positive(other.ratio))
       by_default.add(mine.ratio, other.ratio, mine.weight);
   }
@@ -124,8 +106,7 @@ std::optional<EvidenceRatio> ratio_by_size(const LockEntry& x, const LockEntry& 
 } // namespace
 
 bool is_win(const EvidenceRatio& r) {
-  constexpr double kMuchSlower = 0.05; // as CrossoverRules::most_regret
-  return verdict(r.low, r.high, r.noise) == "win" && r.worst <= 1 + kMuchSlower + r.noise;
+  return verdict(r.low, r.high, r.noise) == "win" && r.worst <= 1 + CrossoverRules().most_regret + r.noise;
 }
 
 std::optional<EvidenceRatio> ratio_of(const LockEntry& x, const LockEntry& y) {

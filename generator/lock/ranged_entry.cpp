@@ -7,14 +7,10 @@
 #include "generator/space/space.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdio>
 
 namespace deepgen {
 namespace {
-
-double rounded(double x) { return std::round(x * 1e4) / 1e4; }
 
 double weight_of(const TunePoints& points, const Sizes& at) {
   for (size_t i = 0; i < points.at.size(); ++i)
@@ -38,6 +34,10 @@ Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<Ra
     json.push_back(std::move(point));
   }
   return json;
+}
+
+double at_least_zero(const Json& point, const char* key, double otherwise) {
+  return std::max(0.0, find_in<double>(point, key).value_or(otherwise));
 }
 
 std::vector<LockedPart> parts_of(const LockEntry& e) {
@@ -85,6 +85,22 @@ std::string span_text(const SizeSpan& span, Size size) {
 }
 
 } // namespace
+
+std::vector<EvidencePoint> evidence_points(const Json& evidence) {
+  std::vector<EvidencePoint> out;
+  for (const Json& point : find_in<std::vector<Json>>(evidence, "points").value_or(std::vector<Json>())) {
+    const auto at = find_in<std::array<int64_t, size_count>>(point, "at");
+    if (!at) continue;
+    EvidencePoint one;
+    one.at = {(*at)[0], (*at)[1], (*at)[2], (*at)[3]};
+    one.seconds = 1e-6 * at_least_zero(point, "microseconds", 0);
+    one.ratio = find_in<std::array<double, 3>>(point, "ratio").value_or(one.ratio);
+    one.vendor = at_least_zero(point, "vendor_ratio", 0);
+    one.weight = at_least_zero(point, "weight", 1);
+    out.push_back(one);
+  }
+  return out;
+}
 
 LockEntry ranged_entry(const Gemm& p, const std::string& arch, const Device& device,
                        const std::string& toolchain, const RecordLog& final,
@@ -147,23 +163,15 @@ std::string why_too_many(const LockEntry& e, size_t kernels) {
 }
 
 std::string tuned_for_others(const LockEntry& e, const Gemm& p, const TunePoints& points) {
-  std::vector<std::pair<Sizes, double>> tuned;
-  try {
-    for (const Json& point : get<std::vector<Json>>(e.evidence, "points", "evidence")) {
-      const auto at = get<std::array<int64_t, size_count>>(point, "at", "evidence");
-      tuned.push_back({{at[0], at[1], at[2], at[3]}, point.value("weight", 1.0)});
-    }
-  } catch (const std::exception&) { // evidence may be anything
-    return "";
-  }
+  const std::vector<EvidencePoint> tuned = evidence_points(e.evidence);
   bool same = tuned.size() == points.at.size();
   for (size_t i = 0; i < tuned.size() && same; ++i)
-    same = tuned[i].first == points.at[i] && tuned[i].second == points.weights[i];
+    same = tuned[i].at == points.at[i] && tuned[i].weight == points.weights[i];
   std::string text;
-  for (const auto& [at, weight] : tuned) {
+  for (const EvidencePoint& point : tuned) {
     char times[40] = "";
-    if (weight != 1) std::snprintf(times, sizeof times, " (weight %g)", weight);
-    text += (text.empty() ? "" : " ") + point_text(p, at) + times;
+    if (point.weight != 1) std::snprintf(times, sizeof times, " (weight %g)", point.weight);
+    text += (text.empty() ? "" : " ") + point_text(p, point.at) + times;
   }
   return same ? "" : text;
 }
@@ -192,34 +200,29 @@ const LockEntry* find_other_invariance(const Lock& lock, const Problem& problem,
 namespace {
 
 /// "m=16", with several ranges "m=16 k=128".
-std::string sizes_text(const Gemm& p, const std::array<int64_t, size_count>& at) {
+std::string sizes_text(const Gemm& p, const Sizes& at) {
   std::string text;
   for (size_t i = 0; i < size_count; ++i)
     if (p.least[i])
-      text += (text.empty() ? "" : " ") + std::string(size_names[i]) + "=" + std::to_string(at[i]);
+      text += (text.empty() ? "" : " ") + std::string(size_names[i]) + "=" + std::to_string(at[Size(i)]);
   return text;
 }
 
-/// Of one point of the evidence; empty where it is not what this version writes.
-std::string evidence_line(const Json& point, const Gemm& p, const std::string& vendor) {
-  try {
-    const auto at = get<std::array<int64_t, size_count>>(point, "at", "evidence");
-    const auto ratio = get<std::array<double, 3>>(point, "ratio", "evidence");
-    char line[160];
-    std::snprintf(line, sizeof line, ": %.3fx vs default", ratio[1] > 0 ? 1 / ratio[1] : 0);
-    std::string text = "    " + sizes_text(p, at) + line;
-    if (point.contains("vendor_ratio")) {
-      std::snprintf(line, sizeof line, ", %.3fx vs ", get<double>(point, "vendor_ratio", "evidence"));
-      text += line + vendor;
-    }
-    if (point.contains("weight")) {
-      std::snprintf(line, sizeof line, ", weight %g", get<double>(point, "weight", "evidence"));
-      text += line;
-    }
-    return text + "\n";
-  } catch (const Error&) {
-    return "";
+/// Empty where it does not say how fast the kernel is.
+std::string evidence_line(const EvidencePoint& point, const Gemm& p, const std::string& vendor) {
+  if (!(point.ratio[1] > 0)) return "";
+  char line[160];
+  std::snprintf(line, sizeof line, ": %.3fx vs default", 1 / point.ratio[1]);
+  std::string text = "    " + sizes_text(p, point.at) + line;
+  if (point.vendor > 0) {
+    std::snprintf(line, sizeof line, ", %.3fx vs ", point.vendor);
+    text += line + vendor;
   }
+  if (point.weight != 1) {
+    std::snprintf(line, sizeof line, ", weight %g", point.weight);
+    text += line;
+  }
+  return text + "\n";
 }
 
 } // namespace
@@ -247,11 +250,8 @@ std::string ranges_text(const LockEntry& e) {
   std::string text;
   for (const LockedPart& part : parts_of(e))
     text += "    " + span_text(part.taken, size) + ": " + part.choice.text() + "\n";
-  const Json points = e.evidence.is_object() ? e.evidence.value("points", Json()) : Json();
-  const Json name = e.evidence.is_object() ? e.evidence.value("vendor_name", Json()) : Json();
-  const std::string vendor = name.is_string() ? visible(name.get<std::string>()) : "the vendor";
-  if (points.is_array())
-    for (const Json& point : points) text += evidence_line(point, *p, vendor);
+  const std::string vendor = visible(find_in<std::string>(e.evidence, "vendor_name").value_or("the vendor"));
+  for (const EvidencePoint& point : evidence_points(e.evidence)) text += evidence_line(point, *p, vendor);
   return text;
 }
 

@@ -1,11 +1,33 @@
 // What a lock entry of a problem with ranges has beside others: several kernels, and their evidence by point.
 #pragma once
 
+#include "base/json/json.h"
 #include "base/problem/points.h"
 #include "base/problem/problem.h"
 #include "generator/lock/lock.h"
 
+#include <array>
+#include <optional>
+#include <vector>
+
 namespace deepgen {
+
+/// The field, where it is one; evidence may be anything.
+template <typename T>
+std::optional<T> find_in(const Json& evidence, const char* key) {
+  if (!evidence.is_object() || !evidence.contains(key) || !is_a<T>(evidence[key])) return std::nullopt;
+  return evidence[key].get<T>();
+}
+
+struct EvidencePoint {
+  Sizes at;
+  double seconds = 0;            ///< 0: unknown
+  std::array<double, 3> ratio{}; ///< low, median and high, to the default's time; zeros: unknown
+  double vendor = 0, weight = 1; ///< the vendor's time over the kernel's, 0: unknown
+};
+
+/// What is no point is left out, and what is no number of it unknown: somebody may have edited it.
+std::vector<EvidencePoint> evidence_points(const Json& evidence);
 
 /// Throws Error when it must not be locked: a kernel that was not verified, or none found.
 LockEntry ranged_entry(const Gemm&, const std::string& arch, const Device&, const std::string& toolchain,

@@ -1,5 +1,6 @@
 #include "generator/remote/commands.h"
 
+#include "generator/codegen/compile.h"
 #include "generator/remote/compile_remote.h"
 #include "generator/remote/measure_remote.h"
 #include "generator/remote/probe.h"
@@ -52,12 +53,10 @@ void add_worker(CLI::App& app, int& status, const RunWords& run) {
   c->footer("Example:\n  ssh host /opt/deepgen/bin/deepgen worker --id --arch sm_90a");
   c->callback([id, arch, run, &status] {
     if (*id)
-      std::cout << compile_worker_id(*arch) << "\n";
+      std::cout << compiler_id(*arch) << "\n";
     else
-      status = serve({.version = "deepgen " DEEPGEN_VERSION,
-                      .id = compile_worker_id,
-                      .commands = {"compile"},
-                      .run = run});
+      status = serve(
+          {.version = "deepgen " DEEPGEN_VERSION, .id = compiler_id, .commands = {"compile"}, .run = run});
   });
 }
 

@@ -69,7 +69,7 @@ private:
   }
 
   Call call_for(const std::string& arch, Request request, std::vector<BundleFile> files, size_t jobs) const {
-    request.arch = arch, request.id = compile_worker_id(arch);
+    request.arch = arch, request.id = compiler_id(arch);
     const double each = line_.number_or("--timeout", kCompileSeconds);
     return {site_,         Task::compile,   std::move(request), std::move(files),
             own_program(), line_.one("-o"), o_.board,           each * double(jobs) + kMoreSeconds};
@@ -207,8 +207,6 @@ private:
 };
 
 } // namespace
-
-std::string compile_worker_id(const std::string& arch) { return compiler_id(arch); }
 
 void compile_remotely(const RemoteOptions& o, const std::vector<std::string>& words) {
   RemoteCompile(o, words).run();

@@ -2,6 +2,7 @@
 
 #include "base/files/files.h"
 #include "base/kernel/device.h"
+#include "generator/codegen/compile.h"
 #include "generator/remote/compile_remote.h"
 #include "generator/remote/measure_remote.h"
 #include "remote/call.h"
@@ -31,7 +32,7 @@ void show(const Site& site) {
 /// By a command that does nothing.
 std::string probe_compiler(const Site& site, const std::string& arch) {
   Request request;
-  request.arch = arch, request.id = compile_worker_id(arch);
+  request.arch = arch, request.id = compiler_id(arch);
   request.command = {"compile", "--help"};
   const Answer answer = call({site, Task::compile, request, {}, own_program(), "a probe", "", kProbeSeconds});
   return "node " + answer.where.node;

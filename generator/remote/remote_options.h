@@ -11,7 +11,4 @@ struct RemoteOptions {
   std::string measurer;    ///< `deepgen-measure` here; empty: the one beside this program
 };
 
-/// What this `deepgen` is for kernels of an arch: of the assemblers, that of the arch alone.
-std::string compile_worker_id(const std::string& arch);
-
 } // namespace deepgen

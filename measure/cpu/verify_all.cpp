@@ -6,6 +6,7 @@
 #include "measure/cpu/subject.h"
 #include "measure/process/stopwatch.h"
 #include "measure/process/worker.h"
+#include "measure/values/verdict_messages.h"
 
 #include <algorithm>
 #include <map>
@@ -60,14 +61,6 @@ private:
   std::map<std::string, std::unique_ptr<CaseSet>> own_;
 };
 
-Json verdict_message(size_t index, const Verdict& v) {
-  return {{"candidate", index},
-          {"status", v.status},
-          {"detail", v.detail},
-          {"error", finite(v.error)},
-          {"row_bits", v.row_bits}};
-}
-
 /// What the sets of cases of other problems than the tuned one take, and the largest workspace.
 int64_t bytes_for(const std::vector<Candidate*>& candidates, const Problem& tuned) {
   std::map<std::string, double> sets;
@@ -104,7 +97,7 @@ void verify_from(const std::vector<Candidate*>& candidates, size_t from, CaseSet
     } catch (const std::exception& e) {
       verdict = verdict_on(e);
     }
-    channel.send(verdict_message(i, verdict));
+    channel.send(to_json(Verified{i, verdict}));
   }
 }
 
@@ -117,12 +110,14 @@ void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, Verif
   const auto show = [&] {
     progress.live("verified " + std::to_string(next) + "/" + std::to_string(candidates.size()));
   };
-  const auto on_verdict = [&](const Json& message) {
-    Candidate& c = *candidates.at(message.value("candidate", next));
-    c.record.error = message.value("error", 0.0);
-    c.record.row_bits = message.value("row_bits", "");
-    if (const std::string status = message.value("status", ""); status != "ok")
-      c.decide(status, message.value("detail", ""));
+  const auto on_verdict = [&](const Json& json) {
+    const VerdictMessage message = verdict_message_from(json, next);
+    const auto* verified = std::get_if<Verified>(&message);
+    if (!verified) return;
+    Candidate& c = *candidates[next];
+    c.record.error = verified->verdict.error;
+    c.record.row_bits = verified->verdict.row_bits;
+    if (verified->verdict.status != "ok") c.decide(verified->verdict.status, verified->verdict.detail);
     ++next;
     last_verdict = wall_seconds();
     show();
@@ -136,6 +131,8 @@ void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, Verif
     } catch (const HostFault&) {
       if (std::exchange(spared, next) == next) throw;
       continue; // a new worker has the operands of no earlier candidate, and others may have ended meanwhile
+    } catch (const ForeignMessage& e) {
+      end = {WorkerEnd::crash, e.what(), "", false, 0};
     }
     if (end.kind == WorkerEnd::done) break;
     if (next >= candidates.size()) break; // it died after its last verdict, which stands

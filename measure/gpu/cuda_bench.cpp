@@ -8,9 +8,7 @@
 #include "measure/devices/rocm_smi.h"
 #include "measure/gpu/cuda_ring.h"
 #include "measure/gpu/toolbox/cuda_operands.h"
-#include "measure/process/worker.h"
 #include "measure/race/statistics.h"
-#include "runtime/amd/hip_driver.h"
 
 #include <algorithm>
 #include <cmath>
@@ -34,11 +32,6 @@ constexpr double kLastSeconds =
 constexpr int64_t kAlign = 1024;
 
 int64_t round_up(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
-
-std::optional<RocmSmi> open_smi(const Device& device, std::string* why = nullptr) {
-  if (platform() != Platform::hip) return std::nullopt;
-  return RocmSmi::open(reinterpret_cast<void*>(amd::driver()->launch), device.uuid, why);
-}
 
 int64_t whole(int64_t count, int64_t kinds) { return (count + kinds - 1) / kinds * kinds; }
 
@@ -307,45 +300,6 @@ void Bench::complete(RaceOptions& options, double heat) {
   options.settle = [this](double limit) { open().settle(limit); };
   options.settle_seconds = heat;
   options.last_seconds = kLastSeconds;
-}
-
-Surroundings surroundings(const Device& device) {
-  Surroundings s;
-  run_worker(
-      [&](Channel& channel) {
-        channel.step("asking about the device's surroundings", 30);
-        int version = 0;
-        if (platform() == Platform::hip) {
-          Json found = Json::object();
-          std::string why = why_no_driver().why;
-          if (driver() && driver()->cuDriverGetVersion(&version) == 0)
-            found["driver"] = "HIP " + std::to_string(version);
-          if (const auto smi = driver() ? open_smi(device, &why) : std::nullopt) {
-            found["processes"] = smi->compute_processes().value_or(0),
-            found["watts"] = smi->power_limit_watts();
-            if (!smi->driver_version().empty())
-              found["driver"] = found.value("driver", "") + ", driver " + smi->driver_version();
-          } else
-            found["unwatched"] = why;
-          channel.send(found);
-          return;
-        }
-        std::string why;
-        if (const auto nvml = Nvml::open(device.uuid, &why))
-          channel.send({{"processes", nvml->compute_processes().value_or(0)},
-                        {"watts", nvml->power_limit_watts()},
-                        {"driver", nvml->driver_version()},
-                        {"unwatched", nvml->untold()}});
-        else
-          channel.send({{"unwatched", why}});
-      },
-      [&](const Json& m) {
-        s.other_processes = m.value("processes", 0);
-        s.power_limit_watts = m.value("watts", 0.0);
-        s.driver = m.value("driver", "");
-        s.unwatched = m.value("unwatched", "");
-      });
-  return s;
 }
 
 Json environment(const Device& device, const std::string& anchor, const Surroundings& around,

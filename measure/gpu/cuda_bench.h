@@ -7,6 +7,7 @@
 #include "base/kernel/kernel.h"
 #include "base/search/record.h"
 #include "measure/gpu/cuda_launch.h"
+#include "measure/gpu/surroundings.h"
 #include "measure/race/options.h"
 #include "measure/race/race.h"
 
@@ -97,18 +98,6 @@ private:
   Caches caches_;
   std::unique_ptr<Open> open_;
 };
-
-/// Facts about the machine that NVML or ROCm's management library tells, asked in a child process before
-/// anything is timed.
-struct Surroundings {
-  int other_processes = 0;
-  std::string unwatched; ///< why throttling, or who else computes, is not known; empty when it is
-  /// Nobody else computes on the device, as far as it can be seen, and it can.
-  bool alone() const { return other_processes == 0 && unwatched.empty(); }
-  double power_limit_watts = 0;
-  std::string driver;
-};
-Surroundings surroundings(const Device& device);
 
 /// The first line of a log. `results`: for the clock at which the samples were taken.
 Json environment(const Device& device, const std::string& anchor, const Surroundings& around,

@@ -7,6 +7,7 @@
 #include "measure/gpu/cuda_rows_verify.h"
 #include "measure/process/stopwatch.h"
 #include "measure/process/worker.h"
+#include "measure/values/verdict_messages.h"
 #include "measure/values/verified_sizes.h"
 
 #include <algorithm>
@@ -109,7 +110,7 @@ void verify_from(const std::vector<const KernelFile*>& files, size_t from, const
     opened.emplace(o.uuid.empty() ? o.ordinal : ordinal_of(o.uuid));
   } catch (const DriverError& e) {
     if (!e.sticky()) throw;
-    channel.send({{"lost", e.what()}}); // no candidate has run yet: the driver is being reset, say
+    channel.send(to_json(NotOpened{e.what()})); // no candidate has run yet: the driver is being reset, say
     std::_Exit(0);
   }
   const Context& context = *opened;
@@ -131,11 +132,7 @@ void verify_from(const std::vector<const KernelFile*>& files, size_t from, const
     } catch (const std::exception& e) {
       v = {"unsupported", e.what(), 0};
     }
-    channel.send({{"file", i},
-                  {"status", v.status},
-                  {"detail", v.detail},
-                  {"error", finite(v.error)},
-                  {"row_bits", v.row_bits}});
+    channel.send(to_json(Verified{i, v}));
     if (v.status == "crash") std::_Exit(0); // the context is lost; destructors would only fail
   }
 }
@@ -148,11 +145,13 @@ size_t verify_files(const std::vector<const KernelFile*>& files, VerifyOptions o
   double last = wall_seconds();
   int openings = 0;
   std::string unopened; ///< why the device could not be opened
-  const auto on_message = [&](const Json& m) {
-    unopened = m.value("lost", "");
-    if (!unopened.empty()) return;
-    on_verdict(
-        next, {m.value("status", ""), m.value("detail", ""), m.value("error", 0.0), m.value("row_bits", "")});
+  const auto on_message = [&](const Json& json) {
+    const VerdictMessage message = verdict_message_from(json, next);
+    if (const auto* not_opened = std::get_if<NotOpened>(&message)) {
+      unopened = not_opened->why;
+      return;
+    }
+    on_verdict(next, std::get<Verified>(message).verdict);
     ++next, last = wall_seconds();
   };
   while (next < files.size()) {
@@ -163,6 +162,8 @@ size_t verify_files(const std::vector<const KernelFile*>& files, VerifyOptions o
     } catch (const HostFault&) {
       if (std::exchange(spared, next) == next) throw;
       continue; // a new worker has an empty device
+    } catch (const ForeignMessage& e) {
+      end = {WorkerEnd::crash, e.what(), "", false, 0};
     }
     if (end.kind == WorkerEnd::done || next >= files.size()) break;
     if (const std::string why = std::exchange(unopened, ""); !why.empty()) {

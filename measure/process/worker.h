@@ -24,6 +24,13 @@ private:
   int fd_;
 };
 
+/// A message that no worker of ours sends: a kernel has overwritten its worker's memory, or has written in
+/// its name. See typed_message.h.
+class ForeignMessage : public Error {
+public:
+  using Error::Error;
+};
+
 struct WorkerEnd {
   enum Kind { done, crash, timeout } kind = done;
   std::string detail; ///< "SIGSEGV in: strided", "no answer within 10 s in: dense"; empty when done

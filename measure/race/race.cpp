@@ -80,7 +80,7 @@ WorkerEnd run_once(const std::vector<Arm>& arms, const std::vector<size_t>& ente
           strategy(track, entered);
         },
         [&](const Json& json) { score.take(json); });
-  } catch (const race::ForeignMessage& e) {
+  } catch (const ForeignMessage& e) {
     return {WorkerEnd::crash, e.what(), "", false, 0};
   }
 }

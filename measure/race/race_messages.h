@@ -1,10 +1,9 @@
-// What the worker of a race tells its parent: one type a message, and one pair of functions between these
-// and JSON.
+// What the worker of a race tells its parent.
 #pragma once
 
 #include "base/json/json_fwd.h"
-#include "base/text/error.h"
 #include "measure/process/stopwatch.h"
+#include "measure/process/worker.h"
 
 #include <cstddef>
 #include <string>
@@ -41,12 +40,6 @@ struct Failed {
   std::string why;
 };
 using Message = std::variant<Settled, Sampled, LeftOut, RoundLost, KeptFrom, Failed>;
-
-/// A message that no race sends: a kernel has overwritten its worker's memory, or has written in its name.
-class ForeignMessage : public Error {
-public:
-  using Error::Error;
-};
 
 Json to_json(const Message&);
 /// Of a race of so many arms. Throws ForeignMessage, with the field at fault and the message.

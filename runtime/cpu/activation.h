@@ -1,6 +1,8 @@
 // Activations for loops that compilers vectorise: no call, no branch. What a careful user writes behind a
-// BLAS. The measurement and benchmarks/cpu include it, too, so it needs the standard library alone.
+// BLAS. The measurement and benchmarks/cpu include it, too.
 #pragma once
+
+#include "deepgen/erfc_table.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -66,22 +68,16 @@ DEEPGEN_INLINE T exp(T x) {
 }
 
 /// erfc(|z|). f32: Abramowitz and Stegun, 7.1.26, to 1.5e-7, which oneDNN's gelu takes as well. f64: the
-/// polynomial of scripts/fit_erfc.py, to 1e-15 of itself.
+/// polynomial of kernels, to 1e-15 of itself.
 template <typename T>
 DEEPGEN_INLINE T erfc_of_magnitude(T magnitude) {
   if constexpr (is_single<T>) {
     constexpr T a[] = {0, 0.254829592f, -0.284496736f, 1.421413741f, -1.453152027f, 1.061405429f};
     return polynomial(1 / (1 + 0.3275911f * magnitude), a) * exp(-magnitude * magnitude);
   } else {
-    constexpr T a[] = {
-        0.13699945762506138,     -0.25906804876017253,    0.2187196789182644,      -0.16425781669723072,
-        0.10896317739892815,     -0.06310781564179457,    0.031299056518247596,    -0.012843946006388787,
-        0.0040602636283182825,   -0.0007991269820253035,  -2.1761748035718732e-05, 7.898387349464188e-05,
-        -2.2555929261440034e-05, -1.9050222714817373e-06, 2.9442671004526366e-06,  -4.056635568059823e-07,
-        -2.83616680306096e-07,   9.286877001125978e-08,   2.484346620100743e-08,   -1.304361065835857e-08,
-        -2.02554257660657e-09,   1.0747862261442003e-09,  1.2013356305627165e-10};
+    constexpr T a[] = {DEEPGEN_ERFC_F64}, c = DEEPGEN_ERFC_F64_CENTRE;
     const T z = magnitude > 1000 ? T(1000) : magnitude;
-    return polynomial((z - 4) / (z + 4), a) * exp(-z * z);
+    return polynomial((z - c) / (z + c), a) * exp(-z * z);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "templates/ir/epilogue.h"
 
 #include "base/problem/signature.h"
+#include "runtime/include/deepgen/erfc_table.h"
 #include "runtime/include/deepgen/kernel_abi.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,21 +34,13 @@ Value polynomial(Ir& ir, Value t, llvm::ArrayRef<double> ascending) {
   return sum;
 }
 
-/// erfc(z) exp(z^2) for z >= 0, as a polynomial in t = (z - c) / (z + c): truncated Chebyshev series,
-/// computed with 70 digits by scripts/fit_erfc.py. Largest relative error, evaluated in the type
-/// itself: 2.1e-7 and 9.8e-16.
-constexpr double kErfcCentre32 = 3, kErfcCentre64 = 4;
+/// As the table of f64, which the runtime has too. Largest relative error, evaluated in f32: 2.1e-7.
+constexpr double kErfcCentre32 = 3, kErfcCentre64 = DEEPGEN_ERFC_F64_CENTRE;
 constexpr double kErfc32[] = {0.17900115365185434,    -0.32623364583192993,  0.2456036216271468,
                               -0.15011418584856487,   0.07166797533270303,   -0.02440260496936182,
                               0.004259766871257394,   0.0007320455403284751, -0.0005781560561591779,
                               1.8398235500739622e-05, 4.564088760267887e-05};
-constexpr double kErfc64[] = {
-    0.13699945762506138,     -0.25906804876017253,    0.2187196789182644,      -0.16425781669723072,
-    0.10896317739892815,     -0.06310781564179457,    0.031299056518247596,    -0.012843946006388787,
-    0.0040602636283182825,   -0.0007991269820253035,  -2.1761748035718732e-05, 7.898387349464188e-05,
-    -2.2555929261440034e-05, -1.9050222714817373e-06, 2.9442671004526366e-06,  -4.056635568059823e-07,
-    -2.83616680306096e-07,   9.286877001125978e-08,   2.484346620100743e-08,   -1.304361065835857e-08,
-    -2.02554257660657e-09,   1.0747862261442003e-09,  1.2013356305627165e-10};
+constexpr double kErfc64[] = {DEEPGEN_ERFC_F64};
 
 } // namespace
 

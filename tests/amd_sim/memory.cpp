@@ -73,7 +73,7 @@ void store_lds(Wave& w, const Instruction& in, const uint64_t* address) {
   }
   // Two lanes that write the same bytes in one instruction must agree.
   for (int l = 0; l < w.lanes; ++l)
-    if (w.is_active(l) && std::memcmp(w.group.lds.peek(offsets[l]), bytes[l], in.bytes))
+    if (w.is_active(l) && std::memcmp(w.group.lds.peek(offsets[l]), bytes[l], in.bytes) != 0)
       throw Fault("lane " + std::to_string(l) + " and another lane write different values to LDS byte " +
                   std::to_string(offsets[l]));
   w.group.lds.count_banks(in, offsets, w.active, in.bytes, true);

@@ -184,6 +184,21 @@ def slow(cluster):
     cluster.check_counts(build)
 
 
+def build_at(cluster, name, site, refused=""):
+    """A build whose first round is done at this site; where `refused` is given it fails, and says so."""
+    file = cluster.work / f"{name}.sites.json"
+    file.write_text(json.dumps({"schema": "deepgen.sites/1", "sites": [{"name": "cpus", "arch": "cpu", "retry_seconds": [], **site}]}))
+    cluster.configure(name, file)
+    done = cluster.ninja(cluster.work / name, "_deepgen/cpus/first/cpu@cpus/r0/records.jsonl", check=not refused)
+    if refused not in done.stdout:
+        fail(f"{name} should fail, and say '{refused}':\n{done.stdout}")
+
+
+def expect_sent(home):
+    if not list((home / ".cache/deepgen/workers").glob("deepgen-measure-*")):
+        fail("no worker was sent")
+
+
 def containers(cluster):
     """As docker run and kubectl exec take their words, with a worker that is in the image, and with one that is sent."""
     bin_ = cluster.work / "bin"
@@ -197,19 +212,11 @@ def containers(cluster):
     docker = ["docker", "run", "-i", "--rm", "--gpus", "all", "deepgen"]
     kubectl = ["kubectl", "exec", "-i", "tuner-0", "--"]
     worker = f"{cluster.options.prefix}/bin/deepgen"
-    for name, site in (("image", {"compile": docker, "measure": kubectl, "worker": worker}),
-                       ("sent", {"measure": kubectl, "send": True}),
-                       ("no_input", {"compile": [w for w in docker if w != "-i"], "measure": kubectl, "worker": worker})):
-        build = cluster.work / name
-        file = cluster.work / f"{name}.sites.json"
-        site = {"name": "cpus", "arch": "cpu", "retry_seconds": [], **site}
-        file.write_text(json.dumps({"schema": "deepgen.sites/1", "sites": [site]}))
-        cluster.configure(name, file)
-        done = cluster.ninja(build, "_deepgen/cpus/first/cpu@cpus/r0/records.jsonl", check=name != "no_input")
-        if name == "no_input" and "cannot compile at site 'cpus'" not in done.stdout:
-            fail(f"without -i it should fail, and say so:\n{done.stdout}")
-    if not list((home / ".cache/deepgen/workers").glob("deepgen-measure-*")):
-        fail("no worker was sent")
+    image = {"compile": docker, "measure": kubectl, "worker": worker}
+    build_at(cluster, "image", image)
+    build_at(cluster, "sent", {"measure": kubectl, "send": True})
+    build_at(cluster, "no_input", {**image, "compile": [w for w in docker if w != "-i"]}, "cannot compile at site 'cpus'")
+    expect_sent(home)
     cluster.check_nothing_left()
 
 
@@ -264,19 +271,13 @@ def ssh(cluster):
         words = [*server.words(), *there]
         local = cluster.configure("local")
         cluster.ninja(local, *cluster.slots(local))
-        site = {"name": "cpus", "arch": "cpu", "shell": True, "retry_seconds": [0.1] * 8, "batch": 2}
+        site = {"shell": True, "retry_seconds": [0.1] * 8, "batch": 2}
         installed = {**site, "compile": words, "compile_jobs": 2, "measure": words, "worker": f"{cluster.options.prefix}/bin/deepgen"}
-        sent = {**site, "measure": words, "send": True}
-        away = {**installed, "retry_seconds": [], "compile": [w if w != str(server.port) else str(free_port()) for w in words]}
-        for name, one in (("over_ssh", installed), ("sent", sent), ("away", away)):
-            build, file = cluster.work / name, cluster.work / f"{name}.sites.json"
-            file.write_text(json.dumps({"schema": "deepgen.sites/1", "sites": [one]}))
-            cluster.configure(name, file)
-            done = cluster.ninja(build, "_deepgen/cpus/first/cpu@cpus/r0/records.jsonl", check=name != "away")
-            if name == "away" and "Connection refused" not in done.stdout:
-                fail(f"the launcher's last words are not told: {done.stdout}")
-        if not list((home / ".cache/deepgen/workers").glob("deepgen-measure-*")):
-            fail("no worker was sent")
+        nobody = [w if w != str(server.port) else str(free_port()) for w in words]
+        build_at(cluster, "over_ssh", installed)
+        build_at(cluster, "sent", {**site, "measure": words, "send": True})
+        build_at(cluster, "away", {**installed, "retry_seconds": [], "compile": nobody}, "Connection refused")
+        expect_sent(home)
         build = cluster.work / "cut"
         cluster.configure("cut", cluster.work / "over_ssh.sites.json")
         ninja = subprocess.Popen(["ninja", "-C", build, *cluster.slots(build)], stdout=subprocess.DEVNULL)

@@ -115,8 +115,10 @@ TEST_F(GpuRuntime, PassesArguments) {
   ASSERT_EQ(f.launch(stream()), DEEPGEN_OK) << last_error();
   context->synchronize();
   const std::vector<float> d = wide.read();
-  for (size_t i = 0; i < d.size(); ++i)
-    ASSERT_EQ(d[i], i % 40 < 32 ? 2.5f * float(i / 40 * 32 + i % 40) : -1) << i;
+  for (size_t i = 0; i < d.size(); ++i) {
+    const size_t dense = i / 40 * 32 + i % 40;
+    ASSERT_EQ(d[i], i % 40 < 32 ? 2.5f * float(dense) : -1) << i;
+  }
 }
 
 TEST_F(GpuRuntime, FirstCallInsideACaptureThenReplays) {
@@ -250,7 +252,8 @@ TEST_F(GpuRuntime, TensorMapClusterAndDependentLaunch) {
         for (size_t j = 0; j < kN; ++j) {
           const size_t entry = stride == 0 ? z : 0;
           const float element = j < kK ? float((entry * kM + i) * kK + j) : 0; // zeros beyond the matrix
-          ASSERT_EQ(values[(z * kM + i) * kN + j], element + float(j / 32 * 1000) + 0.5f)
+          const size_t tile = j / 32;
+          ASSERT_EQ(values[(z * kM + i) * kN + j], element + float(tile * 1000) + 0.5f)
               << "stride " << stride << ", entry " << z << ", row " << i << ", column " << j;
         }
   }

@@ -1,5 +1,6 @@
 // Random (problem, config) pairs of rows, compiled and run against the f64 reference on guarded buffers: all
 // kinds, types and options, every level of this host, sizes that break vector code.
+#include "measure/values/rows_expected.h"
 #include "measure/values/rows_inputs.h"
 #include "tests/numerics/numerics.h"
 #include "tests/unit/environment.h"
@@ -25,6 +26,7 @@ TEST_P(EveryRowsValue, MatchesTheReference) {
   const ValueCounts legal = check_every_value(p);
   EXPECT_EQ(legal.count({"block", 16384}), 1u);
   EXPECT_EQ(legal.count({"stream", 1}), 1u);
+  EXPECT_EQ(legal.count({"ahead", 1}), 1u);
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryRowsValue,
                          testing::Values(RowsKind::softmax, RowsKind::log_softmax, RowsKind::layer_norm,
@@ -42,6 +44,45 @@ TEST(Rows, SumsOfAMillionTermsAreExact) {
       SCOPED_TRACE(p.key() + " | " + choice.text());
       ASSERT_GT(verify_all(compile_candidate(p, "cpu", choice, false, false), choice.text()), 0);
     }
+}
+
+/// One column in four, or the first alone, is far from all others: whatever columns layer_norm takes for its
+/// first mean, some row has just these apart.
+void fill_misleading(std::vector<float>& x, const Rows& p) {
+  Rng rng(3);
+  std::uniform_real_distribution<float> near_zero(-1, 1);
+  for (int64_t m = 0; m < p.m; ++m)
+    for (int64_t n = 0; n < p.n; ++n) {
+      const bool apart = m + 1 < p.m ? (n >> (m + 2)) % 4 == 0 : n == 0;
+      x[size_t(m * p.n + n)] = (apart ? 30000.f : 0.f) + near_zero(rng);
+    }
+}
+
+TEST(Rows, MeansOfMisleadingColumnsAreCorrected) {
+  Rows p;
+  p.m = 7, p.n = 9001, p.kind = RowsKind::layer_norm; // groups of 4 to 128 columns, and one column
+  std::vector<float> x(size_t(p.m * p.n)), d(x.size());
+  fill_misleading(x, p);
+  const std::vector<double> exact(x.begin(), x.end());
+  std::vector<ExpectedRow> expected;
+  for (int64_t m = 0; m < p.m; ++m) expected.emplace_back(p, RowInputs{exact.data() + m * p.n});
+  for (int64_t level : {host_level(), int64_t(3), int64_t(1)}) {
+    const Space space(p, "cpu", device_of_level(level));
+    for (size_t rank = 0; rank < space.size(); ++rank) {
+      const Choice choice = space.choice(rank);
+      const auto has = [&](const char* name, int64_t value) { return choice.config[name] == value; };
+      if (!has("isa", level) || !has("rows", 1) || !has("keep", 0) || !has("stream", 0) || !has("ahead", 0))
+        continue;
+      const KernelFile file = compile_candidate(p, "cpu", choice, false, false);
+      ASSERT_EQ(file.status, "ok") << file.detail;
+      RowsCall call;
+      call.x = x.data(), call.d = d.data(), call.ldx = call.ldd = p.n;
+      LoadedKernel(file.kernels[0]).call(values_of(call));
+      for (size_t i = 0; i < d.size(); ++i)
+        ASSERT_LE(expected[i / size_t(p.n)].error_of_d(int64_t(i) % p.n, double(d[i])), 1)
+            << choice.text() << ", row " << int64_t(i) / p.n << ", column " << int64_t(i) % p.n;
+    }
+  }
 }
 
 /// exp(x) of a softmax, as D[n] / D[0] with X[0] = 0: D[0] is the sum's reciprocal itself, D[n] is rounded

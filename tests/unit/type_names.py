@@ -12,7 +12,7 @@ ROOMS = ("base", "generator", "measure", "runtime", "templates")
 TYPE = re.compile(r"(?:template <.*> )?(?:struct|class|union|enum(?: class)?)\s+(?:DEEPGEN_\w+ )?(\w+)(?: final)?"
                   r"(?: : [^;{]*)?(?: \{.*)?$")
 ALIAS = re.compile(r"(?:template <.*> )?using (\w+) =")
-NAMESPACE = re.compile(r"\s*(?:inline )?namespace ([\w: ]*)\{")
+NAMESPACE = re.compile(r"\s*(?:inline )?namespace ([\w: ()]*)\{")
 
 
 def types_in(text):

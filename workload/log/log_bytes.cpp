@@ -56,8 +56,7 @@ class MemoryBytes : public LogBytes {
 public:
   explicit MemoryBytes(std::string_view bytes) : rest_(bytes) {}
   size_t read(char* into, size_t size) override {
-    const size_t n = std::min(size, rest_.size());
-    std::copy_n(rest_.data(), n, into);
+    const size_t n = rest_.copy(into, size);
     rest_.remove_prefix(n);
     return n;
   }

@@ -17,17 +17,25 @@ struct RowsTiling {
   int64_t block;  ///< columns
   bool keep;      ///< rows lie in scratch between sweeps
   bool stream;    ///< D goes past the caches where it is aligned
+  bool ahead;     ///< lines of the next tile are asked for while D is written
   bool paired;    ///< the vectors of a step go as pairs of value_pairs.h
 
   int64_t tiles, rest;     ///< of the problem; rows of the last tile, `rows` when it is whole
   int64_t blocks, last;    ///< of a row; columns of the last one
   int64_t scratch_columns; ///< of one row, 0 where none is kept
+
+  /// The first sweep over a block of layer_norm takes one step of so many where it only reads: its mean is a
+  /// centre that the second one corrects.
+  static constexpr int64_t sample_each = 4;
+  bool samples; ///< blocks that are long enough
+  /// Columns of a block that its first sweep takes.
+  int64_t sampled(int64_t columns) const;
 };
 
 class CpuRows : public RowsTemplate {
 public:
   std::string name() const override { return "cpu_rows"; }
-  int64_t revision() const override { return 2; } // 2: bf16 in pairs, in another order of additions
+  int64_t revision() const override { return 3; } // 3: layer_norm's first sweep is a sample; ahead
   std::string why_not(const Rows&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Rows&, const Device&) const override;
   std::string why_illegal(const Rows&, const Device&, const Config&) const override;

@@ -1,16 +1,16 @@
-// The loops of cpu_rows: tiles of rows, blocks of columns, sweeps over a block or a row.
+// The loops of cpu_rows: tiles of rows, blocks of columns, and what each sweep over a block or a row
+// computes.
 #include "base/text/error.h"
 #include "templates/core/sizes.h"
 #include "templates/cpu/cpu_values.h"
 #include "templates/cpu/rows/cpu_rows.h"
 #include "templates/cpu/rows/cpu_rows_math.h"
-#include "templates/cpu/rows/value_pairs.h"
+#include "templates/cpu/rows/row_sweep.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 #include <limits>
-#include <optional>
 
 namespace deepgen {
 namespace {
@@ -31,35 +31,16 @@ std::vector<std::string> rows_args(const Rows& p) {
 /// One row of a tile: where it lies, and what sums of it are known.
 struct RowState {
   Value index, x, residual, d, residual_out, scratch;
+  Value next_x, next_residual; ///< of the same row of the next tile, where it is asked for ahead
   /// softmax: the maximum and the sum of exp(x - maximum). layer_norm: the mean, what its rounding lost, and
   /// the sum of squared deviations. rms_norm: the sum of squares.
   Value first, lost, second;
   Value shift;                 ///< what is taken from x: the maximum, the mean
   Value factor;                ///< what then multiplies it; of log_softmax: is taken from it
+  Value correction;            ///< of layer_norm: what is then added, as the mean was rounded
   Value lift, quanta;          ///< of a quantised D: y * lift * quanta
   Value even_d, even_residual; ///< results of a pair's first half, which are stored with the second
 };
-
-/// A vector of a row: `count` neighbours behind a column, or half of the pair that begins at one. Scratch has
-/// room for a vector at its own column, whichever elements it holds: all sweeps pair the same ones.
-struct Place {
-  Value column; ///< of the vector's own
-  int64_t count;
-  std::optional<Half> half;
-  Value pair; ///< the pair's first column
-};
-
-/// What a sweep computes of every row: values of all lanes and chains, combined.
-struct Reduction {
-  Value neutral;
-  size_t width = 1; ///< sums of one row
-  bool rounds = false;
-  std::function<Value(Value, Value)> combine;
-};
-
-/// Sums of more steps are sums of groups. Where all terms are about 1, each addition to a sum of L rounds by
-/// up to L u / 2, the same way: so that the error grows as the square root of the columns, and not with them.
-constexpr int64_t kStepsOfGroup = 32;
 
 class RowsNest {
 public:
@@ -122,7 +103,26 @@ private:
       if (p.output_residual) row.residual_out = row_at("residual_out", "ld_residual_out", p.x, row.index);
       if (t.keep)
         row.scratch = element_at(ir, Type::f32, arg("workspace"), ir.constant(r * t.scratch_columns));
+      if (t.ahead) row.next_x = next_tile(row.x, "ldx");
+      if (t.ahead && p.residual) row.next_residual = next_tile(row.residual, "ld_residual");
     }
+  }
+  /// Behind the last tile is nothing that is the caller's: so it is no address in bounds, and only asked for.
+  Value next_tile(Value row, const char* ld) {
+    Value distance = ir.mul(arg(ld), t.rows * size_of(p.x));
+    return mlir::LLVM::GEPOp::create(ir.b, ir.loc, ir.pointer, ir.b.getI8Type(), row,
+                                     mlir::ValueRange{distance});
+  }
+  /// Rows that come next, once a line.
+  void ask_ahead(const RowState& row, const Place& at) {
+    constexpr int64_t kLine = 64;
+    if (!t.ahead || at.offset * size_of(p.x) % kLine) return;
+    Value distance = ir.mul(at.column, size_of(p.x));
+    for (Value base : {row.next_x, row.next_residual})
+      if (base)
+        ir.prefetch(mlir::LLVM::GEPOp::create(ir.b, ir.loc, ir.pointer, ir.b.getI8Type(), base,
+                                              mlir::ValueRange{distance}),
+                    false);
   }
 
   // Readings of a vector of a row.
@@ -166,69 +166,19 @@ private:
     return t.keep ? scratch(row, at) : fetch(row, at);
   }
 
-  /// One vector of all rows; `sums` has one value a row, or none.
-  using Step = std::function<void(const Place&, llvm::MutableArrayRef<Value> sums)>;
-
-  /// Visits `columns` columns behind `from` vector by vector; each of the `unroll` vectors of a step has sums
-  /// of its own. Neighbours are a pair where they can be. Returns one vector a row.
-  Values sweep(Value from, int64_t columns, const Reduction* reduction, const Step& step) {
-    const int64_t lanes = t.isa.lanes(), vectors = columns / lanes, ragged = columns % lanes;
-    const int64_t chains = std::clamp<int64_t>(vectors, 1, t.unroll), steps = vectors / t.unroll;
-    const size_t each = reduction ? rows.size() * reduction->width : 0;
-    Values sums(size_t(chains) * each, reduction ? reduction->neutral : Value());
-    const auto run = [&](Values& all, Value start, int64_t j, int64_t count, bool paired) {
-      auto own = llvm::MutableArrayRef<Value>(all).slice(size_t(j % chains) * each, each);
-      Place at{ir.add(start, j * lanes), count, std::nullopt, nullptr};
-      if (paired) at.half = Half(j % 2), at.pair = ir.add(start, j / 2 * 2 * lanes);
-      step(at, own);
-    };
-    const int64_t stride = t.unroll * lanes;
-    const auto whole_step = [&](Values& all, Value start) {
-      for (int64_t j = 0; j < t.unroll; ++j) run(all, start, j, lanes, t.paired);
-    };
-    if (steps == 1) whole_step(sums, from);
-    const auto steps_between = [&](Value begin, Value end, const Values& initial) {
-      return ir.loop(begin, end, stride, initial, [&](Value start, mlir::ValueRange carried) {
-        Values all(carried.begin(), carried.end());
-        whole_step(all, start);
-        return all;
-      });
-    };
-    Value behind = ir.add(from, steps * stride);
-    if (steps > 1 && (steps <= kStepsOfGroup || !reduction || !reduction->rounds))
-      sums = steps_between(from, behind, sums);
-    else if (steps > 1)
-      sums = ir.loop(from, behind, kStepsOfGroup * stride, sums, [&](Value start, mlir::ValueRange before) {
-        Value end = ir.min(ir.add(start, kStepsOfGroup * stride), behind);
-        Values group = steps_between(start, end, Values(before.size(), reduction->neutral));
-        for (size_t k = 0; k < group.size(); ++k) group[k] = reduction->combine(before[k], group[k]);
-        return group;
-      });
-    for (int64_t j = 0; j < vectors % t.unroll; ++j) run(sums, behind, j, lanes, false);
-    if (ragged) run(sums, behind, vectors % t.unroll, ragged, false);
-    Values out;
-    for (size_t r = 0; r < each; ++r) out.push_back(combined(sums, r, each, size_t(chains), *reduction));
-    return out;
-  }
-  /// The chains of sum r of `each`, in pairs.
-  Value combined(const Values& sums, size_t r, size_t each, size_t chains, const Reduction& reduction) {
-    Values left;
-    for (size_t j = 0; j < chains; ++j) left.push_back(sums[j * each + r]);
-    for (; left.size() > 1; left.resize((left.size() + 1) / 2))
-      for (size_t j = 0, half = (left.size() + 1) / 2; j + half < left.size(); ++j)
-        left[j] = reduction.combine(left[j], left[j + half]);
-    return left[0];
-  }
-
   Reduction greatest() {
     return {ir.splat(-kInfinity), 1, false, [this](Value x, Value y) { return greater(ir, x, y); }};
   }
   Reduction total(size_t width = 1) {
     return {ir.splat(0.0), width, true, [this](Value x, Value y) { return ir.addf(x, y); }};
   }
+  Values sweep(Value from, int64_t columns, const Reduction* reduction, const RowSweep::Step& step) {
+    return RowSweep(ir, t, rows.size()).over(from, columns, reduction, step);
+  }
   /// Of each row: a scalar.
-  Values reduce(Value from, int64_t columns, const Reduction& reduction, const Step& step) {
-    Values out = sweep(from, columns, &reduction, step);
+  Values reduce(Value from, int64_t columns, const Reduction& reduction, const RowSweep::Step& step,
+                int64_t each = 1) {
+    Values out = RowSweep(ir, t, rows.size(), each).over(from, columns, &reduction, step);
     for (Value& x : out) x = combine_lanes(ir, x, reduction.combine);
     return out;
   }
@@ -306,14 +256,18 @@ private:
   }
 
   /// Deviations from the block's own mean, so that a great mean does not cancel. Their sum tells what the
-  /// mean's rounding lost.
+  /// mean's rounding lost, or its sample: the mean of a share q of the columns is at most sqrt(1/q - 1)
+  /// standard deviations from that of all, whatever they hold, so that squares about it sum up to at most
+  /// 1/q times as much.
   void block_of_deviations(Value from, int64_t columns) {
-    Values means = reduce(from, columns, total(), [&](const Place& at, auto sums) {
+    const int64_t sampled = t.sampled(columns);
+    const auto add = [&](const Place& at, auto sums) {
       for (size_t r = 0; r < rows.size(); ++r) sums[r] = ir.addf(sums[r], read_first(rows[r], at));
-    });
+    };
+    Values means = reduce(from, columns, total(), add, sampled < columns ? t.sample_each : 1);
     Values centres;
     for (Value& mean : means) {
-      mean = ir.divf(mean, ir.scalar(double(columns)));
+      mean = ir.divf(mean, ir.scalar(double(sampled)));
       centres.push_back(ir.splat(mean));
     }
     const Values sums = reduce(from, columns, total(2), [&](const Place& at, auto sums) {
@@ -356,9 +310,10 @@ private:
         row.shift = shift_of(row.first), row.factor = ir.divf(one, row.second);
       } else {
         row.shift = ir.addf(row.first, row.lost);
-        row.lost = ir.addf(ir.subf(row.first, row.shift), row.lost); // exact, but for its own rounding
+        row.lost = ir.addf(ir.subf(row.first, row.shift), row.lost); // to its own rounding, or a deviation's
         Value mean_square = ir.divf(row.second, ir.scalar(double(p.n)));
         row.factor = ir.divf(one, square_root(ir, ir.addf(mean_square, arg("epsilon"))));
+        row.correction = ir.mulf(ir.subf(ir.scalar(0), row.lost), row.factor);
       }
     }
   }
@@ -379,7 +334,7 @@ private:
       else if (p.kind == RowsKind::softmax)
         x = ir.mulf(keeps_exponentials() ? x : exp_of_negative(ir, ir.subf(x, ir.splat(row.shift))), factor);
       else if (p.kind == RowsKind::layer_norm)
-        x = ir.mulf(ir.subf(ir.subf(x, ir.splat(row.shift)), ir.splat(row.lost)), factor);
+        x = ir.fma(ir.subf(x, ir.splat(row.shift)), factor, ir.splat(row.correction));
       else
         x = ir.mulf(x, factor);
       if (scale && bias)
@@ -462,6 +417,7 @@ private:
       else
         all = results(at, true);
       for (size_t r = 0; r < rows.size(); ++r) {
+        ask_ahead(rows[r], at);
         Value y = p.quantised() ? quantised(rows[r], all[r]) : all[r];
         store(p.d, y, rows[r].d, at, aligned, rows[r].even_d);
       }

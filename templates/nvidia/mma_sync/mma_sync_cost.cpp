@@ -128,15 +128,15 @@ private:
     for (auto [bytes, align] : {std::pair{t.a.bytes(), t.align_a}, {t.weights * t.b.bytes(), t.align_b}})
       if (TileFill::through_registers(align))
         words += blocks * double(bytes) / kWordBytes * kWordClocks, by_words = true;
-      else if (align < 16)
-        fill += blocks * double(bytes / align) / 32 * kSmallPieces;
+      else if (const int64_t pieces = bytes / align; align < 16)
+        fill += blocks * double(pieces) / 32 * kSmallPieces;
     shared += words;
     // What goes through registers is on its way during one tile.
     const double ahead = by_words ? 1 : double(std::max<int64_t>(1, t.ring - 1));
     const double loop =
         (n == 1 ? kAlone : 1) * std::max({tensor, shared, tensor * kTensorLeft + shared * kSharedLeft});
     const double tile = std::max({loop, fill, kLatency / ahead}) + kTileOverhead;
-    const double rounds = t.by_warps ? 0 : double(t.wm / 16 / t.pass_tiles);
+    const int64_t rounds = t.by_warps ? 0 : t.wm / 16 / t.pass_tiles;
     const double d_bytes = double(t.bm * (t.split() ? t.bn * t.accumulator_bytes : t.columns * size_of(p.d)));
     const double store = blocks * d_bytes * cores / double(d.memory_bandwidth) * hertz * kStoreLeft / cores *
                          stores_per_core();
@@ -144,7 +144,7 @@ private:
                               ? t.warp_pitch ? 2.0 * double(size_of(p.d)) : 0.0
                               : double(t.accumulator_bytes * (t.k_warps + 1)); // bytes, written and read
     const double staging = blocks * double(t.bm * t.columns) * passes / kSharedBytes;
-    return double(t.split_tiles) * tile + rounds * kPass + staging * kStaging + store;
+    return double(t.split_tiles) * tile + double(rounds) * kPass + staging * kStaging + store;
   }
 
   /// Multiprocessors that store at the same time share the memory's bandwidth.

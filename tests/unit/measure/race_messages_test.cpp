@@ -44,7 +44,7 @@ TEST(RaceMessages, AreReadAsTheyWereWritten) {
 std::string refusal(const Json& json) {
   try {
     race::message_from(json, kArms);
-  } catch (const race::ForeignMessage& e) {
+  } catch (const ForeignMessage& e) {
     return e.what();
   }
   return "";
@@ -96,7 +96,7 @@ TEST(RaceMessages, EveryFieldIsNeeded) {
 }
 
 TEST(RaceMessages, ATimeThatIsNoNumberIsRefused) {
-  EXPECT_THROW(read_back(race::Settled{std::numeric_limits<double>::quiet_NaN()}), race::ForeignMessage);
+  EXPECT_THROW(read_back(race::Settled{std::numeric_limits<double>::quiet_NaN()}), ForeignMessage);
 }
 
 /// An arm that writes a line into its worker's answers.
