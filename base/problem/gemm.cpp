@@ -25,8 +25,8 @@ constexpr EpilogueOp kGates[] = {EpilogueOp::silu, EpilogueOp::gelu, EpilogueOp:
                                  EpilogueOp::sigmoid, EpilogueOp::relu};
 
 /// What of a problem may be packed ahead of calls, as keys have it.
-enum PackedOperand { b_alone };
-constexpr std::array<const char*, 1> kPackedOperands = {"b"};
+enum PackedName { b_alone };
+constexpr std::array<const char*, 1> kPackedNames = {"b"};
 
 std::string gates_text() {
   std::string text;
@@ -141,7 +141,7 @@ Gemm Gemm::parse(std::string_view text) {
   if (fields.next_is("groups")) p.groups = fields.integer("groups");
   if (fields.next_is("gate")) p.gate = parse_gate(fields.text("gate"));
   if (fields.next_is("packed"))
-    p.packed_b = fields.one_of<PackedOperand>("packed", kPackedOperands) == b_alone;
+    p.packed_b = fields.one_of<PackedName>("packed", kPackedNames) == b_alone;
   p.epilogue = fields.list_of<EpilogueOp, std::vector<EpilogueOp>>("epilogue", kEpilogueOps);
   if (fields.next_is("invariant")) {
     fields.one_of<int>("invariant", kInvariant);
