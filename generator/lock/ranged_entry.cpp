@@ -22,6 +22,11 @@ double weight_of(const TunePoints& points, const Sizes& at) {
   return 1;
 }
 
+void add_ratios(Json& json, const HeldOut& h) {
+  json["ratio"] = {rounded(h.low), rounded(h.ratio), rounded(h.high)};
+  if (h.vendor > 0) json["vendor_ratio"] = rounded(h.vendor);
+}
+
 /// The points of the hold-out, as "kernel" its number in `parts`; "weight" where it is not 1.
 Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<RangedWinner>& parts,
                  const TunePoints& tuned) {
@@ -29,11 +34,13 @@ Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<Ra
   for (const RangedHoldout& h : holdout) {
     size_t kernel = 0;
     while (kernel + 1 < parts.size() && parts[kernel].record.sha256 != h.sha256) ++kernel;
-    Json point = {{"at", {h.at.m, h.at.n, h.at.k, h.at.batch}},
-                  {"kernel", kernel},
-                  {"ratio", {rounded(h.low), rounded(h.ratio), rounded(h.high)}}};
-    if (h.vendor > 0) point["vendor_ratio"] = rounded(h.vendor);
-    point["microseconds"] = rounded(1e6 * h.seconds);
+    Json point = {{"at", {h.at.m, h.at.n, h.at.k, h.at.batch}}, {"kernel", kernel}};
+    add_ratios(point, h.both());
+    point["microseconds"] = rounded(1e6 * h.first.seconds);
+    if (h.bursts) {
+      add_ratios(point["regimes"]["sustained"], h.first);
+      add_ratios(point["regimes"]["bursts"], *h.bursts);
+    }
     if (const double weight = weight_of(tuned, h.at); weight != 1) point["weight"] = weight;
     json.push_back(std::move(point));
   }
@@ -200,6 +207,22 @@ std::string sizes_text(const Gemm& p, const std::array<int64_t, size_count>& at)
   return text;
 }
 
+/// " (bursts 1.020x vs default, 0.990x vs cublaslt; sustained ...)"; empty where there is one regime.
+std::string regimes_text(const Json& point, const std::string& vendor) {
+  std::string text;
+  const Json regimes = point.value("regimes", Json::object());
+  for (const auto& [name, facts] : regimes.items()) {
+    const auto ratio = get<std::array<double, 3>>(facts, "ratio", "evidence");
+    char line[160];
+    std::snprintf(line, sizeof line, "%s %.3fx vs default", name.c_str(), ratio[1] > 0 ? 1 / ratio[1] : 0);
+    text += (text.empty() ? "" : "; ") + std::string(line);
+    if (!facts.contains("vendor_ratio")) continue;
+    std::snprintf(line, sizeof line, ", %.3fx vs ", get<double>(facts, "vendor_ratio", "evidence"));
+    text += line + vendor;
+  }
+  return text.empty() ? "" : " (" + text + ")";
+}
+
 /// Of one point of the evidence; empty where it is not what this version writes.
 std::string evidence_line(const Json& point, const Gemm& p, const std::string& vendor) {
   try {
@@ -212,6 +235,7 @@ std::string evidence_line(const Json& point, const Gemm& p, const std::string& v
       std::snprintf(line, sizeof line, ", %.3fx vs ", get<double>(point, "vendor_ratio", "evidence"));
       text += line + vendor;
     }
+    text += regimes_text(point, vendor);
     if (point.contains("weight")) {
       std::snprintf(line, sizeof line, ", weight %g", get<double>(point, "weight", "evidence"));
       text += line;
