@@ -5,7 +5,7 @@
 #                    [EPILOGUE bias|relu|residual|... ...]
 #                    [TUNE_AT n ...] [WEIGHTS w ...] [KERNELS n] [BATCH_INVARIANT]
 #                    [SEARCH auto|grid|random|anneal|genetic|gbt|xgboost] [SEARCH_FILE f] [BUDGET quick|default|thorough]
-#                    [SLOTS n ...] [UNTUNED]
+#                    [SLOTS n ...] [REGIME sustained|burst|balanced] [UNTUNED]
 #                    [ARCHS native|cpu|sm_80|sm_86|sm_89|sm_90|sm_90a|sm_100|sm_120 ...] [NAMESPACE ns] [LOCK_FILE path] [VENDORED]
 #                    [FALLBACK vendor|none])
 #
@@ -23,7 +23,8 @@
 # With BATCH_INVARIANT the bits of a row of D depend neither on M, nor on the row's place, nor on other rows: all kernels of the
 # function add up over K in one order (docs/batch_invariance.md).
 # C symbols are <namespace>_<name>. SEARCH, SEARCH_FILE, BUDGET and SLOTS (candidates in each round) are about how a search
-# goes: see DeepGenSearch.cmake. UNTUNED takes the template's default config, never searched and never locked: a baseline to compare with.
+# goes: see DeepGenSearch.cmake. REGIME is how calls on a GPU follow each other that the search tunes for: sustained, on and on;
+# burst, a few after a rest; balanced, the default, both alike (docs/tuning.md). It means nothing on the CPU. UNTUNED takes the template's default config, never searched and never locked: a baseline to compare with.
 # FALLBACK vendor: where the hold-out of the search found the vendor's library faster, the function calls that (docs/fallback.md).
 # VENDORED keeps the compiled kernels of the lock's entries beside it, in deepgen.kernels/: `tune` writes them, and a frozen build
 # then links them without compiling any.
@@ -38,8 +39,9 @@
 #   DEEPGEN_MODE                auto: build what the lock has, search what it lacks; lock: never search in a plain
 #                               build; frozen: as lock, and a missing or stale entry is an error
 #   DEEPGEN_ARCHS               default of ARCHS: native
-#   DEEPGEN_SEARCH, DEEPGEN_SEARCH_FILE, DEEPGEN_BUDGET, DEEPGEN_SLOTS
-#                               defaults of SEARCH, SEARCH_FILE, BUDGET, SLOTS; empty: auto, none, default, by the budget
+#   DEEPGEN_SEARCH, DEEPGEN_SEARCH_FILE, DEEPGEN_BUDGET, DEEPGEN_SLOTS, DEEPGEN_REGIME
+#                               defaults of SEARCH, SEARCH_FILE, BUDGET, SLOTS, REGIME; empty: auto, none, default, by the budget,
+#                               balanced
 #   DEEPGEN_GPU_JOBS            measure edges that run at once, each on a GPU of its own: as many as there are. CPU kernels are
 #                               always measured one at a time
 #   DEEPGEN_COMPILE_JOBS        kernel compiles that run at once: all cores; of more than four, one less for each GPU
@@ -88,6 +90,8 @@ set(DEEPGEN_SEARCH_FILE "" CACHE FILEPATH "Search file (deepgen.search/1) of all
 set(DEEPGEN_BUDGET "" CACHE STRING "quick, default or thorough; empty: that of the search file, else default")
 set_property(CACHE DEEPGEN_BUDGET PROPERTY STRINGS "" quick default thorough)
 set(DEEPGEN_SLOTS "" CACHE STRING "Candidates in each round of a search; empty: by the budget")
+set(DEEPGEN_REGIME "" CACHE STRING "How calls on a GPU follow each other that a search tunes for; empty: that of the search file, else balanced")
+set_property(CACHE DEEPGEN_REGIME PROPERTY STRINGS "" sustained burst balanced)
 set(DEEPGEN_FALLBACK "" CACHE STRING "Default of FALLBACK: vendor or none; empty: none")
 set_property(CACHE DEEPGEN_FALLBACK PROPERTY STRINGS "" vendor none)
 set(DEEPGEN_VERIFY ON CACHE BOOL "Verify what is linked and no search has verified: default configs, fallbacks")
@@ -105,7 +109,7 @@ set(DEEPGEN_MEASURE_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen-me
 
 function(deepgen_add_gemm target)
   set(options UNTUNED VENDORED BATCH_INVARIANT)
-  set(singles NAME ACCUMULATE LAYOUT BATCH GROUPS GATED PREPACKED NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET FALLBACK KERNELS)
+  set(singles NAME ACCUMULATE LAYOUT BATCH GROUPS GATED PREPACKED NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET REGIME FALLBACK KERNELS)
   set(lists SHAPE TYPES EPILOGUE ARCHS SLOTS TUNE_AT WEIGHTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_gemm)
   _deepgen_check_target_name("${target}")

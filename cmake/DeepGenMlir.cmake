@@ -1,7 +1,7 @@
 # A library of the matrix products of a module of MLIR.
 #
 #   deepgen_add_mlir(<target> FILE x.mlir [MANIFEST x.mlir.json] [CALLS x.calls.mlir]
-#                    [SEARCH s] [SEARCH_FILE f] [BUDGET quick|default|thorough] [SLOTS n ...] [UNTUNED]
+#                    [SEARCH s] [SEARCH_FILE f] [BUDGET quick|default|thorough] [REGIME r] [SLOTS n ...] [UNTUNED]
 #                    [ARCHS ...] [NAMESPACE ns] [LOCK_FILE path])
 #
 # MANIFEST is what `deepgen import x.mlir -o x.mlir.json` has written, one function a line: x.mlir.json beside FILE unless given.
@@ -17,7 +17,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWorkload.cmake)
 
 function(deepgen_add_mlir target)
   set(options UNTUNED)
-  set(singles FILE MANIFEST CALLS NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET FALLBACK)
+  set(singles FILE MANIFEST CALLS NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET FALLBACK REGIME)
   set(lists ARCHS SLOTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_mlir)
   _deepgen_check_target_name("${target}")

@@ -2,7 +2,7 @@
 #
 #   deepgen_add_rows(<target> [NAME f] SHAPE M N TYPES x [d] KIND softmax|log_softmax|layer_norm|rms_norm
 #                    [RESIDUAL] [OUTPUT_RESIDUAL] [SCALE] [BIAS] [QUANTIZE e4m3|i8]
-#                    [SEARCH ...] [SEARCH_FILE f] [BUDGET ...] [SLOTS n ...] [UNTUNED] [ARCHS ...] [NAMESPACE ns] [LOCK_FILE path]
+#                    [SEARCH ...] [SEARCH_FILE f] [BUDGET ...] [REGIME ...] [SLOTS n ...] [UNTUNED] [ARCHS ...] [NAMESPACE ns] [LOCK_FILE path]
 #                    [VENDORED])
 #
 # D[m,:] = KIND(X[m,:] + residual[m,:]) * scale + bias, each row for itself; matrices are row-major. TYPES of X and D: f32,
@@ -80,7 +80,7 @@ endfunction()
 
 function(deepgen_add_rows target)
   set(options UNTUNED VENDORED RESIDUAL OUTPUT_RESIDUAL SCALE BIAS)
-  set(singles NAME KIND QUANTIZE NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
+  set(singles NAME KIND QUANTIZE NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET REGIME)
   set(lists SHAPE TYPES ARCHS SLOTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_rows)
   _deepgen_check_target_name("${target}")

@@ -1,4 +1,4 @@
-# How the search of a problem goes: SEARCH, SEARCH_FILE, BUDGET, SLOTS and their cache variables.
+# How the search of a problem goes: SEARCH, SEARCH_FILE, BUDGET, SLOTS, REGIME and their cache variables.
 #
 # Each setting is that of the first of these which has it: the call's keyword, the call's SEARCH_FILE, the cache variable,
 # the file of DEEPGEN_SEARCH_FILE (when the call names no file of its own), the default. Slots, trials and budget are one
@@ -13,8 +13,9 @@ cmake_policy(VERSION 3.25)
 # As base/search/search_options.h and docs/formats.md.
 set_property(GLOBAL PROPERTY DEEPGEN_STRATEGIES auto grid random anneal genetic gbt xgboost)
 set_property(GLOBAL PROPERTY DEEPGEN_BUDGETS quick default thorough)
+set_property(GLOBAL PROPERTY DEEPGEN_REGIMES sustained burst balanced)
 set_property(GLOBAL PROPERTY DEEPGEN_SEARCH_KEYS
-  schema budget slots strategy seed trials patience templates include exclude workspace space measure)
+  schema budget slots regime strategy seed trials patience templates include exclude workspace space measure)
 set_property(GLOBAL PROPERTY DEEPGEN_MEASURE_KEYS
   seconds warmup samples call_timeout compile_timeout caches baseline devices)
 
@@ -179,6 +180,7 @@ endfunction()
 # a project say the same, so what they say is worked out once.
 #   SLOTS                           the candidates of each round
 #   PLAN, COMPILE, MEASURE, PLAYOFF options of those commands
+#   REGIME                          what is tuned for on GPUs
 #   FILES                           what a plan depends on
 #   MILLISECONDS                    the most that measuring takes
 #   FINALISTS                       beside the default: kFinalists of base/search/finalists.h, with a range kRangedFinalists
@@ -187,8 +189,8 @@ function(_deepgen_search_options target result)
   if(DEFINED _deepgen_ranged AND NOT _deepgen_ranged EQUAL -1)
     string(APPEND words "\nranged")
   endif()
-  foreach(setting arg_SEARCH arg_SEARCH_FILE arg_BUDGET arg_SLOTS DEEPGEN_SEARCH DEEPGEN_SEARCH_FILE DEEPGEN_BUDGET
-          DEEPGEN_SLOTS DEEPGEN_MEASURE_SECONDS)
+  foreach(setting arg_SEARCH arg_SEARCH_FILE arg_BUDGET arg_SLOTS arg_REGIME DEEPGEN_SEARCH DEEPGEN_SEARCH_FILE
+          DEEPGEN_BUDGET DEEPGEN_SLOTS DEEPGEN_REGIME DEEPGEN_MEASURE_SECONDS)
     string(APPEND words "\n${${setting}}")
   endforeach()
   string(SHA1 id "${words}")
@@ -215,6 +217,7 @@ function(_deepgen_work_out_options target id)
     _deepgen_read_search(${target} ${file} text)
   endif()
   _deepgen_strategy(strategy)
+  _deepgen_regime(regime)
   _deepgen_file_slots(${target} "${file}" "${text}" in_file in_file_seconds)
   _deepgen_slots(found seconds)
   _deepgen_file_options()
@@ -242,7 +245,7 @@ function(_deepgen_work_out_options target id)
   if(DEFINED _deepgen_ranged AND NOT _deepgen_ranged EQUAL -1)
     set(finalists 12)
   endif()
-  foreach(option slots plan compile measure playoff files milliseconds finalists)
+  foreach(option slots plan compile measure playoff regime files milliseconds finalists)
     string(TOUPPER ${option} property)
     set_property(GLOBAL PROPERTY DEEPGEN_SEARCH_${id}_${property} "${${option}}")
   endforeach()
@@ -276,6 +279,30 @@ function(_deepgen_strategy result)
     set(strategy ${DEEPGEN_SEARCH})
   endif()
   set(${result} "${strategy}" PARENT_SCOPE)
+endfunction()
+
+# What a search on a GPU tunes for; CPUs have no regimes.
+function(_deepgen_regime result)
+  get_property(known GLOBAL PROPERTY DEEPGEN_REGIMES)
+  _deepgen_search_value("${text}" in_file regime)
+  if(NOT in_file STREQUAL "")
+    _deepgen_check_word(${target} "SEARCH_FILE ${file}: regime" "${in_file}" ${known})
+  endif()
+  if(DEEPGEN_REGIME)
+    _deepgen_check_word(${target} DEEPGEN_REGIME "${DEEPGEN_REGIME}" ${known})
+  endif()
+  set(regime balanced)
+  if(DEFINED arg_REGIME)
+    _deepgen_check_word(${target} REGIME "${arg_REGIME}" ${known})
+    set(regime ${arg_REGIME})
+  elseif(is_own AND NOT in_file STREQUAL "")
+    set(regime ${in_file})
+  elseif(DEEPGEN_REGIME)
+    set(regime ${DEEPGEN_REGIME})
+  elseif(NOT in_file STREQUAL "")
+    set(regime ${in_file})
+  endif()
+  set(${result} ${regime} PARENT_SCOPE)
 endfunction()
 
 # How many candidates in each round, and seconds of a measure edge by the budget. Reads `in_file`, the file's slots.

@@ -1,7 +1,7 @@
 # A library of all problems of a workload.
 #
 #   deepgen_add_workload(<target> FILE workload.json [THRESHOLD x] [MINUTES n]
-#                        [SEARCH s] [SEARCH_FILE f] [BUDGET quick|default|thorough] [SLOTS n ...] [UNTUNED]
+#                        [SEARCH s] [SEARCH_FILE f] [BUDGET quick|default|thorough] [REGIME r] [SLOTS n ...] [UNTUNED]
 #                        [ARCHS ...] [NAMESPACE ns] [LOCK_FILE path] [VENDORED] [FALLBACK vendor])
 #
 # FILE is what `deepgen import` has written; functions have its names, which follow from the problems. THRESHOLD leaves out
@@ -18,7 +18,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
 
 function(deepgen_add_workload target)
   set(options UNTUNED VENDORED)
-  set(singles FILE THRESHOLD MINUTES NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET FALLBACK)
+  set(singles FILE THRESHOLD MINUTES NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET FALLBACK REGIME)
   set(lists ARCHS SLOTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_workload)
   _deepgen_check_target_name("${target}")

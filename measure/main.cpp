@@ -46,6 +46,11 @@ void add_measure_options(CLI::App& app, MeasureOptions& o) {
       ->transform(CLI::CheckedTransformer(std::map<std::string, Caches>{
           {"cold", Caches::cold}, {"weights-cold", Caches::weights_cold}, {"warm", Caches::warm}}))
       ->option_text("cold|weights-cold|warm [cold]");
+  app.add_option("--regime", o.regime,
+                 "what is tuned for on a GPU: calls that go on and on, a few after a rest, or both")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, TunedFor>{
+          {"sustained", TunedFor::sustained}, {"burst", TunedFor::burst}, {"balanced", TunedFor::balanced}}))
+      ->option_text("sustained|burst|balanced [sustained]");
   app.add_option("--warmup", o.warmup, "calls of each candidate (on a GPU: samples) before its first sample")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();

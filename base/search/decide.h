@@ -11,21 +11,29 @@ struct Decision {
   bool improved = false; ///< the winner is not the default
   double threshold = 0;  ///< a finalist must be faster than the default by more than this share
   std::string reason;    ///< one line: why this config
+  Timing timing = {};    ///< of the winner, over the regimes that were tuned for
 };
 
 /// What the finals alone say. The default stays unless a finalist's upper confidence bound beats it by more
 /// than the noise (at least 0.5 %) and the log is stable. Among the beaters within the noise floor of the
 /// best: smaller workspace, then smaller code, then text, so that tuning again gives the same answer. When
 /// the default itself is not correct, the fastest finalist wins.
+///
+/// Of a search for balanced calls (base/kernel/regime.h) ratios and noise are geometric means over both
+/// regimes, where the default has both; finalists that lack one are left out. Who loses to the vendor in one
+/// of them, by more than the noise there, is left out as long as another finalist does not, the default too.
 Decision decide_finals(const RecordLog& final);
 
 /// The above, confirmed by the hold-out, which alone says how much faster the winner is: being the fastest of
 /// several in the finals is luck in part. A winner that is not faster than the default there, or whose clock
-/// leaves that open, gives way to the default. Logs without a hold-out are decided by their finals.
+/// leaves that open, gives way to the default: but not to one that loses to the vendor in a regime where the
+/// winner does not. Logs without a hold-out are decided by their finals.
 Decision decide(const RecordLog& final);
 
 /// What a finalist must gain to be a winner.
 double threshold_of(double noise_floor);
+/// That of the log: of both regimes, for balanced calls.
+double noise_of(const RecordLog& final);
 
 /// Where the interval of a ratio of times lies: "win" below 1 by more than `noise`, "loss" above it, "tie"
 /// within it, "AMBG" when it reaches over one of these borders.

@@ -1,11 +1,13 @@
 #include "base/search/finalists.h"
 
+#include "base/kernel/regime.h"
 #include "base/problem/problem.h"
 #include "base/search/sum_orders.h"
 #include "base/search/tune_points_json.h"
 #include "base/text/error.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <tuple>
 
@@ -45,23 +47,50 @@ void add_weights(RecordLog& log) {
   }
 }
 
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 1 : values[values.size() / 2];
+}
+
+/// Replaces times by their means over both regimes.
+void compare_over_regimes(std::vector<LoggedRecord>& records) {
+  std::vector<double> changes; ///< of a ratio, by the second regime
+  for (const LoggedRecord& r : records)
+    if (const Record& one = r.record; one.ok() && one.timing && one.bursts && one.origin != "default" &&
+                                      one.timing->ratio > 0 && one.bursts->ratio > 0)
+      changes.push_back(one.bursts->ratio / one.timing->ratio);
+  const double change = std::sqrt(median_of(std::move(changes)));
+  for (LoggedRecord& r : records) {
+    Record& one = r.record;
+    if (!one.timing) continue;
+    const int64_t samples = one.timing->samples; // of the race in which others left
+    if (one.bursts)
+      one.timing = over_regimes(*one.timing, one.bursts);
+    else if (one.origin != "default")
+      one.timing->ratio *= change, one.timing->low *= change, one.timing->high *= change;
+    one.timing->samples = samples;
+  }
+}
+
 } // namespace
 
 std::vector<LoggedRecord> read_logs(const std::vector<std::string>& logs) {
   std::vector<LoggedRecord> records;
-  bool comparable = true;
+  bool comparable = true, balanced = false;
   for (size_t i = 0; i < logs.size(); ++i) {
     RecordLog log = RecordLog::read(logs[i]);
     for (const Record& again : log.again)
       for (LoggedRecord& r : records)
         if (r.record.ok() && r.record.sha256 == again.sha256 && r.record.problem == again.problem)
-          r.record.timing = again.timing, r.record.points = again.points, r.record.cached = again.cached,
-          r.last_timed = i;
+          r.record.timing = again.timing, r.record.bursts = again.bursts, r.record.points = again.points,
+          r.record.cached = again.cached, r.last_timed = i;
     add_weights(log);
     const std::string anchor = log.environment.value("anchor", "default");
     comparable &= anchor == "default" || anchor == "none";
+    balanced |= tuned_for(log.environment) == TunedFor::balanced;
     for (Record& r : log.records) records.push_back({std::move(r), logs[i], i, i});
   }
+  if (balanced) compare_over_regimes(records);
   if (!comparable) compare_by_seconds(records);
   return records;
 }

@@ -17,7 +17,9 @@ struct LoggedRecord {
 };
 
 /// The records of rounds in the order of the logs. What a later round has timed again has the time of then.
-/// Where the default could not be timed, ratios are to the fastest, by seconds.
+/// Where the default could not be timed, ratios are to the fastest, by seconds. Of a search for balanced
+/// calls `timing` is the geometric mean over both regimes. What a round has timed sustained alone counts as
+/// if bursts had changed its ratio as they did the median of the others.
 std::vector<LoggedRecord> read_logs(const std::vector<std::string>& logs);
 /// The same of one search. Throws Error when they are of several problems.
 std::vector<LoggedRecord> read_records(const std::vector<std::string>& logs);

@@ -1,6 +1,7 @@
 #include "base/search/log_environment.h"
 
 #include "base/json/json_text.h"
+#include "base/kernel/regime.h"
 #include "base/search/vendor_call.h"
 
 namespace deepgen {
@@ -35,12 +36,47 @@ void check_whole(const Json& json, Names names, const std::string& where) {
        [](const Json& j, const std::string& name, const std::string& place) { get_count(j, name, place); });
 }
 
+/// Of one of the chosen ones in a regime.
+void check_arm(const Json& arm, const std::string& where) {
+  check_object(arm, "an arm of a regime", where);
+  check_texts(arm, {"sha256", "verdict", "failed"}, where);
+  check_numbers(arm, {"seconds", "clock_mhz", "power_capped"}, where);
+  each(arm, {"default", "vendor"}, where, get<std::array<double, 3>>);
+}
+
+void check_regimes(const Json& regimes, const std::string& where) {
+  check_object(regimes, "the hold-out's regimes", where);
+  for (const auto& [name, regime] : regimes.items()) {
+    check_object(regime, "a regime", where);
+    check_texts(regime, {"unstable"}, where);
+    check_numbers(regime, {"noise_floor", "dropped", "clean", "vendor_seconds"}, where);
+    for (const Json& arm : get<Json::array_t>(regime, "arms", where)) check_arm(arm, where);
+  }
+}
+
+/// Of the geometric means over the regimes that were tuned for.
+void check_balanced(const Json& balanced, const std::string& where) {
+  check_object(balanced, "the hold-out's means", where);
+  check_texts(balanced, {"verdict", "vendor_verdict", "default_verdict"}, where);
+  each(balanced, {"ratio", "vendor_ratio", "default_ratio"}, where, get<std::array<double, 3>>);
+}
+
+void check_finals(const Json& finals, const std::string& where) {
+  check_object(finals, "the finals", where);
+  if (!finals.contains("bursts")) return;
+  check_object(finals["bursts"], "the finals in bursts", where);
+  if (const auto floor = get<double>(finals["bursts"], "noise_floor", where); !(floor >= 0))
+    throw Error("the noise in bursts is below 0: " + excerpt(finals["bursts"]), where);
+}
+
 void check_holdout(const Json& holdout, const std::string& where) {
   check_object(holdout, "the hold-out", where);
   check_texts(holdout, {"sha256", "verdict", "clocks"}, where);
   check_numbers(holdout, {"noise_floor", "dropped"}, where);
   check_whole(holdout, {"rounds"}, where);
   check_numbers_of(holdout, {"clock_mhz", "power_capped"}, where);
+  if (holdout.contains("regimes")) check_regimes(holdout["regimes"], where);
+  if (holdout.contains("balanced")) check_balanced(holdout["balanced"], where);
   if (!holdout.contains("vendor")) return;
   const Json& vendor = holdout["vendor"];
   check_object(vendor, "the hold-out's vendor", where);
@@ -68,6 +104,8 @@ void check_environment(const Json& environment, const std::string& where) {
   check_texts(environment, {"anchor", "driver", "ended", "profile", "tool", "unstable", "unwatched"}, where);
   check_numbers(environment, {"least_noise", "power_limit_watts"}, where);
   check_whole(environment, {"cut"}, where);
+  if (environment.contains("regime")) regime_from(get_word(environment, "regime", where), where);
+  if (environment.contains("finals")) check_finals(environment["finals"], where);
   if (environment.contains("holdout")) check_holdout(environment["holdout"], where);
   if (environment.contains("vendor")) check_vendor(environment["vendor"], where);
 }

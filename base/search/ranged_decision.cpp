@@ -1,6 +1,7 @@
 #include "base/search/ranged_decision.h"
 
 #include "base/json/json_text.h"
+#include "base/kernel/regime.h"
 #include "base/search/crossover.h"
 #include "base/search/sum_orders.h"
 #include "base/search/tune_points_json.h"
@@ -66,7 +67,7 @@ public:
       CrossoverKernel k{r->choice.text(), r->code_bytes, {}};
       for (const auto& [value, list] : points_) {
         double sum = 0;
-        for (const Sizes& at : list) sum += std::log(std::max(r->at(at)->ratio, 1e-9));
+        for (const Sizes& at : list) sum += std::log(std::max(ratio(*r, at), 1e-9));
         const double mean = std::exp(sum / double(list.size()));
         k.seconds.push_back(r->origin == "default" ? mean * (1 - favour) : mean);
       }
@@ -76,6 +77,24 @@ public:
   }
 
 private:
+  static double ratio(const Record& r, const Sizes& at, double change) {
+    for (const PointTiming& p : r.points)
+      if (p.at == at)
+        return p.bursts || r.origin == "default" ? over_regimes(p.timing, p.bursts).ratio
+                                                 : p.timing.ratio * change;
+    return 0;
+  }
+  /// Over both regimes, where there are two.
+  double ratio(const Record& r, const Sizes& at) const {
+    std::vector<double> changes; ///< of a ratio, by the second regime
+    for (const Record* other : records_)
+      for (const PointTiming& p : other->points)
+        if (p.at == at && p.bursts && other->origin != "default" && p.timing.ratio > 0)
+          changes.push_back(p.bursts->ratio / p.timing.ratio);
+    std::sort(changes.begin(), changes.end());
+    return ratio(r, at, changes.empty() ? 1 : std::sqrt(changes[changes.size() / 2]));
+  }
+
   Size size_;
   std::vector<const Record*> records_;
   std::map<int64_t, std::vector<Sizes>> points_;
@@ -134,7 +153,7 @@ double mean_of(const Matrix& matrix, const Crossover& crossover) {
 /// Of the chosen ones to the default, over the points of the hold-out; 0: there is none.
 double mean_ratio(const std::vector<RangedHoldout>& holdout) {
   double sum = 0;
-  for (const RangedHoldout& h : holdout) sum += std::log(std::max(h.ratio, 1e-9));
+  for (const RangedHoldout& h : holdout) sum += std::log(std::max(h.both().ratio, 1e-9));
   return holdout.empty() ? 0 : std::exp(sum / double(holdout.size()));
 }
 
@@ -202,9 +221,10 @@ RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
   if (standard != records.end() && mean >= 1)
     return alone(p, **standard, "the default stays: a second process does not confirm what won the finals");
   CrossoverRules rules;
+  const double threshold = threshold_of(noise_of(final));
   rules.most_kernels = points.kernels;
-  rules.noise = std::max(rules.noise, threshold_of(final.noise_floor));
-  const Choosing chosen = choose_kernels(p, matrix, rules, threshold_of(final.noise_floor));
+  rules.noise = std::max(rules.noise, threshold);
+  const Choosing chosen = choose_kernels(p, matrix, rules, threshold);
   d.found = true, d.regret = chosen.crossover.regret, d.worst = chosen.crossover.worst;
   d.sum_order = chosen.order, d.order_cost = chosen.cost;
   share_calls(p, final, chosen, d);
@@ -217,14 +237,23 @@ Decision mean_decision(const Gemm& p, const RecordLog& final) {
   const RangedDecision d = decide_ranges(p, final);
   Decision out;
   out.found = d.found, out.improved = d.improved, out.reason = d.reason;
-  out.threshold = threshold_of(final.noise_floor);
+  out.threshold = threshold_of(noise_of(final));
   if (!d.found) return out;
   out.winner = d.parts.back().record;
-  std::vector<PointTiming> points;
-  for (const RangedHoldout& h : holdout_of(final.environment))
-    points.push_back({h.at, {h.seconds, h.seconds, h.seconds, h.ratio, h.low, h.high, 1, 1}});
+  std::vector<Timing> first, bursts;
+  const auto timing = [](const HeldOut& h) {
+    return Timing{h.seconds, h.seconds, h.seconds, h.ratio, h.low, h.high, 1, 1};
+  };
+  for (const RangedHoldout& h : holdout_of(final.environment)) {
+    first.push_back(timing(h.first));
+    if (h.bursts) bursts.push_back(timing(*h.bursts));
+  }
   // Where the default takes all calls, the hold-out is of others.
-  if (d.improved && !points.empty()) out.winner.timing = mean_timing(points);
+  if (d.improved && !first.empty()) {
+    out.winner.timing = mean_timing(first);
+    if (bursts.size() == first.size()) out.winner.bursts = mean_timing(bursts);
+  }
+  if (out.winner.timing) out.timing = over_regimes(*out.winner.timing, out.winner.bursts);
   return out;
 }
 
@@ -254,33 +283,51 @@ Json to_json(const std::vector<Border>& borders) {
   return json;
 }
 
+HeldOut RangedHoldout::both() const {
+  if (!bursts) return first;
+  const auto mean = [&](double HeldOut::* field) { return std::sqrt(first.*field * (*bursts.*field)); };
+  return {mean(&HeldOut::seconds), mean(&HeldOut::ratio), mean(&HeldOut::low), mean(&HeldOut::high),
+          mean(&HeldOut::vendor)};
+}
+
+namespace {
+
+HeldOut held_out_from(const Json& item, const std::string& where) {
+  return {get<double>(item, "seconds", where), get<double>(item, "ratio", where),
+          get<double>(item, "low", where), get<double>(item, "high", where),
+          get<double>(item, "vendor", where)};
+}
+
+void write_held_out(const HeldOut& h, Json& json) {
+  json["seconds"] = finite(h.seconds), json["ratio"] = finite(h.ratio);
+  json["low"] = finite(h.low), json["high"] = finite(h.high);
+  json["vendor"] = finite(h.vendor);
+}
+
+} // namespace
+
 std::vector<RangedHoldout> holdout_of(const Json& environment) {
   std::vector<RangedHoldout> out;
   const std::string where = "holdout";
   if (!environment.contains("points")) return out;
   for (const Json& item : get<std::vector<Json>>(environment, "points", where)) {
     const auto at = get<std::array<int64_t, size_count>>(item, "at", where);
-    out.push_back({{at[0], at[1], at[2], at[3]},
-                   get_name(item, "sha256", where),
-                   get<double>(item, "seconds", where),
-                   get<double>(item, "ratio", where),
-                   get<double>(item, "low", where),
-                   get<double>(item, "high", where),
-                   get<double>(item, "vendor", where)});
+    RangedHoldout h{
+        {at[0], at[1], at[2], at[3]}, get_name(item, "sha256", where), held_out_from(item, where)};
+    if (item.contains("bursts")) h.bursts = held_out_from(item["bursts"], where + ", bursts");
+    out.push_back(std::move(h));
   }
   return out;
 }
 
 Json to_json(const std::vector<RangedHoldout>& holdout) {
   Json json = Json::array();
-  for (const RangedHoldout& h : holdout)
-    json.push_back({{"at", {h.at.m, h.at.n, h.at.k, h.at.batch}},
-                    {"sha256", h.sha256},
-                    {"seconds", finite(h.seconds)},
-                    {"ratio", finite(h.ratio)},
-                    {"low", finite(h.low)},
-                    {"high", finite(h.high)},
-                    {"vendor", finite(h.vendor)}});
+  for (const RangedHoldout& h : holdout) {
+    Json item = {{"at", {h.at.m, h.at.n, h.at.k, h.at.batch}}, {"sha256", h.sha256}};
+    write_held_out(h.first, item);
+    if (h.bursts) write_held_out(*h.bursts, item["bursts"]);
+    json.push_back(std::move(item));
+  }
   return json;
 }
 

@@ -31,7 +31,8 @@ struct RangedDecision {
 /// counts as faster by the noise, so that others take its place for more than that. Where the hold-out finds
 /// the chosen ones slower than the default on average, or too much interfered, the default takes all calls.
 /// Borders are the measured ones ("borders" of the environment), else the geometric mean of the points around
-/// them.
+/// them. Of a search for balanced calls all ratios are geometric means over both regimes; where a finalist
+/// was not timed in bursts at a point, they count as having changed its ratio as the others' there.
 RangedDecision decide_ranges(const Gemm&, const RecordLog& final);
 
 /// The same as the decision of any search, for tables: the kernel of the largest calls, with the geometric
@@ -52,13 +53,19 @@ struct Border {
 std::vector<Border> borders_of(const Json& environment);
 Json to_json(const std::vector<Border>&);
 
-/// Of one point of the hold-out, in "points" of a log's environment.
-struct RangedHoldout {
-  Sizes at;
-  std::string sha256; ///< of the kernel that takes it
+/// Of one point of the hold-out, in one regime.
+struct HeldOut {
   double seconds = 0;
   double ratio = 1, low = 1, high = 1; ///< to the default
   double vendor = 0;                   ///< its time over the kernel's; 0: it was not timed
+};
+/// In "points" of a log's environment.
+struct RangedHoldout {
+  Sizes at;
+  std::string sha256;                 ///< of the kernel that takes it
+  HeldOut first;                      ///< sustained, unless bursts alone were tuned for
+  std::optional<HeldOut> bursts = {}; ///< of a search for balanced calls
+  HeldOut both() const;               ///< geometric means over what there is
 };
 std::vector<RangedHoldout> holdout_of(const Json& environment);
 Json to_json(const std::vector<RangedHoldout>&);

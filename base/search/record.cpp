@@ -48,10 +48,15 @@ Timing timing_from_json(const Json& json, const std::string& where) {
   return t;
 }
 
+std::optional<Timing> bursts_from_json(const Json& json, const std::string& where) {
+  if (!json.contains("bursts")) return std::nullopt;
+  return timing_from_json(get<Json>(json, "bursts", where), where + ", bursts");
+}
+
 PointTiming point_from_json(const Json& json, const std::string& where) {
   const auto at = get<std::array<int64_t, size_count>>(json, "at", where);
   check_counts("at", where, at.data(), at.data() + at.size());
-  return {{at[0], at[1], at[2], at[3]}, timing_from_json(json, where)};
+  return {{at[0], at[1], at[2], at[3]}, timing_from_json(json, where), 1, bursts_from_json(json, where)};
 }
 
 } // namespace
@@ -62,19 +67,29 @@ const Timing* Record::at(const Sizes& sizes) const {
   return nullptr;
 }
 
-Timing mean_timing(const std::vector<PointTiming>& points) {
+Timing mean_timing(const std::vector<Timing>& timings) {
   const auto mean = [&](double Timing::* field) {
     double sum = 0;
-    for (const PointTiming& p : points) sum += std::log(p.timing.*field);
-    return std::exp(sum / double(points.size()));
+    for (const Timing& one : timings) sum += std::log(one.*field);
+    return std::exp(sum / double(timings.size()));
   };
   Timing t;
   for (double Timing::* field : {&Timing::seconds, &Timing::quartile1, &Timing::quartile3, &Timing::ratio,
                                  &Timing::low, &Timing::high, &Timing::clean})
     t.*field = mean(field);
-  t.samples = points.front().timing.samples;
-  for (const PointTiming& p : points) t.samples = std::min(t.samples, p.timing.samples);
+  t.samples = timings.front().samples;
+  for (const Timing& one : timings) t.samples = std::min(t.samples, one.samples);
   return t;
+}
+
+Timing mean_timing(const std::vector<PointTiming>& points) {
+  std::vector<Timing> timings;
+  for (const PointTiming& p : points) timings.push_back(p.timing);
+  return mean_timing(timings);
+}
+
+Timing over_regimes(const Timing& timing, const std::optional<Timing>& bursts) {
+  return bursts ? mean_timing(std::vector{timing, *bursts}) : timing;
 }
 
 Json Record::to_json() const {
@@ -97,9 +112,11 @@ Json Record::to_json() const {
   if (!sum_order.empty()) json["sum_order"] = sum_order;
   if (!row_bits.empty()) json["row_bits"] = row_bits;
   if (timing) json["timing"] = timing_json(*timing);
+  if (bursts) json["bursts"] = timing_json(*bursts);
   for (const PointTiming& p : points) {
     Json point = timing_json(p.timing);
     point["at"] = {p.at.m, p.at.n, p.at.k, p.at.batch};
+    if (p.bursts) point["bursts"] = timing_json(*p.bursts);
     json["points"].push_back(std::move(point));
   }
   if (cached) json["cached"] = true;
@@ -129,6 +146,7 @@ Record Record::from_json(const Json& json, const std::string& where) {
   if (json.contains("sum_order")) r.sum_order = get_name(json, "sum_order", where);
   if (json.contains("row_bits")) r.row_bits = get_word(json, "row_bits", where);
   if (json.contains("timing")) r.timing = timing_from_json(json["timing"], where);
+  r.bursts = bursts_from_json(json, where);
   if (json.contains("points"))
     for (const Json& point : get<std::vector<Json>>(json, "points", where))
       r.points.push_back(point_from_json(point, where));

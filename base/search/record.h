@@ -25,6 +25,7 @@ struct PointTiming {
   Sizes at;
   Timing timing;
   double weight = 1; ///< of the point, in its search: what read_logs() finds in a log's environment
+  std::optional<Timing> bursts = {}; ///< as Record::bursts
 };
 
 struct Record {
@@ -47,6 +48,8 @@ struct Record {
   /// Largest error of the output relative to its tolerance (<= 1 passes), over all verified shapes.
   double error = 0;
   std::optional<Timing> timing;
+  /// Of a search for balanced calls (base/kernel/regime.h), whose `timing` is sustained: the same in bursts.
+  std::optional<Timing> bursts = {};
   /// Of a problem with ranges: at each point (base/problem/points.h); `timing` is then their mean_timing().
   std::vector<PointTiming> points = {};
   bool cached = false; ///< the timing, or the verdict that it is bad, is an earlier run's
@@ -59,8 +62,12 @@ struct Record {
   static Record from_json(const Json&, const std::string& where);
 };
 
-/// Geometric means of seconds and ratios over the points, which are not empty; the fewest samples.
+/// Geometric means of seconds and ratios, of one or more; the fewest samples.
+Timing mean_timing(const std::vector<Timing>&);
+/// The same over the points.
 Timing mean_timing(const std::vector<PointTiming>&);
+/// By which a search compares: the mean over both regimes where both are known; else the first alone.
+Timing over_regimes(const Timing&, const std::optional<Timing>& bursts);
 
 /// What a measure edge writes: the environment, one record a candidate, and for the finals the A/A noise
 /// floor.

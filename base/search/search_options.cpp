@@ -2,6 +2,7 @@
 
 #include "base/files/files.h"
 #include "base/json/json.h"
+#include "base/kernel/regime.h"
 #include "base/text/pattern.h"
 
 #include <algorithm>
@@ -224,6 +225,7 @@ SearchOptions SearchOptions::parse(const std::string& text, const std::string& w
   in.find("schema");
   in.text("budget", o.budget, {"quick", "default", "thorough"});
   if (const Json* slots = in.find("slots")) o.slots = whole_list(in, "slots", *slots, 1, 1000, false);
+  in.text("regime", o.regime, regime_words());
   in.text("strategy", o.strategy, search_strategies());
   in.whole("seed", 0, INT64_MAX, [&](int64_t v) { o.seed = uint64_t(v); });
   in.whole("trials", 1, 100000, [&](int64_t v) { o.trials = v; });
@@ -249,6 +251,7 @@ std::string SearchOptions::serialize() const {
   Json json = {{"schema", kSearchSchema}};
   if (!budget.empty()) json["budget"] = budget;
   if (!slots.empty()) json["slots"] = slots;
+  if (!regime.empty()) json["regime"] = regime;
   if (strategy != standard.strategy) json["strategy"] = strategy;
   if (seed != standard.seed) json["seed"] = seed;
   if (trials) json["trials"] = *trials;

@@ -63,6 +63,7 @@ struct SearchOptions {
   std::string space;          ///< path of a saved space (deepgen.space/1), relative to the search file
   std::string budget;         ///< "quick", "default" or "thorough"; read by CMake, as `slots`
   std::vector<int64_t> slots; ///< candidates in each round
+  std::string regime;         ///< what is tuned for on GPUs: regime_words(); read by CMake; empty: "balanced"
   MeasureRules measure;
 
   std::string file; ///< that this was read from, for messages

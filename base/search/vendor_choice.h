@@ -11,7 +11,8 @@ struct VendorChoice {
   std::string why_not;            ///< it is, and nothing can call it as it was timed
 };
 
-/// By the hold-out alone: its ratio is of times that chose neither.
+/// By the hold-out alone: its ratio is of times that chose neither. Of a search for balanced calls by the
+/// geometric mean over both regimes.
 VendorChoice vendor_choice(const RecordLog& final, const Decision&, const std::string& device);
 
 } // namespace deepgen

@@ -105,7 +105,7 @@ class Tuner:
                                      "--no-awkward", "-o", r / f"s{i:02}.dgk") for i in range(slots)]
         self.wait_for(row, compiles)
         anchor = ["--anchor", folder / "r0/s00.dgk"] if index else []
-        self.on_device(row, "run", "--plan", r / "plan.json", "--kernels", r, "--slots", slots, *anchor, *earlier, "-o",
+        self.on_device(row, "run", "--regime", self.o.regime, "--plan", r / "plan.json", "--kernels", r, "--slots", slots, *anchor, *earlier, "-o",
                        r / "records.jsonl")
         return r / "records.jsonl"
 
@@ -144,7 +144,7 @@ class Tuner:
         awkward = self.awkward(row, folder, records)
         for _ in range(2): # an unstable one is repeated once
             extra = ["--extra", self.o.extra] if self.o.extra else []
-            self.on_device(row, "playoff", *extra, "--awkward", *awkward, "--records", *records, "-o", final)
+            self.on_device(row, "playoff", "--regime", self.o.regime, *extra, "--awkward", *awkward, "--records", *records, "-o", final)
             if json.loads(final.read_text().splitlines()[0])["stable"]:
                 break
         self.call(row, self.deepgen, "select", "--mode", "auto", "--device", self.device, "--problem",
@@ -174,8 +174,10 @@ def main():
     parser.add_argument("--suite", default=HERE / "suite.txt", type=pathlib.Path)
     parser.add_argument("--slots", default=[40, 24], type=int, nargs="+", help="candidates of each round")
     parser.add_argument("--seconds", default=20, type=float, help="budget of a round's measurement")
+    parser.add_argument("--regime", default="balanced", choices=["sustained", "burst", "balanced"],
+                        help="what is tuned for: see Regimes in docs/tuning.md")
     parser.add_argument("--extra", default="", choices=["", "bursts", "serial", "bursts,serial"],
-                        help="in the hold-out, time these regimes, too: 3 seconds each (see README.md)")
+                        help="sustained: in the hold-out, time these regimes, too, 3 seconds each; the others time all three")
     parser.add_argument("--row-seconds", default=300, type=float, help="after which a row fails")
     parser.add_argument("--at-once", default=3, type=int, help="rows under way; one of them has the GPU")
     parser.add_argument("--jobs", default=max(1, (os.cpu_count() or 1) - 2), type=int, help="compilers at once")

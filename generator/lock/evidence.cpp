@@ -1,6 +1,7 @@
 #include "generator/lock/evidence.h"
 
 #include "base/json/json.h"
+#include "base/kernel/regime.h"
 #include "base/search/vendor_choice.h"
 #include "base/text/error.h"
 #include "generator/space/space.h"
@@ -49,25 +50,61 @@ void add_surroundings(Json& evidence, const RecordLog& final, const Json& holdou
       evidence[key] = holdout[key].is_array() ? holdout[key] : Json(rounded(holdout[key].get<double>()));
 }
 
+/// Of one regime of the hold-out, what it says of the locked kernel. Null: nothing.
+Json regime_of(const Json& regime, const std::string& sha256) {
+  for (const Json& arm : regime.value("arms", Json::array())) {
+    if (arm.value("sha256", "") != sha256 || !arm.contains("seconds")) continue;
+    Json facts = Json::object();
+    if (arm.contains("default")) facts["ratio"] = rounded(arm["default"]);
+    if (arm.contains("vendor"))
+      facts["vendor_ratio"] = rounded(arm["vendor"]), facts["vendor_verdict"] = arm.value("verdict", "");
+    if (arm.contains("clock_mhz")) facts["clock_mhz"] = arm["clock_mhz"];
+    if (regime.contains("noise_floor")) facts["noise_floor"] = rounded(regime["noise_floor"].get<double>());
+    if (regime.contains("unstable")) facts["unstable"] = regime["unstable"];
+    return facts;
+  }
+  return nullptr;
+}
+
+/// How calls followed each other, and all regimes that were measured.
+void add_regimes(Json& evidence, const RecordLog& final, const Json& holdout, const std::string& sha256) {
+  const TunedFor regime = tuned_for(final.environment);
+  if (regime != TunedFor::sustained) evidence["regime"] = to_string(regime);
+  const Json regimes = holdout.value("regimes", Json::object());
+  for (const auto& [name, facts] : regimes.items())
+    if (Json one = regime_of(facts, sha256); !one.is_null()) evidence["regimes"][name] = std::move(one);
+}
+
+/// Over both regimes, of a search for balanced calls.
+void balance_vendor(Json& evidence, const Json& holdout, bool chosen) {
+  const Json both = holdout.value("balanced", Json::object());
+  const char *ratio = chosen ? "vendor_ratio" : "default_ratio",
+             *what = chosen ? "vendor_verdict" : "default_verdict";
+  if (!both.contains(ratio)) return;
+  evidence["vendor_ratio"] = rounded(both[ratio]), evidence["vendor_verdict"] = both.value(what, "");
+}
+
 } // namespace
 
 Json evidence_of(const Decision& decision, const RecordLog& final, const std::vector<RecordLog>& logs,
                  const Tuned& tuned) {
-  const Timing& t = *decision.winner.timing;
+  const Timing& t = decision.timing;
   const Json holdout = final.environment.value("holdout", Json::object());
   // What the hold-out did not confirm is not what is locked.
   const bool chosen = holdout.value("sha256", "") == decision.winner.sha256;
-  const double floor = std::max(final.noise_floor, holdout.value("noise_floor", 0.0));
+  const double floor = std::max(noise_of(final), holdout.value("noise_floor", 0.0));
   Json evidence = {{"ratio", {rounded(t.low), rounded(t.ratio), rounded(t.high)}},
                    {"noise_floor", rounded(floor)}};
   if (!holdout.empty()) {
-    evidence["verdict"] = decision.improved ? holdout.value("verdict", "") : "default";
+    const Json both = holdout.value("balanced", Json::object());
+    evidence["verdict"] = decision.improved ? both.value("verdict", holdout.value("verdict", "")) : "default";
     evidence["rounds"] = holdout.value("rounds", int64_t(0));
     evidence["dropped_rounds"] = rounded(holdout.value("dropped", 0.0));
   }
   add_surroundings(evidence, final, chosen ? holdout : Json::object());
   if (const Record* vendor = vendor_record(final))
-    evidence["vendor"] = {vendor_name(*vendor), rounded(t.ratio / vendor->timing->ratio)};
+    evidence["vendor"] = {vendor_name(*vendor),
+                          rounded(t.ratio / over_regimes(*vendor->timing, vendor->bursts).ratio)};
   if (const Json vendor = chosen ? holdout.value("vendor", Json::object()) : Json::object();
       !vendor.empty()) {
     evidence["vendor_ratio"] = rounded_all(vendor.at("ratio"));
@@ -75,6 +112,8 @@ Json evidence_of(const Decision& decision, const RecordLog& final, const std::ve
     if (const std::string algorithm = vendor.value("algorithm", ""); !algorithm.empty())
       evidence["vendor_algorithm"] = algorithm;
   }
+  balance_vendor(evidence, holdout, chosen);
+  add_regimes(evidence, final, holdout, decision.winner.sha256);
   const VendorChoice choice = vendor_choice(final, decision, "");
   if (choice.call) evidence["fallback"] = "vendor";
   if (!choice.why_not.empty()) evidence["no_fallback"] = choice.why_not;

@@ -39,10 +39,16 @@ bool differ(const LockEntry& x, const LockEntry& y, const char* key) {
   return a && b && *a != *b;
 }
 
+/// Of one that says nothing, as all of CPUs and of earlier versions: sustained.
+std::string regime_of(const LockEntry& e) {
+  return find_in<std::string>(e.evidence, "regime").value_or("sustained");
+}
+
 std::string why_not_comparable(const LockEntry& x, const LockEntry& y) {
   if (x.problem != y.problem || x.arch != y.arch) return "they are of different problems";
   if (x.device.name != y.device.name || x.device.isa != y.device.isa)
     return "they were measured on different devices";
+  if (regime_of(x) != regime_of(y)) return "they were tuned for calls that follow each other differently";
   if (differ<std::string>(x, y, "profile")) return "they were measured in different ways";
   if (differ<double>(x, y, "power_limit_watts")) return "their devices had different power limits";
   return "";

@@ -18,6 +18,11 @@ double weight_of(const TunePoints& points, const Sizes& at) {
   return 1;
 }
 
+void add_ratios(Json& json, const HeldOut& h) {
+  json["ratio"] = {rounded(h.low), rounded(h.ratio), rounded(h.high)};
+  if (h.vendor > 0) json["vendor_ratio"] = rounded(h.vendor);
+}
+
 /// The points of the hold-out, as "kernel" its number in `parts`; "weight" where it is not 1.
 Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<RangedWinner>& parts,
                  const TunePoints& tuned) {
@@ -25,11 +30,13 @@ Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<Ra
   for (const RangedHoldout& h : holdout) {
     size_t kernel = 0;
     while (kernel + 1 < parts.size() && parts[kernel].record.sha256 != h.sha256) ++kernel;
-    Json point = {{"at", {h.at.m, h.at.n, h.at.k, h.at.batch}},
-                  {"kernel", kernel},
-                  {"ratio", {rounded(h.low), rounded(h.ratio), rounded(h.high)}}};
-    if (h.vendor > 0) point["vendor_ratio"] = rounded(h.vendor);
-    point["microseconds"] = rounded(1e6 * h.seconds);
+    Json point = {{"at", {h.at.m, h.at.n, h.at.k, h.at.batch}}, {"kernel", kernel}};
+    add_ratios(point, h.both());
+    point["microseconds"] = rounded(1e6 * h.first.seconds);
+    if (h.bursts) {
+      add_ratios(point["regimes"]["sustained"], h.first);
+      add_ratios(point["regimes"]["bursts"], *h.bursts);
+    }
     if (const double weight = weight_of(tuned, h.at); weight != 1) point["weight"] = weight;
     json.push_back(std::move(point));
   }
@@ -97,6 +104,12 @@ std::vector<EvidencePoint> evidence_points(const Json& evidence) {
     one.ratio = find_in<std::array<double, 3>>(point, "ratio").value_or(one.ratio);
     one.vendor = at_least_zero(point, "vendor_ratio", 0);
     one.weight = at_least_zero(point, "weight", 1);
+    const Json regimes = point.value("regimes", Json::object());
+    for (const char* name : {"sustained", "bursts"})
+      if (regimes.is_object() && regimes.contains(name))
+        if (const auto ratio = find_in<std::array<double, 3>>(regimes[name], "ratio");
+            ratio && (*ratio)[1] > 0)
+          one.regimes.push_back({name, *ratio, at_least_zero(regimes[name], "vendor_ratio", 0)});
     out.push_back(one);
   }
   return out;
@@ -208,16 +221,25 @@ std::string sizes_text(const Gemm& p, const Sizes& at) {
   return text;
 }
 
-/// Empty where it does not say how fast the kernel is.
+std::string ratios_text(const std::array<double, 3>& ratio, double vendor_ratio, const std::string& vendor) {
+  char line[160];
+  std::snprintf(line, sizeof line, "%.3fx vs default", 1 / ratio[1]);
+  std::string text = line;
+  if (!(vendor_ratio > 0)) return text;
+  std::snprintf(line, sizeof line, ", %.3fx vs ", vendor_ratio);
+  return text + line + vendor;
+}
+
+/// Empty where it does not say how fast the kernel is. Behind it, where there are two, each regime:
+/// " (sustained 1.020x vs default, 0.990x vs cublaslt; bursts ...)".
 std::string evidence_line(const EvidencePoint& point, const Gemm& p, const std::string& vendor) {
   if (!(point.ratio[1] > 0)) return "";
   char line[160];
-  std::snprintf(line, sizeof line, ": %.3fx vs default", 1 / point.ratio[1]);
-  std::string text = "    " + sizes_text(p, point.at) + line;
-  if (point.vendor > 0) {
-    std::snprintf(line, sizeof line, ", %.3fx vs ", point.vendor);
-    text += line + vendor;
-  }
+  std::string regimes, text = "    " + sizes_text(p, point.at) + ": ";
+  text += ratios_text(point.ratio, point.vendor, vendor);
+  for (const EvidencePoint::Regime& one : point.regimes)
+    regimes += (regimes.empty() ? " (" : "; ") + one.name + " " + ratios_text(one.ratio, one.vendor, vendor);
+  if (!regimes.empty()) text += regimes + ")";
   if (point.weight != 1) {
     std::snprintf(line, sizeof line, ", weight %g", point.weight);
     text += line;

@@ -20,10 +20,16 @@ std::optional<T> find_in(const Json& evidence, const char* key) {
 }
 
 struct EvidencePoint {
+  struct Regime {
+    std::string name;
+    std::array<double, 3> ratio;
+    double vendor;
+  };
   Sizes at;
-  double seconds = 0;            ///< 0: unknown
-  std::array<double, 3> ratio{}; ///< low, median and high, to the default's time; zeros: unknown
-  double vendor = 0, weight = 1; ///< the vendor's time over the kernel's, 0: unknown
+  double seconds = 0;               ///< 0: unknown
+  std::array<double, 3> ratio{};    ///< low, median and high, to the default's time; zeros: unknown
+  double vendor = 0, weight = 1;    ///< the vendor's time over the kernel's, 0: unknown
+  std::vector<Regime> regimes = {}; ///< of those that the ratios are geometric means of, where there are two
 };
 
 /// What is no point is left out, and what is no number of it unknown: somebody may have edited it.

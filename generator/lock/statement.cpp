@@ -43,6 +43,12 @@ public:
     unreadable_.insert("vendor");
     return std::nullopt;
   }
+  Json object(const std::string& key) {
+    const Json* value = at(key);
+    if (value && value->is_object()) return *value;
+    if (value) unreadable_.insert(key);
+    return Json::object();
+  }
   std::string unreadable() const {
     if (!json_.is_object()) return "the evidence is no object";
     std::string names;
@@ -72,6 +78,24 @@ std::string about_vendor(Fields& e) {
   if (!vendor) return "";
   if (!ratio) return text("%.3fx vs %s", 1 / vendor->second, vendor->first.c_str());
   return speed(*ratio, algorithm.empty() ? vendor->first : algorithm) + ": " + verdict;
+}
+
+/// "sustained 1.083x vs default [...], ..., in bursts ...", for each regime that was measured.
+std::string about_regimes(Fields& e) {
+  const auto vendor = e.vendor();
+  std::string out, tuned = e.text("regime");
+  const Json regimes = e.object("regimes");
+  for (const auto& [name, facts] : regimes.items()) {
+    Fields of(facts);
+    const auto ratio = of.find<Interval>("ratio"), against = of.find<Interval>("vendor_ratio");
+    if (!ratio && !against) continue;
+    out += "; " + name + ": " + (ratio ? speed(*ratio, "default") : "");
+    if (against)
+      out += (ratio ? ", " : "") + speed(*against, vendor ? vendor->first : "vendor") + ": " +
+             of.text("vendor_verdict");
+    if (of.find<std::string>("unstable")) out += ", unstable";
+  }
+  return (tuned.empty() ? "" : "tuned for " + tuned + " calls") + out;
 }
 
 std::string coverage(Fields& e) {
@@ -105,6 +129,7 @@ std::string statement(const Json& evidence, const Device& device) {
   if (e.find<double>("power_capped").value_or(0) >= 0.5) add("at the power limit");
   add(coverage(e));
   add(about_vendor(e));
+  add(about_regimes(e));
   if (e.text("fallback") == "vendor") add("called with FALLBACK vendor");
   if (const std::string why = e.text("no_fallback"); !why.empty()) add("no call to fall back on: " + why);
   add(e.unreadable());

@@ -129,7 +129,7 @@ function facts(study, device) {
   for (const entry of study.locked || [])
     rows.push(["locked", el("span", {}, el("code", {}, entry.config), ` ${entry.winner ? "(the winner)" : "(not this search’s winner)"}${entry.stale ? "; stale: " + entry.stale : ""}`)]);
   if (!(study.locked || []).length) rows.push(["locked", "not in the lock files of this report"]);
-  const known = { driver: "driver", tool: "measured by", profile: "profile", power_limit_watts: "power limit, W", other_processes: "other processes on the GPU", unwatched: "not watched", clock_mhz: "SM clock, MHz (5 %, median, 95 %)" };
+  const known = { regime: "tuned for calls that are", driver: "driver", tool: "measured by", profile: "profile", power_limit_watts: "power limit, W", other_processes: "other processes on the GPU", unwatched: "not watched", clock_mhz: "SM clock, MHz (5 %, median, 95 %)" };
   for (const [key, name] of Object.entries(known))
     if (study.environment[key] !== undefined) rows.push([name, [study.environment[key]].flat().join(", ")]);
   return el("dl", {}, rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));

@@ -116,8 +116,7 @@ std::string ranged_summary(const Gemm& p, const RecordLog& final) {
   const RangedDecision d = decide_ranges(p, final);
   if (!d.found) return "  no winner: " + d.reason + "\n";
   const Size size = *split_size(p);
-  std::string text =
-      "  winners: " + d.reason + format("; noise floor %.1f %%", 100 * final.noise_floor) + "\n";
+  std::string text = "  winners: " + d.reason + format("; noise floor %.1f %%", 100 * noise_of(final)) + "\n";
   if (!d.sum_order.empty())
     text += "  batch invariant: " + visible(d.sum_order) +
             format("; %.3f times as long as the best finalists of all orders", d.order_cost) + "\n";
@@ -126,10 +125,10 @@ std::string ranged_summary(const Gemm& p, const RecordLog& final) {
             ".." + std::to_string(w.taken.most[size]) + ": " + w.record.choice.text() + "\n";
   for (const RangedHoldout& h : holdout_of(final.environment)) {
     text += "    " + std::string(size_names[size_t(size)]) + "=" + std::to_string(h.at[size]) +
-            format(": %.1f ", p.at(h.at).flops() / h.seconds * 1e-9) + "GFLOP/s" +
-            format(", %.3fx vs default", 1 / h.ratio);
-    if (h.vendor > 0)
-      text += format(", %.3fx vs ", h.vendor) + visible(final.environment.value("vendor_name", "the vendor"));
+            format(": %.1f ", p.at(h.at).flops() / h.first.seconds * 1e-9) + "GFLOP/s" +
+            format(", %.3fx vs default", 1 / h.both().ratio);
+    if (const double vendor = h.both().vendor; vendor > 0)
+      text += format(", %.3fx vs ", vendor) + visible(final.environment.value("vendor_name", "the vendor"));
     text += "\n";
   }
   return text;
@@ -149,13 +148,14 @@ std::string summary(const std::vector<const Record*>& records, const RecordLog* 
   if (!decision.found) return text + "  no winner: " + decision.reason + "\n";
   text +=
       "  winner: " + decision.winner.choice.text() + "\n          " + decision.reason +
-      format("; noise floor %.1f %%", 100 * final->noise_floor) +
+      format("; noise floor %.1f %%", 100 * noise_of(*final)) +
       (final->stable ? "" : "; unstable: " + final->environment.value("unstable", "too much interference")) +
       "\n";
   if (const Record* vendor = vendor_record(*final))
     text += "  vendor: " + vendor_name(*vendor) + format(", %.1f ", rate(*vendor)) +
             Problem::parse(vendor->problem).rate().unit +
-            format("; the winner is %.3fx as fast\n", vendor->timing->ratio / decision.winner.timing->ratio);
+            format("; the winner is %.3fx as fast\n",
+                   over_regimes(*vendor->timing, vendor->bursts).ratio / decision.timing.ratio);
   return text;
 }
 

@@ -36,10 +36,11 @@ Curve from_holdout(const RecordLog& final, const Gemm& p, Size size) {
   const TunePoints tuned = points_of(p, final);
   for (const RangedHoldout& h : holdout_of(final.environment)) {
     const auto at = std::find(tuned.at.begin(), tuned.at.end(), h.at);
+    const HeldOut both = h.both();
     curve.points.push_back({h.at,
-                            h.seconds,
-                            {h.low, h.ratio, h.high},
-                            h.vendor,
+                            h.first.seconds,
+                            {both.low, both.ratio, both.high},
+                            both.vendor,
                             at == tuned.at.end() ? 1 : tuned.weights[size_t(at - tuned.at.begin())]});
   }
   const RangedDecision d = decide_ranges(p, final);

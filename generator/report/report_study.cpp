@@ -66,19 +66,40 @@ const Json& holdout_of(const RecordLog& final, const Record& winner) {
                                                                                              : none;
 }
 
+/// Of the lower bound, median and upper bound of a ratio of times.
+Speed speed_of(const Json& ratio) {
+  return {1 / ratio.at(1).get<double>(), 1 / ratio.at(2).get<double>(), 1 / ratio.at(0).get<double>()};
+}
+
+/// What the hold-out says of the winner in each regime.
+std::map<std::string, RegimeSpeed> regimes_of(const RecordLog& final, const Record& winner) {
+  std::map<std::string, RegimeSpeed> out;
+  const Json holdout = final.environment.value("holdout", Json::object());
+  const Json regimes = holdout.value("regimes", Json::object());
+  for (const auto& [name, regime] : regimes.items())
+    for (const Json& arm : regime.value("arms", Json::array())) {
+      if (arm.value("sha256", "") != winner.sha256 || !arm.contains("seconds")) continue;
+      RegimeSpeed& speed = out[name];
+      if (arm.contains("default")) speed.against_default = speed_of(arm["default"]);
+      if (arm.contains("vendor"))
+        speed.against_vendor = speed_of(arm["vendor"]), speed.verdict = arm.value("verdict", "");
+    }
+  return out;
+}
+
 /// The winner's speed against the vendor: paired where the measurement has that pair, else from both ratios
 /// to the default, which widens the interval.
 Speed speed_against(const Record& vendor, const Record& winner, const RecordLog& final) {
   if (const Json& holdout = holdout_of(final, winner); holdout.contains("vendor")) {
-    const Json& ratio =
-        holdout["vendor"].at("ratio"); // of times, the winner's to the vendor's: low, median, high
-    return {1 / ratio.at(1).get<double>(), 1 / ratio.at(2).get<double>(), 1 / ratio.at(0).get<double>()};
+    const Json both = holdout.value("balanced", Json::object());
+    return speed_of(both.contains("vendor_ratio") ? both["vendor_ratio"] : holdout["vendor"].at("ratio"));
   }
-  if (winner.stage == "final" && final.environment.contains("vendor"))
+  if (winner.stage == "final" && !winner.bursts && final.environment.contains("vendor"))
     for (const Json& pair : final.environment["vendor"].value("ratios", Json::array()))
       if (pair.value("sha256", "") == winner.sha256)
         return {pair.value("ratio", 1.0), pair.value("low", 1.0), pair.value("high", 1.0)};
-  const Timing &v = *vendor.timing, &w = *winner.timing;
+  const Timing v = over_regimes(*vendor.timing, vendor.bursts),
+               w = over_regimes(*winner.timing, winner.bursts);
   return {v.ratio / w.ratio, v.low / w.high, v.high / w.low};
 }
 
@@ -90,6 +111,7 @@ void compare(Study& study) {
   const RecordLog& final = *study.final;
   const Record& winner = study.decision.winner;
   const Json& holdout = holdout_of(final, winner);
+  const Json both = holdout.value("balanced", Json::object());
   const bool has_default = std::any_of(final.records.begin(), final.records.end(), [&](const Record& r) {
     return r.stage == winner.stage && r.origin == "default" && r.ok() && r.timing;
   });
@@ -97,15 +119,15 @@ void compare(Study& study) {
     study.against_default = Speed{};
     study.default_verdict = "unchanged";
   } else if (has_default) {
-    const Timing& t = *winner.timing;
+    const Timing& t = study.decision.timing;
     study.against_default = Speed{1 / t.ratio, 1 / t.high, 1 / t.low};
-    study.default_verdict =
-        holdout.value("verdict", verdict_of(*study.against_default, study.decision.threshold));
+    study.default_verdict = both.value(
+        "verdict", holdout.value("verdict", verdict_of(*study.against_default, study.decision.threshold)));
   }
   if (!study.vendor) return;
   study.against_vendor = speed_against(*study.vendor, winner, final);
   study.vendor_verdict = holdout.contains("vendor")
-                             ? holdout["vendor"].value("verdict", "")
+                             ? both.value("vendor_verdict", holdout["vendor"].value("verdict", ""))
                              : verdict_of(*study.against_vendor, study.decision.threshold);
 }
 
@@ -115,6 +137,8 @@ void conclude(Study& study, const ReportInput& input) {
       study.problem.ranged() ? mean_decision(study.problem.gemm(), *study.final) : decide(*study.final);
   if (const Record* vendor = vendor_record(*study.final)) study.vendor = *vendor;
   if (!study.decision.found || !study.decision.winner.timing) return;
+  study.regime = text_of(study.final->environment, "regime");
+  study.regimes = regimes_of(*study.final, study.decision.winner);
   compare(study);
   if (input.evidence)
     study.evidence = evidence_of(study.decision, *study.final, input.logs,

@@ -25,6 +25,12 @@ struct Speed {
   double value = 1, low = 1, high = 1;
 };
 
+/// Of the winner, in one regime of the hold-out.
+struct RegimeSpeed {
+  std::optional<Speed> against_default, against_vendor;
+  std::string verdict; ///< against the vendor
+};
+
 struct Study {
   Problem problem;
   std::string arch;
@@ -40,9 +46,11 @@ struct Study {
   std::optional<Record> vendor;
   std::optional<Speed> against_default, against_vendor; ///< of the winner
   std::string default_verdict,
-      vendor_verdict;             ///< as base/search/decide.h has them; "unchanged": the default itself
-  Json evidence = Json::object(); ///< what a lock entry would hold
-  std::vector<LockEntry> locked;  ///< entries for this problem and device
+      vendor_verdict; ///< as base/search/decide.h has them; "unchanged": the default itself
+  std::string regime; ///< what was tuned for, where its finals say so
+  std::map<std::string, RegimeSpeed> regimes; ///< "sustained", "bursts", "serial": those that were measured
+  Json evidence = Json::object();             ///< what a lock entry would hold
+  std::vector<LockEntry> locked;              ///< entries for this problem and device
 
   bool decided() const { return final && decision.found; }
   /// "improved", "unchanged" (the default stays), "default failed" (a finalist won and there is nothing to

@@ -17,6 +17,9 @@ ResultRow row_of(const Study& s) {
   if (s.vendor) row.reference = vendor_name(*s.vendor), row.reference_seconds = s.vendor->timing->seconds;
   row.verdict = s.decided() && s.decision.winner.timing ? "no reference" : s.outcome();
   if (!s.decided() || !s.decision.winner.timing) return row;
+  row.regime = s.regime;
+  for (const auto& [name, speed] : s.regimes)
+    if (speed.against_vendor) row.regimes[name] = speed.against_vendor->value;
   row.tuned_seconds = s.decision.winner.timing->seconds;
   row.error = s.decision.winner.error;
   return row;
@@ -123,16 +126,21 @@ std::vector<ResultRow> result_rows(const ResultsInput& in) {
 }
 
 std::string results_csv(const std::vector<ResultRow>& rows, bool only_kept) {
-  std::string text =
-      csv_line({"problem", "name", "calls", "share", "arch", "device", "reference", "reference_seconds",
-                "tuned_seconds", "uplift", "low", "high", "error", "verdict", "kept"});
+  std::string text = csv_line({"problem", "name", "calls", "share", "arch", "device", "reference",
+                               "reference_seconds", "tuned_seconds", "uplift", "low", "high", "error",
+                               "verdict", "kept", "regime", "sustained", "bursts", "serial"});
   for (const ResultRow& r : rows) {
     if (only_kept && !r.kept) continue;
     const auto part = [&](double Speed::* p) { return r.uplift ? csv_number((*r.uplift).*p) : ""; };
-    text += csv_line({r.problem, r.name, csv_number(r.calls), csv_number(r.share), r.arch, r.device,
-                      r.reference, optional_number(r.reference_seconds), optional_number(r.tuned_seconds),
-                      part(&Speed::value), part(&Speed::low), part(&Speed::high), csv_number(r.error),
-                      r.verdict, r.kept ? "yes" : "no"});
+    const auto in = [&](const char* regime) {
+      const auto at = r.regimes.find(regime);
+      return at == r.regimes.end() ? "" : csv_number(at->second);
+    };
+    text +=
+        csv_line({r.problem, r.name, csv_number(r.calls), csv_number(r.share), r.arch, r.device, r.reference,
+                  optional_number(r.reference_seconds), optional_number(r.tuned_seconds), part(&Speed::value),
+                  part(&Speed::low), part(&Speed::high), csv_number(r.error), r.verdict,
+                  r.kept ? "yes" : "no", r.regime, in("sustained"), in("bursts"), in("serial")});
   }
   return text;
 }

@@ -19,7 +19,9 @@ struct ResultRow {
   std::string reference;       ///< "openblas 0.3.21"; the lock's file and config; empty: there is none
   std::optional<double> reference_seconds, tuned_seconds; ///< of a call
   std::optional<Speed> uplift;                            ///< times as fast as the reference
-  double error = 0;                                       ///< of the tuned kernel, over what is allowed
+  std::string regime;                                     ///< tuned for; empty: a CPU, or sustained
+  std::map<std::string, double> regimes; ///< times as fast as the vendor, in each regime that was measured
+  double error = 0;                      ///< of the tuned kernel, over what is allowed
   std::string verdict; ///< "win", "tie", ...; "same": the reference's own; why there is nothing to compare
   bool kept = false;
 };

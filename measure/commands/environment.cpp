@@ -42,6 +42,10 @@ Json environment(const Device& device, const std::string& anchor) {
           {"anchor", anchor}};
 }
 
+TunedFor regime_on(const Device& device, const MeasureOptions& o) {
+  return device.is_cpu() ? TunedFor::sustained : o.regime;
+}
+
 int64_t runnable_isa(const Device& device) {
   if (!device.is_cpu()) return std::numeric_limits<int64_t>::max();
   return common_isa(isa_of(device), isa_of_this_cpu());

@@ -25,6 +25,8 @@ std::string surroundings_text(const Device& device);
 Json environment(const Device& device, const std::string& anchor);
 /// Throws Error unless the device can be measured on and is there.
 void check_device(const Device& device, const std::string& where, Caches caches);
+/// What is tuned for on it: a CPU has no regimes, whatever was asked for.
+TunedFor regime_on(const Device& device, const MeasureOptions&);
 /// The level that both the description and this CPU have; no limit for GPUs.
 int64_t runnable_isa(const Device& device);
 

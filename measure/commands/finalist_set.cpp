@@ -29,7 +29,7 @@ Finalist FinalistSet::load(const LoggedRecord& r, const std::string& output) con
   check_unchanged(f.file, r.record, path, r.log);
   f.record.stage = "final";
   f.record.detail.clear();
-  f.record.timing.reset();
+  f.record.timing.reset(), f.record.bursts.reset();
   f.record.cached = false;
   f.record.kernel_file = relative_to_log(path, output);
   return f;

@@ -77,6 +77,9 @@ EarlierRuns::EarlierRuns(CacheSettings settings, const Device& device, const cud
   times_hold_["seconds"] = o.seconds, times_hold_["call seconds"] = o.call_seconds,
   times_hold_["warmup"] = o.warmup;
   times_hold_["caches"] = to_string(o.caches);
+  // Balanced rounds begin as sustained ones do, but they know more of their best.
+  if (const TunedFor regime = regime_on(device, o); regime != TunedFor::sustained)
+    times_hold_["regime"] = to_string(regime);
   if (!device.is_cpu())
     times_hold_["driver"] = around.driver, times_hold_["power limit"] = around.power_limit_watts;
 }
@@ -130,7 +133,7 @@ bool EarlierRuns::recall_time(Candidate& c, const Candidate& anchor) {
   const auto stored = parse<Record>(cache_.find(CacheKind::time, time_key(c, anchor)),
                                     [](const Json& json) { return Record::from_json(json, kEntry); });
   if (!stored || !stored->timing) return false;
-  c.record.timing = stored->timing;
+  c.record.timing = stored->timing, c.record.bursts = stored->bursts;
   c.decide("ok", "");
   c.record.cached = true;
   return true;

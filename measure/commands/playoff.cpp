@@ -63,9 +63,18 @@ Contest contest_of(const FinalistSet& selection, const PlayoffCommand& command) 
   c.options.warmup = command.options.warmup;
   c.options.most_rounds = command.options.samples;
   c.seconds = command.options.seconds;
-  for (const std::string& name : command.extra)
-    c.extra.push_back(name == to_string(Regime::serial) ? Regime::serial : Regime::bursts);
+  for (const std::string& name : command.extra) c.extra.push_back(regime_of(name));
   return c;
+}
+
+/// Of a GPU: the regimes, with serial launches for evidence. Bursts rest, so that their rounds are few.
+void set_regime(Contest& c, const PlayoffCommand& command) {
+  constexpr int kRounds = 8;
+  c.regime = command.options.regime;
+  if (c.regime == TunedFor::sustained) return;
+  c.extra_rounds = kRounds;
+  if (c.extra.empty()) c.extra = {Regime::serial};
+  if (c.regime == TunedFor::burst) spare_rounds(c.options);
 }
 
 RecordLog time_on_cpu(const FinalistSet& selection, const Device& device, const PlayoffCommand& command,
@@ -107,6 +116,7 @@ RecordLog time_ranges(const FinalistSet& selection, const Device& device, const 
   for (const Finalist& f : selection.finalists())
     c.finalists.push_back(f.record), c.kernels.push_back(&f.kernel());
   c.has_default = selection.has_default();
+  c.regime = regime_on(device, command.options);
   c.options.call_seconds =
       call_limit(selection.finalists().front().file.problem, command.options.call_seconds);
   c.options.seed = command.options.seed, c.options.warmup = command.options.warmup;
@@ -230,6 +240,7 @@ RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const Playoff
   };
   c.clean_enough = kCleanEnoughOnGpu;
   bench.complete(c.options, cuda::Bench::full_heat);
+  set_regime(c, command);
   c.settle_again = cuda::Bench::again_heat;
   c.options.spent = &spent;
   ContestResult r = run_contest(c, progress);
@@ -278,11 +289,11 @@ std::string summary(const RecordLog& log) {
     if (!r.timing || r.stage != "final" || (left += r.status == "dropped", !r.ok())) continue;
     char line[160];
     std::snprintf(line, sizeof line, "%s%s %.3f", text.empty() ? "" : ", ", candidate_name(r).c_str(),
-                  r.timing->ratio);
+                  over_regimes(*r.timing, r.bursts).ratio);
     text += line;
   }
   if (text.empty()) return "no finalist could be timed, so nothing is decided";
-  text += " of the default's time, noise " + percent(log.noise_floor);
+  text += " of the default's time, noise " + percent(noise_of(log));
   if (left) text += "; " + std::to_string(left) + " clearly slower in the first rounds";
   if (!unwatched.empty()) text += "; throttling and other processes were not watched: " + unwatched;
   if (!log.stable) return text + "; unstable: " + log.environment.value("unstable", "");
@@ -301,7 +312,7 @@ std::string short_summary(const RecordLog& log) {
   if (!d.improved) return "the default config stays";
   char text[160];
   std::snprintf(text, sizeof text, "%s is %.3g times as fast as the default",
-                candidate_name(d.winner).c_str(), d.winner.timing ? 1 / d.winner.timing->ratio : 1);
+                candidate_name(d.winner).c_str(), d.winner.timing ? 1 / d.timing.ratio : 1);
   return text;
 }
 

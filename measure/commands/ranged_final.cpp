@@ -3,6 +3,7 @@
 #include "base/search/ranged_decision.h"
 #include "base/search/tune_points_json.h"
 #include "measure/race/statistics.h"
+#include "measure/race/two_regimes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,10 @@ namespace {
 constexpr double kFinals = 0.55, kBorders = 0.15, kHoldout = 0.3;
 constexpr int kFewestRounds = 5, kFewestOfBorders = 3, kBisections = 4;
 constexpr int64_t kNear = 8; ///< borders are found to an eighth of their size
+// In bursts, at each point: of the finalists the best so many beside the default, and the vendor's best.
+constexpr size_t kBestInBursts = 4;
+constexpr int kPointBurstRounds = 3, kHoldoutBurstRounds = 5;
+constexpr double kPointBurstSeconds = 0.6;
 
 class RangedFinal {
 public:
@@ -22,6 +27,7 @@ public:
     log_.records = c.finalists;
     log_.environment["tune_at"] = tune_points_json(c.points);
     log_.environment["anchor"] = c.has_default ? "default" : "none";
+    if (c.regime != TunedFor::sustained) log_.environment["regime"] = to_string(c.regime);
   }
 
   RecordLog run() {
@@ -46,13 +52,29 @@ private:
     if (!log_.environment.contains("unstable")) log_.environment["unstable"] = why;
   }
 
-  std::vector<ArmResult> race(SizedField& field, const std::vector<Arm>& arms, int fewest, double seconds) {
+  RaceOptions options_of(SizedField& field, double seconds) {
     RaceOptions options = contest_.options;
     options.deadline = wall_seconds() + seconds;
     field.complete(options, samples_.empty() ? Heat::brief : Heat::kept);
-    const std::vector<ArmResult> results =
-        full_race(arms, fewest, contest_.options.most_rounds, options, progress_);
+    return options;
+  }
+
+  std::vector<ArmResult> race(SizedField& field, const std::vector<Arm>& arms, int fewest, double seconds) {
+    const RaceOptions options = options_of(field, seconds);
+    const std::vector<ArmResult> results = full_race(arms, fewest, options.most_rounds, options, progress_);
     samples_.insert(samples_.end(), results.begin(), results.end());
+    return results;
+  }
+
+  /// Balanced: then the best `most` of the arms from..to - 1 in bursts, with the others.
+  InTwo race_in_regimes(SizedField& field, const std::vector<Arm>& arms, double seconds, const Cut& group,
+                        int rounds) {
+    if (contest_.regime != TunedFor::balanced) return {race(field, arms, kFewestRounds, seconds), {}};
+    Bursts bursts{{}, {group}, rounds, 0, kPointBurstSeconds};
+    for (const Arm& arm : arms) bursts.arms.push_back(in_regime(arm, Regime::bursts));
+    const RaceOptions options = options_of(field, seconds + kPointBurstSeconds);
+    InTwo results = full_in_two(arms, bursts, kFewestRounds, options, progress_);
+    samples_.insert(samples_.end(), results.first.begin(), results.first.end());
     return results;
   }
 
@@ -80,32 +102,51 @@ private:
   void time_running() {
     const std::vector<size_t> list = running();
     for (size_t i : list) log_.records[i].points.clear();
-    std::vector<double> noise;
+    std::vector<double> noise, in_bursts;
     for (const Sizes& at : all_) {
       if (running() != list || list.empty()) return;
       const auto field = contest_.field(at, false);
       std::vector<Arm> arms;
       for (size_t i : list) arms.push_back(field->kernel_arm(name(i), kernel(i)));
       arms.push_back(field->kernel_arm("the anchor again", kernel(list.front())));
-      const auto results =
-          race(*field, arms, kFewestRounds, kFinals * contest_.seconds / double(all_.size()));
+      const InTwo results = race_in_regimes(*field, arms, kFinals * contest_.seconds / double(all_.size()),
+                                            {1, list.size(), 0, kBestInBursts}, kPointBurstRounds);
       keep(list, results, at);
-      if (results.front().timed() && results.back().timed())
-        noise.push_back(std::abs(std::expm1(median(log_ratios(results.back(), results.front())))));
+      note_noise(results.first, noise);
+      note_noise(results.bursts, in_bursts);
     }
-    std::sort(noise.begin(), noise.end());
-    // The upper quartile over the points: one point that was disturbed does not hide all gains.
-    log_.noise_floor = std::max(contest_.least_noise, noise.empty() ? 0 : noise[3 * noise.size() / 4]);
+    log_.noise_floor = std::max(contest_.least_noise, upper_quartile(noise));
     if (noise.size() < all_.size()) unstable("the noise is unknown at some points");
+    if (contest_.regime != TunedFor::balanced) return;
+    log_.environment["finals"]["bursts"] = {{"noise_floor", upper_quartile(in_bursts)}};
+    if (in_bursts.size() < all_.size()) unstable("the noise in bursts is unknown at some points");
   }
 
-  void keep(const std::vector<size_t>& list, const std::vector<ArmResult>& results, const Sizes& at) {
+  /// Of the first arm, beside itself as the last one.
+  static void note_noise(const std::vector<ArmResult>& results, std::vector<double>& noise) {
+    if (!results.empty() && results.front().timed() && results.back().timed())
+      noise.push_back(std::abs(std::expm1(median(log_ratios(results.back(), results.front())))));
+  }
+  /// Over the points: one that was disturbed does not hide all gains.
+  static double upper_quartile(std::vector<double> noise) {
+    std::sort(noise.begin(), noise.end());
+    return noise.empty() ? 0 : noise[3 * noise.size() / 4];
+  }
+
+  void keep(const std::vector<size_t>& list, const InTwo& results, const Sizes& at) {
+    const std::vector<ArmResult>& first = results.first;
     for (size_t i = 0; i < list.size(); ++i) {
       Record& r = log_.records[list[i]];
-      if (results[i].timed() && results[0].timed())
-        r.points.push_back({at, summarize(results[i], results[0], contest_.options.seed)});
-      else if (!results[i].failure.empty())
-        r.status = results[i].failure, r.detail = "while it was timed: " + results[i].detail;
+      if (first[i].timed() && first[0].timed())
+        r.points.push_back({at, summarize(first[i], first[0], contest_.options.seed)});
+      else if (!first[i].failure.empty())
+        r.status = first[i].failure, r.detail = "while it was timed: " + first[i].detail;
+      if (results.bursts.empty() || !r.ok() || r.points.empty()) continue;
+      const ArmResult &own = results.bursts[i], &anchor = results.bursts[0];
+      if (own.timed() && anchor.timed())
+        r.points.back().bursts = summarize(own, anchor, contest_.options.seed);
+      else if (!own.failure.empty())
+        r.status = own.failure, r.detail = "while it was timed in bursts: " + own.detail;
     }
   }
 
@@ -170,21 +211,25 @@ private:
       if (beside) arms.push_back(field->kernel_arm(name(0), kernel(0)));
       const size_t vendors = arms.size();
       for (Arm& arm : field->vendor_arms()) arms.push_back(std::move(arm));
-      const auto results =
-          race(*field, arms, kFewestRounds, kHoldout * contest_.seconds / double(points.size()));
-      if (!results[0].timed() || (beside && !results[1].timed())) {
+      const InTwo results = race_in_regimes(*field, arms, kHoldout * contest_.seconds / double(points.size()),
+                                            {vendors, arms.size(), 0, 1}, kHoldoutBurstRounds);
+      const auto timed = [&](const std::vector<ArmResult>& all) {
+        return all.empty() || (all[0].timed() && (!beside || all[1].timed()));
+      };
+      if (!timed(results.first) || !timed(results.bursts)) {
         unstable("a chosen kernel could not be timed again");
         continue;
       }
-      holdout.push_back(entry(at, part->record.sha256, results, beside, vendors));
+      RangedHoldout h{at, part->record.sha256, held_out(results.first, beside, vendors)};
+      if (!results.bursts.empty()) h.bursts = held_out(results.bursts, beside, vendors);
+      holdout.push_back(std::move(h));
     }
     log_.environment["points"] = to_json(holdout);
   }
 
-  RangedHoldout entry(const Sizes& at, const std::string& sha256, const std::vector<ArmResult>& results,
-                      bool beside, size_t vendors) const {
+  HeldOut held_out(const std::vector<ArmResult>& results, bool beside, size_t vendors) const {
     const Timing t = summarize(results[0], results[beside ? 1 : 0], contest_.options.seed);
-    RangedHoldout h{at, sha256, t.seconds, t.ratio, t.low, t.high, 0};
+    HeldOut h{t.seconds, t.ratio, t.low, t.high, 0};
     for (size_t i = vendors; i < results.size(); ++i) {
       if (!results[i].timed()) continue;
       const double ratio = std::exp(median(log_ratios(results[i], results[0])));

@@ -16,7 +16,8 @@ struct RangedContest {
   TunePoints points;
   std::vector<Record> finalists; ///< of stage "final"
   std::vector<const Kernel*> kernels;
-  bool has_default = true; ///< the first one is it
+  bool has_default = true;               ///< the first one is it
+  TunedFor regime = TunedFor::sustained; ///< as Contest's; balanced: the best of each point in bursts, too
   std::function<std::unique_ptr<SizedField>(const Sizes&, bool vendor)> field;
   RaceOptions options; ///< but the deadline
   double seconds = 20; ///< for all

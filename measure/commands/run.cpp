@@ -16,6 +16,7 @@
 #include "measure/gpu/cuda_bench.h"
 #include "measure/gpu/cuda_verify_all.h"
 #include "measure/process/sandbox.h"
+#include "measure/race/two_regimes.h"
 
 #include <algorithm>
 #include <map>
@@ -30,6 +31,7 @@ constexpr double kVerifyShare = 0.6;
 struct Round {
   const RunCommand& command;
   Device device;
+  TunedFor regime;
   Plan plan;
   std::vector<Candidate> candidates;
   std::optional<Candidate> anchor; ///< when it is not one of the candidates
@@ -38,7 +40,8 @@ struct Round {
   Spent spent;
 
   explicit Round(const RunCommand& c)
-      : command(c), device(Device::read(c.device)), plan(Plan::read(c.plan)),
+      : command(c), device(Device::read(c.device)), regime(regime_on(device, c.options)),
+        plan(Plan::read(c.plan)),
         progress((c.label.empty() ? "measure" : c.label + " on " + plan.arch + ",") + " r" +
                  std::to_string(plan.round)) {
     check_device(device, c.device, c.options.caches);
@@ -138,15 +141,37 @@ std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& 
   return halving_race(arms, options, round.progress);
 }
 
-/// The device is locked already.
-std::vector<ArmResult> race_on_gpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace,
-                                   RaceOptions options, double budget) {
+/// The device is locked already. Balanced: the best again in bursts.
+InTwo race_on_gpu(Round& round, const std::vector<Candidate*>& list, int64_t workspace, RaceOptions options,
+                  double budget) {
+  constexpr double kRoundBurstSeconds = 0.7;
+  const TunedFor regime = round.regime;
   cuda::Bench bench(round.plan.problem, round.device, workspace, options.seed, round.command.options.caches);
   std::vector<Arm> arms;
   for (Candidate* c : list) arms.push_back(bench.kernel_arm(arm_name(*c), c->main()));
   bench.complete(options, cuda::Bench::brief_heat);
   options.deadline = wall_seconds() + budget;
-  return halving_race(arms, options, round.progress);
+  Bursts bursts;
+  bursts.seconds = std::min(kRoundBurstSeconds, budget / 4);
+  if (regime != TunedFor::sustained)
+    for (const Arm& arm : arms) bursts.arms.push_back(in_regime(arm, Regime::bursts));
+  if (regime == TunedFor::balanced) return halving_in_two(arms, bursts, options, round.progress);
+  if (regime == TunedFor::burst) {
+    spare_rounds(options);
+    options.first_counts = true;
+    arms = std::move(bursts.arms);
+  }
+  return {halving_race(arms, options, round.progress), {}};
+}
+
+/// What the second regime says of one that the first one left open or good.
+void note_bursts(Candidate& c, const InTwo& results, size_t i, size_t anchor, uint64_t seed) {
+  if (i >= results.bursts.size()) return;
+  const ArmResult &own = results.bursts[i], &other = results.bursts[anchor];
+  if (!own.failure.empty())
+    c.decide(own.failure, "while it was timed in bursts: " + own.detail);
+  else if (own.timed() && other.timed())
+    c.record.bursts = summarize(own, other, seed);
 }
 
 /// Fills in the records of `list`; returns the results for the log's summary.
@@ -173,8 +198,9 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
     };
     return time_at_points(round.plan.points.at, list, field, options, budget, round.progress);
   }
-  const std::vector<ArmResult> results =
-      (round.device.is_cpu() ? race_on_cpu : race_on_gpu)(round, list, workspace, options, budget);
+  const InTwo both = round.device.is_cpu() ? InTwo{race_on_cpu(round, list, workspace, options, budget), {}}
+                                           : race_on_gpu(round, list, workspace, options, budget);
+  const std::vector<ArmResult>& results = both.first;
   const size_t first = anchor_of(results);
   for (size_t i = 0; i < list.size(); ++i) {
     const ArmResult& r = results[i];
@@ -187,6 +213,7 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
       list[i]->decide("dropped", "more than 3 times slower than the fastest in the first sample");
     else
       list[i]->decide("ok", "");
+    note_bursts(*list[i], both, i, first, o.seed);
   }
   return results;
 }
@@ -296,6 +323,7 @@ void run(const RunCommand& command) {
   // A search that was cut short may have missed the best.
   if (cut) log.environment["cut"] = cut;
   if (round.plan.problem.ranged()) log.environment["tune_at"] = tune_points_json(round.plan.points);
+  if (round.regime != TunedFor::sustained) log.environment["regime"] = to_string(round.regime);
   log.environment["spent"] = round.spent.to_json();
   log.environment["ended"] = utc_now();
   for (Candidate& c : round.candidates) log.records.push_back(c.record);

@@ -33,14 +33,18 @@ private:
 class GpuField : public SizedField {
 public:
   GpuField(const Problem& p, const Device& device, int64_t workspace, const MeasureOptions& o, bool vendor)
-      : bench_(p, device, workspace, o.seed, o.caches) {
+      : bench_(p, device, workspace, o.seed, o.caches), regime_(o.regime) {
     if (vendor) vendor_ = cuda::baseline_of(p, device, o.seed);
   }
 
   Arm kernel_arm(const std::string& name, const Kernel& kernel) override {
-    return bench_.kernel_arm(name, kernel);
+    return in_first(bench_.kernel_arm(name, kernel));
   }
-  std::vector<Arm> vendor_arms() override { return cuda::vendor_arms(vendor_, bench_); }
+  std::vector<Arm> vendor_arms() override {
+    std::vector<Arm> arms = cuda::vendor_arms(vendor_, bench_);
+    for (Arm& arm : arms) arm = in_first(arm);
+    return arms;
+  }
   std::string vendor_name() const override { return vendor_.algorithms.empty() ? "" : vendor_.name; }
   std::string why_no_vendor() const override { return vendor_.why_not; }
   std::optional<Arm> read_arm() override { return bench_.read_arm(); }
@@ -48,10 +52,16 @@ public:
     bench_.complete(options, heat == Heat::full    ? cuda::Bench::full_heat
                              : heat == Heat::brief ? cuda::Bench::brief_heat
                                                    : cuda::Bench::kept_heat);
+    if (regime_ == TunedFor::burst) spare_rounds(options);
   }
 
 private:
+  Arm in_first(const Arm& arm) const {
+    return regime_ == TunedFor::burst ? in_regime(arm, Regime::bursts) : arm;
+  }
+
   cuda::Bench bench_;
+  TunedFor regime_;
   cuda::Vendor vendor_;
 };
 

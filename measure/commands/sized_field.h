@@ -17,6 +17,8 @@ namespace deepgen {
 /// kept: another race has just ended.
 enum class Heat { full, brief, kept };
 
+/// All arms but that which reads are in bursts where the options say that they are tuned for these.
+
 class SizedField {
 public:
   virtual ~SizedField() = default;

@@ -23,6 +23,14 @@ void fill(Record& record, const ArmResult& result, const ArmResult& anchor, uint
     record.status = result.failure, record.detail = "while it was timed: " + result.detail;
 }
 
+void fill_bursts(Record& record, const ArmResult& result, const ArmResult& anchor, uint64_t seed) {
+  record.bursts.reset();
+  if (!result.failure.empty())
+    record.status = result.failure, record.detail = "while it was timed in bursts: " + result.detail;
+  else if (result.timed() && anchor.timed())
+    record.bursts = summarize(result, anchor, seed);
+}
+
 /// With a ratio that compares with those that stayed.
 void mark_cut(Record& record, const FinalsResult& f, size_t i, uint64_t seed) {
   record.status = "dropped", record.detail = kCutDetail;
@@ -93,6 +101,23 @@ Json facts_of(const std::vector<ArmResult>& all, size_t rounds, double noise) {
 
 Json interval(const Timing& t) { return {finite(t.low), finite(t.ratio), finite(t.high)}; }
 
+/// The second regime of the finals; what it cannot decide is not decided.
+void add_bursts(const Contest& c, const FinalsPart& bursts, size_t anchor, ContestResult& r) {
+  const uint64_t seed = c.options.seed;
+  RecordLog& log = r.log;
+  for (size_t i = 0; i < c.finalists.size(); ++i)
+    fill_bursts(log.records[i], bursts.finalists[i], bursts.finalists[anchor], seed);
+  if (!c.vendor.empty() && log.records.back().ok())
+    fill_bursts(log.records.back(), bursts.vendor, bursts.finalists[anchor], seed);
+  const std::vector<double> noise = log_ratios(bursts.again, bursts.finalists[anchor]);
+  const double floor = std::max(finite(noise_floor(noise)), c.least_noise);
+  log.environment["finals"]["bursts"] = facts_of(bursts.all, noise.size(), floor);
+  const std::string why = why_unstable(bursts.all, noise.size(), c.clean_enough);
+  if (why.empty()) return;
+  log.stable = false;
+  if (!log.environment.contains("unstable")) log.environment["unstable"] = "in bursts: " + why;
+}
+
 void add_finals(const Contest& c, ContestResult& r) {
   const FinalsResult& f = r.finals;
   RecordLog& log = r.log;
@@ -119,6 +144,8 @@ void add_finals(const Contest& c, ContestResult& r) {
   log.environment["anchor"] =
       f.anchor == 0 && c.has_default ? "default" : "the default failed, instead: a finalist";
   log.environment["finals"] = facts_of(f.all, noise.size(), floor);
+  if (c.regime != TunedFor::sustained) log.environment["regime"] = to_string(c.regime);
+  if (f.bursts && any) add_bursts(c, *f.bursts, f.anchor, r);
 }
 
 /// What the environment tells of the hold-out, and of its vendor.
@@ -167,6 +194,38 @@ Json facts_of_chosen(const Contest& c, size_t finalist, const ArmResult& arm, co
   return facts;
 }
 
+/// Of one of the chosen ones over both regimes, against another one.
+Timing in_both(const ArmResult& arm, const ArmResult& in_bursts, const ArmResult& other,
+               const ArmResult& other_in_bursts, uint64_t seed) {
+  return over_regimes(summarize(arm, other, seed), summarize(in_bursts, other_in_bursts, seed));
+}
+
+/// The means over both regimes, by which a balanced search is judged; null where one was not timed.
+Json facts_of_balanced(const Contest& c, const HoldoutResult& h, const Json& finals) {
+  const auto found = h.extra.find(Regime::bursts);
+  if (found == h.extra.end()) return nullptr;
+  const ChosenResult& b = found->second;
+  const uint64_t seed = c.options.seed;
+  const bool winner = h.winner.timed() && b.winner.timed(), standard = h.anchor.timed() && b.anchor.timed(),
+             vendor = h.vendor.timed() && b.vendor.timed();
+  if (!winner) return nullptr;
+  const double sustained =
+      std::max(finals.value("noise_floor", 0.0), noise_floor(log_ratios(h.again, h.anchor)));
+  const double bursts = std::max(finals.value("/bursts/noise_floor"_json_pointer, 0.0),
+                                 noise_floor(log_ratios(b.again, b.anchor)));
+  const double noise = threshold_of(std::sqrt((1 + sustained) * (1 + bursts)) - 1);
+  Json facts = Json::object();
+  const auto judge = [&](const Timing& t, const char* ratio, const char* what) {
+    facts[ratio] = interval(t), facts[what] = verdict(t.low, t.high, noise);
+  };
+  if (standard) judge(in_both(h.winner, b.winner, h.anchor, b.anchor, seed), "ratio", "verdict");
+  if (vendor) judge(in_both(h.winner, b.winner, h.vendor, b.vendor, seed), "vendor_ratio", "vendor_verdict");
+  // The default takes the winner's place where the hold-out does not confirm that.
+  if (vendor && standard)
+    judge(in_both(h.anchor, b.anchor, h.vendor, b.vendor, seed), "default_ratio", "default_verdict");
+  return facts;
+}
+
 Json facts_of_regime(const Contest& c, size_t anchor, size_t winner, const ChosenResult& r) {
   const std::vector<double> pairs = log_ratios(r.again, r.anchor);
   Json facts = facts_of(r.all, pairs.size(), noise_floor(pairs));
@@ -179,28 +238,65 @@ Json facts_of_regime(const Contest& c, size_t anchor, size_t winner, const Chose
   return facts;
 }
 
+Regime first_regime(const Contest& c) {
+  return c.regime == TunedFor::burst ? Regime::bursts : Regime::sustained;
+}
+
+/// With arms in the first regime.
+Field field_of(const Contest& c) {
+  Field field = c.field();
+  if (c.regime != TunedFor::burst) return field;
+  field.arm = [arm = field.arm](size_t i, const std::string& name) {
+    return in_regime(arm(i, name), Regime::bursts);
+  };
+  for (Arm& arm : field.vendor_arms) arm = in_regime(arm, Regime::bursts);
+  return field;
+}
+
+std::vector<Regime> extra_regimes(const Contest& c) {
+  std::vector<Regime> extra = c.extra;
+  const auto add = [&](Regime regime) {
+    if (std::find(extra.begin(), extra.end(), regime) == extra.end()) extra.insert(extra.begin(), regime);
+  };
+  if (c.regime == TunedFor::balanced) add(Regime::bursts);
+  if (c.regime == TunedFor::burst) add(Regime::sustained);
+  return extra;
+}
+
 void add_holdout(const Contest& c, size_t anchor, size_t winner, const Field& field, const HoldoutResult& h,
                  ContestResult& r) {
   const uint64_t seed = c.options.seed;
-  const auto add = [&](const Record& like, const ArmResult& result) {
+  const auto second = c.regime == TunedFor::balanced ? h.extra.find(Regime::bursts) : h.extra.end();
+  const ChosenResult* bursts = second == h.extra.end() ? nullptr : &second->second;
+  const auto add = [&](const Record& like, ArmResult ChosenResult::* arm) {
     r.log.records.push_back(like);
-    r.log.records.back().stage = "holdout";
-    fill(r.log.records.back(), result, h.anchor.timed() ? h.anchor : result, seed);
+    Record& record = r.log.records.back();
+    record.stage = "holdout";
+    fill(record, h.*arm, h.anchor.timed() ? h.anchor : h.*arm, seed);
+    if (bursts) fill_bursts(record, bursts->*arm, bursts->anchor, seed);
   };
-  add(c.finalists[anchor], h.anchor);
-  if (winner != anchor) add(c.finalists[winner], h.winner);
+  add(c.finalists[anchor], &ChosenResult::anchor);
+  if (winner != anchor) add(c.finalists[winner], &ChosenResult::winner);
   std::string algorithm;
   if (r.finals.vendor_arm) {
     if (field.vendor_arms.size() > 1) algorithm = field.vendor_arms[*r.finals.vendor_arm].name;
-    add(vendor_record(c.finalists.front(), c, algorithm), h.vendor);
+    add(vendor_record(c.finalists.front(), c, algorithm), &ChosenResult::vendor);
   }
   Json facts = facts_of_holdout(c, h, algorithm, r.log.noise_floor);
   facts["sha256"] = c.finalists[winner].sha256;
   for (const auto& [regime, result] : h.extra)
     facts["regimes"][to_string(regime)] = facts_of_regime(c, anchor, winner, result);
+  if (c.regime != TunedFor::sustained)
+    facts["regimes"][to_string(first_regime(c))] = facts_of_regime(c, anchor, winner, h);
+  if (bursts)
+    if (const Json both = facts_of_balanced(c, h, r.log.environment["finals"]); !both.is_null())
+      facts["balanced"] = both;
   r.log.environment["holdout"] = facts;
   std::string why = why_unstable(h.all, facts.value("rounds", size_t(0)), c.clean_enough);
-  if (!h.anchor.timed() || !h.winner.timed()) why = "what the finals chose could not be timed again";
+  if (bursts && why.empty()) why = facts["regimes"]["bursts"].value("unstable", "");
+  if (!h.anchor.timed() || !h.winner.timed() ||
+      (bursts && !(bursts->anchor.timed() && bursts->winner.timed())))
+    why = "what the finals chose could not be timed again";
   if (why.empty()) return;
   r.log.stable = false;
   r.log.environment["unstable"] = "in the hold-out: " + why;
@@ -233,9 +329,9 @@ ContestResult run_contest(const Contest& c, Progress& progress) {
   ContestResult r;
   RaceOptions options = c.options;
   {
-    const Field field = c.field();
+    const Field field = field_of(c);
     options.deadline = wall_seconds() + kFinalsShare * c.seconds;
-    r.finals = run_finals(field, options, progress, c.least_noise);
+    r.finals = run_finals(field, options, progress, c.least_noise, c.regime);
   }
   r.samples = r.finals.all;
   add_finals(c, r);
@@ -246,11 +342,12 @@ ContestResult run_contest(const Contest& c, Progress& progress) {
     if (c.finalists[i].choice == chosen.winner.choice) winner = i;
   // Where the default could not be timed, the winner is compared with nothing but itself and the vendor.
   const size_t anchor = c.has_default && r.finals.anchor == 0 ? 0 : winner;
-  const Field field = c.field(); // other memory, too
+  const Field field = field_of(c); // other memory, too
   options.deadline = wall_seconds() + (1 - kFinalsShare) * c.seconds;
   options.seed = c.options.seed + 1;
   options.settle_seconds = c.settle_again;
-  const HoldoutResult h = run_holdout(field, anchor, winner, r.finals.vendor_arm, c.extra, options, progress);
+  const HoldoutResult h = run_holdout(field, anchor, winner, r.finals.vendor_arm, extra_regimes(c), options,
+                                      progress, c.extra_rounds);
   r.samples.insert(r.samples.end(), h.all.begin(), h.all.end());
   add_holdout(c, anchor, winner, field, h, r);
   return r;

@@ -15,8 +15,12 @@ struct Contest {
   RaceOptions options;             ///< but the deadline
   double settle_again = 0;         ///< RaceOptions::settle_seconds of the hold-out
   double seconds = 20;             ///< for both together
+  /// What is tuned for. sustained and burst: one regime, that of the field's arms. balanced: finals and
+  /// hold-out are in bursts, too, and both decide.
+  TunedFor regime = TunedFor::sustained;
   std::vector<Regime>
       extra; ///< in which the hold-out times the chosen ones, too, without a say in what is chosen
+  int extra_rounds = 41;
   double least_noise = 0;    ///< what the default differs from itself may not tell all
   double clean_enough = 0.5; ///< share of undisturbed samples without which nothing is decided
 };

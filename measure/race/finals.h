@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/kernel/kernel.h"
+#include "base/kernel/regime.h"
 #include "measure/race/race.h"
 
 #include <functional>
@@ -22,18 +23,23 @@ struct Field {
   std::optional<Arm> read_arm; ///< for the memory's bandwidth
 };
 
-struct FinalsResult {
+/// Of the finals in one regime.
+struct FinalsPart {
   std::vector<ArmResult> all, finalists;
   ArmResult again;  ///< the anchor: what it differs from itself is noise
   ArmResult vendor; ///< the best of the vendor's arms
+};
+struct FinalsResult : FinalsPart {
   ArmResult read;
   size_t anchor = 0;                ///< among the finalists; their count when none could be timed
-  std::optional<size_t> vendor_arm; ///< which was the best
+  std::optional<size_t> vendor_arm; ///< which was the best, in the mean where there are two regimes
+  std::optional<FinalsPart> bursts; ///< of finals in both regimes, the same arms
 };
 
 /// As many rounds as the deadline has room for, but 11 at least. Where the anchor fails while it is timed,
-/// all over again with the next finalist in its place. `least_noise`: Contest's.
-FinalsResult run_finals(const Field&, const RaceOptions&, Progress&, double least_noise = 0);
+/// all over again with the next finalist in its place. `least_noise`: Contest's. balanced: in both regimes.
+FinalsResult run_finals(const Field&, const RaceOptions&, Progress&, double least_noise = 0,
+                        TunedFor = TunedFor::sustained);
 
 /// The chosen ones of the finals, timed together.
 struct ChosenResult {
@@ -46,8 +52,9 @@ struct HoldoutResult : ChosenResult {
 };
 
 /// The chosen ones of the finals, against each other in a process of their own: here nothing is chosen any
-/// more. Then in each of the regimes `extra`, some seconds for each.
+/// more. Then in each of the regimes `extra`, some seconds for each, at most `extra_rounds`.
 HoldoutResult run_holdout(const Field&, size_t anchor, size_t winner, std::optional<size_t> vendor_arm,
-                          const std::vector<Regime>& extra, const RaceOptions&, Progress&);
+                          const std::vector<Regime>& extra, const RaceOptions&, Progress&,
+                          int extra_rounds = 41);
 
 } // namespace deepgen

@@ -1,6 +1,8 @@
 // What one measurement may take, and on what its calls find the caches.
 #pragma once
 
+#include "base/kernel/regime.h"
+
 #include <cstdint>
 #include <string>
 
@@ -17,9 +19,10 @@ struct MeasureOptions {
   uint64_t seed = 1;
   std::string devices; ///< GPUs that may be used: see cuda::is_allowed()
   Caches caches = Caches::cold;
-  int warmup = 0;     ///< calls of each arm before its first sample
-  int samples = 60;   ///< playoff: of each arm, at most
-  bool vendor = true; ///< playoff: time the vendor library too
+  int warmup = 0;                        ///< calls of each arm before its first sample
+  int samples = 60;                      ///< playoff: of each arm, at most
+  bool vendor = true;                    ///< playoff: time the vendor library too
+  TunedFor regime = TunedFor::sustained; ///< on GPUs; CPUs have one alone
 };
 
 } // namespace deepgen

@@ -17,8 +17,8 @@
 namespace deepgen {
 namespace {
 
+using race::Strategy;
 using race::Track;
-using Strategy = std::function<void(Track&, const std::vector<size_t>&)>;
 
 /// The best ratio so far, for people.
 std::string standing(const std::vector<ArmResult>& results, size_t anchor, int round) {
@@ -71,12 +71,14 @@ private:
 
 /// A message that is none is a crash of the arm that ran, like any other that a broken worker comes to.
 WorkerEnd run_once(const std::vector<Arm>& arms, const std::vector<size_t>& entered,
-                   const RaceOptions& options, const Running& running, const Strategy& strategy,
-                   Score& score) {
+                   const RaceOptions& options, const Running& running, const Strategy& strategy, Score& score,
+                   size_t made) {
+  std::vector<size_t> at_first = entered;
+  std::erase_if(at_first, [&](size_t arm) { return arm >= made; });
   try {
     return run_worker(
         [&](Channel& channel) {
-          Track track(arms, entered, options, channel, running);
+          Track track(arms, at_first, options, channel, running);
           strategy(track, entered);
         },
         [&](const Json& json) { score.take(json); });
@@ -85,9 +87,10 @@ WorkerEnd run_once(const std::vector<Arm>& arms, const std::vector<size_t>& ente
   }
 }
 
-/// Runs `strategy` in workers until one gets through; arms that kill one stay out of the next.
-std::vector<ArmResult> run_race(const std::vector<Arm>& arms, const RaceOptions& options, Progress& progress,
-                                const Strategy& strategy) {
+} // namespace
+
+std::vector<ArmResult> race::run_race(const std::vector<Arm>& arms, const RaceOptions& options,
+                                      Progress& progress, const Strategy& strategy, size_t made) {
   std::vector<ArmResult> results(arms.size());
   std::vector<size_t> entered(arms.size());
   std::iota(entered.begin(), entered.end(), size_t(0));
@@ -98,7 +101,7 @@ std::vector<ArmResult> run_race(const std::vector<Arm>& arms, const RaceOptions&
   while (!entered.empty()) {
     running.set(entered.front());
     Score score(results, entered.front(), spent, progress);
-    const WorkerEnd end = run_once(arms, entered, options, running, strategy, score);
+    const WorkerEnd end = run_once(arms, entered, options, running, strategy, score, made);
     spent.timing += score.lap();
     if (end.kind == WorkerEnd::done) break;
     for (size_t arm : entered) results[arm] = {};
@@ -112,29 +115,46 @@ std::vector<ArmResult> run_race(const std::vector<Arm>& arms, const RaceOptions&
   return results;
 }
 
-} // namespace
-
 std::vector<ArmResult> halving_race(const std::vector<Arm>& arms, const RaceOptions& options,
                                     Progress& progress) {
-  return run_race(arms, options, progress, race::run_halving);
+  return race::run_race(arms, options, progress, [&](Track& track, const std::vector<size_t>& entered) {
+    race::run_halving(track, entered, options);
+  });
 }
 
 std::vector<ArmResult> full_race(const std::vector<Arm>& arms, int fewest, int most,
                                  const RaceOptions& options, Progress& progress) {
-  return run_race(arms, options, progress, [&](Track& track, const std::vector<size_t>& entered) {
+  return race::run_race(arms, options, progress, [&](Track& track, const std::vector<size_t>& entered) {
     race::run_full(track, entered, options, fewest, most, options.deadline, most);
   });
 }
 
 std::vector<ArmResult> phased_race(const std::vector<Arm>& arms, const std::vector<Phase>& phases,
                                    const RaceOptions& options, Progress& progress) {
-  return run_race(arms, options, progress, [&](Track& track, const std::vector<size_t>& entered) {
+  return race::run_race(arms, options, progress, [&](Track& track, const std::vector<size_t>& entered) {
     race::run_phases(track, entered, phases, options);
   });
 }
 
 std::string to_string(Regime r) {
   return r == Regime::bursts ? "bursts" : r == Regime::serial ? "serial" : "sustained";
+}
+
+Regime regime_of(const std::string& name) {
+  return name == "bursts" ? Regime::bursts : name == "serial" ? Regime::serial : Regime::sustained;
+}
+
+Arm in_regime(const Arm& arm, Regime regime) {
+  Arm a = arm;
+  a.make_sampler = [make = arm.make_in_regime, regime] { return make(regime); };
+  return a;
+}
+
+void spare_rounds(RaceOptions& o) {
+  constexpr int kHalving[] = {1, 2, 3}, kHeat = 5, kFewestLast = 7, kEnoughLast = 9, kMost = 15;
+  std::copy(std::begin(kHalving), std::end(kHalving), o.halving_rounds);
+  o.heat_rounds = kHeat, o.fewest_last = kFewestLast, o.enough_last = kEnoughLast;
+  o.most_rounds = std::min(o.most_rounds, kMost);
 }
 
 } // namespace deepgen

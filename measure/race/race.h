@@ -28,6 +28,8 @@ struct Sampler {
 /// Bursts: a few calls after a rest.
 enum class Regime { sustained, serial, bursts };
 std::string to_string(Regime);
+/// "sustained", "serial" or "bursts".
+Regime regime_of(const std::string& name);
 
 /// One thing to time. Arm 0 is the anchor, against which ratios are taken. Has one of `make` and
 /// `make_sampler`, called in the worker; hence whatever they load cannot hurt the parent.
@@ -39,6 +41,9 @@ struct Arm {
   /// The same in any regime; empty for an arm that knows the first one alone.
   std::function<Sampler(Regime)> make_in_regime = {};
 };
+
+/// The same, timed in a regime; must know how.
+Arm in_regime(const Arm&, Regime);
 
 /// What an arm did: its sample in each round that it took part in. Of a dropped round all samples are
 /// `throttled`.
@@ -69,15 +74,23 @@ struct RaceOptions {
   /// Called in the worker when all arms are made, before the first round, with the seconds that it may take.
   std::function<void(double limit)> settle;
   double settle_seconds = 0;
-  double cool_seconds = 1;    ///< pause after a round that was dropped, as a device throttled in it
-  int warmup = 0;             ///< calls (or samples of a sampler) of each arm before its first sample
-  int most_rounds = 60;       ///< of a full race
-  std::vector<Cut> cuts = {}; ///< in a full race, after 15 rounds, where 21 more have time
-  /// Of the rounds after the cuts, as far as 31 are not more.
+  double cool_seconds = 1; ///< pause after a round that was dropped, as a device throttled in it
+  int warmup = 0;          ///< calls (or samples of a sampler) of each arm before its first sample
+  int most_rounds = 60;    ///< of a full race
+  int halving_rounds[3] = {3, 5, 9};
+  int heat_rounds = 15, fewest_last = 21, enough_last = 31; ///< of a full race with cuts
+  /// The sample with which an arm is made is that of its first round: where samples take long, and the state
+  /// of the device says little.
+  bool first_counts = false;
+  std::vector<Cut> cuts = {}; ///< in a full race, after `heat_rounds`, where `fewest_last` more have time
+  /// Of the rounds after the cuts, as far as `enough_last` are not more.
   double last_seconds = std::numeric_limits<double>::infinity();
   uint64_t seed = 1;
   Spent* spent = nullptr; ///< where to add what the race took
 };
+
+/// A race of arms in bursts: rests take ten times as long as samples, so there are fewer of them.
+void spare_rounds(RaceOptions&);
 
 /// Successive halving in a worker process: 3 rounds for all, 5 for the better third (at least 4), 9 for the
 /// best 8 of those; always with the anchor, which runs again after every 8 arms. Fewer where the deadline is

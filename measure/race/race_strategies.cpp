@@ -12,7 +12,6 @@ namespace deepgen::race {
 namespace {
 
 constexpr double kTooSlow = 3;
-constexpr int kRoundsOfHeat = 15, kFewestOfLast = 21, kEnoughOfLast = 31;
 
 /// The best `keep` by their ratio so far; the anchor stays, and does not count.
 std::vector<size_t> best_arms(const Track& track, const std::vector<size_t>& arms, size_t keep) {
@@ -62,25 +61,22 @@ std::vector<size_t> after_cuts(const Track& track, const std::vector<size_t>& ar
 
 } // namespace
 
-void run_halving(Track& track, std::vector<size_t> arms) {
-  struct Stage {
-    int rounds;
-    double share; ///< of the time left
-  };
-  constexpr Stage kStages[] = {{3, 0.4}, {5, 0.5}, {9, 1.0}};
+std::vector<size_t> run_halving(Track& track, std::vector<size_t> arms, const RaceOptions& o) {
+  constexpr double kShares[] = {0.4, 0.5, 1.0}; // of the time left
   constexpr size_t kFewest = 4, kFinalists = 8;
   arms = drop_slow(track, arms);
-  for (size_t stage = 0; stage < std::size(kStages); ++stage) {
+  for (size_t stage = 0; stage < std::size(kShares); ++stage) {
     if (stage > 0) {
       const size_t third = std::max(kFewest, (arms.size() + 1) / 3);
       arms = best_arms(track, arms, stage == 2 ? std::min(third, kFinalists) : third);
-      if (track.left() <= 0) return;
+      if (track.left() <= 0) return arms;
     }
-    const double affordable = kStages[stage].share * track.left() / std::max(track.round_seconds(arms), 1e-9);
-    const int rounds = int(std::clamp(affordable, 1.0, double(kStages[stage].rounds)));
+    const double affordable = kShares[stage] * track.left() / std::max(track.round_seconds(arms), 1e-9);
+    const int rounds = int(std::clamp(affordable, 1.0, double(o.halving_rounds[stage])));
     for (int kept = 0, run = 0; kept < rounds && run < 2 * rounds && (run == 0 || track.left() > 0); ++run)
       kept += track.run_in_parts(arms);
   }
+  return arms;
 }
 
 void run_full(Track& track, std::vector<size_t> arms, const RaceOptions& o, int fewest, int most,
@@ -91,15 +87,15 @@ void run_full(Track& track, std::vector<size_t> arms, const RaceOptions& o, int 
     const bool counts = track.run_round(arms);
     kept += counts;
     if (track.hopeless(planned)) return;
-    if (cut || !counts || kept != std::min(most, kRoundsOfHeat)) continue;
+    if (cut || !counts || kept != std::min(most, o.heat_rounds)) continue;
     cut = true;
     const std::vector<size_t> chosen = after_cuts(track, arms, o);
     if (chosen.size() == arms.size() ||
-        deadline - wall_seconds() < kFewestOfLast * track.round_seconds(chosen))
+        deadline - wall_seconds() < o.fewest_last * track.round_seconds(chosen))
       continue;
-    arms = chosen, kept = 0, fewest = std::min(most, kFewestOfLast);
+    arms = chosen, kept = 0, fewest = std::min(most, o.fewest_last);
     most = int(
-        std::min(double(most), std::max(o.last_seconds / track.round_seconds(arms), double(kEnoughOfLast))));
+        std::min(double(most), std::max(o.last_seconds / track.round_seconds(arms), double(o.enough_last))));
     track.begin_last(arms);
   }
 }

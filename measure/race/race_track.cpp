@@ -24,7 +24,8 @@ constexpr double kTick = 0.011, kMostStolen = 0.01;
 
 Track::Track(const std::vector<Arm>& arms, const std::vector<size_t>& entered, const RaceOptions& options,
              Channel& channel, const Running& running)
-    : options_(options), channel_(channel), running_(running), random_(options.seed), runners_(arms.size()) {
+    : arms_(arms), options_(options), channel_(channel), running_(running), random_(options.seed),
+      runners_(arms.size()) {
   Lap lap;
   confine(arms, entered);
   for (size_t arm : entered) {
@@ -49,7 +50,9 @@ void Track::make(size_t arm, const Arm& how) {
       r.sampler = how.make_sampler();
       r.calls = r.sampler.calls;
       warm_up(arm, [&] { r.sampler.take(); });
-      r.seconds = r.sampler.take().seconds;
+      r.first = r.sampler.take();
+      r.seconds = r.first.seconds;
+      if (options_.first_counts) r.early = r.first;
     });
     return;
   }
@@ -97,6 +100,12 @@ double Track::round_seconds(const std::vector<size_t>& arms) const {
   double sum = 0;
   for (size_t arm : arms) sum += runners_[arm].sample_seconds();
   return sum * slices_of(arms);
+}
+
+void Track::make_late(size_t arm) {
+  announce(arm, options_.call_seconds);
+  make(arm, arms_[arm]);
+  runners_[arm].early = runners_[arm].first;
 }
 
 void Track::drop(size_t arm) {

@@ -25,6 +25,8 @@ public:
   const std::map<int, Sample>& samples(size_t arm) const { return runners_[arm].rounds; }
   double left() const { return options_.deadline - wall_seconds(); }
 
+  /// An arm that was not made with the others. The sample with which it is made is that of its first round.
+  void make_late(size_t arm);
   void drop(size_t arm);
   /// Returns whether it counts.
   bool run_round(std::vector<size_t> arms);
@@ -42,6 +44,7 @@ private:
     Sampler sampler;             ///< instead of `call`
     double seconds = 0;          ///< of one call
     int64_t calls = 1;           ///< in a sample, or in a slice of it
+    Sample first;                ///< of the sampler, when it was made
     std::optional<Sample> early; ///< taken before the first round, which has it then
     std::map<int, Sample> rounds;
     double sample_seconds() const {
@@ -66,6 +69,7 @@ private:
   void record(size_t arm, int round, const Sample&);
   void send(const Message&);
 
+  const std::vector<Arm>& arms_;
   const RaceOptions& options_;
   Channel& channel_;
   const Running& running_;

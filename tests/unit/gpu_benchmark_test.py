@@ -38,11 +38,12 @@ else:
     best = finals[-1]
     vendor = dict(best, template="vendor", config={}, origin="cublaslt 13.1.0", sha256="", timing=dict(best["timing"], seconds=2e-5))
     write({"clock_mhz": [1, 1500, 2], "driver": "580", "power_limit_watts": 700, "profile": "cold-graph/1",
-           "device": {"name": "made up"}, "read": {"bytes": 65536, "seconds": 1e-6},
+           "device": {"name": "made up"}, "regime": option("--regime"), "read": {"bytes": 65536, "seconds": 1e-6},
            "vendor": {"name": "cublaslt 13.1.0", "why_not": "", "algorithms": 8, "epilogue": "",
                       "ratios": [{"sha256": r["sha256"], "ratio": 1.4, "low": 1.3, "high": 1.5} for r in finals]},
            "holdout": {"sha256": best["sha256"], "noise_floor": 0.002, "verdict": "win",
                        "vendor": {"name": "cublaslt 13.1.0", "algorithm": "3", "ratio": [0.75, 0.8, 0.85], "verdict": "win"},
+                       **({"balanced": {"vendor_ratio": [0.6, 0.625, 0.65], "vendor_verdict": "win"}} if "balanced" in words else {}),
                        "regimes": {regime: {"arms": [{"sha256": "other", "seconds": 1, "vendor": [1, 1, 1], "verdict": "tie"},
                                                      {"sha256": best["sha256"], "seconds": 2e-5, "vendor": [0.8, x, 1.25],
                                                       "verdict": "AMBG"}]}
@@ -88,11 +89,14 @@ def main(deepgen, run):
         table = (output / "results.md").read_text()
         assert "failed: RuntimeError" in table and "Geometric mean of 2 ratios: 1.250" in table, table
 
-        assert not good["burst_ratio"] and "burst" not in table, table
+        assert not good["burst_ratio"] and "regime burst" not in table, table
+        assert (good["regime"], good["balanced_ratio"], good["balanced_verdict"]) == ("balanced", "1.6", "win"), good
+        assert "Geometric mean of 2 ratios in the mean of sustained calls and bursts: 1.600" in table, table
 
-        done, rows = start("--extra", "bursts,serial", "good")
+        done, rows = start("--regime", "sustained", "--extra", "bursts,serial", "good")
         good = rows["good"]
         assert (good["burst_us"], good["burst_ratio"], good["burst_low"], good["burst_high"]) == ("20.0", "2.0", "0.8", "1.25"), good
+        assert good["regime"] == "sustained" and not good["balanced_ratio"], good
         assert good["serial_ratio"] == "1.0" and good["serial_verdict"] == "AMBG" and good["ratio"] == "1.25", good
         table = (output / "results.md").read_text()
         assert "| 2.000 [0.800, 1.250] AMBG | 1.000 [0.800, 1.250] AMBG |" in table, table

@@ -1,5 +1,6 @@
 """`deepgen-measure playoff --extra` on the made-up device of tests/fake_cuda/lossy_driver.cpp: a kernel that starts early is
-faster sustained and in bursts, and is not where every launch waits. gpu_regimes_test.py DEEPGEN MEASURE DRIVER_FOLDER"""
+faster sustained and in bursts, and is not where every launch waits. Then `--regime`, where another kernel wins in bursts.
+gpu_regimes_test.py DEEPGEN MEASURE DRIVER_FOLDER"""
 import json
 import os
 import pathlib
@@ -10,8 +11,8 @@ import tempfile
 PROBLEM = "gemm m=1 n=256 k=512 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2"
 
 
-def slot(origin, pdl):
-    config = dict(form=1, vec=16, width=32, rwarps=1, kwarps=16, unroll=1, splits=1, hint=2, pipe=0, pdl=pdl)
+def slot(origin, pdl, kwarps=16):
+    config = dict(form=1, vec=16, width=32, rwarps=1, kwarps=kwarps, unroll=1, splits=1, hint=2, pipe=0, pdl=pdl)
     return {"template": "gemv", "config": config, "origin": origin}
 
 
@@ -53,8 +54,60 @@ def main(deepgen, measure, driver):
         check("bursts", 0.9 * 10, 0.9 * 8)
         run(*playoff)
         assert "regimes" not in json.loads((path / "final.jsonl").read_text().splitlines()[0])["environment"]["holdout"]
+        tuned_for_regimes(deepgen, measure, run, path)
         run(measure, "devices", "-o", "device.json")
         assert "leave --extra out" in run(*playoff, "--extra", "serial", expect=1)
+
+
+def tuned_for_regimes(deepgen, measure, run, path):
+    """Sustained a launch takes 10, 8 and 10 us. In bursts those of 512 threads take twice as long: 18, 14.4 and 9."""
+    os.environ["FAKE_DRIVER_BURST"] = "512 2"
+    slots = [slot("default", 0), slot("model", 1), slot("model", 0, 8)]
+    (path / "plan.json").write_text(json.dumps({"schema": "deepgen.plan/1", "problem": PROBLEM, "arch": "sm_90", "round": 0,
+                                                "slots": slots}))
+    (path / "problem.json").write_text(json.dumps({"schema": "deepgen.problem/1", "target": "t", "name": "f", "namespace": "t",
+                                                   "problem": PROBLEM, "untuned": False}))
+    for i in range(len(slots)):
+        run(deepgen, "compile", "--plan", "plan.json", "--slot", i, "-o", f"s{i:02}.dgk")
+    common = ["--device", "device.json", "--seconds", 3]
+
+    def tuned(regime):
+        how = [*common, "--regime", regime]
+        run(measure, "run", "--plan", "plan.json", "--kernels", ".", "--slots", len(slots), *how, "-o", "records.jsonl")
+        run(measure, "playoff", "--records", "records.jsonl", *how, "--no-vendor", "-o", "final.jsonl")
+        run(deepgen, "select", "--mode", "auto", "--device", "device.json", "--problem", "problem.json", "--arch", "sm_90",
+            "--records", "final.jsonl", "-o", "choice.json")
+        logs = [[json.loads(line) for line in (path / name).read_text().splitlines()] for name in ("records.jsonl", "final.jsonl")]
+        for head, *_ in logs:
+            assert head["environment"].get("regime", "sustained") == regime and head["stable"], head
+        return json.loads((path / "choice.json").read_text())["config"], logs
+
+    def near(x, y):
+        assert abs(x / y - 1) < 0.02, (x, y)
+
+    config, logs = tuned("sustained")
+    assert (config["pdl"], config["kwarps"]) == (1, 16) and "burst" not in json.dumps(logs), config
+    config, logs = tuned("burst")
+    assert (config["pdl"], config["kwarps"]) == (0, 8), config
+    near(logs[0][3]["timing"]["ratio"], 0.5)
+    assert set(logs[1][0]["environment"]["holdout"]["regimes"]) == {"sustained", "bursts", "serial"}, logs[1][0]
+    near(logs[1][0]["environment"]["holdout"]["regimes"]["sustained"]["arms"][1]["default"][1], 1)
+
+    config, ((_, *records), (head, *finals)) = tuned("balanced")
+    assert (config["pdl"], config["kwarps"]) == (0, 8), config # 0.707 in the mean, before 0.8
+    for one in (records, [r for r in finals if r["stage"] == "final"]):
+        for record, sustained, bursts in zip(one, (1, 0.8, 1), (1, 0.8, 0.5)):
+            near(record["timing"]["ratio"], sustained), near(record["bursts"]["ratio"], bursts)
+    holdout = head["environment"]["holdout"]
+    assert set(holdout["regimes"]) == {"sustained", "bursts", "serial"} and holdout["balanced"]["verdict"] == "win", holdout
+    near(holdout["balanced"]["ratio"][1], 0.5 ** 0.5)
+    run(deepgen, "lock", "merge", "--lock", "lock.json", "--device", "device.json", "--problem", "problem.json", "--arch", "sm_90",
+        "--records", "records.jsonl", "final.jsonl")
+    evidence = json.loads((path / "lock.json").read_text())["entries"][0]["evidence"]
+    assert evidence["regime"] == "balanced" and set(evidence["regimes"]) == {"sustained", "bursts", "serial"}, evidence
+    near(evidence["ratio"][1], 0.5 ** 0.5), near(evidence["regimes"]["bursts"]["ratio"][1], 0.5)
+    shown = run(deepgen, "lock", "show", "--lock", "lock.json")
+    assert "tuned for balanced calls; bursts: 2.0" in shown and "sustained: 1.0" in shown, shown
 
 
 if __name__ == "__main__":

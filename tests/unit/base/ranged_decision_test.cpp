@@ -126,6 +126,44 @@ TEST(RangedDecision, WithSeveralRangesTheFirstOneIsShared) {
     EXPECT_EQ(std::pair(w.taken.least.k, w.taken.most.k), std::pair(int64_t(1), int64_t(512)));
 }
 
+/// In bursts the kernel for many rows is the fastest everywhere, and by much; it was not timed at all points.
+TEST(RangedDecision, BothRegimesDecideAtEachPoint) {
+  const Gemm p = tokens();
+  RecordLog log = crossing(p);
+  log.environment["regime"] = "balanced";
+  log.environment["finals"]["bursts"]["noise_floor"] = 0.01;
+  EXPECT_EQ(decide_ranges(p, log).parts.size(), 2u) << "where no burst is known";
+  const auto in_bursts = [](Record& r, double change) {
+    for (PointTiming& at : r.points)
+      at.bursts = at.timing, at.bursts->ratio *= change, at.bursts->low *= change, at.bursts->high *= change;
+  };
+  in_bursts(log.records[0], 1), in_bursts(log.records[1], 1), in_bursts(log.records[2], 0.1);
+  RangedDecision d = decide_ranges(p, log);
+  ASSERT_EQ(d.parts.size(), 1u);
+  EXPECT_EQ(d.parts[0].record.sha256, "many");
+  for (PointTiming& at : log.records[2].points)
+    if (at.at.m < 100) at.bursts.reset(); // it counts as having changed as the others did
+  d = decide_ranges(p, log);
+  EXPECT_EQ(d.parts.size(), 2u);
+  expect_cover(p, d);
+}
+
+TEST(RangedDecision, TheHoldoutConfirmsInTheMeanOfBoth) {
+  const Gemm p = tokens();
+  RecordLog log = crossing(p);
+  log.environment["regime"] = "balanced";
+  std::vector<RangedHoldout> holdout = {{{64, 64, 64, 1}, "few", {1e-6, 0.9, 0.9, 0.9, 1.1}}};
+  holdout[0].bursts = HeldOut{2e-6, 0.8, 0.8, 0.8, 1.3};
+  log.environment["points"] = to_json(holdout);
+  EXPECT_EQ(to_json(holdout_of(log.environment)), to_json(holdout));
+  EXPECT_TRUE(decide_ranges(p, log).improved);
+  EXPECT_NEAR(mean_decision(p, log).timing.ratio, std::sqrt(0.72), 1e-9);
+  EXPECT_NEAR(holdout[0].both().vendor, std::sqrt(1.43), 1e-9);
+  holdout[0].bursts->ratio = 1.2;
+  log.environment["points"] = to_json(holdout);
+  EXPECT_FALSE(decide_ranges(p, log).improved) << "1.04 in the mean";
+}
+
 TEST(RangedDecision, WhatIsReadIsChecked) {
   EXPECT_THROW(borders_of({{"borders", 7}}), Error);
   EXPECT_THROW(borders_of({{"borders", {{{"before", "a"}, {"after", "b"}, {"first", -1}}}}}), Error);

@@ -8,7 +8,7 @@ namespace deepgen {
 namespace {
 
 constexpr const char* kFull = R"json({
- "schema": "deepgen.search/1", "budget": "thorough", "slots": [8, 4], "strategy": "genetic", "seed": 7, "trials": 100,
+ "schema": "deepgen.search/1", "budget": "thorough", "slots": [8, 4], "strategy": "genetic", "seed": 7, "trials": 100, "regime": "burst",
  "patience": 0, "templates": {"simt": {}, "cpu_tile": {"isa": [4], "kc": {"add": [320, 640]}}},
  "include": "mr=(6|8)", "exclude": "loops=2", "workspace": 4096, "space": "top.json",
  "measure": {"seconds": 2.5, "warmup": 3, "samples": 40, "call_timeout": 5, "compile_timeout": 30, "caches": "warm", "baseline": "none",
@@ -36,6 +36,7 @@ TEST(SearchOptions, ReadsEverything) {
   EXPECT_EQ(o.strategy, "genetic");
   EXPECT_EQ(o.seed, 7u);
   EXPECT_EQ(o.trials, 100);
+  EXPECT_EQ(o.regime, "burst");
   EXPECT_EQ(o.patience, 0);
   ASSERT_EQ(o.templates.size(), 2u);
   EXPECT_TRUE(o.templates.at("simt").values.empty());
@@ -101,6 +102,7 @@ TEST(SearchOptions, ErrorsNameFileKeyValueAndRemedy) {
       {"\"measure\": {\"samples\": 5}", "bad value of 'measure.samples': 5"},
       {"\"measure\": {\"baseline\": \"cublas\"}", "allowed: vendor, none"},
       {"\"measure\": {\"caches\": \"hot\"}", "allowed: cold, weights-cold, warm"},
+      {"\"regime\": \"bursts\"", "allowed: sustained, burst, balanced"},
       {"\"measure\": {\"devices\": [\"a;b\"]}", "bad value of 'measure.devices': \"a;b\""},
       {"\"measure\": {\"devices\": [-1]}", "bad value of 'measure.devices': -1"},
   };

@@ -34,7 +34,7 @@ protected:
     std::vector<RangedHoldout> holdout;
     for (const Sizes& at : points.at)
       holdout.push_back(
-          {at, std::string(64, at.m < 100 ? 'b' : 'a'), 2e-6 * double(at.m), 0.8, 0.79, 0.81, 1.25});
+          {at, std::string(64, at.m < 100 ? 'b' : 'a'), {2e-6 * double(at.m), 0.8, 0.79, 0.81, 1.25}});
     final.environment["points"] = to_json(holdout);
   }
 

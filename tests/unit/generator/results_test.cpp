@@ -74,20 +74,22 @@ TEST_F(ResultsTest, AFactorDecidesWhatIsKept) {
 
 TEST_F(ResultsTest, TheTablesHaveEveryRowAndTheKeptOnes) {
   in.studies[0].label = "a \"quoted\", name";
+  in.studies[0].regime = "balanced";
+  in.studies[0].regimes["bursts"].against_vendor = Speed{1.5, 1.4, 1.6};
+  in.studies[0].regimes["serial"].against_default = Speed{};
   const std::vector<ResultRow> rows = result_rows(in);
   const std::vector<std::string> raw = lines_of(results_csv(rows, false)),
                                  kept = lines_of(results_csv(rows, true));
   ASSERT_EQ(raw.size(), 4u);
   ASSERT_EQ(kept.size(), 3u);
   EXPECT_EQ(raw[0], "problem,name,calls,share,arch,device,reference,reference_seconds,tuned_seconds,uplift,"
-                    "low,high,error,verdict,kept");
+                    "low,high,error,verdict,kept,regime,sustained,bursts,serial");
   EXPECT_EQ(raw[0], kept[0]);
-  EXPECT_EQ(
-      raw[1],
-      in.studies[0].problem.key() +
-          ",\"a \"\"quoted\"\", name\",10,0.8,fake,fake device,library 1.0,2,1,2,1.98,2.02,0.25,win,yes");
+  EXPECT_EQ(raw[1], in.studies[0].problem.key() +
+                        ",\"a \"\"quoted\"\", name\",10,0.8,fake,fake device,library "
+                        "1.0,2,1,2,1.98,2.02,0.25,win,yes,balanced,,1.5,");
   EXPECT_EQ(raw[2], in.studies[1].problem.key() +
-                        ",lib f2,1,0.12,fake,fake device,library 1.0,3,6,0.5,0.495,0.505,0.25,loss,no");
+                        ",lib f2,1,0.12,fake,fake device,library 1.0,3,6,0.5,0.495,0.505,0.25,loss,no,,,,");
   EXPECT_EQ(kept[1], raw[1]);
   EXPECT_EQ(kept[2], raw[3]);
 }

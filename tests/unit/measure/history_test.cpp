@@ -214,7 +214,29 @@ TEST_F(HistoryTest, TimesHoldUnderEqualConditionsAlone) {
   differs("power limit", around.power_limit_watts, 350.0);
   differs("seed", options.seed, 2u);
   differs("budget", options.seconds, 2.0);
+  differs("regime", options.regime, TunedFor::balanced);
+  differs("regime", options.regime, TunedFor::burst);
   EXPECT_EQ(untimed(two, history(gpu)), 0u);
+}
+
+TEST_F(HistoryTest, BalancedTimesKnowBothRegimes) {
+  options.regime = TunedFor::balanced;
+  std::vector<Candidate> two = {candidate(0, "default", "sm_90a"), candidate(1, "one", "sm_90a")};
+  two[0].record.timing = two[0].record.bursts = timing(1);
+  two[1].record.timing = timing(0.9), two[1].record.bursts = timing(0.7);
+  for (Candidate& c : two) c.decide("ok", "");
+  history(gpu).keep_times(pointers(two));
+  for (Candidate& c : two) c.record.status = "", c.record.timing.reset(), c.record.bursts.reset();
+  EXPECT_TRUE(history(gpu).untimed(pointers(two)).empty());
+  EXPECT_EQ(two[1].record.timing->ratio, 0.9);
+  EXPECT_EQ(two[1].record.bursts->ratio, 0.7);
+}
+
+TEST_F(HistoryTest, ACpuHasNoRegimes) {
+  const std::vector<Candidate> two = {candidate(0, "default"), candidate(1, "one")};
+  keep_times(two, history(cpu));
+  options.regime = TunedFor::balanced;
+  EXPECT_EQ(untimed(two, history(cpu)), 0u);
 }
 
 TEST_F(HistoryTest, DisturbedTimesAreNotKept) {
