@@ -25,11 +25,11 @@ constexpr double kMeasureSeconds = 20, kBudgets = 10, kWaitSeconds = 2400;
 constexpr const char* kAround = "around.json";
 constexpr double kIdSeconds = 30;
 
-const Kinds kMeasuring = {{"--seconds", WordKind::text},  {"--timeout", WordKind::text},
-                          {"--devices", WordKind::text},  {"--seed", WordKind::text},
-                          {"--caches", WordKind::text},   {"--warmup", WordKind::text},
-                          {"--cache", WordKind::dropped}, {"--label", WordKind::text},
-                          {"--device", WordKind::file},   {"-o", WordKind::output}};
+const Kinds kMeasuring = {
+    {"--seconds", WordKind::text}, {"--timeout", WordKind::text},  {"--most", WordKind::text},
+    {"--devices", WordKind::text}, {"--seed", WordKind::text},     {"--caches", WordKind::text},
+    {"--warmup", WordKind::text},  {"--cache", WordKind::dropped}, {"--label", WordKind::text},
+    {"--device", WordKind::file},  {"-o", WordKind::output}};
 
 Kinds with(Kinds kinds, const Kinds& more) {
   kinds.insert(more.begin(), more.end());

@@ -7,8 +7,6 @@
 namespace deepgen {
 namespace {
 
-constexpr int kFewestFinalRounds = 11;
-constexpr int kFewestOfHoldout = 7; ///< for an interval, where a call takes seconds
 constexpr double kExtraSeconds = 3;
 constexpr int kMostOfExtra = 41;
 constexpr double kAlike = 0.01;   ///< no arm is cut for less
