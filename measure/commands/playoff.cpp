@@ -194,6 +194,34 @@ RecordLog nothing_timed(const Json& environment, bool out_of_time, Progress& pro
   return log;
 }
 
+/// The device is locked already.
+RecordLog time_ranges_on_gpu(const FinalistSet& selection, const Device& device,
+                             const PlayoffCommand& command, double left, cuda::Surroundings around,
+                             Progress& progress, Spent& spent) {
+  std::vector<ArmResult> samples;
+  RecordLog log = time_ranges(selection, device, command, left, progress, spent, samples);
+  around.other_processes = std::max(around.other_processes, cuda::surroundings(device).other_processes);
+  log.environment =
+      merged(cuda::environment(device, "", around, samples, command.options.caches), log.environment);
+  note_company(around.other_processes, log);
+  return log;
+}
+
+/// What the environment tells of the device, the vendor's library and the memory's bandwidth.
+Json facts_on_gpu(const Device& device, const cuda::Surroundings& around, const FinalistSet& selection,
+                  const cuda::Vendor& vendor, const ContestResult& r, const MeasureOptions& o) {
+  Json json = cuda::environment(device, "", around, r.samples, o.caches);
+  json["vendor"] = {{"name", vendor.name},
+                    {"why_not", vendor.why_not},
+                    {"algorithms", vendor.algorithms.size()},
+                    {"epilogue", vendor.plan.text()},
+                    {"ratios", vendor_ratios(selection, r.finals, o.seed)}};
+  if (const ArmResult& read = r.finals.read; read.timed())
+    json["read"] = {{"bytes", cuda::read_bytes(selection.finalists().front().file.problem)},
+                    {"seconds", summarize(read, read, o.seed).seconds}};
+  return json;
+}
+
 RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const PlayoffCommand& command, double left,
                       Progress& progress, Spent& spent) {
   const std::vector<KernelFile> files = selection.unverified();
@@ -214,15 +242,9 @@ RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const Playoff
     return nothing_timed(cuda::environment(device, "none", around, {}, command.options.caches),
                          wall_seconds() >= end, progress);
   const Problem problem = selection.finalists().front().file.problem;
-  if (problem.ranged()) {
-    std::vector<ArmResult> samples;
-    RecordLog log = time_ranges(selection, device, command, end - wall_seconds(), progress, spent, samples);
-    around.other_processes = std::max(around.other_processes, cuda::surroundings(device).other_processes);
-    log.environment =
-        merged(cuda::environment(device, "", around, samples, command.options.caches), log.environment);
-    note_company(around.other_processes, log);
-    return log;
-  }
+  if (problem.ranged())
+    return time_ranges_on_gpu(selection, device, command, end - wall_seconds(), std::move(around), progress,
+                              spent);
   cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed, command.options.caches);
   cuda::Vendor vendor;
   vendor.why_not = "not asked for";
@@ -252,15 +274,7 @@ RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const Playoff
   ContestResult r = run_contest(c, progress);
   add_vendor_call(r, problem, device.arch, vendor);
   around.other_processes = std::max(around.other_processes, cuda::surroundings(device).other_processes);
-  Json json = cuda::environment(device, "", around, r.samples, command.options.caches);
-  json["vendor"] = {{"name", vendor.name},
-                    {"why_not", vendor.why_not},
-                    {"algorithms", vendor.algorithms.size()},
-                    {"epilogue", vendor.plan.text()},
-                    {"ratios", vendor_ratios(selection, r.finals, command.options.seed)}};
-  if (const ArmResult& read = r.finals.read; read.timed())
-    json["read"] = {{"bytes", cuda::read_bytes(problem)},
-                    {"seconds", summarize(read, read, command.options.seed).seconds}};
+  Json json = facts_on_gpu(device, around, selection, vendor, r, command.options);
   r.log.environment = merged(std::move(json), r.log.environment);
   note_company(around.other_processes, r.log);
   return std::move(r.log);

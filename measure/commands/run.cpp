@@ -27,6 +27,8 @@ namespace {
 
 /// Verification may use this much of the time; timing has what is left.
 constexpr double kVerifyShare = 0.6;
+/// What a round leaves to the finals, in their budgets: those with the fewest rounds may take more than one.
+constexpr double kFinalsReserve = 1.5;
 constexpr const char *kNotVerified = "not verified within the time budget; raise --seconds",
                      *kNotTimed = "not timed within the time budget; raise --seconds";
 
@@ -289,7 +291,7 @@ void run(const RunCommand& command) {
   const double start = wall_seconds();
   lap.seconds();
   const SearchTime time(command.options.most, command.records);
-  const double allowed = round.left = time.left_but(command.options.seconds);
+  const double allowed = round.left = time.left_but(kFinalsReserve * command.options.seconds);
   if (round.left <= 0)
     for (Candidate* c : round.open()) c->decide("dropped", kNotVerified);
   verify(round, history, start);
