@@ -182,12 +182,16 @@ endfunction()
 #   PLAN, COMPILE, MEASURE, PLAYOFF options of those commands
 #   REGIME                          what is tuned for on GPUs
 #   FILES                           what a plan depends on
-#   MILLISECONDS                    the most that measuring takes
+#   MILLISECONDS                    what measuring takes by its limits; with _deepgen_bounded of the caller the most, whatever
+#                                   happens
 #   FINALISTS                       beside the default: kFinalists of base/search/finalists.h, with a range kRangedFinalists
 function(_deepgen_search_options target result)
   set(words "${CMAKE_CURRENT_SOURCE_DIR}")
   if(DEFINED _deepgen_ranged AND NOT _deepgen_ranged EQUAL -1)
     string(APPEND words "\nranged")
+  endif()
+  if(_deepgen_bounded)
+    string(APPEND words "\nbounded")
   endif()
   foreach(setting arg_SEARCH arg_SEARCH_FILE arg_BUDGET arg_SLOTS arg_REGIME DEEPGEN_SEARCH DEEPGEN_SEARCH_FILE
           DEEPGEN_BUDGET DEEPGEN_SLOTS DEEPGEN_REGIME DEEPGEN_MEASURE_SECONDS)
@@ -239,6 +243,13 @@ function(_deepgen_work_out_options target id)
     list(APPEND plan --trials ${sum})
   endif()
   _deepgen_measuring_time("${found}" "${value_seconds}" milliseconds)
+  if(_deepgen_bounded)
+    math(EXPR most "${milliseconds} / 1000")
+    math(EXPR fraction "${milliseconds} % 1000 + 1000")
+    string(SUBSTRING ${fraction} 1 3 fraction)
+    list(APPEND measure --most ${most}.${fraction})
+    list(APPEND playoff --most ${most}.${fraction})
+  endif()
   set(slots "${found}")
   set(files "${depends}")
   set(finalists 6)

@@ -28,6 +28,14 @@ void add_measure_options(CLI::App& app, MeasureOptions& o) {
       ->envname("DEEPGEN_MEASURE_SECONDS")
       ->check(within(0.1, 86400))
       ->capture_default_str();
+  app.add_option(
+         "--most", o.most,
+         "seconds that all rounds and the playoff of this search may take, whatever happens: as the logs of\n"
+         "earlier rounds say what these have taken; a playoff that has no time for the fewest rounds "
+         "decides\n"
+         "nothing. 0: no bound")
+      ->check(within(0, 86400000))
+      ->capture_default_str();
   app.add_option("--timeout", o.call_seconds,
                  "seconds after which a kernel call hangs (more for large problems)")
       ->envname("DEEPGEN_MEASURE_TIMEOUT")

@@ -12,6 +12,7 @@ optional=(libopenblas0-pthread            # the vendor baseline, loaded at run t
   clang-22 libclang-rt-22-dev            # for the tests fuzz.*: 16 MB more
   slurm-wlm                              # for the test cluster.slurm: 24 MB more
   openssh-server                         # for the test cluster.ssh: 2 MB more
+  mmdebstrap                             # for the test consumer.minimal_root: 1 MB more, and a root of 765 MB in ~/.cache
   clang-format-22                        # for the test unit.format: 1 MB more
   clang-tidy-22)                         # for the tests tidy.*: 11 MB more
 

@@ -1,6 +1,7 @@
 #include "workload/import.h"
 
 #include "base/files/files.h"
+#include "base/problem/points.h"
 #include "base/text/error.h"
 #include "workload/estimate.h"
 #include "workload/log/documents.h"
@@ -123,8 +124,15 @@ void Importer::read_workload(LogLines& lines, WorkloadLog& log) {
   const Workload w = Workload::parse(text, log.name);
   const int64_t number = int64_t(logs_.size());
   for (const WorkloadProblem& p : w.problems) {
-    Count& count = tally_.count(p.problem.key());
-    count.add(p.calls, p.timed ? p.seconds : 0, p.problem.flops(), {number, 0});
+    if (p.points.empty())
+      tally_.count(p.problem.key()).add(p.calls, p.timed ? p.seconds : 0, p.problem.flops(), {number, 0});
+    for (const WorkloadPoint& point : p.points) { // which another import may merge otherwise
+      const Gemm& gemm = p.problem.gemm();
+      Sizes sizes = gemm.sizes();
+      sizes[*split_size(gemm)] = point.value;
+      const Gemm one = gemm.at(sizes);
+      tally_.count(one.key()).add(point.calls, point.timed ? point.seconds : 0, one.flops(), {number, 0});
+    }
   }
   for (const WorkloadSkipped& s : w.skipped)
     tally_.lost_count(s.why, s.example)

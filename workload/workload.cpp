@@ -2,6 +2,7 @@
 
 #include "base/json/json_text.h"
 #include "base/text/text.h"
+#include "workload/ranges.h"
 
 #include <algorithm>
 #include <array>
@@ -60,6 +61,23 @@ WorkloadLog read_log(const Json& json, const std::string& where) {
   return log;
 }
 
+std::vector<WorkloadPoint> read_points(const Json& json, const std::string& where) {
+  std::vector<WorkloadPoint> points;
+  for (const Json& each : get<Json::array_t>(json, "points", where)) {
+    if (!each.is_array() || each.size() != 4 || !is_a<int64_t>(each[0]) || !is_a<int64_t>(each[1]) ||
+        !is_a<double>(each[2]) || !each[3].is_boolean() || points.size() >= Workload::most_problems)
+      throw Error("field 'points' has what is no point: " + excerpt(each), where, "",
+                  "lists of a size, its calls, the seconds of one, and whether a log had them");
+    const WorkloadPoint p{each[0].get<int64_t>(), each[1].get<int64_t>(), each[2].get<double>(),
+                          each[3].get<bool>()};
+    if (p.calls < 1 || p.calls > kMostCalls || !(p.seconds >= 1e-300 && p.seconds <= kMostSeconds))
+      throw Error("field 'points' is out of range: " + excerpt(each), where, "",
+                  "calls from 1 to 2^50, and a time above 0 and at most 1e9");
+    points.push_back(p);
+  }
+  return points;
+}
+
 WorkloadProblem read_problem(const Json& json, const std::string& where, size_t logs) {
   WorkloadProblem p;
   p.name = get<std::string>(json, "name", where);
@@ -71,7 +89,29 @@ WorkloadProblem read_problem(const Json& json, const std::string& where, size_t 
   p.seconds = get_seconds(json, where, std::numeric_limits<double>::min(), kMostSeconds);
   p.timed = get<bool>(json, "timed", where);
   p.lines = get_places(json, where, logs);
+  if (json.contains("points")) p.points = read_points(json, where);
+  if (!p.points.empty()) check_points(p, where), sum_points(p);
   return p;
+}
+
+Json points_json(const std::vector<WorkloadPoint>& points) {
+  Json list = Json::array();
+  for (const WorkloadPoint& p : points) list.push_back({p.value, p.calls, p.seconds, p.timed});
+  return list;
+}
+
+/// A line of the file; shares of the whole.
+Json problem_json(const WorkloadProblem& p, double share, double behind) {
+  Json json = {{"name", p.name},           {"problem", p.problem.key()}, {"calls", p.calls},
+               {"seconds", p.seconds},     {"timed", p.timed},           {"share", rounded(share)},
+               {"behind", rounded(behind)}};
+  if (!p.points.empty()) { // for CMake, which cannot count
+    const TuneTexts tune = tune_texts(p);
+    json["sizes"] = sizes_text(p), json["tune_at"] = tune.at, json["weights"] = tune.weights;
+  }
+  json["lines"] = places_json(p.lines);
+  if (!p.points.empty()) json["points"] = points_json(p.points);
+  return json;
 }
 
 WorkloadSkipped read_skipped(const Json& json, const std::string& where, size_t logs) {
@@ -118,8 +158,12 @@ double rounded(double value) {
 std::string function_name(const Problem& problem) {
   std::string name;
   if (const Gemm* p = std::get_if<Gemm>(&problem.which())) {
-    name = "m" + std::to_string(p->m) + "_n" + std::to_string(p->n) + "_k" + std::to_string(p->k);
-    if (p->batch != 1) name += "_b" + std::to_string(p->batch);
+    const auto size = [&](Size s) {
+      const std::optional<int64_t> least = p->least[size_t(s)];
+      return (least ? std::to_string(*least) + "to" : "") + std::to_string(p->sizes()[s]);
+    };
+    name = "m" + size(Size::m) + "_n" + size(Size::n) + "_k" + size(Size::k);
+    if (p->batch != 1) name += "_b" + size(Size::batch);
     name += "_" + to_string(p->a);
     if (p->b != p->a) name += "_" + to_string(p->b);
     if (p->d != p->a && !(p->a == Type::tf32)) name += "_" + to_string(p->d);
@@ -213,14 +257,7 @@ std::string Workload::serialize() const {
   const double served = rest;
   for (const WorkloadProblem& p : problems) {
     rest -= p.weight();
-    problem_lines.push_back({{"name", p.name},
-                             {"problem", p.problem.key()},
-                             {"calls", p.calls},
-                             {"seconds", p.seconds},
-                             {"timed", p.timed},
-                             {"share", rounded(p.weight() / all)},
-                             {"behind", rounded(std::max(rest, 0.0) / all)},
-                             {"lines", places_json(p.lines)}});
+    problem_lines.push_back(problem_json(p, p.weight() / all, std::max(rest, 0.0) / all));
   }
   for (const WorkloadSkipped& s : skipped)
     skipped_lines.push_back({{"why", s.why},

@@ -15,6 +15,15 @@ struct WorkloadLog {
   int64_t lines = 0;                                  ///< all of them
 };
 
+/// Of a problem with a range: the calls of one size.
+struct WorkloadPoint {
+  int64_t value = 1, calls = 1;
+  double seconds = 0; ///< of one call
+  bool timed = false; ///< false: an estimate
+
+  double weight() const { return double(calls) * seconds; }
+};
+
 struct WorkloadProblem {
   std::string name; ///< of the function: an identifier, derived from the problem
   Problem problem;
@@ -22,6 +31,8 @@ struct WorkloadProblem {
   double seconds = 0;       ///< of one call
   bool timed = false;       ///< false: an estimate
   std::vector<Place> lines; ///< the first few
+  /// Of a problem that merge_ranges() has made, or whoever wrote the file: its calls, by size ascending.
+  std::vector<WorkloadPoint> points = {};
 
   double weight() const { return double(calls) * seconds; }
 };

@@ -101,7 +101,9 @@ void check_vendor(const Json& vendor, const std::string& where) {
 
 void check_environment(const Json& environment, const std::string& where) {
   check_object(environment, "the environment", where);
-  check_texts(environment, {"anchor", "driver", "ended", "profile", "tool", "unstable", "unwatched"}, where);
+  check_texts(environment,
+              {"anchor", "driver", "ended", "out_of_time", "profile", "tool", "unstable", "unwatched"},
+              where);
   check_numbers(environment, {"least_noise", "power_limit_watts"}, where);
   check_whole(environment, {"cut"}, where);
   if (environment.contains("regime")) regime_from(get_word(environment, "regime", where), where);

@@ -4,6 +4,7 @@
 #include "generator/cli/cli.h"
 #include "generator/cli/mlir_commands.h"
 #include "workload/import.h"
+#include "workload/ranges.h"
 #include "workload/summary.h"
 
 #include <CLI/CLI.hpp>
@@ -18,8 +19,18 @@ struct ImportOptions {
   std::string output, csv, search;
   double threshold = 0;
   int64_t rows = 20;
+  std::string ranges; ///< empty: none
   bool leave = false;
 };
+
+/// Says how many functions it saves.
+void merge(Workload& workload, const std::string& size) {
+  const auto name = std::find(std::begin(size_names), std::end(size_names), size);
+  const size_t before = workload.problems.size(),
+               parts = merge_ranges(workload, Size(name - std::begin(size_names)));
+  std::cout << parts << " problems become " << parts - (before - workload.problems.size())
+            << " with a range of " << size << "\n";
+}
 
 void run_import(const ImportOptions& o) {
   if (std::any_of(o.logs.begin(), o.logs.end(),
@@ -34,6 +45,7 @@ void run_import(const ImportOptions& o) {
   Importer importer;
   for (const std::string& log : o.logs) importer.read(log);
   Workload workload = importer.workload();
+  if (!o.ranges.empty()) merge(workload, o.ranges);
   const std::vector<WorkloadProblem> below = workload.drop_below(o.threshold);
   if (workload.problems.size() > Workload::most_problems)
     throw Error("too many different problems for one workload", "deepgen import",
@@ -78,6 +90,10 @@ void add_import_command(CLI::App& app, CliContext&) {
                 "leaves out problems with a smaller share of the time, such as 0.01")
       ->capture_default_str()
       ->check(CLI::Validator(share_check, "SHARE"));
+  c->add_flag(
+       "--ranges{m}", o->ranges,
+       "problems that differ in M alone become one function with a range; --ranges=n, k, batch: in that size")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(size_names), std::end(size_names))));
   c->add_option("--csv", o->csv, "writes all problems and reasons as a table");
   c->add_option("--rows", o->rows, "problems in the table on the terminal")
       ->capture_default_str()

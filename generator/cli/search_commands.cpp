@@ -8,6 +8,7 @@
 #include "generator/cli/search_flags.h"
 #include "generator/cli/try_command.h"
 #include "generator/lock/exchange.h"
+#include "generator/lock/final_log.h"
 #include "generator/lock/lock.h"
 #include "generator/search/ranged_search.h"
 #include "generator/space/space.h"
@@ -42,6 +43,12 @@ double least_gain_of(const std::vector<std::string>& logs) {
   return gain;
 }
 
+/// Whether a round has used up what the search may measure, but its finals: nothing more is compiled then.
+bool rounds_are_over(const std::vector<std::string>& logs) {
+  return std::any_of(logs.begin(), logs.end(),
+                     [](const std::string& path) { return !out_of_time(RecordLog::read(path)).empty(); });
+}
+
 /// The lock's config, if it can be tried here; a config for a better device than this one cannot.
 std::optional<Choice> incumbent(const PlanOptions& o, const ProblemFile& file, const Device& device) {
   if (o.lock.empty()) return std::nullopt;
@@ -68,6 +75,7 @@ SearchInput search_input(const PlanOptions& o, const ProblemFile& file) {
   if (!in.problem.ranged()) in.incumbent = incumbent(o, file, in.device);
   require_logs(o.records);
   if (o.end_early) in.least_gain = least_gain_of(o.records);
+  if (rounds_are_over(o.records)) in.slots = 0;
   for (LoggedRecord& r : read_logs(o.records)) in.records.push_back(std::move(r.record));
   return in;
 }

@@ -14,4 +14,7 @@ inline const RecordLog* final_log(const std::vector<RecordLog>& logs, const std:
   return nullptr;
 }
 
+/// Why a search has decided nothing, where its share of MINUTES was over: the default config stays. Else "".
+inline std::string out_of_time(const RecordLog& final) { return final.environment.value("out_of_time", ""); }
+
 } // namespace deepgen

@@ -133,6 +133,8 @@ Selected from_records(const Context& c, const SelectRequest& r, const std::strin
                         (stale.empty() ? "no candidate could be measured on " + r.arch
                                        : stale_text(stale) + "using the default config") +
                             "; run `ninja tune`");
+  if (const std::string why = out_of_time(*final); !why.empty())
+    return take_default(c, r, (stale.empty() ? "" : stale_text(stale)) + why);
   if (r.file.problem.ranged()) return ranged_from_records(c, r, *final, stale);
   const Decision decision = decide(*final);
   const std::string alike = common_failure(r.logs);

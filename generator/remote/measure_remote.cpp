@@ -26,10 +26,10 @@ constexpr const char* kAround = "around.json";
 constexpr double kIdSeconds = 30;
 
 const Kinds kMeasuring = {
-    {"--seconds", WordKind::text}, {"--timeout", WordKind::text},  {"--devices", WordKind::text},
-    {"--seed", WordKind::text},    {"--caches", WordKind::text},   {"--warmup", WordKind::text},
-    {"--regime", WordKind::text},  {"--cache", WordKind::dropped}, {"--label", WordKind::text},
-    {"--device", WordKind::file},  {"-o", WordKind::output}};
+    {"--seconds", WordKind::text}, {"--timeout", WordKind::text}, {"--most", WordKind::text},
+    {"--devices", WordKind::text}, {"--seed", WordKind::text},    {"--caches", WordKind::text},
+    {"--warmup", WordKind::text},  {"--regime", WordKind::text},  {"--cache", WordKind::dropped},
+    {"--label", WordKind::text},   {"--device", WordKind::file},  {"-o", WordKind::output}};
 
 Kinds with(Kinds kinds, const Kinds& more) {
   kinds.insert(more.begin(), more.end());

@@ -25,7 +25,7 @@ FinalistSet::FinalistSet(const std::vector<std::string>& records, const std::vec
 
 Finalist FinalistSet::load(const LoggedRecord& r, const std::string& output) const {
   const std::string path = kernel_path(r.record, r.log);
-  Finalist f{r.record, KernelFile::read(path)};
+  Finalist f{r.record, KernelFile::read(path), r.record.timing ? r.record.timing->seconds : 0};
   check_unchanged(f.file, r.record, path, r.log);
   f.record.stage = "final";
   f.record.detail.clear();
@@ -33,6 +33,11 @@ Finalist FinalistSet::load(const LoggedRecord& r, const std::string& output) con
   f.record.cached = false;
   f.record.kernel_file = relative_to_log(path, output);
   return f;
+}
+
+void FinalistSet::keep_first(size_t count) {
+  if (count < finalists_.size())
+    finalists_.erase(finalists_.begin() + std::ptrdiff_t(count), finalists_.end());
 }
 
 std::vector<KernelFile> FinalistSet::unverified() {

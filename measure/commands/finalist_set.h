@@ -12,6 +12,7 @@ namespace deepgen {
 struct Finalist {
   Record record; ///< of stage "final", without a time
   KernelFile file;
+  double seconds = 0; ///< of a call, in its last round
   const Kernel& kernel() const { return *file.find("main"); }
 };
 
@@ -24,6 +25,9 @@ public:
 
   const std::vector<Finalist>& finalists() const { return finalists_; }
   bool has_default() const { return has_default_; } ///< the first one is it
+
+  /// The others are left out.
+  void keep_first(size_t count);
 
   /// Finalists that no round has verified on an awkward shape, each with that kernel. Those whose kernel
   /// could not be compiled are rejected by this. Throws Error when one has no file in `awkward`.

@@ -11,6 +11,7 @@
 #include "measure/commands/finalist_set.h"
 #include "measure/commands/ranged_final.h"
 #include "measure/commands/run.h"
+#include "measure/commands/search_time.h"
 #include "measure/commands/vendor_facts.h"
 #include "measure/cpu/arms.h"
 #include "measure/devices/cuda_take.h"
@@ -77,8 +78,15 @@ void set_regime(Contest& c, const PlayoffCommand& command) {
   if (c.regime == TunedFor::burst) spare_rounds(c.options);
 }
 
+/// From now on, for what has not taken any of the search's time yet. Of a contest, with ranges or without.
+template <typename Any>
+void bound(Any& contest, double left) {
+  contest.options.end = wall_seconds() + left;
+  contest.seconds = std::min(contest.seconds, left);
+}
+
 RecordLog time_on_cpu(const FinalistSet& selection, const Device& device, const PlayoffCommand& command,
-                      Progress& progress, Spent& spent) {
+                      double left, Progress& progress, Spent& spent) {
   const std::unique_ptr<Subject> subject = subject_of(selection.finalists().front().file.problem);
   const Baseline vendor = command.options.vendor ? subject->baseline() : Baseline();
   if (!vendor.why_not.empty()) progress.summary(vendor.why_not);
@@ -101,6 +109,7 @@ RecordLog time_on_cpu(const FinalistSet& selection, const Device& device, const 
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
   const Turn quiet = Turn::quiet_turn();
   spent.waiting = lap.seconds();
+  bound(c, left);
   ContestResult r = run_contest(c, progress);
   add_vendor_call(r, selection.finalists().front().file.problem, vendor.name);
   r.log.environment = merged(environment(device, ""), r.log.environment);
@@ -109,7 +118,7 @@ RecordLog time_on_cpu(const FinalistSet& selection, const Device& device, const 
 
 /// Of a problem with ranges: at its points, on any device. `device` is locked already where it is a GPU.
 RecordLog time_ranges(const FinalistSet& selection, const Device& device, const PlayoffCommand& command,
-                      Progress& progress, Spent& spent, std::vector<ArmResult>& samples) {
+                      double left, Progress& progress, Spent& spent, std::vector<ArmResult>& samples) {
   RangedContest c;
   c.problem = selection.finalists().front().file.problem.gemm();
   c.points = points_of(c.problem, RecordLog::read(command.records.front()));
@@ -122,6 +131,7 @@ RecordLog time_ranges(const FinalistSet& selection, const Device& device, const 
   c.options.seed = command.options.seed, c.options.warmup = command.options.warmup;
   c.options.most_rounds = command.options.samples, c.options.spent = &spent;
   c.seconds = command.options.seconds;
+  bound(c, left);
   c.least_noise = device.is_cpu() ? least_noise_of_cpu() : 0;
   c.clean_enough = device.is_cpu() ? c.clean_enough : kCleanEnoughOnGpu;
   c.field = [&](const Sizes& at, bool vendor) {
@@ -133,32 +143,35 @@ RecordLog time_ranges(const FinalistSet& selection, const Device& device, const 
 }
 
 RecordLog time_ranges_on_cpu(const FinalistSet& selection, const Device& device,
-                             const PlayoffCommand& command, Progress& progress, Spent& spent) {
+                             const PlayoffCommand& command, double left, Progress& progress, Spent& spent) {
   progress.live("waiting for the device and for compiles to end");
   Lap lap;
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
   const Turn quiet = Turn::quiet_turn();
   spent.waiting = lap.seconds();
   std::vector<ArmResult> samples;
-  RecordLog log = time_ranges(selection, device, command, progress, spent, samples);
+  RecordLog log = time_ranges(selection, device, command, left, progress, spent, samples);
   log.environment = merged(environment(device, ""), log.environment);
   return log;
 }
 
 /// No config wins that is right on the tuned shape alone.
 void verify_awkward(FinalistSet& selection, const std::vector<KernelFile>& files, const Device& device,
-                    const MeasureOptions& o) {
+                    const MeasureOptions& o, double end) {
   cuda::VerifyOptions options;
   options.uuid = device.uuid;
   options.call_seconds = o.call_seconds;
   options.deadline = std::numeric_limits<double>::infinity(); // they are few
+  options.end = end;
   options.seed = o.seed;
   std::vector<const KernelFile*> list;
   for (const KernelFile& file : files) list.push_back(&file);
-  cuda::verify_files(list, options, [&](size_t i, const Verdict& v) {
+  size_t next = cuda::verify_files(list, options, [&](size_t i, const Verdict& v) {
     v.status == "ok" ? selection.accept(list[i]->choice, v.error)
                      : selection.reject(list[i]->choice, v.status, v.detail);
   });
+  for (; next < list.size(); ++next)
+    selection.reject(list[next]->choice, "dropped", "not verified within the time of its search");
 }
 
 /// For each finalist, the vendor's best time in units of its own, from the same rounds.
@@ -183,14 +196,43 @@ void note_company(int processes, RecordLog& log) {
       "shared: " + std::to_string(processes) + " other processes compute on the device";
 }
 
-RecordLog nothing_timed(const Json& environment, Progress& progress) {
-  progress.summary("no candidate of any round was correct, so nothing was timed; see `deepgen report`");
+RecordLog nothing_timed(const Json& environment, bool out_of_time, Progress& progress) {
+  if (!out_of_time)
+    progress.summary("no candidate of any round was correct, so nothing was timed; see `deepgen report`");
   RecordLog log;
   log.environment = environment;
   return log;
 }
 
-RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const PlayoffCommand& command,
+/// The device is locked already.
+RecordLog time_ranges_on_gpu(const FinalistSet& selection, const Device& device,
+                             const PlayoffCommand& command, double left, cuda::Surroundings around,
+                             Progress& progress, Spent& spent) {
+  std::vector<ArmResult> samples;
+  RecordLog log = time_ranges(selection, device, command, left, progress, spent, samples);
+  around.other_processes = std::max(around.other_processes, cuda::surroundings(device).other_processes);
+  log.environment =
+      merged(cuda::environment(device, "", around, samples, command.options.caches), log.environment);
+  note_company(around.other_processes, log);
+  return log;
+}
+
+/// What the environment tells of the device, the vendor's library and the memory's bandwidth.
+Json facts_on_gpu(const Device& device, const cuda::Surroundings& around, const FinalistSet& selection,
+                  const cuda::Vendor& vendor, const ContestResult& r, const MeasureOptions& o) {
+  Json json = cuda::environment(device, "", around, r.samples, o.caches);
+  json["vendor"] = {{"name", vendor.name},
+                    {"why_not", vendor.why_not},
+                    {"algorithms", vendor.algorithms.size()},
+                    {"epilogue", vendor.plan.text()},
+                    {"ratios", vendor_ratios(selection, r.finals, o.seed)}};
+  if (const ArmResult& read = r.finals.read; read.timed())
+    json["read"] = {{"bytes", cuda::read_bytes(selection.finalists().front().file.problem)},
+                    {"seconds", summarize(read, read, o.seed).seconds}};
+  return json;
+}
+
+RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const PlayoffCommand& command, double left,
                       Progress& progress, Spent& spent) {
   const std::vector<KernelFile> files = selection.unverified();
   progress.live("waiting for the device and for compiles to end");
@@ -199,24 +241,20 @@ RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const Playoff
   const Device& device = taken.device;
   const Turn quiet = Turn::quiet_turn(FileLock::kShared);
   spent.waiting = lap.seconds();
+  const double end = wall_seconds() + left;
   if (!files.empty()) {
     progress.live("verifying awkward shapes");
-    verify_awkward(selection, files, device, command.options);
+    verify_awkward(selection, files, device, command.options, end);
     spent.verifying = lap.seconds();
   }
   cuda::Surroundings around = cuda::surroundings(device);
   if (selection.finalists().empty())
-    return nothing_timed(cuda::environment(device, "none", around, {}, command.options.caches), progress);
+    return nothing_timed(cuda::environment(device, "none", around, {}, command.options.caches),
+                         wall_seconds() >= end, progress);
   const Problem problem = selection.finalists().front().file.problem;
-  if (problem.ranged()) {
-    std::vector<ArmResult> samples;
-    RecordLog log = time_ranges(selection, device, command, progress, spent, samples);
-    around.other_processes = std::max(around.other_processes, cuda::surroundings(device).other_processes);
-    log.environment =
-        merged(cuda::environment(device, "", around, samples, command.options.caches), log.environment);
-    note_company(around.other_processes, log);
-    return log;
-  }
+  if (problem.ranged())
+    return time_ranges_on_gpu(selection, device, command, end - wall_seconds(), std::move(around), progress,
+                              spent);
   cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed, command.options.caches);
   cuda::Vendor vendor;
   vendor.why_not = "not asked for";
@@ -243,18 +281,11 @@ RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const Playoff
   set_regime(c, command);
   c.settle_again = cuda::Bench::again_heat;
   c.options.spent = &spent;
+  bound(c, end - wall_seconds());
   ContestResult r = run_contest(c, progress);
   add_vendor_call(r, problem, device.arch, vendor);
   around.other_processes = std::max(around.other_processes, cuda::surroundings(device).other_processes);
-  Json json = cuda::environment(device, "", around, r.samples, command.options.caches);
-  json["vendor"] = {{"name", vendor.name},
-                    {"why_not", vendor.why_not},
-                    {"algorithms", vendor.algorithms.size()},
-                    {"epilogue", vendor.plan.text()},
-                    {"ratios", vendor_ratios(selection, r.finals, command.options.seed)}};
-  if (const ArmResult& read = r.finals.read; read.timed())
-    json["read"] = {{"bytes", cuda::read_bytes(problem)},
-                    {"seconds", summarize(read, read, command.options.seed).seconds}};
+  Json json = facts_on_gpu(device, around, selection, vendor, r, command.options);
   r.log.environment = merged(std::move(json), r.log.environment);
   note_company(around.other_processes, r.log);
   return std::move(r.log);
@@ -303,6 +334,8 @@ std::string summary(const RecordLog& log) {
 
 /// What became of a search, for whoever waits for the build.
 std::string short_summary(const RecordLog& log) {
+  if (const std::string why = log.environment.value("out_of_time", ""); !why.empty())
+    return "the default config stays: " + why;
   if (is_ranged(log)) return ranged_summary(log);
   if (!log.stable)
     return "unstable: " + log.environment.value("unstable", "too much interference") +
@@ -318,7 +351,8 @@ std::string short_summary(const RecordLog& log) {
 
 void say(const PlayoffCommand& command, const RecordLog& log, Progress& progress) {
   if (command.label.empty()) {
-    if (!log.records.empty()) progress.summary(summary(log));
+    const std::string why = log.environment.value("out_of_time", "");
+    if (!log.records.empty()) progress.summary(why.empty() ? summary(log) : why);
     return;
   }
   std::string done;
@@ -329,7 +363,56 @@ void say(const PlayoffCommand& command, const RecordLog& log, Progress& progress
 
 } // namespace
 
-void playoff(const PlayoffCommand& command) {
+namespace {
+
+/// The finalists that were to run, with no time to do so.
+RecordLog not_begun(const FinalistSet& selection, const Device& device, const PlayoffCommand& command) {
+  RecordLog log;
+  log.stable = false;
+  log.environment = device.is_cpu() ? environment(device, "none")
+                                    : cuda::environment(device, "none", {}, {}, command.options.caches);
+  for (const Finalist& f : selection.finalists()) {
+    log.records.push_back(f.record);
+    log.records.back().status = "dropped", log.records.back().detail = "its search had no time for finals";
+  }
+  return log;
+}
+
+/// Leaves to the finals what they have time for; nothing where that is too little for a decision.
+Starters fit(FinalistSet& selection, const SearchTime& time, PlayoffCommand& command) {
+  std::vector<double> calls;
+  for (const Finalist& f : selection.finalists()) calls.push_back(f.seconds);
+  const bool ranged = !calls.empty() && selection.finalists().front().file.problem.ranged();
+  const Starters s = time.bounded() && !ranged ? starters_within(time.left(), calls, command.options.vendor)
+                                               : Starters{calls.size(), command.options.vendor, 0};
+  if (s.finalists) selection.keep_first(s.finalists);
+  command.options.vendor &= s.vendor;
+  return s;
+}
+
+std::string needs_more(const Starters& s, const SearchTime& time) {
+  char text[120];
+  std::snprintf(text, sizeof text, "its finals would take %.3g s, and %.3g s are left", s.needed,
+                time.left());
+  return text;
+}
+
+/// Whether a decision is missing as there was no time for it.
+void note_lack_of_time(const SearchTime& time, const Spent& spent, double elapsed, bool nobody,
+                       RecordLog& log) {
+  if (!time.bounded() || log.environment.contains("out_of_time")) return;
+  if (nobody && (time.cut() || elapsed - spent.waiting >= time.left()))
+    note_out_of_time(log.environment, time, "no candidate could be verified and timed");
+  else if (!log.stable && elapsed - spent.waiting >= time.left())
+    note_out_of_time(log.environment, time, "it was over before the finals had ended");
+  log.stable &= !log.environment.contains("out_of_time");
+}
+
+} // namespace
+
+void playoff(const PlayoffCommand& asked) {
+  PlayoffCommand command = asked;
+  const double begin = wall_seconds();
   const Device device = Device::read(command.device);
   check_device(device, command.device, command.options.caches);
   if (device.is_cpu() && !command.extra.empty())
@@ -340,15 +423,23 @@ void playoff(const PlayoffCommand& command) {
   Progress progress(command.label.empty() ? "measure final" : command.label + " on " + device.arch);
   Spent spent;
   RecordLog log;
-  if (selection.finalists().empty())
+  const SearchTime time(command.options.most, command.records);
+  const bool nobody = selection.finalists().empty();
+  const Starters starters = fit(selection, time, command);
+  if (nobody)
     log = nothing_timed(device.is_cpu() ? environment(device, "none")
                                         : cuda::environment(device, "none", {}, {}, command.options.caches),
-                        progress);
-  else if (device.is_cpu() && selection.finalists().front().file.problem.ranged())
-    log = time_ranges_on_cpu(selection, device, command, progress, spent);
+                        time.bounded() && time.cut(), progress);
+  else if (!starters.finalists) {
+    log = not_begun(selection, device, command);
+    note_out_of_time(log.environment, time, needs_more(starters, time));
+  } else if (device.is_cpu() && selection.finalists().front().file.problem.ranged())
+    log = time_ranges_on_cpu(selection, device, command, time.left(), progress, spent);
   else
-    log = device.is_cpu() ? time_on_cpu(selection, device, command, progress, spent)
-                          : time_on_gpu(selection, device, command, progress, spent);
+    log = device.is_cpu() ? time_on_cpu(selection, device, command, time.left(), progress, spent)
+                          : time_on_gpu(selection, device, command, time.left(), progress, spent);
+  spent.complete(wall_seconds() - begin);
+  note_lack_of_time(time, spent, wall_seconds() - begin, nobody, log);
   log.environment["spent"] = spent.to_json();
   log.environment["ended"] = utc_now();
   const std::vector<Record> failed = selection.failed();

@@ -10,6 +10,7 @@
 #include "measure/commands/environment.h"
 #include "measure/commands/history.h"
 #include "measure/commands/ranged_round.h"
+#include "measure/commands/search_time.h"
 #include "measure/cpu/arms.h"
 #include "measure/cpu/verify_all.h"
 #include "measure/devices/cuda_take.h"
@@ -19,6 +20,7 @@
 #include "measure/race/two_regimes.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -27,6 +29,10 @@ namespace {
 
 /// Verification may use this much of the time; timing has what is left.
 constexpr double kVerifyShare = 0.6;
+/// What a round leaves to the finals, in their budgets: those with the fewest rounds may take more than one.
+constexpr double kFinalsReserve = 1.5;
+constexpr const char *kNotVerified = "not verified within the time budget; raise --seconds",
+                     *kNotTimed = "not timed within the time budget; raise --seconds";
 
 struct Round {
   const RunCommand& command;
@@ -38,6 +44,8 @@ struct Round {
   std::vector<Candidate> rivals;   ///< the best of earlier rounds
   Progress progress;
   Spent spent;
+  double left =
+      std::numeric_limits<double>::infinity(); ///< seconds that the search may take still, but its finals
 
   explicit Round(const RunCommand& c)
       : command(c), device(Device::read(c.device)), regime(regime_on(device, c.options)),
@@ -85,6 +93,7 @@ void verify_on_gpu(Round& round, const std::vector<Candidate*>& list, double sta
   options.uuid = round.device.uuid;
   options.call_seconds = o.call_seconds;
   options.deadline = start + kVerifyShare * o.seconds;
+  options.end = start + round.left;
   options.seed = o.seed;
   std::vector<const KernelFile*> files;
   for (Candidate* c : list) files.push_back(&c->file);
@@ -94,8 +103,7 @@ void verify_on_gpu(Round& round, const std::vector<Candidate*>& list, double sta
     if (v.status != "ok") list[i]->decide(v.status, v.detail);
     round.progress.live("verified " + std::to_string(i + 1) + "/" + std::to_string(files.size()));
   });
-  for (; next < list.size(); ++next)
-    list[next]->decide("dropped", "not verified within the time budget; raise --seconds");
+  for (; next < list.size(); ++next) list[next]->decide("dropped", kNotVerified);
 }
 
 void verify_on_cpu(Round& round, const std::vector<Candidate*>& list, double start) {
@@ -108,6 +116,7 @@ void verify_on_cpu(Round& round, const std::vector<Candidate*>& list, double sta
   options.device_isa = runnable_isa(round.device);
   options.call_seconds = o.call_seconds;
   options.deadline = start + kVerifyShare * o.seconds;
+  options.end = start + round.left;
   options.seed = o.seed;
   verify_all(list, *cases, options, round.progress);
 }
@@ -138,6 +147,7 @@ std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& 
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
   round.spent.waiting += lap.seconds();
   options.deadline = wall_seconds() + budget;
+  options.end = wall_seconds() + round.left;
   return halving_race(arms, options, round.progress);
 }
 
@@ -151,6 +161,7 @@ InTwo race_on_gpu(Round& round, const std::vector<Candidate*>& list, int64_t wor
   for (Candidate* c : list) arms.push_back(bench.kernel_arm(arm_name(*c), c->main()));
   bench.complete(options, cuda::Bench::brief_heat);
   options.deadline = wall_seconds() + budget;
+  options.end = wall_seconds() + round.left;
   Bursts bursts;
   bursts.seconds = std::min(kRoundBurstSeconds, budget / 4);
   if (regime != TunedFor::sustained)
@@ -190,6 +201,7 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
     Lap lap;
     if (round.device.is_cpu()) lock.emplace(timing_lock_path(), FileLock::kExclusive);
     round.spent.waiting += lap.seconds();
+    options.end = wall_seconds() + round.left;
     const Gemm& p = round.plan.problem.gemm();
     const auto field = [&](const Sizes& at) {
       int64_t of_calls = 0;
@@ -206,6 +218,10 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
     const ArmResult& r = results[i];
     if (!r.failure.empty()) {
       list[i]->decide(r.failure, "while it was timed: " + r.detail);
+      continue;
+    }
+    if (!r.timed()) {
+      list[i]->decide("dropped", kNotTimed);
       continue;
     }
     list[i]->record.timing = summarize(r, results[first], o.seed);
@@ -296,6 +312,7 @@ void run(const RunCommand& command) {
   Round round(command);
   std::optional<cuda::Taken> gpu;
   cuda::Surroundings around;
+  const double begin = wall_seconds();
   Lap lap;
   if (!round.device.is_cpu()) { // on a GPU, verifying would disturb others' timing
     round.progress.live("waiting for the device");
@@ -307,10 +324,13 @@ void run(const RunCommand& command) {
   EarlierRuns history(CacheSettings::from_environment(command.cache), round.device, around, command.options);
   const double start = wall_seconds();
   lap.seconds();
+  const SearchTime time(command.options.most, command.records);
+  const double allowed = round.left = time.left_but(kFinalsReserve * command.options.seconds);
+  if (round.left <= 0)
+    for (Candidate* c : round.open()) c->decide("dropped", kNotVerified);
   verify(round, history, start);
   round.spent.verifying = lap.seconds();
-  const auto cut = std::count_if(round.candidates.begin(), round.candidates.end(),
-                                 [](const Candidate& c) { return c.record.status == "dropped"; });
+  round.left = std::max(0.0, round.left - round.spent.verifying);
   // What verification took is gone, but its floor leaves timing a share.
   const double seconds = command.options.seconds, left = start + seconds - wall_seconds();
   const Times times =
@@ -321,9 +341,15 @@ void run(const RunCommand& command) {
                                           : cuda::environment(round.device, times.anchor, around,
                                                               times.results, command.options.caches);
   // A search that was cut short may have missed the best.
+  const auto cut = std::count_if(round.candidates.begin(), round.candidates.end(), [](const Candidate& c) {
+    return c.record.status == "dropped" && !c.record.timing;
+  });
   if (cut) log.environment["cut"] = cut;
   if (round.plan.problem.ranged()) log.environment["tune_at"] = tune_points_json(round.plan.points);
   if (round.regime != TunedFor::sustained) log.environment["regime"] = to_string(round.regime);
+  round.spent.complete(wall_seconds() - begin);
+  if (wall_seconds() - begin - round.spent.waiting >= allowed)
+    note_out_of_time(log.environment, time, "the rounds have taken what they may"); // no more are planned
   log.environment["spent"] = round.spent.to_json();
   log.environment["ended"] = utc_now();
   for (Candidate& c : round.candidates) log.records.push_back(c.record);

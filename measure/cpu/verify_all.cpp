@@ -127,14 +127,14 @@ void verify_all(const std::vector<Candidate*>& candidates, CaseSet& cases, Verif
     WorkerEnd end;
     try {
       end = run_worker([&](Channel& channel) { verify_from(candidates, next, cases, options, channel); },
-                       on_verdict);
+                       on_verdict, options.end);
     } catch (const HostFault&) {
       if (std::exchange(spared, next) == next) throw;
       continue; // a new worker has the operands of no earlier candidate, and others may have ended meanwhile
     } catch (const ForeignMessage& e) {
       end = {WorkerEnd::crash, e.what(), "", false, 0};
     }
-    if (end.kind == WorkerEnd::done) break;
+    if (end.kind == WorkerEnd::done || end.kind == WorkerEnd::late) break;
     if (next >= candidates.size()) break; // it died after its last verdict, which stands
     if (end.killed && std::exchange(spared, next) == next) throw killed_twice(end);
     if (end.killed) continue;

@@ -5,12 +5,16 @@
 #include "measure/race/candidates.h"
 #include "measure/values/verify.h"
 
+#include <limits>
+
 namespace deepgen {
 
 struct VerifyOptions {
   int64_t device_isa = 1;
   double call_seconds = 10; ///< a call without an answer for longer hangs; see call_limit()
   double deadline = 0;      ///< on the clock of wall_seconds(); candidates not begun by then are "dropped"
+  /// On the same clock: nothing runs any more.
+  double end = std::numeric_limits<double>::infinity();
   uint64_t seed = 1;
 };
 

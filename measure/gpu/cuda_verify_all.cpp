@@ -158,14 +158,15 @@ size_t verify_files(const std::vector<const KernelFile*>& files, VerifyOptions o
     const size_t before = next;
     WorkerEnd end;
     try {
-      end = run_worker([&](Channel& channel) { verify_from(files, next, options, channel); }, on_message);
+      end = run_worker([&](Channel& channel) { verify_from(files, next, options, channel); }, on_message,
+                       options.end);
     } catch (const HostFault&) {
       if (std::exchange(spared, next) == next) throw;
       continue; // a new worker has an empty device
     } catch (const ForeignMessage& e) {
       end = {WorkerEnd::crash, e.what(), "", false, 0};
     }
-    if (end.kind == WorkerEnd::done || next >= files.size()) break;
+    if (end.kind == WorkerEnd::done || end.kind == WorkerEnd::late || next >= files.size()) break;
     if (const std::string why = std::exchange(unopened, ""); !why.empty()) {
       if (++openings == kMostOpenings)
         throw Error("the GPU cannot be opened", files[next]->problem.key(), why,

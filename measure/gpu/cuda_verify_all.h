@@ -6,6 +6,7 @@
 #include "measure/values/verify.h"
 
 #include <functional>
+#include <limits>
 
 namespace deepgen::cuda {
 
@@ -14,6 +15,8 @@ struct VerifyOptions {
   std::string uuid;         ///< when given, the device is found by this
   double call_seconds = 10; ///< a call without an answer for longer hangs
   double deadline = 1e300;  ///< on the clock of wall_seconds(); files not begun by then get no verdict
+  /// On the same clock: nothing runs any more.
+  double end = std::numeric_limits<double>::infinity();
   uint64_t seed = 1;
   int64_t zone = 4096; ///< bytes of canaries before and behind every operand
 };

@@ -8,8 +8,10 @@
 #include "measure/process/fault.h"
 #include "measure/process/stopwatch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -124,18 +126,25 @@ struct Listener {
   }
 };
 
-/// Until the worker closes its end, which its death does, or until it overruns. Returns whether it overran.
-bool listen(int fd, Listener& listener) {
+/// How long to wait for a message at most.
+int wait_milliseconds(Listener& listener, double end) {
+  const double left = std::ceil(1000 * std::max(0.0, end - wall_seconds()));
+  return int(std::min(left, double(listener.patience.milliseconds())));
+}
+
+/// Until the worker closes its end, which its death does, or until it overruns its step or its time.
+WorkerEnd::Kind listen(int fd, Listener& listener, double end) {
   char data[4096];
   while (true) {
     awake::tick();
     pollfd wait = {fd, POLLIN, 0};
-    const int ready = poll(&wait, 1, listener.patience.milliseconds());
+    const int ready = poll(&wait, 1, wait_milliseconds(listener, end));
     awake::tick();
-    if (ready <= 0 && listener.patience.left() <= 0) return true;
+    if (wall_seconds() >= end) return WorkerEnd::late;
+    if (ready <= 0 && listener.patience.left() <= 0) return WorkerEnd::timeout;
     if (ready <= 0) continue;
     const ssize_t size = read(fd, data, sizeof data);
-    if (size == 0) return false;
+    if (size == 0) return WorkerEnd::done;
     if (size > 0) listener.feed(data, size_t(size));
   }
 }
@@ -215,7 +224,7 @@ void Channel::step(const std::string& what, double limit) {
 }
 
 WorkerEnd run_worker(const std::function<void(Channel&)>& body,
-                     const std::function<void(const Json&)>& on_message) {
+                     const std::function<void(const Json&)>& on_message, double end_of_time) {
   Pipe pipe;
   awake::begin();
   std::fflush(nullptr); // or the child would print it again
@@ -231,8 +240,8 @@ WorkerEnd run_worker(const std::function<void(Channel&)>& body,
   Guardian guardian(pid);
   pipe.close_end(1);
   Listener listener(on_message);
-  const bool overran = listen(pipe.ends[0], listener);
-  if (overran) kill(pid, SIGKILL);
+  const WorkerEnd::Kind heard = listen(pipe.ends[0], listener, end_of_time);
+  if (heard != WorkerEnd::done) kill(pid, SIGKILL);
   const int status = guardian.wait();
   if (listener.host) throw HostFault(*listener.host + "\n  in:     " + listener.step);
   if (listener.short_of_memory)
@@ -240,7 +249,9 @@ WorkerEnd run_worker(const std::function<void(Channel&)>& body,
   if (listener.error) throw Error(*listener.error, "worker process, in: " + listener.step);
   WorkerEnd end;
   end.fault = listener.fault;
-  if (overran)
+  if (heard == WorkerEnd::late)
+    end = {WorkerEnd::late, "its time was over in: " + listener.step, "", false, 0};
+  else if (heard == WorkerEnd::timeout)
     end = {WorkerEnd::timeout, "no answer within " + seconds_text(listener.limit) + " in: " + listener.step,
            "", false, 0};
   else if (WIFSIGNALED(status))

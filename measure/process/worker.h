@@ -7,6 +7,7 @@
 #include "measure/process/sandbox.h"
 
 #include <functional>
+#include <limits>
 
 namespace deepgen {
 
@@ -32,7 +33,7 @@ public:
 };
 
 struct WorkerEnd {
-  enum Kind { done, crash, timeout } kind = done;
+  enum Kind { done, crash, timeout, late } kind = done; ///< late: its time was over, which is nobody's fault
   std::string detail; ///< "SIGSEGV in: strided", "no answer within 10 s in: dense"; empty when done
   std::string
       fault; ///< where a stray access hit an operand, when it did: "access 4 bytes behind the end of B"
@@ -48,8 +49,10 @@ HostFault killed_twice(const WorkerEnd&);
 /// Forks, runs `body` in the child and hands each of its messages (but not the steps) to `on_message`. `body`
 /// sees the parent's memory as it is now. An Error thrown by `body` is thrown here; lack of memory is a
 /// HostFault. Time in which this process was stopped, and the worker with it, is on no limit's account. The
-/// child dies with this process. A SIGINT or SIGTERM to this process kills the child first.
+/// child dies with this process. A SIGINT or SIGTERM to this process kills the child first. So does `end`, on
+/// the clock of wall_seconds().
 WorkerEnd run_worker(const std::function<void(Channel&)>& body,
-                     const std::function<void(const Json&)>& on_message);
+                     const std::function<void(const Json&)>& on_message,
+                     double end = std::numeric_limits<double>::infinity());
 
 } // namespace deepgen

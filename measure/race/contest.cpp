@@ -19,6 +19,8 @@ void fill(Record& record, const ArmResult& result, const ArmResult& anchor, uint
   record.timing.reset();
   if (result.timed())
     record.timing = summarize(result, anchor, seed);
+  else if (result.failure.empty())
+    record.status = "dropped", record.detail = "the time was over before it was timed";
   else
     record.status = result.failure, record.detail = "while it was timed: " + result.detail;
 }

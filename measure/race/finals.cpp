@@ -8,8 +8,6 @@
 namespace deepgen {
 namespace {
 
-constexpr int kFewestFinalRounds = 11;
-constexpr int kFewestOfHoldout = 7; ///< for an interval, where a call takes seconds
 constexpr double kExtraSeconds = 3;
 constexpr double kBurstSeconds = 2.2; ///< of the finals
 constexpr int kBurstRounds = 3, kLastBurstRounds = 7;

@@ -15,6 +15,9 @@
 
 namespace deepgen {
 
+constexpr int kFewestFinalRounds = 11;
+constexpr int kFewestOfHoldout = 7; ///< for an interval, where a call takes seconds
+
 /// What runs in the finals on one kind of device.
 struct Field {
   size_t finalists = 0; ///< the first one is the default, where that is good

@@ -14,7 +14,8 @@ enum class Caches { cold, weights_cold, warm };
 std::string to_string(Caches);
 
 struct MeasureOptions {
-  double seconds = 20;      ///< for everything but waiting for the machine
+  double seconds = 20; ///< for everything but waiting for the machine
+  double most = 0;     ///< that all rounds and the finals of a search may take, whatever happens; 0: no bound
   double call_seconds = 10; ///< a call without an answer for longer hangs
   uint64_t seed = 1;
   std::string devices; ///< GPUs that may be used: see cuda::is_allowed()

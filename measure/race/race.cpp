@@ -81,7 +81,7 @@ WorkerEnd run_once(const std::vector<Arm>& arms, const std::vector<size_t>& ente
           Track track(arms, at_first, options, channel, running);
           strategy(track, entered);
         },
-        [&](const Json& json) { score.take(json); });
+        [&](const Json& json) { score.take(json); }, options.end);
   } catch (const ForeignMessage& e) {
     return {WorkerEnd::crash, e.what(), "", false, 0};
   }
@@ -103,7 +103,7 @@ std::vector<ArmResult> race::run_race(const std::vector<Arm>& arms, const RaceOp
     Score score(results, entered.front(), spent, progress);
     const WorkerEnd end = run_once(arms, entered, options, running, strategy, score, made);
     spent.timing += score.lap();
-    if (end.kind == WorkerEnd::done) break;
+    if (end.kind == WorkerEnd::done || end.kind == WorkerEnd::late) break;
     for (size_t arm : entered) results[arm] = {};
     if (end.killed && std::exchange(spared, true)) throw killed_twice(end);
     if (end.killed) continue;

@@ -68,9 +68,11 @@ struct Cut {
 
 struct RaceOptions {
   double sample_seconds = 0.003; ///< enough calls for this; short ones in slices of a sixteenth of it
-  double deadline = 0;           ///< on the clock of wall_seconds()
-  double call_seconds = 10;      ///< a call that takes longer hangs
-  double start_seconds = 0;      ///< more for the first arm: what all arms need is set up with it
+  double deadline = 0;           ///< on the clock of wall_seconds(): no more rounds than the fewest
+  /// On the same clock: no arm runs any more. What has been sampled counts.
+  double end = std::numeric_limits<double>::infinity();
+  double call_seconds = 10; ///< a call that takes longer hangs
+  double start_seconds = 0; ///< more for the first arm: what all arms need is set up with it
   /// Called in the worker when all arms are made, before the first round, with the seconds that it may take.
   std::function<void(double limit)> settle;
   double settle_seconds = 0;

@@ -3,6 +3,7 @@
 #include "base/json/json.h"
 #include "measure/process/stopwatch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <utility>
@@ -19,6 +20,10 @@ Json Spent::to_json() const {
                                {"timing", timing}})
     if (seconds >= 0.0005) json[name] = std::round(seconds * 1e3) / 1e3;
   return json;
+}
+
+void Spent::complete(double elapsed) {
+  making += std::max(0.0, elapsed - (waiting + verifying + vendor + making + settling + timing));
 }
 
 Lap::Lap() : last_(wall_seconds()) {}

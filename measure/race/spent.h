@@ -16,6 +16,8 @@ struct Spent {
   double settling = 0;  ///< heating the device until its clock is steady
   double timing = 0;    ///< samples
   Json to_json() const; ///< without what is 0
+  /// Counts as `making` what of so many seconds nothing else has counted, such as operands.
+  void complete(double elapsed);
 };
 
 /// Runs up from when it was made, or last read.

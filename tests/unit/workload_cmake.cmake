@@ -11,7 +11,7 @@ endfunction()
 function(_deepgen_find_header target) # consumer.workloads has it
 endfunction()
 function(_deepgen_add_problem target key)
-  message(STATUS "problem ${arg_NAME} ${key} BUDGET '${arg_BUDGET}' UNTUNED '${arg_UNTUNED}'")
+  message(STATUS "problem ${arg_NAME} ${key} BUDGET '${arg_BUDGET}' UNTUNED '${arg_UNTUNED}'${ARGN}")
 endfunction()
 if(DEFINED ODD)
   file(READ ${WORK}/odd.value value)
@@ -125,6 +125,19 @@ problem(bf16 "gemm m=4 n=5 k=6 batch=1 a=bf16 b=bf16 d=f32 acc=f32 layout=nt epi
 problem(u8 "gemm m=4 n=5 k=6 batch=1 a=u8 b=i8 d=i32 acc=i32 layout=nt epilogue=none align=1" 0.06 u8)
 problem(tf32 "gemm m=4 n=5 k=6 batch=1 a=tf32 b=tf32 d=f32 acc=f32 layout=nt epilogue=none align=4" 0.04 tf32)
 try(types "${head}${one},\n${bf16},\n${u8},\n${tf32}\n]\n}\n" "UNTUNED" "problem bf16;problem u8;lib has 3 problems with 96.0 % of the time;4.0 % is not served on cpu")
+# Ranges: with their points; on a CPU those of bf16 are a function for each size.
+function(range name key result)
+  problem(${name} "${key}" 0.2 line)
+  string(REPLACE "\"lines\"" "\"sizes\":\"1 8 40\",\"tune_at\":\"1 40\",\"weights\":\"0.9 0.1\",\"lines\"" line "${line}")
+  set(${result} "${line}" PARENT_SCOPE)
+endfunction()
+range(m1to40_n5 "gemm m=1..40 n=5 k=6 ${rest}" f32)
+range(m4_n5_b1to40_x "gemm m=4 n=5 k=6 batch=1..40 a=bf16 b=bf16 d=f32 acc=f32 layout=nt epilogue=none align=2" bf16)
+try(ranges "${head}${f32},\n${bf16}\n]\n}\n" "FALLBACK;vendor"
+  "problem m1to40_n5 gemm m=1..40 n=5 k=6 ${rest} BUDGET 'thorough' UNTUNED 'FALSE' \"tune_at\":[\"1\",\"40\"], \"weights\":[0.9,0.1],;problem m4_n5_x gemm m=4 n=5 k=6 batch=1 a=bf16;problem m4_n5_b8_x gemm m=4 n=5 k=6 batch=8 a=bf16;problem m4_n5_b40_x gemm;lib has 4 problems;1 of them with a range, which have no FALLBACK;ranges of other types than f32 and f64 are a function for each size")
+string(REPLACE "1 40" "1 41" odd "${f32}")
+try(outside "${head}${odd}\n]\n}\n" "" "TUNE_AT '41' is outside the range 1..40")
+try(no_points "${head}${one}\n]\n}\n" "MINUTES;1" "lib has 1 problems")
 try(threshold "${head}${one},\n${two}\n]\n}\n" "THRESHOLD;0.5;BUDGET;quick"
   "lib has 1 problems with 70.0 %;20.0 % is below the threshold;BUDGET 'quick'")
 try(untuned "${head}${one}\n]\n}\n" "UNTUNED" "BUDGET '' UNTUNED 'TRUE'")

@@ -22,6 +22,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 namespace deepgen {
 namespace {
@@ -48,7 +49,8 @@ struct MergeOptions {
               "run `ninja tune` again on a quiet machine: it repeats this playoff alone");
 }
 
-LockEntry entry_of(const Group& group, const ProblemFile& file, const MergeOptions& o) {
+/// Nothing, where the search had no time for a decision, which is said.
+std::optional<LockEntry> entry_of(const Group& group, const ProblemFile& file, const MergeOptions& o) {
   if (file.untuned) throw Error("not locked: the problem is marked untuned", file.label());
   if (group.many("--records").empty())
     throw Error("missing --records", "deepgen lock merge, " + file.label(), "",
@@ -56,7 +58,13 @@ LockEntry entry_of(const Group& group, const ProblemFile& file, const MergeOptio
   const std::string arch = group.one_or("--arch", "cpu");
   const std::vector<std::string> paths = group.many("--records");
   const std::vector<RecordLog> logs = logs_of(paths);
-  if (const RecordLog* final = final_log(logs, file.problem.key(), arch); final && !final->stable)
+  const RecordLog* final = final_log(logs, file.problem.key(), arch);
+  if (const std::string why = final ? out_of_time(*final) : ""; !why.empty()) {
+    std::cout << "deepgen: " << file.label() << " on " << arch << ": keeps its default config: " << why
+              << "\n";
+    return std::nullopt;
+  }
+  if (final && !final->stable)
     refuse_unstable(paths[size_t(final - logs.data())], file, final->environment.value("unstable", ""));
   if (const std::string alike = common_failure(logs); !alike.empty())
     std::cerr << "deepgen: " << file.label() << ": " << alike << "\n";
@@ -97,18 +105,22 @@ int run_merge(MergeOptions& o, const CliContext& context) {
   }
   Lock::read(o.lock); // a damaged lock is the first thing to report
   std::vector<LockEntry> entries;
+  size_t refused = 0;
   for (const Group& group : context.groups) {
     const ProblemFile file = ProblemFile::read(group.one("--problem"));
     try {
-      entries.push_back(entry_of(group, file, o));
+      std::optional<LockEntry> entry = entry_of(group, file, o);
+      if (!entry) continue;
+      entries.push_back(std::move(*entry));
       std::cout << "deepgen: " << file.label() << " on " << entries.back().arch << ": "
                 << statement(entries.back().evidence, entries.back().device) << "\n";
     } catch (const Error& e) { // the others may still be good
       std::cerr << "deepgen: " << file.label() << ": " << e.what() << "\n";
+      ++refused;
     }
   }
   touch(o.stamp, !entries.empty() && merge_or_say_what_is_kept(o.lock, entries));
-  int status = entries.size() < context.groups.size() ? 1 : 0;
+  int status = refused ? 1 : 0;
   if (o.vendored) {
     VendorOptions vendored;
     vendored.lock = o.lock, vendored.devices = o.devices, vendored.cache = o.cache;

@@ -1,6 +1,9 @@
 # Functions of a workload found at run time, GEMMs and rows, from C99 and C++17.
 run(${PREFIX}/bin/deepgen import find/calls.csv -o find/workload.json)
+run(${PREFIX}/bin/deepgen import find/ranges.csv -o find/ranges.json --ranges)
+expect("5 problems become 2 with a range of m")
 configure(find build -DDEEPGEN_MODE=lock)
+expect("ranged has 5 problems with 100.0 % of the time of ranges.json" "1 of them with a range" "a function for each size")
 build(build)
 run(build/app)
 expect("ok")

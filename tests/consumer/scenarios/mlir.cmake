@@ -17,6 +17,73 @@ if(NOT text MATCHES "call @other_linear_memref" OR text MATCHES "linalg.matmul")
   message(FATAL_ERROR "other.mlir lacks calls")
 endif()
 
+# Every order of the dimensions of A, B and the output: a function each, whose numbers are those of mlir-opt's own lowering. The
+# transposition behind each product stays with mlir-opt, and is lowered beside the call.
+set(m 5)
+set(n 7)
+set(k 6)
+set(b 3)
+set(module "")
+set(cases "")
+# "b m k" as letters: "(b, m, k)", "3x5x6", "3, 5, 6".
+macro(of_letters letters)
+  string(REPLACE " " ";" list "${letters}")
+  list(JOIN list ", " ${letters_to}_map)
+  set(numbers "")
+  foreach(letter IN LISTS list)
+    list(APPEND numbers ${${letter}})
+  endforeach()
+  list(JOIN numbers "x" ${letters_to}_type)
+  list(JOIN numbers ", " ${letters_to}_shape)
+endmacro()
+function(add_orders loops left right out back)
+  foreach(a IN LISTS left)
+    foreach(w IN LISTS right)
+      foreach(d IN LISTS out)
+        foreach(pair "a|${a}" "w|${w}" "d|${d}")
+          string(REGEX REPLACE "[|].*" "" letters_to "${pair}")
+          string(REGEX REPLACE ".*[|]" "" letters "${pair}")
+          of_letters("${letters}")
+        endforeach()
+        string(REPLACE " " "" name "f_${a}_${w}_${d}")
+        separate_arguments(permuted UNIX_COMMAND "${d}")
+        list(GET permuted 0 first)
+        list(GET permuted 1 second)
+        list(REMOVE_AT permuted 0 1)
+        list(PREPEND permuted ${second} ${first})
+        list(JOIN permuted " " letters)
+        set(letters_to t)
+        of_letters("${letters}")
+        string(APPEND module "
+func.func @${name}(%a: tensor<${a_type}xf32>, %w: tensor<${w_type}xf32>) -> tensor<${t_type}xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<${d_type}xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<${d_type}xf32>) -> tensor<${d_type}xf32>
+  %d = linalg.contract indexing_maps = [affine_map<(${loops}) -> (${a_map})>, affine_map<(${loops}) -> (${w_map})>, affine_map<(${loops}) -> (${d_map})>]
+    ins(%a, %w : tensor<${a_type}xf32>, tensor<${w_type}xf32>) outs(%start : tensor<${d_type}xf32>) -> tensor<${d_type}xf32>
+  %other = tensor.empty() : tensor<${t_type}xf32>
+  %t = linalg.transpose ins(%d : tensor<${d_type}xf32>) outs(%other : tensor<${t_type}xf32>) permutation = [${back}]
+  return %t : tensor<${t_type}xf32>
+}
+")
+        string(APPEND cases "{\"${name}\", false, {{${a_shape}}, {${w_shape}}}, {${t_shape}}},\n")
+      endforeach()
+    endforeach()
+  endforeach()
+  set(module "${module}" PARENT_SCOPE)
+  set(cases "${cases}" PARENT_SCOPE)
+endfunction()
+add_orders("m, n, k" "m k;k m" "k n;n k" "m n;n m" "1, 0")
+add_orders("b, m, n, k" "b m k;b k m;m b k;k b m" "b k n;b n k;k b n;n b k" "b m n;b n m;m b n;n b m" "1, 0, 2")
+file(WRITE ${WORK}/mlir/orders.mlir "${module}")
+file(WRITE ${WORK}/mlir/orders.inc "${cases}")
+run(${deepgen} import mlir/orders.mlir -o mlir/orders.mlir.json)
+configure(mlir orders -DDEEPGEN_MODE=lock -DDEEPGEN_VERIFY=OFF -DMODULE=orders.mlir -DCASES=${WORK}/mlir/orders.inc)
+expect("kernels has 72 functions of orders.mlir")
+build(orders)
+run(orders/app)
+expect("f_mk_kn_mn: largest" "f_kbm_nbk_nbm: largest" "ok")
+
 # What does not fit together.
 file(READ ${WORK}/mlir/model.mlir module)
 string(REPLACE "tensor<8x16xf32>" "tensor<9x16xf32>" changed "${module}")

@@ -54,6 +54,22 @@ TEST(Worker, SurvivesCrashAndHang) {
   EXPECT_THROW(run_worker([](Channel&) { throw Error("bad input"); }, ignore), Error);
 }
 
+TEST(Worker, IsLateWhenItsTimeIsOver) {
+  int messages = 0;
+  const WorkerEnd end = run_worker(
+      [](Channel& channel) {
+        channel.step("sleeping", 60);
+        channel.send({{"i", 1}});
+        pause();
+      },
+      [&](const Json&) { ++messages; }, wall_seconds() + 0.5);
+  EXPECT_EQ(end.kind, WorkerEnd::late);
+  EXPECT_EQ(end.detail, "its time was over in: sleeping");
+  EXPECT_FALSE(end.killed);
+  EXPECT_EQ(messages, 1);
+  EXPECT_EQ(run_worker([](Channel&) {}, [](const Json&) {}, wall_seconds() + 60).kind, WorkerEnd::done);
+}
+
 /// Why run_worker() threw a HostFault; empty when it did not.
 std::string host_fault(const std::function<void(Channel&)>& body) {
   try {

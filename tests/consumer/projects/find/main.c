@@ -1,6 +1,7 @@
 /* Finds GEMMs and rows, calls one of each, and finds no others. */
 #include <kernels_find.h>
 #include <more_find.h>
+#include <ranged_find.h>
 
 #include <stdio.h>
 
@@ -9,6 +10,40 @@
     printf("line %d: %s\n", __LINE__, #condition);                                                           \
     return 1;                                                                                                \
   }
+
+/* Any M from 2 to 8 is found, at which the call is right; what is outside is not. */
+static int ranges(float* x, float* w, float* y) {
+  ranged_problem p = RANGED_PROBLEM;
+  deepgen_gemm_args args = DEEPGEN_GEMM_ARGS;
+  const struct deepgen_function* found;
+  p.n = 24, p.k = 16;
+  args.a = x, args.b = w, args.d = y;
+  for (p.m = 2; p.m <= 8; ++p.m) {
+    found = ranged_find(&p);
+    CHECK(found && found == ranged_m2to8_n24_k16_f32_nt_function());
+    y[24 * p.m - 1] = 0;
+    if (p.m < 8) y[24 * p.m] = -1;
+    args.m = p.m;
+    CHECK(deepgen_run_gemm(found, &args) == DEEPGEN_OK && y[24 * p.m - 1] == 8 &&
+          (p.m == 8 || y[24 * p.m] == -1));
+  }
+  CHECK(!ranged_find(&p));
+  p.m = 1;
+  CHECK(!ranged_find(&p));
+  p.m = 0; /* calls without rows do nothing, and are legal */
+  CHECK(ranged_find(&p));
+  p.m = 4, p.k = 17;
+  CHECK(!ranged_find(&p));
+  p.m = 8, p.k = 24, p.n = 32;
+  CHECK(ranged_find(&p) == ranged_m8_n32_k24_f32_nt_function());
+  p.m = 7;
+  CHECK(!ranged_find(&p));
+  p.m = 5, p.k = 16, p.n = 24, p.a = p.b = RANGED_TYPE_BF16;
+  CHECK(ranged_find(&p) == ranged_m5_n24_k16_bf16_f32_nt_function());
+  p.m = 7;
+  CHECK(!ranged_find(&p));
+  return 0;
+}
 
 int main(void) {
   static float x[8 * 24], w[24 * 24], y[8 * 24];
@@ -51,6 +86,7 @@ int main(void) {
   CHECK(!lib_find_rows(&r));
   CHECK(more_find(
       &(more_problem){8, 24, 16, 1, 0, MORE_TYPE_F32, MORE_TYPE_F32, MORE_TYPE_F32, MORE_LAYOUT_NT, "", ""}));
+  if (ranges(x, w, y)) return 1;
   printf("ok\n");
   return 0;
 }

@@ -1,6 +1,7 @@
 // The same look-up in C++, which gives functions.
 #include <kernels_find.h>
 #include <more_find.h>
+#include <ranged_find.h>
 
 #include <cstdio>
 
@@ -17,6 +18,8 @@ int main() {
   lib_problem c = LIB_PROBLEM;
   c.m = 8, c.n = 24, c.k = 16;
   ok = ok && lib_find(&c) == lib_m8_n24_k16_f32_nt_function() && more::find(more::problem{8, 24, 16});
+  ok = ok && ranged::find(ranged::problem{5, 24, 16}) == ranged_m2to8_n24_k16_f32_nt_run &&
+       !ranged::find(ranged::problem{9, 24, 16});
   std::puts(ok ? "ok" : "wrong");
   return !ok;
 }

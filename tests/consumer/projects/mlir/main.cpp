@@ -22,6 +22,9 @@ struct Case {
 };
 
 const Case cases[] = {
+#ifdef CASES
+#include CASES
+#else
     {"linear", false, {{8, 16}, {24, 16}, {24}}, {8, 24}},
     {"block", false, {{5, 16}, {16, 24}, {24}, {5, 24}}, {5, 24}},
     {"accumulate", true, {{7, 6}, {9, 7}, {9, 6}}, {9, 6}},
@@ -29,6 +32,7 @@ const Case cases[] = {
     {"tokens", false, {{2, 5, 16}, {16, 24}, {24}}, {2, 5, 24}},
     {"layers", false, {{8, 16}, {16, 24}, {24, 24}}, {8, 24}},
     {"rest", false, {{6, 7}, {7, 9}, {6, 8}, {8, 9}, {6}}, {9}},
+#endif
 };
 
 /// As MLIR lays it out: allocated, aligned, offset, sizes, strides.

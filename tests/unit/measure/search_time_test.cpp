@@ -1,0 +1,97 @@
+// What a search does when its share of MINUTES is over: who takes part in the finals, and where races and
+// workers stop.
+#include "measure/commands/search_time.h"
+
+#include "base/files/files.h"
+#include "base/json/json.h"
+#include "base/search/record.h"
+#include "measure/process/stopwatch.h"
+#include "measure/race/race.h"
+
+#include <cmath>
+#include <filesystem>
+#include <gtest/gtest.h>
+
+namespace deepgen {
+namespace {
+
+struct Logs : testing::Test {
+  Logs() {
+    std::string name = (std::filesystem::temp_directory_path() / "deepgen-time-XXXXXX").string();
+    folder = mkdtemp(name.data());
+  }
+  ~Logs() override { std::filesystem::remove_all(folder); }
+
+  std::string log(const std::string& name, const Json& spent, bool cut) const {
+    RecordLog l;
+    l.environment["spent"] = spent;
+    if (cut) l.environment["cut"] = 3;
+    write_atomically(folder + "/" + name, l.serialize());
+    return folder + "/" + name;
+  }
+  std::string folder;
+};
+
+TEST_F(Logs, SayWhatIsLeft) {
+  const std::string a = log("a", {{"waiting", 500}, {"verifying", 3}, {"timing", 1.5}}, false),
+                    b = log("b", {{"making", 4.5}}, true);
+  const SearchTime one(20, {a}), both(20, {a, b}), none(0, {a, b});
+  EXPECT_DOUBLE_EQ(one.left(), 15.5) << "waiting is on nobody's account";
+  EXPECT_FALSE(one.cut());
+  EXPECT_DOUBLE_EQ(both.left(), 11);
+  EXPECT_DOUBLE_EQ(both.left_but(5), 6);
+  EXPECT_DOUBLE_EQ(both.left_but(50), 0);
+  EXPECT_TRUE(both.cut());
+  EXPECT_FALSE(none.bounded());
+  EXPECT_TRUE(std::isinf(none.left()) && std::isinf(none.left_but(5)));
+}
+
+TEST(Starters, AreThoseWhoseFinalsEndInTime) {
+  const std::vector<double> calls = {0.1, 0.05, 0.06, 0.06};
+  EXPECT_EQ(starters_within(1000, calls, true).finalists, 4u);
+  EXPECT_TRUE(starters_within(1000, calls, true).vendor);
+  size_t before = 4;
+  bool vendor = true;
+  for (double seconds = 20; seconds > 0; seconds -= 0.25) { // less time, never more starters
+    const Starters s = starters_within(seconds, calls, true);
+    EXPECT_LE(s.finalists, before);
+    EXPECT_NE(s.finalists, 1u) << "there is nothing to decide";
+    EXPECT_TRUE(s.vendor || s.finalists <= 2) << "the vendor goes last but one";
+    EXPECT_TRUE(!s.finalists || s.needed <= seconds);
+    EXPECT_TRUE(vendor || !s.vendor);
+    before = s.finalists, vendor = s.vendor;
+  }
+  EXPECT_EQ(before, 0u);
+  EXPECT_GT(starters_within(1, calls, true).needed, 1) << "what it would take is said";
+  EXPECT_EQ(starters_within(0.1, {5}, false).finalists, 1u) << "the default alone";
+}
+
+TEST(RaceEnd, LeavesWhatWasSampled) {
+  RaceOptions options;
+  options.deadline = wall_seconds() + 100;
+  options.end = wall_seconds() + 0.6;
+  const auto slow = [] {
+    return std::function<void()>([] {
+      const double start = wall_seconds();
+      while (wall_seconds() - start < 0.05) {
+      }
+    });
+  };
+  const auto endless = [] {
+    return std::function<void()>([] {
+      while (true) {
+      }
+    });
+  };
+  Progress progress("test");
+  std::vector<ArmResult> r = full_race({{"a", slow}, {"b", slow}}, 1000, 1000, options, progress);
+  EXPECT_TRUE(r[0].failure.empty() && r[1].failure.empty()) << "that time is over is nobody's fault";
+  EXPECT_LT(r[0].rounds.size(), 1000u);
+  options.end = wall_seconds() + 0.3;
+  r = full_race({{"a", slow}, {"b", endless}}, 5, 5, options, progress);
+  EXPECT_TRUE(r[1].failure.empty());
+  EXPECT_FALSE(r[1].timed());
+}
+
+} // namespace
+} // namespace deepgen
