@@ -23,5 +23,6 @@ std::string OperatorTemplate<Operator>::why_no_range([[maybe_unused]] const Oper
 
 template class OperatorTemplate<Gemm>;
 template class OperatorTemplate<Rows>;
+template class OperatorTemplate<Attention>;
 
 } // namespace deepgen
