@@ -1,4 +1,5 @@
-# DeepGen: kernels tuned inside a CMake build: GEMMs by the function below, rows by that of DeepGenRows.cmake.
+# DeepGen: kernels tuned inside a CMake build: GEMMs by the function below, rows and attention by those of
+# DeepGenRows.cmake and DeepGenAttention.cmake.
 #
 #   deepgen_add_gemm(<target> [NAME f] SHAPE M N K TYPES a b d [ACCUMULATE t] [LAYOUT nn|nt|tn|tt] [BATCH n] [GROUPS n]
 #                    [GATED silu|gelu|gelu_tanh|sigmoid|relu] [PREPACKED b]
@@ -58,7 +59,8 @@
 #   DEEPGEN_MEASURE_EXECUTABLE  path of `deepgen-measure`; empty: the one beside `deepgen`
 #
 # An operator is a public function that turns words into a problem's key, as deepgen_add_gemm() does in this file and
-# DeepGenProblem.cmake, and deepgen_add_rows() in DeepGenRows.cmake; _deepgen_add_problem() takes the key from there, and nothing behind it knows the operator.
+# DeepGenProblem.cmake, and deepgen_add_rows() in DeepGenRows.cmake and deepgen_add_attention() in
+# DeepGenAttention.cmake; _deepgen_add_problem() takes the key from there, and nothing behind it knows the operator.
 # Edges are declared in DeepGenGraph.cmake. Everything below may be called from any directory scope, so state lives in
 # target and global properties, never in variables of the including file.
 include_guard(GLOBAL)
@@ -70,6 +72,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenProblem.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenPoints.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenRows.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/DeepGenAttention.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenDevices.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenSites.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenSearch.cmake)

@@ -21,6 +21,7 @@ install(FILES
   ${PROJECT_BINARY_DIR}/package/DeepGenConfig.cmake ${PROJECT_BINARY_DIR}/package/DeepGenConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGen.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenWords.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenPoints.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGenProblem.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenRows.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenFind.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/DeepGenAttention.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGenDevices.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenSites.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGenSearch.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenLibrary.cmake
   ${PROJECT_SOURCE_DIR}/cmake/DeepGenGraph.cmake ${PROJECT_SOURCE_DIR}/cmake/DeepGenTune.cmake

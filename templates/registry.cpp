@@ -1,6 +1,7 @@
 // The list of all templates: a new family is one line here.
 #include "base/text/error.h"
 #include "templates/amd/amd_matrix.h"
+#include "templates/cpu/attention/cpu_attention.h"
 #include "templates/cpu/cpu_dot.h"
 #include "templates/cpu/cpu_tile.h"
 #include "templates/cpu/rows/cpu_rows.h"
@@ -14,6 +15,7 @@ namespace deepgen {
 namespace {
 
 std::vector<const Template*>& registry() {
+  static const CpuAttention cpu_attention;
   static const CpuDot cpu_dot;
   static const CpuRows cpu_rows;
   static const CpuTile cpu_tile;
@@ -24,8 +26,8 @@ std::vector<const Template*>& registry() {
   static const MmaSync mma_sync;
   static const Simt simt;
   static const Wmma wmma;
-  static std::vector<const Template*> all = {&cpu_dot,   &cpu_rows, &cpu_tile, &gemv, &gpu_rows,
-                                             &hopper_ws, &mfma,     &mma_sync, &simt, &wmma};
+  static std::vector<const Template*> all = {&cpu_attention, &cpu_dot, &cpu_rows, &cpu_tile, &gemv, &gpu_rows,
+                                             &hopper_ws,     &mfma,    &mma_sync, &simt,     &wmma};
   return all;
 }
 

@@ -97,6 +97,11 @@ inline Problem other_function(Rows p) {
   return p;
 }
 
+inline Problem other_function(Attention p) {
+  p.mask = p.mask == AttentionMask::none ? AttentionMask::causal : AttentionMask::none;
+  return p;
+}
+
 inline Problem other_function(const Problem& p) {
   return std::visit([](const auto& x) { return other_function(x); }, p.which());
 }

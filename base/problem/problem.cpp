@@ -12,8 +12,10 @@ struct Reader {
   const char* op;
   Problem (*parse)(std::string_view);
 };
-constexpr Reader kReaders[] = {{"gemm", [](std::string_view text) { return Problem(Gemm::parse(text)); }},
-                               {"rows", [](std::string_view text) { return Problem(Rows::parse(text)); }}};
+constexpr Reader kReaders[] = {
+    {"gemm", [](std::string_view text) { return Problem(Gemm::parse(text)); }},
+    {"rows", [](std::string_view text) { return Problem(Rows::parse(text)); }},
+    {"attention", [](std::string_view text) { return Problem(Attention::parse(text)); }}};
 static_assert(std::size(kReaders) == std::variant_size_v<Problem::Operator>);
 
 } // namespace
@@ -75,6 +77,7 @@ const One& Problem::as() const {
 }
 template const Gemm& Problem::as<Gemm>() const;
 template const Rows& Problem::as<Rows>() const;
+template const Attention& Problem::as<Attention>() const;
 
 std::vector<std::string> operator_names() {
   std::vector<std::string> names;

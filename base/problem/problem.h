@@ -1,6 +1,7 @@
 // Problem: what is to be computed, independent of how and where: one of the operators that DeepGen knows.
 #pragma once
 
+#include "base/problem/attention.h"
 #include "base/problem/gemm.h"
 #include "base/problem/rows.h"
 
@@ -13,15 +14,16 @@ namespace deepgen {
 /// below; what belongs to one takes its struct, which gemm() and the like unwrap once.
 class Problem {
 public:
-  using Operator = std::variant<Gemm, Rows>;
+  using Operator = std::variant<Gemm, Rows, Attention>;
 
   Problem() = default;
   Problem(Gemm gemm) : operator_(std::move(gemm)) {} // implicit: an operator is a problem
   Problem(Rows rows) : operator_(rows) {}
+  Problem(Attention attention) : operator_(attention) {}
 
   bool operator==(const Problem&) const = default;
 
-  /// The first word of the key: "gemm" or "rows".
+  /// The first word of the key: "gemm", "rows" or "attention".
   std::string op() const;
   /// The canonical line; see the operators.
   std::string key() const;
@@ -47,7 +49,9 @@ public:
   const Gemm& gemm() const { return as<Gemm>(); }
   Gemm& gemm() { return const_cast<Gemm&>(as<Gemm>()); }
   const Rows& rows() const { return as<Rows>(); }
-  /// Whether calls pass sizes.
+  const Attention& attention() const { return as<Attention>(); }
+  /// Whether calls pass sizes that kernels of a function share: a GEMM's. Those of an attention are any, up
+  /// to its own.
   bool ranged() const { return std::holds_alternative<Gemm>(operator_) && gemm().ranged(); }
   bool batch_invariant() const { return std::holds_alternative<Gemm>(operator_) && gemm().batch_invariant; }
 
@@ -57,8 +61,9 @@ private:
 
 extern template const Gemm& Problem::as<Gemm>() const;
 extern template const Rows& Problem::as<Rows>() const;
+extern template const Attention& Problem::as<Attention>() const;
 
-/// The operators' words, as they begin keys: "gemm", "rows".
+/// The operators' words, as they begin keys: "gemm", "rows", "attention".
 std::vector<std::string> operator_names();
 /// One of each operator, for who asks about operators and not about a problem; in the order of the variant.
 std::vector<Problem> one_of_each();

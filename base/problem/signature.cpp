@@ -82,6 +82,34 @@ std::vector<Operand> signature(const Rows& p) {
   return all;
 }
 
+std::vector<Operand> signature(const Attention& p) {
+  using Role = Operand::Role;
+  const auto tokens = [](const char* name, Role role, Type type, Size rows, int64_t most, int64_t columns,
+                         int64_t heads) {
+    Operand x{name, role, Shape::per_column, type, most, columns, heads * most_attention_batch};
+    x.rows_by = rows, x.entries_by = Size::batch;
+    return x;
+  };
+  const auto table = [](const char* name, int64_t more) {
+    return Operand{name, Role::table, Shape::per_column, Type::i32, 1, most_attention_batch + more, 1, false};
+  };
+  std::vector<Operand> all = {tokens("q", Role::in, p.q, Size::m, p.queries, p.head_dim, p.heads),
+                              tokens("key", Role::in, p.kv, Size::n, p.keys, p.head_dim, p.kv_heads),
+                              tokens("value", Role::in, p.kv, Size::n, p.keys, p.value_dim, p.kv_heads),
+                              tokens("out", Role::out, p.out, Size::m, p.queries, p.value_dim, p.heads)};
+  if (p.lse) all.push_back(tokens("lse", Role::out, Type::f32, Size::m, p.queries, 1, p.heads));
+  if (p.sink) all.push_back({"sink", Role::in, Shape::per_column, Type::f32, 1, p.heads});
+  if (p.varlen) {
+    all.push_back(table("query_offsets", 1));
+    all.push_back(table("key_offsets", 1));
+    all.push_back(table("keys_used", 0));
+  }
+  if (p.softcap)
+    all.push_back({"softcap", Role::scalar, Shape::value, Type::f32, 1, 1, 1, false, false,
+                   Operand::Limit::not_negative});
+  return all;
+}
+
 std::vector<Operand> signature(const Problem& p) {
   return std::visit([](const auto& x) { return signature(x); }, p.which());
 }

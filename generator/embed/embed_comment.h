@@ -9,9 +9,11 @@ namespace deepgen {
 /// "D = gelu((alpha * A * B + beta * C) + bias)"
 std::string formula(const Gemm&);
 std::string formula(const Rows&);
+std::string formula(const Attention&);
 /// The lines of the comment behind the one with the formula.
 std::string comment_lines(const Gemm&);
 std::string comment_lines(const Rows&);
+std::string comment_lines(const Attention&);
 
 std::string formula(const Problem&);
 /// The whole of it.

@@ -20,8 +20,10 @@ std::string plain_call(const LibraryFunction& f) {
   return f.file.problem.op() == "gemm" ? "alpha 1, beta 0, dense" : "dense";
 }
 std::string rest_of_a_call(const LibraryFunction& f) {
-  return f.file.problem.op() == "gemm" ? "alpha, beta, C, leading dimensions, strides and workspace"
-                                       : "leading dimensions and workspace";
+  const std::string op = f.file.problem.op();
+  return op == "gemm"        ? "alpha, beta, C, leading dimensions, strides and workspace"
+         : op == "attention" ? "strides, scale, what is optional, and workspace"
+                             : "leading dimensions and workspace";
 }
 
 /// No batch: sized views say all of a call.

@@ -34,6 +34,10 @@ std::string range_text(int64_t least, int64_t most) {
 
 std::vector<RangeOfSize> ranges_of(const Problem& p) {
   std::vector<RangeOfSize> list;
+  if (const Attention* a = std::get_if<Attention>(&p.which()))
+    return {{"batch", Size::batch, 0, most_attention_batch},
+            {"max_queries", Size::m, 0, a->queries},
+            {"max_keys", Size::n, 0, a->keys}};
   const Gemm* gemm = std::get_if<Gemm>(&p.which());
   for (size_t i = 0; gemm && i < size_count; ++i)
     if (gemm->least[i]) list.push_back({size_names[i], Size(i), *gemm->least[i], gemm->sizes()[Size(i)]});

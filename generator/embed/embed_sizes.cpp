@@ -21,6 +21,15 @@ std::vector<SizeConstant> sizes(const Gemm& p) {
   return list;
 }
 std::vector<SizeConstant> sizes(const Rows& p) { return {{"m", p.m, false}, {"n", p.n, false}}; }
+std::vector<SizeConstant> sizes(const Attention& p) {
+  return {{"heads", p.heads, false},
+          {"kv_heads", p.kv_heads, false},
+          {"head_dim", p.head_dim, false},
+          {"value_dim", p.value_dim, false},
+          {"most_queries", p.queries, false},
+          {"most_keys", p.keys, false},
+          {"most_batch", most_attention_batch, false}};
+}
 
 } // namespace
 
@@ -28,7 +37,7 @@ std::vector<SizeConstant> size_constants_of(const Problem& p) {
   std::vector<SizeConstant> list = std::visit([](const auto& x) { return sizes(x); }, p.which());
   std::vector<SizeConstant> bytes;
   for (const Operand& x : signature(p)) {
-    if (!x.in_memory()) continue;
+    if (!x.in_memory() || p.op() == "attention") continue; // whose operands are as large as a call's batch
     if (x.is_matrix() && !x.columns_by) list.push_back({x.leading_dimension(), x.columns, false});
     // Operands that no address space holds have no constant: nobody can call the function.
     int64_t product = size_of(x.type);

@@ -191,12 +191,18 @@ std::string operand_rows(const LibraryFunction& f) {
   return text + "};\n";
 }
 
+/// Of the largest call: the runtime scales it by a call's sizes.
+double work_of_largest(const Problem& p) {
+  const Attention* attention = std::get_if<Attention>(&p.which());
+  return attention ? attention->most_work() : p.work();
+}
+
 std::string function_row(const LibraryFunction& f) {
   const Problem& p = f.file.problem;
   const std::string name = symbol(f);
   return "    {DEEPGEN_LAYOUT, " + c_literal(name) + ", " + c_literal(p.key()) + ",\n     " +
          number(op_of(p)) + ", " + number(int64_t(signature(p).size())) + ", " + name + "_operands, " +
-         c_double(p.work()) + ", " + function_sizes(p) + ", " + name + "_kernels, " +
+         c_double(work_of_largest(p)) + ", " + function_sizes(p) + ", " + name + "_kernels, " +
          number(int64_t(linked_kernels(f).size())) + ", &" + name + "_selected, &" + name + "_devices" +
          (takes_packed_b(f) ? ", &" + name + "_packed_b" : "") + "},\n";
 }

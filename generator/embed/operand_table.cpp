@@ -33,6 +33,12 @@ constexpr Field kRowsFields[] = {DEEPGEN_FIELD(x),
                                  DEEPGEN_FIELD(ld_residual_out),
                                  DEEPGEN_FIELD(epsilon)};
 #undef DEEPGEN_FIELD
+#define DEEPGEN_FIELD(name) {#name, offsetof(deepgen_attention_args, name)}
+constexpr Field kAttentionFields[] = {
+    DEEPGEN_FIELD(q),         DEEPGEN_FIELD(key),    DEEPGEN_FIELD(value),         DEEPGEN_FIELD(out),
+    DEEPGEN_FIELD(lse),       DEEPGEN_FIELD(sink),   DEEPGEN_FIELD(query_offsets), DEEPGEN_FIELD(key_offsets),
+    DEEPGEN_FIELD(keys_used), DEEPGEN_FIELD(softcap)};
+#undef DEEPGEN_FIELD
 
 static_assert(DEEPGEN_F32 == int(Type::f32) && DEEPGEN_F64 == int(Type::f64) &&
               DEEPGEN_F16 == int(Type::f16) && DEEPGEN_BF16 == int(Type::bf16) &&
@@ -49,6 +55,26 @@ struct Interface {
 };
 Interface interface_of(const Gemm&) { return {DEEPGEN_OP_GEMM, kGemmFields}; }
 Interface interface_of(const Rows&) { return {DEEPGEN_OP_ROWS, kRowsFields}; }
+Interface interface_of(const Attention&) { return {DEEPGEN_OP_ATTENTION, kAttentionFields}; }
+
+/// The largest call's, by which operands' numbers are told.
+Sizes largest(const Gemm& p) { return p.sizes(); }
+Sizes largest(const Rows&) { return {}; }
+Sizes largest(const Attention& p) { return {p.queries, p.keys, 1, most_attention_batch}; }
+
+using Ranges = std::array<deepgen_range, DEEPGEN_SIZES>;
+Ranges ranges(const Gemm& p) {
+  Ranges list;
+  for (size_t i = 0; i < size_count; ++i) {
+    const int64_t most = p.sizes()[Size(i)];
+    list[i] = {p.least[i].value_or(most), most};
+  }
+  return list;
+}
+Ranges ranges(const Rows& p) { return {{{p.m, p.m}, {p.n, p.n}, {1, 1}, {1, 1}}}; }
+Ranges ranges(const Attention& p) {
+  return {{{0, p.queries}, {0, p.keys}, {1, 1}, {0, most_attention_batch}}};
+}
 
 /// 0: none of this name. No struct of arguments begins with an operand.
 uint32_t field(std::span<const Field> fields, std::string_view name) {
@@ -108,22 +134,14 @@ deepgen_op op_of(const Problem& p) {
 static_assert(DEEPGEN_SIZES == size_count);
 
 std::array<deepgen_range, DEEPGEN_SIZES> size_ranges(const Problem& p) {
-  std::array<deepgen_range, DEEPGEN_SIZES> ranges;
-  if (const Rows* rows = std::get_if<Rows>(&p.which()))
-    return {{{rows->m, rows->m}, {rows->n, rows->n}, {1, 1}, {1, 1}}};
-  const Gemm& gemm = p.gemm();
-  for (size_t i = 0; i < size_count; ++i) {
-    const int64_t most = gemm.sizes()[Size(i)];
-    ranges[i] = {gemm.least[i].value_or(most), most};
-  }
-  return ranges;
+  return std::visit([](const auto& x) { return ranges(x); }, p.which());
 }
 
 std::vector<deepgen_operand> operand_table(const Problem& p) {
   const std::span<const Field> fields =
       std::visit([](const auto& x) { return interface_of(x).fields; }, p.which());
   std::vector<deepgen_operand> table;
-  const Sizes most = op_of(p) == DEEPGEN_OP_ROWS ? Sizes() : p.gemm().sizes();
+  const Sizes most = std::visit([](const auto& x) { return largest(x); }, p.which());
   for (const Operand& x : signature(p)) table.push_back(row(x, most, fields));
   return table;
 }

@@ -93,6 +93,19 @@ std::vector<Problem> all_kinds(const Rows&) {
   return kinds;
 }
 
+std::vector<Problem> all_kinds(const Attention&) {
+  std::vector<Problem> kinds;
+  for (Type kv : {Type::f32, Type::f16, Type::bf16})
+    for (Type q : {kv, Type::f32})
+      for (AttentionMask mask : {AttentionMask::none, AttentionMask::causal, AttentionMask::causal_top_left,
+                                 AttentionMask::window}) {
+        Attention p;
+        p.q = p.out = q, p.kv = kv, p.mask = mask;
+        kinds.push_back(p);
+      }
+  return kinds;
+}
+
 std::vector<Problem> all_kinds(const std::string& op) {
   for (const Problem& one : one_of_each())
     if (one.op() == op) return std::visit([](const auto& x) { return all_kinds(x); }, one.which());
@@ -240,6 +253,18 @@ void draw_shape(Rows& problem, const SampleSpec& spec, Engine& random) {
   problem.output_residual = problem.residual && random() % 2;
   problem.scale = problem.normalises() && random() % 2;
   problem.bias = problem.normalises() && random() % 2;
+}
+
+void draw_shape(Attention& problem, const SampleSpec& spec, Engine& random) {
+  static constexpr int64_t dimensions[] = {32, 64, 64, 96, 128, 128, 192, 256};
+  problem.kv_heads = between(random, 1, 3), problem.heads = problem.kv_heads * between(random, 1, 8);
+  problem.head_dim = dimensions[random() % std::size(dimensions)];
+  problem.value_dim = random() % 4 ? problem.head_dim : dimensions[random() % std::size(dimensions)];
+  problem.queries = problem.at_queries = draw_size(random, spec.largest);
+  problem.keys = problem.at_keys = draw_size(random, spec.largest);
+  problem.at_batch = between(random, 1, 3);
+  for (bool* option : {&problem.varlen, &problem.lse, &problem.softcap, &problem.sink})
+    *option = random() % 3 == 0;
 }
 
 void draw_shape(Gemm& problem, const SampleSpec& spec, Engine& random) {

@@ -44,5 +44,6 @@ std::optional<Config> draw_config(const Template&, const Problem&, const Device&
 void draw_shape(Gemm&, const SampleSpec&, std::mt19937_64&);
 /// Sizes and options, at random; types and kind are kept.
 void draw_shape(Rows&, const SampleSpec&, std::mt19937_64&);
+void draw_shape(Attention&, const SampleSpec&, std::mt19937_64&);
 
 } // namespace deepgen

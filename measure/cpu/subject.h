@@ -43,8 +43,9 @@ public:
 /// With ranges: its cases are of several sizes, its operands those of the largest. That of the problem at
 /// given sizes times kernels of the problem with ranges, too.
 std::unique_ptr<Subject> subject_of(const Problem&);
-/// The operators' own; see gemm_subject.cpp and rows_subject.cpp.
+/// The operators' own; see gemm_subject.cpp, rows_subject.cpp and attention_subject.cpp.
 std::unique_ptr<Subject> subject_of(const Gemm&);
 std::unique_ptr<Subject> subject_of(const Rows&);
+std::unique_ptr<Subject> subject_of(const Attention&);
 
 } // namespace deepgen

@@ -1,6 +1,7 @@
 #include "measure/gpu/cuda_ring.h"
 
 #include "base/problem/signature.h"
+#include "base/text/error.h"
 #include "measure/gpu/cuda_bench.h"
 #include "measure/gpu/toolbox/cuda_values.h"
 
@@ -45,6 +46,13 @@ int64_t bytes_to_read(const Gemm& p) {
   return p.k * std::max(p.batch * p.m * size_of(p.a), p.b_matrices() * p.sum_columns() * size_of(p.b));
 }
 int64_t bytes_to_read(const Rows& p) { return int64_t(p.bytes()); }
+int64_t bytes_to_read(const Attention& p) { return int64_t(p.bytes()); }
+
+/// No template makes such a kernel, so that only a file of another version has one.
+Error no_attention(const Attention& p) {
+  return {"attention is not timed on GPUs", p.key(), "this version has no kernels of it",
+          "tune it for ARCHS cpu"};
+}
 
 std::unique_ptr<const RingSets> sets_of(const Gemm& p, const RingSpace& space) {
   return std::make_unique<const GemmSets>(p, space);
@@ -52,6 +60,7 @@ std::unique_ptr<const RingSets> sets_of(const Gemm& p, const RingSpace& space) {
 std::unique_ptr<const RingSets> sets_of(const Rows& p, const RingSpace& space) {
   return std::make_unique<const RowsSets>(p, space);
 }
+std::unique_ptr<const RingSets> sets_of(const Attention& p, const RingSpace&) { throw no_attention(p); }
 
 } // namespace
 

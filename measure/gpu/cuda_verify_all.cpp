@@ -33,6 +33,11 @@ std::unique_ptr<KernelVerifier> verifier_of(const Rows&, const Toolbox& tools, c
   return std::make_unique<RowsVerifier>(tools.context(), tools, o.seed, o.zone);
 }
 
+std::unique_ptr<KernelVerifier> verifier_of(const Attention& p, const Toolbox&, const VerifyOptions&) {
+  throw Error("attention is not verified on GPUs", p.key(), "this version has no kernels of it",
+              "tune it for ARCHS cpu");
+}
+
 /// What is verified of a kernel: itself, or where the problem has ranges its calls of several sizes.
 std::vector<Sizes> sizes_of_calls(const Problem& problem) {
   if (problem.op() != "gemm" || !problem.gemm().ranged()) return {Sizes()};

@@ -150,10 +150,13 @@ bool is_good(const deepgen_function& f, const deepgen_packed_b& b) {
 } // namespace
 
 bool has_good_operands(const deepgen_function& f) {
-  if (!f.operands || !f.operand_count || f.operand_count > DEEPGEN_MOST_OPERANDS || f.op > DEEPGEN_OP_ROWS)
+  if (!f.operands || !f.operand_count || f.operand_count > DEEPGEN_MOST_OPERANDS ||
+      f.op > DEEPGEN_OP_ATTENTION)
     return false;
   if (f.packed_b && !is_good(f, *f.packed_b)) return false;
-  const uint32_t bytes = f.op == DEEPGEN_OP_GEMM ? sizeof(deepgen_gemm_args) : sizeof(deepgen_rows_args);
+  constexpr uint32_t bytes_of[] = {sizeof(deepgen_gemm_args), sizeof(deepgen_rows_args),
+                                   sizeof(deepgen_attention_args)};
+  const uint32_t bytes = bytes_of[f.op];
   uint32_t matrices = 0;
   for (uint32_t i = 0; i < f.operand_count; ++i) {
     const deepgen_operand& x = f.operands[i];
@@ -163,6 +166,7 @@ bool has_good_operands(const deepgen_function& f) {
   }
   for (const deepgen_range& size : f.sizes)
     if (!is_good(size)) return false;
+  if (f.op == DEEPGEN_OP_ATTENTION && (!find_operand(f, DEEPGEN_ARG_Q) || !f.problem)) return false;
   return matrices <= most_compared;
 }
 
@@ -207,7 +211,8 @@ deepgen_status check_arguments(const deepgen_function& f, const CallArguments& a
   for (int i = 0; i < DEEPGEN_SIZES; ++i) slot[DEEPGEN_ARG_M + i] = uint64_t(values.size[i]);
   const auto is_none = [&](int i) { return is_ranged(f.sizes[i]) && !values.size[i]; };
   const bool sums = !is_none(2);
-  values.writes_nothing = is_none(0) || is_none(1) || is_none(3);
+  const bool attends = f.op == DEEPGEN_OP_ATTENTION; // without keys, it writes zeros
+  values.writes_nothing = is_none(0) || (is_none(1) && !attends) || is_none(3);
   Matrix matrices[most_compared + 1]; // the last one is for those that are not compared
   uint32_t count = 0;
   for (uint32_t i = 0; i < f.operand_count; ++i) {
@@ -232,6 +237,7 @@ deepgen_status check_arguments(const deepgen_function& f, const CallArguments& a
     if (deepgen_status status = check_matrix(x, args, slot, matrix)) return status;
     count += compare && !empty;
   }
+  if (attends) return check_attention(f, *static_cast<const deepgen_attention_args*>(args.fields), values);
   return count > 1 ? check_overlaps(matrices, count) : DEEPGEN_OK;
 }
 

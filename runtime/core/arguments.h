@@ -31,8 +31,13 @@ inline CallArguments call_arguments(const deepgen_rows_args& x) {
   return {&x, x.workspace, x.workspace_bytes, false, {own, own, own, own}};
 }
 
+inline CallArguments call_arguments(const deepgen_attention_args& x) {
+  return {&x, x.workspace, x.workspace_bytes, false, {x.max_queries, x.max_keys, DEEPGEN_AS_BUILT, x.batch}};
+}
+
 inline deepgen_op op_of(const deepgen_gemm_args*) { return DEEPGEN_OP_GEMM; }
 inline deepgen_op op_of(const deepgen_rows_args*) { return DEEPGEN_OP_ROWS; }
+inline deepgen_op op_of(const deepgen_attention_args*) { return DEEPGEN_OP_ATTENTION; }
 
 /// Whether a function of this runtime's takes this struct of arguments: what each entry point asks first.
 template <typename Args>
@@ -72,6 +77,9 @@ deepgen_status check_arguments(const deepgen_function& function, const CallArgum
 /// Whether calls of the function may take this memory as B; `slot` is then where its panels begin. Defined
 /// beside what packs (runtime/core/packed.cpp).
 deepgen_status check_packed(const deepgen_function& function, uint64_t& slot);
+/// The part of it that attention alone has: strides, scales, windows. The sizes are known.
+deepgen_status check_attention(const deepgen_function& function, const deepgen_attention_args& args,
+                               ArgumentValues& values);
 
 /// Whether a slot is of a tensor map, which the launch fills.
 inline bool is_map(uint8_t slot) { return slot >= DEEPGEN_ARG_MAP_A && slot <= DEEPGEN_ARG_MAP_MULTIPLIER; }

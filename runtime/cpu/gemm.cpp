@@ -136,6 +136,11 @@ deepgen_status deepgen_run_rows(const deepgen_function* function, const deepgen_
   return status ? status : run(*function, call_arguments(*args));
 }
 
+deepgen_status deepgen_run_attention(const deepgen_function* function, const deepgen_attention_args* args) {
+  const deepgen_status status = accept(function, args);
+  return status ? status : run(*function, call_arguments(*args));
+}
+
 size_t deepgen_workspace_size_at(const deepgen_function* function, const deepgen_call_sizes* passed) {
   int64_t sizes[DEEPGEN_SIZES];
   const deepgen_kernel* kernel = nullptr;

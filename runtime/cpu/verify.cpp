@@ -30,11 +30,22 @@ void end_of(const deepgen_function& f, const deepgen_kernel& k, bool upper, int6
       sizes[i] /= 2, products /= 2;
 }
 
+/// The same of an attention, whose largest call is far beyond what a second has room for.
+void end_of_attention(const deepgen_function& f, bool upper, int64_t* sizes) {
+  constexpr int64_t most[DEEPGEN_SIZES] = {131, 389, 1, 3};
+  for (int i = 0; i < DEEPGEN_SIZES; ++i) {
+    sizes[i] = upper ? most[i] : 1;
+    if (sizes[i] > f.sizes[i].most) sizes[i] = f.sizes[i].most;
+  }
+}
+
 /// Plain and padded calls of these sizes; `found` has room for a sentence about what is wrong.
 deepgen_status check_calls(const deepgen_function& f, const int64_t* sizes, Finding& finding, char* found,
                            size_t room) {
   for (const bool padded : {false, true}) {
-    (f.op == DEEPGEN_OP_ROWS ? verify_rows : verify_gemm)(f, padded, sizes, finding);
+    constexpr void (*verify[])(const deepgen_function&, bool, const int64_t*,
+                               Finding&) = {verify_gemm, verify_rows, verify_attention}; // by deepgen_op
+    verify[f.op](f, padded, sizes, finding);
     if (finding.status == DEEPGEN_ERROR_WORKSPACE)
       std::snprintf(found, room, "%s: no memory for its operands", f.name);
     if (finding.status == DEEPGEN_ERROR_WRONG_RESULT)
@@ -65,11 +76,15 @@ deepgen_status deepgen_verify(const deepgen_function* function, char* text, size
   if (!selected_kernel(*function)) return say(DEEPGEN_ERROR_NO_KERNEL);
   Finding finding = {};
   int64_t sizes[DEEPGEN_SIZES], checked = 0, all = 0;
-  const deepgen_operand* d = find_operand(*function, DEEPGEN_ARG_D); // there, where a check is right
+  const deepgen_arg output = function->op == DEEPGEN_OP_ATTENTION ? DEEPGEN_ARG_OUT : DEEPGEN_ARG_D;
+  const deepgen_operand* d = find_operand(*function, output); // there, where a check is right
   for (const deepgen_kernel* k = selected_kernel(*function);; ++k) {
     for (const bool upper : {false, true}) {
       if (!upper && !has_ranges(*function)) continue;
-      end_of(*function, *k, upper, sizes);
+      if (function->op == DEEPGEN_OP_ATTENTION)
+        end_of_attention(*function, upper, sizes);
+      else
+        end_of(*function, *k, upper, sizes);
       if (const deepgen_status status = check_calls(*function, sizes, finding, found, sizeof found))
         return say(status);
       checked += finding.checked;

@@ -17,6 +17,7 @@ struct Finding {
 /// read. `padded`: with gaps behind each row, and whatever else a plain call leaves out. `sizes`: of the
 /// call.
 void verify_gemm(const deepgen_function&, bool padded, const int64_t* sizes, Finding&);
+void verify_attention(const deepgen_function&, bool padded, const int64_t* sizes, Finding&);
 void verify_rows(const deepgen_function&, bool padded, const int64_t* sizes, Finding&);
 
 /// The next of a sequence of numbers of 64 bits, for operands and samples.

@@ -144,6 +144,12 @@ deepgen_status deepgen_launch_rows(const deepgen_function* function, const deepg
   return status ? status : vendor_of(*function).launch(*function, call_arguments(*args), stream);
 }
 
+deepgen_status deepgen_launch_attention(const deepgen_function* function, const deepgen_attention_args* args,
+                                        deepgen_stream stream) {
+  const deepgen_status status = accept(function, args);
+  return status ? status : vendor_of(*function).launch(*function, call_arguments(*args), stream);
+}
+
 deepgen_status deepgen_prepare(const deepgen_function* function) {
   if (!function) return DEEPGEN_ERROR_NULL;
   return is_current(*function) ? vendor_of(*function).prepare(*function) : DEEPGEN_ERROR_VERSION;

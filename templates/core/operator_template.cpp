@@ -26,5 +26,6 @@ std::string OperatorTemplate<Operator>::why_unserved([[maybe_unused]] const Oper
 
 template class OperatorTemplate<Gemm>;
 template class OperatorTemplate<Rows>;
+template class OperatorTemplate<Attention>;
 
 } // namespace deepgen

@@ -68,8 +68,10 @@ private:
 
 extern template class OperatorTemplate<Gemm>;
 extern template class OperatorTemplate<Rows>;
+extern template class OperatorTemplate<Attention>;
 
 using GemmTemplate = OperatorTemplate<Gemm>;
 using RowsTemplate = OperatorTemplate<Rows>;
+using AttentionTemplate = OperatorTemplate<Attention>;
 
 } // namespace deepgen

@@ -4,6 +4,7 @@
 #define DEEPGEN_KERNEL_ABI_H
 
 #include "abi.h"
+#include "attention_slots.h"
 #include "vendor_call.h"
 
 #include <stddef.h>
@@ -75,7 +76,10 @@ typedef enum deepgen_arg {
   DEEPGEN_ARG_N,     /* "n" */
   DEEPGEN_ARG_K,     /* "k" */
   DEEPGEN_ARG_BATCH, /* "batch" */
-  DEEPGEN_ARG_COUNT
+#define DEEPGEN_SLOT(enumerator, name) DEEPGEN_ARG_##enumerator,
+  DEEPGEN_ATTENTION_SLOTS(DEEPGEN_SLOT)
+#undef DEEPGEN_SLOT
+      DEEPGEN_ARG_COUNT
 } deepgen_arg;
 
 /* The names of the slots, in order, as kernels and kernel files spell them. */
@@ -85,7 +89,9 @@ typedef enum deepgen_arg {
       "ld_residual", "stride_residual", "multiplier", "ld_multiplier", "stride_multiplier", "scale_a",       \
       "scale_b", "scale_d", "scale_row", "scale_col", "clamp_low", "clamp_high", "offsets", "map_a",         \
       "map_b", "map_c", "map_d", "map_residual", "map_multiplier", "x", "ldx", "scale", "residual_out",      \
-      "ld_residual_out", "row_scales", "epsilon", "slope", "m", "n", "k", "batch"
+      "ld_residual_out", "row_scales", "epsilon", "slope", "m", "n", "k",                                    \
+      "batch" DEEPGEN_ATTENTION_SLOTS(DEEPGEN_SLOT_NAME)
+#define DEEPGEN_SLOT_NAME(enumerator, name) , name
 
 /* What a CPU kernel needs beside its x86-64 level, which is the low byte. */
 #define DEEPGEN_ISA_LEVEL 0xffu
@@ -241,8 +247,9 @@ typedef struct deepgen_packed_b {
 
 /* Whose struct of arguments a function takes. */
 typedef enum deepgen_op {
-  DEEPGEN_OP_GEMM, /* deepgen_gemm_args */
-  DEEPGEN_OP_ROWS  /* deepgen_rows_args */
+  DEEPGEN_OP_GEMM,     /* deepgen_gemm_args */
+  DEEPGEN_OP_ROWS,     /* deepgen_rows_args */
+  DEEPGEN_OP_ATTENTION /* deepgen_attention_args */
 } deepgen_op;
 
 /* Begins deepgen_function: the runtime reads on where it equals its own. */

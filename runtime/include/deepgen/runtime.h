@@ -191,7 +191,8 @@ size_t deepgen_workspace_size(const struct deepgen_function* function) DEEPGEN_A
 const char* deepgen_selected_config(const struct deepgen_function* function)
     DEEPGEN_API(deepgen_selected_config);
 
-/* Sizes of a call, as in deepgen_gemm_args; from C, start from DEEPGEN_ALL_AS_BUILT. */
+/* Sizes of a call, as in deepgen_gemm_args; from C, start from DEEPGEN_ALL_AS_BUILT. Of an attention, m are
+   the most queries and n the most keys of an entry. */
 typedef struct DEEPGEN_VERSIONED deepgen_call_sizes {
   int64_t m DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT), n DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT),
       k DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT), batch DEEPGEN_DEFAULT(DEEPGEN_AS_BUILT);
@@ -290,6 +291,9 @@ deepgen_status deepgen_set_parallel_for(deepgen_parallel_for function, void* use
 
 #ifdef __cplusplus
 } /* extern "C" */
+#endif
+#include "attention.h"
+#ifdef __cplusplus
 
 namespace deepgen {
 

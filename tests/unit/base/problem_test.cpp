@@ -189,6 +189,44 @@ TEST(Problem, PackedB) {
 }
 
 /// deepgen_add_gemm() composes keys and refuses types on its own, before there is a tool to ask.
+TEST(Problem, AttentionIsReadAsItIsWritten) {
+  const std::string key = "attention heads=32 kv_heads=8 head_dim=192 value_dim=128 q=bf16 kv=f16 out=f32 "
+                          "mask=window queries=8192 keys=131072 options=varlen+lse+softcap+sink at_batch=2 "
+                          "at_queries=512 at_keys=8192";
+  const Problem p = Problem::parse(key);
+  EXPECT_EQ(p.key(), key);
+  EXPECT_EQ(p.op(), "attention");
+  EXPECT_EQ(p.attention().group(), 4);
+  EXPECT_FALSE(p.ranged());
+  EXPECT_EQ(p.flops(), 2.0 * (192 + 128) * 32 * 2 * 512 * 8192);
+  Attention causal = p.attention();
+  causal.mask = AttentionMask::causal, causal.at_queries = 3, causal.at_keys = 5; // 3 + 4 + 5 pairs
+  EXPECT_EQ(causal.flops(), 2.0 * (192 + 128) * 32 * 2 * 12);
+  causal.at_queries = 5, causal.at_keys = 3; // the first two queries see none
+  EXPECT_EQ(causal.flops(), 2.0 * (192 + 128) * 32 * 2 * 6);
+  causal.mask = AttentionMask::causal_top_left; // 1 + 2 + 3 + 3 + 3
+  EXPECT_EQ(causal.flops(), 2.0 * (192 + 128) * 32 * 2 * 12);
+}
+
+TEST(Problem, WrongAttentionSaysWhat) {
+  const std::string good =
+      "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=f32 kv=f32 out=f32 mask=none "
+      "queries=8 keys=9 options=none at_batch=1 at_queries=8 at_keys=9";
+  EXPECT_EQ(error_of(good), "");
+  const auto with = [&](const std::string& field, const std::string& other) {
+    std::string text = good;
+    return error_of(text.replace(text.find(field), field.size(), other));
+  };
+  EXPECT_NE(with("kv_heads=2", "kv_heads=3").find("no multiple of kv_heads"), std::string::npos);
+  EXPECT_NE(with("head_dim=64", "head_dim=513").find("1 to 512"), std::string::npos);
+  EXPECT_NE(with("kv=f32", "kv=e4m3").find("f32, f16 or bf16"), std::string::npos);
+  EXPECT_NE(with("at_queries=8", "at_queries=9").find("beyond its sizes"), std::string::npos);
+  EXPECT_NE(with("mask=none", "mask=all"), "");
+  EXPECT_NE(with("options=none", "options=lse+varlen"), ""); // another spelling
+  EXPECT_NE(with("options=none", "options=lse+lse"), "");
+  EXPECT_NE(with("keys=9 ", "keys=0 "), "");
+}
+
 TEST(Problem, CMakeComposesTheSameKeys) {
   const std::string file = testing::TempDir() + "problem_keys_" + std::to_string(getpid());
   const std::string command = DEEPGEN_CMAKE_COMMAND " -DSOURCE=" DEEPGEN_SOURCE_DIR " -DOUTPUT=" + file +
@@ -199,11 +237,15 @@ TEST(Problem, CMakeComposesTheSameKeys) {
   auto types = [](const Gemm& p) { return to_string(p.a) + " " + to_string(p.b) + " " + to_string(p.d); };
   std::istringstream lines(read_file(file));
   std::filesystem::remove(file);
-  std::set<std::string> rows;
+  std::set<std::string> rows, attention;
   for (std::string key; std::getline(lines, key);) {
     EXPECT_EQ(Problem::parse(key).key(), key);
     if (key.rfind("rows ", 0) == 0) {
       rows.insert(key);
+      continue;
+    }
+    if (key.rfind("attention ", 0) == 0) {
+      attention.insert(key);
       continue;
     }
     const Gemm p = Gemm::parse(key);
@@ -225,6 +267,7 @@ TEST(Problem, CMakeComposesTheSameKeys) {
         if (error_of(p.key()).empty()) served.insert(types(p));
       }
   EXPECT_EQ(rows.size(), 3u * 5 * 4 * 2);
+  EXPECT_EQ(attention.size(), 3u * 4 * 2);
   EXPECT_EQ(composed, served);
   EXPECT_EQ(served.size(), 29u);
   EXPECT_GE(grouped, 10u);

@@ -1,0 +1,141 @@
+#include "base/problem/attention.h"
+
+#include "base/problem/key_fields.h"
+#include "base/text/error.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace deepgen {
+namespace {
+
+constexpr std::array<const char*, 4> kMasks = {"none", "causal", "causal_top_left", "window"};
+
+/// An option of the key, in its order.
+struct AttentionOption {
+  const char* name;
+  bool Attention::* set;
+};
+constexpr AttentionOption kAttentionOptions[] = {{"varlen", &Attention::varlen},
+                                                 {"lse", &Attention::lse},
+                                                 {"softcap", &Attention::softcap},
+                                                 {"sink", &Attention::sink}};
+enum class AttentionOptionName { varlen, lse, softcap, sink };
+
+/// A size of the key, in its order.
+struct AttentionSize {
+  const char* name;
+  int64_t Attention::* value;
+  int64_t most;
+};
+constexpr AttentionSize kHeadSizes[] = {{"heads", &Attention::heads, most_attention_heads},
+                                        {"kv_heads", &Attention::kv_heads, most_attention_heads},
+                                        {"head_dim", &Attention::head_dim, most_head_dim},
+                                        {"value_dim", &Attention::value_dim, most_head_dim}};
+constexpr AttentionSize kTokenSizes[] = {{"queries", &Attention::queries, most_tokens},
+                                         {"keys", &Attention::keys, most_tokens}};
+constexpr AttentionSize kTunedSizes[] = {{"at_batch", &Attention::at_batch, most_attention_batch},
+                                         {"at_queries", &Attention::at_queries, most_tokens},
+                                         {"at_keys", &Attention::at_keys, most_tokens}};
+
+std::string attention_options(const Attention& p) {
+  std::string text;
+  for (const AttentionOption& option : kAttentionOptions)
+    if (p.*option.set) text += (text.empty() ? "" : "+") + std::string(option.name);
+  return text.empty() ? "none" : text;
+}
+
+void check_attention_sizes(const Attention& p) {
+  const auto check = [&](const auto& sizes) {
+    for (const AttentionSize& size : sizes)
+      if (p.*size.value < 1 || p.*size.value > size.most)
+        throw Error("size out of range", std::string(size.name) + " = " + std::to_string(p.*size.value), "",
+                    std::string(size.name) + " is an integer from 1 to " + std::to_string(size.most));
+  };
+  check(kHeadSizes), check(kTokenSizes), check(kTunedSizes);
+}
+
+/// Pairs of a query and a key that the call that it is tuned for looks at, of one head and entry.
+double seen_pairs(const Attention& p) {
+  const auto q = double(p.at_queries), k = double(p.at_keys);
+  if (p.mask == AttentionMask::causal) return q <= k ? q * k - q * (q - 1) / 2 : k * (k + 1) / 2;
+  if (p.mask == AttentionMask::causal_top_left)
+    return q <= k ? q * (q + 1) / 2 : k * (k + 1) / 2 + (q - k) * k;
+  return q * k;
+}
+
+} // namespace
+
+std::string to_string(AttentionMask mask) { return kMasks[size_t(mask)]; }
+
+double Attention::flops() const {
+  return 2 * double(head_dim + value_dim) * double(heads) * double(at_batch) * seen_pairs(*this);
+}
+
+double Attention::most_work() const {
+  return 2 * double(head_dim + value_dim) * double(heads) * double(most_attention_batch) * double(queries) *
+         double(keys);
+}
+
+double Attention::bytes() const {
+  const double rows_q = double(at_batch) * double(at_queries) * double(heads),
+               rows_k = double(at_batch) * double(at_keys) * double(kv_heads);
+  return rows_q * double(head_dim * size_of(q) + value_dim * size_of(out) + (lse ? 4 : 0)) +
+         rows_k * double((head_dim + value_dim) * size_of(kv)) + (sink ? 4 * double(heads) : 0);
+}
+
+std::string Attention::key() const {
+  std::string text = "attention";
+  const auto add = [&](const AttentionSize& size) {
+    text += " " + std::string(size.name) + "=" + std::to_string(this->*size.value);
+  };
+  for (const AttentionSize& size : kHeadSizes) add(size);
+  text +=
+      " q=" + to_string(q) + " kv=" + to_string(kv) + " out=" + to_string(out) + " mask=" + to_string(mask);
+  for (const AttentionSize& size : kTokenSizes) add(size);
+  text += " options=" + attention_options(*this);
+  for (const AttentionSize& size : kTunedSizes) add(size);
+  return text;
+}
+
+Attention Attention::parse(std::string_view text) {
+  constexpr std::array<const char*, 4> names = {kAttentionOptions[0].name, kAttentionOptions[1].name,
+                                                kAttentionOptions[2].name, kAttentionOptions[3].name};
+  Attention p;
+  KeyFields fields(text, "heads kv_heads head_dim value_dim q kv out mask queries keys options at_batch "
+                         "at_queries at_keys");
+  for (const AttentionSize& size : kHeadSizes) p.*size.value = fields.integer(size.name);
+  p.q = fields.type("q");
+  p.kv = fields.type("kv");
+  p.out = fields.type("out");
+  p.mask = fields.one_of<AttentionMask>("mask", kMasks);
+  for (const AttentionSize& size : kTokenSizes) p.*size.value = fields.integer(size.name);
+  for (AttentionOptionName option :
+       fields.list_of<AttentionOptionName, std::vector<AttentionOptionName>>("options", names))
+    p.*kAttentionOptions[size_t(option)].set = true;
+  for (const AttentionSize& size : kTunedSizes) p.*size.value = fields.integer(size.name);
+  fields.end();
+  validate(p);
+  return p;
+}
+
+void validate(const Attention& p) {
+  check_attention_sizes(p);
+  if (p.heads % p.kv_heads)
+    throw Error("heads are no multiple of kv_heads",
+                "heads=" + std::to_string(p.heads) + " kv_heads=" + std::to_string(p.kv_heads), "",
+                "as many heads of Q share each head of K and V");
+  for (Type type : {p.q, p.kv, p.out})
+    if (type != Type::f32 && type != Type::f16 && type != Type::bf16)
+      throw Error("this combination of types is not served",
+                  "q=" + to_string(p.q) + " kv=" + to_string(p.kv) + " out=" + to_string(p.out), "",
+                  "each is f32, f16 or bf16");
+  if (p.at_queries > p.queries || p.at_keys > p.keys)
+    throw Error("the call that it is tuned for is beyond its sizes",
+                "at_queries=" + std::to_string(p.at_queries) + " at_keys=" + std::to_string(p.at_keys),
+                "queries=" + std::to_string(p.queries) + " keys=" + std::to_string(p.keys),
+                "raise these, or lower those");
+}
+
+} // namespace deepgen

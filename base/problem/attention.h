@@ -1,0 +1,67 @@
+// Attention: what a transformer's heads do between their matrix products, fused. A small value with one
+// canonical text form.
+#pragma once
+
+#include "base/problem/rate.h"
+#include "base/problem/types.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace deepgen {
+
+/// Which keys a query sees. Let t be a query's number in its batch entry, and shift = keys - queries of that
+/// entry.
+enum class AttentionMask {
+  none,            ///< all
+  causal,          ///< keys up to t + shift: the last query sees the last key
+  causal_top_left, ///< keys up to t: the first query sees the first key
+  window           ///< keys from t + shift - left to t + shift + right, both of which a call passes
+};
+
+/// out[b,t,h,:] = sum over j of p[j] V[b,j,g,:], where p is the softmax of s[j] = scale * Q[b,t,h,:] *
+/// K[b,j,g,:] over the keys j that the mask lets query t see, and g = h / (heads / kv_heads). With softcap,
+/// softcap * tanh(s / softcap) takes the place of s where a call's softcap is not 0. With sink, the sum of
+/// exponentials has exp(sink[h]) beside those of keys. lse[b,h,t] is the logarithm of that sum. A row that
+/// sees no key has out 0; its lse is -inf, or sink[h]. A call passes the batch, the most queries and keys of
+/// an entry, and strides; with varlen also where in Q, K, V and out each entry begins, and how many keys it
+/// has. Nothing behind an entry's last key is read into a result. All is computed in f32 and rounded once.
+struct Attention {
+  int64_t heads = 1, kv_heads = 1;       ///< of Q and out; of K and V
+  int64_t head_dim = 64, value_dim = 64; ///< elements of a row of Q and K; of V and out
+  Type q = Type::f32, kv = Type::f32, out = Type::f32;
+  AttentionMask mask = AttentionMask::none;
+  int64_t queries = 1, keys = 1; ///< of one batch entry, at most
+  bool varlen = false, lse = false, softcap = false, sink = false;
+  int64_t at_batch = 1, at_queries = 1, at_keys = 1; ///< the call that it is tuned for
+
+  bool operator==(const Attention&) const = default;
+
+  int64_t group() const { return heads / kv_heads; } ///< heads of Q that share one of K and V
+  /// Operations of both products in the call that it is tuned for; what the mask hides is not counted.
+  double flops() const;
+  double bytes() const;
+  Rate rate() const { return {flops(), "GFLOP/s"}; }
+  double work() const { return flops(); }
+  /// The same of the largest call, without a mask.
+  double most_work() const;
+
+  /// The canonical line, e.g. "attention heads=32 kv_heads=8 head_dim=128 value_dim=128 q=bf16 kv=bf16
+  /// out=bf16 mask=causal queries=8192 keys=131072 options=varlen+lse at_batch=1 at_queries=4096
+  /// at_keys=4096"
+  std::string key() const;
+  /// The inverse of key(); throws Error naming the offending field.
+  static Attention parse(std::string_view key);
+};
+
+inline constexpr int64_t most_attention_batch = 65536, most_attention_heads = 1024, most_head_dim = 512,
+                         most_tokens = int64_t(1) << 24;
+
+std::string to_string(AttentionMask);
+
+/// Throws Error when a size is out of range, heads are no multiple of kv_heads, a type is not f32, f16 or
+/// bf16, or the call that it is tuned for is beyond queries or keys.
+void validate(const Attention&);
+
+} // namespace deepgen

@@ -1,0 +1,116 @@
+// A prompt of 512 tokens goes through causal attention at once. Then four sequences, of other lengths each,
+// decode a token with their caches of keys. Every result is checked against plain loops, and both are timed.
+#include <attention_kernels.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <vector>
+
+namespace {
+
+using sizes = attention_kernels::prefill_sizes;
+constexpr int64_t heads = sizes::heads, kv_heads = sizes::kv_heads, dim = sizes::head_dim;
+constexpr int64_t prompt = sizes::most_queries, cache = attention_kernels::decode_sizes::most_keys,
+                  sequences = 4;
+
+std::vector<float> random_values(int64_t count, float scale) {
+  static std::mt19937 generator(1);
+  std::uniform_real_distribution<float> uniform(-scale, scale);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& x : values) x = uniform(generator);
+  return values;
+}
+
+void require(deepgen_status status) {
+  if (status == DEEPGEN_OK) return;
+  std::fprintf(stderr, "attention: %s\n", deepgen_status_string(status));
+  std::exit(1);
+}
+
+/// The largest difference of a row of out to a plain loop over the keys that it sees. `q`, `out`: the row;
+/// `k`, `v`: of its head.
+double error_of_row(const float* q, const float* k, const float* v, const float* out, int64_t seen) {
+  std::vector<double> p(static_cast<size_t>(seen));
+  double most = -HUGE_VAL, sum = 0, worst = 0;
+  for (int64_t j = 0; j < seen; ++j) {
+    double s = 0;
+    for (int64_t d = 0; d < dim; ++d) s += double(q[d]) * k[j * kv_heads * dim + d];
+    p[size_t(j)] = s / std::sqrt(double(dim)), most = std::max(most, p[size_t(j)]);
+  }
+  for (double& x : p) sum += x = std::exp(x - most);
+  for (int64_t d = 0; d < dim; ++d) {
+    double y = 0;
+    for (int64_t j = 0; j < seen; ++j) y += p[size_t(j)] / sum * v[j * kv_heads * dim + d];
+    worst = std::max(worst, std::abs(y - out[d]));
+  }
+  return worst;
+}
+
+double seconds_of(const std::function<void()>& call) {
+  double best = 1e9;
+  for (int round = 0; round < 10; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    call();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+double prefill() {
+  const auto q = random_values(prompt * heads * dim, 4), k = random_values(prompt * kv_heads * dim, 1),
+             v = random_values(prompt * kv_heads * dim, 1);
+  std::vector<float> out(q.size()), lse(size_t(prompt * heads));
+  const auto call = [&] {
+    require(
+        attention_kernels::prefill(1, prompt, prompt, q.data(), k.data(), v.data(), out.data(), lse.data()));
+  };
+  const double seconds = seconds_of(call);
+  double worst = 0;
+  for (int64_t t = 0; t < prompt; ++t)
+    for (int64_t h = 0; h < heads; ++h) {
+      const int64_t row = (t * heads + h) * dim, head = h / (heads / kv_heads) * dim;
+      worst = std::max(
+          worst, error_of_row(&q[size_t(row)], &k[size_t(head)], &v[size_t(head)], &out[size_t(row)], t + 1));
+    }
+  const double pairs = double(prompt) * double(prompt + 1) / 2;
+  std::printf("prefill of %lld tokens: %.0f us, %.1f GFLOP/s, error %.1e\n", (long long)prompt, 1e6 * seconds,
+              4e-9 * double(heads * dim) * pairs / seconds, worst);
+  return worst;
+}
+
+double decode() {
+  const int32_t lengths[sequences] = {1024, 1, 700, 333};
+  const auto q = random_values(sequences * heads * dim, 4),
+             k = random_values(sequences * cache * kv_heads * dim, 1),
+             v = random_values(sequences * cache * kv_heads * dim, 1);
+  std::vector<float> out(q.size());
+  deepgen_attention_args args;
+  args.q = q.data(), args.key = k.data(), args.value = v.data(), args.out = out.data();
+  args.batch = sequences, args.max_queries = 1, args.max_keys = cache, args.keys_used = lengths;
+  const double seconds = seconds_of([&] { require(attention_kernels::decode(args)); });
+  double worst = 0, keys = 0;
+  for (int64_t b = 0; b < sequences; ++b, keys += double(lengths[b - 1]))
+    for (int64_t h = 0; h < heads; ++h) {
+      const int64_t row = (b * heads + h) * dim,
+                    head = b * cache * kv_heads * dim + h / (heads / kv_heads) * dim;
+      worst = std::max(worst, error_of_row(&q[size_t(row)], &k[size_t(head)], &v[size_t(head)],
+                                           &out[size_t(row)], lengths[b]));
+    }
+  std::printf("decoding %lld sequences: %.0f us, %.1f GB/s of keys and values, error %.1e\n",
+              (long long)sequences, 1e6 * seconds, 8e-9 * keys * double(kv_heads * dim) / seconds, worst);
+  return worst;
+}
+
+} // namespace
+
+int main() {
+  const double worst = std::max(prefill(), decode());
+  if (!(worst < 1e-5)) return std::printf("wrong: an error of %g\n", worst), 1;
+  std::puts("right");
+  return 0;
+}

@@ -1,0 +1,57 @@
+#include "generator/embed/embed_comment.h"
+#include "generator/embed/embed_signature.h"
+
+namespace deepgen {
+namespace {
+
+std::string mask_text(const Attention& p) {
+  switch (p.mask) {
+  case AttentionMask::causal:
+    return "Causal: the last query sees the last key";
+  case AttentionMask::causal_top_left:
+    return "Causal: the first query sees the first key";
+  case AttentionMask::window:
+    return "A window about each query, whose ends a call passes; the last query's own key is the last one";
+  case AttentionMask::none:
+    break;
+  }
+  return "Every query sees every key";
+}
+
+std::string operand_line(const std::string& name, const std::string& meaning) {
+  return "     " + name + "  " + meaning + "\n";
+}
+
+std::string tokens_text(Type type, int64_t heads, int64_t dimension) {
+  return to_string(type) + ", [batch, token, " + number(heads) + ", " + number(dimension) +
+         "] unless strides are given";
+}
+
+} // namespace
+
+std::string formula(const Attention& p) {
+  return std::string("out = softmax(") + (p.softcap ? "softcap(" : "") + "scale * Q * K^T" +
+         (p.softcap ? ")" : "") + ") * V, of each head";
+}
+
+std::string comment_lines(const Attention& p) {
+  const bool nameless = c_type(p.q) == "void" || c_type(p.kv) == "void" || c_type(p.out) == "void";
+  std::string text = "   " + number(p.heads) + " heads of Q, " + number(p.kv_heads) +
+                     " of K and V. Computed in f32, rounded where stored" +
+                     (nameless ? "; types without a name in C are void" : "") + ".\n   " + mask_text(p) +
+                     ".\n   At most " + number(p.queries) + " queries and " + number(p.keys) +
+                     " keys of a batch entry.\n";
+  text += operand_line("q", tokens_text(p.q, p.heads, p.head_dim));
+  text += operand_line("key", tokens_text(p.kv, p.kv_heads, p.head_dim));
+  text += operand_line("value", tokens_text(p.kv, p.kv_heads, p.value_dim));
+  text += operand_line("out", tokens_text(p.out, p.heads, p.value_dim));
+  if (p.lse)
+    text += operand_line("lse", "f32, [batch, " + number(p.heads) +
+                                    ", token]: logarithms of the sums of exponentials");
+  if (p.sink) text += operand_line("sink", "f32, " + number(p.heads) + " scores that no value goes with");
+  if (p.varlen)
+    text += operand_line("query_offsets, key_offsets, keys_used", "int32, where entries begin, or null");
+  return text;
+}
+
+} // namespace deepgen

@@ -1,0 +1,39 @@
+// What rows of an attention must become: in f64, with the error that a kernel may make that computes in f32.
+//
+// u is 2^-24. A score is a sum of D products: its error is (8 + 4 sqrt D) u |scale| ||q|| ||k||, and 8 u
+// softcap of a capped one. A difference from the maximum rounds by 2 u (|s| + |max|), an exponential by 4 u,
+// and a sum of N terms by (8 + sqrt N) u of the sum of magnitudes, as in rows_expected.h; these are the
+// relative errors of the weights, which out's numerator and denominator have each. Then comes the rounding to
+// out's type.
+#pragma once
+
+#include "measure/values/attention_inputs.h"
+
+namespace deepgen {
+
+struct ExpectedAttention {
+  std::vector<double> value, tolerance; ///< of out, ahead of its rounding
+  double lse = 0, lse_tolerance = 0;
+
+  /// How far what a kernel stored is from that, in tolerances: above 1 it is wrong.
+  double error_of_out(const Attention&, int64_t d, double found) const;
+  double error_of_lse(double found) const;
+};
+
+/// Of one call; keeps its operands as f64.
+class AttentionReference {
+public:
+  AttentionReference(const Attention&, const AttentionInputs&);
+
+  ExpectedAttention row(int64_t entry, int64_t token, int64_t head) const;
+  /// The keys that a token of an entry sees: {from, to}.
+  std::pair<int64_t, int64_t> seen(int64_t entry, int64_t token) const;
+
+private:
+  Attention p_;
+  const AttentionInputs& in_;
+  double scale_; ///< as the f32 that a kernel gets
+  std::vector<double> q_, k_, v_;
+};
+
+} // namespace deepgen

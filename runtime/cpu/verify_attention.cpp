@@ -1,0 +1,162 @@
+#include "runtime/cpu/verify.h"
+#include "runtime/cpu/verify_values.h"
+
+#include <cfloat>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace deepgen {
+inline namespace DEEPGEN_ABI_NAMESPACE {
+namespace {
+
+constexpr double unit = 0x1p-24;
+
+/// Memory of an operand, [entry, token, head, dimension] with gaps behind tokens where it is padded. Inputs
+/// are multiples of 1/64 in [-2, 2), outputs bytes of 0xff.
+struct TokenBuffer {
+  void* data = nullptr;
+  const deepgen_operand* operand = nullptr;
+  int64_t tokens = 0, entries = 0, stride = 0; ///< from one token to the next
+  ~TokenBuffer() { std::free(data); }
+
+  bool make(const deepgen_function& f, uint8_t slot, bool padded, const int64_t* sizes) {
+    operand = find_operand(f, slot);
+    if (!operand) return true;
+    tokens = scaled(operand->rows, operand->rows_by, sizes), entries = operand->entries_by ? sizes[3] : 1;
+    stride = operand->entries * operand->columns + (padded ? 3 : 0);
+    const int64_t count = entries * tokens * stride, bytes = count * int64_t(size_of(operand->type));
+    data = std::malloc(size_t(bytes ? bytes : 1));
+    if (!data) return false;
+    std::memset(data, 0xff, size_t(bytes));
+    uint64_t seed = slot;
+    for (int64_t i = 0; !(operand->flags & DEEPGEN_OPERAND_OUT) && i < count; ++i)
+      encode(data, operand->type, i, float(int64_t(next_random(seed)) >> 56) / 64);
+    return true;
+  }
+  double at(int64_t entry, int64_t token, int64_t head, int64_t column) const {
+    return decode(data, operand->type, (entry * tokens + token) * stride + head * operand->columns + column);
+  }
+  int64_t heads() const { return operand->entries; }
+  int64_t columns() const { return operand->columns; }
+};
+
+class AttentionCheck {
+public:
+  AttentionCheck(const deepgen_function& f, bool padded, const int64_t* sizes)
+      : f_(f), sizes_(sizes), padded_(padded) {}
+
+  bool make() {
+    return q_.make(f_, DEEPGEN_ARG_Q, padded_, sizes_) && k_.make(f_, DEEPGEN_ARG_KEY, padded_, sizes_) &&
+           v_.make(f_, DEEPGEN_ARG_VALUE, padded_, sizes_) && o_.make(f_, DEEPGEN_ARG_OUT, padded_, sizes_) &&
+           lse_.make(f_, DEEPGEN_ARG_LSE, false, sizes_) && sink_.make(f_, DEEPGEN_ARG_SINK, false, sizes_);
+  }
+  bool has_operands() const { return q_.operand && k_.operand && v_.operand && o_.operand; }
+
+  deepgen_status call() {
+    deepgen_attention_args args;
+    args.q = q_.data, args.key = k_.data, args.value = v_.data, args.out = o_.data, args.lse = lse_.data;
+    args.sink = sink_.data;
+    args.max_queries = sizes_[0], args.max_keys = sizes_[1], args.batch = sizes_[3];
+    args.q_token = q_.stride, args.key_token = k_.stride, args.value_token = v_.stride;
+    args.out_token = o_.stride;
+    if (lse_.operand) args.lse_token = lse_.stride, args.lse_head = 1; // as all others here
+    if (padded_ && find_operand(f_, DEEPGEN_ARG_SOFTCAP)) args.softcap = softcap_ = 3;
+    if (is("window")) args.window_left = left_, args.window_right = right_;
+    return deepgen_run_attention(&f_, &args);
+  }
+
+  bool is_right(Finding& finding) const {
+    for (int64_t b = 0; b < sizes_[3]; ++b)
+      for (int64_t h = 0; h < o_.heads(); ++h)
+        for (int64_t t = 0; t < sizes_[0]; ++t, finding.checked += o_.columns())
+          if (!row_is_right(b, h, t, finding)) return false;
+    return true;
+  }
+
+private:
+  bool is(const char* mask) const {
+    const char* text = std::strstr(f_.problem, " mask=");
+    const size_t length = std::strlen(mask);
+    return text && std::strncmp(text + 6, mask, length) == 0 && text[6 + length] == ' ';
+  }
+  bool sees(int64_t t, int64_t j) const {
+    const int64_t shift = sizes_[1] - sizes_[0];
+    if (is("causal")) return j <= t + shift;
+    if (is("causal_top_left")) return j <= t;
+    return !is("window") || (j >= t + shift - left_ && j <= t + shift + right_);
+  }
+  double score(int64_t b, int64_t h, int64_t t, int64_t j) const {
+    double sum = 0;
+    for (int64_t d = 0; d < q_.columns(); ++d)
+      sum += q_.at(b, t, h, d) * k_.at(b, j, h / (q_.heads() / k_.heads()), d);
+    sum /= std::sqrt(double(q_.columns()));
+    return softcap_ != 0 ? softcap_ * std::tanh(sum / softcap_) : sum;
+  }
+
+  /// Scores are below 4 * sqrt(D) and are sums of exact products: their error is that of the sum.
+  bool row_is_right(int64_t b, int64_t h, int64_t t, Finding& finding) const {
+    constexpr int64_t most_keys = 512;
+    double p[most_keys], most = sink_.operand ? sink_.at(0, 0, 0, h) : -HUGE_VAL, sum = 0;
+    for (int64_t j = 0; j < sizes_[1]; ++j) {
+      p[j] = sees(t, j) ? score(b, h, t, j) : -HUGE_VAL;
+      most = std::fmax(most, p[j]);
+    }
+    if (sink_.operand) sum = std::exp(sink_.at(0, 0, 0, h) - most);
+    for (int64_t j = 0; j < sizes_[1]; ++j)
+      if (p[j] > -HUGE_VAL)
+        p[j] = std::exp(p[j] - most), sum += p[j];
+      else
+        p[j] = 0;
+    const double error =
+        (64 + 32 * std::sqrt(double(q_.columns())) + std::sqrt(double(sizes_[1]))) * unit * 8;
+    const uint8_t type = o_.operand->type;
+    const double half = type == DEEPGEN_F16 ? 0x1p-11 : type == DEEPGEN_BF16 ? 0x1p-8 : unit;
+    for (int64_t d = 0; d < o_.columns(); ++d) {
+      double value = 0, magnitude = 0;
+      for (int64_t j = 0; j < sizes_[1]; ++j)
+        if (p[j] > 0) {
+          const double x = p[j] * v_.at(b, j, h / (q_.heads() / v_.heads()), d);
+          value += x, magnitude += std::fabs(x);
+        }
+      if (sum > 0) value /= sum, magnitude /= sum;
+      if (const double found = o_.at(b, t, h, d);
+          !(std::fabs(found - value) <= error * magnitude + half * std::fabs(value) + 0x1p-25))
+        return wrong("out", b, t, h, d, found, value, finding);
+    }
+    if (!lse_.operand) return true;
+    const double value = sum > 0 ? most + std::log(sum) : -HUGE_VAL, found = lse_.at(b, t, h, 0);
+    return found == value || std::fabs(found - value) <= error * (1 + std::fabs(value)) ||
+           wrong("lse", b, t, h, 0, found, value, finding);
+  }
+
+  static bool wrong(const char* what, int64_t b, int64_t t, int64_t h, int64_t d, double found,
+                    double expected, Finding& finding) {
+    std::snprintf(finding.text, sizeof finding.text, "%s[%lld, %lld, %lld, %lld] is %.9g, expected %.9g",
+                  what, (long long)b, (long long)t, (long long)h, (long long)d, found, expected);
+    return false;
+  }
+
+  const deepgen_function& f_;
+  const int64_t* sizes_;
+  const bool padded_;
+  static constexpr int64_t left_ = 37, right_ = 5; ///< of a window
+  double softcap_ = 0;
+  TokenBuffer q_, k_, v_, o_, lse_, sink_;
+};
+
+} // namespace
+
+void verify_attention(const deepgen_function& f, bool padded, const int64_t* sizes, Finding& finding) {
+  AttentionCheck check(f, padded, sizes);
+  finding.status = DEEPGEN_ERROR_WORKSPACE, finding.checked = 0;
+  if (!check.make()) return;
+  finding.status = DEEPGEN_ERROR_ARGUMENT;
+  if (!check.has_operands()) return;
+  if ((finding.status = check.call())) return;
+  if (!check.is_right(finding)) finding.status = DEEPGEN_ERROR_WRONG_RESULT;
+}
+
+} // namespace DEEPGEN_ABI_NAMESPACE
+} // namespace deepgen

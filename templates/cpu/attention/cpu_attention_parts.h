@@ -1,0 +1,38 @@
+// The functions that a kernel of cpu_attention calls: each names, and defines once, a private function of the
+// module. A strip is mr rows; scores lie bk elements apart.
+#pragma once
+
+#include "templates/cpu/attention/cpu_attention.h"
+
+namespace deepgen {
+
+/// (q, keys, scores, panels): scores of a strip with so many panels of keys.
+std::string scores_function(Ir&, const Attention&, const AttentionTiling&);
+
+/// (softcap, scores, vectors): softcap * tanh(score / softcap) takes the place of each. `softcap`: its
+/// address.
+std::string softcap_function(Ir&, const AttentionTiling&);
+
+/// (scores, most, sum, factor, vectors): scores become exponentials. `most` and `sum` are brought up to date,
+/// and `factor` gets what sums before this block are to be multiplied by. `masked`: takes (from, to, first)
+/// too; row r sees the keys from from[r] to to[r], of which `first` is the block's first.
+std::string softmax_function(Ir&, const AttentionTiling&, bool masked);
+
+/// (scores, values, out, factor, keys): out = out * factor + exponentials * values.
+std::string weigh_function(Ir&, const AttentionTiling&);
+
+/// (keys, stride, panels, count): copies `count` keys, at least one, into panels of whole register tiles; the
+/// last key stands for those that do not exist.
+std::string pack_keys_function(Ir&, const Attention&, const AttentionTiling&);
+
+/// (values, stride, destination, count)
+std::string pack_values_function(Ir&, const Attention&, const AttentionTiling&);
+
+/// Addition where an operand may be negative.
+Value plus(Ir&, Value, Value);
+Value plus(Ir&, Value, int64_t);
+Value larger(Ir&, Value, Value);     ///< of integers with a sign
+Value less(Ir&, Value, Value);       ///< i1, of integers with a sign
+Value quotient(Ir&, Value, int64_t); ///< of a non-negative value, rounded up
+
+} // namespace deepgen
