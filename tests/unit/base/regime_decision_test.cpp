@@ -229,7 +229,7 @@ TEST(RegimeDecision, RoundsCompareByTheMeanOfWhatIsKnown) {
 
 TEST(RegimeDecision, RecordsKeepBothRegimes) {
   RecordLog log = finals({arm("default", 1, 1), arm("x", 0.9, 0)});
-  log.records[0].points.push_back({{1, 2, 3, 4}, timing(0.5), timing(0.25)});
+  log.records[0].points.push_back({{1, 2, 3, 4}, timing(0.5), 1, timing(0.25)});
   const RecordLog again = RecordLog::parse(log.serialize(), "x");
   EXPECT_EQ(again.serialize(), log.serialize());
   EXPECT_EQ(again.records[0].bursts->ratio, 1);
