@@ -150,7 +150,7 @@ AttentionTiling::AttentionTiling(const Attention& p, const Config& c)
   };
   q_at = take(rows * q_ld), out_at = take(rows * value_ld);
   keys_at = take(bk * p.head_dim), values_at = take(bk * value_ld), scores_at = take(mr * bk);
-  most_at = take(rows), sum_at = take(rows), factor_at = take(mr);
+  most_at = take(rows), sum_at = take(rows * isa.lanes()), factor_at = take(mr);
   from_at = take(rows * bound_elements), to_at = take(rows * bound_elements);
   scratch_bytes = 4 * at;
 }

@@ -174,13 +174,14 @@ private:
     const auto [first, last] = bounds(token, x[8], x[7]);
     store_bound(first, scratch(base, t.from_at, row, bound_elements));
     store_bound(last, scratch(base, t.to_at, row, bound_elements));
-    Value most = ir.scalar(kNothing), sum = ir.scalar(0.0);
+    Value most = ir.scalar(kNothing), sum = zero;
     if (p.sink) {
       most = ir.load_scalar(ir.at(x[3], head));
-      sum = ir.select(ir.is_not(most, kNothing), ir.scalar(1.0), sum);
+      Value one = ir.select(ir.is_not(most, kNothing), ir.scalar(1.0), ir.scalar(0.0));
+      sum = ir.insert(one, sum, 0);
     }
     ir.store_scalar(most, scratch(base, t.most_at, row, 1));
-    ir.store_scalar(sum, scratch(base, t.sum_at, row, 1));
+    ir.store_vector(sum, scratch(base, t.sum_at, row, lanes), lanes);
   }
   void store_bound(Value x, Value at) { mlir::LLVM::StoreOp::create(ir.b, ir.loc, x, at, 8u); }
   Value bound(Value base, int64_t at, Value row) {
@@ -202,7 +203,8 @@ private:
   }
   void end_row(mlir::ValueRange x, Value row, Value token, Value head) {
     const int64_t lanes = t.isa.lanes();
-    Value sum = ir.load_scalar(scratch(x[1], t.sum_at, row, 1));
+    Value sum = combine_lanes(ir, ir.load_vector(scratch(x[1], t.sum_at, row, lanes), lanes),
+                              [&](Value a, Value b) { return ir.addf(a, b); });
     Value factor = ir.select(ir.is_not(sum, 0.0), ir.divf(ir.scalar(1.0), sum), ir.scalar(0.0));
     factor = ir.splat(factor);
     Value from = scratch(x[1], t.out_at, row, t.value_ld);
@@ -268,7 +270,7 @@ private:
       const int64_t lanes = t.isa.lanes();
       Value vectors = quotient(ir, seen, lanes);
       Value scores = ir.at(base, t.scores_at), factor = ir.at(base, t.factor_at);
-      Value most = scratch(base, t.most_at, row, 1), sum = scratch(base, t.sum_at, row, 1);
+      Value most = scratch(base, t.most_at, row, 1), sum = scratch(base, t.sum_at, row, lanes);
       ir.call(scores_function(ir, p, t), {scratch(base, t.q_at, row, t.q_ld), ir.at(base, t.keys_at), scores,
                                           quotient(ir, seen, t.panel)});
       if (p.softcap)

@@ -13,9 +13,10 @@ std::string scores_function(Ir&, const Attention&, const AttentionTiling&);
 /// address.
 std::string softcap_function(Ir&, const AttentionTiling&);
 
-/// (scores, most, sum, factor, vectors): scores become exponentials. `most` and `sum` are brought up to date,
-/// and `factor` gets what sums before this block are to be multiplied by. `masked`: takes (from, to, first)
-/// too; row r sees the keys from from[r] to to[r], of which `first` is the block's first.
+/// (scores, most, sum, factor, vectors): scores become exponentials; `sum` has a vector of partial sums a
+/// row. `most` and `sum` are brought up to date, and `factor` gets what sums before this block are to be
+/// multiplied by. `masked`: takes (from, to, first) too; row r sees the keys from from[r] to to[r], of which
+/// `first` is the block's first.
 std::string softmax_function(Ir&, const AttentionTiling&, bool masked);
 
 /// (scores, values, out, factor, keys): out = out * factor + exponentials * values.

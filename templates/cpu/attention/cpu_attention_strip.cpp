@@ -108,36 +108,57 @@ Values greatest_scores(Ir& ir, const AttentionTiling& t, bool masked, const Soft
   });
 }
 
+/// What a row's exponentials are shifted by, and what its sums so far are multiplied by: in all lanes.
+struct Rescaling {
+  Values shift, factor;
+};
+
+/// Of all rows, as lanes of one vector where they fit: the exponential of what a maximum has grown by is one
+/// for all.
+Rescaling rescale(Ir& ir, const AttentionTiling& t, const Values& greatest, const SoftmaxOperands& o) {
+  const int64_t lanes = t.isa.lanes();
+  const auto lane = [&](Value x, int64_t i) {
+    return ir.splat(mlir::vector::ExtractOp::create(ir.b, ir.loc, x, i));
+  };
+  Rescaling out;
+  for (int64_t first = 0; first < t.mr; first += lanes) {
+    const int64_t count = std::min(lanes, t.mr - first);
+    Value most = ir.splat(kNoScore), before = ir.load_vector(ir.at(o.most, first), count);
+    for (int64_t r = 0; r < count; ++r)
+      most = ir.insert(
+          combine_lanes(ir, greatest[size_t(first + r)], [&](Value x, Value y) { return greater(ir, x, y); }),
+          most, r);
+    most = greater(ir, before, most);
+    ir.store_vector(most, ir.at(o.most, first), count);
+    // A row that has seen no key yet has nothing to shift by: -inf less -inf is no number.
+    Value shift = ir.select(ir.is_not(most, kNoScore), most, ir.splat(0.0));
+    Value factor = exp_of_negative(ir, ir.subf(before, shift));
+    ir.store_vector(factor, ir.at(o.factor, first), count);
+    for (int64_t r = 0; r < count; ++r)
+      out.shift.push_back(lane(shift, r)), out.factor.push_back(lane(factor, r));
+  }
+  return out;
+}
+
 void softmax_of_strip(Ir& ir, const AttentionTiling& t, bool masked, const SoftmaxOperands& o) {
   const int64_t lanes = t.isa.lanes();
-  Values greatest = greatest_scores(ir, t, masked, o), shifts, factors;
-  for (int64_t r = 0; r < t.mr; ++r) {
-    Value before = ir.load_scalar(ir.at(o.most, r));
-    Value most = combine_lanes(ir, greatest[size_t(r)], [&](Value x, Value y) { return greater(ir, x, y); });
-    most = greater(ir, before, most);
-    ir.store_scalar(most, ir.at(o.most, r));
-    // A row that has seen no key yet has nothing to shift by: -inf less -inf is no number.
-    Value shift = ir.select(ir.is_not(most, kNoScore), most, ir.scalar(0.0));
-    Value factor = exp_of_negative(ir, ir.subf(before, shift));
-    ir.store_scalar(factor, ir.at(o.factor, r));
-    shifts.push_back(ir.splat(shift)), factors.push_back(factor);
-  }
+  const Rescaling scaling = rescale(ir, t, greatest_scores(ir, t, masked, o), o);
   const Values zeros(size_t(t.mr), ir.splat(0.0));
-  Values sums = ir.loop(ir.constant(0), o.vectors, 1, zeros, [&](Value v, mlir::ValueRange carried) {
+  const Values sums = ir.loop(ir.constant(0), o.vectors, 1, zeros, [&](Value v, mlir::ValueRange carried) {
     Values next(carried);
     Value at = ir.at(o.scores, ir.mul(v, lanes));
     for (int64_t r = 0; r < t.mr; ++r) {
       Value address = ir.at(at, r * t.bk);
-      Value x = exp_of_negative(ir, ir.subf(ir.load_vector(address, lanes), shifts[size_t(r)]));
+      Value x = exp_of_negative(ir, ir.subf(ir.load_vector(address, lanes), scaling.shift[size_t(r)]));
       ir.store_vector(x, address, lanes);
       next[size_t(r)] = ir.addf(next[size_t(r)], x);
     }
     return next;
   });
-  for (int64_t r = 0; r < t.mr; ++r) {
-    Value sum = combine_lanes(ir, sums[size_t(r)], [&](Value x, Value y) { return ir.addf(x, y); });
-    Value address = ir.at(o.sum, r);
-    ir.store_scalar(ir.fma(ir.load_scalar(address), factors[size_t(r)], sum), address);
+  for (int64_t r = 0; r < t.mr; ++r) { // lanes are added up once, when the row is done
+    Value address = ir.at(o.sum, r * lanes);
+    Value sum = ir.fma(ir.load_vector(address, lanes), scaling.factor[size_t(r)], sums[size_t(r)]);
+    ir.store_vector(sum, address, lanes);
   }
 }
 
