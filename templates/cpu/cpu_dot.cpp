@@ -10,6 +10,7 @@
 #include "templates/ir/epilogue.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace deepgen {
 namespace {
@@ -96,6 +97,10 @@ struct DotPoint {
   int64_t k_blocks() const { return ceil_div(p.k, (*this)[kKc]); }
   bool packed() const { return p.packed_b; }
   int64_t panel_columns() const { return packed_layout(p).columns; }
+  /// Of a tile of a packed panel: `vectors` are what B has.
+  int64_t most_vectors(int64_t vectors) const {
+    return int64_t(std::bit_floor(uint64_t(std::min(vectors, panel_columns() / lanes()))));
+  }
 };
 
 int64_t registers_of(const DotPoint& x) {
@@ -171,8 +176,8 @@ const Rule<Index, DotPoint> kDotRules[] = {
     // Two ports and a latency of 4 to 5 cycles; fewer sums only where D has no more, or memory decides.
     {kNv,
      [](const DotPoint& x) {
-       int64_t all = x.p.m * x.halves() * ceil_div(x.p.n, x.along() ? 1 : x.lanes());
-       if (x.packed()) all = std::min(all, x.p.m * (x.panel_columns() / x.lanes()));
+       const int64_t vectors = x.halves() * ceil_div(x.p.n, x.along() ? 1 : x.lanes());
+       const int64_t all = x.p.m * (x.packed() ? x.most_vectors(vectors) : vectors);
        const int64_t most = std::min<int64_t>(x.p.m < 4 ? 4 : 8, all);
        return !x.tiles() && x.sums() < most;
      },

@@ -196,13 +196,13 @@ private:
     const std::string name = t.dot.tiles() ? dot_tiles_kernel(ir, p, t, shape) : dot_kernel(ir, p, t, shape);
     const bool a_packed = t.pack_a || (t.a_in_place() && shape.rows < t.mr);
     const bool b_packed = t.form == DotForm::panel || (t.b_in_place() && shape.columns < t.dr);
+    Value a_at = a_packed ? a_panel(m, i.from) : a_source(m, k);
     Value b_at = t.packed_b && t.dot.tiles() ? packed_block(n, k)
                  : t.packed_b                ? packed_panel(n)
                  : b_packed                  ? b_panel(n, j.from, k)
                                              : b_source(n, k);
-    ir.call(name, {args, a_packed ? a_panel(m, i.from) : a_source(m, k), lda, b_at,
-                   t.packed_b ? ir.shift_right(k.start, t.dot.group()) : ldb, k.depth, k.first, k.last,
-                   scratch, ir.mul(m, t.mr), ir.mul(n, t.dr), entry});
+    ir.call(name, {args, a_at, lda, b_at, t.packed_b ? ir.shift_right(k.start, t.dot.group()) : ldb, k.depth,
+                   k.first, k.last, scratch, ir.mul(m, t.mr), ir.mul(n, t.dr), entry});
   }
 };
 

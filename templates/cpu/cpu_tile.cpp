@@ -10,6 +10,7 @@
 #include "templates/ir/epilogue.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace deepgen {
@@ -63,6 +64,13 @@ struct Point {
   bool gated() const { return p.gate.has_value(); }
   bool packed() const { return p.packed_b; }
   int64_t panel_columns() const { return packed_layout(p).columns; }
+  /// Of a tile: `vectors` are what B has.
+  int64_t most_vectors(int64_t vectors) const {
+    return int64_t(std::bit_floor(uint64_t(std::min(vectors, panel_columns() / isa().lanes()))));
+  }
+  /// Loads for each FMA. Tiles of a packed panel are 1, 2, 4 or 8 vectors wide: 4 x 2 is all that 4 rows
+  /// have.
+  double most_loads() const { return packed() ? 0.75 : 0.70; }
   int64_t n() const { return p.sum_columns(); } ///< columns of B
   VectorIsa isa() const { return {(*this)[kIsa], p.a}; }
   bool dot() const { return (*this)[kForm] == 1; }
@@ -133,8 +141,8 @@ const Rule<Index, Point> kRules[] = {
     // Two FMA ports with a latency of 4 cycles need 8 independent sums; fewer only where D has no more.
     {kNv,
      [](const Point& x) {
-       int64_t most = std::min<int64_t>(8, x.p.m * ceil_div(x.n(), x.dot() ? 1 : x.isa().lanes()));
-       if (x.packed()) most = std::min(most, x.p.m * (x.panel_columns() / x.isa().lanes()));
+       const int64_t vectors = ceil_div(x.n(), x.dot() ? 1 : x.isa().lanes());
+       const int64_t most = std::min<int64_t>(8, x.p.m * (x.packed() ? x.most_vectors(vectors) : vectors));
        return x.accumulators() < most &&
               !(x.p.m < 4 && x[kMr] == x.p.m && x.accumulators() >= std::min<int64_t>(4, most));
      },
@@ -145,13 +153,12 @@ const Rule<Index, Point> kRules[] = {
     // gate: its even vectors are 2, as 4 x 4 sums need more than 16 registers.
     {kNv,
      [](const Point& x) {
-       if (x.packed() && x[kMr] == x.p.m && x.nr() == x.panel_columns()) return false;
        return x.p.m >= (x.gated() ? 5 : 4) && x.n() >= 4 * x.isa().lanes() &&
-              double(x[kMr] + x[kNv]) > 0.70 * double(x.accumulators());
+              double(x[kMr] + x[kNv]) > x.most_loads() * double(x.accumulators());
      },
      [](const Point& x) {
        return "(mr+nv)/(mr*nv)=" + number(double(x[kMr] + x[kNv]) / double(x.accumulators())) +
-              " loads per FMA exceed 0.70";
+              " loads per FMA exceed " + number(x.most_loads());
      }},
     {kKc,
      [](const Point& x) { return x.dot() && x[kKc] < x.p.k && (x[kKc] % x.isa().lanes() || x[kKc] < 512); },

@@ -5,6 +5,7 @@
 
 #include "abi.h"
 #include "attention_slots.h"
+#include "packed_b.h"
 #include "vendor_call.h"
 
 #include <stddef.h>
@@ -235,15 +236,6 @@ typedef struct deepgen_operand {
 #define DEEPGEN_OPERAND_NOT_NEGATIVE 64u /* a scalar, finite and at least 0 */
 #define DEEPGEN_OPERAND_PACKED 128u /* B of a function that takes it packed: it is checked by its header */
 #define DEEPGEN_MOST_OPERANDS 24
-
-/* The packed B of a function: what deepgen_pack_b() reads, and the layout that it writes. */
-typedef struct deepgen_packed_b {
-  uint64_t layout; /* that of all of the function's kernels, see packed_layout.h */
-  int64_t n, k;    /* columns of D; K */
-  int64_t entries; /* of a batch */
-  uint8_t type;    /* deepgen_type */
-  uint8_t transposed, gated;
-} deepgen_packed_b;
 
 /* Whose struct of arguments a function takes. */
 typedef enum deepgen_op {

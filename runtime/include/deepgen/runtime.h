@@ -221,26 +221,6 @@ const char* deepgen_selected_fallback(const struct deepgen_function* function)
 deepgen_status deepgen_verify(const struct deepgen_function* function, char* text, size_t size)
     DEEPGEN_API(deepgen_verify);
 
-/* Of a function built with PREPACKED b. Weights are packed once, when they are loaded; calls then take the
-   packed memory as `b`, and ignore ldb and stride_b. Functions with B of the same type, N, K, batch and gate
-   share a layout, whatever their M, epilogue and LAYOUT. Packed memory may be written to a file and read
-   again: it has no addresses. */
-/* Bytes of a packed B; 0: the function takes B as it is stored. */
-size_t deepgen_packed_b_size(const struct deepgen_function* function) DEEPGEN_API(deepgen_packed_b_size);
-/* Packs B, which lies as the function's LAYOUT says; ldb and stride_b as in deepgen_gemm_args. `packed` is
-   aligned to 64 bytes, has at least deepgen_packed_b_size() of them, and does not overlap B. Padding is
-   written, too: equal B give equal bytes. DEEPGEN_ERROR_ARGUMENT where the function takes B as it is stored.
- */
-deepgen_status deepgen_pack_b(const struct deepgen_function* function, const void* b, int64_t ldb,
-                              int64_t stride_b, void* packed, size_t packed_bytes)
-    DEEPGEN_API(deepgen_pack_b);
-/* Reads all of `packed_bytes` bytes, as they came from a file, say, and tells whether calls may take them.
-   Otherwise DEEPGEN_ERROR_PACKED, and `text`, unless null, gets a sentence of at most size - 1 bytes that
-   says why: then pack B again. Calls themselves only check the header. */
-deepgen_status deepgen_check_packed_b(const struct deepgen_function* function, const void* packed,
-                                      size_t packed_bytes, char* text, size_t size)
-    DEEPGEN_API(deepgen_check_packed_b);
-
 /* GPUs. The driver is looked up at the first of these calls: nothing links CUDA or HIP. `stream` is a
    CUstream or cudaStream_t of the context that is current on the calling thread, or a hipStream_t of the
    current device (null: the default stream, on NVIDIA the legacy one). A function with kernels for both
@@ -293,6 +273,7 @@ deepgen_status deepgen_set_parallel_for(deepgen_parallel_for function, void* use
 } /* extern "C" */
 #endif
 #include "attention.h"
+#include "packing.h"
 #ifdef __cplusplus
 
 namespace deepgen {
