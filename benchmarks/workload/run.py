@@ -1,7 +1,7 @@
-"""What a workload of 200 problems costs: run.py --prefix PREFIX -o results.json [--logs llm.log ...] [--arch cpu] [--tune MINUTES]
+"""What a workload of 200 problems costs: run.py --prefix PREFIX -o results.json [--logs llm.log ...] [--arch cpu] [--tune MINUTES [--tables FOLDER]]
 
 Import of three libraries' logs (make_logs.py), configuring, and finding a function at run time. With --tune, what `ninja tune` with
-`MINUTES n` takes, and how much of it was measuring: the promise is n. Wall times, medians.
+`MINUTES n` takes, and how much of it was measuring: the promise is n; --tables keeps the uplift tables. Wall times, medians.
 """
 import argparse
 import json
@@ -65,6 +65,7 @@ def main():
     parser.add_argument("--arch", default="cpu")
     parser.add_argument("--logs", nargs="+", default=["llm.log", "encoders.csv", "vision.log"])
     parser.add_argument("--tune", type=int)
+    parser.add_argument("--tables", type=pathlib.Path)
     options = parser.parse_args()
     prefix, folder = os.path.abspath(options.prefix), pathlib.Path(tempfile.mkdtemp())
     logs = [HERE / "logs" / name for name in options.logs]
@@ -88,6 +89,9 @@ def main():
         seconds, _ = run("ninja", "-C", folder / "auto", "tune")
         measuring, searches = spent(folder / "auto")
         result["tune"] = {"minutes": options.tune, "wall_seconds": seconds, "measuring_seconds": measuring, "searches": searches}
+        result["tune"]["uplift"] = run("ninja", "-C", folder / "auto", "tune-results")[1].splitlines()[-6:]
+        if options.tables:
+            shutil.copytree(folder / "auto/results", options.tables, dirs_exist_ok=True)
     else:
         result["build_seconds"] = run("ninja", "-C", folder / "lock")[0]
         result["find_nanoseconds"] = [json.loads(line) for line in run(folder / "lock/find_benchmark")[1].splitlines()]

@@ -383,8 +383,9 @@ Starters fit(FinalistSet& selection, const SearchTime& time, PlayoffCommand& com
   std::vector<double> calls;
   for (const Finalist& f : selection.finalists()) calls.push_back(f.seconds);
   const bool ranged = !calls.empty() && selection.finalists().front().file.problem.ranged();
-  const Starters s = time.bounded() && !ranged ? starters_within(time.left(), calls, command.options.vendor)
-                                               : Starters{calls.size(), command.options.vendor, 0};
+  const Starters s = time.bounded() && !ranged
+                         ? starters_within(time.left(), time.preparing(), calls, command.options.vendor)
+                         : Starters{calls.size(), command.options.vendor, 0};
   if (s.finalists) selection.keep_first(s.finalists);
   command.options.vendor &= s.vendor;
   return s;

@@ -44,8 +44,8 @@ struct Round {
   std::vector<Candidate> rivals;   ///< the best of earlier rounds
   Progress progress;
   Spent spent;
-  double left =
-      std::numeric_limits<double>::infinity(); ///< seconds that the search may take still, but its finals
+  /// On the clock of wall_seconds(), but for waiting since then: nothing runs any more.
+  double end = std::numeric_limits<double>::infinity();
 
   explicit Round(const RunCommand& c)
       : command(c), device(Device::read(c.device)), regime(regime_on(device, c.options)),
@@ -77,6 +77,9 @@ struct Round {
     return list;
   }
 
+  /// On nobody's account.
+  void waited(double seconds) { spent.waiting += seconds, end += seconds; }
+
   /// Open ones, the anchor first.
   std::vector<Candidate*> open() {
     std::vector<Candidate*> list;
@@ -93,7 +96,7 @@ void verify_on_gpu(Round& round, const std::vector<Candidate*>& list, double sta
   options.uuid = round.device.uuid;
   options.call_seconds = o.call_seconds;
   options.deadline = start + kVerifyShare * o.seconds;
-  options.end = start + round.left;
+  options.end = round.end;
   options.seed = o.seed;
   std::vector<const KernelFile*> files;
   for (Candidate* c : list) files.push_back(&c->file);
@@ -116,7 +119,7 @@ void verify_on_cpu(Round& round, const std::vector<Candidate*>& list, double sta
   options.device_isa = runnable_isa(round.device);
   options.call_seconds = o.call_seconds;
   options.deadline = start + kVerifyShare * o.seconds;
-  options.end = start + round.left;
+  options.end = round.end;
   options.seed = o.seed;
   verify_all(list, *cases, options, round.progress);
 }
@@ -145,9 +148,9 @@ std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& 
   round.progress.live("waiting for the device");
   Lap lap;
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
-  round.spent.waiting += lap.seconds();
+  round.waited(lap.seconds());
   options.deadline = wall_seconds() + budget;
-  options.end = wall_seconds() + round.left;
+  options.end = round.end;
   return halving_race(arms, options, round.progress);
 }
 
@@ -161,7 +164,7 @@ InTwo race_on_gpu(Round& round, const std::vector<Candidate*>& list, int64_t wor
   for (Candidate* c : list) arms.push_back(bench.kernel_arm(arm_name(*c), c->main()));
   bench.complete(options, cuda::Bench::brief_heat);
   options.deadline = wall_seconds() + budget;
-  options.end = wall_seconds() + round.left;
+  options.end = round.end;
   Bursts bursts;
   bursts.seconds = std::min(kRoundBurstSeconds, budget / 4);
   if (regime != TunedFor::sustained)
@@ -200,8 +203,8 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
     round.progress.live("waiting for the device");
     Lap lap;
     if (round.device.is_cpu()) lock.emplace(timing_lock_path(), FileLock::kExclusive);
-    round.spent.waiting += lap.seconds();
-    options.end = wall_seconds() + round.left;
+    round.waited(lap.seconds());
+    options.end = round.end;
     const Gemm& p = round.plan.problem.gemm();
     const auto field = [&](const Sizes& at) {
       int64_t of_calls = 0;
@@ -325,12 +328,12 @@ void run(const RunCommand& command) {
   const double start = wall_seconds();
   lap.seconds();
   const SearchTime time(command.options.most, command.records);
-  const double allowed = round.left = time.left_but(kFinalsReserve * command.options.seconds);
-  if (round.left <= 0)
+  const double allowed = time.left_but(kFinalsReserve * command.options.seconds);
+  round.end = start + allowed;
+  if (allowed <= 0)
     for (Candidate* c : round.open()) c->decide("dropped", kNotVerified);
   verify(round, history, start);
   round.spent.verifying = lap.seconds();
-  round.left = std::max(0.0, round.left - round.spent.verifying);
   // What verification took is gone, but its floor leaves timing a share.
   const double seconds = command.options.seconds, left = start + seconds - wall_seconds();
   const Times times =

@@ -16,13 +16,14 @@ constexpr double kStart = 0.5, kTwice = 1.3;
 /// Short calls are repeated to fill a sample.
 double sample_of_call(double seconds) { return std::max(seconds, RaceOptions().sample_seconds); }
 
-double needed_for(size_t finalists, const std::vector<double>& calls, bool vendor) {
+double needed_for(size_t finalists, double preparing, const std::vector<double>& calls, bool vendor) {
   double all = 0, longest = 0;
   for (size_t i = 0; i < finalists; ++i)
     all += sample_of_call(calls[i]), longest = std::max(longest, sample_of_call(calls[i]));
   const double anchor = sample_of_call(calls.front()), library = vendor ? longest : 0;
-  return kStart + kTwice * (kFewestFinalRounds * (all + anchor + library) +
-                            kFewestOfHoldout * (2 * anchor + longest + library));
+  return kStart + 2 * preparing +
+         kTwice * (kFewestFinalRounds * (all + anchor + library) +
+                   kFewestOfHoldout * (2 * anchor + longest + library));
 }
 
 } // namespace
@@ -34,7 +35,10 @@ SearchTime::SearchTime(double most, const std::vector<std::string>& logs) : most
     cut_ |= environment.contains("cut");
     if (const auto spent = environment.find("spent"); spent != environment.end() && spent->is_object())
       for (const auto& [what, seconds] : spent->items())
-        if (what != "waiting" && seconds.is_number()) spent_ += seconds.get<double>();
+        if (what != "waiting" && seconds.is_number()) {
+          spent_ += seconds.get<double>();
+          if (what == "preparing") preparing_ = std::max(preparing_, seconds.get<double>());
+        }
   }
 }
 
@@ -44,12 +48,13 @@ double SearchTime::left() const {
 
 double SearchTime::left_but(double finals) const { return std::max(0.0, left() - finals); }
 
-Starters starters_within(double seconds, const std::vector<double>& calls, bool vendor) {
+Starters starters_within(double seconds, double preparing, const std::vector<double>& calls, bool vendor) {
   constexpr size_t kFewest = 2;
   if (calls.size() < kFewest) return {calls.size(), vendor, 0}; // nothing to decide
   for (size_t n = calls.size(); n >= kFewest; --n)
-    if (const double needed = needed_for(n, calls, vendor); needed <= seconds) return {n, vendor, needed};
-  const double needed = needed_for(kFewest, calls, false);
+    if (const double needed = needed_for(n, preparing, calls, vendor); needed <= seconds)
+      return {n, vendor, needed};
+  const double needed = needed_for(kFewest, preparing, calls, false);
   return {needed <= seconds ? kFewest : 0, false, needed};
 }
 

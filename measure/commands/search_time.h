@@ -21,10 +21,11 @@ public:
   double left() const; ///< seconds; infinite without a bound
   /// Of a round, when the finals are to have so many seconds.
   double left_but(double finals) const;
+  double preparing() const { return preparing_; } ///< operands, in a round
   bool cut() const { return cut_; } ///< whether a round has left candidates out, as its time was over
 
 private:
-  double most_ = 0, spent_ = 0;
+  double most_ = 0, spent_ = 0, preparing_ = 0;
   bool cut_ = false;
 };
 
@@ -34,9 +35,9 @@ struct Starters {
   bool vendor = false;
   double needed = 0; ///< seconds, for these, or for two
 };
-/// `calls`: seconds of a call of each finalist. The vendor's library stays out before the second finalist
-/// does.
-Starters starters_within(double seconds, const std::vector<double>& calls, bool vendor);
+/// `calls`: seconds of a call of each finalist; `preparing`: of their operands, which are made twice. The
+/// vendor's library stays out before the second finalist does.
+Starters starters_within(double seconds, double preparing, const std::vector<double>& calls, bool vendor);
 
 /// Marks a log which decides nothing as its search had no more time: the default config stays, and nothing is
 /// repeated.

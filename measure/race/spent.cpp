@@ -15,6 +15,7 @@ Json Spent::to_json() const {
   for (auto [name, seconds] : {std::pair{"waiting", waiting},
                                {"verifying", verifying},
                                {"vendor", vendor},
+                               {"preparing", preparing},
                                {"making", making},
                                {"settling", settling},
                                {"timing", timing}})
@@ -23,7 +24,8 @@ Json Spent::to_json() const {
 }
 
 void Spent::complete(double elapsed) {
-  making += std::max(0.0, elapsed - (waiting + verifying + vendor + making + settling + timing));
+  preparing +=
+      std::max(0.0, elapsed - (waiting + verifying + vendor + preparing + making + settling + timing));
 }
 
 Lap::Lap() : last_(wall_seconds()) {}

@@ -12,11 +12,12 @@ struct Spent {
   double waiting = 0; ///< for the device, and in the finals for compiles to end
   double verifying = 0;
   double vendor = 0;    ///< asking the vendor library for algorithms
-  double making = 0;    ///< a worker's start, operands, loading code, graphs
+  double preparing = 0; ///< operands of the tuned size, outside of any worker
+  double making = 0;    ///< a worker's start, loading code, graphs, the first call of each arm
   double settling = 0;  ///< heating the device until its clock is steady
   double timing = 0;    ///< samples
   Json to_json() const; ///< without what is 0
-  /// Counts as `making` what of so many seconds nothing else has counted, such as operands.
+  /// Counts as `preparing` what of so many seconds nothing else has counted.
   void complete(double elapsed);
 };
 

@@ -20,24 +20,29 @@ void check_call(const Call& call) {
   fuzz::require(Problem::parse(key).key() == key, "a problem in another than its one spelling");
 }
 
+void check_line(const LogKind& kind, std::string_view line) {
+  Call call;
+  try {
+    if (kind.read(line, call)) check_call(call);
+  } catch (const Untranslatable& reason) {
+    fuzz::require(!reason.why.empty(), "a reason without words");
+    fuzz::require(call.calls >= 0 && std::isfinite(call.seconds) && std::isfinite(call.flops),
+                  "what is lost cannot be weighed");
+  }
+}
+
+/// Damage of a packed file is an Error, too.
 template <const LogKind& kind>
 void run_lines(const std::string& input) {
-  const std::unique_ptr<LogBytes> bytes = log_of(input, "log");
-  LogLines lines(*bytes);
-  for (std::string_view line; lines.next(line);) {
-    if (!kind.is(line)) continue;
-    Call call;
-    try {
-      if (kind.read(line, call)) check_call(call);
-    } catch (const Untranslatable& reason) {
-      fuzz::require(!reason.why.empty(), "a reason without words");
-      fuzz::require(call.calls >= 0 && std::isfinite(call.seconds) && std::isfinite(call.flops),
-                    "what is lost cannot be weighed");
-    } catch (const HostFault&) {
-      throw;
-    } catch (const Error& e) {
-      fuzz::require(e.what()[0] != 0, "an error without a message");
-    }
+  try {
+    const std::unique_ptr<LogBytes> bytes = log_of(input, "log");
+    LogLines lines(*bytes);
+    for (std::string_view line; lines.next(line);)
+      if (kind.is(line)) check_line(kind, line);
+  } catch (const HostFault&) {
+    throw;
+  } catch (const Error& e) {
+    fuzz::require(e.what()[0] != 0, "an error without a message");
   }
 }
 

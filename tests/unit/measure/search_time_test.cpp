@@ -34,10 +34,12 @@ struct Logs : testing::Test {
 
 TEST_F(Logs, SayWhatIsLeft) {
   const std::string a = log("a", {{"waiting", 500}, {"verifying", 3}, {"timing", 1.5}}, false),
-                    b = log("b", {{"making", 4.5}}, true);
+                    b = log("b", {{"making", 4}, {"preparing", 0.5}}, true);
   const SearchTime one(20, {a}), both(20, {a, b}), none(0, {a, b});
   EXPECT_DOUBLE_EQ(one.left(), 15.5) << "waiting is on nobody's account";
   EXPECT_FALSE(one.cut());
+  EXPECT_DOUBLE_EQ(one.preparing(), 0);
+  EXPECT_DOUBLE_EQ(both.preparing(), 0.5);
   EXPECT_DOUBLE_EQ(both.left(), 11);
   EXPECT_DOUBLE_EQ(both.left_but(5), 6);
   EXPECT_DOUBLE_EQ(both.left_but(50), 0);
@@ -48,12 +50,12 @@ TEST_F(Logs, SayWhatIsLeft) {
 
 TEST(Starters, AreThoseWhoseFinalsEndInTime) {
   const std::vector<double> calls = {0.1, 0.05, 0.06, 0.06};
-  EXPECT_EQ(starters_within(1000, calls, true).finalists, 4u);
-  EXPECT_TRUE(starters_within(1000, calls, true).vendor);
+  EXPECT_EQ(starters_within(1000, 0, calls, true).finalists, 4u);
+  EXPECT_TRUE(starters_within(1000, 0, calls, true).vendor);
   size_t before = 4;
   bool vendor = true;
   for (double seconds = 20; seconds > 0; seconds -= 0.25) { // less time, never more starters
-    const Starters s = starters_within(seconds, calls, true);
+    const Starters s = starters_within(seconds, 0, calls, true);
     EXPECT_LE(s.finalists, before);
     EXPECT_NE(s.finalists, 1u) << "there is nothing to decide";
     EXPECT_TRUE(s.vendor || s.finalists <= 2) << "the vendor goes last but one";
@@ -62,8 +64,10 @@ TEST(Starters, AreThoseWhoseFinalsEndInTime) {
     before = s.finalists, vendor = s.vendor;
   }
   EXPECT_EQ(before, 0u);
-  EXPECT_GT(starters_within(1, calls, true).needed, 1) << "what it would take is said";
-  EXPECT_EQ(starters_within(0.1, {5}, false).finalists, 1u) << "the default alone";
+  EXPECT_EQ(starters_within(20, 9, calls, true).finalists, 0u)
+      << "operands are made for the finals and the hold-out";
+  EXPECT_GT(starters_within(1, 0, calls, true).needed, 1) << "what it would take is said";
+  EXPECT_EQ(starters_within(0.1, 0, {5}, false).finalists, 1u) << "the default alone";
 }
 
 TEST(RaceEnd, LeavesWhatWasSampled) {
