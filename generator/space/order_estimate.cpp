@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace deepgen {
 namespace {
 
-/// What is slower by more than so much at a point is looked at only where no order is left without it.
+/// What is slower by more than so much at a point is not looked for there: others of its order serve the
+/// point.
 constexpr double kFarBehind = 4;
 
 struct Best {
@@ -21,10 +22,10 @@ struct Best {
 
 /// The best config of each order at a point.
 std::map<std::string, Best> best_at(const Gemm& p, const std::string& arch, const Device& device,
-                                    const SearchOptions& options, const Sizes& at, double far_behind) {
+                                    const SearchOptions& options, const Sizes& at) {
   std::map<std::string, Best> found;
   const Space space(problem_at(p, arch, at), arch, device, options);
-  for (size_t rank = 0; rank < space.size() && space.cost(rank) <= far_behind * space.cost(0); ++rank) {
+  for (size_t rank = 0; rank < space.size() && space.cost(rank) <= kFarBehind * space.cost(0); ++rank) {
     const Choice c = space.choice(rank);
     std::string order = find_template(c.template_name).sum_order(p, arch, c.config);
     if (!found.count(order) && why_illegal(p, arch, device, c).empty())
@@ -33,20 +34,25 @@ std::map<std::string, Best> best_at(const Gemm& p, const std::string& arch, cons
   return found;
 }
 
-std::vector<OrderEstimate> orders_within(const Gemm& p, const std::string& arch, const Device& device,
-                                         const SearchOptions& options, const std::vector<Sizes>& at,
-                                         double far_behind) {
-  std::map<std::string, OrderEstimate> all;
-  for (const Sizes& sizes : at)
-    for (auto& [order, best] : best_at(p, arch, device, options, sizes, far_behind)) {
-      OrderEstimate& e = all[order];
-      e.order = order;
-      e.best.push_back(best.choice), e.seconds.push_back(best.seconds);
+/// A config at every point, of all that the points like. One that is not in a point's space, as one for a
+/// larger K, serves it all the same.
+OrderEstimate completed(const std::string& order, const std::vector<std::optional<Best>>& found,
+                        const Gemm& p, const std::string& arch, const Device& device,
+                        const std::vector<Sizes>& at) {
+  OrderEstimate e;
+  e.order = order;
+  for (size_t i = 0; i < at.size(); ++i) {
+    std::optional<Best> best = found[i];
+    for (size_t j = 0; j < at.size() && !found[i]; ++j) {
+      if (!found[j]) continue;
+      const Choice& c = found[j]->choice;
+      const double seconds =
+          find_template(c.template_name).cost(problem_at(p, arch, at[i]), device, c.config);
+      if (!best || seconds < best->seconds) best = Best{c, seconds};
     }
-  std::vector<OrderEstimate> out;
-  for (auto& [order, e] : all)
-    if (e.best.size() == at.size()) out.push_back(std::move(e));
-  return out;
+    e.best.push_back(best->choice), e.seconds.push_back(best->seconds);
+  }
+  return e;
 }
 
 double mean_of(const OrderEstimate& e, const std::vector<double>& weights) {
@@ -65,13 +71,19 @@ Gemm problem_at(const Gemm& p, const std::string& arch, const Sizes& at) {
 std::vector<OrderEstimate> estimated_orders(const Gemm& p, const std::string& arch, const Device& device,
                                             const std::vector<Sizes>& at, const std::vector<double>& weights,
                                             const SearchOptions& options) {
-  std::vector<OrderEstimate> orders = orders_within(p, arch, device, options, at, kFarBehind);
+  std::map<std::string, std::vector<std::optional<Best>>> found; // by order, at each point
+  for (size_t i = 0; i < at.size(); ++i)
+    for (auto& [order, best] : best_at(p, arch, device, options, at[i])) {
+      auto& list = found[order];
+      list.resize(at.size());
+      list[i] = best;
+    }
+  std::vector<OrderEstimate> orders;
+  for (const auto& [order, list] : found) orders.push_back(completed(order, list, p, arch, device, at));
   if (orders.empty())
-    orders = orders_within(p, arch, device, options, at, std::numeric_limits<double>::infinity());
-  if (orders.empty())
-    throw Error("no order of sums serves all sizes of a batch invariant function", p.key() + " on " + arch,
-                "each order of its legal configs leaves out one of the points",
-                "choose points in a narrower range, or leave BATCH_INVARIANT out");
+    throw Error("no config is legal for a batch invariant function", p.key() + " on " + arch,
+                "no order of sums has one for any of its points",
+                "allow more in the search file, or leave BATCH_INVARIANT out");
   std::stable_sort(orders.begin(), orders.end(), [&](const OrderEstimate& x, const OrderEstimate& y) {
     return mean_of(x, weights) < mean_of(y, weights);
   });

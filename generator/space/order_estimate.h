@@ -16,8 +16,8 @@ struct OrderEstimate {
 /// for them.
 Gemm problem_at(const Gemm&, const std::string& arch, const Sizes&);
 
-/// The orders that have a config at every point, by the weighted geometric mean of their best ones' times
-/// there: the first is the one to choose. Throws Error as Space does.
+/// The orders of the best configs at the points, by the weighted geometric mean of their times there: the
+/// first is the one to choose. Throws Error as Space does.
 std::vector<OrderEstimate> estimated_orders(const Gemm&, const std::string& arch, const Device&,
                                             const std::vector<Sizes>& at, const std::vector<double>& weights,
                                             const SearchOptions& = {});

@@ -1,6 +1,7 @@
 #include "measure/cpu/invariant_cases.h"
 
 #include "base/kernel/kernel_call.h"
+#include "measure/cpu/packed_operand.h"
 #include "measure/values/buffers.h"
 
 #include <algorithm>
@@ -42,8 +43,11 @@ InvariantCases::InvariantCases(const Gemm& p, uint64_t seed, std::unique_ptr<Cas
   for (const InvariantCalls& what : invariant_calls(p, kEqualRowsFlops)) {
     const Gemm largest = largest_of(p, what);
     const int64_t elements = (largest.batch * largest.m + 1) * (largest.n + kWidestGap);
-    calls_.push_back({what, largest, Inputs(largest, seed), PageBuffer(size_t(elements * size_of(p.d)))});
-    repeat_rows(largest, what.places, calls_.back().inputs);
+    calls_.push_back({what, largest, Inputs(largest, seed), PageBuffer(size_t(elements * size_of(p.d))),
+                      PageBuffer(size_t(std::max<int64_t>(packed_bytes(largest), 1)))});
+    Calls& calls = calls_.back();
+    repeat_rows(largest, what.places, calls.inputs);
+    if (p.packed_b) pack_b(largest, buffers(calls, {"", false, 0, GridCut::whole}), calls.packed_b.data());
   }
 }
 
@@ -53,6 +57,7 @@ CallBuffers InvariantCases::buffers(const Calls& calls, const Case& c) const {
   CallBuffers x;
   x.a = in.a.data(), x.lda = p.a_columns(), x.stride_a = p.m * p.k;
   x.b = in.b.data(), x.ldb = p.b_columns(), x.stride_b = p.k * p.sum_columns();
+  x.packed_b = calls.packed_b.data();
   x.c = c.scaled ? in.c.data() : nullptr;
   x.ldc = p.n, x.stride_c = p.m * p.n;
   x.ldd = p.n + c.gap, x.stride_d = p.m * x.ldd;
@@ -113,6 +118,7 @@ double invariant_case_bytes(const Gemm& p) {
   for (const InvariantCalls& calls : invariant_calls(p, kEqualRowsFlops)) {
     const Gemm largest = largest_of(p, calls);
     for (const Operand& x : signature(largest)) bytes += 2 * x.bytes(); // and D of a call
+    bytes += double(packed_bytes(largest));
   }
   return bytes;
 }

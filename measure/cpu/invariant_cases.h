@@ -23,7 +23,8 @@ private:
     InvariantCalls what;
     Gemm largest; ///< of them
     Inputs inputs;
-    PageBuffer d; ///< made ahead of the workers, whose memory is limited
+    PageBuffer d;        ///< made ahead of the workers, whose memory is limited
+    PageBuffer packed_b; ///< of a problem with that
   };
   struct Case;
   std::string run(const Calls&, const Sizes&, const Case&, const LoadedKernel&, void* workspace,

@@ -36,7 +36,7 @@ std::string order_of(const Gemm& p, const Choice& c) {
 /// Legal configs at several sizes, by their order.
 std::map<std::string, std::vector<Choice>> orders_of(Rng& rng, const Gemm& p, const Device& device) {
   std::map<std::string, std::vector<Choice>> orders;
-  for (int64_t m : {int64_t(1), int64_t(9), p.m}) {
+  for (int64_t m : {std::max<int64_t>(1, *p.least[0]), int64_t(9), p.m}) {
     Sizes at = p.sizes();
     at.m = m;
     const Space space(p.at(at), "cpu", device);

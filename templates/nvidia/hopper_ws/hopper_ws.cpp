@@ -165,6 +165,7 @@ std::string HopperWs::sum_order(const Gemm& p, const std::string&, const Config&
 }
 
 std::vector<Choice> HopperWs::fallbacks(const Gemm& p, const std::string& arch, const Config&) const {
+  if (p.batch_invariant && !sums_are_exact(p)) return {}; // mma.sync adds up in another order
   Config aligned;
   for (const char* name : {"align_a", "align_b", "align_d"}) aligned.set(name, kAlignAB);
   return find_template("mma_sync").fallbacks(p, arch, aligned);

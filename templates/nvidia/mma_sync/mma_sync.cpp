@@ -335,7 +335,7 @@ std::vector<Choice> MmaSync::fallbacks(const Gemm& p, const std::string&, const 
       size_of(p.a),   size_of(p.b), size_of(p.d)};
   Config generic;
   for (int i = 0; i < kParameters; ++i) generic.set(std::string(kNames[i]), values[i]);
-  if (p.batch_invariant) // in the same order
+  if (p.batch_invariant && !sums_are_exact(p)) // in the same order
     for (Index i : {kBk, kWarpsK, kSplits}) generic.set(std::string(kNames[i]), at(config, i));
   return {{name(), generic}};
 }

@@ -36,5 +36,5 @@ expect("rows are what they are")
 
 # The vendor's library promises nothing.
 run_failing(${CMAKE_COMMAND} -G Ninja -S invariant -B vendor -DCMAKE_BUILD_TYPE=Release ${quick} -DINVARIANT=BATCH_INVARIANT
-  -DMORE=FALLBACK -DWORD=vendor)
-expect("does not go with")
+  -DFIXED=FALLBACK -DWORD=vendor)
+expect("does not go with BATCH_INVARIANT")

@@ -138,7 +138,7 @@ TEST(SumOrders, WhoLiesAboutItsOrderIsRejected) {
   for (Record& r : records) list.push_back(&r);
   reject_other_bits(list);
   EXPECT_EQ(records[0].status, "varies");
-  EXPECT_NE(records[0].detail.find("others than those of one, which adds up in the same order: a"),
+  EXPECT_NE(records[0].detail.find("others than those of one , which adds up in the same order: a"),
             std::string::npos)
       << records[0].detail;
   for (size_t i = 1; i < records.size(); ++i) EXPECT_TRUE(records[i].ok()) << records[i].choice.text();
