@@ -55,9 +55,9 @@ Json regime_of(const Json& regime, const std::string& sha256) {
   for (const Json& arm : regime.value("arms", Json::array())) {
     if (arm.value("sha256", "") != sha256 || !arm.contains("seconds")) continue;
     Json facts = Json::object();
-    if (arm.contains("default")) facts["ratio"] = rounded(arm["default"]);
+    if (arm.contains("default")) facts["ratio"] = rounded_all(arm["default"]);
     if (arm.contains("vendor"))
-      facts["vendor_ratio"] = rounded(arm["vendor"]), facts["vendor_verdict"] = arm.value("verdict", "");
+      facts["vendor_ratio"] = rounded_all(arm["vendor"]), facts["vendor_verdict"] = arm.value("verdict", "");
     if (arm.contains("clock_mhz")) facts["clock_mhz"] = arm["clock_mhz"];
     if (regime.contains("noise_floor")) facts["noise_floor"] = rounded(regime["noise_floor"].get<double>());
     if (regime.contains("unstable")) facts["unstable"] = regime["unstable"];
@@ -81,7 +81,7 @@ void balance_vendor(Json& evidence, const Json& holdout, bool chosen) {
   const char *ratio = chosen ? "vendor_ratio" : "default_ratio",
              *what = chosen ? "vendor_verdict" : "default_verdict";
   if (!both.contains(ratio)) return;
-  evidence["vendor_ratio"] = rounded(both[ratio]), evidence["vendor_verdict"] = both.value(what, "");
+  evidence["vendor_ratio"] = rounded_all(both[ratio]), evidence["vendor_verdict"] = both.value(what, "");
 }
 
 } // namespace

@@ -14,11 +14,12 @@ command, words = sys.argv[1], sys.argv[2:]
 def option(name): return words[words.index(name) + 1]
 def record(stage, slot, kernel, ratio):
     head = json.loads(pathlib.Path(kernel).read_bytes().split(b"\n")[0])
-    return {"schema": "deepgen.record/1", "stage": stage, "slot": slot, "status": "ok", "detail": "", "problem": head["problem"],
+    made = {"schema": "deepgen.record/1", "stage": stage, "slot": slot, "status": "ok", "detail": "", "problem": head["problem"],
             "arch": head["arch"], "template": head["template"], "revision": head["revision"], "config": head["config"],
             "origin": head["origin"], "code_bytes": 1, "workspace": 0, "error": 0.1, "kernel_file": str(kernel), "sha256": head["kernels"][0]["sha256"],
             "timing": {"seconds": 1e-5 * ratio, "quartile1": 1e-5 * ratio, "quartile3": 1e-5 * ratio, "ratio": ratio,
                        "low": ratio, "high": ratio, "samples": 11, "clean": 1.0}}
+    return dict(made, bursts=made["timing"]) if "balanced" in words else made
 def write(environment, records):
     head = {"schema": "deepgen.env/1", "environment": environment, "noise_floor": 0.001, "stable": True}
     pathlib.Path(option("-o")).write_text("".join(json.dumps(x) + "\n" for x in [head, *records]))

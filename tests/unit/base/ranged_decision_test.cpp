@@ -137,7 +137,7 @@ TEST(RangedDecision, BothRegimesDecideAtEachPoint) {
     for (PointTiming& at : r.points)
       at.bursts = at.timing, at.bursts->ratio *= change, at.bursts->low *= change, at.bursts->high *= change;
   };
-  in_bursts(log.records[0], 1), in_bursts(log.records[1], 1), in_bursts(log.records[2], 0.1);
+  in_bursts(log.records[0], 1), in_bursts(log.records[1], 1), in_bursts(log.records[2], 0.01);
   RangedDecision d = decide_ranges(p, log);
   ASSERT_EQ(d.parts.size(), 1u);
   EXPECT_EQ(d.parts[0].record.sha256, "many");
