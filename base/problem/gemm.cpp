@@ -140,8 +140,7 @@ Gemm Gemm::parse(std::string_view text) {
   p.layout = fields.one_of<Layout>("layout", kLayouts);
   if (fields.next_is("groups")) p.groups = fields.integer("groups");
   if (fields.next_is("gate")) p.gate = parse_gate(fields.text("gate"));
-  if (fields.next_is("packed"))
-    p.packed_b = fields.one_of<PackedWord>("packed", kPackedWords) == b_alone;
+  if (fields.next_is("packed")) p.packed_b = fields.one_of<PackedWord>("packed", kPackedWords) == b_alone;
   p.epilogue = fields.list_of<EpilogueOp, std::vector<EpilogueOp>>("epilogue", kEpilogueOps);
   if (fields.next_is("invariant")) {
     fields.one_of<int>("invariant", kInvariant);

@@ -1,7 +1,7 @@
 // Every kernel call that verification makes of an attention.
 #pragma once
 
-#include "measure/values/attention_expected.h"
+#include "measure/values/attention/attention_expected.h"
 #include "measure/values/buffers.h"
 #include "measure/values/verify.h"
 

@@ -1,7 +1,7 @@
 // Attention of what a BLAS offers, as the baseline: what a user without a fused kernel writes.
 #pragma once
 
-#include "measure/values/attention_inputs.h"
+#include "measure/values/attention/attention_inputs.h"
 #include "measure/vendor/cpu/vendor.h"
 
 namespace deepgen {

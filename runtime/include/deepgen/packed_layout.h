@@ -15,9 +15,10 @@
 /* Runtimes of several versions may be linked into one program. */
 #define DEEPGEN_LAYOUTS_OF_ABI(abi) layouts_of_abi##abi
 #define DEEPGEN_LAYOUTS_OF(abi) DEEPGEN_LAYOUTS_OF_ABI(abi)
+#define DEEPGEN_LAYOUTS DEEPGEN_LAYOUTS_OF(DEEPGEN_ABI)
 
 namespace deepgen {
-inline namespace DEEPGEN_LAYOUTS_OF(DEEPGEN_ABI) {
+inline namespace DEEPGEN_LAYOUTS {
 
 struct PackedLayout {
   int64_t columns = 0; ///< of a panel, of both weights of a gate
@@ -75,6 +76,6 @@ constexpr uint64_t packed_layout_id(uint8_t type, int64_t n, int64_t k, int64_t 
   return id ? id : 1; // 0 is of kernels that take B as it is stored
 }
 
-} // namespace DEEPGEN_LAYOUTS_OF(DEEPGEN_ABI)
+} // namespace DEEPGEN_LAYOUTS
 } // namespace deepgen
 #endif

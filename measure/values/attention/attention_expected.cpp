@@ -1,4 +1,4 @@
-#include "measure/values/attention_expected.h"
+#include "measure/values/attention/attention_expected.h"
 
 #include "measure/values/stored_values.h"
 

@@ -7,7 +7,7 @@
 // out's type.
 #pragma once
 
-#include "measure/values/attention_inputs.h"
+#include "measure/values/attention/attention_inputs.h"
 
 namespace deepgen {
 

@@ -1,4 +1,4 @@
-#include "measure/values/attention_inputs.h"
+#include "measure/values/attention/attention_inputs.h"
 
 #include "measure/values/stored_values.h"
 
