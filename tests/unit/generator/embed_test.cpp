@@ -407,7 +407,7 @@ TEST_F(EmbedTest, BadLibrariesAreExplained) {
   l.functions[0].kernels.clear();
   EXPECT_NE(error_of(l).find("no kernel"), std::string::npos);
   l = library();
-  l.functions[0].kernels[0].kernels[0].args = {"q"};
+  l.functions[0].kernels[0].kernels[0].args = {"nothing"};
   EXPECT_THROW(embed_source(l), Error);
 }
 
