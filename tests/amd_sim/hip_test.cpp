@@ -85,7 +85,7 @@ TEST_F(ThroughHip, KernelsAreVerified) {
 
 TEST_F(ThroughHip, RowsOfBatchInvariantKernelsAreCompared) {
   attach("gfx942:sramecc+:xnack-");
-  const Gemm p = Gemm::parse("gemm m=1..40 n=32 k=48 batch=1 a=f16 b=f16 d=f16 acc=f32 layout=nt "
+  const Gemm p = Gemm::parse("gemm m=1..40 n=32 k=48 batch=1 a=f16 b=f16 d=f32 acc=f32 layout=nt "
                              "epilogue=bias+residual invariant=rows align=2");
   const KernelFile file = compile(p, "gfx942");
   ASSERT_EQ(file.status, "ok") << file.detail;
