@@ -61,7 +61,10 @@ public:
     args.max_queries = sizes_[0], args.max_keys = sizes_[1], args.batch = sizes_[3];
     args.q_token = q_.stride, args.key_token = k_.stride, args.value_token = v_.stride;
     args.out_token = o_.stride;
-    if (lse_.operand) args.lse_token = lse_.stride, args.lse_head = 1; // as all others here
+    if (lse_.operand) { // heads within tokens, as all others here
+      args.lse_token = lse_.stride, args.lse_head = 1;
+      args.lse_batch = lse_.tokens * lse_.stride;
+    }
     if (padded_ && find_operand(f_, DEEPGEN_ARG_SOFTCAP)) args.softcap = softcap_ = 3;
     if (is("window")) args.window_left = left_, args.window_right = right_;
     return deepgen_run_attention(&f_, &args);

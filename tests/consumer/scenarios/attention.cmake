@@ -44,4 +44,4 @@ refused("HEADS 8 ${rest} TUNE_AT 4x65x64" "TUNE_AT, queries of '65' is not a who
 refused("HEADS 8 ${rest} PAGED 16" "PAGED 'PAGED' is not served yet")
 refused("HEADS 8 ${rest} BIAS" "BIAS 'BIAS' is not served yet")
 refused("HEAD_DIM 64 TYPES f32 f32 f32 QUERIES 64 KEYS 64" "HEADS '' is required")
-refused("HEADS 8 ${rest} EPILOGUE bias" "unknown keyword 'EPILOGUE' is not understood")
+refused("HEADS 8 ${rest} EPILOGUE bias" "KEYS 'EPILOGUE' is a second value")
