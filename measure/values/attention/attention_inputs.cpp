@@ -18,8 +18,8 @@ std::vector<int32_t> offsets_of(const std::vector<int32_t>& counts) {
 }
 
 PageBuffer random_values(Type type, const TokenLayout& layout, int colour, uint64_t seed, double magnitude) {
-  const int64_t count = layout.rows() * layout.columns();
-  PageBuffer buffer(size_t(std::max<int64_t>(1, count) * size_of(type)), colour);
+  const int64_t count = std::max<int64_t>(1, layout.rows()) * layout.columns(); // a row where a call has none
+  PageBuffer buffer(size_t(count * size_of(type)), colour);
   for (int64_t i = 0; i < count; ++i) encode(type, magnitude * uniform(seed, uint64_t(i)), buffer.data(), i);
   return buffer;
 }
