@@ -49,4 +49,11 @@ std::optional<Config> cheapest(const Template& source, const Problem& problem, c
   return Walk(source, problem, device).best();
 }
 
+Device modest_cpu(int64_t level) {
+  Device device;
+  device.isa = level;
+  device.l1d = 32 << 10, device.l2 = 512 << 10, device.l3 = 8 << 20;
+  return device;
+}
+
 } // namespace deepgen

@@ -11,4 +11,8 @@ namespace deepgen {
 /// when no config is legal.
 std::optional<Config> cheapest(const Template&, const Problem&, const Device&);
 
+/// What a fallback is chosen for: caches that most CPUs of the level have. A fixed one, so that a library's
+/// bytes do not depend on where it is built.
+Device modest_cpu(int64_t level);
+
 } // namespace deepgen

@@ -245,13 +245,11 @@ const Rule<Index, DotPoint> kDotRules[] = {
      [](const DotPoint&) { return std::string("loops=1 is the same as 0 with one row or column of tiles"); }},
 };
 
-/// What a fallback is chosen for: fixed, so that a library's bytes do not depend on where it is built.
+/// modest_cpu() with the extensions of `isa`.
 Device modest_device(int64_t isa) {
-  Device device;
-  device.isa = level_of(isa);
+  Device device = modest_cpu(level_of(isa));
   device.features = {"avx512bf16", "avx512vnni", "avxvnni"};
   limit_features(device, isa);
-  device.l1d = 32 << 10, device.l2 = 512 << 10, device.l3 = 8 << 20;
   return device;
 }
 

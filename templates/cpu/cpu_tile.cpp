@@ -46,15 +46,6 @@ std::vector<int64_t> row_counts(int64_t m) {
   return out;
 }
 
-/// What a fallback is chosen for: caches that most CPUs of the level have. A fixed one, so that a library's
-/// bytes do not depend on where it is built.
-Device modest_device(int64_t level) {
-  Device device;
-  device.isa = level;
-  device.l1d = 32 << 10, device.l2 = 512 << 10, device.l3 = 8 << 20;
-  return device;
-}
-
 /// The values that constraints look at; everything is known from the parameters up to the constraint's own.
 struct Point {
   const Gemm& p;
@@ -457,7 +448,7 @@ std::vector<Choice> CpuTile::fallbacks(const Gemm& p, const std::string&, const 
   std::vector<Choice> out;
   for (int64_t level : {3, 1}) {
     if (at(config, kIsa) <= level) continue;
-    const std::optional<Config> best = cheapest(*this, p.at(p.sizes()), modest_device(level));
+    const std::optional<Config> best = cheapest(*this, p.at(p.sizes()), modest_cpu(level));
     if (!best)
       throw Error("no config is legal for x86-64 level " + std::to_string(level), p.key(),
                   "so the library would not run there", "a defect of cpu_tile's rules");

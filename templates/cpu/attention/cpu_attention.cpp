@@ -18,15 +18,6 @@ constexpr std::string_view kAttentionNames[] = {"isa", "mr", "nv", "strips", "bk
   return value_at(config, size_t(i), kAttentionNames[i]);
 }
 
-/// What a fallback is chosen for: caches that most CPUs of the level have. A fixed one, so that a library's
-/// bytes do not depend on where it is built.
-Device modest_cpu(int64_t level) {
-  Device device;
-  device.isa = level;
-  device.l1d = 32 << 10, device.l2 = 512 << 10, device.l3 = 8 << 20;
-  return device;
-}
-
 /// The values that constraints look at; everything is known from the parameters up to the constraint's own.
 struct AttentionPoint {
   const Attention& p;

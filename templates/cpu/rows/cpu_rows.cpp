@@ -19,15 +19,6 @@ constexpr int64_t kLeastBlock = 1024, kBlockStep = 4;
   return value_at(config, size_t(i), kRowsNames[i]);
 }
 
-/// What a fallback is chosen for: caches that most CPUs of the level have. A fixed one, so that a library's
-/// bytes do not depend on where it is built.
-Device modest_host(int64_t level) {
-  Device device;
-  device.isa = level;
-  device.l1d = 32 << 10, device.l2 = 512 << 10, device.l3 = 8 << 20;
-  return device;
-}
-
 /// The values that constraints look at; everything is known from the parameters up to the constraint's own.
 struct RowsPoint {
   const Rows& p;
@@ -223,7 +214,7 @@ std::vector<Choice> CpuRows::fallbacks(const Rows& p, const std::string&, const 
   std::vector<Choice> out;
   for (int64_t level : {3, 1}) {
     if (rows_at(config, kIsa) <= level) continue;
-    const std::optional<Config> best = cheapest(*this, p, modest_host(level));
+    const std::optional<Config> best = cheapest(*this, p, modest_cpu(level));
     if (!best)
       throw Error("no config is legal for x86-64 level " + std::to_string(level), p.key(),
                   "so the library would not run there", "a defect of cpu_rows' rules");
