@@ -3,6 +3,7 @@
 #include "base/json/json.h"
 #include "base/search/decide.h"
 #include "measure/race/contest.h"
+#include "tests/unit/sanitized.h"
 
 #include <gtest/gtest.h>
 
@@ -102,7 +103,7 @@ RecordLog log_of(const Machine& machine, const std::vector<Simulated>& arms,
   return run_contest(contest_of(machine, arms, vendor), silent).log;
 }
 
-constexpr uint64_t kSeeds = 40;
+constexpr uint64_t kSeeds = kSanitized ? 10 : 40;
 
 TEST(Contest, OfEqualArmsTheDefaultIsKept) {
   int kept = 0, decided = 0;

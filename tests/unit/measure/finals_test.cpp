@@ -3,6 +3,7 @@
 // time that anything takes.
 #include "measure/race/contest.h"
 #include "measure/race/statistics.h"
+#include "tests/unit/sanitized.h"
 
 #include <gtest/gtest.h>
 
@@ -78,7 +79,7 @@ int times_cut(Machine m, const std::vector<double>& seconds, size_t finalist, in
   return cut;
 }
 
-constexpr int kRaces = 200;
+constexpr int kRaces = kSanitized ? 40 : 200;
 
 /// What race.h promises: 1 in 40. All are within the noise of 15 rounds, and the fastest is one of the six.
 TEST(Finals, TheFastestIsHardlyEverCut) {
