@@ -46,8 +46,9 @@ double quota_of(const char* folder, int version) {
         !read_file(path, text))
       return 0;
     quota = number_in(text);
-    std::snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-    if (read_file(path, text)) period = number_in(text);
+    if (std::snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder) < int(sizeof path) &&
+        read_file(path, text))
+      period = number_in(text);
   }
   return quota > 0 && period > 0 ? quota / period : 0;
 }
