@@ -1,5 +1,6 @@
 #include "runtime/core/pool.h"
 
+#include "runtime/core/cpus.h"
 #include "runtime/core/scratch.h"
 
 #include <atomic>
@@ -9,7 +10,6 @@
 #include <initializer_list>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -143,20 +143,12 @@ void finish() {
   caller_sleeps.store(0);
 }
 
-int count_usable_cpus() {
-  // Wider than cpu_set_t: the kernel refuses a mask shorter than its own.
-  alignas(cpu_set_t) unsigned char mask[4096] = {};
-  if (sched_getaffinity(0, sizeof mask, reinterpret_cast<cpu_set_t*>(mask)) != 0) return 1;
-  int count = 0;
-  for (unsigned char byte : mask) count += __builtin_popcount(byte);
-  return count < 1 ? 1 : count > kMaxThreads ? kMaxThreads : count;
-}
-
 int threads() {
   int count = thread_count.load(std::memory_order_relaxed);
   if (count) return count;
-  count = count_usable_cpus();
+  count = cpus::usable();
   usable_cpus.store(count, std::memory_order_relaxed);
+  if (count > kMaxThreads) count = kMaxThreads;
   if (const char* text = std::getenv("DEEPGEN_NUM_THREADS")) {
     char* end = nullptr;
     const long value = std::strtol(text, &end, 10);

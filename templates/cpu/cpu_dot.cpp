@@ -7,6 +7,7 @@
 #include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 #include "templates/cpu/cpu_dot_cost.h"
+#include "templates/cpu/cpu_stream.h"
 #include "templates/ir/epilogue.h"
 
 #include <algorithm>
@@ -15,10 +16,13 @@
 namespace deepgen {
 namespace {
 
-enum Index { kIsa, kDot, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kParameters };
-constexpr std::string_view kNames[] = {"isa", "dot",  "form", "mr", "nv",   "kc",
-                                       "ku",  "pack", "mc",   "nc", "loops"};
+enum Index { kIsa, kDot, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kPrefetch };
+constexpr std::string_view kNames[] = {"isa", "dot",  "form", "mr", "nv",    "kc",
+                                       "ku",  "pack", "mc",   "nc", "loops", "prefetch"};
 constexpr int64_t kTileRows = 16, kTileColumns = 16, kFewRows = 16;
+/// Sums of a vector of columns where its lanes have groups of K.
+constexpr int64_t kQuadParts = 4;
+constexpr int64_t kLine = 64; ///< bytes of a line of the cache
 
 [[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
   return value_at(config, size_t(i), kNames[i]);
@@ -82,14 +86,17 @@ struct DotPoint {
   VectorIsa isa() const { return {(*this)[kIsa], Type::f32}; }
   Dot dot() const { return {DotKind((*this)[kDot]), p.a, p.b, p.packed_b}; }
   bool tiles() const { return dot().tiles(); }
-  DotForm form() const { return DotForm((*this)[kForm]); }
+  bool quads() const { return (*this)[kForm] == kQuads; }
+  DotForm form() const { return quads() ? DotForm::panel : DotForm((*this)[kForm]); }
   bool along() const { return form() == DotForm::along_k && !tiles(); }
   bool turned() const { return form() == DotForm::along_k && tiles(); }
   int64_t halves() const { return p.gate ? 2 : 1; }
   int64_t lanes() const { return isa().lanes(); }
   int64_t nr() const { return along() ? (*this)[kNv] : (*this)[kNv] * lanes(); }
   int64_t dr() const { return nr() / halves(); }
-  int64_t sums() const { return (*this)[kMr] * (*this)[kNv]; }
+  int64_t parts() const { return quads() ? kQuadParts : 1; } ///< of a vector of columns
+  int64_t sums() const { return (*this)[kMr] * (*this)[kNv] * parts(); }
+  bool streams_b() const { return p.packed_b && p.m <= kFewPackedRows; }
   int64_t m_tiles() const { return ceil_div(p.m, (*this)[kMr]); }
   int64_t n_tiles() const { return ceil_div(p.n, dr()); }
   int64_t chunk() const { return lanes() * dot().group(); }
@@ -105,6 +112,7 @@ struct DotPoint {
 
 int64_t registers_of(const DotPoint& x) {
   const int64_t nv = x[kNv];
+  if (x.quads()) return x.sums() + x[kMr] + 1;
   const int64_t shifts = x.dot().shifts_a() ? 1 + (x.form() == DotForm::panel ? 0 : nv) : 0;
   const int64_t product = x.dot().kind == DotKind::pairs ? 1 : 0;
   const int64_t converted = x.form() == DotForm::in_place         ? 1
@@ -131,6 +139,13 @@ const Rule<Index, DotPoint> kDotRules[] = {
      }},
     {kForm, [](const DotPoint& x) { return x.packed() && x.form() != DotForm::panel; },
      [](const DotPoint&) { return std::string("a B that is packed ahead is in panels: form is 0"); }},
+    {kForm,
+     [](const DotPoint& x) {
+       return x.quads() && (!x.dot().mixed() || x.p.b != Type::i8 || !x.packed() || x.p.a_transposed());
+     },
+     [](const DotPoint&) {
+       return std::string("form=3 is for i8 that is packed ahead under f32 with rows along K");
+     }},
     {kForm, [](const DotPoint& x) { return x.tiles() && x.form() == DotForm::in_place; },
      [](const DotPoint&) { return std::string("AMX takes B from panels or along K: form is 0 or 1"); }},
     {kForm, [](const DotPoint& x) { return x.turned() && (!x.p.b_transposed() || x.p.k % x.chunk()); },
@@ -185,7 +200,7 @@ const Rule<Index, DotPoint> kDotRules[] = {
     {kNv,
      [](const DotPoint& x) {
        return !x.tiles() && x.p.m >= 4 && x.p.n >= 4 * x.lanes() &&
-              double(x[kMr] + x[kNv]) > 0.75 * double(x.sums());
+              double(x[kMr] + x[kNv] * x.parts()) > 0.75 * double(x.sums());
      },
      [](const DotPoint&) { return std::string("(mr+nv)/(mr*nv) loads for each product exceed 0.75"); }},
     {kKc, [](const DotPoint& x) { return x[kKc] < x.p.k && (x[kKc] % x.chunk() || x[kKc] < 256); },
@@ -194,16 +209,23 @@ const Rule<Index, DotPoint> kDotRules[] = {
      }},
     {kKc,
      [](const DotPoint& x) {
-       return x.form() == DotForm::panel && !x.tiles() && x[kKc] > 512 &&
+       return x.form() == DotForm::panel && !x.tiles() && !x.streams_b() && x[kKc] > 512 &&
               4 * x.words() * std::min(x[kMr], x.nr()) > x.device.l1d;
      },
      [](const DotPoint&) { return std::string("a panel of kc elements does not fit the L1 data cache"); }},
+    {kKc,
+     [](const DotPoint& x) {
+       const double a = double(x.p.m * x.p.k * size_of(x.p.a));
+       return x.streams_b() && !x.tiles() && x[kKc] > 512 &&
+              a + 2 * double(x.words() * packed_layout(x.p).row_bytes()) > 0.6 * double(x.device.l2);
+     },
+     [](const DotPoint&) { return std::string("A and two blocks of a panel of B exceed 0.6 of L2"); }},
     {kUnroll, [](const DotPoint& x) { return x[kUnroll] > 1 && (x.tiles() || x[kUnroll] > x.words()); },
      [](const DotPoint&) { return std::string("ku exceeds a block's words, or is not 1 with AMX"); }},
     {kUnroll, [](const DotPoint& x) { return x.along() && x[kUnroll] > 2; },
      [](const DotPoint&) { return std::string("ku is 1 or 2 with form=1"); }},
-    {kPack, [](const DotPoint& x) { return x[kPack] && x.along(); },
-     [](const DotPoint&) { return std::string("form=1 reads A in place"); }},
+    {kPack, [](const DotPoint& x) { return x[kPack] && (x.along() || x.quads()); },
+     [](const DotPoint&) { return std::string("form=1 and form=3 read A in place"); }},
     {kPack,
      [](const DotPoint& x) {
        return !x[kPack] && !x.along() && (x.turned() || x.p.a_transposed() || !x.dot().raw());
@@ -243,6 +265,15 @@ const Rule<Index, DotPoint> kDotRules[] = {
      }},
     {kLoops, [](const DotPoint& x) { return x[kLoops] == 1 && (x.m_tiles() == 1 || x.n_tiles() == 1); },
      [](const DotPoint&) { return std::string("loops=1 is the same as 0 with one row or column of tiles"); }},
+    {kPrefetch, [](const DotPoint& x) { return x.packed() && x[kPrefetch] && !x.streams_b(); },
+     [](const DotPoint&) { return "prefetch is for at most " + text(kFewPackedRows) + " rows"; }},
+    // What follows a block in memory is what is multiplied next.
+    {kPrefetch,
+     [](const DotPoint& x) {
+       return x.packed() && x[kPrefetch] &&
+              ((x[kKc] < x.p.k && x[kNc] * x.halves() > x.panel_columns()) || x[kMc] < x.p.m || x[kLoops]);
+     },
+     [](const DotPoint&) { return std::string("prefetch needs nc of a panel or kc=K, mc=M and loops=0"); }},
 };
 
 /// modest_cpu() with the extensions of `isa`.
@@ -264,8 +295,9 @@ std::vector<int64_t> isas_of(Type a) {
 
 DotTiling::DotTiling(const Gemm& p, const Config& c)
     : isa{at(c, kIsa), Type::f32}, dot{DotKind(at(c, kDot)), p.a, p.b, p.packed_b},
-      form(DotForm(at(c, kForm))), mr(at(c, kMr)), nv(at(c, kNv)), kc(std::min(at(c, kKc), p.k)),
-      mc(at(c, kMc)), nc(at(c, kNc)), unroll(at(c, kUnroll)), pack_a(at(c, kPack)),
+      form(at(c, kForm) == kQuads ? DotForm::panel : DotForm(at(c, kForm))), quads(at(c, kForm) == kQuads),
+      mr(at(c, kMr)), nv(at(c, kNv)), kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)),
+      unroll(at(c, kUnroll)), prefetch(p.packed_b ? at(c, kPrefetch) : 0), pack_a(at(c, kPack)),
       a_stays(at(c, kLoops) == 1), packed_b(p.packed_b), turned(dot.tiles() && form == DotForm::along_k),
       halves(p.gate ? 2 : 1), nr(form == DotForm::along_k && !turned ? nv : nv * isa.lanes()),
       dr(nr / halves), pitch(packed_b ? packed_layout(p).columns : nr),
@@ -276,7 +308,10 @@ DotTiling::DotTiling(const Gemm& p, const Config& c)
       k_last(p.k - (k_blocks - 1) * kc), block_words(ceil_div(kc, dot.group())), a_panel(0), b_panel(0),
       a_panels(mc_tiles), b_panels(nc_tiles), sums_ld(halves * round_up(dr, isa.lanes())),
       sums_tile(mr * sums_ld), by_registers(!dot.tiles() && !p.gate && is_cheap(p.epilogue)),
-      config_words(dot.tiles() ? kTileRows : 0) {
+      config_words(dot.tiles() ? kTileRows : 0), shares(prefetch ? up / dr * m_tiles : 0),
+      lines(shares
+                ? ceil_div((dot.tiles() ? kTileRows : unroll) * packed_layout(p).row_bytes(), kLine * shares)
+                : 0) {
   if (dot.tiles()) block_words = round_up(block_words, kTileRows);
   if (a_in_place()) a_panels = m_rest < mr ? 1 : 0;
   if (b_in_place()) b_panels = n_rest < dr ? 1 : 0;
@@ -308,20 +343,31 @@ std::vector<Parameter> CpuDot::parameters(const Gemm& p, const Device& device) c
   std::vector<int64_t> levels = device.isa >= 4   ? std::vector<int64_t>{4, 3}
                                 : device.isa >= 3 ? std::vector<int64_t>{3}
                                                   : std::vector<int64_t>{1};
-  return {
+  std::vector<Parameter> out = {
       {"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
       {"dot", kinds_of(p.a), "0: f32, multiply-adds; 1: pairs, pmaddwd; 2: vdpbf16ps; 3: vpdpbusd; 4: AMX"},
       {"form",
-       {0, 1, 2},
-       "B: 0 packed; 1 in place along K, and A as well (AMX: A packed); 2 in place along N"},
+       p.a == Type::f32 && p.b == Type::i8 ? std::vector<int64_t>{0, kQuads} : std::vector<int64_t>{0, 1, 2},
+       "B: 0 packed; 1 in place along K, and A as well (AMX: A packed); 2 in place along N; 3 packed, "
+       "vectors "
+       "of four columns by four of K"},
       {"mr", row_counts(p.m), "rows of a register tile", {1, 32}},
       {"nv", {1, 2, 3, 4, 6, 8}, "columns of a register tile, in vectors (form 1: in columns)", {1, 28}},
       {"kc", up_to({256, 512, 1024, 2048, 4096}, p.k), "depth of a block of K", {1, p.k}},
       {"ku", {1, 2, 4}, "words of K per iteration (form 1: vectors)", {1, 8}},
       {"pack", {0, 1}, "1: A is copied into panels"},
       {"mc", up_to({64, 128, 256, 512}, p.m), "rows of a block of A, rounded up to tiles", {1, p.m}},
-      {"nc", up_to({256, 512, 1024}, p.n), "columns of a block of D, rounded up to tiles", {1, p.n}},
+      {"nc",
+       p.packed_b ? up_to({packed_layout(p).width(), 256, 512, 1024}, p.n) : up_to({256, 512, 1024}, p.n),
+       "columns of a block of D, rounded up to tiles",
+       {1, p.n}},
       {"loops", {0, 1}, "0: a panel of B stays while rows of tiles pass; 1: a panel of A stays"}};
+  if (p.packed_b)
+    out.push_back({"prefetch",
+                   {0, 64, 128},
+                   "rows of words by which B is asked for ahead; by a block where tiles share it",
+                   {0, 256}});
+  return out;
 }
 
 std::string CpuDot::why_illegal(const Gemm& p, const Device& device, const Config& config) const {

@@ -14,6 +14,7 @@ enum class DotForm {
   along_k, ///< in place, its rows along K; so are A's. Sums of lanes at the end. With AMX: turned
   in_place ///< its rows along N
 };
+constexpr int64_t kQuads = 3; ///< of the parameter: as panel, see DotTiling::quads
 
 /// A config of cpu_dot with everything that follows from it for one problem. Tiles are mr x dr of D.
 struct DotTiling {
@@ -22,7 +23,9 @@ struct DotTiling {
   VectorIsa isa; ///< of lanes of f32
   Dot dot;
   DotForm form;
+  bool quads; ///< of f32 by i8 in panels: lanes are four columns' groups of K, as they lie in memory
   int64_t mr, nv, kc, mc, nc, unroll;
+  int64_t prefetch;     ///< rows of words ahead of which a B that is packed ahead is asked for; 0: not
   bool pack_a, a_stays; ///< a_stays: a panel of A, while panels of B pass
   bool packed_b;        ///< B is packed ahead of calls
   bool turned;          ///< AMX: tiles of sums have rows of B, in place, and columns of A, packed
@@ -43,6 +46,9 @@ struct DotTiling {
   int64_t sums_ld, sums_tile; ///< of a tile of sums in scratch
   bool by_registers;          ///< a tile becomes D without scratch in between, where K is one block
   int64_t config_words;       ///< of scratch for the tiles' configuration
+  /// With `prefetch`: tiles that a block of B serves, each of which asks for its share of what comes behind;
+  /// lines of the cache in an iteration. 0: none does.
+  int64_t shares, lines;
 
   /// Whose whole tiles AMX reads where they lie.
   bool a_in_place() const { return dot.tiles() && !pack_a; }

@@ -2,6 +2,7 @@
 
 #include "base/kernel/cpu_isa.h"
 #include "templates/core/sizes.h"
+#include "templates/cpu/cpu_stream.h"
 
 #include <algorithm>
 
@@ -50,7 +51,7 @@ double products_per_cycle(const Dot& dot, const Device& device) {
 /// Instructions around a vector of words of B that is not packed, and around one of A along K.
 double conversions(const DotTiling& t) {
   if (t.dot.splits()) return t.dot.kind == DotKind::f32 ? 2 : 3;
-  if (t.dot.mixed()) return t.dot.b == Type::i8 ? 11 : 2;
+  if (t.dot.mixed()) return t.quads ? 8 : t.dot.b == Type::i8 ? 11 : 2;
   if (t.form == DotForm::panel) return 0;
   const double each = t.dot.kind == DotKind::f32 ? 2 : t.dot.kind == DotKind::pairs ? 1 : 0;
   return t.form == DotForm::along_k ? each : t.dot.kind == DotKind::f32 ? 1 : 3 * double(t.dot.group()) - 1;
@@ -102,7 +103,8 @@ TileLoads tile_loads(const Gemm& p, const Device& device, const DotTiling& t) {
                b_all = t.b_in_place() ? double(p.sum_columns()) * double(p.k * size_of(p.b))
                                       : b_block * double(t.k_blocks);
   if (t.a_in_place()) x.a += a_far * missing(a_all) / double(t.nc_tiles);
-  x.b += b_far * missing(b_all + (t.a_in_place() ? a_block : 0)) / double(t.mc_tiles);
+  if (!t.packed_b || p.m > kFewPackedRows) // else with_stream() counts it
+    x.b += b_far * missing(b_all + (t.a_in_place() ? a_block : 0)) / double(t.mc_tiles);
   return x;
 }
 
@@ -122,8 +124,9 @@ double vector_cycles(const DotTiling& t, const DotSupply& from, const Device& de
   const bool along = t.form == DotForm::along_k;
   const double vectors = double(t.halves * (along ? columns : ceil_div(columns, t.isa.lanes())));
   const double sums = double(rows) * vectors, width = double(t.isa.bytes());
-  const double loads = double(rows) * (t.dot.mixed() ? double(t.dot.group()) : 1) +
-                       vectors * (t.form == DotForm::in_place ? double(t.dot.group()) : 1.0);
+  const double group = double(t.dot.group());
+  const double loads = double(rows) * (t.dot.mixed() && !t.quads ? group : 1) +
+                       vectors * (t.form == DotForm::in_place || t.quads ? group : 1.0);
   const double shifts = t.dot.shifts_a() && !t.pack_a ? double(rows) + (along ? vectors : 0.0) : 0.0;
   const double others = conversions(t) * (vectors + (along ? double(rows) : 0.0)) + shifts;
   const double a_bytes = double(rows) * (along ? width : 4.0);
@@ -196,6 +199,8 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
     cycles += double(p.m) * words * double(ceil_div(t.n_tiles, t.nc_tiles)) *
               (by_rows && !turned ? copied_row / 16 : packed_word(t, turned));
   }
+  if (!t.pack_a && !t.dot.tiles() && rows_conflict(p, t.mr))
+    cycles += kStreamConflict * double(p.m) * words * double(t.n_tiles);
   const bool packs_b = t.form == DotForm::panel && !t.packed_b;
   if (packs_b) {
     const double all = double(p.sum_columns()) * words, block = 4 * double(t.b_words());
@@ -211,7 +216,8 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
 
 double dot_seconds(const Gemm& p, const Device& device, const DotTiling& t) {
   constexpr double kHertz = 3e9; // nominal: only the order matters
-  return double(p.batch) * (block_cycles(p, device, t) + packing_cycles(p, device, t)) / kHertz;
+  const double cycles = block_cycles(p, device, t) + packing_cycles(p, device, t);
+  return double(p.batch) * with_stream(p, device, t.lines > 0, cycles) / kHertz;
 }
 
 } // namespace deepgen

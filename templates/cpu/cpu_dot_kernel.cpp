@@ -13,13 +13,14 @@ public:
   DotEmitter(Ir& builder, const Gemm& problem, const DotTiling& tiling, const DotTile& shape,
              mlir::ValueRange x)
       : ir(builder), words(builder, tiling.dot), p(problem), t(tiling), tile(shape), a(x[1]), lda(x[2]),
-        b(x[3]), ldb(x[4]), k(x[5]), first(x[6]), last(x[7]), sums(x[8]),
+        b(x[3]), ldb(x[4]), k(x[5]), first(x[6]), last(x[7]), sums(x[8]), ahead(t.lines ? x[12] : Value()),
         finish(builder, words, problem, x[0], x[11], x[9], x[10], shape.columns), lanes(ir.isa.lanes()),
         along(t.form == DotForm::along_k), half(along ? tile.columns : ceil_div(tile.columns, lanes)),
-        vectors(t.halves * half), shifts(t.dot.shifts_a() && t.form != DotForm::panel) {}
+        vectors(t.halves * half), parts(t.quads ? 4 : 1),
+        shifts(t.dot.shifts_a() && t.form != DotForm::panel) {}
 
   void emit() {
-    Values acc = along ? summed(product()) : product();
+    Values acc = along ? summed(product()) : t.quads ? joined(product()) : product();
     if (t.k_blocks > 1)
       acc = ir.branch(
           flag(first), mlir::ValueRange(acc).getTypes(), [&] { return acc; },
@@ -41,11 +42,12 @@ private:
   const Gemm& p;
   const DotTiling& t;
   const DotTile& tile;
-  Value a, lda, b, ldb, k, first, last, sums;
+  Value a, lda, b, ldb, k, first, last, sums, ahead;
   DotFinish finish;
   const int64_t lanes;
   const bool along;
-  const int64_t half, vectors; ///< accumulators of a row for one weight; for both
+  const int64_t half, vectors; ///< of a row for one weight; for both
+  const int64_t parts;         ///< accumulators of a vector
   const bool shifts;           ///< what 128 more in A adds is found on the way
 
   Value flag(Value x) { return ir.not_equal(x, ir.constant(0)); }
@@ -59,7 +61,7 @@ private:
   Values product() {
     Values state;
     for (int64_t r = 0; r < tile.rows; ++r)
-      for (int64_t j = 0; j < vectors; ++j) state.push_back(start(j));
+      for (int64_t j = 0; j < vectors * parts; ++j) state.push_back(start(j));
     if (shifts) state.append(size_t(vectors), words.zero_sums());
     state.push_back(a);
     state.push_back(first_b());
@@ -133,8 +135,9 @@ private:
   }
 
   Values k_loop(const Values& state, Value from, Value to, int64_t unroll) {
-    return ir.loop(from, to, unroll, state, [&](Value, mlir::ValueRange carried) {
+    return ir.loop(from, to, unroll, state, [&](Value k, mlir::ValueRange carried) {
       Values next(carried);
+      if (unroll == t.unroll) ask_for_lines(ir, t, ahead, ir.mul(k, t.lines * kLineWords / t.unroll));
       for (int64_t u = 0; u < unroll; ++u) step(next, u, along ? t.chunk : t.dot.group());
       Value b_at = next.pop_back_val(), a_at = next.pop_back_val();
       const int64_t elements = unroll * (along ? t.chunk : t.dot.group());
@@ -150,6 +153,7 @@ private:
   /// One step of K: a word's group, or a vector of words where rows run along K. `elements` exist.
   void step(Values& state, int64_t u, int64_t elements) {
     Value a_at = state[state.size() - 2], b_at = state.back();
+    if (t.quads) return quads_step(state, a_at, b_at, u, elements);
     Values right;
     for (int64_t j = 0; j < vectors; ++j) right.push_back(b_words(b_at, u, j, elements));
     if (t.dot.mixed()) return widened_step(state, a_at, u, elements, right);
@@ -181,6 +185,28 @@ private:
         }
       }
     }
+  }
+
+  /// Four elements of K of four columns, and more where vectors are longer: as they lie in a panel.
+  void quads_step(Values& state, Value a_at, Value b_at, int64_t u, int64_t elements) {
+    Values left;
+    for (int64_t r = 0; r < tile.rows; ++r)
+      left.push_back(words.repeated(ir.at(ir.at(a_at, ir.mul(lda, r)), u * t.dot.group()), elements));
+    for (int64_t i = 0; i < vectors * parts; ++i) {
+      const int64_t column = column_of(i / parts) + i % parts * lanes / parts;
+      Value right = words.widened_bytes(panel_word(b_at, u * t.pitch + column));
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        Value& sum = state[size_t(r * vectors * parts + i)];
+        sum = ir.fma(left[size_t(r)], right, sum);
+      }
+    }
+  }
+
+  Values joined(const Values& acc) {
+    Values out;
+    for (size_t i = 0; i < acc.size(); i += size_t(parts))
+      out.push_back(words.joined(Values(acc.begin() + i, acc.begin() + i + size_t(parts))));
+    return out;
   }
 
   Value b_words(Value at, int64_t u, int64_t j, int64_t elements) {
@@ -255,6 +281,18 @@ private:
 
 } // namespace
 
+void ask_for_lines(Ir& ir, const DotTiling& t, Value ahead, Value offset) {
+  for (int64_t i = 0; i < t.lines; ++i)
+    ir.prefetch(ir.at(ir.at(ahead, offset), i * kLineWords), false, false);
+}
+
+llvm::SmallVector<mlir::Type> dot_parameters(Ir& ir, const DotTiling& t) {
+  llvm::SmallVector<mlir::Type> out = {ir.pointer, ir.pointer, ir.i64,     ir.pointer, ir.i64, ir.i64,
+                                       ir.i64,     ir.i64,     ir.pointer, ir.i64,     ir.i64, ir.i64};
+  if (t.lines) out.push_back(ir.pointer);
+  return out;
+}
+
 void finish_rows(Ir& ir, const Gemm&, const DotTiling& t, const DotTile& tile, Words& words,
                  DotFinish& finish, Value sums) {
   const int64_t lanes = ir.isa.lanes();
@@ -273,10 +311,8 @@ void finish_rows(Ir& ir, const Gemm&, const DotTiling& t, const DotTile& tile, W
 
 std::string dot_kernel(Ir& ir, const Gemm& p, const DotTiling& t, const DotTile& tile) {
   const std::string name = "dot_" + text(tile.rows) + "x" + text(tile.columns);
-  ir.function(name,
-              {ir.pointer, ir.pointer, ir.i64, ir.pointer, ir.i64, ir.i64, ir.i64, ir.i64, ir.pointer, ir.i64,
-               ir.i64, ir.i64},
-              true, [&](mlir::ValueRange arguments) { DotEmitter(ir, p, t, tile, arguments).emit(); });
+  ir.function(name, dot_parameters(ir, t), true,
+              [&](mlir::ValueRange arguments) { DotEmitter(ir, p, t, tile, arguments).emit(); });
   return name;
 }
 

@@ -122,6 +122,20 @@ private:
     return bytes_on(packed_panel(j), ir.add(ir.mul(ir.shift_right(k.start, x.group), x.row_bytes()), x.sums));
   }
 
+  /// What a tile asks for ahead: its share of the next block. Blocks follow each other in memory.
+  Value ahead(Value m, Value n, const KBlock& k) {
+    const PackedLayout x = packed_layout(p);
+    const int64_t tiles = x.width() / t.dr, group = t.dot.group();
+    Value rows = ir.shift_right(ir.add(k.depth, group - 1), group);
+    Value steps = t.shares == 1 ? ir.constant(t.prefetch) : rows;
+    Value panel = bytes_on(b, ir.mul(ir.shift_right(n, tiles), x.panel_bytes));
+    Value next = bytes_on(panel, ir.mul(ir.add(ir.shift_right(k.start, group), steps), x.row_bytes()));
+    if (t.shares == 1) return next;
+    Value share = ir.add(ir.mul(ir.remainder(n, tiles), t.m_tiles), m);
+    const int64_t rows_at_once = t.dot.tiles() ? t.isa.lanes() : t.unroll;
+    return ir.at(next, ir.mul(ir.mul(share, rows), t.lines * kLineWords / rows_at_once));
+  }
+
   /// Tiles of a block that are packed: all, or of those that are read in place the last one, which is ragged.
   void packed(Range r, int64_t tiles, bool in_place, const std::function<void(Value)>& body) {
     if (!in_place) return ir.loop(r.from, r.to, 1, body);
@@ -201,8 +215,20 @@ private:
                  : t.packed_b                ? packed_panel(n)
                  : b_packed                  ? b_panel(n, j.from, k)
                                              : b_source(n, k);
-    ir.call(name, {args, a_at, lda, b_at, t.packed_b ? ir.shift_right(k.start, t.dot.group()) : ldb, k.depth,
-                   k.first, k.last, scratch, ir.mul(m, t.mr), ir.mul(n, t.dr), entry});
+    Values arguments = {args,
+                        a_at,
+                        lda,
+                        b_at,
+                        t.packed_b ? ir.shift_right(k.start, t.dot.group()) : ldb,
+                        k.depth,
+                        k.first,
+                        k.last,
+                        scratch,
+                        ir.mul(m, t.mr),
+                        ir.mul(n, t.dr),
+                        entry};
+    if (t.lines) arguments.push_back(ahead(m, n, k));
+    ir.call(name, arguments);
   }
 };
 

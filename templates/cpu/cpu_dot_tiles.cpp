@@ -37,8 +37,9 @@ public:
                mlir::ValueRange x)
       : ir(builder), words(builder, tiling.dot), p(problem), t(tiling), tile(shape), args(x[0]), k(x[5]),
         first(x[6]), last(x[7]), sums(x[8]), m(x[9]), n(x[10]), entry(x[11]),
-        rows(ceil_div(shape.rows, kTile)), half(ceil_div(shape.columns, kTile)),
-        left{t.turned ? x[3] : x[1], t.turned ? x[4] : x[2]}, right{t.turned ? x[1] : x[3], Value()} {
+        ahead(tiling.lines ? x[12] : Value()), rows(ceil_div(shape.rows, kTile)),
+        half(ceil_div(shape.columns, kTile)), left{t.turned ? x[3] : x[1], t.turned ? x[4] : x[2]},
+        right{t.turned ? x[1] : x[3], Value()} {
     left.type = t.turned ? p.b : p.a;
     left.tiles = t.turned ? t.halves * half : rows, right.tiles = t.turned ? rows : t.halves * half;
     left.width = t.turned ? t.nr : t.mr, right.width = t.turned ? t.mr : t.pitch;
@@ -65,7 +66,7 @@ private:
   const Gemm& p;
   const DotTiling& t;
   const DotTile& tile;
-  Value args, k, first, last, sums, m, n, entry;
+  Value args, k, first, last, sums, m, n, entry, ahead;
   const int64_t rows, half; ///< tiles along M; along N, of one weight
   Side left, right;
 
@@ -160,6 +161,7 @@ private:
   }
 
   void chunk(Value c) {
+    if (t.lines) ask_for_lines(ir, t, ahead, ir.mul(c, t.lines * kLineWords));
     for (int64_t j = 0; j < right.tiles; ++j) load_right(j, c);
     for (int64_t i = 0; i < left.tiles; ++i) {
       load_left(i, c);
@@ -173,10 +175,8 @@ private:
 
 std::string dot_tiles_kernel(Ir& ir, const Gemm& p, const DotTiling& t, const DotTile& tile) {
   const std::string name = "tiles_" + text(tile.rows) + "x" + text(tile.columns);
-  ir.function(name,
-              {ir.pointer, ir.pointer, ir.i64, ir.pointer, ir.i64, ir.i64, ir.i64, ir.i64, ir.pointer, ir.i64,
-               ir.i64, ir.i64},
-              true, [&](mlir::ValueRange arguments) { TilesEmitter(ir, p, t, tile, arguments).emit(); });
+  ir.function(name, dot_parameters(ir, t), true,
+              [&](mlir::ValueRange arguments) { TilesEmitter(ir, p, t, tile, arguments).emit(); });
   return name;
 }
 

@@ -7,6 +7,7 @@
 #include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 #include "templates/core/sum_order.h"
+#include "templates/cpu/cpu_stream.h"
 #include "templates/ir/epilogue.h"
 
 #include <algorithm>
@@ -20,6 +21,7 @@ enum Index { kIsa, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kPref
 constexpr std::string_view kNames[] = {"isa",  "form", "mr", "nv",    "kc",      "ku",
                                        "pack", "mc",   "nc", "loops", "prefetch"};
 constexpr int64_t kPackA = 1, kPackB = 2;
+constexpr int64_t kLine = 64; ///< bytes of a line of the cache
 
 [[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
   return value_at(config, size_t(i), kNames[i]);
@@ -54,6 +56,7 @@ struct Point {
   [[gnu::always_inline]] int64_t operator[](Index i) const { return at(config, i); }
   bool gated() const { return p.gate.has_value(); }
   bool packed() const { return p.packed_b; }
+  bool streams_b() const { return packed() && p.m <= kFewPackedRows; }
   int64_t panel_columns() const { return packed_layout(p).columns; }
   /// Of a tile: `vectors` are what B has.
   int64_t most_vectors(int64_t vectors) const {
@@ -159,9 +162,20 @@ const Rule<Index, Point> kRules[] = {
     {kKc,
      [](const Point& x) {
        const int64_t narrow = std::min(x[kMr], x.nr());
-       return !x.dot() && x[kKc] > 64 && double(x.bytes() * x[kKc] * narrow) > 1.0 * double(x.device.l1d);
+       return !x.dot() && !x.streams_b() && x[kKc] > 64 &&
+              double(x.bytes() * x[kKc] * narrow) > 1.0 * double(x.device.l1d);
      },
      [](const Point&) { return std::string("a panel of kc steps does not fit the L1 data cache"); }},
+    {kKc,
+     [](const Point& x) {
+       return x.streams_b() && x[kKc] > 256 &&
+              double(x.bytes() * (x.p.m * x.p.k + 2 * x[kKc] * x.panel_columns())) >
+                  0.6 * double(x.device.l2);
+     },
+     [](const Point&) { return std::string("A and two blocks of a panel of B exceed 0.6 of L2"); }},
+    // f32, 32 x 4096 x 4096 with 8 x 2 tiles: 512 steps took 0.86 of the time of 2048.
+    {kKc, [](const Point& x) { return x.streams_b() && x.m_tiles() > 1 && x[kKc] > 512 && x.p.k > 1024; },
+     [](const Point&) { return std::string("blocks of B that tiles of rows share are at most 512 deep"); }},
     {kUnroll, [](const Point& x) { return x[kUnroll] > x[kKc]; },
      [](const Point&) { return std::string("ku exceeds kc"); }},
     {kUnroll,
@@ -209,7 +223,10 @@ const Rule<Index, Point> kRules[] = {
        return (x[kPack] & kPackA) && double(x.bytes() * rows * x[kKc]) > 0.75 * double(x.device.l2);
      },
      [](const Point&) { return std::string("the packed block of A exceeds 3/4 of L2"); }},
-    {kNc, [](const Point& x) { return x[kNc] < x.n() && (x[kPack] & kPackB) == 0 && !blocks_sums(x); },
+    {kNc,
+     [](const Point& x) {
+       return x[kNc] < x.n() && (x[kPack] & kPackB) == 0 && !blocks_sums(x) && !x.streams_b();
+     },
      [](const Point&) { return std::string("nc only blocks a packed B"); }},
     {kNc, [](const Point& x) { return blocks_sums(x) && sums_bytes(x) > double(x.device.l3) / 2; },
      [](const Point& x) {
@@ -228,123 +245,22 @@ const Rule<Index, Point> kRules[] = {
      }},
     {kLoops, [](const Point& x) { return x[kLoops] == 2 && x.bytes() * x.n() * x.p.k > x.device.l3 / 2; },
      [](const Point&) { return std::string("loops=2 needs the packed B in half of the last-level cache"); }},
-    {kPrefetch, [](const Point& x) { return x[kPrefetch] && ((x[kPack] & kPackB) || x.packed()); },
-     [](const Point&) { return std::string("prefetch is for B read in place"); }},
+    {kPrefetch,
+     [](const Point& x) { return x[kPrefetch] && ((x[kPack] & kPackB) || (x.packed() && !x.streams_b())); },
+     [](const Point&) {
+       return "prefetch is for B read in place, or packed ahead for up to " + std::to_string(kFewPackedRows) +
+              " rows";
+     }},
+    // What follows a block in memory is what is multiplied next.
+    {kPrefetch,
+     [](const Point& x) {
+       return x[kPrefetch] && x.packed() &&
+              ((x[kKc] < x.p.k && x[kNc] > x.panel_columns()) || x[kMc] < x.p.m || x[kLoops]);
+     },
+     [](const Point&) {
+       return std::string("prefetch of a B packed ahead needs nc of a panel or kc=K, mc=M and loops=0");
+     }},
 };
-
-/// Sizes along one axis: how many tiles of which extent.
-struct TileClass {
-  int64_t count, extent;
-};
-std::vector<TileClass> classes(int64_t size, int64_t tile) {
-  std::vector<TileClass> out;
-  if (size >= tile) out.push_back({size / tile, tile});
-  if (size % tile) out.push_back({1, size % tile});
-  return out;
-}
-
-// The estimate's constants, in cycles where no unit is named. What was measured says where; the others are
-// nominal values of current x86 cores (Intel's and AMD's optimization manuals), or set by hand. None is
-// fitted by a program: only the order of configs matters.
-constexpr double kL1Bytes = 128, kL2Bytes = 32, kL3Bytes = 10; ///< a cycle, from that cache
-constexpr double kL1Part = 0.8, kL2Part = 0.75;                ///< of the cache that what is swept may fill
-constexpr double kFmas = 2, kLoads = 2, kIssues = 4;           ///< a cycle
-constexpr double kFmaLatency = 4;
-constexpr double kLoopIssues = 3;               ///< instructions around an unrolled body
-constexpr double kInPlace = 1.15;               ///< loads for a vector of an unpacked B
-constexpr double kOnePass = 1.5, kPasses = 3.0; ///< for a vector of D: once, or in each block of K
-constexpr double kCall = 30, kSumLanes = 7;     ///< of a micro-kernel; to add up the lanes of a sum
-constexpr double kCopyAlong = 0.15,
-                 kCopyAcross = 0.45; ///< for 4 bytes that are packed, by the order in memory
-constexpr double kSetConflict = 0.1; ///< for an element of A whose rows share cache sets
-constexpr double kNewPage = 3.0;     ///< for a step of K on another page
-constexpr int64_t kPage = 4096, kFewRows = 8, kShortBlock = 64;
-
-/// Bytes per cycle at which an operand that is swept again and again arrives, by the cache that holds it.
-double bytes_per_cycle(double bytes, const Device& device) {
-  return bytes <= kL1Part * double(device.l1d)  ? kL1Bytes
-         : bytes <= kL2Part * double(device.l2) ? kL2Bytes
-                                                : kL3Bytes;
-}
-
-/// How fast a tile's operands arrive: a panel of B stays while tiles of A pass (loops 0 and 2), or the
-/// reverse.
-struct Supply {
-  double a_rate, b_rate;
-};
-Supply supply(const Gemm& p, const Device& device, const CpuTiling& t) {
-  const double depth = double(std::min(t.kc, p.k)) * double(size_of(p.a));
-  const double a_panel = double(t.mr) * depth, b_panel = double(t.nr) * depth;
-  const double a_block = double(t.mc_tiles) * a_panel, b_block = double(t.nc_tiles) * b_panel;
-  const bool a_stays = t.loops == 1;
-  return {bytes_per_cycle(a_stays ? a_panel : a_block, device),
-          bytes_per_cycle(a_stays ? b_block : b_panel, device)};
-}
-
-/// Cycles of a step of k that sums cost which LLVM keeps on the stack. Where fewer registers are free, a load
-/// of the next step is moved ahead and takes one; all sums are then stored behind each unrolled body and
-/// loaded again ahead of the next. Read from code for AVX2 (LLVM 22.1.8): 4 x 3 and 6 x 2 tiles with ku = 4
-/// spill 10 sums and more, 3 x 3 and 5 x 2 none. The factor: 4 x 3 beside 3 x 3 tiles on a Zen 4, 59 to 72
-/// beside 79 to 94 GFLOP/s. AVX-512 has room for all that is legal.
-double spill_cycles(const CpuTiling& t, double sums, double vectors) {
-  constexpr double kFreeRegisters = 3, kEachSum = 0.8;
-  const double registers = double(t.isa.registers());
-  const bool fits = sums + vectors + 1 + kFreeRegisters <= registers;
-  return t.dot || fits || t.isa.level >= 4 ? 0 : kEachSum * sums / double(t.unroll);
-}
-
-/// Cycles of one micro-kernel call: the largest of FMA throughput, FMA latency, load and issue slots and
-/// cache bandwidth for every step of k, then the tile's own traffic. Two FMAs and two loads a cycle.
-double micro_cycles(const CpuTiling& t, const Supply& from, int64_t rows, int64_t columns, double kc) {
-  const int64_t lanes = t.isa.lanes();
-  const double vectors = t.dot ? double(columns) : double(ceil_div(columns, lanes));
-  const double sums = double(rows) * vectors, width = double(t.isa.bytes());
-  const double loads = double(rows) + vectors * (t.pack_b || t.packed_b || t.dot ? 1.0 : kInPlace);
-  const double a_bytes = double(rows) * (t.dot ? width : width / double(lanes));
-  const double traffic = a_bytes / from.a_rate + vectors * width / from.b_rate;
-  const double step = std::max({sums / kFmas, kFmaLatency, loads / kLoads,
-                                (sums + loads) / kIssues + kLoopIssues / double(t.unroll), traffic}) +
-                      spill_cycles(t, sums, vectors);
-  const double d_vectors = double(rows) * double(ceil_div(columns, lanes));
-  const double passes = t.k_blocks > 1 ? kPasses : kOnePass;
-  return step * (t.dot ? kc / double(lanes) : kc) + d_vectors * passes + kCall +
-         (t.dot ? sums * kSumLanes : 0);
-}
-
-double tile_cycles(const Gemm& p, const Device& device, const CpuTiling& t) {
-  const Supply from = supply(p, device, t);
-  double cycles = 0;
-  for (auto [m_count, rows] : classes(p.m, t.mr))
-    for (auto [n_count, columns] : classes(p.n, t.nr))
-      for (auto [k_count, kc] : classes(p.k, t.kc))
-        cycles += double(m_count * n_count * k_count) * micro_cycles(t, from, rows, columns, double(kc));
-  return cycles;
-}
-
-/// Copies into panels, and what reading in place costs.
-double memory_cycles(const Gemm& p, const CpuTiling& t) {
-  const double bytes = double(size_of(p.a)), m = double(p.m), n = double(p.n), k = double(p.k);
-  double cycles = 0;
-  if (t.pack_a) {
-    const double sweeps = double(ceil_div(t.n_tiles, t.nc_tiles));
-    cycles += m * k * sweeps * (p.a_transposed() ? kCopyAlong : kCopyAcross) * bytes / 4;
-  }
-  if (t.pack_b) {
-    const bool again = t.sums_elements && t.k_blocks > 1 && t.loops != 2; // for every block of rows
-    const double sweeps = again ? double(ceil_div(t.m_tiles, t.mc_tiles)) : 1;
-    cycles += n * k * sweeps * (p.b_transposed() ? kCopyAcross : kCopyAlong) * bytes / 4;
-  }
-  if (!t.pack_a && !p.a_transposed() && t.mr > kFewRows && (p.k * size_of(p.a)) % kPage == 0 && t.m_tiles > 1)
-    cycles += kSetConflict * m * k * double(t.n_tiles);
-  // A step of k takes part of a line of a transposed A, and the next one is on another page. Wider tiles of
-  // AVX-512 hide it: on a Zen 4, packing makes AVX2 1.3 to 1.5 times faster (2304 and 3072 x 768 x 256), and
-  // AVX-512 6 % slower.
-  if (!t.pack_a && p.a_transposed() && t.kc > kShortBlock && t.isa.level < 4)
-    cycles += kNewPage * k * double(t.n_tiles) * double(t.m_tiles);
-  if (!t.pack_b && !t.packed_b && !t.dot && p.n * size_of(p.a) > kPage / 2 && t.kc > kShortBlock)
-    cycles += kNewPage * k * double(t.n_tiles) * double(t.m_tiles); // a page of B per step of k
-  return cycles;
-}
 
 } // namespace
 
@@ -358,7 +274,9 @@ CpuTiling::CpuTiling(const Gemm& p, const Config& c)
       mc_tiles(std::clamp<int64_t>(ceil_div(mc, mr), 1, m_tiles)),
       nc_tiles(loops == 2 ? n_tiles : std::clamp<int64_t>(ceil_div(nc, nr), 1, n_tiles)),
       k_blocks(ceil_div(p.k, kc)), a_elements(pack_a ? mc_tiles * mr * kc : 0),
-      b_elements(pack_b ? nc_tiles * nr * (loops == 2 ? p.k : kc) : 0), sums_ld(0), sums_elements(0) {
+      b_elements(pack_b ? nc_tiles * nr * (loops == 2 ? p.k : kc) : 0), sums_ld(0), sums_elements(0),
+      shares(packed_b && prefetch ? pitch / nr * (p.ranged(Size::m) ? 1 : m_tiles) : 0),
+      lines(shares ? ceil_div(unroll * pitch * size_of(p.a), kLine * shares) : 0) {
   if (!p.gate && (!reads_matrix(p) || (k_blocks == 1 && is_cheap(p.epilogue)))) return;
   sums_ld = ceil_div(packed_b && p.gate ? pitch : nr, isa.lanes()) * isa.lanes();
   sums_elements = mr * sums_ld * (k_blocks == 1 ? 1 : mc_tiles * nc_tiles);
@@ -388,7 +306,8 @@ std::vector<Parameter> CpuTile::parameters(const Gemm& p, const Device& device) 
       {"pack", {0, kPackA, kPackB, kPackA | kPackB}, "copy into panels: 1 A, 2 B, 3 both"},
       {"mc", up_to({48, 112, 224, 448}, p.m), "rows of a block of A, rounded up to tiles", {1, p.m}},
       {"nc",
-       up_to({512, 1024, 2048}, p.sum_columns()),
+       p.packed_b ? up_to({packed_layout(p).columns, 512, 1024, 2048}, p.sum_columns())
+                  : up_to({512, 1024, 2048}, p.sum_columns()),
        "columns of a block of B, rounded up to tiles",
        {1, p.sum_columns()}},
       {"loops",
@@ -397,8 +316,10 @@ std::vector<Parameter> CpuTile::parameters(const Gemm& p, const Device& device) 
        "first and "
        "blocks of K innermost"},
       {"prefetch",
-       {0, 4, 16, 64},
-       "steps of K (form 1: vectors) by which B is prefetched, when read in place",
+       p.packed_b ? std::vector<int64_t>{0, 64, 128} : std::vector<int64_t>{0, 4, 16, 64},
+       "steps of K (form 1: vectors) by which B is prefetched, when read in place, or packed ahead; the "
+       "latter "
+       "by a block where tiles share it",
        {0, 256}}};
 }
 
@@ -427,13 +348,6 @@ bool CpuTile::dead_end(const Gemm& p, const Device& device, const Config& config
     return std::any_of(std::begin(kRules), std::end(kRules),
                        [&](const auto& rule) { return size_t(rule.after) < assigned && rule.broken(point); });
   });
-}
-
-double CpuTile::cost(const Gemm& p, const Device& device, const Config& config) const {
-  const CpuTiling t(p, config);
-  constexpr double kHertz = 3e9; // nominal: only the order matters
-  const Gemm product = p.ungated();
-  return double(p.batch) * (tile_cycles(product, device, t) + memory_cycles(product, t)) / kHertz;
 }
 
 /// Each element has one sum in each block of K (form=1: one in each lane, added up by halves), in the order

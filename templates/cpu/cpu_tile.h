@@ -31,6 +31,9 @@ struct CpuTiling {
   /// Scratch for sums that are not final yet. 0: they are kept in D, which has room for them without a gate,
   /// and is then no operand of the epilogue (residual and multiplier may be D itself).
   int64_t sums_ld, sums_elements;
+  /// With `prefetch` of a B that is packed ahead: tiles that a block of B serves, each of which asks for its
+  /// share of what comes behind; lines of the cache in an iteration. 0: none does.
+  int64_t shares, lines;
 };
 
 class CpuTile : public GemmTemplate {

@@ -191,6 +191,18 @@ private:
     Value panel = ir.mul(ir.shift_right(j, tiles), packed_elements(&PackedLayout::panel_bytes));
     return ir.at(ir.at(b, panel), ir.add(ir.mul(k.start, t.pitch), ir.mul(ir.remainder(j, tiles), t.dr)));
   }
+  /// What a tile asks for ahead: its share of the next block. Blocks follow each other in memory.
+  Value ahead(Value i, Value j, const KBlock& k) {
+    const int64_t tiles = packed_layout(p).width() / t.dr;
+    Value panel = ir.at(b, ir.mul(ir.shift_right(j, tiles), packed_elements(&PackedLayout::panel_bytes)));
+    Value steps = t.shares == 1 ? ir.constant(t.prefetch) : k.depth;
+    Value next = ir.at(panel, ir.mul(ir.add(k.start, steps), t.pitch));
+    if (t.shares == 1) return next;
+    Value share = ir.remainder(j, tiles);
+    if (!ranged(Size::m)) share = ir.add(ir.mul(share, t.m_tiles), i);
+    const int64_t each = t.lines * 64 / size_of(p.b) / t.unroll; // elements for a step of K
+    return ir.at(next, ir.mul(ir.mul(share, k.depth), each));
+  }
   Value a_panel(Value i, Value i0, const KBlock& k) {
     return ir.at(a_panels, ir.mul(ir.sub(i, i0), ir.mul(k.depth, t.mr)));
   }
@@ -256,6 +268,7 @@ private:
         by_columns(j, [&](int64_t columns, Value ragged) {
           Values own = arguments.empty() ? tile_arguments(i, j, i0, j0, k) : arguments;
           if (ragged) own.push_back(ragged);
+          if (t.lines) own.push_back(ahead(i, j, k));
           ir.call(micro_kernel(ir, p, tile_shape(rows, columns, bool(ragged))), own);
         });
       });
@@ -271,7 +284,8 @@ private:
     if (!t.pack_a) shape.a = p.a_transposed() ? Access::k_rows : Access::k_columns;
     if (!t.pack_b && !t.packed_b) shape.b = p.b_transposed() ? Access::k_columns : Access::k_rows;
     shape.unroll = t.unroll;
-    shape.prefetch = t.prefetch;
+    if (!t.packed_b) shape.prefetch = t.prefetch;
+    shape.lines = t.lines;
     const int64_t step = t.unroll * (t.dot ? t.isa.lanes() : 1);
     shape.k_multiple = !ranged(Size::k) && p.k / (t.dot ? t.isa.lanes() : 1) % t.unroll == 0 &&
                        (t.k_blocks == 1 || t.kc % step == 0);

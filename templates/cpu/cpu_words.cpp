@@ -21,6 +21,14 @@ const char* pairs_instruction(int64_t bytes) {
                        : "llvm.x86.sse2.pmadd.wd";
 }
 
+Value first_lanes(Ir& ir, int64_t lanes, int64_t count) {
+  llvm::SmallVector<bool> exist(size_t(lanes), false);
+  std::fill(exist.begin(), exist.begin() + count, true);
+  const auto type = mlir::VectorType::get({lanes}, ir.i1);
+  return arith::ConstantOp::create(ir.b, ir.loc,
+                                   mlir::DenseElementsAttr::get(type, llvm::ArrayRef<bool>(exist)));
+}
+
 } // namespace
 
 Words::Words(Ir& builder, const Dot& d)
@@ -96,6 +104,35 @@ Value Words::widened(Value x, int64_t element) {
   return arith::SIToFPOp::create(ir.b, ir.loc, ir.vector, x);
 }
 
+Value Words::widened_bytes(Value address) {
+  return arith::SIToFPOp::create(ir.b, ir.loc, ir.vector, load_bytes(address, ir.isa.lanes()));
+}
+
+Value Words::repeated(Value address, int64_t elements) {
+  constexpr int64_t kGroup = 4;
+  const auto group = mlir::VectorType::get({kGroup}, ir.element);
+  Value four;
+  if (elements == kGroup)
+    four = ir.load(group, address, 4);
+  else {
+    Value zero = arith::ConstantOp::create(ir.b, ir.loc, ir.b.getZeroAttr(group));
+    four = llvmd::MaskedLoadOp::create(ir.b, ir.loc, group, address, first_lanes(ir, kGroup, elements), zero,
+                                       4u);
+  }
+  llvm::SmallVector<int64_t> lanes;
+  for (int64_t i = 0; i < ir.isa.lanes(); ++i) lanes.push_back(i % kGroup);
+  return ir.shuffle(four, four, lanes);
+}
+
+Value Words::sum_pairs(Value x, Value y) {
+  llvm::SmallVector<int64_t> even, odd;
+  for (int64_t i = 0; i < ir.isa.lanes(); ++i) even.push_back(2 * i), odd.push_back(2 * i + 1);
+  return ir.addf(ir.shuffle(x, y, even), ir.shuffle(x, y, odd));
+}
+Value Words::joined(const Values& four) {
+  return sum_pairs(sum_pairs(four[0], four[1]), sum_pairs(four[2], four[3]));
+}
+
 /// Each half of a word of bf16 is the upper half of an f32. Of four bytes, pmaddwd takes the first and third
 /// as i16, then the second and fourth.
 Value Words::split_multiply_add(Value sum, Value a, Value b) {
@@ -154,11 +191,7 @@ Value Words::stored(Type type, Value address, int64_t lanes, int64_t count) {
   const auto result = mlir::VectorType::get({lanes}, element);
   const auto alignment = unsigned(size_of(type));
   if (count == lanes) return llvmd::LoadOp::create(ir.b, ir.loc, result, address, alignment);
-  llvm::SmallVector<bool> exist(size_t(lanes), false);
-  std::fill(exist.begin(), exist.begin() + count, true);
-  Value mask = arith::ConstantOp::create(
-      ir.b, ir.loc,
-      mlir::DenseElementsAttr::get(mlir::VectorType::get({lanes}, ir.i1), llvm::ArrayRef<bool>(exist)));
+  Value mask = first_lanes(ir, lanes, count);
   Value zero = arith::ConstantOp::create(ir.b, ir.loc, ir.b.getZeroAttr(result));
   return llvmd::MaskedLoadOp::create(ir.b, ir.loc, result, address, mask, zero, alignment);
 }

@@ -64,6 +64,12 @@ public:
   Value multiply_add(Value sums, Value a, Value b);
   /// f32 of one element of each word's group, of B's type.
   Value widened(Value words, int64_t element);
+  /// f32 of as many bytes, signed, that follow each other.
+  Value widened_bytes(Value address);
+  /// A group of four f32 that follow each other, of which `elements` exist, again and again.
+  Value repeated(Value address, int64_t elements);
+  /// Sums of the four lanes of each group of four vectors of them, as one vector.
+  Value joined(const Values& four);
   Value add(Value sums, Value more);
   Value subtract(Value sums, Value less);
   Value load_sums(Value address, int64_t count);
@@ -89,6 +95,7 @@ private:
   Value wide(Type,
              Value stored); ///< elements of 8 or 16 bits in lanes of 32, the upper bits zero; of i16: sign
   Value stored(Type, Value address, int64_t lanes, int64_t count);
+  Value sum_pairs(Value x, Value y);
   Ir& ir;
 };
 

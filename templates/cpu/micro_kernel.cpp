@@ -61,6 +61,7 @@ public:
     if (tile.sums_ld) sums = parameters[next++];
     for (const EpilogueOperand& operand : tile_operands(p)) operands[operand.name] = parameters[next++];
     if (tile.ragged) ragged_columns = parameters[next++];
+    if (tile.lines) ahead = parameters[next++];
   }
 
   void emit() {
@@ -79,7 +80,7 @@ private:
   const Gemm& p;
   const std::vector<EpilogueOp>& ops;
   const MicroTile& tile;
-  Value args, a, lda, b, ldb, d, c, bias, kc, first, last, ldd, sums, sums_ld, ragged_columns;
+  Value args, a, lda, b, ldb, d, c, bias, kc, first, last, ldd, sums, sums_ld, ragged_columns, ahead;
   std::map<std::string, Value> operands; ///< of the epilogue: addresses; leading dimensions and splat values
   const int64_t lanes;
   const bool dot;
@@ -173,14 +174,24 @@ private:
   }
 
   Values k_loop(const Values& state, Value from, Value to, int64_t unroll) {
-    return ir.loop(from, to, unroll, state, [&](Value, mlir::ValueRange carried) {
+    return ir.loop(from, to, unroll, state, [&](Value k, mlir::ValueRange carried) {
       Values next(carried);
       Value b_at = next.pop_back_val(), a_at = next.pop_back_val();
+      if (unroll == tile.unroll) ask_for_lines(k);
       for (int64_t u = 0; u < unroll; ++u) step(next, a_at, b_at, u, lanes, true);
       next.push_back(advance(a_at, tile.a, tile.a_width, lda, unroll));
       next.push_back(advance(b_at, tile.b, tile.b_width, ldb, unroll));
       return next;
     });
+  }
+
+  void ask_for_lines(Value k) {
+    constexpr int64_t kLine = 64;
+    for (int64_t i = 0; i < tile.lines; ++i) {
+      const int64_t elements = kLine / size_of(ir.isa.element);
+      Value line = ir.at(ahead, ir.mul(k, tile.lines * elements / tile.unroll));
+      ir.prefetch(ir.at(line, i * elements), false, false);
+    }
   }
 
   Value lanes_of(Value sum) { return p.batch_invariant ? ir.sum_lanes_by_halves(sum) : ir.sum_lanes(sum); }
@@ -392,6 +403,7 @@ std::string micro_kernel(Ir& ir, const Gemm& p, const MicroTile& tile) {
   if (tile.sums_ld) parameters.push_back(ir.pointer);
   parameters.append(tile_operands(p).size(), ir.pointer);
   if (tile.ragged) parameters.push_back(ir.i64);
+  if (tile.lines) parameters.push_back(ir.pointer);
   ir.function(name, parameters, true,
               [&](mlir::ValueRange arguments) { Emitter(ir, p, tile, arguments).emit(); });
   return name;

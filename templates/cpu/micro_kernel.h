@@ -29,7 +29,9 @@ struct MicroTile {
   Access a, b;              ///< k_columns for b means the dot form: vectors along k, sums of lanes at the end
   int64_t unroll = 1;       ///< steps of k per iteration
   int64_t prefetch = 0;     ///< distance in steps of k at which B is prefetched; 0: not
-  bool k_multiple = false;  ///< every block of k is a multiple of `unroll`
+  /// Lines of the cache of a B that is packed ahead, asked for in each iteration, from a further argument on.
+  int64_t lines = 0;
+  bool k_multiple = false;   ///< every block of k is a multiple of `unroll`
   bool single_block = false; ///< K is one block: every call is the first and the last
   int64_t k_tail = 0;        ///< dot form: K modulo the vector length, handled by the last block
   bool k_ragged = false;     ///< dot form: that is known at run time
@@ -42,7 +44,8 @@ struct MicroTile {
 };
 
 /// Defines (once) and names the function
-///   (args, a, lda, b, ldb, d, c, bias, kc, first, last[, sums][, tile_operands()...][, ragged columns])
+///   (args, a, lda, b, ldb, d, c, bias, kc, first, last[, sums][, tile_operands()...][, ragged columns][,
+///   lines])
 /// that adds the product over kc steps to the tile: D = alpha AB + beta C on the first block, D += alpha AB
 /// later (with `sums` in D's place but for the final values), and the epilogue on the last. With a gate
 /// `sums` has those of both weights, and gate and beta C belong to the last block. first and last are i64

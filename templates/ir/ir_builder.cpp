@@ -116,8 +116,8 @@ void Ir::store_scalar(Value value, Value address) {
   llvmd::StoreOp::create(b, loc, value, address, unsigned(size_of(isa.element)));
 }
 
-void Ir::prefetch(Value address, bool write) {
-  llvmd::Prefetch::create(b, loc, address, uint32_t(write ? 1 : 0), uint32_t(3), uint32_t(1));
+void Ir::prefetch(Value address, bool write, bool near) {
+  llvmd::Prefetch::create(b, loc, address, uint32_t(write ? 1 : 0), uint32_t(near ? 3 : 2), uint32_t(1));
 }
 
 Value Ir::scalar(double value) { return arith::ConstantOp::create(b, loc, b.getFloatAttr(element, value)); }

@@ -64,7 +64,8 @@ public:
   Value load_vector(Value address, Value count);
   void store_vector(Value, Value address, Value count);
   void store_scalar(Value, Value address);
-  void prefetch(Value address, bool write);
+  /// `near`: into the first level of caches, not only into the second.
+  void prefetch(Value address, bool write, bool near = true);
 
   // Vectors and scalars. The first three make the kernel's type; arithmetic takes any float type.
   Value scalar(double);
