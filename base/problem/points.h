@@ -20,7 +20,7 @@ std::vector<Sizes> default_points(const Gemm&, size_t most = 10);
 struct TunePoints {
   std::vector<Sizes> at;       ///< ascending by the product of sizes, each once; empty without ranges
   std::vector<double> weights; ///< how often each is called, to the others; not all 0
-  size_t kernels = 6;          ///< at most so many are linked
+  size_t kernels = 10;         ///< at most so many are linked
   bool operator==(const TunePoints&) const = default;
 };
 

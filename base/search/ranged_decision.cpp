@@ -76,6 +76,15 @@ public:
     return out;
   }
 
+  /// The default's time at each point, which nothing chosen should exceed; nothing where it is not among
+  /// them.
+  std::vector<double> limits() const {
+    const std::vector<CrossoverKernel> all = kernels(0);
+    for (size_t i = 0; i < records_.size(); ++i)
+      if (records_[i]->origin == "default") return all[i].seconds;
+    return {};
+  }
+
 private:
   static double ratio(const Record& r, const Sizes& at, double change) {
     for (const PointTiming& p : r.points)
@@ -133,11 +142,13 @@ RangedDecision alone(const Gemm& p, const Record& only, std::string reason) {
   return d;
 }
 
-std::string count_text(const RangedDecision& d) {
+/// Kernels are counted once, though two parts may have the same.
+std::string count_text(const Crossover& crossover, const RangedDecision& d) {
+  const size_t count = crossover.taken.size();
   char text[120];
-  std::snprintf(text, sizeof text, "%zu kernel%s, at most %.1f %% behind the best at a point", d.parts.size(),
-                d.parts.size() == 1 ? "" : "s", 100 * d.worst);
-  return text;
+  std::snprintf(text, sizeof text, "%zu kernel%s, at most %.1f %% behind the best at a point", count,
+                count == 1 ? "" : "s", 100 * d.worst);
+  return text + (d.bound->kept ? "" : "; " + bound_text(*d.bound));
 }
 
 /// Of the chosen kernels' time at the points, by weight: the mean of its logarithm.
@@ -171,7 +182,9 @@ struct Choosing {
 
 Choosing choose_kernels(const Gemm& p, const Matrix& all, const CrossoverRules& rules, double favour) {
   const auto of = [&](const Matrix& matrix) {
-    return choose_crossover(matrix.kernels(favour), matrix.weights(), rules);
+    CrossoverRules bounded = rules;
+    bounded.limits = matrix.limits();
+    return choose_crossover(matrix.kernels(favour), matrix.weights(), bounded);
   };
   Choosing best{all, of(all), "", 1};
   if (!p.batch_invariant) return best;
@@ -204,6 +217,14 @@ void share_calls(const Gemm& p, const RecordLog& final, const Choosing& chosen, 
 
 } // namespace
 
+std::string bound_text(const RangedBound& bound) {
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "beyond the bound of %.0f %%, or slower than the default: KERNELS %zu would keep it",
+                100 * kMostRegret, bound.needed);
+  return text;
+}
+
 RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
   RangedDecision d;
   const TunePoints points = points_of(p, final);
@@ -226,10 +247,11 @@ RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
   rules.noise = std::max(rules.noise, threshold);
   const Choosing chosen = choose_kernels(p, matrix, rules, threshold);
   d.found = true, d.regret = chosen.crossover.regret, d.worst = chosen.crossover.worst;
+  d.bound = {chosen.crossover.bound_kept, chosen.crossover.needed};
   d.sum_order = chosen.order, d.order_cost = chosen.cost;
   share_calls(p, final, chosen, d);
   d.improved = d.parts.size() > 1 || d.parts[0].record.origin != "default";
-  d.reason = count_text(d);
+  d.reason = count_text(chosen.crossover, d);
   return d;
 }
 

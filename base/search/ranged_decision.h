@@ -12,12 +12,23 @@ struct RangedWinner {
   SizeSpan taken; ///< from the first size that takes it to the last
 };
 
+/// The bound of a crossover, at the points of the finals: none is more than kMostRegret behind the best
+/// finalist, or behind the default by more than noise.
+struct RangedBound {
+  bool kept = true;
+  size_t needed = 0; ///< so many kernels can keep it
+};
+
+/// What to say where it is not kept.
+std::string bound_text(const RangedBound&);
+
 struct RangedDecision {
-  bool found = false;              ///< false: no finalist is correct and timed at every point
-  std::vector<RangedWinner> parts; ///< ascending; they cover the ranges, each call once
-  bool improved = false;           ///< not the default alone
-  double regret = 0, worst = 0;    ///< of the crossover, at the points of the finals
-  std::string reason;              ///< one line
+  bool found = false;               ///< false: no finalist is correct and timed at every point
+  std::vector<RangedWinner> parts;  ///< ascending; they cover the ranges, each call once
+  bool improved = false;            ///< not the default alone
+  double regret = 0, worst = 0;     ///< of the crossover, at the points of the finals
+  std::optional<RangedBound> bound; ///< nothing where the finals do not decide
+  std::string reason;               ///< one line
   /// Of a batch invariant problem: in which order all of them add up over K, and how many times as long they
   /// take as the best of the finalists of all orders would, at the points by weight.
   std::string sum_order;
@@ -28,11 +39,12 @@ struct RangedDecision {
 /// of the order of sums that is then the fastest. Kernels share the calls by the first range
 /// alone; points that are equal in it count by their mean, and weigh what they weigh together. The points,
 /// their weights and the most kernels are those of the search ("tune_at" of the environment). The default
-/// counts as faster by the noise, so that others take its place for more than that. Where the hold-out finds
-/// the chosen ones slower than the default on average, or too much interfered, the default takes all calls.
-/// Borders are the measured ones ("borders" of the environment), else the geometric mean of the points around
-/// them. Of a search for balanced calls all ratios are geometric means over both regimes; where a finalist
-/// was not timed in bursts at a point, they count as having changed its ratio as the others' there.
+/// counts as faster by the noise, so that others take its place for more than that; and no point takes longer
+/// than by it, where KERNELS are enough. Where the hold-out finds the chosen ones slower than the default on
+/// average, or too much interfered, the default takes all calls. Borders are the measured ones ("borders" of
+/// the environment), else the geometric mean of the points around them. Of a search for balanced calls all
+/// ratios are geometric means over both regimes; where a finalist was not timed in bursts at a point, they
+/// count as having changed its ratio as the others' there.
 RangedDecision decide_ranges(const Gemm&, const RecordLog& final);
 
 /// The same as the decision of any search, for tables: the kernel of the largest calls, with the geometric

@@ -1,5 +1,6 @@
 #include "generator/lock/ranged_entry.h"
 
+#include "base/search/crossover.h"
 #include "base/search/ranged_decision.h"
 #include "base/text/error.h"
 #include "base/text/text.h"
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 namespace deepgen {
 namespace {
@@ -28,8 +30,10 @@ Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<Ra
                  const TunePoints& tuned) {
   Json json = Json::array();
   for (const RangedHoldout& h : holdout) {
-    size_t kernel = 0;
-    while (kernel + 1 < parts.size() && parts[kernel].record.sha256 != h.sha256) ++kernel;
+    size_t kernel = 0; // one kernel may take several parts of the sizes
+    while (kernel + 1 < parts.size() &&
+           (parts[kernel].record.sha256 != h.sha256 || !parts[kernel].taken.holds(h.at)))
+      ++kernel;
     Json point = {{"at", {h.at.m, h.at.n, h.at.k, h.at.batch}}, {"kernel", kernel}};
     add_ratios(point, h.both());
     point["microseconds"] = rounded(1e6 * h.first.seconds);
@@ -41,6 +45,21 @@ Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<Ra
     json.push_back(std::move(point));
   }
   return json;
+}
+
+Json bound_json(const RangedBound& bound) {
+  Json json = {{"share", kMostRegret}, {"kept", bound.kept}};
+  if (!bound.kept) json["kernels"] = bound.needed;
+  return json;
+}
+
+/// Nothing where the evidence does not tell.
+std::optional<RangedBound> bound_in(const Json& evidence) {
+  const auto json = find_in<Json>(evidence, "bound");
+  const auto kept = json ? find_in<bool>(*json, "kept") : std::nullopt;
+  if (!kept) return std::nullopt;
+  const int64_t needed = find_in<int64_t>(*json, "kernels").value_or(0);
+  return RangedBound{*kept, size_t(std::clamp<int64_t>(needed, 0, int64_t(kMostKernels)))};
 }
 
 double at_least_zero(const Json& point, const char* key, double otherwise) {
@@ -131,6 +150,7 @@ LockEntry ranged_entry(const Gemm& p, const std::string& arch, const Device& dev
   const std::vector<RangedHoldout> holdout = holdout_of(final.environment);
   evidence["points"] = points_json(holdout, d.parts, points_of(p, final));
   evidence["regret"] = {rounded(d.regret), rounded(d.worst)};
+  if (d.bound) evidence["bound"] = bound_json(*d.bound);
   if (!d.sum_order.empty())
     evidence["sum_order"] = d.sum_order, evidence["order_cost"] = rounded(d.order_cost);
   if (const std::string vendor = final.environment.value("vendor_name", ""); !vendor.empty())
@@ -169,7 +189,9 @@ std::string why_stale_ranges(const LockEntry& e) {
 }
 
 std::string why_too_many(const LockEntry& e, size_t kernels) {
-  const size_t linked = e.ranges.size() + 1;
+  std::set<std::string> codes = {e.sha256}; // one kernel may take several parts of the sizes
+  for (const LockedPart& part : e.ranges) codes.insert(part.sha256);
+  const size_t linked = codes.size();
   return linked <= kernels
              ? ""
              : "it links " + std::to_string(linked) + " kernels, and KERNELS is " + std::to_string(kernels);
@@ -265,6 +287,16 @@ std::string order_text(const LockEntry& e) {
   return text + words + "\n";
 }
 
+std::string bound_warning(const LockEntry& e) {
+  const std::optional<RangedBound> bound = bound_in(e.evidence);
+  if (!bound || bound->kept) return "";
+  const auto regret = find_in<std::array<double, 2>>(e.evidence, "regret");
+  char behind[60] = "";
+  if (regret)
+    std::snprintf(behind, sizeof behind, "%.1f %% behind the best at a point: ", 100 * (*regret)[1]);
+  return behind + bound_text(*bound);
+}
+
 std::string ranges_text(const LockEntry& e) {
   const std::optional<Gemm> p = ranged_gemm(e.problem);
   if (!p) return "";
@@ -274,7 +306,8 @@ std::string ranges_text(const LockEntry& e) {
     text += "    " + span_text(part.taken, size) + ": " + part.choice.text() + "\n";
   const std::string vendor = visible(find_in<std::string>(e.evidence, "vendor_name").value_or("the vendor"));
   for (const EvidencePoint& point : evidence_points(e.evidence)) text += evidence_line(point, *p, vendor);
-  return text;
+  const std::string warning = bound_warning(e);
+  return text + (warning.empty() ? "" : "    warning: " + warning + "\n");
 }
 
 } // namespace deepgen

@@ -9,6 +9,8 @@
 namespace deepgen {
 namespace {
 
+constexpr size_t kMostEstimated = 6; ///< kernels: what only an estimate tells apart is not worth more code
+
 /// The estimate along one range, with the others at their most.
 class Line {
 public:
@@ -82,7 +84,7 @@ Crossover crossover_of(const Line& line, const std::vector<Choice>& candidates, 
     kernels.push_back(std::move(k));
   }
   CrossoverRules rules;
-  rules.most_kernels = most_kernels;
+  rules.most_kernels = std::min(most_kernels, kMostEstimated);
   return choose_crossover(kernels, line.weights(), rules);
 }
 

@@ -81,6 +81,32 @@ TEST(RangedDecision, MeasuredBordersCount) {
   EXPECT_LT(decide_ranges(p, log).parts[1].taken.least.m, 129);
 }
 
+/// A kernel that is 3 % behind the default at one point is within the bound to the best there. The default is
+/// linked for it all the same, as far as KERNELS allow; else somebody is told.
+TEST(RangedDecision, TheDefaultTakesThePointsWhereOthersLoseToIt) {
+  const Gemm p = tokens();
+  RecordLog log = crossing(p);
+  log.records.resize(1);
+  log.records.push_back(finalist(p, "fast", [](const Sizes& s) { return s.m == 1024 ? 1.03 : 0.5; }));
+  RangedDecision d = decide_ranges(p, log);
+  ASSERT_EQ(d.parts.size(), 3u);
+  EXPECT_EQ(d.parts[1].record.sha256, "default");
+  EXPECT_TRUE(d.parts[1].taken.holds({1024, 64, 64, 1}));
+  ASSERT_TRUE(d.bound);
+  EXPECT_TRUE(d.bound->kept);
+  TunePoints points = default_tune_points(p);
+  points.kernels = 1;
+  log.environment["tune_at"] = tune_points_json(points);
+  d = decide_ranges(p, log);
+  ASSERT_EQ(d.parts.size(), 1u);
+  EXPECT_EQ(d.parts[0].record.sha256, "fast");
+  EXPECT_FALSE(d.bound->kept);
+  EXPECT_EQ(d.bound->needed, 2u);
+  EXPECT_NE(d.reason.find("KERNELS 2 would keep it"), std::string::npos) << d.reason;
+  log.stable = false;
+  EXPECT_FALSE(decide_ranges(p, log).bound) << "the finals do not decide";
+}
+
 TEST(RangedDecision, TheDefaultStaysForNoMoreThanNoise) {
   const Gemm p = tokens();
   RecordLog log = crossing(p);

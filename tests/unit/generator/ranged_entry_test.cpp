@@ -98,6 +98,35 @@ TEST_F(RangedEntryTest, WithMoreKernelsThanAskedForIsStale) {
   EXPECT_NE(s.note.find("it links 2 kernels, and KERNELS is 1"), std::string::npos) << s.note;
 }
 
+/// As where one kernel is the fastest below a size, and again above another.
+TEST_F(RangedEntryTest, AKernelOfSeveralPartsCountsOnce) {
+  final.records.back().points.back().timing.ratio = 0.5;
+  const LockEntry e = entry();
+  ASSERT_EQ(e.ranges.size(), 2u);
+  EXPECT_EQ(e.sha256, e.ranges[0].sha256);
+  EXPECT_EQ(why_stale(e), "");
+  EXPECT_EQ(why_too_many(e, 2), "");
+  EXPECT_EQ(why_too_many(e, 1), "it links 2 kernels, and KERNELS is 1");
+  EXPECT_EQ(e.evidence["points"][1]["kernel"], 0) << "the part that takes 64, not the last one";
+}
+
+TEST_F(RangedEntryTest, WarnsOfTooFewKernels) {
+  EXPECT_EQ(entry().evidence["bound"], (Json{{"share", 0.05}, {"kept", true}}));
+  EXPECT_EQ(bound_warning(entry()), "");
+  final.environment["tune_at"]["kernels"] = 1;
+  LockEntry e = entry();
+  EXPECT_EQ(e.evidence["bound"], (Json{{"share", 0.05}, {"kept", false}, {"kernels", 2}}));
+  EXPECT_NE(bound_warning(e).find("KERNELS 2 would keep it"), std::string::npos) << bound_warning(e);
+  EXPECT_NE(ranges_text(e).find("    warning: "), std::string::npos) << ranges_text(e);
+  EXPECT_EQ(Lock::parse(lock_of(e).serialize(), "x").entries()[0].line(), e.line());
+  for (const Json& damaged : {Json(7), Json{{"kept", "no"}}, Json::array()}) {
+    e.evidence["bound"] = damaged;
+    EXPECT_EQ(bound_warning(e), "");
+  }
+  e.evidence["bound"] = {{"kept", false}, {"kernels", -3}}, e.evidence["regret"] = "much";
+  EXPECT_NE(bound_warning(e), "");
+}
+
 TEST_F(RangedEntryTest, ForOtherPointsIsGoodAndMentioned) {
   const Lock lock = lock_of(entry());
   const auto note = [&](const SelectRequest& r) { return select(Mode::lock, lock, "", {r})[0].note; };
