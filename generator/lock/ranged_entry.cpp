@@ -1,6 +1,7 @@
 #include "generator/lock/ranged_entry.h"
 
 #include "base/search/crossover.h"
+#include "base/search/partition.h"
 #include "base/search/ranged_decision.h"
 #include "base/text/error.h"
 #include "base/text/text.h"
@@ -104,12 +105,6 @@ std::optional<Gemm> ranged_gemm(const std::string& key) {
   }
 }
 
-/// "m 1..63"
-std::string span_text(const SizeSpan& span, Size size) {
-  return std::string(size_names[size_t(size)]) + " " + std::to_string(span.least[size]) + ".." +
-         std::to_string(span.most[size]);
-}
-
 } // namespace
 
 std::vector<EvidencePoint> evidence_points(const Json& evidence) {
@@ -174,18 +169,9 @@ std::string why_stale_ranges(const LockEntry& e) {
   for (const LockedPart& part : parts)
     if (std::string why = why_stale(part, e, problem); !why.empty()) return why;
   if (std::string why = why_several_orders(parts, e, problem); !why.empty()) return why;
-  const Gemm& p = problem.gemm();
-  const Size size = *split_size(p);
-  int64_t next = *p.least[size_t(size)];
-  for (const LockedPart& part : parts) {
-    for (size_t i = 0; i < size_count; ++i)
-      if (Size(i) != size && (part.taken.most[Size(i)] != p.sizes()[Size(i)] ||
-                              part.taken.least[Size(i)] != p.least[i].value_or(p.sizes()[Size(i)])))
-        return "its kernels do not take all sizes " + std::string(size_names[i]);
-    if (part.taken.least[size] != next) return "its kernels leave sizes out, or take them twice";
-    next = part.taken.most[size] + 1;
-  }
-  return next == p.sizes()[size] + 1 ? "" : "its kernels do not take the largest sizes";
+  std::vector<SizeSpan> boxes;
+  for (const LockedPart& part : parts) boxes.push_back(part.taken);
+  return why_no_partition(all_calls(problem.gemm()), boxes);
 }
 
 std::string why_too_many(const LockEntry& e, size_t kernels) {
@@ -233,15 +219,6 @@ const LockEntry* find_other_invariance(const Lock& lock, const Problem& problem,
 }
 
 namespace {
-
-/// "m=16", with several ranges "m=16 k=128".
-std::string sizes_text(const Gemm& p, const Sizes& at) {
-  std::string text;
-  for (size_t i = 0; i < size_count; ++i)
-    if (p.least[i])
-      text += (text.empty() ? "" : " ") + std::string(size_names[i]) + "=" + std::to_string(at[Size(i)]);
-  return text;
-}
 
 std::string ratios_text(const std::array<double, 3>& ratio, double vendor_ratio, const std::string& vendor) {
   char line[160];
@@ -300,10 +277,9 @@ std::string bound_warning(const LockEntry& e) {
 std::string ranges_text(const LockEntry& e) {
   const std::optional<Gemm> p = ranged_gemm(e.problem);
   if (!p) return "";
-  const Size size = *split_size(*p);
   std::string text;
   for (const LockedPart& part : parts_of(e))
-    text += "    " + span_text(part.taken, size) + ": " + part.choice.text() + "\n";
+    text += "    " + span_text(*p, part.taken) + ": " + part.choice.text() + "\n";
   const std::string vendor = visible(find_in<std::string>(e.evidence, "vendor_name").value_or("the vendor"));
   for (const EvidencePoint& point : evidence_points(e.evidence)) text += evidence_line(point, *p, vendor);
   const std::string warning = bound_warning(e);

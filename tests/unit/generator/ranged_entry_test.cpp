@@ -110,6 +110,32 @@ TEST_F(RangedEntryTest, AKernelOfSeveralPartsCountsOnce) {
   EXPECT_EQ(e.evidence["points"][1]["kernel"], 0) << "the part that takes 64, not the last one";
 }
 
+/// Boxes of two sizes are read as they were written, and are checked.
+TEST_F(RangedEntryTest, SeveralRangesAreSharedInBoxes) {
+  LockEntry e = entry();
+  const Problem two = Problem::parse(
+      "gemm m=1..4096 n=512 k=1..512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4");
+  e.problem = two.key();
+  const auto part = [&](const Sizes& least, const Sizes& most) {
+    return LockedPart{e.choice, e.revision, e.sha256, {least, most}};
+  };
+  e.ranges = {part({1, 512, 1, 1}, {63, 512, 512, 1}), part({64, 512, 1, 1}, {4096, 512, 100, 1})};
+  e.taken = SizeSpan{{64, 512, 101, 1}, {4096, 512, 512, 1}};
+  EXPECT_EQ(why_stale(e), "");
+  const LockEntry again = Lock::parse(lock_of(e).serialize(), "x").entries()[0];
+  EXPECT_EQ(again.line(), e.line());
+  EXPECT_EQ(again.ranges, e.ranges);
+  EXPECT_NE(ranges_text(e).find("m 64..4096, k 1..100: "), std::string::npos) << ranges_text(e);
+  EXPECT_NE(ranges_text(e).find("m=64 k=512: "), std::string::npos) << ranges_text(e);
+  LockEntry hole = e;
+  hole.ranges[1].taken.most.k = 99;
+  EXPECT_NE(why_stale(hole).find("leave sizes out"), std::string::npos) << why_stale(hole);
+  hole.ranges[1].taken.most.k = 101;
+  EXPECT_NE(why_stale(hole).find("sizes twice"), std::string::npos) << why_stale(hole);
+  std::swap(hole.ranges[0].taken, *hole.taken);
+  EXPECT_NE(why_stale(hole), "");
+}
+
 TEST_F(RangedEntryTest, WarnsOfTooFewKernels) {
   EXPECT_EQ(entry().evidence["bound"], (Json{{"share", 0.05}, {"kept", true}}));
   EXPECT_EQ(bound_warning(entry()), "");
