@@ -20,7 +20,7 @@
 # With GROUPS, the rows of A and D belong to as many groups, by a table of offsets in device memory, and each has a B of its own.
 # With PREPACKED b, calls take B as deepgen_pack_b() has written it once (docs/prepacked.md); for ARCHS cpu.
 # Of a function with a range: TUNE_AT has the sizes at which it is tuned, with several ranges as 16x128; WEIGHTS how often each is
-# called, to the others; KERNELS how many kernels it links at most, 6 where nothing is said (docs/run_time_sizes.md).
+# called, to the others; KERNELS how many kernels it links at most, 10 where nothing is said (docs/run_time_sizes.md).
 # With BATCH_INVARIANT the bits of a row of D depend neither on M, nor on the row's place, nor on other rows: all kernels of the
 # function add up over K in one order (docs/batch_invariance.md).
 # C symbols are <namespace>_<name>. SEARCH, SEARCH_FILE, BUDGET and SLOTS (candidates in each round) are about how a search

@@ -199,6 +199,30 @@ std::string point_text(const Gemm& p, const Sizes& at) {
   return text;
 }
 
+SizeSpan all_calls(const Gemm& p) {
+  SizeSpan all{p.sizes(), p.sizes()};
+  for (Size size : ranges_of(p)) all.least[size] = *p.least[size_t(size)];
+  return all;
+}
+
+size_t count_ranges(const Gemm& p) { return ranges_of(p).size(); }
+
+std::string sizes_text(const Gemm& p, const Sizes& at) {
+  std::string text;
+  for (Size size : ranges_of(p))
+    text +=
+        (text.empty() ? "" : " ") + std::string(size_names[size_t(size)]) + "=" + std::to_string(at[size]);
+  return text;
+}
+
+std::string span_text(const Gemm& p, const SizeSpan& span) {
+  std::string text;
+  for (Size size : ranges_of(p))
+    text += (text.empty() ? "" : ", ") + std::string(size_names[size_t(size)]) + " " +
+            std::to_string(span.least[size]) + ".." + std::to_string(span.most[size]);
+  return text;
+}
+
 std::optional<Size> split_size(const Gemm& p) {
   const std::vector<Size> ranges = ranges_of(p);
   return ranges.empty() ? std::nullopt : std::optional(ranges.front());

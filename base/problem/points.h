@@ -20,7 +20,7 @@ std::vector<Sizes> default_points(const Gemm&, size_t most = 10);
 struct TunePoints {
   std::vector<Sizes> at;       ///< ascending by the product of sizes, each once; empty without ranges
   std::vector<double> weights; ///< how often each is called, to the others; not all 0
-  size_t kernels = 6;          ///< at most so many are linked
+  size_t kernels = 10;         ///< at most so many are linked
   bool operator==(const TunePoints&) const = default;
 };
 
@@ -38,11 +38,19 @@ void check_points(const Gemm&, const TunePoints&, const std::string& where);
 /// "64"; with several ranges "16x128".
 std::string point_text(const Gemm&, const Sizes&);
 
+/// All that a call may pass, but 0.
+SizeSpan all_calls(const Gemm&);
+size_t count_ranges(const Gemm&);
+/// Of the sizes that are ranges: "m=16", "m=16 k=128".
+std::string sizes_text(const Gemm&, const Sizes&);
+/// "m 1..63", "m 1..63, k 1..512".
+std::string span_text(const Gemm&, const SizeSpan&);
+
 /// The points, and between neighbours of which one size alone differs two more: a little above the lower one,
 /// and the geometric mean. Each of those weighs as much as its neighbours do on average. There kernels of a
 /// search that knows the points are compared once more.
 TunePoints final_points(const TunePoints&);
-/// The first size that is a range: kernels of a function share the calls by it.
+/// The first size that is a range.
 std::optional<Size> split_size(const Gemm&);
 
 } // namespace deepgen

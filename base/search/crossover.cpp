@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <tuple>
 
 namespace deepgen {
@@ -26,6 +28,10 @@ void check(const std::vector<CrossoverKernel>& kernels, const std::vector<double
     sum += w;
   }
   if (!(sum > 0) || !std::isfinite(sum)) refuse("all weights are 0, or their sum is no number");
+  if (!rules.limits.empty() && rules.limits.size() != weights.size())
+    refuse("there are not as many limits as points");
+  for (double limit : rules.limits)
+    if (!(limit > 0)) refuse("a limit is not above 0");
   for (const CrossoverKernel& k : kernels) {
     if (k.seconds.size() != weights.size())
       refuse("'" + k.name + "' has not as many times as there are points");
@@ -34,10 +40,10 @@ void check(const std::vector<CrossoverKernel>& kernels, const std::vector<double
   }
 }
 
-/// How far a set of kernels is from the best at every point. Compared as the header says, but for code and
-/// names.
+/// How far a set of kernels is from the best at every point: the mean of its regrets, and its largest excess.
+/// Compared as the header says, but for code and names.
 struct Quality {
-  double regret = kNever, worst = kNever;
+  double regret = kNever, excess = kNever;
 };
 
 /// Regrets of all kernels at all points, and the search of the best set of a size among them.
@@ -67,24 +73,43 @@ public:
   double regret(size_t kernel, size_t point) const {
     return kernels_[kernel].seconds[point] / best_[point] - 1;
   }
+  /// Of a regret at the point.
+  double excess(double regret, size_t point) const {
+    const double beyond = regret - rules_.most_regret;
+    if (rules_.limits.empty()) return beyond;
+    const double limit = std::max(rules_.limits[point], best_[point]);
+    return std::max(beyond, best_[point] * (1 + regret) / limit - 1);
+  }
+  bool keeps_bound(double excess) const { return excess <= rules_.noise; }
   size_t candidates() const { return order_.size(); }
 
-  /// The best set of exactly this many kernels; earlier ones of the order win ties.
-  std::vector<size_t> best_of(size_t count) {
-    found_.clear(), quality_ = {};
+  /// The best set of exactly this many kernels that is better than `smaller` by more than the noise; none
+  /// where no set is. Earlier ones of the order win ties.
+  std::vector<size_t> best_of(size_t count, const std::optional<Quality>& smaller) {
+    found_.clear(), quality_ = {}, smaller_ = smaller;
     std::vector<size_t> chosen;
     extend(chosen, 0, count, std::vector<double>(weights_.size(), kNever));
     return found_;
   }
   Quality quality() const { return quality_; }
-
-  bool keeps_bound(double worst) const { return worst <= rules_.most_regret + rules_.noise; }
   /// Whether x is better than y by more than `margin` of the weighted time.
   bool better(const Quality& x, const Quality& y, double margin) const {
-    const bool kept = keeps_bound(x.worst);
-    if (kept != keeps_bound(y.worst)) return kept;
+    const bool kept = keeps_bound(x.excess);
+    if (kept != keeps_bound(y.excess)) return kept;
     return kept ? x.regret < y.regret - margin
-                : std::tuple(x.worst, x.regret) < std::tuple(y.worst - margin, y.regret);
+                : std::tuple(x.excess, x.regret) < std::tuple(y.excess - margin, y.regret);
+  }
+
+  /// The fewest kernels that keep the bound at every point. All together do, as the best of each is one.
+  size_t fewest_that_keep() const {
+    std::vector<std::vector<size_t>> good(weights_.size()); // of each point
+    for (size_t i = 0; i < good.size(); ++i)
+      for (size_t k : order_)
+        if (keeps_bound(excess(regret(k, i), i))) good[i].push_back(k);
+    std::vector<size_t> chosen;
+    size_t count = 1;
+    while (count < order_.size() && !serve_all(good, chosen, count)) ++count;
+    return count;
   }
 
 private:
@@ -97,6 +122,7 @@ private:
   std::vector<std::vector<double>> rest_; ///< least regrets, from each place of the order on
   std::vector<size_t> found_;
   Quality quality_;
+  std::optional<Quality> smaller_; ///< of the smaller set that was taken
 
   bool preferred(size_t x, size_t y) const {
     const CrossoverKernel &a = kernels_[x], &b = kernels_[y];
@@ -117,25 +143,73 @@ private:
   }
 
   Quality quality_of(const std::vector<double>& regrets) const {
-    double sum = 0, worst = 0;
+    Quality q{0, -1};
     for (size_t i = 0; i < regrets.size(); ++i) {
-      if (weights_[i] > 0) sum += weights_[i] * regrets[i]; // not 0 times infinity
-      worst = std::max(worst, regrets[i]);
+      if (weights_[i] > 0) q.regret += weights_[i] * regrets[i]; // not 0 times infinity
+      q.excess = std::max(q.excess, excess(regrets[i], i));
     }
-    return {sum / sum_, worst};
+    q.regret /= sum_;
+    return q;
   }
 
-  /// Branch and bound: a branch that could not be better even with all kernels behind it is left.
+  /// Whether so many more kernels are good for the points for which none of the chosen ones is. The point
+  /// with the fewest good ones comes first, one of which has to be chosen.
+  static bool serve_all(const std::vector<std::vector<size_t>>& good, std::vector<size_t>& chosen,
+                        size_t more) {
+    const std::vector<size_t>* narrow = nullptr;
+    for (const std::vector<size_t>& list : good) {
+      const bool served =
+          std::find_first_of(list.begin(), list.end(), chosen.begin(), chosen.end()) != list.end();
+      if (!served && (!narrow || list.size() < narrow->size())) narrow = &list;
+    }
+    if (!narrow) return true;
+    for (size_t k : *narrow) {
+      if (more == 0) return false;
+      chosen.push_back(k);
+      if (serve_all(good, chosen, more - 1)) return true;
+      chosen.pop_back();
+    }
+    return false;
+  }
+
+  /// What `more` of the kernels from the place of the order on cannot exceed: not all of them together, and
+  /// not the sum of what the best of them gain each by itself.
+  Quality bound_of(const std::vector<double>& regrets, size_t place, size_t more) const {
+    std::vector<double> with_rest = regrets;
+    double now = 0;
+    for (size_t i = 0; i < regrets.size(); ++i) {
+      with_rest[i] = std::min(regrets[i], rest_[place][i]);
+      if (weights_[i] > 0) now += weights_[i] * regrets[i];
+    }
+    Quality bound = quality_of(with_rest);
+    if (!std::isfinite(now)) return bound;
+    std::vector<double> gains;
+    for (size_t k = place; k < order_.size(); ++k) {
+      gains.push_back(0);
+      for (size_t i = 0; i < regrets.size(); ++i)
+        if (weights_[i] > 0) gains.back() += weights_[i] * std::max(0.0, regrets[i] - regret(order_[k], i));
+    }
+    const auto end = gains.begin() + std::ptrdiff_t(std::min(more, gains.size()));
+    std::partial_sort(gains.begin(), end, gains.end(), std::greater<>());
+    constexpr double kRounding = 1e-12;
+    bound.regret =
+        std::max(bound.regret, (now - std::accumulate(gains.begin(), end, 0.0)) / sum_ - kRounding);
+    return bound;
+  }
+
+  bool may_be_taken(const Quality& q) const {
+    return (!smaller_ || better(q, *smaller_, rules_.noise)) && (found_.empty() || better(q, quality_, 0));
+  }
+
+  /// Branch and bound: a branch that could not be better is left.
   void extend(std::vector<size_t>& chosen, size_t place, size_t count, const std::vector<double>& regrets) {
     if (chosen.size() == count) {
       const Quality q = quality_of(regrets);
-      if (found_.empty() || better(q, quality_, 0)) found_ = chosen, quality_ = q;
+      if (may_be_taken(q)) found_ = chosen, quality_ = q;
       return;
     }
     if (order_.size() - place < count - chosen.size()) return;
-    std::vector<double> bound = regrets;
-    for (size_t i = 0; i < bound.size(); ++i) bound[i] = std::min(bound[i], rest_[place][i]);
-    if (!found_.empty() && !better(quality_of(bound), quality_, 0)) return;
+    if (!may_be_taken(bound_of(regrets, place, count - chosen.size()))) return;
     std::vector<double> with = regrets;
     for (size_t i = 0; i < with.size(); ++i) with[i] = std::min(with[i], regret(order_[place], i));
     chosen.push_back(order_[place]);
@@ -146,7 +220,8 @@ private:
 };
 
 /// Of the set, the kernel of each point: the best there, or the neighbour's where that is as good up to the
-/// noise. By dynamic programming over the points: fewest changes, then least regret.
+/// noise and keeps the bound, where the best does. By dynamic programming over the points: fewest changes,
+/// then least regret.
 std::vector<size_t> assign(const Chooser& chooser, const std::vector<size_t>& set, size_t points,
                            double noise) {
   using Cost = std::tuple<size_t, double>; // changes, regret
@@ -157,7 +232,9 @@ std::vector<size_t> assign(const Chooser& chooser, const std::vector<size_t>& se
     for (size_t k : set) best = std::min(best, chooser.regret(k, i));
     for (size_t k = 0; k < set.size(); ++k) {
       const double regret = chooser.regret(set[k], i);
-      const bool allowed = regret == best || regret <= best + noise;
+      const bool allowed =
+          regret == best || (regret <= best + noise && (chooser.keeps_bound(chooser.excess(regret, i)) ||
+                                                        !chooser.keeps_bound(chooser.excess(best, i))));
       const size_t penalty = allowed ? 0 : points; // more than all changes
       cost[i][k] = {penalty, 0};
       for (size_t before = 0; i > 0 && before < set.size(); ++before) {
@@ -181,26 +258,26 @@ Crossover choose_crossover(const std::vector<CrossoverKernel>& kernels, const st
   check(kernels, weights, rules);
   Chooser chooser(kernels, weights, rules);
   std::vector<size_t> set;
-  Quality quality;
+  std::optional<Quality> quality;
   // A larger set must gain more than the noise over the smaller one that was taken.
-  for (size_t count = 1; count <= std::min(rules.most_kernels, chooser.candidates()); ++count) {
-    const std::vector<size_t> next = chooser.best_of(count);
-    if (set.empty() || chooser.better(chooser.quality(), quality, rules.noise))
+  for (size_t count = 1; count <= std::min(rules.most_kernels, chooser.candidates()); ++count)
+    if (const std::vector<size_t> next = chooser.best_of(count, quality); !next.empty())
       set = next, quality = chooser.quality();
-  }
   Crossover out;
   out.at = assign(chooser, set, weights.size(), rules.noise);
+  out.bound_kept = true;
+  out.needed = chooser.fewest_that_keep();
   double sum = 0, total = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
     out.regrets.push_back(chooser.regret(out.at[i], i));
     out.worst = std::max(out.worst, out.regrets[i]);
+    out.bound_kept = out.bound_kept && chooser.keeps_bound(chooser.excess(out.regrets[i], i));
     sum += weights[i] * out.regrets[i], total += weights[i];
   }
   out.regret = sum / total;
   out.taken = out.at;
   std::sort(out.taken.begin(), out.taken.end());
   out.taken.erase(std::unique(out.taken.begin(), out.taken.end()), out.taken.end());
-  out.bound_kept = chooser.keeps_bound(out.worst);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include "base/json/json_text.h"
 #include "base/kernel/regime.h"
 #include "base/search/crossover.h"
+#include "base/search/partition.h"
 #include "base/search/sum_orders.h"
 #include "base/search/tune_points_json.h"
 #include "base/text/error.h"
@@ -12,23 +13,22 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <map>
 
 namespace deepgen {
 namespace {
 
-/// The finalists that were timed at every point, and their ratios by the size that splits.
+/// The finalists that were timed at every point, and their ratios there.
 class Matrix {
 public:
-  Matrix(const Gemm& p, const RecordLog& final, const TunePoints& points) : size_(*split_size(p)) {
+  Matrix(const RecordLog& final, const TunePoints& points) {
     for (const Record& r : final.records)
       if (r.stage == "final" && r.ok() && r.timing && !r.is_vendor() && !r.points.empty() && !known(r))
         records_.push_back(&r);
     for (size_t i = 0; i < points.at.size(); ++i) {
       const Sizes& at = points.at[i];
-      if (std::all_of(records_.begin(), records_.end(), [&](const Record* r) { return r->at(at); }))
-        points_[at[size_]].push_back(at), weights_[at[size_]] += points.weights[i], timed_at_.push_back(at),
-            weights_of_all_.push_back(points.weights[i]);
+      const bool again = std::find(points_.begin(), points_.end(), at) != points_.end();
+      if (!again && std::all_of(records_.begin(), records_.end(), [&](const Record* r) { return r->at(at); }))
+        points_.push_back(at), weights_.push_back(points.weights[i]);
     }
   }
 
@@ -38,26 +38,14 @@ public:
     one.records_ = of_order(records_, order);
     return one;
   }
-  /// All that they were timed at, and weights, before points that are equal in the size that splits count as
-  /// one.
-  const std::vector<Sizes>& timed_at() const { return timed_at_; }
-  const std::vector<double>& weights_of_all() const { return weights_of_all_; }
-
   bool empty() const { return records_.empty() || points_.empty(); }
   const std::vector<const Record*>& records() const { return records_; }
-  /// Ascending.
-  std::vector<int64_t> values() const {
-    std::vector<int64_t> out;
-    for (const auto& [value, at] : points_) out.push_back(value);
-    return out;
-  }
-
+  /// Ascending by the product of sizes.
+  const std::vector<Sizes>& points() const { return points_; }
   std::vector<double> weights() const {
-    std::vector<double> out;
-    for (const auto& [value, weight] : weights_) out.push_back(weight);
     // The points that count may be those that somebody could not be timed at.
-    if (std::all_of(out.begin(), out.end(), [](double w) { return w == 0; })) out.assign(out.size(), 1);
-    return out;
+    const bool none = std::all_of(weights_.begin(), weights_.end(), [](double w) { return w == 0; });
+    return none ? std::vector<double>(weights_.size(), 1) : weights_;
   }
 
   /// `favour`: the share of its time that the default is given.
@@ -65,15 +53,20 @@ public:
     std::vector<CrossoverKernel> out;
     for (const Record* r : records_) {
       CrossoverKernel k{r->choice.text(), r->code_bytes, {}};
-      for (const auto& [value, list] : points_) {
-        double sum = 0;
-        for (const Sizes& at : list) sum += std::log(std::max(ratio(*r, at), 1e-9));
-        const double mean = std::exp(sum / double(list.size()));
-        k.seconds.push_back(r->origin == "default" ? mean * (1 - favour) : mean);
-      }
+      for (const Sizes& at : points_)
+        k.seconds.push_back(std::max(ratio(*r, at), 1e-9) * (r->origin == "default" ? 1 - favour : 1));
       out.push_back(std::move(k));
     }
     return out;
+  }
+
+  /// The default's time at each point, which nothing chosen should exceed; nothing where it is not among
+  /// them.
+  std::vector<double> limits() const {
+    const std::vector<CrossoverKernel> all = kernels(0);
+    for (size_t i = 0; i < records_.size(); ++i)
+      if (records_[i]->origin == "default") return all[i].seconds;
+    return {};
   }
 
 private:
@@ -95,12 +88,9 @@ private:
     return ratio(r, at, changes.empty() ? 1 : std::sqrt(changes[changes.size() / 2]));
   }
 
-  Size size_;
   std::vector<const Record*> records_;
-  std::map<int64_t, std::vector<Sizes>> points_;
-  std::map<int64_t, double> weights_;
-  std::vector<Sizes> timed_at_;
-  std::vector<double> weights_of_all_;
+  std::vector<Sizes> points_;
+  std::vector<double> weights_;
 
   /// The default runs twice.
   bool known(const Record& r) const {
@@ -109,21 +99,15 @@ private:
   }
 };
 
-SizeSpan all_calls(const Gemm& p) {
-  SizeSpan all{p.sizes(), p.sizes()};
-  for (size_t i = 0; i < size_count; ++i)
-    if (p.least[i]) all.least[Size(i)] = *p.least[i];
-  return all;
-}
-
-/// The first size of `after`, above `low` and at most `high`.
-int64_t border(const std::vector<Border>& measured, const Record& before, const Record& after, int64_t low,
-               int64_t high) {
+/// The measured one, else between the points.
+int64_t first_after(const std::vector<Border>& measured, const PartitionBorder& border,
+                    const std::vector<const Record*>& records) {
   for (const Border& b : measured)
-    if (b.before == before.sha256 && b.after == after.sha256 && b.first > low && b.first <= high)
+    if (b.before == records[border.before]->sha256 && b.after == records[border.after]->sha256 &&
+        b.first > border.low && b.first <= border.high &&
+        (!b.size || (b.size == border.size && b.at == border.at)))
       return b.first;
-  const int64_t middle = std::llround(std::sqrt(double(low) * double(high)));
-  return std::clamp(middle, low + 1, high);
+  return middle_of(border);
 }
 
 RangedDecision alone(const Gemm& p, const Record& only, std::string reason) {
@@ -133,11 +117,13 @@ RangedDecision alone(const Gemm& p, const Record& only, std::string reason) {
   return d;
 }
 
-std::string count_text(const RangedDecision& d) {
+/// Kernels are counted once, though two parts may have the same.
+std::string count_text(const Crossover& crossover, const RangedDecision& d) {
+  const size_t count = crossover.taken.size();
   char text[120];
-  std::snprintf(text, sizeof text, "%zu kernel%s, at most %.1f %% behind the best at a point", d.parts.size(),
-                d.parts.size() == 1 ? "" : "s", 100 * d.worst);
-  return text;
+  std::snprintf(text, sizeof text, "%zu kernel%s, at most %.1f %% behind the best at a point", count,
+                count == 1 ? "" : "s", 100 * d.worst);
+  return text + (d.bound->kept ? "" : "; " + bound_text(*d.bound));
 }
 
 /// Of the chosen kernels' time at the points, by weight: the mean of its logarithm.
@@ -171,13 +157,15 @@ struct Choosing {
 
 Choosing choose_kernels(const Gemm& p, const Matrix& all, const CrossoverRules& rules, double favour) {
   const auto of = [&](const Matrix& matrix) {
-    return choose_crossover(matrix.kernels(favour), matrix.weights(), rules);
+    CrossoverRules bounded = rules;
+    bounded.limits = matrix.limits();
+    return choose_crossover(matrix.kernels(favour), matrix.weights(), bounded);
   };
   Choosing best{all, of(all), "", 1};
   if (!p.batch_invariant) return best;
   const double free = mean_of(best.matrix, best.crossover);
   double least = std::numeric_limits<double>::infinity();
-  for (const std::string& order : orders_by_time(all.records(), all.timed_at(), all.weights_of_all())) {
+  for (const std::string& order : orders_by_time(all.records(), all.points(), all.weights())) {
     const Matrix matrix = all.of(order);
     const Crossover crossover = of(matrix);
     if (const double mean = mean_of(matrix, crossover); mean < least)
@@ -186,28 +174,59 @@ Choosing choose_kernels(const Gemm& p, const Matrix& all, const CrossoverRules& 
   return best;
 }
 
-void share_calls(const Gemm& p, const RecordLog& final, const Choosing& chosen, RangedDecision& d) {
-  const Crossover& crossover = chosen.crossover;
+/// Of the point: the chosen kernel, and with several ranges, where points have no order in which neighbours
+/// could share one, the others of the set that are as good up to the noise and keep the bound.
+std::vector<size_t> good_at(const Choosing& chosen, const std::vector<CrossoverKernel>& kernels, size_t point,
+                            double noise) {
+  const auto seconds = [&](size_t k) { return kernels[k].seconds[point]; };
+  const size_t own = chosen.crossover.at[point];
+  double best = seconds(own);
+  for (const CrossoverKernel& k : kernels) best = std::min(best, k.seconds[point]);
+  double most = std::min(seconds(own) * (1 + noise), best * (1 + kMostRegret));
+  if (const std::vector<double> limits = chosen.matrix.limits(); !limits.empty())
+    most = std::min(most, limits[point]);
+  std::vector<size_t> good = {own};
+  for (size_t k : chosen.crossover.taken)
+    if (k != own && seconds(k) <= std::max(most, seconds(own))) good.push_back(k);
+  return good;
+}
+
+std::vector<PartitionPoint> points_to_share(const Gemm& p, const Choosing& chosen, double noise) {
+  const std::vector<CrossoverKernel> kernels = chosen.matrix.kernels(0);
+  const std::vector<Sizes>& at = chosen.matrix.points();
+  std::vector<PartitionPoint> points;
+  for (size_t i = 0; i < at.size(); ++i)
+    points.push_back({at[i], count_ranges(p) == 1 ? std::vector<size_t>{chosen.crossover.at[i]}
+                                                  : good_at(chosen, kernels, i, noise)});
+  return points;
+}
+
+void share_calls(const Gemm& p, const RecordLog& final, const Choosing& chosen, double noise,
+                 RangedDecision& d) {
   const auto& records = chosen.matrix.records();
-  const std::vector<int64_t> values = chosen.matrix.values();
   const std::vector<Border> measured = borders_of(final.environment);
-  const Size size = *split_size(p);
-  d.parts = {{*records[crossover.at[0]], all_calls(p)}};
-  for (size_t i = 1; i < values.size(); ++i) {
-    if (crossover.at[i] == crossover.at[i - 1]) continue;
-    const Record &before = *records[crossover.at[i - 1]], &after = *records[crossover.at[i]];
-    const int64_t first = border(measured, before, after, values[i - 1], values[i]);
-    d.parts.push_back({after, all_calls(p)});
-    set_border(d, d.parts.size() - 1, size, first);
-  }
+  const Partition partition =
+      partition_of(all_calls(p), points_to_share(p, chosen, noise),
+                   [&](const PartitionBorder& b) { return first_after(measured, b, records); });
+  for (const PartitionBox& box : partition.boxes) d.parts.push_back({*records[box.kernel], box.span});
+  for (const PartitionBorder& b : partition.borders)
+    d.borders.push_back({b.size, b.low, b.high, records[b.before]->sha256, records[b.after]->sha256, b.at});
 }
 
 } // namespace
 
+std::string bound_text(const RangedBound& bound) {
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "beyond the bound of %.0f %%, or slower than the default: KERNELS %zu would keep it",
+                100 * kMostRegret, bound.needed);
+  return text;
+}
+
 RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
   RangedDecision d;
   const TunePoints points = points_of(p, final);
-  const Matrix matrix(p, final, final_points(points));
+  const Matrix matrix(final, final_points(points));
   if (matrix.empty()) {
     d.reason = "no candidate was both correct and timed at the points of the range";
     return d;
@@ -226,10 +245,11 @@ RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
   rules.noise = std::max(rules.noise, threshold);
   const Choosing chosen = choose_kernels(p, matrix, rules, threshold);
   d.found = true, d.regret = chosen.crossover.regret, d.worst = chosen.crossover.worst;
+  d.bound = {chosen.crossover.bound_kept, chosen.crossover.needed};
   d.sum_order = chosen.order, d.order_cost = chosen.cost;
-  share_calls(p, final, chosen, d);
+  share_calls(p, final, chosen, rules.noise, d);
   d.improved = d.parts.size() > 1 || d.parts[0].record.origin != "default";
-  d.reason = count_text(d);
+  d.reason = count_text(chosen.crossover, d);
   return d;
 }
 
@@ -261,25 +281,32 @@ TunePoints points_of(const Gemm& p, const RecordLog& final) {
   return get_tune_points(final.environment, "tune_at", p, "the search's log");
 }
 
-void set_border(RangedDecision& d, size_t part, Size size, int64_t first) {
-  d.parts[part - 1].taken.most[size] = first - 1;
-  d.parts[part].taken.least[size] = first;
-}
-
 std::vector<Border> borders_of(const Json& environment) {
   std::vector<Border> out;
   const std::string where = "borders";
   if (!environment.contains("borders")) return out;
-  for (const Json& item : get<std::vector<Json>>(environment, "borders", where))
-    out.push_back({get_name(item, "before", where), get_name(item, "after", where),
-                   get_count(item, "first", where, 1)});
+  for (const Json& item : get<std::vector<Json>>(environment, "borders", where)) {
+    Border b{get_name(item, "before", where), get_name(item, "after", where),
+             get_count(item, "first", where, 1)};
+    if (item.contains("size")) {
+      const auto name = std::find(size_names.begin(), size_names.end(), get_name(item, "size", where));
+      if (name == size_names.end()) throw Error("a border is along no size", where, excerpt(item));
+      const auto at = get<std::array<int64_t, size_count>>(item, "at", where);
+      b.size = Size(name - size_names.begin()), b.at = {at[0], at[1], at[2], at[3]};
+    }
+    out.push_back(std::move(b));
+  }
   return out;
 }
 
 Json to_json(const std::vector<Border>& borders) {
   Json json = Json::array();
-  for (const Border& b : borders)
+  for (const Border& b : borders) {
     json.push_back({{"before", b.before}, {"after", b.after}, {"first", b.first}});
+    if (b.size)
+      json.back()["size"] = size_names[size_t(*b.size)],
+      json.back()["at"] = {b.at.m, b.at.n, b.at.k, b.at.batch};
+  }
   return json;
 }
 

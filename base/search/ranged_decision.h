@@ -9,15 +9,36 @@ namespace deepgen {
 
 struct RangedWinner {
   Record record;  ///< of stage "final"
-  SizeSpan taken; ///< from the first size that takes it to the last
+  SizeSpan taken; ///< from the first sizes that take it to the last
 };
 
+/// Where two parts meet: along `size`, above `low` and at most at `high`.
+struct RangedBorder {
+  Size size = Size::m;
+  int64_t low = 0, high = 0;
+  std::string before, after; ///< SHA-256 of kernels on either side
+  Sizes at;                  ///< the sizes beside it at which both are compared
+};
+
+/// The bound of a crossover, at the points of the finals: none is more than kMostRegret behind the best
+/// finalist, or behind the default by more than noise.
+struct RangedBound {
+  bool kept = true;
+  size_t needed = 0; ///< so many kernels can keep it
+};
+
+/// What to say where it is not kept.
+std::string bound_text(const RangedBound&);
+
 struct RangedDecision {
-  bool found = false;              ///< false: no finalist is correct and timed at every point
-  std::vector<RangedWinner> parts; ///< ascending; they cover the ranges, each call once
-  bool improved = false;           ///< not the default alone
-  double regret = 0, worst = 0;    ///< of the crossover, at the points of the finals
-  std::string reason;              ///< one line
+  bool found = false; ///< false: no finalist is correct and timed at every point
+  std::vector<RangedWinner>
+      parts; ///< they cover the ranges, each call once; the largest calls are the last's
+  std::vector<RangedBorder> borders; ///< where they meet
+  bool improved = false;             ///< not the default alone
+  double regret = 0, worst = 0;      ///< of the crossover, at the points of the finals
+  std::optional<RangedBound> bound;  ///< nothing where the finals do not decide
+  std::string reason;                ///< one line
   /// Of a batch invariant problem: in which order all of them add up over K, and how many times as long they
   /// take as the best of the finalists of all orders would, at the points by weight.
   std::string sum_order;
@@ -25,14 +46,15 @@ struct RangedDecision {
 };
 
 /// What the finals say, by a crossover over all their points; of a batch invariant problem, among the kernels
-/// of the order of sums that is then the fastest. Kernels share the calls by the first range
-/// alone; points that are equal in it count by their mean, and weigh what they weigh together. The points,
+/// of the order of sums that is then the fastest. Kernels share the calls in boxes
+/// (base/search/partition.h). The points,
 /// their weights and the most kernels are those of the search ("tune_at" of the environment). The default
-/// counts as faster by the noise, so that others take its place for more than that. Where the hold-out finds
-/// the chosen ones slower than the default on average, or too much interfered, the default takes all calls.
-/// Borders are the measured ones ("borders" of the environment), else the geometric mean of the points around
-/// them. Of a search for balanced calls all ratios are geometric means over both regimes; where a finalist
-/// was not timed in bursts at a point, they count as having changed its ratio as the others' there.
+/// counts as faster by the noise, so that others take its place for more than that; and no point takes longer
+/// than by it, where KERNELS are enough. Where the hold-out finds the chosen ones slower than the default on
+/// average, or too much interfered, the default takes all calls. Borders are the measured ones ("borders" of
+/// the environment), else the geometric mean of the points around them. Of a search for balanced calls all
+/// ratios are geometric means over both regimes; where a finalist was not timed in bursts at a point, they
+/// count as having changed its ratio as the others' there.
 RangedDecision decide_ranges(const Gemm&, const RecordLog& final);
 
 /// The same as the decision of any search, for tables: the kernel of the largest calls, with the geometric
@@ -41,13 +63,13 @@ Decision mean_decision(const Gemm&, const RecordLog& final);
 
 /// What the search was for: "tune_at" of a log's environment, else default_tune_points().
 TunePoints points_of(const Gemm&, const RecordLog&);
-/// Moves the border between a part and the one before it.
-void set_border(RangedDecision&, size_t part, Size, int64_t first);
 
 /// A border that was measured: `after` is faster from `first` on.
 struct Border {
   std::string before, after; ///< SHA-256
   int64_t first = 0;
+  std::optional<Size> size = {}; ///< nothing with one range
+  Sizes at = {};                 ///< where `size` is told: the sizes beside it
 };
 /// In "borders" of a log's environment. Throws Error when they are malformed.
 std::vector<Border> borders_of(const Json& environment);

@@ -1,5 +1,7 @@
 #include "generator/lock/ranged_entry.h"
 
+#include "base/search/crossover.h"
+#include "base/search/partition.h"
 #include "base/search/ranged_decision.h"
 #include "base/text/error.h"
 #include "base/text/text.h"
@@ -8,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 namespace deepgen {
 namespace {
@@ -28,8 +31,10 @@ Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<Ra
                  const TunePoints& tuned) {
   Json json = Json::array();
   for (const RangedHoldout& h : holdout) {
-    size_t kernel = 0;
-    while (kernel + 1 < parts.size() && parts[kernel].record.sha256 != h.sha256) ++kernel;
+    size_t kernel = 0; // one kernel may take several parts of the sizes
+    while (kernel + 1 < parts.size() &&
+           (parts[kernel].record.sha256 != h.sha256 || !parts[kernel].taken.holds(h.at)))
+      ++kernel;
     Json point = {{"at", {h.at.m, h.at.n, h.at.k, h.at.batch}}, {"kernel", kernel}};
     add_ratios(point, h.both());
     point["microseconds"] = rounded(1e6 * h.first.seconds);
@@ -41,6 +46,21 @@ Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<Ra
     json.push_back(std::move(point));
   }
   return json;
+}
+
+Json bound_json(const RangedBound& bound) {
+  Json json = {{"share", kMostRegret}, {"kept", bound.kept}};
+  if (!bound.kept) json["kernels"] = bound.needed;
+  return json;
+}
+
+/// Nothing where the evidence does not tell.
+std::optional<RangedBound> bound_in(const Json& evidence) {
+  const auto json = find_in<Json>(evidence, "bound");
+  const auto kept = json ? find_in<bool>(*json, "kept") : std::nullopt;
+  if (!kept) return std::nullopt;
+  const int64_t needed = find_in<int64_t>(*json, "kernels").value_or(0);
+  return RangedBound{*kept, size_t(std::clamp<int64_t>(needed, 0, int64_t(kMostKernels)))};
 }
 
 double at_least_zero(const Json& point, const char* key, double otherwise) {
@@ -85,12 +105,6 @@ std::optional<Gemm> ranged_gemm(const std::string& key) {
   }
 }
 
-/// "m 1..63"
-std::string span_text(const SizeSpan& span, Size size) {
-  return std::string(size_names[size_t(size)]) + " " + std::to_string(span.least[size]) + ".." +
-         std::to_string(span.most[size]);
-}
-
 } // namespace
 
 std::vector<EvidencePoint> evidence_points(const Json& evidence) {
@@ -131,6 +145,7 @@ LockEntry ranged_entry(const Gemm& p, const std::string& arch, const Device& dev
   const std::vector<RangedHoldout> holdout = holdout_of(final.environment);
   evidence["points"] = points_json(holdout, d.parts, points_of(p, final));
   evidence["regret"] = {rounded(d.regret), rounded(d.worst)};
+  if (d.bound) evidence["bound"] = bound_json(*d.bound);
   if (!d.sum_order.empty())
     evidence["sum_order"] = d.sum_order, evidence["order_cost"] = rounded(d.order_cost);
   if (const std::string vendor = final.environment.value("vendor_name", ""); !vendor.empty())
@@ -154,22 +169,15 @@ std::string why_stale_ranges(const LockEntry& e) {
   for (const LockedPart& part : parts)
     if (std::string why = why_stale(part, e, problem); !why.empty()) return why;
   if (std::string why = why_several_orders(parts, e, problem); !why.empty()) return why;
-  const Gemm& p = problem.gemm();
-  const Size size = *split_size(p);
-  int64_t next = *p.least[size_t(size)];
-  for (const LockedPart& part : parts) {
-    for (size_t i = 0; i < size_count; ++i)
-      if (Size(i) != size && (part.taken.most[Size(i)] != p.sizes()[Size(i)] ||
-                              part.taken.least[Size(i)] != p.least[i].value_or(p.sizes()[Size(i)])))
-        return "its kernels do not take all sizes " + std::string(size_names[i]);
-    if (part.taken.least[size] != next) return "its kernels leave sizes out, or take them twice";
-    next = part.taken.most[size] + 1;
-  }
-  return next == p.sizes()[size] + 1 ? "" : "its kernels do not take the largest sizes";
+  std::vector<SizeSpan> boxes;
+  for (const LockedPart& part : parts) boxes.push_back(part.taken);
+  return why_no_partition(all_calls(problem.gemm()), boxes);
 }
 
 std::string why_too_many(const LockEntry& e, size_t kernels) {
-  const size_t linked = e.ranges.size() + 1;
+  std::set<std::string> codes = {e.sha256}; // one kernel may take several parts of the sizes
+  for (const LockedPart& part : e.ranges) codes.insert(part.sha256);
+  const size_t linked = codes.size();
   return linked <= kernels
              ? ""
              : "it links " + std::to_string(linked) + " kernels, and KERNELS is " + std::to_string(kernels);
@@ -211,15 +219,6 @@ const LockEntry* find_other_invariance(const Lock& lock, const Problem& problem,
 }
 
 namespace {
-
-/// "m=16", with several ranges "m=16 k=128".
-std::string sizes_text(const Gemm& p, const Sizes& at) {
-  std::string text;
-  for (size_t i = 0; i < size_count; ++i)
-    if (p.least[i])
-      text += (text.empty() ? "" : " ") + std::string(size_names[i]) + "=" + std::to_string(at[Size(i)]);
-  return text;
-}
 
 std::string ratios_text(const std::array<double, 3>& ratio, double vendor_ratio, const std::string& vendor) {
   char line[160];
@@ -265,16 +264,26 @@ std::string order_text(const LockEntry& e) {
   return text + words + "\n";
 }
 
+std::string bound_warning(const LockEntry& e) {
+  const std::optional<RangedBound> bound = bound_in(e.evidence);
+  if (!bound || bound->kept) return "";
+  const auto regret = find_in<std::array<double, 2>>(e.evidence, "regret");
+  char behind[60] = "";
+  if (regret)
+    std::snprintf(behind, sizeof behind, "%.1f %% behind the best at a point: ", 100 * (*regret)[1]);
+  return behind + bound_text(*bound);
+}
+
 std::string ranges_text(const LockEntry& e) {
   const std::optional<Gemm> p = ranged_gemm(e.problem);
   if (!p) return "";
-  const Size size = *split_size(*p);
   std::string text;
   for (const LockedPart& part : parts_of(e))
-    text += "    " + span_text(part.taken, size) + ": " + part.choice.text() + "\n";
+    text += "    " + span_text(*p, part.taken) + ": " + part.choice.text() + "\n";
   const std::string vendor = visible(find_in<std::string>(e.evidence, "vendor_name").value_or("the vendor"));
   for (const EvidencePoint& point : evidence_points(e.evidence)) text += evidence_line(point, *p, vendor);
-  return text;
+  const std::string warning = bound_warning(e);
+  return text + (warning.empty() ? "" : "    warning: " + warning + "\n");
 }
 
 } // namespace deepgen

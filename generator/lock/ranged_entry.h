@@ -61,6 +61,10 @@ const LockEntry* find_other_invariance(const Lock&, const Problem&, const std::s
 /// Empty of others.
 std::string order_text(const LockEntry&);
 
+/// What to warn of where its kernels are too few for the bound of a crossover (base/search/crossover.h);
+/// empty where they are not, or nothing is told.
+std::string bound_warning(const LockEntry&);
+
 /// A table for `lock show`: sizes, config, and the ratios at the points. Empty without ranges.
 std::string ranges_text(const LockEntry&);
 

@@ -117,8 +117,9 @@ Selected ranged_from_records(const Context& c, const SelectRequest& r, const Rec
     parts.push_back({w.record.choice, w.record.revision, "", "", ""});
     if (d.parts.size() > 1) parts.back().taken = w.taken;
   }
-  Selected s =
-      make(r, parts.back(), "search", stale.empty() ? "" : stale_text(stale) + "using this build's search");
+  std::string note = stale.empty() ? "" : stale_text(stale) + "using this build's search";
+  if (d.bound && !d.bound->kept) note += (note.empty() ? "" : "; ") + d.reason;
+  Selected s = make(r, parts.back(), "search", note);
   parts.pop_back();
   s.choice.ranges = std::move(parts);
   return s;

@@ -115,18 +115,15 @@ void sort_records(std::vector<const Record*>& records) {
 std::string ranged_summary(const Gemm& p, const RecordLog& final) {
   const RangedDecision d = decide_ranges(p, final);
   if (!d.found) return "  no winner: " + d.reason + "\n";
-  const Size size = *split_size(p);
   std::string text = "  winners: " + d.reason + format("; noise floor %.1f %%", 100 * noise_of(final)) + "\n";
   if (!d.sum_order.empty())
     text += "  batch invariant: " + visible(d.sum_order) +
             format("; %.3f times as long as the best finalists of all orders", d.order_cost) + "\n";
   for (const RangedWinner& w : d.parts)
-    text += "    " + std::string(size_names[size_t(size)]) + " " + std::to_string(w.taken.least[size]) +
-            ".." + std::to_string(w.taken.most[size]) + ": " + w.record.choice.text() + "\n";
+    text += "    " + span_text(p, w.taken) + ": " + w.record.choice.text() + "\n";
   for (const RangedHoldout& h : holdout_of(final.environment)) {
-    text += "    " + std::string(size_names[size_t(size)]) + "=" + std::to_string(h.at[size]) +
-            format(": %.1f ", p.at(h.at).flops() / h.first.seconds * 1e-9) + "GFLOP/s" +
-            format(", %.3fx vs default", 1 / h.both().ratio);
+    text += "    " + sizes_text(p, h.at) + format(": %.1f ", p.at(h.at).flops() / h.first.seconds * 1e-9) +
+            "GFLOP/s" + format(", %.3fx vs default", 1 / h.both().ratio);
     if (const double vendor = h.both().vendor; vendor > 0)
       text += format(", %.3fx vs ", vendor) + visible(final.environment.value("vendor_name", "the vendor"));
     text += "\n";

@@ -4,9 +4,18 @@
 #include "generator/lock/ranged_entry.h"
 
 #include <algorithm>
+#include <set>
 
 namespace deepgen {
 namespace {
+
+/// Where parts begin along the size, but the first.
+std::vector<int64_t> borders_of(const std::vector<SizeSpan>& spans, Size size) {
+  std::set<int64_t> firsts;
+  for (const SizeSpan& span : spans) firsts.insert(span.least[size]);
+  if (!firsts.empty()) firsts.erase(firsts.begin());
+  return {firsts.begin(), firsts.end()};
+}
 
 struct Curve {
   std::vector<EvidencePoint> points;
@@ -27,7 +36,7 @@ Curve from_lock(const LockEntry& e, const Gemm& p, Size size) {
   std::vector<SizeSpan> spans;
   for (const LockedPart& part : e.ranges) spans.push_back(part.taken);
   if (e.taken) spans.push_back(*e.taken);
-  for (size_t i = 1; i < spans.size(); ++i) curve.borders.push_back(spans[i].least[size]);
+  curve.borders = borders_of(spans, size);
   return curve;
 }
 
@@ -43,8 +52,9 @@ Curve from_holdout(const RecordLog& final, const Gemm& p, Size size) {
                             both.vendor,
                             at == tuned.at.end() ? 1 : tuned.weights[size_t(at - tuned.at.begin())]});
   }
-  const RangedDecision d = decide_ranges(p, final);
-  for (size_t i = 1; i < d.parts.size(); ++i) curve.borders.push_back(d.parts[i].taken.least[size]);
+  std::vector<SizeSpan> spans;
+  for (const RangedWinner& w : decide_ranges(p, final).parts) spans.push_back(w.taken);
+  curve.borders = borders_of(spans, size);
   return curve;
 }
 

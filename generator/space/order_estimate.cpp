@@ -27,7 +27,7 @@ std::map<std::string, Best> best_at(const Gemm& p, const std::string& arch, cons
   const Space space(problem_at(p, arch, at), arch, device, options);
   for (size_t rank = 0; rank < space.size() && space.cost(rank) <= kFarBehind * space.cost(0); ++rank) {
     const Choice c = space.choice(rank);
-    std::string order = find_template(c.template_name).sum_order(p, arch, c.config);
+    std::string order = space.families()[space.family(rank)].source->sum_order(p, arch, c.config);
     if (!found.count(order) && why_illegal(p, arch, device, c).empty())
       found.emplace(std::move(order), Best{c, space.cost(rank)});
   }

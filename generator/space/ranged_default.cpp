@@ -1,30 +1,22 @@
 #include "generator/space/ranged_default.h"
 
 #include "base/search/crossover.h"
+#include "base/search/partition.h"
 #include "generator/space/order_estimate.h"
 
 #include <algorithm>
-#include <map>
 
 namespace deepgen {
 namespace {
 
-/// The estimate along one range, with the others at their most.
-class Line {
-public:
-  Line(const Gemm& p, const std::string& arch, const Device& device, const TunePoints& tuned)
-      : problem_(p), arch_(arch), device_(device) {
-    std::map<int64_t, double> weights; // of the values of the size
-    for (size_t i = 0; i < tuned.at.size(); ++i) weights[tuned.at[i][size()]] += tuned.weights[i];
-    for (const auto& [value, weight] : weights) {
-      points_.push_back(p.sizes());
-      points_.back()[size()] = value;
-      weights_.push_back(weight);
-    }
-  }
+constexpr size_t kMostEstimated = 6; ///< kernels: what only an estimate tells apart is not worth more code
 
-  /// The one that is split.
-  Size size() const { return *split_size(problem_); }
+/// The estimate at the points.
+class Estimates {
+public:
+  Estimates(const Gemm& p, const std::string& arch, const Device& device, const TunePoints& tuned)
+      : problem_(p), arch_(arch), device_(device), points_(tuned.at), weights_(tuned.weights) {}
+
   const std::vector<Sizes>& points() const { return points_; }
   const std::vector<double>& weights() const { return weights_; }
 
@@ -49,12 +41,13 @@ public:
     return Space(problem_, arch_, device_).default_choice();
   }
 
-  /// The first size above `low` at which the second one is no slower, up to `high`, where it is not.
-  int64_t border(const Choice& first, const Choice& second, int64_t low, int64_t high) const {
-    Sizes at = problem_.sizes();
+  /// The first size above b.low at which the second one is no slower, up to b.high, where it is not.
+  int64_t border(const Choice& first, const Choice& second, const PartitionBorder& b) const {
+    Sizes at = b.at;
+    int64_t low = b.low, high = b.high;
     while (high - low > 1) {
-      at[size()] = low + (high - low) / 2;
-      (cost(second, at) <= cost(first, at) ? high : low) = at[size()];
+      at[b.size] = low + (high - low) / 2;
+      (cost(second, at) <= cost(first, at) ? high : low) = at[b.size];
     }
     return high;
   }
@@ -67,46 +60,40 @@ private:
   std::vector<double> weights_;
 };
 
-std::vector<Choice> candidates_of(const Line& line) {
+std::vector<Choice> candidates_of(const Estimates& estimates) {
   std::vector<Choice> all;
-  for (const Choice& c : line.best())
+  for (const Choice& c : estimates.best())
     if (std::find(all.begin(), all.end(), c) == all.end()) all.push_back(c);
   return all;
 }
 
-Crossover crossover_of(const Line& line, const std::vector<Choice>& candidates, size_t most_kernels) {
+Crossover crossover_of(const Estimates& estimates, const std::vector<Choice>& candidates,
+                       size_t most_kernels) {
   std::vector<CrossoverKernel> kernels;
   for (const Choice& c : candidates) {
     CrossoverKernel k{c.text(), 0, {}};
-    for (const Sizes& at : line.points()) k.seconds.push_back(line.cost(c, at));
+    for (const Sizes& at : estimates.points()) k.seconds.push_back(estimates.cost(c, at));
     kernels.push_back(std::move(k));
   }
   CrossoverRules rules;
-  rules.most_kernels = most_kernels;
-  return choose_crossover(kernels, line.weights(), rules);
+  rules.most_kernels = std::min(most_kernels, kMostEstimated);
+  return choose_crossover(kernels, estimates.weights(), rules);
 }
 
 } // namespace
 
 std::vector<RangedChoice> ranged_default(const Gemm& p, const std::string& arch, const Device& device,
                                          const TunePoints& points) {
-  const Line line(p, arch, device, points);
-  const std::vector<Choice> candidates = candidates_of(line);
-  const std::vector<size_t> best = crossover_of(line, candidates, points.kernels).at;
-  const Size size = line.size();
-  const auto end = [&](size_t i) { return line.points()[i][size]; };
-  SizeSpan all{p.sizes(), p.sizes()};
-  for (size_t i = 0; i < size_count; ++i)
-    if (p.least[i]) all.least[Size(i)] = *p.least[i];
-  std::vector<RangedChoice> choices = {{candidates[best.front()], all}};
-  for (size_t i = 1; i < best.size(); ++i) {
-    if (best[i] == best[i - 1]) continue;
-    const Choice &before = candidates[best[i - 1]], &after = candidates[best[i]];
-    const int64_t first = line.border(before, after, end(i - 1), end(i));
-    choices.back().taken.most[size] = first - 1;
-    choices.push_back({after, all});
-    choices.back().taken.least[size] = first;
-  }
+  const Estimates estimates(p, arch, device, points);
+  const std::vector<Choice> candidates = candidates_of(estimates);
+  const std::vector<size_t> best = crossover_of(estimates, candidates, points.kernels).at;
+  std::vector<PartitionPoint> shared;
+  for (size_t i = 0; i < best.size(); ++i) shared.push_back({estimates.points()[i], {best[i]}});
+  const Partition partition = partition_of(all_calls(p), shared, [&](const PartitionBorder& b) {
+    return estimates.border(candidates[b.before], candidates[b.after], b);
+  });
+  std::vector<RangedChoice> choices;
+  for (const PartitionBox& box : partition.boxes) choices.push_back({candidates[box.kernel], box.span});
   return choices;
 }
 

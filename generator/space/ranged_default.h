@@ -13,9 +13,9 @@ struct RangedChoice {
   bool operator==(const RangedChoice&) const = default;
 };
 
-/// Ascending by size; they cover all sizes that calls may pass, each once. Split along the first range alone:
-/// of others each has all. Estimated at the values that the points have of it, with the others at their most;
-/// at most points.kernels. Throws Error as Space does.
+/// They cover all sizes that calls may pass, each once, in boxes (base/search/partition.h). Estimated at the
+/// points;
+/// at most points.kernels, and no more than six. Throws Error as Space does.
 std::vector<RangedChoice> ranged_default(const Gemm&, const std::string& arch, const Device&,
                                          const TunePoints& points);
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace deepgen {
 namespace {
@@ -19,6 +20,7 @@ constexpr int64_t kNear = 8; ///< borders are found to an eighth of their size
 constexpr size_t kBestInBursts = 4;
 constexpr int kPointBurstRounds = 3, kHoldoutBurstRounds = 5;
 constexpr double kPointBurstSeconds = 0.6;
+constexpr double kHopeless = 3; ///< times as slow as the anchor: no point's best, however it is timed
 
 class RangedFinal {
 public:
@@ -59,8 +61,11 @@ private:
     return options;
   }
 
-  std::vector<ArmResult> race(SizedField& field, const std::vector<Arm>& arms, int fewest, double seconds) {
-    const RaceOptions options = options_of(field, seconds);
+  /// `others`: arms that are dropped where they are hopeless.
+  std::vector<ArmResult> race(SizedField& field, const std::vector<Arm>& arms, int fewest, double seconds,
+                              const Cut& others = {}) {
+    RaceOptions options = options_of(field, seconds);
+    options.hopeless = {others.from, others.to, kHopeless};
     const std::vector<ArmResult> results = full_race(arms, fewest, options.most_rounds, options, progress_);
     samples_.insert(samples_.end(), results.begin(), results.end());
     return results;
@@ -69,10 +74,11 @@ private:
   /// Balanced: then the best `most` of the arms from..to - 1 in bursts, with the others.
   InTwo race_in_regimes(SizedField& field, const std::vector<Arm>& arms, double seconds, const Cut& group,
                         int rounds) {
-    if (contest_.regime != TunedFor::balanced) return {race(field, arms, kFewestRounds, seconds), {}};
+    if (contest_.regime != TunedFor::balanced) return {race(field, arms, kFewestRounds, seconds, group), {}};
     Bursts bursts{{}, {group}, rounds, 0, kPointBurstSeconds};
     for (const Arm& arm : arms) bursts.arms.push_back(in_regime(arm, Regime::bursts));
-    const RaceOptions options = options_of(field, seconds + kPointBurstSeconds);
+    RaceOptions options = options_of(field, seconds + kPointBurstSeconds);
+    options.hopeless = {group.from, group.to, kHopeless};
     InTwo results = full_in_two(arms, bursts, kFewestRounds, options, progress_);
     samples_.insert(samples_.end(), results.first.begin(), results.first.end());
     return results;
@@ -156,42 +162,42 @@ private:
     return 0; // a decision names what the log has
   }
 
-  /// Where two kernels that follow each other are equally fast.
+  /// Where two kernels whose parts meet are equally fast.
   void measure_borders(RangedDecision& d) {
-    if (d.parts.size() < 2) return;
-    const Size size = *split_size(contest_.problem);
-    std::vector<int64_t> values;
-    for (const Sizes& at : all_) values.push_back(at[size]);
-    std::sort(values.begin(), values.end());
-    std::vector<Border> borders;
-    const double seconds = kBorders * contest_.seconds / double((d.parts.size() - 1) * kBisections);
-    for (size_t i = 1; i < d.parts.size(); ++i) {
-      const int64_t first = d.parts[i].taken.least[size];
-      int64_t high = *std::lower_bound(values.begin(), values.end(), first);
-      int64_t low = *std::prev(std::lower_bound(values.begin(), values.end(), first));
-      Border b{d.parts[i - 1].record.sha256, d.parts[i].record.sha256, high};
-      for (int step = 0; step < kBisections && (high - low) * kNear > high; ++step) {
-        const int64_t middle = std::llround(std::sqrt(double(low) * double(high)));
-        if (middle <= low || middle >= high) break;
-        (is_faster(b.after, b.before, size, middle, seconds) ? high : low) = middle;
-      }
-      b.first = high;
-      set_border(d, i, size, high);
-      borders.push_back(b);
+    if (d.borders.empty()) return;
+    const double seconds = kBorders * contest_.seconds / double(d.borders.size() * kBisections);
+    std::vector<Border> measured;
+    for (const RangedBorder& wanted : d.borders) {
+      Border b{wanted.before, wanted.after, bisect(wanted, seconds)};
+      if (count_ranges(contest_.problem) > 1) b.size = wanted.size, b.at = wanted.at;
+      measured.push_back(std::move(b));
     }
-    log_.environment["borders"] = to_json(borders);
+    log_.environment["borders"] = to_json(measured);
+    d = decide_ranges(contest_.problem, log_);
   }
 
-  bool is_faster(const std::string& after, const std::string& before, Size size, int64_t value,
-                 double seconds) {
-    Sizes at = contest_.problem.sizes();
-    at[size] = value;
+  int64_t bisect(const RangedBorder& wanted, double seconds) {
+    int64_t low = wanted.low, high = wanted.high;
+    for (int step = 0; step < kBisections && (high - low) * kNear > high; ++step) {
+      Sizes at = wanted.at;
+      at[wanted.size] = std::llround(std::sqrt(double(low) * double(high)));
+      if (at[wanted.size] <= low || at[wanted.size] >= high) break;
+      const double lead = lead_of(wanted.after, wanted.before, at, seconds);
+      (lead > 0 ? high : low) = at[wanted.size];
+      if (std::abs(lead) <= log_.noise_floor) break; // one is as good as the other around here
+    }
+    return high;
+  }
+
+  /// By how much the second one is faster (log); minus infinity where one of them could not be timed.
+  double lead_of(const std::string& after, const std::string& before, const Sizes& at, double seconds) {
     const auto field = contest_.field(at, false);
     const size_t x = finalist(before), y = finalist(after);
     const auto results =
         race(*field, {field->kernel_arm(name(x), kernel(x)), field->kernel_arm(name(y), kernel(y))},
              kFewestOfBorders, seconds);
-    return results[0].timed() && results[1].timed() && median(log_ratios(results[1], results[0])) < 0;
+    return results[0].timed() && results[1].timed() ? -median(log_ratios(results[1], results[0]))
+                                                    : -std::numeric_limits<double>::infinity();
   }
 
   /// Each point's kernel, the default and the vendor, in processes of their own.

@@ -85,6 +85,9 @@ struct RaceOptions {
   /// of the device says little.
   bool first_counts = false;
   std::vector<Cut> cuts = {}; ///< in a full race, after `heat_rounds`, where `fewest_last` more have time
+  /// In a full race: arms that the first sample shows to take more than `behind` times as long as the anchor
+  /// are dropped, as what they lose by needs no more rounds.
+  Cut hopeless = {};
   /// Of the rounds after the cuts, as far as `enough_last` are not more.
   double last_seconds = std::numeric_limits<double>::infinity();
   uint64_t seed = 1;
@@ -133,6 +136,7 @@ Interval ratio_by_way_of(const std::vector<const ArmResult*>& stayed, const ArmR
                          const ArmResult& anchor, uint64_t seed);
 /// Times of the arm's last rounds, ratios by log_ratios().
 Timing summarize(const ArmResult& arm, const ArmResult& anchor, uint64_t seed);
+/// Of samples that were not disturbed. An arm that was dropped has one that was not taken for its time.
 double clean_share(const std::vector<ArmResult>& results);
 /// Of all rounds.
 double dropped_share(const std::vector<ArmResult>& results);

@@ -80,7 +80,7 @@ double clean_share(const std::vector<ArmResult>& results) {
   double clean = 0, all = 0;
   for (const ArmResult& r : results)
     for (const auto& [round, sample] : r.rounds)
-      if (!sample.throttled) clean += sample.clean, all += 1;
+      if (!sample.throttled && !r.dropped) clean += sample.clean, all += 1;
   return all > 0 ? clean / all : 0;
 }
 

@@ -37,6 +37,17 @@ std::vector<size_t> drop_slow(Track& track, const std::vector<size_t>& arms) {
   return kept;
 }
 
+std::vector<size_t> drop_hopeless(Track& track, const std::vector<size_t>& arms, const Cut& hopeless) {
+  std::vector<size_t> kept;
+  for (size_t arm : arms)
+    if (arm != arms.front() && arm >= hopeless.from && arm < hopeless.to &&
+        track.first_seconds(arm) > hopeless.behind * track.first_seconds(arms.front()))
+      track.drop(arm);
+    else
+      kept.push_back(arm);
+  return kept;
+}
+
 /// What the cuts leave, the anchor and arms in no cut with it. An arm is left out for what its rounds say
 /// beside those of the fastest alone: the order of medians of so few rounds would leave out the best about as
 /// often as any other near it.
@@ -81,6 +92,7 @@ std::vector<size_t> run_halving(Track& track, std::vector<size_t> arms, const Ra
 
 void run_full(Track& track, std::vector<size_t> arms, const RaceOptions& o, int fewest, int most,
               double deadline, int planned) {
+  arms = drop_hopeless(track, arms, o.hopeless);
   bool cut = o.cuts.empty();
   for (int kept = 0;
        kept < most && (kept < fewest || deadline - wall_seconds() > track.round_seconds(arms));) {

@@ -114,6 +114,8 @@ int run_merge(MergeOptions& o, const CliContext& context) {
       entries.push_back(std::move(*entry));
       std::cout << "deepgen: " << file.label() << " on " << entries.back().arch << ": "
                 << statement(entries.back().evidence, entries.back().device) << "\n";
+      if (const std::string warning = bound_warning(entries.back()); !warning.empty())
+        std::cerr << "deepgen: warning: " << file.label() << ": " << warning << "\n";
     } catch (const Error& e) { // the others may still be good
       std::cerr << "deepgen: " << file.label() << ": " << e.what() << "\n";
       ++refused;

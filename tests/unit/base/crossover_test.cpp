@@ -60,6 +60,38 @@ TEST(Crossover, SaysWhenTheBoundIsNotKept) {
   EXPECT_DOUBLE_EQ(c.worst, 1);
 }
 
+TEST(Crossover, ALimitIsKeptWhereAKernelKeepsIt) {
+  // "new" is the best all in all, and 3 % slower than what there was at the last point.
+  const std::vector<CrossoverKernel> kernels = {{"old", 1, {1, 1, 0.98}}, {"new", 1, {0.5, 0.5, 1.01}}};
+  CrossoverRules rules;
+  EXPECT_EQ(choose_crossover(kernels, {1, 1, 0.1}, rules).taken, (std::vector<size_t>{1}));
+  rules.limits = {1, 1, 0.98};
+  const Crossover c = choose_crossover(kernels, {1, 1, 0.1}, rules);
+  EXPECT_EQ(c.at, (std::vector<size_t>{1, 1, 0}));
+  EXPECT_TRUE(c.bound_kept);
+  rules.limits = {1, 1, 0.5};
+  EXPECT_TRUE(choose_crossover(kernels, ones(3), rules).bound_kept)
+      << "none keeps it: it is that of the best";
+  rules.limits = {1, 1, 0.98}, rules.most_kernels = 1;
+  const Crossover one = choose_crossover(kernels, ones(3), rules);
+  EXPECT_EQ(one.taken, (std::vector<size_t>{1}));
+  EXPECT_FALSE(one.bound_kept);
+  EXPECT_EQ(one.needed, 2u);
+}
+
+TEST(Crossover, NeighboursShareNoKernelBeyondTheBound) {
+  CrossoverRules rules;
+  rules.noise = 0.02;
+  // At the second point "a" is as good as "b" but for the noise, and 1 % beyond the bound with it.
+  const std::vector<CrossoverKernel> kernels = {
+      {"a", 1, {1, 1.08, 1}}, {"b", 1, {1.5, 1.065, 1.5}}, {"c", 1, {1.1, 1, 9}}};
+  rules.most_kernels = 2;
+  const Crossover c = choose_crossover(kernels, ones(3), rules);
+  EXPECT_TRUE(c.bound_kept);
+  EXPECT_EQ(c.taken.size(), 2u);
+  EXPECT_EQ(c.needed, 2u);
+}
+
 TEST(Crossover, NeighboursShareAKernelWithinTheNoise) {
   const Crossover c = choose_crossover({{"a", 1, {1, 1.005, 1, 9}}, {"b", 1, {1.5, 1, 1.5, 1}}}, ones(4));
   EXPECT_EQ(c.at, (std::vector<size_t>{0, 0, 0, 1}));
@@ -69,6 +101,12 @@ TEST(Crossover, AKernelThatDoesNotRunEverywhereServesTheRest) {
   const Crossover c = choose_crossover({{"aligned", 1, {kNever, 1}}, {"any", 1, {2, 2}}}, ones(2));
   EXPECT_EQ(c.at, (std::vector<size_t>{1, 0}));
   EXPECT_THROW(choose_crossover({{"aligned", 1, {kNever, 1}}}, ones(2)), Error);
+  CrossoverRules one;
+  one.most_kernels = 1;
+  const Crossover none = choose_crossover({{"a", 1, {kNever, 1}}, {"b", 1, {1, kNever}}}, ones(2), one);
+  EXPECT_EQ(none.taken.size(), 1u);
+  EXPECT_FALSE(none.bound_kept);
+  EXPECT_EQ(none.needed, 2u);
 }
 
 TEST(Crossover, RefusesWhatIsMalformed) {
@@ -79,6 +117,11 @@ TEST(Crossover, RefusesWhatIsMalformed) {
   EXPECT_THROW(choose_crossover({{"a", 1, {1, std::nan("")}}}, ones(2)), Error);
   EXPECT_THROW(choose_crossover({{"a", 1, {1, 1}}}, {0, 0}), Error);
   EXPECT_THROW(choose_crossover({{"a", 1, {1, 1}}}, {1, -1}), Error);
+  CrossoverRules rules;
+  rules.limits = {1};
+  EXPECT_THROW(choose_crossover({{"a", 1, {1, 1}}}, ones(2), rules), Error);
+  rules.limits = {1, 0};
+  EXPECT_THROW(choose_crossover({{"a", 1, {1, 1}}}, ones(2), rules), Error);
 }
 
 /// Random matrices: few kernels, so that all sets can be tried.
@@ -102,6 +145,7 @@ struct Random {
     rules.most_kernels = 1 + engine() % 4;
     rules.noise = engine() % 2 ? 0.0 : 0.02;
     rules.most_regret = double(engine() % 3) / 10;
+    if (engine() % 2) rules.limits = kernels[0].seconds; // as of a default, which runs everywhere
   }
 
   double regret(uint32_t set, size_t point) const {
@@ -112,14 +156,26 @@ struct Random {
     }
     return of_set / best - 1;
   }
-  std::pair<double, double> quality(uint32_t set) const { // mean, worst
-    double sum = 0, total = 0, worst = 0;
+  double excess(uint32_t set, size_t point) const {
+    const double r = regret(set, point);
+    double of_limit = -1;
+    if (!rules.limits.empty())
+      of_limit = (1 + r) / (1 + regret(1, point)) - 1; // the limit is the time of kernel 0
+    return std::max(r - rules.most_regret, of_limit);
+  }
+  std::pair<double, double> quality(uint32_t set) const { // mean regret, largest excess
+    double sum = 0, total = 0, most = -1;
     for (size_t i = 0; i < weights.size(); ++i) {
       const double r = regret(set, i);
-      worst = std::max(worst, r), total += weights[i];
+      most = std::max(most, excess(set, i)), total += weights[i];
       if (weights[i] > 0) sum += weights[i] * r;
     }
-    return {sum / total, worst};
+    return {sum / total, most};
+  }
+  double excess_of(const Crossover& c) const {
+    double most = -1;
+    for (size_t i = 0; i < weights.size(); ++i) most = std::max(most, excess(1u << c.at[i], i));
+    return most;
   }
 };
 
@@ -134,13 +190,35 @@ TEST(Crossover, NoSetIsBetterByMoreThanTheNoise) {
     const double slack = r.rules.noise * double(r.rules.most_kernels + 1) + 1e-12;
     for (uint32_t set = 1; set < 1u << r.kernels.size(); ++set) {
       if (size_t(std::popcount(set)) > r.rules.most_kernels) continue;
-      const auto [mean, worst] = r.quality(set);
-      if (worst <= r.rules.most_regret + r.rules.noise) {
-        EXPECT_TRUE(c.worst <= r.rules.most_regret + 2 * r.rules.noise) << "a set keeps the bound";
+      const auto [mean, excess] = r.quality(set);
+      if (excess <= r.rules.noise - 1e-12) {
+        EXPECT_TRUE(c.bound_kept) << "set " << set << " keeps the bound";
         EXPECT_LE(c.regret, mean + slack) << set;
       } else if (!c.bound_kept) {
-        EXPECT_LE(c.worst, worst + slack) << set;
+        EXPECT_LE(r.excess_of(c), excess + slack) << set;
       }
+    }
+  }
+}
+
+TEST(Crossover, TellsHowManyKernelsTheBoundNeeds) {
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    const Random r(seed);
+    const Crossover c = choose_crossover(r.kernels, r.weights, r.rules);
+    // Rounding decides what lies on the bound.
+    size_t at_most = r.kernels.size(), at_least = r.kernels.size();
+    for (uint32_t set = 1; set < 1u << r.kernels.size(); ++set) {
+      const double excess = r.quality(set).second;
+      if (excess <= r.rules.noise - 1e-12) at_most = std::min(at_most, size_t(std::popcount(set)));
+      if (excess <= r.rules.noise + 1e-12) at_least = std::min(at_least, size_t(std::popcount(set)));
+    }
+    EXPECT_LE(c.needed, at_most);
+    EXPECT_GE(c.needed, at_least);
+    if (c.bound_kept) {
+      EXPECT_LE(c.needed, c.taken.size());
+    } else {
+      EXPECT_GT(c.needed, r.rules.most_kernels);
     }
   }
 }

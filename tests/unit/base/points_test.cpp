@@ -74,7 +74,7 @@ TEST(Points, OfTheUserAreReadInAnyOrder) {
   EXPECT_EQ(rows(points.at), (List{1, 64, 300}));
   EXPECT_EQ(points.weights, (std::vector<double>{1, 5, 0.5}));
   EXPECT_EQ(points.kernels, 3u);
-  EXPECT_EQ(tune_points(p, {}, {}, 6, "x"), default_tune_points(p));
+  EXPECT_EQ(tune_points(p, {}, {}, TunePoints().kernels, "x"), default_tune_points(p));
   Gemm two = p;
   two.k = 512, two.least[2] = 16;
   EXPECT_EQ(tune_points(two, {"16x128", "1x16"}, {}, 6, "x").at,

@@ -3,6 +3,7 @@
 
 #include "base/problem/points.h"
 #include "base/search/crossover.h"
+#include "base/search/partition.h"
 #include "generator/lock/select.h"
 
 #include <gtest/gtest.h>
@@ -30,20 +31,12 @@ TEST(RangedDefault, CoversEverySizeOnce) {
           ranged_default(p, "cpu", device_of(level), default_tune_points(p));
       ASSERT_GE(parts.size(), 1u);
       EXPECT_LE(parts.size(), CrossoverRules().most_kernels);
-      Size size = Size::m;
-      while (!p.ranged(size)) size = Size(int(size) + 1);
-      int64_t next = *p.least[size_t(size)];
+      std::vector<SizeSpan> boxes;
       for (const RangedChoice& part : parts) {
-        EXPECT_EQ(part.taken.least[size], next);
-        EXPECT_GE(part.taken.most[size], next);
-        next = part.taken.most[size] + 1;
         EXPECT_EQ(why_illegal(p, "cpu", device_of(level), part.choice), "");
-        for (size_t i = 0; i < size_count; ++i)
-          if (Size(i) != size) {
-            EXPECT_EQ(part.taken.most[Size(i)], p.sizes()[Size(i)]);
-          }
+        boxes.push_back(part.taken);
       }
-      EXPECT_EQ(next, p.sizes()[size] + 1);
+      EXPECT_EQ(why_no_partition(all_calls(p), boxes), "");
     }
 }
 

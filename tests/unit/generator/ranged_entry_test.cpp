@@ -98,6 +98,61 @@ TEST_F(RangedEntryTest, WithMoreKernelsThanAskedForIsStale) {
   EXPECT_NE(s.note.find("it links 2 kernels, and KERNELS is 1"), std::string::npos) << s.note;
 }
 
+/// As where one kernel is the fastest below a size, and again above another.
+TEST_F(RangedEntryTest, AKernelOfSeveralPartsCountsOnce) {
+  final.records.back().points.back().timing.ratio = 0.5;
+  const LockEntry e = entry();
+  ASSERT_EQ(e.ranges.size(), 2u);
+  EXPECT_EQ(e.sha256, e.ranges[0].sha256);
+  EXPECT_EQ(why_stale(e), "");
+  EXPECT_EQ(why_too_many(e, 2), "");
+  EXPECT_EQ(why_too_many(e, 1), "it links 2 kernels, and KERNELS is 1");
+  EXPECT_EQ(e.evidence["points"][1]["kernel"], 0) << "the part that takes 64, not the last one";
+}
+
+/// Boxes of two sizes are read as they were written, and are checked.
+TEST_F(RangedEntryTest, SeveralRangesAreSharedInBoxes) {
+  LockEntry e = entry();
+  const Problem two = Problem::parse(
+      "gemm m=1..4096 n=512 k=1..512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=none align=4");
+  e.problem = two.key();
+  const auto part = [&](const Sizes& least, const Sizes& most) {
+    return LockedPart{e.choice, e.revision, e.sha256, {least, most}};
+  };
+  e.ranges = {part({1, 512, 1, 1}, {63, 512, 512, 1}), part({64, 512, 1, 1}, {4096, 512, 100, 1})};
+  e.taken = SizeSpan{{64, 512, 101, 1}, {4096, 512, 512, 1}};
+  EXPECT_EQ(why_stale(e), "");
+  const LockEntry again = Lock::parse(lock_of(e).serialize(), "x").entries()[0];
+  EXPECT_EQ(again.line(), e.line());
+  EXPECT_EQ(again.ranges, e.ranges);
+  EXPECT_NE(ranges_text(e).find("m 64..4096, k 1..100: "), std::string::npos) << ranges_text(e);
+  EXPECT_NE(ranges_text(e).find("m=64 k=512: "), std::string::npos) << ranges_text(e);
+  LockEntry hole = e;
+  hole.ranges[1].taken.most.k = 99;
+  EXPECT_NE(why_stale(hole).find("leave sizes out"), std::string::npos) << why_stale(hole);
+  hole.ranges[1].taken.most.k = 101;
+  EXPECT_NE(why_stale(hole).find("sizes twice"), std::string::npos) << why_stale(hole);
+  std::swap(hole.ranges[0].taken, *hole.taken);
+  EXPECT_NE(why_stale(hole), "");
+}
+
+TEST_F(RangedEntryTest, WarnsOfTooFewKernels) {
+  EXPECT_EQ(entry().evidence["bound"], (Json{{"share", 0.05}, {"kept", true}}));
+  EXPECT_EQ(bound_warning(entry()), "");
+  final.environment["tune_at"]["kernels"] = 1;
+  LockEntry e = entry();
+  EXPECT_EQ(e.evidence["bound"], (Json{{"share", 0.05}, {"kept", false}, {"kernels", 2}}));
+  EXPECT_NE(bound_warning(e).find("KERNELS 2 would keep it"), std::string::npos) << bound_warning(e);
+  EXPECT_NE(ranges_text(e).find("    warning: "), std::string::npos) << ranges_text(e);
+  EXPECT_EQ(Lock::parse(lock_of(e).serialize(), "x").entries()[0].line(), e.line());
+  for (const Json& damaged : {Json(7), Json{{"kept", "no"}}, Json::array()}) {
+    e.evidence["bound"] = damaged;
+    EXPECT_EQ(bound_warning(e), "");
+  }
+  e.evidence["bound"] = {{"kept", false}, {"kernels", -3}}, e.evidence["regret"] = "much";
+  EXPECT_NE(bound_warning(e), "");
+}
+
 TEST_F(RangedEntryTest, ForOtherPointsIsGoodAndMentioned) {
   const Lock lock = lock_of(entry());
   const auto note = [&](const SelectRequest& r) { return select(Mode::lock, lock, "", {r})[0].note; };

@@ -66,6 +66,26 @@ TEST(Race, RanksDropsAndSurvives) {
   EXPECT_FALSE(r[4].timed());
 }
 
+TEST(Race, AFullRaceDropsTheHopelessOfSomeArms) {
+  const std::vector<Arm> arms = {spin("anchor", 40000), spin("slow", 1000000), spin("fast", 20000),
+                                 spin("slow, but no candidate", 1000000)};
+  RaceOptions options;
+  options.sample_seconds = 0.0005;
+  options.deadline = wall_seconds() + 1;
+  options.hopeless = {1, 3, 3};
+  Progress progress("test");
+  const std::vector<ArmResult> r = full_race(arms, 5, 5, options, progress);
+  EXPECT_TRUE(r[1].dropped);
+  EXPECT_TRUE(r[1].timed());
+  EXPECT_EQ(r[1].rounds.size(), 1u);
+  EXPECT_GT(summarize(r[1], r[0], 1).ratio, 3);
+  for (size_t other : {0, 2, 3}) {
+    EXPECT_FALSE(r[other].dropped);
+    EXPECT_GE(r[other].rounds.size(), 5u);
+  }
+  EXPECT_EQ(clean_share(r), clean_share({r[0], r[2], r[3]}));
+}
+
 TEST(Race, ComparesArmsWithAnAnchorCloseInTime) {
   const std::vector<Arm> arms(25, spin("any", 2000));
   RaceOptions options;

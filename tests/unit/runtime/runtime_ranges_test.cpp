@@ -90,6 +90,29 @@ TEST_F(Ranges, EachCallComputesItsRowsOnce) {
   }
 }
 
+/// Boxes of M and K share the calls; which one takes a call of 0 of a size is of no matter, as long as one
+/// does.
+TEST_F(Ranges, KernelsShareTheCallsOfTwoRanges) {
+  deepgen_range shallow[DEEPGEN_SIZES] = {{17, kMost}, {kN, kN}, {1, 9}, {1, 1}};
+  kernels = {kernels[0], kernel("shallow", mark_rows<3>), kernels[1]};
+  small[2] = {1, kK};
+  kernels[1].taken = shallow;
+  deepgen::Gemm p;
+  p.m = kMost, p.n = kN, p.k = kK, p.least[0] = 1, p.least[2] = 1;
+  set(p);
+  for (int64_t m : {1, 16, 17, 1000})
+    for (int64_t k : {1, 9, 10, 30}) {
+      std::fill(d.begin(), d.end(), 0.0f);
+      args.k = k;
+      ASSERT_EQ(run(m), DEEPGEN_OK) << m << " " << k;
+      EXPECT_EQ(marks()[0], m <= 16 ? 1.0f : k <= 9 ? 3.0f : 2.0f) << m << " " << k;
+    }
+  args.k = 0;
+  EXPECT_EQ(run(100), DEEPGEN_OK);
+  args.k = kK + 1;
+  EXPECT_EQ(run(100), DEEPGEN_ERROR_SIZE);
+}
+
 TEST_F(Ranges, SizesOutsideAreRefused) {
   for (int64_t m : {int64_t(-2), int64_t(DEEPGEN_AS_BUILT), kMost + 1, INT64_MAX, INT64_MIN})
     EXPECT_EQ(run(m), DEEPGEN_ERROR_SIZE) << m;
