@@ -11,7 +11,6 @@ namespace deepgen {
 namespace {
 
 constexpr const char* kOpenBlas = "openblas";
-constexpr const char* kCublasLt = "cublaslt";
 constexpr size_t kHexDigits = 16, kWords = 8;
 constexpr int64_t kMostWorkspace = int64_t(1) << 30; ///< what a kernel may ask its caller for
 
@@ -32,11 +31,13 @@ std::string why_not_on_cpu(const Gemm& p) {
   return p.m > most || p.n > most || p.k > most ? "a BLAS counts in ints, and a size is larger" : "";
 }
 
-std::string why_not_on_nvidia(const Gemm& p) {
-  if (is_integer(p.a) && p.d != Type::i32 && !(p.d == Type::i8 && p.epilogue.empty()))
-    return "cuBLASLt's sums of integers need a conversion behind them";
+std::string why_not_on_gpu(const Gemm& p, bool amd) {
+  const std::string name = amd ? "hipBLASLt" : "cuBLASLt";
+  const bool converts = !amd && p.d == Type::i8 && p.epilogue.empty();
+  if (is_integer(p.a) && p.d != Type::i32 && !converts)
+    return name + "'s sums of integers need a conversion behind them";
   const LtFusion f = fuse_lt(p);
-  return f.rest.empty() ? "" : "cuBLASLt needs a kernel behind it for " + epilogue_text(f.rest);
+  return f.rest.empty() ? "" : name + " needs a kernel behind it for " + epilogue_text(f.rest);
 }
 
 } // namespace
@@ -73,7 +74,7 @@ std::optional<VendorCall> get_vendor_call(const Json& json, const std::string& k
 
 std::array<uint64_t, 8> algorithm_words(const std::string& hex) {
   if (!is_hex(hex))
-    throw Error("an algorithm of cuBLASLt is not " + std::to_string(kHexDigits * kWords) +
+    throw Error("an algorithm of a vendor's library is not " + std::to_string(kHexDigits * kWords) +
                     " lower-case hex digits",
                 std::to_string(hex.size()) + " characters");
   std::array<uint64_t, kWords> words{};
@@ -100,12 +101,16 @@ std::string why_no_call(const Problem& problem, const std::string& arch) {
   if (p.gate) return "a library has no gates";
   if (p.packed_b) return "no library takes what deepgen_pack_b() makes of B";
   if (arch == "cpu") return why_not_on_cpu(p);
-  if (!compute_capability(arch)) return "functions do not call the libraries of " + arch;
-  return why_not_on_nvidia(p);
+  if (!is_gpu(arch)) return "functions do not call the libraries of " + arch;
+  return why_not_on_gpu(p, is_amd(arch));
+}
+
+std::string vendor_library(const std::string& arch) {
+  return arch == "cpu" ? kOpenBlas : is_amd(arch) ? "hipblaslt" : "cublaslt";
 }
 
 std::string why_unusable(const VendorCall& c, const Problem& p, const std::string& arch) {
-  const std::string expected = arch == "cpu" ? kOpenBlas : kCublasLt;
+  const std::string expected = vendor_library(arch);
   if (std::string why = why_no_call(p, arch); !why.empty()) return "its vendor call: " + why;
   if (c.library != expected) return "its vendor call is of '" + c.library + "', not of " + expected;
   if (!is_version(c.version)) return "its vendor call has no version: '" + c.version + "'";

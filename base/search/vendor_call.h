@@ -10,10 +10,10 @@
 namespace deepgen {
 
 struct VendorCall {
-  std::string library; ///< "openblas", "cublaslt"
+  std::string library; ///< "openblas", "cublaslt", "hipblaslt"
   std::string version; ///< "0.3.21": no other one was timed
   std::string
-      algorithm;    ///< of cuBLASLt: cublasLtMatmulAlgo_t as 128 hex digits, which one version reads alone
+      algorithm;    ///< of a GPU's: cublasLtMatmulAlgo_t as 128 hex digits, which one version reads alone
   std::string text; ///< what the library calls it: "id 66, tile 20, stages 36, split-K 1"
   int64_t workspace = 0; ///< bytes that a call needs
   std::string device;    ///< that it was timed on; its entry has it, and not its own text
@@ -31,6 +31,9 @@ std::optional<VendorCall> get_vendor_call(const Json&, const std::string& key, c
 /// The words of an algorithm: 8, or Error.
 std::array<uint64_t, 8> algorithm_words(const std::string& hex);
 std::string algorithm_hex(const std::array<uint64_t, 8>&);
+
+/// The one that functions call on an arch, as locks name it.
+std::string vendor_library(const std::string& arch);
 
 /// Why no library can do all of the problem in one call that the runtime makes; empty when one can.
 std::string why_no_call(const Problem&, const std::string& arch);

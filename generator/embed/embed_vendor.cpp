@@ -1,5 +1,6 @@
 #include "generator/embed/embed_vendor.h"
 
+#include "base/kernel/device.h"
 #include "base/problem/lt_fusion.h"
 #include "base/text/error.h"
 #include "generator/embed/embed_text.h"
@@ -27,6 +28,12 @@ std::string fused_flags(const Gemm& p) {
 std::string flags_of(const Gemm& p, bool cpu) {
   return std::string(p.a_transposed() ? "DEEPGEN_VENDOR_A_TRANSPOSED" : "0u") +
          (p.b_transposed() ? " | DEEPGEN_VENDOR_B_TRANSPOSED" : "") + (cpu ? "" : fused_flags(p));
+}
+
+const char* enumerator_of(const std::string& arch) {
+  return arch == "cpu"  ? "DEEPGEN_LIBRARY_OPENBLAS"
+         : is_amd(arch) ? "DEEPGEN_LIBRARY_HIPBLASLT"
+                        : "DEEPGEN_LIBRARY_CUBLASLT";
 }
 
 std::string words_of(const VendorCall& call, bool cpu) {
@@ -71,9 +78,9 @@ std::string vendor_table(const LinkedKernel& linked, const LibraryFunction& f, c
   }
   return text + "const deepgen_vendor_call " + id + "_vendor = {" + c_literal(call->config(p)) + ", " +
          c_literal(call->version) + ", " + c_literal(call->device) + ",\n    " +
-         (cpu ? "DEEPGEN_LIBRARY_OPENBLAS" : "DEEPGEN_LIBRARY_CUBLASLT") + ", " + flags_of(p, cpu) + ", " +
-         words_of(*call, cpu) + ", " + number(call->workspace) + ", " + steps + ", " +
-         number(cpu ? int64_t(p.epilogue.size()) : 0) + ", " + state + "};\n";
+         enumerator_of(linked.file->arch) + ", " + flags_of(p, cpu) + ", " + words_of(*call, cpu) + ", " +
+         number(call->workspace) + ", " + steps + ", " + number(cpu ? int64_t(p.epilogue.size()) : 0) + ", " +
+         state + "};\n";
 }
 
 std::string vendor_field(const LinkedKernel& linked, const LibraryFunction& f, const std::string& id) {

@@ -37,7 +37,7 @@ Speed speed_of(const EvidenceRatio& r) { return {1 / r.ratio, 1 / r.high, 1 / r.
 void note_fallback(const Study& s, ResultRow& row) {
   const bool locked =
       std::any_of(s.locked.begin(), s.locked.end(), [](const LockEntry& e) { return e.vendor; });
-  if (locked && is_loss(row.verdict)) row.verdict += "; called with FALLBACK vendor";
+  if (locked) row.verdict += "; called with FALLBACK vendor"; // a loss, if in one regime alone
 }
 
 /// What was locked by an earlier search has no times here, but its evidence.

@@ -12,6 +12,7 @@
 #include "measure/commands/ranged_final.h"
 #include "measure/commands/run.h"
 #include "measure/commands/search_time.h"
+#include "measure/commands/starters.h"
 #include "measure/commands/vendor_facts.h"
 #include "measure/cpu/arms.h"
 #include "measure/devices/cuda_take.h"
@@ -232,8 +233,25 @@ Json facts_on_gpu(const Device& device, const cuda::Surroundings& around, const 
   return json;
 }
 
-RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const PlayoffCommand& command, double left,
-                      Progress& progress, Spent& spent) {
+/// What the vendor's library is, and whether the finals have time for it now that its algorithms are counted.
+Starters ask_vendor(FinalistSet& selection, const Device& device, PlayoffCommand& command, double end,
+                    double preparing, Progress& progress, cuda::Vendor& vendor) {
+  vendor.why_not = "not asked for";
+  if (command.options.vendor) {
+    progress.live("asking the vendor's library");
+    vendor = cuda::baseline_of(selection.finalists().front().file.problem, device, command.options.seed);
+    if (!vendor.why_not.empty()) progress.summary("no vendor baseline: " + vendor.why_not);
+  }
+  FinalsField field = expected_field(device, command.options);
+  field.asking = 0, field.algorithms = vendor.algorithms.size(), field.vendor &= field.algorithms > 0;
+  const Starters s = fit(selection, end - wall_seconds(), preparing, field, command.options);
+  if (!s.vendor && !vendor.algorithms.empty())
+    vendor.algorithms.clear(), vendor.why_not = "the search had no time for it";
+  return s;
+}
+
+RecordLog time_on_gpu(FinalistSet& selection, const Device& model, PlayoffCommand command,
+                      const SearchTime& time, Progress& progress, Spent& spent) {
   const std::vector<KernelFile> files = selection.unverified();
   progress.live("waiting for the device and for compiles to end");
   Lap lap;
@@ -241,7 +259,7 @@ RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const Playoff
   const Device& device = taken.device;
   const Turn quiet = Turn::quiet_turn(FileLock::kShared);
   spent.waiting = lap.seconds();
-  const double end = wall_seconds() + left;
+  const double end = wall_seconds() + time.left();
   if (!files.empty()) {
     progress.live("verifying awkward shapes");
     verify_awkward(selection, files, device, command.options, end);
@@ -255,15 +273,13 @@ RecordLog time_on_gpu(FinalistSet& selection, const Device& model, const Playoff
   if (problem.ranged())
     return time_ranges_on_gpu(selection, device, command, end - wall_seconds(), std::move(around), progress,
                               spent);
-  cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed, command.options.caches);
   cuda::Vendor vendor;
-  vendor.why_not = "not asked for";
-  if (command.options.vendor) {
-    progress.live("asking the vendor's library");
-    vendor = cuda::baseline_of(problem, device, command.options.seed);
-    if (!vendor.why_not.empty()) progress.summary("no vendor baseline: " + vendor.why_not);
-  }
+  const Starters starters = ask_vendor(selection, device, command, end, time.preparing(), progress, vendor);
   spent.vendor = lap.seconds();
+  if (!starters.finalists)
+    return not_begun(selection, cuda::environment(device, "none", around, {}, command.options.caches),
+                     starters, time, end - wall_seconds());
+  cuda::Bench bench(problem, device, workspace_of(selection), command.options.seed, command.options.caches);
   Contest c = contest_of(selection, command);
   if (!vendor.algorithms.empty()) c.vendor = vendor.name;
   c.vendor_note = "best of " + std::to_string(vendor.algorithms.size()) + " algorithms" +
@@ -365,39 +381,6 @@ void say(const PlayoffCommand& command, const RecordLog& log, Progress& progress
 
 namespace {
 
-/// The finalists that were to run, with no time to do so.
-RecordLog not_begun(const FinalistSet& selection, const Device& device, const PlayoffCommand& command) {
-  RecordLog log;
-  log.stable = false;
-  log.environment = device.is_cpu() ? environment(device, "none")
-                                    : cuda::environment(device, "none", {}, {}, command.options.caches);
-  for (const Finalist& f : selection.finalists()) {
-    log.records.push_back(f.record);
-    log.records.back().status = "dropped", log.records.back().detail = "its search had no time for finals";
-  }
-  return log;
-}
-
-/// Leaves to the finals what they have time for; nothing where that is too little for a decision.
-Starters fit(FinalistSet& selection, const SearchTime& time, PlayoffCommand& command) {
-  std::vector<double> calls;
-  for (const Finalist& f : selection.finalists()) calls.push_back(f.seconds);
-  const bool ranged = !calls.empty() && selection.finalists().front().file.problem.ranged();
-  const Starters s = time.bounded() && !ranged
-                         ? starters_within(time.left(), time.preparing(), calls, command.options.vendor)
-                         : Starters{calls.size(), command.options.vendor, 0};
-  if (s.finalists) selection.keep_first(s.finalists);
-  command.options.vendor &= s.vendor;
-  return s;
-}
-
-std::string needs_more(const Starters& s, const SearchTime& time) {
-  char text[120];
-  std::snprintf(text, sizeof text, "its finals would take %.3g s, and %.3g s are left", s.needed,
-                time.left());
-  return text;
-}
-
 /// Whether a decision is missing as there was no time for it.
 void note_lack_of_time(const SearchTime& time, const Spent& spent, double elapsed, bool nobody,
                        RecordLog& log) {
@@ -426,19 +409,21 @@ void playoff(const PlayoffCommand& asked) {
   RecordLog log;
   const SearchTime time(command.options.most, command.records);
   const bool nobody = selection.finalists().empty();
-  const Starters starters = fit(selection, time, command);
+  const Starters starters =
+      fit(selection, time.left(), time.preparing(), expected_field(device, command.options), command.options);
+  const auto without_device = [&] {
+    return device.is_cpu() ? environment(device, "none")
+                           : cuda::environment(device, "none", {}, {}, command.options.caches);
+  };
   if (nobody)
-    log = nothing_timed(device.is_cpu() ? environment(device, "none")
-                                        : cuda::environment(device, "none", {}, {}, command.options.caches),
-                        time.bounded() && time.cut(), progress);
-  else if (!starters.finalists) {
-    log = not_begun(selection, device, command);
-    note_out_of_time(log.environment, time, needs_more(starters, time));
-  } else if (device.is_cpu() && selection.finalists().front().file.problem.ranged())
+    log = nothing_timed(without_device(), time.bounded() && time.cut(), progress);
+  else if (!starters.finalists)
+    log = not_begun(selection, without_device(), starters, time, time.left());
+  else if (device.is_cpu() && selection.finalists().front().file.problem.ranged())
     log = time_ranges_on_cpu(selection, device, command, time.left(), progress, spent);
   else
     log = device.is_cpu() ? time_on_cpu(selection, device, command, time.left(), progress, spent)
-                          : time_on_gpu(selection, device, command, time.left(), progress, spent);
+                          : time_on_gpu(selection, device, command, time, progress, spent);
   spent.complete(wall_seconds() - begin);
   note_lack_of_time(time, spent, wall_seconds() - begin, nobody, log);
   log.environment["spent"] = spent.to_json();

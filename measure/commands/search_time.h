@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/json/json_fwd.h"
+#include "base/kernel/regime.h"
 
 #include <cstddef>
 #include <string>
@@ -35,9 +36,20 @@ struct Starters {
   bool vendor = false;
   double needed = 0; ///< seconds, for these, or for two
 };
+/// What finals time beside the finalists, and how.
+struct FinalsField {
+  bool vendor = false;   ///< a vendor's library takes part
+  double asking = 0;     ///< seconds until it has told its algorithms
+  size_t algorithms = 1; ///< of which each is an arm
+  double starting = 0;   ///< seconds ahead of the finals and of the hold-out together: kernels, heat
+  double rest = 0;       ///< seconds ahead of a sample in bursts
+  TunedFor regime = TunedFor::sustained;
+  size_t extra = 0; ///< further regimes of the hold-out, for evidence
+};
 /// `calls`: seconds of a call of each finalist; `preparing`: of their operands, which are made twice. The
 /// vendor's library stays out before the second finalist does.
-Starters starters_within(double seconds, double preparing, const std::vector<double>& calls, bool vendor);
+Starters starters_within(double seconds, double preparing, const std::vector<double>& calls,
+                         const FinalsField&);
 
 /// Marks a log which decides nothing as its search had no more time: the default config stays, and nothing is
 /// repeated.

@@ -19,13 +19,17 @@ void add(Json& vendor, const VendorCall& call, const std::string& why_not) {
     vendor["no_call"] = why_not;
 }
 
-/// "13.1.0" of "cublaslt 13.1.0".
-std::string version_of(const std::string& name) { return name.substr(name.find(' ') + 1); }
+/// "13.1.0" of "cublaslt 13.1.0", and "1.2.3" of "hipblaslt 1.2.3, rocblas 5.0.0".
+std::string version_of(const std::string& name) {
+  const std::string behind = name.substr(name.find(' ') + 1);
+  return behind.substr(0, behind.find_first_of(", "));
+}
 
 std::string why_not_whole(const cuda::VendorPlan& plan, const cuda::Vendor::Algorithm& algorithm) {
   if (plan.separate()) return "the library's fastest call needs a kernel behind it for " + plan.left();
   if (algorithm.halves || algorithm.library != cuda::VendorPlan::lt || plan.library != cuda::VendorPlan::lt)
     return "the fastest are several calls, or another library's";
+  if (plan.tf32_as_f32) return "the library multiplies tf32 as f32 here";
   return "";
 }
 
@@ -39,7 +43,7 @@ void add_vendor_call(ContestResult& r, const Problem& problem, const std::string
   std::string why = why_no_call(problem, arch);
   if (why.empty()) why = why_not_whole(vendor.plan, algorithm);
   add(*facts,
-      {"cublaslt", version_of(vendor.name), algorithm_hex(algorithm.bits), algorithm.text,
+      {vendor_library(arch), version_of(vendor.name), algorithm_hex(algorithm.bits), algorithm.text,
        int64_t(algorithm.workspace), ""},
       why);
 }

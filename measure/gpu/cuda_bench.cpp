@@ -19,7 +19,7 @@ namespace deepgen::cuda {
 namespace {
 
 constexpr int64_t kMostSets = 1024, kMostLaunches = 1024, kMostGraphs = 32;
-constexpr double kFullSample = 0.8 * kSampleSeconds, kRest = 30e-3;
+constexpr double kFullSample = 0.8 * kSampleSeconds;
 /// In front of each sample: the host enqueues the graph while the device spins. Doubled for a graph that
 /// takes longer.
 constexpr double kDelay = 200e-6, kLongestDelay = 20e-3;
@@ -126,7 +126,7 @@ private:
                                              for (int64_t i = 0; i < count; ++i) enqueue((first + i) % sets);
                                            },
                                            regime == Regime::serial),
-          rest(regime == Regime::bursts ? kRest : 0) {}
+          rest(regime == Regime::bursts ? Bench::burst_rest : 0) {}
   };
 
   /// `kinds`: of sets, which are timed equally often. A sample begins where the one before ended, whosesoever
@@ -157,7 +157,7 @@ private:
       next_set_ = int64_t(part + 1) * launches;
       return sample(*parts[part]);
     };
-    return {take, launches, bursts ? kRest : 0};
+    return {take, launches, bursts ? Bench::burst_rest : 0};
   }
 
   /// The second of two calls: the first one may load code.

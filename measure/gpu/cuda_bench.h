@@ -71,6 +71,7 @@ public:
   /// is hot from them. A race that follows another one by half a second, at another size, needs less yet.
   static constexpr double brief_heat = 0.6, full_heat = 1.5, again_heat = 0.6, kept_heat = 0.15;
   void complete(RaceOptions& options, double heat);
+  static constexpr double burst_rest = 30e-3; ///< seconds ahead of each sample in bursts
 
   class Ring {
   public:

@@ -34,9 +34,14 @@ deepgen_status launch(const deepgen_function& f, const CallArguments& args, deep
   if (deepgen_status status = check_arguments(f, args, call.values)) return status;
   if (call.values.writes_nothing) return DEEPGEN_OK;
   const Placement placement = placement_of(call);
-  for (uint32_t i = 0; i < choice->count; ++i)
-    if (meets(placement, call.values.size, *choice->kernels[i].kernel, f.operand_count))
-      return enqueue(*d, call, choice->kernels[i]);
+  for (uint32_t i = 0; i < choice->count; ++i) {
+    const Selection::PreparedKernel& prepared = choice->kernels[i];
+    if (!meets(placement, call.values.size, *prepared.kernel, f.operand_count)) continue;
+    auto vendors = DEEPGEN_OK;
+    if (prepared.call && enqueue_call(*d, call, *prepared.kernel->vendor, *prepared.call, vendors))
+      return vendors;
+    return enqueue(*d, call, prepared);
+  }
   return Selection::no_kernel(*choice);
 }
 

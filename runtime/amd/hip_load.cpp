@@ -121,6 +121,7 @@ bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
   if (!has_gpu_description(k, f) || !k.gpu->code || !is_arch(k.gpu->target) || k.map_count) return false;
   for (uint32_t i = 0; i < k.arg_count; ++i)
     if (is_map(k.args[i])) return false;
+  if (k.vendor && !deepgen::well_formed(*k.vendor, f, DEEPGEN_LIBRARY_HIPBLASLT)) return false;
   for (uint32_t i = 0; i < k.launch_count; ++i) {
     const deepgen_launch& l = k.launches[i];
     const bool clustered = l.cluster[0] != 1 || l.cluster[1] != 1 || l.cluster[2] != 1;

@@ -3,7 +3,9 @@
 
 #include "deepgen/kernel_abi.h"
 #include "runtime/amd/hip_driver.h"
+#include "runtime/amd/hipblas_lt.h"
 #include "runtime/gpu/gpu_select.h"
+#include "runtime/gpu/lt_call.h"
 
 namespace deepgen::amd {
 inline namespace DEEPGEN_ABI_NAMESPACE {
@@ -46,7 +48,7 @@ struct Vendor {
   using Driver = amd::Driver;
   using Device = amd::Device;
   using PreparedLaunch = amd::PreparedLaunch;
-  struct PreparedCall {}; ///< nothing calls hipBLASLt
+  using PreparedCall = LtCall;
   static const Driver* driver(deepgen_status* why_none) { return amd::driver(why_none); }
   static bool is_arch(const char* arch) { return amd::is_arch(arch); }
   static bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
@@ -64,12 +66,13 @@ struct Vendor {
   }
   static bool concerns_code(Result r) { return amd::concerns_code(r); }
   static void unload(const Driver& d, const deepgen_gpu_code& code) { amd::unload(d, code); }
-  static PreparedCall* prepare_call(const Driver&, const deepgen_function&, const deepgen_kernel&,
-                                    const Device&, Fallback& why) {
-    return why = Fallback::absent, nullptr;
+  static PreparedCall* prepare_call(const Driver& d, const deepgen_function& f, const deepgen_kernel& k,
+                                    const Device& device, Fallback& why) {
+    LoadsDuringCapture loads(d); // what the library does when it is asked for an algorithm, too
+    return deepgen::prepare_call(f, *k.vendor, {device.name, device.ordinal}, find_lt, why);
   }
-  static void discard(PreparedCall*) {}
-  static Fallback state_of(const PreparedCall&) { return Fallback::unknown; }
+  static void discard(PreparedCall* call) { deepgen::discard(call); }
+  static Fallback state_of(const PreparedCall& call) { return deepgen::state_of(call); }
   static deepgen_status failure(Result r) { return amd::failure(r); }
 };
 

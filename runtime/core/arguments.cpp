@@ -104,23 +104,44 @@ deepgen_status check_scalar(const deepgen_operand& x, const CallArguments& args,
 
 bool is_empty(const Matrix& m) { return !m.rows || !m.columns || !m.entries; }
 
-/// Rows, columns and entries in this call.
-Matrix shape_of(const deepgen_operand& x, const int64_t* sizes) {
-  Matrix m = {};
-  m.rows = scaled(x.rows, x.rows_by, sizes), m.columns = scaled(x.columns, x.columns_by, sizes);
-  m.entries = scaled(x.entries, x.entries_by, sizes);
-  m.size = size_of(x.type), m.flags = x.flags;
-  return m;
+/// Its data, and rows, columns and entries in this call.
+Matrix shape_of(const deepgen_operand& x, uintptr_t data, const int64_t* sizes) {
+  const uint8_t by = x.rows_by | x.columns_by | x.entries_by; // most have no size that varies
+  return {data,
+          by ? scaled(x.rows, x.rows_by, sizes) : x.rows,
+          by ? scaled(x.columns, x.columns_by, sizes) : x.columns,
+          by ? scaled(x.entries, x.entries_by, sizes) : x.entries,
+          0,
+          0,
+          size_of(x.type),
+          x.flags,
+          0};
 }
 
 deepgen_status check_matrix(const deepgen_operand& x, const CallArguments& args, uint64_t* slot, Matrix& m) {
-  m.data = slot[x.slot], m.ld = field<int64_t>(args, x.ld_field);
+  m.ld = field<int64_t>(args, x.ld_field);
   if (x.stride_field) m.stride = field<int64_t>(args, x.stride_field);
   if (deepgen_status status = complete(m)) return status;
   if (x.flags & DEEPGEN_OPERAND_OUT && !is_empty(m) && !entries_disjoint(m)) return DEEPGEN_ERROR_STRIDE;
   slot[x.ld] = uint64_t(m.ld);
   if (x.stride != DEEPGEN_ARG_COUNT) slot[x.stride] = uint64_t(m.stride);
   return DEEPGEN_OK;
+}
+
+/// Of one size, what the call has of it; false: none of the function's.
+bool take_size(const deepgen_range& range, int64_t passed, int64_t& size) {
+  size = passed;
+  if (is_ranged(range)) return !passed || (passed >= range.least && passed <= range.most);
+  size = range.most;
+  return passed == DEEPGEN_AS_BUILT || passed == range.most;
+}
+
+/// In pieces, each of a few stores: of the whole, GCC makes one instruction that takes long to start.
+void clear(uint64_t (&slot)[DEEPGEN_ARG_COUNT]) {
+  constexpr size_t piece = 8;
+  size_t i = 0;
+  for (; i + piece <= DEEPGEN_ARG_COUNT; i += piece) std::memset(slot + i, 0, piece * sizeof *slot);
+  for (; i < DEEPGEN_ARG_COUNT; ++i) slot[i] = 0;
 }
 
 /// Offsets lie within the struct of arguments, and slots in the table of them.
@@ -171,17 +192,8 @@ bool has_good_operands(const deepgen_function& f) {
 }
 
 deepgen_status take_sizes(const deepgen_function& f, const int64_t* passed, int64_t* sizes) {
-  for (int i = 0; i < DEEPGEN_SIZES; ++i) {
-    const deepgen_range& range = f.sizes[i];
-    sizes[i] = passed[i];
-    if (is_ranged(range)) {
-      if (passed[i] && (passed[i] < range.least || passed[i] > range.most)) return DEEPGEN_ERROR_SIZE;
-    } else if (passed[i] == DEEPGEN_AS_BUILT) {
-      sizes[i] = range.most;
-    } else if (passed[i] != range.most) {
-      return DEEPGEN_ERROR_SIZE;
-    }
-  }
+  for (int i = 0; i < DEEPGEN_SIZES; ++i)
+    if (!take_size(f.sizes[i], passed[i], sizes[i])) return DEEPGEN_ERROR_SIZE;
   return DEEPGEN_OK;
 }
 
@@ -206,14 +218,17 @@ const deepgen_operand* find_operand(const deepgen_function& f, uint8_t slot) {
 
 deepgen_status check_arguments(const deepgen_function& f, const CallArguments& args, ArgumentValues& values) {
   uint64_t* slot = values.slot;
-  std::memset(slot, 0, sizeof values.slot);
-  if (deepgen_status status = take_sizes(f, args.size, values.size)) return status;
-  for (int i = 0; i < DEEPGEN_SIZES; ++i) slot[DEEPGEN_ARG_M + i] = uint64_t(values.size[i]);
+  clear(values.slot);
+  for (int i = 0; i < DEEPGEN_SIZES; ++i) {
+    int64_t size; // in a register: a copy of all at once would wait for the stores of each
+    if (!take_size(f.sizes[i], args.size[i], size)) return DEEPGEN_ERROR_SIZE;
+    values.size[i] = size, slot[DEEPGEN_ARG_M + i] = uint64_t(size);
+  }
   const auto is_none = [&](int i) { return is_ranged(f.sizes[i]) && !values.size[i]; };
   const bool sums = !is_none(2);
   const bool attends = f.op == DEEPGEN_OP_ATTENTION; // without keys, it writes zeros
   values.writes_nothing = is_none(0) || (is_none(1) && !attends) || is_none(3);
-  Matrix matrices[most_compared + 1]; // the last one is for those that are not compared
+  Matrix matrices[most_compared];
   uint32_t count = 0;
   for (uint32_t i = 0; i < f.operand_count; ++i) {
     const deepgen_operand& x = f.operands[i];
@@ -221,21 +236,20 @@ deepgen_status check_arguments(const deepgen_function& f, const CallArguments& a
       if (deepgen_status status = check_scalar(x, args, sums, slot)) return status;
       continue;
     }
-    slot[x.slot] = uintptr_t(field<const void*>(args, x.field));
+    const auto data = uintptr_t(field<const void*>(args, x.field));
+    slot[x.slot] = data;
     if (!is_used(x, args)) continue;
-    const bool compare = x.flags & compared;
-    Matrix& matrix = matrices[compare ? count : most_compared];
-    matrix = shape_of(x, values.size);
+    Matrix matrix = shape_of(x, data, values.size); // a copy: registers have it until it is compared
     const bool empty = is_empty(matrix);
-    if (!slot[x.slot] && !empty) return DEEPGEN_ERROR_NULL;
-    if (slot[x.slot] & (size_of(x.type) - 1)) return DEEPGEN_ERROR_ALIGNMENT;
+    if (!data && !empty) return DEEPGEN_ERROR_NULL;
+    if (data & (matrix.size - 1)) return DEEPGEN_ERROR_ALIGNMENT;
     if (x.flags & DEEPGEN_OPERAND_PACKED) {
       if (deepgen_status status = check_packed(f, slot[x.slot])) return status;
       continue;
     }
     if (!(x.flags & DEEPGEN_OPERAND_MATRIX)) continue;
     if (deepgen_status status = check_matrix(x, args, slot, matrix)) return status;
-    count += compare && !empty;
+    if (x.flags & compared && !empty) matrices[count++] = matrix;
   }
   if (attends) return check_attention(f, *static_cast<const deepgen_attention_args*>(args.fields), values);
   return count > 1 ? check_overlaps(matrices, count) : DEEPGEN_OK;

@@ -86,7 +86,7 @@ inline bool is_map(uint8_t slot) { return slot >= DEEPGEN_ARG_MAP_A && slot <= D
 
 /// Bytes of an element in memory; `type` is a deepgen_type.
 inline uint32_t size_of(uint8_t type) {
-  constexpr uint8_t sizes[] = {4, 8, 2, 2, 4, 1, 1, 1, 4, 1};
+  static constexpr uint8_t sizes[] = {4, 8, 2, 2, 4, 1, 1, 1, 4, 1}; // or it is built anew in each call
   static_assert(sizeof sizes == DEEPGEN_U8 + 1);
   return sizes[type];
 }

@@ -17,13 +17,6 @@ struct Opened {
 };
 Opened opened[newest - oldest + 1];
 
-struct Handle {
-  int major, ordinal;
-  void* handle;
-  Handle* next;
-};
-Handle* handles = nullptr; ///< for as long as the process runs
-
 template <typename Entry>
 bool find(void* library, const char* name, Entry& entry) {
   entry = reinterpret_cast<Entry>(dlsym(library, name));
@@ -39,11 +32,25 @@ void* open(int major) {
   return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
+/// Results of what the library checks before it enqueues anything: cublasStatus_t.
+bool enqueued_nothing(int result) {
+  constexpr int not_initialized = 1, out_of_memory = 3, invalid_value = 7, arch_mismatch = 8,
+                not_supported = 15;
+  return result == not_initialized || result == out_of_memory || result == invalid_value ||
+         result == arch_mismatch || result == not_supported;
+}
+
+const char* lost_text(int) {
+  return "a call of cuBLASLt failed, and may have written a part of D, which it reads";
+}
+
 bool load(int major, Opened& o) {
   void* library = open(major); // never closed
   if (!library) return false;
   size_t (*version)() = nullptr;
   LtLibrary& l = o.library;
+  l.kind = DEEPGEN_LIBRARY_CUBLASLT, l.number = lt_numbers;
+  l.enqueued_nothing = enqueued_nothing, l.lost_text = lost_text;
   bool complete = find(library, "cublasLtGetVersion", version);
   complete &= find(library, "cublasLtCreate", l.create);
   complete &= find(library, "cublasLtMatmulDescCreate", l.desc_create);
@@ -57,39 +64,11 @@ bool load(int major, Opened& o) {
   return complete && o.version;
 }
 
-/// "13.1.0", or false.
-bool parse(const char* text, size_t (&numbers)[3]) {
-  for (int i = 0; i < 3; ++i) {
-    if (*text < '0' || *text > '9') return false;
-    for (numbers[i] = 0; *text >= '0' && *text <= '9' && numbers[i] < 10000; ++text)
-      numbers[i] = numbers[i] * 10 + size_t(*text - '0');
-    if (*text != (i < 2 ? '.' : '\0')) return false;
-    ++text;
-  }
-  return true;
-}
-
-Fallback handle_of(const LtLibrary& l, int major, int ordinal, void*& handle) {
-  for (const Handle* h = handles; h; h = h->next)
-    if (h->major == major && h->ordinal == ordinal) {
-      handle = h->handle;
-      return Fallback::runs;
-    }
-  auto* made = static_cast<Handle*>(std::malloc(sizeof(Handle)));
-  if (!made || l.create(&handle) != 0) {
-    std::free(made);
-    return Fallback::refused;
-  }
-  *made = {major, ordinal, handle, handles};
-  handles = made;
-  return Fallback::runs;
-}
-
 } // namespace
 
 Fallback find_lt(const char* version, int ordinal, const LtLibrary*& library, void*& handle) {
   size_t n[3];
-  if (!parse(version, n) || n[0] < oldest || n[0] > newest) return Fallback::other_version;
+  if (!parse_lt_version(version, n) || n[0] < oldest || n[0] > newest) return Fallback::other_version;
   const int major = int(n[0]);
   Opened& o = opened[major - oldest];
   if (!o.version && !load(major, o)) return Fallback::absent;
@@ -97,28 +76,7 @@ Fallback find_lt(const char* version, int ordinal, const LtLibrary*& library, vo
   if (o.version / 10000 != n[0] || o.version / 100 % 100 != n[1] || o.version % 100 != n[2])
     return Fallback::other_version;
   library = &o.library;
-  return handle_of(o.library, major, ordinal, handle);
-}
-
-int lt_data_type(uint8_t type) {
-  switch (type) {
-  case DEEPGEN_F64:
-    return 1;
-  case DEEPGEN_F16:
-    return 2;
-  case DEEPGEN_BF16:
-    return 14;
-  case DEEPGEN_E4M3:
-    return 28;
-  case DEEPGEN_E5M2:
-    return 29;
-  case DEEPGEN_I8:
-    return 3;
-  case DEEPGEN_I32:
-    return 10;
-  default:
-    return 0; // f32, and tf32, which is f32 in memory
-  }
+  return lt_handle(o.library, ordinal, handle);
 }
 
 } // namespace DEEPGEN_ABI_NAMESPACE

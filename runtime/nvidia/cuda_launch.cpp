@@ -35,19 +35,6 @@ deepgen_status enqueue(const Driver& d, GpuCall& call, const PreparedKernel& pre
   return unaddressable ? DEEPGEN_OK : r == success ? enqueue(d, call, prepared, &maps) : failure(r);
 }
 
-/// Whether the vendor's library is to run in place of the kernel; then `status` is what became of that.
-/// False: the kernel has to run.
-bool enqueue_call(const Driver& d, const GpuCall& call, const PreparedKernel& prepared,
-                  deepgen_status& status) {
-  const deepgen_vendor_call& vendor = *prepared.kernel->vendor;
-  if (Vendor::state_of(*prepared.call) != Fallback::runs || !is_as_timed(call, vendor)) return false;
-  status = check_workspace(call.args, vendor.workspace);
-  if (status) return true;
-  const LtOutcome outcome = enqueue(d, call, vendor, *prepared.call);
-  if (outcome == LtOutcome::lost) status = DEEPGEN_ERROR_DRIVER;
-  return outcome != LtOutcome::not_run;
-}
-
 deepgen_status enqueue_first(const Driver& d, GpuCall& call, const Choice& choice) {
   const Placement placement = placement_of(call);
   bool unaddressable = false;
@@ -55,7 +42,8 @@ deepgen_status enqueue_first(const Driver& d, GpuCall& call, const Choice& choic
     const PreparedKernel& prepared = choice.kernels[i];
     if (!meets(placement, call.values.size, *prepared.kernel, call.function.operand_count)) continue;
     auto vendors = DEEPGEN_OK;
-    if (prepared.call && enqueue_call(d, call, prepared, vendors)) return vendors;
+    if (prepared.call && enqueue_call(d, call, *prepared.kernel->vendor, *prepared.call, vendors))
+      return vendors;
     if (deepgen_status status = take_workspace(call, *prepared.kernel))
       return status; // maps may be of parts of it
     if (!prepared.kernel->map_count) return enqueue(d, call, prepared, nullptr);

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "runtime/gpu/gpu_select.h"
+#include "runtime/gpu/lt_call.h"
+#include "runtime/nvidia/cublas_lt.h"
 #include "runtime/nvidia/cuda_load.h"
-#include "runtime/nvidia/lt_call.h"
 
 namespace deepgen::nvidia {
 inline namespace DEEPGEN_ABI_NAMESPACE {
@@ -36,14 +37,12 @@ struct Vendor {
   }
   static bool concerns_code(Result r) { return nvidia::concerns_code(r); }
   static void unload(const Driver& d, const deepgen_gpu_code& code) { nvidia::unload(d, code); }
-  static PreparedCall* prepare_call(const Driver& d, const deepgen_function& f, const deepgen_kernel& k,
+  static PreparedCall* prepare_call(const Driver&, const deepgen_function& f, const deepgen_kernel& k,
                                     const Device& device, Fallback& why) {
-    return nvidia::prepare_call(d, f, *k.vendor, device, why);
+    return deepgen::prepare_call(f, *k.vendor, {device.name, device.ordinal}, find_lt, why);
   }
-  static void discard(PreparedCall* call) { nvidia::discard(call); }
-  static Fallback state_of(const PreparedCall& call) {
-    return Fallback(call.state.load(std::memory_order_acquire));
-  }
+  static void discard(PreparedCall* call) { deepgen::discard(call); }
+  static Fallback state_of(const PreparedCall& call) { return deepgen::state_of(call); }
   static deepgen_status failure(Result r) { return nvidia::failure(r); }
 };
 

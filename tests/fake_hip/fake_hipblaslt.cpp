@@ -5,6 +5,7 @@
 #include "fake_blas.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -74,7 +75,18 @@ int create(void** handle, T value) {
   all<T>()[*handle] = std::move(object);
   return kSuccess;
 }
+template <typename T>
+int destroy(const void* handle) {
+  return all<T>().erase(handle) ? kSuccess : complain(kInvalidValue, "something that was not created");
+}
 struct Handle {};
+
+/// Layouts of D that the heuristic was asked for: an algorithm of others is no good, as the library loads
+/// what it has of a problem when it is first asked.
+std::set<const Layout*>& asked_for() {
+  static std::set<const Layout*> layouts;
+  return layouts;
+}
 
 bool is_fp8(int type) { return type == r8f_e4m3 || type == r8f_e5m2; }
 
@@ -94,6 +106,12 @@ bool serves(const Desc& desc, int a, int b, int d) {
   default:
     return false;
   }
+}
+
+/// What a product takes, beside kernels of 10 us; a test may want it faster.
+double product_seconds() {
+  const char* text = std::getenv("FAKE_HIPBLASLT_SECONDS");
+  return text ? std::atof(text) : 12e-6;
 }
 
 double number_at(const void* data, int type) { return element(data, type, 0); }
@@ -172,6 +190,10 @@ int hipblasLtMatmulDescSetAttribute(void* handle, int attribute, const void* val
   desc->values[attribute] = word;
   return kSuccess;
 }
+int hipblasLtMatmulDescDestroy(void* desc) {
+  ENTER(hipblasLtMatmulDescDestroy);
+  return destroy<Desc>(desc);
+}
 int hipblasLtMatrixLayoutCreate(void** layout, int type, uint64_t rows, uint64_t columns, int64_t ld) {
   ENTER(hipblasLtMatrixLayoutCreate);
   return create(layout, Layout{{nullptr, type, int64_t(rows), int64_t(columns), ld, 0, false}, 1});
@@ -188,6 +210,11 @@ int hipblasLtMatrixLayoutSetAttribute(void* handle, int attribute, const void* v
     return complain(kInvalidValue, "an unknown attribute of a layout, or of another size");
   return kSuccess;
 }
+int hipblasLtMatrixLayoutDestroy(void* layout) {
+  ENTER(hipblasLtMatrixLayoutDestroy);
+  asked_for().erase(find<Layout>(layout));
+  return destroy<Layout>(layout);
+}
 int hipblasLtMatmulPreferenceCreate(void** preference) {
   ENTER(hipblasLtMatmulPreferenceCreate);
   return create(preference, Preference());
@@ -198,6 +225,10 @@ int hipblasLtMatmulPreferenceSetAttribute(void* handle, int attribute, const voi
   if (!preference || attribute != 1 || bytes != 8) return complain(kInvalidValue, "no such preference");
   std::memcpy(&preference->workspace, value, bytes);
   return kSuccess;
+}
+int hipblasLtMatmulPreferenceDestroy(void* preference) {
+  ENTER(hipblasLtMatmulPreferenceDestroy);
+  return destroy<Preference>(preference);
 }
 int hipblasLtMatmulAlgoGetHeuristic(void* handle, void* description, void* a, void* b, void* c, void* d,
                                     void* preference, int asked, HeuristicResult* results, int* count) {
@@ -211,6 +242,7 @@ int hipblasLtMatmulAlgoGetHeuristic(void* handle, void* description, void* a, vo
   if (!serves(*desc, find<Layout>(a)->matrix.type, find<Layout>(b)->matrix.type,
               find<Layout>(d)->matrix.type))
     return kNotSupported;
+  asked_for().insert(find<Layout>(d));
   for (int i = 0; i < 5 && i < asked; ++i) {
     HeuristicResult r;
     r.algorithm.number = 100 + i, r.algorithm.most_workspace = find<Preference>(preference)->workspace;
@@ -231,6 +263,8 @@ int hipblasLtMatmul(void* handle, void* description, const void* alpha, const vo
     return complain(kInvalidValue, "something that was not created");
   if (!algorithm || algorithm->number < 100 || algorithm->number > 103)
     return complain(kInvalidValue, "an algorithm that the heuristic did not return");
+  if (!asked_for().count(find<Layout>(d_layout)))
+    return complain(kInvalidValue, "the heuristic was not asked for such a product");
   if (algorithm->number == 103) return kNotSupported;
   void* begin = nullptr;
   size_t bytes = 0;
@@ -250,7 +284,7 @@ int hipblasLtMatmul(void* handle, void* description, const void* alpha, const vo
   std::string why = fault_of(call);
   if (why.empty()) why = set_epilogue(*desc, call);
   if (!why.empty()) return complain(kInvalidValue, why);
-  return enqueue(stream, 12e-6, [call] { return multiply(call), int(success); });
+  return enqueue(stream, product_seconds(), [call] { return multiply(call), int(success); });
 }
 
 } // extern "C"

@@ -2,6 +2,7 @@
 
 #include "base/files/rocm.h"
 #include "runtime/amd/hip_driver.h"
+#include "runtime/amd/hipblas_lt.h"
 #include "runtime/nvidia/cublas_lt.h"
 
 #include <dlfcn.h>
@@ -9,47 +10,8 @@
 namespace deepgen::cuda {
 namespace {
 
-constexpr LtLibrary::Numbers kCublasLt = {.trans_a = nvidia::lt_trans_a,
-                                          .trans_b = nvidia::lt_trans_b,
-                                          .epilogue = nvidia::lt_epilogue,
-                                          .bias_pointer = nvidia::lt_bias_pointer,
-                                          .bias_type = nvidia::lt_bias_type,
-                                          .scale_a = nvidia::lt_scale_a,
-                                          .scale_b = nvidia::lt_scale_b,
-                                          .batch_count = nvidia::lt_batch_count,
-                                          .batch_stride = nvidia::lt_batch_stride,
-                                          .plain = 0,
-                                          .transposed = 1,
-                                          .f64 = nvidia::lt_compute_f64,
-                                          .tf32 = nvidia::lt_compute_tf32,
-                                          .i32 = nvidia::lt_compute_i32,
-                                          .f32 = nvidia::lt_compute_f32,
-                                          .fast_accumulation = nvidia::lt_fast_accumulation,
-                                          .align_a = 5,
-                                          .align_c = 7,
-                                          .align_d = 8,
-                                          .algorithm_bytes = 64};
-// hipblaslt.h, hipblas-common.h of ROCm 6.1 to 7
-constexpr LtLibrary::Numbers kHipblasLt = {.trans_a = 0,
-                                           .trans_b = 1,
-                                           .epilogue = 2,
-                                           .bias_pointer = 3,
-                                           .bias_type = 4,
-                                           .scale_a = 5,
-                                           .scale_b = 6,
-                                           .batch_count = 0,
-                                           .batch_stride = 1,
-                                           .plain = 111,
-                                           .transposed = 112,
-                                           .f64 = 7,
-                                           .tf32 = 6,
-                                           .i32 = 9,
-                                           .f32 = 2,
-                                           .fast_accumulation = -1,
-                                           .align_a = -1,
-                                           .align_c = -1,
-                                           .align_d = -1,
-                                           .algorithm_bytes = 24};
+constexpr LtLibrary::Numbers kCublasLt = {nvidia::lt_numbers, 5, 7, 8 /* align_... */, 64, false};
+constexpr LtLibrary::Numbers kHipblasLt = {amd::lt_numbers, -1, -1, -1, 24, true};
 /// Before it, data types had the numbers of hipBLAS: 0.7, of ROCm 6.1.
 constexpr int kOldestHipblasLt = 700;
 
@@ -154,27 +116,6 @@ std::string LtLibrary::text_of(const AlgorithmBits& algorithm) const {
       text += (text.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(value);
   }
   return text;
-}
-
-int lt_data_type(Type t) {
-  switch (t) {
-  case Type::f64:
-    return 1;
-  case Type::f16:
-    return 2;
-  case Type::bf16:
-    return 14;
-  case Type::e4m3:
-    return 28;
-  case Type::e5m2:
-    return 29;
-  case Type::i8:
-    return 3;
-  case Type::i32:
-    return 10;
-  default:
-    return 0; // f32, and tf32, which is f32 in memory
-  }
 }
 
 } // namespace deepgen::cuda

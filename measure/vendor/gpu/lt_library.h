@@ -4,6 +4,7 @@
 
 #include "base/problem/gemm.h"
 #include "measure/devices/cuda_driver.h"
+#include "runtime/nvidia/cublas_lt.h"
 
 #include <array>
 #include <string>
@@ -26,15 +27,11 @@ struct LtLibrary {
                 void* b_layout, const void* beta, const void* c, void* c_layout, void* d, void* d_layout,
                 const void* algorithm, void* workspace, size_t workspace_bytes, Stream);
 
-  struct Numbers {
-    int trans_a, trans_b, epilogue, bias_pointer, bias_type, scale_a,
-        scale_b;                   ///< of a multiplication's attributes
-    int batch_count, batch_stride; ///< of a layout's
-    int plain, transposed;         ///< operations
-    int f64, tf32, i32, f32;       ///< compute types
-    int fast_accumulation;         ///< attribute; -1: it has none
-    int align_a, align_c, align_d; ///< of a preference's; -1: it has none
+  struct Numbers : LtNumbers {
+    int align_a, align_c, align_d; ///< of a preference's attributes; -1: it has none
     size_t algorithm_bytes;
+    /// It loads what it has for a kind of problem when the heuristic is first asked for one, in each process.
+    bool loads_when_asked;
   } number;
 
   std::string name;    ///< "cuBLASLt"
@@ -51,10 +48,8 @@ struct LtLibrary {
   static const LtLibrary& of_platform();
 };
 
-/// Both libraries': cudaDataType, hipDataType.
-int lt_data_type(Type);
+/// cudaDataType, hipDataType: types have the numbers of deepgen_type.
+inline int lt_data_type(Type t) { return deepgen::lt_data_type(uint8_t(t)); }
 inline constexpr int lt_max_workspace = 1; ///< attribute of a preference
-/// Of an epilogue, to be added up.
-enum LtEpilogue { kLtDefault = 1, kLtRelu = 2, kLtBias = 4, kLtGelu = 32 };
 
 } // namespace deepgen::cuda

@@ -26,17 +26,18 @@ public:
     set(n.trans_a, int32_t(p.b_transposed() ? n.transposed : n.plain));
     set(n.trans_b, int32_t(p.a_transposed() ? n.transposed : n.plain));
     if (is_fp8(p.a) && n.fast_accumulation >= 0) set(n.fast_accumulation, int8_t(1));
-    int32_t epilogue = plan.activation == LtFusion::relu        ? kLtRelu
-                       : plan.activation == LtFusion::gelu_tanh ? kLtGelu
+    int32_t epilogue = plan.activation == LtFusion::relu        ? lt_relu
+                       : plan.activation == LtFusion::gelu_tanh ? lt_gelu
                                                                 : 0;
-    if (plan.fused_bias) epilogue |= kLtBias, set(n.bias_type, int32_t(lt_data_type(p.epilogue_type())));
-    set(n.epilogue, epilogue ? epilogue : int32_t(kLtDefault));
+    if (plan.fused_bias) epilogue |= lt_bias, set(n.bias_type, int32_t(lt_data_type(p.epilogue_type())));
+    set(n.epilogue, epilogue ? epilogue : int32_t(lt_default));
     point(x);
     const std::vector<Part> all = parts(x);
     b_ = layout(p.b, all.front().b), a_ = layout(p.a, x.a), d_ = layout(output_, all.front().product);
     if (all.size() > 1)
       b_alignment_ = alignment(all[1].b.data), d_alignment_ = alignment(all[1].product.data);
     c_ = plan.fused_residual ? layout(p.epilogue_type(), x.step(EpilogueOp::residual)) : d_;
+    if (n.loads_when_asked) LtProduct::algorithms(); // those that another process has found
   }
 
   std::vector<Vendor::Algorithm> algorithms() override {

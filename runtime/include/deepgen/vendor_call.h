@@ -17,7 +17,7 @@ typedef struct deepgen_vendor_call {
   const char* device;    /* and on the device of this name, which it was timed on */
   uint32_t library;      /* deepgen_library */
   uint32_t flags;        /* DEEPGEN_VENDOR_... */
-  uint64_t algorithm[8]; /* cublasLtMatmulAlgo_t */
+  uint64_t algorithm[8]; /* cublasLtMatmulAlgo_t; of hipblasLtMatmulAlgo_t, which is shorter, the rest is 0 */
   size_t workspace;      /* GPU: bytes that a call needs */
   const uint8_t* steps;  /* CPU: the epilogue behind the product, as numbers of epilogue_steps.h */
   uint32_t step_count;
@@ -25,7 +25,8 @@ typedef struct deepgen_vendor_call {
 } deepgen_vendor_call;
 typedef enum deepgen_library {
   DEEPGEN_LIBRARY_OPENBLAS, /* cblas_sgemm(), cblas_dgemm(), on one thread */
-  DEEPGEN_LIBRARY_CUBLASLT
+  DEEPGEN_LIBRARY_CUBLASLT,
+  DEEPGEN_LIBRARY_HIPBLASLT
 } deepgen_library;
 #define DEEPGEN_VENDOR_A_TRANSPOSED 1u
 #define DEEPGEN_VENDOR_B_TRANSPOSED 2u

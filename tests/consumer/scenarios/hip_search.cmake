@@ -62,6 +62,23 @@ set(ENV{FAKE_HIP_DEVICES} "${mi300x}")
 run(frozen/app)
 expect("right: ")
 
+# hipBLASLt in place of the kernel, where the hold-out finds it faster: locked, called, and the kernel where it is missing.
+set(ENV{FAKE_HIPBLASLT_SECONDS} 5e-6)
+file(REMOVE ${WORK}/hip_search/deepgen.lock.json)
+configure(hip_search fallback ${attached} -DDEEPGEN_MEASURE_SECONDS=8 -DDEEPGEN_SLOTS=4 -DDEEPGEN_FALLBACK=vendor)
+tune(fallback)
+run(${PREFIX}/bin/deepgen lock show --lock hip_search/deepgen.lock.json)
+expect("with FALLBACK vendor: hipblaslt 1.2.3")
+build(fallback)
+run(fallback/app)
+expect("right: hipblaslt 1.2.3")
+set(ENV{DEEPGEN_HIPBLASLT} ${WORK}/none.so)
+run(fallback/app)
+expect("right: ")
+expect_not("hipblaslt")
+unset(ENV{DEEPGEN_HIPBLASLT})
+unset(ENV{FAKE_HIPBLASLT_SECONDS})
+
 # Wrong kernels are refused: one forgets the epilogue, one writes a row too many, one lacks barriers.
 # Here HIP stands alone, without libraries that could be a baseline.
 file(REMOVE ${WORK}/hip_search/deepgen.lock.json)

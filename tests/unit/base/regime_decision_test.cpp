@@ -113,7 +113,7 @@ TEST(RegimeDecision, TheHoldoutConfirmsInBoth) {
             "default");
 }
 
-TEST(RegimeDecision, TheVendorIsCalledByTheMean) {
+TEST(RegimeDecision, TheVendorIsCalledForALossInEitherRegimeOrInTheMean) {
   RecordLog log = held_out(arm("default", 1, 1), arm("x", 0.92, 0.97), arm("vendor", 0.95, 0.9));
   log.environment["holdout"] = {
       {"sha256", "x"}, {"vendor", {{"ratio", {1, 1, 1}}, {"verdict", "win"}, {"default_verdict", "win"}}}};
@@ -124,6 +124,20 @@ TEST(RegimeDecision, TheVendorIsCalledByTheMean) {
   EXPECT_NE(vendor_choice(log, decide(log), "").why_not, "") << "it is faster, and its call was not noted";
   log.environment["regime"] = "burst";
   EXPECT_EQ(vendor_choice(log, decide(log), "").why_not, "") << "by the one regime that was tuned for";
+  log.environment["regime"] = "balanced";
+  both["vendor_verdict"] = "win";
+  EXPECT_EQ(vendor_choice(log, decide(log), "").why_not, "");
+  Json& bursts = log.environment["holdout"]["regimes"]["bursts"];
+  bursts["arms"] = Json::array(
+      {{{"sha256", "default"}, {"verdict", "loss"}}, {{"sha256", "x"}, {"verdict", "power-limited loss"}}});
+  EXPECT_NE(vendor_choice(log, decide(log), "").why_not, "") << "in bursts, though not in the mean";
+  bursts["arms"][1]["verdict"] = "tie";
+  EXPECT_EQ(vendor_choice(log, decide(log), "").why_not, "") << "the default's loss is not the winner's";
+  log.environment["holdout"]["regimes"]["serial"]["arms"] =
+      Json::array({{{"sha256", "x"}, {"verdict", "loss"}}});
+  EXPECT_EQ(vendor_choice(log, decide(log), "").why_not, "") << "serial calls are evidence alone";
+  log.environment["holdout"]["vendor"]["verdict"] = "loss";
+  EXPECT_NE(vendor_choice(log, decide(log), "").why_not, "") << "in sustained calls";
 }
 
 class RandomFinals {

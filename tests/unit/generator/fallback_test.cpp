@@ -16,6 +16,7 @@ namespace {
 const std::string kHash(64, '5');
 const std::string kAlgorithm(128, 'e');
 const VendorCall kBlas{"openblas", "0.3.21", "", "", 0, "a CPU"};
+const VendorCall kHip{"hipblaslt", "1.2.3", kAlgorithm, "", 4096, "AMD Instinct MI300X"};
 const VendorCall kLt{"cublaslt", "13.1.0", kAlgorithm, "id 66, tile 20", 1 << 20, "NVIDIA H100"};
 
 Gemm problem(std::vector<EpilogueOp> epilogue = {}, Type type = Type::f32) {
@@ -137,7 +138,13 @@ TEST(FallbackChoice, WhatLibrariesDoInOneCall) {
       why(problem({EpilogueOp::bias, EpilogueOp::residual, EpilogueOp::gelu_tanh}, Type::bf16), "sm_90a"),
       "");
   EXPECT_NE(why(problem({EpilogueOp::gelu}, Type::bf16), "sm_90a").find("gelu"), std::string::npos);
-  EXPECT_NE(why(problem({}, Type::bf16), "gfx942").find("gfx942"), std::string::npos);
+  EXPECT_EQ(why(problem({EpilogueOp::bias, EpilogueOp::relu}, Type::bf16), "gfx942"), "");
+  EXPECT_NE(why(problem({EpilogueOp::silu}, Type::bf16), "gfx942").find("hipBLASLt needs a kernel"),
+            std::string::npos);
+  Gemm sums = problem({}, Type::i8);
+  sums.d = Type::i8;
+  EXPECT_EQ(why(sums, "sm_90a"), "");
+  EXPECT_NE(why(sums, "gfx942").find("conversion"), std::string::npos);
   Gemm gated = problem();
   gated.gate = EpilogueOp::silu;
   EXPECT_NE(why(gated, "cpu").find("gates"), std::string::npos);
@@ -145,6 +152,14 @@ TEST(FallbackChoice, WhatLibrariesDoInOneCall) {
   ranged.least[0] = 1;
   EXPECT_NE(why(ranged, "cpu").find("range"), std::string::npos);
   EXPECT_NE(why_no_call(Rows(), "cpu"), "");
+}
+
+TEST(FallbackChoice, EachArchHasItsLibrary) {
+  const Gemm p = problem({}, Type::bf16);
+  EXPECT_EQ(why_unusable(kHip, p, "gfx942"), "");
+  EXPECT_EQ(why_unusable(kLt, p, "sm_90a"), "");
+  EXPECT_NE(why_unusable(kLt, p, "gfx942").find("not of hipblaslt"), std::string::npos);
+  EXPECT_NE(why_unusable(kHip, p, "sm_90a").find("not of cublaslt"), std::string::npos);
 }
 
 Selected selected(Mode mode, const std::vector<LockEntry>& entries, bool fallback) {

@@ -117,7 +117,7 @@ TEST(Regimes, FinalsAndHoldoutHaveBoth) {
   EXPECT_EQ(holdout["balanced"]["vendor_verdict"], "win") << "though it loses sustained";
   EXPECT_EQ(holdout["balanced"]["default_verdict"], "loss");
   EXPECT_EQ(RecordLog::parse(log.serialize(), "x").serialize(), log.serialize());
-  EXPECT_EQ(vendor_choice(log, d, "").why_not, "") << "the kernel wins in the mean";
+  EXPECT_NE(vendor_choice(log, d, "").why_not, "") << "no function with a fallback is slower in a regime";
 }
 
 /// Kernel 1 is the fastest in the mean, and loses to the vendor in bursts, where kernel 2 does not.

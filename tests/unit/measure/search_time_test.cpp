@@ -48,14 +48,21 @@ TEST_F(Logs, SayWhatIsLeft) {
   EXPECT_TRUE(std::isinf(none.left()) && std::isinf(none.left_but(5)));
 }
 
+FinalsField with_vendor() {
+  FinalsField f;
+  f.vendor = true;
+  return f;
+}
+const FinalsField kVendor = with_vendor();
+
 TEST(Starters, AreThoseWhoseFinalsEndInTime) {
   const std::vector<double> calls = {0.1, 0.05, 0.06, 0.06};
-  EXPECT_EQ(starters_within(1000, 0, calls, true).finalists, 4u);
-  EXPECT_TRUE(starters_within(1000, 0, calls, true).vendor);
+  EXPECT_EQ(starters_within(1000, 0, calls, kVendor).finalists, 4u);
+  EXPECT_TRUE(starters_within(1000, 0, calls, kVendor).vendor);
   size_t before = 4;
   bool vendor = true;
   for (double seconds = 20; seconds > 0; seconds -= 0.25) { // less time, never more starters
-    const Starters s = starters_within(seconds, 0, calls, true);
+    const Starters s = starters_within(seconds, 0, calls, kVendor);
     EXPECT_LE(s.finalists, before);
     EXPECT_NE(s.finalists, 1u) << "there is nothing to decide";
     EXPECT_TRUE(s.vendor || s.finalists <= 2) << "the vendor goes last but one";
@@ -64,10 +71,43 @@ TEST(Starters, AreThoseWhoseFinalsEndInTime) {
     before = s.finalists, vendor = s.vendor;
   }
   EXPECT_EQ(before, 0u);
-  EXPECT_EQ(starters_within(20, 9, calls, true).finalists, 0u)
+  EXPECT_EQ(starters_within(20, 9, calls, kVendor).finalists, 0u)
       << "operands are made for the finals and the hold-out";
-  EXPECT_GT(starters_within(1, 0, calls, true).needed, 1) << "what it would take is said";
-  EXPECT_EQ(starters_within(0.1, 0, {5}, false).finalists, 1u) << "the default alone";
+  EXPECT_GT(starters_within(1, 0, calls, kVendor).needed, 1) << "what it would take is said";
+  EXPECT_EQ(starters_within(0.1, 0, {5}, FinalsField()).finalists, 1u) << "the default alone";
+}
+
+/// The least time in which all four take part, with the vendor's library.
+double needed_by(const FinalsField& field, const std::vector<double>& calls = {1e-4, 1e-4, 1e-4, 1e-4}) {
+  const Starters s = starters_within(1e9, 0, calls, field);
+  EXPECT_EQ(s.finalists, calls.size());
+  EXPECT_EQ(s.vendor, field.vendor);
+  return s.needed;
+}
+
+TEST(Starters, OfAGpuRestInBurstsAndAskTheVendor) {
+  FinalsField sustained = kVendor;
+  sustained.asking = 2, sustained.algorithms = 8, sustained.starting = 2, sustained.rest = 0.03;
+  FinalsField balanced = sustained, burst = sustained;
+  balanced.regime = TunedFor::balanced, burst.regime = TunedFor::burst;
+  balanced.extra = burst.extra = 1;
+  // Of short calls the rests are most of it: 6 rounds of 7 arms and 7 of 4, or 11 of 13 and 7 of 4.
+  EXPECT_GE(needed_by(balanced) - needed_by(sustained), 0.03 * (6 * 7 + 7 * 4));
+  EXPECT_GE(needed_by(burst) - needed_by(sustained), 0.03 * (11 * 13 + 7 * 4));
+  FinalsField many = sustained;
+  many.algorithms = 16;
+  const std::vector<double> slow(4, 0.01);
+  EXPECT_GE(needed_by(many, slow) - needed_by(sustained, slow), 11 * 8 * 0.01)
+      << "each algorithm is an arm of the finals";
+  FinalsField known = sustained, none = sustained;
+  known.asking = 0, none.vendor = false;
+  EXPECT_DOUBLE_EQ(needed_by(sustained) - needed_by(known), 2);
+  EXPECT_GT(needed_by(known), needed_by(none)) << "what is not asked for takes no time";
+  // In a share that sustained finals would just fit into, balanced ones have fewer starters.
+  const double share = needed_by(sustained);
+  const Starters fewer = starters_within(share, 0, std::vector<double>(4, 1e-4), balanced);
+  EXPECT_TRUE(fewer.finalists < 4 || !fewer.vendor);
+  EXPECT_LE(fewer.finalists ? fewer.needed : 0, share);
 }
 
 TEST(RaceEnd, LeavesWhatWasSampled) {

@@ -143,6 +143,27 @@ TEST(VendorFacts, HaveTheCallThatWon) {
   EXPECT_TRUE(none.log.environment.empty());
 }
 
+TEST(VendorFacts, OfHipblaslt) {
+  Gemm p;
+  p.m = p.n = p.k = 64, p.a = p.b = p.d = Type::bf16;
+  complete(p);
+  cuda::Vendor vendor;
+  vendor.name = "hipblaslt 1.2.3, rocblas 5.0.0.1a2b", vendor.algorithms.resize(2);
+  vendor.algorithms[1].bits = {103, 0, 1 << 26};
+  const auto facts = [&] {
+    ContestResult r = timed();
+    add_vendor_call(r, p, "gfx942", vendor);
+    return r.log.environment["holdout"]["vendor"];
+  };
+  const VendorCall call = vendor_call_from(facts().at("call"), "facts");
+  EXPECT_EQ(call.library + " " + call.version, "hipblaslt 1.2.3");
+  EXPECT_EQ(why_unusable(call, p, "gfx942"), "");
+  vendor.algorithms[1].library = cuda::VendorPlan::rocblas;
+  EXPECT_NE(facts().at("no_call").get<std::string>().find("another library"), std::string::npos);
+  vendor.algorithms[1].library = cuda::VendorPlan::lt, vendor.plan.tf32_as_f32 = true;
+  EXPECT_NE(facts().at("no_call").get<std::string>().find("tf32 as f32"), std::string::npos);
+}
+
 TEST(VendorFacts, OfTheCpu) {
   Gemm p;
   complete(p);

@@ -1,9 +1,9 @@
 // cuBLASLt in place of a kernel: what it is asked for, when the kernel runs all the same, and what is said of
 // that.
-#include "cuda_test_function.h"
 #include "fake_cublaslt.h"
 #include "fake_devices.h"
 #include "launched.h"
+#include "vendor_call_function.h"
 
 #include <gtest/gtest.h>
 
@@ -31,27 +31,10 @@ protected:
     call.workspace = kWorkspace;
   }
 
-  /// With the call beside its first kernel, and a second one for any operands.
-  struct Made : CudaFunction {
-    Made(const deepgen_vendor_call& call, std::vector<EpilogueOp> epilogue, int64_t batch)
-        : CudaFunction(
-              [] {
-                KernelText tuned = kernel("tuned");
-                tuned.align_a = tuned.align_b = tuned.align_d = 16;
-                tuned.workspace = 512;
-                return std::vector<KernelText>{tuned, kernel("any")};
-              }(),
-              batch) {
-      if (!epilogue.empty()) set_epilogue(epilogue);
-      const_cast<deepgen_kernel*>(function().kernels)->vendor = &call;
-      args.workspace = reinterpret_cast<void*>(0x70000), args.workspace_bytes = kWorkspace;
-    }
-    std::string state() {
-      const char* text = deepgen_launch_fallback(&function());
-      return text ? text : "";
-    }
-  };
-  Made make(std::vector<EpilogueOp> epilogue = {}, int64_t batch = 1) { return {call, epilogue, batch}; }
+  using Made = VendorCallFunction;
+  Made make(std::vector<EpilogueOp> epilogue = {}, int64_t batch = 1) {
+    return {call, kernel("tuned"), kernel("any"), std::move(epilogue), batch, kWorkspace};
+  }
 
   static std::vector<fake_cublaslt::Call>& asked() { return fake_cublaslt::state().calls; }
   static size_t launched() { return fake_cuda::state().launches.size(); }
@@ -164,12 +147,8 @@ TEST_F(CudaFallback, WorkspaceOfTheLibrary) {
 }
 
 /// The kernel runs, and the words say why.
-void expect_kernel(CudaFunction& f, const char* words) {
-  const char* state = deepgen_launch_fallback(&f.function());
-  ASSERT_NE(state, nullptr);
-  EXPECT_NE(std::string(state).find(words), std::string::npos) << state;
-  EXPECT_EQ(std::string(f.config()), "tuned");
-  EXPECT_EQ(f.workspace(), 512u);
+void expect_kernel(VendorCallFunction& f, const char* words) {
+  f.expect_kernel(words);
   const size_t before = fake_cuda::state().launches.size();
   ASSERT_EQ(f.launch(), DEEPGEN_OK);
   EXPECT_EQ(fake_cuda::state().launches.size(), before + 1);

@@ -1,23 +1,18 @@
-#include "runtime/nvidia/lt_call.h"
-
-#include "runtime/gpu/gpu_select.h"
+#include "runtime/gpu/lt_call.h"
 
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 
-namespace deepgen::nvidia {
+namespace deepgen {
 inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
 constexpr uint32_t kPointers = DEEPGEN_VENDOR_BIAS | DEEPGEN_VENDOR_SCALE_A | DEEPGEN_VENDOR_SCALE_B;
 constexpr uint64_t kMatrixAlign = 256, kVectorAlign = 16; ///< of what was timed, and at least that
 
-int compute_type(uint8_t input) {
-  return input == DEEPGEN_F64    ? lt_compute_f64
-         : input == DEEPGEN_TF32 ? lt_compute_tf32
-         : input == DEEPGEN_I8   ? lt_compute_i32
-                                 : lt_compute_f32;
+int compute_type(const LtNumbers& n, uint8_t input) {
+  return input == DEEPGEN_F64 ? n.f64 : input == DEEPGEN_TF32 ? n.tf32 : input == DEEPGEN_I8 ? n.i32 : n.f32;
 }
 
 /// Of alpha and beta, as their slots have them.
@@ -38,26 +33,49 @@ bool make_layout(const LtLibrary& l, const deepgen_operand& x, void*& layout) {
     return false;
   const auto batch = int32_t(x.entries);
   const int64_t stride = x.rows * x.columns;
-  return x.entries <= 1 || (l.layout_set(layout, lt_batch_count, &batch, sizeof batch) == 0 &&
-                            l.layout_set(layout, lt_batch_stride, &stride, sizeof stride) == 0);
+  return x.entries <= 1 || (l.layout_set(layout, l.number.batch_count, &batch, sizeof batch) == 0 &&
+                            l.layout_set(layout, l.number.batch_stride, &stride, sizeof stride) == 0);
 }
 
 /// D^T = B^T A^T: the operands are swapped.
 bool make_description(const LtLibrary& l, const deepgen_function& f, const deepgen_vendor_call& call,
                       void*& description) {
   const uint8_t a = find_operand(f, DEEPGEN_ARG_A)->type, d = find_operand(f, DEEPGEN_ARG_D)->type;
-  if (l.desc_create(&description, compute_type(a), lt_data_type(scale_type(d))) != 0) return false;
-  bool good = set(l, description, lt_trans_a, int32_t(call.flags & DEEPGEN_VENDOR_B_TRANSPOSED ? 1 : 0));
-  good &= set(l, description, lt_trans_b, int32_t(call.flags & DEEPGEN_VENDOR_A_TRANSPOSED ? 1 : 0));
-  if (is_fp8(a)) good &= set(l, description, lt_fast_accumulation, int8_t(1));
+  const LtNumbers& n = l.number;
+  if (l.desc_create(&description, compute_type(n, a), lt_data_type(scale_type(d))) != 0) return false;
+  const auto operation = [&](uint32_t flag) { return int32_t(call.flags & flag ? n.transposed : n.plain); };
+  bool good = set(l, description, n.trans_a, operation(DEEPGEN_VENDOR_B_TRANSPOSED));
+  good &= set(l, description, n.trans_b, operation(DEEPGEN_VENDOR_A_TRANSPOSED));
+  if (is_fp8(a) && n.fast_accumulation >= 0) good &= set(l, description, n.fast_accumulation, int8_t(1));
   int32_t epilogue = 0;
   if (call.flags & DEEPGEN_VENDOR_RELU) epilogue |= lt_relu;
   if (call.flags & DEEPGEN_VENDOR_GELU_TANH) epilogue |= lt_gelu;
   if (call.flags & DEEPGEN_VENDOR_BIAS) {
     epilogue |= lt_bias;
-    good &= set(l, description, lt_bias_type, int32_t(lt_data_type(find_operand(f, DEEPGEN_ARG_BIAS)->type)));
+    good &= set(l, description, n.bias_type, int32_t(lt_data_type(find_operand(f, DEEPGEN_ARG_BIAS)->type)));
   }
-  return good && set(l, description, lt_epilogue, epilogue ? epilogue : int32_t(lt_default));
+  return good && set(l, description, n.epilogue, epilogue ? epilogue : int32_t(lt_default));
+}
+
+bool point(const LtLibrary& l, void* description, const uint64_t* slot, uint32_t flags) {
+  bool good = true;
+  if (flags & DEEPGEN_VENDOR_BIAS) good &= set(l, description, l.number.bias_pointer, slot[DEEPGEN_ARG_BIAS]);
+  if (flags & DEEPGEN_VENDOR_SCALE_B)
+    good &= set(l, description, l.number.scale_a, slot[DEEPGEN_ARG_SCALE_B]);
+  if (flags & DEEPGEN_VENDOR_SCALE_A)
+    good &= set(l, description, l.number.scale_b, slot[DEEPGEN_ARG_SCALE_A]);
+  return good;
+}
+
+/// The library looks at whether there is a bias and scales, not at what lies there.
+bool is_admitted(const LtCall& c, const deepgen_vendor_call& call) {
+  constexpr uint64_t somewhere = 4096;
+  const LtLibrary& l = *c.library;
+  if (!l.admits) return true;
+  uint64_t slot[DEEPGEN_ARG_COUNT] = {};
+  for (const uint8_t x : {DEEPGEN_ARG_BIAS, DEEPGEN_ARG_SCALE_A, DEEPGEN_ARG_SCALE_B}) slot[x] = somewhere;
+  return point(l, c.descriptions[0], slot, call.flags) &&
+         l.admits(c.handle, c.descriptions[0], c.b, c.a, c.d, call);
 }
 
 bool make(LtCall& c, const deepgen_function& f, const deepgen_vendor_call& call) {
@@ -69,7 +87,7 @@ bool make(LtCall& c, const deepgen_function& f, const deepgen_vendor_call& call)
   const uint32_t count = call.flags & kPointers ? LtCall::most_descriptions : 1;
   for (c.count = 0; c.count < count;)
     if (!make_description(l, f, call, c.descriptions[c.count++])) return false;
-  return true;
+  return is_admitted(c, call);
 }
 
 /// One description while in scope. Spins when all are taken, which ends: whoever has one enqueues and takes
@@ -93,28 +111,10 @@ private:
   uint32_t index_ = 0;
 };
 
-bool point(const LtLibrary& l, void* description, const uint64_t* slot, uint32_t flags) {
-  bool good = true;
-  if (flags & DEEPGEN_VENDOR_BIAS) good &= set(l, description, lt_bias_pointer, slot[DEEPGEN_ARG_BIAS]);
-  if (flags & DEEPGEN_VENDOR_SCALE_B) good &= set(l, description, lt_scale_a, slot[DEEPGEN_ARG_SCALE_B]);
-  if (flags & DEEPGEN_VENDOR_SCALE_A) good &= set(l, description, lt_scale_b, slot[DEEPGEN_ARG_SCALE_A]);
-  return good;
-}
-
-/// Results of what the library checks before it enqueues anything.
-bool enqueued_nothing(int result) {
-  return result == lt_not_initialized || result == lt_out_of_memory || result == lt_invalid_value ||
-         result == lt_arch_mismatch || result == lt_not_supported;
-}
-
-const char* lt_text(int) {
-  return "a call of cuBLASLt failed, and may have written a part of D, which it reads";
-}
-
 } // namespace
 
-bool well_formed(const deepgen_vendor_call& call, const deepgen_function& f) {
-  if (call.library != DEEPGEN_LIBRARY_CUBLASLT || !call.text || !call.version || !call.device) return false;
+bool well_formed(const deepgen_vendor_call& call, const deepgen_function& f, deepgen_library library) {
+  if (call.library != uint32_t(library) || !call.text || !call.version || !call.device) return false;
   for (const uint8_t slot : {DEEPGEN_ARG_A, DEEPGEN_ARG_B, DEEPGEN_ARG_D})
     if (const deepgen_operand* x = find_operand(f, slot);
         !x || !(x->flags & DEEPGEN_OPERAND_MATRIX) || x->rows_by || x->columns_by || x->entries_by)
@@ -124,13 +124,13 @@ bool well_formed(const deepgen_vendor_call& call, const deepgen_function& f) {
          has(DEEPGEN_VENDOR_SCALE_A, DEEPGEN_ARG_SCALE_A) && has(DEEPGEN_VENDOR_SCALE_B, DEEPGEN_ARG_SCALE_B);
 }
 
-LtCall* prepare_call(const Driver&, const deepgen_function& f, const deepgen_vendor_call& call,
-                     const Device& device, Fallback& why) {
+LtCall* prepare_call(const deepgen_function& f, const deepgen_vendor_call& call, const LtDevice& device,
+                     FindLt find, Fallback& why) {
   if (is_forced_off()) return why = Fallback::off, nullptr;
   if (std::strcmp(call.device, device.name) != 0) return why = Fallback::other_device, nullptr;
   const LtLibrary* library = nullptr;
   void* handle = nullptr;
-  why = find_lt(call.version, device.ordinal, library, handle);
+  why = find(call.version, device.ordinal, library, handle);
   if (why != Fallback::runs) return nullptr;
   auto* c = static_cast<LtCall*>(std::calloc(1, sizeof(LtCall)));
   if (!c) return why = Fallback::refused, nullptr;
@@ -171,7 +171,7 @@ bool is_as_timed(const GpuCall& call, const deepgen_vendor_call& vendor) {
   return true;
 }
 
-LtOutcome enqueue(const Driver& d, const GpuCall& call, const deepgen_vendor_call& vendor, LtCall& c) {
+LtOutcome enqueue(const GpuCall& call, const deepgen_vendor_call& vendor, LtCall& c) {
   const uint64_t* slot = call.values.slot;
   const uint64_t output = slot[DEEPGEN_ARG_D];
   const bool residual = vendor.flags & DEEPGEN_VENDOR_RESIDUAL;
@@ -186,24 +186,23 @@ LtOutcome enqueue(const Driver& d, const GpuCall& call, const deepgen_vendor_cal
     std::memcpy(&beta, &one, sizeof one);
   else if (residual)
     std::memcpy(&beta, &one_single, sizeof one_single);
-  int result = lt_invalid_value;
+  int result = 0;
   {
-    LoadsDuringCapture loads(d); // the library loads a kernel when it first enqueues it
     const Description description(c);
-    if (c.count == 1 || point(*c.library, description.get(), slot, vendor.flags))
-      result = c.library->matmul(c.handle, description.get(), &slot[DEEPGEN_ARG_ALPHA],
-                                 reinterpret_cast<const void*>(slot[DEEPGEN_ARG_B]), c.b,
-                                 reinterpret_cast<const void*>(slot[DEEPGEN_ARG_A]), c.a, &beta,
-                                 reinterpret_cast<const void*>(added), c.d, reinterpret_cast<void*>(output),
-                                 c.d, vendor.algorithm, call.args.workspace, vendor.workspace, call.stream);
+    if (c.count > 1 && !point(*c.library, description.get(), slot, vendor.flags)) return LtOutcome::not_run;
+    result = c.library->matmul(c.handle, description.get(), &slot[DEEPGEN_ARG_ALPHA],
+                               reinterpret_cast<const void*>(slot[DEEPGEN_ARG_B]), c.b,
+                               reinterpret_cast<const void*>(slot[DEEPGEN_ARG_A]), c.a, &beta,
+                               reinterpret_cast<const void*>(added), c.d, reinterpret_cast<void*>(output),
+                               c.d, vendor.algorithm, call.args.workspace, vendor.workspace, call.stream);
   }
   if (result == 0) return LtOutcome::enqueued;
   c.state.store(uint32_t(Fallback::failed), std::memory_order_release);
   const bool reads_output = (residual || call.args.reads_optional) && added == output;
-  if (enqueued_nothing(result) || !reads_output) return LtOutcome::not_run;
-  keep_driver_error(result, lt_text);
+  if (c.library->enqueued_nothing(result) || !reads_output) return LtOutcome::not_run;
+  keep_driver_error(result, c.library->lost_text);
   return LtOutcome::lost;
 }
 
 } // namespace DEEPGEN_ABI_NAMESPACE
-} // namespace deepgen::nvidia
+} // namespace deepgen
