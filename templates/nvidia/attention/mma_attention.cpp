@@ -84,6 +84,15 @@ const Rule<Index, Point> kRules[] = {
     {kResident,
      [](const Point& x) {
        return x.t.resident > 1 &&
+              x.limits.registers / (x.t.threads * x.t.resident) >= x.limits.most_registers;
+     },
+     [](const Point& x) {
+       return "resident=" + text(x.t.resident) + " leaves a thread all " + text(x.limits.most_registers) +
+              " registers, as resident=1 does";
+     }},
+    {kResident,
+     [](const Point& x) {
+       return x.t.resident > 1 &&
               (x.t.resident * x.t.threads > x.limits.resident || x.t.registers > x.most_registers() ||
                x.t.resident * (x.t.shared + x.limits.kept) > x.device.shared_multiprocessor);
      },

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace deepgen {
 namespace {
@@ -17,6 +18,7 @@ constexpr double kExponentials = 16; ///< a clock and multiprocessor (the same g
 constexpr double kScore = 6;         ///< instructions for a score: maximum, power, sum, conversion
 constexpr double kCapped = 6;        ///< more of them, and a second exponential, with a softcap
 constexpr double kLatency = 900;     ///< clocks from global to shared memory under load
+constexpr double kFewWarps = 0.8;    ///< of the rates, with less than two warps of a scheduler
 constexpr double kMeet = 80;         ///< clocks of a block's barrier
 constexpr double kStart = 2500;      ///< clocks for Q, the first keys, and results
 constexpr double kNotHidden = 0.35;  ///< of what is not the longest part
@@ -51,8 +53,12 @@ struct Estimate {
     const double issue = (scores * (kScore + capped * kCapped) + rows * double(t.columns)) / kLanes +
                          2 * rows * keys * depth / 4096;
     const double power = scores * (1 + 2 * capped) / kExponentials;
-    const double most = std::max({tensor, shared, issue, power});
-    const double all = most + kNotHidden * (tensor + shared + issue + power - most);
+    // Each quarter of a multiprocessor has its own tensor cores, and works on warps of its own.
+    const double warps = n * double(t.warps);
+    const double busy = std::min(1.0, warps / 4) * (warps < 8 ? kFewWarps : 1);
+    const double units[] = {tensor / busy, issue / busy, power / busy, shared};
+    const double most = std::ranges::max(units);
+    const double all = most + kNotHidden * (std::accumulate(std::begin(units), std::end(units), 0.0) - most);
     const double waits =
         t.stages == 1 ? 2 * kMeet + kLatency / 4 : kMeet + kLatency / 8 / double(t.stages - 1);
     return n * all + waits;
