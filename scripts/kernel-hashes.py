@@ -23,8 +23,8 @@ import sys
 
 ARCHS = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120", "gfx906", "gfx90a", "gfx942", "gfx950",
          "gfx1100", "gfx1201", "cpu"]
-TEMPLATES = ["simt", "mma_sync", "hopper_ws", "mfma", "wmma", "gemv", "cpu_tile", "gpu_rows", "cpu_rows"]
-ROWS = ["gpu_rows", "cpu_rows"]
+TEMPLATES = ["simt", "mma_sync", "hopper_ws", "mfma", "wmma", "gemv", "cpu_tile", "gpu_rows", "cpu_rows",
+             "mma_attention", "cpu_attention"]
 
 
 def candidates(options):
@@ -36,8 +36,9 @@ def candidates(options):
         for arch in options.arch:
             words = [options.deepgen, "check-ptxas", "--list", "--arch", arch, "--template", template,
                      "--count", str(options.count), "--seed", str(options.seed)]
-            if template in ROWS:
-                words += ["--op", "rows"]
+            for op in ("rows", "attention"):
+                if template.endswith("_" + op):
+                    words += ["--op", op]
             done = subprocess.run(words, capture_output=True, text=True)
             if done.returncode:
                 sys.exit(f"kernel-hashes.py: {shlex.join(words)} failed:\n{done.stderr}")

@@ -104,9 +104,9 @@ struct Kernel {
   std::string ptx;
   std::vector<Launch> launches;
   std::vector<TensorMap> maps;
-  /// Bytes to which base, leading dimension and batch stride of an operand must be aligned for this kernel;
-  /// d: of C, D, residual and multiplier. Of rows: a: of X, the residual and its output; b: of scale and
-  /// bias; d: of D alone. The runtime takes the next kernel for a call that does not meet them.
+  /// Bytes to which base and strides of an operand must be aligned for this kernel. d: of C, D, residual and
+  /// multiplier. Of rows: a: X, the residual and its output; b: scale and bias; d: D alone. Of attention: a:
+  /// Q, K and V; d: out. The runtime takes the next kernel for a call that does not meet them.
   int64_t align_a = 1, align_b = 1, align_d = 1;
   /// Bytes from one row of A, and of B, to the next that this kernel's offsets reach, at most; 0: any. A call
   /// beyond takes the next kernel, too.

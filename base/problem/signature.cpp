@@ -97,6 +97,7 @@ std::vector<Operand> signature(const Attention& p) {
                               tokens("key", Role::in, p.kv, Size::n, p.keys, p.head_dim, p.kv_heads),
                               tokens("value", Role::in, p.kv, Size::n, p.keys, p.value_dim, p.kv_heads),
                               tokens("out", Role::out, p.out, Size::m, p.queries, p.value_dim, p.heads)};
+  for (Operand& x : all) x.align = x.role == Role::out ? Operand::Align::d : Operand::Align::a;
   if (p.lse) all.push_back(tokens("lse", Role::out, Type::f32, Size::m, p.queries, 1, p.heads));
   if (p.sink) all.push_back({"sink", Role::in, Shape::per_column, Type::f32, 1, p.heads});
   if (p.varlen) {

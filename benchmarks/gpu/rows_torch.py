@@ -12,52 +12,15 @@ sequence of calls that a user would write. `compiled` is torch.compile of the sa
 """
 import argparse, ctypes, glob, json, math, os, statistics, sys
 
-try:
-    import torch
-    import torch.nn.functional as F
-except ImportError:
-    print("skipped: no torch here")
-    sys.exit(77)
-if not torch.cuda.is_available():
-    print("skipped: torch sees no GPU here")
-    sys.exit(77)
+from torch_arms import Arm, Kernel, parse, torch, winner
+import torch.nn.functional as F
 
 EPSILON = 1e-5
 MOST_E4M3 = 448.0
-driver = ctypes.CDLL("libcuda.so.1")
 
 
-def check(code, what):
-    if code:
-        raise RuntimeError("%s: driver error %d" % (what, code))
-
-
-class Kernel:
-    """The main kernel of a .dgk file: a line of JSON, then the code of each kernel and its PTX."""
-
-    def __init__(self, path):
-        data = open(path, "rb").read()
-        end = data.index(b"\n")
-        head = json.loads(data[:end])
-        at = end + 1
-        for k in head["kernels"]:
-            code = data[at : at + k["code_bytes"]]
-            ptx = data[at + k["code_bytes"] : at + k["code_bytes"] + k["ptx_bytes"]]
-            at += k["code_bytes"] + k["ptx_bytes"]
-            if k["role"] == "main":
-                self.about, self.image = k, code if code else ptx + b"\0"
-        module = ctypes.c_void_p()
-        check(driver.cuModuleLoadData(ctypes.byref(module), self.image), "loading " + path)
-        self.launches = []
-        for launch in self.about["launches"]:
-            function = ctypes.c_void_p()
-            check(driver.cuModuleGetFunction(ctypes.byref(function), module, launch["entry"].encode()), "entry")
-            if launch["shared"]:
-                check(driver.cuFuncSetAttribute(function, 8, launch["shared"]), "shared memory")
-            self.launches.append((function, launch))
-
+class RowsKernel(Kernel):
     def call(self, operands):
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         values = []
         for name in self.about["args"]:
             if name == "epsilon":
@@ -67,18 +30,7 @@ class Kernel:
                 values.append(ctypes.c_int64(tensor.stride(0)))
             else:
                 values.append(ctypes.c_uint64(operands[name].data_ptr()))
-        pointers = (ctypes.c_void_p * len(values))(*[ctypes.cast(ctypes.pointer(v), ctypes.c_void_p) for v in values])
-        for function, launch in self.launches:
-            check(
-                driver.cuLaunchKernel(function, *launch["grid"], *launch["block"], launch["shared"], stream, pointers, None),
-                "launching",
-            )
-
-
-def parse(key):
-    fields = dict(word.split("=", 1) for word in key.split()[1:])
-    fields["options"] = set(fields["options"].split("+")) - {"none"}
-    return fields
+        self.launch(values)
 
 
 def with_torch(problem):
@@ -151,45 +103,13 @@ def agree(problem, o):
     return bool(((found - expected).abs() <= room).all())
 
 
-class Arm:
-    def __init__(self, call, sets, calls):
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
-            for o in sets[:3]:
-                call(o)
-        torch.cuda.synchronize()
-        self.graph, self.calls = torch.cuda.CUDAGraph(), calls
-        with torch.cuda.graph(self.graph):
-            # What a call makes lives until the next one, so that torch's allocator gives it other memory.
-            kept = []
-            for i in range(calls):
-                kept.append(call(sets[i % len(sets)]))
-                if len(kept) > len(sets):
-                    kept.pop(0)
-        self.samples = []
-
-    def sample(self):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        self.graph.replay()
-        end.record()
-        end.synchronize()
-        self.samples.append(begin.elapsed_time(end) * 1e-3 / self.calls)
-
-
-def winner(folder):
-    lines = [json.loads(line) for line in open(folder + "/final.jsonl")]
-    finals = [x for x in lines if x.get("stage") == "final" and x.get("status") == "ok" and x.get("timing")]
-    return min(finals, key=lambda x: x["timing"]["ratio"]) if finals else None
-
-
 def compare(folder, rounds):
     best = winner(folder)
     if not best:
         print("no winner: " + folder)
         return None
     problem = parse(best["problem"])
-    kernel = Kernel(os.path.join(folder, best["kernel_file"]))
+    kernel = RowsKernel(os.path.join(folder, best["kernel_file"]))
     element = {"e4m3": 1}.get(problem["d"], 2)
     m, n = int(problem["m"]), int(problem["n"])
     bytes_of_set = m * n * (2 + element + 2 * len(problem["options"] & {"residual", "output_residual"}))

@@ -62,10 +62,10 @@ std::string resources(const Kernel& kernel) {
   return text;
 }
 
-/// Of A, B and D, or of X and D.
+/// Of A, B and D, of X and D, or of Q, K and out.
 std::string types_text(const Problem& problem, const std::string& between) {
   std::string text;
-  for (const char* field : {"a", "b", "x", "d"})
+  for (const char* field : {"a", "b", "x", "q", "kv", "d", "out"})
     for (const auto& [name, value] : problem.fields())
       if (name == field) text += (text.empty() ? "" : between) + value;
   return text;
@@ -222,7 +222,7 @@ void add_check_ptxas_command(CLI::App& app, CliContext& context) {
   o->spec.archs = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"};
   CLI::App* c = app.add_subcommand("check-ptxas",
                                    "compile a random sample of GPU candidates, and say what became of them");
-  c->add_option("--op", o->spec.op, "operator: gemm or rows")
+  c->add_option("--op", o->spec.op, "operator: gemm, rows or attention")
       ->capture_default_str()
       ->check(CLI::IsMember(operator_names()));
   c->add_option("--arch", o->spec.archs, "archs")->capture_default_str();

@@ -205,6 +205,7 @@ LoadedKernel::Entry LoadedKernel::prepare(const Launch& launch, const Context& c
     e.config.block[i] = uint32_t(launch.block[size_t(i)]);
   }
   e.config.shared = uint32_t(launch.shared);
+  e.grid_rules = launch.grid_rules;
   if (launch.shared > 0)
     check(d.cuFuncSetAttribute(e.function, kMaxDynamicShared, int(launch.shared)),
           "asking for dynamic shared memory");
@@ -258,7 +259,16 @@ void LoadedKernel::enqueue(const RowsOperands& operands, Stream stream) const {
   launch(slots, none, stream);
 }
 
-void LoadedKernel::launch(uint64_t* slots, std::vector<TensorMapBits>& maps, Stream stream) const {
+void LoadedKernel::enqueue(const SlotValues& values, Stream stream) const {
+  SlotValues slots = values;
+  const Sizes sizes{int64_t(values[DEEPGEN_ARG_M]), int64_t(values[DEEPGEN_ARG_N]),
+                    int64_t(values[DEEPGEN_ARG_K]), int64_t(values[DEEPGEN_ARG_BATCH])};
+  std::vector<TensorMapBits> none;
+  launch(slots.data(), none, stream, &sizes);
+}
+
+void LoadedKernel::launch(uint64_t* slots, std::vector<TensorMapBits>& maps, Stream stream,
+                          const Sizes* sizes) const {
   std::vector<void*> parameters;
   for (size_t i = 0; i < slots_.size(); ++i) {
     void* value = &slots[slots_[i]];
@@ -269,6 +279,8 @@ void LoadedKernel::launch(uint64_t* slots, std::vector<TensorMapBits>& maps, Str
   for (const Entry& e : entries_) {
     LaunchConfig config = e.config;
     config.stream = stream;
+    for (size_t i = 0; sizes && i < 3; ++i)
+      if (e.grid_rules[i].exists()) config.grid[i] = uint32_t(e.grid_rules[i].at(*sizes));
     config.attributes = const_cast<LaunchAttribute*>(e.attributes.data());
     config.attribute_count = uint32_t(e.attributes.size());
     check(driver()->cuLaunchKernelEx(&config, e.function, parameters.data(), nullptr),

@@ -4,6 +4,7 @@
 #include "base/kernel/kernel.h"
 #include "measure/devices/cuda_driver.h"
 #include "measure/gpu/toolbox/cuda_parameters.h"
+#include "measure/values/loader.h"
 
 #include <array>
 #include <vector>
@@ -44,14 +45,19 @@ public:
   /// Enqueues the launches of one call. The operands are copied.
   void enqueue(const CallOperands& operands, Stream stream) const;
   void enqueue(const RowsOperands& operands, Stream stream) const;
+  /// Of attention: the sizes are those of the call, of which the grid is made.
+  void enqueue(const SlotValues& values, Stream stream) const;
 
 private:
-  /// `slots`: a value for each deepgen_arg; `maps`: in the order of the kernel's.
-  void launch(uint64_t* slots, std::vector<TensorMapBits>& maps, Stream stream) const;
+  /// `slots`: a value for each deepgen_arg; `maps`: in the order of the kernel's; `sizes`: those of the call,
+  /// where the grid follows from them.
+  void launch(uint64_t* slots, std::vector<TensorMapBits>& maps, Stream stream,
+              const Sizes* sizes = nullptr) const;
   struct Entry {
     Function function = nullptr;
     LaunchConfig config;
     std::vector<LaunchAttribute> attributes;
+    std::array<SizeRule, 3> grid_rules;
   };
   void find_step_slots();
   const Array& mapped(const std::string& name, const CallOperands&) const;

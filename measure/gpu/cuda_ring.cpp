@@ -48,19 +48,15 @@ int64_t bytes_to_read(const Gemm& p) {
 int64_t bytes_to_read(const Rows& p) { return int64_t(p.bytes()); }
 int64_t bytes_to_read(const Attention& p) { return int64_t(p.bytes()); }
 
-/// No template makes such a kernel, so that only a file of another version has one.
-Error no_attention(const Attention& p) {
-  return {"attention is not timed on GPUs", p.key(), "this version has no kernels of it",
-          "tune it for ARCHS cpu"};
-}
-
 std::unique_ptr<const RingSets> sets_of(const Gemm& p, const RingSpace& space) {
   return std::make_unique<const GemmSets>(p, space);
 }
 std::unique_ptr<const RingSets> sets_of(const Rows& p, const RingSpace& space) {
   return std::make_unique<const RowsSets>(p, space);
 }
-std::unique_ptr<const RingSets> sets_of(const Attention& p, const RingSpace&) { throw no_attention(p); }
+std::unique_ptr<const RingSets> sets_of(const Attention& p, const RingSpace& space) {
+  return std::make_unique<const AttentionSets>(p, space);
+}
 
 } // namespace
 
@@ -166,6 +162,54 @@ RowsSets::RowsSets(const Rows& p, const RingSpace& space) {
     if (x.in_memory())
       place(x, [&](RowsOperands& call, const Array& array) { set_operand(call, x.name, array); });
   for (RowsOperands& call : sets_) call.epsilon = rows_epsilon;
+}
+
+std::vector<Address> AttentionSets::place(const RingSpace& space, const deepgen::Operand& x,
+                                          int64_t elements) {
+  Array shape = matrix(x.type, 1, elements, 1);
+  const int64_t pitch = x.rows_by ? aligned(bytes_of(shape)) : 0; // a sink is the same for all
+  memory_.emplace_back(size_t(std::max(bytes_of(shape), pitch * count())));
+  std::vector<Address> out;
+  for (int64_t i = 0; i < count(); ++i) {
+    shape.data = memory_.back().address() + uint64_t(i * pitch);
+    if (x.role == deepgen::Operand::Role::in && (i == 0 || pitch))
+      space.tools.fill(shape, attention_values(x.name, space.seed + uint64_t(i)));
+    out.push_back(shape.data);
+  }
+  return out;
+}
+
+AttentionSets::AttentionSets(const Attention& p, const RingSpace& space) {
+  const auto bytes = int64_t(p.bytes());
+  sets_.resize(size_t(space.caches == Caches::warm ? 1
+                                                   : ring_sets(bytes, 0, space.cache, space.memory, 1,
+                                                               ring_places(bytes, p.flops()))));
+  AttentionShape shape;
+  shape.batch = p.at_batch, shape.queries = p.at_queries, shape.keys = p.at_keys;
+  const TokenLayout q(shape, {}, p.at_queries, p.heads, p.head_dim),
+      key(shape, {}, p.at_keys, p.kv_heads, p.head_dim), value(shape, {}, p.at_keys, p.kv_heads, p.value_dim),
+      out(shape, {}, p.at_queries, p.heads, p.value_dim);
+  AttentionCall call;
+  call.q_layout = &q, call.key_layout = &key, call.value_layout = &value, call.out_layout = &out;
+  call.shape = &shape;
+  for (SlotValues& set : sets_) set = values_of(p, call);
+  const std::pair<deepgen_arg, const TokenLayout*> layouts[] = {
+      {DEEPGEN_ARG_Q, &q}, {DEEPGEN_ARG_KEY, &key}, {DEEPGEN_ARG_VALUE, &value}, {DEEPGEN_ARG_OUT, &out}};
+  size_t next = 0;
+  for (const deepgen::Operand& x : signature(p)) { // the first four are those
+    const bool tokens = next < std::size(layouts);
+    const std::string name = x.name;
+    if (!tokens && name != "lse" && name != "sink") continue;
+    const deepgen_arg slot = tokens          ? layouts[next].first
+                             : name == "lse" ? DEEPGEN_ARG_LSE
+                                             : DEEPGEN_ARG_SINK;
+    const int64_t elements = tokens          ? layouts[next].second->rows() * layouts[next].second->columns()
+                             : name == "lse" ? p.at_batch * p.heads * p.at_queries
+                                             : p.heads;
+    const std::vector<Address> all = place(space, x, elements);
+    for (size_t i = 0; i < all.size(); ++i) sets_[i][slot] = all[i];
+    next += tokens;
+  }
 }
 
 } // namespace deepgen::cuda

@@ -6,6 +6,7 @@
 #include "measure/gpu/cuda_launch.h"
 #include "measure/gpu/toolbox/cuda_operands.h"
 #include "measure/race/options.h"
+#include "measure/values/attention/attention_inputs.h"
 #include "measure/values/groups.h"
 
 #include <memory>
@@ -68,6 +69,23 @@ public:
 private:
   std::vector<Memory> memory_;
   std::vector<RowsOperands> sets_;
+};
+
+/// The call that the problem is tuned for, dense. Q, K, V, out and lse take turns.
+class AttentionSets final : public RingSets {
+public:
+  AttentionSets(const Attention&, const RingSpace&);
+  int64_t count() const override { return int64_t(sets_.size()); }
+  void enqueue(const LoadedKernel& kernel, int64_t set, Stream stream) const override {
+    kernel.enqueue(sets_[size_t(set)], stream);
+  }
+
+private:
+  /// Memory for an operand of each set; filled where it is an input.
+  std::vector<Address> place(const RingSpace&, const deepgen::Operand&, int64_t elements);
+
+  std::vector<Memory> memory_;
+  std::vector<SlotValues> sets_;
 };
 
 } // namespace deepgen::cuda

@@ -4,6 +4,7 @@
 #include "base/kernel/kernel_call.h"
 #include "base/text/error.h"
 #include "measure/devices/cuda_devices.h"
+#include "measure/gpu/cuda_attention_verify.h"
 #include "measure/gpu/cuda_rows_verify.h"
 #include "measure/process/stopwatch.h"
 #include "measure/process/worker.h"
@@ -32,10 +33,8 @@ std::unique_ptr<KernelVerifier> verifier_of(const Gemm&, const Toolbox& tools, c
 std::unique_ptr<KernelVerifier> verifier_of(const Rows&, const Toolbox& tools, const VerifyOptions& o) {
   return std::make_unique<RowsVerifier>(tools.context(), tools, o.seed, o.zone);
 }
-
-std::unique_ptr<KernelVerifier> verifier_of(const Attention& p, const Toolbox&, const VerifyOptions&) {
-  throw Error("attention is not verified on GPUs", p.key(), "this version has no kernels of it",
-              "tune it for ARCHS cpu");
+std::unique_ptr<KernelVerifier> verifier_of(const Attention&, const Toolbox& tools, const VerifyOptions& o) {
+  return std::make_unique<AttentionVerifier>(tools.context(), tools, o.seed, o.zone);
 }
 
 /// What is verified of a kernel: itself, or where the problem has ranges its calls of several sizes.

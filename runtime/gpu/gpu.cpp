@@ -34,6 +34,22 @@ const GpuVendor& vendor_of(const deepgen_function& f) {
                                                                                 : nvidia::vendor;
 }
 
+/// The first of three slots with the strides of an attention's operand; DEEPGEN_ARG_COUNT: it has none.
+uint8_t token_slot(uint8_t slot) {
+  switch (slot) {
+  case DEEPGEN_ARG_Q:
+    return DEEPGEN_ARG_Q_TOKEN;
+  case DEEPGEN_ARG_KEY:
+    return DEEPGEN_ARG_KEY_TOKEN;
+  case DEEPGEN_ARG_VALUE:
+    return DEEPGEN_ARG_VALUE_TOKEN;
+  case DEEPGEN_ARG_OUT:
+    return DEEPGEN_ARG_OUT_TOKEN;
+  default:
+    return DEEPGEN_ARG_COUNT;
+  }
+}
+
 bool is_power_of_two(uint32_t x) { return x && !(x & (x - 1)); }
 
 /// Sizes are at most 2^31, and what a rule gives for the largest call is a grid or fits into memory.
@@ -68,6 +84,9 @@ Placement placement_of(const GpuCall& call) {
     all.operand[i] = {0, 0};
     if (!is_used(x, call.args)) continue;
     all.operand[i].bits = slot[x.slot];
+    if (const uint8_t token = token_slot(x.slot); token != DEEPGEN_ARG_COUNT)
+      for (int stride = 0; stride < 3; ++stride)
+        all.operand[i].bits |= slot[token + stride] * size_of(x.type);
     if (!(x.flags & DEEPGEN_OPERAND_MATRIX)) continue;
     all.operand[i].pitch = slot[x.ld] * size_of(x.type);
     all.operand[i].bits |= all.operand[i].pitch;

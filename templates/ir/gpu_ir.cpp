@@ -41,6 +41,19 @@ std::vector<std::string> gpu_arguments(const Rows& p) {
   return pointers;
 }
 
+std::vector<std::string> gpu_arguments(const Attention& p) {
+  std::vector<std::string> pointers, numbers = {"m", "n"}, scalars = {"score_scale"};
+  for (const Operand& x : signature(p)) {
+    const std::string name = x.name;
+    (x.in_memory() ? pointers : scalars).push_back(name);
+    if (x.rows_by)
+      for (const char* stride : {"_token", "_head", "_batch"}) numbers.push_back(name + stride);
+  }
+  if (p.mask == AttentionMask::window) numbers.insert(numbers.end(), {"window_left", "window_right"});
+  for (const auto* more : {&numbers, &scalars}) pointers.insert(pointers.end(), more->begin(), more->end());
+  return pointers;
+}
+
 GpuIr::GpuIr(mlir::ModuleOp module)
     : Ir(module, {3, Type::f32}), i8(b.getI8Type()), i16(b.getI16Type()), i32(b.getI32Type()),
       f16(b.getF16Type()), bf16(b.getBF16Type()), f32(b.getF32Type()), f64(b.getF64Type()),
@@ -73,6 +86,10 @@ mlir::Type GpuIr::lanes(int64_t n, mlir::Type type) const {
 mlir::Type GpuIr::argument_type(Type scalar, const std::string& name) {
   if (name.rfind("ld", 0) == 0 || name.rfind("stride_", 0) == 0) return i64;
   if (llvm::is_contained(size_names, name)) return i64;
+  for (const char* end : {"_token", "_head", "_batch"})
+    if (llvm::StringRef(name).ends_with(end)) return i64;
+  if (name == "window_left" || name == "window_right") return i64;
+  if (name == "score_scale" || name == "softcap") return f32;
   if (name == "alpha" || name == "beta" || name == "epsilon" || name.rfind("clamp_", 0) == 0)
     return memory_type(scalar);
   if (name.rfind("map_", 0) == 0) return pointer;
@@ -91,6 +108,11 @@ void GpuIr::kernel(const GpuEntry& entry, const Gemm& p, const std::vector<std::
 }
 
 void GpuIr::kernel(const GpuEntry& entry, const Rows&, const std::vector<std::string>& names,
+                   const std::function<void(const Arguments&)>& body) {
+  define(entry, parameters_of(Type::f32, names), body);
+}
+
+void GpuIr::kernel(const GpuEntry& entry, const Attention&, const std::vector<std::string>& names,
                    const std::function<void(const Arguments&)>& body) {
   define(entry, parameters_of(Type::f32, names), body);
 }

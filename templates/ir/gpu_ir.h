@@ -19,6 +19,8 @@ namespace deepgen {
 std::vector<std::string> gpu_arguments(const Gemm&, bool workspace);
 /// Pointers first, then leading dimensions, then epsilon.
 std::vector<std::string> gpu_arguments(const Rows&);
+/// Pointers first, then the most queries and keys, strides, ends of a window; then scale and softcap.
+std::vector<std::string> gpu_arguments(const Attention&);
 
 /// An entry of a kernel, as its function says it to the assembler.
 struct GpuEntry {
@@ -55,6 +57,8 @@ public:
   void kernel(const GpuEntry&, const Gemm&, const std::vector<std::string>& arguments,
               const std::function<void(const Arguments&)>& body);
   void kernel(const GpuEntry&, const Rows&, const std::vector<std::string>& arguments,
+              const std::function<void(const Arguments&)>& body);
+  void kernel(const GpuEntry&, const Attention&, const std::vector<std::string>& arguments,
               const std::function<void(const Arguments&)>& body);
   /// The block's shared memory, aligned to 1024 bytes (one symbol for the module).
   virtual Value shared_memory() = 0;

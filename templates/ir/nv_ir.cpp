@@ -69,6 +69,7 @@ Value NvIr::thread() { return nvvm::ThreadIdXOp::create(b, loc, i32); }
 Value NvIr::block_x() { return nvvm::BlockIdXOp::create(b, loc, i32); }
 Value NvIr::grid_x() { return nvvm::GridDimXOp::create(b, loc, i32); }
 Value NvIr::block_y() { return nvvm::BlockIdYOp::create(b, loc, i32); }
+Value NvIr::block_z() { return nvvm::BlockIdZOp::create(b, loc, i32); }
 Value NvIr::warp() { return shuffle_index(shift_right_bits(thread(), 5), c(0)); }
 
 Value NvIr::load_global(mlir::Type type, Value address, int64_t alignment, CachePolicy cache) {

@@ -81,6 +81,12 @@ constexpr auto mul_hi_s64 = [](U x, U y) {
 };
 constexpr auto mul_hi_u32 = [](U x, U y) { return (cut<32>(x) * cut<32>(y)) >> 32; };
 constexpr auto mul_hi_s32 = [](U x, U y) { return cut<32>(U((wide<32>(x) * wide<32>(y)) >> 32)); };
+constexpr auto min_relu_s32 = [](U x, U y) {
+  return U(std::max<int64_t>(0, std::min<int64_t>(wide<32>(x), wide<32>(y))));
+};
+constexpr auto max_relu_s32 = [](U x, U y) {
+  return U(std::max<int64_t>(0, std::max<int64_t>(wide<32>(x), wide<32>(y))));
+};
 constexpr auto popc_b32 = [](U x) { return U(std::popcount(uint32_t(x))); };
 constexpr auto abs_s32 = [](U x) { return cut<32>(U(std::abs(wide<32>(x)))); };
 template <int B>
@@ -216,6 +222,8 @@ constexpr Entry others[] = {
     {"mul.hi.u64", binary<mul_hi_u64>},
     {"mul.hi.s64", binary<mul_hi_s64>},
     {"abs.s32", unary<abs_s32>},
+    {"min.relu.s32", binary<min_relu_s32>},
+    {"max.relu.s32", binary<max_relu_s32>},
     {"popc.b32", unary<popc_b32>},
     {"bfe.u32", ternary<bfe_u32>},
     {"bfe.s32", ternary<bfe_s32>},

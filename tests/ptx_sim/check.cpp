@@ -2,6 +2,7 @@
 
 #include "measure/gpu/cuda_tolerance.h"
 #include "measure/gpu/toolbox/cuda_values.h"
+#include "tests/ptx_sim/attention_check.h"
 #include "tests/ptx_sim/fault.h"
 #include "tests/ptx_sim/launch.h"
 #include "tests/ptx_sim/operands.h"
@@ -233,6 +234,11 @@ std::vector<Check> checks(const Kernel& k, uint64_t seed, bool all) {
   if (std::holds_alternative<Rows>(k.problem.which())) {
     for (const RowsCase& c : rows_cases())
       out.push_back({c.name, [=, &k](const Runner& run) { return check_rows(k, c, seed, run); }});
+    return out;
+  }
+  if (std::holds_alternative<Attention>(k.problem.which())) {
+    for (const AttentionCase& c : cases_for(k.problem.attention()))
+      out.push_back({c.name, [=, &k](const Runner& run) { return check_attention(k, c, seed, run); }});
     return out;
   }
   for (const cuda::CallCase& c :

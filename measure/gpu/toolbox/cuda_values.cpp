@@ -61,6 +61,14 @@ Values rows_values(const std::string& operand, uint64_t seed) {
   return v;
 }
 
+Values attention_values(const std::string& operand, uint64_t seed) {
+  Values v;
+  const std::string names[] = {"q", "key", "value", "sink"};
+  v.seed = 4 * seed + uint64_t(std::find(std::begin(names), std::end(names), operand) - std::begin(names));
+  if (operand == "q") v.amplitude = 8;
+  return v;
+}
+
 Scalars scalars_of(const Gemm& p) {
   Scalars s;
   const double root = std::sqrt(double(std::max<int64_t>(p.k, 1)));

@@ -29,4 +29,7 @@ Scalars scalars_of(const Gemm&);
 Values rows_values(const std::string& operand, uint64_t seed);
 constexpr double rows_epsilon = 0x1p-17; ///< about 1e-5, and the same in f32
 
+/// Of an operand of attention: U[-1, 1), of Q eight times as far, so that some keys outweigh others.
+Values attention_values(const std::string& operand, uint64_t seed);
+
 } // namespace deepgen::cuda

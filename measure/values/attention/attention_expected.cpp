@@ -45,10 +45,12 @@ double ExpectedAttention::error_of_out(const Attention& p, int64_t d, double fou
 
 double ExpectedAttention::error_of_lse(double found) const { return in_units(found, lse, lse_tolerance); }
 
-AttentionReference::AttentionReference(const Attention& p, const AttentionInputs& in)
-    : p_(p), in_(in), scale_(double(float(1 / std::sqrt(double(p.head_dim))))),
-      q_(as_numbers(p.q, in.q, in.q_layout)), k_(as_numbers(p.kv, in.key, in.key_layout)),
-      v_(as_numbers(p.kv, in.value, in.value_layout)) {}
+AttentionReference::AttentionReference(const Attention& p, const AttentionInputs& in, Type weights)
+    : p_(p), in_(in), scale_(double(float(in.shape.scale_of(p)))), q_(as_numbers(p.q, in.q, in.q_layout)),
+      k_(as_numbers(p.kv, in.key, in.key_layout)), v_(as_numbers(p.kv, in.value, in.value_layout)) {
+  if (weights == Type::bf16) weight_unit_ = 0x1p-8;
+  if (weights == Type::f16) weight_unit_ = 0x1p-11, smallest_weight_ = 0x1p-25;
+}
 
 std::pair<int64_t, int64_t> AttentionReference::seen(int64_t entry, int64_t token) const {
   const AttentionShape& s = in_.shape;
@@ -78,8 +80,8 @@ ExpectedAttention AttentionReference::row(int64_t entry, int64_t token, int64_t 
   for (int64_t j = 0; j < count; ++j) {
     const double* k = at(k_, in_.key_layout, entry, from + j, g);
     double s = scale_ * dot(q, k, p_.head_dim);
-    double ds =
-        (8 + 4 * std::sqrt(double(p_.head_dim))) * kUnit * scale_ * norm * std::sqrt(dot(k, k, p_.head_dim));
+    double ds = (8 + 4 * std::sqrt(double(p_.head_dim))) * kUnit * std::fabs(scale_) * norm *
+                std::sqrt(dot(k, k, p_.head_dim));
     if (softcap != 0) s = softcap * std::tanh(s / softcap), ds += 8 * kUnit * softcap;
     score[size_t(j)] = s, error[size_t(j)] = ds, most = std::max(most, s);
   }
@@ -97,7 +99,7 @@ ExpectedAttention AttentionReference::row(int64_t entry, int64_t token, int64_t 
     const double* v = at(v_, in_.value_layout, entry, from + j, g);
     for (int64_t d = 0; d < p_.value_dim; ++d) {
       out.value[size_t(d)] += weight * v[d];
-      out.tolerance[size_t(d)] += weight * std::fabs(v[d]) * relative;
+      out.tolerance[size_t(d)] += (weight * (relative + weight_unit_) + smallest_weight_) * std::fabs(v[d]);
     }
   }
   for (int64_t d = 0; d < p_.value_dim; ++d) {

@@ -4,7 +4,8 @@
 // softcap of a capped one. A difference from the maximum rounds by 2 u (|s| + |max|), an exponential by 4 u,
 // and a sum of N terms by (8 + sqrt N) u of the sum of magnitudes, as in rows_expected.h; these are the
 // relative errors of the weights, which out's numerator and denominator have each. Then comes the rounding to
-// out's type.
+// out's type. Tensor cores multiply weights of 16 bits: these round by 2^-8 (bf16), or 2^-11 and at least
+// 2^-25 (f16).
 #pragma once
 
 #include "measure/values/attention/attention_inputs.h"
@@ -23,7 +24,8 @@ struct ExpectedAttention {
 /// Of one call; keeps its operands as f64.
 class AttentionReference {
 public:
-  AttentionReference(const Attention&, const AttentionInputs&);
+  /// `weights`: the type to which weights are rounded where they multiply values.
+  AttentionReference(const Attention&, const AttentionInputs&, Type weights = Type::f32);
 
   ExpectedAttention row(int64_t entry, int64_t token, int64_t head) const;
   /// The keys that a token of an entry sees: {from, to}.
@@ -32,7 +34,8 @@ public:
 private:
   Attention p_;
   const AttentionInputs& in_;
-  double scale_; ///< as the f32 that a kernel gets
+  double scale_;                                 ///< as the f32 that a kernel gets
+  double weight_unit_ = 0, smallest_weight_ = 0; ///< of their rounding
   std::vector<double> q_, k_, v_;
 };
 

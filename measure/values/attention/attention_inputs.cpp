@@ -30,6 +30,9 @@ int64_t AttentionShape::keys_of(int64_t entry) const {
   const int64_t all = key_counts.empty() ? keys : key_counts[size_t(entry)];
   return keys_used.empty() ? all : std::min<int64_t>(all, keys_used[size_t(entry)]);
 }
+double AttentionShape::scale_of(const Attention& p) const {
+  return scale == 0 ? 1 / std::sqrt(double(p.head_dim)) : scale;
+}
 std::vector<int32_t> AttentionShape::query_offsets() const { return offsets_of(query_counts); }
 std::vector<int32_t> AttentionShape::key_offsets() const { return offsets_of(key_counts); }
 
@@ -88,7 +91,7 @@ SlotValues values_of(const Attention& p, const AttentionCall& x) {
   values[DEEPGEN_ARG_QUERY_OFFSETS] = argument(x.query_offsets);
   values[DEEPGEN_ARG_KEY_OFFSETS] = argument(x.key_offsets);
   values[DEEPGEN_ARG_KEYS_USED] = argument(x.keys_used);
-  values[DEEPGEN_ARG_SCORE_SCALE] = argument(1 / std::sqrt(double(p.head_dim)), Type::f32);
+  values[DEEPGEN_ARG_SCORE_SCALE] = argument(s.scale_of(p), Type::f32);
   values[DEEPGEN_ARG_SOFTCAP] = argument(s.softcap, Type::f32);
   values[DEEPGEN_ARG_WINDOW_LEFT] = uint64_t(s.left), values[DEEPGEN_ARG_WINDOW_RIGHT] = uint64_t(s.right);
   values[DEEPGEN_ARG_WORKSPACE] = argument(x.workspace);

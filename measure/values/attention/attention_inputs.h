@@ -14,6 +14,7 @@ struct AttentionShape {
   int64_t batch = 1, queries = 1, keys = 1; ///< of an entry, at most
   bool by_head = false;                     ///< [entry, head, token, dimension]; else tokens before heads
   int64_t gap = 0;                          ///< elements behind a row in memory
+  double scale = 0;                         ///< 0: as a call that passes none
   double softcap = 0;
   int64_t left = -1, right = -1;
   double magnitude = 8; ///< of Q; K and V are in [-1, 1)
@@ -24,6 +25,7 @@ struct AttentionShape {
     return query_counts.empty() ? queries : query_counts[size_t(entry)];
   }
   int64_t keys_of(int64_t entry) const; ///< that count
+  double scale_of(const Attention&) const;
   std::vector<int32_t> query_offsets() const;
   std::vector<int32_t> key_offsets() const;
 };

@@ -4,6 +4,7 @@
 // good they are together.
 #include "templates/core/sizes.h"
 #include "templates/gpu/gpu_split_k.h"
+#include "templates/nvidia/mma_sync/mma_rate.h"
 #include "templates/nvidia/mma_sync/mma_sync.h"
 #include "templates/nvidia/mma_sync/mma_sync_fill.h"
 
@@ -12,32 +13,17 @@
 namespace deepgen {
 namespace {
 
-/// Floating-point operations a clock and multiprocessor that mma.sync reaches with 16-bit operands and f32
-/// sums.
-double rate16(int64_t capability) {
-  switch (capability) {
-  case 80:
-    return 2048;
-  case 90:
-    return 1700; // measured on H200s; wgmma: 4096
-  case 100:
-    return 2048;
-  default:
-    return 1024; // sm_86, sm_89, sm_120
-  }
-}
-
 double rate(Type type, int64_t capability) {
   switch (type) {
   case Type::f64:
     return capability == 90 ? 256 : capability == 80 || capability == 100 ? 128 : 4;
   case Type::tf32:
-    return rate16(capability) / 2;
+    return mma_rate16(capability) / 2;
   case Type::f16:
   case Type::bf16:
-    return rate16(capability);
+    return mma_rate16(capability);
   default:
-    return 2 * rate16(capability);
+    return 2 * mma_rate16(capability);
   }
 }
 

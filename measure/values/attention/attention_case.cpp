@@ -1,0 +1,113 @@
+#include "measure/values/attention/attention_case.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace deepgen {
+namespace {
+
+/// A list of cases, cut down to what the problem's calls may be.
+class CaseList {
+public:
+  explicit CaseList(const Attention& p) : p_(p) {}
+
+  AttentionCase& add(const char* name, int64_t batch, int64_t queries, int64_t keys) {
+    AttentionCase c;
+    c.name = name, c.shape.batch = batch;
+    c.shape.queries = std::min(queries, p_.queries), c.shape.keys = std::min(keys, p_.keys);
+    list.push_back(c);
+    return list.back();
+  }
+  std::vector<int32_t> counts(std::initializer_list<int64_t> values, int64_t most) const {
+    std::vector<int32_t> out;
+    for (int64_t x : values) out.push_back(int32_t(std::min(x, most)));
+    return out;
+  }
+  std::vector<AttentionCase> list;
+
+private:
+  const Attention& p_;
+};
+
+void add_sizes(CaseList& l) {
+  l.add("one query, one key", 1, 1, 1).guard = Guard::in_front;
+  l.add("more queries than keys", 1, 45, 17).cut = GridCut::rows;
+  l.add("no keys", 2, 5, 0);
+  l.add("one query", 3, 1, 131).cut = GridCut::entries;
+  l.add("a negative scale", 1, 19, 71).shape.scale = -0.25;
+  l.add("sizes about a block's", 1, 97, 65).cut = GridCut::columns;
+  l.add("several blocks of keys", 1, 19, 517).guard = Guard::in_front;
+  AttentionCase& heads = l.add("heads before tokens, padded", 2, 37, 53);
+  heads.shape.by_head = true, heads.shape.gap = 3, heads.misaligned = true;
+  AttentionCase& wide = l.add("scores far apart, padded", 1, 33, 129);
+  wide.shape.magnitude = 400, wide.shape.gap = 5, wide.misaligned = true, wide.cut = GridCut::rows;
+}
+
+void add_windows(CaseList& l) {
+  for (auto [left, right] : {std::pair<int64_t, int64_t>{5, 0}, {-1, 3}, {0, 0}, {70, -1}, {3, 4}}) {
+    AttentionCase& c = l.add("a window", 1, 61, 149);
+    c.shape.left = left, c.shape.right = right;
+  }
+  AttentionCase& c = l.add("a window, more queries than keys", 2, 67, 9);
+  c.shape.left = 3, c.shape.right = 1;
+}
+
+void add_lengths(CaseList& l, const Attention& p) {
+  AttentionCase& packed = l.add("packed entries", 5, 33, 61);
+  packed.shape.query_counts = l.counts({5, 0, 33, 1, 17}, p.queries);
+  packed.shape.key_counts = l.counts({9, 4, 0, 1, 61}, p.keys);
+  AttentionCase& heads = l.add("packed entries, heads first", 3, 40, 70);
+  heads.shape.query_counts = l.counts({40, 3, 8}, p.queries);
+  heads.shape.key_counts = l.counts({2, 70, 33}, p.keys);
+  heads.shape.by_head = true, heads.shape.gap = 1, heads.misaligned = true, heads.cut = GridCut::entries;
+  // What is behind the keys that count is no number.
+  AttentionCase& cache = l.add("a cache of keys", 4, 3, 150);
+  cache.shape.keys_used = l.counts({0, 7, 150, 65}, p.keys);
+  AttentionCase& ragged = l.add("packed queries of a cache", 4, 11, 96);
+  ragged.shape.query_counts = l.counts({1, 11, 0, 4}, p.queries);
+  ragged.shape.keys_used = l.counts({64, 96, 3, 1}, p.keys), ragged.cut = GridCut::rows;
+}
+
+} // namespace
+
+std::vector<AttentionCase> cases_for(const Attention& p) {
+  CaseList l(p);
+  l.add("as tuned", p.at_batch, p.at_queries, p.at_keys);
+  add_sizes(l);
+  if (p.mask == AttentionMask::window) add_windows(l);
+  if (p.varlen) add_lengths(l, p);
+  if (p.softcap)
+    for (double cap : {2.0, 30.0}) l.add("capped scores", 1, 21, 83).shape.softcap = cap;
+  return std::move(l.list);
+}
+
+double case_bytes(const Attention& p) {
+  double bytes = 0;
+  for (const AttentionCase& c : cases_for(p)) {
+    const double rows = double(c.shape.batch) * double(c.shape.queries) * double(p.heads),
+                 keys = double(c.shape.batch) * double(c.shape.keys) * double(p.kv_heads);
+    bytes += 32 * (rows + keys) * double(p.head_dim + p.value_dim);
+  }
+  return 2 * bytes;
+}
+
+std::vector<char> stored(Type type, const TokenLayout& layout, const PageBuffer& dense) {
+  const auto bytes = size_t(layout.columns() * size_of(type)), pitch = size_t(layout.ld() * size_of(type));
+  const auto rows = size_t(layout.rows());
+  std::vector<char> out(rows ? (rows - 1) * pitch + bytes : 0, char(0xff));
+  for (size_t r = 0; r < rows; ++r) std::memcpy(out.data() + r * pitch, dense.data() + r * bytes, bytes);
+  return out;
+}
+
+void poison_unused(Type type, const TokenLayout& layout, const AttentionShape& s, int64_t heads,
+                   int64_t dimension, char* stored) {
+  for (int64_t b = 0; b < s.batch && !s.keys_used.empty(); ++b) {
+    const int64_t room = s.key_counts.empty() ? s.keys : s.key_counts[size_t(b)];
+    for (int64_t j = s.keys_of(b); j < room; ++j)
+      for (int64_t g = 0; g < heads; ++g)
+        std::memset(stored + (layout.row(b, j, g) * layout.ld() + layout.column(g)) * size_of(type), 0xff,
+                    size_t(dimension * size_of(type)));
+  }
+}
+
+} // namespace deepgen

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Tunes, verifies and times attention on the attached GPU in the cells of FlashAttention 3's figures: 16384 tokens, heads * dimension
+# 2048, dimensions 64, 128 and 256, causal and not. benchmarks/gpu/attention_torch.py OUTDIR compares the winners with torch's.
+#   scripts/gpu-attention.sh PREFIX OUTDIR   PREFIX: an installed DeepGen, or a folder of deepgen and deepgen-measure
+# OUTDIR gets a folder a problem with its kernels and records. A problem that OUTDIR has already is not tuned again. Exits with
+# 77 without a GPU, with 1 when a kernel is wrong.
+# From the environment: SLOTS=24 candidates a round, ROUNDS=1, SECONDS_EACH=8 of measuring a round, LENGTHS="512 2048 8192",
+# DIMENSIONS="64 128 256", MASKS="none causal", TYPE=bf16, SEARCH=f.json a search file (docs/search.md).
+set -euo pipefail
+prefix=${1:?PREFIX} out=${2:?OUTDIR}
+bin=$prefix
+[ ! -x "$prefix/bin/deepgen" ] || bin=$prefix/bin
+bin=$(realpath "$bin") measure=$bin/deepgen-measure
+slots=${SLOTS:-24} rounds=${ROUNDS:-1} seconds=${SECONDS_EACH:-8} type=${TYPE:-bf16}
+search=${SEARCH:+$(realpath "$SEARCH")}
+export LC_ALL=C PATH=$PATH:/usr/local/cuda/bin DEEPGEN_CACHE=off
+
+arch=$("$measure" devices --list | awk '$1 ~ /^(sm_|gfx)[0-9]/ { print $1; exit }')
+case $arch in
+  sm_90) arch=sm_90a ;;
+  "") echo "skipped: no GPU here" && exit 77 ;;
+esac
+mkdir -p "$out"
+out=$(realpath "$out")
+"$measure" devices --arch "$arch" -o "$out/device.json" > /dev/null
+failed=0
+target=attention
+source "$(dirname "$0")/gpu-tune.sh"
+
+for d in ${DIMENSIONS:-64 128 256}; do
+  for mask in ${MASKS:-none causal}; do
+    for s in ${LENGTHS:-512 2048 8192}; do
+      heads=$((2048 / d))
+      folder=$out/d$d-$mask-$s
+      [ ! -s "$folder/final.jsonl" ] || continue
+      echo "== dimension $d, mask $mask, $s tokens"
+      tune "$folder" "attention heads=$heads kv_heads=$heads head_dim=$d value_dim=$d q=$type kv=$type out=$type mask=$mask \
+queries=$s keys=$s options=none at_batch=$((16384 / s)) at_queries=$s at_keys=$s" || { echo "FAILED: $folder"; failed=1; }
+      if grep -h -o '"status":"\(wrong\|out_of_bounds\|crash\|timeout\)"' "$folder"/r*/records.jsonl; then
+        echo "FAILED: candidates of $folder" && failed=1
+      fi
+    done
+  done
+done
+exit $failed

@@ -1,0 +1,191 @@
+#include "templates/nvidia/attention/mma_attention.h"
+
+#include "templates/core/rules.h"
+#include "templates/core/sizes.h"
+#include "templates/gpu/gpu_limits.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace deepgen {
+namespace {
+
+enum Index { kRows, kWarps, kKeys, kStages, kHold, kPack, kAlign, kResident, kParameters };
+constexpr std::string_view kNames[] = {"rows", "warps", "keys",  "stages",
+                                       "hold", "pack",  "align", "resident"};
+constexpr int64_t kMostValueDim = 256; ///< whose sums fit into the registers of a warp with 16 rows
+constexpr int64_t kMostPackedRows = int64_t(1) << 30; ///< of an entry, counted in 32 bits
+constexpr int64_t kMostEntries = 65535;               ///< of a grid along z
+
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
+  return value_at(config, size_t(i), kNames[i]);
+}
+
+/// The values that rules look at; of parameters that are not known yet, the first.
+struct Point {
+  const Attention& p;
+  const Device& device;
+  const MmaAttentionTiling& t;
+  const GpuLimits limits{device.arch};
+  int64_t tuned_rows() const { return p.at_queries * t.group; }
+  int64_t most_registers() const {
+    return std::min(limits.most_registers,
+                    limits.registers / (t.threads * t.resident) / limits.granule * limits.granule);
+  }
+};
+
+const Rule<Index, Point> kRules[] = {
+    {kWarps, [](const Point& x) { return x.t.rows % (16 * x.t.warps) != 0; },
+     [](const Point& x) {
+       return "rows=" + text(x.t.rows) + " are no whole tiles of 16 for each of " + text(x.t.warps) +
+              " warps";
+     }},
+    {kWarps, [](const Point& x) { return x.t.warp_rows > 32; },
+     [](const Point& x) {
+       return text(x.t.warp_rows) + " rows of a warp: their sums leave no registers for scores";
+     }},
+    {kWarps, [](const Point& x) { return x.t.rows > 64 && x.t.warps < 4; },
+     [](const Point& x) { return text(x.t.warps) + " warps leave schedulers idle"; }},
+    {kKeys, [](const Point& x) { return x.t.keys > 32 && x.t.keys / 2 >= x.p.at_keys; },
+     [](const Point& x) { return "keys=" + text(x.t.keys) + " where half of it holds all keys already"; }},
+    {kStages, [](const Point& x) { return x.t.stages > 2 && x.t.keys * (x.t.stages - 1) >= x.p.at_keys; },
+     [](const Point& x) {
+       return "stages=" + text(x.t.stages) + " hold more than the " + text(x.p.at_keys) + " keys";
+     }},
+    {kStages, [](const Point& x) { return x.t.shared > x.device.shared_block; },
+     [](const Point& x) {
+       return text(x.t.shared) + " bytes of shared memory exceed the device's " + text(x.device.shared_block);
+     }},
+    {kHold, [](const Point& x) { return x.t.registers > x.limits.most_registers; },
+     [](const Point& x) {
+       return "about " + text(x.t.registers) + " registers a thread exceed " + text(x.limits.most_registers);
+     }},
+    {kPack, [](const Point& x) { return x.t.pack && x.p.group() == 1; },
+     [](const Point&) { return std::string("pack=1 where each head of Q has its own head of K"); }},
+    {kPack, [](const Point& x) { return x.t.pack && x.p.queries * x.p.group() > kMostPackedRows; },
+     [](const Point& x) {
+       return "pack=1 with " + text(x.p.queries * x.p.group()) + " rows of an entry, more than 2^30";
+     }},
+    {kPack, [](const Point& x) { return x.t.rows > 16 && x.t.rows / 2 >= x.tuned_rows(); },
+     [](const Point& x) {
+       return "rows=" + text(x.t.rows) + " where half of it holds all " + text(x.tuned_rows()) + " rows";
+     }},
+    {kAlign,
+     [](const Point& x) {
+       return x.t.align > 2 &&
+              ((x.p.head_dim * size_of(x.p.q)) % 16 || (x.p.value_dim * size_of(x.p.kv)) % 16);
+     },
+     [](const Point& x) {
+       return "align=" + text(x.t.align) + " where rows of " + text(x.p.head_dim) + " or " +
+              text(x.p.value_dim) + " elements are no whole pieces of 16 bytes";
+     }},
+    {kAlign, [](const Point& x) { return x.t.align != 16 && x.t.align != 2; },
+     [](const Point& x) { return "align=" + text(x.t.align) + " is neither 16 bytes nor an element"; }},
+    {kResident,
+     [](const Point& x) {
+       return x.t.resident > 1 &&
+              x.limits.registers / (x.t.threads * x.t.resident) >= x.limits.most_registers;
+     },
+     [](const Point& x) {
+       return "resident=" + text(x.t.resident) + " leaves a thread all " + text(x.limits.most_registers) +
+              " registers, as resident=1 does";
+     }},
+    {kResident,
+     [](const Point& x) {
+       return x.t.resident > 1 &&
+              (x.t.resident * x.t.threads > x.limits.resident || x.t.registers > x.most_registers() ||
+               x.t.resident * (x.t.shared + x.limits.kept) > x.device.shared_multiprocessor);
+     },
+     [](const Point& x) {
+       return "a multiprocessor has no room for " + text(x.t.resident) + " blocks of " + text(x.t.threads) +
+              " threads with about " + text(x.t.registers) + " registers each and " + text(x.t.shared) +
+              " bytes of shared memory";
+     }},
+};
+
+} // namespace
+
+MmaAttentionTiling::MmaAttentionTiling(const Attention& p, const Config& c)
+    : rows(at(c, kRows)), warps(at(c, kWarps)), keys(at(c, kKeys)), stages(at(c, kStages)),
+      hold(at(c, kHold) != 0), pack(at(c, kPack) != 0), align(at(c, kAlign)), resident(at(c, kResident)),
+      threads(32 * warps), group(pack ? p.group() : 1), warp_rows(rows / warps),
+      depth(round_up(p.head_dim, 16)), columns(round_up(p.value_dim, 16)), q(p.q, true, rows, 2 * depth),
+      key(p.kv, true, keys, 2 * depth), value(p.kv, false, columns, 2 * keys) {
+  stage_bytes = key.bytes() + value.bytes();
+  shared = q.bytes() + stages * stage_bytes;
+  // Sums and scores; fragments of Q, of keys and values; addresses, bounds, maxima and sums of rows.
+  const int64_t fragments = hold ? row_tiles() * depth / 16 * 4 : row_tiles() * 4;
+  registers = row_tiles() * (columns + keys) / 2 + fragments + 40 + 8 * row_tiles();
+}
+
+std::pair<int64_t, int64_t> MmaAttentionTiling::blocks() const {
+  const int64_t common = std::gcd(rows, group);
+  return {group / common, rows / common};
+}
+
+std::string MmaAttention::why_not(const Attention& p, const std::string& arch) const {
+  if (compute_capability(arch) < 80)
+    return "mma_attention generates code for NVIDIA GPUs from sm_80 on, not for " + arch +
+           (is_amd(arch) ? "; there is no attention for AMD GPUs yet: leave the arch out of ARCHS" : "");
+  if (p.q != p.kv || (p.q != Type::f16 && p.q != Type::bf16))
+    return "mma_attention multiplies f16 by f16 or bf16 by bf16, not " + to_string(p.q) + " by " +
+           to_string(p.kv) + ": use TYPES f16 f16 or bf16 bf16 for GPUs, or ARCHS cpu";
+  if (p.value_dim > kMostValueDim)
+    return "mma_attention has values of at most " + text(kMostValueDim) + " elements, not " +
+           text(p.value_dim) + ": use ARCHS cpu";
+  if (p.at_batch > kMostEntries)
+    return "a call on a GPU has at most " + text(kMostEntries) + " entries, not " + text(p.at_batch) +
+           ": lower the batch of TUNE_AT";
+  return "";
+}
+
+std::vector<Parameter> MmaAttention::parameters(const Attention& p, const Device&) const {
+  const bool aligned = p.head_dim % 8 == 0 && p.value_dim % 8 == 0;
+  const bool grouped = p.group() > 1;
+  return {{"rows", {16, 32, 64, 128}, "rows of Q of a block", {16, 256, 16}},
+          {"warps", {1, 2, 4, 8}, "warps that share them", {1, 16, 1, true}},
+          {"keys", {32, 48, 64, 96, 128}, "keys of a block of keys", {16, 256, 16}},
+          {"stages", {1, 2, 3}, "blocks of keys and values in shared memory", {1, 4}},
+          {"hold", {0, 1}, "1: what a warp multiplies of Q stays in registers"},
+          {"pack", grouped ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
+           "1: a block has the rows of all heads of Q that share a head of K"},
+          {"align", aligned ? std::vector<int64_t>{16, 2} : std::vector<int64_t>{2},
+           "bytes that are copied at once: 16, or 2, an element"},
+          {"resident", {1, 2, 3}, "blocks that a multiprocessor must have room for", {1, 8}}};
+}
+
+std::string MmaAttention::why_illegal(const Attention& p, const Device& device, const Config& config) const {
+  const MmaAttentionTiling t(p, config);
+  return first_broken(kRules, Point{p, device, t});
+}
+
+bool MmaAttention::dead_end(const Attention& p, const Device& device, const Config& config,
+                            size_t assigned) const {
+  static constexpr int64_t kFirst[] = {16, 1, 32, 1, 0, 0, 16, 1};
+  Config filled;
+  for (size_t i = 0; i < kParameters; ++i)
+    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kFirst[i]);
+  const MmaAttentionTiling t(p, filled);
+  return !first_broken(kRules, Point{p, device, t}, assigned).empty();
+}
+
+/// Any alignment: elements one by one.
+std::vector<Choice> MmaAttention::fallbacks(const Attention&, const std::string&,
+                                            const Config& config) const {
+  if (at(config, kAlign) == 2) return {};
+  Config narrow = config;
+  narrow.set("align", 2), narrow.set("resident", 1);
+  return {{name(), narrow}};
+}
+
+/// The same code, in a call that ends within its blocks.
+Attention MmaAttention::awkward(const Attention& p, const Config& config) const {
+  const MmaAttentionTiling t(p, config);
+  Attention small = p;
+  small.at_batch = 1;
+  small.at_queries = std::min(p.at_queries, ceil_div(t.rows, t.group) + 3);
+  small.at_keys = std::min(p.at_keys, (t.stages + 1) * t.keys + 3);
+  return small;
+}
+
+} // namespace deepgen

@@ -1,0 +1,116 @@
+#include "templates/nvidia/attention/mma_attention_block.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+#include <tuple>
+
+namespace deepgen {
+
+namespace llvmd = mlir::LLVM;
+
+AttentionBlock::AttentionBlock(NvIr& builder, const Attention& problem, const MmaAttentionTiling& tiling,
+                               const GpuIr::Arguments& args)
+    : ir(builder), p(problem), t(tiling), arguments(args) {}
+
+Value AttentionBlock::entry_of(Value table, Value index) const {
+  return ir.load(ir.i32, ir.offset(table, ir.mul(ir.to_i64(index), 4)), 4);
+}
+
+namespace {
+
+Value is_passed(NvIr& ir, Value address) {
+  return ir.not_equal(llvmd::PtrToIntOp::create(ir.b, ir.loc, ir.i64, address), ir.constant(0));
+}
+
+Value between(NvIr& ir, Value x, Value most) { return ir.min(ir.max(x, ir.c(0)), most); }
+
+} // namespace
+
+/// {first, count} by a table of offsets, or {0, count} where it is null.
+std::pair<Value, Value> AttentionBlock::span(const char* offsets, Value count) const {
+  Value table = arguments.at(offsets);
+  const Values both = ir.branch(
+      is_passed(ir, table), {ir.i32, ir.i32},
+      [&] {
+        Value first = entry_of(table, entry_);
+        return Values{first, ir.sub(entry_of(table, ir.add(entry_, 1)), first)};
+      },
+      [&] { return Values{ir.c(0), count}; });
+  return {both[0], both[1]};
+}
+
+void AttentionBlock::read_lengths() {
+  queries_ = ir.to_i32(arguments.at("m")), keys_ = ir.to_i32(arguments.at("n"));
+  first_query_ = first_key_ = ir.c(0);
+  if (!p.varlen) return;
+  std::tie(first_query_, queries_) = span("query_offsets", queries_);
+  std::tie(first_key_, keys_) = span("key_offsets", keys_);
+  Value used = arguments.at("keys_used");
+  keys_ = ir.branch(
+      is_passed(ir, used), {ir.i32}, [&] { return Values{between(ir, entry_of(used, entry_), keys_)}; },
+      [&] { return Values{keys_}; })[0];
+}
+
+void AttentionBlock::enter(const std::function<void()>& body) {
+  entry_ = ir.block_z();
+  read_lengths();
+  shift_ = p.mask == AttentionMask::causal_top_left ? ir.c(0) : ir.sub(keys_, queries_);
+  all_ = ir.mul(queries_, t.group);
+  Value blocks = ir.divide(ir.add(all_, t.rows - 1), t.rows), number = ir.block_x();
+  ir.branch(ir.less(number, blocks), [&] {
+    // The last rows see most keys: they begin first.
+    const bool causal = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
+    begin_ = ir.mul(causal ? ir.sub(ir.sub(blocks, ir.c(1)), number) : number, t.rows);
+    Value end = ir.min(ir.add(begin_, t.rows), all_);
+    first_ = bounds(ir.divide(begin_, t.group));
+    last_ = bounds(ir.divide(ir.sub(end, ir.c(1)), t.group));
+    body();
+  });
+}
+
+/// An end of the window as i32; negative: there is none.
+Value AttentionBlock::side(const char* name) const {
+  Value x = arguments.at(name), most = ir.constant(2 * most_tokens);
+  return ir.to_i32(ir.min(ir.max(x, ir.constant(-1)), most));
+}
+
+AttentionBlock::Bounds AttentionBlock::bounds(Value token) const {
+  if (p.mask == AttentionMask::none) return {ir.c(0), keys_};
+  Value own = ir.wrapping_add(token, shift_);
+  if (p.mask != AttentionMask::window) return {ir.c(0), between(ir, ir.wrapping_add(own, ir.c(1)), keys_)};
+  Value left = side("window_left"), right = side("window_right");
+  Value from = ir.select(ir.less(left, 0), ir.c(0), ir.max(ir.sub(own, left), ir.c(0)));
+  Value end = between(ir, ir.wrapping_add(ir.wrapping_add(own, right), ir.c(1)), keys_);
+  return {from, ir.select(ir.less(right, 0), keys_, end)};
+}
+
+AttentionBlock::Row AttentionBlock::row(Value in_block) const {
+  Value packed = ir.add(begin_, in_block), number = ir.block_y();
+  if (!t.pack) return {packed, packed, number};
+  return {packed, ir.divide(packed, t.group), ir.add(ir.mul(number, t.group), ir.remainder(packed, t.group))};
+}
+
+/// Of the entry, at a token of it.
+Value AttentionBlock::start(const std::string& name, Type type, Value first) const {
+  Value at = ir.add(ir.mul(ir.to_i64(entry_), arguments.at(name + "_batch")),
+                    ir.mul(ir.to_i64(first), arguments.at(name + "_token")));
+  return ir.offset(arguments.at(name), ir.mul(at, size_of(type)));
+}
+
+Value AttentionBlock::address(const std::string& name, Type type, Value token, Value head) const {
+  Value at = ir.add(ir.mul(ir.to_i64(token), arguments.at(name + "_token")),
+                    ir.mul(ir.to_i64(head), arguments.at(name + "_head")));
+  return ir.offset(start(name, type, first_query_), ir.mul(at, size_of(type)));
+}
+
+Value AttentionBlock::keys_address(const std::string& name) const {
+  Value number = ir.block_y(), head = t.pack ? number : ir.divide(number, p.group());
+  Value at = ir.mul(ir.to_i64(head), arguments.at(name + "_head"));
+  return ir.offset(start(name, p.kv, first_key_), ir.mul(at, size_of(p.kv)));
+}
+
+Value AttentionBlock::pitch(const std::string& name, Type type) const {
+  return ir.mul(arguments.at(name + "_token"), size_of(type));
+}
+
+} // namespace deepgen

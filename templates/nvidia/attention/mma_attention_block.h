@@ -1,0 +1,57 @@
+// What a block of mma_attention works on: a batch entry, its lengths, the block's rows of Q, and which keys
+// these see. Of numbers of tokens all are i32.
+#pragma once
+
+#include "templates/nvidia/attention/mma_attention.h"
+#include "templates/nvidia/attention/mma_attention_tiles.h"
+
+namespace deepgen {
+
+class AttentionBlock {
+public:
+  AttentionBlock(NvIr&, const Attention&, const MmaAttentionTiling&, const GpuIr::Arguments&);
+
+  /// Tells where the block is, and calls `body` unless there is no row for it.
+  void enter(const std::function<void()>& body);
+
+  struct Bounds {
+    Value from, to; ///< of the keys that a row sees
+  };
+  Bounds bounds(Value token) const;
+  Bounds first() const { return first_; } ///< of the block's first row, whose bounds are the least
+  Bounds last() const { return last_; }
+
+  /// A row of the block: its token in the entry, and its head of Q.
+  struct Row {
+    Value packed; ///< number of the row in the entry
+    Value token, head;
+  };
+  Row row(Value in_block) const;
+  Value rows_left() const { return ir.sub(all_, begin_); } ///< of the entry, from the block's first on
+  Value exists(const Row& r) const { return ir.less(r.packed, all_); }
+
+  /// Where elements of a head and token are.
+  Value address(const std::string& name, Type, Value token, Value head) const;
+  Value keys_address(const std::string& name) const; ///< of the entry's first key, or value
+  Value pitch(const std::string& name, Type) const;  ///< bytes from token to token, i64
+
+  NvIr& ir;
+  const Attention& p;
+  const MmaAttentionTiling& t;
+  const GpuIr::Arguments& arguments;
+
+private:
+  void read_lengths();
+  Value entry_of(Value table, Value index) const;
+  std::pair<Value, Value> span(const char* offsets, Value count) const;
+  Value side(const char* name) const;
+  Value start(const std::string& name, Type, Value first) const;
+
+  Value entry_, queries_, keys_, first_query_, first_key_;
+  Value shift_; ///< of the mask
+  Value all_;   ///< rows of the entry that this block's heads have
+  Value begin_; ///< the block's first of them
+  Bounds first_, last_;
+};
+
+} // namespace deepgen

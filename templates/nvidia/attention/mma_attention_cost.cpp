@@ -1,0 +1,96 @@
+// What a call of mma_attention should take. Rates are nominal or those of mma_sync; the other constants are
+// set by hand, none is fitted: the search needs the order of configs only.
+#include "templates/core/sizes.h"
+#include "templates/gpu/gpu_limits.h"
+#include "templates/nvidia/attention/mma_attention.h"
+#include "templates/nvidia/mma_sync/mma_rate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace deepgen {
+namespace {
+
+constexpr double kSharedBytes = 128; ///< a clock and multiprocessor (CUDA C++ Programming Guide)
+constexpr double kLanes = 128;       ///< of all schedulers, that issue at a clock
+constexpr double kExponentials = 16; ///< a clock and multiprocessor (the same guide)
+constexpr double kScore = 6;         ///< instructions for a score: maximum, power, sum, conversion
+constexpr double kCapped = 6;        ///< more of them, and a second exponential, with a softcap
+constexpr double kLatency = 900;     ///< clocks from global to shared memory under load
+constexpr double kFewWarps = 0.8;    ///< of the rates, with less than two warps of a scheduler
+constexpr double kMeet = 80;         ///< clocks of a block's barrier
+constexpr double kStart = 2500;      ///< clocks for Q, the first keys, and results
+constexpr double kNotHidden = 0.35;  ///< of what is not the longest part
+constexpr double kByElements = 12;   ///< clocks for 32 pieces that are copied element by element
+constexpr double kMemory = 0.9;      ///< of the bandwidth
+constexpr double kLaunch = 3e-6;     ///< seconds
+constexpr double kLeastHertz = 1e9;  ///< of a device that does not tell
+
+struct Estimate {
+  const Attention& p;
+  const Device& d;
+  const MmaAttentionTiling& t;
+
+  /// Blocks that a multiprocessor holds at a time.
+  double resident() const {
+    const GpuLimits limits(d.arch);
+    const int64_t registers =
+        std::min(limits.most_registers, round_up(t.registers, limits.granule)) * t.threads;
+    return double(
+        std::max<int64_t>(1, std::min({d.shared_multiprocessor / (t.shared + limits.kept),
+                                       limits.registers / registers, limits.resident / t.threads})));
+  }
+
+  /// Clocks of `n` blocks together on one multiprocessor for a block of keys each.
+  double key_block(double n) const {
+    const auto rows = double(t.rows), keys = double(t.keys), depth = double(t.depth + t.columns);
+    const double tensor = 2 * rows * keys * depth / mma_rate16(d.compute_capability());
+    const double reads = 2 * keys * depth * double(t.warps + 1) + (t.hold ? 0 : 2 * rows * double(t.depth));
+    double shared = reads / kSharedBytes;
+    if (t.align < 16) shared += 2 * keys * depth / 16 / 32 * kByElements;
+    const double scores = rows * keys, capped = p.softcap ? 1 : 0;
+    const double issue = (scores * (kScore + capped * kCapped) + rows * double(t.columns)) / kLanes +
+                         2 * rows * keys * depth / 4096;
+    const double power = scores * (1 + 2 * capped) / kExponentials;
+    // Each quarter of a multiprocessor has its own tensor cores, and works on warps of its own.
+    const double warps = n * double(t.warps);
+    const double busy = std::min(1.0, warps / 4) * (warps < 8 ? kFewWarps : 1);
+    const double units[] = {tensor / busy, issue / busy, power / busy, shared};
+    const double most = std::ranges::max(units);
+    const double all = most + kNotHidden * (std::accumulate(std::begin(units), std::end(units), 0.0) - most);
+    const double waits =
+        t.stages == 1 ? 2 * kMeet + kLatency / 4 : kMeet + kLatency / 8 / double(t.stages - 1);
+    return n * all + waits;
+  }
+
+  /// Of a block, on average.
+  double key_blocks() const {
+    const bool half = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
+    const auto keys = double(p.at_keys), queries = double(p.at_queries);
+    const double seen = half ? std::max(1.0, keys - std::min(keys, queries) / 2) : keys;
+    const double edge = half ? double(t.rows / t.group + t.keys) / 2 : double(t.keys) / 2;
+    return std::min(std::ceil(keys / double(t.keys)), (seen + edge) / double(t.keys));
+  }
+
+  double seconds() const {
+    const double hertz = std::max(kLeastHertz, double(d.clock_khz) * 1e3), cores = double(d.cores);
+    const auto [first, tokens] = t.blocks();
+    const double blocks = double(first * ceil_div(p.at_queries, tokens)) * double(p.at_batch) *
+                          double(t.pack ? p.kv_heads : p.heads);
+    const double each = std::ceil(blocks / cores), together = std::min(resident(), each);
+    const double block = kStart + key_blocks() * key_block(together);
+    const double clocks = block * std::max(1.0, each / together);
+    const double memory = p.bytes() / (kMemory * double(d.memory_bandwidth));
+    return kLaunch + std::max(clocks / hertz, memory) + kNotHidden * std::min(clocks / hertz, memory);
+  }
+};
+
+} // namespace
+
+double MmaAttention::cost(const Attention& p, const Device& device, const Config& config) const {
+  const MmaAttentionTiling t(p, config);
+  return Estimate{p, device, t}.seconds();
+}
+
+} // namespace deepgen

@@ -1,0 +1,132 @@
+#include "templates/nvidia/attention/mma_attention_softmax.h"
+
+#include <cmath>
+
+namespace deepgen {
+namespace {
+
+constexpr double kLog2OfE = 1.44269504088896340736, kLogOf2 = 0.69314718055994530942;
+
+} // namespace
+
+AttentionSoftmax::AttentionSoftmax(AttentionBlock& b, Value warp_row) : ir(b.ir), p(b.p), t(b.t), block(b) {
+  row_ = ir.add(warp_row, ir.shift_right_bits(ir.lane(), 2));
+  Value scale = ir.bitcast(ir.i32, b.arguments.at("score_scale"));
+  scale = ir.bitcast(ir.f32, ir.bit_and(scale, 0x7fffffff)); // Q has the sign
+  unit_ = ir.mulf(scale, number(kLog2OfE));
+  if (!p.softcap) return;
+  cap_ = b.arguments.at("softcap");
+  capped_ = ir.is_not(cap_, 0.0);
+  steep_ = ir.divf(ir.mulf(unit_, number(2)), cap_);
+  unit_ = ir.select(capped_, number(kLog2OfE), unit_);
+}
+
+Values AttentionSoftmax::start() const {
+  Values out(size_t(rows()), number(-INFINITY));
+  out.append(size_t(rows()), number(0));
+  return out;
+}
+
+size_t AttentionSoftmax::place(int64_t index, int64_t key_tile, int64_t half) const {
+  return size_t(((index / 2 * t.key_tiles()) + key_tile) * 4 + index % 2 * 2 + half);
+}
+
+/// tanh(x) = 1 - 2 / (exp(2 x) + 1), whose error is a few units in the last place of 1.
+void AttentionSoftmax::cap(Values& scores) const {
+  if (!p.softcap) return;
+  const llvm::SmallVector<mlir::Type> types(scores.size(), ir.f32);
+  scores = ir.branch(
+      capped_, types,
+      [&] {
+        Values out;
+        for (Value s : scores) {
+          Value power = ir.exp2_fast(ir.mulf(s, steep_));
+          Value part = ir.reciprocal_fast(ir.addf(power, number(1)));
+          out.push_back(ir.mulf(cap_, ir.multiply_add(part, number(-2), number(1))));
+        }
+        return out;
+      },
+      [&] { return scores; });
+}
+
+AttentionBlock::Row AttentionSoftmax::row(Value first, int64_t index) const {
+  return block.row(ir.add(first, index / 2 * 16 + index % 2 * 8));
+}
+
+void AttentionSoftmax::mask(Values& scores, Value first) const {
+  Value column = ir.add(first, ir.shift_left(ir.bit_and(ir.lane(), 3), 1));
+  // Few blocks are masked: LLVM would find the bounds ahead of the loop, and keep them in registers.
+  Value own = ir.assembly(ir.i32, "mov.b32 $0, $1;", "=r,r", row_, true);
+  for (int64_t i = 0; i < rows(); ++i) {
+    const auto [from, to] = block.bounds(row(own, i).token);
+    Value end = ir.sub(to, column), begin = ir.sub(from, column);
+    for (int64_t tile = 0; tile < t.key_tiles(); ++tile)
+      for (int64_t half = 0; half < 2; ++half) {
+        Value& s = scores[place(i, tile, half)];
+        const int64_t key = 8 * tile + half;
+        Value sees = ir.less(ir.c(key), end);
+        if (p.mask == AttentionMask::window) sees = ir.both(sees, ir.less(begin, key + 1));
+        s = ir.select(sees, s, number(-INFINITY));
+      }
+  }
+}
+
+Value AttentionSoftmax::in_quad(Value x, Value (AttentionSoftmax::*join)(Value, Value) const) const {
+  for (int64_t lanes : {1, 2}) x = (this->*join)(x, ir.shuffle_xor(x, lanes));
+  return x;
+}
+
+Value AttentionSoftmax::finite(Value x) const { return ir.select(ir.is_not(x, -INFINITY), x, number(0)); }
+
+Values AttentionSoftmax::exponentials(Values& scores, Values& state) const {
+  Values factors;
+  for (int64_t i = 0; i < rows(); ++i) {
+    Value &most = state[size_t(i)], &sum = state[size_t(rows() + i)];
+    Value largest = scores[place(i, 0, 0)];
+    for (int64_t tile = 0; tile < t.key_tiles(); ++tile)
+      for (int64_t half = tile == 0 ? 1 : 0; half < 2; ++half)
+        largest = larger(largest, scores[place(i, tile, half)]);
+    largest = larger(most, in_quad(largest, &AttentionSoftmax::larger));
+    Value origin = ir.mulf(finite(largest), unit_), minus = ir.subf(number(-0.0), origin);
+    factors.push_back(ir.exp2_fast(ir.multiply_add(most, unit_, minus)));
+    sum = ir.mulf(sum, factors.back()), most = largest;
+    for (int64_t tile = 0; tile < t.key_tiles(); ++tile)
+      for (int64_t half = 0; half < 2; ++half) {
+        Value& s = scores[place(i, tile, half)];
+        s = ir.exp2_fast(ir.multiply_add(s, unit_, minus));
+        sum = plus(sum, s);
+      }
+  }
+  return factors;
+}
+
+Values AttentionSoftmax::fragment(const Values& exponentials, int64_t row_tile, int64_t step) const {
+  const std::string type = p.kv == Type::f16 ? "f16x2" : "bf16x2";
+  Values out;
+  for (int64_t key_tile : {2 * step, 2 * step + 1})
+    for (int64_t index : {2 * row_tile, 2 * row_tile + 1})
+      out.push_back(ir.assembly(
+          ir.i32, "cvt.rn." + type + ".f32 $0, $1, $2;", "=r,f,f",
+          {exponentials[place(index, key_tile, 1)], exponentials[place(index, key_tile, 0)]}, false));
+  return out;
+}
+
+AttentionSoftmax::End AttentionSoftmax::end(const Values& state, int64_t index,
+                                            const AttentionBlock::Row& r) const {
+  Value sum = in_quad(state[size_t(rows() + index)], &AttentionSoftmax::plus);
+  Value most = ir.mulf(state[size_t(index)], unit_), factor = number(1);
+  if (p.sink) {
+    Value at = ir.offset(block.arguments.at("sink"), ir.mul(ir.to_i64(r.head), 4));
+    Value sink = ir.mulf(ir.load_global(ir.f32, at, 4), number(kLog2OfE));
+    Value all = larger(most, sink), origin = finite(all);
+    factor = ir.exp2_fast(ir.subf(most, origin));
+    sum = ir.multiply_add(sum, factor, ir.exp2_fast(ir.subf(sink, origin)));
+    most = all;
+  }
+  End out;
+  out.factor = ir.select(ir.is_not(sum, 0.0), ir.mulf(factor, ir.reciprocal_fast(sum)), number(0));
+  if (p.lse) out.lse = ir.mulf(ir.addf(most, ir.log2_fast(sum)), number(kLogOf2));
+  return out;
+}
+
+} // namespace deepgen

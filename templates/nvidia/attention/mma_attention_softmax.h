@@ -1,0 +1,57 @@
+// The softmax between the two products, of scores in the registers of a warp: rows 8 apart of a tile belong
+// to the lanes of a quad. In units of powers of two: exp(x) = exp2(x * log2 e).
+#pragma once
+
+#include "templates/nvidia/attention/mma_attention_block.h"
+
+namespace deepgen {
+
+class AttentionSoftmax {
+public:
+  /// `warp_row`: the warp's first row in the block.
+  AttentionSoftmax(AttentionBlock&, Value warp_row);
+
+  /// Maxima of the rows, then sums of their exponentials by this lane; two rows a tile of 16.
+  Values start() const;
+  int64_t rows() const { return 2 * t.row_tiles(); }
+
+  /// softcap * tanh(score / softcap) takes the place of each score, where the call has a softcap.
+  void cap(Values& scores) const;
+  /// Of a block of keys that begins with `first`, those that a row does not see become -infinity.
+  void mask(Values& scores, Value first) const;
+  /// Scores become exponentials; maxima and sums are brought up to date. Returns what each row's sums before
+  /// are to be multiplied by.
+  Values exponentials(Values& scores, Values& state) const;
+  /// Exponentials as fragments of the second product's A: of 16 keys, which two tiles of scores make.
+  Values fragment(const Values& exponentials, int64_t row_tile, int64_t step) const;
+
+  struct End {
+    Value factor; ///< of the row's sums
+    Value lse;    ///< null where the problem has none
+  };
+  /// Of row `index` of the warp.
+  End end(const Values& state, int64_t index, const AttentionBlock::Row&) const;
+  AttentionBlock::Row row(int64_t index) const { return row(row_, index); }
+
+private:
+  AttentionBlock::Row row(Value first, int64_t index) const;
+  Value in_quad(Value, Value (AttentionSoftmax::*)(Value, Value) const) const;
+  Value larger(Value x, Value y) const { return ir.larger(x, y); }
+  Value plus(Value x, Value y) const { return ir.addf(x, y); }
+  Value number(double x) const { return ir.number(ir.f32, x); }
+  /// The number itself, or 0 for -infinity, from which nothing can be subtracted.
+  Value finite(Value x) const;
+  /// Of the score in a row's column.
+  size_t place(int64_t index, int64_t key_tile, int64_t half) const;
+
+  NvIr& ir;
+  const Attention& p;
+  const MmaAttentionTiling& t;
+  AttentionBlock& block;
+  Value row_;         ///< of the lane's first row in the block
+  Value unit_;        ///< of scores: the factor that makes them powers of two
+  Value capped_;      ///< i1: whether the call has a softcap
+  Value steep_, cap_; ///< a score's factor in tanh, times 2 log2 e; softcap
+};
+
+} // namespace deepgen

@@ -1,0 +1,167 @@
+#include "tests/ptx_sim/attention_check.h"
+
+#include "measure/gpu/cuda_attention_verify.h"
+#include "tests/ptx_sim/fault.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace deepgen::ptx_sim {
+namespace {
+
+constexpr double kMostProducts = 1e9; // all rows of what can be simulated
+
+/// The operands of one call in simulated memory.
+class AttentionMemory {
+public:
+  AttentionMemory(const Kernel& kernel, const AttentionCase& c, uint64_t seed)
+      : kernel_(kernel), p_(kernel.problem.attention()), what_(cuda::taken_by(kernel, c)),
+        inputs_(p_, what_.shape, seed), check_(p_, inputs_, p_.kv, kMostProducts, seed) {
+    const AttentionShape& s = what_.shape;
+    AttentionCall call;
+    call.q = input("q", p_.q, inputs_.q_layout, inputs_.q, p_.heads, p_.head_dim, false);
+    call.key = input("key", p_.kv, inputs_.key_layout, inputs_.key, p_.kv_heads, p_.head_dim, true);
+    call.value = input("value", p_.kv, inputs_.value_layout, inputs_.value, p_.kv_heads, p_.value_dim, true);
+    out_ = place("out", p_.out, inputs_.out_layout, kernel.align_d);
+    call.out = address(out_);
+    if (p_.lse) {
+      lse_ = memory.add("lse", size_t(4 * inputs_.lse_count(p_)), 0, true);
+      own(lse_, 0, size_t(4 * inputs_.lse_count(p_)));
+      call.lse = static_cast<float*>(address(lse_));
+    }
+    if (p_.sink) call.sink = static_cast<const float*>(array("sink", inputs_.sink));
+    const auto table = [&](const char* name, const std::vector<int32_t>& x) {
+      return x.empty() ? nullptr : static_cast<const int32_t*>(array(name, x));
+    };
+    call.query_offsets = table("query_offsets", inputs_.query_offsets);
+    call.key_offsets = table("key_offsets", inputs_.key_offsets);
+    call.keys_used = table("keys_used", s.keys_used);
+    call.q_layout = &inputs_.q_layout, call.key_layout = &inputs_.key_layout;
+    call.value_layout = &inputs_.value_layout, call.out_layout = &inputs_.out_layout;
+    call.shape = &what_.shape;
+    values_ = values_of(p_, call);
+  }
+
+  GlobalMemory memory;
+
+  std::vector<uint8_t> argument(const std::string& name) const {
+    static constexpr const char* kNames[] = {DEEPGEN_ARG_NAMES};
+    const auto at = std::find(std::begin(kNames), std::end(kNames), name) - std::begin(kNames);
+    const bool scalar = name == "score_scale" || name == "softcap";
+    std::vector<uint8_t> out(scalar ? 4 : 8);
+    std::memcpy(out.data(), &values_[size_t(at)], out.size());
+    return out;
+  }
+
+  /// The launch as this call makes it.
+  Launch launched(Launch l) const {
+    const Sizes sizes{what_.shape.queries, what_.shape.keys, 1, what_.shape.batch};
+    for (size_t i = 0; i < 3; ++i)
+      if (l.grid_rules[i].exists()) l.grid[i] = l.grid_rules[i].at(sizes);
+    return l;
+  }
+
+  Outcome compare() const {
+    const GlobalMemory::Region& out = memory[out_];
+    for (size_t i = 0; i < out.bytes.size(); ++i)
+      if (out.owned[i] && !out.writers[i])
+        return {"byte " + std::to_string(i - out.lead) + " of out is not written", 0};
+    const auto row = [&](int64_t r) {
+      return reinterpret_cast<const char*>(out.bytes.data()) + out.lead +
+             r * inputs_.out_layout.ld() * size_of(p_.out);
+    };
+    if (const Verdict v = check_.check_finite(row); v.status != "ok") return {v.detail, v.error};
+    const void* lse = p_.lse ? memory[lse_].bytes.data() + memory[lse_].lead : nullptr;
+    const Verdict v = check_.compare(row, lse);
+    return {v.status == "ok" ? "" : v.detail, v.error};
+  }
+
+private:
+  void* address(size_t region) const { return reinterpret_cast<void*>(uintptr_t(memory[region].base)); }
+  void own(size_t region, size_t from, size_t bytes) {
+    auto& owned = memory[region].owned;
+    std::fill_n(owned.begin() + int64_t(memory[region].lead + from), bytes, uint8_t(1));
+  }
+  template <typename T>
+  void* array(const char* name, const std::vector<T>& x) {
+    const size_t region = memory.add(name, x.size() * sizeof(T), 0, false);
+    std::memcpy(memory[region].bytes.data() + memory[region].lead, x.data(), x.size() * sizeof(T));
+    own(region, 0, x.size() * sizeof(T));
+    return address(region);
+  }
+  size_t place(const char* name, Type type, const TokenLayout& layout, int64_t align) {
+    const int64_t rows = layout.rows();
+    const auto bytes = size_t(rows ? ((rows - 1) * layout.ld() + layout.columns()) * size_of(type) : 0);
+    const size_t region =
+        memory.add(name, bytes, what_.misaligned ? size_t(std::max(align, size_of(type))) : 0, true);
+    for (int64_t r = 0; r < rows; ++r)
+      own(region, size_t(r * layout.ld() * size_of(type)), size_t(layout.columns() * size_of(type)));
+    return region;
+  }
+  /// Of keys that do not count there is nothing that may be read.
+  void* input(const char* name, Type type, const TokenLayout& layout, const PageBuffer& dense, int64_t heads,
+              int64_t dimension, bool keys) {
+    const size_t region = place(name, type, layout, kernel_.align_a);
+    std::vector<char> image = stored(type, layout, dense);
+    if (keys && !image.empty()) {
+      poison_unused(type, layout, what_.shape, heads, dimension, image.data());
+      std::vector<char> used(image.size(), 0);
+      poison_unused(type, layout, what_.shape, heads, dimension, used.data());
+      for (size_t i = 0; i < used.size(); ++i)
+        if (used[i]) memory[region].owned[memory[region].lead + i] = 0;
+    }
+    std::copy(image.begin(), image.end(), memory[region].bytes.begin() + int64_t(memory[region].lead));
+    memory[region].writable = false;
+    return address(region);
+  }
+
+  const Kernel& kernel_;
+  const Attention p_;
+  const AttentionCase what_;
+  const AttentionInputs inputs_;
+  const AttentionComparison check_;
+  size_t out_ = 0, lse_ = 0;
+  SlotValues values_ = {};
+};
+
+} // namespace
+
+Outcome check_attention(const Kernel& k, const AttentionCase& c, uint64_t seed) {
+  return check_attention(k, c, seed, runner(k));
+}
+
+Outcome check_attention(const Kernel& k, const AttentionCase& c, uint64_t seed, const Runner& run) {
+  try {
+    AttentionMemory call(k, c, seed);
+    std::vector<std::vector<uint8_t>> arguments;
+    for (const std::string& name : k.args) arguments.push_back(call.argument(name));
+    for (size_t i = 0; i < k.launches.size(); ++i)
+      run(call.launched(k.launches[i]), arguments, call.memory, seed + i);
+    return call.compare();
+  } catch (const Fault& f) {
+    return {f.what(), 0};
+  }
+}
+
+Attention draw_attention(uint64_t seed, int64_t largest) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](int64_t n) { return int64_t(random() % uint64_t(n)); };
+  constexpr int64_t dimensions[] = {64, 64, 96, 128, 32, 40, 80, 16, 192, 256};
+  constexpr Type outputs[] = {Type::f32, Type::f16, Type::bf16};
+  Attention p;
+  p.q = p.kv = below(2) ? Type::bf16 : Type::f16;
+  p.out = below(2) ? p.q : outputs[below(3)];
+  p.mask = AttentionMask(seed % 4);
+  constexpr int64_t groups[] = {1, 2, 3, 4, 7};
+  p.kv_heads = 1 + below(2), p.heads = p.kv_heads * groups[below(5)];
+  p.head_dim = below(8) ? dimensions[below(10)] : 1 + below(70);
+  p.value_dim = below(4) ? p.head_dim : below(2) ? dimensions[below(10)] : 1 + below(70);
+  p.queries = p.at_queries = 1 + below(largest);
+  p.keys = p.at_keys = 1 + below(2 * largest);
+  p.at_batch = 1 + below(2);
+  p.varlen = below(2), p.lse = below(2), p.softcap = below(4) == 0, p.sink = below(4) == 0;
+  return p;
+}
+
+} // namespace deepgen::ptx_sim

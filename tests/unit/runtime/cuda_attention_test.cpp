@@ -1,0 +1,122 @@
+// Launches of attention: which kernel a call takes by its strides, its grid, what kernels get; on the fake
+// driver.
+#include "fake_devices.h"
+#include "generator/embed/operand_table.h"
+#include "launched.h"
+
+#include "deepgen/runtime.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+using Grid = std::array<uint32_t, 3>;
+
+/// Two kernels: of operands that are aligned to 16 bytes, and of any.
+class CudaAttention : public ::testing::Test {
+protected:
+  void SetUp() override {
+    setenv("DEEPGEN_CUDA_DRIVER", FAKE_CUDA, 1);
+    fake_cuda::reset({deepgen::cuda_tests::h100()});
+    fake_cuda::set_current(0);
+    problem_ = deepgen::Attention::parse(
+        "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=causal "
+        "queries=1000 keys=5000 options=varlen+lse at_batch=1 at_queries=1000 at_keys=5000");
+    key_ = problem_.key();
+    operands_ = deepgen::operand_table(problem_);
+    const auto sizes = deepgen::size_ranges(problem_);
+    std::copy(sizes.begin(), sizes.end(), function_.sizes);
+    for (size_t i = 0; i < 2; ++i) add(i);
+    function_.name = "test", function_.problem = key_.c_str(), function_.op = DEEPGEN_OP_ATTENTION;
+    function_.operands = operands_.data(), function_.operand_count = uint32_t(operands_.size());
+    function_.kernels = kernels_, function_.kernel_count = 2;
+    function_.selected = &selected_, function_.devices = &devices_;
+    args_.q = at(0x10000), args_.key = at(0x20000), args_.value = at(0x30000), args_.out = at(0x40000);
+    args_.lse = static_cast<float*>(at(0x50000));
+  }
+  void TearDown() override { deepgen_unregister(&function_, 1); }
+
+  /// The config of the kernel that the call took.
+  std::string taken() {
+    EXPECT_EQ(deepgen_launch_attention(&function_, &args_, nullptr), DEEPGEN_OK);
+    const std::string image = launches().back().image;
+    return image.substr(image.find("name:") + 5);
+  }
+  static const std::vector<fake_cuda::Launch>& launches() { return fake_cuda::state().launches; }
+
+  deepgen_attention_args args_;
+  deepgen_function function_{};
+
+private:
+  void add(size_t i) {
+    images_[i] = std::string("cubin sm_90 deepgen_kernel=8,8,8,8,4 name:") + (i ? "any" : "aligned");
+    codes_[i] = {"sm_90", images_[i].c_str(), images_[i].size(), nullptr, &states_[i]};
+    for (const deepgen_operand& x : operands_) {
+      const bool input = x.slot == DEEPGEN_ARG_Q || x.slot == DEEPGEN_ARG_KEY || x.slot == DEEPGEN_ARG_VALUE;
+      requirements_[i].push_back({i ? 1u : input ? 16u : x.slot == DEEPGEN_ARG_OUT ? 4u : 1u, 0});
+    }
+    deepgen_kernel& k = kernels_[i];
+    k = {};
+    k.arch = "sm_90a", k.config = i ? "any" : "aligned", k.args = slots_, k.arg_count = 5;
+    k.gpu = &codes_[i], k.requirements = requirements_[i].data(), k.launches = &launch_, k.launch_count = 1;
+  }
+
+  static constexpr deepgen_size_rule rules_[] = {{1, {64, 0, 0, 0}}, {0, {0, 0, 0, 0}}, {1, {0, 0, 0, 1}}};
+  const uint8_t slots_[5] = {DEEPGEN_ARG_Q, DEEPGEN_ARG_Q_TOKEN, DEEPGEN_ARG_KEYS_USED, DEEPGEN_ARG_N,
+                             DEEPGEN_ARG_SCORE_SCALE};
+  const deepgen_launch launch_{"deepgen_kernel", {16, 4, 65536}, {128, 1, 1}, {1, 1, 1}, 0, 0, rules_};
+  deepgen::Attention problem_;
+  std::string key_, images_[2];
+  std::vector<deepgen_operand> operands_;
+  std::vector<deepgen_requirement> requirements_[2];
+  void* volatile states_[2] = {};
+  deepgen_gpu_code codes_[2];
+  deepgen_kernel kernels_[2];
+  const deepgen_kernel* selected_ = nullptr;
+  void* volatile devices_ = nullptr;
+};
+
+TEST_F(CudaAttention, AGridFollowsQueriesAndBatch) {
+  args_.batch = 3, args_.max_queries = 65, args_.max_keys = 5000;
+  EXPECT_EQ(taken(), "aligned");
+  EXPECT_EQ(launches().back().grid, (Grid{2, 4, 3}));
+  EXPECT_EQ(as<int64_t>(launches().back().parameters[1]), 4 * 64) << "tokens before heads";
+  EXPECT_EQ(as<int64_t>(launches().back().parameters[3]), 5000);
+  EXPECT_EQ(as<float>(launches().back().parameters[4]), 0.125f);
+  args_.max_keys = 0;
+  EXPECT_EQ(taken(), "aligned") << "zeros are written";
+  const size_t made = launches().size();
+  args_.max_queries = 0;
+  EXPECT_EQ(deepgen_launch_attention(&function_, &args_, nullptr), DEEPGEN_OK);
+  EXPECT_EQ(launches().size(), made) << "nothing is";
+}
+
+/// Of all four operands and each of their three strides, and of bases.
+TEST_F(CudaAttention, StridesThatAreLessAlignedTakeTheNextKernel) {
+  args_.batch = 2, args_.max_queries = args_.max_keys = 10;
+  const std::vector<int64_t deepgen_attention_args::*> inputs = {
+      &deepgen_attention_args::q_token,     &deepgen_attention_args::q_head,
+      &deepgen_attention_args::q_batch,     &deepgen_attention_args::key_token,
+      &deepgen_attention_args::key_head,    &deepgen_attention_args::key_batch,
+      &deepgen_attention_args::value_token, &deepgen_attention_args::value_head,
+      &deepgen_attention_args::value_batch};
+  for (const auto stride : inputs) {
+    args_.*stride = 65536;
+    EXPECT_EQ(taken(), "aligned");
+    args_.*stride = 65536 + 4;
+    EXPECT_EQ(taken(), "any") << "8 bytes";
+    args_.*stride = 0;
+  }
+  args_.out_token = 4 * 64 + 1;
+  EXPECT_EQ(taken(), "any");
+  args_.out_token = 4 * 64 + 2;
+  EXPECT_EQ(taken(), "aligned") << "4 bytes";
+  args_.value = at(0x30008);
+  EXPECT_EQ(taken(), "any");
+}
+
+} // namespace
