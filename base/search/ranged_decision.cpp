@@ -2,8 +2,8 @@
 
 #include "base/json/json_text.h"
 #include "base/kernel/regime.h"
+#include "base/problem/partition.h"
 #include "base/search/crossover.h"
-#include "base/search/partition.h"
 #include "base/search/sum_orders.h"
 #include "base/search/tune_points_json.h"
 #include "base/text/error.h"

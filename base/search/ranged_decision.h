@@ -47,7 +47,7 @@ struct RangedDecision {
 
 /// What the finals say, by a crossover over all their points; of a batch invariant problem, among the kernels
 /// of the order of sums that is then the fastest. Kernels share the calls in boxes
-/// (base/search/partition.h). The points,
+/// (base/problem/partition.h). The points,
 /// their weights and the most kernels are those of the search ("tune_at" of the environment). The default
 /// counts as faster by the noise, so that others take its place for more than that; and no point takes longer
 /// than by it, where KERNELS are enough. Where the hold-out finds the chosen ones slower than the default on

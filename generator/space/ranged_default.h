@@ -13,7 +13,7 @@ struct RangedChoice {
   bool operator==(const RangedChoice&) const = default;
 };
 
-/// They cover all sizes that calls may pass, each once, in boxes (base/search/partition.h). Estimated at the
+/// They cover all sizes that calls may pass, each once, in boxes (base/problem/partition.h). Estimated at the
 /// points;
 /// at most points.kernels, and no more than six. Throws Error as Space does.
 std::vector<RangedChoice> ranged_default(const Gemm&, const std::string& arch, const Device&,

@@ -1,5 +1,5 @@
 // Which calls of a problem with one range or several each kernel takes.
-#include "base/search/partition.h"
+#include "base/problem/partition.h"
 
 #include "base/text/error.h"
 

@@ -1,6 +1,6 @@
 #include "base/search/ranged_decision.h"
 
-#include "base/search/partition.h"
+#include "base/problem/partition.h"
 #include "base/search/tune_points_json.h"
 #include "base/text/error.h"
 

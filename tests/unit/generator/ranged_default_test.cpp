@@ -1,9 +1,9 @@
 // What a problem with ranges is built from without measurements.
 #include "generator/space/ranged_default.h"
 
+#include "base/problem/partition.h"
 #include "base/problem/points.h"
 #include "base/search/crossover.h"
-#include "base/search/partition.h"
 #include "generator/lock/select.h"
 
 #include <gtest/gtest.h>

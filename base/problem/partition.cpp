@@ -1,4 +1,4 @@
-#include "base/search/partition.h"
+#include "base/problem/partition.h"
 
 #include "base/text/error.h"
 
