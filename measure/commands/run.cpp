@@ -11,6 +11,7 @@
 #include "measure/commands/history.h"
 #include "measure/commands/ranged_round.h"
 #include "measure/commands/search_time.h"
+#include "measure/commands/starters.h"
 #include "measure/cpu/arms.h"
 #include "measure/cpu/verify_all.h"
 #include "measure/devices/cuda_take.h"
@@ -29,8 +30,6 @@ namespace {
 
 /// Verification may use this much of the time; timing has what is left.
 constexpr double kVerifyShare = 0.6;
-/// What a round leaves to the finals, in their budgets: those with the fewest rounds may take more than one.
-constexpr double kFinalsReserve = 1.5;
 constexpr const char *kNotVerified = "not verified within the time budget; raise --seconds",
                      *kNotTimed = "not timed within the time budget; raise --seconds";
 
@@ -328,7 +327,7 @@ void run(const RunCommand& command) {
   const double start = wall_seconds();
   lap.seconds();
   const SearchTime time(command.options.most, command.records);
-  const double allowed = time.left_but(kFinalsReserve * command.options.seconds);
+  const double allowed = time.left_but(finals_reserve(round.device, command.options));
   round.end = start + allowed;
   if (allowed <= 0)
     for (Candidate* c : round.open()) c->decide("dropped", kNotVerified);

@@ -3,7 +3,9 @@
 #include "base/json/json.h"
 #include "measure/gpu/cuda_bench.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <limits>
 
 namespace deepgen {
 namespace {
@@ -24,6 +26,16 @@ FinalsField expected_field(const Device& device, const MeasureOptions& o) {
   f.regime = o.regime;
   f.extra = f.regime == TunedFor::sustained ? 0 : 1; // serial calls
   return f;
+}
+
+double finals_reserve(const Device& device, const MeasureOptions& o) {
+  // In budgets: those with the fewest rounds may take more than one. Calls of no length: the time of rounds
+  // is not known yet.
+  constexpr double kBudgets = 1.5;
+  constexpr size_t kFinalists = 6;
+  const Starters all = starters_within(std::numeric_limits<double>::infinity(), 0,
+                                       std::vector<double>(kFinalists, 0), expected_field(device, o));
+  return std::max(kBudgets * o.seconds, all.needed);
 }
 
 Starters fit(FinalistSet& selection, double seconds, double preparing, const FinalsField& field,

@@ -11,6 +11,10 @@ namespace deepgen {
 /// Of finals on this device, before the vendor's library has been asked for its algorithms.
 FinalsField expected_field(const Device&, const MeasureOptions&);
 
+/// Seconds that the rounds of a search leave to its finals: those on a GPU rest, heat it and ask for
+/// algorithms, however short they are.
+double finals_reserve(const Device&, const MeasureOptions&);
+
 /// Leaves to finals of these seconds what they have time for; nothing where that is too little for a
 /// decision. Takes the vendor's library from the options where it has to stay out.
 Starters fit(FinalistSet&, double seconds, double preparing, const FinalsField&, MeasureOptions&);

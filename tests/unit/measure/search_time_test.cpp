@@ -1,6 +1,7 @@
 // What a search does when its share of MINUTES is over: who takes part in the finals, and where races and
 // workers stop.
 #include "measure/commands/search_time.h"
+#include "measure/commands/starters.h"
 
 #include "base/files/files.h"
 #include "base/json/json.h"
@@ -108,6 +109,21 @@ TEST(Starters, OfAGpuRestInBurstsAndAskTheVendor) {
   const Starters fewer = starters_within(share, 0, std::vector<double>(4, 1e-4), balanced);
   EXPECT_TRUE(fewer.finalists < 4 || !fewer.vendor);
   EXPECT_LE(fewer.finalists ? fewer.needed : 0, share);
+}
+
+TEST(Starters, RoundsLeaveThemWhatTheirDeviceNeeds) {
+  Device cpu, gpu;
+  cpu.arch = "cpu", gpu.arch = "sm_90a";
+  MeasureOptions o;
+  o.seconds = 5, o.vendor = true, o.regime = TunedFor::balanced;
+  EXPECT_DOUBLE_EQ(finals_reserve(cpu, o), 7.5);
+  const double reserve = finals_reserve(gpu, o);
+  EXPECT_GT(reserve, 7.5);
+  EXPECT_LT(reserve, 20) << "the share of a quick search: rounds have some, too";
+  const Starters s = starters_within(reserve, 0, std::vector<double>(6, 1e-5), expected_field(gpu, o));
+  EXPECT_TRUE(s.finalists == 6 && s.vendor);
+  o.seconds = 60;
+  EXPECT_DOUBLE_EQ(finals_reserve(gpu, o), 90);
 }
 
 TEST(RaceEnd, LeavesWhatWasSampled) {
