@@ -16,6 +16,9 @@ constexpr std::string_view kNames[] = {"rows", "warps", "keys",  "stages",
 constexpr int64_t kMostValueDim = 256; ///< whose sums fit into the registers of a warp with 16 rows
 constexpr int64_t kMostPackedRows = int64_t(1) << 30; ///< of an entry, counted in 32 bits
 constexpr int64_t kMostEntries = 65535;               ///< of a grid along z
+/// Registers that the count leaves to ptxas. Of 360 configs in 18 problems for sm_90, ptxas 13.0 spilled
+/// almost all that count 240 or more, with 16-byte copies.
+constexpr int64_t kSpareRegisters = 20;
 
 [[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
   return value_at(config, size_t(i), kNames[i]);
@@ -56,9 +59,10 @@ const Rule<Index, Point> kRules[] = {
      [](const Point& x) {
        return text(x.t.shared) + " bytes of shared memory exceed the device's " + text(x.device.shared_block);
      }},
-    {kHold, [](const Point& x) { return x.t.registers > x.limits.most_registers; },
+    {kHold, [](const Point& x) { return x.t.registers + kSpareRegisters > x.limits.most_registers; },
      [](const Point& x) {
-       return "about " + text(x.t.registers) + " registers a thread exceed " + text(x.limits.most_registers);
+       return "about " + text(x.t.registers) + " registers a thread, and " + text(kSpareRegisters) +
+              " to spare, exceed " + text(x.limits.most_registers);
      }},
     {kPack, [](const Point& x) { return x.t.pack && x.p.group() == 1; },
      [](const Point&) { return std::string("pack=1 where each head of Q has its own head of K"); }},
