@@ -2,7 +2,7 @@
 # DeepGenRows.cmake and DeepGenAttention.cmake.
 #
 #   deepgen_add_gemm(<target> [NAME f] SHAPE M N K TYPES a b d [ACCUMULATE t] [LAYOUT nn|nt|tn|tt] [BATCH n] [GROUPS n]
-#                    [GATED silu|gelu|gelu_tanh|sigmoid|relu] [PREPACKED b]
+#                    [GATED silu|gelu|gelu_tanh|sigmoid|relu] [PREPACKED b] [THREADS n]
 #                    [EPILOGUE bias|relu|residual|... ...]
 #                    [TUNE_AT n ...] [WEIGHTS w ...] [KERNELS n] [BATCH_INVARIANT]
 #                    [SEARCH auto|grid|random|anneal|genetic|gbt|xgboost] [SEARCH_FILE f] [BUDGET quick|default|thorough]
@@ -19,6 +19,7 @@
 # With GATED, B is [gate; up], 2 N wide, and the product gate(alpha A Bg) * (alpha A Bu): SwiGLU, GeGLU, GLU, ReGLU.
 # With GROUPS, the rows of A and D belong to as many groups, by a table of offsets in device memory, and each has a B of its own.
 # With PREPACKED b, calls take B as deepgen_pack_b() has written it once (docs/prepacked.md); for ARCHS cpu.
+# With THREADS n, a function for ARCHS cpu is tuned for calls that n threads share, by wall time (docs/threads.md).
 # Of a function with a range: TUNE_AT has the sizes at which it is tuned, with several ranges as 16x128; WEIGHTS how often each is
 # called, to the others; KERNELS how many kernels it links at most, 10 where nothing is said (docs/run_time_sizes.md).
 # With BATCH_INVARIANT the bits of a row of D depend neither on M, nor on the row's place, nor on other rows: all kernels of the
@@ -112,7 +113,7 @@ set(DEEPGEN_MEASURE_EXECUTABLE "" CACHE FILEPATH "Path of a prebuilt `deepgen-me
 
 function(deepgen_add_gemm target)
   set(options UNTUNED VENDORED BATCH_INVARIANT)
-  set(singles NAME ACCUMULATE LAYOUT BATCH GROUPS GATED PREPACKED NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET REGIME FALLBACK KERNELS)
+  set(singles NAME ACCUMULATE LAYOUT BATCH GROUPS GATED PREPACKED THREADS NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET REGIME FALLBACK KERNELS)
   set(lists SHAPE TYPES EPILOGUE ARCHS SLOTS TUNE_AT WEIGHTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_gemm)
   _deepgen_check_target_name("${target}")

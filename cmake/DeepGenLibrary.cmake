@@ -64,6 +64,11 @@ function(_deepgen_fallback target key result)
       _deepgen_fail(${target} FALLBACK "vendor" "does not go with BATCH_INVARIANT: the vendor's library promises no order of sums"
         "FALLBACK none, or no BATCH_INVARIANT")
     endif()
+  elseif(word STREQUAL "vendor" AND key MATCHES " threads=")
+    if(DEFINED arg_FALLBACK)
+      _deepgen_fail(${target} FALLBACK "vendor" "does not go with THREADS: the vendor's library is timed on one thread alone"
+        "FALLBACK none, or no THREADS")
+    endif()
   elseif(word STREQUAL "vendor" AND key MATCHES "^gemm ")
     set(falls_back TRUE)
   endif()

@@ -126,12 +126,14 @@ std::string Gemm::key() const {
          " acc=" + to_string(accumulate) + " layout=" + to_string(layout) +
          (groups ? " groups=" + std::to_string(groups) : "") + (gate ? " gate=" + to_string(*gate) : "") +
          (packed_b ? " packed=b" : "") + " epilogue=" + epilogue_text(epilogue) +
-         (batch_invariant ? " invariant=rows" : "") + " align=" + std::to_string(align);
+         (batch_invariant ? " invariant=rows" : "") +
+         (threads > 1 ? " threads=" + std::to_string(threads) : "") + " align=" + std::to_string(align);
 }
 
 Gemm Gemm::parse(std::string_view text) {
   Gemm p;
-  KeyFields fields(text, "m n k batch a b d acc layout [groups] [gate] [packed] epilogue [invariant] align");
+  KeyFields fields(text, "m n k batch a b d acc layout [groups] [gate] [packed] epilogue [invariant] "
+                         "[threads] align");
   for (auto [size, value] :
        {std::pair{Size::m, &p.m}, {Size::n, &p.n}, {Size::k, &p.k}, {Size::batch, &p.batch}})
     std::tie(p.least[size_t(size)], *value) = fields.range(size_names[size_t(size)]);
@@ -145,6 +147,12 @@ Gemm Gemm::parse(std::string_view text) {
   if (fields.next_is("invariant")) {
     fields.one_of<int>("invariant", kInvariant);
     p.batch_invariant = true;
+  }
+  if (fields.next_is("threads")) {
+    p.threads = fields.integer("threads");
+    if (p.threads == 1)
+      throw Error("one thread is what a problem without the field is for", "threads=1", "",
+                  "leave out threads=1");
   }
   p.align = fields.integer("align");
   fields.end();
@@ -237,6 +245,16 @@ void check_groups(const Gemm& p) {
     throw Error("size out of range", "m = " + std::to_string(p.m), "with groups", "up to 2^30");
 }
 
+void check_threads(const Gemm& p) {
+  const std::string text = "threads=" + std::to_string(p.threads);
+  if (p.threads < 1 || p.threads > most_threads)
+    throw Error("number of threads out of range", text, "", "1 to " + std::to_string(most_threads));
+  if (p.threads > 1 && (p.ranged() || p.groups))
+    throw Error("tuning for threads is not served with " +
+                    std::string(p.groups ? "groups" : "a range of a size"),
+                text, "", "leave out threads (THREADS), or use fixed sizes without groups");
+}
+
 void check_ranges(const Gemm& p) {
   for (size_t i = 0; i < size_count; ++i) {
     if (!p.least[i]) continue;
@@ -260,6 +278,7 @@ void validate(const Gemm& p) {
       throw Error("size out of range", std::string(name) + " = " + std::to_string(value), "",
                   "sizes are integers from 1 to 2^31");
   check_ranges(p);
+  check_threads(p);
   check_types(p);
   if (p.groups) check_groups(p);
   if (p.gate) check_gate(p);

@@ -38,6 +38,8 @@ struct Gemm {
   /// BATCH_INVARIANT: the bits of a row of D depend neither on M, nor on the row's place, nor on other rows.
   /// All kernels of a function then add up over K in one order (Template::sum_order()).
   bool batch_invariant = false;
+  /// THREADS: calls are tuned for so many threads of the runtime's pool; on the CPU alone.
+  int64_t threads = 1;
   int64_t align =
       4; ///< bytes; every pointer and row start is aligned to its own type, and this is the smallest of those
 
@@ -90,7 +92,8 @@ struct Gemm {
   /// "gemm m=512 n=2048 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias+gelu align=4"; a gate
   /// stands before the epilogue, and groups before that: "layout=nt groups=8 gate=silu epilogue=none". A
   /// packed B stands between them: "layout=nt gate=silu packed=b epilogue=none".
-  /// A range is "m=1..8192", and "epilogue=none invariant=rows align=4" is batch invariant.
+  /// A range is "m=1..8192", and "epilogue=none invariant=rows align=4" is batch invariant. More threads than
+  /// one stand before align: "threads=8 align=4".
   std::string key() const;
   /// The inverse of key(); throws Error naming the offending field. parse(key()) == *this, and
   /// parse(text).key() == text: any other spelling is refused, so that one problem has one key.
@@ -98,6 +101,7 @@ struct Gemm {
 };
 
 inline constexpr int64_t most_groups = 1024;
+inline constexpr int64_t most_threads = 1024; ///< as the runtime's pool
 
 /// Types whose products are summed in i32.
 bool is_integer(Type);

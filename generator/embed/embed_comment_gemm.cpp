@@ -87,6 +87,12 @@ std::string invariance_lines(const Gemm& p) {
          "operands that are\n   less aligned than dense ones are DEEPGEN_ERROR_ALIGNMENT.\n";
 }
 
+std::string thread_lines(const Gemm& p) {
+  if (p.threads == 1) return "";
+  return "   Tuned for " + number(p.threads) +
+         " threads: of its calls, that is; deepgen_set_num_threads() says how many a call takes.\n";
+}
+
 } // namespace
 
 std::string comment_lines(const Gemm& p) {
@@ -96,7 +102,7 @@ std::string comment_lines(const Gemm& p) {
       ", batch " + size_text(p, Size::batch) + ". Row-major. Sums in " + to_string(p.accumulate) + "; " +
       (c_type(p.a) == "void" || c_type(p.d) == "void" ? "types without a name in C are void;" : "") +
       " alpha and beta are rounded to " + to_string(p.scale_type()) + ".\n";
-  text += range_lines(p) + invariance_lines(p);
+  text += range_lines(p) + invariance_lines(p) + thread_lines(p);
   text += matrix_line("A", operands[0], p, p.a_transposed() ? "K x M, transposed" : "M x K");
   text += matrix_line("B", operands[1], p, b_meaning(p));
   text += packed_lines(p);

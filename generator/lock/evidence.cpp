@@ -43,6 +43,7 @@ void add_surroundings(Json& evidence, const RecordLog& final, const Json& holdou
   const Json& e = final.environment;
   for (const char* key : {"profile", "driver"})
     if (const std::string value = e.value(key, ""); !value.empty()) evidence[key] = value;
+  if (const int64_t threads = e.value("threads", int64_t(1)); threads > 1) evidence["threads"] = threads;
   if (const double watts = e.value("power_limit_watts", 0.0); watts > 0)
     evidence["power_limit_watts"] = std::round(watts);
   for (const char* key : {"clock_mhz", "power_capped"})

@@ -123,6 +123,8 @@ std::string statement(const Json& evidence, const Device& device) {
     add(percent(*dropped) + " of the rounds dropped");
   add(e.text("profile"));
   add(device.name);
+  if (const auto threads = e.find<int64_t>("threads"))
+    add(text("%lld threads by wall time", (long long)*threads));
   if (const std::string driver = e.text("driver"); !driver.empty()) add("driver " + driver);
   if (const auto clocks = e.find<std::array<double, 2>>("clock_mhz"))
     add(text("SM clock %.2f/%.2f GHz", (*clocks)[0] / 1e3, (*clocks)[1] / 1e3));

@@ -33,10 +33,10 @@ std::string surroundings_text(const Device& device) {
   return dump_json(json) + "\n";
 }
 
-Json environment(const Device& device, const std::string& anchor) {
+Json environment(const Device& device, const std::string& anchor, int threads) {
   return {{"device", device.to_json()},
-          {"profile", "cpu-interleaved/2"},
-          {"threads", 1},
+          {"profile", threads > 1 ? "cpu-wall-interleaved/1" : "cpu-interleaved/2"},
+          {"threads", threads},
           {"tool", "deepgen-measure " DEEPGEN_VERSION},
           {"least_noise", least_noise_of_cpu()},
           {"anchor", anchor}};

@@ -21,8 +21,8 @@ std::string timing_lock_path();
 /// there.
 std::string surroundings_text(const Device& device);
 
-/// The first line of a log: on what and how its records were measured.
-Json environment(const Device& device, const std::string& anchor);
+/// The first line of a log: on what and how its records were measured, with calls on so many threads.
+Json environment(const Device& device, const std::string& anchor, int threads = 1);
 /// Throws Error unless the device can be measured on and is there.
 void check_device(const Device& device, const std::string& where, Caches caches);
 /// What is tuned for on it: a CPU has no regimes, whatever was asked for.

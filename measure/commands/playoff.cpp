@@ -15,6 +15,7 @@
 #include "measure/commands/starters.h"
 #include "measure/commands/vendor_facts.h"
 #include "measure/cpu/arms.h"
+#include "measure/cpu/thread_call.h"
 #include "measure/devices/cuda_take.h"
 #include "measure/gpu/cuda_bench.h"
 #include "measure/gpu/cuda_verify_all.h"
@@ -113,7 +114,8 @@ RecordLog time_on_cpu(const FinalistSet& selection, const Device& device, const 
   bound(c, left);
   ContestResult r = run_contest(c, progress);
   add_vendor_call(r, selection.finalists().front().file.problem, vendor.name);
-  r.log.environment = merged(environment(device, ""), r.log.environment);
+  r.log.environment = merged(environment(device, "", shared_by(selection.finalists().front().file.problem)),
+                             r.log.environment);
   return std::move(r.log);
 }
 

@@ -13,6 +13,7 @@
 #include "measure/commands/search_time.h"
 #include "measure/commands/starters.h"
 #include "measure/cpu/arms.h"
+#include "measure/cpu/thread_call.h"
 #include "measure/cpu/verify_all.h"
 #include "measure/devices/cuda_take.h"
 #include "measure/gpu/cuda_bench.h"
@@ -147,6 +148,8 @@ std::vector<ArmResult> race_on_cpu(Round& round, const std::vector<Candidate*>& 
   round.progress.live("waiting for the device");
   Lap lap;
   const FileLock lock(timing_lock_path(), FileLock::kExclusive);
+  std::optional<Turn> quiet; // compiles would take the CPUs of the threads
+  if (shared_by(round.plan.problem) > 1) quiet.emplace(Turn::quiet_turn());
   round.waited(lap.seconds());
   options.deadline = wall_seconds() + budget;
   options.end = round.end;
@@ -339,9 +342,10 @@ void run(const RunCommand& command) {
       time_unknown(round, history, around.alone(), std::max(left, (1 - kVerifyShare) * seconds));
   RecordLog log;
   log.stable = times.stable;
-  log.environment = round.device.is_cpu() ? environment(round.device, times.anchor)
-                                          : cuda::environment(round.device, times.anchor, around,
-                                                              times.results, command.options.caches);
+  log.environment =
+      round.device.is_cpu()
+          ? environment(round.device, times.anchor, shared_by(round.plan.problem))
+          : cuda::environment(round.device, times.anchor, around, times.results, command.options.caches);
   // A search that was cut short may have missed the best.
   const auto cut = std::count_if(round.candidates.begin(), round.candidates.end(), [](const Candidate& c) {
     return c.record.status == "dropped" && !c.record.timing;

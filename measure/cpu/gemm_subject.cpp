@@ -3,6 +3,7 @@
 #include "measure/cpu/invariant_cases.h"
 #include "measure/cpu/packed_operand.h"
 #include "measure/cpu/ranged_cases.h"
+#include "measure/cpu/thread_call.h"
 #include "measure/vendor/cpu/onednn.h"
 #include "measure/vendor/cpu/vendor.h"
 
@@ -31,9 +32,15 @@ public:
            (verified_.batch_invariant ? invariant_case_bytes(verified_) : 0);
   }
   std::unique_ptr<TimingOperands> operands(int64_t workspace, uint64_t seed) const override {
-    return std::make_unique<GemmOperands>(problem_, workspace, seed);
+    const int64_t pieces = shared_by(problem_);
+    return std::make_unique<GemmOperands>(problem_, workspace_piece(workspace) * pieces, seed);
   }
   Baseline baseline() const override {
+    if (problem_.threads > 1)
+      return {"",
+              "no vendor baseline for a problem of several threads: a vendor's threads would go on spinning "
+              "beside ours",
+              nullptr};
     if ((problem_.a != Type::f32 && problem_.a != Type::f64) || problem_.a != problem_.b) return onednn();
     std::string why;
     const std::optional<Vendor> vendor = Vendor::open(&why);

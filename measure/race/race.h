@@ -35,11 +35,16 @@ Regime regime_of(const std::string& name);
 /// `make_sampler`, called in the worker; hence whatever they load cannot hurt the parent.
 struct Arm {
   std::string name;
-  std::function<std::function<void()>()> make; ///< returns the call to time, by this thread's CPU time
+  /// Returns the call to time: by this thread's CPU time, or with `start` by wall time.
+  std::function<std::function<void()>()> make;
   /// An exception from it, or from its samples, is the arm's failure: "crash".
   std::function<Sampler()> make_sampler = {};
   /// The same in any regime; empty for an arm that knows the first one alone.
   std::function<Sampler(Regime)> make_in_regime = {};
+  int threads = 1; ///< that a call takes
+  /// Of calls that take several threads: starts them, in the worker, before that is confined. All arms of a
+  /// race have it, or none.
+  std::function<void()> start = {};
 };
 
 /// The same, timed in a regime; must know how.

@@ -27,6 +27,7 @@ Track::Track(const std::vector<Arm>& arms, const std::vector<size_t>& entered, c
     : arms_(arms), options_(options), channel_(channel), running_(running), random_(options.seed),
       runners_(arms.size()) {
   Lap lap;
+  start_threads(arms);
   confine(arms, entered);
   for (size_t arm : entered) {
     announce(arm, options_.call_seconds + (arm == entered.front() ? options_.start_seconds : 0));
@@ -37,10 +38,18 @@ Track::Track(const std::vector<Arm>& arms, const std::vector<size_t>& entered, c
   send(Settled{lap.seconds()});
 }
 
+/// While files can still be opened, from which the stopwatch reads of each thread.
+void Track::start_threads(const std::vector<Arm>& arms) {
+  const auto arm = std::find_if(arms.begin(), arms.end(), [](const Arm& a) { return bool(a.start); });
+  if (arm == arms.end()) return;
+  arm->start();
+  watch_.watch_all_threads(arm->threads);
+}
+
 /// Samplers are of GPUs, whose drivers cannot live in a sandbox.
 void Track::confine(const std::vector<Arm>& arms, const std::vector<size_t>& entered) {
   if (std::none_of(entered.begin(), entered.end(), [&](size_t arm) { return bool(arms[arm].make_sampler); }))
-    channel_.confine({0, sandbox::enough_seconds(left())});
+    channel_.confine({0, sandbox::enough_seconds(left()) * (arms.empty() ? 1 : arms.front().threads)});
 }
 
 void Track::make(size_t arm, const Arm& how) {

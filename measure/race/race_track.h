@@ -52,6 +52,7 @@ private:
     } ///< a call warms up
   };
 
+  void start_threads(const std::vector<Arm>& arms);
   void confine(const std::vector<Arm>& arms, const std::vector<size_t>& entered);
   void make(size_t arm, const Arm&);
   void warm_up(size_t arm, const std::function<void()>& call);

@@ -12,8 +12,6 @@ namespace deepgen {
 inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
-/// Below this, handing out work costs more than it saves.
-constexpr double kSerialFlops = 4e6;
 constexpr size_t kWorkspaceAlign = 64;
 
 struct Call {

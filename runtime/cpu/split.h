@@ -6,6 +6,9 @@
 namespace deepgen {
 inline namespace DEEPGEN_ABI_NAMESPACE {
 
+/// Of calls with less work, handing it out costs more than it saves.
+constexpr double kSerialFlops = 4e6;
+
 /// What is split.
 struct TileGrid {
   TileGrid(const deepgen_kernel& k) // implicit: that of the largest call

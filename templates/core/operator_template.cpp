@@ -17,6 +17,8 @@ std::string OperatorTemplate<Operator>::why_unserved([[maybe_unused]] const Oper
   if constexpr (std::is_same_v<Operator, Gemm>) {
     if (p.packed_b && !serves_packed_b())
       return name() + " has no kernels that take B packed: use arch cpu, or B as it is stored";
+    if (p.threads > 1 && !serves_threads())
+      return name() + " has no kernels that threads of the CPU share: use arch cpu, or leave out THREADS";
     for (size_t i = 0; i < size_count; ++i)
       if (p.ranged(Size(i)) && !serves_range(Size(i)))
         return name() + " has no kernels of a range of " + size_names[i] + ": use a fixed size";

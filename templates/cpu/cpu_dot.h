@@ -66,6 +66,7 @@ public:
   int64_t revision() const override { return 1; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   bool serves_packed_b() const override { return true; }
+  bool serves_threads() const override { return true; }
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   std::string why_illegal(const Gemm&, const Device&, const Config&) const override;
   bool dead_end(const Gemm&, const Device&, const Config&, size_t assigned) const override;

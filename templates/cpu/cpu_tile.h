@@ -42,6 +42,7 @@ public:
   int64_t revision() const override { return 1; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   bool serves_packed_b() const override { return true; }
+  bool serves_threads() const override { return true; }
   bool serves_range(Size) const override { return true; }
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;
   /// With ranges: at which of default_points() a config is legal does not matter, as tiles of any kind

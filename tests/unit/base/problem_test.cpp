@@ -49,6 +49,7 @@ TEST(Problem, RandomKeysRoundTrip) {
     p.epilogue = epilogues[random() % epilogues.size()];
     if (random() % 2) p.gate = random() % 2 ? EpilogueOp::silu : EpilogueOp::gelu_tanh;
     if (p.batch == 1 && !p.a_transposed()) p.groups = int64_t(random() % 9);
+    if (!p.groups && random() % 2) p.threads = 1 + int64_t(random() % 1024);
     const Problem parsed = Problem::parse(p.key());
     EXPECT_EQ(parsed.gemm(), p);
     EXPECT_EQ(parsed, p);
@@ -153,6 +154,23 @@ TEST(Problem, BadKeysNameTheField) {
   EXPECT_NE(error_of("conv m=1").find("unknown operator"), std::string::npos);
 }
 
+TEST(Problem, ThreadsHaveAKeyOfTheirOwn) {
+  const std::string one =
+      "gemm m=512 n=2048 k=512 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=bias ";
+  EXPECT_EQ(Gemm::parse(one + "align=4").threads, 1);
+  Gemm p = Gemm::parse(one + "threads=8 align=4");
+  EXPECT_EQ(p.threads, 8);
+  EXPECT_EQ(p.at(p.sizes()).threads, 8);
+  EXPECT_NE(error_of(one + "threads=1 align=4").find("leave out threads=1"), std::string::npos);
+  for (const char* out : {"0", "1025"})
+    EXPECT_NE(error_of(one + "threads=" + out + " align=4").find("1 to 1024"), std::string::npos);
+  EXPECT_NE(error_of(one + "align=4 threads=8"), "");
+  p.m = 9, p.least[0] = 1;
+  EXPECT_NE(error_of(p.key()).find("not served with a range"), std::string::npos);
+  p.least[0].reset(), p.groups = 2;
+  EXPECT_NE(error_of(p.key()).find("not served with groups"), std::string::npos);
+}
+
 TEST(Problem, PackedB) {
   const std::string key = "gemm m=1..9 n=5 k=7 batch=1 a=i8 b=i8 d=f32 acc=i32 layout=nt gate=silu packed=b "
                           "epilogue=bias align=1";
@@ -233,7 +251,7 @@ TEST(Problem, CMakeComposesTheSameKeys) {
                               " -P " DEEPGEN_SOURCE_DIR "/tests/unit/problem_keys.cmake";
   ASSERT_EQ(std::system(command.c_str()), 0);
   std::set<std::string> composed, served, gates;
-  size_t grouped = 0, packed = 0;
+  size_t grouped = 0, packed = 0, of_two = 0, of_most = 0;
   auto types = [](const Gemm& p) { return to_string(p.a) + " " + to_string(p.b) + " " + to_string(p.d); };
   std::istringstream lines(read_file(file));
   std::filesystem::remove(file);
@@ -256,6 +274,7 @@ TEST(Problem, CMakeComposesTheSameKeys) {
     if (p.gate) gates.insert(to_string(*p.gate));
     grouped += p.groups == 8;
     packed += p.packed_b;
+    of_two += p.threads == 2, of_most += p.threads == most_threads;
   }
   for (int a = 0; a <= int(Type::u8); ++a)
     for (int b = 0; b <= int(Type::u8); ++b)
@@ -266,6 +285,8 @@ TEST(Problem, CMakeComposesTheSameKeys) {
         complete(p);
         if (error_of(p.key()).empty()) served.insert(types(p));
       }
+  EXPECT_GT(of_two, 0u);
+  EXPECT_EQ(of_two, of_most);
   EXPECT_EQ(rows.size(), 3u * 5 * 4 * 2);
   EXPECT_EQ(attention.size(), 3u * 4 * 2);
   EXPECT_EQ(composed, served);
