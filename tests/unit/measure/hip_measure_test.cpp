@@ -194,8 +194,8 @@ TEST_F(HipMeasure, TimesByGraphsAndEvents) {
   EXPECT_NEAR(log.records[1].timing->seconds, 20e-6, 1e-8);
   EXPECT_EQ(log.environment["driver"].get<std::string>(), "HIP 60000000");
   EXPECT_EQ(log.environment["clock_mhz"], (Json{0, 0, 0})) << "nobody tells";
+  // Timing may be none: its device's time is made up, and less than half a millisecond is left out.
   EXPECT_GT(log.environment["spent"]["verifying"], 0);
-  EXPECT_GT(log.environment["spent"]["timing"], 0);
   EXPECT_EQ(log.environment["ended"].get<std::string>().size(), 20u);
   std::filesystem::remove_all(folder);
 }
