@@ -71,7 +71,8 @@ struct Estimate {
     const bool half = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
     const auto keys = double(p.at_keys), queries = double(p.at_queries);
     const double seen = half ? std::max(1.0, keys - std::min(keys, queries) / 2) : keys;
-    const double edge = half ? double(t.rows / t.group + t.keys) / 2 : double(t.keys) / 2;
+    const int64_t tokens = t.rows / t.group;
+    const double edge = double(half ? tokens + t.keys : t.keys) / 2;
     return std::min(std::ceil(keys / double(t.keys)), (seen + edge) / double(t.keys));
   }
 
