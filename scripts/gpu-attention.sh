@@ -8,23 +8,9 @@
 # DIMENSIONS="64 128 256", MASKS="none causal", TYPE=bf16, SEARCH=f.json a search file (docs/search.md).
 set -euo pipefail
 prefix=${1:?PREFIX} out=${2:?OUTDIR}
-bin=$prefix
-[ ! -x "$prefix/bin/deepgen" ] || bin=$prefix/bin
-bin=$(realpath "$bin") measure=$bin/deepgen-measure
-slots=${SLOTS:-24} rounds=${ROUNDS:-1} seconds=${SECONDS_EACH:-8} type=${TYPE:-bf16}
-search=${SEARCH:+$(realpath "$SEARCH")}
-export LC_ALL=C PATH=$PATH:/usr/local/cuda/bin DEEPGEN_CACHE=off
-
-arch=$("$measure" devices --list | awk '$1 ~ /^(sm_|gfx)[0-9]/ { print $1; exit }')
-case $arch in
-  sm_90) arch=sm_90a ;;
-  "") echo "skipped: no GPU here" && exit 77 ;;
-esac
-mkdir -p "$out"
-out=$(realpath "$out")
-"$measure" devices --arch "$arch" -o "$out/device.json" > /dev/null
-failed=0
 target=attention
+slots=${SLOTS:-24} rounds=${ROUNDS:-1} seconds=${SECONDS_EACH:-8} type=${TYPE:-bf16}
+# shellcheck source=scripts/gpu-tune.sh
 source "$(dirname "$0")/gpu-tune.sh"
 
 for d in ${DIMENSIONS:-64 128 256}; do

@@ -8,24 +8,9 @@
 # KINDS="softmax layer_norm ...", SEARCH=f.json a search file (docs/search.md), SANITIZE=0 leaves compute-sanitizer out.
 set -euo pipefail
 prefix=${1:?PREFIX} out=${2:?OUTDIR}
-bin=$prefix
-[ ! -x "$prefix/bin/deepgen" ] || bin=$prefix/bin
-bin=$(realpath "$bin") measure=$bin/deepgen-measure
 slots=${SLOTS:-32} rounds=${ROUNDS:-2} seconds=${SECONDS_EACH:-12}
 columns=${COLUMNS_OF:-1024 2048 4096 8192 16384}
 kinds=${KINDS:-softmax layer_norm rms_norm_residual rms_norm_e4m3}
-search=${SEARCH:+$(realpath "$SEARCH")}
-export LC_ALL=C PATH=$PATH:/usr/local/cuda/bin DEEPGEN_CACHE=off
-
-arch=$("$measure" devices --list | awk '$1 ~ /^(sm_|gfx)[0-9]/ { print $1; exit }')
-case $arch in
-  sm_90) arch=sm_90a ;;
-  "") echo "skipped: no GPU here" && exit 77 ;;
-esac
-mkdir -p "$out"
-out=$(realpath "$out")
-"$measure" devices --arch "$arch" -o "$out/device.json" > /dev/null
-failed=0
 
 # <kind> <M> <N>: the problem's key
 key_of() {
@@ -39,6 +24,7 @@ key_of() {
 }
 
 target=rows
+# shellcheck source=scripts/gpu-tune.sh
 source "$(dirname "$0")/gpu-tune.sh"
 
 for kind in $kinds; do

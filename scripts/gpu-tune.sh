@@ -1,5 +1,21 @@
 # Searches of one problem after another on the attached GPU, without a build: sourced by scripts that compare the winners.
-# They set bin, measure, arch, out (with device.json), slots, rounds, seconds, search and target.
+# They set prefix, out, slots, rounds, seconds and target; SEARCH=f.json is a search file. This sets bin, measure, arch, search and
+# failed, makes out with device.json, and exits with 77 without a GPU.
+bin=$prefix
+[ ! -x "$prefix/bin/deepgen" ] || bin=$prefix/bin
+bin=$(realpath "$bin") measure=$bin/deepgen-measure
+search=${SEARCH:+$(realpath "$SEARCH")}
+export LC_ALL=C PATH=$PATH:/usr/local/cuda/bin DEEPGEN_CACHE=off
+
+arch=$("$measure" devices --list | awk '$1 ~ /^(sm_|gfx)[0-9]/ { print $1; exit }')
+case $arch in
+  sm_90) arch=sm_90a ;;
+  "") echo "skipped: no GPU here" && exit 77 ;;
+esac
+mkdir -p "$out"
+out=$(realpath "$out")
+"$measure" devices --arch "$arch" -o "$out/device.json" > /dev/null
+failed=0
 
 # <folder> <round>: compiles its candidates, on all cores
 compile() {
