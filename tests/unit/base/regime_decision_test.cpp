@@ -133,6 +133,13 @@ TEST(RegimeDecision, TheVendorIsCalledForALossInEitherRegimeOrInTheMean) {
   EXPECT_NE(vendor_choice(log, decide(log), "").why_not, "") << "in bursts, though not in the mean";
   bursts["arms"][1]["verdict"] = "tie";
   EXPECT_EQ(vendor_choice(log, decide(log), "").why_not, "") << "the default's loss is not the winner's";
+  bursts["arms"][1]["vendor"] = {0.99, 1.012, 1.03};
+  EXPECT_NE(vendor_choice(log, decide(log), "").why_not, "") << "1.2 % behind, which the noise hides";
+  bursts["arms"][1]["vendor"] = {0.99, 1.008, 1.03};
+  EXPECT_EQ(vendor_choice(log, decide(log), "").why_not, "");
+  both["vendor_ratio"] = {0.99, 1.02, 1.05};
+  EXPECT_NE(vendor_choice(log, decide(log), "").why_not, "") << "in the mean";
+  both["vendor_ratio"] = {0.99, 1.0, 1.05};
   log.environment["holdout"]["regimes"]["serial"]["arms"] =
       Json::array({{{"sha256", "x"}, {"verdict", "loss"}}});
   EXPECT_EQ(vendor_choice(log, decide(log), "").why_not, "") << "serial calls are evidence alone";

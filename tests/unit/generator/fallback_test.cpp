@@ -124,6 +124,15 @@ TEST(FallbackChoice, IsByTheHoldoutOfWhatIsLocked) {
   EXPECT_TRUE(vendor_choice(holdout("win", "loss", call), fell_back, "").call);
   EXPECT_FALSE(vendor_choice(holdout("loss", "tie", call), fell_back, "").call);
   EXPECT_FALSE(vendor_choice(RecordLog(), confirmed, "").call);
+  const auto behind = [&](double median) {
+    Json more = call;
+    more["ratio"] = {0.97, median, 1.04}, more["default_ratio"] = {0.97, 2 - median, 1.04};
+    return holdout("AMBG", "AMBG", more);
+  };
+  EXPECT_TRUE(vendor_choice(behind(1.011), confirmed, "").call) << "doubt is not the kernel's";
+  EXPECT_FALSE(vendor_choice(behind(1.009), confirmed, "").call);
+  EXPECT_FALSE(vendor_choice(behind(1.011), fell_back, "").call) << "the default is ahead";
+  EXPECT_TRUE(vendor_choice(behind(0.989), fell_back, "").call);
   const VendorChoice none =
       vendor_choice(holdout("loss", "", {{"no_call", "it has no gates"}}), confirmed, "");
   EXPECT_FALSE(none.call);
