@@ -21,6 +21,7 @@ struct AttentionShape {
   /// With varlen: of each entry; empty: all have queries, keys.
   std::vector<int32_t> query_counts, key_counts, keys_used;
 
+  bool operator==(const AttentionShape&) const = default;
   int64_t queries_of(int64_t entry) const {
     return query_counts.empty() ? queries : query_counts[size_t(entry)];
   }
