@@ -23,7 +23,7 @@ AttentionCases::Prepared::Prepared(const Attention& p, const AttentionCase& c, u
       lse("lse", Type::f32, View::dense(1, std::max<int64_t>(1, p.lse ? inputs.lse_count(p) : 1), 1), c.guard,
           false) {
   q.fill(inputs.q.data()), key.fill(inputs.key.data()), value.fill(inputs.value.data());
-  if (c.shape.keys) {
+  if (c.shape.keys || p.paged()) {
     poison_unused(p.kv, inputs.key_layout, c.shape, p.kv_heads, p.head_dim, key.data());
     poison_unused(p.kv, inputs.value_layout, c.shape, p.kv_heads, p.value_dim, value.data());
   }
@@ -34,6 +34,7 @@ AttentionCases::Prepared::Prepared(const Attention& p, const AttentionCase& c, u
   if (!inputs.query_offsets.empty()) call.query_offsets = inputs.query_offsets.data();
   if (!inputs.key_offsets.empty()) call.key_offsets = inputs.key_offsets.data();
   if (!what.shape.keys_used.empty()) call.keys_used = what.shape.keys_used.data();
+  if (p.paged()) call.page_table = inputs.pages.table.data();
   call.q_layout = &inputs.q_layout, call.key_layout = &inputs.key_layout;
   call.value_layout = &inputs.value_layout, call.out_layout = &inputs.out_layout;
   call.shape = &what.shape;

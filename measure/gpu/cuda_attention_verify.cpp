@@ -67,7 +67,7 @@ struct AttentionVerifier::Call {
   const AttentionInputs& inputs;
   std::vector<Input> in; ///< Q, K, V
   std::unique_ptr<GuardedArray> out, lse;
-  Memory sink, query_offsets, key_offsets, keys_used;
+  Memory sink, query_offsets, key_offsets, keys_used, page_table;
   SlotValues values;
 
 private:
@@ -122,10 +122,10 @@ AttentionVerifier::Call::Call(const Kernel& kernel, const AttentionCase& c, cons
     call.sink = static_cast<const float*>(pointer(sink.address()));
   }
   query_offsets = table(inputs.query_offsets), key_offsets = table(inputs.key_offsets);
-  keys_used = table(what.shape.keys_used);
+  keys_used = table(what.shape.keys_used), page_table = table(inputs.pages.table);
   const auto numbers = [](const Memory& x) { return static_cast<const int32_t*>(pointer(x.address())); };
   call.query_offsets = numbers(query_offsets), call.key_offsets = numbers(key_offsets);
-  call.keys_used = numbers(keys_used);
+  call.keys_used = numbers(keys_used), call.page_table = numbers(page_table);
   call.q_layout = &inputs.q_layout, call.key_layout = &inputs.key_layout;
   call.value_layout = &inputs.value_layout, call.out_layout = &inputs.out_layout;
   call.shape = &what.shape;

@@ -42,9 +42,9 @@ std::pair<Value, Value> AttentionBlock::span(const char* offsets, Value count) c
 void AttentionBlock::read_lengths() {
   queries_ = ir.to_i32(arguments.at("m")), keys_ = ir.to_i32(arguments.at("n"));
   first_query_ = first_key_ = ir.c(0);
-  if (!p.varlen) return;
-  std::tie(first_query_, queries_) = span("query_offsets", queries_);
-  std::tie(first_key_, keys_) = span("key_offsets", keys_);
+  if (p.varlen) std::tie(first_query_, queries_) = span("query_offsets", queries_);
+  if (p.varlen && !p.paged()) std::tie(first_key_, keys_) = span("key_offsets", keys_);
+  if (!p.varlen && !p.paged()) return;
   Value used = arguments.at("keys_used");
   keys_ = ir.branch(
       is_passed(ir, used), {ir.i32}, [&] { return Values{between(ir, entry_of(used, entry_), keys_)}; },
@@ -107,6 +107,23 @@ Value AttentionBlock::keys_address(const std::string& name) const {
   Value number = ir.block_y(), head = t.pack ? number : ir.divide(number, p.group());
   Value at = ir.mul(ir.to_i64(head), arguments.at(name + "_head"));
   return ir.offset(start(name, p.kv, first_key_), ir.mul(at, size_of(p.kv)));
+}
+
+AttentionBlock::Pages AttentionBlock::pages(const std::string& name) const {
+  Value number = ir.block_y(), head = t.pack ? number : ir.divide(number, p.group());
+  Value at = ir.mul(ir.to_i64(head), arguments.at(name + "_head"));
+  Value ids = ir.mul(ir.to_i64(entry_), arguments.at("page_table_stride"));
+  return {ir.offset(arguments.at(name), ir.mul(at, size_of(p.kv))), pitch(name, p.kv),
+          ir.mul(arguments.at(name + "_batch"), size_of(p.kv)),
+          ir.offset(arguments.at("page_table"), ir.mul(ids, 4))};
+}
+
+Value AttentionBlock::in_page(const Pages& pages, Value token) const {
+  Value known = ir.min(token, ir.sub(last_.to, ir.c(1)));
+  Value id = entry_of(pages.table, ir.divide(known, p.page_size));
+  Value within = ir.bit_and(known, p.page_size - 1);
+  Value at = ir.add(ir.mul(ir.to_i64(id), pages.page), ir.mul(ir.to_i64(within), pages.pitch));
+  return ir.offset(pages.base, at);
 }
 
 Value AttentionBlock::pitch(const std::string& name, Type type) const {

@@ -35,6 +35,16 @@ public:
   Value keys_address(const std::string& name) const; ///< of the entry's first key, or value
   Value pitch(const std::string& name, Type) const;  ///< bytes from token to token, i64
 
+  /// Of keys or values in pages: where they are, as far as all tokens have it in common.
+  struct Pages {
+    Value base;        ///< of the head, in the first page
+    Value pitch, page; ///< bytes from token to token, and from page to page: i64
+    Value table;       ///< of the entry
+  };
+  Pages pages(const std::string& name) const;
+  /// Where a token of the entry is; of those behind the last that the block's rows see, where that one is.
+  Value in_page(const Pages&, Value token) const;
+
   NvIr& ir;
   const Attention& p;
   const MmaAttentionTiling& t;

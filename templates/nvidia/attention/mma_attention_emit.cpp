@@ -37,6 +37,7 @@ private:
   const MatrixReader q_reader, key_reader, value_reader;
   std::optional<AttentionSoftmax> softmax;
   Value keys_from, key_pitch, values_from, value_pitch; ///< where this thread begins to copy
+  AttentionBlock::Pages key_pages, value_pages;         ///< the same, with pages
   Values q_fragments;                                   ///< that are held: by step, then by tile of rows
 
   size_t sum_count() const { return size_t(t.row_tiles() * t.column_tiles() * 4); }
@@ -44,9 +45,7 @@ private:
 
   void attend() {
     softmax.emplace(block, warp_row);
-    key_pitch = block.pitch("key", p.kv), value_pitch = block.pitch("value", p.kv);
-    keys_from = key_fill.start(block.keys_address("key"), key_pitch);
-    values_from = value_fill.start(block.keys_address("value"), value_pitch);
+    find_keys();
     Value from = ir.mul(ir.divide(block.first().from, t.keys), t.keys);
     fill_q();
     const int64_t groups = t.stages == 1 ? begin_single(from) : begin_ring(from);
@@ -55,6 +54,16 @@ private:
     carried.append(softmax->start());
     const Values end = t.stages == 1 ? single(from, carried) : ring(from, carried);
     store(end);
+  }
+
+  void find_keys() {
+    if (p.paged()) {
+      key_pages = block.pages("key"), value_pages = block.pages("value");
+      return;
+    }
+    key_pitch = block.pitch("key", p.kv), value_pitch = block.pitch("value", p.kv);
+    keys_from = key_fill.start(block.keys_address("key"), key_pitch);
+    values_from = value_fill.start(block.keys_address("value"), value_pitch);
   }
 
   // Q.
@@ -106,10 +115,15 @@ private:
   /// Copies of the block of keys, or values, that begins with key `first`. Beyond the last key that the rows
   /// see there are zeros.
   void fill_keys(Value to, Value first) {
+    if (p.paged()) return fill_from_pages(key_fill, key_pages, to, first);
     key_fill.copy(to, left(first), tile(key_fill, keys_from, first, key_pitch), key_pitch);
   }
   void fill_values(Value to, Value first) {
+    if (p.paged()) return fill_from_pages(value_fill, value_pages, to, first);
     value_fill.copy(to, left(first), tile(value_fill, values_from, first, value_pitch), value_pitch);
+  }
+  void fill_from_pages(const RowFill& fill, const AttentionBlock::Pages& pages, Value to, Value first) {
+    fill.copy(to, left(first), [&](Value row) { return block.in_page(pages, ir.add(first, row)); });
   }
   Value left(Value first) { return ir.sub(block.last().to, first); }
   Value tile(const RowFill& fill, Value from, Value first, Value pitch) {
@@ -119,7 +133,7 @@ private:
 
   /// One block of keys and one of values: each is on its way while the other one is worked on.
   int64_t begin_single(Value from) {
-    fill_keys(keys_at(), from);
+    if_any_keys(from, [&] { fill_keys(keys_at(), from); });
     ir.commit_copies();
     return 1;
   }
@@ -145,13 +159,19 @@ private:
     ir.barrier();
   }
 
+  /// Without keys there is no page to copy from; of keys side by side nothing would be read.
+  void if_any_keys(Value from, const std::function<void()>& fill) {
+    if (!p.paged()) return fill();
+    ir.branch(ir.less(from, block.last().to), fill);
+  }
+
   /// A ring of blocks of keys and values.
   int64_t begin_ring(Value from) {
     for (int64_t i = 0; i + 1 < t.stages; ++i) {
       Value first = ir.add(from, i * t.keys);
       const auto fill = [&] { fill_stage(ir.offset(keys_at(), i * t.stage_bytes), first); };
       if (i == 0)
-        fill();
+        if_any_keys(from, fill);
       else
         ir.branch(ir.less(first, block.last().to), fill);
       ir.commit_copies();
