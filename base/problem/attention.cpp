@@ -63,6 +63,13 @@ void check_page(int64_t size) {
                     "; without pages, leave out the field (PAGED)");
 }
 
+void check_splits(int64_t splits) {
+  if (splits < 1 || splits > most_splits || (splits & (splits - 1)))
+    throw Error("no number of splits", "splits=" + std::to_string(splits), "",
+                "a power of two from 1 to " + std::to_string(most_splits) +
+                    "; for one that the search finds, leave out the field (SPLIT_KEYS)");
+}
+
 /// Pairs of a query and a key that the call that it is tuned for looks at, of one head and entry.
 double seen_pairs(const Attention& p) {
   const auto q = double(p.at_queries), k = double(p.at_keys);
@@ -103,6 +110,7 @@ std::string Attention::key() const {
   for (const AttentionSize& size : kTokenSizes) add(size);
   text += " options=" + attention_options(*this);
   if (paged()) text += " page=" + std::to_string(page_size);
+  if (splits) text += " splits=" + std::to_string(splits);
   for (const AttentionSize& size : kTunedSizes) add(size);
   return text;
 }
@@ -112,7 +120,7 @@ Attention Attention::parse(std::string_view text) {
                                                 kAttentionOptions[2].name, kAttentionOptions[3].name};
   Attention p;
   KeyFields fields(text, "heads kv_heads head_dim value_dim q kv out mask queries keys options [page] "
-                         "at_batch at_queries at_keys");
+                         "[splits] at_batch at_queries at_keys");
   for (const AttentionSize& size : kHeadSizes) p.*size.value = fields.integer(size.name);
   p.q = fields.type("q");
   p.kv = fields.type("kv");
@@ -123,6 +131,7 @@ Attention Attention::parse(std::string_view text) {
        fields.list_of<AttentionOptionName, std::vector<AttentionOptionName>>("options", names))
     p.*kAttentionOptions[size_t(option)].set = true;
   if (fields.next_is("page")) check_page(p.page_size = fields.integer("page"));
+  if (fields.next_is("splits")) check_splits(p.splits = fields.integer("splits"));
   for (const AttentionSize& size : kTunedSizes) p.*size.value = fields.integer(size.name);
   fields.end();
   validate(p);
@@ -132,6 +141,7 @@ Attention Attention::parse(std::string_view text) {
 void validate(const Attention& p) {
   check_attention_sizes(p);
   if (p.paged()) check_page(p.page_size);
+  if (p.splits) check_splits(p.splits);
   if (p.heads % p.kv_heads)
     throw Error("heads are no multiple of kv_heads",
                 "heads=" + std::to_string(p.heads) + " kv_heads=" + std::to_string(p.kv_heads), "",

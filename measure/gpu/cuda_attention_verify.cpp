@@ -160,19 +160,26 @@ Verdict AttentionVerifier::verify(const Kernel& kernel,
   const Calls& calls = calls_of(kernel);
   before(loading);
   const deepgen::cuda::LoadedKernel loaded(kernel, context_);
+  std::unique_ptr<GuardedArray> workspace;
+  if (kernel.workspace)
+    workspace = std::make_unique<GuardedArray>(
+        Type::i8, shape_of(1, kernel.workspace, kernel.workspace, 1, 0), 0, zone_);
   const auto name_of = [](const std::unique_ptr<Call>& call) { return call->what.name; };
   return verify_in_turn(kernel.problem, calls, name_of, [&](const std::unique_ptr<Call>& call) {
     before(call->what.name);
-    return verify_call(loaded, *call);
+    return verify_call(loaded, *call, workspace.get());
   });
 }
 
-Verdict AttentionVerifier::verify_call(const LoadedKernel& loaded, const Call& call) const {
+Verdict AttentionVerifier::verify_call(const LoadedKernel& loaded, const Call& call,
+                                       const GuardedArray* workspace) const {
+  SlotValues values = call.values;
+  if (workspace) workspace->poison(tools_), values[DEEPGEN_ARG_WORKSPACE] = workspace->data();
   call.out->poison(tools_);
   if (call.lse) call.lse->poison(tools_);
-  loaded.enqueue(call.values, context_.stream());
+  loaded.enqueue(values, context_.stream());
   context_.synchronize();
-  if (Verdict verdict = damage(call); verdict.status != "ok") return verdict;
+  if (Verdict verdict = damage(call, workspace); verdict.status != "ok") return verdict;
   const Array& x = call.out->array();
   const std::vector<char> out = download(x);
   const std::vector<char> lse = call.lse ? download(call.lse->array()) : std::vector<char>();
@@ -182,14 +189,15 @@ Verdict AttentionVerifier::verify_call(const LoadedKernel& loaded, const Call& c
 }
 
 /// Whether it wrote where it should not have, or left out what it should have written.
-Verdict AttentionVerifier::damage(const Call& call) const {
+Verdict AttentionVerifier::damage(const Call& call, const GuardedArray* workspace) const {
   struct Found {
     Finding gaps, written;
   };
   std::vector<const GuardedArray*> arrays;
   std::vector<std::string> names;
   for (const Call::Input& x : call.in) arrays.push_back(x.array.get()), names.push_back(x.name);
-  const size_t inputs = arrays.size();
+  if (workspace) arrays.push_back(workspace), names.push_back("the workspace");
+  const size_t inputs = arrays.size(); // and what need not be written all over
   arrays.push_back(call.out.get()), names.push_back("out");
   if (call.lse) arrays.push_back(call.lse.get()), names.push_back("lse");
   std::vector<Found> found(arrays.size());

@@ -29,8 +29,9 @@ private:
   struct Call;
   using Calls = std::vector<std::unique_ptr<Call>>;
   const Calls& calls_of(const Kernel&);
-  Verdict verify_call(const LoadedKernel&, const Call&) const;
-  Verdict damage(const Call&) const;
+  /// `workspace`: null where the kernel needs none.
+  Verdict verify_call(const LoadedKernel&, const Call&, const GuardedArray* workspace) const;
+  Verdict damage(const Call&, const GuardedArray* workspace) const;
 
   const Context& context_;
   const Toolbox& tools_;

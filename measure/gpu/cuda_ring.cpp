@@ -199,6 +199,10 @@ AttentionSets::AttentionSets(const Attention& p, const RingSpace& space) {
     check(driver()->cuMemcpyHtoD(memory_.back().address(), pages.table.data(), bytes), "copying the pages");
     call.page_table = reinterpret_cast<const int32_t*>(uintptr_t(memory_.back().address()));
   }
+  if (space.workspace) { // in turn, on one stream
+    memory_.emplace_back(size_t(space.workspace));
+    call.workspace = reinterpret_cast<void*>(uintptr_t(memory_.back().address()));
+  }
   for (SlotValues& set : sets_) set = values_of(p, call);
   const std::pair<deepgen_arg, const TokenLayout*> layouts[] = {
       {DEEPGEN_ARG_Q, &q}, {DEEPGEN_ARG_KEY, &key}, {DEEPGEN_ARG_VALUE, &value}, {DEEPGEN_ARG_OUT, &out}};

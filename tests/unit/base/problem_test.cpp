@@ -249,6 +249,12 @@ TEST(Problem, WrongAttentionSaysWhat) {
     EXPECT_NE(with("options=none", "options=none page=" + std::string(page)), "") << page;
   EXPECT_NE(with("options=none", "options=none page=48").find("a power of two from 1 to 1024"),
             std::string::npos);
+  EXPECT_EQ(with("options=none", "options=none page=64 splits=8"), "");
+  for (const char* splits : {"0", "3", "128"})
+    EXPECT_NE(with("options=none", "options=none splits=" + std::string(splits)).find("from 1 to 64"),
+              std::string::npos)
+        << splits;
+  EXPECT_NE(with("options=none", "options=none splits=8 page=64"), "") << "another order";
   EXPECT_NE(with("mask=none", "mask=all"), "");
   EXPECT_NE(with("options=none", "options=lse+varlen"), ""); // another spelling
   EXPECT_NE(with("options=none", "options=lse+lse"), "");
