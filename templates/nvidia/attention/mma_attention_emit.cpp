@@ -128,7 +128,8 @@ private:
     value_fill.copy(to, left(first), tile(value_fill, values_from, first, value_pitch), value_pitch);
   }
   void fill_from_pages(const RowFill& fill, const AttentionBlock::Pages& pages, Value to, Value first) {
-    fill.copy(to, left(first), [&](Value row) { return block.in_page(pages, ir.add(first, row)); });
+    fill.copy_from_table(to, left(first),
+                         [&](Value row) { return block.in_page(pages, ir.add(first, row)); });
   }
   Value left(Value first) { return ir.sub(block.last().to, first); }
   Value tile(const RowFill& fill, Value from, Value first, Value pitch) {
