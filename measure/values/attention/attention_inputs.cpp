@@ -1,6 +1,6 @@
 #include "measure/values/attention/attention_inputs.h"
 
-#include "measure/process/host_threads.h"
+#include "measure/values/attention/host_threads.h"
 #include "measure/values/stored_values.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // What verification of attention looks at: a fault in any tile of any head is found, though most rows of a
 // large call are not compared.
-#include "measure/process/host_threads.h"
 #include "measure/values/attention/attention_truth.h"
+#include "measure/values/attention/host_threads.h"
 #include "measure/values/stored_values.h"
 
 #include <gtest/gtest.h>

@@ -131,8 +131,7 @@ int main(void) {
   for (int threads = 1; threads <= 3; threads += 2) {
     deepgen_set_num_threads(threads);
     if (!verified(kernels_attn_function()) || !verified(kernels_near_function()) ||
-        !verified(kernels_paged_function()) ||
-        !verified(kernels_up_function()))
+        !verified(kernels_paged_function()) || !verified(kernels_up_function()))
       return 1;
   }
   puts("ok");

@@ -1,4 +1,4 @@
-#include "measure/process/host_threads.h"
+#include "measure/values/attention/host_threads.h"
 
 #include <algorithm>
 #include <atomic>
