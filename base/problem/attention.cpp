@@ -56,6 +56,20 @@ void check_attention_sizes(const Attention& p) {
   check(kHeadSizes), check(kTokenSizes), check(kTunedSizes);
 }
 
+void check_page(int64_t size) {
+  if (size < 1 || size > most_page_size || (size & (size - 1)))
+    throw Error("no size of a page", "page=" + std::to_string(size), "",
+                "a power of two from 1 to " + std::to_string(most_page_size) +
+                    "; without pages, leave out the field (PAGED)");
+}
+
+void check_splits(int64_t splits) {
+  if (splits < 1 || splits > most_splits || (splits & (splits - 1)))
+    throw Error("no number of splits", "splits=" + std::to_string(splits), "",
+                "a power of two from 1 to " + std::to_string(most_splits) +
+                    "; for one that the search finds, leave out the field (SPLIT_KEYS)");
+}
+
 /// Pairs of a query and a key that the call that it is tuned for looks at, of one head and entry.
 double seen_pairs(const Attention& p) {
   const auto q = double(p.at_queries), k = double(p.at_keys);
@@ -95,6 +109,8 @@ std::string Attention::key() const {
       " q=" + to_string(q) + " kv=" + to_string(kv) + " out=" + to_string(out) + " mask=" + to_string(mask);
   for (const AttentionSize& size : kTokenSizes) add(size);
   text += " options=" + attention_options(*this);
+  if (paged()) text += " page=" + std::to_string(page_size);
+  if (splits) text += " splits=" + std::to_string(splits);
   for (const AttentionSize& size : kTunedSizes) add(size);
   return text;
 }
@@ -103,8 +119,8 @@ Attention Attention::parse(std::string_view text) {
   constexpr std::array<const char*, 4> names = {kAttentionOptions[0].name, kAttentionOptions[1].name,
                                                 kAttentionOptions[2].name, kAttentionOptions[3].name};
   Attention p;
-  KeyFields fields(text, "heads kv_heads head_dim value_dim q kv out mask queries keys options at_batch "
-                         "at_queries at_keys");
+  KeyFields fields(text, "heads kv_heads head_dim value_dim q kv out mask queries keys options [page] "
+                         "[splits] at_batch at_queries at_keys");
   for (const AttentionSize& size : kHeadSizes) p.*size.value = fields.integer(size.name);
   p.q = fields.type("q");
   p.kv = fields.type("kv");
@@ -114,6 +130,8 @@ Attention Attention::parse(std::string_view text) {
   for (AttentionOptionName option :
        fields.list_of<AttentionOptionName, std::vector<AttentionOptionName>>("options", names))
     p.*kAttentionOptions[size_t(option)].set = true;
+  if (fields.next_is("page")) check_page(p.page_size = fields.integer("page"));
+  if (fields.next_is("splits")) check_splits(p.splits = fields.integer("splits"));
   for (const AttentionSize& size : kTunedSizes) p.*size.value = fields.integer(size.name);
   fields.end();
   validate(p);
@@ -122,6 +140,8 @@ Attention Attention::parse(std::string_view text) {
 
 void validate(const Attention& p) {
   check_attention_sizes(p);
+  if (p.paged()) check_page(p.page_size);
+  if (p.splits) check_splits(p.splits);
   if (p.heads % p.kv_heads)
     throw Error("heads are no multiple of kv_heads",
                 "heads=" + std::to_string(p.heads) + " kv_heads=" + std::to_string(p.kv_heads), "",

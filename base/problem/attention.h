@@ -27,6 +27,8 @@ enum class AttentionMask {
 /// sees no key has out 0; its lse is -inf, or sink[h]. A call passes the batch, the most queries and keys of
 /// an entry, and strides; with varlen also where in Q, K, V and out each entry begins, and how many keys it
 /// has. Nothing behind an entry's last key is read into a result. All is computed in f32 and rounded once.
+/// With pages, K and V are pages of page_size tokens in any order: key j of entry b is in page table[b, j /
+/// page_size], in its place j % page_size; a call passes the table, and how many keys each entry has.
 struct Attention {
   int64_t heads = 1, kv_heads = 1;       ///< of Q and out; of K and V
   int64_t head_dim = 64, value_dim = 64; ///< elements of a row of Q and K; of V and out
@@ -34,10 +36,13 @@ struct Attention {
   AttentionMask mask = AttentionMask::none;
   int64_t queries = 1, keys = 1; ///< of one batch entry, at most
   bool varlen = false, lse = false, softcap = false, sink = false;
+  int64_t page_size = 0; ///< tokens of a page of K and V, a power of two; 0: there are no pages
+  int64_t splits = 0;    ///< parts of an entry's keys that blocks of a GPU share out; 0: as the search finds
   int64_t at_batch = 1, at_queries = 1, at_keys = 1; ///< the call that it is tuned for
 
   bool operator==(const Attention&) const = default;
 
+  bool paged() const { return page_size > 0; }
   int64_t group() const { return heads / kv_heads; } ///< heads of Q that share one of K and V
   /// Operations of both products in the call that it is tuned for; what the mask hides is not counted.
   double flops() const;
@@ -49,19 +54,21 @@ struct Attention {
 
   /// The canonical line, e.g. "attention heads=32 kv_heads=8 head_dim=128 value_dim=128 q=bf16 kv=bf16
   /// out=bf16 mask=causal queries=8192 keys=131072 options=varlen+lse at_batch=1 at_queries=4096
-  /// at_keys=4096"
+  /// at_keys=4096"; "page=64" behind options where there are pages, then
+  /// "splits=8" where the number is fixed
   std::string key() const;
   /// The inverse of key(); throws Error naming the offending field.
   static Attention parse(std::string_view key);
 };
 
 inline constexpr int64_t most_attention_batch = 65536, most_attention_heads = 1024, most_head_dim = 512,
-                         most_tokens = int64_t(1) << 24;
+                         most_tokens = int64_t(1) << 24, most_page_size = 1024, most_splits = 64;
 
 std::string to_string(AttentionMask);
 
 /// Throws Error when a size is out of range, heads are no multiple of kv_heads, a type is not f32, f16 or
-/// bf16, or the call that it is tuned for is beyond queries or keys.
+/// bf16, a page or the number of splits is no power of two, or the call that it is tuned for is beyond
+/// queries or keys.
 void validate(const Attention&);
 
 } // namespace deepgen

@@ -100,10 +100,13 @@ std::vector<Operand> signature(const Attention& p) {
   for (Operand& x : all) x.align = x.role == Role::out ? Operand::Align::d : Operand::Align::a;
   if (p.lse) all.push_back(tokens("lse", Role::out, Type::f32, Size::m, p.queries, 1, p.heads));
   if (p.sink) all.push_back({"sink", Role::in, Shape::per_column, Type::f32, 1, p.heads});
-  if (p.varlen) {
-    all.push_back(table("query_offsets", 1));
-    all.push_back(table("key_offsets", 1));
-    all.push_back(table("keys_used", 0));
+  if (p.varlen) all.push_back(table("query_offsets", 1));
+  if (p.varlen && !p.paged()) all.push_back(table("key_offsets", 1));
+  if (p.varlen || p.paged()) all.push_back(table("keys_used", 0));
+  if (p.paged()) { // at most a page for each key
+    Operand x{"page_table", Role::table, Shape::per_column, Type::i32, p.keys, 1, most_attention_batch};
+    x.rows_by = Size::n, x.entries_by = Size::batch;
+    all.push_back(x);
   }
   if (p.softcap)
     all.push_back({"softcap", Role::scalar, Shape::value, Type::f32, 1, 1, 1, false, false,

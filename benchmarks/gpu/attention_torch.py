@@ -24,10 +24,13 @@ class AttentionKernel(Kernel):
     def __init__(self, path, problem):
         super().__init__(path)
         self.problem = problem
+        if "page" in problem:
+            sys.exit(path + ": torch's attention reads no pages; benchmarks/gpu/decode.py has those beside the reading kernel")
+        self.workspace = torch.empty(max(1, self.about.get("workspace", 0)), device="cuda", dtype=torch.int8)
 
     def call(self, o):
         p, sizes = self.problem, o["sizes"]
-        numbers = {"m": sizes[0], "n": sizes[1]}
+        numbers = {"m": sizes[0], "n": sizes[1], "batch": o["batch"], "workspace": self.workspace.data_ptr()}
         for name in ("q", "key", "value", "out"):
             batch, token, head = o[name].stride()[:3]
             numbers.update({name + "_token": token, name + "_head": head, name + "_batch": batch})

@@ -22,9 +22,9 @@ std::string operand_line(const std::string& name, const std::string& meaning) {
   return "     " + name + "  " + meaning + "\n";
 }
 
-std::string tokens_text(Type type, int64_t heads, int64_t dimension) {
-  return to_string(type) + ", [batch, token, " + number(heads) + ", " + number(dimension) +
-         "] unless strides are given";
+std::string tokens_text(Type type, int64_t heads, int64_t dimension, int64_t page = 0) {
+  return to_string(type) + (page ? ", [page, " + number(page) : ", [batch, token") + ", " + number(heads) +
+         ", " + number(dimension) + "] unless strides are given";
 }
 
 } // namespace
@@ -42,15 +42,21 @@ std::string comment_lines(const Attention& p) {
                      ".\n   At most " + number(p.queries) + " queries and " + number(p.keys) +
                      " keys of a batch entry.\n";
   text += operand_line("q", tokens_text(p.q, p.heads, p.head_dim));
-  text += operand_line("key", tokens_text(p.kv, p.kv_heads, p.head_dim));
-  text += operand_line("value", tokens_text(p.kv, p.kv_heads, p.value_dim));
+  text += operand_line("key", tokens_text(p.kv, p.kv_heads, p.head_dim, p.page_size));
+  text += operand_line("value", tokens_text(p.kv, p.kv_heads, p.value_dim, p.page_size));
   text += operand_line("out", tokens_text(p.out, p.heads, p.value_dim));
   if (p.lse)
     text += operand_line("lse", "f32, [batch, " + number(p.heads) +
                                     ", token]: logarithms of the sums of exponentials");
   if (p.sink) text += operand_line("sink", "f32, " + number(p.heads) + " scores that no value goes with");
-  if (p.varlen)
+  if (p.paged()) {
+    text += operand_line("page_table", "int32, [batch, most keys / " + number(p.page_size) +
+                                           "]: the pages of each entry's keys and values");
+    text += operand_line("keys_used", "int32, keys of each entry that count, or null");
+    if (p.varlen) text += operand_line("query_offsets", "int32, where entries begin, or null");
+  } else if (p.varlen) {
     text += operand_line("query_offsets, key_offsets, keys_used", "int32, where entries begin, or null");
+  }
   return text;
 }
 

@@ -54,7 +54,7 @@ std::vector<FunctionParameter> function_parameters(const Problem& p) {
                    size_expression(x.rows, x.rows_by, p),
                    size_expression(x.columns, x.columns_by, p),
                    x.leading_dimension()};
-    if (x.role == Role::table)
+    if (x.role == Role::table && p.op() == "gemm")
       list.insert(list.begin() + 2, parameter); // behind A and B
     else
       (x.role == Role::out ? out : list).push_back(parameter);

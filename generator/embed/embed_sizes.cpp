@@ -22,13 +22,15 @@ std::vector<SizeConstant> sizes(const Gemm& p) {
 }
 std::vector<SizeConstant> sizes(const Rows& p) { return {{"m", p.m, false}, {"n", p.n, false}}; }
 std::vector<SizeConstant> sizes(const Attention& p) {
-  return {{"heads", p.heads, false},
-          {"kv_heads", p.kv_heads, false},
-          {"head_dim", p.head_dim, false},
-          {"value_dim", p.value_dim, false},
-          {"most_queries", p.queries, false},
-          {"most_keys", p.keys, false},
-          {"most_batch", most_attention_batch, false}};
+  std::vector<SizeConstant> list = {{"heads", p.heads, false},
+                                    {"kv_heads", p.kv_heads, false},
+                                    {"head_dim", p.head_dim, false},
+                                    {"value_dim", p.value_dim, false},
+                                    {"most_queries", p.queries, false},
+                                    {"most_keys", p.keys, false},
+                                    {"most_batch", most_attention_batch, false}};
+  if (p.paged()) list.push_back({"page_size", p.page_size, false});
+  return list;
 }
 
 } // namespace

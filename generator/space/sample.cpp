@@ -265,6 +265,9 @@ void draw_shape(Attention& problem, const SampleSpec& spec, Engine& random) {
   problem.at_batch = between(random, 1, 3);
   for (bool* option : {&problem.varlen, &problem.lse, &problem.softcap, &problem.sink})
     *option = random() % 3 == 0;
+  problem.page_size = 0; // of what is drawn, so that the other problems of a seed stay what they were
+  if ((problem.queries + problem.keys) % 4 == 0) problem.page_size = int64_t(1) << problem.keys % 8;
+  problem.splits = (7 * problem.queries + problem.keys) % 5 == 0 ? int64_t(1) << problem.queries % 6 : 0;
 }
 
 void draw_shape(Gemm& problem, const SampleSpec& spec, Engine& random) {

@@ -6,8 +6,6 @@
 namespace deepgen {
 namespace {
 
-constexpr double kMostProducts = 3e8; ///< of a case's reference; of more, a sample of its rows is compared
-
 View view_of(const TokenLayout& layout) {
   View v = View::dense(std::max<int64_t>(1, layout.rows()), layout.columns(), 1);
   v.ld = layout.ld();
@@ -17,15 +15,15 @@ View view_of(const TokenLayout& layout) {
 } // namespace
 
 AttentionCases::Prepared::Prepared(const Attention& p, const AttentionCase& c, uint64_t seed)
-    : what(c), inputs(p, c.shape, seed), q("Q", p.q, view_of(inputs.q_layout), c.guard, c.misaligned),
+    : what(c), truth(attention_truth(p, c.shape, Type::f32, most_attention_products, seed)),
+      inputs(truth->inputs), q("Q", p.q, view_of(inputs.q_layout), c.guard, c.misaligned),
       key("K", p.kv, view_of(inputs.key_layout), c.guard, c.misaligned),
       value("V", p.kv, view_of(inputs.value_layout), c.guard, c.misaligned),
       out("out", p.out, view_of(inputs.out_layout), c.guard, c.misaligned),
       lse("lse", Type::f32, View::dense(1, std::max<int64_t>(1, p.lse ? inputs.lse_count(p) : 1), 1), c.guard,
-          false),
-      check(p, inputs, Type::f32, kMostProducts, seed) {
+          false) {
   q.fill(inputs.q.data()), key.fill(inputs.key.data()), value.fill(inputs.value.data());
-  if (c.shape.keys) {
+  if (c.shape.keys || p.paged()) {
     poison_unused(p.kv, inputs.key_layout, c.shape, p.kv_heads, p.head_dim, key.data());
     poison_unused(p.kv, inputs.value_layout, c.shape, p.kv_heads, p.value_dim, value.data());
   }
@@ -36,6 +34,7 @@ AttentionCases::Prepared::Prepared(const Attention& p, const AttentionCase& c, u
   if (!inputs.query_offsets.empty()) call.query_offsets = inputs.query_offsets.data();
   if (!inputs.key_offsets.empty()) call.key_offsets = inputs.key_offsets.data();
   if (!what.shape.keys_used.empty()) call.keys_used = what.shape.keys_used.data();
+  if (p.paged()) call.page_table = inputs.pages.table.data();
   call.q_layout = &inputs.q_layout, call.key_layout = &inputs.key_layout;
   call.value_layout = &inputs.value_layout, call.out_layout = &inputs.out_layout;
   call.shape = &what.shape;
@@ -59,8 +58,8 @@ Verdict AttentionCases::run(Prepared& x, const LoadedKernel& kernel, int64_t wor
   if (std::string damage = workspace.damage(); !damage.empty())
     return {"out_of_bounds", "workspace: " + damage, 0};
   const auto row = [&](int64_t r) { return x.out.row(0, r); };
-  if (Verdict verdict = x.check.check_finite(row); verdict.status != "ok") return verdict;
-  return x.check.compare(row, x.lse.data());
+  if (Verdict verdict = x.truth->check.check_finite(row); verdict.status != "ok") return verdict;
+  return x.truth->check.compare(row, x.lse.data());
 }
 
 Verdict AttentionCases::verify(const LoadedKernel& kernel, int64_t workspace,

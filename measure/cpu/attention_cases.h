@@ -1,7 +1,7 @@
 // Calls of a kernel of attention on the CPU, on guarded operands.
 #pragma once
 
-#include "measure/values/attention/attention_comparison.h"
+#include "measure/values/attention/attention_truth.h"
 
 #include <memory>
 
@@ -20,10 +20,10 @@ private:
     Prepared(const Attention&, const AttentionCase&, uint64_t seed);
 
     AttentionCase what;
-    AttentionInputs inputs;
+    std::shared_ptr<const AttentionTruth> truth;
+    const AttentionInputs& inputs;
     GuardedMatrix q, key, value, out, lse;
     AttentionCall call;
-    AttentionComparison check;
   };
   Verdict run(Prepared&, const LoadedKernel&, int64_t workspace) const;
 

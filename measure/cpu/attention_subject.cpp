@@ -30,6 +30,7 @@ public:
     x.q_layout = &inputs_.q_layout, x.key_layout = &inputs_.key_layout;
     x.value_layout = &inputs_.value_layout, x.out_layout = &inputs_.out_layout;
     x.shape = &inputs_.shape;
+    if (problem_.paged()) x.page_table = inputs_.pages.table.data();
     return x;
   }
   SlotValues values() const override { return values_of(problem_, call()); }

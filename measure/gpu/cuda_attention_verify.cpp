@@ -8,11 +8,10 @@
 namespace deepgen::cuda {
 namespace {
 
-/// Of a case's reference: its rows are a sample where there are more products.
-constexpr double kMostAttentionProducts = 5e7;
-constexpr size_t kMostKept = 4;                       ///< problems whose calls are kept
-constexpr size_t kComparedBytes = size_t(1) << 24;    ///< of an input that is read back
-constexpr int64_t kFiniteElements = int64_t(1) << 22; ///< of out that are looked at one by one
+/// Of the reference of an awkward kernel's one call: there are as many of these as configs.
+constexpr double kMostAwkwardProducts = 3e7;
+constexpr size_t kMostKept = 4;                    ///< problems and alignments whose calls are kept
+constexpr size_t kComparedBytes = size_t(1) << 24; ///< of an input that is read back
 
 void upload(Address to, const void* from, size_t bytes) {
   if (bytes) check(driver()->cuMemcpyHtoD(to, from, bytes), "copying to the device");
@@ -42,6 +41,17 @@ AttentionCase taken_by(const Kernel& kernel, AttentionCase c) {
   return c;
 }
 
+std::vector<std::shared_ptr<const AttentionTruth>> attention_truths(const KernelFile& file, uint64_t seed) {
+  std::vector<std::shared_ptr<const AttentionTruth>> held;
+  for (const Kernel& kernel : file.kernels) {
+    const Attention& p = kernel.problem.attention();
+    for (const AttentionCase& c : cases_for(p))
+      if (kernel.role != "awkward")
+        held.push_back(attention_truth(p, taken_by(kernel, c).shape, p.kv, most_attention_products, seed));
+  }
+  return held;
+}
+
 /// The operands of one call, on the device.
 struct AttentionVerifier::Call {
   Call(const Kernel&, const AttentionCase&, const Toolbox&, uint64_t seed, int64_t zone);
@@ -53,11 +63,11 @@ struct AttentionVerifier::Call {
   };
   Attention problem;
   AttentionCase what;
-  AttentionInputs inputs;
-  AttentionComparison check;
+  std::shared_ptr<const AttentionTruth> truth;
+  const AttentionInputs& inputs;
   std::vector<Input> in; ///< Q, K, V
   std::unique_ptr<GuardedArray> out, lse;
-  Memory sink, query_offsets, key_offsets, keys_used;
+  Memory sink, query_offsets, key_offsets, keys_used, page_table;
   SlotValues values;
 
 private:
@@ -88,8 +98,10 @@ void AttentionVerifier::Call::upload_input(const Toolbox& tools, const char* nam
 
 AttentionVerifier::Call::Call(const Kernel& kernel, const AttentionCase& c, const Toolbox& tools,
                               uint64_t seed, int64_t zone)
-    : problem(kernel.problem.attention()), what(taken_by(kernel, c)), inputs(problem, what.shape, seed),
-      check(problem, inputs, problem.kv, kMostAttentionProducts, seed) {
+    : problem(kernel.problem.attention()), what(taken_by(kernel, c)),
+      truth(attention_truth(problem, what.shape, problem.kv,
+                            kernel.role == "awkward" ? kMostAwkwardProducts : most_attention_products, seed)),
+      inputs(truth->inputs) {
   const Attention& p = problem;
   upload_input(tools, "Q", p.q, inputs.q_layout, inputs.q, p.heads, p.head_dim, kernel.align_a, zone);
   upload_input(tools, "K", p.kv, inputs.key_layout, inputs.key, p.kv_heads, p.head_dim, kernel.align_a, zone);
@@ -110,10 +122,10 @@ AttentionVerifier::Call::Call(const Kernel& kernel, const AttentionCase& c, cons
     call.sink = static_cast<const float*>(pointer(sink.address()));
   }
   query_offsets = table(inputs.query_offsets), key_offsets = table(inputs.key_offsets);
-  keys_used = table(what.shape.keys_used);
+  keys_used = table(what.shape.keys_used), page_table = table(inputs.pages.table);
   const auto numbers = [](const Memory& x) { return static_cast<const int32_t*>(pointer(x.address())); };
   call.query_offsets = numbers(query_offsets), call.key_offsets = numbers(key_offsets);
-  call.keys_used = numbers(keys_used);
+  call.keys_used = numbers(keys_used), call.page_table = numbers(page_table);
   call.q_layout = &inputs.q_layout, call.key_layout = &inputs.key_layout;
   call.value_layout = &inputs.value_layout, call.out_layout = &inputs.out_layout;
   call.shape = &what.shape;
@@ -131,14 +143,15 @@ const AttentionVerifier::Calls& AttentionVerifier::calls_of(const Kernel& kernel
   const bool awkward = kernel.role == "awkward";
   const std::string key =
       kernel.problem.key() + " " + std::to_string(kernel.align_a) + (awkward ? " awkward" : "");
-  if (auto found = calls_.find(key); found != calls_.end()) return found->second;
-  if (calls_.size() >= kMostKept) calls_.clear();
+  std::map<std::string, Calls>& kept = awkward ? awkward_ : calls_;
+  if (auto found = kept.find(key); found != kept.end()) return found->second;
+  if (kept.size() >= kMostKept) kept.clear();
   std::vector<AttentionCase> cases = cases_for(kernel.problem.attention());
   if (awkward) cases.resize(1);
   Calls calls;
   for (const AttentionCase& c : cases)
     calls.push_back(std::make_unique<Call>(kernel, c, tools_, seed_, zone_));
-  return calls_.emplace(key, std::move(calls)).first->second;
+  return kept.emplace(key, std::move(calls)).first->second;
 }
 
 Verdict AttentionVerifier::verify(const Kernel& kernel,
@@ -147,37 +160,44 @@ Verdict AttentionVerifier::verify(const Kernel& kernel,
   const Calls& calls = calls_of(kernel);
   before(loading);
   const deepgen::cuda::LoadedKernel loaded(kernel, context_);
+  std::unique_ptr<GuardedArray> workspace;
+  if (kernel.workspace)
+    workspace = std::make_unique<GuardedArray>(
+        Type::i8, shape_of(1, kernel.workspace, kernel.workspace, 1, 0), 0, zone_);
   const auto name_of = [](const std::unique_ptr<Call>& call) { return call->what.name; };
   return verify_in_turn(kernel.problem, calls, name_of, [&](const std::unique_ptr<Call>& call) {
     before(call->what.name);
-    return verify_call(loaded, *call);
+    return verify_call(loaded, *call, workspace.get());
   });
 }
 
-Verdict AttentionVerifier::verify_call(const LoadedKernel& loaded, const Call& call) const {
+Verdict AttentionVerifier::verify_call(const LoadedKernel& loaded, const Call& call,
+                                       const GuardedArray* workspace) const {
+  SlotValues values = call.values;
+  if (workspace) workspace->poison(tools_), values[DEEPGEN_ARG_WORKSPACE] = workspace->data();
   call.out->poison(tools_);
   if (call.lse) call.lse->poison(tools_);
-  loaded.enqueue(call.values, context_.stream());
+  loaded.enqueue(values, context_.stream());
   context_.synchronize();
-  if (Verdict verdict = damage(call); verdict.status != "ok") return verdict;
+  if (Verdict verdict = damage(call, workspace); verdict.status != "ok") return verdict;
   const Array& x = call.out->array();
   const std::vector<char> out = download(x);
   const std::vector<char> lse = call.lse ? download(call.lse->array()) : std::vector<char>();
   const auto row = [&](int64_t r) { return out.data() + r * x.ld * size_of(Type(x.type)); };
-  if (x.rows * x.columns <= kFiniteElements)
-    if (Verdict verdict = call.check.check_finite(row); verdict.status != "ok") return verdict;
-  return call.check.compare(row, lse.data());
+  if (Verdict verdict = call.truth->check.check_finite(row); verdict.status != "ok") return verdict;
+  return call.truth->check.compare(row, lse.data());
 }
 
 /// Whether it wrote where it should not have, or left out what it should have written.
-Verdict AttentionVerifier::damage(const Call& call) const {
+Verdict AttentionVerifier::damage(const Call& call, const GuardedArray* workspace) const {
   struct Found {
     Finding gaps, written;
   };
   std::vector<const GuardedArray*> arrays;
   std::vector<std::string> names;
   for (const Call::Input& x : call.in) arrays.push_back(x.array.get()), names.push_back(x.name);
-  const size_t inputs = arrays.size();
+  if (workspace) arrays.push_back(workspace), names.push_back("the workspace");
+  const size_t inputs = arrays.size(); // and what need not be written all over
   arrays.push_back(call.out.get()), names.push_back("out");
   if (call.lse) arrays.push_back(call.lse.get()), names.push_back("lse");
   std::vector<Found> found(arrays.size());

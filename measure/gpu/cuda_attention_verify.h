@@ -4,15 +4,20 @@
 #pragma once
 
 #include "measure/gpu/cuda_verify.h"
-#include "measure/values/attention/attention_comparison.h"
+#include "measure/values/attention/attention_truth.h"
 
 #include <map>
+#include <memory>
 
 namespace deepgen::cuda {
 
 /// The case as the kernel can take it: distances between rows, and bases that are misaligned, are multiples
 /// of what it asks for.
 AttentionCase taken_by(const Kernel&, AttentionCase);
+
+/// What its main and fallback kernels are held against, to be held while they are verified: workers that fork
+/// then have it, whatever became of the one before.
+std::vector<std::shared_ptr<const AttentionTruth>> attention_truths(const KernelFile&, uint64_t seed);
 
 class AttentionVerifier : public KernelVerifier {
 public:
@@ -24,14 +29,17 @@ private:
   struct Call;
   using Calls = std::vector<std::unique_ptr<Call>>;
   const Calls& calls_of(const Kernel&);
-  Verdict verify_call(const LoadedKernel&, const Call&) const;
-  Verdict damage(const Call&) const;
+  /// `workspace`: null where the kernel needs none.
+  Verdict verify_call(const LoadedKernel&, const Call&, const GuardedArray* workspace) const;
+  Verdict damage(const Call&, const GuardedArray* workspace) const;
 
   const Context& context_;
   const Toolbox& tools_;
   uint64_t seed_;
   int64_t zone_;
-  std::map<std::string, Calls> calls_; ///< of the last problems, shared by their kernels
+  /// Of the last problems, shared by their kernels; and of the last awkward kernels, whose problems are as
+  /// many as configs.
+  std::map<std::string, Calls> calls_, awkward_;
 };
 
 } // namespace deepgen::cuda

@@ -186,12 +186,23 @@ AttentionSets::AttentionSets(const Attention& p, const RingSpace& space) {
                                                                ring_places(bytes, p.flops()))));
   AttentionShape shape;
   shape.batch = p.at_batch, shape.queries = p.at_queries, shape.keys = p.at_keys;
+  const AttentionPages pages(p, shape, space.seed);
   const TokenLayout q(shape, {}, p.at_queries, p.heads, p.head_dim),
-      key(shape, {}, p.at_keys, p.kv_heads, p.head_dim), value(shape, {}, p.at_keys, p.kv_heads, p.value_dim),
+      key(shape, pages, p.kv_heads, p.head_dim), value(shape, pages, p.kv_heads, p.value_dim),
       out(shape, {}, p.at_queries, p.heads, p.value_dim);
   AttentionCall call;
   call.q_layout = &q, call.key_layout = &key, call.value_layout = &value, call.out_layout = &out;
   call.shape = &shape;
+  if (p.paged()) { // in any order, as in a server that has run for long
+    const size_t bytes = pages.table.size() * sizeof(int32_t);
+    memory_.emplace_back(bytes);
+    check(driver()->cuMemcpyHtoD(memory_.back().address(), pages.table.data(), bytes), "copying the pages");
+    call.page_table = reinterpret_cast<const int32_t*>(uintptr_t(memory_.back().address()));
+  }
+  if (space.workspace) { // in turn, on one stream
+    memory_.emplace_back(size_t(space.workspace));
+    call.workspace = reinterpret_cast<void*>(uintptr_t(memory_.back().address()));
+  }
   for (SlotValues& set : sets_) set = values_of(p, call);
   const std::pair<deepgen_arg, const TokenLayout*> layouts[] = {
       {DEEPGEN_ARG_Q, &q}, {DEEPGEN_ARG_KEY, &key}, {DEEPGEN_ARG_VALUE, &value}, {DEEPGEN_ARG_OUT, &out}};

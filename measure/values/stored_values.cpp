@@ -21,17 +21,21 @@ void put(T x, void* data, int64_t index) {
 float from_bits(uint32_t bits) { return get<float>(&bits, 0); }
 uint32_t bits_of(float x) { return get<uint32_t>(&x, 0); }
 
-/// Sign, exponent and fraction; `special`: the greatest exponent is of infinity and NaN.
-double decoded_small(uint32_t bits, int exponent_bits, int fraction_bits, bool special) {
+/// Sign, exponent and fraction, of a type without infinity.
+double decoded_small(uint32_t bits, int exponent_bits, int fraction_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const uint32_t fraction = bits & ((1u << fraction_bits) - 1);
   const int exponent = int(bits >> fraction_bits) & ((1 << exponent_bits) - 1);
   const double sign = bits >> (exponent_bits + fraction_bits) & 1 ? -1 : 1;
-  if (special && exponent == (1 << exponent_bits) - 1)
-    return fraction ? std::numeric_limits<double>::quiet_NaN()
-                    : sign * std::numeric_limits<double>::infinity();
   if (exponent == 0) return sign * std::ldexp(fraction, 1 - bias - fraction_bits);
   return sign * std::ldexp(fraction + (1u << fraction_bits), exponent - bias - fraction_bits);
+}
+
+/// The exponent's bias is 112 less than that of f32, whose smallest numbers are exact, too.
+float f16_number(uint16_t bits) {
+  const uint32_t magnitude = uint32_t(bits & 0x7fff) << 13, sign = uint32_t(bits & 0x8000) << 16;
+  if (magnitude >= 0x0f800000) return from_bits(sign | 0x70000000 | magnitude); // infinity and NaN
+  return from_bits(sign | bits_of(from_bits(magnitude) * 0x1p112f));
 }
 
 uint16_t f16_of(float x) {
@@ -49,20 +53,62 @@ uint16_t bf16_of(float x) {
   return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+template <typename T, typename Number>
+void decode_as(const void* data, int64_t first, int64_t count, double* to, Number number) {
+  for (int64_t i = 0; i < count; ++i) to[i] = double(number(get<T>(data, first + i)));
+}
+
+/// Magnitudes have the order of their bits; NaN lies beyond infinity.
+template <typename T>
+int64_t first_bits_beyond(const void* data, int64_t count, T most) {
+  constexpr int64_t piece = 256;
+  constexpr T sign = T(T(1) << (8 * sizeof(T) - 1));
+  for (int64_t at = 0; at < count; at += piece) {
+    const int64_t end = at + piece < count ? at + piece : count;
+    T any = 0;
+    for (int64_t i = at; i < end; ++i) any |= T(T(get<T>(data, i) & T(~sign)) > most);
+    for (int64_t i = at; any && i < end; ++i)
+      if (T(get<T>(data, i) & T(~sign)) > most) return i;
+  }
+  return -1;
+}
+
 } // namespace
+
+void decode(Type type, const void* data, int64_t first, int64_t count, double* to) {
+  switch (type) {
+  case Type::f16:
+    return decode_as<uint16_t>(data, first, count, to, f16_number);
+  case Type::bf16:
+    return decode_as<uint16_t>(data, first, count, to,
+                               [](uint16_t bits) { return from_bits(uint32_t(bits) << 16); });
+  default:
+    return decode_as<float>(data, first, count, to, [](float x) { return x; });
+  }
+}
+
+int64_t first_beyond(Type type, const void* data, int64_t count, double most) {
+  switch (type) {
+  case Type::f16:
+    return first_bits_beyond(data, count, f16_of(float(most)));
+  case Type::bf16:
+    return first_bits_beyond(data, count, bf16_of(float(most)));
+  default:
+    return first_bits_beyond(data, count, bits_of(float(most)));
+  }
+}
 
 double decoded(Type type, const void* data, int64_t index) {
   switch (type) {
   case Type::f64:
     return get<double>(data, index);
   case Type::f16:
-    return decoded_small(get<uint16_t>(data, index), 5, 10, true);
+    return f16_number(get<uint16_t>(data, index));
   case Type::bf16:
     return from_bits(uint32_t(get<uint16_t>(data, index)) << 16);
   case Type::e4m3: {
     const auto bits = get<uint8_t>(data, index);
-    return (bits & 0x7f) == 0x7f ? std::numeric_limits<double>::quiet_NaN()
-                                 : decoded_small(bits, 4, 3, false);
+    return (bits & 0x7f) == 0x7f ? std::numeric_limits<double>::quiet_NaN() : decoded_small(bits, 4, 3);
   }
   case Type::i8:
     return get<int8_t>(data, index);

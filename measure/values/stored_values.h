@@ -13,4 +13,10 @@ double decoded(Type, const void* data, int64_t index);
 /// value.
 void encode(Type, double value, void* data, int64_t index);
 
+/// The same of many: elements [first, first + count) of an array of f32, f16 or bf16.
+void decode(Type, const void* data, int64_t first, int64_t count, double* to);
+/// The first of `count` elements whose magnitude is above `most`, or that is no number; -1: there is none. Of
+/// f32, f16 and bf16.
+int64_t first_beyond(Type, const void* data, int64_t count, double most);
+
 } // namespace deepgen

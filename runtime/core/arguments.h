@@ -77,6 +77,8 @@ deepgen_status check_arguments(const deepgen_function& function, const CallArgum
 /// Whether calls of the function may take this memory as B; `slot` is then where its panels begin. Defined
 /// beside what packs (runtime/core/packed.cpp).
 deepgen_status check_packed(const deepgen_function& function, uint64_t& slot);
+/// Tokens of a page of an attention's keys, by the problem's key; 0: there are no pages.
+int64_t page_size_of(const char* problem);
 /// The part of it that attention alone has: strides, scales, windows. The sizes are known.
 deepgen_status check_attention(const deepgen_function& function, const deepgen_attention_args& args,
                                ArgumentValues& values);

@@ -65,16 +65,38 @@ void put(double x, uint64_t& slot) {
 
 bool is_window(const char* problem) { return std::strstr(problem, " mask=window "); }
 
+/// How far apart the entries' pages are in the table, in ids.
+deepgen_status check_page_table(const deepgen_attention_args& x, int64_t page, ArgumentValues& values) {
+  int64_t stride = x.page_table_stride, bytes = 0;
+  if (stride < DEEPGEN_BROADCAST) return DEEPGEN_ERROR_STRIDE;
+  if (!stride) stride = (values.size[1] + page - 1) / page;
+  if (stride == DEEPGEN_BROADCAST) stride = 0;
+  if (__builtin_mul_overflow(values.size[3], stride, &bytes) || __builtin_mul_overflow(bytes, 4, &bytes))
+    return DEEPGEN_ERROR_STRIDE;
+  values.slot[DEEPGEN_ARG_PAGE_TABLE_STRIDE] = uint64_t(stride);
+  return DEEPGEN_OK;
+}
+
 /// What the function was not built for, though a call asks for it.
 bool asks_for_more(const deepgen_function& f, const deepgen_attention_args& x) {
   const auto lacks = [&](deepgen_arg slot) { return !find_operand(f, slot); };
   return (x.lse && lacks(DEEPGEN_ARG_LSE)) || (x.sink && lacks(DEEPGEN_ARG_SINK)) ||
-         ((x.query_offsets || x.key_offsets || x.keys_used) && lacks(DEEPGEN_ARG_KEYS_USED)) ||
+         (x.query_offsets && lacks(DEEPGEN_ARG_QUERY_OFFSETS)) ||
+         (x.key_offsets && lacks(DEEPGEN_ARG_KEY_OFFSETS)) || (x.keys_used && lacks(DEEPGEN_ARG_KEYS_USED)) ||
+         ((x.page_table || x.page_table_stride) && lacks(DEEPGEN_ARG_PAGE_TABLE)) ||
          (x.softcap != 0 && lacks(DEEPGEN_ARG_SOFTCAP)) ||
          ((x.window_left != -1 || x.window_right != -1) && !is_window(f.problem));
 }
 
 } // namespace
+
+int64_t page_size_of(const char* problem) {
+  const char* text = std::strstr(problem, " page=");
+  int64_t size = 0;
+  for (text = text ? text + 6 : ""; *text >= '0' && *text <= '9' && size < 1 << 20; ++text)
+    size = 10 * size + (*text - '0');
+  return size;
+}
 
 deepgen_status check_attention(const deepgen_function& f, const deepgen_attention_args& x,
                                ArgumentValues& values) {
@@ -84,6 +106,7 @@ deepgen_status check_attention(const deepgen_function& f, const deepgen_attentio
   for (const int32_t* table : {x.query_offsets, x.key_offsets, x.keys_used})
     if (uintptr_t(table) % sizeof *table) return DEEPGEN_ERROR_ALIGNMENT;
   const bool queries_packed = x.query_offsets, keys_packed = x.key_offsets;
+  const int64_t page = page_size_of(f.problem);
   const struct {
     deepgen_arg slot, token; ///< the strides' slots follow each other
     int64_t strides[3];
@@ -118,10 +141,14 @@ deepgen_status check_attention(const deepgen_function& f, const deepgen_attentio
     const deepgen_operand* operand = find_operand(f, one.slot);
     if (!operand) continue;
     Tokens t = tokens_of(*operand, values.size, one.strides[0], one.strides[1], one.strides[2]);
+    if (page && (one.slot == DEEPGEN_ARG_KEY || one.slot == DEEPGEN_ARG_VALUE))
+      t.tokens = page, t.entries = INT32_MAX; // pages
     if (deepgen_status status = complete(t, one.out, one.packed, one.by_head)) return status;
     uint64_t* slot = values.slot + one.token;
     slot[0] = uint64_t(t.token), slot[1] = uint64_t(t.head), slot[2] = uint64_t(t.batch);
   }
+  if (page)
+    if (deepgen_status status = check_page_table(x, page, values)) return status;
   const double columns = double(find_operand(f, DEEPGEN_ARG_Q)->columns);
   put(x.scale == 0 ? 1 / std::sqrt(columns) : x.scale, values.slot[DEEPGEN_ARG_SCORE_SCALE]);
   values.slot[DEEPGEN_ARG_WINDOW_LEFT] = uint64_t(x.window_left);

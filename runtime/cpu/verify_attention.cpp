@@ -13,18 +13,37 @@ namespace {
 
 constexpr double unit = 0x1p-24;
 
-/// Memory of an operand, [entry, token, head, dimension] with gaps behind tokens where it is padded. Inputs
-/// are multiples of 1/64 in [-2, 2), outputs bytes of 0xff.
+/// The pages of all entries, last first.
+struct PageTable {
+  int32_t* ids = nullptr;
+  int64_t size = 0, of_entry = 0, count = 0; ///< tokens of a page; pages
+  ~PageTable() { std::free(ids); }
+
+  bool make(const deepgen_function& f, const int64_t* sizes) {
+    size = page_size_of(f.problem);
+    if (!size) return true;
+    of_entry = (sizes[1] + size - 1) / size, count = of_entry * sizes[3];
+    ids = static_cast<int32_t*>(std::malloc(size_t(count ? 4 * count : 4)));
+    for (int64_t i = 0; ids && i < count; ++i) ids[i] = int32_t(count - 1 - i);
+    return ids;
+  }
+};
+
+/// Memory of an operand, [entry, token, head, dimension] with gaps behind tokens where it is padded, or of
+/// pages instead of entries. Inputs are multiples of 1/64 in [-2, 2), outputs bytes of 0xff.
 struct TokenBuffer {
   void* data = nullptr;
   const deepgen_operand* operand = nullptr;
   int64_t tokens = 0, entries = 0, stride = 0; ///< from one token to the next
+  const PageTable* pages = nullptr;
   ~TokenBuffer() { std::free(data); }
 
-  bool make(const deepgen_function& f, uint8_t slot, bool padded, const int64_t* sizes) {
+  bool make(const deepgen_function& f, uint8_t slot, bool padded, const int64_t* sizes,
+            const PageTable* table = nullptr) {
     operand = find_operand(f, slot);
     if (!operand) return true;
     tokens = scaled(operand->rows, operand->rows_by, sizes), entries = operand->entries_by ? sizes[3] : 1;
+    if (table && table->size) pages = table, tokens = table->size, entries = table->count;
     stride = operand->entries * operand->columns + (padded ? 3 : 0);
     const int64_t count = entries * tokens * stride, bytes = count * int64_t(size_of(operand->type));
     data = std::malloc(size_t(bytes ? bytes : 1));
@@ -36,6 +55,7 @@ struct TokenBuffer {
     return true;
   }
   double at(int64_t entry, int64_t token, int64_t head, int64_t column) const {
+    if (pages) entry = pages->ids[entry * pages->of_entry + token / tokens], token %= tokens;
     return decode(data, operand->type, (entry * tokens + token) * stride + head * operand->columns + column);
   }
   int64_t heads() const { return operand->entries; }
@@ -48,16 +68,18 @@ public:
       : f_(f), sizes_(sizes), padded_(padded) {}
 
   bool make() {
-    return q_.make(f_, DEEPGEN_ARG_Q, padded_, sizes_) && k_.make(f_, DEEPGEN_ARG_KEY, padded_, sizes_) &&
-           v_.make(f_, DEEPGEN_ARG_VALUE, padded_, sizes_) && o_.make(f_, DEEPGEN_ARG_OUT, padded_, sizes_) &&
-           lse_.make(f_, DEEPGEN_ARG_LSE, false, sizes_) && sink_.make(f_, DEEPGEN_ARG_SINK, false, sizes_);
+    return pages_.make(f_, sizes_) && q_.make(f_, DEEPGEN_ARG_Q, padded_, sizes_) &&
+           k_.make(f_, DEEPGEN_ARG_KEY, padded_, sizes_, &pages_) &&
+           v_.make(f_, DEEPGEN_ARG_VALUE, padded_, sizes_, &pages_) &&
+           o_.make(f_, DEEPGEN_ARG_OUT, padded_, sizes_) && lse_.make(f_, DEEPGEN_ARG_LSE, false, sizes_) &&
+           sink_.make(f_, DEEPGEN_ARG_SINK, false, sizes_);
   }
   bool has_operands() const { return q_.operand && k_.operand && v_.operand && o_.operand; }
 
   deepgen_status call() {
     deepgen_attention_args args;
     args.q = q_.data, args.key = k_.data, args.value = v_.data, args.out = o_.data, args.lse = lse_.data;
-    args.sink = sink_.data;
+    args.sink = sink_.data, args.page_table = pages_.ids;
     args.max_queries = sizes_[0], args.max_keys = sizes_[1], args.batch = sizes_[3];
     args.q_token = q_.stride, args.key_token = k_.stride, args.value_token = v_.stride;
     args.out_token = o_.stride;
@@ -146,6 +168,7 @@ private:
   const bool padded_;
   static constexpr int64_t left_ = 37, right_ = 5; ///< of a window
   double softcap_ = 0;
+  PageTable pages_;
   TokenBuffer q_, k_, v_, o_, lse_, sink_;
 };
 

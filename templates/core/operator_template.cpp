@@ -23,6 +23,12 @@ std::string OperatorTemplate<Operator>::why_unserved([[maybe_unused]] const Oper
       if (p.ranged(Size(i)) && !serves_range(Size(i)))
         return name() + " has no kernels of a range of " + size_names[i] + ": use a fixed size";
   }
+  if constexpr (std::is_same_v<Operator, Attention>) {
+    if (p.paged() && !serves_pages())
+      return name() + " has no kernels that read keys and values by pages: leave out PAGED";
+    if (p.splits > 1 && !serves_splits())
+      return name() + " has no kernels that share out an entry's keys: leave out SPLIT_KEYS";
+  }
   return "";
 }
 

@@ -17,6 +17,10 @@ public:
   virtual bool serves_packed_b() const { return false; }
   /// Whether calls are shared out among threads of the CPU (Gemm::threads).
   virtual bool serves_threads() const { return false; }
+  /// Whether its kernels read keys and values by pages (Attention::page_size).
+  virtual bool serves_pages() const { return false; }
+  /// Whether its blocks can share out the keys of an entry (Attention::splits).
+  virtual bool serves_splits() const { return false; }
   virtual std::vector<Parameter> parameters(const Operator&, const Device&) const = 0;
   virtual std::string why_illegal(const Operator&, const Device&, const Config&) const = 0;
   virtual bool dead_end(const Operator&, const Device&, const Config&, size_t assigned) const {

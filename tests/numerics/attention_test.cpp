@@ -26,6 +26,7 @@ Attention random_attention(Rng& rng, size_t index) {
   p.queries = awkward_size(rng), p.keys = rng() % 8 ? awkward_size(rng) : between(rng, 500, 700);
   p.at_batch = between(rng, 1, 2), p.at_queries = p.queries, p.at_keys = p.keys;
   p.varlen = rng() % 2, p.lse = rng() % 2, p.softcap = rng() % 4 == 0, p.sink = rng() % 4 == 0;
+  if (rng() % 2) p.page_size = pick(rng, {16, 64, 1, 4, 128});
   validate(p);
   return p;
 }
@@ -102,6 +103,7 @@ public:
     if (!in.query_offsets.empty()) call.query_offsets = in.query_offsets.data();
     if (!in.key_offsets.empty()) call.key_offsets = in.key_offsets.data();
     if (!in.shape.keys_used.empty()) call.keys_used = in.shape.keys_used.data();
+    if (!in.pages.table.empty()) call.page_table = in.pages.table.data();
     call.workspace = workspace_.data();
     LoadedKernel(file_.kernels.at(0)).call(values_of(problem_, call));
     return r;
@@ -174,6 +176,29 @@ TEST(AttentionElsewhere, TheCachesPaddingIsNotRead) {
   EXPECT_EQ(std::memcmp(zeros.out.data(), infinite.out.data(), 4 * zeros.out.size()), 0);
   EXPECT_EQ(std::memcmp(zeros.lse.data(), nan.lse.data(), 4 * zeros.lse.size()), 0);
   for (float x : zeros.out) EXPECT_TRUE(std::isfinite(x));
+}
+
+/// Pages in any order, some of two entries, hold what lies side by side elsewhere.
+TEST(AttentionElsewhere, PagesChangeNothing) {
+  const std::string key = key_of("causal", "varlen+lse");
+  std::string with_pages = key;
+  with_pages.insert(key.find(" at_batch"), " page=16");
+  AttentionShape s;
+  s.batch = 3, s.queries = 5, s.keys = 300, s.keys_used = {300, 33, 16}, s.shared_pages = true,
+  s.table_gap = 1;
+  const AttentionInputs pages(Attention::parse(with_pages), s, 3);
+  const Compiled::Result found = Compiled(with_pages).run(s);
+  const Compiled::Result expected = Compiled(key).run(s, [&](AttentionInputs& in) {
+    for (auto [to, from] : {std::pair(&in.key, &pages.key), std::pair(&in.value, &pages.value)})
+      for (int64_t b = 0; b < 3; ++b)
+        for (int64_t j = 0; j < s.keys_used[size_t(b)]; ++j)
+          std::memcpy(to->data() + in.key_layout.row(b, j, 0) * 32 * 4,
+                      from->data() + pages.key_layout.row(b, j, 0) * 32 * 4, 32 * 4);
+  });
+  ASSERT_NE(pages.key_layout.row(0, 16, 0), 16) << "they are not in order";
+  EXPECT_EQ(pages.key_layout.row(0, 3, 0), pages.key_layout.row(1, 3, 0)) << "one is shared";
+  for (size_t i = 0; i < expected.out.size(); ++i) EXPECT_NEAR(found.out[i], expected.out[i], 1e-5);
+  for (size_t i = 0; i < expected.lse.size(); ++i) EXPECT_NEAR(found.lse[i], expected.lse[i], 1e-5);
 }
 
 /// pytorch#194167, flash-attention#1217, #2550: rows of ragged batches that nobody writes.

@@ -37,6 +37,12 @@ public:
     call.query_offsets = table("query_offsets", inputs_.query_offsets);
     call.key_offsets = table("key_offsets", inputs_.key_offsets);
     call.keys_used = table("keys_used", s.keys_used);
+    call.page_table = table("page_table", inputs_.pages.table);
+    if (kernel.workspace) {
+      const size_t region = memory.add("workspace", size_t(kernel.workspace), 0, true);
+      own(region, 0, size_t(kernel.workspace));
+      call.workspace = address(region);
+    }
     call.q_layout = &inputs_.q_layout, call.key_layout = &inputs_.key_layout;
     call.value_layout = &inputs_.value_layout, call.out_layout = &inputs_.out_layout;
     call.shape = &what_.shape;
@@ -161,6 +167,9 @@ Attention draw_attention(uint64_t seed, int64_t largest) {
   p.keys = p.at_keys = 1 + below(2 * largest);
   p.at_batch = 1 + below(2);
   p.varlen = below(2), p.lse = below(2), p.softcap = below(4) == 0, p.sink = below(4) == 0;
+  constexpr int64_t pages[] = {16, 64, 1, 4, 128};
+  if (below(3) == 0) p.page_size = pages[below(5)];
+  if (below(3) == 0) p.splits = int64_t(1) << below(5);
   return p;
 }
 

@@ -3,6 +3,8 @@
 // PTX_SIM_SEED=7.
 #include "generator/codegen/compile.h"
 #include "generator/space/sample.h"
+#include "generator/space/space.h"
+#include "templates/core/operator_template.h"
 #include "tests/ptx_sim/attention_check.h"
 #include "tests/ptx_sim/from_environment.h"
 
@@ -70,6 +72,44 @@ INSTANTIATE_TEST_SUITE_P(
                     "rows=64 warps=2 keys=64 stages=2 hold=1 pack=1 align=16 resident=1",
                     "rows=128 warps=4 keys=32 stages=3 hold=0 pack=1 align=16 resident=1"));
 
+/// All calls of splits: with pages, few queries, more splits than blocks of keys, calls that are not split.
+TEST(MmaAttention, SplitKeysAreRightInEveryCall) {
+  for (const auto& [options, rest] :
+       {std::pair("page=16 splits=4", "stages=2 hold=1 pack=1 align=16 resident=1 splits=4"),
+        std::pair("page=64 splits=64", "stages=1 hold=0 pack=0 align=2 resident=1 splits=64"),
+        std::pair("splits=2", "stages=3 hold=0 pack=1 align=16 resident=1 splits=2")}) {
+    const Attention p = Attention::parse(
+        std::string("attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=") +
+        (std::string(options) == "splits=2" ? "window" : "causal") +
+        " queries=100 keys=600 options=varlen+lse+softcap+sink " + options +
+        " at_batch=2 at_queries=8 at_keys=600");
+    const Config config = Config::parse(std::string("rows=16 warps=1 keys=32 ") + rest);
+    ASSERT_EQ(find_template("mma_attention").why_illegal(p, generic_gpu("sm_90a"), config), "") << p.key();
+    check(compiled(p, "sm_90a", config), 6, false);
+  }
+}
+
+/// What a search has for a call with few queries of many keys, and nothing of it where there are many.
+TEST(MmaAttention, SplitsAreAParameterOfFewQueries) {
+  const Template& attention = find_template("mma_attention");
+  Attention p = Attention::parse("attention heads=32 kv_heads=8 head_dim=128 value_dim=128 q=bf16 kv=bf16 "
+                                 "out=bf16 mask=causal queries=16 keys=32768 options=none at_batch=1 "
+                                 "at_queries=1 at_keys=32768");
+  const Device device = generic_gpu("sm_90a");
+  const auto values_of = [&] {
+    for (const Parameter& x : attention.parameters(p, device))
+      if (x.name == "splits") return x.values;
+    return std::vector<int64_t>();
+  };
+  EXPECT_EQ(values_of(), (std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64}));
+  const Config config = Space(p, "sm_90a", device).default_choice().config;
+  EXPECT_GT(config["splits"], 1) << "the estimate leaves no GPU idle: " << config.text();
+  p.splits = 8;
+  EXPECT_EQ(values_of(), std::vector<int64_t>{8});
+  p.splits = 0, p.queries = p.at_queries = 4096;
+  EXPECT_EQ(values_of(), std::vector<int64_t>());
+}
+
 /// Whatever the problem is that it serves, some config is legal.
 TEST(MmaAttention, SpaceIsNeverEmpty) {
   const Template& attention = find_template("mma_attention");
@@ -85,6 +125,32 @@ TEST(MmaAttention, SpaceIsNeverEmpty) {
   }
 }
 
+/// A family that was written before there were pages and splits.
+class OlderFamily : public AttentionTemplate {
+public:
+  std::string name() const override { return "older"; }
+  int64_t revision() const override { return 1; }
+  std::string why_not(const Attention&, const std::string&) const override { return ""; }
+  std::vector<Parameter> parameters(const Attention&, const Device&) const override { return {}; }
+  std::string why_illegal(const Attention&, const Device&, const Config&) const override { return ""; }
+  double cost(const Attention&, const Device&, const Config&) const override { return 1; }
+  Attention awkward(const Attention& p, const Config&) const override { return p; }
+  Kernel emit(mlir::ModuleOp, const Attention&, const std::string&, const Config&) const override {
+    return {};
+  }
+};
+
+TEST(Attention, AFamilyThatDoesNotKnowPagesRefusesThem) {
+  const OlderFamily older;
+  const Template& family = older;
+  Attention p;
+  EXPECT_EQ(family.why_not(Problem(p), "sm_90a"), "");
+  p.page_size = 16;
+  EXPECT_NE(family.why_not(Problem(p), "sm_90a").find("leave out PAGED"), std::string::npos);
+  p.page_size = 0, p.splits = 2;
+  EXPECT_NE(family.why_not(Problem(p), "sm_90a").find("leave out SPLIT_KEYS"), std::string::npos);
+}
+
 TEST(MmaAttention, SaysWhatItDoesNotServe) {
   const Template& attention = find_template("mma_attention");
   Attention p;
@@ -93,6 +159,11 @@ TEST(MmaAttention, SaysWhatItDoesNotServe) {
   p.q = p.kv = Type::bf16;
   EXPECT_EQ(attention.why_not(p, "sm_80"), "");
   EXPECT_NE(attention.why_not(p, "gfx942").find("leave the arch out"), std::string::npos);
+  p.splits = 4, p.page_size = 16;
+  EXPECT_EQ(attention.why_not(p, "sm_80"), "");
+  EXPECT_NE(find_template("cpu_attention").why_not(p, "cpu").find("leave out SPLIT_KEYS"), std::string::npos);
+  p.splits = 0;
+  EXPECT_EQ(find_template("cpu_attention").why_not(p, "cpu"), "");
   p.value_dim = 320;
   EXPECT_NE(attention.why_not(p, "sm_90a").find("at most 256"), std::string::npos);
 }

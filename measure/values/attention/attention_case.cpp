@@ -52,7 +52,7 @@ void add_windows(CaseList& l) {
   c.shape.left = 3, c.shape.right = 1;
 }
 
-void add_lengths(CaseList& l, const Attention& p) {
+void add_packed(CaseList& l, const Attention& p) {
   AttentionCase& packed = l.add("packed entries", 5, 33, 61);
   packed.shape.query_counts = l.counts({5, 0, 33, 1, 17}, p.queries);
   packed.shape.key_counts = l.counts({9, 4, 0, 1, 61}, p.keys);
@@ -60,12 +60,28 @@ void add_lengths(CaseList& l, const Attention& p) {
   heads.shape.query_counts = l.counts({40, 3, 8}, p.queries);
   heads.shape.key_counts = l.counts({2, 70, 33}, p.keys);
   heads.shape.by_head = true, heads.shape.gap = 1, heads.misaligned = true, heads.cut = GridCut::entries;
+}
+
+void add_caches(CaseList& l, const Attention& p) {
   // What is behind the keys that count is no number.
   AttentionCase& cache = l.add("a cache of keys", 4, 3, 150);
   cache.shape.keys_used = l.counts({0, 7, 150, 65}, p.keys);
+  if (!p.varlen) return;
   AttentionCase& ragged = l.add("packed queries of a cache", 4, 11, 96);
   ragged.shape.query_counts = l.counts({1, 11, 0, 4}, p.queries);
   ragged.shape.keys_used = l.counts({64, 96, 3, 1}, p.keys), ragged.cut = GridCut::rows;
+}
+
+/// Of keys that end about a page, in pages that entries share, of a table with more than a call's pages.
+void add_pages(CaseList& l, const Attention& p) {
+  const int64_t size = std::min<int64_t>(p.page_size, 128);
+  AttentionCase& shared = l.add("pages that entries share", 4, 5, 3 * size + 1);
+  shared.shape.shared_pages = true, shared.shape.table_gap = 2;
+  shared.shape.keys_used = l.counts({3 * size + 1, 2 * size, size - 1, size + 1}, p.keys);
+  AttentionCase& heads = l.add("pages with heads before tokens, padded", 2, 9, 2 * size + 3);
+  heads.shape.by_head = true, heads.shape.gap = 3, heads.shape.table_gap = 1, heads.misaligned = true;
+  heads.shape.shared_pages = true, heads.cut = GridCut::entries;
+  l.add("a whole page", 1, 3, size).guard = Guard::in_front;
 }
 
 } // namespace
@@ -75,7 +91,9 @@ std::vector<AttentionCase> cases_for(const Attention& p) {
   l.add("as tuned", p.at_batch, p.at_queries, p.at_keys);
   add_sizes(l);
   if (p.mask == AttentionMask::window) add_windows(l);
-  if (p.varlen) add_lengths(l, p);
+  if (p.varlen && !p.paged()) add_packed(l, p);
+  if (p.varlen || p.paged()) add_caches(l, p);
+  if (p.paged()) add_pages(l, p);
   if (p.softcap)
     for (double cap : {2.0, 30.0}) l.add("capped scores", 1, 21, 83).shape.softcap = cap;
   return std::move(l.list);
@@ -85,7 +103,7 @@ double case_bytes(const Attention& p) {
   double bytes = 0;
   for (const AttentionCase& c : cases_for(p)) {
     const double rows = double(c.shape.batch) * double(c.shape.queries) * double(p.heads),
-                 keys = double(c.shape.batch) * double(c.shape.keys) * double(p.kv_heads);
+                 keys = double(c.shape.batch) * double(c.shape.keys + 4 * p.page_size) * double(p.kv_heads);
     bytes += 32 * (rows + keys) * double(p.head_dim + p.value_dim);
   }
   return 2 * bytes;
@@ -101,13 +119,14 @@ std::vector<char> stored(Type type, const TokenLayout& layout, const PageBuffer&
 
 void poison_unused(Type type, const TokenLayout& layout, const AttentionShape& s, int64_t heads,
                    int64_t dimension, char* stored) {
-  for (int64_t b = 0; b < s.batch && !s.keys_used.empty(); ++b) {
-    const int64_t room = s.key_counts.empty() ? s.keys : s.key_counts[size_t(b)];
-    for (int64_t j = s.keys_of(b); j < room; ++j)
-      for (int64_t g = 0; g < heads; ++g)
-        std::memset(stored + (layout.row(b, j, g) * layout.ld() + layout.column(g)) * size_of(type), 0xff,
-                    size_t(dimension * size_of(type)));
-  }
+  if (s.keys_used.empty() && !layout.paged()) return;
+  const int64_t bytes = dimension * size_of(type), in_row = layout.columns() / dimension; // heads of a row
+  std::vector<bool> used(size_t(layout.rows()));
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t j = 0; j < s.keys_of(b); ++j)
+      for (int64_t g = 0; g < heads; g += in_row) used[size_t(layout.row(b, j, g))] = true;
+  for (int64_t r = 0; r < layout.rows(); ++r)
+    if (!used[size_t(r)]) std::memset(stored + r * layout.ld() * size_of(type), 0xff, size_t(in_row * bytes));
 }
 
 } // namespace deepgen

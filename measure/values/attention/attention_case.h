@@ -23,7 +23,7 @@ std::vector<AttentionCase> cases_for(const Attention&);
 double case_bytes(const Attention&);
 
 /// The operand as a call finds it in memory, from the first element to the last; every byte between elements,
-/// and of keys that do not count, is 0xff, a NaN.
+/// and of keys that do not count or pages that no entry has, is 0xff, a NaN.
 std::vector<char> stored(Type, const TokenLayout&, const PageBuffer& dense);
 void poison_unused(Type, const TokenLayout&, const AttentionShape&, int64_t heads, int64_t dimension,
                    char* stored);

@@ -1,5 +1,6 @@
 #include "measure/values/attention/attention_expected.h"
 
+#include "measure/values/attention/attention_products.h"
 #include "measure/values/stored_values.h"
 
 #include <algorithm>
@@ -9,23 +10,13 @@
 namespace deepgen {
 namespace {
 
-constexpr double kUnit = 0x1p-24;
+constexpr double kAttentionUnit = 0x1p-24;
+constexpr int64_t kMostScores = int64_t(1) << 21, kFewestRows = 16; ///< of a chunk of rows
 
-std::vector<double> as_numbers(Type type, const PageBuffer& buffer, const TokenLayout& layout) {
-  std::vector<double> list(size_t(layout.rows() * layout.columns()));
-  for (size_t i = 0; i < list.size(); ++i) list[i] = decoded(type, buffer.data(), int64_t(i));
-  return list;
-}
-
-const double* at(const std::vector<double>& list, const TokenLayout& layout, int64_t entry, int64_t token,
-                 int64_t head) {
-  return list.data() + layout.row(entry, token, head) * layout.columns() + layout.column(head);
-}
-
-double dot(const double* x, const double* y, int64_t n) {
+double key_norm(const double* x, int64_t n) {
   double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += x[i] * y[i];
-  return sum;
+  for (int64_t i = 0; i < n; ++i) sum += x[i] * x[i];
+  return std::sqrt(sum);
 }
 
 double in_units(double found, double expected, double tolerance) {
@@ -38,7 +29,7 @@ double in_units(double found, double expected, double tolerance) {
 
 double ExpectedAttention::error_of_out(const Attention& p, int64_t d, double found) const {
   const double y = value[size_t(d)], dy = tolerance[size_t(d)];
-  const double half = p.out == Type::f16 ? 0x1p-11 : p.out == Type::bf16 ? 0x1p-8 : kUnit;
+  const double half = p.out == Type::f16 ? 0x1p-11 : p.out == Type::bf16 ? 0x1p-8 : kAttentionUnit;
   const double smallest = p.out == Type::f16 ? 0x1p-24 : FLT_MIN;
   return in_units(found, y, dy == 0 && y == 0 ? 0 : dy + half * (std::fabs(y) + dy) + smallest);
 }
@@ -46,8 +37,7 @@ double ExpectedAttention::error_of_out(const Attention& p, int64_t d, double fou
 double ExpectedAttention::error_of_lse(double found) const { return in_units(found, lse, lse_tolerance); }
 
 AttentionReference::AttentionReference(const Attention& p, const AttentionInputs& in, Type weights)
-    : p_(p), in_(in), scale_(double(float(in.shape.scale_of(p)))), q_(as_numbers(p.q, in.q, in.q_layout)),
-      k_(as_numbers(p.kv, in.key, in.key_layout)), v_(as_numbers(p.kv, in.value, in.value_layout)) {
+    : p_(p), in_(in), scale_(double(float(in.shape.scale_of(p)))) {
   if (weights == Type::bf16) weight_unit_ = 0x1p-8;
   if (weights == Type::f16) weight_unit_ = 0x1p-11, smallest_weight_ = 0x1p-25;
 }
@@ -70,44 +60,155 @@ std::pair<int64_t, int64_t> AttentionReference::seen(int64_t entry, int64_t toke
   return {0, keys};
 }
 
-ExpectedAttention AttentionReference::row(int64_t entry, int64_t token, int64_t head) const {
-  const auto [from, to] = seen(entry, token);
-  const int64_t g = head / p_.group(), count = std::max<int64_t>(0, to - from);
-  const double* q = at(q_, in_.q_layout, entry, token, head);
-  const double norm = std::sqrt(dot(q, q, p_.head_dim)), softcap = in_.shape.softcap;
-  std::vector<double> score(size_t(count), 0), error(size_t(count), 0);
-  double most = p_.sink ? double(in_.sink[size_t(head)]) : -INFINITY;
-  for (int64_t j = 0; j < count; ++j) {
-    const double* k = at(k_, in_.key_layout, entry, from + j, g);
-    double s = scale_ * dot(q, k, p_.head_dim);
-    double ds = (8 + 4 * std::sqrt(double(p_.head_dim))) * kUnit * std::fabs(scale_) * norm *
-                std::sqrt(dot(k, k, p_.head_dim));
-    if (softcap != 0) s = softcap * std::tanh(s / softcap), ds += 8 * kUnit * softcap;
-    score[size_t(j)] = s, error[size_t(j)] = ds, most = std::max(most, s);
+/// Some rows of an entry and of one head of K and V: all keys pass by once for their scores, and once for
+/// their values.
+class AttentionReference::Chunk {
+public:
+  Chunk(const AttentionReference& r, int64_t entry, int64_t g, const Row* first, int64_t count)
+      : r_(r), p_(r.p_), in_(r.in_), entry_(entry), g_(g), keys_(in_.shape.keys_of(entry)),
+        value_ld_(padded(p_.value_dim)) {
+    for (int64_t i = 0; i < count; ++i) add(first[i]);
   }
-  ExpectedAttention out;
-  out.value.assign(size_t(p_.value_dim), 0), out.tolerance.assign(size_t(p_.value_dim), 0);
-  out.lse = most;
-  if (most == -INFINITY) return out;
-  const double sums = (8 + std::sqrt(double(count))) * kUnit;
-  double sum = p_.sink ? std::exp(double(in_.sink[size_t(head)]) - most) : 0, sum_error = sum * 8 * kUnit;
-  for (int64_t j = 0; j < count; ++j) {
-    const double s = score[size_t(j)], weight = std::exp(s - most);
-    const double relative =
-        error[size_t(j)] + 2 * kUnit * (std::fabs(s) + std::fabs(most)) + 4 * kUnit + sums;
-    sum += weight, sum_error += weight * relative;
-    const double* v = at(v_, in_.value_layout, entry, from + j, g);
-    for (int64_t d = 0; d < p_.value_dim; ++d) {
-      out.value[size_t(d)] += weight * v[d];
-      out.tolerance[size_t(d)] += (weight * (relative + weight_unit_) + smallest_weight_) * std::fabs(v[d]);
+
+  std::vector<ExpectedAttention> expected() {
+    scores();
+    for (Line& line : lines_) begin(line);
+    weigh();
+    std::vector<ExpectedAttention> out;
+    for (Line& line : lines_) out.push_back(end(line));
+    return out;
+  }
+
+private:
+  struct Line {
+    int64_t head, from, to;
+    std::vector<double> q, score, value, tolerance;
+    double norm = 0, most = -INFINITY, sum = 0, sum_error = 0;
+    int64_t seen() const { return std::max<int64_t>(0, to - from); }
+  };
+
+  static int64_t padded(int64_t n) { return (n + value_step - 1) / value_step * value_step; }
+
+  void add(const Row& row) {
+    const auto [from, to] = r_.seen(entry_, row.token);
+    Line line{row.head, from, to, std::vector<double>(size_t(p_.head_dim)), {}, {}, {}};
+    const TokenLayout& layout = in_.q_layout;
+    decode(p_.q, in_.q.data(),
+           layout.row(entry_, row.token, row.head) * layout.columns() + layout.column(row.head), p_.head_dim,
+           line.q.data());
+    line.norm = key_norm(line.q.data(), p_.head_dim);
+    line.score.assign(size_t((keys_ + panel_keys - 1) / panel_keys * panel_keys), 0);
+    line.value.assign(size_t(value_ld_), 0), line.tolerance.assign(size_t(value_ld_), 0);
+    lines_.push_back(std::move(line));
+  }
+
+  bool any_sees(int64_t first) const {
+    return std::ranges::any_of(
+        lines_, [&](const Line& x) { return x.from < x.to && x.from < first + panel_keys && x.to > first; });
+  }
+
+  void key(const PageBuffer& buffer, const TokenLayout& layout, int64_t token, int64_t columns,
+           double* to) const {
+    decode(p_.kv, buffer.data(), layout.row(entry_, token, g_) * layout.columns() + layout.column(g_),
+           columns, to);
+  }
+
+  void scores() {
+    std::vector<double> panel(size_t(panel_keys * p_.head_dim), 0), row(size_t(p_.head_dim));
+    norms_.assign(size_t(keys_), 0);
+    for (int64_t first = 0; first < keys_; first += panel_keys) {
+      if (!any_sees(first)) continue;
+      for (int64_t j = 0; j < std::min(panel_keys, keys_ - first); ++j) {
+        key(in_.key, in_.key_layout, first + j, p_.head_dim, row.data());
+        norms_[size_t(first + j)] = key_norm(row.data(), p_.head_dim);
+        for (int64_t d = 0; d < p_.head_dim; ++d) panel[size_t(d * panel_keys + j)] = row[size_t(d)];
+      }
+      for (Line& line : lines_)
+        products_with_panel(line.q.data(), panel.data(), p_.head_dim, line.score.data() + first);
     }
   }
-  for (int64_t d = 0; d < p_.value_dim; ++d) {
-    double &y = out.value[size_t(d)], &dy = out.tolerance[size_t(d)];
-    y /= sum, dy = dy / sum + std::fabs(y) * (sum_error / sum + 4 * kUnit) + FLT_MIN * count;
+
+  /// Scores as the softmax takes them, and their greatest.
+  void begin(Line& line) {
+    const double softcap = in_.shape.softcap;
+    if (p_.sink) line.most = double(in_.sink[size_t(line.head)]);
+    for (int64_t j = line.from; j < line.to; ++j) {
+      double& s = line.score[size_t(j)];
+      s *= r_.scale_;
+      if (softcap != 0) s = softcap * std::tanh(s / softcap);
+      line.most = std::max(line.most, s);
+    }
+    if (p_.sink) line.sum = std::exp(double(in_.sink[size_t(line.head)]) - line.most);
+    line.sum_error = line.sum * 8 * kAttentionUnit;
   }
-  out.lse = most + std::log(sum);
-  out.lse_tolerance = sum_error / sum + 8 * kUnit * (1 + std::fabs(most) + std::fabs(out.lse));
+
+  void weigh() {
+    std::vector<double> values(size_t(panel_keys * value_ld_), 0);
+    for (int64_t first = 0; first < keys_; first += panel_keys) {
+      if (!any_sees(first)) continue;
+      const int64_t count = std::min(panel_keys, keys_ - first);
+      for (int64_t j = 0; j < count; ++j)
+        key(in_.value, in_.value_layout, first + j, p_.value_dim, values.data() + j * value_ld_);
+      for (Line& line : lines_) weigh(line, first, count, values.data());
+    }
+  }
+
+  void weigh(Line& line, int64_t first, int64_t count, const double* values) const {
+    const int64_t from = std::max(line.from, first), to = std::min(line.to, first + count);
+    if (from >= to) return;
+    double weights[panel_keys], errors[panel_keys];
+    const double dot = (8 + 4 * std::sqrt(double(p_.head_dim))) * kAttentionUnit * std::fabs(r_.scale_) *
+                       line.norm,
+                 cap = 8 * kAttentionUnit * in_.shape.softcap,
+                 sums = (8 + std::sqrt(double(line.seen()))) * kAttentionUnit + 4 * kAttentionUnit;
+    for (int64_t j = from; j < to; ++j) {
+      const double s = line.score[size_t(j)], weight = std::exp(s - line.most);
+      const double relative =
+          dot * norms_[size_t(j)] + cap + 2 * kAttentionUnit * (std::fabs(s) + std::fabs(line.most)) + sums;
+      line.sum += weight, line.sum_error += weight * relative;
+      weights[j - from] = weight;
+      errors[j - from] = weight * (relative + r_.weight_unit_) + r_.smallest_weight_;
+    }
+    add_weighed(weights, errors, to - from, values + (from - first) * value_ld_, value_ld_, line.value.data(),
+                line.tolerance.data());
+  }
+
+  ExpectedAttention end(Line& line) const {
+    ExpectedAttention out;
+    out.value = std::move(line.value), out.tolerance = std::move(line.tolerance);
+    out.value.resize(size_t(p_.value_dim)), out.tolerance.resize(size_t(p_.value_dim));
+    out.lse = line.most;
+    if (line.most == -INFINITY) return out;
+    const double sum = line.sum;
+    for (int64_t d = 0; d < p_.value_dim; ++d) {
+      double &y = out.value[size_t(d)], &dy = out.tolerance[size_t(d)];
+      y /= sum;
+      dy = dy / sum + std::fabs(y) * (line.sum_error / sum + 4 * kAttentionUnit) +
+           FLT_MIN * double(line.seen());
+    }
+    out.lse = line.most + std::log(sum);
+    out.lse_tolerance =
+        line.sum_error / sum + 8 * kAttentionUnit * (1 + std::fabs(line.most) + std::fabs(out.lse));
+    return out;
+  }
+
+  const AttentionReference& r_;
+  const Attention& p_;
+  const AttentionInputs& in_;
+  const int64_t entry_, g_, keys_, value_ld_;
+  std::vector<Line> lines_;
+  std::vector<double> norms_; ///< of keys
+};
+
+std::vector<ExpectedAttention> AttentionReference::rows(int64_t entry, int64_t g,
+                                                        const std::vector<Row>& rows) const {
+  const int64_t keys = std::max<int64_t>(1, in_.shape.keys_of(entry));
+  const int64_t step = std::max(kFewestRows, kMostScores / keys), count = int64_t(rows.size());
+  std::vector<ExpectedAttention> out;
+  for (int64_t first = 0; first < count; first += step)
+    for (ExpectedAttention& x :
+         Chunk(*this, entry, g, rows.data() + first, std::min(step, count - first)).expected())
+      out.push_back(std::move(x));
   return out;
 }
 

@@ -10,6 +10,9 @@
 
 #include "measure/values/attention/attention_inputs.h"
 
+#include <utility>
+#include <vector>
+
 namespace deepgen {
 
 struct ExpectedAttention {
@@ -21,22 +24,28 @@ struct ExpectedAttention {
   double error_of_lse(double found) const;
 };
 
-/// Of one call; keeps its operands as f64.
+/// Of one call, whose operands it reads.
 class AttentionReference {
 public:
   /// `weights`: the type to which weights are rounded where they multiply values.
   AttentionReference(const Attention&, const AttentionInputs&, Type weights = Type::f32);
 
-  ExpectedAttention row(int64_t entry, int64_t token, int64_t head) const;
+  struct Row {
+    int64_t token, head;
+  };
+  /// Of rows of an entry whose heads share head `g` of K and V, in their order. Keys become f64 once for many
+  /// rows.
+  std::vector<ExpectedAttention> rows(int64_t entry, int64_t g, const std::vector<Row>&) const;
   /// The keys that a token of an entry sees: {from, to}.
   std::pair<int64_t, int64_t> seen(int64_t entry, int64_t token) const;
 
 private:
+  class Chunk;
+
   Attention p_;
   const AttentionInputs& in_;
   double scale_;                                 ///< as the f32 that a kernel gets
   double weight_unit_ = 0, smallest_weight_ = 0; ///< of their rounding
-  std::vector<double> q_, k_, v_;
 };
 
 } // namespace deepgen

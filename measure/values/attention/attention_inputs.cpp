@@ -1,5 +1,6 @@
 #include "measure/values/attention/attention_inputs.h"
 
+#include "measure/values/attention/host_threads.h"
 #include "measure/values/stored_values.h"
 
 #include <algorithm>
@@ -18,9 +19,13 @@ std::vector<int32_t> offsets_of(const std::vector<int32_t>& counts) {
 }
 
 PageBuffer random_values(Type type, const TokenLayout& layout, int colour, uint64_t seed, double magnitude) {
+  constexpr int64_t piece = int64_t(1) << 18;                                   // of a thread
   const int64_t count = std::max<int64_t>(1, layout.rows()) * layout.columns(); // a row where a call has none
   PageBuffer buffer(size_t(count * size_of(type)), colour);
-  for (int64_t i = 0; i < count; ++i) encode(type, magnitude * uniform(seed, uint64_t(i)), buffer.data(), i);
+  on_host_threads((count + piece - 1) / piece, [&](int64_t part) {
+    for (int64_t i = part * piece; i < std::min(count, (part + 1) * piece); ++i)
+      encode(type, magnitude * uniform(seed, uint64_t(i)), buffer.data(), i);
+  });
   return buffer;
 }
 
@@ -44,15 +49,26 @@ TokenLayout::TokenLayout(const AttentionShape& s, const std::vector<int32_t>& co
   first_.assign(offsets.begin(), offsets.end());
 }
 
+TokenLayout::TokenLayout(const AttentionShape& s, const AttentionPages& pages, int64_t heads,
+                         int64_t dimension)
+    : TokenLayout(s, s.key_counts, s.keys, heads, dimension) {
+  if (!pages.size) return;
+  first_.clear(), table_ = pages.table, table_stride_ = pages.stride;
+  tokens_ = pages.size, total_ = pages.count * pages.size;
+}
+
 int64_t TokenLayout::row(int64_t entry, int64_t token, int64_t head) const {
+  if (table_stride_) {
+    const int64_t page = table_[size_t(entry * table_stride_ + token / tokens_)], within = token % tokens_;
+    return by_head_ ? (page * heads_ + head) * tokens_ + within : page * tokens_ + within;
+  }
   if (packed()) return first_[size_t(entry)] + token + (by_head_ ? head * total_ : 0);
   return by_head_ ? (entry * heads_ + head) * tokens_ + token : entry * tokens_ + token;
 }
 
 AttentionInputs::AttentionInputs(const Attention& p, const AttentionShape& s, uint64_t seed)
-    : shape(s), q_layout(s, s.query_counts, s.queries, p.heads, p.head_dim),
-      key_layout(s, s.key_counts, s.keys, p.kv_heads, p.head_dim),
-      value_layout(s, s.key_counts, s.keys, p.kv_heads, p.value_dim),
+    : shape(s), pages(p, s, 4 * seed + 7), q_layout(s, s.query_counts, s.queries, p.heads, p.head_dim),
+      key_layout(s, pages, p.kv_heads, p.head_dim), value_layout(s, pages, p.kv_heads, p.value_dim),
       out_layout(s, s.query_counts, s.queries, p.heads, p.value_dim),
       q(random_values(p.q, q_layout, 1, 4 * seed, s.magnitude)),
       key(random_values(p.kv, key_layout, 2, 4 * seed + 1, 1)),
@@ -91,6 +107,9 @@ SlotValues values_of(const Attention& p, const AttentionCall& x) {
   values[DEEPGEN_ARG_QUERY_OFFSETS] = argument(x.query_offsets);
   values[DEEPGEN_ARG_KEY_OFFSETS] = argument(x.key_offsets);
   values[DEEPGEN_ARG_KEYS_USED] = argument(x.keys_used);
+  values[DEEPGEN_ARG_PAGE_TABLE] = argument(x.page_table);
+  if (p.paged())
+    values[DEEPGEN_ARG_PAGE_TABLE_STRIDE] = uint64_t((s.keys + p.page_size - 1) / p.page_size + s.table_gap);
   values[DEEPGEN_ARG_SCORE_SCALE] = argument(s.scale_of(p), Type::f32);
   values[DEEPGEN_ARG_SOFTCAP] = argument(s.softcap, Type::f32);
   values[DEEPGEN_ARG_WINDOW_LEFT] = uint64_t(s.left), values[DEEPGEN_ARG_WINDOW_RIGHT] = uint64_t(s.right);

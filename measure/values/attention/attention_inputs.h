@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/problem/attention.h"
+#include "measure/values/attention/attention_pages.h"
 #include "measure/values/inputs.h"
 #include "measure/values/loader.h"
 
@@ -20,7 +21,10 @@ struct AttentionShape {
   double magnitude = 8; ///< of Q; K and V are in [-1, 1)
   /// With varlen: of each entry; empty: all have queries, keys.
   std::vector<int32_t> query_counts, key_counts, keys_used;
+  bool shared_pages = false; ///< with pages: entries have some in common
+  int64_t table_gap = 0;     ///< ids behind an entry's in the table
 
+  bool operator==(const AttentionShape&) const = default;
   int64_t queries_of(int64_t entry) const {
     return query_counts.empty() ? queries : query_counts[size_t(entry)];
   }
@@ -36,7 +40,10 @@ public:
   /// `counts`: of the entries, one behind the other; empty: each has `tokens`.
   TokenLayout(const AttentionShape&, const std::vector<int32_t>& counts, int64_t tokens, int64_t heads,
               int64_t dimension);
+  /// Of keys or values: where `pages` are, pages instead of entries.
+  TokenLayout(const AttentionShape&, const AttentionPages& pages, int64_t heads, int64_t dimension);
 
+  bool paged() const { return table_stride_ > 0; }
   int64_t rows() const { return by_head_ ? total_ * heads_ : total_; }
   int64_t columns() const { return by_head_ ? dimension_ : heads_ * dimension_; }
   int64_t ld() const { return columns() + gap_; }
@@ -44,6 +51,7 @@ public:
   int64_t column(int64_t head) const { return by_head_ ? 0 : head * dimension_; }
   int64_t token_stride() const { return ld(); }
   int64_t head_stride() const { return by_head_ ? (packed() ? total_ : tokens_) * ld() : dimension_; }
+  /// With pages: from page to page.
   int64_t entry_stride() const { return packed() ? 0 : tokens_ * ld() * (by_head_ ? heads_ : 1); }
 
 private:
@@ -51,6 +59,8 @@ private:
   bool by_head_;
   int64_t tokens_, heads_, dimension_, gap_, total_;
   std::vector<int64_t> first_; ///< token of each entry
+  std::vector<int32_t> table_; ///< ids of pages, `table_stride_` of an entry; empty: there are none
+  int64_t table_stride_ = 0;
 };
 
 /// What a call of an attention gets.
@@ -60,6 +70,7 @@ struct AttentionCall {
   float* lse = nullptr; ///< [entry, head, token], or [token, head] where entries are packed
   const float* sink = nullptr;
   const int32_t *query_offsets = nullptr, *key_offsets = nullptr, *keys_used = nullptr;
+  const int32_t* page_table = nullptr;
   const TokenLayout *q_layout = nullptr, *key_layout = nullptr, *value_layout = nullptr,
                     *out_layout = nullptr;
   const AttentionShape* shape = nullptr;
@@ -72,6 +83,7 @@ struct AttentionInputs {
   AttentionInputs(const Attention&, const AttentionShape&, uint64_t seed);
 
   AttentionShape shape;
+  AttentionPages pages;
   TokenLayout q_layout, key_layout, value_layout, out_layout;
   PageBuffer q, key, value;
   std::vector<float> sink;

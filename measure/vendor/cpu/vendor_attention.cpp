@@ -62,6 +62,7 @@ std::string VendorAttention::why_not(const Attention& p) {
   if (p.q != Type::f32 || p.kv != Type::f32 || p.out != Type::f32)
     return "no vendor baseline: OpenBLAS has no products of these types";
   if (p.softcap || p.sink) return "no vendor baseline of a softmax with softcap or sink";
+  if (p.paged()) return "no vendor baseline: OpenBLAS multiplies no matrix whose rows lie in pages";
   return "";
 }
 

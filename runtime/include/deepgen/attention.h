@@ -44,6 +44,11 @@ typedef struct DEEPGEN_VERSIONED deepgen_attention_args {
       DEEPGEN_DEFAULT(-1);                  /* keys on both sides of a query's own; -1: all. Of MASK window */
   void* workspace DEEPGEN_DEFAULT(nullptr); /* as of deepgen_gemm_args */
   size_t workspace_bytes DEEPGEN_DEFAULT(0);
+  /* Of a function with PAGED, whose K and V are pages of so many tokens: key_batch and value_batch are the
+     distances of pages then. Key j of entry b is token j % size of the page page_table[b * page_table_stride
+     + j / size]. Of an entry's pages those with a key that counts are read. 0: as many as max_keys take. */
+  const int32_t* page_table DEEPGEN_DEFAULT(nullptr);
+  int64_t page_table_stride DEEPGEN_DEFAULT(0);
 } deepgen_attention_args;
 
 #define DEEPGEN_ATTENTION_ARGS                                                                               \
@@ -80,6 +85,8 @@ typedef struct DEEPGEN_VERSIONED deepgen_attention_args {
    0.0,                                                                                                      \
    -1,                                                                                                       \
    -1,                                                                                                       \
+   NULL,                                                                                                     \
+   0,                                                                                                        \
    NULL,                                                                                                     \
    0}
 

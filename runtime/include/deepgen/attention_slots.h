@@ -33,6 +33,8 @@
   X(SCORE_SCALE, "score_scale") /* the bits of an f32 */                                                     \
   X(SOFTCAP, "softcap")         /* the same; 0: none */                                                      \
   X(WINDOW_LEFT, "window_left") /* int64; negative: no end */                                                \
-  X(WINDOW_RIGHT, "window_right")
+  X(WINDOW_RIGHT, "window_right")                                                                            \
+  X(PAGE_TABLE, "page_table") /* int32: pages of each entry; a batch stride of K and V is that of pages */   \
+  X(PAGE_TABLE_STRIDE, "page_table_stride") /* int64, from one entry's to the next */
 
 #endif

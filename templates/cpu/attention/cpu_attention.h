@@ -36,6 +36,7 @@ public:
   std::string name() const override { return "cpu_attention"; }
   int64_t revision() const override { return 1; }
   std::string why_not(const Attention&, const std::string& arch) const override;
+  bool serves_pages() const override { return true; }
   std::vector<Parameter> parameters(const Attention&, const Device&) const override;
   std::string why_illegal(const Attention&, const Device&, const Config&) const override;
   bool dead_end(const Attention&, const Device&, const Config&, size_t assigned) const override;

@@ -25,7 +25,10 @@ std::vector<std::string> attention_args(const Attention& p) {
       "value_batch", "out_token", "out_head",  "out_batch", "score_scale"};
   if (p.lse) args.insert(args.end(), {"lse", "lse_token", "lse_head", "lse_batch"});
   if (p.sink) args.push_back("sink");
-  if (p.varlen) args.insert(args.end(), {"query_offsets", "key_offsets", "keys_used"});
+  if (p.varlen) args.push_back("query_offsets");
+  if (p.varlen && !p.paged()) args.push_back("key_offsets");
+  if (p.varlen || p.paged()) args.push_back("keys_used");
+  if (p.paged()) args.insert(args.end(), {"page_table", "page_table_stride"});
   if (p.softcap) args.push_back("softcap");
   if (p.mask == AttentionMask::window) args.insert(args.end(), {"window_left", "window_right"});
   return args;
@@ -69,31 +72,31 @@ private:
   Value integer(const std::string& name) { return ir.load(ir.i64, address(name), 8); }
   Value number(const std::string& name) { return ir.load(ir.element, address(name), 8); }
 
-  /// table[index], an int32.
-  Value entry_of(Value table, Value index) {
-    mlir::Type i32 = ir.b.getI32Type();
-    Value at = mlir::LLVM::GEPOp::create(ir.b, ir.loc, ir.pointer, i32, table, mlir::ValueRange{index});
-    return mlir::arith::ExtSIOp::create(ir.b, ir.loc, ir.i64, ir.load(i32, at, 4));
-  }
   /// {first, count} by a table of offsets, or {0, count} where it is null.
   Values span(const std::string& offsets, Value b, Value count) {
     return ir.branch(
         ir.not_equal(integer(offsets), ir.constant(0)), {ir.i64, ir.i64},
         [&] {
-          Value table = pointer(offsets), first = entry_of(table, b);
-          return Values{first, ir.sub(entry_of(table, plus(ir, b, 1)), first)};
+          Value table = pointer(offsets), first = int32_at(ir, table, b);
+          return Values{first, ir.sub(int32_at(ir, table, plus(ir, b, 1)), first)};
         },
         [&] { return Values{ir.constant(0), count}; });
   }
   Entry entry(Value b) {
     Entry e{integer("m"), integer("n"), ir.constant(0), ir.constant(0)};
-    if (!p.varlen) return e;
-    const Values q = span("query_offsets", b, e.queries), k = span("key_offsets", b, e.keys);
-    e.first_query = q[0], e.queries = q[1], e.first_key = k[0], e.keys = k[1];
+    if (p.varlen) {
+      const Values q = span("query_offsets", b, e.queries);
+      e.first_query = q[0], e.queries = q[1];
+    }
+    if (p.varlen && !p.paged()) {
+      const Values k = span("key_offsets", b, e.keys);
+      e.first_key = k[0], e.keys = k[1];
+    }
+    if (!p.varlen && !p.paged()) return e;
     e.keys = ir.branch(
         ir.not_equal(integer("keys_used"), ir.constant(0)), {ir.i64},
         [&] {
-          Value used = larger(ir, entry_of(pointer("keys_used"), b), ir.constant(0));
+          Value used = larger(ir, int32_at(ir, pointer("keys_used"), b), ir.constant(0));
           return Values{ir.min(used, e.keys)};
         },
         [&] { return Values{e.keys}; })[0];
@@ -104,6 +107,18 @@ private:
   Value start(const std::string& name, Type type, Value b, Value first, Value head) {
     Value offset = ir.add(ir.mul(b, integer(name + "_batch")), ir.mul(first, integer(name + "_token")));
     return element_at(ir, type, pointer(name), ir.add(offset, ir.mul(head, integer(name + "_head"))));
+  }
+  /// The same of keys or values; with pages, of the first page.
+  Value keys_start(const std::string& name, Value b, Value first, Value g) {
+    if (!p.paged()) return start(name, p.kv, b, first, g);
+    return element_at(ir, p.kv, pointer(name), ir.mul(g, integer(name + "_head")));
+  }
+  /// What packing a block that begins with key j of entry b takes beside the rest.
+  Values pages(const std::string& name, Value b, Value j) {
+    Value first = ir.mul(b, integer("page_table_stride"));
+    Value table = mlir::LLVM::GEPOp::create(ir.b, ir.loc, ir.pointer, ir.b.getI32Type(),
+                                            pointer("page_table"), mlir::ValueRange{first});
+    return {table, integer(name + "_batch"), j};
   }
   Value scratch(Value base, int64_t at, Value index, int64_t each) {
     return ir.at(ir.at(base, at), ir.mul(index, each));
@@ -244,15 +259,20 @@ private:
     ir.call(begin_function(), {args, base, q, sink, first, valid, padded, e.keys, shift});
     Value from = bound(base, t.from_at, ir.constant(0));
     Value to = bound(base, t.to_at, ir.sub(valid, ir.constant(1)));
-    Value keys = start("key", p.kv, b, e.first_key, g), values = start("value", p.kv, b, e.first_key, g);
+    Value keys = keys_start("key", b, e.first_key, g), values = keys_start("value", b, e.first_key, g);
     const std::string pack_keys = pack_keys_function(ir, p, t), pack_values = pack_values_function(ir, p, t);
     Value key_token = integer("key_token"), value_token = integer("value_token");
     ir.loop(ir.sub(from, ir.remainder(from, t.bk)), to, t.bk, [&](Value j) {
       Value count = ir.min(ir.constant(t.bk), ir.sub(to, j));
-      ir.call(pack_keys,
-              {element_at(ir, p.kv, keys, ir.mul(j, key_token)), key_token, ir.at(base, t.keys_at), count});
-      ir.call(pack_values, {element_at(ir, p.kv, values, ir.mul(j, value_token)), value_token,
-                            ir.at(base, t.values_at), count});
+      const auto pack = [&](const std::string& function, const char* name, Value from, Value token,
+                            int64_t destination) {
+        Value first = p.paged() ? from : element_at(ir, p.kv, from, ir.mul(j, token));
+        Values operands = {first, token, ir.at(base, destination), count};
+        if (p.paged()) operands.append(pages(name, b, j));
+        ir.call(function, operands);
+      };
+      pack(pack_keys, "key", keys, key_token, t.keys_at);
+      pack(pack_values, "value", values, value_token, t.values_at);
       ir.loop(ir.constant(0), strips, 1, [&](Value s) { strip(base, ir.mul(s, t.mr), j, count); });
     });
     ir.call(end_function(), {args, base, out, lse, first, valid});

@@ -23,11 +23,14 @@ std::string softmax_function(Ir&, const AttentionTiling&, bool masked);
 std::string weigh_function(Ir&, const AttentionTiling&);
 
 /// (keys, stride, panels, count): copies `count` keys, at least one, into panels of whole register tiles; the
-/// last key stands for those that do not exist.
+/// last key stands for those that do not exist. With pages (table, page_stride, first) follow: the entry's
+/// ids of pages, elements from page to page, and the number of the first key.
 std::string pack_keys_function(Ir&, const Attention&, const AttentionTiling&);
 
-/// (values, stride, destination, count)
+/// (values, stride, destination, count), and with pages as above
 std::string pack_values_function(Ir&, const Attention&, const AttentionTiling&);
+
+Value int32_at(Ir&, Value table, Value index); ///< as i64
 
 /// Addition where an operand may be negative.
 Value plus(Ir&, Value, Value);

@@ -6,6 +6,7 @@
 #include "templates/cpu/rows/cpu_rows_math.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <limits>
@@ -195,7 +196,29 @@ void weigh_vectors(Ir& ir, const AttentionTiling& t, mlir::ValueRange parameters
     for (int64_t j = 0; j < vectors; ++j) ir.store_vector(sums[size_t(r * vectors + j)], sum_at(r, j), lanes);
 }
 
+/// The parameters of the two functions that pack.
+llvm::SmallVector<mlir::Type> packing_types(Ir& ir, const Attention& p) {
+  llvm::SmallVector<mlir::Type> types = {ir.pointer, ir.i64, ir.pointer, ir.i64};
+  if (p.paged()) types.append({ir.pointer, ir.i64, ir.i64});
+  return types;
+}
+
+/// Elements from the first address to a key of the block, of the same functions.
+Value key_offset(Ir& ir, const Attention& p, mlir::ValueRange x, Value key) {
+  if (!p.paged()) return ir.mul(key, x[1]);
+  Value token = plus(ir, x[6], key);
+  Value page = arith::DivUIOp::create(ir.b, ir.loc, token, ir.constant(p.page_size));
+  Value id = int32_at(ir, x[4], page);
+  return plus(ir, ir.mul(id, x[5]), ir.mul(ir.remainder(token, p.page_size), x[1]));
+}
+
 } // namespace
+
+Value int32_at(Ir& ir, Value table, Value index) {
+  mlir::Type i32 = ir.b.getI32Type();
+  Value at = mlir::LLVM::GEPOp::create(ir.b, ir.loc, ir.pointer, i32, table, mlir::ValueRange{index});
+  return arith::ExtSIOp::create(ir.b, ir.loc, ir.i64, ir.load(i32, at, 4));
+}
 
 Value plus(Ir& ir, Value x, Value y) { return arith::AddIOp::create(ir.b, ir.loc, x, y); }
 Value plus(Ir& ir, Value x, int64_t y) { return plus(ir, x, ir.constant(y)); }
@@ -267,12 +290,12 @@ std::string weigh_function(Ir& ir, const AttentionTiling& t) {
 std::string pack_keys_function(Ir& ir, const Attention& p, const AttentionTiling& t) {
   const char* name = "pack_keys";
   const int64_t lanes = t.isa.lanes(), whole = p.head_dim / lanes * lanes;
-  ir.function(name, {ir.pointer, ir.i64, ir.pointer, ir.i64}, true, [&](mlir::ValueRange x) {
+  ir.function(name, packing_types(ir, p), true, [&](mlir::ValueRange x) {
     Value last = ir.sub(x[3], ir.constant(1));
     ir.loop(ir.constant(0), ir.mul(quotient(ir, x[3], t.panel), t.nv), 1, [&](Value vector) {
       Values rows;
       for (int64_t w = 0; w < lanes; ++w)
-        rows.push_back(ir.mul(ir.min(ir.add(ir.mul(vector, lanes), w), last), x[1]));
+        rows.push_back(key_offset(ir, p, x, ir.min(ir.add(ir.mul(vector, lanes), w), last)));
       Value panel = mlir::arith::DivUIOp::create(ir.b, ir.loc, vector, ir.constant(t.nv));
       Value to =
           ir.at(ir.at(x[2], ir.mul(panel, t.panel * p.head_dim)), ir.mul(ir.remainder(vector, t.nv), lanes));
@@ -294,9 +317,9 @@ std::string pack_keys_function(Ir& ir, const Attention& p, const AttentionTiling
 std::string pack_values_function(Ir& ir, const Attention& p, const AttentionTiling& t) {
   const char* name = "pack_values";
   const int64_t lanes = t.isa.lanes();
-  ir.function(name, {ir.pointer, ir.i64, ir.pointer, ir.i64}, true, [&](mlir::ValueRange x) {
+  ir.function(name, packing_types(ir, p), true, [&](mlir::ValueRange x) {
     ir.loop(ir.constant(0), x[3], 1, [&](Value k) {
-      Value from = ir.mul(k, x[1]), to = ir.at(x[2], ir.mul(k, t.value_ld));
+      Value from = key_offset(ir, p, x, k), to = ir.at(x[2], ir.mul(k, t.value_ld));
       for (int64_t j = 0; j < t.value_ld; j += lanes) {
         Value address = element_at(ir, p.kv, x[0], ir.add(from, j));
         ir.store_vector(load_values(ir, p.kv, address, std::min(lanes, p.value_dim - j)), ir.at(to, j),

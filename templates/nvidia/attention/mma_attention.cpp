@@ -10,12 +10,15 @@
 namespace deepgen {
 namespace {
 
-enum Index { kRows, kWarps, kKeys, kStages, kHold, kPack, kAlign, kResident, kParameters };
-constexpr std::string_view kNames[] = {"rows", "warps", "keys",  "stages",
-                                       "hold", "pack",  "align", "resident"};
+enum Index { kRows, kWarps, kKeys, kStages, kHold, kPack, kAlign, kResident, kSplits, kParameters };
+constexpr std::string_view kNames[] = {"rows", "warps", "keys",     "stages", "hold",
+                                       "pack", "align", "resident", "splits"};
 constexpr int64_t kMostValueDim = 256; ///< whose sums fit into the registers of a warp with 16 rows
 constexpr int64_t kMostPackedRows = int64_t(1) << 30; ///< of an entry, counted in 32 bits
 constexpr int64_t kMostEntries = 65535;               ///< of a grid along z
+constexpr int64_t kFewRows = 128;   ///< packed, of an entry: such calls may leave a GPU idle
+constexpr int64_t kMoreTokens = 4;  ///< times those of the tuned call, which are still split
+constexpr int64_t kRecordHead = 16; ///< bytes of a part's maximum and sum
 /// Registers that the count leaves to ptxas. Of 360 configs in 18 problems for sm_90, ptxas 13.0 spilled
 /// almost all that count 240 or more, with 16-byte copies.
 constexpr int64_t kSpareRegisters = 20;
@@ -24,12 +27,23 @@ constexpr int64_t kSpareRegisters = 20;
   return value_at(config, size_t(i), kNames[i]);
 }
 
+/// Only problems with few rows have the parameter, or those that fix it.
+bool has_splits(const Attention& p) { return p.splits || p.at_queries * p.group() <= kFewRows; }
+int64_t splits_of(const Config& config) {
+  return config.values.size() > kSplits ? value_at(config, kSplits, kNames[kSplits]) : 1;
+}
+
 /// The values that rules look at; of parameters that are not known yet, the first.
 struct Point {
   const Attention& p;
   const Device& device;
   const MmaAttentionTiling& t;
   const GpuLimits limits{device.arch};
+  /// Of the tuned call, without splits.
+  int64_t blocks() const {
+    const auto [first, tokens] = t.blocks();
+    return first * ceil_div(p.at_queries, tokens) * p.at_batch * (t.pack ? p.kv_heads : p.heads);
+  }
   int64_t tuned_rows() const { return p.at_queries * t.group; }
   int64_t most_registers() const {
     return std::min(limits.most_registers,
@@ -105,6 +119,24 @@ const Rule<Index, Point> kRules[] = {
               " threads with about " + text(x.t.registers) + " registers each and " + text(x.t.shared) +
               " bytes of shared memory";
      }},
+    {kSplits,
+     [](const Point& x) {
+       const auto [first, tokens] = x.t.blocks();
+       return x.t.splits * first * ceil_div(x.p.queries, tokens) > INT32_MAX;
+     },
+     [](const Point& x) { return "splits=" + text(x.t.splits) + " make a grid of more than 2^31 blocks"; }},
+    {kSplits, [](const Point& x) { return !x.p.splits && x.t.keys * (x.t.splits - 1) >= x.p.at_keys; },
+     [](const Point& x) {
+       return "splits=" + text(x.t.splits) + " leave some without any of the " + text(x.p.at_keys) + " keys";
+     }},
+    {kSplits,
+     [](const Point& x) {
+       return !x.p.splits && x.t.splits > 1 && x.blocks() * x.t.splits / 2 >= 4 * x.device.cores;
+     },
+     [](const Point& x) {
+       return "splits=" + text(x.t.splits) + " where half of them give each of " + text(x.device.cores) +
+              " multiprocessors 4 blocks";
+     }},
 };
 
 } // namespace
@@ -112,14 +144,19 @@ const Rule<Index, Point> kRules[] = {
 MmaAttentionTiling::MmaAttentionTiling(const Attention& p, const Config& c)
     : rows(at(c, kRows)), warps(at(c, kWarps)), keys(at(c, kKeys)), stages(at(c, kStages)),
       hold(at(c, kHold) != 0), pack(at(c, kPack) != 0), align(at(c, kAlign)), resident(at(c, kResident)),
-      threads(32 * warps), group(pack ? p.group() : 1), warp_rows(rows / warps),
-      depth(round_up(p.head_dim, 16)), columns(round_up(p.value_dim, 16)), q(p.q, true, rows, 2 * depth),
-      key(p.kv, true, keys, 2 * depth), value(p.kv, false, columns, 2 * keys) {
+      splits(splits_of(c)), split_tokens(kMoreTokens * p.at_batch * p.at_queries),
+      record(kRecordHead + 4 * round_up(p.value_dim, 8)), threads(32 * warps), group(pack ? p.group() : 1),
+      warp_rows(rows / warps), depth(round_up(p.head_dim, 16)), columns(round_up(p.value_dim, 16)),
+      q(p.q, true, rows, 2 * depth), key(p.kv, true, keys, 2 * depth), value(p.kv, false, columns, 2 * keys) {
   stage_bytes = key.bytes() + value.bytes();
   shared = q.bytes() + stages * stage_bytes;
   // Sums and scores; fragments of Q, of keys and values; addresses, bounds, maxima and sums of rows.
   const int64_t fragments = hold ? row_tiles() * depth / 16 * 4 : row_tiles() * 4;
   registers = row_tiles() * (columns + keys) / 2 + fragments + 40 + 8 * row_tiles();
+}
+
+int64_t MmaAttentionTiling::workspace(const Attention& p) const {
+  return splits > 1 ? split_tokens * p.heads * splits * record : 0;
 }
 
 std::pair<int64_t, int64_t> MmaAttentionTiling::blocks() const {
@@ -143,19 +180,29 @@ std::string MmaAttention::why_not(const Attention& p, const std::string& arch) c
   return "";
 }
 
+int64_t MmaAttention::workspace(const Attention& p, const Config& config) const {
+  return MmaAttentionTiling(p, config).workspace(p);
+}
+
 std::vector<Parameter> MmaAttention::parameters(const Attention& p, const Device&) const {
   const bool aligned = p.head_dim % 8 == 0 && p.value_dim % 8 == 0;
   const bool grouped = p.group() > 1;
-  return {{"rows", {16, 32, 64, 128}, "rows of Q of a block", {16, 256, 16}},
-          {"warps", {1, 2, 4, 8}, "warps that share them", {1, 16, 1, true}},
-          {"keys", {32, 48, 64, 96, 128}, "keys of a block of keys", {16, 256, 16}},
-          {"stages", {1, 2, 3}, "blocks of keys and values in shared memory", {1, 4}},
-          {"hold", {0, 1}, "1: what a warp multiplies of Q stays in registers"},
-          {"pack", grouped ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
-           "1: a block has the rows of all heads of Q that share a head of K"},
-          {"align", aligned ? std::vector<int64_t>{16, 2} : std::vector<int64_t>{2},
-           "bytes that are copied at once: 16, or 2, an element"},
-          {"resident", {1, 2, 3}, "blocks that a multiprocessor must have room for", {1, 8}}};
+  std::vector<Parameter> list = {
+      {"rows", {16, 32, 64, 128}, "rows of Q of a block", {16, 256, 16}},
+      {"warps", {1, 2, 4, 8}, "warps that share them", {1, 16, 1, true}},
+      {"keys", {32, 48, 64, 96, 128}, "keys of a block of keys", {16, 256, 16}},
+      {"stages", {1, 2, 3}, "blocks of keys and values in shared memory", {1, 4}},
+      {"hold", {0, 1}, "1: what a warp multiplies of Q stays in registers"},
+      {"pack", grouped ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
+       "1: a block has the rows of all heads of Q that share a head of K"},
+      {"align", aligned ? std::vector<int64_t>{16, 2} : std::vector<int64_t>{2},
+       "bytes that are copied at once: 16, or 2, an element"},
+      {"resident", {1, 2, 3}, "blocks that a multiprocessor must have room for", {1, 8}}};
+  const std::vector<int64_t> splits =
+      p.splits ? std::vector<int64_t>{p.splits} : std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64};
+  if (has_splits(p))
+    list.push_back({"splits", splits, "blocks that share out an entry's keys", {1, most_splits, 1, true}});
+  return list;
 }
 
 std::string MmaAttention::why_illegal(const Attention& p, const Device& device, const Config& config) const {
@@ -165,7 +212,7 @@ std::string MmaAttention::why_illegal(const Attention& p, const Device& device, 
 
 bool MmaAttention::dead_end(const Attention& p, const Device& device, const Config& config,
                             size_t assigned) const {
-  static constexpr int64_t kFirst[] = {16, 1, 32, 1, 0, 0, 16, 1};
+  static constexpr int64_t kFirst[] = {16, 1, 32, 1, 0, 0, 16, 1, 1};
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kFirst[i]);

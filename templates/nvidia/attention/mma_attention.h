@@ -24,7 +24,11 @@ struct MmaAttentionTiling {
   bool pack;        ///< a block has the rows of all heads that share a head of K
   int64_t align;    ///< bytes: 16, or 2, an element
   int64_t resident; ///< blocks that a multiprocessor must have room for
+  /// Blocks that share out an entry's keys; each has a part of the sums in the workspace, which a second
+  /// launch adds up. Only of calls with at most `split_tokens` queries of all entries together.
+  int64_t splits;
 
+  int64_t split_tokens, record; ///< bytes of a part: of one row
   int64_t threads;
   int64_t group;          ///< rows of one token: heads of Q in a block
   int64_t warp_rows;      ///< a multiple of 16
@@ -36,6 +40,7 @@ struct MmaAttentionTiling {
   int64_t row_tiles() const { return warp_rows / 16; }
   int64_t key_tiles() const { return keys / 8; }
   int64_t column_tiles() const { return columns / 8; }
+  int64_t workspace(const Attention&) const;
   /// Blocks along x: `first` of them for each `second` tokens.
   std::pair<int64_t, int64_t> blocks() const;
 };
@@ -45,6 +50,9 @@ public:
   std::string name() const override { return "mma_attention"; }
   int64_t revision() const override { return 1; }
   std::string why_not(const Attention&, const std::string& arch) const override;
+  bool serves_pages() const override { return true; }
+  bool serves_splits() const override { return true; }
+  int64_t workspace(const Attention&, const Config&) const override;
   std::vector<Parameter> parameters(const Attention&, const Device&) const override;
   std::string why_illegal(const Attention&, const Device&, const Config&) const override;
   bool dead_end(const Attention&, const Device&, const Config&, size_t assigned) const override;

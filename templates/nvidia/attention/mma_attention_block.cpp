@@ -42,9 +42,9 @@ std::pair<Value, Value> AttentionBlock::span(const char* offsets, Value count) c
 void AttentionBlock::read_lengths() {
   queries_ = ir.to_i32(arguments.at("m")), keys_ = ir.to_i32(arguments.at("n"));
   first_query_ = first_key_ = ir.c(0);
-  if (!p.varlen) return;
-  std::tie(first_query_, queries_) = span("query_offsets", queries_);
-  std::tie(first_key_, keys_) = span("key_offsets", keys_);
+  if (p.varlen) std::tie(first_query_, queries_) = span("query_offsets", queries_);
+  if (p.varlen && !p.paged()) std::tie(first_key_, keys_) = span("key_offsets", keys_);
+  if (!p.varlen && !p.paged()) return;
   Value used = arguments.at("keys_used");
   keys_ = ir.branch(
       is_passed(ir, used), {ir.i32}, [&] { return Values{between(ir, entry_of(used, entry_), keys_)}; },
@@ -56,8 +56,15 @@ void AttentionBlock::enter(const std::function<void()>& body) {
   read_lengths();
   shift_ = p.mask == AttentionMask::causal_top_left ? ir.c(0) : ir.sub(keys_, queries_);
   all_ = ir.mul(queries_, t.group);
-  Value blocks = ir.divide(ir.add(all_, t.rows - 1), t.rows), number = ir.block_x();
-  ir.branch(ir.less(number, blocks), [&] {
+  Value blocks = ir.divide(ir.add(all_, t.rows - 1), t.rows), number = ir.block_x(), works = number;
+  if (t.splits > 1) {
+    split_ = ir.remainder(number, t.splits), number = ir.divide(number, t.splits);
+    find_split();
+    works = ir.both(ir.less(number, blocks), ir.less(split_, splits()));
+  } else {
+    works = ir.less(number, blocks);
+  }
+  ir.branch(works, [&] {
     // The last rows see most keys: they begin first.
     const bool causal = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
     begin_ = ir.mul(causal ? ir.sub(ir.sub(blocks, ir.c(1)), number) : number, t.rows);
@@ -66,6 +73,39 @@ void AttentionBlock::enter(const std::function<void()>& body) {
     last_ = bounds(ir.divide(ir.sub(end, ir.c(1)), t.group));
     body();
   });
+}
+
+void AttentionBlock::find_split() {
+  Value tokens = ir.mul(arguments.at("batch"), arguments.at("m"));
+  is_split_ = ir.less(tokens, t.split_tokens + 1);
+}
+Value AttentionBlock::splits() const { return ir.select(is_split_, ir.c(t.splits), ir.c(1)); }
+
+void AttentionBlock::enter_row(const std::function<void(Value token, Value head)>& body) {
+  entry_ = ir.block_z();
+  read_lengths();
+  find_split();
+  Value token = ir.block_x(), head = ir.block_y();
+  ir.branch(ir.both(is_split_, ir.less(token, queries_)), [&] { body(token, head); });
+}
+
+AttentionBlock::Bounds AttentionBlock::keys() const {
+  Value from = ir.mul(ir.divide(first_.from, t.keys), t.keys);
+  if (t.splits == 1) return {from, last_.to};
+  // All splits have as many blocks of keys but the last ones, which may have less, or none.
+  Value count = ir.max(ir.sub(last_.to, from), ir.c(0)), all = splits();
+  Value blocks = ir.divide(ir.add(count, t.keys - 1), t.keys);
+  Value each = ir.mul(ir.divide(ir.add(blocks, ir.sub(all, ir.c(1))), all), t.keys);
+  Value own = ir.add(from, ir.mul(split_, each));
+  return {own, ir.min(last_.to, ir.add(own, each))};
+}
+
+Value AttentionBlock::record(Value token, Value head) const {
+  Value row = ir.add(ir.mul(ir.to_i64(entry_), p.heads), ir.to_i64(head));
+  row = ir.add(ir.mul(row, arguments.at("m")), ir.to_i64(token));
+  Value number = ir.mul(row, t.splits);
+  if (split_) number = ir.add(number, ir.to_i64(split_));
+  return ir.offset(arguments.at("workspace"), ir.mul(number, t.record));
 }
 
 /// An end of the window as i32; negative: there is none.
@@ -107,6 +147,23 @@ Value AttentionBlock::keys_address(const std::string& name) const {
   Value number = ir.block_y(), head = t.pack ? number : ir.divide(number, p.group());
   Value at = ir.mul(ir.to_i64(head), arguments.at(name + "_head"));
   return ir.offset(start(name, p.kv, first_key_), ir.mul(at, size_of(p.kv)));
+}
+
+AttentionBlock::Pages AttentionBlock::pages(const std::string& name) const {
+  Value number = ir.block_y(), head = t.pack ? number : ir.divide(number, p.group());
+  Value at = ir.mul(ir.to_i64(head), arguments.at(name + "_head"));
+  Value ids = ir.mul(ir.to_i64(entry_), arguments.at("page_table_stride"));
+  return {ir.offset(arguments.at(name), ir.mul(at, size_of(p.kv))), pitch(name, p.kv),
+          ir.mul(arguments.at(name + "_batch"), size_of(p.kv)),
+          ir.offset(arguments.at("page_table"), ir.mul(ids, 4))};
+}
+
+Value AttentionBlock::in_page(const Pages& pages, Value token) const {
+  Value known = ir.min(token, ir.sub(last_.to, ir.c(1)));
+  Value id = entry_of(pages.table, ir.divide(known, p.page_size));
+  Value within = ir.bit_and(known, p.page_size - 1);
+  Value at = ir.add(ir.mul(ir.to_i64(id), pages.page), ir.mul(ir.to_i64(within), pages.pitch));
+  return ir.offset(pages.base, at);
 }
 
 Value AttentionBlock::pitch(const std::string& name, Type type) const {

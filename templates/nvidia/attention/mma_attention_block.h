@@ -13,6 +13,8 @@ public:
 
   /// Tells where the block is, and calls `body` unless there is no row for it.
   void enter(const std::function<void()>& body);
+  /// Of a block of the second launch: whose row it has, where the call is split.
+  void enter_row(const std::function<void(Value token, Value head)>& body);
 
   struct Bounds {
     Value from, to; ///< of the keys that a row sees
@@ -20,6 +22,10 @@ public:
   Bounds bounds(Value token) const;
   Bounds first() const { return first_; } ///< of the block's first row, whose bounds are the least
   Bounds last() const { return last_; }
+  /// Of the keys that the block goes over: from a whole number of blocks of keys, to an end that is one too,
+  /// or the last key.
+  Bounds keys() const;
+  Value is_split() const { return is_split_; } ///< i1: blocks share out the keys of this call
 
   /// A row of the block: its token in the entry, and its head of Q.
   struct Row {
@@ -30,10 +36,22 @@ public:
   Value rows_left() const { return ir.sub(all_, begin_); } ///< of the entry, from the block's first on
   Value exists(const Row& r) const { return ir.less(r.packed, all_); }
 
+  /// Where a row's part of the sums is in the workspace, of the block's split, or of the first.
+  Value record(Value token, Value head) const;
   /// Where elements of a head and token are.
   Value address(const std::string& name, Type, Value token, Value head) const;
   Value keys_address(const std::string& name) const; ///< of the entry's first key, or value
   Value pitch(const std::string& name, Type) const;  ///< bytes from token to token, i64
+
+  /// Of keys or values in pages: where they are, as far as all tokens have it in common.
+  struct Pages {
+    Value base;        ///< of the head, in the first page
+    Value pitch, page; ///< bytes from token to token, and from page to page: i64
+    Value table;       ///< of the entry
+  };
+  Pages pages(const std::string& name) const;
+  /// Where a token of the entry is; of those behind the last that the block's rows see, where that one is.
+  Value in_page(const Pages&, Value token) const;
 
   NvIr& ir;
   const Attention& p;
@@ -42,15 +60,18 @@ public:
 
 private:
   void read_lengths();
+  void find_split();
+  Value splits() const; ///< of this call
   Value entry_of(Value table, Value index) const;
   std::pair<Value, Value> span(const char* offsets, Value count) const;
   Value side(const char* name) const;
   Value start(const std::string& name, Type, Value first) const;
 
   Value entry_, queries_, keys_, first_query_, first_key_;
-  Value shift_; ///< of the mask
-  Value all_;   ///< rows of the entry that this block's heads have
-  Value begin_; ///< the block's first of them
+  Value shift_;            ///< of the mask
+  Value all_;              ///< rows of the entry that this block's heads have
+  Value begin_;            ///< the block's first of them
+  Value is_split_, split_; ///< with splits: whether this call has them, and the block's
   Bounds first_, last_;
 };
 

@@ -27,6 +27,7 @@ constexpr double kNotHidden = 0.35; ///< of what is not the longest part
 constexpr double kByElements = 12;  ///< clocks for 32 pieces that are copied element by element
 constexpr double kMemory = 0.9;     ///< of the bandwidth
 constexpr double kLaunch = 3e-6;    ///< seconds
+constexpr double kCombine = 2e-6;   ///< seconds of the launch that adds up parts of a row
 constexpr double kLeastHertz = 1e9; ///< of a device that does not tell
 
 struct Estimate {
@@ -73,20 +74,26 @@ struct Estimate {
     const double seen = half ? std::max(1.0, keys - std::min(keys, queries) / 2) : keys;
     const int64_t tokens = t.rows / t.group;
     const double edge = double(half ? tokens + t.keys : t.keys) / 2;
-    return std::min(std::ceil(keys / double(t.keys)), (seen + edge) / double(t.keys));
+    const double all = std::min(std::ceil(keys / double(t.keys)), (seen + edge) / double(t.keys));
+    return t.splits == 1 ? all : std::ceil(all / double(t.splits));
   }
 
   double seconds() const {
     const double hertz = std::max(kLeastHertz, double(d.clock_khz) * 1e3), cores = double(d.cores);
     const auto [first, tokens] = t.blocks();
     const double blocks = double(first * ceil_div(p.at_queries, tokens)) * double(p.at_batch) *
-                          double(t.pack ? p.kv_heads : p.heads);
+                          double(t.pack ? p.kv_heads : p.heads) * double(t.splits);
     const double each = std::ceil(blocks / cores), together = std::min(resident(), each);
     const double block = kStart + key_blocks() * key_block(together);
     const double clocks = block * std::max(1.0, each / together);
-    const double memory = p.bytes() / (kMemory * double(d.memory_bandwidth));
+    double bytes = p.bytes();
+    if (t.splits > 1) // parts of rows, written and read
+      bytes += 2 * double(p.at_batch) * double(p.at_queries * p.heads) * double(t.splits * t.record);
+    const double memory = bytes / (kMemory * double(d.memory_bandwidth)),
+                 combine = t.splits > 1 ? kCombine : 0;
     const double risk = t.registers > kSurelyFit ? kMaySpill : 1;
-    return (kLaunch + std::max(clocks / hertz, memory) + kNotHidden * std::min(clocks / hertz, memory)) *
+    return (kLaunch + combine + std::max(clocks / hertz, memory) +
+            kNotHidden * std::min(clocks / hertz, memory)) *
            risk;
   }
 };

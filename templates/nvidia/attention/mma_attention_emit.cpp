@@ -1,5 +1,6 @@
 // The kernel of mma_attention: a block's rows of Q stay, blocks of keys and values come and go.
 #include "templates/core/sizes.h"
+#include "templates/nvidia/attention/mma_attention_combine.h"
 #include "templates/nvidia/attention/mma_attention_softmax.h"
 
 #include <algorithm>
@@ -37,6 +38,8 @@ private:
   const MatrixReader q_reader, key_reader, value_reader;
   std::optional<AttentionSoftmax> softmax;
   Value keys_from, key_pitch, values_from, value_pitch; ///< where this thread begins to copy
+  AttentionBlock::Pages key_pages, value_pages;         ///< the same, with pages
+  Value end;                                            ///< of the keys that this block goes over
   Values q_fragments;                                   ///< that are held: by step, then by tile of rows
 
   size_t sum_count() const { return size_t(t.row_tiles() * t.column_tiles() * 4); }
@@ -44,17 +47,28 @@ private:
 
   void attend() {
     softmax.emplace(block, warp_row);
-    key_pitch = block.pitch("key", p.kv), value_pitch = block.pitch("value", p.kv);
-    keys_from = key_fill.start(block.keys_address("key"), key_pitch);
-    values_from = value_fill.start(block.keys_address("value"), value_pitch);
-    Value from = ir.mul(ir.divide(block.first().from, t.keys), t.keys);
+    find_keys();
+    const AttentionBlock::Bounds keys = block.keys();
+    Value from = keys.from;
+    end = keys.to;
     fill_q();
     const int64_t groups = t.stages == 1 ? begin_single(from) : begin_ring(from);
     take_q(groups);
     Values carried(sum_count(), zero_f32());
     carried.append(softmax->start());
-    const Values end = t.stages == 1 ? single(from, carried) : ring(from, carried);
-    store(end);
+    const Values sums = t.stages == 1 ? single(from, carried) : ring(from, carried);
+    if (t.splits == 1) return store(sums);
+    ir.branch(block.is_split(), [&] { store_parts(sums); }, [&] { store(sums); });
+  }
+
+  void find_keys() {
+    if (p.paged()) {
+      key_pages = block.pages("key"), value_pages = block.pages("value");
+      return;
+    }
+    key_pitch = block.pitch("key", p.kv), value_pitch = block.pitch("value", p.kv);
+    keys_from = key_fill.start(block.keys_address("key"), key_pitch);
+    values_from = value_fill.start(block.keys_address("value"), value_pitch);
   }
 
   // Q.
@@ -106,10 +120,16 @@ private:
   /// Copies of the block of keys, or values, that begins with key `first`. Beyond the last key that the rows
   /// see there are zeros.
   void fill_keys(Value to, Value first) {
+    if (p.paged()) return fill_from_pages(key_fill, key_pages, to, first);
     key_fill.copy(to, left(first), tile(key_fill, keys_from, first, key_pitch), key_pitch);
   }
   void fill_values(Value to, Value first) {
+    if (p.paged()) return fill_from_pages(value_fill, value_pages, to, first);
     value_fill.copy(to, left(first), tile(value_fill, values_from, first, value_pitch), value_pitch);
+  }
+  void fill_from_pages(const RowFill& fill, const AttentionBlock::Pages& pages, Value to, Value first) {
+    fill.copy_from_table(to, left(first),
+                         [&](Value row) { return block.in_page(pages, ir.add(first, row)); });
   }
   Value left(Value first) { return ir.sub(block.last().to, first); }
   Value tile(const RowFill& fill, Value from, Value first, Value pitch) {
@@ -119,7 +139,7 @@ private:
 
   /// One block of keys and one of values: each is on its way while the other one is worked on.
   int64_t begin_single(Value from) {
-    fill_keys(keys_at(), from);
+    if_any_keys(from, [&] { fill_keys(keys_at(), from); });
     ir.commit_copies();
     return 1;
   }
@@ -127,14 +147,14 @@ private:
   Value values_at() { return ir.offset(keys_at(), t.key.bytes()); }
 
   Values single(Value from, const Values& start) {
-    return ir.rolled_loop(from, block.last().to, t.keys, start, [&](Value first, mlir::ValueRange carried) {
+    return ir.rolled_loop(from, end, t.keys, start, [&](Value first, mlir::ValueRange carried) {
       meet();
       fill_values(values_at(), first);
       ir.commit_copies();
       Values scores = scores_of(keys_at());
       meet();
       Value next = ir.add(first, t.keys);
-      ir.branch(ir.less(next, block.last().to), [&] { fill_keys(keys_at(), next); });
+      ir.branch(ir.less(next, end), [&] { fill_keys(keys_at(), next); });
       ir.commit_copies();
       return weigh(std::move(scores), first, values_at(), Values(carried));
     });
@@ -145,15 +165,21 @@ private:
     ir.barrier();
   }
 
+  /// Without keys there is no page to copy from; of keys side by side nothing would be read.
+  void if_any_keys(Value from, const std::function<void()>& fill) {
+    if (!p.paged()) return fill();
+    ir.branch(ir.less(from, end), fill);
+  }
+
   /// A ring of blocks of keys and values.
   int64_t begin_ring(Value from) {
     for (int64_t i = 0; i + 1 < t.stages; ++i) {
       Value first = ir.add(from, i * t.keys);
       const auto fill = [&] { fill_stage(ir.offset(keys_at(), i * t.stage_bytes), first); };
       if (i == 0)
-        fill();
+        if_any_keys(from, fill);
       else
-        ir.branch(ir.less(first, block.last().to), fill);
+        ir.branch(ir.less(first, end), fill);
       ir.commit_copies();
     }
     return t.stages - 1;
@@ -170,22 +196,20 @@ private:
   Values ring(Value from, Values start) {
     start.push_back(ir.c(0));                              // offset of the stage that is read
     start.push_back(ir.c((t.stages - 1) * t.stage_bytes)); // and of the one that is filled
-    Values out =
-        ir.rolled_loop(from, block.last().to, t.keys, start, [&](Value first, mlir::ValueRange carried) {
-          Values state(carried);
-          Value writing = state.pop_back_val(), reading = state.pop_back_val();
-          ir.wait_copies(t.stages - 2);
-          ir.barrier();
-          Value coming = ir.add(first, (t.stages - 1) * t.keys);
-          ir.branch(ir.less(coming, block.last().to),
-                    [&] { fill_stage(ir.offset(keys_at(), writing), coming); });
-          ir.commit_copies();
-          Value stage = ir.offset(keys_at(), reading);
-          Values next = weigh(scores_of(stage), first, ir.offset(stage, t.key.bytes()), std::move(state));
-          next.push_back(following(reading));
-          next.push_back(following(writing));
-          return next;
-        });
+    Values out = ir.rolled_loop(from, end, t.keys, start, [&](Value first, mlir::ValueRange carried) {
+      Values state(carried);
+      Value writing = state.pop_back_val(), reading = state.pop_back_val();
+      ir.wait_copies(t.stages - 2);
+      ir.barrier();
+      Value coming = ir.add(first, (t.stages - 1) * t.keys);
+      ir.branch(ir.less(coming, end), [&] { fill_stage(ir.offset(keys_at(), writing), coming); });
+      ir.commit_copies();
+      Value stage = ir.offset(keys_at(), reading);
+      Values next = weigh(scores_of(stage), first, ir.offset(stage, t.key.bytes()), std::move(state));
+      next.push_back(following(reading));
+      next.push_back(following(writing));
+      return next;
+    });
     out.pop_back_n(2);
     return out;
   }
@@ -275,6 +299,24 @@ private:
               [&] { ir.store(e.lse, block.address("lse", Type::f32, row.token, row.head), 4); });
   }
 
+  /// Of the block's split, sums as they are: all that the second launch adds up.
+  void store_parts(const Values& all) {
+    const Values state(llvm::ArrayRef<Value>(all).drop_front(sum_count()));
+    for (int64_t i = 0; i < softmax->rows(); ++i) {
+      const AttentionBlock::Row row = softmax->row(i);
+      const AttentionSoftmax::Part part = softmax->part(state, i);
+      ir.branch(block.exists(row), [&] {
+        Value to = block.record(row.token, row.head), quad = ir.bit_and(ir.lane(), 3);
+        ir.branch(ir.equal(quad, ir.c(0)), [&] { ir.store(ir.pack({part.most, part.sum}), to, 8); });
+        to = ir.offset(ir.offset(to, t.record - 4 * round_up(p.value_dim, 8)), ir.mul(quad, 8));
+        for (int64_t tile = 0; 8 * tile < p.value_dim; ++tile) {
+          const auto at = size_t((i / 2 * t.column_tiles() + tile) * 4 + i % 2 * 2);
+          ir.store(ir.pack({all[at], all[at + 1]}), ir.offset(to, 32 * tile), 8);
+        }
+      });
+    }
+  }
+
   void store_pair(Value x, Value y, Value row, int64_t tile) {
     const int64_t size = size_of(p.out);
     Value to = ir.offset(row, 8 * tile * size);
@@ -300,6 +342,8 @@ Kernel MmaAttention::emit(mlir::ModuleOp module, const Attention& p, const std::
   kernel.problem = p;
   kernel.target = gpu_target(arch);
   kernel.args = gpu_arguments(p);
+  if (t.splits > 1) kernel.args.insert(kernel.args.end(), {"workspace", "batch"});
+  kernel.workspace = t.workspace(p);
   kernel.align_a = t.align;
   kernel.align_d = t.align == 16 ? 2 * size_of(p.out) : size_of(p.out);
   NvIr ir(module, kernel.target);
@@ -311,12 +355,13 @@ Kernel MmaAttention::emit(mlir::ModuleOp module, const Attention& p, const std::
   launch.entry = kernel_symbol;
   const auto [blocks, tokens] = t.blocks();
   const int64_t heads = t.pack ? p.kv_heads : p.heads;
-  launch.grid = {blocks * ceil_div(p.queries, tokens), heads, most_attention_batch};
-  launch.grid_rules[0] = {blocks, {tokens, 0, 0, 0}};
+  launch.grid = {t.splits * blocks * ceil_div(p.queries, tokens), heads, most_attention_batch};
+  launch.grid_rules[0] = {t.splits * blocks, {tokens, 0, 0, 0}};
   launch.grid_rules[2] = {1, {0, 0, 0, 1}};
   launch.block = {t.threads, 1, 1};
   launch.shared = t.shared;
   kernel.launches.push_back(launch);
+  if (t.splits > 1) kernel.launches.push_back(combine_parts(ir, p, t, kernel.args));
   return kernel;
 }
 

@@ -111,6 +111,11 @@ Values AttentionSoftmax::fragment(const Values& exponentials, int64_t row_tile, 
   return out;
 }
 
+AttentionSoftmax::Part AttentionSoftmax::part(const Values& state, int64_t index) const {
+  return {ir.mulf(state[size_t(index)], unit_),
+          in_quad(state[size_t(rows() + index)], &AttentionSoftmax::plus)};
+}
+
 AttentionSoftmax::End AttentionSoftmax::end(const Values& state, int64_t index,
                                             const AttentionBlock::Row& r) const {
   Value sum = in_quad(state[size_t(rows() + index)], &AttentionSoftmax::plus);

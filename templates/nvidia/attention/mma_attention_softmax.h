@@ -29,7 +29,12 @@ public:
     Value factor; ///< of the row's sums
     Value lse;    ///< null where the problem has none
   };
-  /// Of row `index` of the warp.
+  struct Part {
+    Value most, sum; ///< of powers of two
+  };
+  /// Of row `index` of the warp, of the keys that the block has seen.
+  Part part(const Values& state, int64_t index) const;
+  /// The same, where these are all of the row's.
   End end(const Values& state, int64_t index, const AttentionBlock::Row&) const;
   AttentionBlock::Row row(int64_t index) const { return row(row_, index); }
 

@@ -54,6 +54,13 @@ void RowFill::copy(Value tile, Value left, const std::function<Value(Value row)>
     piece(pass, tile, left, ir_.offset(address(ir_.add(row_, row_of(pass))), column_));
 }
 
+void RowFill::copy_from_table(Value tile, Value left, const std::function<Value(Value row)>& address) const {
+  Values from;
+  for (int64_t pass = 0; pass < passes_; ++pass)
+    from.push_back(ir_.offset(address(ir_.add(row_, row_of(pass))), column_));
+  for (int64_t pass = 0; pass < passes_; ++pass) piece(pass, tile, left, from[size_t(pass)]);
+}
+
 /// As few values as can be are the same in each turn of a loop: LLVM would keep them all in registers.
 void RowFill::piece(int64_t pass, Value tile, Value left, Value from) const {
   Value inside = ir_.less(row_, ir_.sub(left, ir_.c(row_of(pass))));

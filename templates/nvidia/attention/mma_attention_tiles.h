@@ -25,6 +25,8 @@ public:
   void copy(Value tile, Value left, Value start, Value pitch) const;
   /// The same, of rows anywhere.
   void copy(Value tile, Value left, const std::function<Value(Value row)>& address) const;
+  /// The same, where addresses are read from memory: of all passes, ahead of the first copy.
+  void copy_from_table(Value tile, Value left, const std::function<Value(Value row)>& address) const;
 
 private:
   int64_t row_of(int64_t pass) const { return pass * step_; }

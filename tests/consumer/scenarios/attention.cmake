@@ -1,7 +1,7 @@
 # Functions of attention in one library with a GEMM: searched, locked, frozen with the same bytes, called from C and C++, and
 # verified in the program. Wrong calls say what is allowed.
 configure(attention tuning)
-expect("searches 3 problems")
+expect("searches 4 problems")
 tune(tuning)
 build(tuning)
 run(tuning/app)
@@ -41,7 +41,9 @@ refused("HEADS 8 HEAD_DIM 64 TYPES f32 e4m3 f32 QUERIES 64 KEYS 64" "TYPES 'e4m3
 refused("HEADS 8 ${rest} MASK bottom" "MASK 'bottom' is unknown" "none, causal, causal_top_left, window")
 refused("HEADS 8 ${rest} TUNE_AT 4x64" "TUNE_AT '4x64' is no call" "1x1024x1024")
 refused("HEADS 8 ${rest} TUNE_AT 4x65x64" "TUNE_AT, queries of '65' is not a whole number in range")
-refused("HEADS 8 ${rest} PAGED 16" "PAGED 'PAGED' is not served yet")
+refused("HEADS 8 ${rest} PAGED 48" "PAGED '48' is no size of a page" "a power of two from 1 to 1024")
+refused("HEADS 8 ${rest} PAGED 2048" "PAGED '2048' is not a whole number in range")
+refused("HEADS 8 ${rest} SPLIT_KEYS 3" "SPLIT_KEYS '3' is unknown" "1, 2, 4, 8, 16, 32, 64")
 refused("HEADS 8 ${rest} BIAS" "BIAS 'BIAS' is not served yet")
 refused("HEAD_DIM 64 TYPES f32 f32 f32 QUERIES 64 KEYS 64" "HEADS '' is required")
 refused("HEADS 8 ${rest} EPILOGUE bias" "KEYS 'EPILOGUE' is a second value")

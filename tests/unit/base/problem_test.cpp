@@ -216,6 +216,12 @@ TEST(Problem, AttentionIsReadAsItIsWritten) {
   EXPECT_EQ(p.op(), "attention");
   EXPECT_EQ(p.attention().group(), 4);
   EXPECT_FALSE(p.ranged());
+  EXPECT_FALSE(p.attention().paged());
+  const std::string paged = "attention heads=1 kv_heads=1 head_dim=8 value_dim=8 q=f16 kv=f16 out=f16 "
+                            "mask=none queries=1 keys=131072 options=lse page=64 at_batch=1 at_queries=1 "
+                            "at_keys=8192";
+  EXPECT_EQ(Problem::parse(paged).key(), paged);
+  EXPECT_EQ(Problem::parse(paged).attention().page_size, 64);
   EXPECT_EQ(p.flops(), 2.0 * (192 + 128) * 32 * 2 * 512 * 8192);
   Attention causal = p.attention();
   causal.mask = AttentionMask::causal, causal.at_queries = 3, causal.at_keys = 5; // 3 + 4 + 5 pairs
@@ -239,6 +245,16 @@ TEST(Problem, WrongAttentionSaysWhat) {
   EXPECT_NE(with("head_dim=64", "head_dim=513").find("1 to 512"), std::string::npos);
   EXPECT_NE(with("kv=f32", "kv=e4m3").find("f32, f16 or bf16"), std::string::npos);
   EXPECT_NE(with("at_queries=8", "at_queries=9").find("beyond its sizes"), std::string::npos);
+  for (const char* page : {"0", "48", "2048", "-1", "x"})
+    EXPECT_NE(with("options=none", "options=none page=" + std::string(page)), "") << page;
+  EXPECT_NE(with("options=none", "options=none page=48").find("a power of two from 1 to 1024"),
+            std::string::npos);
+  EXPECT_EQ(with("options=none", "options=none page=64 splits=8"), "");
+  for (const char* splits : {"0", "3", "128"})
+    EXPECT_NE(with("options=none", "options=none splits=" + std::string(splits)).find("from 1 to 64"),
+              std::string::npos)
+        << splits;
+  EXPECT_NE(with("options=none", "options=none splits=8 page=64"), "") << "another order";
   EXPECT_NE(with("mask=none", "mask=all"), "");
   EXPECT_NE(with("options=none", "options=lse+varlen"), ""); // another spelling
   EXPECT_NE(with("options=none", "options=lse+lse"), "");

@@ -25,7 +25,8 @@ protected:
     fake_cuda::set_current(0);
     problem_ = deepgen::Attention::parse(
         "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=causal "
-        "queries=1000 keys=5000 options=varlen+lse at_batch=1 at_queries=1000 at_keys=5000");
+        "queries=1000 keys=5000 options=varlen+lse" +
+        pages() + " at_batch=1 at_queries=1000 at_keys=5000");
     key_ = problem_.key();
     operands_ = deepgen::operand_table(problem_);
     const auto sizes = deepgen::size_ranges(problem_);
@@ -46,6 +47,7 @@ protected:
     const std::string image = launches().back().image;
     return image.substr(image.find("name:") + 5);
   }
+  virtual std::string pages() const { return ""; }
   static const std::vector<fake_cuda::Launch>& launches() { return fake_cuda::state().launches; }
 
   deepgen_attention_args args_;
@@ -53,7 +55,7 @@ protected:
 
 private:
   void add(size_t i) {
-    images_[i] = std::string("cubin sm_90 deepgen_kernel=8,8,8,8,4 name:") + (i ? "any" : "aligned");
+    images_[i] = std::string("cubin sm_90 deepgen_kernel=8,8,8,8,4,8,8,8 name:") + (i ? "any" : "aligned");
     codes_[i] = {"sm_90", images_[i].c_str(), images_[i].size(), nullptr, &states_[i]};
     for (const deepgen_operand& x : operands_) {
       const bool input = x.slot == DEEPGEN_ARG_Q || x.slot == DEEPGEN_ARG_KEY || x.slot == DEEPGEN_ARG_VALUE;
@@ -61,13 +63,14 @@ private:
     }
     deepgen_kernel& k = kernels_[i];
     k = {};
-    k.arch = "sm_90a", k.config = i ? "any" : "aligned", k.args = slots_, k.arg_count = 5;
+    k.arch = "sm_90a", k.config = i ? "any" : "aligned", k.args = slots_, k.arg_count = 8;
     k.gpu = &codes_[i], k.requirements = requirements_[i].data(), k.launches = &launch_, k.launch_count = 1;
   }
 
   static constexpr deepgen_size_rule rules_[] = {{1, {64, 0, 0, 0}}, {0, {0, 0, 0, 0}}, {1, {0, 0, 0, 1}}};
-  const uint8_t slots_[5] = {DEEPGEN_ARG_Q, DEEPGEN_ARG_Q_TOKEN, DEEPGEN_ARG_KEYS_USED, DEEPGEN_ARG_N,
-                             DEEPGEN_ARG_SCORE_SCALE};
+  const uint8_t slots_[8] = {
+      DEEPGEN_ARG_Q,           DEEPGEN_ARG_Q_TOKEN,    DEEPGEN_ARG_KEYS_USED,         DEEPGEN_ARG_N,
+      DEEPGEN_ARG_SCORE_SCALE, DEEPGEN_ARG_PAGE_TABLE, DEEPGEN_ARG_PAGE_TABLE_STRIDE, DEEPGEN_ARG_KEY_BATCH};
   const deepgen_launch launch_{"deepgen_kernel", {16, 4, 65536}, {128, 1, 1}, {1, 1, 1}, 0, 0, rules_};
   deepgen::Attention problem_;
   std::string key_, images_[2];
@@ -117,6 +120,58 @@ TEST_F(CudaAttention, StridesThatAreLessAlignedTakeTheNextKernel) {
   EXPECT_EQ(taken(), "aligned") << "4 bytes";
   args_.value = at(0x30008);
   EXPECT_EQ(taken(), "any");
+}
+
+class CudaPages : public CudaAttention {
+protected:
+  std::string pages() const override { return " page=16"; }
+  deepgen_status launch() { return deepgen_launch_attention(&function_, &args_, nullptr); }
+  template <typename T>
+  static T passed(size_t index) {
+    return as<T>(launches().back().parameters[index]);
+  }
+};
+
+/// The table is read on the device: the host passes on where it is.
+TEST_F(CudaPages, KernelsGetTheTable) {
+  args_.batch = 3, args_.max_queries = 1, args_.max_keys = 1000;
+  args_.page_table = static_cast<const int32_t*>(at(0x60000));
+  args_.keys_used = static_cast<const int32_t*>(at(0x70000));
+  EXPECT_EQ(taken(), "aligned");
+  EXPECT_EQ(passed<uint64_t>(5), 0x60000u);
+  EXPECT_EQ(passed<uint64_t>(2), 0x70000u);
+  EXPECT_EQ(passed<int64_t>(6), 63) << "pages of 16 tokens for 1000";
+  EXPECT_EQ(passed<int64_t>(7), 16 * 2 * 64) << "elements from page to page";
+  args_.page_table_stride = 400, args_.key_batch = 5000;
+  EXPECT_EQ(taken(), "aligned");
+  EXPECT_EQ(passed<int64_t>(6), 400);
+  EXPECT_EQ(passed<int64_t>(7), 5000);
+  args_.page_table_stride = DEEPGEN_BROADCAST, args_.key_batch = 5004;
+  EXPECT_EQ(taken(), "any") << "pages that are aligned to 8 bytes";
+  EXPECT_EQ(passed<int64_t>(6), 0) << "one table for all";
+}
+
+TEST_F(CudaPages, BadTablesAreRefused) {
+  args_.batch = 3, args_.max_queries = 1, args_.max_keys = 1000;
+  EXPECT_EQ(launch(), DEEPGEN_ERROR_NULL) << "no table";
+  args_.max_keys = 0;
+  EXPECT_EQ(launch(), DEEPGEN_OK) << "no keys";
+  args_.max_keys = 1000, args_.page_table = static_cast<const int32_t*>(at(0x60002));
+  EXPECT_EQ(launch(), DEEPGEN_ERROR_ALIGNMENT);
+  args_.page_table = static_cast<const int32_t*>(at(0x60000)), args_.page_table_stride = -2;
+  EXPECT_EQ(launch(), DEEPGEN_ERROR_STRIDE);
+  args_.page_table_stride = INT64_MAX / 4;
+  EXPECT_EQ(launch(), DEEPGEN_ERROR_STRIDE) << "beyond memory";
+  args_.page_table_stride = 0, args_.key_offsets = static_cast<const int32_t*>(at(0x80000));
+  EXPECT_EQ(launch(), DEEPGEN_ERROR_ARGUMENT) << "pages have no offsets";
+  args_.key_offsets = nullptr, args_.value_batch = INT64_MAX / 1000000000;
+  EXPECT_EQ(launch(), DEEPGEN_ERROR_STRIDE) << "2^31 pages";
+}
+
+TEST_F(CudaAttention, AFunctionWithoutPagesTakesNone) {
+  args_.max_queries = args_.max_keys = 10;
+  args_.page_table = static_cast<const int32_t*>(at(0x60000));
+  EXPECT_EQ(deepgen_launch_attention(&function_, &args_, nullptr), DEEPGEN_ERROR_ARGUMENT);
 }
 
 } // namespace

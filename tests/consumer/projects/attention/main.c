@@ -43,6 +43,8 @@ static int refused(const char* what, deepgen_attention_args args, deepgen_status
   return status == expected ? 0 : printf("%s: %s\n", what, deepgen_status_string(status));
 }
 
+static const int32_t used_by_none[1];
+
 static int takes_what_it_should_not(deepgen_attention_args good) {
   deepgen_attention_args x = good;
   int wrong = 0;
@@ -57,11 +59,50 @@ static int takes_what_it_should_not(deepgen_attention_args good) {
   x = good, x.softcap = 3, wrong |= refused("a softcap", x, DEEPGEN_ERROR_ARGUMENT);
   x = good, x.window_left = 3, wrong |= refused("a window", x, DEEPGEN_ERROR_ARGUMENT);
   x = good, x.sink = q, wrong |= refused("a sink", x, DEEPGEN_ERROR_ARGUMENT);
+  x = good, x.page_table = used_by_none, wrong |= refused("pages", x, DEEPGEN_ERROR_ARGUMENT);
   x = good, x.scale = NAN, wrong |= refused("a scale that is no number", x, DEEPGEN_ERROR_ARGUMENT);
   x = good, x.q = (const char*)q + 1, wrong |= refused("an odd address", x, DEEPGEN_ERROR_ALIGNMENT);
   x = good, x.batch = 0, x.q = x.key = x.value = x.out = x.lse = NULL;
   wrong |= refused("no entries", x, DEEPGEN_OK);
   return wrong;
+}
+
+/* The same calls with K and V in pages, in falling order behind one that no entry has. */
+enum { P = KERNELS_PAGED_PAGE_SIZE, PAGES = (K + P - 1) / P };
+
+static float pages_k[(B * PAGES + 1) * P * G * D], pages_v[(B * PAGES + 1) * P * G * D];
+static int32_t table[B * (PAGES + 1)];
+
+static int paged_is_wrong(const int32_t* used) {
+  for (size_t i = 0; i < sizeof pages_k / sizeof *pages_k; ++i) pages_k[i] = pages_v[i] = NAN;
+  for (int b = 0; b < B; ++b)
+    for (int i = 0; i <= PAGES; ++i) table[b * (PAGES + 1) + i] = i < PAGES ? B * PAGES - b * PAGES - i : -1;
+  for (int b = 0; b < B; ++b)
+    for (int j = 0; j < used[b]; ++j)
+      for (int i = 0; i < G * D; ++i) {
+        const int to = (table[b * (PAGES + 1) + j / P] * P + j % P) * G * D + i;
+        pages_k[to] = k[(b * K + j) * G * D + i], pages_v[to] = v[(b * K + j) * G * D + i];
+      }
+  deepgen_attention_args args = DEEPGEN_ATTENTION_ARGS;
+  args.q = q, args.key = pages_k, args.value = pages_v, args.out = out, args.lse = lse, args.keys_used = used;
+  args.page_table = table, args.page_table_stride = PAGES + 1;
+  args.batch = B, args.max_queries = Q, args.max_keys = K;
+  for (int i = 0; i < B * Q * H * D; ++i) out[i] = NAN;
+  deepgen_status status = kernels_paged_run(&args);
+  if (status != DEEPGEN_OK) return puts(deepgen_status_string(status)), 1;
+  for (int b = 0; b < B; ++b)
+    for (int t = 0; t < Q; ++t)
+      for (int h = 0; h < H; ++h)
+        if (wrong_row(b, t, h, Q, used[b])) return 1;
+  args.page_table = NULL;
+  if (kernels_paged_run(&args) != DEEPGEN_ERROR_NULL) return puts("no table of pages"), 1;
+  args.page_table = table, args.page_table_stride = -2;
+  if (kernels_paged_run(&args) != DEEPGEN_ERROR_STRIDE) return puts("a negative stride of the table"), 1;
+  args.page_table_stride = 0, args.key_offsets = table;
+  if (kernels_paged_run(&args) != DEEPGEN_ERROR_ARGUMENT) return puts("offsets of pages"), 1;
+  args.key_offsets = NULL, args.page_table = (const int32_t*)((const char*)table + 2);
+  if (kernels_paged_run(&args) != DEEPGEN_ERROR_ALIGNMENT) return puts("an odd table"), 1;
+  return 0;
 }
 
 int main(void) {
@@ -85,12 +126,12 @@ int main(void) {
     for (int t = 0; t < Q; ++t)
       for (int h = 0; h < H; ++h)
         if (wrong_row(b, t, h, Q, used[b])) return 1;
-  if (takes_what_it_should_not(args)) return 1;
+  if (takes_what_it_should_not(args) || paged_is_wrong(used)) return 1;
 
   for (int threads = 1; threads <= 3; threads += 2) {
     deepgen_set_num_threads(threads);
     if (!verified(kernels_attn_function()) || !verified(kernels_near_function()) ||
-        !verified(kernels_up_function()))
+        !verified(kernels_paged_function()) || !verified(kernels_up_function()))
       return 1;
   }
   puts("ok");

@@ -1,0 +1,117 @@
+#include "templates/nvidia/attention/mma_attention_combine.h"
+
+#include "templates/core/sizes.h"
+#include "templates/nvidia/attention/mma_attention_block.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace deepgen {
+namespace {
+
+constexpr double kLog2OfE = 1.44269504088896340736, kLogOf2 = 0.69314718055994530942;
+constexpr int64_t kColumns = 4;  ///< of a thread
+constexpr int64_t kTogether = 8; ///< parts that are on their way at once
+
+/// A block has a row: each thread some of its columns, of all parts.
+class MmaAttentionParts {
+public:
+  MmaAttentionParts(NvIr& builder, const Attention& problem, const MmaAttentionTiling& tiling,
+                    const GpuIr::Arguments& args)
+      : ir(builder), p(problem), t(tiling), arguments(args), block(builder, problem, tiling, args) {}
+
+  void emit() {
+    ir.wait_for_predecessor();
+    column = ir.mul(ir.thread(), kColumns);
+    block.enter_row(
+        [&](Value token, Value head) { ir.branch(ir.less(column, stored()), [&] { add_up(token, head); }); });
+  }
+
+private:
+  NvIr& ir;
+  const Attention& p;
+  const MmaAttentionTiling& t;
+  const GpuIr::Arguments& arguments;
+  AttentionBlock block;
+  Value column, parts; ///< the thread's first column; where the row's first part is
+
+  int64_t stored() const { return round_up(p.value_dim, 8); } ///< columns of a part
+  Value number(double x) { return ir.number(ir.f32, x); }
+  /// The maximum and sum of a part.
+  Values head_of(int64_t split) {
+    return ir.unpack(ir.load_global(ir.lanes(2, ir.f32), ir.offset(parts, split * t.record), 8));
+  }
+  Value sums_of(int64_t split) {
+    Value at = ir.offset(ir.offset(parts, split * t.record + t.record - 4 * stored()), ir.mul(column, 4));
+    return ir.load_global(ir.lanes(kColumns, ir.f32), at, 16);
+  }
+
+  void add_up(Value token, Value head) {
+    parts = block.record(token, head);
+    Value most = number(-INFINITY);
+    for (int64_t s = 0; s < t.splits; ++s) most = ir.larger(most, head_of(s)[0]);
+    Value sink;
+    if (p.sink) {
+      Value at = ir.offset(arguments.at("sink"), ir.mul(ir.to_i64(head), 4));
+      sink = ir.mulf(ir.load_global(ir.f32, at, 4), number(kLog2OfE));
+      most = ir.larger(most, sink);
+    }
+    // From minus infinity nothing can be subtracted.
+    Value origin = ir.select(ir.is_not(most, -INFINITY), most, number(0));
+    Value sum = p.sink ? ir.exp2_fast(ir.subf(sink, origin)) : number(0);
+    Values out(size_t(kColumns), number(0));
+    for (int64_t first = 0; first < t.splits; first += kTogether) {
+      const int64_t end = std::min(first + kTogether, t.splits);
+      std::vector<Values> heads, sums;
+      for (int64_t s = first; s < end; ++s)
+        heads.push_back(head_of(s)), sums.push_back(ir.unpack(sums_of(s)));
+      for (size_t i = 0; i < heads.size(); ++i) {
+        Value weight = ir.exp2_fast(ir.subf(heads[i][0], origin));
+        sum = ir.multiply_add(weight, heads[i][1], sum);
+        for (size_t j = 0; j < out.size(); ++j) out[j] = ir.multiply_add(weight, sums[i][j], out[j]);
+      }
+    }
+    store(out, sum, most, token, head);
+  }
+
+  void store(const Values& sums, Value sum, Value most, Value token, Value head) {
+    Value factor = ir.select(ir.is_not(sum, 0.0), ir.reciprocal_fast(sum), number(0));
+    const int64_t size = size_of(p.out);
+    Value to = ir.offset(block.address("out", p.out, token, head), ir.mul(column, size));
+    for (int64_t i = 0; i < kColumns; i += 2) {
+      Value x = ir.mulf(sums[size_t(i)], factor), y = ir.mulf(sums[size_t(i + 1)], factor);
+      const auto one = [&](Value z, int64_t j) {
+        ir.branch(ir.less(column, p.value_dim - j),
+                  [&] { ir.store(ir.encode(p.out, z), ir.offset(to, j * size), size); });
+      };
+      if (t.align == 16)
+        ir.store(ir.encode(p.out, ir.pack({x, y})), ir.offset(to, i * size), 2 * size);
+      else
+        one(x, i), one(y, i + 1);
+    }
+    if (!p.lse) return;
+    Value lse = ir.mulf(ir.addf(most, ir.log2_fast(sum)), number(kLogOf2));
+    ir.branch(ir.equal(column, ir.c(0)),
+              [&] { ir.store(lse, block.address("lse", Type::f32, token, head), 4); });
+  }
+};
+
+} // namespace
+
+Launch combine_parts(NvIr& ir, const Attention& p, const MmaAttentionTiling& t,
+                     const std::vector<std::string>& arguments) {
+  Launch launch;
+  launch.entry = "deepgen_combine";
+  launch.block = {round_up(ceil_div(p.value_dim, kColumns), 32), 1, 1};
+  launch.grid = {p.queries, p.heads, most_attention_batch};
+  launch.grid_rules[0] = {1, {1, 0, 0, 0}};
+  launch.grid_rules[2] = {1, {0, 0, 0, 1}};
+  launch.dependent = ir.launches_early();
+  GpuEntry entry;
+  entry.name = launch.entry, entry.threads = launch.block[0];
+  ir.kernel(entry, p, arguments,
+            [&](const GpuIr::Arguments& args) { MmaAttentionParts(ir, p, t, args).emit(); });
+  return launch;
+}
+
+} // namespace deepgen

@@ -1,0 +1,196 @@
+// What verification of attention looks at: a fault in any tile of any head is found, though most rows of a
+// large call are not compared.
+#include "measure/values/attention/attention_truth.h"
+#include "measure/values/attention/host_threads.h"
+#include "measure/values/stored_values.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+namespace deepgen {
+namespace {
+
+constexpr int64_t kQueries = 300, kHeads = 4, kDimension = 8, kBatch = 2;
+
+Attention attention_problem() {
+  return Attention::parse(
+      "attention heads=4 kv_heads=2 head_dim=8 value_dim=8 q=f32 kv=f32 out=f32 mask=causal "
+      "queries=1000 keys=1000 options=varlen+lse at_batch=1 at_queries=1 at_keys=1");
+}
+
+/// A right result of a call, as dense out and lse.
+class RightResult {
+public:
+  explicit RightResult(double most_products)
+      : problem(attention_problem()), inputs(problem, shape(), 7),
+        check(problem, inputs, Type::f32, most_products, 7), lse(size_t(inputs.lse_count(problem))),
+        out(size_t(inputs.out_layout.rows() * inputs.out_layout.columns())) {
+    const AttentionReference reference(problem, inputs);
+    for (int64_t b = 0; b < kBatch; ++b)
+      for (int64_t g = 0; g < problem.kv_heads; ++g) {
+        std::vector<AttentionReference::Row> rows;
+        for (int64_t h = 2 * g; h < 2 * g + 2; ++h)
+          for (int64_t t = 0; t < kQueries; ++t) rows.push_back({t, h});
+        const std::vector<ExpectedAttention> expected = reference.rows(b, g, rows);
+        for (size_t i = 0; i < rows.size(); ++i) {
+          for (int64_t d = 0; d < kDimension; ++d)
+            *at(b, rows[i].token, rows[i].head, d) = float(expected[i].value[size_t(d)]);
+          lse[size_t(inputs.lse_index(problem, b, rows[i].token, rows[i].head))] = float(expected[i].lse);
+        }
+      }
+  }
+
+  float* at(int64_t entry, int64_t token, int64_t head, int64_t d) {
+    const TokenLayout& layout = inputs.out_layout;
+    return out.data() + layout.row(entry, token, head) * layout.columns() + layout.column(head) + d;
+  }
+  AttentionComparison::OutRow rows() const {
+    return [this](int64_t r) {
+      return reinterpret_cast<const char*>(out.data() + r * inputs.out_layout.columns());
+    };
+  }
+  std::string verdict() const { return check.compare(rows(), lse.data()).status; }
+
+  const Attention problem;
+  const AttentionInputs inputs;
+  const AttentionComparison check;
+  std::vector<float> lse;
+
+private:
+  static AttentionShape shape() {
+    AttentionShape s;
+    s.batch = kBatch, s.queries = kQueries, s.keys = 333;
+    return s;
+  }
+  std::vector<float> out;
+};
+
+TEST(AttentionComparison, AFaultInAnyTileOfAnyHeadIsFound) {
+  RightResult result(1);
+  EXPECT_EQ(result.verdict(), "ok");
+  EXPECT_LT(result.check.rows(), size_t(kBatch * kHeads * kQueries / 20)) << "a sample";
+  for (int64_t b = 0; b < kBatch; ++b)
+    for (int64_t h = 0; h < kHeads; ++h)
+      for (int64_t first = 0; first < kQueries; first += sampled_tile) {
+        const auto move = [&](float by) {
+          for (int64_t t = first; t < std::min(first + sampled_tile, kQueries); ++t)
+            *result.at(b, t, h, 5) += by;
+        };
+        move(0.01f);
+        EXPECT_EQ(result.verdict(), "wrong") << "entry " << b << ", head " << h << ", tile at " << first;
+        move(-0.01f);
+      }
+}
+
+/// Of the rows at its ends, and of lse.
+TEST(AttentionComparison, AFaultInTheFirstOrLastRowIsFound) {
+  RightResult result(1);
+  for (int64_t t : {int64_t(0), kQueries - 1}) {
+    float& x = *result.at(1, t, 2, 0);
+    x += 0.01f;
+    EXPECT_EQ(result.verdict(), "wrong") << t;
+    x -= 0.01f;
+    float& sum = result.lse[size_t(result.inputs.lse_index(result.problem, 1, t, 2))];
+    sum += 0.01f;
+    EXPECT_EQ(result.verdict(), "wrong") << t;
+    sum -= 0.01f;
+  }
+}
+
+TEST(AttentionComparison, OfASmallCallEveryRowIsCompared) {
+  RightResult result(most_attention_products);
+  EXPECT_EQ(result.check.rows(), size_t(kBatch * kHeads * kQueries));
+  *result.at(0, 150, 3, 7) += 0.01f;
+  EXPECT_EQ(result.verdict(), "wrong");
+}
+
+/// Borders of tiles: each is the first or the last row of a tile in some head.
+TEST(AttentionComparison, BordersOfTilesAreCompared) {
+  std::vector<int> first(4), last(4);
+  for (int64_t head = 0; head < 3; ++head) {
+    for (int64_t t : compared_tokens(256, 0, head, 0, 9))
+      first[size_t(t / 64)] += t % 64 == 0, last[size_t(t / 64)] += t % 64 == 63;
+  }
+  for (size_t tile = 0; tile < 4; ++tile) {
+    EXPECT_GE(first[tile], 1) << tile;
+    EXPECT_GE(last[tile], 1) << tile;
+  }
+}
+
+/// All that is written is looked at: what is no number, or greater than any value.
+TEST(AttentionComparison, NoElementIsBeyondTheValues) {
+  RightResult result(1);
+  EXPECT_EQ(result.check.check_finite(result.rows()).status, "ok");
+  for (float wrong : {NAN, INFINITY, -INFINITY, 1.1f, -1.1f}) {
+    float& x = *result.at(1, 77, 1, 3);
+    const float before = std::exchange(x, wrong);
+    const Verdict found = result.check.check_finite(result.rows());
+    EXPECT_EQ(found.status, "wrong") << wrong;
+    EXPECT_NE(found.detail.find("column " + std::to_string(kDimension + 3)), std::string::npos)
+        << found.detail;
+    x = before;
+  }
+}
+
+TEST(AttentionTruth, IsMadeOnceForAllKernelsOfASearch) {
+  Attention p = attention_problem();
+  AttentionShape s;
+  s.queries = 20, s.keys = 30;
+  const auto first = attention_truth(p, s, Type::bf16, 1e6, 1);
+  p.at_queries = 17; // as of an awkward kernel
+  EXPECT_EQ(attention_truth(p, s, Type::bf16, 1e6, 1), first);
+  EXPECT_NE(attention_truth(p, s, Type::f32, 1e6, 1), first);
+  EXPECT_NE(attention_truth(p, s, Type::bf16, 1e6, 2), first);
+  s.gap = 1;
+  EXPECT_NE(attention_truth(p, s, Type::bf16, 1e6, 1), first);
+  p.mask = AttentionMask::none, s.gap = 0;
+  EXPECT_NE(attention_truth(p, s, Type::bf16, 1e6, 1), first);
+}
+
+TEST(HostThreads, DoEachTaskOnce) {
+  std::vector<std::atomic<int>> done(1000);
+  on_host_threads(1000, [&](int64_t i) { ++done[size_t(i)]; });
+  for (const std::atomic<int>& count : done) EXPECT_EQ(count, 1);
+  EXPECT_THROW(on_host_threads(50, [](int64_t i) { i == 31 ? throw std::runtime_error("31") : void(); }),
+               std::runtime_error);
+  on_host_threads(0, [](int64_t) { FAIL(); });
+}
+
+/// Sign, exponent and fraction of all numbers of 16 bits.
+TEST(StoredValues, EveryF16IsDecoded) {
+  std::vector<uint16_t> all(1 << 16);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = uint16_t(i);
+  std::vector<double> many(all.size());
+  decode(Type::f16, all.data(), 0, int64_t(all.size()), many.data());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const int exponent = int(i >> 10 & 31), fraction = int(i & 1023);
+    const double sign = i >> 15 ? -1 : 1, found = decoded(Type::f16, all.data(), int64_t(i));
+    if (exponent == 31 && fraction) {
+      EXPECT_TRUE(std::isnan(found) && std::isnan(many[i])) << i;
+      continue;
+    }
+    const double expected = exponent == 31 ? sign * INFINITY
+                            : exponent     ? sign * std::ldexp(1024 + fraction, exponent - 25)
+                                           : sign * std::ldexp(fraction, -24);
+    EXPECT_EQ(found, expected) << i;
+    EXPECT_EQ(many[i], expected) << i;
+  }
+}
+
+TEST(StoredValues, TheFirstElementBeyondIsFound) {
+  for (Type type : {Type::f32, Type::f16, Type::bf16}) {
+    std::vector<char> data(size_t(1000 * size_of(type)), 0);
+    EXPECT_EQ(first_beyond(type, data.data(), 1000, 1), -1);
+    encode(type, -1, data.data(), 3);
+    EXPECT_EQ(first_beyond(type, data.data(), 1000, 1), -1) << "1 is not beyond";
+    encode(type, -1.25, data.data(), 997), encode(type, 2, data.data(), 998);
+    EXPECT_EQ(first_beyond(type, data.data(), 1000, 1), 997);
+  }
+}
+
+} // namespace
+} // namespace deepgen
