@@ -33,6 +33,9 @@
   X(SCORE_SCALE, "score_scale") /* the bits of an f32 */                                                     \
   X(SOFTCAP, "softcap")         /* the same; 0: none */                                                      \
   X(WINDOW_LEFT, "window_left") /* int64; negative: no end */                                                \
-  X(WINDOW_RIGHT, "window_right")
+  X(WINDOW_RIGHT, "window_right")                                                                            \
+  X(MAP_Q, "map_q") /* tensor maps of rank 4: dimension, token, head, entry (GPU) */                         \
+  X(MAP_KEY, "map_key")                                                                                      \
+  X(MAP_VALUE, "map_value")
 
 #endif

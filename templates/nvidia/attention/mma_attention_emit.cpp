@@ -1,6 +1,8 @@
 // The kernel of mma_attention: a block's rows of Q stay, blocks of keys and values come and go.
 #include "templates/core/sizes.h"
+#include "templates/nvidia/attention/mma_attention.h"
 #include "templates/nvidia/attention/mma_attention_softmax.h"
+#include "templates/nvidia/attention/mma_attention_tiles.h"
 
 #include <algorithm>
 #include <optional>
