@@ -7,11 +7,17 @@
 # With DECODE="1 8 64" it does so with one query of so many entries instead, 32 heads of Q and 8 of K, dimension 128:
 # KEYS="1024 4096 32768" of each, in pages of PAGES="0 16 64" tokens (0: none). benchmarks/gpu/decode.py OUTDIR makes the table.
 # From the environment: SLOTS=24 candidates a round, ROUNDS=1, SECONDS_EACH=8 of measuring a round, LENGTHS="512 2048 8192",
-# DIMENSIONS="64 128 256", MASKS="none causal", TYPE=bf16, SEARCH=f.json a search file (docs/search.md).
+# DIMENSIONS="64 128 256", MASKS="none causal", TYPE=bf16, SEARCH=f.json a search file (docs/search.md), or
+# TEMPLATE=hopper_attention for configs of that template alone.
 set -euo pipefail
 prefix=${1:?PREFIX} out=${2:?OUTDIR}
 target=attention
 slots=${SLOTS:-24} rounds=${ROUNDS:-1} seconds=${SECONDS_EACH:-8} type=${TYPE:-bf16}
+if [ -n "${TEMPLATE:-}" ]; then
+  mkdir -p "$out"
+  SEARCH=$out/search.json
+  printf '{"schema":"deepgen.search/1","templates":{"%s":{}}}\n' "$TEMPLATE" > "$SEARCH"
+fi
 # shellcheck source=scripts/gpu-tune.sh
 source "$(dirname "$0")/gpu-tune.sh"
 

@@ -9,6 +9,7 @@
 #include "templates/gpu/rows/gpu_rows.h"
 #include "templates/gpu/simt/simt.h"
 #include "templates/nvidia/attention/mma_attention.h"
+#include "templates/nvidia/hopper_attention/hopper_attention.h"
 #include "templates/nvidia/hopper_ws/hopper_ws.h"
 #include "templates/nvidia/mma_sync/mma_sync.h"
 
@@ -22,15 +23,16 @@ std::vector<const Template*>& registry() {
   static const CpuTile cpu_tile;
   static const Gemv gemv;
   static const GpuRows gpu_rows;
+  static const HopperAttention hopper_attention;
   static const HopperWs hopper_ws;
   static const Mfma mfma;
   static const MmaAttention mma_attention;
   static const MmaSync mma_sync;
   static const Simt simt;
   static const Wmma wmma;
-  static std::vector<const Template*> all = {&cpu_attention, &cpu_dot,  &cpu_rows,  &cpu_tile,
-                                             &gemv,          &gpu_rows, &hopper_ws, &mfma,
-                                             &mma_attention, &mma_sync, &simt,      &wmma};
+  static std::vector<const Template*> all = {
+      &cpu_attention, &cpu_dot, &cpu_rows,      &cpu_tile, &gemv, &gpu_rows, &hopper_attention,
+      &hopper_ws,     &mfma,    &mma_attention, &mma_sync, &simt, &wmma};
   return all;
 }
 

@@ -43,9 +43,9 @@ struct PackedOperand {
 
 /// A tensor map (CUtensorMap) of one operand, encoded by the runtime at each call and passed by value as the
 /// argument "map_<operand>". Rank 2, or 3 with the batch outermost: dimensions innermost first are the
-/// columns and rows as stored.
+/// columns and rows as stored. Of attention rank 4: elements of a row, tokens, heads, entries.
 struct TensorMap {
-  std::string operand;                      ///< "a", "b", "c", "d", "residual" or "multiplier"
+  std::string operand;                      ///< "a", "b", "c", "d", "residual" or "multiplier"; "q", "key" or "value"
   int64_t box_columns = 64, box_rows = 128; ///< elements of one copy
   int64_t swizzle = 128;                    ///< bytes: 0 (none), 32, 64, 128
   int64_t promotion = 256;                  ///< L2 promotion, bytes: 0, 64, 128, 256

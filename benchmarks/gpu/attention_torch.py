@@ -12,12 +12,31 @@ Torch's arms are its FlashAttention 2 and its cuDNN backend of scaled_dot_produc
 """
 import argparse, ctypes, glob, json, math, os, statistics, sys
 
-from torch_arms import Arm, Kernel, parse, torch, winner
+from torch_arms import Arm, Kernel, check, driver, parse, torch, winner
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 BACKENDS = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
+
+
+def tensor_map(described, x):
+    """As the runtime encodes it (runtime/nvidia/cuda_tensor_map.cpp): dimension, tokens, heads, entries of a [B, T, H, D] tensor."""
+    kinds = {torch.float16: 6, torch.float32: 7, torch.bfloat16: 9}
+    batch, token, head = (n * x.element_size() for n in x.stride()[:3])
+    entries, tokens, heads, columns = x.shape
+    room = ctypes.create_string_buffer(192)
+    out = (ctypes.c_uint64 * 16).from_buffer(room, -ctypes.addressof(room) % 64)
+    check(
+        driver.cuTensorMapEncodeTiled(
+            out, kinds[x.dtype], 4, ctypes.c_void_p(x.data_ptr()), (ctypes.c_uint64 * 4)(columns, tokens, heads, entries),
+            (ctypes.c_uint64 * 3)(token, head, batch), (ctypes.c_uint32 * 4)(*described["box"], 1, 1),
+            (ctypes.c_uint32 * 4)(1, 1, 1, 1), 0, {128: 3, 64: 2, 32: 1, 0: 0}[described["swizzle"]],
+            {256: 3, 128: 2, 64: 1, 0: 0}[described["promotion"]], 0,
+        ),
+        "encoding a tensor map",
+    )
+    return out
 
 
 class AttentionKernel(Kernel):
@@ -31,6 +50,7 @@ class AttentionKernel(Kernel):
     def call(self, o):
         p, sizes = self.problem, o["sizes"]
         numbers = {"m": sizes[0], "n": sizes[1], "batch": o["batch"], "workspace": self.workspace.data_ptr()}
+        maps = {"map_" + m["operand"]: m for m in self.about["maps"]}
         for name in ("q", "key", "value", "out"):
             batch, token, head = o[name].stride()[:3]
             numbers.update({name + "_token": token, name + "_head": head, name + "_batch": batch})
@@ -42,6 +62,8 @@ class AttentionKernel(Kernel):
                 values.append(ctypes.c_float(1 / math.sqrt(int(p["head_dim"]))))
             elif name == "softcap":
                 values.append(ctypes.c_float(0))
+            elif name in maps:
+                values.append(tensor_map(maps[name], o[name[4:]]))
             elif name in numbers:
                 values.append(ctypes.c_int64(numbers[name]))
             else:
@@ -51,9 +73,9 @@ class AttentionKernel(Kernel):
             out = list(launch["grid"])
             for i, (factor, *steps) in enumerate(launch.get("grid_rules", [])):
                 if factor:
-                    out[i] = factor
                     for step, size in zip(steps, (*sizes, 1, o["batch"])):
-                        out[i] *= -(-size // step) if step else 1
+                        factor *= -(-size // step) if step else 1
+                    out[i] = min(out[i], factor)
             return out
 
         self.launch(values, grid)

@@ -46,6 +46,17 @@ class Kernel:
             check(driver.cuModuleGetFunction(ctypes.byref(function), module, launch["entry"].encode()), "entry")
             if launch["shared"]:
                 check(driver.cuFuncSetAttribute(function, 8, launch["shared"]), "shared memory")
+            if launch["persistent"]:
+                fit = ctypes.c_int()
+                x, y, z = launch["block"]
+                check(
+                    driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                        ctypes.byref(fit), function, x * y * z, ctypes.c_size_t(launch["shared"])
+                    ),
+                    "occupancy",
+                )
+                cores = torch.cuda.get_device_properties(0).multi_processor_count
+                launch["grid"][0] = min(launch["grid"][0], fit.value * cores)
             self.launches.append((function, launch))
 
     def launch(self, values, grid_of=lambda launch: launch["grid"]):

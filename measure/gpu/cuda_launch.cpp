@@ -4,6 +4,7 @@
 #include "base/kernel/kernel_call.h"
 #include "base/problem/signature.h"
 #include "base/text/error.h"
+#include "measure/values/attention/attention_map.h"
 #include "runtime/amd/hip_load.h"
 #include "runtime/include/deepgen/kernel_abi.h"
 
@@ -75,6 +76,22 @@ int map_type(Type t) {
   }
 }
 
+/// Encodes a map of so many dimensions, whose box has one of all but the first two.
+TensorMapBits encode_box(const TensorMap& map, Type type, uint32_t rank, uint64_t base, const uint64_t* sizes,
+                         const uint64_t* pitches) {
+  TensorMapBits bits = {};
+  const uint32_t box[] = {uint32_t(map.box_columns), uint32_t(map.box_rows), 1, 1}, steps[] = {1, 1, 1, 1};
+  const int swizzle = map.swizzle == 128 ? 3 : int(map.swizzle / 32);
+  const int promotion = map.promotion == 256 ? 3 : int(map.promotion / 64);
+  const Driver& d = *driver();
+  if (!d.cuTensorMapEncodeTiled)
+    throw Error("this driver has no tensor maps", map.operand, "", "install driver 535 or later");
+  check(d.cuTensorMapEncodeTiled(&bits, map_type(type), rank, reinterpret_cast<void*>(base), sizes, pitches,
+                                 box, steps, 0, swizzle, promotion, 0),
+        ("encoding the tensor map of " + map.operand).c_str());
+  return bits;
+}
+
 /// A broadcast operand has as many entries as the others, with a stride of 0.
 TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, const Kernel& k) {
   const Gemm& p = k.problem.gemm();
@@ -83,23 +100,17 @@ TensorMapBits encode_map(const TensorMap& map, Array x, uint64_t workspace, cons
   if (const PackedOperand& copy = map.packed; copy.ld)
     x.data = workspace + uint64_t(copy.offset), x.rows = copy.rows, x.columns = copy.columns, x.ld = copy.ld,
     x.stride = copy.rows * copy.ld;
-  TensorMapBits bits = {};
-  if (!x.rows || !x.columns) return bits; // K is 0: nothing is read by the map, and the driver makes none
+  if (!x.rows || !x.columns) return {}; // K is 0: nothing is read by the map, and the driver makes none
   const auto type = Type(x.type);
   const uint64_t bytes = uint64_t(size_of(type));
   const uint64_t sizes[] = {uint64_t(x.columns), uint64_t(x.rows), uint64_t(batch)};
   const uint64_t pitches[] = {uint64_t(x.ld) * bytes, uint64_t(x.stride) * bytes};
-  const uint32_t box[] = {uint32_t(map.box_columns), uint32_t(map.box_rows), 1}, steps[] = {1, 1, 1};
-  const int swizzle = map.swizzle == 128 ? 3 : int(map.swizzle / 32);
-  const int promotion = map.promotion == 256 ? 3 : int(map.promotion / 64);
-  const Driver& d = *driver();
-  if (!d.cuTensorMapEncodeTiled)
-    throw Error("this driver has no tensor maps", map.operand, "", "install driver 535 or later");
-  check(d.cuTensorMapEncodeTiled(&bits, map_type(type), has_entries(k) || grouped ? 3 : 2,
-                                 reinterpret_cast<void*>(x.data), sizes, pitches, box, steps, 0, swizzle,
-                                 promotion, 0),
-        ("encoding the tensor map of " + map.operand).c_str());
-  return bits;
+  return encode_box(map, type, has_entries(k) || grouped ? 3 : 2, x.data, sizes, pitches);
+}
+
+TensorMapBits encode_map(const TensorMap& map, const TokenMap& x) {
+  if (x.empty()) return {};
+  return encode_box(map, x.type, 4, x.base, x.sizes.data(), x.pitches.data());
 }
 
 void fill_slots(const CallOperands& x, Type scalar, uint64_t* slots) {
@@ -263,8 +274,10 @@ void LoadedKernel::enqueue(const SlotValues& values, Stream stream) const {
   SlotValues slots = values;
   const Sizes sizes{int64_t(values[DEEPGEN_ARG_M]), int64_t(values[DEEPGEN_ARG_N]),
                     int64_t(values[DEEPGEN_ARG_K]), int64_t(values[DEEPGEN_ARG_BATCH])};
-  std::vector<TensorMapBits> none;
-  launch(slots.data(), none, stream, &sizes);
+  std::vector<TensorMapBits> maps;
+  for (const TensorMap& map : kernel_.maps)
+    maps.push_back(encode_map(map, token_map(kernel_.problem.attention(), map.operand, values)));
+  launch(slots.data(), maps, stream, &sizes);
 }
 
 void LoadedKernel::launch(uint64_t* slots, std::vector<TensorMapBits>& maps, Stream stream,
@@ -280,7 +293,8 @@ void LoadedKernel::launch(uint64_t* slots, std::vector<TensorMapBits>& maps, Str
     LaunchConfig config = e.config;
     config.stream = stream;
     for (size_t i = 0; sizes && i < 3; ++i)
-      if (e.grid_rules[i].exists()) config.grid[i] = uint32_t(e.grid_rules[i].at(*sizes));
+      if (e.grid_rules[i].exists())
+        config.grid[i] = uint32_t(std::min(int64_t(config.grid[i]), e.grid_rules[i].at(*sizes)));
     config.attributes = const_cast<LaunchAttribute*>(e.attributes.data());
     config.attribute_count = uint32_t(e.attributes.size());
     check(driver()->cuLaunchKernelEx(&config, e.function, parameters.data(), nullptr),

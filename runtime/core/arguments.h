@@ -84,7 +84,10 @@ deepgen_status check_attention(const deepgen_function& function, const deepgen_a
                                ArgumentValues& values);
 
 /// Whether a slot is of a tensor map, which the launch fills.
-inline bool is_map(uint8_t slot) { return slot >= DEEPGEN_ARG_MAP_A && slot <= DEEPGEN_ARG_MAP_MULTIPLIER; }
+inline bool is_map(uint8_t slot) {
+  return (slot >= DEEPGEN_ARG_MAP_A && slot <= DEEPGEN_ARG_MAP_MULTIPLIER) ||
+         (slot >= DEEPGEN_ARG_MAP_Q && slot <= DEEPGEN_ARG_MAP_VALUE);
+}
 
 /// Bytes of an element in memory; `type` is a deepgen_type.
 inline uint32_t size_of(uint8_t type) {

@@ -12,7 +12,7 @@ deepgen_status enqueue(const Driver& d, GpuCall& call, const PreparedKernel& pre
   for (uint32_t i = 0; i < k.arg_count; ++i) {
     const uint8_t arg = k.args[i];
     // The driver reads as many bytes as the parameter has: a scalar of 4 bytes lies in the low ones.
-    parameters[i] = is_map(arg) ? static_cast<void*>(maps->of_slot[arg - DEEPGEN_ARG_MAP_A])
+    parameters[i] = is_map(arg) ? static_cast<void*>(maps->of_slot[map_number(arg)])
                                 : static_cast<void*>(&call.values.slot[arg]);
   }
   for (uint32_t i = 0; i < k.launch_count; ++i) {

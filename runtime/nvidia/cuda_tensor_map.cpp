@@ -4,7 +4,7 @@ namespace deepgen::nvidia {
 inline namespace DEEPGEN_ABI_NAMESPACE {
 namespace {
 
-/// By slot after DEEPGEN_ARG_MAP_A.
+/// By map_number(). Of attention: the strides from a token, a head and an entry to the next follow `ld`.
 struct Operand {
   deepgen_arg base, ld, stride;
 };
@@ -15,6 +15,9 @@ constexpr Operand operands[map_slots] = {
     {DEEPGEN_ARG_D, DEEPGEN_ARG_LDD, DEEPGEN_ARG_STRIDE_D},
     {DEEPGEN_ARG_RESIDUAL, DEEPGEN_ARG_LD_RESIDUAL, DEEPGEN_ARG_STRIDE_RESIDUAL},
     {DEEPGEN_ARG_MULTIPLIER, DEEPGEN_ARG_LD_MULTIPLIER, DEEPGEN_ARG_STRIDE_MULTIPLIER},
+    {DEEPGEN_ARG_Q, DEEPGEN_ARG_Q_TOKEN, DEEPGEN_ARG_COUNT},
+    {DEEPGEN_ARG_KEY, DEEPGEN_ARG_KEY_TOKEN, DEEPGEN_ARG_COUNT},
+    {DEEPGEN_ARG_VALUE, DEEPGEN_ARG_VALUE_TOKEN, DEEPGEN_ARG_COUNT},
 };
 
 TensorType tensor_type(uint8_t type) {
@@ -49,9 +52,35 @@ bool has_entries(const deepgen_operand& x, const deepgen_function& f) {
   return x.entries_by ? x.entries * f.sizes[x.entries_by - 1].most > 1 : x.entries > 1;
 }
 
+/// The extent of what the host does not know: kernels ask for no token that is not there.
+constexpr uint64_t any_tokens = INT32_MAX;
+
+/// Of tokens, heads and entries. Where offsets tell where entries begin, only the device knows how many
+/// tokens there are.
+Result encode_tokens(const Driver& d, const deepgen_operand& x, const deepgen_tensor_map& map,
+                     const Operand& place, const ArgumentValues& values, TensorMap& out) {
+  const deepgen_arg offsets =
+      place.base == DEEPGEN_ARG_Q ? DEEPGEN_ARG_QUERY_OFFSETS : DEEPGEN_ARG_KEY_OFFSETS;
+  const uint64_t size = size_of(x.type), tokens = scaled(x.rows, x.rows_by, values);
+  const uint64_t sizes[4] = {uint64_t(x.columns), values.slot[offsets] ? any_tokens : tokens,
+                             uint64_t(x.entries), uint64_t(values.size[3])};
+  if (!tokens || !sizes[3]) { // nothing is read by the map, and the driver makes none of null
+    out = {};
+    return success;
+  }
+  const uint64_t* stride = &values.slot[place.ld];
+  const uint64_t strides[3] = {stride[0] * size, stride[1] * size, stride[2] * size};
+  const uint32_t box[4] = {map.box_columns, map.box_rows, 1, 1}, every_element[4] = {1, 1, 1, 1};
+  return d.encode_tiled(&out, int(tensor_type(x.type)), 4, reinterpret_cast<void*>(values.slot[place.base]),
+                        sizes, strides, box, every_element, /*interleave=*/0, swizzle_code(map.swizzle),
+                        promotion_code(map.promotion), /*fill=*/0);
+}
+
 Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_map& map, const Operand& place,
               const ArgumentValues& values, TensorMap& out) {
   const deepgen_operand* operand = find_operand(f, map.operand);
+  if (operand && place.stride == DEEPGEN_ARG_COUNT)
+    return encode_tokens(d, *operand, map, place, values, out);
   if (!operand || !(operand->flags & DEEPGEN_OPERAND_MATRIX)) return invalid_value;
   const uint64_t size = size_of(operand->type);
   uint64_t base = values.slot[place.base], ld = values.slot[place.ld], stride = values.slot[place.stride];
@@ -77,7 +106,7 @@ Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_m
 
 } // namespace
 
-deepgen_arg mapped_operand(uint8_t map_slot) { return operands[map_slot - DEEPGEN_ARG_MAP_A].base; }
+deepgen_arg mapped_operand(uint8_t map_slot) { return operands[map_number(map_slot)].base; }
 
 Result encode_maps(const Driver& d, const deepgen_function& f, const deepgen_kernel& k,
                    const ArgumentValues& values, bool reads_c, EncodedMaps& out) {

@@ -7,7 +7,13 @@
 namespace deepgen::nvidia {
 inline namespace DEEPGEN_ABI_NAMESPACE {
 
-constexpr uint32_t map_slots = DEEPGEN_ARG_MAP_MULTIPLIER + 1 - DEEPGEN_ARG_MAP_A;
+constexpr uint32_t matrix_maps = DEEPGEN_ARG_MAP_MULTIPLIER + 1 - DEEPGEN_ARG_MAP_A;
+constexpr uint32_t map_slots = matrix_maps + DEEPGEN_ARG_MAP_VALUE + 1 - DEEPGEN_ARG_MAP_Q;
+
+/// The number of a map's slot among all of them: those of attention follow those of matrices.
+constexpr uint32_t map_number(uint8_t slot) {
+  return slot >= DEEPGEN_ARG_MAP_Q ? matrix_maps + slot - DEEPGEN_ARG_MAP_Q : slot - DEEPGEN_ARG_MAP_A;
+}
 
 /// The operand of a map's slot: DEEPGEN_ARG_A for DEEPGEN_ARG_MAP_A.
 deepgen_arg mapped_operand(uint8_t map_slot);
@@ -15,7 +21,7 @@ deepgen_arg mapped_operand(uint8_t map_slot);
 /// The maps of one call.
 struct EncodedMaps {
   TensorMap maps[map_slots];
-  TensorMap* of_slot[map_slots]; ///< by slot after DEEPGEN_ARG_MAP_A, where the kernel has such a map
+  TensorMap* of_slot[map_slots]; ///< by map_number(), where the kernel has such a map
 };
 
 /// Encodes the kernel's maps. invalid_value: the hardware cannot address these operands, so the call needs

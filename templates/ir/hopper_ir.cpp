@@ -1,6 +1,5 @@
 #include "templates/ir/hopper_ir.h"
 
-#include "base/text/error.h"
 #include "templates/core/sizes.h"
 #include "templates/ir/ir_record.h"
 
@@ -25,6 +24,10 @@ void HopperIr::fence_barrier_init() {
 
 void HopperIr::arrive(Value barrier) {
   assembly(nullptr, "mbarrier.arrive.shared::cta.b64 _, [$0];", "r", barrier, true);
+}
+
+void HopperIr::arrive_if(Value wanted, Value barrier) {
+  assembly(nullptr, "@$0 mbarrier.arrive.shared::cta.b64 _, [$1];", "b,r", {wanted, barrier}, true);
 }
 
 void HopperIr::arrive_expecting(Value barrier, int64_t bytes) {
@@ -110,96 +113,6 @@ void HopperIr::wait_stores_read(int64_t in_flight) {
 }
 void HopperIr::fence_async() { assembly(nullptr, "fence.proxy.async.shared::cta;", "", {}, true); }
 
-namespace {
-
-const char* type_name(Type t) {
-  switch (t) {
-  case Type::f16:
-    return "f16";
-  case Type::bf16:
-    return "bf16";
-  case Type::tf32:
-    return "tf32";
-  case Type::e4m3:
-    return "e4m3";
-  case Type::e5m2:
-    return "e5m2";
-  case Type::i8:
-    return "s8";
-  default:
-    throw Error("wgmma does not multiply " + to_string(t));
-  }
-}
-
-constexpr int64_t kStepBytes = 32;   ///< of K in one wgmma
-constexpr int64_t kAtomBytes = 1024; ///< 8 rows of 128 bytes, after which the swizzle repeats
-
-/// Everything of a matrix descriptor but the address (PTX ISA, "Matrix Descriptor Format"): the distance of
-/// the slices along M or N (bits 16 to 29), that of the groups of 8 rows (bits 32 to 45), both in 16 bytes,
-/// and the swizzle by 128 bytes.
-uint64_t descriptor(const MatrixOperand& x) {
-  const uint64_t leading = x.k_major ? 1 : uint64_t(x.slice_bytes / 16);
-  return uint64_t(1) << 62 | uint64_t(kAtomBytes / 16) << 32 | leading << 16;
-}
-
-/// Descriptor units (16 bytes) from one step of K to the next.
-int64_t step_units(const MatrixOperand& x, int64_t k) { return (x.k_major ? kStepBytes : k * 128) / 16; }
-
-} // namespace
-
-/// All steps of the stage are one piece of assembly: a piece has its sums as operands, which is what LLVM's
-/// time goes to.
-Values HopperIr::multiply_tiles(const WarpgroupMma& m, const MatrixOperand& a, const MatrixOperand& b_,
-                                int64_t a_step, Value accumulate, mlir::ValueRange sums) {
-  const bool integers = m.accumulate == Type::i32, halves = size_of(m.a) == 2;
-  const int64_t k = kStepBytes / size_of(m.a), count = int64_t(sums.size()), each = m.registers();
-  const int64_t steps = m.depth_bytes / kStepBytes;
-  const std::string first = text(2 * count); // operands: results, tied sums, then these
-  auto operand = [&](int64_t i) { return "$" + text(2 * count + i); };
-  std::string code = "{ .reg .pred add, always; .reg .b64 da, db; .reg .b32 low; setp.ne.b32 add, " +
-                     operand(2) + ", 0; setp.eq.b32 always, 0, 0; wgmma.fence.sync.aligned;\n";
-  auto describe = [&](const char* name, int64_t i, uint64_t fixed, int64_t units) {
-    code += "add.s32 low, " + operand(i) + ", " + text(units) + "; cvt.u64.u32 " + name + ", low; or.b64 " +
-            name + ", " + name + ", " + text(int64_t(fixed)) + ";\n";
-  };
-  const std::string types =
-      std::string(".") + (integers ? "s32" : "f32") + "." + type_name(m.a) + "." + type_name(m.b);
-  for (int64_t step = 0; step < steps; ++step)
-    for (int64_t tile = 0; tile < m.m_tiles; ++tile) {
-      describe("da", 0, descriptor(a), step * step_units(a, k) + tile * a_step / 16);
-      describe("db", 1, descriptor(b_), step * step_units(b_, k));
-      code += "wgmma.mma_async.sync.aligned.m64n" + text(m.n) + "k" + text(k) + types + " {";
-      for (int64_t i = 0; i < each; ++i) code += (i ? ",$" : "$") + text(tile * each + i);
-      code += std::string("}, da, db, ") + (step == 0 ? "add" : "always");
-      if (!integers) code += ", 1, 1";
-      if (halves) code += std::string(", ") + (a.k_major ? "0" : "1") + ", " + (b_.k_major ? "0" : "1");
-      code += ";\n";
-    }
-  code += "wgmma.commit_group.sync.aligned; }";
-  std::string constraints;
-  for (int64_t i = 0; i < count; ++i) constraints += integers ? "=r," : "=f,";
-  for (int64_t i = 0; i < count; ++i) constraints += text(i) + ",";
-  Values operands(sums.begin(), sums.end());
-  auto low_bits = [&](Value address) { return shift_right_bits(bit_and(address, 0x3ffff), 4); };
-  operands.append({low_bits(a.address), low_bits(b_.address), accumulate});
-  return fields_of(
-      *this, assembly(record_of(count, sums[0].getType()), code, constraints + "r,r,r", operands, true));
-}
-
-void HopperIr::wait_products(int64_t in_flight) {
-  assembly(nullptr, "wgmma.wait_group.sync.aligned " + text(in_flight) + ";", "", {}, true);
-}
-
-/// The sums pass through the wait, so that nothing that uses them moves before it.
-Values HopperIr::finish_products(mlir::ValueRange sums) {
-  const bool integers = sums[0].getType() == i32;
-  std::string constraints;
-  for (size_t i = 0; i < sums.size(); ++i) constraints += integers ? "=r," : "=f,";
-  for (size_t i = 0; i < sums.size(); ++i) constraints += (i ? "," : "") + text(int64_t(i));
-  mlir::Type record = record_of(int64_t(sums.size()), sums[0].getType());
-  return fields_of(*this, assembly(record, "wgmma.wait_group.sync.aligned 0;", constraints, sums, true));
-}
-
 Value HopperIr::elect() { return nvvm::ElectSyncOp::create(b, loc, i1, Value()); }
 
 Value HopperIr::warpgroup() { return shuffle_index(shift_right_bits(thread(), 7), c(0)); }
@@ -215,6 +128,9 @@ void HopperIr::named_barrier(Value id, int64_t threads) {
 }
 void HopperIr::named_barrier_arrive(int64_t id, int64_t threads) {
   assembly(nullptr, "bar.arrive " + text(id) + ", " + text(threads) + ";", "", {}, true);
+}
+void HopperIr::named_barrier_arrive(Value id, int64_t threads) {
+  assembly(nullptr, "bar.arrive $0, " + text(threads) + ";", "r", id, true);
 }
 
 Value HopperIr::opaque(Value x) { return assembly(i32, "mov.b32 $0, $1;", "=r,r", x, true); }

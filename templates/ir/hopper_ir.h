@@ -27,6 +27,11 @@ struct WarpgroupMma {
   int64_t m_tiles = 1, depth_bytes = 128;
 };
 
+/// Where the operands of one step of 16 elements of K lie, in bytes from their addresses.
+struct ProductStep {
+  int64_t a, b;
+};
+
 class HopperIr : public NvIr {
 public:
   using NvIr::NvIr;
@@ -39,6 +44,7 @@ public:
   void barrier_init(Value barrier, int64_t arrivals);
   void fence_barrier_init(); ///< makes them known to the cluster and to TMA
   void arrive(Value barrier);
+  void arrive_if(Value wanted, Value barrier); ///< one predicated instruction
   void arrive_expecting(Value barrier, int64_t bytes);
   void arrive_at_block(Value barrier, Value block_of_cluster);
   /// Until the phase of the given parity has completed.
@@ -69,12 +75,23 @@ public:
   /// The same for the last group; the sums are values from here on.
   Values finish_products(mlir::ValueRange sums);
 
+  // The same of 16-bit operands and 64 rows, with any steps of K.
+  Values multiply_steps(const WarpgroupMma&, const MatrixOperand& a, const MatrixOperand& b,
+                        llvm::ArrayRef<ProductStep>, bool accumulate, mlir::ValueRange sums);
+  /// A is in registers: four i32 for each step, as mma.sync has them. B's steps follow each other.
+  Values multiply_fragments(const WarpgroupMma&, mlir::ValueRange fragments, const MatrixOperand& b,
+                            mlir::ValueRange sums);
+  /// Until all but so many groups are done. `results` (f32) are values from here on; `held`, what products
+  /// read of registers, stay where they are until here.
+  Values wait_products(int64_t in_flight, mlir::ValueRange results, mlir::ValueRange held);
+
   // Warps and warpgroups.
   Value elect();                            ///< i1: true in one lane of the warp
   Value warpgroup();                        ///< threadIdx.x / 128, the same register for all lanes of a warp
   void registers(bool more, int64_t count); ///< setmaxnreg, by all warps of a warpgroup
   void named_barrier(Value id, int64_t threads);
   void named_barrier_arrive(int64_t id, int64_t threads);
+  void named_barrier_arrive(Value id, int64_t threads);
 
   /// The same value, of which LLVM knows nothing: what follows from it stays in the loop where it is used,
   /// and takes no registers outside of it.
@@ -92,6 +109,9 @@ public:
 
   /// stmatrix: 2 or 4 matrices of 8 x 8 16-bit elements from i32 registers.
   void store_matrix(Value shared_address, mlir::ValueRange registers, bool transposed);
+
+private:
+  Value descriptor_bits(Value address); ///< the lower bits of a matrix descriptor
 };
 
 } // namespace deepgen

@@ -119,6 +119,10 @@ constexpr auto bfe_u32 = [](U x, U at, U length) {
   at &= 255, length &= 255;
   return at > 31 || length == 0 ? 0 : cut<32>(x) >> at & ((U(1) << std::min<U>(length, 32)) - 1);
 };
+constexpr auto bfe_u64 = [](U x, U at, U length) {
+  at &= 255, length &= 255;
+  return at > 63 || length == 0 ? U(0) : x >> at & (length > 63 ? ~U(0) : (U(1) << length) - 1);
+};
 constexpr auto bfe_s32 = [](U x, U at, U length) {
   at &= 255, length &= 255;
   if (length == 0) return U(0);
@@ -227,6 +231,7 @@ constexpr Entry others[] = {
     {"popc.b32", unary<popc_b32>},
     {"bfe.u32", ternary<bfe_u32>},
     {"bfe.s32", ternary<bfe_s32>},
+    {"bfe.u64", ternary<bfe_u64>},
     {"shf.r.wrap.b32", ternary<shf_r_wrap>},
     {"shf.l.wrap.b32", ternary<shf_l_wrap>},
     {"prmt.b32", ternary<prmt>},

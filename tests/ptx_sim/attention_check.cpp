@@ -1,7 +1,9 @@
 #include "tests/ptx_sim/attention_check.h"
 
 #include "measure/gpu/cuda_attention_verify.h"
+#include "measure/values/attention/attention_map.h"
 #include "tests/ptx_sim/fault.h"
+#include "tests/ptx_sim/tensor_map.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +13,7 @@ namespace deepgen::ptx_sim {
 namespace {
 
 constexpr double kMostProducts = 1e9; // all rows of what can be simulated
+constexpr int64_t kPersistentBlocks = 3;
 
 /// The operands of one call in simulated memory.
 class AttentionMemory {
@@ -52,6 +55,8 @@ public:
   GlobalMemory memory;
 
   std::vector<uint8_t> argument(const std::string& name) const {
+    for (const TensorMap& map : kernel_.maps)
+      if (name == "map_" + map.operand) return map_of(map);
     static constexpr const char* kNames[] = {DEEPGEN_ARG_NAMES};
     const auto at = std::find(std::begin(kNames), std::end(kNames), name) - std::begin(kNames);
     const bool scalar = name == "score_scale" || name == "softcap";
@@ -64,7 +69,9 @@ public:
   Launch launched(Launch l) const {
     const Sizes sizes{what_.shape.queries, what_.shape.keys, 1, what_.shape.batch};
     for (size_t i = 0; i < 3; ++i)
-      if (l.grid_rules[i].exists()) l.grid[i] = l.grid_rules[i].at(sizes);
+      if (l.grid_rules[i].exists()) l.grid[i] = std::min(l.grid[i], l.grid_rules[i].at(sizes));
+    // A device that holds few blocks at a time: they walk over several pieces of work each.
+    if (l.persistent) l.grid[0] = std::min(l.grid[0], kPersistentBlocks);
     return l;
   }
 
@@ -84,6 +91,17 @@ public:
   }
 
 private:
+  std::vector<uint8_t> map_of(const TensorMap& map) const {
+    const TokenMap x = token_map(p_, map.operand, values_);
+    SimulatedMap m;
+    if (x.empty())
+      m.magic = 0;
+    else
+      m = make_tensor_map(x.base, uint32_t(size_of(x.type)), 4, x.sizes.data(), x.pitches.data(), map);
+    std::vector<uint8_t> bytes(sizeof m);
+    std::memcpy(bytes.data(), &m, sizeof m);
+    return bytes;
+  }
   void* address(size_t region) const { return reinterpret_cast<void*>(uintptr_t(memory[region].base)); }
   void own(size_t region, size_t from, size_t bytes) {
     auto& owned = memory[region].owned;

@@ -21,15 +21,23 @@ void check_map(const SimulatedMap& m) {
   require(m.swizzle == 0 || row <= m.swizzle, "a row of the box is longer than the swizzle");
 }
 
-SimulatedMap make_tensor_map(uint64_t base, uint32_t element_bytes, uint32_t rank, const int64_t* sizes,
-                             const int64_t* steps, const TensorMap& described) {
+SimulatedMap make_tensor_map(uint64_t base, uint32_t element_bytes, uint32_t rank, const uint64_t* sizes,
+                             const uint64_t* pitches, const TensorMap& described) {
   SimulatedMap m;
   m.base = base, m.element_bytes = element_bytes, m.rank = rank, m.swizzle = uint32_t(described.swizzle);
-  for (uint32_t i = 0; i < rank; ++i) m.sizes[i] = uint64_t(sizes[i]);
-  for (uint32_t i = 0; i + 1 < rank; ++i) m.pitches[i] = uint64_t(steps[i]) * element_bytes;
+  for (uint32_t i = 0; i < rank; ++i) m.sizes[i] = sizes[i];
+  for (uint32_t i = 0; i + 1 < rank; ++i) m.pitches[i] = pitches[i];
   m.box[0] = uint32_t(described.box_columns), m.box[1] = uint32_t(described.box_rows);
   check_map(m);
   return m;
+}
+
+SimulatedMap make_tensor_map(uint64_t base, uint32_t element_bytes, uint32_t rank, const int64_t* sizes,
+                             const int64_t* steps, const TensorMap& described) {
+  uint64_t extents[5], pitches[4];
+  for (uint32_t i = 0; i < rank; ++i) extents[i] = uint64_t(sizes[i]);
+  for (uint32_t i = 0; i + 1 < rank; ++i) pitches[i] = uint64_t(steps[i]) * element_bytes;
+  return make_tensor_map(base, element_bytes, rank, extents, pitches, described);
 }
 
 } // namespace deepgen::ptx_sim

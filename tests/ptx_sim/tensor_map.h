@@ -23,8 +23,10 @@ static_assert(sizeof(SimulatedMap) == 128);
 /// Throws Fault for what cuTensorMapEncodeTiled refuses.
 void check_map(const SimulatedMap&);
 
-/// As the runtime encodes it (runtime/nvidia/cuda_tensor_map.cpp); `steps`: leading dimension and batch
-/// stride, in elements.
+/// As the runtime encodes it (runtime/nvidia/cuda_tensor_map.cpp); `pitches` in bytes.
+SimulatedMap make_tensor_map(uint64_t base, uint32_t element_bytes, uint32_t rank, const uint64_t* sizes,
+                             const uint64_t* pitches, const TensorMap&);
+/// `steps`: leading dimension and batch stride, in elements.
 SimulatedMap make_tensor_map(uint64_t base, uint32_t element_bytes, uint32_t rank, const int64_t* sizes,
                              const int64_t* steps, const TensorMap&);
 

@@ -21,7 +21,10 @@ void Warp::start(uint32_t live_lanes) {
   bulk_readings.clear(), wgmma_readings.clear();
   std::fill(std::begin(bulk_groups), std::end(bulk_groups), 0);
   wgmma_groups = 0;
-  if (block.cluster.program.uses_wgmma) tags.assign(block.cluster.program.register_bits.size(), touched);
+  if (block.cluster.program.uses_wgmma) {
+    tags.assign(block.cluster.program.register_bits.size(), touched);
+    held.assign(tags.size(), 0);
+  }
 }
 
 void Warp::run() {
@@ -63,6 +66,9 @@ void Warp::watch(const Instruction& in) {
   for (const Operand& o : in.operands)
     if (o.kind == Operand::reg && tags[o.slot] >= first_group && !in.renames)
       throw Fault("a register of a wgmma that is still under way is used");
+  for (size_t i = 0; i < (in.groups() ? in.count(0) : 0); ++i)
+    if (in.at(0, i).kind == Operand::reg && held[in.at(0, i).slot])
+      throw Fault("a register that a wgmma under way reads is written");
   for (size_t i = 0; i < (in.groups() ? in.count(0) : 0); ++i)
     if (in.at(0, i).kind == Operand::reg)
       tags[in.at(0, i).slot] = in.renames && in.at(1).kind == Operand::reg ? tags[in.at(1).slot] : touched;

@@ -102,6 +102,8 @@ public:
   /// the group that is still to write it.
   static constexpr uint32_t touched = 1, first_group = 2;
   std::vector<uint32_t> tags;
+  /// The last group that reads a register as A, counted as above; 0: none that is under way.
+  std::vector<uint32_t> held;
 
 private:
   void watch(const Instruction&);

@@ -141,6 +141,8 @@ void multiply(Warp& w, const Instruction& in) {
   if (!w.gathered(all_lanes)) return;
   check_registers(w, in, 0, true);
   if (in.count(1) > 1) check_registers(w, in, 1, false);
+  for (size_t i = 0; in.count(1) > 1 && i < in.count(1); ++i)
+    w.held[in.at(1, i).slot] = Warp::first_group + w.wgmma_groups + 1;
   w.wgmma_readings.push_back({w.wgmma_groups + 1, 0, w.line, w.known, {}});
   const Product p(w, in, w.wgmma_readings.back());
   const bool keeps = uniform(w, in.at(3)) & 1;
@@ -191,6 +193,8 @@ void wait_for_groups(Warp& w, const Instruction& in) {
   w.known.learn(w.warpgroup, w.wgmma_clock + done);
   for (uint32_t& tag : w.tags)
     if (tag >= Warp::first_group && tag - Warp::first_group <= done) tag = 0;
+  for (uint32_t& reader : w.held)
+    if (reader && reader - Warp::first_group <= done) reader = 0;
 }
 
 /// wgmma.mma_async.sync.aligned.m64nNkK.d.a.b

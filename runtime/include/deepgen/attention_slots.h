@@ -35,6 +35,9 @@
   X(WINDOW_LEFT, "window_left") /* int64; negative: no end */                                                \
   X(WINDOW_RIGHT, "window_right")                                                                            \
   X(PAGE_TABLE, "page_table") /* int32: pages of each entry; a batch stride of K and V is that of pages */   \
-  X(PAGE_TABLE_STRIDE, "page_table_stride") /* int64, from one entry's to the next */
+  X(PAGE_TABLE_STRIDE, "page_table_stride") /* int64, from one entry's to the next */                        \
+  X(MAP_Q, "map_q")                         /* tensor maps of rank 4: dimension, token, head, entry (GPU) */ \
+  X(MAP_KEY, "map_key")                                                                                      \
+  X(MAP_VALUE, "map_value")
 
 #endif

@@ -130,7 +130,7 @@ typedef struct deepgen_launch {
 
 /* A tensor map that the runtime encodes at each call (base/kernel/kernel.h, TensorMap). */
 typedef struct deepgen_tensor_map {
-  uint8_t operand; /* DEEPGEN_ARG_A, _B, _C, _D, _RESIDUAL or _MULTIPLIER */
+  uint8_t operand; /* DEEPGEN_ARG_A, _B, _C, _D, _RESIDUAL, _MULTIPLIER, _Q, _KEY or _VALUE */
   uint32_t box_columns, box_rows;
   uint16_t swizzle, promotion; /* bytes */
   /* The operand itself when packed_ld is 0. Otherwise its copy in the workspace, which an earlier launch of

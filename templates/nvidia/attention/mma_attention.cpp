@@ -142,12 +142,19 @@ const Rule<Index, Point> kRules[] = {
 } // namespace
 
 MmaAttentionTiling::MmaAttentionTiling(const Attention& p, const Config& c)
-    : rows(at(c, kRows)), warps(at(c, kWarps)), keys(at(c, kKeys)), stages(at(c, kStages)),
-      hold(at(c, kHold) != 0), pack(at(c, kPack) != 0), align(at(c, kAlign)), resident(at(c, kResident)),
-      splits(splits_of(c)), split_tokens(kMoreTokens * p.at_batch * p.at_queries),
-      record(kRecordHead + 4 * round_up(p.value_dim, 8)), threads(32 * warps), group(pack ? p.group() : 1),
-      warp_rows(rows / warps), depth(round_up(p.head_dim, 16)), columns(round_up(p.value_dim, 16)),
-      q(p.q, true, rows, 2 * depth), key(p.kv, true, keys, 2 * depth), value(p.kv, false, columns, 2 * keys) {
+    : AttentionTile{at(c, kRows),
+                    at(c, kKeys),
+                    at(c, kPack) ? p.group() : 1,
+                    at(c, kRows) / at(c, kWarps),
+                    at(c, kPack) != 0,
+                    1,
+                    splits_of(c),
+                    kMoreTokens * p.at_batch * p.at_queries,
+                    kRecordHead + 4 * round_up(p.value_dim, 8)},
+      warps(at(c, kWarps)), stages(at(c, kStages)), hold(at(c, kHold) != 0), align(at(c, kAlign)),
+      resident(at(c, kResident)), threads(32 * warps), depth(round_up(p.head_dim, 16)),
+      columns(round_up(p.value_dim, 16)), q(p.q, true, rows, 2 * depth), key(p.kv, true, keys, 2 * depth),
+      value(p.kv, false, columns, 2 * keys) {
   stage_bytes = key.bytes() + value.bytes();
   shared = q.bytes() + stages * stage_bytes;
   // Sums and scores; fragments of Q, of keys and values; addresses, bounds, maxima and sums of rows.

@@ -8,7 +8,7 @@ namespace deepgen {
 
 namespace llvmd = mlir::LLVM;
 
-AttentionBlock::AttentionBlock(NvIr& builder, const Attention& problem, const MmaAttentionTiling& tiling,
+AttentionBlock::AttentionBlock(NvIr& builder, const Attention& problem, const AttentionTile& tiling,
                                const GpuIr::Arguments& args)
     : ir(builder), p(problem), t(tiling), arguments(args) {}
 
@@ -18,19 +18,19 @@ Value AttentionBlock::entry_of(Value table, Value index) const {
 
 namespace {
 
-Value is_passed(NvIr& ir, Value address) {
-  return ir.not_equal(llvmd::PtrToIntOp::create(ir.b, ir.loc, ir.i64, address), ir.constant(0));
-}
-
 Value between(NvIr& ir, Value x, Value most) { return ir.min(ir.max(x, ir.c(0)), most); }
 
 } // namespace
+
+Value AttentionBlock::is_passed(const char* table) const {
+  return ir.not_equal(llvmd::PtrToIntOp::create(ir.b, ir.loc, ir.i64, arguments.at(table)), ir.constant(0));
+}
 
 /// {first, count} by a table of offsets, or {0, count} where it is null.
 std::pair<Value, Value> AttentionBlock::span(const char* offsets, Value count) const {
   Value table = arguments.at(offsets);
   const Values both = ir.branch(
-      is_passed(ir, table), {ir.i32, ir.i32},
+      is_passed(offsets), {ir.i32, ir.i32},
       [&] {
         Value first = entry_of(table, entry_);
         return Values{first, ir.sub(entry_of(table, ir.add(entry_, 1)), first)};
@@ -47,16 +47,30 @@ void AttentionBlock::read_lengths() {
   if (!p.varlen && !p.paged()) return;
   Value used = arguments.at("keys_used");
   keys_ = ir.branch(
-      is_passed(ir, used), {ir.i32}, [&] { return Values{between(ir, entry_of(used, entry_), keys_)}; },
+      is_passed("keys_used"), {ir.i32}, [&] { return Values{between(ir, entry_of(used, entry_), keys_)}; },
       [&] { return Values{keys_}; })[0];
+}
+
+/// Blocks of rows of the entry.
+Value AttentionBlock::find_rows() {
+  read_lengths();
+  shift_ = p.mask == AttentionMask::causal_top_left ? ir.c(0) : ir.sub(keys_, queries_);
+  all_ = ir.mul(queries_, t.group);
+  return ir.divide(ir.add(all_, t.rows - 1), t.rows);
+}
+
+void AttentionBlock::take_rows(Value blocks, Value number) {
+  // The last rows see most keys: they begin first.
+  const bool causal = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
+  begin_ = ir.mul(causal ? ir.sub(ir.sub(blocks, ir.c(1)), number) : number, t.rows);
+  Value end = ir.min(ir.add(begin_, t.rows), all_);
+  first_ = bounds(ir.divide(begin_, t.group));
+  last_ = bounds(ir.divide(ir.sub(end, ir.c(1)), t.group));
 }
 
 void AttentionBlock::enter(const std::function<void()>& body) {
   entry_ = ir.block_z();
-  read_lengths();
-  shift_ = p.mask == AttentionMask::causal_top_left ? ir.c(0) : ir.sub(keys_, queries_);
-  all_ = ir.mul(queries_, t.group);
-  Value blocks = ir.divide(ir.add(all_, t.rows - 1), t.rows), number = ir.block_x(), works = number;
+  Value blocks = find_rows(), number = ir.block_x(), works = number;
   if (t.splits > 1) {
     split_ = ir.remainder(number, t.splits), number = ir.divide(number, t.splits);
     find_split();
@@ -65,12 +79,7 @@ void AttentionBlock::enter(const std::function<void()>& body) {
     works = ir.less(number, blocks);
   }
   ir.branch(works, [&] {
-    // The last rows see most keys: they begin first.
-    const bool causal = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
-    begin_ = ir.mul(causal ? ir.sub(ir.sub(blocks, ir.c(1)), number) : number, t.rows);
-    Value end = ir.min(ir.add(begin_, t.rows), all_);
-    first_ = bounds(ir.divide(begin_, t.group));
-    last_ = bounds(ir.divide(ir.sub(end, ir.c(1)), t.group));
+    take_rows(blocks, number);
     body();
   });
 }
@@ -89,7 +98,7 @@ void AttentionBlock::enter_row(const std::function<void(Value token, Value head)
   ir.branch(ir.both(is_split_, ir.less(token, queries_)), [&] { body(token, head); });
 }
 
-AttentionBlock::Bounds AttentionBlock::keys() const {
+AttentionBlock::Bounds AttentionBlock::seen_keys() const {
   Value from = ir.mul(ir.divide(first_.from, t.keys), t.keys);
   if (t.splits == 1) return {from, last_.to};
   // All splits have as many blocks of keys but the last ones, which may have less, or none.
@@ -106,6 +115,13 @@ Value AttentionBlock::record(Value token, Value head) const {
   Value number = ir.mul(row, t.splits);
   if (split_) number = ir.add(number, ir.to_i64(split_));
   return ir.offset(arguments.at("workspace"), ir.mul(number, t.record));
+}
+
+Value AttentionBlock::locate(const Place& place) {
+  entry_ = place.entry, head_ = place.head;
+  Value blocks = find_rows();
+  take_rows(blocks, place.number);
+  return ir.less(place.number, blocks);
 }
 
 /// An end of the window as i32; negative: there is none.
@@ -125,7 +141,7 @@ AttentionBlock::Bounds AttentionBlock::bounds(Value token) const {
 }
 
 AttentionBlock::Row AttentionBlock::row(Value in_block) const {
-  Value packed = ir.add(begin_, in_block), number = ir.block_y();
+  Value packed = ir.add(begin_, in_block), number = head();
   if (!t.pack) return {packed, packed, number};
   return {packed, ir.divide(packed, t.group), ir.add(ir.mul(number, t.group), ir.remainder(packed, t.group))};
 }
@@ -144,8 +160,8 @@ Value AttentionBlock::address(const std::string& name, Type type, Value token, V
 }
 
 Value AttentionBlock::keys_address(const std::string& name) const {
-  Value number = ir.block_y(), head = t.pack ? number : ir.divide(number, p.group());
-  Value at = ir.mul(ir.to_i64(head), arguments.at(name + "_head"));
+  Value number = head(), of_keys = t.pack ? number : ir.divide(number, p.group());
+  Value at = ir.mul(ir.to_i64(of_keys), arguments.at(name + "_head"));
   return ir.offset(start(name, p.kv, first_key_), ir.mul(at, size_of(p.kv)));
 }
 

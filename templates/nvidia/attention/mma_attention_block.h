@@ -1,20 +1,30 @@
-// What a block of mma_attention works on: a batch entry, its lengths, the block's rows of Q, and which keys
+// What a block of attention works on: a batch entry, its lengths, the block's rows of Q, and which keys
 // these see. Of numbers of tokens all are i32.
 #pragma once
 
-#include "templates/nvidia/attention/mma_attention.h"
-#include "templates/nvidia/attention/mma_attention_tiles.h"
+#include "base/problem/attention.h"
+#include "templates/ir/nv_ir.h"
+#include "templates/nvidia/attention/attention_tile.h"
 
 namespace deepgen {
 
 class AttentionBlock {
 public:
-  AttentionBlock(NvIr&, const Attention&, const MmaAttentionTiling&, const GpuIr::Arguments&);
+  AttentionBlock(NvIr&, const Attention&, const AttentionTile&, const GpuIr::Arguments&);
 
-  /// Tells where the block is, and calls `body` unless there is no row for it.
+  /// Tells where the block is by its place in the grid, and calls `body` unless there is no row for it.
   void enter(const std::function<void()>& body);
   /// Of a block of the second launch: whose row it has, where the call is split.
   void enter_row(const std::function<void(Value token, Value head)>& body);
+
+  /// What blocks of rows are numbered by, whatever block of the grid works on them.
+  struct Place {
+    Value number; ///< of rows of the entry; of causal masks from the last ones on
+    Value head;   ///< of Q; packed: of K
+    Value entry;
+  };
+  /// Tells where it is; i1: whether there is a row for it.
+  Value locate(const Place&);
 
   struct Bounds {
     Value from, to; ///< of the keys that a row sees
@@ -24,7 +34,7 @@ public:
   Bounds last() const { return last_; }
   /// Of the keys that the block goes over: from a whole number of blocks of keys, to an end that is one too,
   /// or the last key.
-  Bounds keys() const;
+  Bounds seen_keys() const;
   Value is_split() const { return is_split_; } ///< i1: blocks share out the keys of this call
 
   /// A row of the block: its token in the entry, and its head of Q.
@@ -41,7 +51,14 @@ public:
   /// Where elements of a head and token are.
   Value address(const std::string& name, Type, Value token, Value head) const;
   Value keys_address(const std::string& name) const; ///< of the entry's first key, or value
-  Value pitch(const std::string& name, Type) const;  ///< bytes from token to token, i64
+  Value head() const { return head_ ? head_ : ir.block_y(); }
+  Value entry() const { return entry_; }
+  Value first_query() const { return first_query_; } ///< of the entry, in Q
+  Value first_key() const { return first_key_; }
+  Value begin() const { return begin_; } ///< the first row in the entry
+  Value keys() const { return keys_; }   ///< of the entry
+  Value is_passed(const char* table) const;
+  Value pitch(const std::string& name, Type) const; ///< bytes from token to token, i64
 
   /// Of keys or values in pages: where they are, as far as all tokens have it in common.
   struct Pages {
@@ -55,18 +72,21 @@ public:
 
   NvIr& ir;
   const Attention& p;
-  const MmaAttentionTiling& t;
+  const AttentionTile& t;
   const GpuIr::Arguments& arguments;
 
 private:
   void read_lengths();
   void find_split();
   Value splits() const; ///< of this call
+  Value find_rows();
+  void take_rows(Value blocks, Value number);
   Value entry_of(Value table, Value index) const;
   std::pair<Value, Value> span(const char* offsets, Value count) const;
   Value side(const char* name) const;
   Value start(const std::string& name, Type, Value first) const;
 
+  Value head_; ///< null: the grid's
   Value entry_, queries_, keys_, first_query_, first_key_;
   Value shift_;            ///< of the mask
   Value all_;              ///< rows of the entry that this block's heads have

@@ -1,7 +1,9 @@
 // The kernel of mma_attention: a block's rows of Q stay, blocks of keys and values come and go.
 #include "templates/core/sizes.h"
+#include "templates/nvidia/attention/mma_attention.h"
 #include "templates/nvidia/attention/mma_attention_combine.h"
 #include "templates/nvidia/attention/mma_attention_softmax.h"
+#include "templates/nvidia/attention/mma_attention_tiles.h"
 
 #include <algorithm>
 #include <optional>
@@ -48,7 +50,7 @@ private:
   void attend() {
     softmax.emplace(block, warp_row);
     find_keys();
-    const AttentionBlock::Bounds keys = block.keys();
+    const AttentionBlock::Bounds keys = block.seen_keys();
     Value from = keys.from;
     end = keys.to;
     fill_q();

@@ -1,6 +1,7 @@
 #include "templates/nvidia/attention/mma_attention_softmax.h"
 
 #include <cmath>
+#include <vector>
 
 namespace deepgen {
 namespace {
@@ -78,7 +79,50 @@ Value AttentionSoftmax::in_quad(Value x, Value (AttentionSoftmax::*join)(Value, 
 
 Value AttentionSoftmax::finite(Value x) const { return ir.select(ir.is_not(x, -INFINITY), x, number(0)); }
 
+Value AttentionSoftmax::joined(llvm::MutableArrayRef<Value> parts,
+                               Value (AttentionSoftmax::*join)(Value, Value) const) const {
+  for (size_t step = 1; step < parts.size(); step *= 2)
+    for (size_t i = 0; i + step < parts.size(); i += 2 * step)
+      parts[i] = (this->*join)(parts[i], parts[i + step]);
+  return parts[0];
+}
+
+/// The rows side by side, each in several chains, for warps that have a scheduler nearly to themselves.
+Values AttentionSoftmax::in_chains(Values& scores, Values& state) const {
+  const auto chains = size_t(t.chains), scores_of_row = size_t(2 * t.key_tiles());
+  const auto score = [&](int64_t row, size_t k) -> Value& {
+    return scores[place(row, int64_t(k / 2), int64_t(k % 2))];
+  };
+  std::vector<Values> parts;
+  for (int64_t i = 0; i < rows(); ++i) parts.emplace_back(chains);
+  Values factors, minus;
+  for (size_t k = 0; k < scores_of_row; ++k)
+    for (int64_t i = 0; i < rows(); ++i) {
+      Value& part = parts[size_t(i)][k % chains];
+      part = k < chains ? score(i, k) : larger(part, score(i, k));
+    }
+  for (int64_t i = 0; i < rows(); ++i) {
+    Value &most = state[size_t(i)], largest = joined(parts[size_t(i)], &AttentionSoftmax::larger);
+    largest = larger(most, in_quad(largest, &AttentionSoftmax::larger));
+    minus.push_back(ir.subf(number(-0.0), ir.mulf(finite(largest), unit_)));
+    factors.push_back(ir.exp2_fast(ir.multiply_add(most, unit_, minus.back())));
+    most = largest;
+  }
+  for (size_t k = 0; k < scores_of_row; ++k)
+    for (int64_t i = 0; i < rows(); ++i) {
+      Value &s = score(i, k), &part = parts[size_t(i)][k % chains];
+      s = ir.exp2_fast(ir.multiply_add(s, unit_, minus[size_t(i)]));
+      part = k < chains ? s : plus(part, s);
+    }
+  for (int64_t i = 0; i < rows(); ++i) {
+    Value& sum = state[size_t(rows() + i)];
+    sum = ir.multiply_add(sum, factors[size_t(i)], joined(parts[size_t(i)], &AttentionSoftmax::plus));
+  }
+  return factors;
+}
+
 Values AttentionSoftmax::exponentials(Values& scores, Values& state) const {
+  if (t.chains > 1) return in_chains(scores, state);
   Values factors;
   for (int64_t i = 0; i < rows(); ++i) {
     Value &most = state[size_t(i)], &sum = state[size_t(rows() + i)];

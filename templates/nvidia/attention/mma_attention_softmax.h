@@ -42,6 +42,8 @@ private:
   AttentionBlock::Row row(Value first, int64_t index) const;
   Value in_quad(Value, Value (AttentionSoftmax::*)(Value, Value) const) const;
   Value larger(Value x, Value y) const { return ir.larger(x, y); }
+  Values in_chains(Values& scores, Values& state) const;
+  Value joined(llvm::MutableArrayRef<Value> parts, Value (AttentionSoftmax::*)(Value, Value) const) const;
   Value plus(Value x, Value y) const { return ir.addf(x, y); }
   Value number(double x) const { return ir.number(ir.f32, x); }
   /// The number itself, or 0 for -infinity, from which nothing can be subtracted.
@@ -51,7 +53,7 @@ private:
 
   NvIr& ir;
   const Attention& p;
-  const MmaAttentionTiling& t;
+  const AttentionTile& t;
   AttentionBlock& block;
   Value row_;         ///< of the lane's first row in the block
   Value unit_;        ///< of scores: the factor that makes them powers of two

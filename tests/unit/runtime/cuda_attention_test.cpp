@@ -53,6 +53,14 @@ protected:
   deepgen_attention_args args_;
   deepgen_function function_{};
 
+  /// The aligned kernel takes tensor maps of Q, K and V in place of its arguments.
+  void use_maps() {
+    images_[0] = "cubin sm_90 deepgen_kernel=128,128,128 name:aligned";
+    codes_[0].code_bytes = images_[0].size(), codes_[0].code = images_[0].c_str();
+    kernels_[0].args = map_slots_, kernels_[0].arg_count = 3;
+    kernels_[0].maps = maps_, kernels_[0].map_count = 3;
+  }
+
 private:
   void add(size_t i) {
     images_[i] = std::string("cubin sm_90 deepgen_kernel=8,8,8,8,4,8,8,8 name:") + (i ? "any" : "aligned");
@@ -71,6 +79,10 @@ private:
   const uint8_t slots_[8] = {
       DEEPGEN_ARG_Q,           DEEPGEN_ARG_Q_TOKEN,    DEEPGEN_ARG_KEYS_USED,         DEEPGEN_ARG_N,
       DEEPGEN_ARG_SCORE_SCALE, DEEPGEN_ARG_PAGE_TABLE, DEEPGEN_ARG_PAGE_TABLE_STRIDE, DEEPGEN_ARG_KEY_BATCH};
+  const uint8_t map_slots_[3] = {DEEPGEN_ARG_MAP_VALUE, DEEPGEN_ARG_MAP_Q, DEEPGEN_ARG_MAP_KEY};
+  const deepgen_tensor_map maps_[3] = {{DEEPGEN_ARG_Q, 64, 128, 128, 128, 0, 0, 0, 0},
+                                       {DEEPGEN_ARG_KEY, 64, 96, 128, 128, 0, 0, 0, 0},
+                                       {DEEPGEN_ARG_VALUE, 64, 96, 128, 128, 0, 0, 0, 0}};
   const deepgen_launch launch_{"deepgen_kernel", {16, 4, 65536}, {128, 1, 1}, {1, 1, 1}, 0, 0, rules_};
   deepgen::Attention problem_;
   std::string key_, images_[2];
@@ -172,6 +184,44 @@ TEST_F(CudaAttention, AFunctionWithoutPagesTakesNone) {
   args_.max_queries = args_.max_keys = 10;
   args_.page_table = static_cast<const int32_t*>(at(0x60000));
   EXPECT_EQ(deepgen_launch_attention(&function_, &args_, nullptr), DEEPGEN_ERROR_ARGUMENT);
+}
+
+TEST_F(CudaAttention, TensorMapsHaveTheCallsTokensHeadsAndEntries) {
+  use_maps();
+  args_.batch = 3, args_.max_queries = 65, args_.max_keys = 500, args_.key_token = 128;
+  ASSERT_EQ(taken(), "aligned");
+  const auto& maps = fake_cuda::state().maps;
+  ASSERT_EQ(maps.size(), 3u);
+  EXPECT_EQ(maps[0].address, 0x10000u);
+  EXPECT_EQ(maps[0].sizes, (std::vector<uint64_t>{64, 65, 4, 3}));
+  EXPECT_EQ(maps[0].strides, (std::vector<uint64_t>{512, 128, 512 * 65})) << "bytes";
+  EXPECT_EQ(maps[0].box, (std::vector<uint32_t>{64, 128, 1, 1}));
+  EXPECT_EQ(maps[1].address, 0x20000u);
+  EXPECT_EQ(maps[1].sizes, (std::vector<uint64_t>{64, 500, 2, 3}));
+  EXPECT_EQ(maps[1].strides, (std::vector<uint64_t>{256, 128, 256 * 500}));
+  EXPECT_EQ(maps[1].type, 9) << "bf16";
+  EXPECT_EQ(maps[1].swizzle, 3);
+  EXPECT_EQ(maps[2].address, 0x30000u);
+  using Words = std::array<uint64_t, 16>;
+  EXPECT_EQ(as<Words>(launches().back().parameters[0])[0], 2u) << "the map of V, encoded last";
+  EXPECT_EQ(as<Words>(launches().back().parameters[1])[0], 0u);
+}
+
+/// The host does not know how many tokens there are where the device reads where entries begin.
+TEST_F(CudaAttention, TensorMapsOfPackedEntriesHaveAnyNumberOfTokens) {
+  use_maps();
+  args_.batch = 3, args_.max_queries = 65, args_.max_keys = 500;
+  args_.query_offsets = static_cast<const int32_t*>(at(0x60000));
+  ASSERT_EQ(taken(), "aligned");
+  EXPECT_EQ(fake_cuda::state().maps[0].sizes[1], uint64_t(INT32_MAX));
+  EXPECT_EQ(fake_cuda::state().maps[0].strides[2], 0u);
+  EXPECT_EQ(fake_cuda::state().maps[1].sizes[1], 500u) << "keys are not packed";
+  fake_cuda::state().maps.clear();
+  args_.max_keys = 0;
+  ASSERT_EQ(taken(), "aligned") << "no keys, no map of them";
+  EXPECT_EQ(fake_cuda::state().maps.size(), 1u);
+  args_.max_keys = 500, args_.key_token = int64_t(1) << 40;
+  EXPECT_EQ(taken(), "any") << "a stride that no map has";
 }
 
 } // namespace

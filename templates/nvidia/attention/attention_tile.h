@@ -1,0 +1,25 @@
+// The tile of scores of a block, and of its warps, whatever makes them.
+#pragma once
+
+#include <cstdint>
+
+namespace deepgen {
+
+struct AttentionTile {
+  int64_t rows;      ///< of Q that a block has
+  int64_t keys;      ///< of a block of keys
+  int64_t group;     ///< rows of one token: heads of Q in a block
+  int64_t warp_rows; ///< a multiple of 16
+  bool pack;         ///< a block has the rows of all heads that share a head of K
+  int64_t chains;    ///< of maxima, and of sums, of a row: what each adds up waits for itself alone
+
+  /// Blocks that share out an entry's keys; each has a part of the sums in the workspace, which a second
+  /// launch adds up. Only of calls with at most `split_tokens` queries of all entries together.
+  int64_t splits = 1;
+  int64_t split_tokens = 0, record = 0; ///< record: bytes of a part of one row
+
+  int64_t row_tiles() const { return warp_rows / 16; }
+  int64_t key_tiles() const { return keys / 8; }
+};
+
+} // namespace deepgen

@@ -1,0 +1,145 @@
+#include "templates/nvidia/hopper_attention/hopper_attention.h"
+
+#include "base/text/error.h"
+#include "templates/core/cheapest.h"
+#include "templates/core/rules.h"
+#include "templates/core/sizes.h"
+
+#include <algorithm>
+
+namespace deepgen {
+namespace {
+
+enum Index { kConsumers, kKeys, kStages, kPingpong, kEarly, kPersistent, kParameters };
+constexpr std::string_view kNames[] = {"consumers", "keys", "stages", "pingpong", "early", "persistent"};
+
+constexpr int64_t kSlice = 64;        ///< elements of 128 bytes
+constexpr int64_t kMostDim = 256;     ///< whose sums fit into the registers of a warpgroup
+constexpr int64_t kAlign = 16;        ///< bytes, that TMA wants of bases and strides
+constexpr int64_t kChains = 4;        ///< which hide each other's latencies
+constexpr int64_t kBarriers = 1024;   ///< bytes for all of them
+constexpr int64_t kCached = 24 << 20; ///< bytes of keys and values that L2 keeps beside all else
+
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
+  return value_at(config, size_t(i), kNames[i]);
+}
+
+struct Point {
+  const Attention& p;
+  const Device& device;
+  const HopperAttentionTiling& t;
+};
+
+const Rule<Index, Point> kRules[] = {
+    {kConsumers, [](const Point& x) { return x.t.consumers > 1 && x.t.rows / 2 >= x.p.at_queries; },
+     [](const Point& x) {
+       return "consumers=" + text(x.t.consumers) + " where half of their " + text(x.t.rows) +
+              " rows hold all " + text(x.p.at_queries) + " queries";
+     }},
+    {kKeys, [](const Point& x) { return x.t.keys > kSlice && x.t.keys / 2 >= x.p.at_keys; },
+     [](const Point& x) { return "keys=" + text(x.t.keys) + " where half of it holds all keys already"; }},
+    {kKeys, [](const Point& x) { return x.t.registers + kHopperAttentionSpare > x.t.consumer_registers; },
+     [](const Point& x) {
+       return "about " + text(x.t.registers) + " registers a thread, and " + text(kHopperAttentionSpare) +
+              " to spare, exceed the " + text(x.t.consumer_registers) + " of " + text(x.t.consumers) +
+              " consumers";
+     }},
+    {kStages, [](const Point& x) { return x.t.stages > 2 && x.t.keys * (x.t.stages - 1) >= x.p.at_keys; },
+     [](const Point& x) {
+       return "stages=" + text(x.t.stages) + " hold more than the " + text(x.p.at_keys) + " keys";
+     }},
+    {kStages, [](const Point& x) { return x.t.shared > x.device.shared_block; },
+     [](const Point& x) {
+       return text(x.t.shared) + " bytes of shared memory exceed the device's " + text(x.device.shared_block);
+     }},
+    {kPingpong, [](const Point& x) { return x.t.pingpong && x.t.consumers != 2; },
+     [](const Point& x) { return "pingpong=1 is for two consumers, not " + text(x.t.consumers); }},
+};
+
+} // namespace
+
+HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c)
+    : AttentionTile{64 * at(c, kConsumers), at(c, kKeys), 1, 16, false, kChains},
+      consumers(at(c, kConsumers)), stages(at(c, kStages)), pingpong(at(c, kPingpong) != 0),
+      early(at(c, kEarly) != 0), persistent(at(c, kPersistent) != 0), threads(128 * (1 + consumers)),
+      depth_steps(ceil_div(p.head_dim, 16)), q_slices(ceil_div(p.head_dim, kSlice)),
+      value_slices(ceil_div(p.value_dim, kSlice)), columns(kSlice * value_slices),
+      q_bytes(q_slices * rows * 128), key_bytes(q_slices * keys * 128),
+      value_bytes(value_slices * keys * 128), keys_offset(q_bytes),
+      values_offset(keys_offset + stages * key_bytes), barriers_offset(values_offset + stages * value_bytes),
+      shared(barriers_offset + kBarriers), scores{p.q, p.kv, Type::f32, keys},
+      sums{p.kv, p.kv, Type::f32, columns} {
+  // Sums, scores, exponentials of the block before; maxima and sums of rows, addresses.
+  registers = columns / 2 + keys / 2 + keys / 4 + 20;
+  if (consumers == 1) consumer_registers = 248;                          // as many as a block starts with
+  if (consumers == 2) producer_registers = 40, consumer_registers = 232; // with 24 the producer spills
+  if (consumers == 3) producer_registers = 32, consumer_registers = 160;
+  const int64_t pair = 2 * p.at_keys * (p.head_dim + p.value_dim);
+  const bool late = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
+  together = late ? std::max<int64_t>(1, kCached / std::max<int64_t>(1, pair)) * p.group() : 1;
+  together = std::min(together, std::max<int64_t>(1, p.heads * p.at_batch));
+}
+
+int64_t HopperAttentionTiling::row_blocks(const Attention& p) const { return ceil_div(p.queries, rows); }
+
+std::string HopperAttention::why_not(const Attention& p, const std::string& arch) const {
+  if (arch != "sm_90a") return "wgmma and TMA in this form are Hopper's: arch sm_90a";
+  if (p.q != p.kv || (p.q != Type::f16 && p.q != Type::bf16))
+    return "Q, K and V are " + to_string(p.q) + " and " + to_string(p.kv) +
+           ": wgmma wants TYPES f16 f16 or bf16 bf16";
+  if (p.head_dim % 8 || p.value_dim % 8)
+    return "rows of " + text(p.head_dim) + " or " + text(p.value_dim) +
+           " elements are no multiples of 16 bytes, which TMA wants: HEAD_DIM in multiples of 8";
+  if (p.head_dim > kMostDim || p.value_dim > kMostDim)
+    return "HEAD_DIM " + text(p.head_dim) + " " + text(p.value_dim) +
+           ": a warpgroup has registers and shared memory for at most " + text(kMostDim);
+  return "";
+}
+
+std::vector<Parameter> HopperAttention::parameters(const Attention&, const Device&) const {
+  return {{"consumers", {1, 2, 3}, "warpgroups of 64 rows of Q each", {1, 3}},
+          {"keys", {64, 80, 96, 112, 128, 144, 160, 176, 192, 224}, "keys of a block of keys", {16, 256, 16}},
+          {"stages", {2, 3, 4}, "blocks of keys and values in shared memory", {1, 6}},
+          {"pingpong", {0, 1}, "1: the two consumers start their products in turn"},
+          {"early", {0, 1}, "1: sums are rescaled while the next scores are made"},
+          {"persistent", {0, 1}, "1: blocks walk over all rows; 0: a block for each tile of rows"}};
+}
+
+std::string HopperAttention::why_illegal(const Attention& p, const Device& device,
+                                         const Config& config) const {
+  const HopperAttentionTiling t(p, config);
+  return first_broken(kRules, Point{p, device, t});
+}
+
+bool HopperAttention::dead_end(const Attention& p, const Device& device, const Config& config,
+                               size_t assigned) const {
+  static constexpr int64_t kFirst[] = {1, 64, 2, 0, 0, 0};
+  Config filled;
+  for (size_t i = 0; i < kParameters; ++i)
+    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kFirst[i]);
+  const HopperAttentionTiling t(p, filled);
+  return !first_broken(kRules, Point{p, device, t}, assigned).empty();
+}
+
+/// Calls whose bases or strides are no multiples of 16 bytes.
+std::vector<Choice> HopperAttention::fallbacks(const Attention& p, const std::string& arch,
+                                               const Config&) const {
+  const Template& other = find_template("mma_attention");
+  const std::optional<Config> best = cheapest(other, p, generic_gpu(arch));
+  if (!best) return {};
+  std::vector<Choice> all = other.fallbacks(p, arch, *best);
+  if (all.empty()) all.push_back({other.name(), *best});
+  return all;
+}
+
+/// The same code, in a call that ends within its blocks.
+Attention HopperAttention::awkward(const Attention& p, const Config& config) const {
+  const HopperAttentionTiling t(p, config);
+  Attention small = p;
+  small.at_batch = 1;
+  small.at_queries = std::min(p.at_queries, t.rows + 3);
+  small.at_keys = std::min(p.at_keys, (t.stages + 1) * t.keys + 3);
+  return small;
+}
+
+} // namespace deepgen

@@ -1,0 +1,199 @@
+// A warpgroup that multiplies. In a step, scores of a block of keys and the product of the block before are
+// started together; the softmax of the scores goes on beside the second one.
+#include "templates/nvidia/hopper_attention/hopper_attention_kernel.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace deepgen {
+namespace {
+
+constexpr int64_t kTurns = 8; ///< named barriers of the two consumers
+
+} // namespace
+
+Values HopperAttentionKernel::State::all() const {
+  Values out = sums;
+  out.append(weights), out.append(rows), out.append(factors);
+  out.append({place.stage, place.parity});
+  return out;
+}
+
+HopperAttentionKernel::State HopperAttentionKernel::state_of(mlir::ValueRange x) const {
+  size_t first = 0;
+  const auto next = [&](int64_t count) {
+    const Values part(x.slice(first, size_t(count)));
+    first += size_t(count);
+    return part;
+  };
+  State s;
+  s.sums = next(t.columns / 2), s.weights = next(t.keys / 4), s.rows = next(2 * softmax->rows());
+  s.factors = next(t.early ? softmax->rows() : 0);
+  s.place = {x[first], x[first + 1]};
+  return s;
+}
+
+void HopperAttentionKernel::consume() {
+  if (t.producer_registers) ir.registers(true, t.consumer_registers);
+  consumer = ir.sub(ir.warpgroup(), ir.c(1));
+  Value warp_row = ir.add(ir.mul(consumer, 64), ir.shift_left(ir.bit_and(ir.warp(), 3), 4));
+  const AttentionSoftmax of_warp(block, warp_row);
+  softmax = &of_warp;
+  if (t.pingpong) ir.branch(ir.equal(consumer, ir.c(1)), [&] { ir.named_barrier_arrive(kTurns, 256); });
+  walk({ir.c(0), ir.c(0), ir.c(0)}, [&](mlir::ValueRange carried) { return attend(carried); });
+}
+
+/// A block of rows. Carried: the parity of Q's round, and the place in the rings.
+Values HopperAttentionKernel::attend(mlir::ValueRange carried) {
+  const KeyBlocks blocks = key_blocks();
+  const Values none = softmax->start();
+  Values zeros(size_t(t.columns / 2), ir.number(ir.f32, 0));
+  zeros.append(none), zeros.append({carried[1], carried[2]});
+  const Values end = ir.branch(
+      ir.less(blocks.from, blocks.to), mlir::ValueRange(zeros).getTypes(),
+      [&] {
+        ir.wait(q_full(), carried[0]);
+        Value scale = ir.bitcast(ir.i32, arguments.at("score_scale"));
+        ir.branch(ir.less(scale, 0), [&] { negate_q(); });
+        const State last = finish(steps(blocks, begin(blocks, {carried[1], carried[2]})));
+        Values out = last.sums;
+        out.append(last.rows), out.append({last.place.stage, last.place.parity});
+        return out;
+      },
+      [&] { return zeros; });
+  const auto sums = size_t(t.columns / 2);
+  const llvm::ArrayRef<Value> all = end;
+  store(Values(all.take_front(sums)), Values(all.slice(sums, none.size())));
+  return {after_q(carried[0], blocks), all[all.size() - 2], all.back()};
+}
+
+/// A negative scale makes the largest score the least: so it is made positive, and Q its opposite.
+void HopperAttentionKernel::negate_q() {
+  constexpr int64_t kRows64 = 64 * 128; // bytes of a slice
+  Value own = ir.add(memory, ir.mul(consumer, kRows64)), thread = ir.bit_and(ir.thread(), 127);
+  ir.rolled_loop(ir.shift_left(thread, 4), ir.c(t.q_slices * kRows64), 16 * 128, [&](Value at) {
+    Value slice = ir.divide(at, kRows64);
+    Value place =
+        ir.pointer_to(ir.add(ir.add(own, ir.mul(slice, t.rows * 128)), ir.sub(at, ir.mul(slice, kRows64))));
+    Values words;
+    for (Value word : ir.unpack(ir.load(ir.lanes(4, ir.i32), place, 16)))
+      words.push_back(ir.bit_xor(word, int64_t(int32_t(0x80008000))));
+    ir.store(ir.pack(words), place, 16);
+  });
+  ir.fence_async();
+  ir.named_barrier(ir.add(consumer, 1), 128);
+}
+
+/// Starts the product of Q and a stage of keys.
+Values HopperAttentionKernel::scores(Value stage) {
+  std::vector<ProductStep> steps;
+  for (int64_t i = 0; i < t.depth_steps; ++i)
+    steps.push_back({i / 4 * t.rows * 128 + i % 4 * 32, i / 4 * t.keys * 128 + i % 4 * 32});
+  const MatrixOperand q{ir.add(memory, ir.mul(consumer, 64 * 128)), true, 0}, keys{key_stage(stage), true, 0};
+  const Values none(size_t(t.keys / 2), mlir::LLVM::UndefOp::create(ir.b, ir.loc, ir.f32));
+  return ir.multiply_steps(t.scores, q, keys, steps, false, none);
+}
+
+/// Starts the product of weights and their values.
+Values HopperAttentionKernel::weigh(const State& s) {
+  const MatrixOperand values{value_stage(s.place.stage), false, t.keys * 128};
+  const Values sums = s.factors.empty() ? s.sums : rescaled(s.sums, s.factors);
+  return ir.multiply_fragments(t.sums, s.weights, values, sums);
+}
+
+Values HopperAttentionKernel::rescaled(Values sums, const Values& factors) const {
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] = ir.mulf(sums[i], factors[i % 4 / 2]);
+  return sums;
+}
+
+Values HopperAttentionKernel::weights_of(const Values& exponentials) const {
+  Values out;
+  for (int64_t i = 0; i < t.keys / 16; ++i) out.append(softmax->fragment(exponentials, 0, i));
+  return out;
+}
+
+/// The last block of keys, which no product goes before.
+HopperAttentionKernel::State HopperAttentionKernel::begin(const KeyBlocks& blocks, RingPlace place) {
+  ir.wait(key_full(place.stage), place.parity);
+  Values s = ir.wait_products(0, scores(place.stage), {});
+  release(key_empty(place.stage));
+  softmax->cap(s);
+  softmax->mask(s, ir.mul(ir.sub(blocks.to, ir.c(1)), t.keys));
+  State out;
+  out.rows = softmax->start();
+  const Values factors = softmax->exponentials(s, out.rows);
+  if (t.early) out.factors = factors;
+  out.weights = weights_of(s);
+  out.sums = Values(size_t(t.columns / 2), ir.number(ir.f32, 0));
+  out.place = place;
+  return out;
+}
+
+HopperAttentionKernel::State HopperAttentionKernel::step(Value block_of_keys, bool masked, State s) {
+  const RingPlace keys = next(s.place);
+  ir.wait(key_full(keys.stage), keys.parity);
+  take_turn();
+  Values x = scores(keys.stage);
+  ir.wait(value_full(s.place.stage), s.place.parity);
+  Values both = weigh(s);
+  pass_turn();
+  x = ir.wait_products(1, x, {});
+  release(key_empty(keys.stage));
+  softmax->cap(x);
+  if (masked) softmax->mask(x, ir.mul(block_of_keys, t.keys));
+  const Values factors = softmax->exponentials(x, s.rows);
+  both.append(x);
+  both = ir.wait_products(0, both, s.weights);
+  release(value_empty(s.place.stage));
+  const auto count = size_t(t.columns / 2);
+  s.weights = weights_of(Values(llvm::ArrayRef<Value>(both).drop_front(count)));
+  both.truncate(count);
+  s.sums = t.early ? both : rescaled(both, factors);
+  if (t.early) s.factors = factors;
+  s.place = keys;
+  return s;
+}
+
+/// All blocks of keys but the last one, from there on downwards. Only those at the ends of what rows see are
+/// masked.
+HopperAttentionKernel::State HopperAttentionKernel::steps(const KeyBlocks& blocks, State s) {
+  Value done = ir.c(1), last = ir.sub(blocks.to, ir.c(1)), count = ir.sub(blocks.to, blocks.from);
+  const auto go_on = [&](Value end, bool masked) {
+    const Values out = ir.rolled_loop(done, end, 1, s.all(), [&](Value i, mlir::ValueRange carried) {
+      return step(ir.sub(last, i), masked, state_of(carried)).all();
+    });
+    s = state_of(out), done = ir.max(done, end);
+  };
+  if (p.mask == AttentionMask::none) return go_on(count, false), s;
+  Value whole =
+      ir.divide(block.first().to, t.keys); // the first block of keys that some row does not see all of
+  go_on(ir.min(ir.sub(blocks.to, whole), count), true);
+  if (p.mask != AttentionMask::window) return go_on(count, false), s;
+  Value seen = ir.divide(ir.add(block.last().from, t.keys - 1), t.keys); // by all rows, from there on
+  go_on(ir.min(ir.sub(blocks.to, seen), count), false);
+  go_on(count, true);
+  return s;
+}
+
+HopperAttentionKernel::State HopperAttentionKernel::finish(State s) {
+  release(q_empty());
+  ir.wait(value_full(s.place.stage), s.place.parity);
+  s.sums = ir.wait_products(0, weigh(s), s.weights);
+  release(value_empty(s.place.stage));
+  s.place = next(s.place), s.factors.clear();
+  return s;
+}
+
+/// One consumer starts its products while the other one computes exponentials.
+void HopperAttentionKernel::take_turn() {
+  if (t.pingpong) ir.named_barrier(ir.add(consumer, kTurns), 256);
+}
+void HopperAttentionKernel::pass_turn() {
+  if (t.pingpong) ir.named_barrier_arrive(ir.sub(ir.c(kTurns + 1), consumer), 256);
+}
+
+/// By one thread of the warpgroup.
+void HopperAttentionKernel::release(Value barrier) {
+  ir.arrive_if(ir.equal(ir.bit_and(ir.thread(), 127), ir.c(0)), barrier);
+}
+
+} // namespace deepgen

@@ -1,0 +1,77 @@
+// What a call of hopper_attention should take. Rates are nominal; the other constants are set by hand, none
+// is fitted: the search needs the order of configs only.
+#include "templates/core/sizes.h"
+#include "templates/nvidia/hopper_attention/hopper_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace deepgen {
+namespace {
+
+constexpr double kTensor = 4096;     ///< operations a clock and multiprocessor (H100 data sheet)
+constexpr double kLanes = 128;       ///< of all schedulers, that issue at a clock
+constexpr double kExponentials = 16; ///< a clock and multiprocessor (CUDA C++ Programming Guide)
+constexpr double kScore = 4;         ///< instructions for a score: maximum, power, sum, conversion
+constexpr double kCapped = 6;        ///< more of them, and a second exponential, with a softcap
+constexpr double kMasked = 0.5;      ///< of a block of keys more, where it is masked
+constexpr double kMeet = 150;        ///< clocks of barriers and waits of a block of keys
+constexpr double kAlone = 0.75;      ///< of the softmax is not hidden where there is one consumer
+constexpr double kTogether = 0.35;   ///< the same of several, which may compute it at the same time
+constexpr double kInTurn = 0.25;     ///< of two in turn
+constexpr double kStart = 1500;      ///< clocks for Q and the first keys
+constexpr double kStore = 1200;      ///< for results
+constexpr double kHidden = 0.5;      ///< of both, where the next rows are brought meanwhile
+constexpr double kMemory = 0.85;     ///< of the bandwidth
+constexpr double kLaunch = 3e-6;     ///< seconds
+constexpr double kLeastHertz = 1e9;  ///< of a device that does not tell
+
+struct Estimate {
+  const Attention& p;
+  const Device& d;
+  const HopperAttentionTiling& t;
+
+  bool causal() const { return p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left; }
+
+  /// Clocks of a block of rows for a block of keys.
+  double key_block() const {
+    const auto rows = double(t.rows), keys = double(t.keys), scores = rows * keys;
+    const double tensor = 2 * scores * double(16 * t.depth_steps + t.columns) / kTensor;
+    const double capped = p.softcap ? 1 : 0;
+    const double issue = (scores * (kScore + capped * kCapped) + rows * double(t.columns)) / kLanes;
+    const double softmax = std::max(issue, scores * (1 + 2 * capped) / kExponentials);
+    const double open = t.consumers == 1 ? kAlone : t.pingpong ? kInTurn : kTogether;
+    return std::max(tensor, softmax) + open * std::min(tensor, softmax) + kMeet;
+  }
+
+  /// Of a block of rows, on average.
+  double key_blocks() const {
+    const auto keys = double(p.at_keys), queries = double(p.at_queries), width = double(t.keys);
+    const double seen = causal() ? std::max(1.0, keys - std::min(keys, queries) / 2) : keys;
+    const double edge = causal() ? (double(t.rows) + width) / 2 : 0;
+    const double blocks =
+        std::min(std::ceil(keys / width), causal() ? (seen + edge) / width : std::ceil(keys / width));
+    return blocks + kMasked * (causal() ? std::ceil(double(t.rows) / width) : 1);
+  }
+
+  double seconds() const {
+    const double hertz = std::max(kLeastHertz, double(d.clock_khz) * 1e3);
+    const double blocks = double(ceil_div(p.at_queries, t.rows)) * double(p.at_batch) * double(p.heads);
+    const double cores = double(std::max<int64_t>(1, d.cores)), waves = blocks / cores;
+    // Rows of different lengths even out; of equal ones the last wave takes as long as any.
+    const double each = causal() ? std::max(1.0, waves + 0.5) : std::ceil(waves);
+    const double ends = (kStart + kStore) * (t.persistent && waves > 1 ? kHidden : 1);
+    const double clocks = each * (ends + key_blocks() * key_block());
+    const double memory = p.bytes() / (kMemory * double(std::max<int64_t>(1, d.memory_bandwidth)));
+    return kLaunch + std::max(clocks / hertz, memory);
+  }
+};
+
+} // namespace
+
+double HopperAttention::cost(const Attention& p, const Device& device, const Config& config) const {
+  const HopperAttentionTiling t(p, config);
+  return Estimate{p, device, t}.seconds();
+}
+
+} // namespace deepgen

@@ -1,0 +1,129 @@
+// The kernel of hopper_attention: what its roles share, and its description.
+#include "templates/core/sizes.h"
+#include "templates/nvidia/hopper_attention/hopper_attention_kernel.h"
+
+#include <algorithm>
+
+namespace deepgen {
+
+HopperAttentionKernel::HopperAttentionKernel(HopperIr& builder, const Attention& problem,
+                                             const HopperAttentionTiling& tiling,
+                                             const GpuIr::Arguments& args)
+    : ir(builder), p(problem), t(tiling), arguments(args), block(builder, problem, tiling, args) {}
+
+void HopperAttentionKernel::start() {
+  memory = ir.address(ir.shared_memory()), barriers = ir.add(memory, t.barriers_offset);
+  ir.branch(ir.less(ir.thread(), 1), [&] {
+    ir.barrier_init(q_full(), 1);
+    ir.barrier_init(q_empty(), t.consumers);
+    for (int64_t s = 0; s < t.stages; ++s) {
+      ir.barrier_init(key_full(ir.c(s)), 1), ir.barrier_init(value_full(ir.c(s)), 1);
+      ir.barrier_init(key_empty(ir.c(s)), t.consumers), ir.barrier_init(value_empty(ir.c(s)), t.consumers);
+    }
+    ir.fence_barrier_init();
+  });
+  ir.barrier();
+  if (!p.varlen) return;
+  Value no = ir.c(ir.i1, 0);
+  dense_queries = ir.equal(block.is_passed("query_offsets"), no);
+  dense_keys = ir.equal(ir.bit_or(block.is_passed("key_offsets"), block.is_passed("keys_used")), no);
+}
+
+void HopperAttentionKernel::emit() {
+  start();
+  ir.branch(ir.less(ir.warpgroup(), 1), [&] { produce(); }, [&] { consume(); });
+}
+
+/// Every other round of the grid goes backwards: where blocks of rows are sorted by their work, all blocks of
+/// the grid get about as much.
+void HopperAttentionKernel::walk(mlir::ValueRange carried,
+                                 const std::function<Values(mlir::ValueRange)>& body) {
+  Value row_blocks = ir.divide(ir.add(ir.to_i32(arguments.at("m")), t.rows - 1), t.rows);
+  Value pairs = ir.mul(ir.to_i32(arguments.at("batch")), p.heads);
+  Value end = ir.mul(ir.to_i64(row_blocks), ir.to_i64(pairs)), width = ir.grid_x();
+  Values state = {ir.block_x()};
+  state.append(carried.begin(), carried.end());
+  ir.rolled_loop(ir.constant(0), end, ir.to_i64(width), state, [&](Value first, mlir::ValueRange before) {
+    const mlir::ValueRange rest = before.drop_front(1);
+    Value own = before[0], index = ir.add(first, ir.to_i64(own));
+    const auto unchanged = [&] { return Values(rest); };
+    const Values after = ir.branch(
+        ir.less(index, end), rest.getTypes(),
+        [&] {
+          Value exists = block.locate(locate(index, row_blocks, pairs));
+          return ir.branch(exists, rest.getTypes(), [&] { return body(rest); }, unchanged);
+        },
+        unchanged);
+    Values out = {ir.sub(ir.sub(width, ir.c(1)), own)};
+    out.append(after);
+    return out;
+  });
+}
+
+/// Pairs of entry and head follow each other, `together` at a time; of these the first blocks of rows come
+/// first.
+AttentionBlock::Place HopperAttentionKernel::locate(Value index, Value row_blocks, Value pairs) const {
+  Value of_section = ir.mul(ir.to_i64(row_blocks), t.together), section = ir.divide(index, of_section);
+  Value inside = ir.to_i32(ir.sub(index, ir.mul(section, of_section))), number = inside;
+  Value pair = ir.to_i32(section);
+  if (t.together > 1) {
+    Value first = ir.mul(pair, t.together), count = ir.min(ir.sub(pairs, first), ir.c(t.together));
+    number = ir.divide(inside, count);
+    pair = ir.add(first, ir.sub(inside, ir.mul(number, count)));
+  }
+  Value entry = ir.divide(pair, p.heads);
+  return {number, ir.sub(pair, ir.mul(entry, p.heads)), entry};
+}
+
+HopperAttentionKernel::KeyBlocks HopperAttentionKernel::key_blocks() const {
+  Value from = ir.divide(block.first().from, t.keys);
+  Value to = ir.divide(ir.add(block.last().to, t.keys - 1), t.keys);
+  return {from, ir.max(from, to)};
+}
+
+HopperAttentionKernel::RingPlace HopperAttentionKernel::next(RingPlace at) const {
+  Value stage = ir.add(at.stage, 1), wraps = ir.equal(stage, ir.c(t.stages));
+  return {ir.select(wraps, ir.c(0), stage), ir.select(wraps, ir.bit_xor(at.parity, 1), at.parity)};
+}
+
+Value HopperAttentionKernel::after_q(Value parity, const KeyBlocks& blocks) const {
+  return ir.bit_xor(parity, ir.select(ir.less(blocks.from, blocks.to), ir.c(1), ir.c(0)));
+}
+
+namespace {
+
+constexpr int64_t kTokenPromotion = 128;                 ///< bytes: L2 fetches whole lines
+constexpr int64_t kMostBlocksX = (int64_t(1) << 31) - 1; ///< blocks along x
+
+} // namespace
+
+Kernel HopperAttention::emit(mlir::ModuleOp module, const Attention& p, const std::string&,
+                             const Config& config) const {
+  const HopperAttentionTiling t(p, config);
+  Kernel kernel;
+  kernel.problem = p;
+  kernel.target = "sm_90a";
+  kernel.args = gpu_arguments(p);
+  kernel.args.push_back("batch");
+  for (const auto& [name, rows] : {std::pair{"q", t.rows}, {"key", t.keys}, {"value", t.keys}}) {
+    kernel.maps.push_back({name, 64, rows, 128, kTokenPromotion, {}});
+    kernel.args.push_back(std::string("map_") + name);
+  }
+  kernel.align_a = kernel.align_d = 16;
+  HopperIr ir(module, kernel.target);
+  GpuEntry entry;
+  entry.name = kernel_symbol, entry.threads = t.threads;
+  ir.kernel(entry, p, kernel.args,
+            [&](const GpuIr::Arguments& arguments) { HopperAttentionKernel(ir, p, t, arguments).emit(); });
+  Launch launch;
+  launch.entry = kernel_symbol;
+  launch.grid[0] = std::min(kMostBlocksX, t.row_blocks(p) * p.heads * most_attention_batch);
+  launch.grid_rules[0] = {p.heads, {t.rows, 0, 0, 1}};
+  launch.block = {t.threads, 1, 1};
+  launch.shared = t.shared;
+  launch.persistent = t.persistent;
+  kernel.launches.push_back(launch);
+  return kernel;
+}
+
+} // namespace deepgen

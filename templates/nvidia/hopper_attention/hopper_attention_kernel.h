@@ -1,0 +1,100 @@
+// The body of hopper_attention's kernel: one warp fills shared memory (hopper_attention_produce.cpp), the
+// consumers multiply (hopper_attention_consume.cpp) and store (hopper_attention_store.cpp). All walk over the
+// same blocks of rows.
+#pragma once
+
+#include "templates/nvidia/attention/mma_attention_softmax.h"
+#include "templates/nvidia/hopper_attention/hopper_attention.h"
+
+namespace deepgen {
+
+class HopperAttentionKernel {
+public:
+  HopperAttentionKernel(HopperIr&, const Attention&, const HopperAttentionTiling&, const GpuIr::Arguments&);
+  void emit();
+
+private:
+  /// A position in the rings of keys and values: the stage, and the parity of its round.
+  struct RingPlace {
+    Value stage, parity;
+  };
+  /// Blocks of keys that the block's rows see.
+  struct KeyBlocks {
+    Value from, to;
+  };
+
+  void start();
+  /// Calls `body` with what is carried, for each block of rows that is this block's and has rows.
+  void walk(mlir::ValueRange carried, const std::function<Values(mlir::ValueRange)>& body);
+  AttentionBlock::Place locate(Value index, Value row_blocks, Value pairs) const;
+  KeyBlocks key_blocks() const;
+  RingPlace next(RingPlace) const;
+  Value after_q(Value parity, const KeyBlocks&) const; ///< the parity of Q's next round
+
+  // The producer. What an operand's tile is of:
+  struct Source {
+    const char* name;
+    Type type;
+    int64_t rows, slices, elements, bytes;
+  };
+  void produce();
+  Values fill(mlir::ValueRange carried);
+  void load(const Source&, Value to, Value full, Value token, Value left);
+  void copy(const Source&, Value to, Value full, Value token) const;
+  void gather(const Source&, Value to, Value full, Value token, Value left) const;
+  void once(const std::function<void()>& body) const;
+
+  // A consumer. What it carries from one block of keys to the next; values are those of the block before.
+  struct State {
+    Values sums, weights, rows; ///< of the product, its first operand, the softmax's
+    Values factors;             ///< what sums are to be multiplied by; none: they have been
+    RingPlace place;
+    Values all() const;
+  };
+  State state_of(mlir::ValueRange) const;
+  void consume();
+  Values attend(mlir::ValueRange carried);
+  void negate_q();
+  State begin(const KeyBlocks&, RingPlace);
+  State step(Value block_of_keys, bool masked, State);
+  State steps(const KeyBlocks&, State);
+  State finish(State);
+  Values scores(Value stage);
+  Values weigh(const State&);
+  Values rescaled(Values sums, const Values& factors) const;
+  Values weights_of(const Values& exponentials) const;
+  void take_turn(), pass_turn();
+  void release(Value barrier);
+  void store(const Values& sums, const Values& rows);
+  void store_row(const Values& sums, int64_t index, const AttentionSoftmax::End&, const AttentionBlock::Row&);
+  Values gathered_row(const Values& sums, int64_t index, Value factor);
+
+  Value q_full() const { return barriers; }
+  Value q_empty() const { return ir.add(barriers, 8); }
+  /// Of a ring: its barriers are full and empty in turn.
+  Value barrier(int64_t ring, Value stage, int64_t which) const {
+    return ir.add(ir.add(barriers, ir.shift_left(stage, 4)), 16 + 16 * t.stages * ring + 8 * which);
+  }
+  Value key_full(Value stage) const { return barrier(0, stage, 0); }
+  Value key_empty(Value stage) const { return barrier(0, stage, 1); }
+  Value value_full(Value stage) const { return barrier(1, stage, 0); }
+  Value value_empty(Value stage) const { return barrier(1, stage, 1); }
+  Value key_stage(Value stage) const {
+    return ir.add(ir.add(memory, t.keys_offset), ir.mul(stage, t.key_bytes));
+  }
+  Value value_stage(Value stage) const {
+    return ir.add(ir.add(memory, t.values_offset), ir.mul(stage, t.value_bytes));
+  }
+
+  HopperIr& ir;
+  const Attention& p;
+  const HopperAttentionTiling& t;
+  const GpuIr::Arguments& arguments;
+  AttentionBlock block;
+  const AttentionSoftmax* softmax = nullptr; ///< of a consumer's warp
+  Value memory, barriers;                    ///< i32 addresses of shared memory
+  Value consumer;                            ///< its number
+  Value dense_queries, dense_keys;           ///< i1: no table cuts entries off; null: there are none
+};
+
+} // namespace deepgen

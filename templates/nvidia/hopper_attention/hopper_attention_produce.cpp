@@ -1,0 +1,89 @@
+// The warp that fills shared memory. Whole tiles come by TMA. Where a table cuts an entry off, what is behind
+// its end is another entry's, or nobody's: then lanes copy the rows of a tile that are left, and fill up with
+// zeros, so that no value that is not the entry's meets the weight 0.
+#include "templates/nvidia/hopper_attention/hopper_attention_kernel.h"
+
+namespace deepgen {
+
+void HopperAttentionKernel::produce() {
+  if (t.producer_registers) ir.registers(false, t.producer_registers);
+  const auto work = [&] {
+    walk({ir.c(0), ir.c(0), ir.c(0)}, [&](mlir::ValueRange carried) { return fill(carried); });
+  };
+  ir.branch(ir.less(ir.warp(), 1), [&] { p.varlen ? work() : ir.branch(ir.elect(), work); });
+}
+
+/// By one lane.
+void HopperAttentionKernel::once(const std::function<void()>& body) const {
+  p.varlen ? ir.branch(ir.elect(), body) : body();
+}
+
+/// Blocks of keys from the last one on: those that are masked or cut off come first. The first one need not
+/// wait for Q's place, which the rows before take up longest. Rows that see no keys have no Q.
+Values HopperAttentionKernel::fill(mlir::ValueRange carried) {
+  const Source q = {"q", p.q, t.rows, t.q_slices, p.head_dim, t.q_bytes},
+               key = {"key", p.kv, t.keys, t.q_slices, p.head_dim, t.key_bytes},
+               value = {"value", p.kv, t.keys, t.value_slices, p.value_dim, t.value_bytes};
+  const KeyBlocks blocks = key_blocks();
+  const Values ring = ir.rolled_loop(
+      ir.c(0), ir.sub(blocks.to, blocks.from), 1, carried.drop_front(1), [&](Value i, mlir::ValueRange at) {
+        const RingPlace place{at[0], at[1]};
+        Value first = ir.mul(ir.sub(ir.sub(blocks.to, i), ir.c(1)), t.keys),
+              left = ir.sub(block.keys(), first), free = ir.bit_xor(place.parity, 1);
+        ir.wait(key_empty(place.stage), free);
+        load(key, key_stage(place.stage), key_full(place.stage), first, left);
+        ir.branch(ir.less(i, 1), [&] {
+          ir.wait(q_empty(), ir.bit_xor(carried[0], 1));
+          load(q, memory, q_full(), block.begin(), block.rows_left());
+        });
+        ir.wait(value_empty(place.stage), free);
+        load(value, value_stage(place.stage), value_full(place.stage), first, left);
+        const RingPlace after = next(place);
+        return Values{after.stage, after.parity};
+      });
+  return {after_q(carried[0], blocks), ring[0], ring[1]};
+}
+
+/// The tile that begins with a token of the entry, of which there are `left` from there on.
+void HopperAttentionKernel::load(const Source& s, Value to, Value full, Value token, Value left) {
+  if (!p.varlen) return copy(s, to, full, token);
+  Value dense = s.name[0] == 'q' ? dense_queries : dense_keys;
+  ir.branch(
+      ir.bit_or(dense, ir.at_least(left, s.rows)), [&] { once([&] { copy(s, to, full, token); }); },
+      [&] { gather(s, to, full, token, left); });
+}
+
+void HopperAttentionKernel::copy(const Source& s, Value to, Value full, Value token) const {
+  const bool q = s.name[0] == 'q';
+  Value head = q ? block.head() : ir.divide(block.head(), p.group());
+  Value row = ir.add(token, q ? block.first_query() : block.first_key());
+  ir.arrive_expecting(full, s.bytes);
+  for (int64_t slice = 0; slice < s.slices; ++slice)
+    ir.load_tile(arguments.at(std::string("map_") + s.name), ir.add(to, slice * s.rows * 128), full,
+                 {ir.c(64 * slice), row, head, block.entry()});
+}
+
+/// In pieces of 16 bytes, to where TMA puts them.
+void HopperAttentionKernel::gather(const Source& s, Value to, Value full, Value token, Value left) const {
+  Value pitch = block.pitch(s.name, s.type);
+  Value from = s.name[0] == 'q' ? block.address("q", s.type, token, block.head())
+                                : ir.offset(block.keys_address(s.name), ir.mul(ir.to_i64(token), pitch));
+  const int64_t in_row = 8 * s.slices;
+  ir.rolled_loop(ir.lane(), ir.c(s.rows * in_row), 32, [&](Value piece) {
+    Value row = ir.divide(piece, in_row), column = ir.remainder(piece, in_row);
+    Value place = ir.bit_xor(ir.bit_and(column, 7), ir.bit_and(row, 7));
+    place = ir.add(ir.shift_left(row, 7), ir.shift_left(place, 4));
+    place = ir.add(ir.add(to, place), ir.mul(ir.shift_right_bits(column, 3), s.rows * 128));
+    Value inside = ir.both(ir.less(row, left), ir.less(column, s.elements / 8));
+    Value source = ir.offset(ir.offset(from, ir.mul(ir.to_i64(row), pitch)), ir.shift_left(column, 4));
+    ir.assembly(nullptr, "cp.async.cg.shared.global [$0], [$1], 16, $2;", "r,l,r",
+                {place, source, ir.select(inside, ir.c(16), ir.c(0))}, true);
+  });
+  ir.commit_copies();
+  ir.wait_copies(0);
+  ir.fence_async();
+  ir.warp_barrier();
+  once([&] { ir.arrive(full); });
+}
+
+} // namespace deepgen

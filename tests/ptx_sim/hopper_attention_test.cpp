@@ -1,0 +1,162 @@
+// Random problems and configs of hopper_attention on the simulated device, in the calls that verification
+// makes, and faults planted in right kernels. More of them: PTX_SIM_ATTENTION=1000 PTX_SIM_SEED=7.
+#include "generator/codegen/compile.h"
+#include "generator/space/sample.h"
+#include "tests/ptx_sim/attention_check.h"
+#include "tests/ptx_sim/from_environment.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <regex>
+
+namespace deepgen {
+namespace {
+
+constexpr int kShares = 4;
+constexpr const char* kArch = "sm_90a";
+
+const Template& hopper() { return find_template("hopper_attention"); }
+
+Kernel compiled(const Attention& p, const Config& config) {
+  setenv("DEEPGEN_PTXAS", "none", 1); // the PTX is all that is wanted
+  const KernelFile file = compile_candidate(p, kArch, {"hopper_attention", config}, false, false);
+  EXPECT_EQ(file.status, "ok") << file.detail << ": " << p.key() << " | " << config.text();
+  return file.kernels.at(0);
+}
+
+void check(const Kernel& kernel, const AttentionCase& c, uint64_t seed) {
+  EXPECT_EQ(ptx_sim::check_attention(kernel, c, seed).fault, "")
+      << "case '" << c.name << "', seed " << seed << ": " << kernel.problem.key() << " | "
+      << kernel.choice.text();
+}
+
+/// Any problem that the template serves.
+Attention draw(uint64_t seed, int64_t largest) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](int64_t n) { return int64_t(random() % uint64_t(n)); };
+  constexpr int64_t dimensions[] = {64, 128, 64, 128, 96, 192, 256, 8, 40, 80}, groups[] = {1, 2, 4, 7, 8};
+  Attention p = ptx_sim::draw_attention(seed, largest);
+  p.head_dim = dimensions[below(10)], p.value_dim = below(3) ? p.head_dim : dimensions[below(10)];
+  p.kv_heads = 1 + below(2), p.heads = p.kv_heads * groups[below(5)];
+  return p;
+}
+
+class RandomHopperAttention : public testing::TestWithParam<int> {};
+
+TEST_P(RandomHopperAttention, IsRightOnTheSimulatedDevice) {
+  const uint64_t first = from_environment("PTX_SIM_SEED", 3) * 100000;
+  const uint64_t count = from_environment("PTX_SIM_ATTENTION", 24);
+  for (uint64_t i = uint64_t(GetParam()); i < count; i += kShares) {
+    const Attention p = draw(first + i / kShares + 1000 * uint64_t(GetParam()), 200);
+    ASSERT_EQ(hopper().why_not(p, kArch), "") << p.key();
+    std::mt19937_64 random(first + i);
+    const auto config = draw_config(hopper(), p, generic_gpu(kArch), random);
+    ASSERT_TRUE(config) << p.key();
+    const Kernel kernel = compiled(p, *config);
+    const std::vector<AttentionCase> cases = cases_for(p);
+    for (size_t at : {size_t(first + i), size_t(3 * (first + i) + 1)})
+      check(kernel, cases[at % cases.size()], first + i);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Share, RandomHopperAttention, testing::Range(0, kShares));
+
+/// Several blocks of rows and of keys, masked and not, in all calls.
+class EveryHopperCall : public testing::TestWithParam<const char*> {};
+
+TEST_P(EveryHopperCall, IsRight) {
+  for (const char* mask : {"none", "causal", "window"}) {
+    const Attention p = Attention::parse(
+        std::string("attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=") +
+        mask + " queries=300 keys=600 options=varlen+lse+softcap+sink at_batch=1 at_queries=200 at_keys=410");
+    const Config config = Config::parse(GetParam());
+    ASSERT_EQ(hopper().why_illegal(p, generic_gpu(kArch), config), "") << p.key();
+    const Kernel kernel = compiled(p, config);
+    for (const AttentionCase& c : cases_for(p)) check(kernel, c, 5);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Configs, EveryHopperCall,
+                         testing::Values("consumers=1 keys=64 stages=2 pingpong=0 early=0 persistent=0",
+                                         "consumers=2 keys=80 stages=2 pingpong=1 early=1 persistent=1",
+                                         "consumers=3 keys=64 stages=3 pingpong=0 early=0 persistent=1"));
+
+/// No more tables than the problem's: boxes end with the operands.
+TEST(HopperAttention, WithoutLengthsAllTilesAreBoxes) {
+  for (const char* mask : {"none", "causal_top_left"}) {
+    const Attention p = Attention::parse(
+        std::string("attention heads=7 kv_heads=1 head_dim=128 value_dim=128 q=f16 kv=f16 out=f16 mask=") +
+        mask + " queries=300 keys=600 options=none at_batch=2 at_queries=193 at_keys=257");
+    const Kernel kernel =
+        compiled(p, Config::parse("consumers=2 keys=128 stages=2 pingpong=1 early=0 persistent=1"));
+    EXPECT_EQ(kernel.ptx.find("cp.async.cg"), std::string::npos);
+    for (const AttentionCase& c : cases_for(p)) check(kernel, c, 9);
+  }
+}
+
+/// Kernels with and without tables, of which some cases together show every fault.
+struct Planted {
+  const char *pattern, *by;
+};
+
+TEST(HopperAttention, PlantedFaultsAreFound) {
+  const Attention p = Attention::parse(
+      "attention heads=2 kv_heads=1 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=causal "
+      "queries=300 keys=600 options=varlen+lse at_batch=1 at_queries=200 at_keys=410");
+  const Kernel right =
+      compiled(p, Config::parse("consumers=2 keys=64 stages=2 pingpong=0 early=0 persistent=1"));
+  std::vector<AttentionCase> cases = cases_for(p);
+  const auto fault = [&](const Kernel& k) {
+    for (const AttentionCase& c : cases)
+      if (const std::string found = ptx_sim::check_attention(k, c, 2).fault; !found.empty()) return found;
+    return std::string();
+  };
+  ASSERT_EQ(fault(right), "");
+  const Planted all[] = {
+      {R"(wgmma\.fence\.sync\.aligned;)", ""},
+      {R"(wgmma\.wait_group\.sync\.aligned 0;)", ""},
+      {R"(wgmma\.wait_group\.sync\.aligned 1;)", ""},
+      {R"(wgmma\.commit_group\.sync\.aligned;)", ""},
+      {R"((@%p\d+ )?mbarrier\.arrive\.shared::cta\.b64 _, \[[^;]*;)", ""},
+      {R"(fence\.proxy\.async\.shared::cta;)", ""},
+      {R"(cp\.async\.wait_group\s+0;)", ""},
+      {R"(bar\.warp\.sync[^;]*;)", ""},
+      {R"(bar\.sync\s+0;)", ""},
+      {R"(cp\.async\.bulk\.tensor[^;]*;)", ""},
+      {R"(cp\.async\.cg\.shared\.global[^;]*;)", ""},
+  };
+  for (const Planted& x : all) {
+    const std::regex pattern(x.pattern);
+    int planted = 0;
+    for (std::sregex_iterator i(right.ptx.begin(), right.ptx.end(), pattern), end; i != end; ++i, ++planted) {
+      Kernel wrong = right;
+      wrong.ptx.replace(size_t(i->position()), size_t(i->length()), x.by);
+      EXPECT_NE(fault(wrong), "") << "not found: " << i->str() << " removed at byte " << i->position();
+    }
+    EXPECT_GE(planted, 1) << x.pattern;
+  }
+}
+
+TEST(HopperAttention, SpaceIsNeverEmpty) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Attention p = draw(seed, 3000);
+    if (seed % 7 == 0) p.queries = p.keys = most_tokens;
+    std::mt19937_64 random(seed);
+    EXPECT_TRUE(draw_config(hopper(), p, generic_gpu(kArch), random)) << p.key();
+  }
+}
+
+TEST(HopperAttention, SaysWhatItDoesNotServe) {
+  Attention p;
+  p.q = p.kv = Type::bf16;
+  EXPECT_EQ(hopper().why_not(p, kArch), "");
+  EXPECT_NE(hopper().why_not(p, "sm_80").find("sm_90a"), std::string::npos);
+  p.head_dim = 60;
+  EXPECT_NE(hopper().why_not(p, kArch).find("multiples of 8"), std::string::npos);
+  p.head_dim = 64, p.value_dim = 320;
+  EXPECT_NE(hopper().why_not(p, kArch).find("at most 256"), std::string::npos);
+  p.q = p.kv = Type::f32;
+  EXPECT_NE(hopper().why_not(p, kArch).find("TYPES f16 f16"), std::string::npos);
+}
+
+} // namespace
+} // namespace deepgen
