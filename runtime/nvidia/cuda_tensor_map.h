@@ -8,14 +8,15 @@ namespace deepgen::nvidia {
 inline namespace DEEPGEN_ABI_NAMESPACE {
 
 constexpr uint32_t map_slots = DEEPGEN_ARG_MAP_MULTIPLIER + 1 - DEEPGEN_ARG_MAP_A;
+constexpr uint32_t most_maps = 2 * map_slots; ///< of a kernel: a slot may have an array of them
 
 /// The operand of a map's slot: DEEPGEN_ARG_A for DEEPGEN_ARG_MAP_A.
 deepgen_arg mapped_operand(uint8_t map_slot);
 
 /// The maps of one call.
 struct EncodedMaps {
-  TensorMap maps[map_slots];
-  TensorMap* of_slot[map_slots]; ///< by slot after DEEPGEN_ARG_MAP_A, where the kernel has such a map
+  TensorMap maps[most_maps];
+  TensorMap* of_slot[map_slots]; ///< the first, by slot after DEEPGEN_ARG_MAP_A, where the kernel has one
 };
 
 /// Encodes the kernel's maps. invalid_value: the hardware cannot address these operands, so the call needs

@@ -40,6 +40,7 @@ public:
   void fence_barrier_init(); ///< makes them known to the cluster and to TMA
   void arrive(Value barrier);
   void arrive_expecting(Value barrier, int64_t bytes);
+  void arrive_expecting(Value barrier, Value bytes);
   void arrive_at_block(Value barrier, Value block_of_cluster);
   /// Until the phase of the given parity has completed.
   void wait(Value barrier, Value parity);
