@@ -28,43 +28,35 @@ const EdgeKernel kKernels[] = {
     {"plain",
      "gemm m=1..300 n=72 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=bias+relu align=2",
      "bm=128 bn=64 slices=1 stages=3 consumers=2 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
-     "cluster_k=1 "
-     "splits=1 stream_k=0 group=2 pdl=1 align_a=16 align_b=16 align_d=16"},
+     "cluster_k=1 splits=1 stream_k=0 group=2 pdl=1 align_a=16 align_b=16 align_d=16"},
     {"swapped",
      "gemm m=1..250 n=72 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=bias align=2",
      "bm=64 bn=96 slices=1 stages=3 consumers=1 pingpong=0 swap=1 promote=0 cluster_m=1 cluster_n=1 "
-     "cluster_k=1 "
-     "splits=1 stream_k=0 group=2 pdl=1 align_a=16 align_b=16 align_d=16"},
+     "cluster_k=1 splits=1 stream_k=0 group=2 pdl=1 align_a=16 align_b=16 align_d=16"},
     {"shared",
      "gemm m=1..300 n=90 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2",
      "bm=128 bn=64 slices=1 stages=3 consumers=2 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=2 "
-     "cluster_k=1 "
-     "splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=4"},
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=4"},
     {"cluster_beyond",
      "gemm m=1..300 n=100 k=130 batch=1 a=bf16 b=bf16 d=f32 acc=f32 layout=nt epilogue=none align=2",
      "bm=64 bn=64 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=2 cluster_n=1 "
-     "cluster_k=1 "
-     "splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
     {"cluster_of_four",
      "gemm m=1..520 n=120 k=72 batch=1 a=f16 b=f16 d=f16 acc=f32 layout=nt epilogue=scale_row align=2",
      "bm=128 bn=32 slices=1 stages=3 consumers=2 pingpong=0 swap=0 promote=0 cluster_m=2 cluster_n=2 "
-     "cluster_k=1 "
-     "splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
     {"swapped_shared",
      "gemm m=1..300 n=200 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=residual align=2",
      "bm=64 bn=128 slices=1 stages=3 consumers=1 pingpong=0 swap=1 promote=0 cluster_m=2 cluster_n=1 "
-     "cluster_k=1 "
-     "splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
     {"stream_k",
      "gemm m=1..300 n=72 k=540 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=bias align=2",
      "bm=64 bn=64 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
-     "cluster_k=1 "
-     "splits=1 stream_k=1 group=2 pdl=0 align_a=8 align_b=8 align_d=16"},
+     "cluster_k=1 splits=1 stream_k=1 group=2 pdl=0 align_a=8 align_b=8 align_d=16"},
     {"splits",
      "gemm m=1..200 n=40 k=330 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=gelu align=2",
      "bm=64 bn=40 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
-     "cluster_k=1 "
-     "splits=2 stream_k=0 group=1 pdl=2 align_a=4 align_b=4 align_d=16"},
+     "cluster_k=1 splits=2 stream_k=0 group=1 pdl=2 align_a=4 align_b=4 align_d=16"},
     {"cluster_k",
      "gemm m=1..200 n=40 k=330 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=relu align=2",
      "bm=128 bn=40 slices=1 stages=3 consumers=2 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
@@ -74,26 +66,34 @@ const EdgeKernel kKernels[] = {
      "gemm m=1..200 n=40 k=136 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt gate=silu epilogue=none "
      "align=2",
      "bm=64 bn=64 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
-     "cluster_k=1 "
-     "splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
     {"pingpong",
      "gemm m=1..300 n=136 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=residual align=2",
      "bm=64 bn=64 slices=1 stages=3 consumers=2 pingpong=1 swap=0 promote=0 cluster_m=1 cluster_n=1 "
-     "cluster_k=1 "
-     "splits=1 stream_k=0 group=2 pdl=1 align_a=4 align_b=4 align_d=16"},
+     "cluster_k=1 splits=1 stream_k=0 group=2 pdl=1 align_a=4 align_b=4 align_d=16"},
     {"packed", "gemm m=1..200 n=43 k=67 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2",
      "bm=64 bn=48 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
-     "cluster_k=1 "
-     "splits=1 stream_k=0 group=1 pdl=2 align_a=2 align_b=2 align_d=2"},
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=2 align_a=2 align_b=2 align_d=2"},
     {"slices", "gemm m=1..300 n=64 k=700 batch=1 a=i8 b=i8 d=i32 acc=i32 layout=nt epilogue=none align=1",
      "bm=64 bn=32 slices=2 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
-     "cluster_k=1 "
-     "splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
     {"batches",
      "gemm m=1..200 n=48 k=144 batch=1..3 a=e4m3 b=e4m3 d=bf16 acc=f32 layout=nt epilogue=scale_a align=1",
      "bm=192 bn=48 slices=1 stages=3 consumers=3 pingpong=0 swap=0 promote=1 cluster_m=1 cluster_n=1 "
-     "cluster_k=1 "
-     "splits=1 stream_k=0 group=1 pdl=1 align_a=16 align_b=16 align_d=16"},
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=1 align_a=16 align_b=16 align_d=16"},
+    // Of B, and of both operands.
+    {"columns",
+     "gemm m=70 n=1..300 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=bias align=2",
+     "bm=64 bn=128 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=2 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=2"},
+    {"swapped_columns",
+     "gemm m=30 n=1..300 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2",
+     "bm=128 bn=32 slices=1 stages=3 consumers=2 pingpong=0 swap=1 promote=0 cluster_m=1 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=1 align_a=16 align_b=16 align_d=2"},
+    {"both",
+     "gemm m=1..200 n=1..200 k=0..130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2",
+     "bm=64 bn=96 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=2 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=2 align_a=2 align_b=2 align_d=2"},
 };
 
 Kernel compile(const EdgeKernel& x) { return compile_hopper(x.problem, x.config); }

@@ -14,15 +14,16 @@ constexpr int64_t kMapBytes = 128;
 
 int64_t may_lie_beyond(int64_t part_rows) { return part_rows <= kHalf ? kBeyondHalf : kBeyond; }
 
-/// Whether it depends on the call where the last tiles end. Behind a group of rows there are others' rows.
-bool ends_anywhere(const Gemm& p, bool a) { return a && p.ranged(Size::m) && !p.groups; }
+/// Whether what lies behind the last rows is beyond the matrix: behind a group of rows of A, and behind the
+/// first weight of a gate, there are other rows.
+bool ends_with_matrix(const Gemm& p, bool a) { return a ? p.groups == 0 : !p.gate; }
 
 } // namespace
 
 int64_t HopperEdge::box_rows(const Gemm& p, bool a, int64_t tile_rows, int64_t share) {
   const int64_t part_rows = tile_rows / share;
   if (!(a ? hopper::a_k_major(p) : hopper::b_k_major(p))) return 0; // its rows are K's
-  if (part_rows <= kMostRows || !ends_anywhere(p, a)) return 0;
+  if (part_rows <= kMostRows || !ends_with_matrix(p, a) || !p.ranged(a ? Size::m : Size::n)) return 0;
   int64_t rows = kMostRows;
   while (rows > kSwizzled && part_rows % rows != 0) rows -= kSwizzled;
   return rows;
