@@ -13,6 +13,8 @@ import pathlib
 import subprocess
 import sys
 
+from revision import revision_of
+
 ALIGNED = {"align_a": 16, "align_b": 16, "align_d": 16}
 
 
@@ -21,22 +23,22 @@ def hopper(bm, bn, stages, consumers, **other):
               "promote": 0, "cluster_m": 1, "cluster_n": 1, "cluster_k": 1, "splits": 1, "stream_k": 0, "group": 1,
               "pdl": 1, **ALIGNED}
     assert not set(other) - set(config)
-    return "hopper_ws", 2, {**config, **other}
+    return "hopper_ws", {**config, **other}
 
 
 def mma(bm, bn, bk, warps_m, warps_n, stages, **other):
-    return "mma_sync", 1, {"bm": bm, "bn": bn, "bk": bk, "warps_m": warps_m, "warps_n": warps_n, "warps_k": 1,
-                           "stages": stages, "blocks": 1, "splits": 1, "group": 1, "pdl": 0, **ALIGNED, **other}
+    return "mma_sync", {"bm": bm, "bn": bn, "bk": bk, "warps_m": warps_m, "warps_n": warps_n, "warps_k": 1,
+                        "stages": stages, "blocks": 1, "splits": 1, "group": 1, "pdl": 0, **ALIGNED, **other}
 
 
 def simt(bm, bn, bk, tm, tn, stages, **other):
-    return "simt", 2, {"wide": 1, "bm": bm, "bn": bn, "bk": bk, "tm": tm, "tn": tn, "stages": stages, "blocks": 1,
-                       "splits": 1, "group": 1, **other}
+    return "simt", {"wide": 1, "bm": bm, "bn": bn, "bk": bk, "tm": tm, "tn": tn, "stages": stages, "blocks": 1,
+                    "splits": 1, "group": 1, **other}
 
 
 def gemv(width, rwarps, vectors, **other):
-    return "gemv", 1, {"form": 0, "vec": 16, "width": width, "rwarps": rwarps, "kwarps": 8, "unroll": 2, "splits": 1,
-                       "hint": 2, "pipe": 0, "pdl": 1, **other, "vectors": vectors}
+    return "gemv", {"form": 0, "vec": 16, "width": width, "rwarps": rwarps, "kwarps": 8, "unroll": 2, "splits": 1,
+                    "hint": 2, "pipe": 0, "pdl": 1, **other, "vectors": vectors}
 
 
 def problem(m, n, k, types, d, layout="nt", epilogue="bias"):
@@ -83,8 +85,9 @@ ROWS = {
 }
 
 
-def choice_of(part, fields, span=None):
-    template, revision, config = part
+def choice_of(options, key, part, fields, span=None):
+    template, config = part
+    revision = revision_of(options.bin / "deepgen", options.arch, key, template, config)
     taken = {"taken": [[m, *fields] for m in span]} if span else {}
     return {"template": template, "revision": revision, "config": config, "expect_sha256": "", "toolchain": "", **taken}
 
@@ -96,8 +99,8 @@ def compile_row(options, name, row):
     first = [1 + i * most // len(parts) for i in range(len(parts))] + [most + 1]
     spans = [(first[i], first[i + 1] - 1) for i in range(len(parts))]
     choice = {"schema": "deepgen.choice/2", "function": name, "problem": key, "arch": options.arch,
-              **choice_of(parts[-1], fields, spans[-1]), "origin": "default",
-              "ranges": [choice_of(part, fields, span) for part, span in zip(parts[:-1], spans)],
+              **choice_of(options, key, parts[-1], fields, spans[-1]), "origin": "default",
+              "ranges": [choice_of(options, key, part, fields, span) for part, span in zip(parts[:-1], spans)],
               "devices": [], "instead": []}
     stem = options.out / name
     stem.with_suffix(".json").write_text(json.dumps(choice))

@@ -14,6 +14,8 @@ import pathlib
 import subprocess
 import sys
 
+from revision import revision_of
+
 MOST = {"m": 8192, "k": 65536}
 BF16 = "m=* n={n} k={k} batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue={epilogue} align=2"
 ALIGNED = {"align_a": 16, "align_b": 16, "align_d": 16}
@@ -24,18 +26,18 @@ def hopper(bm, bn, stages, consumers, **other):
               "promote": 0, "cluster_m": 1, "cluster_n": 1, "cluster_k": 1, "splits": 1, "stream_k": 0, "group": 8,
               "pdl": 1, **ALIGNED}
     assert not set(other) - set(config)
-    return "hopper_ws", 2, {**config, **other}
+    return "hopper_ws", {**config, **other}
 
 
-MMA = ("mma_sync", 1, {"bm": 64, "bn": 64, "bk": 128, "warps_m": 2, "warps_n": 2, "warps_k": 1, "stages": 4, "blocks": 2,
-                       "splits": 1, "group": 8, "pdl": 1, **ALIGNED})
-SIMT = ("simt", 1, {"wide": 1, "bm": 128, "bn": 128, "bk": 8, "tm": 8, "tn": 8, "stages": 3, "blocks": 1, "splits": 1,
-                    "group": 8})
-GEMV = ("gemv", 1, {"form": 1, "vec": 16, "width": 16, "rwarps": 1, "kwarps": 8, "unroll": 4, "splits": 1, "hint": 2,
-                    "pipe": 0, "pdl": 1, "vectors": 8})
+MMA = ("mma_sync", {"bm": 64, "bn": 64, "bk": 128, "warps_m": 2, "warps_n": 2, "warps_k": 1, "stages": 4, "blocks": 2,
+                    "splits": 1, "group": 8, "pdl": 1, **ALIGNED})
+SIMT = ("simt", {"wide": 1, "bm": 128, "bn": 128, "bk": 8, "tm": 8, "tn": 8, "stages": 3, "blocks": 1, "splits": 1,
+                 "group": 8})
+GEMV = ("gemv", {"form": 1, "vec": 16, "width": 16, "rwarps": 1, "kwarps": 8, "unroll": 4, "splits": 1, "hint": 2,
+                 "pipe": 0, "pdl": 1, "vectors": 8})
 UP = BF16.format(n=4096, k=4096, epilogue="none")
 GRADIENT = "m=4096 n=4096 k=* batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=tn epilogue=none align=2"
-# name: problem with a star for its range, (template, revision, config), the sizes that it is for
+# name: problem with a star for its range, (template, config), the sizes that it is for
 ROWS = {
     "large": (UP, hopper(128, 256, 4, 2, cluster_m=2), (1024, 4096)),
     "stream_k": (UP, hopper(128, 256, 4, 2, stream_k=1), (1024, 4096)),
@@ -57,8 +59,8 @@ ROWS = {
     "depth_f32": ("m=2048 n=2048 k=* batch=1 a=f32 b=f32 d=f32 acc=f32 layout=tn epilogue=none align=4", SIMT,
                   (64, 1024)),
     "depth_vectors": ("m=4 n=4096 k=* batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nn epilogue=none align=2",
-                      ("gemv", 1, {"form": 0, "vec": 16, "width": 128, "rwarps": 1, "kwarps": 8, "unroll": 4,
-                                   "splits": 4, "hint": 2, "pipe": 0, "pdl": 1}), (4096, 14336)),
+                      ("gemv", {"form": 0, "vec": 16, "width": 128, "rwarps": 1, "kwarps": 8, "unroll": 4,
+                                "splits": 4, "hint": 2, "pipe": 0, "pdl": 1}), (4096, 14336)),
 }
 
 
@@ -67,10 +69,11 @@ def ranged_size(problem):
 
 
 def compile_one(options, name, size, row):
-    problem, (template, revision, config), _ = row
+    problem, (template, config), _ = row
     if size is not None and template == "gemv":
         config = {key: value for key, value in config.items() if key != "vectors"}
     problem = problem.replace("*", f"1..{MOST[ranged_size(problem)]}" if size is None else str(size))
+    revision = revision_of(options.bin / "deepgen", options.arch, f"gemm {problem}", template, config)
     choice = {"schema": "deepgen.choice/2", "function": name, "problem": f"gemm {problem}", "arch": options.arch,
               "template": template, "revision": revision, "config": config, "expect_sha256": "", "toolchain": "",
               "origin": "default", "devices": [], "instead": []}

@@ -43,7 +43,8 @@ struct PackedOperand {
 
 /// A tensor map (CUtensorMap) of one operand, encoded by the runtime at each call and passed by value as the
 /// argument "map_<operand>". Rank 2, or 3 with the batch outermost: dimensions innermost first are the
-/// columns and rows as stored. Of attention rank 4: elements of a row, tokens, heads, entries.
+/// columns and rows as stored. Several of one operand stand next to each other and are an array in that
+/// argument. Of attention rank 4: elements of a row, tokens, heads, entries.
 struct TensorMap {
   std::string operand;                      ///< "a", "b", "c", "d", "residual" or "multiplier"; "q", "key" or "value"
   int64_t box_columns = 64, box_rows = 128; ///< elements of one copy
@@ -61,7 +62,7 @@ struct TensorMap {
 /// "sm_...": a cubin, empty when no ptxas was there, and `ptx`, its source, for other devices of the same or
 /// later archs.
 ///   The parameters of each entry are args[] in order, 8 bytes each (scalars of 4 bytes: 4 bytes; tensor
-///   maps: 128 bytes).
+///   maps: 128 bytes each).
 /// "gfx...": a code object (ELF), which carries no PTX. The parameters are as above, and there are no hidden
 /// ones; shared
 ///   memory is static.

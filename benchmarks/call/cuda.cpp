@@ -1,6 +1,7 @@
 // Times deepgen_launch_gemm() against cuLaunchKernelEx() of the same kernel with ready parameters, for an
-// empty kernel with the parameters of a GEMM, and for one with three tensor maps: interleaved rounds in
-// alternating order, median and quartiles of the CPU's time a call and of the difference.
+// empty kernel with the parameters of a GEMM, for one with three tensor maps, and for one with two of A:
+// interleaved rounds in alternating order, median and quartiles of the CPU's time a call and of the
+// difference.
 #include <deepgen/kernel_abi.h>
 #include <deepgen/runtime.h>
 
@@ -80,6 +81,18 @@ constexpr uint8_t mapped_args[] = {DEEPGEN_ARG_MAP_A, DEEPGEN_ARG_MAP_B, DEEPGEN
 constexpr deepgen_tensor_map mapped_maps[] = {
     {DEEPGEN_ARG_A, 64, 64, 128, 256}, {DEEPGEN_ARG_B, 64, 64, 128, 256}, {DEEPGEN_ARG_D, 64, 64, 128, 0}};
 
+constexpr char edged_ptx[] = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry deepgen_kernel(.param .align 64 .b8 a[256], .param .align 64 .b8 b[128], .param .align 64 .b8 d[128],
+    .param .f32 alpha) { ret; }
+)";
+constexpr deepgen_tensor_map edged_maps[] = {{DEEPGEN_ARG_A, 64, 64, 128, 256},
+                                             {DEEPGEN_ARG_A, 64, 32, 128, 256},
+                                             {DEEPGEN_ARG_B, 64, 64, 128, 256},
+                                             {DEEPGEN_ARG_D, 64, 64, 128, 0}};
+
 /// A bf16 GEMM of 64 x 64 x 64 whose kernel does nothing.
 struct Function {
   void* volatile code_state = nullptr;
@@ -151,7 +164,7 @@ void compare(const char* title, Function& f, const Setup& setup, uint64_t memory
   require(d.library_load(&library, f.code.ptx, nullptr, nullptr, 0, nullptr, nullptr, 0) == 0,
           "loading the PTX");
   require(d.library_kernel(&kernel, library, "deepgen_kernel") == 0, "finding the kernel");
-  alignas(128) static char values[128];
+  alignas(128) static char values[256];
   std::vector<void*> parameters(f.kernel.arg_count, values);
   const nvidia::LaunchConfig config{{1, 1, 1}, {32, 1, 1}, 0, nullptr, nullptr, 0};
 
@@ -189,4 +202,8 @@ int main() {
   mapped.kernel.args = mapped_args, mapped.kernel.arg_count = sizeof mapped_args;
   mapped.kernel.maps = mapped_maps, mapped.kernel.map_count = 3;
   compare("three tensor maps", mapped, setup, memory);
+  Function edged("sm_90", edged_ptx);
+  edged.kernel.args = mapped_args, edged.kernel.arg_count = sizeof mapped_args;
+  edged.kernel.maps = edged_maps, edged.kernel.map_count = 4;
+  compare("four tensor maps, two of A", edged, setup, memory);
 }

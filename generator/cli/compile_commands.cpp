@@ -45,7 +45,7 @@ KernelFile failed(const CompileJob& c, const std::string& detail) {
   file.problem = c.problem;
   file.arch = c.arch;
   file.choice = c.choice;
-  file.revision = revision_of(c.choice.template_name);
+  file.revision = revision_of(c.problem, c.choice);
   return file;
 }
 
@@ -163,18 +163,19 @@ const Kernel& main_of(const KernelFile& file, const CompileOptions& o, const Cho
   return *main;
 }
 
-void check_revision(const LockedChoice& choice, const std::string& path) {
+void check_revision(const Problem& problem, const LockedChoice& choice, const std::string& path) {
   const Template& t = find_template(choice.choice.template_name);
-  if (t.revision() != choice.revision)
+  const int64_t revision = t.revision_for(problem, choice.choice.config);
+  if (revision != choice.revision)
     throw Error("the choice is for another revision of template " + t.name(), path,
-                std::to_string(choice.revision) + " instead of " + std::to_string(t.revision()),
+                std::to_string(choice.revision) + " instead of " + std::to_string(revision),
                 "run `deepgen select` again (delete the file and build)");
 }
 
 /// Adds a kernel that is linked beside the main one; whether its code is the lock's.
 bool add_kernel(const CompileOptions& o, const ChoiceFile& choice, const LockedChoice& part,
                 KernelFile& file) {
-  check_revision(part, o.choice);
+  check_revision(choice.problem, part, o.choice);
   const CompileJob candidate{choice.problem, choice.arch, part.choice, choice.origin};
   const KernelFile other = compile_one(candidate, {}, o, part.expect_sha256);
   Kernel kernel = main_of(other, o, choice);
@@ -186,7 +187,7 @@ bool add_kernel(const CompileOptions& o, const ChoiceFile& choice, const LockedC
 
 void compile_choice(const CompileOptions& o) {
   const ChoiceFile choice = ChoiceFile::read(o.choice);
-  check_revision(choice.main, o.choice);
+  check_revision(choice.problem, choice.main, o.choice);
   KernelFile file = compile_main(o, choice);
   bool same = check_hash(o, choice, choice.main, main_of(file, o, choice));
   for (Kernel& k : file.kernels)

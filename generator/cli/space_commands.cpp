@@ -62,10 +62,7 @@ void print_parameters(const Target& target, const std::string& arch) {
   }
 }
 
-void print_explanation(const SpaceOptions& o) {
-  const Target target = target_of(o);
-  if (o.config.empty()) return print_parameters(target, o.arch);
-  const Choice choice = choice_of(o.config, target.problem, o.arch);
+void print_legality(const Target& target, const SpaceOptions& o, const Choice& choice) {
   const std::string why = why_illegal(target.problem, o.arch, target.device, choice);
   if (!why.empty()) {
     std::cout << "illegal: " << why << "\n";
@@ -76,6 +73,17 @@ void print_explanation(const SpaceOptions& o) {
   if (!rank)
     throw Error("a legal config is missing from the space", choice.text(), "a defect of its template");
   std::printf("legal: rank %zu of %zu, estimated %.3e s\n", *rank, space.size(), space.cost(*rank));
+  std::fflush(stdout);
+}
+
+void print_explanation(const SpaceOptions& o) {
+  const Target target = target_of(o);
+  if (o.config.empty()) return print_parameters(target, o.arch);
+  const Choice choice = choice_of(o.config, target.problem, o.arch);
+  print_legality(target, o, choice);
+  const Template& family = find_template(choice.template_name);
+  std::cout << "revision " << family.revision_for(target.problem, choice.config) << " of " << family.name()
+            << "\n";
 }
 
 void save(const SpaceOptions& o) {

@@ -5,9 +5,9 @@
 
 namespace deepgen {
 
-int64_t revision_of(const std::string& name) {
+int64_t revision_of(const Problem& problem, const Choice& choice) {
   for (const Template* t : templates())
-    if (t->name() == name) return t->revision();
+    if (t->name() == choice.template_name) return t->revision_for(problem, choice.config);
   return 0;
 }
 
@@ -15,7 +15,7 @@ std::string kernel_cache_key(const Problem& problem, const std::string& arch, co
                              bool awkward, bool fallbacks, bool reject) {
   const auto flag = [](const char* name, bool set) { return std::string(" ") + name + (set ? "=1" : "=0"); };
   return "compiled by " + compiler_id(arch) + "\nproblem " + problem.key() + "\narch " + arch + "\nconfig " +
-         choice.text() + "\nrevision " + std::to_string(revision_of(choice.template_name)) + "\noptions" +
+         choice.text() + "\nrevision " + std::to_string(revision_of(problem, choice)) + "\noptions" +
          flag("awkward", awkward) + flag("fallbacks", fallbacks) + flag("reject", reject) + "\n";
 }
 

@@ -10,7 +10,7 @@ namespace deepgen {
 std::string kernel_cache_key(const Problem&, const std::string& arch, const Choice&, bool awkward,
                              bool fallbacks, bool reject);
 /// 0 when there is no such template, which compiling finds out.
-int64_t revision_of(const std::string& template_name);
+int64_t revision_of(const Problem&, const Choice&);
 /// Whether compiling again would give the same: not what ran out of time or memory.
 bool worth_caching(const KernelFile&);
 

@@ -148,7 +148,7 @@ KernelFile compile_kernels(const Problem& problem, const std::string& arch, cons
   file.problem = problem, file.arch = arch, file.choice = choice;
   try {
     const Template& family = find_template(choice.template_name);
-    file.revision = family.revision();
+    file.revision = family.revision_for(problem, choice.config);
     if (std::string why = family.why_not(problem, arch); !why.empty()) throw Error(why);
     Kernels kernels(file, reject);
     add(kernels, family);

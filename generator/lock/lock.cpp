@@ -232,8 +232,9 @@ std::string why_stale(const LockEntry& e) {
     return "its sha256 is not 64 lower-case hex digits, so it does not say which code was verified";
   try {
     const Template& t = find_template(e.choice.template_name);
-    if (t.revision() != e.revision)
-      return "template " + t.name() + " has revision " + std::to_string(t.revision()) +
+    if (const int64_t revision = t.revision_for(Problem::parse(e.problem), e.choice.config);
+        revision != e.revision)
+      return "template " + t.name() + " has revision " + std::to_string(revision) +
              ", the entry was tuned with " + std::to_string(e.revision);
     if (std::string why = why_illegal(Problem::parse(e.problem), e.arch, e.device, e.choice); !why.empty())
       return why;

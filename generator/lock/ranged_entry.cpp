@@ -77,8 +77,8 @@ std::string why_stale(const LockedPart& part, const LockEntry& e, const Problem&
   if (!is_sha256(part.sha256))
     return "the sha256 of " + part.choice.text() + " is not 64 lower-case hex digits";
   const Template& t = find_template(part.choice.template_name);
-  if (t.revision() != part.revision)
-    return "template " + t.name() + " has revision " + std::to_string(t.revision()) +
+  if (const int64_t revision = t.revision_for(p, part.choice.config); revision != part.revision)
+    return "template " + t.name() + " has revision " + std::to_string(revision) +
            ", the entry was tuned with " + std::to_string(part.revision);
   return why_illegal(p, e.arch, e.device, part.choice);
 }

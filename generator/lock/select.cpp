@@ -48,8 +48,8 @@ std::vector<Choice> instead_of_default(const SelectRequest& r, const Device& dev
   return choices;
 }
 
-LockedChoice untuned(const Choice& choice) {
-  return {choice, find_template(choice.template_name).revision(), "", "", ""};
+LockedChoice untuned(const Problem& p, const Choice& choice) {
+  return {choice, find_template(choice.template_name).revision_for(p, choice.config), "", "", ""};
 }
 
 TunePoints points_of(const SelectRequest& r) {
@@ -62,7 +62,7 @@ Selected take_ranged_default(const SelectRequest& r, const Device& device, const
   const bool several = choices.size() > 1;
   std::vector<LockedChoice> parts;
   for (const RangedChoice& c : choices) {
-    parts.push_back(untuned(c.choice));
+    parts.push_back(untuned(r.file.problem, c.choice));
     if (several) parts.back().taken = c.taken;
   }
   Selected s = make(r, parts.back(), "default", note);
@@ -76,7 +76,7 @@ Selected take_default(const Context& c, const SelectRequest& r, const std::strin
   const Device device = host ? r.device : generic_device(r.arch);
   if (r.file.problem.ranged()) return take_ranged_default(r, device, note);
   const Choice choice = Space(r.file.problem, r.arch, device).default_choice();
-  Selected s = make(r, untuned(choice), "default", note);
+  Selected s = make(r, untuned(r.file.problem, choice), "default", note);
   if (is_gpu(r.arch)) s.choice.instead = instead_of_default(r, device);
   return s;
 }

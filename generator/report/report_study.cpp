@@ -48,7 +48,7 @@ void estimate(StudyTrial& trial, const Study& study) {
   try {
     const Template& source = find_template(r.choice.template_name);
     trial.no_estimate = source.why_not(study.problem, study.arch);
-    if (trial.no_estimate.empty() && r.revision != source.revision())
+    if (trial.no_estimate.empty() && r.revision != source.revision_for(study.problem, r.choice.config))
       trial.no_estimate = "the template has another revision now";
     if (trial.no_estimate.empty())
       trial.no_estimate = source.why_illegal(study.problem, study.device, r.choice.config);

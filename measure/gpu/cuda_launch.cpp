@@ -285,7 +285,7 @@ void LoadedKernel::launch(uint64_t* slots, std::vector<TensorMapBits>& maps, Str
   std::vector<void*> parameters;
   for (size_t i = 0; i < slots_.size(); ++i) {
     void* value = &slots[slots_[i]];
-    for (size_t j = 0; j < maps.size(); ++j)
+    for (size_t j = maps.size(); j-- > 0;) // the first one: they are an array
       if (kernel_.args[i] == "map_" + kernel_.maps[j].operand) value = &maps[j];
     parameters.push_back(value);
   }

@@ -154,6 +154,7 @@ bool compiles_on(const char* target, const Device& device) {
 bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
   if (!has_gpu_description(k, f) || (!k.gpu->code && !k.gpu->ptx) || !capability(k.gpu->target)) return false;
   if (k.vendor && !deepgen::well_formed(*k.vendor, f, DEEPGEN_LIBRARY_CUBLASLT)) return false;
+  if (k.map_count > most_maps) return false;
   for (uint32_t i = 0; i < k.arg_count; ++i)
     if (is_map(k.args[i]) && !has_map(k, mapped_operand(k.args[i]))) return false;
   return true;

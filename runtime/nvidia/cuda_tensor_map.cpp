@@ -117,7 +117,7 @@ Result encode_maps(const Driver& d, const deepgen_function& f, const deepgen_ker
       // C may be null when it is not read, which no map can say.
       const bool stands_in = k.maps[i].operand == DEEPGEN_ARG_C && !reads_c;
       const Operand& place = operands[stands_in ? DEEPGEN_ARG_MAP_D - DEEPGEN_ARG_MAP_A : slot];
-      out.of_slot[slot] = next;
+      if (!i || k.maps[i - 1].operand != k.maps[i].operand) out.of_slot[slot] = next;
       if (Result r = encode(d, f, k.maps[i], place, values, *next++)) return r;
     }
   return success;

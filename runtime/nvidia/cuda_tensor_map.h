@@ -14,14 +14,15 @@ constexpr uint32_t map_slots = matrix_maps + DEEPGEN_ARG_MAP_VALUE + 1 - DEEPGEN
 constexpr uint32_t map_number(uint8_t slot) {
   return slot >= DEEPGEN_ARG_MAP_Q ? matrix_maps + slot - DEEPGEN_ARG_MAP_Q : slot - DEEPGEN_ARG_MAP_A;
 }
+constexpr uint32_t most_maps = 2 * map_slots; ///< of a kernel: a slot may have an array of them
 
 /// The operand of a map's slot: DEEPGEN_ARG_A for DEEPGEN_ARG_MAP_A.
 deepgen_arg mapped_operand(uint8_t map_slot);
 
 /// The maps of one call.
 struct EncodedMaps {
-  TensorMap maps[map_slots];
-  TensorMap* of_slot[map_slots]; ///< by map_number(), where the kernel has such a map
+  TensorMap maps[most_maps];
+  TensorMap* of_slot[map_slots]; ///< the first, by map_number(), where the kernel has such a map
 };
 
 /// Encodes the kernel's maps. invalid_value: the hardware cannot address these operands, so the call needs

@@ -10,6 +10,7 @@ namespace deepgen {
 template <typename Operator>
 class OperatorTemplate : public Template {
 public:
+  virtual int64_t revision_for(const Operator&, const Config&) const { return revision(); }
   virtual std::string why_not(const Operator&, const std::string& arch) const = 0;
   /// Whether it has kernels for this size as an argument: where the problem has a range of it.
   virtual bool serves_range(Size) const { return false; }
@@ -41,6 +42,9 @@ public:
   virtual Kernel emit(mlir::ModuleOp, const Operator&, const std::string& arch, const Config&) const = 0;
 
   std::string op() const final { return Problem(Operator()).op(); }
+  int64_t revision_for(const Problem& p, const Config& c) const final {
+    return p.op() == op() ? revision_for(p.as<Operator>(), c) : revision();
+  }
   std::string why_not(const Problem& p, const std::string& arch) const final {
     if (p.op() != op()) return name() + " computes " + op() + ", not " + p.op();
     const std::string unserved = why_unserved(p.as<Operator>());

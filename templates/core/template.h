@@ -41,6 +41,9 @@ public:
   virtual std::string op() const = 0;
   /// Raised when a change alters what an existing config means; a lock entry of another revision is stale.
   virtual int64_t revision() const = 0;
+  /// The same for one problem and config, where a change altered what some configs mean and others kept their
+  /// kernels. The config may be of any file.
+  virtual int64_t revision_for(const Problem&, const Config&) const { return revision(); }
   /// Why this template does not serve the problem on the arch; empty when it does.
   virtual std::string why_not(const Problem&, const std::string& arch) const = 0;
   virtual std::vector<Parameter> parameters(const Problem&, const Device&) const = 0;

@@ -35,6 +35,10 @@ void HopperIr::arrive_expecting(Value barrier, int64_t bytes) {
            true);
 }
 
+void HopperIr::arrive_expecting(Value barrier, Value bytes) {
+  assembly(nullptr, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r", {barrier, bytes}, true);
+}
+
 /// Without a scope: one of .cluster becomes a barrier for all memory in each step.
 void HopperIr::arrive_at_block(Value barrier, Value block) {
   assembly(nullptr,

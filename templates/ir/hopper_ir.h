@@ -46,6 +46,7 @@ public:
   void arrive(Value barrier);
   void arrive_if(Value wanted, Value barrier); ///< one predicated instruction
   void arrive_expecting(Value barrier, int64_t bytes);
+  void arrive_expecting(Value barrier, Value bytes);
   void arrive_at_block(Value barrier, Value block_of_cluster);
   /// Until the phase of the given parity has completed.
   void wait(Value barrier, Value parity);

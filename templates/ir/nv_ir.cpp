@@ -45,7 +45,8 @@ void NvIr::define(const GpuEntry& entry, const Parameters& parameters,
     arguments[name] = function.getArgument(unsigned(i));
     if (name.rfind("map_", 0) != 0) continue;
     // A tensor map is passed by value; without grid_constant LLVM would copy it to local memory.
-    auto bytes = llvmd::LLVMArrayType::get(i8, 128);
+    const auto count = map_counts_.find(name);
+    auto bytes = llvmd::LLVMArrayType::get(i8, 128 * (count == map_counts_.end() ? 1 : count->second));
     function.setArgAttr(unsigned(i), "llvm.byval", mlir::TypeAttr::get(bytes));
     function.setArgAttr(unsigned(i), "nvvm.grid_constant", b.getUnitAttr());
     function.setArgAttr(unsigned(i), "llvm.align", b.getI32IntegerAttr(64));

@@ -13,6 +13,10 @@ public:
 
   const int64_t capability; ///< 80, 86, 89, 90, 100, 120
 
+  /// From here on the argument is an array of so many tensor maps, of all entries: those of one operand in
+  /// Kernel::maps.
+  void make_array(const std::string& map, int64_t count) { map_counts_[map] = count; }
+
   Value shared_memory() override;
 
   Value thread() override;
@@ -59,6 +63,9 @@ protected:
   Value round_to_i8(Value f32) override;
   Value decode_pair(Type, Value) override; ///< by an instruction from sm_89 on
   Value encode_e4m3(Value) override;       ///< the same
+
+private:
+  std::map<std::string, int64_t> map_counts_; ///< those that are not 1
 };
 
 } // namespace deepgen

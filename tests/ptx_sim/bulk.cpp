@@ -39,6 +39,12 @@ public:
   uint64_t row_bytes() const { return uint64_t(map_.box[0]) * map_.element_bytes; }
   uint64_t rows() const { return rows_; }
   uint64_t bytes() const { return rows_ * row_bytes(); }
+  /// Whether it lies beyond the tensor.
+  bool is_empty() const {
+    for (uint32_t i = 0; i < map_.rank; ++i)
+      if (start_[i] >= int64_t(map_.sizes[i]) || start_[i] + int64_t(map_.box[i]) <= 0) return true;
+    return false;
+  }
   /// The part of row `r` that lies in the tensor: bytes [from, to) of the row; its first byte's global
   /// address.
   bool inside(uint64_t r, uint64_t& from, uint64_t& to, uint64_t& address) const {
@@ -110,6 +116,7 @@ void load_tensor(Warp& w, const Instruction& in) {
     const SimulatedMap map = map_at(w, address_of(w, in.at(1), l));
     const Box box(map, w, in, 1, l);
     Cluster& cluster = w.block.cluster;
+    ++cluster.memory.copies, cluster.memory.empty_copies += box.is_empty();
     uint64_t offset, barrier;
     Block& to = cluster.block_of(w.block, address_of(w, in.at(0), l), offset);
     Block& counts = cluster.block_of(w.block, address_of(w, in.at(2), l), barrier);

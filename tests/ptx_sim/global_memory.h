@@ -45,6 +45,10 @@ public:
   /// Throws Fault where nobody has released: as blocks run one after another, that would never end.
   uint32_t acquire(uint64_t flag, uint32_t who);
 
+  uint64_t copies = 0; ///< tensor copies from it
+  uint64_t empty_copies =
+      0; ///< those of boxes without an element of the tensor: the hardware is slow with them
+
 private:
   const Region& find(uint64_t address, size_t count, bool reads) const;
   std::vector<Region> regions_;

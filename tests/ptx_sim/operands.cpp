@@ -172,12 +172,15 @@ std::vector<uint8_t> Operands::argument(const Kernel& k, const std::string& name
     return found->second;
   };
   if (name.starts_with("map_")) {
+    std::vector<uint8_t> array;
     for (const deepgen::TensorMap& map : k.maps)
       if (name == "map_" + map.operand) {
         const Matrix x = find(map.operand);
         const uint64_t workspace = map.packed.ld ? memory[find("workspace").region].base : 0;
-        return bytes_of(map_of(x, memory[x.region].base, workspace, k, map));
+        const std::vector<uint8_t> one = bytes_of(map_of(x, memory[x.region].base, workspace, k, map));
+        array.insert(array.end(), one.begin(), one.end());
       }
+    if (!array.empty()) return array;
     throw Fault("the kernel has no map for its argument '" + name + "'");
   }
   for (size_t i = 0; i < size_count; ++i)

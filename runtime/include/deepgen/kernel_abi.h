@@ -128,7 +128,8 @@ typedef struct deepgen_launch {
 #define DEEPGEN_LAUNCH_PERSISTENT 1u /* grid[0] is lowered to the blocks that fit on the device at once */
 #define DEEPGEN_LAUNCH_DEPENDENT 2u  /* programmatic dependent launch; the code waits itself */
 
-/* A tensor map that the runtime encodes at each call (base/kernel/kernel.h, TensorMap). */
+/* A tensor map that the runtime encodes at each call (base/kernel/kernel.h, TensorMap). Those of one operand
+   stand next to each other: they are the array that its argument is. */
 typedef struct deepgen_tensor_map {
   uint8_t operand; /* DEEPGEN_ARG_A, _B, _C, _D, _RESIDUAL, _MULTIPLIER, _Q, _KEY or _VALUE */
   uint32_t box_columns, box_rows;

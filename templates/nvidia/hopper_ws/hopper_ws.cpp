@@ -4,6 +4,7 @@
 #include "templates/core/sum_order.h"
 #include "templates/gpu/gpu_epilogue.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_config.h"
+#include "templates/nvidia/hopper_ws/hopper_ws_edge.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_groups.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_stream.h"
 
@@ -33,7 +34,7 @@ HopperTile::HopperTile(std::string name, Type type, bool k_major, int64_t rows, 
     : name(std::move(name)), type(type), k_major(k_major), rows(rows), pieces(pieces), share(share),
       bytes(rows * kSliceBytes) {
   if (k_major) {
-    box_columns = bk, box_rows = rows / pieces / share;
+    box_columns = bk, box_rows = part_rows();
   } else {
     box_columns = kSliceBytes / size_of(type), box_rows = bk;
     copies = rows / pieces / box_columns / share, slice_bytes = bk * kSliceBytes;
@@ -74,6 +75,7 @@ HopperTiling::HopperTiling(const Gemm& p, const Config& c)
   const int64_t pieces = p.gate ? swap && !pingpong ? 2 * consumers : 2 : 1;
   const HopperTile b("b", p.b, b_k_major(p), swap ? bm : bn, bk_slice, swap ? cluster_n : cluster_m, pieces);
   left = swap ? b : a, right = swap ? a : b;
+  set_edges(p);
   stage_bytes = slices * (left.bytes + right.bytes);
   staging = staging_of(p);
   staging_offset = stages * stage_bytes;
@@ -93,6 +95,11 @@ HopperTiling::HopperTiling(const Gemm& p, const Config& c)
   mma = {left.type, right.type, p.accumulate, bn, m_tiles(), kSliceBytes};
 }
 
+void HopperTiling::set_edges(const Gemm& p) {
+  for (HopperTile* tile : {&left, &right})
+    tile->edge_rows = HopperEdge::box_rows(p, tile->name == "a", tile->rows, tile->share);
+}
+
 void HopperTiling::check() const {
   for (const HopperTile* tile : {&left, &right})
     if (tile->copied_bytes() != tile->bytes)
@@ -102,6 +109,24 @@ void HopperTiling::check() const {
   if (pack.end() > kMostCopied)
     throw Error("no kernel of hopper_ws", "a workspace of " + text(pack.end()) + " bytes",
                 "copies of operands of the largest call exceed 16 GiB", "take a smaller range");
+}
+
+/// Of any config: what is not legal has the revision of what nothing has altered.
+int64_t HopperWs::revision_for(const Gemm& p, const Config& config) const {
+  int64_t rows[2], shares[2];
+  try {
+    const int64_t bm = at(config, kBm), bn = at(config, kBn);
+    const bool swap = at(config, kSwap) != 0;
+    rows[0] = swap ? bn : bm, rows[1] = swap ? bm : bn;
+    shares[swap] = at(config, kClusterN), shares[!swap] = at(config, kClusterM);
+  } catch (const Error&) { // a parameter is missing
+    return revision();
+  }
+  for (int i = 0; i < 2; ++i) {
+    if (rows[i] < 8 || rows[i] > 256 || shares[i] < 1 || rows[i] % (8 * shares[i]) != 0) continue;
+    if (HopperEdge::box_rows(p, i == 0, rows[i], shares[i])) return 3;
+  }
+  return revision();
 }
 
 std::string HopperWs::why_not(const Gemm& p, const std::string& arch) const {

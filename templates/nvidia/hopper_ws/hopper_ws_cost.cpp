@@ -152,11 +152,12 @@ private:
     return size_of(p.a) == 1 ? 2 * kFlops16 : p.a == Type::tf32 ? kFlops16 * kTf32 : kFlops16;
   }
 
-  /// Clocks by which the tiles take longer that reach beyond the last row of A. Few blocks have several of
-  /// them, unless they are most of the tiles; where they are few, others make up for them.
+  /// Clocks by which the tiles take longer that reach beyond the last row of A, where they copy such rows.
+  /// Few blocks have several of them, unless they are most of the tiles; where they are few, others make up
+  /// for them.
   double beyond_rows() const {
     const HopperTile& rows = t.swap ? t.right : t.left;
-    if (grouped || !rows.k_major) return 0;
+    if (grouped || !rows.k_major || rows.edge_rows) return 0;
     const int64_t tiles = t.swap ? t.tiles_n : t.tiles_m;
     const auto beyond = double(t.swap ? t.tiles_n * t.bn - t.n : t.tiles_m * t.bm - t.m);
     const double share = 1 / double(tiles), longer = main_loop(beyond) - main_loop();

@@ -291,6 +291,8 @@ void describe_maps(const HopperTiling& t, Kernel& kernel) {
   for (const HopperTile* tile : {&t.left, &t.right}) {
     const PackedOperand packed = t.pack.place(tile->name);
     kernel.maps.push_back({tile->name, tile->box_columns, tile->box_rows, 128, kPromotion, packed});
+    if (tile->edge_rows)
+      kernel.maps.push_back({tile->name, tile->box_columns, tile->edge_rows, 128, kPromotion, packed});
     kernel.args.push_back("map_" + tile->name);
   }
   if (!t.stores_tiles()) return;
@@ -314,6 +316,8 @@ Kernel HopperWs::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, 
   kernel.align_a = t.align_a, kernel.align_b = t.align_b, kernel.align_d = t.align_d;
   describe_maps(t, kernel);
   HopperIr ir(module, kernel.target);
+  for (const HopperTile* tile : {&t.left, &t.right})
+    if (tile->edge_rows) ir.make_array("map_" + tile->name, 2);
   GpuEntry entry;
   entry.name = kernel_symbol, entry.threads = t.threads, entry.cluster = {t.cluster(), 1, 1};
   ir.kernel(entry, p, kernel.args,

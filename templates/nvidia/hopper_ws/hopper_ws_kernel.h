@@ -2,6 +2,7 @@
 // multiply and store (hopper_ws_emit.cpp). Both walk over the same work.
 #pragma once
 
+#include "templates/nvidia/hopper_ws/hopper_ws_edge.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_groups.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_store.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_stream.h"
@@ -30,6 +31,12 @@ private:
     Value k_start, leaves, takes; ///< as of HopperStreamK::Piece; null without
   };
 
+  /// How the tiles of a step come in, the same in all stages. Null: by whole boxes.
+  struct Edges {
+    std::optional<HopperEdge> left, right;
+    Value bytes; ///< of a stage; null: all
+  };
+
   /// A position in the ring of stages: the stage, and the parity of its round.
   struct RingPlace {
     Value stage, parity;
@@ -42,9 +49,10 @@ private:
   void prefetch(const HopperTile&, Value first, Value part, const Work&, Value sharer,
                 const SizeValue& sharers);
   Value second_weight(Value along, int64_t further) const;
-  void fill_stage(const Work&, Value k_tile, Value address, Value full);
-  void load(const HopperTile&, Value first, Value part, Value blocks, Value k, Value entry, Value to,
-            Value full);
+  Edges edges_of(const Work&) const;
+  void fill_stage(const Work&, const Edges&, Value k_tile, Value address, Value full);
+  void load(const HopperTile&, const std::optional<HopperEdge>&, Value first, Value part, Value blocks,
+            Value k, Value entry, Value to, Value full);
   void consume();
   Values accumulate(const Work&, Value consumer, RingPlace& place);
   void fetch(const Work&, Value consumer, Value step);

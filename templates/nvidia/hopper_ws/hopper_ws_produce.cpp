@@ -1,8 +1,11 @@
 // The warpgroup that fills the ring of stages, by TMA.
+#include "templates/nvidia/hopper_ws/hopper_ws_config.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_kernel.h"
 #include "templates/nvidia/hopper_ws/hopper_ws_sum.h"
 
 namespace deepgen {
+
+using hopper::kSliceBytes;
 
 /// By one thread; with cluster_k its whole warpgroup comes along, to meet the consumers.
 void HopperKernel::produce() {
@@ -26,15 +29,36 @@ void HopperKernel::produce() {
 
 /// All stages of a tile, from the given place of the ring on; the place behind them.
 Values HopperKernel::fill_tile(const Work& w, mlir::ValueRange ring) {
+  const Edges edges = edges_of(w);
   return ir.rolled_loop(ir.c(0), w.k_count, 1, ring, [&](Value i, mlir::ValueRange at) {
     const RingPlace place{at[0], at[1]};
     Value full = full_barrier(place.stage);
     ir.wait(empty_barrier(place.stage), ir.bit_xor(place.parity, 1));
-    ir.arrive_expecting(full, t.stage_bytes);
-    fill_stage(w, k_tile(w, i), stage_address(place.stage), full);
+    if (edges.bytes)
+      ir.arrive_expecting(full, edges.bytes);
+    else
+      ir.arrive_expecting(full, t.stage_bytes);
+    fill_stage(w, edges, k_tile(w, i), stage_address(place.stage), full);
     const RingPlace after = next(place);
     return Values{after.stage, after.parity};
   });
+}
+
+/// Barriers of all blocks that share a tile count the same bytes: the copies of each go to all.
+HopperKernel::Edges HopperKernel::edges_of(const Work& w) const {
+  Edges edges;
+  const auto add = [&](const HopperTile& tile, Value first, Value part, std::optional<HopperEdge>& edge) {
+    if (!tile.edge_rows) return;
+    edge.emplace(ir, tile, arguments.at("map_" + tile.name), first, part,
+                 tile.name == "a" ? sizes.m : sizes.n);
+    edges.bytes = edges.bytes ? ir.add(edges.bytes, edge->rows()) : edge->rows();
+  };
+  add(t.left, w.m0, rank_n, edges.left);
+  add(t.right, w.n0, rank_m, edges.right);
+  if (!edges.bytes) return edges;
+  const int64_t others = (edges.left ? 0 : t.left.bytes) + (edges.right ? 0 : t.right.bytes);
+  edges.bytes = ir.add(ir.mul(edges.bytes, t.slices * kSliceBytes), t.slices * others);
+  return edges;
 }
 
 /// Asks for the first stages before the predecessor has ended, whose last blocks leave memory idle. It may
@@ -96,7 +120,7 @@ Value HopperKernel::second_weight(Value along, int64_t further) const {
 }
 
 /// Each block of a cluster loads its part of what it shares with others, and sends it to them and itself.
-void HopperKernel::fill_stage(const Work& w, Value k_tile, Value to, Value full) {
+void HopperKernel::fill_stage(const Work& w, const Edges& edges, Value k_tile, Value to, Value full) {
   auto mask = [&](bool left) -> Value {
     // Blocks are numbered along K first, then along N. The left operand is shared by those of one m, the
     // right one by those of one n.
@@ -116,17 +140,19 @@ void HopperKernel::fill_stage(const Work& w, Value k_tile, Value to, Value full)
   auto matrix = [&](const HopperTile& tile) { return tile.name == "b" && w.group ? w.group : w.entry; };
   for (int64_t s = 0; s < t.slices; ++s) {
     Value k = ir.add(ir.mul(k_tile, t.bk), s * t.bk_slice);
-    load(t.left, w.m0, rank_n, left_blocks, k, matrix(t.left), ir.add(to, s * t.left.bytes), full);
-    load(t.right, w.n0, rank_m, right_blocks, k, matrix(t.right),
+    load(t.left, edges.left, w.m0, rank_n, left_blocks, k, matrix(t.left), ir.add(to, s * t.left.bytes),
+         full);
+    load(t.right, edges.right, w.n0, rank_m, right_blocks, k, matrix(t.right),
          ir.add(to, t.slices * t.left.bytes + s * t.right.bytes), full);
   }
 }
 
-void HopperKernel::load(const HopperTile& tile, Value first, Value part, Value blocks, Value k, Value entry,
-                        Value to, Value full) {
+void HopperKernel::load(const HopperTile& tile, const std::optional<HopperEdge>& edge, Value first,
+                        Value part, Value blocks, Value k, Value entry, Value to, Value full) {
   const int64_t rows = tile.rows / tile.pieces, bytes = tile.bytes / tile.pieces;
   if (tile.share > 1)
     first = ir.add(first, ir.mul(part, rows / tile.share)), to = ir.add(to, ir.mul(part, bytes / tile.share));
+  if (edge) return edge->load(first, k, entry, to, full, blocks);
   for (int64_t piece = 0; piece < tile.pieces; ++piece) {
     Value begin = first, at_piece = ir.add(to, piece * bytes);
     if (tile.pieces > 1)

@@ -136,6 +136,35 @@ TEST_F(RangedEntryTest, SeveralRangesAreSharedInBoxes) {
   EXPECT_NE(why_stale(hole), "");
 }
 
+/// Kernels of hopper_ws whose tiles end anywhere in A have another revision, those of other problems and of
+/// small tiles the one that they had.
+TEST_F(RangedEntryTest, KernelsWithEdgesOfBeforeAreStale) {
+  const auto stale = [](const std::string& problem, const std::string& tile, int64_t revision) {
+    LockEntry e;
+    e.problem = "gemm " + problem + " align=2", e.arch = "sm_90a";
+    e.choice = {"hopper_ws",
+                Config::parse(tile + " slices=1 stages=4 consumers=1 pingpong=0 swap=0 promote=0 "
+                                     "cluster_m=1 cluster_n=1 cluster_k=1 splits=1 stream_k=0 group=1 "
+                                     "pdl=0 align_a=16 align_b=16 align_d=16")};
+    e.revision = revision, e.sha256 = std::string(64, 'a'), e.device = generic_gpu("sm_90a");
+    const Problem p = Problem::parse(e.problem);
+    if (p.ranged()) e.taken = SizeSpan{{1, p.gemm().n, p.gemm().k, 1}, p.gemm().sizes()};
+    return why_stale(e);
+  };
+  const std::string rest = " n=512 k=512 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none";
+  EXPECT_EQ(stale("m=1..4096" + rest, "bm=64 bn=64", 2),
+            "template hopper_ws has revision 3, the entry was tuned with 2");
+  EXPECT_EQ(stale("m=1..4096" + rest, "bm=64 bn=64", 3), "");
+  EXPECT_EQ(stale("m=4096" + rest, "bm=64 bn=64", 2), "");
+  EXPECT_EQ(stale("m=4096" + rest, "bm=64 bn=64", 3),
+            "template hopper_ws has revision 2, the entry was tuned with 3");
+  EXPECT_EQ(find_template("hopper_ws")
+                .revision_for(Problem::parse("gemm m=1..4096" + rest + " align=2"),
+                              Config::parse("bm=0 bn=-64 swap=7 cluster_m=0")),
+            2)
+      << "of a damaged lock";
+}
+
 TEST_F(RangedEntryTest, WarnsOfTooFewKernels) {
   EXPECT_EQ(entry().evidence["bound"], (Json{{"share", 0.05}, {"kept", true}}));
   EXPECT_EQ(bound_warning(entry()), "");

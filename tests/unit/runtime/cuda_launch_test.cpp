@@ -207,6 +207,33 @@ TEST_F(CudaLaunch, TheMapOfAnUnreadCIsThatOfD) {
   EXPECT_EQ(maps().at(1).strides, (std::vector<uint64_t>{256}));
 }
 
+/// Of boxes at the edge of the operand, behind those of whole parts.
+TEST_F(CudaLaunch, TensorMapsOfOneOperandAreAnArray) {
+  KernelText k = with({DEEPGEN_ARG_MAP_B, DEEPGEN_ARG_MAP_A, DEEPGEN_ARG_D}, "256,384,8");
+  k.align_a = k.align_b = 16;
+  for (const uint32_t rows : {128u, 32u, 8u})
+    k.maps.push_back({DEEPGEN_ARG_A, 64, rows, 128, 128, 0, 0, 0, 0});
+  for (const uint32_t rows : {256u, 40u}) k.maps.push_back({DEEPGEN_ARG_B, 64, rows, 128, 128, 0, 0, 0, 0});
+  CudaFunction f({k});
+  ASSERT_EQ(f.launch(), DEEPGEN_OK);
+  ASSERT_EQ(maps().size(), 5u);
+  const uint32_t rows[] = {128, 32, 8, 256, 40};
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(maps()[i].box[1], rows[i]);
+    EXPECT_EQ(maps()[i].address, i < 3 ? 0x10000u : 0x20000u);
+  }
+  using Array = std::array<std::array<uint64_t, 16>, 3>;
+  using Pair = std::array<std::array<uint64_t, 16>, 2>;
+  const auto& parameters = launches().at(0).parameters;
+  const auto b = as<Pair>(parameters[0]);
+  const auto a = as<Array>(parameters[1]);
+  EXPECT_EQ((std::array{a[0][0], a[1][0], a[2][0]}), (std::array<uint64_t, 3>{0, 1, 2}));
+  EXPECT_EQ((std::array{b[0][0], b[1][0]}), (std::array<uint64_t, 2>{3, 4}));
+  EXPECT_EQ(as<uint64_t>(parameters[2]), 0x30000u);
+  k.maps.resize(13, k.maps.front());
+  EXPECT_EQ(CudaFunction({k}).launch(), DEEPGEN_ERROR_ARGUMENT) << "more than a call has room for";
+}
+
 TEST_F(CudaLaunch, WhatNoMapCanAddressTakesTheNextKernel) {
   KernelText mapped = with({DEEPGEN_ARG_MAP_A}, "128"), plain = kernel("plain");
   mapped.align_a = 16, mapped.maps = {{DEEPGEN_ARG_A, 64, 64, 128, 256, 0, 0, 0, 0}};

@@ -1,0 +1,40 @@
+// Tiles that reach beyond the last row of a matrix. TMA is two to five times slower with boxes of which many
+// rows lie beyond it, when all multiprocessors copy such boxes (benchmarks/gpu/ranges.md, "Copies beyond the
+// matrix"). So a part of such a tile comes in boxes of a few rows, by a second tensor map of the operand, and
+// those without a row of the matrix are not copied. What is in shared memory instead is multiplied, too, but
+// a row of it reaches no other row of the sums, and no element of D.
+#pragma once
+
+#include "templates/nvidia/hopper_ws/hopper_ws.h"
+
+namespace deepgen {
+
+class HopperEdge {
+public:
+  /// Of the tile whose first row is `first`, in a matrix of `extent` rows. `map`: the operand's, and the
+  /// second one behind it. `part`: the block's number among those that share the tile; null: it has it alone.
+  HopperEdge(HopperIr&, const HopperTile&, Value map, Value first, Value part, const SizeValue& extent);
+
+  /// Rows of the tile that come to each block that shares it, from all of them.
+  Value rows() const { return rows_; }
+  /// The block's copies of its part, which begins with row `first` and stays at `to`, for 128 bytes of K.
+  void load(Value first, Value k, Value entry, Value to, Value full, Value blocks) const;
+
+  /// HopperTile::edge_rows, of A or B. `rows`: of a block's tile, which `share` blocks have in common.
+  static int64_t box_rows(const Gemm&, bool a, int64_t rows, int64_t share);
+
+private:
+  struct Part {
+    Value whole; ///< i1: it comes in one box
+    Value boxes; ///< of the second map, else
+    Value rows;  ///< that come
+  };
+  Part part_at(Value first) const;
+
+  HopperIr& ir;
+  const HopperTile& tile;
+  const SizeValue extent;
+  Value map_, boxes_, rows_;
+};
+
+} // namespace deepgen

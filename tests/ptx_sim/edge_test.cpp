@@ -1,0 +1,284 @@
+// Tiles of hopper_ws that reach beyond the last row of an operand come in boxes of a few rows, and only those
+// with a row of it: calls of sizes around the ends of boxes, parts and tiles, for each way to tile, and of
+// kernels at random; and faults of the count of bytes and of the boxes. More of them:
+// PTX_SIM_EDGES=400 PTX_SIM_SEED=7.
+#include "base/kernel/kernel_call.h"
+#include "templates/nvidia/hopper_ws/hopper_ws.h"
+#include "tests/ptx_sim/check.h"
+#include "tests/ptx_sim/hopper_kernel.h"
+#include "tests/ptx_sim/launch.h"
+#include "tests/ptx_sim/tensor_map.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <set>
+
+namespace deepgen {
+namespace {
+
+struct EdgeKernel {
+  const char *name, *problem, *config;
+};
+void PrintTo(const EdgeKernel& x, std::ostream* out) { *out << x.name; }
+
+const EdgeKernel kKernels[] = {
+    {"plain",
+     "gemm m=1..300 n=72 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=bias+relu align=2",
+     "bm=128 bn=64 slices=1 stages=3 consumers=2 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=2 pdl=1 align_a=16 align_b=16 align_d=16"},
+    {"swapped",
+     "gemm m=1..250 n=72 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=bias align=2",
+     "bm=64 bn=96 slices=1 stages=3 consumers=1 pingpong=0 swap=1 promote=0 cluster_m=1 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=2 pdl=1 align_a=16 align_b=16 align_d=16"},
+    {"shared",
+     "gemm m=1..300 n=90 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2",
+     "bm=128 bn=64 slices=1 stages=3 consumers=2 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=2 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=4"},
+    {"cluster_beyond",
+     "gemm m=1..300 n=100 k=130 batch=1 a=bf16 b=bf16 d=f32 acc=f32 layout=nt epilogue=none align=2",
+     "bm=64 bn=64 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=2 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
+    {"cluster_of_four",
+     "gemm m=1..520 n=120 k=72 batch=1 a=f16 b=f16 d=f16 acc=f32 layout=nt epilogue=scale_row align=2",
+     "bm=128 bn=32 slices=1 stages=3 consumers=2 pingpong=0 swap=0 promote=0 cluster_m=2 cluster_n=2 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
+    {"swapped_shared",
+     "gemm m=1..300 n=200 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=residual align=2",
+     "bm=64 bn=128 slices=1 stages=3 consumers=1 pingpong=0 swap=1 promote=0 cluster_m=2 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
+    {"stream_k",
+     "gemm m=1..300 n=72 k=540 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=bias align=2",
+     "bm=64 bn=64 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=1 group=2 pdl=0 align_a=8 align_b=8 align_d=16"},
+    {"splits",
+     "gemm m=1..200 n=40 k=330 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=gelu align=2",
+     "bm=64 bn=40 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
+     "cluster_k=1 splits=2 stream_k=0 group=1 pdl=2 align_a=4 align_b=4 align_d=16"},
+    {"cluster_k",
+     "gemm m=1..200 n=40 k=330 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=relu align=2",
+     "bm=128 bn=40 slices=1 stages=3 consumers=2 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
+     "cluster_k=2 "
+     "splits=1 stream_k=0 group=1 pdl=1 align_a=4 align_b=4 align_d=16"},
+    {"gated",
+     "gemm m=1..200 n=40 k=136 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt gate=silu epilogue=none "
+     "align=2",
+     "bm=64 bn=64 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
+    {"pingpong",
+     "gemm m=1..300 n=136 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=residual align=2",
+     "bm=64 bn=64 slices=1 stages=3 consumers=2 pingpong=1 swap=0 promote=0 cluster_m=1 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=2 pdl=1 align_a=4 align_b=4 align_d=16"},
+    {"packed", "gemm m=1..200 n=43 k=67 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2",
+     "bm=64 bn=48 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=2 align_a=2 align_b=2 align_d=2"},
+    {"slices", "gemm m=1..300 n=64 k=700 batch=1 a=i8 b=i8 d=i32 acc=i32 layout=nt epilogue=none align=1",
+     "bm=64 bn=32 slices=2 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=1 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=16"},
+    {"batches",
+     "gemm m=1..200 n=48 k=144 batch=1..3 a=e4m3 b=e4m3 d=bf16 acc=f32 layout=nt epilogue=scale_a align=1",
+     "bm=192 bn=48 slices=1 stages=3 consumers=3 pingpong=0 swap=0 promote=1 cluster_m=1 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=1 align_a=16 align_b=16 align_d=16"},
+    // Of B, and of both operands.
+    {"columns",
+     "gemm m=70 n=1..300 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=bias align=2",
+     "bm=64 bn=128 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=2 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=0 align_a=16 align_b=16 align_d=2"},
+    {"swapped_columns",
+     "gemm m=30 n=1..300 k=130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2",
+     "bm=128 bn=32 slices=1 stages=3 consumers=2 pingpong=0 swap=1 promote=0 cluster_m=1 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=1 align_a=16 align_b=16 align_d=2"},
+    {"both",
+     "gemm m=1..200 n=1..200 k=0..130 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none align=2",
+     "bm=64 bn=96 slices=1 stages=3 consumers=1 pingpong=0 swap=0 promote=0 cluster_m=2 cluster_n=1 "
+     "cluster_k=1 splits=1 stream_k=0 group=1 pdl=2 align_a=2 align_b=2 align_d=2"},
+};
+
+Kernel compile(const EdgeKernel& x) { return compile_hopper(x.problem, x.config); }
+
+/// Sizes of the range around the ends of the tile's boxes, parts and tiles.
+std::set<int64_t> sizes_around(const HopperTile& edge, const Gemm& p, Size along) {
+  const int64_t box = edge.edge_rows, part = edge.part_rows(), tile = edge.rows, most = p.sizes()[along];
+  const int64_t least = std::max<int64_t>(1, p.least[size_t(along)].value_or(most));
+  std::set<int64_t> all = {most - 1, most}, inside;
+  for (const int64_t start : {int64_t(0), tile, most / tile * tile})
+    for (const int64_t end : {int64_t(1), box, 2 * box, part, part - 16, part - 32, tile, tile / 2})
+      for (const int64_t more : {-1, 0, 1}) all.insert(start + end + more);
+  std::copy_if(all.begin(), all.end(), std::inserter(inside, inside.end()),
+               [&](int64_t x) { return x >= least && x <= most; });
+  return inside;
+}
+
+std::string text(const Sizes& x) {
+  return "m=" + std::to_string(x.m) + " n=" + std::to_string(x.n) + " k=" + std::to_string(x.k) +
+         " batch=" + std::to_string(x.batch);
+}
+
+/// Of the operand with edges; with several the left one.
+const HopperTile& edge_of(const HopperTiling& t) { return t.left.edge_rows ? t.left : t.right; }
+
+struct Outcome {
+  std::string fault;
+  uint64_t copies = 0, empty = 0; ///< by all launches
+};
+
+/// A call, whose arguments `change` may alter.
+template <typename Change>
+Outcome run_call(const Kernel& call, uint64_t seed, const Change& change) {
+  Outcome out;
+  const auto run = [&](const Launch& l, const std::vector<std::vector<uint8_t>>& arguments,
+                       ptx_sim::GlobalMemory& memory, uint64_t of_launch) {
+    std::vector<std::vector<uint8_t>> changed = arguments;
+    for (size_t i = 0; i < changed.size(); ++i) change(call.args[i], changed[i]);
+    ptx_sim::run_launch(call.ptx, {l.entry, l.grid, l.block, l.cluster, l.shared, l.dependent}, changed,
+                        memory, of_launch);
+    out.copies = memory.copies, out.empty = memory.empty_copies;
+  };
+  const auto cases = ptx_sim::chosen_cases(call.problem.gemm(), seed);
+  out.fault = ptx_sim::check_case(call, cases[0], seed, run).fault;
+  return out;
+}
+void nothing(const std::string&, std::vector<uint8_t>&) {}
+
+class Edges : public testing::TestWithParam<EdgeKernel> {};
+
+TEST_P(Edges, AreRightAroundTheEndsOfBoxes) {
+  const Kernel kernel = compile(GetParam());
+  const Gemm& p = kernel.problem.gemm();
+  const HopperTiling t(p, kernel.choice.config);
+  const HopperTile& edge = edge_of(t);
+  ASSERT_GT(edge.edge_rows, 0);
+  EXPECT_EQ(edge.edge_rows % 8, 0);
+  EXPECT_EQ(edge.part_rows() % edge.edge_rows, 0);
+  EXPECT_LE(edge.edge_rows, 40);
+  const Size along = edge.name == "a" ? Size::m : Size::n;
+  std::mt19937_64 random(1);
+  uint64_t seed = 0;
+  for (const int64_t size : sizes_around(edge, p, along)) {
+    Sizes sizes = draw_sizes(p, random);
+    sizes[along] = size;
+    const Outcome run = run_call(kernel_in_call(kernel, sizes), ++seed, nothing);
+    EXPECT_EQ(run.fault, "") << text(sizes) << ", seed " << seed;
+    // Those of a residual are as they were.
+    if (t.staging.reads.empty()) {
+      EXPECT_EQ(run.empty, 0u) << text(sizes) << ": boxes beyond the matrix";
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Kernels, Edges, testing::ValuesIn(kKernels),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+constexpr int kShares = 4, kCalls = 5;
+
+/// A quarter of the kernels each.
+class RandomEdges : public testing::TestWithParam<int> {};
+
+TEST_P(RandomEdges, AreRight) {
+  SampleSpec spec;
+  spec.archs = {"sm_90a"}, spec.templates = {"hopper_ws"}, spec.ranges = true;
+  spec.largest = 300, spec.most_flops = 1e7;
+  spec.seed = from_environment("PTX_SIM_SEED", 5) + uint64_t(GetParam());
+  const size_t wanted = size_t(from_environment("PTX_SIM_EDGES", 40)) / kShares;
+  size_t checked = 0;
+  for (int more = 0; checked < wanted && more < 20; ++more, spec.seed += kShares) {
+    spec.count = 4 * wanted;
+    for (const RandomCandidate& s : draw_samples(spec)) {
+      if (checked == wanted) break;
+      const Gemm& p = s.problem.gemm();
+      const HopperTiling t(p, s.choice.config);
+      const HopperTile& edge = edge_of(t);
+      if (!edge.edge_rows) continue;
+      ++checked;
+      SCOPED_TRACE(p.key() + " | " + s.choice.text());
+      const Kernel kernel = compile_hopper(p.key(), s.choice.config.text());
+      std::mt19937_64 random(checked);
+      const Size along = edge.name == "a" ? Size::m : Size::n;
+      const std::set<int64_t> around = sizes_around(edge, p, along);
+      for (int call = 0; call < kCalls; ++call) {
+        Sizes sizes = draw_sizes(p, random);
+        if (p.ranged(along)) sizes[along] = *std::next(around.begin(), long(random() % around.size()));
+        const Outcome run = run_call(kernel_in_call(kernel, sizes), random(), nothing);
+        EXPECT_EQ(run.fault, "") << text(sizes);
+      }
+    }
+  }
+  EXPECT_EQ(checked, wanted) << "no more such kernels were found";
+}
+INSTANTIATE_TEST_SUITE_P(Share, RandomEdges, testing::Range(0, kShares));
+
+/// Faults of the first kernel, whose tiles have 128 rows and boxes at the edge 32, in a call of 180 rows: the
+/// second tile has two boxes, the last one with 20 rows.
+class EdgeFaults : public testing::Test {
+protected:
+  void SetUp() override {
+    const Kernel kernel = compile(kKernels[0]);
+    Sizes sizes = kernel.problem.gemm().sizes();
+    sizes.m = 180;
+    call_ = kernel_in_call(kernel, sizes);
+    const HopperTiling t(kernel.problem.gemm(), kernel.choice.config);
+    ASSERT_EQ(t.left.edge_rows, 32);
+    stage_bytes_ = t.stage_bytes;
+  }
+  Outcome with_ptx(const char* pattern, const std::string& by) const {
+    Kernel changed = call_;
+    changed.ptx = with(call_.ptx, pattern, by.c_str());
+    return run_call(changed, 1, nothing);
+  }
+  /// Of map `which` of A.
+  Outcome with_box(size_t which, uint32_t rows) const {
+    return run_call(call_, 1, [&](const std::string& name, std::vector<uint8_t>& bytes) {
+      if (name != "map_a") return;
+      ASSERT_EQ(bytes.size(), 2 * sizeof(ptx_sim::SimulatedMap));
+      ptx_sim::SimulatedMap map;
+      std::memcpy(&map, &bytes[which * sizeof map], sizeof map);
+      map.box[1] = rows;
+      std::memcpy(&bytes[which * sizeof map], &map, sizeof map);
+    });
+  }
+
+  Kernel call_;
+  int64_t stage_bytes_ = 0;
+};
+
+TEST_F(EdgeFaults, AreNotInTheKernelItself) {
+  const Outcome run = run_call(call_, 1, nothing);
+  EXPECT_EQ(run.fault, "");
+  EXPECT_EQ(run.empty, 0u);
+  // For two columns of tiles and three of K: of B one copy each, of A one in the first row of tiles, two in
+  // the second.
+  EXPECT_EQ(run.copies, 2u * 3u * (2 * 1 + 1 + 2));
+}
+
+TEST_F(EdgeFaults, AWrongCountOfBytesHangs) {
+  constexpr const char* expecting =
+      R"((mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[[^\]]*\]), %r\d+;)";
+  EXPECT_NE(with_ptx(expecting, "$1, " + std::to_string(stage_bytes_) + ";").fault.find("deadlock"),
+            std::string::npos)
+      << "all bytes of a stage are expected";
+  EXPECT_NE(with_ptx(expecting, "$1, " + std::to_string(stage_bytes_ - 128) + ";").fault, "");
+}
+
+// The code counts boxes and bytes by (rows + 31) / 32: of others, boxes and bytes agree still.
+constexpr const char* kRoundUp = R"((add\.s32 \t%r\d+, %r\d+), 31;)";
+
+TEST_F(EdgeFaults, ABoxThatIsSkippedTooEarlyIsFound) {
+  const Outcome run = with_ptx(kRoundUp, "$1, 0;");
+  EXPECT_NE(run.fault, "") << "20 rows are nowhere";
+  EXPECT_EQ(run.copies, 2u * 3u * (2 * 1 + 1 + 1)) << "no count of bytes has told";
+}
+
+TEST_F(EdgeFaults, ABoxThatIsNotSkippedIsFound) {
+  const Outcome run = with_ptx(kRoundUp, "$1, 95;");
+  EXPECT_EQ(run.fault, "") << "it is filled with zeros";
+  EXPECT_EQ(run.empty, 2u * 3u * 2u);
+}
+
+TEST_F(EdgeFaults, ABoxOfOtherRowsIsFound) {
+  for (const uint32_t rows : {16u, 24u, 40u, 128u}) EXPECT_NE(with_box(1, rows).fault, "") << rows;
+  for (const uint32_t rows : {32u, 64u, 120u, 136u}) EXPECT_NE(with_box(0, rows).fault, "") << rows;
+}
+
+} // namespace
+} // namespace deepgen
