@@ -5,6 +5,7 @@
 #include "tests/numerics/numerics.h"
 #include "tests/unit/environment.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -195,7 +196,7 @@ TEST(AttentionElsewhere, PagesChangeNothing) {
           std::memcpy(to->data() + in.key_layout.row(b, j, 0) * 32 * 4,
                       from->data() + pages.key_layout.row(b, j, 0) * 32 * 4, 32 * 4);
   });
-  ASSERT_NE(pages.key_layout.row(0, 16, 0), 16) << "they are not in order";
+  ASSERT_FALSE(std::is_sorted(pages.pages.table.begin(), pages.pages.table.begin() + 19));
   EXPECT_EQ(pages.key_layout.row(0, 3, 0), pages.key_layout.row(1, 3, 0)) << "one is shared";
   for (size_t i = 0; i < expected.out.size(); ++i) EXPECT_NEAR(found.out[i], expected.out[i], 1e-5);
   for (size_t i = 0; i < expected.lse.size(); ++i) EXPECT_NEAR(found.lse[i], expected.lse[i], 1e-5);

@@ -8,6 +8,8 @@
 #include "tests/ptx_sim/attention_check.h"
 #include "tests/ptx_sim/from_environment.h"
 
+#include "mlir/IR/BuiltinOps.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
