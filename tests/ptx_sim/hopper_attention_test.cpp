@@ -138,6 +138,23 @@ TEST(HopperAttention, PlantedFaultsAreFound) {
   }
 }
 
+/// A call that TMA cannot address runs a kernel of the other template, which takes any alignment.
+TEST(HopperAttention, FallsBackToAnyAlignment) {
+  setenv("DEEPGEN_PTXAS", "none", 1);
+  const Attention p = Attention::parse(
+      "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=causal "
+      "queries=300 keys=600 options=varlen at_batch=1 at_queries=200 at_keys=410");
+  const Config config = Config::parse("consumers=2 keys=80 stages=2 pingpong=1 early=1 persistent=1");
+  const KernelFile file = compile_candidate(p, kArch, {"hopper_attention", config}, false, true);
+  ASSERT_EQ(file.status, "ok") << file.detail;
+  ASSERT_NE(file.find("main"), nullptr);
+  EXPECT_EQ(file.find("main")->align_a, 16);
+  const Kernel* fallback = file.find("fallback");
+  ASSERT_NE(fallback, nullptr);
+  EXPECT_EQ(fallback->choice.text().rfind("mma_attention", 0), 0u) << fallback->choice.text();
+  EXPECT_EQ(fallback->align_a, size_of(p.q));
+}
+
 TEST(HopperAttention, SpaceIsNeverEmpty) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Attention p = draw(seed, 3000);
