@@ -164,15 +164,22 @@ void commit_copies(Warp& w, const Instruction&) {
   if (w.gathered()) ++w.copy_group;
 }
 
+/// What the copies of so many groups wrote is known, to the generic proxy alone: what reads it by the other
+/// one wants a fence.
+void know_copies(Warp& w, uint32_t groups) {
+  uint32_t& seen = w.known.seen[w.copies];
+  seen = std::max(seen, groups);
+}
+
 void wait_copies(Warp& w, const Instruction& in) {
   if (!w.gathered()) return;
   const uint64_t under_way = in.groups() ? w.in(in.at(0))[0] : 0;
-  if (w.copy_group > under_way) w.known.learn(w.copies, w.copy_group - 1 - uint32_t(under_way));
+  if (w.copy_group > under_way) know_copies(w, w.copy_group - 1 - uint32_t(under_way));
 }
 
 void wait_all_copies(Warp& w, const Instruction&) {
   if (!w.gathered()) return;
-  w.known.learn(w.copies, w.copy_group++);
+  know_copies(w, w.copy_group++);
 }
 
 void nothing(Warp&, const Instruction&) {}

@@ -5,6 +5,8 @@
 
 namespace deepgen {
 
+inline constexpr double kLog2OfE = 1.44269504088896340736, kLogOf2 = 0.69314718055994530942;
+
 struct AttentionTile {
   int64_t rows;      ///< of Q that a block has
   int64_t keys;      ///< of a block of keys

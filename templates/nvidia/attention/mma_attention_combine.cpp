@@ -9,7 +9,6 @@
 namespace deepgen {
 namespace {
 
-constexpr double kLog2OfE = 1.44269504088896340736, kLogOf2 = 0.69314718055994530942;
 constexpr int64_t kColumns = 4;  ///< of a thread
 constexpr int64_t kTogether = 8; ///< parts that are on their way at once
 

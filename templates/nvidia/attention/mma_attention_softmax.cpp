@@ -6,7 +6,6 @@
 namespace deepgen {
 namespace {
 
-constexpr double kLog2OfE = 1.44269504088896340736, kLogOf2 = 0.69314718055994530942;
 
 } // namespace
 
