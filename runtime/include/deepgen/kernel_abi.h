@@ -189,11 +189,8 @@ typedef struct deepgen_kernel {
   uint64_t packed_b DEEPGEN_DEFAULT(0); /* the layout in which it reads B (packed_layout.h); 0: as stored */
   uint32_t cut DEEPGEN_DEFAULT(0);      /* arch "cpu": how threads share a call, DEEPGEN_CUT_... */
 } deepgen_kernel;
-/* A call that one of the last three cannot share out, or of a batch, takes the first. */
-#define DEEPGEN_CUT_RULE 0u    /* by the runtime's rule */
-#define DEEPGEN_CUT_ROWS 1u    /* along M alone */
-#define DEEPGEN_CUT_COLUMNS 2u /* along N alone */
-#define DEEPGEN_CUT_BOTH 3u    /* along M and N */
+/* By the runtime's rule, as of batches and where the others make one task; along M; along N; along both. */
+enum { DEEPGEN_CUT_RULE, DEEPGEN_CUT_ROWS, DEEPGEN_CUT_COLUMNS, DEEPGEN_CUT_BOTH };
 typedef enum deepgen_rule {
   DEEPGEN_RULE_TILES_M,
   DEEPGEN_RULE_TILES_N,
