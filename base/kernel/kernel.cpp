@@ -176,6 +176,7 @@ Json kernel_json(const Kernel& k) {
   if (!k.sum_order.empty()) json["sum_order"] = k.sum_order;
   if (k.taken) json["taken"] = span_json(*k.taken);
   if (!k.packed_b.empty()) json["packed_b"] = k.packed_b;
+  if (k.cut) json["cut"] = k.cut;
   if (!k.launches.empty()) add_gpu_json(k, json);
   return json;
 }
@@ -203,6 +204,7 @@ Kernel kernel_from_json(const Json& json, const std::string& where) {
   k.align = get_count(json, "align", where, 1);
   k.entry = get_count(json, "entry", where);
   if (json.contains("packed_b")) k.packed_b = get_word(json, "packed_b", where);
+  if (json.contains("cut")) k.cut = get_count(json, "cut", where, 1);
   if (json.contains("launches")) read_gpu_json(json, where, k);
   return k;
 }

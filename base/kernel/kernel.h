@@ -94,6 +94,7 @@ struct Kernel {
   std::array<SizeRule, 3> tile_rules;
   /// Where a split along M or N should fall to keep cache blocks whole, in tiles.
   int64_t grain_m = 1, grain_n = 1;
+  int64_t cut = 0; ///< how threads share a call: DEEPGEN_CUT_... (kernel_abi.h)
   int64_t align = 64, entry = 0;
   std::string packed_b; ///< the layout in which it reads B (packed_layout_text()); empty: as stored
 

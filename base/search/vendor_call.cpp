@@ -100,7 +100,7 @@ std::string why_no_call(const Problem& problem, const std::string& arch) {
   if (p.groups) return "a library multiplies one group of rows at a time";
   if (p.gate) return "a library has no gates";
   if (p.packed_b) return "no library takes what deepgen_pack_b() makes of B";
-  if (p.threads > 1) return "the vendor is not timed with several threads (THREADS)";
+  if (p.threads > 1) return "no fallback is chosen for calls of several threads (THREADS)";
   if (arch == "cpu") return why_not_on_cpu(p);
   if (!is_gpu(arch)) return "functions do not call the libraries of " + arch;
   return why_not_on_gpu(p, is_amd(arch));

@@ -34,6 +34,13 @@ std::string packed_field(const LinkedKernel& linked, const LibraryFunction& f) {
          (", 0u, " + literal(layout_of(f))); // sum_order is of GPUs
 }
 
+std::string cut_field(const LinkedKernel& linked, const LibraryFunction& f) {
+  const int64_t cut = linked.kernel->cut;
+  if (!cut) return "";
+  if (takes_packed_b(f)) return ", " + number(cut) + "u";
+  return (call_beside(linked, f) ? "" : ", nullptr") + (", 0u, 0u, " + number(cut) + "u");
+}
+
 void check_packed_layout(const LibraryFunction& f, const KernelFile& file) {
   for (const Kernel& k : file.kernels)
     if (k.role != "awkward" && k.packed_b != layout_of(f))

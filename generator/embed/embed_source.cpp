@@ -142,7 +142,7 @@ std::string kernel_row(const LinkedKernel& linked, const LibraryFunction& f, con
     row += number(k.isa) + ", " + code.add_image(k, "deepgen_" + id);
     for (int64_t x : {k.tiles_m, k.tiles_n, k.tiles_b, k.grain_m, k.grain_n}) row += ", " + number(x);
     return row + ", nullptr, nullptr, nullptr, nullptr, 0, nullptr, 0" + size_fields(k, id) +
-           vendor_field(linked, f, id) + packed_field(linked, f) + "},\n";
+           vendor_field(linked, f, id) + packed_field(linked, f) + cut_field(linked, f) + "},\n";
   }
   row += "0, nullptr, 1, 1, 1, 1, 1, " + (k.device.empty() ? "nullptr" : c_literal(k.device)) + ", " + id +
          "_requirements";

@@ -19,7 +19,7 @@ ThreadCall::ThreadCall(const Kernel& k, const SlotValues& values, int threads) :
   deepgen_kernel shape = {};
   const TileRanges full = kernel_.full_range(values);
   shape.tiles_m = full.m1, shape.tiles_n = full.n1, shape.tiles_b = full.b1;
-  shape.grain_m = k.grain_m, shape.grain_n = k.grain_n;
+  shape.grain_m = k.grain_m, shape.grain_n = k.grain_n, shape.cut = uint32_t(k.cut);
   const TileGrid grid(shape);
   const Split split = split_tiles(grid, threads);
   for (int task = 0; task < split.count(); ++task) {

@@ -43,8 +43,11 @@ struct Arm {
   std::function<Sampler(Regime)> make_in_regime = {};
   int threads = 1; ///< that a call takes
   /// Of calls that take several threads: starts them, in the worker, before that is confined. All arms of a
-  /// race have it, or none.
+  /// race have it, or none; some may start the same threads.
   std::function<void()> start = {};
+  /// Seconds for which all others wait behind its samples: until threads sleep that go on spinning for a
+  /// while.
+  double rest = 0;
 };
 
 /// The same, timed in a regime; must know how.

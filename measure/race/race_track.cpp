@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <new>
 #include <thread>
 #include <utility>
@@ -40,10 +41,10 @@ Track::Track(const std::vector<Arm>& arms, const std::vector<size_t>& entered, c
 
 /// While files can still be opened, from which the stopwatch reads of each thread.
 void Track::start_threads(const std::vector<Arm>& arms) {
-  const auto arm = std::find_if(arms.begin(), arms.end(), [](const Arm& a) { return bool(a.start); });
-  if (arm == arms.end()) return;
-  arm->start();
-  watch_.watch_all_threads(arm->threads);
+  int threads = 0;
+  for (const Arm& arm : arms)
+    if (arm.start) arm.start(), threads = std::max(threads, arm.threads);
+  if (threads) watch_.watch_all_threads(threads);
 }
 
 /// Samplers are of GPUs, whose drivers cannot live in a sandbox.
@@ -66,8 +67,10 @@ void Track::make(size_t arm, const Arm& how) {
     return;
   }
   r.call = how.make();
+  r.rest = how.rest;
   warm_up(arm, r.call);
   calibrate(arm);
+  rest_behind(arm);
 }
 
 void Track::warm_up(size_t arm, const std::function<void()>& call) {
@@ -96,7 +99,8 @@ void Track::calibrate(size_t arm) {
   // dropped.
   for (r.calls = 1; !(long_enough() && (r.seconds > options_.sample_seconds || long_enough()));) r.calls *= 4;
   r.seconds = std::max(r.seconds, 1e-10);
-  r.calls = std::max<int64_t>(1, int64_t(std::ceil(options_.sample_seconds / kSlices / r.seconds)));
+  const double slice = options_.sample_seconds / (r.rest > 0 ? 1 : kSlices);
+  r.calls = std::max<int64_t>(1, int64_t(std::ceil(slice / r.seconds)));
 }
 
 void Track::settle(size_t arm) {
@@ -106,9 +110,23 @@ void Track::settle(size_t arm) {
 }
 
 double Track::round_seconds(const std::vector<size_t>& arms) const {
-  double sum = 0;
-  for (size_t arm : arms) sum += runners_[arm].sample_seconds();
-  return sum * slices_of(arms);
+  std::vector<size_t> others = arms;
+  double whole = 0, sum = 0;
+  for (size_t arm : take_resting(others)) whole += runners_[arm].sample_seconds();
+  for (size_t arm : others) sum += runners_[arm].sample_seconds();
+  return whole + sum * slices_of(others);
+}
+
+std::vector<size_t> Track::take_resting(std::vector<size_t>& arms) const {
+  const auto rests = [&](size_t arm) { return runners_[arm].rest > 0; };
+  std::vector<size_t> found;
+  std::copy_if(arms.begin(), arms.end(), std::back_inserter(found), rests);
+  std::erase_if(arms, rests);
+  return found;
+}
+
+void Track::rest_behind(size_t arm) const {
+  if (runners_[arm].rest > 0) std::this_thread::sleep_for(std::chrono::duration<double>(runners_[arm].rest));
 }
 
 void Track::make_late(size_t arm) {
@@ -130,10 +148,15 @@ bool Track::run_round(std::vector<size_t> arms) {
       record(arm, round_, *early);
     else
       open.push_back(arm);
+  // Before or behind the others, by chance.
+  const std::vector<size_t> resting = take_resting(open);
+  const bool first = !resting.empty() && random_() % 2;
+  if (first) sample_all(resting);
   if (slices_of(open) > 1)
     run_slices(open);
   else
-    for (size_t arm : open) record(arm, round_, sample(arm));
+    sample_all(open);
+  if (!first) sample_all(resting);
   bool throttled = false;
   for (size_t arm : arms) throttled |= runners_[arm].rounds[round_].throttled;
   if (throttled) drop_round(arms);
@@ -217,6 +240,13 @@ Sample Track::sample(size_t arm) {
     if (one.clean || left() < 0) break;
   }
   return best;
+}
+
+void Track::sample_all(const std::vector<size_t>& arms) {
+  for (size_t arm : arms) {
+    record(arm, round_, sample(arm));
+    rest_behind(arm);
+  }
 }
 
 void Track::drop_round(const std::vector<size_t>& arms) {

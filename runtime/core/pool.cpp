@@ -29,16 +29,20 @@ std::atomic<deepgen_parallel_for> hook{nullptr};
 std::atomic<void*> hook_user{nullptr};
 std::atomic<int> hook_threads{1};
 
-/// The present job. `tickets` holds the job's number above the count of tasks that nobody has taken, so that
-/// a slow thread cannot take a task of a job that it has not seen. task and context stay valid while a task
-/// is pending.
-std::atomic<uint64_t> tickets{0};
-std::atomic<uint32_t> job{0};     ///< futex word of the idle workers
-std::atomic<uint32_t> pending{0}; ///< futex word of the caller: tasks not finished
+/// What idle threads look at, what all take tasks from, and what is counted down lie on lines of the cache of
+/// their own: or each of these would stop all others.
+constexpr size_t kLine = 64;
+
+/// The present job. `tickets` holds the count of its tasks above the number of the next one, which whoever
+/// takes a task adds 1 to: so a slow thread gets a task of the job that there is, or learns that none is
+/// left. task and context stay valid while a task is pending.
+alignas(kLine) std::atomic<uint64_t> tickets{0};
 deepgen_task job_task = nullptr;
 void* job_context = nullptr;
+alignas(kLine) std::atomic<uint32_t> job{0};     ///< its number, the futex word of the idle workers
+alignas(kLine) std::atomic<uint32_t> pending{0}; ///< futex word of the caller: tasks not finished
 
-std::atomic<uint32_t> busy{0}; ///< owns everything below, and the right to start a job
+alignas(kLine) std::atomic<uint32_t> busy{0}; ///< owns everything below, and the right to start a job
 std::atomic<uint32_t> sleepers{0}, caller_sleeps{0}, stopping{0};
 pthread_t workers[kMaxThreads];
 int worker_count = 0;
@@ -81,14 +85,15 @@ bool spin_until(Ready ready) {
   return false;
 }
 
-/// Runs one task of the present job, if one is left.
+bool is_taken(uint64_t ticket) { return uint32_t(ticket) >= uint32_t(ticket >> 32); }
+
+/// Runs one task of the present job, if one is left. Looks before it adds, which would take the line away
+/// from the others: beyond a job's tasks each thread adds once at most.
 bool run_one() {
-  uint64_t seen = tickets.load(std::memory_order_acquire);
-  do {
-    if (!uint32_t(seen)) return false;
-  } while (
-      !tickets.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire));
-  job_task(job_context, int(uint32_t(seen) - 1));
+  if (is_taken(tickets.load(std::memory_order_acquire))) return false;
+  const uint64_t ticket = tickets.fetch_add(1, std::memory_order_acq_rel);
+  if (is_taken(ticket)) return false;
+  job_task(job_context, int(uint32_t(ticket)));
   if (pending.fetch_sub(1) == 1 && caller_sleeps.load()) futex_wake(pending, 1);
   return true;
 }
@@ -128,8 +133,7 @@ void start(int count, deepgen_task task, void* context) {
   job_task = task;
   job_context = context;
   pending.store(uint32_t(count));
-  const uint64_t number = (tickets.load(std::memory_order_relaxed) >> 32) + 1;
-  tickets.store(number << 32 | uint32_t(count));
+  tickets.store(uint64_t(count) << 32);
   job.fetch_add(1);
   if (sleepers.load()) futex_wake(job, count - 1);
 }

@@ -33,7 +33,7 @@ struct Call {
   Call(const deepgen_kernel& k, const ArgumentValues& v, bool c)
       : vendor(*k.vendor), values(v), reads_c(c), grid(k) {
     grid.tiles_m = (v.size[0] + kTile - 1) / kTile, grid.tiles_n = (v.size[1] + kTile - 1) / kTile;
-    grid.tiles_b = v.size[3], grid.grain_m = grid.grain_n = 1;
+    grid.tiles_b = v.size[3], grid.grain_m = grid.grain_n = 1, grid.cut = DEEPGEN_CUT_RULE;
   }
   const deepgen_vendor_call& vendor;
   const ArgumentValues& values;

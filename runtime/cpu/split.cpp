@@ -44,7 +44,7 @@ Split cut(const TileGrid& k, int64_t pm, int64_t pn, int64_t pb) {
 }
 
 struct Pair {
-  int batch, rest;
+  int first, second;
 };
 
 void part(int64_t tiles, int64_t step, int parts, int index, int64_t& begin, int64_t& end) {
@@ -53,10 +53,25 @@ void part(int64_t tiles, int64_t step, int parts, int index, int64_t& begin, int
   end = smaller(units * (index + 1) / parts * step, tiles);
 }
 
+/// As the kernel says. Along both sides the fairest of all ways, of equal ones that with the most rows.
+Split as_tuned(const TileGrid& k, int threads) {
+  if (k.cut == DEEPGEN_CUT_ROWS) return cut(k, threads, 1, 1);
+  if (k.cut == DEEPGEN_CUT_COLUMNS) return cut(k, 1, threads, 1);
+  Split best;
+  for (int few = 2; few * few <= threads; ++few)
+    for (auto [rows, columns] : {Pair{threads / few, few}, Pair{few, threads / few}}) {
+      const Split other = cut(k, rows, columns, 1);
+      if (span(k, other) < span(k, best)) best = other;
+    }
+  return best;
+}
+
 } // namespace
 
 Split split_tiles(const TileGrid& k, int threads) {
   if (threads <= 1) return {};
+  if (k.cut != DEEPGEN_CUT_RULE && k.tiles_b == 1)
+    if (const Split tuned = as_tuned(k, threads); tuned.count() > 1) return tuned;
   Split best = k.tiles_b >= threads     ? cut(k, 1, 1, threads)
                : k.tiles_m >= k.tiles_n ? cut(k, threads, 1, 1)
                                         : cut(k, 1, threads, 1);

@@ -12,8 +12,10 @@ constexpr double kSerialFlops = 4e6;
 /// What is split.
 struct TileGrid {
   TileGrid(const deepgen_kernel& k) // implicit: that of the largest call
-      : tiles_m(k.tiles_m), tiles_n(k.tiles_n), tiles_b(k.tiles_b), grain_m(k.grain_m), grain_n(k.grain_n) {}
+      : tiles_m(k.tiles_m), tiles_n(k.tiles_n), tiles_b(k.tiles_b), grain_m(k.grain_m), grain_n(k.grain_n),
+        cut(k.cut) {}
   int64_t tiles_m, tiles_n, tiles_b, grain_m, grain_n;
+  uint32_t cut; ///< DEEPGEN_CUT_...
 };
 
 /// Tiles [m0, m1) x [n0, n1) of the batch entries [b0, b1).
@@ -32,7 +34,8 @@ struct Split {
 /// At most `threads` tasks. Whole batch entries when there are enough; else the longer side of the grid in
 /// multiples of the kernel's grain. In single tiles where that makes the largest task smaller by more than a
 /// tenth; and two of M, N and the batch where one shares out unevenly (such cuts pack more, so they must win
-/// by as much).
+/// by as much). A kernel that was tuned for another cut of a product without a batch has that one, as far as
+/// it makes more than one task.
 Split split_tiles(const TileGrid& grid, int threads);
 
 /// The tiles of task `index` in [0, split.count()).

@@ -6,6 +6,7 @@
 #include "templates/core/cheapest.h"
 #include "templates/core/rules.h"
 #include "templates/core/sizes.h"
+#include "templates/cpu/cpu_cut.h"
 #include "templates/cpu/cpu_dot_cost.h"
 #include "templates/cpu/cpu_stream.h"
 #include "templates/ir/epilogue.h"
@@ -16,9 +17,9 @@
 namespace deepgen {
 namespace {
 
-enum Index { kIsa, kDot, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kPrefetch };
-constexpr std::string_view kNames[] = {"isa", "dot",  "form", "mr", "nv",    "kc",
-                                       "ku",  "pack", "mc",   "nc", "loops", "prefetch"};
+enum Index { kIsa, kDot, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kPrefetch, kCut };
+constexpr std::string_view kNames[] = {"isa",  "dot", "form", "mr",    "nv",       "kc", "ku",
+                                       "pack", "mc",  "nc",   "loops", "prefetch", "cut"};
 constexpr int64_t kTileRows = 16, kTileColumns = 16, kFewRows = 16;
 /// Sums of a vector of columns where its lanes have groups of K.
 constexpr int64_t kQuadParts = 4;
@@ -60,9 +61,10 @@ std::vector<int64_t> kinds_of(Type a) {
   return all({DotKind::pairs, DotKind::bytes, DotKind::tiles});
 }
 
-/// Of code for a level that multiplies so; 0: there is none.
-int64_t isa_code(int64_t level, DotKind kind) {
-  switch (kind) {
+/// Of code for a level that multiplies so; 0: there is none. AMX with bf16 rounds results by AVX512-BF16,
+/// which every CPU with AMX has.
+int64_t isa_code(int64_t level, const Dot& dot) {
+  switch (dot.kind) {
   case DotKind::f32:
   case DotKind::pairs:
     return level;
@@ -71,7 +73,8 @@ int64_t isa_code(int64_t level, DotKind kind) {
   case DotKind::bytes:
     return level == 4 ? 4 | isa_avx512vnni : level == 3 ? 3 | isa_avxvnni : 0;
   case DotKind::tiles:
-    return level == 4 ? 4 | isa_amx : 0;
+    if (level != 4) return 0;
+    return dot.rounds_bf16() ? 4 | isa_amx | isa_avx512bf16 : 4 | isa_amx;
   }
   return 0;
 }
@@ -103,6 +106,9 @@ struct DotPoint {
   int64_t words() const { return ceil_div(std::min((*this)[kKc], p.k), dot().group()); }
   int64_t k_blocks() const { return ceil_div(p.k, (*this)[kKc]); }
   bool packed() const { return p.packed_b; }
+  std::string why_no_cut() const {
+    return has_cut(p) ? deepgen::why_no_cut(p, Cut((*this)[kCut]), m_tiles(), n_tiles()) : "";
+  }
   int64_t panel_columns() const { return packed_layout(p).columns; }
   /// Of a tile of a packed panel: `vectors` are what B has.
   int64_t most_vectors(int64_t vectors) const {
@@ -128,11 +134,11 @@ const Rule<Index, DotPoint> kDotRules[] = {
      }},
     {kDot,
      [](const DotPoint& x) {
-       const int64_t code = isa_code(x[kIsa], x.dot().kind);
+       const int64_t code = isa_code(x[kIsa], x.dot());
        return !code || !runs_on(code, x.present);
      },
      [](const DotPoint& x) {
-       const int64_t code = isa_code(x[kIsa], x.dot().kind);
+       const int64_t code = isa_code(x[kIsa], x.dot());
        return "dot=" + text(x[kDot]) +
               (code ? " needs " + isa_text(code) + ", the device has " + isa_text(x.present)
                     : " is not for isa=" + text(x[kIsa]));
@@ -222,6 +228,16 @@ const Rule<Index, DotPoint> kDotRules[] = {
      [](const DotPoint&) { return std::string("A and two blocks of a panel of B exceed 0.6 of L2"); }},
     {kUnroll, [](const DotPoint& x) { return x[kUnroll] > 1 && (x.tiles() || x[kUnroll] > x.words()); },
      [](const DotPoint&) { return std::string("ku exceeds a block's words, or is not 1 with AMX"); }},
+    // LLVM loads a second step's operands ahead, and keeps all sums on the stack where these find no
+    // register: 14 x 2 tiles took 2.1 times as long as 13 x 2 (512 x 2048 x 512, bf16, Zen 5). None spills of
+    // 27 sums.
+    {kUnroll,
+     [](const DotPoint& x) {
+       return x[kUnroll] > 1 && !x.tiles() && x.isa().level >= 4 && x.sums() > x.isa().registers() - 5;
+     },
+     [](const DotPoint& x) {
+       return "ku=1 is for " + text(x.sums()) + " sums: a second step makes them spill";
+     }},
     {kUnroll, [](const DotPoint& x) { return x.along() && x[kUnroll] > 2; },
      [](const DotPoint&) { return std::string("ku is 1 or 2 with form=1"); }},
     {kPack, [](const DotPoint& x) { return x[kPack] && (x.along() || x.quads()); },
@@ -274,6 +290,8 @@ const Rule<Index, DotPoint> kDotRules[] = {
               ((x[kKc] < x.p.k && x[kNc] * x.halves() > x.panel_columns()) || x[kMc] < x.p.m || x[kLoops]);
      },
      [](const DotPoint&) { return std::string("prefetch needs nc of a panel or kc=K, mc=M and loops=0"); }},
+    {kCut, [](const DotPoint& x) { return !x.why_no_cut().empty(); },
+     [](const DotPoint& x) { return x.why_no_cut(); }},
 };
 
 /// modest_cpu() with the extensions of `isa`.
@@ -329,7 +347,7 @@ int64_t DotTiling::workspace_bytes() const {
   return 4 * (config_words + round_up(a_words(), 64) + round_up(b_words(), 64) + round_up(sums_words(), 64));
 }
 
-int64_t DotTiling::isa_code() const { return deepgen::isa_code(isa.level, dot.kind); }
+int64_t DotTiling::isa_code() const { return deepgen::isa_code(isa.level, dot); }
 
 std::string CpuDot::why_not(const Gemm& p, const std::string& arch) const {
   if (arch != "cpu") return "cpu_dot generates x86-64 code, not " + arch;
@@ -367,6 +385,7 @@ std::vector<Parameter> CpuDot::parameters(const Gemm& p, const Device& device) c
                    {0, 64, 128},
                    "rows of words by which B is asked for ahead; by a block where tiles share it",
                    {0, 256}});
+  if (has_cut(p)) out.push_back(cut_parameter(p));
   return out;
 }
 
@@ -382,7 +401,10 @@ bool CpuDot::dead_end(const Gemm& p, const Device& device, const Config& config,
 }
 
 double CpuDot::cost(const Gemm& p, const Device& device, const Config& config) const {
-  return dot_seconds(p, device, DotTiling(p, config));
+  if (!has_cut(p)) return dot_seconds(p, device, DotTiling(p, config));
+  const DotTiling whole(p, config);
+  const Gemm share = share_of(p, Cut(at(config, kCut)), whole.mr, whole.dr);
+  return dot_seconds(share, device, DotTiling(share, config));
 }
 
 std::vector<Choice> CpuDot::fallbacks(const Gemm& p, const std::string&, const Config& config) const {

@@ -63,7 +63,7 @@ struct DotTiling {
 class CpuDot : public GemmTemplate {
 public:
   std::string name() const override { return "cpu_dot"; }
-  int64_t revision() const override { return 1; }
+  int64_t revision() const override { return 2; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   bool serves_packed_b() const override { return true; }
   bool serves_threads() const override { return true; }

@@ -28,7 +28,14 @@ constexpr double kTileSums = 100;   ///< from one block of K to the next
 constexpr double kTileTurn = 80;
 constexpr double kTileCopy = 6,
                  kTileCopyFar = 28; ///< a row of 64 bytes into a panel, from L1 and from beyond
+/// Of one row of bytes, beside vpdpbusd, where memory decides (1 x 4096 x 4096, i8, packed ahead: 5 %
+/// slower).
+constexpr double kTilesOneRow = 1.06;
 constexpr double kSumLanes = 7;
+/// For a word of A in place whose rows lie a multiple of a page apart, of more rows than a set of L1 has ways
+/// (128 x 1024 x 4096, bf16, 13 x 2 tiles on a Zen 5: 4.20 ms, and 3.52 with A packed).
+constexpr double kSetConflict = 0.3;
+constexpr int64_t kNearRows = 8, kPage = 4096;
 /// Of several rows that share a B in place from L3, beside one row (8 x 4096 x 4096 and 1 x 4096 x 4096,
 /// measured: 1.8 with bytes, 2.4 with bf16).
 constexpr double kSharedStream = 1.6;
@@ -144,6 +151,7 @@ double vector_cycles(const DotTiling& t, const DotSupply& from, const Device& de
 double finish_steps(const Gemm& p, const DotTiling& t) {
   const double narrow = p.d == Type::f32 || p.d == Type::i32   ? 1
                         : p.d == Type::f16 && t.isa.level >= 3 ? 2
+                        : p.d == Type::bf16                    ? t.dot.rounds_bf16() ? 1 : 8
                                                                : 9;
   return narrow + (t.by_registers ? 2 : 5) + (t.k_blocks > 1 ? 3 : 0) + (t.dot.integer() ? 1 : 0);
 }
@@ -185,7 +193,8 @@ double block_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
 double packed_word(const DotTiling& t, bool turned) {
   const double lanes = double(t.isa.lanes());
   const double converted = t.dot.raw() ? 0 : 2;
-  return (turned ? 5.5 + converted : 3 * double(t.dot.group()) + converted) / lanes;
+  const double across = t.dot.raw() && !t.dot.mixed() ? 1.25 : 3; // instructions for a row of the group
+  return (turned ? 5.5 + converted : across * double(t.dot.group()) + converted) / lanes;
 }
 
 double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
@@ -201,6 +210,9 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
   }
   if (!t.pack_a && !t.dot.tiles() && rows_conflict(p, t.mr))
     cycles += kStreamConflict * double(p.m) * words * double(t.n_tiles);
+  if (!t.pack_a && !t.dot.tiles() && !p.a_transposed() && t.mr > kNearRows && t.m_tiles > 1 &&
+      p.k * size_of(p.a) % kPage == 0)
+    cycles += kSetConflict * double(p.m) * words * double(t.n_tiles);
   const bool packs_b = t.form == DotForm::panel && !t.packed_b;
   if (packs_b) {
     const double all = double(p.sum_columns()) * words, block = 4 * double(t.b_words());
@@ -216,8 +228,9 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
 
 double dot_seconds(const Gemm& p, const Device& device, const DotTiling& t) {
   constexpr double kHertz = 3e9; // nominal: only the order matters
+  const double one_row = t.dot.tiles() && t.dot.integer() && p.m == 1 ? kTilesOneRow : 1;
   const double cycles = block_cycles(p, device, t) + packing_cycles(p, device, t);
-  return double(p.batch) * with_stream(p, device, t.lines > 0, cycles) / kHertz;
+  return one_row * double(p.batch) * with_stream(p, device, t.lines > 0, cycles) / kHertz;
 }
 
 } // namespace deepgen

@@ -4,6 +4,7 @@
 #include "templates/core/sizes.h"
 #include "templates/cpu/cpu_values.h"
 #include "templates/cpu/micro_kernel.h"
+#include "templates/ir/narrow_epilogue.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -125,7 +126,9 @@ Value DotFinish::operand(const EpilogueOperand& which, Value r, int64_t j) {
 /// What takes long chains of instructions goes two vectors at a time, as one of twice the lanes: a core's
 /// scheduler does not see from one chain to the next.
 void DotFinish::apply(EpilogueOp op, Values& row, Value r) {
+  const bool narrow = size_of(p.d) <= 2 && has_narrow_function(op);
   const auto one = [&](Value x, int64_t j) {
+    if (narrow) return narrow_function(ir, op, x);
     return apply_epilogue(ir, {op}, x, [&](const EpilogueOperand& which) { return operand(which, r, j); });
   };
   const auto count = int64_t(row.size());
@@ -172,10 +175,26 @@ void DotFinish::row(Value r, const Values& sums, C how) {
     row[size_t(j)] =
         ir.fma(beta, load_c(ir, words, p.d, element_of(c, r, j * lanes), valid(j)), row[size_t(j)]);
   for (EpilogueOp op : p.epilogue) apply(op, row, r);
+  if (p.d == Type::bf16) return store_bf16(r, row);
   for (int64_t j = 0; j < vectors; ++j) {
     Value x = row[size_t(j)];
     if (p.d == Type::i8) x = clamp(ir, x, ir.splat(-128.0), ir.splat(127.0));
     store_values(ir, p.d, x, element_of(d, r, j * lanes), valid(j));
+  }
+}
+
+/// Two whole vectors at a time.
+void DotFinish::store_bf16(Value r, const Values& row) {
+  const Bf16Rounding how = words.dot.rounds_bf16() ? Bf16Rounding::instruction : Bf16Rounding::bits;
+  for (int64_t j = 0; j < vectors;) {
+    Value at = element_of(d, r, j * lanes);
+    if (j + 1 < vectors && valid(j + 1) == lanes) {
+      store_bf16_pair(ir, row[size_t(j)], row[size_t(j + 1)], at, how);
+      j += 2;
+    } else {
+      store_bf16_values(ir, row[size_t(j)], at, valid(j), how);
+      ++j;
+    }
   }
 }
 

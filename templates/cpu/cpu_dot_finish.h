@@ -46,6 +46,7 @@ private:
   Value operand(const EpilogueOperand&, Value r, int64_t j);
   void apply(EpilogueOp, Values& row, Value r);
   void integer_row(Value r, const Values& sums, C);
+  void store_bf16(Value r, const Values& row);
 
   Ir& ir;
   Words& words;

@@ -1,6 +1,7 @@
 // The loops of cpu_dot around its micro-kernels: batch, blocks of N, M and K, packing, tiles.
 #include "base/problem/packed_b.h"
 #include "templates/core/sizes.h"
+#include "templates/cpu/cpu_cut.h"
 #include "templates/cpu/cpu_dot.h"
 #include "templates/cpu/cpu_dot_kernel.h"
 #include "templates/cpu/cpu_dot_pack.h"
@@ -246,6 +247,7 @@ Kernel CpuDot::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, co
   kernel.args = gemm_args(p);
   kernel.tiles_m = t.m_tiles, kernel.tiles_n = t.n_tiles, kernel.tiles_b = p.batch;
   kernel.grain_m = t.mc_tiles, kernel.grain_n = t.nc_tiles;
+  if (has_cut(p)) kernel.cut = config["cut"];
   kernel.workspace = t.workspace_bytes();
   kernel.packed_b = packed_layout_text(p);
   return kernel;

@@ -3,6 +3,8 @@
 #include "templates/core/sizes.h"
 #include "templates/cpu/pack.h"
 
+#include <bit>
+
 namespace deepgen {
 namespace {
 
@@ -64,9 +66,25 @@ private:
     return words.across_k(panel.type, rows, valid);
   }
 
+  /// Vectors of columns from w on whose words are made together: a power of two; 0: none.
+  int64_t together(int64_t w, int64_t elements) const {
+    if (!words.interleaves(panel.type) || elements < group) return 0;
+    const int64_t whole = (panel.valid - w) / lanes;
+    return whole > 0 ? int64_t(std::bit_floor(uint64_t(std::min(whole, group)))) : 0;
+  }
+
   void copy_group(Value at, int64_t elements) {
     Value to = group_at(at);
     for (int64_t w = 0; w < panel.width; w += lanes) {
+      if (const int64_t count = together(w, elements)) {
+        Values rows;
+        for (int64_t i = 0; i < group; ++i) rows.push_back(element(ir.add(at, i), ir.constant(w)));
+        const Values made = words.across_columns(panel.type, rows, count);
+        for (int64_t i = 0; i < count; ++i)
+          words.store(shifted(made[size_t(i)]), ir.at(to, w + i * lanes), lanes);
+        w += (count - 1) * lanes;
+        continue;
+      }
       const int64_t valid = std::clamp<int64_t>(panel.valid - w, 0, lanes);
       words.store(shifted(across(at, elements, ir.constant(w), valid)), ir.at(to, w),
                   std::min(lanes, panel.width - w));

@@ -7,6 +7,7 @@
 #include "templates/core/rules.h"
 #include "templates/core/sizes.h"
 #include "templates/core/sum_order.h"
+#include "templates/cpu/cpu_cut.h"
 #include "templates/cpu/cpu_stream.h"
 #include "templates/ir/epilogue.h"
 
@@ -17,9 +18,9 @@
 namespace deepgen {
 namespace {
 
-enum Index { kIsa, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kPrefetch, kParameters };
-constexpr std::string_view kNames[] = {"isa",  "form", "mr", "nv",    "kc",      "ku",
-                                       "pack", "mc",   "nc", "loops", "prefetch"};
+enum Index { kIsa, kForm, kMr, kNv, kKc, kUnroll, kPack, kMc, kNc, kLoops, kPrefetch, kCut };
+constexpr std::string_view kNames[] = {"isa",  "form", "mr", "nv",    "kc",       "ku",
+                                       "pack", "mc",   "nc", "loops", "prefetch", "cut"};
 constexpr int64_t kPackA = 1, kPackB = 2;
 constexpr int64_t kLine = 64; ///< bytes of a line of the cache
 
@@ -73,6 +74,9 @@ struct Point {
   int64_t accumulators() const { return (*this)[kMr] * (*this)[kNv]; }
   int64_t m_tiles() const { return ceil_div(p.m, (*this)[kMr]); }
   int64_t n_tiles() const { return ceil_div(n(), nr()); }
+  std::string why_no_cut() const {
+    return has_cut(p) ? deepgen::why_no_cut(p, Cut((*this)[kCut]), m_tiles(), n_tiles()) : "";
+  }
 };
 
 /// Whether the epilogue reads a matrix, which may be D itself.
@@ -260,6 +264,8 @@ const Rule<Index, Point> kRules[] = {
      [](const Point&) {
        return std::string("prefetch of a B packed ahead needs nc of a panel or kc=K, mc=M and loops=0");
      }},
+    {kCut, [](const Point& x) { return !x.why_no_cut().empty(); },
+     [](const Point& x) { return x.why_no_cut(); }},
 };
 
 } // namespace
@@ -295,7 +301,7 @@ std::vector<Parameter> CpuTile::parameters(const Gemm& p, const Device& device) 
                                 : device.isa >= 3 ? std::vector<int64_t>{3}
                                                   : std::vector<int64_t>{1};
   const bool dot = p.layout == Layout::nt && !p.gate && !p.packed_b;
-  return {
+  std::vector<Parameter> out = {
       {"isa", levels, "x86-64 level of the code: 4 AVX-512, 3 AVX2 and FMA, 1 SSE2"},
       {"form", dot ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
        "0: vectors along N, rank-1 updates; 1: vectors along K, dot products"},
@@ -321,6 +327,8 @@ std::vector<Parameter> CpuTile::parameters(const Gemm& p, const Device& device) 
        "latter "
        "by a block where tiles share it",
        {0, 256}}};
+  if (has_cut(p)) out.push_back(cut_parameter(p));
+  return out;
 }
 
 std::string CpuTile::why_illegal(const Gemm& p, const Device& device, const Config& config) const {

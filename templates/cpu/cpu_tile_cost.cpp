@@ -1,5 +1,6 @@
 // What configs of cpu_tile should cost.
 #include "templates/core/sizes.h"
+#include "templates/cpu/cpu_cut.h"
 #include "templates/cpu/cpu_stream.h"
 #include "templates/cpu/cpu_tile.h"
 
@@ -125,7 +126,12 @@ double memory_cycles(const Gemm& p, const CpuTiling& t) {
 
 } // namespace
 
-double CpuTile::cost(const Gemm& p, const Device& device, const Config& config) const {
+double CpuTile::cost(const Gemm& whole, const Device& device, const Config& config) const {
+  Gemm p = whole;
+  if (has_cut(whole)) {
+    const CpuTiling tiles(whole, config);
+    p = share_of(whole, Cut(config["cut"]), tiles.mr, tiles.dr);
+  }
   const CpuTiling t(p, config);
   constexpr double kHertz = 3e9; // nominal: only the order matters
   const Gemm product = p.ungated();

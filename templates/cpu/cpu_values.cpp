@@ -36,9 +36,11 @@ struct Bits {
   Value select(Value condition, Value yes, Value no) { return ir.select(condition, yes, no); }
 
   /// x without its last `places` bits, rounded to nearest even.
-  Value rounded(Value x, uint32_t places) {
+  Value rounded(Value x, uint32_t places) { return right(to_nearest(x, places), places); }
+  /// The same above these bits, which have no meaning then.
+  Value to_nearest(Value x, uint32_t places) {
     Value odd = with(right(x, places), 1);
-    return right(add(x, add(odd, (1u << (places - 1)) - 1)), places);
+    return add(x, add(odd, (1u << (places - 1)) - 1));
   }
 };
 
@@ -99,6 +101,12 @@ Value to_f16_bits(Ir& ir, Value x) {
   return bits.join(result, sign);
 }
 
+/// In the upper half of each lane; below it is what rounding leaves.
+Value to_upper_bf16(Ir& ir, Value x) {
+  Bits bits{ir};
+  Value is_nan = arith::CmpFOp::create(ir.b, ir.loc, arith::CmpFPredicate::UNO, x, x);
+  return bits.select(is_nan, bits.constant(0x7fc00000), bits.to_nearest(bits.of(x), 16));
+}
 Value to_bf16_bits(Ir& ir, Value x) {
   Bits bits{ir};
   Value is_nan = arith::CmpFOp::create(ir.b, ir.loc, arith::CmpFPredicate::UNO, x, x);
@@ -171,8 +179,10 @@ Value load_values(Ir& ir, Type type, Value address, int64_t count) {
 
 int64_t stored_bytes(const Ir& ir, Type type) { return ir.isa.lanes() * size_of(type); }
 
-void store_values(Ir& ir, Type type, Value x, Value address, int64_t count, bool aligned) {
-  Value value = stored_vector(ir, type, x);
+namespace {
+
+/// Elements as they are in memory.
+void store_elements(Ir& ir, Type type, Value value, Value address, int64_t count, bool aligned) {
   if (count == 1) {
     // LLVM 22 makes a store of 32 bits of a masked one that narrows a single lane.
     Value lane = mlir::vector::ExtractOp::create(ir.b, ir.loc, value, 0);
@@ -185,6 +195,45 @@ void store_values(Ir& ir, Type type, Value x, Value address, int64_t count, bool
   }
   const int64_t alignment = aligned ? stored_bytes(ir, type) : size_of(type);
   llvmd::StoreOp::create(ir.b, ir.loc, value, address, unsigned(alignment), false, aligned);
+}
+
+} // namespace
+
+void store_values(Ir& ir, Type type, Value x, Value address, int64_t count, bool aligned) {
+  store_elements(ir, type, stored_vector(ir, type, x), address, count, aligned);
+}
+
+void store_bf16_values(Ir& ir, Value x, Value address, int64_t count, Bf16Rounding how) {
+  if (how == Bf16Rounding::bits) return store_values(ir, Type::bf16, x, address, count);
+  const auto type = mlir::VectorType::get({ir.isa.lanes()}, ir.b.getBF16Type());
+  const std::string name = "llvm.x86.avx512bf16.cvtneps2bf16." + std::to_string(8 * ir.isa.bytes());
+  Value rounded =
+      llvmd::CallIntrinsicOp::create(ir.b, ir.loc, type, ir.b.getStringAttr(name), mlir::ValueRange{x})
+          .getResult(0);
+  const auto stored = mlir::VectorType::get({ir.isa.lanes()}, ir.b.getI16Type());
+  store_elements(ir, Type::bf16, arith::BitcastOp::create(ir.b, ir.loc, stored, rounded), address, count,
+                 false);
+}
+
+void store_bf16_pair(Ir& ir, Value first, Value second, Value address, Bf16Rounding how) {
+  const int64_t both = 2 * ir.isa.lanes();
+  Value value;
+  if (how == Bf16Rounding::instruction) {
+    const auto type = mlir::VectorType::get({both}, ir.b.getBF16Type());
+    const std::string name = "llvm.x86.avx512bf16.cvtne2ps2bf16." + std::to_string(8 * ir.isa.bytes());
+    value = llvmd::CallIntrinsicOp::create(ir.b, ir.loc, type, ir.b.getStringAttr(name),
+                                           mlir::ValueRange{second, first})
+                .getResult(0);
+  } else {
+    const auto halves = mlir::VectorType::get({both}, ir.b.getI16Type());
+    const auto parts = [&](Value x) -> Value {
+      return llvmd::BitcastOp::create(ir.b, ir.loc, halves, to_upper_bf16(ir, x));
+    };
+    llvm::SmallVector<int64_t> upper;
+    for (int64_t i = 0; i < both; ++i) upper.push_back(2 * i + 1);
+    value = ir.shuffle(parts(first), parts(second), upper);
+  }
+  llvmd::StoreOp::create(ir.b, ir.loc, value, address, unsigned(size_of(Type::bf16)));
 }
 
 void finish_stores(Ir& ir) {

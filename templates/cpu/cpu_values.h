@@ -17,6 +17,12 @@ Value load_values(Ir&, Type, Value address, int64_t count);
 /// type or are NaN (e4m3: NaN; i8: 0). Writes `count` lanes. `aligned`: to the vector's bytes in memory, and
 /// then past the caches.
 void store_values(Ir&, Type, Value, Value address, int64_t count, bool aligned = false);
+/// How f32 become bf16. By the instruction of AVX512-BF16, results below 2^-126 are zero.
+enum class Bf16Rounding { bits, instruction };
+/// As store_values(), of bf16.
+void store_bf16_values(Ir&, Value, Value address, int64_t count, Bf16Rounding);
+/// Two vectors that follow each other, all lanes.
+void store_bf16_pair(Ir&, Value first, Value second, Value address, Bf16Rounding);
 /// What an aligned store of a whole vector is aligned to.
 int64_t stored_bytes(const Ir&, Type);
 /// Makes the stores that went past the caches visible to other threads before what follows.

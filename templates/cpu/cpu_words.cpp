@@ -229,6 +229,36 @@ Value Words::across_k(Type type, const Values& rows, int64_t count) {
   return all;
 }
 
+/// Elements from, from + 1, ... of x, each with that of y behind it.
+Value Words::interleaved(Value x, Value y, int64_t from, int64_t count) {
+  const int64_t all = mlir::cast<mlir::VectorType>(x.getType()).getNumElements();
+  llvm::SmallVector<int64_t> order;
+  for (int64_t i = 0; i < count; ++i) order.push_back(from + i), order.push_back(all + from + i);
+  return ir.shuffle(x, y, order);
+}
+
+Values Words::across_columns(Type type, const Values& rows, int64_t vectors) {
+  const int64_t lanes = ir.isa.lanes(), columns = vectors * lanes;
+  Values in, out;
+  for (Value row : rows) in.push_back(stored(type, row, columns, columns));
+  // Of bytes first those of two rows, as elements of 16 bits, in parts of at most a vector.
+  const int64_t part = in.size() == 2 ? columns : std::min(columns, 2 * lanes);
+  const auto pairs = [&](size_t row, int64_t from) {
+    return bits_as(ir.b.getI16Type(), part, interleaved(in[row], in[row + 1], from, part));
+  };
+  Values upper, lower;
+  if (in.size() == 2)
+    lower = {in[0]}, upper = {in[1]};
+  else
+    for (int64_t from = 0; from < columns; from += part)
+      lower.push_back(pairs(0, from)), upper.push_back(pairs(2, from));
+  for (int64_t at = 0; at < columns; at += lanes) {
+    const auto from = size_t(at / part);
+    out.push_back(bits_as(word, lanes, interleaved(lower[from], upper[from], at % part, lanes)));
+  }
+  return out;
+}
+
 Value Words::load_bytes(Value address, int64_t count) {
   return arith::ExtSIOp::create(ir.b, ir.loc, vector, stored(Type::i8, address, ir.isa.lanes(), count));
 }

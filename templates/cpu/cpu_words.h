@@ -42,6 +42,8 @@ struct Dot {
   bool splits() const {
     return packed_b && size_of(a) < 4 && a != Type::f16 && (kind == DotKind::f32 || kind == DotKind::pairs);
   }
+  /// By the instruction of AVX512-BF16, which is there.
+  bool rounds_bf16() const { return kind == DotKind::bf16 || (tiles() && a == Type::bf16); }
   bool shifts_a() const { return kind == DotKind::bytes && a == Type::i8; }
 };
 
@@ -81,6 +83,12 @@ public:
   Value along_k(Type, Value address, int64_t elements);
   /// Words of `count` columns: element i of a group is at rows[i]; of missing rows it is zero.
   Value across_k(Type, const Values& rows, int64_t count);
+  /// Whether panels of a type have across_columns().
+  bool interleaves(Type type) const {
+    return dot.raw() && dot.group() > 1 && size_of(type) * dot.group() == 4;
+  }
+  /// As across_k() of whole groups, for the columns of so many vectors (1, 2; of bytes 4), which all exist.
+  Values across_columns(Type, const Values& rows, int64_t vectors);
   Value load_bytes(Value address, int64_t count); ///< i8 in lanes of i32
   /// The first `elements` of a group that lie where A is stored, as a word.
   Value part_of_word(Type, Value address, int64_t elements);
@@ -96,6 +104,7 @@ private:
              Value stored); ///< elements of 8 or 16 bits in lanes of 32, the upper bits zero; of i16: sign
   Value stored(Type, Value address, int64_t lanes, int64_t count);
   Value sum_pairs(Value x, Value y);
+  Value interleaved(Value x, Value y, int64_t from, int64_t count);
   Ir& ir;
 };
 

@@ -10,7 +10,9 @@ namespace {
 
 using namespace numerics;
 
-constexpr int64_t kIsa = 4 | isa_amx;
+/// Every CPU with AMX has AVX512-BF16, by which kernels of bf16 round. Where this one has not, only bytes are
+/// left.
+const int64_t kIsa = 4 | isa_amx | (int64_t(cpu::usable_isa()) & isa_avx512bf16);
 
 /// Where the instructions of AMX are in a kernel's code.
 std::vector<size_t> places_of(const std::string& code, Op op) {

@@ -6,6 +6,7 @@
 #include "tests/numerics/dot_pairs.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <set>
 
@@ -18,7 +19,7 @@ using namespace numerics;
 std::vector<int64_t> isas_here() {
   std::vector<int64_t> here;
   for (int64_t isa : {int64_t(1), int64_t(3), 3 | isa_avxvnni, int64_t(4), 4 | isa_avx512vnni,
-                      4 | isa_avx512bf16, 4 | isa_amx})
+                      4 | isa_avx512bf16, 4 | isa_amx | isa_avx512bf16})
     if (runs_on(isa, int64_t(cpu::usable_isa()))) here.push_back(isa);
   return here;
 }
@@ -100,6 +101,9 @@ public:
   void set_a(int64_t m, int64_t k, double x) { encode(p.a, x, a.data(), m * p.k + k); }
   void set_b(int64_t k, int64_t n, double x) { encode(p.b, x, b.data(), n * p.k + k); } // layout nt
 
+  void set_bits_b(int64_t i, uint16_t bits) { std::memcpy(b.data() + 2 * i, &bits, 2); }
+  double b_at(int64_t i) const { return decoded(p.b, b.data(), i); }
+
   void run(const Kernel& kernel, double alpha = 1, double beta = 0) {
     CallBuffers x;
     x.a = a.data(), x.b = b.data(), x.c = c.data(), x.d = d.data();
@@ -124,12 +128,12 @@ private:
   std::vector<char> a, b, c, d;
 };
 
-/// Kernels of each isa that runs here, of every form.
+/// Kernels of each isa that runs here, of every form where there are several of each.
 template <typename Body>
-void with_kernels(const Gemm& p, Body body) {
+void with_kernels(const Gemm& p, Body body, size_t of_each = 4) {
   Rng rng(11);
   for (int64_t isa : isas_here())
-    for (const Choice& choice : choices_for(p, isa, rng, 4)) {
+    for (const Choice& choice : choices_for(p, isa, rng, of_each)) {
       SCOPED_TRACE(p.key() + " | " + choice.text());
       const KernelFile file = compile_candidate(p, "cpu", choice, false, false);
       ASSERT_EQ(file.status, "ok") << file.detail;
@@ -220,6 +224,97 @@ TEST(DotSpecial, ZerosAndSubnormals) {
   }
 }
 
+/// Ties and all else between two bf16: 256 x + y, exact in f32.
+TEST(DotSpecial, Bf16ResultsAreRoundedToNearestEven) {
+  Gemm p = of_types({Type::bf16, Type::bf16, Type::bf16});
+  p.m = 2, p.n = 16411, p.k = 2, p.layout = Layout::nt;
+  with_kernels(p, [&](const Kernel& kernel) {
+    OneCall call(p);
+    call.fill_a(-1), call.set_a(0, 0, 256), call.set_a(0, 1, 1);
+    for (int64_t n = 0; n < p.n; ++n)
+      call.set_b(0, n, double(n / 128)), call.set_b(1, n, double(2 * (n % 128)));
+    call.run(kernel);
+    char expected[2];
+    for (int64_t n = 0; n < p.n; ++n) {
+      encode(Type::bf16, double(256 * (n / 128) + 2 * (n % 128)), expected, 0);
+      ASSERT_EQ(call.at(0, n), decoded(Type::bf16, expected, 0)) << n;
+    }
+  });
+}
+
+/// The conversion of AVX512-BF16 makes zeros of them, which docs/numerics.md says of its kernels.
+TEST(DotSpecial, SubnormalBf16Results) {
+  Gemm p = of_types({Type::bf16, Type::bf16, Type::bf16});
+  p.m = 3, p.n = 53, p.k = 5, p.layout = Layout::nt;
+  with_kernels(p, [&](const Kernel& kernel) {
+    OneCall call(p);
+    call.fill_a(1), call.fill_b(1), call.set_a(1, 0, -4);
+    call.run(kernel, 0x1p-130);
+    const bool flushes = kernel.choice.config["dot"] >= int64_t(DotKind::bf16);
+    EXPECT_EQ(call.at(0, 0), flushes ? 0 : 5 * 0x1p-130);
+    EXPECT_EQ(call.at(2, p.n - 1), flushes ? 0 : 5 * 0x1p-130);
+    EXPECT_EQ(call.at(1, 0), 0); // -4 + 4
+    call.run(kernel, 0x1p-120);
+    EXPECT_EQ(call.at(2, p.n - 1), 5 * 0x1p-120);
+  });
+}
+
+struct NarrowFunction {
+  EpilogueOp op;
+  long double (*exact)(long double);
+};
+constexpr long double kTwiceRoot = 1.595769121605730711759784239738127473L; // 2 sqrt(2 / pi)
+const NarrowFunction kNarrow[] = {
+    {EpilogueOp::gelu, [](long double x) { return x / 2 * std::erfc(-x * std::sqrt(0.5L)); }},
+    {EpilogueOp::gelu_tanh,
+     [](long double x) { return x / (1 + std::exp(-kTwiceRoot * (x + 0.044715L * x * x * x))); }},
+    {EpilogueOp::silu, [](long double x) { return x / (1 + std::exp(-x)); }},
+    {EpilogueOp::sigmoid, [](long double x) { return 1 / (1 + std::exp(-x)); }}};
+
+class NarrowFunctions : public testing::TestWithParam<Type> {};
+
+/// Of all numbers of the type: half a unit in the last place, and an eighth of that more. docs/numerics.md
+/// has the bounds.
+TEST_P(NarrowFunctions, AreAccurateForEveryNumber) {
+  const Type type = GetParam();
+  const bool brain = type == Type::bf16;
+  const long double u = brain ? 0x1p-8L : 0x1p-11L, least = brain ? 0x1p-126L : 0x1p-24L;
+  for (const NarrowFunction& f : kNarrow) {
+    Gemm p = of_types({type, type, type});
+    p.m = 1, p.n = 65536, p.k = 1, p.layout = Layout::nt, p.epilogue = {f.op};
+    with_kernels(
+        p,
+        [&](const Kernel& kernel) {
+          OneCall call(p);
+          call.fill_a(1);
+          for (int64_t n = 0; n < p.n; ++n) call.set_bits_b(n, uint16_t(n));
+          call.run(kernel);
+          const bool flushes = kernel.choice.config["dot"] >= int64_t(DotKind::bf16);
+          for (int64_t n = 0; n < p.n; ++n) {
+            const double x = call.b_at(n), d = call.at(0, n);
+            if (std::isnan(x) || (std::isinf(x) && x < 0 && f.op != EpilogueOp::sigmoid)) {
+              ASSERT_TRUE(std::isnan(d)) << to_string(f.op) << "(" << x << ") = " << d;
+              continue;
+            }
+            if (std::isinf(x)) {
+              ASSERT_EQ(d, x < 0                         ? 0
+                           : f.op == EpilogueOp::sigmoid ? 1
+                                                         : x)
+                  << to_string(f.op) << "(" << x << ")";
+              continue;
+            }
+            const long double exact = f.exact(x), tiny = flushes || !brain ? least : 0x1p-133L;
+            // An exponential below 2^-126 is 0.
+            const long double bound =
+                1.125L * u * std::fabs(exact) + tiny + 0x1p-125L * std::fabs((long double)x);
+            ASSERT_LE(std::fabs(d - exact), bound) << to_string(f.op) << "(" << x << ") = " << d;
+          }
+        },
+        1);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Types, NarrowFunctions, testing::Values(Type::bf16, Type::f16));
+
 /// Whatever the types and the level, some config is legal, and fallbacks serve every x86-64.
 TEST(DotSpace, IsNeverEmptyAndHasFallbacks) {
   Rng rng(19);
@@ -229,7 +324,7 @@ TEST(DotSpace, IsNeverEmptyAndHasFallbacks) {
     if (i % 3 == 1) p.n = pick(rng, {1, 2, 1000, 4097});
     if (i % 5 == 0) p.k = pick(rng, {1, 2, 1000, 9001});
     for (int64_t isa : {int64_t(1), int64_t(3), 3 | isa_avxvnni, int64_t(4),
-                        4 | isa_avx512vnni | isa_avx512bf16, 4 | isa_amx}) {
+                        4 | isa_avx512vnni | isa_avx512bf16, 4 | isa_amx, 4 | isa_amx | isa_avx512bf16}) {
       const Device device = device_of_isa(isa);
       const Space space(p, "cpu", device);
       ASSERT_GT(space.size(), 0u) << p.key() << " at " << isa_text(isa);

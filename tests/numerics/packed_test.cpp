@@ -15,7 +15,7 @@ using namespace numerics;
 std::vector<int64_t> isas_here() {
   std::vector<int64_t> here;
   for (int64_t isa : {int64_t(1), int64_t(3), 3 | isa_avxvnni, int64_t(4), 4 | isa_avx512vnni,
-                      4 | isa_avx512bf16, 4 | isa_amx})
+                      4 | isa_avx512bf16, 4 | isa_amx | isa_avx512bf16})
     if (runs_on(isa, int64_t(cpu::usable_isa()))) here.push_back(isa);
   return here;
 }

@@ -79,6 +79,8 @@ struct OneDnn::Interface {
   DEEPGEN_ONEDNN_FUNCTIONS(DEEPGEN_POINTER)
 #undef DEEPGEN_POINTER
 
+  void (*set_threads)(int) = nullptr; ///< of its OpenMP runtime; null: it has none
+
   /// The first function that the library lacks; empty when it has all.
   std::string load(void* library) {
 #define DEEPGEN_LOAD(name, result, parameters)                                                               \
@@ -86,6 +88,7 @@ struct OneDnn::Interface {
   if (!name) return "dnnl_" #name;
     DEEPGEN_ONEDNN_FUNCTIONS(DEEPGEN_LOAD)
 #undef DEEPGEN_LOAD
+    set_threads = reinterpret_cast<void (*)(int)>(dlsym(library, "omp_set_num_threads"));
     return "";
   }
 };
@@ -282,6 +285,12 @@ bool OneDnn::serves(const Gemm& p) const {
   for (const StepOperand& operand : operands_of(p))
     if (operand.is_matrix()) x.step(operand.op).ld = p.n, x.step(operand.op).stride = p.m * p.n;
   return bool(prepare(p, x, Weights::plain));
+}
+
+bool OneDnn::use_threads(int count) const {
+  if (!interface_->set_threads) return false;
+  interface_->set_threads(count);
+  return true;
 }
 
 std::function<void()> OneDnn::prepare(const Gemm& p, const CallBuffers& x, Weights weights) const {

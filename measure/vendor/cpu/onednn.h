@@ -11,7 +11,7 @@
 namespace deepgen {
 
 /// What a user of oneDNN would run: one matmul primitive with the epilogue as its post-operations, on one
-/// thread. Only the interface of version 2 is known here.
+/// thread unless it is told more. Only the interface of version 2 is known here.
 class OneDnn {
 public:
   /// How the primitive gets B: as a call of ours passes it, or in the layout that oneDNN likes best, copied
@@ -28,6 +28,10 @@ public:
 
   /// Whether it has a primitive for the problem, dense and with plain weights, on this CPU.
   bool serves(const Gemm&) const;
+
+  /// Primitives that this thread prepares and calls from here on take so many threads. False where the
+  /// library has none that can be set: it shares out its work by OpenMP, or not at all.
+  bool use_threads(int) const;
 
   struct Interface;
 

@@ -67,11 +67,16 @@ std::optional<Vendor> Vendor::open(std::string* why) {
       none(std::string(file) + " has no cblas_sgemm or cblas_dgemm");
       continue;
     }
-    if (auto set_threads = symbol<void (*)(int)>(library, "openblas_set_num_threads")) set_threads(1);
+    vendor.set_threads_ = symbol<void (*)(int)>(library, "openblas_set_num_threads");
+    vendor.use_threads(1);
     vendor.name_ = version(library);
     return vendor;
   }
   return std::nullopt;
+}
+
+void Vendor::use_threads(int count) const {
+  if (set_threads_) set_threads_(count);
 }
 
 namespace {

@@ -20,10 +20,13 @@ public:
   const std::string& name() const { return name_; } ///< "openblas 0.3.21"
   /// The call to time. The buffers must outlive it.
   std::function<void()> prepare(const Gemm&, const CallBuffers&) const;
+  /// Its calls in this process take so many threads from here on, which start now.
+  void use_threads(int) const;
 
 private:
   std::string name_;
   void *sgemm_ = nullptr, *dgemm_ = nullptr;
+  void (*set_threads_)(int) = nullptr;
 };
 
 } // namespace deepgen

@@ -188,7 +188,10 @@ typedef struct deepgen_kernel {
    * device runs those of one order alone */
   uint32_t sum_order DEEPGEN_DEFAULT(0);
   uint64_t packed_b DEEPGEN_DEFAULT(0); /* the layout in which it reads B (packed_layout.h); 0: as stored */
+  uint32_t cut DEEPGEN_DEFAULT(0);      /* arch "cpu": how threads share a call, DEEPGEN_CUT_... */
 } deepgen_kernel;
+/* By the runtime's rule, as of batches and where the others make one task; along M; along N; along both. */
+enum { DEEPGEN_CUT_RULE, DEEPGEN_CUT_ROWS, DEEPGEN_CUT_COLUMNS, DEEPGEN_CUT_BOTH };
 typedef enum deepgen_rule {
   DEEPGEN_RULE_TILES_M,
   DEEPGEN_RULE_TILES_N,

@@ -52,7 +52,9 @@ TEST(KernelFiles, RulesAndSizesOfRangesAreKept) {
   k.tile_rules[1] = {2, {0, 48, 0, 0}}, k.workspace_fixed = 256, k.workspace_rule = {64, {8, 0, 0, 1}};
   k.taken = SizeSpan{{1, 7, 7, 1}, {16, 7, 7, 1}};
   k.launches[0].grid_rules[2] = {1, {0, 0, 0, 1}};
+  k.cut = 3;
   const Kernel read = KernelFile::parse(f.serialize(), "x").kernels[0];
+  EXPECT_EQ(read.cut, 3);
   EXPECT_EQ(read.tile_rules, k.tile_rules);
   EXPECT_EQ(read.workspace_rule, k.workspace_rule);
   EXPECT_EQ(read.workspace_fixed, 256);

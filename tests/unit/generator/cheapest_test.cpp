@@ -2,6 +2,7 @@
 #include "templates/core/cheapest.h"
 
 #include "generator/space/space.h"
+#include "templates/cpu/cpu_cut.h"
 #include "templates/cpu/cpu_tile.h"
 
 #include <gtest/gtest.h>
@@ -63,6 +64,53 @@ TEST(Fallbacks, AreLegalWhereTheyRunAndTheEstimatesBest) {
       EXPECT_EQ(config, *cheapest(source, p, device)) << p.key();
     }
   }
+}
+
+Gemm on_threads(const std::string& sizes, int threads) {
+  Gemm p = problem(sizes);
+  p.threads = threads;
+  return p;
+}
+
+/// What takes longest is the largest task, so that one row is cut along N and few columns along M.
+TEST(Cuts, TheEstimateKnowsThem) {
+  const CpuTile source;
+  const Device device = modest_cpu(4);
+  const auto cut = [&](const Gemm& p) { return Cut((*cheapest(source, p, device))["cut"]); };
+  EXPECT_EQ(cut(on_threads("m=1 n=4096 k=512", 8)), Cut::columns);
+  EXPECT_EQ(cut(on_threads("m=4096 n=8 k=512", 8)), Cut::rows);
+  EXPECT_FALSE(has_cut(problem("m=64 n=64 k=64")));
+  Gemm batch = on_threads("m=64 n=64 k=64", 8);
+  batch.batch = 4;
+  EXPECT_FALSE(has_cut(batch));
+}
+
+TEST(Cuts, ThoseOfOneTaskAreIllegal) {
+  const CpuTile source;
+  const Device device = modest_cpu(4);
+  const auto why = [&](const Gemm& p, Cut cut) {
+    Config config = *cheapest(source, p, device);
+    for (auto& [name, value] : config.values)
+      if (name == "cut") value = int64_t(cut);
+    return source.why_illegal(p, device, config);
+  };
+  EXPECT_NE(why(on_threads("m=1 n=4096 k=512", 8), Cut::rows).find("cut=1"), std::string::npos);
+  EXPECT_NE(why(on_threads("m=1 n=4096 k=512", 8), Cut::both).find("cut=3"), std::string::npos);
+  EXPECT_NE(why(on_threads("m=4096 n=1 k=512", 8), Cut::columns).find("cut=2"), std::string::npos);
+  EXPECT_NE(why(on_threads("m=512 n=512 k=512", 2), Cut::both).find("cut=3"), std::string::npos);
+  EXPECT_EQ(why(on_threads("m=512 n=512 k=512", 4), Cut::both), "");
+}
+
+TEST(Cuts, ShareOfAThread) {
+  const Gemm p = on_threads("m=1000 n=256 k=64", 8); // 100 x 8 tiles
+  const auto share = [&](Cut cut) {
+    const Gemm part = share_of(p, cut, 10, 32);
+    return std::pair{part.m, part.n};
+  };
+  EXPECT_EQ(share(Cut::rows), std::pair(int64_t(130), int64_t(256)));
+  EXPECT_EQ(share(Cut::columns), std::pair(int64_t(1000), int64_t(32)));
+  EXPECT_EQ(share(Cut::both), std::pair(int64_t(500), int64_t(64)))
+      << "100 tiles are 2 times 50 and 4 times 25";
 }
 
 TEST(Fallbacks, OfLesserLevelsAlone) {

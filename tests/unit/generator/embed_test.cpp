@@ -37,6 +37,17 @@ TEST_F(EmbedTest, CompilesAsCxx17AndC99) {
   }
 }
 
+TEST_F(EmbedTest, ACutAmongThreadsIsAFieldOfItsKernel) {
+  Library l = library();
+  const std::string before = embed_source(l);
+  l.functions[0].kernels[0].kernels[1].cut = 2;
+  const std::string text = embed_source(l);
+  EXPECT_EQ(text.size(), before.size() + std::string(", nullptr, 0u, 0u, 2u").size());
+  EXPECT_NE(text.find(", nullptr, 0u, 0u, 2u},"), std::string::npos);
+  write(l);
+  EXPECT_EQ(compile("c++ -std=c++17", "my-kernels.cpp"), 0);
+}
+
 /// Links images of recognisable bytes: the bytes at the entry symbol must be those of the
 /// kernel.
 TEST_F(EmbedTest, EntrySymbolsHoldTheKernelsBytes) {

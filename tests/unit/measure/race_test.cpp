@@ -132,6 +132,44 @@ TEST(Race, ShortCallsTakeTurnsInSlices) {
   munmap(turns, sizeof(Turns));
 }
 
+/// Shared with the worker.
+struct Seen {
+  double last_call = 0, shortest = 1e9; ///< of the resting arm; from there to a call of another one
+  int calls = 0, followed = 0;
+};
+
+/// Threads that go on spinning behind a call would take the CPUs of whatever is timed next.
+TEST(Race, OthersWaitBehindAnArmThatRests) {
+  constexpr double kRest = 0.02;
+  auto* seen = static_cast<Seen*>(
+      mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(seen, MAP_FAILED);
+  *seen = {};
+  const auto other = [seen]() -> std::function<void()> {
+    return [seen] {
+      if (seen->last_call == 0) return;
+      seen->shortest = std::min(seen->shortest, wall_seconds() - seen->last_call);
+      seen->last_call = 0, ++seen->followed;
+    };
+  };
+  std::vector<Arm> arms = {{"anchor", other}, {"other", other}};
+  arms.push_back({.name = "resting",
+                  .make = [seen]() -> std::function<void()> {
+                    return [seen] { seen->last_call = wall_seconds(), ++seen->calls; };
+                  },
+                  .rest = kRest});
+  RaceOptions options;
+  options.sample_seconds = 0.0005;
+  options.deadline = wall_seconds() + 10;
+  Progress progress("test");
+  const std::vector<ArmResult> r = full_race(arms, 5, 5, options, progress);
+  for (const ArmResult& arm : r) EXPECT_EQ(arm.rounds.size(), 5u);
+  EXPECT_GT(seen->calls, 5) << "a sample has several calls";
+  EXPECT_GE(seen->followed, 4);
+  EXPECT_GE(seen->shortest, kRest);
+  munmap(seen, sizeof(Seen));
+}
+
 TEST(Slices, TheirLowerQuartileCounts) {
   std::vector<Sample> slices(9);
   for (size_t i = 0; i < 9; ++i) slices[i].seconds = double(i);

@@ -108,12 +108,50 @@ TEST(Threads, AStopwatchMissesThoseThatDoNotRun) {
   EXPECT_THROW(watch.watch_all_threads(1 << 20), HostFault);
 }
 
-TEST(Threads, NoVendorIsTimedBesideThem) {
-  Gemm p = small_problem();
-  p.threads = 2;
-  const Baseline baseline = subject_of(Problem(p))->baseline();
-  EXPECT_EQ(baseline.name, "");
-  EXPECT_NE(baseline.why_not.find("several threads"), std::string::npos);
+Gemm cube_on_two(const std::string& epilogue) {
+  return Gemm::parse("gemm m=256 n=256 k=256 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nt epilogue=" +
+                     epilogue + " threads=2 align=4");
+}
+
+/// On as many threads, and others wait until these sleep. A fused step is for oneDNN.
+TEST(Threads, AVendorIsTimedOnAsMany) {
+  if (cpus::usable() < 2) GTEST_SKIP() << "one CPU";
+  for (const auto& [epilogue, library] : {std::pair{"none", "openblas"}, std::pair{"bias+gelu", "onednn"}}) {
+    const Gemm p = cube_on_two(epilogue);
+    const std::unique_ptr<Subject> subject = subject_of(Problem(p));
+    const Baseline baseline = subject->baseline();
+    if (baseline.name.empty()) {
+      EXPECT_NE(baseline.why_not, "");
+      continue; // not installed
+    }
+    EXPECT_EQ(baseline.name.substr(0, std::strlen(library)), library);
+    const std::unique_ptr<TimingOperands> operands = subject->operands(64, 1);
+    const Kernel kernel = kernel_for(2);
+    const GemmOperands small(small_problem(), workspace_piece(kernel.workspace) * 2, 3);
+    const std::vector<Arm> arms = {kernel_arm("ours", kernel, small), baseline.arm(*operands)};
+    EXPECT_EQ(arms[1].threads, 2);
+    EXPECT_GT(arms[1].rest, 0.03);
+    RaceOptions options;
+    options.sample_seconds = 0.001;
+    options.deadline = wall_seconds() + 20;
+    Progress progress("test");
+    for (const ArmResult& r : full_race(arms, 3, 3, options, progress)) {
+      EXPECT_EQ(r.failure, "") << library << ": " << r.detail;
+      EXPECT_EQ(r.rounds.size(), 3u);
+    }
+  }
+}
+
+TEST(Threads, ACallWithLittleWorkHasTheVendorOfOne) {
+  Gemm p = cube_on_two("none");
+  p.m = 16;
+  const std::unique_ptr<Subject> subject = subject_of(Problem(p));
+  const Baseline baseline = subject->baseline();
+  if (baseline.name.empty()) GTEST_SKIP() << baseline.why_not;
+  const Arm arm = baseline.arm(*subject->operands(64, 1));
+  EXPECT_EQ(arm.threads, 1);
+  EXPECT_FALSE(arm.start);
+  EXPECT_EQ(arm.rest, 0);
 }
 
 } // namespace

@@ -10,8 +10,10 @@
 namespace deepgen {
 namespace {
 
-deepgen_kernel grid(int64_t m, int64_t n, int64_t b, int64_t grain_m, int64_t grain_n) {
+deepgen_kernel grid(int64_t m, int64_t n, int64_t b, int64_t grain_m, int64_t grain_n,
+                    uint32_t cut = DEEPGEN_CUT_RULE) {
   deepgen_kernel k{};
+  k.cut = cut;
   k.tiles_m = m, k.tiles_n = n, k.tiles_b = b, k.grain_m = grain_m, k.grain_n = grain_n;
   return k;
 }
@@ -22,7 +24,7 @@ TEST(Split, CoversTheGridOnceAndUsesThreads) {
       for (int64_t b : {1, 2, 40})
         for (int64_t grain : {1, 4, 100})
           for (int threads : {1, 2, 3, 8, 31, 64}) {
-            const deepgen_kernel k = grid(m, n, b, grain, grain);
+            const deepgen_kernel k = grid(m, n, b, grain, grain, uint32_t(threads + m + n) % 4);
             const Split split = split_tiles(k, threads);
             ASSERT_LE(split.count(), threads);
             std::vector<int> seen(size_t(m * n * b));
@@ -35,7 +37,7 @@ TEST(Split, CoversTheGridOnceAndUsesThreads) {
             }
             for (int count : seen)
               ASSERT_EQ(count, 1) << m << " " << n << " " << b << " " << grain << " " << threads;
-            if (std::max(m, n) >= threads) {
+            if (std::max(m, n) >= threads && k.cut == DEEPGEN_CUT_RULE) {
               ASSERT_GE(2 * split.count(), threads);
             }
           }
@@ -83,6 +85,28 @@ TEST(Split, NoThreadHasMuchMoreThanItsShare) {
           worst = std::max(worst, over);
         }
   RecordProperty("worst", std::to_string(worst));
+}
+
+/// A kernel that was tuned for one way of sharing out has it, and is covered as ever.
+TEST(Split, ACutThatWasTunedIsTaken) {
+  deepgen_kernel k = grid(40, 10, 1, 1, 1);
+  EXPECT_EQ(split_tiles(k, 8).parts_m, 8) << "the rule: along the longer side";
+  k.cut = DEEPGEN_CUT_COLUMNS;
+  EXPECT_EQ(split_tiles(k, 8).parts_n, 8);
+  EXPECT_EQ(split_tiles(k, 8).parts_m, 1);
+  k.cut = DEEPGEN_CUT_BOTH;
+  EXPECT_GT(split_tiles(k, 8).parts_n, 1);
+  EXPECT_GT(split_tiles(k, 8).parts_m, 1);
+  EXPECT_EQ(split_tiles(k, 8).count(), 8);
+  EXPECT_EQ(split_tiles(k, 2).count(), 2) << "two threads are not cut along both sides: the rule";
+  k.cut = DEEPGEN_CUT_ROWS;
+  EXPECT_EQ(split_tiles(k, 8).parts_m, 8);
+  deepgen_kernel row = grid(1, 64, 1, 1, 1);
+  row.cut = DEEPGEN_CUT_ROWS;
+  EXPECT_EQ(split_tiles(row, 8).parts_n, 8) << "one row of tiles: the rule";
+  deepgen_kernel batch = grid(4, 4, 16, 1, 1);
+  batch.cut = DEEPGEN_CUT_COLUMNS;
+  EXPECT_EQ(split_tiles(batch, 8).parts_b, 8) << "a batch has the rule";
 }
 
 /// 30 tiles in units of 14 are 14 and 16, not 14 and 28: near enough to 15 each.
