@@ -141,8 +141,8 @@ AttentionVerifier::~AttentionVerifier() = default;
 /// one call.
 const AttentionVerifier::Calls& AttentionVerifier::calls_of(const Kernel& kernel) {
   const bool awkward = kernel.role == "awkward";
-  const std::string key =
-      kernel.problem.key() + " " + std::to_string(kernel.align_a) + (awkward ? " awkward" : "");
+  const std::string key = kernel.problem.key() + " " + std::to_string(kernel.align_a) + " " +
+                          std::to_string(kernel.align_d) + (awkward ? " awkward" : "");
   std::map<std::string, Calls>& kept = awkward ? awkward_ : calls_;
   if (auto found = kept.find(key); found != kept.end()) return found->second;
   if (kept.size() >= kMostKept) kept.clear();
