@@ -147,8 +147,6 @@ TEST_F(RangedEntryTest, KernelsWithEdgesOfBeforeAreStale) {
                                      "cluster_m=1 cluster_n=1 cluster_k=1 splits=1 stream_k=0 group=1 "
                                      "pdl=0 align_a=16 align_b=16 align_d=16")};
     e.revision = revision, e.sha256 = std::string(64, 'a'), e.device = generic_gpu("sm_90a");
-    const Problem p = Problem::parse(e.problem);
-    if (p.ranged()) e.taken = SizeSpan{{1, p.gemm().n, p.gemm().k, 1}, p.gemm().sizes()};
     return why_stale(e);
   };
   const std::string rest = " n=512 k=512 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none";
