@@ -79,7 +79,8 @@ int64_t usable_cores() {
 
 Device find_cpu() {
   Device d;
-  d.name = field_of("/proc/cpuinfo", "model name");
+  d.name = cpu::ModelName().text; // what the runtime compares with
+  if (d.name.empty()) d.name = field_of("/proc/cpuinfo", "model name");
   if (d.name.empty()) d.name = "unknown CPU";
   d.isa = deepgen_cpu_level();
   const char* names[cpu::max_features];

@@ -120,27 +120,22 @@ uint32_t probe_extensions() {
 
 std::atomic<uint32_t> cached_level{~0u}, cached_extensions{~0u};
 
-/// The brand string of CPUID, without the spaces around it.
-struct ModelName {
-  char text[49] = {};
-
-  ModelName() {
-#if defined(__x86_64__)
-    constexpr uint32_t first = 0x80000002u, leaves = 3;
-    uint32_t words[4 * leaves] = {};
-    for (uint32_t i = 0; i < leaves; ++i)
-      if (!__get_cpuid(first + i, words + 4 * i, words + 4 * i + 1, words + 4 * i + 2, words + 4 * i + 3))
-        return;
-    const char* begin = reinterpret_cast<const char*>(words);
-    size_t length = strnlen(begin, sizeof words);
-    for (; length && *begin == ' '; ++begin) --length;
-    for (; length && begin[length - 1] == ' ';) --length;
-    std::memcpy(text, begin, length);
-#endif
-  }
-};
-
 } // namespace
+
+ModelName::ModelName() {
+#if defined(__x86_64__)
+  constexpr uint32_t first = 0x80000002u, leaves = 3;
+  uint32_t words[4 * leaves] = {};
+  for (uint32_t i = 0; i < leaves; ++i)
+    if (!__get_cpuid(first + i, words + 4 * i, words + 4 * i + 1, words + 4 * i + 2, words + 4 * i + 3))
+      return;
+  const char* begin = reinterpret_cast<const char*>(words);
+  size_t length = strnlen(begin, sizeof words);
+  for (; length && *begin == ' '; ++begin) --length;
+  for (; length && begin[length - 1] == ' ';) --length;
+  std::memcpy(text, begin, length);
+#endif
+}
 
 bool is_model(const char* name) { return std::strcmp(name, ModelName().text) == 0; }
 

@@ -16,7 +16,12 @@ uint32_t hardware_level();
 /// DEEPGEN_CPU_LEVEL lowers it: "3" is that level alone, "3+" has the extensions, too, that go with it.
 uint32_t usable_isa();
 
-/// Whether this CPU is called so: "AMD EPYC 9654", as /proc/cpuinfo has it.
+/// "AMD EPYC 9654": the brand string of CPUID without the spaces around it; empty where there is none.
+/// /proc/cpuinfo may have another one: a kernel that boots under a hypervisor notes what it was told then.
+struct ModelName {
+  char text[49] = {};
+  ModelName();
+};
 bool is_model(const char* name);
 
 /// Writes the names of the features that are present and usable, sorted, and returns how many there are.

@@ -5,8 +5,8 @@
 #include "deepgen/kernel_abi.h"
 #include "deepgen/runtime.h"
 #include "gemm_operands.h"
+#include "runtime/cpu/cpu.h"
 
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -16,13 +16,6 @@ using deepgen::EpilogueOp;
 
 inline int kernel_calls = 0;
 inline void count_call(const uint64_t*) { ++kernel_calls; }
-
-inline std::string this_cpu() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(": ") + 2);
-  return "unknown CPU";
-}
 
 /// A function with the call beside its kernel.
 class Function {
@@ -58,7 +51,7 @@ public:
   deepgen_gemm_args args;
 
 private:
-  std::string version_, device_ = this_cpu(), key_;
+  std::string version_, device_ = deepgen::cpu::ModelName().text, key_;
   std::vector<uint8_t> steps_;
   uint32_t volatile state_ = 0;
   static constexpr uint8_t slots_[] = {DEEPGEN_ARG_A};

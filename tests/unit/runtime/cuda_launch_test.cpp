@@ -230,7 +230,7 @@ TEST_F(CudaLaunch, TensorMapsOfOneOperandAreAnArray) {
   EXPECT_EQ((std::array{a[0][0], a[1][0], a[2][0]}), (std::array<uint64_t, 3>{0, 1, 2}));
   EXPECT_EQ((std::array{b[0][0], b[1][0]}), (std::array<uint64_t, 2>{3, 4}));
   EXPECT_EQ(as<uint64_t>(parameters[2]), 0x30000u);
-  k.maps.resize(13, k.maps.front());
+  k.maps.resize(19, k.maps.front());
   EXPECT_EQ(CudaFunction({k}).launch(), DEEPGEN_ERROR_ARGUMENT) << "more than a call has room for";
 }
 
