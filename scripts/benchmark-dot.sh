@@ -12,6 +12,10 @@
 #   CPU=1            run on this CPU alone (taskset)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+if [ -n "${LOCK:-}" ] && [ -n "${TUNED:-}" ]; then
+  echo "LOCK takes kernels of a lock, TUNED searches: name one" >&2
+  exit 2
+fi
 name=${NAME:-this} out=$PWD/build/benchmark/dot prefix=${PREFIX:-$PWD/build/benchmark/deepgen}
 mkdir -p "$out"
 if [ -z "${PREFIX:-}" ]; then

@@ -265,7 +265,7 @@ void draw_shape(Attention& problem, const SampleSpec& spec, Engine& random) {
   problem.at_batch = between(random, 1, 3);
   for (bool* option : {&problem.varlen, &problem.lse, &problem.softcap, &problem.sink})
     *option = random() % 3 == 0;
-  problem.page_size = 0; // of what is drawn, so that the other problems of a seed stay what they were
+  problem.page_size = 0; // of what is drawn, so that a template which serves both sees what it saw before
   if ((problem.queries + problem.keys) % 4 == 0) problem.page_size = int64_t(1) << problem.keys % 8;
   // Of few queries: the workspace is as large as four times those of the tuned call.
   const bool split = problem.queries <= 64 && (7 * problem.queries + problem.keys) % 5 < 2;

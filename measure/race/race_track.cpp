@@ -42,9 +42,11 @@ Track::Track(const std::vector<Arm>& arms, const std::vector<size_t>& entered, c
 /// While files can still be opened, from which the stopwatch reads of each thread.
 void Track::start_threads(const std::vector<Arm>& arms) {
   int threads = 0;
+  double rest = 0; // or the first arm is calibrated beside threads that still spin
   for (const Arm& arm : arms)
-    if (arm.start) arm.start(), threads = std::max(threads, arm.threads);
+    if (arm.start) arm.start(), threads = std::max(threads, arm.threads), rest = std::max(rest, arm.rest);
   if (threads) watch_.watch_all_threads(threads);
+  if (rest > 0) std::this_thread::sleep_for(std::chrono::duration<double>(rest));
 }
 
 /// Samplers are of GPUs, whose drivers cannot live in a sandbox.
@@ -231,7 +233,7 @@ Sample Track::sample(size_t arm) {
   }
   // A call that takes long enough warms its own caches.
   const bool warm = r.seconds < options_.sample_seconds;
-  const int retries = r.sample_seconds() < kShort ? kRetries : 1;
+  const int retries = r.sample_seconds() - r.rest < kShort ? kRetries : 1;
   Sample best;
   for (int attempt = 0; attempt <= retries; ++attempt) {
     if (warm) r.call();

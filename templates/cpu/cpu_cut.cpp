@@ -15,6 +15,12 @@ Parameter cut_parameter(const Gemm& p) {
           {0, int64_t(Cut::both)}};
 }
 
+Cut cut_of(const Config& config) {
+  for (const auto& [name, value] : config.values)
+    if (name == "cut") return Cut(value);
+  return Cut::rule;
+}
+
 std::string why_no_cut(const Gemm& p, Cut cut, int64_t m_tiles, int64_t n_tiles) {
   if (cut == Cut::rows && m_tiles == 1 && n_tiles > 1) return "cut=1 has one task: a tile covers M";
   if (cut == Cut::columns && n_tiles == 1) return "cut=2 has one task: a tile covers N";
@@ -33,8 +39,8 @@ Gemm share_of(const Gemm& p, Cut cut, int64_t mr, int64_t dr) {
     if (part.m * part.n < best.m * best.n) best = part;
   };
   for (int64_t first = 1; first <= threads; ++first) {
-    const bool rows = first == threads, columns = first == 1;
-    if (cut == Cut::rows ? rows : cut == Cut::columns ? columns : cut == Cut::both ? !rows && !columns : true)
+    const bool rows = first == threads, columns = first == 1, both = first >= 2 && threads / first >= 2;
+    if (cut == Cut::rows ? rows : cut == Cut::columns ? columns : cut == Cut::both ? both : true)
       consider(first, threads / first);
   }
   Gemm part = p;

@@ -107,7 +107,7 @@ struct DotPoint {
   int64_t k_blocks() const { return ceil_div(p.k, (*this)[kKc]); }
   bool packed() const { return p.packed_b; }
   std::string why_no_cut() const {
-    return has_cut(p) ? deepgen::why_no_cut(p, Cut((*this)[kCut]), m_tiles(), n_tiles()) : "";
+    return has_cut(p) ? deepgen::why_no_cut(p, cut_of(config), m_tiles(), n_tiles()) : "";
   }
   int64_t panel_columns() const { return packed_layout(p).columns; }
   /// Of a tile of a packed panel: `vectors` are what B has.
@@ -229,8 +229,8 @@ const Rule<Index, DotPoint> kDotRules[] = {
     {kUnroll, [](const DotPoint& x) { return x[kUnroll] > 1 && (x.tiles() || x[kUnroll] > x.words()); },
      [](const DotPoint&) { return std::string("ku exceeds a block's words, or is not 1 with AMX"); }},
     // LLVM loads a second step's operands ahead, and keeps all sums on the stack where these find no
-    // register: 14 x 2 tiles took 2.1 times as long as 13 x 2 (512 x 2048 x 512, bf16, Zen 5). None spills of
-    // 27 sums.
+    // register: 14 x 2 tiles took 2.1 times as long as 9 x 3 (bf_gelu, benchmarks/cpu/results/epyc5-dot*.md).
+    // None spills of 27 sums.
     {kUnroll,
      [](const DotPoint& x) {
        return x[kUnroll] > 1 && !x.tiles() && x.isa().level >= 4 && x.sums() > x.isa().registers() - 5;
@@ -403,7 +403,7 @@ bool CpuDot::dead_end(const Gemm& p, const Device& device, const Config& config,
 double CpuDot::cost(const Gemm& p, const Device& device, const Config& config) const {
   if (!has_cut(p)) return dot_seconds(p, device, DotTiling(p, config));
   const DotTiling whole(p, config);
-  const Gemm share = share_of(p, Cut(at(config, kCut)), whole.mr, whole.dr);
+  const Gemm share = share_of(p, cut_of(config), whole.mr, whole.dr);
   return dot_seconds(share, device, DotTiling(share, config));
 }
 

@@ -247,7 +247,7 @@ Kernel CpuDot::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, co
   kernel.args = gemm_args(p);
   kernel.tiles_m = t.m_tiles, kernel.tiles_n = t.n_tiles, kernel.tiles_b = p.batch;
   kernel.grain_m = t.mc_tiles, kernel.grain_n = t.nc_tiles;
-  if (has_cut(p)) kernel.cut = config["cut"];
+  if (has_cut(p)) kernel.cut = int64_t(cut_of(config));
   kernel.workspace = t.workspace_bytes();
   kernel.packed_b = packed_layout_text(p);
   return kernel;

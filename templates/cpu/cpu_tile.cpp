@@ -75,7 +75,7 @@ struct Point {
   int64_t m_tiles() const { return ceil_div(p.m, (*this)[kMr]); }
   int64_t n_tiles() const { return ceil_div(n(), nr()); }
   std::string why_no_cut() const {
-    return has_cut(p) ? deepgen::why_no_cut(p, Cut((*this)[kCut]), m_tiles(), n_tiles()) : "";
+    return has_cut(p) ? deepgen::why_no_cut(p, cut_of(config), m_tiles(), n_tiles()) : "";
   }
 };
 

@@ -130,7 +130,7 @@ double CpuTile::cost(const Gemm& whole, const Device& device, const Config& conf
   Gemm p = whole;
   if (has_cut(whole)) {
     const CpuTiling tiles(whole, config);
-    p = share_of(whole, Cut(config["cut"]), tiles.mr, tiles.dr);
+    p = share_of(whole, cut_of(config), tiles.mr, tiles.dr);
   }
   const CpuTiling t(p, config);
   constexpr double kHertz = 3e9; // nominal: only the order matters

@@ -349,7 +349,7 @@ Kernel CpuTile::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, c
   if (p.ranged(Size::n)) kernel.tile_rules[1] = {1, {0, t.dr, 0, 0}};
   if (p.ranged(Size::batch)) kernel.tile_rules[2] = {1, {0, 0, 0, 1}};
   kernel.grain_m = t.mc_tiles, kernel.grain_n = t.nc_tiles;
-  if (has_cut(p)) kernel.cut = config["cut"];
+  if (has_cut(p)) kernel.cut = int64_t(cut_of(config));
   kernel.workspace = size_of(p.a) * (LoopNest::padded(t.a_elements) + LoopNest::padded(t.b_elements) +
                                      LoopNest::padded(t.sums_elements));
   return kernel;

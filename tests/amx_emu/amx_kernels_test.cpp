@@ -1,5 +1,6 @@
 // Kernels of cpu_dot for AMX, run by the model of its tiles: on every host with AVX-512, whether it has AMX
-// or not. This process never asks for tiles, so that the CPU refuses them.
+// or not; those of bf16 where it has AVX512-BF16. This process never asks for tiles, so that the CPU refuses
+// them.
 #include "tests/amx_emu/amx_trap.h"
 #include "tests/numerics/dot_pairs.h"
 
@@ -102,7 +103,9 @@ TEST_F(AmxKernels, IssuesNoMoreThanItsTilesNeed) {
       p.m = 80, p.n = 48, p.k = 256, p.layout = layout;
       Rng rng(3);
       const int64_t chunks = p.k / (types.a == Type::i8 ? 64 : 32);
-      for (const Choice& choice : choices_for(p, kIsa, rng, 12)) {
+      const std::vector<Choice> choices = choices_for(p, kIsa, rng, 12);
+      EXPECT_EQ(choices.empty(), types.a == Type::bf16 && !(kIsa & isa_avx512bf16));
+      for (const Choice& choice : choices) {
         SCOPED_TRACE(p.key() + " | " + choice.text());
         const KernelFile file = compile_candidate(p, "cpu", choice, false, false);
         ASSERT_EQ(file.status, "ok") << file.detail;
@@ -153,6 +156,7 @@ const Planted kPlanted[] = {
 };
 
 TEST_F(AmxKernels, PlantedFaultsAreFound) {
+  if (!(kIsa & isa_avx512bf16)) GTEST_SKIP() << "no AVX512-BF16, which kernels of bf16 round by";
   Gemm p = of_types({Type::bf16, Type::bf16, Type::bf16});
   p.m = 64, p.n = 64, p.k = 128, p.layout = Layout::nt;
   Rng rng(1);

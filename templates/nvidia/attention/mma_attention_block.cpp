@@ -175,6 +175,8 @@ AttentionBlock::Pages AttentionBlock::pages(const std::string& name) const {
 }
 
 Value AttentionBlock::in_page(const Pages& pages, Value token) const {
+  // A block of keys may begin before the window, whose pages there may be gone.
+  if (p.mask == AttentionMask::window) token = ir.max(token, first_.from);
   Value known = ir.min(token, ir.sub(last_.to, ir.c(1)));
   Value id = entry_of(pages.table, ir.divide(known, p.page_size));
   Value within = ir.bit_and(known, p.page_size - 1);

@@ -67,7 +67,7 @@ public:
     Value table;       ///< of the entry
   };
   Pages pages(const std::string& name) const;
-  /// Where a token of the entry is; of those behind the last that the block's rows see, where that one is.
+  /// Where a token of the entry is; of those beside what the block's rows see, where the nearest of these is.
   Value in_page(const Pages&, Value token) const;
 
   NvIr& ir;

@@ -102,7 +102,9 @@ Launch combine_parts(NvIr& ir, const Attention& p, const MmaAttentionTiling& t,
   Launch launch;
   launch.entry = "deepgen_combine";
   launch.block = {round_up(ceil_div(p.value_dim, kColumns), 32), 1, 1};
-  launch.grid = {p.queries, p.heads, most_attention_batch};
+  // Of a call that is split: others start no more blocks than that, which do nothing.
+  launch.grid = {std::min(p.queries, t.split_tokens), p.heads,
+                 std::min(most_attention_batch, t.split_tokens)};
   launch.grid_rules[0] = {1, {1, 0, 0, 0}};
   launch.grid_rules[2] = {1, {0, 0, 0, 1}};
   launch.dependent = ir.launches_early();

@@ -4,10 +4,6 @@
 #include <vector>
 
 namespace deepgen {
-namespace {
-
-
-} // namespace
 
 AttentionSoftmax::AttentionSoftmax(AttentionBlock& b, Value warp_row) : ir(b.ir), p(b.p), t(b.t), block(b) {
   row_ = ir.add(warp_row, ir.shift_right_bits(ir.lane(), 2));

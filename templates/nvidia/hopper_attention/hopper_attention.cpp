@@ -78,6 +78,8 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
   const bool late = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
   together = late ? std::max<int64_t>(1, kCached / std::max<int64_t>(1, pair)) * p.group() : 1;
   together = std::min(together, std::max<int64_t>(1, p.heads * p.at_batch));
+  together =
+      std::max<int64_t>(1, std::min(together, INT32_MAX / std::max<int64_t>(1, ceil_div(p.queries, rows))));
 }
 
 int64_t HopperAttentionTiling::row_blocks(const Attention& p) const { return ceil_div(p.queries, rows); }
@@ -93,7 +95,7 @@ std::string HopperAttention::why_not(const Attention& p, const std::string& arch
   if (p.head_dim > kMostDim || p.value_dim > kMostDim)
     return "HEAD_DIM " + text(p.head_dim) + " " + text(p.value_dim) +
            ": a warpgroup has registers and shared memory for at most " + text(kMostDim);
-  return "";
+  return find_template("mma_attention").why_not(p, arch); // which runs where a call does not lie as TMA wants
 }
 
 std::vector<Parameter> HopperAttention::parameters(const Attention&, const Device&) const {
@@ -129,6 +131,9 @@ std::vector<Choice> HopperAttention::fallbacks(const Attention& p, const std::st
   if (!best) return {};
   std::vector<Choice> all = other.fallbacks(p, arch, *best);
   if (all.empty()) all.push_back({other.name(), *best});
+  for (Choice& choice : all) // no call needs a workspace that the main kernel does not
+    for (auto& [name, value] : choice.config.values)
+      if (name == "splits") value = 1;
   return all;
 }
 
