@@ -46,7 +46,7 @@ struct PackedOperand {
 /// columns and rows as stored. Several of one operand stand next to each other and are an array in that
 /// argument. Of attention rank 4: elements of a row, tokens, heads, entries.
 struct TensorMap {
-  std::string operand;                      ///< "a", "b", "c", "d", "residual" or "multiplier"; "q", "key" or "value"
+  std::string operand; ///< "a", "b", "c", "d", "residual" or "multiplier"; "q", "key" or "value"
   int64_t box_columns = 64, box_rows = 128; ///< elements of one copy
   int64_t swizzle = 128;                    ///< bytes: 0 (none), 32, 64, 128
   int64_t promotion = 256;                  ///< L2 promotion, bytes: 0, 64, 128, 256

@@ -4,7 +4,7 @@
 #include "base/kernel/kernel_call.h"
 #include "base/problem/signature.h"
 #include "base/text/error.h"
-#include "measure/values/attention/attention_map.h"
+#include "measure/gpu/attention_map.h"
 #include "runtime/amd/hip_load.h"
 #include "runtime/include/deepgen/kernel_abi.h"
 

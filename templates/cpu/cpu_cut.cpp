@@ -7,29 +7,29 @@
 namespace deepgen {
 
 Parameter cut_parameter(const Gemm& p) {
-  std::vector<int64_t> values = {int64_t(Cut::rows), int64_t(Cut::columns)};
-  if (p.threads >= 4) values.push_back(int64_t(Cut::both));
+  std::vector<int64_t> values = {int64_t(TaskCut::rows), int64_t(TaskCut::columns)};
+  if (p.threads >= 4) values.push_back(int64_t(TaskCut::both));
   return {"cut",
           values,
           "how threads share a call: 1 rows of D, 2 columns, 3 both; 0: by the runtime's rule",
-          {0, int64_t(Cut::both)}};
+          {0, int64_t(TaskCut::both)}};
 }
 
-Cut cut_of(const Config& config) {
+TaskCut cut_of(const Config& config) {
   for (const auto& [name, value] : config.values)
-    if (name == "cut") return Cut(value);
-  return Cut::rule;
+    if (name == "cut") return TaskCut(value);
+  return TaskCut::rule;
 }
 
-std::string why_no_cut(const Gemm& p, Cut cut, int64_t m_tiles, int64_t n_tiles) {
-  if (cut == Cut::rows && m_tiles == 1 && n_tiles > 1) return "cut=1 has one task: a tile covers M";
-  if (cut == Cut::columns && n_tiles == 1) return "cut=2 has one task: a tile covers N";
-  if (cut == Cut::both && (m_tiles == 1 || n_tiles == 1 || p.threads < 4))
+std::string why_no_cut(const Gemm& p, TaskCut cut, int64_t m_tiles, int64_t n_tiles) {
+  if (cut == TaskCut::rows && m_tiles == 1 && n_tiles > 1) return "cut=1 has one task: a tile covers M";
+  if (cut == TaskCut::columns && n_tiles == 1) return "cut=2 has one task: a tile covers N";
+  if (cut == TaskCut::both && (m_tiles == 1 || n_tiles == 1 || p.threads < 4))
     return "cut=3 needs several rows and columns of tiles, and four threads";
   return "";
 }
 
-Gemm share_of(const Gemm& p, Cut cut, int64_t mr, int64_t dr) {
+Gemm share_of(const Gemm& p, TaskCut cut, int64_t mr, int64_t dr) {
   const int64_t m_tiles = ceil_div(p.m, mr), n_tiles = ceil_div(p.n, dr), threads = p.threads;
   struct Part {
     int64_t m, n; ///< tiles
@@ -40,7 +40,7 @@ Gemm share_of(const Gemm& p, Cut cut, int64_t mr, int64_t dr) {
   };
   for (int64_t first = 1; first <= threads; ++first) {
     const bool rows = first == threads, columns = first == 1, both = first >= 2 && threads / first >= 2;
-    if (cut == Cut::rows ? rows : cut == Cut::columns ? columns : cut == Cut::both ? both : true)
+    if (cut == TaskCut::rows ? rows : cut == TaskCut::columns ? columns : cut == TaskCut::both ? both : true)
       consider(first, threads / first);
   }
   Gemm part = p;

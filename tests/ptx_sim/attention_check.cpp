@@ -1,7 +1,7 @@
 #include "tests/ptx_sim/attention_check.h"
 
+#include "measure/gpu/attention_map.h"
 #include "measure/gpu/cuda_attention_verify.h"
-#include "measure/values/attention/attention_map.h"
 #include "tests/ptx_sim/fault.h"
 #include "tests/ptx_sim/tensor_map.h"
 

@@ -76,9 +76,9 @@ Gemm on_threads(const std::string& sizes, int threads) {
 TEST(Cuts, TheEstimateKnowsThem) {
   const CpuTile source;
   const Device device = modest_cpu(4);
-  const auto cut = [&](const Gemm& p) { return Cut((*cheapest(source, p, device))["cut"]); };
-  EXPECT_EQ(cut(on_threads("m=1 n=4096 k=512", 8)), Cut::columns);
-  EXPECT_EQ(cut(on_threads("m=4096 n=8 k=512", 8)), Cut::rows);
+  const auto cut = [&](const Gemm& p) { return TaskCut((*cheapest(source, p, device))["cut"]); };
+  EXPECT_EQ(cut(on_threads("m=1 n=4096 k=512", 8)), TaskCut::columns);
+  EXPECT_EQ(cut(on_threads("m=4096 n=8 k=512", 8)), TaskCut::rows);
   EXPECT_FALSE(has_cut(problem("m=64 n=64 k=64")));
   Gemm batch = on_threads("m=64 n=64 k=64", 8);
   batch.batch = 4;
@@ -88,28 +88,28 @@ TEST(Cuts, TheEstimateKnowsThem) {
 TEST(Cuts, ThoseOfOneTaskAreIllegal) {
   const CpuTile source;
   const Device device = modest_cpu(4);
-  const auto why = [&](const Gemm& p, Cut cut) {
+  const auto why = [&](const Gemm& p, TaskCut cut) {
     Config config = *cheapest(source, p, device);
     for (auto& [name, value] : config.values)
       if (name == "cut") value = int64_t(cut);
     return source.why_illegal(p, device, config);
   };
-  EXPECT_NE(why(on_threads("m=1 n=4096 k=512", 8), Cut::rows).find("cut=1"), std::string::npos);
-  EXPECT_NE(why(on_threads("m=1 n=4096 k=512", 8), Cut::both).find("cut=3"), std::string::npos);
-  EXPECT_NE(why(on_threads("m=4096 n=1 k=512", 8), Cut::columns).find("cut=2"), std::string::npos);
-  EXPECT_NE(why(on_threads("m=512 n=512 k=512", 2), Cut::both).find("cut=3"), std::string::npos);
-  EXPECT_EQ(why(on_threads("m=512 n=512 k=512", 4), Cut::both), "");
+  EXPECT_NE(why(on_threads("m=1 n=4096 k=512", 8), TaskCut::rows).find("cut=1"), std::string::npos);
+  EXPECT_NE(why(on_threads("m=1 n=4096 k=512", 8), TaskCut::both).find("cut=3"), std::string::npos);
+  EXPECT_NE(why(on_threads("m=4096 n=1 k=512", 8), TaskCut::columns).find("cut=2"), std::string::npos);
+  EXPECT_NE(why(on_threads("m=512 n=512 k=512", 2), TaskCut::both).find("cut=3"), std::string::npos);
+  EXPECT_EQ(why(on_threads("m=512 n=512 k=512", 4), TaskCut::both), "");
 }
 
 TEST(Cuts, ShareOfAThread) {
   const Gemm p = on_threads("m=1000 n=256 k=64", 8); // 100 x 8 tiles
-  const auto share = [&](Cut cut) {
+  const auto share = [&](TaskCut cut) {
     const Gemm part = share_of(p, cut, 10, 32);
     return std::pair{part.m, part.n};
   };
-  EXPECT_EQ(share(Cut::rows), std::pair(int64_t(130), int64_t(256)));
-  EXPECT_EQ(share(Cut::columns), std::pair(int64_t(1000), int64_t(32)));
-  EXPECT_EQ(share(Cut::both), std::pair(int64_t(500), int64_t(64)))
+  EXPECT_EQ(share(TaskCut::rows), std::pair(int64_t(130), int64_t(256)));
+  EXPECT_EQ(share(TaskCut::columns), std::pair(int64_t(1000), int64_t(32)));
+  EXPECT_EQ(share(TaskCut::both), std::pair(int64_t(500), int64_t(64)))
       << "100 tiles are 2 times 50 and 4 times 25";
 }
 

@@ -1,4 +1,4 @@
-#include "measure/values/attention/attention_map.h"
+#include "measure/gpu/attention_map.h"
 
 #include "runtime/include/deepgen/kernel_abi.h"
 
