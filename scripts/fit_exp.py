@@ -2,28 +2,12 @@
 """Coefficients of exp(r) on |r| <= ln(2)/2 as 1 + c1 r + c2 r^2 + ..., for templates/cpu/rows/cpu_rows_math.cpp: the least largest
 relative error, by Remez' exchange. Prints them, and the largest error of the polynomial when each step is rounded to f32."""
 import math
-import struct
 import sys
+
+from fitting import f32, solve
 
 DEGREE = int(sys.argv[1]) if len(sys.argv) > 1 else 5
 EDGE = math.log(2) / 2
-
-
-def f32(x):
-    return struct.unpack("f", struct.pack("f", x))[0]
-
-
-def solve(rows):
-    """Gauss' elimination; each row ends with its right-hand side."""
-    size = len(rows)
-    for i in range(size):
-        pivot = max(range(i, size), key=lambda r: abs(rows[r][i]))
-        rows[i], rows[pivot] = rows[pivot], rows[i]
-        for r in range(size):
-            if r != i:
-                factor = rows[r][i] / rows[i][i]
-                rows[r] = [x - factor * y for x, y in zip(rows[r], rows[i])]
-    return [rows[i][size] / rows[i][i] for i in range(size)]
 
 
 def error(c, r):

@@ -7,28 +7,12 @@ relative one, in units of RELATIVE. The largest of them is made small by weights
 algorithm), for each q of a list. Errors are then those of a polynomial that is evaluated in f32. Usage: fit_narrow.py
 """
 import math
-import struct
+
+from fitting import f32, solve
 
 ABSOLUTE, RELATIVE = 1.5e-7, 2.0 ** -14
 POWERS, TAIL = 5, 6 # degrees; the tail has no constant
 MOST = 13.27
-
-
-def f32(x):
-    return struct.unpack("f", struct.pack("f", x))[0]
-
-
-def solve(rows):
-    size = len(rows)
-    for i in range(size):
-        pivot = max(range(i, size), key=lambda r: abs(rows[r][i]))
-        rows[i], rows[pivot] = rows[pivot], rows[i]
-        for r in range(size):
-            if r != i:
-                factor = rows[r][i] / rows[i][i]
-                if factor:
-                    rows[r] = [x - factor * y for x, y in zip(rows[r], rows[i])]
-    return [rows[i][size] / rows[i][i] for i in range(size)]
 
 
 def minimax(basis, values, units, rounds=60):
