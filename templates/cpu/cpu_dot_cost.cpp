@@ -29,11 +29,11 @@ constexpr double kTileTurn = 80;
 constexpr double kTileCopy = 6,
                  kTileCopyFar = 28; ///< a row of 64 bytes into a panel, from L1 and from beyond
 /// Of one row of bytes, beside vpdpbusd, where memory decides (1 x 4096 x 4096, i8, packed ahead: 5 %
-/// slower).
+/// slower; the samples were not kept).
 constexpr double kTilesOneRow = 1.06;
 constexpr double kSumLanes = 7;
 /// For a word of A in place whose rows lie a multiple of a page apart, of more rows than a set of L1 has ways
-/// (128 x 1024 x 4096, bf16, 13 x 2 tiles on a Zen 5: 4.20 ms, and 3.52 with A packed).
+/// (128 x 1024 x 4096, bf16, 13 x 2 tiles on a Zen 5: 4.20 ms, and 3.52 with A packed; not kept).
 constexpr double kSetConflict = 0.3;
 constexpr int64_t kNearRows = 8, kPage = 4096;
 /// Of several rows that share a B in place from L3, beside one row (8 x 4096 x 4096 and 1 x 4096 x 4096,

@@ -78,8 +78,7 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
   const bool late = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
   together = late ? std::max<int64_t>(1, kCached / std::max<int64_t>(1, pair)) * p.group() : 1;
   together = std::min(together, std::max<int64_t>(1, p.heads * p.at_batch));
-  together =
-      std::max<int64_t>(1, std::min(together, INT32_MAX / std::max<int64_t>(1, ceil_div(p.queries, rows))));
+  together = std::max<int64_t>(1, std::min(together, INT32_MAX / std::max<int64_t>(1, row_blocks(p))));
 }
 
 int64_t HopperAttentionTiling::row_blocks(const Attention& p) const { return ceil_div(p.queries, rows); }
