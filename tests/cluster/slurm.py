@@ -3,7 +3,8 @@
   slurm.py --prefix PREFIX --work FOLDER --hip libfake_hip.so --hook libamd_sim_hook.so [--cxx c++]
 
 Skipped (77) with the reason where slurm-wlm is not installed, or cannot start. The nodes n1 and n2 have two CPUs and one GPU each
-for Slurm; what kernels are measured on is the simulated one of tests/amd_sim.
+for Slurm; what kernels are measured on is the simulated one of tests/amd_sim. InactiveLimit ends allocations whose srun was
+killed before it started its step: without it they hold their node for ever.
 """
 import argparse
 import json
@@ -15,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 from cluster import Cluster, equal_kernels, fail, processes
@@ -45,6 +47,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1
 GresTypes=gpu
 ReturnToService=2
 KillWait=2
+InactiveLimit=10
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={port1} CPUs=2 Gres=gpu:mi300x:1
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={port2} CPUs=2 Gres=gpu:mi300x:1
 PartitionName=all Nodes=n1,n2 Default=YES State=UP OverSubscribe=NO
@@ -130,6 +133,11 @@ class Slurm:
                 daemon.wait(10)
             except subprocess.TimeoutExpired:
                 daemon.kill()
+
+    def tell(self):
+        """For a test that does not go on."""
+        commands = (["squeue"], ["sinfo", "-N", "-l"], ["tail", "-n", "30", self.work / "slurmctld.log"])
+        print("\n".join(subprocess.run(words, text=True, capture_output=True).stdout for words in commands), flush=True)
 
     def idle(self):
         return not subprocess.run(["squeue", "-h"], text=True, capture_output=True).stdout.strip()
@@ -255,6 +263,9 @@ def main():
     cluster = Cluster(options)
     slurm = Slurm(cluster.work / "daemons")
     start = time.monotonic()
+    stalled = threading.Timer(540, slurm.tell)  # ctest ends the test a minute later
+    stalled.daemon = True
+    stalled.start()
     try:
         slurm.start()
         print(f"cluster: Slurm runs after {time.monotonic() - start:.1f} s")

@@ -231,12 +231,15 @@ TEST(DotSpecial, Bf16ResultsAreRoundedToNearestEven) {
   with_kernels(p, [&](const Kernel& kernel) {
     OneCall call(p);
     call.fill_a(-1), call.set_a(0, 0, 256), call.set_a(0, 1, 1);
-    for (int64_t n = 0; n < p.n; ++n)
-      call.set_b(0, n, double(n / 128)), call.set_b(1, n, double(2 * (n % 128)));
+    for (int64_t n = 0; n < p.n; ++n) {
+      const int64_t high = n / 128, low = n % 128;
+      call.set_b(0, n, double(high)), call.set_b(1, n, double(2 * low));
+    }
     call.run(kernel);
     char expected[2];
     for (int64_t n = 0; n < p.n; ++n) {
-      encode(Type::bf16, double(256 * (n / 128) + 2 * (n % 128)), expected, 0);
+      const int64_t high = n / 128, low = n % 128;
+      encode(Type::bf16, double(256 * high + 2 * low), expected, 0);
       ASSERT_EQ(call.at(0, n), decoded(Type::bf16, expected, 0)) << n;
     }
   });

@@ -3,6 +3,7 @@
 #include "base/text/text.h"
 #include "workload/log/call.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -87,6 +88,8 @@ std::optional<double> number(std::string_view text) {
     return {};
   return value;
 }
+
+double time_of_text(std::string_view text) { return std::max(0.0, number(trimmed(text)).value_or(0)); }
 
 int64_t size_of_text(std::string_view name, std::string_view text) {
   const std::optional<int64_t> value = whole(text);

@@ -20,6 +20,8 @@ std::string shown(std::string_view);
 /// The whole text as a number; nothing when it is none, or not finite.
 std::optional<int64_t> whole(std::string_view);
 std::optional<double> number(std::string_view);
+/// A time in the log's unit, blanks around it; 0, not known, when it is no number or below 0.
+double time_of_text(std::string_view);
 /// A size of 0 to 2^50, or Untranslatable that names it.
 int64_t size_of_text(std::string_view name, std::string_view text);
 

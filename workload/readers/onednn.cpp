@@ -127,7 +127,7 @@ bool read_call(const std::vector<std::string_view>& words, Call& call) {
   const bool inner = words[primitive] == "inner_product";
   if (!inner && words[primitive] != "matmul") return false;
   if (words.size() < count) throw Untranslatable{"the line is cut off"};
-  call.seconds = number(trimmed(words[time])).value_or(0) * 1e-3;
+  call.seconds = time_of_text(words[time]) * 1e-3;
   OnednnCall one;
   inner ? read_inner_sizes(words[sizes], one, call) : read_matmul_sizes(words[sizes], one, call);
   if (inner && !words[propagation].starts_with("forward"))

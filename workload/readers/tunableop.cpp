@@ -57,7 +57,7 @@ void read_sizes(std::string_view text, BlasCall& blas, std::string_view& bias, b
 bool read_tunable(std::string_view line, Call& call) {
   const std::vector<std::string_view> cells = split(line, ',');
   if (cells.size() < 2) throw Untranslatable{"the line is cut off"};
-  if (cells.size() >= 4) call.seconds = number(trimmed(cells[3])).value_or(0) * 1e-3;
+  if (cells.size() >= 4) call.seconds = time_of_text(cells[3]) * 1e-3;
   const std::string_view name = cells[0], op = name.substr(0, name.find(kOp));
   if (op == name) throw Untranslatable{"its name is not understood"};
   BlasCall blas;

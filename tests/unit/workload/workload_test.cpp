@@ -116,6 +116,18 @@ TEST(WorkloadImport, ALastLineWithoutABreakAndLinesOfWindows) {
   EXPECT_EQ(imported({text + std::string(kLine).substr(0, 80)}).problems[0].calls, 2);
 }
 
+TEST(WorkloadImport, ATimeBelowZeroIsNoTime) {
+  const std::string call = "GemmTunableOp_float_TN,tn_128_128_64_ld_64_64_128,Default";
+  const auto seconds = [&](const std::string& cell) {
+    const Workload w = imported({call + cell + "\n"});
+    return w.problems.size() == 1 ? w.problems[0].seconds : -1;
+  };
+  const double estimated = seconds("");
+  for (const char* cell : {",-5", ", -1e300", ",-inf", ",nan", ",1e999", ",x"})
+    EXPECT_EQ(seconds(cell), estimated) << cell;
+  EXPECT_EQ(seconds(", 0.5 "), 5e-4);
+}
+
 TEST(WorkloadImport, LinesThatBeginLikeCallsAreCountedWithAReason) {
   for (const char* line :
        {"rocblas-bench -f -m 4 -n 4 -k 4", "Gemm,aTunableOp_float_TN", "GemmTunableOp_,tn_1_2_3",
