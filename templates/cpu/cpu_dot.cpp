@@ -164,8 +164,10 @@ const Rule<Index, DotPoint> kDotRules[] = {
      [](const DotPoint&) { return std::string("form=1 needs K of at least one vector"); }},
     {kForm, [](const DotPoint& x) { return x.form() == DotForm::in_place && x.p.b_transposed(); },
      [](const DotPoint&) { return std::string("form=2 needs B with rows along N"); }},
-    {kForm, [](const DotPoint& x) { return x.form() != DotForm::panel && !x.tiles() && x.p.m > kFewRows; },
-     [](const DotPoint&) { return "B in place is for M of at most " + text(kFewRows); }},
+    {kForm, [](const DotPoint& x) { return x.form() == DotForm::in_place && x.p.m > kFewRows; },
+     [](const DotPoint&) { return "form=2 is for M of at most " + text(kFewRows); }},
+    {kForm, [](const DotPoint& x) { return x.along() && x.p.m > kFewRows && x.dot().mixed(); },
+     [](const DotPoint&) { return "form=1 under f32 is for M of at most " + text(kFewRows); }},
     {kMr, [](const DotPoint& x) { return x.tiles() && x[kMr] != kTileRows && x[kMr] != 2 * kTileRows; },
      [](const DotPoint&) { return std::string("AMX has tiles of 16 rows: mr is 16 or 32"); }},
     {kMr, [](const DotPoint& x) { return x.tiles() && x[kMr] > kTileRows && x.p.m <= kTileRows; },
@@ -240,8 +242,14 @@ const Rule<Index, DotPoint> kDotRules[] = {
      }},
     {kUnroll, [](const DotPoint& x) { return x.along() && x[kUnroll] > 2; },
      [](const DotPoint&) { return std::string("ku is 1 or 2 with form=1"); }},
-    {kPack, [](const DotPoint& x) { return x[kPack] && (x.along() || x.quads()); },
-     [](const DotPoint&) { return std::string("form=1 and form=3 read A in place"); }},
+    {kPack, [](const DotPoint& x) { return x[kPack] && x.quads(); },
+     [](const DotPoint&) { return std::string("form=3 reads A in place"); }},
+    {kPack, [](const DotPoint& x) { return x[kPack] && x.along() && (x[kMr] == 1 || x.dot().mixed()); },
+     [](const DotPoint&) {
+       return std::string("with form=1 one row of A, or one of f32, is read in place");
+     }},
+    {kPack, [](const DotPoint& x) { return !x[kPack] && x.along() && x.p.m > kFewRows; },
+     [](const DotPoint&) { return "form=1 packs A of more than " + text(kFewRows) + " rows"; }},
     {kPack,
      [](const DotPoint& x) {
        return !x[kPack] && !x.along() && (x.turned() || x.p.a_transposed() || !x.dot().raw());
@@ -331,6 +339,7 @@ DotTiling::DotTiling(const Gemm& p, const Config& c)
                 ? ceil_div((dot.tiles() ? kTileRows : unroll) * packed_layout(p).row_bytes(), kLine * shares)
                 : 0) {
   if (dot.tiles()) block_words = round_up(block_words, kTileRows);
+  if (along()) block_words = round_up(block_words, isa.lanes());
   if (a_in_place()) a_panels = m_rest < mr ? 1 : 0;
   if (b_in_place()) b_panels = n_rest < dr ? 1 : 0;
   if (pack_a || (a_in_place() && a_panels)) a_panel = mr * (dot.mixed() ? kc : block_words);
@@ -366,9 +375,9 @@ std::vector<Parameter> CpuDot::parameters(const Gemm& p, const Device& device) c
       {"dot", kinds_of(p.a), "0: f32, multiply-adds; 1: pairs, pmaddwd; 2: vdpbf16ps; 3: vpdpbusd; 4: AMX"},
       {"form",
        p.a == Type::f32 && p.b == Type::i8 ? std::vector<int64_t>{0, kQuads} : std::vector<int64_t>{0, 1, 2},
-       "B: 0 packed; 1 in place along K, and A as well (AMX: A packed); 2 in place along N; 3 packed, "
-       "vectors "
-       "of four columns by four of K"},
+       "B: 0 packed; 1 in place along K (AMX: A packed); 2 in place along N; 3 packed, vectors of four "
+       "columns "
+       "by four of K"},
       {"mr", row_counts(p.m), "rows of a register tile", {1, 32}},
       {"nv", {1, 2, 3, 4, 6, 8}, "columns of a register tile, in vectors (form 1: in columns)", {1, 28}},
       {"kc", up_to({256, 512, 1024, 2048, 4096}, p.k), "depth of a block of K", {1, p.k}},

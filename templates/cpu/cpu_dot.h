@@ -11,7 +11,8 @@ namespace deepgen {
 /// Where a micro-kernel finds B.
 enum class DotForm {
   panel,   ///< packed: by the kernel, or ahead of calls
-  along_k, ///< in place, its rows along K; so are A's. Sums of lanes at the end. With AMX: turned
+  along_k, ///< in place, its rows along K; so are A's, or panels of them. Sums of lanes at the end. With
+           ///< AMX: turned
   in_place ///< its rows along N
 };
 constexpr int64_t kQuads = 3; ///< of the parameter: as panel, see DotTiling::quads
@@ -50,6 +51,10 @@ struct DotTiling {
   /// lines of the cache in an iteration. 0: none does.
   int64_t shares, lines;
 
+  /// Vectors run along K, of A as of B.
+  bool along() const { return form == DotForm::along_k && !turned; }
+  /// Panels of A have vectors of each row's words side by side.
+  bool a_by_rows() const { return dot.tiles() ? !turned : along(); }
   /// Whose whole tiles AMX reads where they lie.
   bool a_in_place() const { return dot.tiles() && !pack_a; }
   bool b_in_place() const { return turned; }

@@ -36,6 +36,11 @@ constexpr double kSumLanes = 7;
 /// (128 x 1024 x 4096, bf16, 13 x 2 tiles on a Zen 5: 4.20 ms, and 3.52 with A packed; not kept).
 constexpr double kSetConflict = 0.3;
 constexpr int64_t kNearRows = 8, kPage = 4096;
+/// Lines of one set of L1 that streams may take, and what more of them cost: rows of A and B along K in
+/// place, a multiple of a page apart (8 x 4096 x 4096, bf16 on a Zen 5: 8 x 3 of them 1.9 times the time of 4
+/// x 6; with A packed 1.1 times; i8: 8 x 3 twice the time of A packed; deepgen-measure compare, not kept).
+constexpr int64_t kSetLines = 10;
+constexpr double kSetLinesConflict = 1.9;
 /// Of several rows that share a B in place from L3, beside one row (8 x 4096 x 4096 and 1 x 4096 x 4096,
 /// measured: 1.8 with bytes, 2.4 with bf16).
 constexpr double kSharedStream = 1.6;
@@ -128,13 +133,14 @@ double tiles_cycles(const Gemm& p, const Device& device, const DotTiling& t, con
 
 double vector_cycles(const DotTiling& t, const DotSupply& from, const Device& device, int64_t rows,
                      int64_t columns, double words) {
-  const bool along = t.form == DotForm::along_k;
+  const bool along = t.along();
   const double vectors = double(t.halves * (along ? columns : ceil_div(columns, t.isa.lanes())));
   const double sums = double(rows) * vectors, width = double(t.isa.bytes());
   const double group = double(t.dot.group());
   const double loads = double(rows) * (t.dot.mixed() && !t.quads ? group : 1) +
                        vectors * (t.form == DotForm::in_place || t.quads ? group : 1.0);
-  const double shifts = t.dot.shifts_a() && !t.pack_a ? double(rows) + (along ? vectors : 0.0) : 0.0;
+  const double shifted = t.pack_a ? 0 : double(rows); // what is packed has its 128 already
+  const double shifts = t.dot.shifts_a() ? shifted + (along ? vectors : 0.0) : 0.0;
   const double others = conversions(t) * (vectors + (along ? double(rows) : 0.0)) + shifts;
   const double a_bytes = double(rows) * (along ? width : 4.0);
   const double stream = along && rows > 1 && from.b_rate == kL3Bytes ? kSharedStream : 1;
@@ -169,9 +175,11 @@ std::vector<Extent> extents(int64_t size, int64_t tile) {
 double vector_block_cycles(const Gemm& p, const Device& device, const DotTiling& t, int64_t rows,
                            int64_t columns) {
   const DotSupply from = dot_supply(device, t);
+  const bool conflict =
+      t.along() && !t.pack_a && p.k * size_of(p.a) % kPage == 0 && rows + t.halves * columns > kSetLines;
   double cycles = 0;
   for (auto [k_count, depth] : extents(p.k, t.kc))
-    cycles += double(k_count) *
+    cycles += double(k_count) * (conflict ? kSetLinesConflict : 1) *
               (kCall + vector_cycles(t, from, device, rows, columns, double(ceil_div(depth, t.dot.group()))));
   return cycles;
 }
@@ -201,12 +209,11 @@ double packing_cycles(const Gemm& p, const Device& device, const DotTiling& t) {
   const double words = double(ceil_div(p.k, t.dot.group()));
   double cycles = 0;
   if (t.pack_a) {
-    const bool by_rows = t.dot.tiles() && !t.turned;
     const bool near = double(p.m) * double(p.k * size_of(p.a)) <= double(device.l1d);
     const double copied_row = near ? kTileCopy : kTileCopyFar;
-    const bool turned = by_rows ? p.a_transposed() : !p.a_transposed();
+    const bool turned = t.a_by_rows() ? p.a_transposed() : !p.a_transposed();
     cycles += double(p.m) * words * double(ceil_div(t.n_tiles, t.nc_tiles)) *
-              (by_rows && !turned ? copied_row / 16 : packed_word(t, turned));
+              (t.a_by_rows() && !turned ? copied_row / double(t.isa.lanes()) : packed_word(t, turned));
   }
   if (!t.pack_a && !t.dot.tiles() && rows_conflict(p, t.mr))
     cycles += kStreamConflict * double(p.m) * words * double(t.n_tiles);

@@ -15,7 +15,7 @@ public:
       : ir(builder), words(builder, tiling.dot), p(problem), t(tiling), tile(shape), a(x[1]), lda(x[2]),
         b(x[3]), ldb(x[4]), k(x[5]), first(x[6]), last(x[7]), sums(x[8]), ahead(t.lines ? x[12] : Value()),
         finish(builder, words, problem, x[0], x[11], x[9], x[10], shape.columns), lanes(ir.isa.lanes()),
-        along(t.form == DotForm::along_k), half(along ? tile.columns : ceil_div(tile.columns, lanes)),
+        along(t.along()), half(along ? tile.columns : ceil_div(tile.columns, lanes)),
         vectors(t.halves * half), parts(t.quads ? 4 : 1),
         shifts(t.dot.shifts_a() && t.form != DotForm::panel) {}
 
@@ -141,7 +141,7 @@ private:
       for (int64_t u = 0; u < unroll; ++u) step(next, u, along ? t.chunk : t.dot.group());
       Value b_at = next.pop_back_val(), a_at = next.pop_back_val();
       const int64_t elements = unroll * (along ? t.chunk : t.dot.group());
-      next.push_back(t.pack_a ? ir.at(a_at, (t.dot.mixed() ? elements : unroll) * t.mr)
+      next.push_back(t.pack_a ? ir.at(a_at, (t.dot.mixed() ? elements : unroll * a_vector()) * t.mr)
                               : words.at(p.a, a_at, elements));
       next.push_back(t.form == DotForm::panel      ? panel_word(b_at, unroll * t.pitch)
                      : t.form == DotForm::in_place ? words.at(p.b, b_at, ir.mul(ldb, elements))
@@ -209,6 +209,8 @@ private:
     return out;
   }
 
+  int64_t a_vector() const { return along ? lanes : 1; } ///< words of a row that a step takes of A's panel
+
   Value b_words(Value at, int64_t u, int64_t j, int64_t elements) {
     if (narrow_panel()) return words.across_k(p.b, {panel_word(at, u * t.pitch + column_of(j))}, lanes);
     if (t.form == DotForm::panel) return words.load(ir.at(at, u * t.pitch + column_of(j)));
@@ -226,6 +228,7 @@ private:
   }
 
   Value a_words(Value at, int64_t u, int64_t r, int64_t elements) {
+    if (t.pack_a && along) return words.load(ir.at(at, (u * t.mr + r) * lanes));
     if (t.pack_a) return words.splat(words.load_word(ir.at(at, u * t.mr + r)));
     Value row = words.at(p.a, words.at(p.a, at, ir.mul(lda, r)), u * (along ? t.chunk : t.dot.group()));
     Value x = along                       ? words.along_k(p.a, row, elements)

@@ -171,7 +171,6 @@ private:
   }
 
   void pack_a(Range i, const KBlock& k) {
-    const bool by_rows = t.dot.tiles() && !t.turned;
     packed(i, t.m_tiles, t.a_in_place(), [&](Value tile) {
       by_extent(tile, t.m_tiles, t.mr, t.m_rest, [&](int64_t rows) {
         if (t.a_in_place() && rows == t.mr) return;
@@ -180,7 +179,7 @@ private:
                              rows,
                              t.mr,
                              p.a_transposed(),
-                             by_rows,
+                             t.a_by_rows(),
                              t.dot.shifts_a(),
                              t.k_last % (t.isa.lanes() * t.dot.of_a().group()),
                              0};

@@ -88,6 +88,29 @@ TEST(DotForms, OfFewRowsMatchTheReference) {
   EXPECT_EQ(forms.size(), 3u);
 }
 
+/// Panels of A whose vectors run along K: last rows, ends of K, several blocks of both.
+TEST(DotForms, PanelsOfAAlongKMatchTheReference) {
+  Rng rng(78);
+  int found = 0;
+  for (const Types& types : all_types())
+    for (const auto& [m, k] : {std::pair<int64_t, int64_t>{2, 67}, {7, 131}, {21, 260}, {70, 1100}}) {
+      Gemm p = of_types(types);
+      p.m = m, p.n = between(rng, 1, 30), p.k = k, p.layout = Layout::nt;
+      if (p.d != Type::i32 && m == 21) p.gate = EpilogueOp::silu;
+      for (int64_t isa : isas_here())
+        for (const Choice& choice : choices_for(p, isa, rng, 60)) {
+          const auto parameter = [&](const char* name) { return choice.config[name]; };
+          if (parameter("form") != 1 || !parameter("pack") || isa & isa_amx) continue;
+          SCOPED_TRACE(p.key() + " | " + choice.text());
+          ASSERT_GT(verify_all(compile_candidate(p, "cpu", choice, false, false), choice.text()), 0);
+          if (HasFailure()) return;
+          ++found;
+          break; // one of each
+        }
+    }
+  EXPECT_GT(found, 40);
+}
+
 /// One call on dense operands that are all one value, but for what a test changes.
 class OneCall {
 public:
