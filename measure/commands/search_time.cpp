@@ -2,6 +2,7 @@
 
 #include "base/search/record.h"
 #include "measure/race/finals.h"
+#include "measure/race/slices.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -39,6 +40,12 @@ RoundTimes rounds_of(size_t finalists, const std::vector<double>& calls, const F
   return t;
 }
 
+/// Of a round: all that is timed has as many as the fastest.
+double slices_of(const std::vector<double>& calls) {
+  const double sample = RaceOptions().sample_seconds, fastest = *std::min_element(calls.begin(), calls.end());
+  return std::clamp(sample / std::max(fastest, sample / kMostSlices), 1.0, double(kMostSlices));
+}
+
 /// The fewest rounds of all races, sustained and in bursts.
 double needed_for(size_t finalists, double preparing, const std::vector<double>& calls,
                   const FinalsField& f) {
@@ -51,6 +58,7 @@ double needed_for(size_t finalists, double preparing, const std::vector<double>&
   if (both)
     rounds += kFewestInBursts * (t.bursts + double(t.burst_arms) * f.rest) +
               kFewestOfHoldout * (t.chosen + chosen_rest);
+  if (f.vendor) rounds += (kFewestFinalRounds + kFewestOfHoldout) * slices_of(calls) * f.vendor_rest;
   rounds += double(f.extra + (burst ? 1 : 0)) * kFewestOfHoldout * t.chosen; // of bursts, sustained beside
   return kStart + 2 * preparing + f.starting + (f.vendor ? f.asking : 0) + kTwice * rounds;
 }

@@ -38,11 +38,12 @@ struct Starters {
 };
 /// What finals time beside the finalists, and how.
 struct FinalsField {
-  bool vendor = false;   ///< a vendor's library takes part
-  double asking = 0;     ///< seconds until it has told its algorithms
-  size_t algorithms = 1; ///< of which each is an arm
-  double starting = 0;   ///< seconds ahead of the finals and of the hold-out together: kernels, heat
-  double rest = 0;       ///< seconds ahead of a sample in bursts
+  bool vendor = false;    ///< a vendor's library takes part
+  double asking = 0;      ///< seconds until it has told its algorithms
+  size_t algorithms = 1;  ///< of which each is an arm
+  double starting = 0;    ///< seconds ahead of the finals and of the hold-out together: kernels, heat
+  double rest = 0;        ///< seconds ahead of a sample in bursts
+  double vendor_rest = 0; ///< seconds behind each slice of the vendor's
   TunedFor regime = TunedFor::sustained;
   size_t extra = 0; ///< further regimes of the hold-out, for evidence
 };

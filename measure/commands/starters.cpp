@@ -1,6 +1,8 @@
 #include "measure/commands/starters.h"
 
 #include "base/json/json.h"
+#include "measure/cpu/gemm_subject.h"
+#include "measure/cpu/thread_call.h"
 #include "measure/gpu/cuda_bench.h"
 
 #include <algorithm>
@@ -44,7 +46,10 @@ Starters fit(FinalistSet& selection, double seconds, double preparing, const Fin
   for (const Finalist& f : selection.finalists()) calls.push_back(f.seconds);
   const bool ranged = !calls.empty() && selection.finalists().front().file.problem.ranged();
   if (ranged) return {calls.size(), options.vendor, 0};
-  const Starters s = starters_within(seconds, preparing, calls, field);
+  FinalsField here = field;
+  if (!calls.empty() && shared_by(selection.finalists().front().file.problem) > 1)
+    here.vendor_rest = vendor_rest;
+  const Starters s = starters_within(seconds, preparing, calls, here);
   if (s.finalists) selection.keep_first(s.finalists);
   options.vendor &= s.vendor;
   return s;

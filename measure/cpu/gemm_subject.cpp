@@ -60,9 +60,6 @@ public:
   }
 
 private:
-  /// Threads of OpenBLAS spin for 2^26 ticks of the CPU's counter behind a call, those of OpenMP for some
-  /// milliseconds.
-  static constexpr double kVendorRest = 0.06;
   using Call = std::function<void()>;
   static Arm timed(const std::string& name, int threads, const std::function<Call()>& prepare,
                    const std::function<void(int)>& use_threads) {
@@ -75,7 +72,7 @@ private:
                   use_threads(threads);
                   if (const Call call = prepare()) call(); // those of OpenMP start with the first call
                 },
-            .rest = kVendorRest};
+            .rest = vendor_rest};
   }
 
   /// Types that a BLAS does not multiply.

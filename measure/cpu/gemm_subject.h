@@ -7,6 +7,10 @@
 
 namespace deepgen {
 
+/// Seconds that others wait behind a vendor's call on several threads, at most: those of OpenBLAS spin for
+/// 2^26 ticks of the CPU's counter, those of OpenMP for some milliseconds.
+inline constexpr double vendor_rest = 0.06;
+
 class GemmOperands : public TimingOperands {
 public:
   GemmOperands(const Gemm&, int64_t workspace, uint64_t seed);

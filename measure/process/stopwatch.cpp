@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,14 +51,19 @@ Stopwatch::Stopwatch() : stat_(open("/proc/stat", O_RDONLY | O_CLOEXEC)) {
 
 Stopwatch::~Stopwatch() {
   for (int file : schedstats_) close(file);
+  for (int file : states_)
+    if (file >= 0) close(file);
   if (stat_ >= 0) close(stat_);
 }
 
 void Stopwatch::watch_all_threads(int threads) {
   for (int file : schedstats_) close(file);
-  schedstats_.clear();
+  for (int file : states_)
+    if (file >= 0) close(file);
+  schedstats_.clear(), states_.clear();
   int found = 0;
   bool all_have_one = true;
+  states_known_ = true;
   std::error_code error;
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", error)) {
     const int file = open((thread.path() / "schedstat").c_str(), O_RDONLY | O_CLOEXEC);
@@ -65,6 +71,10 @@ void Stopwatch::watch_all_threads(int threads) {
       schedstats_.push_back(file);
     else
       all_have_one = false;
+    if (thread.path().filename() != std::to_string(gettid())) {
+      states_.push_back(open((thread.path() / "stat").c_str(), O_RDONLY | O_CLOEXEC));
+      states_known_ &= states_.back() >= 0;
+    }
     ++found;
   }
   if (error || found < threads)
@@ -84,6 +94,15 @@ double Stopwatch::Disturbance::longest_delay_since(const Disturbance& before) co
   for (size_t i = 0; i < run_delays.size(); ++i)
     longest = std::max(longest, run_delays[i] - before.run_delays[i]);
   return longest;
+}
+
+bool Stopwatch::others_run() const {
+  return !states_known_ || std::any_of(states_.begin(), states_.end(), [](int file) {
+    char text[64];
+    const ssize_t size = pread(file, text, sizeof text, 0);
+    const std::string_view found(text, size_t(std::max<ssize_t>(size, 0)));
+    return found.find(") R") != found.npos; // behind the number and the name, which has 15 characters at most
+  });
 }
 
 double Stopwatch::stolen() const { return read_steal_ ? steal_seconds(stat_) : 0; }

@@ -40,6 +40,9 @@ public:
   /// Without `steal`, it is not asked what the hypervisor took, which takes as long as a short call.
   Sample time(const std::function<void()>& call, int64_t calls, bool steal = true) const;
   double stolen() const; ///< seconds so far, of all CPUs
+  /// Whether a thread other than the caller's runs or waits for a CPU, of those that watch_all_threads() has
+  /// seen; true where the kernel does not tell.
+  bool others_run() const;
 
 private:
   struct Disturbance {
@@ -50,8 +53,9 @@ private:
   };
   Disturbance read(bool steal) const;
   std::vector<int> schedstats_; ///< of the threads; empty: the kernel has none
+  std::vector<int> states_;     ///< of the threads but the one that watches
   int stat_ = -1;
-  bool read_steal_ = false, wall_ = false;
+  bool read_steal_ = false, wall_ = false, states_known_ = false;
 };
 
 } // namespace deepgen

@@ -45,7 +45,7 @@ struct Arm {
   /// Of calls that take several threads: starts them, in the worker, before that is confined. All arms of a
   /// race have it, or none; some may start the same threads.
   std::function<void()> start = {};
-  /// Seconds for which all others wait behind its samples: until threads sleep that go on spinning for a
+  /// Seconds, at most, that all others wait behind its slices: until threads sleep that go on spinning for a
   /// while.
   double rest = 0;
 };

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <iterator>
 #include <new>
 #include <thread>
 #include <utility>
@@ -18,8 +17,8 @@ namespace {
 constexpr int kRetries = 3; ///< of a disturbed sample, when it is a short one
 constexpr double kShort = 0.05;
 constexpr double kSlack = 20, kSettleSlack = 10;
-constexpr int kSlices = 16;
 constexpr double kTick = 0.011, kMostStolen = 0.01;
+constexpr double kLook = 0.001; ///< seconds from one look at threads that spin to the next
 
 } // namespace
 
@@ -28,6 +27,7 @@ Track::Track(const std::vector<Arm>& arms, const std::vector<size_t>& entered, c
     : arms_(arms), options_(options), channel_(channel), running_(running), random_(options.seed),
       runners_(arms.size()) {
   Lap lap;
+  any_rests_ = std::any_of(arms.begin(), arms.end(), [](const Arm& arm) { return arm.rest > 0; });
   start_threads(arms);
   confine(arms, entered);
   for (size_t arm : entered) {
@@ -46,7 +46,7 @@ void Track::start_threads(const std::vector<Arm>& arms) {
   for (const Arm& arm : arms)
     if (arm.start) arm.start(), threads = std::max(threads, arm.threads), rest = std::max(rest, arm.rest);
   if (threads) watch_.watch_all_threads(threads);
-  if (rest > 0) std::this_thread::sleep_for(std::chrono::duration<double>(rest));
+  wait_for_sleep(rest);
 }
 
 /// Samplers are of GPUs, whose drivers cannot live in a sandbox.
@@ -101,8 +101,7 @@ void Track::calibrate(size_t arm) {
   // dropped.
   for (r.calls = 1; !(long_enough() && (r.seconds > options_.sample_seconds || long_enough()));) r.calls *= 4;
   r.seconds = std::max(r.seconds, 1e-10);
-  const double slice = options_.sample_seconds / (r.rest > 0 ? 1 : kSlices);
-  r.calls = std::max<int64_t>(1, int64_t(std::ceil(slice / r.seconds)));
+  r.calls = std::max<int64_t>(1, int64_t(std::ceil(options_.sample_seconds / kMostSlices / r.seconds)));
 }
 
 void Track::settle(size_t arm) {
@@ -112,23 +111,38 @@ void Track::settle(size_t arm) {
 }
 
 double Track::round_seconds(const std::vector<size_t>& arms) const {
-  std::vector<size_t> others = arms;
-  double whole = 0, sum = 0;
-  for (size_t arm : take_resting(others)) whole += runners_[arm].sample_seconds();
-  for (size_t arm : others) sum += runners_[arm].sample_seconds();
-  return whole + sum * slices_of(others);
+  double sum = 0;
+  for (size_t arm : arms) sum += slice_seconds(runners_[arm]);
+  return sum * slices_of(arms);
 }
 
-std::vector<size_t> Track::take_resting(std::vector<size_t>& arms) const {
-  const auto rests = [&](size_t arm) { return runners_[arm].rest > 0; };
-  std::vector<size_t> found;
-  std::copy_if(arms.begin(), arms.end(), std::back_inserter(found), rests);
-  std::erase_if(arms, rests);
-  return found;
+/// One call, so that its caches are its own again. Where arms rest, as many as are timed: a core that has
+/// slept is slow at first, and threads of the arm before may spin for a part of a slice.
+int64_t Track::warming(const Runner& r) const {
+  if (r.sampler.take) return 0;
+  return any_rests_ ? r.calls : 1;
 }
 
-void Track::rest_behind(size_t arm) const {
-  if (runners_[arm].rest > 0) std::this_thread::sleep_for(std::chrono::duration<double>(runners_[arm].rest));
+void Track::warm(const Runner& r) const {
+  for (int64_t i = 0; i < warming(r); ++i) r.call();
+}
+
+double Track::slice_seconds(const Runner& r) const {
+  return r.seconds * double(r.calls + warming(r)) + r.sampler.pause + r.rest;
+}
+
+/// Of the threads that spin; `most` seconds where they do not, or where nobody knows.
+double Track::wait_for_sleep(double most) const {
+  if (most <= 0) return 0;
+  const double start = wall_seconds();
+  do std::this_thread::sleep_for(std::chrono::duration<double>(std::min(kLook, most)));
+  while (wall_seconds() - start < most && watch_.others_run());
+  return wall_seconds() - start;
+}
+
+double Track::rest_behind(size_t arm) {
+  if (arms_[arm].rest <= 0) return 0;
+  return runners_[arm].rest = wait_for_sleep(arms_[arm].rest);
 }
 
 void Track::make_late(size_t arm) {
@@ -150,15 +164,10 @@ bool Track::run_round(std::vector<size_t> arms) {
       record(arm, round_, *early);
     else
       open.push_back(arm);
-  // Before or behind the others, by chance.
-  const std::vector<size_t> resting = take_resting(open);
-  const bool first = !resting.empty() && random_() % 2;
-  if (first) sample_all(resting);
   if (slices_of(open) > 1)
     run_slices(open);
   else
     sample_all(open);
-  if (!first) sample_all(resting);
   bool throttled = false;
   for (size_t arm : arms) throttled |= runners_[arm].rounds[round_].throttled;
   if (throttled) drop_round(arms);
@@ -194,28 +203,31 @@ int Track::slices_of(const std::vector<size_t>& arms) const {
   for (size_t arm : arms) {
     const Runner& r = runners_[arm];
     if (r.sampler.take) return 1;
-    most = std::max(most,
-                    int(std::min(double(kSlices), options_.sample_seconds / (r.seconds * double(r.calls)))));
+    most = std::max(
+        most, int(std::min(double(kMostSlices), options_.sample_seconds / (r.seconds * double(r.calls)))));
   }
   return most;
 }
 
-/// One sample of each, in slices that take turns.
+/// One sample of each, in slices that take turns. Arms that rest have no other ones: who is sampled whole is
+/// not compared with a quartile.
 void Track::run_slices(std::vector<size_t> arms) {
   const int count = slices_of(arms);
   announce(arms.front(), std::max(options_.call_seconds, kSlack * round_seconds(arms)));
   std::vector<std::vector<Sample>> slices(runners_.size());
   const double start = wall_seconds(), stolen = watch_.stolen();
+  double rested = 0; // when there is nothing to be stolen
   for (int i = 0; i < count; ++i) {
     shuffle(arms, 0);
     for (size_t arm : arms) {
       const Runner& r = runners_[arm];
       running_.set(arm);
-      r.call(); // its caches are its own again
+      warm(r);
       slices[arm].push_back(watch_.time(r.call, r.calls, false));
+      rested += rest_behind(arm);
     }
   }
-  const bool robbed = watch_.stolen() - stolen > kTick + kMostStolen * (wall_seconds() - start);
+  const bool robbed = watch_.stolen() - stolen > kTick + kMostStolen * (wall_seconds() - start - rested);
   for (size_t arm : arms) {
     Sample s = sample_of(slices[arm]);
     s.clean &= !robbed;
@@ -225,18 +237,18 @@ void Track::run_slices(std::vector<size_t> arms) {
 
 Sample Track::sample(size_t arm) {
   Runner& r = runners_[arm];
-  announce(arm, std::max(options_.call_seconds, kSlack * r.sample_seconds()));
+  announce(arm, std::max(options_.call_seconds, kSlack * slice_seconds(r)));
   if (r.sampler.take) {
     Sample one;
     guarded(arm, [&] { one = r.sampler.take(); });
     return one;
   }
   // A call that takes long enough warms its own caches.
-  const bool warm = r.seconds < options_.sample_seconds;
-  const int retries = r.sample_seconds() - r.rest < kShort ? kRetries : 1;
+  const bool needs_warming = r.seconds < options_.sample_seconds;
+  const int retries = slice_seconds(r) - r.rest < kShort ? kRetries : 1;
   Sample best;
   for (int attempt = 0; attempt <= retries; ++attempt) {
-    if (warm) r.call();
+    if (needs_warming) warm(r);
     const Sample one = watch_.time(r.call, r.calls);
     if (attempt == 0 || one.clean || one.seconds < best.seconds) best = one;
     if (one.clean || left() < 0) break;

@@ -44,13 +44,10 @@ private:
     Sampler sampler;             ///< instead of `call`
     double seconds = 0;          ///< of one call
     int64_t calls = 1;           ///< in a sample, or in a slice of it
-    double rest = 0;             ///< seconds behind a sample; slices of such an arm would be of rests
+    double rest = 0;             ///< seconds behind a slice, as many as the last one took
     Sample first;                ///< of the sampler, when it was made
     std::optional<Sample> early; ///< taken before the first round, which has it then
     std::map<int, Sample> rounds;
-    double sample_seconds() const {
-      return seconds * double(calls + !sampler.take) + sampler.pause + rest;
-    } ///< a call warms up
   };
 
   void start_threads(const std::vector<Arm>& arms);
@@ -61,13 +58,17 @@ private:
   void settle(size_t arm);
 
   void shuffle(std::vector<size_t>& arms, size_t from);
-  /// Those that are sampled whole, as others wait behind them, taken from `arms`.
-  std::vector<size_t> take_resting(std::vector<size_t>& arms) const;
+  /// Calls ahead of each slice or sample, which nobody times.
+  int64_t warming(const Runner&) const;
+  void warm(const Runner&) const;
+  double slice_seconds(const Runner&) const;
   int slices_of(const std::vector<size_t>& arms) const;
   void run_slices(std::vector<size_t> arms);
   Sample sample(size_t arm);
   void sample_all(const std::vector<size_t>& arms);
-  void rest_behind(size_t arm) const;
+  /// Both return how long it took.
+  double wait_for_sleep(double most) const;
+  double rest_behind(size_t arm);
   void drop_round(const std::vector<size_t>& arms);
 
   void guarded(size_t arm, const std::function<void()>& action);
@@ -82,6 +83,7 @@ private:
   Stopwatch watch_;
   std::mt19937_64 random_;
   std::vector<Runner> runners_;
+  bool any_rests_ = false;
   int round_ = 0, dropped_ = 0;
 };
 

@@ -8,6 +8,8 @@
 
 namespace deepgen {
 
+constexpr int kMostSlices = 16; ///< of a sample
+
 /// One sample: a lower quartile, over the undisturbed slices where these are half of them. What shares the
 /// caches or the core comes and goes within milliseconds, and between such moments lies the time of the call
 /// itself.

@@ -61,9 +61,9 @@ std::vector<int64_t> kinds_of(Type a) {
   return all({DotKind::pairs, DotKind::bytes, DotKind::tiles});
 }
 
-/// Of code for a level that multiplies so; 0: there is none. AMX with bf16 rounds results by AVX512-BF16,
-/// which every CPU with AMX has.
-int64_t isa_code(int64_t level, const Dot& dot) {
+/// Of code for a level that multiplies so and writes D of the type; 0: there is none. AMX of bf16 rounds them
+/// by AVX512-BF16, where D is bf16.
+int64_t isa_code(int64_t level, const Dot& dot, Type d) {
   switch (dot.kind) {
   case DotKind::f32:
   case DotKind::pairs:
@@ -74,7 +74,7 @@ int64_t isa_code(int64_t level, const Dot& dot) {
     return level == 4 ? 4 | isa_avx512vnni : level == 3 ? 3 | isa_avxvnni : 0;
   case DotKind::tiles:
     if (level != 4) return 0;
-    return dot.rounds_bf16() ? 4 | isa_amx | isa_avx512bf16 : 4 | isa_amx;
+    return dot.rounds_bf16() && d == Type::bf16 ? 4 | isa_amx | isa_avx512bf16 : 4 | isa_amx;
   }
   return 0;
 }
@@ -134,11 +134,11 @@ const Rule<Index, DotPoint> kDotRules[] = {
      }},
     {kDot,
      [](const DotPoint& x) {
-       const int64_t code = isa_code(x[kIsa], x.dot());
+       const int64_t code = isa_code(x[kIsa], x.dot(), x.p.d);
        return !code || !runs_on(code, x.present);
      },
      [](const DotPoint& x) {
-       const int64_t code = isa_code(x[kIsa], x.dot());
+       const int64_t code = isa_code(x[kIsa], x.dot(), x.p.d);
        return "dot=" + text(x[kDot]) +
               (code ? " needs " + isa_text(code) + ", the device has " + isa_text(x.present)
                     : " is not for isa=" + text(x[kIsa]));
@@ -320,7 +320,7 @@ std::vector<int64_t> isas_of(Type a) {
 } // namespace
 
 DotTiling::DotTiling(const Gemm& p, const Config& c)
-    : isa{at(c, kIsa), Type::f32}, dot{DotKind(at(c, kDot)), p.a, p.b, p.packed_b},
+    : isa{at(c, kIsa), Type::f32}, dot{DotKind(at(c, kDot)), p.a, p.b, p.packed_b}, d(p.d),
       form(at(c, kForm) == kQuads ? DotForm::panel : DotForm(at(c, kForm))), quads(at(c, kForm) == kQuads),
       mr(at(c, kMr)), nv(at(c, kNv)), kc(std::min(at(c, kKc), p.k)), mc(at(c, kMc)), nc(at(c, kNc)),
       unroll(at(c, kUnroll)), prefetch(p.packed_b ? at(c, kPrefetch) : 0), pack_a(at(c, kPack)),
@@ -356,7 +356,7 @@ int64_t DotTiling::workspace_bytes() const {
   return 4 * (config_words + round_up(a_words(), 64) + round_up(b_words(), 64) + round_up(sums_words(), 64));
 }
 
-int64_t DotTiling::isa_code() const { return deepgen::isa_code(isa.level, dot); }
+int64_t DotTiling::isa_code() const { return deepgen::isa_code(isa.level, dot, d); }
 
 std::string CpuDot::why_not(const Gemm& p, const std::string& arch) const {
   if (arch != "cpu") return "cpu_dot generates x86-64 code, not " + arch;

@@ -23,6 +23,7 @@ struct DotTiling {
 
   VectorIsa isa; ///< of lanes of f32
   Dot dot;
+  Type d;
   DotForm form;
   bool quads; ///< of f32 by i8 in panels: lanes are four columns' groups of K, as they lie in memory
   int64_t mr, nv, kc, mc, nc, unroll;

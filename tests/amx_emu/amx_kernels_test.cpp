@@ -1,6 +1,6 @@
 // Kernels of cpu_dot for AMX, run by the model of its tiles: on every host with AVX-512, whether it has AMX
-// or not; those of bf16 where it has AVX512-BF16. This process never asks for tiles, so that the CPU refuses
-// them.
+// or not; those that write bf16 where it has AVX512-BF16. This process never asks for tiles, so that the CPU
+// refuses them.
 #include "tests/amx_emu/amx_trap.h"
 #include "tests/numerics/dot_pairs.h"
 
@@ -11,8 +11,7 @@ namespace {
 
 using namespace numerics;
 
-/// Every CPU with AMX has AVX512-BF16, by which kernels of bf16 round. Where this one has not, only bytes are
-/// left.
+/// Kernels of bf16 round by AVX512-BF16 where D is bf16. Where this CPU has not got it, the others are left.
 const int64_t kIsa = 4 | isa_amx | (int64_t(cpu::usable_isa()) & isa_avx512bf16);
 
 /// Where the instructions of AMX are in a kernel's code.
@@ -104,7 +103,7 @@ TEST_F(AmxKernels, IssuesNoMoreThanItsTilesNeed) {
       Rng rng(3);
       const int64_t chunks = p.k / (types.a == Type::i8 ? 64 : 32);
       const std::vector<Choice> choices = choices_for(p, kIsa, rng, 12);
-      EXPECT_EQ(choices.empty(), types.a == Type::bf16 && !(kIsa & isa_avx512bf16));
+      EXPECT_EQ(choices.empty(), types.a == Type::bf16 && types.d == Type::bf16 && !(kIsa & isa_avx512bf16));
       for (const Choice& choice : choices) {
         SCOPED_TRACE(p.key() + " | " + choice.text());
         const KernelFile file = compile_candidate(p, "cpu", choice, false, false);
@@ -120,6 +119,50 @@ TEST_F(AmxKernels, IssuesNoMoreThanItsTilesNeed) {
         EXPECT_GE(loads, 5 * 3 * chunks);
       }
     }
+}
+
+/// Whether vcvtneps2bf16 or vcvtne2ps2bf16 is in the code, or vdpbf16ps: EVEX, the map of 0F38, opcodes
+/// 72, 52.
+bool has_avx512bf16(const std::string& code) {
+  for (size_t i = 0; i + 4 < code.size(); ++i) {
+    const auto byte = [&](size_t at) { return uint8_t(code[i + at]); };
+    const int prefix = byte(2) & 3, wide = byte(2) & 0x80;
+    if (byte(0) != 0x62 || (byte(1) & 0x0f) != 2 || wide) continue;
+    if ((byte(4) == 0x72 && prefix >= 2) || (byte(4) == 0x52 && prefix == 2)) return true;
+  }
+  return false;
+}
+
+/// No host is refused a kernel for instructions that are not in it.
+TEST_F(AmxKernels, AskForWhatTheyUse) {
+  const int64_t all = 4 | isa_amx | isa_avx512bf16 | isa_avx512vnni;
+  int with = 0, without = 0;
+  for (const Types& types : all_types()) {
+    if (size_of(types.a) > 1 && types.a != Type::bf16) continue;
+    for (bool gated : {false, true}) {
+      if (gated && types.d == Type::i32) continue;
+      Gemm p = of_types(types);
+      p.m = 80, p.n = 48, p.k = 256, p.layout = Layout::nt;
+      if (gated) p.gate = EpilogueOp::silu;
+      Rng rng(3);
+      const std::vector<Choice> choices = choices_for(p, all, rng, 4);
+      EXPECT_FALSE(choices.empty()) << p.key();
+      for (const Choice& choice : choices) {
+        SCOPED_TRACE(p.key() + " | " + choice.text());
+        const KernelFile file = compile_candidate(p, "cpu", choice, false, false);
+        ASSERT_EQ(file.status, "ok") << file.detail;
+        const Kernel& kernel = *file.find("main");
+        const bool uses = has_avx512bf16(kernel.code);
+        EXPECT_EQ(kernel.isa, uses ? 4 | isa_amx | isa_avx512bf16 : 4 | isa_amx);
+        EXPECT_EQ(uses, types.a == Type::bf16 && types.d == Type::bf16);
+        ++(uses ? with : without);
+        const int64_t needed = uses ? 4 | isa_amx | isa_avx512bf16 : 4 | isa_amx;
+        EXPECT_EQ(why_illegal(p, "cpu", device_of_isa(needed), choice), "");
+      }
+    }
+  }
+  EXPECT_GT(with, 0);
+  EXPECT_GT(without, 0);
 }
 
 /// Faults that are put into a kernel's code.

@@ -1,7 +1,7 @@
 """Holds the pages to what they promise: check.py style|links SOURCE
 
 style: README.md and docs/*.md have sentences of at most 25 words, lines of at most 110 columns and at most 250 lines
-(README.md: 120); docs/*.md have a list of their sections.
+(README.md: 120); docs/*.md have a list of their sections. A section with measured numbers names their raw results, on pages of MEASURED.
 links: every relative link, anchor and image of the repository's pages exists, no page of docs/ is left out of its table of
 contents, no page names a source that is not there, and no other file a page."""
 import pathlib
@@ -13,6 +13,23 @@ from pages import CONTENTS, Page, contents, words
 
 SOURCES = "base|benchmarks|cmake|docs|examples|generator|measure|runtime|scripts|templates|tests"
 MOST_WORDS, MOST_COLUMNS, MOST_LINES, MOST_README, MOST_UNLISTED = 25, 110, 250, 120, 3
+
+
+# Pages of what nobody can look up in the sources: times of hardware.
+MEASURED = ("docs/amx.md", "docs/threads.md")
+NUMBER = re.compile(r"\b\d[\d.,]* ?(?:ns|µs|us|cycles|(?:G|T)FLOP/s|GB/s|times as|%)(?!\w)|\| [^|]*\b(?:ns|µs|us|cycles|microseconds) *\|", re.IGNORECASE)
+RAW = re.compile(r"`benchmarks/[\w./-]*results/[\w.-]+`")
+
+
+def check_measured(name, page):
+    """That the raw results are there, check_sources() sees."""
+    found, starts = [], [number for level, _, number in page.headings if level == 2]
+    for begin, end in zip([1, *starts], [*starts, len(page.lines) + 1]):
+        lines = page.lines[begin - 1:end - 1]
+        numbers = [begin + at for at, line in enumerate(lines) if NUMBER.search(line)]
+        if numbers and not RAW.search("\n".join(lines)):
+            found.append(f"{name}:{numbers[0]}: a measured number, and the section names no raw results in `benchmarks/.../results/`")
+    return found
 
 
 def check_style(name, text):
@@ -28,6 +45,8 @@ def check_style(name, text):
     for number, sentence in page.sentences():
         if len(words(sentence)) > MOST_WORDS:
             found.append(f"{name}:{number}: {len(words(sentence))} words, more than {MOST_WORDS}: {sentence.strip()}")
+    if name in MEASURED:
+        found += check_measured(name, page)
     if not name.startswith("docs/"):
         return found
     listed = next((text for _, text in page.prose if text.startswith(CONTENTS)), "")

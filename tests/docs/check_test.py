@@ -46,6 +46,15 @@ class Style(unittest.TestCase):
         self.assertEqual(check_style("README.md", "x.\n" * 120), [])
         self.assertEqual(len(check_style("README.md", "x.\n" * 121)), 1)
 
+    def test_measured_numbers_have_raw_results(self):
+        raw = "Raw: `benchmarks/cpu/results/x.csv`.\n"
+        for number in ("A call takes 1.5 us.", "It is 7 % faster.", "It is 1.2 times as fast.", "| threads | µs |"):
+            for text, count in ((number + "\n", 1), (f"{number}\n\n{raw}", 0), (f"{raw}\n## Part\n{number}\n", 1)):
+                with self.subTest(text=text):
+                    self.assertEqual(len(check_style("docs/threads.md", text)), count)
+                    self.assertEqual(check_style("docs/p.md", text), [])
+        self.assertEqual(check_style("docs/threads.md", "All waits for 60 ms at most, with 4 million operations and 2 users.\n"), [])
+
     def test_the_list_of_sections(self):
         sections = "".join(f"## Part {n}\n" for n in range(4))
         listed = "On this page: " + " · ".join(f"[Part {n}](#part-{n})" for n in range(4)) + "\n"

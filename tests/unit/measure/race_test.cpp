@@ -6,10 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <map>
+#include <new>
 #include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace deepgen {
 namespace {
@@ -168,6 +173,102 @@ TEST(Race, OthersWaitBehindAnArmThatRests) {
   EXPECT_GE(seen->followed, 4);
   EXPECT_GE(seen->shortest, kRest);
   munmap(seen, sizeof(Seen));
+}
+
+/// Shared with the worker.
+struct Turns {
+  int last = -1, calls = 0, of[3] = {0, 0, 0};
+  double shortest = 1e9; ///< from the last call of a resting arm to another's
+  double last_rested = 0;
+  void count(int arm) {
+    if (std::exchange(last, arm) != arm) ++of[arm];
+    ++calls;
+  }
+};
+
+template <typename T>
+struct Shared {
+  Shared()
+      : page(mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
+        value(new (page) T()) {}
+  Shared(const Shared&) = delete;
+  ~Shared() { munmap(page, sizeof(T)); }
+  void* page;
+  T* value;
+};
+
+/// A vendor on several threads is sampled as kernels are: one that was sampled whole would be timed with
+/// every disturbance of its sample, and a kernel without.
+TEST(Race, AnArmThatRestsIsTimedByTheSlicesOfOthers) {
+  const Shared<Turns> turns;
+  // As another tenant of the core would, slows everything down for half a millisecond in each one.
+  const auto call = [&](int arm) {
+    return [turns = turns.value, arm]() -> std::function<void()> {
+      return [=] {
+        turns->count(arm);
+        const double start = wall_seconds(), phase = std::fmod(start, 1e-3);
+        const double end = start + (phase < 0.5e-3 ? 2e-5 : 2e-6);
+        while (wall_seconds() < end) {
+        }
+      };
+    };
+  };
+  std::vector<Arm> arms = {{"anchor", call(0)}, {"other", call(1)}};
+  arms.push_back({.name = "resting", .make = call(2), .rest = 0.0015});
+  RaceOptions options;
+  options.deadline = wall_seconds() + 60;
+  Progress progress("test");
+  const std::vector<ArmResult> r = full_race(arms, 9, 9, options, progress);
+  for (int arm : {0, 1, 2}) {
+    EXPECT_EQ(r[size_t(arm)].rounds.size(), 9u);
+    EXPECT_GE(turns.value->of[arm], 9 * kMostSlices / 2) << "two neighbouring slices look like one";
+  }
+  EXPECT_NEAR(summarize(r[2], r[0], 1).ratio, 1, 0.25);
+}
+
+/// Waiting is for those that spin.
+TEST(Race, OthersWaitUntilThreadsSleepAndNotLonger) {
+  constexpr double kSpin = 0.01, kMost = 4;
+  const Shared<Turns> turns;
+  std::atomic<double> last{0};
+  std::atomic<int> calls{0};
+  const auto other = [turns = turns.value]() -> std::function<void()> {
+    return [turns] {
+      turns->count(0);
+      if (const double since = std::exchange(turns->last_rested, 0.0); since > 0)
+        turns->shortest = std::min(turns->shortest, wall_seconds() - since);
+    };
+  };
+  std::vector<Arm> arms = {{.name = "anchor", .make = other, .threads = 2, .start = [] {}}};
+  arms.push_back({.name = "resting",
+                  .make = [&, turns = turns.value]() -> std::function<void()> {
+                    return [&, turns] {
+                      turns->count(1);
+                      last = turns->last_rested = wall_seconds();
+                      ++calls, calls.notify_one();
+                    };
+                  },
+                  .threads = 2,
+                  .start =
+                      [&] {
+                        std::thread([&] {
+                          for (int seen = 0;; calls.wait(seen)) {
+                            seen = calls;
+                            while (wall_seconds() - last < kSpin) {
+                            }
+                          }
+                        }).detach();
+                      },
+                  .rest = kMost});
+  RaceOptions options;
+  options.sample_seconds = 0.02; // no hiccup takes ten times as long
+  options.deadline = wall_seconds() + 60;
+  Progress progress("test");
+  const std::vector<ArmResult> r = full_race(arms, 1, 1, options, progress);
+  EXPECT_EQ(r[1].failure, "") << r[1].detail;
+  EXPECT_GE(turns.value->of[1], kMostSlices / 3);
+  EXPECT_GE(turns.value->shortest, kSpin);
+  EXPECT_LT(turns.value->shortest, kMost / 2);
 }
 
 TEST(Slices, TheirLowerQuartileCounts) {

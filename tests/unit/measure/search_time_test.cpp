@@ -86,6 +86,18 @@ double needed_by(const FinalsField& field, const std::vector<double>& calls = {1
   return s.needed;
 }
 
+TEST(Starters, WaitForTheThreadsOfAVendor) {
+  FinalsField on_threads = kVendor;
+  on_threads.vendor_rest = 0.01;
+  const std::vector<double> short_calls(4, 1e-5), long_calls(4, 1);
+  EXPECT_GE(needed_by(on_threads, short_calls) - needed_by(kVendor, short_calls), 0.01 * 16 * (11 + 7))
+      << "behind each slice";
+  EXPECT_LT(needed_by(on_threads, long_calls) - needed_by(kVendor, long_calls), 0.01 * 2 * (11 + 7))
+      << "a long call has no slices";
+  on_threads.vendor = false;
+  EXPECT_DOUBLE_EQ(needed_by(on_threads), needed_by(FinalsField()));
+}
+
 TEST(Starters, OfAGpuRestInBurstsAndAskTheVendor) {
   FinalsField sustained = kVendor;
   sustained.asking = 2, sustained.algorithms = 8, sustained.starting = 2, sustained.rest = 0.03;
