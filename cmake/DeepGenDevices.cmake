@@ -34,10 +34,14 @@ endfunction()
 
 # What only some archs have kernels for is left to the tool, except for this, which everyone meets who forgets ARCHS.
 function(_deepgen_check_archs_serve target key)
+  get_target_property(archs ${target} DEEPGEN_ARCHS)
+  if("cpu" IN_LIST archs AND key MATCHES "^attention .* splits=([248]|[136][0-9]) ")
+    _deepgen_fail(${target} SPLIT_KEYS "${arg_SPLIT_KEYS}" "has no kernels for arch cpu, where keys are not shared out"
+      "no SPLIT_KEYS, or ARCHS of GPUs alone, such as ARCHS sm_90a, or -DDEEPGEN_ARCHS=sm_90a")
+  endif()
   if(NOT key MATCHES "^gemm ") # all archs have kernels for all rows
     return()
   endif()
-  get_target_property(archs ${target} DEEPGEN_ARCHS)
   string(REPLACE ";" " " types "${arg_TYPES}")
   if("cpu" IN_LIST archs AND types MATCHES "^(tf32|e4m3|e5m2) ")
     _deepgen_fail(${target} TYPES "${types}" "have no kernels for arch cpu"

@@ -125,6 +125,17 @@ TensorMap map_from_json(const Json& json, const std::string& where) {
           get_count(json, "promotion", where), packed};
 }
 
+/// The runtime hands a kernel the first map of an operand, behind which it finds the others.
+void check_map_arrays(const std::vector<TensorMap>& maps, const std::string& where) {
+  for (size_t i = 1; i < maps.size(); ++i)
+    for (size_t j = 0; j + 1 < i && maps[i].operand != maps[i - 1].operand; ++j)
+      if (maps[j].operand == maps[i].operand)
+        throw Error("tensor maps " + std::to_string(j) + " and " + std::to_string(i) +
+                        " are of one operand, '" + visible(maps[i].operand) +
+                        "', and others lie between them: they are no array",
+                    "maps", where, kAgain);
+}
+
 /// A GPU kernel has launches; the fields of the other kind of device are left out.
 void add_gpu_json(const Kernel& k, Json& json) {
   Json launches = Json::array(), maps = Json::array();
@@ -147,6 +158,7 @@ void read_gpu_json(const Json& json, const std::string& where, Kernel& k) {
     k.launches.push_back(launch_from_json(item, where, is_amd(k.target)));
   for (const Json& item : get<std::vector<Json>>(json, "maps", where))
     k.maps.push_back(map_from_json(item, where));
+  check_map_arrays(k.maps, where);
   const auto align = get_sizes<3>(json, "operand_align", where);
   k.align_a = align[0], k.align_b = align[1], k.align_d = align[2];
   if (json.contains("most_pitch")) k.most_pitch = get_count(json, "most_pitch", where, 1);

@@ -77,6 +77,14 @@ deepgen_status check_page_table(const deepgen_attention_args& x, int64_t page, A
   return DEEPGEN_OK;
 }
 
+/// What kernels do with it in f32. Rounded to 0, it makes the score of a masked key, -inf, no number; close
+/// to the greatest, so does its product with log2 e, which is infinite then, of a score of 0. Subnormal
+/// numbers are 0 where a caller has the CPU flush them.
+bool is_scale(double x) { return x == 0 || (std::fabs(x) >= 0x1p-126 && std::fabs(x) <= 0x1p+127); }
+
+/// Rounded to 0 it would be none, and infinite it would make a score of 0 no number.
+bool is_softcap(double x) { return x == 0 || (x >= 0x1p-126 && x <= double(__FLT_MAX__)); }
+
 /// What the function was not built for, though a call asks for it.
 bool asks_for_more(const deepgen_function& f, const deepgen_attention_args& x) {
   const auto lacks = [&](deepgen_arg slot) { return !find_operand(f, slot); };
@@ -100,8 +108,8 @@ int64_t page_size_of(const char* problem) {
 
 deepgen_status check_attention(const deepgen_function& f, const deepgen_attention_args& x,
                                ArgumentValues& values) {
-  if (asks_for_more(f, x) || x.window_left < -1 || x.window_right < -1 ||
-      !(x.scale >= -__FLT_MAX__ && x.scale <= __FLT_MAX__))
+  if (asks_for_more(f, x) || x.window_left < -1 || x.window_right < -1 || !is_scale(x.scale) ||
+      !is_softcap(x.softcap))
     return DEEPGEN_ERROR_ARGUMENT;
   for (const int32_t* table : {x.query_offsets, x.key_offsets, x.keys_used})
     if (uintptr_t(table) % sizeof *table) return DEEPGEN_ERROR_ALIGNMENT;

@@ -44,7 +44,9 @@ const char* deepgen_status_string(deepgen_status status) {
   case DEEPGEN_ERROR_ARGUMENT:
     return "an argument is out of range: clamp_low must be at most clamp_high, alpha and beta of an i32 "
            "function are "
-           "whole numbers of 32 bits, threads are 1 to 1024";
+           "whole numbers of 32 bits, threads are 1 to 1024; of attention, scale is 0 or of magnitude 2^-126 "
+           "to 2^127, as it is rounded to f32 (for none, pass 0: it stands for 1 / sqrt(dimension)), softcap "
+           "is 0 or from 2^-126 to the greatest f32";
   case DEEPGEN_ERROR_NO_DRIVER:
     return "the GPU's driver library cannot be loaded or is too old: for NVIDIA libcuda.so.1 of release 525 "
            "or later, for AMD "

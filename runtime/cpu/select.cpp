@@ -1,6 +1,7 @@
 #include "runtime/cpu/select.h"
 
 #include "runtime/core/arguments.h"
+#include "runtime/core/part_index.h"
 #include "runtime/core/pool.h"
 #include "runtime/core/scratch.h"
 #include "runtime/cpu/blas.h"
@@ -59,6 +60,7 @@ deepgen_status select(const deepgen_function& f) {
     const deepgen_kernel& k = f.kernels[i];
     if (!is_cpu(k) || !runs_on(k.isa, isa)) continue;
     if (k.vendor) blas::look_for(*k.vendor);
+    index_parts(f, &k);
     __atomic_store_n(f.selected, &k, __ATOMIC_RELEASE);
     return scratch::reserve(most_workspace(f, &k)) ? DEEPGEN_OK : DEEPGEN_ERROR_WORKSPACE;
   }
@@ -78,6 +80,8 @@ const deepgen_kernel* selected_kernel(const deepgen_function& f) {
 
 const deepgen_kernel* kernel_for(const deepgen_function& f, const int64_t* sizes) {
   const deepgen_kernel* k = selected_kernel(f);
+  if (k && f.kernel_count >= fewest_indexed)
+    if (const deepgen_kernel* part = indexed_part(f, k, sizes)) return part;
   while (k && !takes(*k, sizes)) ++k; // the last one takes all
   return k;
 }

@@ -1,5 +1,6 @@
 #include "runtime/gpu/gpu.h"
 
+#include "runtime/core/part_index.h"
 #include "runtime/core/pool.h"
 
 #include <initializer_list>
@@ -196,8 +197,10 @@ const char* deepgen_launch_fallback(const deepgen_function* function) {
 
 void deepgen_unregister(const deepgen_function* functions, uint32_t count) {
   if (!functions || !count || !is_current(functions[0]) || pool::is_exiting()) return;
-  for (uint32_t i = 0; i < count; ++i)
+  for (uint32_t i = 0; i < count; ++i) {
+    forget_parts(functions[i]);
     for (const GpuVendor* vendor : {&nvidia::vendor, &amd::vendor}) vendor->forget(functions[i]);
+  }
 }
 
 int deepgen_last_driver_error(const char** text) {

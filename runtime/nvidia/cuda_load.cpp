@@ -121,6 +121,15 @@ bool has_map(const deepgen_kernel& k, deepgen_arg operand) {
   return false;
 }
 
+/// Those of one operand stand next to each other, as its argument is the array of them: a kernel would take
+/// another operand's map for the second of a torn array.
+bool has_whole_arrays(const deepgen_kernel& k) {
+  for (uint32_t i = 1; i < k.map_count; ++i)
+    for (uint32_t j = 0; j + 1 < i && k.maps[i].operand != k.maps[i - 1].operand; ++j)
+      if (k.maps[j].operand == k.maps[i].operand) return false;
+  return true;
+}
+
 } // namespace
 
 Result describe(const Driver& d, int ordinal, Device& device) {
@@ -154,7 +163,7 @@ bool compiles_on(const char* target, const Device& device) {
 bool well_formed(const deepgen_kernel& k, const deepgen_function& f) {
   if (!has_gpu_description(k, f) || (!k.gpu->code && !k.gpu->ptx) || !capability(k.gpu->target)) return false;
   if (k.vendor && !deepgen::well_formed(*k.vendor, f, DEEPGEN_LIBRARY_CUBLASLT)) return false;
-  if (k.map_count > most_maps) return false;
+  if (k.map_count > most_maps || !has_whole_arrays(k)) return false;
   for (uint32_t i = 0; i < k.arg_count; ++i)
     if (is_map(k.args[i]) && !has_map(k, mapped_operand(k.args[i]))) return false;
   return true;

@@ -5,6 +5,7 @@
 #include "generator/space/sample.h"
 #include "generator/space/space.h"
 #include "templates/core/operator_template.h"
+#include "templates/nvidia/attention/mma_attention.h"
 #include "tests/ptx_sim/attention_check.h"
 #include "tests/ptx_sim/from_environment.h"
 
@@ -12,7 +13,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 namespace deepgen {
 namespace {
@@ -89,6 +92,82 @@ TEST(MmaAttention, SplitKeysAreRightInEveryCall) {
     ASSERT_EQ(find_template("mma_attention").why_illegal(p, generic_gpu("sm_90a"), config), "") << p.key();
     check(compiled(p, "sm_90a", config), 6, false);
   }
+}
+
+/// What one call leaves behind, with blocks and warps in the order that `order` draws.
+struct SplitResult {
+  std::vector<uint8_t> bits;   ///< of out and lse
+  std::vector<uint64_t> times; ///< when each byte of the workspace was written
+};
+
+SplitResult split_result(const Kernel& kernel, const AttentionCase& c, uint64_t order,
+                         const std::function<void(ptx_sim::GlobalMemory::Region& workspace)>& between = {}) {
+  const ptx_sim::Runner device = ptx_sim::runner(kernel);
+  SplitResult result;
+  size_t launches = 0;
+  const auto run = [&](const Launch& l, const auto& arguments, ptx_sim::GlobalMemory& memory, uint64_t seed) {
+    device(l, arguments, memory, 1000 * order + seed);
+    ptx_sim::GlobalMemory::Region& workspace = memory.named("workspace");
+    if (++launches == 1) result.times = workspace.times;
+    if (launches == 1 && between) between(workspace);
+    result.bits.clear();
+    for (const char* name : {"out", "lse"}) {
+      const std::vector<uint8_t>& bytes = memory.named(name).bytes;
+      result.bits.insert(result.bits.end(), bytes.begin(), bytes.end());
+    }
+  };
+  EXPECT_EQ(ptx_sim::check_attention(kernel, c, 7, run).fault, "") << c.name << ", order " << order;
+  EXPECT_EQ(launches, 2u);
+  return result;
+}
+
+/// Parts are added up in the order of the splits, whichever block was first. The fault that is planted: parts
+/// lie where they would if blocks took places as they came. It gives right numbers of other bits.
+TEST(MmaAttention, BitsOfSplitKeysRepeat) {
+  const Attention p = Attention::parse(
+      "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=f32 mask=causal queries=8 "
+      "keys=600 options=varlen+lse page=16 splits=4 at_batch=2 at_queries=8 at_keys=600");
+  const Config config =
+      Config::parse("rows=16 warps=1 keys=32 stages=2 hold=1 pack=1 align=16 resident=1 splits=4");
+  const KernelFile file = compiled(p, "sm_90a", config);
+  ASSERT_EQ(file.status, "ok") << file.detail;
+  const Kernel& kernel = file.kernels.at(0);
+  const int64_t record = MmaAttentionTiling(p, config).record;
+  for (const AttentionCase& c : cases_for(p)) {
+    if (std::string(c.name) != "as tuned" && std::string(c.name) != "a cache of keys") continue;
+    const SplitResult first = split_result(kernel, c, 1);
+    EXPECT_EQ(split_result(kernel, c, 1).bits, first.bits) << c.name;
+    for (uint64_t order : {2, 3, 4}) {
+      const SplitResult other = split_result(kernel, c, order);
+      EXPECT_NE(other.times, first.times) << "blocks ran in the same order";
+      EXPECT_EQ(other.bits, first.bits) << c.name << ", order " << order;
+    }
+    const SplitResult planted = split_result(kernel, c, 1, [&](ptx_sim::GlobalMemory::Region& workspace) {
+      const auto end = workspace.bytes.end();
+      for (auto row = workspace.bytes.begin() + int64_t(workspace.lead); end - row >= 4 * record;
+           row += 4 * record)
+        std::rotate(row, row + record, row + 4 * record);
+    });
+    EXPECT_NE(planted.bits, first.bits) << c.name << ": parts in another order are not found";
+  }
+}
+
+/// The least scale that a call may pass, and what it would be below: 0, of which masked rows become NaN.
+TEST(MmaAttention, TheLeastScaleIsRight) {
+  const Attention p = Attention::parse(
+      "attention heads=2 kv_heads=1 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=causal queries=40 "
+      "keys=40 options=lse at_batch=1 at_queries=40 at_keys=40");
+  const KernelFile file = compiled(
+      p, "sm_90a", Config::parse("rows=64 warps=4 keys=32 stages=1 hold=0 pack=0 align=16 resident=1"));
+  ASSERT_EQ(file.status, "ok") << file.detail;
+  AttentionCase c = cases_for(p).front();
+  for (double scale : {0x1p-126, -0x1p-126}) {
+    c.shape.scale = scale;
+    EXPECT_EQ(ptx_sim::check_attention(file.kernels.at(0), c, 1).fault, "") << scale;
+  }
+  c.shape.scale = 0x1p-150;
+  EXPECT_NE(ptx_sim::check_attention(file.kernels.at(0), c, 1).fault, "")
+      << "kernels take it: runtime/core/attention.cpp need not refuse it";
 }
 
 /// What a search has for a call with few queries of many keys, and nothing of it where there are many.

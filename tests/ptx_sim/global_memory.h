@@ -5,6 +5,7 @@
 // Flags let others read: who has acquired what another released sees all that this one wrote before.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -31,6 +32,10 @@ public:
   size_t add(const std::string& name, size_t bytes, size_t misalignment, bool writable);
   Region& operator[](size_t index) { return regions_[index]; }
   const Region& operator[](size_t index) const { return regions_[index]; }
+  /// There must be one of that name.
+  Region& named(const std::string& name) {
+    return *std::ranges::find_if(regions_, [&](const Region& x) { return x.name == name; });
+  }
 
   void start_launch();
   /// `who`: the accessing warp, not 0; `read_only`: by an instruction that does not see this launch's writes.

@@ -11,7 +11,12 @@ namespace deepgen {
 namespace {
 
 constexpr double kAttentionUnit = 0x1p-24;
-constexpr int64_t kMostScores = int64_t(1) << 21, kFewestRows = 16; ///< of a chunk of rows
+constexpr int64_t kMostScores = int64_t(1) << 21, kFewestRows = 16; ///< of a chunk of rows, that are held
+
+/// Keys that whole panels have room for, at least one.
+int64_t in_panels(int64_t keys) {
+  return std::max<int64_t>(1, (keys + panel_keys - 1) / panel_keys) * panel_keys;
+}
 
 double key_norm(const double* x, int64_t n) {
   double sum = 0;
@@ -60,20 +65,26 @@ std::pair<int64_t, int64_t> AttentionReference::seen(int64_t entry, int64_t toke
   return {0, keys};
 }
 
-/// Some rows of an entry and of one head of K and V: all keys pass by once for their scores, and once for
-/// their values.
+/// Some rows of an entry and of one head of K and V: all keys pass by once for their greatest scores, and
+/// once for their values. Scores are held for a stretch of keys; with more keys than that they are computed
+/// twice, so that memory does not grow with keys.
 class AttentionReference::Chunk {
 public:
   Chunk(const AttentionReference& r, int64_t entry, int64_t g, const Row* first, int64_t count)
       : r_(r), p_(r.p_), in_(r.in_), entry_(entry), g_(g), keys_(in_.shape.keys_of(entry)),
-        value_ld_(padded(p_.value_dim)) {
+        stretch_(stretch_of(keys_, count)), value_ld_(padded(p_.value_dim)) {
     for (int64_t i = 0; i < count; ++i) add(first[i]);
   }
 
   std::vector<ExpectedAttention> expected() {
-    scores();
+    if (p_.sink)
+      for (Line& line : lines_) line.most = double(in_.sink[size_t(line.head)]);
+    for (int64_t first = 0; first < keys_; first += stretch_) take_scores(first);
     for (Line& line : lines_) begin(line);
-    weigh();
+    for (int64_t first = 0; first < keys_; first += stretch_) {
+      if (stretch_ < keys_) take_scores(first); // else they are still there
+      weigh(first);
+    }
     std::vector<ExpectedAttention> out;
     for (Line& line : lines_) out.push_back(end(line));
     return out;
@@ -87,6 +98,9 @@ private:
     int64_t seen() const { return std::max<int64_t>(0, to - from); }
   };
 
+  static int64_t stretch_of(int64_t keys, int64_t rows) {
+    return std::min(in_panels(keys), std::max<int64_t>(1, kMostScores / rows / panel_keys) * panel_keys);
+  }
   static int64_t padded(int64_t n) { return (n + value_step - 1) / value_step * value_step; }
 
   void add(const Row& row) {
@@ -97,7 +111,7 @@ private:
            layout.row(entry_, row.token, row.head) * layout.columns() + layout.column(row.head), p_.head_dim,
            line.q.data());
     line.norm = key_norm(line.q.data(), p_.head_dim);
-    line.score.assign(size_t((keys_ + panel_keys - 1) / panel_keys * panel_keys), 0);
+    line.score.assign(size_t(stretch_), 0);
     line.value.assign(size_t(value_ld_), 0), line.tolerance.assign(size_t(value_ld_), 0);
     lines_.push_back(std::move(line));
   }
@@ -113,47 +127,53 @@ private:
            columns, to);
   }
 
-  void scores() {
+  int64_t end_of(int64_t stretch) const { return std::min(stretch + stretch_, keys_); }
+
+  void products(int64_t stretch) {
     std::vector<double> panel(size_t(panel_keys * p_.head_dim), 0), row(size_t(p_.head_dim));
-    norms_.assign(size_t(keys_), 0);
-    for (int64_t first = 0; first < keys_; first += panel_keys) {
+    norms_.assign(size_t(stretch_), 0);
+    for (int64_t first = stretch; first < end_of(stretch); first += panel_keys) {
       if (!any_sees(first)) continue;
       for (int64_t j = 0; j < std::min(panel_keys, keys_ - first); ++j) {
         key(in_.key, in_.key_layout, first + j, p_.head_dim, row.data());
-        norms_[size_t(first + j)] = key_norm(row.data(), p_.head_dim);
+        norms_[size_t(first + j - stretch)] = key_norm(row.data(), p_.head_dim);
         for (int64_t d = 0; d < p_.head_dim; ++d) panel[size_t(d * panel_keys + j)] = row[size_t(d)];
       }
       for (Line& line : lines_)
-        products_with_panel(line.q.data(), panel.data(), p_.head_dim, line.score.data() + first);
+        products_with_panel(line.q.data(), panel.data(), p_.head_dim, line.score.data() + first - stretch);
     }
   }
 
-  /// Scores as the softmax takes them, and their greatest.
-  void begin(Line& line) {
+  /// Scores of a stretch as the softmax takes them, and their greatest so far.
+  void take_scores(int64_t stretch) {
     const double softcap = in_.shape.softcap;
-    if (p_.sink) line.most = double(in_.sink[size_t(line.head)]);
-    for (int64_t j = line.from; j < line.to; ++j) {
-      double& s = line.score[size_t(j)];
-      s *= r_.scale_;
-      if (softcap != 0) s = softcap * std::tanh(s / softcap);
-      line.most = std::max(line.most, s);
-    }
+    products(stretch);
+    for (Line& line : lines_)
+      for (int64_t j = std::max(line.from, stretch); j < std::min(line.to, end_of(stretch)); ++j) {
+        double& s = line.score[size_t(j - stretch)];
+        s *= r_.scale_;
+        if (softcap != 0) s = softcap * std::tanh(s / softcap);
+        line.most = std::max(line.most, s);
+      }
+  }
+
+  void begin(Line& line) const {
     if (p_.sink) line.sum = std::exp(double(in_.sink[size_t(line.head)]) - line.most);
     line.sum_error = line.sum * 8 * kAttentionUnit;
   }
 
-  void weigh() {
+  void weigh(int64_t stretch) {
     std::vector<double> values(size_t(panel_keys * value_ld_), 0);
-    for (int64_t first = 0; first < keys_; first += panel_keys) {
+    for (int64_t first = stretch; first < end_of(stretch); first += panel_keys) {
       if (!any_sees(first)) continue;
       const int64_t count = std::min(panel_keys, keys_ - first);
       for (int64_t j = 0; j < count; ++j)
         key(in_.value, in_.value_layout, first + j, p_.value_dim, values.data() + j * value_ld_);
-      for (Line& line : lines_) weigh(line, first, count, values.data());
+      for (Line& line : lines_) weigh(line, stretch, first, count, values.data());
     }
   }
 
-  void weigh(Line& line, int64_t first, int64_t count, const double* values) const {
+  void weigh(Line& line, int64_t stretch, int64_t first, int64_t count, const double* values) const {
     const int64_t from = std::max(line.from, first), to = std::min(line.to, first + count);
     if (from >= to) return;
     double weights[panel_keys], errors[panel_keys];
@@ -162,9 +182,9 @@ private:
                  cap = 8 * kAttentionUnit * in_.shape.softcap,
                  sums = (8 + std::sqrt(double(line.seen()))) * kAttentionUnit + 4 * kAttentionUnit;
     for (int64_t j = from; j < to; ++j) {
-      const double s = line.score[size_t(j)], weight = std::exp(s - line.most);
-      const double relative =
-          dot * norms_[size_t(j)] + cap + 2 * kAttentionUnit * (std::fabs(s) + std::fabs(line.most)) + sums;
+      const double s = line.score[size_t(j - stretch)], weight = std::exp(s - line.most);
+      const double relative = dot * norms_[size_t(j - stretch)] + cap +
+                              2 * kAttentionUnit * (std::fabs(s) + std::fabs(line.most)) + sums;
       line.sum += weight, line.sum_error += weight * relative;
       weights[j - from] = weight;
       errors[j - from] = weight * (relative + r_.weight_unit_) + r_.smallest_weight_;
@@ -195,14 +215,14 @@ private:
   const AttentionReference& r_;
   const Attention& p_;
   const AttentionInputs& in_;
-  const int64_t entry_, g_, keys_, value_ld_;
+  const int64_t entry_, g_, keys_, stretch_, value_ld_;
   std::vector<Line> lines_;
-  std::vector<double> norms_; ///< of keys
+  std::vector<double> norms_; ///< of a stretch of keys
 };
 
 std::vector<ExpectedAttention> AttentionReference::rows(int64_t entry, int64_t g,
                                                         const std::vector<Row>& rows) const {
-  const int64_t keys = std::max<int64_t>(1, in_.shape.keys_of(entry));
+  const int64_t keys = in_panels(in_.shape.keys_of(entry));
   const int64_t step = std::max(kFewestRows, kMostScores / keys), count = int64_t(rows.size());
   std::vector<ExpectedAttention> out;
   for (int64_t first = 0; first < count; first += step)

@@ -38,8 +38,10 @@ typedef struct DEEPGEN_VERSIONED deepgen_attention_args {
   int64_t value_token DEEPGEN_DEFAULT(0), value_head DEEPGEN_DEFAULT(0), value_batch DEEPGEN_DEFAULT(0);
   int64_t out_token DEEPGEN_DEFAULT(0), out_head DEEPGEN_DEFAULT(0), out_batch DEEPGEN_DEFAULT(0);
   int64_t lse_token DEEPGEN_DEFAULT(0), lse_head DEEPGEN_DEFAULT(0), lse_batch DEEPGEN_DEFAULT(0);
-  double scale DEEPGEN_DEFAULT(0.0);   /* of scores; 0: 1 / sqrt(dimension of Q) */
-  double softcap DEEPGEN_DEFAULT(0.0); /* finite, 0 or more; 0: none. Of a function with SOFTCAP */
+  /* Both are rounded to f32, in which they must be neither 0 nor close to infinite. */
+  double
+      scale DEEPGEN_DEFAULT(0.0); /* of scores, of magnitude 2^-126 to 2^127; 0: 1 / sqrt(dimension of Q) */
+  double softcap DEEPGEN_DEFAULT(0.0); /* 2^-126 to the greatest f32; 0: none. Of a function with SOFTCAP */
   int64_t window_left DEEPGEN_DEFAULT(-1), window_right
       DEEPGEN_DEFAULT(-1);                  /* keys on both sides of a query's own; -1: all. Of MASK window */
   void* workspace DEEPGEN_DEFAULT(nullptr); /* as of deepgen_gemm_args */

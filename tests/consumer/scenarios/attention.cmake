@@ -44,6 +44,7 @@ refused("HEADS 8 ${rest} TUNE_AT 4x65x64" "TUNE_AT, queries of '65' is not a who
 refused("HEADS 8 ${rest} PAGED 48" "PAGED '48' is no size of a page" "a power of two from 1 to 1024")
 refused("HEADS 8 ${rest} PAGED 2048" "PAGED '2048' is not a whole number in range")
 refused("HEADS 8 ${rest} SPLIT_KEYS 3" "SPLIT_KEYS '3' is unknown" "1, 2, 4, 8, 16, 32, 64")
+refused("HEADS 8 ${rest} SPLIT_KEYS 4 ARCHS cpu" "SPLIT_KEYS '4' has no kernels for arch cpu" "no SPLIT_KEYS, or ARCHS of GPUs alone")
 refused("HEADS 8 ${rest} BIAS" "BIAS 'BIAS' is not served yet")
 refused("HEAD_DIM 64 TYPES f32 f32 f32 QUERIES 64 KEYS 64" "HEADS '' is required")
 refused("HEADS 8 ${rest} EPILOGUE bias" "KEYS 'EPILOGUE' is a second value")

@@ -67,6 +67,28 @@ TEST(KernelFiles, RulesAndSizesOfRangesAreKept) {
   EXPECT_THROW(KernelFile::parse(f.serialize(), "x"), Error) << "an empty range";
 }
 
+/// A kernel's argument is the first of them: it would take another operand's map for the second.
+TEST(KernelFiles, TensorMapsOfOneOperandStandTogether) {
+  KernelFile f = gpu_file();
+  const auto read = [&](const std::vector<std::string>& operands) -> std::string {
+    f.kernels[0].maps.clear();
+    for (const std::string& x : operands) f.kernels[0].maps.push_back({x, 64, 128, 128, 256, {}});
+    try {
+      KernelFile::parse(f.serialize(), "x");
+      return "";
+    } catch (const Error& e) {
+      return e.what();
+    }
+  };
+  EXPECT_EQ(read({"a", "a", "b", "b", "d"}), "");
+  EXPECT_EQ(read({"b", "a", "a"}), "");
+  const std::string words = read({"a", "b", "b", "a"});
+  EXPECT_NE(words.find("tensor maps 0 and 3 are of one operand, 'a'"), std::string::npos) << words;
+  EXPECT_NE(words.find("build again"), std::string::npos) << words;
+  EXPECT_NE(read({"a", "b", "a", "b"}), "");
+  EXPECT_NE(read({"a", "b", "d", "b"}), "");
+}
+
 /// Code of the main kernel and of fallbacks, entry, workspace, launches, tensor maps, alignments: any byte
 /// counts.
 TEST(KernelFiles, AnyOtherByteIsRefused) {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cmath>
 #include <stdexcept>
+#include <sys/resource.h>
 #include <utility>
 
 namespace deepgen {
@@ -133,6 +134,43 @@ TEST(AttentionComparison, NoElementIsBeyondTheValues) {
     EXPECT_NE(found.detail.find("column " + std::to_string(kDimension + 3)), std::string::npos)
         << found.detail;
     x = before;
+  }
+}
+
+/// The most memory that the process has had, in bytes.
+int64_t peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t(usage.ru_maxrss) << 10;
+}
+
+/// Held against a softmax that is written down plainly; of so many keys that scores are computed in
+/// stretches. What a thread holds does not grow with keys: 16 rows of these would have 256 MiB of scores.
+TEST(AttentionReference, MemoryDoesNotGrowWithKeys) {
+  constexpr int64_t keys = (int64_t(1) << 21) - 5, heads = 16;
+  const Attention p = Attention::parse(
+      "attention heads=16 kv_heads=1 head_dim=1 value_dim=1 q=f32 kv=f32 out=f32 mask=window queries=3 "
+      "keys=16777216 options=lse+softcap+sink at_batch=1 at_queries=1 at_keys=1");
+  AttentionShape s;
+  s.queries = 3, s.keys = keys, s.left = 400000, s.right = 1, s.softcap = 6;
+  const AttentionInputs in(p, s, 5);
+  std::vector<AttentionReference::Row> places;
+  for (int64_t h = 0; h < heads; ++h) places.push_back({h % 3, h});
+  const int64_t before = peak_memory();
+  const std::vector<ExpectedAttention> found = AttentionReference(p, in).rows(0, 0, places);
+  EXPECT_LT(peak_memory() - before, int64_t(100) << 20);
+  for (const int64_t h : {0, 1, 5}) {
+    const AttentionReference::Row& row = places[size_t(h)];
+    const auto [from, to] = AttentionReference(p, in).seen(0, row.token);
+    ASSERT_GT(from, 0);
+    double sum = std::exp(double(in.sink[size_t(h)])), out = 0;
+    const double q = decoded(Type::f32, in.q.data(), row.token * heads + h);
+    for (int64_t j = from; j < to; ++j) {
+      const double weight = std::exp(6 * std::tanh(q * decoded(Type::f32, in.key.data(), j) / 6));
+      sum += weight, out += weight * decoded(Type::f32, in.value.data(), j);
+    }
+    EXPECT_NEAR(found[size_t(h)].value[0], out / sum, 1e-10 * std::fabs(out / sum) + 1e-12) << h;
+    EXPECT_NEAR(found[size_t(h)].lse, std::log(sum), 1e-10) << h;
   }
 }
 

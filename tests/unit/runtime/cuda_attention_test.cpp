@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <vector>
 
@@ -132,6 +133,43 @@ TEST_F(CudaAttention, StridesThatAreLessAlignedTakeTheNextKernel) {
   EXPECT_EQ(taken(), "aligned") << "4 bytes";
   args_.value = at(0x30008);
   EXPECT_EQ(taken(), "any");
+}
+
+/// In f32 it would be 0 or infinite, or so close that products with log2 e are, and masked rows would be NaN.
+TEST_F(CudaAttention, AScaleThatF32DoesNotHoldIsRefused) {
+  args_.max_queries = args_.max_keys = 10;
+  for (double scale : {1e-300, 0x1p-150, 0x1p-149, 0x1.fffffep-127, 0x1.000002p+127, double(__FLT_MAX__),
+                       1e39, double(INFINITY), double(NAN)})
+    for (double sign : {1, -1}) {
+      args_.scale = sign * scale;
+      EXPECT_EQ(deepgen_launch_attention(&function_, &args_, nullptr), DEEPGEN_ERROR_ARGUMENT) << scale;
+    }
+  EXPECT_TRUE(launches().empty());
+  const std::string words = deepgen_status_string(DEEPGEN_ERROR_ARGUMENT);
+  EXPECT_NE(words.find("scale is 0 or of magnitude 2^-126 to 2^127"), std::string::npos) << words;
+  for (double scale : {0x1p-126, 1.0, 0x1p+127})
+    for (double sign : {1, -1}) {
+      args_.scale = sign * scale;
+      ASSERT_EQ(deepgen_launch_attention(&function_, &args_, nullptr), DEEPGEN_OK) << scale;
+      EXPECT_EQ(as<float>(launches().back().parameters[4]), float(sign * scale));
+    }
+}
+
+class CudaSoftcap : public CudaAttention {
+protected:
+  std::string pages() const override { return "+softcap"; }
+};
+
+TEST_F(CudaSoftcap, OneThatF32DoesNotHoldIsRefused) {
+  args_.max_queries = args_.max_keys = 10;
+  for (double softcap : {1e-300, 0x1p-149, 1e39, double(INFINITY), double(NAN), -1.0}) {
+    args_.softcap = softcap;
+    EXPECT_EQ(deepgen_launch_attention(&function_, &args_, nullptr), DEEPGEN_ERROR_ARGUMENT) << softcap;
+  }
+  for (double softcap : {0.0, 0x1p-126, 30.0, double(__FLT_MAX__)}) {
+    args_.softcap = softcap;
+    EXPECT_EQ(deepgen_launch_attention(&function_, &args_, nullptr), DEEPGEN_OK) << softcap;
+  }
 }
 
 class CudaPages : public CudaAttention {

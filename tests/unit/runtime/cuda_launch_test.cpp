@@ -234,6 +234,27 @@ TEST_F(CudaLaunch, TensorMapsOfOneOperandAreAnArray) {
   EXPECT_EQ(CudaFunction({k}).launch(), DEEPGEN_ERROR_ARGUMENT) << "more than a call has room for";
 }
 
+/// The argument of A would be an array of its first map and B's.
+TEST_F(CudaLaunch, TensorMapsOfOneOperandThatAreApartAreRefused) {
+  const auto status = [this](std::vector<uint8_t> order) {
+    KernelText k = with({DEEPGEN_ARG_MAP_A, DEEPGEN_ARG_MAP_B, DEEPGEN_ARG_D}, "256,256,8");
+    k.align_a = k.align_b = k.align_d = 16;
+    for (uint8_t operand : order) k.maps.push_back({operand, 64, 64, 128, 128, 0, 0, 0, 0});
+    fake_cuda::reset({h100()});
+    fake_cuda::set_current(0);
+    return CudaFunction({k}).launch();
+  };
+  const uint8_t a = DEEPGEN_ARG_A, b = DEEPGEN_ARG_B, d = DEEPGEN_ARG_D;
+  EXPECT_EQ(status({a, a, b, b}), DEEPGEN_OK);
+  EXPECT_EQ(status({b, b, a, a}), DEEPGEN_OK);
+  for (const std::vector<uint8_t>& torn :
+       {std::vector<uint8_t>{a, b, a}, {a, b, a, b}, {b, b, a, b}, {a, a, b, b, a, a}, {a, b, d, a}}) {
+    EXPECT_EQ(status(torn), DEEPGEN_ERROR_ARGUMENT) << torn.size();
+    EXPECT_TRUE(maps().empty());
+    EXPECT_TRUE(launches().empty());
+  }
+}
+
 TEST_F(CudaLaunch, WhatNoMapCanAddressTakesTheNextKernel) {
   KernelText mapped = with({DEEPGEN_ARG_MAP_A}, "128"), plain = kernel("plain");
   mapped.align_a = 16, mapped.maps = {{DEEPGEN_ARG_A, 64, 64, 128, 256, 0, 0, 0, 0}};

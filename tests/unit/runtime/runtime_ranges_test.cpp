@@ -3,13 +3,18 @@
 #include "deepgen/runtime.h"
 #include "gemm_operands.h"
 #include "runtime/core/arguments.h"
+#include "runtime/core/part_index.h"
+#include "runtime/cpu/select.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -111,6 +116,107 @@ TEST_F(Ranges, KernelsShareTheCallsOfTwoRanges) {
   EXPECT_EQ(run(100), DEEPGEN_OK);
   args.k = kK + 1;
   EXPECT_EQ(run(100), DEEPGEN_ERROR_SIZE);
+}
+
+using Box = std::array<deepgen_range, DEEPGEN_SIZES>;
+
+/// Boxes that share all sizes, as a build makes them, or any that overlap.
+std::vector<Box> draw_boxes(std::mt19937_64& random, const Box& all, size_t count, bool share) {
+  const auto between = [&](int64_t x, int64_t y) { return x + int64_t(random() % uint64_t(y - x + 1)); };
+  std::vector<Box> boxes{all};
+  while (boxes.size() < count) {
+    Box next = all;
+    const size_t size = random() % DEEPGEN_SIZES;
+    Box& cut = boxes[random() % boxes.size()];
+    if (!share) {
+      for (deepgen_range& x : next) x.least = between(x.least, x.most), x.most = between(x.least, x.most);
+    } else if (cut[size].least == cut[size].most) {
+      continue;
+    } else {
+      next = cut;
+      cut[size].most = between(cut[size].least, cut[size].most - 1);
+      next[size].least = cut[size].most + 1;
+    }
+    boxes.push_back(next);
+  }
+  std::shuffle(boxes.begin(), boxes.end(), random);
+  return boxes;
+}
+
+/// A table answers what looking at one kernel after the other would, at borders, at 0, and anywhere.
+TEST_F(Ranges, ATableOfManyPartsAnswersAsTheListDoes) {
+  std::mt19937_64 random(11);
+  int tables = 0;
+  for (int round = 0; round < 80; ++round) {
+    deepgen::Gemm p;
+    p.m = kMost, p.n = round % 2 ? 300 : kN, p.k = round % 4 > 1 ? 70 : kK, p.batch = round % 8 > 3 ? 5 : 1;
+    p.least[0] = 1 + round % 3;
+    if (round % 2) p.least[1] = 1;
+    if (round % 4 > 1) p.least[2] = 7;
+    if (round % 8 > 3) p.least[3] = 1;
+    const size_t parts = round < 4 ? 32 : 2 + random() % 70;
+    kernels.assign(parts, kernel("part", mark_rows<1>));
+    set(p);
+    Box all;
+    std::copy(std::begin(function.sizes), std::end(function.sizes), all.begin());
+    const std::vector<Box> boxes = draw_boxes(random, all, parts, round % 5 > 0);
+    for (size_t i = 0; i + 1 < parts; ++i) kernels[i].taken = boxes[i].data();
+    selected = nullptr;
+    ASSERT_EQ(deepgen_register(&function, 1), DEEPGEN_OK);
+    bool table = false;
+    for (int call = 0; call < 3000; ++call) {
+      int64_t sizes[DEEPGEN_SIZES];
+      for (size_t i = 0; i < DEEPGEN_SIZES; ++i) {
+        const deepgen_range &some = boxes[random() % parts][i], &x = all[i];
+        const int64_t choices[] = {some.least, some.least - 1,
+                                   some.most,  some.most + 1,
+                                   x.least,    x.most,
+                                   0,          x.least + int64_t(random() % uint64_t(x.most - x.least + 1))};
+        sizes[i] = choices[random() % 16 < 9 ? 7 : random() % 7];
+        if (sizes[i] < x.least || sizes[i] > x.most)
+          sizes[i] = random() % 8 || x.least == x.most ? x.most : 0;
+      }
+      const deepgen_kernel* listed = kernels.data();
+      while (!deepgen::takes(*listed, sizes)) ++listed;
+      ASSERT_EQ(deepgen::kernel_for(function, sizes), listed)
+          << sizes[0] << " " << sizes[1] << " " << sizes[2] << " " << sizes[3] << ", round " << round;
+      table |= deepgen::indexed_part(function, kernels.data(), sizes) != nullptr;
+    }
+    tables += table;
+    EXPECT_TRUE(table || round >= 4);
+    deepgen_unregister(&function, 1);
+    const int64_t most[] = {p.m, p.n, p.k, p.batch};
+    EXPECT_EQ(deepgen::indexed_part(function, kernels.data(), most), nullptr);
+  }
+  EXPECT_GT(tables, 30);
+  EXPECT_LT(tables, 80) << "some functions have few parts, or more than a table has room for";
+}
+
+/// Places of tables are few: functions beyond have lists.
+TEST_F(Ranges, ManyFunctionsHaveTablesOrLists) {
+  kernels.assign(20, kernel("part", mark_rows<1>));
+  std::vector<Box> boxes(20);
+  for (int64_t i = 0; i < 19; ++i) {
+    boxes[size_t(i)] = {{{1 + 50 * i, 50 + 50 * i}, {kN, kN}, {kK, kK}, {1, 1}}};
+    kernels[size_t(i)].taken = boxes[size_t(i)].data();
+  }
+  deepgen::Gemm p;
+  p.m = kMost, p.n = kN, p.k = kK, p.least[0] = 1;
+  set(p);
+  std::vector<deepgen_function> many(3000, function);
+  for (int again = 0; again < 2; ++again) {
+    ASSERT_EQ(deepgen_register(many.data(), uint32_t(many.size())), DEEPGEN_OK);
+    int tables = 0;
+    for (const deepgen_function& f : many)
+      for (int64_t m : {1, 50, 51, 777, 1000}) {
+        const int64_t sizes[] = {m, kN, kK, 1};
+        ASSERT_EQ(deepgen::kernel_for(f, sizes) - kernels.data(), (m - 1) / 50);
+        tables += deepgen::indexed_part(f, kernels.data(), sizes) != nullptr;
+      }
+    EXPECT_GT(tables, 5 * 500) << again;
+    EXPECT_LT(tables, 5 * 3000);
+    deepgen_unregister(many.data(), uint32_t(many.size()));
+  }
 }
 
 TEST_F(Ranges, SizesOutsideAreRefused) {

@@ -61,6 +61,9 @@ static int takes_what_it_should_not(deepgen_attention_args good) {
   x = good, x.sink = q, wrong |= refused("a sink", x, DEEPGEN_ERROR_ARGUMENT);
   x = good, x.page_table = used_by_none, wrong |= refused("pages", x, DEEPGEN_ERROR_ARGUMENT);
   x = good, x.scale = NAN, wrong |= refused("a scale that is no number", x, DEEPGEN_ERROR_ARGUMENT);
+  x = good, x.scale = 1e-46, wrong |= refused("a scale that is 0 as a float", x, DEEPGEN_ERROR_ARGUMENT);
+  x = good, x.scale = -1e300, wrong |= refused("a scale that is no float", x, DEEPGEN_ERROR_ARGUMENT);
+  x = good, x.scale = 0x1p-126, wrong |= refused("the least scale", x, DEEPGEN_OK);
   x = good, x.q = (const char*)q + 1, wrong |= refused("an odd address", x, DEEPGEN_ERROR_ALIGNMENT);
   x = good, x.batch = 0, x.q = x.key = x.value = x.out = x.lse = NULL;
   wrong |= refused("no entries", x, DEEPGEN_OK);
