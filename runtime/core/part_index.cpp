@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <initializer_list>
 
 namespace deepgen {
 inline namespace DEEPGEN_ABI_NAMESPACE {
