@@ -104,13 +104,17 @@ def launch(number):
 
 
 def main():
+    # On a slow host SIGTERM may come at any time: whoever was counted is counted off.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     at_work, number = count(1)
     if at_work > int(JOBS):
         pathlib.Path(STATE, "too_many").write_text(f"{at_work} at once\n")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         return launch(number)
     finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         count(-1)
         with open(pathlib.Path(STATE, "ended"), "a") as file:
             file.write(".")
