@@ -10,6 +10,11 @@
 
 #include <cstring>
 
+#ifdef __SANITIZE_ADDRESS__
+/// As in onednn_test.cpp, of another program.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libdnnl\n"; }
+#endif
+
 namespace deepgen {
 namespace {
 
