@@ -15,7 +15,7 @@ namespace {
 
 Json rounded_all(const Json& list) {
   Json out = Json::array();
-  for (const Json& x : list) out.push_back(rounded(x.get<double>()));
+  for (const Json& x : list) out.push_back(four_places(x.get<double>()));
   return out;
 }
 
@@ -48,7 +48,7 @@ void add_surroundings(Json& evidence, const RecordLog& final, const Json& holdou
     evidence["power_limit_watts"] = std::round(watts);
   for (const char* key : {"clock_mhz", "power_capped"})
     if (holdout.contains(key))
-      evidence[key] = holdout[key].is_array() ? holdout[key] : Json(rounded(holdout[key].get<double>()));
+      evidence[key] = holdout[key].is_array() ? holdout[key] : Json(four_places(holdout[key].get<double>()));
 }
 
 /// Of one regime of the hold-out, what it says of the locked kernel. Null: nothing.
@@ -60,7 +60,8 @@ Json regime_of(const Json& regime, const std::string& sha256) {
     if (arm.contains("vendor"))
       facts["vendor_ratio"] = rounded_all(arm["vendor"]), facts["vendor_verdict"] = arm.value("verdict", "");
     if (arm.contains("clock_mhz")) facts["clock_mhz"] = arm["clock_mhz"];
-    if (regime.contains("noise_floor")) facts["noise_floor"] = rounded(regime["noise_floor"].get<double>());
+    if (regime.contains("noise_floor"))
+      facts["noise_floor"] = four_places(regime["noise_floor"].get<double>());
     if (regime.contains("unstable")) facts["unstable"] = regime["unstable"];
     return facts;
   }
@@ -94,18 +95,18 @@ Json evidence_of(const Decision& decision, const RecordLog& final, const std::ve
   // What the hold-out did not confirm is not what is locked.
   const bool chosen = holdout.value("sha256", "") == decision.winner.sha256;
   const double floor = std::max(noise_of(final), holdout.value("noise_floor", 0.0));
-  Json evidence = {{"ratio", {rounded(t.low), rounded(t.ratio), rounded(t.high)}},
-                   {"noise_floor", rounded(floor)}};
+  Json evidence = {{"ratio", {four_places(t.low), four_places(t.ratio), four_places(t.high)}},
+                   {"noise_floor", four_places(floor)}};
   if (!holdout.empty()) {
     const Json both = holdout.value("balanced", Json::object());
     evidence["verdict"] = decision.improved ? both.value("verdict", holdout.value("verdict", "")) : "default";
     evidence["rounds"] = holdout.value("rounds", int64_t(0));
-    evidence["dropped_rounds"] = rounded(holdout.value("dropped", 0.0));
+    evidence["dropped_rounds"] = four_places(holdout.value("dropped", 0.0));
   }
   add_surroundings(evidence, final, chosen ? holdout : Json::object());
   if (const Record* vendor = vendor_record(final))
     evidence["vendor"] = {vendor_name(*vendor),
-                          rounded(t.ratio / over_regimes(*vendor->timing, vendor->bursts).ratio)};
+                          four_places(t.ratio / over_regimes(*vendor->timing, vendor->bursts).ratio)};
   if (const Json vendor = chosen ? holdout.value("vendor", Json::object()) : Json::object();
       !vendor.empty()) {
     evidence["vendor_ratio"] = rounded_all(vendor.at("ratio"));

@@ -18,8 +18,8 @@ struct Tuned {
 /// `logs`: of the whole search, for how much of the space it tried.
 Json evidence_of(const Decision&, const RecordLog& final, const std::vector<RecordLog>& logs, const Tuned&);
 
-/// To four digits, as evidence has its numbers: more would only make noise in diffs.
-inline double rounded(double x) { return std::round(x * 1e4) / 1e4; }
+/// As evidence has its numbers: more digits would only make noise in diffs.
+inline double four_places(double x) { return std::round(x * 1e4) / 1e4; }
 
 /// "1.083x vs default [1.071, 1.094] (95 % CI, 40 paired rounds), noise floor 0.4 %, cold-graph/1, NVIDIA
 /// H100, driver 570.86, SM clock 1.62/1.61 GHz, 200 of 11352 legal candidates, 1.031x vs cublaslt 13.1.0

@@ -22,8 +22,8 @@ double weight_of(const TunePoints& points, const Sizes& at) {
 }
 
 void add_ratios(Json& json, const HeldOut& h) {
-  json["ratio"] = {rounded(h.low), rounded(h.ratio), rounded(h.high)};
-  if (h.vendor > 0) json["vendor_ratio"] = rounded(h.vendor);
+  json["ratio"] = {four_places(h.low), four_places(h.ratio), four_places(h.high)};
+  if (h.vendor > 0) json["vendor_ratio"] = four_places(h.vendor);
 }
 
 /// The points of the hold-out, as "kernel" its number in `parts`; "weight" where it is not 1.
@@ -37,7 +37,7 @@ Json points_json(const std::vector<RangedHoldout>& holdout, const std::vector<Ra
       ++kernel;
     Json point = {{"at", {h.at.m, h.at.n, h.at.k, h.at.batch}}, {"kernel", kernel}};
     add_ratios(point, h.both());
-    point["microseconds"] = rounded(1e6 * h.first.seconds);
+    point["microseconds"] = four_places(1e6 * h.first.seconds);
     if (h.bursts) {
       add_ratios(point["regimes"]["sustained"], h.first);
       add_ratios(point["regimes"]["bursts"], *h.bursts);
@@ -144,10 +144,10 @@ LockEntry ranged_entry(const Gemm& p, const std::string& arch, const Device& dev
   Json evidence = evidence_of(mean_decision(p, final), final, logs, {p.key(), arch, device});
   const std::vector<RangedHoldout> holdout = holdout_of(final.environment);
   evidence["points"] = points_json(holdout, d.parts, points_of(p, final));
-  evidence["regret"] = {rounded(d.regret), rounded(d.worst)};
+  evidence["regret"] = {four_places(d.regret), four_places(d.worst)};
   if (d.bound) evidence["bound"] = bound_json(*d.bound);
   if (!d.sum_order.empty())
-    evidence["sum_order"] = d.sum_order, evidence["order_cost"] = rounded(d.order_cost);
+    evidence["sum_order"] = d.sum_order, evidence["order_cost"] = four_places(d.order_cost);
   if (const std::string vendor = final.environment.value("vendor_name", ""); !vendor.empty())
     evidence["vendor_name"] = vendor;
   LockEntry e{
