@@ -61,17 +61,17 @@ std::string why_failed(const Outcome& o, const Response& response, const std::ve
          (o.last_words.empty() ? "" : "\n          the launcher's last words: " + o.last_words);
 }
 
-std::string site_text(const Call& c) {
+std::string site_text(const RemoteCall& c) {
   return std::string(to_string(c.task)) + " at site '" + c.site.name + "'";
 }
 
-[[noreturn]] void refuse(const Call& c, const Outcome& o, const Response& response) {
+[[noreturn]] void refuse(const RemoteCall& c, const Outcome& o, const Response& response) {
   throw Error("the worker refuses to " + site_text(c), c.what, place(o) + ": " + response.text,
               "install this very DeepGen, with the same ptxas, there, or let it be sent (\"send\": true); "
               "a site's hosts have one model of device");
 }
 
-[[noreturn]] void give_up(const Call& c, const std::string& why, const std::vector<std::string>& out,
+[[noreturn]] void give_up(const RemoteCall& c, const std::string& why, const std::vector<std::string>& out,
                           const Board& board) {
   std::string names;
   for (const std::string& name : out) names += (names.empty() ? "" : ",") + name;
@@ -99,7 +99,7 @@ std::vector<std::string> worker_words(const Site& site, Task task, const Sent& s
   return words;
 }
 
-Answer call(const Call& c) {
+Answer call(const RemoteCall& c) {
   const Board board(c.board);
   const Sent sent = c.site.send ? Sent::program(c.program) : Sent();
   RemoteWork work{c.site.name, to_string(c.task), c.what, "", "", 1, unix_time()};

@@ -6,7 +6,7 @@
 
 namespace deepgen {
 
-struct Call {
+struct RemoteCall {
   const Site& site;
   Task task;
   Request request;
@@ -28,7 +28,7 @@ struct Answer {
 
 /// Throws HostFault when no try of the site's gave an answer: whatever a launcher or a host does, it says
 /// nothing about a candidate. Throws Error, without another try, where the worker refuses.
-Answer call(const Call&);
+Answer call(const RemoteCall&);
 
 /// With which a command ends for what its host could not do; another host may.
 constexpr int kHostFaultStatus = 75;

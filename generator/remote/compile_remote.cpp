@@ -68,7 +68,8 @@ private:
     return bytes;
   }
 
-  Call call_for(const std::string& arch, Request request, std::vector<BundleFile> files, size_t jobs) const {
+  RemoteCall call_for(const std::string& arch, Request request, std::vector<BundleFile> files,
+                      size_t jobs) const {
     request.arch = arch, request.id = compiler_id(arch);
     const double each = line_.number_or("--timeout", kCompileSeconds);
     return {site_,         Task::compile,   std::move(request), std::move(files),
@@ -111,7 +112,7 @@ private:
     request.command = {"compile", "--plan", kPlan, "--slot", "0", "--count", std::to_string(missing.size()),
                        "-o",      kList};
     common_words(request.command);
-    const Call c = call_for(plan.arch, request, {{kPlan, part.serialize()}}, missing.size());
+    const RemoteCall c = call_for(plan.arch, request, {{kPlan, part.serialize()}}, missing.size());
     const Answer answer = call(c);
     std::cerr << answer.text;
     for (size_t n = 0; n < missing.size(); ++n)
@@ -145,7 +146,7 @@ private:
         Request request;
         request.command = line_.words_in_bundle();
         request.outputs = {CommandLine::name_in_bundle(line_.one("-o"))};
-        const Call c = call_for(finalist.job->arch, request, bundle_files(line_.files()), 1);
+        const RemoteCall c = call_for(finalist.job->arch, request, bundle_files(line_.files()), 1);
         const Answer answer = call(c);
         std::cerr << answer.text;
         bytes = accepted(answer, request.outputs.front(), *finalist.job, parts);
@@ -168,7 +169,7 @@ private:
     Request request;
     request.command = line_.words_in_bundle();
     request.outputs = {CommandLine::name_in_bundle(line_.one("-o"))};
-    Call c = call_for(choice.arch, request, bundle_files(line_.files()), kMostLinked);
+    RemoteCall c = call_for(choice.arch, request, bundle_files(line_.files()), kMostLinked);
     c.decides = true;
     const Answer answer = call(c);
     std::cerr << answer.text;

@@ -147,7 +147,8 @@ void measure_remotely(const RemoteOptions& o, const std::vector<std::string>& wo
     request.arch = device.arch, request.device = device.name;
   }
   const double seconds = kWaitSeconds + kBudgets * line.number_or("--seconds", kMeasureSeconds);
-  Call asked{site, Task::measure, request, bundle_files(files_of(line)), measurer, output, o.board, seconds};
+  RemoteCall asked{site,     Task::measure, request, bundle_files(files_of(line)),
+                   measurer, output,        o.board, seconds};
   asked.decides = line.command() == "verify";
   const Answer answer = call(asked);
   std::cerr << answer.text;
