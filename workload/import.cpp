@@ -24,7 +24,7 @@ struct OfKind {
   int64_t lines = 0;
 };
 
-void read_line(const LogKind& kind, std::string_view line, bool was_cut, const Place& place, OfKind& of) {
+void read_line(const LogKind& kind, std::string_view line, bool was_cut, const LogPlace& place, OfKind& of) {
   Call call;
   try {
     if (was_cut) throw Untranslatable{"the line is longer than 1 MiB"};

@@ -21,7 +21,7 @@ public:
 private:
   void read_lines(LogLines& lines, WorkloadLog& log);
   void read_workload(LogLines& lines, WorkloadLog& log);
-  Place place(const LogLines& lines) const { return {int64_t(logs_.size()), lines.number()}; }
+  LogPlace place(const LogLines& lines) const { return {int64_t(logs_.size()), lines.number()}; }
 
   std::vector<WorkloadLog> logs_;
   Tally tally_;

@@ -31,7 +31,7 @@ WorkloadProblem merged(std::vector<WorkloadProblem> parts, Size size) {
   out.problem = Problem(p);
   for (const WorkloadProblem& part : parts) {
     out.points.push_back({value_of(part.problem.gemm(), size), part.calls, part.seconds, part.timed});
-    for (const Place& place : part.lines)
+    for (const LogPlace& place : part.lines)
       if (out.lines.size() < Tally::most_places) out.lines.push_back(place);
   }
   std::sort(out.lines.begin(), out.lines.end());

@@ -46,9 +46,9 @@ std::string percent(double share) {
   return text;
 }
 
-std::string line_of(const std::vector<Place>& places, const std::vector<WorkloadLog>& logs) {
+std::string line_of(const std::vector<LogPlace>& places, const std::vector<WorkloadLog>& logs) {
   if (places.empty()) return "";
-  const Place& first = places.front();
+  const LogPlace& first = places.front();
   return logs[size_t(first.log)].name + ":" + std::to_string(first.line);
 }
 

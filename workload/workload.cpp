@@ -30,9 +30,9 @@ double get_seconds(const Json& json, const std::string& where, double least, dou
   return value;
 }
 
-std::vector<Place> get_places(const Json& json, const std::string& where, size_t logs) {
+std::vector<LogPlace> get_places(const Json& json, const std::string& where, size_t logs) {
   const auto pairs = get<std::vector<std::array<int64_t, 2>>>(json, "lines", where);
-  std::vector<Place> places;
+  std::vector<LogPlace> places;
   for (const auto& [log, line] : pairs) {
     if (log < 0 || size_t(log) >= logs || line < 1 || places.size() >= Tally::most_places)
       throw Error("field 'lines' is out of range: " + excerpt(json["lines"]), where, "",
@@ -42,9 +42,9 @@ std::vector<Place> get_places(const Json& json, const std::string& where, size_t
   return places;
 }
 
-Json places_json(const std::vector<Place>& places) {
+Json places_json(const std::vector<LogPlace>& places) {
   Json list = Json::array();
-  for (const Place& place : places) list.push_back({place.log, place.line});
+  for (const LogPlace& place : places) list.push_back({place.log, place.line});
   return list;
 }
 

@@ -28,9 +28,9 @@ struct WorkloadProblem {
   std::string name; ///< of the function: an identifier, derived from the problem
   Problem problem;
   int64_t calls = 1;
-  double seconds = 0;       ///< of one call
-  bool timed = false;       ///< false: an estimate
-  std::vector<Place> lines; ///< the first few
+  double seconds = 0;          ///< of one call
+  bool timed = false;          ///< false: an estimate
+  std::vector<LogPlace> lines; ///< the first few
   /// Of a problem that merge_ranges() has made, or whoever wrote the file: its calls, by size ascending.
   std::vector<WorkloadPoint> points = {};
 
@@ -42,7 +42,7 @@ struct WorkloadSkipped {
   std::string why, example;
   int64_t calls = 0;
   double seconds = 0; ///< all of it together; 0: not known
-  std::vector<Place> lines;
+  std::vector<LogPlace> lines;
 };
 
 struct Workload {

@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 
-ROOMS = ("base", "generator", "measure", "runtime", "templates")
+ROOM = re.compile(r"^\s*add_subdirectory\((?!tests)(\w+)\)", re.MULTILINE)  # as in arrows.py
 TYPE = re.compile(r"(?:template <.*> )?(?:struct|class|union|enum(?: class)?)\s+(?:DEEPGEN_\w+ )?(\w+)(?: final)?"
                   r"(?: : [^;{]*)?(?: \{.*)?$")
 ALIAS = re.compile(r"(?:template <.*> )?using (\w+) =")
@@ -43,12 +43,13 @@ def main():
     assert clashes({"x.h": same, "y.h": same})[0] == {("deepgen", "A"): ["x.h", "y.h"]}
     assert not clashes({"x.h": same, "y.h": same.replace("deepgen", "other")})[0]
     source = pathlib.Path(sys.argv[1])
+    rooms = ROOM.findall((source / "CMakeLists.txt").read_text())
     headers = {str(path.relative_to(source)): path.read_text()
-               for room in ROOMS for path in sorted((source / room).rglob("*.h"))}
+               for room in rooms for path in sorted((source / room).rglob("*.h"))}
     found, count = clashes(headers)
     for (namespace, name), where in found.items():
         print(f"{namespace}::{name} is defined in {', '.join(where)}: rename all but one")
-    print(f"{count} types of {len(headers)} headers")
+    print(f"{count} types of {len(headers)} headers of {' '.join(sorted(rooms))}")
     return 1 if found or count < 300 else 0
 
 

@@ -7,7 +7,7 @@
 
 namespace deepgen {
 
-void Count::add(int64_t more, double each, double work, const Place& place) {
+void Count::add(int64_t more, double each, double work, const LogPlace& place) {
   calls = std::min(calls + more, kMostCalls);
   if (each > 0) {
     timed = std::min(timed + more, kMostCalls);
@@ -21,7 +21,7 @@ void Count::add(int64_t more, double each, double work, const Place& place) {
 void Count::add(const Count& other) {
   calls = std::min(calls + other.calls, kMostCalls), timed = std::min(timed + other.timed, kMostCalls);
   seconds += other.seconds, flops += other.flops;
-  for (const Place& place : other.places)
+  for (const LogPlace& place : other.places)
     if (places.size() < Tally::most_places) places.push_back(place);
 }
 
@@ -34,7 +34,7 @@ Count& Tally::count(const std::string& key) {
   return found;
 }
 
-void Tally::add(const Call& call, const Place& place) {
+void Tally::add(const Call& call, const LogPlace& place) {
   count(call.problem.key()).add(call.calls, call.seconds, call.flops, place);
 }
 
@@ -48,7 +48,7 @@ Count& Tally::lost_count(const std::string& why, std::string_view line) {
   return found->second.count;
 }
 
-void Tally::lose(const std::string& why, const Call& call, std::string_view line, const Place& place) {
+void Tally::lose(const std::string& why, const Call& call, std::string_view line, const LogPlace& place) {
   lost_count(why, line).add(call.calls, call.seconds, call.flops, place);
 }
 

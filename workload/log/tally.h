@@ -11,19 +11,19 @@
 namespace deepgen {
 
 /// A line of one of the logs.
-struct Place {
+struct LogPlace {
   int64_t log = 0, line = 0;
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const LogPlace&) const = default;
 };
 
 struct Count {
   int64_t calls = 0, timed = 0; ///< the latter: calls whose time is known
   double seconds = 0;           ///< of those, together
   double flops = 0;             ///< of calls without a time, as far as it is known
-  std::vector<Place> places;    ///< the first few
+  std::vector<LogPlace> places; ///< the first few
 
   /// So many calls of `seconds` each; 0: not known.
-  void add(int64_t calls, double seconds, double flops, const Place&);
+  void add(int64_t calls, double seconds, double flops, const LogPlace&);
   void add(const Count&);
 };
 
@@ -40,8 +40,8 @@ public:
   Count& count(const std::string& key);
   /// Of a reason; the first line of each is its example.
   Count& lost_count(const std::string& why, std::string_view line);
-  void add(const Call&, const Place&);
-  void lose(const std::string& why, const Call&, std::string_view line, const Place&);
+  void add(const Call&, const LogPlace&);
+  void lose(const std::string& why, const Call&, std::string_view line, const LogPlace&);
   /// All of another one, which is empty then.
   void take(Tally& other);
 

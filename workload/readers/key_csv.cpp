@@ -47,7 +47,7 @@ int64_t read_key_csv(LogLines& lines, int64_t log, Tally& tally) {
     ++rows;
     const std::vector<std::string_view> row = split(line, ',');
     Call call;
-    const Place place{log, lines.number()};
+    const LogPlace place{log, lines.number()};
     try {
       if (lines.was_cut()) throw Untranslatable{"the line is longer than 1 MiB"};
       if (const std::string_view text = cell(row, calls); !text.empty())

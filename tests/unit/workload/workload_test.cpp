@@ -104,7 +104,7 @@ TEST(WorkloadImport, LongLinesAreCutAndCounted) {
   const Workload w = imported({kLine + longer + kLine + std::string(2 << 20, 'y') + "\n" + kLine});
   ASSERT_EQ(w.problems.size(), 1u);
   EXPECT_EQ(w.problems[0].calls, 3);
-  EXPECT_EQ(w.problems[0].lines, (std::vector<Place>{{0, 1}, {0, 3}, {0, 5}}));
+  EXPECT_EQ(w.problems[0].lines, (std::vector<LogPlace>{{0, 1}, {0, 3}, {0, 5}}));
   ASSERT_EQ(w.skipped.size(), 1u);
   EXPECT_EQ(w.skipped[0].why, "the line is longer than 1 MiB");
   EXPECT_EQ(w.logs[0].lines, 5);
@@ -143,7 +143,7 @@ TEST(WorkloadImport, LinesThatBeginLikeCallsAreCountedWithAReason) {
 TEST(WorkloadImport, ProgramsMayLogObjectsOfTheirOwn) {
   const Workload w = imported({"{\"level\": \"info\"}\n" + std::string(kLine) + "{\"level\": \"info\"}\n"});
   ASSERT_EQ(w.problems.size(), 1u);
-  EXPECT_EQ(w.problems[0].lines, (std::vector<Place>{{0, 2}}));
+  EXPECT_EQ(w.problems[0].lines, (std::vector<LogPlace>{{0, 2}}));
 }
 
 TEST(WorkloadImport, CallsThatAreLoggedTwiceAreCountedOnce) {
