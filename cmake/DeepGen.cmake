@@ -21,7 +21,7 @@
 # With PREPACKED b, calls take B as deepgen_pack_b() has written it once (docs/prepacked.md); for ARCHS cpu.
 # With THREADS n, a function for ARCHS cpu is tuned for calls that n threads share, by wall time (docs/threads.md).
 # Of a function with a range: TUNE_AT has the sizes at which it is tuned, with several ranges as 16x128; WEIGHTS how often each is
-# called, to the others; KERNELS how many kernels it links at most, 10 where nothing is said (docs/run_time_sizes.md).
+# called, to the others; KERNELS how many kernels it links at most, 16 where nothing is said (docs/run_time_sizes.md).
 # With BATCH_INVARIANT the bits of a row of D depend neither on M, nor on the row's place, nor on other rows: all kernels of the
 # function add up over K in one order (docs/batch_invariance.md).
 # C symbols are <namespace>_<name>. SEARCH, SEARCH_FILE, BUDGET and SLOTS (candidates in each round) are about how a search

@@ -254,7 +254,7 @@ function(_deepgen_work_out_options target id)
   set(files "${depends}")
   set(finalists 6)
   if(DEFINED _deepgen_ranged AND NOT _deepgen_ranged EQUAL -1)
-    set(finalists 12)
+    set(finalists 20) # of CPUs twelve: the others are empty
   endif()
   foreach(option slots plan compile measure playoff regime files milliseconds finalists)
     string(TOUPPER ${option} property)

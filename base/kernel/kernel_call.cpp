@@ -47,6 +47,32 @@ Kernel kernel_in_call(const Kernel& kernel, const Sizes& call) {
   return k;
 }
 
+std::vector<int64_t> steps_between(const Kernel& k, const Sizes& at, Size along, int64_t low, int64_t high) {
+  constexpr size_t kMost = 256;
+  constexpr int64_t kWidest = 1 << 16;
+  std::vector<int64_t> steps;
+  if (high - low > kWidest) return steps;
+  const auto blocks = [&](int64_t size) {
+    Sizes call = at;
+    call[along] = size;
+    double count = 0; // a sum of products of hostile numbers, too
+    for (const Launch& l : k.launches) {
+      double grid = 1;
+      for (size_t i = 0; i < 3; ++i) grid *= double(lowered(l.grid[i], l.grid_rules[i], call));
+      count += grid;
+    }
+    return count;
+  };
+  double before = blocks(low);
+  for (int64_t size = low + 1; size <= high; ++size) {
+    const double count = blocks(size);
+    if (count > before) steps.push_back(size);
+    if (steps.size() > kMost) return {};
+    before = count;
+  }
+  return steps;
+}
+
 bool has_entries(const Kernel& k) { return std::ranges::count(k.args, "stride_d") != 0; }
 
 } // namespace deepgen

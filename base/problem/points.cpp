@@ -129,6 +129,10 @@ std::vector<Sizes> default_points(const Gemm& p, size_t most) {
     at[ranges[i].first] = ranges[i].second.front();
     points.push_back(at);
   }
+  return ascending(std::move(points));
+}
+
+std::vector<Sizes> ascending(std::vector<Sizes> points) {
   std::sort(points.begin(), points.end(), before);
   points.erase(std::unique(points.begin(), points.end()), points.end());
   return points;
@@ -230,39 +234,69 @@ std::optional<Size> split_size(const Gemm& p) {
 
 namespace {
 
-/// Ascending, perhaps with the ends; none where several sizes differ.
-std::vector<Sizes> between_points(const Sizes& from, const Sizes& to) {
-  constexpr double kAbove = 1.1;
-  size_t differ = 0, which = 0;
-  for (size_t s = 0; s < size_count; ++s)
-    if (from[Size(s)] != to[Size(s)]) ++differ, which = s;
-  if (differ != 1) return {};
-  const double low = double(from[Size(which)]), high = double(to[Size(which)]),
-               middle = std::sqrt(low * high);
-  std::vector<Sizes> out;
-  for (double size : {std::min(low * kAbove, middle), middle}) {
-    Sizes at = from;
-    at[Size(which)] = std::llround(size);
-    out.push_back(at);
+constexpr double kAbove = 1.1, kDense = 1.6;
+constexpr int64_t kDenseFrom = 16;
+
+/// The only one that differs.
+std::optional<Size> between_of(const Sizes& from, const Sizes& to) {
+  std::optional<Size> which;
+  for (size_t s = 0; s < size_count; ++s) {
+    if (from[Size(s)] == to[Size(s)]) continue;
+    if (which) return std::nullopt;
+    which = Size(s);
   }
-  return out;
+  return which;
 }
 
-} // namespace
+/// From the first on, so that each is at most kDense times the one before; without both ends.
+void add_steps(double low, double high, std::vector<double>& out) {
+  if (low < double(kDenseFrom)) return;
+  const int steps = int(std::ceil(std::log(high / low) / std::log(kDense) - 1e-9));
+  for (int i = 1; i < steps; ++i) out.push_back(low * std::pow(high / low, double(i) / steps));
+}
 
-TunePoints final_points(const TunePoints& points) {
+/// What lies between neighbours; ascending, perhaps with the ends.
+struct PointsBetween {
+  bool above;  ///< a little above the lower one
+  bool middle; ///< also where nothing is dense
+  bool dense;
+
+  std::vector<Sizes> operator()(const Sizes& from, const Sizes& to) const {
+    const std::optional<Size> which = between_of(from, to);
+    if (!which) return {};
+    const double low = double(from[*which]), high = double(to[*which]), mean = std::sqrt(low * high);
+    std::vector<double> sizes;
+    if (above) sizes.push_back(std::min(low * kAbove, mean));
+    if (dense) add_steps(low, mean, sizes);
+    if (middle || (low >= double(kDenseFrom) && high > kDense * low)) sizes.push_back(mean);
+    if (dense) add_steps(mean, high, sizes);
+    std::vector<Sizes> out(sizes.size(), from);
+    for (size_t i = 0; i < sizes.size(); ++i) out[i][*which] = std::llround(sizes[i]);
+    return out;
+  }
+};
+
+TunePoints with_between(const TunePoints& points, const PointsBetween& between) {
   TunePoints all;
   all.kernels = points.kernels;
   for (size_t i = 0; i < points.at.size(); ++i) {
     if (i)
-      for (const Sizes& between : between_points(points.at[i - 1], points.at[i]))
-        if (between != all.at.back() && between != points.at[i]) {
-          all.at.push_back(between);
+      for (const Sizes& at : between(points.at[i - 1], points.at[i]))
+        if (at != all.at.back() && at != points.at[i]) {
+          all.at.push_back(at);
           all.weights.push_back((points.weights[i - 1] + points.weights[i]) / 2);
         }
     all.at.push_back(points.at[i]), all.weights.push_back(points.weights[i]);
   }
   return all;
 }
+
+} // namespace
+
+TunePoints final_points(const TunePoints& points, bool dense) {
+  return with_between(points, {true, true, dense});
+}
+
+TunePoints dense_points(const TunePoints& points) { return with_between(points, {false, false, true}); }
 
 } // namespace deepgen

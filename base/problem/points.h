@@ -20,7 +20,7 @@ std::vector<Sizes> default_points(const Gemm&, size_t most = 10);
 struct TunePoints {
   std::vector<Sizes> at;       ///< ascending by the product of sizes, each once; empty without ranges
   std::vector<double> weights; ///< how often each is called, to the others; not all 0
-  size_t kernels = 10;         ///< at most so many are linked
+  size_t kernels = 16;         ///< at most so many are linked
   bool operator==(const TunePoints&) const = default;
 };
 
@@ -46,10 +46,16 @@ std::string sizes_text(const Gemm&, const Sizes&);
 /// "m 1..63", "m 1..63, k 1..512".
 std::string span_text(const Gemm&, const SizeSpan&);
 
-/// The points, and between neighbours of which one size alone differs two more: a little above the lower one,
+/// The points, and between neighbours of which one size alone differs more: a little above the lower one,
 /// and the geometric mean. Each of those weighs as much as its neighbours do on average. There kernels of a
-/// search that knows the points are compared once more.
-TunePoints final_points(const TunePoints&);
+/// search that knows the points are compared once more. `dense`: also those of dense_points().
+TunePoints final_points(const TunePoints&, bool dense = false);
+/// The points, and from 16 on as many between neighbours that each is at most 1.6 times the one before. Of a
+/// GPU, where the time of a kernel goes up in steps: what is best at a size often is not at 1.6 times as
+/// many.
+TunePoints dense_points(const TunePoints&);
+/// By the product of sizes, each once.
+std::vector<Sizes> ascending(std::vector<Sizes>);
 /// The first size that is a range.
 std::optional<Size> split_size(const Gemm&);
 

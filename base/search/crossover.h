@@ -21,7 +21,7 @@ struct CrossoverKernel {
 inline constexpr double kMostRegret = 0.05;
 
 struct CrossoverRules {
-  size_t most_kernels = 10;
+  size_t most_kernels = 16;
   /// The least that a further kernel must gain, as a share of the weighted time, and the slowdown at a point
   /// that counts as none.
   double noise = 0.01;

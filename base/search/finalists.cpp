@@ -210,6 +210,7 @@ std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>& records)
     std::vector<Sizes> points;
     std::vector<double> weights;
     find_points(records, points, weights);
+    const size_t places = records.front().record.arch == "cpu" ? kRangedFinalistsOfCpu : kRangedFinalists;
     const auto add = [&](const std::string& order, size_t most) {
       for (const LoggedRecord* r : best_by_turns(records, points, order))
         if (finalists.size() < most + has_default && seen.insert(r->record.sha256).second)
@@ -217,8 +218,8 @@ std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>& records)
     };
     // A few of other orders tell what the chosen one costs, and win where the rounds were wrong.
     if (const std::string order = order_of_finals(records, points, weights); !order.empty())
-      add(order, kRangedFinalists - kOfOtherOrders);
-    add("", kRangedFinalists);
+      add(order, places - kOfOtherOrders);
+    add("", places);
     return finalists;
   }
   for (const Ranked& r : ranked(records))

@@ -7,8 +7,8 @@
 namespace deepgen {
 
 constexpr size_t kFinalists = 6; ///< beside the default, at most
-/// The same of a problem with ranges: the best at each of the default points, and a few.
-constexpr size_t kRangedFinalists = 12;
+/// The same of a problem with ranges: the best at each of the sizes of a round, and a few.
+constexpr size_t kRangedFinalists = 20, kRangedFinalistsOfCpu = 12;
 
 struct LoggedRecord {
   Record record;

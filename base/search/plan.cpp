@@ -3,21 +3,52 @@
 #include "base/files/files.h"
 #include "base/json/json_text.h"
 #include "base/search/tune_points_json.h"
+#include "base/text/error.h"
+
+#include <algorithm>
+#include <array>
 
 namespace deepgen {
 namespace {
 constexpr const char* kPlanSchema = "deepgen.plan/1";
+constexpr size_t kMostSizes = 256; ///< of a slot
+
+Json slot_json(const PlanSlot& slot) {
+  Json json = {{"template", slot.choice.template_name},
+               {"config", slot.choice.config.to_json()},
+               {"origin", slot.origin}};
+  for (const Sizes& at : slot.at) json["at"].push_back({at.m, at.n, at.k, at.batch});
+  return json;
 }
+
+std::vector<Sizes> sizes_of_slot(const Json& slot, const Problem& problem, const std::string& where) {
+  std::vector<Sizes> sizes;
+  if (!slot.contains("at")) return sizes;
+  if (!problem.ranged())
+    throw Error("a slot has sizes, and the problem has no range", where, problem.key(), "plan again");
+  for (const auto& at : get<std::vector<std::array<int64_t, size_count>>>(slot, "at", where)) {
+    sizes.push_back({at[0], at[1], at[2], at[3]});
+    if (sizes.size() > kMostSizes || *std::min_element(at.begin(), at.end()) < 1 ||
+        !problem.gemm().takes(sizes.back()))
+      throw Error("the sizes of a slot are not of the problem's ranges", where, problem.key(), "plan again");
+  }
+  return sizes;
+}
+
+PlanSlot slot_of(const Json& slot, const Problem& problem, const std::string& where) {
+  return {{get_word(slot, "template", where), Config::from_json(get<Json>(slot, "config", where))},
+          get_name(slot, "origin", where),
+          sizes_of_slot(slot, problem, where)};
+}
+
+} // namespace
 
 std::string Plan::serialize() const {
   std::string out =
       "{\"schema\":\"" + std::string(kPlanSchema) + "\",\"problem\":" + dump_json(problem.key()) +
       ",\"arch\":" + dump_json(arch) + ",\"round\":" + std::to_string(round) +
       (points.at.empty() ? "" : ",\"tune_at\":" + dump_json(tune_points_json(points))) + ",\"slots\":[";
-  for (size_t i = 0; i < slots.size(); ++i)
-    out += (i ? ",\n" : "\n") + dump_json({{"template", slots[i].choice.template_name},
-                                           {"config", slots[i].choice.config.to_json()},
-                                           {"origin", slots[i].origin}});
+  for (size_t i = 0; i < slots.size(); ++i) out += (i ? ",\n" : "\n") + dump_json(slot_json(slots[i]));
   return out + "\n]}\n";
 }
 
@@ -30,9 +61,7 @@ Plan Plan::parse(const std::string& text, const std::string& where) {
   plan.round = get<int>(json, "round", where);
   if (plan.problem.ranged()) plan.points = get_tune_points(json, "tune_at", plan.problem.gemm(), where);
   for (const Json& slot : get<std::vector<Json>>(json, "slots", where))
-    plan.slots.push_back(
-        {{get_word(slot, "template", where), Config::from_json(get<Json>(slot, "config", where))},
-         get_name(slot, "origin", where)});
+    plan.slots.push_back(slot_of(slot, plan.problem, where));
   return plan;
 }
 

@@ -10,6 +10,8 @@ namespace deepgen {
 struct PlanSlot {
   Choice choice;
   std::string origin; ///< "default", "incumbent", "model", "neighbour", "random"
+  /// Of a problem with ranges: the sizes at which it is timed; none: at all points.
+  std::vector<Sizes> at = {};
 };
 
 /// Slot i of the build graph compiles slots[i]; a slot beyond the end compiles to an "empty" kernel file.

@@ -226,7 +226,7 @@ std::string bound_text(const RangedBound& bound) {
 RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
   RangedDecision d;
   const TunePoints points = points_of(p, final);
-  const Matrix matrix(final, final_points(points));
+  const Matrix matrix(final, final_points(points, true));
   if (matrix.empty()) {
     d.reason = "no candidate was both correct and timed at the points of the range";
     return d;

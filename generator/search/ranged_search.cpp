@@ -44,28 +44,51 @@ std::vector<PlanSlot> proposals_at(const SearchInput& in, const Sizes& at, const
   return slots;
 }
 
+/// On a GPU a candidate is timed where the estimate has it behind the round's best by no more than so much.
+constexpr double kWorthATry = 1.35;
+
 class RangedPlan {
 public:
   explicit RangedPlan(const SearchInput& in) : in_(in) {
     plan_.problem = in.problem, plan_.arch = in.arch, plan_.round = in.round;
     plan_.points = in.points.at.empty() ? default_tune_points(in.problem.gemm()) : in.points;
+    sizes_ = in.arch == "cpu" ? plan_.points.at : dense_points(plan_.points).at;
     for (const Record& r : in.records)
       if (r.problem == in.problem.key()) taken_.insert(r.choice.text());
   }
 
   const TunePoints& points() const { return plan_.points; }
+  /// For which candidates are proposed.
+  const std::vector<Sizes>& sizes() const { return sizes_; }
   bool full() const { return plan_.slots.size() >= in_.slots; }
   void add(const Choice& choice, const std::string& origin) {
     if (!full() && why_illegal(in_.problem, in_.arch, in_.device, choice).empty() &&
         taken_.insert(choice.text()).second)
-      plan_.slots.push_back({choice, origin});
+      plan_.slots.push_back({choice, origin, {}});
   }
-  Plan finish() { return std::move(plan_); }
+  Plan finish() {
+    if (in_.arch != "cpu")
+      for (const Sizes& at : sizes_) try_at(at);
+    return std::move(plan_);
+  }
 
 private:
   const SearchInput& in_;
   Plan plan_;
+  std::vector<Sizes> sizes_;
   std::set<std::string> taken_;
+
+  /// All of them in one race would take longer than the search; the default is timed at each size.
+  void try_at(const Sizes& at) {
+    const Problem problem = problem_at(in_.problem.gemm(), in_.arch, at);
+    std::vector<double> costs;
+    for (const PlanSlot& slot : plan_.slots)
+      costs.push_back(find_template(slot.choice.template_name).cost(problem, in_.device, slot.choice.config));
+    const double best = costs.empty() ? 0 : *std::min_element(costs.begin(), costs.end());
+    for (size_t i = 0; i < costs.size(); ++i)
+      if (plan_.slots[i].origin != "default" && costs[i] <= kWorthATry * best)
+        plan_.slots[i].at.push_back(at);
+  }
 };
 
 /// In round 0 of a batch invariant problem so many orders of sums are tried, as far as the estimate has none
@@ -116,7 +139,7 @@ Plan next_ranged_plan(const SearchInput& in, const std::vector<Choice>& incumben
   std::vector<std::vector<PlanSlot>> proposals;
   size_t longest = 0;
   for (const std::string& order : orders_of(in, plan.points()))
-    for (const Sizes& at : plan.points().at) {
+    for (const Sizes& at : plan.sizes()) {
       proposals.push_back(proposals_at(in, at, order));
       longest = std::max(longest, proposals.back().size());
     }

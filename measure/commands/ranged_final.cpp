@@ -1,5 +1,6 @@
 #include "measure/commands/ranged_final.h"
 
+#include "base/kernel/kernel_call.h"
 #include "base/search/ranged_decision.h"
 #include "base/search/tune_points_json.h"
 #include "measure/race/statistics.h"
@@ -14,8 +15,8 @@ namespace {
 
 // Shares of the time, and rounds.
 constexpr double kFinals = 0.55, kBorders = 0.15, kHoldout = 0.3;
-constexpr int kFewestRounds = 5, kFewestOfBorders = 3, kBisections = 4;
-constexpr int64_t kNear = 8; ///< borders are found to an eighth of their size
+constexpr int kFewestRounds = 5, kFewestOfBorders = 3, kBisections = 4, kStepBisections = 4;
+constexpr int64_t kNear = 8; ///< borders are found to an eighth of their size, unless steps are known
 // In bursts, at each point: of the finalists the best so many beside the default, and the vendor's best.
 constexpr size_t kBestInBursts = 4;
 constexpr int kPointBurstRounds = 3, kHoldoutBurstRounds = 5;
@@ -25,7 +26,7 @@ constexpr double kHopeless = 3; ///< times as slow as the anchor: no point's bes
 class RangedFinal {
 public:
   RangedFinal(const RangedContest& c, Progress& progress, std::vector<ArmResult>& samples)
-      : contest_(c), all_(final_points(c.points).at), progress_(progress), samples_(samples) {
+      : contest_(c), all_(final_points(c.points, !c.on_cpu).at), progress_(progress), samples_(samples) {
     log_.records = c.finalists;
     log_.environment["tune_at"] = tune_points_json(c.points);
     log_.environment["anchor"] = c.has_default ? "default" : "none";
@@ -177,16 +178,38 @@ private:
   }
 
   int64_t bisect(const RangedBorder& wanted, double seconds) {
+    const std::vector<int64_t> steps =
+        steps_between(kernel(finalist(wanted.before)), wanted.at, wanted.size, wanted.low, wanted.high);
+    if (!steps.empty()) return bisect(wanted, steps, seconds);
     int64_t low = wanted.low, high = wanted.high;
     for (int step = 0; step < kBisections && (high - low) * kNear > high; ++step) {
-      Sizes at = wanted.at;
-      at[wanted.size] = std::llround(std::sqrt(double(low) * double(high)));
-      if (at[wanted.size] <= low || at[wanted.size] >= high) break;
-      const double lead = lead_of(wanted.after, wanted.before, at, seconds);
-      (lead > 0 ? high : low) = at[wanted.size];
+      const int64_t middle = std::llround(std::sqrt(double(low) * double(high)));
+      if (middle <= low || middle >= high) break;
+      const double lead = lead_at(wanted, middle, seconds);
+      (lead > 0 ? high : low) = middle;
       if (std::abs(lead) <= log_.noise_floor) break; // one is as good as the other around here
     }
     return high;
+  }
+
+  /// Between two steps nothing changes that only one of them could gain by: the first step at which the
+  /// second is faster, or the border's upper side.
+  int64_t bisect(const RangedBorder& wanted, const std::vector<int64_t>& steps, double seconds) {
+    size_t low = 0, high = steps.size(); // slower before `low`, faster from `high` on
+    for (int i = 0; i < kStepBisections && low < high; ++i) {
+      const size_t middle = low + (high - low) / 2;
+      if (lead_at(wanted, steps[middle], seconds) > 0)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    return high < steps.size() ? steps[high] : wanted.high;
+  }
+
+  double lead_at(const RangedBorder& wanted, int64_t size, double seconds) {
+    Sizes at = wanted.at;
+    at[wanted.size] = size;
+    return lead_of(wanted.after, wanted.before, at, seconds);
   }
 
   /// By how much the second one is faster (log); minus infinity where one of them could not be timed.

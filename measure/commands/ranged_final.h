@@ -17,6 +17,7 @@ struct RangedContest {
   std::vector<Record> finalists; ///< of stage "final"
   std::vector<const Kernel*> kernels;
   bool has_default = true;               ///< the first one is it
+  bool on_cpu = false;                   ///< elsewhere sizes are denser
   TunedFor regime = TunedFor::sustained; ///< as Contest's; balanced: the best of each point in bursts, too
   std::function<std::unique_ptr<SizedField>(const Sizes&, bool vendor)> field;
   RaceOptions options; ///< but the deadline

@@ -1,7 +1,9 @@
 #include "measure/commands/ranged_round.h"
 
+#include "base/problem/points.h"
 #include "base/search/names.h"
 
+#include <algorithm>
 #include <set>
 
 namespace deepgen {
@@ -11,10 +13,10 @@ using FieldAt = std::function<std::unique_ptr<SizedField>(const Sizes&)>;
 
 class RangedRound {
 public:
-  RangedRound(const std::vector<Sizes>& points, const std::vector<Candidate*>& list, const FieldAt& field,
+  RangedRound(const std::vector<Sizes>& sizes, const std::vector<Candidate*>& list, const FieldAt& field,
               const RaceOptions& options, double seconds, Progress& progress)
-      : points_(points), list_(list), field_(field), options_(options),
-        seconds_(seconds / double(points_.size())), progress_(progress) {}
+      : sizes_(sizes), list_(list), field_(field), options_(options),
+        seconds_(seconds / double(sizes_.size())), progress_(progress) {}
 
   std::vector<ArmResult> run() {
     while (!pass()) {
@@ -27,7 +29,7 @@ public:
       }
       c->record.timing = mean_timing(c->record.points);
       if (slow_.count(c))
-        c->decide("dropped", "more than 3 times slower than the fastest at every point");
+        c->decide("dropped", "more than 3 times slower than the fastest wherever it was timed");
       else
         c->decide("ok", "");
     }
@@ -35,14 +37,14 @@ public:
   }
 
 private:
-  const std::vector<Sizes>& points_;
+  const std::vector<Sizes>& sizes_;
   const std::vector<Candidate*>& list_;
   const FieldAt& field_;
   RaceOptions options_;
   double seconds_;
   Progress& progress_;
   std::vector<ArmResult> all_;
-  std::set<const Candidate*> slow_; ///< so far at every point
+  std::set<const Candidate*> slow_; ///< so far wherever they were timed
 
   std::vector<Candidate*> open() const {
     std::vector<Candidate*> out;
@@ -51,13 +53,22 @@ private:
     return out;
   }
 
+  /// Those for this size; the first one is the anchor, which is timed at all.
+  std::vector<Candidate*> open_at(const Sizes& at) const {
+    std::vector<Candidate*> out;
+    for (Candidate* c : open())
+      if (out.empty() || c->at.empty() || std::find(c->at.begin(), c->at.end(), at) != c->at.end())
+        out.push_back(c);
+    return out;
+  }
+
   /// False where the anchor has failed.
   bool pass() {
     const std::vector<Candidate*> entered = open();
     slow_.insert(entered.begin(), entered.end());
     for (Candidate* c : entered) c->record.points.clear();
-    for (const Sizes& at : points_) {
-      const std::vector<Candidate*> running = open();
+    for (const Sizes& at : sizes_) {
+      const std::vector<Candidate*> running = open_at(at);
       if (running.empty()) return true;
       const std::vector<ArmResult> results = race(running, at);
       for (size_t i = 0; i < running.size(); ++i) note(*running[i], results[i], results.front(), at);
@@ -89,10 +100,16 @@ private:
 
 } // namespace
 
-std::vector<ArmResult> time_at_points(const std::vector<Sizes>& points, const std::vector<Candidate*>& list,
+std::vector<Sizes> sizes_of_round(const std::vector<Sizes>& points, const std::vector<Candidate*>& list) {
+  std::vector<Sizes> all = points;
+  for (const Candidate* c : list) all.insert(all.end(), c->at.begin(), c->at.end());
+  return ascending(std::move(all));
+}
+
+std::vector<ArmResult> time_at_points(const std::vector<Sizes>& sizes, const std::vector<Candidate*>& list,
                                       const FieldAt& field, const RaceOptions& options, double seconds,
                                       Progress& progress) {
-  return RangedRound(points, list, field, options, seconds, progress).run();
+  return RangedRound(sizes, list, field, options, seconds, progress).run();
 }
 
 } // namespace deepgen

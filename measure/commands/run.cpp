@@ -213,7 +213,8 @@ std::vector<ArmResult> time(Round& round, const std::vector<Candidate*>& list, d
       for (Candidate* c : list) of_calls = std::max(of_calls, kernel_in_call(c->main(), at).workspace);
       return field_at(p.at(at), round.device, of_calls, o, false);
     };
-    return time_at_points(round.plan.points.at, list, field, options, budget, round.progress);
+    return time_at_points(sizes_of_round(round.plan.points.at, list), list, field, options, budget,
+                          round.progress);
   }
   const InTwo both = round.device.is_cpu() ? InTwo{race_on_cpu(round, list, workspace, options, budget), {}}
                                            : race_on_gpu(round, list, workspace, options, budget);

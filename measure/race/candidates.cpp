@@ -112,6 +112,7 @@ std::vector<Candidate> load_rivals(const std::vector<std::string>& logs, const P
                   "measure that round again");
     c.record.stage = r.record.stage, c.record.slot = r.record.slot, c.record.error = r.record.error;
     c.record.row_bits = r.record.row_bits;
+    for (const PointTiming& p : r.record.points) c.at.push_back(p.at);
     rivals.push_back(std::move(c));
   }
   return rivals;
@@ -120,7 +121,7 @@ std::vector<Candidate> load_rivals(const std::vector<std::string>& logs, const P
 std::vector<Candidate> load_candidates(const Plan& plan, const std::string& directory, int64_t slots,
                                        const std::string& log, int64_t device_isa) {
   std::vector<Candidate> candidates;
-  std::map<std::string, int64_t> first_slot;
+  std::map<std::string, size_t> first; ///< of that code
   for (int64_t slot = 0; slot < std::max(slots, int64_t(plan.slots.size())); ++slot) {
     const std::string path = slot_path(directory, slot);
     Candidate c = load_candidate(path, log, device_isa);
@@ -128,10 +129,15 @@ std::vector<Candidate> load_candidates(const Plan& plan, const std::string& dire
     if (c.file.status == "empty") continue;
     c.record.stage = "r" + std::to_string(plan.round);
     c.record.slot = slot;
+    c.at = plan.slots[size_t(slot)].at;
     if (c.open()) {
-      auto [earlier, is_new] = first_slot.emplace(c.record.sha256, slot);
-      if (!is_new)
-        c.decide("duplicate", "the same code as " + c.record.stage + "/" + std::to_string(earlier->second));
+      auto [earlier, is_new] = first.emplace(c.record.sha256, candidates.size());
+      if (!is_new) {
+        Candidate& same = candidates[earlier->second];
+        if (!same.at.empty()) same.at.insert(same.at.end(), c.at.begin(), c.at.end());
+        if (c.at.empty()) same.at.clear();
+        c.decide("duplicate", "the same code as " + c.record.stage + "/" + std::to_string(same.record.slot));
+      }
     }
     candidates.push_back(std::move(c));
   }

@@ -11,6 +11,8 @@ namespace deepgen {
 struct Candidate {
   KernelFile file;
   Record record; ///< status is empty until something decided it
+  /// Of a problem with ranges: the sizes at which it is timed; none: wherever the round times anybody.
+  std::vector<Sizes> at = {};
   const Kernel& main() const { return *file.find("main"); }
   bool open() const { return record.status.empty(); }
   void decide(const std::string& status, const std::string& detail);

@@ -1,6 +1,7 @@
 #include "base/search/plan.h"
 
 #include "base/files/files.h"
+#include "base/text/error.h"
 #include "generator/search/search.h"
 #include "generator/space/space.h"
 #include "tests/unit/generator/fake_template.h"
@@ -134,6 +135,30 @@ TEST_F(PlanTest, FileRoundTrips) {
   write_atomically(path, plan.serialize());
   EXPECT_EQ(Plan::read(path).serialize(), plan.serialize());
   std::filesystem::remove(path);
+}
+
+TEST_F(PlanTest, SizesOfASlotAreOfTheRanges) {
+  Plan plan;
+  plan.problem = Problem::parse("gemm m=1..512 n=64 k=64 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn "
+                                "epilogue=none align=4");
+  plan.points = default_tune_points(plan.problem.gemm());
+  plan.slots = {{fake_choice(1, 1, 8, 1), "default", {}},
+                {fake_choice(1, 1, 8, 2), "model", {{1, 64, 64, 1}, {300, 64, 64, 1}}}};
+  const std::string text = plan.serialize();
+  const Plan read = Plan::parse(text, "x");
+  EXPECT_EQ(read.serialize(), text);
+  EXPECT_TRUE(read.slots[0].at.empty());
+  EXPECT_EQ(read.slots[1].at, plan.slots[1].at);
+  const auto refused = [&](const std::string& what, const std::string& by) {
+    std::string bad = text;
+    bad.replace(bad.find(what), what.size(), by);
+    EXPECT_THROW(Plan::parse(bad, "x"), Error) << bad;
+  };
+  refused("[300,64,64,1]", "[513,64,64,1]");
+  refused("[300,64,64,1]", "[0,64,64,1]");
+  refused("[300,64,64,1]", "[300,65,64,1]");
+  refused("[300,64,64,1]", "[300,64,64]");
+  refused("m=1..512", "m=512");
 }
 
 } // namespace

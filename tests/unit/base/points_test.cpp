@@ -61,6 +61,21 @@ TEST(Points, OfFinalsAreBetweenToo) {
   EXPECT_EQ(final_points(default_tune_points(tokens(1, 2))).at.size(), 2u) << "nothing between 1 and 2";
 }
 
+TEST(Points, DenseOnesAreNearEachOther) {
+  const TunePoints points = default_tune_points(tokens(1, 8192)), dense = dense_points(points),
+                   all = final_points(points, true);
+  EXPECT_EQ(rows(dense.at), (List{1,   4,   16,  23,   32,   45,   64,   98,   151,  197, 256,
+                                  393, 603, 786, 1024, 1412, 1947, 2685, 3702, 5507, 8192}));
+  EXPECT_EQ(dense.weights.size(), dense.at.size());
+  for (size_t i = 1; i < dense.at.size(); ++i)
+    if (dense.at[i - 1].m >= 16) EXPECT_LE(double(dense.at[i].m), 1.61 * double(dense.at[i - 1].m));
+  for (const TunePoints& some : {points, dense, final_points(points)})
+    for (const Sizes& at : some.at)
+      EXPECT_EQ(std::count(all.at.begin(), all.at.end(), at), 1) << at.m << " is of the finals, too";
+  EXPECT_EQ(ascending(all.at), all.at);
+  EXPECT_EQ(rows(dense_points(default_tune_points(tokens(1, 8))).at), (List{1, 4, 8}));
+}
+
 TEST(Points, BetweenWeighAsMuchAsTheirNeighbours) {
   const Gemm p = tokens(1, 4096);
   const TunePoints all = final_points(tune_points(p, {"16", "64", "256"}, {1, 3, 0}, 6, "x"));

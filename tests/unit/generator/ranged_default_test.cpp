@@ -5,6 +5,7 @@
 #include "base/problem/points.h"
 #include "base/search/crossover.h"
 #include "generator/lock/select.h"
+#include "generator/search/ranged_search.h"
 
 #include <gtest/gtest.h>
 
@@ -89,6 +90,30 @@ TEST(RangedDefault, SelectWritesAChoiceForEachPart) {
   EXPECT_EQ(read.serialize(), choice.serialize());
   EXPECT_EQ(read.ranges.size(), choice.ranges.size());
   EXPECT_EQ(read.ranges[0].taken, choice.ranges[0].taken);
+}
+
+TEST(RangedSearch, CandidatesOfAGpuAreTimedWhereTheyMayBeGood) {
+  SearchInput in;
+  in.problem = Problem::parse("gemm m=1..2048 n=512 k=512 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt "
+                              "epilogue=none align=2");
+  in.arch = "sm_80", in.device = generic_gpu("sm_80"), in.slots = 40;
+  const std::vector<Sizes> dense = dense_points(default_tune_points(in.problem.gemm())).at;
+  const Plan plan = next_ranged_plan(in, {});
+  ASSERT_EQ(plan.slots.size(), in.slots);
+  EXPECT_EQ(plan.slots[0].origin, "default");
+  EXPECT_TRUE(plan.slots[0].at.empty()) << "the default is timed at all";
+  size_t pairs = 0;
+  for (const Sizes& at : dense) {
+    const auto tried = std::count_if(plan.slots.begin(), plan.slots.end(), [&](const PlanSlot& slot) {
+      return std::count(slot.at.begin(), slot.at.end(), at) > 0;
+    });
+    EXPECT_GE(tried, 1) << at.m;
+    pairs += size_t(tried);
+  }
+  EXPECT_LT(pairs, 3 * dense.size() * plan.slots.size() / 4) << "not everybody everywhere";
+  in.arch = "cpu", in.device = device_of(3);
+  in.problem = Problem::parse(layer("m=1..2048 n=512 k=512 batch=1"));
+  for (const PlanSlot& slot : next_ranged_plan(in, {}).slots) EXPECT_TRUE(slot.at.empty());
 }
 
 } // namespace

@@ -1,0 +1,143 @@
+// Rounds and finals of a problem with ranges: who is timed at which size, and where borders are found.
+#include "base/kernel/kernel_call.h"
+#include "base/search/ranged_decision.h"
+#include "measure/commands/ranged_final.h"
+#include "measure/commands/ranged_round.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+namespace deepgen {
+namespace {
+
+using Work = std::function<int(const std::string& kernel, const Sizes&)>;
+
+/// Kernels spin as often as it is told of their names.
+class SpinningField : public SizedField {
+public:
+  SpinningField(Sizes at, Work work) : at_(at), work_(std::move(work)) {}
+  Arm kernel_arm(const std::string& name, const Kernel& k) override {
+    const int spins = work_(k.sha256, at_);
+    return {name, [spins]() -> std::function<void()> {
+              return [spins] {
+                for (int i = 0; i < spins; ++i) asm volatile("" ::: "memory");
+              };
+            }};
+  }
+  std::vector<Arm> vendor_arms() override { return {}; }
+  std::string vendor_name() const override { return ""; }
+  std::string why_no_vendor() const override { return ""; }
+  std::optional<Arm> read_arm() override { return std::nullopt; }
+  void complete(RaceOptions& options, Heat) override { options.sample_seconds = 0.0002; }
+
+private:
+  Sizes at_;
+  Work work_;
+};
+
+Gemm rows_to(int64_t most) {
+  Gemm p;
+  p.m = most, p.n = 64, p.k = 64, p.least[0] = 1;
+  return p;
+}
+
+Sizes of_rows(int64_t m) { return {m, 64, 64, 1}; }
+
+Candidate candidate(int64_t slot, const std::string& name, const std::vector<Sizes>& at) {
+  Candidate c;
+  Kernel k;
+  k.role = "main", k.sha256 = name, k.problem = rows_to(4096);
+  c.file.kernels = {k};
+  c.record.slot = slot, c.record.status = "", c.record.sha256 = name, c.record.stage = "r0";
+  c.at = at;
+  return c;
+}
+
+std::vector<int64_t> timed_at(const Candidate& c) {
+  std::vector<int64_t> rows;
+  for (const PointTiming& p : c.record.points) rows.push_back(p.at.m);
+  return rows;
+}
+
+TEST(RangedRound, TimesACandidateWhereItIsWanted) {
+  using List = std::vector<int64_t>;
+  std::vector<Candidate> all = {candidate(0, "anchor", {}), candidate(1, "everywhere", {}),
+                                candidate(2, "few", {of_rows(1), of_rows(23)}),
+                                candidate(3, "many", {of_rows(64)})};
+  std::vector<Candidate*> list;
+  for (Candidate& c : all) list.push_back(&c);
+  const std::vector<Sizes> sizes = sizes_of_round({of_rows(1), of_rows(64)}, list);
+  ASSERT_EQ(sizes, (std::vector<Sizes>{of_rows(1), of_rows(23), of_rows(64)}));
+  Progress progress("test");
+  const auto field = [](const Sizes& at) {
+    return std::make_unique<SpinningField>(at, [](const std::string&, const Sizes&) { return 20000; });
+  };
+  time_at_points(sizes, list, field, RaceOptions(), 0.1, progress);
+  EXPECT_EQ(timed_at(all[0]), (List{1, 23, 64}));
+  EXPECT_EQ(timed_at(all[1]), (List{1, 23, 64}));
+  EXPECT_EQ(timed_at(all[2]), (List{1, 23}));
+  EXPECT_EQ(timed_at(all[3]), (List{64}));
+  for (const Candidate& c : all) EXPECT_EQ(c.record.status, "ok") << c.record.detail;
+}
+
+/// Of tiles of so many rows, a block each.
+Kernel tiled(const std::string& name, int64_t rows) {
+  Kernel k;
+  k.role = "main", k.sha256 = name, k.problem = rows_to(4096);
+  Launch l;
+  l.grid = {(4096 + rows - 1) / rows, 1, 1};
+  l.grid_rules[0].factor = 1, l.grid_rules[0].steps[0] = rows;
+  k.launches = {l};
+  return k;
+}
+
+TEST(RangedFinal, StepsAreWhereBlocksAreAdded) {
+  const auto steps = [](const Kernel& k, int64_t low, int64_t high) {
+    return steps_between(k, of_rows(high), Size::m, low, high);
+  };
+  EXPECT_EQ(steps(tiled("a", 128), 1024, 1400), (std::vector<int64_t>{1025, 1153, 1281}));
+  EXPECT_EQ(steps(tiled("a", 128), 1025, 1153), (std::vector<int64_t>{1153}));
+  EXPECT_TRUE(steps(tiled("a", 128), 1025, 1152).empty());
+  EXPECT_TRUE(steps(tiled("a", 1), 1, 4096).empty()) << "almost everywhere";
+  Kernel persistent = tiled("a", 128);
+  persistent.launches[0].grid = {1, 1, 1};
+  EXPECT_TRUE(steps(persistent, 1, 4096).empty()) << "as many blocks for all calls";
+  EXPECT_TRUE(steps(Kernel(), 1, 4096).empty());
+}
+
+/// The first one takes twice as long from 1025 rows on, where it has a tile more; between the sizes at which
+/// finalists are timed nothing else says so.
+TEST(RangedFinal, BordersAreFoundAtTheStep) {
+  const Work work = [](const std::string& name, const Sizes& at) {
+    return name == "second" ? 30000 : at.m <= 1024 ? 15000 : 60000;
+  };
+  RangedContest c;
+  c.problem = rows_to(4096);
+  c.points = tune_points(c.problem, {"512", "1000", "4096"}, {}, 4, "test");
+  const Kernel first = tiled("first", 128), second = tiled("second", 4096);
+  for (const Kernel* k : {&first, &second}) {
+    Record r;
+    r.stage = "final", r.slot = int64_t(c.finalists.size()), r.problem = Problem(c.problem).key(),
+    r.arch = "sm_90a";
+    r.choice = {"template", Config({{"n", r.slot}})};
+    r.sha256 = k->sha256, r.origin = "model";
+    c.finalists.push_back(r), c.kernels.push_back(k);
+  }
+  c.has_default = false;
+  c.field = [&](const Sizes& at, bool) { return std::make_unique<SpinningField>(at, work); };
+  c.seconds = 3, c.options.most_rounds = 9;
+  Progress progress("test");
+  std::vector<ArmResult> samples;
+  const RecordLog log = run_ranged_contest(c, progress, samples);
+  const std::vector<Border> borders = borders_of(log.environment);
+  ASSERT_EQ(borders.size(), 1u) << log.serialize();
+  EXPECT_EQ(borders[0].before, "first");
+  EXPECT_EQ(borders[0].after, "second");
+  EXPECT_EQ(borders[0].first, 1025);
+}
+
+} // namespace
+} // namespace deepgen
