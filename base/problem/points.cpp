@@ -297,6 +297,10 @@ TunePoints final_points(const TunePoints& points, bool dense) {
   return with_between(points, {true, true, dense});
 }
 
+bool wants_dense_points(const Gemm& p, const std::string& arch, const TunePoints& points) {
+  return arch != "cpu" && points.at == default_points(p);
+}
+
 TunePoints dense_points(const TunePoints& points) { return with_between(points, {false, false, true}); }
 
 } // namespace deepgen

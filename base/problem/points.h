@@ -54,6 +54,8 @@ TunePoints final_points(const TunePoints&, bool dense = false);
 /// GPU, where the time of a kernel goes up in steps: what is best at a size often is not at 1.6 times as
 /// many.
 TunePoints dense_points(const TunePoints&);
+/// On GPUs, unless a user has said where to tune: then the search has no more sizes than it was told of.
+bool wants_dense_points(const Gemm&, const std::string& arch, const TunePoints&);
 /// By the product of sizes, each once.
 std::vector<Sizes> ascending(std::vector<Sizes>);
 /// The first size that is a range.

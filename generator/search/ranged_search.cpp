@@ -52,7 +52,8 @@ public:
   explicit RangedPlan(const SearchInput& in) : in_(in) {
     plan_.problem = in.problem, plan_.arch = in.arch, plan_.round = in.round;
     plan_.points = in.points.at.empty() ? default_tune_points(in.problem.gemm()) : in.points;
-    sizes_ = in.arch == "cpu" ? plan_.points.at : dense_points(plan_.points).at;
+    sizes_ = wants_dense_points(in.problem.gemm(), in.arch, plan_.points) ? dense_points(plan_.points).at
+                                                                          : plan_.points.at;
     for (const Record& r : in.records)
       if (r.problem == in.problem.key()) taken_.insert(r.choice.text());
   }
@@ -67,7 +68,7 @@ public:
       plan_.slots.push_back({choice, origin, {}});
   }
   Plan finish() {
-    if (in_.arch != "cpu")
+    if (sizes_.size() > plan_.points.at.size())
       for (const Sizes& at : sizes_) try_at(at);
     return std::move(plan_);
   }

@@ -128,7 +128,7 @@ RecordLog time_ranges(const FinalistSet& selection, const Device& device, const 
   for (const Finalist& f : selection.finalists())
     c.finalists.push_back(f.record), c.kernels.push_back(&f.kernel());
   c.has_default = selection.has_default();
-  c.on_cpu = device.is_cpu();
+  c.arch = device.arch;
   c.regime = regime_on(device, command.options);
   c.options.call_seconds =
       call_limit(selection.finalists().front().file.problem, command.options.call_seconds);

@@ -26,7 +26,8 @@ constexpr double kHopeless = 3; ///< times as slow as the anchor: no point's bes
 class RangedFinal {
 public:
   RangedFinal(const RangedContest& c, Progress& progress, std::vector<ArmResult>& samples)
-      : contest_(c), all_(final_points(c.points, !c.on_cpu).at), progress_(progress), samples_(samples) {
+      : contest_(c), all_(final_points(c.points, wants_dense_points(c.problem, c.arch, c.points)).at),
+        progress_(progress), samples_(samples) {
     log_.records = c.finalists;
     log_.environment["tune_at"] = tune_points_json(c.points);
     log_.environment["anchor"] = c.has_default ? "default" : "none";

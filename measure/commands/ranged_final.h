@@ -13,11 +13,11 @@ namespace deepgen {
 
 struct RangedContest {
   Gemm problem;
+  std::string arch = "cpu"; ///< on GPUs sizes are denser
   TunePoints points;
   std::vector<Record> finalists; ///< of stage "final"
   std::vector<const Kernel*> kernels;
   bool has_default = true;               ///< the first one is it
-  bool on_cpu = false;                   ///< elsewhere sizes are denser
   TunedFor regime = TunedFor::sustained; ///< as Contest's; balanced: the best of each point in bursts, too
   std::function<std::unique_ptr<SizedField>(const Sizes&, bool vendor)> field;
   RaceOptions options; ///< but the deadline

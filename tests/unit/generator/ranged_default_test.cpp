@@ -111,6 +111,10 @@ TEST(RangedSearch, CandidatesOfAGpuAreTimedWhereTheyMayBeGood) {
     pairs += size_t(tried);
   }
   EXPECT_LT(pairs, 3 * dense.size() * plan.slots.size() / 4) << "not everybody everywhere";
+  // Where a user says where to tune, candidates are timed there, all of them.
+  in.points = tune_points(in.problem.gemm(), {"16", "2048"}, {}, 4, "test");
+  for (const PlanSlot& slot : next_ranged_plan(in, {}).slots) EXPECT_TRUE(slot.at.empty());
+  in.points = {};
   in.arch = "cpu", in.device = device_of(3);
   in.problem = Problem::parse(layer("m=1..2048 n=512 k=512 batch=1"));
   for (const PlanSlot& slot : next_ranged_plan(in, {}).slots) EXPECT_TRUE(slot.at.empty());
