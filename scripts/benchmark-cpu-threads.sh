@@ -13,14 +13,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export DEEPGEN_CACHE=off # everything is made and measured anew
-name=${NAME:-this} out=$PWD/build/benchmark/threads prefix=${PREFIX:-$PWD/build/benchmark/deepgen}
+name=${NAME:-this} out=$PWD/build/benchmark/threads
 mkdir -p "$out"
-if [ -z "${PREFIX:-}" ]; then
-  scripts/install-deps.sh libopenblas0-pthread libdnnl-dev libxsmm-dev
-  cmake --preset release -DDEEPGEN_BUILD_TESTS=OFF
-  cmake --build --preset release
-  cmake --install build/release --prefix "$prefix" >/dev/null
-fi
+source scripts/benchmark-prefix.sh
+find_deepgen libopenblas0-pthread libdnnl-dev libxsmm-dev
 lock=$out/$name.lock.json tune=tune mode=auto
 if [ -n "${LOCK:-}" ]; then
   cp "$LOCK" "$lock"

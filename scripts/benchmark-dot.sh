@@ -16,14 +16,10 @@ if [ -n "${LOCK:-}" ] && [ -n "${TUNED:-}" ]; then
   echo "LOCK takes kernels of a lock, TUNED searches: name one" >&2
   exit 2
 fi
-name=${NAME:-this} out=$PWD/build/benchmark/dot prefix=${PREFIX:-$PWD/build/benchmark/deepgen}
+name=${NAME:-this} out=$PWD/build/benchmark/dot
 mkdir -p "$out"
-if [ -z "${PREFIX:-}" ]; then
-  scripts/install-deps.sh libdnnl-dev
-  cmake --preset release -DDEEPGEN_BUILD_TESTS=OFF
-  cmake --build --preset release
-  cmake --install build/release --prefix "$prefix" >/dev/null
-fi
+source scripts/benchmark-prefix.sh
+find_deepgen libdnnl-dev
 lock=$out/$name-dot.lock.json mode=auto untuned=ON
 if [ -n "${LOCK:-}" ]; then
   cp "$LOCK" "$lock"

@@ -10,13 +10,10 @@
 #   CPU=1            run on this CPU alone (taskset)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-name=${NAME:-this} out=$PWD/build/benchmark/few prefix=${PREFIX:-$PWD/build/benchmark/deepgen}
+name=${NAME:-this} out=$PWD/build/benchmark/few
 mkdir -p "$out"
-if [ -z "${PREFIX:-}" ]; then
-  cmake --preset release -DDEEPGEN_BUILD_TESTS=OFF
-  cmake --build --preset release
-  cmake --install build/release --prefix "$prefix" >/dev/null
-fi
+source scripts/benchmark-prefix.sh
+find_deepgen
 cmake -G Ninja -S benchmarks/cpu/few -B "$out/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release \
   -DLOCK="$out/$name-few.lock.json" -DTUNED="${TUNED:+ON}" >/dev/null
 if [ -n "${TUNED:-}" ]; then

@@ -5,15 +5,10 @@
 set -euo pipefail
 export DEEPGEN_CACHE=off # everything is made and measured anew
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-if [[ -z ${PREFIX:-} ]]; then
-  scripts/install-deps.sh libopenblas0-pthread libdnnl-dev
-  cmake --preset release -DDEEPGEN_BUILD_TESTS=OFF
-  cmake --build --preset release
-  PREFIX=$PWD/build/benchmark/deepgen
-  cmake --install build/release --prefix "$PREFIX" >/dev/null
-fi
+source scripts/benchmark-prefix.sh
+find_deepgen libopenblas0-pthread libdnnl-dev
 tree=build/benchmark/ranges
-cmake -G Ninja -S benchmarks/cpu -B $tree -DSUITE=ranges.txt -DLOCK="$PWD/$tree.lock.json" -DCMAKE_PREFIX_PATH="$PREFIX" \
+cmake -G Ninja -S benchmarks/cpu -B $tree -DSUITE=ranges.txt -DLOCK="$PWD/$tree.lock.json" -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_BUILD_TYPE=Release
 cmake --build $tree --target tune
 cmake --build $tree

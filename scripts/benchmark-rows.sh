@@ -9,14 +9,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export DEEPGEN_CACHE=off # everything is made and measured anew
-name=${NAME:-this} out=$PWD/build/benchmark/rows prefix=${PREFIX:-$PWD/build/benchmark/deepgen}
+name=${NAME:-this} out=$PWD/build/benchmark/rows
 mkdir -p "$out"
-if [ -z "${PREFIX:-}" ]; then
-  scripts/install-deps.sh libdnnl-dev
-  cmake --preset release -DDEEPGEN_BUILD_TESTS=OFF
-  cmake --build --preset release
-  cmake --install build/release --prefix "$prefix" >/dev/null
-fi
+source scripts/benchmark-prefix.sh
+find_deepgen libdnnl-dev
 lock=$out/$name.lock.json tune=tune mode=auto
 if [ "${LOCK:-}" = none ]; then
   rm -f "$lock"

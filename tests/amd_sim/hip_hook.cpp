@@ -4,14 +4,17 @@
 #include "base/text/error.h"
 #include "base/text/sha256.h"
 #include "tests/amd_sim/launch.h"
+#include "tests/amd_sim/program.h"
 #include "tests/fake_hip/code_object.h"
 #include "tests/ptx_sim/fault.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 
 namespace deepgen::amd_sim {
 namespace {
@@ -34,38 +37,70 @@ const std::string* ir_of(const std::string& code) {
   return at == known().end() ? nullptr : &at->second;
 }
 
-/// The allocations that a launch's arguments point into, as regions of the simulated memory, which has
-/// addresses of its own.
+/// Read once: a tool launches the same kernel again and again.
+const Program& program_of(const std::string& ir, const std::string& entry, const std::string& arch) {
+  static std::map<std::array<std::string, 3>, std::unique_ptr<const Program>> read;
+  std::unique_ptr<const Program>& program = read[{ir, entry, arch}];
+  if (!program) program = std::make_unique<const Program>(ir, entry, Chip(arch));
+  return *program;
+}
+
+/// Device memory as the simulator has it, with addresses of its own: a region for each allocation, which
+/// stays for the launches that follow.
+class DeviceMemory {
+public:
+  size_t region_of(void* begin, size_t bytes) {
+    auto [at, fresh] = regions_.emplace(std::pair(begin, bytes), 0);
+    if (!fresh) return at->second;
+    const size_t region = at->second = memory.add("", bytes, 0, true);
+    std::fill_n(memory[region].owned.begin(), bytes, uint8_t(1));
+    bytes_ += bytes;
+    return region;
+  }
+  /// So that what a program has freed does not fill this host's memory: a byte takes fourteen here.
+  void forget_much() {
+    if (bytes_ > kMost) memory = {}, regions_.clear(), bytes_ = 0;
+  }
+
+  ptx_sim::GlobalMemory memory;
+
+private:
+  static constexpr size_t kMost = size_t(64) << 20;
+  std::map<std::pair<void*, size_t>, size_t> regions_;
+  size_t bytes_ = 0;
+};
+
+/// The allocations that a launch's arguments point into, as they are now.
 class Allocations {
 public:
-  explicit Allocations(const fake_hip_launch& launch) : launch_(launch) {}
+  Allocations(const fake_hip_launch& launch, DeviceMemory& device) : launch_(launch), device_(device) {}
 
   /// The simulated address of what is a pointer into an allocation; other values are themselves.
   uint64_t translate(uint64_t value) {
     void* begin = nullptr;
     size_t bytes = 0;
     if (!launch_.allocation_of(reinterpret_cast<const void*>(value), &begin, &bytes)) return value;
-    auto [at, fresh] = region_of_.emplace(begin, 0);
-    if (fresh) {
-      at->second = memory.add("allocation " + std::to_string(region_of_.size()), bytes, 0, true);
-      ptx_sim::GlobalMemory::Region& r = memory[at->second];
+    const size_t region = device_.region_of(begin, bytes);
+    ptx_sim::GlobalMemory::Region& r = device_.memory[region];
+    if (region_of_.emplace(begin, region).second) {
+      r.name = "allocation " + std::to_string(region_of_.size());
       std::memcpy(r.bytes.data(), begin, bytes);
-      std::fill(r.owned.begin(), r.owned.begin() + int64_t(bytes), uint8_t(1));
-      bytes_[begin] = bytes;
     }
-    return memory[at->second].base + (value - reinterpret_cast<uint64_t>(begin));
+    return r.base + (value - reinterpret_cast<uint64_t>(begin));
   }
 
   void write_back() const {
-    for (const auto& [begin, region] : region_of_)
-      std::memcpy(begin, memory[region].bytes.data(), bytes_.at(begin));
+    for (const auto& [begin, region] : region_of_) {
+      const ptx_sim::GlobalMemory::Region& r = device_.memory[region];
+      std::memcpy(static_cast<uint8_t*>(begin) + r.changed_from, r.bytes.data() + r.changed_from,
+                  r.changed_to - r.changed_from);
+    }
   }
-
-  ptx_sim::GlobalMemory memory;
 
 private:
   const fake_hip_launch& launch_;
-  std::map<void*, size_t> region_of_, bytes_;
+  DeviceMemory& device_;
+  std::map<void*, size_t> region_of_;
 };
 
 std::vector<std::vector<uint8_t>> arguments_of(const fake_hip_launch& launch, Allocations& allocations) {
@@ -97,15 +132,17 @@ int run_on_simulator(const fake_hip_launch* launch) {
                  launch->kernel);
     return kInvalidImage;
   }
-  Allocations allocations(*launch);
+  static DeviceMemory device_memory; // the library calls one at a time
+  device_memory.forget_much();
+  Allocations allocations(*launch, device_memory);
   const auto arguments = arguments_of(*launch, allocations);
   const std::string device = launch->device;
   LaunchShape shape;
   shape.entry = launch->kernel, shape.shared = launch->dynamic_shared;
   for (size_t i = 0; i < 3; ++i) shape.grid[i] = launch->grid[i], shape.block[i] = launch->block[i];
   try {
-    allocations.memory.start_launch();
-    run_launch(*ir, device.substr(0, device.find(':')), shape, arguments, allocations.memory, 1);
+    const Program& program = program_of(*ir, shape.entry, device.substr(0, device.find(':')));
+    run_launch(program, shape, arguments, device_memory.memory, 1);
   } catch (const ptx_sim::Fault& f) {
     std::fprintf(stderr, "fault in %s: %s\n", launch->kernel, f.what());
     return kLaunchFailure;

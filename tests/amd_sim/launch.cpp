@@ -163,8 +163,11 @@ void Workgroup::release_when_all_are_here() {
 
 Report run_launch(const std::string& ir, const std::string& arch, const LaunchShape& shape,
                   const std::vector<std::vector<uint8_t>>& arguments, GlobalMemory& memory, uint64_t seed) {
-  const Chip chip(arch);
-  const Program program(ir, shape.entry, chip);
+  return run_launch(Program(ir, shape.entry, Chip(arch)), shape, arguments, memory, seed);
+}
+
+Report run_launch(const Program& program, const LaunchShape& shape,
+                  const std::vector<std::vector<uint8_t>>& arguments, GlobalMemory& memory, uint64_t seed) {
   if (program.most_threads && product(shape.block) > int64_t(program.most_threads))
     throw Fault("the kernel is made for workgroups of up to " + std::to_string(program.most_threads) +
                 " threads, not of " + std::to_string(product(shape.block)));

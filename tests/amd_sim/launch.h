@@ -36,4 +36,10 @@ Report run_launch(const std::string& ir, const std::string& arch, const LaunchSh
                   const std::vector<std::vector<uint8_t>>& arguments, ptx_sim::GlobalMemory& memory,
                   uint64_t seed);
 
+class Program;
+/// The same of IR that was read before, for the device's arch.
+Report run_launch(const Program&, const LaunchShape& shape,
+                  const std::vector<std::vector<uint8_t>>& arguments, ptx_sim::GlobalMemory& memory,
+                  uint64_t seed);
+
 } // namespace deepgen::amd_sim

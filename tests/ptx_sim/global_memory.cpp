@@ -38,7 +38,10 @@ size_t GlobalMemory::add(const std::string& name, size_t bytes, size_t misalignm
 }
 
 void GlobalMemory::start_launch() {
-  for (Region& r : regions_) std::fill(r.writers.begin(), r.writers.end(), 0);
+  for (Region& r : regions_) {
+    std::fill(r.writers.begin() + int64_t(r.changed_from), r.writers.begin() + int64_t(r.changed_to), 0);
+    r.changed_from = r.changed_to = 0;
+  }
   flags_.clear(), known_.clear();
 }
 
@@ -84,6 +87,7 @@ uint8_t* GlobalMemory::write(uint64_t address, size_t count, uint32_t who) {
     r.writers[at + i] = who, r.times[at + i] = now_ + 1;
   }
   ++now_;
+  r.change(at, count);
   return &r.bytes[at];
 }
 
@@ -110,6 +114,7 @@ uint32_t GlobalMemory::acquire(uint64_t flag, uint32_t who) {
 uint8_t* GlobalMemory::modify(uint64_t address, size_t count) {
   Region& r = const_cast<Region&>(find(address, count, false));
   if (!r.writable) throw Fault("writes an input: " + place(r, address, count));
+  r.change(address - r.base + r.lead, count);
   return &r.bytes[address - r.base + r.lead];
 }
 

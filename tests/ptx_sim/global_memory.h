@@ -22,10 +22,15 @@ public:
     bool by_words = false; ///< what lies between its elements may be read, a word at a time
     std::vector<uint8_t>
         bytes; ///< all 0xff at first: NaN in every floating-point type; some more than the operand's
-    std::vector<uint8_t> owned;    ///< whether an element owns the byte
-    std::vector<uint32_t> writers; ///< in this launch: who, or 0
-    std::vector<uint64_t> times;   ///< when they wrote, in writes of the launch
-    size_t lead = 0;               ///< bytes before `base`
+    std::vector<uint8_t> owned;              ///< whether an element owns the byte
+    std::vector<uint32_t> writers;           ///< in this launch: who, or 0
+    std::vector<uint64_t> times;             ///< when they wrote, in writes of the launch
+    size_t lead = 0;                         ///< bytes before `base`
+    size_t changed_from = 0, changed_to = 0; ///< in this launch: no byte outside was written
+    void change(size_t from, size_t count) {
+      if (changed_from == changed_to) changed_from = from, changed_to = from + count;
+      changed_from = std::min(changed_from, from), changed_to = std::max(changed_to, from + count);
+    }
   };
 
   /// `misalignment`: bytes by which the region's start misses 256-byte alignment. Returns its index.

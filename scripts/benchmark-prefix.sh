@@ -1,0 +1,12 @@
+# For the scripts benchmark-*.sh, which source it from the top of the tree.
+
+# find_deepgen [package ...]: sets `prefix`, where DeepGen is installed: $PREFIX, or else what this tree builds now. Only then are
+# the packages installed that the benchmark wants beside those of the build.
+find_deepgen() {
+  prefix=${PREFIX:-$PWD/build/benchmark/deepgen}
+  [ -z "${PREFIX:-}" ] || return 0
+  scripts/install-deps.sh "$@"
+  cmake --preset release -DDEEPGEN_BUILD_TESTS=OFF
+  cmake --build --preset release
+  cmake --install build/release --prefix "$prefix" >/dev/null
+}
