@@ -16,10 +16,12 @@ struct HopperAttentionTiling : AttentionTile {
   HopperAttentionTiling(const Attention&, const Config&);
 
   int64_t consumers;
-  int64_t stages;  ///< blocks of keys, and of values, in shared memory
-  bool pingpong;   ///< the two consumers start products in turn
-  bool early;      ///< sums are rescaled while the next scores are made, and not behind their own product
-  bool persistent; ///< as many blocks as run at a time, that walk over all rows
+  int64_t resident; ///< blocks that a multiprocessor has room for
+  int64_t q_stages; ///< blocks of Q in shared memory
+  int64_t stages;   ///< blocks of keys, and of values, in shared memory
+  bool pingpong;    ///< the consumers start products in turn
+  bool early;       ///< sums are rescaled while the next scores are made, and not behind their own product
+  bool persistent;  ///< as many blocks as run at a time, that walk over all rows
   int64_t threads;
   int64_t depth_steps;            ///< of 16 elements of a row of Q
   int64_t q_slices, value_slices; ///< of 64 elements of a row
@@ -41,7 +43,7 @@ inline constexpr int64_t kHopperAttentionSpare = 4;
 class HopperAttention : public AttentionTemplate {
 public:
   std::string name() const override { return "hopper_attention"; }
-  int64_t revision() const override { return 1; }
+  int64_t revision() const override { return 2; }
   std::string why_not(const Attention&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Attention&, const Device&) const override;
   std::string why_illegal(const Attention&, const Device&, const Config&) const override;

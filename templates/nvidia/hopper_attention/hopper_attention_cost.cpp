@@ -14,14 +14,19 @@ constexpr double kLanes = 128;       ///< of all schedulers, that issue at a clo
 constexpr double kExponentials = 16; ///< a clock and multiprocessor (CUDA C++ Programming Guide)
 constexpr double kScore = 4;         ///< instructions for a score: maximum, power, sum, conversion
 constexpr double kCapped = 6;        ///< more of them, and a second exponential, with a softcap
+constexpr double kSoft = 8;          ///< more of them, of an exponential by multiplications
 constexpr double kMasked = 0.5;      ///< of a block of keys more, where it is masked
 constexpr double kMeet = 150;        ///< clocks of barriers and waits of a block of keys
+constexpr double kMeetLazily = 100;  ///< the same, where maxima are not shared
+constexpr double kShared = 40;       ///< bytes of keys and values a clock, from L2 to a multiprocessor
 constexpr double kAlone = 0.75;      ///< of the softmax is not hidden where there is one consumer
 constexpr double kTogether = 0.35;   ///< the same of several, which may compute it at the same time
-constexpr double kInTurn = 0.25;     ///< of two in turn
+constexpr double kInTurn = 0.25;     ///< of several in turn
+constexpr double kResident = 0.25;   ///< of several blocks on a multiprocessor
 constexpr double kStart = 1500;      ///< clocks for Q and the first keys
 constexpr double kStore = 1200;      ///< for results
-constexpr double kHidden = 0.5;      ///< of both, where the next rows are brought meanwhile
+constexpr double kHidden = 0.5;      ///< of both, where the next keys are brought meanwhile
+constexpr double kAhead = 0.4;       ///< the same, where the next Q is, too
 constexpr double kMemory = 0.85;     ///< of the bandwidth
 constexpr double kLaunch = 3e-6;     ///< seconds
 constexpr double kLeastHertz = 1e9;  ///< of a device that does not tell
@@ -38,10 +43,16 @@ struct Estimate {
     const auto rows = double(t.rows), keys = double(t.keys), scores = rows * keys;
     const double tensor = 2 * scores * double(16 * t.depth_steps + t.columns) / kTensor;
     const double capped = p.softcap ? 1 : 0;
-    const double issue = (scores * (kScore + capped * kCapped) + rows * double(t.columns)) / kLanes;
-    const double softmax = std::max(issue, scores * (1 + 2 * capped) / kExponentials);
-    const double open = t.consumers == 1 ? kAlone : t.pingpong ? kInTurn : kTogether;
-    return std::max(tensor, softmax) + open * std::min(tensor, softmax) + kMeet;
+    const double soft = double(t.soft) / 8, rescaled = t.lazy ? 0 : rows * double(t.columns);
+    const double issue = (scores * (kScore + capped * kCapped + soft * kSoft) + rescaled) / kLanes;
+    const double softmax = std::max(issue, scores * (1 - soft + 2 * capped) / kExponentials);
+    const double open = t.resident > 1     ? kResident
+                        : t.consumers == 1 ? kAlone
+                        : t.pingpong       ? kInTurn
+                                           : kTogether;
+    const double meet = (t.lazy ? kMeetLazily : kMeet) / double(t.resident);
+    const double all = std::max(tensor, softmax) + open * std::min(tensor, softmax) + meet;
+    return std::max(all, double(t.key_bytes + t.value_bytes) / kShared);
   }
 
   /// Of a block of rows, on average.
@@ -60,7 +71,8 @@ struct Estimate {
     const double cores = double(std::max<int64_t>(1, d.cores)), waves = blocks / cores;
     // Rows of different lengths even out; of equal ones the last wave takes as long as any.
     const double each = causal() ? std::max(1.0, waves + 0.5) : std::ceil(waves);
-    const double ends = (kStart + kStore) * (t.persistent && waves > 1 ? kHidden : 1);
+    const bool covered = waves > double(t.resident) && (t.persistent || t.resident > 1);
+    const double ends = (kStart + kStore) * (!covered ? 1 : t.q_stages > 1 ? kAhead : kHidden);
     const double clocks = each * (ends + key_blocks() * key_block());
     const double memory = p.bytes() / (kMemory * double(std::max<int64_t>(1, d.memory_bandwidth)));
     return kLaunch + std::max(clocks / hertz, memory);

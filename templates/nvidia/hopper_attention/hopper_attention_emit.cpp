@@ -14,8 +14,8 @@ HopperAttentionKernel::HopperAttentionKernel(HopperIr& builder, const Attention&
 void HopperAttentionKernel::start() {
   memory = ir.address(ir.shared_memory()), barriers = ir.add(memory, t.barriers_offset);
   ir.branch(ir.less(ir.thread(), 1), [&] {
-    ir.barrier_init(q_full(), 1);
-    ir.barrier_init(q_empty(), t.consumers);
+    for (int64_t s = 0; s < t.q_stages; ++s)
+      ir.barrier_init(q_full(ir.c(s)), 1), ir.barrier_init(q_empty(ir.c(s)), t.consumers);
     for (int64_t s = 0; s < t.stages; ++s) {
       ir.barrier_init(key_full(ir.c(s)), 1), ir.barrier_init(value_full(ir.c(s)), 1);
       ir.barrier_init(key_empty(ir.c(s)), t.consumers), ir.barrier_init(value_empty(ir.c(s)), t.consumers);
@@ -86,8 +86,11 @@ HopperAttentionKernel::RingPlace HopperAttentionKernel::next(RingPlace at) const
   return {ir.select(wraps, ir.c(0), stage), ir.select(wraps, ir.bit_xor(at.parity, 1), at.parity)};
 }
 
-Value HopperAttentionKernel::after_q(Value parity, const KeyBlocks& blocks) const {
-  return ir.bit_xor(parity, ir.select(ir.less(blocks.from, blocks.to), ir.c(1), ir.c(0)));
+/// Rows that see no keys have no Q.
+HopperAttentionKernel::RingPlace HopperAttentionKernel::after_q(RingPlace at, const KeyBlocks& blocks) const {
+  Value moves = ir.select(ir.less(blocks.from, blocks.to), ir.c(1), ir.c(0));
+  if (t.q_stages == 1) return {at.stage, ir.bit_xor(at.parity, moves)};
+  return {ir.bit_xor(at.stage, moves), ir.bit_xor(at.parity, ir.bit_and(at.stage, moves))};
 }
 
 namespace {
@@ -112,7 +115,7 @@ Kernel HopperAttention::emit(mlir::ModuleOp module, const Attention& p, const st
   kernel.align_a = kernel.align_d = 16;
   HopperIr ir(module, kernel.target);
   GpuEntry entry;
-  entry.name = kernel_symbol, entry.threads = t.threads;
+  entry.name = kernel_symbol, entry.threads = t.threads, entry.min_blocks = t.resident;
   ir.kernel(entry, p, kernel.args,
             [&](const GpuIr::Arguments& arguments) { HopperAttentionKernel(ir, p, t, arguments).emit(); });
   Launch launch;
