@@ -57,7 +57,8 @@ Values HopperAttentionKernel::attend(mlir::ValueRange carried) {
         ir.wait(q_full(q_place), of_q.parity);
         Value scale = ir.bitcast(ir.i32, arguments.at("score_scale"));
         ir.branch(ir.less(scale, 0), [&] { negate_q(); });
-        const State last = finish(steps(blocks, begin(blocks, {carried[2], carried[3]})));
+        const OwnBlocks own = own_blocks(blocks);
+        const State last = finish(steps(own, begin(own, skip(own.skipped, {carried[2], carried[3]}))));
         Values out = last.sums;
         out.append(last.rows), out.append({last.place.stage, last.place.parity});
         return out;
@@ -115,6 +116,38 @@ Values HopperAttentionKernel::weights_of(const Values& exponentials) const {
   return out;
 }
 
+HopperAttentionKernel::OwnBlocks HopperAttentionKernel::own_blocks(const KeyBlocks& blocks) const {
+  if (p.mask == AttentionMask::none) return {blocks, ir.c(0), nullptr, nullptr};
+  AttentionBlock::Bounds first = block.first(), last = block.last();
+  if (t.consumers > 1) {
+    Value row = ir.mul(consumer, 64), end = ir.sub(block.rows_left(), ir.c(1)); // the last row that exists
+    first = block.bounds(block.row(ir.min(row, end)).token);
+    last = block.bounds(block.row(ir.min(ir.add(row, 63), end)).token);
+  }
+  OwnBlocks own{blocks, ir.c(0), ir.divide(first.to, t.keys), nullptr};
+  if (p.mask == AttentionMask::window) own.seen = ir.divide(ir.add(last.from, t.keys - 1), t.keys);
+  if (t.consumers == 1) return own;
+  Value to = ir.divide(ir.add(last.to, t.keys - 1), t.keys);
+  own.skipped = ir.sub(blocks.to, ir.max(to, ir.add(blocks.from, 1))); // one is left at least
+  return own;
+}
+
+/// Blocks of keys that only rows of other consumers see.
+HopperAttentionKernel::RingPlace HopperAttentionKernel::skip(Value blocks, RingPlace place) {
+  if (p.mask == AttentionMask::none || t.consumers == 1) return place;
+  const Values out = ir.rolled_loop(
+      ir.c(0), blocks, 1, {place.stage, place.parity}, [&](Value, mlir::ValueRange carried) -> Values {
+        const RingPlace at{carried[0], carried[1]};
+        // Not before they are there: the barrier may be in the round before.
+        ir.wait(key_full(at.stage), at.parity), release(key_empty(at.stage));
+        ir.wait(value_full(at.stage), at.parity), release(value_empty(at.stage));
+        take_turn(), pass_turn();
+        const RingPlace after = next(at);
+        return {after.stage, after.parity};
+      });
+  return {out[0], out[1]};
+}
+
 /// Where all rows see all keys, only a block that is not whole needs it.
 void HopperAttentionKernel::mask_last(Values& s, Value to) const {
   const auto masked = [&] {
@@ -129,13 +162,13 @@ void HopperAttentionKernel::mask_last(Values& s, Value to) const {
 }
 
 /// The last block of keys, which no product goes before.
-HopperAttentionKernel::State HopperAttentionKernel::begin(const KeyBlocks& blocks, RingPlace place) {
+HopperAttentionKernel::State HopperAttentionKernel::begin(const OwnBlocks& blocks, RingPlace place) {
   ir.wait(key_full(place.stage), place.parity);
   Values s = ir.wait_products(0, scores(place.stage), {});
-  Value last = ir.sub(blocks.to, ir.c(1)), rises;
-  release(key_empty(place.stage)), release_q(last, blocks);
+  Value to = ir.sub(blocks.to, blocks.skipped), rises;
+  release(key_empty(place.stage)), release_q(ir.sub(to, ir.c(1)), blocks);
   softmax->cap(s);
-  mask_last(s, blocks.to);
+  mask_last(s, to);
   State out;
   out.rows = softmax->start();
   const Values factors = softmax->exponentials(s, out.rows, &rises);
@@ -181,8 +214,8 @@ HopperAttentionKernel::State HopperAttentionKernel::step(Value block_of_keys, co
 
 /// All blocks of keys but the last one, from there on downwards. Only those at the ends of what rows see are
 /// masked.
-HopperAttentionKernel::State HopperAttentionKernel::steps(const KeyBlocks& blocks, State s) {
-  Value done = ir.c(1), last = ir.sub(blocks.to, ir.c(1)), count = ir.sub(blocks.to, blocks.from);
+HopperAttentionKernel::State HopperAttentionKernel::steps(const OwnBlocks& blocks, State s) {
+  Value done = ir.add(blocks.skipped, 1), last = ir.sub(blocks.to, ir.c(1)), count = ir.sub(blocks.to, blocks.from);
   const auto go_on = [&](Value end, bool masked) {
     const Values out = ir.rolled_loop(done, end, 1, s.all(), [&](Value i, mlir::ValueRange carried) {
       return step(ir.sub(last, i), blocks, masked, state_of(carried)).all();
@@ -190,12 +223,9 @@ HopperAttentionKernel::State HopperAttentionKernel::steps(const KeyBlocks& block
     s = state_of(out), done = ir.max(done, end);
   };
   if (p.mask == AttentionMask::none) return go_on(count, false), s;
-  Value whole =
-      ir.divide(block.first().to, t.keys); // the first block of keys that some row does not see all of
-  go_on(ir.min(ir.sub(blocks.to, whole), count), true);
+  go_on(ir.min(ir.sub(blocks.to, blocks.whole), count), true);
   if (p.mask != AttentionMask::window) return go_on(count, false), s;
-  Value seen = ir.divide(ir.add(block.last().from, t.keys - 1), t.keys); // by all rows, from there on
-  go_on(ir.min(ir.sub(blocks.to, seen), count), false);
+  go_on(ir.min(ir.sub(blocks.to, blocks.seen), count), false);
   go_on(count, true);
   return s;
 }

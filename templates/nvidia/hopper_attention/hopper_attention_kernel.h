@@ -22,6 +22,11 @@ private:
   struct KeyBlocks {
     Value from, to;
   };
+  /// The same of a consumer's rows, which goes over those below `to - skipped`. All its rows see all of those
+  /// below `whole` and, with a window, not below `seen`.
+  struct OwnBlocks : KeyBlocks {
+    Value skipped, whole, seen;
+  };
 
   void start();
   /// Calls `body` with what is carried, for each block of rows that is this block's and has rows.
@@ -56,10 +61,12 @@ private:
   void consume();
   Values attend(mlir::ValueRange carried);
   void negate_q();
+  OwnBlocks own_blocks(const KeyBlocks&) const;
+  RingPlace skip(Value blocks, RingPlace);
   void mask_last(Values& scores, Value to) const;
-  State begin(const KeyBlocks&, RingPlace);
+  State begin(const OwnBlocks&, RingPlace);
   State step(Value block_of_keys, const KeyBlocks&, bool masked, State);
-  State steps(const KeyBlocks&, State);
+  State steps(const OwnBlocks&, State);
   State finish(State);
   Values scores(Value stage);
   Values weigh(const State&);
