@@ -6,10 +6,10 @@
 namespace deepgen {
 namespace {
 
-/// 2^x on |x| <= 1/2 as a polynomial, its last coefficient first (scripts/fit_exp.py 3 and 4; largest relative
-/// errors 1.1e-4 and @E4@). The first is for weights that are rounded to bf16, whose error is 2e-3.
-constexpr double kCubic[] = {@C3@, 1};
-constexpr double kQuartic[] = {@C4@, 1};
+/// 2^x on |x| <= 1/2 as a polynomial, its last coefficient first (scripts/fit_exp.py 3 and 4; largest
+/// relative errors 1.1e-4 and @E4@). The first is for weights that are rounded to bf16, whose error is 2e-3.
+constexpr double kCubic[] = {@C3 @, 1};
+constexpr double kQuartic[] = {@C4 @, 1};
 
 } // namespace
 
@@ -134,8 +134,8 @@ Values AttentionSoftmax::raise_rarely(llvm::ArrayRef<Value> largest, Values& sta
   return Values(llvm::ArrayRef<Value>(after).drop_front(2 * count));
 }
 
-/// 2^x by the units that multiply, of x up to 127; below -127 it is 0. With r the nearest whole number: 2^(x - r)
-/// by a polynomial, times 2^r, which is made of its exponent. NaN stays NaN.
+/// 2^x by the units that multiply, of x up to 127; below -127 it is 0. With r the nearest whole number: 2^(x
+/// - r) by a polynomial, times 2^r, which is made of its exponent. NaN stays NaN.
 Value AttentionSoftmax::soft_power(Value x) const {
   constexpr double kShift = 12582912 + 127; // 1.5 * 2^23: the lower bits of a sum with it are r + 127
   x = ir.maximum(x, number(-127));
@@ -148,7 +148,8 @@ Value AttentionSoftmax::soft_power(Value x) const {
 }
 
 /// The rows side by side, each in several chains, for warps that have a scheduler nearly to themselves.
-Values AttentionSoftmax::in_chains(Values& scores, Values& state, Value* rises) const {
+Values AttentionSoftmax::in_chains(Values& scores, Values& state, Value* rises,
+                                   const std::function<void()>& halfway) const {
   const auto chains = size_t(t.chains), scores_of_row = size_t(2 * t.key_tiles());
   const auto score = [&](int64_t row, size_t k) -> Value& {
     return scores[place(row, int64_t(k / 2), int64_t(k % 2))];
@@ -170,13 +171,15 @@ Values AttentionSoftmax::in_chains(Values& scores, Values& state, Value* rises) 
     factors = raise_rarely(largest, state, *rises);
     for (size_t i = 0; i < negated.size(); ++i) negated[i] = minus_most(state[i]);
   }
-  for (size_t k = 0; k < scores_of_row; ++k)
+  for (size_t k = 0; k < scores_of_row; ++k) {
+    if (halfway && k == scores_of_row / 4 * 2) halfway();
     for (int64_t i = 0; i < rows(); ++i) {
       Value &s = score(i, k), &part = parts[size_t(i)][k % chains];
       s = ir.multiply_add(s, unit_, negated[size_t(i)]);
       s = int64_t(k) * t.soft % 8 < t.soft ? soft_power(s) : ir.exp2_fast(s);
       part = k < chains ? s : plus(part, s);
     }
+  }
   for (int64_t i = 0; i < rows(); ++i) {
     Value &sum = state[size_t(rows() + i)], more = joined(parts[size_t(i)], &AttentionSoftmax::plus);
     sum = t.lazy ? plus(sum, more) : ir.multiply_add(sum, factors[size_t(i)], more);
@@ -184,8 +187,9 @@ Values AttentionSoftmax::in_chains(Values& scores, Values& state, Value* rises) 
   return factors;
 }
 
-Values AttentionSoftmax::exponentials(Values& scores, Values& state, Value* rises) const {
-  if (t.chains > 1) return in_chains(scores, state, rises);
+Values AttentionSoftmax::exponentials(Values& scores, Values& state, Value* rises,
+                                      const std::function<void()>& halfway) const {
+  if (t.chains > 1) return in_chains(scores, state, rises, halfway);
   Values factors;
   for (int64_t i = 0; i < rows(); ++i) {
     Value &most = state[size_t(i)], &sum = state[size_t(rows() + i)];

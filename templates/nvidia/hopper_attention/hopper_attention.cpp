@@ -19,11 +19,12 @@ enum Index {
   kPingpong,
   kRescale,
   kSoft,
+  kHalfway,
   kPersistent,
   kParameters
 };
-constexpr std::string_view kNames[] = {"consumers", "resident", "keys", "ahead",     "stages",
-                                       "pingpong",  "rescale",  "soft", "persistent"};
+constexpr std::string_view kNames[] = {"consumers", "resident", "keys", "ahead",   "stages",
+                                       "pingpong",  "rescale",  "soft", "halfway", "persistent"};
 enum Rescale { kLate, kEarly, kLazy };
 
 constexpr int64_t kSlice = 64;        ///< elements of 128 bytes
@@ -31,7 +32,6 @@ constexpr int64_t kMostDim = 256;     ///< whose sums fit into the registers of 
 constexpr int64_t kAlign = 16;        ///< bytes, that TMA wants of bases and strides
 constexpr int64_t kChains = 4;        ///< which hide each other's latencies
 constexpr int64_t kBarriers = 1024;   ///< bytes for all of them
-constexpr int64_t kCached = 24 << 20; ///< bytes of keys and values that L2 keeps beside all else
 constexpr int64_t kRegisters = 65536; ///< of a multiprocessor
 constexpr int64_t kKept = 1024;       ///< bytes of shared memory that a block takes beside its own
 
@@ -89,7 +89,8 @@ const Rule<Index, Point> kRules[] = {
 HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c)
     : AttentionTile{64 * at(c, kConsumers), at(c, kKeys), 1, 16, false, kChains},
       consumers(at(c, kConsumers)), resident(at(c, kResident)), q_stages(1 + at(c, kAhead)),
-      stages(at(c, kStages)), pingpong(at(c, kPingpong) != 0), early(at(c, kRescale) == kEarly), persistent(at(c, kPersistent) != 0), threads(128 * (1 + consumers)),
+      stages(at(c, kStages)), pingpong(at(c, kPingpong) != 0), early(at(c, kRescale) == kEarly),
+      halfway(at(c, kHalfway) != 0), persistent(at(c, kPersistent) != 0), threads(128 * (1 + consumers)),
       depth_steps(ceil_div(p.head_dim, 16)), q_slices(ceil_div(p.head_dim, kSlice)),
       value_slices(ceil_div(p.value_dim, kSlice)), columns(kSlice * value_slices),
       q_bytes(q_slices * rows * 128), key_bytes(q_slices * keys * 128),
@@ -106,11 +107,6 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
     producer_registers = consumers == 2 && resident == 1 ? 40 : 32; // with 24 the producer spills
     consumer_registers = std::min<int64_t>(248, (all - producer_registers) / consumers / 8 * 8);
   }
-  const int64_t pair = 2 * p.at_keys * (p.head_dim + p.value_dim);
-  const bool late = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
-  together = late ? std::max<int64_t>(1, kCached / std::max<int64_t>(1, pair)) * p.group() : 1;
-  together = std::min(together, std::max<int64_t>(1, p.heads * p.at_batch));
-  together = std::max<int64_t>(1, std::min(together, INT32_MAX / std::max<int64_t>(1, row_blocks(p))));
 }
 
 int64_t HopperAttentionTiling::row_blocks(const Attention& p) const { return ceil_div(p.queries, rows); }
@@ -130,15 +126,18 @@ std::string HopperAttention::why_not(const Attention& p, const std::string& arch
 }
 
 std::vector<Parameter> HopperAttention::parameters(const Attention&, const Device&) const {
-  return {{"consumers", {1, 2, 3}, "warpgroups of 64 rows of Q each", {1, 3}},
+  return {{"consumers", {1, 2, 3, 4}, "warpgroups of 64 rows of Q each", {1, 4}},
           {"resident", {1, 2, 3}, "blocks that a multiprocessor has room for", {1, 4}},
           {"keys", {64, 80, 96, 112, 128, 144, 160, 176, 192, 224}, "keys of a block of keys", {16, 256, 16}},
           {"ahead", {0, 1}, "1: the next rows' Q is brought while consumers are at the present ones"},
           {"stages", {2, 3, 4}, "blocks of keys and values in shared memory", {1, 6}},
           {"pingpong", {0, 1}, "1: consumers start their products in turn"},
-          {"rescale", {0, 1, 2}, "sums are rescaled 0: behind their product; 1: while the next scores are made; "
-                                 "2: where a maximum rises by more than 8 powers of two"},
+          {"rescale",
+           {0, 1, 2},
+           "sums are rescaled 0: behind their product; 1: while the next scores are made; "
+           "2: where a maximum rises by more than 8 powers of two"},
           {"soft", {0, 1, 2, 3}, "exponentials of 8 that are computed by multiplications", {0, 8}},
+          {"halfway", {0, 1}, "1: the product before is awaited when half of the exponentials are made"},
           {"persistent", {0, 1}, "1: blocks walk over all rows; 0: a block for each tile of rows"}};
 }
 
@@ -150,7 +149,7 @@ std::string HopperAttention::why_illegal(const Attention& p, const Device& devic
 
 bool HopperAttention::dead_end(const Attention& p, const Device& device, const Config& config,
                                size_t assigned) const {
-  static constexpr int64_t kFirst[] = {1, 1, 64, 0, 2, 0, 0, 0, 0};
+  static constexpr int64_t kFirst[] = {1, 1, 64, 0, 2, 0, 0, 0, 0, 0};
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kFirst[i]);

@@ -21,6 +21,7 @@ struct HopperAttentionTiling : AttentionTile {
   int64_t stages;   ///< blocks of keys, and of values, in shared memory
   bool pingpong;    ///< the consumers start products in turn
   bool early;       ///< sums are rescaled while the next scores are made, and not behind their own product
+  bool halfway;     ///< the product before is awaited when half of the exponentials are made
   bool persistent;  ///< as many blocks as run at a time, that walk over all rows
   int64_t threads;
   int64_t depth_steps;            ///< of 16 elements of a row of Q
@@ -30,11 +31,11 @@ struct HopperAttentionTiling : AttentionTile {
   int64_t keys_offset, values_offset, barriers_offset, shared;
   int64_t registers;                                      ///< of a consumer's thread, about
   int64_t producer_registers = 0, consumer_registers = 0; ///< the first 0: as the block starts
-  /// Pairs of entry and head whose rows are worked on at a time: their keys and values stay in L2.
-  int64_t together;
   WarpgroupMma scores, sums;
 
   int64_t row_blocks(const Attention& p) const;
+  /// Pairs of entry and head whose rows are worked on at a time: their keys and values stay in L2.
+  int64_t together(const Attention& p) const;
 };
 
 /// More registers than the count, which ptxas needs.

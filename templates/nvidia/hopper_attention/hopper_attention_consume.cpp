@@ -156,9 +156,8 @@ void HopperAttentionKernel::mask_last(Values& s, Value to) const {
   };
   if (p.mask != AttentionMask::none) return void(masked());
   const Values whole = s;
-  s = ir.branch(
-      ir.less(block.keys(), ir.mul(to, t.keys)), mlir::ValueRange(whole).getTypes(), masked,
-      [&] { return whole; });
+  s = ir.branch(ir.less(block.keys(), ir.mul(to, t.keys)), mlir::ValueRange(whole).getTypes(), masked,
+                [&] { return whole; });
 }
 
 /// The last block of keys, which no product goes before.
@@ -186,27 +185,33 @@ HopperAttentionKernel::State HopperAttentionKernel::step(Value block_of_keys, co
   take_turn();
   Values x = scores(keys.stage);
   ir.wait(value_full(s.place.stage), s.place.parity);
-  Values both = weigh(s);
+  Values sums = weigh(s);
   pass_turn();
   x = ir.wait_products(1, x, {});
   release(key_empty(keys.stage)), release_q(block_of_keys, blocks);
   softmax->cap(x);
   if (masked) softmax->mask(x, ir.mul(block_of_keys, t.keys));
   Value rises;
-  const Values factors = softmax->exponentials(x, s.rows, &rises);
-  both.append(x);
-  both = ir.wait_products(0, both, s.weights);
-  release(value_empty(s.place.stage));
-  const auto count = size_t(t.columns / 2);
-  s.weights = weights_of(Values(llvm::ArrayRef<Value>(both).drop_front(count)));
-  both.truncate(count);
-  s.sums = both;
+  // What is an exponential passes through the wait: as weights, they take the registers of those before.
+  const auto await = [&](size_t exponentials) {
+    const size_t count = sums.size();
+    sums.append(x.begin(), x.begin() + int64_t(exponentials));
+    sums = ir.wait_products(0, sums, s.weights);
+    std::copy(sums.begin() + int64_t(count), sums.end(), x.begin());
+    sums.truncate(count);
+    release(value_empty(s.place.stage));
+  };
+  const std::function<void()> halfway = [&] { await(x.size() / 8 * 4); };
+  const Values factors = softmax->exponentials(x, s.rows, &rises, t.halfway ? halfway : nullptr);
+  if (!t.halfway) await(x.size());
+  s.weights = weights_of(x);
+  s.sums = sums;
   if (t.lazy)
     s.sums = ir.branch(
-        rises, mlir::ValueRange(both).getTypes(), [&] { return rescaled(both, factors); },
-        [&] { return both; });
+        rises, mlir::ValueRange(sums).getTypes(), [&] { return rescaled(sums, factors); },
+        [&] { return sums; });
   else if (!t.early)
-    s.sums = rescaled(both, factors);
+    s.sums = rescaled(sums, factors);
   if (t.early) s.factors = factors;
   s.place = keys;
   return s;
@@ -215,7 +220,8 @@ HopperAttentionKernel::State HopperAttentionKernel::step(Value block_of_keys, co
 /// All blocks of keys but the last one, from there on downwards. Only those at the ends of what rows see are
 /// masked.
 HopperAttentionKernel::State HopperAttentionKernel::steps(const OwnBlocks& blocks, State s) {
-  Value done = ir.add(blocks.skipped, 1), last = ir.sub(blocks.to, ir.c(1)), count = ir.sub(blocks.to, blocks.from);
+  Value done = ir.add(blocks.skipped, 1), last = ir.sub(blocks.to, ir.c(1)),
+        count = ir.sub(blocks.to, blocks.from);
   const auto go_on = [&](Value end, bool masked) {
     const Values out = ir.rolled_loop(done, end, 1, s.all(), [&](Value i, mlir::ValueRange carried) {
       return step(ir.sub(last, i), blocks, masked, state_of(carried)).all();

@@ -9,7 +9,8 @@ namespace deepgen {
 HopperAttentionKernel::HopperAttentionKernel(HopperIr& builder, const Attention& problem,
                                              const HopperAttentionTiling& tiling,
                                              const GpuIr::Arguments& args)
-    : ir(builder), p(problem), t(tiling), arguments(args), block(builder, problem, tiling, args) {}
+    : ir(builder), p(problem), t(tiling), together(tiling.together(problem)), arguments(args),
+      block(builder, problem, tiling, args) {}
 
 void HopperAttentionKernel::start() {
   memory = ir.address(ir.shared_memory()), barriers = ir.add(memory, t.barriers_offset);
@@ -63,11 +64,11 @@ void HopperAttentionKernel::walk(mlir::ValueRange carried,
 /// Pairs of entry and head follow each other, `together` at a time; of these the first blocks of rows come
 /// first.
 AttentionBlock::Place HopperAttentionKernel::locate(Value index, Value row_blocks, Value pairs) const {
-  Value of_section = ir.mul(ir.to_i64(row_blocks), t.together), section = ir.divide(index, of_section);
+  Value of_section = ir.mul(ir.to_i64(row_blocks), together), section = ir.divide(index, of_section);
   Value inside = ir.to_i32(ir.sub(index, ir.mul(section, of_section))), number = inside;
   Value pair = ir.to_i32(section);
-  if (t.together > 1) {
-    Value first = ir.mul(pair, t.together), count = ir.min(ir.sub(pairs, first), ir.c(t.together));
+  if (together > 1) {
+    Value first = ir.mul(pair, together), count = ir.min(ir.sub(pairs, first), ir.c(together));
     number = ir.divide(inside, count);
     pair = ir.add(first, ir.sub(inside, ir.mul(number, count)));
   }

@@ -102,6 +102,7 @@ private:
   HopperIr& ir;
   const Attention& p;
   const HopperAttentionTiling& t;
+  const int64_t together; ///< pairs of entry and head
   const GpuIr::Arguments& arguments;
   AttentionBlock block;
   const AttentionSoftmax* softmax = nullptr; ///< of a consumer's warp
