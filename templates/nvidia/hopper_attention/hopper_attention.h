@@ -39,7 +39,7 @@ struct HopperAttentionTiling : AttentionTile {
 };
 
 /// More registers than the count, which ptxas needs.
-inline constexpr int64_t kHopperAttentionSpare = 4;
+inline constexpr int64_t kHopperAttentionSpare = 8;
 
 class HopperAttention : public AttentionTemplate {
 public:

@@ -12,6 +12,7 @@ namespace deepgen {
 namespace {
 
 constexpr int64_t kCached = 24 << 20;  ///< bytes of keys and values that L2 keeps beside all else
+constexpr int64_t kPassing = 16;       ///< pairs whose keys may come from memory again for each row of blocks
 constexpr int64_t kCores = 132;        ///< of an H100 or H200
 constexpr int64_t kEnds = 2;           ///< a block of rows takes as long as so many blocks of keys more
 constexpr int64_t kMostTiles = 200000; ///< that are gone through
@@ -72,7 +73,7 @@ private:
 int64_t HopperAttentionTiling::together(const Attention& p) const {
   if (p.mask != AttentionMask::causal && p.mask != AttentionMask::causal_top_left) return 1;
   const int64_t pair = std::max<int64_t>(1, 2 * p.at_keys * (p.head_dim + p.value_dim));
-  int64_t most = std::max<int64_t>(1, kCached / pair) * p.group();
+  int64_t most = std::max(kCached / pair * p.group(), kPassing);
   most = std::min(most, std::max<int64_t>(1, p.heads * p.at_batch));
   most = std::max<int64_t>(1, std::min(most, INT32_MAX / std::max<int64_t>(1, row_blocks(p))));
   const Schedule schedule(p, *this);
