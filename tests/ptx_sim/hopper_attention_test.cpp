@@ -180,6 +180,9 @@ TEST(HopperAttention, PlantedFaultsAreFound) {
       "queries=300 keys=600 options=varlen+lse at_batch=1 at_queries=200 at_keys=410");
   const Kernel right = compiled(p, Config::parse(kPlain));
   std::vector<AttentionCase> cases = cases_for(p);
+  AttentionCase& masked = cases.emplace_back(); // the first consumer's last block of keys is masked, too
+  masked.name = "all blocks masked", masked.shape.batch = 2, masked.shape.queries = 150,
+  masked.shape.keys = 170;
   const auto fault = [&](const Kernel& k) {
     for (const AttentionCase& c : cases)
       if (const std::string found = ptx_sim::check_attention(k, c, 2).fault; !found.empty()) return found;
