@@ -27,13 +27,14 @@ constexpr std::string_view kNames[] = {"consumers", "resident", "keys", "ahead",
                                        "pingpong",  "rescale",  "soft", "halfway", "persistent"};
 enum Rescale { kLate, kEarly, kLazy };
 
-constexpr int64_t kSlice = 64;        ///< elements of 128 bytes
-constexpr int64_t kMostDim = 256;     ///< whose sums fit into the registers of a warpgroup
-constexpr int64_t kAlign = 16;        ///< bytes, that TMA wants of bases and strides
-constexpr int64_t kChains = 4;        ///< which hide each other's latencies
-constexpr int64_t kBarriers = 1024;   ///< bytes for all of them
-constexpr int64_t kRegisters = 65536; ///< of a multiprocessor
-constexpr int64_t kKept = 1024;       ///< bytes of shared memory that a block takes beside its own
+constexpr int64_t kSlice = 64;         ///< elements of 128 bytes
+constexpr int64_t kMostDim = 256;      ///< whose sums fit into the registers of a warpgroup
+constexpr int64_t kAlign = 16;         ///< bytes, that TMA wants of bases and strides
+constexpr int64_t kChains = 4;         ///< which hide each other's latencies
+constexpr int64_t kBarriers = 1024;    ///< bytes for all of them
+constexpr int64_t kRegisters = 65536;  ///< of a multiprocessor
+constexpr int64_t kBesideProduct = 32; ///< registers that ptxas wants beside the sums of one instruction
+constexpr int64_t kKept = 1024;        ///< bytes of shared memory that a block takes beside its own
 
 [[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
   return value_at(config, size_t(i), kNames[i]);
@@ -63,6 +64,15 @@ const Rule<Index, Point> kRules[] = {
        return "about " + text(x.t.registers) + " registers a thread, and " + text(kHopperAttentionSpare) +
               " to spare, exceed the " + text(x.t.consumer_registers) + " of " + text(x.t.consumers) +
               " consumers of " + text(x.t.resident) + " blocks";
+     }},
+    {kKeys,
+     [](const Point& x) {
+       return std::max(x.t.columns, x.t.keys) / 2 + kBesideProduct > x.t.start_registers;
+     },
+     [](const Point& x) {
+       return "a product of " + text(std::max(x.t.columns, x.t.keys)) + " columns needs more than the " +
+              text(x.t.start_registers) + " registers that " + text(x.t.resident) + " blocks of " +
+              text(x.t.threads) + " threads start with";
      }},
     {kStages, [](const Point& x) { return x.t.stages > 2 && x.t.keys * (x.t.stages - 1) >= x.p.at_keys; },
      [](const Point& x) {
@@ -101,9 +111,10 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
   // Sums, scores, exponentials of the block before; maxima and sums of rows, addresses.
   registers = columns / 2 + keys / 2 + keys / 4 + 20;
   lazy = at(c, kRescale) == kLazy, soft = at(c, kSoft);
-  consumer_registers = 248; // of one: as many as a block starts with
+  start_registers = std::min<int64_t>(248, kRegisters / resident / threads / 8 * 8);
+  consumer_registers = start_registers;
   if (threads * resident > 256) {
-    const int64_t all = kRegisters / resident / threads / 8 * 8 * (1 + consumers);
+    const int64_t all = start_registers * (1 + consumers);
     producer_registers = consumers == 2 && resident == 1 ? 40 : 32; // with 24 the producer spills
     consumer_registers = std::min<int64_t>(248, (all - producer_registers) / consumers / 8 * 8);
   }

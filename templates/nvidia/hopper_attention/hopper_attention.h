@@ -30,6 +30,7 @@ struct HopperAttentionTiling : AttentionTile {
   int64_t q_bytes, key_bytes, value_bytes;
   int64_t keys_offset, values_offset, barriers_offset, shared;
   int64_t registers;                                      ///< of a consumer's thread, about
+  int64_t start_registers;                                ///< that each thread has as the block starts
   int64_t producer_registers = 0, consumer_registers = 0; ///< the first 0: as the block starts
   WarpgroupMma scores, sums;
 
