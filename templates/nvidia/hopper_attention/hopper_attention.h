@@ -1,6 +1,6 @@
 // hopper_attention: attention on Hopper's warpgroup-wide tensor cores (sm_90a), after Shah and others
 // ("FlashAttention-3", 2024). One warp produces: it brings blocks of Q, keys and values into shared memory by
-// TMA. One to three warpgroups consume, 64 rows of Q each: scores by wgmma from shared memory, their softmax
+// TMA. One to four warpgroups consume, 64 rows of Q each: scores by wgmma from shared memory, their softmax
 // in registers, and the product with values by wgmma whose first operand are the registers. Scores of the
 // next block of keys, and the product of the present one, are under way while a softmax is computed.
 #pragma once
