@@ -138,9 +138,12 @@ HopperAttentionKernel::RingPlace HopperAttentionKernel::skip(Value blocks, RingP
   const Values out = ir.rolled_loop(
       ir.c(0), blocks, 1, {place.stage, place.parity}, [&](Value, mlir::ValueRange carried) -> Values {
         const RingPlace at{carried[0], carried[1]};
-        // Not before they are there: the barrier may be in the round before.
-        ir.wait(key_full(at.stage), at.parity), release(key_empty(at.stage));
-        ir.wait(value_full(at.stage), at.parity), release(value_empty(at.stage));
+        // Not before they are there: the barriers may be in the round before. And not before all four warps
+        // know, which no product holds together here: one that comes late would wait for the round after the
+        // next.
+        ir.wait(key_full(at.stage), at.parity), ir.wait(value_full(at.stage), at.parity);
+        ir.named_barrier(ir.add(consumer, 1), 128);
+        release(key_empty(at.stage)), release(value_empty(at.stage));
         take_turn(), pass_turn();
         const RingPlace after = next(at);
         return {after.stage, after.parity};
