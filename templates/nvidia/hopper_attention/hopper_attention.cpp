@@ -138,7 +138,7 @@ std::string HopperAttention::why_not(const Attention& p, const std::string& arch
 
 std::vector<Parameter> HopperAttention::parameters(const Attention&, const Device&) const {
   return {{"consumers", {1, 2, 3, 4}, "warpgroups of 64 rows of Q each", {1, 4}},
-          {"resident", {1, 2, 3}, "blocks that a multiprocessor has room for", {1, 4}},
+          {"resident", {1, 2}, "blocks that a multiprocessor has room for", {1, 4}},
           {"keys", {64, 80, 96, 112, 128, 144, 160, 176, 192, 224}, "keys of a block of keys", {16, 256, 16}},
           {"ahead", {0, 1}, "1: the next rows' Q is brought while consumers are at the present ones"},
           {"stages", {2, 3, 4}, "blocks of keys and values in shared memory", {1, 6}},
@@ -147,7 +147,7 @@ std::vector<Parameter> HopperAttention::parameters(const Attention&, const Devic
            {0, 1, 2},
            "sums are rescaled 0: behind their product; 1: while the next scores are made; "
            "2: where a maximum rises by more than 8 powers of two"},
-          {"soft", {0, 1, 2, 3}, "exponentials of 8 that are computed by multiplications", {0, 8}},
+          {"soft", {0, 1}, "exponentials of 8 that are computed by multiplications", {0, 8}},
           {"halfway", {0, 1}, "1: the product before is awaited when half of the exponentials are made"},
           {"persistent", {0, 1}, "1: blocks walk over all rows; 0: a block for each tile of rows"}};
 }
