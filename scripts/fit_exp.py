@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Coefficients of exp(r) on |r| <= ln(2)/2 as 1 + c1 r + c2 r^2 + ..., for templates/cpu/rows/cpu_rows_math.cpp: the least largest
-relative error, by Remez' exchange. Prints them, and the largest error of the polynomial when each step is rounded to f32."""
+"""Coefficients of exp(r) on |r| <= ln(2)/2 as 1 + c1 r + c2 r^2 + ..., for templates/cpu/rows/cpu_rows_math.cpp, and those of 2^x on
+|x| <= 1/2, for templates/nvidia/attention/mma_attention_softmax.cpp: the least largest relative error, by Remez' exchange. Prints
+them, and the largest error of the first polynomial when each step is rounded to f32."""
 import math
 import sys
 
@@ -36,6 +37,7 @@ for _ in range(50):
         break
     points = [grid[i] for i in reversed(alternating)]
 print("coefficients", ", ".join(repr(x) for x in c))
+print("of 2^x", ", ".join("%.9g" % (x * math.log(2) ** (i + 1)) for i, x in enumerate(c)))
 print("largest relative error %.3g" % max(abs(error(c, r)) for r in grid))
 worst = 0
 for r in map(f32, grid):

@@ -152,6 +152,7 @@ public:
   Value minimum(Value, Value);
   Value larger(Value, Value);   ///< the other one when one is NaN
   Value square_root(Value f32); ///< rounded to nearest
+  Value greater(Value, double); ///< i1; false for NaN
   // By one instruction, whose error the vendors' headers give.
   virtual Value exp2_fast(Value f32) = 0;
   virtual Value log2_fast(Value f32) = 0;

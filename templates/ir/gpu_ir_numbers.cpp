@@ -145,6 +145,9 @@ Value GpuIr::number(mlir::Type type, double value) {
   return arith::ConstantOp::create(b, loc, one);
 }
 Value GpuIr::zero(mlir::Type type) { return arith::ConstantOp::create(b, loc, b.getZeroAttr(type)); }
+Value GpuIr::greater(Value x, double y) {
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, x, number(x.getType(), y));
+}
 Value GpuIr::maximum(Value x, Value y) { return arith::MaximumFOp::create(b, loc, x, y); }
 Value GpuIr::minimum(Value x, Value y) { return arith::MinimumFOp::create(b, loc, x, y); }
 Value GpuIr::larger(Value x, Value y) { return arith::MaxNumFOp::create(b, loc, x, y); }

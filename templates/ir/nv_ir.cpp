@@ -127,6 +127,10 @@ Values NvIr::load_matrix(Value address, int64_t count, bool transposed) {
 void NvIr::barrier() { nvvm::Barrier0Op::create(b, loc); }
 void NvIr::warp_barrier() { nvvm::SyncWarpOp::create(b, loc, c(-1)); }
 
+Value NvIr::any_lane(Value condition) {
+  return nvvm::VoteSyncOp::create(b, loc, i1, c(-1), condition, nvvm::VoteSyncKind::any);
+}
+
 Value NvIr::shuffle_word_xor(Value x, int64_t lane_mask) {
   return nvvm::ShflOp::create(b, loc, x.getType(), c(-1), x, c(lane_mask), c(31), nvvm::ShflKind::bfly,
                               mlir::UnitAttr());

@@ -40,7 +40,8 @@ public:
   Values load_matrix(Value shared_address, int64_t count, bool transposed);
 
   void barrier() override;
-  void warp_barrier(); ///< of the warp
+  void warp_barrier();   ///< of the warp
+  Value any_lane(Value); ///< i1: whether it holds in any lane of the warp
   Value shuffle_index(Value, Value lane) override;
   void prefetch(Value global_address) override;
   bool launches_early() const override { return capability >= 90; } ///< programmatic dependent launch

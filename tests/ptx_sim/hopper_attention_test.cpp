@@ -2,11 +2,13 @@
 // makes, and faults planted in right kernels. More of them: PTX_SIM_ATTENTION=1000 PTX_SIM_SEED=7.
 #include "generator/codegen/compile.h"
 #include "generator/space/sample.h"
+#include "templates/nvidia/hopper_attention/hopper_attention.h"
 #include "tests/ptx_sim/attention_check.h"
 #include "tests/ptx_sim/from_environment.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <regex>
 
@@ -62,6 +64,14 @@ TEST_P(RandomHopperAttention, IsRightOnTheSimulatedDevice) {
 }
 INSTANTIATE_TEST_SUITE_P(Share, RandomHopperAttention, testing::Range(0, kShares));
 
+/// What is put in the place of a piece of PTX.
+struct Planted {
+  const char *pattern, *by;
+};
+
+constexpr const char* kPlain =
+    "consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=0 soft=0 halfway=0 persistent=1";
+
 /// Several blocks of rows and of keys, masked and not, in all calls.
 class EveryHopperCall : public testing::TestWithParam<const char*> {};
 
@@ -76,10 +86,79 @@ TEST_P(EveryHopperCall, IsRight) {
     for (const AttentionCase& c : cases_for(p)) check(kernel, c, 5);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Configs, EveryHopperCall,
-                         testing::Values("consumers=1 keys=64 stages=2 pingpong=0 early=0 persistent=0",
-                                         "consumers=2 keys=80 stages=2 pingpong=1 early=1 persistent=1",
-                                         "consumers=3 keys=64 stages=3 pingpong=0 early=0 persistent=1"));
+INSTANTIATE_TEST_SUITE_P(
+    Configs, EveryHopperCall,
+    testing::Values(
+        "consumers=1 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=0 soft=0 halfway=0 persistent=0",
+        "consumers=2 resident=1 keys=80 ahead=0 stages=2 pingpong=1 rescale=1 soft=0 halfway=0 persistent=1",
+        "consumers=3 resident=1 keys=64 ahead=0 stages=3 pingpong=0 rescale=0 soft=2 halfway=1 persistent=1",
+        "consumers=3 resident=1 keys=96 ahead=1 stages=2 pingpong=1 rescale=2 soft=3 halfway=0 persistent=1",
+        "consumers=1 resident=2 keys=112 ahead=1 stages=2 pingpong=0 rescale=2 soft=0 halfway=0 persistent=1",
+        "consumers=2 resident=1 keys=128 ahead=1 stages=2 pingpong=1 rescale=1 soft=1 halfway=0 "
+        "persistent=1"));
+
+/// Scores that hardly differ, that rise from block to block of keys, and that leave one weight; rows without
+/// keys.
+std::vector<AttentionCase> cases_of_scores() {
+  std::vector<AttentionCase> all;
+  for (double magnitude : {1e-3, 8.0, 100.0, 2000.0, 3e4}) {
+    AttentionCase& c = all.emplace_back();
+    c.name = "scores of a magnitude", c.shape.queries = 150, c.shape.keys = 411;
+    c.shape.magnitude = magnitude;
+  }
+  AttentionCase& none = all.emplace_back(all[1]);
+  none.name = "rows without keys", none.shape.keys = 37;
+  return all;
+}
+
+class ScoresOfAnyMagnitude : public testing::TestWithParam<const char*> {};
+
+TEST_P(ScoresOfAnyMagnitude, AreRight) {
+  for (const char* types : {"q=f16 kv=f16 out=f32", "q=bf16 kv=bf16 out=f32"})
+    for (const char* options : {"options=lse", "options=none"}) {
+      const Attention p = Attention::parse(
+          std::string("attention heads=2 kv_heads=1 head_dim=64 value_dim=64 ") + types +
+          " mask=causal queries=300 keys=600 " + options + " at_batch=1 at_queries=200 at_keys=410");
+      const Config config = Config::parse(GetParam());
+      ASSERT_EQ(hopper().why_illegal(p, generic_gpu(kArch), config), "") << p.key();
+      const Kernel kernel = compiled(p, config);
+      for (const AttentionCase& c : cases_of_scores()) check(kernel, c, 11);
+    }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Configs, ScoresOfAnyMagnitude,
+    testing::Values(
+        "consumers=2 resident=1 keys=64 ahead=1 stages=2 pingpong=1 rescale=2 soft=0 halfway=0 persistent=1",
+        "consumers=2 resident=1 keys=96 ahead=0 stages=2 pingpong=0 rescale=0 soft=3 halfway=0 persistent=1",
+        "consumers=3 resident=1 keys=80 ahead=0 stages=2 pingpong=1 rescale=2 soft=8 halfway=1 "
+        "persistent=1"));
+
+/// A maximum that never rises, one that rises without its sums, and powers without their exponent.
+TEST(HopperAttention, PlantedFaultsOfTheSoftmaxAreFound) {
+  const Attention p = Attention::parse(
+      "attention heads=2 kv_heads=1 head_dim=64 value_dim=64 q=f16 kv=f16 out=f16 mask=causal "
+      "queries=300 keys=600 options=lse at_batch=1 at_queries=200 at_keys=410");
+  const Kernel right = compiled(p, Config::parse("consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 "
+                                                 "rescale=2 soft=2 halfway=0 persistent=1"));
+  const auto fault = [&](const Kernel& k) {
+    for (const AttentionCase& c : cases_of_scores())
+      if (const std::string found = ptx_sim::check_attention(k, c, 2).fault; !found.empty()) return found;
+    return std::string();
+  };
+  ASSERT_EQ(fault(right), "");
+  const Planted all[] = {
+      {"0f41000000", "0f7F000000"}, // the rise of 8
+      {"vote\\.sync\\.any", "vote.sync.all"},
+      {"shl\\.b32 (\\s*%r\\d+, %r\\d+), 23;", "shl.b32 $1, 22;"},
+      {"max\\.NaN\\.f32", "min.f32"},
+  };
+  for (const Planted& x : all) {
+    Kernel wrong = right;
+    wrong.ptx = std::regex_replace(right.ptx, std::regex(x.pattern), x.by);
+    EXPECT_NE(wrong.ptx, right.ptx) << x.pattern;
+    EXPECT_NE(fault(wrong), "") << "not found: " << x.pattern;
+  }
+}
 
 /// No more tables than the problem's: boxes end with the operands.
 TEST(HopperAttention, WithoutLengthsAllTilesAreBoxes) {
@@ -87,25 +166,23 @@ TEST(HopperAttention, WithoutLengthsAllTilesAreBoxes) {
     const Attention p = Attention::parse(
         std::string("attention heads=7 kv_heads=1 head_dim=128 value_dim=128 q=f16 kv=f16 out=f16 mask=") +
         mask + " queries=300 keys=600 options=none at_batch=2 at_queries=193 at_keys=257");
-    const Kernel kernel =
-        compiled(p, Config::parse("consumers=2 keys=128 stages=2 pingpong=1 early=0 persistent=1"));
+    const Kernel kernel = compiled(p, Config::parse("consumers=2 resident=1 keys=128 ahead=0 stages=2 "
+                                                    "pingpong=1 rescale=0 soft=0 halfway=0 persistent=1"));
     EXPECT_EQ(kernel.ptx.find("cp.async.cg"), std::string::npos);
     for (const AttentionCase& c : cases_for(p)) check(kernel, c, 9);
   }
 }
 
-/// Kernels with and without tables, of which some cases together show every fault.
-struct Planted {
-  const char *pattern, *by;
-};
-
+/// A kernel with tables, of which some cases together show every fault.
 TEST(HopperAttention, PlantedFaultsAreFound) {
   const Attention p = Attention::parse(
       "attention heads=2 kv_heads=1 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=causal "
       "queries=300 keys=600 options=varlen+lse at_batch=1 at_queries=200 at_keys=410");
-  const Kernel right =
-      compiled(p, Config::parse("consumers=2 keys=64 stages=2 pingpong=0 early=0 persistent=1"));
+  const Kernel right = compiled(p, Config::parse(kPlain));
   std::vector<AttentionCase> cases = cases_for(p);
+  AttentionCase& masked = cases.emplace_back(); // the first consumer's last block of keys is masked, too
+  masked.name = "all blocks masked", masked.shape.batch = 2, masked.shape.queries = 150,
+  masked.shape.keys = 170;
   const auto fault = [&](const Kernel& k) {
     for (const AttentionCase& c : cases)
       if (const std::string found = ptx_sim::check_attention(k, c, 2).fault; !found.empty()) return found;
@@ -145,7 +222,8 @@ TEST(HopperAttention, FallsBackToAnyAlignment) {
   const Attention p = Attention::parse(
       "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=causal "
       "queries=300 keys=600 options=varlen at_batch=1 at_queries=200 at_keys=410");
-  const Config config = Config::parse("consumers=2 keys=80 stages=2 pingpong=1 early=1 persistent=1");
+  const Config config = Config::parse(
+      "consumers=2 resident=1 keys=80 ahead=0 stages=2 pingpong=1 rescale=1 soft=0 halfway=0 persistent=1");
   const KernelFile file = compile_candidate(p, kArch, {"hopper_attention", config}, false, true);
   ASSERT_EQ(file.status, "ok") << file.detail;
   ASSERT_NE(file.find("main"), nullptr);
@@ -154,6 +232,34 @@ TEST(HopperAttention, FallsBackToAnyAlignment) {
   ASSERT_NE(fallback, nullptr);
   EXPECT_EQ(fallback->choice.text().rfind("mma_attention", 0), 0u) << fallback->choice.text();
   EXPECT_EQ(fallback->align_a, size_of(p.q));
+}
+
+/// Of causal masks, blocks of a persistent grid of 132 have about as much to do: told from the walk that
+/// kernels make, whose every other round goes backwards.
+TEST(HopperAttention, BlocksOfTheGridHaveAboutAsMuchWork) {
+  for (int64_t dim : {64, 128, 256})
+    for (int64_t tokens : {512, 2048, 8192}) {
+      const int64_t heads = 2048 / dim, batch = 16384 / tokens;
+      const std::string d = std::to_string(dim), h = std::to_string(heads), n = std::to_string(tokens);
+      const Attention p = Attention::parse(
+          "attention heads=" + h + " kv_heads=" + h + " head_dim=" + d + " value_dim=" + d +
+          " q=bf16 kv=bf16 out=bf16 mask=causal queries=" + n + " keys=" + n +
+          " options=none at_batch=" + std::to_string(batch) + " at_queries=" + n + " at_keys=" + n);
+      const HopperAttentionTiling t(
+          p, Config::parse("consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=0 soft=0 "
+                           "halfway=0 persistent=1"));
+      const int64_t together = t.together(p), row_blocks = t.row_blocks(p), pairs = heads * batch;
+      std::vector<int64_t> load(132);
+      int64_t sum = 0;
+      for (int64_t i = 0; i < row_blocks * pairs; ++i) {
+        const int64_t section = i / (row_blocks * together), inside = i % (row_blocks * together);
+        const int64_t number = inside / std::min(together, pairs - section * together);
+        const int64_t work = 2 + 2 * (row_blocks - number), place = i % 132;
+        load[size_t(i / 132 % 2 ? 131 - place : place)] += work, sum += work;
+      }
+      EXPECT_LE(double(*std::max_element(load.begin(), load.end())), 1.05 * double(sum) / 132)
+          << p.key() << ", " << together << " at a time";
+    }
 }
 
 TEST(HopperAttention, SpaceIsNeverEmpty) {

@@ -20,6 +20,11 @@ struct AttentionTile {
   int64_t splits = 1;
   int64_t split_tokens = 0, record = 0; ///< record: bytes of a part of one row
 
+  /// Maxima stay as they are until a score exceeds one by 8 powers of two: till then sums keep their scale.
+  /// Where there are chains.
+  bool lazy = false;
+  int64_t soft = 0; ///< of each 8 exponentials, those that are computed by multiplications; with chains
+
   int64_t row_tiles() const { return warp_rows / 16; }
   int64_t key_tiles() const { return keys / 8; }
 };

@@ -4,6 +4,13 @@
 #include <vector>
 
 namespace deepgen {
+namespace {
+
+/// 2^x on |x| <= 1/2 as a polynomial, its last coefficient first (scripts/fit_exp.py 4; largest relative
+/// error 3.6e-6).
+constexpr double kPower[] = {0.00978291255, 0.0559768836, 0.240207111, 0.693113604, 1};
+
+} // namespace
 
 AttentionSoftmax::AttentionSoftmax(AttentionBlock& b, Value warp_row) : ir(b.ir), p(b.p), t(b.t), block(b) {
   row_ = ir.add(warp_row, ir.shift_right_bits(ir.lane(), 2));
@@ -82,42 +89,105 @@ Value AttentionSoftmax::joined(llvm::MutableArrayRef<Value> parts,
   return parts[0];
 }
 
+/// A row's maximum in all its lanes, of which this one has seen `largest`. Returns the factor of sums.
+Value AttentionSoftmax::raise(Value& most, Value largest, Value& negated) const {
+  largest = larger(most, in_quad(largest, &AttentionSoftmax::larger));
+  negated = minus_most(largest);
+  Value factor = ir.exp2_fast(ir.multiply_add(most, unit_, negated));
+  most = largest;
+  return factor;
+}
+
+/// The same of all rows, where a lane of the warp has seen a score that is 2^kRise times a row's maximum, as
+/// exponentials; else maxima stay as they are, and all factors are 1. Of rows that have no maximum yet, any
+/// score is.
+Values AttentionSoftmax::raise_rarely(llvm::ArrayRef<Value> largest, Values& state, Value& rises) const {
+  constexpr double kRise = 8; // 256 times as much fits into f16, too
+  const auto count = size_t(rows());
+  Value over;
+  for (size_t i = 0; i < count; ++i) {
+    Value most = ir.subf(number(-0.0), ir.mulf(state[i], unit_));
+    Value own = ir.greater(ir.multiply_add(largest[i], unit_, most), kRise);
+    over = over ? ir.bit_or(over, own) : own;
+  }
+  rises = ir.any_lane(over);
+  const llvm::SmallVector<mlir::Type> types(3 * count, ir.f32);
+  const Values after = ir.branch(
+      rises, types,
+      [&] {
+        Values all = state, factors;
+        for (size_t i = 0; i < count; ++i) {
+          Value negated;
+          factors.push_back(raise(all[i], largest[i], negated));
+          all[count + i] = ir.mulf(all[count + i], factors.back());
+        }
+        all.append(factors);
+        return all;
+      },
+      [&] {
+        Values all = state;
+        all.append(count, number(1));
+        return all;
+      });
+  state.assign(after.begin(), after.begin() + int64_t(2 * count));
+  return Values(llvm::ArrayRef<Value>(after).drop_front(2 * count));
+}
+
+/// 2^x by the units that multiply, of x up to 127; below -127 it is 0. With r the nearest whole number: 2^(x
+/// - r) by a polynomial, times 2^r, which is made of its exponent. NaN stays NaN.
+Value AttentionSoftmax::soft_power(Value x) const {
+  constexpr double kShift = 12582912 + 127; // 1.5 * 2^23: the lower bits of a sum with it are r + 127
+  x = ir.maximum(x, number(-127));
+  Value shifted = ir.addf(x, number(kShift)), rest = ir.subf(x, ir.subf(shifted, number(kShift)));
+  Value power = number(kPower[0]);
+  for (double c : llvm::ArrayRef<double>(kPower).drop_front())
+    power = ir.multiply_add(power, rest, number(c));
+  return ir.mulf(power, ir.bitcast(ir.f32, ir.shift_left(ir.bitcast(ir.i32, shifted), 23)));
+}
+
 /// The rows side by side, each in several chains, for warps that have a scheduler nearly to themselves.
-Values AttentionSoftmax::in_chains(Values& scores, Values& state) const {
+Values AttentionSoftmax::in_chains(Values& scores, Values& state, Value* rises,
+                                   const std::function<void()>& halfway) const {
   const auto chains = size_t(t.chains), scores_of_row = size_t(2 * t.key_tiles());
   const auto score = [&](int64_t row, size_t k) -> Value& {
     return scores[place(row, int64_t(k / 2), int64_t(k % 2))];
   };
   std::vector<Values> parts;
   for (int64_t i = 0; i < rows(); ++i) parts.emplace_back(chains);
-  Values factors, minus;
+  Values factors, negated(static_cast<size_t>(rows()));
   for (size_t k = 0; k < scores_of_row; ++k)
     for (int64_t i = 0; i < rows(); ++i) {
       Value& part = parts[size_t(i)][k % chains];
       part = k < chains ? score(i, k) : larger(part, score(i, k));
     }
+  Values largest;
   for (int64_t i = 0; i < rows(); ++i) {
-    Value &most = state[size_t(i)], largest = joined(parts[size_t(i)], &AttentionSoftmax::larger);
-    largest = larger(most, in_quad(largest, &AttentionSoftmax::larger));
-    minus.push_back(ir.subf(number(-0.0), ir.mulf(finite(largest), unit_)));
-    factors.push_back(ir.exp2_fast(ir.multiply_add(most, unit_, minus.back())));
-    most = largest;
+    largest.push_back(joined(parts[size_t(i)], &AttentionSoftmax::larger));
+    if (!t.lazy) factors.push_back(raise(state[size_t(i)], largest.back(), negated[size_t(i)]));
   }
-  for (size_t k = 0; k < scores_of_row; ++k)
+  if (t.lazy) {
+    factors = raise_rarely(largest, state, *rises);
+    for (size_t i = 0; i < negated.size(); ++i) negated[i] = minus_most(state[i]);
+  }
+  for (size_t k = 0; k < scores_of_row; ++k) {
+    if (halfway && k == scores_of_row / 4 * 2) halfway();
     for (int64_t i = 0; i < rows(); ++i) {
       Value &s = score(i, k), &part = parts[size_t(i)][k % chains];
-      s = ir.exp2_fast(ir.multiply_add(s, unit_, minus[size_t(i)]));
+      s = ir.multiply_add(s, unit_, negated[size_t(i)]);
+      s = int64_t(k) * t.soft % 8 < t.soft ? soft_power(s) : ir.exp2_fast(s);
       part = k < chains ? s : plus(part, s);
     }
+  }
   for (int64_t i = 0; i < rows(); ++i) {
-    Value& sum = state[size_t(rows() + i)];
-    sum = ir.multiply_add(sum, factors[size_t(i)], joined(parts[size_t(i)], &AttentionSoftmax::plus));
+    Value &sum = state[size_t(rows() + i)], more = joined(parts[size_t(i)], &AttentionSoftmax::plus);
+    sum = t.lazy ? plus(sum, more) : ir.multiply_add(sum, factors[size_t(i)], more);
   }
   return factors;
 }
 
-Values AttentionSoftmax::exponentials(Values& scores, Values& state) const {
-  if (t.chains > 1) return in_chains(scores, state);
+Values AttentionSoftmax::exponentials(Values& scores, Values& state, Value* rises,
+                                      const std::function<void()>& halfway) const {
+  if (t.chains > 1) return in_chains(scores, state, rises, halfway);
   Values factors;
   for (int64_t i = 0; i < rows(); ++i) {
     Value &most = state[size_t(i)], &sum = state[size_t(rows() + i)];

@@ -20,8 +20,10 @@ public:
   /// Of a block of keys that begins with `first`, those that a row does not see become -infinity.
   void mask(Values& scores, Value first) const;
   /// Scores become exponentials; maxima and sums are brought up to date. Returns what each row's sums before
-  /// are to be multiplied by.
-  Values exponentials(Values& scores, Values& state) const;
+  /// are to be multiplied by. `rises` of a lazy tile: i1, of the warp, whether any of these is not 1.
+  /// `halfway`, where there are chains: called when the first half of the scores are exponentials.
+  Values exponentials(Values& scores, Values& state, Value* rises = nullptr,
+                      const std::function<void()>& halfway = nullptr) const;
   /// Exponentials as fragments of the second product's A: of 16 keys, which two tiles of scores make.
   Values fragment(const Values& exponentials, int64_t row_tile, int64_t step) const;
 
@@ -42,7 +44,11 @@ private:
   AttentionBlock::Row row(Value first, int64_t index) const;
   Value in_quad(Value, Value (AttentionSoftmax::*)(Value, Value) const) const;
   Value larger(Value x, Value y) const { return ir.larger(x, y); }
-  Values in_chains(Values& scores, Values& state) const;
+  Values in_chains(Values& scores, Values& state, Value* rises, const std::function<void()>& halfway) const;
+  Value raise(Value& most, Value largest, Value& minus) const;
+  Value minus_most(Value most) const { return ir.subf(number(-0.0), ir.mulf(finite(most), unit_)); }
+  Values raise_rarely(llvm::ArrayRef<Value> largest, Values& state, Value& rises) const;
+  Value soft_power(Value) const;
   Value joined(llvm::MutableArrayRef<Value> parts, Value (AttentionSoftmax::*)(Value, Value) const) const;
   Value plus(Value x, Value y) const { return ir.addf(x, y); }
   Value number(double x) const { return ir.number(ir.f32, x); }

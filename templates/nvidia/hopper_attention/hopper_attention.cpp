@@ -10,15 +10,31 @@
 namespace deepgen {
 namespace {
 
-enum Index { kConsumers, kKeys, kStages, kPingpong, kEarly, kPersistent, kParameters };
-constexpr std::string_view kNames[] = {"consumers", "keys", "stages", "pingpong", "early", "persistent"};
+enum Index {
+  kConsumers,
+  kResident,
+  kKeys,
+  kAhead,
+  kStages,
+  kPingpong,
+  kRescale,
+  kSoft,
+  kHalfway,
+  kPersistent,
+  kParameters
+};
+constexpr std::string_view kNames[] = {"consumers", "resident", "keys", "ahead",   "stages",
+                                       "pingpong",  "rescale",  "soft", "halfway", "persistent"};
+enum Rescale { kLate, kEarly, kLazy };
 
-constexpr int64_t kSlice = 64;        ///< elements of 128 bytes
-constexpr int64_t kMostDim = 256;     ///< whose sums fit into the registers of a warpgroup
-constexpr int64_t kAlign = 16;        ///< bytes, that TMA wants of bases and strides
-constexpr int64_t kChains = 4;        ///< which hide each other's latencies
-constexpr int64_t kBarriers = 1024;   ///< bytes for all of them
-constexpr int64_t kCached = 24 << 20; ///< bytes of keys and values that L2 keeps beside all else
+constexpr int64_t kSlice = 64;         ///< elements of 128 bytes
+constexpr int64_t kMostDim = 256;      ///< whose sums fit into the registers of a warpgroup
+constexpr int64_t kAlign = 16;         ///< bytes, that TMA wants of bases and strides
+constexpr int64_t kChains = 4;         ///< which hide each other's latencies
+constexpr int64_t kBarriers = 1024;    ///< bytes for all of them
+constexpr int64_t kRegisters = 65536;  ///< of a multiprocessor
+constexpr int64_t kBesideProduct = 32; ///< registers that ptxas wants beside the sums of one instruction
+constexpr int64_t kKept = 1024;        ///< bytes of shared memory that a block takes beside its own
 
 [[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
   return value_at(config, size_t(i), kNames[i]);
@@ -38,11 +54,25 @@ const Rule<Index, Point> kRules[] = {
      }},
     {kKeys, [](const Point& x) { return x.t.keys > kSlice && x.t.keys / 2 >= x.p.at_keys; },
      [](const Point& x) { return "keys=" + text(x.t.keys) + " where half of it holds all keys already"; }},
+    {kResident, [](const Point& x) { return x.t.threads * x.t.resident > 2048; },
+     [](const Point& x) {
+       return "resident=" + text(x.t.resident) + " blocks of " + text(x.t.threads) +
+              " threads are more than the 2048 of a multiprocessor";
+     }},
     {kKeys, [](const Point& x) { return x.t.registers + kHopperAttentionSpare > x.t.consumer_registers; },
      [](const Point& x) {
        return "about " + text(x.t.registers) + " registers a thread, and " + text(kHopperAttentionSpare) +
               " to spare, exceed the " + text(x.t.consumer_registers) + " of " + text(x.t.consumers) +
-              " consumers";
+              " consumers of " + text(x.t.resident) + " blocks";
+     }},
+    {kKeys,
+     [](const Point& x) {
+       return std::max(x.t.columns, x.t.keys) / 2 + kBesideProduct > x.t.start_registers;
+     },
+     [](const Point& x) {
+       return "a product of " + text(std::max(x.t.columns, x.t.keys)) + " columns needs more than the " +
+              text(x.t.start_registers) + " registers that " + text(x.t.resident) + " blocks of " +
+              text(x.t.threads) + " threads start with";
      }},
     {kStages, [](const Point& x) { return x.t.stages > 2 && x.t.keys * (x.t.stages - 1) >= x.p.at_keys; },
      [](const Point& x) {
@@ -52,33 +82,42 @@ const Rule<Index, Point> kRules[] = {
      [](const Point& x) {
        return text(x.t.shared) + " bytes of shared memory exceed the device's " + text(x.device.shared_block);
      }},
-    {kPingpong, [](const Point& x) { return x.t.pingpong && x.t.consumers != 2; },
-     [](const Point& x) { return "pingpong=1 is for two consumers, not " + text(x.t.consumers); }},
+    {kStages,
+     [](const Point& x) {
+       return x.t.resident > 1 && x.t.resident * (x.t.shared + kKept) > x.device.shared_multiprocessor;
+     },
+     [](const Point& x) {
+       return text(x.t.resident) + " blocks of " + text(x.t.shared) +
+              " bytes of shared memory exceed a multiprocessor's " + text(x.device.shared_multiprocessor);
+     }},
+    {kPingpong, [](const Point& x) { return x.t.pingpong && x.t.consumers == 1; },
+     [](const Point&) { return std::string("pingpong=1 is for several consumers"); }},
 };
 
 } // namespace
 
 HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c)
     : AttentionTile{64 * at(c, kConsumers), at(c, kKeys), 1, 16, false, kChains},
-      consumers(at(c, kConsumers)), stages(at(c, kStages)), pingpong(at(c, kPingpong) != 0),
-      early(at(c, kEarly) != 0), persistent(at(c, kPersistent) != 0), threads(128 * (1 + consumers)),
+      consumers(at(c, kConsumers)), resident(at(c, kResident)), q_stages(1 + at(c, kAhead)),
+      stages(at(c, kStages)), pingpong(at(c, kPingpong) != 0), early(at(c, kRescale) == kEarly),
+      halfway(at(c, kHalfway) != 0), persistent(at(c, kPersistent) != 0), threads(128 * (1 + consumers)),
       depth_steps(ceil_div(p.head_dim, 16)), q_slices(ceil_div(p.head_dim, kSlice)),
       value_slices(ceil_div(p.value_dim, kSlice)), columns(kSlice * value_slices),
       q_bytes(q_slices * rows * 128), key_bytes(q_slices * keys * 128),
-      value_bytes(value_slices * keys * 128), keys_offset(q_bytes),
+      value_bytes(value_slices * keys * 128), keys_offset(q_stages * q_bytes),
       values_offset(keys_offset + stages * key_bytes), barriers_offset(values_offset + stages * value_bytes),
       shared(barriers_offset + kBarriers), scores{p.q, p.kv, Type::f32, keys},
       sums{p.kv, p.kv, Type::f32, columns} {
   // Sums, scores, exponentials of the block before; maxima and sums of rows, addresses.
   registers = columns / 2 + keys / 2 + keys / 4 + 20;
-  if (consumers == 1) consumer_registers = 248;                          // as many as a block starts with
-  if (consumers == 2) producer_registers = 40, consumer_registers = 232; // with 24 the producer spills
-  if (consumers == 3) producer_registers = 32, consumer_registers = 160;
-  const int64_t pair = 2 * p.at_keys * (p.head_dim + p.value_dim);
-  const bool late = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
-  together = late ? std::max<int64_t>(1, kCached / std::max<int64_t>(1, pair)) * p.group() : 1;
-  together = std::min(together, std::max<int64_t>(1, p.heads * p.at_batch));
-  together = std::max<int64_t>(1, std::min(together, INT32_MAX / std::max<int64_t>(1, row_blocks(p))));
+  lazy = at(c, kRescale) == kLazy, soft = at(c, kSoft);
+  start_registers = std::min<int64_t>(248, kRegisters / resident / threads / 8 * 8);
+  consumer_registers = start_registers;
+  if (threads * resident > 256) {
+    const int64_t all = start_registers * (1 + consumers);
+    producer_registers = consumers == 2 && resident == 1 ? 40 : 32; // with 24 the producer spills
+    consumer_registers = std::min<int64_t>(248, (all - producer_registers) / consumers / 8 * 8);
+  }
 }
 
 int64_t HopperAttentionTiling::row_blocks(const Attention& p) const { return ceil_div(p.queries, rows); }
@@ -98,11 +137,18 @@ std::string HopperAttention::why_not(const Attention& p, const std::string& arch
 }
 
 std::vector<Parameter> HopperAttention::parameters(const Attention&, const Device&) const {
-  return {{"consumers", {1, 2, 3}, "warpgroups of 64 rows of Q each", {1, 3}},
+  return {{"consumers", {1, 2, 3, 4}, "warpgroups of 64 rows of Q each", {1, 4}},
+          {"resident", {1, 2}, "blocks that a multiprocessor has room for", {1, 4}},
           {"keys", {64, 80, 96, 112, 128, 144, 160, 176, 192, 224}, "keys of a block of keys", {16, 256, 16}},
+          {"ahead", {0, 1}, "1: the next rows' Q is brought while consumers are at the present ones"},
           {"stages", {2, 3, 4}, "blocks of keys and values in shared memory", {1, 6}},
-          {"pingpong", {0, 1}, "1: the two consumers start their products in turn"},
-          {"early", {0, 1}, "1: sums are rescaled while the next scores are made"},
+          {"pingpong", {0, 1}, "1: consumers start their products in turn"},
+          {"rescale",
+           {0, 1, 2},
+           "sums are rescaled 0: behind their product; 1: while the next scores are made; "
+           "2: where a maximum rises by more than 8 powers of two"},
+          {"soft", {0, 1}, "exponentials of 8 that are computed by multiplications", {0, 8}},
+          {"halfway", {0, 1}, "1: the product before is awaited when half of the exponentials are made"},
           {"persistent", {0, 1}, "1: blocks walk over all rows; 0: a block for each tile of rows"}};
 }
 
@@ -114,7 +160,7 @@ std::string HopperAttention::why_illegal(const Attention& p, const Device& devic
 
 bool HopperAttention::dead_end(const Attention& p, const Device& device, const Config& config,
                                size_t assigned) const {
-  static constexpr int64_t kFirst[] = {1, 64, 2, 0, 0, 0};
+  static constexpr int64_t kFirst[] = {1, 1, 64, 0, 2, 0, 0, 0, 0, 0};
   Config filled;
   for (size_t i = 0; i < kParameters; ++i)
     filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kFirst[i]);

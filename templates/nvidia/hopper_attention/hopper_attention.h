@@ -1,6 +1,6 @@
 // hopper_attention: attention on Hopper's warpgroup-wide tensor cores (sm_90a), after Shah and others
 // ("FlashAttention-3", 2024). One warp produces: it brings blocks of Q, keys and values into shared memory by
-// TMA. One to three warpgroups consume, 64 rows of Q each: scores by wgmma from shared memory, their softmax
+// TMA. One to four warpgroups consume, 64 rows of Q each: scores by wgmma from shared memory, their softmax
 // in registers, and the product with values by wgmma whose first operand are the registers. Scores of the
 // next block of keys, and the product of the present one, are under way while a softmax is computed.
 #pragma once
@@ -16,10 +16,13 @@ struct HopperAttentionTiling : AttentionTile {
   HopperAttentionTiling(const Attention&, const Config&);
 
   int64_t consumers;
-  int64_t stages;  ///< blocks of keys, and of values, in shared memory
-  bool pingpong;   ///< the two consumers start products in turn
-  bool early;      ///< sums are rescaled while the next scores are made, and not behind their own product
-  bool persistent; ///< as many blocks as run at a time, that walk over all rows
+  int64_t resident; ///< blocks that a multiprocessor has room for
+  int64_t q_stages; ///< blocks of Q in shared memory
+  int64_t stages;   ///< blocks of keys, and of values, in shared memory
+  bool pingpong;    ///< the consumers start products in turn
+  bool early;       ///< sums are rescaled while the next scores are made, and not behind their own product
+  bool halfway;     ///< the product before is awaited when half of the exponentials are made
+  bool persistent;  ///< as many blocks as run at a time, that walk over all rows
   int64_t threads;
   int64_t depth_steps;            ///< of 16 elements of a row of Q
   int64_t q_slices, value_slices; ///< of 64 elements of a row
@@ -27,21 +30,22 @@ struct HopperAttentionTiling : AttentionTile {
   int64_t q_bytes, key_bytes, value_bytes;
   int64_t keys_offset, values_offset, barriers_offset, shared;
   int64_t registers;                                      ///< of a consumer's thread, about
+  int64_t start_registers;                                ///< that each thread has as the block starts
   int64_t producer_registers = 0, consumer_registers = 0; ///< the first 0: as the block starts
-  /// Pairs of entry and head whose rows are worked on at a time: their keys and values stay in L2.
-  int64_t together;
   WarpgroupMma scores, sums;
 
   int64_t row_blocks(const Attention& p) const;
+  /// Pairs of entry and head whose rows are worked on at a time: their keys and values stay in L2.
+  int64_t together(const Attention& p) const;
 };
 
 /// More registers than the count, which ptxas needs.
-inline constexpr int64_t kHopperAttentionSpare = 4;
+inline constexpr int64_t kHopperAttentionSpare = 8;
 
 class HopperAttention : public AttentionTemplate {
 public:
   std::string name() const override { return "hopper_attention"; }
-  int64_t revision() const override { return 1; }
+  int64_t revision() const override { return 2; }
   std::string why_not(const Attention&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Attention&, const Device&) const override;
   std::string why_illegal(const Attention&, const Device&, const Config&) const override;

@@ -14,17 +14,23 @@ constexpr double kLanes = 128;       ///< of all schedulers, that issue at a clo
 constexpr double kExponentials = 16; ///< a clock and multiprocessor (CUDA C++ Programming Guide)
 constexpr double kScore = 4;         ///< instructions for a score: maximum, power, sum, conversion
 constexpr double kCapped = 6;        ///< more of them, and a second exponential, with a softcap
-constexpr double kMasked = 0.5;      ///< of a block of keys more, where it is masked
-constexpr double kMeet = 150;        ///< clocks of barriers and waits of a block of keys
-constexpr double kAlone = 0.75;      ///< of the softmax is not hidden where there is one consumer
-constexpr double kTogether = 0.35;   ///< the same of several, which may compute it at the same time
-constexpr double kInTurn = 0.25;     ///< of two in turn
-constexpr double kStart = 1500;      ///< clocks for Q and the first keys
-constexpr double kStore = 1200;      ///< for results
-constexpr double kHidden = 0.5;      ///< of both, where the next rows are brought meanwhile
-constexpr double kMemory = 0.85;     ///< of the bandwidth
-constexpr double kLaunch = 3e-6;     ///< seconds
-constexpr double kLeastHertz = 1e9;  ///< of a device that does not tell
+constexpr double kSoft = 8;     ///< more of them, which nothing hides, of an exponential by multiplications
+constexpr double kMasked = 0.5; ///< of a block of keys more, where it is masked
+constexpr double kMeet = 220;   ///< clocks of barriers and waits of a block of keys
+constexpr double kMeetLazily = 200; ///< the same, where maxima are not shared
+constexpr double kShared = 40;      ///< bytes of keys and values a clock, from L2 to a multiprocessor
+constexpr double kStart = 1500;     ///< clocks for Q and the first keys
+constexpr double kStore = 1200;     ///< for results
+constexpr double kHidden = 0.8;     ///< of both, where the next keys are brought meanwhile
+constexpr double kAhead = 0.75;     ///< the same, where the next Q is, too
+constexpr double kBeside = 0.3;     ///< of the shorter one of computing and memory is not hidden
+/// Of the shorter one of products and softmax, by consumers of a multiprocessor: what the other does not
+/// hide. Of 11 configs at dimension 64 on an H100. Two in turn hide all that is much shorter.
+constexpr double kOpen[] = {1.1, 1, 0.7, 0.6}, kInTurn[] = {1.1, 0.1, 0.5, 0.55};
+constexpr double kTwoAlike = 0.8;   ///< more of two in turn, where both take as long
+constexpr double kMemory = 0.85;    ///< of the bandwidth
+constexpr double kLaunch = 3e-6;    ///< seconds
+constexpr double kLeastHertz = 1e9; ///< of a device that does not tell
 
 struct Estimate {
   const Attention& p;
@@ -38,17 +44,23 @@ struct Estimate {
     const auto rows = double(t.rows), keys = double(t.keys), scores = rows * keys;
     const double tensor = 2 * scores * double(16 * t.depth_steps + t.columns) / kTensor;
     const double capped = p.softcap ? 1 : 0;
-    const double issue = (scores * (kScore + capped * kCapped) + rows * double(t.columns)) / kLanes;
-    const double softmax = std::max(issue, scores * (1 + 2 * capped) / kExponentials);
-    const double open = t.consumers == 1 ? kAlone : t.pingpong ? kInTurn : kTogether;
-    return std::max(tensor, softmax) + open * std::min(tensor, softmax) + kMeet;
+    const double soft = double(t.soft) / 8, rescaled = t.lazy ? 0 : rows * double(t.columns);
+    const double issue = (scores * (kScore + capped * kCapped) + rescaled) / kLanes;
+    const double softmax = std::max(issue, scores * (1 - soft + 2 * capped) / kExponentials);
+    const auto warpgroups = size_t(std::min<int64_t>(4, t.consumers * t.resident));
+    double open = (t.pingpong ? kInTurn : kOpen)[warpgroups - 1];
+    if (t.pingpong && warpgroups == 2)
+      open += kTwoAlike * std::min(tensor, softmax) / std::max(tensor, softmax);
+    const double meet = (t.lazy ? kMeetLazily : kMeet) / double(t.resident);
+    const double all = std::max(tensor, softmax) + open * std::min(tensor, softmax) + meet;
+    return std::max(all + scores * soft * kSoft / kLanes, double(t.key_bytes + t.value_bytes) / kShared);
   }
 
   /// Of a block of rows, on average.
   double key_blocks() const {
     const auto keys = double(p.at_keys), queries = double(p.at_queries), width = double(t.keys);
     const double seen = causal() ? std::max(1.0, keys - std::min(keys, queries) / 2) : keys;
-    const double edge = causal() ? (double(t.rows) + width) / 2 : 0;
+    const double edge = causal() ? ((double(t.rows) + 64) / 2 + width) / 2 : 0;
     const double blocks =
         std::min(std::ceil(keys / width), causal() ? (seen + edge) / width : std::ceil(keys / width));
     return blocks + kMasked * (causal() ? std::ceil(double(t.rows) / width) : 1);
@@ -60,10 +72,11 @@ struct Estimate {
     const double cores = double(std::max<int64_t>(1, d.cores)), waves = blocks / cores;
     // Rows of different lengths even out; of equal ones the last wave takes as long as any.
     const double each = causal() ? std::max(1.0, waves + 0.5) : std::ceil(waves);
-    const double ends = (kStart + kStore) * (t.persistent && waves > 1 ? kHidden : 1);
+    const bool covered = waves > double(t.resident) && (t.persistent || t.resident > 1);
+    const double ends = (kStart + kStore) * (!covered ? 1 : t.q_stages > 1 ? kAhead : kHidden);
     const double clocks = each * (ends + key_blocks() * key_block());
     const double memory = p.bytes() / (kMemory * double(std::max<int64_t>(1, d.memory_bandwidth)));
-    return kLaunch + std::max(clocks / hertz, memory);
+    return kLaunch + std::max(clocks / hertz, memory) + kBeside * std::min(clocks / hertz, memory);
   }
 };
 

@@ -9,13 +9,14 @@ namespace deepgen {
 HopperAttentionKernel::HopperAttentionKernel(HopperIr& builder, const Attention& problem,
                                              const HopperAttentionTiling& tiling,
                                              const GpuIr::Arguments& args)
-    : ir(builder), p(problem), t(tiling), arguments(args), block(builder, problem, tiling, args) {}
+    : ir(builder), p(problem), t(tiling), together(tiling.together(problem)), arguments(args),
+      block(builder, problem, tiling, args) {}
 
 void HopperAttentionKernel::start() {
   memory = ir.address(ir.shared_memory()), barriers = ir.add(memory, t.barriers_offset);
   ir.branch(ir.less(ir.thread(), 1), [&] {
-    ir.barrier_init(q_full(), 1);
-    ir.barrier_init(q_empty(), t.consumers);
+    for (int64_t s = 0; s < t.q_stages; ++s)
+      ir.barrier_init(q_full(ir.c(s)), 1), ir.barrier_init(q_empty(ir.c(s)), t.consumers);
     for (int64_t s = 0; s < t.stages; ++s) {
       ir.barrier_init(key_full(ir.c(s)), 1), ir.barrier_init(value_full(ir.c(s)), 1);
       ir.barrier_init(key_empty(ir.c(s)), t.consumers), ir.barrier_init(value_empty(ir.c(s)), t.consumers);
@@ -63,11 +64,11 @@ void HopperAttentionKernel::walk(mlir::ValueRange carried,
 /// Pairs of entry and head follow each other, `together` at a time; of these the first blocks of rows come
 /// first.
 AttentionBlock::Place HopperAttentionKernel::locate(Value index, Value row_blocks, Value pairs) const {
-  Value of_section = ir.mul(ir.to_i64(row_blocks), t.together), section = ir.divide(index, of_section);
+  Value of_section = ir.mul(ir.to_i64(row_blocks), together), section = ir.divide(index, of_section);
   Value inside = ir.to_i32(ir.sub(index, ir.mul(section, of_section))), number = inside;
   Value pair = ir.to_i32(section);
-  if (t.together > 1) {
-    Value first = ir.mul(pair, t.together), count = ir.min(ir.sub(pairs, first), ir.c(t.together));
+  if (together > 1) {
+    Value first = ir.mul(pair, together), count = ir.min(ir.sub(pairs, first), ir.c(together));
     number = ir.divide(inside, count);
     pair = ir.add(first, ir.sub(inside, ir.mul(number, count)));
   }
@@ -86,8 +87,11 @@ HopperAttentionKernel::RingPlace HopperAttentionKernel::next(RingPlace at) const
   return {ir.select(wraps, ir.c(0), stage), ir.select(wraps, ir.bit_xor(at.parity, 1), at.parity)};
 }
 
-Value HopperAttentionKernel::after_q(Value parity, const KeyBlocks& blocks) const {
-  return ir.bit_xor(parity, ir.select(ir.less(blocks.from, blocks.to), ir.c(1), ir.c(0)));
+/// Rows that see no keys have no Q.
+HopperAttentionKernel::RingPlace HopperAttentionKernel::after_q(RingPlace at, const KeyBlocks& blocks) const {
+  Value moves = ir.select(ir.less(blocks.from, blocks.to), ir.c(1), ir.c(0));
+  if (t.q_stages == 1) return {at.stage, ir.bit_xor(at.parity, moves)};
+  return {ir.bit_xor(at.stage, moves), ir.bit_xor(at.parity, ir.bit_and(at.stage, moves))};
 }
 
 namespace {
@@ -112,7 +116,7 @@ Kernel HopperAttention::emit(mlir::ModuleOp module, const Attention& p, const st
   kernel.align_a = kernel.align_d = 16;
   HopperIr ir(module, kernel.target);
   GpuEntry entry;
-  entry.name = kernel_symbol, entry.threads = t.threads;
+  entry.name = kernel_symbol, entry.threads = t.threads, entry.min_blocks = t.resident;
   ir.kernel(entry, p, kernel.args,
             [&](const GpuIr::Arguments& arguments) { HopperAttentionKernel(ir, p, t, arguments).emit(); });
   Launch launch;

@@ -14,13 +14,18 @@ public:
   void emit();
 
 private:
-  /// A position in the rings of keys and values: the stage, and the parity of its round.
+  /// A position in the rings of Q, or of keys and values: the stage, and the parity of its round.
   struct RingPlace {
     Value stage, parity;
   };
   /// Blocks of keys that the block's rows see.
   struct KeyBlocks {
     Value from, to;
+  };
+  /// The same of a consumer's rows, which goes over those below `to - skipped`. All its rows see all of those
+  /// below `whole` and, with a window, not below `seen`.
+  struct OwnBlocks : KeyBlocks {
+    Value skipped, whole, seen;
   };
 
   void start();
@@ -29,7 +34,8 @@ private:
   AttentionBlock::Place locate(Value index, Value row_blocks, Value pairs) const;
   KeyBlocks key_blocks() const;
   RingPlace next(RingPlace) const;
-  Value after_q(Value parity, const KeyBlocks&) const; ///< the parity of Q's next round
+  RingPlace after_q(RingPlace, const KeyBlocks&) const; ///< the place of the next rows' Q
+  static Values places(RingPlace q, RingPlace keys) { return {q.stage, q.parity, keys.stage, keys.parity}; }
 
   // The producer. What an operand's tile is of:
   struct Source {
@@ -55,25 +61,32 @@ private:
   void consume();
   Values attend(mlir::ValueRange carried);
   void negate_q();
-  State begin(const KeyBlocks&, RingPlace);
-  State step(Value block_of_keys, bool masked, State);
-  State steps(const KeyBlocks&, State);
+  OwnBlocks own_blocks(const KeyBlocks&) const;
+  RingPlace skip(Value blocks, RingPlace);
+  void mask_last(Values& scores, Value to) const;
+  State begin(const OwnBlocks&, RingPlace);
+  State step(Value block_of_keys, const KeyBlocks&, bool masked, State);
+  State steps(const OwnBlocks&, State);
   State finish(State);
   Values scores(Value stage);
   Values weigh(const State&);
   Values rescaled(Values sums, const Values& factors) const;
+  void release_q(Value block_of_keys, const KeyBlocks&);
   Values weights_of(const Values& exponentials) const;
   void take_turn(), pass_turn();
-  void release(Value barrier);
+  Value is_first_thread() const; ///< of the warpgroup
+  void release(Value barrier) { ir.arrive_if(is_first_thread(), barrier); }
   void store(const Values& sums, const Values& rows);
   void store_row(const Values& sums, int64_t index, const AttentionSoftmax::End&, const AttentionBlock::Row&);
   Values gathered_row(const Values& sums, int64_t index, Value factor);
 
-  Value q_full() const { return barriers; }
-  Value q_empty() const { return ir.add(barriers, 8); }
+  Value q_full(Value stage) const { return ir.add(barriers, ir.shift_left(stage, 4)); }
+  Value q_empty(Value stage) const { return ir.add(q_full(stage), 8); }
+  Value q_stage(Value stage) const { return ir.add(memory, ir.mul(stage, t.q_bytes)); }
   /// Of a ring: its barriers are full and empty in turn.
   Value barrier(int64_t ring, Value stage, int64_t which) const {
-    return ir.add(ir.add(barriers, ir.shift_left(stage, 4)), 16 + 16 * t.stages * ring + 8 * which);
+    return ir.add(ir.add(barriers, ir.shift_left(stage, 4)),
+                  16 * t.q_stages + 16 * t.stages * ring + 8 * which);
   }
   Value key_full(Value stage) const { return barrier(0, stage, 0); }
   Value key_empty(Value stage) const { return barrier(0, stage, 1); }
@@ -89,11 +102,13 @@ private:
   HopperIr& ir;
   const Attention& p;
   const HopperAttentionTiling& t;
+  const int64_t together; ///< pairs of entry and head
   const GpuIr::Arguments& arguments;
   AttentionBlock block;
   const AttentionSoftmax* softmax = nullptr; ///< of a consumer's warp
   Value memory, barriers;                    ///< i32 addresses of shared memory
   Value consumer;                            ///< its number
+  Value q_place;                             ///< the stage of the present rows' Q
   Value dense_queries, dense_keys;           ///< i1: no table cuts entries off; null: there are none
 };
 

@@ -8,7 +8,7 @@ namespace deepgen {
 void HopperAttentionKernel::produce() {
   if (t.producer_registers) ir.registers(false, t.producer_registers);
   const auto work = [&] {
-    walk({ir.c(0), ir.c(0), ir.c(0)}, [&](mlir::ValueRange carried) { return fill(carried); });
+    walk(Values(4, ir.c(0)), [&](mlir::ValueRange carried) { return fill(carried); });
   };
   ir.branch(ir.less(ir.warp(), 1), [&] { p.varlen ? work() : ir.branch(ir.elect(), work); });
 }
@@ -25,23 +25,24 @@ Values HopperAttentionKernel::fill(mlir::ValueRange carried) {
                key = {"key", p.kv, t.keys, t.q_slices, p.head_dim, t.key_bytes},
                value = {"value", p.kv, t.keys, t.value_slices, p.value_dim, t.value_bytes};
   const KeyBlocks blocks = key_blocks();
+  const RingPlace of_q{carried[0], carried[1]};
   const Values ring = ir.rolled_loop(
-      ir.c(0), ir.sub(blocks.to, blocks.from), 1, carried.drop_front(1), [&](Value i, mlir::ValueRange at) {
+      ir.c(0), ir.sub(blocks.to, blocks.from), 1, carried.drop_front(2), [&](Value i, mlir::ValueRange at) {
         const RingPlace place{at[0], at[1]};
         Value first = ir.mul(ir.sub(ir.sub(blocks.to, i), ir.c(1)), t.keys),
               left = ir.sub(block.keys(), first), free = ir.bit_xor(place.parity, 1);
         ir.wait(key_empty(place.stage), free);
         load(key, key_stage(place.stage), key_full(place.stage), first, left);
         ir.branch(ir.less(i, 1), [&] {
-          ir.wait(q_empty(), ir.bit_xor(carried[0], 1));
-          load(q, memory, q_full(), block.begin(), block.rows_left());
+          ir.wait(q_empty(of_q.stage), ir.bit_xor(of_q.parity, 1));
+          load(q, q_stage(of_q.stage), q_full(of_q.stage), block.begin(), block.rows_left());
         });
         ir.wait(value_empty(place.stage), free);
         load(value, value_stage(place.stage), value_full(place.stage), first, left);
         const RingPlace after = next(place);
         return Values{after.stage, after.parity};
       });
-  return {after_q(carried[0], blocks), ring[0], ring[1]};
+  return places(after_q(of_q, blocks), {ring[0], ring[1]});
 }
 
 /// The tile that begins with a token of the entry, of which there are `left` from there on.
