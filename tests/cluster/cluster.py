@@ -21,6 +21,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 FAULTS = ("cut=0", "cut=90", "cut=400", "cut=5000", "hang", "silent", "checksum", "garbage", "version", "die=3")
 PATIENCE = 60
+KNOWN = re.compile(r"CMAKE_(CXX_COMPILER_)?(ADDR2LINE|AR|DLLTOOL|EXECUTABLE_FORMAT|HAVE_LIBC_PTHREAD|LINKER|NM|OBJCOPY|OBJDUMP|RANLIB|"
+                   r"READELF|STRIP|UNAME):")
 MI300X = "gfx942:sramecc+:xnack- AMD Instinct MI300X"
 
 
@@ -67,8 +69,20 @@ class Cluster:
         command = ["cmake", "-G", "Ninja", "-S", self.source, "-B", build, "-DCMAKE_BUILD_TYPE=Release", f"-DDEEPGEN_MODE={mode}",
                    f"-DCMAKE_PREFIX_PATH={self.options.prefix}", f"-DCMAKE_CXX_COMPILER={self.options.cxx}",
                    "-DDEEPGEN_SLOTS=4;2", f"-DDEEPGEN_MEASURE_SECONDS={self.options.seconds}", *more, *others]
+        self.know_compilers(build)
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return build
+
+    def know_compilers(self, build):
+        """What CMake has found out about the compilers for the first tree of this test: it is the same for the others."""
+        first, self.first = getattr(self, "first", None), getattr(self, "first", build)
+        if not first or (build / "CMakeCache.txt").exists():
+            return
+        for file in (first / "CMakeFiles").glob("*/CMake*.cmake"):
+            (build / "CMakeFiles" / file.parent.name).mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, build / "CMakeFiles" / file.parent.name)
+        found = [line for line in (first / "CMakeCache.txt").read_text().splitlines() if KNOWN.match(line)]
+        (build / "CMakeCache.txt").write_text("\n".join(["CMAKE_PLATFORM_INFO_INITIALIZED:INTERNAL=1", *found, ""]))
 
     def ninja(self, build, *targets, check=True, jobs=8):
         done = subprocess.run(["ninja", "-C", build, "-j", str(jobs), *targets], text=True, stdout=subprocess.PIPE,

@@ -96,8 +96,8 @@ TEST(MmaAttention, SplitKeysAreRightInEveryCall) {
 
 /// What one call leaves behind, with blocks and warps in the order that `order` draws.
 struct SplitResult {
-  std::vector<uint8_t> bits;   ///< of out and lse
-  std::vector<uint64_t> times; ///< when each byte of the workspace was written
+  std::vector<uint8_t> bits;                            ///< of out and lse
+  decltype(ptx_sim::GlobalMemory::Region::times) times; ///< when each byte of the workspace was written
 };
 
 SplitResult split_result(const Kernel& kernel, const AttentionCase& c, uint64_t order,

@@ -31,8 +31,7 @@ size_t GlobalMemory::add(const std::string& name, size_t bytes, size_t misalignm
   bytes = (bytes + r.lead + kWord - 1) / kWord * kWord;
   r.bytes.assign(bytes, 0xff);
   r.owned.assign(bytes, 0);
-  r.writers.assign(bytes, 0);
-  r.times.assign(bytes, 0);
+  r.writers.resize(bytes), r.times.resize(bytes);
   regions_.push_back(std::move(r));
   return regions_.size() - 1;
 }

@@ -7,11 +7,37 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
+#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace deepgen::ptx_sim {
+
+/// Of a vector that is zero at first: pages of the system's, which are no memory until they are written. Most
+/// of an operand's bytes are never written.
+template <typename T>
+struct ZeroPages {
+  using value_type = T;
+  ZeroPages() = default;
+  template <typename U>
+  ZeroPages(const ZeroPages<U>&) {}
+  T* allocate(size_t count) {
+    void* memory = std::calloc(count, sizeof(T));
+    if (!memory) throw std::bad_alloc();
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, size_t) { std::free(memory); }
+  template <typename U>
+  void construct(U*) {} // by resize(): it is zero
+  template <typename U, typename... Arguments>
+  void construct(U* at, Arguments&&... arguments) {
+    ::new (static_cast<void*>(at)) U(std::forward<Arguments>(arguments)...);
+  }
+  bool operator==(const ZeroPages&) const = default;
+};
 
 class GlobalMemory {
 public:
@@ -22,11 +48,11 @@ public:
     bool by_words = false; ///< what lies between its elements may be read, a word at a time
     std::vector<uint8_t>
         bytes; ///< all 0xff at first: NaN in every floating-point type; some more than the operand's
-    std::vector<uint8_t> owned;              ///< whether an element owns the byte
-    std::vector<uint32_t> writers;           ///< in this launch: who, or 0
-    std::vector<uint64_t> times;             ///< when they wrote, in writes of the launch
-    size_t lead = 0;                         ///< bytes before `base`
-    size_t changed_from = 0, changed_to = 0; ///< in this launch: no byte outside was written
+    std::vector<uint8_t> owned;                         ///< whether an element owns the byte
+    std::vector<uint32_t, ZeroPages<uint32_t>> writers; ///< in this launch: who, or 0
+    std::vector<uint64_t, ZeroPages<uint64_t>> times;   ///< when they wrote, in writes of the launch
+    size_t lead = 0;                                    ///< bytes before `base`
+    size_t changed_from = 0, changed_to = 0;            ///< in this launch: no byte outside was written
     void change(size_t from, size_t count) {
       if (changed_from == changed_to) changed_from = from, changed_to = from + count;
       changed_from = std::min(changed_from, from), changed_to = std::max(changed_to, from + count);
