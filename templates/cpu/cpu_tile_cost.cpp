@@ -63,11 +63,19 @@ Supply supply(const Gemm& p, const Device& device, const CpuTiling& t) {
 /// loaded again ahead of the next. Read from code for AVX2 (LLVM 22.1.8): 4 x 3 and 6 x 2 tiles with ku = 4
 /// spill 10 sums and more, 3 x 3 and 5 x 2 none. The factor: 4 x 3 beside 3 x 3 tiles on a Zen 4, 59 to 72
 /// beside 79 to 94 GFLOP/s. AVX-512 has room for all that is legal.
-double spill_cycles(const CpuTiling& t, double sums, double vectors) {
-  constexpr double kFreeRegisters = 3, kEachSum = 0.8;
+///
+/// Of vectors along K, LLVM moves all loads of an unrolled body ahead. 24 sums with ku = 2 took 2.0 to 3.0
+/// times the time of ku = 1, 16 to 20 of them 1.0 to 1.4 times, 15 and fewer mostly 1.0
+/// (benchmarks/search/cpu_f32_8x1024x1024_nt): about a cycle for each register that is short.
+double spill_cycles(const CpuTiling& t, double sums, double rows, double vectors) {
+  constexpr double kFreeRegisters = 3, kEachSum = 0.8, kEachShort = 0.8;
   const double registers = double(t.isa.registers());
+  if (t.dot) {
+    const double wanted = sums + double(t.unroll) * (rows + vectors) + 1;
+    return t.unroll > 1 ? kEachShort * std::max(0.0, wanted - registers) : 0;
+  }
   const bool fits = sums + vectors + 1 + kFreeRegisters <= registers;
-  return t.dot || fits || t.isa.level >= 4 ? 0 : kEachSum * sums / double(t.unroll);
+  return fits || t.isa.level >= 4 ? 0 : kEachSum * sums / double(t.unroll);
 }
 
 /// Cycles of one micro-kernel call: the largest of FMA throughput, FMA latency, load and issue slots and
@@ -81,7 +89,7 @@ double micro_cycles(const CpuTiling& t, const Supply& from, int64_t rows, int64_
   const double traffic = a_bytes / from.a_rate + vectors * width / from.b_rate;
   const double step = std::max({sums / kFmas, kFmaLatency, loads / kLoads,
                                 (sums + loads) / kIssues + kLoopIssues / double(t.unroll), traffic}) +
-                      spill_cycles(t, sums, vectors);
+                      spill_cycles(t, sums, double(rows), vectors);
   const double d_vectors = double(rows) * double(ceil_div(columns, lanes));
   const double passes = t.k_blocks > 1 ? kPasses : kOnePass;
   return step * (t.dot ? kc / double(lanes) : kc) + d_vectors * passes + kCall +

@@ -30,7 +30,7 @@ int times_wrong(size_t count, double parameters) {
 }
 
 TEST(FlatTop, TheBoundHoldsAsOftenAsItSays) {
-  for (size_t count : {20, 40}) {
+  for (size_t count : {32, 40}) {
     EXPECT_LE(times_wrong(count, 4), 70)
         << count << " candidates: 5 % of 1000, and three standard deviations";
     EXPECT_LE(times_wrong(count, 2), 70) << "where fewer parameters matter, it is more careful than it says";
@@ -43,7 +43,7 @@ TEST(FlatTop, IsNearWhereTheFastestAreAlike) {
 }
 
 TEST(FlatTop, FewCandidatesSayNothing) {
-  EXPECT_EQ(smallest_ratio_bound(round_of(1, 15, 4, 1, 0.001)), 0);
+  EXPECT_EQ(smallest_ratio_bound(round_of(1, 31, 4, 1, 0.001)), 0);
   std::vector<Trial> trials = round_of(1, 40, 4, 1, 0.001);
   for (size_t i = 0; i < 30; ++i) trials[i].round = 1; // of later rounds
   EXPECT_EQ(smallest_ratio_bound(trials), 0);
