@@ -157,7 +157,7 @@ void add_doctor_command(CLI::App& app, CliContext& context) {
     check_cache();
     good &= check_locks();
     check_sandbox();
-    good &= check_measure("devices", list_devices);
+    good &= check_measure("devices", show_devices);
     context.status = good ? 0 : 1;
   });
 }

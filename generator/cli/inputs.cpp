@@ -73,7 +73,7 @@ Device probe_device(const std::string& arch) {
   return Device::read(file.path);
 }
 
-void list_devices() { run_measure({"devices", "--list"}); }
+void show_devices() { run_measure({"devices", "--list"}); }
 void show_sandbox() { run_measure({"sandbox"}); }
 void show_rocm() { run_measure({"rocm"}); }
 

@@ -20,7 +20,7 @@ Device device_of(const std::vector<std::string>& paths, const std::string& arch)
 Device probe_device(const std::string& arch);
 /// Runs a program without a shell and returns its wait status; -1 when it cannot be started.
 int run_program(std::vector<std::string> words);
-void list_devices(); ///< prints what it finds attached, a line each
+void show_devices(); ///< prints what it finds attached, a line each
 void show_sandbox(); ///< prints what confines CPU candidates here
 void show_rocm();    ///< prints which of ROCm's libraries are found
 /// What `deepgen-measure verify -o` wrote: SHA-256 of kernels.

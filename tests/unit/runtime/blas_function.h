@@ -56,7 +56,7 @@ private:
   uint32_t volatile state_ = 0;
   static constexpr uint8_t slots_[] = {DEEPGEN_ARG_A};
   const deepgen_kernel* volatile selected_ = nullptr;
-  deepgen::GemmOperands operands_;
+  deepgen::RuntimeOperands operands_;
 };
 
 inline deepgen::Gemm problem(int64_t m, int64_t n, int64_t k, deepgen::Type type = deepgen::Type::f32) {

@@ -83,7 +83,7 @@ public:
   }
 
   deepgen_gemm_args args;
-  GemmOperands operands;
+  RuntimeOperands operands;
 
 private:
   struct State {

@@ -8,7 +8,7 @@
 
 namespace deepgen {
 
-class GemmOperands {
+class RuntimeOperands {
 public:
   /// Points the function to the operands of the problem, of which accumulator and alignment need not be set.
   void set(deepgen_function& f, Gemm p) {

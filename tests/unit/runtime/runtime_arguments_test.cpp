@@ -36,7 +36,7 @@ protected:
   static const void* at(uintptr_t address) { return reinterpret_cast<const void*>(address); }
   static void* writable(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
-  deepgen::GemmOperands operands;
+  deepgen::RuntimeOperands operands;
 
   void SetUp() override {
     Gemm p;

@@ -59,7 +59,7 @@ struct Function {
   deepgen_kernel kernel{};
   const deepgen_kernel* selected = nullptr;
   deepgen_function f{};
-  deepgen::GemmOperands operands;
+  deepgen::RuntimeOperands operands;
   size_t size = 0;
 };
 

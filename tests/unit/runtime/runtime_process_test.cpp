@@ -27,7 +27,7 @@ protected:
   deepgen_kernel kernel{};
   const deepgen_kernel* selected = nullptr;
   deepgen_function function{};
-  deepgen::GemmOperands operands;
+  deepgen::RuntimeOperands operands;
   deepgen_gemm_args args;
   std::vector<float> b = std::vector<float>(1), d = std::vector<float>(kTiles);
 

@@ -45,7 +45,7 @@ protected:
   std::vector<deepgen_kernel> kernels;
   const deepgen_kernel* volatile selected = nullptr;
   deepgen_function function{};
-  deepgen::GemmOperands operands;
+  deepgen::RuntimeOperands operands;
   std::vector<float> a = std::vector<float>(kMost * kK), b = std::vector<float>(kK * kN),
                      d = std::vector<float>(kMost * kN);
   deepgen_gemm_args args;

@@ -83,7 +83,7 @@ protected:
   std::vector<deepgen_kernel> kernels{kernel(1, count_tiles, "counting")};
   const deepgen_kernel* selected = nullptr;
   deepgen_function function{};
-  deepgen::GemmOperands operands;
+  deepgen::RuntimeOperands operands;
   std::vector<float> a = std::vector<float>(kM * kK * kBatch + 1),
                      b = std::vector<float>(kK * kN * kBatch + 1),
                      c = std::vector<float>(kM * kN * kBatch * 2 + 1),

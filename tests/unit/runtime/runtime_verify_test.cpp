@@ -66,7 +66,7 @@ deepgen_status verify(Fault with, std::string& text) {
   f.name = "fake_swiglu";
   f.problem = "gemm m=9 n=14 k=37 batch=2 a=f32 b=f32 d=f32 acc=f32 layout=tt gate=silu "
               "epilogue=bias+gelu+residual align=4";
-  deepgen::GemmOperands operands;
+  deepgen::RuntimeOperands operands;
   operands.set(f, deepgen::Gemm::parse(f.problem));
   f.kernels = &kernel, f.kernel_count = 1, f.selected = &selected;
   char found[256] = "?";
@@ -129,7 +129,7 @@ TEST(RuntimeVerify, KnowsTheSlopesOfAPrelu) {
   deepgen_function f = {};
   f.name = "fake_prelu";
   f.problem = "gemm m=9 n=14 k=37 batch=1 a=f32 b=f32 d=f32 acc=f32 layout=nn epilogue=prelu align=4";
-  deepgen::GemmOperands operands;
+  deepgen::RuntimeOperands operands;
   operands.set(f, deepgen::Gemm::parse(f.problem));
   f.kernels = &kernel, f.kernel_count = 1, f.selected = &selected;
   for (Slope fault : {kEach, kFirst, kAll}) {
@@ -145,7 +145,7 @@ TEST(RuntimeVerify, NeedsAKernelOfTheCpu) {
   const deepgen_kernel* volatile selected = nullptr;
   deepgen_function f = {};
   f.selected = &selected;
-  deepgen::GemmOperands operands;
+  deepgen::RuntimeOperands operands;
   operands.set(f, deepgen::Gemm());
   const deepgen_kernel none = {};
   f.kernels = &none;
