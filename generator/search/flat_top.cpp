@@ -8,7 +8,8 @@ namespace deepgen {
 namespace {
 
 /// A quarter of fewer tells too little of the tail: of a product of few rows with times between 0.4 and 2 of
-/// the default's (cpu_f32_8x1024x1024_nt), two of 20 searches ended behind 20 trials, and both lost 20 %.
+/// the default's (cpu_f32_8x1024x1024_nt), two of 20 searches ended behind 20 trials, and both lost more than
+/// 2 %.
 constexpr size_t kFewest = 32;
 constexpr double kConfidence = 0.95, kTailIndex = 2;
 
