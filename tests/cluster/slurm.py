@@ -212,12 +212,15 @@ def cancelled(cluster, slurm):
 
 
 def killed(cluster, slurm):
-    """SIGKILL for srun, slurmstepd, workers and what talks to them; then every kernel is that of a local build."""
+    """SIGKILL for srun, slurmstepd, workers and what talks to them; then every kernel is that of a local build.
+
+    An srun whose slurmstepd was killed before it had said that it runs waits for ever: start_seconds ends it.
+    """
     chance = random.Random(1)
     local = cluster.configure("unkilled")
     cluster.ninja(local, *cluster.slots(local))
     build, counts = cluster.work / "killed", {}
-    cluster.configure(build.name, sites(cluster, build.name, silence_seconds=7))
+    cluster.configure(build.name, sites(cluster, build.name, silence_seconds=7, start_seconds=30))
     slots = cluster.slots(build)
     while sum(counts.values()) < KILLS:
         shutil.rmtree(build / "_deepgen/cpus/first/cpu@cpus", ignore_errors=True)
