@@ -14,7 +14,7 @@
 namespace deepgen {
 namespace {
 
-constexpr size_t kBuffer = size_t(1) << 18;
+constexpr size_t kBuffer = size_t(1) << 18, kFirstChunk = size_t(1) << 13;
 
 [[noreturn]] void fail(const std::string& name, const std::string& why, const std::string& remedy) {
   throw Error("cannot read log", name, why, remedy);
@@ -223,27 +223,44 @@ std::unique_ptr<LogBytes> log_of(std::string_view bytes, const std::string& name
   return unpacked(std::make_unique<MemoryBytes>(bytes), name);
 }
 
-LogLines::LogLines(LogBytes& bytes) : bytes_(bytes), buffer_(kBuffer) {}
+LogLines::LogLines(LogBytes& bytes) : bytes_(bytes), chunk_(kFirstChunk) {}
+
+/// Behind what is there. Short logs are many where a fuzzer makes them: chunks grow as the log turns out
+/// long.
+size_t LogLines::read_more() {
+  if (buffer_.size() < end_ + chunk_) buffer_.resize(end_ + chunk_);
+  const size_t n = bytes_.read(buffer_.data() + end_, chunk_);
+  end_ += n;
+  if (n == chunk_) chunk_ = std::min(2 * chunk_, kBuffer);
+  return n;
+}
 
 bool LogLines::fill() {
   before_ += int64_t(end_);
-  at_ = 0, end_ = bytes_.read(buffer_.data(), buffer_.size());
-  return end_ > 0;
+  at_ = 0, end_ = 0;
+  return read_more() > 0;
 }
 
 std::string_view LogLines::beginning() {
   constexpr std::string_view kBlanks = " \t\r\n";
   while (true) {
-    while (end_ < 4096) {
-      const size_t n = bytes_.read(buffer_.data() + end_, buffer_.size() - end_);
-      if (!n) break;
-      end_ += n;
+    while (end_ < 4096 && read_more()) {
     }
     while (at_ < end_ && kBlanks.find(buffer_[at_]) != kBlanks.npos) number_ += buffer_[at_++] == '\n';
     if (at_ < end_ || end_ < 4096) break;
     before_ += int64_t(end_), at_ = end_ = 0;
   }
   return {buffer_.data() + at_, end_ - at_};
+}
+
+std::string_view LogLines::ahead() {
+  if (at_ == end_ && !fill()) return {};
+  return {buffer_.data() + at_, end_ - at_};
+}
+
+void LogLines::take(size_t count) {
+  number_ += std::count(buffer_.begin() + ptrdiff_t(at_), buffer_.begin() + ptrdiff_t(at_ + count), '\n');
+  at_ += count;
 }
 
 bool LogLines::next(std::string_view& line) {
@@ -266,13 +283,8 @@ bool LogLines::next(std::string_view& line) {
       cut_ = true;
       before_ += int64_t(end_ - kLongestLine), end_ = kLongestLine;
     }
-    if (buffer_.size() < end_ + kBuffer) buffer_.resize(end_ + kBuffer);
     from = end_;
-    const size_t n = bytes_.read(buffer_.data() + end_, kBuffer);
-    if (n) {
-      end_ += n;
-      continue;
-    }
+    if (read_more()) continue;
     if (at_ == end_) return false;
     line = {buffer_.data() + at_, std::min(end_ - at_, kLongestLine)};
     at_ = end_, ++number_;

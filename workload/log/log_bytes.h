@@ -44,14 +44,19 @@ public:
     number_ += c == '\n';
     return static_cast<unsigned char>(c);
   }
+  /// What has been read ahead, for what is no lines; empty at the end. Valid until the next call of anything.
+  std::string_view ahead();
+  /// Takes so many bytes of ahead(). Counts lines as well.
+  void take(size_t count);
   int64_t taken() const { return before_ + int64_t(at_); } ///< bytes
 
 private:
   bool fill();
+  size_t read_more();
 
   LogBytes& bytes_;
   std::vector<char> buffer_;
-  size_t at_ = 0, end_ = 0;
+  size_t at_ = 0, end_ = 0, chunk_;
   int64_t number_ = 0, before_ = 0;
   bool cut_ = false;
 };

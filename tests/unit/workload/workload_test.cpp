@@ -99,6 +99,56 @@ TEST(WorkloadImport, ALogOfNoKnownKindIsRefused) {
   EXPECT_NE(failure("[{\"a\":" + std::string(1000, '[')).find("nested"), std::string::npos);
 }
 
+TEST(WorkloadImport, ADamagedTraceIsRefusedWhereverTheDamageIs) {
+  const std::string event = R"({"name": "a{]}\\\"[", "args": {"Input Dims": [[1]]}})";
+  EXPECT_TRUE(imported({"[" + event + "]"}).problems.empty()) << "it is whole";
+  const std::pair<std::string, const char*> cases[] = {
+      {"[" + event + ", 7]", "an event is no object"},
+      {"[" + event + ", \"{}\"]", "an event is no object"},
+      {"[" + event + "} ]", "an event is no object"},
+      {"[" + event + event + "]", "no valid JSON"},
+      {"[{\"a\": ]}, {}]", "an event is no valid JSON"},
+      {"[{\"a\": 1,}]", "an event is no valid JSON"},
+      {"[{\"a\": \"\xff\"}]", "an event is no valid JSON"},
+      {"[" + event, "is cut off"},
+      {"{\"a\": [{}, 1],\n\"traceEvents\": [" + event + "]", "is cut off"},
+      {"{\"a\": \"" + std::string(5 << 20, 'x') + "\",\n\"traceEvents\": []}", "more than 4 MiB"},
+      {"{\"a\":\n" + std::string(200, '[') + std::string(200, ']') + "}", "nested"},
+  };
+  for (const auto& [log, why] : cases)
+    EXPECT_NE(failure(log).find(why), std::string::npos) << log.substr(0, 80) << ": " << failure(log);
+}
+
+TEST(WorkloadImport, WhatATraceSaysInAnotherFormIsLostNotMisread) {
+  const auto with = [](const std::string& dims, const std::string& strides = "[[4,1],[8,1]]",
+                       const std::string& types = "[\"float\",\"float\"]", const char* more = "") {
+    return imported({"[\n{\"name\":\"aten::mm\",\"dur\":5,\"args\":{\"Input Dims\":" + dims +
+                     ",\"Input Strides\":" + strides + ",\"Input type\":" + types + more + "}}]"});
+  };
+  const Workload good = with("[[2,4],[4,8]]");
+  ASSERT_EQ(good.problems.size(), 1u);
+  const Gemm& gemm = good.problems[0].problem.gemm();
+  EXPECT_EQ((std::vector<int64_t>{gemm.m, gemm.n, gemm.k}), (std::vector<int64_t>{2, 8, 4}));
+  EXPECT_EQ(gemm.layout, Layout::nn);
+  EXPECT_EQ(good.problems[0].seconds, 5e-6);
+  EXPECT_EQ(
+      with("[[2,4],[4,8]]", "[[4,1],[8,1]]", "[\"float\",\"float\"]", ",\"more\":{\"Input Dims\":[[1]]}")
+          .problems.size(),
+      1u)
+      << "a key of another object";
+  for (const char* dims :
+       {"7", "[]", "[[2,4]]", "[[2,4],8]", "[[2,4],[4,[8]]]", "[[2,4],[4,8.0]]", "[[2,4],[4,-8]]",
+        "[[2,4],[4,1e300]]", "[[2,4],[4,18446744073709551615]]", "[[2,4],[4,null]]", "[[2,4],[4,\"8\"]]",
+        "[[2,4],{\"4\":8}]", "[[2,4],[1,1,1,1,1,1,1,4,8]]"}) {
+    const Workload w = with(dims);
+    EXPECT_TRUE(w.problems.empty()) << dims;
+    ASSERT_EQ(w.skipped.size(), 1u) << dims;
+    EXPECT_NE(w.skipped[0].why.find("Input Dims are not understood"), std::string::npos) << w.skipped[0].why;
+  }
+  EXPECT_EQ(with("[[2,4],[4,8]]", "[[4,1]]").skipped.size(), 1u);
+  EXPECT_EQ(with("[[2,4],[4,8]]", "[[4,1],[8,1]]", "[\"float\",1]").skipped.size(), 1u);
+}
+
 TEST(WorkloadImport, LongLinesAreCutAndCounted) {
   const std::string longer = std::string(kLine).substr(0, 70) + std::string(3 << 20, ' ') + "\n";
   const Workload w = imported({kLine + longer + kLine + std::string(2 << 20, 'y') + "\n" + kLine});
