@@ -11,9 +11,11 @@ namespace {
 
 // In cycles where no unit is named: nominal values of current x86 cores (Intel's and AMD's optimization
 // manuals). None is fitted by a program: only the order of configs matters.
-/// A cycle, from that cache. Of L2: 128 x 1024 x 4096, bf16, on a quiet Zen 5: 6 x 4 tiles of A and B along K
-/// at 234 GFLOP/s, 640 bytes in 27 cycles; 4 x 6 tiles of panels at 281, 384 bytes in 22.
-constexpr double kL1Bytes = 128, kL2Bytes = 24, kL3Bytes = 10;
+constexpr double kL1Bytes = 128, kL2Bytes = 48, kL3Bytes = 10; ///< a cycle, from that cache
+/// From L2 where A and B both come again at each step (128 x 1024 x 4096, bf16, 6 x 4 tiles along K on a
+/// quiet Zen 5: 234 GFLOP/s, 640 bytes in 27 cycles). Few rows do not show it: with it 8 x 4096 x 4096 came
+/// to 8 x 3 tiles, which take 1.3 times the time of 4 x 4 (deepgen-measure compare, 57 rounds, not kept).
+constexpr double kL2BothBytes = 24;
 constexpr double kL1Part = 0.8, kL2Part = 0.75; ///< of the cache that what is swept may fill
 constexpr double kLoads = 2, kIssues = 4;       ///< a cycle
 constexpr double kLatency = 5;
@@ -47,10 +49,12 @@ constexpr double kSetLinesConflict = 1.9;
 /// measured: 1.8 with bytes, 2.4 with bf16).
 constexpr double kSharedStream = 1.6;
 
+/// Of what is swept and does not fit into L2, as much as fits still comes from there.
 double dot_bytes_per_cycle(double bytes, const Device& device) {
-  return bytes <= kL1Part * double(device.l1d)  ? kL1Bytes
-         : bytes <= kL2Part * double(device.l2) ? kL2Bytes
-                                                : kL3Bytes;
+  if (bytes <= kL1Part * double(device.l1d)) return kL1Bytes;
+  const double l2 = kL2Part * double(device.l2);
+  if (bytes <= l2) return kL2Bytes;
+  return bytes / (l2 / kL2Bytes + (bytes - l2) / kL3Bytes);
 }
 
 /// Products of vectors that begin in a cycle. Of cores with AMX, vdpbf16ps has a quarter of the rate of
@@ -82,8 +86,9 @@ DotSupply dot_supply(const Device& device, const DotTiling& t) {
   const DotSupply from{dot_bytes_per_cycle(t.a_stays ? a_panel : a_block, device),
                        dot_bytes_per_cycle(t.a_stays ? b_block : b_panel, device)};
   const bool near = a_panel + b_panel <= kL1Part * double(device.l1d); // else both come again at each step
-  const bool far = std::min(from.a_rate, from.b_rate) == kL3Bytes;
-  return t.along() && t.m_tiles > 1 && !near && !far ? DotSupply{kL2Bytes, kL2Bytes} : from;
+  const bool far = std::min(from.a_rate, from.b_rate) < kL2Bytes;
+  const bool few = t.m_tiles * t.mr <= kFewPackedRows;
+  return t.along() && !few && !near && !far ? DotSupply{kL2BothBytes, kL2BothBytes} : from;
 }
 
 /// Cycles for a tile of A, and of B, in a step of K.
@@ -148,7 +153,7 @@ double vector_cycles(const DotTiling& t, const DotSupply& from, const Device& de
   const double shifts = t.dot.shifts_a() ? shifted + (along ? vectors : 0.0) : 0.0;
   const double others = conversions(t) * (vectors + (along ? double(rows) : 0.0)) + shifts;
   const double a_bytes = double(rows) * (along ? width : 4.0);
-  const double stream = along && rows > 1 && from.b_rate == kL3Bytes ? kSharedStream : 1;
+  const double stream = along && rows > 1 && from.b_rate < kL2Bytes ? kSharedStream : 1;
   const double traffic = a_bytes / from.a_rate + stream * vectors * width / from.b_rate;
   const double parts = t.dot.mixed() ? double(t.dot.group()) : t.dot.splits() ? 2 : 1;
   const double products = parts * sums / products_per_cycle(t.dot, device);
