@@ -1,4 +1,4 @@
-#include "base/search/crossover.h"
+#include "base/ranges/crossover.h"
 
 #include "base/text/error.h"
 
