@@ -21,7 +21,7 @@ double apart(int64_t a, int64_t b) { return std::abs(std::log(double(a) / double
 double average(const std::vector<double>& all) {
   double sum = 0;
   for (double x : all) sum += x;
-  return sum / double(all.size());
+  return std::min(1.0, sum / double(all.size())); // more is no more doubtful
 }
 
 } // namespace

@@ -41,7 +41,7 @@ std::vector<int64_t> measured_sizes(const std::vector<const Record*>& records, c
       for (const PointTiming& p : *list) {
         Sizes at = beside;
         at[along] = p.at[along];
-        if (at == p.at) sizes.push_back(p.at[along]);
+        if (at == p.at && p.at[along] > 0) sizes.push_back(p.at[along]);
       }
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
