@@ -9,8 +9,8 @@ namespace deepgen {
 namespace {
 
 constexpr size_t kAll = std::numeric_limits<size_t>::max();
-/// Where too few measured sizes can be told from others: what 9 of 10 finalists of an H100 were off at most
-/// (benchmarks/gpu/ranges.md).
+/// Where too few measured sizes can be told from others: between the median and what 9 of 10 were off at most
+/// on an H100 (benchmarks/gpu/ranges.md).
 constexpr double kUnknown = 0.055;
 constexpr size_t kFewest = 3;
 /// As far as sizes of the finals are apart: nearer to a measured one, less may have changed.

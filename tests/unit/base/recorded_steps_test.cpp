@@ -161,6 +161,26 @@ TEST_F(RecordedSteps, AKernelIsChosenWhereItsBlocksAreThoseOfAMeasuredSize) {
   EXPECT_NE(taker(d, 5867), taker(old, 5867));
 }
 
+/// Each size from 64 on, told from the others. The numbers of benchmarks/gpu/ranges.md.
+TEST_F(RecordedSteps, AMeasuredSizeIsToldFromTheOthers) {
+  std::vector<double> off;
+  for (const Record& r : log.records)
+    for (size_t i = 1; i + 1 < kPoints; ++i) {
+      if (kAt[i] < 64) continue;
+      std::vector<StepTimes::Measured> others;
+      for (size_t j = 0; j < kPoints; ++j)
+        if (j != i) others.push_back({kAt[j], r.points[j].timing.seconds});
+      if (const auto t = StepTimes(r.grids, p.sizes(), Size::m, others).time_at(kAt[i]))
+        off.push_back(std::abs(t->seconds / r.points[i].timing.seconds - 1));
+    }
+  std::sort(off.begin(), off.end());
+  RecordProperty("pairs", int(off.size()));
+  RecordProperty("median", std::to_string(off[off.size() / 2]));
+  RecordProperty("nine of ten", std::to_string(off[off.size() * 9 / 10]));
+  EXPECT_LT(off[off.size() / 2], 0.025);
+  EXPECT_LT(off[off.size() * 9 / 10], 0.15);
+}
+
 /// By what the finals measured and predict. That is no measurement: benchmarks/gpu/ranges.md.
 TEST_F(RecordedSteps, NoTimedSizeIsPredictedToLoseMuch) {
   const RangedDecision d = decide_ranges(p, log), old = by_points();
