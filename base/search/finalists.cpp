@@ -1,7 +1,9 @@
 #include "base/search/finalists.h"
 
 #include "base/kernel/regime.h"
+#include "base/problem/points.h"
 #include "base/problem/problem.h"
+#include "base/search/ranged_steps.h"
 #include "base/search/sum_orders.h"
 #include "base/search/tune_points_json.h"
 #include "base/text/error.h"
@@ -173,6 +175,30 @@ std::string order_of_finals(const std::vector<LoggedRecord>& records, const std:
   return orders.empty() ? "" : orders.front();
 }
 
+/// Of a problem with one range, where all tell their grids: beside the chosen ones, who adds the most at the
+/// points and at the steps of all, as far as these times say. Who is as good as another one adds nothing.
+std::vector<const LoggedRecord*> missing_at_steps(const std::vector<LoggedRecord>& records,
+                                                  std::vector<Sizes> points, const std::string& order,
+                                                  const std::set<std::string>& chosen, size_t most) {
+  std::vector<const LoggedRecord*> list, out;
+  std::vector<const Record*> timed;
+  std::vector<size_t> have;
+  for (const LoggedRecord& r : records) {
+    if (!r.record.ok() || r.record.points.empty() || r.record.is_vendor()) continue;
+    if (!order.empty() && r.record.sum_order != order) continue;
+    if (chosen.contains(r.record.sha256)) have.push_back(list.size());
+    list.push_back(&r), timed.push_back(&r.record);
+  }
+  if (list.empty()) return out;
+  points = ascending(std::move(points));
+  const auto steps = ranged_steps(
+      Problem::parse(list.front()->record.problem).gemm(), timed, points,
+      [](const Record& r, const Sizes& at) { return r.at(at) ? r.at(at)->ratio : 0; }, false);
+  if (!steps) return out;
+  for (size_t k : who_is_missing(steps->table, have, most)) out.push_back(list[k]);
+  return out;
+}
+
 /// Of a problem with ranges: the best at the first point, at the second, ..., then the second best at each.
 /// `order`: of this order of sums alone; "": of all.
 std::vector<const LoggedRecord*> best_by_turns(const std::vector<LoggedRecord>& records,
@@ -211,10 +237,14 @@ std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>& records)
     std::vector<double> weights;
     find_points(records, points, weights);
     const size_t places = records.front().record.arch == "cpu" ? kRangedFinalistsOfCpu : kRangedFinalists;
-    const auto add = [&](const std::string& order, size_t most) {
-      for (const LoggedRecord* r : best_by_turns(records, points, order))
+    const auto add_all = [&](const std::vector<const LoggedRecord*>& list, size_t most) {
+      for (const LoggedRecord* r : list)
         if (finalists.size() < most + has_default && seen.insert(r->record.sha256).second)
           finalists.push_back(*r);
+    };
+    const auto add = [&](const std::string& order, size_t most) {
+      add_all(missing_at_steps(records, points, order, seen, most), most);
+      add_all(best_by_turns(records, points, order), most);
     };
     // A few of other orders tell what the chosen one costs, and win where the rounds were wrong.
     if (const std::string order = order_of_finals(records, points, weights); !order.empty())

@@ -29,7 +29,9 @@ const LoggedRecord* default_of(const std::vector<LoggedRecord>&);
 
 /// The default first, when it is good, then the best others by ratio, each of other code; what left its round
 /// early ranks behind what stayed, and what a later round did not time again behind what it did. Of a problem
-/// with ranges the best at each point take turns; where that is batch invariant, those of the order of sums
+/// with ranges the best at each point take turns; before them, where records tell their grids, who is missing
+/// at the points and the steps of all (ranged_steps.h): a kernel may be the best at sizes that no round has
+/// timed; where that is batch invariant, those of the order of sums
 /// that was the fastest at all points together, and a few others.
 std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>&);
 

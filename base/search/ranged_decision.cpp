@@ -3,7 +3,8 @@
 #include "base/json/json_text.h"
 #include "base/kernel/regime.h"
 #include "base/problem/partition.h"
-#include "base/search/crossover.h"
+#include "base/ranges/crossover.h"
+#include "base/search/ranged_steps.h"
 #include "base/search/sum_orders.h"
 #include "base/search/tune_points_json.h"
 #include "base/text/error.h"
@@ -69,23 +70,23 @@ public:
     return {};
   }
 
-private:
-  static double ratio(const Record& r, const Sizes& at, double change) {
-    for (const PointTiming& p : r.points)
-      if (p.at == at)
-        return p.bursts || r.origin == "default" ? over_regimes(p.timing, p.bursts).ratio
-                                                 : p.timing.ratio * change;
-    return 0;
-  }
-  /// Over both regimes, where there are two.
+  /// Over both regimes, where there are two; 0: not timed.
   double ratio(const Record& r, const Sizes& at) const {
     std::vector<double> changes; ///< of a ratio, by the second regime
     for (const Record* other : records_)
-      for (const PointTiming& p : other->points)
-        if (p.at == at && p.bursts && other->origin != "default" && p.timing.ratio > 0)
-          changes.push_back(p.bursts->ratio / p.timing.ratio);
+      if (const PointTiming* p = timed_at(*other, at);
+          p && p->bursts && other->origin != "default" && p->timing.ratio > 0)
+        changes.push_back(p->bursts->ratio / p->timing.ratio);
     std::sort(changes.begin(), changes.end());
     return ratio(r, at, changes.empty() ? 1 : std::sqrt(changes[changes.size() / 2]));
+  }
+
+private:
+  static double ratio(const Record& r, const Sizes& at, double change) {
+    const PointTiming* p = timed_at(r, at);
+    if (!p) return 0;
+    return p->bursts || r.origin == "default" ? over_regimes(p->timing, p->bursts).ratio
+                                              : p->timing.ratio * change;
   }
 
   std::vector<const Record*> records_;
@@ -151,25 +152,48 @@ namespace {
 struct Choosing {
   Matrix matrix;
   Crossover crossover;
-  std::string order; ///< empty: of any
-  double cost = 1;   ///< times as long as those of all orders
+  std::string order = ""; ///< empty: of any
+  double cost = 1;        ///< times as long as those of all orders
+  std::optional<RangedSteps> steps = {};
+  std::vector<size_t> at = {}; ///< with steps: the kernel of each place
 };
+
+/// With predicted sizes, as far as measured ones do not lose by it.
+void choose_at_steps(const Gemm& p, CrossoverRules rules, double favour, Choosing& chosen) {
+  const Matrix& matrix = chosen.matrix;
+  chosen.steps = ranged_steps(p, matrix.records(), matrix.points(),
+                              [&](const Record& r, const Sizes& at) { return matrix.ratio(r, at); });
+  if (!chosen.steps) return;
+  const std::vector<size_t> points = chosen.steps->points();
+  const auto kernels = chosen.steps->kernels(matrix.records(), favour);
+  rules.limits.clear();
+  for (size_t k = 0; k < kernels.size() && rules.limits.empty(); ++k)
+    if (matrix.records()[k]->origin == "default")
+      for (size_t place : points) rules.limits.push_back(chosen.steps->table.times[k][place].seconds);
+  Crossover& crossover = chosen.crossover;
+  const Crossover with = choose_with_steps(*chosen.steps, kernels, matrix.weights(), rules);
+  if ((with.bound_kept || !crossover.bound_kept) && with.regret <= crossover.regret + rules.noise)
+    crossover = with;
+  chosen.at = share_steps(*chosen.steps, kernels, crossover.taken, rules);
+  take_shares(points, kernels, chosen.at, matrix.weights(), crossover);
+}
 
 Choosing choose_kernels(const Gemm& p, const Matrix& all, const CrossoverRules& rules, double favour) {
   const auto of = [&](const Matrix& matrix) {
     CrossoverRules bounded = rules;
     bounded.limits = matrix.limits();
-    return choose_crossover(matrix.kernels(favour), matrix.weights(), bounded);
+    Choosing chosen{matrix, choose_crossover(matrix.kernels(favour), matrix.weights(), bounded)};
+    choose_at_steps(p, rules, favour, chosen);
+    return chosen;
   };
-  Choosing best{all, of(all), "", 1};
+  Choosing best = of(all);
   if (!p.batch_invariant) return best;
   const double free = mean_of(best.matrix, best.crossover);
   double least = std::numeric_limits<double>::infinity();
   for (const std::string& order : orders_by_time(all.records(), all.points(), all.weights())) {
-    const Matrix matrix = all.of(order);
-    const Crossover crossover = of(matrix);
-    if (const double mean = mean_of(matrix, crossover); mean < least)
-      least = mean, best = {matrix, crossover, order, std::exp(mean - free)};
+    Choosing chosen = of(all.of(order));
+    if (const double mean = mean_of(chosen.matrix, chosen.crossover); mean < least)
+      least = mean, best = std::move(chosen), best.order = order, best.cost = std::exp(mean - free);
   }
   return best;
 }
@@ -195,7 +219,12 @@ std::vector<PartitionPoint> points_to_share(const Gemm& p, const Choosing& chose
   const std::vector<CrossoverKernel> kernels = chosen.matrix.kernels(0);
   const std::vector<Sizes>& at = chosen.matrix.points();
   std::vector<PartitionPoint> points;
-  for (size_t i = 0; i < at.size(); ++i)
+  // Of the places that one kernel has in a row, the first and the last.
+  for (size_t i = 0; i < chosen.at.size(); ++i)
+    if (i == 0 || i + 1 == chosen.at.size() || chosen.at[i - 1] != chosen.at[i] ||
+        chosen.at[i + 1] != chosen.at[i])
+      points.push_back({chosen.steps->at(i), {chosen.at[i]}});
+  for (size_t i = 0; i < at.size() && chosen.at.empty(); ++i)
     points.push_back({at[i], count_ranges(p) == 1 ? std::vector<size_t>{chosen.crossover.at[i]}
                                                   : good_at(chosen, kernels, i, noise)});
   return points;
@@ -205,12 +234,17 @@ void share_calls(const Gemm& p, const RecordLog& final, const Choosing& chosen, 
                  RangedDecision& d) {
   const auto& records = chosen.matrix.records();
   const std::vector<Border> measured = borders_of(final.environment);
+  const auto known = [&](const PartitionBorder& b) {
+    return chosen.steps && chosen.steps->starts_at(b.high);
+  };
   const Partition partition =
-      partition_of(all_calls(p), points_to_share(p, chosen, noise),
-                   [&](const PartitionBorder& b) { return first_after(measured, b, records); });
+      partition_of(all_calls(p), points_to_share(p, chosen, noise), [&](const PartitionBorder& b) {
+        return known(b) ? b.high : first_after(measured, b, records);
+      });
   for (const PartitionBox& box : partition.boxes) d.parts.push_back({*records[box.kernel], box.span});
   for (const PartitionBorder& b : partition.borders)
-    d.borders.push_back({b.size, b.low, b.high, records[b.before]->sha256, records[b.after]->sha256, b.at});
+    d.borders.push_back(
+        {b.size, b.low, b.high, records[b.before]->sha256, records[b.after]->sha256, b.at, known(b)});
 }
 
 } // namespace
@@ -221,6 +255,33 @@ std::string bound_text(const RangedBound& bound) {
                 "beyond the bound of %.0f %%, or slower than the default: KERNELS %zu would keep it",
                 100 * kMostRegret, bound.needed);
   return text;
+}
+
+namespace {
+
+Choosing choose_by_finals(const Gemm& p, const RecordLog& final, const TunePoints& points,
+                          const Matrix& matrix, CrossoverRules& rules) {
+  const double threshold = threshold_of(noise_of(final));
+  rules.most_kernels = points.kernels;
+  rules.noise = std::max(rules.noise, threshold);
+  return choose_kernels(p, matrix, rules, threshold);
+}
+
+} // namespace
+
+std::vector<DoubtfulSize> doubtful_sizes(const Gemm& p, const RecordLog& final, size_t most) {
+  std::vector<DoubtfulSize> out;
+  const TunePoints points = points_of(p, final);
+  const Matrix matrix(final, final_points(points, true));
+  if (matrix.empty()) return out;
+  CrossoverRules rules;
+  const Choosing chosen = choose_by_finals(p, final, points, matrix, rules);
+  if (!chosen.steps) return out;
+  for (const DoubtfulStep& step : doubtful_steps(*chosen.steps, chosen.at, most)) {
+    out.push_back({chosen.steps->at(step.place), {}});
+    for (size_t k : step.kernels) out.back().kernels.push_back(chosen.matrix.records()[k]->sha256);
+  }
+  return out;
 }
 
 RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
@@ -240,10 +301,7 @@ RangedDecision decide_ranges(const Gemm& p, const RecordLog& final) {
   if (standard != records.end() && mean >= 1)
     return alone(p, **standard, "the default stays: a second process does not confirm what won the finals");
   CrossoverRules rules;
-  const double threshold = threshold_of(noise_of(final));
-  rules.most_kernels = points.kernels;
-  rules.noise = std::max(rules.noise, threshold);
-  const Choosing chosen = choose_kernels(p, matrix, rules, threshold);
+  const Choosing chosen = choose_by_finals(p, final, points, matrix, rules);
   d.found = true, d.regret = chosen.crossover.regret, d.worst = chosen.crossover.worst;
   d.bound = {chosen.crossover.bound_kept, chosen.crossover.needed};
   d.sum_order = chosen.order, d.order_cost = chosen.cost;

@@ -18,6 +18,7 @@ struct RangedBorder {
   int64_t low = 0, high = 0;
   std::string before, after; ///< SHA-256 of kernels on either side
   Sizes at;                  ///< the sizes beside it at which both are compared
+  bool known = false;        ///< it is at `high`, where a kernel has a block more: nothing is to be measured
 };
 
 /// The bound of a crossover, at the points of the finals: none is more than kMostRegret behind the best
@@ -55,7 +56,21 @@ struct RangedDecision {
 /// the environment), else the geometric mean of the points around them. Of a search for balanced calls all
 /// ratios are geometric means over both regimes; where a finalist was not timed in bursts at a point, they
 /// count as having changed its ratio as the others' there.
+///
+/// Where records tell their grids and one size is a range, the choice is over the steps of all finalists, too
+/// (ranged_steps.h), with their predicted times, and a border is at a step. What was measured counts before
+/// what is predicted: the bound is kept at the points where it can be; and where kernels chosen with
+/// predictions are slower there on average, by more than the noise, those of the points alone are taken.
 RangedDecision decide_ranges(const Gemm&, const RecordLog& final);
+
+/// A size between the points of the finals at which a further measurement matters: predictions leave open
+/// which kernel is the best there, and by much.
+struct DoubtfulSize {
+  Sizes at;
+  std::vector<std::string> kernels; ///< SHA-256: the chosen one, then who may be faster
+};
+/// At most `most`, no two between the same points; none where nothing is predicted.
+std::vector<DoubtfulSize> doubtful_sizes(const Gemm&, const RecordLog& final, size_t most);
 
 /// The same as the decision of any search, for tables: the kernel of the largest calls, with the geometric
 /// mean of what the hold-out says of all points.

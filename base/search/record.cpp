@@ -59,6 +59,13 @@ PointTiming point_from_json(const Json& json, const std::string& where) {
   return {{at[0], at[1], at[2], at[3]}, timing_from_json(json, where), 1, bursts_from_json(json, where)};
 }
 
+Json point_json(const PointTiming& p) {
+  Json json = timing_json(p.timing);
+  json["at"] = {p.at.m, p.at.n, p.at.k, p.at.batch};
+  if (p.bursts) json["bursts"] = timing_json(*p.bursts);
+  return json;
+}
+
 } // namespace
 
 const Timing* Record::at(const Sizes& sizes) const {
@@ -113,12 +120,9 @@ Json Record::to_json() const {
   if (!row_bits.empty()) json["row_bits"] = row_bits;
   if (timing) json["timing"] = timing_json(*timing);
   if (bursts) json["bursts"] = timing_json(*bursts);
-  for (const PointTiming& p : points) {
-    Json point = timing_json(p.timing);
-    point["at"] = {p.at.m, p.at.n, p.at.k, p.at.batch};
-    if (p.bursts) point["bursts"] = timing_json(*p.bursts);
-    json["points"].push_back(std::move(point));
-  }
+  for (const PointTiming& p : points) json["points"].push_back(point_json(p));
+  for (const PointTiming& p : between) json["between"].push_back(point_json(p));
+  if (!grids.empty()) json["grids"] = deepgen::to_json(grids);
   if (cached) json["cached"] = true;
   return json;
 }
@@ -147,9 +151,11 @@ Record Record::from_json(const Json& json, const std::string& where) {
   if (json.contains("row_bits")) r.row_bits = get_word(json, "row_bits", where);
   if (json.contains("timing")) r.timing = timing_from_json(json["timing"], where);
   r.bursts = bursts_from_json(json, where);
-  if (json.contains("points"))
-    for (const Json& point : get<std::vector<Json>>(json, "points", where))
-      r.points.push_back(point_from_json(point, where));
+  for (const auto& [name, list] : {std::pair{"points", &r.points}, {"between", &r.between}})
+    if (json.contains(name))
+      for (const Json& point : get<std::vector<Json>>(json, name, where))
+        list->push_back(point_from_json(point, where));
+  if (json.contains("grids")) r.grids = grids_from(json["grids"], where);
   if (json.contains("cached")) r.cached = get<bool>(json, "cached", where);
   return r;
 }

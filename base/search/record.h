@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/json/json.h"
+#include "base/kernel/call_grid.h"
 #include "base/kernel/config.h"
 #include "base/problem/size.h"
 
@@ -52,6 +53,11 @@ struct Record {
   std::optional<Timing> bursts = {};
   /// Of a problem with ranges: at each point (base/problem/points.h); `timing` is then their mean_timing().
   std::vector<PointTiming> points = {};
+  /// In finals, too: at sizes between these, where predictions left open who is the best; of some finalists.
+  std::vector<PointTiming> between = {};
+  /// Of a problem with ranges on a GPU: how its grids follow from a call's sizes. None: not told, as in logs
+  /// of earlier versions.
+  std::vector<CallGrid> grids = {};
   bool cached = false; ///< the timing, or the verdict that it is bad, is an earlier run's
 
   bool ok() const { return status == "ok"; }

@@ -1,6 +1,6 @@
 #include "generator/lock/evidence_ratio.h"
 
-#include "base/search/crossover.h"
+#include "base/ranges/crossover.h"
 #include "base/search/decide.h"
 #include "generator/lock/ranged_entry.h"
 

@@ -1,7 +1,7 @@
 #include "generator/lock/ranged_entry.h"
 
 #include "base/problem/partition.h"
-#include "base/search/crossover.h"
+#include "base/ranges/crossover.h"
 #include "base/search/ranged_decision.h"
 #include "base/text/error.h"
 #include "base/text/text.h"

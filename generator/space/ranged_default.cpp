@@ -1,7 +1,7 @@
 #include "generator/space/ranged_default.h"
 
 #include "base/problem/partition.h"
-#include "base/search/crossover.h"
+#include "base/ranges/crossover.h"
 #include "generator/space/order_estimate.h"
 
 #include <algorithm>

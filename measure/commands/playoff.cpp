@@ -125,8 +125,10 @@ RecordLog time_ranges(const FinalistSet& selection, const Device& device, const 
   RangedContest c;
   c.problem = selection.finalists().front().file.problem.gemm();
   c.points = points_of(c.problem, RecordLog::read(command.records.front()));
-  for (const Finalist& f : selection.finalists())
+  for (const Finalist& f : selection.finalists()) {
     c.finalists.push_back(f.record), c.kernels.push_back(&f.kernel());
+    tell_grids(&f.kernel(), device, c.finalists.back());
+  }
   c.has_default = selection.has_default();
   c.arch = device.arch;
   c.regime = regime_on(device, command.options);

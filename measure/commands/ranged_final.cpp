@@ -14,7 +14,10 @@ namespace deepgen {
 namespace {
 
 // Shares of the time, and rounds.
-constexpr double kFinals = 0.55, kBorders = 0.15, kHoldout = 0.3;
+constexpr double kFinals = 0.47, kDoubts = 0.12, kBorders = 0.11, kHoldout = 0.3;
+// Sizes between those of the finals that are measured after all: so many times so many. The second time those
+// that the first has left doubtful, or made so.
+constexpr size_t kDoubtTurns = 2, kDoubtfulSizes = 5;
 constexpr int kFewestRounds = 5, kFewestOfBorders = 3, kBisections = 4, kStepBisections = 4;
 constexpr int64_t kNear = 8; ///< borders are found to an eighth of their size, unless steps are known
 // In bursts, at each point: of the finalists the best so many beside the default, and the vendor's best.
@@ -36,6 +39,7 @@ public:
 
   RecordLog run() {
     time_finalists();
+    time_doubtful();
     RangedDecision chosen = decide_ranges(contest_.problem, log_);
     measure_borders(chosen);
     time_chosen(chosen);
@@ -141,20 +145,43 @@ private:
     return noise.empty() ? 0 : noise[3 * noise.size() / 4];
   }
 
-  void keep(const std::vector<size_t>& list, const InTwo& results, const Sizes& at) {
+  /// `to`: points, or what is between them.
+  void keep(const std::vector<size_t>& list, const InTwo& results, const Sizes& at,
+            std::vector<PointTiming> Record::* to = &Record::points) {
     const std::vector<ArmResult>& first = results.first;
     for (size_t i = 0; i < list.size(); ++i) {
       Record& r = log_.records[list[i]];
       if (first[i].timed() && first[0].timed())
-        r.points.push_back({at, summarize(first[i], first[0], contest_.options.seed)});
+        (r.*to).push_back({at, summarize(first[i], first[0], contest_.options.seed)});
       else if (!first[i].failure.empty())
         r.status = first[i].failure, r.detail = "while it was timed: " + first[i].detail;
-      if (results.bursts.empty() || !r.ok() || r.points.empty()) continue;
+      if (results.bursts.empty() || !r.ok() || (r.*to).empty() || !((r.*to).back().at == at)) continue;
       const ArmResult &own = results.bursts[i], &anchor = results.bursts[0];
       if (own.timed() && anchor.timed())
-        r.points.back().bursts = summarize(own, anchor, contest_.options.seed);
+        (r.*to).back().bursts = summarize(own, anchor, contest_.options.seed);
       else if (!own.failure.empty())
         r.status = own.failure, r.detail = "while it was timed in bursts: " + own.detail;
+    }
+  }
+
+  /// Where predictions leave open who is the best: those who may be, beside the anchor.
+  void time_doubtful() {
+    if (!log_.stable) return;
+    for (size_t turn = 0; turn < kDoubtTurns; ++turn) {
+      const std::vector<DoubtfulSize> sizes = doubtful_sizes(contest_.problem, log_, kDoubtfulSizes);
+      const double seconds =
+          kDoubts * contest_.seconds / double(kDoubtTurns * std::max<size_t>(1, sizes.size()));
+      for (const DoubtfulSize& size : sizes) {
+        std::vector<size_t> list = {running().front()};
+        for (const std::string& sha256 : size.kernels)
+          if (const size_t i = finalist(sha256); i != list.front() && log_.records[i].ok()) list.push_back(i);
+        const auto field = contest_.field(size.at, false);
+        std::vector<Arm> arms;
+        for (size_t i : list) arms.push_back(field->kernel_arm(name(i), kernel(i)));
+        keep(list,
+             race_in_regimes(*field, arms, seconds, {1, list.size(), 0, kBestInBursts}, kPointBurstRounds),
+             size.at, &Record::between);
+      }
     }
   }
 
@@ -164,8 +191,9 @@ private:
     return 0; // a decision names what the log has
   }
 
-  /// Where two kernels whose parts meet are equally fast.
+  /// Where two kernels whose parts meet are equally fast, unless that is known to be at a step.
   void measure_borders(RangedDecision& d) {
+    std::erase_if(d.borders, [](const RangedBorder& b) { return b.known; });
     if (d.borders.empty()) return;
     const double seconds = kBorders * contest_.seconds / double(d.borders.size() * kBisections);
     std::vector<Border> measured;

@@ -359,7 +359,10 @@ void run(const RunCommand& command) {
     note_out_of_time(log.environment, time, "the rounds have taken what they may"); // no more are planned
   log.environment["spent"] = round.spent.to_json();
   log.environment["ended"] = utc_now();
-  for (Candidate& c : round.candidates) log.records.push_back(c.record);
+  for (Candidate& c : round.candidates) {
+    tell_grids(c.file.find("main"), round.device, c.record);
+    log.records.push_back(c.record);
+  }
   for (const Candidate& c : round.rivals)
     if (c.record.ok() && c.record.timing) log.again.push_back(c.record);
   write_atomically(command.output, log.serialize());

@@ -88,6 +88,10 @@ Candidate load_candidate(const std::string& path, const std::string& log, int64_
   return c;
 }
 
+void tell_grids(const Kernel* kernel, const Device& device, Record& r) {
+  if (kernel && kernel->problem.ranged()) r.grids = grids_of(*kernel, device);
+}
+
 void check_unchanged(const KernelFile& file, const Record& measured, const std::string& path,
                      const std::string& log) {
   const Kernel* kernel = file.find("main");

@@ -32,6 +32,9 @@ Candidate load_candidate(const std::string& path, const std::string& log, int64_
 std::vector<Candidate> load_rivals(const std::vector<std::string>& logs, const Problem&,
                                    const std::string& log, int64_t device_isa);
 
+/// Of a problem with ranges, on a GPU: which grids its calls have.
+void tell_grids(const Kernel*, const Device&, Record&);
+
 /// `path` as seen from the folder of `log`.
 std::string relative_to_log(const std::string& path, const std::string& log);
 /// Throws Error unless the record's kernel file, at `path`, has the code still that was measured; `log` is

@@ -1,4 +1,4 @@
-#include "base/search/crossover.h"
+#include "base/ranges/crossover.h"
 
 #include "base/text/error.h"
 
@@ -58,6 +58,40 @@ TEST(Crossover, SaysWhenTheBoundIsNotKept) {
   EXPECT_FALSE(c.bound_kept);
   EXPECT_EQ(c.taken, (std::vector<size_t>{0})); // worst 2, not 3
   EXPECT_DOUBLE_EQ(c.worst, 1);
+}
+
+TEST(Crossover, PredictedPointsKeepABoundOfTheirOwn) {
+  // "even" is 8 % behind at the last point, which hardly weighs.
+  const std::vector<CrossoverKernel> kernels = {{"even", 1, {1, 1, 1.08}}, {"last", 1, {2, 2, 1}}};
+  const std::vector<double> weights = {1, 1, 0.01};
+  CrossoverRules rules;
+  const auto count = [&](double allowed) {
+    rules.allowed = {0, 0, allowed};
+    const Crossover c = choose_crossover(kernels, weights, rules);
+    EXPECT_TRUE(c.bound_kept);
+    return c.taken.size();
+  };
+  EXPECT_EQ(count(0), 2u);
+  EXPECT_EQ(count(0.05), 1u);
+  EXPECT_EQ(count(kNever), 1u);
+  rules.most_regret = 0.1;
+  EXPECT_EQ(count(0), 1u);
+  EXPECT_EQ(count(-0.05), 2u);
+  rules.allowed = {0, 0};
+  EXPECT_THROW(choose_crossover(kernels, weights, rules), Error);
+  rules.allowed = {0, 0, -2};
+  EXPECT_THROW(choose_crossover(kernels, weights, rules), Error);
+}
+
+TEST(Crossover, ASetThatWasChosenIsSharedAtOtherPoints) {
+  const std::vector<CrossoverKernel> kernels = {
+      {"a", 1, {1, 1.015, 3, 3}}, {"b", 1, {3, 1, 1, 2}}, {"c", 1, {9, 9, 9, 1}}};
+  using List = std::vector<size_t>;
+  EXPECT_EQ(share_points(kernels, {0, 1}), (List{0, 1, 1, 1})) << "the best of all is not in the set";
+  EXPECT_EQ(share_points(kernels, {0, 1, 2}), (List{0, 1, 1, 2}));
+  EXPECT_EQ(share_points(kernels, {1}), (List{1, 1, 1, 1}));
+  EXPECT_THROW(share_points(kernels, {}), Error);
+  EXPECT_THROW(share_points(kernels, {3}), Error);
 }
 
 TEST(Crossover, ALimitIsKeptWhereAKernelKeepsIt) {

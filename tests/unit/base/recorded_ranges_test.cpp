@@ -1,7 +1,7 @@
 // The decision on the finals of a function with a range that were recorded on an H200, where six kernels were
 // too few: at M = 1024 the one that was linked took 1.16 times the best finalist's time and lost to the
 // default.
-#include "base/search/crossover.h"
+#include "base/ranges/crossover.h"
 #include "base/search/ranged_decision.h"
 #include "base/search/tune_points_json.h"
 

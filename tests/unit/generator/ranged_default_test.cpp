@@ -3,7 +3,7 @@
 
 #include "base/problem/partition.h"
 #include "base/problem/points.h"
-#include "base/search/crossover.h"
+#include "base/ranges/crossover.h"
 #include "generator/lock/select.h"
 #include "generator/search/ranged_search.h"
 

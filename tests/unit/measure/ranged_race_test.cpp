@@ -1,4 +1,5 @@
 // Rounds and finals of a problem with ranges: who is timed at which size, and where borders are found.
+#include "base/kernel/call_grid.h"
 #include "base/kernel/kernel_call.h"
 #include "base/search/ranged_decision.h"
 #include "measure/commands/ranged_final.h"
@@ -137,6 +138,47 @@ TEST(RangedFinal, BordersAreFoundAtTheStep) {
   EXPECT_EQ(borders[0].before, "first");
   EXPECT_EQ(borders[0].after, "second");
   EXPECT_EQ(borders[0].first, 1025);
+}
+
+/// The times of both follow nothing, so that no prediction can be right: a few sizes are measured after all,
+/// beside the anchor, and what is written can be decided again.
+TEST(RangedFinal, DoubtfulSizesAreMeasured) {
+  const Work work = [](const std::string& name, const Sizes& at) {
+    return 10000 + (name == "first" ? 17 : 31) * int(at.m * 7919 % 1009);
+  };
+  RangedContest c;
+  c.problem = rows_to(4096), c.arch = "sm_90a";
+  c.points = default_tune_points(c.problem);
+  const Kernel first = tiled("first", 128), second = tiled("second", 200);
+  for (const Kernel* k : {&first, &second}) {
+    Record r;
+    r.stage = "final", r.slot = int64_t(c.finalists.size()), r.problem = Problem(c.problem).key(),
+    r.arch = "sm_90a";
+    r.choice = {"template", Config({{"n", r.slot}})};
+    r.sha256 = k->sha256, r.origin = r.slot ? "model" : "default";
+    r.grids = grids_of(*k, generic_gpu("sm_90a"));
+    c.finalists.push_back(r), c.kernels.push_back(k);
+  }
+  c.field = [&](const Sizes& at, bool) { return std::make_unique<SpinningField>(at, work); };
+  c.seconds = 3, c.options.most_rounds = 9;
+  Progress progress("test");
+  std::vector<ArmResult> samples;
+  RecordLog log = run_ranged_contest(c, progress, samples);
+  ASSERT_EQ(log.records.size(), 2u);
+  const std::vector<PointTiming>& between = log.records[0].between;
+  ASSERT_FALSE(between.empty()) << log.serialize();
+  EXPECT_LE(between.size(), 10u);
+  EXPECT_EQ(log.records[1].between.size(), between.size()) << "two kernels: both may be the best";
+  for (const PointTiming& t : between) {
+    EXPECT_FALSE(log.records[0].at(t.at)) << t.at.m;
+    EXPECT_EQ(std::count_if(between.begin(), between.end(), [&](const auto& o) { return o.at == t.at; }), 1);
+    EXPECT_TRUE(!steps_between(first, t.at, Size::m, t.at.m - 1, t.at.m).empty() ||
+                !steps_between(second, t.at, Size::m, t.at.m - 1, t.at.m).empty())
+        << t.at.m << " is no step";
+  }
+  const RecordLog read = RecordLog::parse(log.serialize(), "x");
+  EXPECT_EQ(decide_ranges(c.problem, read).parts.size(), decide_ranges(c.problem, log).parts.size());
+  EXPECT_EQ(read.serialize(), log.serialize());
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-#include "base/search/crossover.h"
+#include "base/ranges/crossover.h"
 
 #include "base/text/error.h"
 
@@ -14,6 +14,8 @@ namespace deepgen {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kOfPredictions =
+    2; ///< times the noise: differences that are none where points are predicted
 
 void check(const std::vector<CrossoverKernel>& kernels, const std::vector<double>& weights,
            const CrossoverRules& rules) {
@@ -32,6 +34,10 @@ void check(const std::vector<CrossoverKernel>& kernels, const std::vector<double
     refuse("there are not as many limits as points");
   for (double limit : rules.limits)
     if (!(limit > 0)) refuse("a limit is not above 0");
+  if (!rules.allowed.empty() && rules.allowed.size() != weights.size())
+    refuse("there is not for each point what is allowed beyond the bound");
+  for (double share : rules.allowed)
+    if (!(share > -1)) refuse("what is allowed beyond the bound is not above -1");
   for (const CrossoverKernel& k : kernels) {
     if (k.seconds.size() != weights.size())
       refuse("'" + k.name + "' has not as many times as there are points");
@@ -75,12 +81,15 @@ public:
   }
   /// Of a regret at the point.
   double excess(double regret, size_t point) const {
-    const double beyond = regret - rules_.most_regret;
+    const double allowed = rules_.allowed.empty() ? 0 : rules_.allowed[point];
+    if (std::isinf(allowed)) return -1;
+    const double beyond = regret - rules_.most_regret - allowed;
     if (rules_.limits.empty()) return beyond;
-    const double limit = std::max(rules_.limits[point], best_[point]);
+    const double limit = std::max(rules_.limits[point], best_[point]) * (1 + allowed);
     return std::max(beyond, best_[point] * (1 + regret) / limit - 1);
   }
   bool keeps_bound(double excess) const { return excess <= rules_.noise; }
+  bool predicted(size_t point) const { return !rules_.allowed.empty() && rules_.allowed[point] != 0; }
   size_t candidates() const { return order_.size(); }
 
   /// The best set of exactly this many kernels that is better than `smaller` by more than the noise; none
@@ -223,11 +232,12 @@ private:
 /// noise and keeps the bound, where the best does. By dynamic programming over the points: fewest changes,
 /// then least regret.
 std::vector<size_t> assign(const Chooser& chooser, const std::vector<size_t>& set, size_t points,
-                           double noise) {
+                           double of_measured) {
   using Cost = std::tuple<size_t, double>; // changes, regret
   std::vector<std::vector<Cost>> cost(points, std::vector<Cost>(set.size()));
   std::vector<std::vector<size_t>> from(points, std::vector<size_t>(set.size(), 0));
   for (size_t i = 0; i < points; ++i) {
+    const double noise = (chooser.predicted(i) ? kOfPredictions : 1) * of_measured;
     double best = kNever;
     for (size_t k : set) best = std::min(best, chooser.regret(k, i));
     for (size_t k = 0; k < set.size(); ++k) {
@@ -252,6 +262,17 @@ std::vector<size_t> assign(const Chooser& chooser, const std::vector<size_t>& se
 }
 
 } // namespace
+
+std::vector<size_t> share_points(const std::vector<CrossoverKernel>& kernels, const std::vector<size_t>& set,
+                                 const CrossoverRules& rules) {
+  const std::vector<double> weights(kernels.empty() ? 0 : kernels.front().seconds.size(), 1.0);
+  check(kernels, weights, rules);
+  for (size_t k : set)
+    if (k >= kernels.size())
+      throw Error("a kernel is none of those given: " + std::to_string(k), "share_points()");
+  if (set.empty()) throw Error("no kernel may be taken", "share_points()");
+  return assign(Chooser(kernels, weights, rules), set, weights.size(), rules.noise);
+}
 
 Crossover choose_crossover(const std::vector<CrossoverKernel>& kernels, const std::vector<double>& weights,
                            const CrossoverRules& rules) {

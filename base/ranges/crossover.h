@@ -29,6 +29,10 @@ struct CrossoverRules {
   /// Of each point: seconds than which it should not take longer, such as those of a config that would serve
   /// it anyway; one that no kernel keeps is that of the best. Empty: none.
   std::vector<double> limits = {};
+  /// Of each point that is predicted: the share by which the bound and the limit may be exceeded there; below
+  /// 0: by which they have to be kept; infinite: it only weighs. Neighbours among them share a kernel for
+  /// twice the noise. 0: it was measured. Empty: all were.
+  std::vector<double> allowed = {};
 };
 
 /// The regret of a point is the time of the kernel that it takes over the best one's there, less 1. Its
@@ -51,5 +55,9 @@ struct Crossover {
 /// 0. Throws Error when the input is malformed, or no kernel runs at some point.
 Crossover choose_crossover(const std::vector<CrossoverKernel>& kernels, const std::vector<double>& weights,
                            const CrossoverRules& rules = {});
+
+/// Of a set of kernels that was chosen, perhaps with other points: which one each of these takes, as above.
+std::vector<size_t> share_points(const std::vector<CrossoverKernel>& kernels, const std::vector<size_t>& set,
+                                 const CrossoverRules& rules = {});
 
 } // namespace deepgen
