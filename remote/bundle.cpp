@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kBegin = "deepgen.bundle/1 ";
 constexpr const char* kEnd = "deepgen.end ";
-constexpr size_t kMostOfBody = size_t(1) << 30, kMostFiles = 4096, kLongestName = 1000, kLongestLine = 4096;
+constexpr size_t kMostOfBody = size_t(1) << 30, kMostFiles = 4096, kLongestName = 1000, kLongestHead = 4096;
 constexpr size_t kDigits = 10; ///< of a length at most
 
 [[noreturn]] void refuse(const std::string& why, const std::string& where) {
@@ -119,7 +119,7 @@ Bundle Bundle::parse(const std::string& text, const std::string& where) {
   bundle.head = parse_json(take_line(body, at, kMostOfBody, where), where);
   if (!bundle.head.is_object()) refuse("its head is no object", where);
   while (at < body.size()) {
-    const std::string line = take_line(body, at, kLongestLine, where);
+    const std::string line = take_line(body, at, kLongestHead, where);
     const size_t blank = std::min(line.find(' '), line.size());
     const auto bytes = number_of(std::string_view(line).substr(0, blank));
     const std::string name = blank < line.size() ? line.substr(blank + 1) : "";

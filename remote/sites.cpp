@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kSchema = "deepgen.sites/1";
 constexpr int64_t kMostJobs = 4096, kMostBatch = 64;
 constexpr size_t kMostSites = 64, kMostLauncherWords = 100, kMostTries = 20;
-constexpr double kMostSeconds = 30 * 86400.0;
+constexpr double kMostOfALimit = 30 * 86400.0;
 constexpr const char* kNodesWord = "{nodes}";
 
 const std::set<std::string> kFields = {"name",          "arch",        "compile",         "compile_jobs",
@@ -65,8 +65,8 @@ struct Reader {
   }
   double check_seconds(const std::string& field, const Json& value) const {
     const double seconds = value.is_number() ? value.get<double>() : -1;
-    if (!(seconds >= 0 && seconds <= kMostSeconds))
-      refuse(field, "is no number of seconds", "0 to " + std::to_string(int64_t(kMostSeconds)));
+    if (!(seconds >= 0 && seconds <= kMostOfALimit))
+      refuse(field, "is no number of seconds", "0 to " + std::to_string(int64_t(kMostOfALimit)));
     return seconds;
   }
   double seconds(const std::string& field, double otherwise) const {
