@@ -44,8 +44,8 @@ AttentionCases::AttentionCases(const Attention& p, uint64_t seed) : problem_(p) 
   for (const AttentionCase& c : cases_for(p)) cases_.push_back(std::make_unique<Prepared>(p, c, seed));
 }
 
-Verdict AttentionCases::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_bytes) const {
-  GuardedWorkspace workspace(workspace_bytes);
+Verdict AttentionCases::run(Prepared& x, const LoadedKernel& kernel, GuardedWorkspace& workspace) const {
+  workspace.poison();
   AttentionCall call = x.call;
   call.workspace = workspace.data();
   x.out.poison(), x.lse.poison();
@@ -62,8 +62,9 @@ Verdict AttentionCases::run(Prepared& x, const LoadedKernel& kernel, int64_t wor
   return x.truth->check.compare(row, x.lse.data());
 }
 
-Verdict AttentionCases::verify(const LoadedKernel& kernel, int64_t workspace,
+Verdict AttentionCases::verify(const LoadedKernel& kernel, int64_t workspace_bytes,
                                const std::function<void(const std::string&)>& before) {
+  GuardedWorkspace workspace(workspace_bytes);
   const auto name_of = [](const auto& prepared) { return prepared->what.name; };
   return verify_in_turn(problem_, cases_, name_of, [&](const auto& prepared) {
     before(prepared->what.name);

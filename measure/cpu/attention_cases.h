@@ -25,7 +25,7 @@ private:
     GuardedMatrix q, key, value, out, lse;
     AttentionCall call;
   };
-  Verdict run(Prepared&, const LoadedKernel&, int64_t workspace) const;
+  Verdict run(Prepared&, const LoadedKernel&, GuardedWorkspace&) const;
 
   Attention problem_;
   std::vector<std::unique_ptr<Prepared>> cases_;

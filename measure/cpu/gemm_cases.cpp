@@ -179,8 +179,8 @@ void GemmCases::prepare_epilogue(Prepared& out) const {
   }
 }
 
-Verdict GemmCases::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_bytes) const {
-  GuardedWorkspace workspace(workspace_bytes);
+Verdict GemmCases::run(Prepared& x, const LoadedKernel& kernel, GuardedWorkspace& workspace) const {
+  workspace.poison();
   CallBuffers buffers = x.buffers;
   buffers.workspace = workspace.data();
   if (x.what.c == Case::in_place && x.what.beta != 0)
@@ -201,8 +201,9 @@ Verdict GemmCases::run(Prepared& x, const LoadedKernel& kernel, int64_t workspac
   return {"ok", "", result.error};
 }
 
-Verdict GemmCases::verify(const LoadedKernel& kernel, int64_t workspace,
+Verdict GemmCases::verify(const LoadedKernel& kernel, int64_t workspace_bytes,
                           const std::function<void(const std::string&)>& before) {
+  GuardedWorkspace workspace(workspace_bytes);
   const auto name_of = [](const auto& prepared) { return prepared->what.name; };
   return verify_in_turn(problem_, cases_, name_of, [&](const auto& prepared) {
     before(prepared->what.name);

@@ -48,7 +48,7 @@ private:
   Prepared prepare(const Case&) const;
   void prepare_epilogue(Prepared&) const;
   void prepare_packed(Prepared&) const;
-  Verdict run(Prepared&, const LoadedKernel&, int64_t workspace) const;
+  Verdict run(Prepared&, const LoadedKernel&, GuardedWorkspace&) const;
 
   Gemm problem_;
   Inputs inputs_;

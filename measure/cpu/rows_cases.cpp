@@ -168,8 +168,8 @@ void RowsCases::fill(Prepared& x) const {
   x.own_d.poison(), x.own_sum.poison(), x.row_scales.poison();
 }
 
-Verdict RowsCases::run(Prepared& x, const LoadedKernel& kernel, int64_t workspace_bytes) const {
-  GuardedWorkspace workspace(workspace_bytes);
+Verdict RowsCases::run(Prepared& x, const LoadedKernel& kernel, GuardedWorkspace& workspace) const {
+  workspace.poison();
   RowsCall call = x.call;
   call.workspace = workspace.data();
   fill(x);
@@ -215,8 +215,9 @@ RowFinding RowsCases::compare(const Prepared& x) const {
   return worst;
 }
 
-Verdict RowsCases::verify(const LoadedKernel& kernel, int64_t workspace,
+Verdict RowsCases::verify(const LoadedKernel& kernel, int64_t workspace_bytes,
                           const std::function<void(const std::string&)>& before) {
+  GuardedWorkspace workspace(workspace_bytes);
   const auto name_of = [](const auto& prepared) { return prepared->what.name; };
   return verify_in_turn(problem_, cases_, name_of, [&](const auto& prepared) {
     before(prepared->what.name);

@@ -70,7 +70,7 @@ private:
   Prepared prepare(const RowsCase&, const Values&) const;
   void fill(Prepared&) const;
   RowFinding compare(const Prepared&) const;
-  Verdict run(Prepared&, const LoadedKernel&, int64_t workspace) const;
+  Verdict run(Prepared&, const LoadedKernel&, GuardedWorkspace&) const;
 
   Rows problem_;
   std::vector<std::unique_ptr<Values>> values_;

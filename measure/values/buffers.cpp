@@ -114,8 +114,6 @@ int64_t possible(int64_t bytes) {
 
 GuardedWorkspace::GuardedWorkspace(int64_t bytes)
     : bytes_(possible(bytes)),
-      matrix_("the workspace", Type::f32, View::dense(1, whole_lines(bytes) / 4, 1), Guard::behind, false) {
-  matrix_.poison();
-}
+      matrix_("the workspace", Type::f32, View::dense(1, whole_lines(bytes) / 4, 1), Guard::behind, false) {}
 
 } // namespace deepgen

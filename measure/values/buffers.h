@@ -53,10 +53,12 @@ private:
   int region_ = -1;
 };
 
-/// Scratch for a kernel: 64-byte aligned, poisoned, with the guard behind the last full cache line.
+/// Scratch for a kernel: 64-byte aligned, with the guard behind the last full cache line. One for all calls
+/// of a kernel, poisoned ahead of each: to map, fault in and unmap it costs more than most calls.
 class GuardedWorkspace {
 public:
   explicit GuardedWorkspace(int64_t bytes);
+  void poison() { matrix_.poison(); }
   void* data() const { return bytes_ ? matrix_.data() : nullptr; }
   std::string damage() const { return matrix_.damage(); }
 

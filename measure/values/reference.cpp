@@ -138,7 +138,8 @@ void Reference::multiply_entry(int64_t entry, size_t begin, size_t end) {
   const char* a = inputs_.a.data() + entry * p.m * p.k * size_of(p.a);
   const char* b = inputs_.b.data() + entry * p.k * p.n * size_of(p.b);
   const auto count = int64_t(end - begin);
-  std::vector<double> b_panels(size_t(kBlockK * (kBlockN + kTileN))), a_panel(size_t(kBlockK * kTileM));
+  const int64_t most_k = std::min(kBlockK, p.k), most_n = std::min(kBlockN, p.n) + kTileN; // whole tiles
+  std::vector<double> b_panels(size_t(most_k * most_n)), a_panel(size_t(most_k * kTileM));
   double edge[kTileM * kTileN];
   for (int64_t n0 = 0; n0 < p.n; n0 += kBlockN)
     for (int64_t k0 = 0; k0 < p.k; k0 += kBlockK) {
