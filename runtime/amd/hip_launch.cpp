@@ -34,7 +34,7 @@ deepgen_status launch(const deepgen_function& f, const CallArguments& args, deep
   if (deepgen_status status = check_arguments(f, args, call.values)) return status;
   if (call.values.writes_nothing) return DEEPGEN_OK;
   const Placement placement = placement_of(call);
-  for (uint32_t i = 0; i < choice->count; ++i) {
+  for (uint32_t i = Selection::first_place(*choice, call.values.size); i < choice->count; ++i) {
     const Selection::PreparedKernel& prepared = choice->kernels[i];
     if (!meets(placement, call.values.size, *prepared.kernel, f.operand_count)) continue;
     auto vendors = DEEPGEN_OK;

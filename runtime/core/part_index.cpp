@@ -8,7 +8,6 @@
 
 namespace deepgen {
 inline namespace DEEPGEN_ABI_NAMESPACE {
-namespace {
 
 constexpr uint32_t most_parts = 64, most_cells = 4096;
 constexpr uint32_t step = 4;                             ///< borders that are compared together
@@ -16,13 +15,15 @@ constexpr uint32_t most_borders = 2 * most_parts + step; ///< of a size
 
 /// Borders of parts cut each size into stretches; a cell has one of each, in which all calls take one part.
 struct PartIndex {
-  const deepgen_kernel* first;
+  const deepgen_kernel* first;  ///< that a call tries
   int64_t least[DEEPGEN_SIZES]; ///< at least 1
   uint64_t span[DEEPGEN_SIZES];
   uint32_t borders[DEEPGEN_SIZES], stretches[DEEPGEN_SIZES]; ///< the former rounded up to steps
   int32_t before[DEEPGEN_SIZES][most_borders]; ///< a border, the first size of a stretch, less 2; ascending
   uint8_t parts[most_cells];                   ///< the last size's stretches lie side by side
 };
+
+namespace {
 
 /// Keeps the borders of a size ascending, each once.
 void add_border(PartIndex& x, int size, int64_t border) {
@@ -37,39 +38,38 @@ void add_border(PartIndex& x, int size, int64_t border) {
 }
 
 /// The first part that takes the least call of a cell.
-uint8_t part_of(const PartIndex& x, uint32_t cell) {
+uint8_t part_of(const PartIndex& x, const deepgen_kernel* const* parts, uint32_t cell) {
   int64_t sizes[DEEPGEN_SIZES];
   for (int i = DEEPGEN_SIZES - 1; i >= 0; --i) {
     const uint32_t stretch = cell % x.stretches[i];
     cell /= x.stretches[i];
     sizes[i] = stretch ? int64_t(x.before[i][stretch - 1]) + 2 : x.least[i];
   }
-  const deepgen_kernel* k = x.first;
-  while (!takes(*k, sizes)) ++k; // the last one takes all
-  return uint8_t(k - x.first);
+  uint8_t part = 0;
+  while (!takes(*parts[part], sizes)) ++part; // the last one takes all
+  return part;
 }
 
-/// False where it would be too large.
-bool fill(PartIndex& x, const deepgen_function& f, const deepgen_kernel* first) {
-  x.first = first;
+/// False where it would be too large. The last part takes any sizes.
+bool fill(PartIndex& x, const deepgen_function& f, const deepgen_kernel* const* parts, uint32_t count) {
+  x.first = parts[0];
   for (int i = 0; i < DEEPGEN_SIZES; ++i) {
     x.least[i] = f.sizes[i].least > 1 ? f.sizes[i].least : 1;
     if (f.sizes[i].most < x.least[i] || f.sizes[i].most > int64_t(INT32_MAX) + 1) return false;
     x.span[i] = uint64_t(f.sizes[i].most - x.least[i]);
   }
-  for (const deepgen_kernel* k = first; k->taken; ++k) {
-    if (k - first >= int64_t(most_parts) - 1) return false;
-    for (int i = 0; i < DEEPGEN_SIZES; ++i)
-      add_border(x, i, k->taken[i].least),
-          add_border(x, i, k->taken[i].most < f.sizes[i].most ? k->taken[i].most + 1 : 0);
-  }
+  for (uint32_t part = 0; part + 1 < count; ++part)
+    for (int i = 0; i < DEEPGEN_SIZES; ++i) {
+      const deepgen_range& taken = parts[part]->taken[i];
+      add_border(x, i, taken.least), add_border(x, i, taken.most < f.sizes[i].most ? taken.most + 1 : 0);
+    }
   uint32_t cells = 1;
   for (int i = 0; i < DEEPGEN_SIZES; ++i) {
     x.stretches[i] = x.borders[i] + 1, cells *= x.stretches[i];
     if (cells > most_cells) return false;
     while (x.borders[i] % step) x.before[i][x.borders[i]++] = INT32_MAX; // behind all sizes
   }
-  for (uint32_t cell = 0; cell < cells; ++cell) x.parts[cell] = part_of(x, cell);
+  for (uint32_t cell = 0; cell < cells; ++cell) x.parts[cell] = part_of(x, parts, cell);
   return true;
 }
 
@@ -113,32 +113,53 @@ bool keep(const deepgen_function& f, PartIndex* index) {
 
 } // namespace
 
+PartIndex* make_part_index(const deepgen_function& f, const deepgen_kernel* const* kernels, uint32_t count) {
+  uint32_t parts = 0; // up to the first that takes any sizes
+  while (parts < count && kernels[parts]->taken) ++parts;
+  if (count < fewest_indexed || !parts || parts == count || parts >= most_parts) return nullptr;
+  auto* index = static_cast<PartIndex*>(std::calloc(1, sizeof(PartIndex)));
+  if (index && fill(*index, f, kernels, parts + 1)) return index;
+  std::free(index);
+  return nullptr;
+}
+
+uint32_t indexed_place(const PartIndex& x, const int64_t* sizes) {
+  uint32_t cell = 0;
+  for (int i = 0; i < DEEPGEN_SIZES; ++i) {
+    if (uint64_t(sizes[i] - x.least[i]) > x.span[i]) return no_part;
+    const uint32_t count = x.borders[i];
+    if (!count) continue;
+    const auto size = int32_t(sizes[i] - 1);
+    const int32_t* before = x.before[i];
+    uint32_t stretch = 0;
+    for (uint32_t j = 0; j < count; j += step)
+      stretch += uint32_t(before[j] < size) + uint32_t(before[j + 1] < size) +
+                 uint32_t(before[j + 2] < size) + uint32_t(before[j + 3] < size);
+    cell = cell * x.stretches[i] + stretch;
+  }
+  return x.parts[cell];
+}
+
 void index_parts(const deepgen_function& f, const deepgen_kernel* first) {
   if (f.kernel_count < fewest_indexed || !first->taken) return;
   if (const PartIndex* known = find(f); known && known->first == first) return;
   forget_parts(f);
-  auto* index = static_cast<PartIndex*>(std::calloc(1, sizeof(PartIndex)));
-  if (!index || !fill(*index, f, first) || !keep(f, index)) std::free(index);
+  const deepgen_kernel* parts[most_parts];
+  uint32_t count = 0;
+  while (count < most_parts && first + count < f.kernels + f.kernel_count) {
+    parts[count] = first + count;
+    if (!parts[count++]->taken) break;
+  }
+  PartIndex* index = make_part_index(f, parts, count);
+  if (index && !keep(f, index)) std::free(index);
 }
 
 const deepgen_kernel* indexed_part(const deepgen_function& f, const deepgen_kernel* first,
                                    const int64_t* sizes) {
   const PartIndex* x = find(f);
   if (!x || x->first != first) return nullptr;
-  uint32_t cell = 0;
-  for (int i = 0; i < DEEPGEN_SIZES; ++i) {
-    if (uint64_t(sizes[i] - x->least[i]) > x->span[i]) return nullptr;
-    const uint32_t count = x->borders[i];
-    if (!count) continue;
-    const auto size = int32_t(sizes[i] - 1);
-    const int32_t* before = x->before[i];
-    uint32_t stretch = 0;
-    for (uint32_t j = 0; j < count; j += step)
-      stretch += uint32_t(before[j] < size) + uint32_t(before[j + 1] < size) +
-                 uint32_t(before[j + 2] < size) + uint32_t(before[j + 3] < size);
-    cell = cell * x->stretches[i] + stretch;
-  }
-  return first + x->parts[cell];
+  const uint32_t place = indexed_place(*x, sizes);
+  return place == no_part ? nullptr : first + place;
 }
 
 void forget_parts(const deepgen_function& f) {

@@ -17,6 +17,7 @@
 
 #include "runtime/core/arguments.h"
 #include "runtime/core/fallback.h"
+#include "runtime/core/part_index.h"
 #include "runtime/core/pool.h"
 #include "runtime/gpu/gpu.h"
 
@@ -68,6 +69,7 @@ public:
   /// What one device runs of one function; made once, never changed.
   struct Choice {
     size_t workspace; ///< the largest of the kernels'
+    PartIndex* parts; ///< null: few
     uint32_t count;   ///< at least 1
     PreparedKernel kernels[1];
   };
@@ -77,6 +79,12 @@ public:
     auto none = DEEPGEN_OK;
     d = Vendor::driver(&none);
     return d ? choose(*d, f, choice) : none;
+  }
+
+  /// The place of the first kernel that may take a call of these sizes.
+  static uint32_t first_place(const Choice& choice, const int64_t* sizes) {
+    const uint32_t place = choice.parts ? indexed_place(*choice.parts, sizes) : 0;
+    return place == no_part ? 0 : place;
   }
 
   // Of GpuVendor, what asks for no launch.
@@ -234,7 +242,16 @@ private:
       std::free(choice->kernels[i].launches);
       Vendor::discard(choice->kernels[i].call);
     }
+    std::free(choice->parts);
     std::free(choice);
+  }
+
+  static void index_choice(const deepgen_function& f, Choice& choice) {
+    constexpr uint32_t most = 64;
+    const deepgen_kernel* kernels[most];
+    const uint32_t count = choice.count < most ? choice.count : most;
+    for (uint32_t i = 0; i < count; ++i) kernels[i] = choice.kernels[i].kernel;
+    choice.parts = make_part_index(f, kernels, count);
   }
 
   static deepgen_status make_choice(const Driver& d, const deepgen_function& f, int ordinal, Choice*& made) {
@@ -248,6 +265,7 @@ private:
     if (!choice) return Vendor::failure(out_of_memory);
     const int r = load_kernels(d, f, device, *choice);
     if (!r && choice->count) {
+      index_choice(f, *choice);
       made = choice;
       return DEEPGEN_OK;
     }

@@ -38,7 +38,7 @@ deepgen_status enqueue(const Driver& d, GpuCall& call, const PreparedKernel& pre
 deepgen_status enqueue_first(const Driver& d, GpuCall& call, const Choice& choice) {
   const Placement placement = placement_of(call);
   bool unaddressable = false;
-  for (uint32_t i = 0; i < choice.count; ++i) {
+  for (uint32_t i = Selection::first_place(choice, call.values.size); i < choice.count; ++i) {
     const PreparedKernel& prepared = choice.kernels[i];
     if (!meets(placement, call.values.size, *prepared.kernel, call.function.operand_count)) continue;
     auto vendors = DEEPGEN_OK;

@@ -151,6 +151,40 @@ TEST_F(CudaRanges, ACallTakesTheKernelOfItsSizes) {
   EXPECT_EQ(taken(16), "fallback") << "of another alignment";
 }
 
+TEST_F(CudaRanges, OfManyPartsEachCallTakesTheFirstThatIsItsOwn) {
+  for (const int count : {7, 8, 40, 62, 63, 64, 80}) {
+    std::vector<KernelText> kernels;
+    const auto begin = [&](int part) { return part == count ? 8193 : 1 + int64_t(part) * 8192 / count; };
+    for (int part = 0; part < count; ++part) {
+      kernels.push_back(kernel("part" + std::to_string(part)));
+      kernels.back().align_a = part % 3 == 2 ? 32 : 16;
+      kernels.back().taken = {{begin(part), begin(part + 1) - 1}, {128, 128}, {32, 32}, {1, 1}};
+    }
+    kernels.push_back(kernel("many"));
+    kernels.back().align_a = 16, kernels.back().taken = {{1, 8192}, {128, 128}, {32, 32}, {1, 1}};
+    kernels.push_back(kernel("fallback"));
+    kernels.back().align_a = 1;
+    CudaFunction f(kernels, ranged());
+    const auto taken = [&](int64_t m) {
+      f.args.m = m;
+      EXPECT_EQ(f.launch(), DEEPGEN_OK);
+      const std::string image = launches().back().image;
+      return image.substr(image.find("name:") + 5);
+    };
+    for (int part = 0; part < count; ++part) {
+      const std::string own = "part" + std::to_string(part);
+      for (const int64_t m : {begin(part), (begin(part) + begin(part + 1)) / 2, begin(part + 1) - 1}) {
+        f.args.a = at(0x100020);
+        EXPECT_EQ(taken(m), own) << m << " of " << count;
+        f.args.a = at(0x100010);
+        EXPECT_EQ(taken(m), part % 3 == 2 ? "many" : own) << "what the table names is not aligned, " << m;
+        f.args.a = at(0x100004);
+        EXPECT_EQ(taken(m), "fallback") << m;
+      }
+    }
+  }
+}
+
 TEST_F(CudaRanges, AWorkspaceIsThatOfTheCall) {
   KernelText small = kernel("small"), large = kernel("large");
   small.taken = {{1, 100}, {128, 128}, {32, 32}, {1, 1}};
