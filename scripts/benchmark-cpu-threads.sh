@@ -22,7 +22,7 @@ if [ -n "${LOCK:-}" ]; then
   cp "$LOCK" "$lock"
   tune="" mode=lock
 fi
-cmake -G Ninja -S benchmarks/cpu -B "$out/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release -DSUITE=gpt2.txt \
+cmake -G Ninja -S benchmarks/cpu -B "$out/build" -UDeepGen_DIR -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release -DSUITE=gpt2.txt \
   -DLOCK="$lock" -DROWS="${ROWS:-}" -DDEEPGEN_MODE=$mode -DDEEPGEN_BUDGET="${BUDGET:-}"
 if [ -n "$tune" ]; then
   cmake --build "$out/build" --target tune # the search takes all cores; only then are threads timed

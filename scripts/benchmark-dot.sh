@@ -27,7 +27,7 @@ if [ -n "${LOCK:-}" ]; then
 elif [ -n "${TUNED:-}" ]; then
   untuned=OFF
 fi
-cmake -G Ninja -S benchmarks/cpu -B "$out/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release -DSUITE=dot.txt \
+cmake -G Ninja -S benchmarks/cpu -B "$out/build" -UDeepGen_DIR -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release -DSUITE=dot.txt \
   -DLOCK="$lock" -DDEEPGEN_MODE=$mode -DUNTUNED=$untuned >/dev/null
 if [ -n "${TUNED:-}" ]; then
   cmake --build "$out/build" --target tune

@@ -14,7 +14,7 @@ name=${NAME:-this} out=$PWD/build/benchmark/few
 mkdir -p "$out"
 source scripts/benchmark-prefix.sh
 find_deepgen
-cmake -G Ninja -S benchmarks/cpu/few -B "$out/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release \
+cmake -G Ninja -S benchmarks/cpu/few -B "$out/build" -UDeepGen_DIR -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release \
   -DLOCK="$out/$name-few.lock.json" -DTUNED="${TUNED:+ON}" >/dev/null
 if [ -n "${TUNED:-}" ]; then
   cmake --build "$out/build" --target tune

@@ -1,5 +1,6 @@
 # For the scripts benchmark-*.sh, which source it from the top of the tree.
 
+# -UDeepGen_DIR beside CMAKE_PREFIX_PATH makes CMake look again: a tree keeps the package that it has found once.
 # find_deepgen [package ...]: sets `prefix`, where DeepGen is installed: $PREFIX, or else what this tree builds now. Only then are
 # the packages installed that the benchmark wants beside those of the build.
 find_deepgen() {

@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/benchmark-prefix.sh
 find_deepgen libopenblas0-pthread libdnnl-dev
 tree=build/benchmark/ranges
-cmake -G Ninja -S benchmarks/cpu -B $tree -DSUITE=ranges.txt -DLOCK="$PWD/$tree.lock.json" -DCMAKE_PREFIX_PATH="$prefix" \
+cmake -G Ninja -S benchmarks/cpu -B $tree -DSUITE=ranges.txt -DLOCK="$PWD/$tree.lock.json" -UDeepGen_DIR -DCMAKE_PREFIX_PATH="$prefix" \
   -DCMAKE_BUILD_TYPE=Release
 cmake --build $tree --target tune
 cmake --build $tree

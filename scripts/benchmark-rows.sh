@@ -21,7 +21,7 @@ elif [ -n "${LOCK:-}" ]; then
   cp "$LOCK" "$lock"
   tune="" mode=lock
 fi
-cmake -G Ninja -S benchmarks/rows -B "$out/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release \
+cmake -G Ninja -S benchmarks/rows -B "$out/build" -UDeepGen_DIR -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release \
   -DLOCK="$lock" -DROWS="${ROWS:-}" -DDEEPGEN_MODE=$mode -DDEEPGEN_BUDGET="${BUDGET:-}"
 if [ -n "$tune" ]; then
   cmake --build "$out/build" --target tune
