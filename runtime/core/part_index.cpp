@@ -9,9 +9,9 @@
 namespace deepgen {
 inline namespace DEEPGEN_ABI_NAMESPACE {
 
-constexpr uint32_t most_parts = 64, most_cells = 4096;
-constexpr uint32_t step = 4;                             ///< borders that are compared together
-constexpr uint32_t most_borders = 2 * most_parts + step; ///< of a size
+constexpr uint32_t most_cells = 4096;
+constexpr uint32_t step = 4;                               ///< borders that are compared together
+constexpr uint32_t most_borders = 2 * most_indexed + step; ///< of a size
 
 /// Borders of parts cut each size into stretches; a cell has one of each, in which all calls take one part.
 struct PartIndex {
@@ -116,7 +116,7 @@ bool keep(const deepgen_function& f, PartIndex* index) {
 PartIndex* make_part_index(const deepgen_function& f, const deepgen_kernel* const* kernels, uint32_t count) {
   uint32_t parts = 0; // up to the first that takes any sizes
   while (parts < count && kernels[parts]->taken) ++parts;
-  if (count < fewest_indexed || !parts || parts == count || parts >= most_parts) return nullptr;
+  if (count < fewest_indexed || !parts || parts == count || parts >= most_indexed) return nullptr;
   auto* index = static_cast<PartIndex*>(std::calloc(1, sizeof(PartIndex)));
   if (index && fill(*index, f, kernels, parts + 1)) return index;
   std::free(index);
@@ -144,9 +144,9 @@ void index_parts(const deepgen_function& f, const deepgen_kernel* first) {
   if (f.kernel_count < fewest_indexed || !first->taken) return;
   if (const PartIndex* known = find(f); known && known->first == first) return;
   forget_parts(f);
-  const deepgen_kernel* parts[most_parts];
+  const deepgen_kernel* parts[most_indexed];
   uint32_t count = 0;
-  while (count < most_parts && first + count < f.kernels + f.kernel_count) {
+  while (count < most_indexed && first + count < f.kernels + f.kernel_count) {
     parts[count] = first + count;
     if (!parts[count++]->taken) break;
   }

@@ -9,6 +9,7 @@ namespace deepgen {
 inline namespace DEEPGEN_ABI_NAMESPACE {
 
 constexpr uint32_t fewest_indexed = 8; ///< kernels of a function; fewer are as fast one after the other
+constexpr uint32_t most_indexed = 64;  ///< and one that takes any sizes among them; more have no table
 constexpr uint32_t no_part = ~0u;
 
 struct PartIndex;

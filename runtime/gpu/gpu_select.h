@@ -247,9 +247,8 @@ private:
   }
 
   static void index_choice(const deepgen_function& f, Choice& choice) {
-    constexpr uint32_t most = 64;
-    const deepgen_kernel* kernels[most];
-    const uint32_t count = choice.count < most ? choice.count : most;
+    const deepgen_kernel* kernels[most_indexed];
+    const uint32_t count = choice.count < most_indexed ? choice.count : most_indexed;
     for (uint32_t i = 0; i < count; ++i) kernels[i] = choice.kernels[i].kernel;
     choice.parts = make_part_index(f, kernels, count);
   }
