@@ -1,17 +1,19 @@
 // Times deepgen_launch_gemm() against cuLaunchKernelEx() of the same kernel with ready parameters, for an
-// empty kernel with the parameters of a GEMM, for one with three tensor maps, and for one with two of A:
-// interleaved rounds in alternating order, median and quartiles of the CPU's time a call and of the
-// difference.
+// empty kernel with the parameters of a GEMM, for one with three tensor maps, and for one with two of A, and
+// a function of a range of M in 45 parts against one of one kernel for the whole range: interleaved rounds in
+// alternating order, median and quartiles of the CPU's time a call and of the difference.
 #include <deepgen/kernel_abi.h>
 #include <deepgen/runtime.h>
 
 #include "runtime/nvidia/cuda_driver.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <dlfcn.h>
+#include <random>
 #include <vector>
 
 namespace {
@@ -48,7 +50,7 @@ uint64_t start_driver(Setup& s) {
   void* context = nullptr;
   uint64_t memory = 0;
   require(s.init(0) == 0 && s.retain(&context, 0) == 0 && s.set_current(context) == 0, "opening device 0");
-  require(s.allocate(&memory, 1 << 20) == 0, "allocating 1 MiB");
+  require(s.allocate(&memory, 8 << 20) == 0, "allocating 8 MiB");
   return memory;
 }
 
@@ -112,6 +114,9 @@ struct Function {
             uint32_t(field),
             uint32_t(ld_field),
             uint32_t(stride_field),
+            0,
+            0,
+            0,
             64,
             64,
             1};
@@ -127,9 +132,9 @@ struct Function {
       matrix(DEEPGEN_ARG_D, DEEPGEN_ARG_LDD, DEEPGEN_ARG_STRIDE_D, offsetof(deepgen_gemm_args, d),
              offsetof(deepgen_gemm_args, ldd), offsetof(deepgen_gemm_args, stride_d), DEEPGEN_OPERAND_OUT),
       {DEEPGEN_ARG_ALPHA, DEEPGEN_ARG_COUNT, DEEPGEN_ARG_COUNT, DEEPGEN_F32, DEEPGEN_OPERAND_SCALAR,
-       offsetof(deepgen_gemm_args, alpha), 0, 0, 1, 1, 1},
+       offsetof(deepgen_gemm_args, alpha), 0, 0, 0, 0, 0, 1, 1, 1},
       {DEEPGEN_ARG_BETA, DEEPGEN_ARG_COUNT, DEEPGEN_ARG_COUNT, DEEPGEN_F32, DEEPGEN_OPERAND_SCALAR,
-       offsetof(deepgen_gemm_args, beta), 0, 0, 1, 1, 1}};
+       offsetof(deepgen_gemm_args, beta), 0, 0, 0, 0, 0, 1, 1, 1}};
   deepgen_requirement requirements[6] = {{16, 0}, {16, 0}, {16, 0}, {16, 0}, {1, 0}, {1, 0}};
 
   Function(const char* target, const char* ptx) {
@@ -189,6 +194,59 @@ void compare(const char* title, Function& f, const Setup& setup, uint64_t memory
       print("above the bare launch", difference);
 }
 
+constexpr int kParts = 45;
+constexpr int64_t kMost = 8192;
+
+/// Gives the function a range of M in so many parts, which grow with their place as tuned ones do. All have
+/// the same code.
+struct Parts {
+  Parts(Function& f, int count) : kernels(size_t(count), f.kernel), taken(size_t(count)) {
+    const auto end = [&](int64_t x) { return kMost * x * x / (int64_t(count) * count); };
+    for (int i = 0; i < count; ++i) {
+      taken[size_t(i)] = {{{end(i) + 1, end(i + 1)}, {64, 64}, {64, 64}, {1, 1}}};
+      kernels[size_t(i)].taken = i + 1 < count ? taken[size_t(i)].data() : nullptr;
+    }
+    for (int i : {0, 2, 3}) f.operands[i].rows = 1, f.operands[i].rows_by = 1; // A, C and D
+    f.function.kernels = kernels.data(), f.function.kernel_count = uint32_t(count);
+    f.function.sizes[0] = {1, kMost}, f.function.sizes[1] = f.function.sizes[2] = {64, 64};
+    f.function.sizes[3] = {1, 1};
+  }
+
+  std::vector<deepgen_kernel> kernels;
+  std::vector<std::array<deepgen_range, DEEPGEN_SIZES>> taken;
+};
+
+void compare_parts(Function& one, Function& many, const Setup& setup, uint64_t memory) {
+  constexpr int kCalls = 200, kRounds = 1001;
+  deepgen_gemm_args args;
+  args.a = args.b = reinterpret_cast<void*>(memory), args.d = reinterpret_cast<void*>(memory + (2 << 20));
+  const Parts whole(one, 1), parts(many, kParts);
+  std::mt19937_64 random(1);
+  std::vector<double> each[2], difference;
+  for (int round = 0; round < kRounds; ++round) {
+    std::array<int64_t, kCalls> m;
+    for (int64_t& x : m) x = std::uniform_int_distribution<int64_t>(1, kMost)(random);
+    double took[2];
+    for (int half = 0; half < 2; ++half) {
+      const int which = (half + round) % 2;
+      const deepgen_function& f = which ? many.function : one.function;
+      deepgen_status status = DEEPGEN_OK;
+      const double begin = seconds();
+      for (int64_t x : m) {
+        args.m = x;
+        if (deepgen_status s = deepgen_launch_gemm(&f, &args, nullptr)) status = s;
+      }
+      took[which] = (seconds() - begin) / kCalls * 1e9;
+      require(setup.synchronize() == 0, "running the kernels");
+      require(status == DEEPGEN_OK, deepgen_status_string(status));
+    }
+    each[0].push_back(took[0]), each[1].push_back(took[1]), difference.push_back(took[1] - took[0]);
+  }
+  std::printf("M of 1 to %d, three tensor maps: median [quartiles] of %d rounds of %d calls\n", int(kMost),
+              kRounds, kCalls);
+  print("one kernel", each[0]), print("45 parts", each[1]), print("above one kernel", difference);
+}
+
 } // namespace
 
 int main() {
@@ -206,4 +264,10 @@ int main() {
   edged.kernel.args = mapped_args, edged.kernel.arg_count = sizeof mapped_args;
   edged.kernel.maps = edged_maps, edged.kernel.map_count = 4;
   compare("four tensor maps, two of A", edged, setup, memory);
+  Function one("sm_90", mapped_ptx), many("sm_90", mapped_ptx);
+  for (Function* f : {&one, &many}) {
+    f->kernel.args = mapped_args, f->kernel.arg_count = sizeof mapped_args;
+    f->kernel.maps = mapped_maps, f->kernel.map_count = 3;
+  }
+  compare_parts(one, many, setup, memory);
 }
