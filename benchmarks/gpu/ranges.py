@@ -41,10 +41,11 @@ def parts(choice):
 
 def compare(options, kernel, *more):
     """Seconds, ratio to the vendor with its interval, the vendor's name and algorithms."""
-    result = options.search / "compared.json"
+    result = pathlib.Path(options.output + ".compared.json")
     subprocess.run([options.tool, "compare", "--device", options.device, *more, "--vendor", "--seconds", options.seconds,
                     "-o", result, kernel], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     compared = json.loads(result.read_text())
+    result.unlink()
     if not compared.get("vendor"):
         sys.exit(f"no vendor baseline beside {kernel} {' '.join(more)}")
     vendor = compared["vendor"]
