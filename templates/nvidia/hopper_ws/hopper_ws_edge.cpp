@@ -2,6 +2,8 @@
 
 #include "templates/nvidia/hopper_ws/hopper_ws_config.h"
 
+#include <algorithm>
+
 namespace deepgen {
 namespace {
 
@@ -14,19 +16,32 @@ constexpr int64_t kMapBytes = 128;
 
 int64_t may_lie_beyond(int64_t part_rows) { return part_rows <= kHalf ? kBeyondHalf : kBeyond; }
 
+/// Of a range: they divide each part.
+int64_t rows_of_any(int64_t part_rows) {
+  int64_t rows = kMostRows;
+  while (rows > kSwizzled && part_rows % rows != 0) rows -= kSwizzled;
+  return rows;
+}
+
+/// Of a fixed size, where only one part has rows on both sides of the matrix's end: its box ends there.
+int64_t rows_of_fixed(int64_t extent, const HopperEdge::Tiles& t) {
+  const int64_t part_rows = t.part_rows(), rest = extent % part_rows;
+  const int64_t beyond = round_up(extent, t.rows * t.along) - extent;
+  if (std::min(beyond, part_rows) <= may_lie_beyond(part_rows)) return 0;
+  return rest ? round_up(rest, kSwizzled) : part_rows;
+}
+
 /// Whether what lies behind the last rows is beyond the matrix: behind a group of rows of A, and behind the
 /// first weight of a gate, there are other rows.
 bool ends_with_matrix(const Gemm& p, bool a) { return a ? p.groups == 0 : !p.gate; }
 
 } // namespace
 
-int64_t HopperEdge::box_rows(const Gemm& p, bool a, int64_t tile_rows, int64_t share) {
-  const int64_t part_rows = tile_rows / share;
+int64_t HopperEdge::box_rows(const Gemm& p, bool a, const Tiles& t) {
   if (!(a ? hopper::a_k_major(p) : hopper::b_k_major(p))) return 0; // its rows are K's
-  if (part_rows <= kMostRows || !ends_with_matrix(p, a) || !p.ranged(a ? Size::m : Size::n)) return 0;
-  int64_t rows = kMostRows;
-  while (rows > kSwizzled && part_rows % rows != 0) rows -= kSwizzled;
-  return rows;
+  if (t.part_rows() <= kMostRows || !ends_with_matrix(p, a)) return 0;
+  if (p.ranged(a ? Size::m : Size::n)) return rows_of_any(t.part_rows());
+  return rows_of_fixed(a ? p.m : p.n, t);
 }
 
 HopperEdge::HopperEdge(HopperIr& ir, const HopperTile& tile, Value map, Value first, Value part,
@@ -51,10 +66,15 @@ HopperEdge::Part HopperEdge::part_at(Value first) const {
 }
 
 void HopperEdge::load(Value first, Value k, Value entry, Value to, Value full, Value blocks) const {
-  ir.rolled_loop(ir.c(0), boxes_, 1, [&](Value i) {
-    Values at = {k, ir.add(first, ir.mul(i, tile.edge_rows))};
+  const auto copy = [&](Value row, Value address) {
+    Values at = {k, row};
     if (entry) at.push_back(entry);
-    ir.load_tile(map_, ir.add(to, ir.mul(i, tile.edge_rows * hopper::kSliceBytes)), full, at, blocks);
+    ir.load_tile(map_, address, full, at, blocks);
+  };
+  if (extent.is_constant()) return ir.branch(ir.at_least(boxes_, 1), [&] { copy(first, to); });
+  ir.rolled_loop(ir.c(0), boxes_, 1, [&](Value i) {
+    Value row = ir.add(first, ir.mul(i, tile.edge_rows));
+    copy(row, ir.add(to, ir.mul(i, tile.edge_rows * hopper::kSliceBytes)));
   });
 }
 

@@ -1,8 +1,9 @@
 // Tiles that reach beyond the last row of a matrix. TMA is two to five times slower with boxes of which many
 // rows lie beyond it, when all multiprocessors copy such boxes (benchmarks/gpu/ranges.md, "Copies beyond the
-// matrix"). So a part of such a tile comes in boxes of a few rows, by a second tensor map of the operand, and
-// those without a row of the matrix are not copied. What is in shared memory instead is multiplied, too, but
-// a row of it reaches no other row of the sums, and no element of D.
+// matrix"). So a part of such a tile comes in boxes of fewer rows, by a second tensor map of the operand, and
+// those without a row of the matrix are not copied. Where the size is fixed, there is one such box: it ends
+// with the matrix. What is in shared memory instead is multiplied, too, but a row of it reaches no other row
+// of the sums, and no element of D.
 #pragma once
 
 #include "templates/nvidia/hopper_ws/hopper_ws.h"
@@ -20,8 +21,14 @@ public:
   /// The block's copies of its part, which begins with row `first` and stays at `to`, for 128 bytes of K.
   void load(Value first, Value k, Value entry, Value to, Value full, Value blocks) const;
 
-  /// HopperTile::edge_rows, of A or B. `rows`: of a block's tile, which `share` blocks have in common.
-  static int64_t box_rows(const Gemm&, bool a, int64_t rows, int64_t share);
+  /// How blocks tile an operand: `rows` has each tile, which `share` blocks have in common, and a cluster has
+  /// `along` of such tiles.
+  struct Tiles {
+    int64_t rows, share, along;
+    int64_t part_rows() const { return rows / share; }
+  };
+  /// HopperTile::edge_rows, of A or B.
+  static int64_t box_rows(const Gemm&, bool a, const Tiles&);
 
 private:
   struct Part {
