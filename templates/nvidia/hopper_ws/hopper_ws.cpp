@@ -122,14 +122,12 @@ int64_t HopperWs::revision_for(const Gemm& p, const Config& config) const {
   } catch (const Error&) { // a parameter is missing
     return revision();
   }
-  int64_t found = revision();
   for (const bool a : {true, false}) {
     const HopperEdge::Tiles& t = a == swap ? right : left;
     if (t.rows < 8 || t.rows > 256 || t.share < 1 || t.along < 1 || t.rows % (8 * t.share) != 0) continue;
-    if (HopperEdge::box_rows(p, a, t))
-      found = std::max<int64_t>(found, p.ranged(a ? Size::m : Size::n) ? 3 : 4);
+    if (HopperEdge::box_rows(p, a, t)) return 4;
   }
-  return found;
+  return revision();
 }
 
 std::string HopperWs::why_not(const Gemm& p, const std::string& arch) const {

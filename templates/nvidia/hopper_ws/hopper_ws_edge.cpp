@@ -8,7 +8,7 @@ namespace deepgen {
 namespace {
 
 // Rows of boxes on an H200, and how many of these may lie beyond the matrix without a copy being slower.
-constexpr int64_t kMostRows = 40;                             ///< any number
+constexpr int64_t kAnyBeyond = 40;                            ///< of boxes up to it: any number
 constexpr int64_t kHalf = 64, kBeyondHalf = 32, kBeyond = 16; ///< of boxes up to kHalf; of larger ones
 
 constexpr int64_t kSwizzled = 8; ///< rows, after which the swizzle repeats: boxes end there
@@ -16,14 +16,7 @@ constexpr int64_t kMapBytes = 128;
 
 int64_t may_lie_beyond(int64_t part_rows) { return part_rows <= kHalf ? kBeyondHalf : kBeyond; }
 
-/// Of a range: they divide each part.
-int64_t rows_of_any(int64_t part_rows) {
-  int64_t rows = kMostRows;
-  while (rows > kSwizzled && part_rows % rows != 0) rows -= kSwizzled;
-  return rows;
-}
-
-/// Of a fixed size, where only one part has rows on both sides of the matrix's end: its box ends there.
+/// Of a fixed size. Only one part has rows on both sides of the matrix's end: its box ends there.
 int64_t rows_of_fixed(int64_t extent, const HopperEdge::Tiles& t) {
   const int64_t part_rows = t.part_rows(), rest = extent % part_rows;
   const int64_t beyond = round_up(extent, t.rows * t.along) - extent;
@@ -39,8 +32,8 @@ bool ends_with_matrix(const Gemm& p, bool a) { return a ? p.groups == 0 : !p.gat
 
 int64_t HopperEdge::box_rows(const Gemm& p, bool a, const Tiles& t) {
   if (!(a ? hopper::a_k_major(p) : hopper::b_k_major(p))) return 0; // its rows are K's
-  if (t.part_rows() <= kMostRows || !ends_with_matrix(p, a)) return 0;
-  if (p.ranged(a ? Size::m : Size::n)) return rows_of_any(t.part_rows());
+  if (t.part_rows() <= kAnyBeyond || !ends_with_matrix(p, a)) return 0;
+  if (p.ranged(a ? Size::m : Size::n)) return t.part_rows();
   return rows_of_fixed(a ? p.m : p.n, t);
 }
 
@@ -54,28 +47,21 @@ HopperEdge::HopperEdge(HopperIr& ir, const HopperTile& tile, Value map, Value fi
   }
   const Part own = part_at(tile.share > 1 ? ir.add(first, ir.mul(part, part_rows)) : first);
   map_ = ir.select(own.whole, map, ir.offset(map, kMapBytes));
-  boxes_ = ir.select(own.whole, ir.c(1), own.boxes);
+  own_rows_ = own.rows;
 }
 
 HopperEdge::Part HopperEdge::part_at(Value first) const {
   const int64_t all = tile.part_rows();
   Value inside = ir.min(ir.max(ir.sub(ir.c(extent), first), ir.c(0)), ir.c(all));
   Value whole = ir.at_least(inside, all - may_lie_beyond(all));
-  Value boxes = ir.divide(ir.add(inside, tile.edge_rows - 1), tile.edge_rows);
-  return {whole, boxes, ir.select(whole, ir.c(all), ir.mul(boxes, tile.edge_rows))};
+  Value rows = ir.mul(ir.divide(ir.add(inside, kSwizzled - 1), kSwizzled), kSwizzled);
+  return {whole, ir.select(whole, ir.c(all), rows)};
 }
 
 void HopperEdge::load(Value first, Value k, Value entry, Value to, Value full, Value blocks) const {
-  const auto copy = [&](Value row, Value address) {
-    Values at = {k, row};
-    if (entry) at.push_back(entry);
-    ir.load_tile(map_, address, full, at, blocks);
-  };
-  if (extent.is_constant()) return ir.branch(ir.at_least(boxes_, 1), [&] { copy(first, to); });
-  ir.rolled_loop(ir.c(0), boxes_, 1, [&](Value i) {
-    Value row = ir.add(first, ir.mul(i, tile.edge_rows));
-    copy(row, ir.add(to, ir.mul(i, tile.edge_rows * hopper::kSliceBytes)));
-  });
+  Values at = {k, first};
+  if (entry) at.push_back(entry);
+  ir.branch(ir.at_least(own_rows_, 1), [&] { ir.load_tile(map_, to, full, at, blocks); });
 }
 
 } // namespace deepgen

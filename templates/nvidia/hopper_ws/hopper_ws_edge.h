@@ -1,9 +1,9 @@
 // Tiles that reach beyond the last row of a matrix. TMA is two to five times slower with boxes of which many
 // rows lie beyond it, when all multiprocessors copy such boxes (benchmarks/gpu/ranges.md, "Copies beyond the
-// matrix"). So a part of such a tile comes in boxes of fewer rows, by a second tensor map of the operand, and
-// those without a row of the matrix are not copied. Where the size is fixed, there is one such box: it ends
-// with the matrix. What is in shared memory instead is multiplied, too, but a row of it reaches no other row
-// of the sums, and no element of D.
+// matrix"). So the part of such a tile that has the last rows comes in a box that ends with them, by a second
+// tensor map of the operand, and parts beyond are not copied. Where the size has a range, the runtime tells
+// the second map's rows at each call. What is in shared memory instead is multiplied, too, but a row of it
+// reaches no other row of the sums, and no element of D.
 #pragma once
 
 #include "templates/nvidia/hopper_ws/hopper_ws.h"
@@ -32,8 +32,7 @@ public:
 
 private:
   struct Part {
-    Value whole; ///< i1: it comes in one box
-    Value boxes; ///< of the second map, else
+    Value whole; ///< i1: it comes by the first map
     Value rows;  ///< that come
   };
   Part part_at(Value first) const;
@@ -41,7 +40,7 @@ private:
   HopperIr& ir;
   const HopperTile& tile;
   const SizeValue extent;
-  Value map_, boxes_, rows_;
+  Value map_, own_rows_, rows_;
 };
 
 } // namespace deepgen
