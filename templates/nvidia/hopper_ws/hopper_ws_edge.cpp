@@ -23,11 +23,15 @@ int64_t rows_of_any(int64_t part_rows) {
   return rows;
 }
 
+/// Of a fixed size: by how many rows the last tiles reach beyond.
+int64_t rows_beyond(int64_t extent, const HopperEdge::Tiles& t) {
+  return round_up(extent, t.rows * t.along) - extent;
+}
+
 /// Of a fixed size, where only one part has rows on both sides of the matrix's end: its box ends there.
 int64_t rows_of_fixed(int64_t extent, const HopperEdge::Tiles& t) {
   const int64_t part_rows = t.part_rows(), rest = extent % part_rows;
-  const int64_t beyond = round_up(extent, t.rows * t.along) - extent;
-  if (std::min(beyond, part_rows) <= may_lie_beyond(part_rows)) return 0;
+  if (std::min(rows_beyond(extent, t), part_rows) <= may_lie_beyond(part_rows)) return 0;
   return rest ? round_up(rest, kSwizzled) : part_rows;
 }
 
@@ -44,38 +48,59 @@ int64_t HopperEdge::box_rows(const Gemm& p, bool a, const Tiles& t) {
   return rows_of_fixed(a ? p.m : p.n, t);
 }
 
+bool HopperEdge::skips_parts(const Gemm& p, bool a, const Tiles& t) {
+  return p.ranged(a ? Size::m : Size::n) || rows_beyond(a ? p.m : p.n, t) >= t.part_rows();
+}
+
 HopperEdge::HopperEdge(HopperIr& ir, const HopperTile& tile, Value map, Value first, Value part,
                        const SizeValue& extent)
-    : ir(ir), tile(tile), extent(extent) {
+    : ir(ir), tile(tile), extent(extent), map_(map) {
   const int64_t part_rows = tile.part_rows();
   for (int64_t i = 0; i < tile.share; ++i) {
     Value rows = part_at(ir.add(first, i * part_rows)).rows;
     rows_ = i ? ir.add(rows_, rows) : rows;
   }
-  const Part own = part_at(tile.share > 1 ? ir.add(first, ir.mul(part, part_rows)) : first);
-  map_ = ir.select(own.whole, map, ir.offset(map, kMapBytes));
-  boxes_ = ir.select(own.whole, ir.c(1), own.boxes);
+  own_ = part_at(tile.share > 1 ? ir.add(first, ir.mul(part, part_rows)) : first);
+  if (extent.is_constant()) return;
+  map_ = ir.select(own_.whole, map, ir.offset(map, kMapBytes));
+  own_.boxes = ir.select(own_.whole, ir.c(1), own_.boxes);
 }
 
 HopperEdge::Part HopperEdge::part_at(Value first) const {
-  const int64_t all = tile.part_rows();
-  Value inside = ir.min(ir.max(ir.sub(ir.c(extent), first), ir.c(0)), ir.c(all));
-  Value whole = ir.at_least(inside, all - may_lie_beyond(all));
-  Value boxes = ir.divide(ir.add(inside, tile.edge_rows - 1), tile.edge_rows);
-  return {whole, boxes, ir.select(whole, ir.c(all), ir.mul(boxes, tile.edge_rows))};
+  const int64_t all = tile.part_rows(), least = all - may_lie_beyond(all);
+  if (!extent.is_constant()) {
+    Value inside = ir.min(ir.max(ir.sub(ir.c(extent), first), ir.c(0)), ir.c(all));
+    Value whole = ir.at_least(inside, least);
+    Value boxes = ir.divide(ir.add(inside, tile.edge_rows - 1), tile.edge_rows);
+    return {whole, boxes, ir.select(whole, ir.c(all), ir.mul(boxes, tile.edge_rows))};
+  }
+  Value whole = ir.less(first, extent.constant() - least + 1), rows = ir.c(tile.edge_rows), boxes;
+  if (tile.edge_skips) {
+    boxes = ir.less(first, extent.constant());
+    rows = ir.select(boxes, rows, ir.c(0));
+  }
+  return {whole, boxes, ir.select(whole, ir.c(all), rows)};
 }
 
 void HopperEdge::load(Value first, Value k, Value entry, Value to, Value full, Value blocks) const {
-  const auto copy = [&](Value row, Value address) {
+  const auto copy = [&](Value map, Value row, Value address) {
     Values at = {k, row};
     if (entry) at.push_back(entry);
-    ir.load_tile(map_, address, full, at, blocks);
+    ir.load_tile(map, address, full, at, blocks);
   };
-  if (extent.is_constant()) return ir.branch(ir.at_least(boxes_, 1), [&] { copy(first, to); });
-  ir.rolled_loop(ir.c(0), boxes_, 1, [&](Value i) {
-    Value row = ir.add(first, ir.mul(i, tile.edge_rows));
-    copy(row, ir.add(to, ir.mul(i, tile.edge_rows * hopper::kSliceBytes)));
-  });
+  if (!extent.is_constant())
+    return ir.rolled_loop(ir.c(0), own_.boxes, 1, [&](Value i) {
+      Value row = ir.add(first, ir.mul(i, tile.edge_rows));
+      copy(map_, row, ir.add(to, ir.mul(i, tile.edge_rows * hopper::kSliceBytes)));
+    });
+  // Nothing but conditions is kept through the main loop: of few registers the map would take two.
+  const auto last = [&] { copy(ir.offset(map_, kMapBytes), first, to); };
+  ir.branch(
+      own_.whole, [&] { copy(map_, first, to); },
+      [&] {
+        if (own_.boxes) return ir.branch(own_.boxes, last);
+        last();
+      });
 }
 
 } // namespace deepgen

@@ -29,11 +29,13 @@ public:
   };
   /// HopperTile::edge_rows, of A or B.
   static int64_t box_rows(const Gemm&, bool a, const Tiles&);
+  /// HopperTile::edge_skips.
+  static bool skips_parts(const Gemm&, bool a, const Tiles&);
 
 private:
   struct Part {
     Value whole; ///< i1: it comes in one box
-    Value boxes; ///< of the second map, else
+    Value boxes; ///< of the second map, else; of a fixed size an i1: there is one. Null: always
     Value rows;  ///< that come
   };
   Part part_at(Value first) const;
@@ -41,7 +43,9 @@ private:
   HopperIr& ir;
   const HopperTile& tile;
   const SizeValue extent;
-  Value map_, boxes_, rows_;
+  Value map_; ///< of a range that of the part, otherwise the operand's
+  Part own_;
+  Value rows_;
 };
 
 } // namespace deepgen
