@@ -96,8 +96,13 @@ HopperTiling::HopperTiling(const Gemm& p, const Config& c)
 }
 
 void HopperTiling::set_edges(const Gemm& p) {
-  left.edge_rows = HopperEdge::box_rows(p, left.name == "a", {left.rows, left.share, cluster_m});
-  right.edge_rows = HopperEdge::box_rows(p, right.name == "a", {right.rows, right.share, cluster_n});
+  const auto set = [&](HopperTile& tile, int64_t along) {
+    const HopperEdge::Tiles tiles{tile.rows, tile.share, along};
+    tile.edge_rows = HopperEdge::box_rows(p, tile.name == "a", tiles);
+    tile.edge_skips = tile.edge_rows && HopperEdge::skips_parts(p, tile.name == "a", tiles);
+  };
+  set(left, cluster_m);
+  set(right, cluster_n);
 }
 
 void HopperTiling::check() const {

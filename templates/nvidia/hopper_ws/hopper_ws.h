@@ -33,6 +33,7 @@ struct HopperTile {
   /// Of the box in which a part comes that reaches far beyond the matrix (hopper_ws_edge.h), by a map of its
   /// own behind the operand's; of a size with a range at most. 0: none does.
   int64_t edge_rows = 0;
+  bool edge_skips = false; ///< some parts are wholly beyond the matrix
 
   int64_t part_rows() const { return rows / pieces / share; } ///< that a block copies of a piece
   MatrixOperand operand(Value address) const { return {address, k_major, slice_bytes}; }

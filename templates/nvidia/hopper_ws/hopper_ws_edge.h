@@ -29,10 +29,13 @@ public:
   };
   /// HopperTile::edge_rows, of A or B.
   static int64_t box_rows(const Gemm&, bool a, const Tiles&);
+  /// HopperTile::edge_skips.
+  static bool skips_parts(const Gemm&, bool a, const Tiles&);
 
 private:
   struct Part {
     Value whole; ///< i1: it comes by the first map
+    Value any;   ///< i1: it comes by the second one, else. Null: always
     Value rows;  ///< that come
   };
   Part part_at(Value first) const;
@@ -40,7 +43,9 @@ private:
   HopperIr& ir;
   const HopperTile& tile;
   const SizeValue extent;
-  Value map_, own_rows_, rows_;
+  Value map_;
+  Part own_;
+  Value rows_;
 };
 
 } // namespace deepgen
