@@ -96,6 +96,7 @@ Json map_json(const TensorMap& m) {
                {"box", {m.box_columns, m.box_rows}},
                {"swizzle", m.swizzle},
                {"promotion", m.promotion}};
+  if (m.rest_of) json["rest_of"] = size_names[size_t(*m.rest_of)];
   if (!m.packed.ld) return json;
   json["packed"] = {{"offset", m.packed.offset},
                     {"rows", m.packed.rows},
@@ -121,8 +122,13 @@ TensorMap map_from_json(const Json& json, const std::string& where) {
     packed = {get_count(*found, "offset", where),     get_count(*found, "rows", where, 1),
               get_count(*found, "columns", where, 1), get_count(*found, "ld", where, 1),
               size_from(*found, "rows_by", where),    size_from(*found, "columns_by", where)};
-  return {get_word(json, "operand", where),    box[0], box[1], get_count(json, "swizzle", where),
-          get_count(json, "promotion", where), packed};
+  return {get_word(json, "operand", where),
+          box[0],
+          box[1],
+          get_count(json, "swizzle", where),
+          get_count(json, "promotion", where),
+          packed,
+          size_from(json, "rest_of", where)};
 }
 
 /// The runtime hands a kernel the first map of an operand, behind which it finds the others.

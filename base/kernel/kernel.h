@@ -51,6 +51,9 @@ struct TensorMap {
   int64_t swizzle = 128;                    ///< bytes: 0 (none), 32, 64, 128
   int64_t promotion = 256;                  ///< L2 promotion, bytes: 0, 64, 128, 256
   PackedOperand packed;                     ///< what the map is of, in place of the operand itself
+  /// Of a map for last boxes: the size of the call along its rows. A copy has as many rows as such a size is
+  /// more than a multiple of box_rows, in whole eights, after which each swizzle repeats.
+  std::optional<Size> rest_of = {};
   bool operator==(const TensorMap&) const = default;
 };
 

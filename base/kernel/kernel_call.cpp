@@ -14,6 +14,12 @@ void scale(int64_t& of_largest, std::optional<Size> by, const Sizes& largest, co
   if (by) of_largest = of_largest / largest[*by] * call[*by];
 }
 
+/// As cuda_tensor_map.cpp of the runtime has it.
+int64_t rest_rows(int64_t size, int64_t box_rows) {
+  const int64_t rest = size % box_rows;
+  return rest ? (rest + 7) / 8 * 8 : box_rows;
+}
+
 } // namespace
 
 Gemm problem_at(const Gemm& p, const Sizes& sizes) {
@@ -43,6 +49,8 @@ Kernel kernel_in_call(const Kernel& kernel, const Sizes& call) {
     scale(map.packed.rows, map.packed.rows_by, largest, call);
     scale(map.packed.columns, map.packed.columns_by, largest, call);
     map.packed.rows_by = map.packed.columns_by = std::nullopt;
+    if (map.rest_of) map.box_rows = rest_rows(call[*map.rest_of], map.box_rows);
+    map.rest_of = std::nullopt;
   }
   return k;
 }

@@ -90,14 +90,16 @@ std::string launch_table(const Kernel& k, const std::string& id) {
 }
 
 /// deepgen_tensor_map's fields from packed_offset on: what follows from a size is told as a multiple of it.
-std::string packed_fields(const PackedOperand& x, const Kernel& k) {
+std::string packed_fields(const PackedOperand& x, std::optional<Size> rest_of, const Kernel& k) {
   const auto multiple = [&](int64_t of_largest, std::optional<Size> by) {
     return number(by ? of_largest / k.problem.gemm().sizes()[*by] : of_largest);
   };
   const auto size = [](std::optional<Size> by) { return number(by ? 1 + int64_t(*by) : 0); };
   const std::string shape = number(x.offset) + ", " + multiple(x.rows, x.rows_by) + ", " +
                             multiple(x.columns, x.columns_by) + ", " + number(x.ld);
-  return shape + (x.rows_by || x.columns_by ? ", " + size(x.rows_by) + ", " + size(x.columns_by) : "");
+  return shape + (x.rows_by || x.columns_by || rest_of ? ", " + size(x.rows_by) + ", " + size(x.columns_by) +
+                                                             (rest_of ? ", " + size(rest_of) : "")
+                                                       : "");
 }
 
 std::string map_table(const Kernel& k, const std::string& id, const LibraryFunction& f) {
@@ -105,8 +107,8 @@ std::string map_table(const Kernel& k, const std::string& id, const LibraryFunct
   std::string text = "const deepgen_tensor_map " + id + "_maps[] = {\n";
   for (const TensorMap& m : k.maps)
     text += "    {" + argument(m.operand, f) + ", " + number(m.box_columns) + "u, " + number(m.box_rows) +
-            "u, " + number(m.swizzle) + "u, " + number(m.promotion) + "u, " + packed_fields(m.packed, k) +
-            "},\n";
+            "u, " + number(m.swizzle) + "u, " + number(m.promotion) + "u, " +
+            packed_fields(m.packed, m.rest_of, k) + "},\n";
   return text + "};\n";
 }
 

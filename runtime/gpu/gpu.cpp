@@ -139,7 +139,10 @@ bool has_gpu_description(const deepgen_kernel& k, const deepgen_function& f) {
   for (int i = 0; k.rules && i < DEEPGEN_RULE_COUNT; ++i)
     if (!is_rule(k.rules[i])) return false;
   for (uint32_t i = 0; i < k.map_count; ++i)
-    if (k.maps[i].packed_rows_by > DEEPGEN_SIZES || k.maps[i].packed_columns_by > DEEPGEN_SIZES) return false;
+    if (const deepgen_tensor_map& map = k.maps[i]; map.packed_rows_by > DEEPGEN_SIZES ||
+                                                   map.packed_columns_by > DEEPGEN_SIZES ||
+                                                   map.rest_of > DEEPGEN_SIZES)
+      return false;
   for (uint32_t i = 0; i < k.arg_count; ++i) {
     const uint8_t arg = k.args[i];
     if (arg >= DEEPGEN_ARG_COUNT || (arg >= DEEPGEN_ARG_M0 && arg <= DEEPGEN_ARG_B1)) return false;

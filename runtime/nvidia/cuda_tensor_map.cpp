@@ -47,6 +47,12 @@ uint64_t scaled(int64_t number, uint8_t by, const ArgumentValues& values) {
   return uint64_t(by ? number * values.size[by - 1] : number);
 }
 
+/// Of one copy: map.box_rows, or those of the last one along a size of the call.
+uint32_t rows_of_box(const deepgen_tensor_map& map, const ArgumentValues& values) {
+  const auto rest = map.rest_of && map.box_rows ? uint32_t(values.size[map.rest_of - 1] % map.box_rows) : 0;
+  return rest ? (rest + 7) / 8 * 8 : map.box_rows;
+}
+
 /// Whether the operand has a matrix for each entry of a batch of the largest call, for which code is made.
 bool has_entries(const deepgen_operand& x, const deepgen_function& f) {
   return x.entries_by ? x.entries * f.sizes[x.entries_by - 1].most > 1 : x.entries > 1;
@@ -97,7 +103,7 @@ Result encode(const Driver& d, const deepgen_function& f, const deepgen_tensor_m
     return success;
   }
   const uint64_t strides[2] = {ld * size, stride * size};
-  const uint32_t box[3] = {map.box_columns, map.box_rows, 1}, every_element[3] = {1, 1, 1};
+  const uint32_t box[3] = {map.box_columns, rows_of_box(map, values), 1}, every_element[3] = {1, 1, 1};
   return d.encode_tiled(&out, int(tensor_type(operand->type)), has_entries(*operand, f) ? 3 : 2,
                         reinterpret_cast<void*>(base), sizes, strides, box, every_element,
                         /*interleave=*/0, swizzle_code(map.swizzle), promotion_code(map.promotion),

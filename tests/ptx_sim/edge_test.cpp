@@ -1,7 +1,7 @@
-// Tiles of hopper_ws that reach beyond the last row of an operand come in boxes of a few rows, and only those
-// with a row of it: calls of sizes around the ends of boxes, parts and tiles, for each way to tile, and of
-// kernels at random; and faults of the count of bytes and of the boxes. More of them:
-// PTX_SIM_EDGES=400 PTX_SIM_SEED=7.
+// Tiles of hopper_ws that reach beyond the last row of an operand whose rows have a range: the part that has
+// the last rows comes in a box that ends with them, which the map of the call tells, and those beyond are not
+// copied. Calls of sizes around the ends of parts and tiles, for each way to tile, and of kernels at random;
+// and faults of the count of bytes and of the boxes. More of them: PTX_SIM_EDGES=400 PTX_SIM_SEED=7.
 #include "base/kernel/kernel_call.h"
 #include "templates/nvidia/hopper_ws/hopper_ws.h"
 #include "tests/ptx_sim/check.h"
@@ -98,13 +98,14 @@ const EdgeKernel kKernels[] = {
 
 Kernel compile(const EdgeKernel& x) { return compile_hopper(x.problem, x.config); }
 
-/// Sizes of the range around the ends of the tile's boxes, parts and tiles.
+/// Sizes of the range around the ends of the tile's parts, and what may lie beyond them.
 std::set<int64_t> sizes_around(const HopperTile& edge, const Gemm& p, Size along) {
-  const int64_t box = edge.edge_rows, part = edge.part_rows(), tile = edge.rows, most = p.sizes()[along];
+  const int64_t part = edge.part_rows(), tile = edge.rows, most = p.sizes()[along];
   const int64_t least = std::max<int64_t>(1, p.least[size_t(along)].value_or(most));
   std::set<int64_t> all = {most - 1, most}, inside;
   for (const int64_t start : {int64_t(0), tile, most / tile * tile})
-    for (const int64_t end : {int64_t(1), box, 2 * box, part, part - 16, part - 32, tile, tile / 2})
+    for (const int64_t end :
+         {int64_t(1), int64_t(8), part / 2, part - 8, part, part - 16, part - 32, tile, tile / 2})
       for (const int64_t more : {-1, 0, 1}) all.insert(start + end + more);
   std::copy_if(all.begin(), all.end(), std::inserter(inside, inside.end()),
                [&](int64_t x) { return x >= least && x <= most; });
@@ -116,8 +117,12 @@ std::string text(const Sizes& x) {
          " batch=" + std::to_string(x.batch);
 }
 
-/// Of the operand with edges; with several the left one.
-const HopperTile& edge_of(const HopperTiling& t) { return t.left.edge_rows ? t.left : t.right; }
+Size rows_of(const HopperTile& tile) { return tile.name == "a" ? Size::m : Size::n; }
+
+/// Of the operand with edges whose rows have a range; of both the left one.
+const HopperTile& edge_of(const HopperTiling& t, const Gemm& p) {
+  return t.left.edge_rows && p.ranged(rows_of(t.left)) ? t.left : t.right;
+}
 
 struct Outcome {
   std::string fault;
@@ -144,16 +149,14 @@ void nothing(const std::string&, std::vector<uint8_t>&) {}
 
 class Edges : public testing::TestWithParam<EdgeKernel> {};
 
-TEST_P(Edges, AreRightAroundTheEndsOfBoxes) {
+TEST_P(Edges, AreRightAroundTheEndsOfParts) {
   const Kernel kernel = compile(GetParam());
   const Gemm& p = kernel.problem.gemm();
   const HopperTiling t(p, kernel.choice.config);
-  const HopperTile& edge = edge_of(t);
+  const HopperTile& edge = edge_of(t, p);
   ASSERT_GT(edge.edge_rows, 0);
-  EXPECT_EQ(edge.edge_rows % 8, 0);
-  EXPECT_EQ(edge.part_rows() % edge.edge_rows, 0);
-  EXPECT_LE(edge.edge_rows, 40);
-  const Size along = edge.name == "a" ? Size::m : Size::n;
+  EXPECT_EQ(edge.edge_rows, edge.part_rows()) << "at most";
+  const Size along = rows_of(edge);
   std::mt19937_64 random(1);
   uint64_t seed = 0;
   for (const int64_t size : sizes_around(edge, p, along)) {
@@ -188,17 +191,17 @@ TEST_P(RandomEdges, AreRight) {
       if (checked == wanted) break;
       const Gemm& p = s.problem.gemm();
       const HopperTiling t(p, s.choice.config);
-      const HopperTile& edge = edge_of(t);
-      if (!edge.edge_rows) continue;
+      const HopperTile& edge = edge_of(t, p);
+      if (!edge.edge_rows || !p.ranged(rows_of(edge))) continue;
       ++checked;
       SCOPED_TRACE(p.key() + " | " + s.choice.text());
       const Kernel kernel = compile_hopper(p.key(), s.choice.config.text());
       std::mt19937_64 random(checked);
-      const Size along = edge.name == "a" ? Size::m : Size::n;
+      const Size along = rows_of(edge);
       const std::set<int64_t> around = sizes_around(edge, p, along);
       for (int call = 0; call < kCalls; ++call) {
         Sizes sizes = draw_sizes(p, random);
-        if (p.ranged(along)) sizes[along] = *std::next(around.begin(), long(random() % around.size()));
+        sizes[along] = *std::next(around.begin(), long(random() % around.size()));
         const Outcome run = run_call(kernel_in_call(kernel, sizes), random(), nothing);
         EXPECT_EQ(run.fault, "") << text(sizes);
       }
@@ -208,8 +211,8 @@ TEST_P(RandomEdges, AreRight) {
 }
 INSTANTIATE_TEST_SUITE_P(Share, RandomEdges, testing::Range(0, kShares));
 
-/// Faults of the first kernel, whose tiles have 128 rows and boxes at the edge 32, in a call of 180 rows: the
-/// second tile has two boxes, the last one with 20 rows.
+/// Faults of the first kernel, whose tiles have 128 rows, in a call of 180: the second tile has 52, and its
+/// box 56.
 class EdgeFaults : public testing::Test {
 protected:
   void SetUp() override {
@@ -218,7 +221,7 @@ protected:
     sizes.m = 180;
     call_ = kernel_in_call(kernel, sizes);
     const HopperTiling t(kernel.problem.gemm(), kernel.choice.config);
-    ASSERT_EQ(t.left.edge_rows, 32);
+    ASSERT_EQ(t.left.edge_rows, 128);
     stage_bytes_ = t.stage_bytes;
   }
   Outcome with_ptx(const char* pattern, const std::string& by) const {
@@ -246,9 +249,7 @@ TEST_F(EdgeFaults, AreNotInTheKernelItself) {
   const Outcome run = run_call(call_, 1, nothing);
   EXPECT_EQ(run.fault, "");
   EXPECT_EQ(run.empty, 0u);
-  // For two columns of tiles and three of K: of B one copy each, of A one in the first row of tiles, two in
-  // the second.
-  EXPECT_EQ(run.copies, 2u * 3u * (2 * 1 + 1 + 2));
+  EXPECT_EQ(run.copies, 2u * 2u * 3u * 2u) << "of each operand one for each tile and three of K";
 }
 
 TEST_F(EdgeFaults, AWrongCountOfBytesHangs) {
@@ -260,24 +261,14 @@ TEST_F(EdgeFaults, AWrongCountOfBytesHangs) {
   EXPECT_NE(with_ptx(expecting, "$1, " + std::to_string(stage_bytes_ - 128) + ";").fault, "");
 }
 
-// The code counts boxes and bytes by (rows + 31) / 32: of others, boxes and bytes agree still.
-constexpr const char* kRoundUp = R"((add\.s32 \t%r\d+, %r\d+), 31;)";
-
-TEST_F(EdgeFaults, ABoxThatIsSkippedTooEarlyIsFound) {
-  const Outcome run = with_ptx(kRoundUp, "$1, 0;");
-  EXPECT_NE(run.fault, "") << "20 rows are nowhere";
-  EXPECT_EQ(run.copies, 2u * 3u * (2 * 1 + 1 + 1)) << "no count of bytes has told";
-}
-
-TEST_F(EdgeFaults, ABoxThatIsNotSkippedIsFound) {
-  const Outcome run = with_ptx(kRoundUp, "$1, 95;");
-  EXPECT_EQ(run.fault, "") << "it is filled with zeros";
-  EXPECT_EQ(run.empty, 2u * 3u * 2u);
+TEST_F(EdgeFaults, RowsThatAreNotWholeEightsAreFound) {
+  EXPECT_NE(with_ptx(R"((add\.s32 \t%r\d+, %r\d+), 7;)", "$1, 0;").fault, "")
+      << "48 are expected, and 56 come";
 }
 
 TEST_F(EdgeFaults, ABoxOfOtherRowsIsFound) {
-  for (const uint32_t rows : {16u, 24u, 40u, 128u}) EXPECT_NE(with_box(1, rows).fault, "") << rows;
-  for (const uint32_t rows : {32u, 64u, 120u, 136u}) EXPECT_NE(with_box(0, rows).fault, "") << rows;
+  for (const uint32_t rows : {48u, 52u, 64u, 128u}) EXPECT_NE(with_box(1, rows).fault, "") << rows;
+  for (const uint32_t rows : {56u, 64u, 120u, 136u}) EXPECT_NE(with_box(0, rows).fault, "") << rows;
 }
 
 } // namespace

@@ -141,6 +141,9 @@ typedef struct deepgen_tensor_map {
   int64_t packed_rows, packed_columns, packed_ld;
   /* Which size of the call the first two are to be multiplied by, as in deepgen_operand. */
   uint8_t packed_rows_by DEEPGEN_DEFAULT(0), packed_columns_by DEEPGEN_DEFAULT(0);
+  /* Not 0: which size of the call its rows lie along. A copy then has as many rows as that size is more than
+     a multiple of box_rows, rounded up to a multiple of 8, or box_rows where it is none more. */
+  uint8_t rest_of DEEPGEN_DEFAULT(0);
 } deepgen_tensor_map;
 
 /* Code for one GPU arch. The runtime keeps what it loaded in `state`. */

@@ -96,8 +96,13 @@ HopperTiling::HopperTiling(const Gemm& p, const Config& c)
 }
 
 void HopperTiling::set_edges(const Gemm& p) {
-  for (HopperTile* tile : {&left, &right})
-    tile->edge_rows = HopperEdge::box_rows(p, tile->name == "a", tile->rows, tile->share);
+  const auto set = [&](HopperTile& tile, int64_t along) {
+    const HopperEdge::Tiles tiles{tile.rows, tile.share, along};
+    tile.edge_rows = HopperEdge::box_rows(p, tile.name == "a", tiles);
+    tile.edge_skips = tile.edge_rows && HopperEdge::skips_parts(p, tile.name == "a", tiles);
+  };
+  set(left, cluster_m);
+  set(right, cluster_n);
 }
 
 void HopperTiling::check() const {
@@ -113,18 +118,19 @@ void HopperTiling::check() const {
 
 /// Of any config: what is not legal has the revision of what nothing has altered.
 int64_t HopperWs::revision_for(const Gemm& p, const Config& config) const {
-  int64_t rows[2], shares[2];
+  HopperEdge::Tiles left, right;
+  bool swap = false;
   try {
-    const int64_t bm = at(config, kBm), bn = at(config, kBn);
-    const bool swap = at(config, kSwap) != 0;
-    rows[0] = swap ? bn : bm, rows[1] = swap ? bm : bn;
-    shares[swap] = at(config, kClusterN), shares[!swap] = at(config, kClusterM);
+    const int64_t cluster_m = at(config, kClusterM), cluster_n = at(config, kClusterN);
+    left = {at(config, kBm), cluster_n, cluster_m}, right = {at(config, kBn), cluster_m, cluster_n};
+    swap = at(config, kSwap) != 0;
   } catch (const Error&) { // a parameter is missing
     return revision();
   }
-  for (int i = 0; i < 2; ++i) {
-    if (rows[i] < 8 || rows[i] > 256 || shares[i] < 1 || rows[i] % (8 * shares[i]) != 0) continue;
-    if (HopperEdge::box_rows(p, i == 0, rows[i], shares[i])) return 3;
+  for (const bool a : {true, false}) {
+    const HopperEdge::Tiles& t = a == swap ? right : left;
+    if (t.rows < 8 || t.rows > 256 || t.share < 1 || t.along < 1 || t.rows % (8 * t.share) != 0) continue;
+    if (HopperEdge::box_rows(p, a, t)) return 4;
   }
   return revision();
 }

@@ -30,9 +30,10 @@ struct HopperTile {
   int64_t share = 1;       ///< blocks of the cluster that load a part of it each, and send it to all of them
   int64_t slice_bytes = 0; ///< from one 64 rows to the next, when not k_major
   int64_t bytes = 0;       ///< of one slice of K
-  /// Of the boxes in which a part comes that reaches far beyond the matrix (hopper_ws_edge.h), by a map of
-  /// their own behind the operand's. 0: none does.
+  /// Of the box in which a part comes that reaches far beyond the matrix (hopper_ws_edge.h), by a map of its
+  /// own behind the operand's; of a size with a range at most. 0: none does.
   int64_t edge_rows = 0;
+  bool edge_skips = false; ///< some parts are wholly beyond the matrix
 
   int64_t part_rows() const { return rows / pieces / share; } ///< that a block copies of a piece
   MatrixOperand operand(Value address) const { return {address, k_major, slice_bytes}; }
@@ -140,7 +141,7 @@ class HopperWs : public GemmTemplate {
 public:
   std::string name() const override { return "hopper_ws"; }
   int64_t revision() const override { return 2; }
-  int64_t revision_for(const Gemm&, const Config&) const override; ///< 3: tiles have edges
+  int64_t revision_for(const Gemm&, const Config&) const override; ///< 4: tiles have edges
   bool serves_range(Size) const override { return true; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;

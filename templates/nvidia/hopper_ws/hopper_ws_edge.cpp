@@ -2,11 +2,13 @@
 
 #include "templates/nvidia/hopper_ws/hopper_ws_config.h"
 
+#include <algorithm>
+
 namespace deepgen {
 namespace {
 
 // Rows of boxes on an H200, and how many of these may lie beyond the matrix without a copy being slower.
-constexpr int64_t kMostRows = 40;                             ///< any number
+constexpr int64_t kAnyBeyond = 40;                            ///< of boxes up to it: any number
 constexpr int64_t kHalf = 64, kBeyondHalf = 32, kBeyond = 16; ///< of boxes up to kHalf; of larger ones
 
 constexpr int64_t kSwizzled = 8; ///< rows, after which the swizzle repeats: boxes end there
@@ -14,48 +16,71 @@ constexpr int64_t kMapBytes = 128;
 
 int64_t may_lie_beyond(int64_t part_rows) { return part_rows <= kHalf ? kBeyondHalf : kBeyond; }
 
+/// Of a fixed size: by how many rows the last tiles reach beyond.
+int64_t rows_beyond(int64_t extent, const HopperEdge::Tiles& t) {
+  return round_up(extent, t.rows * t.along) - extent;
+}
+
+/// Of a fixed size. Only one part has rows on both sides of the matrix's end: its box ends there.
+int64_t rows_of_fixed(int64_t extent, const HopperEdge::Tiles& t) {
+  const int64_t part_rows = t.part_rows(), rest = extent % part_rows;
+  if (std::min(rows_beyond(extent, t), part_rows) <= may_lie_beyond(part_rows)) return 0;
+  return rest ? round_up(rest, kSwizzled) : part_rows;
+}
+
 /// Whether what lies behind the last rows is beyond the matrix: behind a group of rows of A, and behind the
 /// first weight of a gate, there are other rows.
 bool ends_with_matrix(const Gemm& p, bool a) { return a ? p.groups == 0 : !p.gate; }
 
 } // namespace
 
-int64_t HopperEdge::box_rows(const Gemm& p, bool a, int64_t tile_rows, int64_t share) {
-  const int64_t part_rows = tile_rows / share;
+int64_t HopperEdge::box_rows(const Gemm& p, bool a, const Tiles& t) {
   if (!(a ? hopper::a_k_major(p) : hopper::b_k_major(p))) return 0; // its rows are K's
-  if (part_rows <= kMostRows || !ends_with_matrix(p, a) || !p.ranged(a ? Size::m : Size::n)) return 0;
-  int64_t rows = kMostRows;
-  while (rows > kSwizzled && part_rows % rows != 0) rows -= kSwizzled;
-  return rows;
+  if (t.part_rows() <= kAnyBeyond || !ends_with_matrix(p, a)) return 0;
+  if (p.ranged(a ? Size::m : Size::n)) return t.part_rows();
+  return rows_of_fixed(a ? p.m : p.n, t);
+}
+
+bool HopperEdge::skips_parts(const Gemm& p, bool a, const Tiles& t) {
+  return p.ranged(a ? Size::m : Size::n) || rows_beyond(a ? p.m : p.n, t) >= t.part_rows();
 }
 
 HopperEdge::HopperEdge(HopperIr& ir, const HopperTile& tile, Value map, Value first, Value part,
                        const SizeValue& extent)
-    : ir(ir), tile(tile), extent(extent) {
+    : ir(ir), tile(tile), extent(extent), map_(map) {
   const int64_t part_rows = tile.part_rows();
   for (int64_t i = 0; i < tile.share; ++i) {
     Value rows = part_at(ir.add(first, i * part_rows)).rows;
     rows_ = i ? ir.add(rows_, rows) : rows;
   }
-  const Part own = part_at(tile.share > 1 ? ir.add(first, ir.mul(part, part_rows)) : first);
-  map_ = ir.select(own.whole, map, ir.offset(map, kMapBytes));
-  boxes_ = ir.select(own.whole, ir.c(1), own.boxes);
+  own_ = part_at(tile.share > 1 ? ir.add(first, ir.mul(part, part_rows)) : first);
 }
 
 HopperEdge::Part HopperEdge::part_at(Value first) const {
-  const int64_t all = tile.part_rows();
-  Value inside = ir.min(ir.max(ir.sub(ir.c(extent), first), ir.c(0)), ir.c(all));
-  Value whole = ir.at_least(inside, all - may_lie_beyond(all));
-  Value boxes = ir.divide(ir.add(inside, tile.edge_rows - 1), tile.edge_rows);
-  return {whole, boxes, ir.select(whole, ir.c(all), ir.mul(boxes, tile.edge_rows))};
+  const int64_t all = tile.part_rows(), least = all - may_lie_beyond(all);
+  Value whole, any, rows;
+  if (extent.is_constant()) {
+    whole = ir.less(first, extent.constant() - least + 1), rows = ir.c(tile.edge_rows);
+    if (tile.edge_skips) any = ir.less(first, extent.constant()), rows = ir.select(any, rows, ir.c(0));
+  } else {
+    Value inside = ir.min(ir.max(ir.sub(ir.c(extent), first), ir.c(0)), ir.c(all));
+    whole = ir.at_least(inside, least), any = ir.at_least(inside, 1);
+    rows = ir.mul(ir.divide(ir.add(inside, kSwizzled - 1), kSwizzled), kSwizzled);
+  }
+  return {whole, any, ir.select(whole, ir.c(all), rows)};
 }
 
 void HopperEdge::load(Value first, Value k, Value entry, Value to, Value full, Value blocks) const {
-  ir.rolled_loop(ir.c(0), boxes_, 1, [&](Value i) {
-    Values at = {k, ir.add(first, ir.mul(i, tile.edge_rows))};
-    if (entry) at.push_back(entry);
-    ir.load_tile(map_, ir.add(to, ir.mul(i, tile.edge_rows * hopper::kSliceBytes)), full, at, blocks);
-  });
+  Values at = {k, first};
+  if (entry) at.push_back(entry);
+  // Nothing but conditions is kept through the main loop: of few registers a map would take two.
+  const auto last = [&] { ir.load_tile(ir.offset(map_, kMapBytes), to, full, at, blocks); };
+  ir.branch(
+      own_.whole, [&] { ir.load_tile(map_, to, full, at, blocks); },
+      [&] {
+        if (own_.any) return ir.branch(own_.any, last);
+        last();
+      });
 }
 
 } // namespace deepgen

@@ -287,12 +287,20 @@ namespace {
 /// to 2 % longer (H200).
 constexpr int64_t kPromotion = 128;
 
-void describe_maps(const HopperTiling& t, Kernel& kernel) {
+/// Of the last boxes: where the size has a range, the runtime tells their rows.
+TensorMap edge_map(const HopperTile& tile, const Gemm& p, const TensorMap& map) {
+  TensorMap edge = map;
+  const Size along = tile.name == "a" ? Size::m : Size::n;
+  edge.box_rows = tile.edge_rows;
+  if (p.ranged(along)) edge.rest_of = along;
+  return edge;
+}
+
+void describe_maps(const HopperTiling& t, const Gemm& p, Kernel& kernel) {
   for (const HopperTile* tile : {&t.left, &t.right}) {
     const PackedOperand packed = t.pack.place(tile->name);
     kernel.maps.push_back({tile->name, tile->box_columns, tile->box_rows, 128, kPromotion, packed});
-    if (tile->edge_rows)
-      kernel.maps.push_back({tile->name, tile->box_columns, tile->edge_rows, 128, kPromotion, packed});
+    if (tile->edge_rows) kernel.maps.push_back(edge_map(*tile, p, kernel.maps.back()));
     kernel.args.push_back("map_" + tile->name);
   }
   if (!t.stores_tiles()) return;
@@ -314,7 +322,7 @@ Kernel HopperWs::emit(mlir::ModuleOp module, const Gemm& p, const std::string&, 
   kernel.target = "sm_90a";
   kernel.args = gpu_arguments(p, t.split() || t.stream_k || t.pack.any());
   kernel.align_a = t.align_a, kernel.align_b = t.align_b, kernel.align_d = t.align_d;
-  describe_maps(t, kernel);
+  describe_maps(t, p, kernel);
   HopperIr ir(module, kernel.target);
   for (const HopperTile* tile : {&t.left, &t.right})
     if (tile->edge_rows) ir.make_array("map_" + tile->name, 2);

@@ -1,5 +1,6 @@
 // Kernel files that are not as they were written, and kernels that are not those of the lock.
 #include "base/kernel/kernel.h"
+#include "base/kernel/kernel_call.h"
 
 #include "base/kernel/seal.h"
 #include "base/text/error.h"
@@ -65,6 +66,25 @@ TEST(KernelFiles, RulesAndSizesOfRangesAreKept) {
   EXPECT_FALSE(k.taken->holds({17, 7, 7, 1}));
   k.taken->least.m = 17;
   EXPECT_THROW(KernelFile::parse(f.serialize(), "x"), Error) << "an empty range";
+}
+
+TEST(KernelFiles, MapsOfLastBoxesTellTheirSize) {
+  KernelFile f = gpu_file();
+  Gemm p = f.kernels[0].problem.gemm();
+  p.m = 8192, p.least[size_t(Size::m)] = 1;
+  f.kernels[0].problem = p;
+  f.kernels[0].maps = {{"a", 64, 104, 128, 256, {}}, {"a", 64, 104, 128, 256, {}, Size::m}};
+  const Kernel k = KernelFile::parse(f.serialize(), "x").kernels[0];
+  EXPECT_EQ(k.maps, f.kernels[0].maps);
+  Sizes call = p.sizes();
+  const std::pair<int64_t, int64_t> rows[] = {{1, 8}, {104, 104}, {105, 8}, {291, 88}, {416, 104}};
+  for (const auto& [m, last] : rows) {
+    call.m = m;
+    const Kernel here = kernel_in_call(k, call);
+    EXPECT_EQ(here.maps[0].box_rows, 104) << m;
+    EXPECT_EQ(here.maps[1].box_rows, last) << m;
+    EXPECT_FALSE(here.maps[1].rest_of) << m;
+  }
 }
 
 /// A kernel's argument is the first of them: it would take another operand's map for the second.

@@ -3,6 +3,7 @@
 #include "base/json/json.h"
 #include "generator/replay/recorded_space.h"
 #include "templates/core/template.h"
+#include "templates/nvidia/hopper_ws/hopper_ws.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,6 +22,22 @@ struct Timed {
   double estimate, seconds;
 };
 
+/// Whether the estimate is of the kernel that was timed. Since then, tiles of A that reach far beyond its
+/// last row have edges (hopper_ws_edge.h), and what they took without is no longer expected.
+bool is_as_timed(const Template& from, const Problem& problem, const Config& config) {
+  if (from.name() != "hopper_ws") return true;
+  const HopperTiling t(problem.as<Gemm>().as_batch(), config);
+  return (t.left.name == "a" ? t.left : t.right).edge_rows == 0;
+}
+
+/// Configs of records that are left out for it.
+struct LeftOut {
+  size_t count = 0;
+  ~LeftOut() {
+    if (count) std::printf("%zu configs are left out: their kernels have edges now\n", count);
+  }
+};
+
 using TimedByProblem = std::map<std::string, std::vector<Timed>>;
 
 Device device_of(const std::string& name) {
@@ -37,6 +54,7 @@ TimedByProblem read_timed(const std::string& name, const std::string& of = "") {
   std::getline(lines, line); // the device's
   const Device device = device_of(name);
   TimedByProblem all;
+  LeftOut left_out;
   while (std::getline(lines, line)) {
     const Json json = Json::parse(line);
     if (!of.empty() && json.at("template").get<std::string>() != of) continue;
@@ -44,6 +62,10 @@ TimedByProblem read_timed(const std::string& name, const std::string& of = "") {
     const Template& from = find_template(json.at("template").get<std::string>());
     const Config config = Config::parse(json.at("config").get<std::string>());
     if (!from.why_illegal(problem, device, config).empty()) continue; // the space may have become smaller
+    if (!is_as_timed(from, problem, config)) {
+      ++left_out.count;
+      continue;
+    }
     all[problem.key()].push_back({from.cost(problem, device, config), json.at("seconds").get<double>()});
   }
   return all;
@@ -108,13 +130,22 @@ Quality judge(const TimedByProblem& all) {
   return q;
 }
 
-Quality judge(const std::string& name) { return judge(read_timed(name)); }
+void tell(const std::string& of, const Quality& q) {
+  std::printf("%s: %zu configs of %zu problems: correlation %.2f, first pick %.3f, of 12 %.3f, level %.3f\n",
+              of.c_str(), q.configs, q.problems, q.correlation, q.first, q.twelve, q.level);
+}
+
+Quality judge(const std::string& name) {
+  const Quality q = judge(read_timed(name));
+  tell(name, q);
+  return q;
+}
 
 TEST(ModelTest, EstimatesRankWhatWasMeasured) {
   const Quality q = judge("h200.jsonl");
   EXPECT_EQ(q.problems, 21u);
-  EXPECT_GT(q.configs, 900u);
-  EXPECT_GT(q.correlation, 0.76);
+  EXPECT_GT(q.configs, 800u);
+  EXPECT_GT(q.correlation, 0.75);
   EXPECT_GT(q.first, 0.94);
   EXPECT_GT(q.twelve, 0.99);
   EXPECT_LT(q.level, 0.05);
@@ -126,7 +157,7 @@ TEST(ModelTest, EstimatesRankWhatWasMeasured) {
 TEST(ModelTest, EstimatesRankClustersThatWereMeasured) {
   const Quality q = judge("h200_clusters.jsonl");
   EXPECT_EQ(q.problems, 14u);
-  EXPECT_GT(q.configs, 550u);
+  EXPECT_GT(q.configs, 520u);
   EXPECT_GT(q.correlation, 0.6);
   EXPECT_GT(q.first, 0.9);
   EXPECT_GT(q.twelve, 0.97);
@@ -153,13 +184,13 @@ TEST(ModelTest, EstimatesRankManyWavesThatWereMeasured) {
   EXPECT_LT(q.level, 0.06);
 }
 
-/// M of 96 to 960, of which some tiles reach beyond the last row: without what they cost, the correlation is
-/// 0.52 and the level 0.15.
+/// M of 96 to 960, of which some tiles reach a few rows beyond the last one. Those that reach far, 287
+/// configs, are left out: with them, and with what they took without edges, the correlation was 0.67.
 TEST(ModelTest, EstimatesRankRowsBetweenTilesThatWereMeasured) {
   const Quality q = judge("h200_between.jsonl");
   EXPECT_EQ(q.problems, 6u);
-  EXPECT_GT(q.configs, 500u);
-  EXPECT_GT(q.correlation, 0.64);
+  EXPECT_GT(q.configs, 340u);
+  EXPECT_GT(q.correlation, 0.58);
   EXPECT_GT(q.least_correlation, 0.5);
   EXPECT_GT(q.first, 0.91);
   EXPECT_GT(q.twelve, 0.97);
@@ -184,6 +215,7 @@ TimedByProblem read_searches(const std::vector<const char*>& tunings, const std:
   const Device device = device_of("h200_waves.jsonl");
   const Template& source = find_template("hopper_ws");
   TimedByProblem all;
+  LeftOut left_out;
   for (const char* tuning : tunings)
     for (const char* row : rows)
       for (const char* round : {"/r0.jsonl", "/r1.jsonl"}) {
@@ -195,6 +227,10 @@ TimedByProblem read_searches(const std::vector<const char*>& tunings, const std:
             continue;
           const Problem problem = Problem::parse(json.at("problem").get<std::string>());
           const Config config = Config::from_json(json.at("config"));
+          if (!is_as_timed(source, problem, config)) {
+            ++left_out.count;
+            continue;
+          }
           all[tuning + problem.key()].push_back(
               {source.cost(problem, device, config), json.at("timing").at("seconds").get<double>()});
         }
@@ -223,11 +259,6 @@ TEST(ModelTest, EstimatesRankTwoReadersThatSearchesTimed) {
   EXPECT_GT(q.correlation, 0.55);
   EXPECT_GT(q.first, 0.96);
   EXPECT_GT(q.twelve, 0.98);
-}
-
-void tell(const std::string& of, const Quality& q) {
-  std::printf("%s: %zu configs of %zu problems: correlation %.2f, first pick %.3f, of 12 %.3f, level %.3f\n",
-              of.c_str(), q.configs, q.problems, q.correlation, q.first, q.twelve, q.level);
 }
 
 /// Problems with too few configs of the template to rank are left out.
@@ -264,9 +295,14 @@ TEST(ModelTest, EstimatesRankRecordedSpaces) {
     if (!entry.path().filename().string().starts_with("sm_90a")) continue;
     const RecordedSpace space = RecordedSpace::read(entry.path());
     TimedByProblem one;
+    LeftOut left_out;
     for (const RecordedConfig& c : space.configs) {
       const Template& from = find_template(c.choice.template_name);
       if (!c.timed() || !from.why_illegal(space.problem, space.device, c.choice.config).empty()) continue;
+      if (!is_as_timed(from, space.problem, c.choice.config)) {
+        ++left_out.count;
+        continue;
+      }
       one[entry.path().stem()].push_back(
           {from.cost(space.problem, space.device, c.choice.config), c.ratio * space.anchor_seconds});
     }

@@ -102,6 +102,26 @@ TEST_F(CudaRanges, TensorMapsHaveTheCallsRows) {
   EXPECT_EQ(maps().back().sizes, (std::vector<uint64_t>{128, 77, 1})) << "the code has entries at any batch";
 }
 
+TEST_F(CudaRanges, ALastBoxEndsWithTheCallsRows) {
+  KernelText k = kernel("k");
+  k.args = {DEEPGEN_ARG_MAP_A, DEEPGEN_ARG_MAP_D};
+  k.cubin = "cubin sm_90a deepgen_kernel=256,128";
+  k.maps = {{DEEPGEN_ARG_A, 64, 104, 128, 256, 0, 0, 0, 0},
+            {DEEPGEN_ARG_A, 64, 104, 128, 256, 0, 0, 0, 0, 0, 0, /*rest_of=*/1},
+            {DEEPGEN_ARG_D, 64, 16, 128, 256, 0, 0, 0, 0}};
+  CudaFunction f({k}, ranged());
+  const std::pair<int64_t, uint32_t> rows[] = {{1, 8},     {8, 8},   {9, 16},   {96, 96},  {97, 104},
+                                               {104, 104}, {105, 8}, {291, 88}, {312, 104}};
+  for (const auto& [m, last] : rows) {
+    f.args.m = m;
+    ASSERT_EQ(f.launch(), DEEPGEN_OK);
+    const size_t first = maps().size() - 3;
+    EXPECT_EQ(maps()[first].box[1], 104u) << m;
+    EXPECT_EQ(maps()[first + 1].box[1], last) << m;
+    EXPECT_EQ(maps()[first + 1].sizes, maps()[first].sizes) << m;
+  }
+}
+
 TEST_F(CudaRanges, WithKZeroTheDriverIsAskedForNoMapOfAAndB) {
   KernelText k = kernel("k");
   k.args = {DEEPGEN_ARG_MAP_A, DEEPGEN_ARG_MAP_B, DEEPGEN_ARG_MAP_D, DEEPGEN_ARG_K};
