@@ -1,6 +1,6 @@
 #include "generator/codegen/kept_objects.h"
 
-#include "base/files/files.h"
+#include "base/files/kept_file.h"
 #include "base/text/sha256.h"
 #include "generator/codegen/codegen.h"
 #include "generator/codegen/compile.h"
@@ -9,6 +9,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdlib>
+#include <optional>
 
 namespace deepgen {
 namespace {
@@ -18,7 +19,7 @@ std::string compiled(llvm::Module& module, int64_t isa) {
   return emit_code(module, isa, false);
 }
 
-/// Of the IR, which names its functions' CPU and features.
+/// Of the IR, which names its functions' CPU and features, and of the sources that make code of it.
 std::string name_of(const llvm::Module& module) {
   std::string text = compiler_id("cpu") + "\n";
   llvm::raw_string_ostream stream(text);
@@ -32,9 +33,9 @@ std::string object_of(llvm::Module& module, int64_t isa) {
   const char* folder = std::getenv("DEEPGEN_KEEP_OBJECTS");
   if (!folder || !*folder) return compiled(module, isa);
   const std::string path = std::string(folder) + "/" + name_of(module) + ".o";
-  if (file_exists(path)) return read_file(path);
+  if (std::optional<std::string> kept = kept_file(path)) return *kept;
   std::string object = compiled(module, isa);
-  write_if_changed(path, object);
+  keep_file(path, object);
   return object;
 }
 

@@ -2,6 +2,7 @@
 // deepgen-measure does it: dense and padded operands, alpha and beta, C apart and in place, every way to
 // share out the grid.
 #include "base/files/files.h"
+#include "base/files/kept_file.h"
 #include "tests/numerics/numerics.h"
 #include "tests/unit/environment.h"
 
@@ -106,7 +107,11 @@ TEST(Codegen, KeptObjectsAreThoseOfTheirIr) {
   EXPECT_NE(kept(other).kernels[0].sha256, first.kernels[0].sha256);
   EXPECT_EQ(files(), 2);
   for (const auto& file : std::filesystem::directory_iterator(folder))
-    write_atomically(file.path().string(), "no object");
+    write_atomically(file.path().string(), "damaged");
+  EXPECT_EQ(first.serialize(), kept(p).serialize()) << "what is damaged is made again";
+  EXPECT_EQ(first.serialize(), kept(p).serialize());
+  for (const auto& file : std::filesystem::directory_iterator(folder))
+    keep_file(file.path().string(), "no object");
   EXPECT_EQ(kept(p).status, "failed") << "what is kept is read";
   EXPECT_EQ(compiled(p).status, "ok");
   std::filesystem::remove_all(folder);
