@@ -21,13 +21,10 @@ thread_local DriverError last_error __attribute__((tls_model("initial-exec"))) =
 /// Whose kernels the function has; of both vendors', those for the device that is current on this thread. HIP
 /// has a current device wherever it has any, so that CUDA, which has to be given one, is asked first.
 const GpuVendor& vendor_of(const deepgen_function& f) {
-  bool sm = false, gfx = false;
-  for (uint32_t i = 0; f.kernels && i < f.kernel_count; ++i) {
-    const char* arch = f.kernels[i].arch;
-    sm |= arch && arch[0] == 's';
-    gfx |= arch && arch[0] == 'g';
-  }
-  if (!sm || !gfx) return gfx ? amd::vendor : nvidia::vendor;
+  const void* devices = f.devices ? __atomic_load_n(f.devices, __ATOMIC_ACQUIRE) : nullptr;
+  const auto* known = static_cast<const DeviceTable*>(devices);
+  const GpuVendor* only = known ? known->only : only_vendor(f);
+  if (only) return *only;
   const deepgen_status cuda = nvidia::vendor.current();
   // An unknown one is no absent one: the call tells what is the matter.
   if (cuda == DEEPGEN_OK || cuda == DEEPGEN_ERROR_DRIVER) return nvidia::vendor;
@@ -74,6 +71,16 @@ GpuDescription describe(const deepgen_function* function, const deepgen_call_siz
 }
 
 } // namespace
+
+const GpuVendor* only_vendor(const deepgen_function& f) {
+  bool sm = false, gfx = false;
+  for (uint32_t i = 0; f.kernels && i < f.kernel_count; ++i) {
+    const char* arch = f.kernels[i].arch;
+    sm |= arch && arch[0] == 's';
+    gfx |= arch && arch[0] == 'g';
+  }
+  return sm && gfx ? nullptr : gfx ? &amd::vendor : &nvidia::vendor;
+}
 
 void keep_driver_error(int code, const char* (*text_of)(int)) { last_error = {code, text_of}; }
 

@@ -44,6 +44,13 @@ extern const GpuVendor vendor; ///< archs "gfx..."
 namespace deepgen {
 inline namespace DEEPGEN_ABI_NAMESPACE {
 
+/// What deepgen_function::devices points to begins so: a call does not look at every kernel of the function.
+struct DeviceTable {
+  const GpuVendor* only; ///< only_vendor()
+};
+/// Whose kernels alone the function has; null: those of both vendors.
+const GpuVendor* only_vendor(const deepgen_function&);
+
 /// For deepgen_last_driver_error() on this thread. `text_of` may return null.
 void keep_driver_error(int code, const char* (*text_of)(int));
 

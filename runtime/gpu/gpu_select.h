@@ -146,7 +146,7 @@ private:
   static constexpr int out_of_memory = 2; ///< of both drivers
 
   /// What deepgen_function::devices points to: a table for each vendor whose devices were used.
-  struct Choices {
+  struct Choices : DeviceTable {
     bool (*vendor)(const char*); ///< Vendor::is_arch
     Choices* next;
     int count;
@@ -281,6 +281,7 @@ private:
       if (int r = Vendor::device_count(d, &count)) return Vendor::failure(r);
       choices = static_cast<Choices*>(std::calloc(1, sizeof(Choices) + size_t(count) * sizeof(void*)));
       if (!choices) return Vendor::failure(out_of_memory);
+      choices->only = only_vendor(f);
       choices->vendor = &Vendor::is_arch;
       choices->next = static_cast<Choices*>(*f.devices);
       choices->count = count;
