@@ -145,11 +145,11 @@ TEST(ModelTest, EstimatesRankWhatWasMeasured) {
   const Quality q = judge("h200.jsonl");
   EXPECT_EQ(q.problems, 21u);
   EXPECT_GT(q.configs, 800u);
-  EXPECT_GT(q.correlation, 0.75);
+  EXPECT_GT(q.correlation, 0.74);
   EXPECT_GT(q.first, 0.94);
   EXPECT_GT(q.twelve, 0.99);
   EXPECT_LT(q.level, 0.05);
-  EXPECT_GT(q.least_correlation, 0.05); // of M=1, where most configs are within a fifth of each other
+  EXPECT_GT(q.least_correlation, 0.03); // of M=1, where most configs are within a fifth of each other
   EXPECT_GT(q.least_twelve, 0.9);
 }
 
@@ -190,9 +190,9 @@ TEST(ModelTest, EstimatesRankRowsBetweenTilesThatWereMeasured) {
   const Quality q = judge("h200_between.jsonl");
   EXPECT_EQ(q.problems, 6u);
   EXPECT_GT(q.configs, 340u);
-  EXPECT_GT(q.correlation, 0.58);
-  EXPECT_GT(q.least_correlation, 0.5);
-  EXPECT_GT(q.first, 0.91);
+  EXPECT_GT(q.correlation, 0.56);
+  EXPECT_GT(q.least_correlation, 0.4);
+  EXPECT_GT(q.first, 0.95);
   EXPECT_GT(q.twelve, 0.97);
   EXPECT_LT(q.level, 0.09);
 }
@@ -210,9 +210,9 @@ TEST(ModelTest, EstimatesRankRowsThatWereMeasured) {
 }
 
 /// What searches of the suite's rows timed, a set for each search.
-TimedByProblem read_searches(const std::vector<const char*>& tunings, const std::vector<const char*>& rows) {
+TimedByProblem read_searches(const std::vector<const char*>& tunings, const std::vector<const char*>& rows,
+                             const Device& device = device_of("h200_waves.jsonl")) {
   const std::string results = DEEPGEN_SOURCE_DIR "/benchmarks/gpu/results/";
-  const Device device = device_of("h200_waves.jsonl");
   const Template& source = find_template("hopper_ws");
   TimedByProblem all;
   LeftOut left_out;
@@ -258,6 +258,23 @@ TEST(ModelTest, EstimatesRankTwoReadersThatSearchesTimed) {
   EXPECT_GT(q.configs, 500u);
   EXPECT_GT(q.correlation, 0.55);
   EXPECT_GT(q.first, 0.96);
+  EXPECT_GT(q.twelve, 0.98);
+}
+
+/// Large products on an H100, of which narrow tiles are slower than on an H200.
+TEST(ModelTest, EstimatesRankWhatAnH100Timed) {
+  const std::string results = DEEPGEN_SOURCE_DIR "/benchmarks/gpu/results/";
+  const Device h100 = Device::from_json(Json::parse(read_file(results + "h100_attention/device.json")));
+  const TimedByProblem all =
+      read_searches({"h100_balanced"},
+                    {"sq2048", "sq4096", "sq8192", "nn4096", "tn4096", "qkv_pre", "up_pre", "down_pre",
+                     "gelu_2048", "swiglu", "h4096", "t4096", "e4096", "e8192", "i4096"},
+                    h100);
+  const Quality q = judge(all);
+  tell("h100_balanced", q);
+  EXPECT_EQ(q.problems, 15u);
+  EXPECT_GT(q.configs, 700u);
+  EXPECT_GT(q.first, 0.94);
   EXPECT_GT(q.twelve, 0.98);
 }
 
