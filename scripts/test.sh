@@ -13,11 +13,13 @@ cmake --preset ci
 cmake --build --preset ci
 ctest --preset ci "$@" </dev/null | tee build/ci/suite.log
 # The unit and numeric tests once more under AddressSanitizer and UndefinedBehaviorSanitizer. Second, so that the first run
-# has kept the objects that LLVM makes of kernels' IR. DEEPGEN_SKIP_SANITIZERS=1 saves the second build.
+# has kept the objects that LLVM makes of kernels' IR. DEEPGEN_SKIP_SANITIZERS=1 saves the second build,
+# DEEPGEN_SANITIZED_PRESET=asan-clang makes it with clang.
 if [ -z "${DEEPGEN_SKIP_SANITIZERS:-}" ]; then
-  cmake --preset asan
-  cmake --build --preset asan
-  ctest --preset asan --label-regex 'unit|numerics' </dev/null
+  sanitized=${DEEPGEN_SANITIZED_PRESET:-asan}
+  cmake --preset "$sanitized"
+  cmake --build --preset "$sanitized"
+  ctest --preset "$sanitized" --label-regex 'unit|numerics' </dev/null
   echo "What came before, of the whole suite:"
   sed -n '/tests passed,/,$p' build/ci/suite.log
 fi

@@ -1,11 +1,13 @@
-"""function_names.py SOURCE OBJECTS CXX: no two functions of one name and signature in one namespace, across all rooms.
+"""function_names.py SOURCE OBJECTS CXX [DWARFDUMP]: no two functions of one name and signature in one namespace, across all rooms.
 
 Two such functions in one program are undefined behaviour without a diagnostic where one of them is inline: the linker
-keeps either, and inlining hides that. OBJECTS lists `target object` a line. Beside each object lies what gcc's
--fstack-usage says of it: the place and the signature of every function that it has. Without optimisation that is every inline
-function that is called. Sources of the rooms are one program; those of a test are one with them, and not with other tests.
+keeps either, and inlining hides that. OBJECTS lists `target object` a line. Of clang's objects DWARFDUMP, llvm's, tells the name and
+the place of every function that is called, inlined or not (-fdebug-info-for-profiling). Beside each object of gcc lies what its
+-fstack-usage says: the place and the signature of every function that the object has. Without optimisation that is every
+inline function that is called. Sources of the rooms are one program; those of a test are one with them, and not with other tests.
 """
 import collections
+import os
 import pathlib
 import re
 import subprocess
@@ -39,7 +41,7 @@ class Sources:
 
     def __getitem__(self, path):
         if path not in self.known:
-            parts = pathlib.PurePosixPath(path).parts
+            parts = pathlib.PurePosixPath(os.path.normpath(path)).parts
             rest = ["/".join(parts[at:]) for at in range(len(parts))]
             self.known[path] = next((r for r in rest[1:] if r.count("/") and (self.root / r).is_file()), path)
         return self.known[path]
@@ -54,6 +56,21 @@ def functions_of(text, sources):
         if name:
             found[name] = f"{sources[match[1]]}:{match[2]}"
     return found
+
+
+# Of the namespace deepgen, and none of what other objects cannot see: unnamed namespaces, lambdas, what is static.
+MANGLED = re.compile(r"_ZNK?R?O?7deepgen(?!.*(_GLOBAL__N_|Ul|\$_|_block_invoke))(?!(\d+[A-Za-z_]\w*?)?L\d)")
+SUBPROGRAM = re.compile(r'DW_AT_linkage_name\s+\("([^"]+)"\)\s+DW_AT_name\s+\(.*\)\s+DW_AT_decl_file\s+\("([^"]+)"\)\s+DW_AT_decl_line\s+\((\d+)\)')
+
+
+def functions_of_object(path, dwarfdump, sources):
+    """Of an object of clang: {mangled name: place}; None where it has no such information."""
+    text = subprocess.run([dwarfdump, "--debug-info", "-r", "1", path], stdout=subprocess.PIPE, text=True, errors="replace", check=True).stdout
+    if "DW_TAG_compile_unit" not in text:
+        return None
+    defined = "".join(entry for entry in text.split("\n\n") if "DW_AT_declaration" not in entry)
+    return {name: f"{sources[file]}:{line}" for name, file, line in SUBPROGRAM.findall(defined)
+            if MANGLED.match(name) and not file.startswith("/usr/")}
 
 
 def clashes(targets, tests):
@@ -93,23 +110,28 @@ def check_itself():
     assert clashes({"a": [one], "t": [two]}, {"t"})[0] and not clashes({"t": [one], "u": [two]}, {"t", "u"})[0]
 
 
-def check_compiler(cxx):
+def check_compiler(cxx, dwarfdump):
     """Two headers with one function each, of one name: what the compiler says of the sources that have them is found."""
+    how = ["-O1", "-g1", "-fdebug-info-for-profiling"] if dwarfdump else ["-O0", "-fstack-usage"]
     with tempfile.TemporaryDirectory() as folder:
-        objects = []
+        objects, sources = [], Sources(pathlib.Path(folder))
         for name, factor in (("one", "1e3"), ("two", "1e4")):
             header, source = pathlib.Path(folder, name + ".h"), pathlib.Path(folder, name + ".cpp")
-            header.write_text("namespace deepgen {\ninline double rounded(double x) { return x * %s; }\n}\n" % factor)
-            source.write_text(f'#include "{name}.h"\ndouble {name}() {{ return deepgen::rounded(1); }}\n')
-            subprocess.run([cxx, "-O0", "-fstack-usage", "-c", source, "-o", f"{source}.o"], check=True)
-            objects.append(functions_of(pathlib.Path(f"{source}.su").read_text(), Sources(pathlib.Path(folder))))
+            header.write_text("namespace deepgen {\ninline double rounded(double x) { return x * %s; }\n" % factor +
+                              "namespace { double hidden(double x) { return x + %s; } }\n}\n" % factor)
+            source.write_text(f'#include "{name}.h"\ndouble {name}(double x) {{ return deepgen::rounded(x) + deepgen::hidden(x); }}\n')
+            subprocess.run([cxx, *how, "-c", source, "-o", f"{source}.o"], check=True)
+            objects.append(functions_of_object(f"{source}.o", dwarfdump, sources) if dwarfdump
+                           else functions_of(pathlib.Path(f"{source}.su").read_text(), sources))
         found = clashes({"planted": objects}, set())[0]
-        assert list(found) == ["deepgen::rounded(double)"] and len(found["deepgen::rounded(double)"]) == 2, (objects, found)
+        wanted = "_ZN7deepgen7roundedEd" if dwarfdump else "deepgen::rounded(double)"
+        assert list(found) == [wanted] and len(found[wanted]) == 2, (objects, found)
 
 
 def main():
     check_itself()
-    check_compiler(sys.argv[3])
+    dwarfdump = sys.argv[4] if len(sys.argv) > 4 else None
+    check_compiler(sys.argv[3], dwarfdump)
     root = pathlib.Path(sys.argv[1])
     sources, targets, silent = Sources(root), collections.defaultdict(list), []
     for line in pathlib.Path(sys.argv[2]).read_text().splitlines():
@@ -117,16 +139,20 @@ def main():
         said = pathlib.Path(path).with_suffix(".su")
         if not pathlib.Path(path).is_file():
             continue  # a target that this build leaves out
-        if not said.is_file():
+        if dwarfdump:
+            functions = functions_of_object(path, dwarfdump, sources)
+        else:
+            functions = functions_of(said.read_text(errors="replace"), sources) if said.is_file() else None
+        if functions is None:
             silent.append(path)
-            continue
-        targets[target].append(functions_of(said.read_text(errors="replace"), sources))
+        else:
+            targets[target].append(functions)
     tests = {target for target in targets if target.endswith("_test")}
     found, count = clashes(targets, tests)
     for name, places in sorted(found.items()):
         print(f"{name} is defined at {', '.join(sorted(places))}: rename all but one, or make them local to their sources")
     for path in silent:
-        print(f"{path} was compiled without -fstack-usage: build it again")
+        print(f"{path} was compiled without what says where its functions are from: build it again")
     print(f"{count} functions of {sum(map(len, targets.values()))} objects")
     return 1 if found or silent or count < LEAST else 0
 
