@@ -47,20 +47,6 @@ std::vector<PlanSlot> proposals_at(const SearchInput& in, const Sizes& at, const
 /// Estimates that are closer are of candidates which differ in what the estimate does not tell, as in stages.
 constexpr double kAlike = 1.003;
 
-/// A size has few candidates among many sizes: those that its estimates tell apart come first, then the rest.
-void put_different_first(const SearchInput& in, const Sizes& at, std::vector<PlanSlot>& list) {
-  const Problem problem = problem_at(in.problem.gemm(), in.arch, at);
-  std::vector<double> seen;
-  std::stable_partition(list.begin(), list.end(), [&](const PlanSlot& slot) {
-    const Choice& c = slot.choice;
-    const double cost = find_template(c.template_name).cost(problem, in.device, c.config);
-    const bool alike = std::any_of(seen.begin(), seen.end(),
-                                   [&](double x) { return cost <= kAlike * x && x <= kAlike * cost; });
-    if (!alike) seen.push_back(cost);
-    return !alike;
-  });
-}
-
 /// On a GPU a candidate is timed where the estimate has it behind the round's best by no more than so much.
 constexpr double kWorthATry = 1.35;
 
@@ -145,6 +131,17 @@ std::vector<std::string> orders_of(const SearchInput& in, const TunePoints& poin
 
 } // namespace
 
+void put_different_first(const Problem& problem, const Device& device, std::vector<PlanSlot>& list) {
+  std::vector<double> seen;
+  std::stable_partition(list.begin(), list.end(), [&](const PlanSlot& slot) {
+    const double cost = find_template(slot.choice.template_name).cost(problem, device, slot.choice.config);
+    const bool alike = std::any_of(seen.begin(), seen.end(),
+                                   [&](double x) { return cost <= kAlike * x && x <= kAlike * cost; });
+    if (!alike) seen.push_back(cost);
+    return !alike;
+  });
+}
+
 Plan next_ranged_plan(const SearchInput& in, const std::vector<Choice>& incumbents) {
   RangedPlan plan(in);
   const Gemm& p = in.problem.gemm();
@@ -160,7 +157,7 @@ Plan next_ranged_plan(const SearchInput& in, const std::vector<Choice>& incumben
     for (const Sizes& at : plan.sizes()) {
       proposals.push_back(proposals_at(in, at, order));
       if (in.round == 0 && plan.sizes().size() > plan.points().at.size())
-        put_different_first(in, at, proposals.back());
+        put_different_first(problem_at(p, in.arch, at), in.device, proposals.back());
       longest = std::max(longest, proposals.back().size());
     }
   for (size_t i = 0; i < longest && !plan.full(); ++i)

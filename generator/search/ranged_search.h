@@ -13,4 +13,8 @@ namespace deepgen {
 /// ones of that which was the fastest. The same input gives the same plan.
 Plan next_ranged_plan(const SearchInput&, const std::vector<Choice>& incumbents);
 
+/// A size has few candidates among many sizes: those that the estimate tells apart come first, then those
+/// that differ from one of these in what it does not tell, as in stages. Both keep their order.
+void put_different_first(const Problem&, const Device&, std::vector<PlanSlot>&);
+
 } // namespace deepgen

@@ -9,6 +9,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace deepgen {
 namespace {
 
@@ -90,6 +93,42 @@ TEST(RangedDefault, SelectWritesAChoiceForEachPart) {
   EXPECT_EQ(read.serialize(), choice.serialize());
   EXPECT_EQ(read.ranges.size(), choice.ranges.size());
   EXPECT_EQ(read.ranges[0].taken, choice.ranges[0].taken);
+}
+
+TEST(RangedSearch, CandidatesThatTheEstimateTellsApartComeFirst) {
+  const Problem p = Problem::parse("gemm m=208 n=1024 k=1024 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt "
+                                   "epilogue=none align=2");
+  const Device device = generic_gpu("sm_90a");
+  const Space space(p, "sm_90a", device);
+  std::vector<PlanSlot> list;
+  for (size_t rank = 0; rank < 60; ++rank) list.push_back({space.choice(rank), "model", {}});
+  const std::vector<PlanSlot> before = list;
+  put_different_first(p, device, list);
+  ASSERT_EQ(list.size(), before.size());
+  const auto cost = [&](const PlanSlot& slot) {
+    return find_template(slot.choice.template_name).cost(p, device, slot.choice.config);
+  };
+  const auto alike = [&](const PlanSlot& x, const PlanSlot& y) {
+    return std::abs(std::log(cost(x) / cost(y))) <= std::log(1.003);
+  };
+  const auto place = [&](const PlanSlot& slot) {
+    return std::find_if(before.begin(), before.end(),
+                        [&](const PlanSlot& x) { return x.choice == slot.choice; });
+  };
+  size_t different = 1;
+  while (different < list.size() && cost(list[different]) >= cost(list[different - 1]) &&
+         !alike(list[different], list[different - 1]))
+    ++different;
+  EXPECT_GE(different, 3u);
+  EXPECT_LT(different, 50u) << "several of the best differ in stages alone";
+  for (size_t i = different; i < list.size(); ++i) {
+    EXPECT_TRUE(std::any_of(list.begin(), list.begin() + long(different), [&](const PlanSlot& x) {
+      return alike(x, list[i]);
+    })) << list[i].choice.text();
+    if (i > different) {
+      EXPECT_LT(place(list[i - 1]), place(list[i])) << "in their order";
+    }
+  }
 }
 
 TEST(RangedSearch, CandidatesOfAGpuAreTimedWhereTheyMayBeGood) {
