@@ -64,6 +64,7 @@ public:
   const TunePoints& points() const { return plan_.points; }
   /// For which candidates are proposed.
   const std::vector<Sizes>& sizes() const { return sizes_; }
+  bool dense() const { return sizes_.size() > plan_.points.at.size(); } ///< beside the points
   bool full() const { return plan_.slots.size() >= in_.slots; }
   void add(const Choice& choice, const std::string& origin) {
     if (!full() && why_illegal(in_.problem, in_.arch, in_.device, choice).empty() &&
@@ -71,7 +72,7 @@ public:
       plan_.slots.push_back({choice, origin, {}});
   }
   Plan finish() {
-    if (sizes_.size() > plan_.points.at.size())
+    if (dense())
       for (const Sizes& at : sizes_) try_at(at);
     return std::move(plan_);
   }
@@ -156,7 +157,7 @@ Plan next_ranged_plan(const SearchInput& in, const std::vector<Choice>& incumben
   for (const std::string& order : orders_of(in, plan.points()))
     for (const Sizes& at : plan.sizes()) {
       proposals.push_back(proposals_at(in, at, order));
-      if (in.round == 0 && plan.sizes().size() > plan.points().at.size())
+      if (in.round == 0 && plan.dense())
         put_different_first(problem_at(p, in.arch, at), in.device, proposals.back());
       longest = std::max(longest, proposals.back().size());
     }

@@ -63,7 +63,7 @@ TEST(ClusterSumAtRandom, IsRight) {
     return p;
   };
   const auto wanted = [](const Gemm&, const Config& config) { return config["cluster_k"] > 1; };
-  check_at_random("PTX_SIM_CLUSTER_SUM", 6, generic_gpu("sm_90a"), random, draw, wanted,
+  check_at_random(from_environment("PTX_SIM_CLUSTER_SUM", 6), generic_gpu("sm_90a"), random, draw, wanted,
                   [&](const Kernel& kernel) {
                     const uint64_t seed = random() % 6;
                     EXPECT_EQ(fault_of(kernel, seed), "") << "seed " << seed;

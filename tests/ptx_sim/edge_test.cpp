@@ -4,15 +4,12 @@
 // and faults of the count of bytes and of the boxes. More of them: PTX_SIM_EDGES=400 PTX_SIM_SEED=7.
 #include "base/kernel/kernel_call.h"
 #include "templates/nvidia/hopper_ws/hopper_ws.h"
-#include "tests/ptx_sim/check.h"
+#include "tests/ptx_sim/edge_run.h"
 #include "tests/ptx_sim/hopper_kernel.h"
-#include "tests/ptx_sim/launch.h"
-#include "tests/ptx_sim/tensor_map.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <set>
 
@@ -117,35 +114,10 @@ std::string text(const Sizes& x) {
          " batch=" + std::to_string(x.batch);
 }
 
-Size rows_of(const HopperTile& tile) { return tile.name == "a" ? Size::m : Size::n; }
-
 /// Of the operand with edges whose rows have a range; of both the left one.
 const HopperTile& edge_of(const HopperTiling& t, const Gemm& p) {
-  return t.left.edge_rows && p.ranged(rows_of(t.left)) ? t.left : t.right;
+  return t.left.edge_rows && p.ranged(t.left.along()) ? t.left : t.right;
 }
-
-struct Outcome {
-  std::string fault;
-  uint64_t copies = 0, empty = 0; ///< by all launches
-};
-
-/// A call, whose arguments `change` may alter.
-template <typename Change>
-Outcome run_call(const Kernel& call, uint64_t seed, const Change& change) {
-  Outcome out;
-  const auto run = [&](const Launch& l, const std::vector<std::vector<uint8_t>>& arguments,
-                       ptx_sim::GlobalMemory& memory, uint64_t of_launch) {
-    std::vector<std::vector<uint8_t>> changed = arguments;
-    for (size_t i = 0; i < changed.size(); ++i) change(call.args[i], changed[i]);
-    ptx_sim::run_launch(call.ptx, {l.entry, l.grid, l.block, l.cluster, l.shared, l.dependent}, changed,
-                        memory, of_launch);
-    out.copies = memory.copies, out.empty = memory.empty_copies;
-  };
-  const auto cases = ptx_sim::chosen_cases(call.problem.gemm(), seed);
-  out.fault = ptx_sim::check_case(call, cases[0], seed, run).fault;
-  return out;
-}
-void nothing(const std::string&, std::vector<uint8_t>&) {}
 
 class Edges : public testing::TestWithParam<EdgeKernel> {};
 
@@ -156,13 +128,13 @@ TEST_P(Edges, AreRightAroundTheEndsOfParts) {
   const HopperTile& edge = edge_of(t, p);
   ASSERT_GT(edge.edge_rows, 0);
   EXPECT_EQ(edge.edge_rows, edge.part_rows()) << "at most";
-  const Size along = rows_of(edge);
+  const Size along = edge.along();
   std::mt19937_64 random(1);
   uint64_t seed = 0;
   for (const int64_t size : sizes_around(edge, p, along)) {
     Sizes sizes = draw_sizes(p, random);
     sizes[along] = size;
-    const Outcome run = run_call(kernel_in_call(kernel, sizes), ++seed, nothing);
+    const EdgeRun run = run_edges(kernel_in_call(kernel, sizes), ++seed);
     EXPECT_EQ(run.fault, "") << text(sizes) << ", seed " << seed;
     // Those of a residual are as they were.
     if (t.staging.reads.empty()) {
@@ -192,17 +164,17 @@ TEST_P(RandomEdges, AreRight) {
       const Gemm& p = s.problem.gemm();
       const HopperTiling t(p, s.choice.config);
       const HopperTile& edge = edge_of(t, p);
-      if (!edge.edge_rows || !p.ranged(rows_of(edge))) continue;
+      if (!edge.edge_rows || !p.ranged(edge.along())) continue;
       ++checked;
       SCOPED_TRACE(p.key() + " | " + s.choice.text());
       const Kernel kernel = compile_hopper(p.key(), s.choice.config.text());
       std::mt19937_64 random(checked);
-      const Size along = rows_of(edge);
+      const Size along = edge.along();
       const std::set<int64_t> around = sizes_around(edge, p, along);
       for (int call = 0; call < kCalls; ++call) {
         Sizes sizes = draw_sizes(p, random);
         sizes[along] = *std::next(around.begin(), long(random() % around.size()));
-        const Outcome run = run_call(kernel_in_call(kernel, sizes), random(), nothing);
+        const EdgeRun run = run_edges(kernel_in_call(kernel, sizes), random());
         EXPECT_EQ(run.fault, "") << text(sizes);
       }
     }
@@ -224,21 +196,14 @@ protected:
     ASSERT_EQ(t.left.edge_rows, 128);
     stage_bytes_ = t.stage_bytes;
   }
-  Outcome with_ptx(const char* pattern, const std::string& by) const {
+  EdgeRun with_ptx(const char* pattern, const std::string& by) const {
     Kernel changed = call_;
     changed.ptx = with(call_.ptx, pattern, by.c_str());
-    return run_call(changed, 1, nothing);
+    return run_edges(changed, 1);
   }
-  /// Of map `which` of A.
-  Outcome with_box(size_t which, uint32_t rows) const {
-    return run_call(call_, 1, [&](const std::string& name, std::vector<uint8_t>& bytes) {
-      if (name != "map_a") return;
-      ASSERT_EQ(bytes.size(), 2 * sizeof(ptx_sim::SimulatedMap));
-      ptx_sim::SimulatedMap map;
-      std::memcpy(&map, &bytes[which * sizeof map], sizeof map);
-      map.box[1] = rows;
-      std::memcpy(&bytes[which * sizeof map], &map, sizeof map);
-    });
+  /// Of A's whole boxes, or of its last one.
+  EdgeRun with_box(size_t which, uint32_t rows) const {
+    return run_with_box(call_, which, which ? 56 : 128, rows);
   }
 
   Kernel call_;
@@ -246,7 +211,7 @@ protected:
 };
 
 TEST_F(EdgeFaults, AreNotInTheKernelItself) {
-  const Outcome run = run_call(call_, 1, nothing);
+  const EdgeRun run = run_edges(call_, 1);
   EXPECT_EQ(run.fault, "");
   EXPECT_EQ(run.empty, 0u);
   EXPECT_EQ(run.copies, 2u * 2u * 3u * 2u) << "of each operand one for each tile and three of K";

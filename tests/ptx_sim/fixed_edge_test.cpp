@@ -3,14 +3,10 @@
 // at random; and which kernels stay what they were. More of them: PTX_SIM_EDGES=400 PTX_SIM_SEED=7.
 #include "base/kernel/kernel_call.h"
 #include "templates/nvidia/hopper_ws/hopper_ws.h"
-#include "tests/ptx_sim/check.h"
+#include "tests/ptx_sim/edge_run.h"
 #include "tests/ptx_sim/hopper_kernel.h"
-#include "tests/ptx_sim/launch.h"
-#include "tests/ptx_sim/tensor_map.h"
 
 #include <gtest/gtest.h>
-
-#include <cstring>
 
 namespace deepgen {
 namespace {
@@ -110,35 +106,6 @@ const HopperTile& tile_of(const HopperTiling& t, const char* name) {
   return t.left.name == name ? t.left : t.right;
 }
 
-struct Outcome {
-  std::string fault;
-  uint64_t copies = 0, empty = 0; ///< by all launches
-};
-
-/// `change` may alter the arguments of a launch.
-template <typename Change>
-Outcome run(const Kernel& kernel, const cuda::CallCase& of, uint64_t seed, const Change& change) {
-  Outcome out;
-  out.fault =
-      ptx_sim::check_case(kernel, of, seed,
-                          [&](const Launch& l, const std::vector<std::vector<uint8_t>>& arguments,
-                              ptx_sim::GlobalMemory& memory, uint64_t of_launch) {
-                            std::vector<std::vector<uint8_t>> changed = arguments;
-                            for (size_t i = 0; i < changed.size(); ++i) change(kernel.args[i], changed[i]);
-                            ptx_sim::run_launch(kernel.ptx,
-                                                {l.entry, l.grid, l.block, l.cluster, l.shared, l.dependent},
-                                                changed, memory, of_launch);
-                            out.copies = memory.copies, out.empty = memory.empty_copies;
-                          })
-          .fault;
-  return out;
-}
-void nothing(const std::string&, std::vector<uint8_t>&) {}
-
-Outcome run(const Kernel& kernel, uint64_t seed) {
-  return run(kernel, ptx_sim::chosen_cases(kernel.problem.gemm(), seed)[0], seed, nothing);
-}
-
 class FixedEdges : public testing::TestWithParam<FixedEdge> {};
 
 TEST_P(FixedEdges, AreRight) {
@@ -151,7 +118,7 @@ TEST_P(FixedEdges, AreRight) {
   EXPECT_EQ(HopperWs().revision_for(p, kernel.choice.config), 4);
   uint64_t seed = 0;
   for (const cuda::CallCase& of : cuda::call_cases(p)) {
-    const Outcome out = run(kernel, of, ++seed, nothing);
+    const EdgeRun out = run_edges(kernel, of, ++seed);
     EXPECT_EQ(out.fault, "") << "seed " << seed;
     // Those of a residual are as they were.
     if (t.staging.reads.empty()) {
@@ -182,12 +149,10 @@ TEST_P(RandomFixedEdges, AreRight) {
     const HopperTiling t(p, config);
     return HopperWs().revision_for(p, config) == 4 && 2 * t.stages + t.read_barriers() <= kMostBarriers;
   };
-  const uint64_t each = from_environment("PTX_SIM_EDGES", 40) / kShares;
-  setenv("PTX_SIM_EDGES_OF_SHARE", std::to_string(each).c_str(), 1);
-  check_at_random("PTX_SIM_EDGES_OF_SHARE", each, generic_gpu("sm_90a"), random, draw, wanted,
-                  [&](const Kernel& kernel) {
+  check_at_random(from_environment("PTX_SIM_EDGES", 40) / kShares, generic_gpu("sm_90a"), random, draw,
+                  wanted, [&](const Kernel& kernel) {
                     const uint64_t seed = random();
-                    EXPECT_EQ(run(kernel, seed).fault, "") << "seed " << seed;
+                    EXPECT_EQ(run_edges(kernel, seed).fault, "") << "seed " << seed;
                   });
 }
 INSTANTIATE_TEST_SUITE_P(Share, RandomFixedEdges, testing::Range(0, kShares));
@@ -224,34 +189,17 @@ TEST(FixedEdgesAreFew, ARangeHasThem) {
 /// then 8.
 class FixedEdgeFaults : public testing::Test {
 protected:
-  void SetUp() override {
-    kernel_ = compile(kKernels[0]);
-    case_ = ptx_sim::chosen_cases(kernel_.problem.gemm(), 1)[0];
-  }
-  Outcome with_ptx(const char* pattern, const char* by) const {
+  void SetUp() override { kernel_ = compile(kKernels[0]); }
+  EdgeRun with_ptx(const char* pattern, const char* by) const {
     Kernel changed = kernel_;
     changed.ptx = with(kernel_.ptx, pattern, by);
-    return run(changed, case_, 1, nothing);
+    return run_edges(changed, 1);
   }
-  /// Of A's map for the edge.
-  Outcome with_box(uint32_t rows) const {
-    return run(kernel_, case_, 1, [&](const std::string& name, std::vector<uint8_t>& bytes) {
-      if (name != "map_a") return;
-      ASSERT_EQ(bytes.size(), 2 * sizeof(ptx_sim::SimulatedMap));
-      ptx_sim::SimulatedMap map;
-      std::memcpy(&map, &bytes[sizeof map], sizeof map);
-      EXPECT_EQ(map.box[1], 56u);
-      map.box[1] = rows;
-      std::memcpy(&bytes[sizeof map], &map, sizeof map);
-    });
-  }
-
   Kernel kernel_;
-  cuda::CallCase case_;
 };
 
 TEST_F(FixedEdgeFaults, AreNotInTheKernelItself) {
-  const Outcome out = run(kernel_, case_, 1, nothing);
+  const EdgeRun out = run_edges(kernel_, 1);
   EXPECT_EQ(out.fault, "");
   EXPECT_EQ(out.empty, 0u);
   EXPECT_EQ(out.copies, 4u * 3u * 2u) << "of each operand one for each tile and stage";
@@ -266,7 +214,8 @@ TEST_F(FixedEdgeFaults, AWrongCountOfBytesIsFound) {
 }
 
 TEST_F(FixedEdgeFaults, ABoxOfOtherRowsIsFound) {
-  for (const uint32_t rows : {48u, 64u, 128u}) EXPECT_NE(with_box(rows).fault, "") << rows;
+  for (const uint32_t rows : {48u, 64u, 128u})
+    EXPECT_NE(run_with_box(kernel_, 1, 56, rows).fault, "") << rows;
 }
 
 } // namespace

@@ -29,13 +29,13 @@ struct HopperPair {
 
 inline void PrintTo(const HopperPair& x, std::ostream* out) { *out << x.name; }
 
-/// Kernels of as many random configs as `count` in the environment says; else `otherwise`. `draw` gives the
-/// problem for each, `wanted` says whether a config is of the kind that is tested.
+/// Kernels of so many random configs. `draw` gives the problem for each, `wanted` says whether a config is of
+/// the kind that is tested.
 template <typename Draw, typename Wanted, typename Check>
-void check_at_random(const char* count, uint64_t otherwise, const Device& device, std::mt19937_64& random,
-                     const Draw& draw, const Wanted& wanted, const Check& check) {
+void check_at_random(uint64_t count, const Device& device, std::mt19937_64& random, const Draw& draw,
+                     const Wanted& wanted, const Check& check) {
   const Template& source = find_template("hopper_ws");
-  auto left = int64_t(from_environment(count, otherwise));
+  auto left = int64_t(count);
   for (int64_t tries = 1000 * left; left > 0 && tries > 0; --tries) {
     const Gemm p = draw();
     const std::optional<Config> config = draw_config(source, p, device, random);

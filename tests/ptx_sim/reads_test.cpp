@@ -135,10 +135,11 @@ TEST(ReadsAtRandom, AreRight) {
   const auto wanted = [](const Gemm& p, const Config& config) {
     return !HopperTiling(p, config).staging.reads.empty();
   };
-  check_at_random("PTX_SIM_READS", 8, generic_gpu("sm_90a"), random, draw, wanted, [&](const Kernel& kernel) {
-    const uint64_t seed = random() % 5;
-    EXPECT_EQ(fault_of(kernel, seed), "") << "seed " << seed;
-  });
+  check_at_random(from_environment("PTX_SIM_READS", 8), generic_gpu("sm_90a"), random, draw, wanted,
+                  [&](const Kernel& kernel) {
+                    const uint64_t seed = random() % 5;
+                    EXPECT_EQ(fault_of(kernel, seed), "") << "seed " << seed;
+                  });
 }
 
 TEST(ReadsAreChecked, PlantedFaultsAreFound) {

@@ -79,11 +79,12 @@ TEST(StreamKAtRandom, IsRight) {
     return p;
   };
   const auto wanted = [](const Gemm&, const Config& config) { return config["stream_k"] != 0; };
-  check_at_random("PTX_SIM_STREAM_K", 6, small, random, draw, wanted, [&](const Kernel& kernel) {
-    const uint64_t seed = 1 + random() % 4;
-    EXPECT_EQ(ptx_sim::check_case(kernel, cuda::call_cases(kernel.problem.gemm()).back(), seed).fault, "")
-        << "seed " << seed;
-  });
+  check_at_random(
+      from_environment("PTX_SIM_STREAM_K", 6), small, random, draw, wanted, [&](const Kernel& kernel) {
+        const uint64_t seed = 1 + random() % 4;
+        EXPECT_EQ(ptx_sim::check_case(kernel, cuda::call_cases(kernel.problem.gemm()).back(), seed).fault, "")
+            << "seed " << seed;
+      });
 }
 
 /// On the device, too, what is verified has tiles that are shared.

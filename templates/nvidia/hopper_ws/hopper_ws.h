@@ -35,7 +35,8 @@ struct HopperTile {
   int64_t edge_rows = 0;
   bool edge_skips = false; ///< some parts are wholly beyond the matrix
 
-  int64_t part_rows() const { return rows / pieces / share; } ///< that a block copies of a piece
+  Size along() const { return name == "a" ? Size::m : Size::n; } ///< of `rows`
+  int64_t part_rows() const { return rows / pieces / share; }    ///< that a block copies of a piece
   MatrixOperand operand(Value address) const { return {address, k_major, slice_bytes}; }
   /// By all blocks that share it: `bytes`, if a cluster can share the rows out.
   int64_t copied_bytes() const { return share * pieces * copies * box_columns * box_rows * size_of(type); }

@@ -290,9 +290,8 @@ constexpr int64_t kPromotion = 128;
 /// Of the last boxes: where the size has a range, the runtime tells their rows.
 TensorMap edge_map(const HopperTile& tile, const Gemm& p, const TensorMap& map) {
   TensorMap edge = map;
-  const Size along = tile.name == "a" ? Size::m : Size::n;
   edge.box_rows = tile.edge_rows;
-  if (p.ranged(along)) edge.rest_of = along;
+  if (p.ranged(tile.along())) edge.rest_of = tile.along();
   return edge;
 }
 
