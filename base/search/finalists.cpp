@@ -236,7 +236,9 @@ std::vector<LoggedRecord> finalists_of(const std::vector<LoggedRecord>& records)
     std::vector<Sizes> points;
     std::vector<double> weights;
     find_points(records, points, weights);
-    const size_t places = records.front().record.arch == "cpu" ? kRangedFinalistsOfCpu : kRangedFinalists;
+    const size_t places = records.front().record.arch == "cpu"
+                              ? kRangedFinalistsOfCpu
+                              : std::clamp(points.size() * 3 / 2, kRangedFinalists, kMostRangedFinalists);
     const auto add_all = [&](const std::vector<const LoggedRecord*>& list, size_t most) {
       for (const LoggedRecord* r : list)
         if (finalists.size() < most + has_default && seen.insert(r->record.sha256).second)

@@ -7,8 +7,9 @@
 namespace deepgen {
 
 constexpr size_t kFinalists = 6; ///< beside the default, at most
-/// The same of a problem with ranges: the best at each of the sizes of a round, and a few.
-constexpr size_t kRangedFinalists = 20, kRangedFinalistsOfCpu = 12;
+/// The same of a problem with ranges, on a GPU: half as many again as the sizes at which a round has timed,
+/// between these. Every size has its best one, and some their second: rounds tell those apart badly.
+constexpr size_t kRangedFinalists = 20, kMostRangedFinalists = 32, kRangedFinalistsOfCpu = 12;
 
 struct LoggedRecord {
   Record record;
