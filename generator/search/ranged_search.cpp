@@ -2,6 +2,7 @@
 
 #include "base/problem/points.h"
 #include "base/search/sum_orders.h"
+#include "generator/search/between.h"
 #include "generator/space/order_estimate.h"
 #include "generator/space/ranged_default.h"
 
@@ -65,6 +66,7 @@ public:
   /// For which candidates are proposed.
   const std::vector<Sizes>& sizes() const { return sizes_; }
   bool dense() const { return sizes_.size() > plan_.points.at.size(); } ///< beside the points
+  const std::vector<PlanSlot>& slots() const { return plan_.slots; }
   bool full() const { return plan_.slots.size() >= in_.slots; }
   void add(const Choice& choice, const std::string& origin) {
     if (!full() && why_illegal(in_.problem, in_.arch, in_.device, choice).empty() &&
@@ -130,6 +132,32 @@ std::vector<std::string> orders_of(const SearchInput& in, const TunePoints& poin
   return orders;
 }
 
+/// Whether a kernel begins before its predecessor ends is in no estimate, and changes times by up to a
+/// quarter, either way (benchmarks/gpu/edges.md). So whoever is the best at a size is tried the other way.
+std::optional<Choice> other_overlap(const SearchInput& in, const Sizes& at, const std::string& order) {
+  const Record* best = nullptr;
+  for (const Record& r : in.records)
+    if (r.ok() && r.problem == in.problem.key() && r.at(at) && (order.empty() || r.sum_order == order) &&
+        (!best || r.at(at)->ratio < best->at(at)->ratio))
+      best = &r;
+  if (!best) return std::nullopt;
+  Choice twin = best->choice;
+  for (auto& [name, value] : twin.config.values)
+    if (name == "pdl") {
+      value = value == 0 ? 2 : 0;
+      return twin;
+    }
+  return std::nullopt;
+}
+
+/// Behind the best of each size: what is better at others, in a third of the round.
+void add_between(const SearchInput& in, const Space& space, RangedPlan& plan) {
+  if (in.problem.gemm().batch_invariant) return; // others may have another order of sums
+  std::vector<Choice> chosen;
+  for (const PlanSlot& slot : plan.slots()) chosen.push_back(slot.choice);
+  for (const Choice& c : best_between(in, space, chosen, in.slots / 3)) plan.add(c, "model");
+}
+
 } // namespace
 
 void put_different_first(const Problem& problem, const Device& device, std::vector<PlanSlot>& list) {
@@ -154,16 +182,27 @@ Plan next_ranged_plan(const SearchInput& in, const std::vector<Choice>& incumben
   }
   std::vector<std::vector<PlanSlot>> proposals;
   size_t longest = 0;
-  for (const std::string& order : orders_of(in, plan.points()))
+  const std::vector<std::string> orders = orders_of(in, plan.points());
+  std::optional<Space> space; // of the largest calls: what the options leave
+  if (plan.dense())
+    space.emplace(problem_at(p, in.arch, plan.sizes().back()), in.arch, in.device, in.options);
+  if (in.round > 0 && plan.dense())
+    for (const std::string& order : orders)
+      for (const Sizes& at : plan.sizes())
+        if (const auto twin = other_overlap(in, at, order); twin && space->rank(*twin))
+          plan.add(*twin, "neighbour");
+  for (const std::string& order : orders)
     for (const Sizes& at : plan.sizes()) {
       proposals.push_back(proposals_at(in, at, order));
       if (in.round == 0 && plan.dense())
         put_different_first(problem_at(p, in.arch, at), in.device, proposals.back());
       longest = std::max(longest, proposals.back().size());
     }
-  for (size_t i = 0; i < longest && !plan.full(); ++i)
+  for (size_t i = 0; i < longest && !plan.full(); ++i) {
     for (const auto& list : proposals)
       if (i < list.size()) plan.add(list[i].choice, list[i].origin);
+    if (i == 0 && in.round == 0 && plan.dense()) add_between(in, *space, plan);
+  }
   return plan.finish();
 }
 

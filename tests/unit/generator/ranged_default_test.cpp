@@ -5,7 +5,9 @@
 #include "base/problem/points.h"
 #include "base/ranges/crossover.h"
 #include "generator/lock/select.h"
+#include "generator/search/between.h"
 #include "generator/search/ranged_search.h"
+#include "generator/space/order_estimate.h"
 
 #include <gtest/gtest.h>
 
@@ -157,6 +159,79 @@ TEST(RangedSearch, CandidatesOfAGpuAreTimedWhereTheyMayBeGood) {
   in.arch = "cpu", in.device = device_of(3);
   in.problem = Problem::parse(layer("m=1..2048 n=512 k=512 batch=1"));
   for (const PlanSlot& slot : next_ranged_plan(in, {}).slots) EXPECT_TRUE(slot.at.empty());
+}
+
+SearchInput of_hopper() {
+  SearchInput in;
+  in.problem = Problem::parse("gemm m=128..2048 n=4096 k=4096 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 "
+                              "layout=nt epilogue=none align=2");
+  in.arch = "sm_90a", in.device = generic_gpu("sm_90a"), in.slots = 30;
+  in.options.templates["hopper_ws"].values = {{"cluster_m", {1}}, {"cluster_n", {1}}, {"cluster_k", {1}},
+                                              {"splits", {1}},    {"stream_k", {0}},  {"slices", {1}},
+                                              {"consumers", {2}}}; // spaces of all take long
+  return in;
+}
+
+/// Tiles of 144 columns serve 1065 to 1152 rows in two waves; at 1024 and 1412 others are better.
+TEST(RangedSearch, CandidatesAreProposedForSizesBetween) {
+  const SearchInput in = of_hopper();
+  const Gemm& p = in.problem.gemm();
+  const auto space_at = [&](int64_t m) {
+    return Space(problem_at(p, in.arch, {m, 4096, 4096, 1}), in.arch, in.device, in.options);
+  };
+  std::vector<Choice> chosen;
+  for (const int64_t m : {128, 512, 2048}) chosen.push_back(space_at(m).default_choice());
+  const Space space = space_at(2048);
+  const std::vector<Choice> found = best_between(in, space, chosen, 10);
+  ASSERT_GE(found.size(), 2u);
+  const auto best = [&](const std::vector<Choice>& list, int64_t m) {
+    double least = 1;
+    for (const Choice& c : list)
+      least = std::min(least, find_template(c.template_name)
+                                  .cost(problem_at(p, in.arch, {m, 4096, 4096, 1}), in.device, c.config));
+    return least;
+  };
+  size_t better = 0;
+  for (int64_t m = 512; m <= 2048; m += 32) better += best(found, m) < 0.99 * best(chosen, m);
+  EXPECT_GE(better, 8u) << "of 49";
+  for (const Choice& c : found) EXPECT_EQ(why_illegal(in.problem, in.arch, in.device, c), "") << c.text();
+  EXPECT_TRUE(best_between(in, space, {}, 4).empty());
+  const Plan plan = next_ranged_plan(in, {});
+  std::vector<Choice> planned;
+  for (const PlanSlot& slot : plan.slots) planned.push_back(slot.choice);
+  for (int64_t m = 512; m <= 2048; m += 32) EXPECT_LE(best(planned, m), 1.02 * best(found, m)) << m;
+}
+
+/// What no estimate tells: the best of a round begins before its predecessor ends, so the next has one that
+/// does not.
+TEST(RangedSearch, TheBestOfARoundIsTriedWithTheOtherOverlap) {
+  SearchInput in = of_hopper();
+  const Plan first = next_ranged_plan(in, {});
+  const auto overlaps = [](const Choice& c) {
+    return std::any_of(c.config.values.begin(), c.config.values.end(),
+                       [](const auto& v) { return v.first == "pdl" && v.second == 2; });
+  };
+  // The last ones are proposed for a size, and keep to the options.
+  const auto best = std::find_if(first.slots.rbegin(), first.slots.rend(),
+                                 [&](const PlanSlot& s) { return overlaps(s.choice); });
+  ASSERT_NE(best, first.slots.rend());
+  for (const PlanSlot& slot : first.slots) {
+    Record r;
+    r.stage = "r0", r.problem = in.problem.key(), r.arch = in.arch, r.choice = slot.choice;
+    r.origin = slot.origin;
+    const double seconds = slot.choice == best->choice ? 1e-5 : 2e-5;
+    for (const Sizes& at : dense_points(default_tune_points(in.problem.gemm())).at)
+      r.points.push_back({at, {seconds, seconds, seconds, seconds / 2e-5, 1, 1, 9, 1}});
+    r.timing = mean_timing(r.points);
+    in.records.push_back(r);
+  }
+  in.round = 1;
+  const Plan second = next_ranged_plan(in, {});
+  ASSERT_FALSE(second.slots.empty());
+  Choice expected = best->choice;
+  expected.config.set("pdl", 0);
+  EXPECT_EQ(second.slots[0].choice, expected) << second.slots[0].choice.text();
+  EXPECT_EQ(second.slots[0].origin, "neighbour");
 }
 
 } // namespace
