@@ -66,6 +66,7 @@ public:
     Value pitch, page; ///< bytes from token to token, and from page to page: i64
     Value table;       ///< of the entry
   };
+  Value page_of(Value token) const; ///< its number, of a key that the entry has
   Pages pages(const std::string& name) const;
   /// Where a token of the entry is; of those beside what the block's rows see, where the nearest of these is.
   Value in_page(const Pages&, Value token) const;
@@ -82,6 +83,7 @@ private:
   Value find_rows();
   void take_rows(Value blocks, Value number);
   Value entry_of(Value table, Value index) const;
+  Value page_table() const; ///< of the entry
   std::pair<Value, Value> span(const char* offsets, Value count) const;
   Value side(const char* name) const;
   Value start(const std::string& name, Type, Value first) const;

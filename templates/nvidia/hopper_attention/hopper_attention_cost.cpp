@@ -19,6 +19,7 @@ constexpr double kMasked = 0.5; ///< of a block of keys more, where it is masked
 constexpr double kMeet = 220;   ///< clocks of barriers and waits of a block of keys
 constexpr double kMeetLazily = 200; ///< the same, where maxima are not shared
 constexpr double kShared = 40;      ///< bytes of keys and values a clock, from L2 to a multiprocessor
+constexpr double kBox = 60;         ///< clocks of the producer to bring a box of a page, by one slice or more
 constexpr double kStart = 1500;     ///< clocks for Q and the first keys
 constexpr double kStore = 1200;     ///< for results
 constexpr double kHidden = 0.8;     ///< of both, where the next keys are brought meanwhile
@@ -53,8 +54,12 @@ struct Estimate {
       open += kTwoAlike * std::min(tensor, softmax) / std::max(tensor, softmax);
     const double meet = (t.lazy ? kMeetLazily : kMeet) / double(t.resident);
     const double all = std::max(tensor, softmax) + open * std::min(tensor, softmax) + meet;
-    return std::max(all + scores * soft * kSoft / kLanes, double(t.key_bytes + t.value_bytes) / kShared);
+    const double bytes = double(t.key_bytes + t.value_bytes) / kShared;
+    return std::max({all + scores * soft * kSoft / kLanes, bytes, producer()});
   }
+
+  /// Clocks of the producer for a block of keys of pages, of which it begins each box of keys and of values.
+  double producer() const { return p.paged() ? 2 * kBox * double(t.keys / t.box) : 0; }
 
   /// Of a block of rows, on average.
   double key_blocks() const {
