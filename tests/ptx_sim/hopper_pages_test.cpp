@@ -138,41 +138,77 @@ TEST(HopperPages, PagesBeforeTheWindowMayBeGone) {
   EXPECT_NE(fault(1), "") << "a page that is read is gone";
 }
 
-/// What is put in the place of a piece of PTX.
+/// What is put in the place of pieces of PTX, wherever they are.
 struct PagedFault {
   const char *pattern, *by;
+  const char *second = nullptr, *by_second = nullptr; ///< beside it
 };
+
+std::string first_fault(const Kernel& kernel, const std::vector<AttentionCase>& cases) {
+  for (const AttentionCase& c : cases)
+    if (const std::string found = ptx_sim::check_attention(kernel, c, 2).fault; !found.empty()) return found;
+  return "";
+}
+
+/// One at a time.
+void expect_found(const Kernel& right, const std::vector<AttentionCase>& cases, const PagedFault& x) {
+  const std::regex pattern(x.pattern);
+  int planted = 0;
+  for (std::sregex_iterator i(right.ptx.begin(), right.ptx.end(), pattern), end; i != end; ++i, ++planted) {
+    Kernel wrong = right;
+    wrong.ptx.replace(size_t(i->position()), size_t(i->length()), i->format(x.by));
+    if (x.second) wrong.ptx = std::regex_replace(wrong.ptx, std::regex(x.second), x.by_second);
+    EXPECT_NE(first_fault(wrong, cases), "") << "not found: " << i->str() << " at byte " << i->position();
+  }
+  EXPECT_GE(planted, 1) << x.pattern;
+}
+
+constexpr const char* kZeros = R"(st\.shared\.v4\.b32\s+\[(%rd\d+)\], \{0, 0, 0, 0\};)";
+/// Of pages of 16 tokens: a key, at most the entry's last one, and the place of its page in the table.
+constexpr const char* kLookUp = R"(min\.s32\s+(%r\d+), (%r\d+), %r\d+;(\s+shr\.u32\s+%r\d+, \1, 2;))";
+constexpr const char* kAnyKey = "mov.b32 $1, $2;$3";
 
 TEST(HopperPages, PlantedFaultsAreFound) {
   const Attention p = paged_problem("causal", "varlen+lse", 16, 410);
   const Kernel right = paged_kernel(p, "consumers=2 resident=1 keys=64 ahead=0 stages=2 pingpong=0 rescale=0 "
                                        "soft=0 halfway=0 persistent=1");
   const std::vector<AttentionCase> cases = paged_cases(p, 64);
-  const auto fault = [&](const Kernel& k) {
-    for (const AttentionCase& c : cases)
-      if (const std::string found = ptx_sim::check_attention(k, c, 2).fault; !found.empty()) return found;
-    return std::string();
-  };
-  ASSERT_EQ(fault(right), "");
+  ASSERT_EQ(first_fault(right, cases), "");
   const PagedFault all[] = {
       {R"(cp\.async\.bulk\.tensor[^;]*;)", ""},
       {R"(fence\.proxy\.async\.shared::cta;)", ""},
-      {R"(st\.shared\.v4\.b32 \[[^;]*;)", ""}, // zeros behind the end; Q of a negative scale
-      {R"(shfl\.sync\.idx\.b32\s+(%r\d+)(\|%p\d+)?, (%r\d+), %r\d+, 31, -1;)",
-       "mov.b32 $1, $3;"}, // page of a lane
-      {R"(mbarrier\.init\.shared::cta\.b64[^;]*;)", ""},
+      {kZeros, ""},
+      {kZeros, "st.shared.v4.b32 [$1+128], {0, 0, 0, 0};"}, // from the next row on
+      // The page of lane 0 for all, and of the next one.
+      {R"(shfl\.sync\.idx\.b32\s+(%r\d+), (%r\d+), %r\d+, 31, -1;)", "mov.b32 $1, $2;"},
+      {R"(shfl\.sync\.idx\.b32\s+(%r\d+), (%r\d+), (%r\d+), 31, -1;)",
+       "shfl.sync.down.b32 $1, $2, 1, 31, -1;"},
+      {kLookUp, kAnyKey}, // ids behind the table
+      // Pages behind the end.
+      {kLookUp, kAnyKey, R"(min\.s32\s+(%r\d+), %r\d+, 4;)", "mov.b32 $1, 4;"},
+      // Zeros before the values come that they are to take the places of.
+      {R"(\{ \.reg \.pred done; again: mbarrier[^}]*\}(?=\s+// end inline asm\s+shl\.b32))", ""},
       {R"((@%p\d+ )?mbarrier\.arrive\.shared::cta\.b64 _, \[[^;]*;)", ""},
+      {R"(mbarrier\.init\.shared::cta\.b64[^;]*;)", ""},
   };
-  for (const PagedFault& x : all) {
-    const std::regex pattern(x.pattern);
-    int planted = 0;
-    for (std::sregex_iterator i(right.ptx.begin(), right.ptx.end(), pattern), end; i != end; ++i, ++planted) {
-      Kernel wrong = right;
-      wrong.ptx.replace(size_t(i->position()), size_t(i->length()), i->format(x.by));
-      EXPECT_NE(fault(wrong), "") << "not found: " << i->str() << " at byte " << i->position();
-    }
-    EXPECT_GE(planted, 1) << x.pattern;
+  for (const PagedFault& x : all) expect_found(right, cases, x);
+}
+
+/// Zeros before the window, whose boxes do not come.
+TEST(HopperPages, PlantedFaultsOfAWindowAreFound) {
+  const Attention p = paged_problem("window", "lse", 16, 410);
+  const Kernel right =
+      paged_kernel(p, "consumers=1 resident=1 keys=128 ahead=0 stages=2 pingpong=0 rescale=0 "
+                      "soft=0 halfway=0 persistent=1");
+  std::vector<AttentionCase> cases = paged_cases(p, 128);
+  for (int64_t i = 0; i < 3; ++i) {
+    AttentionCase& c = cases.emplace_back();
+    c.name = "a window of a few pages", c.shape.queries = 40, c.shape.keys = 330 + i;
+    c.shape.left = 20, c.shape.right = 0, c.shape.batch = 3;
   }
+  ASSERT_EQ(first_fault(right, cases), "");
+  expect_found(right, cases, {kZeros, ""});
+  expect_found(right, cases, {kLookUp, kAnyKey});
 }
 
 TEST(HopperPages, SmallPagesAreOthers) {

@@ -165,20 +165,19 @@ Value AttentionBlock::keys_address(const std::string& name) const {
   return ir.offset(start(name, p.kv, first_key_), ir.mul(at, size_of(p.kv)));
 }
 
-Value AttentionBlock::page_table() const {
-  Value ids = ir.mul(ir.to_i64(entry_), arguments.at("page_table_stride"));
-  return ir.offset(arguments.at("page_table"), ir.mul(ids, 4));
-}
-
 Value AttentionBlock::page_of(Value token) const {
-  return entry_of(page_table(), ir.divide(token, p.page_size));
+  Value ids = ir.mul(ir.to_i64(entry_), arguments.at("page_table_stride"));
+  Value table = ir.offset(arguments.at("page_table"), ir.mul(ids, 4));
+  return entry_of(table, ir.divide(token, p.page_size));
 }
 
 AttentionBlock::Pages AttentionBlock::pages(const std::string& name) const {
   Value number = ir.block_y(), head = t.pack ? number : ir.divide(number, p.group());
   Value at = ir.mul(ir.to_i64(head), arguments.at(name + "_head"));
+  Value ids = ir.mul(ir.to_i64(entry_), arguments.at("page_table_stride"));
   return {ir.offset(arguments.at(name), ir.mul(at, size_of(p.kv))), pitch(name, p.kv),
-          ir.mul(arguments.at(name + "_batch"), size_of(p.kv)), page_table()};
+          ir.mul(arguments.at(name + "_batch"), size_of(p.kv)),
+          ir.offset(arguments.at("page_table"), ir.mul(ids, 4))};
 }
 
 Value AttentionBlock::in_page(const Pages& pages, Value token) const {

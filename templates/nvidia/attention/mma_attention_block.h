@@ -83,7 +83,6 @@ private:
   Value find_rows();
   void take_rows(Value blocks, Value number);
   Value entry_of(Value table, Value index) const;
-  Value page_table() const; ///< of the entry
   std::pair<Value, Value> span(const char* offsets, Value count) const;
   Value side(const char* name) const;
   Value start(const std::string& name, Type, Value first) const;
