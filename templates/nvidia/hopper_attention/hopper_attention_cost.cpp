@@ -24,7 +24,7 @@ constexpr double kStart = 1500;     ///< clocks for Q and the first keys
 constexpr double kStore = 1200;     ///< for results
 constexpr double kHidden = 0.8;     ///< of both, where the next keys are brought meanwhile
 constexpr double kAhead = 0.75;     ///< the same, where the next Q is, too
-constexpr double kBeside = 0.3;     ///< of the shorter one of computing and memory is not hidden
+constexpr double kBeside = 0.3;     ///< of the shorter one of computing and memory, or boxes, is not hidden
 /// Of the shorter one of products and softmax, by consumers of a multiprocessor: what the other does not
 /// hide. Of 11 configs at dimension 64 on an H100. Two in turn hide all that is much shorter.
 constexpr double kOpen[] = {1.1, 1, 0.7, 0.6}, kInTurn[] = {1.1, 0.1, 0.5, 0.55};
@@ -55,7 +55,8 @@ struct Estimate {
     const double meet = (t.lazy ? kMeetLazily : kMeet) / double(t.resident);
     const double all = std::max(tensor, softmax) + open * std::min(tensor, softmax) + meet;
     const double bytes = double(t.key_bytes + t.value_bytes) / kShared;
-    return std::max({all + scores * soft * kSoft / kLanes, bytes, producer()});
+    const double others = std::max(all + scores * soft * kSoft / kLanes, bytes), boxes = producer();
+    return std::max(others, boxes) + kBeside * std::min(others, boxes);
   }
 
   /// Clocks of the producer for a block of keys of pages, of which it begins each box of keys and of values.
