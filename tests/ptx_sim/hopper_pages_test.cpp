@@ -1,6 +1,7 @@
 // hopper_attention with keys and values in pages: every size of a page, ends of entries anywhere, pages that
 // no key lies in, and faults planted in right kernels.
 #include "generator/codegen/compile.h"
+#include "generator/space/space.h"
 #include "templates/nvidia/hopper_attention/hopper_attention.h"
 #include "tests/ptx_sim/attention_check.h"
 
@@ -107,6 +108,23 @@ TEST(HopperPages, AllTilesAreBoxesOfPages) {
   EXPECT_EQ(kernel.ptx.find("cp.async.cg"), std::string::npos);
   for (const TensorMap& map : kernel.maps) EXPECT_EQ(map.box_rows, map.operand == "q" ? 128 : 64);
   expect_right(kernel, paged_cases(p, 128), 8);
+}
+
+/// What a function gets that no search was made for, with what runs where a call does not lie as TMA wants.
+TEST(HopperPages, TheDefaultOfAPrefillIsRight) {
+  const Attention p =
+      Attention::parse("attention heads=8 kv_heads=2 head_dim=128 value_dim=128 q=bf16 kv=bf16 out=bf16 "
+                       "mask=causal queries=2048 "
+                       "keys=8192 options=varlen+lse page=64 at_batch=2 at_queries=1024 at_keys=4096");
+  const Choice choice = Space(p, "sm_90a", generic_gpu("sm_90a")).default_choice();
+  EXPECT_EQ(choice.template_name, "hopper_attention") << choice.text();
+  setenv("DEEPGEN_PTXAS", "none", 1);
+  const KernelFile file = compile_candidate(p, "sm_90a", choice, false, true);
+  ASSERT_EQ(file.status, "ok") << file.detail;
+  ASSERT_NE(file.find("fallback"), nullptr);
+  std::vector<AttentionCase> cases = cases_for(p);
+  cases.erase(cases.begin()); // as tuned: too much to simulate
+  for (const char* role : {"main", "fallback"}) expect_right(*file.find(role), cases, 6);
 }
 
 /// A server that has a window may give pages before it to others: neither the page nor its number is read.
