@@ -60,7 +60,10 @@ struct Estimate {
   }
 
   /// Clocks of the producer for a block of keys of pages, of which it begins each box of keys and of values.
-  double producer() const { return p.paged() ? 2 * kBox * double(t.keys / t.box) : 0; }
+  double producer() const {
+    const int64_t boxes = p.paged() ? 2 * (t.keys / t.box) : 0;
+    return kBox * double(boxes);
+  }
 
   /// Of a block of rows, on average.
   double key_blocks() const {
