@@ -6,6 +6,7 @@
 # 77 without a GPU, with 1 when a kernel is wrong.
 # With DECODE="1 8 64" it does so with one query of so many entries instead, 32 heads of Q and 8 of K, dimension 128:
 # KEYS="1024 4096 32768" of each, in pages of PAGES="0 16 64" tokens (0: none). benchmarks/gpu/decode.py OUTDIR makes the table.
+# PREFILL_PAGES="0 64" has keys and values of the cells in pages, too, in folders that end with the page's size.
 # From the environment: SLOTS=24 candidates a round, ROUNDS=1, SECONDS_EACH=8 of measuring a round, LENGTHS="512 2048 8192",
 # DIMENSIONS="64 128 256", MASKS="none causal", TYPE=bf16, SEARCH=f.json a search file (docs/search.md), or
 # TEMPLATE=hopper_attention for configs of that template alone.
@@ -44,8 +45,11 @@ for d in ${DIMENSIONS:-64 128 256}; do
   for mask in ${MASKS:-none causal}; do
     for s in ${LENGTHS:-512 2048 8192}; do
       heads=$((2048 / d))
-      attention "$out/d$d-$mask-$s" "attention heads=$heads kv_heads=$heads head_dim=$d value_dim=$d q=$type kv=$type out=$type \
-mask=$mask queries=$s keys=$s options=none at_batch=$((16384 / s)) at_queries=$s at_keys=$s"
+      for page in ${PREFILL_PAGES:-0}; do
+        attention "$out/d$d-$mask-$s$( ((page == 0)) || echo "-$page")" "attention heads=$heads kv_heads=$heads head_dim=$d \
+value_dim=$d q=$type kv=$type out=$type mask=$mask queries=$s keys=$s options=none \
+$( ((page == 0)) || echo "page=$page ")at_batch=$((16384 / s)) at_queries=$s at_keys=$s"
+      done
     done
   done
 done

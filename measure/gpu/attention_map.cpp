@@ -17,10 +17,11 @@ TokenMap token_map(const Attention& p, const std::string& operand, const SlotVal
   uint64_t tokens = call[q ? DEEPGEN_ARG_M : DEEPGEN_ARG_N];
   // Where offsets tell where entries begin, the host does not know how many tokens there are.
   if (tokens && call[q ? DEEPGEN_ARG_QUERY_OFFSETS : DEEPGEN_ARG_KEY_OFFSETS]) tokens = INT32_MAX;
+  uint64_t entries = call[DEEPGEN_ARG_BATCH];
+  if (!q && tokens && entries && call[DEEPGEN_ARG_PAGE_TABLE]) tokens = entries = INT32_MAX; // pages
   return {type,
           call[base],
-          {uint64_t(value ? p.value_dim : p.head_dim), tokens, uint64_t(q ? p.heads : p.kv_heads),
-           call[DEEPGEN_ARG_BATCH]},
+          {uint64_t(value ? p.value_dim : p.head_dim), tokens, uint64_t(q ? p.heads : p.kv_heads), entries},
           {call[size_t(token)] * size, call[size_t(token) + 1] * size, call[size_t(token) + 2] * size}};
 }
 

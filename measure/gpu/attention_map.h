@@ -13,7 +13,7 @@ namespace deepgen {
 struct TokenMap {
   Type type;
   uint64_t base;
-  std::array<uint64_t, 4> sizes;   ///< dimension, tokens, heads, entries; elements
+  std::array<uint64_t, 4> sizes;   ///< dimension, tokens, heads, entries or pages; elements
   std::array<uint64_t, 3> pitches; ///< from one token, head and entry to the next; bytes
   /// Nothing is read by a map of nothing, and the driver makes none.
   bool empty() const { return !sizes[1] || !sizes[3]; }

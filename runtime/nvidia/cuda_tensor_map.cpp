@@ -58,19 +58,20 @@ bool has_entries(const deepgen_operand& x, const deepgen_function& f) {
   return x.entries_by ? x.entries * f.sizes[x.entries_by - 1].most > 1 : x.entries > 1;
 }
 
-/// The extent of what the host does not know: kernels ask for no token that is not there.
-constexpr uint64_t any_tokens = INT32_MAX;
+/// The extent of what the host does not know: kernels ask for no token, and no page, that is not there.
+constexpr uint64_t any_number = INT32_MAX;
 
 /// Of tokens, heads and entries. Where offsets tell where entries begin, only the device knows how many
-/// tokens there are.
+/// tokens there are. Pages take the place of entries, and nobody tells how many a cache has.
 Result encode_tokens(const Driver& d, const deepgen_operand& x, const deepgen_tensor_map& map,
                      const Operand& place, const ArgumentValues& values, TensorMap& out) {
   const deepgen_arg offsets =
       place.base == DEEPGEN_ARG_Q ? DEEPGEN_ARG_QUERY_OFFSETS : DEEPGEN_ARG_KEY_OFFSETS;
   const uint64_t size = size_of(x.type), tokens = scaled(x.rows, x.rows_by, values);
-  const uint64_t sizes[4] = {uint64_t(x.columns), values.slot[offsets] ? any_tokens : tokens,
-                             uint64_t(x.entries), uint64_t(values.size[3])};
-  if (!tokens || !sizes[3]) { // nothing is read by the map, and the driver makes none of null
+  const bool paged = place.base != DEEPGEN_ARG_Q && values.slot[DEEPGEN_ARG_PAGE_TABLE];
+  const uint64_t sizes[4] = {uint64_t(x.columns), paged || values.slot[offsets] ? any_number : tokens,
+                             uint64_t(x.entries), paged ? any_number : uint64_t(values.size[3])};
+  if (!tokens || !values.size[3]) { // nothing is read by the map, and the driver makes none of null
     out = {};
     return success;
   }

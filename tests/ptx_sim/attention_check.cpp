@@ -130,7 +130,8 @@ private:
       own(region, size_t(r * layout.ld() * size_of(type)), size_t(layout.columns() * size_of(type)));
     return region;
   }
-  /// Of keys that do not count there is nothing that may be read.
+  /// Of keys that do not count there is nothing that may be read. By tensor maps, pages are read whole: there
+  /// what is poison in a page with a key that counts may come into shared memory.
   void* input(const char* name, Type type, const TokenLayout& layout, const PageBuffer& dense, int64_t heads,
               int64_t dimension, bool keys) {
     const size_t region = place(name, type, layout, kernel_.align_a);
@@ -139,12 +140,24 @@ private:
       poison_unused(type, layout, what_.shape, heads, dimension, image.data());
       std::vector<char> used(image.size(), 0);
       poison_unused(type, layout, what_.shape, heads, dimension, used.data());
+      if (inputs_.pages.size && !kernel_.maps.empty()) keep_pages(layout, size_of(type), used);
       for (size_t i = 0; i < used.size(); ++i)
         if (used[i]) memory[region].owned[memory[region].lead + i] = 0;
     }
     std::copy(image.begin(), image.end(), memory[region].bytes.begin() + int64_t(memory[region].lead));
     memory[region].writable = false;
     return address(region);
+  }
+
+  /// Takes back what is set in the image of an operand where a page has a key that counts.
+  void keep_pages(const TokenLayout& layout, int64_t size, std::vector<char>& unused) const {
+    const int64_t rows = layout.rows() / inputs_.pages.count; // of a page
+    std::vector<bool> kept(size_t(inputs_.pages.count));
+    for (int64_t b = 0; b < what_.shape.batch; ++b)
+      for (int64_t j = 0; j < what_.shape.keys_of(b); ++j) kept[size_t(layout.row(b, j, 0) / rows)] = true;
+    for (int64_t r = 0; r < layout.rows(); ++r)
+      if (kept[size_t(r / rows)])
+        std::fill_n(unused.begin() + r * layout.ld() * size, layout.columns() * size, char(0));
   }
 
   const Kernel& kernel_;

@@ -165,6 +165,12 @@ Value AttentionBlock::keys_address(const std::string& name) const {
   return ir.offset(start(name, p.kv, first_key_), ir.mul(at, size_of(p.kv)));
 }
 
+Value AttentionBlock::page_of(Value token) const {
+  Value ids = ir.mul(ir.to_i64(entry_), arguments.at("page_table_stride"));
+  Value table = ir.offset(arguments.at("page_table"), ir.mul(ids, 4));
+  return entry_of(table, ir.divide(token, p.page_size));
+}
+
 AttentionBlock::Pages AttentionBlock::pages(const std::string& name) const {
   Value number = ir.block_y(), head = t.pack ? number : ir.divide(number, p.group());
   Value at = ir.mul(ir.to_i64(head), arguments.at(name + "_head"));

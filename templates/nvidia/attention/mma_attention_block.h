@@ -66,6 +66,7 @@ public:
     Value pitch, page; ///< bytes from token to token, and from page to page: i64
     Value table;       ///< of the entry
   };
+  Value page_of(Value token) const; ///< its number, of a key that the entry has
   Pages pages(const std::string& name) const;
   /// Where a token of the entry is; of those beside what the block's rows see, where the nearest of these is.
   Value in_page(const Pages&, Value token) const;

@@ -6,6 +6,7 @@
 #include "templates/core/sizes.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace deepgen {
 namespace {
@@ -35,6 +36,9 @@ constexpr int64_t kBarriers = 1024;    ///< bytes for all of them
 constexpr int64_t kRegisters = 65536;  ///< of a multiprocessor
 constexpr int64_t kBesideProduct = 32; ///< registers that ptxas wants beside the sums of one instruction
 constexpr int64_t kKept = 1024;        ///< bytes of shared memory that a block takes beside its own
+/// Tokens: rows of 128 bytes are swizzled in eights, and where a box begins within eight, the manuals leave
+/// open what becomes of it.
+constexpr int64_t kLeastPage = 8;
 
 [[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
   return value_at(config, size_t(i), kNames[i]);
@@ -103,11 +107,11 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
       halfway(at(c, kHalfway) != 0), persistent(at(c, kPersistent) != 0), threads(128 * (1 + consumers)),
       depth_steps(ceil_div(p.head_dim, 16)), q_slices(ceil_div(p.head_dim, kSlice)),
       value_slices(ceil_div(p.value_dim, kSlice)), columns(kSlice * value_slices),
-      q_bytes(q_slices * rows * 128), key_bytes(q_slices * keys * 128),
-      value_bytes(value_slices * keys * 128), keys_offset(q_stages * q_bytes),
-      values_offset(keys_offset + stages * key_bytes), barriers_offset(values_offset + stages * value_bytes),
-      shared(barriers_offset + kBarriers), scores{p.q, p.kv, Type::f32, keys},
-      sums{p.kv, p.kv, Type::f32, columns} {
+      box(p.paged() ? std::gcd(p.page_size, keys) : keys), q_bytes(q_slices * rows * 128),
+      key_bytes(q_slices * keys * 128), value_bytes(value_slices * keys * 128),
+      keys_offset(q_stages * q_bytes), values_offset(keys_offset + stages * key_bytes),
+      barriers_offset(values_offset + stages * value_bytes), shared(barriers_offset + kBarriers),
+      scores{p.q, p.kv, Type::f32, keys}, sums{p.kv, p.kv, Type::f32, columns} {
   // Sums, scores, exponentials of the block before; maxima and sums of rows, addresses.
   registers = columns / 2 + keys / 2 + keys / 4 + 20;
   lazy = at(c, kRescale) == kLazy, soft = at(c, kSoft);
@@ -133,6 +137,10 @@ std::string HopperAttention::why_not(const Attention& p, const std::string& arch
   if (p.head_dim > kMostDim || p.value_dim > kMostDim)
     return "HEAD_DIM " + text(p.head_dim) + " " + text(p.value_dim) +
            ": a warpgroup has registers and shared memory for at most " + text(kMostDim);
+  if (p.paged() && p.page_size < kLeastPage)
+    return "pages of " + text(p.page_size) + " tokens: TMA brings boxes of " + text(kLeastPage) +
+           " and more, as rows in shared memory are swizzled in eights: PAGED " + text(kLeastPage) +
+           " or more; mma_attention serves smaller pages";
   return find_template("mma_attention").why_not(p, arch); // which runs where a call does not lie as TMA wants
 }
 

@@ -2,7 +2,8 @@
 // ("FlashAttention-3", 2024). One warp produces: it brings blocks of Q, keys and values into shared memory by
 // TMA. One to four warpgroups consume, 64 rows of Q each: scores by wgmma from shared memory, their softmax
 // in registers, and the product with values by wgmma whose first operand are the registers. Scores of the
-// next block of keys, and the product of the present one, are under way while a softmax is computed.
+// next block of keys, and the product of the present one, are under way while a softmax is computed. Keys and
+// values may lie in pages: a box is of one page then.
 #pragma once
 
 #include "templates/core/operator_template.h"
@@ -27,6 +28,7 @@ struct HopperAttentionTiling : AttentionTile {
   int64_t depth_steps;            ///< of 16 elements of a row of Q
   int64_t q_slices, value_slices; ///< of 64 elements of a row
   int64_t columns;                ///< of the sums: whole slices
+  int64_t box; ///< keys of a box of TMA: a whole block of keys, or what it has of a page at least
   int64_t q_bytes, key_bytes, value_bytes;
   int64_t keys_offset, values_offset, barriers_offset, shared;
   int64_t registers;                                      ///< of a consumer's thread, about
@@ -47,6 +49,7 @@ public:
   std::string name() const override { return "hopper_attention"; }
   int64_t revision() const override { return 2; }
   std::string why_not(const Attention&, const std::string& arch) const override;
+  bool serves_pages() const override { return true; }
   std::vector<Parameter> parameters(const Attention&, const Device&) const override;
   std::string why_illegal(const Attention&, const Device&, const Config&) const override;
   bool dead_end(const Attention&, const Device&, const Config&, size_t assigned) const override;

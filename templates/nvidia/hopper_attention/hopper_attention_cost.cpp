@@ -19,11 +19,12 @@ constexpr double kMasked = 0.5; ///< of a block of keys more, where it is masked
 constexpr double kMeet = 220;   ///< clocks of barriers and waits of a block of keys
 constexpr double kMeetLazily = 200; ///< the same, where maxima are not shared
 constexpr double kShared = 40;      ///< bytes of keys and values a clock, from L2 to a multiprocessor
+constexpr double kBox = 60;         ///< clocks of the producer to bring a box of a page, by one slice or more
 constexpr double kStart = 1500;     ///< clocks for Q and the first keys
 constexpr double kStore = 1200;     ///< for results
 constexpr double kHidden = 0.8;     ///< of both, where the next keys are brought meanwhile
 constexpr double kAhead = 0.75;     ///< the same, where the next Q is, too
-constexpr double kBeside = 0.3;     ///< of the shorter one of computing and memory is not hidden
+constexpr double kBeside = 0.3;     ///< of the shorter one of computing and memory, or boxes, is not hidden
 /// Of the shorter one of products and softmax, by consumers of a multiprocessor: what the other does not
 /// hide. Of 11 configs at dimension 64 on an H100. Two in turn hide all that is much shorter.
 constexpr double kOpen[] = {1.1, 1, 0.7, 0.6}, kInTurn[] = {1.1, 0.1, 0.5, 0.55};
@@ -53,7 +54,15 @@ struct Estimate {
       open += kTwoAlike * std::min(tensor, softmax) / std::max(tensor, softmax);
     const double meet = (t.lazy ? kMeetLazily : kMeet) / double(t.resident);
     const double all = std::max(tensor, softmax) + open * std::min(tensor, softmax) + meet;
-    return std::max(all + scores * soft * kSoft / kLanes, double(t.key_bytes + t.value_bytes) / kShared);
+    const double bytes = double(t.key_bytes + t.value_bytes) / kShared;
+    const double others = std::max(all + scores * soft * kSoft / kLanes, bytes), boxes = producer();
+    return std::max(others, boxes) + kBeside * std::min(others, boxes);
+  }
+
+  /// Clocks of the producer for a block of keys of pages, of which it begins each box of keys and of values.
+  double producer() const {
+    const int64_t boxes = p.paged() ? 2 * (t.keys / t.box) : 0;
+    return kBox * double(boxes);
   }
 
   /// Of a block of rows, on average.

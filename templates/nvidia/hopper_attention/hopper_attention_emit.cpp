@@ -21,12 +21,14 @@ void HopperAttentionKernel::start() {
       ir.barrier_init(key_full(ir.c(s)), 1), ir.barrier_init(value_full(ir.c(s)), 1);
       ir.barrier_init(key_empty(ir.c(s)), t.consumers), ir.barrier_init(value_empty(ir.c(s)), t.consumers);
     }
+    if (p.paged()) ir.barrier_init(landed(), 1);
     ir.fence_barrier_init();
   });
   ir.barrier();
   if (!p.varlen) return;
   Value no = ir.c(ir.i1, 0);
   dense_queries = ir.equal(block.is_passed("query_offsets"), no);
+  if (p.paged()) return;
   dense_keys = ir.equal(ir.bit_or(block.is_passed("key_offsets"), block.is_passed("keys_used")), no);
 }
 
@@ -109,7 +111,7 @@ Kernel HopperAttention::emit(mlir::ModuleOp module, const Attention& p, const st
   kernel.target = "sm_90a";
   kernel.args = gpu_arguments(p);
   kernel.args.push_back("batch");
-  for (const auto& [name, rows] : {std::pair{"q", t.rows}, {"key", t.keys}, {"value", t.keys}}) {
+  for (const auto& [name, rows] : {std::pair{"q", t.rows}, {"key", t.box}, {"value", t.box}}) {
     kernel.maps.push_back({name, 64, rows, 128, kTokenPromotion, {}});
     kernel.args.push_back(std::string("map_") + name);
   }

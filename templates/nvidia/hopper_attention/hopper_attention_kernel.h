@@ -1,6 +1,6 @@
-// The body of hopper_attention's kernel: one warp fills shared memory (hopper_attention_produce.cpp), the
-// consumers multiply (hopper_attention_consume.cpp) and store (hopper_attention_store.cpp). All walk over the
-// same blocks of rows.
+// The body of hopper_attention's kernel: one warp fills shared memory (hopper_attention_produce.cpp; from
+// pages: hopper_attention_pages.cpp), the consumers multiply (hopper_attention_consume.cpp) and store
+// (hopper_attention_store.cpp). All walk over the same blocks of rows.
 #pragma once
 
 #include "templates/nvidia/attention/mma_attention_softmax.h"
@@ -49,6 +49,21 @@ private:
   void copy(const Source&, Value to, Value full, Value token) const;
   void gather(const Source&, Value to, Value full, Value token, Value left) const;
   void once(const std::function<void()>& body) const;
+  /// Lanes look up pages, or copy rows: the producer's whole warp goes along.
+  bool by_warp() const { return p.varlen || p.paged(); }
+
+  // Keys and values in pages.
+  /// The boxes of a block of keys that are brought: [from, to) of them.
+  struct PageBoxes {
+    Value ids; ///< lane i: the page of box i
+    Value from, to;
+    Value first; ///< key of the block
+  };
+  PageBoxes page_boxes(Value first) const;
+  void load_values(const Source&, Value stage, const PageBoxes&, Value cut, Value landing) const;
+  void load_boxes(const Source&, Value to, Value full, const PageBoxes&) const;
+  void clear(const Source&, Value to, Value from, Value end) const;
+  Value is_cut(const KeyBlocks&) const;
 
   // A consumer. What it carries from one block of keys to the next; values are those of the block before.
   struct State {
@@ -92,6 +107,8 @@ private:
   Value key_empty(Value stage) const { return barrier(0, stage, 1); }
   Value value_full(Value stage) const { return barrier(1, stage, 0); }
   Value value_empty(Value stage) const { return barrier(1, stage, 1); }
+  /// Where values in pages come whose last rows are cleared before consumers hear of them.
+  Value landed() const { return ir.add(barriers, 16 * t.q_stages + 32 * t.stages); }
   Value key_stage(Value stage) const {
     return ir.add(ir.add(memory, t.keys_offset), ir.mul(stage, t.key_bytes));
   }
@@ -109,7 +126,7 @@ private:
   Value memory, barriers;                    ///< i32 addresses of shared memory
   Value consumer;                            ///< its number
   Value q_place;                             ///< the stage of the present rows' Q
-  Value dense_queries, dense_keys;           ///< i1: no table cuts entries off; null: there are none
+  Value dense_queries, dense_keys;           ///< i1: no table cuts entries off; null: none could
 };
 
 } // namespace deepgen

@@ -8,14 +8,14 @@ namespace deepgen {
 void HopperAttentionKernel::produce() {
   if (t.producer_registers) ir.registers(false, t.producer_registers);
   const auto work = [&] {
-    walk(Values(4, ir.c(0)), [&](mlir::ValueRange carried) { return fill(carried); });
+    walk(Values(p.paged() ? 5 : 4, ir.c(0)), [&](mlir::ValueRange carried) { return fill(carried); });
   };
-  ir.branch(ir.less(ir.warp(), 1), [&] { p.varlen ? work() : ir.branch(ir.elect(), work); });
+  ir.branch(ir.less(ir.warp(), 1), [&] { by_warp() ? work() : ir.branch(ir.elect(), work); });
 }
 
 /// By one lane.
 void HopperAttentionKernel::once(const std::function<void()>& body) const {
-  p.varlen ? ir.branch(ir.elect(), body) : body();
+  by_warp() ? ir.branch(ir.elect(), body) : body();
 }
 
 /// Blocks of keys from the last one on: those that are masked or cut off come first. The first one need not
@@ -26,28 +26,38 @@ Values HopperAttentionKernel::fill(mlir::ValueRange carried) {
                value = {"value", p.kv, t.keys, t.value_slices, p.value_dim, t.value_bytes};
   const KeyBlocks blocks = key_blocks();
   const RingPlace of_q{carried[0], carried[1]};
+  Value cut = p.paged() ? is_cut(blocks) : nullptr;
   const Values ring = ir.rolled_loop(
-      ir.c(0), ir.sub(blocks.to, blocks.from), 1, carried.drop_front(2), [&](Value i, mlir::ValueRange at) {
+      ir.c(0), ir.sub(blocks.to, blocks.from), 1, carried.slice(2, 2), [&](Value i, mlir::ValueRange at) {
         const RingPlace place{at[0], at[1]};
         Value first = ir.mul(ir.sub(ir.sub(blocks.to, i), ir.c(1)), t.keys),
               left = ir.sub(block.keys(), first), free = ir.bit_xor(place.parity, 1);
+        const PageBoxes boxes = p.paged() ? page_boxes(first) : PageBoxes(); // looked up during the wait
         ir.wait(key_empty(place.stage), free);
-        load(key, key_stage(place.stage), key_full(place.stage), first, left);
+        if (p.paged())
+          load_boxes(key, key_stage(place.stage), key_full(place.stage), boxes);
+        else
+          load(key, key_stage(place.stage), key_full(place.stage), first, left);
         ir.branch(ir.less(i, 1), [&] {
           ir.wait(q_empty(of_q.stage), ir.bit_xor(of_q.parity, 1));
           load(q, q_stage(of_q.stage), q_full(of_q.stage), block.begin(), block.rows_left());
         });
         ir.wait(value_empty(place.stage), free);
-        load(value, value_stage(place.stage), value_full(place.stage), first, left);
+        if (p.paged())
+          load_values(value, place.stage, boxes, ir.both(cut, ir.less(i, 1)), carried[4]);
+        else
+          load(value, value_stage(place.stage), value_full(place.stage), first, left);
         const RingPlace after = next(place);
         return Values{after.stage, after.parity};
       });
-  return places(after_q(of_q, blocks), {ring[0], ring[1]});
+  Values after = places(after_q(of_q, blocks), {ring[0], ring[1]});
+  if (p.paged()) after.push_back(ir.bit_xor(carried[4], ir.select(cut, ir.c(1), ir.c(0))));
+  return after;
 }
 
 /// The tile that begins with a token of the entry, of which there are `left` from there on.
 void HopperAttentionKernel::load(const Source& s, Value to, Value full, Value token, Value left) {
-  if (!p.varlen) return copy(s, to, full, token);
+  if (!p.varlen) return once([&] { copy(s, to, full, token); });
   Value dense = s.name[0] == 'q' ? dense_queries : dense_keys;
   ir.branch(
       ir.bit_or(dense, ir.at_least(left, s.rows)), [&] { once([&] { copy(s, to, full, token); }); },

@@ -201,6 +201,36 @@ TEST_F(CudaPages, KernelsGetTheTable) {
   EXPECT_EQ(passed<int64_t>(6), 0) << "one table for all";
 }
 
+/// Of pages in the place of entries, as many as there may be: only whoever made the cache knows how many it
+/// has.
+TEST_F(CudaPages, TensorMapsHavePagesInThePlaceOfEntries) {
+  use_maps();
+  args_.batch = 3, args_.max_queries = 65, args_.max_keys = 500;
+  args_.page_table = static_cast<const int32_t*>(at(0x60000));
+  ASSERT_EQ(taken(), "aligned");
+  const auto& maps = fake_cuda::state().maps;
+  ASSERT_EQ(maps.size(), 3u);
+  EXPECT_EQ(maps[0].sizes, (std::vector<uint64_t>{64, 65, 4, 3})) << "Q has no pages";
+  const uint64_t any = INT32_MAX;
+  EXPECT_EQ(maps[1].address, 0x20000u);
+  EXPECT_EQ(maps[1].sizes, (std::vector<uint64_t>{64, any, 2, any}));
+  EXPECT_EQ(maps[1].strides, (std::vector<uint64_t>{256, 128, 256 * 16})) << "bytes";
+  EXPECT_EQ(maps[2].address, 0x30000u);
+  EXPECT_EQ(maps[2].sizes, maps[1].sizes);
+  fake_cuda::state().maps.clear();
+  args_.value_head = 16 * 64, args_.value_token = 64, args_.value_batch = 5000,
+  args_.key_batch = DEEPGEN_BROADCAST;
+  ASSERT_EQ(taken(), "aligned");
+  EXPECT_EQ(maps[1].strides, (std::vector<uint64_t>{256, 128, 0})) << "one page for all";
+  EXPECT_EQ(maps[2].strides, (std::vector<uint64_t>{128, 2048, 10000}));
+  fake_cuda::state().maps.clear();
+  args_.key_batch = int64_t(1) << 40;
+  EXPECT_EQ(launch(), DEEPGEN_ERROR_STRIDE) << "2^31 pages so far apart";
+  args_.key_batch = 0, args_.max_keys = 0, args_.page_table = nullptr;
+  ASSERT_EQ(taken(), "aligned");
+  EXPECT_EQ(maps.size(), 1u) << "no keys, no map of them";
+}
+
 TEST_F(CudaPages, BadTablesAreRefused) {
   args_.batch = 3, args_.max_queries = 1, args_.max_keys = 1000;
   EXPECT_EQ(launch(), DEEPGEN_ERROR_NULL) << "no table";
