@@ -7,7 +7,7 @@
 
 #include "templates/core/operator_template.h"
 #include "templates/ir/hopper_ir.h"
-#include "templates/nvidia/attention/attention_tile.h"
+#include "templates/gpu/attention/attention_tile.h"
 
 namespace deepgen {
 

@@ -1,7 +1,7 @@
-#include "templates/nvidia/attention/mma_attention_combine.h"
+#include "templates/gpu/attention/attention_combine.h"
 
 #include "templates/core/sizes.h"
-#include "templates/nvidia/attention/mma_attention_block.h"
+#include "templates/gpu/attention/attention_block.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,11 +13,12 @@ constexpr int64_t kColumns = 4;  ///< of a thread
 constexpr int64_t kTogether = 8; ///< parts that are on their way at once
 
 /// A block has a row: each thread some of its columns, of all parts.
-class MmaAttentionParts {
+class AttentionParts {
 public:
-  MmaAttentionParts(NvIr& builder, const Attention& problem, const MmaAttentionTiling& tiling,
-                    const GpuIr::Arguments& args)
-      : ir(builder), p(problem), t(tiling), arguments(args), block(builder, problem, tiling, args) {}
+  AttentionParts(GpuIr& builder, const Attention& problem, const AttentionTile& tiling,
+                 const GpuIr::Arguments& args, bool pairs)
+      : ir(builder), p(problem), t(tiling), arguments(args), paired(pairs),
+        block(builder, problem, tiling, args) {}
 
   void emit() {
     ir.wait_for_predecessor();
@@ -27,10 +28,11 @@ public:
   }
 
 private:
-  NvIr& ir;
+  GpuIr& ir;
   const Attention& p;
-  const MmaAttentionTiling& t;
+  const AttentionTile& t;
   const GpuIr::Arguments& arguments;
+  const bool paired; ///< rows of out are aligned to two elements
   AttentionBlock block;
   Value column, parts; ///< the thread's first column; where the row's first part is
 
@@ -83,7 +85,7 @@ private:
         ir.branch(ir.less(column, p.value_dim - j),
                   [&] { ir.store(ir.encode(p.out, z), ir.offset(to, j * size), size); });
       };
-      if (t.align == 16)
+      if (paired)
         ir.store(ir.encode(p.out, ir.pack({x, y})), ir.offset(to, i * size), 2 * size);
       else
         one(x, i), one(y, i + 1);
@@ -97,11 +99,11 @@ private:
 
 } // namespace
 
-Launch combine_parts(NvIr& ir, const Attention& p, const MmaAttentionTiling& t,
-                     const std::vector<std::string>& arguments) {
+Launch combine_parts(GpuIr& ir, const Attention& p, const AttentionTile& t,
+                     const std::vector<std::string>& arguments, bool paired, int64_t wave) {
   Launch launch;
   launch.entry = "deepgen_combine";
-  launch.block = {round_up(ceil_div(p.value_dim, kColumns), 32), 1, 1};
+  launch.block = {round_up(ceil_div(p.value_dim, kColumns), wave), 1, 1};
   // Of a call that is split: others start no more blocks than that, which do nothing.
   launch.grid = {std::min(p.queries, t.split_tokens), p.heads,
                  std::min(most_attention_batch, t.split_tokens)};
@@ -111,7 +113,7 @@ Launch combine_parts(NvIr& ir, const Attention& p, const MmaAttentionTiling& t,
   GpuEntry entry;
   entry.name = launch.entry, entry.threads = launch.block[0];
   ir.kernel(entry, p, arguments,
-            [&](const GpuIr::Arguments& args) { MmaAttentionParts(ir, p, t, args).emit(); });
+            [&](const GpuIr::Arguments& args) { AttentionParts(ir, p, t, args, paired).emit(); });
   return launch;
 }
 
