@@ -95,7 +95,7 @@ const Rule<Index, Point> kRules[] = {
     {kResident,
      [](const Point& x) {
        return x.t.resident > 1 &&
-              x.limits.registers / (x.t.threads * x.t.resident) >= 2 * x.limits.most_registers;
+              x.limits.registers / (x.t.threads * x.t.resident) >= x.limits.most_registers;
      },
      [](const Point& x) {
        return "resident=" + text(x.t.resident) + " leaves a lane all " + text(x.limits.most_registers) +

@@ -92,14 +92,9 @@ private:
   /// the last key that the rows see, that one is read again; of values zeros take its place.
   Values load(Value first) {
     const auto is_valid = [&](Value row) { return ir.less(ir.add(first, row), block.last().to); };
-    if (p.paged()) {
-      const auto in = [&](const AttentionBlock::Pages& pages) {
-        return [&, first](Value row) { return block.in_page(pages, ir.add(first, row)); };
-      };
-      return load({{}, {}, in(key_pages), {}}, {{}, {}, in(value_pages), is_valid});
-    }
-    llvm::SmallVector<mlir::Type> types(size_t(key_copy.passes()), ir.lanes(4, ir.i32));
-    types.append(size_t(value_copy.loads()), value_copy.loaded_type());
+    const auto in = [&](const AttentionBlock::Pages& pages) {
+      return [&, first](Value row) { return block.in_page(pages, ir.add(first, row)); };
+    };
     const auto from = [&](Value base, Value pitch) {
       return ir.offset(base, ir.mul(ir.to_i64(first), pitch));
     };
@@ -109,13 +104,18 @@ private:
         return ir.offset(base, ir.mul(ir.to_i64(token), pitch));
       };
     };
+    // Whole blocks apart: their values are not waited for until they are written.
+    llvm::SmallVector<mlir::Type> types(size_t(key_copy.passes()), ir.lanes(4, ir.i32));
+    types.append(size_t(value_copy.loads()), value_copy.loaded_type());
     return ir.branch(
         ir.less(block.last().to, ir.add(first, t.keys)), types,
         [&] {
+          if (p.paged()) return load({{}, {}, in(key_pages), {}}, {{}, {}, in(value_pages), is_valid});
           return load({{}, {}, nearest(keys_from, key_pitch), {}},
                       {{}, {}, nearest(values_from, value_pitch), is_valid});
         },
         [&] {
+          if (p.paged()) return load({{}, {}, in(key_pages), {}}, {{}, {}, in(value_pages), {}});
           return load({from(keys_from, key_pitch), key_pitch, {}, {}},
                       {from(values_from, value_pitch), value_pitch, {}, {}});
         });
@@ -294,7 +294,8 @@ Kernel MfmaAttention::emit(mlir::ModuleOp module, const Attention& p, const std:
   launch.grid_rules[2] = {1, {0, 0, 0, 1}};
   launch.block = {t.threads, 1, 1};
   kernel.launches.push_back(launch);
-  if (t.splits > 1) kernel.launches.push_back(combine_parts(ir, p, t, kernel.args, false, ir.arch.wave));
+  if (t.splits > 1)
+    kernel.launches.push_back(combine_parts(ir, p, t, kernel.args, {false, ir.arch.wave, true}));
   return kernel;
 }
 

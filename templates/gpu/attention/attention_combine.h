@@ -7,9 +7,15 @@
 
 namespace deepgen {
 
-/// Adds its entry to the module. `paired`: rows of out are aligned to two elements. `wave`: a block has whole
-/// ones.
+/// What GPUs and templates want of it.
+struct CombineForm {
+  bool paired;  ///< rows of out are aligned to two elements
+  int64_t wave; ///< threads: a block has whole waves
+  bool rolled;  ///< many parts are gone over in a loop: else LLVM holds all in scalar registers
+};
+
+/// Adds its entry to the module.
 Launch combine_parts(GpuIr&, const Attention&, const AttentionTile&,
-                     const std::vector<std::string>& arguments, bool paired, int64_t wave);
+                     const std::vector<std::string>& arguments, const CombineForm&);
 
 } // namespace deepgen

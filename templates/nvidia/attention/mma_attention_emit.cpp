@@ -363,7 +363,8 @@ Kernel MmaAttention::emit(mlir::ModuleOp module, const Attention& p, const std::
   launch.block = {t.threads, 1, 1};
   launch.shared = t.shared;
   kernel.launches.push_back(launch);
-  if (t.splits > 1) kernel.launches.push_back(combine_parts(ir, p, t, kernel.args, t.align == 16, 32));
+  if (t.splits > 1)
+    kernel.launches.push_back(combine_parts(ir, p, t, kernel.args, {t.align == 16, 32, false}));
   return kernel;
 }
 
