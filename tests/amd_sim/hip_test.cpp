@@ -44,7 +44,7 @@ protected:
   }
 
   /// The default config with its awkward and fallback kernels, whose IR the simulator knows from here on.
-  static KernelFile compile(const Gemm& p, const std::string& arch) {
+  static KernelFile compile(const Problem& p, const std::string& arch) {
     const KernelFile file =
         compile_candidate(p, arch, Space(p, arch, generic_gpu(arch)).default_choice(), true, true, false);
     for (const Kernel& k : file.kernels) know(k.code, dump_stage(k.problem, arch, k.choice, "optimized"));
@@ -198,6 +198,31 @@ TEST_F(ThroughHip, TheRuntimeCallsIt) {
       for (int64_t l = 0; l < p.k; ++l) sum += a.data[i * p.k + l] * b.data[l * p.n + j];
       ASSERT_EQ(d.data[i * p.n + j], 2 * sum) << i << ", " << j;
     }
+}
+
+/// With tables that kernels read, parts that a second launch adds up, and the third number of a block.
+TEST_F(ThroughHip, AttentionIsVerified) {
+  for (const Row& row :
+       {Row{"gfx942", "gfx942:sramecc+:xnack-",
+            "attention heads=4 kv_heads=2 head_dim=40 value_dim=32 q=bf16 kv=bf16 out=f32 mask=causal "
+            "queries=40 keys=90 options=varlen+lse+sink at_batch=1 at_queries=40 at_keys=90"},
+        Row{"gfx90a", "gfx90a:sramecc+:xnack-",
+            "attention heads=4 kv_heads=1 head_dim=64 value_dim=64 q=f16 kv=f16 out=f16 mask=none queries=4 "
+            "keys=200 options=lse page=16 splits=4 at_batch=2 at_queries=1 at_keys=200"}}) {
+    attach(row.target);
+    const KernelFile file = compile(Problem::parse(row.problem), row.arch);
+    ASSERT_EQ(file.status, "ok") << row.arch << ": " << file.detail;
+    EXPECT_EQ(file.choice.template_name, "mfma_attention");
+    const Verdict v = verify(file);
+    EXPECT_EQ(v.status, "ok") << row.arch << ", " << file.choice.text() << ": " << v.detail;
+    EXPECT_TRUE(fake_hip::state().complaints.empty());
+    // As if its code hid no key, or had no second launch's parts.
+    const Kernel& main = *file.find("main");
+    Attention other = main.problem.attention();
+    other.mask = other.mask == AttentionMask::none ? AttentionMask::causal : AttentionMask::none;
+    know(main.code, dump_stage(other, row.arch, main.choice, "optimized"));
+    EXPECT_EQ(verify(file).status, "wrong") << row.arch;
+  }
 }
 
 } // namespace

@@ -132,17 +132,20 @@ private:
   }
   Value values_at(Value stage) { return ir.offset(stage, t.key.bytes()); }
 
+  // Barriers end a turn and do not begin it: at the head of a loop LLVM 22 takes away the wait for LDS that a
+  // barrier has, where nothing is under way as the loop begins.
+
   /// One block in LDS: the next one waits in registers until all are done with it.
   Values single(const AttentionBlock::Bounds& keys, const Values& start) {
     Values carried = start;
     const size_t own = start.size();
     carried.append(load(keys.from));
     Values out = ir.rolled_loop(keys.from, keys.to, t.keys, carried, [&](Value first, mlir::ValueRange x) {
-      ir.barrier();
       write(memory, x.drop_front(own));
       ir.barrier();
       const Values next = load(ir.add(first, t.keys));
       Values after = weigh(memory, first, Values(x.take_front(own)));
+      ir.barrier();
       after.append(next);
       return after;
     });
@@ -153,13 +156,14 @@ private:
   /// Two in LDS: the next one is written to the other's place.
   Values ring(const AttentionBlock::Bounds& keys, Values carried) {
     write(memory, load(keys.from));
+    ir.barrier();
     carried.push_back(ir.c(0)); // the stage that is read
     Values out = ir.rolled_loop(keys.from, keys.to, t.keys, carried, [&](Value first, mlir::ValueRange x) {
-      ir.barrier();
       Value reading = x.back(), writing = ir.sub(ir.c(t.stage_bytes), reading);
       const Values next = load(ir.add(first, t.keys));
       Values after = weigh(ir.offset(memory, reading), first, Values(x.drop_back()));
       write(ir.offset(memory, writing), next);
+      ir.barrier();
       after.push_back(writing);
       return after;
     });
