@@ -16,7 +16,8 @@ constexpr int64_t kMostValueDim = 256; ///< whose sums fit into the registers of
 constexpr int64_t kMostPackedRows = int64_t(1) << 30; ///< of an entry, counted in 32 bits
 constexpr int64_t kMostEntries = 65535;               ///< of a grid along z
 constexpr int64_t kMostThreads = UINT32_MAX;          ///< of a grid along x: HIP counts it in threads
-constexpr int64_t kSpareRegisters = 12;               ///< that the count leaves to LLVM
+/// Registers that the count leaves to LLVM.
+constexpr int64_t kSpareRegisters = 12;
 
 [[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
   return value_at(config, size_t(i), kNames[i]);
@@ -148,9 +149,11 @@ MfmaAttentionTiling::MfmaAttentionTiling(const Attention& p, const std::string& 
       columns(round_up(p.value_dim, 16)), key(keys, 2 * depth, lds_banks(arch)),
       value(columns, 2 * keys, lds_banks(arch)) {
   stage_bytes = key.bytes() + value.bytes(), shared = stages * stage_bytes;
-  // Sums, scores, Q; the next keys and values on their way; fragments, addresses, bounds, maxima and sums.
-  registers = row_tiles() * ((columns + keys) / 4 + depth / 8) + RowCopy::registers(key, threads) +
-              ColumnCopy::registers(value, p.value_dim, threads) + 40 + 8 * row_tiles();
+  // Sums, scores, some of the weights that they become, Q; the next keys and values on their way; fragments,
+  // addresses, bounds, maxima and sums.
+  registers = row_tiles() * ((columns + keys) / 4 + keys / 16 + depth / 8) +
+              RowCopy::registers(key, threads) + ColumnCopy::registers(value, p.value_dim, threads) + 40 +
+              8 * row_tiles();
 }
 
 int64_t MfmaAttentionTiling::workspace(const Attention& p) const {
