@@ -6,8 +6,8 @@
 #pragma once
 
 #include "templates/core/operator_template.h"
-#include "templates/ir/hopper_ir.h"
 #include "templates/gpu/attention/attention_tile.h"
+#include "templates/ir/hopper_ir.h"
 
 namespace deepgen {
 
