@@ -24,7 +24,7 @@ import sys
 ARCHS = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120", "gfx906", "gfx90a", "gfx942", "gfx950",
          "gfx1100", "gfx1201", "cpu"]
 TEMPLATES = ["simt", "mma_sync", "hopper_ws", "mfma", "wmma", "gemv", "cpu_tile", "gpu_rows", "cpu_rows",
-             "mma_attention", "hopper_attention", "cpu_attention"]
+             "mma_attention", "hopper_attention", "mfma_attention", "cpu_attention"]
 
 
 def candidates(options):

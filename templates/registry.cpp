@@ -1,6 +1,7 @@
 // The list of all templates: a new family is one line here.
 #include "base/text/error.h"
 #include "templates/amd/amd_matrix.h"
+#include "templates/amd/attention/mfma_attention.h"
 #include "templates/cpu/attention/cpu_attention.h"
 #include "templates/cpu/cpu_dot.h"
 #include "templates/cpu/cpu_tile.h"
@@ -26,13 +27,14 @@ std::vector<const Template*>& registry() {
   static const HopperAttention hopper_attention;
   static const HopperWs hopper_ws;
   static const Mfma mfma;
+  static const MfmaAttention mfma_attention;
   static const MmaAttention mma_attention;
   static const MmaSync mma_sync;
   static const Simt simt;
   static const Wmma wmma;
   static std::vector<const Template*> all = {
-      &cpu_attention, &cpu_dot, &cpu_rows,      &cpu_tile, &gemv, &gpu_rows, &hopper_attention,
-      &hopper_ws,     &mfma,    &mma_attention, &mma_sync, &simt, &wmma};
+      &cpu_attention, &cpu_dot, &cpu_rows,       &cpu_tile,      &gemv,     &gpu_rows, &hopper_attention,
+      &hopper_ws,     &mfma,    &mfma_attention, &mma_attention, &mma_sync, &simt,     &wmma};
   return all;
 }
 

@@ -47,7 +47,9 @@ std::vector<std::shared_ptr<const AttentionTruth>> attention_truths(const Kernel
     const Attention& p = kernel.problem.attention();
     for (const AttentionCase& c : cases_for(p))
       if (kernel.role != "awkward")
-        held.push_back(attention_truth(p, taken_by(kernel, c).shape, p.kv, most_attention_products, seed));
+        held.push_back(attention_truth(p, taken_by(kernel, c).shape,
+                                       AttentionArithmetic::of(p, kernel.target), most_attention_products,
+                                       seed));
   }
   return held;
 }
@@ -99,7 +101,7 @@ void AttentionVerifier::Call::upload_input(const Toolbox& tools, const char* nam
 AttentionVerifier::Call::Call(const Kernel& kernel, const AttentionCase& c, const Toolbox& tools,
                               uint64_t seed, int64_t zone)
     : problem(kernel.problem.attention()), what(taken_by(kernel, c)),
-      truth(attention_truth(problem, what.shape, problem.kv,
+      truth(attention_truth(problem, what.shape, AttentionArithmetic::of(problem, kernel.target),
                             kernel.role == "awkward" ? kMostAwkwardProducts : most_attention_products, seed)),
       inputs(truth->inputs) {
   const Attention& p = problem;

@@ -257,7 +257,7 @@ MatrixTiling::MatrixTiling(const Gemm& p, const std::string& arch, const Config&
       threads(shape.wave * waves_m * waves_n), bk(bk_bytes / shape.element), wm(bm / waves_m),
       wn(bn / waves_n), tiles_m(ceil_div(p.m, bm)), tiles_n(ceil_div(p.n, bn)), tiles_k(ceil_div(p.k, bk)),
       split_tiles(ceil_div(tiles_k, splits)), steps(bk_bytes / shape.step_bytes()) {
-  banks = arch == "gfx950" ? 256 : 128;
+  banks = lds_banks(arch);
   direct_bytes = bytes_of_copies(arch);
   paired = shape.values == 4 && size_of(p.d) <= 2 && wn % 32 == 0;
   a = side_of(p, Size::m, bm, *this);
@@ -265,29 +265,6 @@ MatrixTiling::MatrixTiling(const Gemm& p, const std::string& arch, const Config&
   b.offset = bm * bk_bytes;
   const int64_t together = paired ? 8 : shape.values;
   width_d = wide ? std::min(together, power_in(unit_of(p, Size::n), 16 / size_of(p.d))) : 1;
-}
-
-namespace {
-
-/// Rows that fill all banks once, and pieces of 16 bytes of a row that differ in their banks.
-int64_t rows_of_banks(const MatrixTiling& t) { return std::max<int64_t>(1, t.banks / t.bk_bytes); }
-int64_t pieces_of_banks(const MatrixTiling& t) { return std::min(t.bk_bytes, t.banks) / 16; }
-/// Where four rows fill the banks, lanes of two groups with rows 0 and 12, 4 and 8 (or the other way around)
-/// are served at a time: 0, 1, 2, 3 become 0, 2, 3, 1.
-bool four_rows(const MatrixTiling& t) { return rows_of_banks(t) == 4; }
-
-} // namespace
-
-int64_t MatrixTiling::swizzle(int64_t row) const {
-  const int64_t turn = row / rows_of_banks(*this) % pieces_of_banks(*this);
-  return four_rows(*this) ? (turn >> 1) | ((turn ^ turn >> 1) & 1) << 1 : turn;
-}
-
-Value MatrixTiling::swizzle(GpuIr& ir, Value row) const {
-  Value turn = ir.remainder(ir.divide(row, rows_of_banks(*this)), pieces_of_banks(*this));
-  if (!four_rows(*this)) return turn;
-  Value high = ir.shift_right_bits(turn, 1);
-  return ir.bit_or(high, ir.shift_left(ir.bit_and(ir.bit_xor(turn, high), 1), 1));
 }
 
 int64_t MatrixTiling::registers() const {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "templates/amd/amd_matrix_shape.h"
+#include "templates/amd/lds_swizzle.h"
 #include "templates/core/operator_template.h"
 
 namespace deepgen {
@@ -63,10 +64,8 @@ struct MatrixTiling {
   }
   /// Tiles between the one that is multiplied and the one that waits in registers.
   int64_t ahead() const { return stages == 3 ? 2 : 1; }
-  /// The 16 bytes number i of a row in LDS lie at i ^ swizzle(row), so that the lanes that are served at a
-  /// time find different banks. Of disjoint bits of a row, the swizzle is the exclusive or of each one's.
-  int64_t swizzle(int64_t row) const;
-  Value swizzle(GpuIr&, Value row) const;
+  int64_t swizzle(int64_t row) const { return LdsSwizzle{bk_bytes, banks}.of(row); }
+  Value swizzle(GpuIr& ir, Value row) const { return LdsSwizzle{bk_bytes, banks}.of(ir, row); }
   int64_t shared_bytes() const { return stages * stage_bytes(); }
   int64_t accumulators() const { return wm * wn / shape.wave * (shape.doubles ? 2 : 1); } ///< registers
   int64_t registers() const;          ///< estimate, for one lane

@@ -21,18 +21,46 @@ const AmdArch& known(const std::string& target) {
   return *arch;
 }
 
-/// What the runtime could pass beside the parameters, and no kernel of ours asks for.
-constexpr const char* kUnused[] = {
-    "amdgpu-no-dispatch-ptr",    "amdgpu-no-queue-ptr",         "amdgpu-no-dispatch-id",
-    "amdgpu-no-implicitarg-ptr", "amdgpu-no-workitem-id-y",     "amdgpu-no-workitem-id-z",
-    "amdgpu-no-workgroup-id-z",  "amdgpu-no-default-queue",     "amdgpu-no-heap-ptr",
-    "amdgpu-no-hostcall-ptr",    "amdgpu-no-completion-action", "amdgpu-no-multigrid-sync-arg",
-    "amdgpu-no-lds-kernel-id"};
+constexpr const char* kNoBlockZ = "amdgpu-no-workgroup-id-z"; // some entries ask for it
+/// What the runtime could pass beside the parameters, and no other kernel of ours asks for.
+constexpr const char* kUnused[] = {"amdgpu-no-dispatch-ptr",
+                                   "amdgpu-no-queue-ptr",
+                                   "amdgpu-no-dispatch-id",
+                                   "amdgpu-no-implicitarg-ptr",
+                                   "amdgpu-no-workitem-id-y",
+                                   "amdgpu-no-workitem-id-z",
+                                   kNoBlockZ,
+                                   "amdgpu-no-default-queue",
+                                   "amdgpu-no-heap-ptr",
+                                   "amdgpu-no-hostcall-ptr",
+                                   "amdgpu-no-completion-action",
+                                   "amdgpu-no-multigrid-sync-arg",
+                                   "amdgpu-no-lds-kernel-id"};
 
 } // namespace
 
 AmdIr::AmdIr(mlir::ModuleOp module, const std::string& name)
     : GpuIr(module), arch(known(name)), target(name) {}
+
+/// Of the entry whose body has been made.
+mlir::ArrayAttr AmdIr::attributes_of(const GpuEntry& entry) {
+  llvm::SmallVector<mlir::Attribute> attributes;
+  for (const char* name : kUnused)
+    if (name != kNoBlockZ || !has_block_z_) attributes.push_back(b.getStringAttr(name));
+  auto pair = [&](const char* name, const std::string& value) {
+    attributes.push_back(b.getArrayAttr({b.getStringAttr(name), b.getStringAttr(value)}));
+  };
+  pair("amdgpu-implicitarg-num-bytes", "0");
+  // At least two, where there is LDS for them, so that one hides the other's latencies: on gfx906 that is 128
+  // registers.
+  const int64_t wanted = ceil_div(entry.min_blocks * ceil_div(entry.threads, arch.wave), AmdArch::simds);
+  const int64_t waves = std::max(wanted, std::min<int64_t>(2, arch.waves(1, entry.shared, entry.threads)));
+  pair("amdgpu-waves-per-eu", std::to_string(waves));
+  // Sums in vector registers: from accumulation registers they would have to be moved, and LLVM moves them
+  // within loops.
+  if (arch.mfma) pair("amdgpu-agpr-alloc", "0");
+  return b.getArrayAttr(attributes);
+}
 
 void AmdIr::define(const GpuEntry& entry, const Parameters& parameters,
                    const std::function<void(const Arguments&)>& body) {
@@ -46,28 +74,14 @@ void AmdIr::define(const GpuEntry& entry, const Parameters& parameters,
   function->setAttr("rocdl.kernel", b.getUnitAttr());
   function->setAttr("rocdl.flat_work_group_size", b.getStringAttr(threads + "," + threads));
   function->setAttr("rocdl.reqd_work_group_size", b.getDenseI32ArrayAttr({int32_t(entry.threads), 1, 1}));
-  llvm::SmallVector<mlir::Attribute> attributes;
-  for (const char* name : kUnused) attributes.push_back(b.getStringAttr(name));
-  auto pair = [&](const char* name, const std::string& value) {
-    attributes.push_back(b.getArrayAttr({b.getStringAttr(name), b.getStringAttr(value)}));
-  };
-  pair("amdgpu-implicitarg-num-bytes", "0");
-  // At least two, where there is LDS for them, so that one hides the other's latencies: on gfx906 that is 128
-  // registers.
-  const int64_t wanted = ceil_div(entry.min_blocks * ceil_div(entry.threads, arch.wave), AmdArch::simds);
-  const int64_t waves = std::max(wanted, std::min<int64_t>(2, arch.waves(1, entry.shared, entry.threads)));
-  pair("amdgpu-waves-per-eu", std::to_string(waves));
-  // Sums in vector registers: from accumulation registers they would have to be moved, and LLVM moves them
-  // within loops.
-  if (arch.mfma) pair("amdgpu-agpr-alloc", "0");
-  function->setAttr("passthrough", b.getArrayAttr(attributes));
-  shared_bytes_ = entry.shared;
+  shared_bytes_ = entry.shared, has_block_z_ = false;
   b.setInsertionPointToStart(function.addEntryBlock(b));
   Arguments arguments;
   for (size_t i = 0; i < parameters.size(); ++i)
     arguments[parameters[i].first] = function.getArgument(unsigned(i));
   body(arguments);
   llvmd::ReturnOp::create(b, loc, mlir::ValueRange{});
+  function->setAttr("passthrough", attributes_of(entry));
 }
 
 Value AmdIr::shared_memory() {
@@ -86,6 +100,10 @@ Value AmdIr::shared_memory() {
 Value AmdIr::thread() { return rocdl::ThreadIdXOp::create(b, loc, i32); }
 Value AmdIr::block_x() { return rocdl::BlockIdXOp::create(b, loc, i32); }
 Value AmdIr::block_y() { return rocdl::BlockIdYOp::create(b, loc, i32); }
+Value AmdIr::block_z() {
+  has_block_z_ = true;
+  return rocdl::BlockIdZOp::create(b, loc, i32);
+}
 Value AmdIr::warp() { return shift_right_bits(thread(), 5); }
 Value AmdIr::wave() { return uniform(shift_right_bits(thread(), arch.wave == 64 ? 6 : 5)); }
 Value AmdIr::wave_lane() { return bit_and(thread(), arch.wave - 1); }
@@ -181,6 +199,12 @@ Value AmdIr::intrinsic(mlir::Type result, const std::string& name, mlir::ValueRa
 Value AmdIr::shuffle_word_xor(Value x, int64_t lane_mask) {
   Value how = c(lane_mask << 10 | 31);
   return bitcast(x.getType(), intrinsic(i32, "llvm.amdgcn.ds.swizzle", {bitcast(i32, x), how}));
+}
+
+Value AmdIr::shuffle_wave_xor(Value x, int64_t lane_mask) {
+  if (lane_mask < 32) return shuffle_word_xor(x, lane_mask);
+  Value from = shift_left(bit_xor(wave_lane(), lane_mask), 2);
+  return bitcast(x.getType(), intrinsic(i32, "llvm.amdgcn.ds.bpermute", {from, bitcast(i32, x)}));
 }
 
 /// ds_bpermute counts the lanes of a wave, by 4 bytes each.

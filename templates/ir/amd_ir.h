@@ -20,6 +20,7 @@ public:
   Value thread() override;
   Value block_x() override;
   Value block_y() override;
+  Value block_z() override;
   Value warp() override; ///< thread / 32, though a wave may have 64 lanes
   Value wave();          ///< thread / arch.wave, in a scalar register
   Value wave_lane();     ///< thread % arch.wave
@@ -27,6 +28,8 @@ public:
 
   Value load_global(mlir::Type, Value address, int64_t alignment, CachePolicy = CachePolicy::usual) override;
   Value shuffle_index(Value, Value lane) override;
+  /// shuffle_xor() of 32 bits within a wave: a mask of 32 swaps the halves of one with 64 lanes.
+  Value shuffle_wave_xor(Value, int64_t lane_mask);
   /// Of the block. Orders shared memory alone, so that loads from global memory stay in flight.
   void barrier() override;
   /// Keeps LLVM's passes over IR from moving memory accesses across; the instruction scheduler may.
@@ -71,10 +74,12 @@ protected:
   Value shuffle_word_xor(Value, int64_t lane_mask) override;
 
 private:
+  mlir::ArrayAttr attributes_of(const GpuEntry&);
   void fence(bool release);
   void wait(int64_t loads, int64_t shared_accesses);
   mlir::ArrayAttr copies(); ///< the alias scope of what copy_to_shared() writes
   int64_t shared_bytes_ = 0;
+  bool has_block_z_ = false; ///< the entry that is being made asks for it
 };
 
 } // namespace deepgen

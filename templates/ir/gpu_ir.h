@@ -67,6 +67,7 @@ public:
   virtual Value thread() = 0; ///< threadIdx.x
   virtual Value block_x() = 0;
   virtual Value block_y() = 0;
+  virtual Value block_z() = 0;
   Value lane();             ///< thread % 32, on AMD GPUs too
   virtual Value warp() = 0; ///< thread / 32
 

@@ -22,7 +22,7 @@ public:
   Value thread() override;
   Value block_x() override;
   Value block_y() override;
-  Value block_z();
+  Value block_z() override;
   Value grid_x();        ///< blocks along x
   Value warp() override; ///< the same register for all lanes of a warp
 

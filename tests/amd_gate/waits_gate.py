@@ -1,7 +1,8 @@
 """Waits of random AMD kernels, of kernels with copies to LDS, and of planted faults (waits.py, order.py).
 
 usage: waits_gate.py DEEPGEN LLC [--count 60] [--seed 1] [--copies 40]
-  --count   random candidates of all templates for GEMMs and archs, and a third as many of rows
+  --count   random candidates of all templates for GEMMs and archs, and a third as many of rows,
+            and of attention
   --copies  more of mfma, all of them with direct=1, half of them with buffer=0
 """
 import argparse
@@ -132,6 +133,7 @@ def main():
     wrong += check_all(o.deepgen, lds_copies(o.deepgen, o.copies, o.seed))
     wrong += check_all(o.deepgen, sample(o.deepgen, ARCHS, ["mfma", "wmma", "simt", "gemv"], o.count, o.seed))
     wrong += check_all(o.deepgen, sample(o.deepgen, ARCHS, ["gpu_rows"], o.count // 3, o.seed, op="rows"))
+    wrong += check_all(o.deepgen, sample(o.deepgen, COPIES, ["mfma_attention"], o.count // 3, o.seed, op="attention"))
     sys.exit(bool(wrong))
 
 

@@ -17,7 +17,8 @@ std::string first_fault(const Compiled& c) {
 namespace {
 
 int plant_between(const Compiled& right, size_t first, size_t last, const std::string& pattern,
-                  const std::string& by) {
+                  const std::string& by,
+                  const std::function<std::string(const Compiled&)>& find = first_fault) {
   const std::regex expression(pattern);
   const auto begin = right.ir.begin();
   int planted = 0;
@@ -25,8 +26,8 @@ int plant_between(const Compiled& right, size_t first, size_t last, const std::s
        ++i, ++planted) {
     Compiled wrong = right;
     wrong.ir.replace(first + size_t(i->position()), size_t(i->length()), i->format(by));
-    EXPECT_NE(first_fault(wrong), "") << "not found: " << i->str() << " changed to '" << i->format(by)
-                                      << "' at byte " << first + size_t(i->position());
+    EXPECT_NE(find(wrong), "") << "not found: " << i->str() << " changed to '" << i->format(by)
+                               << "' at byte " << first + size_t(i->position());
   }
   return planted;
 }
@@ -35,6 +36,11 @@ int plant_between(const Compiled& right, size_t first, size_t last, const std::s
 
 int plant(const Compiled& right, const std::string& pattern, const std::string& by) {
   return plant_between(right, 0, right.ir.size(), pattern, by);
+}
+
+int plant(const Compiled& right, const std::string& pattern, const std::string& by,
+          const std::function<std::string(const Compiled&)>& find) {
+  return plant_between(right, 0, right.ir.size(), pattern, by, find);
 }
 
 int plant_in_loop(const Compiled& right, const std::string& pattern, const std::string& by) {

@@ -20,7 +20,8 @@ class AttentionMemory {
 public:
   AttentionMemory(const Kernel& kernel, const AttentionCase& c, uint64_t seed)
       : kernel_(kernel), p_(kernel.problem.attention()), what_(cuda::taken_by(kernel, c)),
-        inputs_(p_, what_.shape, seed), check_(p_, inputs_, p_.kv, kMostProducts, seed) {
+        inputs_(p_, what_.shape, seed),
+        check_(p_, inputs_, AttentionArithmetic::of(p_, kernel.target), kMostProducts, seed) {
     const AttentionShape& s = what_.shape;
     AttentionCall call;
     call.q = input("q", p_.q, inputs_.q_layout, inputs_.q, p_.heads, p_.head_dim, false);

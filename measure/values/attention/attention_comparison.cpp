@@ -35,10 +35,10 @@ std::vector<int64_t> compared_tokens(int64_t queries, int64_t entry, int64_t hea
   return list;
 }
 
-AttentionComparison::AttentionComparison(const Attention& p, const AttentionInputs& inputs, Type weights,
-                                         double most_products, uint64_t seed)
+AttentionComparison::AttentionComparison(const Attention& p, const AttentionInputs& inputs,
+                                         AttentionArithmetic how, double most_products, uint64_t seed)
     : problem_(p), inputs_(inputs) {
-  const AttentionReference reference(p, inputs, weights);
+  const AttentionReference reference(p, inputs, how);
   const AttentionShape& s = inputs.shape;
   const double all = double(s.batch) * double(s.queries) * double(p.heads);
   const double products = all * double(s.keys) * double(p.head_dim + 2 * p.value_dim);

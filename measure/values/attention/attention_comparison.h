@@ -20,8 +20,7 @@ std::vector<int64_t> compared_tokens(int64_t queries, int64_t entry, int64_t hea
 
 class AttentionComparison {
 public:
-  /// `weights`: the type in which the kernel multiplies them, see AttentionReference.
-  AttentionComparison(const Attention&, const AttentionInputs&, Type weights, double most_products,
+  AttentionComparison(const Attention&, const AttentionInputs&, AttentionArithmetic, double most_products,
                       uint64_t seed);
 
   /// Where a row of out in memory is, by TokenLayout::row().

@@ -24,6 +24,15 @@ double key_norm(const double* x, int64_t n) {
   return std::sqrt(sum);
 }
 
+/// Elements that a kernel may take for zeros.
+bool is_lost(double x) { return x != 0 && std::fabs(x) < 0x1p-14; }
+
+double lost_norm(const double* x, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += is_lost(x[i]) ? x[i] * x[i] : 0;
+  return std::sqrt(sum);
+}
+
 double in_units(double found, double expected, double tolerance) {
   if (found == expected) return 0;
   const double e = std::fabs(found - expected) / tolerance;
@@ -41,10 +50,15 @@ double ExpectedAttention::error_of_out(const Attention& p, int64_t d, double fou
 
 double ExpectedAttention::error_of_lse(double found) const { return in_units(found, lse, lse_tolerance); }
 
-AttentionReference::AttentionReference(const Attention& p, const AttentionInputs& in, Type weights)
-    : p_(p), in_(in), scale_(double(float(in.shape.scale_of(p)))) {
-  if (weights == Type::bf16) weight_unit_ = 0x1p-8;
-  if (weights == Type::f16) weight_unit_ = 0x1p-11, smallest_weight_ = 0x1p-25;
+/// MI200: MFMA "flush subnormal input/output data to zero" (MIOpen's and PyTorch's notes).
+AttentionArithmetic AttentionArithmetic::of(const Attention& p, const std::string& target) {
+  return {p.kv, target == "gfx90a" && p.kv == Type::f16};
+}
+
+AttentionReference::AttentionReference(const Attention& p, const AttentionInputs& in, AttentionArithmetic how)
+    : p_(p), in_(in), scale_(double(float(in.shape.scale_of(p)))), flushes_(how.flushes) {
+  if (how.weights == Type::bf16) weight_unit_ = 0x1p-8;
+  if (how.weights == Type::f16) weight_unit_ = 0x1p-11, smallest_weight_ = 0x1p-25;
 }
 
 std::pair<int64_t, int64_t> AttentionReference::seen(int64_t entry, int64_t token) const {
@@ -94,7 +108,7 @@ private:
   struct Line {
     int64_t head, from, to;
     std::vector<double> q, score, value, tolerance;
-    double norm = 0, most = -INFINITY, sum = 0, sum_error = 0;
+    double norm = 0, lost = 0, most = -INFINITY, sum = 0, sum_error = 0;
     int64_t seen() const { return std::max<int64_t>(0, to - from); }
   };
 
@@ -111,6 +125,7 @@ private:
            layout.row(entry_, row.token, row.head) * layout.columns() + layout.column(row.head), p_.head_dim,
            line.q.data());
     line.norm = key_norm(line.q.data(), p_.head_dim);
+    if (r_.flushes_) line.lost = lost_norm(line.q.data(), p_.head_dim);
     line.score.assign(size_t(stretch_), 0);
     line.value.assign(size_t(value_ld_), 0), line.tolerance.assign(size_t(value_ld_), 0);
     lines_.push_back(std::move(line));
@@ -131,12 +146,13 @@ private:
 
   void products(int64_t stretch) {
     std::vector<double> panel(size_t(panel_keys * p_.head_dim), 0), row(size_t(p_.head_dim));
-    norms_.assign(size_t(stretch_), 0);
+    norms_.assign(size_t(stretch_), 0), lost_.assign(size_t(stretch_), 0);
     for (int64_t first = stretch; first < end_of(stretch); first += panel_keys) {
       if (!any_sees(first)) continue;
       for (int64_t j = 0; j < std::min(panel_keys, keys_ - first); ++j) {
         key(in_.key, in_.key_layout, first + j, p_.head_dim, row.data());
         norms_[size_t(first + j - stretch)] = key_norm(row.data(), p_.head_dim);
+        if (r_.flushes_) lost_[size_t(first + j - stretch)] = lost_norm(row.data(), p_.head_dim);
         for (int64_t d = 0; d < p_.head_dim; ++d) panel[size_t(d * panel_keys + j)] = row[size_t(d)];
       }
       for (Line& line : lines_)
@@ -183,7 +199,9 @@ private:
                  sums = (8 + std::sqrt(double(line.seen()))) * kAttentionUnit + 4 * kAttentionUnit;
     for (int64_t j = from; j < to; ++j) {
       const double s = line.score[size_t(j - stretch)], weight = std::exp(s - line.most);
-      const double relative = dot * norms_[size_t(j - stretch)] + cap +
+      const double norm = norms_[size_t(j - stretch)], lost = lost_[size_t(j - stretch)];
+      const double relative = dot * norm + cap +
+                              std::fabs(r_.scale_) * (line.lost * norm + line.norm * lost) +
                               2 * kAttentionUnit * (std::fabs(s) + std::fabs(line.most)) + sums;
       line.sum += weight, line.sum_error += weight * relative;
       weights[j - from] = weight;
@@ -191,6 +209,11 @@ private:
     }
     add_weighed(weights, errors, to - from, values + (from - first) * value_ld_, value_ld_, line.value.data(),
                 line.tolerance.data());
+    if (!r_.flushes_) return;
+    for (int64_t j = from; j < to; ++j)
+      for (int64_t d = 0; d < p_.value_dim; ++d)
+        if (const double v = values[(j - first) * value_ld_ + d]; is_lost(v))
+          line.tolerance[size_t(d)] += weights[j - from] * std::fabs(v);
   }
 
   ExpectedAttention end(Line& line) const {
@@ -217,7 +240,7 @@ private:
   const AttentionInputs& in_;
   const int64_t entry_, g_, keys_, stretch_, value_ld_;
   std::vector<Line> lines_;
-  std::vector<double> norms_; ///< of a stretch of keys
+  std::vector<double> norms_, lost_; ///< of a stretch of keys; and of what may be lost of them
 };
 
 std::vector<ExpectedAttention> AttentionReference::rows(int64_t entry, int64_t g,

@@ -5,7 +5,8 @@
 // and a sum of N terms by (8 + sqrt N) u of the sum of magnitudes, as in rows_expected.h; these are the
 // relative errors of the weights, which out's numerator and denominator have each. Then comes the rounding to
 // out's type. Tensor cores multiply weights of 16 bits: these round by 2^-8 (bf16), or 2^-11 and at least
-// 2^-25 (f16).
+// 2^-25 (f16). gfx90a takes subnormal f16 for zeros: a score's error is |scale| (||q'|| ||k|| + ||q|| ||k'||)
+// more, of norms of these elements alone, and an element of out may lack what such values weigh.
 #pragma once
 
 #include "measure/values/attention/attention_inputs.h"
@@ -24,11 +25,21 @@ struct ExpectedAttention {
   double error_of_lse(double found) const;
 };
 
+/// How a kernel multiplies.
+struct AttentionArithmetic {
+  /* implicit */ AttentionArithmetic(Type w = Type::f32, bool f = false) : weights(w), flushes(f) {}
+  /// Of GPUs that the code is for: Kernel::target.
+  static AttentionArithmetic of(const Attention&, const std::string& target);
+
+  Type weights; ///< to which weights are rounded where they multiply values
+  bool flushes; ///< subnormal f16 of operands may count as zeros
+  bool operator==(const AttentionArithmetic&) const = default;
+};
+
 /// Of one call, whose operands it reads.
 class AttentionReference {
 public:
-  /// `weights`: the type to which weights are rounded where they multiply values.
-  AttentionReference(const Attention&, const AttentionInputs&, Type weights = Type::f32);
+  AttentionReference(const Attention&, const AttentionInputs&, AttentionArithmetic = {});
 
   struct Row {
     int64_t token, head;
@@ -46,6 +57,7 @@ private:
   const AttentionInputs& in_;
   double scale_;                                 ///< as the f32 that a kernel gets
   double weight_unit_ = 0, smallest_weight_ = 0; ///< of their rounding
+  bool flushes_;
 };
 
 } // namespace deepgen

@@ -8,7 +8,8 @@
 namespace deepgen {
 
 struct AttentionTruth {
-  AttentionTruth(const Attention&, const AttentionShape&, Type weights, double most_products, uint64_t seed);
+  AttentionTruth(const Attention&, const AttentionShape&, AttentionArithmetic, double most_products,
+                 uint64_t seed);
 
   AttentionInputs inputs;
   AttentionComparison check;
@@ -16,7 +17,8 @@ struct AttentionTruth {
 
 /// Made once for all calls of the same shape and values, whatever call the problem is tuned for, as long as
 /// somebody holds it: so all kernels of a search share one, and so do processes that fork behind it.
-std::shared_ptr<const AttentionTruth> attention_truth(const Attention&, const AttentionShape&, Type weights,
-                                                      double most_products, uint64_t seed);
+std::shared_ptr<const AttentionTruth> attention_truth(const Attention&, const AttentionShape&,
+                                                      AttentionArithmetic, double most_products,
+                                                      uint64_t seed);
 
 } // namespace deepgen

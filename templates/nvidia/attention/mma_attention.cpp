@@ -16,9 +16,6 @@ constexpr std::string_view kNames[] = {"rows", "warps", "keys",     "stages", "h
 constexpr int64_t kMostValueDim = 256; ///< whose sums fit into the registers of a warp with 16 rows
 constexpr int64_t kMostPackedRows = int64_t(1) << 30; ///< of an entry, counted in 32 bits
 constexpr int64_t kMostEntries = 65535;               ///< of a grid along z
-constexpr int64_t kFewRows = 128;   ///< packed, of an entry: such calls may leave a GPU idle
-constexpr int64_t kMoreTokens = 4;  ///< times those of the tuned call, which are still split
-constexpr int64_t kRecordHead = 16; ///< bytes of a part's maximum and sum
 /// Registers that the count leaves to ptxas. Of 360 configs in 18 problems for sm_90, ptxas 13.0 spilled
 /// almost all that count 240 or more, with 16-byte copies.
 constexpr int64_t kSpareRegisters = 20;
@@ -28,7 +25,7 @@ constexpr int64_t kSpareRegisters = 20;
 }
 
 /// Only problems with few rows have the parameter, or those that fix it.
-bool has_splits(const Attention& p) { return p.splits || p.at_queries * p.group() <= kFewRows; }
+bool has_splits(const Attention& p) { return p.splits || p.at_queries * p.group() <= few_attention_rows; }
 int64_t splits_of(const Config& config) {
   return config.values.size() > kSplits ? value_at(config, kSplits, kNames[kSplits]) : 1;
 }
@@ -149,8 +146,8 @@ MmaAttentionTiling::MmaAttentionTiling(const Attention& p, const Config& c)
                     at(c, kPack) != 0,
                     1,
                     splits_of(c),
-                    kMoreTokens * p.at_batch * p.at_queries,
-                    kRecordHead + 4 * round_up(p.value_dim, 8)},
+                    more_tokens_split * p.at_batch * p.at_queries,
+                    attention_record_head + 4 * round_up(p.value_dim, 8)},
       warps(at(c, kWarps)), stages(at(c, kStages)), hold(at(c, kHold) != 0), align(at(c, kAlign)),
       resident(at(c, kResident)), threads(32 * warps), depth(round_up(p.head_dim, 16)),
       columns(round_up(p.value_dim, 16)), q(p.q, true, rows, 2 * depth), key(p.kv, true, keys, 2 * depth),
@@ -173,8 +170,7 @@ std::pair<int64_t, int64_t> MmaAttentionTiling::blocks() const {
 
 std::string MmaAttention::why_not(const Attention& p, const std::string& arch) const {
   if (compute_capability(arch) < 80)
-    return "mma_attention generates code for NVIDIA GPUs from sm_80 on, not for " + arch +
-           (is_amd(arch) ? "; there is no attention for AMD GPUs yet: leave the arch out of ARCHS" : "");
+    return "mma_attention generates code for NVIDIA GPUs from sm_80 on, not for " + arch;
   if (p.q != p.kv || (p.q != Type::f16 && p.q != Type::bf16))
     return "mma_attention multiplies f16 by f16 or bf16 by bf16, not " + to_string(p.q) + " by " +
            to_string(p.kv) + ": use TYPES f16 f16 or bf16 bf16 for GPUs, or ARCHS cpu";

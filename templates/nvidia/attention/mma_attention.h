@@ -6,7 +6,7 @@
 #pragma once
 
 #include "templates/core/operator_template.h"
-#include "templates/nvidia/attention/attention_tile.h"
+#include "templates/gpu/attention/attention_tile.h"
 #include "templates/nvidia/mma_sync/mma_sync_fragments.h"
 
 namespace deepgen {

@@ -1,7 +1,7 @@
 // The kernel of mma_attention: a block's rows of Q stay, blocks of keys and values come and go.
 #include "templates/core/sizes.h"
+#include "templates/gpu/attention/attention_combine.h"
 #include "templates/nvidia/attention/mma_attention.h"
-#include "templates/nvidia/attention/mma_attention_combine.h"
 #include "templates/nvidia/attention/mma_attention_softmax.h"
 #include "templates/nvidia/attention/mma_attention_tiles.h"
 
@@ -48,7 +48,7 @@ private:
   Value zero_f32() { return ir.number(ir.f32, 0); }
 
   void attend() {
-    softmax.emplace(block, warp_row);
+    softmax.emplace(ir, block, warp_row);
     find_keys();
     const AttentionBlock::Bounds keys = block.seen_keys();
     Value from = keys.from;
@@ -363,7 +363,8 @@ Kernel MmaAttention::emit(mlir::ModuleOp module, const Attention& p, const std::
   launch.block = {t.threads, 1, 1};
   launch.shared = t.shared;
   kernel.launches.push_back(launch);
-  if (t.splits > 1) kernel.launches.push_back(combine_parts(ir, p, t, kernel.args));
+  if (t.splits > 1)
+    kernel.launches.push_back(combine_parts(ir, p, t, kernel.args, {t.align == 16, 32, false}));
   return kernel;
 }
 

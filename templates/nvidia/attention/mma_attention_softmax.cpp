@@ -12,17 +12,10 @@ constexpr double kPower[] = {0.00978291255, 0.0559768836, 0.240207111, 0.6931136
 
 } // namespace
 
-AttentionSoftmax::AttentionSoftmax(AttentionBlock& b, Value warp_row) : ir(b.ir), p(b.p), t(b.t), block(b) {
-  row_ = ir.add(warp_row, ir.shift_right_bits(ir.lane(), 2));
-  Value scale = ir.bitcast(ir.i32, b.arguments.at("score_scale"));
-  scale = ir.bitcast(ir.f32, ir.bit_and(scale, 0x7fffffff)); // Q has the sign
-  unit_ = ir.mulf(scale, number(kLog2OfE));
-  if (!p.softcap) return;
-  cap_ = b.arguments.at("softcap");
-  capped_ = ir.is_not(cap_, 0.0);
-  steep_ = ir.divf(ir.mulf(unit_, number(2)), cap_);
-  unit_ = ir.select(capped_, number(kLog2OfE), unit_);
-}
+AttentionSoftmax::AttentionSoftmax(NvIr& builder, AttentionBlock& b, Value warp_row)
+    : ir(builder), p(b.p), t(b.t), block(b),
+      row_(builder.add(warp_row, builder.shift_right_bits(builder.lane(), 2))), scores_(b),
+      unit_(scores_.unit()) {}
 
 Values AttentionSoftmax::start() const {
   Values out(size_t(rows()), number(-INFINITY));
@@ -32,24 +25,6 @@ Values AttentionSoftmax::start() const {
 
 size_t AttentionSoftmax::place(int64_t index, int64_t key_tile, int64_t half) const {
   return size_t(((index / 2 * t.key_tiles()) + key_tile) * 4 + index % 2 * 2 + half);
-}
-
-/// tanh(x) = 1 - 2 / (exp(2 x) + 1), whose error is a few units in the last place of 1.
-void AttentionSoftmax::cap(Values& scores) const {
-  if (!p.softcap) return;
-  const llvm::SmallVector<mlir::Type> types(scores.size(), ir.f32);
-  scores = ir.branch(
-      capped_, types,
-      [&] {
-        Values out;
-        for (Value s : scores) {
-          Value power = ir.exp2_fast(ir.mulf(s, steep_));
-          Value part = ir.reciprocal_fast(ir.addf(power, number(1)));
-          out.push_back(ir.mulf(cap_, ir.multiply_add(part, number(-2), number(1))));
-        }
-        return out;
-      },
-      [&] { return scores; });
 }
 
 AttentionBlock::Row AttentionSoftmax::row(Value first, int64_t index) const {
@@ -78,8 +53,6 @@ Value AttentionSoftmax::in_quad(Value x, Value (AttentionSoftmax::*join)(Value, 
   for (int64_t lanes : {1, 2}) x = (this->*join)(x, ir.shuffle_xor(x, lanes));
   return x;
 }
-
-Value AttentionSoftmax::finite(Value x) const { return ir.select(ir.is_not(x, -INFINITY), x, number(0)); }
 
 Value AttentionSoftmax::joined(llvm::MutableArrayRef<Value> parts,
                                Value (AttentionSoftmax::*join)(Value, Value) const) const {
@@ -228,19 +201,8 @@ AttentionSoftmax::Part AttentionSoftmax::part(const Values& state, int64_t index
 AttentionSoftmax::End AttentionSoftmax::end(const Values& state, int64_t index,
                                             const AttentionBlock::Row& r) const {
   Value sum = in_quad(state[size_t(rows() + index)], &AttentionSoftmax::plus);
-  Value most = ir.mulf(state[size_t(index)], unit_), factor = number(1);
-  if (p.sink) {
-    Value at = ir.offset(block.arguments.at("sink"), ir.mul(ir.to_i64(r.head), 4));
-    Value sink = ir.mulf(ir.load_global(ir.f32, at, 4), number(kLog2OfE));
-    Value all = larger(most, sink), origin = finite(all);
-    factor = ir.exp2_fast(ir.subf(most, origin));
-    sum = ir.multiply_add(sum, factor, ir.exp2_fast(ir.subf(sink, origin)));
-    most = all;
-  }
-  End out;
-  out.factor = ir.select(ir.is_not(sum, 0.0), ir.mulf(factor, ir.reciprocal_fast(sum)), number(0));
-  if (p.lse) out.lse = ir.mulf(ir.addf(most, ir.log2_fast(sum)), number(kLogOf2));
-  return out;
+  Value most = ir.mulf(state[size_t(index)], unit_);
+  return scores_.end(most, sum, r.head);
 }
 
 } // namespace deepgen

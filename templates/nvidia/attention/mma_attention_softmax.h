@@ -2,21 +2,22 @@
 // to the lanes of a quad. In units of powers of two: exp(x) = exp2(x * log2 e).
 #pragma once
 
-#include "templates/nvidia/attention/mma_attention_block.h"
+#include "templates/gpu/attention/attention_scores.h"
+#include "templates/ir/nv_ir.h"
 
 namespace deepgen {
 
 class AttentionSoftmax {
 public:
   /// `warp_row`: the warp's first row in the block.
-  AttentionSoftmax(AttentionBlock&, Value warp_row);
+  AttentionSoftmax(NvIr&, AttentionBlock&, Value warp_row);
 
   /// Maxima of the rows, then sums of their exponentials by this lane; two rows a tile of 16.
   Values start() const;
   int64_t rows() const { return 2 * t.row_tiles(); }
 
   /// softcap * tanh(score / softcap) takes the place of each score, where the call has a softcap.
-  void cap(Values& scores) const;
+  void cap(Values& scores) const { scores_.cap(scores); }
   /// Of a block of keys that begins with `first`, those that a row does not see become -infinity.
   void mask(Values& scores, Value first) const;
   /// Scores become exponentials; maxima and sums are brought up to date. Returns what each row's sums before
@@ -27,10 +28,7 @@ public:
   /// Exponentials as fragments of the second product's A: of 16 keys, which two tiles of scores make.
   Values fragment(const Values& exponentials, int64_t row_tile, int64_t step) const;
 
-  struct End {
-    Value factor; ///< of the row's sums
-    Value lse;    ///< null where the problem has none
-  };
+  using End = AttentionScores::End;
   struct Part {
     Value most, sum; ///< of powers of two
   };
@@ -52,8 +50,7 @@ private:
   Value joined(llvm::MutableArrayRef<Value> parts, Value (AttentionSoftmax::*)(Value, Value) const) const;
   Value plus(Value x, Value y) const { return ir.addf(x, y); }
   Value number(double x) const { return ir.number(ir.f32, x); }
-  /// The number itself, or 0 for -infinity, from which nothing can be subtracted.
-  Value finite(Value x) const;
+  Value finite(Value x) const { return scores_.finite(x); }
   /// Of the score in a row's column.
   size_t place(int64_t index, int64_t key_tile, int64_t half) const;
 
@@ -61,10 +58,9 @@ private:
   const Attention& p;
   const AttentionTile& t;
   AttentionBlock& block;
-  Value row_;         ///< of the lane's first row in the block
-  Value unit_;        ///< of scores: the factor that makes them powers of two
-  Value capped_;      ///< i1: whether the call has a softcap
-  Value steep_, cap_; ///< a score's factor in tanh, times 2 log2 e; softcap
+  Value row_; ///< of the lane's first row in the block
+  AttentionScores scores_;
+  Value unit_; ///< of scores: the factor that makes them powers of two
 };
 
 } // namespace deepgen

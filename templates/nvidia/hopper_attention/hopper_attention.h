@@ -7,8 +7,8 @@
 #pragma once
 
 #include "templates/core/operator_template.h"
+#include "templates/gpu/attention/attention_tile.h"
 #include "templates/ir/hopper_ir.h"
-#include "templates/nvidia/attention/attention_tile.h"
 
 namespace deepgen {
 

@@ -36,7 +36,7 @@ void HopperAttentionKernel::consume() {
   if (t.producer_registers) ir.registers(true, t.consumer_registers);
   consumer = ir.sub(ir.warpgroup(), ir.c(1));
   Value warp_row = ir.add(ir.mul(consumer, 64), ir.shift_left(ir.bit_and(ir.warp(), 3), 4));
-  const AttentionSoftmax of_warp(block, warp_row);
+  const AttentionSoftmax of_warp(ir, block, warp_row);
   softmax = &of_warp;
   if (t.pingpong)
     ir.branch(ir.equal(consumer, ir.c(t.consumers - 1)), [&] { ir.named_barrier_arrive(kTurns, 256); });

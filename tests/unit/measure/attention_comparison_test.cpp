@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <stdexcept>
 #include <sys/resource.h>
 #include <utility>
@@ -174,6 +175,27 @@ TEST(AttentionReference, MemoryDoesNotGrowWithKeys) {
   }
 }
 
+/// gfx90a may take subnormal f16 of V for zeros, and nothing else.
+TEST(AttentionReference, SubnormalValuesMayBeLostWhereTheChipLosesThem) {
+  const Attention p = Attention::parse(
+      "attention heads=1 kv_heads=1 head_dim=1 value_dim=2 q=f16 kv=f16 out=f16 mask=none queries=1 keys=1 "
+      "options=none at_batch=1 at_queries=1 at_keys=1");
+  AttentionInputs in(p, AttentionShape(), 5);
+  const uint16_t values[] = {0x0200, 0x0800}; // 2^-15 and 2^-13
+  std::memcpy(in.value.data(), values, sizeof values);
+  const auto of = [&](const char* target) {
+    const ExpectedAttention x =
+        AttentionReference(p, in, AttentionArithmetic::of(p, target)).rows(0, 0, {{0, 0}})[0];
+    EXPECT_EQ(x.value, (std::vector<double>{0x1p-15, 0x1p-13}));
+    EXPECT_LE(x.error_of_out(p, 0, 0x1p-15), 1);
+    return std::pair(x.error_of_out(p, 0, 0), x.error_of_out(p, 1, 0));
+  };
+  EXPECT_LE(of("gfx90a").first, 1);
+  EXPECT_GT(of("gfx90a").second, 1);
+  EXPECT_GT(of("gfx942").first, 1);
+  EXPECT_GT(of("sm_90").first, 1);
+}
+
 TEST(AttentionTruth, IsMadeOnceForAllKernelsOfASearch) {
   Attention p = attention_problem();
   AttentionShape s;
@@ -182,6 +204,7 @@ TEST(AttentionTruth, IsMadeOnceForAllKernelsOfASearch) {
   p.at_queries = 17; // as of an awkward kernel
   EXPECT_EQ(attention_truth(p, s, Type::bf16, 1e6, 1), first);
   EXPECT_NE(attention_truth(p, s, Type::f32, 1e6, 1), first);
+  EXPECT_NE(attention_truth(p, s, {Type::bf16, true}, 1e6, 1), first);
   EXPECT_NE(attention_truth(p, s, Type::bf16, 1e6, 2), first);
   s.gap = 1;
   EXPECT_NE(attention_truth(p, s, Type::bf16, 1e6, 1), first);

@@ -1,4 +1,4 @@
-#include "templates/nvidia/attention/mma_attention_block.h"
+#include "templates/gpu/attention/attention_block.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -8,7 +8,7 @@ namespace deepgen {
 
 namespace llvmd = mlir::LLVM;
 
-AttentionBlock::AttentionBlock(NvIr& builder, const Attention& problem, const AttentionTile& tiling,
+AttentionBlock::AttentionBlock(GpuIr& builder, const Attention& problem, const AttentionTile& tiling,
                                const GpuIr::Arguments& args)
     : ir(builder), p(problem), t(tiling), arguments(args) {}
 
@@ -18,7 +18,7 @@ Value AttentionBlock::entry_of(Value table, Value index) const {
 
 namespace {
 
-Value between(NvIr& ir, Value x, Value most) { return ir.min(ir.max(x, ir.c(0)), most); }
+Value between(GpuIr& ir, Value x, Value most) { return ir.min(ir.max(x, ir.c(0)), most); }
 
 } // namespace
 

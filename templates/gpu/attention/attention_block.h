@@ -3,14 +3,14 @@
 #pragma once
 
 #include "base/problem/attention.h"
-#include "templates/ir/nv_ir.h"
-#include "templates/nvidia/attention/attention_tile.h"
+#include "templates/gpu/attention/attention_tile.h"
+#include "templates/ir/gpu_ir.h"
 
 namespace deepgen {
 
 class AttentionBlock {
 public:
-  AttentionBlock(NvIr&, const Attention&, const AttentionTile&, const GpuIr::Arguments&);
+  AttentionBlock(GpuIr&, const Attention&, const AttentionTile&, const GpuIr::Arguments&);
 
   /// Tells where the block is by its place in the grid, and calls `body` unless there is no row for it.
   void enter(const std::function<void()>& body);
@@ -71,7 +71,7 @@ public:
   /// Where a token of the entry is; of those beside what the block's rows see, where the nearest of these is.
   Value in_page(const Pages&, Value token) const;
 
-  NvIr& ir;
+  GpuIr& ir;
   const Attention& p;
   const AttentionTile& t;
   const GpuIr::Arguments& arguments;

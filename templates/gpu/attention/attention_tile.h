@@ -7,6 +7,11 @@ namespace deepgen {
 
 inline constexpr double kLog2OfE = 1.44269504088896340736, kLogOf2 = 0.69314718055994530942;
 
+/// Packed, of an entry: calls with so few rows may leave a GPU idle.
+inline constexpr int64_t few_attention_rows = 128;
+inline constexpr int64_t more_tokens_split = 4;      ///< times those of the tuned call, which are still split
+inline constexpr int64_t attention_record_head = 16; ///< bytes of a part's maximum and sum
+
 struct AttentionTile {
   int64_t rows;      ///< of Q that a block has
   int64_t keys;      ///< of a block of keys

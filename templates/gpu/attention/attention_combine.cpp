@@ -1,7 +1,7 @@
-#include "templates/nvidia/attention/mma_attention_combine.h"
+#include "templates/gpu/attention/attention_combine.h"
 
 #include "templates/core/sizes.h"
-#include "templates/nvidia/attention/mma_attention_block.h"
+#include "templates/gpu/attention/attention_block.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,11 +13,12 @@ constexpr int64_t kColumns = 4;  ///< of a thread
 constexpr int64_t kTogether = 8; ///< parts that are on their way at once
 
 /// A block has a row: each thread some of its columns, of all parts.
-class MmaAttentionParts {
+class AttentionParts {
 public:
-  MmaAttentionParts(NvIr& builder, const Attention& problem, const MmaAttentionTiling& tiling,
-                    const GpuIr::Arguments& args)
-      : ir(builder), p(problem), t(tiling), arguments(args), block(builder, problem, tiling, args) {}
+  AttentionParts(GpuIr& builder, const Attention& problem, const AttentionTile& tiling,
+                 const GpuIr::Arguments& args, const CombineForm& how)
+      : ir(builder), p(problem), t(tiling), arguments(args), form(how),
+        block(builder, problem, tiling, args) {}
 
   void emit() {
     ir.wait_for_predecessor();
@@ -27,28 +28,39 @@ public:
   }
 
 private:
-  NvIr& ir;
+  GpuIr& ir;
   const Attention& p;
-  const MmaAttentionTiling& t;
+  const AttentionTile& t;
   const GpuIr::Arguments& arguments;
+  const CombineForm& form;
   AttentionBlock block;
   Value column, parts; ///< the thread's first column; where the row's first part is
 
   int64_t stored() const { return round_up(p.value_dim, 8); } ///< columns of a part
   Value number(double x) { return ir.number(ir.f32, x); }
-  /// The maximum and sum of a part.
-  Values head_of(int64_t split) {
-    return ir.unpack(ir.load_global(ir.lanes(2, ir.f32), ir.offset(parts, split * t.record), 8));
+  /// The maximum and sum of a part; `first`: the first part's place.
+  Values head_of(Value first, int64_t split) {
+    return ir.unpack(ir.load_global(ir.lanes(2, ir.f32), ir.offset(first, split * t.record), 8));
   }
-  Value sums_of(int64_t split) {
-    Value at = ir.offset(ir.offset(parts, split * t.record + t.record - 4 * stored()), ir.mul(column, 4));
+  Value sums_of(Value first, int64_t split) {
+    Value at = ir.offset(ir.offset(first, split * t.record + t.record - 4 * stored()), ir.mul(column, 4));
     return ir.load_global(ir.lanes(kColumns, ir.f32), at, 16);
+  }
+
+  /// `body` of the parts [0, count) from a place on, of all parts in order.
+  Values over_parts(Values carried, const std::function<Values(Value first, int64_t count, Values)>& body) {
+    if (!form.rolled || t.splits <= kTogether) return body(parts, t.splits, std::move(carried));
+    return ir.rolled_loop(ir.c(0), ir.c(t.splits), kTogether, carried, [&](Value s, mlir::ValueRange x) {
+      return body(ir.offset(parts, ir.mul(s, t.record)), kTogether, Values(x)); // splits: a power of two
+    });
   }
 
   void add_up(Value token, Value head) {
     parts = block.record(token, head);
-    Value most = number(-INFINITY);
-    for (int64_t s = 0; s < t.splits; ++s) most = ir.larger(most, head_of(s)[0]);
+    Value most = over_parts({number(-INFINITY)}, [&](Value first, int64_t count, Values x) {
+      for (int64_t s = 0; s < count; ++s) x[0] = ir.larger(x[0], head_of(first, s)[0]);
+      return x;
+    })[0];
     Value sink;
     if (p.sink) {
       Value at = ir.offset(arguments.at("sink"), ir.mul(ir.to_i64(head), 4));
@@ -57,20 +69,26 @@ private:
     }
     // From minus infinity nothing can be subtracted.
     Value origin = ir.select(ir.is_not(most, -INFINITY), most, number(0));
-    Value sum = p.sink ? ir.exp2_fast(ir.subf(sink, origin)) : number(0);
-    Values out(size_t(kColumns), number(0));
-    for (int64_t first = 0; first < t.splits; first += kTogether) {
-      const int64_t end = std::min(first + kTogether, t.splits);
-      std::vector<Values> heads, sums;
-      for (int64_t s = first; s < end; ++s)
-        heads.push_back(head_of(s)), sums.push_back(ir.unpack(sums_of(s)));
-      for (size_t i = 0; i < heads.size(); ++i) {
-        Value weight = ir.exp2_fast(ir.subf(heads[i][0], origin));
-        sum = ir.multiply_add(weight, heads[i][1], sum);
-        for (size_t j = 0; j < out.size(); ++j) out[j] = ir.multiply_add(weight, sums[i][j], out[j]);
-      }
+    Values start = {p.sink ? ir.exp2_fast(ir.subf(sink, origin)) : number(0)};
+    start.append(size_t(kColumns), number(0));
+    const Values all = over_parts(start, [&](Value first, int64_t count, Values x) {
+      for (int64_t s = 0; s < count; s += kTogether)
+        weigh(first, s, std::min(s + kTogether, count), origin, x);
+      return x;
+    });
+    store(Values(llvm::ArrayRef<Value>(all).drop_front(1)), all[0], most, token, head);
+  }
+
+  /// Adds the parts [from, to) to a sum and its columns.
+  void weigh(Value first, int64_t from, int64_t to, Value origin, Values& x) {
+    std::vector<Values> heads, sums;
+    for (int64_t s = from; s < to; ++s)
+      heads.push_back(head_of(first, s)), sums.push_back(ir.unpack(sums_of(first, s)));
+    for (size_t i = 0; i < heads.size(); ++i) {
+      Value weight = ir.exp2_fast(ir.subf(heads[i][0], origin));
+      x[0] = ir.multiply_add(weight, heads[i][1], x[0]);
+      for (size_t j = 0; j < size_t(kColumns); ++j) x[j + 1] = ir.multiply_add(weight, sums[i][j], x[j + 1]);
     }
-    store(out, sum, most, token, head);
   }
 
   void store(const Values& sums, Value sum, Value most, Value token, Value head) {
@@ -83,7 +101,7 @@ private:
         ir.branch(ir.less(column, p.value_dim - j),
                   [&] { ir.store(ir.encode(p.out, z), ir.offset(to, j * size), size); });
       };
-      if (t.align == 16)
+      if (form.paired)
         ir.store(ir.encode(p.out, ir.pack({x, y})), ir.offset(to, i * size), 2 * size);
       else
         one(x, i), one(y, i + 1);
@@ -97,11 +115,11 @@ private:
 
 } // namespace
 
-Launch combine_parts(NvIr& ir, const Attention& p, const MmaAttentionTiling& t,
-                     const std::vector<std::string>& arguments) {
+Launch combine_parts(GpuIr& ir, const Attention& p, const AttentionTile& t,
+                     const std::vector<std::string>& arguments, const CombineForm& form) {
   Launch launch;
   launch.entry = "deepgen_combine";
-  launch.block = {round_up(ceil_div(p.value_dim, kColumns), 32), 1, 1};
+  launch.block = {round_up(ceil_div(p.value_dim, kColumns), form.wave), 1, 1};
   // Of a call that is split: others start no more blocks than that, which do nothing.
   launch.grid = {std::min(p.queries, t.split_tokens), p.heads,
                  std::min(most_attention_batch, t.split_tokens)};
@@ -111,7 +129,7 @@ Launch combine_parts(NvIr& ir, const Attention& p, const MmaAttentionTiling& t,
   GpuEntry entry;
   entry.name = launch.entry, entry.threads = launch.block[0];
   ir.kernel(entry, p, arguments,
-            [&](const GpuIr::Arguments& args) { MmaAttentionParts(ir, p, t, args).emit(); });
+            [&](const GpuIr::Arguments& args) { AttentionParts(ir, p, t, args, form).emit(); });
   return launch;
 }
 

@@ -1,0 +1,231 @@
+#include "templates/amd/attention/mfma_attention.h"
+
+#include "templates/core/rules.h"
+#include "templates/core/sizes.h"
+#include "templates/gpu/gpu_limits.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace deepgen {
+namespace {
+
+enum Index { kRows, kWaves, kKeys, kStages, kPack, kResident, kSplits, kParameters };
+constexpr std::string_view kNames[] = {"rows", "waves", "keys", "stages", "pack", "resident", "splits"};
+constexpr int64_t kMostValueDim = 256; ///< whose sums fit into the registers of a wave with 16 rows
+constexpr int64_t kMostPackedRows = int64_t(1) << 30; ///< of an entry, counted in 32 bits
+constexpr int64_t kMostEntries = 65535;               ///< of a grid along z
+constexpr int64_t kMostThreads = UINT32_MAX;          ///< of a grid along x: HIP counts it in threads
+/// Registers that the count leaves to LLVM.
+constexpr int64_t kSpareRegisters = 12;
+
+[[gnu::always_inline]] inline int64_t at(const Config& config, Index i) {
+  return value_at(config, size_t(i), kNames[i]);
+}
+
+/// Only problems with few rows have the parameter, or those that fix it.
+bool has_splits(const Attention& p) { return p.splits || p.at_queries * p.group() <= few_attention_rows; }
+int64_t splits_of(const Config& config) {
+  return config.values.size() > kSplits ? value_at(config, kSplits, kNames[kSplits]) : 1;
+}
+
+/// The values that rules look at; of parameters that are not known yet, the first.
+struct Point {
+  const Attention& p;
+  const Device& device;
+  const MfmaAttentionTiling& t;
+  const GpuLimits limits{device.arch};
+  /// Of the tuned call, without splits.
+  int64_t blocks() const {
+    const auto [first, tokens] = t.blocks();
+    return first * ceil_div(p.at_queries, tokens) * p.at_batch * (t.pack ? p.kv_heads : p.heads);
+  }
+  int64_t grid_threads() const {
+    const auto [first, tokens] = t.blocks();
+    return t.splits * first * ceil_div(p.queries, tokens) * t.threads;
+  }
+  int64_t tuned_rows() const { return p.at_queries * t.group; }
+  int64_t most_registers() const {
+    return std::min(limits.most_registers,
+                    limits.registers / (t.threads * t.resident) / limits.granule * limits.granule);
+  }
+};
+
+const Rule<Index, Point> kRules[] = {
+    {kWaves, [](const Point& x) { return x.t.rows % (16 * x.t.waves) != 0; },
+     [](const Point& x) {
+       return "rows=" + text(x.t.rows) + " are no whole tiles of 16 for each of " + text(x.t.waves) +
+              " waves";
+     }},
+    {kWaves, [](const Point& x) { return x.t.warp_rows > 64; },
+     [](const Point& x) {
+       return text(x.t.warp_rows) + " rows of a wave: their sums leave no registers for scores";
+     }},
+    {kWaves, [](const Point& x) { return x.t.rows > 64 && x.t.waves < AmdArch::simds; },
+     [](const Point& x) { return text(x.t.waves) + " waves leave SIMDs idle"; }},
+    {kKeys, [](const Point& x) { return x.t.keys > 32 && x.t.keys / 2 >= x.p.at_keys; },
+     [](const Point& x) { return "keys=" + text(x.t.keys) + " where half of it holds all keys already"; }},
+    {kStages, [](const Point& x) { return x.t.stages > 1 && x.t.keys * (x.t.stages - 1) >= x.p.at_keys; },
+     [](const Point& x) {
+       return "stages=" + text(x.t.stages) + " hold more than the " + text(x.p.at_keys) + " keys";
+     }},
+    {kStages, [](const Point& x) { return x.t.shared > x.device.shared_block; },
+     [](const Point& x) {
+       return text(x.t.shared) + " bytes of shared memory exceed the device's " + text(x.device.shared_block);
+     }},
+    {kStages, [](const Point& x) { return x.t.registers + kSpareRegisters > x.limits.most_registers; },
+     [](const Point& x) {
+       return "about " + text(x.t.registers) + " registers of a lane, and " + text(kSpareRegisters) +
+              " to spare, exceed " + text(x.limits.most_registers);
+     }},
+    {kPack, [](const Point& x) { return x.t.pack && x.p.group() == 1; },
+     [](const Point&) { return std::string("pack=1 where each head of Q has its own head of K"); }},
+    {kPack, [](const Point& x) { return x.t.pack && x.p.queries * x.p.group() > kMostPackedRows; },
+     [](const Point& x) {
+       return "pack=1 with " + text(x.p.queries * x.p.group()) + " rows of an entry, more than 2^30";
+     }},
+    // Four waves have a use where there are few rows, too: they share copies and LDS.
+    {kPack, [](const Point& x) { return x.t.rows > 64 && x.t.rows / 2 >= x.tuned_rows(); },
+     [](const Point& x) {
+       return "rows=" + text(x.t.rows) + " where half of it holds all " + text(x.tuned_rows()) + " rows";
+     }},
+    {kPack, [](const Point& x) { return x.grid_threads() > kMostThreads; },
+     [](const Point& x) {
+       return "a grid of " + text(x.grid_threads()) + " threads along x, which HIP counts in 32 bits";
+     }},
+    {kResident,
+     [](const Point& x) {
+       return x.t.resident > 1 &&
+              x.limits.registers / (x.t.threads * x.t.resident) >= x.limits.most_registers;
+     },
+     [](const Point& x) {
+       return "resident=" + text(x.t.resident) + " leaves a lane all " + text(x.limits.most_registers) +
+              " registers, as resident=1 does";
+     }},
+    {kResident,
+     [](const Point& x) {
+       return x.t.resident > 1 &&
+              (x.t.resident * x.t.threads > x.limits.resident || x.t.registers > x.most_registers() ||
+               x.t.resident * x.t.shared > x.device.shared_multiprocessor);
+     },
+     [](const Point& x) {
+       return "a compute unit has no room for " + text(x.t.resident) + " blocks of " + text(x.t.threads) +
+              " threads with about " + text(x.t.registers) + " registers each and " + text(x.t.shared) +
+              " bytes of shared memory";
+     }},
+    {kSplits, [](const Point& x) { return x.grid_threads() > kMostThreads; },
+     [](const Point& x) {
+       return "splits=" + text(x.t.splits) + " make a grid of " + text(x.grid_threads()) +
+              " threads along x, which HIP counts in 32 bits";
+     }},
+    {kSplits, [](const Point& x) { return !x.p.splits && x.t.keys * (x.t.splits - 1) >= x.p.at_keys; },
+     [](const Point& x) {
+       return "splits=" + text(x.t.splits) + " leave some without any of the " + text(x.p.at_keys) + " keys";
+     }},
+    {kSplits,
+     [](const Point& x) {
+       return !x.p.splits && x.t.splits > 1 && x.blocks() * x.t.splits / 2 >= 4 * x.device.cores;
+     },
+     [](const Point& x) {
+       return "splits=" + text(x.t.splits) + " where half of them give each of " + text(x.device.cores) +
+              " compute units 4 blocks";
+     }},
+};
+
+} // namespace
+
+MfmaAttentionTiling::MfmaAttentionTiling(const Attention& p, const std::string& arch, const Config& c)
+    : AttentionTile{at(c, kRows),
+                    at(c, kKeys),
+                    at(c, kPack) ? p.group() : 1,
+                    at(c, kRows) / at(c, kWaves),
+                    at(c, kPack) != 0,
+                    1,
+                    splits_of(c),
+                    more_tokens_split * p.at_batch * p.at_queries,
+                    attention_record_head + 4 * round_up(p.value_dim, 8)},
+      waves(at(c, kWaves)), stages(at(c, kStages)), resident(at(c, kResident)),
+      threads(find_amd(arch)->wave * waves), shape(arch, p.q, p.kv, 16), depth(round_up(p.head_dim, 32)),
+      columns(round_up(p.value_dim, 16)), key(keys, 2 * depth, lds_banks(arch)),
+      value(columns, 2 * keys, lds_banks(arch)) {
+  stage_bytes = key.bytes() + value.bytes(), shared = stages * stage_bytes;
+  // Sums, scores, some of the weights that they become, Q; the next keys and values on their way; fragments,
+  // addresses, bounds, maxima and sums.
+  registers = row_tiles() * ((columns + keys) / 4 + keys / 16 + depth / 8) +
+              RowCopy::registers(key, threads) + ColumnCopy::registers(value, p.value_dim, threads) + 40 +
+              8 * row_tiles();
+}
+
+int64_t MfmaAttentionTiling::workspace(const Attention& p) const {
+  return splits > 1 ? split_tokens * p.heads * splits * record : 0;
+}
+
+std::pair<int64_t, int64_t> MfmaAttentionTiling::blocks() const {
+  const int64_t common = std::gcd(rows, group);
+  return {group / common, rows / common};
+}
+
+std::string MfmaAttention::why_not(const Attention& p, const std::string& arch) const {
+  const AmdArch* amd = find_amd(arch);
+  if (!amd || !amd->mfma)
+    return "mfma_attention generates code for gfx90a, gfx942 and gfx950, not for " + arch +
+           (amd ? "; there is no attention for other AMD GPUs: leave the arch out of ARCHS" : "");
+  if (p.q != p.kv || (p.q != Type::f16 && p.q != Type::bf16))
+    return "mfma_attention multiplies f16 by f16 or bf16 by bf16, not " + to_string(p.q) + " by " +
+           to_string(p.kv) + ": use TYPES f16 f16 or bf16 bf16 for GPUs, or ARCHS cpu";
+  if (p.value_dim > kMostValueDim)
+    return "mfma_attention has values of at most " + text(kMostValueDim) + " elements, not " +
+           text(p.value_dim) + ": use ARCHS cpu";
+  if (p.at_batch > kMostEntries)
+    return "a call on a GPU has at most " + text(kMostEntries) + " entries, not " + text(p.at_batch) +
+           ": lower the batch of TUNE_AT";
+  return "";
+}
+
+int64_t MfmaAttention::workspace(const Attention& p, const Config& config) const {
+  return MfmaAttentionTiling(p, "gfx942", config).workspace(p); // the same on all
+}
+
+std::vector<Parameter> MfmaAttention::parameters(const Attention& p, const Device&) const {
+  const bool grouped = p.group() > 1;
+  std::vector<Parameter> list = {
+      {"rows", {16, 32, 64, 128, 256}, "rows of Q of a block", {16, 512, 16}},
+      {"waves", {1, 2, 4, 8}, "waves that share them", {1, 16, 1, true}},
+      {"keys", {32, 64, 128}, "keys of a block of keys", {32, 256, 32, true}},
+      {"stages", {1, 2}, "blocks of keys and values in LDS"},
+      {"pack", grouped ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
+       "1: a block has the rows of all heads of Q that share a head of K"},
+      {"resident", {1, 2, 3, 4}, "blocks that a compute unit must have room for", {1, 8}}};
+  const std::vector<int64_t> splits =
+      p.splits ? std::vector<int64_t>{p.splits} : std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64};
+  if (has_splits(p))
+    list.push_back({"splits", splits, "blocks that share out an entry's keys", {1, most_splits, 1, true}});
+  return list;
+}
+
+std::string MfmaAttention::why_illegal(const Attention& p, const Device& device, const Config& config) const {
+  const MfmaAttentionTiling t(p, device.arch, config);
+  return first_broken(kRules, Point{p, device, t});
+}
+
+bool MfmaAttention::dead_end(const Attention& p, const Device& device, const Config& config,
+                             size_t assigned) const {
+  static constexpr int64_t kFirst[] = {16, 1, 32, 1, 0, 1, 1};
+  Config filled;
+  for (size_t i = 0; i < kParameters; ++i)
+    filled.values.emplace_back(kNames[i], i < assigned ? at(config, Index(i)) : kFirst[i]);
+  const MfmaAttentionTiling t(p, device.arch, filled);
+  return !first_broken(kRules, Point{p, device, t}, assigned).empty();
+}
+
+/// The same code, in a call that ends within its blocks.
+Attention MfmaAttention::awkward(const Attention& p, const Config& config) const {
+  const MfmaAttentionTiling t(p, "gfx942", config);
+  Attention small = p;
+  small.at_batch = 1;
+  small.at_queries = std::min(p.at_queries, ceil_div(t.rows, t.group) + 3);
+  small.at_keys = std::min(p.at_keys, (t.stages + 1) * t.keys + 3);
+  return small;
+}
+
+} // namespace deepgen

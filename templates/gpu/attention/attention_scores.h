@@ -1,0 +1,38 @@
+// What families of attention do alike with scores and with what a row has come to, wherever a lane holds
+// them. In units of powers of two: exp(x) = exp2(x * log2 e).
+#pragma once
+
+#include "templates/gpu/attention/attention_block.h"
+
+namespace deepgen {
+
+class AttentionScores {
+public:
+  explicit AttentionScores(const AttentionBlock&);
+
+  /// The factor that makes scores powers of two. Never negative: of a negative scale, Q has the sign.
+  Value unit() const { return unit_; }
+  /// softcap * tanh(score / softcap) takes the place of each score, where the call has a softcap.
+  void cap(Values& scores) const;
+  /// The number itself, or 0 for -infinity, from which nothing can be subtracted.
+  Value finite(Value) const;
+
+  struct End {
+    Value factor; ///< of the row's sums
+    Value lse;    ///< null where the problem has none
+  };
+  /// Of a row of this head, whose exponentials all are 2^-most times what they stand for.
+  End end(Value most, Value sum, Value head) const;
+
+private:
+  Value number(double x) const { return ir.number(ir.f32, x); }
+
+  GpuIr& ir;
+  const Attention& p;
+  const AttentionBlock& block;
+  Value unit_;
+  Value capped_;      ///< i1: whether the call has a softcap
+  Value steep_, cap_; ///< a score's factor in tanh, times 2 log2 e; softcap
+};
+
+} // namespace deepgen
