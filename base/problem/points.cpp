@@ -235,7 +235,6 @@ std::optional<Size> split_size(const Gemm& p) {
 namespace {
 
 constexpr double kAbove = 1.1, kDense = 1.6;
-constexpr int64_t kDenseFrom = 16;
 
 /// The only one that differs.
 std::optional<Size> between_of(const Sizes& from, const Sizes& to) {
@@ -250,7 +249,7 @@ std::optional<Size> between_of(const Sizes& from, const Sizes& to) {
 
 /// From the first on, so that each is at most kDense times the one before; without both ends.
 void add_steps(double low, double high, std::vector<double>& out) {
-  if (low < double(kDenseFrom)) return;
+  if (low < double(dense_from)) return;
   const int steps = int(std::ceil(std::log(high / low) / std::log(kDense) - 1e-9));
   for (int i = 1; i < steps; ++i) out.push_back(low * std::pow(high / low, double(i) / steps));
 }
@@ -268,7 +267,7 @@ struct PointsBetween {
     std::vector<double> sizes;
     if (above) sizes.push_back(std::min(low * kAbove, mean));
     if (dense) add_steps(low, mean, sizes);
-    if (middle || (low >= double(kDenseFrom) && high > kDense * low)) sizes.push_back(mean);
+    if (middle || (low >= double(dense_from) && high > kDense * low)) sizes.push_back(mean);
     if (dense) add_steps(mean, high, sizes);
     std::vector<Sizes> out(sizes.size(), from);
     for (size_t i = 0; i < sizes.size(); ++i) out[i][*which] = std::llround(sizes[i]);

@@ -50,6 +50,8 @@ std::string span_text(const Gemm&, const SizeSpan&);
 /// and the geometric mean. Each of those weighs as much as its neighbours do on average. There kernels of a
 /// search that knows the points are compared once more. `dense`: also those of dense_points().
 TunePoints final_points(const TunePoints&, bool dense = false);
+/// Of fewer rows, kernels read the same.
+inline constexpr int64_t dense_from = 16;
 /// The points, and from 16 on as many between neighbours that each is at most 1.6 times the one before. Of a
 /// GPU, where the time of a kernel goes up in steps: what is best at a size often is not at 1.6 times as
 /// many.

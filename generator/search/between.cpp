@@ -12,11 +12,10 @@
 namespace deepgen {
 namespace {
 
-constexpr double kNext = 1.06; ///< from size to size: a tenth of the way between those of a round
-constexpr int64_t kFrom = 16;  ///< below, one kernel reads the same for all
+constexpr double kNext = 1.06; ///< from size to size: an eighth of the way between those of a round
 /// What is closer is not told apart by the estimate, nor worth a kernel.
 constexpr double kGain = 0.005;
-/// The first parameters of a template are the tile's rows and columns.
+/// The first parameters of a template are the tile's rows and columns; of gemv, which has none, its form.
 constexpr size_t kTile = 2;
 
 std::vector<Sizes> all_sizes(const Gemm& p) {
@@ -26,7 +25,8 @@ std::vector<Sizes> all_sizes(const Gemm& p) {
   std::vector<Sizes> out;
   if (!which) return out;
   const SizeSpan all = all_calls(p);
-  for (double x = double(std::max(all.least[*which], kFrom)); x <= double(all.most[*which]); x *= kNext) {
+  for (double x = double(std::max(all.least[*which], dense_from)); x <= double(all.most[*which]);
+       x *= kNext) {
     Sizes at = all.most;
     at[*which] = std::llround(x);
     if (out.empty() || out.back() != at) out.push_back(at);

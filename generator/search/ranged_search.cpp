@@ -150,9 +150,23 @@ std::optional<Choice> other_overlap(const SearchInput& in, const Sizes& at, cons
   return std::nullopt;
 }
 
+/// Of the largest calls: what the options leave.
+Space space_of_largest(const SearchInput& in, const RangedPlan& plan) {
+  return Space(problem_at(in.problem.gemm(), in.arch, plan.sizes().back()), in.arch, in.device, in.options);
+}
+
+void add_other_overlaps(const SearchInput& in, const std::vector<std::string>& orders, RangedPlan& plan) {
+  const Space space = space_of_largest(in, plan);
+  for (const std::string& order : orders)
+    for (const Sizes& at : plan.sizes())
+      if (const auto twin = other_overlap(in, at, order); twin && space.rank(*twin))
+        plan.add(*twin, "neighbour");
+}
+
 /// Behind the best of each size: what is better at others, in a third of the round.
-void add_between(const SearchInput& in, const Space& space, RangedPlan& plan) {
+void add_between(const SearchInput& in, RangedPlan& plan) {
   if (in.problem.gemm().batch_invariant) return; // others may have another order of sums
+  const Space space = space_of_largest(in, plan);
   std::vector<Choice> chosen;
   for (const PlanSlot& slot : plan.slots()) chosen.push_back(slot.choice);
   for (const Choice& c : best_between(in, space, chosen, in.slots / 3)) plan.add(c, "model");
@@ -183,14 +197,7 @@ Plan next_ranged_plan(const SearchInput& in, const std::vector<Choice>& incumben
   std::vector<std::vector<PlanSlot>> proposals;
   size_t longest = 0;
   const std::vector<std::string> orders = orders_of(in, plan.points());
-  std::optional<Space> space; // of the largest calls: what the options leave
-  if (plan.dense())
-    space.emplace(problem_at(p, in.arch, plan.sizes().back()), in.arch, in.device, in.options);
-  if (in.round > 0 && plan.dense())
-    for (const std::string& order : orders)
-      for (const Sizes& at : plan.sizes())
-        if (const auto twin = other_overlap(in, at, order); twin && space->rank(*twin))
-          plan.add(*twin, "neighbour");
+  if (in.round > 0 && plan.dense()) add_other_overlaps(in, orders, plan);
   for (const std::string& order : orders)
     for (const Sizes& at : plan.sizes()) {
       proposals.push_back(proposals_at(in, at, order));
@@ -201,7 +208,7 @@ Plan next_ranged_plan(const SearchInput& in, const std::vector<Choice>& incumben
   for (size_t i = 0; i < longest && !plan.full(); ++i) {
     for (const auto& list : proposals)
       if (i < list.size()) plan.add(list[i].choice, list[i].origin);
-    if (i == 0 && in.round == 0 && plan.dense()) add_between(in, *space, plan);
+    if (i == 0 && in.round == 0 && plan.dense()) add_between(in, plan);
   }
   return plan.finish();
 }

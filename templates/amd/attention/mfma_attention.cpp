@@ -5,7 +5,6 @@
 #include "templates/gpu/gpu_limits.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace deepgen {
 namespace {
@@ -23,8 +22,6 @@ constexpr int64_t kSpareRegisters = 12;
   return value_at(config, size_t(i), kNames[i]);
 }
 
-/// Only problems with few rows have the parameter, or those that fix it.
-bool has_splits(const Attention& p) { return p.splits || p.at_queries * p.group() <= few_attention_rows; }
 int64_t splits_of(const Config& config) {
   return config.values.size() > kSplits ? value_at(config, kSplits, kNames[kSplits]) : 1;
 }
@@ -35,11 +32,6 @@ struct Point {
   const Device& device;
   const MfmaAttentionTiling& t;
   const GpuLimits limits{device.arch};
-  /// Of the tuned call, without splits.
-  int64_t blocks() const {
-    const auto [first, tokens] = t.blocks();
-    return first * ceil_div(p.at_queries, tokens) * p.at_batch * (t.pack ? p.kv_heads : p.heads);
-  }
   int64_t grid_threads() const {
     const auto [first, tokens] = t.blocks();
     return t.splits * first * ceil_div(p.queries, tokens) * t.threads;
@@ -124,7 +116,7 @@ const Rule<Index, Point> kRules[] = {
      }},
     {kSplits,
      [](const Point& x) {
-       return !x.p.splits && x.t.splits > 1 && x.blocks() * x.t.splits / 2 >= 4 * x.device.cores;
+       return !x.p.splits && x.t.splits > 1 && x.t.tuned_blocks(x.p) * x.t.splits / 2 >= 4 * x.device.cores;
      },
      [](const Point& x) {
        return "splits=" + text(x.t.splits) + " where half of them give each of " + text(x.device.cores) +
@@ -154,15 +146,6 @@ MfmaAttentionTiling::MfmaAttentionTiling(const Attention& p, const std::string& 
   registers = row_tiles() * ((columns + keys) / 4 + keys / 16 + depth / 8) +
               RowCopy::registers(key, threads) + ColumnCopy::registers(value, p.value_dim, threads) + 40 +
               8 * row_tiles();
-}
-
-int64_t MfmaAttentionTiling::workspace(const Attention& p) const {
-  return splits > 1 ? split_tokens * p.heads * splits * record : 0;
-}
-
-std::pair<int64_t, int64_t> MfmaAttentionTiling::blocks() const {
-  const int64_t common = std::gcd(rows, group);
-  return {group / common, rows / common};
 }
 
 std::string MfmaAttention::why_not(const Attention& p, const std::string& arch) const {
@@ -196,10 +179,7 @@ std::vector<Parameter> MfmaAttention::parameters(const Attention& p, const Devic
       {"pack", grouped ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0},
        "1: a block has the rows of all heads of Q that share a head of K"},
       {"resident", {1, 2, 3, 4}, "blocks that a compute unit must have room for", {1, 8}}};
-  const std::vector<int64_t> splits =
-      p.splits ? std::vector<int64_t>{p.splits} : std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64};
-  if (has_splits(p))
-    list.push_back({"splits", splits, "blocks that share out an entry's keys", {1, most_splits, 1, true}});
+  if (has_attention_splits(p)) list.push_back(attention_splits(p));
   return list;
 }
 
@@ -218,14 +198,10 @@ bool MfmaAttention::dead_end(const Attention& p, const Device& device, const Con
   return !first_broken(kRules, Point{p, device, t}, assigned).empty();
 }
 
-/// The same code, in a call that ends within its blocks.
+/// The same code.
 Attention MfmaAttention::awkward(const Attention& p, const Config& config) const {
   const MfmaAttentionTiling t(p, "gfx942", config);
-  Attention small = p;
-  small.at_batch = 1;
-  small.at_queries = std::min(p.at_queries, ceil_div(t.rows, t.group) + 3);
-  small.at_keys = std::min(p.at_keys, (t.stages + 1) * t.keys + 3);
-  return small;
+  return t.awkward(p, t.stages);
 }
 
 } // namespace deepgen

@@ -31,9 +31,6 @@ struct MfmaAttentionTiling : AttentionTile {
   int64_t column_tiles() const { return columns / 16; }
   int64_t steps() const { return depth / 32; } ///< of the first product
   int64_t key_steps() const { return keys / 32; }
-  int64_t workspace(const Attention&) const;
-  /// Blocks along x: `first` of them for each `second` tokens.
-  std::pair<int64_t, int64_t> blocks() const;
 };
 
 class MfmaAttention : public AttentionTemplate {

@@ -289,15 +289,7 @@ Kernel MfmaAttention::emit(mlir::ModuleOp module, const Attention& p, const std:
   entry.shared = t.shared;
   ir.kernel(entry, p, kernel.args,
             [&](const GpuIr::Arguments& arguments) { MfmaAttentionNest(ir, p, t, arguments).emit(); });
-  Launch launch;
-  launch.entry = kernel_symbol;
-  const auto [blocks, tokens] = t.blocks();
-  const int64_t heads = t.pack ? p.kv_heads : p.heads;
-  launch.grid = {t.splits * blocks * ceil_div(p.queries, tokens), heads, most_attention_batch};
-  launch.grid_rules[0] = {t.splits * blocks, {tokens, 0, 0, 0}};
-  launch.grid_rules[2] = {1, {0, 0, 0, 1}};
-  launch.block = {t.threads, 1, 1};
-  kernel.launches.push_back(launch);
+  kernel.launches.push_back(t.launch(p, t.threads));
   if (t.splits > 1)
     kernel.launches.push_back(combine_parts(ir, p, t, kernel.args, {false, ir.arch.wave, true}));
   return kernel;

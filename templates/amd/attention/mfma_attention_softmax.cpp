@@ -92,18 +92,7 @@ Values MfmaSoftmax::packed(llvm::ArrayRef<Value> x) const {
 
 Values MfmaSoftmax::weights(Values scores, Value first, Values& state, Values& factors) const {
   scores_.cap(scores);
-  // Where some row of the block does not see all of the keys.
-  Value hides = ir.less(block.first().to, ir.add(first, t.keys));
-  if (p.mask == AttentionMask::window) hides = ir.bit_or(hides, ir.less(first, block.last().from));
-  const llvm::SmallVector<mlir::Type> types(scores.size(), ir.f32);
-  scores = ir.branch(
-      hides, types,
-      [&] {
-        Values masked = scores;
-        mask(masked, first);
-        return masked;
-      },
-      [&] { return scores; });
+  scores = block.masked(scores, first, [&](Values& x) { mask(x, first); });
   Values out;
   const auto rows = size_t(t.row_tiles()), in_row = size_t(t.keys / 4);
   for (size_t i = 0; i < rows; ++i) {

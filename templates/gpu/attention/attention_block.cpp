@@ -194,4 +194,18 @@ Value AttentionBlock::pitch(const std::string& name, Type type) const {
   return ir.mul(arguments.at(name + "_token"), size_of(type));
 }
 
+Values AttentionBlock::masked(Values scores, Value first, llvm::function_ref<void(Values&)> mask) const {
+  Value hides = ir.less(first_.to, ir.add(first, t.keys));
+  if (p.mask == AttentionMask::window) hides = ir.bit_or(hides, ir.less(first, last_.from));
+  const llvm::SmallVector<mlir::Type> types(scores.size(), ir.f32);
+  return ir.branch(
+      hides, types,
+      [&] {
+        Values hidden = scores;
+        mask(hidden);
+        return hidden;
+      },
+      [&] { return scores; });
+}
+
 } // namespace deepgen

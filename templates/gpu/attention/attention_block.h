@@ -35,6 +35,9 @@ public:
   /// Of the keys that the block goes over: from a whole number of blocks of keys, to an end that is one too,
   /// or the last key.
   Bounds seen_keys() const;
+  /// Scores of the block of keys that begins with `first`; by `mask`, where some row does not see all of
+  /// them.
+  Values masked(Values scores, Value first, llvm::function_ref<void(Values&)> mask) const;
   Value is_split() const { return is_split_; } ///< i1: blocks share out the keys of this call
 
   /// A row of the block: its token in the entry, and its head of Q.

@@ -1,7 +1,9 @@
 // The tile of scores of a block, and of its warps, whatever makes them.
 #pragma once
 
-#include <cstdint>
+#include "templates/core/template.h"
+
+#include <utility>
 
 namespace deepgen {
 
@@ -32,6 +34,23 @@ struct AttentionTile {
 
   int64_t row_tiles() const { return warp_rows / 16; }
   int64_t key_tiles() const { return keys / 8; }
+
+  // Where blocks of the grid have rows each, and splits share out keys.
+
+  /// Blocks along x: `first` of them for each `second` tokens.
+  std::pair<int64_t, int64_t> blocks() const;
+  int64_t
+  tuned_blocks(const Attention&) const; ///< of all entries and heads of the tuned call, without splits
+  /// Blocks of keys that a block of the tuned call goes over, on average.
+  double tuned_key_blocks(const Attention&) const;
+  int64_t workspace(const Attention&) const; ///< bytes
+  Launch launch(const Attention&, int64_t threads) const;
+  /// A call that ends within its blocks, `stages` of keys more than one.
+  Attention awkward(const Attention&, int64_t stages) const;
 };
+
+/// Only problems with few rows have the parameter `splits`, or those that fix it.
+bool has_attention_splits(const Attention&);
+Parameter attention_splits(const Attention&);
 
 } // namespace deepgen

@@ -5,7 +5,6 @@
 #include "templates/gpu/gpu_limits.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace deepgen {
 namespace {
@@ -24,8 +23,6 @@ constexpr int64_t kSpareRegisters = 20;
   return value_at(config, size_t(i), kNames[i]);
 }
 
-/// Only problems with few rows have the parameter, or those that fix it.
-bool has_splits(const Attention& p) { return p.splits || p.at_queries * p.group() <= few_attention_rows; }
 int64_t splits_of(const Config& config) {
   return config.values.size() > kSplits ? value_at(config, kSplits, kNames[kSplits]) : 1;
 }
@@ -36,11 +33,6 @@ struct Point {
   const Device& device;
   const MmaAttentionTiling& t;
   const GpuLimits limits{device.arch};
-  /// Of the tuned call, without splits.
-  int64_t blocks() const {
-    const auto [first, tokens] = t.blocks();
-    return first * ceil_div(p.at_queries, tokens) * p.at_batch * (t.pack ? p.kv_heads : p.heads);
-  }
   int64_t tuned_rows() const { return p.at_queries * t.group; }
   int64_t most_registers() const {
     return std::min(limits.most_registers,
@@ -128,7 +120,7 @@ const Rule<Index, Point> kRules[] = {
      }},
     {kSplits,
      [](const Point& x) {
-       return !x.p.splits && x.t.splits > 1 && x.blocks() * x.t.splits / 2 >= 4 * x.device.cores;
+       return !x.p.splits && x.t.splits > 1 && x.t.tuned_blocks(x.p) * x.t.splits / 2 >= 4 * x.device.cores;
      },
      [](const Point& x) {
        return "splits=" + text(x.t.splits) + " where half of them give each of " + text(x.device.cores) +
@@ -157,15 +149,6 @@ MmaAttentionTiling::MmaAttentionTiling(const Attention& p, const Config& c)
   // Sums and scores; fragments of Q, of keys and values; addresses, bounds, maxima and sums of rows.
   const int64_t fragments = hold ? row_tiles() * depth / 16 * 4 : row_tiles() * 4;
   registers = row_tiles() * (columns + keys) / 2 + fragments + 40 + 8 * row_tiles();
-}
-
-int64_t MmaAttentionTiling::workspace(const Attention& p) const {
-  return splits > 1 ? split_tokens * p.heads * splits * record : 0;
-}
-
-std::pair<int64_t, int64_t> MmaAttentionTiling::blocks() const {
-  const int64_t common = std::gcd(rows, group);
-  return {group / common, rows / common};
 }
 
 std::string MmaAttention::why_not(const Attention& p, const std::string& arch) const {
@@ -201,10 +184,7 @@ std::vector<Parameter> MmaAttention::parameters(const Attention& p, const Device
       {"align", aligned ? std::vector<int64_t>{16, 2} : std::vector<int64_t>{2},
        "bytes that are copied at once: 16, or 2, an element"},
       {"resident", {1, 2, 3}, "blocks that a multiprocessor must have room for", {1, 8}}};
-  const std::vector<int64_t> splits =
-      p.splits ? std::vector<int64_t>{p.splits} : std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64};
-  if (has_splits(p))
-    list.push_back({"splits", splits, "blocks that share out an entry's keys", {1, most_splits, 1, true}});
+  if (has_attention_splits(p)) list.push_back(attention_splits(p));
   return list;
 }
 
@@ -232,14 +212,10 @@ std::vector<Choice> MmaAttention::fallbacks(const Attention&, const std::string&
   return {{name(), narrow}};
 }
 
-/// The same code, in a call that ends within its blocks.
+/// The same code.
 Attention MmaAttention::awkward(const Attention& p, const Config& config) const {
   const MmaAttentionTiling t(p, config);
-  Attention small = p;
-  small.at_batch = 1;
-  small.at_queries = std::min(p.at_queries, ceil_div(t.rows, t.group) + 3);
-  small.at_keys = std::min(p.at_keys, (t.stages + 1) * t.keys + 3);
-  return small;
+  return t.awkward(p, t.stages);
 }
 
 } // namespace deepgen

@@ -29,9 +29,6 @@ struct MmaAttentionTiling : AttentionTile {
   int64_t registers; ///< of a thread, about
 
   int64_t column_tiles() const { return columns / 8; }
-  int64_t workspace(const Attention&) const;
-  /// Blocks along x: `first` of them for each `second` tokens.
-  std::pair<int64_t, int64_t> blocks() const;
 };
 
 class MmaAttention : public AttentionTemplate {

@@ -67,24 +67,11 @@ struct Estimate {
     return n * all + waits;
   }
 
-  /// Of a block, on average.
-  double key_blocks() const {
-    const bool half = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
-    const auto keys = double(p.at_keys), queries = double(p.at_queries);
-    const double seen = half ? std::max(1.0, keys - std::min(keys, queries) / 2) : keys;
-    const int64_t tokens = t.rows / t.group;
-    const double edge = double(half ? tokens + t.keys : t.keys) / 2;
-    const double all = std::min(std::ceil(keys / double(t.keys)), (seen + edge) / double(t.keys));
-    return t.splits == 1 ? all : std::ceil(all / double(t.splits));
-  }
-
   double seconds() const {
     const double hertz = std::max(kLeastHertz, double(d.clock_khz) * 1e3), cores = double(d.cores);
-    const auto [first, tokens] = t.blocks();
-    const double blocks = double(first * ceil_div(p.at_queries, tokens)) * double(p.at_batch) *
-                          double(t.pack ? p.kv_heads : p.heads) * double(t.splits);
+    const double blocks = double(t.tuned_blocks(p)) * double(t.splits);
     const double each = std::ceil(blocks / cores), together = std::min(resident(), each);
-    const double block = kStart + key_blocks() * key_block(together);
+    const double block = kStart + t.tuned_key_blocks(p) * key_block(together);
     const double clocks = block * std::max(1.0, each / together);
     double bytes = p.bytes();
     if (t.splits > 1) // parts of rows, written and read

@@ -241,7 +241,7 @@ private:
   /// softmax's state.
   Values weigh(Values scores, Value first, Value values, Values carried) {
     softmax->cap(scores);
-    mask(scores, first);
+    scores = block.masked(scores, first, [&](Values& x) { softmax->mask(x, first); });
     Values state(llvm::ArrayRef<Value>(carried).drop_front(sum_count()));
     carried.truncate(sum_count());
     const Values factors = softmax->exponentials(scores, state);
@@ -259,21 +259,6 @@ private:
                       value_reader.read(values, 16 * step, 32 * pair), carried, t.column_tiles(), pair);
     carried.append(state);
     return carried;
-  }
-
-  /// Where some row of the block does not see all of the keys.
-  void mask(Values& scores, Value first) {
-    Value hides = ir.less(block.first().to, ir.add(first, t.keys));
-    if (p.mask == AttentionMask::window) hides = ir.bit_or(hides, ir.less(first, block.last().from));
-    const llvm::SmallVector<mlir::Type> types(scores.size(), ir.f32);
-    scores = ir.branch(
-        hides, types,
-        [&] {
-          Values masked = scores;
-          softmax->mask(masked, first);
-          return masked;
-        },
-        [&] { return scores; });
   }
 
   // Results.
@@ -353,14 +338,7 @@ Kernel MmaAttention::emit(mlir::ModuleOp module, const Attention& p, const std::
   entry.name = kernel_symbol, entry.threads = t.threads, entry.min_blocks = t.resident;
   ir.kernel(entry, p, kernel.args,
             [&](const GpuIr::Arguments& arguments) { MmaAttentionNest(ir, p, t, arguments).emit(); });
-  Launch launch;
-  launch.entry = kernel_symbol;
-  const auto [blocks, tokens] = t.blocks();
-  const int64_t heads = t.pack ? p.kv_heads : p.heads;
-  launch.grid = {t.splits * blocks * ceil_div(p.queries, tokens), heads, most_attention_batch};
-  launch.grid_rules[0] = {t.splits * blocks, {tokens, 0, 0, 0}};
-  launch.grid_rules[2] = {1, {0, 0, 0, 1}};
-  launch.block = {t.threads, 1, 1};
+  Launch launch = t.launch(p, t.threads);
   launch.shared = t.shared;
   kernel.launches.push_back(launch);
   if (t.splits > 1)

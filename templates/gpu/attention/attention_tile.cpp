@@ -1,0 +1,65 @@
+#include "templates/gpu/attention/attention_tile.h"
+
+#include "templates/core/sizes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace deepgen {
+
+std::pair<int64_t, int64_t> AttentionTile::blocks() const {
+  const int64_t common = std::gcd(rows, group);
+  return {group / common, rows / common};
+}
+
+int64_t AttentionTile::tuned_blocks(const Attention& p) const {
+  const auto [first, tokens] = blocks();
+  return first * ceil_div(p.at_queries, tokens) * p.at_batch * (pack ? p.kv_heads : p.heads);
+}
+
+double AttentionTile::tuned_key_blocks(const Attention& p) const {
+  const bool half = p.mask == AttentionMask::causal || p.mask == AttentionMask::causal_top_left;
+  const auto all_keys = double(p.at_keys), queries = double(p.at_queries);
+  const double seen = half ? std::max(1.0, all_keys - std::min(all_keys, queries) / 2) : all_keys;
+  const double edge = double(half ? rows / group + keys : keys) / 2;
+  const double all = std::min(std::ceil(all_keys / double(keys)), (seen + edge) / double(keys));
+  return splits == 1 ? all : std::ceil(all / double(splits));
+}
+
+int64_t AttentionTile::workspace(const Attention& p) const {
+  return splits > 1 ? split_tokens * p.heads * splits * record : 0;
+}
+
+Launch AttentionTile::launch(const Attention& p, int64_t threads) const {
+  Launch launch;
+  launch.entry = kernel_symbol;
+  const auto [first, tokens] = blocks();
+  launch.grid = {splits * first * ceil_div(p.queries, tokens), pack ? p.kv_heads : p.heads,
+                 most_attention_batch};
+  launch.grid_rules[0] = {splits * first, {tokens, 0, 0, 0}};
+  launch.grid_rules[2] = {1, {0, 0, 0, 1}};
+  launch.block = {threads, 1, 1};
+  return launch;
+}
+
+Attention AttentionTile::awkward(const Attention& p, int64_t stages) const {
+  Attention small = p;
+  small.at_batch = 1;
+  small.at_queries = std::min(p.at_queries, ceil_div(rows, group) + 3);
+  small.at_keys = std::min(p.at_keys, (stages + 1) * keys + 3);
+  return small;
+}
+
+bool has_attention_splits(const Attention& p) {
+  return p.splits || p.at_queries * p.group() <= few_attention_rows;
+}
+
+Parameter attention_splits(const Attention& p) {
+  return {"splits",
+          p.splits ? std::vector<int64_t>{p.splits} : std::vector<int64_t>{1, 2, 4, 8, 16, 32, 64},
+          "blocks that share out an entry's keys",
+          {1, most_splits, 1, true}};
+}
+
+} // namespace deepgen
