@@ -70,6 +70,10 @@ void print_legality(const Target& target, const SpaceOptions& o, const Choice& c
   }
   const Space space(target.problem, o.arch, target.device, {}, choice);
   const auto rank = space.rank(choice);
+  if (!rank && target.problem.ranged()) { // the space is that of the largest call
+    std::cout << "legal: for calls smaller than the largest\n";
+    return;
+  }
   if (!rank)
     throw Error("a legal config is missing from the space", choice.text(), "a defect of its template");
   std::printf("legal: rank %zu of %zu, estimated %.3e s\n", *rank, space.size(), space.cost(*rank));

@@ -3,6 +3,7 @@
 #include "base/problem/points.h"
 #include "base/search/sum_orders.h"
 #include "generator/search/between.h"
+#include "generator/search/overlap.h"
 #include "generator/space/order_estimate.h"
 #include "generator/space/ranged_default.h"
 
@@ -132,22 +133,15 @@ std::vector<std::string> orders_of(const SearchInput& in, const TunePoints& poin
   return orders;
 }
 
-/// Whether a kernel begins before its predecessor ends is in no estimate, and changes times by up to a
-/// quarter, either way (benchmarks/gpu/edges.md). So whoever is the best at a size is tried the other way.
-std::optional<Choice> other_overlap(const SearchInput& in, const Sizes& at, const std::string& order) {
+/// Of whoever is the best at a size.
+std::optional<Choice> other_overlap_of_best(const SearchInput& in, const Sizes& at,
+                                            const std::string& order) {
   const Record* best = nullptr;
   for (const Record& r : in.records)
     if (r.ok() && r.problem == in.problem.key() && r.at(at) && (order.empty() || r.sum_order == order) &&
         (!best || r.at(at)->ratio < best->at(at)->ratio))
       best = &r;
-  if (!best) return std::nullopt;
-  Choice twin = best->choice;
-  for (auto& [name, value] : twin.config.values)
-    if (name == "pdl") {
-      value = value == 0 ? 2 : 0;
-      return twin;
-    }
-  return std::nullopt;
+  return best ? other_overlap(best->choice) : std::nullopt;
 }
 
 /// Of the largest calls: what the options leave.
@@ -159,7 +153,7 @@ void add_other_overlaps(const SearchInput& in, const std::vector<std::string>& o
   const Space space = space_of_largest(in, plan);
   for (const std::string& order : orders)
     for (const Sizes& at : plan.sizes())
-      if (const auto twin = other_overlap(in, at, order); twin && space.rank(*twin))
+      if (const auto twin = other_overlap_of_best(in, at, order); twin && space.rank(*twin))
         plan.add(*twin, "neighbour");
 }
 

@@ -1,6 +1,7 @@
 // The default strategy. The estimates of the templates prune the space, softly, as they rank single configs
 // badly and large sets well; then a regression over the times, neighbours of the fastest and random configs
 // share each round.
+#include "generator/search/overlap.h"
 #include "generator/search/strategy_model.h"
 
 #include <algorithm>
@@ -20,6 +21,7 @@ constexpr double kRandomFirst = 0.15;       ///< of round 0
 constexpr double kModelShare = 0.5;         ///< of later rounds
 constexpr double kAutoRandomShare = 0.0625; ///< of later rounds
 constexpr size_t kParents = 4;              ///< the fastest, whose neighbours are tried
+constexpr size_t kOverlaps = 2;             ///< of them, which are tried with the other overlap first
 constexpr double kRival =
     0.85; ///< of the best one's speed, with which the fastest of another template is a parent too
 
@@ -73,10 +75,17 @@ std::vector<size_t> parents(const SearchState& state) {
   return out;
 }
 
+void pick_other_overlaps(const SearchState& state, Picker& picker, size_t size) {
+  for (size_t rank : state.history.best(kOverlaps))
+    if (const auto twin = other_overlap(state.space.choice(rank)); twin && picker.size() < size)
+      if (const auto other = state.space.rank(*twin)) picker.pick(*other, "neighbour");
+}
+
 void later_round(const SearchState& state, Picker& picker) {
   const std::vector<size_t> candidates = pruned(state);
   const size_t random = part(kAutoRandomShare, picker.room());
   const size_t learned = part(kModelShare, picker.room() - random);
+  pick_other_overlaps(state, picker, learned);
   pick_by_model(state, picker, boosted_trees, candidates, learned, "model");
   pick_neighbours(state, picker, parents(state), picker.room() - random, "neighbour");
   if (picker.size() < picker.room() - random)

@@ -130,7 +130,7 @@ int64_t HopperWs::revision_for(const Gemm& p, const Config& config) const {
   for (const bool a : {true, false}) {
     const HopperEdge::Tiles& t = a == swap ? right : left;
     if (t.rows < 8 || t.rows > 256 || t.share < 1 || t.along < 1 || t.rows % (8 * t.share) != 0) continue;
-    if (HopperEdge::box_rows(p, a, t)) return 4;
+    if (HopperEdge::box_rows(p, a, t)) return 5;
   }
   return revision();
 }

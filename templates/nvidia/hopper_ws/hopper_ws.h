@@ -142,7 +142,7 @@ class HopperWs : public GemmTemplate {
 public:
   std::string name() const override { return "hopper_ws"; }
   int64_t revision() const override { return 2; }
-  int64_t revision_for(const Gemm&, const Config&) const override; ///< 4: tiles have edges
+  int64_t revision_for(const Gemm&, const Config&) const override; ///< 5: tiles have edges
   bool serves_range(Size) const override { return true; }
   std::string why_not(const Gemm&, const std::string& arch) const override;
   std::vector<Parameter> parameters(const Gemm&, const Device&) const override;

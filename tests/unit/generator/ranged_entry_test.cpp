@@ -151,15 +151,17 @@ TEST_F(RangedEntryTest, KernelsWithEdgesOfBeforeAreStale) {
   };
   const std::string rest = " n=512 k=512 batch=1 a=bf16 b=bf16 d=bf16 acc=f32 layout=nt epilogue=none";
   EXPECT_EQ(stale("m=1..4096" + rest, "bm=64 bn=64", 2),
-            "template hopper_ws has revision 4, the entry was tuned with 2");
+            "template hopper_ws has revision 5, the entry was tuned with 2");
   EXPECT_EQ(stale("m=1..4096" + rest, "bm=64 bn=64", 3),
-            "template hopper_ws has revision 4, the entry was tuned with 3");
-  EXPECT_EQ(stale("m=1..4096" + rest, "bm=64 bn=64", 4), "");
+            "template hopper_ws has revision 5, the entry was tuned with 3");
+  EXPECT_EQ(stale("m=1..4096" + rest, "bm=64 bn=64", 4),
+            "template hopper_ws has revision 5, the entry was tuned with 4");
+  EXPECT_EQ(stale("m=1..4096" + rest, "bm=64 bn=64", 5), "");
   EXPECT_EQ(stale("m=4096" + rest, "bm=64 bn=64", 2), "");
   EXPECT_EQ(stale("m=4096" + rest, "bm=64 bn=64", 3),
             "template hopper_ws has revision 2, the entry was tuned with 3");
   EXPECT_EQ(stale("m=3990" + rest, "bm=64 bn=64", 2),
-            "template hopper_ws has revision 4, the entry was tuned with 2")
+            "template hopper_ws has revision 5, the entry was tuned with 2")
       << "its last tile reaches 42 rows beyond";
   EXPECT_EQ(find_template("hopper_ws")
                 .revision_for(Problem::parse("gemm m=1..4096" + rest + " align=2"),
