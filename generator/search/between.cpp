@@ -3,6 +3,7 @@
 #include "base/problem/points.h"
 #include "generator/space/order_estimate.h"
 #include "generator/space/space.h"
+#include "generator/space/space_rules.h"
 
 #include <algorithm>
 #include <cmath>
@@ -34,37 +35,68 @@ std::vector<Sizes> all_sizes(const Gemm& p) {
   return out;
 }
 
-/// Of the space, who is as one of `chosen` but for the tile.
-std::vector<Choice> with_any_tile(const SearchInput& in, const Space& space,
-                                  const std::vector<Choice>& chosen) {
-  using Rest = std::pair<size_t, std::vector<uint32_t>>; // family, values behind the tile's
-  const auto rest_of = [&](size_t rank) {
-    const std::vector<uint32_t> all = space.positions(rank);
-    return Rest(space.family(rank), {all.begin() + long(std::min(kTile, all.size())), all.end()});
-  };
-  std::set<Rest> rests;
-  for (const Choice& c : chosen)
-    if (const auto rank = space.rank(c)) rests.insert(rest_of(*rank));
+/// What the options leave of the configs that serve the whole range. The space of one size lacks some: tiles
+/// that end with M are offered for that M alone, and with `swap` for few rows.
+class Offered {
+public:
+  explicit Offered(const SearchInput& in)
+      : in_(in), largest_(problem_at(in.problem.gemm(), in.arch, all_calls(in.problem.gemm()).most)),
+        rules_(in.options, largest_, in.arch, in.device) {}
+
+  bool has(const Choice& c) const {
+    return !rules_.has_configs() && rules_.allows(c) &&
+           why_illegal(in_.problem, in_.arch, in_.device, c).empty();
+  }
+  std::vector<Parameter> parameters(const Choice& c) const {
+    return find_template(c.template_name).parameters(largest_, in_.device);
+  }
+
+private:
+  const SearchInput& in_;
+  const Problem largest_;
+  const SpaceRules rules_;
+};
+
+/// With the multiples that a search file may ask for.
+std::vector<int64_t> all_values(const Parameter& p) {
+  std::set<int64_t> all(p.values.begin(), p.values.end());
+  for (int64_t value = p.more.step; p.more.step > 1 && value <= p.more.most; value += p.more.step)
+    if (p.more.holds(value)) all.insert(value);
+  return {all.begin(), all.end()};
+}
+
+/// Who is as one of `chosen` but for the tile.
+std::vector<Choice> with_any_tile(const Offered& offered, const std::vector<Choice>& chosen) {
+  std::set<std::string> seen;
   std::vector<Choice> out;
-  for (size_t rank = 0; rank < space.size(); ++rank)
-    if (rests.contains(rest_of(rank)))
-      if (Choice c = space.choice(rank); why_illegal(in.problem, in.arch, in.device, c).empty())
-        out.push_back(std::move(c));
+  for (const Choice& c : chosen) {
+    std::vector<Choice> tiles = {c};
+    const std::vector<Parameter> parameters = offered.parameters(c);
+    for (size_t i = 0; i < std::min(kTile, parameters.size()); ++i) {
+      std::vector<Choice> more;
+      for (const Choice& tile : tiles)
+        for (const int64_t value : all_values(parameters[i])) {
+          more.push_back(tile);
+          more.back().config.set(parameters[i].name, value);
+        }
+      tiles = std::move(more);
+    }
+    for (Choice& tile : tiles)
+      if (seen.insert(tile.text()).second && offered.has(tile)) out.push_back(std::move(tile));
+  }
   return out;
 }
 
 /// What differs from `c` in one parameter beside the tile.
-std::vector<Choice> with_this_tile(const SearchInput& in, const Space& space, const Choice& c) {
+std::vector<Choice> with_this_tile(const Offered& offered, const Choice& c) {
   std::vector<Choice> out;
-  for (const Family& family : space.families())
-    if (family.source->name() == c.template_name)
-      for (size_t i = kTile; i < family.parameters.size(); ++i)
-        for (const int64_t value : family.parameters[i].values) {
-          Choice one = c;
-          one.config.set(family.parameters[i].name, value);
-          if (space.rank(one) && why_illegal(in.problem, in.arch, in.device, one).empty())
-            out.push_back(std::move(one));
-        }
+  const std::vector<Parameter> parameters = offered.parameters(c);
+  for (size_t i = kTile; i < parameters.size(); ++i)
+    for (const int64_t value : parameters[i].values) {
+      Choice one = c;
+      one.config.set(parameters[i].name, value);
+      if (offered.has(one)) out.push_back(std::move(one));
+    }
   return out;
 }
 
@@ -78,8 +110,7 @@ double gain(const std::vector<double>& best, const std::vector<double>& costs) {
 
 } // namespace
 
-std::vector<Choice> best_between(const SearchInput& in, const Space& space, const std::vector<Choice>& chosen,
-                                 size_t most) {
+std::vector<Choice> best_between(const SearchInput& in, const std::vector<Choice>& chosen, size_t most) {
   std::vector<Problem> problems;
   for (const Sizes& at : all_sizes(in.problem.gemm()))
     problems.push_back(problem_at(in.problem.gemm(), in.arch, at));
@@ -96,7 +127,8 @@ std::vector<Choice> best_between(const SearchInput& in, const Space& space, cons
   std::vector<Choice> out;
   if (problems.empty() || chosen.empty()) return out;
   for (const Choice& c : chosen) take(costs_of(c));
-  const std::vector<Choice> list = with_any_tile(in, space, chosen);
+  const Offered offered(in);
+  const std::vector<Choice> list = with_any_tile(offered, chosen);
   std::vector<std::vector<double>> costs;
   for (const Choice& c : list) costs.push_back(costs_of(c));
   while (out.size() < most) {
@@ -107,7 +139,7 @@ std::vector<Choice> best_between(const SearchInput& in, const Space& space, cons
     if (most_gain == 0) break;
     // A tile that is smaller than the others has room for more stages.
     Choice c = list[first];
-    for (const Choice& one : with_this_tile(in, space, list[first]))
+    for (const Choice& one : with_this_tile(offered, list[first]))
       if (const double g = gain(best, costs_of(one)); g > most_gain) most_gain = g, c = one;
     take(costs[first]), take(costs_of(c));
     out.push_back(std::move(c));

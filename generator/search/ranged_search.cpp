@@ -6,6 +6,7 @@
 #include "generator/search/overlap.h"
 #include "generator/space/order_estimate.h"
 #include "generator/space/ranged_default.h"
+#include "generator/space/space_rules.h"
 
 #include <algorithm>
 #include <cmath>
@@ -144,26 +145,22 @@ std::optional<Choice> other_overlap_of_best(const SearchInput& in, const Sizes& 
   return best ? other_overlap(best->choice) : std::nullopt;
 }
 
-/// Of the largest calls: what the options leave.
-Space space_of_largest(const SearchInput& in, const RangedPlan& plan) {
-  return Space(problem_at(in.problem.gemm(), in.arch, plan.sizes().back()), in.arch, in.device, in.options);
-}
-
 void add_other_overlaps(const SearchInput& in, const std::vector<std::string>& orders, RangedPlan& plan) {
-  const Space space = space_of_largest(in, plan);
+  const Problem largest = problem_at(in.problem.gemm(), in.arch, plan.sizes().back());
+  const SpaceRules rules(in.options, largest, in.arch, in.device);
+  if (rules.has_configs()) return;
   for (const std::string& order : orders)
     for (const Sizes& at : plan.sizes())
-      if (const auto twin = other_overlap_of_best(in, at, order); twin && space.rank(*twin))
+      if (const auto twin = other_overlap_of_best(in, at, order); twin && rules.allows(*twin))
         plan.add(*twin, "neighbour");
 }
 
 /// Behind the best of each size: what is better at others, in a third of the round.
 void add_between(const SearchInput& in, RangedPlan& plan) {
   if (in.problem.gemm().batch_invariant) return; // others may have another order of sums
-  const Space space = space_of_largest(in, plan);
   std::vector<Choice> chosen;
   for (const PlanSlot& slot : plan.slots()) chosen.push_back(slot.choice);
-  for (const Choice& c : best_between(in, space, chosen, in.slots / 3)) plan.add(c, "model");
+  for (const Choice& c : best_between(in, chosen, in.slots / 3)) plan.add(c, "model");
 }
 
 } // namespace
