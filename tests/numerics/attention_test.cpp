@@ -28,6 +28,7 @@ Attention random_attention(Rng& rng, size_t index) {
   p.at_batch = between(rng, 1, 2), p.at_queries = p.queries, p.at_keys = p.keys;
   p.varlen = rng() % 2, p.lse = rng() % 2, p.softcap = rng() % 4 == 0, p.sink = rng() % 4 == 0;
   if (rng() % 2) p.page_size = pick(rng, {16, 64, 1, 4, 128});
+  if (rng() % 2) p.bias = types[1 + rng() % 3];
   validate(p);
   return p;
 }
@@ -99,6 +100,7 @@ public:
     AttentionCall call;
     call.q = in.q.data(), call.key = in.key.data(), call.value = in.value.data(), call.out = r.out.data();
     call.lse = r.lse.data(), call.sink = in.sink.data(), call.shape = &in.shape;
+    call.bias = in.bias.data(), call.bias_layout = &in.bias_layout;
     call.q_layout = &in.q_layout, call.key_layout = &in.key_layout;
     call.value_layout = &in.value_layout, call.out_layout = &in.out_layout;
     if (!in.query_offsets.empty()) call.query_offsets = in.query_offsets.data();

@@ -265,6 +265,27 @@ std::string softcap_function(Ir& ir, const AttentionTiling& t) {
   return name;
 }
 
+std::string bias_function(Ir& ir, const Attention& p, const AttentionTiling& t) {
+  const char* name = "add_bias";
+  const int64_t lanes = t.isa.lanes();
+  ir.function(name, {ir.pointer, ir.pointer, ir.pointer, ir.i64}, true, [&](mlir::ValueRange x) {
+    Value whole = ir.sub(x[3], ir.remainder(x[3], lanes));
+    for (int64_t r = 0; r < t.mr; ++r) {
+      Value row = element_at(ir, *p.bias, x[1], ir.load(ir.i64, ir.at(x[2], r * bound_elements), 8));
+      const auto add = [&](Value from, Value to, int64_t count) {
+        ir.loop(from, to, count, [&](Value k) {
+          Value at = ir.at(ir.at(x[0], r * t.bk), k), score = ir.load_vector(at, count);
+          Value bias = load_values(ir, *p.bias, element_at(ir, *p.bias, row, k), count);
+          ir.store_vector(ir.addf(score, bias), at, count);
+        });
+      };
+      add(ir.constant(0), whole, lanes);
+      add(whole, x[3], 1);
+    }
+  });
+  return name;
+}
+
 std::string softmax_function(Ir& ir, const AttentionTiling& t, bool masked) {
   const char* name = masked ? "softmax_masked" : "softmax";
   llvm::SmallVector<mlir::Type> types = {ir.pointer, ir.pointer, ir.pointer, ir.pointer, ir.i64};

@@ -146,6 +146,17 @@ AttentionBlock::Row AttentionBlock::row(Value in_block) const {
   return {packed, ir.divide(packed, t.group), ir.add(ir.mul(number, t.group), ir.remainder(packed, t.group))};
 }
 
+AttentionBlock::Row AttentionBlock::nearest_row(Value in_block) const {
+  return row(ir.min(in_block, ir.sub(rows_left(), ir.c(1))));
+}
+
+Value AttentionBlock::bias_row(const Row& r) const {
+  Value at = ir.mul(ir.to_i64(entry_), arguments.at("bias_batch"));
+  at = ir.add(at, ir.mul(ir.to_i64(r.head), arguments.at("bias_head")));
+  at = ir.add(at, ir.mul(ir.to_i64(r.token), arguments.at("bias_query")));
+  return ir.offset(arguments.at("bias"), ir.mul(at, size_of(*p.bias)));
+}
+
 /// Of the entry, at a token of it.
 Value AttentionBlock::start(const std::string& name, Type type, Value first) const {
   Value at = ir.add(ir.mul(ir.to_i64(entry_), arguments.at(name + "_batch")),

@@ -8,8 +8,15 @@ AttentionScores::AttentionScores(const AttentionBlock& b) : ir(b.ir), p(b.p), bl
   Value scale = ir.bitcast(ir.i32, b.arguments.at("score_scale"));
   scale = ir.bitcast(ir.f32, ir.bit_and(scale, 0x7fffffff)); // Q has the sign
   unit_ = ir.mulf(scale, number(kLog2OfE));
+  find_cap();
+  if (!p.bias) return;
+  step_ = p.softcap ? ir.select(capped_, number(1), scale) : scale;
+  unit_ = number(kLog2OfE);
+}
+
+void AttentionScores::find_cap() {
   if (!p.softcap) return;
-  cap_ = b.arguments.at("softcap");
+  cap_ = block.arguments.at("softcap");
   capped_ = ir.is_not(cap_, 0.0);
   steep_ = ir.divf(ir.mulf(unit_, number(2)), cap_);
   unit_ = ir.select(capped_, number(kLog2OfE), unit_);
@@ -31,6 +38,35 @@ void AttentionScores::cap(Values& scores) const {
         return out;
       },
       [&] { return scores; });
+}
+
+void AttentionScores::add_bias(Values& scores, Value first, const BiasPlaces& at) const {
+  const Type type = *p.bias;
+  const int64_t size = size_of(type);
+  const auto add = [&](const std::function<Value(int64_t key)>& offset) {
+    Values out = scores;
+    for (int64_t i = 0; i < at.rows; ++i) {
+      Value row = block.bias_row(at.row(i));
+      for (size_t k = 0; k < at.keys.size(); ++k) {
+        Value& s = out[at.score_at(i, k)];
+        Value bias = ir.load_global(ir.memory_type(type), ir.offset(row, offset(at.keys[k])), size);
+        s = ir.multiply_add(s, step_, ir.decode(type, bias));
+      }
+    }
+    return out;
+  };
+  Value column = ir.add(first, at.column), end = block.last().to;
+  const llvm::SmallVector<mlir::Type> types(scores.size(), ir.f32);
+  scores = ir.branch(
+      ir.less(end, ir.add(first, block.t.keys)), types,
+      [&] {
+        Value last = ir.sub(end, ir.c(1));
+        return add([&](int64_t key) { return ir.mul(ir.to_i64(ir.min(ir.add(column, key), last)), size); });
+      },
+      [&] {
+        Value own = ir.mul(ir.to_i64(column), size);
+        return add([&](int64_t key) { return ir.add(own, key * size); });
+      });
 }
 
 Value AttentionScores::finite(Value x) const { return ir.select(ir.is_not(x, -INFINITY), x, number(0)); }

@@ -4,6 +4,9 @@
 
 #include "templates/gpu/attention/attention_block.h"
 
+#include <functional>
+#include <vector>
+
 namespace deepgen {
 
 class AttentionScores {
@@ -14,6 +17,16 @@ public:
   Value unit() const { return unit_; }
   /// softcap * tanh(score / softcap) takes the place of each score, where the call has a softcap.
   void cap(Values& scores) const;
+  /// Of a block of keys that begins with `first`: each score is scaled, and its bias added. Of rows behind
+  /// the block's last one, and keys behind what its rows see, the nearest one's is read.
+  struct BiasPlaces {
+    int64_t rows;                                            ///< of a lane
+    std::function<AttentionBlock::Row(int64_t row)> row;     ///< that exists
+    Value column;                                            ///< the lane's first key in the block
+    std::vector<int64_t> keys;                               ///< of a row, from there on
+    std::function<size_t(int64_t row, size_t key)> score_at; ///< in a lane's scores
+  };
+  void add_bias(Values& scores, Value first, const BiasPlaces&) const;
   /// The number itself, or 0 for -infinity, from which nothing can be subtracted.
   Value finite(Value) const;
 
@@ -25,6 +38,7 @@ public:
   End end(Value most, Value sum, Value head) const;
 
 private:
+  void find_cap();
   Value number(double x) const { return ir.number(ir.f32, x); }
 
   GpuIr& ir;
@@ -32,6 +46,7 @@ private:
   const AttentionBlock& block;
   Value unit_;
   Value capped_;      ///< i1: whether the call has a softcap
+  Value step_;        ///< with a bias: what it multiplies a score by
   Value steep_, cap_; ///< a score's factor in tanh, times 2 log2 e; softcap
 };
 
