@@ -68,6 +68,10 @@ struct Attention {
 inline constexpr int64_t most_attention_batch = 65536, most_attention_heads = 1024, most_head_dim = 512,
                          most_tokens = int64_t(1) << 24, most_page_size = 1024, most_splits = 64;
 
+/// A bias of a greater magnitude counts as infinite: the greatest f32 times log 2. So the lowest f32 and bf16
+/// hide keys.
+inline constexpr double most_bias = 2.3586574e38;
+
 std::string to_string(AttentionMask);
 
 /// Throws Error when a size is out of range, heads are no multiple of kv_heads, a type is not f32, f16 or

@@ -23,10 +23,11 @@ PageBuffer random_bias(const Attention& p, const BiasLayout& layout, uint64_t se
   const int64_t columns = layout.columns();
   PageBuffer buffer(size_t(layout.rows() * columns * size_of(*p.bias)), 7);
   on_host_threads(layout.rows(), [&](int64_t r) {
+    const double hides = r % 2 && *p.bias != Type::f16 ? -0x1.fep127 : -INFINITY;
     const bool hidden = uniform(seed + 1, uint64_t(r)) < one_of_16;
     for (int64_t j = 0; j < columns; ++j) {
       const double x = uniform(seed, uint64_t(r * columns + j));
-      encode(*p.bias, hidden || x < one_of_16 ? -INFINITY : 4 * x, buffer.data(), r * columns + j);
+      encode(*p.bias, hidden || x < one_of_16 ? hides : 4 * x, buffer.data(), r * columns + j);
     }
   });
   return buffer;

@@ -29,7 +29,8 @@ private:
   int64_t entries_ = 0, heads_ = 0, queries_ = 0, columns_ = 0, gap_ = 0; ///< 1: one for all
 };
 
-/// Dense, in (-4, 4); of 16 keys about one is hidden by -infinity, and so is a row of 16.
+/// Dense, in (-4, 4); of 16 keys about one is hidden, and so is a row of 16: by -infinity, and in every
+/// second row by the lowest bf16, unless it is f16.
 PageBuffer random_bias(const Attention&, const BiasLayout&, uint64_t seed);
 
 /// Which elements in memory, gaps among them, some row may see: the others are in no result.

@@ -163,8 +163,9 @@ private:
 
   void add_bias(Line& line, int64_t j, double& score) const {
     const BiasLayout& layout = in_.bias_layout;
-    const double bias =
+    double bias =
         decoded(*p_.bias, in_.bias.data(), layout.row(entry_, line.head, line.token) * layout.columns() + j);
+    if (std::fabs(bias) > most_bias) bias = std::copysign(INFINITY, bias);
     score += bias;
     if (std::isfinite(bias)) line.bias = std::max(line.bias, std::fabs(bias));
   }

@@ -10,8 +10,7 @@ AttentionScores::AttentionScores(const AttentionBlock& b) : ir(b.ir), p(b.p), bl
   unit_ = ir.mulf(scale, number(kLog2OfE));
   find_cap();
   if (!p.bias) return;
-  step_ = p.softcap ? ir.select(capped_, number(1), scale) : scale;
-  unit_ = number(kLog2OfE);
+  step_ = unit_, unit_ = number(1);
 }
 
 void AttentionScores::find_cap() {
@@ -50,7 +49,9 @@ void AttentionScores::add_bias(Values& scores, Value first, const BiasPlaces& at
       for (size_t k = 0; k < at.keys.size(); ++k) {
         Value& s = out[at.score_at(i, k)];
         Value bias = ir.load_global(ir.memory_type(type), ir.offset(row, offset(at.keys[k])), size);
-        s = ir.multiply_add(s, step_, ir.decode(type, bias));
+        // The lowest numbers, which some pass to hide a key, are -infinity then: nothing is subtracted from
+        // it.
+        s = ir.multiply_add(s, step_, ir.mulf(ir.decode(type, bias), number(kLog2OfE)));
       }
     }
     return out;

@@ -13,12 +13,13 @@ class AttentionScores {
 public:
   explicit AttentionScores(const AttentionBlock&);
 
-  /// The factor that makes scores powers of two. Never negative: of a negative scale, Q has the sign.
+  /// The factor that makes scores, with their bias, powers of two. Never negative: of a negative scale, Q has
+  /// the sign.
   Value unit() const { return unit_; }
   /// softcap * tanh(score / softcap) takes the place of each score, where the call has a softcap.
   void cap(Values& scores) const;
-  /// Of a block of keys that begins with `first`: each score is scaled, and its bias added. Of rows behind
-  /// the block's last one, and keys behind what its rows see, the nearest one's is read.
+  /// Of a block of keys that begins with `first`: each score is made a power of two, and its bias added. Of
+  /// rows behind the block's last one, and keys behind what its rows see, the nearest one's is read.
   struct BiasPlaces {
     int64_t rows;                                            ///< of a lane
     std::function<AttentionBlock::Row(int64_t row)> row;     ///< that exists
@@ -46,7 +47,7 @@ private:
   const AttentionBlock& block;
   Value unit_;
   Value capped_;      ///< i1: whether the call has a softcap
-  Value step_;        ///< with a bias: what it multiplies a score by
+  Value step_;        ///< with a bias: the unit of scores without it
   Value steep_, cap_; ///< a score's factor in tanh, times 2 log2 e; softcap
 };
 
