@@ -278,9 +278,9 @@ TEST(MmaAttention, SaysWhatItDoesNotServe) {
   p.splits = 4, p.page_size = 16, p.bias = Type::f16;
   EXPECT_EQ(attention.why_not(p, "sm_80"), "");
   EXPECT_NE(find_template("cpu_attention").why_not(p, "cpu").find("leave out SPLIT_KEYS"), std::string::npos);
+  p.splits = 0;
   const Template& hopper = find_template("hopper_attention");
   EXPECT_NE(hopper.why_not(Problem(p), "sm_90a").find("mma_attention"), std::string::npos);
-  p.splits = 0;
   EXPECT_EQ(find_template("cpu_attention").why_not(p, "cpu"), "");
   p.value_dim = 320;
   EXPECT_NE(attention.why_not(p, "sm_90a").find("at most 256"), std::string::npos);

@@ -37,7 +37,7 @@ Value MfmaSoftmax::joined(Value x, Value (MfmaSoftmax::*join)(Value, Value) cons
 void MfmaSoftmax::add_bias(Values& scores, Value first) const {
   const auto in_row = size_t(t.keys / 4);
   AttentionScores::BiasPlaces at;
-  at.rows = t.row_tiles();
+  at.rows = t.row_tiles(), at.together = 4, at.unaligned = true;
   at.row = [&](int64_t i) { return nearest_row(i); };
   at.column = ir.shift_left(group_, 2);
   for (size_t k = 0; k < in_row; ++k) at.keys.push_back(int64_t(k / 4 * 16 + k % 4));

@@ -157,6 +157,13 @@ Value AttentionBlock::bias_row(const Row& r) const {
   return ir.offset(arguments.at("bias"), ir.mul(at, size_of(*p.bias)));
 }
 
+Value AttentionBlock::bias_aligned(int64_t bytes) const {
+  Value strides = ir.bit_or(arguments.at("bias_query"), arguments.at("bias_head"));
+  strides = ir.mul(ir.bit_or(strides, arguments.at("bias_batch")), size_of(*p.bias));
+  Value base = llvmd::PtrToIntOp::create(ir.b, ir.loc, ir.i64, arguments.at("bias"));
+  return ir.equal(ir.bit_and(ir.bit_or(strides, base), bytes - 1), ir.constant(0));
+}
+
 /// Of the entry, at a token of it.
 Value AttentionBlock::start(const std::string& name, Type type, Value first) const {
   Value at = ir.add(ir.mul(ir.to_i64(entry_), arguments.at(name + "_batch")),

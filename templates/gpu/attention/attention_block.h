@@ -54,6 +54,8 @@ public:
   Value record(Value token, Value head) const;
   /// Where elements of a head and token are.
   Value address(const std::string& name, Type, Value token, Value head) const;
+  /// i1: whether all rows of the bias begin at multiples of so many bytes, a power of two.
+  Value bias_aligned(int64_t bytes) const;
   Value bias_row(const Row&) const;                  ///< of the bias of the entry's first key
   Value keys_address(const std::string& name) const; ///< of the entry's first key, or value
   Value head() const { return head_ ? head_ : ir.block_y(); }

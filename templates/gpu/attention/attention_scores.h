@@ -21,10 +21,12 @@ public:
   /// Of a block of keys that begins with `first`: each score is made a power of two, and its bias added. Of
   /// rows behind the block's last one, and keys behind what its rows see, the nearest one's is read.
   struct BiasPlaces {
-    int64_t rows;                                            ///< of a lane
-    std::function<AttentionBlock::Row(int64_t row)> row;     ///< that exists
-    Value column;                                            ///< the lane's first key in the block
-    std::vector<int64_t> keys;                               ///< of a row, from there on
+    int64_t rows;                                        ///< of a lane
+    std::function<AttentionBlock::Row(int64_t row)> row; ///< that exists
+    Value column;                                        ///< the lane's first key in the block
+    std::vector<int64_t> keys;                           ///< of a row, from there on
+    int64_t together; ///< of these so many follow each other, from a multiple of that on
+    bool unaligned;   ///< loads may have an element's alignment
     std::function<size_t(int64_t row, size_t key)> score_at; ///< in a lane's scores
   };
   void add_bias(Values& scores, Value first, const BiasPlaces&) const;
@@ -40,6 +42,8 @@ public:
 
 private:
   void find_cap();
+  void add_bias_of_row(Values& scores, int64_t row, const BiasPlaces&, int64_t together,
+                       const std::function<Value(int64_t key)>& offset) const;
   Value number(double x) const { return ir.number(ir.f32, x); }
 
   GpuIr& ir;

@@ -34,7 +34,7 @@ AttentionBlock::Row AttentionSoftmax::row(Value first, int64_t index) const {
 void AttentionSoftmax::add_bias(Values& scores, Value first) const {
   if (!p.bias) return;
   AttentionScores::BiasPlaces at;
-  at.rows = rows();
+  at.rows = rows(), at.together = 2, at.unaligned = false;
   at.row = [&](int64_t i) { return block.nearest_row(ir.add(row_, i / 2 * 16 + i % 2 * 8)); };
   at.column = ir.shift_left(ir.bit_and(ir.lane(), 3), 1);
   for (int64_t tile = 0; tile < t.key_tiles(); ++tile)
