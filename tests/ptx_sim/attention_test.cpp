@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <tuple>
 
 namespace deepgen {
 namespace {
@@ -62,12 +63,14 @@ INSTANTIATE_TEST_SUITE_P(Share, RandomAttention, testing::Range(0, kShares));
 class EveryCall : public testing::TestWithParam<const char*> {};
 
 TEST_P(EveryCall, IsRight) {
-  for (const auto& [mask, bias] :
-       {std::pair("causal", ""), std::pair("window", ""), std::pair("causal_top_left", " bias=f32")}) {
-    const Attention p = Attention::parse(
-        std::string("attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=") +
-        mask + " queries=100 keys=600 options=varlen+lse+softcap+sink" + bias +
-        " at_batch=1 at_queries=70 at_keys=150");
+  for (const auto& [mask, dimension, bias] :
+       {std::tuple("causal", "64", ""), std::tuple("window", "64", ""),
+        std::tuple("causal_top_left", "32", " bias=f32")}) { // which takes registers
+    const std::string d = dimension;
+    const Attention p = Attention::parse("attention heads=4 kv_heads=2 head_dim=" + d + " value_dim=" + d +
+                                         " q=bf16 kv=bf16 out=bf16 mask=" + mask +
+                                         " queries=100 keys=600 options=varlen+lse+softcap+sink" + bias +
+                                         " at_batch=1 at_queries=70 at_keys=150");
     const Config config = Config::parse(GetParam());
     ASSERT_EQ(find_template("mma_attention").why_illegal(p, generic_gpu("sm_90a"), config), "") << p.key();
     check(compiled(p, "sm_90a", config), 5, false);
