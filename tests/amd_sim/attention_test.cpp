@@ -179,8 +179,9 @@ TEST(MfmaAttention, AccessesOfLdsDoNotConflict) {
 
 class MfmaAttentionFaults : public testing::Test {
 protected:
-  static Compiled kernel(const char* arch, int stages) {
-    const Attention p = problem("causal", "options=lse+sink at_batch=1 at_queries=70 at_keys=150");
+  static Compiled kernel(const char* arch, int stages, const std::string& bias = "") {
+    const Attention p =
+        problem("causal", "options=lse+sink" + bias + " at_batch=1 at_queries=70 at_keys=150");
     return attention_kernel(p, arch,
                             "rows=64 waves=4 keys=32 pack=1 resident=1 stages=" + std::to_string(stages));
   }
@@ -237,6 +238,17 @@ TEST_F(MfmaAttentionFaults, ShiftedAddressesAreFound) {
               find),
         1)
         << access << " " << space;
+}
+
+/// By eight keys too far, in whole blocks of keys and in the last one.
+TEST_F(MfmaAttentionFaults, ABiasReadElsewhereIsFound) {
+  const Compiled c = kernel("gfx942", 1, " bias=f16");
+  EXPECT_EQ(find(c), "");
+  for (const char* type : {"half", "<4 x half>"})
+    EXPECT_GE(plant(c, std::string("\n( *)(%\\d+ = load ") + type + R"(, ptr addrspace\(1\) )(%[^,]*),)",
+                    "\n$1%planted = getelementptr i8, ptr addrspace(1) $3, i32 16\n$1$2%planted,", find),
+              2)
+        << type;
 }
 
 /// Whatever the problem is that it serves, some config is legal, and the default among them.
