@@ -84,7 +84,7 @@ double seen_pairs(const Attention& p) {
 std::string to_string(AttentionMask mask) { return kMasks[size_t(mask)]; }
 
 double Attention::flops() const {
-  return 2 * double(head_dim + value_dim) * double(heads) * seen_pairs(*this);
+  return 2 * double(head_dim + value_dim) * double(heads) * double(at_batch) * seen_pairs(*this);
 }
 
 double Attention::most_work() const {
@@ -97,7 +97,7 @@ double Attention::bytes() const {
                rows_k = double(at_batch) * double(at_keys) * double(kv_heads);
   return rows_q * double(head_dim * size_of(q) + value_dim * size_of(out) + (lse ? 4 : 0)) +
          rows_k * double((head_dim + value_dim) * size_of(kv)) + (sink ? 4 * double(heads) : 0) +
-         (bias ? double(heads) * double(at_batch) * seen_pairs(*this) * double(size_of(*bias)) : 0);
+         (bias ? double(heads) * seen_pairs(*this) * double(size_of(*bias)) : 0);
 }
 
 std::string Attention::key() const {
