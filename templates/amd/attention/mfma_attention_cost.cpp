@@ -10,17 +10,17 @@
 namespace deepgen {
 namespace {
 
-constexpr double kLdsBytes = 128;  ///< a clock and compute unit (AMD's white paper of CDNA 3)
-constexpr double kLanes = 64;      ///< of all SIMDs, that issue at a clock
-constexpr double kScore = 6;       ///< instructions for a score: maximum, product, sum, conversion
-constexpr double kExponential = 4; ///< issues that one takes (LLVM's scheduling model)
-constexpr double kCapped = 6;      ///< instructions more, and two such, with a softcap
-constexpr double kFill = 3;        ///< instructions for a register on its way to LDS
-constexpr double kBias = 3;       ///< instructions more with a bias: where it is, its load and its conversion
-constexpr double kLatency = 1600; ///< clocks until a load is there: 0.8 us, nominal as for GEMM
-constexpr double kFewWaves = 0.8; ///< of the rates, with less than two waves of a SIMD
-constexpr double kBarrier = 60;   ///< clocks
-constexpr double kStart = 2500;   ///< clocks for Q, the first keys, and results
+constexpr double kLdsBytes = 128;   ///< a clock and compute unit (AMD's white paper of CDNA 3)
+constexpr double kLanes = 64;       ///< of all SIMDs, that issue at a clock
+constexpr double kScore = 6;        ///< instructions for a score: maximum, product, sum, conversion
+constexpr double kExponential = 4;  ///< issues that one takes (LLVM's scheduling model)
+constexpr double kCapped = 6;       ///< instructions more, and two such, with a softcap
+constexpr double kFill = 3;         ///< instructions for a register on its way to LDS
+constexpr double kBias = 3;         ///< instructions more with a bias: its address, load, conversion
+constexpr double kLatency = 1600;   ///< clocks until a load is there: 0.8 us, nominal as for GEMM
+constexpr double kFewWaves = 0.8;   ///< of the rates, with less than two waves of a SIMD
+constexpr double kBarrier = 60;     ///< clocks
+constexpr double kStart = 2500;     ///< clocks for Q, the first keys, and results
 constexpr double kNotHidden = 0.35; ///< of what is not the longest part
 constexpr double kMemory = 0.85;    ///< of the bandwidth, nominal
 constexpr double kLaunch = 3e-6;    ///< seconds, nominal
