@@ -1,14 +1,14 @@
 # Attention: softmax(scale * Q * K^T) * V of each head in one kernel, tuned like a GEMM.
 #
 #   deepgen_add_attention(<target> [NAME f] HEADS q [kv] HEAD_DIM d [dv] TYPES q kv out QUERIES most KEYS most
-#                         [MASK none|causal|causal_top_left|window] [VARLEN] [PAGED size] [LSE] [SOFTCAP] [SINK] [SPLIT_KEYS n] [TUNE_AT batch x queries x keys]
+#                         [MASK none|causal|causal_top_left|window] [VARLEN] [PAGED size] [LSE] [SOFTCAP] [SINK] [BIAS type] [SPLIT_KEYS n] [TUNE_AT batch x queries x keys]
 #                         [SEARCH ...] [SEARCH_FILE f] [BUDGET ...] [SLOTS n ...] [UNTUNED] [ARCHS ...] [NAMESPACE ns] [LOCK_FILE path]
 #                         [VENDORED])
 #
 # HEADS of Q and out, and of K and V: as many of the first share one of the second; kv defaults to q. HEAD_DIM of Q and K, and of V
 # and out; dv defaults to d. TYPES: f32, f16, bf16 each. QUERIES and KEYS are the most of a batch entry: calls pass the batch and
 # up to these. TUNE_AT is the call that configs are timed at, such as 1x1024x1024; without it, a batch of 1 and at most 1024 queries
-# and 4096 keys. MASK, VARLEN, PAGED, LSE, SOFTCAP, SINK and SPLIT_KEYS: docs/attention.md. The other keywords are those of deepgen_add_gemm() (DeepGen.cmake).
+# and 4096 keys. MASK, VARLEN, PAGED, LSE, SOFTCAP, SINK, BIAS and SPLIT_KEYS: docs/attention.md. The other keywords are those of deepgen_add_gemm() (DeepGen.cmake).
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/DeepGenWords.cmake)
@@ -89,6 +89,11 @@ function(_deepgen_attention_key target result)
   if(options STREQUAL "")
     set(options none)
   endif()
+  set(bias "")
+  if(DEFINED arg_BIAS)
+    _deepgen_check_word(${target} BIAS "${arg_BIAS}" ${types})
+    set(bias " bias=${arg_BIAS}")
+  endif()
   set(page "")
   if(DEFINED arg_PAGED)
     _deepgen_check_counts(${target} PAGED "${arg_PAGED}" 1024)
@@ -104,20 +109,17 @@ function(_deepgen_attention_key target result)
     set(splits " splits=${arg_SPLIT_KEYS}")
   endif()
   string(CONCAT key "attention heads=${heads} kv_heads=${kv_heads} head_dim=${head_dim} value_dim=${value_dim} q=${q} kv=${kv} "
-    "out=${out} mask=${arg_MASK} queries=${arg_QUERIES} keys=${arg_KEYS} options=${options}${page}${splits} at_batch=${at_batch} "
+    "out=${out} mask=${arg_MASK} queries=${arg_QUERIES} keys=${arg_KEYS} options=${options}${bias}${page}${splits} at_batch=${at_batch} "
     "at_queries=${at_queries} at_keys=${at_keys}")
   set(${result} "${key}" PARENT_SCOPE)
 endfunction()
 
 function(deepgen_add_attention target)
   set(options UNTUNED VENDORED VARLEN LSE SOFTCAP SINK)
-  set(singles NAME MASK PAGED SPLIT_KEYS QUERIES KEYS TUNE_AT NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
+  set(singles NAME MASK BIAS PAGED SPLIT_KEYS QUERIES KEYS TUNE_AT NAMESPACE LOCK_FILE SEARCH SEARCH_FILE BUDGET)
   set(lists HEADS HEAD_DIM TYPES ARCHS SLOTS)
   set_property(GLOBAL PROPERTY DEEPGEN_FUNCTION deepgen_add_attention)
   _deepgen_check_target_name("${target}")
-  if("BIAS" IN_LIST ARGN)
-    _deepgen_fail(${target} BIAS "BIAS" "is not served yet" "a call without BIAS; MASK has what hides keys")
-  endif()
   _deepgen_check_words(${target} "${options}" "${singles}" "${lists}" "${ARGN}" ${ARGC})
   cmake_parse_arguments(PARSE_ARGV 1 arg "${options}" "${singles}" "${lists}")
   foreach(keyword HEADS HEAD_DIM TYPES QUERIES KEYS)

@@ -96,7 +96,8 @@ double Attention::bytes() const {
   const double rows_q = double(at_batch) * double(at_queries) * double(heads),
                rows_k = double(at_batch) * double(at_keys) * double(kv_heads);
   return rows_q * double(head_dim * size_of(q) + value_dim * size_of(out) + (lse ? 4 : 0)) +
-         rows_k * double((head_dim + value_dim) * size_of(kv)) + (sink ? 4 * double(heads) : 0);
+         rows_k * double((head_dim + value_dim) * size_of(kv)) + (sink ? 4 * double(heads) : 0) +
+         (bias ? double(heads) * seen_pairs(*this) * double(size_of(*bias)) : 0);
 }
 
 std::string Attention::key() const {
@@ -109,6 +110,7 @@ std::string Attention::key() const {
       " q=" + to_string(q) + " kv=" + to_string(kv) + " out=" + to_string(out) + " mask=" + to_string(mask);
   for (const AttentionSize& size : kTokenSizes) add(size);
   text += " options=" + attention_options(*this);
+  if (bias) text += " bias=" + to_string(*bias);
   if (paged()) text += " page=" + std::to_string(page_size);
   if (splits) text += " splits=" + std::to_string(splits);
   for (const AttentionSize& size : kTunedSizes) add(size);
@@ -119,8 +121,8 @@ Attention Attention::parse(std::string_view text) {
   constexpr std::array<const char*, 4> names = {kAttentionOptions[0].name, kAttentionOptions[1].name,
                                                 kAttentionOptions[2].name, kAttentionOptions[3].name};
   Attention p;
-  KeyFields fields(text, "heads kv_heads head_dim value_dim q kv out mask queries keys options [page] "
-                         "[splits] at_batch at_queries at_keys");
+  KeyFields fields(text, "heads kv_heads head_dim value_dim q kv out mask queries keys options [bias] "
+                         "[page] [splits] at_batch at_queries at_keys");
   for (const AttentionSize& size : kHeadSizes) p.*size.value = fields.integer(size.name);
   p.q = fields.type("q");
   p.kv = fields.type("kv");
@@ -130,6 +132,7 @@ Attention Attention::parse(std::string_view text) {
   for (AttentionOptionName option :
        fields.list_of<AttentionOptionName, std::vector<AttentionOptionName>>("options", names))
     p.*kAttentionOptions[size_t(option)].set = true;
+  if (fields.next_is("bias")) p.bias = fields.type("bias");
   if (fields.next_is("page")) check_page(p.page_size = fields.integer("page"));
   if (fields.next_is("splits")) check_splits(p.splits = fields.integer("splits"));
   for (const AttentionSize& size : kTunedSizes) p.*size.value = fields.integer(size.name);
@@ -146,11 +149,17 @@ void validate(const Attention& p) {
     throw Error("heads are no multiple of kv_heads",
                 "heads=" + std::to_string(p.heads) + " kv_heads=" + std::to_string(p.kv_heads), "",
                 "as many heads of Q share each head of K and V");
+  const auto is_served = [](Type type) {
+    return type == Type::f32 || type == Type::f16 || type == Type::bf16;
+  };
   for (Type type : {p.q, p.kv, p.out})
-    if (type != Type::f32 && type != Type::f16 && type != Type::bf16)
+    if (!is_served(type))
       throw Error("this combination of types is not served",
                   "q=" + to_string(p.q) + " kv=" + to_string(p.kv) + " out=" + to_string(p.out), "",
                   "each is f32, f16 or bf16");
+  if (p.bias && !is_served(*p.bias))
+    throw Error("this type of a bias is not served", "bias=" + to_string(*p.bias), "",
+                "f32, f16 or bf16 (BIAS)");
   if (p.at_queries > p.queries || p.at_keys > p.keys)
     throw Error("the call that it is tuned for is beyond its sizes",
                 "at_queries=" + std::to_string(p.at_queries) + " at_keys=" + std::to_string(p.at_keys),

@@ -6,6 +6,7 @@
 #include "base/problem/types.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,7 +24,8 @@ enum class AttentionMask {
 /// out[b,t,h,:] = sum over j of p[j] V[b,j,g,:], where p is the softmax of s[j] = scale * Q[b,t,h,:] *
 /// K[b,j,g,:] over the keys j that the mask lets query t see, and g = h / (heads / kv_heads). With softcap,
 /// softcap * tanh(s / softcap) takes the place of s where a call's softcap is not 0. With sink, the sum of
-/// exponentials has exp(sink[h]) beside those of keys. lse[b,h,t] is the logarithm of that sum. A row that
+/// exponentials has exp(sink[h]) beside those of keys. With bias, bias[b,h,t,j] is added to s[j] then, before
+/// the mask; where that is -inf, the key is hidden. lse[b,h,t] is the logarithm of that sum. A row that
 /// sees no key has out 0; its lse is -inf, or sink[h]. A call passes the batch, the most queries and keys of
 /// an entry, and strides; with varlen also where in Q, K, V and out each entry begins, and how many keys it
 /// has. Nothing behind an entry's last key is read into a result. All is computed in f32 and rounded once.
@@ -36,17 +38,19 @@ struct Attention {
   AttentionMask mask = AttentionMask::none;
   int64_t queries = 1, keys = 1; ///< of one batch entry, at most
   bool varlen = false, lse = false, softcap = false, sink = false;
-  int64_t page_size = 0; ///< tokens of a page of K and V, a power of two; 0: there are no pages
-  int64_t splits = 0;    ///< parts of an entry's keys that blocks of a GPU share out; 0: as the search finds
+  std::optional<Type> bias; ///< of what is added to scores: f32, f16 or bf16
+  int64_t page_size = 0;    ///< tokens of a page of K and V, a power of two; 0: there are no pages
+  int64_t splits = 0; ///< parts of an entry's keys that blocks of a GPU share out; 0: as the search finds
   int64_t at_batch = 1, at_queries = 1, at_keys = 1; ///< the call that it is tuned for
 
   bool operator==(const Attention&) const = default;
 
   bool paged() const { return page_size > 0; }
+  bool biased() const { return bias.has_value(); }
   int64_t group() const { return heads / kv_heads; } ///< heads of Q that share one of K and V
   /// Operations of both products in the call that it is tuned for; what the mask hides is not counted.
   double flops() const;
-  double bytes() const;
+  double bytes() const; ///< of a bias: one for all entries, as it is timed
   Rate rate() const { return {flops(), "GFLOP/s"}; }
   double work() const { return flops(); }
   /// The same of the largest call, without a mask.
@@ -54,7 +58,7 @@ struct Attention {
 
   /// The canonical line, e.g. "attention heads=32 kv_heads=8 head_dim=128 value_dim=128 q=bf16 kv=bf16
   /// out=bf16 mask=causal queries=8192 keys=131072 options=varlen+lse at_batch=1 at_queries=4096
-  /// at_keys=4096"; "page=64" behind options where there are pages, then
+  /// at_keys=4096"; behind options "bias=f32" where there is one, "page=64" where there are pages, then
   /// "splits=8" where the number is fixed
   std::string key() const;
   /// The inverse of key(); throws Error naming the offending field.
@@ -63,6 +67,10 @@ struct Attention {
 
 inline constexpr int64_t most_attention_batch = 65536, most_attention_heads = 1024, most_head_dim = 512,
                          most_tokens = int64_t(1) << 24, most_page_size = 1024, most_splits = 64;
+
+/// A bias of a greater magnitude counts as infinite: the greatest f32 times log 2. So the lowest f32 and bf16
+/// hide keys.
+inline constexpr double most_bias = 2.3586574e38;
 
 std::string to_string(AttentionMask);
 

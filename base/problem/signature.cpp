@@ -100,6 +100,10 @@ std::vector<Operand> signature(const Attention& p) {
   for (Operand& x : all) x.align = x.role == Role::out ? Operand::Align::d : Operand::Align::a;
   if (p.lse) all.push_back(tokens("lse", Role::out, Type::f32, Size::m, p.queries, 1, p.heads));
   if (p.sink) all.push_back({"sink", Role::in, Shape::per_column, Type::f32, 1, p.heads});
+  if (p.bias) { // rows of keys
+    all.push_back(tokens("bias", Role::in, *p.bias, Size::m, p.queries, p.keys, p.heads));
+    all.back().columns_by = Size::n;
+  }
   if (p.varlen) all.push_back(table("query_offsets", 1));
   if (p.varlen && !p.paged()) all.push_back(table("key_offsets", 1));
   if (p.varlen || p.paged()) all.push_back(table("keys_used", 0));

@@ -56,9 +56,8 @@ struct Operand {
 std::vector<Operand> signature(const Gemm&);
 /// x, residual, scale, bias, d, residual_out, row_scales, epsilon; those that the problem has.
 std::vector<Operand> signature(const Rows&);
-/// q, key, value, out, lse, sink, query_offsets, key_offsets, keys_used, page_table, softcap; those that the
-/// problem has.
-/// Rows are tokens, entries heads of the batch; how far apart they are, a call says.
+/// q, key, value, out, lse, sink, bias, query_offsets, key_offsets, keys_used, page_table, softcap; those
+/// that the problem has. Rows are tokens, entries heads of the batch; how far apart they are, a call says.
 std::vector<Operand> signature(const Attention&);
 std::vector<Operand> signature(const Problem&);
 /// Of one step: one in memory, none, or clamp's two scalars.

@@ -45,6 +45,8 @@ class AttentionKernel(Kernel):
         self.problem = problem
         if "page" in problem:
             sys.exit(path + ": torch's attention reads no pages; benchmarks/gpu/decode.py has those beside the reading kernel")
+        if "bias" in problem:
+            sys.exit(path + ": this script has no bias to pass")
         self.workspace = torch.empty(max(1, self.about.get("workspace", 0)), device="cuda", dtype=torch.int8)
 
     def call(self, o):

@@ -31,7 +31,7 @@ std::string tokens_text(Type type, int64_t heads, int64_t dimension, int64_t pag
 
 std::string formula(const Attention& p) {
   return std::string("out = softmax(") + (p.softcap ? "softcap(" : "") + "scale * Q * K^T" +
-         (p.softcap ? ")" : "") + ") * V, of each head";
+         (p.softcap ? ")" : "") + (p.bias ? " + bias" : "") + ") * V, of each head";
 }
 
 std::string comment_lines(const Attention& p) {
@@ -49,6 +49,9 @@ std::string comment_lines(const Attention& p) {
     text += operand_line("lse", "f32, [batch, " + number(p.heads) +
                                     ", token]: logarithms of the sums of exponentials");
   if (p.sink) text += operand_line("sink", "f32, " + number(p.heads) + " scores that no value goes with");
+  if (p.bias)
+    text += operand_line("bias", to_string(*p.bias) + ", [batch, " + number(p.heads) +
+                                     ", most queries, most keys] unless strides are given; -inf hides a key");
   if (p.paged()) {
     text += operand_line("page_table", "int32, [batch, most keys / " + number(p.page_size) +
                                            "]: the pages of each entry's keys and values");

@@ -34,17 +34,11 @@ constexpr Field kRowsFields[] = {DEEPGEN_FIELD(x),
                                  DEEPGEN_FIELD(epsilon)};
 #undef DEEPGEN_FIELD
 #define DEEPGEN_FIELD(name) {#name, offsetof(deepgen_attention_args, name)}
-constexpr Field kAttentionFields[] = {DEEPGEN_FIELD(q),
-                                      DEEPGEN_FIELD(key),
-                                      DEEPGEN_FIELD(value),
-                                      DEEPGEN_FIELD(out),
-                                      DEEPGEN_FIELD(lse),
-                                      DEEPGEN_FIELD(sink),
-                                      DEEPGEN_FIELD(query_offsets),
-                                      DEEPGEN_FIELD(key_offsets),
-                                      DEEPGEN_FIELD(keys_used),
-                                      DEEPGEN_FIELD(page_table),
-                                      DEEPGEN_FIELD(softcap)};
+constexpr Field kAttentionFields[] = {
+    DEEPGEN_FIELD(q),         DEEPGEN_FIELD(key),           DEEPGEN_FIELD(value),
+    DEEPGEN_FIELD(out),       DEEPGEN_FIELD(lse),           DEEPGEN_FIELD(sink),
+    DEEPGEN_FIELD(bias),      DEEPGEN_FIELD(query_offsets), DEEPGEN_FIELD(key_offsets),
+    DEEPGEN_FIELD(keys_used), DEEPGEN_FIELD(page_table),    DEEPGEN_FIELD(softcap)};
 #undef DEEPGEN_FIELD
 
 static_assert(DEEPGEN_F32 == int(Type::f32) && DEEPGEN_F64 == int(Type::f64) &&

@@ -267,6 +267,9 @@ void draw_shape(Attention& problem, const SampleSpec& spec, Engine& random) {
     *option = random() % 3 == 0;
   problem.page_size = 0; // of what is drawn, so that a template which serves both sees what it saw before
   if ((problem.queries + problem.keys) % 4 == 0) problem.page_size = int64_t(1) << problem.keys % 8;
+  constexpr Type biases[] = {Type::f32, Type::f16, Type::bf16};
+  problem.bias.reset();
+  if ((problem.queries + 2 * problem.keys) % 5 == 0) problem.bias = biases[problem.keys % 3];
   // Of few queries: the workspace is as large as four times those of the tuned call.
   const bool split = problem.queries <= 64 && (7 * problem.queries + problem.keys) % 5 < 2;
   problem.splits = split ? int64_t(1) << problem.queries % 6 : 0;

@@ -1,6 +1,7 @@
 #include "measure/cpu/attention_cases.h"
 
 #include <algorithm>
+#include <cstring>
 #include <tuple>
 
 namespace deepgen {
@@ -12,6 +13,12 @@ View view_of(const TokenLayout& layout) {
   return v;
 }
 
+View view_of(const BiasLayout& layout) {
+  View v = View::dense(std::max<int64_t>(1, layout.rows()), std::max<int64_t>(1, layout.columns()), 1);
+  v.ld = std::max<int64_t>(1, layout.ld());
+  return v;
+}
+
 } // namespace
 
 AttentionCases::Prepared::Prepared(const Attention& p, const AttentionCase& c, uint64_t seed)
@@ -19,6 +26,7 @@ AttentionCases::Prepared::Prepared(const Attention& p, const AttentionCase& c, u
       inputs(truth->inputs), q("Q", p.q, view_of(inputs.q_layout), c.guard, c.misaligned),
       key("K", p.kv, view_of(inputs.key_layout), c.guard, c.misaligned),
       value("V", p.kv, view_of(inputs.value_layout), c.guard, c.misaligned),
+      bias("bias", p.bias.value_or(Type::f32), view_of(inputs.bias_layout), c.guard, c.misaligned),
       out("out", p.out, view_of(inputs.out_layout), c.guard, c.misaligned),
       lse("lse", Type::f32, View::dense(1, std::max<int64_t>(1, p.lse ? inputs.lse_count(p) : 1), 1), c.guard,
           false) {
@@ -27,17 +35,20 @@ AttentionCases::Prepared::Prepared(const Attention& p, const AttentionCase& c, u
     poison_unused(p.kv, inputs.key_layout, c.shape, p.kv_heads, p.head_dim, key.data());
     poison_unused(p.kv, inputs.value_layout, c.shape, p.kv_heads, p.value_dim, value.data());
   }
-  q.make_read_only(), key.make_read_only(), value.make_read_only();
+  const std::vector<char> stored = stored_bias(p, inputs.bias_layout, c.shape, inputs.bias);
+  if (!stored.empty()) std::memcpy(bias.data(), stored.data(), stored.size());
+  for (GuardedMatrix* read : {&q, &key, &value, &bias}) read->make_read_only();
   call.q = q.data(), call.key = key.data(), call.value = value.data(), call.out = out.data();
   if (p.lse) call.lse = reinterpret_cast<float*>(lse.data());
   if (p.sink) call.sink = inputs.sink.data();
+  if (p.bias) call.bias = bias.data();
   if (!inputs.query_offsets.empty()) call.query_offsets = inputs.query_offsets.data();
   if (!inputs.key_offsets.empty()) call.key_offsets = inputs.key_offsets.data();
   if (!what.shape.keys_used.empty()) call.keys_used = what.shape.keys_used.data();
   if (p.paged()) call.page_table = inputs.pages.table.data();
   call.q_layout = &inputs.q_layout, call.key_layout = &inputs.key_layout;
   call.value_layout = &inputs.value_layout, call.out_layout = &inputs.out_layout;
-  call.shape = &what.shape;
+  call.bias_layout = &inputs.bias_layout, call.shape = &what.shape;
 }
 
 AttentionCases::AttentionCases(const Attention& p, uint64_t seed) : problem_(p) {

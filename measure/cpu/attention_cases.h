@@ -22,7 +22,7 @@ private:
     AttentionCase what;
     std::shared_ptr<const AttentionTruth> truth;
     const AttentionInputs& inputs;
-    GuardedMatrix q, key, value, out, lse;
+    GuardedMatrix q, key, value, bias, out, lse;
     AttentionCall call;
   };
   Verdict run(Prepared&, const LoadedKernel&, GuardedWorkspace&) const;

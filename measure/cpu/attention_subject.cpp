@@ -10,6 +10,7 @@ namespace {
 
 AttentionShape tuned_shape(const Attention& p) {
   AttentionShape s;
+  s.one_bias_of_entries = true; // as biases by position are
   s.batch = p.at_batch, s.queries = p.at_queries, s.keys = p.at_keys;
   return s;
 }
@@ -29,6 +30,7 @@ public:
     if (problem_.lse) x.lse = reinterpret_cast<float*>(lse_.data());
     x.q_layout = &inputs_.q_layout, x.key_layout = &inputs_.key_layout;
     x.value_layout = &inputs_.value_layout, x.out_layout = &inputs_.out_layout;
+    x.bias = inputs_.bias.data(), x.bias_layout = &inputs_.bias_layout;
     x.shape = &inputs_.shape;
     if (problem_.paged()) x.page_table = inputs_.pages.table.data();
     return x;

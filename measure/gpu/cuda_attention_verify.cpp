@@ -67,13 +67,15 @@ struct AttentionVerifier::Call {
   AttentionCase what;
   std::shared_ptr<const AttentionTruth> truth;
   const AttentionInputs& inputs;
-  std::vector<Input> in; ///< Q, K, V
+  std::vector<Input> in; ///< Q, K, V, and the bias
   std::unique_ptr<GuardedArray> out, lse;
   Memory sink, query_offsets, key_offsets, keys_used, page_table;
   SlotValues values;
 
 private:
   GuardedArray array(Type, const TokenLayout&, int64_t align, int64_t zone) const;
+  void upload_image(const Toolbox&, Input);
+  void upload_bias(const Toolbox&, int64_t zone);
   void upload_input(const Toolbox&, const char* name, Type, const TokenLayout&, const PageBuffer&,
                     int64_t heads, int64_t dimension, int64_t align, int64_t zone);
 };
@@ -91,6 +93,20 @@ void AttentionVerifier::Call::upload_input(const Toolbox& tools, const char* nam
           stored(type, layout, dense)};
   if (&layout != &inputs.q_layout && !x.image.empty())
     poison_unused(type, layout, what.shape, heads, dimension, x.image.data());
+  upload_image(tools, std::move(x));
+}
+
+void AttentionVerifier::Call::upload_bias(const Toolbox& tools, int64_t zone) {
+  const BiasLayout& layout = inputs.bias_layout;
+  const Type type = *problem.bias;
+  upload_image(tools, {"bias",
+                       std::make_unique<GuardedArray>(
+                           type, shape_of(layout.rows(), layout.columns(), layout.ld(), 1, 0),
+                           what.misaligned ? size_of(type) : 0, zone),
+                       stored_bias(problem, layout, what.shape, inputs.bias)});
+}
+
+void AttentionVerifier::Call::upload_image(const Toolbox& tools, Input x) {
   x.array->poison(tools);
   tools.context().synchronize();
   upload(x.array->data(), x.image.data(), x.image.size());
@@ -109,6 +125,7 @@ AttentionVerifier::Call::Call(const Kernel& kernel, const AttentionCase& c, cons
   upload_input(tools, "K", p.kv, inputs.key_layout, inputs.key, p.kv_heads, p.head_dim, kernel.align_a, zone);
   upload_input(tools, "V", p.kv, inputs.value_layout, inputs.value, p.kv_heads, p.value_dim, kernel.align_a,
                zone);
+  if (p.bias) upload_bias(tools, zone);
   out = std::make_unique<GuardedArray>(array(p.out, inputs.out_layout, kernel.align_d, zone));
   if (p.lse) {
     const int64_t count = inputs.lse_count(p);
@@ -117,6 +134,7 @@ AttentionVerifier::Call::Call(const Kernel& kernel, const AttentionCase& c, cons
   AttentionCall call;
   call.q = pointer(in[0].array->data()), call.key = pointer(in[1].array->data());
   call.value = pointer(in[2].array->data()), call.out = pointer(out->data());
+  if (p.bias) call.bias = pointer(in[3].array->data());
   if (p.lse) call.lse = static_cast<float*>(pointer(lse->data()));
   if (p.sink) {
     sink = Memory(inputs.sink.size() * sizeof(float));
@@ -130,7 +148,7 @@ AttentionVerifier::Call::Call(const Kernel& kernel, const AttentionCase& c, cons
   call.keys_used = numbers(keys_used), call.page_table = numbers(page_table);
   call.q_layout = &inputs.q_layout, call.key_layout = &inputs.key_layout;
   call.value_layout = &inputs.value_layout, call.out_layout = &inputs.out_layout;
-  call.shape = &what.shape;
+  call.bias_layout = &inputs.bias_layout, call.shape = &what.shape;
   values = values_of(p, call);
 }
 

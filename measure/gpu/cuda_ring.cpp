@@ -185,6 +185,7 @@ AttentionSets::AttentionSets(const Attention& p, const RingSpace& space) {
                                                    : ring_sets(bytes, 0, space.cache, space.memory, 1,
                                                                ring_places(bytes, p.flops()))));
   AttentionShape shape;
+  shape.one_bias_of_entries = true; // as biases by position are
   shape.batch = p.at_batch, shape.queries = p.at_queries, shape.keys = p.at_keys;
   const AttentionPages pages(p, shape, space.seed);
   const TokenLayout q(shape, {}, p.at_queries, p.heads, p.head_dim),
@@ -192,7 +193,8 @@ AttentionSets::AttentionSets(const Attention& p, const RingSpace& space) {
       out(shape, {}, p.at_queries, p.heads, p.value_dim);
   AttentionCall call;
   call.q_layout = &q, call.key_layout = &key, call.value_layout = &value, call.out_layout = &out;
-  call.shape = &shape;
+  const BiasLayout bias(p, shape);
+  call.bias_layout = &bias, call.shape = &shape;
   if (p.paged()) { // in any order, as in a server that has run for long
     const size_t bytes = pages.table.size() * sizeof(int32_t);
     memory_.emplace_back(bytes);
@@ -210,13 +212,15 @@ AttentionSets::AttentionSets(const Attention& p, const RingSpace& space) {
   for (const deepgen::Operand& x : signature(p)) { // the first four are those
     const bool tokens = next < std::size(layouts);
     const std::string name = x.name;
-    if (!tokens && name != "lse" && name != "sink") continue;
-    const deepgen_arg slot = tokens          ? layouts[next].first
-                             : name == "lse" ? DEEPGEN_ARG_LSE
-                                             : DEEPGEN_ARG_SINK;
-    const int64_t elements = tokens          ? layouts[next].second->rows() * layouts[next].second->columns()
-                             : name == "lse" ? p.at_batch * p.heads * p.at_queries
-                                             : p.heads;
+    if (!tokens && name != "lse" && name != "sink" && name != "bias") continue;
+    const deepgen_arg slot = tokens           ? layouts[next].first
+                             : name == "lse"  ? DEEPGEN_ARG_LSE
+                             : name == "bias" ? DEEPGEN_ARG_BIAS
+                                              : DEEPGEN_ARG_SINK;
+    const int64_t elements = tokens           ? layouts[next].second->rows() * layouts[next].second->columns()
+                             : name == "lse"  ? p.at_batch * p.heads * p.at_queries
+                             : name == "bias" ? bias.rows() * bias.columns()
+                                              : p.heads;
     const std::vector<Address> all = place(space, x, elements);
     for (size_t i = 0; i < all.size(); ++i) sets_[i][slot] = all[i];
     next += tokens;

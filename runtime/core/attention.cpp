@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <initializer_list>
+#include <utility>
 
 namespace deepgen {
 inline namespace DEEPGEN_ABI_NAMESPACE {
@@ -52,9 +53,27 @@ deepgen_status complete(Tokens& x, bool out, bool own, bool by_head) {
   return is_within(x) ? DEEPGEN_OK : DEEPGEN_ERROR_STRIDE;
 }
 
+/// The same of a bias, whose rows are of keys: 0 is dense of what is not the same for all.
+deepgen_status complete_bias(Tokens& x) {
+  int64_t extent = x.columns ? x.columns : 1;
+  for (auto [count, stride] :
+       {std::pair(x.tokens, &x.token), std::pair(x.heads, &x.head), std::pair(x.entries, &x.batch)}) {
+    if (*stride < DEEPGEN_BROADCAST) return DEEPGEN_ERROR_STRIDE;
+    if (*stride == DEEPGEN_BROADCAST) {
+      *stride = 0;
+      continue;
+    }
+    if (!*stride) *stride = extent;
+    if (__builtin_mul_overflow(count ? count : 1, *stride, &extent)) return DEEPGEN_ERROR_STRIDE;
+  }
+  return is_within(x) ? DEEPGEN_OK : DEEPGEN_ERROR_STRIDE;
+}
+
 Tokens tokens_of(const deepgen_operand& x, const int64_t* sizes, int64_t token, int64_t head, int64_t batch) {
-  return {token,     head,      batch,    scaled(x.rows, x.rows_by, sizes),
-          x.entries, x.columns, sizes[3], size_of(x.type)};
+  return {token,     head,
+          batch,     scaled(x.rows, x.rows_by, sizes),
+          x.entries, scaled(x.columns, x.columns_by, sizes),
+          sizes[3],  size_of(x.type)};
 }
 
 void put(double x, uint64_t& slot) {
@@ -92,6 +111,7 @@ bool asks_for_more(const deepgen_function& f, const deepgen_attention_args& x) {
          (x.query_offsets && lacks(DEEPGEN_ARG_QUERY_OFFSETS)) ||
          (x.key_offsets && lacks(DEEPGEN_ARG_KEY_OFFSETS)) || (x.keys_used && lacks(DEEPGEN_ARG_KEYS_USED)) ||
          ((x.page_table || x.page_table_stride) && lacks(DEEPGEN_ARG_PAGE_TABLE)) ||
+         ((x.bias || x.bias_query || x.bias_head || x.bias_batch) && lacks(DEEPGEN_ARG_BIAS)) ||
          (x.softcap != 0 && lacks(DEEPGEN_ARG_SOFTCAP)) ||
          ((x.window_left != -1 || x.window_right != -1) && !is_window(f.problem));
 }
@@ -157,6 +177,12 @@ deepgen_status check_attention(const deepgen_function& f, const deepgen_attentio
   }
   if (page)
     if (deepgen_status status = check_page_table(x, page, values)) return status;
+  if (const deepgen_operand* bias = find_operand(f, DEEPGEN_ARG_BIAS)) {
+    Tokens t = tokens_of(*bias, values.size, x.bias_query, x.bias_head, x.bias_batch);
+    if (deepgen_status status = complete_bias(t)) return status;
+    uint64_t* slot = values.slot + DEEPGEN_ARG_BIAS_QUERY;
+    slot[0] = uint64_t(t.token), slot[1] = uint64_t(t.head), slot[2] = uint64_t(t.batch);
+  }
   const double columns = double(find_operand(f, DEEPGEN_ARG_Q)->columns);
   put(x.scale == 0 ? 1 / std::sqrt(columns) : x.scale, values.slot[DEEPGEN_ARG_SCORE_SCALE]);
   values.slot[DEEPGEN_ARG_WINDOW_LEFT] = uint64_t(x.window_left);

@@ -62,6 +62,44 @@ struct TokenBuffer {
   int64_t columns() const { return operand->columns; }
 };
 
+/// A bias, [entry, head, query, key] with gaps behind rows where it is padded, which are NaN. Multiples of
+/// 1/64 in [-2, 2), but of each row the second key is hidden.
+struct BiasBuffer {
+  void* data = nullptr;
+  const deepgen_operand* operand = nullptr;
+  int64_t queries = 0, heads = 0, stride = 0; ///< from one query to the next
+  ~BiasBuffer() { std::free(data); }
+
+  bool make(const deepgen_function& f, bool padded, const int64_t* sizes) {
+    operand = find_operand(f, DEEPGEN_ARG_BIAS);
+    if (!operand) return true;
+    queries = sizes[0], heads = operand->entries, stride = sizes[1] + (padded ? 3 : 0);
+    const int64_t rows = sizes[3] * heads * queries, bytes = rows * stride * int64_t(size_of(operand->type));
+    data = std::malloc(size_t(bytes ? bytes : 1));
+    if (!data) return false;
+    std::memset(data, 0xff, size_t(bytes));
+    uint64_t seed = DEEPGEN_ARG_BIAS;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < sizes[1]; ++j)
+        if (j == 1)
+          hide(r * stride + j);
+        else
+          encode(data, operand->type, r * stride + j, float(int64_t(next_random(seed)) >> 56) / 64);
+    return true;
+  }
+  double at(int64_t b, int64_t h, int64_t t, int64_t j) const {
+    return decode(data, operand->type, ((b * heads + h) * queries + t) * stride + j);
+  }
+
+private:
+  void hide(int64_t i) {
+    const uint32_t bits = operand->type == DEEPGEN_F16 ? 0xfc00 : 0xff800000;
+    const uint32_t stored = operand->type == DEEPGEN_BF16 ? bits >> 16 : bits;
+    std::memcpy(static_cast<char*>(data) + i * int64_t(size_of(operand->type)), &stored,
+                size_of(operand->type));
+  }
+};
+
 class AttentionCheck {
 public:
   AttentionCheck(const deepgen_function& f, bool padded, const int64_t* sizes)
@@ -72,13 +110,14 @@ public:
            k_.make(f_, DEEPGEN_ARG_KEY, padded_, sizes_, &pages_) &&
            v_.make(f_, DEEPGEN_ARG_VALUE, padded_, sizes_, &pages_) &&
            o_.make(f_, DEEPGEN_ARG_OUT, padded_, sizes_) && lse_.make(f_, DEEPGEN_ARG_LSE, false, sizes_) &&
-           sink_.make(f_, DEEPGEN_ARG_SINK, false, sizes_);
+           sink_.make(f_, DEEPGEN_ARG_SINK, false, sizes_) && bias_.make(f_, padded_, sizes_);
   }
   bool has_operands() const { return q_.operand && k_.operand && v_.operand && o_.operand; }
 
   deepgen_status call() {
     deepgen_attention_args args;
     args.q = q_.data, args.key = k_.data, args.value = v_.data, args.out = o_.data, args.lse = lse_.data;
+    args.bias = bias_.data, args.bias_query = bias_.stride; // what follows from it: 0
     args.sink = sink_.data, args.page_table = pages_.ids;
     args.max_queries = sizes_[0], args.max_keys = sizes_[1], args.batch = sizes_[3];
     args.q_token = q_.stride, args.key_token = k_.stride, args.value_token = v_.stride;
@@ -117,7 +156,8 @@ private:
     for (int64_t d = 0; d < q_.columns(); ++d)
       sum += q_.at(b, t, h, d) * k_.at(b, j, h / (q_.heads() / k_.heads()), d);
     sum /= std::sqrt(double(q_.columns()));
-    return softcap_ != 0 ? softcap_ * std::tanh(sum / softcap_) : sum;
+    if (softcap_ != 0) sum = softcap_ * std::tanh(sum / softcap_);
+    return bias_.operand ? sum + bias_.at(b, h, t, j) : sum;
   }
 
   /// Scores are below 4 * sqrt(D) and are sums of exact products: their error is that of the sum.
@@ -170,6 +210,7 @@ private:
   double softcap_ = 0;
   PageTable pages_;
   TokenBuffer q_, k_, v_, o_, lse_, sink_;
+  BiasBuffer bias_;
 };
 
 } // namespace

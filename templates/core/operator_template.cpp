@@ -28,6 +28,8 @@ std::string OperatorTemplate<Operator>::why_unserved([[maybe_unused]] const Oper
       return name() + " has no kernels that read keys and values by pages: leave out PAGED";
     if (p.splits > 1 && !serves_splits())
       return name() + " has no kernels that share out an entry's keys: leave out SPLIT_KEYS";
+    if (p.bias && !serves_bias())
+      return name() + " has no kernels that add a bias: cpu_attention, mma_attention and mfma_attention do";
   }
   return "";
 }

@@ -22,6 +22,8 @@ public:
   virtual bool serves_pages() const { return false; }
   /// Whether its blocks can share out the keys of an entry (Attention::splits).
   virtual bool serves_splits() const { return false; }
+  /// Whether its kernels add a bias to scores (Attention::bias).
+  virtual bool serves_bias() const { return false; }
   virtual std::vector<Parameter> parameters(const Operator&, const Device&) const = 0;
   virtual std::string why_illegal(const Operator&, const Device&, const Config&) const = 0;
   virtual bool dead_end(const Operator&, const Device&, const Config&, size_t assigned) const {

@@ -49,7 +49,8 @@ std::vector<std::string> gpu_arguments(const Attention& p) {
     if (x.role == Operand::Role::table && x.rows_by)
       numbers.push_back(name + "_stride");
     else if (x.rows_by)
-      for (const char* stride : {"_token", "_head", "_batch"}) numbers.push_back(name + stride);
+      for (const char* stride : {name == "bias" ? "_query" : "_token", "_head", "_batch"})
+        numbers.push_back(name + stride);
   }
   if (p.mask == AttentionMask::window) numbers.insert(numbers.end(), {"window_left", "window_right"});
   for (const auto* more : {&numbers, &scalars}) pointers.insert(pointers.end(), more->begin(), more->end());
@@ -88,7 +89,7 @@ mlir::Type GpuIr::lanes(int64_t n, mlir::Type type) const {
 mlir::Type GpuIr::argument_type(Type scalar, const std::string& name) {
   if (name.rfind("ld", 0) == 0 || name.rfind("stride_", 0) == 0) return i64;
   if (llvm::is_contained(size_names, name)) return i64;
-  for (const char* end : {"_token", "_head", "_batch", "_table_stride"})
+  for (const char* end : {"_token", "_query", "_head", "_batch", "_table_stride"})
     if (llvm::StringRef(name).ends_with(end)) return i64;
   if (name == "window_left" || name == "window_right") return i64;
   if (name == "score_scale" || name == "softcap") return f32;

@@ -61,9 +61,9 @@ TEST(MfmaAttention, EveryCallIsRight) {
   const std::tuple<const char*, Attention, const char*> rows[] = {
       {"gfx90a", problem("causal", all + " at_batch=1 at_queries=70 at_keys=150"),
        "rows=64 waves=4 keys=32 stages=1 pack=0 resident=1"},
-      {"gfx942", problem("window", all + " at_batch=1 at_queries=70 at_keys=150"),
+      {"gfx942", problem("window", all + " bias=bf16 at_batch=1 at_queries=70 at_keys=150"),
        "rows=64 waves=2 keys=64 stages=2 pack=1 resident=1"},
-      {"gfx950", problem("causal_top_left", all + " page=16 splits=4" + at),
+      {"gfx950", problem("causal_top_left", all + " bias=f32 page=16 splits=4" + at),
        "rows=64 waves=4 keys=64 stages=2 pack=1 resident=1 splits=4"},
       {"gfx942", problem("none", all + " page=1 splits=64" + at),
        "rows=16 waves=1 keys=32 stages=1 pack=0 resident=1 splits=64"}};
@@ -71,6 +71,31 @@ TEST(MfmaAttention, EveryCallIsRight) {
     ASSERT_EQ(find_template("mfma_attention").why_illegal(p, generic_gpu(arch), Config::parse(config)), "")
         << config;
     check(attention_kernel(p, arch, config), 5, false);
+  }
+}
+
+/// Of calls that read another query's, head's or entry's.
+TEST(MfmaAttention, ABiasOfAnotherRowIsFound) {
+  const Attention p = problem("none", "options=lse bias=f16 at_batch=2 at_queries=20 at_keys=150");
+  for (const char* pack : {"0", "1"}) {
+    const Compiled c = attention_kernel(
+        p, "gfx942", std::string("rows=64 waves=4 keys=32 stages=1 resident=1 pack=") + pack);
+    AttentionCase each = cases_for(p).front();
+    each.shape.one_bias_of_entries = false;
+    EXPECT_EQ(fault_of(c, each, 3), "");
+    const std::vector<std::string>& names = c.kernel.args;
+    for (const char* stride : {"bias_query", "bias_head", "bias_batch"}) {
+      const auto at = size_t(std::find(names.begin(), names.end(), stride) - names.begin());
+      ASSERT_LT(at, names.size());
+      Report report;
+      const ptx_sim::Runner device = runner(c.kernel, c.ir, report);
+      const auto planted = [&](const Launch& l, std::vector<std::vector<uint8_t>> arguments,
+                               ptx_sim::GlobalMemory& memory, uint64_t seed) {
+        std::fill(arguments[at].begin(), arguments[at].end(), uint8_t(0));
+        device(l, arguments, memory, seed);
+      };
+      EXPECT_NE(ptx_sim::check_attention(c.kernel, each, 3, planted).fault, "") << stride << pack;
+    }
   }
 }
 
@@ -154,8 +179,9 @@ TEST(MfmaAttention, AccessesOfLdsDoNotConflict) {
 
 class MfmaAttentionFaults : public testing::Test {
 protected:
-  static Compiled kernel(const char* arch, int stages) {
-    const Attention p = problem("causal", "options=lse+sink at_batch=1 at_queries=70 at_keys=150");
+  static Compiled kernel(const char* arch, int stages, const std::string& bias = "") {
+    const Attention p =
+        problem("causal", "options=lse+sink" + bias + " at_batch=1 at_queries=70 at_keys=150");
     return attention_kernel(p, arch,
                             "rows=64 waves=4 keys=32 pack=1 resident=1 stages=" + std::to_string(stages));
   }
@@ -212,6 +238,17 @@ TEST_F(MfmaAttentionFaults, ShiftedAddressesAreFound) {
               find),
         1)
         << access << " " << space;
+}
+
+/// By eight keys too far, in whole blocks of keys and in the last one.
+TEST_F(MfmaAttentionFaults, ABiasReadElsewhereIsFound) {
+  const Compiled c = kernel("gfx942", 1, " bias=f16");
+  EXPECT_EQ(find(c), "");
+  for (const char* type : {"half", "<4 x half>"})
+    EXPECT_GE(plant(c, std::string("\n( *)(%\\d+ = load ") + type + R"(, ptr addrspace\(1\) )(%[^,]*),)",
+                    "\n$1%planted = getelementptr i8, ptr addrspace(1) $3, i32 16\n$1$2%planted,", find),
+              2)
+        << type;
 }
 
 /// Whatever the problem is that it serves, some config is legal, and the default among them.

@@ -2,6 +2,7 @@
 // all masks, types and options, every level of this host, shapes that break blocks; and what is known to go
 // wrong elsewhere, each with its name.
 #include "measure/cpu/attention_cases.h"
+#include "measure/values/stored_values.h"
 #include "tests/numerics/numerics.h"
 #include "tests/unit/environment.h"
 
@@ -28,6 +29,7 @@ Attention random_attention(Rng& rng, size_t index) {
   p.at_batch = between(rng, 1, 2), p.at_queries = p.queries, p.at_keys = p.keys;
   p.varlen = rng() % 2, p.lse = rng() % 2, p.softcap = rng() % 4 == 0, p.sink = rng() % 4 == 0;
   if (rng() % 2) p.page_size = pick(rng, {16, 64, 1, 4, 128});
+  if (rng() % 2) p.bias = types[1 + rng() % 3];
   validate(p);
   return p;
 }
@@ -99,6 +101,7 @@ public:
     AttentionCall call;
     call.q = in.q.data(), call.key = in.key.data(), call.value = in.value.data(), call.out = r.out.data();
     call.lse = r.lse.data(), call.sink = in.sink.data(), call.shape = &in.shape;
+    call.bias = in.bias.data(), call.bias_layout = &in.bias_layout;
     call.q_layout = &in.q_layout, call.key_layout = &in.key_layout;
     call.value_layout = &in.value_layout, call.out_layout = &in.out_layout;
     if (!in.query_offsets.empty()) call.query_offsets = in.query_offsets.data();
@@ -238,6 +241,81 @@ TEST(AttentionElsewhere, LongContextsKeepANeedle) {
   const double top = std::exp(2.5 * 32 / std::sqrt(32.0)), sum = 2 * top + double(s.keys - 2);
   for (float x : r.out) EXPECT_NEAR(x, 4 * top / sum, 1e-5 * 4 * top / sum);
   for (float x : r.lse) EXPECT_NEAR(x, std::log(sum), 1e-5);
+}
+
+std::string with_bias(const std::string& key, const std::string& type) {
+  std::string text = key;
+  return text.insert(key.find(" at_batch"), " bias=" + type);
+}
+
+/// Of bf16 and f32: what -infinity hides, a call without these keys does not see, and rows that see none are
+/// empty. A NaN stays in its row.
+TEST(Attention, ABiasOfMinusInfinityHidesKeysAndNanStaysInItsRow) {
+  AttentionShape s;
+  s.queries = 20, s.keys = 70;
+  AttentionShape fewer = s;
+  fewer.keys = 41;
+  const Compiled::Result expected = Compiled(key_of("none", "lse")).run(fewer);
+  for (const char* type : {"f32", "bf16"}) {
+    const Compiled kernel(with_bias(key_of("none", "lse"), type));
+    const Type stored = *kernel.problem().bias;
+    const Compiled::Result r = kernel.run(s, [&](AttentionInputs& in) {
+      for (int64_t h = 0; h < 2; ++h)
+        for (int64_t t = 0; t < 20; ++t)
+          for (int64_t j = 0; j < 70; ++j) {
+            const double none = j % 2 ? -INFINITY : -0x1.fep127; // the lowest bf16
+            const double bias = t == 5 || j >= 41 ? none : h == 1 && t == 7 && j == 3 ? NAN : 0.0;
+            encode(stored, bias, in.bias.data(), in.bias_layout.row(0, h, t) * 70 + j);
+          }
+    });
+    for (int64_t t = 0; t < 20; ++t)
+      for (int64_t h = 0; h < 2; ++h) {
+        const float lse = r.lse[size_t(h * 20 + t)];
+        if (t == 5)
+          EXPECT_EQ(lse, kMinusInfinity);
+        else if (t == 7 && h == 1)
+          EXPECT_TRUE(std::isnan(lse));
+        else
+          EXPECT_NEAR(lse, expected.lse[size_t(h * 20 + t)], 1e-4) << type << t;
+        for (int64_t d = 0; d < 32; ++d) {
+          const float x = r.out[size_t((t * 2 + h) * 32 + d)];
+          if (t == 5)
+            EXPECT_EQ(x, 0);
+          else if (t == 7 && h == 1)
+            EXPECT_TRUE(std::isnan(x));
+          else
+            EXPECT_NEAR(x, expected.out[size_t((t * 2 + h) * 32 + d)], 1e-4) << type << t;
+        }
+      }
+  }
+}
+
+/// Bits do not depend on what lies behind an entry's keys and queries, nor on the bias of keys that the mask
+/// hides. The strides tell entries, heads and queries apart: each of them that is 0 changes the result.
+TEST(Attention, ABiasIsReadWhereItCountsAlone) {
+  AttentionShape s;
+  s.batch = 3, s.queries = 6, s.keys = 130, s.query_counts = {6, 1, 4}, s.keys_used = {130, 65, 2};
+  const Compiled kernel(with_bias(key_of("causal", "varlen+lse"), "f32"));
+  const auto run = [&](float poison) {
+    return kernel.run(s, [&](AttentionInputs& in) {
+      auto* bias = reinterpret_cast<float*>(in.bias.data());
+      for (int64_t b = 0; b < 3; ++b)
+        for (int64_t h = 0; h < 2; ++h)
+          for (int64_t t = 0; t < 6; ++t)
+            for (int64_t j = 0; j < 130; ++j)
+              if (t >= s.queries_of(b) || j > t + s.keys_of(b) - s.queries_of(b))
+                bias[in.bias_layout.row(b, h, t) * 130 + j] = poison;
+    });
+  };
+  const Compiled::Result zeros = run(0), nan = run(NAN);
+  EXPECT_EQ(std::memcmp(zeros.out.data(), nan.out.data(), 4 * zeros.out.size()), 0);
+  EXPECT_EQ(std::memcmp(zeros.lse.data(), nan.lse.data(), 4 * zeros.lse.size()), 0);
+  for (bool AttentionShape::* one : {&AttentionShape::one_bias_of_entries, &AttentionShape::one_bias_of_heads,
+                                     &AttentionShape::one_bias_of_queries}) {
+    AttentionShape other = s;
+    other.*one = true;
+    EXPECT_NE(kernel.run(other).lse, kernel.run(s).lse);
+  }
 }
 
 /// A score that is no number makes its row one, and no other.

@@ -34,6 +34,7 @@ public:
       own(lse_, 0, size_t(4 * inputs_.lse_count(p_)));
       call.lse = static_cast<float*>(address(lse_));
     }
+    if (p_.bias) call.bias = bias();
     if (p_.sink) call.sink = static_cast<const float*>(array("sink", inputs_.sink));
     const auto table = [&](const char* name, const std::vector<int32_t>& x) {
       return x.empty() ? nullptr : static_cast<const int32_t*>(array(name, x));
@@ -49,7 +50,7 @@ public:
     }
     call.q_layout = &inputs_.q_layout, call.key_layout = &inputs_.key_layout;
     call.value_layout = &inputs_.value_layout, call.out_layout = &inputs_.out_layout;
-    call.shape = &what_.shape;
+    call.bias_layout = &inputs_.bias_layout, call.shape = &what_.shape;
     values_ = values_of(p_, call);
   }
 
@@ -150,6 +151,19 @@ private:
     return address(region);
   }
 
+  /// Of what no row sees there is nothing that may be read.
+  void* bias() {
+    const std::vector<char> image = stored_bias(p_, inputs_.bias_layout, what_.shape, inputs_.bias);
+    const std::vector<bool> used = used_bias(p_, inputs_.bias_layout, what_.shape);
+    const auto size = size_t(size_of(*p_.bias));
+    const size_t region = memory.add("bias", image.size(), what_.misaligned ? size : 0, true);
+    for (size_t i = 0; i < used.size(); ++i)
+      if (used[i]) own(region, i * size, size);
+    std::copy(image.begin(), image.end(), memory[region].bytes.begin() + int64_t(memory[region].lead));
+    memory[region].writable = false;
+    return address(region);
+  }
+
   /// Takes back what is set in the image of an operand where a page has a key that counts.
   void keep_pages(const TokenLayout& layout, int64_t size, std::vector<char>& unused) const {
     const int64_t rows = layout.rows() / inputs_.pages.count; // of a page
@@ -212,6 +226,8 @@ Attention draw_attention(uint64_t seed, int64_t largest) {
   constexpr int64_t pages[] = {16, 64, 1, 4, 128};
   if (below(3) == 0) p.page_size = pages[below(5)];
   if (below(3) == 0) p.splits = int64_t(1) << below(5);
+  constexpr Type biases[] = {Type::f32, Type::f16, Type::bf16};
+  if (below(3) == 0) p.bias = biases[below(3)];
   return p;
 }
 

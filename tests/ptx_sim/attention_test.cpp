@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <tuple>
 
 namespace deepgen {
 namespace {
@@ -62,10 +63,14 @@ INSTANTIATE_TEST_SUITE_P(Share, RandomAttention, testing::Range(0, kShares));
 class EveryCall : public testing::TestWithParam<const char*> {};
 
 TEST_P(EveryCall, IsRight) {
-  for (const char* mask : {"causal", "window"}) {
-    const Attention p = Attention::parse(
-        std::string("attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=") +
-        mask + " queries=100 keys=600 options=varlen+lse+softcap+sink at_batch=1 at_queries=70 at_keys=150");
+  for (const auto& [mask, dimension, bias] :
+       {std::tuple("causal", "64", ""), std::tuple("window", "64", ""),
+        std::tuple("causal_top_left", "32", " bias=f32")}) { // which takes registers
+    const std::string d = dimension;
+    const Attention p = Attention::parse("attention heads=4 kv_heads=2 head_dim=" + d + " value_dim=" + d +
+                                         " q=bf16 kv=bf16 out=bf16 mask=" + mask +
+                                         " queries=100 keys=600 options=varlen+lse+softcap+sink" + bias +
+                                         " at_batch=1 at_queries=70 at_keys=150");
     const Config config = Config::parse(GetParam());
     ASSERT_EQ(find_template("mma_attention").why_illegal(p, generic_gpu("sm_90a"), config), "") << p.key();
     check(compiled(p, "sm_90a", config), 5, false);
@@ -81,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(MmaAttention, SplitKeysAreRightInEveryCall) {
   for (const auto& [options, rest] :
        {std::pair("page=16 splits=4", "stages=2 hold=1 pack=1 align=16 resident=1 splits=4"),
-        std::pair("page=64 splits=64", "stages=1 hold=0 pack=0 align=2 resident=1 splits=64"),
+        std::pair("bias=f16 page=64 splits=64", "stages=1 hold=0 pack=0 align=2 resident=1 splits=64"),
         std::pair("splits=2", "stages=3 hold=0 pack=1 align=16 resident=1 splits=2")}) {
     const Attention p = Attention::parse(
         std::string("attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=") +
@@ -149,6 +154,37 @@ TEST(MmaAttention, BitsOfSplitKeysRepeat) {
         std::rotate(row, row + record, row + 4 * record);
     });
     EXPECT_NE(planted.bits, first.bits) << c.name << ": parts in another order are not found";
+  }
+}
+
+/// Calls whose strides are wrong: of another query, head or entry, with heads packed and not, and of parts.
+TEST(MmaAttention, ABiasOfAnotherRowIsFound) {
+  for (const auto& [rest, splits] :
+       {std::pair("pack=0 align=16 resident=1", ""), std::pair("pack=1 align=2 resident=1", ""),
+        std::pair("pack=1 align=16 resident=1", "splits=2")}) {
+    const Attention p = Attention::parse(
+        std::string("attention heads=4 kv_heads=2 head_dim=32 value_dim=32 q=bf16 kv=bf16 out=bf16 mask=none "
+                    "queries=100 keys=600 options=lse bias=bf16 ") +
+        splits + (*splits ? " " : "") + "at_batch=2 at_queries=20 at_keys=150");
+    const Config config = Config::parse(std::string("rows=32 warps=2 keys=32 stages=2 hold=0 ") + rest +
+                                        (*splits ? std::string(" ") + splits : ""));
+    const KernelFile file = compiled(p, "sm_90a", config);
+    ASSERT_EQ(file.status, "ok") << file.detail;
+    const Kernel& kernel = file.kernels.at(0);
+    AttentionCase c = cases_for(p).front();
+    c.shape.one_bias_of_entries = false;
+    EXPECT_EQ(ptx_sim::check_attention(kernel, c, 3).fault, "");
+    for (const char* stride : {"bias_query", "bias_head", "bias_batch"}) {
+      const auto at = std::find(kernel.args.begin(), kernel.args.end(), stride) - kernel.args.begin();
+      ASSERT_LT(size_t(at), kernel.args.size());
+      const ptx_sim::Runner device = ptx_sim::runner(kernel);
+      const auto planted = [&](const Launch& l, std::vector<std::vector<uint8_t>> arguments,
+                               ptx_sim::GlobalMemory& memory, uint64_t seed) {
+        std::fill(arguments[size_t(at)].begin(), arguments[size_t(at)].end(), uint8_t(0));
+        device(l, arguments, memory, seed);
+      };
+      EXPECT_NE(ptx_sim::check_attention(kernel, c, 3, planted).fault, "") << stride << " " << rest;
+    }
   }
 }
 
@@ -228,7 +264,9 @@ TEST(Attention, AFamilyThatDoesNotKnowPagesRefusesThem) {
   EXPECT_EQ(family.why_not(Problem(p), "sm_90a"), "");
   p.page_size = 16;
   EXPECT_NE(family.why_not(Problem(p), "sm_90a").find("leave out PAGED"), std::string::npos);
-  p.page_size = 0, p.splits = 2;
+  p.page_size = 0, p.bias = Type::f32;
+  EXPECT_NE(family.why_not(Problem(p), "sm_90a").find("add a bias"), std::string::npos);
+  p.bias.reset(), p.splits = 2;
   EXPECT_NE(family.why_not(Problem(p), "sm_90a").find("leave out SPLIT_KEYS"), std::string::npos);
 }
 
@@ -240,10 +278,12 @@ TEST(MmaAttention, SaysWhatItDoesNotServe) {
   p.q = p.kv = Type::bf16;
   EXPECT_EQ(attention.why_not(p, "sm_80"), "");
   EXPECT_NE(attention.why_not(p, "gfx942").find("from sm_80 on"), std::string::npos);
-  p.splits = 4, p.page_size = 16;
+  p.splits = 4, p.page_size = 16, p.bias = Type::f16;
   EXPECT_EQ(attention.why_not(p, "sm_80"), "");
   EXPECT_NE(find_template("cpu_attention").why_not(p, "cpu").find("leave out SPLIT_KEYS"), std::string::npos);
   p.splits = 0;
+  const Template& hopper = find_template("hopper_attention");
+  EXPECT_NE(hopper.why_not(Problem(p), "sm_90a").find("mma_attention"), std::string::npos);
   EXPECT_EQ(find_template("cpu_attention").why_not(p, "cpu"), "");
   p.value_dim = 320;
   EXPECT_NE(attention.why_not(p, "sm_90a").find("at most 256"), std::string::npos);

@@ -63,7 +63,7 @@ Values rows_values(const std::string& operand, uint64_t seed) {
 
 Values attention_values(const std::string& operand, uint64_t seed) {
   Values v;
-  const std::string names[] = {"q", "key", "value", "sink"};
+  const std::string names[] = {"q", "key", "value", "sink", "bias"};
   v.seed = 4 * seed + uint64_t(std::find(std::begin(names), std::end(names), operand) - std::begin(names));
   if (operand == "q") v.amplitude = 8;
   return v;

@@ -84,11 +84,20 @@ void add_pages(CaseList& l, const Attention& p) {
   l.add("a whole page", 1, 3, size).guard = Guard::in_front;
 }
 
+/// What is read as one for all.
+void add_biases(CaseList& l) {
+  AttentionCase& heads = l.add("a bias of all heads, padded", 2, 35, 77);
+  heads.shape.one_bias_of_heads = true, heads.shape.gap = 1, heads.misaligned = true;
+  AttentionCase& keys = l.add("a bias of keys alone", 3, 18, 67);
+  keys.shape.one_bias_of_entries = keys.shape.one_bias_of_heads = keys.shape.one_bias_of_queries = true;
+  keys.guard = Guard::in_front;
+}
+
 } // namespace
 
 std::vector<AttentionCase> cases_for(const Attention& p) {
   CaseList l(p);
-  l.add("as tuned", p.at_batch, p.at_queries, p.at_keys);
+  l.add("as tuned", p.at_batch, p.at_queries, p.at_keys).shape.one_bias_of_entries = true;
   add_sizes(l);
   if (p.mask == AttentionMask::window) add_windows(l);
   if (p.varlen && !p.paged()) add_packed(l, p);
@@ -96,6 +105,7 @@ std::vector<AttentionCase> cases_for(const Attention& p) {
   if (p.paged()) add_pages(l, p);
   if (p.softcap)
     for (double cap : {2.0, 30.0}) l.add("capped scores", 1, 21, 83).shape.softcap = cap;
+  if (p.bias) add_biases(l);
   return std::move(l.list);
 }
 
@@ -105,6 +115,7 @@ double case_bytes(const Attention& p) {
     const double rows = double(c.shape.batch) * double(c.shape.queries) * double(p.heads),
                  keys = double(c.shape.batch) * double(c.shape.keys + 4 * p.page_size) * double(p.kv_heads);
     bytes += 32 * (rows + keys) * double(p.head_dim + p.value_dim);
+    if (p.bias) bytes += 16 * rows * double(c.shape.keys);
   }
   return 2 * bytes;
 }

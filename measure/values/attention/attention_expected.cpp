@@ -106,9 +106,10 @@ public:
 
 private:
   struct Line {
-    int64_t head, from, to;
+    int64_t head, token, from, to;
     std::vector<double> q, score, value, tolerance;
     double norm = 0, lost = 0, most = -INFINITY, sum = 0, sum_error = 0;
+    double bias = 0; ///< the greatest magnitude
     int64_t seen() const { return std::max<int64_t>(0, to - from); }
   };
 
@@ -119,7 +120,7 @@ private:
 
   void add(const Row& row) {
     const auto [from, to] = r_.seen(entry_, row.token);
-    Line line{row.head, from, to, std::vector<double>(size_t(p_.head_dim)), {}, {}, {}};
+    Line line{row.head, row.token, from, to, std::vector<double>(size_t(p_.head_dim)), {}, {}, {}};
     const TokenLayout& layout = in_.q_layout;
     decode(p_.q, in_.q.data(),
            layout.row(entry_, row.token, row.head) * layout.columns() + layout.column(row.head), p_.head_dim,
@@ -160,6 +161,15 @@ private:
     }
   }
 
+  void add_bias(Line& line, int64_t j, double& score) const {
+    const BiasLayout& layout = in_.bias_layout;
+    double bias =
+        decoded(*p_.bias, in_.bias.data(), layout.row(entry_, line.head, line.token) * layout.columns() + j);
+    if (std::fabs(bias) > most_bias) bias = std::copysign(INFINITY, bias);
+    score += bias;
+    if (std::isfinite(bias)) line.bias = std::max(line.bias, std::fabs(bias));
+  }
+
   /// Scores of a stretch as the softmax takes them, and their greatest so far.
   void take_scores(int64_t stretch) {
     const double softcap = in_.shape.softcap;
@@ -169,6 +179,7 @@ private:
         double& s = line.score[size_t(j - stretch)];
         s *= r_.scale_;
         if (softcap != 0) s = softcap * std::tanh(s / softcap);
+        if (p_.bias) add_bias(line, j, s);
         line.most = std::max(line.most, s);
       }
   }
@@ -199,10 +210,12 @@ private:
                  sums = (8 + std::sqrt(double(line.seen()))) * kAttentionUnit + 4 * kAttentionUnit;
     for (int64_t j = from; j < to; ++j) {
       const double s = line.score[size_t(j - stretch)], weight = std::exp(s - line.most);
+      weights[j - from] = errors[j - from] = 0;
+      if (s == -INFINITY) continue; // a bias hides it
       const double norm = norms_[size_t(j - stretch)], lost = lost_[size_t(j - stretch)];
       const double relative = dot * norm + cap +
                               std::fabs(r_.scale_) * (line.lost * norm + line.norm * lost) +
-                              2 * kAttentionUnit * (std::fabs(s) + std::fabs(line.most)) + sums;
+                              2 * kAttentionUnit * (std::fabs(s) + std::fabs(line.most) + line.bias) + sums;
       line.sum += weight, line.sum_error += weight * relative;
       weights[j - from] = weight;
       errors[j - from] = weight * (relative + r_.weight_unit_) + r_.smallest_weight_;

@@ -2,11 +2,12 @@
 //
 // u is 2^-24. A score is a sum of D products: its error is (8 + 4 sqrt D) u |scale| ||q|| ||k||, and 8 u
 // softcap of a capped one. A difference from the maximum rounds by 2 u (|s| + |max|), an exponential by 4 u,
-// and a sum of N terms by (8 + sqrt N) u of the sum of magnitudes, as in rows_expected.h; these are the
-// relative errors of the weights, which out's numerator and denominator have each. Then comes the rounding to
-// out's type. Tensor cores multiply weights of 16 bits: these round by 2^-8 (bf16), or 2^-11 and at least
-// 2^-25 (f16). gfx90a takes subnormal f16 for zeros: a score's error is |scale| (||q'|| ||k|| + ||q|| ||k'||)
-// more, of norms of these elements alone, and an element of out may lack what such values weigh.
+// a bias by 2 u of its magnitude, and a sum of N terms by (8 + sqrt N) u of the sum of magnitudes, as in
+// rows_expected.h; these are the relative errors of the weights, which out's numerator and denominator have
+// each. Then comes the rounding to out's type. Tensor cores multiply weights of 16 bits: these round by 2^-8
+// (bf16), or 2^-11 and at least 2^-25 (f16). gfx90a takes subnormal f16 for zeros: a score's error is |scale|
+// (||q'|| ||k|| + ||q|| ||k'||) more, of norms of these elements alone, and an element of out may lack what
+// such values weigh.
 #pragma once
 
 #include "measure/values/attention/attention_inputs.h"

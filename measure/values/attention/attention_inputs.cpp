@@ -69,10 +69,11 @@ int64_t TokenLayout::row(int64_t entry, int64_t token, int64_t head) const {
 AttentionInputs::AttentionInputs(const Attention& p, const AttentionShape& s, uint64_t seed)
     : shape(s), pages(p, s, 4 * seed + 7), q_layout(s, s.query_counts, s.queries, p.heads, p.head_dim),
       key_layout(s, pages, p.kv_heads, p.head_dim), value_layout(s, pages, p.kv_heads, p.value_dim),
-      out_layout(s, s.query_counts, s.queries, p.heads, p.value_dim),
+      out_layout(s, s.query_counts, s.queries, p.heads, p.value_dim), bias_layout(p, s),
       q(random_values(p.q, q_layout, 1, 4 * seed, s.magnitude)),
       key(random_values(p.kv, key_layout, 2, 4 * seed + 1, 1)),
-      value(random_values(p.kv, value_layout, 3, 4 * seed + 2, 1)), query_offsets(s.query_offsets()),
+      value(random_values(p.kv, value_layout, 3, 4 * seed + 2, 1)),
+      bias(random_bias(p, bias_layout, 4 * seed + 11)), query_offsets(s.query_offsets()),
       key_offsets(s.key_offsets()) {
   for (int64_t h = 0; h < p.heads; ++h) sink.push_back(float(4 * uniform(4 * seed + 3, uint64_t(h))));
 }
@@ -101,6 +102,12 @@ SlotValues values_of(const Attention& p, const AttentionCall& x) {
   put(DEEPGEN_ARG_VALUE, x.value, DEEPGEN_ARG_VALUE_TOKEN, *x.value_layout);
   put(DEEPGEN_ARG_OUT, x.out, DEEPGEN_ARG_OUT_TOKEN, *x.out_layout);
   values[DEEPGEN_ARG_LSE] = argument(x.lse), values[DEEPGEN_ARG_SINK] = argument(x.sink);
+  if (p.bias) {
+    values[DEEPGEN_ARG_BIAS] = argument(x.bias);
+    values[DEEPGEN_ARG_BIAS_QUERY] = uint64_t(x.bias_layout->query_stride());
+    values[DEEPGEN_ARG_BIAS_HEAD] = uint64_t(x.bias_layout->head_stride());
+    values[DEEPGEN_ARG_BIAS_BATCH] = uint64_t(x.bias_layout->entry_stride());
+  }
   values[DEEPGEN_ARG_LSE_TOKEN] = uint64_t(x.query_offsets ? p.heads : 1);
   values[DEEPGEN_ARG_LSE_HEAD] = uint64_t(x.query_offsets ? 1 : s.queries);
   values[DEEPGEN_ARG_LSE_BATCH] = uint64_t(x.query_offsets ? 0 : p.heads * s.queries);

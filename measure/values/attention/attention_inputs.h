@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/problem/attention.h"
+#include "measure/values/attention/attention_bias.h"
 #include "measure/values/attention/attention_pages.h"
 #include "measure/values/inputs.h"
 #include "measure/values/loader.h"
@@ -23,6 +24,7 @@ struct AttentionShape {
   std::vector<int32_t> query_counts, key_counts, keys_used;
   bool shared_pages = false; ///< with pages: entries have some in common
   int64_t table_gap = 0;     ///< ids behind an entry's in the table
+  bool one_bias_of_entries = false, one_bias_of_heads = false, one_bias_of_queries = false;
 
   bool operator==(const AttentionShape&) const = default;
   int64_t queries_of(int64_t entry) const {
@@ -69,10 +71,12 @@ struct AttentionCall {
   void* out = nullptr;
   float* lse = nullptr; ///< [entry, head, token], or [token, head] where entries are packed
   const float* sink = nullptr;
+  const void* bias = nullptr;
   const int32_t *query_offsets = nullptr, *key_offsets = nullptr, *keys_used = nullptr;
   const int32_t* page_table = nullptr;
   const TokenLayout *q_layout = nullptr, *key_layout = nullptr, *value_layout = nullptr,
                     *out_layout = nullptr;
+  const BiasLayout* bias_layout = nullptr; ///< with a bias
   const AttentionShape* shape = nullptr;
   void* workspace = nullptr;
 };
@@ -85,7 +89,8 @@ struct AttentionInputs {
   AttentionShape shape;
   AttentionPages pages;
   TokenLayout q_layout, key_layout, value_layout, out_layout;
-  PageBuffer q, key, value;
+  BiasLayout bias_layout;
+  PageBuffer q, key, value, bias;
   std::vector<float> sink;
   std::vector<int32_t> query_offsets, key_offsets; ///< empty where there are none
 

@@ -61,7 +61,7 @@ void masked_softmax(float* scores, int64_t queries, int64_t keys, AttentionMask 
 std::string VendorAttention::why_not(const Attention& p) {
   if (p.q != Type::f32 || p.kv != Type::f32 || p.out != Type::f32)
     return "no vendor baseline: OpenBLAS has no products of these types";
-  if (p.softcap || p.sink) return "no vendor baseline of a softmax with softcap or sink";
+  if (p.softcap || p.sink || p.bias) return "no vendor baseline of a softmax with softcap, sink or bias";
   if (p.paged()) return "no vendor baseline: OpenBLAS multiplies no matrix whose rows lie in pages";
   return "";
 }

@@ -51,6 +51,12 @@ typedef struct DEEPGEN_VERSIONED deepgen_attention_args {
      + j / size]. Of an entry's pages those with a key that counts are read. 0: as many as max_keys take. */
   const int32_t* page_table DEEPGEN_DEFAULT(nullptr);
   int64_t page_table_stride DEEPGEN_DEFAULT(0);
+  /* Of a function with BIAS, of its type: what is added to the score of key j of query t of entry b, both by
+     their numbers in the entry, is at b * bias_batch + head * bias_head + t * bias_query + j. -infinity hides
+     the key. 0 is dense, [batch, head, max_queries, max_keys]; with DEEPGEN_BROADCAST of one of these, as
+     one for all, dense without it. Nothing behind an entry's queries and keys is read. */
+  const void* bias DEEPGEN_DEFAULT(nullptr);
+  int64_t bias_query DEEPGEN_DEFAULT(0), bias_head DEEPGEN_DEFAULT(0), bias_batch DEEPGEN_DEFAULT(0);
 } deepgen_attention_args;
 
 #define DEEPGEN_ATTENTION_ARGS                                                                               \
@@ -90,6 +96,10 @@ typedef struct DEEPGEN_VERSIONED deepgen_attention_args {
    NULL,                                                                                                     \
    0,                                                                                                        \
    NULL,                                                                                                     \
+   0,                                                                                                        \
+   NULL,                                                                                                     \
+   0,                                                                                                        \
+   0,                                                                                                        \
    0}
 
 /* Run such a function, as deepgen_run_gemm() and deepgen_launch_gemm(). On a GPU the host reads neither

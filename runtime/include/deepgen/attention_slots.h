@@ -1,7 +1,7 @@
 /* Slots of attention kernels, behind those of kernel_abi.h: X(enumerator, "name"). Part of kernel_abi.h.
-   Beside them they take "m" (queries of an entry, at most), "n" (keys), "batch", "workspace" and the tiles:
-   m0 to m1 are blocks of rows, n0 to n1 heads of K and V. Distances between tokens, heads and entries are in
-   elements. */
+   Beside them they take "bias", "m" (queries of an entry, at most), "n" (keys), "batch", "workspace" and the
+   tiles: m0 to m1 are blocks of rows, n0 to n1 heads of K and V. Distances between tokens, heads and entries
+   are in elements. */
 #ifndef DEEPGEN_ATTENTION_SLOTS_H
 #define DEEPGEN_ATTENTION_SLOTS_H
 
@@ -34,6 +34,9 @@
   X(SOFTCAP, "softcap")         /* the same; 0: none */                                                      \
   X(WINDOW_LEFT, "window_left") /* int64; negative: no end */                                                \
   X(WINDOW_RIGHT, "window_right")                                                                            \
+  X(BIAS_QUERY, "bias_query") /* of "bias", whose keys follow each other; 0: one for all, as the next */     \
+  X(BIAS_HEAD, "bias_head")                                                                                  \
+  X(BIAS_BATCH, "bias_batch")                                                                                \
   X(PAGE_TABLE, "page_table") /* int32: pages of each entry; a batch stride of K and V is that of pages */   \
   X(PAGE_TABLE_STRIDE, "page_table_stride") /* int64, from one entry's to the next */                        \
   X(MAP_Q, "map_q")                         /* tensor maps of rank 4: dimension, token, head, entry (GPU) */ \

@@ -146,6 +146,7 @@ MfmaAttentionTiling::MfmaAttentionTiling(const Attention& p, const std::string& 
   registers = row_tiles() * ((columns + keys) / 4 + keys / 16 + depth / 8) +
               RowCopy::registers(key, threads) + ColumnCopy::registers(value, p.value_dim, threads) + 40 +
               8 * row_tiles();
+  if (p.bias) registers += keys / 4 + 2 * row_tiles(); // of a row, and where rows begin
 }
 
 std::string MfmaAttention::why_not(const Attention& p, const std::string& arch) const {

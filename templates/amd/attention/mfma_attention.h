@@ -39,6 +39,7 @@ public:
   int64_t revision() const override { return 1; }
   std::string why_not(const Attention&, const std::string& arch) const override;
   bool serves_pages() const override { return true; }
+  bool serves_bias() const override { return true; }
   bool serves_splits() const override { return true; }
   int64_t workspace(const Attention&, const Config&) const override;
   std::vector<Parameter> parameters(const Attention&, const Device&) const override;

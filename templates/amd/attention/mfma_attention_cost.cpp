@@ -16,6 +16,7 @@ constexpr double kScore = 6;        ///< instructions for a score: maximum, prod
 constexpr double kExponential = 4;  ///< issues that one takes (LLVM's scheduling model)
 constexpr double kCapped = 6;       ///< instructions more, and two such, with a softcap
 constexpr double kFill = 3;         ///< instructions for a register on its way to LDS
+constexpr double kBias = 3;         ///< instructions more with a bias: its address, load, conversion
 constexpr double kLatency = 1600;   ///< clocks until a load is there: 0.8 us, nominal as for GEMM
 constexpr double kFewWaves = 0.8;   ///< of the rates, with less than two waves of a SIMD
 constexpr double kBarrier = 60;     ///< clocks
@@ -46,10 +47,11 @@ struct Estimate {
     const auto rows = double(t.rows), keys = double(t.keys), depth = double(t.depth + t.columns);
     const double products = 2 * rows * keys * depth / t.shape.rate;
     const double shared = 2 * keys * depth * double(t.waves + 1) / kLdsBytes;
-    const double scores = rows * keys, capped = p.softcap ? 1 : 0;
-    const double issue = (scores * (kScore + kExponential + capped * (kCapped + 2 * kExponential)) +
-                          rows * double(t.columns) + keys * depth / 2 * kFill) /
-                         kLanes;
+    const double scores = rows * keys, capped = p.softcap ? 1 : 0, biased = p.bias ? 1 : 0;
+    const double issue =
+        (scores * (kScore + kExponential + capped * (kCapped + 2 * kExponential) + biased * kBias) +
+         rows * double(t.columns) + keys * depth / 2 * kFill) /
+        kLanes;
     const double waves = n * double(t.waves), simds = double(AmdArch::simds);
     const double busy = std::min(1.0, waves / simds) * (waves < 2 * simds ? kFewWaves : 1);
     const double units[] = {products / busy, issue / busy, shared};

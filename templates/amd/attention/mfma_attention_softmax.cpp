@@ -19,7 +19,7 @@ MfmaSoftmax::MfmaSoftmax(AmdIr& builder, AttentionBlock& b, const MfmaAttentionT
 }
 
 AttentionBlock::Row MfmaSoftmax::nearest_row(int64_t row_tile) const {
-  return block.row(ir.min(in_block(row_tile), ir.sub(block.rows_left(), ir.c(1))));
+  return block.nearest_row(in_block(row_tile));
 }
 
 Values MfmaSoftmax::start() const {
@@ -32,6 +32,17 @@ Values MfmaSoftmax::start() const {
 Value MfmaSoftmax::joined(Value x, Value (MfmaSoftmax::*join)(Value, Value) const) const {
   for (int64_t lanes : {16, 32}) x = (this->*join)(x, ir.shuffle_wave_xor(x, lanes));
   return x;
+}
+
+void MfmaSoftmax::add_bias(Values& scores, Value first) const {
+  const auto in_row = size_t(t.keys / 4);
+  AttentionScores::BiasPlaces at;
+  at.rows = t.row_tiles(), at.together = 4, at.unaligned = true;
+  at.row = [&](int64_t i) { return nearest_row(i); };
+  at.column = ir.shift_left(group_, 2);
+  for (size_t k = 0; k < in_row; ++k) at.keys.push_back(int64_t(k / 4 * 16 + k % 4));
+  at.score_at = [&](int64_t i, size_t k) { return size_t(i) * in_row + k; };
+  scores_.add_bias(scores, first, at);
 }
 
 void MfmaSoftmax::mask(Values& scores, Value first) const {
@@ -92,6 +103,7 @@ Values MfmaSoftmax::packed(llvm::ArrayRef<Value> x) const {
 
 Values MfmaSoftmax::weights(Values scores, Value first, Values& state, Values& factors) const {
   scores_.cap(scores);
+  if (p.bias) add_bias(scores, first);
   scores = block.masked(scores, first, [&](Values& x) { mask(x, first); });
   Values out;
   const auto rows = size_t(t.row_tiles()), in_row = size_t(t.keys / 4);

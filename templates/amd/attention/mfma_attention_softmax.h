@@ -36,6 +36,7 @@ private:
   Value larger(Value x, Value y) const { return ir.larger(x, y); }
   Value plus(Value x, Value y) const { return ir.addf(x, y); }
   Value number(double x) const { return ir.number(ir.f32, x); }
+  void add_bias(Values& scores, Value first) const;
   void mask(Values& scores, Value first) const;
   Value exponentials(llvm::MutableArrayRef<Value> scores, Value& most, Value& sum) const;
   Values packed(llvm::ArrayRef<Value> exponentials) const;

@@ -97,6 +97,7 @@ constexpr double kExponential = 9;             ///< of a vector of scores: its e
 constexpr double kWithoutFma = 1.6;
 constexpr double kTurn = 8;   ///< of a vector of keys that is transposed
 constexpr double kCopy = 1.5; ///< of a vector of values
+constexpr double kBias = 1.5; ///< of a vector of scores, to which a bias is added
 constexpr double kStrip = 60; ///< of a strip and a block of keys: calls, reductions of rows
 constexpr double kRowOfStrip = 8;
 constexpr double kRescaled = 1.5; ///< of a vector of sums, once a block of keys
@@ -115,11 +116,12 @@ double strip_cycles(const Attention& p, const Device& device, const AttentionTil
   const double groups = double(ceil_div(t.value_ld / t.isa.lanes(), t.value_vectors));
   const double sums = groups * keys * step_cycles(rows, double(t.value_ld) / lanes / groups) * slow;
   const double softmax = rows * keys / lanes * kExponential * slow * (p.softcap ? 2.5 : 1);
+  const double bias = p.bias ? rows * keys * (kBias / lanes + double(size_of(*p.bias)) / kL3Bytes) : 0;
   const double bytes = 4 * keys * double(p.head_dim + t.value_ld);
   const double work = rows * double(4 * (p.head_dim + t.value_ld)) + 4 * rows * keys;
   const bool fits = bytes + work <= kL1Part * double(device.l1d);
   const double traffic = fits ? work / kL2Bytes : (bytes + work) / kL2Bytes;
-  return std::max(scores + sums, traffic) + softmax + kStrip + kRowOfStrip * rows +
+  return std::max(scores + sums, traffic) + softmax + bias + kStrip + kRowOfStrip * rows +
          rows * double(t.value_ld) / lanes * kRescaled;
 }
 
@@ -143,6 +145,7 @@ AttentionTiling::AttentionTiling(const Attention& p, const Config& c)
   keys_at = take(bk * p.head_dim), values_at = take(bk * value_ld), scores_at = take(mr * bk);
   most_at = take(rows), sum_at = take(rows * isa.lanes()), factor_at = take(mr);
   from_at = take(rows * bound_elements), to_at = take(rows * bound_elements);
+  bias_at = take(p.bias ? rows * bound_elements : 0);
   scratch_bytes = 4 * at;
 }
 

@@ -24,11 +24,11 @@ struct AttentionTiling {
   int64_t q_ld, value_ld; ///< elements of a row in scratch: dimensions, in whole vectors
   int64_t value_vectors;  ///< of a register tile of the second product
   // Scratch, in elements from its beginning.
-  int64_t q_at, out_at, keys_at, values_at, scores_at, most_at, sum_at, factor_at, from_at, to_at;
+  int64_t q_at, out_at, keys_at, values_at, scores_at, most_at, sum_at, factor_at, from_at, to_at, bias_at;
   int64_t scratch_bytes;
 };
 
-/// Where the scores of a row end, or begin: 8 bytes in scratch.
+/// Where the scores of a row end, or begin, or its bias is: 8 bytes in scratch.
 inline constexpr int64_t bound_elements = 2;
 
 class CpuAttention : public AttentionTemplate {
@@ -37,6 +37,7 @@ public:
   int64_t revision() const override { return 1; }
   std::string why_not(const Attention&, const std::string& arch) const override;
   bool serves_pages() const override { return true; }
+  bool serves_bias() const override { return true; }
   std::vector<Parameter> parameters(const Attention&, const Device&) const override;
   std::string why_illegal(const Attention&, const Device&, const Config&) const override;
   bool dead_end(const Attention&, const Device&, const Config&, size_t assigned) const override;

@@ -25,6 +25,7 @@ std::vector<std::string> attention_args(const Attention& p) {
       "value_batch", "out_token", "out_head",  "out_batch", "score_scale"};
   if (p.lse) args.insert(args.end(), {"lse", "lse_token", "lse_head", "lse_batch"});
   if (p.sink) args.push_back("sink");
+  if (p.bias) args.insert(args.end(), {"bias", "bias_query", "bias_head", "bias_batch"});
   if (p.varlen) args.push_back("query_offsets");
   if (p.varlen && !p.paged()) args.push_back("key_offsets");
   if (p.varlen || p.paged()) args.push_back("keys_used");
@@ -113,6 +114,11 @@ private:
     if (!p.paged()) return start(name, p.kv, b, first, g);
     return element_at(ir, p.kv, pointer(name), ir.mul(g, integer(name + "_head")));
   }
+  /// Of the bias of an entry's first token.
+  Value bias_start(Value b, Value head) {
+    Value offset = ir.add(ir.mul(b, integer("bias_batch")), ir.mul(head, integer("bias_head")));
+    return element_at(ir, *p.bias, pointer("bias"), offset);
+  }
   /// What packing a block that begins with key j of entry b takes beside the rest.
   Values pages(const std::string& name, Value b, Value j) {
     Value first = ir.mul(b, integer("page_table_stride"));
@@ -189,6 +195,11 @@ private:
     const auto [first, last] = bounds(token, x[8], x[7]);
     store_bound(first, scratch(base, t.from_at, row, bound_elements));
     store_bound(last, scratch(base, t.to_at, row, bound_elements));
+    if (p.bias) { // of a row that only fills a strip: the first one's
+      Value at = ir.add(ir.mul(token, integer("bias_query")), ir.mul(head, integer("bias_head")));
+      store_bound(ir.select(less(ir, row, x[5]), at, ir.constant(0)),
+                  scratch(base, t.bias_at, row, bound_elements));
+    }
     Value most = ir.scalar(kNothing), sum = zero;
     if (p.sink) {
       most = ir.load_scalar(ir.at(x[3], head));
@@ -254,6 +265,7 @@ private:
     Value q = start("q", p.q, b, e.first_query, head), out = start("out", p.out, b, e.first_query, head);
     Value lse = p.lse ? start("lse", Type::f32, b, e.first_query, head) : base;
     Value sink = p.sink ? ir.at(pointer("sink"), head) : base;
+    Value bias = p.bias ? bias_start(b, head) : base;
     Value strips = quotient(ir, valid, t.mr), padded = ir.mul(strips, t.mr);
     Value shift = p.mask == AttentionMask::causal_top_left ? ir.constant(0) : ir.sub(e.keys, e.queries);
     ir.call(begin_function(), {args, base, q, sink, first, valid, padded, e.keys, shift});
@@ -273,13 +285,13 @@ private:
       };
       pack(pack_keys, "key", keys, key_token, t.keys_at);
       pack(pack_values, "value", values, value_token, t.values_at);
-      ir.loop(ir.constant(0), strips, 1, [&](Value s) { strip(base, ir.mul(s, t.mr), j, count); });
+      ir.loop(ir.constant(0), strips, 1, [&](Value s) { strip(base, bias, ir.mul(s, t.mr), j, count); });
     });
     ir.call(end_function(), {args, base, out, lse, first, valid});
   }
 
   /// A strip that begins with `row` meets the keys from j on.
-  void strip(Value base, Value row, Value j, Value count) {
+  void strip(Value base, Value bias, Value row, Value j, Value count) {
     Value last = plus(ir, row, t.mr - 1);
     Value least_to = bound(base, t.to_at, row), most_to = bound(base, t.to_at, last);
     Value least_from = bound(base, t.from_at, row), most_from = bound(base, t.from_at, last);
@@ -296,6 +308,9 @@ private:
       if (p.softcap)
         ir.branch(ir.is_not(number("softcap"), 0.0),
                   [&] { ir.call(softcap_function(ir, t), {address("softcap"), scores, vectors}); });
+      if (p.bias)
+        ir.call(bias_function(ir, p, t), {scores, element_at(ir, *p.bias, bias, j),
+                                          scratch(base, t.bias_at, row, bound_elements), seen});
       Value ends = less(ir, ir.sub(least_to, j), ir.mul(vectors, lanes)), begins = less(ir, j, most_from);
       ir.branch(
           mlir::arith::OrIOp::create(ir.b, ir.loc, ends, begins),

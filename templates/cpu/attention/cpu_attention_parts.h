@@ -13,6 +13,10 @@ std::string scores_function(Ir&, const Attention&, const AttentionTiling&);
 /// address.
 std::string softcap_function(Ir&, const AttentionTiling&);
 
+/// (scores, bias, offsets, keys): adds to each score of a strip its bias, of so many keys and no more. Row
+/// r's begins offsets[r] elements from `bias`.
+std::string bias_function(Ir&, const Attention&, const AttentionTiling&);
+
 /// (scores, most, sum, factor, vectors): scores become exponentials; `sum` has a vector of partial sums a
 /// row. `most` and `sum` are brought up to date, and `factor` gets what sums before this block are to be
 /// multiplied by. `masked`: takes (from, to, first) too; row r sees the keys from from[r] to to[r], of which

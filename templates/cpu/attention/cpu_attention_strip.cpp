@@ -81,6 +81,13 @@ Value masked_score(Ir& ir, Value x, Value numbers, Value from, Value to) {
   return ir.select(arith::AndIOp::create(ir.b, ir.loc, behind, before), x, ir.constant_like(x, kNoScore));
 }
 
+/// A bias beyond most_bias is infinite, as it becomes on GPUs.
+Value with_limits(Ir& ir, Value bias) {
+  Value beyond = arith::CmpFOp::create(ir.b, ir.loc, arith::CmpFPredicate::OGT,
+                                       from_bits(ir, magnitude_bits(ir, bias)), ir.splat(most_bias));
+  return ir.select(beyond, ir.addf(bias, bias), bias);
+}
+
 /// The parameters of softmax_function().
 struct SoftmaxOperands {
   Value scores, most, sum, factor, vectors, from, to, first;
@@ -261,6 +268,27 @@ std::string softcap_function(Ir& ir, const AttentionTiling& t) {
         ir.store_vector(ir.select(below, ir.subf(ir.splat(0.0), capped), capped), address, lanes);
       }
     });
+  });
+  return name;
+}
+
+std::string bias_function(Ir& ir, const Attention& p, const AttentionTiling& t) {
+  const char* name = "add_bias";
+  const int64_t lanes = t.isa.lanes();
+  ir.function(name, {ir.pointer, ir.pointer, ir.pointer, ir.i64}, true, [&](mlir::ValueRange x) {
+    Value whole = ir.sub(x[3], ir.remainder(x[3], lanes));
+    for (int64_t r = 0; r < t.mr; ++r) {
+      Value row = element_at(ir, *p.bias, x[1], ir.load(ir.i64, ir.at(x[2], r * bound_elements), 8));
+      const auto add = [&](Value from, Value to, int64_t count) {
+        ir.loop(from, to, count, [&](Value k) {
+          Value at = ir.at(ir.at(x[0], r * t.bk), k), score = ir.load_vector(at, count);
+          Value bias = load_values(ir, *p.bias, element_at(ir, *p.bias, row, k), count);
+          ir.store_vector(ir.addf(score, with_limits(ir, bias)), at, count);
+        });
+      };
+      add(ir.constant(0), whole, lanes);
+      add(whole, x[3], 1);
+    }
   });
   return name;
 }

@@ -146,6 +146,24 @@ AttentionBlock::Row AttentionBlock::row(Value in_block) const {
   return {packed, ir.divide(packed, t.group), ir.add(ir.mul(number, t.group), ir.remainder(packed, t.group))};
 }
 
+AttentionBlock::Row AttentionBlock::nearest_row(Value in_block) const {
+  return row(ir.min(in_block, ir.sub(rows_left(), ir.c(1))));
+}
+
+Value AttentionBlock::bias_row(const Row& r) const {
+  Value at = ir.mul(ir.to_i64(entry_), arguments.at("bias_batch"));
+  at = ir.add(at, ir.mul(ir.to_i64(r.head), arguments.at("bias_head")));
+  at = ir.add(at, ir.mul(ir.to_i64(r.token), arguments.at("bias_query")));
+  return ir.offset(arguments.at("bias"), ir.mul(at, size_of(*p.bias)));
+}
+
+Value AttentionBlock::bias_aligned(int64_t bytes) const {
+  Value strides = ir.bit_or(arguments.at("bias_query"), arguments.at("bias_head"));
+  strides = ir.mul(ir.bit_or(strides, arguments.at("bias_batch")), size_of(*p.bias));
+  Value base = llvmd::PtrToIntOp::create(ir.b, ir.loc, ir.i64, arguments.at("bias"));
+  return ir.equal(ir.bit_and(ir.bit_or(strides, base), bytes - 1), ir.constant(0));
+}
+
 /// Of the entry, at a token of it.
 Value AttentionBlock::start(const std::string& name, Type type, Value first) const {
   Value at = ir.add(ir.mul(ir.to_i64(entry_), arguments.at(name + "_batch")),

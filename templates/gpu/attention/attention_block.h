@@ -46,6 +46,7 @@ public:
     Value token, head;
   };
   Row row(Value in_block) const;
+  Row nearest_row(Value in_block) const;                   ///< where there is none, the block's last one
   Value rows_left() const { return ir.sub(all_, begin_); } ///< of the entry, from the block's first on
   Value exists(const Row& r) const { return ir.less(r.packed, all_); }
 
@@ -53,6 +54,9 @@ public:
   Value record(Value token, Value head) const;
   /// Where elements of a head and token are.
   Value address(const std::string& name, Type, Value token, Value head) const;
+  /// i1: whether all rows of the bias begin at multiples of so many bytes, a power of two.
+  Value bias_aligned(int64_t bytes) const;
+  Value bias_row(const Row&) const;                  ///< of the bias of the entry's first key
   Value keys_address(const std::string& name) const; ///< of the entry's first key, or value
   Value head() const { return head_ ? head_ : ir.block_y(); }
   Value entry() const { return entry_; }

@@ -149,6 +149,7 @@ MmaAttentionTiling::MmaAttentionTiling(const Attention& p, const Config& c)
   // Sums and scores; fragments of Q, of keys and values; addresses, bounds, maxima and sums of rows.
   const int64_t fragments = hold ? row_tiles() * depth / 16 * 4 : row_tiles() * 4;
   registers = row_tiles() * (columns + keys) / 2 + fragments + 40 + 8 * row_tiles();
+  if (p.bias) registers += keys / 4 + 4 * row_tiles(); // of a row, and where rows begin
 }
 
 std::string MmaAttention::why_not(const Attention& p, const std::string& arch) const {

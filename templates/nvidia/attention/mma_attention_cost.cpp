@@ -17,6 +17,7 @@ constexpr double kLanes = 128;       ///< of all schedulers, that issue at a clo
 constexpr double kExponentials = 16; ///< a clock and multiprocessor (the same guide)
 constexpr double kScore = 6;         ///< instructions for a score: maximum, power, sum, conversion
 constexpr double kCapped = 6;        ///< more of them, and a second exponential, with a softcap
+constexpr double kBias = 3;          ///< instructions more with a bias: its address, load, conversion
 constexpr double kLatency = 900;     ///< clocks from global to shared memory under load
 constexpr double kFewWarps = 0.8;    ///< of the rates, with less than two warps of a scheduler
 constexpr int64_t kSurelyFit = 224; ///< counted registers; of those with 228, ptxas 13.0 spilled five of nine
@@ -52,9 +53,10 @@ struct Estimate {
     const double reads = 2 * keys * depth * double(t.warps + 1) + (t.hold ? 0 : 2 * rows * double(t.depth));
     double shared = reads / kSharedBytes;
     if (t.align < 16) shared += 2 * keys * depth / 16 / 32 * kByElements;
-    const double scores = rows * keys, capped = p.softcap ? 1 : 0;
-    const double issue = (scores * (kScore + capped * kCapped) + rows * double(t.columns)) / kLanes +
-                         2 * rows * keys * depth / 4096;
+    const double scores = rows * keys, capped = p.softcap ? 1 : 0, biased = p.bias ? 1 : 0;
+    const double issue =
+        (scores * (kScore + capped * kCapped + biased * kBias) + rows * double(t.columns)) / kLanes +
+        2 * rows * keys * depth / 4096;
     const double power = scores * (1 + 2 * capped) / kExponentials;
     // Each quarter of a multiprocessor has its own tensor cores, and works on warps of its own.
     const double warps = n * double(t.warps);

@@ -241,6 +241,7 @@ private:
   /// softmax's state.
   Values weigh(Values scores, Value first, Value values, Values carried) {
     softmax->cap(scores);
+    softmax->add_bias(scores, first);
     scores = block.masked(scores, first, [&](Values& x) { softmax->mask(x, first); });
     Values state(llvm::ArrayRef<Value>(carried).drop_front(sum_count()));
     carried.truncate(sum_count());

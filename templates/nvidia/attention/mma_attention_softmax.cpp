@@ -31,6 +31,18 @@ AttentionBlock::Row AttentionSoftmax::row(Value first, int64_t index) const {
   return block.row(ir.add(first, index / 2 * 16 + index % 2 * 8));
 }
 
+void AttentionSoftmax::add_bias(Values& scores, Value first) const {
+  if (!p.bias) return;
+  AttentionScores::BiasPlaces at;
+  at.rows = rows(), at.together = 2, at.unaligned = false;
+  at.row = [&](int64_t i) { return block.nearest_row(ir.add(row_, i / 2 * 16 + i % 2 * 8)); };
+  at.column = ir.shift_left(ir.bit_and(ir.lane(), 3), 1);
+  for (int64_t tile = 0; tile < t.key_tiles(); ++tile)
+    at.keys.insert(at.keys.end(), {8 * tile, 8 * tile + 1});
+  at.score_at = [&](int64_t i, size_t k) { return place(i, int64_t(k / 2), int64_t(k % 2)); };
+  scores_.add_bias(scores, first, at);
+}
+
 void AttentionSoftmax::mask(Values& scores, Value first) const {
   Value column = ir.add(first, ir.shift_left(ir.bit_and(ir.lane(), 3), 1));
   // Few blocks are masked: LLVM would find the bounds ahead of the loop, and keep them in registers.

@@ -18,6 +18,8 @@ public:
 
   /// softcap * tanh(score / softcap) takes the place of each score, where the call has a softcap.
   void cap(Values& scores) const { scores_.cap(scores); }
+  /// A bias is added, where the problem has one.
+  void add_bias(Values& scores, Value first) const;
   /// Of a block of keys that begins with `first`, those that a row does not see become -infinity.
   void mask(Values& scores, Value first) const;
   /// Scores become exponentials; maxima and sums are brought up to date. Returns what each row's sums before

@@ -1,7 +1,7 @@
 # Functions of attention in one library with a GEMM: searched, locked, frozen with the same bytes, called from C and C++, and
 # verified in the program. Wrong calls say what is allowed.
 configure(attention tuning)
-expect("searches 4 problems")
+expect("searches 5 problems")
 tune(tuning)
 build(tuning)
 run(tuning/app)
@@ -45,6 +45,7 @@ refused("HEADS 8 ${rest} PAGED 48" "PAGED '48' is no size of a page" "a power of
 refused("HEADS 8 ${rest} PAGED 2048" "PAGED '2048' is not a whole number in range")
 refused("HEADS 8 ${rest} SPLIT_KEYS 3" "SPLIT_KEYS '3' is unknown" "1, 2, 4, 8, 16, 32, 64")
 refused("HEADS 8 ${rest} SPLIT_KEYS 4 ARCHS cpu" "SPLIT_KEYS '4' has no kernels for arch cpu" "no SPLIT_KEYS, or ARCHS of GPUs alone")
-refused("HEADS 8 ${rest} BIAS" "BIAS 'BIAS' is not served yet")
+refused("HEADS 8 ${rest} BIAS e4m3" "BIAS 'e4m3' is unknown" "f32, f16, bf16")
+refused("HEADS 8 ${rest} BIAS" "BIAS")
 refused("HEAD_DIM 64 TYPES f32 f32 f32 QUERIES 64 KEYS 64" "HEADS '' is required")
 refused("HEADS 8 ${rest} EPILOGUE bias" "KEYS 'EPILOGUE' is a second value")

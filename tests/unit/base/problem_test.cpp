@@ -222,6 +222,17 @@ TEST(Problem, AttentionIsReadAsItIsWritten) {
                             "at_keys=8192";
   EXPECT_EQ(Problem::parse(paged).key(), paged);
   EXPECT_EQ(Problem::parse(paged).attention().page_size, 64);
+  Attention biased = Attention::parse("attention heads=2 kv_heads=1 head_dim=8 value_dim=8 q=f16 kv=f16 "
+                                      "out=f16 mask=causal queries=9 keys=9 options=sink bias=f32 page=64 "
+                                      "splits=8 at_batch=3 at_queries=2 at_keys=9");
+  EXPECT_EQ(biased.bias, Type::f32);
+  EXPECT_EQ(Attention::parse(biased.key()), biased);
+  const double with = biased.bytes();
+  biased.bias = Type::bf16;
+  EXPECT_EQ(with - biased.bytes(), 2.0 * 2 * (8 + 9)); // of what the mask shows, once for all entries
+  biased.bias.reset();
+  EXPECT_EQ(with - biased.bytes(), 4.0 * 2 * (8 + 9));
+  EXPECT_EQ(biased.key().find("bias"), std::string::npos);
   EXPECT_EQ(p.flops(), 2.0 * (192 + 128) * 32 * 2 * 512 * 8192);
   Attention causal = p.attention();
   causal.mask = AttentionMask::causal, causal.at_queries = 3, causal.at_keys = 5; // 3 + 4 + 5 pairs
@@ -255,6 +266,10 @@ TEST(Problem, WrongAttentionSaysWhat) {
               std::string::npos)
         << splits;
   EXPECT_NE(with("options=none", "options=none splits=8 page=64"), "") << "another order";
+  EXPECT_EQ(with("options=none", "options=none bias=bf16 page=64"), "");
+  EXPECT_NE(with("options=none", "options=none bias=e4m3").find("f32, f16 or bf16 (BIAS)"),
+            std::string::npos);
+  EXPECT_NE(with("options=none", "options=none page=64 bias=f32"), "") << "another order";
   EXPECT_NE(with("mask=none", "mask=all"), "");
   EXPECT_NE(with("options=none", "options=lse+varlen"), ""); // another spelling
   EXPECT_NE(with("options=none", "options=lse+lse"), "");

@@ -175,6 +175,42 @@ TEST(AttentionReference, MemoryDoesNotGrowWithKeys) {
   }
 }
 
+/// Behind the softcap, before the mask.
+TEST(AttentionReference, ABiasIsAddedToCappedScores) {
+  const Attention p = Attention::parse(
+      "attention heads=2 kv_heads=1 head_dim=1 value_dim=1 q=f32 kv=f32 out=f32 mask=causal queries=9 "
+      "keys=9 options=lse+softcap bias=bf16 at_batch=1 at_queries=1 at_keys=1");
+  AttentionShape s;
+  s.batch = 2, s.queries = 3, s.keys = 9, s.softcap = 2;
+  const AttentionInputs in(p, s, 5);
+  const AttentionReference reference(p, in);
+  int hidden = 0, seen = 0;
+  for (int64_t b = 0; b < 2; ++b)
+    for (int64_t t = 0; t < 3; ++t)
+      for (int64_t h = 0; h < 2; ++h) {
+        const ExpectedAttention found = reference.rows(b, 0, {{t, h}})[0];
+        double sum = 0, out = 0;
+        const double q = decoded(Type::f32, in.q.data(), (b * 3 + t) * 2 + h);
+        for (int64_t j = 0; j <= t + 6; ++j) {
+          const double bias = decoded(Type::bf16, in.bias.data(), ((b * 2 + h) * 3 + t) * 9 + j);
+          (bias < -most_bias ? hidden : seen)++;
+          const double key = decoded(Type::f32, in.key.data(), b * 9 + j);
+          const double weight = std::exp(2 * std::tanh(q * key / 2) + bias);
+          sum += weight, out += weight * decoded(Type::f32, in.value.data(), b * 9 + j);
+        }
+        if (sum == 0) {
+          EXPECT_EQ(found.value[0], 0);
+          EXPECT_EQ(found.lse, -INFINITY);
+          continue;
+        }
+        EXPECT_NEAR(found.value[0], out / sum, 1e-12);
+        EXPECT_NEAR(found.lse, std::log(sum), 1e-12);
+        EXPECT_GT(found.error_of_lse(std::log(sum) + 1e-3), 1);
+      }
+  EXPECT_GT(hidden, 0);
+  EXPECT_GT(seen, 20);
+}
+
 /// gfx90a may take subnormal f16 of V for zeros, and nothing else.
 TEST(AttentionReference, SubnormalValuesMayBeLostWhereTheChipLosesThem) {
   const Attention p = Attention::parse(

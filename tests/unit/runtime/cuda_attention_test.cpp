@@ -172,6 +172,45 @@ TEST_F(CudaSoftcap, OneThatF32DoesNotHoldIsRefused) {
   }
 }
 
+class CudaBias : public CudaAttention {
+protected:
+  std::string pages() const override { return " bias=f16"; }
+};
+
+TEST_F(CudaBias, BadOnesAreRefused) {
+  args_.batch = 2, args_.max_queries = 7, args_.max_keys = 10, args_.bias = at(0x60000);
+  const auto status = [&] { return deepgen_launch_attention(&function_, &args_, nullptr); };
+  EXPECT_EQ(status(), DEEPGEN_OK);
+  for (int64_t deepgen_attention_args::* stride :
+       {&deepgen_attention_args::bias_query, &deepgen_attention_args::bias_head,
+        &deepgen_attention_args::bias_batch}) {
+    for (int64_t good : {int64_t(DEEPGEN_BROADCAST), int64_t(10), int64_t(1) << 40}) {
+      args_.*stride = good;
+      EXPECT_EQ(status(), DEEPGEN_OK) << good;
+    }
+    for (int64_t bad : {int64_t(-2), INT64_MIN, INT64_MAX, INT64_MAX / 2}) {
+      args_.*stride = bad;
+      EXPECT_EQ(status(), DEEPGEN_ERROR_STRIDE) << bad;
+    }
+    args_.*stride = 0;
+  }
+  args_.bias = at(0x60001);
+  EXPECT_EQ(status(), DEEPGEN_ERROR_ALIGNMENT);
+  args_.bias = at(0x60002);
+  EXPECT_EQ(taken(), "aligned") << "an element is enough";
+  args_.bias = nullptr;
+  EXPECT_EQ(status(), DEEPGEN_ERROR_NULL);
+  args_.max_keys = 0;
+  EXPECT_EQ(status(), DEEPGEN_OK) << "none is read";
+}
+
+TEST_F(CudaAttention, AFunctionWithoutABiasTakesNone) {
+  args_.max_queries = args_.max_keys = 10, args_.bias = at(0x60000);
+  EXPECT_EQ(deepgen_launch_attention(&function_, &args_, nullptr), DEEPGEN_ERROR_ARGUMENT);
+  args_.bias = nullptr, args_.bias_head = DEEPGEN_BROADCAST;
+  EXPECT_EQ(deepgen_launch_attention(&function_, &args_, nullptr), DEEPGEN_ERROR_ARGUMENT);
+}
+
 class CudaPages : public CudaAttention {
 protected:
   std::string pages() const override { return " page=16"; }

@@ -8,6 +8,10 @@ enum { H = KERNELS_ATTN_HEADS, G = KERNELS_ATTN_KV_HEADS, D = KERNELS_ATTN_HEAD_
 
 static float q[B * Q * H * D], k[B * K * G * D], v[B * K * G * D], out[B * Q * H * D], lse[B * H * Q];
 
+/* What is added to scores, and how far its queries, heads and entries are apart; null: nothing. */
+static const float* bias;
+static int bias_query, bias_head, bias_batch;
+
 /* The row of token t of entry b, which has `keys` keys from the row `first` of K on. */
 static int wrong_row(int b, int t, int h, int queries, int keys) {
   const float* row = q + ((b * Q + t) * H + h) * D;
@@ -16,6 +20,7 @@ static int wrong_row(int b, int t, int h, int queries, int keys) {
   for (int j = 0; j < seen; ++j) {
     p[j] = 0;
     for (int d = 0; d < D; ++d) p[j] += row[d] * k[((b * K + j) * G + h / (H / G)) * D + d] / sqrt(D);
+    if (bias) p[j] += bias[b * bias_batch + h * bias_head + t * bias_query + j];
     most = fmax(most, p[j]);
   }
   for (int j = 0; j < seen; ++j) sum += p[j] = exp(p[j] - most);
@@ -108,6 +113,43 @@ static int paged_is_wrong(const int32_t* used) {
   return 0;
 }
 
+/* Dense; one for all heads, whose other strides follow; and one for all queries in rows that are far apart.
+ */
+static float biases[B * H * Q * K];
+
+static int bias_is_wrong(void) {
+  static const int strides[][6] = {{0, 0, 0, K, Q * K, H * Q * K},
+                                   {0, DEEPGEN_BROADCAST, 0, K, 0, Q * K},
+                                   {DEEPGEN_BROADCAST, K + 5, 0, 0, K + 5, H * (K + 5)},
+                                   {0, 0, DEEPGEN_BROADCAST, K, Q * K, 0}};
+  for (int i = 0; i < B * H * Q * K; ++i) biases[i] = (float)(i * 11 % 29 - 14) / 4;
+  deepgen_attention_args args = DEEPGEN_ATTENTION_ARGS;
+  args.q = q, args.key = k, args.value = v, args.out = out, args.lse = lse;
+  args.batch = B, args.max_queries = Q, args.max_keys = K, args.bias = biases;
+  for (unsigned i = 0; i < sizeof strides / sizeof *strides; ++i) {
+    args.bias_query = strides[i][0], args.bias_head = strides[i][1], args.bias_batch = strides[i][2];
+    bias_query = strides[i][3], bias_head = strides[i][4], bias_batch = strides[i][5];
+    if (kernels_biased_run(&args) != DEEPGEN_OK) return puts("a bias"), 1;
+    bias = biases;
+    for (int b = 0; b < B; ++b)
+      for (int t = 0; t < Q; ++t)
+        for (int h = 0; h < H; ++h)
+          if (wrong_row(b, t, h, Q, K)) return printf("bias %u\n", i), 1;
+    bias = NULL;
+  }
+  args.bias = NULL;
+  if (kernels_biased_run(&args) != DEEPGEN_ERROR_NULL) return puts("no bias"), 1;
+  args.bias = biases, args.bias_head = -2;
+  if (kernels_biased_run(&args) != DEEPGEN_ERROR_STRIDE) return puts("a negative stride of a bias"), 1;
+  args.bias_head = INT64_MAX / 2;
+  if (kernels_biased_run(&args) != DEEPGEN_ERROR_STRIDE) return puts("a bias beyond memory"), 1;
+  args.bias_head = 0, args.bias = (const char*)biases + 2;
+  if (kernels_biased_run(&args) != DEEPGEN_ERROR_ALIGNMENT) return puts("an odd bias"), 1;
+  args.bias = biases;
+  if (kernels_attn_run(&args) != DEEPGEN_ERROR_ARGUMENT) return puts("a bias that the function lacks"), 1;
+  return 0;
+}
+
 int main(void) {
   for (int i = 0; i < B * Q * H * D; ++i) q[i] = (float)(i * 7 % 31 - 15) / 8;
   for (int i = 0; i < B * K * G * D; ++i) k[i] = (float)(i * 5 % 23 - 11) / 8, v[i] = (float)(i * 3 % 17) / 8;
@@ -129,12 +171,13 @@ int main(void) {
     for (int t = 0; t < Q; ++t)
       for (int h = 0; h < H; ++h)
         if (wrong_row(b, t, h, Q, used[b])) return 1;
-  if (takes_what_it_should_not(args) || paged_is_wrong(used)) return 1;
+  if (takes_what_it_should_not(args) || paged_is_wrong(used) || bias_is_wrong()) return 1;
 
   for (int threads = 1; threads <= 3; threads += 2) {
     deepgen_set_num_threads(threads);
     if (!verified(kernels_attn_function()) || !verified(kernels_near_function()) ||
-        !verified(kernels_paged_function()) || !verified(kernels_up_function()))
+        !verified(kernels_paged_function()) || !verified(kernels_biased_function()) ||
+        !verified(kernels_up_function()))
       return 1;
   }
   puts("ok");

@@ -20,6 +20,12 @@ int main() {
     if (std::fabs(lse[size_t(h)] - 6 * std::sqrt(float(dim))) > 1e-3f)
       return std::printf("lse %g\n", double(lse[0])), 1;
   }
+  std::vector<float> bias(heads, 5); // of one query and one key
+  if (kernels::biased(1, 1, 1, q.data(), k.data(), v.data(), bias.data(), out.data(), lse.data()) !=
+      DEEPGEN_OK)
+    return 1;
+  if (std::fabs(lse[0] - 5 - 6 * std::sqrt(float(dim))) > 1e-3f)
+    return std::printf("biased lse %g\n", double(lse[0])), 1;
   deepgen_attention_args args;
   args.q = q.data(), args.key = k.data(), args.value = v.data(), args.out = out.data(), args.lse = lse.data();
   args.max_queries = 1, args.max_keys = 0; // no keys
