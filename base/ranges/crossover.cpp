@@ -52,13 +52,22 @@ struct Quality {
   double regret = kNever, excess = kNever;
 };
 
+/// As many points as have a say: n of equal weights are n, one with all of it is 1.
+double noise_of_mean(const std::vector<double>& weights, double noise) {
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  double squares = 0;
+  for (double w : weights) squares += (w / sum) * (w / sum);
+  return noise * std::sqrt(squares);
+}
+
 /// Regrets of all kernels at all points, and the search of the best set of a size among them.
 class Chooser {
 public:
   Chooser(const std::vector<CrossoverKernel>& kernels, const std::vector<double>& weights,
           const CrossoverRules& rules)
       : kernels_(kernels), weights_(weights), rules_(rules),
-        sum_(std::accumulate(weights.begin(), weights.end(), 0.0)) {
+        sum_(std::accumulate(weights.begin(), weights.end(), 0.0)),
+        noise_of_mean_(noise_of_mean(weights, rules.noise)) {
     for (size_t i = 0; i < weights.size(); ++i) {
       double best = kNever;
       for (const CrossoverKernel& k : kernels) best = std::min(best, k.seconds[i]);
@@ -101,6 +110,22 @@ public:
     return found_;
   }
   Quality quality() const { return quality_; }
+  /// Who brings the set the most nearer to the best, by more than the noise of the mean; else none.
+  std::optional<size_t> next_of(const std::vector<size_t>& set) const {
+    std::vector<double> regrets(weights_.size(), kNever);
+    const auto with = [&](size_t k) {
+      std::vector<double> all = regrets;
+      for (size_t i = 0; i < all.size(); ++i) all[i] = std::min(all[i], regret(k, i));
+      return all;
+    };
+    for (size_t k : set) regrets = with(k);
+    Quality best = quality_of(regrets);
+    double margin = noise_of_mean_; // the preferred ones of the order win ties
+    std::optional<size_t> found;
+    for (size_t k : order_)
+      if (const Quality q = quality_of(with(k)); better(q, best, margin)) best = q, found = k, margin = 0;
+    return found;
+  }
   /// Whether x is better than y by more than `margin` of the weighted time.
   bool better(const Quality& x, const Quality& y, double margin) const {
     const bool kept = keeps_bound(x.excess);
@@ -126,6 +151,7 @@ private:
   const std::vector<double>& weights_;
   const CrossoverRules& rules_;
   double sum_;
+  double noise_of_mean_;                  ///< of the mean over the points, whose noises are independent
   std::vector<double> best_;              ///< seconds, at each point
   std::vector<size_t> order_;             ///< kernels that no other one replaces, the preferred first
   std::vector<std::vector<double>> rest_; ///< least regrets, from each place of the order on
@@ -284,6 +310,12 @@ Crossover choose_crossover(const std::vector<CrossoverKernel>& kernels, const st
   for (size_t count = 1; count <= std::min(rules.most_kernels, chooser.candidates()); ++count)
     if (const std::vector<size_t> next = chooser.best_of(count, quality); !next.empty())
       set = next, quality = chooser.quality();
+  // One that is far better at a few points gains less than that in the mean.
+  while (set.size() < rules.most_kernels) {
+    const std::optional<size_t> next = chooser.next_of(set);
+    if (!next) break;
+    set.push_back(*next);
+  }
   Crossover out;
   out.at = assign(chooser, set, weights.size(), rules.noise);
   out.bound_kept = true;

@@ -22,8 +22,8 @@ inline constexpr double kMostRegret = 0.05;
 
 struct CrossoverRules {
   size_t most_kernels = 16;
-  /// The least that a further kernel must gain, as a share of the weighted time, and the slowdown at a point
-  /// that counts as none.
+  /// The least by which the weighted time must gain from a larger set, as a share of it, and the slowdown at
+  /// a point that counts as none.
   double noise = 0.01;
   double most_regret = kMostRegret;
   /// Of each point: seconds than which it should not take longer, such as those of a config that would serve
@@ -50,9 +50,11 @@ struct Crossover {
 
 /// The set of at most rules.most_kernels kernels with the least weighted regret among those that keep the
 /// bound at every point; where none does, with the least of the largest excess. Fewer kernels win where the
-/// others gain no more than the noise; then smaller code; then names. Neighbouring points share a kernel
-/// where that costs no more than the noise, and not the bound. `weights`: of each point, at least 0, not all
-/// 0. Throws Error when the input is malformed, or no kernel runs at some point.
+/// others gain no more than the noise; then smaller code; then names. To that set come further kernels, one
+/// after another, each of which gains more than the noise of the weighted mean, such as one that is far
+/// better at a few points: over n points of equal weights, the noise over the square root of n. Neighbouring
+/// points share a kernel where that costs no more than the noise, and not the bound. `weights`: of each
+/// point, at least 0, not all 0. Throws Error when the input is malformed, or no kernel runs at some point.
 Crossover choose_crossover(const std::vector<CrossoverKernel>& kernels, const std::vector<double>& weights,
                            const CrossoverRules& rules = {});
 

@@ -102,6 +102,7 @@ const Faulty kFaulty[] = {
      "cluster_k=1 splits=1 stream_k=0 group=1 pdl=1 align_a=16 align_b=16 align_d=16"},
 };
 constexpr Sizes kCall{37, 0, 150, 3};
+constexpr size_t kMapBytes = 128;
 
 /// The same of K. Rows of A and B lie along M and N, so that a row too many is of nobody.
 const Faulty kFaultyK[] = {
@@ -164,14 +165,16 @@ protected:
     };
     return fault(other, call_);
   }
-  /// The same of one whose tensor map ends elsewhere.
+  /// The same of one whose tensor map ends elsewhere, and that of its last boxes, where it has one.
   std::string fault_of_map(const std::string& map_name, size_t dimension, int64_t told) const {
     const auto other = [&](const std::string& argument, std::vector<uint8_t>& bytes) {
       if (argument != map_name) return;
-      ptx_sim::SimulatedMap map;
-      std::memcpy(&map, bytes.data(), sizeof map);
-      map.sizes[dimension] = uint64_t(told);
-      std::memcpy(bytes.data(), &map, sizeof map);
+      for (size_t at = 0; at < bytes.size(); at += kMapBytes) {
+        ptx_sim::SimulatedMap map;
+        std::memcpy(&map, bytes.data() + at, sizeof map);
+        map.sizes[dimension] = uint64_t(told);
+        std::memcpy(bytes.data() + at, &map, sizeof map);
+      }
     };
     return fault(other, call_);
   }

@@ -285,6 +285,26 @@ TEST(Crossover, IsStableUnderPermutation) {
   }
 }
 
+/// Over 30 points, of which the mean's noise is 0.2 %: a fifth at one of them is 0.7 % of the mean, a
+/// twentieth less than that noise. The bound asks for neither.
+TEST(Crossover, AFurtherKernelThatIsFarBetterAtOnePointIsTaken) {
+  CrossoverRules rules;
+  rules.most_regret = 0.5;
+  const auto taken = [&](double there, size_t most = 16) {
+    CrossoverKernel all{"all", 100, std::vector<double>(30, 1.0)},
+        one{"one", 100, std::vector<double>(30, 2.0)};
+    one.seconds[17] = there;
+    rules.most_kernels = most;
+    return choose_crossover({all, one}, ones(30), rules);
+  };
+  const Crossover both = taken(0.8);
+  EXPECT_EQ(both.taken, (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(both.at[17], 1u);
+  EXPECT_EQ(std::count(both.at.begin(), both.at.end(), 1u), 1);
+  EXPECT_EQ(taken(0.95).taken, std::vector<size_t>{0});
+  EXPECT_EQ(taken(0.8, 1).taken, std::vector<size_t>{0}) << "no more than may be linked";
+}
+
 TEST(Crossover, ManyKernelsAndPointsAreChosenInTime) {
   std::mt19937 engine(1);
   std::vector<CrossoverKernel> kernels;
