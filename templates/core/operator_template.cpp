@@ -29,7 +29,8 @@ std::string OperatorTemplate<Operator>::why_unserved([[maybe_unused]] const Oper
     if (p.splits > 1 && !serves_splits())
       return name() + " has no kernels that share out an entry's keys: leave out SPLIT_KEYS";
     if (p.bias && !serves_bias())
-      return name() + " has no kernels that add a bias: cpu_attention, mma_attention and mfma_attention do";
+      return name() + " has no kernels that add a bias: cpu_attention, hopper_attention, mma_attention and "
+                      "mfma_attention do";
   }
   return "";
 }

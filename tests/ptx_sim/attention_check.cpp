@@ -206,6 +206,22 @@ Outcome check_attention(const Kernel& k, const AttentionCase& c, uint64_t seed, 
   }
 }
 
+std::vector<std::string> unseen_bias_strides(const Kernel& kernel, const AttentionCase& c, uint64_t seed) {
+  std::vector<std::string> unseen;
+  for (const char* stride : {"bias_query", "bias_head", "bias_batch"}) {
+    const auto at = size_t(std::find(kernel.args.begin(), kernel.args.end(), stride) - kernel.args.begin());
+    const Runner device = runner(kernel);
+    const auto planted = [&](const Launch& l, std::vector<std::vector<uint8_t>> arguments,
+                             GlobalMemory& memory, uint64_t of_launch) {
+      std::vector<uint8_t>& argument = arguments.at(at);
+      std::fill(argument.begin(), argument.end(), uint8_t(0));
+      device(l, arguments, memory, of_launch);
+    };
+    if (check_attention(kernel, c, seed, planted).fault.empty()) unseen.push_back(stride);
+  }
+  return unseen;
+}
+
 Attention draw_attention(uint64_t seed, int64_t largest) {
   std::mt19937_64 random(seed);
   const auto below = [&](int64_t n) { return int64_t(random() % uint64_t(n)); };

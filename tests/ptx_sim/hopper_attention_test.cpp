@@ -39,7 +39,7 @@ Attention draw(uint64_t seed, int64_t largest) {
   const auto below = [&](int64_t n) { return int64_t(random() % uint64_t(n)); };
   constexpr int64_t dimensions[] = {64, 128, 64, 128, 96, 192, 256, 8, 40, 80}, groups[] = {1, 2, 4, 7, 8};
   Attention p = ptx_sim::draw_attention(seed, largest);
-  p.splits = 0, p.bias.reset();
+  p.splits = 0;
   if (p.paged()) p.page_size = int64_t(8) << seed % 8;
   p.head_dim = dimensions[below(10)], p.value_dim = below(3) ? p.head_dim : dimensions[below(10)];
   p.kv_heads = 1 + below(2), p.heads = p.kv_heads * groups[below(5)];
@@ -77,10 +77,13 @@ constexpr const char* kPlain =
 class EveryHopperCall : public testing::TestWithParam<const char*> {};
 
 TEST_P(EveryHopperCall, IsRight) {
-  for (const char* mask : {"none", "causal", "window"}) {
+  for (const auto& [mask, bias] : {std::pair("none", ""), std::pair("causal", ""), std::pair("window", ""),
+                                   std::pair("none", " bias=f16"), std::pair("causal", " bias=bf16"),
+                                   std::pair("window", " bias=f32")}) {
     const Attention p = Attention::parse(
         std::string("attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=") +
-        mask + " queries=300 keys=600 options=varlen+lse+softcap+sink at_batch=1 at_queries=200 at_keys=410");
+        mask + " queries=300 keys=600 options=varlen+lse+softcap+sink" + bias +
+        " at_batch=1 at_queries=200 at_keys=410");
     const Config config = Config::parse(GetParam());
     ASSERT_EQ(hopper().why_illegal(p, generic_gpu(kArch), config), "") << p.key();
     const Kernel kernel = compiled(p, config);
@@ -215,6 +218,17 @@ TEST(HopperAttention, PlantedFaultsAreFound) {
     }
     EXPECT_GE(planted, 1) << x.pattern;
   }
+}
+
+TEST(HopperAttention, ABiasOfAnotherRowIsFound) {
+  const Attention p = Attention::parse(
+      "attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=none "
+      "queries=300 keys=600 options=lse bias=bf16 at_batch=2 at_queries=150 at_keys=150");
+  const Kernel kernel = compiled(p, Config::parse(kPlain));
+  AttentionCase c = cases_for(p).front();
+  c.shape.one_bias_of_entries = false;
+  check(kernel, c, 3);
+  EXPECT_EQ(ptx_sim::unseen_bias_strides(kernel, c, 3), std::vector<std::string>());
 }
 
 /// A call that TMA cannot address runs a kernel of the other template, which takes any alignment.

@@ -114,6 +114,7 @@ HopperAttentionTiling::HopperAttentionTiling(const Attention& p, const Config& c
       scores{p.q, p.kv, Type::f32, keys}, sums{p.kv, p.kv, Type::f32, columns} {
   // Sums, scores, exponentials of the block before; maxima and sums of rows, addresses.
   registers = columns / 2 + keys / 2 + keys / 4 + 20;
+  if (p.bias) registers += keys / 4 + 4; // of a row, and where rows begin
   lazy = at(c, kRescale) == kLazy, soft = at(c, kSoft);
   start_registers = std::min<int64_t>(248, kRegisters / resident / threads / 8 * 8);
   consumer_registers = start_registers;

@@ -49,6 +49,7 @@ public:
   std::string name() const override { return "hopper_attention"; }
   int64_t revision() const override { return 2; }
   std::string why_not(const Attention&, const std::string& arch) const override;
+  bool serves_bias() const override { return true; }
   bool serves_pages() const override { return true; }
   std::vector<Parameter> parameters(const Attention&, const Device&) const override;
   std::string why_illegal(const Attention&, const Device&, const Config&) const override;

@@ -170,6 +170,7 @@ HopperAttentionKernel::State HopperAttentionKernel::begin(const OwnBlocks& block
   Value to = ir.sub(blocks.to, blocks.skipped), rises;
   release(key_empty(place.stage)), release_q(ir.sub(to, ir.c(1)), blocks);
   softmax->cap(s);
+  softmax->add_bias(s, ir.mul(ir.sub(to, ir.c(1)), t.keys));
   mask_last(s, to);
   State out;
   out.rows = softmax->start();
@@ -193,6 +194,7 @@ HopperAttentionKernel::State HopperAttentionKernel::step(Value block_of_keys, co
   x = ir.wait_products(1, x, {});
   release(key_empty(keys.stage)), release_q(block_of_keys, blocks);
   softmax->cap(x);
+  softmax->add_bias(x, ir.mul(block_of_keys, t.keys));
   if (masked) softmax->mask(x, ir.mul(block_of_keys, t.keys));
   Value rises;
   // What is an exponential passes through the wait: as weights, they take the registers of those before.

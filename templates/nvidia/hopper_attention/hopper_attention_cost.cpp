@@ -14,6 +14,7 @@ constexpr double kLanes = 128;       ///< of all schedulers, that issue at a clo
 constexpr double kExponentials = 16; ///< a clock and multiprocessor (CUDA C++ Programming Guide)
 constexpr double kScore = 4;         ///< instructions for a score: maximum, power, sum, conversion
 constexpr double kCapped = 6;        ///< more of them, and a second exponential, with a softcap
+constexpr double kBias = 3;          ///< more of them with a bias: its address, load, conversion
 constexpr double kSoft = 8;     ///< more of them, which nothing hides, of an exponential by multiplications
 constexpr double kMasked = 0.5; ///< of a block of keys more, where it is masked
 constexpr double kMeet = 220;   ///< clocks of barriers and waits of a block of keys
@@ -44,9 +45,9 @@ struct Estimate {
   double key_block() const {
     const auto rows = double(t.rows), keys = double(t.keys), scores = rows * keys;
     const double tensor = 2 * scores * double(16 * t.depth_steps + t.columns) / kTensor;
-    const double capped = p.softcap ? 1 : 0;
+    const double capped = p.softcap ? 1 : 0, biased = p.bias ? 1 : 0;
     const double soft = double(t.soft) / 8, rescaled = t.lazy ? 0 : rows * double(t.columns);
-    const double issue = (scores * (kScore + capped * kCapped) + rescaled) / kLanes;
+    const double issue = (scores * (kScore + capped * kCapped + biased * kBias) + rescaled) / kLanes;
     const double softmax = std::max(issue, scores * (1 - soft + 2 * capped) / kExponentials);
     const auto warpgroups = size_t(std::min<int64_t>(4, t.consumers * t.resident));
     double open = (t.pingpong ? kInTurn : kOpen)[warpgroups - 1];
