@@ -77,9 +77,8 @@ constexpr const char* kPlain =
 class EveryHopperCall : public testing::TestWithParam<const char*> {};
 
 TEST_P(EveryHopperCall, IsRight) {
-  for (const auto& [mask, bias] : {std::pair("none", ""), std::pair("causal", ""), std::pair("window", ""),
-                                   std::pair("none", " bias=f16"), std::pair("causal", " bias=bf16"),
-                                   std::pair("window", " bias=f32")}) {
+  for (const auto& [mask, bias] :
+       {std::pair("none", ""), std::pair("causal", ""), std::pair("window", " bias=f32")}) {
     const Attention p = Attention::parse(
         std::string("attention heads=4 kv_heads=2 head_dim=64 value_dim=64 q=bf16 kv=bf16 out=bf16 mask=") +
         mask + " queries=300 keys=600 options=varlen+lse+softcap+sink" + bias +
