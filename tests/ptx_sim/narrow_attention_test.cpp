@@ -158,7 +158,7 @@ TEST(NarrowAttention, PlantedFaultsAreFound) {
   AttentionCase& masked = cases.emplace_back(); // the first consumer's last block of keys is masked, too
   masked.name = "all blocks masked", masked.shape.batch = 2, masked.shape.queries = 150,
   masked.shape.keys = 170;
-  AttentionCase& negative = cases.emplace_back(); // of an odd number of products negated
+  AttentionCase& negative = cases.emplace_back(); // which negates Q
   negative.name = "a negative scale", negative.shape.queries = 70, negative.shape.keys = 90;
   negative.shape.scale = -0.25;
   const auto fault = [&](const Kernel& k) {
